@@ -1,0 +1,107 @@
+package schemas
+
+import "fmt"
+
+// Decision is the verdict of an advice.
+type Decision string
+
+// The decisions.
+const (
+	MeetsSLO   Decision = "meets_slo"   // the chosen alternative is predicted to meet the SLO
+	BestEffort Decision = "best_effort" // none meets it: the fastest is chosen
+	Exploring  Decision = "exploring"   // too little is known about this model: run the chosen one to learn
+	Weighted   Decision = "weighted"    // no SLO was given: the weighted score decided
+)
+
+// Action is what a running job should do.
+type Action string
+
+// The actions.
+const (
+	ActionStart Action = "start" // run it as chosen; the answer to a request
+	ActionKeep  Action = "keep"  // go on unchanged
+	ActionBatch Action = "change_batch_size"
+	ActionCPUs  Action = "change_cpus"
+)
+
+// Alternative is one way to run a job. Figures that are not known are absent.
+type Alternative struct {
+	BatchSize         uint32   `json:"batch_size"`                    // samples in one iteration
+	CPUs              uint32   `json:"cpus"`                          // processes
+	Epochs            uint32   `json:"epochs"`                        // epochs, or those that remain of a running job
+	PredictedSeconds  *float64 `json:"predicted_seconds,omitempty"`   // predicted time: of all epochs, or of those that remain
+	UpperBoundSeconds *float64 `json:"upper_bound_seconds,omitempty"` // kept with the requested confidence; absent if none is known
+	PredictedAccuracy *float64 `json:"predicted_accuracy,omitempty"`  // after the last epoch, 0 to 1
+	Probability       *float64 `json:"probability,omitempty"`         // of meeting the SLO, 0 to 1
+	Score             *float64 `json:"score,omitempty"`               // weighted score, where no SLO is given
+	Extrapolated      bool     `json:"extrapolated,omitempty"`        // beyond what was ever measured: no guarantee
+	Reason            string   `json:"reason,omitempty"`              // why it was chosen or lost
+}
+
+// Load is what surrounds a job on its nodes, itself included.
+type Load struct {
+	ConcurrentJobs   float64 `json:"concurrent_jobs"`    // jobs at once
+	Processes        float64 `json:"processes"`          // sum of their CPUs
+	ProcessesPerCore float64 `json:"processes_per_core"` // processes / logical processors of the node; 0 if its size is unknown
+	ForeignCPURatio  float64 `json:"foreign_cpu_ratio"`  // busy share of the node beyond its known jobs, 0 to 1
+	StableTimeRatio  float64 `json:"stable_time_ratio"`  // longest stretch without a change of concurrency / whole time, 0 to 1
+}
+
+// Effect is what a job does to another that is running already.
+type Effect struct {
+	JobID         string  `json:"job_id"`
+	BeforeSeconds float64 `json:"before_seconds"` // predicted remaining time without the new job
+	AfterSeconds  float64 `json:"after_seconds"`  // with it
+	BreaksSLO     bool    `json:"breaks_slo"`     // met its SLO before, misses it after
+}
+
+// Advice answers a job request, and is job.<id>.advice for a job that runs.
+type Advice struct {
+	JobStamp
+	CauseSequence  uint64            `json:"cause_sequence,omitempty"` // sequence in JOB of the event that caused it; absent in a reply
+	Decision       Decision          `json:"decision"`
+	Action         Action            `json:"action"`                    // what to do
+	Message        string            `json:"message"`                   // the advice in a sentence
+	Model          string            `json:"model"`                     // name of what is trained
+	Nodes          []string          `json:"nodes"`                     // where it runs
+	SLOSeconds     float64           `json:"slo_seconds,omitempty"`     // absent: none was given
+	ElapsedSeconds float64           `json:"elapsed_seconds,omitempty"` // since submission
+	Confidence     float64           `json:"confidence"`                // asked for
+	EpochsDone     uint32            `json:"epochs_done"`               // so far
+	Load           Load              `json:"load"`                      // assumed for the prediction
+	Chosen         *Alternative      `json:"chosen"`                    // what to run
+	Alternatives   []Alternative     `json:"alternatives"`              // every candidate, the chosen one included
+	Effects        []Effect          `json:"effects,omitempty"`         // on the running jobs
+	Regressors     map[string]string `json:"regressors"`                // target to the sha256 of its regressor
+}
+
+// AdviceID returns the identity of an advice event: several advisors that see
+// the same cause make the same one.
+func AdviceID(job string, cause uint64) string { return fmt.Sprintf("%s/%d/advice", job, cause) }
+
+// Subject implements Event.
+func (a *Advice) Subject() string { return JobSubject(a.JobID, EventAdvice) }
+
+// Validate implements Event.
+func (a *Advice) Validate() error {
+	if err := a.JobStamp.validate(); err != nil {
+		return err
+	}
+	switch a.Decision {
+	case MeetsSLO, BestEffort, Exploring, Weighted:
+	default:
+		return Invalid("decision", "%q is not meets_slo, best_effort, exploring or weighted", clip(string(a.Decision)))
+	}
+	if a.Chosen == nil {
+		return Invalid("chosen", "is missing")
+	}
+	if len(a.Alternatives) > MaxCandidates {
+		return Invalid("alternatives", "%d are more than %d", len(a.Alternatives), MaxCandidates)
+	}
+	for i := range a.Alternatives {
+		if alt := &a.Alternatives[i]; !finite(alt.PredictedSeconds) || !finite(alt.UpperBoundSeconds) {
+			return Invalid("alternatives", "a time of number %d is not finite", i)
+		}
+	}
+	return nil
+}

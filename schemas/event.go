@@ -1,0 +1,124 @@
+package schemas
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Event is a message of the event log.
+type Event interface {
+	// Subject is where the event is published.
+	Subject() string
+	// ID is the event's identity: the message ID, carried as event_id.
+	ID() string
+	// Validate returns an *Error with CodeInvalid that names the wrong field.
+	Validate() error
+}
+
+// Stamp is what every event begins with.
+type Stamp struct {
+	EventID  string    `json:"event_id" ch:"event_id"` // identity; copies of the event share it
+	At       time.Time `json:"at" ch:"at"`             // when it happened, by the publisher's clock, UTC
+	Sequence uint64    `json:"-" ch:"sequence"`        // place in its stream; set by the reader, 0 before
+}
+
+// ID implements Event.
+func (s *Stamp) ID() string { return s.EventID }
+
+// SetSequence is called by the bus on each event that it reads from a stream.
+func (s *Stamp) SetSequence(n uint64) { s.Sequence = n }
+
+// validate checks the stamp of an event.
+func (s *Stamp) validate() error {
+	if s.EventID == "" || len(s.EventID) > 256 {
+		return Invalid("event_id", "want 1 to 256 characters, have %d", len(s.EventID))
+	}
+	if y := s.At.Year(); y < 1970 || y > 2200 {
+		return Invalid("at", "%s is not an instant between 1970 and 2200", s.At.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// Parse reads an event of the given subject. Unknown fields are ignored, so
+// that an old service survives a new field. The error is an *Error with
+// CodeInvalid; the message belongs to the dead letters then.
+func Parse(subject string, data []byte) (Event, error) {
+	e := newEvent(subject)
+	if e == nil {
+		return nil, Invalid("", "no event has the subject %q", clip(subject))
+	}
+	if len(data) > MaxMessageBytes {
+		return nil, Invalid("", "%d bytes are more than the %d of the largest message", len(data), MaxMessageBytes)
+	}
+	if err := json.Unmarshal(data, e); err != nil {
+		return nil, jsonError(err)
+	}
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	if e.Subject() != subject {
+		return nil, Invalid("", "the body says %q, its subject %q", clip(e.Subject()), clip(subject))
+	}
+	return e, nil
+}
+
+// newEvent returns an empty event of the type that the subject names, or nil.
+func newEvent(subject string) Event {
+	t := strings.Split(subject, ".")
+	if len(t) == 2 && t[0] == "dead" {
+		return &Dead{}
+	}
+	if len(t) != 3 {
+		return nil
+	}
+	switch t[0] + "." + t[2] {
+	case "job." + EventSubmitted:
+		return &Submitted{}
+	case "job." + EventStarted:
+		return &Started{}
+	case "job." + EventEpoch:
+		return &Epoch{}
+	case "job." + EventFinished, "job." + EventFailed, "job." + EventCancelled, "job." + EventLost:
+		return &Ended{Outcome: t[2]}
+	case "job." + EventAdvice:
+		return &Advice{}
+	case "job." + EventAlive:
+		return &Alive{}
+	case "node." + EventSample:
+		return &Sample{}
+	case "regressor." + EventPromoted:
+		return &Promoted{}
+	case "regressor." + EventRejected:
+		return &Rejected{}
+	}
+	return nil
+}
+
+// jsonError turns a decoding error into an Error that names the field where
+// encoding/json knows it.
+func jsonError(err error) *Error {
+	switch e := err.(type) {
+	case *Error:
+		return e
+	case *json.UnmarshalTypeError:
+		return Invalid(e.Field, "a JSON %s does not fit, want %s", e.Value, e.Type)
+	case *json.SyntaxError:
+		return Invalid("", "not JSON at byte %d: %s", e.Offset, e.Error())
+	}
+	if name, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {
+		return Invalid(strings.Trim(clip(name), `"`), "is not a field of this request")
+	}
+	return Invalid("", "not JSON: %s", clip(err.Error()))
+}
+
+// Marshal writes an event or reply as JSON. It cannot fail for a validated
+// value; the error names the subject otherwise.
+func Marshal(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return b, nil
+}

@@ -1,0 +1,197 @@
+package schemas
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Column is an input of a regressor.
+type Column uint8
+
+// The columns. Batch size, CPUs, concurrent jobs, processes and model are those
+// of the paper (Courier, ICPE 2021, section 4.3).
+const (
+	ColumnBatchSize Column = iota
+	ColumnCPUs
+	ColumnConcurrentJobs
+	ColumnProcesses
+	ColumnModel
+	ColumnEpochsDone
+)
+
+var columnNames = [...]string{"batch_size", "cpus", "concurrent_jobs", "processes", "model", "epochs_done"}
+var columnUnits = [...]string{"samples", "processes", "jobs", "processes", "", "epochs"}
+
+// String returns the column's name in a regressor's file.
+func (c Column) String() string { return columnNames[c] }
+
+// Unit returns the unit of the column's values; "" for a category.
+func (c Column) Unit() string { return columnUnits[c] }
+
+// ColumnsOf returns the columns that a regressor of the target is fitted on.
+func ColumnsOf(target string) []Column {
+	columns := []Column{ColumnBatchSize, ColumnCPUs, ColumnConcurrentJobs, ColumnProcesses, ColumnModel}
+	if target == TargetAccuracy {
+		columns = append(columns, ColumnEpochsDone)
+	}
+	return columns
+}
+
+// ParseColumns returns the columns of the given names. An unknown name is an
+// error: that regressor was fitted by another version and must not answer.
+func ParseColumns(names []string) ([]Column, error) {
+	columns := make([]Column, len(names))
+	for i, name := range names {
+		k := slices.Index(columnNames[:], name)
+		if k < 0 {
+			return nil, fmt.Errorf("feature %q is not known to this version", clip(name))
+		}
+		columns[i] = Column(k)
+	}
+	return columns, nil
+}
+
+// Features is a job and what surrounds it, as numbers are made of it: in
+// training from what happened, in advice from what is asked.
+type Features struct {
+	BatchSize  uint32  // samples in one iteration
+	CPUs       uint32  // processes of the job
+	Load       Load    // this job included
+	ModelCode  float64 // index of the model among the regressor's levels
+	EpochsDone uint32  // epochs after which the target holds; accuracy only
+}
+
+// Fill writes the values of the columns into dst, which has their length.
+func (f *Features) Fill(dst []float64, columns []Column) {
+	for i, c := range columns {
+		switch c {
+		case ColumnBatchSize:
+			dst[i] = float64(f.BatchSize)
+		case ColumnCPUs:
+			dst[i] = float64(f.CPUs)
+		case ColumnConcurrentJobs:
+			dst[i] = f.Load.ConcurrentJobs
+		case ColumnProcesses:
+			dst[i] = f.Load.Processes
+		case ColumnModel:
+			dst[i] = f.ModelCode
+		case ColumnEpochsDone:
+			dst[i] = float64(f.EpochsDone)
+		}
+	}
+}
+
+// MinStableTimeRatio is the share of an epoch that must have passed at one
+// concurrency for the epoch to teach anything.
+const MinStableTimeRatio = 0.5
+
+// ExampleWeight returns the weight of an epoch as an example: that of its
+// longest stretch at one concurrency, and none under MinStableTimeRatio.
+func (l Load) ExampleWeight() float64 {
+	if l.StableTimeRatio < MinStableTimeRatio {
+		return 0
+	}
+	return l.StableTimeRatio
+}
+
+// Span is a time in which a job ran. Only started jobs have one.
+type Span struct {
+	JobID string
+	Nodes []string
+	CPUs  uint32
+	From  time.Time
+	Until time.Time // zero: it still runs
+}
+
+// on reports whether the span's job runs on the node.
+func (s *Span) on(node string) bool { return slices.Contains(s.Nodes, node) }
+
+// overlap returns how long the span lies within from and until.
+func (s *Span) overlap(from, until time.Time) time.Duration {
+	if s.From.After(from) {
+		from = s.From
+	}
+	if !s.Until.IsZero() && s.Until.Before(until) {
+		until = s.Until
+	}
+	return max(0, until.Sub(from))
+}
+
+// LoadBetween returns the load of the job self, time-weighted between from and
+// until, as the other jobs' spans make it. A job on several nodes takes the most
+// loaded one. cores are the logical processors of that node, 0 if unknown. The
+// ratio of foreign CPU time is not known from spans and stays 0.
+func LoadBetween(self Span, spans []Span, cores uint32, from, until time.Time) Load {
+	most := Load{}
+	for _, node := range self.Nodes {
+		l := loadOn(node, self, spans, from, until)
+		if most.ConcurrentJobs == 0 || l.Processes > most.Processes {
+			most = l
+		}
+	}
+	if cores > 0 {
+		most.ProcessesPerCore = most.Processes / float64(cores)
+	}
+	return most
+}
+
+func loadOn(node string, self Span, spans []Span, from, until time.Time) Load {
+	l := Load{ConcurrentJobs: 1, Processes: float64(self.CPUs), StableTimeRatio: 1}
+	whole := until.Sub(from)
+	if whole <= 0 {
+		return l
+	}
+	changes := []time.Time{from, until}
+	for i := range spans {
+		s := &spans[i]
+		if s.JobID == self.JobID || !s.on(node) {
+			continue
+		}
+		share := float64(s.overlap(from, until)) / float64(whole)
+		if share == 0 {
+			continue
+		}
+		l.ConcurrentJobs += share
+		l.Processes += share * float64(s.CPUs)
+		for _, t := range []time.Time{s.From, s.Until} {
+			if t.After(from) && t.Before(until) {
+				changes = append(changes, t)
+			}
+		}
+	}
+	l.StableTimeRatio = longestGap(changes) / whole.Seconds()
+	return l
+}
+
+// longestGap returns the longest time between neighbours, in seconds.
+func longestGap(times []time.Time) float64 {
+	slices.SortFunc(times, time.Time.Compare)
+	var longest time.Duration
+	for i := 1; i < len(times); i++ {
+		longest = max(longest, times[i].Sub(times[i-1]))
+	}
+	return longest.Seconds()
+}
+
+// LoadNow returns the load that a job of cpus on nodes has, or would have,
+// beside the jobs whose spans have no end. cores as in LoadBetween.
+func LoadNow(self Span, spans []Span, cores uint32) Load {
+	most := Load{}
+	for _, node := range self.Nodes {
+		l := Load{ConcurrentJobs: 1, Processes: float64(self.CPUs), StableTimeRatio: 1}
+		for i := range spans {
+			if s := &spans[i]; s.JobID != self.JobID && s.Until.IsZero() && s.on(node) {
+				l.ConcurrentJobs++
+				l.Processes += float64(s.CPUs)
+			}
+		}
+		if most.ConcurrentJobs == 0 || l.Processes > most.Processes {
+			most = l
+		}
+	}
+	if cores > 0 {
+		most.ProcessesPerCore = most.Processes / float64(cores)
+	}
+	return most
+}

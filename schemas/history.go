@@ -1,0 +1,16 @@
+package schemas
+
+// Change is one change of the contract.
+type Change struct {
+	Date   string // day of the change, YYYY-MM-DD
+	What   string // what was added
+	Reason string
+}
+
+// History lists every change of the contract, oldest first. Fields are added,
+// never renamed, retyped or reused.
+func History() []Change {
+	return []Change{
+		{"2026-11-21", "job.submit, job.predict, job.status, job.list, job.cancel; job events submitted, started, epoch, finished, failed, cancelled, lost, advice, alive; node samples; regressor.train, promoted, rejected; dead letters", "first contract: the pipeline from a node's sample to an answered request"},
+	}
+}

@@ -1,0 +1,81 @@
+package schemas
+
+import "time"
+
+// Stream is one durable part of the event log and its limits.
+type Stream struct {
+	Name       string        // upper case
+	Subjects   []string      // filters; three tokens each, so that none covers a request
+	MaxAge     time.Duration // older messages are dropped
+	MaxBytes   int64         // the oldest messages beyond are dropped
+	Duplicates time.Duration // window in which NATS drops a message ID's copy
+	MaxMessage int32         // bytes of the largest message
+}
+
+const (
+	day = 24 * time.Hour
+	gib = int64(1) << 30
+)
+
+// Streams returns every stream of the event log. Limits are those of an
+// embedded server; a full stream drops its oldest messages.
+func Streams() []Stream {
+	return []Stream{
+		{Name: StreamJob, Subjects: jobFilters(), MaxAge: 400 * day, MaxBytes: 4 * gib, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
+		{Name: StreamNode, Subjects: []string{NodeSubject("*", EventSample)}, MaxAge: 7 * day, MaxBytes: gib, Duplicates: 2 * time.Minute, MaxMessage: MaxMessageBytes},
+		{Name: StreamRegressor, Subjects: []string{RegressorSubject("*", EventPromoted), RegressorSubject("*", EventRejected)}, MaxAge: 400 * day, MaxBytes: gib / 4, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
+		{Name: StreamDead, Subjects: []string{"dead.*"}, MaxAge: 30 * day, MaxBytes: gib / 4, Duplicates: 10 * time.Minute, MaxMessage: 2 * MaxMessageBytes},
+	}
+}
+
+// jobFilters names each stored event of a job, because job.<id>.alive matches
+// job.*.* and must not be stored.
+func jobFilters() []string {
+	events := []string{EventSubmitted, EventStarted, EventEpoch, EventFinished, EventFailed, EventCancelled, EventLost, EventAdvice}
+	filters := make([]string, len(events))
+	for i, e := range events {
+		filters[i] = JobSubject("*", e)
+	}
+	return filters
+}
+
+// Names of the streams, buckets and queue groups.
+const (
+	StreamJob       = "JOB"
+	StreamNode      = "NODE"
+	StreamRegressor = "REGRESSOR"
+	StreamDead      = "DEAD"
+
+	BucketChampions  = "CHAMPIONS"  // key-value: target to Champion, changed by compare-and-set
+	BucketIntents    = "INTENTS"    // key-value: stream to the store's Intent
+	BucketRegressors = "REGRESSORS" // object store: artifacts named by their sha256
+)
+
+// MaxMessageBytes is the largest request or event that is accepted.
+const MaxMessageBytes = 256 << 10
+
+// Durable is a consumer that outlives its process.
+type Durable struct {
+	Name          string
+	Stream        string
+	MaxAckPending int             // at least three of its largest batches
+	AckWait       time.Duration   // at least three insert timeouts
+	BackOff       []time.Duration // delays before the redeliveries
+}
+
+// StoreDurables returns the durables by which the store follows the log.
+func StoreDurables() []Durable {
+	var all []Durable
+	for _, stream := range []string{StreamJob, StreamNode, StreamRegressor} {
+		all = append(all, Durable{Name: "store-" + stream, Stream: stream, MaxAckPending: 3 * MaxBatchMessages, AckWait: 90 * time.Second, BackOff: RedeliveryDelays()})
+	}
+	return all
+}
+
+// MaxBatchMessages is the largest number of messages in one batch of the store.
+const MaxBatchMessages = 10_000
+
+// RedeliveryDelays returns the growing delays after which a message is delivered again.
+func RedeliveryDelays() []time.Duration {
+	return []time.Duration{time.Second, 5 * time.Second, 15 * time.Second, time.Minute}
+}

@@ -1,0 +1,111 @@
+package schemas
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Request subjects: two tokens, answered by a service. No stream's filter may
+// match one, else the stream's own ack answers the asker.
+const (
+	SubjectJobSubmit      = "job.submit"
+	SubjectJobPredict     = "job.predict"
+	SubjectJobStatus      = "job.status"
+	SubjectJobList        = "job.list"
+	SubjectJobCancel      = "job.cancel"
+	SubjectRegressorTrain = "regressor.train"
+)
+
+// RequestSubjects lists every request subject.
+func RequestSubjects() []string {
+	return []string{SubjectJobSubmit, SubjectJobPredict, SubjectJobStatus, SubjectJobList, SubjectJobCancel, SubjectRegressorTrain}
+}
+
+// Last tokens of event subjects: job.<id>.<event>, node.<node>.<event>,
+// regressor.<target>.<event>.
+const (
+	EventSubmitted = "submitted"
+	EventStarted   = "started"
+	EventEpoch     = "epoch"
+	EventFinished  = "finished"
+	EventFailed    = "failed"
+	EventCancelled = "cancelled"
+	EventLost      = "lost"
+	EventAdvice    = "advice"
+	EventAlive     = "alive" // core NATS, not stored
+	EventSample    = "sample"
+	EventPromoted  = "promoted"
+	EventRejected  = "rejected"
+)
+
+// JobSubject returns job.<id>.<event>; "*" as id or event makes a filter.
+func JobSubject(id, event string) string { return "job." + id + "." + event }
+
+// NodeSubject returns node.<node>.<event>.
+func NodeSubject(node, event string) string { return "node." + node + "." + event }
+
+// RegressorSubject returns regressor.<target>.<event>.
+func RegressorSubject(target, event string) string { return "regressor." + target + "." + event }
+
+// DeadSubject returns dead.<stream> in lower case, where messages go that could not be understood.
+func DeadSubject(stream string) string { return "dead." + strings.ToLower(stream) }
+
+// MaxTokenLength is the longest job ID, node name or target.
+const MaxTokenLength = 64
+
+// ValidToken reports whether s matches [a-z0-9_-]{1,64}.
+func ValidToken(s string) bool {
+	if s == "" || len(s) > MaxTokenLength {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return true
+}
+
+func validateToken(field, s string) error {
+	if !ValidToken(s) {
+		return Invalid(field, "%q is not a name of 1 to 64 of a-z, 0-9, _ and -", clip(s))
+	}
+	return nil
+}
+
+// NodeName turns a host name into a node's name: lower case, at most 64
+// characters, every other character becomes "-".
+func NodeName(host string) string {
+	if len(host) > MaxTokenLength {
+		host = host[:MaxTokenLength]
+	}
+	b := []byte(strings.ToLower(host))
+	for i := range b {
+		if !ValidToken(string(b[i : i+1])) {
+			b[i] = '-'
+		}
+	}
+	if len(b) == 0 {
+		return "node"
+	}
+	return string(b)
+}
+
+// LocalNodeName returns the name of the node this process runs on.
+func LocalNodeName() (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("read host name: %w", err)
+	}
+	return NodeName(host), nil
+}
+
+// clip shortens foreign text for an error message.
+func clip(s string) string {
+	if len(s) > 80 {
+		return strings.ToValidUTF8(s[:80], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,199 @@
+package schemas
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:embed clickhouse/*.sql
+var migrationFiles embed.FS
+
+// Migration is one numbered step of the database's life; final once released.
+type Migration struct {
+	Number     int      // from 1, without gaps
+	Name       string   // of its file
+	Statements []string // in order, each one SQL statement
+}
+
+// Migrations returns every migration in order.
+func Migrations() ([]Migration, error) {
+	names, err := fs.Glob(migrationFiles, "clickhouse/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	var all []Migration
+	for i, name := range names {
+		base := strings.TrimPrefix(name, "clickhouse/")
+		number, err := strconv.Atoi(strings.SplitN(base, "_", 2)[0])
+		if err != nil || number != i+1 {
+			return nil, fmt.Errorf("migration %s: want the number %04d", base, i+1)
+		}
+		text, err := migrationFiles.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Migration{Number: number, Name: base, Statements: statements(string(text))})
+	}
+	return all, nil
+}
+
+// statements splits SQL at semicolons that end a line and drops comments.
+func statements(text string) []string {
+	var all []string
+	var b strings.Builder
+	for _, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "--") || strings.TrimSpace(line) == "" {
+			continue
+		}
+		b.WriteString(line + "\n")
+		if strings.HasSuffix(strings.TrimSpace(line), ";") {
+			all = append(all, strings.TrimSuffix(strings.TrimSpace(b.String()), ";"))
+			b.Reset()
+		}
+	}
+	if s := strings.TrimSpace(b.String()); s != "" {
+		all = append(all, s)
+	}
+	return all
+}
+
+// Table is a table that holds the rows of one type.
+type Table struct {
+	Name string
+	Row  any // zero value; its ch tags are the columns, in order
+}
+
+// Tables returns every table that the log fills.
+func Tables() []Table {
+	return []Table{
+		{"job_submitted", SubmittedRow{}}, {"job_started", Started{}}, {"job_epoch", Epoch{}}, {"job_ended", Ended{}},
+		{"job_advice", AdviceRow{}}, {"node_sample", Sample{}}, {"regressor_promoted", Promoted{}}, {"regressor_rejected", Rejected{}},
+	}
+}
+
+// RowOf returns the table of an event and its row, a pointer to a struct with
+// ch tags. ok is false for an event that no table holds.
+func RowOf(e Event) (table string, row any, ok bool) {
+	switch e := e.(type) {
+	case *Submitted:
+		return "job_submitted", e.row(), true
+	case *Started:
+		return "job_started", e, true
+	case *Epoch:
+		return "job_epoch", e, true
+	case *Ended:
+		return "job_ended", e, true
+	case *Advice:
+		return "job_advice", e.row(), true
+	case *Sample:
+		return "node_sample", e, true
+	case *Promoted:
+		return "regressor_promoted", e, true
+	case *Rejected:
+		return "regressor_rejected", e, true
+	}
+	return "", nil, false
+}
+
+// AdviceRow is an advice as a row: alternatives are parallel arrays, so that
+// ARRAY JOIN gives one line for each.
+type AdviceRow struct {
+	JobStamp
+	CauseSequence         uint64            `ch:"cause_sequence"`
+	Decision              string            `ch:"decision"`
+	Action                string            `ch:"action"`
+	Message               string            `ch:"message"`
+	Model                 string            `ch:"model"`
+	Nodes                 []string          `ch:"nodes"`
+	SLOSeconds            float64           `ch:"slo_seconds"`
+	ElapsedSeconds        float64           `ch:"elapsed_seconds"`
+	Confidence            float64           `ch:"confidence"`
+	EpochsDone            uint32            `ch:"epochs_done"`
+	ConcurrentJobs        float64           `ch:"concurrent_jobs"`
+	Processes             float64           `ch:"processes"`
+	BatchSize             uint32            `ch:"batch_size"`
+	CPUs                  uint32            `ch:"cpus"`
+	Epochs                uint32            `ch:"epochs"`
+	PredictedSeconds      *float64          `ch:"predicted_seconds"`
+	UpperBoundSeconds     *float64          `ch:"upper_bound_seconds"`
+	PredictedAccuracy     *float64          `ch:"predicted_accuracy"`
+	Probability           *float64          `ch:"probability"`
+	Regressors            map[string]string `ch:"regressors"`
+	AlternativeBatchSizes []uint32          `ch:"alternatives.batch_size"`
+	AlternativeCPUs       []uint32          `ch:"alternatives.cpus"`
+	AlternativeEpochs     []uint32          `ch:"alternatives.epochs"`
+	AlternativeSeconds    []*float64        `ch:"alternatives.predicted_seconds"`
+	AlternativeAccuracies []*float64        `ch:"alternatives.predicted_accuracy"`
+	AlternativeOdds       []*float64        `ch:"alternatives.probability"`
+	AlternativeReasons    []string          `ch:"alternatives.reason"`
+}
+
+func (a *Advice) row() *AdviceRow {
+	r := &AdviceRow{JobStamp: a.JobStamp, CauseSequence: a.CauseSequence, Decision: string(a.Decision), Action: string(a.Action), Message: a.Message,
+		Model: a.Model, Nodes: a.Nodes, SLOSeconds: a.SLOSeconds, ElapsedSeconds: a.ElapsedSeconds, Confidence: a.Confidence, EpochsDone: a.EpochsDone,
+		ConcurrentJobs: a.Load.ConcurrentJobs, Processes: a.Load.Processes, Regressors: a.Regressors}
+	if c := a.Chosen; c != nil {
+		r.BatchSize, r.CPUs, r.Epochs = c.BatchSize, c.CPUs, c.Epochs
+		r.PredictedSeconds, r.UpperBoundSeconds, r.PredictedAccuracy, r.Probability = c.PredictedSeconds, c.UpperBoundSeconds, c.PredictedAccuracy, c.Probability
+	}
+	for i := range a.Alternatives {
+		alt := &a.Alternatives[i]
+		r.AlternativeBatchSizes = append(r.AlternativeBatchSizes, alt.BatchSize)
+		r.AlternativeCPUs = append(r.AlternativeCPUs, alt.CPUs)
+		r.AlternativeEpochs = append(r.AlternativeEpochs, alt.Epochs)
+		r.AlternativeSeconds = append(r.AlternativeSeconds, alt.PredictedSeconds)
+		r.AlternativeAccuracies = append(r.AlternativeAccuracies, alt.PredictedAccuracy)
+		r.AlternativeOdds = append(r.AlternativeOdds, alt.Probability)
+		r.AlternativeReasons = append(r.AlternativeReasons, alt.Reason)
+	}
+	return r
+}
+
+// SubmittedRow is a submitted job as a row: the request, and the advice in brief.
+type SubmittedRow struct {
+	JobStamp
+	Model             string            `ch:"model"`
+	Dataset           string            `ch:"dataset"`
+	Parameters        uint64            `ch:"parameters"`
+	Layers            uint32            `ch:"layers"`
+	TrainingSamples   uint64            `ch:"training_samples"`
+	RequestCPUs       []uint32          `ch:"request_cpus"`
+	RequestBatchSizes []uint32          `ch:"request_batch_sizes"`
+	Epochs            uint32            `ch:"epochs"`
+	SLOSeconds        float64           `ch:"slo_seconds"`
+	Confidence        float64           `ch:"confidence"`
+	Nodes             []string          `ch:"nodes"`
+	User              string            `ch:"user"`
+	Labels            map[string]string `ch:"labels"`
+	Decision          string            `ch:"decision"`
+	BatchSize         uint32            `ch:"batch_size"`
+	CPUs              uint32            `ch:"cpus"`
+	PredictedSeconds  *float64          `ch:"predicted_seconds"`
+	PredictedAccuracy *float64          `ch:"predicted_accuracy"`
+	Probability       *float64          `ch:"probability"`
+}
+
+func (e *Submitted) row() *SubmittedRow {
+	q := &e.Request
+	r := &SubmittedRow{JobStamp: e.JobStamp, Model: q.Model, Dataset: q.Dataset, Parameters: q.Parameters, Layers: q.Layers, TrainingSamples: q.TrainingSamples,
+		RequestCPUs: unsigned(q.CPUs), RequestBatchSizes: unsigned(q.BatchSizes), Epochs: uint32(q.Epochs), SLOSeconds: q.SLO.Seconds(), Confidence: q.Confidence,
+		Nodes: e.Advice.Nodes, User: q.User, Labels: q.Labels, Decision: string(e.Advice.Decision)}
+	if c := e.Advice.Chosen; c != nil {
+		r.BatchSize, r.CPUs = c.BatchSize, c.CPUs
+		r.PredictedSeconds, r.PredictedAccuracy, r.Probability = c.PredictedSeconds, c.PredictedAccuracy, c.Probability
+	}
+	return r
+}
+
+func unsigned(list []int) []uint32 {
+	out := make([]uint32, len(list))
+	for i, v := range list {
+		out[i] = uint32(v)
+	}
+	return out
+}
