@@ -1,0 +1,281 @@
+package bus
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"time"
+
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Batch is an exact range of a stream.
+type Batch struct {
+	Stream   string
+	First    uint64   // first sequence
+	Last     uint64   // last sequence
+	Records  []Record // in order; those that could not be understood are missing
+	Token    string   // names the stream and the range: the same batch, the same token
+	Repeated bool     // it may have been handled before, wholly or in part
+}
+
+// BatchOptions says when a batch is full.
+type BatchOptions struct {
+	MaxMessages int           // default and most: schemas.MaxBatchMessages
+	MaxAge      time.Duration // from its first message; default one second
+}
+
+// intent is what is recorded before a batch is handled: the truth about how far
+// a stream was handled, whatever the durable's acknowledgements say.
+type intent struct {
+	First  uint64 `json:"first"`
+	Last   uint64 `json:"last"`
+	Count  int    `json:"count"`  // messages in the range, dead ones included
+	Digest string `json:"digest"` // sha256 over their bytes
+	Done   bool   `json:"done"`
+}
+
+// batcher is one run of ConsumeBatch.
+type batcher struct {
+	*Bus
+	d        schemas.Durable
+	o        BatchOptions
+	handle   func(context.Context, Batch) error
+	kv       jetstream.KeyValue
+	intent   intent
+	revision uint64
+}
+
+// ConsumeBatch hands the messages of a durable's stream to handle in exact
+// ranges, each after its intent was recorded, until ctx ends; what is in hand is
+// finished first. It returns nil then, and goes on by itself after any failure
+// of the server.
+func (b *Bus) ConsumeBatch(ctx context.Context, d schemas.Durable, o BatchOptions, handle func(context.Context, Batch) error) error {
+	if o.MaxMessages <= 0 || o.MaxMessages > schemas.MaxBatchMessages {
+		o.MaxMessages = schemas.MaxBatchMessages
+	}
+	if o.MaxAge <= 0 {
+		o.MaxAge = time.Second
+	}
+	r := &batcher{Bus: b, d: d, o: o, handle: handle}
+	for attempt := 0; ; attempt++ {
+		err := r.run(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		b.log.Warn("batches start again", "stream", d.Stream, "error", err)
+		if wait(ctx, delay(attempt)) != nil {
+			return nil
+		}
+	}
+}
+
+// run repeats an open intent, then turns the durable into batches.
+func (r *batcher) run(ctx context.Context) error {
+	if err := r.readIntent(ctx); err != nil {
+		return err
+	}
+	if !r.intent.Done && r.intent.Last > 0 {
+		if err := r.repeat(ctx); err != nil {
+			return err
+		}
+	}
+	consumer, err := r.js.CreateOrUpdateConsumer(ctx, r.d.Stream, jetstream.ConsumerConfig{
+		Durable: r.d.Name, AckPolicy: jetstream.AckAllPolicy, AckWait: r.d.AckWait, MaxAckPending: r.d.MaxAckPending,
+		DeliverPolicy: jetstream.DeliverAllPolicy,
+	})
+	if err != nil {
+		return fmt.Errorf("create durable %s: %w", r.d.Name, unavailable(err))
+	}
+	for ctx.Err() == nil {
+		if err := r.next(ctx, consumer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *batcher) readIntent(ctx context.Context) error {
+	kv, err := r.js.KeyValue(ctx, schemas.BucketIntents)
+	if err != nil {
+		return fmt.Errorf("open bucket %s: %w", schemas.BucketIntents, unavailable(err))
+	}
+	r.kv, r.intent, r.revision = kv, intent{}, 0
+	entry, err := kv.Get(ctx, r.d.Name)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read intent %s: %w", r.d.Name, unavailable(err))
+	}
+	r.revision = entry.Revision()
+	if err := json.Unmarshal(entry.Value(), &r.intent); err != nil {
+		return fmt.Errorf("read intent %s: %w", r.d.Name, err)
+	}
+	return nil
+}
+
+// writeIntent changes the intent if nobody else did meanwhile.
+func (r *batcher) writeIntent(ctx context.Context, i intent) error {
+	data, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	revision, err := r.kv.Update(ctx, r.d.Name, data, r.revision)
+	if err != nil {
+		return fmt.Errorf("write intent %s (another store on this stream?): %w", r.d.Name, unavailable(err))
+	}
+	r.intent, r.revision = i, revision
+	return nil
+}
+
+// repeat handles the range of an open intent again, read from the stream itself
+// so that it has the same messages in the same order.
+func (r *batcher) repeat(ctx context.Context) error {
+	r.metrics.retried.WithLabelValues(r.d.Stream).Inc()
+	r.log.Info("open batch is repeated", "stream", r.d.Stream, "first", r.intent.First, "last", r.intent.Last)
+	stream, err := r.js.Stream(ctx, r.d.Stream)
+	if err != nil {
+		return fmt.Errorf("open stream %s: %w", r.d.Stream, unavailable(err))
+	}
+	c := r.collect(true)
+	for sequence := r.intent.First; sequence <= r.intent.Last; sequence++ {
+		msg, err := stream.GetMsg(ctx, sequence)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue // deleted by its stream's limits, or never there
+		}
+		if err != nil {
+			return fmt.Errorf("read %s at %d: %w", r.d.Stream, sequence, unavailable(err))
+		}
+		if err := c.add(ctx, msg.Subject, msg.Data, msg.Sequence, msg.Time); err != nil {
+			return err
+		}
+	}
+	if got := c.intent(); got.Digest != r.intent.Digest {
+		r.log.Warn("a repeated batch lost messages to its stream's limits", "stream", r.d.Stream, "first", r.intent.First, "have", got.Count, "want", r.intent.Count)
+	}
+	c.batch.First, c.batch.Last = r.intent.First, r.intent.Last
+	return r.finish(ctx, c)
+}
+
+// collector gathers a batch.
+type collector struct {
+	*batcher
+	batch Batch
+	sum   hash.Hash
+	count int
+}
+
+func (r *batcher) collect(repeated bool) *collector {
+	return &collector{batcher: r, batch: Batch{Stream: r.d.Stream, Repeated: repeated}, sum: sha256.New()}
+}
+
+func (c *collector) add(ctx context.Context, subject string, data []byte, sequence uint64, at time.Time) error {
+	if c.count == 0 {
+		c.batch.First = sequence
+	}
+	c.batch.Last = sequence
+	c.count++
+	c.sum.Write(data)
+	record, ok, err := c.record(ctx, c.d.Stream, c.d.Name, subject, data, sequence, at)
+	if ok {
+		c.batch.Records = append(c.batch.Records, record)
+	}
+	return err
+}
+
+func (c *collector) intent() intent {
+	return intent{First: c.batch.First, Last: c.batch.Last, Count: c.count, Digest: hex.EncodeToString(c.sum.Sum(nil))}
+}
+
+// next gathers one batch by size or age, records its intent and finishes it.
+func (r *batcher) next(ctx context.Context, consumer jetstream.Consumer) error {
+	fetched, err := consumer.Fetch(r.o.MaxMessages, jetstream.FetchMaxWait(r.o.MaxAge))
+	if err != nil {
+		return fmt.Errorf("fetch from %s: %w", r.d.Name, unavailable(err))
+	}
+	c := r.collect(false)
+	var last jetstream.Msg
+	// What is in hand is finished although ctx ends: it has a bound of its own.
+	ctx, cancel := finishContext(ctx)
+	defer cancel()
+	for msg := range fetched.Messages() {
+		meta, err := msg.Metadata()
+		if err != nil {
+			return fmt.Errorf("read a message's place in %s: %w", r.d.Stream, err)
+		}
+		last = msg
+		if meta.Sequence.Stream <= max(r.intent.Last, c.batch.Last) {
+			continue // handled already, or a redelivery of what is in hand
+		}
+		if err := c.add(ctx, msg.Subject(), msg.Data(), meta.Sequence.Stream, meta.Timestamp); err != nil {
+			return err
+		}
+	}
+	if err := fetched.Error(); err != nil {
+		return fmt.Errorf("fetch from %s: %w", r.d.Name, unavailable(err))
+	}
+	if c.count > 0 {
+		if err := r.writeIntent(ctx, c.intent()); err != nil {
+			return err
+		}
+		if err := r.finish(ctx, c); err != nil {
+			return err
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	if err := last.DoubleAck(ctx); err != nil {
+		return fmt.Errorf("ack %s: %w", r.d.Name, unavailable(err))
+	}
+	return nil
+}
+
+// grace is how long a batch in hand may take after the end was asked for.
+const grace = 8 * time.Second
+
+// finishContext returns a context that outlives ctx by grace.
+func finishContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		t := time.AfterFunc(grace, cancel)
+		context.AfterFunc(longer, func() { t.Stop() })
+	})
+	return longer, func() { stop(); cancel() }
+}
+
+// finish hands the batch to the handler until it succeeds, then closes the intent.
+func (r *batcher) finish(ctx context.Context, c *collector) error {
+	c.batch.Token = fmt.Sprintf("%s/%d-%d", r.d.Stream, c.batch.First, c.batch.Last)
+	for attempt := 0; len(c.batch.Records) > 0; attempt++ {
+		err := r.handle(ctx, c.batch)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		r.metrics.retried.WithLabelValues(r.d.Stream).Inc()
+		r.log.Warn("batch is repeated", "stream", r.d.Stream, "first", c.batch.First, "last", c.batch.Last, "attempt", attempt+1, "error", err)
+		c.batch.Repeated = true
+		if err := wait(ctx, delay(attempt)); err != nil {
+			return err
+		}
+	}
+	done := r.intent
+	done.Done = true
+	return r.writeIntent(ctx, done)
+}
+
+// delay grows with the number of failures.
+func delay(attempt int) time.Duration {
+	delays := schemas.RedeliveryDelays()
+	return delays[min(attempt, len(delays)-1)]
+}

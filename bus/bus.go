@@ -1,0 +1,147 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options says where the server is.
+type Options struct {
+	URL       string                     // such as "nats://127.0.0.1:4222"; several are separated by commas
+	InProcess nats.InProcessConnProvider // a server in this process; wins over URL
+	Name      string                     // of the connection, as the server shows it
+}
+
+// Bus is a connection to NATS that speaks schemas.
+type Bus struct {
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	log     *slog.Logger
+	metrics *metrics
+}
+
+// retryDelay is the pause between two attempts to connect.
+const retryDelay = 250 * time.Millisecond
+
+// Connect connects to NATS, tries again until ctx ends, and reconnects for ever
+// afterwards. The error names the address.
+func Connect(ctx context.Context, o Options, log *slog.Logger, reg prometheus.Registerer) (*Bus, error) {
+	b := &Bus{log: log, metrics: newMetrics(reg)}
+	opts := []nats.Option{
+		nats.Name(o.Name), nats.MaxReconnects(-1), nats.ReconnectWait(retryDelay), nats.Timeout(2 * time.Second),
+		nats.DrainTimeout(5 * time.Second),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				log.Warn("nats connection lost", "error", err)
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) { log.Info("nats connection is back", "url", nc.ConnectedUrlRedacted()) }),
+		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
+			if s != nil {
+				log.Warn("nats subscription", "subject", s.Subject, "error", err)
+			}
+		}),
+	}
+	if o.InProcess != nil {
+		opts = append(opts, nats.InProcessServer(o.InProcess))
+	}
+	for warned := false; ; {
+		nc, err := nats.Connect(o.URL, opts...)
+		if err == nil {
+			b.nc = nc
+			break
+		}
+		if !warned {
+			log.Warn("nats is not there yet", "url", redact(o.URL), "error", err)
+			warned = true
+		}
+		if wait(ctx, retryDelay) != nil {
+			return nil, fmt.Errorf("connect to nats at %s: %w", redact(o.URL), err)
+		}
+	}
+	js, err := jetstream.New(b.nc)
+	if err != nil {
+		b.nc.Close()
+		return nil, fmt.Errorf("use jetstream at %s: %w", redact(o.URL), err)
+	}
+	b.js = js
+	return b, nil
+}
+
+// Prepare creates the streams and buckets, or changes them to what schemas
+// says. It may be called by every service at every start.
+func (b *Bus) Prepare(ctx context.Context) error {
+	for _, s := range schemas.Streams() {
+		_, err := b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name: s.Name, Subjects: s.Subjects, MaxAge: s.MaxAge, MaxBytes: s.MaxBytes, Duplicates: s.Duplicates, MaxMsgSize: s.MaxMessage,
+			Storage: jetstream.FileStorage, Discard: jetstream.DiscardOld, Retention: jetstream.LimitsPolicy, AllowDirect: true,
+		})
+		if err != nil {
+			return fmt.Errorf("create stream %s: %w", s.Name, unavailable(err))
+		}
+	}
+	for _, bucket := range []string{schemas.BucketChampions, schemas.BucketIntents} {
+		if _, err := b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, History: 5, Storage: jetstream.FileStorage}); err != nil {
+			return fmt.Errorf("create bucket %s: %w", bucket, unavailable(err))
+		}
+	}
+	_, err := b.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: schemas.BucketRegressors, Storage: jetstream.FileStorage})
+	if err != nil {
+		return fmt.Errorf("create object store %s: %w", schemas.BucketRegressors, unavailable(err))
+	}
+	return nil
+}
+
+// Connected reports whether the server is reached right now.
+func (b *Bus) Connected() bool { return b.nc.IsConnected() }
+
+// Close sends what is buffered, lets subscriptions finish and disconnects.
+func (b *Bus) Close(ctx context.Context) error {
+	if b.nc.IsClosed() {
+		return nil
+	}
+	closed := make(chan struct{})
+	b.nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
+	if err := b.nc.Drain(); err != nil { // not connected: nothing to drain
+		b.nc.Close()
+	}
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+		b.nc.Close()
+		return fmt.Errorf("drain the nats connection: %w", ctx.Err())
+	}
+}
+
+// wait pauses for d or until ctx ends, and returns ctx's error then.
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// unavailable marks errors of a server that is away with CodeUnavailable.
+func unavailable(err error) error {
+	for _, away := range []error{nats.ErrNoResponders, nats.ErrTimeout, nats.ErrConnectionClosed, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
+		jetstream.ErrNoStreamResponse, context.DeadlineExceeded} {
+		if errors.Is(err, away) {
+			return fmt.Errorf("%w (%w)", &schemas.Error{Code: schemas.CodeUnavailable, Message: "nats does not answer"}, err)
+		}
+	}
+	return err
+}

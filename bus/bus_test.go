@@ -1,0 +1,362 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go"
+)
+
+// within returns a context that fails the test's waiting after ten seconds.
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func sample(n uint64) *schemas.Sample {
+	s := &schemas.Sample{Node: "node-a", BootID: "boot", Number: n, IntervalSeconds: 2, Cores: 2}
+	s.EventID, s.At = schemas.SampleID(s.Node, s.BootID, n), time.Unix(1_790_000_000+int64(n), 0).UTC()
+	return s
+}
+
+func publish(t *testing.T, b *bus.Bus, from, until uint64) {
+	t.Helper()
+	for n := from; n < until; n++ {
+		if _, err := b.Publish(within(t), sample(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestPublish_DropsACopy(t *testing.T) {
+	b := bustest.New(t)
+	first, err := b.Publish(within(t), sample(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := b.Publish(within(t), sample(1))
+	if err != nil || again != first {
+		t.Errorf("second Publish = %d, %v, want %d", again, err, first)
+	}
+}
+
+func TestPublish_RefusesAnInvalidEvent(t *testing.T) {
+	b := bustest.New(t)
+	s := sample(1)
+	s.Cores = 0
+	if _, err := b.Publish(within(t), s); !errors.Is(err, schemas.ErrInvalid) {
+		t.Errorf("Publish = %v, want invalid", err)
+	}
+}
+
+// follow collects the sequence numbers of samples until want have come.
+func follow(t *testing.T, b *bus.Bus, o bus.FollowOptions, want int) []uint64 {
+	t.Helper()
+	ctx, cancel := context.WithCancel(within(t))
+	var got []uint64
+	o.Stream = schemas.StreamNode
+	err := b.Follow(ctx, o, func(r bus.Record) error {
+		got = append(got, r.Event.(*schemas.Sample).Number)
+		if len(got) == want {
+			cancel()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != want {
+		t.Fatalf("Follow delivered %v, want %d events", got, want)
+	}
+	return got
+}
+
+func TestFollow_DeliversInOrderFromAnyPlace(t *testing.T) {
+	b := bustest.New(t)
+	publish(t, b, 1, 6)
+	for _, c := range []struct {
+		o    bus.FollowOptions
+		want string
+	}{
+		{bus.FollowOptions{}, "[1 2 3 4 5]"},
+		{bus.FollowOptions{From: 4}, "[4 5]"},
+		{bus.FollowOptions{LastPerSubject: true}, "[5]"},
+		{bus.FollowOptions{Subjects: []string{schemas.NodeSubject("node-a", schemas.EventSample)}}, "[1 2 3 4 5]"},
+	} {
+		if got := fmt.Sprint(follow(t, b, c.o, strings.Count(c.want, " ")+1)); got != c.want {
+			t.Errorf("Follow(%+v) = %s, want %s", c.o, got, c.want)
+		}
+	}
+}
+
+func TestFollow_SaysWhenItHasCaughtUp(t *testing.T) {
+	b := bustest.New(t)
+	for _, stored := range []int{0, 3} {
+		publish(t, b, 1, uint64(stored)+1)
+		ctx, cancel := context.WithCancel(within(t))
+		seen, calls := 0, 0
+		err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamNode, CaughtUp: func() { calls++; cancel() }}, func(bus.Record) error { seen++; return nil })
+		if err != nil || seen != stored || calls != 1 {
+			t.Errorf("with %d stored: saw %d, caught up %d times, err %v", stored, seen, calls, err)
+		}
+	}
+}
+
+func TestFollow_GoesOnAfterTheServerWasAway(t *testing.T) {
+	s := bustest.NewServer(t)
+	b := s.Connect(t)
+	publish(t, b, 1, 3)
+	ctx, cancel := context.WithCancel(within(t))
+	var mu sync.Mutex
+	var got []uint64
+	seen := make(chan struct{}, 10)
+	done := make(chan error, 1)
+	go func() {
+		done <- b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamNode}, func(r bus.Record) error {
+			mu.Lock()
+			got = append(got, r.Sequence)
+			mu.Unlock()
+			seen <- struct{}{}
+			return nil
+		})
+	}()
+	<-seen
+	<-seen
+	s.Stop()
+	s.Restart(t)
+	other := s.Connect(t)
+	publish(t, other, 3, 5)
+	for range 2 {
+		select {
+		case <-seen:
+		case <-ctx.Done():
+			t.Fatal("nothing came after the restart")
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(got) != "[1 2 3 4]" {
+		t.Errorf("sequences %v, want [1 2 3 4]", got)
+	}
+}
+
+func TestFollow_BuriesWhatItCannotUnderstand(t *testing.T) {
+	s := bustest.NewServer(t)
+	b := s.Connect(t)
+	nc, err := nats.Connect(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if err := nc.Publish(schemas.NodeSubject("node-a", schemas.EventSample), []byte("{broken")); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, b, 1, 2)
+	follow(t, b, bus.FollowOptions{}, 1)
+	ctx, cancel := context.WithCancel(within(t))
+	var dead *schemas.Dead
+	err = b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamDead}, func(r bus.Record) error {
+		dead = r.Event.(*schemas.Dead)
+		cancel()
+		return nil
+	})
+	if err != nil || dead == nil || string(dead.Data) != "{broken" || dead.OriginSequence != 1 || !strings.Contains(dead.Reason, "JSON") {
+		t.Errorf("dead letter %+v, err %v", dead, err)
+	}
+}
+
+func nodeDurable() schemas.Durable { return schemas.StoreDurables()[1] }
+
+func TestConsumeBatch_HandsOutExactRanges(t *testing.T) {
+	b := bustest.New(t)
+	publish(t, b, 1, 26)
+	ctx, cancel := context.WithCancel(within(t))
+	var next uint64 = 1
+	err := b.ConsumeBatch(ctx, nodeDurable(), bus.BatchOptions{MaxMessages: 10, MaxAge: 50 * time.Millisecond}, func(_ context.Context, batch bus.Batch) error {
+		if batch.First != next || int(batch.Last-batch.First)+1 != len(batch.Records) || len(batch.Records) > 10 {
+			t.Errorf("batch %s with %d records, want first %d", batch.Token, len(batch.Records), next)
+		}
+		if next = batch.Last + 1; next == 26 {
+			cancel()
+		}
+		return nil
+	})
+	if err != nil || next != 26 {
+		t.Errorf("ConsumeBatch ended at %d, %v", next, err)
+	}
+}
+
+// A handler that dies between its work and the ack sees the same batch again,
+// although new messages have come, and then only what is new.
+func TestConsumeBatch_RepeatsAnOpenIntentWithTheSameRows(t *testing.T) {
+	b := bustest.New(t)
+	publish(t, b, 1, 8)
+	options := bus.BatchOptions{MaxMessages: 100, MaxAge: 50 * time.Millisecond}
+	var token, digest string
+	ids := func(batch bus.Batch) string {
+		s := ""
+		for _, r := range batch.Records {
+			s += r.Event.ID() + " "
+		}
+		return s
+	}
+	died := errors.New("died")
+	ctx, cancel := context.WithCancel(within(t))
+	_ = b.ConsumeBatch(ctx, nodeDurable(), options, func(h context.Context, batch bus.Batch) error {
+		token, digest = batch.Token, ids(batch)
+		cancel()
+		return died
+	})
+	publish(t, b, 8, 12)
+	ctx, cancel = context.WithCancel(within(t))
+	var tokens []string
+	err := b.ConsumeBatch(ctx, nodeDurable(), options, func(_ context.Context, batch bus.Batch) error {
+		if len(tokens) == 0 && (batch.Token != token || ids(batch) != digest || !batch.Repeated) {
+			t.Errorf("first batch %s %q repeated=%v, want %s %q", batch.Token, ids(batch), batch.Repeated, token, digest)
+		}
+		tokens = append(tokens, batch.Token)
+		if batch.Last == 11 {
+			cancel()
+		}
+		return nil
+	})
+	if err != nil || fmt.Sprint(tokens) != "[NODE/1-7 NODE/8-11]" {
+		t.Errorf("batches %v, %v", tokens, err)
+	}
+}
+
+func TestConsumeBatch_RepeatsAfterAnError(t *testing.T) {
+	b := bustest.New(t)
+	publish(t, b, 1, 2)
+	ctx, cancel := context.WithCancel(within(t))
+	calls := 0
+	err := b.ConsumeBatch(ctx, nodeDurable(), bus.BatchOptions{MaxAge: 50 * time.Millisecond}, func(_ context.Context, batch bus.Batch) error {
+		calls++
+		if calls == 1 {
+			return errors.New("the database is away")
+		}
+		cancel()
+		return nil
+	})
+	if err != nil || calls != 2 {
+		t.Errorf("handled %d times, %v; want 2", calls, err)
+	}
+}
+
+func TestServe_TranslatesErrors(t *testing.T) {
+	s := bustest.NewServer(t)
+	b := s.Connect(t)
+	ctx, cancel := context.WithCancel(within(t))
+	done := make(chan error, 1)
+	go func() {
+		done <- b.Serve(ctx, bus.Service{Name: "test", Version: "1.0.0", Endpoints: []bus.Endpoint{
+			bus.Handle(schemas.SubjectJobStatus, func(_ context.Context, q *schemas.JobStatusRequest) (any, error) {
+				switch q.JobID {
+				case "broken":
+					return nil, io.ErrUnexpectedEOF
+				case "gone":
+					return nil, &schemas.Error{Code: schemas.CodeNotFound, Message: "no job gone"}
+				}
+				return schemas.JobStatus{JobID: q.JobID}, nil
+			}),
+		}})
+	}()
+	for _, c := range []struct {
+		body, want string
+	}{
+		{`{"id":"a"}`, "a"},
+		{`{"id":"gone"}`, "not_found: no job gone"},
+		{`{"id":"broken"}`, "internal: internal error; see the service's log"},
+		{`{"id":"A b"}`, `invalid: id: "A b" is not a name of 1 to 64 of a-z, 0-9, _ and -`},
+		{`{"job":"a"}`, "invalid: job: is not a field of this request"},
+	} {
+		var status schemas.JobStatus
+		err := b.Request(ctx, schemas.SubjectJobStatus, rawBody(c.body), &status)
+		for errors.Is(err, schemas.ErrUnavailable) { // the endpoint is not announced yet
+			err = b.Request(ctx, schemas.SubjectJobStatus, rawBody(c.body), &status)
+		}
+		got := status.JobID
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("Request(%s) = %q, want %q", c.body, got, c.want)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// rawBody is sent as it is.
+type rawBody string
+
+func (r rawBody) MarshalJSON() ([]byte, error) { return []byte(r), nil }
+
+func TestChampion_ChangesByCompareAndSet(t *testing.T) {
+	b := bustest.New(t)
+	ctx := within(t)
+	if _, _, err := b.Champion(ctx, schemas.TargetEpochTime); !errors.Is(err, schemas.ErrNotFound) {
+		t.Fatalf("Champion of an empty system = %v, want not_found", err)
+	}
+	digest, err := b.PutArtifact(ctx, []byte("tree"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := schemas.Champion{Target: schemas.TargetEpochTime, ModelDigest: digest}
+	revision, err := b.SetChampion(ctx, c, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.SetChampion(ctx, c, 0); !errors.Is(err, schemas.ErrConflict) {
+		t.Errorf("SetChampion with a stale revision = %v, want conflict", err)
+	}
+	got, r, err := b.Champion(ctx, schemas.TargetEpochTime)
+	if err != nil || got != c || r != revision {
+		t.Errorf("Champion = %+v, %d, %v", got, r, err)
+	}
+	data, err := b.Artifact(ctx, digest)
+	if err != nil || string(data) != "tree" {
+		t.Errorf("Artifact = %q, %v", data, err)
+	}
+	if _, err := b.Artifact(ctx, strings.Repeat("0", 64)); !errors.Is(err, schemas.ErrNotFound) {
+		t.Errorf("Artifact of unknown digest = %v, want not_found", err)
+	}
+	watching, cancel := context.WithCancel(ctx)
+	err = b.WatchChampions(watching, func(w schemas.Champion, _ uint64) {
+		if w != c {
+			t.Errorf("WatchChampions saw %+v, want %+v", w, c)
+		}
+		cancel()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConnect_SaysWhereItFailed(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := bus.Connect(ctx, bus.Options{URL: "nats://me:secret@127.0.0.1:1"}, slog.New(slog.DiscardHandler), nil)
+	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("Connect = %v", err)
+	}
+}

@@ -1,0 +1,151 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Record is an event and its place in the log.
+type Record struct {
+	Event    schemas.Event
+	Subject  string
+	Sequence uint64    // in its stream
+	StoredAt time.Time // by the server's clock
+}
+
+// FollowOptions says what to follow.
+type FollowOptions struct {
+	Stream         string
+	Subjects       []string // filter; empty: all of the stream
+	From           uint64   // first sequence; 0: all that is kept
+	LastPerSubject bool     // of what is stored, only the last of each subject
+	New            bool     // nothing of what is stored
+	CaughtUp       func()   // called once, when all that was stored at the start was delivered
+}
+
+// Follow delivers the events of a stream in order, one at a time, first what is
+// stored, then what comes, until ctx ends; then it returns nil. An error of the
+// handler ends it with that error. What cannot be understood goes to the dead
+// letters. When the server was away it goes on where it was.
+func (b *Bus) Follow(ctx context.Context, o FollowOptions, handle func(Record) error) error {
+	for {
+		err := b.follow(ctx, &o, handle)
+		if ctx.Err() != nil {
+			return nil
+		}
+		var h handlerError
+		if errors.As(err, &h) {
+			return fmt.Errorf("follow %s: %w", o.Stream, h.error)
+		}
+		b.log.Debug("follow again", "stream", o.Stream, "from", o.From, "error", err)
+		if wait(ctx, retryDelay) != nil {
+			return nil
+		}
+	}
+}
+
+type handlerError struct{ error }
+
+// follow runs one ordered consumer and moves o past what was handled.
+func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) error) error {
+	if o.New && o.From == 0 { // from now on, also over a lost connection
+		stream, err := b.js.Stream(ctx, o.Stream)
+		if err != nil {
+			return unavailable(err)
+		}
+		o.From = stream.CachedInfo().State.LastSeq + 1
+	}
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: o.Subjects, DeliverPolicy: jetstream.DeliverAllPolicy}
+	switch {
+	case o.From > 0:
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, o.From
+	case o.LastPerSubject:
+		cfg.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
+	}
+	consumer, err := b.js.OrderedConsumer(ctx, o.Stream, cfg)
+	if err != nil {
+		return unavailable(err)
+	}
+	if consumer.CachedInfo().NumPending == 0 {
+		o.caughtUp()
+	}
+	it, err := consumer.Messages()
+	if err != nil {
+		return unavailable(err)
+	}
+	stop := context.AfterFunc(ctx, it.Stop)
+	defer stop()
+	defer it.Stop()
+	for {
+		msg, err := it.Next()
+		if err != nil {
+			return err
+		}
+		meta, err := msg.Metadata()
+		if err != nil {
+			return fmt.Errorf("read a message's place in %s: %w", o.Stream, err)
+		}
+		if r, ok, err := b.record(ctx, o.Stream, "follower", msg.Subject(), msg.Data(), meta.Sequence.Stream, meta.Timestamp); err != nil {
+			return err
+		} else if ok {
+			if err := handle(r); err != nil {
+				return handlerError{err}
+			}
+		}
+		o.From, o.LastPerSubject = meta.Sequence.Stream+1, o.LastPerSubject && meta.NumPending > 0
+		if meta.NumPending == 0 {
+			o.caughtUp()
+		}
+	}
+}
+
+func (o *FollowOptions) caughtUp() {
+	if o.CaughtUp != nil {
+		o.CaughtUp()
+		o.CaughtUp = nil
+	}
+}
+
+// record reads a message; ok is false for one that went to the dead letters.
+func (b *Bus) record(ctx context.Context, stream, consumer, subject string, data []byte, sequence uint64, at time.Time) (r Record, ok bool, err error) {
+	e, err := schemas.Parse(subject, data)
+	if err != nil {
+		return r, false, b.bury(ctx, stream, sequence, subject, consumer, data, err)
+	}
+	if s, ok := e.(interface{ SetSequence(uint64) }); ok {
+		s.SetSequence(sequence)
+	}
+	b.metrics.consumed.WithLabelValues(stream).Inc()
+	return Record{Event: e, Subject: subject, Sequence: sequence, StoredAt: at}, true, nil
+}
+
+// Listen delivers core messages of a subject until ctx ends; what cannot be
+// understood is logged and dropped, as nobody keeps such messages.
+func (b *Bus) Listen(ctx context.Context, subject string, handle func(schemas.Event)) error {
+	messages := make(chan *nats.Msg, 1024)
+	sub, err := b.nc.ChanSubscribe(subject, messages)
+	if err != nil {
+		return fmt.Errorf("listen to %s: %w", subject, unavailable(err))
+	}
+	defer func() { _ = sub.Unsubscribe() }() // the connection may be closed already
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case m := <-messages:
+			e, err := schemas.Parse(m.Subject, m.Data)
+			if err != nil {
+				b.log.Debug("message dropped", "subject", m.Subject, "reason", err)
+				continue
+			}
+			handle(e)
+		}
+	}
+}

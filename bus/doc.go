@@ -1,0 +1,30 @@
+// Package bus is the wire: it carries the messages of package schemas over
+// NATS, and is the only room that knows NATS.
+//
+// # Use
+//
+// Connect, Prepare the streams once, then Publish events, Follow a stream from
+// any place in order, turn a stream into batches with ConsumeBatch, ask with
+// Request and answer with Serve. Artifacts (regressors) are immutable and named
+// by their sha256; the champion of each target is a key changed by
+// compare-and-set.
+//
+// # Order, concurrency, failure
+//
+// A Bus is safe for any number of goroutines. Publish returns after the stream
+// has acknowledged, and carries the event's identity, so that a copy inside the
+// stream's window is dropped. Follow delivers one message at a time in stream
+// order, and starts again where it was when the server comes back. ConsumeBatch
+// alone decides a message's fate: a batch is an exact range of sequences whose
+// intent is recorded before the handler sees it; it is acknowledged after the
+// handler succeeded, repeated with the same rows and growing delay when it did
+// not; what cannot be understood goes to dead.<stream> with the reason.
+// The connection is re-established for ever; calls meanwhile fail with an error
+// that matches schemas.ErrUnavailable, or wait as long as their context lets them.
+//
+// # Look inside, test
+//
+// nats stream ls, nats consumer info and nats micro ls show the state; the
+// metrics courier_bus_… count messages and dead letters. Tests take a real
+// server in the process from bus/bustest.
+package bus

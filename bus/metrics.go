@@ -1,0 +1,44 @@
+package bus
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+type metrics struct {
+	published *prometheus.CounterVec // by stream-level kind and outcome
+	consumed  *prometheus.CounterVec
+	dead      *prometheus.CounterVec
+	retried   *prometheus.CounterVec
+	requests  *prometheus.HistogramVec
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		published: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_bus_published_messages_total", Help: "Events published, by kind and outcome."}, []string{"kind", "outcome"}),
+		consumed:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_bus_consumed_messages_total", Help: "Events read from a stream."}, []string{"stream"}),
+		dead:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_bus_dead_messages_total", Help: "Messages that could not be understood."}, []string{"stream"}),
+		retried:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_bus_repeated_batches_total", Help: "Batches that were handled again."}, []string{"stream"}),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "courier_bus_request_seconds", Help: "Time to answer a request, by subject and outcome.",
+			Buckets: prometheus.ExponentialBuckets(20e-6, 3, 12)}, []string{"subject", "code"}),
+	}
+	if reg != nil {
+		for _, c := range []prometheus.Collector{m.published, m.consumed, m.dead, m.retried, m.requests} {
+			reg.MustRegister(c)
+		}
+	}
+	return m
+}
+
+// redact removes passwords from a list of addresses.
+func redact(urls string) string {
+	list := strings.Split(urls, ",")
+	for i, s := range list {
+		if u, err := url.Parse(strings.TrimSpace(s)); err == nil {
+			list[i] = u.Redacted()
+		}
+	}
+	return strings.Join(list, ",")
+}

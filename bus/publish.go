@@ -1,0 +1,76 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// publishTimeout bounds a Publish whose context has no deadline.
+const publishTimeout = 5 * time.Second
+
+// Publish validates the event, sends it with its identity as message ID, and
+// waits for the stream's acknowledgement. It returns the event's sequence in its
+// stream; a copy inside the window returns the first one's.
+func (b *Bus) Publish(ctx context.Context, e schemas.Event) (uint64, error) {
+	if err := e.Validate(); err != nil {
+		return 0, fmt.Errorf("publish %s: %w", e.Subject(), err)
+	}
+	data, err := schemas.Marshal(e)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	ack, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: e.Subject(), Data: data}, jetstream.WithMsgID(e.ID()))
+	b.metrics.published.WithLabelValues(kind(e.Subject()), outcome(err)).Inc()
+	if err != nil {
+		return 0, fmt.Errorf("publish %s: %w", e.Subject(), unavailable(err))
+	}
+	return ack.Sequence, nil
+}
+
+// Notify sends an event over core NATS: nobody keeps it, nobody acknowledges it.
+func (b *Bus) Notify(e schemas.Event) error {
+	data, err := schemas.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if err := b.nc.Publish(e.Subject(), data); err != nil {
+		return fmt.Errorf("notify %s: %w", e.Subject(), unavailable(err))
+	}
+	return nil
+}
+
+// kind is the subject without its middle token: a label with a bound.
+func kind(subject string) string {
+	first, rest, _ := strings.Cut(subject, ".")
+	if i := strings.LastIndexByte(rest, '.'); i >= 0 {
+		rest = rest[i+1:]
+	}
+	return first + "." + rest
+}
+
+func outcome(err error) string {
+	if err != nil {
+		return "error"
+	}
+	return "ok"
+}
+
+// bury publishes a message that could not be understood to dead.<stream>.
+func (b *Bus) bury(ctx context.Context, stream string, sequence uint64, subject, consumer string, data []byte, reason error) error {
+	b.metrics.dead.WithLabelValues(stream).Inc()
+	b.log.Warn("message is dead", "stream", stream, "sequence", sequence, "subject", subject, "reason", reason)
+	d := &schemas.Dead{Stream: stream, OriginSequence: sequence, OriginSubject: strings.ToValidUTF8(subject, "?"), Consumer: consumer,
+		Reason: reason.Error(), Data: data[:min(len(data), schemas.MaxDeadBytes)]}
+	d.EventID, d.At = fmt.Sprintf("%s/%d/dead", stream, sequence), time.Now().UTC()
+	_, err := b.Publish(ctx, d)
+	return err
+}

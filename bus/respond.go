@@ -1,0 +1,150 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+)
+
+// Service is a NATS micro service: nats micro ls finds it.
+type Service struct {
+	Name        string // letters, digits, - and _
+	Version     string // semantic version
+	Description string
+	Endpoints   []Endpoint
+}
+
+// Endpoint answers one subject.
+type Endpoint struct {
+	subject string
+	handle  func(ctx context.Context, data []byte) (any, error)
+}
+
+// Handle returns an endpoint whose requests are read strictly into Q, checked,
+// and handed to handle. Its error crosses the wire as a schemas.Error.
+func Handle[Q any, R interface {
+	*Q
+	schemas.Request
+}](subject string, handle func(ctx context.Context, q R) (any, error)) Endpoint {
+	return Endpoint{subject: subject, handle: func(ctx context.Context, data []byte) (any, error) {
+		q := R(new(Q))
+		if err := schemas.DecodeRequest(data, q); err != nil {
+			return nil, err
+		}
+		return handle(ctx, q)
+	}}
+}
+
+// statusOf translates the codes of schemas to NATS service error codes, which
+// follow HTTP.
+var statusOf = map[schemas.Code]string{
+	schemas.CodeInvalid: "400", schemas.CodeNotFound: "404", schemas.CodeConflict: "409", schemas.CodeUnavailable: "503", schemas.CodeInternal: "500",
+}
+
+// Serve answers requests in the queue group of the service until ctx ends;
+// requests in hand are answered first. Each endpoint answers one request at a time.
+func (b *Bus) Serve(ctx context.Context, s Service) error {
+	svc, err := micro.AddService(b.nc, micro.Config{Name: s.Name, Version: s.Version, Description: s.Description, QueueGroup: s.Name})
+	if err != nil {
+		return fmt.Errorf("add service %s: %w", s.Name, err)
+	}
+	// Requests in hand are answered after ctx ends: Stop drains.
+	handling := context.WithoutCancel(ctx)
+	for _, e := range s.Endpoints {
+		handler := micro.HandlerFunc(func(r micro.Request) { b.answer(handling, e, r) })
+		name := micro.WithEndpointSubject(e.subject)
+		if err := svc.AddEndpoint(endpointName(e.subject), handler, name); err != nil {
+			_ = svc.Stop() // the first error is the one to report
+			return fmt.Errorf("add endpoint %s: %w", e.subject, err)
+		}
+	}
+	if err := b.nc.Flush(); err != nil {
+		b.log.Warn("service is announced late", "service", s.Name, "error", err)
+	}
+	<-ctx.Done()
+	if err := svc.Stop(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		return fmt.Errorf("stop service %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// endpointName is the subject as micro accepts a name.
+func endpointName(subject string) string {
+	name := []byte(subject)
+	for i := range name {
+		if name[i] == '.' {
+			name[i] = '-'
+		}
+	}
+	return string(name)
+}
+
+// answer handles one request and measures it. The subject label is bounded: it
+// is the endpoint's own.
+func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request) {
+	begin := time.Now()
+	reply, err := e.handle(ctx, r.Data())
+	var data []byte
+	if err == nil {
+		data, err = schemas.Marshal(reply)
+	}
+	code := "ok"
+	if err != nil {
+		refusal := schemas.AsError(err)
+		code = string(refusal.Code)
+		if refusal.Code == schemas.CodeInternal {
+			b.log.Error("request failed", "subject", e.subject, "error", err)
+		}
+		body, _ := json.Marshal(refusal) // three strings: cannot fail
+		err = r.Error(statusOf[refusal.Code], refusal.Error(), body)
+	} else {
+		err = r.Respond(data)
+	}
+	if err != nil {
+		b.log.Warn("reply not sent", "subject", e.subject, "error", err)
+	}
+	b.metrics.requests.WithLabelValues(e.subject, code).Observe(time.Since(begin).Seconds())
+}
+
+// Request asks and reads the reply into reply. A refusal comes back as
+// *schemas.Error; where nobody answers its code is CodeUnavailable.
+func (b *Bus) Request(ctx context.Context, subject string, request, reply any) error {
+	data, err := schemas.Marshal(request)
+	if err != nil {
+		return err
+	}
+	msg, err := b.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data})
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			return fmt.Errorf("request %s: %w", subject, err)
+		}
+		return fmt.Errorf("request %s: %w", subject, noAnswer(subject, err))
+	}
+	if msg.Header.Get(micro.ErrorCodeHeader) != "" {
+		refusal := &schemas.Error{}
+		if err := json.Unmarshal(msg.Data, refusal); err != nil || refusal.Code == "" {
+			refusal = &schemas.Error{Code: schemas.CodeInternal, Message: msg.Header.Get(micro.ErrorHeader)}
+		}
+		return refusal
+	}
+	if err := json.Unmarshal(msg.Data, reply); err != nil {
+		return fmt.Errorf("read the reply of %s: %w", subject, err)
+	}
+	return nil
+}
+
+// noAnswer says in the user's words that nobody serves a subject.
+func noAnswer(subject string, err error) error {
+	message := "nats does not answer"
+	if errors.Is(err, nats.ErrNoResponders) {
+		message = "no service answers " + subject + "; is courier running?"
+	}
+	return fmt.Errorf("%w (%w)", &schemas.Error{Code: schemas.CodeUnavailable, Message: message}, err)
+}
