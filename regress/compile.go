@@ -1,0 +1,248 @@
+package regress
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+const (
+	// maxCells is the largest table of cells (8 MiB), and maxPaint the most
+	// additions that filling it may take (about 0.1 s).
+	maxCells = 1 << 20
+	maxPaint = 1 << 27
+)
+
+// form is one way to predict: a table of cells, or flat trees. The row has as
+// many finite numbers as the regressor has features.
+type form interface {
+	predict(row []float64) float64
+}
+
+// Compile turns a regressor into what answers requests: a table of all the
+// cells into which thresholds cut space, where it is small enough, else trees
+// whose nodes lie side by side. Both give the same numbers. An error wraps
+// ErrBadFile: some prediction would not be a finite number.
+func Compile(r *Regressor) (*Predictor, error) {
+	if err := checkRange(&r.ensemble, r.Manifest.Transform); err != nil {
+		return nil, fmt.Errorf("compile regressor of %s: %w: %w", r.Manifest.Target, ErrBadFile, err)
+	}
+	p := newPredictor(&r.Manifest)
+	axes := axesOf(&r.ensemble, len(p.features))
+	if cells, fits := countCells(axes); fits && cells*len(r.trees) <= maxPaint {
+		p.form = paint(&r.ensemble, axes, cells, r.Manifest.Transform)
+	} else {
+		p.form = flatten(&r.ensemble, r.Manifest.Transform)
+	}
+	return p, nil
+}
+
+// checkRange makes sure that whatever leaves a row reaches, their sum and its
+// inverse transform are finite.
+func checkRange(e *ensemble, t Transform) error {
+	low, high, share := 0.0, 0.0, e.share()
+	for i := range e.trees {
+		least, most := math.Inf(1), math.Inf(-1)
+		for _, l := range e.trees[i].leaves {
+			least, most = min(least, l.value), max(most, l.value)
+		}
+		low += least * share
+		high += most * share
+	}
+	if x, y := t.invert(low), t.invert(high); !finite(x) || !finite(y) || t == Log && x <= 0 {
+		return fmt.Errorf("predictions reach from %g to %g", x, y)
+	}
+	return nil
+}
+
+// table predicts by looking up: between its thresholds an ensemble is constant.
+type table struct {
+	axes  []axis
+	cells []float64 // the last feature's cells are neighbours
+}
+
+// axis is one dimension of a table.
+type axis struct {
+	thresholds []float64 // sorted, all different
+	stride     int
+}
+
+// axesOf collects the thresholds of each feature.
+func axesOf(e *ensemble, features int) []axis {
+	axes := make([]axis, features)
+	for i := range e.trees {
+		for _, n := range e.trees[i].nodes {
+			t := axes[n.feature].thresholds
+			// Keep lists short while they are gathered.
+			if len(t) == cap(t) && len(t) > 64 {
+				slices.Sort(t)
+				t = slices.Compact(t)
+			}
+			axes[n.feature].thresholds = append(t, n.threshold)
+		}
+	}
+	stride := 1
+	for f := features - 1; f >= 0; f-- {
+		t := axes[f].thresholds
+		slices.Sort(t)
+		axes[f].thresholds = slices.Compact(t)
+		axes[f].stride = stride
+		if stride <= maxCells {
+			stride *= len(axes[f].thresholds) + 1
+		}
+	}
+	return axes
+}
+
+func countCells(axes []axis) (cells int, fits bool) {
+	cells = 1
+	for _, a := range axes {
+		if cells *= len(a.thresholds) + 1; cells > maxCells {
+			return 0, false
+		}
+	}
+	return cells, true
+}
+
+// predict finds the cell: on each axis its number is how many thresholds lie
+// below the value, because a value equal to a threshold goes left.
+func (t *table) predict(row []float64) float64 {
+	at := 0
+	for f := range t.axes {
+		a := &t.axes[f]
+		at += a.cell(row[f]) * a.stride
+	}
+	return t.cells[at]
+}
+
+func (a *axis) cell(x float64) int {
+	if len(a.thresholds) > 16 {
+		n, _ := slices.BinarySearch(a.thresholds, x)
+		return n
+	}
+	n := 0
+	for _, t := range a.thresholds {
+		if x > t {
+			n++
+		}
+	}
+	return n
+}
+
+// paint adds every tree to the boxes of its leaves, in the order of the trees.
+func paint(e *ensemble, axes []axis, cells int, transform Transform) *table {
+	b := &brush{table: &table{axes: axes, cells: make([]float64, cells)}, share: e.share(),
+		low: make([]int, len(axes)), high: make([]int, len(axes))}
+	for i := range e.trees {
+		for f, a := range axes {
+			b.low[f], b.high[f] = 0, len(a.thresholds)+1
+		}
+		b.tree = &e.trees[i]
+		b.paint(0)
+	}
+	for i, y := range b.table.cells {
+		b.table.cells[i] = transform.invert(y)
+	}
+	return b.table
+}
+
+// brush paints one tree; low and high bound the box of the node it is at.
+type brush struct {
+	*table
+	tree      *tree
+	share     float64
+	low, high []int
+}
+
+func (b *brush) paint(at int32) {
+	if len(b.tree.nodes) == 0 {
+		at = -1
+	}
+	if at < 0 {
+		b.fill(0, 0, b.tree.leaves[-1-at].value*b.share)
+		return
+	}
+	n := &b.tree.nodes[at]
+	f := n.feature
+	cut, _ := slices.BinarySearch(b.axes[f].thresholds, n.threshold)
+	low, high := b.low[f], b.high[f]
+	if left := min(high, cut+1); low < left {
+		b.high[f] = left
+		b.paint(n.left)
+		b.high[f] = high
+	}
+	if right := max(low, cut+1); right < high {
+		b.low[f] = right
+		b.paint(n.right)
+		b.low[f] = low
+	}
+}
+
+// fill adds a value to all cells of the box, from axis f on.
+func (b *brush) fill(f, at int, value float64) {
+	low, high := b.low[f], b.high[f]
+	if f == len(b.axes)-1 {
+		for i := range b.cells[at+low : at+high] {
+			b.cells[at+low+i] += value
+		}
+		return
+	}
+	for c := low; c < high; c++ {
+		b.fill(f+1, at+c*b.axes[f].stride, value)
+	}
+}
+
+// flat predicts by walking trees whose nodes lie side by side.
+type flat struct {
+	roots     []int32
+	nodes     []flatNode
+	leaves    []float64 // already multiplied by the share
+	transform Transform
+}
+
+// flatNode has children as in tree, but numbered across all trees.
+type flatNode struct {
+	threshold            float64
+	feature, left, right int32
+}
+
+func flatten(e *ensemble, transform Transform) *flat {
+	f := &flat{transform: transform}
+	for i := range e.trees {
+		t := &e.trees[i]
+		node, leaf := int32(len(f.nodes)), int32(len(f.leaves))
+		child := func(c int32) int32 {
+			if c < 0 {
+				return c - leaf
+			}
+			return c + node
+		}
+		root := int32(0)
+		if len(t.nodes) == 0 {
+			root = -1
+		}
+		f.roots = append(f.roots, child(root))
+		for _, n := range t.nodes {
+			f.nodes = append(f.nodes, flatNode{n.threshold, n.feature, child(n.left), child(n.right)})
+		}
+		for _, l := range t.leaves {
+			f.leaves = append(f.leaves, l.value*e.share())
+		}
+	}
+	return f
+}
+
+func (f *flat) predict(row []float64) float64 {
+	sum := 0.0
+	for _, at := range f.roots {
+		for at >= 0 {
+			n := &f.nodes[at]
+			at = n.right
+			if row[n.feature] <= n.threshold {
+				at = n.left
+			}
+		}
+		sum += f.leaves[-1-at]
+	}
+	return f.transform.invert(sum)
+}

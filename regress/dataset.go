@@ -1,0 +1,301 @@
+package regress
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"math"
+	"slices"
+)
+
+// maxWeight keeps sums of weights and targets far from overflow.
+const maxWeight = 1e50
+
+// Feature describes one input of a regressor.
+type Feature struct {
+	// Name is written into the file: letters, digits and underscores only.
+	Name string `json:"name"`
+	// Unit of the values, "" where they have none.
+	Unit string `json:"unit,omitempty"`
+	// Levels are the names of a category; the value in a row is the index. Nil
+	// for a number.
+	Levels []string `json:"levels,omitempty"`
+	// Monotone says how the target must move as the feature grows: -1 never up,
+	// +1 never down, 0 as the examples say. Always 0 for a category.
+	Monotone int `json:"monotone,omitempty"`
+}
+
+// Level returns the value that stands for a category's name in a row, and
+// whether the feature has that level.
+func (f Feature) Level(name string) (float64, bool) {
+	i := slices.Index(f.Levels, name)
+	return float64(i), i >= 0
+}
+
+// Dataset holds examples by column. All columns, and Target, Group and a Weight
+// that is not nil, are equally long.
+type Dataset struct {
+	Features []Feature
+	// Columns holds one slice per feature, one number per example.
+	Columns [][]float64
+	// Target is what to predict, in TargetUnit.
+	Target []float64
+	// Weight of each example, from 0 (ignored) to 1e50. Nil means 1 for all.
+	Weight []float64
+	// Group is the setting of each example. Replications of a setting share its
+	// number, and no split ever separates them. Only equality matters. Nil means
+	// that examples with equal features are one setting.
+	Group []int
+	// TargetName and TargetUnit describe the target in the manifest.
+	TargetName, TargetUnit string
+}
+
+// Len returns the number of examples.
+func (d *Dataset) Len() int { return len(d.Target) }
+
+// Row copies the features of example i into row, grown if it is too short, and
+// returns it.
+func (d *Dataset) Row(i int, row []float64) []float64 {
+	row = row[:0]
+	for _, column := range d.Columns {
+		row = append(row, column[i])
+	}
+	return row
+}
+
+// Subset returns a copy of the examples with the given numbers, in that order.
+func (d *Dataset) Subset(rows []int) *Dataset {
+	s := *d
+	s.Columns = make([][]float64, len(d.Columns))
+	for f, column := range d.Columns {
+		s.Columns[f] = pick(column, rows)
+	}
+	s.Target = pick(d.Target, rows)
+	s.Weight = pick(d.Weight, rows)
+	s.Group = pick(d.Group, rows)
+	return &s
+}
+
+// Settings returns how many different settings the examples have.
+func (d *Dataset) Settings() int {
+	seen := make(map[int]struct{})
+	for _, g := range d.Group {
+		seen[g] = struct{}{}
+	}
+	return len(seen)
+}
+
+func pick[T any](from []T, rows []int) []T {
+	if from == nil {
+		return nil
+	}
+	to := make([]T, len(rows))
+	for i, row := range rows {
+		to[i] = from[row]
+	}
+	return to
+}
+
+// Validate returns an error that wraps ErrBadExamples and names the first field
+// that is out of order: lengths, names, levels, numbers that are not finite,
+// weights below 0 or without a positive sum. Nothing is changed.
+func (d *Dataset) Validate() error {
+	if len(d.Features) == 0 || len(d.Target) == 0 {
+		return fmt.Errorf("%w: %d features and %d targets", ErrBadExamples, len(d.Features), len(d.Target))
+	}
+	if len(d.Columns) != len(d.Features) {
+		return fmt.Errorf("%w: %d columns for %d features", ErrBadExamples, len(d.Columns), len(d.Features))
+	}
+	if d.Group != nil && len(d.Group) != len(d.Target) {
+		return fmt.Errorf("%w: group has %d entries for %d targets", ErrBadExamples, len(d.Group), len(d.Target))
+	}
+	if err := checkFeatures(d.Features); err != nil {
+		return fmt.Errorf("%w: %w", ErrBadExamples, err)
+	}
+	for f, column := range d.Columns {
+		if err := checkColumn(d.Features[f], column, len(d.Target)); err != nil {
+			return fmt.Errorf("%w: %w", ErrBadExamples, err)
+		}
+	}
+	for i, y := range d.Target {
+		if !finite(y) {
+			return fmt.Errorf("%w: target of example %d is %g", ErrBadExamples, i, y)
+		}
+	}
+	return d.checkWeights()
+}
+
+func (d *Dataset) checkWeights() error {
+	if d.Weight == nil {
+		return nil
+	}
+	if len(d.Weight) != len(d.Target) {
+		return fmt.Errorf("%w: weight has %d entries for %d targets", ErrBadExamples, len(d.Weight), len(d.Target))
+	}
+	sum := 0.0
+	for i, w := range d.Weight {
+		if !(w >= 0 && w <= maxWeight) {
+			return fmt.Errorf("%w: weight of example %d is %g", ErrBadExamples, i, w)
+		}
+		sum += w
+	}
+	if sum == 0 {
+		return fmt.Errorf("%w: weights sum to 0", ErrBadExamples)
+	}
+	return nil
+}
+
+// checkFeatures holds for a dataset and for a manifest that was read.
+func checkFeatures(features []Feature) error {
+	names := make(map[string]struct{}, len(features))
+	for i, f := range features {
+		if !validName(f.Name) {
+			return fmt.Errorf("feature %d: name %q is not made of letters, digits and underscores", i, f.Name)
+		}
+		if _, twice := names[f.Name]; twice {
+			return fmt.Errorf("feature %s: name is used twice", f.Name)
+		}
+		names[f.Name] = struct{}{}
+		if f.Monotone < -1 || f.Monotone > 1 {
+			return fmt.Errorf("feature %s: monotone is %d, want -1, 0 or 1", f.Name, f.Monotone)
+		}
+		if f.Monotone != 0 && f.Levels != nil {
+			return fmt.Errorf("feature %s: a category cannot be monotone", f.Name)
+		}
+	}
+	return nil
+}
+
+func checkColumn(f Feature, column []float64, rows int) error {
+	if len(column) != rows {
+		return fmt.Errorf("feature %s: %d values for %d targets", f.Name, len(column), rows)
+	}
+	for i, x := range column {
+		if !finite(x) {
+			return fmt.Errorf("feature %s: value of example %d is %g", f.Name, i, x)
+		}
+		if f.Levels != nil && (x != math.Trunc(x) || x < 0 || x >= float64(len(f.Levels))) {
+			return fmt.Errorf("feature %s: value of example %d is %g, want the index of one of %d levels",
+				f.Name, i, x, len(f.Levels))
+		}
+	}
+	return nil
+}
+
+func validName(name string) bool {
+	for _, c := range []byte(name) {
+		if c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// canonical returns a sorted copy without examples of weight 0, in which groups
+// are numbered by first appearance. Whatever order the examples came in, the
+// copy is the same, and with it all that is computed from it.
+func (d *Dataset) canonical() *Dataset {
+	rows := make([]int, 0, d.Len())
+	for i := range d.Target {
+		if d.Weight == nil || d.Weight[i] > 0 {
+			rows = append(rows, i)
+		}
+	}
+	slices.SortStableFunc(rows, d.compare)
+	c := d.Subset(rows)
+	for _, numbers := range append(slices.Clone(c.Columns), c.Target) {
+		for i := range numbers {
+			numbers[i] += 0 // -0 becomes 0: they are equal, their bytes are not
+		}
+	}
+	c.numberGroups()
+	return c
+}
+
+// compare orders examples by features, target, weight and, where all of these
+// are equal, by group.
+func (d *Dataset) compare(a, b int) int {
+	for _, column := range d.Columns {
+		if c := cmp.Compare(column[a], column[b]); c != 0 {
+			return c
+		}
+	}
+	if c := cmp.Compare(d.Target[a], d.Target[b]); c != 0 {
+		return c
+	}
+	if d.Weight != nil {
+		if c := cmp.Compare(d.Weight[a], d.Weight[b]); c != 0 {
+			return c
+		}
+	}
+	if d.Group != nil {
+		return cmp.Compare(d.Group[a], d.Group[b])
+	}
+	return 0
+}
+
+// numberGroups renumbers the groups of a sorted dataset 0, 1, 2, …; without
+// groups, neighbours with equal features share one.
+func (d *Dataset) numberGroups() {
+	if d.Group == nil {
+		d.Group = make([]int, d.Len())
+		for i := 1; i < d.Len(); i++ {
+			d.Group[i] = d.Group[i-1]
+			if !d.sameFeatures(i-1, i) {
+				d.Group[i]++
+			}
+		}
+		return
+	}
+	number := make(map[int]int)
+	for i, g := range d.Group {
+		n, known := number[g]
+		if !known {
+			n = len(number)
+			number[g] = n
+		}
+		d.Group[i] = n
+	}
+}
+
+func (d *Dataset) sameFeatures(a, b int) bool {
+	for _, column := range d.Columns {
+		if column[a] != column[b] {
+			return false
+		}
+	}
+	return true
+}
+
+// digest names the examples: the hexadecimal SHA-256 of names, values, targets,
+// weights and groups of a canonical dataset.
+func (d *Dataset) digest() string {
+	h := sha256.New()
+	for f, feature := range d.Features {
+		fmt.Fprintf(h, "%s %q %q %d\n", feature.Name, feature.Unit, feature.Levels, feature.Monotone)
+		writeFloats(h, d.Columns[f])
+	}
+	fmt.Fprintf(h, "%q %q\n", d.TargetName, d.TargetUnit)
+	writeFloats(h, d.Target)
+	for i, g := range d.Group {
+		w := 1.0
+		if d.Weight != nil {
+			w = d.Weight[i]
+		}
+		writeFloats(h, []float64{w, float64(g)})
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func writeFloats(h hash.Hash, numbers []float64) {
+	var b [8]byte
+	for _, x := range numbers {
+		binary.LittleEndian.PutUint64(b[:], math.Float64bits(x))
+		h.Write(b[:]) // a hash never returns an error
+	}
+}

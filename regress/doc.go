@@ -1,0 +1,45 @@
+// Package regress learns functions from examples and says how sure it is of
+// them. It knows no job, no network and no disk: numbers in, numbers out.
+//
+// # Use
+//
+// Examples are a Dataset: a column per Feature, a Target, and for each example
+// the Group that it belongs to. A group is a setting; measuring it again gives
+// examples of the same group, and no split ever separates them, because a
+// regressor that has seen one replication predicts the others too well.
+//
+//	r, err := regress.FitForest(ctx, data, regress.ForestOptions{Trees: 2000, MaxDepth: 6, Bootstrap: true, Transform: regress.Log})
+//	model := r.EncodeModel()                // LightGBM text
+//	manifest, err := r.EncodeManifest()     // JSON: ranges, scores, calibration
+//	p, err := regress.Load(model, manifest) // elsewhere, later
+//	point, err := p.Predict(row)
+//	bound, ok := p.UpperBound(point, 0.95)  // stays under it 19 times of 20
+//	chance, ok := p.Probability(point, 600) // of at most 600
+//
+// # Promises
+//
+// Equal examples in any order and equal options give the same bytes, on any
+// number of threads. A fit stops between two trees when its context ends.
+//
+// A bound is no wish of the model: it is read from a table of how far
+// predictions missed settings that were not learnt from. Where the table is too
+// short for the confidence there is no bound, and beyond the examples no promise
+// (Prediction.Extrapolated); the second results of UpperBound and Probability
+// say so.
+//
+// A file is believed only after each line and index was checked; Load also reads
+// it with another program's reader and refuses it where the two disagree. A
+// Predictor never changes, serves any number of goroutines and allocates
+// nothing.
+//
+// # Callers
+//
+// Callers turn names of levels into indices (Feature.Level), pass rows in the
+// order of Predictor.Features, and treat ErrTooFewExamples as "gather more", not
+// as a failure.
+//
+// # Testing against it
+//
+// Fit a small forest on a dozen settings: that takes milliseconds, and no double
+// is needed. Seeds make it repeatable.
+package regress

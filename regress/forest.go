@@ -1,0 +1,268 @@
+package regress
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Transform is applied to a target before anything is fitted.
+type Transform string
+
+// The transforms. With Log, targets must be above 0, errors are ratios and the
+// prediction is about the median.
+const (
+	None Transform = "none"
+	Log  Transform = "log"
+)
+
+// Criterion is the loss that the splits and the leaves of a tree minimise.
+type Criterion string
+
+// The criteria: a leaf predicts the mean (Squared) or the median (Absolute).
+const (
+	Squared  Criterion = "squared"
+	Absolute Criterion = "absolute"
+)
+
+// ForestOptions are the settings of a random forest.
+type ForestOptions struct {
+	// Trees is the number of trees, from 1 to 100000.
+	Trees int `json:"trees"`
+	// MaxDepth is the most splits between root and leaf, from 1 to 64.
+	MaxDepth int `json:"max_depth"`
+	// MinLeaf is the fewest different examples in a leaf; 0 means 1.
+	MinLeaf int `json:"min_leaf"`
+	// FeaturesPerSplit is how many features, drawn anew at each node, compete
+	// for a split; 0 means all.
+	FeaturesPerSplit int `json:"features_per_split"`
+	// Criterion is Absolute where it is empty.
+	Criterion Criterion `json:"criterion"`
+	// Bootstrap draws each tree's examples with replacement.
+	Bootstrap bool `json:"bootstrap"`
+	// Transform is None where it is empty.
+	Transform Transform `json:"transform"`
+	// Seed decides all that is random.
+	Seed uint64 `json:"seed"`
+	// Folds of the calibration; 0 means 5. Fewer settings than folds lower the
+	// number. A negative number leaves calibration and scores out: such a
+	// regressor knows no bound.
+	Folds int `json:"folds"`
+	// MinExamples and MinSettings are the least to learn from, below which
+	// fitting returns ErrTooFewExamples; 0 means 20 and 5.
+	MinExamples int `json:"-"`
+	MinSettings int `json:"-"`
+	// Threads is the most goroutines to use; 0 means GOMAXPROCS - 1, at least 1.
+	Threads int `json:"-"`
+	// Progress, where it is not nil, is told after each tree how many of all
+	// planned trees (those of the calibration included) are done. Calls come
+	// from several goroutines, but one at a time and in order.
+	Progress func(done, planned int) `json:"-"`
+}
+
+const (
+	maxTrees    = 100_000
+	maxDepth    = 64
+	minExamples = 20 // below 20 no bound at 0.95 exists: ceil(0.95 (n+1)) > n
+	minSettings = 5
+	mostFolds   = 5
+)
+
+// resolve checks the options and fills in defaults.
+func (o ForestOptions) resolve(features int) (ForestOptions, error) {
+	o.MinLeaf = cmp.Or(o.MinLeaf, 1)
+	o.Criterion = cmp.Or(o.Criterion, Absolute)
+	o.Transform = cmp.Or(o.Transform, None)
+	o.Folds = cmp.Or(o.Folds, mostFolds)
+	o.MinExamples = cmp.Or(o.MinExamples, minExamples)
+	o.MinSettings = cmp.Or(o.MinSettings, minSettings)
+	o.Threads = cmp.Or(o.Threads, max(1, runtime.GOMAXPROCS(0)-1))
+	for _, c := range []struct {
+		name           string
+		value, low, up int
+	}{
+		{"trees", o.Trees, 1, maxTrees},
+		{"max_depth", o.MaxDepth, 1, maxDepth},
+		{"min_leaf", o.MinLeaf, 1, math.MaxInt32},
+		{"features_per_split", o.FeaturesPerSplit, 0, features},
+		{"threads", o.Threads, 1, 1024},
+		{"min_examples", o.MinExamples, 1, math.MaxInt32},
+		{"min_settings", o.MinSettings, 1, math.MaxInt32},
+	} {
+		if c.value < c.low || c.value > c.up {
+			return o, fmt.Errorf("%w: %s is %d, want %d to %d", ErrBadSettings, c.name, c.value, c.low, c.up)
+		}
+	}
+	if o.Folds == 1 {
+		return o, fmt.Errorf("%w: folds is 1, want 2 or more, or less than 0 for none", ErrBadSettings)
+	}
+	if o.Criterion != Squared && o.Criterion != Absolute {
+		return o, fmt.Errorf("%w: criterion is %q", ErrBadSettings, o.Criterion)
+	}
+	if o.Transform != None && o.Transform != Log {
+		return o, fmt.Errorf("%w: transform is %q", ErrBadSettings, o.Transform)
+	}
+	return o, nil
+}
+
+// FitForest grows a random forest (Breiman 2001) and calibrates it: the same
+// settings are fitted again without each fold of settings, and what they miss
+// there by makes the table from which bounds and probabilities are read.
+//
+// Equal examples in any order, options and seed give the same bytes, whatever
+// Threads is. It stops with ctx's error when ctx ends.
+func FitForest(ctx context.Context, d *Dataset, o ForestOptions) (*Regressor, error) {
+	if err := d.Validate(); err != nil {
+		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
+	}
+	o, err := o.resolve(len(d.Features))
+	if err != nil {
+		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
+	}
+	sorted := d.canonical()
+	if n, s := sorted.Len(), sorted.Settings(); n < o.MinExamples || s < o.MinSettings {
+		return nil, fmt.Errorf("fit %s: %w: %d examples of %d settings, want %d of %d",
+			d.TargetName, ErrTooFewExamples, n, s, o.MinExamples, o.MinSettings)
+	}
+	if err := o.Transform.check(sorted.Target); err != nil {
+		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
+	}
+	r, err := fitForest(ctx, sorted, o)
+	if err != nil {
+		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
+	}
+	return r, nil
+}
+
+func fitForest(ctx context.Context, d *Dataset, o ForestOptions) (*Regressor, error) {
+	folds := d.folds(o.Folds, o.Seed)
+	progress := newProgress(o.Progress, o.Trees*(1+foldCount(folds)))
+	trees, err := growForest(ctx, d, o, progress)
+	if err != nil {
+		return nil, err
+	}
+	r := &Regressor{ensemble: ensemble{trees: trees, average: true}}
+	r.Manifest = describe(d, o)
+	if folds == nil {
+		return r, nil
+	}
+	predicted, err := OutOfFold(d, folds, func(train *Dataset) (func(row []float64) float64, error) {
+		trees, err := growForest(ctx, train, o, progress)
+		e := ensemble{trees: trees, average: true}
+		return e.predict, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Manifest.calibrate(d, predicted, folds)
+	return r, nil
+}
+
+// growForest grows the trees on o.Threads goroutines. They take tree numbers
+// from a counter, and a tree depends on its number only.
+func growForest(ctx context.Context, d *Dataset, o ForestOptions, done *progress) ([]tree, error) {
+	g := newGrowth(d, o)
+	if g.constant() {
+		done.add(o.Trees)
+		return []tree{g.newGrower().tree(0)}, ctx.Err()
+	}
+	trees := make([]tree, o.Trees)
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(o.Threads, o.Trees) {
+		workers.Go(func() {
+			grower := g.newGrower()
+			for ctx.Err() == nil {
+				n := int(next.Add(1)) - 1
+				if n >= len(trees) {
+					return
+				}
+				trees[n] = grower.tree(n)
+				done.add(1)
+			}
+		})
+	}
+	workers.Wait()
+	return trees, ctx.Err()
+}
+
+func newGrowth(d *Dataset, o ForestOptions) *growth {
+	g := &growth{bins: bin(d.Columns), target: o.Transform.apply(d.Target), weight: d.Weight, options: o, scale: 1}
+	g.byY = make([]int32, len(g.target))
+	for i := range g.byY {
+		g.byY[i] = int32(i)
+	}
+	slices.SortStableFunc(g.byY, func(a, b int32) int { return cmp.Compare(g.target[a], g.target[b]) })
+	g.sign = make([]int, len(d.Features))
+	for f, feature := range d.Features {
+		g.sign[f] = feature.Monotone
+		g.bound = g.bound || feature.Monotone != 0
+	}
+	g.center = g.target[g.byY[len(g.byY)/2]]
+	least, most := g.target[g.byY[0]], g.target[g.byY[len(g.byY)-1]]
+	if size := max(-least, most); size > 1e50 || size > 0 && size < 1e-50 {
+		_, exponent := math.Frexp(size)
+		g.scale = math.Ldexp(1, -max(exponent, -1000))
+	}
+	return g
+}
+
+// constant says that all targets are equal: one leaf tells all.
+func (g *growth) constant() bool {
+	return g.target[g.byY[0]] == g.target[g.byY[len(g.byY)-1]]
+}
+
+func (t Transform) check(target []float64) error {
+	for _, y := range target {
+		if t == Log && !(y > 0) {
+			return fmt.Errorf("%w: target %g has no logarithm", ErrBadExamples, y)
+		}
+	}
+	return nil
+}
+
+// apply returns the targets as they are fitted.
+func (t Transform) apply(target []float64) []float64 {
+	if t != Log {
+		return target
+	}
+	logs := make([]float64, len(target))
+	for i, y := range target {
+		logs[i] = math.Log(y)
+	}
+	return logs
+}
+
+// invert turns what was fitted back into the unit of the target.
+func (t Transform) invert(y float64) float64 {
+	if t == Log {
+		return math.Exp(y)
+	}
+	return y
+}
+
+// progress counts trees and tells one listener, one call at a time.
+type progress struct {
+	mutex         sync.Mutex
+	tell          func(done, planned int)
+	done, planned int
+}
+
+func newProgress(tell func(done, planned int), planned int) *progress {
+	return &progress{tell: tell, planned: planned}
+}
+
+func (p *progress) add(trees int) {
+	if p.tell == nil {
+		return
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.done += trees
+	p.tell(p.done, p.planned)
+}

@@ -1,0 +1,90 @@
+package regress
+
+import (
+	"fmt"
+	"math"
+)
+
+// checkedRows is how many rows are predicted by two readers before a regressor
+// may answer.
+const checkedRows = 256
+
+// Load makes a regressor's file ready to answer: it decodes and compiles it,
+// reads the same bytes by leaves, and compares both on 256 rows at and around
+// the thresholds and at the corners of the examples. An error wraps ErrBadFile
+// or ErrDisagree; the regressor that was in use should stay in use.
+func Load(model, manifest []byte) (*Predictor, error) {
+	r, err := Decode(model, manifest)
+	if err != nil {
+		return nil, err
+	}
+	p, err := Compile(r)
+	if err != nil {
+		return nil, err
+	}
+	other, err := referee(model)
+	if err != nil {
+		return nil, fmt.Errorf("load regressor of %s: %w", r.Manifest.Target, err)
+	}
+	if err := agree(r, p, other); err != nil {
+		return nil, fmt.Errorf("load regressor of %s: %w", r.Manifest.Target, err)
+	}
+	return p, nil
+}
+
+// agree compares a compiled regressor with another reader's raw predictions.
+// Both add up in the same order, so that only fused multiplications may differ;
+// the tolerance grows with the numbers that are added.
+func agree(r *Regressor, p *Predictor, other func(row []float64) float64) error {
+	size := 1.0
+	for i := range r.trees {
+		most := 0.0
+		for _, l := range r.trees[i].leaves {
+			most = max(most, math.Abs(l.value))
+		}
+		size += most * r.share()
+	}
+	for _, row := range checkRows(r) {
+		ours, raw := p.form.predict(row), other(row)
+		theirs, tolerance := r.Manifest.Transform.invert(raw), 1e-12*size
+		if r.Manifest.Transform == Log {
+			tolerance *= math.Abs(theirs)
+		}
+		if !(math.Abs(ours-theirs) <= tolerance) {
+			return fmt.Errorf("%w: row %g gives %g, by leaves %g", ErrDisagree, row, ours, theirs)
+		}
+	}
+	return nil
+}
+
+// checkRows returns rows where a mistake would show: the corners of the
+// examples, then each threshold and its neighbouring numbers, the other features
+// drawn from theirs.
+func checkRows(r *Regressor) [][]float64 {
+	features := r.Manifest.Features
+	axes := axesOf(&r.ensemble, len(features))
+	values := make([][]float64, len(features))
+	for f, feature := range features {
+		values[f] = []float64{feature.Min, feature.Max}
+		for _, t := range axes[f].thresholds {
+			values[f] = append(values[f], t, math.Nextafter(t, math.Inf(-1)), math.Nextafter(t, math.Inf(1)))
+		}
+	}
+	rows := make([][]float64, checkedRows)
+	corners := min(1<<min(len(features), 6), checkedRows/4)
+	random := stream(1)
+	for i := range rows {
+		rows[i] = make([]float64, len(features))
+		for f := range features {
+			switch {
+			case i < corners:
+				rows[i][f] = values[f][i>>(f%6)&1]
+			case (i-corners)%len(features) == f:
+				rows[i][f] = values[f][(i-corners)/len(features)%len(values[f])]
+			default:
+				rows[i][f] = values[f][random.below(len(values[f]))]
+			}
+		}
+	}
+	return rows
+}

@@ -1,0 +1,245 @@
+package regress
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// manifestFormat is raised when an older program could misread a manifest.
+const manifestFormat = 1
+
+// FamilyForest is the family of regressors that FitForest makes.
+const FamilyForest = "forest"
+
+// Regressor is a fitted function of a row of features, with all that is known
+// about how it came to be and how good it is. It does not change.
+type Regressor struct {
+	ensemble
+	// Manifest describes the regressor. Callers may fill in the times of the
+	// examples and the version of their program before they encode it.
+	Manifest Manifest
+}
+
+// Manifest is the JSON document that lies beside a regressor's file.
+type Manifest struct {
+	// Format of this document; 1.
+	Format int `json:"format"`
+	// SHA256 (hexadecimal) and Length (bytes) of the file; set by EncodeManifest.
+	SHA256 string `json:"sha256"`
+	Length int    `json:"length"`
+	// Target is what is predicted, in Unit.
+	Target string `json:"target"`
+	Unit   string `json:"unit,omitempty"`
+	// Transform of the target before the fit.
+	Transform Transform `json:"transform"`
+	// Smearing turns a prediction about the median into one of the mean (Duan
+	// 1983): the mean of exp(residual) under Log, else 1.
+	Smearing float64 `json:"smearing"`
+	// Spread is the standard deviation of the transformed targets. Beyond the
+	// examples, bounds widen by Spread for each range of a feature.
+	Spread float64 `json:"spread"`
+	// Features in the order of a row, with what was seen of each.
+	Features []FeatureRange `json:"features"`
+	// Family and settings of the fit.
+	Family string         `json:"family"`
+	Forest *ForestOptions `json:"forest,omitempty"`
+	// Constant says that all targets were equal, and the regressor is one leaf.
+	Constant bool `json:"constant,omitempty"`
+	// Examples that were learnt from.
+	Examples Examples `json:"examples"`
+	// Scores and Coverage of the out-of-fold predictions, absent where nothing
+	// could be held out.
+	Scores   *Scores    `json:"scores,omitempty"`
+	Coverage []Coverage `json:"coverage,omitempty"`
+	// Calibration for bounds and probabilities.
+	Calibration Calibration `json:"calibration"`
+	// Version of the program that fitted the regressor, by the caller.
+	Version string `json:"version,omitempty"`
+}
+
+// FeatureRange is a feature and the values that the examples had.
+type FeatureRange struct {
+	Feature
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
+	// Seen are the indices of the levels that occurred, in order, for a category.
+	Seen []int `json:"seen,omitempty"`
+}
+
+// Examples describes what a regressor was fitted on.
+type Examples struct {
+	// Count of examples and of different settings among them.
+	Count    int `json:"count"`
+	Settings int `json:"settings"`
+	// Digest names exactly these examples, in any order.
+	Digest string `json:"digest"`
+	// First and Last are the times of the oldest and the newest, by the caller.
+	First time.Time `json:"first_at,omitzero"`
+	Last  time.Time `json:"last_at,omitzero"`
+}
+
+// describe starts the manifest of a forest from sorted examples.
+func describe(d *Dataset, o ForestOptions) Manifest {
+	m := Manifest{Format: manifestFormat, Target: d.TargetName, Unit: d.TargetUnit, Transform: o.Transform,
+		Smearing: 1, Family: FamilyForest, Forest: &o, Spread: deviation(o.Transform.apply(d.Target)),
+		Constant: slices.Min(d.Target) == slices.Max(d.Target),
+		Examples: Examples{Count: d.Len(), Settings: d.Settings(), Digest: d.digest()}}
+	for f, feature := range d.Features {
+		column := d.Columns[f]
+		r := FeatureRange{Feature: feature, Min: slices.Min(column), Max: slices.Max(column)}
+		if feature.Levels != nil {
+			for _, x := range slices.Compact(slices.Sorted(slices.Values(column))) {
+				r.Seen = append(r.Seen, int(x))
+			}
+		}
+		m.Features = append(m.Features, r)
+	}
+	return m
+}
+
+// deviation is the standard deviation; numbers are scaled before they are
+// squared, which 1e308 would not survive.
+func deviation(numbers []float64) float64 {
+	size := 0.0
+	for _, x := range numbers {
+		size = max(size, math.Abs(x))
+	}
+	if size == 0 {
+		return 0
+	}
+	n, mean, squares := float64(len(numbers)), 0.0, 0.0
+	for _, x := range numbers {
+		mean += x / size / n
+	}
+	for _, x := range numbers {
+		squares += (x/size - mean) * (x/size - mean) / n
+	}
+	return min(math.Sqrt(squares)*size, math.MaxFloat64)
+}
+
+// calibrate fills in what out-of-fold predictions, in the unit of the fit, tell.
+func (m *Manifest) calibrate(d *Dataset, predicted []float64, folds []int) {
+	fitted := m.Transform.apply(d.Target)
+	residuals, smear := make([]float64, d.Len()), 0.0
+	points := make([]float64, d.Len())
+	for i, p := range predicted {
+		residuals[i] = fitted[i] - p
+		points[i] = m.Transform.invert(p)
+		smear += math.Exp(residuals[i]) / float64(d.Len())
+	}
+	if m.Transform == Log {
+		m.Smearing = min(smear, math.MaxFloat64)
+	}
+	m.Calibration = newCalibration(residuals)
+	scores := Score(d.Target, points, d.Group, m.Forest.Seed)
+	m.Scores = &scores
+	for _, level := range []float64{0.5, 0.9, 0.95} {
+		bounds := m.heldOutBounds(residuals, points, folds, level)
+		m.Coverage = append(m.Coverage, Cover(d.Target, points, bounds, level))
+	}
+}
+
+// heldOutBounds gives every example a bound from the residuals of the other
+// folds, as an example that comes later would get one.
+func (m *Manifest) heldOutBounds(residuals, points []float64, folds []int, level float64) []float64 {
+	bounds := make([]float64, len(points))
+	for fold := range foldCount(folds) {
+		var others []float64
+		for i, f := range folds {
+			if f != fold {
+				others = append(others, residuals[i])
+			}
+		}
+		c := newCalibration(others)
+		k, known := c.entry(level)
+		for i, f := range folds {
+			switch {
+			case f != fold:
+			case known:
+				bounds[i] = m.Transform.move(points[i], c.Residuals[k])
+			default:
+				bounds[i] = math.Inf(1)
+			}
+		}
+	}
+	return bounds
+}
+
+// EncodeManifest returns the manifest as JSON, with digest and length of what
+// EncodeModel returns.
+func (r *Regressor) EncodeManifest() ([]byte, error) {
+	model := r.EncodeModel()
+	digest := sha256.Sum256(model)
+	m := r.Manifest
+	m.SHA256, m.Length = hex.EncodeToString(digest[:]), len(model)
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode manifest of %s: %w", m.Target, err)
+	}
+	return append(b, '\n'), nil
+}
+
+// readManifest reads and checks a manifest and compares it with its file.
+// Fields that it does not know are ignored: a newer program may write more.
+func readManifest(manifest, model []byte) (*Manifest, error) {
+	m := &Manifest{}
+	if err := json.Unmarshal(manifest, m); err != nil {
+		return nil, fmt.Errorf("%w: manifest: %w", ErrBadFile, err)
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("%w: manifest: %w", ErrBadFile, err)
+	}
+	if m.Length != len(model) {
+		return nil, fmt.Errorf("%w: file has %d bytes, manifest says %d", ErrBadFile, len(model), m.Length)
+	}
+	if digest := sha256.Sum256(model); m.SHA256 != hex.EncodeToString(digest[:]) {
+		return nil, fmt.Errorf("%w: sha256 of the file is %x, manifest says %q", ErrBadFile, digest, m.SHA256)
+	}
+	return m, nil
+}
+
+func (m *Manifest) check() error {
+	if m.Format != manifestFormat {
+		return fmt.Errorf("format is %d, want %d", m.Format, manifestFormat)
+	}
+	if m.Transform != None && m.Transform != Log {
+		return fmt.Errorf("transform is %q", m.Transform)
+	}
+	if !(m.Smearing > 0) || !finite(m.Smearing) {
+		return fmt.Errorf("smearing is %g, want a number above 0", m.Smearing)
+	}
+	if !(m.Spread >= 0) || !finite(m.Spread) {
+		return fmt.Errorf("spread is %g, want a number from 0 on", m.Spread)
+	}
+	if len(m.Features) == 0 {
+		return fmt.Errorf("features are missing")
+	}
+	if err := checkFeatures(m.features()); err != nil {
+		return err
+	}
+	for _, f := range m.Features {
+		if !finite(f.Min) || !finite(f.Max) || f.Min > f.Max {
+			return fmt.Errorf("feature %s: range is %g to %g", f.Name, f.Min, f.Max)
+		}
+		for _, level := range f.Seen {
+			if level < 0 || level >= len(f.Levels) {
+				return fmt.Errorf("feature %s: seen level %d of %d", f.Name, level, len(f.Levels))
+			}
+		}
+	}
+	return m.Calibration.check()
+}
+
+// features returns the features without their ranges.
+func (m *Manifest) features() []Feature {
+	features := make([]Feature, len(m.Features))
+	for i, f := range m.Features {
+		features[i] = f.Feature
+	}
+	return features
+}

@@ -1,0 +1,151 @@
+package regress
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Predictor answers requests from a compiled regressor. It never changes, is
+// safe for any number of goroutines, and allocates nothing per prediction.
+type Predictor struct {
+	form      form
+	manifest  *Manifest
+	features  []Feature
+	known     []known
+	calibrate Calibration
+	factors   []float64 // what a prediction is multiplied by (Log) or raised by
+}
+
+// known is what the examples showed of a feature.
+type known struct {
+	min, max float64
+	levels   []bool // seen, for a category
+}
+
+// Prediction is the answer for one row.
+type Prediction struct {
+	// Value is the prediction in the unit of the target: under Log about the
+	// median, else as the criterion has it.
+	Value float64
+	// Mean is Value corrected by the smearing factor: use it in sums.
+	Mean float64
+	// Extrapolated says that the row lies beyond the examples, in a feature's
+	// range or by a level that none of them had. No guarantee holds there.
+	Extrapolated bool
+	// Distance is how far beyond, in ranges of the features; 0 within.
+	Distance float64
+}
+
+func newPredictor(m *Manifest) *Predictor {
+	p := &Predictor{manifest: m, features: m.features(), calibrate: m.Calibration}
+	for _, f := range m.Features {
+		k := known{min: f.Min, max: f.Max}
+		if f.Levels != nil {
+			k.levels = make([]bool, len(f.Levels))
+			for _, level := range f.Seen {
+				k.levels[level] = true
+			}
+		}
+		p.known = append(p.known, k)
+	}
+	p.factors = slices.Clone(m.Calibration.Residuals)
+	if m.Transform == Log {
+		for i, r := range p.factors {
+			p.factors[i] = math.Exp(r)
+		}
+	}
+	return p
+}
+
+// Features returns what a row consists of, in order. It is not to be changed.
+func (p *Predictor) Features() []Feature { return p.features }
+
+// Manifest returns what is known about the regressor. It is not to be changed.
+func (p *Predictor) Manifest() *Manifest { return p.manifest }
+
+// Predict answers for a row that has one finite number per feature. Levels that
+// the examples never had are answered, too, and marked as extrapolated. An error
+// wraps ErrBadRow.
+func (p *Predictor) Predict(row []float64) (Prediction, error) {
+	if len(row) != len(p.known) {
+		return Prediction{}, fmt.Errorf("%w: %d values for %d features", ErrBadRow, len(row), len(p.known))
+	}
+	distance := 0.0
+	for f := range p.known {
+		x, k := row[f], &p.known[f]
+		if !finite(x) {
+			return Prediction{}, fmt.Errorf("%w: feature %s is %g", ErrBadRow, p.features[f].Name, x)
+		}
+		if x < k.min || x > k.max || k.levels != nil {
+			distance += k.distance(x)
+		}
+	}
+	value := p.form.predict(row)
+	mean := value * p.manifest.Smearing
+	return Prediction{Value: value, Mean: mean, Extrapolated: distance > 0, Distance: distance}, nil
+}
+
+// distance says how far x is from what was seen: for a number in ranges of the
+// feature, at most 1e6, for a level or a feature that never varied 1.
+func (k *known) distance(x float64) float64 {
+	if k.levels != nil {
+		if i := int(x); x == math.Trunc(x) && x >= 0 && x < float64(len(k.levels)) && k.levels[i] {
+			return 0
+		}
+		return 1
+	}
+	beyond := max(k.min/2-x/2, x/2-k.max/2)
+	if k.min == k.max {
+		return 1
+	}
+	return min(max(beyond/(k.max/2-k.min/2), math.SmallestNonzeroFloat64), 1e6)
+}
+
+// UpperBound returns the value that the target stays under with the given
+// confidence, in (0, 1), and whether that can be promised. It cannot, and the
+// bound is infinite, where the calibration has too few residuals for the
+// confidence. It cannot, either, for an extrapolated point: its bound is widened
+// by the distance and is only a guide.
+func (p *Predictor) UpperBound(point Prediction, confidence float64) (float64, bool) {
+	k, enough := p.calibrate.entry(confidence)
+	if !enough || !finite(point.Value) {
+		return math.Inf(1), false
+	}
+	bound := p.moved(point, k)
+	return bound, !point.Extrapolated && finite(bound)
+}
+
+// Probability returns how likely the target is at most limit, by the table that
+// UpperBound reads: at the bound for some confidence it is that confidence or a
+// little more. The second result is false where nothing can be promised: without
+// calibration (the probability is 0), or for an extrapolated point.
+func (p *Predictor) Probability(point Prediction, limit float64) (float64, bool) {
+	if p.calibrate.Count == 0 || math.IsNaN(limit) || !finite(point.Value) {
+		return 0, false
+	}
+	low, high := 0, len(p.factors)
+	for low < high {
+		middle := (low + high) / 2
+		if p.moved(point, middle) <= limit {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	if low == 0 {
+		return 0, !point.Extrapolated
+	}
+	return float64(p.calibrate.rank(low-1)) / float64(p.calibrate.Count+1), !point.Extrapolated
+}
+
+// moved is the point moved by entry k of the calibration and widened by how far
+// it lies beyond the examples. Bound and probability both come from here, so
+// that rounding cannot set them at odds.
+func (p *Predictor) moved(point Prediction, k int) float64 {
+	wider := point.Distance * p.manifest.Spread
+	if p.manifest.Transform == Log {
+		return point.Value * p.factors[k] * math.Exp(wider)
+	}
+	return point.Value + p.factors[k] + wider
+}

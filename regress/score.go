@@ -1,0 +1,240 @@
+package regress
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+)
+
+// Estimate is a figure and its 95 % interval. What is not known is NaN here and
+// null in JSON, never 0.
+type Estimate struct{ Value, Low, High float64 }
+
+// MarshalJSON writes {"value":…,"low":…,"high":…} with null for NaN.
+func (e Estimate) MarshalJSON() ([]byte, error) {
+	known := func(x float64) *float64 {
+		if !finite(x) {
+			return nil
+		}
+		return &x
+	}
+	return json.Marshal(estimateJSON{known(e.Value), known(e.Low), known(e.High)})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (e *Estimate) UnmarshalJSON(data []byte) error {
+	var read estimateJSON
+	if err := json.Unmarshal(data, &read); err != nil {
+		return err
+	}
+	known := func(x *float64) float64 {
+		if x == nil {
+			return math.NaN()
+		}
+		return *x
+	}
+	*e = Estimate{known(read.Value), known(read.Low), known(read.High)}
+	return nil
+}
+
+type estimateJSON struct {
+	Value *float64 `json:"value"`
+	Low   *float64 `json:"low"`
+	High  *float64 `json:"high"`
+}
+
+// Scores say how well predictions match the truth, in the unit of the target.
+// Intervals come from a bootstrap over settings, not over examples.
+type Scores struct {
+	Examples int `json:"examples"`
+	Settings int `json:"settings"`
+	// MSE is the mean squared error, MAE the mean absolute one.
+	MSE Estimate `json:"mse"`
+	MAE Estimate `json:"mae"`
+	// R2 is 1 - MSE / variance of the truth; unknown where that is 0.
+	R2 Estimate `json:"r2"`
+	// MAPE and MedianAPE are the mean and the median of |error / truth|, a ratio;
+	// unknown where a truth is 0. The median has no interval.
+	MAPE      Estimate `json:"mape"`
+	MedianAPE Estimate `json:"median_ape"`
+}
+
+// resamples is how many bootstrap samples an interval rests on.
+const resamples = 1000
+
+// Score compares predictions with the truth. Group is the setting of each
+// example; nil lets every example stand for itself. All slices have the same
+// length, which is above 0.
+func Score(truth, predicted []float64, group []int, seed uint64) Scores {
+	sums := errorSums(truth, predicted, group)
+	whole := moments{}
+	for _, s := range sums {
+		whole.add(s)
+	}
+	s := Scores{Examples: len(truth), Settings: len(sums)}
+	s.MSE.Value, s.MAE.Value, s.R2.Value, s.MAPE.Value = whole.scores()
+	s.MedianAPE = Estimate{medianAPE(truth, predicted), math.NaN(), math.NaN()}
+
+	var draws [4][]float64
+	random := stream(seed).split(bootstrapBranch)
+	for range resamples {
+		sample := moments{}
+		for range sums {
+			sample.add(sums[random.below(len(sums))])
+		}
+		mse, mae, r2, mape := sample.scores()
+		for k, x := range [4]float64{mse, mae, r2, mape} {
+			draws[k] = append(draws[k], x)
+		}
+	}
+	for k, e := range [4]*Estimate{&s.MSE, &s.MAE, &s.R2, &s.MAPE} {
+		e.Low, e.High = middle95(draws[k])
+	}
+	return s
+}
+
+const bootstrapBranch = 1 << 41
+
+// moments are the sums from which all scores but the median follow; those of
+// settings add up, which makes a bootstrap over settings cheap.
+type moments struct{ n, y, y2, e2, e, ape float64 }
+
+func (m *moments) add(o moments) {
+	m.n += o.n
+	m.y += o.y
+	m.y2 += o.y2
+	m.e2 += o.e2
+	m.e += o.e
+	m.ape += o.ape
+}
+
+func (m moments) scores() (mse, mae, r2, mape float64) {
+	mse, r2 = m.e2/m.n, math.NaN()
+	if variance := m.y2/m.n - m.y/m.n*m.y/m.n; variance > 1e-12*m.y2/m.n {
+		r2 = 1 - mse/variance
+	}
+	return mse, m.e / m.n, r2, m.ape / m.n
+}
+
+// errorSums returns the moments of each setting, in order of first appearance.
+// Truths are taken from their mean, so that no digits are lost in y2.
+func errorSums(truth, predicted []float64, group []int) []moments {
+	center := 0.0
+	for _, y := range truth {
+		center += y / float64(len(truth))
+	}
+	var sums []moments
+	number := make(map[int]int)
+	for i, y := range truth {
+		g := i
+		if group != nil {
+			g = group[i]
+		}
+		n, known := number[g]
+		if !known {
+			n = len(sums)
+			number[g] = n
+			sums = append(sums, moments{})
+		}
+		e := y - predicted[i]
+		sums[n].add(moments{n: 1, y: y - center, y2: (y - center) * (y - center), e2: e * e, e: math.Abs(e), ape: ape(y, e)})
+	}
+	return sums
+}
+
+func ape(truth, e float64) float64 {
+	if truth == 0 {
+		return math.NaN()
+	}
+	return math.Abs(e / truth)
+}
+
+func medianAPE(truth, predicted []float64) float64 {
+	errors := make([]float64, len(truth))
+	for i, y := range truth {
+		errors[i] = ape(y, y-predicted[i])
+	}
+	slices.Sort(errors) // NaN sorts first
+	n := len(errors)
+	if math.IsNaN(errors[0]) {
+		return math.NaN()
+	}
+	return errors[(n-1)/2]/2 + errors[n/2]/2
+}
+
+// middle95 returns the 2.5 % and 97.5 % quantiles, NaN where any draw is.
+func middle95(draws []float64) (low, high float64) {
+	slices.Sort(draws)
+	if math.IsNaN(draws[0]) {
+		return math.NaN(), math.NaN()
+	}
+	cut := len(draws) / 40
+	return draws[cut], draws[len(draws)-1-cut]
+}
+
+// Pinball is the mean pinball loss of predicted quantiles at a level in (0, 1):
+// level times what is missing, 1 - level times what is too much.
+func Pinball(truth, predicted []float64, level float64) float64 {
+	sum := 0.0
+	for i, y := range truth {
+		e := y - predicted[i]
+		sum += max(level*e, (level-1)*e)
+	}
+	return sum / float64(len(truth))
+}
+
+// Coverage is the share of truths that a bound at some level covers.
+type Coverage struct {
+	// Level that was asked for, in (0, 1).
+	Level float64 `json:"level"`
+	// Ratio of covered examples, with its 95 % binomial interval (Wilson 1927).
+	Ratio Estimate `json:"ratio"`
+	// Examples that had a finite bound, and those for which none was known.
+	Examples int `json:"examples"`
+	Refused  int `json:"refused"`
+	// Pinball is the mean pinball loss of the bounds at Level, in the unit of
+	// the target.
+	Pinball Estimate `json:"pinball"`
+	// Width is the median of bound / prediction.
+	Width Estimate `json:"width"`
+}
+
+// Cover counts how often upper bounds at a level hold. A bound that is not
+// finite counts as refused.
+func Cover(truth, predicted, bound []float64, level float64) Coverage {
+	c := Coverage{Level: level}
+	held := 0
+	var kept, width, bounds []float64
+	for i, b := range bound {
+		if !finite(b) {
+			c.Refused++
+			continue
+		}
+		if truth[i] <= b {
+			held++
+		}
+		kept, bounds, width = append(kept, truth[i]), append(bounds, b), append(width, b/predicted[i])
+	}
+	c.Examples = len(kept)
+	unknown := math.NaN()
+	c.Ratio = wilson(held, c.Examples)
+	c.Pinball, c.Width = Estimate{unknown, unknown, unknown}, Estimate{unknown, unknown, unknown}
+	if c.Examples > 0 {
+		slices.Sort(width)
+		c.Pinball.Value = Pinball(kept, bounds, level)
+		c.Width.Value = width[len(width)/2]
+	}
+	return c
+}
+
+// wilson is the score interval of a binomial ratio (Wilson 1927).
+func wilson(held, n int) Estimate {
+	if n == 0 {
+		return Estimate{math.NaN(), math.NaN(), math.NaN()}
+	}
+	const z = 1.959963984540054
+	size, ratio := float64(n), float64(held)/float64(n)
+	middle := (ratio + z*z/(2*size)) / (1 + z*z/size)
+	half := z / (1 + z*z/size) * math.Sqrt(ratio*(1-ratio)/size+z*z/(4*size*size))
+	return Estimate{ratio, max(middle-half, 0), min(middle+half, 1)}
+}
