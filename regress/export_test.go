@@ -1,0 +1,15 @@
+package regress
+
+import "testing"
+
+// Golden returns the file and the manifest of the golden example to tests
+// outside the package.
+func Golden(t testing.TB) (model, manifest []byte) {
+	t.Helper()
+	r := example()
+	manifest, err := r.EncodeManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.EncodeModel(), manifest
+}
