@@ -19,21 +19,28 @@ const publishTimeout = 5 * time.Second
 // waits for the stream's acknowledgement. It returns the event's sequence in its
 // stream; a copy inside the window returns the first one's.
 func (b *Bus) Publish(ctx context.Context, e schemas.Event) (uint64, error) {
+	sequence, _, err := b.PublishOnce(ctx, e)
+	return sequence, err
+}
+
+// PublishOnce is Publish that also tells whether the event is the first of its
+// identity; for a copy the sequence is that of the first.
+func (b *Bus) PublishOnce(ctx context.Context, e schemas.Event) (sequence uint64, first bool, err error) {
 	if err := e.Validate(); err != nil {
-		return 0, fmt.Errorf("publish %s: %w", e.Subject(), err)
+		return 0, false, fmt.Errorf("publish %s: %w", e.Subject(), err)
 	}
 	data, err := schemas.Marshal(e)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	ack, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: e.Subject(), Data: data}, jetstream.WithMsgID(e.ID()))
 	b.metrics.published.WithLabelValues(kind(e.Subject()), outcome(err)).Inc()
 	if err != nil {
-		return 0, fmt.Errorf("publish %s: %w", e.Subject(), unavailable(err))
+		return 0, false, fmt.Errorf("publish %s: %w", e.Subject(), unavailable(err))
 	}
-	return ack.Sequence, nil
+	return ack.Sequence, !ack.Duplicate, nil
 }
 
 // Notify sends an event over core NATS: nobody keeps it, nobody acknowledges it.

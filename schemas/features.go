@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -71,9 +72,9 @@ func (f *Features) Fill(dst []float64, columns []Column) {
 		case ColumnCPUs:
 			dst[i] = float64(f.CPUs)
 		case ColumnConcurrentJobs:
-			dst[i] = f.Load.ConcurrentJobs
+			dst[i] = quarters(f.Load.ConcurrentJobs)
 		case ColumnProcesses:
-			dst[i] = f.Load.Processes
+			dst[i] = quarters(f.Load.Processes)
 		case ColumnModel:
 			dst[i] = f.ModelCode
 		case ColumnEpochsDone:
@@ -81,6 +82,11 @@ func (f *Features) Fill(dst []float64, columns []Column) {
 		}
 	}
 }
+
+// quarters rounds a load to quarter steps. Loads of past epochs are means over
+// time; rounded, those of one setting are equal, so that they form a group, and
+// a regressor has few thresholds, so that it can be compiled to a table.
+func quarters(v float64) float64 { return math.Round(4*v) / 4 }
 
 // MinStableTimeRatio is the share of an epoch that must have passed at one
 // concurrency for the epoch to teach anything.

@@ -1,8 +1,9 @@
 -- One table for each event of the log. Columns and their order are those of the
 -- Go structs (schemas/tables.go); a test holds both together. Each table has a
 -- deduplication window, so that a batch that is sent twice changes nothing.
+-- Every statement may be repeated: a program that died halfway starts again.
 
-CREATE TABLE job_submitted (
+CREATE TABLE IF NOT EXISTS job_submitted (
     event_id String,
     at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     sequence UInt64,
@@ -30,7 +31,7 @@ CREATE TABLE job_submitted (
 ) ENGINE = MergeTree ORDER BY (job_id, at)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE job_started (
+CREATE TABLE IF NOT EXISTS job_started (
     event_id String,
     at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     sequence UInt64,
@@ -49,7 +50,7 @@ CREATE TABLE job_started (
 ) ENGINE = MergeTree ORDER BY (job_id, run, at)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE job_epoch (
+CREATE TABLE IF NOT EXISTS job_epoch (
     event_id String,
     at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     sequence UInt64,
@@ -78,7 +79,7 @@ CREATE TABLE job_epoch (
 ) ENGINE = MergeTree ORDER BY (job_id, run, epoch)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE job_ended (
+CREATE TABLE IF NOT EXISTS job_ended (
     event_id String,
     at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     sequence UInt64,
@@ -100,7 +101,7 @@ CREATE TABLE job_ended (
 ) ENGINE = MergeTree ORDER BY (job_id, run, at)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE job_advice (
+CREATE TABLE IF NOT EXISTS job_advice (
     event_id String,
     at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     sequence UInt64,
@@ -138,7 +139,7 @@ CREATE TABLE job_advice (
 ) ENGINE = MergeTree ORDER BY (job_id, at)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE node_sample (
+CREATE TABLE IF NOT EXISTS node_sample (
     event_id String,
     at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     sequence UInt64,
@@ -164,7 +165,7 @@ CREATE TABLE node_sample (
 TTL toDateTime(at) + INTERVAL 90 DAY
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE regressor_promoted (
+CREATE TABLE IF NOT EXISTS regressor_promoted (
     event_id String,
     at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     sequence UInt64,
@@ -183,7 +184,7 @@ CREATE TABLE regressor_promoted (
 ) ENGINE = MergeTree ORDER BY (target, at)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE TABLE regressor_rejected (
+CREATE TABLE IF NOT EXISTS regressor_rejected (
     event_id String,
     at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     sequence UInt64,
@@ -192,3 +193,11 @@ CREATE TABLE regressor_rejected (
     reason String
 ) ENGINE = MergeTree ORDER BY (target, at)
 SETTINGS non_replicated_deduplication_window = 1000;
+
+-- How far the tables hold each stream: every event up to this sequence is in,
+-- and of those behind it perhaps some. The greatest row of a stream counts.
+CREATE TABLE IF NOT EXISTS log_position (
+    stream LowCardinality(String),
+    sequence UInt64,
+    inserted_at DateTime64(9, 'UTC')
+) ENGINE = ReplacingMergeTree(sequence) ORDER BY stream;

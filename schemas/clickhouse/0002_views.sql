@@ -1,6 +1,6 @@
 -- The roll-up of node samples to minutes, kept after the samples themselves.
 
-CREATE TABLE node_minute (
+CREATE TABLE IF NOT EXISTS node_minute (
     node LowCardinality(String),
     minute DateTime('UTC'),
     samples SimpleAggregateFunction(sum, UInt64),
@@ -11,40 +11,57 @@ CREATE TABLE node_minute (
 ) ENGINE = AggregatingMergeTree ORDER BY (node, minute)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-CREATE MATERIALIZED VIEW node_minute_view TO node_minute AS
-SELECT node, toStartOfMinute(at) AS minute, toUInt64(count()) AS samples,
-    avgState(cpu_ratio) AS cpu_ratio, max(cpu_ratio) AS cpu_ratio_max,
-    avgState(io_wait_ratio) AS io_wait_ratio, avgState(load_average) AS load_average
-FROM node_sample GROUP BY node, minute;
+-- The columns are qualified, because cpu_ratio alone would be the aggregate of
+-- that name.
+CREATE MATERIALIZED VIEW IF NOT EXISTS node_minute_view TO node_minute AS
+SELECT s.node AS node, toStartOfMinute(s.at) AS minute, toUInt64(count()) AS samples,
+    avgState(s.cpu_ratio) AS cpu_ratio, max(s.cpu_ratio) AS cpu_ratio_max,
+    avgState(s.io_wait_ratio) AS io_wait_ratio, avgState(s.load_average) AS load_average
+FROM node_sample AS s GROUP BY node, minute;
 
 -- Views with plain names, for people.
 
-CREATE VIEW node_load AS
-SELECT node, minute, sum(samples) AS samples, avgMerge(cpu_ratio) AS cpu_ratio, max(cpu_ratio_max) AS cpu_ratio_max,
-    avgMerge(io_wait_ratio) AS io_wait_ratio, avgMerge(load_average) AS load_average
-FROM node_minute GROUP BY node, minute;
+CREATE VIEW IF NOT EXISTS node_load AS
+SELECT m.node AS node, m.minute AS minute, sum(m.samples) AS samples, avgMerge(m.cpu_ratio) AS cpu_ratio,
+    max(m.cpu_ratio_max) AS cpu_ratio_max, avgMerge(m.io_wait_ratio) AS io_wait_ratio, avgMerge(m.load_average) AS load_average
+FROM node_minute AS m GROUP BY node, minute;
 
-CREATE VIEW epochs AS
+CREATE VIEW IF NOT EXISTS epochs AS
 SELECT at, job_id, run, epoch, model, batch_size, cpus, nodes, duration_seconds, loss, accuracy, concurrent_jobs,
     node_cpu_ratio, node_io_wait_ratio, job_cpu_seconds, job_memory_bytes
 FROM job_epoch;
 
-CREATE VIEW advice AS
+CREATE VIEW IF NOT EXISTS advice AS
 SELECT at, job_id, decision, action, message, model, slo_seconds, elapsed_seconds, epochs_done, concurrent_jobs,
     batch_size, cpus, epochs, predicted_seconds, upper_bound_seconds, predicted_accuracy, probability
 FROM job_advice;
 
-CREATE VIEW alternatives AS
+CREATE VIEW IF NOT EXISTS alternatives AS
 SELECT at, job_id, decision, model, slo_seconds, alternative.batch_size AS batch_size, alternative.cpus AS cpus,
-    alternative.predicted_seconds AS predicted_seconds, alternative.predicted_accuracy AS predicted_accuracy,
-    alternative.probability AS probability, alternative.reason AS reason
+    alternative.epochs AS epochs, alternative.predicted_seconds AS predicted_seconds,
+    alternative.predicted_accuracy AS predicted_accuracy, alternative.probability AS probability, alternative.reason AS reason
 FROM job_advice ARRAY JOIN alternatives AS alternative;
 
-CREATE VIEW jobs AS
+-- One line for each submitted job. An end counts until the job starts again,
+-- and "lost" only until the job's next event.
+CREATE VIEW IF NOT EXISTS jobs AS
 SELECT s.job_id AS job_id, s.model AS model, s.user AS user, s.at AS submitted_at, s.slo_seconds AS slo_seconds, s.decision AS decision,
     s.batch_size AS advised_batch_size, s.predicted_seconds AS predicted_seconds, s.predicted_accuracy AS predicted_accuracy,
-    e.outcome AS outcome, e.batch_size AS batch_size, e.cpus AS cpus, e.epochs_done AS epochs_done, e.duration_seconds AS run_seconds,
-    e.accuracy AS accuracy, if(e.job_id = '', NULL, dateDiff('nanosecond', s.at, e.at) / 1e9) AS response_seconds,
-    if(e.job_id = '' OR s.slo_seconds = 0, NULL, e.outcome = 'finished' AND response_seconds <= s.slo_seconds) AS met_slo
+    multiIf(e.job_id != '' AND e.run >= p.run AND (e.outcome != 'lost' OR e.sequence > p.sequence), e.outcome, p.run > 0, 'running', 'submitted') AS state,
+    p.run AS run, p.batch_size AS batch_size, p.cpus AS cpus, p.epochs_done AS epochs_done, p.accuracy AS accuracy,
+    state NOT IN ('submitted', 'running') AS ended,
+    if(ended, e.duration_seconds, NULL) AS run_seconds,
+    if(ended, dateDiff('nanosecond', s.at, e.at) / 1e9, NULL) AS response_seconds,
+    if(ended AND s.slo_seconds > 0, state = 'finished' AND response_seconds <= s.slo_seconds, NULL) AS met_slo
 FROM job_submitted AS s
-LEFT JOIN (SELECT * FROM job_ended ORDER BY sequence DESC LIMIT 1 BY job_id) AS e USING (job_id);
+LEFT JOIN (
+    SELECT l.job_id AS job_id, max(l.run) AS run, max(l.sequence) AS sequence, argMax(l.batch_size, l.sequence) AS batch_size,
+        argMax(l.cpus, l.sequence) AS cpus, argMax(l.epoch, l.sequence) AS epochs_done, argMax(l.accuracy, l.sequence) AS accuracy
+    FROM (
+        SELECT job_id, run, sequence, batch_size, cpus, 0 AS epoch, NULL AS accuracy FROM job_started
+        UNION ALL
+        SELECT job_id, run, sequence, batch_size, cpus, epoch, accuracy FROM job_epoch
+    ) AS l GROUP BY job_id
+) AS p ON p.job_id = s.job_id
+LEFT JOIN (SELECT * FROM job_ended ORDER BY sequence DESC LIMIT 1 BY job_id) AS e ON e.job_id = s.job_id
+SETTINGS join_use_nulls = 0;

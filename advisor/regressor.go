@@ -1,0 +1,78 @@
+package advisor
+
+import (
+	"courier/regress"
+	"courier/schemas"
+	"fmt"
+)
+
+// Regressor is a regressor that may answer, with the columns that it wants.
+type Regressor struct {
+	Digest    string // sha256 of its file
+	predictor *regress.Predictor
+	columns   []schemas.Column
+	model     int // index of the column that names the model
+}
+
+// NewRegressor takes a loaded predictor into use. A feature that this version
+// does not know, or none that names the model, is an error.
+func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
+	features := p.Features()
+	names := make([]string, len(features))
+	for i, f := range features {
+		names[i] = f.Name
+	}
+	columns, err := schemas.ParseColumns(names)
+	if err != nil {
+		return nil, err
+	}
+	if len(columns) > maxColumns {
+		return nil, fmt.Errorf("%d features are more than %d", len(columns), maxColumns)
+	}
+	r := &Regressor{Digest: digest, predictor: p, columns: columns, model: -1}
+	for i, c := range columns {
+		if c == schemas.ColumnModel {
+			r.model = i
+		}
+	}
+	if r.model < 0 {
+		return nil, fmt.Errorf("no feature %q", schemas.ColumnModel)
+	}
+	return r, nil
+}
+
+// maxColumns bounds a row, so that it lives on the stack.
+const maxColumns = 16
+
+// knows returns the code of a model, and whether examples of it were learnt from.
+func (r *Regressor) knows(model string) (float64, bool) {
+	if r == nil {
+		return 0, false
+	}
+	return r.predictor.Features()[r.model].Level(model)
+}
+
+// predict returns the prediction for features whose model code is set already.
+func (r *Regressor) predict(f *schemas.Features) (regress.Prediction, bool) {
+	var row [maxColumns]float64
+	f.Fill(row[:len(r.columns)], r.columns)
+	p, err := r.predictor.Predict(row[:len(r.columns)])
+	return p, err == nil
+}
+
+// Regressors are those in use; one that is not known is nil.
+type Regressors struct {
+	EpochTime, Accuracy *Regressor
+}
+
+// digests returns the version of each regressor in use.
+func (r Regressors) digests() map[string]string {
+	all := make(map[string]string, 2)
+	if r.EpochTime != nil {
+		all[schemas.TargetEpochTime] = r.EpochTime.Digest
+	}
+	if r.Accuracy != nil {
+		all[schemas.TargetAccuracy] = r.Accuracy.Digest
+	}
+	return all
+}

@@ -1,0 +1,24 @@
+// Package trainer learns: it recalls examples from the past, fits a regressor
+// for each target, and puts it in use.
+//
+// # Use
+//
+// New takes a bus and, where there is a database, a History; Run follows the
+// epochs and fits when enough new ones came, when the last ones no longer are as
+// predicted, or when regressor.train asks. Examples and drift are pure
+// (examples.go, drift.go).
+//
+// # Order, concurrency, failure
+//
+// One fit runs at a time, beside the following. What History tells is completed
+// from the log, so that a database that lags or is missing costs time, never an
+// example. A regressor's bytes are stored first, then the champion's key is
+// changed by compare-and-set, then regressor.<target>.promoted is published; a
+// trainer that dies between the last two repeats the event when it starts. Two
+// trainers do double work, and the second to finish is told so by the key.
+//
+// # Look inside, test
+//
+// courier_trainer_… count fits, examples and what was refused; the manifest in
+// the object store says what a regressor was made of. Tests run on bustest.
+package trainer

@@ -1,0 +1,232 @@
+package trainer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"courier/regress"
+	"courier/schemas"
+)
+
+// Past is a fold over the events of jobs from which examples are made.
+type Past struct {
+	seen    map[string]bool // event IDs: a copy changes nothing
+	runs    map[runKey]*run
+	order   []*run
+	last    uint64         // sequence of the last event
+	Refused map[string]int // events and examples that were left out, by reason
+}
+
+type runKey struct {
+	job string
+	run uint32
+}
+
+// run is one start of a job.
+type run struct {
+	span   schemas.Span
+	cores  uint32
+	epochs []*schemas.Epoch
+	ended  *schemas.Ended
+}
+
+// NewPast returns the fold before the first event.
+func NewPast() *Past {
+	return &Past{seen: map[string]bool{}, runs: map[runKey]*run{}, Refused: map[string]int{}}
+}
+
+// Reasons for leaving something out.
+const (
+	refusedUnstable = "concurrency changed for most of the epoch"
+	refusedFinished = "epoch after the end of its run"
+	refusedBack     = "epoch number went back"
+)
+
+// Add takes the next event of the JOB stream, in the order of sequences.
+func (p *Past) Add(e schemas.Event, sequence uint64) {
+	if p.seen[e.ID()] {
+		return
+	}
+	p.last = max(p.last, sequence)
+	switch e := e.(type) {
+	case *schemas.Started:
+		p.seen[e.ID()] = true
+		r := p.run(e.JobID, e.Run)
+		r.span, r.cores = schemas.Span{JobID: e.JobID, Nodes: e.Nodes, CPUs: e.CPUs, From: e.At}, e.NodeCores
+	case *schemas.Epoch:
+		p.seen[e.ID()] = true
+		p.addEpoch(e)
+	case *schemas.Ended:
+		p.seen[e.ID()] = true
+		p.end(e)
+	}
+}
+
+// run finds or makes a run.
+func (p *Past) run(job string, number uint32) *run {
+	k := runKey{job, number}
+	r := p.runs[k]
+	if r == nil {
+		r = &run{span: schemas.Span{JobID: job}}
+		p.runs[k] = r
+		p.order = append(p.order, r)
+	}
+	return r
+}
+
+func (p *Past) addEpoch(e *schemas.Epoch) {
+	r := p.run(e.JobID, e.Run)
+	if r.ended != nil && r.ended.Outcome != schemas.EventLost {
+		p.Refused[refusedFinished]++
+		return
+	}
+	if n := len(r.epochs); n > 0 && e.Epoch <= r.epochs[n-1].Epoch {
+		p.Refused[refusedBack]++
+		return
+	}
+	if r.span.From.IsZero() { // its start is not in the log
+		r.span = schemas.Span{JobID: e.JobID, Nodes: e.Nodes, CPUs: e.CPUs, From: begin(e)}
+	}
+	r.cores, r.ended, r.span.Until = e.NodeCores, nil, time.Time{} // a lost job is back
+	r.epochs = append(r.epochs, e)
+}
+
+func (p *Past) end(e *schemas.Ended) {
+	r := p.runs[runKey{e.JobID, e.Run}]
+	if r == nil || r.ended != nil && r.ended.Outcome != schemas.EventLost {
+		return
+	}
+	r.ended, r.span.Until = e, e.At
+}
+
+// begin is when an epoch began.
+func begin(e *schemas.Epoch) time.Time {
+	return e.At.Add(-time.Duration(e.DurationSeconds * float64(time.Second)))
+}
+
+// Example is what a regressor learns from.
+type Example struct {
+	Model    string
+	Features schemas.Features // ModelCode is not set
+	Value    float64          // of the target
+	Weight   float64
+	At       time.Time
+}
+
+// beside returns the runs that touch the time of a run.
+func (p *Past) beside(r *run) []schemas.Span {
+	var all []schemas.Span
+	for _, o := range p.order {
+		if o != r && (r.span.Until.IsZero() || o.span.From.Before(r.span.Until)) && (o.span.Until.IsZero() || o.span.Until.After(r.span.From)) {
+			all = append(all, o.span)
+		}
+	}
+	return all
+}
+
+// Examples returns what the past teaches about a target, oldest run first.
+func (p *Past) Examples(target string) []Example {
+	var all []Example
+	for _, r := range p.order {
+		spans := p.beside(r)
+		if len(r.epochs) == 0 {
+			all = append(all, p.wholeJob(r, spans, target)...)
+			continue
+		}
+		for _, e := range r.epochs {
+			if x, ok := p.example(r, spans, e, target); ok {
+				all = append(all, x)
+			}
+		}
+	}
+	return all
+}
+
+// example makes an example of an epoch; ok is false if it has nothing to say.
+func (p *Past) example(r *run, spans []schemas.Span, e *schemas.Epoch, target string) (x Example, ok bool) {
+	load := schemas.LoadBetween(r.span, spans, r.cores, begin(e), e.At)
+	x = Example{Model: e.Model, At: e.At, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load, EpochsDone: e.Epoch}}
+	if target == schemas.TargetAccuracy {
+		if e.Accuracy == nil {
+			return x, false
+		}
+		// A run counts once, however many epochs it has (models: accuracy).
+		x.Value, x.Weight = *e.Accuracy, 1/float64(len(r.epochs))
+		return x, true
+	}
+	x.Value, x.Weight = e.DurationSeconds, load.ExampleWeight()
+	if x.Weight == 0 {
+		p.Refused[refusedUnstable]++
+	}
+	return x, x.Weight > 0
+}
+
+// wholeJob makes one example of a finished run whose epochs were not recognised:
+// its time over its epochs.
+func (p *Past) wholeJob(r *run, spans []schemas.Span, target string) []Example {
+	e := r.ended
+	if target != schemas.TargetEpochTime || e == nil || e.Outcome != schemas.EventFinished || e.Epochs == 0 || e.DurationSeconds <= 0 {
+		return nil
+	}
+	load := schemas.LoadBetween(r.span, spans, r.cores, r.span.From, e.At)
+	if load.ExampleWeight() == 0 {
+		p.Refused[refusedUnstable]++
+		return nil
+	}
+	return []Example{{Model: e.Model, At: e.At, Value: e.DurationSeconds / float64(e.Epochs), Weight: load.ExampleWeight(),
+		Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load}}}
+}
+
+// Dataset turns examples into what regress fits. A setting is what the owner
+// and the cluster fix: equal features, but for the epochs done.
+func Dataset(target string, examples []Example) *regress.Dataset {
+	columns := schemas.ColumnsOf(target)
+	models := modelsOf(examples)
+	d := &regress.Dataset{TargetName: target, TargetUnit: map[string]string{schemas.TargetEpochTime: "seconds"}[target]}
+	for _, c := range columns {
+		f := regress.Feature{Name: c.String(), Unit: c.Unit()}
+		if c == schemas.ColumnModel {
+			f.Levels = models
+		}
+		d.Features = append(d.Features, f)
+		d.Columns = append(d.Columns, make([]float64, len(examples)))
+	}
+	groups := map[string]int{}
+	row := make([]float64, len(columns))
+	for i := range examples {
+		x := &examples[i]
+		code, _ := slices.BinarySearch(models, x.Model)
+		x.Features.ModelCode = float64(code)
+		x.Features.Fill(row, columns)
+		for k := range columns {
+			d.Columns[k][i] = row[k]
+		}
+		d.Target, d.Weight = append(d.Target, x.Value), append(d.Weight, x.Weight)
+		setting := fmt.Sprint(row[:len(schemas.ColumnsOf(schemas.TargetEpochTime))])
+		if _, ok := groups[setting]; !ok {
+			groups[setting] = len(groups)
+		}
+		d.Group = append(d.Group, groups[setting])
+	}
+	return d
+}
+
+func modelsOf(examples []Example) []string {
+	var models []string
+	for i := range examples {
+		models = append(models, examples[i].Model)
+	}
+	slices.Sort(models)
+	return slices.Compact(models)
+}
+
+// span of the examples' times.
+func times(examples []Example) (first, last time.Time) {
+	if len(examples) == 0 {
+		return first, last
+	}
+	byTime := func(a, b Example) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) }
+	return slices.MinFunc(examples, byTime).At, slices.MaxFunc(examples, byTime).At
+}

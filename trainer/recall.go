@@ -1,0 +1,74 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// History tells the job events that a database holds, in the order of their
+// sequences: started, epoch, ended.
+type History interface {
+	Events(ctx context.Context, since time.Time, yield func(schemas.Event) error) error
+}
+
+// jobEvents are those that examples are made of.
+func jobEvents() []string {
+	var subjects []string
+	for _, e := range []string{schemas.EventStarted, schemas.EventEpoch, schemas.EventFinished, schemas.EventFailed, schemas.EventCancelled, schemas.EventLost} {
+		subjects = append(subjects, schemas.JobSubject("*", e))
+	}
+	return subjects
+}
+
+// recall folds the whole past: from the database where there is one, the rest
+// from the log. A database may have some tables of its last batch and not others,
+// so the log is read again from one batch before its end; copies change nothing.
+func (t *Trainer) recall(ctx context.Context) (*Past, error) {
+	past := NewPast()
+	if h := t.history(); h != nil {
+		err := h.Events(ctx, time.Time{}, func(e schemas.Event) error {
+			past.Add(e, sequenceOf(e))
+			return nil
+		})
+		if err != nil {
+			t.log.Warn("examples come from the log: the database does not tell", "error", err)
+			past = NewPast()
+		}
+	}
+	from := uint64(0)
+	if past.last > schemas.MaxBatchMessages {
+		from = past.last - schemas.MaxBatchMessages
+	}
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	complete := false
+	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: jobEvents(), From: from, CaughtUp: func() { complete = true; stop() }}
+	err := t.bus.Follow(reading, o, func(r bus.Record) error {
+		past.Add(r.Event, r.Sequence)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !complete {
+		return nil, fmt.Errorf("recall examples: %w", ctx.Err())
+	}
+	return past, nil
+}
+
+// sequenceOf returns an event's place in its stream.
+func sequenceOf(e schemas.Event) uint64 {
+	switch e := e.(type) {
+	case *schemas.Started:
+		return e.Sequence
+	case *schemas.Epoch:
+		return e.Sequence
+	case *schemas.Ended:
+		return e.Sequence
+	}
+	return 0
+}
