@@ -1,0 +1,396 @@
+package schemas_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files json/*.json, asyncapi.yaml")
+
+// message is one message of the contract, for the generated documents.
+type message struct {
+	name    string // of its file
+	subject string // with {parameters}
+	kind    string // request, event, notice (core NATS, not stored)
+	value   any
+	reply   string // name of the reply of a request
+	about   string
+}
+
+func messages() []message {
+	job, node, target := "job.{id}.", "node.{node}.", "regressor.{target}."
+	return []message{
+		{"job_request", schemas.SubjectJobSubmit, "request", schemas.JobRequest{}, "advice", "Submits a job; the reply is the advice, sent after it was recorded."},
+		{"job_request", schemas.SubjectJobPredict, "request", schemas.JobRequest{}, "advice", "Asks the same without submitting."},
+		{"job_status_request", schemas.SubjectJobStatus, "request", schemas.JobStatusRequest{}, "job_status", "Asks for one job."},
+		{"job_list_request", schemas.SubjectJobList, "request", schemas.JobListRequest{}, "job_list", "Asks for jobs, newest first."},
+		{"job_cancel_request", schemas.SubjectJobCancel, "request", schemas.JobCancelRequest{}, "job_status", "Ends a job."},
+		{"train_request", schemas.SubjectRegressorTrain, "request", schemas.TrainRequest{}, "train_reply", "Fits the regressors now."},
+		{"submitted", job + schemas.EventSubmitted, "event", schemas.Submitted{}, "", "A request was recorded with its advice."},
+		{"started", job + schemas.EventStarted, "event", schemas.Started{}, "", "A runner has started the job's command."},
+		{"epoch", job + schemas.EventEpoch, "event", schemas.Epoch{}, "", "An epoch has ended."},
+		{"ended", job + schemas.EventFinished, "event", schemas.Ended{}, "", "The job has finished."},
+		{"ended", job + schemas.EventFailed, "event", schemas.Ended{}, "", "The job has failed."},
+		{"ended", job + schemas.EventCancelled, "event", schemas.Ended{}, "", "The job was cancelled."},
+		{"ended", job + schemas.EventLost, "event", schemas.Ended{}, "", "The job was silent for too long; undone by its next event."},
+		{"advice", job + schemas.EventAdvice, "event", schemas.Advice{}, "", "A new prediction for a running job."},
+		{"alive", job + schemas.EventAlive, "notice", schemas.Alive{}, "", "The runner's heartbeat; core NATS, not stored."},
+		{"sample", node + schemas.EventSample, "event", schemas.Sample{}, "", "A measurement of a node."},
+		{"promoted", target + schemas.EventPromoted, "event", schemas.Promoted{}, "", "A regressor is in use from now on."},
+		{"rejected", target + schemas.EventRejected, "event", schemas.Rejected{}, "", "A regressor was not taken into use."},
+		{"dead", "dead.{stream}", "event", schemas.Dead{}, "", "A message that could not be understood."},
+		{"job_status", "", "reply", schemas.JobStatus{}, "", ""},
+		{"job_list", "", "reply", schemas.JobList{}, "", ""},
+		{"train_reply", "", "reply", schemas.TrainReply{}, "", ""},
+		{"error", "", "reply", schemas.Error{}, "", ""},
+	}
+}
+
+// comments holds the doc comments of the package: type, and type.field.
+type comments map[string]string
+
+func readComments(t *testing.T) comments {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := comments{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			d, ok := n.(*ast.GenDecl)
+			if !ok || d.Tok != token.TYPE {
+				return true
+			}
+			for _, s := range d.Specs {
+				s := s.(*ast.TypeSpec)
+				c[s.Name.Name] = oneLine(d.Doc.Text())
+				if st, ok := s.Type.(*ast.StructType); ok {
+					for _, field := range st.Fields.List {
+						for _, id := range field.Names {
+							c[s.Name.Name+"."+id.Name] = oneLine(field.Doc.Text() + field.Comment.Text())
+						}
+					}
+				}
+			}
+			return true
+		})
+	}
+	return c
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// values of the types that are closed sets.
+var enums = map[reflect.Type][]string{
+	reflect.TypeFor[schemas.Decision](): {string(schemas.MeetsSLO), string(schemas.BestEffort), string(schemas.Exploring), string(schemas.Weighted)},
+	reflect.TypeFor[schemas.Action]():   {string(schemas.ActionStart), string(schemas.ActionKeep), string(schemas.ActionBatch), string(schemas.ActionCPUs)},
+	reflect.TypeFor[schemas.Code]():     {"invalid", "not_found", "conflict", "unavailable", "internal"},
+	reflect.TypeFor[schemas.State]():    {"submitted", "running", "finished", "failed", "cancelled", "lost"},
+}
+
+type object = map[string]any
+
+// schemaOf describes a Go type.
+func schemaOf(c comments, t reflect.Type) object {
+	switch t {
+	case reflect.TypeFor[time.Time]():
+		return object{"type": "string", "format": "date-time"}
+	case reflect.TypeFor[schemas.Duration]():
+		return object{"type": "string", "examples": []string{"10m", "90s"}}
+	case reflect.TypeFor[schemas.CPUs]():
+		number := object{"type": "integer", "minimum": 1}
+		return object{"oneOf": []any{number, object{"type": "array", "items": number}}}
+	case reflect.TypeFor[[]byte]():
+		return object{"type": "string", "contentEncoding": "base64"}
+	}
+	if values, ok := enums[t]; ok {
+		return object{"type": "string", "enum": values}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return schemaOf(c, t.Elem())
+	case reflect.String:
+		return object{"type": "string"}
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.Float64:
+		return object{"type": "number"}
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return object{"type": "integer"}
+	case reflect.Uint32, reflect.Uint64:
+		return object{"type": "integer", "minimum": 0}
+	case reflect.Slice:
+		return object{"type": "array", "items": schemaOf(c, t.Elem())}
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": schemaOf(c, t.Elem())}
+	case reflect.Struct:
+		o := object{"type": "object", "properties": object{}, "required": []string{}}
+		addFields(c, t, o)
+		return o
+	}
+	panic("no JSON Schema for " + t.String())
+}
+
+// addFields adds the fields of a struct, those of embedded ones in their place.
+func addFields(c comments, t reflect.Type, o object) {
+	for f := range fields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
+		if f.Anonymous {
+			addFields(c, f.Type, o)
+			continue
+		}
+		s := schemaOf(c, f.Type)
+		if about := c[t.Name()+"."+f.Name]; about != "" {
+			s["description"] = about
+		}
+		o["properties"].(object)[name] = s
+		if !strings.Contains(options, "omit") {
+			o["required"] = append(o["required"].([]string), name)
+		}
+	}
+}
+
+func fields(t reflect.Type) func(yield func(reflect.StructField) bool) {
+	return func(yield func(reflect.StructField) bool) {
+		for i := range t.NumField() {
+			if !yield(t.Field(i)) {
+				return
+			}
+		}
+	}
+}
+
+// golden compares with a file, or writes it.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(name, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Errorf("%s is not what the types say; go test ./schemas -update renews it (-file +types):\n%s", name, d)
+	}
+}
+
+func TestContract_JSONSchemas(t *testing.T) {
+	c := readComments(t)
+	wanted := map[string]bool{}
+	for _, m := range messages() {
+		s := schemaOf(c, reflect.TypeOf(m.value))
+		s["$schema"], s["title"] = "https://json-schema.org/draft/2020-12/schema", m.name
+		s["description"] = c[reflect.TypeOf(m.value).Name()]
+		if m.kind == "request" {
+			s["additionalProperties"] = false
+		}
+		b, err := json.MarshalIndent(s, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join("json", m.name+".json")
+		wanted[file] = true
+		golden(t, file, append(b, '\n'))
+	}
+	files, _ := filepath.Glob("json/*.json")
+	for _, f := range files {
+		if !wanted[f] {
+			t.Errorf("%s belongs to no message", f)
+		}
+	}
+}
+
+func TestContract_AsyncAPI(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString(`# Generated from the Go types by go test ./schemas -update. Do not edit.
+asyncapi: 3.0.0
+info:
+  title: Courier
+  version: 1.0.0
+  description: Job requests, events and samples of Courier over NATS. Refusals carry the NATS service error headers and an error body.
+  license: {name: Apache-2.0, url: "https://www.apache.org/licenses/LICENSE-2.0"}
+servers:
+  local: {host: "127.0.0.1:4222", protocol: nats}
+defaultContentType: application/json
+channels:
+`)
+	id := strings.NewReplacer(".", "_", "{", "", "}", "")
+	for _, m := range messages() {
+		if m.subject == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "  %s:\n    address: %s\n    description: %s\n", id.Replace(m.subject), quoted(m.subject), quoted(m.about))
+		if _, rest, ok := strings.Cut(m.subject, "{"); ok {
+			name, _, _ := strings.Cut(rest, "}")
+			fmt.Fprintf(&b, "    parameters:\n      %s: {description: \"[a-z0-9_-]{1,64}\"}\n", name)
+		}
+		fmt.Fprintf(&b, "    messages:\n      %s: {$ref: \"#/components/messages/%s\"}\n", m.name, m.name)
+	}
+	b.WriteString("operations:\n")
+	for _, m := range messages() {
+		if m.subject == "" {
+			continue
+		}
+		key, action := id.Replace(m.subject), "send"
+		if m.kind == "request" {
+			action = "receive"
+		}
+		fmt.Fprintf(&b, "  %s:\n    action: %s\n    channel: {$ref: \"#/channels/%s\"}\n", key, action, key)
+		if m.reply != "" {
+			fmt.Fprintf(&b, "    reply:\n      channel: {$ref: \"#/channels/%s\"}\n      messages:\n        - {$ref: \"#/components/messages/%s\"}\n        - {$ref: \"#/components/messages/error\"}\n", key, m.reply)
+		}
+	}
+	b.WriteString("components:\n  messages:\n")
+	done := map[string]bool{}
+	for _, m := range messages() {
+		if done[m.name] {
+			continue
+		}
+		done[m.name] = true
+		fmt.Fprintf(&b, "    %s:\n      payload: {$ref: \"./json/%s.json\"}\n", m.name, m.name)
+	}
+	golden(t, "asyncapi.yaml", b.Bytes())
+}
+
+func quoted(s string) string { return fmt.Sprintf("%q", s) }
+
+// covers reports whether a NATS filter matches a subject.
+func covers(filter, subject string) bool {
+	f, s := strings.Split(filter, "."), strings.Split(subject, ".")
+	for i := range f {
+		if f[i] == ">" {
+			return len(s) > i
+		}
+		if i >= len(s) || f[i] != "*" && f[i] != s[i] {
+			return false
+		}
+	}
+	return len(f) == len(s)
+}
+
+func TestContract_NoStreamCoversARequest(t *testing.T) {
+	if !covers("job.>", "job.submit") || covers("job.*.*", "job.submit") || !covers("job.*.epoch", "job.a.epoch") {
+		t.Fatal("covers does not match as NATS does")
+	}
+	for _, stream := range schemas.Streams() {
+		for _, filter := range stream.Subjects {
+			for _, subject := range schemas.RequestSubjects() {
+				if covers(filter, subject) {
+					t.Errorf("stream %s with filter %s answers the request %s with its own ack", stream.Name, filter, subject)
+				}
+			}
+			if covers(filter, schemas.JobSubject("a", schemas.EventAlive)) {
+				t.Errorf("stream %s stores heartbeats", stream.Name)
+			}
+		}
+	}
+}
+
+func TestContract_EveryEventHasAStream(t *testing.T) {
+	for _, m := range messages() {
+		if m.kind != "event" {
+			continue
+		}
+		subject := strings.NewReplacer("{id}", "a", "{node}", "a", "{target}", "a", "{stream}", "job").Replace(m.subject)
+		homes := 0
+		for _, stream := range schemas.Streams() {
+			if slices.ContainsFunc(stream.Subjects, func(f string) bool { return covers(f, subject) }) {
+				homes++
+			}
+		}
+		if homes != 1 {
+			t.Errorf("%s is stored by %d streams, want 1", subject, homes)
+		}
+	}
+}
+
+// Each example is read by its type, is valid, and writes itself again unchanged.
+func TestContract_Examples(t *testing.T) {
+	for _, m := range messages() {
+		file := filepath.Join("testdata", m.name+".json")
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		v := reflect.New(reflect.TypeOf(m.value)).Interface()
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.DisallowUnknownFields()
+		if err := d.Decode(v); err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if c, ok := v.(interface{ Validate() error }); ok {
+			if err := c.Validate(); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+		again, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got any
+		if json.Unmarshal(data, &want) != nil || json.Unmarshal(again, &got) != nil {
+			t.Fatal(file)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s reads and writes differently (-file +again):\n%s", file, d)
+		}
+		checkAgainstSchema(t, m.name, want.(object))
+	}
+}
+
+// checkAgainstSchema holds an example's fields against the generated schema.
+func checkAgainstSchema(t *testing.T, name string, example object) {
+	var s struct {
+		Properties object   `json:"properties"`
+		Required   []string `json:"required"`
+	}
+	b, err := os.ReadFile(filepath.Join("json", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		t.Fatal(err)
+	}
+	for field := range maps.Keys(example) {
+		if s.Properties[field] == nil {
+			t.Errorf("testdata/%s.json has %s, its schema has not", name, field)
+		}
+	}
+	for _, field := range s.Required {
+		if _, ok := example[field]; !ok {
+			t.Errorf("testdata/%s.json lacks %s, which its schema requires", name, field)
+		}
+	}
+}
