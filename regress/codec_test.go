@@ -38,7 +38,9 @@ func TestDecode_ReturnsWhatWasEncoded(t *testing.T) {
 	bound := paperLike(96, 1)
 	bound.Features[0].Monotone = -1
 	for name, d := range map[string]*regress.Dataset{"five features": paperLike(288, 1), "one feature": single, "signs": bound} {
-		r, err := regress.FitForest(context.Background(), d, small())
+		o := small()
+		o.Trees = 20
+		r, err := regress.FitForest(context.Background(), d, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,9 +60,7 @@ func TestDecode_ReturnsWhatWasEncoded(t *testing.T) {
 }
 
 func TestDecode_RefusesAnyChangedByte(t *testing.T) {
-	o := small()
-	o.Trees = 2
-	model, manifest := encodeFit(t, paperLike(24, 1), o)
+	model, manifest := example(t)
 	for i := range model {
 		changed := bytes.Clone(model)
 		changed[i] ^= 1

@@ -12,7 +12,7 @@ import (
 // beside them.
 func TestCompile_FormsAgree(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
-	for i := range 40 {
+	for i := range 20 {
 		d := randomDataset(random, 20+random.IntN(200))
 		o := ForestOptions{Trees: 1 + random.IntN(30), MaxDepth: 1 + random.IntN(9), Bootstrap: true, Seed: uint64(i), Folds: -1, MinSettings: 1}
 		r, err := FitForest(context.Background(), d, o)

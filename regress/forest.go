@@ -209,6 +209,10 @@ func newGrowth(d *Dataset, o ForestOptions) *growth {
 		_, exponent := math.Frexp(size)
 		g.scale = math.Ldexp(1, -max(exponent, -1000))
 	}
+	g.y = make([]float64, len(g.target))
+	for i, y := range g.target {
+		g.y[i] = y*g.scale - g.center*g.scale
+	}
 	return g
 }
 

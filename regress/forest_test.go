@@ -201,7 +201,7 @@ func TestFitForest_DegenerateData(t *testing.T) {
 		"single feature": single, "huge": huge, "tiny": tiny, "2000 different values": many} {
 		for _, transform := range []regress.Transform{regress.None, regress.Log} {
 			for _, criterion := range []regress.Criterion{regress.Absolute, regress.Squared} {
-				o := regress.ForestOptions{Trees: 20, MaxDepth: 8, Bootstrap: true, Transform: transform, Criterion: criterion}
+				o := regress.ForestOptions{Trees: 6, MaxDepth: 8, Bootstrap: true, Transform: transform, Criterion: criterion}
 				r, p := forest(t, d, o)
 				if r.Manifest.Constant != (name == "constant target") {
 					t.Errorf("%s: constant = %v", name, r.Manifest.Constant)

@@ -1,6 +1,9 @@
 package regress
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // item is one example in a node of a growing tree. The items of a node are
 // neighbours in one slice, always in order of their targets.
@@ -19,28 +22,20 @@ type growth struct {
 	sign    []int     // monotone sign of each feature
 	bound   bool      // some sign is not 0
 	options ForestOptions
-	// Splits are searched on (target - center) * scale: differences from the
-	// center keep sums exact, the scale keeps squares of huge targets finite.
+	// Splits are searched on y = (target - center) * scale: differences from
+	// the center keep sums exact, the scale keeps squares of huge targets finite.
+	y             []float64
 	center, scale float64
-}
-
-// split is the best cut of a node that was found.
-type split struct {
-	gain        float64
-	feature     int
-	last        int // bins up to this one go left
-	left, right float64
 }
 
 // grower grows one tree at a time and is owned by one goroutine.
 type grower struct {
 	*growth
 	items, spare []item
-	codes        []uint8
 	drawn        []int32
 	order        []int
-	found        []boundary
 	search       searcher
+	contest      contest
 	nodes        []node
 	leaves       []leaf
 }
@@ -52,13 +47,11 @@ func (l limits) clip(value float64) float64 { return min(max(value, l.low), l.hi
 
 func (g *growth) newGrower() *grower {
 	n := len(g.target)
-	r := &grower{growth: g, items: make([]item, 0, n), spare: make([]item, 0, n),
-		codes: make([]uint8, n), drawn: make([]int32, n)}
-	side := sides{minimum: g.options.MinLeaf, wanted: g.bound}
+	r := &grower{growth: g, items: make([]item, 0, n), spare: make([]item, 0, n), drawn: make([]int32, n)}
 	if g.options.Criterion == Squared {
-		r.search = &squaredSearch{sides: side}
+		r.search = &squaredSearch{minimum: g.options.MinLeaf}
 	} else {
-		r.search = &absoluteSearch{sides: side}
+		r.search = &absoluteSearch{minimum: g.options.MinLeaf, wanted: g.bound}
 	}
 	return r
 }
@@ -67,9 +60,9 @@ func (g *growth) newGrower() *grower {
 func (g *grower) tree(n int) tree {
 	s := stream(g.options.Seed).split(uint64(n))
 	g.draw(s.split(0))
-	g.nodes, g.leaves = nil, make([]leaf, 1, 16)
-	g.grow(g.items, 0, 0, s.split(1), limits{math.Inf(-1), math.Inf(1)})
-	return tree{nodes: g.nodes, leaves: g.leaves}
+	g.nodes, g.leaves = g.nodes[:0], append(g.leaves[:0], leaf{})
+	g.grow(g.items, 0, 0, s.split(1), limits{math.Inf(-1), math.Inf(1)}, 0)
+	return tree{nodes: slices.Clone(g.nodes), leaves: slices.Clone(g.leaves)}
 }
 
 // draw fills items with the examples of a tree: all of them, or as many as
@@ -94,42 +87,42 @@ func (g *grower) draw(s stream) {
 		if g.weight != nil {
 			w *= g.weight[row]
 		}
-		y := g.target[row]*g.scale - g.center*g.scale
-		g.items = append(g.items, item{y: y, w: w, row: row, count: drawn[row]})
+		g.items = append(g.items, item{y: g.y[row], w: w, row: row, count: drawn[row]})
 	}
 }
 
 // grow makes the subtree for items and returns how its parent names it. The
 // left child of a node takes over the leaf number of the node, the right one
-// gets the next number: LightGBM's way.
-func (g *grower) grow(items []item, slot int32, depth int, s stream, bounds limits) int32 {
-	value, weight, count := g.summary(items)
-	value = bounds.clip(value)
+// gets the next number: LightGBM's way. Bit f of settled says that feature f is
+// known to have one value only; features beyond 63 are asked again each time.
+func (g *grower) grow(items []item, slot int32, depth int, s stream, bounds limits, settled uint64) int32 {
+	whole, count := sum(items)
+	value := bounds.clip(g.predict(items, whole))
 	best, found := split{}, false
 	if depth < g.options.MaxDepth && len(items) >= 2*g.options.MinLeaf && items[0].y < items[len(items)-1].y {
-		best, found = g.bestSplit(items, s, bounds)
+		best, settled, found = g.bestSplit(items, whole, s, bounds, settled)
 	}
 	if !found {
-		g.leaves[slot] = leaf{value: value, weight: weight, count: count}
+		g.leaves[slot] = leaf{value: value, weight: whole.w, count: count}
 		return -1 - slot
 	}
 	at := len(g.nodes)
 	g.nodes = append(g.nodes, node{feature: int32(best.feature), threshold: g.bins.cuts[best.feature][best.last],
-		gain: g.restoreGain(best.gain), value: value, weight: weight, count: count})
+		gain: g.restoreGain(best.gain), value: value, weight: whole.w, count: count})
 	g.leaves = append(g.leaves, leaf{})
 	middle := g.partition(items, best)
 	below, above := g.childBounds(best, bounds)
-	left := g.grow(items[:middle], slot, depth+1, s.split(1), below)
-	right := g.grow(items[middle:], int32(at)+1, depth+1, s.split(2), above)
+	left := g.grow(items[:middle], slot, depth+1, s.split(1), below, settled)
+	right := g.grow(items[middle:], int32(at)+1, depth+1, s.split(2), above, settled)
 	g.nodes[at].left, g.nodes[at].right = left, right
 	return int32(at)
 }
 
 // bestSplit tries the features in random order until as many as asked for had
 // more than one value (as scikit-learn does), and returns the split that lowers
-// the loss most. Among gains that differ only by rounding the first found wins.
-// A split that gains nothing is still made: what lies below it may gain.
-func (g *grower) bestSplit(items []item, s stream, bounds limits) (best split, found bool) {
+// the loss most. A split that gains nothing is still made: what lies below it
+// may gain.
+func (g *grower) bestSplit(items []item, whole pair, s stream, bounds limits, settled uint64) (split, uint64, bool) {
 	features := len(g.bins.codes)
 	g.order = g.order[:0]
 	for f := range features {
@@ -140,43 +133,23 @@ func (g *grower) bestSplit(items []item, s stream, bounds limits) (best split, f
 	if wanted == 0 {
 		wanted = features
 	}
-	tolerance := 1e-12 * g.search.enter(items)
-	best.gain = math.Inf(-1)
-	codes := g.codes[:len(items)]
+	g.contest = contest{growth: g.growth, bounds: bounds, tolerance: 1e-12 * g.search.enter(items, whole)}
+	g.contest.best.gain = math.Inf(-1)
 	for _, f := range g.order {
 		if wanted == 0 {
 			break
 		}
-		if !g.load(f, items, codes) {
+		if settled>>f&1 != 0 {
 			continue
 		}
-		wanted--
-		g.found = g.search.search(items, codes, g.found[:0])
-		for _, cut := range g.found {
-			if !(cut.gain > best.gain+tolerance) {
-				continue
-			}
-			below, above := bounds.clip(g.restore(cut.below)), bounds.clip(g.restore(cut.above))
-			if g.sign[f] > 0 && below > above || g.sign[f] < 0 && below < above {
-				continue
-			}
-			best = split{gain: cut.gain, feature: f, last: g.bins.cut(f, cut.left, cut.right), left: below, right: above}
-			found = true
+		g.contest.feature = f
+		if g.search.search(items, g.bins.codes[f], len(g.bins.low[f]), &g.contest) {
+			wanted--
+		} else {
+			settled |= 1 << f
 		}
 	}
-	return best, found
-}
-
-// load fills codes with the bins of a feature and returns whether they differ.
-func (g *grower) load(feature int, items []item, codes []uint8) bool {
-	from := g.bins.codes[feature]
-	first, differ := from[items[0].row], uint8(0)
-	for i := range items {
-		c := from[items[i].row]
-		codes[i] = c
-		differ |= c ^ first
-	}
-	return differ != 0
+	return g.contest.best, settled, g.contest.found
 }
 
 // restore turns a centred and scaled target back into its unit.
@@ -191,20 +164,23 @@ func (g *growth) restoreGain(gain float64) float64 {
 }
 
 // partition brings the items that go left to the front, keeping the order on
-// both sides, and returns their number.
+// both sides, and returns their number. Each item is written to both sides and
+// counted on one, because a branch would be guessed wrong half of the time.
 func (g *grower) partition(items []item, by split) int {
 	codes, last := g.bins.codes[by.feature], uint8(by.last)
-	left := 0
-	right := g.spare[:0]
-	for _, it := range items {
+	spare := g.spare[:len(items)]
+	left, right := 0, 0
+	for i := range items {
+		it := items[i]
+		goes := 0
 		if codes[it.row] <= last {
-			items[left] = it
-			left++
-		} else {
-			right = append(right, it)
+			goes = 1
 		}
+		items[left], spare[right] = it, it
+		left += goes
+		right += 1 - goes
 	}
-	copy(items[left:], right)
+	copy(items[left:], spare[:right])
 	return left
 }
 
@@ -221,19 +197,24 @@ func (g *grower) childBounds(by split, bounds limits) (left, right limits) {
 	return left, right
 }
 
-// summary returns what a node of these items predicts, in units of the target.
-func (g *grower) summary(items []item) (value, weight float64, count int) {
-	sum := 0.0
+// sum returns weight and weighted sum of targets of items, and how many
+// examples they are, as often as they were drawn.
+func sum(items []item) (whole pair, count int) {
 	for i := range items {
-		weight += items[i].w
-		sum += items[i].w * items[i].y
+		whole.w += items[i].w
+		whole.s += items[i].w * items[i].y
 		count += int(items[i].count)
 	}
-	if g.options.Criterion == Squared {
-		value = g.restore(sum / weight)
-		return min(max(value, g.target[items[0].row]), g.target[items[len(items)-1].row]), weight, count
+	return whole, count
+}
+
+// predict returns what a node of these items predicts, in units of the target.
+func (g *grower) predict(items []item, whole pair) float64 {
+	if g.options.Criterion != Squared {
+		return g.median(items, whole.w)
 	}
-	return g.median(items, weight), weight, count
+	least, most := g.target[items[0].row], g.target[items[len(items)-1].row]
+	return min(max(g.restore(whole.s/whole.w), least), most)
 }
 
 // median returns the smallest target at which the cumulated weight exceeds

@@ -167,7 +167,7 @@ func randomDataset(random *rand.Rand, rows int) *Dataset {
 
 func TestTree_EqualsBruteForce(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	for i := range 600 {
+	for i := range 250 {
 		d := randomDataset(random, 2+random.IntN(59)).canonical()
 		o := ForestOptions{Trees: 1, MaxDepth: 1 + random.IntN(6), MinLeaf: 1 + random.IntN(3), Seed: uint64(i),
 			Criterion: []Criterion{Absolute, Squared}[i%2]}
@@ -283,4 +283,47 @@ func above(lines []string, depth int) []string {
 		}
 	}
 	return kept
+}
+
+// Both ways to search cuts find the same gain, and the walk knows the medians.
+func TestAbsoluteSearch_ScanEqualsWalk(t *testing.T) {
+	random := rand.New(rand.NewPCG(17, 18))
+	for i := range 100 {
+		d := randomDataset(random, 2+random.IntN(300)).canonical()
+		o, _ := ForestOptions{Trees: 1, MaxDepth: 1}.resolve(len(d.Features))
+		g := newGrowth(d, o)
+		grower := g.newGrower()
+		grower.draw(0)
+		whole, _ := sum(grower.items)
+		for f := range d.Columns {
+			var best [2]split
+			for k, wanted := range []bool{false, true} {
+				a := &absoluteSearch{minimum: 1, wanted: wanted}
+				c := &contest{growth: g, feature: f, tolerance: 1e-12 * a.enter(grower.items, whole)}
+				c.best.gain = math.Inf(-1)
+				a.search(grower.items, g.bins.codes[f], len(g.bins.low[f]), c)
+				best[k] = c.best
+			}
+			if math.Abs(best[0].gain-best[1].gain) > 1e-9 || best[0].last != best[1].last {
+				t.Fatalf("case %d: scan finds %+v, walk %+v", i, best[0], best[1])
+			}
+			if math.IsInf(best[1].gain, -1) {
+				continue
+			}
+			var sides [2][]int
+			for row, c := range g.bins.codes[f] {
+				side := 0
+				if int(c) > best[1].last {
+					side = 1
+				}
+				sides[side] = append(sides[side], row)
+			}
+			r := &reference{d: d, o: o}
+			for side, median := range []float64{best[1].left, best[1].right} {
+				if want, _ := r.fit(sides[side]); math.Abs(median+g.center-want) > 1e-9 {
+					t.Fatalf("case %d: side %d has median %g, want %g", i, side, median+g.center, want)
+				}
+			}
+		}
+	}
 }
