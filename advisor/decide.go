@@ -98,7 +98,7 @@ func predictAll(q *Question, r Regressors, a *schemas.Advice) known {
 	}
 	n := len(q.Request.BatchSizes) * len(cpus)
 	a.Alternatives = make([]schemas.Alternative, 0, n)
-	slab := make([]float64, 0, figures*n)
+	slab, row := make([]float64, 0, figures*n), make([]float64, maxColumns)
 	figure := func(v float64) *float64 {
 		slab = append(slab, v)
 		return &slab[len(slab)-1]
@@ -113,13 +113,13 @@ func predictAll(q *Question, r Regressors, a *schemas.Advice) known {
 			alt := schemas.Alternative{BatchSize: uint32(batch), CPUs: uint32(c), Epochs: left}
 			f := schemas.Features{BatchSize: alt.BatchSize, CPUs: alt.CPUs, Load: load, ModelCode: timeCode, EpochsDone: epochs}
 			if knowsTime {
-				p, ok := r.EpochTime.predict(&f)
+				p, ok := r.EpochTime.predict(&f, row)
 				if knowsTime = ok; ok {
 					predictTime(&alt, q, r.EpochTime.predictor, p, figure)
 				}
 			}
 			if f.ModelCode = accuracyCode; knowsAccuracy {
-				if p, ok := r.Accuracy.predict(&f); ok {
+				if p, ok := r.Accuracy.predict(&f, row); ok {
 					alt.PredictedAccuracy = figure(min(1, max(0, p.Value)))
 					alt.Extrapolated = alt.Extrapolated || p.Extrapolated
 				}
@@ -294,6 +294,7 @@ func action(q *Question, chosen *schemas.Alternative) schemas.Action {
 // effects predicts what the job does to those that run beside it.
 func effects(q *Question, r Regressors, cpus uint32) []schemas.Effect {
 	var all []schemas.Effect
+	row := make([]float64, maxColumns)
 	with := append(append(make([]schemas.Span, 0, len(q.Spans)+1), q.Spans...), schemas.Span{JobID: q.JobID, Nodes: q.Nodes, CPUs: cpus})
 	for i := range q.Others {
 		o := &q.Others[i]
@@ -304,7 +305,7 @@ func effects(q *Question, r Regressors, cpus uint32) []schemas.Effect {
 		rest := func(spans []schemas.Span) (float64, bool) {
 			self := schemas.Span{JobID: o.JobID, Nodes: o.Setting.Nodes, CPUs: o.Setting.CPUs}
 			f := schemas.Features{BatchSize: o.Setting.BatchSize, CPUs: o.Setting.CPUs, ModelCode: code, Load: schemas.LoadNow(self, spans, o.Cores)}
-			p, ok := r.EpochTime.predict(&f)
+			p, ok := r.EpochTime.predict(&f, row)
 			return p.Value * float64(o.EpochsLeft), ok
 		}
 		before, ok1 := rest(q.Spans)

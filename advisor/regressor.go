@@ -41,7 +41,7 @@ func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
 	return r, nil
 }
 
-// maxColumns bounds a row, so that it lives on the stack.
+// maxColumns bounds a row, so that one serves all regressors.
 const maxColumns = 16
 
 // knows returns the code of a model, and whether examples of it were learnt from.
@@ -53,10 +53,11 @@ func (r *Regressor) knows(model string) (float64, bool) {
 }
 
 // predict returns the prediction for features whose model code is set already.
-func (r *Regressor) predict(f *schemas.Features) (regress.Prediction, bool) {
-	var row [maxColumns]float64
-	f.Fill(row[:len(r.columns)], r.columns)
-	p, err := r.predictor.Predict(row[:len(r.columns)])
+// row is room for maxColumns numbers.
+func (r *Regressor) predict(f *schemas.Features, row []float64) (regress.Prediction, bool) {
+	row = row[:len(r.columns)]
+	f.Fill(row, r.columns)
+	p, err := r.predictor.Predict(row)
 	return p, err == nil
 }
 

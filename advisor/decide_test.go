@@ -1,0 +1,153 @@
+package advisor_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/schemas"
+)
+
+var testContext = context.Background()
+
+func request(change func(*schemas.JobRequest)) schemas.JobRequest {
+	q := schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{4, 16, 64}, Epochs: 10}
+	if change != nil {
+		change(&q)
+	}
+	return q.WithDefaults()
+}
+
+func slo(d time.Duration) func(*schemas.JobRequest) {
+	return func(q *schemas.JobRequest) { q.SLO = schemas.Duration(d) }
+}
+
+// On two CPUs alone, ten epochs take 15 s with batch 4, 7.5 s with 16 and 5.6 s
+// with 64; the smaller the batch, the more accurate.
+func TestDecide(t *testing.T) {
+	r := regressors(t)
+	beside := []schemas.Span{{JobID: "other", Nodes: []string{"n"}, CPUs: 2}}
+	for _, c := range []struct {
+		name     string
+		q        advisor.Question
+		r        advisor.Regressors
+		decision schemas.Decision
+		batch    uint32
+	}{
+		{"time for the most accurate", advisor.Question{Request: request(slo(20 * time.Second))}, r, schemas.MeetsSLO, 4},
+		{"the most accurate of those in time", advisor.Question{Request: request(slo(10 * time.Second))}, r, schemas.MeetsSLO, 16},
+		{"only the fastest is in time", advisor.Question{Request: request(slo(6 * time.Second))}, r, schemas.MeetsSLO, 64},
+		{"none is in time", advisor.Question{Request: request(slo(2 * time.Second))}, r, schemas.BestEffort, 64},
+		{"a neighbour doubles the time", advisor.Question{Request: request(slo(20 * time.Second)), Nodes: []string{"n"}, Spans: beside}, r, schemas.MeetsSLO, 16},
+		{"a neighbour elsewhere does not", advisor.Question{Request: request(slo(20 * time.Second)), Nodes: []string{"m"}, Spans: beside}, r, schemas.MeetsSLO, 4},
+		{"time that has passed is gone", advisor.Question{Request: request(slo(20 * time.Second)), Elapsed: 10 * time.Second}, r, schemas.MeetsSLO, 16},
+		{"no SLO, accuracy alone", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Weights = &schemas.Weights{Accuracy: 1} })}, r, schemas.Weighted, 4},
+		{"no SLO, time alone", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Weights = &schemas.Weights{Time: 1} })}, r, schemas.Weighted, 64},
+		{"more CPUs are faster", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.CPUs = schemas.CPUs{1, 2}; q.SLO = schemas.Duration(16 * time.Second) })}, r, schemas.MeetsSLO, 4},
+		{"nothing is known", advisor.Question{Request: request(slo(time.Minute))}, advisor.Regressors{}, schemas.Exploring, 64},
+		{"only times are known", advisor.Question{Request: request(slo(time.Minute))}, advisor.Regressors{EpochTime: r.EpochTime}, schemas.Exploring, 64},
+		{"an unknown model", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Model = "new"; q.SLO = schemas.Duration(time.Minute) })}, r, schemas.Exploring, 64},
+		{"beyond what was measured", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.BatchSizes = []int{256}; q.SLO = schemas.Duration(time.Minute) })}, r, schemas.Exploring, 256},
+	} {
+		a := advisor.Decide(&c.q, c.r, time.Unix(1_790_000_000, 0).UTC())
+		if a.Decision != c.decision || a.Chosen.BatchSize != c.batch {
+			t.Errorf("%s: Decide = %s %d, want %s %d", c.name, a.Decision, a.Chosen.BatchSize, c.decision, c.batch)
+		}
+		if want := len(c.q.Request.BatchSizes) * len(c.q.Request.CPUs); len(a.Alternatives) != want {
+			t.Errorf("%s: %d alternatives, want %d", c.name, len(a.Alternatives), want)
+		}
+		for _, alt := range a.Alternatives {
+			if alt.Reason == "" {
+				t.Errorf("%s: batch %d does not say why", c.name, alt.BatchSize)
+			}
+		}
+	}
+}
+
+func TestDecide_FiguresFollowTheTruth(t *testing.T) {
+	a := advisor.Decide(&advisor.Question{Request: request(slo(10 * time.Second))}, regressors(t), time.Now())
+	for _, alt := range a.Alternatives {
+		seconds := 10 * trueSeconds(float64(alt.BatchSize), 2, 1)
+		if got := *alt.PredictedSeconds; math.Abs(got-seconds) > 0.03*seconds {
+			t.Errorf("batch %d: %.2f s, want %.2f s", alt.BatchSize, got, seconds)
+		}
+		if got, want := *alt.PredictedAccuracy, trueAccuracy(float64(alt.BatchSize), 10); math.Abs(got-want) > 0.01 {
+			t.Errorf("batch %d: accuracy %.4f, want %.4f", alt.BatchSize, got, want)
+		}
+		if alt.UpperBoundSeconds == nil || *alt.UpperBoundSeconds < *alt.PredictedSeconds || alt.Probability == nil {
+			t.Errorf("batch %d: bound %v, probability %v", alt.BatchSize, alt.UpperBoundSeconds, alt.Probability)
+		}
+	}
+}
+
+func TestDecide_NothingKnownShowsNothing(t *testing.T) {
+	a := advisor.Decide(&advisor.Question{Request: request(slo(time.Minute))}, advisor.Regressors{}, time.Now())
+	data, err := schemas.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"predicted_seconds", "predicted_accuracy", "probability", "upper_bound"} {
+		if strings.Contains(string(data), field) {
+			t.Errorf("advice without regressors says %s: %s", field, data)
+		}
+	}
+	if !strings.Contains(a.Message, "run it with batch size 64") {
+		t.Errorf("message %q does not say what to run", a.Message)
+	}
+}
+
+func TestDecide_RunningJob(t *testing.T) {
+	r := regressors(t)
+	running := func(batch uint32, done uint32, elapsed time.Duration) *advisor.Question {
+		return &advisor.Question{Request: request(slo(12 * time.Second)), EpochsDone: done, Elapsed: elapsed, Running: schemas.Setting{Model: model, BatchSize: batch, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}, Nodes: []string{"n"}}
+	}
+	for _, c := range []struct {
+		name     string
+		q        *advisor.Question
+		action   schemas.Action
+		decision schemas.Decision
+		batch    uint32
+		seconds  float64
+	}{
+		{"on its way", running(16, 5, 4*time.Second), schemas.ActionKeep, schemas.MeetsSLO, 16, 3.75},
+		{"keeps what meets the SLO, though smaller is more accurate", running(64, 5, time.Second), schemas.ActionKeep, schemas.MeetsSLO, 64, 2.8},
+		{"too slow: a larger batch saves it", running(4, 2, 3*time.Second), schemas.ActionBatch, schemas.MeetsSLO, 16, 6},
+		{"nothing saves it", running(4, 2, 10*time.Second), schemas.ActionBatch, schemas.BestEffort, 64, 4.5},
+		{"all done", running(16, 10, 8*time.Second), schemas.ActionKeep, schemas.MeetsSLO, 16, 0},
+	} {
+		a := advisor.Decide(c.q, r, time.Now())
+		if a.Action != c.action || a.Decision != c.decision || a.Chosen.BatchSize != c.batch || math.Abs(*a.Chosen.PredictedSeconds-c.seconds) > 0.15 {
+			t.Errorf("%s: Decide = %s %s batch %d in %.2f s, want %s %s batch %d in %.2f s", c.name, a.Action, a.Decision, a.Chosen.BatchSize, *a.Chosen.PredictedSeconds, c.action, c.decision, c.batch, c.seconds)
+		}
+	}
+}
+
+func TestDecide_TellsTheEffectOnOthers(t *testing.T) {
+	other := schemas.Setting{Model: model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
+	q := &advisor.Question{Request: request(slo(time.Minute)), JobID: "new", Nodes: []string{"n"}, Spans: []schemas.Span{{JobID: "old", Nodes: []string{"n"}, CPUs: 2}},
+		Others: []advisor.Neighbour{{JobID: "old", Setting: other, EpochsLeft: 10, Left: 10 * time.Second}}}
+	a := advisor.Decide(q, regressors(t), time.Now())
+	if len(a.Effects) != 1 {
+		t.Fatalf("effects %+v, want one", a.Effects)
+	}
+	if e := a.Effects[0]; e.JobID != "old" || !e.BreaksSLO || math.Abs(e.BeforeSeconds-7.5) > 0.2 || math.Abs(e.AfterSeconds-15) > 0.4 {
+		t.Errorf("effect %+v, want old from 7.5 s to 15 s, breaking its SLO", e)
+	}
+}
+
+// The number of allocations does not grow with the number of alternatives.
+func TestDecide_AllocatesNothingPerAlternative(t *testing.T) {
+	r := regressors(t)
+	count := func(sizes []int) float64 {
+		q := &advisor.Question{Request: request(func(q *schemas.JobRequest) { q.BatchSizes, q.SLO = sizes, schemas.Duration(10*time.Second) })}
+		now := time.Now()
+		return testing.AllocsPerRun(200, func() { advisor.Decide(q, r, now) })
+	}
+	few, many := count([]int{4, 64}), count([]int{4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 32, 48, 64})
+	if many > few {
+		t.Errorf("%g allocations for 16 alternatives, %g for 2", many, few)
+	}
+}
