@@ -1,0 +1,95 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// NewLogger returns a logger for a person at a terminal, or JSON for a machine:
+// format is "text", "json", or "auto", which looks at w.
+func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", level)
+	}
+	o := &slog.HandlerOptions{Level: l}
+	switch format {
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, o)), nil
+	case "text":
+		return slog.New(slog.NewTextHandler(w, o)), nil
+	case "auto":
+		if IsTerminal(w) {
+			return slog.New(slog.NewTextHandler(w, o)), nil
+		}
+		return slog.New(slog.NewJSONHandler(w, o)), nil
+	}
+	return nil, fmt.Errorf("--log-format %q: want auto, text or json", format)
+}
+
+// IsTerminal reports whether w is a terminal.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Port is a port as a flag gives it: a number, or the default, which may be
+// replaced by a free one.
+type Port struct {
+	Flag    string // for messages, such as "--http-port"
+	Given   int    // 0: any free one; -1: not given, use Default
+	Default int
+}
+
+// Listen opens a port on host. A default port that is taken is replaced by a
+// free one, and note says so; a port that was given and is taken is an error
+// that names the flag.
+func (p Port) Listen(ctx context.Context, host string) (l net.Listener, note string, err error) {
+	port := p.Given
+	if port < 0 {
+		port = p.Default
+	}
+	var lc net.ListenConfig
+	l, err = lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err == nil || !errors.Is(err, syscall.EADDRINUSE) {
+		return l, "", wrapListen(p.Flag, port, err)
+	}
+	if p.Given >= 0 {
+		return nil, "", fmt.Errorf("%s %d is taken: give another, or 0 for any free one", p.Flag, port)
+	}
+	l, err = lc.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return nil, "", wrapListen(p.Flag, 0, err)
+	}
+	return l, fmt.Sprintf("port %d is taken, using %d (%s)", port, l.Addr().(*net.TCPAddr).Port, p.Flag), nil
+}
+
+func wrapListen(flag string, port int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("listen on %s %d: %w", flag, port, err)
+}
+
+// Choose returns a port that is free right now, by the same rules, for a server
+// that opens its port by itself.
+func (p Port) Choose(ctx context.Context, host string) (port int, note string, err error) {
+	l, note, err := p.Listen(ctx, host)
+	if err != nil {
+		return 0, "", err
+	}
+	port = l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		return 0, "", fmt.Errorf("free %s %d: %w", p.Flag, port, err)
+	}
+	return port, note, nil
+}

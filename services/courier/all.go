@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+type allCommand struct{ localFlags }
+
+func (c *allCommand) Run(w *world) error {
+	say := func(format string, args ...any) { fmt.Fprintf(w.stdout, format+"\n", args...) }
+	l, err := startLocal(w, c.localFlags, say)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- l.run(ctx) }()
+	select {
+	case <-l.advisor.Caught():
+		say("courier   %s is ready, data in %s", buildVersion(), c.Data)
+		say("page      %s", l.endpoints.HTTPURL)
+		say("nats      %s", l.endpoints.NATSURL)
+		say("try       courier run --nats-url %s --model digits-mlp --cpus 2 --batch-sizes 4,16,64 --epochs 10 --slo 60s -- courier workload digits --batch-size {batch} --cpus {cpus} --epochs {epochs}", l.endpoints.NATSURL)
+	case err := <-ended:
+		return err
+	}
+	err = <-ended
+	if err == nil {
+		say("courier   stopped, nothing is lost")
+	}
+	return err
+}

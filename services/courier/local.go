@@ -1,0 +1,332 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"courier/advisor"
+	"courier/bus"
+	"courier/bus/server"
+	"courier/collector"
+	"courier/gateway"
+	"courier/schemas"
+	"courier/services"
+	"courier/store"
+	"courier/store/engine"
+	"courier/trainer"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// localFlags say how a cluster in one process is set up.
+type localFlags struct {
+	Data               string        `help:"Directory of all that is kept." default:"courier-data" type:"path" env:"COURIER_DATA"`
+	NATSPort           int           `name:"nats-port" help:"Port of NATS; 0: any free one (default: 4222, or a free one)." default:"-1" env:"COURIER_NATS_PORT"`
+	HTTPPort           int           `name:"http-port" help:"Port of REST and the page; 0: any free one (default: 8080, or a free one)." default:"-1" env:"COURIER_HTTP_PORT"`
+	ClickHouseHTTPPort int           `name:"clickhouse-http-port" help:"HTTP port of the embedded ClickHouse; 0: any free one (default: 8123, or a free one)." default:"-1" env:"COURIER_CLICKHOUSE_HTTP_PORT"`
+	ClickHouseTCPPort  int           `name:"clickhouse-tcp-port" help:"Native port of the embedded ClickHouse; 0: any free one (default: 9000, or a free one)." default:"-1" env:"COURIER_CLICKHOUSE_TCP_PORT"`
+	ExternalNATS       string        `name:"nats-url" help:"Use these NATS servers instead of an embedded one." env:"COURIER_NATS_URL"`
+	ClickHouseURL      string        `name:"clickhouse-url" help:"Use this ClickHouse instead of an embedded one, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
+	Engine             string        `help:"auto: embed ClickHouse, and download its library once where npm is there; off: no SQL." enum:"auto,off" default:"auto" env:"COURIER_ENGINE"`
+	EngineLibrary      string        `help:"The ClickHouse engine's library, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
+	SyncAlways         bool          `name:"nats-sync-always" help:"Write each event to the disk before it is acknowledged: safe against power loss, and slower." env:"COURIER_NATS_SYNC_ALWAYS"`
+	Node               string        `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
+	Interval           time.Duration `help:"Time between two samples of the node." default:"2s" env:"COURIER_INTERVAL"`
+	trainerFlags
+}
+
+// Endpoints are what a local cluster opened: DIR/run/endpoints.json.
+type Endpoints struct {
+	NATSURL             string `json:"nats_url"`
+	HTTPURL             string `json:"http_url"`
+	ClickHouseHTTPURL   string `json:"clickhouse_http_url,omitempty"`
+	ClickHouseNativeURL string `json:"clickhouse_native_url,omitempty"`
+}
+
+// local is the whole of Courier in one process.
+type local struct {
+	*world
+	f       localFlags
+	say     func(format string, args ...any) // a line for the person who started it
+	reg     *prometheus.Registry
+	server  *server.Server // nil with external NATS
+	bus     *bus.Bus
+	advisor *advisor.Advisor
+	past    recollection
+	release func()
+	http    net.Listener
+	groups  []services.Group
+
+	mu        sync.Mutex
+	endpoints Endpoints
+	sqlReady  chan struct{} // closed when tables can be asked, or never will
+	sqlOnce   sync.Once
+	sqlWhy    string // why there is no SQL
+}
+
+// startLocal opens everything but the engine, and returns when the advisor can
+// be started; Run then works until ctx ends.
+func startLocal(w *world, f localFlags, say func(string, ...any)) (l *local, err error) {
+	l = &local{world: w, f: f, say: say, reg: services.NewRegistry(), sqlReady: make(chan struct{})}
+	if l.release, err = services.LockDir(f.Data); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			l.abandon()
+		}
+	}()
+	if err := l.startNATS(); err != nil {
+		return nil, err
+	}
+	if err := l.build(); err != nil {
+		return nil, err
+	}
+	return l, l.writeEndpoints(func(*Endpoints) {})
+}
+
+// abandon closes what was opened by a start that failed.
+func (l *local) abandon() {
+	if l.bus != nil {
+		closeBus(l.bus)
+	}
+	if l.server != nil {
+		l.server.Stop()
+	}
+	if l.http != nil {
+		_ = l.http.Close() // nobody was served
+	}
+	l.release()
+}
+
+// startNATS starts the embedded server, or connects to the external one.
+func (l *local) startNATS() error {
+	o := bus.Options{URL: l.f.ExternalNATS, Name: "courier-all"}
+	if l.f.ExternalNATS == "" {
+		port, note, err := services.Port{Flag: "--nats-port", Given: l.f.NATSPort, Default: 4222}.Choose(l.ctx, "127.0.0.1")
+		if err != nil {
+			return err
+		}
+		if note != "" {
+			l.say("nats: %s", note)
+		}
+		l.server, err = server.New(server.Options{DataDir: filepath.Join(l.f.Data, "nats"), Port: port, SyncAlways: l.f.SyncAlways}, l.log)
+		if err != nil {
+			return err
+		}
+		if err := l.server.Start(l.ctx); err != nil {
+			return err
+		}
+		o.InProcess = l.server
+		l.endpoints.NATSURL = l.server.URL()
+	} else {
+		l.endpoints.NATSURL = l.f.ExternalNATS
+	}
+	var err error
+	if l.bus, err = bus.Connect(l.ctx, o, l.log, l.reg); err != nil {
+		return err
+	}
+	return prepare(l.world, l.bus)
+}
+
+// build makes the services. They start in this order and stop in the reverse:
+//
+//	nats server ◄─ connection ◄─ engine, store ◄─ collector, trainer, advisor ◄─ gateway
+func (l *local) build() error {
+	node := l.f.Node
+	if node == "" {
+		var err error
+		if node, err = schemas.LocalNodeName(); err != nil {
+			return err
+		}
+	}
+	c, err := collector.New(l.bus, collector.Options{Node: node, Interval: l.f.Interval, SpoolDir: l.spoolDir()}, l.log, l.reg)
+	if err != nil {
+		return err
+	}
+	l.advisor = advisor.New(l.bus, advisor.Options{Version: semanticVersion()}, l.log, l.reg)
+	t := trainer.New(l.bus, l.past.history, l.f.trainerFlags.options(), l.log, l.reg)
+	g, err := gateway.New(l.bus, gateway.Options{Ready: l.advisor.Ready, Gatherer: l.reg, Version: buildVersion(), ClickHouseURL: l.clickHouseURL}, l.log, l.reg)
+	if err != nil {
+		return err
+	}
+	var note string
+	if l.http, note, err = (services.Port{Flag: "--http-port", Given: l.f.HTTPPort, Default: 8080}).Listen(l.ctx, "127.0.0.1"); err != nil {
+		return err
+	}
+	if note != "" {
+		l.say("http: %s", note)
+	}
+	l.endpoints.HTTPURL = "http://" + l.http.Addr().String()
+	if l.server != nil {
+		l.groups = append(l.groups, services.Group{{Name: "nats server", Run: l.server.Wait}})
+	}
+	l.groups = append(l.groups,
+		services.Group{busPart(l.bus)},
+		services.Group{{Name: "sql", Run: l.sql}},
+		services.Group{{Name: "collector", Run: c.Run}, {Name: "trainer", Run: t.Run}, {Name: "advisor", Run: l.advisor.Run}},
+		services.Group{{Name: "gateway", Run: g.Run}, {Name: "http", Run: func(ctx context.Context) error { return services.ServeHTTP(ctx, l.http, http.Handler(g.Handler())) }}})
+	return nil
+}
+
+// spoolDir is where the jobs of this cluster keep what could not be published.
+func (l *local) spoolDir() string { return filepath.Join(l.f.Data, "spool") }
+
+// run works until ctx ends.
+func (l *local) run(ctx context.Context) error {
+	defer l.release()
+	return services.Run(ctx, l.log, l.groups...)
+}
+
+// sql runs the engine and the store until ctx ends. Without an engine it says
+// so once and waits: everything else works.
+func (l *local) sql(ctx context.Context) error {
+	defer l.noSQL("stopped")
+	if l.f.ClickHouseURL != "" {
+		return l.store(ctx, l.f.ClickHouseURL, Endpoints{ClickHouseNativeURL: l.f.ClickHouseURL})
+	}
+	if l.f.Engine == "off" {
+		l.noSQL("--engine=off")
+		<-ctx.Done()
+		return nil
+	}
+	library, err := l.library(ctx)
+	if err != nil {
+		if l.f.EngineLibrary != "" {
+			return err
+		}
+		l.noSQL(err.Error())
+		if ctx.Err() == nil {
+			l.say("SQL is off: %s", err)
+		}
+		<-ctx.Done()
+		return nil
+	}
+	o := engine.Options{DataDir: filepath.Join(l.f.Data, "clickhouse"), Library: library, Getenv: l.getenv}
+	for _, p := range []struct {
+		port *int
+		services.Port
+	}{
+		{&o.HTTPPort, services.Port{Flag: "--clickhouse-http-port", Given: l.f.ClickHouseHTTPPort, Default: 8123}},
+		{&o.TCPPort, services.Port{Flag: "--clickhouse-tcp-port", Given: l.f.ClickHouseTCPPort, Default: 9000}},
+	} {
+		var note string
+		if *p.port, note, err = p.Choose(ctx, "127.0.0.1"); err != nil {
+			return err
+		}
+		if note != "" {
+			l.say("clickhouse: %s", note)
+		}
+	}
+	e, err := engine.New(o, l.log, l.reg)
+	if err != nil {
+		return err
+	}
+	return services.Run(ctx, l.log, services.Group{{Name: "engine", Run: e.Run}}, services.Group{{Name: "store", Run: func(ctx context.Context) error {
+		at, err := e.Ready(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		return l.store(ctx, storeURL(at), Endpoints{ClickHouseHTTPURL: at.HTTPURL, ClickHouseNativeURL: at.NativeURL})
+	}}})
+}
+
+// storeURL is how the store reaches the embedded engine.
+func storeURL(at engine.Endpoint) string {
+	u, err := url.Parse(at.NativeURL)
+	if err != nil {
+		return at.NativeURL // the store refuses it with its reason
+	}
+	u.User, u.Path = url.UserPassword(at.User, at.Password), "/"+at.Database
+	return u.String()
+}
+
+// library finds the engine's library, or downloads it once per user.
+func (l *local) library(ctx context.Context) (string, error) {
+	found, err := engine.FindLibrary(l.f.EngineLibrary, l.getenv)
+	if errors.Is(err, engine.ErrNotFound) && l.f.EngineLibrary == "" {
+		if _, npm := exec.LookPath("npm"); npm != nil {
+			return "", err
+		}
+		l.say("SQL needs the ClickHouse engine: npm downloads it once, 178 MB, beside everything else (--engine=off refuses)")
+		found, err = engine.Install(ctx, engine.InstallOptions{})
+	}
+	return found.Path, err
+}
+
+// store migrates and fills the tables until ctx ends.
+func (l *local) store(ctx context.Context, url string, opened Endpoints) error {
+	o := store.Options{URL: url}
+	d, err := store.Open(ctx, o, l.log, l.reg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }() // nothing is written any more
+	if err := d.Migrate(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	l.past.set(store.NewHistory(d))
+	err = l.writeEndpoints(func(e *Endpoints) {
+		e.ClickHouseHTTPURL, e.ClickHouseNativeURL = opened.ClickHouseHTTPURL, opened.ClickHouseNativeURL
+	})
+	if err != nil {
+		return err
+	}
+	if opened.ClickHouseHTTPURL != "" {
+		l.say("sql       %s (user reader, %s)", opened.ClickHouseHTTPURL, opened.ClickHouseNativeURL)
+	}
+	l.sqlOnce.Do(func() { close(l.sqlReady) })
+	return store.New(l.bus, d, l.log, l.reg, o).Run(ctx)
+}
+
+// noSQL tells whoever waits that there will be no tables.
+func (l *local) noSQL(why string) {
+	l.sqlOnce.Do(func() {
+		l.mu.Lock()
+		l.sqlWhy = why
+		l.mu.Unlock()
+		close(l.sqlReady)
+	})
+}
+
+func (l *local) clickHouseURL() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.endpoints.ClickHouseHTTPURL
+}
+
+// writeEndpoints changes the endpoints and their file, which readers find whole.
+func (l *local) writeEndpoints(change func(*Endpoints)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.endpoints)
+	dir := filepath.Join(l.f.Data, "run")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("create %s: %w", dir, err)
+	}
+	data, err := json.MarshalIndent(l.endpoints, "", "  ")
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(dir, "endpoints.json")
+	if err := os.WriteFile(name+".new", append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return os.Rename(name+".new", name)
+}

@@ -1,0 +1,154 @@
+// Command courier keeps the deadlines of training jobs on a shared cluster. It
+// is the one program: every service, the tools for people, and the local cluster
+// are sub-commands, a file each. It hands each room what it needs of another.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"courier/schemas"
+	"courier/services"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set when a release is built: -ldflags "-X main.version=1.2.3".
+var version = ""
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == engineHostCommand {
+		os.Exit(engineHost(os.Args[2:]))
+	}
+	ctx, stop := services.Signals(context.Background())
+	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	stop()
+	var status exitStatus
+	if errors.As(err, &status) {
+		os.Exit(int(status))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "courier:", plain(err))
+		os.Exit(1)
+	}
+}
+
+// exitStatus ends the program with the status of a job's command.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// plain is an error as a person reads it: a refusal without its code.
+func plain(err error) string {
+	var refusal *schemas.Error
+	if errors.As(err, &refusal) && refusal.Code != schemas.CodeInternal {
+		if refusal.Field != "" {
+			return refusal.Field + ": " + refusal.Message
+		}
+		return refusal.Message
+	}
+	return err.Error()
+}
+
+// world is what a sub-command may touch.
+type world struct {
+	ctx            context.Context
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	log            *slog.Logger
+}
+
+// cli is all that the command line knows.
+type cli struct {
+	LogLevel  string           `help:"Least level that is logged: debug, info, warn or error." default:"warn" env:"COURIER_LOG_LEVEL"`
+	LogFormat string           `help:"auto, text or json; auto is text on a terminal." default:"auto" env:"COURIER_LOG_FORMAT"`
+	Version   kong.VersionFlag `help:"Print the version and exit."`
+
+	All  allCommand  `cmd:"" help:"Run everything in one process, on embedded parts."`
+	Demo demoCommand `cmd:"" help:"Measure, learn, advise and prove it, with real training jobs, in about two minutes."`
+
+	Run     runCommand     `cmd:"" help:"Run a training command under an SLO."`
+	Submit  submitCommand  `cmd:"" help:"Submit a job request and print the advice."`
+	Predict predictCommand `cmd:"" help:"Ask what would be advised, without submitting."`
+	Status  statusCommand  `cmd:"" help:"Show one job."`
+	Jobs    jobsCommand    `cmd:"" help:"List jobs, newest first."`
+	Cancel  cancelCommand  `cmd:"" help:"End a job."`
+	Train   trainCommand   `cmd:"" help:"Fit the regressors now."`
+
+	Collector collectorCommand `cmd:"" help:"Service: publish samples of this node." group:"services"`
+	Store     storeCommand     `cmd:"" help:"Service: write the event log to ClickHouse." group:"services"`
+	Trainer   trainerCommand   `cmd:"" help:"Service: fit regressors." group:"services"`
+	Advisor   advisorCommand   `cmd:"" help:"Service: answer job requests." group:"services"`
+	Gateway   gatewayCommand   `cmd:"" help:"Service: REST and the web page." group:"services"`
+
+	Engine   engineCommand   `cmd:"" help:"The ClickHouse engine for SQL on this machine." group:"parts"`
+	Workload workloadCommand `cmd:"" help:"Real training jobs that the program carries." group:"parts"`
+}
+
+// run parses the command line and runs the sub-command.
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
+	var c cli
+	parser, err := kong.New(&c, kong.Name("courier"), kong.Description("Courier keeps the deadlines of training jobs on a shared cluster."),
+		kong.Vars{"version": buildVersion()}, kong.Writers(stdout, stderr), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ExplicitGroups([]kong.Group{{Key: "services", Title: "Services:"}, {Key: "parts", Title: "Parts:"}}),
+		kong.Exit(func(status int) { panic(exitStatus(status)) }))
+	if err != nil {
+		return err
+	}
+	parsed, err := parse(parser, args)
+	if err != nil {
+		return err
+	}
+	log, err := services.NewLogger(stderr, c.LogFormat, c.LogLevel)
+	if err != nil {
+		return err
+	}
+	return parsed.Run(&world{ctx: ctx, stdout: stdout, stderr: stderr, getenv: getenv, log: log})
+}
+
+// parse turns kong's exit after --help and --version into an error.
+func parse(parser *kong.Kong, args []string) (parsed *kong.Context, err error) {
+	defer func() {
+		if s, ok := recover().(exitStatus); ok {
+			err = s
+		}
+	}()
+	parsed, err = parser.Parse(args)
+	var wrong *kong.ParseError
+	if errors.As(err, &wrong) {
+		return nil, fmt.Errorf("%w (courier %s --help shows what is possible)", err, command(wrong.Context))
+	}
+	return parsed, err
+}
+
+// command names the sub-command that was being parsed.
+func command(c *kong.Context) string {
+	var words []string
+	for _, p := range c.Path {
+		if p.Command != nil {
+			words = append(words, p.Command.Name)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// buildVersion is the release, else the commit that Go recorded.
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+				return "0.0.0+" + s.Value[:12]
+			}
+		}
+	}
+	return "0.0.0"
+}

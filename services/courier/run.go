@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"courier/bus"
+	"courier/collector"
+	"courier/schemas"
+)
+
+type runCommand struct {
+	natsFlags
+	requestFlags
+	BatchSize    int      `help:"Run with this batch size instead of the advised one."`
+	EpochPattern string   `help:"Regular expression that finds an epoch in a line of output, with the groups epoch, and seconds, loss, accuracy where there." env:"COURIER_EPOCH_PATTERN"`
+	Format       string   `help:"Of the output: auto, bigdl, json or pattern." default:"auto" enum:"auto,bigdl,json,pattern" env:"COURIER_FORMAT"`
+	NoPTY        bool     `name:"no-pty" help:"Give the command a pipe instead of a terminal." env:"COURIER_NO_PTY"`
+	NoProgress   bool     `help:"No progress bar."`
+	Node         string   `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
+	SpoolDir     string   `help:"Where events wait that could not be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
+	Command      []string `arg:"" passthrough:"" help:"The training command; {batch}, {cpus} and {epochs} are filled in."`
+}
+
+func (c *runCommand) Run(w *world) error {
+	node := c.Node
+	if node == "" {
+		var err error
+		if node, err = schemas.LocalNodeName(); err != nil {
+			return err
+		}
+	}
+	command := c.Command
+	if len(command) > 0 && command[0] == "--" {
+		command = command[1:]
+	}
+	if len(command) == 0 {
+		return fmt.Errorf("no command: courier run --model NAME --cpus N --epochs N -- COMMAND --batch-size {batch}")
+	}
+	result, err := collector.RunJob(w.ctx, collector.JobOptions{
+		Request: c.request(), Node: node, Command: command, EpochPattern: c.EpochPattern, Format: c.Format, NoPTY: c.NoPTY, Progress: !c.NoProgress,
+		BatchSize: c.BatchSize, SpoolDir: c.SpoolDir, Stdin: os.Stdin, Stdout: w.stdout, Stderr: w.stderr,
+		Connect: func(ctx context.Context) (*bus.Bus, error) {
+			return bus.Connect(ctx, bus.Options{URL: c.NATSURL, Name: "courier-run"}, w.log, nil)
+		},
+	}, w.log)
+	var refusal *schemas.Error
+	if errors.As(err, &refusal) || err != nil {
+		return err
+	}
+	if result.ExitCode != 0 {
+		return exitStatus(result.ExitCode)
+	}
+	return nil
+}

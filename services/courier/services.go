@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"courier/collector"
+	"courier/gateway"
+	"courier/schemas"
+	"courier/services"
+	"courier/store"
+)
+
+type collectorCommand struct {
+	serviceFlags
+	Node     string        `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
+	Interval time.Duration `help:"Time between two samples." default:"2s" env:"COURIER_INTERVAL"`
+	SpoolDir string        `help:"Where jobs of this node keep what could not be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
+}
+
+func (c *collectorCommand) Run(w *world) error {
+	return c.serve(w, "collector", func(r *room) (services.Part, func() error, http.Handler, error) {
+		node := c.Node
+		if node == "" {
+			var err error
+			if node, err = schemas.LocalNodeName(); err != nil {
+				return services.Part{}, nil, nil, err
+			}
+		}
+		s, err := collector.New(r.bus, collector.Options{Node: node, Interval: c.Interval, SpoolDir: c.SpoolDir}, r.log, r.reg)
+		if err != nil {
+			return services.Part{}, nil, nil, err
+		}
+		return services.Part{Name: "collector", Run: s.Run}, func() error { return nil }, nil, nil
+	})
+}
+
+type storeCommand struct {
+	serviceFlags
+	ClickHouseURL string        `name:"clickhouse-url" help:"ClickHouse to write to, such as clickhouse://user:password@host:9000/courier." required:"" env:"COURIER_CLICKHOUSE_URL"`
+	BatchMessages int           `help:"Most events in one batch." default:"10000" env:"COURIER_BATCH_MESSAGES"`
+	BatchAge      time.Duration `help:"Longest time that an event waits for its batch." default:"1s" env:"COURIER_BATCH_AGE"`
+}
+
+func (c *storeCommand) Run(w *world) error {
+	return c.serve(w, "store", func(r *room) (services.Part, func() error, http.Handler, error) {
+		o := store.Options{URL: c.ClickHouseURL, MaxMessages: c.BatchMessages, MaxAge: c.BatchAge}
+		d, err := store.Open(r.ctx, o, r.log, r.reg)
+		if err != nil {
+			return services.Part{}, nil, nil, err
+		}
+		ready := make(chan struct{})
+		part := services.Part{Name: "store", Run: func(ctx context.Context) error {
+			defer func() { _ = d.Close() }() // nothing is written any more
+			if err := d.Migrate(ctx); err != nil {
+				if ctx.Err() != nil {
+					return nil
+				}
+				return err
+			}
+			close(ready)
+			return store.New(r.bus, d, r.log, r.reg, o).Run(ctx)
+		}}
+		return part, func() error {
+			select {
+			case <-ready:
+				return nil
+			default:
+				return errors.New("store: the tables are not there yet")
+			}
+		}, nil, nil
+	})
+}
+
+type gatewayCommand struct {
+	serviceFlags
+	ClickHouseURL string `name:"clickhouse-http-url" help:"Where people ask ClickHouse over HTTP, for the page to show." env:"COURIER_CLICKHOUSE_HTTP_URL"`
+}
+
+func (c *gatewayCommand) Run(w *world) error {
+	if c.HTTPAddress == "" {
+		c.HTTPAddress = "127.0.0.1:8080"
+	}
+	return c.serve(w, "gateway", func(r *room) (services.Part, func() error, http.Handler, error) {
+		g, err := gateway.New(r.bus, gateway.Options{Gatherer: r.reg, Version: buildVersion(), ClickHouseURL: func() string { return c.ClickHouseURL }}, r.log, r.reg)
+		if err != nil {
+			return services.Part{}, nil, nil, err
+		}
+		return services.Part{Name: "gateway", Run: g.Run}, nil, g.Handler(), nil
+	})
+}

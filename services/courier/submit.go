@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// requestFlags are the fields of a job request.
+type requestFlags struct {
+	ID              string            `help:"Name of the job, [a-z0-9_-]{1,64}; made if absent." env:"COURIER_ID"`
+	Model           string            `help:"Name of what is trained." required:"" env:"COURIER_MODEL"`
+	Dataset         string            `help:"Name of the training data." env:"COURIER_DATASET"`
+	CPUs            []int             `name:"cpus" help:"CPU counts to choose from." required:"" env:"COURIER_CPUS"`
+	BatchSizes      []int             `help:"Batch sizes to choose from (default: 64,128,256,512)." env:"COURIER_BATCH_SIZES"`
+	Epochs          int               `help:"Passes over the data." required:"" env:"COURIER_EPOCHS"`
+	SLO             time.Duration     `name:"slo" help:"Time from submission to the last epoch's end, such as 10m; absent: a weighted score decides." env:"COURIER_SLO"`
+	Confidence      float64           `help:"Wanted probability of meeting the SLO (default: 0.95)." env:"COURIER_CONFIDENCE"`
+	Nodes           []string          `help:"Nodes it runs on; absent: the least loaded that fits." env:"COURIER_NODES"`
+	TrainingSamples uint64            `help:"Samples in one epoch." env:"COURIER_TRAINING_SAMPLES"`
+	User            string            `help:"Who asks." env:"USER"`
+	Labels          map[string]string `help:"Tags, such as team=vision." env:"COURIER_LABELS"`
+}
+
+func (f *requestFlags) request() schemas.JobRequest {
+	return schemas.JobRequest{JobID: f.ID, Model: f.Model, Dataset: f.Dataset, CPUs: f.CPUs, BatchSizes: f.BatchSizes, Epochs: f.Epochs,
+		SLO: schemas.Duration(f.SLO), Confidence: f.Confidence, Nodes: f.Nodes, TrainingSamples: f.TrainingSamples, User: f.User, Labels: f.Labels}
+}
+
+// outputFlags say how a tool prints.
+type outputFlags struct {
+	Output string `short:"o" help:"text or json." enum:"text,json" default:"text" env:"COURIER_OUTPUT"`
+}
+
+// requestTimeout is how long a tool waits for an answer.
+const requestTimeout = 5 * time.Second
+
+// ask sends a request and prints the reply as JSON, or by text.
+func ask[T any](w *world, n natsFlags, o outputFlags, subject string, request any, text func(io.Writer, *T) error) error {
+	b, err := n.connect(w)
+	if err != nil {
+		return err
+	}
+	defer closeBus(b)
+	return askBus(w, b, o, subject, request, text)
+}
+
+func askBus[T any](w *world, b *bus.Bus, o outputFlags, subject string, request any, text func(io.Writer, *T) error) error {
+	ctx, cancel := context.WithTimeout(w.ctx, requestTimeout)
+	defer cancel()
+	var reply T
+	if err := b.Request(ctx, subject, request, &reply); err != nil {
+		return err
+	}
+	if o.Output == "json" {
+		e := json.NewEncoder(w.stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(&reply)
+	}
+	return text(w.stdout, &reply)
+}
+
+type submitCommand struct {
+	natsFlags
+	outputFlags
+	requestFlags
+}
+
+func (c *submitCommand) Run(w *world) error {
+	q := c.request()
+	if err := q.Validate(); err != nil {
+		return err
+	}
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobSubmit, &q, printAdvice)
+}
+
+type predictCommand struct {
+	natsFlags
+	outputFlags
+	requestFlags
+}
+
+func (c *predictCommand) Run(w *world) error {
+	q := c.request()
+	if err := q.Validate(); err != nil {
+		return err
+	}
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobPredict, &q, printAdvice)
+}
+
+type statusCommand struct {
+	natsFlags
+	outputFlags
+	ID string `arg:"" help:"Of the job."`
+}
+
+func (c *statusCommand) Run(w *world) error {
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: c.ID}, printStatus)
+}
+
+type cancelCommand struct {
+	natsFlags
+	outputFlags
+	ID     string `arg:"" help:"Of the job."`
+	Reason string `help:"Why, for the record."`
+}
+
+func (c *cancelCommand) Run(w *world) error {
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: c.ID, Reason: c.Reason}, printStatus)
+}
+
+type jobsCommand struct {
+	natsFlags
+	outputFlags
+	State string `help:"Only jobs in this state."`
+	Limit int    `help:"Most jobs to list." default:"20"`
+	After string `help:"Go on after this job."`
+}
+
+func (c *jobsCommand) Run(w *world) error {
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobList, &schemas.JobListRequest{State: schemas.State(c.State), Limit: c.Limit, After: c.After}, printJobs)
+}
+
+type trainCommand struct {
+	natsFlags
+	outputFlags
+	Target string `help:"epoch_time or accuracy; absent: both."`
+}
+
+func (c *trainCommand) Run(w *world) error {
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectRegressorTrain, &schemas.TrainRequest{Target: c.Target}, func(out io.Writer, r *schemas.TrainReply) error {
+		for _, p := range r.Promoted {
+			fmt.Fprintf(out, "%s: %s of %d examples in %d settings, median error %.1f %%, in use as revision %d\n", p.Target, p.Family, p.Examples, p.Settings, 100*p.MedianAbsoluteRatio, p.Revision)
+		}
+		for _, reason := range r.Waiting {
+			fmt.Fprintln(out, reason)
+		}
+		return nil
+	})
+}
+
+// figure prints a number that may be unknown.
+func figure(v *float64, format string) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf(format, *v)
+}
+
+func printAdvice(out io.Writer, a *schemas.Advice) error {
+	if a.JobID != "" {
+		fmt.Fprintf(out, "job       %s\n", a.JobID)
+	}
+	fmt.Fprintf(out, "decision  %s\nadvice    %s\n", a.Decision, a.Message)
+	if len(a.Nodes) > 0 {
+		fmt.Fprintf(out, "nodes     %v, %g jobs at once, this one included\n", a.Nodes, a.Load.ConcurrentJobs)
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nbatch\tcpus\tepochs\ttime\tbound\taccuracy\tprobability\t")
+	for i := range a.Alternatives {
+		x := &a.Alternatives[i]
+		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", x.BatchSize, x.CPUs, x.Epochs, figure(x.PredictedSeconds, "%.2f s"), figure(x.UpperBoundSeconds, "%.2f s"),
+			figure(x.PredictedAccuracy, "%.4f"), figure(x.Probability, "%.2f"), x.Reason)
+	}
+	return t.Flush()
+}
+
+func printStatus(out io.Writer, s *schemas.JobStatus) error {
+	return printJobs(out, &schemas.JobList{Jobs: []schemas.JobStatus{*s}})
+}
+
+func printJobs(out io.Writer, l *schemas.JobList) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "job\tstate\tmodel\tbatch\tcpus\tepochs\taccuracy\tdeadline\tpredicted end\tmet SLO")
+	for i := range l.Jobs {
+		j := &l.Jobs[i]
+		met := "-"
+		if j.MetSLO != nil {
+			met = map[bool]string{true: "yes", false: "no"}[*j.MetSLO]
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d/%d\t%s\t%s\t%s\t%s\n", j.JobID, j.State, j.Model, j.BatchSize, j.CPUs, j.EpochsDone, j.Epochs,
+			figure(j.Accuracy, "%.4f"), clock(j.DeadlineAt), clock(j.PredictedEndAt), met)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if l.Next != "" {
+		fmt.Fprintf(out, "more: courier jobs --after %s\n", l.Next)
+	}
+	return nil
+}
+
+// clock prints an instant with its zone.
+func clock(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}

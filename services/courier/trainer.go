@@ -1,0 +1,54 @@
+package main
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"courier/services"
+	"courier/store"
+	"courier/trainer"
+)
+
+// trainerFlags say when the trainer fits.
+type trainerFlags struct {
+	NewEpochs int    `help:"Fit after that many new epochs." default:"40" env:"COURIER_NEW_EPOCHS"`
+	Trees     int    `help:"Trees of each forest." default:"200" env:"COURIER_TREES"`
+	Seed      uint64 `help:"Of all that is random in a fit." default:"1" env:"COURIER_SEED" name:"fit-seed"`
+}
+
+func (f trainerFlags) options() trainer.Options {
+	return trainer.Options{Version: buildVersion(), NewEpochs: f.NewEpochs, Trees: f.Trees, Seed: f.Seed}
+}
+
+type trainerCommand struct {
+	serviceFlags
+	trainerFlags
+	ClickHouseURL string `name:"clickhouse-url" help:"ClickHouse to recall examples from, such as clickhouse://user:password@host:9000/courier; empty: from the event log." env:"COURIER_CLICKHOUSE_URL"`
+}
+
+func (c *trainerCommand) Run(w *world) error {
+	return c.serve(w, "trainer", func(r *room) (services.Part, func() error, http.Handler, error) {
+		var past recollection
+		if c.ClickHouseURL != "" {
+			d, err := store.Open(r.ctx, store.Options{URL: c.ClickHouseURL}, r.log, r.reg)
+			if err != nil {
+				return services.Part{}, nil, nil, err
+			}
+			past.set(store.NewHistory(d))
+		}
+		t := trainer.New(r.bus, past.history, c.options(), r.log, r.reg)
+		return services.Part{Name: "trainer", Run: t.Run}, func() error { return nil }, nil, nil
+	})
+}
+
+// recollection is the database's past, which may come later than the trainer.
+type recollection struct{ h atomic.Pointer[store.History] }
+
+func (r *recollection) set(h *store.History) { r.h.Store(h) }
+
+func (r *recollection) history() trainer.History {
+	if h := r.h.Load(); h != nil {
+		return h
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Grace is how long all parts together may take to stop.
+const Grace = 10 * time.Second
+
+// Signals returns a context that ends at the first SIGINT or SIGTERM; a second
+// one ends the process at once with status 130.
+func Signals(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+			return
+		}
+		<-signals
+		os.Exit(130)
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel()
+	}
+}
+
+// Part is something that works until its context ends.
+type Part struct {
+	Name string
+	Run  func(ctx context.Context) error
+}
+
+// Group is a set of parts that start and stop together.
+type Group []Part
+
+// Run starts the groups in order and works until ctx ends or a part returns;
+// then it stops the groups in reverse order and waits for each. It returns the
+// first error of a part; a part that returned without being asked is one.
+func Run(ctx context.Context, log *slog.Logger, groups ...Group) error {
+	first := make(chan error, 1)
+	report := func(err error) {
+		select {
+		case first <- err:
+		default:
+		}
+	}
+	type running struct {
+		cancel context.CancelFunc
+		wait   sync.WaitGroup
+		parts  []string
+	}
+	var all []*running
+	for _, g := range groups {
+		// The group ends when it is its turn, not when ctx ends.
+		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		r := &running{cancel: cancel}
+		for _, p := range g {
+			r.parts = append(r.parts, p.Name)
+			r.wait.Go(func() {
+				err := p.Run(own)
+				switch {
+				case err != nil && !errors.Is(err, context.Canceled):
+					report(fmt.Errorf("%s: %w", p.Name, err))
+				case own.Err() == nil:
+					report(fmt.Errorf("%s ended by itself", p.Name))
+				}
+			})
+		}
+		all = append(all, r)
+	}
+	var failure error
+	select {
+	case <-ctx.Done():
+		log.Debug("stopping")
+	case failure = <-first:
+	}
+	deadline := time.After(Grace)
+	for i := len(all) - 1; i >= 0; i-- {
+		all[i].cancel()
+		done := make(chan struct{})
+		go func() {
+			all[i].wait.Wait()
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-deadline:
+			return errors.Join(failure, fmt.Errorf("%v did not stop within %s", all[i].parts, Grace))
+		}
+	}
+	if failure == nil {
+		select {
+		case failure = <-first: // of a part that failed while it stopped
+		default:
+		}
+	}
+	return failure
+}
