@@ -1,0 +1,257 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Errors of this room.
+var (
+	// ErrNodeTaken is returned by Run when another machine publishes samples
+	// under this node's name.
+	ErrNodeTaken = errors.New("another live collector has this node's name")
+	// ErrSpoolFull means that a run's spool file has reached its bound.
+	ErrSpoolFull = errors.New("spool file is full")
+
+	errNoBus = errors.New("no bus is configured")
+)
+
+// Options says what a Collector samples.
+type Options struct {
+	Node     string        // name of this node; default schemas.LocalNodeName
+	Interval time.Duration // between samples, 100 ms to 1 h; default 2 s, as in the paper (Courier, ICPE 2021)
+	SpoolDir string        // whose events are published when runs left some; "": none
+}
+
+const (
+	defaultInterval  = 2 * time.Second
+	shortestInterval = 100 * time.Millisecond
+	longestInterval  = time.Hour
+
+	// maxBacklog is how many samples wait while the bus is away: ten minutes
+	// at the default interval. Older ones are dropped.
+	maxBacklog = 300
+
+	// sweepInterval is the pause between looks into the spool.
+	sweepInterval = time.Minute
+)
+
+// Collector samples this node and publishes node.<node>.sample. Where node
+// metrics are not available it only publishes what runs left in the spool.
+type Collector struct {
+	b        *bus.Bus
+	o        Options
+	log      *slog.Logger
+	metrics  *metrics
+	gatherer *gatherer // nil: no node metrics on this system
+	boot     string
+
+	number  uint64            // of the newest sample
+	backlog []*schemas.Sample // taken and not published, oldest first
+	away    bool              // publishing failed last time
+}
+
+// New returns a collector. It reads the node's metrics once to see which there
+// are; the error names the option that is wrong.
+func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*Collector, error) {
+	if o.Node == "" {
+		name, err := schemas.LocalNodeName()
+		if err != nil {
+			return nil, err
+		}
+		o.Node = name
+	}
+	if !schemas.ValidToken(o.Node) {
+		return nil, schemas.Invalid("node", "%q is not a name of 1 to %d of a-z, 0-9, _ and -", o.Node, schemas.MaxTokenLength)
+	}
+	if o.Interval == 0 {
+		o.Interval = defaultInterval
+	}
+	if o.Interval < shortestInterval || o.Interval > longestInterval {
+		return nil, schemas.Invalid("interval", "%s is not between %s and %s", o.Interval, shortestInterval, longestInterval)
+	}
+	c := &Collector{b: b, o: o, log: log, metrics: newMetrics(reg)}
+	g, err := theGatherer()
+	if err != nil {
+		log.Info("node samples are off", "reason", err)
+		return c, nil
+	}
+	if len(g.leftOut) > 0 {
+		log.Info("node collectors left out", "collectors", g.leftOut)
+	}
+	if c.boot, err = bootID(); err != nil {
+		return nil, err
+	}
+	c.gatherer = g
+	return c, nil
+}
+
+// Run publishes samples until ctx ends, and then what is left of them. It
+// returns ErrNodeTaken if another machine has this node's name.
+func (c *Collector) Run(ctx context.Context) error {
+	var sweeper sync.WaitGroup
+	defer sweeper.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if c.o.SpoolDir != "" {
+		sweeper.Go(func() { c.sweep(ctx) })
+	}
+	if c.gatherer == nil {
+		<-ctx.Done()
+		return nil
+	}
+	if err := c.admit(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	c.sample(ctx)
+	final, stop := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
+	defer stop()
+	c.flush(final)
+	return nil
+}
+
+// admit looks at the last stored sample of this node. A young one of another
+// boot ID is another machine's; one of ours tells where to count on, because the
+// number is part of a sample's identity.
+func (c *Collector) admit(ctx context.Context) error {
+	last, storedAt := c.last(ctx)
+	if last == nil || ctx.Err() != nil {
+		return nil
+	}
+	if last.BootID == c.boot {
+		c.number = last.Number
+		return nil
+	}
+	interval := max(c.o.Interval, secondsOf(last.IntervalSeconds))
+	if age := time.Since(storedAt); age < 3*interval {
+		return fmt.Errorf("node %s: boot ID %s has sent a sample %s ago, ours is %s; give this one another --node: %w",
+			c.o.Node, last.BootID, rounded(max(0, age)), c.boot, ErrNodeTaken)
+	}
+	return nil
+}
+
+// last returns the newest stored sample of this node, or nil if there is none.
+func (c *Collector) last(ctx context.Context) (sample *schemas.Sample, storedAt time.Time) {
+	ctx, found := context.WithCancel(ctx)
+	defer found()
+	o := bus.FollowOptions{Stream: schemas.StreamNode, Subjects: []string{schemas.NodeSubject(c.o.Node, schemas.EventSample)}, LastPerSubject: true, CaughtUp: found}
+	// Follow ends with its ctx, and its handler has no error.
+	_ = c.b.Follow(ctx, o, func(r bus.Record) error {
+		if s, ok := r.Event.(*schemas.Sample); ok && ctx.Err() == nil {
+			sample, storedAt = s, r.StoredAt
+		}
+		return nil
+	})
+	return sample, storedAt
+}
+
+// sample takes a sample at each tick and publishes what it has.
+func (c *Collector) sample(ctx context.Context) {
+	before, _ := c.read() // a first reading that failed makes the first sample later
+	ticker := time.NewTicker(c.o.Interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		after, err := c.read()
+		if err != nil {
+			c.metrics.failed.Inc()
+			c.log.Warn("node sample is missing", "error", err)
+			continue
+		}
+		if s, ok := sampleBetween(before, after); ok && !before.at.IsZero() {
+			c.keep(&s)
+		}
+		before = after
+		c.flush(ctx)
+	}
+}
+
+// read reads the node's counters and measures what that costs.
+func (c *Collector) read() (reading, error) {
+	begin, cpu := time.Now(), processCPU()
+	r, err := c.gatherer.read(true)
+	c.metrics.cost(processCPU()-cpu, time.Since(begin), residentBytes())
+	return r, err
+}
+
+// keep completes a sample and queues it. The oldest gives way where too many wait.
+func (c *Collector) keep(s *schemas.Sample) {
+	c.number++
+	s.Node, s.BootID, s.Number, s.At = c.o.Node, c.boot, c.number, time.Now().UTC()
+	s.EventID = schemas.SampleID(s.Node, s.BootID, s.Number)
+	c.backlog = append(c.backlog, s)
+	if extra := len(c.backlog) - maxBacklog; extra > 0 {
+		c.backlog = c.backlog[extra:]
+		c.metrics.dropped.Add(float64(extra))
+	}
+}
+
+// flush publishes what waits, oldest first, and stops at the first failure; the
+// next tick tries again. An outage is told once, and its end.
+func (c *Collector) flush(ctx context.Context) {
+	var err error
+	for err == nil && len(c.backlog) > 0 {
+		if err = c.publish(ctx, c.backlog[0]); err == nil {
+			c.backlog = c.backlog[1:]
+		}
+	}
+	c.metrics.waiting(c.backlog)
+	switch {
+	case err != nil && !c.away && ctx.Err() == nil:
+		c.log.Warn("node samples wait", "error", err, "kept_samples", maxBacklog)
+	case err == nil && c.away:
+		c.log.Info("node samples are published again")
+	}
+	c.away = err != nil
+}
+
+func (c *Collector) publish(ctx context.Context, s *schemas.Sample) error {
+	if !c.b.Connected() {
+		return fmt.Errorf("publish %s: %w", s.Subject(), schemas.ErrUnavailable)
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	_, err := c.b.Publish(ctx, s)
+	if errors.Is(err, schemas.ErrInvalid) { // repeating it cannot help
+		c.metrics.dropped.Inc()
+		c.log.Warn("node sample is refused", "sample", s.EventID, "error", err)
+		return nil
+	}
+	if err == nil {
+		c.metrics.published.Inc()
+	}
+	return err
+}
+
+// sweep publishes what runs on this node left in the spool, now and then.
+func (c *Collector) sweep(ctx context.Context) {
+	ticker := time.NewTicker(sweepInterval)
+	defer ticker.Stop()
+	for {
+		if c.b.Connected() {
+			n, err := ReplaySpool(ctx, c.o.SpoolDir, c.b, c.log)
+			c.metrics.replayed.Add(float64(n))
+			if err != nil && ctx.Err() == nil {
+				c.log.Warn("spool waits on", "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,49 @@
+// Package collector observes: a node by its counters, and a training job by
+// running its command and reading what it prints.
+//
+// # Use
+//
+// A Collector samples this node at an interval and publishes
+// node.<node>.sample. RunJob is `courier run`: it submits a job, starts its
+// command with the advised batch size, and publishes started, epoch, and
+// finished, failed or cancelled. An Observer tells what the node did between two
+// instants, without any bus. ReplaySpool publishes what earlier runs could not.
+//
+// # What a job must do
+//
+// Nothing, if it prints BigDL's log or a JSON line at the end of each epoch:
+//
+//	{"epoch":1,"seconds":2.5,"loss":0.31,"accuracy":0.97}
+//
+// Else it is given a regular expression with named groups (PatternExample). A
+// duration comes from a number that the job prints, else from the arrival of its
+// line by the monotonic clock, and the event says which; the first epoch timed by
+// arrival contains the start-up, because nothing tells where it began. Dates in
+// logs are never computed with. A run without recognised epochs still ends with
+// the duration of the whole.
+//
+// # Order, concurrency, failure
+//
+// A job never waits for NATS, the advisor or the disk of the spool's reader: its
+// events go through a bounded queue to one goroutine, and from there to the bus
+// or to an append-only file, in order; the file is replayed when the bus is back,
+// at the next run, or by a Collector. Events keep their identity and their own
+// time, so a copy changes nothing. Output passes unchanged, on a pseudo terminal
+// or on two pipes; signals go to the job's whole process group. A Collector keeps
+// a bounded number of samples while the bus is away.
+//
+// What was not measured is absent, never 0: figures of a process tree exist on
+// Linux, samples need Linux (node_exporter's collectors, of which there is one
+// set in a process), and a job that hands its work to a daemon (docker run) is
+// seen by its client only. Memory counts pages that processes share in each.
+// A job's own IO-wait is not measured: the kernel tells it only with delay
+// accounting turned on.
+//
+// # Look inside, test
+//
+// The metrics courier_collector_… count samples, what waits, and what sampling
+// costs. A spool is JSON lines, one event each. Parsers, rates, and the folds
+// over epochs and progress are pure functions with tables of tests; the rest is
+// tested over a real server from bus/bustest with the test program itself as the
+// training command.
+package collector

@@ -1,0 +1,182 @@
+package collector
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"courier/schemas"
+)
+
+// job is one run of a training command. The goroutine of RunJob owns it; the
+// others hand it what they read:
+//
+//	command ──bytes──► readers ──► screen
+//	                      │ chunks
+//	bus ──cancel, advice──┤
+//	signals, timers ──────┴──► watch ──► outbox ──► bus or spool
+type job struct {
+	o        JobOptions
+	log      *slog.Logger
+	screen   *screen
+	output   *output
+	observer *Observer
+	link     *link
+	out      *outbox
+	result   JobResult
+
+	command  *command
+	signals  chan os.Signal
+	epochs   *epochs
+	progress progress
+	started  time.Time // carries the monotonic clock
+	mark     Mark      // where the running epoch began
+	used     usage     // until then
+	beats    int
+	hinted   bool
+	warned   bool
+	reason   string // why the command was asked to end; "" if it was not
+}
+
+func newJob(o JobOptions, log *slog.Logger) (*job, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	out, err := newOutput(o.Format, o.EpochPattern)
+	if err != nil {
+		return nil, err
+	}
+	return &job{o: o, log: log, output: out, screen: newScreen(o.Stdout, o.Stderr, o.Progress), observer: NewObserver(log),
+		signals: make(chan os.Signal, 8), used: nothingUsed()}, nil
+}
+
+// start starts the command and publishes that it did.
+func (j *job) start() error {
+	s := &j.result.Setting
+	slo := time.Duration(j.o.Request.SLO)
+	if !slices.ContainsFunc(j.o.Command, func(a string) bool { return strings.Contains(a, placeholderBatch) }) {
+		j.screen.say("the command has no %s: it must take its batch size from COURIER_BATCH_SIZE", placeholderBatch)
+	}
+	cmd := newCommand(fill(j.o.Command, s), environment(os.Environ(), j.result.JobID, s, slo), j.o.Stdin)
+	if j.o.ForwardSignals { // from here on none ends us instead of the job
+		signal.Notify(j.signals, forwarded...)
+	}
+	notifyResize(j.signals)
+	size := sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin)
+	j.mark = j.observer.Mark()
+	j.started = time.Now()
+	c, err := startCommand(cmd, !j.o.NoPTY, size, j.screen.write)
+	if err != nil {
+		signal.Stop(j.signals)
+		return err
+	}
+	if c.noTerminal != nil {
+		j.log.Debug("job runs on pipes", "reason", c.noTerminal)
+	}
+	j.command, j.result.Started, j.epochs = c, j.started, newEpochs(j.started)
+	j.progress = progress{epochs: s.Epochs, submitted: j.result.Submitted, slo: slo}
+	j.progress.advise(j.result.Advice, j.result.Submitted)
+	e := &schemas.Started{JobStamp: j.stamp(schemas.StartedID(j.result.JobID, j.result.Run)), Setting: *s,
+		NodeCores: j.mark.reading.cores(), HeartbeatSeconds: schemas.Heartbeat.Seconds(),
+		Command: filepath.Base(j.o.Command[0]), User: j.o.Request.User}
+	j.out.add(e)
+	j.log.Info("job started", "job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize, "cpus", s.CPUs)
+	return nil
+}
+
+func (j *job) stamp(id string) schemas.JobStamp {
+	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: time.Now().UTC()}, JobID: j.result.JobID, Run: j.result.Run}
+}
+
+// watch follows the command until it has ended and its output is read. It never
+// waits for the network. It is long because it is the one place where everything
+// that can happen to a job meets.
+func (j *job) watch(ctx context.Context) {
+	heartbeat, second := time.NewTicker(schemas.Heartbeat), time.NewTicker(time.Second)
+	defer heartbeat.Stop()
+	defer second.Stop()
+	defer signal.Stop(j.signals)
+	var kill <-chan time.Time
+	done, exited, chunks := ctx.Done(), j.command.exited, j.command.chunks
+	for exited != nil || chunks != nil {
+		select {
+		case c, open := <-chunks:
+			if !open {
+				chunks = nil
+				break
+			}
+			j.take(j.output.write(c.stream, c.data, c.at))
+		case <-exited:
+			exited, kill = nil, nil
+			j.command.wake()
+			if j.result.Cancelled {
+				_ = j.command.kill() // what is left of its group, usually nothing
+			}
+		case s := <-j.signals:
+			j.forward(s)
+		case <-done:
+			done = nil
+			kill = j.cancel("courier run was told to end", kill)
+		case e := <-j.link.cancelled:
+			if e.Run < j.result.Run && e.At.Before(j.started) {
+				break // of an earlier run, published late
+			}
+			kill = j.cancel(cmp.Or(e.Reason, "cancelled by request"), kill)
+		case <-kill:
+			j.screen.say("the job did not end within %s: it is killed", j.o.Grace)
+			_ = j.command.kill() // it may have ended by now
+		case a := <-j.link.advice:
+			j.progress.advise(a, time.Now())
+			j.draw()
+		case <-heartbeat.C:
+			j.beats++
+			j.link.notify(&schemas.Alive{JobStamp: j.stamp(fmt.Sprintf("%s/%d/alive/%d", j.result.JobID, j.result.Run, j.beats))})
+		case <-second.C:
+			j.draw()
+		}
+		j.hint(time.Now())
+	}
+	j.take(j.output.close(time.Now()))
+	j.screen.close()
+	j.command.close()
+}
+
+// forward passes a signal on to the job.
+func (j *job) forward(s os.Signal) {
+	if isResize(s) {
+		j.command.resize(sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin))
+		return
+	}
+	if !j.command.running() {
+		return
+	}
+	if ends(s) {
+		j.reason = fmt.Sprintf("interrupted by signal: %v", s)
+	}
+	if err := j.command.signal(s); err != nil {
+		j.log.Debug("signal is not forwarded", "signal", s, "error", err)
+	}
+}
+
+// cancel asks the command to end and returns when to kill it. One that is
+// cancelled already keeps its time.
+func (j *job) cancel(reason string, kill <-chan time.Time) <-chan time.Time {
+	if kill != nil || j.result.Cancelled || !j.command.running() {
+		return kill
+	}
+	j.result.Cancelled, j.reason = true, reason
+	j.screen.say("the job is asked to end: %s", oneLine(reason))
+	_ = j.command.terminate() // it may have ended by now
+	return time.After(j.o.Grace)
+}

@@ -1,0 +1,209 @@
+package collector
+
+import (
+	"regexp"
+	"runtime"
+	"time"
+
+	"courier/schemas"
+)
+
+// reading is what a node's counters say at one instant. Counters are totals
+// since boot; two readings make a sample.
+type reading struct {
+	at       time.Time // carries the monotonic clock
+	cpus     map[string]cpuSeconds
+	disks    map[string]diskTotals
+	networks map[string]networkTotals
+	pressure map[string]float64 // resource to seconds in which some task waited for it
+
+	loadAverage     *float64 // over one minute
+	memoryTotal     *float64 // bytes
+	memoryAvailable *float64 // bytes
+}
+
+// cpuSeconds is the time of one logical processor since boot. Time stolen by a
+// hypervisor is busy: work was there and could not run.
+type cpuSeconds struct{ busy, ioWait, idle float64 }
+
+// diskTotals is what one disk did since boot.
+type diskTotals struct{ readBytes, writtenBytes, busySeconds float64 }
+
+// networkTotals is what one interface carried since boot, in bytes.
+type networkTotals struct{ received, transmitted float64 }
+
+func newReading(at time.Time) reading {
+	return reading{at: at, cpus: map[string]cpuSeconds{}, disks: map[string]diskTotals{}, networks: map[string]networkTotals{}, pressure: map[string]float64{}}
+}
+
+// add takes one metric of node_exporter. label returns the value of a label;
+// metrics that no sample needs are ignored.
+func (r *reading) add(name string, label func(string) string, value float64) {
+	switch name {
+	case "node_cpu_seconds_total":
+		r.addCPU(label("cpu"), label("mode"), value)
+	case "node_load1":
+		r.loadAverage = &value
+	case "node_memory_MemTotal_bytes":
+		r.memoryTotal = &value
+	case "node_memory_MemAvailable_bytes":
+		r.memoryAvailable = &value
+	case "node_disk_read_bytes_total", "node_disk_written_bytes_total", "node_disk_io_time_seconds_total":
+		r.addDisk(label("device"), name, value)
+	case "node_network_receive_bytes_total", "node_network_transmit_bytes_total":
+		r.addNetwork(label("device"), name, value)
+	default:
+		r.addPressure(name, value)
+	}
+}
+
+func (r *reading) addCPU(cpu, mode string, seconds float64) {
+	c := r.cpus[cpu]
+	switch mode {
+	case "idle":
+		c.idle += seconds
+	case "iowait":
+		c.ioWait += seconds
+	default:
+		c.busy += seconds
+	}
+	r.cpus[cpu] = c
+}
+
+// wholeDisk matches disks, not their partitions and not what is stacked on them
+// (device mapper, software RAID, loops): their bytes would count twice.
+var wholeDisk = regexp.MustCompile(`^([hsv]d[a-z]+|xvd[a-z]+|nvme\d+n\d+|mmcblk\d+|dasd[a-z]+|pmem\d+|[nr]bd\d+)$`)
+
+func (r *reading) addDisk(device, name string, value float64) {
+	if !wholeDisk.MatchString(device) {
+		return
+	}
+	d := r.disks[device]
+	switch name {
+	case "node_disk_read_bytes_total":
+		d.readBytes = value
+	case "node_disk_written_bytes_total":
+		d.writtenBytes = value
+	default:
+		d.busySeconds = value
+	}
+	r.disks[device] = d
+}
+
+// virtualInterface matches loopback and what carries its bytes over another
+// interface: bridges, container pairs, tunnels, bonds, VLANs.
+var virtualInterface = regexp.MustCompile(`^(lo|veth.*|docker.*|br\d+|br-.*|virbr.*|vnet.*|cni.*|cali.*|cilium.*|lxc.*|flannel.*|vxlan.*|geneve.*|dummy.*|ifb.*|tun.*|tap.*|wg.*|bond.*|team.*|kube-.*|nodelocaldns|ovs-.*|sit\d+|gre.*|ip6.*|ip_vti.*|erspan.*|.*\..*)$`)
+
+func (r *reading) addNetwork(device, name string, value float64) {
+	if virtualInterface.MatchString(device) {
+		return
+	}
+	n := r.networks[device]
+	if name == "node_network_receive_bytes_total" {
+		n.received = value
+	} else {
+		n.transmitted = value
+	}
+	r.networks[device] = n
+}
+
+// cores returns the logical processors of the node.
+func (r *reading) cores() uint32 {
+	if n := len(r.cpus); n > 0 {
+		return uint32(n)
+	}
+	return uint32(runtime.NumCPU())
+}
+
+// sampleBetween turns two consecutive readings into the measured part of a
+// sample: means over the time between them. A counter that went back (a device
+// was replaced, a kernel resumed) makes its figure absent, as does a reading
+// without it. ok is false if no time passed.
+func sampleBetween(before, after reading) (s schemas.Sample, ok bool) {
+	interval := after.at.Sub(before.at).Seconds()
+	if interval <= 0 {
+		return s, false
+	}
+	s = schemas.Sample{
+		IntervalSeconds: interval, Cores: after.cores(),
+		LoadAverage: after.loadAverage, MemoryTotalBytes: after.memoryTotal, MemoryAvailableBytes: after.memoryAvailable,
+		CPUPressureRatio: pressureBetween(before, after, "cpu"), IOPressureRatio: pressureBetween(before, after, "io"), MemoryPressureRatio: pressureBetween(before, after, "memory"),
+		DiskReadBytesPerSecond:           sumBetween(before.disks, after.disks, interval, func(d diskTotals) float64 { return d.readBytes }),
+		DiskWrittenBytesPerSecond:        sumBetween(before.disks, after.disks, interval, func(d diskTotals) float64 { return d.writtenBytes }),
+		NetworkReceivedBytesPerSecond:    sumBetween(before.networks, after.networks, interval, func(n networkTotals) float64 { return n.received }),
+		NetworkTransmittedBytesPerSecond: sumBetween(before.networks, after.networks, interval, func(n networkTotals) float64 { return n.transmitted }),
+		DiskBusyRatio:                    busiestBetween(before.disks, after.disks, interval),
+	}
+	s.CPURatio, s.IOWaitRatio = cpuBetween(before, after)
+	return s, true
+}
+
+// cpuBetween returns the busy and the IO-wait share of all processors that are
+// in both readings.
+func cpuBetween(before, after reading) (busy, ioWait *float64) {
+	var sum cpuSeconds
+	for cpu, a := range after.cpus {
+		b, known := before.cpus[cpu]
+		if !known {
+			continue
+		}
+		if a.busy < b.busy || a.ioWait < b.ioWait || a.idle < b.idle {
+			return nil, nil
+		}
+		sum.busy += a.busy - b.busy
+		sum.ioWait += a.ioWait - b.ioWait
+		sum.idle += a.idle - b.idle
+	}
+	total := sum.busy + sum.ioWait + sum.idle
+	if total <= 0 {
+		return nil, nil
+	}
+	return share(sum.busy / total), share(sum.ioWait / total)
+}
+
+// sumBetween returns the rate of a counter over all devices that are in both
+// readings, in units per second.
+func sumBetween[T any](before, after map[string]T, interval float64, counter func(T) float64) *float64 {
+	sum, found := 0.0, false
+	for device, a := range after {
+		b, known := before[device]
+		if !known {
+			continue
+		}
+		d := counter(a) - counter(b)
+		if d < 0 {
+			return nil
+		}
+		sum, found = sum+d, true
+	}
+	if !found {
+		return nil
+	}
+	sum /= interval
+	return &sum
+}
+
+// busiestBetween returns the busy share of the busiest disk.
+func busiestBetween(before, after map[string]diskTotals, interval float64) *float64 {
+	var most *float64
+	for device, a := range after {
+		b, known := before[device]
+		if !known {
+			continue
+		}
+		d := a.busySeconds - b.busySeconds
+		if d < 0 {
+			return nil
+		}
+		if most == nil || d/interval > *most {
+			most = share(d / interval)
+		}
+	}
+	return most
+}
+
+// share returns a ratio that clocks of different grain may push a little over 1.
+func share(ratio float64) *float64 {
+	ratio = min(ratio, 1)
+	return &ratio
+}
