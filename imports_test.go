@@ -44,7 +44,7 @@ var forTests = []string{"bus/bustest", "store/storetest", "bus/server", "store/e
 var modules = map[string][]string{
 	"github.com/nats-io/nats.go":          {"bus"},
 	"github.com/nats-io/nats-server/v2":   {"bus/server"},
-	"github.com/ClickHouse/clickhouse-go": {"store"},
+	"github.com/ClickHouse/clickhouse-go": {"store", "store/storetest"},
 	"github.com/ebitengine/purego":        {"store/engine/host"},
 	"github.com/prometheus/node_exporter": {"collector"},
 	"github.com/alecthomas/kingpin":       {"collector"},

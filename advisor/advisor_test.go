@@ -1,0 +1,335 @@
+package advisor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+)
+
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// start runs an advisor on the bus until the test ends and returns when it answers.
+func start(t testing.TB, b *bus.Bus) *advisor.Advisor {
+	t.Helper()
+	a := advisor.New(b, advisor.Options{Check: 20 * time.Millisecond}, slog.New(slog.DiscardHandler), nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("advisor ended with %v", err)
+		}
+	})
+	await(t, "the advisor to answer", func() bool {
+		var l schemas.JobList
+		return b.Request(within(t), schemas.SubjectJobList, &schemas.JobListRequest{}, &l) == nil
+	})
+	return a
+}
+
+// await waits for a condition.
+func await(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(15 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+func submit(t testing.TB, b *bus.Bus, q schemas.JobRequest) (schemas.Advice, error) {
+	var a schemas.Advice
+	err := b.Request(within(t), schemas.SubjectJobSubmit, &q, &a)
+	return a, err
+}
+
+func status(t testing.TB, b *bus.Bus, id string) schemas.JobStatus {
+	t.Helper()
+	var s schemas.JobStatus
+	if err := b.Request(within(t), schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: id}, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func publish(t testing.TB, b *bus.Bus, e schemas.Event) uint64 {
+	t.Helper()
+	sequence, err := b.Publish(within(t), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sequence
+}
+
+var running = schemas.Setting{Model: model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"node-a"}}
+
+func startedEvent(job string, run uint32) *schemas.Started {
+	e := &schemas.Started{Setting: running, NodeCores: 2, HeartbeatSeconds: 10}
+	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.StartedID(job, run), At: time.Now().UTC()}, JobID: job, Run: run}
+	return e
+}
+
+func epochEvent(job string, run, number uint32) *schemas.Epoch {
+	e := &schemas.Epoch{Setting: running, Epoch: number, DurationSeconds: 0.75, DurationSource: schemas.DurationReported, NodeCores: 2}
+	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.EpochID(job, run, number), At: time.Now().UTC()}, JobID: job, Run: run}
+	return e
+}
+
+func finishedEvent(job string, run uint32) *schemas.Ended {
+	e := &schemas.Ended{Setting: running, Outcome: schemas.EventFinished, EpochsDone: 10, DurationSeconds: 7.5}
+	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.EndedID(job, run, schemas.EventFinished), At: time.Now().UTC()}, JobID: job, Run: run}
+	return e
+}
+
+func TestAdvisor_ExploresOnAnEmptySystem(t *testing.T) {
+	b := bustest.New(t)
+	start(t, b)
+	a, err := submit(t, b, schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, Epochs: 3, SLO: schemas.Duration(time.Minute)})
+	if err != nil || a.Decision != schemas.Exploring || a.JobID == "" || len(a.Alternatives) != 4 {
+		t.Fatalf("submit = %+v, %v", a, err)
+	}
+	if s := status(t, b, a.JobID); s.State != schemas.StateSubmitted || s.DeadlineAt == nil || s.BatchSize != 512 {
+		t.Errorf("status %+v", s)
+	}
+}
+
+func TestAdvisor_TheSameSubmitGetsTheFirstAdvice(t *testing.T) {
+	b := bustest.New(t)
+	q := schemas.JobRequest{JobID: "mlp-1", Model: model, CPUs: schemas.CPUs{2}, Epochs: 3, Labels: map[string]string{"a": "b"}}
+	start(t, b)
+	first, err := submit(t, b, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, b) // a second advisor, which knows the job from the log
+	for range 6 {
+		again, err := submit(t, b, q)
+		if err != nil || !again.At.Equal(first.At) {
+			t.Fatalf("second submit = %+v, %v, want the first of %s", again, err, first.At)
+		}
+	}
+	q.Epochs = 4
+	if _, err := submit(t, b, q); !errors.Is(err, schemas.ErrConflict) {
+		t.Errorf("submit with another body = %v, want conflict", err)
+	}
+}
+
+func TestAdvisor_RefusesByField(t *testing.T) {
+	b := bustest.New(t)
+	start(t, b)
+	_, err := submit(t, b, schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, Epochs: 3, BatchSizes: []int{-4}})
+	var refusal *schemas.Error
+	if !errors.As(err, &refusal) || refusal.Code != schemas.CodeInvalid || refusal.Field != "batch_sizes" {
+		t.Errorf("submit = %v, want invalid batch_sizes", err)
+	}
+	var s schemas.JobStatus
+	if err := b.Request(within(t), schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: "nobody"}, &s); !errors.Is(err, schemas.ErrNotFound) {
+		t.Errorf("status of an unknown job = %v, want not_found", err)
+	}
+}
+
+// promote puts the fixture's regressors in use.
+func promote(t testing.TB, b *bus.Bus) {
+	t.Helper()
+	all, err := fitted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target, r := range all {
+		manifest, err := r.EncodeManifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := schemas.Champion{Target: target}
+		if c.ModelDigest, err = b.PutArtifact(within(t), r.EncodeModel()); err != nil {
+			t.Fatal(err)
+		}
+		if c.ManifestDigest, err = b.PutArtifact(within(t), manifest); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.SetChampion(within(t), c, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func predict(t testing.TB, b *bus.Bus, q schemas.JobRequest) schemas.Advice {
+	t.Helper()
+	var a schemas.Advice
+	if err := b.Request(within(t), schemas.SubjectJobPredict, &q, &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestAdvisor_FollowsRegressorsAndLoad(t *testing.T) {
+	b := bustest.New(t)
+	start(t, b)
+	q := schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{4, 16, 64}, Epochs: 10, SLO: schemas.Duration(20 * time.Second), Nodes: []string{"node-a"}}
+	promote(t, b)
+	await(t, "both regressors", func() bool { return len(predict(t, b, q).Regressors) == 2 })
+	if a := predict(t, b, q); a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 {
+		t.Errorf("alone: %s %d, want meets_slo 4", a.Decision, a.Chosen.BatchSize)
+	}
+	publish(t, b, startedEvent("other", 1))
+	await(t, "the neighbour to count", func() bool { return predict(t, b, q).Load.ConcurrentJobs == 2 })
+	if a := predict(t, b, q); a.Chosen.BatchSize != 16 || len(a.Effects) != 1 || a.Effects[0].JobID != "other" {
+		t.Errorf("beside another: %d, effects %+v, want 16 and an effect on other", a.Chosen.BatchSize, a.Effects)
+	}
+	publish(t, b, finishedEvent("other", 1))
+	await(t, "the neighbour to go", func() bool { return predict(t, b, q).Load.ConcurrentJobs == 1 })
+}
+
+func TestAdvisor_PredictsRunningJobsAgain(t *testing.T) {
+	b := bustest.New(t)
+	start(t, b)
+	promote(t, b)
+	q := schemas.JobRequest{JobID: "mlp-1", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{4, 16, 64}, Epochs: 10, SLO: schemas.Duration(20 * time.Second), Nodes: []string{"node-a"}}
+	await(t, "both regressors", func() bool { return len(predict(t, b, q).Regressors) == 2 })
+	if _, err := submit(t, b, q); err != nil {
+		t.Fatal(err)
+	}
+	var advice []*schemas.Advice
+	ctx, cancel := context.WithCancel(within(t))
+	done := make(chan error, 1)
+	wanted := make(chan struct{})
+	go func() {
+		done <- b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamJob, Subjects: []string{schemas.JobSubject("mlp-1", schemas.EventAdvice)}}, func(r bus.Record) error {
+			if advice = append(advice, r.Event.(*schemas.Advice)); len(advice) == 4 {
+				close(wanted)
+			}
+			return nil
+		})
+	}()
+	causes := []uint64{publish(t, b, startedEvent("mlp-1", 1)), publish(t, b, epochEvent("mlp-1", 1, 1)), publish(t, b, startedEvent("other", 1)), publish(t, b, finishedEvent("other", 1))}
+	select {
+	case <-wanted:
+	case <-ctx.Done():
+		t.Fatalf("%d advice events, want 4", len(advice))
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	// Ten epochs of 0.75 s; nine; nine beside another job, twice as slow; nine alone.
+	for i, want := range []float64{7.5, 6.75, 13.5, 6.75} {
+		a := advice[i]
+		if a.EventID != schemas.AdviceID("mlp-1", causes[i]) || a.Chosen.PredictedSeconds == nil {
+			t.Fatalf("advice %d is %s, want the cause %d", i, a.EventID, causes[i])
+		}
+		if got := *a.Chosen.PredictedSeconds; got < 0.95*want || got > 1.05*want {
+			t.Errorf("advice %d: %.2f s are left, want %.2f s", i, got, want)
+		}
+	}
+	await(t, "the predicted end", func() bool { return status(t, b, "mlp-1").PredictedEndAt != nil })
+	publish(t, b, finishedEvent("mlp-1", 1))
+	await(t, "the end", func() bool { return status(t, b, "mlp-1").State == schemas.StateFinished })
+	if s := status(t, b, "mlp-1"); s.MetSLO == nil || !*s.MetSLO {
+		t.Errorf("status %+v, want met", s)
+	}
+}
+
+func TestAdvisor_RefusesADamagedRegressor(t *testing.T) {
+	b := bustest.New(t)
+	start(t, b)
+	promote(t, b)
+	q := schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10}
+	await(t, "both regressors", func() bool { return len(predict(t, b, q).Regressors) == 2 })
+	before := predict(t, b, q).Regressors
+	champion, revision, err := b.Champion(within(t), schemas.TargetEpochTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := b.Artifact(within(t), champion.ModelDigest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := champion
+	if half.ModelDigest, err = b.PutArtifact(within(t), model[:len(model)/2]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.SetChampion(within(t), half, revision); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(within(t))
+	err = b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamRegressor}, func(r bus.Record) error {
+		if e, ok := r.Event.(*schemas.Rejected); ok {
+			if e.ModelDigest != half.ModelDigest || e.Reason == "" {
+				t.Errorf("rejected %+v", e)
+			}
+			cancel()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := predict(t, b, q).Regressors; fmt.Sprint(got) != fmt.Sprint(before) {
+		t.Errorf("after a half-written regressor %v answers, want %v", got, before)
+	}
+}
+
+func TestAdvisor_Cancel(t *testing.T) {
+	b := bustest.New(t)
+	start(t, b)
+	publish(t, b, startedEvent("mlp-1", 1))
+	await(t, "the job", func() bool {
+		var l schemas.JobList
+		return b.Request(within(t), schemas.SubjectJobList, &schemas.JobListRequest{State: schemas.StateRunning}, &l) == nil && len(l.Jobs) == 1
+	})
+	var s schemas.JobStatus
+	for range 2 { // a second time changes nothing
+		if err := b.Request(within(t), schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: "mlp-1", Reason: "wrong data"}, &s); err != nil || s.State != schemas.StateCancelled || s.Reason != "wrong data" {
+			t.Fatalf("cancel = %+v, %v", s, err)
+		}
+	}
+	publish(t, b, startedEvent("mlp-2", 1))
+	publish(t, b, finishedEvent("mlp-2", 1))
+	await(t, "the second job's end", func() bool {
+		return b.Request(within(t), schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: "mlp-2"}, &s) != nil && errors.Is(b.Request(within(t), schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: "mlp-2"}, &s), schemas.ErrConflict)
+	})
+}
+
+func TestAdvisor_ListsInPages(t *testing.T) {
+	b := bustest.New(t)
+	start(t, b)
+	for i := range 5 {
+		if _, err := submit(t, b, schemas.JobRequest{JobID: fmt.Sprintf("job-%d", i), Model: model, CPUs: schemas.CPUs{1}, Epochs: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for after := ""; ; {
+		var page schemas.JobList
+		if err := b.Request(within(t), schemas.SubjectJobList, &schemas.JobListRequest{Limit: 2, After: after}, &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range page.Jobs {
+			got = append(got, j.JobID)
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	if fmt.Sprint(got) != "[job-4 job-3 job-2 job-1 job-0]" {
+		t.Errorf("pages %v", got)
+	}
+}

@@ -1,0 +1,104 @@
+package advisor_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/schemas"
+)
+
+// silentAt folds events, stored one second apart, and returns the jobs that are
+// silent some time after the last.
+func silentAt(after time.Duration, events ...schemas.Event) string {
+	c := advisor.NewCluster()
+	now := time.Unix(1_790_000_000, 0)
+	for i, e := range events {
+		now = now.Add(time.Second)
+		c.Apply(e, uint64(i+1), now)
+	}
+	s := ""
+	for _, j := range c.Silent(now.Add(after)) {
+		s += j.ID + " "
+	}
+	return s
+}
+
+func TestCluster_Silent(t *testing.T) {
+	alive := startedEvent("a", 1)
+	quiet := startedEvent("a", 1)
+	quiet.HeartbeatSeconds = 0
+	long := epochEvent("a", 1, 1)
+	long.DurationSeconds = 60
+	lost := &schemas.Ended{Outcome: schemas.EventLost}
+	lost.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: "a/1/lost", At: time.Now()}, JobID: "a", Run: 1}
+	for _, c := range []struct {
+		name   string
+		after  time.Duration
+		events []schemas.Event
+		want   string
+	}{
+		{"just heard", time.Second, []schemas.Event{alive}, ""},
+		{"thirty seconds without the heartbeat that it promised", 31 * time.Second, []schemas.Event{alive}, "a "},
+		{"promised none, and nothing tells how long its epochs last", time.Hour, []schemas.Event{quiet}, ""},
+		{"promised none: twice its longest epoch is not too long", 2 * time.Minute, []schemas.Event{quiet, long}, ""},
+		{"promised none: three times its longest epoch is", 3*time.Minute + time.Second, []schemas.Event{quiet, long}, "a "},
+		{"finished", time.Hour, []schemas.Event{alive, finishedEvent("a", 1)}, ""},
+		{"lost already", time.Hour, []schemas.Event{alive, lost}, ""},
+		{"lost, and back", time.Hour, []schemas.Event{alive, lost, epochEvent("a", 1, 1)}, "a "},
+	} {
+		if got := silentAt(c.after, c.events...); got != c.want {
+			t.Errorf("%s: silent %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// Copies, events of earlier runs and events after the end change nothing.
+func TestCluster_ApplyIgnoresWhatIsOld(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0)
+	for _, c := range []struct {
+		name    string
+		before  []schemas.Event
+		event   schemas.Event
+		changed bool
+	}{
+		{"a first start", nil, startedEvent("a", 1), true},
+		{"a copy of the start", []schemas.Event{startedEvent("a", 1)}, startedEvent("a", 1), false},
+		{"a new run", []schemas.Event{startedEvent("a", 1), finishedEvent("a", 1)}, startedEvent("a", 2), true},
+		{"the next epoch", []schemas.Event{startedEvent("a", 1), epochEvent("a", 1, 1)}, epochEvent("a", 1, 2), true},
+		{"an epoch again", []schemas.Event{startedEvent("a", 1), epochEvent("a", 1, 2)}, epochEvent("a", 1, 2), false},
+		{"an epoch that goes back", []schemas.Event{startedEvent("a", 1), epochEvent("a", 1, 2)}, epochEvent("a", 1, 1), false},
+		{"an epoch of an earlier run", []schemas.Event{startedEvent("a", 2)}, epochEvent("a", 1, 7), false},
+		{"an epoch after the end", []schemas.Event{startedEvent("a", 1), finishedEvent("a", 1)}, epochEvent("a", 1, 3), false},
+		{"a second end", []schemas.Event{startedEvent("a", 1), finishedEvent("a", 1)}, finishedEvent("a", 1), false},
+		{"an epoch without its start", nil, epochEvent("a", 1, 3), true},
+	} {
+		cluster := advisor.NewCluster()
+		for i, e := range c.before {
+			cluster.Apply(e, uint64(i+1), now)
+		}
+		if got := cluster.Apply(c.event, 100, now) != nil; got != c.changed {
+			t.Errorf("%s: changed = %t, want %t", c.name, got, c.changed)
+		}
+	}
+}
+
+// The same events give the same state, whoever folds them.
+func TestCluster_FoldsToTheSameState(t *testing.T) {
+	events := []schemas.Event{startedEvent("a", 1), startedEvent("b", 1), epochEvent("a", 1, 1), finishedEvent("b", 1), epochEvent("a", 1, 2)}
+	now := time.Unix(1_790_000_000, 0)
+	state := func() string {
+		c := advisor.NewCluster()
+		s := ""
+		for i, e := range events {
+			if j := c.Apply(e, uint64(i+1), now); j != nil {
+				s += fmt.Sprint(j.ID, j.State, j.EpochsDone, " ")
+			}
+		}
+		return s
+	}
+	if a, b := state(), state(); a != b || a == "" {
+		t.Errorf("states %q and %q", a, b)
+	}
+}

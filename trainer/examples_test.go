@@ -1,0 +1,143 @@
+package trainer_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"courier/schemas"
+	"courier/trainer"
+)
+
+var origin = time.Unix(1_790_000_000, 0).UTC()
+
+func at(seconds float64) time.Time { return origin.Add(time.Duration(seconds * float64(time.Second))) }
+
+func setting(batch, cpus uint32) schemas.Setting {
+	return schemas.Setting{Model: "m", BatchSize: batch, CPUs: cpus, Epochs: 3, Nodes: []string{"n"}}
+}
+
+func started(job string, run uint32, s float64, set schemas.Setting) *schemas.Started {
+	e := &schemas.Started{Setting: set, NodeCores: 2}
+	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.StartedID(job, run), At: at(s)}, JobID: job, Run: run}
+	return e
+}
+
+func epoch(job string, run, number uint32, s, seconds float64, set schemas.Setting) *schemas.Epoch {
+	accuracy := 0.9 + 0.01*float64(number)
+	e := &schemas.Epoch{Setting: set, Epoch: number, DurationSeconds: seconds, DurationSource: schemas.DurationReported, NodeCores: 2, Accuracy: &accuracy}
+	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.EpochID(job, run, number), At: at(s)}, JobID: job, Run: run}
+	return e
+}
+
+func ended(job string, run uint32, outcome string, s, seconds float64, set schemas.Setting) *schemas.Ended {
+	e := &schemas.Ended{Setting: set, Outcome: outcome, DurationSeconds: seconds}
+	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.EndedID(job, run, outcome), At: at(s)}, JobID: job, Run: run}
+	return e
+}
+
+// fold applies events in order.
+func fold(events ...schemas.Event) *trainer.Past {
+	p := trainer.NewPast()
+	for i, e := range events {
+		p.Add(e, uint64(i+1))
+	}
+	return p
+}
+
+// brief prints what matters of examples.
+func brief(examples []trainer.Example) string {
+	s := ""
+	for _, x := range examples {
+		s += fmt.Sprintf("b%d c%d jobs %.2f procs %.2f done %d value %.2f weight %.2f; ", x.Features.BatchSize, x.Features.CPUs, x.Features.Load.ConcurrentJobs,
+			x.Features.Load.Processes, x.Features.EpochsDone, x.Value, x.Weight)
+	}
+	return s
+}
+
+func TestPast_Examples(t *testing.T) {
+	a, b := setting(16, 2), setting(64, 1)
+	lost := ended("a", 1, schemas.EventLost, 2.5, 0, a)
+	lost.EventID = schemas.LostID("a", 2)
+	for _, c := range []struct {
+		name   string
+		events []schemas.Event
+		target string
+		want   string
+	}{
+		{"an epoch alone", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a)}, schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; "},
+		{"a neighbour all the time", []schemas.Event{started("a", 1, 0, a), started("b", 1, 0, b), epoch("a", 1, 1, 4, 4, a)}, schemas.TargetEpochTime,
+			"b16 c2 jobs 2.00 procs 3.00 done 1 value 4.00 weight 1.00; "},
+		{"a neighbour that comes after three quarters", []schemas.Event{started("a", 1, 0, a), started("b", 1, 3, b), epoch("a", 1, 1, 4, 4, a)}, schemas.TargetEpochTime,
+			"b16 c2 jobs 1.25 procs 2.25 done 1 value 4.00 weight 0.75; "},
+		{"a neighbour that comes and goes all the time teaches nothing", []schemas.Event{started("a", 1, 0, a), started("b", 1, 1, b), ended("b", 1, schemas.EventFailed, 2, 1, b),
+			started("b", 2, 3, b), epoch("a", 1, 1, 4, 4, a)}, schemas.TargetEpochTime, ""},
+		{"a neighbour that has gone", []schemas.Event{started("b", 1, 0, b), ended("b", 1, schemas.EventFailed, 1, 1, b), started("a", 1, 1, a), epoch("a", 1, 1, 3, 2, a)}, schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; "},
+		{"a copy", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 1, 2, 2, a)}, schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; "},
+		{"a number that goes back", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 2, 2, 2, a), epoch("a", 1, 1, 4, 2, a)}, schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; "},
+		{"a job that was lost and is back", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), lost, epoch("a", 1, 2, 4, 2, a)}, schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; "},
+		{"epochs were not recognised: the whole job", []schemas.Event{started("a", 1, 0, a), ended("a", 1, schemas.EventFinished, 6, 6, a)}, schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 0 value 2.00 weight 1.00; "},
+		{"a failed job without epochs", []schemas.Event{started("a", 1, 0, a), ended("a", 1, schemas.EventFailed, 6, 6, a)}, schemas.TargetEpochTime, ""},
+		{"accuracy: a run counts once", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 2, 4, 2, a)}, schemas.TargetAccuracy,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91 weight 0.50; b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92 weight 0.50; "},
+	} {
+		if got := brief(fold(c.events...).Examples(c.target)); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestDataset_GroupsReplicationsOfASetting(t *testing.T) {
+	a, b := setting(16, 2), setting(64, 2)
+	examples := fold(started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 2, 4, 2, a), ended("a", 1, schemas.EventFinished, 4, 4, a),
+		started("b", 1, 5, b), epoch("b", 1, 1, 6, 1, b)).Examples(schemas.TargetEpochTime)
+	d := trainer.Dataset(schemas.TargetEpochTime, examples)
+	if err := d.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(d.Group); got != "[0 0 1]" {
+		t.Errorf("groups %s, want [0 0 1]", got)
+	}
+	if got := d.Features[4].Levels; len(got) != 1 || got[0] != "m" {
+		t.Errorf("levels of the model %v", got)
+	}
+}
+
+func TestDrift(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		factor    float64
+		deviation float64
+		want      bool
+	}{
+		{"as predicted", 1, 0.05, false},
+		{"three percent slower within the noise", 1.03, 0.05, false},
+		{"thirty percent slower", 1.3, 0.05, true},
+		{"thirty percent faster", 0.7, 0.05, true},
+		{"thirty percent slower, but the regressor never knew better", 1.3, 0.5, false},
+	} {
+		var d trainer.Drift
+		drifted := false
+		for i := range 40 {
+			noise := 1 + c.deviation*float64(i%3-1)
+			if _, now := d.Add(c.factor*noise, 1, c.deviation); now {
+				drifted = true
+			}
+		}
+		if drifted != c.want {
+			t.Errorf("%s: drifted = %t, want %t", c.name, drifted, c.want)
+		}
+	}
+	var d trainer.Drift
+	for i := range 19 {
+		if _, now := d.Add(10, 1, 0.05); now {
+			t.Errorf("drift after %d epochs, want 20 at least", i+1)
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package trainer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/regress"
+	"courier/schemas"
+	"courier/trainer"
+)
+
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// runTrainer runs a trainer until the test ends, and returns when it answers.
+func runTrainer(t testing.TB, b *bus.Bus, history func() trainer.History, o trainer.Options) {
+	t.Helper()
+	o.Trees = 30
+	tr := trainer.New(b, history, o, slog.New(slog.DiscardHandler), nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- tr.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("trainer ended with %v", err)
+		}
+	})
+}
+
+// train asks for a fit; a trainer that is not there yet is asked again.
+func train(t testing.TB, b *bus.Bus) schemas.TrainReply {
+	t.Helper()
+	ctx := within(t)
+	for {
+		var reply schemas.TrainReply
+		err := b.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &reply)
+		if err == nil {
+			return reply
+		}
+		if !errors.Is(err, schemas.ErrUnavailable) || ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// study publishes runs of every setting: six settings of four epochs, alone.
+// factor stretches all times.
+func study(t testing.TB, b *bus.Bus, name string, begin, factor float64) {
+	t.Helper()
+	publish := func(e schemas.Event) {
+		if _, err := b.Publish(within(t), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := begin
+	for _, batch := range []uint32{4, 16, 64} {
+		for _, cpus := range []uint32{1, 2} {
+			job := fmt.Sprintf("%s-%d-%d", name, batch, cpus)
+			set := setting(batch, cpus)
+			publish(started(job, 1, s, set))
+			seconds := factor * (1 + 8/float64(batch)) / float64(cpus)
+			first := s
+			for n := range uint32(4) {
+				s += seconds
+				publish(epoch(job, 1, n+1, s, seconds*(1+0.01*float64(n%3)), set))
+			}
+			publish(ended(job, 1, schemas.EventFinished, s, s-first, set))
+			s++
+		}
+	}
+}
+
+func predictEpoch(t testing.TB, b *bus.Bus, batch, cpus float64) float64 {
+	t.Helper()
+	c, _, err := b.Champion(within(t), schemas.TargetEpochTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := b.Artifact(within(t), c.ModelDigest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := b.Artifact(within(t), c.ManifestDigest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := regress.Load(model, manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.Predict([]float64{batch, cpus, 1, cpus, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.Value
+}
+
+func TestTrainer_WaitsForEnoughExamples(t *testing.T) {
+	b := bustest.New(t)
+	runTrainer(t, b, nil, trainer.Options{})
+	r := train(t, b)
+	if len(r.Promoted) != 0 || len(r.Waiting) != 2 || !strings.Contains(r.Waiting[0], "too few examples") {
+		t.Errorf("reply %+v, want both targets waiting", r)
+	}
+	if _, _, err := b.Champion(within(t), schemas.TargetEpochTime); !errors.Is(err, schemas.ErrNotFound) {
+		t.Errorf("champion of nothing: %v", err)
+	}
+}
+
+func TestTrainer_LearnsFromTheLog(t *testing.T) {
+	b := bustest.New(t)
+	study(t, b, "a", 0, 1)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+	r := train(t, b)
+	if len(r.Promoted) != 2 || r.Promoted[0].Examples != 24 || r.Promoted[0].Settings != 6 {
+		t.Fatalf("reply %+v, want two regressors of 24 examples in 6 settings", r)
+	}
+	if got := predictEpoch(t, b, 16, 2); got < 0.74 || got > 0.78 {
+		t.Errorf("an epoch with batch 16 on 2 CPUs: %.3f s, want 0.75 s", got)
+	}
+}
+
+func TestTrainer_FitsWhenEnoughNewEpochsCame(t *testing.T) {
+	b := bustest.New(t)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 24, CoolDown: time.Millisecond})
+	study(t, b, "a", 0, 1)
+	awaitPromotion(t, b, "enough new epochs")
+}
+
+func TestTrainer_FitsWhenEpochsAreNotAsPredicted(t *testing.T) {
+	b := bustest.New(t)
+	study(t, b, "a", 0, 1)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Millisecond})
+	train(t, b)
+	study(t, b, "b", 10_000, 1.5)
+	awaitPromotion(t, b, "not as predicted")
+}
+
+// awaitPromotion returns when a regressor was promoted for the reason.
+func awaitPromotion(t testing.TB, b *bus.Bus, reason string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(within(t))
+	seen := ""
+	err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamRegressor}, func(r bus.Record) error {
+		if p, ok := r.Event.(*schemas.Promoted); ok {
+			if seen += p.Reason + "; "; strings.Contains(p.Reason, reason) {
+				cancel()
+			}
+		}
+		return nil
+	})
+	if err != nil || !strings.Contains(seen, reason) {
+		t.Fatalf("promoted because of %q, %v; want %q", seen, err, reason)
+	}
+}
+
+// past is a database that has the first half of the log, and stops inside it.
+type past struct {
+	events []schemas.Event
+	err    error
+}
+
+func (p past) Events(_ context.Context, _ time.Time, yield func(schemas.Event) error) error {
+	for _, e := range p.events {
+		if err := yield(e); err != nil {
+			return err
+		}
+	}
+	return p.err
+}
+
+// A database that lags, is empty or fails changes nothing in what is learnt.
+func TestTrainer_TheLogCompletesTheDatabase(t *testing.T) {
+	digests := map[string]string{}
+	for _, c := range []struct {
+		name  string
+		share float64
+		err   error
+	}{{"none", 0, nil}, {"half", 0.5, nil}, {"all", 1, nil}, {"fails midway", 0.5, errors.New("the database is away")}} {
+		b := bustest.New(t)
+		study(t, b, "a", 0, 1)
+		var events []schemas.Event
+		ctx, cancel := context.WithCancel(within(t))
+		err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamJob, CaughtUp: cancel}, func(r bus.Record) error {
+			events = append(events, r.Event)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := past{events[:int(c.share*float64(len(events)))], c.err}
+		runTrainer(t, b, func() trainer.History { return h }, trainer.Options{NewEpochs: 1 << 30})
+		if r := train(t, b); len(r.Promoted) == 2 {
+			digests[c.name] = r.Promoted[0].ModelDigest
+		}
+	}
+	for name, digest := range digests {
+		if digest != digests["none"] {
+			t.Errorf("with a database that has %s the regressor is %.8s, from the log alone %.8s", name, digest, digests["none"])
+		}
+	}
+	if len(digests) != 4 {
+		t.Errorf("fitted %v, want 4", digests)
+	}
+}
+
+// A trainer that died between the key and the event repeats the event.
+func TestTrainer_RepeatsAPromotionThatNobodyHeard(t *testing.T) {
+	b := bustest.New(t)
+	study(t, b, "a", 0, 1)
+	d := trainer.Dataset(schemas.TargetEpochTime, collect(t, b).Examples(schemas.TargetEpochTime))
+	r, err := regress.FitForest(within(t), d, regress.ForestOptions{Trees: 5, MaxDepth: 4, Transform: regress.Log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := r.EncodeManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := schemas.Champion{Target: schemas.TargetEpochTime}
+	if c.ModelDigest, err = b.PutArtifact(within(t), r.EncodeModel()); err != nil {
+		t.Fatal(err)
+	}
+	if c.ManifestDigest, err = b.PutArtifact(within(t), manifest); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.SetChampion(within(t), c, 0); err != nil {
+		t.Fatal(err)
+	}
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+	awaitPromotion(t, b, "event repeated")
+}
+
+// collect folds the log.
+func collect(t testing.TB, b *bus.Bus) *trainer.Past {
+	t.Helper()
+	p := trainer.NewPast()
+	ctx, cancel := context.WithCancel(within(t))
+	err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamJob, CaughtUp: cancel}, func(r bus.Record) error {
+		p.Add(r.Event, r.Sequence)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
