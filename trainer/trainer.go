@@ -177,6 +177,9 @@ func (t *Trainer) fit(ctx context.Context, past *Past, target, reason string) (s
 	}
 	examples := past.Examples(target)
 	t.metrics.examples.WithLabelValues(target).Set(float64(len(examples)))
+	if len(examples) == 0 {
+		return schemas.Promoted{}, fmt.Errorf("%w: none at all", regress.ErrTooFewExamples)
+	}
 	o := regress.ForestOptions{Trees: t.o.Trees, MaxDepth: t.o.Depth, Criterion: regress.Absolute, Bootstrap: true, Seed: t.o.Seed}
 	if target == schemas.TargetEpochTime {
 		o.Transform = regress.Log
