@@ -98,7 +98,7 @@ func (t *tree) encode(b []byte, number int) []byte {
 	e.list("split_feature", nodes, func(b []byte, i int) []byte {
 		return strconv.AppendInt(b, int64(t.nodes[i].feature), 10)
 	})
-	e.list("split_gain", nodes, func(b []byte, i int) []byte { return appendFloat(b, t.nodes[i].gain) })
+	e.list("split_gain", nodes, func(b []byte, i int) []byte { return appendShort(b, t.nodes[i].gain) })
 	e.list("threshold", nodes, func(b []byte, i int) []byte { return appendFloat(b, t.nodes[i].threshold) })
 	e.list("decision_type", nodes, func(b []byte, i int) []byte { return append(b, '2') })
 	e.list("left_child", nodes, func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(t.nodes[i].left), 10) })
@@ -106,7 +106,7 @@ func (t *tree) encode(b []byte, number int) []byte {
 	e.list("leaf_value", leaves, func(b []byte, i int) []byte { return appendFloat(b, t.leaves[i].value) })
 	e.list("leaf_weight", leaves, func(b []byte, i int) []byte { return appendFloat(b, t.leaves[i].weight) })
 	e.list("leaf_count", leaves, func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(t.leaves[i].count), 10) })
-	e.list("internal_value", nodes, func(b []byte, i int) []byte { return appendFloat(b, t.nodes[i].value) })
+	e.list("internal_value", nodes, func(b []byte, i int) []byte { return appendShort(b, t.nodes[i].value) })
 	e.list("internal_weight", nodes, func(b []byte, i int) []byte { return appendFloat(b, t.nodes[i].weight) })
 	e.list("internal_count", nodes, func(b []byte, i int) []byte {
 		return strconv.AppendInt(b, int64(t.nodes[i].count), 10)
@@ -167,4 +167,10 @@ func (e *encoder) list(name string, n int, entry func(b []byte, i int) []byte) {
 // appendFloat writes the shortest form that reads back as the same number.
 func appendFloat(b []byte, x float64) []byte {
 	return strconv.AppendFloat(b, x, 'g', -1, 64)
+}
+
+// appendShort writes nine digits: enough for what explains and never predicts,
+// and a quarter of the file less.
+func appendShort(b []byte, x float64) []byte {
+	return strconv.AppendFloat(b, x, 'g', 9, 64)
 }

@@ -103,20 +103,11 @@ func pick[T any](from []T, rows []int) []T {
 // that is out of order: lengths, names, levels, numbers that are not finite,
 // weights below 0 or without a positive sum. Nothing is changed.
 func (d *Dataset) Validate() error {
-	if len(d.Features) == 0 || len(d.Target) == 0 {
-		return fmt.Errorf("%w: %d features and %d targets", ErrBadExamples, len(d.Features), len(d.Target))
-	}
-	if len(d.Columns) != len(d.Features) {
-		return fmt.Errorf("%w: %d columns for %d features", ErrBadExamples, len(d.Columns), len(d.Features))
-	}
-	if d.Group != nil && len(d.Group) != len(d.Target) {
-		return fmt.Errorf("%w: group has %d entries for %d targets", ErrBadExamples, len(d.Group), len(d.Target))
-	}
-	if err := checkFeatures(d.Features); err != nil {
+	if err := d.checkShape(); err != nil {
 		return fmt.Errorf("%w: %w", ErrBadExamples, err)
 	}
 	for f, column := range d.Columns {
-		if err := checkColumn(d.Features[f], column, len(d.Target)); err != nil {
+		if err := checkColumn(d.Features[f], column); err != nil {
 			return fmt.Errorf("%w: %w", ErrBadExamples, err)
 		}
 	}
@@ -128,12 +119,31 @@ func (d *Dataset) Validate() error {
 	return d.checkWeights()
 }
 
+// checkShape looks at features and lengths, not at values.
+func (d *Dataset) checkShape() error {
+	if len(d.Features) == 0 || len(d.Target) == 0 {
+		return fmt.Errorf("%d features and %d targets", len(d.Features), len(d.Target))
+	}
+	if len(d.Columns) != len(d.Features) {
+		return fmt.Errorf("%d columns for %d features", len(d.Columns), len(d.Features))
+	}
+	for f, column := range d.Columns {
+		if len(column) != len(d.Target) {
+			return fmt.Errorf("feature %s: %d values for %d targets", d.Features[f].Name, len(column), len(d.Target))
+		}
+	}
+	if d.Weight != nil && len(d.Weight) != len(d.Target) {
+		return fmt.Errorf("weight has %d entries for %d targets", len(d.Weight), len(d.Target))
+	}
+	if d.Group != nil && len(d.Group) != len(d.Target) {
+		return fmt.Errorf("group has %d entries for %d targets", len(d.Group), len(d.Target))
+	}
+	return checkFeatures(d.Features)
+}
+
 func (d *Dataset) checkWeights() error {
 	if d.Weight == nil {
 		return nil
-	}
-	if len(d.Weight) != len(d.Target) {
-		return fmt.Errorf("%w: weight has %d entries for %d targets", ErrBadExamples, len(d.Weight), len(d.Target))
 	}
 	sum := 0.0
 	for i, w := range d.Weight {
@@ -169,10 +179,7 @@ func checkFeatures(features []Feature) error {
 	return nil
 }
 
-func checkColumn(f Feature, column []float64, rows int) error {
-	if len(column) != rows {
-		return fmt.Errorf("feature %s: %d values for %d targets", f.Name, len(column), rows)
-	}
+func checkColumn(f Feature, column []float64) error {
 	for i, x := range column {
 		if !finite(x) {
 			return fmt.Errorf("feature %s: value of example %d is %g", f.Name, i, x)

@@ -167,7 +167,7 @@ func randomDataset(random *rand.Rand, rows int) *Dataset {
 
 func TestTree_EqualsBruteForce(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	for i := range 250 {
+	for i := range 150 {
 		d := randomDataset(random, 2+random.IntN(59)).canonical()
 		o := ForestOptions{Trees: 1, MaxDepth: 1 + random.IntN(6), MinLeaf: 1 + random.IntN(3), Seed: uint64(i),
 			Criterion: []Criterion{Absolute, Squared}[i%2]}

@@ -59,8 +59,9 @@ type Scores struct {
 	MedianAPE Estimate `json:"median_ape"`
 }
 
-// resamples is how many bootstrap samples an interval rests on.
-const resamples = 1000
+// resamples is how many bootstrap samples an interval rests on: 1000, and less
+// where there are so many settings that the interval is narrow and slow.
+func resamples(settings int) int { return min(1000, max(100, 20_000_000/settings)) }
 
 // Score compares predictions with the truth. Group is the setting of each
 // example; nil lets every example stand for itself. All slices have the same
@@ -77,7 +78,7 @@ func Score(truth, predicted []float64, group []int, seed uint64) Scores {
 
 	var draws [4][]float64
 	random := stream(seed).split(bootstrapBranch)
-	for range resamples {
+	for range resamples(len(sums)) {
 		sample := moments{}
 		for range sums {
 			sample.add(sums[random.below(len(sums))])
