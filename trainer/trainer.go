@@ -153,10 +153,10 @@ func (t *Trainer) train(ctx context.Context, w wish) (schemas.TrainReply, error)
 		switch {
 		case errors.Is(err, regress.ErrTooFewExamples):
 			t.metrics.fits.WithLabelValues(target, "too_few").Inc()
-			reply.Waiting = append(reply.Waiting, fmt.Sprintf("%s: %s", target, err))
+			reply.Waiting = append(reply.Waiting, err.Error())
 		case err != nil:
 			t.metrics.fits.WithLabelValues(target, "error").Inc()
-			return reply, fmt.Errorf("fit %s: %w", target, err)
+			return reply, err
 		default:
 			t.metrics.fits.WithLabelValues(target, "promoted").Inc()
 			reply.Promoted = append(reply.Promoted, promoted)
@@ -178,7 +178,7 @@ func (t *Trainer) fit(ctx context.Context, past *Past, target, reason string) (s
 	examples := past.Examples(target)
 	t.metrics.examples.WithLabelValues(target).Set(float64(len(examples)))
 	if len(examples) == 0 {
-		return schemas.Promoted{}, fmt.Errorf("%w: none at all", regress.ErrTooFewExamples)
+		return schemas.Promoted{}, fmt.Errorf("fit %s: %w: none at all", target, regress.ErrTooFewExamples)
 	}
 	o := regress.ForestOptions{Trees: t.o.Trees, MaxDepth: t.o.Depth, Criterion: regress.Absolute, Bootstrap: true, Seed: t.o.Seed}
 	if target == schemas.TargetEpochTime {

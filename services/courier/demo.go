@@ -291,9 +291,7 @@ func (d *demo) job(ctx context.Context, q schemas.JobRequest, batch int) (collec
 		Command: []string{program, "workload", "digits", "--network", "mlp", "--batch-size", "{batch}", "--cpus", "{cpus}", "--epochs", "{epochs}",
 			"--augment", fmt.Sprint(demoAugment), "--seed", fmt.Sprint(d.random.Uint32())},
 		Stdout: output, Stderr: output,
-		Connect: func(ctx context.Context) (*bus.Bus, error) {
-			return bus.Connect(ctx, bus.Options{URL: d.local.endpoints.NATSURL, Name: "courier-demo"}, d.w.log, nil)
-		},
+		Connect: func(context.Context) (*bus.Bus, error) { return d.local.bus, nil },
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return r, err

@@ -26,9 +26,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == engineHostCommand {
 		os.Exit(engineHost(os.Args[2:]))
 	}
-	ctx, stop := services.Signals(context.Background())
-	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
-	stop()
+	err := run(context.Background(), os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	var status exitStatus
 	if errors.As(err, &status) {
 		os.Exit(int(status))
@@ -91,7 +89,8 @@ type cli struct {
 	Workload workloadCommand `cmd:"" help:"Real training jobs that the program carries." group:"parts"`
 }
 
-// run parses the command line and runs the sub-command.
+// run parses the command line and runs the sub-command. Signals end its context;
+// those of courier run go to the job's command instead.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
 	var c cli
 	parser, err := kong.New(&c, kong.Name("courier"), kong.Description("Courier keeps the deadlines of training jobs on a shared cluster."),
@@ -108,6 +107,11 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	log, err := services.NewLogger(stderr, c.LogFormat, c.LogLevel)
 	if err != nil {
 		return err
+	}
+	if parsed.Selected().Name != "run" {
+		var stop context.CancelFunc
+		ctx, stop = services.Signals(ctx)
+		defer stop()
 	}
 	return parsed.Run(&world{ctx: ctx, stdout: stdout, stderr: stderr, getenv: getenv, log: log})
 }

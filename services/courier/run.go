@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"courier/bus"
 	"courier/collector"
@@ -39,15 +39,20 @@ func (c *runCommand) Run(w *world) error {
 	if len(command) == 0 {
 		return fmt.Errorf("no command: courier run --model NAME --cpus N --epochs N -- COMMAND --batch-size {batch}")
 	}
+	var connection atomic.Pointer[bus.Bus] // it may come after the job has ended
 	result, err := collector.RunJob(w.ctx, collector.JobOptions{
 		Request: c.request(), Node: node, Command: command, EpochPattern: c.EpochPattern, Format: c.Format, NoPTY: c.NoPTY, Progress: !c.NoProgress,
-		BatchSize: c.BatchSize, SpoolDir: c.SpoolDir, Stdin: os.Stdin, Stdout: w.stdout, Stderr: w.stderr,
+		BatchSize: c.BatchSize, SpoolDir: c.SpoolDir, Stdin: os.Stdin, Stdout: w.stdout, Stderr: w.stderr, ForwardSignals: true,
 		Connect: func(ctx context.Context) (*bus.Bus, error) {
-			return bus.Connect(ctx, bus.Options{URL: c.NATSURL, Name: "courier-run"}, w.log, nil)
+			b, err := bus.Connect(ctx, bus.Options{URL: c.NATSURL, Name: "courier-run"}, w.log, nil)
+			connection.Store(b)
+			return b, err
 		},
 	}, w.log)
-	var refusal *schemas.Error
-	if errors.As(err, &refusal) || err != nil {
+	if b := connection.Load(); b != nil {
+		closeBus(b)
+	}
+	if err != nil {
 		return err
 	}
 	if result.ExitCode != 0 {
