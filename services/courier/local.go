@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"courier/advisor"
@@ -63,6 +64,7 @@ type local struct {
 	bus     *bus.Bus
 	advisor *advisor.Advisor
 	past    recollection
+	db      atomic.Pointer[store.Database] // nil while there is none
 	release func()
 	http    net.Listener
 	groups  []services.Group
@@ -75,24 +77,20 @@ type local struct {
 }
 
 // startLocal opens everything but the engine, and returns when the advisor can
-// be started; Run then works until ctx ends.
-func startLocal(w *world, f localFlags, say func(string, ...any)) (l *local, err error) {
-	l = &local{world: w, f: f, say: say, reg: services.NewRegistry(), sqlReady: make(chan struct{})}
-	if l.release, err = services.LockDir(f.Data); err != nil {
+// be started; run then works until ctx ends.
+func startLocal(w *world, f localFlags, say func(string, ...any)) (*local, error) {
+	release, err := services.LockDir(f.Data)
+	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
+	l := &local{world: w, f: f, say: say, reg: services.NewRegistry(), release: release, sqlReady: make(chan struct{})}
+	for _, step := range []func() error{l.startNATS, l.build, func() error { return l.writeEndpoints(func(*Endpoints) {}) }} {
+		if err := step(); err != nil {
 			l.abandon()
+			return nil, err
 		}
-	}()
-	if err := l.startNATS(); err != nil {
-		return nil, err
 	}
-	if err := l.build(); err != nil {
-		return nil, err
-	}
-	return l, l.writeEndpoints(func(*Endpoints) {})
+	return l, nil
 }
 
 // abandon closes what was opened by a start that failed.
@@ -282,6 +280,7 @@ func (l *local) store(ctx context.Context, url string, opened Endpoints) error {
 		return err
 	}
 	l.past.set(store.NewHistory(d))
+	l.db.Store(d)
 	err = l.writeEndpoints(func(e *Endpoints) {
 		e.ClickHouseHTTPURL, e.ClickHouseNativeURL = opened.ClickHouseHTTPURL, opened.ClickHouseNativeURL
 	})

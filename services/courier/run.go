@@ -21,7 +21,7 @@ type runCommand struct {
 	NoProgress   bool     `help:"No progress bar."`
 	Node         string   `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
 	SpoolDir     string   `help:"Where events wait that could not be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
-	Command      []string `arg:"" passthrough:"" help:"The training command; {batch}, {cpus} and {epochs} are filled in."`
+	Command      []string `arg:"" optional:"" passthrough:"" help:"The training command; {batch}, {cpus} and {epochs} are filled in."`
 }
 
 func (c *runCommand) Run(w *world) error {

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/collector"
+	"courier/schemas"
+)
+
+// TestMain lets the test binary be the program: with a sub-command as its first
+// argument it runs that, so that tests start real processes of themselves.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// await waits for a condition.
+func await(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+// testWorld is a world whose output is kept.
+func testWorld(ctx context.Context) (*world, *bytes.Buffer) {
+	var out bytes.Buffer
+	return &world{ctx: ctx, stdout: &out, stderr: io.Discard, getenv: os.Getenv, log: slog.New(slog.DiscardHandler)}, &out
+}
+
+// startAll runs courier all in this process until the test ends. Its ports are
+// free ones; change may alter its flags.
+func startAll(t testing.TB, change func(*localFlags)) *local {
+	t.Helper()
+	f := localFlags{Data: t.TempDir(), Engine: "off", Interval: 200 * time.Millisecond, trainerFlags: trainerFlags{NewEpochs: 1 << 30, Trees: 50, Seed: 1}}
+	if change != nil {
+		change(&f)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w, _ := testWorld(ctx)
+	l, err := startLocal(w, f, t.Logf)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- l.run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("courier all ended with %v", err)
+		}
+	})
+	select {
+	case <-l.advisor.Caught():
+	case err := <-ended:
+		ended <- err
+		t.Fatal(err)
+	}
+	return l
+}
+
+// digitsJob runs a real training job under courier run, in a process of its own.
+func digitsJob(t testing.TB, b *bus.Bus, q schemas.JobRequest, batch int) collector.JobResult {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Model = demoModel
+	var output bytes.Buffer
+	r, err := collector.RunJob(within(t, time.Minute), collector.JobOptions{
+		Request: q, BatchSize: batch, NoPTY: true, SpoolDir: filepath.Join(t.TempDir(), "spool"), Stdout: &output, Stderr: &output,
+		Command: []string{program, "workload", "digits", "--network", "mlp", "--batch-size", "{batch}", "--cpus", "{cpus}", "--epochs", "{epochs}", "--augment", "1"},
+		Connect: func(context.Context) (*bus.Bus, error) { return b, nil },
+	}, slog.New(slog.DiscardHandler))
+	if err != nil || r.ExitCode != 0 {
+		t.Fatalf("job %s: status %d, %v\n%s", r.JobID, r.ExitCode, err, output.String())
+	}
+	return r
+}
+
+// get reads JSON from the gateway.
+func get(t testing.TB, url string, into any) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(within(t, 5*time.Second), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("GET %s: %s %s %v", url, resp.Status, body, err)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		t.Fatalf("GET %s: %v in %s", url, err, body)
+	}
+}
+
+func TestRun_SaysWhatIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"", "expected one of"},
+		{"fly", "unexpected argument fly"},
+		{"submit --model m --cpus 2", "missing flags: --epochs"},
+		{"submit --model m --cpus 0 --epochs 3", "cpus"},
+		{"submit --model m --cpus 2 --epochs 3 --nats-url nats://127.0.0.1:1", "start one with courier all"},
+		{"run --model m --cpus 2 --epochs 3", "COMMAND"},
+		{"jobs --output xml", "--output"},
+		{"advisor --log-level loud", "--log-level"},
+		{"train --target moon --nats-url nats://127.0.0.1:1", "127.0.0.1:1"},
+	} {
+		var out bytes.Buffer
+		err := run(within(t, 20*time.Second), strings.Fields(c.args), func(string) string { return "" }, &out, &out)
+		var status exitStatus
+		if err == nil || errors.As(err, &status) {
+			t.Errorf("courier %s: no error", c.args)
+			continue
+		}
+		if text := plain(err) + err.Error() + out.String(); !strings.Contains(text, c.want) {
+			t.Errorf("courier %s: %q does not say %q", c.args, text, c.want)
+		}
+	}
+}
+
+func TestAll_RefusesAPortThatIsTaken(t *testing.T) {
+	first := startAll(t, nil)
+	taken := first.server.Port()
+	w, _ := testWorld(t.Context())
+	_, err := startLocal(w, localFlags{Data: t.TempDir(), NATSPort: taken, Engine: "off", Interval: time.Second}, t.Logf)
+	if err == nil || !strings.Contains(err.Error(), "--nats-port") {
+		t.Errorf("start with a taken port = %v, want an error that names --nats-port", err)
+	}
+	_, err = startLocal(w, localFlags{Data: first.f.Data, Engine: "off", Interval: time.Second}, t.Logf)
+	if err == nil || !strings.Contains(err.Error(), "in use by another courier") {
+		t.Errorf("start in the same directory = %v", err)
+	}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+	"courier/store/engine"
+)
+
+// From a node's sample to an answered request, and the answer kept: real samples,
+// real training jobs, a real fit, and, where the engine is, real tables.
+func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
+	library := testLibrary(t)
+	l := startAll(t, func(f *localFlags) {
+		if library != "" {
+			f.Engine, f.EngineLibrary = "auto", library
+		}
+	})
+	ctx := within(t, 2*time.Minute)
+	node, err := schemas.LocalNodeName()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// Step 1: samples come in, and the advisor knows the node.
+	request := schemas.JobRequest{Model: demoModel, CPUs: schemas.CPUs{1, 2}, BatchSizes: []int{4, 16, 64}, Epochs: 4, SLO: schemas.Duration(time.Minute)}
+	predict := func() (a schemas.Advice) {
+		if err := l.bus.Request(ctx, schemas.SubjectJobPredict, &request, &a); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	await(t, "a sample of this node", func() bool { return slices.Equal(predict().Nodes, []string{node}) })
+	if a := predict(); a.Decision != schemas.Exploring || a.Chosen.PredictedSeconds != nil {
+		t.Errorf("on an empty system %+v, want exploring without figures", a)
+	}
+
+	// Steps 2 to 7: jobs run and are learnt from.
+	ran := 0
+	for _, batch := range request.BatchSizes {
+		for _, cpus := range request.CPUs {
+			r := digitsJob(t, l.bus, schemas.JobRequest{CPUs: schemas.CPUs{cpus}, BatchSizes: request.BatchSizes, Epochs: 4}, batch)
+			if len(r.Epochs) != 4 || r.Accuracy == nil {
+				t.Fatalf("job %s: %d epochs, accuracy %v", r.JobID, len(r.Epochs), r.Accuracy)
+			}
+			ran++
+		}
+	}
+	var trained schemas.TrainReply
+	if err := l.bus.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &trained); err != nil || len(trained.Promoted) != 2 {
+		t.Fatalf("train = %+v, %v", trained, err)
+	}
+
+	// Steps 8 and 9: the answer has figures, and the job keeps it.
+	await(t, "both regressors", func() bool { return len(predict().Regressors) == 2 })
+	a := predict()
+	if a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 || a.Chosen.PredictedAccuracy == nil {
+		t.Errorf("with a minute of time %s %+v, want meets_slo with batch size 4", a.Decision, a.Chosen)
+	}
+	r := digitsJob(t, l.bus, schemas.JobRequest{JobID: "kept", CPUs: request.CPUs, BatchSizes: request.BatchSizes, Epochs: 4, SLO: request.SLO}, 0)
+	ran++
+	var status schemas.JobStatus
+	await(t, "the job's end", func() bool {
+		err := l.bus.Request(ctx, schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: "kept"}, &status)
+		return err == nil && status.State == schemas.StateFinished
+	})
+	if status.MetSLO == nil || !*status.MetSLO || r.Advice.Chosen.BatchSize != status.BatchSize {
+		t.Errorf("job %+v, advised %+v: want its SLO met with the advised batch size", status, r.Advice.Chosen)
+	}
+	var advised schemas.Advice
+	get(t, l.endpoints.HTTPURL+"/api/v1/jobs/kept/advice", &advised)
+	if advised.CauseSequence == 0 || advised.Chosen == nil || advised.Chosen.PredictedSeconds == nil {
+		t.Errorf("the running job was not predicted again: %+v", advised)
+	}
+	var page schemas.JobList
+	get(t, l.endpoints.HTTPURL+"/api/v1/jobs?state=finished", &page)
+	if len(page.Jobs) != ran {
+		t.Errorf("REST lists %d finished jobs, want %d", len(page.Jobs), ran)
+	}
+	if library == "" {
+		return
+	}
+	compareTables(t, l)
+}
+
+// compareTables waits until the tables hold what the log holds.
+func compareTables(t *testing.T, l *local) {
+	t.Helper()
+	select {
+	case <-l.sqlReady:
+	case <-within(t, time.Minute).Done():
+		t.Fatal("the engine is not ready")
+	}
+	want := countLog(t, l.bus)
+	for table, n := range want {
+		await(t, "all rows of "+table, func() bool { return countTable(t, l, table) >= n })
+		if got := countTable(t, l, table); got != n && table != "node_sample" {
+			t.Errorf("%s has %d rows, the log %d events", table, got, n)
+		}
+	}
+	if want["job_epoch"] == 0 || want["job_submitted"] == 0 {
+		t.Errorf("the log holds %v", want)
+	}
+}
+
+// countLog counts the distinct events of the log by table.
+func countLog(t *testing.T, b *bus.Bus) map[string]uint64 {
+	t.Helper()
+	counts, seen := map[string]uint64{}, map[string]bool{}
+	for _, stream := range []string{schemas.StreamJob, schemas.StreamRegressor} {
+		ctx, cancel := context.WithCancel(within(t, 20*time.Second))
+		err := b.Follow(ctx, bus.FollowOptions{Stream: stream, CaughtUp: cancel}, func(r bus.Record) error {
+			if table, _, ok := schemas.RowOf(r.Event); ok && !seen[r.Event.ID()] {
+				seen[r.Event.ID()] = true
+				counts[table]++
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return counts
+}
+
+// testLibrary returns the engine's library, "" where there is none: then the
+// tables are left out, and the test says so.
+func testLibrary(t testing.TB) string {
+	t.Helper()
+	found, err := engine.FindLibrary(os.Getenv("COURIER_TEST_ENGINE"), os.Getenv)
+	if errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrUnsupported) {
+		t.Log("without tables: ", err)
+		return ""
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Path
+}
+
+// countTable counts the rows of a table.
+func countTable(t *testing.T, l *local, table string) uint64 {
+	t.Helper()
+	var rows []struct {
+		N uint64 `ch:"n"`
+	}
+	if err := l.db.Load().Query(within(t, 5*time.Second), &rows, "SELECT count() AS n FROM "+table); err != nil {
+		t.Fatal(err)
+	}
+	return rows[0].N
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/collector"
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+)
+
+// child is a service in a process of its own, which can be killed and started again.
+type child struct {
+	t    *testing.T
+	args []string
+	cmd  *exec.Cmd
+	log  *os.File
+}
+
+func spawn(t *testing.T, args ...string) *child {
+	t.Helper()
+	c := &child{t: t, args: append(args, "--log-level", "info")}
+	var err error
+	if c.log, err = os.Create(filepath.Join(t.TempDir(), args[0]+".log")); err != nil {
+		t.Fatal(err)
+	}
+	c.start()
+	t.Cleanup(func() {
+		c.kill()
+		if t.Failed() {
+			_, _ = c.log.Seek(0, io.SeekStart) // only for the report
+			text, _ := io.ReadAll(c.log)
+			t.Logf("%s:\n%s", args[0], text)
+		}
+		_ = c.log.Close() // only for the report
+	})
+	return c
+}
+
+func (c *child) start() {
+	c.t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.cmd = exec.Command(program, c.args...)
+	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
+	if err := c.cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// kill is kill -9: nothing is finished, nothing is said.
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill() // it may have ended by itself: the log tells
+	_ = c.cmd.Wait()         // its status is that of the kill
+}
+
+// Each part is killed midway, NATS is away for a while, and nothing is lost: the
+// log has every event of every job once, the tables have what the log has, and
+// the advisor knows every job's end.
+func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	address := storetest.Address(t, storetest.Protocols(t)[0])
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	nats := "--nats-url=" + server.URL()
+	parts := []*child{
+		spawn(t, "collector", nats, "--interval=200ms", "--node=node-a"),
+		spawn(t, "trainer", nats, "--new-epochs=20", "--trees=20", "--clickhouse-url="+address),
+		spawn(t, "store", nats, "--clickhouse-url="+address, "--batch-age=50ms"),
+		spawn(t, "gateway", nats, "--http-address=127.0.0.1:0"),
+		spawn(t, "advisor", nats),
+	}
+	await(t, "the advisor", func() bool {
+		var l schemas.JobList
+		return b.Request(within(t, time.Second), schemas.SubjectJobList, &schemas.JobListRequest{}, &l) == nil
+	})
+
+	// Jobs run all the time, two at once, while the parts die.
+	spool := filepath.Join(t.TempDir(), "spool")
+	stop, done := make(chan struct{}), make(chan []string, 2)
+	for lane := range 2 {
+		go func() { done <- runJobs(t, b, spool, lane, stop) }()
+	}
+	for _, c := range parts {
+		epochsSoFar := seen(t, b)
+		c.kill()
+		c.start()
+		await(t, "more epochs after "+c.args[0]+" was killed", func() bool { return seen(t, b) > epochsSoFar+30 })
+	}
+	server.Stop()
+	server.Restart(t)
+	epochsSoFar := seen(t, b)
+	await(t, "more epochs after NATS was away", func() bool { return seen(t, b) > epochsSoFar+30 })
+	close(stop)
+	jobs := append(<-done, <-done...)
+	if _, err := collector.ReplaySpool(within(t, 20*time.Second), spool, b, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	checkLog(t, b, jobs)
+	await(t, "the advisor to know every end", func() bool {
+		var l schemas.JobList
+		err := b.Request(within(t, time.Second), schemas.SubjectJobList, &schemas.JobListRequest{State: schemas.StateFinished, Limit: schemas.MaxPage}, &l)
+		return err == nil && len(l.Jobs) == len(jobs)
+	})
+	checkTables(t, b, storetest.Open(t, address))
+}
+
+const restartEpochs = 5
+
+// runJobs runs short jobs one after the other until stop, and returns their IDs.
+func runJobs(t *testing.T, b *bus.Bus, spool string, lane int, stop chan struct{}) []string {
+	program, err := os.Executable()
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	var jobs []string
+	for n := 0; ; n++ {
+		select {
+		case <-stop:
+			return jobs
+		default:
+		}
+		var output bytes.Buffer
+		q := schemas.JobRequest{JobID: fmt.Sprintf("lane%d-%d", lane, n), Model: demoModel, CPUs: schemas.CPUs{1}, BatchSizes: []int{4, 8, 16, 32, 64}, Epochs: restartEpochs, Nodes: []string{"node-a"}}
+		r, err := collector.RunJob(t.Context(), collector.JobOptions{
+			Request: q, Node: "node-a", BatchSize: q.BatchSizes[n%len(q.BatchSizes)], NoPTY: true, SpoolDir: spool, Stdout: &output, Stderr: &output, Patience: time.Second,
+			Command: []string{program, "workload", "digits", "--batch-size", "{batch}", "--cpus", "{cpus}", "--epochs", "{epochs}", "--augment", "1"},
+			Connect: func(context.Context) (*bus.Bus, error) { return b, nil },
+		}, slog.New(slog.DiscardHandler))
+		if err != nil || r.ExitCode != 0 || len(r.Epochs) != restartEpochs {
+			t.Errorf("job %s: status %d, %d epochs, %v\n%s", q.JobID, r.ExitCode, len(r.Epochs), err, output.String())
+			return jobs
+		}
+		jobs = append(jobs, r.JobID)
+	}
+}
+
+// seen returns the last sequence of the JOB stream.
+func seen(t *testing.T, b *bus.Bus) int {
+	n := 0
+	for _, events := range readLog(t, b) {
+		n += len(events)
+	}
+	return n
+}
+
+// readLog returns the identities in the JOB stream, by table; each counts once.
+func readLog(t *testing.T, b *bus.Bus) map[string]map[string]bool {
+	t.Helper()
+	all := map[string]map[string]bool{}
+	ctx, cancel := context.WithCancel(within(t, 20*time.Second))
+	err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamJob, CaughtUp: cancel}, func(r bus.Record) error {
+		table, _, _ := schemas.RowOf(r.Event)
+		if all[table] == nil {
+			all[table] = map[string]bool{}
+		}
+		all[table][r.Event.ID()] = true
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// checkLog holds the log against the jobs that ran.
+func checkLog(t *testing.T, b *bus.Bus, jobs []string) {
+	t.Helper()
+	if len(jobs) < 6 {
+		t.Errorf("only %d jobs ran", len(jobs))
+	}
+	log := readLog(t, b)
+	runs := map[string]bool{} // a job runs once here, whatever number its run got
+	for id := range log["job_started"] {
+		runs[id[:len(id)-len("/started")]] = true
+	}
+	if len(runs) != len(jobs) {
+		t.Errorf("%d started events for %d jobs", len(runs), len(jobs))
+	}
+	for run := range runs {
+		for epoch := 1; epoch <= restartEpochs; epoch++ {
+			if id := fmt.Sprintf("%s/%d", run, epoch); !log["job_epoch"][id] {
+				t.Errorf("the log lost %s", id)
+			}
+		}
+		if id := run + "/" + schemas.EventFinished; !log["job_ended"][id] {
+			t.Errorf("the log lost %s", id)
+		}
+	}
+}
+
+// checkTables waits until the tables have as many events as the log, and then
+// holds each identity against it: none missing, none twice.
+func checkTables(t *testing.T, b *bus.Bus, d *store.Database) {
+	t.Helper()
+	for table, ids := range readLog(t, b) {
+		var rows []struct {
+			ID string `ch:"event_id"`
+		}
+		await(t, "all rows of "+table, func() bool {
+			rows = rows[:0]
+			return d.Query(within(t, 5*time.Second), &rows, "SELECT event_id FROM "+table) == nil && len(rows) >= len(ids)
+		})
+		times := map[string]int{}
+		for _, r := range rows {
+			if times[r.ID]++; times[r.ID] > 1 {
+				t.Errorf("%s has %s %d times", table, r.ID, times[r.ID])
+			}
+		}
+		for id := range ids {
+			if times[id] == 0 {
+				t.Errorf("%s lacks %s", table, id)
+			}
+		}
+	}
+}
