@@ -27,6 +27,9 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
+	if e.Message == "" {
+		return string(e.Code)
+	}
 	if e.Field == "" {
 		return fmt.Sprintf("%s: %s", e.Code, e.Message)
 	}

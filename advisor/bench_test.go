@@ -1,0 +1,101 @@
+package advisor_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/bus/bustest"
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+func benchRequest() schemas.JobRequest {
+	return schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{4, 16, 32, 64}, Epochs: 10, SLO: schemas.Duration(10 * time.Second), Nodes: []string{"node-a"}}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	r := regressors(b)
+	q := &advisor.Question{Request: benchRequest().WithDefaults(), Nodes: []string{"node-a"}}
+	now := time.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		advisor.Decide(q, r, now)
+	}
+}
+
+// BenchmarkRequests measures, over one real TCP connection to one server in one
+// run, what an answer costs beside the least that an answer can cost:
+// job.predict against a service that sends the request back, and job.submit
+// against one that publishes it to a stream, waits for the ack, and replies.
+func BenchmarkRequests(b *testing.B) {
+	server := bustest.NewServer(b)
+	bus := server.Connect(b)
+	start(b, bus)
+	promote(b, bus)
+	q := benchRequest()
+	await(b, "both regressors", func() bool {
+		var a schemas.Advice
+		return bus.Request(within(b), schemas.SubjectJobPredict, &q, &a) == nil && len(a.Regressors) == 2
+	})
+	nc, err := nats.Connect(server.URL())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := js.CreateStream(within(b), jetstream.StreamConfig{Name: "PLAIN", Subjects: []string{"plain.kept"}}); err != nil {
+		b.Fatal(err)
+	}
+	serve := func(subject string, handle nats.MsgHandler) {
+		if _, err := nc.Subscribe(subject, handle); err != nil {
+			b.Fatal(err)
+		}
+	}
+	serve("plain.echo", func(m *nats.Msg) { _ = m.Respond(m.Data) })
+	serve("plain.keep", func(m *nats.Msg) {
+		if _, err := js.Publish(b.Context(), "plain.kept", m.Data); err == nil {
+			_ = m.Respond(m.Data)
+		}
+	})
+	if err := nc.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	asker, err := nats.Connect(server.URL())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer asker.Close()
+	data, err := schemas.Marshal(&q)
+	if err != nil {
+		b.Fatal(err)
+	}
+	subjects := []string{"plain.echo", schemas.SubjectJobPredict, "plain.keep", schemas.SubjectJobSubmit}
+	times := map[string][]float64{}
+	for b.Loop() {
+		for _, subject := range subjects { // in turn, so that all see the same machine
+			begin := time.Now()
+			m, err := asker.Request(subject, data, 5*time.Second)
+			if err != nil || m.Header.Get("Nats-Service-Error") != "" {
+				b.Fatal(subject, err)
+			}
+			times[subject] = append(times[subject], float64(time.Since(begin).Microseconds()))
+		}
+	}
+	median := func(subject string) float64 {
+		slices.Sort(times[subject])
+		return times[subject][len(times[subject])/2]
+	}
+	for _, s := range subjects {
+		b.ReportMetric(median(s), fmt.Sprintf("µs/%s", s))
+	}
+	b.ReportMetric(median(schemas.SubjectJobPredict)/median("plain.echo"), "predict/echo")
+	b.ReportMetric(median(schemas.SubjectJobSubmit)/median("plain.keep"), "submit/keep")
+}
