@@ -1,0 +1,206 @@
+package schemas_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sqlColumn is a column as the database or a struct has it.
+type sqlColumn struct{ Name, Type string }
+
+var (
+	createTable = regexp.MustCompile(`(?s)^CREATE TABLE IF NOT EXISTS (\w+) \((.*?)\n\) (ENGINE = .*)$`)
+	addColumn   = regexp.MustCompile(`(?s)^ALTER TABLE (\w+) ADD COLUMN IF NOT EXISTS (.*)$`)
+	repeatable  = regexp.MustCompile(`^(CREATE (TABLE|VIEW|MATERIALIZED VIEW) IF NOT EXISTS|CREATE OR REPLACE VIEW|ALTER TABLE \w+ (ADD|DROP|MODIFY) \w+ IF (NOT )?EXISTS) `)
+	codec       = regexp.MustCompile(` CODEC\(.*\)$`)
+	blanks      = regexp.MustCompile(`\s+`)
+)
+
+// described are the tables that the migrations leave: columns in order, and what
+// follows them.
+func described(t *testing.T) (columns map[string][]sqlColumn, engines map[string]string) {
+	t.Helper()
+	migrations, err := schemas.Migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns, engines = make(map[string][]sqlColumn), make(map[string]string)
+	for _, m := range migrations {
+		for _, s := range m.Statements {
+			if match := createTable.FindStringSubmatch(s); match != nil {
+				columns[match[1]], engines[match[1]] = columnsOf(match[2]), match[3]
+			}
+			if match := addColumn.FindStringSubmatch(s); match != nil {
+				columns[match[1]] = append(columns[match[1]], columnsOf(match[2])...)
+			}
+		}
+	}
+	return columns, engines
+}
+
+// columnsOf reads a list of columns; those of a Nested become arrays.
+func columnsOf(list string) (all []sqlColumn) {
+	for _, item := range splitTop(list) {
+		name, kind, _ := strings.Cut(strings.TrimSpace(blanks.ReplaceAllString(codec.ReplaceAllString(item, ""), " ")), " ")
+		if inner, nested := strings.CutPrefix(kind, "Nested ("); nested {
+			for _, c := range columnsOf(strings.TrimSuffix(inner, ")")) {
+				all = append(all, sqlColumn{name + "." + c.Name, "Array(" + c.Type + ")"})
+			}
+			continue
+		}
+		all = append(all, sqlColumn{name, kind})
+	}
+	return all
+}
+
+// splitTop splits at commas outside parentheses.
+func splitTop(list string) (items []string) {
+	depth, from := 0, 0
+	for i, c := range list {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case ',':
+			if depth == 0 {
+				items, from = append(items, list[from:i]), i+1
+			}
+		}
+	}
+	return append(items, list[from:])
+}
+
+// tagged are the columns that a row's struct asks for.
+func tagged(row reflect.Type) (all []sqlColumn) {
+	for i := range row.NumField() {
+		f := row.Field(i)
+		if f.Anonymous {
+			all = append(all, tagged(f.Type)...)
+		} else if name, ok := f.Tag.Lookup("ch"); ok {
+			all = append(all, sqlColumn{name, sqlType(f.Type)})
+		}
+	}
+	return all
+}
+
+// sqlType is the type that holds a field's values.
+func sqlType(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return "DateTime64(9, 'UTC')"
+	case t.Kind() == reflect.Pointer:
+		return "Nullable(" + sqlType(t.Elem()) + ")"
+	case t.Kind() == reflect.Slice:
+		return "Array(" + sqlType(t.Elem()) + ")"
+	case t.Kind() == reflect.Map:
+		return "Map(" + sqlType(t.Key()) + ", " + sqlType(t.Elem()) + ")"
+	case t.Kind() == reflect.Uint32:
+		return "UInt32"
+	case t.Kind() == reflect.Uint64:
+		return "UInt64"
+	}
+	return strings.ToUpper(t.Kind().String()[:1]) + t.Kind().String()[1:]
+}
+
+func TestTables_AreTheirStructs(t *testing.T) {
+	columns, engines := described(t)
+	for _, table := range schemas.Tables() {
+		got := columns[table.Name]
+		for i := range got { // how text is stored does not change what it is
+			got[i].Type = strings.ReplaceAll(got[i].Type, "LowCardinality(String)", "String")
+		}
+		if diff := cmp.Diff(tagged(reflect.TypeOf(table.Row)), got); diff != "" {
+			t.Errorf("%s (-struct +table):\n%s", table.Name, diff)
+		}
+	}
+	for name, engine := range engines {
+		if name != "log_position" && !strings.Contains(engine, "non_replicated_deduplication_window") {
+			t.Errorf("%s has no deduplication window: a batch that is repeated would count twice", name)
+		}
+	}
+}
+
+// A row that is a message itself has the message's names.
+func TestTables_HaveTheNamesOfTheMessages(t *testing.T) {
+	var check func(row reflect.Type)
+	check = func(row reflect.Type) {
+		for i := range row.NumField() {
+			f := row.Field(i)
+			if f.Anonymous {
+				check(f.Type)
+				continue
+			}
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if column := f.Tag.Get("ch"); name != "" && name != "-" && name != column {
+				t.Errorf("%s.%s is %q in JSON and %q in its table", row.Name(), f.Name, name, column)
+			}
+		}
+	}
+	for _, table := range schemas.Tables() {
+		check(reflect.TypeOf(table.Row))
+	}
+}
+
+func TestMigrations_AreNumberedAndMayBeRepeated(t *testing.T) {
+	migrations, err := schemas.Migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("clickhouse/*.sql")
+	if err != nil || len(files) != len(migrations) {
+		t.Fatalf("%d migrations of %d files (%v)", len(migrations), len(files), err)
+	}
+	for i, m := range migrations {
+		if m.Number != i+1 || !strings.HasPrefix(m.Name, fmt.Sprintf("%04d_", i+1)) {
+			t.Errorf("migration %d has the number %d and the name %s", i+1, m.Number, m.Name)
+		}
+		text, err := os.ReadFile(files[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := len(m.Statements), strings.Count(string(text), ";\n"); got != want || want == 0 {
+			t.Errorf("%s has %d statements, want %d", m.Name, got, want)
+		}
+		for _, s := range m.Statements {
+			if !repeatable.MatchString(s) {
+				t.Errorf("%s: a program that died halfway cannot repeat %.60q", m.Name, s)
+			}
+		}
+	}
+}
+
+func TestRowOf_FindsTheTable(t *testing.T) {
+	rows := make(map[string]reflect.Type)
+	for _, table := range schemas.Tables() {
+		rows[table.Name] = reflect.TypeOf(table.Row)
+	}
+	tests := []struct {
+		event schemas.Event
+		table string
+	}{
+		{&schemas.Submitted{}, "job_submitted"}, {&schemas.Started{}, "job_started"}, {&schemas.Epoch{}, "job_epoch"}, {&schemas.Ended{}, "job_ended"},
+		{&schemas.Advice{}, "job_advice"}, {&schemas.Sample{}, "node_sample"}, {&schemas.Promoted{}, "regressor_promoted"}, {&schemas.Rejected{}, "regressor_rejected"},
+		{&schemas.Alive{}, ""}, {&schemas.Dead{}, ""},
+	}
+	for _, test := range tests {
+		table, row, ok := schemas.RowOf(test.event)
+		if table != test.table || ok != (test.table != "") {
+			t.Errorf("RowOf(%T) = %q, %v, want %q", test.event, table, ok, test.table)
+			continue
+		}
+		if ok && reflect.TypeOf(row) != reflect.PointerTo(rows[table]) {
+			t.Errorf("RowOf(%T) gives a %T, want a *%s", test.event, row, rows[table])
+		}
+	}
+}
