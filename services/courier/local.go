@@ -52,6 +52,9 @@ type Endpoints struct {
 	HTTPURL             string `json:"http_url"`
 	ClickHouseHTTPURL   string `json:"clickhouse_http_url,omitempty"`
 	ClickHouseNativeURL string `json:"clickhouse_native_url,omitempty"`
+	ClickHouseDatabase  string `json:"clickhouse_database,omitempty"`
+	ClickHouseUser      string `json:"clickhouse_user,omitempty"`     // may read, and nothing else
+	ClickHousePassword  string `json:"clickhouse_password,omitempty"` // of that user; the file is for its owner alone
 }
 
 // local is the whole of Courier in one process.
@@ -238,7 +241,8 @@ func (l *local) sql(ctx context.Context) error {
 			}
 			return err
 		}
-		return l.store(ctx, storeURL(at), Endpoints{ClickHouseHTTPURL: at.HTTPURL, ClickHouseNativeURL: at.NativeURL})
+		return l.store(ctx, storeURL(at), Endpoints{ClickHouseHTTPURL: at.HTTPURL, ClickHouseNativeURL: at.NativeURL,
+			ClickHouseDatabase: at.Database, ClickHouseUser: at.ReaderUser, ClickHousePassword: at.ReaderPassword})
 	}}})
 }
 
@@ -282,13 +286,14 @@ func (l *local) store(ctx context.Context, url string, opened Endpoints) error {
 	l.past.set(store.NewHistory(d))
 	l.db.Store(d)
 	err = l.writeEndpoints(func(e *Endpoints) {
-		e.ClickHouseHTTPURL, e.ClickHouseNativeURL = opened.ClickHouseHTTPURL, opened.ClickHouseNativeURL
+		opened.NATSURL, opened.HTTPURL = e.NATSURL, e.HTTPURL
+		*e = opened
 	})
 	if err != nil {
 		return err
 	}
 	if opened.ClickHouseHTTPURL != "" {
-		l.say("sql       %s (user reader, %s)", opened.ClickHouseHTTPURL, opened.ClickHouseNativeURL)
+		l.say("sql       courier sql --data %s 'SELECT * FROM jobs' (%s, %s)", l.f.Data, opened.ClickHouseHTTPURL, opened.ClickHouseNativeURL)
 	}
 	l.sqlOnce.Do(func() { close(l.sqlReady) })
 	return store.New(l.bus, d, l.log, l.reg, o).Run(ctx)

@@ -78,6 +78,7 @@ type cli struct {
 	Jobs    jobsCommand    `cmd:"" help:"List jobs, newest first."`
 	Cancel  cancelCommand  `cmd:"" help:"End a job."`
 	Train   trainCommand   `cmd:"" help:"Fit the regressors now."`
+	SQL     sqlCommand     `cmd:"" name:"sql" help:"Ask the tables of a local cluster."`
 
 	Collector collectorCommand `cmd:"" help:"Service: publish samples of this node." group:"services"`
 	Store     storeCommand     `cmd:"" help:"Service: write the event log to ClickHouse." group:"services"`
