@@ -1,0 +1,98 @@
+package digits
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// layer is one step of a network. It holds no state: its parameters are a
+// window of the network's, and what flows through it belongs to a worker.
+// Slices hold images one after the other.
+type layer interface {
+	inputs() int     // values per image that it reads
+	outputs() int    // values per image that it writes
+	parameters() int // weights and biases, 0 for a fixed step
+
+	// initialise draws the parameters that training starts from.
+	initialise(params []float32, random *rand.Rand)
+	// forward sets out from in.
+	forward(params, out, in []float32, images int)
+	// backward adds the loss's derivatives by the parameters to gradient and
+	// sets inDelta, the derivatives by in, from outDelta, those by out. A nil
+	// inDelta is not wanted: nothing before this layer learns.
+	backward(params, gradient, inDelta, outDelta, out, in []float32, images int)
+}
+
+var (
+	_ layer = dense{}
+	_ layer = convolution{}
+	_ layer = pool{}
+	_ layer = rectifier{}
+)
+
+// drawWeights fills weights from a normal distribution of variance 2/inputs,
+// which keeps the size of values from layer to layer where rectifiers follow
+// (He et al., Delving Deep into Rectifiers, ICCV 2015, section 2.2).
+func drawWeights(weights []float32, inputs int, random *rand.Rand) {
+	deviation := math.Sqrt(2 / float64(inputs))
+	for i := range weights {
+		weights[i] = float32(deviation * random.NormFloat64())
+	}
+}
+
+// dense is a fully connected layer: weights row by row per output, then biases.
+type dense struct{ in, out int }
+
+func (d dense) inputs() int     { return d.in }
+func (d dense) outputs() int    { return d.out }
+func (d dense) parameters() int { return d.out * (d.in + 1) }
+
+func (d dense) initialise(params []float32, random *rand.Rand) {
+	drawWeights(params[:d.in*d.out], d.in, random)
+	clear(params[d.in*d.out:])
+}
+
+func (d dense) forward(params, out, in []float32, images int) {
+	affine(out, in, params, params[d.in*d.out:], images, d.in, d.out)
+}
+
+func (d dense) backward(params, gradient, inDelta, outDelta, _, in []float32, images int) {
+	addOuter(gradient, outDelta, in, images, d.in, d.out)
+	bias := gradient[d.in*d.out:]
+	for i := range images {
+		addOne(bias, outDelta[i*d.out:(i+1)*d.out], 1)
+	}
+	if inDelta != nil {
+		multiply(inDelta, outDelta, params, images, d.in, d.out)
+	}
+}
+
+// rectifier passes what is positive (ReLU).
+type rectifier struct{ size int }
+
+func (r rectifier) inputs() int                      { return r.size }
+func (r rectifier) outputs() int                     { return r.size }
+func (r rectifier) parameters() int                  { return 0 }
+func (r rectifier) initialise([]float32, *rand.Rand) {}
+
+func (r rectifier) forward(_, out, in []float32, images int) {
+	in = in[:images*r.size]
+	out = out[:len(in)]
+	for k, v := range in {
+		out[k] = max(v, 0)
+	}
+}
+
+func (r rectifier) backward(_, _, inDelta, outDelta, out, _ []float32, images int) {
+	if inDelta == nil {
+		return
+	}
+	out = out[:images*r.size]
+	inDelta, outDelta = inDelta[:len(out)], outDelta[:len(out)]
+	for k, v := range out {
+		inDelta[k] = 0
+		if v > 0 {
+			inDelta[k] = outDelta[k]
+		}
+	}
+}

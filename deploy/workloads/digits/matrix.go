@@ -1,0 +1,116 @@
+package digits
+
+// The three matrix products of a fully connected layer. Matrices lie row by
+// row in a slice. Four images are taken at a time, so that a weight is read
+// once for four of them: what makes a large batch cheaper per image than a
+// small one.
+
+// affine sets out (images × outputs) to in (images × inputs) times the
+// transpose of weights (outputs × inputs), plus bias in each row.
+func affine(out, in, weights, bias []float32, images, inputs, outputs int) {
+	i := 0
+	for ; i+4 <= images; i += 4 {
+		j := 0
+		for ; j+2 <= outputs; j += 2 {
+			affineBlock(out[i*outputs+j:], in[i*inputs:(i+4)*inputs], weights[j*inputs:(j+2)*inputs],
+				bias[j:j+2], inputs, outputs)
+		}
+		for ; j < outputs; j++ {
+			for r := i; r < i+4; r++ {
+				out[r*outputs+j] = bias[j] + dot(in[r*inputs:(r+1)*inputs], weights[j*inputs:(j+1)*inputs])
+			}
+		}
+	}
+	for ; i < images; i++ {
+		for j := range outputs {
+			out[i*outputs+j] = bias[j] + dot(in[i*inputs:(i+1)*inputs], weights[j*inputs:(j+1)*inputs])
+		}
+	}
+}
+
+// affineBlock is affine for four images and two outputs: eight sums that stay
+// in registers. Rows of out are stride apart.
+func affineBlock(out, in, weights, bias []float32, inputs, stride int) {
+	w0, w1 := weights[:inputs], weights[inputs:]
+	x0, x1, x2, x3 := in[:inputs], in[inputs:2*inputs], in[2*inputs:3*inputs], in[3*inputs:]
+	w1, x0, x1, x2, x3 = w1[:len(w0)], x0[:len(w0)], x1[:len(w0)], x2[:len(w0)], x3[:len(w0)]
+	s00, s10, s20, s30 := bias[0], bias[0], bias[0], bias[0]
+	s01, s11, s21, s31 := bias[1], bias[1], bias[1], bias[1]
+	for k, a := range w0 {
+		b := w1[k]
+		s00 += a * x0[k]
+		s01 += b * x0[k]
+		s10 += a * x1[k]
+		s11 += b * x1[k]
+		s20 += a * x2[k]
+		s21 += b * x2[k]
+		s30 += a * x3[k]
+		s31 += b * x3[k]
+	}
+	out[0], out[1] = s00, s01
+	out[stride], out[stride+1] = s10, s11
+	out[2*stride], out[2*stride+1] = s20, s21
+	out[3*stride], out[3*stride+1] = s30, s31
+}
+
+// dot returns the inner product of two slices of one length.
+func dot(a, b []float32) float32 {
+	b = b[:len(a)]
+	sum := float32(0)
+	for k, v := range a {
+		sum += v * b[k]
+	}
+	return sum
+}
+
+// addOuter adds to gradient (outputs × inputs) the transpose of delta
+// (images × outputs) times in (images × inputs).
+func addOuter(gradient, delta, in []float32, images, inputs, outputs int) {
+	i := 0
+	for ; i+4 <= images; i += 4 {
+		rows := in[i*inputs : (i+4)*inputs]
+		for j := range outputs {
+			d := delta[i*outputs+j:]
+			addFour(gradient[j*inputs:(j+1)*inputs], rows, d[0], d[outputs], d[2*outputs], d[3*outputs])
+		}
+	}
+	for ; i < images; i++ {
+		row := in[i*inputs : (i+1)*inputs]
+		for j := range outputs {
+			addOne(gradient[j*inputs:(j+1)*inputs], row, delta[i*outputs+j])
+		}
+	}
+}
+
+// multiply sets out (images × inputs) to delta (images × outputs) times
+// weights (outputs × inputs): addOuter's mirror, for the layer before.
+func multiply(out, delta, weights []float32, images, inputs, outputs int) {
+	clear(out[:images*inputs])
+	for i := range images {
+		row, d := out[i*inputs:(i+1)*inputs], delta[i*outputs:(i+1)*outputs]
+		j := 0
+		for ; j+4 <= outputs; j += 4 {
+			addFour(row, weights[j*inputs:(j+4)*inputs], d[j], d[j+1], d[j+2], d[j+3])
+		}
+		for ; j < outputs; j++ {
+			addOne(row, weights[j*inputs:(j+1)*inputs], d[j])
+		}
+	}
+}
+
+// addFour adds to sum the four rows of its length, each times its factor.
+func addFour(sum, rows []float32, a, b, c, d float32) {
+	n := len(sum)
+	x0, x1, x2, x3 := rows[:n], rows[n:2*n], rows[2*n:3*n], rows[3*n:4*n]
+	for k := range sum {
+		sum[k] += a*x0[k] + b*x1[k] + c*x2[k] + d*x3[k]
+	}
+}
+
+// addOne adds to sum a row of its length times a factor.
+func addOne(sum, row []float32, a float32) {
+	row = row[:len(sum)]
+	for k := range sum {
+		sum[k] += a * row[k]
+	}
+}

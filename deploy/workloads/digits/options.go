@@ -1,0 +1,122 @@
+package digits
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// The networks and formats by their names on the command line.
+const (
+	mlp = "mlp"
+	cnn = "cnn"
+
+	formatText = "text"
+	formatJSON = "json"
+
+	// namePrefix may stand before a network's name: the model is called
+	// digits-mlp where jobs of other programs are its neighbours.
+	namePrefix = "digits-"
+)
+
+// Bounds of the flags. Those of the batch size are the study's; the others
+// only keep a slip of the keyboard from filling memory.
+const (
+	smallestBatch = 4
+	largestBatch  = 128
+	mostCPUs      = 256
+	mostEpochs    = 100_000
+	mostAugment   = 1000
+)
+
+// Defaults that give the flags something to decide (README.md has the
+// measurements). A step of this size takes ten epochs to learn the digits at
+// batch size 4 and leaves 128 half-way; that many copies make an epoch of the
+// perceptron last about a quarter of a second on one CPU.
+const (
+	defaultLearningRate = 0.001
+	defaultAugment      = 23
+)
+
+// options is what the command line asks for.
+type options struct {
+	network      string
+	batchSize    int // images
+	cpus         int // workers, each a goroutine
+	epochs       int
+	learningRate float64
+	momentum     float64
+	seed         uint64
+	augment      int // distorted copies of each image and epoch
+	format       string
+}
+
+// flags returns the flag set that fills o, with the defaults in place.
+func (o *options) flags() *flag.FlagSet {
+	f := flag.NewFlagSet("digits", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.StringVar(&o.network, "network", mlp, "`name` of the network: mlp, cnn (or digits-mlp, digits-cnn)")
+	f.IntVar(&o.batchSize, "batch-size", 32, "`images` per step, 4 to 128")
+	f.IntVar(&o.cpus, "cpus", 1, "`workers` that share each batch, 1 to 256")
+	f.IntVar(&o.epochs, "epochs", 10, "`passes` over the training images, 1 to 100000")
+	f.Float64Var(&o.learningRate, "learning-rate", defaultLearningRate,
+		"`size` of a step, above 0 and at most 10; not scaled with the batch size")
+	f.Float64Var(&o.momentum, "momentum", 0.9, "`share` of the last step that the next one keeps, 0 to below 1")
+	f.Uint64Var(&o.seed, "seed", 1, "`number` that all random choices follow from")
+	f.IntVar(&o.augment, "augment", defaultAugment,
+		"distorted `copies` of each image per epoch, 0 to 1000, beside the image itself")
+	f.StringVar(&o.format, "format", formatJSON, "`kind` of the line per epoch: json, text")
+	return f
+}
+
+// parseOptions reads the command line. Its error names the flag; it is
+// flag.ErrHelp where help was asked for.
+func parseOptions(args []string) (options, error) {
+	var o options
+	f := o.flags()
+	if err := f.Parse(args); err != nil {
+		return options{}, err
+	}
+	if f.NArg() > 0 {
+		return options{}, fmt.Errorf("unexpected argument %q: all options are flags, see --help", f.Arg(0))
+	}
+	o.network = strings.TrimPrefix(o.network, namePrefix)
+	return o, o.validate()
+}
+
+// validate returns an error for every flag that is out of its range.
+func (o options) validate() error {
+	return errors.Join(
+		oneOf("--network", o.network, mlp, cnn),
+		within("--batch-size", o.batchSize, smallestBatch, largestBatch),
+		within("--cpus", o.cpus, 1, mostCPUs),
+		within("--epochs", o.epochs, 1, mostEpochs),
+		demand(o.learningRate > 0 && o.learningRate <= 10, "--learning-rate", o.learningRate, "above 0 and at most 10"),
+		demand(o.momentum >= 0 && o.momentum < 1, "--momentum", o.momentum, "0 to below 1"),
+		within("--augment", o.augment, 0, mostAugment),
+		oneOf("--format", o.format, formatText, formatJSON),
+	)
+}
+
+func within(name string, value, least, most int) error {
+	return demand(least <= value && value <= most, name, value, fmt.Sprintf("%d to %d", least, most))
+}
+
+func oneOf(name, value string, choices ...string) error {
+	for _, c := range choices {
+		if value == c {
+			return nil
+		}
+	}
+	return demand(false, name, fmt.Sprintf("%q", value), strings.Join(choices, " or "))
+}
+
+// demand returns an error that says which flag holds what, and what it wants.
+func demand(holds bool, name string, value any, want string) error {
+	if holds {
+		return nil
+	}
+	return fmt.Errorf("%s %v: want %s", name, value, want)
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package digits
+
+func init() { RaceDetector = true }

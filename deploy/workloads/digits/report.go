@@ -1,0 +1,30 @@
+package digits
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// line is one epoch as JSON.
+type line struct {
+	Epoch     int     `json:"epoch"`
+	Seconds   float64 `json:"seconds"`
+	Loss      float64 `json:"loss"`
+	Accuracy  float64 `json:"accuracy"`
+	BatchSize int     `json:"batch_size"`
+	Samples   int     `json:"samples"`
+}
+
+// report writes one line for a finished epoch.
+func report(w io.Writer, o options, r result) error {
+	if o.format == formatText {
+		_, err := fmt.Fprintf(w, "epoch %d/%d seconds=%.3f loss=%.4f accuracy=%.4f\n",
+			r.epoch, o.epochs, r.duration.Seconds(), r.loss, r.accuracy)
+		return err
+	}
+	return json.NewEncoder(w).Encode(line{
+		Epoch: r.epoch, Seconds: r.duration.Seconds(), Loss: r.loss,
+		Accuracy: r.accuracy, BatchSize: o.batchSize, Samples: r.images,
+	})
+}

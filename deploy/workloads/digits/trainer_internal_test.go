@@ -1,0 +1,102 @@
+package digits
+
+import (
+	"math"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// RaceDetector says that the tests run under it, where arithmetic takes twenty
+// times as long.
+var RaceDetector bool
+
+func mustParse(t testing.TB, args ...string) options {
+	t.Helper()
+	o, err := parseOptions(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// oneEpoch returns the first epoch of a fresh trainer.
+func oneEpoch(t testing.TB, args ...string) result {
+	t.Helper()
+	training, heldOut := mustLoad(t)
+	r, err := newTrainer(mustParse(t, args...), training, heldOut).epoch(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestDescend_KeepsMomentum(t *testing.T) {
+	params, velocity := []float32{1}, []float32{0}
+	for i, want := range []float32{0.75, 0.375, -0.0625} {
+		descend(params, velocity, []float32{0.5}, 0.5, 0.5)
+		// Steps of 0.25, 0.25+0.125, 0.25+0.1875.
+		if params[0] != want {
+			t.Errorf("after step %d the parameter = %g, want %g", i+1, params[0], want)
+		}
+	}
+}
+
+func TestTrainer_CPUsChangeOnlyTheLastBits(t *testing.T) {
+	for _, name := range []string{mlp, cnn} {
+		// 70 does not divide 1200, and 3 does not divide 70.
+		args := []string{"--network", name, "--augment", "0", "--batch-size", "70", "--learning-rate", "0.01"}
+		one := oneEpoch(t, args...)
+		for _, cpus := range []string{"2", "3"} {
+			more := oneEpoch(t, append(args, "--cpus", cpus)...)
+			if math.Abs(more.loss-one.loss) > 1e-3*one.loss || math.Abs(more.accuracy-one.accuracy) > 0.02 {
+				t.Errorf("%s with %s CPUs: loss %g and accuracy %g, with one %g and %g",
+					name, cpus, more.loss, more.accuracy, one.loss, one.accuracy)
+			}
+		}
+	}
+}
+
+func TestTrainer_MoreCPUsThanImages(t *testing.T) {
+	one := oneEpoch(t, "--augment", "0", "--batch-size", "4")
+	many := oneEpoch(t, "--augment", "0", "--batch-size", "4", "--cpus", "7")
+	if math.Abs(many.loss-one.loss) > 1e-3*one.loss {
+		t.Errorf("loss with 7 CPUs = %g, want %g as with one", many.loss, one.loss)
+	}
+}
+
+func TestTrainer_SaysWhenTheLossExplodes(t *testing.T) {
+	training, heldOut := mustLoad(t)
+	trainer := newTrainer(mustParse(t, "--augment", "0"), training, heldOut)
+	for k := range trainer.params {
+		trainer.params[k] *= 1e30
+	}
+	r, err := trainer.epoch(t.Context(), 3)
+	if err == nil || !strings.Contains(err.Error(), "epoch 3: the loss is no longer finite: use a smaller --learning-rate than 0.001") {
+		t.Errorf("epoch() = %+v, %v, want an error that names --learning-rate", r, err)
+	}
+}
+
+func TestBarrier_HoldsAllParties(t *testing.T) {
+	for _, parties := range []int{1, 2, 5} {
+		b := newBarrier(parties)
+		const turns = 300
+		reached := make([]int, parties)
+		var all sync.WaitGroup
+		for i := range parties {
+			all.Go(func() {
+				for turn := range turns {
+					reached[i] = turn
+					b.wait()
+					for other, at := range reached {
+						if at != turn {
+							t.Errorf("of %d parties, %d was in turn %d when %d left turn %d", parties, other, at, i, turn)
+						}
+					}
+					b.wait()
+				}
+			})
+		}
+		all.Wait()
+	}
+}
