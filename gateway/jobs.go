@@ -1,0 +1,137 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// submit hands a job request on; the answer is the advice that was recorded.
+func (g *Gateway) submit(w http.ResponseWriter, r *http.Request) error {
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	var advice json.RawMessage
+	if err := g.request(r.Context(), schemas.SubjectJobSubmit, body, &advice); err != nil {
+		return err
+	}
+	var made struct {
+		JobID string `json:"job_id"`
+	}
+	if err := json.Unmarshal(advice, &made); err != nil {
+		return fmt.Errorf("read the job ID of an advice: %w", err)
+	}
+	w.Header().Set("Location", "/api/v1/jobs/"+url.PathEscape(made.JobID))
+	return writeJSON(w, http.StatusCreated, advice)
+}
+
+// predict hands a what-if question on.
+func (g *Gateway) predict(w http.ResponseWriter, r *http.Request) error {
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	return g.relay(w, r, schemas.SubjectJobPredict, body)
+}
+
+// listJobs asks for a page of jobs.
+func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
+	query, err := readQuery(r, "state", "limit", "after")
+	if err != nil {
+		return err
+	}
+	limit, err := readCount(query, "limit")
+	if err != nil {
+		return err
+	}
+	if query.Has("limit") && limit == 0 {
+		return schemas.Invalid("limit", "0 is not between 1 and %d", schemas.MaxPage)
+	}
+	request := schemas.JobListRequest{State: schemas.State(query.Get("state")), Limit: limit, After: query.Get("after")}
+	return g.relay(w, r, request.Subject(), &request)
+}
+
+// job asks for one job.
+func (g *Gateway) job(w http.ResponseWriter, r *http.Request) error {
+	if _, err := readQuery(r); err != nil {
+		return err
+	}
+	request := schemas.JobStatusRequest{JobID: r.PathValue("id")}
+	return g.relay(w, r, request.Subject(), &request)
+}
+
+// cancelJob asks to end a job.
+func (g *Gateway) cancelJob(w http.ResponseWriter, r *http.Request) error {
+	query, err := readQuery(r, "reason")
+	if err != nil {
+		return err
+	}
+	request := schemas.JobCancelRequest{JobID: r.PathValue("id"), Reason: query.Get("reason")}
+	return g.relay(w, r, request.Subject(), &request)
+}
+
+// relay answers 200 with a service's reply, as it came.
+func (g *Gateway) relay(w http.ResponseWriter, r *http.Request, subject string, request any) error {
+	var reply json.RawMessage
+	if err := g.request(r.Context(), subject, request, &reply); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, reply)
+}
+
+// advice answers with the latest advice of a job, read from the log: its last
+// advice event, or the advice that answered its submission.
+func (g *Gateway) advice(w http.ResponseWriter, r *http.Request) error {
+	if _, err := readQuery(r); err != nil {
+		return err
+	}
+	// Checked here because the ID becomes a filter, in which "*" would match every job.
+	request := schemas.JobStatusRequest{JobID: r.PathValue("id")}
+	if err := request.Validate(); err != nil {
+		return err
+	}
+	advice, err := g.lastAdvice(r.Context(), request.JobID)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, advice)
+}
+
+// lastAdvice reads the log of one job. An *Error with CodeNotFound means that
+// there is none, one with CodeUnavailable that the log does not answer.
+func (g *Gateway) lastAdvice(ctx context.Context, id string) (*schemas.Advice, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var last *schemas.Advice
+	caughtUp := false
+	o := bus.FollowOptions{
+		Stream:         schemas.StreamJob,
+		Subjects:       []string{schemas.JobSubject(id, schemas.EventAdvice), schemas.JobSubject(id, schemas.EventSubmitted)},
+		LastPerSubject: true,
+		CaughtUp:       func() { caughtUp = true; cancel() },
+	}
+	err := g.bus.Follow(ctx, o, func(r bus.Record) error {
+		switch e := r.Event.(type) {
+		case *schemas.Advice:
+			last = e
+		case *schemas.Submitted:
+			last = &e.Advice
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !caughtUp:
+		return nil, &schemas.Error{Code: schemas.CodeUnavailable, Message: "the event log does not answer"}
+	case last == nil:
+		return nil, &schemas.Error{Code: schemas.CodeNotFound, Field: "id", Message: "no advice is recorded for this job"}
+	}
+	return last, nil
+}

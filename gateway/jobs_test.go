@@ -1,0 +1,223 @@
+package gateway_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/gateway"
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// asked remembers the requests that the service saw.
+type asked struct {
+	request *schemas.JobRequest
+	list    *schemas.JobListRequest
+	cancel  *schemas.JobCancelRequest
+}
+
+// advisor is a service that answers job.* with the contract's examples, and
+// refuses jobs whose ID is an error code with that code.
+func advisor(t *testing.T, saw *asked) []bus.Endpoint {
+	advice, status := example[schemas.Advice](t, "advice"), example[schemas.JobStatus](t, "job_status")
+	answerJob := func(_ context.Context, q *schemas.JobRequest) (any, error) {
+		saw.request = q
+		return advice, nil
+	}
+	return []bus.Endpoint{
+		bus.Handle(schemas.SubjectJobSubmit, answerJob),
+		bus.Handle(schemas.SubjectJobPredict, answerJob),
+		bus.Handle(schemas.SubjectJobStatus, func(_ context.Context, q *schemas.JobStatusRequest) (any, error) {
+			if q.JobID == "broken" {
+				return nil, io.ErrUnexpectedEOF
+			}
+			if q.JobID != status.JobID {
+				return nil, &schemas.Error{Code: schemas.Code(q.JobID), Field: "id", Message: "as asked"}
+			}
+			return status, nil
+		}),
+		bus.Handle(schemas.SubjectJobList, func(_ context.Context, q *schemas.JobListRequest) (any, error) {
+			saw.list = q
+			return schemas.JobList{Jobs: []schemas.JobStatus{*status}, Next: "mlp-6"}, nil
+		}),
+		bus.Handle(schemas.SubjectJobCancel, func(_ context.Context, q *schemas.JobCancelRequest) (any, error) {
+			saw.cancel = q
+			return status, nil
+		}),
+	}
+}
+
+func TestJobs_TranslateToRequestsAndBack(t *testing.T) {
+	b, saw := bustest.New(t), &asked{}
+	serve(t, b, advisor(t, saw)...)
+	h := open(t, b, gateway.Options{})
+	advice, status := example[schemas.Advice](t, "advice"), example[schemas.JobStatus](t, "job_status")
+	body := `{"id":"mlp-7","model":"digits-mlp","cpus":2,"batch_sizes":[4,16],"epochs":10,"slo":"8s"}`
+
+	a := h.do(t, "POST", "/api/v1/jobs", body)
+	if a.status != http.StatusCreated || a.header.Get("Location") != "/api/v1/jobs/"+advice.JobID {
+		t.Errorf("POST /api/v1/jobs = %d at %q, want 201 at /api/v1/jobs/%s", a.status, a.header.Get("Location"), advice.JobID)
+	}
+	if d := cmp.Diff(*advice, read[schemas.Advice](t, a)); d != "" {
+		t.Errorf("POST /api/v1/jobs: the advice differs from the service's (-want +got):\n%s", d)
+	}
+	want := &schemas.JobRequest{}
+	if err := schemas.DecodeRequest([]byte(body), want); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, saw.request); d != "" {
+		t.Errorf("POST /api/v1/jobs: the service was asked something else (-want +got):\n%s", d)
+	}
+
+	saw.request = nil
+	a = h.do(t, "POST", "/api/v1/predict", body)
+	if d := cmp.Diff(*advice, read[schemas.Advice](t, a)); a.status != http.StatusOK || d != "" {
+		t.Errorf("POST /api/v1/predict = %d (-want +got):\n%s", a.status, d)
+	}
+	if d := cmp.Diff(want, saw.request); d != "" {
+		t.Errorf("POST /api/v1/predict: the service was asked something else (-want +got):\n%s", d)
+	}
+
+	a = h.do(t, "GET", "/api/v1/jobs?state=running&limit=7&after=mlp-9", "")
+	if l := read[schemas.JobList](t, a); a.status != http.StatusOK || len(l.Jobs) != 1 || l.Next != "mlp-6" {
+		t.Errorf("GET /api/v1/jobs = %d %s, want the service's page", a.status, a.body)
+	}
+	if d := cmp.Diff(&schemas.JobListRequest{State: schemas.StateRunning, Limit: 7, After: "mlp-9"}, saw.list); d != "" {
+		t.Errorf("GET /api/v1/jobs: the service was asked something else (-want +got):\n%s", d)
+	}
+
+	a = h.do(t, "GET", "/api/v1/jobs/"+status.JobID, "")
+	if d := cmp.Diff(*status, read[schemas.JobStatus](t, a)); a.status != http.StatusOK || d != "" {
+		t.Errorf("GET /api/v1/jobs/%s = %d (-want +got):\n%s", status.JobID, a.status, d)
+	}
+
+	a = h.do(t, "DELETE", "/api/v1/jobs/mlp-7?reason=wrong%20data", "")
+	if d := cmp.Diff(&schemas.JobCancelRequest{JobID: "mlp-7", Reason: "wrong data"}, saw.cancel); a.status != http.StatusOK || d != "" {
+		t.Errorf("DELETE /api/v1/jobs/mlp-7 = %d; the service was asked (-want +got):\n%s", a.status, d)
+	}
+}
+
+func TestJobs_RefuseWithStatusCodeAndField(t *testing.T) {
+	b := bustest.New(t)
+	serve(t, b, advisor(t, &asked{})...)
+	h := open(t, b, gateway.Options{})
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		code               schemas.Code
+		field              string
+	}{
+		{"POST", "/api/v1/jobs", `{"model":"m","cpus":2,"epochs":10,"slo":"soon"}`, 400, schemas.CodeInvalid, "slo"},
+		{"POST", "/api/v1/jobs", `{"model":"m","cpus":2,"epochs":10,"batchsize":4}`, 400, schemas.CodeInvalid, "batchsize"},
+		{"POST", "/api/v1/predict", `{"model":"m","cpus":-2,"epochs":10}`, 400, schemas.CodeInvalid, "cpus"},
+		{"POST", "/api/v1/predict", `{"model":`, 400, schemas.CodeInvalid, ""},
+		{"POST", "/api/v1/predict", `{} {}`, 400, schemas.CodeInvalid, ""},
+		{"GET", "/api/v1/jobs/not_found", "", 404, schemas.CodeNotFound, "id"},
+		{"GET", "/api/v1/jobs/conflict", "", 409, schemas.CodeConflict, "id"},
+		{"GET", "/api/v1/jobs/unavailable", "", 503, schemas.CodeUnavailable, "id"},
+		{"GET", "/api/v1/jobs/internal", "", 500, schemas.CodeInternal, "id"},
+		{"GET", "/api/v1/jobs/broken", "", 500, schemas.CodeInternal, ""},
+		{"GET", "/api/v1/jobs/A%20b", "", 400, schemas.CodeInvalid, "id"},
+		{"GET", "/api/v1/jobs/a%2Fb", "", 400, schemas.CodeInvalid, "id"},
+		{"GET", "/api/v1/jobs/mlp-7?verbose=1", "", 400, schemas.CodeInvalid, "verbose"},
+		{"GET", "/api/v1/jobs?limit=many", "", 400, schemas.CodeInvalid, "limit"},
+		{"GET", "/api/v1/jobs?limit=0", "", 400, schemas.CodeInvalid, "limit"},
+		{"GET", "/api/v1/jobs?limit=1001", "", 400, schemas.CodeInvalid, "limit"},
+		{"GET", "/api/v1/jobs?state=odd", "", 400, schemas.CodeInvalid, "state"},
+		{"GET", "/api/v1/jobs?state=running&state=lost", "", 400, schemas.CodeInvalid, "state"},
+		{"GET", "/api/v1/jobs?%zz", "", 400, schemas.CodeInvalid, ""},
+		{"GET", "/api/v1/jobs/*/advice", "", 400, schemas.CodeInvalid, "id"},
+		{"GET", "/api/v1/jobs/%3E/advice", "", 400, schemas.CodeInvalid, "id"},
+		{"GET", "/api/v1/jobs/never-heard-of/advice", "", 404, schemas.CodeNotFound, "id"},
+	} {
+		what := c.method + " " + c.path
+		refused(t, what, h.do(t, c.method, c.path, c.body), c.status, c.code, c.field)
+	}
+	if a := h.do(t, "GET", "/api/v1/jobs/broken", ""); strings.Contains(a.body, io.ErrUnexpectedEOF.Error()) {
+		t.Errorf("GET /api/v1/jobs/broken = %s: the details belong in the log", a.body)
+	}
+}
+
+func TestBody_IsLimitedAndTyped(t *testing.T) {
+	b := bustest.New(t)
+	serve(t, b, advisor(t, &asked{})...)
+	h := open(t, b, gateway.Options{})
+	padded := func(n int) string {
+		body := `{"model":"m","cpus":2,"epochs":10}`
+		return body + strings.Repeat(" ", n-len(body))
+	}
+	for _, c := range []struct {
+		name, kind, body string
+		status           int
+	}{
+		{"the largest body", "application/json", padded(schemas.MaxMessageBytes), 201},
+		{"one byte more", "application/json", padded(schemas.MaxMessageBytes + 1), 413},
+		{"a form", "application/x-www-form-urlencoded", padded(100), 415},
+		{"JSON that a foreign page may send unasked", "text/plain", padded(100), 415},
+		{"no content type", "", padded(100), 415},
+		{"no body", "application/json", "", 400},
+	} {
+		header := http.Header{}
+		if c.kind != "" {
+			header.Set("Content-Type", c.kind)
+		}
+		a := h.send(t, "POST", "/api/v1/jobs", header, strings.NewReader(c.body))
+		if a.status != c.status {
+			t.Errorf("%s: %d %s, want %d", c.name, a.status, a.body, c.status)
+		}
+		if c.status != 201 {
+			refused(t, c.name, a, c.status, schemas.CodeInvalid, "")
+		}
+	}
+}
+
+func TestJobs_AreUnavailableWithoutAService(t *testing.T) {
+	h := open(t, bustest.New(t), gateway.Options{})
+	refused(t, "GET /api/v1/jobs", h.do(t, "GET", "/api/v1/jobs", ""), 503, schemas.CodeUnavailable, "")
+}
+
+func TestJobs_AreUnavailableWhenTheServiceIsTooSlow(t *testing.T) {
+	t.Parallel()
+	b := bustest.New(t)
+	free := make(chan struct{})
+	serve(t, b, bus.Handle(schemas.SubjectJobList, func(context.Context, *schemas.JobListRequest) (any, error) {
+		<-free
+		return schemas.JobList{}, nil
+	}))
+	t.Cleanup(func() { close(free) }) // before serve's own, which waits for the request in hand
+	h := open(t, b, gateway.Options{})
+	refused(t, "GET /api/v1/jobs", h.do(t, "GET", "/api/v1/jobs", ""), 503, schemas.CodeUnavailable, "")
+}
+
+func TestAdvice_IsTheLatestInTheLog(t *testing.T) {
+	b := bustest.New(t)
+	h := open(t, b, gateway.Options{})
+	submitted, advice := example[schemas.Submitted](t, "submitted"), example[schemas.Advice](t, "advice")
+	other := *advice
+	other.JobID, other.EventID = "other", "other/1/advice"
+	later := *advice
+	later.EventID, later.Message = advice.JobID+"/99/advice", "change"
+	for _, c := range []struct {
+		event schemas.Event
+		want  *schemas.Advice
+	}{
+		{submitted, &submitted.Advice},
+		{advice, advice},
+		{&other, advice},
+		{&later, &later},
+	} {
+		if _, err := b.Publish(within(t), c.event); err != nil {
+			t.Fatal(err)
+		}
+		a := h.do(t, "GET", "/api/v1/jobs/"+submitted.JobID+"/advice", "")
+		if d := cmp.Diff(*c.want, read[schemas.Advice](t, a)); a.status != http.StatusOK || d != "" {
+			t.Errorf("after %s: GET advice = %d (-want +got):\n%s", c.event.ID(), a.status, d)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package gateway
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+)
+
+// document is what the tests read of openapi.yaml.
+type document struct {
+	Paths      map[string]map[string]yaml.Node
+	Components struct {
+		Schemas map[string]struct {
+			Properties map[string]yaml.Node
+			Required   []string
+			Enum       []string
+		}
+	}
+}
+
+func readDocument(t *testing.T) document {
+	t.Helper()
+	data, err := files.ReadFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d document
+	if err := yaml.Unmarshal(data, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestRoutes_AreThoseOfOpenAPI(t *testing.T) {
+	var served, described []string
+	for _, rt := range (&Gateway{}).routes() {
+		served = append(served, rt.method+" "+strings.ReplaceAll(rt.path, "{$}", ""))
+	}
+	for path, item := range readDocument(t).Paths {
+		for method, operation := range item {
+			if method == "parameters" {
+				continue
+			}
+			described = append(described, strings.ToUpper(method)+" "+path)
+			var o struct {
+				Summary     string
+				OperationID string `yaml:"operationId"`
+				Responses   map[string]yaml.Node
+			}
+			if err := operation.Decode(&o); err != nil {
+				t.Fatal(err)
+			}
+			if _, errors := o.Responses["default"]; o.Summary == "" || o.OperationID == "" || len(o.Responses) < 2 || !errors {
+				t.Errorf("%s %s: want a summary, an operationId, an answer and a default refusal", method, path)
+			}
+		}
+	}
+	slices.Sort(served)
+	slices.Sort(described)
+	if d := cmp.Diff(described, served); d != "" {
+		t.Errorf("routes() differs from openapi.yaml (-described +served):\n%s", d)
+	}
+}
+
+func TestOpenAPI_HasTheFieldsOfTheGoTypes(t *testing.T) {
+	d := readDocument(t)
+	for _, v := range []any{schemas.Error{}, schemas.JobRequest{}, schemas.Alternative{}, schemas.Load{}, schemas.Effect{}, schemas.Advice{},
+		schemas.JobStatus{}, schemas.JobList{}, schemas.Sample{}, schemas.Promoted{}, Point{}, NodeStatus{}, NodeList{}, RegressorStatus{},
+		RegressorList{}, LiveEvent{}, About{}} {
+		typ := reflect.TypeOf(v)
+		s, ok := d.Components.Schemas[typ.Name()]
+		if !ok {
+			t.Errorf("openapi.yaml lacks the schema %s", typ.Name())
+			continue
+		}
+		var described []string
+		for name := range s.Properties {
+			described = append(described, name)
+		}
+		fields := jsonNames(typ)
+		slices.Sort(described)
+		slices.Sort(fields)
+		if diff := cmp.Diff(fields, described); diff != "" {
+			t.Errorf("schema %s (-Go +openapi.yaml):\n%s", typ.Name(), diff)
+		}
+		for _, name := range s.Required {
+			if !slices.Contains(fields, name) {
+				t.Errorf("schema %s requires %s, which it does not have", typ.Name(), name)
+			}
+		}
+	}
+	var states []string
+	for _, s := range schemas.States() {
+		states = append(states, string(s))
+	}
+	if diff := cmp.Diff(states, d.Components.Schemas["State"].Enum); diff != "" {
+		t.Errorf("schema State (-Go +openapi.yaml):\n%s", diff)
+	}
+}
+
+// jsonNames returns the names of a struct's fields in JSON, embedded ones included.
+func jsonNames(t reflect.Type) []string {
+	var names []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-":
+		case f.Anonymous && name == "":
+			names = append(names, jsonNames(f.Type)...)
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func TestOpenAPI_RefersOnlyToWhatItHas(t *testing.T) {
+	data, err := files.ReadFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(data, &root); err != nil {
+		t.Fatal(err)
+	}
+	var whole any
+	if err := root.Decode(&whole); err != nil {
+		t.Fatal(err)
+	}
+	references := 0
+	var walk func(n *yaml.Node)
+	walk = func(n *yaml.Node) {
+		for i, c := range n.Content {
+			if n.Kind == yaml.MappingNode && i%2 == 0 && c.Value == "$ref" {
+				references++
+				at := whole
+				for _, step := range strings.Split(strings.TrimPrefix(n.Content[i+1].Value, "#/"), "/") {
+					m, _ := at.(map[string]any)
+					at = m[step]
+				}
+				if at == nil {
+					t.Errorf("line %d: %s leads nowhere", c.Line, n.Content[i+1].Value)
+				}
+			}
+			walk(c)
+		}
+	}
+	walk(&root)
+	if references == 0 {
+		t.Error("no reference was found: this test sees nothing")
+	}
+}
+
+func TestRefuse_AnswersACodeOfTomorrowAsInternal(t *testing.T) {
+	g := &Gateway{log: slog.New(slog.DiscardHandler)}
+	w := httptest.NewRecorder()
+	g.refuse(&answer{ResponseWriter: w}, httptest.NewRequest("GET", "/", nil), &schemas.Error{Code: "exhausted", Message: "m"})
+	if want := `{"code":"exhausted","message":"m"}` + "\n"; w.Code != http.StatusInternalServerError || w.Body.String() != want {
+		t.Errorf("refuse = %d %s, want 500 %s", w.Code, w.Body, want)
+	}
+}
+
+func TestStatusOf_KnowsEveryCode(t *testing.T) {
+	for _, e := range []*schemas.Error{schemas.ErrInvalid, schemas.ErrNotFound, schemas.ErrConflict, schemas.ErrUnavailable, schemas.ErrInternal} {
+		if statusOf[e.Code] == 0 {
+			t.Errorf("statusOf lacks %q", e.Code)
+		}
+	}
+}

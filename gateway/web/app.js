@@ -1,0 +1,57 @@
+// Wires the page: reads the present state at every connection, then follows.
+import { ask, follow } from './api.js';
+import { byId, el, text } from './dom.js';
+import * as advice from './advice.js';
+import * as jobs from './jobs.js';
+import * as nodes from './nodes.js';
+import * as whatIf from './whatif.js';
+
+let limit = 50; // jobs shown
+let following = false;
+
+// connection says whether what the page shows is the present state.
+function connection(trouble) {
+  byId('connection').dataset.state = trouble ? 'lost' : 'live';
+  text(byId('connection'), trouble ? `✕ ${trouble}` : '● live');
+}
+
+// soon runs task a moment after the first of many calls, and never twice at a time.
+function soon(task) {
+  let asked = false;
+  const run = async () => {
+    await task().then(() => following && connection(), (err) => connection(err.message));
+    asked = false;
+  };
+  return () => {
+    if (!asked) setTimeout(run, 300);
+    asked = true;
+  };
+}
+
+const readJobs = soon(async () => jobs.load(await ask(`jobs?limit=${limit}`)));
+const readNodes = soon(async () => nodes.load(await ask('nodes?recent_seconds=300')));
+const readRegressors = soon(async () => whatIf.regressors(await ask('regressors')));
+const readAll = soon(async () => {
+  jobs.load(await ask(`jobs?limit=${limit}`));
+  const found = await Promise.allSettled(jobs.advised().map((id) => ask(`jobs/${id}/advice`)));
+  advice.take(...found.filter((f) => f.status === 'fulfilled').map((f) => f.value));
+});
+
+follow({
+  open: () => { following = true; readNodes(); readRegressors(); readAll(); },
+  lost: () => { following = false; connection('connection lost, trying again'); },
+  sample: (s) => { if (!nodes.take(s)) readNodes(); },
+  job: (e) => { if (e.advice) advice.take(e.advice); readJobs(); },
+  advice: (a) => { advice.take(a); readJobs(); },
+  regressor: readRegressors,
+});
+
+byId('jobs-more').addEventListener('click', () => { limit = Math.min(1000, 2 * limit); readJobs(); });
+whatIf.start();
+text(byId('zone'), Intl.DateTimeFormat().resolvedOptions().timeZone);
+ask('about').then((a) => {
+  text(byId('about'), `Courier ${a.version}.`);
+  if (a.clickhouse_url) byId('links').append(el('a', { href: a.clickhouse_url }, 'SQL over HTTP'));
+}).catch(() => {}); // the footer is not worth a message
+setInterval(() => { nodes.draw(); jobs.draw(); }, 1000);
+setInterval(readJobs, 10_000); // what no event tells, and a service that was away

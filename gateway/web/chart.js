@@ -1,0 +1,42 @@
+// Two small drawings. Both repeat what is written beside them.
+import { el } from './dom.js';
+
+export const minutes = 5; // that a sparkline shows
+const width = 300, height = 48;
+
+// runs cuts the points that have a value where more than gap seconds are missing.
+function runs(points, value, gap) {
+  const all = [[]];
+  for (const p of points.filter((p) => p[value] !== undefined)) {
+    const last = all.at(-1).at(-1) ?? p;
+    if (Date.parse(p.at) - Date.parse(last.at) > 1000 * gap) all.push([]);
+    all.at(-1).push(p);
+  }
+  return all.filter((r) => r.length > 1);
+}
+
+// sparkline draws CPU as an area and IO-wait as a dashed line over the last
+// minutes before now; where samples are missing the drawing has a gap.
+export function sparkline(points, now, gap) {
+  const x = (p) => (width * (1 - (now - Date.parse(p.at)) / (minutes * 60_000))).toFixed(1);
+  const path = (run, value) => 'M' + run.map((p) => `${x(p)},${(height - 1 - p[value] * (height - 2)).toFixed(1)}`).join('L');
+  const area = runs(points, 'cpu_ratio', gap).map((r) => `${path(r, 'cpu_ratio')}L${x(r.at(-1))},${height}L${x(r[0])},${height}Z`);
+  const line = runs(points, 'io_wait_ratio', gap).map((r) => path(r, 'io_wait_ratio'));
+  return el('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', class: 'spark', 'aria-hidden': 'true' },
+    el('path', { class: 'cpu', d: area.join('') }), el('path', { class: 'wait', d: line.join('') }));
+}
+
+// timeline draws a job from its submission on: what has passed, what is
+// predicted to remain, and the deadline as an upright mark.
+export function timeline(job, now) {
+  const at = (s) => (s ? Date.parse(s) : NaN);
+  const begin = at(job.submitted_at ?? job.started_at), deadline = at(job.deadline_at);
+  const end = at(job.ended_at ?? job.predicted_end_at), passed = Math.min(now, at(job.ended_at) || now);
+  const span = 1.04 * (Math.max(...[deadline, end, passed].filter(Number.isFinite)) - begin) || 1;
+  const x = (t) => Math.max(0, (200 * (t - begin)) / span);
+  const bar = (name, from, to, y, h) => el('rect', { class: name, x: x(from), y, width: Math.max(1, x(to) - x(from)), height: h });
+  const parts = [bar('track', begin, begin + span, 5, 4), bar('passed', begin, passed, 3, 8)];
+  if (end > passed) parts.push(bar(end > deadline ? 'late' : 'rest', passed, end, 4, 6));
+  if (deadline) parts.push(el('rect', { class: 'deadline', x: x(deadline) - 1, y: 0, width: 2, height: 14 }));
+  return el('svg', { viewBox: '0 0 200 14', preserveAspectRatio: 'none', class: 'timeline', 'aria-hidden': 'true' }, ...parts);
+}

@@ -1,0 +1,63 @@
+// The jobs: state, epochs, and the predicted end against the deadline.
+import { byId, el, keyed, text } from './dom.js';
+import { chance, cpus, decision, duration, number, percent, time, unknown } from './format.js';
+import { timeline } from './chart.js';
+
+const states = { submitted: '◌ submitted', running: '▶ running', finished: '■ finished', failed: '✕ failed', cancelled: '– cancelled', lost: '? lost' };
+let jobs = [];
+
+const open = (j) => j.state === 'submitted' || j.state === 'running';
+// advised returns the IDs of the first few jobs that have advice and may still end.
+export const advised = () => jobs.filter((j) => open(j) && j.decision).slice(0, 8).map((j) => j.job_id);
+
+// load takes a page of jobs: those that may still end come first.
+export function load(list) {
+  jobs = [...list.jobs.filter(open), ...list.jobs.filter((j) => !open(j))];
+  text(byId('jobs-count'), jobs.length ? `${jobs.filter((j) => j.state === 'running').length} running, ${jobs.length}${list.next ? ' newest' : ''} shown` : '');
+  byId('jobs-empty').hidden = jobs.length > 0;
+  byId('jobs-table').hidden = jobs.length === 0;
+  byId('jobs-more').hidden = !list.next;
+  keyed(byId('models'), [...new Set(jobs.map((j) => j.model))], (m) => m, (m) => el('option', { value: m }), () => {});
+  draw();
+}
+
+// make builds an empty row; the table's head names the cells.
+const make = () => el('tr', {}, ...[...byId('jobs-table').tHead.rows[0].cells].map(({ textContent: name }, i) => {
+  const cell = el(i ? 'td' : 'th', i ? { 'data-label': name } : { scope: 'row' }, el('span'), el('small'));
+  if (i === 3) cell.prepend(el('progress', { 'aria-label': name }));
+  if (i === 4) cell.prepend(el('div'));
+  return cell;
+}));
+
+// late says by how many seconds a job misses its deadline, or will; below 0: to spare.
+function late(j) {
+  const at = j.state === 'finished' ? j.ended_at : open(j) && j.predicted_end_at;
+  return at && j.deadline_at ? (Date.parse(at) - Date.parse(j.deadline_at)) / 1000 : undefined;
+}
+
+// end says in words what the timeline draws.
+function end(j) {
+  const by = late(j), spare = by === undefined ? '' : `, ${duration(Math.abs(by))} ${by > 0 ? 'late' : 'to spare'}`;
+  if (j.ended_at) return `ended ${time(j.ended_at)}${spare}`;
+  if (j.predicted_end_at) return `predicted ${time(j.predicted_end_at)}${spare}`;
+  return j.state === 'submitted' ? 'not started' : 'not predicted yet';
+}
+
+function update(row, j) {
+  const at = (i, query) => row.children[i].querySelector(query);
+  const cells = [
+    [j.job_id, j.model],
+    [states[j.state] ?? j.state, j.reason ?? (j.nodes ?? []).join(', ')],
+    [j.batch_size ? `batch ${number(j.batch_size)}` : unknown, j.cpus ? cpus(j.cpus) : ''],
+    [j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done), j.accuracy === undefined ? '' : `accuracy ${percent(j.accuracy, 1)}`],
+    [end(j), j.deadline_at ? `deadline ${time(j.deadline_at)}` : 'no deadline'],
+    [j.met_slo ? '✓ met' : j.met_slo === false ? '✕ missed' : j.slo_seconds ? chance(j.probability) : 'no SLO', j.slo_seconds ? `SLO ${duration(j.slo_seconds)}` : ''],
+    [decision(j.decision), ''],
+  ];
+  cells.forEach(([main, small], i) => { text(at(i, 'span'), main); text(at(i, 'small'), small); });
+  row.className = late(j) > 0 || j.met_slo === false ? 'risk' : '';
+  Object.assign(at(3, 'progress'), { hidden: !j.epochs, max: j.epochs || 1, value: j.epochs_done });
+  at(4, 'div').replaceChildren(...(j.deadline_at || j.predicted_end_at ? [timeline(j, Date.now())] : []));
+}
+
+export const draw = () => keyed(byId('jobs-table').tBodies[0], jobs, (j) => j.job_id, make, update);

@@ -1,0 +1,65 @@
+// The what-if form: asks predict and shows every alternative with why it lost.
+import { byId, el, text } from './dom.js';
+import { ask } from './api.js';
+import { chance, cpus, decision, duration, number, percent, unknown } from './format.js';
+
+const fields = ['model', 'cpus', 'batch_sizes', 'epochs', 'slo'];
+
+// whole leaves what is no whole number as it was typed: Courier says what is wrong.
+const whole = (t) => (/^\d+$/.test(t) ? Number(t) : t);
+const list = (t) => t.split(/[\s,]+/).filter(Boolean).map(whole);
+
+function request(form) {
+  const [model, cpus, batches, epochs, slo] = fields.map((name) => form.elements[name].value.trim());
+  return { model, cpus: list(cpus), epochs: whole(epochs), ...(batches && { batch_sizes: list(batches) }), ...(slo && { slo }) };
+}
+
+// complain shows a message at its field, or under the form, and clears the others.
+function complain(field, message) {
+  for (const name of fields) {
+    text(byId(name + '-error'), name === field ? message : '');
+    byId(name).setAttribute('aria-invalid', String(name === field));
+  }
+  text(byId('what-if-error'), fields.includes(field) ? '' : message);
+  if (fields.includes(field)) byId(field).focus();
+}
+
+function row(a, chosen) {
+  const mine = ['batch_size', 'cpus', 'epochs'].every((k) => a[k] === chosen[k]);
+  const why = [a.reason, a.extrapolated && 'beyond what was measured'].filter(Boolean).join('; ') || unknown;
+  const cells = [duration(a.predicted_seconds), duration(a.upper_bound_seconds), percent(a.predicted_accuracy, 1), chance(a.probability), number(a.score, 3), why];
+  const heads = byId('what-if-table').tHead.rows[0].cells;
+  return el('tr', { class: mine ? 'chosen' : '' },
+    el('th', { scope: 'row' }, el('span', {}, `${mine ? '✓ ' : ''}batch ${number(a.batch_size)}`), el('small', {}, `${cpus(a.cpus)}, ${number(a.epochs)} epochs${mine ? ', chosen' : ''}`)),
+    ...cells.map((c, i) => el('td', { 'data-label': heads[i + 1].textContent }, c)));
+}
+
+function show(a) {
+  byId('what-if-advice').replaceChildren(el('span', { class: 'tag ' + a.decision }, decision(a.decision)), ' ', a.message);
+  text(byId('what-if-load'), `On ${(a.nodes ?? []).join(', ') || 'no node yet'}, beside ${number(Math.max(0, a.load.concurrent_jobs - 1), 1)} other jobs`);
+  byId('what-if-table').classList.toggle('unscored', a.alternatives.every((x) => x.score === undefined));
+  byId('what-if-table').tBodies[0].replaceChildren(...a.alternatives.map((x) => row(x, a.chosen)));
+  byId('what-if-effects').replaceChildren(...(a.effects ?? []).map((e) =>
+    el('li', {}, `${e.job_id}: ${duration(e.before_seconds)} left become ${duration(e.after_seconds)}${e.breaks_slo ? ', and it misses its SLO' : ''}`)));
+}
+
+export function start() {
+  byId('what-if').addEventListener('submit', async (e) => {
+    e.preventDefault();
+    try {
+      show(await ask('predict', request(e.target)));
+      byId('what-if-answer').hidden = false;
+      complain('', '');
+    } catch (err) {
+      byId('what-if-answer').hidden = true;
+      complain(err.field, err.message);
+    }
+  });
+}
+
+// regressors says what the predictions rest on.
+export function regressors(answer) {
+  const figures = (p) => (p ? ` (${number(p.examples)} examples, typical error ${percent(p.median_absolute_ratio, 1)})` : '');
+  const parts = answer.regressors.map((r) => r.target.replace('_', ' ') + figures(r.promoted));
+  text(byId('regressors'), parts.length ? `Regressors in use: ${parts.join(', ')}.` : 'No regressor yet: until jobs have run, the answer is exploring.');
+}
