@@ -41,8 +41,8 @@ var (
 const (
 	demoModel   = "digits-mlp"
 	demoEpochs  = 8
-	demoAugment = 6 // copies of each image per epoch
-	demoOrders  = 3 // jobs with an SLO at the end
+	demoAugment = 32 // copies of each image per epoch
+	demoOrders  = 3  // jobs with an SLO at the end
 )
 
 // demoJob is one line of the table.
@@ -248,7 +248,7 @@ func demoRequest(q schemas.JobRequest) schemas.JobRequest {
 // size drawn at random.
 func (d *demo) order(ctx context.Context, sloSeconds float64) (demoJob, error) {
 	slo := time.Duration(sloSeconds * float64(time.Second)).Round(time.Millisecond)
-	q := schemas.JobRequest{CPUs: demoCPUs, SLO: schemas.Duration(slo), Labels: map[string]string{"phase": "advised"}}
+	q := schemas.JobRequest{CPUs: schemas.CPUs{slices.Max(demoCPUs)}, SLO: schemas.Duration(slo), Labels: map[string]string{"phase": "advised"}}
 	advised, err := d.job(ctx, q, 0)
 	if err != nil {
 		return demoJob{}, err
@@ -257,7 +257,7 @@ func (d *demo) order(ctx context.Context, sloSeconds float64) (demoJob, error) {
 		return demoJob{}, fmt.Errorf("job %s got no advice", advised.JobID)
 	}
 	chosen := advised.Advice.Chosen
-	q.CPUs, q.Labels = schemas.CPUs{int(chosen.CPUs)}, map[string]string{"phase": "random"}
+	q.Labels = map[string]string{"phase": "random"}
 	batch := demoBatchSizes[d.random.IntN(len(demoBatchSizes))]
 	random, err := d.job(ctx, q, batch)
 	if err != nil {

@@ -17,6 +17,8 @@ import (
 	"courier/bus"
 	"courier/collector"
 	"courier/schemas"
+
+	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // TestMain lets the test binary be the program: with a sub-command as its first
@@ -26,7 +28,7 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	testscript.Main(m, map[string]func(){"courier": main})
 }
 
 func within(t testing.TB, d time.Duration) context.Context {
