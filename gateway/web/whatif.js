@@ -36,11 +36,11 @@ function row(a, chosen) {
 
 function show(a) {
   byId('what-if-advice').replaceChildren(el('span', { class: 'tag ' + a.decision }, decision(a.decision)), ' ', a.message);
-  text(byId('what-if-load'), `On ${(a.nodes ?? []).join(', ') || 'no node yet'}, beside ${number(Math.max(0, a.load.concurrent_jobs - 1), 1)} other jobs`);
+  text(byId('what-if-load'), `On ${(a.nodes ?? []).join(', ') || 'no node yet'}, beside ${number(Math.max(0, a.load.concurrent_jobs - 1), 1)} other job(s)`);
   byId('what-if-table').classList.toggle('unscored', a.alternatives.every((x) => x.score === undefined));
   byId('what-if-table').tBodies[0].replaceChildren(...a.alternatives.map((x) => row(x, a.chosen)));
   byId('what-if-effects').replaceChildren(...(a.effects ?? []).map((e) =>
-    el('li', {}, `${e.job_id}: ${duration(e.before_seconds)} left become ${duration(e.after_seconds)}${e.breaks_slo ? ', and it misses its SLO' : ''}`)));
+    el('li', { class: e.breaks_slo ? 'risk' : '' }, `${e.job_id}: ${duration(e.before_seconds)} left become ${duration(e.after_seconds)}${e.breaks_slo ? ', and it misses its SLO' : ''}`)));
 }
 
 export function start() {
