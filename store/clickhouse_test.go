@@ -1,0 +1,112 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/store"
+	"courier/store/storetest"
+)
+
+func TestOpen_RefusesWhatIsNoAddress(t *testing.T) {
+	tests := []struct{ url, says string }{
+		{"", "(no scheme)"},
+		{"127.0.0.1:9000", "(no scheme)"},
+		{"nats://u:secret@127.0.0.1:4222", "nats://127.0.0.1:4222"},
+		{"clickhouse://", "clickhouse://"},
+		{"clickhouse://u:secret@host:port/courier", "clickhouse://host:port/courier"},
+		{"clickhouse://u:se/secret@host:9000/courier", "clickhouse://host:9000/courier"},
+		{"clickhouse://u:%zzsecret@host:9000/courier?x=secret", "clickhouse://host:9000/courier"},
+		{"clickhouse://host:9000/a;secret", "database name"},
+		{"clickhouse://host:9000/courier?dial_timeout=secret", "clickhouse://host:9000/courier"},
+		{"https://u:secret@host:8443/courier?secure=false", "https://host:8443/courier"},
+	}
+	for _, test := range tests {
+		t.Run(test.url, func(t *testing.T) {
+			_, err := store.Open(t.Context(), store.Options{URL: test.url}, slog.New(slog.DiscardHandler), nil)
+			if !errors.Is(err, store.ErrAddress) {
+				t.Fatalf("Open(%s) = %v, want ErrAddress", test.url, err)
+			}
+			if !strings.Contains(err.Error(), test.says) {
+				t.Errorf("Open(%s) = %q, want it to say %q", test.url, err, test.says)
+			}
+			if strings.Contains(strings.ReplaceAll(err.Error(), "a;secret", ""), "secret") {
+				t.Errorf("Open(%s) = %q, which tells the password", test.url, err)
+			}
+		})
+	}
+}
+
+func TestOpen_TakesEachScheme(t *testing.T) {
+	for _, scheme := range []string{"clickhouse", "tcp", "http", "https"} {
+		d, err := store.Open(t.Context(), store.Options{URL: scheme + "://u:se%2Fcret@host:9000?max_threads=2"}, slog.New(slog.DiscardHandler), nil)
+		if err != nil {
+			t.Errorf("Open(%s://…) = %v", scheme, err)
+			continue
+		}
+		if got, want := d.Address(), scheme+"://host:9000"; got != want {
+			t.Errorf("Address of %s://… = %s, want %s", scheme, got, want)
+		}
+		must(t, d.Close())
+	}
+}
+
+// TestMigrate_WaitsForTheDatabase begins while nothing listens.
+func TestMigrate_WaitsForTheDatabase(t *testing.T) {
+	for _, scheme := range []string{"clickhouse", "http"} {
+		t.Run(scheme, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			must(t, err)
+			host := l.Addr().String()
+			must(t, l.Close())
+			var log bytes.Buffer
+			d, err := store.Open(t.Context(), store.Options{URL: scheme + "://u:secret@" + host + "/courier"}, slog.New(slog.NewTextHandler(&log, nil)), nil)
+			must(t, err)
+			defer d.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+			defer cancel()
+			err = d.Migrate(ctx)
+			if err == nil || !strings.Contains(err.Error(), scheme+"://"+host+"/courier") {
+				t.Errorf("Migrate = %v, want an error that names the address", err)
+			}
+			if got := strings.Count(log.String(), "clickhouse is not there yet"); got < 2 {
+				t.Errorf("%d attempts are in the log, want 2 or more:\n%s", got, log.String())
+			}
+			if strings.Contains(log.String()+err.Error(), "secret") {
+				t.Errorf("log or error tell the password:\n%s\n%v", log.String(), err)
+			}
+		})
+	}
+}
+
+func TestMigrate_RefusesAWrongPassword(t *testing.T) {
+	for _, protocol := range storetest.Protocols(t) {
+		t.Run(protocol, func(t *testing.T) {
+			u, err := url.Parse(storetest.Address(t, protocol))
+			must(t, err)
+			u.User = url.UserPassword(u.User.Username(), "not-the-secret")
+			err = storetest.Open(t, u.String()).Migrate(t.Context())
+			if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), u.Host) || strings.Contains(err.Error(), "not-the-secret") {
+				t.Errorf("Migrate = %v, want ErrRefused that names %s and no password", err, u.Host)
+			}
+		})
+	}
+}
+
+// TestQuery_NamesTheDatabase in its errors.
+func TestQuery_NamesTheDatabase(t *testing.T) {
+	contract(t, func(t *testing.T, d *store.Database) {
+		var rows []struct{}
+		err := d.Query(t.Context(), &rows, "SELECT nothing FROM nowhere")
+		if err == nil || !strings.Contains(err.Error(), d.Address()) || !strings.Contains(err.Error(), "nowhere") {
+			t.Errorf("Query = %v, want an error that names %s and the table", err, d.Address())
+		}
+	})
+}

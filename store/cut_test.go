@@ -1,0 +1,134 @@
+package store_test
+
+import (
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// wire is a line to a server that a test can cut.
+type wire struct {
+	listener net.Listener
+	target   string
+	mu       sync.Mutex
+	open     []net.Conn
+	cuts     int
+	all      sync.WaitGroup
+}
+
+func newWire(t *testing.T, target string) *wire {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	w := &wire{listener: l, target: target}
+	w.all.Go(w.accept)
+	t.Cleanup(func() {
+		_ = l.Close()
+		w.cut()
+		w.all.Wait()
+	})
+	return w
+}
+
+func (w *wire) accept() {
+	for {
+		client, err := w.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", w.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		w.mu.Lock()
+		w.open = append(w.open, client, server)
+		w.mu.Unlock()
+		w.all.Go(func() { _, _ = io.Copy(server, client); _ = server.Close() })
+		w.all.Go(func() { _, _ = io.Copy(client, server); _ = client.Close() })
+	}
+}
+
+// cut ends all connections at once, without a word.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.open {
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+		_ = c.Close()
+	}
+	w.open = nil
+	w.cuts++
+}
+
+// TestStore_LosesItsConnection cuts the line at any moment of an insert, so that
+// an insert may have been done although its answer was lost.
+func TestStore_LosesItsConnection(t *testing.T) {
+	for _, protocol := range storetest.Protocols(t) {
+		t.Run(protocol, func(t *testing.T) {
+			u, err := url.Parse(storetest.Address(t, protocol))
+			must(t, err)
+			direct := storetest.Open(t, u.String())
+			must(t, direct.Migrate(t.Context()))
+			w := newWire(t, u.Host)
+			u.Host = w.listener.Addr().String()
+			d, err := store.Open(t.Context(), store.Options{URL: u.String(), Timeout: 5 * time.Second}, slog.New(slog.DiscardHandler), nil)
+			must(t, err)
+			defer d.Close()
+			writer := newStore(t, nil, d)
+			var samples []*schemas.Sample
+			failures, took := 0, 10*time.Millisecond // of a whole batch, so that cuts fall anywhere in it
+			for n := range uint64(20) {
+				s := newStory()
+				for i := range uint64(50) {
+					s.sample("node-a", 50*n+i)
+				}
+				b := batch(schemas.StreamNode, 50*n+1, s.events...)
+				for attempt := 1; ; attempt++ {
+					start := time.Now()
+					cutting := time.AfterFunc(rand.N(time.Duration(attempt)*took), w.cut)
+					if attempt > 6 {
+						cutting.Stop()
+					}
+					err = writer.Write(t.Context(), b)
+					cutting.Stop()
+					if attempt == 20 {
+						t.Fatalf("batch %d was not written in 20 attempts, the last without a cut: %v", n, err)
+					}
+					if err == nil {
+						took = time.Since(start)
+						break
+					}
+					failures++
+				}
+				for _, e := range s.events {
+					samples = append(samples, e.(*schemas.Sample))
+				}
+			}
+			if failures == 0 {
+				t.Errorf("none of %d cuts met a batch", w.cuts)
+			}
+			t.Logf("%d cuts, %d attempts failed", w.cuts, failures)
+			if got := ask(t, direct, "SELECT count() AS n FROM node_sample"); got != uint64(len(samples)) {
+				t.Errorf("node_sample has %d rows, want %d", got, len(samples))
+			}
+			var got []minute
+			must(t, direct.Query(t.Context(), &got, "SELECT * FROM node_load ORDER BY node, minute"))
+			if diff := cmp.Diff(rollUp(samples), got); diff != "" {
+				t.Errorf("the roll-up is not that of the samples (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

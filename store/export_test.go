@@ -1,0 +1,20 @@
+package store
+
+import (
+	"context"
+	"reflect"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// Write writes one batch, as Run does for each.
+func (s *Store) Write(ctx context.Context, b bus.Batch) error { return s.write(ctx, b) }
+
+// Follow is one stream's part of Run with another handler of its batches.
+func (s *Store) Follow(ctx context.Context, d schemas.Durable, handle func(context.Context, bus.Batch) error) error {
+	return s.follow(ctx, d, handle)
+}
+
+// ColumnNames returns the columns of a row's struct.
+func ColumnNames(row any) []string { return columnNames(reflect.TypeOf(row)) }

@@ -1,0 +1,155 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// recall returns all that a history tells.
+func recall(t testing.TB, d *store.Database, since time.Time) (all []schemas.Event) {
+	t.Helper()
+	must(t, store.NewHistory(d).Events(t.Context(), since, func(e schemas.Event) error {
+		all = append(all, e)
+		return nil
+	}))
+	return all
+}
+
+// told returns the events that a history tells, of those that happened since.
+func told(events []schemas.Event, since time.Time) (all []schemas.Event) {
+	for _, e := range events {
+		switch e := e.(type) {
+		case *schemas.Started:
+			if !e.At.Before(since) {
+				all = append(all, e)
+			}
+		case *schemas.Epoch:
+			if !e.At.Before(since) {
+				all = append(all, e)
+			}
+		case *schemas.Ended:
+			if !e.At.Before(since) {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
+func TestHistory_TellsWhatWasPublished(t *testing.T) {
+	contract(t, func(t *testing.T, d *store.Database) {
+		b := bustest.New(t)
+		s := newStory()
+		s.job("alpha", time.Minute, schemas.EventFinished)
+		s.started("beta", 1)
+		s.epoch("beta", 1, 1)
+		s.ended("beta", 1, schemas.EventLost)
+		s.started("alpha", 2)
+		s.epoch("beta", 1, 2)
+		s.ended("beta", 1, schemas.EventCancelled)
+		s.ended("alpha", 2, schemas.EventFailed)
+		run(t, newStore(t, b, d))
+		reach(t, d, publish(t, b, s.events))
+		third := s.events[2].(*schemas.Epoch).At
+		for _, since := range []time.Time{{}, third, s.at.Add(time.Nanosecond)} {
+			if diff := cmp.Diff(told(s.events, since), recall(t, d, since), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("history since %v (-published +told):\n%s", since, diff)
+			}
+		}
+	})
+}
+
+func TestHistory_TellsCopiesOnce(t *testing.T) {
+	d := storetest.New(t)
+	s := newStory()
+	s.started("alpha", 1)
+	s.epoch("alpha", 1, 1)
+	write(t, newStore(t, nil, d), batch(schemas.StreamJob, 1, s.events...))
+	must(t, d.Exec(t.Context(), "INSERT INTO job_epoch SELECT * REPLACE (9 AS sequence) FROM job_epoch"))
+	must(t, d.Exec(t.Context(), "INSERT INTO log_position SELECT 'JOB', 9, now64(9)"))
+	if diff := cmp.Diff(s.events, recall(t, d, time.Time{})); diff != "" {
+		t.Errorf("history of a table with a copy (-want +got):\n%s", diff)
+	}
+}
+
+// TestHistory_HasNoHoles reads while a batch is in some of its tables only.
+func TestHistory_HasNoHoles(t *testing.T) {
+	d := storetest.New(t)
+	w := newStore(t, nil, d)
+	s := newStory()
+	s.started("alpha", 1)
+	write(t, w, batch(schemas.StreamJob, 1, s.events...))
+	next := newStory()
+	next.epoch("alpha", 1, 1)
+	next.ended("alpha", 1, schemas.EventFinished)
+	must(t, d.Exec(t.Context(), "RENAME TABLE job_ended TO hidden"))
+	if err := w.Write(t.Context(), batch(schemas.StreamJob, 2, next.events...)); err == nil {
+		t.Fatal("a batch was written without its table")
+	}
+	must(t, d.Exec(t.Context(), "RENAME TABLE hidden TO job_ended"))
+	if diff := cmp.Diff(s.events, recall(t, d, time.Time{})); diff != "" {
+		t.Errorf("history beside a batch that is in half (-want +got):\n%s", diff)
+	}
+	write(t, w, batch(schemas.StreamJob, 2, next.events...))
+	if diff := cmp.Diff(append(s.events, next.events...), recall(t, d, time.Time{})); diff != "" {
+		t.Errorf("history when the batch is whole (-want +got):\n%s", diff)
+	}
+}
+
+func TestHistory_StopsWhereYieldStops(t *testing.T) {
+	d := storetest.New(t)
+	s := newStory()
+	for n := range uint32(5) {
+		s.epoch("alpha", 1, n+1)
+	}
+	write(t, newStore(t, nil, d), batch(schemas.StreamJob, 1, s.events...))
+	enough, n := errors.New("enough"), 0
+	err := store.NewHistory(d).Events(t.Context(), time.Time{}, func(schemas.Event) error {
+		if n++; n == 2 {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) || n != 2 {
+		t.Errorf("Events = %v after %d events, want %v after 2", err, n, enough)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := store.NewHistory(d).Events(ctx, time.Time{}, func(schemas.Event) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("Events with a context that has ended = %v, want %v", err, context.Canceled)
+	}
+}
+
+// TestHistory_IsReadByMany: each reader holds three connections of a bounded pool.
+func TestHistory_IsReadByMany(t *testing.T) {
+	contract(t, func(t *testing.T, d *store.Database) {
+		s := newStory()
+		for job := range 50 {
+			s.job(fmt.Sprintf("job-%d", job), time.Minute, schemas.EventFinished)
+		}
+		write(t, newStore(t, nil, d), batch(schemas.StreamJob, 1, s.events...))
+		h := store.NewHistory(d)
+		var all sync.WaitGroup
+		for range 12 {
+			all.Go(func() {
+				n := 0
+				if err := h.Events(t.Context(), time.Time{}, func(schemas.Event) error { n++; return nil }); err != nil || n != 250 {
+					t.Errorf("Events = %v after %d events, want 250", err, n)
+				}
+			})
+		}
+		all.Wait()
+	})
+}

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/ext"
+)
+
+// places returns where the table has events with the group's identities.
+func (d *Database) places(ctx context.Context, g *group) ([]place, error) {
+	batch, err := ext.NewTable(batchTable, ext.Column("key", "String"), ext.Column("event_id", "String"))
+	if err != nil {
+		return nil, fmt.Errorf("look up %s: %w", g.table.name, err)
+	}
+	for i := range g.items {
+		if err := batch.Append(g.items[i].key, g.items[i].id); err != nil {
+			return nil, fmt.Errorf("look up %s: %w", g.table.name, err)
+		}
+	}
+	var args []any
+	if g.table.name == "node_sample" {
+		args = []any{g.from.UnixNano(), g.until.UnixNano()}
+	}
+	ctx, done := d.begin(clickhouse.Context(ctx, clickhouse.WithExternalTable(batch)), "look up "+g.table.name, nil)
+	var found []place
+	if err := done(d.conn.Select(ctx, &found, g.table.lookup, args...)); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// insertSettings make an insert that may be repeated: in the table and in each
+// roll-up, ClickHouse skips the block whose token it knows. Waiting in a buffer
+// of the server (asynchronous inserts) would break blocks and tokens apart, and
+// a batch may hold samples of any month.
+func insertSettings(token string) clickhouse.Settings {
+	return clickhouse.Settings{
+		"insert_deduplicate":                                 1,
+		"insert_deduplication_token":                         token,
+		"deduplicate_blocks_in_dependent_materialized_views": 1,
+		"async_insert":                                       0,
+		"max_partitions_per_insert_block":                    0,
+	}
+}
+
+// insert writes rows as one block. The same rows under the same token change
+// nothing the second time.
+func (d *Database) insert(ctx context.Context, t *table, rows []any, token string) error {
+	ctx, done := d.begin(ctx, "insert into "+t.name, insertSettings(token))
+	return done(d.send(ctx, t, rows))
+}
+
+func (d *Database) send(ctx context.Context, t *table, rows []any) error {
+	b, err := d.conn.PrepareBatch(ctx, t.insert)
+	if err != nil {
+		return err
+	}
+	defer b.Close() // gives the connection back if a row does not fit
+	for _, row := range rows {
+		if err := b.AppendStruct(row); err != nil {
+			return err
+		}
+	}
+	return b.Send()
+}
+
+// advance records that the tables hold a stream up to a sequence.
+func (d *Database) advance(ctx context.Context, stream string, sequence uint64) error {
+	return d.exec(ctx, "record position", "INSERT INTO log_position SELECT ?, ?, now64(9, 'UTC')", stream, sequence)
+}
+
+// Position returns the sequence up to which the tables hold a stream without
+// holes, 0 if they hold nothing of it.
+func (d *Database) Position(ctx context.Context, stream string) (uint64, error) {
+	var rows []struct {
+		Sequence uint64 `ch:"sequence"`
+	}
+	if err := d.Query(ctx, &rows, "SELECT max(sequence) AS sequence FROM log_position WHERE stream = ?", stream); err != nil {
+		return 0, err
+	}
+	if len(rows) != 1 {
+		return 0, fmt.Errorf("read position of %s: %d rows, want 1", stream, len(rows))
+	}
+	return rows[0].Sequence, nil
+}

@@ -1,0 +1,230 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const victimVariable = "COURIER_TEST_STORE_VICTIM"
+
+// order tells a victim what to do.
+type order struct {
+	NATS, ClickHouse string
+	Batch            int           // which batch it dies at, from 1; 0: none
+	Point            string        // "before" the inserts, "after" them (before the ack), or "during"
+	Delay            time.Duration // of the death "during", from the batch's begin
+}
+
+// ownEnd is the exit status of a victim that was not killed.
+const ownEnd = 2
+
+// victim is the main of a process that runs a store and kills itself as ordered.
+func victim() int {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	var o order
+	if err := json.Unmarshal([]byte(os.Getenv(victimVariable)), &o); err != nil {
+		log.Error("read order", "error", err)
+		return ownEnd
+	}
+	ctx := context.Background()
+	b, err := bus.Connect(ctx, bus.Options{URL: o.NATS}, log, nil)
+	if err != nil {
+		log.Error("connect", "error", err)
+		return ownEnd
+	}
+	d, err := store.Open(ctx, store.Options{URL: o.ClickHouse}, log, nil)
+	if err != nil {
+		log.Error("open", "error", err)
+		return ownEnd
+	}
+	s := store.New(b, d, log, nil, store.Options{MaxMessages: 64, MaxAge: 10 * time.Millisecond})
+	var mu sync.Mutex
+	batches := 0
+	handle := func(ctx context.Context, b bus.Batch) error {
+		mu.Lock()
+		batches++
+		mine := batches == o.Batch
+		mu.Unlock()
+		switch {
+		case mine && o.Point == "before":
+			die()
+		case mine && o.Point == "during":
+			time.AfterFunc(o.Delay, die)
+		}
+		err := s.Write(ctx, b)
+		if mine {
+			die()
+		}
+		return err
+	}
+	var all sync.WaitGroup
+	for _, durable := range schemas.StoreDurables() {
+		all.Go(func() { _ = s.Follow(ctx, durable, handle) })
+	}
+	all.Wait()
+	return ownEnd
+}
+
+func die() {
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = p.Kill()
+	}
+	select {}
+}
+
+// TestStore_IsKilled kills the store at every point of a batch while messages
+// keep arriving, and holds the tables and the roll-up against the log.
+func TestStore_IsKilled(t *testing.T) {
+	address := storetest.Address(t, storetest.Protocols(t)[0])
+	d := storetest.Open(t, address)
+	must(t, d.Migrate(t.Context()))
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	stop := publishAll(t, b)
+	repeated := 0
+	for round := range 12 {
+		o := order{NATS: server.URL(), ClickHouse: address, Batch: 1 + round%4, Point: []string{"after", "during", "before"}[round%3], Delay: rand.N(8 * time.Millisecond)}
+		out := runVictim(t, o)
+		repeated += bytes.Count(out, []byte("open batch is repeated"))
+	}
+	last := stop()
+	if repeated < 8 {
+		t.Errorf("%d open batches were repeated in 12 rounds, want 8 or more: else the kills missed", repeated)
+	}
+	finish := run(t, newStore(t, b, d))
+	reach(t, d, last)
+	finish()
+	compare(t, b, d)
+}
+
+// runVictim runs a victim until it has killed itself, and returns its log.
+func runVictim(t *testing.T, o order) []byte {
+	t.Helper()
+	text, err := json.Marshal(o)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), victimVariable+"="+string(text))
+	var out bytes.Buffer
+	cmd.Stderr = &out
+	err = cmd.Run()
+	if code := cmd.ProcessState.ExitCode(); ctx.Err() != nil || err == nil || code == ownEnd {
+		t.Fatalf("victim %+v ended with %v, want to be killed\n%s", o, err, out.Bytes())
+	}
+	return out.Bytes()
+}
+
+// publishAll publishes samples and job events until it is stopped, which returns
+// the last sequence of each stream.
+func publishAll(t *testing.T, b *bus.Bus) (stop func() map[string]uint64) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan map[string]uint64, 1)
+	go func() {
+		last := make(map[string]uint64)
+		defer func() { done <- last }()
+		tick := time.NewTicker(4 * time.Millisecond)
+		defer tick.Stop()
+		for n := uint64(1); ctx.Err() == nil; n++ {
+			<-tick.C
+			s := newStory()
+			job := fmt.Sprintf("job-%d", n)
+			s.started(job, 1)
+			s.epoch(job, 1, 1)
+			for i := range uint64(8) {
+				s.at = s.at.Add(time.Duration(n%5) * time.Minute)
+				s.sample(fmt.Sprintf("node-%d", n%3), 8*n+i)
+			}
+			s.ended(job, 1, schemas.EventFinished)
+			for _, e := range s.events {
+				sequence, err := b.Publish(context.WithoutCancel(ctx), e)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				last[stream(e)] = sequence
+			}
+		}
+	}()
+	return func() map[string]uint64 { cancel(); return <-done }
+}
+
+// minute is a line of the roll-up.
+type minute struct {
+	Node    string    `ch:"node"`
+	Minute  time.Time `ch:"minute"`
+	Samples uint64    `ch:"samples"`
+	CPU     *float64  `ch:"cpu_ratio"`
+	Most    *float64  `ch:"cpu_ratio_max"`
+	IOWait  *float64  `ch:"io_wait_ratio"`
+	Load    *float64  `ch:"load_average"`
+}
+
+type placed struct {
+	EventID  string `ch:"event_id"`
+	Sequence uint64 `ch:"sequence"`
+}
+
+// compare holds every table and the roll-up against the log itself.
+func compare(t *testing.T, b *bus.Bus, d *store.Database) {
+	t.Helper()
+	want := make(map[string][]placed)
+	var samples []*schemas.Sample
+	for _, name := range []string{schemas.StreamJob, schemas.StreamNode} {
+		for _, r := range readLog(t, b, name) {
+			table, _, _ := schemas.RowOf(r.Event)
+			want[table] = append(want[table], placed{r.Event.ID(), r.Sequence})
+			if s, ok := r.Event.(*schemas.Sample); ok {
+				samples = append(samples, s)
+			}
+		}
+	}
+	for _, table := range schemas.Tables() {
+		var got []placed
+		must(t, d.Query(t.Context(), &got, "SELECT event_id, sequence FROM "+table.Name+" ORDER BY sequence"))
+		if diff := cmp.Diff(want[table.Name], got); diff != "" {
+			t.Errorf("%s is not the log: %d rows, want %d (-want +got):\n%.2000s", table.Name, len(got), len(want[table.Name]), diff)
+		}
+	}
+	var got []minute
+	must(t, d.Query(t.Context(), &got, "SELECT * FROM node_load ORDER BY node, minute"))
+	if diff := cmp.Diff(rollUp(samples), got); diff != "" {
+		t.Errorf("the roll-up is not that of the log (-want +got):\n%.2000s", diff)
+	}
+	t.Logf("log, tables and roll-up agree on %d epochs and %d samples", len(want["job_epoch"]), len(samples))
+}
+
+// readLog returns all that a stream holds now.
+func readLog(t *testing.T, b *bus.Bus, name string) (all []bus.Record) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	caughtUp := errors.New("caught up")
+	stopped, stop := context.WithCancelCause(ctx)
+	err := b.Follow(stopped, bus.FollowOptions{Stream: name, CaughtUp: func() { stop(caughtUp) }}, func(r bus.Record) error {
+		all = append(all, r)
+		return nil
+	})
+	if err != nil || context.Cause(stopped) != caughtUp {
+		t.Fatalf("read %s: %v, %v", name, err, context.Cause(stopped))
+	}
+	return all
+}

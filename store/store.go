@@ -1,0 +1,120 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Store follows the event log and fills the tables.
+type Store struct {
+	bus      *bus.Bus
+	database *Database
+	tables   []*table
+	options  Options
+	log      *slog.Logger
+	metrics  *storeMetrics
+}
+
+// New returns a store that does nothing until Run.
+func New(b *bus.Bus, d *Database, log *slog.Logger, reg prometheus.Registerer, o Options) *Store {
+	var streams []string
+	for _, durable := range schemas.StoreDurables() {
+		streams = append(streams, durable.Stream)
+	}
+	return &Store{bus: b, database: d, tables: tables(), options: o, log: log, metrics: newStoreMetrics(reg, streams)}
+}
+
+// Run migrates the database as soon as it is there and fills its tables until
+// ctx ends; the batches in hand are finished first, and it returns nil then. It
+// waits out a database that goes away. The error is ErrNewer or ErrRefused.
+//
+//	JOB ───────► batches ─► job_submitted, job_started, job_epoch, … ─┐
+//	NODE ──────► batches ─► node_sample (─► node_minute) ─────────────┼─► log_position ─► ack
+//	REGRESSOR ─► batches ─► regressor_promoted, … ────────────────────┘
+func (s *Store) Run(ctx context.Context) error {
+	if err := s.database.Migrate(ctx); err != nil {
+		if ctx.Err() != nil && !errors.Is(err, ErrNewer) && !errors.Is(err, ErrRefused) {
+			return nil
+		}
+		return err
+	}
+	s.log.Info("store follows the log", "address", s.database.address)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	durables := schemas.StoreDurables()
+	failures := make([]error, len(durables))
+	var all sync.WaitGroup
+	for i, durable := range durables {
+		all.Go(func() {
+			defer cancel()
+			failures[i] = s.follow(ctx, durable, s.write)
+		})
+	}
+	all.Wait()
+	return errors.Join(failures...)
+}
+
+// follow hands the batches of one stream to handle.
+func (s *Store) follow(ctx context.Context, d schemas.Durable, handle func(context.Context, bus.Batch) error) error {
+	err := s.bus.ConsumeBatch(ctx, d, bus.BatchOptions{MaxMessages: s.options.MaxMessages, MaxAge: s.options.MaxAge}, handle)
+	if err != nil {
+		return fmt.Errorf("follow %s: %w", d.Stream, err)
+	}
+	return nil
+}
+
+// write writes one batch. It may be called again with the same batch after any
+// failure, at any point.
+func (s *Store) write(ctx context.Context, b bus.Batch) (err error) {
+	if len(b.Records) == 0 {
+		return nil
+	}
+	s.metrics.begin(b.Stream, b.Records[0].StoredAt)
+	defer func() { s.metrics.end(b.Stream, time.Now(), err) }()
+	groups, copies := tabulate(s.tables, b.Records)
+	for _, g := range groups {
+		if err := s.fill(ctx, b, g, copies[g.table.name]); err != nil {
+			return err
+		}
+	}
+	return s.database.advance(ctx, b.Stream, b.Last)
+}
+
+// fill writes a table's part of a batch.
+func (s *Store) fill(ctx context.Context, b bus.Batch, g *group, copies int) error {
+	found, err := s.database.places(ctx, g)
+	if err != nil {
+		return err
+	}
+	rows := g.without(found)
+	if len(rows) > 0 {
+		if err := s.database.insert(ctx, g.table, rows, token(b, g.table)); err != nil {
+			return err
+		}
+	}
+	copies += len(g.items) - len(rows)
+	if copies > 0 {
+		s.log.Debug("copies dropped", "table", g.table.name, "events", copies)
+	}
+	s.metrics.rows.WithLabelValues(g.table.name).Add(float64(len(rows)))
+	s.metrics.copies.WithLabelValues(g.table.name).Add(float64(copies))
+	return nil
+}
+
+// token returns the deduplication token of a table's part of a batch. The
+// instant at which the log stored the batch's last message tells this log from
+// one that was thrown away and counts from 1 again; of a batch that is repeated
+// late, the stream's limits drop that message last.
+func token(b bus.Batch, t *table) string {
+	last := b.Records[len(b.Records)-1]
+	return fmt.Sprintf("%s/%s/%d", b.Token, t.name, last.StoredAt.UnixNano())
+}

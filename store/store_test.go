@@ -1,0 +1,276 @@
+package store_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// contract runs a test in each protocol that the server speaks.
+func contract(t *testing.T, test func(t *testing.T, d *store.Database)) {
+	for _, protocol := range storetest.Protocols(t) {
+		t.Run(protocol, func(t *testing.T) { test(t, storetest.NewIn(t, protocol)) })
+	}
+}
+
+func newStore(t testing.TB, b *bus.Bus, d *store.Database) *store.Store {
+	t.Helper()
+	return store.New(b, d, slog.New(slog.DiscardHandler), nil, store.Options{MaxAge: 20 * time.Millisecond})
+}
+
+// ask returns the only number of a query, which names it n.
+func ask(t testing.TB, d *store.Database, statement string, args ...any) uint64 {
+	t.Helper()
+	var rows []struct {
+		N uint64 `ch:"n"`
+	}
+	if err := d.Query(t.Context(), &rows, statement, args...); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 1 {
+		t.Fatalf("%s gave %d rows, want 1", statement, len(rows))
+	}
+	return rows[0].N
+}
+
+// publish publishes events and returns the last sequence of each stream.
+func publish(t testing.TB, b *bus.Bus, events []schemas.Event) map[string]uint64 {
+	t.Helper()
+	last := make(map[string]uint64)
+	for _, e := range events {
+		sequence, err := b.Publish(t.Context(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.(interface{ SetSequence(uint64) }).SetSequence(sequence)
+		last[stream(e)] = max(last[stream(e)], sequence)
+	}
+	return last
+}
+
+// run runs a store until the returned function is called, or the test ends.
+func run(t testing.TB, s *store.Store) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// reach waits until the tables hold each stream up to a sequence.
+func reach(t testing.TB, d *store.Database, want map[string]uint64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for name, sequence := range want {
+		for {
+			have, err := d.Position(ctx, name)
+			if err == nil && have >= sequence {
+				break
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				t.Fatalf("the tables hold %s up to %d (%v), want %d", name, have, err, sequence)
+			}
+		}
+	}
+}
+
+func TestStore_FillsEveryTable(t *testing.T) {
+	contract(t, func(t *testing.T, d *store.Database) {
+		b := bustest.New(t)
+		s := newStory()
+		s.job("alpha", time.Minute, schemas.EventFinished)
+		s.job("beta", time.Second, schemas.EventFailed)
+		for n := range uint64(130) {
+			s.sample("node-a", n+1)
+		}
+		s.regressors()
+		run(t, newStore(t, b, d))
+		reach(t, d, publish(t, b, s.events))
+		want := map[string]uint64{"job_submitted": 2, "job_started": 2, "job_epoch": 6, "job_advice": 6, "job_ended": 2, "node_sample": 130, "regressor_promoted": 1, "regressor_rejected": 1}
+		for _, table := range schemas.Tables() {
+			if got := ask(t, d, "SELECT count() AS n FROM "+table.Name); got != want[table.Name] {
+				t.Errorf("%s has %d rows, want %d", table.Name, got, want[table.Name])
+			}
+		}
+	})
+}
+
+func TestStore_BeginsWhereItEnded(t *testing.T) {
+	d, b := storetest.New(t), bustest.New(t)
+	s := newStory()
+	for round := range 3 {
+		stop := run(t, newStore(t, b, d))
+		for range 20 {
+			s.sample("node-a", uint64(len(s.events))+1)
+		}
+		reach(t, d, publish(t, b, s.events[round*20:]))
+		stop()
+	}
+	if got := ask(t, d, "SELECT count() AS n FROM node_sample"); got != 60 {
+		t.Errorf("node_sample has %d rows, want 60", got)
+	}
+}
+
+// TestStore_RepeatsABatch writes a batch again after each way in which it may
+// have been left: whole, with some tables only, without its roll-up.
+func TestStore_RepeatsABatch(t *testing.T) {
+	s := newStory()
+	s.job("alpha", time.Minute, schemas.EventFinished)
+	jobs := s.events
+	s.events = nil
+	for n := range uint64(90) {
+		s.sample("node-a", n+1)
+	}
+	samples := s.events
+	type state struct{ Epochs, Ends, Samples, RolledUp uint64 }
+	tests := []struct {
+		name  string
+		leave func(t *testing.T, d *store.Database, w *store.Store)
+	}{
+		{"nothing was written", func(*testing.T, *store.Database, *store.Store) {}},
+		{"all was written", func(t *testing.T, d *store.Database, w *store.Store) {
+			write(t, w, batch(schemas.StreamJob, 1, jobs...))
+			write(t, w, batch(schemas.StreamNode, 1, samples...))
+		}},
+		{"some tables were written", func(t *testing.T, d *store.Database, w *store.Store) {
+			must(t, d.Exec(t.Context(), "RENAME TABLE job_epoch TO hidden"))
+			if err := w.Write(t.Context(), batch(schemas.StreamJob, 1, jobs...)); err == nil {
+				t.Fatal("a batch was written without its table")
+			}
+			must(t, d.Exec(t.Context(), "RENAME TABLE hidden TO job_epoch"))
+			if n := ask(t, d, "SELECT count() AS n FROM job_started"); n != 1 {
+				t.Fatalf("job_started has %d rows, want the 1 that was written before the failure", n)
+			}
+		}},
+		{"the roll-up was not written", func(t *testing.T, d *store.Database, w *store.Store) {
+			must(t, d.Exec(t.Context(), "DETACH TABLE node_minute_view"))
+			write(t, w, batch(schemas.StreamNode, 1, samples...))
+			must(t, d.Exec(t.Context(), "ATTACH TABLE node_minute_view"))
+			if n := ask(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != 0 {
+				t.Fatalf("node_minute counts %d samples, want none yet", n)
+			}
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			contract(t, func(t *testing.T, d *store.Database) {
+				w := newStore(t, nil, d)
+				test.leave(t, d, w)
+				for range 2 {
+					write(t, w, batch(schemas.StreamJob, 1, jobs...))
+					write(t, w, batch(schemas.StreamNode, 1, samples...))
+				}
+				got := state{ask(t, d, "SELECT count() AS n FROM job_epoch"), ask(t, d, "SELECT count() AS n FROM job_ended"),
+					ask(t, d, "SELECT count() AS n FROM node_sample"), ask(t, d, "SELECT sum(samples) AS n FROM node_minute")}
+				if diff := cmp.Diff(state{3, 1, 90, 90}, got); diff != "" {
+					t.Errorf("rows after two repetitions (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestStore_DropsCopies repeats events at other places of the log, as after the
+// time in which NATS knows a copy.
+func TestStore_DropsCopies(t *testing.T) {
+	contract(t, func(t *testing.T, d *store.Database) {
+		w := newStore(t, nil, d)
+		told := func() []schemas.Event {
+			s := newStory()
+			s.started("alpha", 1)
+			s.epoch("alpha", 1, 1)
+			s.epoch("alpha", 1, 2)
+			return s.events
+		}
+		s := newStory()
+		s.epoch("alpha", 1, 3)
+		first, second := batch(schemas.StreamJob, 1, told()...), batch(schemas.StreamJob, 4, append(append(told(), told()...), s.events...)...)
+		write(t, w, first)
+		for range 2 { // the second time as a repeated batch
+			write(t, w, second)
+			if got := ask(t, d, "SELECT count() AS n FROM job_epoch"); got != 3 {
+				t.Fatalf("job_epoch has %d rows, want 3", got)
+			}
+		}
+		if got := ask(t, d, "SELECT max(sequence) AS n FROM job_epoch WHERE epoch < 3"); got != 3 {
+			t.Errorf("the copies' rows have sequences up to %d, want those of the first batch, up to 3", got)
+		}
+		sample := func() []schemas.Event { s := newStory(); s.sample("node-a", 7); return s.events }
+		original := sample()
+		write(t, w, batch(schemas.StreamNode, 1, original...))
+		repeated := batch(schemas.StreamNode, 500, sample()[0])
+		repeated.Records[0].Event.(*schemas.Sample).At = original[0].(*schemas.Sample).At
+		write(t, w, repeated)
+		if got := ask(t, d, "SELECT sum(samples) AS n FROM node_minute"); got != 1 {
+			t.Errorf("the roll-up counts %d samples, want 1", got)
+		}
+	})
+}
+
+// TestStore_KeepsAnotherLogsRows begins a new log over the same database: its
+// batches have the ranges of the old one's.
+func TestStore_KeepsAnotherLogsRows(t *testing.T) {
+	d := storetest.New(t)
+	w := newStore(t, nil, d)
+	s := newStory()
+	s.sample("node-a", 1)
+	s.sample("node-a", 2)
+	write(t, w, batch(schemas.StreamNode, 1, s.events[0]))
+	again := batch(schemas.StreamNode, 1, s.events[1])
+	again.Records[0].StoredAt = again.Records[0].StoredAt.Add(time.Hour)
+	write(t, w, again)
+	if got := ask(t, d, "SELECT count() AS n FROM node_sample"); got != 2 {
+		t.Errorf("node_sample has %d rows, want 2: one of each log", got)
+	}
+}
+
+// TestStore_TakesSamplesOfManyMonths: a wrong clock must not stop the store.
+func TestStore_TakesSamplesOfManyMonths(t *testing.T) {
+	d := storetest.New(t)
+	s := newStory()
+	for month := range 130 {
+		s.at = time.Now().UTC().AddDate(0, month, 0)
+		s.sample("node-a", uint64(month)+1)
+	}
+	write(t, newStore(t, nil, d), batch(schemas.StreamNode, 1, s.events...))
+	if got := ask(t, d, "SELECT count() AS n FROM node_sample"); got != 130 {
+		t.Errorf("node_sample has %d rows, want 130", got)
+	}
+}
+
+func write(t testing.TB, s *store.Store, b bus.Batch) {
+	t.Helper()
+	must(t, s.Write(t.Context(), b))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,150 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// story is a log that a test tells: events in order, at instants that follow
+// each other by a second.
+type story struct {
+	events []schemas.Event
+	at     time.Time
+}
+
+// newStory begins an hour ago, at a full minute: the samples' time to live counts from now.
+func newStory() *story {
+	return &story{at: time.Now().UTC().Add(-time.Hour).Truncate(time.Minute)}
+}
+
+func pointer[T any](v T) *T { return &v }
+
+func (s *story) stamp(id string) schemas.Stamp {
+	s.at = s.at.Add(time.Second + 7*time.Nanosecond)
+	return schemas.Stamp{EventID: id, At: s.at}
+}
+
+func (s *story) jobStamp(id, job string, run uint32) schemas.JobStamp {
+	return schemas.JobStamp{Stamp: s.stamp(id), JobID: job, Run: run}
+}
+
+func (s *story) add(e schemas.Event) { s.events = append(s.events, e) }
+
+func setting(batch uint32) schemas.Setting {
+	return schemas.Setting{Model: "digits-mlp", BatchSize: batch, CPUs: 2, Epochs: 3, TrainingSamples: 1438, Nodes: []string{"node-a", "node-b"}}
+}
+
+func (s *story) submitted(job string, slo time.Duration) {
+	alternatives := []schemas.Alternative{
+		{BatchSize: 64, CPUs: 2, Epochs: 3, PredictedSeconds: pointer(4.5), PredictedAccuracy: pointer(0.9), Probability: pointer(0.97), Reason: "chosen"},
+		{BatchSize: 16, CPUs: 2, Epochs: 3, PredictedSeconds: pointer(9.5), PredictedAccuracy: pointer(0.95), Reason: "too slow"},
+		{BatchSize: 8, CPUs: 2, Epochs: 3, Reason: "unknown"},
+	}
+	stamp := s.jobStamp(job+"/0/submitted", job, 0)
+	s.add(&schemas.Submitted{JobStamp: stamp,
+		Request: schemas.JobRequest{JobID: job, Model: "digits-mlp", Dataset: "digits", CPUs: schemas.CPUs{1, 2}, BatchSizes: []int{64, 16, 8}, Epochs: 3,
+			SLO: schemas.Duration(slo), Confidence: 0.95, User: "ada", Labels: map[string]string{"team": "vision"}},
+		Advice: schemas.Advice{JobStamp: stamp, Decision: schemas.MeetsSLO, Action: schemas.ActionStart, Message: "run it", Model: "digits-mlp",
+			Nodes: []string{"node-a"}, SLOSeconds: slo.Seconds(), Confidence: 0.95, Chosen: &alternatives[0], Alternatives: alternatives}})
+}
+
+func (s *story) started(job string, run uint32) {
+	s.add(&schemas.Started{JobStamp: s.jobStamp(schemas.StartedID(job, run), job, run), Setting: setting(64), NodeCores: 2, HeartbeatSeconds: 10, Command: "courier", User: "ada"})
+}
+
+func (s *story) epoch(job string, run, n uint32) {
+	e := &schemas.Epoch{JobStamp: s.jobStamp(schemas.EpochID(job, run, n), job, run), Setting: setting(64), Epoch: n, DurationSeconds: 1.5, DurationSource: schemas.DurationReported,
+		NodeCores: 2, Accuracy: pointer(0.5 + float64(n)/10), ConcurrentJobs: pointer(1.25)}
+	if n%2 == 1 {
+		e.Loss, e.NodeCPURatio, e.JobCPUSeconds = pointer(0.7), pointer(0.875), pointer(2.5)
+	}
+	s.add(e)
+}
+
+func (s *story) ended(job string, run uint32, outcome string) {
+	e := &schemas.Ended{JobStamp: s.jobStamp(schemas.EndedID(job, run, outcome), job, run), Outcome: outcome, DurationSeconds: 5, StartupSeconds: pointer(0.25), EpochsDone: 3, Accuracy: pointer(0.8), Setting: setting(64)}
+	switch outcome {
+	case schemas.EventFinished:
+		e.ExitCode = pointer(int32(0))
+	case schemas.EventLost:
+		e.EventID, e.Reason, e.Setting = schemas.LostID(job, uint64(len(s.events))), "no sign of life for 30 s", schemas.Setting{Model: "digits-mlp"}
+	}
+	s.add(e)
+}
+
+func (s *story) advice(job string, cause uint64) {
+	chosen := schemas.Alternative{BatchSize: 64, CPUs: 2, Epochs: 2, PredictedSeconds: pointer(3.25), UpperBoundSeconds: pointer(4.0), Probability: pointer(0.5)}
+	s.add(&schemas.Advice{JobStamp: s.jobStamp(schemas.AdviceID(job, cause), job, 1), CauseSequence: cause, Decision: schemas.BestEffort, Action: schemas.ActionKeep, Message: "keep on",
+		Model: "digits-mlp", Nodes: []string{"node-a"}, SLOSeconds: 10, ElapsedSeconds: 2.5, Confidence: 0.95, EpochsDone: 1, Load: schemas.Load{ConcurrentJobs: 2, Processes: 4},
+		Chosen: &chosen, Alternatives: []schemas.Alternative{chosen, {BatchSize: 128, CPUs: 2, Epochs: 2, Reason: "was never measured"}}, Regressors: map[string]string{"epoch_time": "abc"}})
+}
+
+// sample adds a sample whose ratios are whole 64ths, so that their sums are exact.
+func (s *story) sample(node string, number uint64) {
+	e := &schemas.Sample{Stamp: s.stamp(schemas.SampleID(node, "boot", number)), Node: node, BootID: "boot", Number: number, IntervalSeconds: 2, Cores: 2,
+		CPURatio: pointer(float64(number%64) / 64), LoadAverage: pointer(float64(number%8) / 4), MemoryTotalBytes: pointer(8e9)}
+	if number%3 != 0 {
+		e.IOWaitRatio = pointer(float64(number%16) / 64)
+	}
+	s.add(e)
+}
+
+func (s *story) regressors() {
+	s.add(&schemas.Promoted{Stamp: s.stamp(schemas.PromotedID("epoch_time", 1)), Target: "epoch_time", Revision: 1, ModelDigest: "abc", ManifestDigest: "def", Family: "forest",
+		Examples: 40, Settings: 8, MeanSquaredError: 0.25, MedianAbsoluteRatio: 0.125, R2: pointer(0.75), FitSeconds: 0.5, Reason: "first"})
+	s.add(&schemas.Rejected{Stamp: s.stamp(schemas.RejectedID("accuracy", "ghi")), Target: "accuracy", ModelDigest: "ghi", Reason: "worse than the champion"})
+}
+
+// job adds a whole life: submitted, run, advised, ended.
+func (s *story) job(job string, slo time.Duration, outcome string) {
+	s.submitted(job, slo)
+	s.started(job, 1)
+	for n := uint32(1); n <= 3; n++ {
+		s.epoch(job, 1, n)
+		s.advice(job, uint64(len(s.events)))
+	}
+	s.ended(job, 1, outcome)
+}
+
+// stream returns the stream that keeps an event.
+func stream(e schemas.Event) string {
+	switch e.(type) {
+	case *schemas.Sample:
+		return schemas.StreamNode
+	case *schemas.Promoted, *schemas.Rejected:
+		return schemas.StreamRegressor
+	}
+	return schemas.StreamJob
+}
+
+// batch returns the events of one stream as a batch that begins at a sequence.
+func batch(name string, first uint64, events ...schemas.Event) bus.Batch {
+	b := bus.Batch{Stream: name, First: first}
+	for i, e := range events {
+		if stream(e) != name {
+			panic(fmt.Sprintf("%T is not of stream %s", e, name))
+		}
+		b.Last = first + uint64(i)
+		e.(interface{ SetSequence(uint64) }).SetSequence(b.Last)
+		b.Records = append(b.Records, bus.Record{Event: e, Subject: e.Subject(), Sequence: b.Last, StoredAt: time.Unix(0, int64(b.Last))})
+	}
+	b.Token = fmt.Sprintf("%s/%d-%d", name, b.First, b.Last)
+	return b
+}
+
+func TestStory_IsValid(t *testing.T) {
+	s := newStory()
+	s.job("a", time.Minute, schemas.EventFinished)
+	s.ended("a", 1, schemas.EventLost)
+	s.sample("node-a", 1)
+	s.regressors()
+	for _, e := range s.events {
+		if err := e.Validate(); err != nil {
+			t.Errorf("%T: %v", e, err)
+		}
+	}
+}

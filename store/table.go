@@ -1,0 +1,167 @@
+package store
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// table is a table that the log fills, and its statements.
+type table struct {
+	name   string
+	row    any    // zero value of its rows
+	key    string // first column of its order: the second token of its events' subjects
+	insert string
+	lookup string // event_id and sequence of the rows that have an event_id of the batch
+}
+
+// batchTable is the name by which a lookup knows the batch's events.
+const batchTable = "batch"
+
+// tables returns every table that the log fills, in the order of schemas.
+func tables() []*table {
+	var all []*table
+	for _, t := range schemas.Tables() {
+		all = append(all, newTable(t))
+	}
+	return all
+}
+
+func newTable(s schemas.Table) *table {
+	t := &table{name: s.Name, row: s.Row}
+	switch kind, _, _ := strings.Cut(s.Name, "_"); kind {
+	case "job":
+		t.key = "job_id"
+	case "node":
+		t.key = "node"
+	case "regressor":
+		t.key = "target"
+	}
+	t.insert = fmt.Sprintf("INSERT INTO %s (%s)", t.name, strings.Join(columnNames(reflect.TypeOf(s.Row)), ", "))
+	t.lookup = fmt.Sprintf("SELECT event_id, sequence FROM %s WHERE %s IN (SELECT key FROM %s) AND event_id IN (SELECT event_id FROM %s)", t.name, t.key, batchTable, batchTable)
+	if t.name == "node_sample" {
+		// Jobs are many and short, nodes few and endless: without the time, each
+		// lookup would read all that a node ever sent. A sample has one instant.
+		t.lookup += " AND at BETWEEN fromUnixTimestamp64Nano(?, 'UTC') AND fromUnixTimestamp64Nano(?, 'UTC')"
+	}
+	return t
+}
+
+// columnNames returns the ch tags of a row's fields, those of embedded structs
+// in their place.
+func columnNames(row reflect.Type) []string {
+	var names []string
+	for i := range row.NumField() {
+		f := row.Field(i)
+		if f.Anonymous {
+			names = append(names, columnNames(f.Type)...)
+		} else if name := f.Tag.Get("ch"); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// group is what one table gets of a batch: rows of different events, in the
+// order of the log.
+type group struct {
+	table *table
+	items []item
+	from  time.Time // earliest instant among them
+	until time.Time // latest
+}
+
+// item is one row and what identifies it.
+type item struct {
+	id       string
+	key      string
+	sequence uint64
+	row      any
+}
+
+// tabulate sorts the records of a batch into the tables' order. Of several
+// records with one event_id it takes the first, and counts the others as copies.
+// Records that no table holds are left out.
+func tabulate(all []*table, records []bus.Record) (groups []*group, copies map[string]int) {
+	byName := make(map[string]*group)
+	seen := make(map[string]bool, len(records))
+	copies = make(map[string]int)
+	for i := range records {
+		r := &records[i]
+		name, row, ok := schemas.RowOf(r.Event)
+		if !ok {
+			continue
+		}
+		if seen[name+"/"+r.Event.ID()] {
+			copies[name]++
+			continue
+		}
+		seen[name+"/"+r.Event.ID()] = true
+		g := byName[name]
+		if g == nil {
+			g = &group{}
+			byName[name] = g
+		}
+		g.add(r, row)
+	}
+	for _, t := range all {
+		if g := byName[t.name]; g != nil {
+			g.table = t
+			groups = append(groups, g)
+		}
+	}
+	return groups, copies
+}
+
+func (g *group) add(r *bus.Record, row any) {
+	at := instant(row)
+	if len(g.items) == 0 || at.Before(g.from) {
+		g.from = at
+	}
+	if len(g.items) == 0 || at.After(g.until) {
+		g.until = at
+	}
+	_, rest, _ := strings.Cut(r.Subject, ".")
+	key, _, _ := strings.Cut(rest, ".")
+	g.items = append(g.items, item{id: r.Event.ID(), key: key, sequence: r.Sequence, row: row})
+}
+
+// instant returns when a row's event happened.
+func instant(row any) time.Time {
+	if s, ok := row.(*schemas.Sample); ok {
+		return s.At
+	}
+	return time.Time{} // only samples are looked up by time
+}
+
+// without returns the group's rows but those that found shows elsewhere in the
+// table. A row found at its own sequence is this batch's own, from an attempt
+// before: it stays, so that the block is the same.
+func (g *group) without(found []place) (rows []any) {
+	elsewhere := make(map[string]bool, len(found))
+	own := make(map[string]uint64, len(g.items))
+	for i := range g.items {
+		own[g.items[i].id] = g.items[i].sequence
+	}
+	for _, f := range found {
+		if own[f.EventID] != f.Sequence {
+			elsewhere[f.EventID] = true
+		}
+	}
+	for i := range g.items {
+		if !elsewhere[g.items[i].id] {
+			rows = append(rows, g.items[i].row)
+		}
+	}
+	return rows
+}
+
+// place is where a table has an event.
+type place struct {
+	EventID  string `ch:"event_id"`
+	Sequence uint64 `ch:"sequence"`
+}
