@@ -9,6 +9,9 @@ import (
 // a feature of up to 255 different values is treated exactly.
 const maxBins = 255
 
+// sampledValues is how many values of a longer column decide on its bins.
+const sampledValues = 1 << 17
+
 // binned holds the features of a dataset as small numbers. All trees of a
 // forest share it.
 type binned struct {
@@ -18,33 +21,72 @@ type binned struct {
 	cuts  [][]float64 // by feature: cut k lies between bins k and k+1
 }
 
-func bin(columns [][]float64) *binned {
-	b := &binned{}
-	for _, column := range columns {
-		low, high := edges(column)
-		cuts := make([]float64, len(low)-1)
-		for k := range cuts {
-			cuts[k] = halfway(high[k], low[k+1])
+func bin(columns [][]float64, threads int) *binned {
+	n := len(columns)
+	b := &binned{codes: make([][]uint8, n), low: make([][]float64, n), high: make([][]float64, n), cuts: make([][]float64, n)}
+	parallel(threads, n, 1, func(_, from, to int) {
+		for f := from; f < to; f++ {
+			b.bin(f, columns[f])
 		}
-		codes := make([]uint8, len(column))
-		for i, x := range column {
-			k, _ := slices.BinarySearch(high, x)
-			codes[i] = uint8(k)
-		}
-		b.codes = append(b.codes, codes)
-		b.low, b.high, b.cuts = append(b.low, low), append(b.high, high), append(b.cuts, cuts)
-	}
+	})
 	return b
+}
+
+// bin fills in one feature. A value belongs to the first bin whose cut it does
+// not exceed.
+func (b *binned) bin(f int, column []float64) {
+	low, high := edges(column)
+	cuts := make([]float64, len(low)-1)
+	for k := range cuts {
+		cuts[k] = halfway(high[k], low[k+1])
+	}
+	codes := make([]uint8, len(column))
+	search := newLadder(cuts)
+	for i, x := range column {
+		codes[i] = search.find(x)
+	}
+	if len(column) > sampledValues { // the sample may have missed the extremes of a bin
+		for i, x := range column {
+			k := codes[i]
+			low[k], high[k] = min(low[k], x), max(high[k], x)
+		}
+	}
+	b.codes[f], b.low[f], b.high[f], b.cuts[f] = codes, low, high, cuts
+}
+
+// ladder finds a value among sorted cuts without a branch to guess.
+type ladder [256]float64
+
+func newLadder(cuts []float64) *ladder {
+	l := &ladder{}
+	for i := range l {
+		l[i] = math.Inf(1)
+	}
+	copy(l[:], cuts)
+	return l
+}
+
+// find returns how many cuts are below x.
+func (l *ladder) find(x float64) uint8 {
+	at := uint8(0)
+	for step := uint8(128); step > 0; step >>= 1 {
+		next := at
+		if l[at+step-1] < x {
+			next = at + step
+		}
+		at = next
+	}
+	return at
 }
 
 // edges returns the smallest and the largest value of each bin: a bin per value
 // where there are at most maxBins, else bins of about equal numbers of examples.
 func edges(column []float64) (low, high []float64) {
-	sorted := slices.Clone(column)
-	slices.Sort(sorted)
-	if distinct := slices.Compact(slices.Clone(sorted)); len(distinct) <= maxBins {
-		return distinct, distinct
+	if values := distinct(column, maxBins); values != nil {
+		return values, slices.Clone(values)
 	}
+	sorted := sample(column)
+	slices.Sort(sorted)
 	for start := 0; start < len(sorted); {
 		share := (len(sorted) - start) / (maxBins - len(low))
 		end := min(start+max(share, 1), len(sorted)) - 1
@@ -55,6 +97,58 @@ func edges(column []float64) (low, high []float64) {
 		start = end + 1
 	}
 	return low, high
+}
+
+// distinct returns the different values of a column in order, nil if they are
+// more than most.
+func distinct(column []float64, most int) []float64 {
+	values := make([]float64, 0, most+1)
+	for i, x := range column {
+		if i > 0 && x == column[i-1] {
+			continue
+		}
+		if at, known := slices.BinarySearch(values, x); !known {
+			if values = slices.Insert(values, at, x); len(values) > most {
+				return nil
+			}
+		}
+	}
+	return values
+}
+
+// sample copies a column, or of a long one values at equal distances with a
+// random beginning of each step: a column in order gives its quantiles.
+func sample(column []float64) []float64 {
+	n := len(column)
+	if n <= sampledValues {
+		return slices.Clone(column)
+	}
+	s := stream(n)
+	values := make([]float64, sampledValues)
+	for i := range values {
+		from, to := part(i, sampledValues, n)
+		values[i] = column[from+s.below(to-from)]
+	}
+	return values
+}
+
+// byExample returns the codes by example, then feature: what belongs together
+// where sums over all features of some examples are wanted.
+func (b *binned) byExample(threads int) []uint8 {
+	features := len(b.codes)
+	n := len(b.codes[0])
+	codes := make([]uint8, n*features)
+	parallel(threads, n, 1<<14, func(_, from, to int) {
+		const block = 512 // rows that stay in the cache until all features are in
+		for ; from < to; from += block {
+			for f, column := range b.codes {
+				for i, code := range column[from:min(from+block, to)] {
+					codes[(from+i)*features+f] = code
+				}
+			}
+		}
+	})
+	return codes
 }
 
 // cut returns the number of the cut that separates bins up to left from bins

@@ -27,10 +27,13 @@ func (m *Manifest) columns() []string {
 
 // objective is LightGBM's name for what was minimised.
 func (m *Manifest) objective() string {
-	if m.Forest != nil && m.Forest.Criterion == Squared {
-		return "regression"
+	switch {
+	case m.Forest != nil:
+		return m.Forest.Criterion.objective()
+	case m.Boosting != nil:
+		return m.Boosting.Criterion.objective()
 	}
-	return "regression_l1"
+	return Absolute.objective()
 }
 
 // EncodeModel returns the trees as LightGBM text of version 3. LightGBM and

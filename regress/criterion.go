@@ -119,3 +119,14 @@ func (q *squaredSearch) search(items []item, codes []uint8, bins int, to *contes
 	}
 	return last >= 0 && taken > q.bins[last].count
 }
+
+// objective is LightGBM's name for a criterion.
+func (c Criterion) objective() string {
+	switch c {
+	case Squared:
+		return "regression"
+	case Absolute:
+		return "regression_l1"
+	}
+	return string(c)
+}

@@ -224,6 +224,18 @@ func (d *Dataset) canonical() *Dataset {
 	return c
 }
 
+// prepare checks the examples and returns them sorted, if they are enough.
+func (d *Dataset) prepare(t Transform, examples, settings int) (*Dataset, error) {
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	sorted := d.canonical()
+	if n, s := sorted.Len(), sorted.Settings(); n < examples || s < settings {
+		return nil, fmt.Errorf("%w: %d examples of %d settings, want %d of %d", ErrTooFewExamples, n, s, examples, settings)
+	}
+	return sorted, t.check(sorted.Target)
+}
+
 // compare orders examples by features, target, weight and, where all of these
 // are equal, by group.
 func (d *Dataset) compare(a, b int) int {

@@ -6,28 +6,21 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
-)
-
-// Transform is applied to a target before anything is fitted.
-type Transform string
-
-// The transforms. With Log, targets must be above 0, errors are ratios and the
-// prediction is about the median.
-const (
-	None Transform = "none"
-	Log  Transform = "log"
 )
 
 // Criterion is the loss that the splits and the leaves of a tree minimise.
 type Criterion string
 
-// The criteria: a leaf predicts the mean (Squared) or the median (Absolute).
+// The criteria: a leaf predicts the mean (Squared), the median (Absolute), the
+// median corrected by the mean of what is near it (Huber), or the quantile at a
+// level (Quantile). The last two are for boosting only.
 const (
 	Squared  Criterion = "squared"
 	Absolute Criterion = "absolute"
+	Huber    Criterion = "huber"
+	Quantile Criterion = "quantile"
 )
 
 // ForestOptions are the settings of a random forest.
@@ -117,19 +110,12 @@ func (o ForestOptions) resolve(features int) (ForestOptions, error) {
 // Equal examples in any order, options and seed give the same bytes, whatever
 // Threads is. It stops with ctx's error when ctx ends.
 func FitForest(ctx context.Context, d *Dataset, o ForestOptions) (*Regressor, error) {
-	if err := d.Validate(); err != nil {
-		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
-	}
 	o, err := o.resolve(len(d.Features))
 	if err != nil {
 		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
 	}
-	sorted := d.canonical()
-	if n, s := sorted.Len(), sorted.Settings(); n < o.MinExamples || s < o.MinSettings {
-		return nil, fmt.Errorf("fit %s: %w: %d examples of %d settings, want %d of %d",
-			d.TargetName, ErrTooFewExamples, n, s, o.MinExamples, o.MinSettings)
-	}
-	if err := o.Transform.check(sorted.Target); err != nil {
+	sorted, err := d.prepare(o.Transform, o.MinExamples, o.MinSettings)
+	if err != nil {
 		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
 	}
 	r, err := fitForest(ctx, sorted, o)
@@ -146,8 +132,8 @@ func fitForest(ctx context.Context, d *Dataset, o ForestOptions) (*Regressor, er
 	if err != nil {
 		return nil, err
 	}
-	r := &Regressor{ensemble: ensemble{trees: trees, average: true}}
-	r.Manifest = describe(d, o)
+	r := &Regressor{ensemble: ensemble{trees: trees, average: true}, Manifest: describe(d, o.Transform)}
+	r.Manifest.Family, r.Manifest.Forest = FamilyForest, &o
 	if folds == nil {
 		return r, nil
 	}
@@ -159,7 +145,7 @@ func fitForest(ctx context.Context, d *Dataset, o ForestOptions) (*Regressor, er
 	if err != nil {
 		return nil, err
 	}
-	r.Manifest.calibrate(d, predicted, folds)
+	r.Manifest.calibrate(d, predicted, folds, o.Seed)
 	return r, nil
 }
 
@@ -192,81 +178,18 @@ func growForest(ctx context.Context, d *Dataset, o ForestOptions, done *progress
 }
 
 func newGrowth(d *Dataset, o ForestOptions) *growth {
-	g := &growth{bins: bin(d.Columns), target: o.Transform.apply(d.Target), weight: d.Weight, options: o, scale: 1}
-	g.byY = make([]int32, len(g.target))
-	for i := range g.byY {
-		g.byY[i] = int32(i)
-	}
-	slices.SortStableFunc(g.byY, func(a, b int32) int { return cmp.Compare(g.target[a], g.target[b]) })
+	g := &growth{bins: bin(d.Columns, o.Threads), target: o.Transform.apply(d.Target), weight: d.Weight, options: o}
+	g.byY = order(g.target)
 	g.sign = make([]int, len(d.Features))
 	for f, feature := range d.Features {
 		g.sign[f] = feature.Monotone
 		g.bound = g.bound || feature.Monotone != 0
 	}
-	g.center = g.target[g.byY[len(g.byY)/2]]
-	least, most := g.target[g.byY[0]], g.target[g.byY[len(g.byY)-1]]
-	if size := max(-least, most); size > 1e50 || size > 0 && size < 1e-50 {
-		_, exponent := math.Frexp(size)
-		g.scale = math.Ldexp(1, -max(exponent, -1000))
-	}
-	g.y = make([]float64, len(g.target))
-	for i, y := range g.target {
-		g.y[i] = y*g.scale - g.center*g.scale
-	}
+	g.centred = center(g.target, g.byY)
 	return g
 }
 
 // constant says that all targets are equal: one leaf tells all.
 func (g *growth) constant() bool {
 	return g.target[g.byY[0]] == g.target[g.byY[len(g.byY)-1]]
-}
-
-func (t Transform) check(target []float64) error {
-	for _, y := range target {
-		if t == Log && !(y > 0) {
-			return fmt.Errorf("%w: target %g has no logarithm", ErrBadExamples, y)
-		}
-	}
-	return nil
-}
-
-// apply returns the targets as they are fitted.
-func (t Transform) apply(target []float64) []float64 {
-	if t != Log {
-		return target
-	}
-	logs := make([]float64, len(target))
-	for i, y := range target {
-		logs[i] = math.Log(y)
-	}
-	return logs
-}
-
-// invert turns what was fitted back into the unit of the target.
-func (t Transform) invert(y float64) float64 {
-	if t == Log {
-		return math.Exp(y)
-	}
-	return y
-}
-
-// progress counts trees and tells one listener, one call at a time.
-type progress struct {
-	mutex         sync.Mutex
-	tell          func(done, planned int)
-	done, planned int
-}
-
-func newProgress(tell func(done, planned int), planned int) *progress {
-	return &progress{tell: tell, planned: planned}
-}
-
-func (p *progress) add(trees int) {
-	if p.tell == nil {
-		return
-	}
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.done += trees
-	p.tell(p.done, p.planned)
 }

@@ -180,7 +180,8 @@ func TestFitForest_AsksForMoreExamples(t *testing.T) {
 	}
 }
 
-func TestFitForest_DegenerateData(t *testing.T) {
+// degenerate returns examples at the edges of what can be fitted.
+func degenerate() map[string]*regress.Dataset {
 	constantTarget, constantFeature, single := paperLike(96, 1), paperLike(96, 1), paperLike(96, 1)
 	for i := range constantTarget.Target {
 		constantTarget.Target[i] = 12.5
@@ -197,8 +198,12 @@ func TestFitForest_DegenerateData(t *testing.T) {
 	for i := range many.Target {
 		many.Columns[0][i] += float64(i) / 7
 	}
-	for name, d := range map[string]*regress.Dataset{"constant target": constantTarget, "constant feature": constantFeature,
-		"single feature": single, "huge": huge, "tiny": tiny, "2000 different values": many} {
+	return map[string]*regress.Dataset{"constant target": constantTarget, "constant feature": constantFeature,
+		"single feature": single, "huge": huge, "tiny": tiny, "2000 different values": many}
+}
+
+func TestFitForest_DegenerateData(t *testing.T) {
+	for name, d := range degenerate() {
 		for _, transform := range []regress.Transform{regress.None, regress.Log} {
 			for _, criterion := range []regress.Criterion{regress.Absolute, regress.Squared} {
 				o := regress.ForestOptions{Trees: 6, MaxDepth: 8, Bootstrap: true, Transform: transform, Criterion: criterion}

@@ -22,10 +22,7 @@ type growth struct {
 	sign    []int     // monotone sign of each feature
 	bound   bool      // some sign is not 0
 	options ForestOptions
-	// Splits are searched on y = (target - center) * scale: differences from
-	// the center keep sums exact, the scale keeps squares of huge targets finite.
-	y             []float64
-	center, scale float64
+	centred // what splits are searched on
 }
 
 // grower grows one tree at a time and is owned by one goroutine.
@@ -152,10 +149,7 @@ func (g *grower) bestSplit(items []item, whole pair, s stream, bounds limits, se
 	return g.contest.best, settled, g.contest.found
 }
 
-// restore turns a centred and scaled target back into its unit.
-func (g *growth) restore(y float64) float64 { return y/g.scale + g.center }
-
-// restoreGain does so for a gain, which is never below 0 but for rounding.
+// restoreGain turns a gain back into the unit of the loss; it is never below 0 but for rounding.
 func (g *growth) restoreGain(gain float64) float64 {
 	if g.options.Criterion == Squared {
 		gain /= g.scale

@@ -13,8 +13,11 @@ import (
 // manifestFormat is raised when an older program could misread a manifest.
 const manifestFormat = 1
 
-// FamilyForest is the family of regressors that FitForest makes.
-const FamilyForest = "forest"
+// The families of regressors: FitForest makes a forest, FitBoosting a boosting.
+const (
+	FamilyForest   = "forest"
+	FamilyBoosting = "boosting"
+)
 
 // Regressor is a fitted function of a row of features, with all that is known
 // about how it came to be and how good it is. It does not change.
@@ -46,8 +49,9 @@ type Manifest struct {
 	// Features in the order of a row, with what was seen of each.
 	Features []FeatureRange `json:"features"`
 	// Family and settings of the fit.
-	Family string         `json:"family"`
-	Forest *ForestOptions `json:"forest,omitempty"`
+	Family   string           `json:"family"`
+	Forest   *ForestOptions   `json:"forest,omitempty"`
+	Boosting *BoostingOptions `json:"boosting,omitempty"`
 	// Constant says that all targets were equal, and the regressor is one leaf.
 	Constant bool `json:"constant,omitempty"`
 	// Examples that were learnt from.
@@ -83,10 +87,10 @@ type Examples struct {
 	Last  time.Time `json:"last_at,omitzero"`
 }
 
-// describe starts the manifest of a forest from sorted examples.
-func describe(d *Dataset, o ForestOptions) Manifest {
-	m := Manifest{Format: manifestFormat, Target: d.TargetName, Unit: d.TargetUnit, Transform: o.Transform,
-		Smearing: 1, Family: FamilyForest, Forest: &o, Spread: deviation(o.Transform.apply(d.Target)),
+// describe starts a manifest from sorted examples; its family is the caller's.
+func describe(d *Dataset, transform Transform) Manifest {
+	m := Manifest{Format: manifestFormat, Target: d.TargetName, Unit: d.TargetUnit, Transform: transform,
+		Smearing: 1, Spread: deviation(transform.apply(d.Target)),
 		Constant: slices.Min(d.Target) == slices.Max(d.Target),
 		Examples: Examples{Count: d.Len(), Settings: d.Settings(), Digest: d.digest()}}
 	for f, feature := range d.Features {
@@ -123,7 +127,8 @@ func deviation(numbers []float64) float64 {
 }
 
 // calibrate fills in what out-of-fold predictions, in the unit of the fit, tell.
-func (m *Manifest) calibrate(d *Dataset, predicted []float64, folds []int) {
+// The seed is that of the scores' bootstrap.
+func (m *Manifest) calibrate(d *Dataset, predicted []float64, folds []int, seed uint64) {
 	fitted := m.Transform.apply(d.Target)
 	residuals, smear := make([]float64, d.Len()), 0.0
 	points := make([]float64, d.Len())
@@ -136,7 +141,7 @@ func (m *Manifest) calibrate(d *Dataset, predicted []float64, folds []int) {
 		m.Smearing = min(smear, math.MaxFloat64)
 	}
 	m.Calibration = newCalibration(residuals)
-	scores := Score(d.Target, points, d.Group, m.Forest.Seed)
+	scores := Score(d.Target, points, d.Group, seed)
 	m.Scores = &scores
 	for _, level := range []float64{0.5, 0.9, 0.95} {
 		bounds := m.heldOutBounds(residuals, points, folds, level)

@@ -33,6 +33,14 @@ func (s *stream) shuffle(numbers []int) {
 	}
 }
 
+// choose brings a random choice of n rows to the front.
+func (s *stream) choose(rows []int32, n int) {
+	for i := range n {
+		j := i + s.below(len(rows)-i)
+		rows[i], rows[j] = rows[j], rows[i]
+	}
+}
+
 func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
