@@ -88,6 +88,7 @@ type cli struct {
 
 	Engine   engineCommand   `cmd:"" help:"The ClickHouse engine for SQL on this machine." group:"parts"`
 	Workload workloadCommand `cmd:"" help:"Real training jobs that the program carries." group:"parts"`
+	Health   healthCommand   `cmd:"" help:"Ask a service whether it is healthy, for the check of a container." group:"parts"`
 }
 
 // run parses the command line and runs the sub-command. Signals end its context;

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+type healthCommand struct {
+	URL     string        `arg:"" help:"What to ask, such as http://127.0.0.1:9100/readyz."`
+	Timeout time.Duration `help:"Longest time for the answer." default:"2s" env:"COURIER_TIMEOUT"`
+}
+
+// Run asks once: for the health check of a container that has no shell. The
+// error tells the status and what was answered.
+func (c *healthCommand) Run(w *world) error {
+	ctx, cancel := context.WithTimeout(w.ctx, c.Timeout)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL, nil)
+	if err != nil {
+		return fmt.Errorf("ask for health: %w", err)
+	}
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return fmt.Errorf("ask for health: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }() // it was only read
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 1000))
+	if err != nil {
+		return fmt.Errorf("read the answer of %s: %w", c.URL, err)
+	}
+	text := strings.TrimSpace(string(body))
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s is not healthy: %s: %s", c.URL, answer.Status, text)
+	}
+	fmt.Fprintln(w.stdout, text)
+	return nil
+}
