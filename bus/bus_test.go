@@ -16,6 +16,7 @@ import (
 	"courier/schemas"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // within returns a context that fails the test's waiting after ten seconds.
@@ -358,5 +359,30 @@ func TestConnect_SaysWhereItFailed(t *testing.T) {
 	_, err := bus.Connect(ctx, bus.Options{URL: "nats://me:secret@127.0.0.1:1"}, slog.New(slog.DiscardHandler), nil)
 	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("Connect = %v", err)
+	}
+}
+
+func TestFollow_LeavesNoConsumerBehind(t *testing.T) {
+	s := bustest.NewServer(t)
+	b := s.Connect(t)
+	publish(t, b, 1, 3)
+	for range 3 {
+		follow(t, b, bus.FollowOptions{}, 2)
+	}
+	nc, err := nats.Connect(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(within(t), schemas.StreamNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := stream.CachedInfo().State.Consumers; n != 0 {
+		t.Errorf("%d consumers are left, want none", n)
 	}
 }

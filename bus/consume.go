@@ -62,7 +62,7 @@ func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) 
 		}
 		o.From = stream.CachedInfo().State.LastSeq + 1
 	}
-	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: o.Subjects, DeliverPolicy: jetstream.DeliverAllPolicy}
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: o.Subjects, DeliverPolicy: jetstream.DeliverAllPolicy, InactiveThreshold: orphanAge}
 	switch {
 	case o.From > 0:
 		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, o.From
@@ -73,6 +73,7 @@ func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) 
 	if err != nil {
 		return unavailable(err)
 	}
+	defer b.deleteConsumer(o.Stream, consumer)
 	if consumer.CachedInfo().NumPending == 0 {
 		o.caughtUp()
 	}
@@ -103,6 +104,21 @@ func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) 
 		if meta.NumPending == 0 {
 			o.caughtUp()
 		}
+	}
+}
+
+// orphanAge is after how long the server drops the consumer of a follower that died.
+const orphanAge = 30 * time.Second
+
+// deleteConsumer spares the server a consumer that nobody reads any more.
+func (b *Bus) deleteConsumer(stream string, consumer jetstream.Consumer) {
+	if !b.Connected() {
+		return // it ends after orphanAge
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := b.js.DeleteConsumer(ctx, stream, consumer.CachedInfo().Name); err != nil {
+		b.log.Debug("consumer not deleted", "stream", stream, "error", err)
 	}
 }
 

@@ -103,7 +103,11 @@ func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request) {
 			b.log.Error("request failed", "subject", e.subject, "error", err)
 		}
 		body, _ := json.Marshal(refusal) // three strings: cannot fail
-		err = r.Error(statusOf[refusal.Code], refusal.Error(), body)
+		status := statusOf[refusal.Code]
+		if status == "" {
+			status = "500" // a code of a later version
+		}
+		err = r.Error(status, refusal.Error(), body)
 	} else {
 		err = r.Respond(data)
 	}
