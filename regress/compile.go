@@ -24,15 +24,22 @@ type form interface {
 // whose nodes lie side by side. Both give the same numbers. An error wraps
 // ErrBadFile: some prediction would not be a finite number.
 func Compile(r *Regressor) (*Predictor, error) {
-	if err := checkRange(&r.ensemble, r.Manifest.Transform); err != nil {
+	base, transform := r.Manifest.base(), r.Manifest.Transform
+	if base != nil {
+		transform = None // of the trees: the base is added first
+	}
+	if err := checkRange(&r.ensemble, transform); err != nil {
 		return nil, fmt.Errorf("compile regressor of %s: %w: %w", r.Manifest.Target, ErrBadFile, err)
 	}
 	p := newPredictor(&r.Manifest)
 	axes := axesOf(&r.ensemble, len(p.features))
 	if cells, fits := countCells(axes); fits && cells*len(r.trees) <= maxPaint {
-		p.form = paint(&r.ensemble, axes, cells, r.Manifest.Transform)
+		p.form = paint(&r.ensemble, axes, cells, transform)
 	} else {
-		p.form = flatten(&r.ensemble, r.Manifest.Transform)
+		p.form = flatten(&r.ensemble, transform)
+	}
+	if base != nil {
+		p.form = &corrected{base: base, trees: p.form, transform: r.Manifest.Transform}
 	}
 	return p, nil
 }

@@ -44,9 +44,13 @@ func agree(r *Regressor, p *Predictor, other func(row []float64) float64) error 
 		}
 		size += most * r.share()
 	}
+	base := r.Manifest.base()
 	for _, row := range checkRows(r) {
 		ours, raw := p.form.predict(row), other(row)
-		theirs, tolerance := r.Manifest.Transform.invert(raw), 1e-12*size
+		if base != nil {
+			raw = bounded(raw+base.predict(row), r.Manifest.Transform)
+		}
+		theirs, tolerance := r.Manifest.Transform.invert(raw), 1e-12*(size+math.Abs(raw))
 		if r.Manifest.Transform == Log {
 			tolerance *= math.Abs(theirs)
 		}

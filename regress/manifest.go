@@ -13,10 +13,15 @@ import (
 // manifestFormat is raised when an older program could misread a manifest.
 const manifestFormat = 1
 
-// The families of regressors: FitForest makes a forest, FitBoosting a boosting.
+// The families of regressors: FitForest makes a forest, FitBoosting a boosting,
+// FitLaw a law, with or without trees that correct it, FitGaussian a Gaussian
+// process.
 const (
 	FamilyForest   = "forest"
 	FamilyBoosting = "boosting"
+	FamilyLaw      = "law"
+	FamilyLawTrees = "law+trees"
+	FamilyGaussian = "gaussian"
 )
 
 // Regressor is a fitted function of a row of features, with all that is known
@@ -49,9 +54,14 @@ type Manifest struct {
 	// Features in the order of a row, with what was seen of each.
 	Features []FeatureRange `json:"features"`
 	// Family and settings of the fit.
-	Family   string           `json:"family"`
-	Forest   *ForestOptions   `json:"forest,omitempty"`
-	Boosting *BoostingOptions `json:"boosting,omitempty"`
+	Family      string           `json:"family"`
+	Forest      *ForestOptions   `json:"forest,omitempty"`
+	Boosting    *BoostingOptions `json:"boosting,omitempty"`
+	LawFit      *LawOptions      `json:"law_fit,omitempty"`
+	GaussianFit *GaussianOptions `json:"gaussian_fit,omitempty"`
+	// Law or Gaussian is what the trees of the file correct, if it is not all theirs.
+	Law      *Law      `json:"law,omitempty"`
+	Gaussian *Gaussian `json:"gaussian,omitempty"`
 	// Constant says that all targets were equal, and the regressor is one leaf.
 	Constant bool `json:"constant,omitempty"`
 	// Examples that were learnt from.
@@ -236,6 +246,9 @@ func (m *Manifest) check() error {
 				return fmt.Errorf("feature %s: seen level %d of %d", f.Name, level, len(f.Levels))
 			}
 		}
+	}
+	if err := m.checkBase(); err != nil {
+		return err
 	}
 	return m.Calibration.check()
 }

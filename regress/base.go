@@ -1,0 +1,130 @@
+package regress
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+)
+
+// base predicts before any tree, in the unit of the fit: a law or a Gaussian
+// process. Both lie in the manifest; the trees of the file correct them.
+type base interface {
+	predict(row []float64) float64
+}
+
+// fitted is what fitting a regressor with a base makes. Trees may be none.
+type fitted struct {
+	base     base
+	law      *Law
+	gaussian *Gaussian
+	trees    ensemble
+}
+
+func (f *fitted) predict(row []float64) float64 { return f.base.predict(row) + f.trees.predict(row) }
+
+// shared are the settings that all families with a base have.
+type shared struct {
+	Transform                 Transform
+	Folds, examples, settings int
+	Threads                   int
+	Seed                      uint64
+	progress                  func(done, planned int)
+}
+
+func resolveShared(t Transform, folds, examples, settings, threads int, seed uint64) (shared, error) {
+	s := shared{Transform: cmp.Or(t, None), Folds: cmp.Or(folds, mostFolds), examples: cmp.Or(examples, minExamples),
+		settings: cmp.Or(settings, minSettings), Threads: cmp.Or(threads, max(1, runtime.GOMAXPROCS(0)-1)), Seed: seed}
+	switch {
+	case s.Transform != None && s.Transform != Log:
+		return s, fmt.Errorf("%w: transform is %q", ErrBadSettings, s.Transform)
+	case s.Folds == 1:
+		return s, fmt.Errorf("%w: folds is 1, want 2 or more, or less than 0 for none", ErrBadSettings)
+	case s.examples < 1 || s.settings < 1 || s.Threads < 1 || s.Threads > 1024:
+		return s, fmt.Errorf("%w: min_examples %d, min_settings %d, threads %d", ErrBadSettings, s.examples, s.settings, s.Threads)
+	}
+	return s, nil
+}
+
+// fitBase fits all examples, and again without each fold of settings for the
+// calibration.
+func fitBase(ctx context.Context, d *Dataset, s shared, fit func(train *Dataset) (fitted, error)) (*Regressor, error) {
+	sorted, err := d.prepare(s.Transform, s.examples, s.settings)
+	if err != nil {
+		return nil, err
+	}
+	folds := sorted.folds(s.Folds, s.Seed)
+	done := newProgress(s.progress, 1+foldCount(folds))
+	whole, err := fit(sorted)
+	if err != nil {
+		return nil, err
+	}
+	done.add(1)
+	r := &Regressor{ensemble: whole.trees, Manifest: describe(sorted, s.Transform)}
+	if r.trees == nil {
+		r.trees = []tree{{leaves: []leaf{{weight: float64(sorted.Len()), count: sorted.Len()}}}}
+	}
+	r.Manifest.Law, r.Manifest.Gaussian = whole.law, whole.gaussian
+	if folds == nil {
+		return r, ctx.Err()
+	}
+	predicted, err := OutOfFold(sorted, folds, func(train *Dataset) (func(row []float64) float64, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		part, err := fit(train)
+		done.add(1)
+		return func(row []float64) float64 { return bounded(part.predict(row), s.Transform) }, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Manifest.calibrate(sorted, predicted, folds, s.Seed)
+	return r, ctx.Err()
+}
+
+// bounded keeps a formula's number where its inverse is finite and above 0.
+func bounded(y float64, t Transform) float64 {
+	limit := math.MaxFloat64
+	if t == Log {
+		limit = 700 // exp(700) is 1e304
+	}
+	return min(max(y, -limit), limit)
+}
+
+// base returns what the trees of a regressor correct, nil for trees alone.
+func (m *Manifest) base() base {
+	switch {
+	case m.Gaussian != nil:
+		return m.Gaussian
+	case m.Law != nil:
+		return m.Law
+	}
+	return nil
+}
+
+// checkBase holds for a manifest that was read.
+func (m *Manifest) checkBase() error {
+	if m.Gaussian != nil && m.Law != nil {
+		return fmt.Errorf("law and gaussian: want one of them")
+	}
+	if m.Law != nil {
+		return m.Law.check(m.Features)
+	}
+	if m.Gaussian != nil {
+		return m.Gaussian.check(m.Features)
+	}
+	return nil
+}
+
+// corrected predicts by a base and the trees that correct it.
+type corrected struct {
+	base      base
+	trees     form
+	transform Transform
+}
+
+func (c *corrected) predict(row []float64) float64 {
+	return c.transform.invert(bounded(c.base.predict(row)+c.trees.predict(row), c.transform))
+}

@@ -1,0 +1,439 @@
+package regress
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/optimize"
+)
+
+// Gaussian is a Gaussian process (Rasmussen, Williams 2006, chapters 2.2, 2.7
+// and 5.4): a linear trend, and a smooth correction that dies away far from the
+// examples. The correction at x is the sum over points p of
+//
+//	Weights[p] * exp(-1/2 sum over inputs i of ((x_i - Points[p][i]) / Lengths[i])^2)
+//
+// where Weights already hold the amplitude.
+type Gaussian struct {
+	Trend  Law     `json:"trend"`
+	Inputs []Input `json:"inputs"`
+	// Lengths over which inputs matter, in their standard deviations.
+	Lengths []float64 `json:"lengths"`
+	// Amplitude of the correction and Noise of one measurement, as standard
+	// deviations in the unit of the fit.
+	Amplitude float64 `json:"amplitude"`
+	Noise     float64 `json:"noise"`
+	// Share is the part of the correction that the monotone signs left, 0 to 1.
+	Share   float64     `json:"share"`
+	Points  [][]float64 `json:"points"`
+	Weights []float64   `json:"weights"`
+
+	flat []float64 // Points divided by Lengths, one after the other
+}
+
+// predict is in the unit of the fit.
+func (g *Gaussian) predict(row []float64) float64 { return g.Trend.predict(row) + g.correction(row) }
+
+func (g *Gaussian) correction(row []float64) float64 {
+	var values [maxInputs]float64
+	fill(g.Inputs, row, &values)
+	n := len(g.Inputs)
+	for i := range n {
+		values[i] /= g.Lengths[i]
+	}
+	y := 0.0
+	for p, w := range g.Weights {
+		far := 0.0
+		for i, x := range g.flat[p*n : p*n+n] {
+			far += (values[i] - x) * (values[i] - x)
+		}
+		y += w * math.Exp(-far/2)
+	}
+	return y
+}
+
+// prepare fills in what predictions need and the manifest does not hold.
+func (g *Gaussian) prepare() {
+	g.flat = make([]float64, 0, len(g.Points)*len(g.Inputs))
+	for _, p := range g.Points {
+		for i, x := range p {
+			g.flat = append(g.flat, x/g.Lengths[i])
+		}
+	}
+}
+
+// check holds for a process that was read, and prepares it.
+func (g *Gaussian) check(features []FeatureRange) error {
+	if err := g.Trend.check(features); err != nil {
+		return fmt.Errorf("gaussian: %w", err)
+	}
+	if len(g.Inputs) > maxInputs || len(g.Lengths) != len(g.Inputs) || len(g.Points) != len(g.Weights) {
+		return fmt.Errorf("gaussian: %d inputs, %d lengths, %d points, %d weights", len(g.Inputs), len(g.Lengths), len(g.Points), len(g.Weights))
+	}
+	for i := range g.Inputs {
+		if err := g.Inputs[i].check(features); err != nil {
+			return fmt.Errorf("gaussian: input %d: %w", i, err)
+		}
+		if l := g.Lengths[i]; !(l > 1e-6) || !finite(l) {
+			return fmt.Errorf("gaussian: length %d is %g", i, l)
+		}
+	}
+	for p, point := range g.Points {
+		if len(point) != len(g.Inputs) || !finite(g.Weights[p]) || slices.ContainsFunc(point, func(x float64) bool { return !(math.Abs(x) < 1e100) }) {
+			return fmt.Errorf("gaussian: point %d has %d numbers %g of weight %g", p, len(point), point, g.Weights[p])
+		}
+	}
+	g.prepare()
+	return nil
+}
+
+// GaussianOptions are the settings of a Gaussian process.
+type GaussianOptions struct {
+	// Starts of the search for the lengths; 0 means 3.
+	Starts int `json:"starts"`
+	// Transform is None where it is empty.
+	Transform Transform `json:"transform"`
+	// Seed decides the deal of folds.
+	Seed uint64 `json:"seed"`
+	// Folds, MinExamples, MinSettings and Threads are as in ForestOptions.
+	Folds       int `json:"folds"`
+	MinExamples int `json:"-"`
+	MinSettings int `json:"-"`
+	Threads     int `json:"-"`
+	// Progress is told how many of all planned fits are done.
+	Progress func(done, planned int) `json:"-"`
+}
+
+const (
+	// MaxGaussian is the most examples of a Gaussian process: its work grows with
+	// their cube, its file and its predictions with their number.
+	MaxGaussian = 2000
+	// searched is the most examples from which the lengths are found.
+	searched = 200
+)
+
+// The priors keep the search where a few dozen examples say little: a length is
+// about 2 standard deviations of its input within a factor of e, the noise a
+// tenth of the target's, and a trend moves by about its deviation.
+const (
+	lengthPrior, lengthWidth = 2.0, 1.0
+	noisePrior, noiseWidth   = 0.1, 1.0
+	trendPrior               = 1.5
+	// jitter keeps the covariance of equal examples positive.
+	jitter = 1e-8
+)
+
+// FitGaussian fits a Gaussian process by the largest marginal likelihood and
+// calibrates it as FitForest does. It suits up to about 500 examples; more than
+// MaxGaussian are ErrBadExamples. With monotone signs the trend obeys them and
+// the correction is weakened until the sum does, too.
+func FitGaussian(ctx context.Context, d *Dataset, o GaussianOptions) (*Regressor, error) {
+	s, err := resolveShared(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads, o.Seed)
+	if err == nil && o.Starts < 0 {
+		err = fmt.Errorf("%w: starts is %d, want 0 or more", ErrBadSettings, o.Starts)
+	}
+	if err == nil && d.Len() > MaxGaussian {
+		err = fmt.Errorf("%w: %d are too many for a Gaussian process, want at most %d", ErrBadExamples, d.Len(), MaxGaussian)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
+	}
+	s.progress = o.Progress
+	o.Transform, o.Folds = s.Transform, s.Folds
+	if o.Starts == 0 {
+		o.Starts = 3
+	}
+	r, err := fitBase(ctx, d, s, func(train *Dataset) (fitted, error) { return o.fit(ctx, train) })
+	if err != nil {
+		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
+	}
+	r.Manifest.Family, r.Manifest.GaussianFit = FamilyGaussian, &o
+	return r, nil
+}
+
+func (o *GaussianOptions) fit(ctx context.Context, d *Dataset) (fitted, error) {
+	y := o.Transform.apply(d.Target)
+	p, err := newProcess(d, y)
+	if err != nil {
+		return fitted{}, err
+	}
+	theta, err := p.sample(searched).search(ctx, o.Starts)
+	if err != nil {
+		return fitted{}, err
+	}
+	g := p.posterior(theta)
+	g.obey(d)
+	return fitted{base: g, gaussian: g}, nil
+}
+
+// obey makes a process follow the monotone signs.
+func (g *Gaussian) obey(d *Dataset) {
+	g.Share = 1
+	walk := newSlopes(d)
+	for f := walk.firstWrong(&g.Trend); f >= 0; f = walk.firstWrong(&g.Trend) {
+		for k, term := range g.Trend.Terms {
+			if g.Trend.Inputs[term[0]].Feature == f {
+				g.Trend.Coefficients[k] = 0
+			}
+		}
+	}
+	if g.Share = walk.share(&g.Trend, correction{g}); g.Share < 1 {
+		for p := range g.Weights {
+			g.Weights[p] *= g.Share
+		}
+	}
+}
+
+type correction struct{ g *Gaussian }
+
+func (c correction) predict(row []float64) float64 { return c.g.correction(row) }
+
+// process is a Gaussian process before its hyperparameters are known. The
+// hyperparameters are logarithms: a length per input, amplitude, noise.
+type process struct {
+	inputs       []Input
+	trend        []Input
+	points       [][]float64
+	trendPoints  [][]float64
+	y            []float64 // in deviations from the mean
+	noise        []float64 // of each example, in those of an example of weight 1
+	center, size float64
+}
+
+func newProcess(d *Dataset, y []float64) (*process, error) {
+	p := &process{inputs: mainInputs(d), center: mean(y), size: deviation(y)}
+	if len(p.inputs) > maxInputs {
+		return nil, fmt.Errorf("%w: a Gaussian process of %d inputs, want at most %d", ErrBadSettings, len(p.inputs), maxInputs)
+	}
+	if p.size == 0 {
+		p.size = 1
+	}
+	for _, in := range p.inputs {
+		if !repeats(d, in.Feature) {
+			p.trend = append(p.trend, in)
+		}
+	}
+	heaviest := 1.0
+	if d.Weight != nil {
+		heaviest = slices.Max(d.Weight)
+	}
+	var row []float64
+	for i := range y {
+		row = d.Row(i, row)
+		p.points = append(p.points, scaled(p.inputs, row))
+		p.trendPoints = append(p.trendPoints, scaled(p.trend, row))
+		p.y = append(p.y, (y[i]-p.center)/p.size)
+		noise := 1.0
+		if d.Weight != nil {
+			noise = min(heaviest/d.Weight[i], 1e12)
+		}
+		p.noise = append(p.noise, noise)
+	}
+	return p, nil
+}
+
+func scaled(inputs []Input, row []float64) []float64 {
+	values := make([]float64, len(inputs))
+	for i := range inputs {
+		values[i] = inputs[i].value(row[inputs[i].Feature])
+	}
+	return values
+}
+
+// sample returns the process of at most n examples, evenly spread over them.
+func (p *process) sample(n int) *process {
+	if len(p.y) <= n {
+		return p
+	}
+	s := *p
+	s.points, s.trendPoints, s.y, s.noise = nil, nil, nil, nil
+	random := stream(2)
+	order := make([]int, len(p.y))
+	for i := range order {
+		order[i] = i
+	}
+	random.shuffle(order)
+	order = order[:n]
+	slices.Sort(order)
+	for _, i := range order {
+		s.points, s.trendPoints = append(s.points, p.points[i]), append(s.trendPoints, p.trendPoints[i])
+		s.y, s.noise = append(s.y, p.y[i]), append(s.noise, p.noise[i])
+	}
+	return &s
+}
+
+// kernel is the covariance of the corrections of two examples.
+func (p *process) kernel(theta []float64, a, b []float64) float64 {
+	far := 0.0
+	for i, x := range a {
+		z := (x - b[i]) * math.Exp(-theta[i])
+		far += z * z
+	}
+	return math.Exp(2*theta[len(p.inputs)] - far/2)
+}
+
+// covariance returns that of the corrections, and of all: corrections, trend and noise.
+func (p *process) covariance(theta []float64) (smooth, whole *mat.SymDense) {
+	n, d := len(p.y), len(p.inputs)
+	smooth, whole = mat.NewSymDense(n, nil), mat.NewSymDense(n, nil)
+	noise := math.Exp(2 * theta[d+1])
+	for i := range n {
+		for j := i; j < n; j++ {
+			k := p.kernel(theta, p.points[i], p.points[j])
+			smooth.SetSym(i, j, k)
+			all := k + trendPrior*trendPrior*(1+dot(p.trendPoints[i], p.trendPoints[j]))
+			if i == j {
+				all += noise*p.noise[i] + jitter
+			}
+			whole.SetSym(i, j, all)
+		}
+	}
+	return smooth, whole
+}
+
+// loss is the negative logarithm of marginal likelihood times priors; with a
+// gradient that is not nil it also sets that (Rasmussen, Williams, equation 5.9:
+// 1/2 tr((K^-1 - a a') dK)).
+func (p *process) loss(theta, gradient []float64) float64 {
+	smooth, whole := p.covariance(theta)
+	var factors mat.Cholesky
+	if !factors.Factorize(whole) {
+		return math.Inf(1)
+	}
+	n, d := len(p.y), len(p.inputs)
+	alpha := mat.NewVecDense(n, nil)
+	if err := factors.SolveVecTo(alpha, mat.NewVecDense(n, p.y)); err != nil {
+		return math.Inf(1)
+	}
+	value := dot(p.y, alpha.RawVector().Data)/2 + factors.LogDet()/2
+	for i := range d {
+		z := (theta[i] - math.Log(lengthPrior)) / lengthWidth
+		value += z * z / 2
+	}
+	z := (theta[d+1] - math.Log(noisePrior)) / noiseWidth
+	value += z * z / 2
+	if gradient == nil {
+		return value
+	}
+	var inverse mat.SymDense
+	if err := factors.InverseTo(&inverse); err != nil {
+		return math.Inf(1)
+	}
+	p.slope(theta, gradient, smooth, &inverse, alpha.RawVector().Data)
+	return value
+}
+
+// slope sets the gradient of loss.
+func (p *process) slope(theta, gradient []float64, smooth, inverse *mat.SymDense, alpha []float64) {
+	d := len(p.inputs)
+	clear(gradient)
+	noise := math.Exp(2 * theta[d+1])
+	rates := make([]float64, d)
+	for k := range rates {
+		rates[k] = math.Exp(-2 * theta[k])
+	}
+	for i := range p.y {
+		for j := range i + 1 {
+			factor := inverse.At(i, j) - alpha[i]*alpha[j] // both triangles: 2 * 1/2
+			if i == j {
+				factor /= 2
+				gradient[d+1] += factor * 2 * noise * p.noise[i]
+			}
+			factor *= smooth.At(i, j)
+			gradient[d] += 2 * factor
+			for k, rate := range rates {
+				z := p.points[i][k] - p.points[j][k]
+				gradient[k] += factor * z * z * rate
+			}
+		}
+	}
+	for k := range d {
+		gradient[k] += (theta[k] - math.Log(lengthPrior)) / (lengthWidth * lengthWidth)
+	}
+	gradient[d+1] += (theta[d+1] - math.Log(noisePrior)) / (noiseWidth * noiseWidth)
+}
+
+// starts are where the search begins in turn: lengths, amplitude, noise.
+var starts = [][3]float64{{2, 0.5, 0.1}, {1, 1, 0.2}, {5, 0.3, 0.05}}
+
+// search finds the hyperparameters with the least loss from several starts.
+func (p *process) search(ctx context.Context, count int) ([]float64, error) {
+	d := len(p.inputs)
+	var best []float64
+	least := math.Inf(1)
+	for s := range count {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		theta, from := make([]float64, d+2), starts[s%len(starts)]
+		for i := range d {
+			theta[i] = math.Log(from[0]) + 0.5*float64((s/len(starts)+i)%(s/len(starts)+1))
+		}
+		theta[d], theta[d+1] = math.Log(from[1]), math.Log(from[2])
+		problem := optimize.Problem{
+			Func: func(x []float64) float64 { return p.loss(p.inside(x), nil) },
+			Grad: func(gradient, x []float64) { p.loss(p.inside(x), gradient) },
+		}
+		// It ends with an error where steps become too small to help: the best
+		// point is as good as it gets.
+		result, err := optimize.Minimize(problem, theta, &optimize.Settings{GradientThreshold: 1e-4, MajorIterations: 100,
+			Converger: &optimize.FunctionConverge{Absolute: 1e-6, Iterations: 5}}, &optimize.LBFGS{})
+		if result == nil {
+			return nil, fmt.Errorf("search hyperparameters: %w", err)
+		}
+		if result.F < least || best == nil {
+			best, least = p.inside(result.X), result.F
+		}
+	}
+	return best, nil
+}
+
+// inside keeps hyperparameters where numbers mean something.
+func (p *process) inside(theta []float64) []float64 {
+	kept := slices.Clone(theta)
+	for i, x := range kept {
+		kept[i] = min(max(x, -5), 6)
+		if math.IsNaN(x) {
+			kept[i] = 0
+		}
+	}
+	return kept
+}
+
+// posterior is the process given the examples: the exact solution of (K + trend
+// + noise) a = y, its smooth part as weights of points, its linear part as a law.
+func (p *process) posterior(theta []float64) *Gaussian {
+	_, whole := p.covariance(theta)
+	n, d := len(p.y), len(p.inputs)
+	var factors mat.Cholesky
+	for tiny := jitter; !factors.Factorize(whole); tiny *= 10 {
+		for i := range n {
+			whole.SetSym(i, i, whole.At(i, i)+tiny)
+		}
+	}
+	alpha := mat.NewVecDense(n, nil)
+	if err := factors.SolveVecTo(alpha, mat.NewVecDense(n, p.y)); err != nil {
+		_ = err // badly conditioned: jitter has made it solvable, and the calibration measures how good it is
+	}
+	g := &Gaussian{Inputs: p.inputs, Points: p.points, Amplitude: math.Exp(theta[d]) * p.size, Noise: math.Exp(theta[d+1]) * p.size}
+	for i := range d {
+		g.Lengths = append(g.Lengths, math.Exp(theta[i]))
+	}
+	g.Trend = Law{Inputs: p.trend, Intercept: p.center, Coefficients: make([]float64, len(p.trend))}
+	for k := range p.trend {
+		g.Trend.Terms = append(g.Trend.Terms, []int{k})
+	}
+	for i, a := range alpha.RawVector().Data {
+		g.Weights = append(g.Weights, a*math.Exp(2*theta[d])*p.size)
+		pull := a * trendPrior * trendPrior * p.size
+		g.Trend.Intercept += pull
+		for k, x := range p.trendPoints[i] {
+			g.Trend.Coefficients[k] += pull * x
+		}
+	}
+	g.prepare()
+	return g
+}
