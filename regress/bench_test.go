@@ -86,3 +86,14 @@ func paperForest(b *testing.B) *regress.Predictor {
 	}
 	return p
 }
+
+// BenchmarkSearchForest is the paper's whole search for one target.
+func BenchmarkSearchForest(b *testing.B) {
+	data := paperLike(288, 1)
+	o := regress.ForestOptions{Bootstrap: true, Threads: 1}
+	for b.Loop() {
+		if _, _, err := regress.SearchForest(context.Background(), data, regress.PaperGrid(5), o); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
