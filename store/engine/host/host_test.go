@@ -1,0 +1,102 @@
+//go:build linux || darwin
+
+package host_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"courier/store/engine/host"
+)
+
+// TestMain runs the tests, or is the host.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "engine-host" {
+		os.Exit(host.HostMain(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// result is how a host ended.
+type result struct {
+	status int
+	output string
+}
+
+// runHost runs a host whose lifetime pipe is closed by closeAfter.
+func runHost(t *testing.T, withPipe bool, args ...string) result {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"engine-host"}, args...)...)
+	cmd.Dir = t.TempDir()
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if withPipe {
+		reading, writing, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reading.Close()
+		defer writing.Close()
+		lock, err := os.Create(filepath.Join(t.TempDir(), "lock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lock.Close()
+		cmd.ExtraFiles = []*os.File{reading, lock}
+	}
+	err = cmd.Run()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		t.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), output.String()}
+}
+
+func TestHostMain_SaysWhyItCannotRun(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text.so")
+	if err := os.WriteFile(text, []byte("no library"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	store := t.TempDir()
+	for _, c := range []struct {
+		name     string
+		withPipe bool
+		args     []string
+		want     string
+		status   int
+	}{
+		{"by hand", false, []string{"-library", text, "-store", store}, "not by hand", 2},
+		{"nothing to run", true, nil, "-library or -server", 2},
+		{"two things to run", true, []string{"-library", text, "-server", text}, "-library or -server", 2},
+		{"no store", true, []string{"-library", text}, "-store", 2},
+		{"an unknown flag", true, []string{"-librory", text}, "librory", 2},
+		{"a file that is no library", true, []string{"-library", text, "-store", store}, "", 2},
+		{"a server that is not there", true, []string{"-server", filepath.Join(store, "none")}, "none", 2},
+		{"a server that ends", true, []string{"-server", "/bin/sh", "--", "-c", "exit 0"}, "without a stop request", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := runHost(t, c.withPipe, c.args...)
+			if got.status != c.status || !strings.Contains(got.output, c.want) || !strings.Contains(got.output, "host: ") {
+				t.Errorf("HostMain(%q) = %d with %q, want %d with %q", c.args, got.status, got.output, c.status, c.want)
+			}
+		})
+	}
+}
+
+// A server holds the lock of the data directory as its descriptor 3, and
+// nothing of the lifetime pipe.
+func TestHostMain_HandsTheLockToAServer(t *testing.T) {
+	got := runHost(t, true, "-server", "/bin/sh", "--", "-c", "if [ -f /dev/fd/3 ]; then echo lock; fi; if [ -e /dev/fd/4 ]; then echo more; fi")
+	if !strings.Contains(got.output, "lock\n") || strings.Contains(got.output, "more") {
+		t.Errorf("the server's descriptors: %q, want the lock and no more", got.output)
+	}
+}

@@ -1,0 +1,165 @@
+//go:build linux && amd64 && !noengine
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+	"golang.org/x/sys/cpu"
+)
+
+// The first release whose clickhouse-local serves HTTP and TCP is 26.6; what
+// this package relies on was measured with 26.7.
+const oldestMajor, oldestMinor = 26, 7
+
+// stopEvery is how often end of transmission is written to the terminal. One is
+// lost when the engine is not reading at that moment.
+const stopEvery = 100 * time.Millisecond
+
+// library is the part of libchdb's interface that is used.
+type library struct {
+	version           func() *byte
+	setSignalHandlers func(int32)
+	commandLine       func(int32, unsafe.Pointer) unsafe.Pointer
+	resultError       func(unsafe.Pointer) *byte
+}
+
+// runLibrary loads the engine into this process and runs it until life is over.
+func runLibrary(c command, life *lifetime) error {
+	if err := checkCPU(); err != nil {
+		return err
+	}
+	if err := confine(c.library, c.store); err != nil {
+		fmt.Fprintln(os.Stderr, "host: not confined:", err)
+	}
+	runtime.LockOSThread()
+	l, err := openLibrary(c.library)
+	if err != nil {
+		return err
+	}
+	restore, err := saveSignals()
+	if err != nil {
+		return err
+	}
+	l.setSignalHandlers(0)
+	restore()
+	terminal, err := newTerminal()
+	if err != nil {
+		return fmt.Errorf("make a pseudo terminal for the engine: %w", err)
+	}
+	go life.whenOver(stopEvery, terminal.endOfInput)
+	fmt.Fprintln(os.Stderr, "host: engine library", text(l.version()))
+	return l.run(c.engine, life)
+}
+
+// checkCPU refuses a processor that lacks what the library was compiled for
+// (x86-64-v3 and carry-less multiplication): it would end by SIGILL.
+func checkCPU() error {
+	var missing []string
+	for _, f := range []struct {
+		name string
+		has  bool
+	}{
+		{"AVX2", cpu.X86.HasAVX2}, {"BMI1", cpu.X86.HasBMI1}, {"BMI2", cpu.X86.HasBMI2},
+		{"FMA", cpu.X86.HasFMA}, {"PCLMULQDQ", cpu.X86.HasPCLMULQDQ},
+	} {
+		if !f.has {
+			missing = append(missing, f.name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the engine library needs a processor with %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// openLibrary loads the library and checks what is needed of it.
+func openLibrary(path string) (*library, error) {
+	self, err := purego.Dlopen("", purego.RTLD_NOW)
+	if err != nil {
+		return nil, fmt.Errorf("open this program's own symbols: %w", err)
+	}
+	if _, err := purego.Dlsym(self, "gnu_get_libc_version"); err != nil {
+		return nil, errors.New("the engine library needs glibc, and this system has another C library")
+	}
+	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	if err != nil {
+		return nil, fmt.Errorf("load engine library %s: %w", path, err)
+	}
+	l := &library{}
+	for name, function := range map[string]any{
+		"chdb_version":                     &l.version,
+		"chdb_set_signal_handlers_enabled": &l.setSignalHandlers,
+		"chdb_query_cmdline":               &l.commandLine,
+		"chdb_result_error":                &l.resultError,
+	} {
+		// Registering a symbol that is not there panics.
+		if _, err := purego.Dlsym(handle, name); err != nil {
+			return nil, fmt.Errorf("engine library %s has no %s: it is older than %d.%d, or something else", path, name, oldestMajor, oldestMinor)
+		}
+		purego.RegisterLibFunc(function, handle, name)
+	}
+	if v := text(l.version()); !newEnough(v) {
+		return nil, fmt.Errorf("engine library %s is version %q, need %d.%d or later", path, v, oldestMajor, oldestMinor)
+	}
+	return l, nil
+}
+
+// newEnough says whether a version such as 26.7.3 is one that serves.
+func newEnough(version string) bool {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	major, errMajor := strconv.Atoi(parts[0])
+	minor, errMinor := strconv.Atoi(parts[1])
+	if errMajor != nil || errMinor != nil {
+		return false
+	}
+	return major > oldestMajor || major == oldestMajor && minor >= oldestMinor
+}
+
+// run calls the engine's command line and blocks until it returns.
+func (l *library) run(arguments []string, life *lifetime) error {
+	argv := make([]*byte, 0, len(arguments)+2)
+	var pins runtime.Pinner
+	defer pins.Unpin()
+	for _, a := range append([]string{"clickhouse"}, arguments...) {
+		b := append([]byte(a), 0)
+		pins.Pin(&b[0])
+		argv = append(argv, &b[0])
+	}
+	argc := int32(len(argv))
+	argv = append(argv, nil)
+	pins.Pin(&argv[0])
+	result := l.commandLine(argc, unsafe.Pointer(&argv[0]))
+	if result != nil {
+		if message := text(l.resultError(result)); message != "" {
+			fmt.Fprintln(os.Stderr, "host: engine:", message)
+		}
+	}
+	if !life.ended() {
+		return errUnasked
+	}
+	return nil
+}
+
+// text copies a C string.
+func text(p *byte) string {
+	if p == nil {
+		return ""
+	}
+	n := 0
+	for *(*byte)(unsafe.Add(unsafe.Pointer(p), n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice(p, n))
+}
