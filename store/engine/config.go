@@ -1,0 +1,217 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/xml"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/template"
+)
+
+// loopback is the only address the engine listens on.
+const loopback = "127.0.0.1"
+
+// The users of the engine, beside its own console's.
+const (
+	userCourier = "courier"
+	userReader  = "reader"
+)
+
+// settings are all that the engine's files depend on: the same settings give
+// the same bytes.
+type settings struct {
+	store, run      string // absolute directories
+	httpPort        int    // 0: the system chooses (library only)
+	tcpPort         int
+	nonce           string // the engine's display name; proves that the right one answers
+	database        string
+	courierPassword string
+	readerPassword  string
+	memoryBytes     int64 // 0: a quarter of the memory, found by the engine
+	queryLog        bool
+	server          bool // a server program, not the library
+}
+
+func (s settings) configPath() string { return filepath.Join(s.run, "config.xml") }
+func (s settings) usersPath() string  { return filepath.Join(s.run, "users.xml") }
+func (s settings) portsPath() string  { return filepath.Join(s.run, "ports.tsv") }
+func (s settings) hostLog() string    { return filepath.Join(s.run, "host.log") }
+
+// arguments are the engine's command line. Ports and address are on it because
+// the library takes them from nowhere else.
+func arguments(s settings) []string {
+	if s.server {
+		return []string{"server", "--config-file=" + s.configPath()}
+	}
+	return []string{
+		"--config-file=" + s.configPath(),
+		"--path=" + s.store,
+		"--listen_host=" + loopback,
+		fmt.Sprintf("--http_port=%d", s.httpPort),
+		fmt.Sprintf("--tcp_port=%d", s.tcpPort),
+		"--interactive",
+		"--log-level=warning",
+		"--disable_suggestion",
+		"--progress=off",
+		"--progress-table=off",
+		"--history_file=/dev/null",
+		"--highlight=0",
+		"--query=SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP; " +
+			"SELECT getServerPort('http_port'), getServerPort('tcp_port') INTO OUTFILE " + quote(s.portsPath()) + " TRUNCATE FORMAT TSV",
+	}
+}
+
+// quote writes a ClickHouse string literal.
+func quote(text string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
+}
+
+// configXML is config.xml. The pools are small because the house shares its
+// machine with training jobs; merge_tree's thresholds follow the smaller pool,
+// which they must not exceed.
+func configXML(s settings) ([]byte, error) { return render(configTemplate, s) }
+
+// usersXML is users.xml. It holds hashes of the passwords, so that who can read
+// the file cannot log in.
+func usersXML(s settings) ([]byte, error) { return render(usersTemplate, s) }
+
+// render executes t with exported views of the settings.
+func render(t *template.Template, s settings) ([]byte, error) {
+	var b strings.Builder
+	err := t.Execute(&b, map[string]any{
+		"Store": s.store, "Run": s.run, "Users": s.usersPath(),
+		"Host": loopback, "HTTPPort": s.httpPort, "TCPPort": s.tcpPort,
+		"Nonce": s.nonce, "MemoryBytes": s.memoryBytes, "QueryLog": s.queryLog, "Server": s.server,
+		"Database": s.database, "Courier": userCourier, "Reader": userReader,
+		"CourierHash": hash(s.courierPassword), "ReaderHash": hash(s.readerPassword),
+		"Grants": grantsOfCourier(), "ReaderGrant": "GRANT SELECT ON `" + s.database + "`.*",
+	})
+	return []byte(b.String()), err
+}
+
+// hash is the form in which ClickHouse compares passwords. They are random and
+// long, so a plain hash is as good as a slow one.
+func hash(password string) string {
+	sum := sha256.Sum256([]byte(password))
+	return hex.EncodeToString(sum[:])
+}
+
+// grantsOfCourier are the rights of the services' user. Table engines and
+// CREATE are granted by name: with all of them a client reads files of the host
+// through ENGINE=File, and reaches any address through a dictionary.
+func grantsOfCourier() []string {
+	grants := []string{
+		"GRANT SELECT, INSERT, ALTER, DROP, TRUNCATE, OPTIMIZE, SHOW, KILL QUERY, " +
+			"CREATE DATABASE, CREATE TABLE, CREATE VIEW, CREATE TEMPORARY TABLE, CREATE FUNCTION, " +
+			"SYSTEM FLUSH, SYSTEM MERGES, SYSTEM TTL MERGES, SYSTEM VIEWS ON *.*",
+	}
+	for _, engine := range []string{
+		"MergeTree", "ReplacingMergeTree", "SummingMergeTree", "AggregatingMergeTree", "CollapsingMergeTree",
+		"VersionedCollapsingMergeTree", "CoalescingMergeTree",
+		"Null", "Memory", "Buffer", "View", "MaterializedView", "Join", "Set", "Log", "Merge",
+	} {
+		grants = append(grants, "GRANT TABLE ENGINE ON "+engine)
+	}
+	return grants
+}
+
+// escaped writes text as the content of an XML element.
+func escaped(value any) (string, error) {
+	var b strings.Builder
+	err := xml.EscapeText(&b, []byte(fmt.Sprint(value)))
+	return b.String(), err
+}
+
+var configTemplate = template.Must(template.New("config.xml").Funcs(template.FuncMap{"xml": escaped}).Parse(`<clickhouse>
+  <path>{{xml .Store}}</path>
+  <users_config>{{xml .Users}}</users_config>
+  <display_name>{{xml .Nonce}}</display_name>
+  <listen_host>{{.Host}}</listen_host>
+  <http_port>{{.HTTPPort}}</http_port>
+  <tcp_port>{{.TCPPort}}</tcp_port>
+  <logger>
+    <level>warning</level>
+    <log>{{xml .Run}}/engine.log</log>
+    <errorlog>{{xml .Run}}/engine.err.log</errorlog>
+    <console>0</console>
+    <size>20M</size>
+    <count>3</count>
+  </logger>
+{{- if .MemoryBytes}}
+  <max_server_memory_usage>{{.MemoryBytes}}</max_server_memory_usage>
+{{- else}}
+  <max_server_memory_usage_to_ram_ratio>0.25</max_server_memory_usage_to_ram_ratio>
+{{- end}}
+  <mark_cache_size>268435456</mark_cache_size>
+  <background_pool_size>4</background_pool_size>
+  <merge_tree>
+    <number_of_free_entries_in_pool_to_execute_mutation>2</number_of_free_entries_in_pool_to_execute_mutation>
+    <number_of_free_entries_in_pool_to_lower_max_size_of_merge>2</number_of_free_entries_in_pool_to_lower_max_size_of_merge>
+    <number_of_free_entries_in_pool_to_execute_optimize_entire_partition>2</number_of_free_entries_in_pool_to_execute_optimize_entire_partition>
+  </merge_tree>
+{{- if .QueryLog}}
+  <query_log>
+    <database>system</database>
+    <table>query_log</table>
+    <flush_interval_milliseconds>1000</flush_interval_milliseconds>
+  </query_log>
+{{- end}}
+</clickhouse>
+`))
+
+// The console of the library logs in as default, from this machine and without
+// a password, so that user must be there; any local program can log in with it.
+// Its quota is exactly the two statements that start the listeners: a third,
+// such as one that stops them, is refused. (A constant SELECT does not count.)
+// The interval is the longest that the engine accepts, 2^31-1 seconds.
+//
+// The constraints keep tables off disks of their own making, which would reach
+// other machines as a dictionary would.
+var usersTemplate = template.Must(template.New("users.xml").Funcs(template.FuncMap{"xml": escaped}).Parse(`<clickhouse>
+  <profiles>
+    <default/>
+    <house>
+      <constraints>
+        <merge_tree_disk><const/></merge_tree_disk>
+        <merge_tree_storage_policy><const/></merge_tree_storage_policy>
+        <merge_tree_table_disk><const/></merge_tree_table_disk>
+      </constraints>
+    </house>
+  </profiles>
+  <quotas>
+    <default/>
+    <start><interval><duration>2147483647</duration><queries>2</queries></interval></start>
+  </quotas>
+  <users>
+{{- if not .Server}}
+    <default>
+      <password></password>
+      <networks><ip>127.0.0.1</ip></networks>
+      <profile>default</profile>
+      <quota>start</quota>
+      <grants><query>GRANT SYSTEM LISTEN ON *.*</query></grants>
+    </default>
+{{- end}}
+    <{{.Courier}}>
+      <password_sha256_hex>{{.CourierHash}}</password_sha256_hex>
+      <networks><ip>127.0.0.1</ip></networks>
+      <profile>house</profile>
+      <quota>default</quota>
+      <grants>
+{{- range .Grants}}
+        <query>{{xml .}}</query>
+{{- end}}
+      </grants>
+    </{{.Courier}}>
+    <{{.Reader}}>
+      <password_sha256_hex>{{.ReaderHash}}</password_sha256_hex>
+      <networks><ip>127.0.0.1</ip></networks>
+      <profile>house</profile>
+      <quota>default</quota>
+      <grants><query>{{xml .ReaderGrant}}</query></grants>
+    </{{.Reader}}>
+  </users>
+</clickhouse>
+`))

@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+func TestCredentials_AreMadeOnceAndKept(t *testing.T) {
+	dir := t.TempDir()
+	first, err := loadCredentials(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := loadCredentials(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first != again {
+		t.Error("the second start has other passwords than the first")
+	}
+	other, err := loadCredentials(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Courier == other.Courier || first.Courier == first.Reader || len(first.Courier) < 26 {
+		t.Error("passwords are shared or short, want 128 random bits each")
+	}
+	info, err := os.Stat(filepath.Join(dir, "credentials.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode().Perm(); runtime.GOOS != "windows" && got != 0o600 {
+		t.Errorf("mode of the passwords = %o, want 600", got)
+	}
+}
+
+func TestCredentials_RefusesADamagedFile(t *testing.T) {
+	for _, content := range []string{"", "{", `{"courier":"a"}`, `{"courier":1,"reader":2}`} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "credentials.json")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := loadCredentials(dir); err == nil {
+			t.Errorf("loadCredentials with %q: no error", content)
+		}
+		if kept, err := os.ReadFile(path); err != nil || string(kept) != content {
+			t.Errorf("the file with %q was changed to %q (%v)", content, kept, err)
+		}
+	}
+}
+
+func TestSeedSystemDatabase_KeepsWhatIsThere(t *testing.T) {
+	metadata := filepath.Join(t.TempDir(), "metadata")
+	read := func() string {
+		if err := seedSystemDatabase(metadata); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(filepath.Join(metadata, "system.sql"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	if first, second := read(), read(); first != second {
+		t.Errorf("the second start wrote %q over %q", second, first)
+	}
+}

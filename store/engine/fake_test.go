@@ -1,0 +1,168 @@
+//go:build linux || darwin
+
+package engine_test
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// What the fake host does. It takes the real one's arguments, speaks enough HTTP
+// to be asked for its name, and is told its ways by the first argument.
+const (
+	fakeWell        = "well"         // as the real one
+	fakeSlow        = "slow"         // listens only after half a second
+	fakeUnable      = "unable"       // ends at once, with the reason
+	fakeSilent      = "silent"       // lives, and never writes ports
+	fakeOther       = "other"        // answers with another nonce
+	fakeDeaf        = "deaf"         // does not end when it is asked to
+	fakeSelfKilled  = "self-killed"  // dies of a signal before it listens
+	fakeException   = "exception"    // prints an exception of the engine and lives on
+	fakeUnconfined  = "unconfined"   // says that the kernel has no Landlock
+	fakeOnce        = "once"         // works the first time, and never again
+	fakeHalfWritten = "half-written" // writes its ports in two pieces
+)
+
+// fakeHost plays the host and returns its exit status.
+func fakeHost(mode string, args []string) int {
+	config := readConfig(argument(args, "--config-file="))
+	httpPort, tcpPort := argument(args, "--http_port="), argument(args, "--tcp_port=")
+	run := filepath.Dir(argument(args, "--config-file="))
+	over := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.NewFile(3, "lifetime")) // its end is what counts
+		close(over)
+	}()
+	switch mode {
+	case fakeUnable:
+		fmt.Println("host: load engine library: it is Tuesday")
+		return 2
+	case fakeOnce:
+		file, err := os.OpenFile(filepath.Join(run, "fake-was-here"), os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return 2
+		}
+		_ = file.Close() // it is empty
+	case fakeSelfKilled:
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // nothing comes after it
+	case fakeSlow:
+		<-time.NewTimer(500 * time.Millisecond).C
+	case fakeSilent:
+		<-over
+		return 0
+	case fakeOther:
+		config.Nonce = "somebody else"
+	case fakeException:
+		fmt.Println("Code: 210. DB::Exception: Listen [127.0.0.1]:" + httpPort + " failed: Address already in use: 127.0.0.1:" + httpPort)
+		<-over
+		return 0
+	case fakeUnconfined:
+		fmt.Println("host: not confined: the kernel has no Landlock")
+	}
+	ports, err := serveFake(config.Nonce, httpPort, tcpPort)
+	if err != nil {
+		fmt.Println("host:", err)
+		return 2
+	}
+	if err := writePorts(filepath.Join(run, "ports.tsv"), ports, mode == fakeHalfWritten); err != nil {
+		fmt.Println("host:", err)
+		return 2
+	}
+	<-over
+	if mode == fakeDeaf {
+		select {}
+	}
+	return 0
+}
+
+// fakeServer plays `clickhouse server`: it takes its ports from the
+// configuration, and ends at SIGTERM.
+func fakeServer(args []string) int {
+	if args[0] != "server" {
+		return 9
+	}
+	if args[1] == "--version" {
+		fmt.Println("ClickHouse server version 26.7.2.1 (official build).")
+		return 0
+	}
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM)
+	config := readConfig(argument(args, "--config-file="))
+	if _, err := serveFake(config.Nonce, config.HTTPPort, config.TCPPort); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	<-end
+	return 0
+}
+
+// fakeConfig is what a fake reads of config.xml.
+type fakeConfig struct {
+	Nonce    string `xml:"display_name"`
+	HTTPPort string `xml:"http_port"`
+	TCPPort  string `xml:"tcp_port"`
+}
+
+func readConfig(path string) fakeConfig {
+	var c fakeConfig
+	content, err := os.ReadFile(path)
+	if err == nil {
+		err = xml.Unmarshal(content, &c)
+	}
+	if err != nil {
+		fmt.Println("host: read configuration:", err)
+		os.Exit(2)
+	}
+	return c
+}
+
+// serveFake listens on both ports and answers every query with the nonce.
+func serveFake(nonce, httpPort, tcpPort string) (ports string, err error) {
+	var chosen []string
+	for i, port := range []string{httpPort, tcpPort} {
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+		if err != nil {
+			return "", err
+		}
+		chosen = append(chosen, strconv.Itoa(listener.Addr().(*net.TCPAddr).Port))
+		if i == 0 {
+			go http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasPrefix(r.FormValue("query"), "SELECT displayName()") {
+					fmt.Fprintf(w, "%s\tfake\n", nonce)
+				}
+			}))
+		}
+	}
+	return strings.Join(chosen, "\t") + "\n", nil
+}
+
+// writePorts writes the file, or first a half of it that reads as other ports.
+func writePorts(path, ports string, halves bool) error {
+	if halves {
+		if err := os.WriteFile(path, []byte(ports[:len(ports)-2]), 0o600); err != nil {
+			return err
+		}
+		<-time.NewTimer(100 * time.Millisecond).C
+	}
+	return os.WriteFile(path, []byte(ports), 0o600)
+}
+
+// argument finds the value of --name= among arguments.
+func argument(args []string, name string) string {
+	for _, a := range args {
+		if value, found := strings.CutPrefix(a, name); found {
+			return value
+		}
+	}
+	return ""
+}

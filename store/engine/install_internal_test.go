@@ -1,0 +1,269 @@
+package engine
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// fixtureLibrary is what the fixtures pack as the library.
+var fixtureLibrary = bytes.Repeat([]byte("not really a library\n"), 5000)
+
+// entry is one file of an archive.
+type entry struct {
+	name string
+	kind byte
+	body []byte
+}
+
+// packed makes a package archive.
+func packed(t *testing.T, entries ...entry) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	for _, e := range entries {
+		h := &tar.Header{Name: e.name, Typeflag: e.kind, Mode: 0o644, Size: int64(len(e.body))}
+		if e.kind != tar.TypeReg {
+			h.Linkname, h.Size = string(e.body), 0
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if e.kind == tar.TypeReg {
+			if _, err := w.Write(e.body); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// pinOf are the pins that an archive of the fixture's library has.
+func pinOf(archive []byte) pin {
+	whole, library := sha512.Sum512(archive), sha256.Sum256(fixtureLibrary)
+	return pin{integrity: "sha512-" + base64.StdEncoding.EncodeToString(whole[:]), library: hex.EncodeToString(library[:])}
+}
+
+// needHost skips where a library is not installed at all.
+func needHost(t *testing.T) {
+	t.Helper()
+	if !canSupervise {
+		t.Skipf("no engine can be installed on %s", runtime.GOOS)
+	}
+}
+
+func TestInstall_FromAnArchive(t *testing.T) {
+	needHost(t)
+	readme := entry{"package/package.json", tar.TypeReg, []byte("{}")}
+	library := entry{archivedLibrary, tar.TypeReg, fixtureLibrary}
+	right := packed(t, readme, library)
+	changed := bytes.Clone(right)
+	changed[len(changed)/2] ^= 1
+	truncated := right[:len(right)-100]
+	escaping := packed(t, entry{"../../escaped", tar.TypeReg, []byte("x")}, library)
+	absolute := packed(t, entry{"/tmp/escaped", tar.TypeReg, []byte("x")}, library)
+	symlink := packed(t, entry{archivedLibrary, tar.TypeSymlink, []byte("/etc/passwd")})
+	other := packed(t, entry{archivedLibrary, tar.TypeReg, []byte("another library")})
+	for _, c := range []struct {
+		name    string
+		archive []byte
+		pin     pin
+		want    string // in the error; "" for none
+		is      error
+	}{
+		{"right", right, pinOf(right), "", nil},
+		{"one bit changed", changed, pinOf(right), "", ErrIntegrity},
+		{"truncated", truncated, pinOf(right), "", ErrIntegrity},
+		{"truncated, with its own checksum", truncated, pinOf(truncated), "EOF", nil},
+		{"a path that leaves the folder", escaping, pinOf(escaping), "../../escaped", nil},
+		{"an absolute path", absolute, pinOf(absolute), "/tmp/escaped", nil},
+		{"a link instead of the library", symlink, pinOf(symlink), "regular file", nil},
+		{"another library", other, pinOf(other), "", ErrIntegrity},
+		{"no library", packed(t, readme), pinOf(packed(t, readme)), "no package/libchdb.so", nil},
+		{"twice the library", packed(t, library, library), pinOf(packed(t, library, library)), "one regular file", nil},
+		{"not an archive", []byte("text"), pinOf([]byte("text")), "EOF", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			outside := t.TempDir()
+			cache := filepath.Join(outside, "a", "cache")
+			archive := filepath.Join(t.TempDir(), "package.tgz")
+			if err := os.WriteFile(archive, c.archive, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			found, err := install(t.Context(), InstallOptions{From: archive, CacheDir: cache, Progress: t.Output()}, c.pin)
+			checkNothingElse(t, outside, cache, err == nil)
+			if c.want == "" && c.is == nil {
+				content, readErr := os.ReadFile(found.Path)
+				if err != nil || readErr != nil || !bytes.Equal(content, fixtureLibrary) {
+					t.Fatalf("install() = %+v, %v; read it: %v, want the library", found, err, readErr)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
+				t.Errorf("install() = %v, want an error with %q that is %v", err, c.want, c.is)
+			}
+		})
+	}
+}
+
+// checkNothingElse fails if an install left more than its lock and its result.
+func checkNothingElse(t *testing.T, outside, cache string, installed bool) {
+	t.Helper()
+	allowed := map[string]bool{filepath.Join(cache, "install.lock"): true}
+	if installed {
+		allowed[filepath.Join(cache, pinnedVersion, libraryName)] = true
+	}
+	err := filepath.WalkDir(outside, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !allowed[path] {
+			t.Errorf("install left %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInstall_HappensOnce(t *testing.T) {
+	needHost(t)
+	archive := packed(t, entry{archivedLibrary, tar.TypeReg, fixtureLibrary})
+	path, cache := filepath.Join(t.TempDir(), "package.tgz"), t.TempDir()
+	if err := os.WriteFile(path, archive, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// What an install that was killed left.
+	if err := os.MkdirAll(filepath.Join(cache, ".install-killed", "node_modules"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var progress [8]bytes.Buffer
+	var group sync.WaitGroup
+	for i := range progress {
+		group.Go(func() {
+			if _, err := install(t.Context(), InstallOptions{From: path, CacheDir: cache, Progress: &progress[i]}, pinOf(archive)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	unpacked := 0
+	for i := range progress {
+		if strings.Contains(progress[i].String(), "unpacking") {
+			unpacked++
+		}
+	}
+	if unpacked != 1 {
+		t.Errorf("eight installs at once unpacked %d times, want 1", unpacked)
+	}
+	checkNothingElse(t, cache, cache, true)
+}
+
+func TestInstall_GivesUpWithItsContext(t *testing.T) {
+	needHost(t)
+	cache := t.TempDir()
+	other, err := openLock(filepath.Join(cache, "install.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := tryLock(other); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := install(ctx, InstallOptions{From: "x.tgz", CacheDir: cache}, pin{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("install() while another installs = %v, want context.Canceled", err)
+	}
+}
+
+// npmScript is a program in npm's place that checks how it is called.
+const npmScript = `#!/bin/sh
+[ "$*" = "ci --ignore-scripts --no-audit --no-fund" ] && [ -s package.json ] && [ -s package-lock.json ] || { echo "npm error called with $* in $(ls)"; exit 9; }
+%s
+`
+
+func TestInstall_WithNPM(t *testing.T) {
+	needHost(t)
+	folder := "node_modules/" + pinnedPackage
+	for _, c := range []struct {
+		name, does, want string
+		is               error
+	}{
+		{name: "brings the library", does: "mkdir -p " + folder + " && cp \"$(dirname \"$0\")/library\" " + folder + "/" + libraryName},
+		{name: "brings another library", does: "mkdir -p " + folder + " && echo x > " + folder + "/" + libraryName, is: ErrIntegrity},
+		{name: "finds other bytes", does: "echo 'npm error code EINTEGRITY' >&2; exit 1", want: "EINTEGRITY", is: ErrIntegrity},
+		{name: "has no network", does: "echo 'npm warn old' >&2; echo 'npm error code ENOTFOUND' >&2; echo 'npm error A complete log of this run can be found in: x' >&2; exit 1", want: "npm: exit status 1: code ENOTFOUND"},
+		{name: "brings nothing", does: "true", want: libraryName},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bin := tree(t, map[string][]byte{"npm": fmt.Appendf(nil, npmScript, c.does), "library": fixtureLibrary})
+			cache := t.TempDir()
+			var progress bytes.Buffer
+			found, err := install(t.Context(), InstallOptions{NPM: filepath.Join(bin, "npm"), CacheDir: cache, Progress: &progress}, pinOf(nil))
+			checkNothingElse(t, cache, cache, err == nil)
+			if !strings.Contains(progress.String(), "178 MB") {
+				t.Errorf("progress = %q, want the size", progress.String())
+			}
+			if c.want == "" && c.is == nil {
+				if err != nil || checkSHA256(found.Path, pinOf(nil).library) != nil {
+					t.Errorf("install() = %+v, %v, want the library", found, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
+				t.Errorf("install() = %v, want an error with %q that is %v", err, c.want, c.is)
+			}
+		})
+	}
+}
+
+func TestInstall_SaysWhatToDoWithoutNPM(t *testing.T) {
+	needHost(t)
+	t.Setenv("PATH", t.TempDir())
+	_, err := install(t.Context(), InstallOptions{CacheDir: t.TempDir(), Progress: t.Output()}, pin{})
+	if !errors.Is(err, ErrNoNPM) || !strings.Contains(err.Error(), "--from") {
+		t.Errorf("install() = %v, want ErrNoNPM and the other way", err)
+	}
+}
+
+func TestPins_AreTheOnesOfTheLockFile(t *testing.T) {
+	var lock struct {
+		Packages map[string]map[string]any `json:"packages"`
+	}
+	if err := json.Unmarshal(packageLockJSON, &lock); err != nil {
+		t.Fatal(err)
+	}
+	locked := lock.Packages["node_modules/"+pinnedPackage]
+	if locked["version"] != pinnedVersion || locked["integrity"] != pinnedIntegrity {
+		t.Errorf("package-lock.json pins %v with %v, want %s with %s", locked["version"], locked["integrity"], pinnedVersion, pinnedIntegrity)
+	}
+	if _, resolved := locked["resolved"]; resolved || bytes.Contains(packageLockJSON, []byte("://")) {
+		t.Error("package-lock.json names an address, want whatever registry npm is configured for")
+	}
+	var manifest struct {
+		Dependencies map[string]string `json:"dependencies"`
+	}
+	if err := json.Unmarshal(packageJSON, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	if got := manifest.Dependencies[pinnedPackage]; got != pinnedVersion {
+		t.Errorf("package.json wants version %q, want %s exactly", got, pinnedVersion)
+	}
+}

@@ -1,0 +1,178 @@
+//go:build linux || darwin
+
+package engine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"courier/store/engine"
+)
+
+// The kill test: writers insert whole batches, the engine is killed under them,
+// and what was acknowledged must be there.
+const (
+	killRounds  = 20
+	killWriters = 4
+	batchRows   = 500
+)
+
+// ledger is what the writers know of their batches.
+type ledger struct {
+	mu    sync.Mutex
+	next  int
+	acked map[int]bool // of the batches sent: whether they were acknowledged
+}
+
+// take numbers a new batch.
+func (l *ledger) take() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next++
+	l.acked[l.next] = false
+	return l.next
+}
+
+// ack notes an acknowledgement and returns how many there are.
+func (l *ledger) ack(batch int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.acked[batch] = true
+	n := 0
+	for _, acked := range l.acked {
+		if acked {
+			n++
+		}
+	}
+	return n
+}
+
+// insertBatch sends one batch with its token.
+func insertBatch(p engine.Endpoint, batch int) error {
+	var body strings.Builder
+	for row := range batchRows {
+		fmt.Fprintf(&body, "{\"batch\":%d,\"row\":%d,\"text\":\"some payload\"}\n", batch, row)
+	}
+	_, err := ask(p, courier(p), "INSERT INTO batches FORMAT JSONEachRow", body.String(),
+		"insert_deduplication_token=batch-"+strconv.Itoa(batch), "deduplicate_blocks_in_dependent_materialized_views=1")
+	return err
+}
+
+func TestEngine_LosesNothingWhenItIsKilled(t *testing.T) {
+	e := run(t, withEngine(t))
+	p := e.ready()
+	for _, statement := range []string{
+		"CREATE TABLE batches (batch UInt64, row UInt32, text String) ENGINE = MergeTree ORDER BY (batch, row) SETTINGS non_replicated_deduplication_window = 100000",
+		"CREATE TABLE sizes (batch UInt64, n AggregateFunction(count)) ENGINE = AggregatingMergeTree ORDER BY batch SETTINGS non_replicated_deduplication_window = 100000",
+		"CREATE MATERIALIZED VIEW sizes_of_batches TO sizes AS SELECT batch, countState() AS n FROM batches GROUP BY batch",
+	} {
+		must(t, p, statement)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	all, repeated := 0, 0
+	for range killRounds {
+		l := &ledger{next: all, acked: map[int]bool{}}
+		writeUntilKilled(t, p, l, 5+random.IntN(20))
+		p = e.readyAfter(p.PID)
+		checkBatches(t, p, l.acked)
+		repeated += repeat(t, p, l, random)
+		checkRepeated(t, p, l)
+		all = l.next
+	}
+	t.Logf("%d kills, %d batches of %d rows, %d sent again", killRounds, all, batchRows, repeated)
+}
+
+// writeUntilKilled lets the writers insert until enough batches are
+// acknowledged, kills the engine under them, and waits for them to notice.
+func writeUntilKilled(t *testing.T, p engine.Endpoint, l *ledger, enough int) {
+	t.Helper()
+	var group sync.WaitGroup
+	reached := make(chan struct{})
+	var once sync.Once
+	for range killWriters {
+		group.Go(func() {
+			for {
+				batch := l.take()
+				if err := insertBatch(p, batch); err != nil {
+					return
+				}
+				if l.ack(batch) >= enough {
+					once.Do(func() { close(reached) })
+				}
+			}
+		})
+	}
+	<-reached
+	kill(t, p)
+	group.Wait()
+}
+
+// sizes reads a query of batch and count for batches from first on.
+func sizes(t *testing.T, p engine.Endpoint, query string) map[int]int {
+	t.Helper()
+	found := map[int]int{}
+	for line := range strings.Lines(must(t, p, query)) {
+		var batch, n int
+		if _, err := fmt.Sscan(line, &batch, &n); err != nil {
+			t.Fatal(err)
+		}
+		found[batch] = n
+	}
+	return found
+}
+
+// tableSizes counts the rows of each batch.
+func tableSizes(t *testing.T, p engine.Endpoint) map[int]int {
+	return sizes(t, p, "SELECT batch, count() FROM batches GROUP BY batch")
+}
+
+// viewSizes is what the view counted.
+func viewSizes(t *testing.T, p engine.Endpoint) map[int]int {
+	return sizes(t, p, "SELECT batch, countMerge(n) FROM sizes GROUP BY batch")
+}
+
+// checkBatches holds what is there against what was acknowledged.
+func checkBatches(t *testing.T, p engine.Endpoint, acked map[int]bool) {
+	t.Helper()
+	table, view := tableSizes(t, p), viewSizes(t, p)
+	for batch, is := range acked {
+		if is && (table[batch] != batchRows || view[batch] != batchRows) {
+			t.Errorf("batch %d was acknowledged: table has %d rows, view %d, want %d", batch, table[batch], view[batch], batchRows)
+		}
+		if n := table[batch]; n != 0 && n != batchRows {
+			t.Errorf("batch %d is there with %d rows, want all or none", batch, n)
+		}
+		if n := view[batch]; n != 0 && n != batchRows {
+			t.Errorf("batch %d is in the view with %d rows, want all or none", batch, n)
+		}
+	}
+}
+
+// repeat sends every batch without acknowledgement again, and one with it.
+func repeat(t *testing.T, p engine.Endpoint, l *ledger, random *rand.Rand) int {
+	t.Helper()
+	n := 0
+	for batch, acked := range l.acked {
+		if acked && random.IntN(10) > 0 {
+			continue
+		}
+		if err := insertBatch(p, batch); err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+// checkRepeated wants every batch once, in table and view.
+func checkRepeated(t *testing.T, p engine.Endpoint, l *ledger) {
+	t.Helper()
+	for batch := range l.acked {
+		l.acked[batch] = true
+	}
+	checkBatches(t, p, l.acked)
+}

@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// elfFile is the smallest file that is an ELF of the given kind: its header.
+func elfFile(kind elf.Type, machine elf.Machine) []byte {
+	var b bytes.Buffer
+	h := elf.Header64{Type: uint16(kind), Machine: uint16(machine), Version: 1, Ehsize: 64, Phentsize: 56, Shentsize: 64}
+	copy(h.Ident[:], elf.ELFMAG)
+	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), 1
+	if err := binary.Write(&b, binary.LittleEndian, h); err != nil {
+		panic(err) // a fixed-size struct into memory
+	}
+	return b.Bytes()
+}
+
+// tree writes files below a new folder.
+func tree(t *testing.T, files map[string][]byte) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, content, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestFindLibrary_Order(t *testing.T) {
+	if !canSupervise {
+		t.Skip("no engine can be run on this system")
+	}
+	library := elfFile(elf.ET_DYN, elf.EM_X86_64)
+	all := map[string][]byte{
+		"flag.so": library, "env.so": library, "chdb.so": library,
+		"bin/clickhouse": []byte("a program"), "old/clickhouse": []byte("an old program"),
+		"beside/" + libraryName: library, "cache/" + pinnedVersion + "/" + libraryName: library, "system/" + libraryName: library,
+	}
+	for _, c := range []struct {
+		name     string
+		explicit string
+		env      map[string]string
+		without  []string // files of the tree that are not there
+		broken   string   // a file that is no library
+		want     string   // the file, "" for an error
+		from     string   // or what the error says
+	}{
+		{name: "the flag is first", explicit: "flag.so", env: map[string]string{"COURIER_ENGINE_LIBRARY": "env.so", "PATH": "bin"}, want: "flag.so", from: "--engine-library"},
+		{name: "then its variable", env: map[string]string{"COURIER_ENGINE_LIBRARY": "env.so", "CHDB_LIB_PATH": "chdb.so"}, want: "env.so", from: "COURIER_ENGINE_LIBRARY"},
+		{name: "then that of other programs", env: map[string]string{"CHDB_LIB_PATH": "chdb.so", "PATH": "bin"}, want: "chdb.so", from: "CHDB_LIB_PATH"},
+		{name: "a flag that is wrong ends the search", explicit: "none.so", env: map[string]string{"CHDB_LIB_PATH": "chdb.so"}, from: "--engine-library"},
+		{name: "a variable that is wrong ends the search", env: map[string]string{"CHDB_LIB_PATH": "none.so"}, from: "CHDB_LIB_PATH"},
+		{name: "a named file that is no library", explicit: "flag.so", broken: "flag.so", from: "not a shared library"},
+		{name: "a named clickhouse program", explicit: "bin/clickhouse", want: "bin/clickhouse", from: "--engine-library"},
+		{name: "a named program that is too old", explicit: "old/clickhouse", from: "18.16.1"},
+		{name: "a clickhouse on the PATH", env: map[string]string{"PATH": "beside:bin"}, want: "bin/clickhouse", from: "PATH"},
+		{name: "an old one is passed over", env: map[string]string{"PATH": "old:bin"}, want: "beside/" + libraryName, from: "beside the program"},
+		{name: "beside the program", want: "beside/" + libraryName, from: "beside the program"},
+		{name: "in the cache", without: []string{"beside/" + libraryName}, want: "cache/" + pinnedVersion + "/" + libraryName, from: "cache"},
+		{name: "in the system", without: []string{"beside/" + libraryName, "cache/" + pinnedVersion + "/" + libraryName}, want: "system/" + libraryName, from: "system"},
+		{name: "a broken one that nobody named", broken: "beside/" + libraryName, from: "not a shared library"},
+		{name: "nowhere", without: []string{"beside/" + libraryName, "cache/" + pinnedVersion + "/" + libraryName, "system/" + libraryName}, from: "courier engine install"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root := tree(t, all)
+			for _, f := range c.without {
+				if err := os.Remove(filepath.Join(root, f)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.broken != "" {
+				if err := os.WriteFile(filepath.Join(root, c.broken), []byte("text"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			found, err := placesIn(root).find(inTree(root, c.explicit), func(name string) string { return inTree(root, c.env[name]) })
+			if c.want == "" {
+				if err == nil || !strings.Contains(err.Error(), c.from) {
+					t.Fatalf("find() = %+v, %v, want an error with %q", found, err, c.from)
+				}
+				return
+			}
+			if err != nil || found.Path != filepath.Join(root, c.want) || found.From != c.from {
+				t.Errorf("find() = %+v, %v, want %s from %s", found, err, c.want, c.from)
+			}
+			if server := strings.HasSuffix(c.want, "clickhouse"); found.Server != server {
+				t.Errorf("find().Server = %t, want %t", found.Server, server)
+			}
+		})
+	}
+}
+
+// placesIn are the places of a tree, on a system that loads the library.
+func placesIn(root string) places {
+	return places{
+		hosted: true, platform: "linux/amd64",
+		beside: filepath.Join(root, "beside"), cache: filepath.Join(root, "cache"), system: []string{filepath.Join(root, "system")},
+		version: func(program string) (string, error) {
+			if strings.Contains(program, "old") {
+				return "18.16.1", nil
+			}
+			return "26.7.2.1", nil
+		},
+	}
+}
+
+// inTree makes each path of a list absolute.
+func inTree(root, list string) string {
+	if list == "" {
+		return ""
+	}
+	var all []string
+	for _, p := range filepath.SplitList(list) {
+		all = append(all, filepath.Join(root, p))
+	}
+	return strings.Join(all, string(filepath.ListSeparator))
+}
+
+func TestFindLibrary_SaysWhatItTried(t *testing.T) {
+	root := t.TempDir()
+	_, err := placesIn(root).find("", func(string) string { return "" })
+	if !errors.Is(err, ErrNotFound) {
+		t.Fatalf("find() = %v, want ErrNotFound", err)
+	}
+	for _, place := range []string{"beside", pinnedVersion, "system", "courier engine install"} {
+		if !strings.Contains(err.Error(), place) {
+			t.Errorf("find() = %v, want it to name %s", err, place)
+		}
+	}
+}
+
+func TestFindLibrary_RefusesABuildWithoutHost(t *testing.T) {
+	root := tree(t, map[string][]byte{"beside/" + libraryName: elfFile(elf.ET_DYN, elf.EM_X86_64)})
+	p := placesIn(root)
+	p.hosted, p.platform = false, "darwin/arm64"
+	for _, explicit := range []string{"", filepath.Join(root, "beside", libraryName)} {
+		_, err := p.find(explicit, func(string) string { return "" })
+		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "darwin/arm64") {
+			t.Errorf("find(%q) = %v, want ErrUnsupported for darwin/arm64", explicit, err)
+		}
+	}
+}
+
+func TestCheckLibrary_RefusesOtherFiles(t *testing.T) {
+	for name, content := range map[string][]byte{
+		"empty": nil, "text": []byte("#!/bin/sh\n"), "half": elfFile(elf.ET_DYN, elf.EM_X86_64)[:30],
+		"program": elfFile(elf.ET_EXEC, elf.EM_X86_64), "arm64": elfFile(elf.ET_DYN, elf.EM_AARCH64),
+	} {
+		path := filepath.Join(tree(t, map[string][]byte{name: content}), name)
+		if err := checkLibrary(path); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("checkLibrary(%s) = %v, want an error that names it", name, err)
+		}
+	}
+}

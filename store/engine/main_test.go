@@ -1,0 +1,46 @@
+//go:build linux || darwin
+
+package engine_test
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"courier/store/engine/host"
+)
+
+// The roles in which the tests run their own binary again.
+const (
+	roleHost       = "engine-host" // the real host, with the real engine
+	roleFakeHost   = "fake-host"   // a child that behaves badly
+	roleFakeServer = "fake-server" // a program in the place of clickhouse
+	roleSupervisor = "supervisor"  // an Engine in a process that can be killed
+)
+
+// withoutLibrary counts the tests that were skipped for want of an engine.
+var withoutLibrary atomic.Int64
+
+// TestMain runs the tests, or plays a role.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 {
+		// With -race os.Exit waits a second; syscall.Exit does not.
+		switch role, args := os.Args[1], os.Args[2:]; role {
+		case roleHost:
+			syscall.Exit(host.HostMain(args))
+		case roleFakeHost:
+			syscall.Exit(fakeHost(args[0], args[1:]))
+		case roleFakeServer:
+			syscall.Exit(fakeServer(args))
+		case roleSupervisor:
+			syscall.Exit(superviseAlone(args[0], args[1]))
+		}
+	}
+	status := m.Run()
+	if n := withoutLibrary.Load(); n > 0 {
+		fmt.Printf("engine: %d tests skipped: no ClickHouse engine here; `courier engine install` or %s turns them on\n", n, libraryVariable)
+	}
+	os.Exit(status)
+}

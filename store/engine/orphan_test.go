@@ -1,0 +1,124 @@
+//go:build linux || darwin
+
+package engine_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"courier/store/engine"
+)
+
+// superviseAlone plays the supervisor in a process of its own: it prints its
+// endpoint and never ends.
+func superviseAlone(library, data string) int {
+	program, err := os.Executable()
+	if err != nil {
+		return 1
+	}
+	e, err := engine.New(engine.Options{DataDir: data, Library: library, HostCommand: []string{program, roleHost}, MemoryBytes: 1 << 30}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		return 1
+	}
+	go func() {
+		p, err := e.Ready(context.Background())
+		if err == nil {
+			err = json.NewEncoder(os.Stdout).Encode(p)
+		}
+		if err != nil {
+			os.Exit(1)
+		}
+	}()
+	fmt.Fprintln(os.Stderr, e.Run(context.Background()))
+	return 1
+}
+
+func TestEngine_EndsWithItsSupervisor(t *testing.T) {
+	t.Parallel()
+	o := withEngine(t)
+	supervisor := exec.Command(testProgram(t), roleSupervisor, o.Library, o.DataDir)
+	output, err := supervisor.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := supervisor.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var p engine.Endpoint
+	line, err := bufio.NewReader(output).ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, p, "CREATE TABLE kept (x Int8) ENGINE = MergeTree ORDER BY x")
+	must(t, p, "INSERT INTO kept SELECT 1")
+	// A client that stays connected: the engine waits for it, but not forever.
+	idle := dial(t, p.HTTPURL)
+	idle.say(request(p, "SELECT 1", ""))
+	idle.hear(10)
+	defer idle.reset()
+
+	if err := supervisor.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	_ = supervisor.Wait() // it was killed
+	eventually(t, 6*time.Second, "the engine is gone and its lock with it", func() bool { return unlocked(t, o.DataDir) })
+	t.Logf("the engine ended %v after its supervisor", time.Since(killed).Round(time.Millisecond))
+	if response, err := http.Get(p.HTTPURL); err == nil {
+		response.Body.Close()
+		t.Error("the engine still answers")
+	}
+	next := run(t, o).ready()
+	if got := must(t, next, "SELECT count() FROM kept"); got != "1" {
+		t.Errorf("the next engine has %s rows, want 1", got)
+	}
+}
+
+// unlocked says whether nobody holds the lock that the engine holds while it
+// lives. Taking it and closing the file lets it go again.
+func unlocked(t testing.TB, data string) bool {
+	t.Helper()
+	file, err := os.Open(filepath.Join(data, "run", "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+}
+
+func TestEngine_WaitsForAnOrphanToEnd(t *testing.T) {
+	t.Parallel()
+	o := withEngine(t)
+	supervisor := exec.Command(testProgram(t), roleSupervisor, o.Library, o.DataDir)
+	output, err := supervisor.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := supervisor.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(output).ReadBytes('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if err := supervisor.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = supervisor.Wait() // it was killed
+	p := run(t, o).ready()
+	if got := must(t, p, "SELECT 1"); got != "1" {
+		t.Errorf("SELECT 1 = %q", got)
+	}
+}

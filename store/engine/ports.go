@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// The ports on which ClickHouse is usually found.
+const (
+	DefaultHTTPPort = 8123
+	DefaultTCPPort  = 9000
+)
+
+// checkPort says why nothing can listen on port of the loopback address, or
+// nil. Port 0 is always free.
+func checkPort(port int) error {
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("listen on port %d of %s: %w", port, loopback, ErrPortTaken)
+	}
+	if err != nil {
+		return fmt.Errorf("listen on port %d of %s: %w", port, loopback, err)
+	}
+	return listener.Close()
+}
+
+// freePort asks the system for a port that is free now.
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	return port, listener.Close()
+}
+
+// readPorts reads the file that the engine writes when it listens: one line,
+// HTTP port, tab, native port. An incomplete line is none.
+func readPorts(path string) (httpPort, tcpPort int, ok bool) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return 0, 0, false
+	}
+	return parsePorts(string(content))
+}
+
+// parsePorts is the thinking of readPorts.
+func parsePorts(content string) (httpPort, tcpPort int, ok bool) {
+	line, complete := strings.CutSuffix(content, "\n")
+	first, second, two := strings.Cut(line, "\t")
+	if !complete || !two {
+		return 0, 0, false
+	}
+	httpPort, errHTTP := strconv.Atoi(first)
+	tcpPort, errTCP := strconv.Atoi(second)
+	if errHTTP != nil || errTCP != nil || !isPort(httpPort) || !isPort(tcpPort) {
+		return 0, 0, false
+	}
+	return httpPort, tcpPort, true
+}
+
+func isPort(n int) bool { return n > 0 && n < 1<<16 }

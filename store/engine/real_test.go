@@ -1,0 +1,254 @@
+//go:build linux || darwin
+
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"courier/store/engine"
+)
+
+// libraryVariable names the engine that the tests must use.
+const libraryVariable = "COURIER_TEST_ENGINE"
+
+// findLibrary looks once; a named library is used unseen, so that one that does
+// not load fails the tests.
+var findLibrary = sync.OnceValues(func() (string, error) {
+	if named := os.Getenv(libraryVariable); named != "" {
+		return named, nil
+	}
+	found, err := engine.FindLibrary("", os.Getenv)
+	return found.Path, err
+})
+
+// withEngine are Options that run the real engine, or skip the test if there is none.
+func withEngine(t testing.TB) engine.Options {
+	t.Helper()
+	library, err := findLibrary()
+	if errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrUnsupported) {
+		withoutLibrary.Add(1)
+		t.Skip("no ClickHouse engine")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine.Options{
+		DataDir: t.TempDir(), Library: library, HostCommand: []string{testProgram(t), roleHost},
+		MemoryBytes: 1 << 30, MaxRestartDelay: 10 * time.Millisecond,
+	}
+}
+
+// client asks an engine over HTTP. It keeps no connection, so that it never
+// delays a stop.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+
+// user is who asks.
+type user struct{ name, password string }
+
+// courier and reader are the users of an endpoint.
+func courier(p engine.Endpoint) user { return user{p.User, p.Password} }
+func reader(p engine.Endpoint) user  { return user{p.ReaderUser, p.ReaderPassword} }
+
+// ask runs a statement with a body and settings, and returns the answer.
+func ask(p engine.Endpoint, u user, statement, body string, settings ...string) (string, error) {
+	values := url.Values{"query": {statement}, "database": {p.Database}}
+	for _, s := range settings {
+		name, value, _ := strings.Cut(s, "=")
+		values.Set(name, value)
+	}
+	request, err := http.NewRequest(http.MethodPost, p.HTTPURL+"/?"+values.Encode(), strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	request.SetBasicAuth(u.name, u.password)
+	response, err := client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", err
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s: %.2000s", response.Status, answer)
+	}
+	return strings.TrimSpace(string(answer)), nil
+}
+
+// must is ask of a statement that may not fail.
+func must(t testing.TB, p engine.Endpoint, statement string, settings ...string) string {
+	t.Helper()
+	answer, err := ask(p, courier(p), statement, "", settings...)
+	if err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	return answer
+}
+
+// kill ends the engine by SIGKILL.
+func kill(t testing.TB, p engine.Endpoint) {
+	t.Helper()
+	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEngine_KeepsEverythingOverRestarts(t *testing.T) {
+	o := withEngine(t)
+	e := run(t, o)
+	p := e.ready()
+	for _, statement := range []string{
+		"CREATE TABLE events (id UInt64, body JSON, at DateTime64(9, 'UTC')) ENGINE = MergeTree ORDER BY id",
+		"CREATE TABLE sums (k UInt8, n AggregateFunction(count)) ENGINE = AggregatingMergeTree ORDER BY k",
+		"CREATE MATERIALIZED VIEW sums_of_events TO sums AS SELECT id % 2 AS k, countState() AS n FROM events GROUP BY k",
+		"CREATE VIEW even AS SELECT id, body.name AS name FROM events WHERE id % 2 = 0",
+		"CREATE FUNCTION twice AS (x) -> x * 2",
+		"INSERT INTO events SELECT number, concat('{\"name\":\"n', toString(number), '\"}')::JSON, toDateTime64(number, 9, 'UTC') FROM numbers(1000)",
+	} {
+		must(t, p, statement)
+	}
+	check := func(p engine.Endpoint, after string) {
+		t.Helper()
+		for query, want := range map[string]string{
+			"SELECT count(), sum(id), max(at) FROM events":            "1000\t499500\t1970-01-01 00:16:39.000000000",
+			"SELECT k, countMerge(n) FROM sums GROUP BY k ORDER BY k": "0\t500\n1\t500",
+			"SELECT name, twice(id) FROM even WHERE id = 10":          "n10\t20",
+		} {
+			if got := must(t, p, query); got != want {
+				t.Errorf("after %s: %s = %q, want %q", after, query, got, want)
+			}
+		}
+	}
+	check(p, "the inserts")
+	if err := e.stop(); err != nil {
+		t.Fatalf("Run() = %v", err)
+	}
+	e = run(t, o)
+	p = e.ready()
+	check(p, "a clean stop")
+	kill(t, p)
+	p = e.readyAfter(p.PID)
+	check(p, "kill -9")
+	must(t, p, "INSERT INTO events SELECT 1000, '{}'::JSON, toDateTime64(0, 9, 'UTC')")
+	if got := must(t, p, "SELECT count() FROM events"); got != "1001" {
+		t.Errorf("after an insert after kill -9: count = %s, want 1001", got)
+	}
+}
+
+func TestEngine_KeepsItsQueryLogOverRestarts(t *testing.T) {
+	t.Parallel()
+	o := withEngine(t)
+	o.QueryLog = true
+	total := 0
+	for range 2 {
+		e := run(t, o)
+		p := e.ready()
+		must(t, p, "SELECT 'remember me'")
+		total++
+		// The log's entry is written after the answer.
+		eventually(t, 10*time.Second, fmt.Sprintf("the query is in the log %d times", total), func() bool {
+			must(t, p, "SYSTEM FLUSH LOGS")
+			return must(t, p, "SELECT count() FROM system.query_log WHERE query LIKE 'SELECT \\'remember me\\'%' AND type = 'QueryFinish'") == fmt.Sprint(total)
+		})
+		if err := e.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestEngine_ServesPeople(t *testing.T) {
+	p := run(t, withEngine(t)).ready()
+	for _, path := range []string{"/", "/ping", "/play", "/dashboard"} {
+		response, err := client.Get(p.HTTPURL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("GET %s = %s, want 200", path, response.Status)
+		}
+	}
+	if got, err := ask(p, reader(p), "SELECT currentUser(), currentDatabase()", ""); err != nil || got != "reader\tcourier" {
+		t.Errorf("reader's query = %q, %v", got, err)
+	}
+}
+
+func TestEngine_AnswersBadQueriesWithErrors(t *testing.T) {
+	o := withEngine(t)
+	o.MemoryBytes = 400_000_000 // the least that it is given
+	p := run(t, o).ready()
+	deep := "SELECT " + strings.Repeat("(", 50_000) + "1" + strings.Repeat(")", 50_000)
+	for name, c := range map[string]struct {
+		statement, want string
+		settings        []string
+	}{
+		"group by over its memory":  {"SELECT number, count() FROM numbers(100000000) GROUP BY number", "MEMORY_LIMIT_EXCEEDED", []string{"max_memory_usage=50000000"}},
+		"more than all memory":      {"SELECT length(groupArray(number)) FROM numbers(1000000000)", "MEMORY_LIMIT_EXCEEDED", nil},
+		"a deeply nested query":     {deep, "TOO_DEEP", nil},
+		"a deeply nested subquery":  {strings.Repeat("SELECT * FROM (", 5000) + "SELECT 1" + strings.Repeat(")", 5000), "TOO_DEEP", nil},
+		"not a query":               {"SELEC 1", "SYNTAX_ERROR", nil},
+		"a query of a million ones": {"SELECT " + strings.Repeat("1+", 1_000_000) + "1", "", nil},
+		"longer than it may take":   {"SELECT sum(sipHash64(number)) FROM numbers(100000000000)", "TIMEOUT_EXCEEDED", []string{"max_execution_time=1"}},
+	} {
+		// The statement is the body: it is too long for an address.
+		_, err := ask(p, courier(p), "", c.statement, c.settings...)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want an error with %s", name, err, c.want)
+		}
+	}
+	if got := must(t, p, "SELECT 1"); got != "1" {
+		t.Errorf("SELECT 1 = %q", got)
+	}
+	// What sends signals to the engine's own threads.
+	must(t, p, "SELECT count() > 0 FROM system.stack_trace")
+	must(t, p, "SELECT sum(sipHash64(number)) FROM numbers(20000000)", "query_profiler_real_time_period_ns=1000000", "query_profiler_cpu_time_period_ns=1000000")
+	if again := p.PID; !alive(again) {
+		t.Error("the engine ended")
+	}
+}
+
+func TestEngine_SaysThatAPortIsTaken(t *testing.T) {
+	o := withEngine(t)
+	o.TCPPort = occupied(t)
+	started := time.Now()
+	err := run(t, o).wait()
+	if took := time.Since(started); !errors.Is(err, engine.ErrPortTaken) || !strings.Contains(err.Error(), fmt.Sprint(o.TCPPort)) || took > 2*time.Second {
+		t.Errorf("Run() = %v after %v, want ErrPortTaken for %d within 2 s", err, took, o.TCPPort)
+	}
+}
+
+func TestEngine_SecondOfTwoIsRefused(t *testing.T) {
+	o := withEngine(t)
+	first := run(t, o)
+	p := first.ready()
+	must(t, p, "CREATE TABLE t (x Int8) ENGINE = MergeTree ORDER BY x")
+	generated := filepath.Join(o.DataDir, "run")
+	before := snapshot(t, generated)
+	if err := run(t, o).wait(); !errors.Is(err, engine.ErrInUse) {
+		t.Errorf("Run() of the second = %v, want ErrInUse", err)
+	}
+	if after := snapshot(t, generated); after != before {
+		t.Errorf("the second engine changed files of the first:\n%s\nwere\n%s", after, before)
+	}
+	must(t, p, "INSERT INTO t SELECT 1")
+}
+
+func TestEngine_RefusesALibraryThatDoesNotLoad(t *testing.T) {
+	o := withEngine(t)
+	o.Library = elfLibrary(t)
+	if err := run(t, o).wait(); err == nil || !strings.Contains(err.Error(), "load engine library "+o.Library) {
+		t.Errorf("Run() = %v, want that %s does not load", err, o.Library)
+	}
+}

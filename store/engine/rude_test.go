@@ -1,0 +1,153 @@
+//go:build linux || darwin
+
+package engine_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/store/engine"
+)
+
+// rude is a connection of a client without manners.
+type rude struct {
+	t testing.TB
+	*net.TCPConn
+}
+
+// dial connects to the HTTP or the native port.
+func dial(t testing.TB, address string) rude {
+	t.Helper()
+	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port(t, address))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return rude{t, conn.(*net.TCPConn)}
+}
+
+// say sends bytes; that the other end has hung up already is part of the game.
+func (r rude) say(text string) { _, _ = io.WriteString(r, text) }
+
+// hear reads at most n bytes, or what came until the other end hung up.
+func (r rude) hear(n int) { _, _ = io.CopyN(io.Discard, r, int64(n)) }
+
+// reset ends the connection by RST: what was not read is thrown away.
+func (r rude) reset() {
+	r.t.Helper()
+	if err := r.SetLinger(0); err != nil {
+		r.t.Error(err)
+	}
+	_ = r.Close() // it is gone either way
+}
+
+// request is a complete request of the given user's for a query.
+func request(p engine.Endpoint, query, more string) string {
+	verb := "GET"
+	if strings.Contains(more, "Content-Length") || strings.Contains(more, "chunked") {
+		verb = "POST"
+	}
+	return fmt.Sprintf("%s /?query=%s HTTP/1.1\r\nHost: x\r\nX-ClickHouse-User: %s\r\nX-ClickHouse-Key: %s\r\n%s\r\n",
+		verb, strings.ReplaceAll(query, " ", "+"), p.User, p.Password, more)
+}
+
+func TestEngine_SurvivesRudeClients(t *testing.T) {
+	e := run(t, withEngine(t))
+	p := e.ready()
+	must(t, p, "CREATE TABLE sink (x Int64) ENGINE = MergeTree ORDER BY x")
+	const hello = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03garbage after a TLS hello\r\n\r\n"
+	quick, endless := request(p, "SELECT 1", ""), request(p, "SELECT number FROM numbers(1000000000)", "")
+	insert := "INSERT INTO sink FORMAT CSV"
+	for _, c := range []struct {
+		name string
+		does func(t *testing.T)
+	}{
+		{"TLS to the HTTP port", func(t *testing.T) { c := dial(t, p.HTTPURL); c.say(hello); c.hear(1); c.reset() }},
+		{"garbage to the HTTP port", func(t *testing.T) { c := dial(t, p.HTTPURL); c.say("\x00\xff\r\n\r\n\r\n"); c.reset() }},
+		{"a header without end", func(t *testing.T) {
+			c := dial(t, p.HTTPURL)
+			c.say("GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<20))
+			c.reset()
+		}},
+		{"reset before the answer", func(t *testing.T) { storm(t, p.HTTPURL, func(c rude) { c.say(quick); c.reset() }) }},
+		{"reset within the answer", func(t *testing.T) { storm(t, p.HTTPURL, func(c rude) { c.say(quick); c.hear(1); c.reset() }) }},
+		{"reset after the answer", func(t *testing.T) { storm(t, p.HTTPURL, func(c rude) { c.say(quick); c.hear(20); c.reset() }) }},
+		{"reset with two requests under way", func(t *testing.T) { storm(t, p.HTTPURL, func(c rude) { c.say(quick + quick); c.hear(1); c.reset() }) }},
+		{"reset within a long answer", func(t *testing.T) { c := dial(t, p.HTTPURL); c.say(endless); c.hear(100_000); c.reset() }},
+		{"half a close within a long answer", func(t *testing.T) {
+			c := dial(t, p.HTTPURL)
+			c.say(endless)
+			_ = c.CloseWrite() // and reads on
+			c.hear(100_000)
+			c.reset()
+		}},
+		{"reset within an insert", func(t *testing.T) {
+			storm(t, p.HTTPURL, func(c rude) { c.say(request(p, insert, "Content-Length: 100000\r\n") + "1\n2\n"); c.reset() })
+		}},
+		{"an insert that is cut off", func(t *testing.T) {
+			c := dial(t, p.HTTPURL)
+			c.say(request(p, insert, "Content-Length: 100000\r\n") + "1\n2\n")
+			_ = c.CloseWrite() // the engine answers, or hangs up
+			c.hear(1)
+			c.reset()
+		}},
+		{"a bad chunk", func(t *testing.T) {
+			c := dial(t, p.HTTPURL)
+			c.say(request(p, insert, "Transfer-Encoding: chunked\r\n") + "ZZZ\r\n")
+			c.hear(1)
+			c.reset()
+		}},
+		{"a chunk that is cut off", func(t *testing.T) {
+			c := dial(t, p.HTTPURL)
+			c.say(request(p, insert, "Transfer-Encoding: chunked\r\n") + "FFFF\r\n1\n")
+			c.reset()
+		}},
+		{"nothing to the native port", func(t *testing.T) { storm(t, p.NativeURL, func(c rude) { c.reset() }) }},
+		{"HTTP to the native port", func(t *testing.T) { c := dial(t, p.NativeURL); c.say("GET / HTTP/1.0\r\n\r\n"); c.hear(1); c.reset() }},
+		{"TLS to the native port", func(t *testing.T) { c := dial(t, p.NativeURL); c.say(hello); c.hear(1); c.reset() }},
+		{"garbage to the native port", func(t *testing.T) {
+			storm(t, p.NativeURL, func(c rude) { c.say("\xff\xff\xff\xff\xff\xff\xff\x7fgarbage"); c.reset() })
+		}},
+		{"half a native hello", func(t *testing.T) { c := dial(t, p.NativeURL); c.say("\x00\x0aClickHouse"); c.reset() }},
+		{"a native query before the hello", func(t *testing.T) { c := dial(t, p.NativeURL); c.say("\x01\x00\x00SELECT 1"); c.hear(1); c.reset() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.does(t)
+			if got := must(t, p, "SELECT 1"); got != "1" {
+				t.Errorf("the next query answers %q", got)
+			}
+			if again := e.ready(); again.PID != p.PID || !alive(p.PID) {
+				t.Fatalf("the engine is process %d now, want %d still", again.PID, p.PID)
+			}
+		})
+	}
+	if got := must(t, p, "SELECT count() FROM sink"); got != "0" {
+		t.Errorf("inserts that were cut off left %s rows, want none", got)
+	}
+}
+
+// storm does the same on many connections, eight at once.
+func storm(t *testing.T, address string, does func(rude)) {
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 25 {
+				conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port(t, address))))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = conn.SetDeadline(time.Now().Add(10 * time.Second)) // else the test's own deadline ends it
+				does(rude{t, conn.(*net.TCPConn)})
+			}
+		})
+	}
+	group.Wait()
+}

@@ -1,0 +1,269 @@
+//go:build linux || darwin
+
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"courier/store/engine"
+)
+
+func TestEngine_StartsAnswersAndStops(t *testing.T) {
+	needFake(t)
+	for _, mode := range []string{fakeWell, fakeSlow, fakeHalfWritten} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			e := run(t, fake(t, mode))
+			p := e.ready()
+			if p.Version != "fake" || p.User != "courier" || p.Password == "" || p.ReaderPassword == "" || p.Database != "courier" {
+				t.Errorf("Ready() = %+v, want users, passwords, database and version", p)
+			}
+			if response, err := http.Get(p.HTTPURL); err != nil {
+				t.Error(err)
+			} else {
+				response.Body.Close()
+			}
+			if strings.Contains(e.log.String(), p.Password) {
+				t.Error("the log holds the password")
+			}
+			if err := e.stop(); err != nil {
+				t.Errorf("Run() = %v after a clean end", err)
+			}
+			if alive(p.PID) {
+				t.Error("the child lives after Run has returned")
+			}
+			if _, err := e.Ready(t.Context()); !errors.Is(err, engine.ErrStopped) {
+				t.Errorf("Ready() after the end = %v, want ErrStopped", err)
+			}
+		})
+	}
+}
+
+func TestEngine_ReportsAStartThatCannotSucceed(t *testing.T) {
+	needFake(t)
+	for _, c := range []struct {
+		mode, want string
+		is         error
+	}{
+		{fakeUnable, "it is Tuesday", nil},
+		{fakeSilent, "wrote no ports", nil},
+		{fakeOther, "another program answers", nil},
+		{fakeException, "Code: 210", engine.ErrPortTaken},
+		{fakeSelfKilled, "killed", nil},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			t.Parallel()
+			o := fake(t, c.mode)
+			o.StartTimeout = time.Second
+			e := run(t, o)
+			err := e.wait()
+			if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
+				t.Errorf("Run() = %v, want an error with %q that is %v", err, c.want, c.is)
+			}
+			if _, ready := e.Ready(t.Context()); ready == nil || ready.Error() != err.Error() {
+				t.Errorf("Ready() = %v, want Run's error", ready)
+			}
+		})
+	}
+}
+
+func TestEngine_IsStartedAgainAfterItDies(t *testing.T) {
+	needFake(t)
+	e := run(t, fake(t, fakeWell))
+	first := e.ready()
+	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	second := e.readyAfter(first.PID)
+	if second.HTTPURL != first.HTTPURL || second.NativeURL != first.NativeURL || second.Password != first.Password {
+		t.Errorf("after the restart it is at %v, want %v", second, first)
+	}
+	if n := testutil.ToFloat64(counter(t, e.reg, "courier_engine_restarts_total")); n != 1 {
+		t.Errorf("restarts = %v, want 1", n)
+	}
+	if !strings.Contains(e.log.String(), "level=WARN") {
+		t.Error("the log has no warning about the restart")
+	}
+}
+
+func TestEngine_KeepsTryingOnceItHasAnswered(t *testing.T) {
+	needFake(t)
+	o := fake(t, fakeOnce)
+	o.MaxRestartDelay = 100 * time.Millisecond
+	e := run(t, o)
+	first := e.ready()
+	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 20*time.Second, "a third attempt", func() bool {
+		return testutil.ToFloat64(counter(t, e.reg, "courier_engine_restarts_total")) >= 3
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if p, err := e.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Ready() of an engine that is down = %v, %v, want to wait", p, err)
+	}
+	if err := e.stop(); err != nil {
+		t.Errorf("Run() = %v, want nil when it is stopped between two starts", err)
+	}
+}
+
+func TestEngine_IsKilledIfItDoesNotStop(t *testing.T) {
+	needFake(t)
+	o := fake(t, fakeDeaf)
+	o.StopTimeout = 300 * time.Millisecond
+	e := run(t, o)
+	p := e.ready()
+	if err := e.stop(); err != nil {
+		t.Errorf("Run() = %v, want nil", err)
+	}
+	if alive(p.PID) {
+		t.Error("the child lives")
+	}
+	if !strings.Contains(e.log.String(), "did not stop") {
+		t.Errorf("the log does not say that it was killed:\n%s", e.log)
+	}
+}
+
+func TestEngine_StopsWhileItStarts(t *testing.T) {
+	needFake(t)
+	e := run(t, fake(t, fakeSilent))
+	eventually(t, 10*time.Second, "a child", func() bool { return !strings.Contains(e.hostLog(), "no file") })
+	if err := e.stop(); err != nil {
+		t.Errorf("Run() = %v, want nil", err)
+	}
+}
+
+func TestEngine_RefusesADataDirectoryInUse(t *testing.T) {
+	needFake(t)
+	o := fake(t, fakeWell)
+	first := run(t, o)
+	p := first.ready()
+	before := snapshot(t, o.DataDir)
+	second := run(t, o)
+	if err := second.wait(); !errors.Is(err, engine.ErrInUse) || !strings.Contains(err.Error(), o.DataDir) {
+		t.Errorf("Run() of the second = %v, want ErrInUse for %s", err, o.DataDir)
+	}
+	if after := snapshot(t, o.DataDir); after != before {
+		t.Errorf("the second engine changed files of the first:\n%s\nwere\n%s", after, before)
+	}
+	if err := errors.Join(first.stop(), second.stop()); !errors.Is(err, engine.ErrInUse) {
+		t.Error(err)
+	}
+	third := run(t, o)
+	if third.ready().Password != p.Password {
+		t.Error("the third engine has other passwords")
+	}
+}
+
+func TestEngine_RefusesAPortInUse(t *testing.T) {
+	needFake(t)
+	taken := occupied(t)
+	for name, set := range map[string]func(*engine.Options){
+		"http":   func(o *engine.Options) { o.HTTPPort = taken },
+		"native": func(o *engine.Options) { o.TCPPort = taken },
+	} {
+		o := fake(t, fakeWell)
+		set(&o)
+		started := time.Now()
+		err := run(t, o).wait()
+		if !errors.Is(err, engine.ErrPortTaken) || !strings.Contains(err.Error(), fmt.Sprint(taken)) {
+			t.Errorf("%s: Run() = %v, want ErrPortTaken for %d", name, err, taken)
+		}
+		if took := time.Since(started); took > 2*time.Second {
+			t.Errorf("%s: the error took %v, want 2 s at most", name, took)
+		}
+	}
+}
+
+func TestEngine_ReplacesADefaultPortInUse(t *testing.T) {
+	needFake(t)
+	o := fake(t, fakeWell)
+	o.HTTPPort, o.PortsAreDefaults = occupied(t), true
+	e := run(t, o)
+	if got := port(t, e.ready().HTTPURL); got == o.HTTPPort {
+		t.Errorf("HTTP port = %d, want another one", got)
+	}
+	if n := strings.Count(e.log.String(), "port is taken"); n != 1 {
+		t.Errorf("the log says %d times that a port is taken, want once:\n%s", n, e.log)
+	}
+}
+
+func TestEngine_MovesIfAPortItChoseIsTakenMeanwhile(t *testing.T) {
+	needFake(t)
+	o := fake(t, fakeWell)
+	o.MaxRestartDelay = time.Second
+	e := run(t, o)
+	first := e.ready()
+	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(port(t, first.HTTPURL)))
+	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	var thief net.Listener
+	eventually(t, 10*time.Second, "the port is free", func() bool {
+		var err error
+		thief, err = net.Listen("tcp", address)
+		return err == nil || e.ready().PID != first.PID
+	})
+	if thief == nil {
+		t.Skip("the engine was back before its port could be taken")
+	}
+	defer thief.Close()
+	if second := e.readyAfter(first.PID); second.HTTPURL == first.HTTPURL {
+		t.Errorf("it is still at %s, which another program has", second.HTTPURL)
+	}
+}
+
+func TestEngine_WarnsIfItIsNotConfined(t *testing.T) {
+	needFake(t)
+	e := run(t, fake(t, fakeUnconfined))
+	e.ready()
+	if log := e.log.String(); !strings.Contains(log, "not confined") || !strings.Contains(log, "no Landlock") {
+		t.Errorf("the log has no warning:\n%s", log)
+	}
+}
+
+func TestEngine_RunsAClickHouseProgramFromThePATH(t *testing.T) {
+	bin := t.TempDir()
+	script := fmt.Sprintf("#!/bin/sh\nexec '%s' %s \"$@\"\n", testProgram(t), roleFakeServer)
+	if err := os.WriteFile(filepath.Join(bin, "clickhouse"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o := engine.Options{
+		DataDir: t.TempDir(), HostCommand: []string{testProgram(t), roleHost},
+		Getenv: func(name string) string { return map[string]string{"PATH": bin}[name] },
+	}
+	e := run(t, o)
+	first := e.ready()
+	if content, err := os.ReadFile(filepath.Join(o.DataDir, "run", "ports.tsv")); err != nil ||
+		string(content) != fmt.Sprintf("%d\t%d\n", port(t, first.HTTPURL), port(t, first.NativeURL)) {
+		t.Errorf("ports.tsv = %q, %v, want the ports of %v", content, err, first)
+	}
+	// The watcher is killed: its server ends too, and both are started again.
+	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	second := e.readyAfter(first.PID)
+	if second.HTTPURL != first.HTTPURL {
+		t.Errorf("after the restart it is at %s, want %s: the old server kept its port", second.HTTPURL, first.HTTPURL)
+	}
+	if err := e.stop(); err != nil {
+		t.Errorf("Run() = %v, want nil", err)
+	}
+	if response, err := http.Get(second.HTTPURL); err == nil {
+		response.Body.Close()
+		t.Error("the server lives after Run has returned")
+	}
+}
