@@ -186,10 +186,10 @@ func (e *Engine) run(ctx context.Context) (err error) {
 		return fmt.Errorf("make the engine's directory: %w", err)
 	}
 	lock, err := lockData(ctx, run)
-	if ctx.Err() != nil {
-		return nil
-	}
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.release()) }()

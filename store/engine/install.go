@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // What is pinned. The same words stand in package-lock.json, which npm reads;
@@ -169,6 +170,7 @@ func fetchNPM(ctx context.Context, o InstallOptions, work string) (string, error
 	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	cmd.Dir = work
 	cmd.Stdout, cmd.Stderr = &output, &output
+	cmd.WaitDelay = 5 * time.Second // for what npm started, when ctx ends
 	if err := cmd.Run(); err != nil {
 		return "", npmError(ctx, err, output.String())
 	}

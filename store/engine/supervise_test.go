@@ -146,6 +146,17 @@ func TestEngine_StopsWhileItStarts(t *testing.T) {
 	}
 }
 
+func TestEngine_LeavesTheDirectoryFreeHoweverEarlyItIsStopped(t *testing.T) {
+	needFake(t)
+	o := fake(t, fakeWell)
+	for range 10 {
+		if err := run(t, o).stop(); err != nil {
+			t.Fatalf("Run() = %v, want nil", err)
+		}
+	}
+	run(t, o).ready()
+}
+
 func TestEngine_RefusesADataDirectoryInUse(t *testing.T) {
 	needFake(t)
 	o := fake(t, fakeWell)
