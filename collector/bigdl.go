@@ -30,7 +30,7 @@ type bigdl struct {
 
 var (
 	bigdlHeader = regexp.MustCompile(`\[Epoch (\d+) (\d+)/(\d+)\]\[Iteration \d+\]\[Wall Clock ([0-9.]+(?:E-?\d+)?)\s?s\] ?`)
-	bigdlTrain  = regexp.MustCompile(`^Train(?:ed)? [0-9.]+ (?:records )?in .*Loss is (-?[0-9.]+(?:E-?\d+)?|NaN)`)
+	bigdlTrain  = regexp.MustCompile(`^Train(?:ed)? [0-9.]+ (?:records )?in .*Loss is (-?\d+(?:\.\d+)?(?:E-?\d+)?|NaN)`)
 	bigdlTop1   = regexp.MustCompile(`\bTop1Accuracy is Accuracy\(correct: \d+, count: \d+, accuracy: ([0-9.]+(?:E-?\d+)?)\)`)
 )
 

@@ -95,8 +95,9 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*C
 	return c, nil
 }
 
-// Run publishes samples until ctx ends, and then what is left of them. It
-// returns ErrNodeTaken if another machine has this node's name.
+// Run publishes samples until ctx ends, and then what is left of them. It waits
+// until the stream of samples can be read, and returns ErrNodeTaken if another
+// machine has this node's name, as far as the clocks of server and node agree.
 func (c *Collector) Run(ctx context.Context) error {
 	var sweeper sync.WaitGroup
 	defer sweeper.Wait()

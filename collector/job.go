@@ -129,8 +129,8 @@ func (j *job) watch(ctx context.Context) {
 			done = nil
 			kill = j.cancel("courier run was told to end", kill)
 		case e := <-j.link.cancelled:
-			if e.Run < j.result.Run && e.At.Before(j.started) {
-				break // of an earlier run, published late
+			if e.Run < j.result.Run && e.At.Before(j.result.Submitted) {
+				break // of an earlier run
 			}
 			kill = j.cancel(cmp.Or(e.Reason, "cancelled by request"), kill)
 		case <-kill:
@@ -140,8 +140,7 @@ func (j *job) watch(ctx context.Context) {
 			j.progress.advise(a, time.Now())
 			j.draw()
 		case <-heartbeat.C:
-			j.beats++
-			j.link.notify(&schemas.Alive{JobStamp: j.stamp(fmt.Sprintf("%s/%d/alive/%d", j.result.JobID, j.result.Run, j.beats))})
+			j.beat()
 		case <-second.C:
 			j.draw()
 		}
@@ -150,6 +149,12 @@ func (j *job) watch(ctx context.Context) {
 	j.take(j.output.close(time.Now()))
 	j.screen.close()
 	j.command.close()
+}
+
+// beat says that the job lives.
+func (j *job) beat() {
+	j.beats++
+	j.link.notify(&schemas.Alive{JobStamp: j.stamp(fmt.Sprintf("%s/%d/alive/%d", j.result.JobID, j.result.Run, j.beats))})
 }
 
 // forward passes a signal on to the job.

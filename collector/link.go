@@ -26,7 +26,7 @@ type link struct {
 // connect begins to connect. Once it succeeds, what earlier runs left in the
 // spool is published.
 func connect(ctx context.Context, dial func(context.Context) (*bus.Bus, error), spoolDir string, log *slog.Logger) *link {
-	l := &link{log: log, ready: make(chan struct{}), connected: make(chan *bus.Bus, 1), replayed: make(chan struct{}), cancelled: make(chan *schemas.Ended, 1), advice: make(chan *schemas.Advice, 16)}
+	l := &link{log: log, ready: make(chan struct{}), connected: make(chan *bus.Bus, 1), replayed: make(chan struct{}), cancelled: make(chan *schemas.Ended), advice: make(chan *schemas.Advice, 16)}
 	if dial == nil {
 		l.err = errNoBus
 		close(l.ready)
@@ -77,36 +77,42 @@ func (l *link) await(ctx context.Context) (*bus.Bus, error) {
 	}
 }
 
-// watch follows what others say about the job: that it is cancelled, and what
-// is predicted. Both are news of the moment: what nobody takes is dropped.
+// watch follows what others say about the job. That it is cancelled is read from
+// the log, so that it is heard however late the bus is there; the last cancel of
+// an earlier run comes first then. A prediction is news of the moment: what
+// nobody takes is dropped.
 func (l *link) watch(ctx context.Context, job string) {
-	l.listen(ctx, schemas.JobSubject(job, schemas.EventCancelled), func(e schemas.Event) {
-		if cancel, ok := e.(*schemas.Ended); ok {
-			select {
-			case l.cancelled <- cancel:
-			default:
-			}
-		}
-	})
-	l.listen(ctx, schemas.JobSubject(job, schemas.EventAdvice), func(e schemas.Event) {
-		if advice, ok := e.(*schemas.Advice); ok {
-			select {
-			case l.advice <- advice:
-			default:
-			}
-		}
-	})
-}
-
-// listen hears events of a subject until ctx ends, once there is a bus.
-func (l *link) listen(ctx context.Context, subject string, handle func(schemas.Event)) {
 	l.work.Go(func() {
 		b, err := l.await(ctx)
 		if err != nil {
 			return
 		}
-		if err := b.Listen(ctx, subject, handle); err != nil && ctx.Err() == nil {
-			l.log.Warn("job is not reached by others", "subject", subject, "error", err)
+		o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: []string{schemas.JobSubject(job, schemas.EventCancelled)}, LastPerSubject: true}
+		// Follow ends with its ctx, and its handler has no error.
+		_ = b.Follow(ctx, o, func(r bus.Record) error {
+			if cancel, ok := r.Event.(*schemas.Ended); ok {
+				select {
+				case l.cancelled <- cancel:
+				case <-ctx.Done():
+				}
+			}
+			return nil
+		})
+	})
+	l.work.Go(func() {
+		b, err := l.await(ctx)
+		if err != nil {
+			return
+		}
+		if err := b.Listen(ctx, schemas.JobSubject(job, schemas.EventAdvice), func(e schemas.Event) {
+			if advice, ok := e.(*schemas.Advice); ok {
+				select {
+				case l.advice <- advice:
+				default:
+				}
+			}
+		}); err != nil && ctx.Err() == nil {
+			l.log.Warn("predictions of the job are not heard", "job", job, "error", err)
 		}
 	})
 }

@@ -60,6 +60,10 @@ func (o *outbox) run(ctx context.Context, connected <-chan *bus.Bus) {
 			o.replay(ctx, b)
 		case e, open := <-o.queue:
 			if !open {
+				select {
+				case b = <-connected: // it came with the last event
+				default:
+				}
 				o.replay(ctx, b)
 				o.close()
 				return

@@ -46,8 +46,9 @@ func (p *progress) line(now time.Time) string {
 	case p.finish.IsZero():
 		b.WriteString(", finish not predicted yet")
 	default:
-		whole := p.finish.Sub(p.submitted)
-		fmt.Fprintf(&b, ", finish predicted in %s, at %s", rounded(max(0, p.finish.Sub(now))), rounded(whole))
+		left := max(0, p.finish.Sub(now))
+		whole := now.Add(left).Sub(p.submitted)
+		fmt.Fprintf(&b, ", finish predicted in %s, at %s", rounded(left), rounded(whole))
 		if p.slo > 0 {
 			fmt.Fprintf(&b, " of %s: SLO %s", rounded(p.slo), verdict(whole, p.slo))
 		}

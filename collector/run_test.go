@@ -1,18 +1,12 @@
 package collector_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"courier/bus"
 	"courier/bus/bustest"
@@ -21,150 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
-
-var quiet = slog.New(slog.DiscardHandler)
-
-// request is a job that needs no advisor to be valid.
-func request() schemas.JobRequest {
-	return schemas.JobRequest{Model: "digits-mlp", CPUs: schemas.CPUs{2}, BatchSizes: []int{8, 32}, Epochs: 3, SLO: schemas.Duration(time.Minute)}
-}
-
-// options runs the command without a bus, on pipes.
-func options(t *testing.T, command []string) collector.JobOptions {
-	return collector.JobOptions{Request: request(), Node: "testnode", Command: command, NoPTY: true, SpoolDir: t.TempDir(), Patience: 10 * time.Second}
-}
-
-// over connects the run to a bus that is there already.
-func over(b *bus.Bus) func(context.Context) (*bus.Bus, error) {
-	return func(context.Context) (*bus.Bus, error) { return b, nil }
-}
-
-// buffer is a writer for several goroutines that tests may wait on.
-type buffer struct {
-	mu      sync.Mutex
-	b       bytes.Buffer
-	changed chan struct{}
-}
-
-func newBuffer() *buffer { return &buffer{changed: make(chan struct{}, 1)} }
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	select {
-	case b.changed <- struct{}{}:
-	default:
-	}
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// await waits until the text was written.
-func (b *buffer) await(t *testing.T, text string) {
-	t.Helper()
-	b.awaitThat(t, "contain "+text, func(all string) bool { return strings.Contains(all, text) })
-}
-
-// awaitThat waits until what was written is as wanted.
-func (b *buffer) awaitThat(t *testing.T, want string, is func(all string) bool) {
-	t.Helper()
-	deadline := time.After(20 * time.Second)
-	for !is(b.String()) {
-		select {
-		case <-b.changed:
-		case <-deadline:
-			t.Fatalf("output = %q, want it to %s", b.String(), want)
-		}
-	}
-}
-
-// advise serves job.submit and job.status as an advisor would: the last
-// candidate, and the given number of earlier runs.
-func advise(t *testing.T, b *bus.Bus, runs uint32) {
-	t.Helper()
-	serve(t, b, bus.Service{Name: "advisor", Version: "0.0.1", Endpoints: []bus.Endpoint{
-		bus.Handle(schemas.SubjectJobSubmit, func(_ context.Context, q *schemas.JobRequest) (any, error) {
-			return adviceFor(q), nil
-		}),
-		bus.Handle(schemas.SubjectJobStatus, func(_ context.Context, q *schemas.JobStatusRequest) (any, error) {
-			return &schemas.JobStatus{JobID: q.JobID, Run: runs}, nil
-		}),
-	}})
-}
-
-func adviceFor(q *schemas.JobRequest) *schemas.Advice {
-	a := &schemas.Advice{Decision: schemas.MeetsSLO, Action: schemas.ActionStart, Message: "batch 32 meets the SLO", Model: q.Model, Nodes: q.Nodes, SLOSeconds: q.SLO.Seconds()}
-	a.EventID, a.At, a.JobID = q.JobID+"/0/advice", time.Now().UTC(), q.JobID
-	for _, batch := range q.BatchSizes {
-		seconds, accuracy := 200/float64(batch), 0.99-float64(batch)/1000
-		a.Alternatives = append(a.Alternatives, schemas.Alternative{BatchSize: uint32(batch), CPUs: uint32(q.CPUs[0]), Epochs: uint32(q.Epochs),
-			PredictedSeconds: &seconds, PredictedAccuracy: &accuracy, Reason: "slower"})
-	}
-	chosen := a.Alternatives[len(a.Alternatives)-1]
-	a.Chosen = &chosen
-	return a
-}
-
-// serve runs a service until the test ends and waits until it answers.
-func serve(t *testing.T, b *bus.Bus, s bus.Service) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- b.Serve(ctx, s) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	ask, stop := context.WithTimeout(ctx, 10*time.Second)
-	defer stop()
-	for {
-		var reply any
-		err := b.Request(ask, schemas.SubjectJobSubmit, struct{}{}, &reply)
-		if !errors.Is(err, schemas.ErrUnavailable) {
-			return
-		}
-		if ask.Err() != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// stored returns the events of JOB that match the subject, when there are n.
-func stored(t *testing.T, b *bus.Bus, subject string, n int) []schemas.Event {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	var all []schemas.Event
-	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: []string{subject}}
-	if err := b.Follow(ctx, o, func(r bus.Record) error {
-		if all = append(all, r.Event); len(all) == n {
-			cancel()
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if len(all) != n {
-		t.Fatalf("%d events of %s, want %d", len(all), subject, n)
-	}
-	return all
-}
-
-// ids returns the identities of events.
-func ids(events []schemas.Event) []string {
-	var all []string
-	for _, e := range events {
-		all = append(all, e.ID())
-	}
-	return all
-}
 
 func TestRunJob_PublishesTheLifeOfAJob(t *testing.T) {
 	b := bustest.New(t)
@@ -245,109 +95,6 @@ func TestRunJob_FillsInTheNumbers(t *testing.T) {
 	}
 }
 
-func TestRunJob_RunsWithoutAnybody(t *testing.T) {
-	server := bustest.NewServer(t)
-	b := server.Connect(t)
-	server.Stop()
-	stdout, stderr := newBuffer(), newBuffer()
-	o := options(t, trainingCommand("epochs", "2"))
-	o.Request.JobID, o.Connect, o.Stdout, o.Stderr, o.Patience = "alone", over(b), stdout, stderr, 50*time.Millisecond
-	got, err := collector.RunJob(t.Context(), o, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.ExitCode != 0 || len(got.Epochs) != 2 || got.Setting.BatchSize != 8 || got.Advice != nil || got.Spooled != 4 {
-		t.Errorf("RunJob() = %+v, want 2 epochs with the first batch size, no advice, 4 events on disk", got)
-	}
-	if got.Run < 1<<27 {
-		t.Errorf("run = %d, want seconds since 2020, because nobody knows earlier runs", got.Run)
-	}
-	for _, text := range []string{"no advice", "batch size 8", "4 events could not be published"} {
-		if !strings.Contains(stderr.String(), text) {
-			t.Errorf("stderr = %q, want it to contain %q", stderr, text)
-		}
-	}
-
-	// The next run, of whatever job, publishes what this one kept.
-	server.Restart(t)
-	advise(t, b, 0)
-	o.Request.JobID, o.Patience = "next", 10*time.Second
-	if next, err := collector.RunJob(t.Context(), o, quiet); err != nil || next.Spooled != 0 {
-		t.Fatalf("RunJob() = %+v, %v, want nothing on disk", next, err)
-	}
-	events := stored(t, b, schemas.JobSubject("alone", "*"), 4)
-	for i, e := range got.Epochs {
-		if found, ok := events[i+1].(*schemas.Epoch); !ok || !found.At.Equal(e.At) || found.EventID != e.EventID {
-			t.Errorf("event %d = %+v, want epoch %s at its own time %s", i+1, events[i+1], e.EventID, e.At)
-		}
-	}
-	if left, _ := filepath.Glob(filepath.Join(o.SpoolDir, "*")); len(left) > 0 {
-		t.Errorf("spool holds %v, want nothing", left)
-	}
-}
-
-func TestRunJob_PublishesWhatItKeptWhenNATSComesBack(t *testing.T) {
-	server := bustest.NewServer(t)
-	b := server.Connect(t)
-	advise(t, b, 0)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout := newBuffer()
-	o := options(t, trainingCommand("epochs", "3"))
-	o.Request.JobID, o.Connect, o.Stdout, o.Stdin = "outage", over(b), stdout, r
-	done := make(chan collector.JobResult, 1)
-	go func() {
-		got, err := collector.RunJob(context.Background(), o, quiet)
-		if err != nil {
-			t.Error(err)
-		}
-		done <- got
-	}()
-	step := func(epoch string) {
-		if _, err := io.WriteString(w, "\n"); err != nil {
-			t.Fatal(err)
-		}
-		stdout.await(t, epoch)
-	}
-	step(`{"epoch":1`)
-	stored(t, b, schemas.JobSubject("outage", "*"), 2)
-	server.Stop()
-	step(`{"epoch":2`)
-	awaitFile(t, filepath.Join(o.SpoolDir, "outage-1.jsonl"), "outage/1/2")
-	server.Restart(t)
-	stored(t, b, schemas.JobSubject("outage", "*"), 3) // while the job goes on
-	step(`{"epoch":3`)
-	got := <-done
-	events := stored(t, b, schemas.JobSubject("outage", "*"), 5)
-	if diff := cmp.Diff([]string{"outage/1/started", "outage/1/1", "outage/1/2", "outage/1/3", "outage/1/finished"}, ids(events)); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
-	if got.Spooled != 0 {
-		t.Errorf("%d events on disk, want none", got.Spooled)
-	}
-}
-
-// awaitFile waits until the file holds the text.
-func awaitFile(t *testing.T, path, text string) {
-	t.Helper()
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		data, err := os.ReadFile(path)
-		if err == nil && strings.Contains(string(data), text) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("%s = %q, %v, want it to contain %q", path, data, err, text)
-		}
-	}
-}
-
 func TestRunJob_RefusesWhatIsWrongBeforeTheStart(t *testing.T) {
 	b := bustest.New(t)
 	serve(t, b, bus.Service{Name: "advisor", Version: "0.0.1", Endpoints: []bus.Endpoint{
@@ -389,78 +136,6 @@ func TestRunJob_RefusesWhatIsWrongBeforeTheStart(t *testing.T) {
 				t.Errorf("the command ran and printed %q", stdout)
 			}
 		})
-	}
-}
-
-func TestRunJob_ReturnsTheExitStatus(t *testing.T) {
-	b := bustest.New(t)
-	advise(t, b, 0)
-	for _, noPTY := range []bool{true, false} {
-		o := options(t, trainingCommand("exit", "42"))
-		o.Connect, o.NoPTY = over(b), noPTY
-		got, err := collector.RunJob(t.Context(), o, quiet)
-		if err != nil || got.ExitCode != 42 || got.Cancelled {
-			t.Errorf("RunJob(no-pty %v) = %+v, %v, want exit status 42", noPTY, got, err)
-		}
-		events := stored(t, b, schemas.JobSubject(got.JobID, schemas.EventFailed), 1)
-		if e := events[0].(*schemas.Ended); *e.ExitCode != 42 || e.Reason != "exit status 42" || e.EpochsDone != 0 || e.DurationSeconds <= 0 {
-			t.Errorf("failed = %+v, want exit status 42 and the whole job's duration", e)
-		}
-	}
-}
-
-func TestRunJob_EndsWhenCancelled(t *testing.T) {
-	b := bustest.New(t)
-	advise(t, b, 0)
-	stdout := newBuffer()
-	o := options(t, trainingCommand("signals"))
-	o.Request.JobID, o.Connect, o.Stdout = "halt", over(b), stdout
-	done := make(chan collector.JobResult, 1)
-	go func() {
-		got, err := collector.RunJob(context.Background(), o, quiet)
-		if err != nil {
-			t.Error(err)
-		}
-		done <- got
-	}()
-	stdout.await(t, "ready")
-	stored(t, b, schemas.JobSubject("halt", schemas.EventStarted), 1)
-	old := &schemas.Ended{Outcome: schemas.EventCancelled}
-	old.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: "halt/0/cancelled", At: time.Now().Add(-time.Hour)}, JobID: "halt"}
-	e := &schemas.Ended{Outcome: schemas.EventCancelled, Reason: "not needed\x1b[31m any more"}
-	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: "halt/1/cancelled", At: time.Now().UTC()}, JobID: "halt", Run: 1}
-	for _, e := range []schemas.Event{old, e} {
-		if _, err := b.Publish(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := <-done
-	if !got.Cancelled || got.ExitCode != 7 || !strings.Contains(stdout.String(), "got terminated") {
-		t.Errorf("RunJob() = %+v, output %q, want cancelled by SIGTERM", got, stdout)
-	}
-	stored(t, b, schemas.JobSubject("halt", schemas.EventCancelled), 2) // ours is the advisor's: one identity
-}
-
-func TestRunJob_KillsWhoDoesNotListen(t *testing.T) {
-	stdout, stderr := newBuffer(), newBuffer()
-	o := options(t, trainingCommand("stubborn"))
-	o.Stdout, o.Stderr, o.Grace = stdout, stderr, 50*time.Millisecond
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan collector.JobResult, 1)
-	go func() {
-		got, err := collector.RunJob(ctx, o, quiet)
-		if err != nil {
-			t.Error(err)
-		}
-		done <- got
-	}()
-	stdout.await(t, "ready")
-	cancel()
-	if got := <-done; !got.Cancelled || got.ExitCode != 128+9 {
-		t.Errorf("RunJob() = %+v, want cancelled, exit status 137", got)
-	}
-	if !strings.Contains(stderr.String(), "did not end within 50ms") {
-		t.Errorf("stderr = %q, want the kill explained", stderr)
 	}
 }
 
@@ -511,11 +186,11 @@ func TestRunJob_AccountsForTheProcessTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout := newBuffer()
 	// A shell around the program: the work is done by a child.
 	o := options(t, []string{"sh", "-c", `"$0" "$@"; exit $?`})
 	o.Command = append(o.Command, trainingCommand("work")...)
-	o.Stdin, o.Stdout = r, stdout
+	b := bustest.New(t)
+	o.Stdin, o.Request.JobID, o.Connect = r, "tree", over(b)
 	done := make(chan collector.JobResult, 1)
 	go func() {
 		got, err := collector.RunJob(context.Background(), o, quiet)
@@ -524,7 +199,7 @@ func TestRunJob_AccountsForTheProcessTree(t *testing.T) {
 		}
 		done <- got
 	}()
-	stdout.await(t, "epoch")
+	stored(t, b, schemas.JobSubject("tree", schemas.EventEpoch), 1) // until then the job lives
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

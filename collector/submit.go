@@ -90,11 +90,21 @@ func (j *job) announce(noAdvice error) {
 	s := &j.result.Setting
 	switch a := j.result.Advice; {
 	case a == nil:
-		j.screen.say("job %s: no advice (%v); it runs with batch size %d and its events are kept until they can be published", j.result.JobID, noAdvice, s.BatchSize)
+		j.screen.say("job %s: no advice: %s", j.result.JobID, plainly(noAdvice))
+		j.screen.say("running with batch size %d", s.BatchSize)
 	case a.Chosen.BatchSize != s.BatchSize:
 		j.screen.print(adviceText(a))
 		j.screen.say("running with batch size %d as told, not the advised %d", s.BatchSize, a.Chosen.BatchSize)
 	default:
 		j.screen.print(adviceText(a))
 	}
+}
+
+// plainly returns an error in the words for a user, without its cause.
+func plainly(err error) string {
+	var e *schemas.Error
+	if errors.As(err, &e) {
+		return e.Message
+	}
+	return err.Error()
 }

@@ -152,10 +152,15 @@ func TestRunJob_DrawsTheBarBesideTheOutput(t *testing.T) {
 	shown.await(t, "[######..............] 1/3 epochs")
 	shown.await(t, "of 1m0s: SLO met")
 	advice := adviceFor(&o.Request)
-	advice.EventID, advice.Run = "bar/9/advice", 1
-	advice.Chosen.PredictedSeconds = ptr(300.0)
-	if _, err := b.Publish(t.Context(), advice); err != nil {
-		t.Fatal(err)
+	advice.Run, advice.Chosen.PredictedSeconds = 1, ptr(300.0)
+	tick := time.NewTicker(20 * time.Millisecond) // until the job listens
+	defer tick.Stop()
+	for cause := uint64(1); !strings.Contains(shown.String(), "of 1m0s: SLO missed") && cause < 1000; cause++ {
+		advice.EventID = schemas.AdviceID("bar", cause)
+		if _, err := b.Publish(t.Context(), advice); err != nil {
+			t.Fatal(err)
+		}
+		<-tick.C
 	}
 	shown.await(t, "of 1m0s: SLO missed")
 	if err := w.Close(); err != nil {
@@ -178,10 +183,14 @@ func TestRunJob_DrawsTheBarBesideTheOutput(t *testing.T) {
 func TestRunJob_EndsWithItsCommand(t *testing.T) {
 	for _, noPTY := range []bool{true, false} {
 		stdout := newBuffer()
-		o := options(t, []string{"sh", "-c", "sleep 30 & echo done"})
+		o := options(t, []string{"sh", "-c", "sleep 60 & echo $! done"})
 		o.NoPTY, o.Stdout = noPTY, stdout
 		begin := time.Now()
 		<-run(t, context.Background(), o)
+		var child int
+		if _, err := fmt.Sscan(stdout.String(), &child); err == nil {
+			_ = syscall.Kill(child, unix.SIGKILL) // on a terminal the end of it killed it
+		}
 		if took := time.Since(begin); took > 10*time.Second {
 			t.Errorf("RunJob(no-pty %v) took %s, want it to end with its command", noPTY, took)
 		}

@@ -1,0 +1,85 @@
+package collector
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus/bustest"
+)
+
+// What sampling costs at the default interval, as a share of one core: reading
+// the counters, making the sample, and publishing it until it is acknowledged.
+// The server runs in this process, so its part is in the figure. The promise is
+// less than 0.01.
+func BenchmarkCollector_Sample(b *testing.B) {
+	c, err := New(bustest.New(b), Options{Node: "bench"}, quiet, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if c.gatherer == nil {
+		b.Skip("node samples are for Linux")
+	}
+	before, err := c.read()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	begin := processCPU()
+	for b.Loop() {
+		after, err := c.read()
+		if err != nil {
+			b.Fatal(err)
+		}
+		s, ok := sampleBetween(before, after)
+		if !ok {
+			b.Fatal("no time passed")
+		}
+		c.keep(&s)
+		c.flush(b.Context())
+		before = after
+	}
+	if len(c.backlog) > 0 {
+		b.Fatalf("%d samples wait, want none", len(c.backlog))
+	}
+	perSample := (processCPU() - begin).Seconds() / float64(b.N)
+	b.ReportMetric(perSample*1e9, "cpu-ns/sample")
+	b.ReportMetric(perSample/defaultInterval.Seconds(), "core-ratio")
+}
+
+// What an epoch costs the node beside the job: its load and its process tree.
+func BenchmarkObserve_Epoch(b *testing.B) {
+	o := NewObserver(quiet)
+	mark, used := o.Mark(), nothingUsed()
+	b.ReportAllocs()
+	for b.Loop() {
+		next := o.Mark()
+		_ = Between(mark, next)
+		now := usageOf(os.Getpid())
+		_ = now.since(used)
+		mark, used = next, now
+	}
+}
+
+func BenchmarkOutput(b *testing.B) {
+	for _, test := range []struct{ name, line string }{
+		{"bigdl iteration", info + at(3, 320, "91.114175155") + "Trained 132.0 records in 0.05 seconds. Throughput is 2560.6 records/second. Loss is 0.15130447. Net's hyper parameters: Current learning rate is 0.05.\n"},
+		{"json epoch", `{"epoch":3,"seconds":2.5,"loss":0.25,"accuracy":0.97}` + "\n"},
+		{"other line", "step 17 of 400, all is well with the network and its data\n"},
+		{"line of a megabyte", strings.Repeat("x", 1<<20) + "\n"},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			o, err := newOutput(FormatAuto, "")
+			if err != nil {
+				b.Fatal(err)
+			}
+			line := []byte(test.line)
+			b.ReportAllocs()
+			b.SetBytes(int64(len(line)))
+			for b.Loop() {
+				o.write(0, line, time.Time{})
+			}
+		})
+	}
+}

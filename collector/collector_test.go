@@ -1,0 +1,240 @@
+package collector_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/collector"
+	"courier/schemas"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// linux skips a test of node samples elsewhere.
+func linux(t testing.TB) {
+	if runtime.GOOS != "linux" {
+		t.Skip("node samples are for Linux")
+	}
+}
+
+// start runs a collector until the returned function is called, which waits.
+func start(t *testing.T, b *bus.Bus, o collector.Options, log *slog.Logger, reg prometheus.Registerer) (stop func() error) {
+	t.Helper()
+	c, err := collector.New(b, o, log, reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	return func() error { cancel(); return <-done }
+}
+
+// samples returns the first n samples of the node in the log.
+func samples(t *testing.T, b *bus.Bus, node string, n int) []*schemas.Sample {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var all []*schemas.Sample
+	o := bus.FollowOptions{Stream: schemas.StreamNode, Subjects: []string{schemas.NodeSubject(node, schemas.EventSample)}}
+	if err := b.Follow(ctx, o, func(r bus.Record) error {
+		if all = append(all, r.Event.(*schemas.Sample)); len(all) == n {
+			cancel()
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < n {
+		t.Fatalf("%d samples of %s, want %d", len(all), node, n)
+	}
+	return all[:n]
+}
+
+const interval = 100 * time.Millisecond
+
+func TestCollector_PublishesSamples(t *testing.T) {
+	linux(t)
+	b, reg := bustest.New(t), prometheus.NewRegistry()
+	stop := start(t, b, collector.Options{Node: "n1", Interval: interval}, quiet, reg)
+	for i, s := range samples(t, b, "n1", 3) {
+		if s.Number != uint64(i+1) || s.EventID != schemas.SampleID("n1", s.BootID, s.Number) || s.Cores < 1 || s.IntervalSeconds < 0.05 {
+			t.Errorf("sample %d = %+v, want consecutive numbers and its identity", i, s)
+		}
+		if s.LoadAverage == nil || s.MemoryTotalBytes == nil || *s.MemoryTotalBytes <= 0 || s.MemoryAvailableBytes == nil {
+			t.Errorf("sample %d = %+v, want load and memory", i, s)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Errorf("Run() = %v, want nil after a clean end", err)
+	}
+	values := map[string]float64{}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		values[f.GetName()] = f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue()
+	}
+	if values["courier_collector_published_samples_total"] < 3 || values["courier_collector_cpu_seconds_total"] <= 0 || values["courier_collector_resident_bytes"] < 1<<20 {
+		t.Errorf("metrics = %v, want samples, CPU time and memory", values)
+	}
+}
+
+// Numbers are part of a sample's identity: after a restart they go on.
+func TestCollector_CountsOnAfterARestart(t *testing.T) {
+	linux(t)
+	b := bustest.New(t)
+	for run := range 2 {
+		stop := start(t, b, collector.Options{Node: "n1", Interval: interval}, quiet, nil)
+		samples(t, b, "n1", 2*(run+1))
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, s := range samples(t, b, "n1", 4) {
+		if s.Number != uint64(i+1) {
+			t.Errorf("sample %d has number %d, want %d", i, s.Number, i+1)
+		}
+	}
+}
+
+func TestCollector_RefusesATakenName(t *testing.T) {
+	linux(t)
+	b := bustest.New(t)
+	twin := &schemas.Sample{Node: "n1", BootID: "another-machine", Number: 7, IntervalSeconds: 2, Cores: 4}
+	twin.EventID, twin.At = schemas.SampleID("n1", twin.BootID, twin.Number), time.Now().UTC()
+	if _, err := b.Publish(t.Context(), twin); err != nil {
+		t.Fatal(err)
+	}
+	c, err := collector.New(b, collector.Options{Node: "n1", Interval: interval}, quiet, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.Run(t.Context())
+	if !errors.Is(err, collector.ErrNodeTaken) || !strings.Contains(err.Error(), "another-machine") || !strings.Contains(err.Error(), "--node") {
+		t.Errorf("Run() = %v, want ErrNodeTaken that names the boot ID and the flag", err)
+	}
+	stop := start(t, b, collector.Options{Node: "n2", Interval: interval}, quiet, nil)
+	samples(t, b, "n2", 1) // another name is free
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCollector_TakesOverAnOldName(t *testing.T) {
+	linux(t)
+	b := bustest.New(t)
+	old := &schemas.Sample{Node: "n1", BootID: "before-the-reboot", Number: 7, IntervalSeconds: 0.001, Cores: 4}
+	old.EventID, old.At = schemas.SampleID("n1", old.BootID, old.Number), time.Now().UTC()
+	if _, err := b.Publish(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.NewTimer(3*interval + 20*time.Millisecond)
+	<-timer.C
+	stop := start(t, b, collector.Options{Node: "n1", Interval: interval}, quiet, nil)
+	if got := samples(t, b, "n1", 2)[1]; got.Number != 1 || got.BootID == old.BootID {
+		t.Errorf("sample = %+v, want the first of this boot", got)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCollector_KeepsSamplesWhileNATSIsAway(t *testing.T) {
+	linux(t)
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	text := newBuffer()
+	stop := start(t, b, collector.Options{Node: "n1", Interval: interval}, slog.New(slog.NewTextHandler(text, nil)), nil)
+	before := samples(t, b, "n1", 2)
+	server.Stop()
+	text.await(t, "node samples wait")
+	timer := time.NewTimer(4 * interval)
+	<-timer.C
+	server.Restart(t)
+	text.await(t, "node samples are published again")
+	after := samples(t, b, "n1", 7)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	for i, s := range after {
+		if s.Number != before[0].Number+uint64(i) {
+			t.Errorf("sample %d has number %d, want none missing and none twice", i, s.Number)
+		}
+	}
+	if n := strings.Count(text.String(), "node samples wait"); n != 1 {
+		t.Errorf("the outage was told %d times, want once:\n%s", n, text)
+	}
+}
+
+func TestCollector_PublishesWhatRunsLeftBehind(t *testing.T) {
+	b := bustest.New(t)
+	o := options(t, trainingCommand("epochs", "1"))
+	o.Request.JobID, o.Patience = "left", time.Millisecond
+	if got, err := collector.RunJob(t.Context(), o, quiet); err != nil || got.Spooled != 3 {
+		t.Fatalf("RunJob() = %+v, %v, want 3 events on disk", got, err)
+	}
+	stop := start(t, b, collector.Options{Node: "n1", SpoolDir: o.SpoolDir}, quiet, nil)
+	stored(t, b, schemas.JobSubject("left", "*"), 3)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNew_NamesTheWrongOption(t *testing.T) {
+	for _, test := range []struct {
+		o    collector.Options
+		want string
+	}{
+		{collector.Options{Node: "No Such"}, "node"},
+		{collector.Options{Node: "n", Interval: time.Millisecond}, "interval"},
+		{collector.Options{Node: "n", Interval: -time.Second}, "interval"},
+		{collector.Options{Node: "n", Interval: 2 * time.Hour}, "interval"},
+	} {
+		_, err := collector.New(nil, test.o, quiet, nil)
+		var e *schemas.Error
+		if !errors.As(err, &e) || e.Code != schemas.CodeInvalid || e.Field != test.want {
+			t.Errorf("New(%+v) = %v, want invalid %s", test.o, err, test.want)
+		}
+	}
+}
+
+func TestObserver_SeesTheNodeWork(t *testing.T) {
+	linux(t)
+	var text bytes.Buffer
+	o := collector.NewObserver(slog.New(slog.NewTextHandler(&text, nil)))
+	from := o.Mark()
+	sum, until := 0.0, time.Now().Add(100*time.Millisecond)
+	for time.Now().Before(until) {
+		sum++
+	}
+	load := collector.Between(from, o.Mark())
+	if load.CPURatio == nil || *load.CPURatio < 0.1/float64(load.Cores) || load.IOWaitRatio == nil || load.LoadAverage == nil || load.Cores < 1 {
+		t.Errorf("load = %+v after %g additions, want a busy node", load, sum)
+	}
+	if none := collector.Between(collector.Mark{}, collector.Mark{}); none.CPURatio != nil || none.IOWaitRatio != nil || none.LoadAverage != nil || none.Cores < 1 {
+		t.Errorf("load between no marks = %+v, want nothing but cores", none)
+	}
+}
+
+func TestDefaultSpoolDir_IsBelowTheCache(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Skip(err)
+	}
+	if got, want := collector.DefaultSpoolDir(), filepath.Join(cache, "courier", "spool"); got != want {
+		t.Errorf("DefaultSpoolDir() = %q, want %q", got, want)
+	}
+}
