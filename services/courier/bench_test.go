@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// BenchmarkAll measures courier all as its user sees it, in a process of its own
+// with the engine installed: seconds until a request is answered (s/ready) and
+// until SQL is (s/sql), and the memory of the program and its engine when nothing
+// happens (MB/idle, resident).
+func BenchmarkAll(b *testing.B) {
+	library := testLibrary(b)
+	if library == "" {
+		b.Skip("without an engine there is nothing to hold against the bar")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var ready, sql, idle float64
+	n := 0.0
+	for b.Loop() {
+		dir := b.TempDir()
+		cmd := exec.Command(program, "all", "--data", dir, "--nats-port=0", "--http-port=0", "--clickhouse-http-port=0", "--clickhouse-tcp-port=0", "--engine-library", library)
+		begin := time.Now()
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		e := awaitEndpoints(b, dir, func(e Endpoints) bool { return e.NATSURL != "" })
+		awaitAnswer(b, e.NATSURL)
+		ready += time.Since(begin).Seconds()
+		awaitEndpoints(b, dir, func(e Endpoints) bool { return e.ClickHouseHTTPURL != "" })
+		sql += time.Since(begin).Seconds()
+		wait := time.NewTimer(6 * time.Second) // three samples of the node: idle, not asleep
+		<-wait.C
+		idle += residentMB(b, cmd.Process.Pid)
+		n++
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			b.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(ready/n, "s/ready")
+	b.ReportMetric(sql/n, "s/sql")
+	b.ReportMetric(idle/n, "MB/idle")
+}
+
+func awaitEndpoints(t testing.TB, dir string, ok func(Endpoints) bool) (e Endpoints) {
+	t.Helper()
+	await(t, "endpoints", func() bool {
+		data, err := os.ReadFile(filepath.Join(dir, "run", "endpoints.json"))
+		return err == nil && json.Unmarshal(data, &e) == nil && ok(e)
+	})
+	return e
+}
+
+// awaitAnswer returns when the advisor at an address answers.
+func awaitAnswer(t testing.TB, url string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	b, err := bus.Connect(ctx, bus.Options{URL: url}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeBus(b)
+	await(t, "the advisor", func() bool {
+		var l schemas.JobList
+		return b.Request(ctx, schemas.SubjectJobList, &schemas.JobListRequest{}, &l) == nil
+	})
+}
+
+// residentMB is the resident memory of a process and its children.
+func residentMB(t testing.TB, pid int) float64 {
+	t.Helper()
+	sum := 0.0
+	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tasks) == 0 {
+		t.Skip("no /proc here")
+	}
+	var children []byte
+	for _, name := range tasks { // a child belongs to the thread that started it
+		c, err := os.ReadFile(name)
+		if err != nil {
+			continue // the thread has ended
+		}
+		children = append(append(children, c...), ' ')
+	}
+	for _, id := range append([]string{strconv.Itoa(pid)}, strings.Fields(string(children))...) {
+		status, err := os.ReadFile("/proc/" + id + "/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(status), "VmRSS:")
+		kilobytes, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += kilobytes / 1024
+	}
+	return sum
+}
