@@ -128,3 +128,14 @@ type corrected struct {
 func (c *corrected) predict(row []float64) float64 {
 	return c.transform.invert(bounded(c.base.predict(row)+c.trees.predict(row), c.transform))
 }
+
+// raw predicts a row in the unit of the fit, before the regressor is compiled.
+func (r *Regressor) raw() func(row []float64) float64 {
+	base := r.Manifest.base()
+	if base == nil {
+		return r.ensemble.predict
+	}
+	return func(row []float64) float64 {
+		return bounded(base.predict(row)+r.ensemble.predict(row), r.Manifest.Transform)
+	}
+}

@@ -20,6 +20,71 @@ type Calibration struct {
 	// Residuals are all n, sorted, or 1000 of them: entry i of m is the one of
 	// rank ceil((i+1) n/m).
 	Residuals []float64 `json:"residuals"`
+	// Levels are tables of single levels, nil where there are none.
+	Levels *LevelTables `json:"levels,omitempty"`
+}
+
+// LevelTables are tables of their own for the levels of a category that have
+// enough examples: a bound then holds for each of them, not only over all
+// (Mondrian conformal prediction: Vovk et al. 2005, chapter 4.5).
+type LevelTables struct {
+	// Feature is the index of the category.
+	Feature int `json:"feature"`
+	// Tables has an entry per level; one with a count of 0 stands for the shared table.
+	Tables []Calibration `json:"tables"`
+}
+
+// ownTable is how many examples a level needs for a table of its own: with 50
+// the one for 0.95 is the third largest residual.
+const ownTable = 50
+
+// calibrateRows makes the table of some examples, and those of the first
+// category of which two levels or more have enough.
+func calibrateRows(d *Dataset, residuals []float64, rows []int) Calibration {
+	c := newCalibration(pick(residuals, rows))
+	for f, feature := range d.Features {
+		byLevel := make([][]float64, len(feature.Levels))
+		enough := 0
+		for _, i := range rows {
+			if feature.Levels != nil {
+				level := int(d.Columns[f][i])
+				if byLevel[level] = append(byLevel[level], residuals[i]); len(byLevel[level]) == ownTable {
+					enough++
+				}
+			}
+		}
+		if enough < 2 {
+			continue
+		}
+		c.Levels = &LevelTables{Feature: f, Tables: make([]Calibration, len(byLevel))}
+		for level, own := range byLevel {
+			if c.Levels.Tables[level].Residuals = []float64{}; len(own) >= ownTable {
+				c.Levels.Tables[level] = newCalibration(own)
+			}
+		}
+		break
+	}
+	return c
+}
+
+// of returns the table for a row.
+func (c *Calibration) of(row []float64) *Calibration {
+	if k := c.level(row); k >= 0 {
+		return &c.Levels.Tables[k]
+	}
+	return c
+}
+
+// level returns the level whose own table a row has, -1 for the shared one.
+func (c *Calibration) level(row []float64) int {
+	if c.Levels == nil {
+		return -1
+	}
+	x := row[c.Levels.Feature]
+	if x != math.Trunc(x) || x < 0 || x >= float64(len(c.Levels.Tables)) || c.Levels.Tables[int(x)].Count == 0 {
+		return -1
+	}
+	return int(x)
 }
 
 // mostResiduals is the longest table that a manifest holds.
@@ -54,6 +119,27 @@ func (c *Calibration) entry(level float64) (int, bool) {
 		return 0, false
 	}
 	return max(rank-1, 0) * len(c.Residuals) / c.Count, true
+}
+
+// checkLevels holds for the tables that were read with their features.
+func (c *Calibration) checkLevels(features []FeatureRange) error {
+	if c.Levels == nil {
+		return nil
+	}
+	f := c.Levels.Feature
+	if f < 0 || f >= len(features) || len(features[f].Levels) == 0 || len(features[f].Levels) != len(c.Levels.Tables) {
+		return fmt.Errorf("calibration: %d tables for the levels of feature %d", len(c.Levels.Tables), f)
+	}
+	for i := range c.Levels.Tables {
+		t := &c.Levels.Tables[i]
+		if t.Levels != nil {
+			return fmt.Errorf("calibration: the table of level %d has tables", i)
+		}
+		if err := t.check(); err != nil {
+			return fmt.Errorf("level %d: %w", i, err)
+		}
+	}
+	return nil
 }
 
 // check holds for a table that was read.

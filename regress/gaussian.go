@@ -265,31 +265,30 @@ func (p *process) sample(n int) *process {
 	return &s
 }
 
-// kernel is the covariance of the corrections of two examples.
-func (p *process) kernel(theta []float64, a, b []float64) float64 {
-	far := 0.0
-	for i, x := range a {
-		z := (x - b[i]) * math.Exp(-theta[i])
-		far += z * z
-	}
-	return math.Exp(2*theta[len(p.inputs)] - far/2)
-}
-
 // covariance returns that of the corrections, and of all: corrections, trend and noise.
 func (p *process) covariance(theta []float64) (smooth, whole *mat.SymDense) {
 	n, d := len(p.y), len(p.inputs)
 	smooth, whole = mat.NewSymDense(n, nil), mat.NewSymDense(n, nil)
-	noise := math.Exp(2 * theta[d+1])
+	near, all := smooth.RawSymmetric().Data, whole.RawSymmetric().Data // upper triangles
+	power, noise := math.Exp(2*theta[d]), math.Exp(2*theta[d+1])
+	points := make([]float64, 0, n*d)
+	for _, point := range p.points {
+		for i, x := range point {
+			points = append(points, x*math.Exp(-theta[i]))
+		}
+	}
 	for i := range n {
 		for j := i; j < n; j++ {
-			k := p.kernel(theta, p.points[i], p.points[j])
-			smooth.SetSym(i, j, k)
-			all := k + trendPrior*trendPrior*(1+dot(p.trendPoints[i], p.trendPoints[j]))
-			if i == j {
-				all += noise*p.noise[i] + jitter
+			far := 0.0
+			for k, x := range points[i*d : i*d+d] {
+				z := x - points[j*d+k]
+				far += z * z
 			}
-			whole.SetSym(i, j, all)
+			k := power * math.Exp(-far/2)
+			near[i*n+j] = k
+			all[i*n+j] = k + trendPrior*trendPrior*(1+dot(p.trendPoints[i], p.trendPoints[j]))
 		}
+		all[i*n+i] += noise*p.noise[i] + jitter
 	}
 	return smooth, whole
 }
@@ -335,14 +334,15 @@ func (p *process) slope(theta, gradient []float64, smooth, inverse *mat.SymDense
 	for k := range rates {
 		rates[k] = math.Exp(-2 * theta[k])
 	}
+	n, back, near := len(p.y), inverse.RawSymmetric().Data, smooth.RawSymmetric().Data
 	for i := range p.y {
-		for j := range i + 1 {
-			factor := inverse.At(i, j) - alpha[i]*alpha[j] // both triangles: 2 * 1/2
+		for j := i; j < n; j++ {
+			factor := back[i*n+j] - alpha[i]*alpha[j] // both triangles: 2 * 1/2
 			if i == j {
 				factor /= 2
 				gradient[d+1] += factor * 2 * noise * p.noise[i]
 			}
-			factor *= smooth.At(i, j)
+			factor *= near[i*n+j]
 			gradient[d] += 2 * factor
 			for k, rate := range rates {
 				z := p.points[i][k] - p.points[j][k]
@@ -370,12 +370,19 @@ func (p *process) search(ctx context.Context, count int) ([]float64, error) {
 		}
 		theta, from := make([]float64, d+2), starts[s%len(starts)]
 		for i := range d {
-			theta[i] = math.Log(from[0]) + 0.5*float64((s/len(starts)+i)%(s/len(starts)+1))
+			theta[i] = math.Log(from[0]) + 0.5*float64(i%(s/len(starts)+1))
 		}
 		theta[d], theta[d+1] = math.Log(from[1]), math.Log(from[2])
+		// The optimizer asks for value and gradient of one point in two calls.
+		at, value, slope := []float64(nil), 0.0, make([]float64, d+2)
+		look := func(x []float64) {
+			if !slices.Equal(at, x) {
+				at, value = slices.Clone(x), p.loss(p.inside(x), slope)
+			}
+		}
 		problem := optimize.Problem{
-			Func: func(x []float64) float64 { return p.loss(p.inside(x), nil) },
-			Grad: func(gradient, x []float64) { p.loss(p.inside(x), gradient) },
+			Func: func(x []float64) float64 { look(x); return value },
+			Grad: func(gradient, x []float64) { look(x); copy(gradient, slope) },
 		}
 		// It ends with an error where steps become too small to help: the best
 		// point is as good as it gets.

@@ -25,9 +25,8 @@ const (
 	// out it stays as it is there.
 	reach = 4
 	// wide is the span, as largest by smallest value, from which on a feature
-	// enters by its logarithm: batch sizes, cores and lengths multiply, a handful
-	// of jobs adds up.
-	wide = 8
+	// enters by its logarithm where the skewnesses differ by nearly nothing.
+	wide, nearly = 8, 0.3
 )
 
 // Input is a number that a formula makes of one feature: (form(x) - Center) /
@@ -98,8 +97,7 @@ func mean(numbers []float64) float64 {
 }
 
 // mainInputs returns one input per feature that varies (one per level but the
-// first for a category): the logarithm of what is positive and spans much, else
-// the plain number.
+// first for a category), in the form that suits its values.
 func mainInputs(d *Dataset) []Input {
 	var inputs []Input
 	for f := range d.Features {
@@ -121,14 +119,47 @@ func mainForms(d *Dataset, f int) []Input {
 		}
 		return forms
 	}
-	low, high := slices.Min(d.Columns[f]), slices.Max(d.Columns[f])
-	switch {
-	case low > 0 && high/low >= wide:
-		return []Input{{Form: LogOf}}
-	case low == 0 && high >= wide:
-		return []Input{{Form: LogOf1}}
+	return []Input{{Form: evenForm(d.Columns[f])}}
+}
+
+// evenForm returns the form under which a feature's different values lie more
+// evenly, by their skewness: whoever measured 1, 2, 4 and 8 cores thinks in
+// ratios, and whoever measured 1, 3 and 5 jobs in differences. Where that says
+// little, as for two values, a span of a factor of 8 calls for the logarithm.
+func evenForm(column []float64) Form {
+	values := slices.Compact(slices.Sorted(slices.Values(column)))
+	low, high := values[0], values[len(values)-1]
+	if low < 0 || low == high {
+		return Plain
 	}
-	return []Input{{Form: Plain}}
+	form, span := LogOf, high/low
+	if low == 0 {
+		form, span = LogOf1, 1+high
+	}
+	in := Input{Form: form}
+	logs := make([]float64, len(values))
+	for i, x := range values {
+		logs[i] = in.shape(x)
+	}
+	plain, even := math.Abs(skewness(values)), math.Abs(skewness(logs))
+	if even < plain-1e-9 || span >= wide && even < plain+nearly {
+		return form
+	}
+	return Plain
+}
+
+// skewness is the mean of the cubes of deviations from the mean, in standard
+// deviations.
+func skewness(numbers []float64) float64 {
+	center, size, sum := mean(numbers), deviation(numbers), 0.0
+	for _, x := range numbers {
+		z := (x - center) / size
+		sum += z * z * z / float64(len(numbers))
+	}
+	if !finite(sum) {
+		return math.MaxFloat64
+	}
+	return sum
 }
 
 // repeats says that feature f is the product of two others in every example: a

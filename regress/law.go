@@ -108,8 +108,8 @@ func (in *Input) name(features []Feature) string {
 type LawOptions struct {
 	// Terms are what the law adds up: "batch", "log(batch)", "log1p(processes)",
 	// "1/cpu", "network" (a category: all levels), and products with "*". Nil
-	// takes what suits the features: each once (its logarithm where it is positive
-	// and spans a factor of 8), the inverse of positive numbers, and all products
+	// takes what suits the features: each once (its logarithm where the values lie
+	// evenly by ratio), the inverse of positive numbers, and all products
 	// of two.
 	Terms []string `json:"terms,omitempty"`
 	// Linear leaves inverses, logarithms and all but products out of the automatic
@@ -118,8 +118,10 @@ type LawOptions struct {
 	// Ridge is the penalty on coefficients; 0 chooses it by held-out settings, a
 	// negative number is none (least squares).
 	Ridge float64 `json:"ridge"`
-	// Forest and Boosting are trees on what the law leaves; nil for none.
-	Forest *ForestOptions `json:"forest,omitempty"`
+	// Forest or Boosting are trees on what the law leaves; nil for none. Their
+	// transform, seed, folds and threads are those of the law.
+	Forest   *ForestOptions   `json:"forest,omitempty"`
+	Boosting *BoostingOptions `json:"boosting,omitempty"`
 	// Transform is None where it is empty.
 	Transform Transform `json:"transform"`
 	// Seed decides the deal of folds, and the trees.
@@ -143,29 +145,41 @@ func FitLaw(ctx context.Context, d *Dataset, o LawOptions) (*Regressor, error) {
 	}
 	s.progress = o.Progress
 	o.Transform, o.Folds = s.Transform, s.Folds
-	if o.Forest != nil {
-		f, err := residualForest(*o.Forest, s, len(d.Features))
-		if err != nil {
-			return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
-		}
-		o.Forest = &f
+	if err := o.resolveTrees(s, len(d.Features)); err != nil {
+		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
 	}
 	r, err := fitBase(ctx, d, s, func(train *Dataset) (fitted, error) { return o.fit(ctx, train) })
 	if err != nil {
 		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
 	}
 	r.Manifest.Family, r.Manifest.LawFit = FamilyLaw, &o
-	if o.Forest != nil {
+	if o.Forest != nil || o.Boosting != nil {
 		r.Manifest.Family = FamilyLawTrees
 	}
 	return r, nil
 }
 
-// residualForest are the settings of trees that correct a law: they see
+// resolveTrees completes the settings of trees that correct a law: they see
 // differences, already transformed.
-func residualForest(o ForestOptions, s shared, features int) (ForestOptions, error) {
-	o.Transform, o.Seed, o.Folds, o.Threads, o.Progress = None, s.Seed, -1, s.Threads, nil
-	return o.resolve(features)
+func (o *LawOptions) resolveTrees(s shared, features int) error {
+	if o.Forest != nil && o.Boosting != nil {
+		return fmt.Errorf("%w: forest and boosting: want one of them", ErrBadSettings)
+	}
+	if o.Forest != nil {
+		f := *o.Forest
+		f.Transform, f.Seed, f.Folds, f.Threads, f.Progress = None, s.Seed, -1, s.Threads, nil
+		f, err := f.resolve(features)
+		o.Forest = &f
+		return err
+	}
+	if o.Boosting != nil {
+		b := *o.Boosting
+		b.Transform, b.Seed, b.Folds, b.Threads, b.Progress = None, s.Seed, -1, s.Threads, nil
+		b, err := b.resolve()
+		o.Boosting = &b
+		return err
+	}
+	return nil
 }
 
 func (o *LawOptions) fit(ctx context.Context, d *Dataset) (fitted, error) {
@@ -175,7 +189,7 @@ func (o *LawOptions) fit(ctx context.Context, d *Dataset) (fitted, error) {
 		return fitted{}, err
 	}
 	out := fitted{base: l, law: l}
-	if o.Forest == nil {
+	if o.Forest == nil && o.Boosting == nil {
 		return out, nil
 	}
 	rest := *d
@@ -184,6 +198,11 @@ func (o *LawOptions) fit(ctx context.Context, d *Dataset) (fitted, error) {
 	for i := range y {
 		row = d.Row(i, row)
 		rest.Target[i] = y[i] - l.predict(row)
+	}
+	if o.Boosting != nil {
+		trees, err := boost(ctx, &rest, *o.Boosting, newProgress(nil, 0))
+		out.trees = ensemble{trees: trees}
+		return out, err
 	}
 	trees, err := growForest(ctx, &rest, *o.Forest, newProgress(nil, 0))
 	out.trees = ensemble{trees: trees, average: true}

@@ -150,35 +150,38 @@ func (m *Manifest) calibrate(d *Dataset, predicted []float64, folds []int, seed 
 	if m.Transform == Log {
 		m.Smearing = min(smear, math.MaxFloat64)
 	}
-	m.Calibration = newCalibration(residuals)
+	m.Calibration = calibrateRows(d, residuals, all(d.Len()))
 	scores := Score(d.Target, points, d.Group, seed)
 	m.Scores = &scores
 	for _, level := range []float64{0.5, 0.9, 0.95} {
-		bounds := m.heldOutBounds(residuals, points, folds, level)
+		bounds := m.heldOutBounds(d, residuals, points, folds, level)
 		m.Coverage = append(m.Coverage, Cover(d.Target, points, bounds, level))
 	}
 }
 
+// all are the numbers of n examples.
+func all(n int) []int {
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = i
+	}
+	return rows
+}
+
 // heldOutBounds gives every example a bound from the residuals of the other
 // folds, as an example that comes later would get one.
-func (m *Manifest) heldOutBounds(residuals, points []float64, folds []int, level float64) []float64 {
+func (m *Manifest) heldOutBounds(d *Dataset, residuals, points []float64, folds []int, level float64) []float64 {
 	bounds := make([]float64, len(points))
+	var row []float64
 	for fold := range foldCount(folds) {
-		var others []float64
-		for i, f := range folds {
-			if f != fold {
-				others = append(others, residuals[i])
-			}
-		}
-		c := newCalibration(others)
-		k, known := c.entry(level)
-		for i, f := range folds {
-			switch {
-			case f != fold:
-			case known:
-				bounds[i] = m.Transform.move(points[i], c.Residuals[k])
-			default:
-				bounds[i] = math.Inf(1)
+		others, own := deal(folds, fold)
+		c := calibrateRows(d, residuals, others)
+		for _, i := range own {
+			row = d.Row(i, row)
+			table := c.of(row)
+			bounds[i] = math.Inf(1)
+			if k, known := table.entry(level); known {
+				bounds[i] = m.Transform.move(points[i], table.Residuals[k])
 			}
 		}
 	}
@@ -250,7 +253,10 @@ func (m *Manifest) check() error {
 	if err := m.checkBase(); err != nil {
 		return err
 	}
-	return m.Calibration.check()
+	if err := m.Calibration.check(); err != nil {
+		return err
+	}
+	return m.Calibration.checkLevels(m.Features)
 }
 
 // features returns the features without their ranges.

@@ -9,12 +9,18 @@ import (
 // Predictor answers requests from a compiled regressor. It never changes, is
 // safe for any number of goroutines, and allocates nothing per prediction.
 type Predictor struct {
-	form      form
-	manifest  *Manifest
-	features  []Feature
-	known     []known
-	calibrate Calibration
-	factors   []float64 // what a prediction is multiplied by (Log) or raised by
+	form     form
+	manifest *Manifest
+	features []Feature
+	known    []known
+	shared   offsets
+	levels   []offsets // of the levels that have their own
+}
+
+// offsets is a table of residuals ready to be used.
+type offsets struct {
+	*Calibration
+	factors []float64 // what a prediction is multiplied by (Log) or raised by
 }
 
 // known is what the examples showed of a feature.
@@ -35,10 +41,17 @@ type Prediction struct {
 	Extrapolated bool
 	// Distance is how far beyond, in ranges of the features; 0 within.
 	Distance float64
+
+	level int // whose table of residuals counts: that of level-1, 0 for the shared one
 }
 
 func newPredictor(m *Manifest) *Predictor {
-	p := &Predictor{manifest: m, features: m.features(), calibrate: m.Calibration}
+	p := &Predictor{manifest: m, features: m.features(), shared: newOffsets(&m.Calibration, m.Transform)}
+	if m.Calibration.Levels != nil {
+		for i := range m.Calibration.Levels.Tables {
+			p.levels = append(p.levels, newOffsets(&m.Calibration.Levels.Tables[i], m.Transform))
+		}
+	}
 	for _, f := range m.Features {
 		k := known{min: f.Min, max: f.Max}
 		if f.Levels != nil {
@@ -49,13 +62,25 @@ func newPredictor(m *Manifest) *Predictor {
 		}
 		p.known = append(p.known, k)
 	}
-	p.factors = slices.Clone(m.Calibration.Residuals)
-	if m.Transform == Log {
-		for i, r := range p.factors {
-			p.factors[i] = math.Exp(r)
+	return p
+}
+
+func newOffsets(c *Calibration, t Transform) offsets {
+	o := offsets{c, slices.Clone(c.Residuals)}
+	if t == Log {
+		for i, r := range o.factors {
+			o.factors[i] = math.Exp(r)
 		}
 	}
-	return p
+	return o
+}
+
+// offsets returns the table for a point.
+func (p *Predictor) offsets(point Prediction) *offsets {
+	if point.level > 0 && point.level <= len(p.levels) {
+		return &p.levels[point.level-1]
+	}
+	return &p.shared
 }
 
 // Features returns what a row consists of, in order. It is not to be changed.
@@ -83,7 +108,8 @@ func (p *Predictor) Predict(row []float64) (Prediction, error) {
 	}
 	value := p.form.predict(row)
 	mean := value * p.manifest.Smearing
-	return Prediction{Value: value, Mean: mean, Extrapolated: distance > 0, Distance: distance}, nil
+	return Prediction{Value: value, Mean: mean, Extrapolated: distance > 0, Distance: distance,
+		level: 1 + p.shared.level(row)}, nil
 }
 
 // distance says how far x is from what was seen: for a number in ranges of the
@@ -108,11 +134,12 @@ func (k *known) distance(x float64) float64 {
 // confidence. It cannot, either, for an extrapolated point: its bound is widened
 // by the distance and is only a guide.
 func (p *Predictor) UpperBound(point Prediction, confidence float64) (float64, bool) {
-	k, enough := p.calibrate.entry(confidence)
+	o := p.offsets(point)
+	k, enough := o.entry(confidence)
 	if !enough || !finite(point.Value) {
 		return math.Inf(1), false
 	}
-	bound := p.moved(point, k)
+	bound := p.moved(point, o.factors[k])
 	return bound, !point.Extrapolated && finite(bound)
 }
 
@@ -121,13 +148,14 @@ func (p *Predictor) UpperBound(point Prediction, confidence float64) (float64, b
 // little more. The second result is false where nothing can be promised: without
 // calibration (the probability is 0), or for an extrapolated point.
 func (p *Predictor) Probability(point Prediction, limit float64) (float64, bool) {
-	if p.calibrate.Count == 0 || math.IsNaN(limit) || !finite(point.Value) {
+	o := p.offsets(point)
+	if o.Count == 0 || math.IsNaN(limit) || !finite(point.Value) {
 		return 0, false
 	}
-	low, high := 0, len(p.factors)
+	low, high := 0, len(o.factors)
 	for low < high {
 		middle := (low + high) / 2
-		if p.moved(point, middle) <= limit {
+		if p.moved(point, o.factors[middle]) <= limit {
 			low = middle + 1
 		} else {
 			high = middle
@@ -136,16 +164,16 @@ func (p *Predictor) Probability(point Prediction, limit float64) (float64, bool)
 	if low == 0 {
 		return 0, !point.Extrapolated
 	}
-	return float64(p.calibrate.rank(low-1)) / float64(p.calibrate.Count+1), !point.Extrapolated
+	return float64(o.rank(low-1)) / float64(o.Count+1), !point.Extrapolated
 }
 
-// moved is the point moved by entry k of the calibration and widened by how far
+// moved is the point moved by an offset of its table and widened by how far
 // it lies beyond the examples. Bound and probability both come from here, so
 // that rounding cannot set them at odds.
-func (p *Predictor) moved(point Prediction, k int) float64 {
+func (p *Predictor) moved(point Prediction, factor float64) float64 {
 	wider := point.Distance * p.manifest.Spread
 	if p.manifest.Transform == Log {
-		return point.Value * p.factors[k] * math.Exp(wider)
+		return point.Value * factor * math.Exp(wider)
 	}
-	return point.Value + p.factors[k] + wider
+	return point.Value + factor + wider
 }

@@ -1,0 +1,200 @@
+package regress
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Method is a family with its settings: a way to fit that Select compares.
+type Method struct {
+	// Name tells people which it is, Family is one of the families.
+	Name, Family string
+	// Fit fits all of the examples; Folds below 0 leave the calibration out.
+	Fit func(ctx context.Context, d *Dataset, o FitOptions) (*Regressor, error)
+}
+
+// FitOptions are what Select decides for every method.
+type FitOptions struct {
+	Transform                                Transform
+	Seed                                     uint64
+	Folds, MinExamples, MinSettings, Threads int
+	Progress                                 func(done, planned int)
+}
+
+// Families returns the names that SelectOptions.Families may hold.
+func Families() []string {
+	return []string{FamilyForest, FamilyBoosting, FamilyLaw, FamilyLawTrees, FamilyGaussian}
+}
+
+// methodsOf returns what is tried for a family. Small data gets more settings,
+// large data those that end in time.
+func methodsOf(family string, d *Dataset) []Method {
+	switch family {
+	case FamilyForest:
+		return forestMethods(d)
+	case FamilyBoosting:
+		return boostingMethods(d)
+	case FamilyLaw:
+		return []Method{LawMethod("law", LawOptions{})}
+	case FamilyLawTrees:
+		return []Method{
+			LawMethod("law + forest", LawOptions{Forest: &ForestOptions{Trees: 100, MaxDepth: 6, MinLeaf: 3, Bootstrap: true, Criterion: Squared}}),
+			LawMethod("law + boosting", LawOptions{Boosting: &BoostingOptions{Trees: 100, Leaves: 8, LearningRate: 0.05, Criterion: Squared}}),
+		}
+	case FamilyGaussian:
+		if d.Len() > suitsGaussian {
+			return nil
+		}
+		return []Method{GaussianMethod("gaussian", GaussianOptions{})}
+	}
+	return nil
+}
+
+// suitsGaussian is up to how many examples Select tries a Gaussian process.
+const suitsGaussian = 500
+
+func forestMethods(d *Dataset) []Method {
+	if d.Len() > 20_000 {
+		return []Method{ForestMethod("forest squared, depth 12", ForestOptions{Trees: 60, MaxDepth: 12, MinLeaf: 5, Bootstrap: true, Criterion: Squared})}
+	}
+	var methods []Method
+	features := []int{0}
+	if third := len(d.Features) / 3; third > 1 {
+		features = append(features, third)
+	}
+	for _, criterion := range []Criterion{Absolute, Squared} {
+		for _, depth := range []int{6, 12} {
+			for _, f := range features {
+				name := fmt.Sprintf("forest %s, depth %d", criterion, depth)
+				if f > 0 {
+					name += fmt.Sprintf(", %d features", f)
+				}
+				methods = append(methods, ForestMethod(name, ForestOptions{Trees: 200, MaxDepth: depth, FeaturesPerSplit: f, Bootstrap: true, Criterion: criterion}))
+			}
+		}
+	}
+	return methods
+}
+
+func boostingMethods(d *Dataset) []Method {
+	var methods []Method
+	leaves := []int{4, 8}
+	if d.Len() > 1000 {
+		leaves = []int{8, 31}
+	}
+	for _, criterion := range []Criterion{Squared, Absolute} {
+		for _, n := range leaves {
+			methods = append(methods, BoostingMethod(fmt.Sprintf("boosting %s, %d leaves", criterion, n),
+				BoostingOptions{Trees: 300, Leaves: n, LearningRate: 0.08, Criterion: criterion}))
+		}
+	}
+	return methods
+}
+
+// ForestMethod compares a forest with these settings.
+func ForestMethod(name string, o ForestOptions) Method {
+	return Method{name, FamilyForest, func(ctx context.Context, d *Dataset, f FitOptions) (*Regressor, error) {
+		o := o
+		o.Transform, o.Seed, o.Folds, o.Threads = f.Transform, f.Seed, f.Folds, f.Threads
+		o.MinExamples, o.MinSettings, o.Progress = f.MinExamples, f.MinSettings, f.Progress
+		return FitForest(ctx, d, o)
+	}}
+}
+
+// BoostingMethod compares boosting with these settings.
+func BoostingMethod(name string, o BoostingOptions) Method {
+	return Method{name, FamilyBoosting, func(ctx context.Context, d *Dataset, f FitOptions) (*Regressor, error) {
+		o := o
+		o.Transform, o.Seed, o.Folds, o.Threads = f.Transform, f.Seed, f.Folds, f.Threads
+		o.MinExamples, o.MinSettings, o.Progress = f.MinExamples, f.MinSettings, f.Progress
+		return FitBoosting(ctx, d, o)
+	}}
+}
+
+// LawMethod compares a law with these settings.
+func LawMethod(name string, o LawOptions) Method {
+	family := FamilyLaw
+	if o.Forest != nil || o.Boosting != nil {
+		family = FamilyLawTrees
+	}
+	return Method{name, family, func(ctx context.Context, d *Dataset, f FitOptions) (*Regressor, error) {
+		o := o
+		o.Transform, o.Seed, o.Folds, o.Threads = f.Transform, f.Seed, f.Folds, f.Threads
+		o.MinExamples, o.MinSettings, o.Progress = f.MinExamples, f.MinSettings, f.Progress
+		return FitLaw(ctx, d, o)
+	}}
+}
+
+// GaussianMethod compares a Gaussian process with these settings.
+func GaussianMethod(name string, o GaussianOptions) Method {
+	return Method{name, FamilyGaussian, func(ctx context.Context, d *Dataset, f FitOptions) (*Regressor, error) {
+		o := o
+		o.Transform, o.Seed, o.Folds, o.Threads = f.Transform, f.Seed, f.Folds, f.Threads
+		o.MinExamples, o.MinSettings, o.Progress = f.MinExamples, f.MinSettings, f.Progress
+		return FitGaussian(ctx, d, o)
+	}}
+}
+
+// Baseline is a simple rule that every report shows and none is served. Fit
+// returns what predicts a row in the unit of the target.
+type Baseline struct {
+	Name string
+	Fit  func(train *Dataset) (func(row []float64) float64, error)
+}
+
+// LinearBaseline is the linear model of an analysis of variance with all
+// interactions, on the plain target.
+func LinearBaseline() Baseline {
+	return Baseline{"linear model (ANOVA)", func(train *Dataset) (func(row []float64) float64, error) {
+		o := LawOptions{Linear: true, Ridge: -1}
+		inputs, terms, err := o.terms(train)
+		if err != nil {
+			return nil, err
+		}
+		return leastSquares(train, train.Target, inputs, terms, o.Ridge).predict, nil
+	}}
+}
+
+// NearestBaseline says that it will be as it was last time: the mean of what was
+// measured for the most similar setting.
+func NearestBaseline() Baseline {
+	return Baseline{"same as last time", func(train *Dataset) (func(row []float64) float64, error) {
+		inputs := mainInputs(train)
+		if len(inputs) > maxInputs {
+			inputs = inputs[:maxInputs]
+		}
+		points := make([][]float64, train.Len())
+		for i := range points {
+			points[i] = scaled(inputs, train.Row(i, nil))
+		}
+		return func(row []float64) float64 {
+			at := scaled(inputs, row)
+			least, sum, count := math.Inf(1), 0.0, 0
+			for i, p := range points {
+				far := 0.0
+				for k, x := range p {
+					far += (x - at[k]) * (x - at[k])
+				}
+				switch c := cmp.Compare(far, least-1e-12); {
+				case c < 0:
+					least, sum, count = far, train.Target[i], 1
+				case far <= least+1e-12:
+					sum, count = sum+train.Target[i], count+1
+				}
+			}
+			return sum / float64(count)
+		}, nil
+	}}
+}
+
+// transformOf is the logarithm for targets above 0 that span a factor of 2 or
+// more, as durations do, and none for others, as shares do not.
+func transformOf(target []float64) Transform {
+	if low, high := slices.Min(target), slices.Max(target); low > 0 && high >= 2*low && high > 1 {
+		return Log
+	}
+	return None
+}

@@ -1,0 +1,268 @@
+package regress
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Report is the record of a selection.
+type Report struct {
+	Target     string    `json:"target"`
+	Unit       string    `json:"unit,omitempty"`
+	Examples   int       `json:"examples"`
+	Settings   int       `json:"settings"`
+	Confidence float64   `json:"confidence"`
+	Transform  Transform `json:"transform"`
+	Folds      int       `json:"folds"`
+	Shuffles   int       `json:"shuffles"`
+	// Winner is the name of the first candidate.
+	Winner string `json:"winner"`
+	// Candidates are sorted by their pinball loss, best first.
+	Candidates []Judged `json:"candidates"`
+	Baselines  []Judged `json:"baselines"`
+	// Groups is the coverage of the winner per level of each category.
+	Groups []GroupCoverage `json:"groups,omitempty"`
+	// Levels is what happens where a level of a feature was never measured, by
+	// the best candidate of each family.
+	Levels []LevelCheck `json:"levels,omitempty"`
+	// HeldOut are the winner's predictions of examples that it did not learn
+	// from, of the first shuffle, at most 5000.
+	HeldOut []HeldOut `json:"held_out"`
+}
+
+// Judged is how a method or a baseline did on settings that it did not learn
+// from: medians over the shuffles and the range of 95 % of them.
+type Judged struct {
+	Name   string `json:"name"`
+	Family string `json:"family,omitempty"`
+	// Pinball loss of the bound at the confidence, in the unit of the target.
+	Pinball Estimate `json:"pinball"`
+	MSE     Estimate `json:"mse"`
+	R2      Estimate `json:"r2"`
+	MAPE    Estimate `json:"mape"`
+	// Coverage is the share of examples under their bound, Width the median of
+	// bound / prediction, Refused the share that had no bound.
+	Coverage Estimate `json:"coverage"`
+	Width    Estimate `json:"width"`
+	Refused  float64  `json:"refused"`
+	// Error says why there are no figures.
+	Error string `json:"error,omitempty"`
+}
+
+// GroupCoverage is how often the winner's bound held for a level of a category.
+type GroupCoverage struct {
+	Feature  string   `json:"feature"`
+	Level    string   `json:"level"`
+	Coverage Coverage `json:"coverage"`
+}
+
+// LevelCheck is how a method predicts examples of a level when all of that level
+// were left out.
+type LevelCheck struct {
+	Method  string  `json:"method"`
+	Feature string  `json:"feature"`
+	Level   string  `json:"level"`
+	Count   int     `json:"count"`
+	Between bool    `json:"between"` // there are levels on both sides
+	MAPE    float64 `json:"mape"`    // a ratio
+	// Covered is the share under the bound at the confidence, widened where the
+	// level lies beyond the others; -1 where there was none.
+	Covered float64 `json:"covered"`
+}
+
+// HeldOut is one example, as predicted by a regressor that never saw its setting.
+type HeldOut struct {
+	Row       []float64 `json:"row"`
+	Truth     float64   `json:"truth"`
+	Predicted float64   `json:"predicted"`
+	// Bound at the confidence; 0 where there was none.
+	Bound float64 `json:"bound"`
+	Group int     `json:"group"`
+}
+
+// judge scores all shuffles of an entry.
+func (c *comparison) judge(e *entry) Judged {
+	var j Judged
+	if e.baseline != nil {
+		j.Name = e.baseline.Name
+	} else {
+		j.Name, j.Family = e.method.Name, e.method.Family
+	}
+	var pinball, mse, r2, mape, coverage, width []float64
+	for s, t := range e.trials {
+		if t.err != nil {
+			j.Error = t.err.Error()
+			return j
+		}
+		points, bounds := c.bounds(e, s)
+		whole := moments{}
+		for _, m := range errorSums(c.d.Target, points, c.d.Group) {
+			whole.add(m)
+		}
+		a, _, r, p := whole.scores()
+		cover := Cover(c.d.Target, points, bounds, c.o.Confidence)
+		mse, r2, mape = append(mse, a), append(r2, r), append(mape, p)
+		pinball, coverage, width = append(pinball, c.loss(points, bounds)), append(coverage, cover.Ratio.Value), append(width, cover.Width.Value)
+		j.Refused += float64(cover.Refused) / float64(len(points)) / float64(len(e.trials))
+	}
+	j.Pinball, j.MSE, j.R2, j.MAPE = spread(pinball), spread(mse), spread(r2), spread(mape)
+	j.Coverage, j.Width = spread(coverage), spread(width)
+	return j
+}
+
+// loss is the pinball loss of the bounds; where there are none for any example,
+// there are too few to say, and the loss of the predictions themselves decides.
+func (c *comparison) loss(points, bounds []float64) float64 {
+	if slices.ContainsFunc(bounds, func(b float64) bool { return math.IsInf(b, 0) }) {
+		return Pinball(c.d.Target, points, 0.5)
+	}
+	return Pinball(c.d.Target, bounds, c.o.Confidence)
+}
+
+// bounds returns an entry's predictions and bounds of one shuffle, in the unit of
+// the target.
+func (c *comparison) bounds(e *entry, shuffle int) (points, bounds []float64) {
+	m := Manifest{Transform: e.transform, Features: describe(c.d, None).Features}
+	fitted := m.Transform.apply(c.d.Target)
+	residuals := make([]float64, len(fitted))
+	points = make([]float64, len(fitted))
+	for i, p := range e.trials[shuffle].predicted {
+		residuals[i], points[i] = fitted[i]-p, m.Transform.invert(p)
+	}
+	return points, m.heldOutBounds(c.d, residuals, points, c.folds[shuffle], c.o.Confidence)
+}
+
+// spread is the median and the range of 95 % of some numbers.
+func spread(numbers []float64) Estimate {
+	sorted := slices.Sorted(slices.Values(numbers))
+	n := len(sorted)
+	e := Estimate{Value: (sorted[(n-1)/2] + sorted[n/2]) / 2}
+	e.Low, e.High = sorted[n/40], sorted[n-1-n/40]
+	return e
+}
+
+const mostHeldOut = 5000
+
+// heldOut writes down what the winner said of each example, and how its bounds
+// hold per level of a category.
+func (c *comparison) heldOut(report *Report, best *entry) {
+	points, bounds := c.bounds(best, 0)
+	for i := range min(len(points), mostHeldOut) {
+		h := HeldOut{Row: c.d.Row(i, nil), Truth: c.d.Target[i], Predicted: points[i], Group: c.d.Group[i]}
+		if finite(bounds[i]) {
+			h.Bound = bounds[i]
+		}
+		report.HeldOut = append(report.HeldOut, h)
+	}
+	for f, feature := range c.d.Features {
+		for level, name := range feature.Levels {
+			var truth, predicted, bound []float64
+			for s := range c.folds {
+				points, bounds := c.bounds(best, s)
+				for i, x := range c.d.Columns[f] {
+					if x == float64(level) {
+						truth, predicted, bound = append(truth, c.d.Target[i]), append(predicted, points[i]), append(bound, bounds[i])
+					}
+				}
+			}
+			if len(truth) > 0 {
+				report.Groups = append(report.Groups, GroupCoverage{feature.Name, name, Cover(truth, predicted, bound, c.o.Confidence)})
+			}
+		}
+	}
+}
+
+// checkLevels leaves each level of each feature out in turn. With many examples
+// or levels it is left out itself: that is a question of sparse designs.
+func (c *comparison) checkLevels(ctx context.Context, report *Report) error {
+	if c.d.Len() > 5000 {
+		return nil
+	}
+	tried := map[string]bool{}
+	for _, j := range report.Candidates {
+		if tried[j.Family] || j.Error != "" {
+			continue
+		}
+		tried[j.Family] = true
+		for _, e := range c.entries {
+			if e.method == nil || e.method.Name != j.Name {
+				continue
+			}
+			if err := c.checkMethod(ctx, report, e.method); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *comparison) checkMethod(ctx context.Context, report *Report, m *Method) error {
+	for f, feature := range c.d.Features {
+		levels := slices.Compact(slices.Sorted(slices.Values(c.d.Columns[f])))
+		if len(levels) < 3 && feature.Levels == nil || len(levels) < 2 || len(levels) > 12 {
+			continue
+		}
+		for k, level := range levels {
+			check, err := c.withoutLevel(ctx, m, f, level)
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err != nil {
+				continue // too little is left without that level
+			}
+			check.Between = feature.Levels == nil && k > 0 && k < len(levels)-1
+			report.Levels = append(report.Levels, check)
+		}
+	}
+	return nil
+}
+
+func (c *comparison) withoutLevel(ctx context.Context, m *Method, f int, level float64) (LevelCheck, error) {
+	feature := c.d.Features[f]
+	check := LevelCheck{Method: m.Name, Feature: feature.Name, Level: fmt.Sprint(level), Covered: -1}
+	if feature.Levels != nil {
+		check.Level = feature.Levels[int(level)]
+	}
+	var kept, left []int
+	for i, x := range c.d.Columns[f] {
+		if x == level {
+			left = append(left, i)
+		} else {
+			kept = append(kept, i)
+		}
+	}
+	o := c.quick()
+	o.Folds = c.o.Folds
+	r, err := m.Fit(ctx, c.d.Subset(kept), o)
+	if err != nil {
+		return check, err
+	}
+	p, err := Compile(r)
+	if err != nil {
+		return check, err
+	}
+	held, bounded := 0, 0
+	for _, i := range left {
+		point, err := p.Predict(c.d.Row(i, nil))
+		if err != nil {
+			return check, err
+		}
+		truth := c.d.Target[i]
+		check.MAPE += ape(truth, truth-point.Value) / float64(len(left))
+		if bound, _ := p.UpperBound(point, c.o.Confidence); finite(bound) {
+			bounded++
+			if truth <= bound {
+				held++
+			}
+		}
+	}
+	if check.Count = len(left); bounded > 0 {
+		check.Covered = float64(held) / float64(bounded)
+	}
+	if !finite(check.MAPE) {
+		check.MAPE = -1
+	}
+	return check, nil
+}

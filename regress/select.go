@@ -1,0 +1,254 @@
+package regress
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// SelectOptions say what Select compares, and for which question.
+type SelectOptions struct {
+	// Families to try; nil means all of them.
+	Families []string
+	// Methods to try beside the families' own; with Families empty and not nil,
+	// only these.
+	Methods []Method
+	// Baselines are judged beside the methods; the linear model and the nearest
+	// setting always are.
+	Baselines []Baseline
+	// Confidence, in (0, 1), of the bound by whose pinball loss methods are
+	// judged; 0 means 0.95.
+	Confidence float64
+	// Transform of the target; empty chooses the logarithm for positive targets
+	// that span a factor of 2 or more.
+	Transform Transform
+	// Folds of settings, 0 means 5, dealt anew Shuffles times; 0 means 4, or 1
+	// beyond 1000 examples.
+	Folds, Shuffles int
+	// Seed decides all that is random.
+	Seed uint64
+	// MinExamples, MinSettings and Threads are as in ForestOptions.
+	MinExamples, MinSettings, Threads int
+	// Progress is told how many of all planned fits are done, in order.
+	Progress func(done, planned int)
+}
+
+func (o SelectOptions) resolve(d *Dataset) (SelectOptions, shared, error) {
+	s, err := resolveShared(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads, o.Seed)
+	if err != nil {
+		return o, s, err
+	}
+	o.Confidence = cmp.Or(o.Confidence, 0.95)
+	o.Folds, o.Threads, o.MinExamples, o.MinSettings = s.Folds, s.Threads, s.examples, s.settings
+	if o.Shuffles == 0 {
+		if o.Shuffles = 4; d.Len() > 1000 {
+			o.Shuffles = 1
+		}
+	}
+	if !(o.Confidence > 0 && o.Confidence < 1) {
+		return o, s, fmt.Errorf("%w: confidence is %g, want a number between 0 and 1", ErrBadSettings, o.Confidence)
+	}
+	if o.Folds < 2 || o.Shuffles < 1 || o.Shuffles > 1000 {
+		return o, s, fmt.Errorf("%w: %d folds and %d shuffles, want at least 2 and 1 to 1000", ErrBadSettings, o.Folds, o.Shuffles)
+	}
+	if o.Families == nil {
+		o.Families = Families()
+	}
+	for _, f := range o.Families {
+		if !slices.Contains(Families(), f) {
+			return o, s, fmt.Errorf("%w: family is %q, want one of %q", ErrBadSettings, f, Families())
+		}
+	}
+	return o, s, nil
+}
+
+// Select compares families and settings by what they predict of settings that
+// they did not learn from, and returns the best, fitted on all examples and
+// calibrated, with the record of the comparison. The best has the smallest
+// pinball loss of the bound at the confidence: a bound should hold, and be no
+// higher than it must.
+//
+// Equal examples in any order and equal options give the same choice and bytes.
+// It stops with ctx's error when ctx ends.
+func Select(ctx context.Context, d *Dataset, o SelectOptions) (*Regressor, Report, error) {
+	r, report, err := choose(ctx, d, o)
+	if err != nil {
+		return nil, Report{}, fmt.Errorf("select a regressor of %s: %w", d.TargetName, err)
+	}
+	return r, report, nil
+}
+
+func choose(ctx context.Context, d *Dataset, o SelectOptions) (*Regressor, Report, error) {
+	if err := d.Validate(); err != nil {
+		return nil, Report{}, err
+	}
+	o, s, err := o.resolve(d)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	if o.Transform == "" {
+		o.Transform = transformOf(d.Target)
+	}
+	if d, err = d.prepare(o.Transform, s.examples, s.settings); err != nil {
+		return nil, Report{}, err
+	}
+	c := newComparison(d, o)
+	if len(c.entries) == len(c.baselines()) {
+		return nil, Report{}, fmt.Errorf("%w: no family suits %d examples", ErrBadSettings, d.Len())
+	}
+	if err := c.run(ctx); err != nil {
+		return nil, Report{}, err
+	}
+	return c.finish(ctx)
+}
+
+// comparison judges methods and baselines on the same folds.
+type comparison struct {
+	d       *Dataset
+	o       SelectOptions
+	entries []*entry
+	folds   [][]int // per shuffle
+	done    *progress
+}
+
+// entry is a method or a baseline and how it did in each shuffle.
+type entry struct {
+	method    *Method
+	baseline  *Baseline
+	transform Transform // of its predictions while they are judged
+	trials    []trial
+}
+
+// trial is one shuffle: out-of-fold predictions in the unit of the fit.
+type trial struct {
+	predicted []float64
+	err       error
+}
+
+func newComparison(d *Dataset, o SelectOptions) *comparison {
+	c := &comparison{d: d, o: o}
+	var methods []Method
+	for _, family := range o.Families {
+		methods = append(methods, methodsOf(family, d)...)
+	}
+	methods = append(methods, o.Methods...)
+	for _, m := range methods {
+		c.entries = append(c.entries, &entry{method: &m, transform: o.Transform})
+	}
+	for _, b := range c.baselines() {
+		c.entries = append(c.entries, &entry{baseline: &b, transform: None})
+	}
+	for s := range uint64(o.Shuffles) {
+		c.folds = append(c.folds, d.folds(o.Folds, o.Seed+s))
+	}
+	for _, e := range c.entries {
+		e.trials = make([]trial, o.Shuffles)
+	}
+	c.done = newProgress(o.Progress, len(c.entries)*o.Shuffles+1)
+	return c
+}
+
+func (c *comparison) baselines() []Baseline {
+	return append([]Baseline{LinearBaseline(), NearestBaseline()}, c.o.Baselines...)
+}
+
+// run predicts every shuffle by every entry, on as many goroutines as allowed;
+// each fit then has one.
+func (c *comparison) run(ctx context.Context) error {
+	type task struct {
+		entry   *entry
+		shuffle int
+	}
+	tasks := make(chan task, len(c.entries)*len(c.folds))
+	for _, e := range c.entries {
+		for s := range c.folds {
+			tasks <- task{e, s}
+		}
+	}
+	close(tasks)
+	var workers sync.WaitGroup
+	for range min(c.o.Threads, cap(tasks)) {
+		workers.Go(func() {
+			for t := range tasks {
+				if ctx.Err() == nil {
+					t.entry.trials[t.shuffle] = c.try(ctx, t.entry, t.shuffle)
+					c.done.add(1)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return ctx.Err()
+}
+
+func (c *comparison) try(ctx context.Context, e *entry, shuffle int) trial {
+	predicted, err := OutOfFold(c.d, c.folds[shuffle], func(train *Dataset) (func(row []float64) float64, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if e.baseline != nil {
+			return e.baseline.Fit(train)
+		}
+		r, err := e.method.Fit(ctx, train, c.quick())
+		if err != nil {
+			return nil, err
+		}
+		return r.raw(), nil
+	})
+	if i := slices.IndexFunc(predicted, func(y float64) bool { return !finite(y) }); err == nil && i >= 0 {
+		err = fmt.Errorf("predicts %g", predicted[i])
+	}
+	return trial{predicted, err}
+}
+
+// quick are the options of a fit without calibration.
+func (c *comparison) quick() FitOptions {
+	return FitOptions{Transform: c.o.Transform, Seed: c.o.Seed, Folds: -1, MinExamples: 1, MinSettings: 1, Threads: 1}
+}
+
+// finish fits the best method on everything and writes the report.
+func (c *comparison) finish(ctx context.Context) (*Regressor, Report, error) {
+	report := Report{Target: c.d.TargetName, Unit: c.d.TargetUnit, Examples: c.d.Len(), Settings: c.d.Settings(), Confidence: c.o.Confidence,
+		Transform: c.o.Transform, Folds: foldCount(c.folds[0]), Shuffles: c.o.Shuffles}
+	var best *entry
+	var failures []error
+	least := math.Inf(1)
+	for _, e := range c.entries {
+		j := c.judge(e)
+		if e.baseline != nil {
+			report.Baselines = append(report.Baselines, j)
+			continue
+		}
+		report.Candidates = append(report.Candidates, j)
+		if j.Error != "" {
+			failures = append(failures, fmt.Errorf("%s: %s", j.Name, j.Error))
+		} else if j.Pinball.Value < least || best == nil {
+			best, least = e, j.Pinball.Value
+		}
+	}
+	if best == nil {
+		return nil, report, errors.Join(failures...)
+	}
+	slices.SortStableFunc(report.Candidates, func(a, b Judged) int { return compareLoss(a, b) })
+	report.Winner = best.method.Name
+	r, err := best.method.Fit(ctx, c.d, FitOptions{Transform: c.o.Transform, Seed: c.o.Seed, Folds: c.o.Folds,
+		MinExamples: c.o.MinExamples, MinSettings: c.o.MinSettings, Threads: min(c.o.Threads, runtime.GOMAXPROCS(0))})
+	if err != nil {
+		return nil, report, err
+	}
+	c.done.add(1)
+	c.heldOut(&report, best)
+	return r, report, c.checkLevels(ctx, &report)
+}
+
+func compareLoss(a, b Judged) int {
+	if (a.Error == "") != (b.Error == "") {
+		return cmp.Compare(len(a.Error), len(b.Error))
+	}
+	return cmp.Compare(a.Pinball.Value, b.Pinball.Value)
+}
