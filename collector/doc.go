@@ -24,11 +24,11 @@
 //
 // # Order, concurrency, failure
 //
-// A job never waits for NATS, the advisor or the disk of the spool's reader: its
-// events go through a bounded queue to one goroutine, and from there to the bus
-// or to an append-only file, in order; the file is replayed when the bus is back,
-// at the next run, or by a Collector. Events keep their identity and their own
-// time, so a copy changes nothing. Output passes unchanged, on a pseudo terminal
+// A running job never waits for NATS or the advisor: its events go through a
+// bounded queue to one goroutine, and from there to the bus or to an append-only
+// file, in order; the file is replayed when the bus is back, at the next run, or
+// by a Collector. Events keep their identity and their own time, so a copy
+// changes nothing. Output passes unchanged, on a pseudo terminal
 // or on two pipes; signals go to the job's whole process group. A Collector keeps
 // a bounded number of samples while the bus is away.
 //

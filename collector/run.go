@@ -105,6 +105,9 @@ func RunJob(ctx context.Context, o JobOptions, log *slog.Logger) (JobResult, err
 	if j.result.Spooled = j.out.finish(); j.result.Spooled > 0 {
 		j.screen.say("%d events could not be published; they wait in %s for the next courier run", j.result.Spooled, j.out.spool.path)
 	}
+	if lost := j.out.lost.Load(); lost > 0 {
+		j.screen.say("%d events are lost: neither nats nor the disk took them", lost)
+	}
 	return j.result, err
 }
 
