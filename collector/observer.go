@@ -22,7 +22,8 @@ func NewObserver(log *slog.Logger) *Observer {
 	return &Observer{gatherer: g, log: log}
 }
 
-// Mark is an instant that Since looks back to. The zero Mark is before nothing.
+// Mark is an instant of the node. Between the zero Mark and another, only what
+// holds at the later one is known.
 type Mark struct{ reading reading }
 
 // NodeLoad is what a node did between two instants. What was not measured is nil.
