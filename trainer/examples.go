@@ -42,6 +42,7 @@ const (
 	refusedUnstable = "concurrency changed for most of the epoch"
 	refusedFinished = "epoch after the end of its run"
 	refusedBack     = "epoch number went back"
+	refusedStartup  = "first epoch was timed by arrival: it contains the start-up"
 )
 
 // Add takes the next event of the JOB stream, in the order of sequences.
@@ -157,8 +158,12 @@ func (p *Past) example(r *run, spans []schemas.Span, e *schemas.Epoch, target st
 		return x, true
 	}
 	x.Value, x.Weight = e.DurationSeconds, load.ExampleWeight()
-	if x.Weight == 0 {
+	switch {
+	case x.Weight == 0:
 		p.Refused[refusedUnstable]++
+	case e == r.epochs[0] && e.DurationSource == schemas.DurationArrival && len(r.epochs) > 1:
+		p.Refused[refusedStartup]++
+		x.Weight = 0
 	}
 	return x, x.Weight > 0
 }

@@ -59,12 +59,21 @@ func TestPast_Examples(t *testing.T) {
 	a, b := setting(16, 2), setting(64, 1)
 	lost := ended("a", 1, schemas.EventLost, 2.5, 0, a)
 	lost.EventID = schemas.LostID("a", 2)
+	byArrival := func(number uint32, s, seconds float64) *schemas.Epoch {
+		e := epoch("a", 1, number, s, seconds, a)
+		e.DurationSource = schemas.DurationArrival
+		return e
+	}
 	for _, c := range []struct {
 		name   string
 		events []schemas.Event
 		target string
 		want   string
 	}{
+		{"the first epoch by arrival contains the start-up", []schemas.Event{started("a", 1, 0, a), byArrival(1, 5, 5), byArrival(2, 7, 2)}, schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; "},
+		{"an only epoch by arrival is better than nothing", []schemas.Event{started("a", 1, 0, a), byArrival(1, 5, 5)}, schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 5.00 weight 1.00; "},
 		{"an epoch alone", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a)}, schemas.TargetEpochTime,
 			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; "},
 		{"a neighbour all the time", []schemas.Event{started("a", 1, 0, a), started("b", 1, 0, b), epoch("a", 1, 1, 4, 4, a)}, schemas.TargetEpochTime,
