@@ -22,6 +22,7 @@ type absoluteSearch struct {
 	codes   []uint8   // bins of the items
 	present []uint8   // the bins that have items, in order
 	bins    [maxBins + 1]absoluteBin
+	used    binSet
 	walk    walkSearch
 }
 
@@ -84,15 +85,19 @@ func (a *absoluteSearch) search(items []item, codes []uint8, bins int, to *conte
 
 // count fills codes, bins and present.
 func (a *absoluteSearch) count(items []item, codes []uint8, bins int) {
-	clear(a.bins[:bins])
+	for _, b := range a.present { // of the feature before
+		a.bins[b] = absoluteBin{}
+	}
+	a.used.begin(len(items), bins)
 	for i := range items {
 		c := codes[items[i].row]
 		a.codes[i] = c
 		a.bins[c].weight += items[i].w
 		a.bins[c].count++
+		a.used.add(c)
 	}
 	a.present = a.present[:0]
-	for b := range a.bins[:bins] {
+	for b := a.used.next(-1); b >= 0; b = a.used.next(b) {
 		if a.bins[b].count > 0 {
 			a.present = append(a.present, uint8(b))
 		}

@@ -97,3 +97,42 @@ func BenchmarkSearchForest(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkFitBoosting adds up 100 trees of 31 leaves on 20 continuous features.
+func BenchmarkFitBoosting(b *testing.B) {
+	for _, rows := range []int{10_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("rows=%d/features=20/trees=100/leaves=31", rows), func(b *testing.B) {
+			if testing.Short() && rows > 100_000 {
+				b.Skip("a long one")
+			}
+			data := continuous(rows, 20, 3)
+			o := regress.BoostingOptions{Trees: 100, Leaves: 31, MinLeaf: 20, Criterion: regress.Squared, Folds: -1, Threads: 2}
+			for b.Loop() {
+				if _, err := regress.FitBoosting(context.Background(), data, o); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFitForestOfMany grows ten trees to the end.
+func BenchmarkFitForestOfMany(b *testing.B) {
+	for _, c := range []struct {
+		criterion regress.Criterion
+		rows      int
+	}{{regress.Absolute, 10_000}, {regress.Squared, 10_000}, {regress.Squared, 100_000}, {regress.Absolute, 100_000}} {
+		b.Run(fmt.Sprintf("%s/rows=%d/features=20/trees=10", c.criterion, c.rows), func(b *testing.B) {
+			if testing.Short() && c.rows > 10_000 {
+				b.Skip("a long one")
+			}
+			data := continuous(c.rows, 20, 3)
+			o := regress.ForestOptions{Trees: 10, MaxDepth: 64, Bootstrap: true, Criterion: c.criterion, Folds: -1, Threads: 2}
+			for b.Loop() {
+				if _, err := regress.FitForest(context.Background(), data, o); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

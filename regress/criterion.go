@@ -1,6 +1,9 @@
 package regress
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // searcher finds the best cut of a node; there is one for each criterion, and
 // one of it for each goroutine.
@@ -76,7 +79,8 @@ type squaredSearch struct {
 	minimum int // fewest examples on a side
 	mean    float64
 	whole   pair
-	bins    [maxBins + 1]squaredBin
+	bins    [maxBins + 1]squaredBin // empty between searches
+	used    binSet
 }
 
 type squaredBin struct {
@@ -95,29 +99,68 @@ func (q *squaredSearch) enter(items []item, whole pair) (loss float64) {
 }
 
 func (q *squaredSearch) search(items []item, codes []uint8, bins int, to *contest) bool {
-	clear(q.bins[:bins])
+	q.used.begin(len(items), bins)
 	for i := range items {
 		it := &items[i]
-		b := &q.bins[codes[it.row]]
+		c := codes[it.row]
+		b := &q.bins[c]
 		b.w += it.w
 		b.s += it.w * (it.y - q.mean)
 		b.count++
+		q.used.add(c)
 	}
-	left, taken, last := pair{}, 0, -1
-	for b := range q.bins[:bins] {
-		here := &q.bins[b]
+	left, taken, last, lastCount := pair{}, 0, -1, 0
+	for b := q.used.next(-1); b >= 0; b = q.used.next(b) {
+		here := q.bins[b]
 		if here.count == 0 {
 			continue
 		}
+		q.bins[b] = squaredBin{}
 		if right := (pair{q.whole.w - left.w, q.whole.s - left.s}); taken >= q.minimum && len(items)-taken >= q.minimum && right.w > 0 {
 			below, above := left.s/left.w, right.s/right.w
 			to.offer(left.w*right.w/q.whole.w*(above-below)*(above-below), last, b, below+q.mean, above+q.mean)
 		}
 		left.add(here.pair)
 		taken += here.count
-		last = b
+		last, lastCount = b, here.count
 	}
-	return last >= 0 && taken > q.bins[last].count
+	return taken > lastCount
+}
+
+// binSet tells which bins have items, so that a small node looks at few bins.
+type binSet struct {
+	bits  [4]uint64
+	whole bool // all bins are looked at
+}
+
+// begin prepares for n items in some bins. With many items nothing is noted:
+// most bins have some.
+func (s *binSet) begin(n, bins int) {
+	s.whole = n >= bins/4
+	for i := range s.bits {
+		s.bits[i] = 0
+		if s.whole {
+			s.bits[i] = ^uint64(0) >> max(0, min(64, (i+1)*64-bins))
+		}
+	}
+}
+
+func (s *binSet) add(code uint8) {
+	if !s.whole {
+		s.bits[code>>6] |= 1 << (code & 63)
+	}
+}
+
+// next returns the first bin after b that may have items, or -1.
+func (s *binSet) next(b int) int {
+	b++
+	for word := b >> 6; word < len(s.bits); word++ {
+		if rest := s.bits[word] >> (b & 63); rest != 0 {
+			return b + bits.TrailingZeros64(rest)
+		}
+		b = (word + 1) << 6
+	}
+	return -1
 }
 
 // objective is LightGBM's name for a criterion.
