@@ -26,12 +26,14 @@ type trainer struct {
 	network           *network
 	training, heldOut imageSet
 
-	params, velocity []float32
-	order            []uint32 // copies of images in the order of this epoch: copy · images + image
-	shuffler         *rand.Rand
-	workers          []*worker
-	barrier          *barrier
-	stopped          bool // written by worker 0 before the first barrier, read after it
+	params   []float32 // what the networks reckon with: exact, rounded
+	exact    []float64 // a step moves a parameter by a millionth: single precision would lose some
+	velocity []float64
+	order    []uint32 // copies of images in the order of this epoch: copy · images + image
+	shuffler *rand.Rand
+	workers  []*worker
+	barrier  *barrier
+	stopped  bool // written by worker 0 before the first barrier, read after it
 }
 
 // result is what one epoch came to.
@@ -51,12 +53,16 @@ func newTrainer(o options, training, heldOut imageSet) *trainer {
 	t := &trainer{
 		options: o, network: n, training: training, heldOut: heldOut,
 		params:   make([]float32, n.parameters()),
-		velocity: make([]float32, n.parameters()),
+		exact:    make([]float64, n.parameters()),
+		velocity: make([]float64, n.parameters()),
 		order:    make([]uint32, training.len()*(o.augment+1)),
 		shuffler: rand.New(rand.NewPCG(o.seed, 0)),
 		barrier:  newBarrier(o.cpus),
 	}
 	n.initialise(t.params, t.shuffler)
+	for k, v := range t.params {
+		t.exact[k] = float64(v)
+	}
 	for i := range t.order {
 		t.order[i] = uint32(i)
 	}

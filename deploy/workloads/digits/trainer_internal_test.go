@@ -32,13 +32,23 @@ func oneEpoch(t testing.TB, args ...string) result {
 }
 
 func TestDescend_KeepsMomentum(t *testing.T) {
-	params, velocity := []float32{1}, []float32{0}
-	for i, want := range []float32{0.75, 0.375, -0.0625} {
-		descend(params, velocity, []float32{0.5}, 0.5, 0.5)
+	params, exact, velocity := []float32{1}, []float64{1}, []float64{0}
+	for i, want := range []float64{0.75, 0.375, -0.0625} {
+		descend(params, exact, velocity, []float32{0.5}, 0.5, 0.5)
 		// Steps of 0.25, 0.25+0.125, 0.25+0.1875.
-		if params[0] != want {
-			t.Errorf("after step %d the parameter = %g, want %g", i+1, params[0], want)
+		if exact[0] != want || params[0] != float32(want) {
+			t.Errorf("after step %d the parameter = %g, rounded %g, want %g", i+1, exact[0], params[0], want)
 		}
+	}
+}
+
+func TestDescend_LosesNoSmallSteps(t *testing.T) {
+	params, exact, velocity := []float32{1}, []float64{1}, []float64{0}
+	for range 1 << 20 {
+		descend(params, exact, velocity, []float32{-1}, 1e-8, 0) // a sixth of what 1 can move by
+	}
+	if want := 1 + float32(1<<20)*1e-8; params[0] != want {
+		t.Errorf("after many small steps the parameter = %g, want %g", params[0], want)
 	}
 }
 

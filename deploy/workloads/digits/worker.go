@@ -101,17 +101,19 @@ func (w *worker) step() {
 		other := t.workers[(w.index+1+i)%len(t.workers)]
 		addOne(sum, other.gradient[first:last], 1)
 	}
-	descend(t.params[first:last], t.velocity[first:last], sum,
-		float32(t.options.learningRate), float32(t.options.momentum))
+	descend(t.params[first:last], t.exact[first:last], t.velocity[first:last], sum,
+		t.options.learningRate, t.options.momentum)
 }
 
-// descend is one step of gradient descent with momentum.
-func descend(params, velocity, gradient []float32, rate, momentum float32) {
-	velocity, gradient = velocity[:len(params)], gradient[:len(params)]
+// descend is one step of gradient descent with momentum, in double precision;
+// params are the moved exact ones, rounded.
+func descend(params []float32, exact, velocity []float64, gradient []float32, rate, momentum float64) {
+	exact, velocity, gradient = exact[:len(params)], velocity[:len(params)], gradient[:len(params)]
 	for k := range params {
-		v := momentum*velocity[k] - rate*gradient[k]
+		v := momentum*velocity[k] - rate*float64(gradient[k])
 		velocity[k] = v
-		params[k] += v
+		exact[k] += v
+		params[k] = float32(exact[k])
 	}
 }
 
