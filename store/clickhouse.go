@@ -134,7 +134,7 @@ func (d *Database) connect(ctx context.Context) error {
 		err = d.conn.Exec(ctx, "SELECT 1") // over HTTP a ping does not look at the database
 	}
 	if code(err) != codeUnknownDatabase {
-		return err
+		return refused(err)
 	}
 	o := *d.options
 	o.Auth.Database = "default"
@@ -143,7 +143,7 @@ func (d *Database) connect(ctx context.Context) error {
 		return err
 	}
 	defer server.Close()
-	return server.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+d.options.Auth.Database)
+	return refused(server.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+d.options.Auth.Database))
 }
 
 // Query fills dst, a pointer to a slice of structs with ch tags, with the rows of

@@ -23,7 +23,7 @@ func (d *Database) places(ctx context.Context, g *group) ([]place, error) {
 	if g.table.name == "node_sample" {
 		args = []any{g.from.UnixNano(), g.until.UnixNano()}
 	}
-	ctx, done := d.begin(clickhouse.Context(ctx, clickhouse.WithExternalTable(batch)), "look up "+g.table.name, nil)
+	ctx, done := d.begin(clickhouse.Context(ctx, clickhouse.WithExternalTable(batch)), "lookup in "+g.table.name, nil)
 	var found []place
 	if err := done(d.conn.Select(ctx, &found, g.table.lookup, args...)); err != nil {
 		return nil, err

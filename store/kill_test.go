@@ -164,7 +164,9 @@ func publishAll(t *testing.T, b *bus.Bus) (stop func() map[string]uint64) {
 			}
 		}
 	}()
-	return func() map[string]uint64 { cancel(); return <-done }
+	stop = sync.OnceValue(func() map[string]uint64 { cancel(); return <-done })
+	t.Cleanup(func() { stop() })
+	return stop
 }
 
 // minute is a line of the roll-up.

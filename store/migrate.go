@@ -34,7 +34,7 @@ func (d *Database) Migrate(ctx context.Context) error {
 // migrate applies once what is missing.
 func (d *Database) migrate(ctx context.Context, all []schemas.Migration) error {
 	if err := d.connect(ctx); err != nil {
-		return refused(err)
+		return err
 	}
 	if err := d.exec(ctx, "migrate", migrationTable); err != nil {
 		return err

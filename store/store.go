@@ -73,13 +73,29 @@ func (s *Store) follow(ctx context.Context, d schemas.Durable, handle func(conte
 }
 
 // write writes one batch. It may be called again with the same batch after any
-// failure, at any point.
-func (s *Store) write(ctx context.Context, b bus.Batch) (err error) {
+// failure, at any point. A database that is away is waited for here, at most ten
+// seconds longer than it is away; any other failure goes back to the bus, which
+// repeats the batch with growing delay.
+func (s *Store) write(ctx context.Context, b bus.Batch) error {
 	if len(b.Records) == 0 {
 		return nil
 	}
 	s.metrics.begin(b.Stream, b.Records[0].StoredAt)
-	defer func() { s.metrics.end(b.Stream, time.Now(), err) }()
+	for {
+		err := s.put(ctx, b)
+		s.metrics.end(b.Stream, time.Now(), err)
+		if err == nil || s.database.connect(ctx) == nil {
+			return err
+		}
+		s.log.Warn("batch waits for clickhouse", "stream", b.Stream, "first", b.First, "last", b.Last, "error", err)
+		if s.database.retry(ctx, "write a batch", s.database.connect) != nil {
+			return err
+		}
+	}
+}
+
+// put tries once to write a batch.
+func (s *Store) put(ctx context.Context, b bus.Batch) error {
 	groups, copies := tabulate(s.tables, b.Records)
 	for _, g := range groups {
 		if err := s.fill(ctx, b, g, copies[g.table.name]); err != nil {

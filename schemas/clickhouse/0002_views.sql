@@ -49,10 +49,10 @@ SELECT s.job_id AS job_id, s.model AS model, s.user AS user, s.at AS submitted_a
     s.batch_size AS advised_batch_size, s.predicted_seconds AS predicted_seconds, s.predicted_accuracy AS predicted_accuracy,
     multiIf(e.job_id != '' AND e.run >= p.run AND (e.outcome != 'lost' OR e.sequence > p.sequence), e.outcome, p.run > 0, 'running', 'submitted') AS state,
     p.run AS run, p.batch_size AS batch_size, p.cpus AS cpus, p.epochs_done AS epochs_done, p.accuracy AS accuracy,
-    state NOT IN ('submitted', 'running') AS ended,
+    toBool(state NOT IN ('submitted', 'running')) AS ended,
     if(ended, e.duration_seconds, NULL) AS run_seconds,
     if(ended, dateDiff('nanosecond', s.at, e.at) / 1e9, NULL) AS response_seconds,
-    if(ended AND s.slo_seconds > 0, state = 'finished' AND response_seconds <= s.slo_seconds, NULL) AS met_slo
+    if(ended AND s.slo_seconds > 0, toBool(state = 'finished' AND response_seconds <= s.slo_seconds), NULL) AS met_slo
 FROM job_submitted AS s
 LEFT JOIN (
     SELECT l.job_id AS job_id, max(l.run) AS run, max(l.sequence) AS sequence, argMax(l.batch_size, l.sequence) AS batch_size,

@@ -1,0 +1,95 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+)
+
+// BenchmarkStore_Write writes batches of samples and of epochs (of jobs with 25
+// epochs each) as Run does: look for copies, insert, roll up, record the position.
+func BenchmarkStore_Write(b *testing.B) {
+	for _, protocol := range storetest.Protocols(b) {
+		for _, kind := range []string{"samples", "epochs"} {
+			for _, rows := range []int{100, 1000, schemas.MaxBatchMessages} {
+				b.Run(fmt.Sprintf("%s/%s/rows=%d", protocol, kind, rows), func(b *testing.B) {
+					benchmarkWrite(b, storetest.NewIn(b, protocol), kind, rows)
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkStore_WriteToFullTables is the same over two million samples of ten
+// nodes and as many epochs that are there already.
+func BenchmarkStore_WriteToFullTables(b *testing.B) {
+	d := storetest.New(b)
+	must(b, d.Exec(b.Context(), "INSERT INTO node_sample (event_id, at, sequence, node, cpu_ratio) "+
+		"SELECT concat('old/boot/', toString(number)), now64(9) - toIntervalSecond(number / 5), number, concat('node-', toString(number % 10)), 0.5 FROM numbers(2000000)"))
+	must(b, d.Exec(b.Context(), "INSERT INTO job_epoch (event_id, at, sequence, job_id, run, epoch, duration_seconds) "+
+		"SELECT concat('old-', toString(intDiv(number, 25)), '/1/', toString(number % 25)), now64(9), number, concat('old-', toString(intDiv(number, 25))), 1, number % 25, 1 FROM numbers(2000000)"))
+	for _, kind := range []string{"samples", "epochs"} {
+		b.Run(fmt.Sprintf("%s/rows=%d", kind, 1000), func(b *testing.B) { benchmarkWrite(b, d, kind, 1000) })
+	}
+}
+
+func benchmarkWrite(b *testing.B, d *store.Database, kind string, rows int) {
+	w := newStore(b, nil, d)
+	b.ReportAllocs()
+	next := uint64(1) << 40
+	for b.Loop() {
+		b.StopTimer()
+		s, name := newStory(), schemas.StreamNode
+		for i := range rows {
+			n := next + uint64(i)
+			s.at = time.Now().Add(-time.Duration(rows-i) * time.Millisecond).UTC()
+			if kind == "samples" {
+				s.sample(fmt.Sprintf("node-%d", n%10), n)
+				continue
+			}
+			name = schemas.StreamJob
+			s.epoch(fmt.Sprintf("job-%d", n/25), 1, uint32(n%25)+1)
+		}
+		full := batch(name, next, s.events...)
+		next += uint64(rows)
+		b.StartTimer()
+		must(b, w.Write(b.Context(), full))
+	}
+	b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+}
+
+// BenchmarkHistory_Events reads a hundred thousand epochs of four thousand jobs back.
+func BenchmarkHistory_Events(b *testing.B) {
+	for _, protocol := range storetest.Protocols(b) {
+		b.Run(protocol, func(b *testing.B) {
+			d := storetest.NewIn(b, protocol)
+			w := newStore(b, nil, d)
+			const jobs, batches = 400, 10
+			for n := range batches {
+				s := newStory()
+				for j := range jobs {
+					job := fmt.Sprintf("job-%d-%d", n, j)
+					s.started(job, 1)
+					for e := range uint32(25) {
+						s.epoch(job, 1, e+1)
+					}
+					s.ended(job, 1, schemas.EventFinished)
+				}
+				write(b, w, batch(schemas.StreamJob, uint64(n)*uint64(len(s.events))+1, s.events...))
+			}
+			b.ReportAllocs()
+			events := 0
+			for b.Loop() {
+				events = len(recall(b, d, time.Time{}))
+			}
+			b.ReportMetric(float64(events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+			if events != batches*jobs*27 {
+				b.Fatalf("%d events, want %d", events, batches*jobs*27)
+			}
+		})
+	}
+}

@@ -1,0 +1,58 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+	"courier/store"
+)
+
+// A wrong address is refused at once, and never with its password.
+func ExampleOpen() {
+	_, err := store.Open(context.Background(), store.Options{URL: "clickhouse://courier:secret@db:90x0/courier"}, slog.Default(), nil)
+	fmt.Println(err)
+	// Output: open database clickhouse://db:90x0/courier: not an address of ClickHouse: host, port or settings cannot be read (special characters of user and password are written as %xx)
+}
+
+// A store follows the log until its context ends.
+func ExampleStore_Run() {
+	ctx, log := context.Background(), slog.Default()
+	b, err := bus.Connect(ctx, bus.Options{URL: "nats://127.0.0.1:4222"}, log, nil)
+	if err != nil {
+		log.Error("connect", "error", err)
+		return
+	}
+	o := store.Options{URL: "clickhouse://courier@127.0.0.1:9000/courier"}
+	d, err := store.Open(ctx, o, log, nil)
+	if err != nil {
+		log.Error("open", "error", err)
+		return
+	}
+	defer d.Close()
+	if err := store.New(b, d, log, nil, o).Run(ctx); err != nil {
+		log.Error("store", "error", err)
+	}
+}
+
+// The epochs of the last day, as they were published.
+func ExampleHistory_Events() {
+	d, err := store.Open(context.Background(), store.Options{URL: "http://courier@127.0.0.1:8123/courier"}, slog.Default(), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer d.Close()
+	err = store.NewHistory(d).Events(context.Background(), time.Now().Add(-24*time.Hour), func(e schemas.Event) error {
+		if epoch, ok := e.(*schemas.Epoch); ok {
+			fmt.Println(epoch.JobID, epoch.Epoch, epoch.DurationSeconds)
+		}
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+}

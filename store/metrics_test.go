@@ -1,0 +1,77 @@
+package store_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// gather returns the values of a registry, by name and label values.
+func gather(t *testing.T, reg *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	must(t, err)
+	all := make(map[string]float64)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, l := range m.GetLabel() {
+				name += "/" + l.GetValue()
+			}
+			all[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return all
+}
+
+func TestMetrics_ShowTheWayOfABatch(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	address := storetest.Address(t, storetest.Protocols(t)[0])
+	d, err := store.Open(t.Context(), store.Options{URL: address}, slog.New(slog.DiscardHandler), reg)
+	must(t, err)
+	defer d.Close()
+	must(t, d.Migrate(t.Context()))
+	w := store.New(nil, d, slog.New(slog.DiscardHandler), reg, store.Options{})
+	s := newStory()
+	s.epoch("alpha", 1, 1)
+	s.epoch("alpha", 1, 1)
+	s.epoch("alpha", 1, 2)
+	b := batch(schemas.StreamJob, 1, s.events...)
+	b.Records[0].StoredAt = time.Now().Add(-time.Minute)
+
+	must(t, d.Exec(t.Context(), "RENAME TABLE job_epoch TO hidden"))
+	if err := w.Write(t.Context(), b); err == nil {
+		t.Fatal("a batch was written without its table")
+	}
+	got := gather(t, reg)
+	if age := got["courier_store_oldest_unacked_seconds/JOB"]; age < 60 || age > 120 {
+		t.Errorf("oldest unacked event is %v s old, want a little over 60", age)
+	}
+	if n := got["courier_store_batch_errors_total/JOB"]; n != 1 {
+		t.Errorf("%v batch errors, want 1", n)
+	}
+	if n := got["courier_store_statement_errors_total/lookup"]; n != 1 {
+		t.Errorf("%v statement errors, want 1", n)
+	}
+
+	must(t, d.Exec(t.Context(), "RENAME TABLE hidden TO job_epoch"))
+	must(t, w.Write(t.Context(), b))
+	got = gather(t, reg)
+	for name, want := range map[string]float64{
+		"courier_store_oldest_unacked_seconds/JOB": 0, "courier_store_rows_total/job_epoch": 2, "courier_store_copies_total/job_epoch": 1,
+		"courier_store_batches_total/JOB": 1, "courier_store_statement_seconds/insert": 1,
+	} {
+		if got[name] != want {
+			t.Errorf("%s = %v, want %v", name, got[name], want)
+		}
+	}
+	if last := got["courier_store_last_batch_timestamp_seconds/JOB"]; time.Since(time.Unix(int64(last), 0)) > time.Minute {
+		t.Errorf("last batch was written at %v, want now", last)
+	}
+}

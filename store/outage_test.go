@@ -1,0 +1,28 @@
+package store_test
+
+import (
+	"testing"
+
+	"courier/bus/bustest"
+	"courier/store/storetest"
+)
+
+// TestStore_OutlivesItsDatabase kills ClickHouse twice while the store writes
+// and messages keep arriving; it comes back over the same data.
+func TestStore_OutlivesItsDatabase(t *testing.T) {
+	server := storetest.NewServer(t)
+	d := storetest.Open(t, server.Address(t))
+	must(t, d.Migrate(t.Context()))
+	b := bustest.New(t)
+	finish := run(t, newStore(t, b, d))
+	stop := publishAll(t, b)
+	for range 2 {
+		before := ask(t, d, "SELECT max(sequence) AS n FROM log_position")
+		reach(t, d, map[string]uint64{"JOB": before + 50, "NODE": before + 50})
+		server.Kill(t)
+		reach(t, d, map[string]uint64{"JOB": before + 60})
+	}
+	reach(t, d, stop())
+	finish()
+	compare(t, b, d)
+}
