@@ -59,6 +59,7 @@ func (h histogram) clear(bins [][]float64) {
 
 // packing turns numbers into the entries of histograms. Of n numbers none may be
 // above most; their unit is so small that n of them just fit 39 bits and a sign.
+// It is a power of two: ones, halves and the like are not rounded.
 type packing struct{ unit, perUnit float64 }
 
 func newPacking(n int, most float64) packing {
@@ -66,7 +67,9 @@ func newPacking(n int, most float64) packing {
 		return packing{}
 	}
 	steps := float64(int64(1) << (63 - countBits - bits.Len(uint(n))))
-	return packing{unit: most / steps, perUnit: steps / most}
+	_, exponent := math.Frexp(most)
+	unit := math.Ldexp(1, exponent) / steps
+	return packing{unit: unit, perUnit: 1 / unit}
 }
 
 func (p packing) pack(x float64) int64 {
