@@ -198,3 +198,17 @@ func transformOf(target []float64) Transform {
 	}
 	return None
 }
+
+// LeastSquares fits the plain target by a sum of terms, written as in
+// LawOptions, and returns what predicts a row: for baselines, and for laws that
+// callers build themselves. An error wraps ErrBadExamples or ErrBadSettings.
+func LeastSquares(d *Dataset, terms []string) (func(row []float64) float64, error) {
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	inputs, products, err := namedTerms(d, terms)
+	if err != nil {
+		return nil, err
+	}
+	return leastSquares(d, d.Target, inputs, products, -1).predict, nil
+}
