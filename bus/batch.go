@@ -190,6 +190,34 @@ func (c *collector) add(ctx context.Context, subject string, data []byte, sequen
 	return err
 }
 
+// fill adds what the stream holds from a sequence up to, not including, another.
+// There is a hole where a process died between taking messages and recording
+// its intent: the server keeps them back for the dead one until AckWait has
+// passed, and acknowledging what follows would acknowledge them as well.
+func (c *collector) fill(ctx context.Context, from, until uint64) error {
+	if from >= until {
+		return nil
+	}
+	stream, err := c.js.Stream(ctx, c.d.Stream)
+	if err != nil {
+		return fmt.Errorf("open stream %s: %w", c.d.Stream, unavailable(err))
+	}
+	for from < until {
+		msg, err := stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(">")) // the next one, over what was deleted
+		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return fmt.Errorf("read %s at %d: %w", c.d.Stream, from, unavailable(err))
+		}
+		if err != nil || msg.Sequence >= until {
+			return nil
+		}
+		if err := c.add(ctx, msg.Subject, msg.Data, msg.Sequence, msg.Time); err != nil {
+			return err
+		}
+		from = msg.Sequence + 1
+	}
+	return nil
+}
+
 func (c *collector) intent() intent {
 	return intent{First: c.batch.First, Last: c.batch.Last, Count: c.count, Digest: hex.EncodeToString(c.sum.Sum(nil))}
 }
@@ -213,6 +241,9 @@ func (r *batcher) next(ctx context.Context, consumer jetstream.Consumer) error {
 		last = msg
 		if meta.Sequence.Stream <= max(r.intent.Last, c.batch.Last) {
 			continue // handled already, or a redelivery of what is in hand
+		}
+		if err := c.fill(ctx, max(r.intent.Last, c.batch.Last)+1, meta.Sequence.Stream); err != nil {
+			return err
 		}
 		if err := c.add(ctx, msg.Subject(), msg.Data(), meta.Sequence.Stream, meta.Timestamp); err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"courier/bus"
 	"courier/collector"
 	"courier/schemas"
+	"courier/store/storetest"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -28,8 +29,13 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(0)
 	}
-	testscript.Main(m, map[string]func(){"courier": main})
+	testscript.Main(sharedEngine{m}, map[string]func(){"courier": main})
 }
+
+// sharedEngine runs the tests on one ClickHouse engine, where there is one.
+type sharedEngine struct{ m *testing.M }
+
+func (s sharedEngine) Run() int { return storetest.Main(s.m) }
 
 func within(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
