@@ -30,6 +30,7 @@ var house = map[string][]string{
 	"trainer":                            {"bus", "schemas", "regress"},
 	"advisor":                            {"bus", "schemas", "regress"},
 	"gateway":                            {"bus", "schemas"},
+	"deploy":                             {},
 	"deploy/workloads/digits":            {},
 	"deploy/workloads/digits/cmd/digits": {"deploy/workloads/digits"},
 	"services":                           {},
