@@ -1,0 +1,244 @@
+package deploy_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// programs are built once, as the image has them: the services without the
+// embedded engine, and NATS from the module that go.mod names.
+var programs = struct {
+	once sync.Once
+	dir  string
+	err  error
+}{}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	_ = os.RemoveAll(programs.dir) // a temporary directory
+	os.Exit(status)
+}
+
+// program returns the path of a program.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	programs.once.Do(func() {
+		if programs.dir, programs.err = os.MkdirTemp("", "courier-deploy-"); programs.err == nil {
+			programs.err = errors.Join(build(programs.dir, "courier", "courier/services/courier"), build(programs.dir, "nats-server", "github.com/nats-io/nats-server/v2"))
+		}
+	})
+	if programs.err != nil {
+		t.Fatal(programs.err)
+	}
+	return filepath.Join(programs.dir, name)
+}
+
+func build(dir, name, from string) error {
+	out, err := exec.Command("go", "build", "-tags", "noengine", "-o", filepath.Join(dir, name), from).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build %s: %w\n%s", from, err, out)
+	}
+	return nil
+}
+
+// courier runs the program and returns what it printed.
+func courier(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program(t, "courier"), args...).CombinedOutput()
+	return string(out), err
+}
+
+// machine runs services of the composition as processes of this machine: each
+// has its own port where it has its own address in a container.
+type machine struct {
+	composition
+	nats  string // address of NATS
+	spool string
+}
+
+// address returns one of this machine that was free just now.
+func address(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// here rewrites the words of a service for this machine: the program, NATS, and
+// the port that its health check asks.
+func (m *machine) here(t *testing.T, s *service) *strings.Replacer {
+	t.Helper()
+	words := []string{"nats://nats:4222", "nats://" + m.nats}
+	if s.Healthcheck != nil {
+		u, err := url.Parse(s.Healthcheck.Test[len(s.Healthcheck.Test)-1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := address(t)
+		words = append(words, "127.0.0.1:"+u.Port(), at, ":"+u.Port(), at)
+	}
+	return strings.NewReplacer(words...)
+}
+
+// command is a service's, and healthy asks as its container would.
+func (m *machine) command(t *testing.T, s *service) (c *exec.Cmd, healthy func() error) {
+	t.Helper()
+	here := m.here(t, s)
+	var args []string
+	for _, arg := range s.Command {
+		if arg = here.Replace(arg); arg == "/courier" {
+			arg = program(t, "courier")
+		}
+		args = append(args, arg)
+	}
+	c = exec.CommandContext(context.WithoutCancel(t.Context()), program(t, "courier"), args...)
+	c.Env = []string{"HOME=" + t.TempDir(), "COURIER_SPOOL_DIR=" + m.spool}
+	for _, key := range slices.Sorted(maps.Keys(s.Environment)) {
+		c.Env = append(c.Env, key+"="+here.Replace(s.Environment[key]))
+	}
+	return c, func() error {
+		if test := s.Healthcheck.Test; !slices.Equal(test[:3], []string{"CMD", "/courier", "health"}) {
+			return fmt.Errorf("the health check is %q", test)
+		}
+		_, err := courier(t, "health", here.Replace(s.Healthcheck.Test[3]))
+		return err
+	}
+}
+
+// start runs a command until the test ends, then interrupts it: it must end well.
+func start(t *testing.T, name string, c *exec.Cmd, healthy func() error) {
+	t.Helper()
+	var output bytes.Buffer
+	c.Stdout, c.Stderr = &output, &output
+	if err := c.Start(); err != nil {
+		t.Fatalf("start %s: %v", name, err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	t.Cleanup(func() {
+		_ = c.Process.Signal(os.Interrupt) // it may have ended
+		select {
+		case err := <-ended:
+			if err != nil || t.Failed() {
+				t.Errorf("%s ended with %v:\n%s", name, err, output.String())
+			}
+		case <-time.After(15 * time.Second):
+			_ = c.Process.Kill() // reported below
+			<-ended
+			t.Errorf("%s does not stop:\n%s", name, output.String())
+		}
+	})
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for err := healthy(); err != nil; err = healthy() {
+		select {
+		case <-tick.C:
+		case status := <-ended:
+			ended <- status
+			t.Fatalf("%s ended before it was healthy", name)
+		case <-deadline:
+			t.Fatalf("%s is not healthy: %v", name, err)
+		}
+	}
+}
+
+// startNATS runs the server with the configuration of its container, but its own
+// ports and directory.
+func (m *machine) startNATS(t *testing.T) {
+	t.Helper()
+	s := m.Services["nats"]
+	if want := []string{"nats-server", "--config", "/etc/courier/nats.conf"}; !slices.Equal(s.Command, want) {
+		t.Fatalf("NATS is started by %q, want %q", s.Command, want)
+	}
+	if want := []string{"./deploy/nats/nats.conf:/etc/courier/nats.conf:ro", "nats-data:/data"}; !slices.Equal(s.Volumes, want) {
+		t.Fatalf("NATS has the volumes %q, want %q", s.Volumes, want)
+	}
+	m.nats = address(t)
+	here := strings.NewReplacer("0.0.0.0:4222", m.nats, "127.0.0.1:8222", address(t), " /data\n", " "+t.TempDir()+"\n")
+	config := filepath.Join(t.TempDir(), "nats.conf")
+	if err := os.WriteFile(config, []byte(here.Replace(read(t, "deploy/nats/nats.conf"))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(context.WithoutCancel(t.Context()), program(t, "nats-server"), "--config", config)
+	start(t, "nats", c, func() error {
+		_, err := courier(t, "health", here.Replace(s.Healthcheck.Test[len(s.Healthcheck.Test)-1]))
+		return err
+	})
+}
+
+// The composition without its containers and its ClickHouse: every service starts
+// in order, becomes healthy as its check says, and stops; the worker's job is
+// advised, runs and is known as finished.
+func TestCompose_RunsAJob(t *testing.T) {
+	m := &machine{composition: compose(t), spool: t.TempDir()}
+	m.startNATS(t)
+	names, err := order(m.composition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		switch name {
+		case "nats", "worker", "clickhouse", "store": // the store has nothing to write to
+			continue
+		case "trainer":
+			delete(m.Services[name].Environment, "COURIER_CLICKHOUSE_URL") // recalls from the log
+		}
+		c, healthy := m.command(t, m.Services[name])
+		start(t, name, c, healthy)
+	}
+	worker := m.Services["worker"]
+	worker.Environment["COURIER_EPOCHS"] = "2" // shorter, but for real
+	c, _ := m.command(t, worker)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("the worker's job: %v\n%s", err, out)
+	}
+	m.awaitJob(t)
+}
+
+// awaitJob waits until the one job is known as finished.
+func (m *machine) awaitJob(t *testing.T) {
+	t.Helper()
+	type list struct {
+		Jobs []struct {
+			State      string `json:"state"`
+			EpochsDone int    `json:"epochs_done"`
+		} `json:"jobs"`
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(10 * time.Second); ; {
+		out, err := courier(t, "jobs", "--nats-url", "nats://"+m.nats, "--output", "json")
+		var l list
+		if err == nil {
+			err = json.Unmarshal([]byte(out), &l)
+		}
+		if err == nil && len(l.Jobs) == 1 && l.Jobs[0].State == "finished" && l.Jobs[0].EpochsDone == 2 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("jobs: %v\n%s\nwant one that finished two epochs", err, out)
+		}
+	}
+}
