@@ -35,6 +35,10 @@ func Compile(r *Regressor) (*Predictor, error) {
 	axes := axesOf(&r.ensemble, len(p.features))
 	if cells, fits := countCells(axes); fits && cells*len(r.trees) <= maxPaint {
 		p.form = paint(&r.ensemble, axes, cells, transform)
+	} else if trees := completed(&r.ensemble, axes, transform); trees != nil {
+		p.form = trees
+	} else if trees := fly(&r.ensemble, axes, transform); trees != nil {
+		p.form = trees
 	} else {
 		p.form = flatten(&r.ensemble, transform)
 	}

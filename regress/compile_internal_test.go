@@ -12,7 +12,8 @@ import (
 // beside them.
 func TestCompile_FormsAgree(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
-	for i := range 20 {
+	forms := make(map[bool]int)
+	for i := range 40 {
 		d := randomDataset(random, 20+random.IntN(200))
 		o := ForestOptions{Trees: 1 + random.IntN(30), MaxDepth: 1 + random.IntN(9), Bootstrap: true, Seed: uint64(i), Folds: -1, MinSettings: 1}
 		r, err := FitForest(context.Background(), d, o)
@@ -24,6 +25,11 @@ func TestCompile_FormsAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		walked := flatten(&r.ensemble, r.Manifest.Transform)
+		filled := completed(&r.ensemble, axesOf(&r.ensemble, len(d.Features)), r.Manifest.Transform)
+		if forms[filled != nil]++; filled == nil && o.MaxDepth < 5 {
+			t.Errorf("case %d: trees of depth %d are not completed", i, o.MaxDepth)
+		}
+		flown := fly(&r.ensemble, axesOf(&r.ensemble, len(d.Features)), r.Manifest.Transform)
 		for _, row := range checkRows(r) {
 			want := r.predict(row)
 			if got := p.form.predict(row); got != want {
@@ -31,6 +37,12 @@ func TestCompile_FormsAgree(t *testing.T) {
 			}
 			if got := walked.predict(row); got != want {
 				t.Fatalf("case %d: flat trees predict %v for %g, the trees %v", i, got, row, want)
+			}
+			if filled != nil && filled.predict(row) != want {
+				t.Fatalf("case %d: complete trees predict %v for %g, the trees %v", i, filled.predict(row), row, want)
+			}
+			if got := flown.predict(row); got != want {
+				t.Fatalf("case %d: trees in flight predict %v for %g, the trees %v", i, got, row, want)
 			}
 		}
 	}
@@ -60,8 +72,8 @@ func TestCompile_ChoosesTheForm(t *testing.T) {
 	if p, err = Compile(big); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := p.form.(*flat); !ok {
-		t.Errorf("three continuous features compile to %T, want flat trees", p.form)
+	if _, ok := p.form.(*flight); !ok {
+		t.Errorf("three continuous features compile to %T, want trees in flight", p.form)
 	}
 }
 

@@ -13,3 +13,13 @@ func Golden(t testing.TB) (model, manifest []byte) {
 	}
 	return r.EncodeModel(), manifest
 }
+
+// Referee returns how leaves predicts rows by a regressor's file.
+func Referee(t testing.TB, r *Regressor) func(row []float64) float64 {
+	t.Helper()
+	predict, err := referee(r.EncodeModel())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return predict
+}

@@ -41,6 +41,34 @@ func (t *tree) predict(row []float64) float64 {
 	}
 }
 
+// root names the root as a child.
+func (t *tree) root() int32 {
+	if len(t.nodes) == 0 {
+		return -1
+	}
+	return 0
+}
+
+// depth is the most nodes on a way to a leaf. Parents may come after their
+// children in a foreign file, so it walks.
+func (t *tree) depth() int {
+	type place struct {
+		at    int32
+		depth int
+	}
+	deepest, stack := 0, []place{{t.root(), 0}}
+	for len(stack) > 0 {
+		p := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		deepest = max(deepest, p.depth)
+		if p.at >= 0 {
+			n := &t.nodes[p.at]
+			stack = append(stack, place{n.left, p.depth + 1}, place{n.right, p.depth + 1})
+		}
+	}
+	return deepest
+}
+
 // ensemble predicts by trees: their sum, or their mean for a forest.
 type ensemble struct {
 	trees   []tree
