@@ -80,6 +80,8 @@ type cli struct {
 	Train   trainCommand   `cmd:"" help:"Fit the regressors now."`
 	SQL     sqlCommand     `cmd:"" name:"sql" help:"Ask the tables of a local cluster."`
 
+	Regressor regressorCommand `cmd:"" help:"Fit, use and compare regressors on files, without a server."`
+
 	Collector collectorCommand `cmd:"" help:"Service: publish samples of this node." group:"services"`
 	Store     storeCommand     `cmd:"" help:"Service: write the event log to ClickHouse." group:"services"`
 	Trainer   trainerCommand   `cmd:"" help:"Service: fit regressors." group:"services"`

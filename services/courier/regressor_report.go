@@ -1,0 +1,217 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"courier/regress"
+)
+
+// writeReportText tells the choice to a person.
+func writeReportText(out io.Writer, f *fittedRegressor) error {
+	r := &f.report
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s%s from %d examples of %d settings, %s\n", r.Target, inUnit(r.Unit), r.Examples, r.Settings, transformWords(r.Transform))
+	for _, feature := range f.regressor.Manifest.Features {
+		fmt.Fprintf(&b, "  %s\n", featureWords(feature))
+	}
+	if f.unknown > 0 {
+		fmt.Fprintf(&b, "  %d rows without %s were left out\n", f.unknown, r.Target)
+	}
+	for _, d := range f.dropped {
+		fmt.Fprintf(&b, "  %d examples were dropped: %s\n", d.Count, d.Reason)
+	}
+	fmt.Fprintf(&b, "\nOn settings that were not learnt from (%d folds of settings, median of %d shuffles and range of 95 %% of them),\nby the pinball loss of the bound at %g:\n\n", r.Folds, r.Shuffles, r.Confidence)
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "\tpinball\tMSE\t\tR2\tMAPE\t\tunder bound\tbound/prediction\t\n")
+	for _, j := range append(slices.Clone(r.Candidates), r.Baselines...) {
+		if j.Error != "" {
+			fmt.Fprintf(t, "%s\t%s\t\n", j.Name, j.Error)
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t(%s-%s)\t%.4f\t%.2f %%\t(%.1f-%.1f)\t%.3f\t%.3f\t\n", j.Name, threeDigits(j.Pinball.Value), threeDigits(j.MSE.Value), threeDigits(j.MSE.Low), threeDigits(j.MSE.High),
+			j.R2.Value, 100*j.MAPE.Value, 100*j.MAPE.Low, 100*j.MAPE.High, j.Coverage.Value, j.Width.Value)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(&b, "\nchosen: %s. The best of several looks a little better than it is: choosing is learning, too.\n", r.Winner)
+	writeGroups(&b, r)
+	writeLevels(&b, r)
+	writeGrid(&b, f)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func writeGroups(b *strings.Builder, r *regress.Report) {
+	for _, g := range r.Groups {
+		c := g.Coverage
+		fmt.Fprintf(b, "  %s %s: %.3f of its examples under the bound (%.3f to %.3f)\n", g.Feature, g.Level, c.Ratio.Value, c.Ratio.Low, c.Ratio.High)
+	}
+}
+
+// writeLevels shows what happens between and beyond the measured levels: the
+// mean of the absolute errors for each method.
+func writeLevels(b *strings.Builder, r *regress.Report) {
+	if len(r.Levels) == 0 {
+		return
+	}
+	var methods []string
+	for _, l := range r.Levels {
+		if !slices.Contains(methods, l.Method) {
+			methods = append(methods, l.Method)
+		}
+	}
+	fmt.Fprintf(b, "\nWithout all examples of a level (mean absolute error there; > is beyond the others):\n\n")
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "\t%s\t\n", strings.Join(methods, "\t"))
+	for _, l := range r.Levels {
+		if l.Method != methods[0] {
+			continue
+		}
+		mark := ">"
+		if l.Between {
+			mark = " "
+		}
+		fmt.Fprintf(t, "%s %s %s\t", mark, l.Feature, l.Level)
+		for _, m := range methods {
+			cell := "-"
+			for _, o := range r.Levels {
+				if o.Method == m && o.Feature == l.Feature && o.Level == l.Level && o.MAPE >= 0 {
+					cell = fmt.Sprintf("%.1f %%", 100*o.MAPE)
+				}
+			}
+			fmt.Fprintf(t, "%s\t", cell)
+		}
+		fmt.Fprintln(t)
+	}
+	_ = t.Flush() // into a strings.Builder, which takes all
+}
+
+const gridShown = 5
+
+func writeGrid(b *strings.Builder, f *fittedRegressor) {
+	if len(f.grid) == 0 {
+		return
+	}
+	sorted := slices.Clone(f.grid)
+	slices.SortStableFunc(sorted, func(a, b regress.GridPoint) int { return compareFloats(a.MSE, b.MSE) })
+	fmt.Fprintf(b, "\nOf %d settings of the grid the best, on plain %s:\n", len(f.grid), f.report.Target)
+	for _, p := range sorted[:min(gridShown, len(sorted))] {
+		features := "all"
+		if p.Options.FeaturesPerSplit > 0 {
+			features = fmt.Sprint(p.Options.FeaturesPerSplit)
+		}
+		fmt.Fprintf(b, "  %d trees, depth %d, %s error, %s features per split: MSE %.4g, R2 %.4f, MAPE %.2f %%\n",
+			p.Options.Trees, p.Options.MaxDepth, p.Options.Criterion, features, p.MSE, p.R2, 100*p.MAPE)
+	}
+}
+
+func compareFloats(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// writeManifestText tells what is known about a regressor.
+func writeManifestText(out io.Writer, m *regress.Manifest) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s%s by a %s, %s\n", m.Target, inUnit(m.Unit), m.Family, transformWords(m.Transform))
+	fmt.Fprintf(&b, "fitted on %d examples of %d settings (digest %.12s)", m.Examples.Count, m.Examples.Settings, m.Examples.Digest)
+	if m.Version != "" {
+		fmt.Fprintf(&b, " by courier %s", m.Version)
+	}
+	fmt.Fprintln(&b)
+	for _, f := range m.Features {
+		fmt.Fprintf(&b, "  %s\n", featureWords(f))
+	}
+	features := make([]regress.Feature, len(m.Features))
+	for i, f := range m.Features {
+		features[i] = f.Feature
+	}
+	switch {
+	case m.Gaussian != nil:
+		fmt.Fprintf(&b, "trend of scaled features: %s\ncorrection from %d examples, noise %.3g\n", m.Gaussian.Trend.Formula(features), len(m.Gaussian.Weights), m.Gaussian.Noise)
+	case m.Law != nil:
+		fmt.Fprintf(&b, "law of scaled features: %s\n", m.Law.Formula(features))
+	}
+	if m.Constant {
+		fmt.Fprintf(&b, "all examples had the same %s\n", m.Target)
+	}
+	if s := m.Scores; s != nil {
+		fmt.Fprintf(&b, "on held-out settings: MSE %s, R2 %s, MAPE %s\n", interval(s.MSE, 1), interval(s.R2, 1), interval(s.MAPE, 100))
+	}
+	for _, c := range m.Coverage {
+		fmt.Fprintf(&b, "  bound at %g: %s under it, bound / prediction %.3f\n", c.Level, interval(c.Ratio, 1), c.Width.Value)
+	}
+	if m.Calibration.Count == 0 {
+		fmt.Fprintln(&b, "  without calibration: no bound and no probability")
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func writeComparison(out io.Writer, sides [2]comparedRegressor, difference regress.Estimate, confidence float64, verdict string) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "\tfamily\tMSE\tR2\tMAPE, %%\tunder bound at %g\tbound/prediction\tpinball\tbeyond examples\t\n", confidence)
+	for _, s := range sides {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.4g\t%.0f %%\t\n", s.Name, s.Family, interval(s.Scores.MSE, 1), interval(s.Scores.R2, 1),
+			interval(s.Scores.MAPE, 100), interval(s.Coverage.Ratio, 1), s.Coverage.Width.Value, s.Coverage.Pinball.Value, 100*s.Extrapolated)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\npinball loss of the first less that of the second: %s; %s\n(%d examples of %d settings; examples that a regressor was fitted on flatter it)\n",
+		interval(difference, 1), verdict, sides[0].Scores.Examples, sides[0].Scores.Settings)
+	return err
+}
+
+func interval(e regress.Estimate, times float64) string {
+	if math.IsNaN(e.Value) {
+		return "unknown"
+	}
+	if math.IsNaN(e.Low) {
+		return fmt.Sprintf("%.4g", times*e.Value)
+	}
+	return fmt.Sprintf("%.4g (%.4g to %.4g)", times*e.Value, times*e.Low, times*e.High)
+}
+
+func featureWords(f regress.FeatureRange) string {
+	words := fmt.Sprintf("%s: %g to %g", f.Name, f.Min, f.Max)
+	if f.Levels != nil {
+		var seen []string
+		for _, level := range f.Seen {
+			seen = append(seen, f.Levels[level])
+		}
+		words = f.Name + ": " + strings.Join(seen, ", ")
+	}
+	switch f.Monotone {
+	case 1:
+		words += ", never lowers the target"
+	case -1:
+		words += ", never raises the target"
+	}
+	return words
+}
+
+func inUnit(unit string) string {
+	if unit == "" {
+		return ""
+	}
+	return " in " + unit
+}
+
+func transformWords(t regress.Transform) string {
+	if t == regress.Log {
+		return "fitted as a logarithm"
+	}
+	return "fitted as it is"
+}
