@@ -100,37 +100,55 @@ func RowOf(e Event) (table string, row any, ok bool) {
 	return "", nil, false
 }
 
-// AdviceRow is an advice as a row: alternatives are parallel arrays, so that
+// AlternativeArrays are the alternatives of an advice as parallel arrays, so that
 // ARRAY JOIN gives one line for each.
+type AlternativeArrays struct {
+	AlternativeBatchSizes []uint32   `ch:"alternatives.batch_size"`
+	AlternativeCPUs       []uint32   `ch:"alternatives.cpus"`
+	AlternativeEpochs     []uint32   `ch:"alternatives.epochs"`
+	AlternativeSeconds    []*float64 `ch:"alternatives.predicted_seconds"`
+	AlternativeAccuracies []*float64 `ch:"alternatives.predicted_accuracy"`
+	AlternativeOdds       []*float64 `ch:"alternatives.probability"`
+	AlternativeReasons    []string   `ch:"alternatives.reason"`
+}
+
+func (r *AlternativeArrays) set(alternatives []Alternative) {
+	for i := range alternatives {
+		alt := &alternatives[i]
+		r.AlternativeBatchSizes = append(r.AlternativeBatchSizes, alt.BatchSize)
+		r.AlternativeCPUs = append(r.AlternativeCPUs, alt.CPUs)
+		r.AlternativeEpochs = append(r.AlternativeEpochs, alt.Epochs)
+		r.AlternativeSeconds = append(r.AlternativeSeconds, alt.PredictedSeconds)
+		r.AlternativeAccuracies = append(r.AlternativeAccuracies, alt.PredictedAccuracy)
+		r.AlternativeOdds = append(r.AlternativeOdds, alt.Probability)
+		r.AlternativeReasons = append(r.AlternativeReasons, alt.Reason)
+	}
+}
+
+// AdviceRow is an advice as a row.
 type AdviceRow struct {
 	JobStamp
-	CauseSequence         uint64            `ch:"cause_sequence"`
-	Decision              string            `ch:"decision"`
-	Action                string            `ch:"action"`
-	Message               string            `ch:"message"`
-	Model                 string            `ch:"model"`
-	Nodes                 []string          `ch:"nodes"`
-	SLOSeconds            float64           `ch:"slo_seconds"`
-	ElapsedSeconds        float64           `ch:"elapsed_seconds"`
-	Confidence            float64           `ch:"confidence"`
-	EpochsDone            uint32            `ch:"epochs_done"`
-	ConcurrentJobs        float64           `ch:"concurrent_jobs"`
-	Processes             float64           `ch:"processes"`
-	BatchSize             uint32            `ch:"batch_size"`
-	CPUs                  uint32            `ch:"cpus"`
-	Epochs                uint32            `ch:"epochs"`
-	PredictedSeconds      *float64          `ch:"predicted_seconds"`
-	UpperBoundSeconds     *float64          `ch:"upper_bound_seconds"`
-	PredictedAccuracy     *float64          `ch:"predicted_accuracy"`
-	Probability           *float64          `ch:"probability"`
-	Regressors            map[string]string `ch:"regressors"`
-	AlternativeBatchSizes []uint32          `ch:"alternatives.batch_size"`
-	AlternativeCPUs       []uint32          `ch:"alternatives.cpus"`
-	AlternativeEpochs     []uint32          `ch:"alternatives.epochs"`
-	AlternativeSeconds    []*float64        `ch:"alternatives.predicted_seconds"`
-	AlternativeAccuracies []*float64        `ch:"alternatives.predicted_accuracy"`
-	AlternativeOdds       []*float64        `ch:"alternatives.probability"`
-	AlternativeReasons    []string          `ch:"alternatives.reason"`
+	CauseSequence     uint64            `ch:"cause_sequence"`
+	Decision          string            `ch:"decision"`
+	Action            string            `ch:"action"`
+	Message           string            `ch:"message"`
+	Model             string            `ch:"model"`
+	Nodes             []string          `ch:"nodes"`
+	SLOSeconds        float64           `ch:"slo_seconds"`
+	ElapsedSeconds    float64           `ch:"elapsed_seconds"`
+	Confidence        float64           `ch:"confidence"`
+	EpochsDone        uint32            `ch:"epochs_done"`
+	ConcurrentJobs    float64           `ch:"concurrent_jobs"`
+	Processes         float64           `ch:"processes"`
+	BatchSize         uint32            `ch:"batch_size"`
+	CPUs              uint32            `ch:"cpus"`
+	Epochs            uint32            `ch:"epochs"`
+	PredictedSeconds  *float64          `ch:"predicted_seconds"`
+	UpperBoundSeconds *float64          `ch:"upper_bound_seconds"`
+	PredictedAccuracy *float64          `ch:"predicted_accuracy"`
+	Probability       *float64          `ch:"probability"`
+	Regressors        map[string]string `ch:"regressors"`
+	AlternativeArrays
 }
 
 func (a *Advice) row() *AdviceRow {
@@ -141,20 +159,12 @@ func (a *Advice) row() *AdviceRow {
 		r.BatchSize, r.CPUs, r.Epochs = c.BatchSize, c.CPUs, c.Epochs
 		r.PredictedSeconds, r.UpperBoundSeconds, r.PredictedAccuracy, r.Probability = c.PredictedSeconds, c.UpperBoundSeconds, c.PredictedAccuracy, c.Probability
 	}
-	for i := range a.Alternatives {
-		alt := &a.Alternatives[i]
-		r.AlternativeBatchSizes = append(r.AlternativeBatchSizes, alt.BatchSize)
-		r.AlternativeCPUs = append(r.AlternativeCPUs, alt.CPUs)
-		r.AlternativeEpochs = append(r.AlternativeEpochs, alt.Epochs)
-		r.AlternativeSeconds = append(r.AlternativeSeconds, alt.PredictedSeconds)
-		r.AlternativeAccuracies = append(r.AlternativeAccuracies, alt.PredictedAccuracy)
-		r.AlternativeOdds = append(r.AlternativeOdds, alt.Probability)
-		r.AlternativeReasons = append(r.AlternativeReasons, alt.Reason)
-	}
+	r.AlternativeArrays.set(a.Alternatives)
 	return r
 }
 
-// SubmittedRow is a submitted job as a row: the request, and the advice in brief.
+// SubmittedRow is a submitted job as a row: the request, and the advice that
+// answered it.
 type SubmittedRow struct {
 	JobStamp
 	Model             string            `ch:"model"`
@@ -176,6 +186,7 @@ type SubmittedRow struct {
 	PredictedSeconds  *float64          `ch:"predicted_seconds"`
 	PredictedAccuracy *float64          `ch:"predicted_accuracy"`
 	Probability       *float64          `ch:"probability"`
+	AlternativeArrays
 }
 
 func (e *Submitted) row() *SubmittedRow {
@@ -187,6 +198,7 @@ func (e *Submitted) row() *SubmittedRow {
 		r.BatchSize, r.CPUs = c.BatchSize, c.CPUs
 		r.PredictedSeconds, r.PredictedAccuracy, r.Probability = c.PredictedSeconds, c.PredictedAccuracy, c.Probability
 	}
+	r.AlternativeArrays.set(e.Advice.Alternatives)
 	return r
 }
 

@@ -27,7 +27,16 @@ CREATE TABLE IF NOT EXISTS job_submitted (
     cpus UInt32,
     predicted_seconds Nullable(Float64),
     predicted_accuracy Nullable(Float64),
-    probability Nullable(Float64)
+    probability Nullable(Float64),
+    alternatives Nested (
+        batch_size UInt32,
+        cpus UInt32,
+        epochs UInt32,
+        predicted_seconds Nullable(Float64),
+        predicted_accuracy Nullable(Float64),
+        probability Nullable(Float64),
+        reason LowCardinality(String)
+    )
 ) ENGINE = MergeTree ORDER BY (job_id, at)
 SETTINGS non_replicated_deduplication_window = 1000;
 

@@ -40,6 +40,11 @@ CREATE VIEW IF NOT EXISTS alternatives AS
 SELECT at, job_id, decision, model, slo_seconds, alternative.batch_size AS batch_size, alternative.cpus AS cpus,
     alternative.epochs AS epochs, alternative.predicted_seconds AS predicted_seconds,
     alternative.predicted_accuracy AS predicted_accuracy, alternative.probability AS probability, alternative.reason AS reason
+FROM job_submitted ARRAY JOIN alternatives AS alternative
+UNION ALL
+SELECT at, job_id, decision, model, slo_seconds, alternative.batch_size AS batch_size, alternative.cpus AS cpus,
+    alternative.epochs AS epochs, alternative.predicted_seconds AS predicted_seconds,
+    alternative.predicted_accuracy AS predicted_accuracy, alternative.probability AS probability, alternative.reason AS reason
 FROM job_advice ARRAY JOIN alternatives AS alternative;
 
 -- One line for each submitted job. An end counts until the job starts again,
