@@ -1,0 +1,84 @@
+// Command summary reads the events of "go test -json" and prints what go test
+// prints without -v: a line for each package, and the output of tests that fail.
+// Then it says what was skipped and why: a green run tells how much it ran. The
+// status is 1 if a test was skipped for the reason that -never names.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+)
+
+// event is what test2json documents.
+type event struct {
+	Action, Package, ImportPath, Test, Output string
+}
+
+var reason = regexp.MustCompile(`^\s*\S+\.go:\d+: (.*)`)
+
+func main() {
+	never := flag.String("never", "", "a skipped test whose reason contains this fails the run")
+	flag.Parse()
+	output := map[string][]string{} // of each test that runs
+	count := map[string]int{}
+	var skipped, forbidden []string
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 16<<20)
+	for in.Scan() {
+		var e event
+		if json.Unmarshal(in.Bytes(), &e) != nil {
+			fmt.Println(in.Text()) // not of a test: what go itself says
+			continue
+		}
+		id := e.Package + " " + e.Test
+		switch {
+		case e.Action == "build-output", e.Action == "output" && e.Test == "" && e.Output != "PASS\n":
+			fmt.Print(e.Output)
+		case e.Action == "output":
+			output[id] = append(output[id], e.Output)
+		case e.Test == "":
+			count["package "+e.Action]++
+		case e.Action == "fail":
+			fmt.Print(strings.Join(output[id], ""))
+			fallthrough
+		case e.Action == "pass", e.Action == "skip":
+			count[e.Action]++
+			if e.Action == "skip" {
+				why := because(output[id])
+				skipped = append(skipped, fmt.Sprintf("  %s: %s", id, why))
+				if *never != "" && strings.Contains(why, *never) {
+					forbidden = append(forbidden, id)
+				}
+			}
+			delete(output, id)
+		}
+	}
+	if err := in.Err(); err != nil {
+		fmt.Fprintln(os.Stderr, "read the events:", err)
+		os.Exit(1)
+	}
+	fmt.Printf("%d packages passed, %d failed; %d tests passed, %d failed, %d skipped\n",
+		count["package pass"], count["package fail"], count["pass"], count["fail"], len(skipped))
+	for _, s := range skipped {
+		fmt.Println(s)
+	}
+	if len(forbidden) > 0 {
+		fmt.Printf("%d of them may not be skipped here\n", len(forbidden))
+		os.Exit(1)
+	}
+}
+
+// because returns what a test said when it was skipped.
+func because(output []string) string {
+	for _, line := range output {
+		if m := reason.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
+			return m[1]
+		}
+	}
+	return "no reason given"
+}
