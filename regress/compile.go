@@ -80,29 +80,42 @@ type axis struct {
 
 // axesOf collects the thresholds of each feature.
 func axesOf(e *ensemble, features int) []axis {
-	axes := make([]axis, features)
+	gathered := make([]gathering, features)
 	for i := range e.trees {
 		for _, n := range e.trees[i].nodes {
-			t := axes[n.feature].thresholds
-			// Keep lists short while they are gathered.
-			if len(t) == cap(t) && len(t) > 64 {
-				slices.Sort(t)
-				t = slices.Compact(t)
-			}
-			axes[n.feature].thresholds = append(t, n.threshold)
+			gathered[n.feature].add(n.threshold)
 		}
 	}
+	axes := make([]axis, features)
 	stride := 1
 	for f := features - 1; f >= 0; f-- {
-		t := axes[f].thresholds
-		slices.Sort(t)
-		axes[f].thresholds = slices.Compact(t)
-		axes[f].stride = stride
+		gathered[f].merge()
+		axes[f] = axis{thresholds: gathered[f].sorted, stride: stride}
 		if stride <= maxCells {
 			stride *= len(axes[f].thresholds) + 1
 		}
 	}
 	return axes
+}
+
+// gathering collects different numbers. The fresh ones wait until there are so
+// many that sorting them in is worth it.
+type gathering struct{ sorted, fresh []float64 }
+
+func (g *gathering) add(x float64) {
+	if _, known := slices.BinarySearch(g.sorted, x); known {
+		return
+	}
+	if g.fresh = append(g.fresh, x); len(g.fresh) >= 64+len(g.sorted)/2 {
+		g.merge()
+	}
+}
+
+func (g *gathering) merge() {
+	g.sorted = append(g.sorted, g.fresh...)
+	slices.Sort(g.sorted)
+	g.sorted = slices.Compact(g.sorted)
+	g.fresh = g.fresh[:0]
 }
 
 func countCells(axes []axis) (cells int, fits bool) {

@@ -23,8 +23,9 @@ func referee(model []byte) (predict func(row []float64) float64, err error) {
 		return nil, fmt.Errorf("%w: leaves: %w", ErrBadFile, err)
 	}
 	// A file has at least two columns; a row of a single feature is filled up.
-	wide := make([]float64, e.NFeatures())
+	features := e.NFeatures()
 	return func(row []float64) float64 {
+		wide := make([]float64, features)
 		copy(wide, row)
 		return e.PredictSingle(wide, 0)
 	}, nil

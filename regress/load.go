@@ -1,8 +1,11 @@
 package regress
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"runtime"
+	"sync"
 )
 
 // checkedRows is how many rows are predicted by two readers before a regressor
@@ -18,13 +21,17 @@ func Load(model, manifest []byte) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
+	var other func(row []float64) float64
+	var unread error
+	var reading sync.WaitGroup
+	reading.Go(func() { other, unread = referee(model) })
 	p, err := Compile(r)
+	reading.Wait()
 	if err != nil {
 		return nil, err
 	}
-	other, err := referee(model)
-	if err != nil {
-		return nil, fmt.Errorf("load regressor of %s: %w", r.Manifest.Target, err)
+	if unread != nil {
+		return nil, fmt.Errorf("load regressor of %s: %w", r.Manifest.Target, unread)
 	}
 	if err := agree(r, p, other); err != nil {
 		return nil, fmt.Errorf("load regressor of %s: %w", r.Manifest.Target, err)
@@ -44,22 +51,36 @@ func agree(r *Regressor, p *Predictor, other func(row []float64) float64) error 
 		}
 		size += most * r.share()
 	}
-	base := r.Manifest.base()
-	for _, row := range checkRows(r) {
-		ours, raw := p.form.predict(row), other(row)
-		if base != nil {
-			raw = bounded(raw+base.predict(row), r.Manifest.Transform)
+	rows := checkRows(r)
+	found := make([]error, readers())
+	parallel(readers(), len(rows), 32, func(run, from, to int) {
+		for _, row := range rows[from:to] {
+			if found[run] = agreeOn(r, p, other, row, size); found[run] != nil {
+				return
+			}
 		}
-		theirs, tolerance := r.Manifest.Transform.invert(raw), 1e-12*(size+math.Abs(raw))
-		if r.Manifest.Transform == Log {
-			tolerance *= math.Abs(theirs)
-		}
-		if !(math.Abs(ours-theirs) <= tolerance) {
-			return fmt.Errorf("%w: row %g gives %g, by leaves %g", ErrDisagree, row, ours, theirs)
-		}
+	})
+	return cmp.Or(found...)
+}
+
+// agreeOn compares the predictions for one row.
+func agreeOn(r *Regressor, p *Predictor, other func(row []float64) float64, row []float64, size float64) error {
+	ours, raw := p.form.predict(row), other(row)
+	if base := r.Manifest.base(); base != nil {
+		raw = bounded(raw+base.predict(row), r.Manifest.Transform)
+	}
+	theirs, tolerance := r.Manifest.Transform.invert(raw), 1e-12*(size+math.Abs(raw))
+	if r.Manifest.Transform == Log {
+		tolerance *= math.Abs(theirs)
+	}
+	if !(math.Abs(ours-theirs) <= tolerance) {
+		return fmt.Errorf("%w: row %g gives %g, by leaves %g", ErrDisagree, row, ours, theirs)
 	}
 	return nil
 }
+
+// readers is how many goroutines read and compare a file.
+func readers() int { return min(runtime.GOMAXPROCS(0), 4) }
 
 // checkRows returns rows where a mistake would show: the corners of the
 // examples, then each threshold and its neighbouring numbers, the other features

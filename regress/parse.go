@@ -43,17 +43,39 @@ func (p *parser) regressor() (*Regressor, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.trees = make([]tree, len(sizes))
-	for i, size := range sizes {
-		start := p.at
-		if err := p.tree(&r.trees[i], i); err != nil {
-			return nil, fmt.Errorf("tree %d: %w", i, err)
-		}
-		if p.at-start != size {
-			return nil, fmt.Errorf("tree %d: tree_sizes says %d bytes, the tree has %d", i, size, p.at-start)
-		}
+	if r.trees, err = p.trees(sizes); err != nil {
+		return nil, err
 	}
 	return r, p.footer()
+}
+
+// trees reads the blocks of all trees, a run of them on each goroutine. Where
+// several trees are wrong, the first is named.
+func (p *parser) trees(sizes []int) ([]tree, error) {
+	trees := make([]tree, len(sizes))
+	parts, found := make([]parser, readers()), make([]error, readers())
+	runs := parallel(readers(), len(sizes), 64, func(run, from, to int) {
+		part := &parts[run]
+		*part = *p
+		for _, size := range sizes[:from] {
+			part.at += size
+		}
+		part.line += strings.Count(p.text[p.at:part.at], "\n")
+		for i := from; i < to && found[run] == nil; i++ {
+			start := part.at
+			if err := part.tree(&trees[i], i); err != nil {
+				found[run] = fmt.Errorf("tree %d: %w", i, err)
+			} else if part.at-start != sizes[i] {
+				found[run] = fmt.Errorf("tree %d: tree_sizes says %d bytes, the tree has %d", i, sizes[i], part.at-start)
+			}
+		}
+	})
+	for run, err := range found[:runs] {
+		if p.at, p.line = parts[run].at, parts[run].line; err != nil {
+			return nil, err
+		}
+	}
+	return trees, nil
 }
 
 // next returns the next line without its newline.
