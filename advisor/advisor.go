@@ -267,14 +267,9 @@ func (a *Advisor) followRegressors(ctx context.Context) error {
 			}
 			return
 		}
-		next := *a.regressors.Load()
-		switch c.Target {
-		case schemas.TargetEpochTime:
-			next.EpochTime = r
-		case schemas.TargetAccuracy:
-			next.Accuracy = r
-		default:
-			return // a target of a later version
+		next, known := a.regressors.Load().with(c.Target, r)
+		if !known {
+			return
 		}
 		a.regressors.Store(&next)
 		a.metrics.regressors.WithLabelValues(c.Target, "loaded").Inc()
@@ -350,6 +345,11 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 	e.Advice.EventID = e.EventID
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	written, err := schemas.Marshal(&e.Advice)
+	if err != nil {
+		return nil, err
+	}
+	e.Written = written
 	sequence, fresh, err := a.bus.PublishOnce(ctx, e)
 	if err != nil {
 		return nil, err
@@ -361,7 +361,7 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 	a.mu.Lock()
 	a.cluster.Apply(e, sequence, e.At)
 	a.mu.Unlock()
-	return &e.Advice, nil
+	return e.Written, nil
 }
 
 // submittedBefore returns the advice that the same request got, nil if its id is

@@ -66,6 +66,20 @@ type Regressors struct {
 	EpochTime, Accuracy *Regressor
 }
 
+// with returns the regressors with that of a target replaced; false for a target
+// of a later version.
+func (r Regressors) with(target string, next *Regressor) (Regressors, bool) {
+	switch target {
+	case schemas.TargetEpochTime:
+		r.EpochTime = next
+	case schemas.TargetAccuracy:
+		r.Accuracy = next
+	default:
+		return r, false
+	}
+	return r, true
+}
+
 // digests returns the version of each regressor in use.
 func (r Regressors) digests() map[string]string {
 	all := make(map[string]string, 2)

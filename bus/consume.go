@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"courier/schemas"
@@ -93,6 +94,7 @@ func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) 
 		if err != nil {
 			return fmt.Errorf("read a message's place in %s: %w", o.Stream, err)
 		}
+		runtime.Gosched() // whoever waits for the ack of this message answers a request: they go first
 		if r, ok, err := b.record(ctx, o.Stream, "follower", msg.Subject(), msg.Data(), meta.Sequence.Stream, meta.Timestamp); err != nil {
 			return err
 		} else if ok {

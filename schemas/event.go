@@ -113,9 +113,17 @@ func jsonError(err error) *Error {
 	return Invalid("", "not JSON: %s", clip(err.Error()))
 }
 
-// Marshal writes an event or reply as JSON. It cannot fail for a validated
-// value; the error names the subject otherwise.
+// Marshal writes an event or reply as JSON; what was written before stays as it
+// is. It cannot fail for a validated value; the error names the type otherwise.
 func Marshal(v any) ([]byte, error) {
+	switch v := v.(type) {
+	case json.RawMessage:
+		return v, nil
+	case *Submitted:
+		if v.Written != nil {
+			return v.splice()
+		}
+	}
 	b, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", v, err)

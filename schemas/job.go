@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"time"
@@ -58,6 +59,23 @@ type Submitted struct {
 	JobStamp
 	Request JobRequest `json:"request"` // as it was understood, defaults filled in
 	Advice  Advice     `json:"advice"`  // the reply
+
+	// Written is the advice as JSON, if it was written already: it is not written again.
+	Written json.RawMessage `json:"-"`
+}
+
+// splice writes the event around the advice that was written before; Marshal
+// calls it, because json.Marshal would read those bytes twice more.
+func (e *Submitted) splice() ([]byte, error) {
+	head, err := json.Marshal(struct {
+		*JobStamp
+		Request *JobRequest `json:"request"`
+	}{&e.JobStamp, &e.Request})
+	if err != nil {
+		return nil, err
+	}
+	head = append(head[:len(head)-1], `,"advice":`...)
+	return append(append(head, e.Written...), '}'), nil
 }
 
 // Subject implements Event.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"strconv"
 	"time"
 )
 
@@ -32,7 +33,7 @@ func DecodeRequest(data []byte, r Request) error {
 		}
 		return jsonError(err)
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+	if len(bytes.TrimSpace(data[d.InputOffset():])) > 0 {
 		return Invalid("", "more than one JSON value")
 	}
 	return r.Validate()
@@ -46,8 +47,8 @@ func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Durat
 
 // UnmarshalJSON reads a duration such as "10m".
 func (d *Duration) UnmarshalJSON(b []byte) error {
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
+	s, err := strconv.Unquote(string(b)) // any JSON string without exotic escapes; no duration has one
+	if err != nil || b[0] != '"' {
 		return Invalid("slo", `want a duration as text, such as "10m"`)
 	}
 	v, err := time.ParseDuration(s)
@@ -67,8 +68,7 @@ type CPUs []int
 
 // UnmarshalJSON reads a number or a list of numbers.
 func (c *CPUs) UnmarshalJSON(b []byte) error {
-	var one int
-	if json.Unmarshal(b, &one) == nil && !bytes.Equal(b, []byte("null")) {
+	if one, err := strconv.Atoi(string(b)); err == nil {
 		*c = CPUs{one}
 		return nil
 	}

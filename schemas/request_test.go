@@ -155,3 +155,27 @@ func TestNodeName(t *testing.T) {
 		}
 	}
 }
+
+// A submitted job that carries its advice as it was written reads the same.
+func TestMarshal_SubmittedWithWrittenAdvice(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "submitted.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := schemas.Parse("job.mlp-7.submitted", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := schemas.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	submitted := e.(*schemas.Submitted)
+	if submitted.Written, err = schemas.Marshal(&submitted.Advice); err != nil {
+		t.Fatal(err)
+	}
+	spliced, err := schemas.Marshal(e)
+	if err != nil || string(spliced) != string(plain) {
+		t.Errorf("spliced %s, %v\nwant %s", spliced, err, plain)
+	}
+}

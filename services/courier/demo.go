@@ -41,7 +41,7 @@ var (
 const (
 	demoModel   = "digits-mlp"
 	demoEpochs  = 8
-	demoAugment = 32 // copies of each image per epoch
+	demoAugment = 28 // copies of each image per epoch
 	demoOrders  = 3  // jobs with an SLO at the end
 )
 
