@@ -58,9 +58,10 @@ func build(dir, name, from string) error {
 // courier runs the program and returns what it printed.
 func courier(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	path := program(t, "courier") // built before the time runs
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program(t, "courier"), args...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
 	return string(out), err
 }
 
