@@ -111,8 +111,9 @@ const (
 	// MaxGaussian is the most examples of a Gaussian process: its work grows with
 	// their cube, its file and its predictions with their number.
 	MaxGaussian = 2000
-	// searched is the most examples from which the lengths are found.
-	searched = 200
+	// searched is the most examples from which the lengths are found; one look at
+	// them takes 2 ms.
+	searched = 128
 )
 
 // The priors keep the search where a few dozen examples say little: a length is
@@ -387,7 +388,7 @@ func (p *process) search(ctx context.Context, count int) ([]float64, error) {
 		// It ends with an error where steps become too small to help: the best
 		// point is as good as it gets.
 		result, err := optimize.Minimize(problem, theta, &optimize.Settings{GradientThreshold: 1e-4, MajorIterations: 100,
-			Converger: &optimize.FunctionConverge{Absolute: 1e-6, Iterations: 5}}, &optimize.LBFGS{})
+			Converger: &optimize.FunctionConverge{Absolute: 1e-4, Iterations: 4}}, &optimize.LBFGS{})
 		if result == nil {
 			return nil, fmt.Errorf("search hyperparameters: %w", err)
 		}

@@ -21,9 +21,9 @@ const (
 const (
 	// maxInputs bounds what a formula looks at, so that a row's inputs lie on the stack.
 	maxInputs = 64
-	// reach is how many ranges beyond the examples a formula is followed; farther
-	// out it stays as it is there.
-	reach = 4
+	// reach is how many ranges beyond the examples a formula is followed to either
+	// side; farther out it stays as it is there, and nothing is promised.
+	reach = 1
 	// wide is the span, as largest by smallest value, from which on a feature
 	// enters by its logarithm where the skewnesses differ by nearly nothing.
 	wide, nearly = 8, 0.3

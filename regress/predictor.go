@@ -113,7 +113,9 @@ func (p *Predictor) Predict(row []float64) (Prediction, error) {
 }
 
 // distance says how far x is from what was seen: for a number in ranges of the
-// feature, at most 1e6, for a level or a feature that never varied 1.
+// feature, or of its logarithm if that is farther (half the smallest batch is as
+// far as twice the largest), at most 1e6; for a level or a feature that never
+// varied 1.
 func (k *known) distance(x float64) float64 {
 	if k.levels != nil {
 		if i := int(x); x == math.Trunc(x) && x >= 0 && x < float64(len(k.levels)) && k.levels[i] {
@@ -125,7 +127,11 @@ func (k *known) distance(x float64) float64 {
 	if k.min == k.max {
 		return 1
 	}
-	return min(max(beyond/(k.max/2-k.min/2), math.SmallestNonzeroFloat64), 1e6)
+	ranges := beyond / (k.max/2 - k.min/2)
+	if k.min > 0 && x < k.min { // above the largest, plain ranges are farther
+		ranges = max(ranges, math.Log(k.min/max(x, math.SmallestNonzeroFloat64))/math.Log(k.max/k.min))
+	}
+	return min(max(ranges, math.SmallestNonzeroFloat64), 1e6)
 }
 
 // UpperBound returns the value that the target stays under with the given

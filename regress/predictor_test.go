@@ -39,7 +39,7 @@ func TestPredict_MarksExtrapolation(t *testing.T) {
 		{"a setting that was seen", []float64{64, 1, 1, 0, 1}, 0},
 		{"between levels", []float64{100, 3, 2, 1, 6}, 0},
 		{"one job more than ever", []float64{64, 1, 6, 0, 6}, 0.25},
-		{"half the smallest batch", []float64{32, 1, 1, 0, 1}, 32.0 / 448},
+		{"half the smallest batch", []float64{32, 1, 1, 0, 1}, 1.0 / 3},
 		{"two features beyond", []float64{960, 15, 1, 0, 15}, 2},
 		{"a level never seen", []float64{64, 1, 1, 2, 1}, 1},
 		{"no level at all", []float64{64, 1, 1, 0.5, 1}, 1},

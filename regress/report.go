@@ -17,7 +17,7 @@ type Report struct {
 	Transform  Transform `json:"transform"`
 	Folds      int       `json:"folds"`
 	Shuffles   int       `json:"shuffles"`
-	// Winner is the name of the first candidate.
+	// Winner is the name of the chosen candidate.
 	Winner string `json:"winner"`
 	// Candidates are sorted by their pinball loss, best first.
 	Candidates []Judged `json:"candidates"`
@@ -124,14 +124,22 @@ func (c *comparison) loss(points, bounds []float64) float64 {
 // bounds returns an entry's predictions and bounds of one shuffle, in the unit of
 // the target.
 func (c *comparison) bounds(e *entry, shuffle int) (points, bounds []float64) {
-	m := Manifest{Transform: e.transform, Features: describe(c.d, None).Features}
-	fitted := m.Transform.apply(c.d.Target)
-	residuals := make([]float64, len(fitted))
-	points = make([]float64, len(fitted))
+	points = make([]float64, c.d.Len())
 	for i, p := range e.trials[shuffle].predicted {
-		residuals[i], points[i] = fitted[i]-p, m.Transform.invert(p)
+		points[i] = e.transform.invert(p)
 	}
-	return points, m.heldOutBounds(c.d, residuals, points, c.folds[shuffle], c.o.Confidence)
+	m := Manifest{Transform: e.transform}
+	return points, m.heldOutBounds(c.d, c.residuals(e, shuffle), points, c.folds[shuffle], c.o.Confidence)
+}
+
+// residuals are what an entry missed in a shuffle, in the unit of the fit.
+func (c *comparison) residuals(e *entry, shuffle int) []float64 {
+	fitted := e.transform.apply(c.d.Target)
+	residuals := make([]float64, len(fitted))
+	for i, p := range e.trials[shuffle].predicted {
+		residuals[i] = fitted[i] - p
+	}
+	return residuals
 }
 
 // spread is the median and the range of 95 % of some numbers.
@@ -190,7 +198,7 @@ func (c *comparison) checkLevels(ctx context.Context, report *Report) error {
 			if e.method == nil || e.method.Name != j.Name {
 				continue
 			}
-			if err := c.checkMethod(ctx, report, e.method); err != nil {
+			if err := c.checkMethod(ctx, report, e); err != nil {
 				return err
 			}
 		}
@@ -198,14 +206,14 @@ func (c *comparison) checkLevels(ctx context.Context, report *Report) error {
 	return nil
 }
 
-func (c *comparison) checkMethod(ctx context.Context, report *Report, m *Method) error {
+func (c *comparison) checkMethod(ctx context.Context, report *Report, e *entry) error {
 	for f, feature := range c.d.Features {
 		levels := slices.Compact(slices.Sorted(slices.Values(c.d.Columns[f])))
 		if len(levels) < 3 && feature.Levels == nil || len(levels) < 2 || len(levels) > 12 {
 			continue
 		}
 		for k, level := range levels {
-			check, err := c.withoutLevel(ctx, m, f, level)
+			check, err := c.withoutLevel(ctx, e, f, level)
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -219,9 +227,11 @@ func (c *comparison) checkMethod(ctx context.Context, report *Report, m *Method)
 	return nil
 }
 
-func (c *comparison) withoutLevel(ctx context.Context, m *Method, f int, level float64) (LevelCheck, error) {
+// withoutLevel fits without a level and predicts it; the offset of the bound is
+// that of the first shuffle.
+func (c *comparison) withoutLevel(ctx context.Context, e *entry, f int, level float64) (LevelCheck, error) {
 	feature := c.d.Features[f]
-	check := LevelCheck{Method: m.Name, Feature: feature.Name, Level: fmt.Sprint(level), Covered: -1}
+	check := LevelCheck{Method: e.method.Name, Feature: feature.Name, Level: fmt.Sprint(level), Covered: -1}
 	if feature.Levels != nil {
 		check.Level = feature.Levels[int(level)]
 	}
@@ -233,12 +243,11 @@ func (c *comparison) withoutLevel(ctx context.Context, m *Method, f int, level f
 			kept = append(kept, i)
 		}
 	}
-	o := c.quick()
-	o.Folds = c.o.Folds
-	r, err := m.Fit(ctx, c.d.Subset(kept), o)
+	r, err := e.method.Fit(ctx, c.d.Subset(kept), c.quick())
 	if err != nil {
 		return check, err
 	}
+	r.Manifest.Calibration = newCalibration(c.residuals(e, 0))
 	p, err := Compile(r)
 	if err != nil {
 		return check, err

@@ -71,7 +71,8 @@ func (o SelectOptions) resolve(d *Dataset) (SelectOptions, shared, error) {
 // they did not learn from, and returns the best, fitted on all examples and
 // calibrated, with the record of the comparison. The best has the smallest
 // pinball loss of the bound at the confidence: a bound should hold, and be no
-// higher than it must.
+// higher than it must. Within 2 % of it the smoother family wins, because it is
+// right between the measured levels, too.
 //
 // Equal examples in any order and equal options give the same choice and bytes.
 // It stops with ctx's error when ctx ends.
@@ -215,9 +216,8 @@ func (c *comparison) quick() FitOptions {
 func (c *comparison) finish(ctx context.Context) (*Regressor, Report, error) {
 	report := Report{Target: c.d.TargetName, Unit: c.d.TargetUnit, Examples: c.d.Len(), Settings: c.d.Settings(), Confidence: c.o.Confidence,
 		Transform: c.o.Transform, Folds: foldCount(c.folds[0]), Shuffles: c.o.Shuffles}
-	var best *entry
+	judged := make(map[*entry]Judged)
 	var failures []error
-	least := math.Inf(1)
 	for _, e := range c.entries {
 		j := c.judge(e)
 		if e.baseline != nil {
@@ -227,10 +227,11 @@ func (c *comparison) finish(ctx context.Context) (*Regressor, Report, error) {
 		report.Candidates = append(report.Candidates, j)
 		if j.Error != "" {
 			failures = append(failures, fmt.Errorf("%s: %s", j.Name, j.Error))
-		} else if j.Pinball.Value < least || best == nil {
-			best, least = e, j.Pinball.Value
+		} else {
+			judged[e] = j
 		}
 	}
+	best := c.best(judged)
 	if best == nil {
 		return nil, report, errors.Join(failures...)
 	}
@@ -244,6 +245,34 @@ func (c *comparison) finish(ctx context.Context) (*Regressor, Report, error) {
 	c.done.add(1)
 	c.heldOut(&report, best)
 	return r, report, c.checkLevels(ctx, &report)
+}
+
+// tie is the difference in pinball loss that decides nothing.
+const tie = 0.02
+
+// smooth ranks families where their losses tie: a formula is even between and
+// beyond the measured levels, trees are steps.
+var smooth = []string{FamilyGaussian, FamilyLaw, FamilyLawTrees, FamilyBoosting, FamilyForest}
+
+// best returns the entry with the smallest loss, or the smoothest family of those
+// that tie with it; nil if there is none.
+func (c *comparison) best(judged map[*entry]Judged) *entry {
+	least := math.Inf(1)
+	for _, j := range judged {
+		least = min(least, j.Pinball.Value)
+	}
+	var best *entry
+	rank := func(e *entry) int { return slices.Index(smooth, e.method.Family) }
+	for _, e := range c.entries { // not the map, whose order is none
+		j, ok := judged[e]
+		if !ok || j.Pinball.Value > least*(1+tie) {
+			continue
+		}
+		if best == nil || rank(e) < rank(best) || rank(e) == rank(best) && j.Pinball.Value < judged[best].Pinball.Value {
+			best = e
+		}
+	}
+	return best
 }
 
 func compareLoss(a, b Judged) int {
