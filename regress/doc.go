@@ -16,6 +16,22 @@
 //	bound, ok := p.UpperBound(point, 0.95)  // stays under it 19 times of 20
 //	chance, ok := p.Probability(point, 600) // of at most 600
 //
+// # Families
+//
+// Select compares them on settings held out and fits the best:
+//
+//	r, report, err := regress.Select(ctx, data, regress.SelectOptions{Confidence: 0.9})
+//
+// FitForest and FitBoosting grow trees. FitLaw fits a formula, with or without
+// trees that correct it; FitGaussian a Gaussian process, the best of all where there
+// are some dozens of examples. All of them are a Regressor, with the same file,
+// bounds and Predictor: what a law or a process knows lies in the manifest, and the
+// file's trees correct it.
+//
+// While answers are used, an Adaptive keeps their bounds honest: it folds outcomes
+// into a state, and Predictor.AdaptiveBound reads it. FitLinear, Importance,
+// PartialDependence and Paired explain and compare.
+//
 // # Promises
 //
 // Equal examples in any order and equal options give the same bytes, on any
