@@ -38,33 +38,9 @@ func (t *Trainer) follow(ctx context.Context) error {
 			w.fresh, w.lastFit = 0, time.Now()
 		}
 		w.past.Add(r.Event, r.Sequence)
-		e, ok := r.Event.(*schemas.Epoch)
-		if !ok {
-			if ended, ok := r.Event.(*schemas.Ended); !ok || ended.EpochsDone > 0 {
-				return nil
-			}
-			w.fresh++ // a run whose epochs were not recognised is one example
-		} else {
-			w.fresh++
-		}
-		if w.epochTime != nil && w.learnt(r) {
-			w.fresh = 0
-			return nil
-		}
+		reason := t.reasonToFit(w, r, live)
 		t.metrics.waiting.Set(float64(w.fresh))
-		reason := ""
-		if ok && live {
-			if mean, drifted := w.watch(e); drifted {
-				t.metrics.drifts.Inc()
-				t.log.Info("epochs are not as predicted", "mean_log_residual", mean, "epochs", driftWindow)
-				reason = "the last 20 epochs were not as predicted"
-				w.drift.Reset()
-			}
-		}
-		if w.fresh >= t.o.NewEpochs {
-			reason = "enough new epochs"
-		}
-		if reason == "" || !w.lastFit.IsZero() && time.Since(w.lastFit) < t.o.CoolDown {
+		if reason == "" || w.epochTime != nil && time.Since(w.lastFit) < t.o.CoolDown {
 			return nil
 		}
 		select {
@@ -74,6 +50,34 @@ func (t *Trainer) follow(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// reasonToFit counts an event and says why it calls for a fit; "" if it does not.
+func (t *Trainer) reasonToFit(w *watcher, r bus.Record, live bool) string {
+	if w.epochTime != nil && w.learnt(r) {
+		return ""
+	}
+	switch e := r.Event.(type) {
+	case *schemas.Epoch:
+		w.fresh++
+		if mean, drifted := w.watch(e); live && drifted {
+			t.metrics.drifts.Inc()
+			t.log.Info("epochs are not as predicted", "mean_log_residual", mean, "epochs", driftWindow)
+			w.drift.Reset()
+			return "the last 20 epochs were not as predicted"
+		}
+	case *schemas.Ended:
+		if e.EpochsDone == 0 {
+			w.fresh++ // a run whose epochs were not recognised is one example
+		}
+		if w.epochTime == nil && live {
+			return "the first regressor" // perhaps this job was the one that was missing
+		}
+	}
+	if w.fresh >= t.o.NewEpochs {
+		return "enough new epochs"
+	}
+	return ""
 }
 
 // learnt reports whether the champion has learnt from the record already.

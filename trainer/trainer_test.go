@@ -133,9 +133,20 @@ func TestTrainer_LearnsFromTheLog(t *testing.T) {
 
 func TestTrainer_FitsWhenEnoughNewEpochsCame(t *testing.T) {
 	b := bustest.New(t)
-	runTrainer(t, b, nil, trainer.Options{NewEpochs: 24, CoolDown: time.Millisecond})
 	study(t, b, "a", 0, 1)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 24, CoolDown: time.Millisecond})
+	train(t, b)
+	study(t, b, "b", 1000, 1)
 	awaitPromotion(t, b, "enough new epochs")
+}
+
+// The first regressor does not wait for a round number of epochs.
+func TestTrainer_FitsAsSoonAsThereIsEnough(t *testing.T) {
+	b := bustest.New(t)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+	train(t, b) // it listens
+	study(t, b, "a", 0, 1)
+	awaitPromotion(t, b, "the first regressor")
 }
 
 func TestTrainer_FitsWhenEpochsAreNotAsPredicted(t *testing.T) {
