@@ -44,18 +44,32 @@ func TestDecode_ReturnsWhatWasEncoded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		model, manifest := encode(t, r)
-		got, err := regress.Decode(model, manifest)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+		staysTheSame(t, name, r)
+		b := smallBoosting()
+		for b.Criterion, b.Level = range map[regress.Criterion]float64{regress.Squared: 0, regress.Absolute: 0, regress.Huber: 0.8, regress.Quantile: 0.9} {
+			r, err := regress.FitBoosting(context.Background(), d, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			staysTheSame(t, name+", boosting "+string(b.Criterion), r)
 		}
-		modelAgain, manifestAgain := encode(t, got)
-		if !bytes.Equal(model, modelAgain) {
-			t.Errorf("%s: the file changes when it is read and written", name)
-		}
-		if diff := cmp.Diff(string(manifest), string(manifestAgain)); diff != "" {
-			t.Errorf("%s: the manifest changes when it is read and written:\n%s", name, diff)
-		}
+	}
+}
+
+// staysTheSame writes, reads and writes a regressor.
+func staysTheSame(t *testing.T, name string, r *regress.Regressor) {
+	t.Helper()
+	model, manifest := encode(t, r)
+	got, err := regress.Decode(model, manifest)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	modelAgain, manifestAgain := encode(t, got)
+	if !bytes.Equal(model, modelAgain) {
+		t.Errorf("%s: the file changes when it is read and written", name)
+	}
+	if diff := cmp.Diff(string(manifest), string(manifestAgain)); diff != "" {
+		t.Errorf("%s: the manifest changes when it is read and written:\n%s", name, diff)
 	}
 }
 

@@ -198,8 +198,13 @@ func degenerate() map[string]*regress.Dataset {
 	for i := range many.Target {
 		many.Columns[0][i] += float64(i) / 7
 	}
+	repeated := paperLike(96, 1)
+	for f := range 3 {
+		repeated.Features = append(repeated.Features, regress.Feature{Name: "again_" + repeated.Features[f].Name})
+		repeated.Columns = append(repeated.Columns, repeated.Columns[f])
+	}
 	return map[string]*regress.Dataset{"constant target": constantTarget, "constant feature": constantFeature,
-		"single feature": single, "huge": huge, "tiny": tiny, "2000 different values": many}
+		"single feature": single, "huge": huge, "tiny": tiny, "2000 different values": many, "repeated features": repeated}
 }
 
 func TestFitForest_DegenerateData(t *testing.T) {
