@@ -129,8 +129,9 @@ const (
 
 // FitGaussian fits a Gaussian process by the largest marginal likelihood and
 // calibrates it as FitForest does. It suits up to about 500 examples; more than
-// MaxGaussian are ErrBadExamples. With monotone signs the trend obeys them and
-// the correction is weakened until the sum does, too.
+// MaxGaussian are ErrBadExamples. With monotone signs the process is told
+// where it would break them, and its correction is weakened where that is not
+// enough.
 func FitGaussian(ctx context.Context, d *Dataset, o GaussianOptions) (*Regressor, error) {
 	s, err := resolveShared(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads, o.Seed)
 	if err == nil && o.Starts < 0 {
@@ -165,15 +166,40 @@ func (o *GaussianOptions) fit(ctx context.Context, d *Dataset) (fitted, error) {
 	if err != nil {
 		return fitted{}, err
 	}
-	g := p.posterior(theta)
-	g.obey(d)
+	g := p.obedient(d, theta)
 	return fitted{base: g, gaussian: g}, nil
 }
 
-// obey makes a process follow the monotone signs.
-func (g *Gaussian) obey(d *Dataset) {
-	g.Share = 1
+const (
+	// obeyRounds and obeySteps are how often and for how many steps at a time a
+	// process is told not to go the wrong way.
+	obeyRounds, obeySteps = 12, 6
+	// obeyNoise is how far, in deviations of the target, a step may be from level.
+	obeyNoise = 1e-3
+)
+
+// obedient is the posterior that follows the monotone signs: where it goes wrong,
+// it is told as by a further measurement that it is level there (after Riihimaki,
+// Vehtari 2010, with differences instead of derivatives).
+func (p *process) obedient(d *Dataset, theta []float64) *Gaussian {
 	walk := newSlopes(d)
+	var steps []wrongStep
+	g := p.posterior(theta, steps)
+	for range obeyRounds {
+		wrong := walk.worst(g, obeySteps)
+		if len(wrong) == 0 {
+			g.Share = 1
+			return g
+		}
+		steps = append(steps, wrong...)
+		g = p.posterior(theta, steps)
+	}
+	g.weaken(walk)
+	return g
+}
+
+// weaken shrinks the correction until what is left of it obeys.
+func (g *Gaussian) weaken(walk *slopes) {
 	for f := walk.firstWrong(&g.Trend); f >= 0; f = walk.firstWrong(&g.Trend) {
 		for k, term := range g.Trend.Terms {
 			if g.Trend.Inputs[term[0]].Feature == f {
@@ -411,22 +437,49 @@ func (p *process) inside(theta []float64) []float64 {
 	return kept
 }
 
-// posterior is the process given the examples: the exact solution of (K + trend
-// + noise) a = y, its smooth part as weights of points, its linear part as a law.
-func (p *process) posterior(theta []float64) *Gaussian {
-	_, whole := p.covariance(theta)
-	n, d := len(p.y), len(p.inputs)
-	var factors mat.Cholesky
-	for tiny := jitter; !factors.Factorize(whole); tiny *= 10 {
-		for i := range n {
-			whole.SetSym(i, i, whole.At(i, i)+tiny)
+// summand is a value of the process, times a sign.
+type summand struct {
+	sign         float64
+	point, trend []float64
+}
+
+// parts returns what each measurement is a sum of: one value for an example, the
+// difference of two for a step.
+func (p *process) parts(steps []wrongStep) [][]summand {
+	var all [][]summand
+	for i := range p.y {
+		all = append(all, []summand{{1, p.points[i], p.trendPoints[i]}})
+	}
+	for _, s := range steps {
+		all = append(all, []summand{{1, scaled(p.inputs, s.to), scaled(p.trend, s.to)}, {-1, scaled(p.inputs, s.from), scaled(p.trend, s.from)}})
+	}
+	return all
+}
+
+// between is the covariance of two measurements without their noise.
+func (p *process) between(a, b []summand, theta []float64) float64 {
+	sum := 0.0
+	for _, x := range a {
+		for _, y := range b {
+			far := 0.0
+			for k := range x.point {
+				z := (x.point[k] - y.point[k]) * math.Exp(-theta[k])
+				far += z * z
+			}
+			sum += x.sign * y.sign * (math.Exp(2*theta[len(p.inputs)]-far/2) + trendPrior*trendPrior*(1+dot(x.trend, y.trend)))
 		}
 	}
-	alpha := mat.NewVecDense(n, nil)
-	if err := factors.SolveVecTo(alpha, mat.NewVecDense(n, p.y)); err != nil {
-		_ = err // badly conditioned: jitter has made it solvable, and the calibration measures how good it is
-	}
-	g := &Gaussian{Inputs: p.inputs, Points: p.points, Amplitude: math.Exp(theta[d]) * p.size, Noise: math.Exp(theta[d+1]) * p.size}
+	return sum
+}
+
+// posterior is the process given the examples, and that steps are level: the
+// exact solution of (K + trend + noise) a = y, its smooth part as weights of
+// points, its linear part as a law.
+func (p *process) posterior(theta []float64, steps []wrongStep) *Gaussian {
+	parts := p.parts(steps)
+	alpha := p.solve(theta, parts)
+	d := len(p.inputs)
+	g := &Gaussian{Inputs: p.inputs, Amplitude: math.Exp(theta[d]) * p.size, Noise: math.Exp(theta[d+1]) * p.size}
 	for i := range d {
 		g.Lengths = append(g.Lengths, math.Exp(theta[i]))
 	}
@@ -434,14 +487,46 @@ func (p *process) posterior(theta []float64) *Gaussian {
 	for k := range p.trend {
 		g.Trend.Terms = append(g.Trend.Terms, []int{k})
 	}
-	for i, a := range alpha.RawVector().Data {
-		g.Weights = append(g.Weights, a*math.Exp(2*theta[d])*p.size)
-		pull := a * trendPrior * trendPrior * p.size
-		g.Trend.Intercept += pull
-		for k, x := range p.trendPoints[i] {
-			g.Trend.Coefficients[k] += pull * x
+	for i, measured := range parts {
+		for _, x := range measured {
+			g.Points = append(g.Points, x.point)
+			g.Weights = append(g.Weights, x.sign*alpha[i]*math.Exp(2*theta[d])*p.size)
+			pull := x.sign * alpha[i] * trendPrior * trendPrior * p.size
+			g.Trend.Intercept += pull
+			for k, t := range x.trend {
+				g.Trend.Coefficients[k] += pull * t
+			}
 		}
 	}
 	g.prepare()
 	return g
+}
+
+// solve returns the weights of the measurements.
+func (p *process) solve(theta []float64, parts [][]summand) []float64 {
+	n := len(parts)
+	whole, y := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
+	noise := math.Exp(2 * theta[len(p.inputs)+1])
+	for i := range n {
+		for j := i; j < n; j++ {
+			whole.SetSym(i, j, p.between(parts[i], parts[j], theta))
+		}
+		if i < len(p.y) {
+			y.SetVec(i, p.y[i])
+			whole.SetSym(i, i, whole.At(i, i)+noise*p.noise[i]+jitter)
+		} else {
+			whole.SetSym(i, i, whole.At(i, i)+obeyNoise*obeyNoise)
+		}
+	}
+	var factors mat.Cholesky
+	for tiny := jitter; !factors.Factorize(whole); tiny *= 10 {
+		for i := range n {
+			whole.SetSym(i, i, whole.At(i, i)+tiny)
+		}
+	}
+	alpha := mat.NewVecDense(n, nil)
+	if err := factors.SolveVecTo(alpha, y); err != nil {
+		_ = err // badly conditioned: jitter has made it solvable, and the calibration measures how good it is
+	}
+	return alpha.RawVector().Data
 }

@@ -53,7 +53,7 @@ func TestProcess_PosteriorInterpolates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := p.posterior([]float64{0, 0, 0, 0, 0, math.Log(1e-4)})
+	g := p.posterior([]float64{0, 0, 0, 0, 0, math.Log(1e-4)}, nil)
 	var row []float64
 	for i, y := range d.Target {
 		row = d.Row(i, row)

@@ -50,6 +50,25 @@ func TestSelect_MeetsTheBarsOnTheRecoveredRuns(t *testing.T) {
 	}
 }
 
+// Signs that are true of the cluster must not cost accuracy.
+func TestFitGaussian_SignsCostNothingOnTheRecoveredRuns(t *testing.T) {
+	d := recovered(t)
+	d.Features[0].Monotone, d.Features[2].Monotone = -1, 1
+	d.Features, d.Columns = d.Features[:4], d.Columns[:4] // without processes it has to be told
+	var mse []float64
+	for seed := range uint64(5) {
+		r, err := regress.FitGaussian(context.Background(), d, regress.GaussianOptions{Transform: regress.Log, Seed: seed, Starts: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mse = append(mse, r.Manifest.Scores.MSE.Value)
+	}
+	slices.Sort(mse)
+	if mse[2] > 520 {
+		t.Errorf("median MSE = %.0f of %.0f, want at most 520", mse[2], mse)
+	}
+}
+
 func TestSelect_RepeatsItself(t *testing.T) {
 	var first []byte
 	for _, threads := range []int{1, 2} {

@@ -1,6 +1,7 @@
 package regress
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -73,6 +74,36 @@ func (s *slopes) firstWrong(b base) int {
 		}
 	}
 	return -1
+}
+
+// wrongStep is a step along a walk that moves the wrong way.
+type wrongStep struct {
+	from, to []float64 // rows
+	by       float64
+}
+
+// worst returns the steps that go wrong most, one per walk and at most count.
+func (s *slopes) worst(b base, count int) []wrongStep {
+	var all []wrongStep
+	for _, w := range s.walks {
+		last, size := 0.0, 0.0
+		var worst wrongStep
+		for i, x := range w.steps {
+			w.row[w.feature] = x
+			y := b.predict(w.row)
+			size = max(size, math.Abs(y))
+			if by := float64(w.sign) * (last - y); i > 0 && by > worst.by && by > 1e-6*(1+size) {
+				worst = wrongStep{slices.Clone(w.row), slices.Clone(w.row), by}
+				worst.from[w.feature] = w.steps[i-1]
+			}
+			last = y
+		}
+		if worst.by > 0 {
+			all = append(all, worst)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b wrongStep) int { return cmp.Compare(b.by, a.by) })
+	return all[:min(count, len(all))]
 }
 
 // share is the largest part, from 0 to 1, of a correction that can be added to
