@@ -336,38 +336,6 @@ func number64(s string) (float64, error) {
 	return x, nil
 }
 
-// check walks from the root and finds every node and leaf exactly once: no
-// cycle, nothing used twice, nothing left over.
-func (t *tree) check() error {
-	if len(t.nodes) == 0 {
-		return nil
-	}
-	seenNodes, seenLeaves := make([]bool, len(t.nodes)), make([]bool, len(t.leaves))
-	stack := []int32{0}
-	reached := 0
-	for len(stack) > 0 {
-		at := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		seen, name, index := seenNodes, "node", at
-		if at < 0 {
-			seen, name, index = seenLeaves, "leaf", -1-at
-		}
-		if seen[index] {
-			return fmt.Errorf("left_child, right_child: %s %d is used twice", name, index)
-		}
-		seen[index] = true
-		reached++
-		if at >= 0 {
-			stack = append(stack, t.nodes[at].right, t.nodes[at].left)
-		}
-	}
-	if reached != len(t.nodes)+len(t.leaves) {
-		return fmt.Errorf("left_child, right_child: %d of %d nodes and leaves are never reached",
-			len(t.nodes)+len(t.leaves)-reached, len(t.nodes)+len(t.leaves))
-	}
-	return nil
-}
-
 // footer reads what follows the trees; it says nothing that counts, but it
 // must be whole.
 func (p *parser) footer() error {

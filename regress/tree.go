@@ -1,5 +1,7 @@
 package regress
 
+import "fmt"
+
 // tree is a binary regression tree in the numbering of LightGBM's text format:
 // node 0 is the root, a child c >= 0 is node c, a child c < 0 is leaf -1-c. A
 // tree of one leaf has no nodes. There is always one leaf more than nodes.
@@ -67,6 +69,38 @@ func (t *tree) depth() int {
 		}
 	}
 	return deepest
+}
+
+// check walks from the root and finds every node and leaf exactly once: no
+// cycle, nothing used twice, nothing left over.
+func (t *tree) check() error {
+	if len(t.nodes) == 0 {
+		return nil
+	}
+	seenNodes, seenLeaves := make([]bool, len(t.nodes)), make([]bool, len(t.leaves))
+	stack := []int32{0}
+	reached := 0
+	for len(stack) > 0 {
+		at := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		seen, name, index := seenNodes, "node", at
+		if at < 0 {
+			seen, name, index = seenLeaves, "leaf", -1-at
+		}
+		if seen[index] {
+			return fmt.Errorf("left_child, right_child: %s %d is used twice", name, index)
+		}
+		seen[index] = true
+		reached++
+		if at >= 0 {
+			stack = append(stack, t.nodes[at].right, t.nodes[at].left)
+		}
+	}
+	if reached != len(t.nodes)+len(t.leaves) {
+		return fmt.Errorf("left_child, right_child: %d of %d nodes and leaves are never reached",
+			len(t.nodes)+len(t.leaves)-reached, len(t.nodes)+len(t.leaves))
+	}
+	return nil
 }
 
 // ensemble predicts by trees: their sum, or their mean for a forest.
