@@ -35,6 +35,7 @@ func TestReadExamples(t *testing.T) {
 		{"json cut off", `{"a":1`, nil, nil, "example 1"},
 		{"no object", "{\"a\":1}\n[1]", nil, nil, "want an object"},
 		{"no fields", "{}\n{}", nil, nil, "no fields"},
+		{"a field of its own for every example", sparse(3000), nil, nil, "different fields"},
 	} {
 		got, err := readExamples(strings.NewReader(c.in))
 		if c.says != "" {
@@ -47,6 +48,14 @@ func TestReadExamples(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %q and %q", c.name, got, err, c.header, c.rows)
 		}
 	}
+}
+
+func sparse(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "{\"f%d\":1}\n", i)
+	}
+	return b.String()
 }
 
 // Whatever comes in, rows are as wide as the header, names are there once, and a

@@ -60,11 +60,13 @@ func readCSV(r io.Reader) (*exampleTable, error) {
 		return nil, fmt.Errorf("header: %w", err)
 	}
 	t := &exampleTable{}
+	seen := make(map[string]bool, len(header))
 	for i, name := range header {
 		name = strings.TrimSpace(name)
-		if name == "" || slices.Contains(t.header, name) {
+		if name == "" || seen[name] {
 			return nil, fmt.Errorf("header: column %d is named %q, want a name of its own", i+1, name)
 		}
+		seen[name] = true
 		t.header = append(t.header, name)
 	}
 	for {
@@ -79,12 +81,17 @@ func readCSV(r io.Reader) (*exampleTable, error) {
 	}
 }
 
+// A table of JSON lines may not be nearly empty: memory stays within a multiple of
+// the file. Small ones are as they like.
+const smallTable, mostEmpty = 1 << 20, 32
+
 // readJSONLines takes the columns in the order in which fields first appear.
 func readJSONLines(r io.Reader) (*exampleTable, error) {
 	d := json.NewDecoder(r)
 	d.UseNumber()
 	t := &exampleTable{}
 	at := make(map[string]int)
+	filled := 0
 	for line := 1; ; line++ {
 		cells, err := readObject(d, at, t)
 		if err == io.EOF {
@@ -94,6 +101,14 @@ func readJSONLines(r io.Reader) (*exampleTable, error) {
 			return nil, fmt.Errorf("example %d: %w", line, err)
 		}
 		t.rows = append(t.rows, cells)
+		for _, cell := range cells {
+			if cell != "" {
+				filled++
+			}
+		}
+		if room := len(t.rows) * len(t.header); room > smallTable && room > mostEmpty*filled {
+			return nil, fmt.Errorf("%d examples have %d different fields, but only %d values", len(t.rows), len(t.header), filled)
+		}
 	}
 	for i, row := range t.rows {
 		t.rows[i] = append(row, make([]string, len(t.header)-len(row))...)
@@ -121,7 +136,7 @@ func readFields(d *json.Decoder, open json.Token, at map[string]int, t *exampleT
 	if open != json.Delim('{') {
 		return nil, fmt.Errorf("starts with %v, want an object", open)
 	}
-	cells := make([]string, len(t.header))
+	var cells []string
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
@@ -228,14 +243,18 @@ func (t *exampleTable) values(f regress.Feature) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
+	levels := make(map[string]int, len(f.Levels))
+	for i, name := range f.Levels {
+		levels[name] = i
+	}
 	values := make([]float64, len(t.rows))
 	for i, row := range t.rows {
 		cell := strings.TrimSpace(row[k])
-		switch level, known := f.Level(cell); {
+		switch level, known := levels[cell]; {
 		case f.Levels == nil:
 			values[i] = number(cell)
 		case known:
-			values[i] = level
+			values[i] = float64(level)
 		default:
 			values[i] = math.NaN()
 		}
