@@ -116,7 +116,12 @@ type demo struct {
 }
 
 // say prints a line for people; JSON keeps stdout for itself.
-func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.w.stderr, format+"\n", args...) }
+func (d *demo) say(format string, args ...any) {
+	if services.IsTerminal(d.w.stderr) {
+		format = "\r\x1b[K" + format // the progress bar may stand there
+	}
+	fmt.Fprintf(d.w.stderr, format+"\n", args...)
+}
 
 func (d *demo) run(ctx context.Context) (demoResult, error) {
 	result := demoResult{Skipped: []string{}}
@@ -128,7 +133,8 @@ func (d *demo) run(ctx context.Context) (demoResult, error) {
 	if err := d.train(ctx); err != nil {
 		return result, err
 	}
-	d.say("\n3. Three jobs with SLOs between the fastest (%.2f s) and the slowest (%.2f s) run, each also with a random batch size", fastest, slowest)
+	d.say("")
+	d.say("3. Three jobs with SLOs between the fastest (%.2f s) and the slowest (%.2f s) run, each also with a random batch size", fastest, slowest)
 	for i := range demoOrders {
 		// One SLO from each third, so that easy and hard ones occur.
 		share := (float64(i) + d.random.Float64()) / demoOrders
@@ -152,7 +158,8 @@ func (d *demo) run(ctx context.Context) (demoResult, error) {
 // the longest response time of a job alone on all CPUs: there the SLOs lie.
 func (d *demo) experiment(ctx context.Context) (fastest, slowest float64, err error) {
 	design := d.design()
-	d.say("\n1. Nothing is known yet: measure %d settings of a real training job (%s, %d epochs)", len(design), demoModel, demoEpochs)
+	d.say("")
+	d.say("1. Nothing is known yet: measure %d settings of a real training job (%s, %d epochs)", len(design), demoModel, demoEpochs)
 	bar := newBar(d.w.stderr, len(design))
 	for i, s := range design {
 		bar.draw(i, fmt.Sprintf("batch %d, %d CPUs, %d at once", s.batch, s.cpus, s.jobs))
@@ -206,7 +213,8 @@ func (d *demo) train(ctx context.Context) error {
 	if err := d.local.bus.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &reply); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
-	d.say("\n2. Learn from it")
+	d.say("")
+	d.say("2. Learn from it")
 	for _, p := range reply.Promoted {
 		d.say("   %s: %s of %d examples in %d settings, median error %.1f %%, fitted in %.2f s", p.Target, p.Family, p.Examples, p.Settings, 100*p.MedianAbsoluteRatio, p.FitSeconds)
 	}
