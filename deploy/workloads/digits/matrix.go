@@ -66,19 +66,8 @@ func dot(a, b []float32) float32 {
 // addOuter adds to gradient (outputs × inputs) the transpose of delta
 // (images × outputs) times in (images × inputs).
 func addOuter(gradient, delta, in []float32, images, inputs, outputs int) {
-	i := 0
-	for ; i+4 <= images; i += 4 {
-		rows := in[i*inputs : (i+4)*inputs]
-		for j := range outputs {
-			d := delta[i*outputs+j:]
-			addFour(gradient[j*inputs:(j+1)*inputs], rows, d[0], d[outputs], d[2*outputs], d[3*outputs])
-		}
-	}
-	for ; i < images; i++ {
-		row := in[i*inputs : (i+1)*inputs]
-		for j := range outputs {
-			addOne(gradient[j*inputs:(j+1)*inputs], row, delta[i*outputs+j])
-		}
+	for j := range outputs {
+		addRows(gradient[j*inputs:(j+1)*inputs], in, delta[j:], images, outputs)
 	}
 }
 
@@ -87,27 +76,44 @@ func addOuter(gradient, delta, in []float32, images, inputs, outputs int) {
 func multiply(out, delta, weights []float32, images, inputs, outputs int) {
 	clear(out[:images*inputs])
 	for i := range images {
-		row, d := out[i*inputs:(i+1)*inputs], delta[i*outputs:(i+1)*outputs]
-		j := 0
-		for ; j+4 <= outputs; j += 4 {
-			addFour(row, weights[j*inputs:(j+4)*inputs], d[j], d[j+1], d[j+2], d[j+3])
-		}
-		for ; j < outputs; j++ {
-			addOne(row, weights[j*inputs:(j+1)*inputs], d[j])
-		}
+		addRows(out[i*inputs:(i+1)*inputs], weights, delta[i*outputs:], outputs, 1)
 	}
 }
 
-// addFour adds to sum the four rows of its length, each times its factor.
-func addFour(sum, rows []float32, a, b, c, d float32) {
+// addRows adds to sum the first count rows of its length, each times its
+// factor; factors are stride apart. Zeros, half of all factors behind a
+// rectifier, are passed over, the others taken four at a time.
+func addRows(sum, rows, factors []float32, count, stride int) {
 	n := len(sum)
-	x0, x1, x2, x3 := rows[:n], rows[n:2*n], rows[2*n:3*n], rows[3*n:4*n]
+	var at [4]int // the rows found since the last four
+	var by [4]float32
+	found := 0
+	for i := range count {
+		factor := factors[i*stride]
+		if factor == 0 {
+			continue
+		}
+		at[found], by[found] = i*n, factor
+		found++
+		if found == len(at) {
+			addFour(sum, rows[at[0]:], rows[at[1]:], rows[at[2]:], rows[at[3]:], by[0], by[1], by[2], by[3])
+			found = 0
+		}
+	}
+	for k, start := range at[:found] {
+		addOne(sum, rows[start:], by[k])
+	}
+}
+
+// addFour adds to sum the beginnings of four rows, each times its factor.
+func addFour(sum, x0, x1, x2, x3 []float32, a, b, c, d float32) {
+	x0, x1, x2, x3 = x0[:len(sum)], x1[:len(sum)], x2[:len(sum)], x3[:len(sum)]
 	for k := range sum {
 		sum[k] += a*x0[k] + b*x1[k] + c*x2[k] + d*x3[k]
 	}
 }
 
-// addOne adds to sum a row of its length times a factor.
+// addOne adds to sum the beginning of a row times a factor.
 func addOne(sum, row []float32, a float32) {
 	row = row[:len(sum)]
 	for k := range sum {
