@@ -43,6 +43,11 @@ func main() {
 			output[id] = append(output[id], e.Output)
 		case e.Test == "":
 			count["package "+e.Action]++
+			for id, lines := range output { // of tests that did not end
+				if e.Action == "fail" && strings.HasPrefix(id, e.Package+" ") {
+					fmt.Print(strings.Join(lines, ""))
+				}
+			}
 		case e.Action == "fail":
 			fmt.Print(strings.Join(output[id], ""))
 			fallthrough
