@@ -33,6 +33,7 @@ type Advisor struct {
 	o          Options
 	regressors atomic.Pointer[Regressors]
 	caughtUp   chan struct{} // closed when the JOB stream was read to its end
+	answering  chan struct{} // closed when requests are answered
 
 	mu      sync.RWMutex
 	cluster *Cluster
@@ -48,7 +49,7 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) *Ad
 	if o.Check <= 0 {
 		o.Check = time.Second
 	}
-	a := &Advisor{bus: b, log: log, metrics: newMetrics(reg), o: o, caughtUp: make(chan struct{}), cluster: NewCluster(), moved: make(chan struct{})}
+	a := &Advisor{bus: b, log: log, metrics: newMetrics(reg), o: o, caughtUp: make(chan struct{}), answering: make(chan struct{}), cluster: NewCluster(), moved: make(chan struct{})}
 	a.regressors.Store(&Regressors{})
 	return a
 }
@@ -82,15 +83,15 @@ func (a *Advisor) Run(ctx context.Context) error {
 // Ready returns nil when requests are answered.
 func (a *Advisor) Ready() error {
 	select {
-	case <-a.caughtUp:
+	case <-a.answering:
 		return nil
 	default:
 		return errors.New("advisor: the log is not read to its end yet")
 	}
 }
 
-// Caught returns a channel that is closed when requests are answered.
-func (a *Advisor) Caught() <-chan struct{} { return a.caughtUp }
+// Answering returns a channel that is closed when requests are answered.
+func (a *Advisor) Answering() <-chan struct{} { return a.answering }
 
 func (a *Advisor) followJobs(ctx context.Context) error {
 	live := false
@@ -306,13 +307,14 @@ func (a *Advisor) serve(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	return a.bus.Serve(ctx, bus.Service{Name: "courier-advisor", Version: a.o.Version, Description: "answers job requests and watches running jobs", Endpoints: []bus.Endpoint{
-		bus.Handle(schemas.SubjectJobSubmit, a.submit),
-		bus.Handle(schemas.SubjectJobPredict, a.predict),
-		bus.Handle(schemas.SubjectJobStatus, a.status),
-		bus.Handle(schemas.SubjectJobList, a.list),
-		bus.Handle(schemas.SubjectJobCancel, a.cancel),
-	}})
+	return a.bus.Serve(ctx, bus.Service{Name: "courier-advisor", Version: a.o.Version, Description: "answers job requests and watches running jobs",
+		Ready: func() { close(a.answering) }, Endpoints: []bus.Endpoint{
+			bus.Handle(schemas.SubjectJobSubmit, a.submit),
+			bus.Handle(schemas.SubjectJobPredict, a.predict),
+			bus.Handle(schemas.SubjectJobStatus, a.status),
+			bus.Handle(schemas.SubjectJobList, a.list),
+			bus.Handle(schemas.SubjectJobCancel, a.cancel),
+		}})
 }
 
 // predict answers a request without recording it.

@@ -19,6 +19,7 @@ type Service struct {
 	Version     string // semantic version
 	Description string
 	Endpoints   []Endpoint
+	Ready       func() // called once, when requests are answered; may be nil
 }
 
 // Endpoint answers one subject.
@@ -67,6 +68,9 @@ func (b *Bus) Serve(ctx context.Context, s Service) error {
 	}
 	if err := b.nc.Flush(); err != nil {
 		b.log.Warn("service is announced late", "service", s.Name, "error", err)
+	}
+	if s.Ready != nil {
+		s.Ready()
 	}
 	<-ctx.Done()
 	if err := svc.Stop(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {

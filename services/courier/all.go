@@ -18,7 +18,7 @@ func (c *allCommand) Run(w *world) error {
 	ended := make(chan error, 1)
 	go func() { ended <- l.run(ctx) }()
 	select {
-	case <-l.advisor.Caught():
+	case <-l.advisor.Answering():
 		say("courier   %s is ready, data in %s", buildVersion(), c.Data)
 		say("page      %s", l.endpoints.HTTPURL)
 		say("nats      %s", l.endpoints.NATSURL)

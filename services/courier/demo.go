@@ -87,7 +87,7 @@ func (c *demoCommand) Run(w *world) error {
 	ended := make(chan error, 1)
 	go func() { ended <- l.run(ctx) }()
 	select {
-	case <-l.advisor.Caught():
+	case <-l.advisor.Answering():
 	case err := <-ended:
 		return err
 	}

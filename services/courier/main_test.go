@@ -88,7 +88,7 @@ func startAll(t testing.TB, change func(*localFlags)) *local {
 		}
 	})
 	select {
-	case <-l.advisor.Caught():
+	case <-l.advisor.Answering():
 	case err := <-ended:
 		ended <- err
 		t.Fatal(err)
