@@ -1,19 +1,15 @@
 package advisor
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"courier/bus"
-	"courier/regress"
 	"courier/schemas"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -252,185 +248,4 @@ func (a *Advisor) waitFor(ctx context.Context, sequence uint64) {
 			return
 		}
 	}
-}
-
-// followRegressors takes every champion into use that passes all checks.
-func (a *Advisor) followRegressors(ctx context.Context) error {
-	return a.bus.WatchChampions(ctx, func(c schemas.Champion, revision uint64) {
-		r, err := a.load(ctx, c)
-		if err != nil {
-			a.metrics.regressors.WithLabelValues(c.Target, "refused").Inc()
-			a.log.Error("regressor refused, the one before stays", "target", c.Target, "digest", c.ModelDigest, "error", err)
-			e := &schemas.Rejected{Target: c.Target, ModelDigest: c.ModelDigest, Reason: err.Error()}
-			e.EventID, e.At = schemas.RejectedID(c.Target, c.ModelDigest), time.Now().UTC()
-			if _, err := a.bus.Publish(ctx, e); err != nil && ctx.Err() == nil {
-				a.log.Warn("event not published", "subject", e.Subject(), "error", err)
-			}
-			return
-		}
-		next, known := a.regressors.Load().with(c.Target, r)
-		if !known {
-			return
-		}
-		a.regressors.Store(&next)
-		a.metrics.regressors.WithLabelValues(c.Target, "loaded").Inc()
-		a.metrics.loaded.WithLabelValues(c.Target).Set(float64(r.predictor.Manifest().Examples.Count))
-		a.log.Info("regressor in use", "target", c.Target, "revision", revision, "digest", c.ModelDigest, "examples", r.predictor.Manifest().Examples.Count)
-	})
-}
-
-// load fetches a champion's files and checks all that can be checked. Bytes that
-// cannot be fetched because NATS is away are tried again until ctx ends.
-func (a *Advisor) load(ctx context.Context, c schemas.Champion) (*Regressor, error) {
-	manifest, err := a.bus.Artifact(ctx, c.ManifestDigest)
-	if err != nil {
-		return nil, err
-	}
-	model, err := a.bus.Artifact(ctx, c.ModelDigest)
-	if err != nil {
-		return nil, err
-	}
-	p, err := regress.Load(model, manifest)
-	if err != nil {
-		return nil, err
-	}
-	if got := p.Manifest().Target; got != c.Target {
-		return nil, fmt.Errorf("it predicts %q, not %q", got, c.Target)
-	}
-	return NewRegressor(p, c.ModelDigest)
-}
-
-// serve answers requests once the log was read to its end.
-func (a *Advisor) serve(ctx context.Context) error {
-	select {
-	case <-a.caughtUp:
-	case <-ctx.Done():
-		return nil
-	}
-	return a.bus.Serve(ctx, bus.Service{Name: "courier-advisor", Version: a.o.Version, Description: "answers job requests and watches running jobs",
-		Ready: func() { close(a.answering) }, Endpoints: []bus.Endpoint{
-			bus.Handle(schemas.SubjectJobSubmit, a.submit),
-			bus.Handle(schemas.SubjectJobPredict, a.predict),
-			bus.Handle(schemas.SubjectJobStatus, a.status),
-			bus.Handle(schemas.SubjectJobList, a.list),
-			bus.Handle(schemas.SubjectJobCancel, a.cancel),
-		}})
-}
-
-// predict answers a request without recording it.
-func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error) {
-	return a.answer(q.WithDefaults()), nil
-}
-
-func (a *Advisor) answer(q schemas.JobRequest) *schemas.Advice {
-	now := time.Now().UTC()
-	a.mu.RLock()
-	question := a.cluster.ask(q, now)
-	a.mu.RUnlock()
-	advice := Decide(question, *a.regressors.Load(), now)
-	a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
-	return advice
-}
-
-// submit records the request with its advice, then answers with the advice. The
-// same request again gets the first advice; another with the same id, conflict.
-func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error) {
-	request := q.WithDefaults()
-	if request.JobID == "" {
-		request.JobID = "job-" + strings.ToLower(rand.Text()[:12])
-	} else if first, err := a.submittedBefore(&request); first != nil || err != nil {
-		return first, err
-	}
-	advice := a.answer(request)
-	e := &schemas.Submitted{Request: request, Advice: *advice}
-	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: request.JobID + "/submitted", At: advice.At}, JobID: request.JobID}
-	e.Advice.EventID = e.EventID
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	written, err := schemas.Marshal(&e.Advice)
-	if err != nil {
-		return nil, err
-	}
-	e.Written = written
-	sequence, fresh, err := a.bus.PublishOnce(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	if !fresh { // another advisor recorded the same id first
-		a.waitFor(ctx, sequence)
-		return a.submittedBefore(&request)
-	}
-	a.mu.Lock()
-	a.cluster.Apply(e, sequence, e.At)
-	a.mu.Unlock()
-	return e.Written, nil
-}
-
-// submittedBefore returns the advice that the same request got, nil if its id is
-// new, or a conflict if that id stands for something else.
-func (a *Advisor) submittedBefore(q *schemas.JobRequest) (*schemas.Advice, error) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	j := a.cluster.jobs[q.JobID]
-	switch {
-	case j == nil:
-		return nil, nil
-	case j.Submitted == nil:
-		return nil, &schemas.Error{Code: schemas.CodeConflict, Field: "id", Message: "job " + q.JobID + " was started without a request; take another id"}
-	case !sameBody(&j.Submitted.Request, q):
-		return nil, &schemas.Error{Code: schemas.CodeConflict, Field: "id", Message: "job " + q.JobID + " was submitted with another body; take another id"}
-	}
-	return &j.Submitted.Advice, nil
-}
-
-// sameBody compares requests as they are written, so that one that was read back
-// from the log equals itself.
-func sameBody(a, b *schemas.JobRequest) bool {
-	x, errX := schemas.Marshal(a)
-	y, errY := schemas.Marshal(b)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
-}
-
-func (a *Advisor) status(_ context.Context, q *schemas.JobStatusRequest) (any, error) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	j := a.cluster.jobs[q.JobID]
-	if j == nil {
-		return nil, &schemas.Error{Code: schemas.CodeNotFound, Field: "id", Message: "no job " + q.JobID}
-	}
-	return j.status(), nil
-}
-
-func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	return a.cluster.list(q)
-}
-
-// cancel records that a job is to end; its runner listens for the event.
-func (a *Advisor) cancel(ctx context.Context, q *schemas.JobCancelRequest) (any, error) {
-	e := &schemas.Ended{Outcome: schemas.EventCancelled, Reason: q.Reason}
-	a.mu.RLock()
-	j := a.cluster.jobs[q.JobID]
-	var over bool
-	var state schemas.State
-	if j != nil {
-		over, state = j.over(), j.State
-		e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.EndedID(j.ID, j.Run, schemas.EventCancelled), At: time.Now().UTC()}, JobID: j.ID, Run: j.Run}
-		e.Setting, e.EpochsDone = j.Setting, j.EpochsDone
-	}
-	a.mu.RUnlock()
-	if over && state != schemas.StateCancelled {
-		return nil, &schemas.Error{Code: schemas.CodeConflict, Field: "id", Message: fmt.Sprintf("job %s has ended already: %s", q.JobID, state)}
-	}
-	if j != nil && !over {
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		sequence, err := a.bus.Publish(ctx, e)
-		if err != nil {
-			return nil, err
-		}
-		a.waitFor(ctx, sequence)
-	}
-	return a.status(ctx, &schemas.JobStatusRequest{JobID: q.JobID})
 }

@@ -1,0 +1,56 @@
+package advisor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"courier/regress"
+	"courier/schemas"
+)
+
+// followRegressors takes every champion into use that passes all checks.
+func (a *Advisor) followRegressors(ctx context.Context) error {
+	return a.bus.WatchChampions(ctx, func(c schemas.Champion, revision uint64) {
+		r, err := a.load(ctx, c)
+		if err != nil {
+			a.metrics.regressors.WithLabelValues(c.Target, "refused").Inc()
+			a.log.Error("regressor refused, the one before stays", "target", c.Target, "digest", c.ModelDigest, "error", err)
+			e := &schemas.Rejected{Target: c.Target, ModelDigest: c.ModelDigest, Reason: err.Error()}
+			e.EventID, e.At = schemas.RejectedID(c.Target, c.ModelDigest), time.Now().UTC()
+			if _, err := a.bus.Publish(ctx, e); err != nil && ctx.Err() == nil {
+				a.log.Warn("event not published", "subject", e.Subject(), "error", err)
+			}
+			return
+		}
+		next, known := a.regressors.Load().with(c.Target, r)
+		if !known {
+			return
+		}
+		a.regressors.Store(&next)
+		a.metrics.regressors.WithLabelValues(c.Target, "loaded").Inc()
+		a.metrics.loaded.WithLabelValues(c.Target).Set(float64(r.predictor.Manifest().Examples.Count))
+		a.log.Info("regressor in use", "target", c.Target, "revision", revision, "digest", c.ModelDigest, "examples", r.predictor.Manifest().Examples.Count)
+	})
+}
+
+// load fetches a champion's files and checks all that can be checked. Bytes that
+// cannot be fetched because NATS is away are tried again until ctx ends.
+func (a *Advisor) load(ctx context.Context, c schemas.Champion) (*Regressor, error) {
+	manifest, err := a.bus.Artifact(ctx, c.ManifestDigest)
+	if err != nil {
+		return nil, err
+	}
+	model, err := a.bus.Artifact(ctx, c.ModelDigest)
+	if err != nil {
+		return nil, err
+	}
+	p, err := regress.Load(model, manifest)
+	if err != nil {
+		return nil, err
+	}
+	if got := p.Manifest().Target; got != c.Target {
+		return nil, fmt.Errorf("it predicts %q, not %q", got, c.Target)
+	}
+	return NewRegressor(p, c.ModelDigest)
+}
