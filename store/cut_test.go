@@ -117,10 +117,13 @@ func TestStore_LosesItsConnection(t *testing.T) {
 					samples = append(samples, e.(*schemas.Sample))
 				}
 			}
+			w.mu.Lock()
+			cuts := w.cuts
+			w.mu.Unlock()
 			if failures == 0 {
-				t.Errorf("none of %d cuts met a batch", w.cuts)
+				t.Errorf("none of %d cuts met a batch", cuts)
 			}
-			t.Logf("%d cuts, %d attempts failed", w.cuts, failures)
+			t.Logf("%d cuts, %d attempts failed", cuts, failures)
 			if got := ask(t, direct, "SELECT count() AS n FROM node_sample"); got != uint64(len(samples)) {
 				t.Errorf("node_sample has %d rows, want %d", got, len(samples))
 			}
