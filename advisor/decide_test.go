@@ -147,7 +147,9 @@ func TestDecide_AllocatesNothingPerAlternative(t *testing.T) {
 		return testing.AllocsPerRun(200, func() { advisor.Decide(q, r, now) })
 	}
 	few, many := count([]int{4, 64}), count([]int{4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 32, 48, 64})
-	if many > few {
+	// fmt's pool of buffers forgets some of them at random under the race detector,
+	// for the message; fourteen more alternatives would cost fourteen.
+	if many > few+3 {
 		t.Errorf("%g allocations for 16 alternatives, %g for 2", many, few)
 	}
 }
