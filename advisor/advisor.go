@@ -91,7 +91,7 @@ func (a *Advisor) Answering() <-chan struct{} { return a.answering }
 
 func (a *Advisor) followJobs(ctx context.Context) error {
 	live := false
-	o := bus.FollowOptions{Stream: schemas.StreamJob, CaughtUp: func() {
+	o := bus.FollowOptions{Stream: schemas.StreamJob, Share: true, CaughtUp: func() {
 		live = true
 		a.catchUp(ctx)
 		close(a.caughtUp)

@@ -27,6 +27,7 @@ type Bus struct {
 	js      jetstream.JetStream
 	log     *slog.Logger
 	metrics *metrics
+	own     own
 }
 
 // retryDelay is the pause between two attempts to connect.

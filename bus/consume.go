@@ -28,6 +28,7 @@ type FollowOptions struct {
 	From           uint64   // first sequence; 0: all that is kept
 	LastPerSubject bool     // of what is stored, only the last of each subject
 	New            bool     // nothing of what is stored
+	Share          bool     // what this Bus itself sends by PublishOnce is handed over as it was sent, not read again; of all subjects
 	CaughtUp       func()   // called once, when all that was stored at the start was delivered
 }
 
@@ -36,6 +37,9 @@ type FollowOptions struct {
 // handler ends it with that error. What cannot be understood goes to the dead
 // letters. When the server was away it goes on where it was.
 func (b *Bus) Follow(ctx context.Context, o FollowOptions, handle func(Record) error) error {
+	if o.Share {
+		defer b.own.share()()
+	}
 	for {
 		err := b.follow(ctx, &o, handle)
 		if ctx.Err() != nil {
@@ -95,9 +99,16 @@ func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) 
 			return fmt.Errorf("read a message's place in %s: %w", o.Stream, err)
 		}
 		runtime.Gosched() // whoever waits for the ack of this message answers a request: they go first
-		if r, ok, err := b.record(ctx, o.Stream, "follower", msg.Subject(), msg.Data(), meta.Sequence.Stream, meta.Timestamp); err != nil {
+		r, ok := Record{Event: b.own.taken(o, msg), Subject: msg.Subject(), Sequence: meta.Sequence.Stream, StoredAt: meta.Timestamp}, true
+		if r.Event != nil {
+			b.metrics.consumed.WithLabelValues(o.Stream).Inc()
+		} else {
+			r, ok, err = b.record(ctx, o.Stream, "follower", msg.Subject(), msg.Data(), meta.Sequence.Stream, meta.Timestamp)
+		}
+		if err != nil {
 			return err
-		} else if ok {
+		}
+		if ok {
 			if err := handle(r); err != nil {
 				return handlerError{err}
 			}

@@ -19,19 +19,32 @@ const publishTimeout = 5 * time.Second
 // waits for the stream's acknowledgement. It returns the event's sequence in its
 // stream; a copy inside the window returns the first one's.
 func (b *Bus) Publish(ctx context.Context, e schemas.Event) (uint64, error) {
-	sequence, _, err := b.PublishOnce(ctx, e)
+	sequence, _, err := b.publish(ctx, e, nil)
 	return sequence, err
 }
 
 // PublishOnce is Publish that also tells whether the event is the first of its
-// identity; for a copy the sequence is that of the first.
+// identity; for a copy the sequence is that of the first. The event must not be
+// changed afterwards: followers that share what this Bus publishes are handed
+// the same value.
 func (b *Bus) PublishOnce(ctx context.Context, e schemas.Event) (sequence uint64, first bool, err error) {
+	return b.publish(ctx, e, &b.own)
+}
+
+func (b *Bus) publish(ctx context.Context, e schemas.Event, own *own) (sequence uint64, first bool, err error) {
 	if err := e.Validate(); err != nil {
 		return 0, false, fmt.Errorf("publish %s: %w", e.Subject(), err)
 	}
 	data, err := schemas.Marshal(e)
 	if err != nil {
 		return 0, false, err
+	}
+	if own.lend(e, data) {
+		defer func() {
+			if !first { // a copy or an error: nobody will be handed it
+				own.take(e.ID(), data)
+			}
+		}()
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()

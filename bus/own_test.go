@@ -1,0 +1,53 @@
+package bus_test
+
+import (
+	"context"
+	"testing"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+)
+
+// What a Bus sent itself comes back as the same value; what another process
+// stored under the same identity is read, although an event of this Bus is on
+// offer under that name at that moment.
+func TestFollow_SharesWhatThisBusSent(t *testing.T) {
+	server := bustest.NewServer(t)
+	mine, other := server.Connect(t), server.Connect(t)
+	ctx, cancel := context.WithCancel(within(t))
+	records, live, ended := make(chan bus.Record, 3), make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- mine.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamNode, Share: true, CaughtUp: func() { close(live) }}, func(r bus.Record) error {
+			records <- r
+			return nil
+		})
+	}()
+	<-live
+	theirs := sample(1)
+	theirs.Cores = 16
+	if _, first, err := other.PublishOnce(within(t), theirs); err != nil || !first {
+		t.Fatalf("PublishOnce = first %v, %v, want the first", first, err)
+	}
+	late := sample(1) // the same identity, another body
+	if _, first, err := mine.PublishOnce(within(t), late); err != nil || first {
+		t.Fatalf("PublishOnce of a copy = first %v, %v, want a copy", first, err)
+	}
+	own := sample(2)
+	if _, first, err := mine.PublishOnce(within(t), own); err != nil || !first {
+		t.Fatalf("PublishOnce = first %v, %v, want the first", first, err)
+	}
+	if r := <-records; r.Event.(*schemas.Sample).Cores != 16 || r.Sequence != 1 {
+		t.Errorf("first record = %+v, want the other's sample with 16 cores", r.Event)
+	}
+	if r := <-records; r.Event != schemas.Event(own) || r.Sequence != 2 {
+		t.Errorf("second record = %p, want the value %p that was sent", r.Event, own)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if _, first, err := mine.PublishOnce(within(t), sample(3)); err != nil || !first {
+		t.Errorf("PublishOnce without a follower = first %v, %v, want the first", first, err)
+	}
+}
