@@ -128,7 +128,7 @@ func (a *Advisor) touched(r bus.Record, j *Job, live bool) []*Question {
 	var questions []*Question
 	for _, j := range jobs {
 		if j.State == schemas.StateRunning {
-			questions = append(questions, a.cluster.again(j, time.Now().UTC()))
+			questions = append(questions, a.cluster.Again(j, time.Now().UTC()))
 		}
 	}
 	return questions
@@ -147,7 +147,7 @@ func (a *Advisor) catchUp(ctx context.Context) {
 	for _, j := range a.cluster.running {
 		j.heard = now
 		if j.Advice == nil || j.Advice.CauseSequence < j.last {
-			all = append(all, late{a.cluster.again(j, now), j.last})
+			all = append(all, late{a.cluster.Again(j, now), j.last})
 		}
 	}
 	a.mu.Unlock()

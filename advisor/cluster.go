@@ -49,11 +49,12 @@ type Cluster struct {
 	order   []*Job // by first sequence
 	running map[string]*Job
 	nodes   map[string]*Node
+	tried   tried
 }
 
 // NewCluster returns the state before the first event.
 func NewCluster() *Cluster {
-	return &Cluster{jobs: map[string]*Job{}, running: map[string]*Job{}, nodes: map[string]*Node{}}
+	return &Cluster{jobs: map[string]*Job{}, running: map[string]*Job{}, nodes: map[string]*Node{}, tried: tried{}}
 }
 
 // keptJobs bounds how many jobs are remembered; the oldest that ended go first.
@@ -71,6 +72,7 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 	case *schemas.Started:
 		return c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.started(e) })
 	case *schemas.Epoch:
+		c.tried.add(&e.Setting)
 		return c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.epoch(e) })
 	case *schemas.Ended:
 		return c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.ended(e) })
@@ -261,10 +263,10 @@ func (c *Cluster) place(q *schemas.JobRequest, now time.Time) (nodes []string, c
 	return []string{best.Name}, best.Cores
 }
 
-// ask makes the question of a request that comes now.
-func (c *Cluster) ask(q schemas.JobRequest, now time.Time) *Question {
+// Ask makes the question of a request that comes now.
+func (c *Cluster) Ask(q schemas.JobRequest, now time.Time) *Question {
 	nodes, cores := c.place(&q, now)
-	question := &Question{Request: q, JobID: q.JobID, Nodes: nodes, Cores: cores, Spans: c.spans(nodes)}
+	question := &Question{Request: q, JobID: q.JobID, Nodes: nodes, Cores: cores, Spans: c.spans(nodes), Tried: c.tried[q.Model]}
 	for _, j := range c.beside(nodes, q.JobID) {
 		n := Neighbour{JobID: j.ID, Setting: j.Setting, Cores: j.Cores, EpochsLeft: j.Setting.Epochs - min(j.Setting.Epochs, j.EpochsDone)}
 		if d := j.deadline(); !d.IsZero() {
@@ -275,8 +277,8 @@ func (c *Cluster) ask(q schemas.JobRequest, now time.Time) *Question {
 	return question
 }
 
-// again makes the question of a job that runs.
-func (c *Cluster) again(j *Job, now time.Time) *Question {
+// Again makes the question of a job that runs.
+func (c *Cluster) Again(j *Job, now time.Time) *Question {
 	q := schemas.JobRequest{JobID: j.ID, Model: j.Setting.Model, Epochs: int(j.Setting.Epochs), Confidence: schemas.DefaultConfidence}
 	elapsed := now.Sub(j.StartedAt)
 	if j.Submitted != nil {

@@ -20,6 +20,7 @@ type Question struct {
 	Running    schemas.Setting // what it runs with; zero before the start
 	Spans      []schemas.Span  // jobs that run beside it; itself may be among them
 	Others     []Neighbour     // what is known of them, for the effect on them
+	Tried      []Configuration // what the log has epochs of, of this model
 }
 
 // Neighbour is a running job that shares a node.
@@ -154,7 +155,7 @@ func choose(q *Question, p known, a *schemas.Advice) {
 	var best int
 	switch {
 	case !p.time || !p.accuracy && q.Request.SLO == 0:
-		best = exploreFirst(a)
+		best = exploreFirst(q, a)
 	case q.Request.SLO == 0:
 		best = chooseScore(q.Request.Weights, a)
 	default:
@@ -165,22 +166,6 @@ func choose(q *Question, p known, a *schemas.Advice) {
 	if p.time && !p.accuracy || chosen.Extrapolated {
 		a.Decision = schemas.Exploring
 	}
-}
-
-// exploreFirst takes the alternative that teaches soonest: by the paper an epoch
-// is shortest with the largest batch and the most CPUs.
-func exploreFirst(a *schemas.Advice) int {
-	a.Decision = schemas.Exploring
-	best := 0
-	for i := range a.Alternatives {
-		alt := &a.Alternatives[i]
-		alt.Reason = reasonUnknown
-		if b := &a.Alternatives[best]; alt.BatchSize > b.BatchSize || alt.BatchSize == b.BatchSize && alt.CPUs > b.CPUs {
-			best = i
-		}
-	}
-	a.Alternatives[best].Reason = reasonLearn
-	return best
 }
 
 // seconds and accuracy of an alternative whose time is known.

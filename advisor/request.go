@@ -37,7 +37,7 @@ func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error)
 func (a *Advisor) answer(q schemas.JobRequest) *schemas.Advice {
 	now := time.Now().UTC()
 	a.mu.RLock()
-	question := a.cluster.ask(q, now)
+	question := a.cluster.Ask(q, now)
 	a.mu.RUnlock()
 	advice := Decide(question, *a.regressors.Load(), now)
 	a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
