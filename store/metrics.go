@@ -39,11 +39,12 @@ func (m *databaseMetrics) observe(statement string, took time.Duration, err erro
 
 // storeMetrics show the way of the log into the tables.
 type storeMetrics struct {
-	rows    *prometheus.CounterVec // by table
-	copies  *prometheus.CounterVec // by table
-	batches *prometheus.CounterVec // by stream
-	errors  *prometheus.CounterVec // by stream
-	last    *prometheus.GaugeVec   // by stream
+	rows     *prometheus.CounterVec // by table
+	copies   *prometheus.CounterVec // by table
+	restored *prometheus.CounterVec // by table
+	batches  *prometheus.CounterVec // by stream
+	errors   *prometheus.CounterVec // by stream
+	last     *prometheus.GaugeVec   // by stream
 
 	mu     sync.Mutex
 	oldest map[string]time.Time // by stream: when the oldest event in hand was stored in the log
@@ -51,14 +52,15 @@ type storeMetrics struct {
 
 func newStoreMetrics(reg prometheus.Registerer, streams []string) *storeMetrics {
 	m := &storeMetrics{
-		rows:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_rows_total", Help: "Rows inserted, by table."}, []string{"table"}),
-		copies:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_copies_total", Help: "Events dropped because their event_id is in the table already."}, []string{"table"}),
-		batches: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_batches_total", Help: "Batches that are in their tables."}, []string{"stream"}),
-		errors:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_batch_errors_total", Help: "Attempts to write a batch that failed."}, []string{"stream"}),
-		last:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "courier_store_last_batch_timestamp_seconds", Help: "When the last batch was written, seconds since 1970."}, []string{"stream"}),
-		oldest:  make(map[string]time.Time),
+		rows:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_rows_total", Help: "Rows inserted, by table."}, []string{"table"}),
+		copies:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_copies_total", Help: "Events dropped because their event_id is in the table already."}, []string{"table"}),
+		restored: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_restored_rows_total", Help: "Rows that ClickHouse lost when it was killed, brought in again."}, []string{"table"}),
+		batches:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_batches_total", Help: "Batches that are in their tables."}, []string{"stream"}),
+		errors:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_batch_errors_total", Help: "Attempts to write a batch that failed."}, []string{"stream"}),
+		last:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "courier_store_last_batch_timestamp_seconds", Help: "When the last batch was written, seconds since 1970."}, []string{"stream"}),
+		oldest:   make(map[string]time.Time),
 	}
-	register(reg, m.rows, m.copies, m.batches, m.errors, m.last)
+	register(reg, m.rows, m.copies, m.restored, m.batches, m.errors, m.last)
 	for _, stream := range streams {
 		register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "courier_store_oldest_unacked_seconds", ConstLabels: prometheus.Labels{"stream": stream},
 			Help: "Age of the oldest event in hand that is not in its table yet, 0 if none is."}, func() float64 { return m.age(stream, time.Now()).Seconds() }))

@@ -81,7 +81,7 @@ func (s *Store) write(ctx context.Context, b bus.Batch) error {
 		return nil
 	}
 	s.metrics.begin(b.Stream, b.Records[0].StoredAt)
-	for {
+	for ; ; b.Repeated = true {
 		err := s.put(ctx, b)
 		s.metrics.end(b.Stream, time.Now(), err)
 		if err == nil || s.database.connect(ctx) == nil {
@@ -117,6 +117,11 @@ func (s *Store) fill(ctx context.Context, b bus.Batch, g *group, copies int) err
 			return err
 		}
 	}
+	if len(rows) > 0 && b.Repeated {
+		if err := s.complete(ctx, g); err != nil {
+			return err
+		}
+	}
 	copies += len(g.items) - len(rows)
 	if copies > 0 {
 		s.log.Debug("copies dropped", "table", g.table.name, "events", copies)
@@ -124,6 +129,21 @@ func (s *Store) fill(ctx context.Context, b bus.Batch, g *group, copies int) err
 	s.metrics.rows.WithLabelValues(g.table.name).Add(float64(len(rows)))
 	s.metrics.copies.WithLabelValues(g.table.name).Add(float64(copies))
 	return nil
+}
+
+// complete brings in what a table still lacks of a batch that was inserted again.
+func (s *Store) complete(ctx context.Context, g *group) error {
+	found, err := s.database.places(ctx, g)
+	if err != nil {
+		return err
+	}
+	missing := g.missing(found)
+	if len(missing) == 0 {
+		return nil
+	}
+	s.log.Warn("clickhouse knows a batch that it lost; its rows are restored", "table", g.table.name, "rows", len(missing))
+	s.metrics.restored.WithLabelValues(g.table.name).Add(float64(len(missing)))
+	return s.database.restore(ctx, g.table, missing)
 }
 
 // token returns the deduplication token of a table's part of a batch. The

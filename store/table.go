@@ -41,7 +41,7 @@ func newTable(s schemas.Table) *table {
 	case "regressor":
 		t.key = "target"
 	}
-	t.insert = fmt.Sprintf("INSERT INTO %s (%s)", t.name, strings.Join(columnNames(reflect.TypeOf(s.Row)), ", "))
+	t.insert = insertInto(t.name, s.Row)
 	t.lookup = fmt.Sprintf("SELECT event_id, sequence FROM %s WHERE %s IN (SELECT key FROM %s) AND event_id IN (SELECT event_id FROM %s)", t.name, t.key, batchTable, batchTable)
 	if t.name == "node_sample" {
 		// Jobs are many and short, nodes few and endless: without the time, each
@@ -49,6 +49,11 @@ func newTable(s schemas.Table) *table {
 		t.lookup += " AND at BETWEEN fromUnixTimestamp64Nano(?, 'UTC') AND fromUnixTimestamp64Nano(?, 'UTC')"
 	}
 	return t
+}
+
+// insertInto returns the statement that inserts rows into a table by name.
+func insertInto(name string, row any) string {
+	return fmt.Sprintf("INSERT INTO %s (%s)", name, strings.Join(columnNames(reflect.TypeOf(row)), ", "))
 }
 
 // columnNames returns the ch tags of a row's fields, those of embedded structs
@@ -154,6 +159,20 @@ func (g *group) without(found []place) (rows []any) {
 	}
 	for i := range g.items {
 		if !elsewhere[g.items[i].id] {
+			rows = append(rows, g.items[i].row)
+		}
+	}
+	return rows
+}
+
+// missing returns the rows of events that were found nowhere.
+func (g *group) missing(found []place) (rows []any) {
+	there := make(map[string]bool, len(found))
+	for _, f := range found {
+		there[f.EventID] = true
+	}
+	for i := range g.items {
+		if !there[g.items[i].id] {
 			rows = append(rows, g.items[i].row)
 		}
 	}

@@ -168,11 +168,25 @@ func repeat(t *testing.T, p engine.Endpoint, l *ledger, random *rand.Rand) int {
 	return n
 }
 
-// checkRepeated wants every batch once, in table and view.
+// checkRepeated wants every batch once, in table and view. A kill between a
+// block's token and the block makes ClickHouse refuse the repeated block as a
+// copy; the store finds such batches and restores them
+// (TestStore_RestoresABatchThatClickHouseKnowsAndLost). One that was
+// acknowledged is never such a batch.
 func checkRepeated(t *testing.T, p engine.Endpoint, l *ledger) {
 	t.Helper()
-	for batch := range l.acked {
+	table, lost := tableSizes(t, p), 0
+	for batch, acked := range l.acked {
+		if !acked && table[batch] == 0 {
+			t.Logf("batch %d: token known, block lost", batch)
+			delete(l.acked, batch)
+			lost++
+			continue
+		}
 		l.acked[batch] = true
+	}
+	if lost > killWriters {
+		t.Errorf("%d batches were refused after one kill, more than were in flight", lost)
 	}
 	checkBatches(t, p, l.acked)
 }

@@ -1,0 +1,63 @@
+package store_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+)
+
+// A ClickHouse that is killed between a block's token and the block refuses the
+// block for ever. Parts that vanish from its disk leave the same state behind:
+// the token is known, the rows are gone, and the roll-up has counted them.
+func TestStore_RestoresABatchThatClickHouseKnowsAndLost(t *testing.T) {
+	for _, protocol := range storetest.Protocols(t) {
+		t.Run(protocol, func(t *testing.T) {
+			d := storetest.NewIn(t, protocol)
+			s := newStory()
+			for i := range uint64(50) {
+				s.sample("node-a", i)
+			}
+			b := batch(schemas.StreamNode, 1, s.events...)
+			writer := newStore(t, nil, d)
+			must(t, writer.Write(t.Context(), b))
+			counted := ask(t, d, "SELECT sum(samples) AS n FROM node_minute")
+			loseParts(t, d, "node_sample")
+			if n := ask(t, d, "SELECT count() AS n FROM node_sample"); n != 0 {
+				t.Fatalf("%d rows are left, want none: else nothing is tested", n)
+			}
+			b.Repeated = true
+			must(t, writer.Write(t.Context(), b))
+			must(t, writer.Write(t.Context(), b))
+			if n := ask(t, d, "SELECT count() AS n FROM node_sample"); n != 50 {
+				t.Errorf("%d rows after the batch was repeated, want 50", n)
+			}
+			if n := ask(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != counted {
+				t.Errorf("the roll-up counts %d samples, want %d as before", n, counted)
+			}
+			if n := ask(t, d, "SELECT count() AS n FROM system.tables WHERE database = currentDatabase() AND name LIKE '%restored'"); n != 0 {
+				t.Errorf("%d side tables are left, want none", n)
+			}
+		})
+	}
+}
+
+// loseParts takes the parts of a table from the disk behind ClickHouse's back.
+func loseParts(t *testing.T, d *store.Database, table string) {
+	t.Helper()
+	var parts []struct {
+		Path string `ch:"path"`
+	}
+	must(t, d.Query(t.Context(), &parts, "SELECT path FROM system.parts WHERE database = currentDatabase() AND table = ? AND active", table))
+	must(t, d.Exec(t.Context(), "DETACH TABLE "+table+" SYNC"))
+	for _, p := range parts {
+		if _, err := os.Stat(p.Path); err != nil {
+			t.Skipf("the server's files are out of reach: %v", err)
+		}
+		must(t, os.RemoveAll(filepath.Clean(p.Path)))
+	}
+	must(t, d.Exec(t.Context(), "ATTACH TABLE "+table))
+}
