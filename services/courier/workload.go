@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"errors"
+
 	"courier/deploy/workloads/digits"
 )
 
@@ -12,4 +15,14 @@ type digitsCommand struct {
 	Args []string `arg:"" optional:"" passthrough:"" help:"Flags of the workload; --help shows them."`
 }
 
-func (c *digitsCommand) Run(w *world) error { return digits.Run(w.ctx, c.Args, w.stdout) }
+// stoppedStatus is how a shell reports a command that SIGTERM ended: its epochs
+// are printed, so there is nothing to say.
+const stoppedStatus = exitStatus(128 + 15)
+
+func (c *digitsCommand) Run(w *world) error {
+	err := digits.Run(w.ctx, c.Args, w.stdout)
+	if errors.Is(err, context.Canceled) {
+		return stoppedStatus
+	}
+	return err
+}
