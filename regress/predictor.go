@@ -154,21 +154,9 @@ func (p *Predictor) UpperBound(point Prediction, confidence float64) (float64, b
 // little more. The second result is false where nothing can be promised: without
 // calibration (the probability is 0), or for an extrapolated point.
 func (p *Predictor) Probability(point Prediction, limit float64) (float64, bool) {
-	rank, count := p.Rank(point, limit)
-	if count == 0 || math.IsNaN(limit) || !finite(point.Value) {
-		return 0, false
-	}
-	return float64(rank) / float64(count+1), !point.Extrapolated
-}
-
-// Rank returns how many of the residuals that count for a point keep the target
-// at most limit, and how many there are: Probability as two numbers, for callers
-// who join the table with one of their own. It does not say whether anything can
-// be promised.
-func (p *Predictor) Rank(point Prediction, limit float64) (rank, count int) {
 	o := p.offsets(point)
 	if o.Count == 0 || math.IsNaN(limit) || !finite(point.Value) {
-		return 0, o.Count
+		return 0, false
 	}
 	low, high := 0, len(o.factors)
 	for low < high {
@@ -179,10 +167,10 @@ func (p *Predictor) Rank(point Prediction, limit float64) (rank, count int) {
 			high = middle
 		}
 	}
-	if low > 0 {
-		rank = o.rank(low - 1)
+	if low == 0 {
+		return 0, !point.Extrapolated
 	}
-	return rank, o.Count
+	return float64(o.rank(low-1)) / float64(o.Count+1), !point.Extrapolated
 }
 
 // moved is the point moved by an offset of its table and widened by how far
