@@ -185,7 +185,7 @@ func TestAdvisor_FollowsRegressorsAndLoad(t *testing.T) {
 	start(t, b)
 	q := schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{4, 16, 64}, Epochs: 10, SLO: schemas.Duration(20 * time.Second), Nodes: []string{"node-a"}}
 	promote(t, b)
-	await(t, "both regressors", func() bool { return len(predict(t, b, q).Regressors) == 2 })
+	await(t, "all regressors", func() bool { return len(predict(t, b, q).Regressors) == len(schemas.Targets()) })
 	if a := predict(t, b, q); a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 {
 		t.Errorf("alone: %s %d, want meets_slo 4", a.Decision, a.Chosen.BatchSize)
 	}
@@ -203,7 +203,7 @@ func TestAdvisor_PredictsRunningJobsAgain(t *testing.T) {
 	start(t, b)
 	promote(t, b)
 	q := schemas.JobRequest{JobID: "mlp-1", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{4, 16, 64}, Epochs: 10, SLO: schemas.Duration(20 * time.Second), Nodes: []string{"node-a"}}
-	await(t, "both regressors", func() bool { return len(predict(t, b, q).Regressors) == 2 })
+	await(t, "all regressors", func() bool { return len(predict(t, b, q).Regressors) == len(schemas.Targets()) })
 	if _, err := submit(t, b, q); err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestAdvisor_RefusesADamagedRegressor(t *testing.T) {
 	start(t, b)
 	promote(t, b)
 	q := schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10}
-	await(t, "both regressors", func() bool { return len(predict(t, b, q).Regressors) == 2 })
+	await(t, "all regressors", func() bool { return len(predict(t, b, q).Regressors) == len(schemas.Targets()) })
 	before := predict(t, b, q).Regressors
 	champion, revision, err := b.Champion(within(t), schemas.TargetEpochTime)
 	if err != nil {

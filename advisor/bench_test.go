@@ -38,9 +38,9 @@ func BenchmarkRequests(b *testing.B) {
 	start(b, bus)
 	promote(b, bus)
 	q := benchRequest()
-	await(b, "both regressors", func() bool {
+	await(b, "all regressors", func() bool {
 		var a schemas.Advice
-		return bus.Request(within(b), schemas.SubjectJobPredict, &q, &a) == nil && len(a.Regressors) == 2
+		return bus.Request(within(b), schemas.SubjectJobPredict, &q, &a) == nil && len(a.Regressors) == len(schemas.Targets())
 	})
 	nc, err := nats.Connect(server.URL())
 	if err != nil {

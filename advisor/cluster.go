@@ -26,6 +26,11 @@ type Job struct {
 	Advice       *schemas.Advice // the last one
 	MetSLO       *bool
 
+	laps       []lap     // the last epochs of this run
+	mark       []tally   // of its nodes, when it started or ended its last epoch
+	progressAt time.Time // then, by the server's clock
+	epochAt    time.Time // when its last epoch ended, by its own clock
+
 	first     uint64    // sequence of its first event: the order of job.list
 	last      uint64    // sequence of its last event, advice left aside
 	heard     time.Time // last sign of life, by this process's or the server's clock
@@ -49,12 +54,15 @@ type Cluster struct {
 	order   []*Job // by first sequence
 	running map[string]*Job
 	nodes   map[string]*Node
+	onNode  map[string][]*Job // running jobs, by ID
+	tallies tallies
 	tried   tried
+	record  *Record // how promises came out
 }
 
 // NewCluster returns the state before the first event.
 func NewCluster() *Cluster {
-	return &Cluster{jobs: map[string]*Job{}, running: map[string]*Job{}, nodes: map[string]*Node{}, tried: tried{}}
+	return &Cluster{jobs: map[string]*Job{}, running: map[string]*Job{}, nodes: map[string]*Node{}, onNode: map[string][]*Job{}, tallies: tallies{}, tried: tried{}}
 }
 
 // keptJobs bounds how many jobs are remembered; the oldest that ended go first.
@@ -70,12 +78,24 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 	case *schemas.Submitted:
 		return c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.submitted(e) })
 	case *schemas.Started:
-		return c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.started(e) })
+		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.started(e) })
+		if j != nil {
+			j.laps, j.mark, j.progressAt, j.epochAt = nil, c.tallies.snapshot(j.Setting.Nodes, storedAt), storedAt, time.Time{}
+		}
+		return j
 	case *schemas.Epoch:
 		c.tried.add(&e.Setting)
-		return c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.epoch(e) })
+		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.epoch(e) })
+		if j != nil {
+			c.lap(j, e, storedAt)
+		}
+		return j
 	case *schemas.Ended:
-		return c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.ended(e) })
+		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.ended(e) })
+		if j != nil && j.State == schemas.StateFinished {
+			c.keep(j)
+		}
+		return j
 	case *schemas.Advice:
 		if j := c.jobs[e.JobID]; j != nil && (j.Advice == nil || e.CauseSequence >= j.Advice.CauseSequence) {
 			j.Advice = e
@@ -91,19 +111,39 @@ func (c *Cluster) touch(id string, sequence uint64, storedAt time.Time, change f
 		j = &Job{ID: id, first: sequence}
 		c.insert(j)
 	}
+	before, ran := j.Setting, j.State == schemas.StateRunning
 	if !change(j) {
 		return nil
 	}
+	c.occupy(j, &before, ran, storedAt)
 	j.last = max(j.last, sequence)
 	if storedAt.After(j.heard) {
 		j.heard = storedAt
 	}
-	if j.State == schemas.StateRunning {
-		c.running[id] = j
-	} else {
-		delete(c.running, id)
-	}
 	return j
+}
+
+// occupy keeps the indices of who runs where after a job has changed.
+func (c *Cluster) occupy(j *Job, before *schemas.Setting, ran bool, at time.Time) {
+	runs := j.State == schemas.StateRunning
+	if runs == ran && before.CPUs == j.Setting.CPUs && slices.Equal(before.Nodes, j.Setting.Nodes) {
+		return
+	}
+	if ran {
+		delete(c.running, j.ID)
+		c.tallies.change(before, -1, at)
+		for _, n := range before.Nodes {
+			c.onNode[n] = slices.DeleteFunc(c.onNode[n], func(o *Job) bool { return o == j })
+		}
+	}
+	if runs {
+		c.running[j.ID] = j
+		c.tallies.change(&j.Setting, 1, at)
+		for _, n := range j.Setting.Nodes {
+			i, _ := slices.BinarySearchFunc(c.onNode[n], j.ID, func(o *Job, id string) int { return cmp.Compare(o.ID, id) })
+			c.onNode[n] = slices.Insert(c.onNode[n], i, j)
+		}
+	}
 }
 
 // insert keeps order sorted: a submit that this process recorded may be applied
@@ -187,7 +227,7 @@ func (j *Job) ended(e *schemas.Ended) bool {
 		j.Accuracy = e.Accuracy
 	}
 	if j.Submitted != nil && j.Submitted.Request.SLO > 0 && e.Outcome != schemas.EventLost {
-		met := e.Outcome == schemas.EventFinished && !e.At.After(j.deadline())
+		met := e.Outcome == schemas.EventFinished && !j.trainedAt().After(j.deadline())
 		j.MetSLO = &met
 	}
 	return true
@@ -201,33 +241,31 @@ func (j *Job) deadline() time.Time {
 	return j.Submitted.At.Add(time.Duration(j.Submitted.Request.SLO))
 }
 
-// span is the job as it loads its nodes.
-func (j *Job) span() schemas.Span {
-	return schemas.Span{JobID: j.ID, Nodes: j.Setting.Nodes, CPUs: j.Setting.CPUs, From: j.StartedAt}
-}
-
-// spans returns the running jobs on any of the nodes.
-func (c *Cluster) spans(nodes []string) []schemas.Span {
-	var all []schemas.Span
-	for _, j := range c.running {
-		if sharesNode(j.Setting.Nodes, nodes) {
-			all = append(all, j.span())
-		}
+// trainedAt is when a job that ended was done: at the end of its last epoch,
+// whatever it does afterwards; without one, at its end.
+func (j *Job) trainedAt() time.Time {
+	if j.epochAt.IsZero() || j.EpochsDone < j.Setting.Epochs {
+		return j.EndedAt
 	}
-	slices.SortFunc(all, func(a, b schemas.Span) int { return cmp.Compare(a.JobID, b.JobID) })
-	return all
+	return j.epochAt
 }
 
-func sharesNode(a, b []string) bool {
-	return slices.ContainsFunc(a, func(n string) bool { return slices.Contains(b, n) })
-}
-
-// beside returns the running jobs on any of the nodes, but for one, by ID.
+// beside returns the running jobs that share a node with the given ones, or with
+// a job that does, but for one, by ID.
 func (c *Cluster) beside(nodes []string, but string) []*Job {
 	var all []*Job
-	for _, j := range c.running {
-		if j.ID != but && sharesNode(j.Setting.Nodes, nodes) {
+	seen := slices.Clone(nodes)
+	for i := 0; i < len(seen); i++ {
+		for _, j := range c.onNode[seen[i]] {
+			if j.ID == but || slices.Contains(all, j) {
+				continue
+			}
 			all = append(all, j)
+			for _, n := range j.Setting.Nodes {
+				if !slices.Contains(seen, n) {
+					seen = append(seen, n)
+				}
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
@@ -252,7 +290,10 @@ func (c *Cluster) place(q *schemas.JobRequest, now time.Time) (nodes []string, c
 		if now.Sub(n.Heard) > nodeSilence || int(n.Cores) < slices.Min(q.CPUs) {
 			continue
 		}
-		load := schemas.LoadNow(schemas.Span{Nodes: []string{n.Name}}, c.spans([]string{n.Name}), n.Cores).ProcessesPerCore
+		load := 0.0
+		if t := c.tallies[n.Name]; t != nil {
+			load = t.procs / float64(n.Cores)
+		}
 		if best == nil || load < least || load == least && n.Name < best.Name {
 			best, least = n, load
 		}
@@ -261,37 +302,6 @@ func (c *Cluster) place(q *schemas.JobRequest, now time.Time) (nodes []string, c
 		return nil, 0
 	}
 	return []string{best.Name}, best.Cores
-}
-
-// Ask makes the question of a request that comes now.
-func (c *Cluster) Ask(q schemas.JobRequest, now time.Time) *Question {
-	nodes, cores := c.place(&q, now)
-	question := &Question{Request: q, JobID: q.JobID, Nodes: nodes, Cores: cores, Spans: c.spans(nodes), Tried: c.tried[q.Model]}
-	for _, j := range c.beside(nodes, q.JobID) {
-		n := Neighbour{JobID: j.ID, Setting: j.Setting, Cores: j.Cores, EpochsLeft: j.Setting.Epochs - min(j.Setting.Epochs, j.EpochsDone)}
-		if d := j.deadline(); !d.IsZero() {
-			n.Left = d.Sub(now)
-		}
-		question.Others = append(question.Others, n)
-	}
-	return question
-}
-
-// Again makes the question of a job that runs.
-func (c *Cluster) Again(j *Job, now time.Time) *Question {
-	q := schemas.JobRequest{JobID: j.ID, Model: j.Setting.Model, Epochs: int(j.Setting.Epochs), Confidence: schemas.DefaultConfidence}
-	elapsed := now.Sub(j.StartedAt)
-	if j.Submitted != nil {
-		q = j.Submitted.Request
-		elapsed = now.Sub(j.Submitted.At)
-	}
-	if !slices.Contains(q.BatchSizes, int(j.Setting.BatchSize)) {
-		q.BatchSizes = append([]int{int(j.Setting.BatchSize)}, q.BatchSizes...)
-	}
-	q = q.WithDefaults()
-	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs), int(j.EpochsDone))
-	return &Question{Request: q, JobID: j.ID, Run: j.Run, Nodes: j.Setting.Nodes, Cores: j.Cores, EpochsDone: j.EpochsDone,
-		Elapsed: max(0, elapsed), Running: j.Setting, Spans: c.spans(j.Setting.Nodes)}
 }
 
 // Silent returns the running jobs that are lost at now: after schemas.Silence

@@ -2,305 +2,276 @@ package advisor
 
 import (
 	"fmt"
+	"math"
+	"sync"
 	"time"
 
-	"courier/regress"
 	"courier/schemas"
 )
 
-// Question is what Decide answers: a request, or the rest of a job that runs.
-type Question struct {
-	Request    schemas.JobRequest // with its defaults filled in
-	JobID      string
-	Run        uint32          // 0 before the first start
-	Nodes      []string        // where it runs, or would
-	Cores      uint32          // logical processors there; 0 if unknown
-	EpochsDone uint32          // so far
-	Elapsed    time.Duration   // of the SLO, since submission
-	Running    schemas.Setting // what it runs with; zero before the start
-	Spans      []schemas.Span  // jobs that run beside it; itself may be among them
-	Others     []Neighbour     // what is known of them, for the effect on them
-	Tried      []Configuration // what the log has epochs of, of this model
-}
-
-// Neighbour is a running job that shares a node.
-type Neighbour struct {
-	JobID      string
-	Setting    schemas.Setting
-	Cores      uint32
-	EpochsLeft uint32
-	Left       time.Duration // until its deadline; 0: it has none
-}
-
-// Why an alternative was chosen or lost. Constants, so that an answer allocates
-// nothing per alternative; the figures stand beside them.
-const (
-	reasonMostAccurate = "most accurate within the SLO"
-	reasonFastest      = "none meets the SLO: this is the fastest"
-	reasonScore        = "highest weighted score"
-	reasonLearn        = "run it to learn from it"
-	reasonKeep         = "runs already and meets the SLO"
-	reasonTooSlow      = "predicted to miss the SLO"
-	reasonLessAccurate = "less accurate within the SLO"
-	reasonTieSlower    = "as accurate, but slower"
-	reasonSlower       = "slower, and none meets the SLO"
-	reasonLowerScore   = "lower weighted score"
-	reasonUnknown      = "not known yet"
-)
+// decisions are reused: an answer allocates nothing per alternative.
+var decisions = sync.Pool{New: func() any { return &decision{} }}
 
 // figures per alternative that a slab of numbers holds.
-const figures = 5
+const figures = 6
+
+// decision is one question on its way to an advice.
+type decision struct {
+	q      *Question
+	r      Regressors
+	a      *schemas.Advice
+	f      forecast
+	slab   []float64 // of figures; the advice keeps it
+	curve  curve
+	self   ahead   // the job in question, as the forecast takes it
+	at     []int   // its nodes
+	factor float64 // of the job's own epochs
+	narrow float64
+	knows  struct{ time, accuracy bool }
+	codes  struct{ time, startup, accuracy float64 }
+}
 
 // Decide answers a question. It is pure: the same question and regressors give
 // the same advice, but for the time at.
 func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	a := &schemas.Advice{
 		JobStamp: schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: q.JobID, Run: q.Run}, Action: schemas.ActionStart, Model: q.Request.Model, Nodes: q.Nodes,
-		SLOSeconds: q.Request.SLO.Seconds(), ElapsedSeconds: q.Elapsed.Seconds(), Confidence: q.Request.Confidence, EpochsDone: q.EpochsDone, Regressors: r.digests(),
+		SLOSeconds: q.Request.SLO.Seconds(), ElapsedSeconds: q.Elapsed.Seconds(), Confidence: q.Request.Confidence, EpochsDone: q.epochsDone(), Regressors: r.digests(),
 	}
-	p := predictAll(q, r, a)
-	choose(q, p, a)
-	a.Load = loadOf(q, a.Chosen.CPUs)
-	if q.running() {
-		a.Action = action(q, a.Chosen)
-	} else if r.EpochTime != nil && len(q.Others) > 0 {
-		a.Effects = effects(q, r, a.Chosen.CPUs)
+	d := decisions.Get().(*decision)
+	defer decisions.Put(d)
+	d.q, d.r, d.a, d.factor, d.narrow = q, r, a, 1, 1
+	d.gather()
+	d.predict()
+	d.choose()
+	a.Load = d.loadOf(a.Chosen.CPUs)
+	if q.Self != nil {
+		a.Action = q.action(a.Chosen)
+	} else if d.knows.time && len(q.Others) > 0 {
+		a.Effects = d.effects(a.Chosen)
 	}
 	a.Message = message(a)
 	return a
 }
 
-func (q *Question) running() bool { return q.Running.BatchSize > 0 }
+func (q *Question) epochsDone() uint32 {
+	if q.Self == nil {
+		return 0
+	}
+	return q.Self.EpochsDone
+}
 
 // left returns the seconds that the SLO leaves; only where there is one.
 func (q *Question) left() float64 { return q.Request.SLO.Seconds() - q.Elapsed.Seconds() }
 
-func loadOf(q *Question, cpus uint32) schemas.Load {
-	return schemas.LoadNow(schemas.Span{JobID: q.JobID, Nodes: nodesOrAny(q.Nodes), CPUs: cpus}, q.Spans, q.Cores)
+// runs reports whether a job runs with an alternative already.
+func (q *Question) runs(alt *schemas.Alternative) bool {
+	return q.Self != nil && alt.BatchSize == q.Self.Setting.BatchSize
 }
 
-// nodesOrAny lets a job without a node have the load of being alone.
-func nodesOrAny(nodes []string) []string {
-	if len(nodes) == 0 {
-		return []string{""}
+// gather puts the running jobs into the forecast.
+func (d *decision) gather() {
+	f := &d.f
+	f.r, f.names, f.base = d.r.EpochTime, f.names[:0], f.base[:0]
+	d.at = f.numbers(d.q.Nodes)
+	d.codes.time, d.knows.time = d.r.EpochTime.knows(d.a.Model)
+	d.codes.startup, _ = d.r.Startup.knows(d.a.Model)
+	d.codes.accuracy, d.knows.accuracy = d.r.Accuracy.knows(d.a.Model)
+	if d.q.Self != nil && d.knows.time {
+		d.factor, d.narrow = d.q.Self.ownFactor(d.r.EpochTime, d.codes.time, f.row[:])
 	}
-	return nodes
-}
-
-// known tells what was predicted at all.
-type known struct{ time, accuracy bool }
-
-// predictAll fills the alternatives: each batch size with each number of CPUs.
-// A job that runs keeps its CPUs (changing them is a move, not advice yet).
-func predictAll(q *Question, r Regressors, a *schemas.Advice) known {
-	cpus := []int(q.Request.CPUs)
-	if q.running() {
-		cpus = []int{int(q.Running.CPUs)}
-	}
-	n := len(q.Request.BatchSizes) * len(cpus)
-	a.Alternatives = make([]schemas.Alternative, 0, n)
-	slab, row := make([]float64, 0, figures*n), make([]float64, maxColumns)
-	figure := func(v float64) *float64 {
-		slab = append(slab, v)
-		return &slab[len(slab)-1]
-	}
-	timeCode, knowsTime := r.EpochTime.knows(a.Model)
-	accuracyCode, knowsAccuracy := r.Accuracy.knows(a.Model)
-	epochs := uint32(q.Request.Epochs)
-	left := epochs - min(epochs, q.EpochsDone)
-	for _, c := range cpus {
-		load := loadOf(q, uint32(c))
-		for _, batch := range q.Request.BatchSizes {
-			alt := schemas.Alternative{BatchSize: uint32(batch), CPUs: uint32(c), Epochs: left}
-			f := schemas.Features{BatchSize: alt.BatchSize, CPUs: alt.CPUs, Load: load, ModelCode: timeCode, EpochsDone: epochs}
-			if knowsTime {
-				p, ok := r.EpochTime.predict(&f, row)
-				if knowsTime = ok; ok {
-					predictTime(&alt, q, r.EpochTime.predictor, p, figure)
-				}
-			}
-			if f.ModelCode = accuracyCode; knowsAccuracy {
-				if p, ok := r.Accuracy.predict(&f, row); ok {
-					alt.PredictedAccuracy = figure(min(1, max(0, p.Value)))
-					alt.Extrapolated = alt.Extrapolated || p.Extrapolated
-				}
-			}
-			a.Alternatives = append(a.Alternatives, alt)
+	for i := range d.q.Others {
+		m := &d.q.Others[i]
+		j := ahead{at: f.numbers(m.Setting.Nodes), cpus: m.Setting.CPUs, batch: m.Setting.BatchSize, factor: 1, epochs: float64(m.epochsLeft())}
+		if j.model, j.known = d.r.EpochTime.knows(m.Setting.Model); j.known {
+			j.factor, _ = m.ownFactor(d.r.EpochTime, j.model, f.row[:])
+			d.begin(&j, m)
 		}
+		f.base = append(f.base, j)
 	}
-	return known{time: knowsTime, accuracy: knowsAccuracy}
 }
 
-// predictTime fills the time of the epochs that are left: epochs times epoch
-// time, and the bound and the probability from the same table of residuals.
-func predictTime(alt *schemas.Alternative, q *Question, p *regress.Predictor, epoch regress.Prediction, figure func(float64) *float64) {
-	epochs := float64(alt.Epochs)
-	alt.PredictedSeconds = figure(epochs * epoch.Value)
-	alt.Extrapolated = epoch.Extrapolated
-	if bound, ok := p.UpperBound(epoch, q.Request.Confidence); ok {
-		alt.UpperBoundSeconds = figure(epochs * bound)
-	}
-	if q.Request.SLO == 0 || epochs == 0 {
+// begin sets how far a running job has come in its start-up or epoch.
+func (d *decision) begin(j *ahead, m *Member) {
+	if m.EpochsDone > 0 || d.r.Startup == nil {
+		j.spent = m.Since.Seconds()
 		return
 	}
-	if chance, ok := p.Probability(epoch, q.left()/epochs); ok {
-		alt.Probability = figure(chance)
-	}
+	code, _ := d.r.Startup.knows(m.Setting.Model)
+	load := schemas.Load{ConcurrentJobs: float64(1 + len(d.q.Others)), Processes: float64(m.Setting.CPUs)}
+	j.startup = max(0, d.startup(m.Setting.BatchSize, m.Setting.CPUs, code, load)-m.Since.Seconds())
 }
 
-// choose sets the decision and the chosen alternative, and why the others lost.
-// It chooses as the paper does: the most accurate of those whose predicted time
-// is within the SLO, else the fastest (Courier, ICPE 2021, section 4.4).
-func choose(q *Question, p known, a *schemas.Advice) {
-	var best int
-	switch {
-	case !p.time || !p.accuracy && q.Request.SLO == 0:
-		best = exploreFirst(q, a)
-	case q.Request.SLO == 0:
-		best = chooseScore(q.Request.Weights, a)
-	default:
-		best = chooseWithin(q, a)
-	}
-	chosen := a.Alternatives[best]
-	a.Chosen = &chosen
-	if p.time && !p.accuracy || chosen.Extrapolated {
-		a.Decision = schemas.Exploring
-	}
-}
-
-// seconds and accuracy of an alternative whose time is known.
-func seconds(alt *schemas.Alternative) float64 { return *alt.PredictedSeconds }
-
-func accuracy(alt *schemas.Alternative) float64 {
-	if alt.PredictedAccuracy == nil {
+// startup predicts the seconds from a start to the first epoch, 0 if nothing is
+// known of them.
+func (d *decision) startup(batch, cpus uint32, code float64, load schemas.Load) float64 {
+	if d.r.Startup == nil {
 		return 0
 	}
-	return *alt.PredictedAccuracy
+	p, ok := d.r.Startup.predict(&schemas.Features{BatchSize: batch, CPUs: cpus, ModelCode: code, Load: load}, d.f.row[:])
+	if !ok {
+		return 0
+	}
+	return p.Value
 }
 
-// chooseWithin chooses by the SLO.
-func chooseWithin(q *Question, a *schemas.Advice) int {
-	best, fastest := -1, 0
-	for i := range a.Alternatives {
-		alt := &a.Alternatives[i]
-		if seconds(alt) < seconds(&a.Alternatives[fastest]) {
-			fastest = i
+// loadOf is the load that the job has now, or would have.
+func (d *decision) loadOf(cpus uint32) schemas.Load {
+	most := schemas.Load{}
+	for _, n := range nodesOrAny(d.q.Nodes) {
+		l := schemas.Load{ConcurrentJobs: 1, Processes: float64(cpus), StableTimeRatio: 1}
+		for i := range d.q.Others {
+			if m := &d.q.Others[i]; runsOn(m, n) {
+				l.ConcurrentJobs++
+				l.Processes += float64(m.Setting.CPUs)
+			}
 		}
-		if seconds(alt) > q.left() {
+		if most.ConcurrentJobs == 0 || l.Processes > most.Processes {
+			most = l
+		}
+	}
+	if d.q.Cores > 0 {
+		most.ProcessesPerCore = most.Processes / float64(d.q.Cores)
+	}
+	return most
+}
+
+func runsOn(m *Member, node string) bool {
+	for _, n := range m.Setting.Nodes {
+		if n == node {
+			return true
+		}
+	}
+	return false
+}
+
+// figure keeps a number for an alternative.
+func (d *decision) figure(v float64) *float64 {
+	d.slab = append(d.slab, v)
+	return &d.slab[len(d.slab)-1]
+}
+
+// predict fills the alternatives: each batch size with each number of CPUs. A
+// job that runs keeps its CPUs: changing them is a move, not advice yet.
+func (d *decision) predict() {
+	q := d.q
+	cpus := []int(q.Request.CPUs)
+	n := len(q.Request.BatchSizes) * len(cpus)
+	d.a.Alternatives, d.slab = make([]schemas.Alternative, 0, n), make([]float64, 0, figures*n)
+	for _, c := range cpus {
+		load := d.loadOf(uint32(c))
+		for _, batch := range q.Request.BatchSizes {
+			d.a.Alternatives = append(d.a.Alternatives, schemas.Alternative{BatchSize: uint32(batch), CPUs: uint32(c)})
+			d.alternative(&d.a.Alternatives[len(d.a.Alternatives)-1], load)
+		}
+	}
+}
+
+// alternative fills the figures of one alternative.
+func (d *decision) alternative(alt *schemas.Alternative, load schemas.Load) {
+	q := d.q
+	all := uint32(q.Request.Epochs)
+	if all == 0 {
+		all = uint32(q.Request.MaxEpochs)
+	}
+	alt.Epochs = all - min(all, q.epochsDone())
+	if d.knows.accuracy {
+		d.curve.fill(d.r.Accuracy, schemas.Features{BatchSize: alt.BatchSize, CPUs: alt.CPUs, ModelCode: d.codes.accuracy, Load: load}, all, q.Request.Epochs > 0, d.f.row[:])
+	}
+	var fate *ahead
+	if d.knows.time {
+		fate = d.f.run(d.ahead(alt, load))
+		d.knows.time = !math.IsInf(fate.end, 1)
+	}
+	if d.knows.time {
+		d.time(alt, fate)
+	}
+	if d.knows.accuracy {
+		v, beyond := d.curve.at(q.epochsDone() + alt.Epochs)
+		alt.PredictedAccuracy = d.figure(v)
+		alt.Extrapolated = alt.Extrapolated || beyond
+	}
+}
+
+// ahead is the job in question, run with an alternative.
+func (d *decision) ahead(alt *schemas.Alternative, load schemas.Load) *ahead {
+	d.self = ahead{at: d.at, cpus: alt.CPUs, batch: alt.BatchSize, model: d.codes.time, known: true, factor: d.factor, epochs: float64(alt.Epochs)}
+	j := &d.self
+	switch m := d.q.Self; {
+	case m == nil:
+		j.startup = d.startup(alt.BatchSize, alt.CPUs, d.codes.startup, load)
+	case d.q.runs(alt):
+		d.begin(j, m)
+	}
+	return j
+}
+
+// time fills the figures of time, and chooses the epochs where they are free.
+func (d *decision) time(alt *schemas.Alternative, fate *ahead) {
+	o := outlook{seconds: fate.end, table: d.r.EpochTime.residuals(d.codes.time), narrow: d.narrow, void: fate.extrapolated, record: d.q.Record}
+	if d.q.Request.Epochs == 0 && d.knows.accuracy {
+		alt.Epochs = d.epochs(alt.Epochs, &o)
+		o.seconds = d.f.after(float64(d.all()), float64(alt.Epochs))
+	}
+	alt.Extrapolated = o.void
+	alt.PredictedSeconds = d.figure(o.seconds)
+	alt.MeanSeconds = d.figure(o.seconds * d.r.EpochTime.predictor.Manifest().Smearing)
+	alt.CPUSeconds = d.figure(o.seconds * float64(alt.CPUs))
+	if o.seconds == 0 { // nothing is left to do
+		if d.q.Request.SLO > 0 && d.q.left() >= 0 {
+			alt.Probability = d.figure(1)
+		}
+		return
+	}
+	if bound, ok := o.bound(d.q.Request.Confidence); ok {
+		alt.UpperBoundSeconds = d.figure(bound)
+	}
+	if d.q.Request.SLO == 0 {
+		return
+	}
+	if p, ok := o.probability(d.q.left(), d.q.Request.Confidence); ok {
+		alt.Probability = d.figure(p)
+	}
+}
+
+// all is how many epochs the job has left at most.
+func (d *decision) all() uint32 {
+	return uint32(d.q.Request.MaxEpochs) - min(uint32(d.q.Request.MaxEpochs), d.q.epochsDone())
+}
+
+// epochs chooses how many of the epochs that are left to run where they are
+// free: the fewest that reach the target, or as many as make it more accurate
+// and keep the SLO.
+func (d *decision) epochs(all uint32, o *outlook) uint32 {
+	done, best := d.q.epochsDone(), uint32(0)
+	for _, l := range d.curve.levels {
+		if l.epochs <= done || l.epochs > done+all {
 			continue
 		}
-		if best < 0 || better(q, alt, &a.Alternatives[best]) {
-			best = i
+		n := l.epochs - done
+		if best > 0 && d.q.Request.SLO > 0 {
+			in := *o
+			in.seconds = d.f.after(float64(all), float64(n))
+			if p, _ := in.probability(d.q.left(), d.q.Request.Confidence); p < d.q.Request.Confidence {
+				break
+			}
+		}
+		if before, _ := d.curve.at(done + best); best == 0 || l.accuracy > before {
+			best = n
+		}
+		if t := d.q.Request.TargetAccuracy; t > 0 && l.accuracy >= t {
+			break
 		}
 	}
-	if best < 0 {
-		a.Decision = schemas.BestEffort
-		explain(a, fastest, reasonFastest, func(*schemas.Alternative) string { return reasonSlower })
-		return fastest
-	}
-	a.Decision = schemas.MeetsSLO
-	chosen := reasonMostAccurate
-	if q.running() && a.Alternatives[best].BatchSize == q.Running.BatchSize {
-		chosen = reasonKeep
-	}
-	top := accuracy(&a.Alternatives[best])
-	explain(a, best, chosen, func(alt *schemas.Alternative) string {
-		switch {
-		case seconds(alt) > q.left():
-			return reasonTooSlow
-		case accuracy(alt) == top:
-			return reasonTieSlower
-		}
-		return reasonLessAccurate
-	})
-	return best
-}
-
-// better compares two alternatives within the SLO. A job that runs keeps its
-// batch size while that meets the SLO: a change costs what no regressor knows.
-func better(q *Question, alt, best *schemas.Alternative) bool {
-	if q.running() {
-		if best.BatchSize == q.Running.BatchSize || alt.BatchSize == q.Running.BatchSize {
-			return alt.BatchSize == q.Running.BatchSize
-		}
-	}
-	if accuracy(alt) != accuracy(best) {
-		return accuracy(alt) > accuracy(best)
-	}
-	return seconds(alt) < seconds(best)
-}
-
-// chooseScore chooses by weight of accuracy · accuracy / largest + weight of
-// time · (1 − time / longest).
-func chooseScore(w *schemas.Weights, a *schemas.Advice) int {
-	a.Decision = schemas.Weighted
-	var largest, longest float64
-	for i := range a.Alternatives {
-		largest = max(largest, accuracy(&a.Alternatives[i]))
-		longest = max(longest, seconds(&a.Alternatives[i]))
-	}
-	best := 0
-	scores := make([]float64, len(a.Alternatives))
-	for i := range a.Alternatives {
-		alt := &a.Alternatives[i]
-		if largest > 0 {
-			scores[i] += w.Accuracy * accuracy(alt) / largest
-		}
-		if longest > 0 {
-			scores[i] += w.Time * (1 - seconds(alt)/longest)
-		}
-		alt.Score = &scores[i]
-		if scores[i] > scores[best] {
-			best = i
-		}
-	}
-	explain(a, best, reasonScore, func(*schemas.Alternative) string { return reasonLowerScore })
-	return best
-}
-
-func explain(a *schemas.Advice, best int, chosen string, lost func(*schemas.Alternative) string) {
-	for i := range a.Alternatives {
-		if i == best {
-			a.Alternatives[i].Reason = chosen
-		} else {
-			a.Alternatives[i].Reason = lost(&a.Alternatives[i])
-		}
-	}
+	return max(best, min(1, all))
 }
 
 // action says what a running job should do.
-func action(q *Question, chosen *schemas.Alternative) schemas.Action {
-	if chosen.PredictedSeconds == nil || chosen.BatchSize == q.Running.BatchSize || q.Request.SLO == 0 {
+func (q *Question) action(chosen *schemas.Alternative) schemas.Action {
+	if chosen.PredictedSeconds == nil || q.runs(chosen) || q.Request.SLO == 0 {
 		return schemas.ActionKeep
 	}
 	return schemas.ActionBatch
-}
-
-// effects predicts what the job does to those that run beside it.
-func effects(q *Question, r Regressors, cpus uint32) []schemas.Effect {
-	var all []schemas.Effect
-	row := make([]float64, maxColumns)
-	with := append(append(make([]schemas.Span, 0, len(q.Spans)+1), q.Spans...), schemas.Span{JobID: q.JobID, Nodes: q.Nodes, CPUs: cpus})
-	for i := range q.Others {
-		o := &q.Others[i]
-		code, ok := r.EpochTime.knows(o.Setting.Model)
-		if !ok {
-			continue
-		}
-		rest := func(spans []schemas.Span) (float64, bool) {
-			self := schemas.Span{JobID: o.JobID, Nodes: o.Setting.Nodes, CPUs: o.Setting.CPUs}
-			f := schemas.Features{BatchSize: o.Setting.BatchSize, CPUs: o.Setting.CPUs, ModelCode: code, Load: schemas.LoadNow(self, spans, o.Cores)}
-			p, ok := r.EpochTime.predict(&f, row)
-			return p.Value * float64(o.EpochsLeft), ok
-		}
-		before, ok1 := rest(q.Spans)
-		after, ok2 := rest(with)
-		if ok1 && ok2 {
-			limit := o.Left.Seconds()
-			all = append(all, schemas.Effect{JobID: o.JobID, BeforeSeconds: before, AfterSeconds: after, BreaksSLO: limit > 0 && before <= limit && after > limit})
-		}
-	}
-	return all
 }
 
 // message says the advice in a sentence.
@@ -322,7 +293,10 @@ func message(a *schemas.Advice) string {
 	case a.Decision == schemas.Exploring:
 		return fmt.Sprintf("%s: perhaps %s%s, but that is beyond what was measured", what, figures, left)
 	case a.Decision == schemas.BestEffort:
-		return fmt.Sprintf("no alternative meets the SLO; %s is the fastest: %s%s", what, figures, left)
+		return fmt.Sprintf("no alternative keeps the SLO with probability %.3g; %s is the most likely: %s%s", a.Confidence, what, figures, left)
+	}
+	if c.Probability != nil {
+		left += fmt.Sprintf(", kept with probability %.3f", *c.Probability)
 	}
 	return fmt.Sprintf("%s: %s%s", what, figures, left)
 }

@@ -29,7 +29,7 @@ func slo(d time.Duration) func(*schemas.JobRequest) {
 // with 64; the smaller the batch, the more accurate.
 func TestDecide(t *testing.T) {
 	r := regressors(t)
-	beside := []schemas.Span{{JobID: "other", Nodes: []string{"n"}, CPUs: 2}}
+	beside := []advisor.Member{{JobID: "other", Setting: schemas.Setting{Model: model, BatchSize: 4, CPUs: 2, Epochs: 1000, Nodes: []string{"n"}}}}
 	for _, c := range []struct {
 		name     string
 		q        advisor.Question
@@ -41,8 +41,8 @@ func TestDecide(t *testing.T) {
 		{"the most accurate of those in time", advisor.Question{Request: request(slo(10 * time.Second))}, r, schemas.MeetsSLO, 16},
 		{"only the fastest is in time", advisor.Question{Request: request(slo(6 * time.Second))}, r, schemas.MeetsSLO, 64},
 		{"none is in time", advisor.Question{Request: request(slo(2 * time.Second))}, r, schemas.BestEffort, 64},
-		{"a neighbour doubles the time", advisor.Question{Request: request(slo(20 * time.Second)), Nodes: []string{"n"}, Spans: beside}, r, schemas.MeetsSLO, 16},
-		{"a neighbour elsewhere does not", advisor.Question{Request: request(slo(20 * time.Second)), Nodes: []string{"m"}, Spans: beside}, r, schemas.MeetsSLO, 4},
+		{"a neighbour doubles the time", advisor.Question{Request: request(slo(20 * time.Second)), Nodes: []string{"n"}, Others: beside}, r, schemas.MeetsSLO, 16},
+		{"a neighbour elsewhere does not", advisor.Question{Request: request(slo(20 * time.Second)), Nodes: []string{"m"}, Others: beside}, r, schemas.MeetsSLO, 4},
 		{"time that has passed is gone", advisor.Question{Request: request(slo(20 * time.Second)), Elapsed: 10 * time.Second}, r, schemas.MeetsSLO, 16},
 		{"no SLO, accuracy alone", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Weights = &schemas.Weights{Accuracy: 1} })}, r, schemas.Weighted, 4},
 		{"no SLO, time alone", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Weights = &schemas.Weights{Time: 1} })}, r, schemas.Weighted, 64},
@@ -102,7 +102,8 @@ func TestDecide_NothingKnownShowsNothing(t *testing.T) {
 func TestDecide_RunningJob(t *testing.T) {
 	r := regressors(t)
 	running := func(batch uint32, done uint32, elapsed time.Duration) *advisor.Question {
-		return &advisor.Question{Request: request(slo(12 * time.Second)), EpochsDone: done, Elapsed: elapsed, Running: schemas.Setting{Model: model, BatchSize: batch, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}, Nodes: []string{"n"}}
+		self := &advisor.Member{Setting: schemas.Setting{Model: model, BatchSize: batch, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}, EpochsDone: done}
+		return &advisor.Question{Request: request(slo(12 * time.Second)), Elapsed: elapsed, Self: self, Nodes: []string{"n"}}
 	}
 	for _, c := range []struct {
 		name     string
@@ -127,8 +128,8 @@ func TestDecide_RunningJob(t *testing.T) {
 
 func TestDecide_TellsTheEffectOnOthers(t *testing.T) {
 	other := schemas.Setting{Model: model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
-	q := &advisor.Question{Request: request(slo(time.Minute)), JobID: "new", Nodes: []string{"n"}, Spans: []schemas.Span{{JobID: "old", Nodes: []string{"n"}, CPUs: 2}},
-		Others: []advisor.Neighbour{{JobID: "old", Setting: other, EpochsLeft: 10, Left: 10 * time.Second}}}
+	q := &advisor.Question{Request: request(slo(time.Minute)), JobID: "new", Nodes: []string{"n"},
+		Others: []advisor.Member{{JobID: "old", Setting: other, Left: 10 * time.Second, Confidence: 0.9}}}
 	a := advisor.Decide(q, regressors(t), time.Now())
 	if len(a.Effects) != 1 {
 		t.Fatalf("effects %+v, want one", a.Effects)

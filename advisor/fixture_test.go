@@ -14,6 +14,9 @@ const model = "digits-mlp"
 
 // Truth of the fixture: seconds of an epoch, and accuracy after some epochs.
 func trueSeconds(batch, cpus, jobs float64) float64 { return (1 + 8/batch) * jobs / cpus }
+
+const trueStartup = 0.1
+
 func trueAccuracy(batch, epochs float64) float64 {
 	return 0.98 - 0.01*math.Log2(batch/4) - 0.3*math.Exp(-epochs/3)
 }
@@ -43,6 +46,9 @@ func dataset(target string) *regress.Dataset {
 							d.Columns[i] = append(d.Columns[i], row[i])
 						}
 						value := trueSeconds(float64(batch), float64(cpus), jobs) * (1 + 0.01*float64(k-1))
+						if target == schemas.TargetStartup {
+							value = trueStartup * (1 + 0.01*float64(k-1))
+						}
 						if target == schemas.TargetAccuracy {
 							value = trueAccuracy(float64(batch), float64(epochs))
 						}
@@ -60,11 +66,10 @@ func dataset(target string) *regress.Dataset {
 var fitted = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
 	all := map[string]*regress.Regressor{}
 	for _, target := range schemas.Targets() {
-		o := regress.ForestOptions{Trees: 50, MaxDepth: 8, Criterion: regress.Absolute, Seed: 1}
-		if target == schemas.TargetEpochTime {
-			o.Transform = regress.Log
+		r, err := regress.FitForest(testContext, dataset(target), regress.ForestOptions{Trees: 50, MaxDepth: 8, Criterion: regress.Absolute, Seed: 1})
+		if target != schemas.TargetAccuracy {
+			r, err = regress.FitLaw(testContext, dataset(target), regress.LawOptions{Transform: regress.Log, Seed: 1})
 		}
-		r, err := regress.FitForest(testContext, dataset(target), o)
 		if err != nil {
 			return nil, err
 		}
@@ -90,5 +95,5 @@ func regressors(t testing.TB) advisor.Regressors {
 		}
 		return r
 	}
-	return advisor.Regressors{EpochTime: use(schemas.TargetEpochTime), Accuracy: use(schemas.TargetAccuracy)}
+	return advisor.Regressors{EpochTime: use(schemas.TargetEpochTime), Startup: use(schemas.TargetStartup), Accuracy: use(schemas.TargetAccuracy)}
 }

@@ -38,6 +38,9 @@ func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
 	if r.model < 0 {
 		return nil, fmt.Errorf("no feature %q", schemas.ColumnModel)
 	}
+	if m := p.Manifest(); m.Target != schemas.TargetAccuracy && m.Transform != regress.Log {
+		return nil, fmt.Errorf("%s is fitted on %q, want %q: bounds multiply times", m.Target, m.Transform, regress.Log)
+	}
 	return r, nil
 }
 
@@ -52,6 +55,18 @@ func (r *Regressor) knows(model string) (float64, bool) {
 	return r.predictor.Features()[r.model].Level(model)
 }
 
+// residuals returns the sorted residuals by which predictions for a model are
+// judged: its own, if it has a table, else those of all.
+func (r *Regressor) residuals(modelCode float64) []float64 {
+	c := &r.predictor.Manifest().Calibration
+	if l := c.Levels; l != nil && l.Feature == r.model {
+		if i := int(modelCode); i >= 0 && i < len(l.Tables) && l.Tables[i].Count > 0 {
+			return l.Tables[i].Residuals
+		}
+	}
+	return c.Residuals
+}
+
 // predict returns the prediction for features whose model code is set already.
 // row is room for maxColumns numbers.
 func (r *Regressor) predict(f *schemas.Features, row []float64) (regress.Prediction, bool) {
@@ -63,7 +78,7 @@ func (r *Regressor) predict(f *schemas.Features, row []float64) (regress.Predict
 
 // Regressors are those in use; one that is not known is nil.
 type Regressors struct {
-	EpochTime, Accuracy *Regressor
+	EpochTime, Startup, Accuracy *Regressor
 }
 
 // with returns the regressors with that of a target replaced; false for a target
@@ -72,6 +87,8 @@ func (r Regressors) with(target string, next *Regressor) (Regressors, bool) {
 	switch target {
 	case schemas.TargetEpochTime:
 		r.EpochTime = next
+	case schemas.TargetStartup:
+		r.Startup = next
 	case schemas.TargetAccuracy:
 		r.Accuracy = next
 	default:
@@ -82,9 +99,12 @@ func (r Regressors) with(target string, next *Regressor) (Regressors, bool) {
 
 // digests returns the version of each regressor in use.
 func (r Regressors) digests() map[string]string {
-	all := make(map[string]string, 2)
+	all := make(map[string]string, 3)
 	if r.EpochTime != nil {
 		all[schemas.TargetEpochTime] = r.EpochTime.Digest
+	}
+	if r.Startup != nil {
+		all[schemas.TargetStartup] = r.Startup.Digest
 	}
 	if r.Accuracy != nil {
 		all[schemas.TargetAccuracy] = r.Accuracy.Digest

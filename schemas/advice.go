@@ -29,10 +29,12 @@ type Alternative struct {
 	BatchSize         uint32   `json:"batch_size"`                    // samples in one iteration
 	CPUs              uint32   `json:"cpus"`                          // processes
 	Epochs            uint32   `json:"epochs"`                        // epochs, or those that remain of a running job
-	PredictedSeconds  *float64 `json:"predicted_seconds,omitempty"`   // predicted time: of all epochs, or of those that remain
+	PredictedSeconds  *float64 `json:"predicted_seconds,omitempty"`   // predicted time, its median: start-up and all epochs, or those that remain, beside the jobs that run meanwhile
+	MeanSeconds       *float64 `json:"mean_seconds,omitempty"`        // its mean
 	UpperBoundSeconds *float64 `json:"upper_bound_seconds,omitempty"` // kept with the requested confidence; absent if none is known
 	PredictedAccuracy *float64 `json:"predicted_accuracy,omitempty"`  // after the last epoch, 0 to 1
 	Probability       *float64 `json:"probability,omitempty"`         // of meeting the SLO, 0 to 1
+	CPUSeconds        *float64 `json:"cpu_seconds,omitempty"`         // what it costs: CPUs times predicted time
 	Score             *float64 `json:"score,omitempty"`               // weighted score, where no SLO is given
 	Extrapolated      bool     `json:"extrapolated,omitempty"`        // beyond what was ever measured: no guarantee
 	Reason            string   `json:"reason,omitempty"`              // why it was chosen or lost
@@ -52,7 +54,11 @@ type Effect struct {
 	JobID         string  `json:"job_id"`
 	BeforeSeconds float64 `json:"before_seconds"` // predicted remaining time without the new job
 	AfterSeconds  float64 `json:"after_seconds"`  // with it
-	BreaksSLO     bool    `json:"breaks_slo"`     // met its SLO before, misses it after
+	BreaksSLO     bool    `json:"breaks_slo"`     // its probability falls under its confidence
+
+	BeforeProbability *float64 `json:"before_probability,omitempty"` // of meeting its SLO without the new job; absent if it has none or nothing is known
+	AfterProbability  *float64 `json:"after_probability,omitempty"`  // with it
+	Confidence        float64  `json:"confidence,omitempty"`         // that it asked for
 }
 
 // Advice answers a job request, and is job.<id>.advice for a job that runs.

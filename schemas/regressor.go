@@ -4,12 +4,13 @@ import "fmt"
 
 // Targets: what regressors predict.
 const (
-	TargetEpochTime = "epoch_time" // seconds of one epoch
-	TargetAccuracy  = "accuracy"   // after a number of epochs, 0 to 1
+	TargetEpochTime = "epoch_time"   // seconds of one epoch
+	TargetStartup   = "startup_time" // seconds from the start to the first epoch's begin
+	TargetAccuracy  = "accuracy"     // after a number of epochs, 0 to 1
 )
 
 // Targets lists every target that is fitted.
-func Targets() []string { return []string{TargetEpochTime, TargetAccuracy} }
+func Targets() []string { return []string{TargetEpochTime, TargetStartup, TargetAccuracy} }
 
 // Champion is the regressor in use for a target: the value of its key in the
 // bucket of champions. Artifacts are immutable and named by their digest.

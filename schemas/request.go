@@ -108,7 +108,9 @@ type JobRequest struct {
 	TrainingSamples uint64            `json:"training_samples,omitempty"` // samples in one epoch; absent if unknown
 	CPUs            CPUs              `json:"cpus"`                       // CPU counts to choose from; one number may be given
 	BatchSizes      []int             `json:"batch_sizes,omitempty"`      // candidates; default 64, 128, 256, 512
-	Epochs          int               `json:"epochs"`                     // passes over the data
+	Epochs          int               `json:"epochs,omitempty"`           // passes over the data; absent: chosen, see max_epochs and target_accuracy
+	MaxEpochs       int               `json:"max_epochs,omitempty"`       // most passes over the data where epochs are chosen; default 100
+	TargetAccuracy  float64           `json:"target_accuracy,omitempty"`  // where epochs are chosen: enough is an accuracy of this, 0 to 1
 	SLO             Duration          `json:"slo,omitempty"`              // from submission to the end of the last epoch; absent: the weights decide
 	Weights         *Weights          `json:"weights,omitempty"`          // without slo only; default 0.5 each
 	Confidence      float64           `json:"confidence,omitempty"`       // of meeting the SLO, between 0 and 1; default 0.95
@@ -127,6 +129,9 @@ func DefaultBatchSizes() []int { return []int{64, 128, 256, 512} }
 // DefaultConfidence is the confidence of a request that names none.
 const DefaultConfidence = 0.95
 
+// DefaultMaxEpochs bounds the epochs of a request that lets them be chosen.
+const DefaultMaxEpochs = 100
+
 // WithDefaults returns the request with every optional field that has a default filled in.
 func (r JobRequest) WithDefaults() JobRequest {
 	if len(r.BatchSizes) == 0 {
@@ -134,6 +139,9 @@ func (r JobRequest) WithDefaults() JobRequest {
 	}
 	if r.Confidence == 0 {
 		r.Confidence = DefaultConfidence
+	}
+	if r.Epochs == 0 && r.MaxEpochs == 0 {
+		r.MaxEpochs = DefaultMaxEpochs
 	}
 	if r.SLO == 0 && r.Weights == nil {
 		r.Weights = &Weights{Accuracy: 0.5, Time: 0.5}
@@ -166,10 +174,28 @@ func (r *JobRequest) Validate() error {
 	if n := len(r.CPUs) * max(len(r.BatchSizes), 1); n > MaxCandidates {
 		return Invalid("batch_sizes", "%d batch sizes and CPU counts together are more than %d candidates", n, MaxCandidates)
 	}
-	if r.Epochs < 1 || r.Epochs > MaxEpochs {
-		return Invalid("epochs", "%d is not between 1 and %d", r.Epochs, MaxEpochs)
+	if err := r.validateEpochs(); err != nil {
+		return err
 	}
 	return r.validateGoal()
+}
+
+// validateEpochs accepts a number of epochs, or what it is to be chosen by.
+func (r *JobRequest) validateEpochs() error {
+	free := r.MaxEpochs != 0 || r.TargetAccuracy != 0
+	switch {
+	case r.Epochs == 0 && !free:
+		return Invalid("epochs", "is missing: a number, or max_epochs or target_accuracy to have it chosen")
+	case r.Epochs < 0 || r.Epochs > MaxEpochs:
+		return Invalid("epochs", "%d is not between 1 and %d", r.Epochs, MaxEpochs)
+	case r.Epochs > 0 && free:
+		return Invalid("epochs", "are fixed: leave out max_epochs and target_accuracy, or leave out epochs to have them chosen")
+	case r.MaxEpochs < 0 || r.MaxEpochs > MaxEpochs:
+		return Invalid("max_epochs", "%d is not between 1 and %d", r.MaxEpochs, MaxEpochs)
+	case !(r.TargetAccuracy >= 0 && r.TargetAccuracy <= 1):
+		return Invalid("target_accuracy", "%v is not between 0 and 1", r.TargetAccuracy)
+	}
+	return nil
 }
 
 // validateGoal checks what the job is to reach.

@@ -132,6 +132,12 @@ func (p *Past) Examples(target string) []Example {
 	var all []Example
 	for _, r := range p.order {
 		spans := p.beside(r)
+		if target == schemas.TargetStartup {
+			if x, ok := startup(r, spans); ok {
+				all = append(all, x)
+			}
+			continue
+		}
 		if len(r.epochs) == 0 {
 			all = append(all, p.wholeJob(r, spans, target)...)
 			continue
@@ -168,6 +174,21 @@ func (p *Past) example(r *run, spans []schemas.Span, e *schemas.Epoch, target st
 	return x, x.Weight > 0
 }
 
+// startup makes an example of how long a run took to its first epoch; ok is
+// false if its output does not tell.
+func startup(r *run, spans []schemas.Span) (x Example, ok bool) {
+	if len(r.epochs) == 0 {
+		return x, false
+	}
+	e := r.epochs[0]
+	seconds := begin(e).Sub(r.span.From).Seconds()
+	if e.Epoch != 1 || e.DurationSource != schemas.DurationReported || seconds <= 0 {
+		return x, false
+	}
+	load := schemas.LoadBetween(r.span, spans, r.cores, r.span.From, begin(e))
+	return Example{Model: e.Model, At: e.At, Value: seconds, Weight: 1, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load}}, true
+}
+
 // wholeJob makes one example of a finished run whose epochs were not recognised:
 // its time over its epochs.
 func (p *Past) wholeJob(r *run, spans []schemas.Span, target string) []Example {
@@ -189,7 +210,7 @@ func (p *Past) wholeJob(r *run, spans []schemas.Span, target string) []Example {
 func Dataset(target string, examples []Example) *regress.Dataset {
 	columns := schemas.ColumnsOf(target)
 	models := modelsOf(examples)
-	d := &regress.Dataset{TargetName: target, TargetUnit: map[string]string{schemas.TargetEpochTime: "seconds"}[target]}
+	d := &regress.Dataset{TargetName: target, TargetUnit: map[string]string{schemas.TargetEpochTime: "seconds", schemas.TargetStartup: "seconds"}[target]}
 	for _, c := range columns {
 		f := regress.Feature{Name: c.String(), Unit: c.Unit()}
 		if c == schemas.ColumnModel {

@@ -30,37 +30,50 @@ func (t *Trainer) follow(ctx context.Context) error {
 			t.log.Warn("champion cannot be watched for drift", "target", c.Target, "error", err)
 		}
 	}
-	live := false
-	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: jobEvents(), CaughtUp: func() { live = true }}
+	live, late := false, ""
+	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: jobEvents(), CaughtUp: func() {
+		live = true
+		t.wish(w, late) // what happened while nobody listened counts, too
+	}}
 	return t.bus.Follow(ctx, o, func(r bus.Record) error {
 		if p := t.current.Load(); p != nil && p != w.epochTime {
 			w.use(p)
 			w.fresh, w.lastFit = 0, time.Now()
+			late = ""
 		}
 		w.past.Add(r.Event, r.Sequence)
-		reason := t.reasonToFit(w, r, live)
+		reason := t.reasonToFit(w, r)
 		t.metrics.waiting.Set(float64(w.fresh))
-		if reason == "" || w.epochTime != nil && time.Since(w.lastFit) < t.o.CoolDown {
-			return nil
-		}
-		select {
-		case t.wishes <- wish{targets: schemas.Targets(), reason: reason}:
-			w.lastFit, w.fresh = time.Now(), 0
-		default: // one is waiting already
+		if live {
+			t.wish(w, reason)
+		} else if reason != "" {
+			late = reason
 		}
 		return nil
 	})
 }
 
+// wish asks for a fit, if there is a reason and the last one is not too fresh.
+func (t *Trainer) wish(w *watcher, reason string) {
+	if reason == "" || w.epochTime != nil && time.Since(w.lastFit) < t.o.CoolDown {
+		return
+	}
+	select {
+	case t.wishes <- wish{targets: schemas.Targets(), reason: reason}:
+		w.lastFit, w.fresh = time.Now(), 0
+	default: // one is waiting already
+	}
+}
+
 // reasonToFit counts an event and says why it calls for a fit; "" if it does not.
-func (t *Trainer) reasonToFit(w *watcher, r bus.Record, live bool) string {
+func (t *Trainer) reasonToFit(w *watcher, r bus.Record) string {
 	if w.epochTime != nil && w.learnt(r) {
 		return ""
 	}
 	switch e := r.Event.(type) {
 	case *schemas.Epoch:
 		w.fresh++
-		if mean, drifted := w.watch(e); live && drifted {
+		if mean, drifted := w.watch(e); drifted {
 			t.metrics.drifts.Inc()
 			t.log.Info("epochs are not as predicted", "mean_log_residual", mean, "epochs", driftWindow)
 			w.drift.Reset()
@@ -70,7 +83,7 @@ func (t *Trainer) reasonToFit(w *watcher, r bus.Record, live bool) string {
 		if e.EpochsDone == 0 {
 			w.fresh++ // a run whose epochs were not recognised is one example
 		}
-		if w.epochTime == nil && live {
+		if w.epochTime == nil {
 			return "the first regressor" // perhaps this job was the one that was missing
 		}
 	}

@@ -180,19 +180,14 @@ func (t *Trainer) fit(ctx context.Context, past *Past, target, reason string) (s
 	if len(examples) == 0 {
 		return schemas.Promoted{}, fmt.Errorf("fit %s: %w: none at all", target, regress.ErrTooFewExamples)
 	}
-	o := regress.ForestOptions{Trees: t.o.Trees, MaxDepth: t.o.Depth, Criterion: regress.Absolute, Bootstrap: true, Seed: t.o.Seed}
-	if target == schemas.TargetEpochTime {
-		o.Transform = regress.Log
-	}
+	o := t.o
 	if t.o.Progress != nil {
-		o.Progress = func(done, planned int) { t.o.Progress(target, done, planned) }
+		o.Progress = func(_ string, done, planned int) { t.o.Progress(target, done, planned) }
 	}
-	r, err := regress.FitForest(ctx, Dataset(target, examples), o)
+	r, err := Fit(ctx, target, examples, o)
 	if err != nil {
 		return schemas.Promoted{}, err
 	}
-	r.Manifest.Version = t.o.Version
-	r.Manifest.Examples.First, r.Manifest.Examples.Last = times(examples)
 	t.metrics.seconds.WithLabelValues(target).Observe(time.Since(begin).Seconds())
 	return t.promote(ctx, r, target, reason, revision, time.Since(begin))
 }

@@ -1,0 +1,186 @@
+package advisor
+
+import "courier/schemas"
+
+// Why an alternative was chosen or lost. Constants, so that an answer allocates
+// nothing per alternative; the figures stand beside them.
+const (
+	reasonMostAccurate = "the most accurate of those likely enough to keep the SLO"
+	reasonFastest      = "none keeps the SLO likely enough: this is the most likely"
+	reasonScore        = "highest weighted score"
+	reasonLearn        = "run it to learn from it"
+	reasonKeep         = "runs already, and keeps the SLO likely enough"
+	reasonTooUnlikely  = "keeps the SLO too rarely"
+	reasonBeyond       = "beyond what was measured: nothing can be promised"
+	reasonLessAccurate = "likely enough to keep the SLO, but less accurate"
+	reasonTieDearer    = "as accurate, but costs more CPU time"
+	reasonLessLikely   = "less likely to keep the SLO"
+	reasonLowerScore   = "lower weighted score"
+	reasonUnknown      = "not known yet"
+	reasonShort        = "does not reach the accuracy"
+)
+
+// choose sets the decision and the chosen alternative, and why the others lost.
+func (d *decision) choose() {
+	q, a := d.q, d.a
+	var best int
+	switch {
+	case !d.knows.time || !d.knows.accuracy && q.Request.SLO == 0:
+		best = exploreFirst(q, a)
+	case q.Request.SLO == 0:
+		best = chooseScore(q, a)
+	default:
+		best = chooseWithin(q, a)
+	}
+	chosen := a.Alternatives[best]
+	a.Chosen = &chosen
+	if d.knows.time && !d.knows.accuracy || chosen.Extrapolated {
+		a.Decision = schemas.Exploring
+	}
+}
+
+// seconds, accuracy and probability of an alternative whose time is known.
+func seconds(alt *schemas.Alternative) float64 { return *alt.PredictedSeconds }
+
+func accuracy(alt *schemas.Alternative) float64 {
+	if alt.PredictedAccuracy == nil {
+		return 0
+	}
+	return *alt.PredictedAccuracy
+}
+
+func probability(alt *schemas.Alternative) float64 {
+	if alt.Probability == nil {
+		return 0
+	}
+	return *alt.Probability
+}
+
+// worth is the accuracy that counts: more than the target is no better.
+func (q *Question) worth(alt *schemas.Alternative) float64 {
+	if t := q.Request.TargetAccuracy; t > 0 {
+		return min(t, accuracy(alt))
+	}
+	return accuracy(alt)
+}
+
+// likely reports whether an alternative keeps the SLO as surely as was asked.
+func (q *Question) likely(alt *schemas.Alternative) bool {
+	return probability(alt) >= q.Request.Confidence && !alt.Extrapolated
+}
+
+// chooseWithin takes the most accurate alternative that keeps the SLO with the
+// confidence asked for, ties by the CPU time that they cost; if there is none,
+// the one that keeps it most likely. An alternative beyond the examples wins
+// only where nothing else is known.
+func chooseWithin(q *Question, a *schemas.Advice) int {
+	best, hope := -1, 0
+	for i := range a.Alternatives {
+		alt := &a.Alternatives[i]
+		if q.hopes(alt, &a.Alternatives[hope]) {
+			hope = i
+		}
+		if q.likely(alt) && (best < 0 || q.better(alt, &a.Alternatives[best])) {
+			best = i
+		}
+	}
+	if best < 0 {
+		a.Decision = schemas.BestEffort
+		explain(a, hope, reasonFastest, func(alt *schemas.Alternative) string {
+			if alt.Extrapolated {
+				return reasonBeyond
+			}
+			return reasonLessLikely
+		})
+		return hope
+	}
+	a.Decision = schemas.MeetsSLO
+	chosen, top := reasonMostAccurate, q.worth(&a.Alternatives[best])
+	if q.runs(&a.Alternatives[best]) {
+		chosen = reasonKeep
+	}
+	if t := q.Request.TargetAccuracy; t > 0 && top < t {
+		a.Decision = schemas.BestEffort
+		chosen = reasonShort
+	}
+	explain(a, best, chosen, func(alt *schemas.Alternative) string {
+		switch {
+		case alt.Extrapolated:
+			return reasonBeyond
+		case !q.likely(alt):
+			return reasonTooUnlikely
+		case q.worth(alt) == top:
+			return reasonTieDearer
+		}
+		return reasonLessAccurate
+	})
+	return best
+}
+
+// hopes compares two alternatives where none is likely enough.
+func (q *Question) hopes(alt, best *schemas.Alternative) bool {
+	if alt.Extrapolated != best.Extrapolated {
+		return best.Extrapolated
+	}
+	if probability(alt) != probability(best) {
+		return probability(alt) > probability(best)
+	}
+	return seconds(alt) < seconds(best)
+}
+
+// better compares two alternatives that keep the SLO. A job that runs keeps its
+// batch size while that does: a change costs what no regressor knows.
+func (q *Question) better(alt, best *schemas.Alternative) bool {
+	if q.runs(alt) != q.runs(best) {
+		return q.runs(alt)
+	}
+	if q.worth(alt) != q.worth(best) {
+		return q.worth(alt) > q.worth(best)
+	}
+	return *alt.CPUSeconds < *best.CPUSeconds
+}
+
+// chooseScore chooses by weight of accuracy · accuracy / largest + weight of
+// time · (1 − time / longest), among those that reach the target if any does.
+func chooseScore(q *Question, a *schemas.Advice) int {
+	a.Decision = schemas.Weighted
+	w := q.Request.Weights
+	var largest, longest float64
+	for i := range a.Alternatives {
+		largest = max(largest, accuracy(&a.Alternatives[i]))
+		longest = max(longest, seconds(&a.Alternatives[i]))
+	}
+	target := min(q.Request.TargetAccuracy, largest)
+	best := -1
+	scores := make([]float64, len(a.Alternatives))
+	for i := range a.Alternatives {
+		alt := &a.Alternatives[i]
+		if largest > 0 {
+			scores[i] += w.Accuracy * accuracy(alt) / largest
+		}
+		if longest > 0 {
+			scores[i] += w.Time * (1 - seconds(alt)/longest)
+		}
+		alt.Score = &scores[i]
+		if accuracy(alt) >= target && (best < 0 || scores[i] > scores[best]) {
+			best = i
+		}
+	}
+	explain(a, best, reasonScore, func(alt *schemas.Alternative) string {
+		if accuracy(alt) < target {
+			return reasonShort
+		}
+		return reasonLowerScore
+	})
+	return best
+}
+
+func explain(a *schemas.Advice, best int, chosen string, lost func(*schemas.Alternative) string) {
+	for i := range a.Alternatives {
+		if i == best {
+			a.Alternatives[i].Reason = chosen
+		} else {
+			a.Alternatives[i].Reason = lost(&a.Alternatives[i])
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package advisor
+
+import (
+	"math"
+
+	"courier/schemas"
+)
+
+// level is the accuracy after some epochs.
+type level struct {
+	epochs   uint32
+	accuracy float64
+	beyond   bool // what the examples showed
+}
+
+// curve is the accuracy of an alternative over its epochs. It never falls: what
+// a later epoch loses is noise, and the best epoch can be kept.
+type curve struct{ levels []level }
+
+// levelsUpTo bounds how finely a curve is looked at.
+const levelsUpTo = 64
+
+// fill predicts the curve up to a number of epochs; with only, just its end.
+func (c *curve) fill(r *Regressor, f schemas.Features, epochs uint32, only bool, row []float64) {
+	c.levels = c.levels[:0]
+	best := 0.0
+	next := uint32(1)
+	if only {
+		next = epochs
+	}
+	for n := next; n <= epochs; n = next {
+		f.EpochsDone = n
+		p, ok := r.predict(&f, row)
+		if !ok {
+			return
+		}
+		if value := min(1, max(0, p.Value)); value > best || len(c.levels) == 0 {
+			best = value
+		}
+		c.levels = append(c.levels, level{n, best, p.Extrapolated})
+		if n == epochs {
+			return
+		}
+		next = min(epochs, max(n+1, uint32(math.Ceil(float64(n)*stepTo(epochs)))))
+	}
+}
+
+// stepTo is the ratio of neighbouring levels that reaches epochs in levelsUpTo
+// steps.
+func stepTo(epochs uint32) float64 {
+	if epochs <= levelsUpTo {
+		return 1
+	}
+	return math.Pow(float64(epochs)/levelsUpTo, 2.0/levelsUpTo)
+}
+
+// at returns the accuracy after some epochs, and whether that is beyond the
+// examples.
+func (c *curve) at(epochs uint32) (accuracy float64, beyond bool) {
+	for _, l := range c.levels {
+		if l.epochs > epochs && accuracy > 0 {
+			break
+		}
+		accuracy, beyond = l.accuracy, l.beyond
+	}
+	return accuracy, beyond
+}

@@ -1,0 +1,223 @@
+package advisor
+
+import (
+	"math"
+
+	"courier/schemas"
+)
+
+// ahead is a job as a forecast moves it.
+type ahead struct {
+	at      []int   // the nodes it runs on, by number
+	cpus    uint32  // its processes
+	batch   uint32  // its batch size
+	model   float64 // its code among the regressor's models
+	known   bool    // the regressor knows its model; else nobody knows when it ends
+	factor  float64 // how much longer its epochs take than predicted, 1 if nothing is known
+	wait    float64 // seconds until it starts
+	startup float64 // seconds from its start to its first epoch
+	epochs  float64 // that are left
+	spent   float64 // seconds spent already on the first of them
+
+	seconds      float64 // of an epoch at the present load
+	end          float64 // when it ends, seconds from now; +Inf: nobody knows
+	extrapolated bool    // at some load that it meets
+}
+
+// meter is what runs on a node at a moment of a forecast.
+type meter struct {
+	jobs  int
+	procs float64
+}
+
+// forecast runs jobs that share nodes forward. At each moment the rate of every
+// job follows from the epoch time that the regressor predicts for the jobs and
+// processes of that moment; whoever ends leaves its nodes to the others. One
+// goroutine uses it at a time; base stays, jobs are moved.
+type forecast struct {
+	r     *Regressor
+	names []string // of the nodes
+	base  []ahead  // the jobs that run
+	jobs  []ahead  // base, and the one in question as the last
+	nodes []meter
+	path  []mark // of the one in question
+	row   [maxColumns]float64
+}
+
+// mark is how many epochs a job had left at a moment.
+type mark struct{ at, epochs float64 }
+
+// node numbers a node.
+func (f *forecast) node(name string) int {
+	for i, n := range f.names {
+		if n == name {
+			return i
+		}
+	}
+	f.names = append(f.names, name)
+	return len(f.names) - 1
+}
+
+func (f *forecast) numbers(nodes []string) []int {
+	at := make([]int, 0, max(1, len(nodes)))
+	for _, n := range nodesOrAny(nodes) {
+		at = append(at, f.node(n))
+	}
+	return at
+}
+
+// nodesOrAny lets a job without a node have the load of being alone.
+func nodesOrAny(nodes []string) []string {
+	if len(nodes) == 0 {
+		return []string{""}
+	}
+	return nodes
+}
+
+// run moves the running jobs and, if there is one, another to their ends, and
+// returns that other's fate. The others' stand in jobs, in the order of base.
+func (f *forecast) run(another *ahead) *ahead {
+	f.jobs, f.path = append(f.jobs[:0], f.base...), f.path[:0]
+	if another != nil {
+		f.jobs = append(f.jobs, *another)
+	}
+	f.nodes = append(f.nodes[:0], make([]meter, len(f.names))...)
+	for i := range f.jobs {
+		j := &f.jobs[i]
+		j.end = math.Inf(1)
+		if j.wait == 0 {
+			f.enter(j, 1)
+		}
+	}
+	for now := 0.0; ; {
+		step := f.step()
+		if math.IsInf(step, 1) {
+			break
+		}
+		now += step
+		f.advance(now, step)
+	}
+	if another == nil {
+		return nil
+	}
+	return &f.jobs[len(f.jobs)-1]
+}
+
+// enter adds a job to its nodes, or takes it away.
+func (f *forecast) enter(j *ahead, sign int) {
+	for _, n := range j.at {
+		f.nodes[n].jobs += sign
+		f.nodes[n].procs += float64(sign) * float64(j.cpus)
+	}
+}
+
+// rest of a job: seconds until its state changes at the present load.
+func (f *forecast) rest(j *ahead) float64 {
+	switch {
+	case j.wait > 0:
+		return j.wait
+	case j.startup > 0:
+		return j.startup
+	case !j.known:
+		return math.Inf(1)
+	}
+	j.seconds = f.epoch(j)
+	if j.spent > 0 { // what was spent counts at today's rate, and the epoch is not over before it is told
+		j.epochs -= min(j.spent/j.seconds, mostOfAnEpoch)
+		j.spent = 0
+	}
+	return max(0, j.epochs) * j.seconds
+}
+
+// mostOfAnEpoch is how much of an epoch may have passed before its event comes.
+const mostOfAnEpoch = 0.95
+
+// load is what surrounds a job now: that of its fullest node.
+func (f *forecast) load(j *ahead) schemas.Load {
+	var fullest meter
+	for _, n := range j.at {
+		if m := f.nodes[n]; fullest.jobs == 0 || m.procs > fullest.procs {
+			fullest = m
+		}
+	}
+	return schemas.Load{ConcurrentJobs: float64(fullest.jobs), Processes: fullest.procs, StableTimeRatio: 1}
+}
+
+// epoch returns the seconds of an epoch at the present load.
+func (f *forecast) epoch(j *ahead) float64 {
+	features := schemas.Features{BatchSize: j.batch, CPUs: j.cpus, ModelCode: j.model, Load: f.load(j)}
+	p, ok := f.r.predict(&features, f.row[:])
+	if !ok {
+		return math.Inf(1)
+	}
+	j.extrapolated = j.extrapolated || p.Extrapolated
+	return p.Value * j.factor
+}
+
+// step returns the time until the first job changes its state.
+func (f *forecast) step() float64 {
+	least := math.Inf(1)
+	for i := range f.jobs {
+		if j := &f.jobs[i]; math.IsInf(j.end, 1) {
+			least = min(least, f.rest(j))
+		}
+	}
+	return least
+}
+
+// advance moves all jobs by a step, at the loads that it was measured at.
+func (f *forecast) advance(now, step float64) {
+	for i := range f.jobs {
+		if j := &f.jobs[i]; math.IsInf(j.end, 1) && j.wait == 0 && j.startup == 0 && j.known {
+			j.epochs -= step / j.seconds
+		}
+	}
+	if len(f.jobs) > len(f.base) {
+		f.path = append(f.path, mark{now, f.jobs[len(f.jobs)-1].epochs})
+	}
+	for i := range f.jobs {
+		j := &f.jobs[i]
+		switch {
+		case !math.IsInf(j.end, 1):
+		case j.wait > 0:
+			if j.wait = less(j.wait, step); j.wait == 0 {
+				f.enter(j, 1)
+			}
+		case j.startup > 0:
+			j.startup = less(j.startup, step)
+		case j.known && j.epochs < tinyEpochs:
+			j.end = now
+			f.enter(j, -1)
+		}
+	}
+}
+
+// less takes a step from a duration; what rounding leaves is nothing.
+func less(seconds, step float64) float64 {
+	if seconds -= step; seconds < tinySeconds {
+		return 0
+	}
+	return seconds
+}
+
+// after returns when the job in question would have ended with only some of its
+// epochs: until it ends, the others do not depend on how many it has.
+func (f *forecast) after(all, epochs float64) float64 {
+	last := mark{0, all}
+	for _, m := range f.path {
+		if all-m.epochs >= epochs-tinyEpochs {
+			if m.epochs == last.epochs {
+				return m.at
+			}
+			return last.at + (m.at-last.at)*(epochs-(all-last.epochs))/(last.epochs-m.epochs)
+		}
+		last = m
+	}
+	return math.Inf(1)
+}
+
+// What rounding may leave of a wait or of the last epoch.
+const (
+	tinySeconds = 1e-9
+	tinyEpochs  = 1e-9
+)

@@ -1,0 +1,89 @@
+package advisor_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/schemas"
+)
+
+func member(id string, batch, epochs uint32, nodes ...string) advisor.Member {
+	return advisor.Member{JobID: id, Setting: schemas.Setting{Model: model, BatchSize: batch, CPUs: 2, Epochs: epochs, Nodes: nodes}, Confidence: 0.95, EpochsDone: 1}
+}
+
+// Beside one other, an epoch takes twice as long (trueSeconds), so the forecasts
+// can be worked out by hand. One start-up is 0.1 s, an epoch alone with batch 16
+// on two CPUs 0.75 s.
+func TestDecide_RunsTheFutureForward(t *testing.T) {
+	r := regressors(t)
+	only16 := func(q *schemas.JobRequest) { q.BatchSizes, q.SLO = []int{16}, schemas.Duration(time.Minute) }
+	for _, c := range []struct {
+		name   string
+		others []advisor.Member
+		want   float64 // seconds for 10 epochs
+	}{
+		{"alone", nil, 0.1 + 7.5},
+		{"beside one that stays", []advisor.Member{member("a", 16, 101, "n")}, 0.1 + 15},
+		// The other has 2 epochs left at 1.5 s: 3 s after the start of both. Until
+		// then 2.9 s give 2.9/1.5 epochs, the rest runs alone.
+		{"beside one that leaves", []advisor.Member{member("a", 16, 3, "n")}, 3 - 0.05 + (10-2.9/1.5)*0.75},
+		{"beside one on another node", []advisor.Member{member("a", 16, 101, "m")}, 0.1 + 7.5},
+		{"beside one whose epoch is nearly over", []advisor.Member{func() advisor.Member {
+			m := member("a", 16, 2, "n")
+			m.Since = 1350 * time.Millisecond
+			return m
+		}()}, 0.1 + 7.5 + 0.06},
+	} {
+		q := &advisor.Question{Request: request(only16), Nodes: []string{"n"}, Others: c.others}
+		if got := *advisor.Decide(q, r, time.Now()).Chosen.PredictedSeconds; math.Abs(got-c.want) > 0.02*c.want {
+			t.Errorf("%s: %.2f s, want %.2f s", c.name, got, c.want)
+		}
+	}
+}
+
+// A job of a model that nobody knows is there for ever.
+func TestDecide_WaitsForNobodyUnknown(t *testing.T) {
+	stranger := member("a", 16, 2, "n")
+	stranger.Setting.Model = "unknown"
+	q := &advisor.Question{Request: request(slo(time.Minute)), Nodes: []string{"n"}, Others: []advisor.Member{stranger}}
+	a := advisor.Decide(q, regressors(t), time.Now())
+	if got := *a.Alternatives[1].PredictedSeconds; math.Abs(got-15.1) > 0.3 {
+		t.Errorf("beside a stranger batch 16 takes %.2f s, want 15.1 s", got)
+	}
+	if len(a.Effects) != 0 {
+		t.Errorf("effects on a job that nobody can predict: %+v", a.Effects)
+	}
+}
+
+// Epochs are chosen: with a target, the fewest that reach it; with time, as many
+// as help; and a smaller batch wins where it needs fewer.
+func TestDecide_ChoosesEpochs(t *testing.T) {
+	r := regressors(t)
+	free := func(d time.Duration, target float64) func(*schemas.JobRequest) {
+		return func(q *schemas.JobRequest) {
+			q.Epochs, q.MaxEpochs, q.TargetAccuracy, q.SLO = 0, 10, target, schemas.Duration(d)
+		}
+	}
+	for _, c := range []struct {
+		name     string
+		change   func(*schemas.JobRequest)
+		decision schemas.Decision
+		batch    uint32
+		epochs   uint32
+	}{
+		{"time for everything", free(time.Minute, 0), schemas.MeetsSLO, 4, 10},
+		// Batch 16 has 0.806 after 2 epochs, in 1.6 s; 64 is faster, but needs 3 and 1.8 s.
+		{"a smaller batch that needs fewer epochs", free(time.Minute, 0.80), schemas.MeetsSLO, 16, 2},
+		{"only the small batch reaches it", free(time.Minute, 0.965), schemas.MeetsSLO, 4, 9},
+		{"no batch reaches it", free(time.Minute, 0.99), schemas.BestEffort, 4, 10},
+		{"time for some epochs", free(4*time.Second, 0), schemas.MeetsSLO, 16, 5},
+	} {
+		a := advisor.Decide(&advisor.Question{Request: request(c.change), Nodes: []string{"n"}}, r, time.Now())
+		if a.Decision != c.decision || a.Chosen.BatchSize != c.batch || a.Chosen.Epochs != c.epochs {
+			t.Errorf("%s: %s batch %d, %d epochs (accuracy %.3f in %.2f s), want %s batch %d, %d epochs", c.name, a.Decision, a.Chosen.BatchSize, a.Chosen.Epochs,
+				*a.Chosen.PredictedAccuracy, *a.Chosen.PredictedSeconds, c.decision, c.batch, c.epochs)
+		}
+	}
+}

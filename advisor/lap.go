@@ -1,0 +1,106 @@
+package advisor
+
+import (
+	"math"
+	"time"
+
+	"courier/schemas"
+)
+
+// lap is an epoch as the advisor saw it: how long it took, and what load
+// surrounded it, time-weighted.
+type lap struct {
+	seconds float64
+	load    schemas.Load
+}
+
+// keptLaps is how many of a run's last epochs correct its prediction.
+const keptLaps = 8
+
+// tally adds up what ran on a node: the integrals of jobs and processes over time.
+type tally struct {
+	at                       time.Time
+	jobs, procs              float64
+	jobSeconds, procsSeconds float64
+}
+
+// until moves the tally on to a moment; an earlier one changes nothing.
+func (t *tally) until(at time.Time) {
+	if seconds := at.Sub(t.at).Seconds(); seconds > 0 {
+		if !t.at.IsZero() {
+			t.jobSeconds += seconds * t.jobs
+			t.procsSeconds += seconds * t.procs
+		}
+		t.at = at
+	}
+}
+
+// tallies are those of all nodes.
+type tallies map[string]*tally
+
+// change lets a job come (sign 1) to its nodes or leave them (-1).
+func (all tallies) change(s *schemas.Setting, sign float64, at time.Time) {
+	for _, n := range s.Nodes {
+		t := all[n]
+		if t == nil {
+			t = &tally{}
+			all[n] = t
+		}
+		t.until(at)
+		t.jobs += sign
+		t.procs += sign * float64(s.CPUs)
+	}
+}
+
+// snapshot notes the integrals of a job's nodes.
+func (all tallies) snapshot(nodes []string, at time.Time) []tally {
+	var notes []tally
+	for _, n := range nodes {
+		if t := all[n]; t != nil {
+			t.until(at)
+			notes = append(notes, *t)
+		}
+	}
+	return notes
+}
+
+// between is the load from one snapshot of the same nodes to another: that of
+// the node that was the fullest. ok is false if no time passed.
+func between(from, to []tally) (load schemas.Load, ok bool) {
+	if len(from) != len(to) {
+		return load, false
+	}
+	for i := range to {
+		seconds := to[i].at.Sub(from[i].at).Seconds()
+		if seconds <= 0 {
+			return load, false
+		}
+		if procs := (to[i].procsSeconds - from[i].procsSeconds) / seconds; i == 0 || procs > load.Processes {
+			load = schemas.Load{ConcurrentJobs: (to[i].jobSeconds - from[i].jobSeconds) / seconds, Processes: procs}
+		}
+	}
+	return load, len(to) > 0
+}
+
+// ownFactor is how much longer a run's epochs take than predicted, and by how
+// much they narrow what is uncertain about it. With n epochs the mean of their
+// log ratios is shrunk by n/(n+1): as much of the error is taken to belong to
+// the run as to each epoch.
+func (m *Member) ownFactor(r *Regressor, code float64, row []float64) (factor, narrow float64) {
+	sum, n := 0.0, 0.0
+	for _, l := range m.laps {
+		f := schemas.Features{BatchSize: m.Setting.BatchSize, CPUs: m.Setting.CPUs, ModelCode: code, Load: l.load}
+		if p, ok := r.predict(&f, row); ok && p.Value > 0 && l.seconds > 0 {
+			sum += math.Log(l.seconds / p.Value)
+			n++
+		}
+	}
+	if n == 0 {
+		return 1, 1
+	}
+	return math.Exp(sum / (n + 1)), max(leastNarrow, 1/math.Sqrt(n+1))
+}
+
+// leastNarrow is what own epochs leave of the uncertainty: jobs that come later
+// slow down a job whose epochs are well known, too.
+const leastNarrow = 0.5

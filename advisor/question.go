@@ -1,0 +1,111 @@
+package advisor
+
+import (
+	"slices"
+	"time"
+
+	"courier/schemas"
+)
+
+// Question is what Decide answers: a request, or the rest of a job that runs.
+type Question struct {
+	Request schemas.JobRequest // with its defaults filled in
+	JobID   string
+	Run     uint32          // 0 before the first start
+	Nodes   []string        // where it runs, or would
+	Cores   uint32          // logical processors there; 0 if unknown
+	Elapsed time.Duration   // of the SLO, since submission
+	Self    *Member         // what it has done so far; nil before it runs
+	Others  []Member        // the running jobs that share its nodes, directly or not
+	Tried   []Configuration // what the log has epochs of, of this model
+	Record  *Record         // how promises came out so far; nil: none yet
+}
+
+// Member is a running job.
+type Member struct {
+	JobID      string
+	Setting    schemas.Setting
+	Cores      uint32
+	EpochsDone uint32
+	Since      time.Duration // since its last epoch ended, or since it started
+	Left       time.Duration // until its deadline; 0: it has none
+	Confidence float64       // that its deadline is to be kept with
+
+	laps []lap
+}
+
+func (m *Member) epochsLeft() uint32 { return m.Setting.Epochs - min(m.Setting.Epochs, m.EpochsDone) }
+
+// member describes a running job at a moment.
+func (j *Job) member(now time.Time) Member {
+	m := Member{JobID: j.ID, Setting: j.Setting, Cores: j.Cores, EpochsDone: j.EpochsDone, Since: max(0, now.Sub(j.progressAt)), Confidence: schemas.DefaultConfidence, laps: j.laps}
+	if j.Submitted != nil {
+		m.Confidence = j.Submitted.Request.Confidence
+	}
+	if d := j.deadline(); !d.IsZero() {
+		m.Left = d.Sub(now)
+		if m.Left == 0 {
+			m.Left = -1
+		}
+	}
+	return m
+}
+
+func members(jobs []*Job, now time.Time) []Member {
+	all := make([]Member, len(jobs))
+	for i, j := range jobs {
+		all[i] = j.member(now)
+	}
+	return all
+}
+
+// Ask makes the question of a request that comes now.
+func (c *Cluster) Ask(q schemas.JobRequest, now time.Time) *Question {
+	nodes, cores := c.place(&q, now)
+	return &Question{Request: q, JobID: q.JobID, Nodes: nodes, Cores: cores, Others: members(c.beside(nodes, q.JobID), now), Tried: c.tried[q.Model], Record: c.record}
+}
+
+// Again makes the question of a job that runs.
+func (c *Cluster) Again(j *Job, now time.Time) *Question {
+	q := schemas.JobRequest{JobID: j.ID, Model: j.Setting.Model, Confidence: schemas.DefaultConfidence}
+	elapsed := now.Sub(j.StartedAt)
+	if j.Submitted != nil {
+		q = j.Submitted.Request
+		elapsed = now.Sub(j.Submitted.At)
+	}
+	if !slices.Contains(q.BatchSizes, int(j.Setting.BatchSize)) {
+		q.BatchSizes = append([]int{int(j.Setting.BatchSize)}, q.BatchSizes...)
+	}
+	q = q.WithDefaults()
+	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs), int(j.EpochsDone))
+	self := j.member(now)
+	return &Question{Request: q, JobID: j.ID, Run: j.Run, Nodes: j.Setting.Nodes, Cores: j.Cores, Elapsed: max(0, elapsed), Self: &self,
+		Others: members(c.beside(j.Setting.Nodes, j.ID), now), Tried: c.tried[q.Model], Record: c.record}
+}
+
+// lap notes an epoch that has just ended.
+func (c *Cluster) lap(j *Job, e *schemas.Epoch, storedAt time.Time) {
+	now := c.tallies.snapshot(j.Setting.Nodes, storedAt)
+	if load, ok := between(j.mark, now); ok {
+		j.laps = append(slices.Clone(j.laps[max(0, len(j.laps)+1-keptLaps):]), lap{e.DurationSeconds, load})
+	}
+	j.mark, j.progressAt, j.epochAt = now, storedAt, e.At
+}
+
+// keep adds a job that has finished to the record, if it ran as it was advised.
+// It is measured from its start: how long its owner let it wait was not predicted.
+func (c *Cluster) keep(j *Job) {
+	if j.Submitted == nil || j.Run != 1 || j.Submitted.Advice.Chosen == nil {
+		return
+	}
+	a := &j.Submitted.Advice
+	s, chosen := &j.Setting, a.Chosen
+	if chosen.PredictedSeconds == nil || s.BatchSize != chosen.BatchSize || s.CPUs != chosen.CPUs || s.Epochs != chosen.Epochs || j.EpochsDone != chosen.Epochs {
+		return
+	}
+	bound := 0.0
+	if chosen.UpperBoundSeconds != nil && a.Decision == schemas.MeetsSLO {
+		bound = *chosen.UpperBoundSeconds
+	}
+	c.record = c.record.kept(*chosen.PredictedSeconds, bound, a.Confidence, j.trainedAt().Sub(j.StartedAt).Seconds())
+}

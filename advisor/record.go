@@ -1,0 +1,87 @@
+package advisor
+
+import (
+	"math"
+	"slices"
+)
+
+// Record is how the promises of the past came out: what the present ones are
+// corrected by. It is a value that never changes; kept returns the next one. It
+// follows from the log alone, because a promise is recorded with its figures.
+//
+// The table of residuals is that of the regressor at first; each job that ends
+// puts one of its own, of the whole job, in the place of one of them. A whole
+// job's residual holds what no regressor of epochs knows: jobs that came later.
+type Record struct {
+	recent []float64           // log(measured / predicted) of the last jobs, oldest first
+	sorted []float64           // the same in order
+	alpha  map[float64]float64 // by confidence: how often a bound may fail (Gibbs, Candes 2021)
+}
+
+const (
+	recordWindow = 200  // residuals that count (models: adaptive conformal)
+	recordGamma  = 0.02 // how fast alpha learns
+	// Alpha stays within these multiples of what was asked for. At 0 nothing
+	// could be promised, and what is never accepted never teaches that it can be.
+	leastAlpha, mostAlpha = 0.2, 3
+)
+
+// kept is the record after a job that was predicted to take some seconds, whose
+// bound (0: it had none) was to hold with a confidence, and that took measured.
+func (r *Record) kept(predicted, bound, confidence, measured float64) *Record {
+	residual := math.Log(measured / predicted)
+	if math.IsNaN(residual) || math.IsInf(residual, 0) {
+		return r
+	}
+	next := &Record{alpha: map[float64]float64{}}
+	if r != nil {
+		next.recent = append(next.recent, r.recent[max(0, len(r.recent)+1-recordWindow):]...)
+		for c, a := range r.alpha {
+			next.alpha[c] = a
+		}
+	}
+	next.recent = append(next.recent, residual)
+	next.sorted = slices.Sorted(slices.Values(next.recent))
+	if bound > 0 {
+		miss := 0.0
+		if measured > bound {
+			miss = 1
+		}
+		fair := 1 - confidence
+		next.alpha[confidence] = min(max(next.failing(confidence)+recordGamma*(fair-miss), leastAlpha*fair), mostAlpha*fair)
+	}
+	return next
+}
+
+// failing is the share of bounds that may fail for a confidence to be kept.
+func (r *Record) failing(confidence float64) float64 {
+	if r != nil {
+		if a, ok := r.alpha[confidence]; ok {
+			return a
+		}
+	}
+	return 1 - confidence
+}
+
+// table returns the own residuals in order.
+func (r *Record) table() []float64 {
+	if r == nil {
+		return nil
+	}
+	return r.sorted
+}
+
+// rank is how many of the own residuals are at most x, and how many there are.
+func (r *Record) rank(x float64) (rank, count int) {
+	return rankIn(r.table(), x), len(r.table())
+}
+
+// calibrated maps the share of a table to a probability, so that the level which
+// keeps the confidence is that confidence.
+func (r *Record) calibrated(share, confidence float64) float64 {
+	level := 1 - r.failing(confidence)
+	if share <= level {
+		return share * confidence / level
+	}
+	return 1 - (1-share)*(1-confidence)/(1-level)
+}

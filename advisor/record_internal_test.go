@@ -1,0 +1,72 @@
+package advisor
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// A world in which jobs take longer than predicted, by more than any residual of
+// the regressor: the record learns it, and the bound holds as often as asked.
+func TestRecord_KeepsBoundsHonest(t *testing.T) {
+	const confidence, jobs = 0.9, 4000
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, drift := range []float64{0, 0.3} {
+		var r *Record
+		held, late := 0, 0
+		for n := range jobs {
+			bound, own := math.Exp(0.06), 0.0
+			if rank, count := r.rank(math.Inf(1)); count > 0 {
+				// The smallest multiple whose calibrated share reaches the confidence.
+				for own = -1; ; own += 0.002 {
+					if rank, _ = r.rank(own); r.calibrated(float64(rank)/float64(count+1), confidence) >= confidence || own > 2 {
+						break
+					}
+				}
+				bound = math.Exp(own)
+			}
+			took := math.Exp(drift + 0.05*random.NormFloat64())
+			if n >= jobs/2 {
+				late++
+				if took <= bound {
+					held++
+				}
+			}
+			r = r.kept(1, bound, confidence, took)
+		}
+		if share := float64(held) / float64(late); math.Abs(share-confidence) > 0.02 {
+			t.Errorf("drift %.1f: %.3f of the bounds held, want %.2f", drift, share, confidence)
+		}
+	}
+}
+
+func TestRecord_IgnoresWhatIsNoTime(t *testing.T) {
+	var none *Record
+	for _, measured := range []float64{0, -1, math.NaN(), math.Inf(1)} {
+		if r := none.kept(1, 1, 0.9, measured); r != nil {
+			t.Errorf("a job that took %g s changed the record to %+v", measured, r)
+		}
+	}
+	if p := none.calibrated(0.5, 0.9); p != 0.5 {
+		t.Errorf("calibrated without a record = %g, want what the table says, 0.5", p)
+	}
+}
+
+// The calibrated share never falls, is 0 and 1 at the ends, and is the confidence
+// at the level that keeps it.
+func TestRecord_CalibratedIsMonotone(t *testing.T) {
+	for _, alpha := range []float64{0.01, 0.05, 0.2} {
+		r := &Record{alpha: map[float64]float64{0.95: alpha}}
+		last := -1.0
+		for s := 0.0; s <= 1; s += 1.0 / 64 {
+			p := r.calibrated(s, 0.95)
+			if p < last || p < 0 || p > 1 {
+				t.Fatalf("alpha %g: calibrated(%g) = %g after %g", alpha, s, p, last)
+			}
+			last = p
+		}
+		if p := r.calibrated(1-alpha, 0.95); math.Abs(p-0.95) > 1e-12 {
+			t.Errorf("alpha %g: calibrated(%g) = %g, want 0.95", alpha, 1-alpha, p)
+		}
+	}
+}
