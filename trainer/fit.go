@@ -12,6 +12,10 @@ import (
 // Gaussian process is as good, but needs minutes at some thousand epochs.
 var timeFamilies = []string{regress.FamilyForest, regress.FamilyLaw, regress.FamilyLawTrees}
 
+// startupExamples are enough for a start-up time: a run has but one, and most
+// depend on little but the program.
+const startupExamples = 10
+
 // Fit fits the regressor of a target. Times are fitted on their logarithm, by
 // whichever family predicts unseen settings best at the usual confidence; the
 // accuracy by the paper's forest.
@@ -26,7 +30,11 @@ func Fit(ctx context.Context, target string, examples []Example, o Options) (*re
 	if target == schemas.TargetAccuracy {
 		r, err = regress.FitForest(ctx, d, regress.ForestOptions{Trees: o.Trees, MaxDepth: o.Depth, Criterion: regress.Absolute, Bootstrap: true, Seed: o.Seed, Progress: progress})
 	} else {
-		r, _, err = regress.Select(ctx, d, regress.SelectOptions{Families: timeFamilies, Transform: regress.Log, Confidence: schemas.DefaultConfidence, Shuffles: 1, Seed: o.Seed, Progress: progress})
+		s := regress.SelectOptions{Families: timeFamilies, Transform: regress.Log, Confidence: schemas.DefaultConfidence, Shuffles: 1, Seed: o.Seed, Progress: progress}
+		if target == schemas.TargetStartup {
+			s.MinExamples = startupExamples
+		}
+		r, _, err = regress.Select(ctx, d, s)
 	}
 	if err != nil {
 		return nil, err
