@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,7 +53,7 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) *Ad
 
 // Run works until ctx ends. The parts and what they do:
 //
-//	JOB stream ──► fold ──► re-predict ──► job.<id>.advice
+//	JOB stream ──► fold ──► re-predict ──► job.<id>.advice, job.<id>.risk
 //	NODE stream ─► fold        ▲
 //	job.*.alive ─► heard       │ lock
 //	clock ───────► silent? ────┤──► job.<id>.lost
@@ -156,13 +157,44 @@ func (a *Advisor) catchUp(ctx context.Context) {
 	}
 }
 
-// advise publishes the advice for a running job.
+// advise predicts a running job again, and says so where that is news.
 func (a *Advisor) advise(ctx context.Context, q *Question, cause uint64) {
 	advice := Decide(q, *a.regressors.Load(), time.Now().UTC())
 	advice.EventID, advice.CauseSequence = schemas.AdviceID(q.JobID, cause), cause
-	a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
-	if _, err := a.bus.Publish(ctx, advice); err != nil && ctx.Err() == nil {
-		a.log.Warn("advice not published", "job_id", q.JobID, "error", err)
+	news, risk := a.news(q, advice)
+	if news {
+		a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
+		a.tell(ctx, advice)
+	}
+	if risk != nil {
+		a.metrics.risks.WithLabelValues(risk.Cause, strconv.FormatBool(risk.Cleared)).Inc()
+		a.log.Info("promise at risk", "job_id", risk.JobID, "cleared", risk.Cleared, "probability", risk.Probability, "cause", risk.Cause)
+		a.tell(ctx, risk)
+	}
+}
+
+// news decides what of an advice is worth telling, and notes it at once, so that
+// the next event does not tell it again before it is back from the log.
+func (a *Advisor) news(q *Question, advice *schemas.Advice) (news bool, risk *schemas.Risk) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	j := a.cluster.jobs[q.JobID]
+	if j == nil {
+		return false, nil
+	}
+	if risk = warn(j, q, advice); risk != nil {
+		risk.EventID, risk.CauseSequence = schemas.RiskID(q.JobID, advice.CauseSequence), advice.CauseSequence
+		j.Risk = risk
+	}
+	if news = worthTelling(j.Advice, advice); news {
+		j.Advice = advice
+	}
+	return news, risk
+}
+
+func (a *Advisor) tell(ctx context.Context, e schemas.Event) {
+	if _, err := a.bus.Publish(ctx, e); err != nil && ctx.Err() == nil {
+		a.log.Warn("event not published", "subject", e.Subject(), "error", err)
 	}
 }
 

@@ -25,10 +25,12 @@ type Job struct {
 	Reason       string
 	Advice       *schemas.Advice // the last one
 	MetSLO       *bool
+	Risk         *schemas.Risk // the last warning or all-clear
 
 	laps       []lap     // the last epochs of this run
 	mark       []tally   // of its nodes, when it started or ended its last epoch
 	progressAt time.Time // then, by the server's clock
+	ioWait     float64   // of its node in its last epoch, 0 if nobody knows
 	epochAt    time.Time // when its last epoch ended, by its own clock
 
 	first     uint64    // sequence of its first event: the order of job.list
@@ -99,6 +101,10 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 	case *schemas.Advice:
 		if j := c.jobs[e.JobID]; j != nil && (j.Advice == nil || e.CauseSequence >= j.Advice.CauseSequence) {
 			j.Advice = e
+		}
+	case *schemas.Risk:
+		if j := c.jobs[e.JobID]; j != nil && (j.Risk == nil || e.CauseSequence >= j.Risk.CauseSequence) {
+			j.Risk = e
 		}
 	}
 	return nil

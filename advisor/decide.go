@@ -47,6 +47,9 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	a.Load = d.loadOf(a.Chosen.CPUs)
 	if q.Self != nil {
 		a.Action = q.action(a.Chosen)
+		if len(q.Self.laps) > 0 {
+			a.EpochRatio = d.factor
+		}
 	} else if d.knows.time && len(q.Others) > 0 {
 		a.Effects = d.effects(a.Chosen)
 	}

@@ -89,7 +89,10 @@ func (c *Cluster) lap(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	if load, ok := between(j.mark, now); ok {
 		j.laps = append(slices.Clone(j.laps[max(0, len(j.laps)+1-keptLaps):]), lap{e.DurationSeconds, load})
 	}
-	j.mark, j.progressAt, j.epochAt = now, storedAt, e.At
+	j.mark, j.progressAt, j.epochAt, j.ioWait = now, storedAt, e.At, 0
+	if e.NodeIOWaitRatio != nil {
+		j.ioWait = *e.NodeIOWaitRatio
+	}
 }
 
 // keep adds a job that has finished to the record, if it ran as it was advised.

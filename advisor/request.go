@@ -110,13 +110,13 @@ func (a *Advisor) status(_ context.Context, q *schemas.JobStatusRequest) (any, e
 	if j == nil {
 		return nil, &schemas.Error{Code: schemas.CodeNotFound, Field: "id", Message: "no job " + q.JobID}
 	}
-	return j.status(), nil
+	return a.statusOf(j), nil
 }
 
 func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return a.cluster.list(q)
+	return a.cluster.list(q, a.statusOf)
 }
 
 // cancel records that a job is to end; its runner listens for the event.

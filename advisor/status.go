@@ -19,27 +19,26 @@ func (j *Job) status() schemas.JobStatus {
 			s.BatchSize, s.CPUs = q.Advice.Chosen.BatchSize, q.Advice.Chosen.CPUs
 		}
 	}
-	if a := j.Advice; a != nil {
-		s.Decision = a.Decision
-		if now := j.current(); now != nil && j.State == schemas.StateRunning {
-			s.Probability = now.Probability
-			if now.PredictedSeconds != nil {
-				s.PredictedEndAt = instant(a.At.Add(time.Duration(*now.PredictedSeconds * float64(time.Second))))
-			}
-		}
+	if j.Advice != nil {
+		s.Decision = j.Advice.Decision
 	}
 	return s
 }
 
-// current returns the alternative of the last advice that the job runs with.
-func (j *Job) current() *schemas.Alternative {
-	i := slices.IndexFunc(j.Advice.Alternatives, func(a schemas.Alternative) bool {
-		return a.BatchSize == j.Setting.BatchSize && a.CPUs == j.Setting.CPUs
-	})
-	if i < 0 {
-		return nil
+// statusOf is the status of a job; of a running one with what is predicted of it
+// now, which no event may have told.
+func (a *Advisor) statusOf(j *Job) schemas.JobStatus {
+	s := j.status()
+	if j.State != schemas.StateRunning {
+		return s
 	}
-	return &j.Advice.Alternatives[i]
+	advice := Decide(a.cluster.Again(j, time.Now().UTC()), *a.regressors.Load(), time.Now().UTC())
+	s.Decision, s.AtRisk = advice.Decision, j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
+	if now := running(&j.Setting, advice); now != nil && now.PredictedSeconds != nil {
+		s.Probability = now.Probability
+		s.PredictedEndAt = instant(advice.At.Add(time.Duration(*now.PredictedSeconds * float64(time.Second))))
+	}
+	return s
 }
 
 // instant returns t for JSON; absent if it never was.
@@ -51,7 +50,7 @@ func instant(t time.Time) *time.Time {
 }
 
 // list returns a page of jobs, newest first.
-func (c *Cluster) list(q *schemas.JobListRequest) (schemas.JobList, error) {
+func (c *Cluster) list(q *schemas.JobListRequest, status func(*Job) schemas.JobStatus) (schemas.JobList, error) {
 	limit := q.Limit
 	if limit == 0 {
 		limit = schemas.DefaultPage
@@ -74,7 +73,7 @@ func (c *Cluster) list(q *schemas.JobListRequest) (schemas.JobList, error) {
 			page.Next = page.Jobs[limit-1].JobID
 			break
 		}
-		page.Jobs = append(page.Jobs, j.status())
+		page.Jobs = append(page.Jobs, status(j))
 	}
 	return page, nil
 }

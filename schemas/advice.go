@@ -74,6 +74,7 @@ type Advice struct {
 	ElapsedSeconds float64           `json:"elapsed_seconds,omitempty"` // since submission
 	Confidence     float64           `json:"confidence"`                // asked for
 	EpochsDone     uint32            `json:"epochs_done"`               // so far
+	EpochRatio     float64           `json:"epoch_ratio,omitempty"`     // how much longer its own epochs take than predicted, shrunk towards 1; absent before the first
 	Load           Load              `json:"load"`                      // assumed for the prediction
 	Chosen         *Alternative      `json:"chosen"`                    // what to run
 	Alternatives   []Alternative     `json:"alternatives"`              // every candidate, the chosen one included

@@ -84,6 +84,8 @@ func newEvent(subject string) Event {
 		return &Ended{Outcome: t[2]}
 	case "job." + EventAdvice:
 		return &Advice{}
+	case "job." + EventRisk:
+		return &Risk{}
 	case "job." + EventAlive:
 		return &Alive{}
 	case "node." + EventSample:

@@ -103,7 +103,8 @@ type JobStatus struct {
 	EndedAt        *time.Time `json:"ended_at,omitempty"`         // absent while it may go on
 	DeadlineAt     *time.Time `json:"deadline_at,omitempty"`      // submission + SLO
 	PredictedEndAt *time.Time `json:"predicted_end_at,omitempty"` // of a running job; absent if unknown
-	Probability    *float64   `json:"probability,omitempty"`      // of meeting the SLO, as last predicted
+	Probability    *float64   `json:"probability,omitempty"`      // of meeting the SLO, as predicted now
+	AtRisk         bool       `json:"at_risk,omitempty"`          // a warning stands: the probability fell under the confidence
 	Accuracy       *float64   `json:"accuracy,omitempty"`         // of the last epoch
 	Decision       Decision   `json:"decision,omitempty"`         // of the last advice
 	MetSLO         *bool      `json:"met_slo,omitempty"`          // of a finished job with an SLO

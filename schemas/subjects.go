@@ -33,6 +33,7 @@ const (
 	EventCancelled = "cancelled"
 	EventLost      = "lost"
 	EventAdvice    = "advice"
+	EventRisk      = "risk"
 	EventAlive     = "alive" // core NATS, not stored
 	EventSample    = "sample"
 	EventPromoted  = "promoted"

@@ -83,6 +83,11 @@ func (s *story) advice(job string, cause uint64) {
 		Chosen: &chosen, Alternatives: []schemas.Alternative{chosen, {BatchSize: 128, CPUs: 2, Epochs: 2, Reason: "was never measured"}}, Regressors: map[string]string{"epoch_time": "abc"}})
 }
 
+func (s *story) risk(job string, cause uint64) {
+	s.add(&schemas.Risk{JobStamp: s.jobStamp(schemas.RiskID(job, cause), job, 1), CauseSequence: cause, Cause: schemas.CauseNeighbours, Probability: 0.25, Confidence: 0.95,
+		PredictedSeconds: 12, LeftSeconds: 9.5, Action: string(schemas.ActionBatch), BatchSize: 64, SavedProbability: pointer(0.97), Message: "it is getting late"})
+}
+
 // sample adds a sample whose ratios are whole 64ths, so that their sums are exact.
 func (s *story) sample(node string, number uint64) {
 	e := &schemas.Sample{Stamp: s.stamp(schemas.SampleID(node, "boot", number)), Node: node, BootID: "boot", Number: number, IntervalSeconds: 2, Cores: 2,
@@ -107,6 +112,7 @@ func (s *story) job(job string, slo time.Duration, outcome string) {
 		s.epoch(job, 1, n)
 		s.advice(job, uint64(len(s.events)))
 	}
+	s.risk(job, uint64(len(s.events)))
 	s.ended(job, 1, outcome)
 }
 

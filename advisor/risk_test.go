@@ -1,0 +1,73 @@
+package advisor_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+)
+
+// A job that was promised 9 s and whose first epoch takes twice as long as
+// predicted is warned about at once, long before the 9 s are over, with what
+// saves it; when its epochs are as predicted again the alarm is called off.
+func TestAdvisor_WarnsBeforeSLOIsLost(t *testing.T) {
+	b := bustest.New(t)
+	start(t, b)
+	promote(t, b)
+	q := schemas.JobRequest{JobID: "mlp-1", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16, 64}, Epochs: 10, SLO: schemas.Duration(9 * time.Second), Nodes: []string{"node-a"}}
+	await(t, "all regressors", func() bool { return len(predict(t, b, q).Regressors) == len(schemas.Targets()) })
+	var advice schemas.Advice
+	if err := b.Request(within(t), schemas.SubjectJobSubmit, &q, &advice); err != nil {
+		t.Fatal(err)
+	}
+	if advice.Decision != schemas.MeetsSLO || advice.Chosen.BatchSize != 16 {
+		t.Fatalf("advice %s batch %d, want a promise for 16", advice.Decision, advice.Chosen.BatchSize)
+	}
+	publish(t, b, startedEvent("mlp-1", 1))
+	slow := epochEvent("mlp-1", 1, 1)
+	slow.DurationSeconds = 2 * trueSeconds(16, 2, 1)
+	publish(t, b, slow)
+	risks := followRisks(t, b)
+	r := <-risks
+	if r.Cleared || r.Cause != schemas.CauseEpochs || r.Probability >= r.Confidence || r.LeftSeconds < 5 || r.Message == "" {
+		t.Errorf("risk %+v, want a warning for slow epochs with seconds left", r)
+	}
+	if r.Action != string(schemas.ActionBatch) || r.BatchSize != 64 || r.SavedProbability == nil || r.AccuracyLoss == nil || *r.AccuracyLoss <= 0 {
+		t.Errorf("risk %+v, want a move to batch size 64 and what it costs", r)
+	}
+	if s := status(t, b, "mlp-1"); !s.AtRisk {
+		t.Errorf("status %+v, want at risk", s)
+	}
+	for n := uint32(2); n <= 9; n++ {
+		e := epochEvent("mlp-1", 1, n)
+		e.DurationSeconds = trueSeconds(16, 2, 1)
+		publish(t, b, e)
+	}
+	if r = <-risks; !r.Cleared || r.Probability < r.Confidence {
+		t.Errorf("risk %+v, want an all-clear", r)
+	}
+	await(t, "the all-clear", func() bool { return !status(t, b, "mlp-1").AtRisk })
+}
+
+// followRisks delivers the risk events of the log until the test ends.
+func followRisks(t *testing.T, b *bus.Bus) <-chan *schemas.Risk {
+	ctx, cancel := context.WithCancel(within(t))
+	risks, ended := make(chan *schemas.Risk, 16), make(chan error, 1)
+	go func() {
+		defer close(risks)
+		ended <- b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamJob, Subjects: []string{schemas.JobSubject("*", schemas.EventRisk)}}, func(r bus.Record) error {
+			risks <- r.Event.(*schemas.Risk)
+			return nil
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return risks
+}
