@@ -250,6 +250,9 @@ func (m *Manifest) check() error {
 			}
 		}
 	}
+	if !slices.Contains(objectives, m.objective()) {
+		return fmt.Errorf("criterion is unknown: a file cannot say %q", m.objective())
+	}
 	if err := m.checkBase(); err != nil {
 		return err
 	}
