@@ -50,7 +50,7 @@ func resolveShared(t Transform, folds, examples, settings, threads int, seed uin
 // fitBase fits all examples, and again without each fold of settings for the
 // calibration.
 func fitBase(ctx context.Context, d *Dataset, s shared, fit func(train *Dataset) (fitted, error)) (*Regressor, error) {
-	sorted, err := d.prepare(s.Transform, s.examples, s.settings)
+	sorted, err := d.prepare(s.Transform, s.examples, s.settings, s.Folds)
 	if err != nil {
 		return nil, err
 	}

@@ -154,7 +154,7 @@ func fitBoosting(ctx context.Context, d *Dataset, o BoostingOptions) (*Regressor
 	if err != nil {
 		return nil, err
 	}
-	if d, err = d.prepare(o.Transform, o.MinExamples, o.MinSettings); err != nil {
+	if d, err = d.prepare(o.Transform, o.MinExamples, o.MinSettings, o.Folds); err != nil {
 		return nil, err
 	}
 	if d.Len() > mostBoosted {

@@ -224,14 +224,18 @@ func (d *Dataset) canonical() *Dataset {
 	return c
 }
 
-// prepare checks the examples and returns them sorted, if they are enough.
-func (d *Dataset) prepare(t Transform, examples, settings int) (*Dataset, error) {
+// prepare checks the examples and returns them sorted, if they are enough. Where
+// callers are content with few settings, so is the default of folds.
+func (d *Dataset) prepare(t Transform, examples, settings, folds int) (*Dataset, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
 	sorted := d.canonical()
 	if n, s := sorted.Len(), sorted.Settings(); n < examples || s < settings {
 		return nil, fmt.Errorf("%w: %d examples of %d settings, want %d of %d", ErrTooFewExamples, n, s, examples, settings)
+	}
+	if s := sorted.Settings(); folds > s && folds > mostFolds {
+		return nil, fmt.Errorf("%w: folds is %d for %d settings", ErrBadSettings, folds, s)
 	}
 	return sorted, t.check(sorted.Target)
 }

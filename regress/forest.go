@@ -42,8 +42,8 @@ type ForestOptions struct {
 	Transform Transform `json:"transform"`
 	// Seed decides all that is random.
 	Seed uint64 `json:"seed"`
-	// Folds of the calibration; 0 means 5. Fewer settings than folds lower the
-	// number. A negative number leaves calibration and scores out: such a
+	// Folds of the calibration; 0 means 5, or as many as there are settings. More
+	// than those are an error. A negative number leaves calibration and scores out: such a
 	// regressor knows no bound.
 	Folds int `json:"folds"`
 	// MinExamples and MinSettings are the least to learn from, below which
@@ -114,7 +114,7 @@ func FitForest(ctx context.Context, d *Dataset, o ForestOptions) (*Regressor, er
 	if err != nil {
 		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
 	}
-	sorted, err := d.prepare(o.Transform, o.MinExamples, o.MinSettings)
+	sorted, err := d.prepare(o.Transform, o.MinExamples, o.MinSettings, o.Folds)
 	if err != nil {
 		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
 	}

@@ -113,6 +113,7 @@ func TestFitForest_RefusesSettings(t *testing.T) {
 		{"criterion", func(o *regress.ForestOptions) { o.Criterion = "gini" }},
 		{"transform", func(o *regress.ForestOptions) { o.Transform = "sqrt" }},
 		{"folds", func(o *regress.ForestOptions) { o.Folds = 1 }},
+		{"folds is 97 for 96 settings", func(o *regress.ForestOptions) { o.Folds = 97 }},
 		{"threads", func(o *regress.ForestOptions) { o.Threads = -1 }},
 	} {
 		o := small()

@@ -64,7 +64,7 @@ func searchForest(ctx context.Context, d *Dataset, g Grid, o ForestOptions) (poi
 		points = append(points, GridPoint{Options: c})
 	}
 	o = points[0].Options
-	if d, err = d.prepare(o.Transform, o.MinExamples, o.MinSettings); err != nil {
+	if d, err = d.prepare(o.Transform, o.MinExamples, o.MinSettings, o.Folds); err != nil {
 		return nil, 0, err
 	}
 	s := &gridSearch{d: d, points: points, sums: make([]moments, len(points)), nests: nests(points)}

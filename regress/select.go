@@ -95,7 +95,7 @@ func choose(ctx context.Context, d *Dataset, o SelectOptions) (*Regressor, Repor
 	if o.Transform == "" {
 		o.Transform = transformOf(d.Target)
 	}
-	if d, err = d.prepare(o.Transform, s.examples, s.settings); err != nil {
+	if d, err = d.prepare(o.Transform, s.examples, s.settings, o.Folds); err != nil {
 		return nil, Report{}, err
 	}
 	c := newComparison(d, o)
