@@ -64,6 +64,8 @@ func (d *Dataset) flaw(i int, low, high float64) string {
 	switch y := d.Target[i]; {
 	case math.IsNaN(y):
 		return "target is NaN"
+	case y <= 0 && low == math.SmallestNonzeroFloat64:
+		return "target is 0 or below"
 	case y < low:
 		return fmt.Sprintf("target is below %g", low)
 	case y > high || math.IsInf(y, 1):

@@ -23,7 +23,7 @@ func TestClean_DropsAndSaysWhy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []regress.Dropped{{"feature cpus is NaN", 2}, {"target is below 5e-324", 2}, {"target is NaN", 1},
+	want := []regress.Dropped{{"feature cpus is NaN", 2}, {"target is 0 or below", 2}, {"target is NaN", 1},
 		{"target is above 1.7976931348623157e+308", 1}, {"weight is negative or not finite", 1}}
 	if diff := cmp.Diff(want, dropped); diff != "" {
 		t.Errorf("dropped (-want +got):\n%s", diff)

@@ -145,16 +145,25 @@ type Baseline struct {
 	Fit  func(train *Dataset) (func(row []float64) float64, error)
 }
 
-// LinearBaseline is the linear model of an analysis of variance with all
-// interactions, on the plain target.
+// LinearBaseline is the linear model of an analysis of variance on the plain
+// target: with all interactions, or without any where these are too many for the
+// examples.
 func LinearBaseline() Baseline {
 	return Baseline{"linear model (ANOVA)", func(train *Dataset) (func(row []float64) float64, error) {
-		o := LawOptions{Linear: true, Ridge: -1}
-		inputs, terms, err := o.terms(train)
-		if err != nil {
-			return nil, err
+		inputs, terms, err := linearTerms(train)
+		if err != nil || 2*len(terms) > train.Len() {
+			names := make([]string, len(train.Features))
+			for f, feature := range train.Features {
+				names[f] = feature.Name
+			}
+			if inputs, terms, err = namedTerms(train, names); err != nil {
+				return nil, err
+			}
 		}
-		return leastSquares(train, train.Target, inputs, terms, o.Ridge).predict, nil
+		if len(inputs) > maxInputs {
+			return nil, fmt.Errorf("%w: a linear model of %d inputs, want at most %d", ErrBadExamples, len(inputs), maxInputs)
+		}
+		return leastSquares(train, train.Target, inputs, terms, -1).predict, nil
 	}}
 }
 

@@ -47,7 +47,7 @@ type Judged struct {
 	Coverage Estimate `json:"coverage"`
 	Width    Estimate `json:"width"`
 	Refused  float64  `json:"refused"`
-	// Error says why there are no figures.
+	// Error says why there are no figures; they are unknown then.
 	Error string `json:"error,omitempty"`
 }
 
@@ -93,6 +93,8 @@ func (c *comparison) judge(e *entry) Judged {
 	var pinball, mse, r2, mape, coverage, width []float64
 	for s, t := range e.trials {
 		if t.err != nil {
+			unknown := Estimate{math.NaN(), math.NaN(), math.NaN()}
+			j.Pinball, j.MSE, j.R2, j.MAPE, j.Coverage, j.Width, j.Refused = unknown, unknown, unknown, unknown, unknown, unknown, 0
 			j.Error = t.err.Error()
 			return j
 		}
