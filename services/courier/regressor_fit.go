@@ -23,7 +23,7 @@ type regressorFit struct {
 	Category   []string       `help:"Features that are categories though they are written as numbers." placeholder:"COLUMN"`
 	Monotone   map[string]int `help:"How the target must move as a feature grows: 1 never down, -1 never up." placeholder:"COLUMN=SIGN"`
 	Weight     string         `help:"Column with the weight of each example." placeholder:"COLUMN"`
-	Unit       string         `help:"Unit of the target, such as s."`
+	Unit       string         `help:"Unit of the target, such as s. A duration at 0 or below, and a ratio outside 0 to 1, is no usable example."`
 	Family     string         `help:"auto, forest, boosting, law or gaussian." enum:"auto,forest,boosting,law,gaussian" default:"auto"`
 	Grid       string         `help:"paper: search the 252 forest settings of the ICPE 2021 study, too." enum:"none,paper" default:"none"`
 	Transform  string         `help:"Of the target: auto, log or none." enum:"auto,log,none" default:"auto"`
@@ -116,22 +116,31 @@ func (c *regressorFit) dataset(t *exampleTable, f *fittedRegressor) error {
 			return fmt.Errorf("weight: %w", err)
 		}
 	}
-	low := -math.MaxFloat64
-	if c.Transform == "log" {
-		low = math.SmallestNonzeroFloat64
-	}
-	f.data, f.dropped, err = d.Clean(low, math.MaxFloat64)
+	low, high := c.targets()
+	f.data, f.dropped, err = d.Clean(low, high)
 	return err
 }
+
+// targets is what a target can be: durations are above 0, as all that has a
+// logarithm, and ratios at most 1.
+func (c *regressorFit) targets() (low, high float64) {
+	switch {
+	case c.Transform == "log" || slices.Contains(durationUnits, c.Unit):
+		return math.SmallestNonzeroFloat64, math.MaxFloat64
+	case c.Unit == "ratio":
+		return 0, 1
+	}
+	return -math.MaxFloat64, math.MaxFloat64
+}
+
+var durationUnits = []string{"s", "seconds", "ms", "us", "ns", "min", "minutes", "h", "hours"}
 
 func (c *regressorFit) fit(w *world, f *fittedRegressor) error {
 	o := regress.SelectOptions{Families: familiesOf(c.Family), Confidence: c.Confidence, Folds: c.Folds, Shuffles: c.Shuffles, Seed: c.Seed, Threads: c.Threads}
 	if c.Transform != "auto" {
 		o.Transform = regress.Transform(c.Transform)
 	}
-	if q, ok := queueingBaseline(f.data); ok {
-		o.Baselines = append(o.Baselines, q)
-	}
+	o.Baselines = []regress.Baseline{queueingBaseline(f.data)}
 	if c.Grid == "paper" {
 		if err := c.search(w, f, &o); err != nil {
 			return err

@@ -30,14 +30,16 @@ func writeReportHTML(out io.Writer, f *fittedRegressor) error {
 	}
 	return reportPage.Execute(out, struct {
 		*regress.Report
-		All      []regress.Judged
 		Dropped  []regress.Dropped
 		Empty    int
 		Plots    []template.HTML
+		Without  levelTable
 		Features []regress.FeatureRange
 		Version  string
-	}{&f.report, append(slices.Clone(f.report.Candidates), f.report.Baselines...), f.dropped, f.unknown, plots,
-		f.regressor.Manifest.Features, f.regressor.Manifest.Version})
+		Constant bool
+		Beware   string
+	}{&f.report, f.dropped, f.unknown, plots, levelsOf(f.report.Levels),
+		f.regressor.Manifest.Features, f.regressor.Manifest.Version, f.regressor.Manifest.Constant, warning(&f.report)})
 }
 
 func (f *fittedRegressor) unit() string { return f.report.Target + inUnit(f.report.Unit) }
@@ -46,16 +48,17 @@ func (f *fittedRegressor) unit() string { return f.report.Target + inUnit(f.repo
 // line to the bound.
 func predictedPlot(f *fittedRegressor) template.HTML {
 	log := f.report.Transform == regress.Log
-	p := &plot{title: "Held-out settings: predicted against measured", x: "measured " + f.unit(), y: "predicted, and the bound above it", logX: log, logY: log}
-	var xs, ys []float64
+	p := &plot{title: fmt.Sprintf("Held-out settings: predicted, and up to the bound at %g", f.report.Confidence), x: "measured " + f.unit(),
+		y: "predicted (red: the bound was too low)", logX: log, logY: log}
+	var ys []float64
 	for _, h := range f.report.HeldOut {
-		xs, ys = append(xs, h.Truth), append(ys, h.Truth, h.Predicted)
+		ys = append(ys, h.Truth, h.Predicted)
 		if h.Bound != 0 {
 			ys = append(ys, h.Bound)
 		}
 	}
-	p.span(xs, ys)
-	ends := []float64{max(p.minX, p.minY), min(p.maxX, p.maxY)}
+	p.span(ys, ys)
+	ends := []float64{p.minX, p.maxX}
 	p.line("even", ends, ends)
 	for _, h := range f.report.HeldOut {
 		if h.Bound != 0 {
@@ -86,6 +89,7 @@ func residualPlot(f *fittedRegressor, feature int) template.HTML {
 		xs, ys = append(xs, h.Row[feature]), append(ys, y)
 	}
 	p.logX = name.Levels == nil && spansMuch(xs)
+	p.at = fewValues(xs, p.logX)
 	p.span(xs, append(slices.Clone(ys), 0))
 	if p.names != nil {
 		p.minX, p.maxX = -0.5, float64(len(p.names))-0.5
@@ -168,60 +172,14 @@ func dependencePlot(f *fittedRegressor, feature int) (template.HTML, error) {
 	}
 	p.span(at, curve)
 	if d.Levels == nil {
+		p.at = fewValues(column, p.logX)
 		p.line("curve", at, curve)
 		return p.svg(), nil
 	}
 	p.minX, p.maxX = -0.5, float64(len(d.Levels))-0.5
 	for i, y := range curve {
-		p.bar(at[i], y, fmt.Sprintf("%s: %.4g", d.Levels[i], y))
+		p.line("level", []float64{at[i] - 0.3, at[i] + 0.3}, []float64{y, y})
+		p.dot(at[i], y, fmt.Sprintf("%s: %.4g", d.Levels[i], y))
 	}
 	return p.svg(), nil
 }
-
-// threeDigits writes three digits, and whole numbers where there are more.
-func threeDigits(x float64) string {
-	if math.Abs(x) >= 1000 && math.Abs(x) < 1e9 {
-		return fmt.Sprintf("%.0f", x)
-	}
-	return fmt.Sprintf("%.3g", x)
-}
-
-var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{
-	"three":   threeDigits,
-	"four":    func(x float64) string { return fmt.Sprintf("%.4f", x) },
-	"percent": func(x float64) string { return fmt.Sprintf("%.2f %%", 100*x) },
-	"feature": featureWords,
-	"unit":    inUnit,
-	"shape":   transformWords,
-}).Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Regressor of {{.Target}}</title>
-<style>
-:root{color-scheme:light dark;--ink:#1b1f24;--faint:#d6dae0;--soft:#5b6570;--blue:#1f5fa8;--red:#b3261e;--page:#fff}
-@media (prefers-color-scheme:dark){:root{--ink:#e6e9ed;--faint:#3a4149;--soft:#9aa4ae;--blue:#7fb2ec;--red:#ff8a80;--page:#15181c}}
-body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:980px;margin:2rem auto;padding:0 1rem}
-h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
-th,td{text-align:right;padding:.2rem .5rem;border-bottom:1px solid var(--faint)}th:first-child,td:first-child{text-align:left}
-.wide{overflow-x:auto}.chosen{font-weight:600}.soft{color:var(--soft)}
-.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(320px,1fr));gap:1rem}figure{margin:0}svg{width:100%;height:auto}
-svg text{fill:var(--ink);font-size:11px}svg .title{font-size:13px;font-weight:600}svg .tick{fill:var(--soft)}
-.axis{fill:none;stroke:var(--soft)}.grid{stroke:var(--faint)}.dot{fill:var(--blue);fill-opacity:.75}.bar{fill:var(--blue)}
-.even,.bound,.missed,.curve{fill:none;stroke-width:1.2}.even{stroke:var(--soft);stroke-dasharray:4 3}.bound{stroke:var(--blue);stroke-opacity:.45}.missed{stroke:var(--red)}.curve{stroke:var(--blue);stroke-width:2}
-</style></head><body>
-<h1>Regressor of {{.Target}}{{unit .Unit}}</h1>
-<p>{{.Winner}}, {{shape .Transform}}, from {{.Examples}} examples of {{.Settings}} settings{{with .Version}}, by courier {{.}}{{end}}.</p>
-<ul>{{range .Features}}<li>{{feature .}}</li>{{end}}
-{{if .Empty}}<li>{{.Empty}} rows without {{.Target}} were left out</li>{{end}}{{range .Dropped}}<li>{{.Count}} examples were dropped: {{.Reason}}</li>{{end}}</ul>
-<h2>Families and settings</h2>
-<p>Judged on settings that were not learnt from: {{.Folds}} folds of settings, the median of {{.Shuffles}} shuffles and the range of 95 % of them, sorted by the pinball loss of the bound at {{.Confidence}}. The best of several looks a little better than it is. Baselines stand last.</p>
-<div class="wide"><table><tr><th>method</th><th>pinball</th><th>MSE</th><th>R2</th><th>MAPE</th><th>under bound</th><th>bound / prediction</th></tr>
-{{range .All}}<tr{{if eq .Name $.Winner}} class="chosen"{{end}}><td>{{.Name}}</td>{{if .Error}}<td colspan="6">{{.Error}}</td>{{else}}<td>{{three .Pinball.Value}}</td><td>{{three .MSE.Value}} <span class="soft">({{three .MSE.Low}} to {{three .MSE.High}})</span></td><td>{{four .R2.Value}}</td><td>{{percent .MAPE.Value}}</td><td>{{three .Coverage.Value}}</td><td>{{three .Width.Value}}</td>{{end}}</tr>
-{{end}}</table></div>
-<div class="plots">{{range .Plots}}<figure>{{.}}</figure>{{end}}</div>
-{{with .Levels}}<h2>Between and beyond the measured levels</h2>
-<p>All examples of a level are left out; the mean absolute error there, and the share under the bound.</p>
-<div class="wide"><table><tr><th>method</th><th>feature</th><th>level</th><th>position</th><th>examples</th><th>MAPE</th><th>under bound</th></tr>
-{{range .}}<tr><td>{{.Method}}</td><td>{{.Feature}}</td><td>{{.Level}}</td><td>{{if .Between}}between{{else}}beyond{{end}}</td><td>{{.Count}}</td><td>{{if ge .MAPE 0.0}}{{percent .MAPE}}{{end}}</td><td>{{if ge .Covered 0.0}}{{three .Covered}}{{end}}</td></tr>
-{{end}}</table></div>{{end}}
-</body></html>
-`))

@@ -5,6 +5,7 @@ import (
 	"html"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +15,8 @@ type plot struct {
 	title, x, y            string
 	logX, logY             bool
 	minX, maxX, minY, maxY float64
-	names                  []string // of the positions 0, 1, 2 … on the x axis, for categories
+	names                  []string  // of the positions 0, 1, 2 … on the x axis, for categories
+	at                     []float64 // ticks of the x axis, nil for round numbers
 	marks                  strings.Builder
 }
 
@@ -89,15 +91,8 @@ func (p *plot) svg() template.HTML {
 		plotWidth, plotHeight, html.EscapeString(p.title), html.EscapeString(p.title))
 	bottom, right := plotHeight-plotBottom, plotWidth-plotRight
 	fmt.Fprintf(&b, `<path class="axis" d="M%.1f %.1fV%.1fH%.1f"/>`, plotLeft, plotTop, bottom, right)
-	for i, v := range ticks(p.minX, p.maxX, p.logX) {
-		name := short(v)
-		if p.names != nil {
-			if i = int(v); v != math.Trunc(v) || i < 0 || i >= len(p.names) {
-				continue
-			}
-			name = p.names[i]
-		}
-		fmt.Fprintf(&b, `<text class="tick" text-anchor="middle" x="%.1f" y="%.1f">%s</text>`, p.px(v), bottom+16, html.EscapeString(name))
+	for _, t := range p.ticksX() {
+		fmt.Fprintf(&b, `<text class="tick" text-anchor="middle" x="%.1f" y="%.1f">%s</text>`, p.px(t.at), bottom+16, html.EscapeString(t.name))
 	}
 	for _, v := range ticks(p.minY, p.maxY, p.logY) {
 		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %.1fH%.1f"/><text class="tick" text-anchor="end" x="%.1f" y="%.1f">%s</text>`,
@@ -108,6 +103,72 @@ func (p *plot) svg() template.HTML {
 	b.WriteString(p.marks.String())
 	b.WriteString("</svg>")
 	return template.HTML(b.String()) // every name in it was escaped
+}
+
+// tick is a place on an axis and what is written there.
+type tick struct {
+	at   float64
+	name string
+}
+
+// letterWidth is about that of a letter of a tick.
+const letterWidth = 6.5
+
+// ticksX are the names of categories, cut to their room, or numbers.
+func (p *plot) ticksX() []tick {
+	var all []tick
+	if p.names == nil {
+		at := p.at
+		if at == nil {
+			at = ticks(p.minX, p.maxX, p.logX)
+		}
+		for _, v := range at {
+			all = append(all, tick{v, short(v)})
+		}
+		return all
+	}
+	const least = 4 // letters that still say something
+	room := int(math.Floor((plotWidth - plotLeft - plotRight) / letterWidth))
+	every := max(1, (len(p.names)*(least+1)+room-1)/room)
+	letters := max(least, room*every/max(1, len(p.names))-1)
+	for i := 0; i < len(p.names); i += every {
+		all = append(all, tick{float64(i), cut(p.names[i], letters, alike(p.names))})
+	}
+	return all
+}
+
+// cut keeps some letters of a name: the last, where names begin alike.
+func cut(name string, letters int, last bool) string {
+	all := []rune(name)
+	switch {
+	case len(all) <= letters:
+		return name
+	case last:
+		return "…" + string(all[len(all)-letters+1:])
+	}
+	return string(all[:letters-1]) + "…"
+}
+
+// alike says that several names begin with the same three letters.
+func alike(names []string) bool {
+	for _, name := range names {
+		if len(name) < 3 || name[:3] != names[0][:3] {
+			return false
+		}
+	}
+	return len(names) > 1
+}
+
+// fewValues are the different numbers of a column where they fit under an axis.
+func fewValues(column []float64, log bool) []float64 {
+	values := slices.Compact(slices.Sorted(slices.Values(column)))
+	low, high := around(values, log)
+	for i := 1; i < len(values); i++ {
+		if part(values[i], low, high, log)-part(values[i-1], low, high, log) < 0.07 {
+			return nil
+		}
+	}
+	return values
 }
 
 func short(v float64) string {

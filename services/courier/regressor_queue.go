@@ -20,20 +20,27 @@ const (
 	queueService = 0.045
 	queueWorkers = 3
 	queueImages  = 600_000
+	queueName    = "queueing law"
 )
 
-// queueingBaseline is the queueing law where the examples have the study's
-// features; mu - lambda is kept above 0, which it crosses on other data.
-func queueingBaseline(d *regress.Dataset) (regress.Baseline, bool) {
+// queueNames are the law's features: by the study's names, and by Courier's.
+var queueNames = [3][2]string{{"batch", "batch_size"}, {"cpu", "cpus"}, {"njobs", "concurrent_jobs"}}
+
+// queueingBaseline is the queueing law; of examples without the study's features
+// it says that it needs them. mu - lambda is kept above 0, which it crosses on
+// other data.
+func queueingBaseline(d *regress.Dataset) regress.Baseline {
 	var at [3]int
-	for i, name := range []string{"batch", "cpu", "njobs"} {
-		at[i] = slices.IndexFunc(d.Features, func(f regress.Feature) bool { return f.Name == name && f.Levels == nil })
+	for i, names := range queueNames {
+		at[i] = slices.IndexFunc(d.Features, func(f regress.Feature) bool { return slices.Contains(names[:], f.Name) && f.Levels == nil })
 		if at[i] < 0 || slices.Min(d.Columns[at[i]]) <= 0 {
-			return regress.Baseline{}, false
+			return regress.Baseline{Name: queueName, Fit: func(*regress.Dataset) (func(row []float64) float64, error) {
+				return nil, fmt.Errorf("needs a feature %s or %s of numbers above 0", names[0], names[1])
+			}}
 		}
 	}
 	arrivals := func(row []float64) float64 { return max(1, row[at[1]]*row[at[2]]/queueWorkers) / queueService }
-	return regress.Baseline{Name: "queueing law", Fit: func(train *regress.Dataset) (func(row []float64) float64, error) {
+	return regress.Baseline{Name: queueName, Fit: func(train *regress.Dataset) (func(row []float64) float64, error) {
 		rates := &regress.Dataset{Features: []regress.Feature{{Name: "batch"}, {Name: "processes"}}, Columns: make([][]float64, 2)}
 		slowest := math.Inf(1)
 		for i, seconds := range train.Target {
@@ -59,5 +66,5 @@ func queueingBaseline(d *regress.Dataset) (regress.Baseline, bool) {
 			spare := max(mu([]float64{row[at[0]], row[at[1]] * row[at[2]]})-lambda, slowest)
 			return queueImages / row[at[0]] * (queueService + 1/spare)
 		}, nil
-	}}, true
+	}}
 }

@@ -26,20 +26,15 @@ func writeReportText(out io.Writer, f *fittedRegressor) error {
 		fmt.Fprintf(&b, "  %d examples were dropped: %s\n", d.Count, d.Reason)
 	}
 	fmt.Fprintf(&b, "\nOn settings that were not learnt from (%d folds of settings, median of %d shuffles and range of 95 %% of them),\nby the pinball loss of the bound at %g:\n\n", r.Folds, r.Shuffles, r.Confidence)
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "\tpinball\tMSE\t\tR2\tMAPE\t\tunder bound\tbound/prediction\t\n")
-	for _, j := range append(slices.Clone(r.Candidates), r.Baselines...) {
-		if j.Error != "" {
-			fmt.Fprintf(t, "%s\t%s\t\n", j.Name, j.Error)
-			continue
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t(%s-%s)\t%.4f\t%.2f %%\t(%.1f-%.1f)\t%.3f\t%.3f\t\n", j.Name, threeDigits(j.Pinball.Value), threeDigits(j.MSE.Value), threeDigits(j.MSE.Low), threeDigits(j.MSE.High),
-			j.R2.Value, 100*j.MAPE.Value, 100*j.MAPE.Low, 100*j.MAPE.High, j.Coverage.Value, j.Width.Value)
-	}
-	if err := t.Flush(); err != nil {
+	if err := writeJudged(&b, r); err != nil {
 		return err
 	}
 	fmt.Fprintf(&b, "\nchosen: %s. The best of several looks a little better than it is: choosing is learning, too.\n", r.Winner)
+	if f.regressor.Manifest.Constant {
+		fmt.Fprintf(&b, "All examples had the same %s: there was nothing to learn, and the regressor says that.\n", r.Target)
+	} else if beware := warning(r); beware != "" {
+		fmt.Fprintln(&b, beware)
+	}
 	writeGroups(&b, r)
 	writeLevels(&b, r)
 	writeGrid(&b, f)
@@ -47,8 +42,84 @@ func writeReportText(out io.Writer, f *fittedRegressor) error {
 	return err
 }
 
+// writeJudged writes a line per method and baseline, and below them why some
+// have no figures.
+func writeJudged(b *strings.Builder, r *regress.Report) error {
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "\tpinball\tMSE\t\tR2\tMAPE\t\tunder bound\tbound/prediction\t\n")
+	var reasons []string
+	for _, j := range slices.Concat(r.Candidates, r.Baselines) {
+		if j.Error != "" {
+			fmt.Fprintf(t, "%s\t-\t-\t\t-\t-\t\t-\t-\t\n", j.Name)
+			reasons = append(reasons, fmt.Sprintf("  no %s: %s\n", j.Name, reasonOf(j)))
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t(%s-%s)\t%s\t%s\t%s\t%s\t%s\t\n", j.Name, threeDigits(j.Pinball.Value), threeDigits(j.MSE.Value), threeDigits(j.MSE.Low), threeDigits(j.MSE.High),
+			known("%.4f", j.R2.Value), known("%.2f %%", 100*j.MAPE.Value), mapeRange(j.MAPE), known("%.3f", j.Coverage.Value), known("%.3f", j.Width.Value))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	b.WriteString(strings.Join(reasons, ""))
+	return nil
+}
+
+// known writes a figure, and a hyphen for what is not known.
+func known(format string, x float64) string {
+	if math.IsNaN(x) {
+		return "-"
+	}
+	return fmt.Sprintf(format, x)
+}
+
+func mapeRange(e regress.Estimate) string {
+	if math.IsNaN(e.Low) || math.IsNaN(e.High) {
+		return ""
+	}
+	return fmt.Sprintf("(%.1f-%.1f)", 100*e.Low, 100*e.High)
+}
+
+// reasonOf is why there are no figures, without the number of the fold in which
+// that was found.
+func reasonOf(j regress.Judged) string {
+	fold, reason, found := strings.Cut(j.Error, ": ")
+	if found && strings.HasPrefix(fold, "fold ") {
+		return reason
+	}
+	return j.Error
+}
+
+// warning says that the winner is of little use, "" if it is of some.
+func warning(r *regress.Report) string {
+	for _, j := range r.Candidates {
+		if j.Name != r.Winner {
+			continue
+		}
+		for _, b := range r.Baselines {
+			if b.Error == "" && b.Pinball.Value <= j.Pinball.Value {
+				return fmt.Sprintf("Beware: the simple rule \"%s\" does no worse. From these features the examples teach little.", b.Name)
+			}
+		}
+		if j.R2.Value <= 0 {
+			return "Beware: the mean of all examples predicts as well. From these features the examples teach little."
+		}
+	}
+	return ""
+}
+
+// shownLevels is of how many levels a report tells; of more, the lowest.
+const shownLevels = 8
+
 func writeGroups(b *strings.Builder, r *regress.Report) {
-	for _, g := range r.Groups {
+	groups := slices.Clone(r.Groups)
+	if len(groups) > shownLevels {
+		slices.SortStableFunc(groups, func(a, b regress.GroupCoverage) int {
+			return compareFloats(a.Coverage.Ratio.Value, b.Coverage.Ratio.Value)
+		})
+		fmt.Fprintf(b, "  of %d levels those least under the bound:\n", len(groups))
+		groups = groups[:shownLevels]
+	}
+	for _, g := range groups {
 		c := g.Coverage
 		fmt.Fprintf(b, "  %s %s: %.3f of its examples under the bound (%.3f to %.3f)\n", g.Feature, g.Level, c.Ratio.Value, c.Ratio.Low, c.Ratio.High)
 	}
@@ -66,7 +137,7 @@ func writeLevels(b *strings.Builder, r *regress.Report) {
 			methods = append(methods, l.Method)
 		}
 	}
-	fmt.Fprintf(b, "\nWithout all examples of a level (mean absolute error there; > is beyond the others):\n\n")
+	fmt.Fprintf(b, "\nWithout all examples of a level (mean absolute error there, and the share under the bound; > is beyond the others):\n\n")
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\t%s\t\n", strings.Join(methods, "\t"))
 	for _, l := range r.Levels {
@@ -82,7 +153,7 @@ func writeLevels(b *strings.Builder, r *regress.Report) {
 			cell := "-"
 			for _, o := range r.Levels {
 				if o.Method == m && o.Feature == l.Feature && o.Level == l.Level && o.MAPE >= 0 {
-					cell = fmt.Sprintf("%.1f %%", 100*o.MAPE)
+					cell = fmt.Sprintf("%.1f %%", 100*o.MAPE) + covered(o)
 				}
 			}
 			fmt.Fprintf(t, "%s\t", cell)
@@ -90,6 +161,14 @@ func writeLevels(b *strings.Builder, r *regress.Report) {
 		fmt.Fprintln(t)
 	}
 	_ = t.Flush() // into a strings.Builder, which takes all
+}
+
+// covered is the share under the bound where there was one.
+func covered(c regress.LevelCheck) string {
+	if c.Covered < 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%.2f)", c.Covered)
 }
 
 const gridShown = 5
@@ -100,6 +179,7 @@ func writeGrid(b *strings.Builder, f *fittedRegressor) {
 	}
 	sorted := slices.Clone(f.grid)
 	slices.SortStableFunc(sorted, func(a, b regress.GridPoint) int { return compareFloats(a.MSE, b.MSE) })
+	sorted = slices.CompactFunc(sorted, sameForest)
 	fmt.Fprintf(b, "\nOf %d settings of the grid the best, on plain %s:\n", len(f.grid), f.report.Target)
 	for _, p := range sorted[:min(gridShown, len(sorted))] {
 		features := "all"
@@ -109,6 +189,13 @@ func writeGrid(b *strings.Builder, f *fittedRegressor) {
 		fmt.Fprintf(b, "  %d trees, depth %d, %s error, %s features per split: MSE %.4g, R2 %.4f, MAPE %.2f %%\n",
 			p.Options.Trees, p.Options.MaxDepth, p.Options.Criterion, features, p.MSE, p.R2, 100*p.MAPE)
 	}
+}
+
+// sameForest tells settings that are spelt differently, as the root and the
+// logarithm of four features, which are both 2.
+func sameForest(a, b regress.GridPoint) bool {
+	return a.Options.Trees == b.Options.Trees && a.Options.MaxDepth == b.Options.MaxDepth &&
+		a.Options.Criterion == b.Options.Criterion && a.Options.FeaturesPerSplit == b.Options.FeaturesPerSplit
 }
 
 func compareFloats(a, b float64) int {
@@ -186,12 +273,18 @@ func interval(e regress.Estimate, times float64) string {
 
 func featureWords(f regress.FeatureRange) string {
 	words := fmt.Sprintf("%s: %g to %g", f.Name, f.Min, f.Max)
+	if f.Min == f.Max {
+		words = fmt.Sprintf("%s: always %g", f.Name, f.Min)
+	}
 	if f.Levels != nil {
 		var seen []string
 		for _, level := range f.Seen {
 			seen = append(seen, f.Levels[level])
 		}
-		words = f.Name + ": " + strings.Join(seen, ", ")
+		words = f.Name + ": " + strings.Join(seen[:min(len(seen), shownLevels)], ", ")
+		if more := len(seen) - shownLevels; more > 0 {
+			words += fmt.Sprintf(" and %d more", more)
+		}
 	}
 	switch f.Monotone {
 	case 1:

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"courier/regress"
+)
+
+// fitTable fits a table and returns what lies in the directory then.
+func fitTable(t *testing.T, header []string, rows [][]string, arguments ...string) map[string]string {
+	t.Helper()
+	dir := t.TempDir()
+	table, out := filepath.Join(dir, "runs.csv"), filepath.Join(dir, "fitted")
+	var b bytes.Buffer
+	if err := csv.NewWriter(&b).WriteAll(append([][]string{header}, rows...)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(table, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	arguments = append([]string{"regressor", "fit", "--examples", table, "--out", out, "--shuffles", "1", "--no-progress"}, arguments...)
+	var told bytes.Buffer
+	if err := run(context.Background(), arguments, os.Getenv, &told, &bytes.Buffer{}); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"stdout": told.String()}
+	for _, name := range []string{modelFile, manifestFile, "report.txt", "report.json", "report.html"} {
+		text, err := os.ReadFile(filepath.Join(out, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(text)
+	}
+	return files
+}
+
+// studyLike are runs of all combinations, whose times seconds tells.
+func studyLike(seconds func(batch, cpus float64, jobs, network int) float64) (rows [][]string) {
+	for _, batch := range []float64{64, 128, 256, 512} {
+		for _, cpus := range []float64{1, 2, 4} {
+			for _, jobs := range []int{1, 3} {
+				for network := range 2 {
+					rows = append(rows, []string{fmt.Sprint(batch), fmt.Sprint(cpus), fmt.Sprint(jobs),
+						[]string{"lenet5", "simplenet"}[network], fmt.Sprint(seconds(batch, cpus, jobs, network))})
+				}
+			}
+		}
+	}
+	return rows
+}
+
+func aboutTheStudy(batch, cpus float64, jobs, network int) float64 {
+	wobble := 1 + 0.02*math.Sin(batch+3*cpus+5*float64(jobs)+7*float64(network))
+	return wobble * (40 + 30000/batch*(0.3+0.7/cpus)*(1+0.1*float64(jobs))*(1-0.3*float64(network)))
+}
+
+// The three simple rules stand in every report, under the study's names of
+// features and under Courier's, and where one cannot be fitted, why.
+func TestRegressorFit_ReportShowsEveryBaseline(t *testing.T) {
+	for _, c := range []struct {
+		header  string
+		missing string
+	}{{"batch,cpu,njobs,network", ""}, {"batch_size,cpus,concurrent_jobs,model", ""}, {"b,c,j,n", "needs a feature batch or batch_size"}} {
+		files := fitTable(t, strings.Split(c.header+",seconds", ","), studyLike(aboutTheStudy), "--target", "seconds", "--features", c.header, "--family", "law", "--unit", "s")
+		for _, report := range []string{"stdout", "report.txt", "report.json", "report.html"} {
+			for _, rule := range []string{"linear model (ANOVA)", "same as last time", "queueing law", c.missing} {
+				if !strings.Contains(files[report], rule) {
+					t.Errorf("%s: %s does not show %q", c.header, report, rule)
+				}
+			}
+			if strings.Contains(files[report], "NaN") {
+				t.Errorf("%s: NaN in %s", c.header, report)
+			}
+		}
+		if strings.Contains(files["report.txt"], "no queueing law") != (c.missing != "") {
+			t.Errorf("%s:\n%s", c.header, files["report.txt"])
+		}
+	}
+}
+
+func TestRegressorFit_PageHasEveryPlot(t *testing.T) {
+	files := fitTable(t, []string{"batch", "cpu", "njobs", "network", "seconds"}, studyLike(aboutTheStudy), "--target", "seconds", "--features", "batch,cpu,njobs,network", "--family", "law", "--unit", "s")
+	page := files["report.html"]
+	for _, want := range []string{"Held-out settings: predicted, and up to the bound at 0.9", "Residuals by batch", "Residuals by cpu", "Residuals by njobs", "Residuals by network",
+		"Importance", "Coverage", "Partial dependence on batch", "Partial dependence on network", "prefers-color-scheme:dark", "Between and beyond the measured levels", ">512</text>", ">simplenet</text>"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	if strings.Contains(page, "http://") || strings.Contains(page, "https://") || strings.Contains(page, "<script") {
+		t.Error("the page needs more than itself")
+	}
+}
+
+// What teaches nothing must not look as if it did.
+func TestRegressorFit_SaysWhatTeachesNothing(t *testing.T) {
+	header, features := []string{"batch", "cpu", "njobs", "network", "y"}, []string{"--target", "y", "--features", "batch,cpu,njobs,network", "--family", "law"}
+	files := fitTable(t, header, studyLike(func(float64, float64, int, int) float64 { return 12.5 }), features...)
+	for _, report := range []string{"report.txt", "report.html"} {
+		if !strings.Contains(files[report], "All examples had the same y") {
+			t.Errorf("%s does not say that the target is constant", report)
+		}
+	}
+	random := uint64(1)
+	files = fitTable(t, header, studyLike(func(float64, float64, int, int) float64 {
+		random = random*6364136223846793005 + 1442695040888963407
+		return 10 + float64(random>>60)
+	}), features...)
+	for _, report := range []string{"report.txt", "report.html"} {
+		if !strings.Contains(files[report], "Beware: ") {
+			t.Errorf("%s does not warn of noise:\n%s", report, files["report.txt"])
+		}
+	}
+}
+
+// A duration of 0 and a ratio above 1 are dropped with a count, and so is text
+// where numbers are expected.
+func TestRegressorFit_DropsWhatCannotBe(t *testing.T) {
+	for _, c := range []struct{ unit, bad, says string }{{"s", "0", "1 examples were dropped: target is 0 or below"}, {"ratio", "1.5", "1 examples were dropped: target is above 1"},
+		{"ratio", "-0.5", "1 examples were dropped: target is below 0"}, {"", "NaN", "1 examples were dropped: target is NaN"}, {"", "inf", "1 examples were dropped: target is above"}} {
+		rows := studyLike(func(batch, cpus float64, jobs, network int) float64 { return 0.5 + 0.3*math.Sin(batch/100+cpus) })
+		rows[7][4] = c.bad
+		files := fitTable(t, []string{"batch", "cpu", "njobs", "network", "y"}, rows, "--target", "y", "--features", "batch,cpu,njobs,network", "--family", "law", "--unit", c.unit)
+		if !strings.Contains(files["report.txt"], c.says) {
+			t.Errorf("a %s of %s: %q is missing in\n%s", c.unit, c.bad, c.says, files["report.txt"])
+		}
+		var told struct {
+			Dropped []regress.Dropped `json:"dropped"`
+		}
+		if err := json.Unmarshal([]byte(files["report.json"]), &told); err != nil || len(told.Dropped) != 1 || told.Dropped[0].Count != 1 {
+			t.Errorf("report.json: %+v, %v", told, err)
+		}
+	}
+}
+
+func TestLevelsOf_HasACellForEachMethod(t *testing.T) {
+	check := func(method, level string) regress.LevelCheck {
+		return regress.LevelCheck{Method: method, Feature: "cpu", Level: level}
+	}
+	got := levelsOf([]regress.LevelCheck{check("a", "1"), check("a", "2"), check("b", "2"), check("b", "4"), check("c", "1")})
+	var told []string
+	for _, l := range got.Lines {
+		line := l.Level
+		for _, c := range l.Cells {
+			if c == nil {
+				line += " -"
+			} else {
+				line += " " + c.Method
+			}
+		}
+		told = append(told, line)
+	}
+	if want := []string{"1 a - c", "2 a b -", "4 - b -"}; !reflect.DeepEqual(told, want) || !reflect.DeepEqual(got.Methods, []string{"a", "b", "c"}) {
+		t.Errorf("levelsOf = %q of %q, want %q", told, got.Methods, want)
+	}
+}
+
+func TestPlot_NamesFitUnderTheAxis(t *testing.T) {
+	var many []string
+	for i := range 30 {
+		many = append(many, fmt.Sprintf("resnet-%d", 100+i))
+	}
+	if got := fmt.Sprint((&plot{names: []string{"lenet5", "simplenet"}}).ticksX()); got != "[{0 lenet5} {1 simplenet}]" {
+		t.Errorf("ticksX of two names = %s", got)
+	}
+	for n := 3; n <= 30; n++ {
+		letters, seen := 0, map[string]bool{}
+		for _, tick := range (&plot{names: many[:n]}).ticksX() {
+			letters += len([]rune(tick.name)) + 1
+			if seen[tick.name] {
+				t.Errorf("of %d names two are %s", n, tick.name)
+			}
+			seen[tick.name] = true
+		}
+		if float64(letters)*letterWidth > plotWidth {
+			t.Errorf("%d names take %d letters", n, letters)
+		}
+	}
+	if got := cut("transformer", 6, false); got != "trans…" {
+		t.Errorf("cut = %q", got)
+	}
+	if got := fewValues([]float64{512, 64, 128, 64}, true); !reflect.DeepEqual(got, []float64{64, 128, 512}) {
+		t.Errorf("fewValues = %g", got)
+	}
+	if got := fewValues([]float64{1, 1.01, 100}, false); got != nil {
+		t.Errorf("fewValues of crowded numbers = %g, want none", got)
+	}
+}
+
+func TestThreeDigits(t *testing.T) {
+	for x, want := range map[float64]string{3: "3.00", 312.4: "312", 0.9: "0.900", 27608.4: "27608", 0: "0.00", 2.5e12: "2.50e+12"} {
+		if got := threeDigits(x); got != want {
+			t.Errorf("threeDigits(%g) = %s, want %s", x, got, want)
+		}
+	}
+}
+
+// Settings of a grid that are spelt differently stand there once.
+func TestWriteGrid_TellsEachSettingOnce(t *testing.T) {
+	f := &fittedRegressor{report: regress.Report{Target: "t"}}
+	for k, trees := range []int{50, 50, 100} {
+		f.grid = append(f.grid, regress.GridPoint{Options: regress.ForestOptions{Trees: trees, MaxDepth: 4, FeaturesPerSplit: 2}, MSE: float64(1 + k/2)})
+	}
+	var b strings.Builder
+	writeGrid(&b, f)
+	if n := strings.Count(b.String(), " trees, depth 4"); n != 2 {
+		t.Errorf("%d settings:\n%s", n, b.String())
+	}
+}
