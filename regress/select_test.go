@@ -50,6 +50,58 @@ func TestSelect_MeetsTheBarsOnTheRecoveredRuns(t *testing.T) {
 	}
 }
 
+// Choosing is learning, too: here a family is chosen anew without each fold, and
+// judged on that fold, which nothing of the choice has seen.
+func TestSelect_MeetsTheBarsOnWhatItDidNotChooseBy(t *testing.T) {
+	d := recovered(t)
+	shuffles := uint64(1)
+	if os.Getenv("COURIER_LONG") != "" {
+		shuffles = 20
+	}
+	d.Group = make([]int, d.Len())
+	for i := range d.Group { // equal features are one setting
+		for k := range i + 1 {
+			if slices.Equal(d.Row(k, nil), d.Row(i, nil)) {
+				d.Group[i] = k
+				break
+			}
+		}
+	}
+	winners := map[string]int{}
+	var mse, r2, mape []float64
+	for shuffle := range shuffles {
+		predicted, err := regress.OutOfFold(d, regress.Folds(d.Group, 5, shuffle), func(train *regress.Dataset) (func(row []float64) float64, error) {
+			r, report, err := regress.Select(context.Background(), train, regress.SelectOptions{Confidence: 0.9, Shuffles: 1, Seed: shuffle})
+			if err != nil {
+				return nil, err
+			}
+			winners[report.Winner]++
+			p, err := regress.Compile(r)
+			return func(row []float64) float64 {
+				point, err := p.Predict(row)
+				if err != nil {
+					t.Error(err)
+				}
+				return point.Value
+			}, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := regress.Score(d.Target, predicted, d.Group, 1)
+		mse, r2, mape = append(mse, s.MSE.Value), append(r2, s.R2.Value), append(mape, s.MAPE.Value)
+	}
+	for _, scores := range [][]float64{mse, r2, mape} {
+		slices.Sort(scores)
+	}
+	n := len(mse)
+	t.Logf("median of %d shuffles: MSE %.0f (%.0f to %.0f), R2 %.4f (%.4f to %.4f), MAPE %.2f %% (%.2f to %.2f); chosen: %v", n, mse[n/2], mse[0], mse[n-1],
+		r2[n/2], r2[0], r2[n-1], 100*mape[n/2], 100*mape[0], 100*mape[n-1], winners)
+	if mse[n/2] > 520 || r2[n/2] < 0.985 || mape[n/2] > 0.048 {
+		t.Errorf("MSE %.0f, R2 %.4f, MAPE %.4f, want at most 520, at least 0.985, at most 0.048", mse[n/2], r2[n/2], mape[n/2])
+	}
+}
+
 // Signs that are true of the cluster must not cost accuracy.
 func TestFitGaussian_SignsCostNothingOnTheRecoveredRuns(t *testing.T) {
 	d := recovered(t)
@@ -133,99 +185,11 @@ func TestSelect_StopsWithItsContext(t *testing.T) {
 	}
 }
 
-// lookAlike makes runs as the study had: the first replications of 96 settings
-// around one surface, with noise that grows with the jobs.
-func lookAlike(runs int, random *rand.Rand) (train, fresh *regress.Dataset) {
-	slope, curve, load := 0.75+0.2*random.Float64(), 0.1*random.Float64(), 0.15+0.1*random.Float64()
-	make1 := func(n int, levels bool) *regress.Dataset {
-		d := &regress.Dataset{Features: []regress.Feature{{Name: "batch"}, {Name: "cpu"}, {Name: "njobs"},
-			{Name: "network", Levels: []string{"lenet5", "simplenet"}}, {Name: "processes"}}, Columns: make([][]float64, 5), TargetName: "time", TargetUnit: "s"}
-		for i := range n {
-			setting := i % 96
-			if !levels {
-				setting = random.IntN(96)
-			}
-			batch, cpu := []float64{64, 128, 256, 512}[setting%4], []float64{1, 2, 4, 8}[setting/4%4]
-			jobs, network := []float64{1, 3, 5}[setting/16%3], float64(setting/48%2)
-			log := 6.2 - slope*math.Log(batch/64) + curve*math.Log(batch/64)*math.Log(cpu) + load*math.Log(cpu)*(jobs-1)/2 +
-				0.1*(jobs-1)/2 - 0.2*network - 0.1*network*math.Log(batch/64) + 0.15*(1-network)/cpu
-			for f, x := range []float64{batch, cpu, jobs, network, cpu * jobs} {
-				d.Columns[f] = append(d.Columns[f], x)
-			}
-			d.Target = append(d.Target, math.Exp(log+(0.03+0.01*jobs)*random.NormFloat64()))
-		}
-		return d
-	}
-	return make1(runs, true), make1(200, false)
-}
-
-// A bound at 0.90 must cover 0.90 to 0.95 of what comes later, and each family
-// of networks not under 0.87: 200 simulated studies, 200 later runs of each.
-func TestUpperBound_CoversLookAlikeData(t *testing.T) {
-	gaussians := 40
-	if os.Getenv("COURIER_LONG") != "" {
-		gaussians = 200
-	}
-	for _, c := range []struct {
-		name          string
-		runs, studies int
-		fit           func(d *regress.Dataset) (*regress.Regressor, error)
-	}{
-		{"gaussian, 96 runs", 96, gaussians, func(d *regress.Dataset) (*regress.Regressor, error) {
-			return regress.FitGaussian(context.Background(), d, regress.GaussianOptions{Transform: regress.Log, Starts: 1})
-		}},
-		{"law, 288 runs", 288, 200, func(d *regress.Dataset) (*regress.Regressor, error) {
-			return regress.FitLaw(context.Background(), d, regress.LawOptions{Transform: regress.Log})
-		}},
-	} {
-		var held, total [2]float64
-		for study := range uint64(c.studies) {
-			d, fresh := lookAlike(c.runs, rand.New(rand.NewPCG(study, 11)))
-			r, err := c.fit(d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := regress.Compile(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if own := r.Manifest.Calibration.Levels != nil; own != (c.runs > 100) {
-				t.Fatalf("%s: tables per network: %v", c.name, own)
-			}
-			for i, truth := range fresh.Target {
-				point, err := p.Predict(fresh.Row(i, nil))
-				if err != nil {
-					t.Fatal(err)
-				}
-				bound, promised := p.UpperBound(point, 0.9)
-				if !promised {
-					t.Fatalf("%s: no bound for %+v", c.name, point)
-				}
-				network := int(fresh.Columns[3][i])
-				total[network]++
-				if truth <= bound {
-					held[network]++
-				}
-			}
-		}
-		whole := (held[0] + held[1]) / (total[0] + total[1])
-		t.Logf("%s: %.4f of all, %.4f and %.4f per network", c.name, whole, held[0]/total[0], held[1]/total[1])
-		if whole < 0.90 || whole > 0.95 {
-			t.Errorf("%s: the bound at 0.90 covers %.4f, want 0.90 to 0.95", c.name, whole)
-		}
-		for network := range held {
-			if held[network]/total[network] < 0.87 {
-				t.Errorf("%s: network %d: %.4f, want at least 0.87", c.name, network, held[network]/total[network])
-			}
-		}
-	}
-}
-
 // A category whose levels differ in spread gets a table of residuals per level,
 // and it survives the file.
 func TestCalibration_OwnTablePerLevel(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 2))
-	d, _ := lookAlike(288, random)
+	d := simulate(random).runs(random.Perm(96), 288)
 	for i := range d.Target {
 		if d.Columns[3][i] == 1 {
 			d.Target[i] *= math.Exp(0.4 * random.NormFloat64())

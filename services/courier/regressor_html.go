@@ -37,9 +37,10 @@ func writeReportHTML(out io.Writer, f *fittedRegressor) error {
 		Features []regress.FeatureRange
 		Version  string
 		Constant bool
+		Why      string
 		Beware   string
 	}{&f.report, f.dropped, f.unknown, plots, levelsOf(f.report.Levels),
-		f.regressor.Manifest.Features, f.regressor.Manifest.Version, f.regressor.Manifest.Constant, warning(&f.report)})
+		f.regressor.Manifest.Features, f.regressor.Manifest.Version, f.regressor.Manifest.Constant, whyNotFirst(&f.report), warning(&f.report)})
 }
 
 func (f *fittedRegressor) unit() string { return f.report.Target + inUnit(f.report.Unit) }

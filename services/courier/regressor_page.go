@@ -82,7 +82,7 @@ svg text{fill:var(--ink);font-size:11px}svg .title{font-size:13px;font-weight:60
 </style></head><body>
 <h1>Regressor of {{.Target}}{{unit .Unit}}</h1>
 <p>Chosen: <b>{{.Winner}}</b>, {{shape .Transform}}, from {{.Examples}} examples of {{.Settings}} settings{{with .Version}}, by courier {{.}}{{end}}.{{if .Constant}} All examples had the same {{.Target}}: there was nothing to learn.{{end}}</p>
-{{if not .Constant}}{{with .Beware}}<p><b>{{.}}</b></p>{{end}}{{end}}
+{{if not .Constant}}{{with .Why}}<p>{{.}}</p>{{end}}{{with .Beware}}<p><b>{{.}}</b></p>{{end}}{{end}}
 <ul>{{range .Features}}<li>{{feature .}}</li>{{end}}
 {{if .Empty}}<li>{{.Empty}} rows without {{.Target}} were left out</li>{{end}}{{range .Dropped}}<li>{{.Count}} examples were dropped: {{.Reason}}</li>{{end}}</ul>
 <h2>Families and settings</h2>

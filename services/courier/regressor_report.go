@@ -30,6 +30,9 @@ func writeReportText(out io.Writer, f *fittedRegressor) error {
 		return err
 	}
 	fmt.Fprintf(&b, "\nchosen: %s. The best of several looks a little better than it is: choosing is learning, too.\n", r.Winner)
+	if why := whyNotFirst(r); why != "" && !f.regressor.Manifest.Constant {
+		fmt.Fprintln(&b, why)
+	}
 	if f.regressor.Manifest.Constant {
 		fmt.Fprintf(&b, "All examples had the same %s: there was nothing to learn, and the regressor says that.\n", r.Target)
 	} else if beware := warning(r); beware != "" {
@@ -87,6 +90,17 @@ func reasonOf(j regress.Judged) string {
 		return reason
 	}
 	return j.Error
+}
+
+// whyNotFirst says why a method that has not the smallest loss is chosen.
+func whyNotFirst(r *regress.Report) string {
+	first := r.Candidates[0]
+	for _, j := range r.Candidates[1:] {
+		if j.Name == r.Winner {
+			return fmt.Sprintf("The loss of %s is %.1f %% lower, but %s is smoother between the measured levels.", first.Name, 100*(1-first.Pinball.Value/j.Pinball.Value), j.Name)
+		}
+	}
+	return ""
 }
 
 // warning says that the winner is of little use, "" if it is of some.

@@ -197,6 +197,17 @@ func TestPlot_NamesFitUnderTheAxis(t *testing.T) {
 	}
 }
 
+func TestWhyNotFirst_TellsWhatWasBorne(t *testing.T) {
+	r := &regress.Report{Winner: "law", Candidates: []regress.Judged{{Name: "forest", Pinball: regress.Estimate{Value: 9}}, {Name: "law", Pinball: regress.Estimate{Value: 10}}}}
+	if got := whyNotFirst(r); !strings.Contains(got, "The loss of forest is 10.0 % lower, but law is smoother") {
+		t.Errorf("whyNotFirst = %q", got)
+	}
+	r.Winner = "forest"
+	if got := whyNotFirst(r); got != "" {
+		t.Errorf("whyNotFirst of the first = %q", got)
+	}
+}
+
 func TestThreeDigits(t *testing.T) {
 	for x, want := range map[float64]string{3: "3.00", 312.4: "312", 0.9: "0.900", 27608.4: "27608", 0: "0.00", 2.5e12: "2.50e+12"} {
 		if got := threeDigits(x); got != want {
