@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -226,5 +228,43 @@ func TestWriteGrid_TellsEachSettingOnce(t *testing.T) {
 	writeGrid(&b, f)
 	if n := strings.Count(b.String(), " trees, depth 4"); n != 2 {
 		t.Errorf("%d settings:\n%s", n, b.String())
+	}
+}
+
+// A fit that is cancelled leaves no directory, and one that is repeated replaces
+// all of its files.
+func TestRegressorFit_LeavesNothingHalf(t *testing.T) {
+	dir := t.TempDir()
+	table, out := filepath.Join(dir, "runs.csv"), filepath.Join(dir, "fitted")
+	var b bytes.Buffer
+	if err := csv.NewWriter(&b).WriteAll(append([][]string{{"batch", "cpu", "njobs", "network", "s"}}, studyLike(aboutTheStudy)...)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(table, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fit := func(ctx context.Context, family string) error {
+		return run(ctx, []string{"regressor", "fit", "--examples", table, "--target", "s", "--features", "batch,cpu,njobs,network", "--family", family,
+			"--shuffles", "1", "--no-progress", "--out", out}, os.Getenv, &bytes.Buffer{}, &bytes.Buffer{})
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := fit(ended, "law"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled fit: %v, want canceled", err)
+	}
+	if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a cancelled fit leaves its directory: %v", err)
+	}
+	for _, family := range []string{"law", "forest"} {
+		if err := fit(context.Background(), family); err != nil {
+			t.Fatal(err)
+		}
+		p, err := loadRegressor(out)
+		if err != nil || !strings.HasPrefix(p.Manifest().Family, family) {
+			t.Errorf("after a fit of a %s: %v, %v", family, p, err)
+		}
+		if files, err := os.ReadDir(out); err != nil || len(files) != 5 {
+			t.Errorf("%d files in the directory, %v, want 5", len(files), err)
+		}
 	}
 }
