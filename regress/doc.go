@@ -43,6 +43,11 @@
 // (Prediction.Extrapolated); the second results of UpperBound and Probability
 // say so.
 //
+// The table knows settings made of measured levels. For a number between two of
+// them, a batch size of 100 where 64 and 128 were measured, a bound is as good as
+// the family is smooth: Report.Levels tells how bounds held where a whole level
+// was left out, and Select looks at it.
+//
 // A file is believed only after each line and index was checked; Load also reads
 // it with another program's reader and refuses it where the two disagree. A
 // Predictor never changes, serves any number of goroutines and allocates
