@@ -250,8 +250,8 @@ func (c *regressorExport) Run(w *world) error {
 type regressorCompare struct {
 	examplesFlags
 	outputFlags
-	A          string   `arg:"" help:"Directory of a regressor." type:"path"`
-	B          string   `arg:"" help:"Directory of another." type:"path"`
+	A          string   `arg:"" help:"Directory of a regressor."`
+	B          string   `arg:"" help:"Directory of another."`
 	Group      []string `help:"Columns that make a setting (default: all features of both)." placeholder:"COLUMN"`
 	Confidence float64  `help:"Of the upper bounds, between 0 and 1." default:"0.9"`
 }
