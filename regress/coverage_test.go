@@ -64,10 +64,10 @@ func coverings() []covering {
 		{"forest, 231 runs", 231, 10, func(d *regress.Dataset) (*regress.Regressor, error) { return regress.FitForest(ctx, d, forest) }},
 		{"boosting, 77 runs", 77, 40, func(d *regress.Dataset) (*regress.Regressor, error) { return regress.FitBoosting(ctx, d, boosting) }},
 		{"boosting, 231 runs", 231, 20, func(d *regress.Dataset) (*regress.Regressor, error) { return regress.FitBoosting(ctx, d, boosting) }},
-		{"law, 77 runs", 77, 200, func(d *regress.Dataset) (*regress.Regressor, error) {
+		{"law, 77 runs", 77, 80, func(d *regress.Dataset) (*regress.Regressor, error) {
 			return regress.FitLaw(ctx, d, regress.LawOptions{Transform: regress.Log})
 		}},
-		{"law, 231 runs", 231, 100, func(d *regress.Dataset) (*regress.Regressor, error) {
+		{"law, 231 runs", 231, 40, func(d *regress.Dataset) (*regress.Regressor, error) {
 			return regress.FitLaw(ctx, d, regress.LawOptions{Transform: regress.Log})
 		}},
 		{"law + boosting, 231 runs", 231, 20, func(d *regress.Dataset) (*regress.Regressor, error) { return regress.FitLaw(ctx, d, corrected) }},

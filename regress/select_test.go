@@ -108,7 +108,7 @@ func TestFitGaussian_SignsCostNothingOnTheRecoveredRuns(t *testing.T) {
 	d.Features[0].Monotone, d.Features[2].Monotone = -1, 1
 	d.Features, d.Columns = d.Features[:4], d.Columns[:4] // without processes it has to be told
 	var mse []float64
-	for seed := range uint64(5) {
+	for seed := range uint64(3) {
 		r, err := regress.FitGaussian(context.Background(), d, regress.GaussianOptions{Transform: regress.Log, Seed: seed, Starts: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -116,8 +116,8 @@ func TestFitGaussian_SignsCostNothingOnTheRecoveredRuns(t *testing.T) {
 		mse = append(mse, r.Manifest.Scores.MSE.Value)
 	}
 	slices.Sort(mse)
-	if mse[2] > 520 {
-		t.Errorf("median MSE = %.0f of %.0f, want at most 520", mse[2], mse)
+	if mse[1] > 520 {
+		t.Errorf("median MSE = %.0f of %.0f, want at most 520", mse[1], mse)
 	}
 }
 
