@@ -51,7 +51,8 @@ type Judged struct {
 	Error string `json:"error,omitempty"`
 }
 
-// GroupCoverage is how often the winner's bound held for a level of a category.
+// GroupCoverage is how often the winner's bound held for a level of a category,
+// in the mean over the shuffles.
 type GroupCoverage struct {
 	Feature  string   `json:"feature"`
 	Level    string   `json:"level"`
@@ -178,7 +179,7 @@ func (c *comparison) heldOut(report *Report, best *entry) {
 				}
 			}
 			if len(truth) > 0 {
-				report.Groups = append(report.Groups, GroupCoverage{feature.Name, name, Cover(truth, predicted, bound, c.o.Confidence)})
+				report.Groups = append(report.Groups, GroupCoverage{feature.Name, name, Cover(truth, predicted, bound, c.o.Confidence).averaged(len(c.folds))})
 			}
 		}
 	}

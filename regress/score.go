@@ -218,7 +218,7 @@ func Cover(truth, predicted, bound []float64, level float64) Coverage {
 	}
 	c.Examples = len(kept)
 	unknown := math.NaN()
-	c.Ratio = wilson(held, c.Examples)
+	c.Ratio = wilson(float64(held), float64(c.Examples))
 	c.Pinball, c.Width = Estimate{unknown, unknown, unknown}, Estimate{unknown, unknown, unknown}
 	if c.Examples > 0 {
 		slices.Sort(width)
@@ -228,13 +228,23 @@ func Cover(truth, predicted, bound []float64, level float64) Coverage {
 	return c
 }
 
+// averaged is the coverage of the same examples in several shuffles: they are no
+// more examples for being predicted again, and the interval is as wide as that
+// of one shuffle.
+func (c Coverage) averaged(shuffles int) Coverage {
+	size := float64(c.Examples) / float64(shuffles)
+	c.Ratio = wilson(c.Ratio.Value*size, size)
+	c.Examples, c.Refused = c.Examples/shuffles, c.Refused/shuffles
+	return c
+}
+
 // wilson is the score interval of a binomial ratio (Wilson 1927).
-func wilson(held, n int) Estimate {
-	if n == 0 {
+func wilson(held, size float64) Estimate {
+	if size == 0 {
 		return Estimate{math.NaN(), math.NaN(), math.NaN()}
 	}
 	const z = 1.959963984540054
-	size, ratio := float64(n), float64(held)/float64(n)
+	ratio := held / size
 	middle := (ratio + z*z/(2*size)) / (1 + z*z/size)
 	half := z / (1 + z*z/size) * math.Sqrt(ratio*(1-ratio)/size+z*z/(4*size*size))
 	return Estimate{ratio, max(middle-half, 0), min(middle+half, 1)}

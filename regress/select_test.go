@@ -45,6 +45,12 @@ func TestSelect_MeetsTheBarsOnTheRecoveredRuns(t *testing.T) {
 			t.Errorf("%s %s left out: MAPE %.3f, want at most 0.10", l.Feature, l.Level, l.MAPE)
 		}
 	}
+	// Twenty shuffles of 38 runs are not 760 runs.
+	for _, g := range report.Groups {
+		if c := g.Coverage; c.Examples != 38 && c.Examples != 39 || c.Ratio.High-c.Ratio.Low < 0.1 {
+			t.Errorf("network %s: %d examples, %.3f (%.3f to %.3f), want the interval of 38", g.Level, c.Examples, c.Ratio.Value, c.Ratio.Low, c.Ratio.High)
+		}
+	}
 	if r.Manifest.Scores == nil || len(report.HeldOut) != 77 {
 		t.Errorf("%d held out, scores %v", len(report.HeldOut), r.Manifest.Scores)
 	}

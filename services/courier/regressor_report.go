@@ -135,8 +135,16 @@ func writeGroups(b *strings.Builder, r *regress.Report) {
 	}
 	for _, g := range groups {
 		c := g.Coverage
-		fmt.Fprintf(b, "  %s %s: %.3f of its examples under the bound (%.3f to %.3f)\n", g.Feature, g.Level, c.Ratio.Value, c.Ratio.Low, c.Ratio.High)
+		fmt.Fprintf(b, "  %s %s: %.3f of its examples under the bound (%.3f to %.3f)%s\n", g.Feature, g.Level, c.Ratio.Value, c.Ratio.Low, c.Ratio.High, tooRarely(c))
 	}
+}
+
+// tooRarely says that a bound holds less often than it should, and not by chance.
+func tooRarely(c regress.Coverage) string {
+	if c.Ratio.High < c.Level {
+		return ": too rarely; 50 examples or more of each would get bounds of their own"
+	}
+	return ""
 }
 
 // writeLevels shows what happens between and beyond the measured levels: the
