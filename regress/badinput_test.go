@@ -169,6 +169,7 @@ func TestClean_KeepsRatiosWithinTheirRange(t *testing.T) {
 
 // A feature that never repeats is binned, not grown to a leaf for each value.
 func TestFit_TakesAMillionDifferentValues(t *testing.T) {
+	skipUnderRace(t)
 	const n = 1_000_000
 	if testing.Short() {
 		t.Skip("a million examples take seconds")

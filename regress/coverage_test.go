@@ -111,6 +111,7 @@ func (s *share) whole() float64 { return (s.held[0] + s.held[1]) / (s.total[0] +
 // where COURIER_LONG is set. Fewer say it less exactly. Of settings that were
 // measured trees know more than they promise; that must only not be less.
 func TestUpperBound_CoversLookAlikeData(t *testing.T) {
+	skipUnderRace(t)
 	const deviation = 0.05 // of the share of one study, at most
 	long := os.Getenv("COURIER_LONG") != ""
 	for _, c := range coverings() {

@@ -3,9 +3,21 @@ package regress_test
 import (
 	"math"
 	"math/rand/v2"
+	"testing"
 
 	"courier/regress"
 )
+
+// underRace is true under the race detector. It makes numbers ten times slower,
+// and tests that only ask how good they are have nothing to tell it.
+var underRace bool
+
+func skipUnderRace(t *testing.T) {
+	t.Helper()
+	if underRace {
+		t.Skip("a question of numbers, not of races")
+	}
+}
 
 // paperLike makes runs like those of the paper: batch, cpus, jobs, network and
 // processes on their levels, the 96 settings in turn until there are enough, with noise.

@@ -51,6 +51,7 @@ func levelsLeftOut(d *regress.Dataset) (all []leftOut) {
 // Without COURIER_LONG these are a level between others, and one beyond without
 // which trees happen to have the smallest loss.
 func TestSelect_StaysSensibleWithoutALevel(t *testing.T) {
+	skipUnderRace(t)
 	for _, l := range levelsLeftOut(signed(t)) {
 		if os.Getenv("COURIER_LONG") == "" && !slices.Contains([]string{"batch 128", "cpu 8"}, l.name) {
 			continue

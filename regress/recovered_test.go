@@ -63,6 +63,7 @@ func recovered(t testing.TB) *regress.Dataset {
 // split. scikit-learn 1.9 has an MSE of 1836 there (median of 20 shuffles of the
 // folds, from 1630 to 3780; 300 trees, depth 6, absolute error), 1.2 one of 2058.
 func TestFitForest_MatchesScikitLearnOnTheRecoveredRuns(t *testing.T) {
+	skipUnderRace(t)
 	d := recovered(t)
 	var mse, r2 []float64
 	for shuffle := range uint64(20) {

@@ -18,6 +18,7 @@ import (
 // The bars of the study's own runs: 77 of 72 settings, grouped folds, the median
 // of 20 shuffles.
 func TestSelect_MeetsTheBarsOnTheRecoveredRuns(t *testing.T) {
+	skipUnderRace(t)
 	d := recovered(t)
 	_, all, err := regress.Select(context.Background(), d, regress.SelectOptions{Confidence: 0.9, Shuffles: 2})
 	if err != nil {
@@ -59,6 +60,7 @@ func TestSelect_MeetsTheBarsOnTheRecoveredRuns(t *testing.T) {
 // Choosing is learning, too: here a family is chosen anew without each fold, and
 // judged on that fold, which nothing of the choice has seen.
 func TestSelect_MeetsTheBarsOnWhatItDidNotChooseBy(t *testing.T) {
+	skipUnderRace(t)
 	d := recovered(t)
 	shuffles := uint64(1)
 	if os.Getenv("COURIER_LONG") != "" {
@@ -110,6 +112,7 @@ func TestSelect_MeetsTheBarsOnWhatItDidNotChooseBy(t *testing.T) {
 
 // Signs that are true of the cluster must not cost accuracy.
 func TestFitGaussian_SignsCostNothingOnTheRecoveredRuns(t *testing.T) {
+	skipUnderRace(t)
 	d := recovered(t)
 	d.Features[0].Monotone, d.Features[2].Monotone = -1, 1
 	d.Features, d.Columns = d.Features[:4], d.Columns[:4] // without processes it has to be told
