@@ -33,7 +33,8 @@ type Report struct {
 }
 
 // Judged is how a method or a baseline did on settings that it did not learn
-// from: medians over the shuffles and the range of 95 % of them.
+// from: medians over the shuffles and the range of 95 % of them, unknown where
+// there is one only.
 type Judged struct {
 	Name   string `json:"name"`
 	Family string `json:"family,omitempty"`
@@ -145,12 +146,14 @@ func (c *comparison) residuals(e *entry, shuffle int) []float64 {
 	return residuals
 }
 
-// spread is the median and the range of 95 % of some numbers.
+// spread is the median and the range of 95 % of some numbers; one alone has none.
 func spread(numbers []float64) Estimate {
 	sorted := slices.Sorted(slices.Values(numbers))
 	n := len(sorted)
 	e := Estimate{Value: (sorted[(n-1)/2] + sorted[n/2]) / 2}
-	e.Low, e.High = sorted[n/40], sorted[n-1-n/40]
+	if e.Low, e.High = sorted[n/40], sorted[n-1-n/40]; n == 1 {
+		e.Low, e.High = math.NaN(), math.NaN()
+	}
 	return e
 }
 

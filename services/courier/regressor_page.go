@@ -56,15 +56,17 @@ func levelsOf(checks []regress.LevelCheck) levelTable {
 }
 
 var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{
-	"three":   threeDigits,
-	"four":    func(x float64) string { return known("%.4f", x) },
-	"share":   func(x float64) string { return known("%.3f", x) },
-	"hundred": func(x float64) string { return known("%.1f", 100*x) },
-	"percent": func(x float64) string { return known("%.1f %%", 100*x) },
-	"reason":  reasonOf,
-	"feature": featureWords,
-	"unit":    inUnit,
-	"shape":   transformWords,
+	"three":    threeDigits,
+	"four":     func(x float64) string { return known("%.4f", x) },
+	"share":    func(x float64) string { return known("%.3f", x) },
+	"percent":  func(x float64) string { return known("%.1f %%", 100*x) },
+	"mses":     mseRange,
+	"mapes":    mapeRange,
+	"shuffles": shuffleWords,
+	"reason":   reasonOf,
+	"feature":  featureWords,
+	"unit":     inUnit,
+	"shape":    transformWords,
 }).Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Regressor of {{.Target}}</title>
@@ -86,7 +88,7 @@ svg text{fill:var(--ink);font-size:11px}svg .title{font-size:13px;font-weight:60
 <ul>{{range .Features}}<li>{{feature .}}</li>{{end}}
 {{if .Empty}}<li>{{.Empty}} rows without {{.Target}} were left out</li>{{end}}{{range .Dropped}}<li>{{.Count}} examples were dropped: {{.Reason}}</li>{{end}}</ul>
 <h2>Families and settings</h2>
-<p>Judged on settings that were not learnt from: {{.Folds}} folds of settings, the median of {{.Shuffles}} shuffles and the range of 95 % of them, sorted by the pinball loss of the bound at {{.Confidence}}. The best of several looks a little better than it is. Simple rules, which are never served, stand last.</p>
+<p>Judged on settings that were not learnt from: {{.Folds}} folds of settings, {{shuffles .Shuffles}}, sorted by the pinball loss of the bound at {{.Confidence}}. The best of several looks a little better than it is. Simple rules, which are never served, stand last.</p>
 <div class="wide"><table><tr><th>method</th><th>pinball</th><th>MSE</th><th>R2</th><th>MAPE</th><th>under bound</th><th>bound / prediction</th></tr>
 {{range .Candidates}}<tr{{if eq .Name $.Winner}} class="chosen"{{end}}>{{template "judged" .}}</tr>
 {{end}}{{range $i, $b := .Baselines}}<tr{{if not $i}} class="first"{{end}}>{{template "judged" $b}}</tr>
@@ -99,5 +101,5 @@ svg text{fill:var(--ink);font-size:11px}svg .title{font-size:13px;font-weight:60
 {{range .Lines}}<tr><td>{{.Feature}} {{.Level}}</td><td>{{if .Between}}between{{else}}beyond{{end}}</td><td>{{.Count}}</td>{{range .Cells}}<td>{{with .}}{{if ge .MAPE 0.0}}{{percent .MAPE}}{{end}}{{if ge .Covered 0.0}} <span class="soft">{{share .Covered}}</span>{{end}}{{end}}</td>{{end}}</tr>
 {{end}}</table></div>{{end}}{{end}}
 </body></html>
-{{define "judged"}}<td>{{.Name}}</td>{{if .Error}}<td colspan="6" class="reason soft">{{reason .}}</td>{{else}}<td>{{three .Pinball.Value}}</td><td>{{three .MSE.Value}} <span class="soft">({{three .MSE.Low}} to {{three .MSE.High}})</span></td><td>{{four .R2.Value}}</td><td>{{percent .MAPE.Value}} <span class="soft">({{hundred .MAPE.Low}} to {{hundred .MAPE.High}})</span></td><td>{{share .Coverage.Value}}</td><td>{{share .Width.Value}}</td>{{end}}{{end}}
+{{define "judged"}}<td>{{.Name}}</td>{{if .Error}}<td colspan="6" class="reason soft">{{reason .}}</td>{{else}}<td>{{three .Pinball.Value}}</td><td>{{three .MSE.Value}} <span class="soft">{{mses .MSE}}</span></td><td>{{four .R2.Value}}</td><td>{{percent .MAPE.Value}} <span class="soft">{{mapes .MAPE}}</span></td><td>{{share .Coverage.Value}}</td><td>{{share .Width.Value}}</td>{{end}}{{end}}
 `))

@@ -25,7 +25,7 @@ func writeReportText(out io.Writer, f *fittedRegressor) error {
 	for _, d := range f.dropped {
 		fmt.Fprintf(&b, "  %d examples were dropped: %s\n", d.Count, d.Reason)
 	}
-	fmt.Fprintf(&b, "\nOn settings that were not learnt from (%d folds of settings, median of %d shuffles and range of 95 %% of them),\nby the pinball loss of the bound at %g:\n\n", r.Folds, r.Shuffles, r.Confidence)
+	fmt.Fprintf(&b, "\nOn settings that were not learnt from (%d folds of settings, %s),\nby the pinball loss of the bound at %g:\n\n", r.Folds, shuffleWords(r.Shuffles), r.Confidence)
 	if err := writeJudged(&b, r); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func writeJudged(b *strings.Builder, r *regress.Report) error {
 			reasons = append(reasons, fmt.Sprintf("  no %s: %s\n", j.Name, reasonOf(j)))
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t(%s-%s)\t%s\t%s\t%s\t%s\t%s\t\n", j.Name, threeDigits(j.Pinball.Value), threeDigits(j.MSE.Value), threeDigits(j.MSE.Low), threeDigits(j.MSE.High),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", j.Name, threeDigits(j.Pinball.Value), threeDigits(j.MSE.Value), mseRange(j.MSE),
 			known("%.4f", j.R2.Value), known("%.2f %%", 100*j.MAPE.Value), mapeRange(j.MAPE), known("%.3f", j.Coverage.Value), known("%.3f", j.Width.Value))
 	}
 	if err := t.Flush(); err != nil {
@@ -73,6 +73,21 @@ func known(format string, x float64) string {
 		return "-"
 	}
 	return fmt.Sprintf(format, x)
+}
+
+// shuffleWords says what figures are over shuffles.
+func shuffleWords(shuffles int) string {
+	if shuffles == 1 {
+		return "dealt once"
+	}
+	return fmt.Sprintf("median of %d shuffles and range of 95 %% of them", shuffles)
+}
+
+func mseRange(e regress.Estimate) string {
+	if math.IsNaN(e.Low) || math.IsNaN(e.High) {
+		return ""
+	}
+	return fmt.Sprintf("(%s-%s)", threeDigits(e.Low), threeDigits(e.High))
 }
 
 func mapeRange(e regress.Estimate) string {

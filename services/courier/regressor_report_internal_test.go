@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +31,10 @@ func fitTable(t *testing.T, header []string, rows [][]string, arguments ...strin
 	if err := os.WriteFile(table, b.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	arguments = append([]string{"regressor", "fit", "--examples", table, "--out", out, "--shuffles", "1", "--no-progress"}, arguments...)
+	arguments = append([]string{"regressor", "fit", "--examples", table, "--out", out, "--no-progress"}, arguments...)
+	if !slices.Contains(arguments, "--shuffles") {
+		arguments = append(arguments, "--shuffles", "1")
+	}
 	var told bytes.Buffer
 	if err := run(context.Background(), arguments, os.Getenv, &told, &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
@@ -87,6 +91,25 @@ func TestRegressorFit_ReportShowsEveryBaseline(t *testing.T) {
 		if strings.Contains(files["report.txt"], "no queueing law") != (c.missing != "") {
 			t.Errorf("%s:\n%s", c.header, files["report.txt"])
 		}
+	}
+}
+
+// One deal of the folds has no range, and none is shown.
+func TestRegressorFit_ShowsNoRangeOfOneShuffle(t *testing.T) {
+	header := []string{"batch", "cpu", "njobs", "network", "seconds"}
+	arguments := []string{"--target", "seconds", "--features", "batch,cpu,njobs,network", "--family", "law"}
+	once := fitTable(t, header, studyLike(aboutTheStudy), arguments...)
+	twice := fitTable(t, header, studyLike(aboutTheStudy), append(arguments, "--shuffles", "2")...)
+	for _, report := range []string{"report.txt", "report.html"} {
+		if !strings.Contains(once[report], "folds of settings, dealt once") || strings.Contains(once[report], "range of 95") {
+			t.Errorf("%s of one shuffle:\n%s", report, once["report.txt"])
+		}
+		if !strings.Contains(twice[report], "median of 2 shuffles and range of 95") {
+			t.Errorf("%s of two shuffles:\n%s", report, twice["report.txt"])
+		}
+	}
+	if !strings.Contains(once["report.json"], `"low": null`) {
+		t.Error("report.json has a range of one shuffle")
 	}
 }
 
