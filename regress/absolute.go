@@ -4,121 +4,172 @@ import "math"
 
 // absoluteSearch finds the cut with the smallest sum of absolute differences
 // from the medians of both sides, exactly. Items are in order of their targets,
-// y_1 to y_n. With F_i the weight of the members of a side up to item i, and W
-// the weight of all of them, the side's loss is
+// y_1 to y_n. About the median y_m of the node, both sides together lose what
+// the node does. Then each side goes to its own median, and wins on the way from
+// y_i to y_i+1
 //
-//	sum over i of (y_i+1 - y_i) min(F_i, W - F_i)
+//	(y_i+1 - y_i) |2 F_i - W|
 //
-// because a member counts once for each gap between it and the median. That
-// needs no median and no branch, in O(n) per cut. Features of many bins are
-// searched by walkSearch, in O(n) for all cuts.
+// where F_i is the weight of the side's members up to item i, and W that of all
+// of them: half of it lies on the one hand, as many examples as F_i says on the
+// other. The gain is what both sides win. A cut costs no more than the way
+// between the medians. Features of many bins are searched by walkSearch, in O(n)
+// for all cuts.
 type absoluteSearch struct {
-	minimum int  // fewest examples on a side
-	wanted  bool // medians are wanted, not only losses
-	weight  float64
-	loss    float64
-	weights []uint64  // bits of the items' weights
-	gaps    []float64 // from each item's target to the next, 0 after the last
-	codes   []uint8   // bins of the items
-	present []uint8   // the bins that have items, in order
-	bins    [maxBins + 1]absoluteBin
-	used    binSet
-	walk    walkSearch
+	minimum   int  // fewest examples on a side
+	large     int  // items of a node that looks at every bin
+	wanted    bool // medians are wanted, not only losses
+	table     *binned
+	weighting packing
+	plot      *plot
+	balances  []int64              // of the items, packed: their weight up to the node's median, less it after it
+	weights   []uint64             // bits of twice the items' weights
+	gaps      []float64            // from each item's target to the next, 0 after the last
+	columns   [][]uint8            // by feature: bins of the items
+	bins      [][maxBins + 1]int64 // by feature, empty between searches: sums of balances
+	present   []uint8              // the bins of a feature that have items, in order
+	used      binSet
+	walk      walkSearch
 }
 
-type absoluteBin struct {
-	weight       float64
-	count, start int32
-}
-
-// Up to so many cuts, or items, one scan per cut is faster than a walk.
+// Up to so many cuts, or items, going from median to median is faster than a
+// walk over all.
 const (
-	scannedCuts  = 16
-	scannedItems = 16
+	fewCuts  = 16
+	fewItems = 16
 )
 
-func (a *absoluteSearch) enter(items []item, whole pair) float64 {
-	n := len(items)
-	if cap(a.codes) < n {
-		a.weights, a.gaps, a.codes = make([]uint64, n), make([]float64, n), make([]uint8, n)
+func newAbsoluteSearch(g *growth) *absoluteSearch {
+	features := len(g.bins.codes)
+	return &absoluteSearch{minimum: g.options.MinLeaf, large: largeNode(g.bins.most()), wanted: g.bound, table: g.bins,
+		weighting: newPacking(len(g.target), g.heaviest()),
+		columns:   make([][]uint8, features), bins: make([][maxBins + 1]int64, features)}
+}
+
+func (a *absoluteSearch) enter(p *plot, _ sums) (loss float64) {
+	n := len(p.items)
+	if cap(a.weights) < n {
+		a.balances, a.weights, a.gaps = make([]int64, n), make([]uint64, n), make([]float64, n)
+		for f := range a.columns {
+			a.columns[f] = make([]uint8, n)
+		}
 	}
-	a.weights, a.gaps, a.codes = a.weights[:n], a.gaps[:n], a.codes[:n]
-	a.weight, a.loss, a.walk.ready = whole.w, 0, false
-	half := whole.w / 2
-	d := -half
-	for i := range items {
-		a.weights[i] = math.Float64bits(items[i].w)
-		gap := 0.0
+	a.balances, a.weights, a.gaps = a.balances[:n], a.weights[:n], a.gaps[:n]
+	a.plot, a.walk.ready = p, false
+	median := p.items[p.middle].y
+	for i := range p.items {
+		it := &p.items[i]
+		w, next := it.w, it.y
+		if i > p.middle {
+			w = -w
+		}
 		if i+1 < n {
-			gap = items[i+1].y - items[i].y
+			next = p.items[i+1].y
 		}
-		a.gaps[i] = gap
-		d += items[i].w
-		a.loss += gap * (half - math.Abs(d))
+		a.gaps[i] = next - it.y
+		a.weights[i] = math.Float64bits(2 * it.w)
+		a.balances[i] = a.weighting.pack(w)
+		loss += w * (median - it.y)
 	}
-	return a.loss
+	return loss
 }
 
-func (a *absoluteSearch) search(items []item, codes []uint8, bins int, to *contest) bool {
-	a.count(items, codes, bins)
-	cuts := len(a.present) - 1
-	if cuts == 0 {
-		return false
-	}
-	if a.wanted || cuts > scannedCuts && len(items) > scannedItems {
-		if !a.walk.ready {
-			a.walk.enter(items, a.weight)
+func (a *absoluteSearch) fill(features []int) {
+	if len(features) == 1 {
+		f := features[0]
+		bins, codes, column := &a.bins[f], a.table.codes[f], a.columns[f][:len(a.balances)]
+		for i, balance := range a.balances {
+			c := codes[a.plot.items[i].row]
+			column[i] = c
+			bins[c] += balance
 		}
-		a.walk.search(a, items, to)
-		return true
+		return
 	}
-	weight, taken := 0.0, 0
-	for step, b := range a.present[:cuts] {
-		weight += a.bins[b].weight
-		taken += int(a.bins[b].count)
-		if taken >= a.minimum && len(items)-taken >= a.minimum {
-			to.offer(a.loss-a.scan(b, weight), int(b), int(a.present[step+1]), 0, 0)
+	for i, balance := range a.balances {
+		codes := a.table.row(a.plot.items[i].row)
+		for _, f := range features {
+			c := codes[f]
+			a.columns[f][i] = c
+			a.bins[f][c] += balance
 		}
 	}
-	return true
 }
 
-// count fills codes, bins and present.
-func (a *absoluteSearch) count(items []item, codes []uint8, bins int) {
-	for _, b := range a.present { // of the feature before
-		a.bins[b] = absoluteBin{}
+func (a *absoluteSearch) search(feature int, to *contest) bool {
+	n := len(a.balances)
+	bins, codes := &a.bins[feature], a.columns[feature][:n]
+	a.list(feature)
+	if cuts := len(a.present) - 1; a.wanted && cuts > 0 || cuts > fewCuts && n > fewItems {
+		a.walk.search(a, bins, codes, to)
+	} else if cuts > 0 {
+		a.offer(bins, codes, to)
 	}
-	a.used.begin(len(items), bins)
-	for i := range items {
-		c := codes[items[i].row]
-		a.codes[i] = c
-		a.bins[c].weight += items[i].w
-		a.bins[c].count++
-		a.used.add(c)
+	for _, b := range a.present {
+		bins[b] = 0
 	}
+	return len(a.present) > 1
+}
+
+// list fills present.
+func (a *absoluteSearch) list(feature int) {
 	a.present = a.present[:0]
-	for b := a.used.next(-1); b >= 0; b = a.used.next(b) {
-		if a.bins[b].count > 0 {
+	if n := len(a.balances); n < a.large {
+		for _, c := range a.columns[feature][:n] {
+			a.used.add(c)
+		}
+		a.present = a.used.drain(a.present)
+		return
+	}
+	bins := &a.bins[feature]
+	for b := range a.table.low[feature] {
+		if bins[b] != 0 {
 			a.present = append(a.present, uint8(b))
 		}
 	}
 }
 
-// scan returns the loss of both sides where bins up to last, of the given
-// weight, go left. As min(F, W-F) = W/2 - |F - W/2|, it keeps F - W/2 of both
-// sides. An item's weight is added to the left by a mask, because a branch would
-// be guessed wrong half of the time.
-func (a *absoluteSearch) scan(last uint8, weight float64) (loss float64) {
-	half := a.weight / 2
-	below, above := -weight/2, weight/2-half
-	gaps, weights := a.gaps, a.weights
-	codes := a.codes[:len(gaps)]
-	weights = weights[:len(gaps)]
-	for i, gap := range gaps {
-		mask := uint64((int64(codes[i]) - int64(last) - 1) >> 63)
-		below += math.Float64frombits(weights[i] & mask)
-		above += math.Float64frombits(weights[i] &^ mask)
-		loss += gap * (half - math.Abs(below) - math.Abs(above))
+// offer goes over the cuts between the bins that have items.
+func (a *absoluteSearch) offer(bins *[maxBins + 1]int64, codes []uint8, to *contest) {
+	whole, left := int64(0), int64(0)
+	for _, b := range a.present {
+		whole += bins[b]
 	}
-	return loss
+	for step, b := range a.present[:len(a.present)-1] {
+		left += bins[b]
+		if taken := int(left & countMask); taken < a.minimum || len(codes)-taken < a.minimum {
+			continue
+		}
+		below, above := float64(left>>countBits), float64((whole-left)>>countBits)
+		gain := a.win(codes, int64(b), 0, below*a.weighting.unit) + a.win(codes, int64(b), -1, above*a.weighting.unit)
+		if gain > to.limit {
+			to.offer(gain, int(b), int(a.present[step+1]), 0, 0)
+		}
+	}
 }
+
+// win returns what a side wins on its way from the node's median to its own, if
+// its balance is that. The left side has the bins up to last, the right one, for
+// which flip is -1, the others. An item's weight is taken by a mask, because a
+// branch would be guessed wrong half of the time.
+func (a *absoluteSearch) win(codes []uint8, last, flip int64, balance float64) (gain float64) {
+	gaps, weights := a.gaps[:len(codes)], a.weights[:len(codes)]
+	at := a.plot.middle
+	if balance < 0 { // up
+		for ; balance < 0 && at+1 < len(codes); at++ {
+			gain -= gaps[at] * balance
+			balance += math.Float64frombits(weights[at+1] & uint64((int64(codes[at+1])-last-1)>>63^flip))
+		}
+		return gain
+	}
+	for ; at > 0; at-- { // down, as long as it is too much without this item
+		balance -= math.Float64frombits(weights[at] & uint64((int64(codes[at])-last-1)>>63^flip))
+		if balance <= 0 {
+			break
+		}
+		gain += gaps[at-1] * balance
+	}
+	return gain
+}
+
+// divide keeps nothing: codes of a side are not in its order.
+func (a *absoluteSearch) divide(int, []int, [2]bool) (sides [2]sums) { return sides }

@@ -16,6 +16,7 @@ const sampledValues = 1 << 17
 // forest share it.
 type binned struct {
 	codes [][]uint8   // by feature and example: the number of the value's bin
+	rows  []uint8     // the same by example and feature, where trees are grown
 	low   [][]float64 // by feature and bin: the smallest value in it
 	high  [][]float64 // by feature and bin: the largest
 	cuts  [][]float64 // by feature: cut k lies between bins k and k+1
@@ -149,6 +150,21 @@ func (b *binned) byExample(threads int) []uint8 {
 		}
 	})
 	return codes
+}
+
+// most is the number of bins of the feature that has most.
+func (b *binned) most() int {
+	most := 0
+	for _, low := range b.low {
+		most = max(most, len(low))
+	}
+	return most
+}
+
+// row returns the codes of an example by feature.
+func (b *binned) row(example int32) []uint8 {
+	features := len(b.codes)
+	return b.rows[int(example)*features:][:features]
 }
 
 // cut returns the number of the cut that separates bins up to left from bins

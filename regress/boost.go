@@ -58,8 +58,6 @@ type BoostingOptions struct {
 const (
 	defaultLeaves = 31
 	mostLeaves    = 4096
-	// mostBoosted is the most examples: a histogram counts them in 24 bits.
-	mostBoosted = 1<<countBits - 1
 )
 
 // resolve checks the options and fills in defaults.
@@ -156,9 +154,6 @@ func fitBoosting(ctx context.Context, d *Dataset, o BoostingOptions) (*Regressor
 	}
 	if d, err = d.prepare(o.Transform, o.MinExamples, o.MinSettings, o.Folds); err != nil {
 		return nil, err
-	}
-	if d.Len() > mostBoosted {
-		return nil, fmt.Errorf("%w: %d examples, want at most %d", ErrBadExamples, d.Len(), mostBoosted)
 	}
 	folds := d.folds(o.Folds, o.Seed)
 	fits := 1 + foldCount(folds)

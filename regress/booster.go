@@ -11,7 +11,6 @@ type booster struct {
 	options BoostingOptions
 	loss    loss
 	bins    *binned
-	codes   []uint8 // bins by example, then feature
 	target  []float64
 	weight  []float64 // nil: all 1
 	sign    []int     // monotone sign of each feature
@@ -37,7 +36,7 @@ func newBooster(d *Dataset, o BoostingOptions) *booster {
 	b := &booster{options: o, loss: loss{criterion: o.Criterion, level: o.Level}, weight: d.Weight}
 	b.target = o.Transform.apply(d.Target)
 	b.bins = bin(d.Columns, o.Threads)
-	b.codes = b.bins.byExample(o.Threads)
+	b.bins.rows = b.bins.byExample(o.Threads)
 	b.centred = center(b.target, order(b.target))
 	for _, feature := range d.Features {
 		b.sign = append(b.sign, feature.Monotone)
@@ -54,7 +53,7 @@ func newBooster(d *Dataset, o BoostingOptions) *booster {
 // copy returns a booster of the same examples that has grown nothing yet and
 // learns from some of them.
 func (b *booster) copy(members []int32) *booster {
-	c := &booster{options: b.options, loss: b.loss, bins: b.bins, codes: b.codes, target: b.target,
+	c := &booster{options: b.options, loss: b.loss, bins: b.bins, target: b.target,
 		weight: b.weight, sign: b.sign, centred: b.centred, scratch: make([][]mass, b.options.Threads)}
 	c.learn(members)
 	return c
@@ -229,7 +228,7 @@ func (b *booster) leafOf(row int) int32 {
 	if len(b.nodes) == 0 {
 		return 0
 	}
-	codes := b.codes[row*len(b.sign):][:len(b.sign)]
+	codes := b.bins.row(int32(row))
 	for at := int32(0); ; {
 		n, last := &b.nodes[at], b.lasts[at]
 		if at = n.right; codes[n.feature] <= last {

@@ -14,6 +14,9 @@ import (
 // maxWeight keeps sums of weights and targets far from overflow.
 const maxWeight = 1e50
 
+// mostExamples is the most examples of a fit: sums count them in 24 bits.
+const mostExamples = 1<<countBits - 1
+
 // Feature describes one input of a regressor.
 type Feature struct {
 	// Name is written into the file: letters, digits and underscores only.
@@ -229,6 +232,9 @@ func (d *Dataset) canonical() *Dataset {
 func (d *Dataset) prepare(t Transform, examples, settings, folds int) (*Dataset, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
+	}
+	if d.Len() > mostExamples {
+		return nil, fmt.Errorf("%w: %d examples, want at most %d", ErrBadExamples, d.Len(), mostExamples)
 	}
 	sorted := d.canonical()
 	if n, s := sorted.Len(), sorted.Settings(); n < examples || s < settings {

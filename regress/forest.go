@@ -179,6 +179,7 @@ func growForest(ctx context.Context, d *Dataset, o ForestOptions, done *progress
 
 func newGrowth(d *Dataset, o ForestOptions) *growth {
 	g := &growth{bins: bin(d.Columns, o.Threads), target: o.Transform.apply(d.Target), weight: d.Weight, options: o}
+	g.bins.rows = g.bins.byExample(o.Threads)
 	g.byY = order(g.target)
 	g.sign = make([]int, len(d.Features))
 	for f, feature := range d.Features {

@@ -33,8 +33,18 @@ type grower struct {
 	order        []int
 	search       searcher
 	contest      contest
+	plot         plot
+	large        int // see largeNode
 	nodes        []node
 	leaves       []leaf
+}
+
+// plot is a node that is looked at: its items and what they sum up to.
+type plot struct {
+	items  []item
+	whole  pair // weight and weighted sum of targets
+	count  int  // examples, as often as they were drawn
+	middle int  // the item at which the weight reaches half
 }
 
 // limits are the bounds that monotone splits above a node put on its value.
@@ -42,13 +52,22 @@ type limits struct{ low, high float64 }
 
 func (l limits) clip(value float64) float64 { return min(max(value, l.low), l.high) }
 
+// heaviest is the largest weight of an example.
+func (g *growth) heaviest() float64 {
+	if g.weight == nil {
+		return 1
+	}
+	return slices.Max(g.weight)
+}
+
 func (g *growth) newGrower() *grower {
 	n := len(g.target)
-	r := &grower{growth: g, items: make([]item, 0, n), spare: make([]item, 0, n), drawn: make([]int32, n)}
+	r := &grower{growth: g, items: make([]item, 0, n), spare: make([]item, 0, n), drawn: make([]int32, n),
+		large: largeNode(g.bins.most())}
 	if g.options.Criterion == Squared {
-		r.search = &squaredSearch{minimum: g.options.MinLeaf}
+		r.search = newSquaredSearch(g)
 	} else {
-		r.search = &absoluteSearch{minimum: g.options.MinLeaf, wanted: g.bound}
+		r.search = newAbsoluteSearch(g)
 	}
 	return r
 }
@@ -58,7 +77,7 @@ func (g *grower) tree(n int) tree {
 	s := stream(g.options.Seed).split(uint64(n))
 	g.draw(s.split(0))
 	g.nodes, g.leaves = g.nodes[:0], append(g.leaves[:0], leaf{})
-	g.grow(g.items, 0, 0, s.split(1), limits{math.Inf(-1), math.Inf(1)}, 0)
+	g.grow(g.items, nil, 0, 0, s.split(1), limits{math.Inf(-1), math.Inf(1)}, 0)
 	return tree{nodes: slices.Clone(g.nodes), leaves: slices.Clone(g.leaves)}
 }
 
@@ -92,61 +111,94 @@ func (g *grower) draw(s stream) {
 // left child of a node takes over the leaf number of the node, the right one
 // gets the next number: LightGBM's way. Bit f of settled says that feature f is
 // known to have one value only; features beyond 63 are asked again each time.
-func (g *grower) grow(items []item, slot int32, depth int, s stream, bounds limits, settled uint64) int32 {
-	whole, count := sum(items)
-	value := bounds.clip(g.predict(items, whole))
+// What is known of the items is nil or their sums.
+func (g *grower) grow(items []item, known sums, slot int32, depth int, s stream, bounds limits, settled uint64) int32 {
+	g.plot = survey(items)
+	whole, count := g.plot.whole, g.plot.count
+	value := bounds.clip(g.predict())
 	best, found := split{}, false
-	if depth < g.options.MaxDepth && len(items) >= 2*g.options.MinLeaf && items[0].y < items[len(items)-1].y {
-		best, settled, found = g.bestSplit(items, whole, s, bounds, settled)
+	if g.splits(items, depth) {
+		best, settled, found = g.bestSplit(known, s, bounds, settled)
 	}
 	if !found {
 		g.leaves[slot] = leaf{value: value, weight: whole.w, count: count}
 		return -1 - slot
 	}
-	at := len(g.nodes)
-	g.nodes = append(g.nodes, node{feature: int32(best.feature), threshold: g.bins.cuts[best.feature][best.last],
+	at, last := len(g.nodes), g.bins.cut(best.feature, best.last, best.next)
+	g.nodes = append(g.nodes, node{feature: int32(best.feature), threshold: g.bins.cuts[best.feature][last],
 		gain: g.restoreGain(best.gain), value: value, weight: whole.w, count: count})
 	g.leaves = append(g.leaves, leaf{})
-	middle := g.partition(items, best)
+	middle := g.partition(items, best.feature, uint8(last))
+	left, right := items[:middle], items[middle:]
+	var sides [2]sums
+	if g.wanted() >= len(g.order) && len(items) >= g.large {
+		sides = g.search.divide(middle, g.order, [2]bool{g.splits(left, depth+1), g.splits(right, depth+1)})
+	}
 	below, above := g.childBounds(best, bounds)
-	left := g.grow(items[:middle], slot, depth+1, s.split(1), below, settled)
-	right := g.grow(items[middle:], int32(at)+1, depth+1, s.split(2), above, settled)
-	g.nodes[at].left, g.nodes[at].right = left, right
+	first := g.grow(left, sides[0], slot, depth+1, s.split(1), below, settled)
+	second := g.grow(right, sides[1], int32(at)+1, depth+1, s.split(2), above, settled)
+	g.nodes[at].left, g.nodes[at].right = first, second
 	return int32(at)
+}
+
+// splits says whether a node of these items may be split at all.
+func (g *grower) splits(items []item, depth int) bool {
+	return depth < g.options.MaxDepth && len(items) >= 2*g.options.MinLeaf && items[0].y < items[len(items)-1].y
+}
+
+// wanted is how many features compete for a split.
+func (g *grower) wanted() int {
+	if g.options.FeaturesPerSplit == 0 {
+		return len(g.bins.codes)
+	}
+	return g.options.FeaturesPerSplit
 }
 
 // bestSplit tries the features in random order until as many as asked for had
 // more than one value (as scikit-learn does), and returns the split that lowers
 // the loss most. A split that gains nothing is still made: what lies below it
 // may gain.
-func (g *grower) bestSplit(items []item, whole pair, s stream, bounds limits, settled uint64) (split, uint64, bool) {
-	features := len(g.bins.codes)
-	g.order = g.order[:0]
-	for f := range features {
-		g.order = append(g.order, f)
+func (g *grower) bestSplit(known sums, s stream, bounds limits, settled uint64) (split, uint64, bool) {
+	g.shuffle(s, settled)
+	g.contest = newContest(g.growth, bounds, g.search.enter(&g.plot, known))
+	wanted := g.wanted()
+	filled := known != nil
+	if !filled && wanted >= len(g.order) && len(g.plot.items) >= g.large {
+		g.search.fill(g.order)
+		filled = true
 	}
-	s.shuffle(g.order)
-	wanted := g.options.FeaturesPerSplit
-	if wanted == 0 {
-		wanted = features
-	}
-	g.contest = contest{growth: g.growth, bounds: bounds, tolerance: 1e-12 * g.search.enter(items, whole)}
-	g.contest.best.gain = math.Inf(-1)
-	for _, f := range g.order {
-		if wanted == 0 {
+	for i, f := range g.order {
+		if wanted == 0 || g.contest.won() {
 			break
 		}
-		if settled>>f&1 != 0 {
-			continue
+		if !filled {
+			g.search.fill(g.order[i : i+1])
 		}
 		g.contest.feature = f
-		if g.search.search(items, g.bins.codes[f], len(g.bins.low[f]), &g.contest) {
+		if g.search.search(f, &g.contest) {
 			wanted--
 		} else {
 			settled |= 1 << f
 		}
 	}
 	return g.contest.best, settled, g.contest.found
+}
+
+// shuffle brings the features that are not settled into random order.
+func (g *grower) shuffle(s stream, settled uint64) {
+	g.order = g.order[:0]
+	for f := range g.bins.codes {
+		g.order = append(g.order, f)
+	}
+	s.shuffle(g.order)
+	kept := 0
+	for _, f := range g.order {
+		if settled>>f&1 == 0 {
+			g.order[kept] = f
+			kept++
+		}
+	}
+	g.order = g.order[:kept]
 }
 
 // restoreGain turns a gain back into the unit of the loss; it is never below 0 but for rounding.
@@ -160,8 +212,8 @@ func (g *growth) restoreGain(gain float64) float64 {
 // partition brings the items that go left to the front, keeping the order on
 // both sides, and returns their number. Each item is written to both sides and
 // counted on one, because a branch would be guessed wrong half of the time.
-func (g *grower) partition(items []item, by split) int {
-	codes, last := g.bins.codes[by.feature], uint8(by.last)
+func (g *grower) partition(items []item, feature int, last uint8) int {
+	codes := g.bins.codes[feature]
 	spare := g.spare[:len(items)]
 	left, right := 0, 0
 	for i := range items {
@@ -182,7 +234,7 @@ func (g *grower) partition(items []item, by split) int {
 // middle between its two values, as XGBoost and LightGBM do.
 func (g *grower) childBounds(by split, bounds limits) (left, right limits) {
 	left, right = bounds, bounds
-	switch middle := by.left/2 + by.right/2; g.sign[by.feature] {
+	switch middle := by.below/2 + by.above/2; g.sign[by.feature] {
 	case 1:
 		left.high, right.low = middle, middle
 	case -1:
@@ -191,39 +243,43 @@ func (g *grower) childBounds(by split, bounds limits) (left, right limits) {
 	return left, right
 }
 
-// sum returns weight and weighted sum of targets of items, and how many
-// examples they are, as often as they were drawn.
-func sum(items []item) (whole pair, count int) {
+// survey sums up the items of a node.
+func survey(items []item) plot {
+	p := plot{items: items}
 	for i := range items {
-		whole.w += items[i].w
-		whole.s += items[i].w * items[i].y
-		count += int(items[i].count)
+		p.whole.w += items[i].w
+		p.whole.s += items[i].w * items[i].y
+		p.count += int(items[i].count)
 	}
-	return whole, count
+	return p
 }
 
-// predict returns what a node of these items predicts, in units of the target.
-func (g *grower) predict(items []item, whole pair) float64 {
+// predict returns what the node predicts, in units of the target.
+func (g *grower) predict() float64 {
+	items, whole := g.plot.items, g.plot.whole
 	if g.options.Criterion != Squared {
-		return g.median(items, whole.w)
+		return g.median(&g.plot)
 	}
 	least, most := g.target[items[0].row], g.target[items[len(items)-1].row]
 	return min(max(g.restore(whole.s/whole.w), least), most)
 }
 
 // median returns the smallest target at which the cumulated weight exceeds
-// half, or the middle of two targets where it equals half.
-func (g *grower) median(items []item, weight float64) float64 {
-	below := 0.0
-	for i := range items {
-		if below+items[i].w > weight/2 {
-			y := g.target[items[i].row]
-			if i > 0 && below == weight/2 {
-				return g.target[items[i-1].row]/2 + y/2
+// half, or the middle of two targets where it equals half, and notes the place.
+func (g *grower) median(p *plot) float64 {
+	below, half := 0.0, p.whole.w/2
+	for i := range p.items {
+		upTo := below + p.items[i].w
+		if upTo > half {
+			p.middle = i
+			y := g.target[p.items[i].row]
+			if i > 0 && below == half {
+				return g.target[p.items[i-1].row]/2 + y/2
 			}
 			return y
 		}
-		below += items[i].w
+		below = upTo
 	}
-	return g.target[items[len(items)-1].row]
+	p.middle = len(p.items) - 1
+	return g.target[p.items[p.middle].row]
 }

@@ -294,14 +294,17 @@ func TestAbsoluteSearch_ScanEqualsWalk(t *testing.T) {
 		g := newGrowth(d, o)
 		grower := g.newGrower()
 		grower.draw(0)
-		whole, _ := sum(grower.items)
+		whole := survey(grower.items)
+		grower.median(&whole)
 		for f := range d.Columns {
 			var best [2]split
 			for k, wanted := range []bool{false, true} {
-				a := &absoluteSearch{minimum: 1, wanted: wanted}
-				c := &contest{growth: g, feature: f, tolerance: 1e-12 * a.enter(grower.items, whole)}
-				c.best.gain = math.Inf(-1)
-				a.search(grower.items, g.bins.codes[f], len(g.bins.low[f]), c)
+				a := newAbsoluteSearch(g)
+				a.wanted = wanted
+				c := newContest(g, limits{math.Inf(-1), math.Inf(1)}, a.enter(&whole, nil))
+				c.feature, c.best.gain = f, math.Inf(-1)
+				a.fill([]int{f})
+				a.search(f, &c)
 				best[k] = c.best
 			}
 			if math.Abs(best[0].gain-best[1].gain) > 1e-9 || best[0].last != best[1].last {
@@ -319,7 +322,7 @@ func TestAbsoluteSearch_ScanEqualsWalk(t *testing.T) {
 				sides[side] = append(sides[side], row)
 			}
 			r := &reference{d: d, o: o}
-			for side, median := range []float64{best[1].left, best[1].right} {
+			for side, median := range []float64{best[1].below, best[1].above} {
 				if want, _ := r.fit(sides[side]); math.Abs(median+g.center-want) > 1e-9 {
 					t.Fatalf("case %d: side %d has median %g, want %g", i, side, median+g.center, want)
 				}

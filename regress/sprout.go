@@ -130,9 +130,9 @@ func (b *booster) tally(rows []int32) *tally {
 		if run > 0 {
 			part = b.parts[run-1]
 		}
-		part.pulls.add(rows[from:to], b.codes, b.pulls)
+		part.pulls.add(rows[from:to], b.bins.rows, b.pulls)
 		if b.weight != nil {
-			part.weights.add(rows[from:to], b.codes, b.weights)
+			part.weights.add(rows[from:to], b.bins.rows, b.weights)
 		}
 	})
 	for _, part := range b.parts {

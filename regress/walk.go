@@ -19,6 +19,7 @@ type walkSearch struct {
 	node        half // the whole node, its median found
 	left, right half
 	sorted      []int32 // positions in order of their bins
+	starts      [256]int
 }
 
 // spot is an item with its target taken from the middle of the node, so that no
@@ -65,7 +66,11 @@ func (k *walkSearch) enter(items []item, weight float64) {
 }
 
 // search offers all cuts of a feature whose bins were counted.
-func (k *walkSearch) search(a *absoluteSearch, items []item, to *contest) {
+func (k *walkSearch) search(a *absoluteSearch, bins *[maxBins + 1]int64, codes []uint8, to *contest) {
+	items := a.plot.items
+	if !k.ready {
+		k.enter(items, a.plot.whole.w)
+	}
 	n, words := len(items), len(k.node.members)
 	k.left = half{members: k.left.members[:words], at: n}
 	clear(k.left.members)
@@ -73,7 +78,7 @@ func (k *walkSearch) search(a *absoluteSearch, items []item, to *contest) {
 	copy(members, k.node.members)
 	k.right = k.node
 	k.right.members = members
-	k.sort(a)
+	k.sort(a.present, bins, codes)
 
 	loss := k.node.loss(k.spots)
 	for step, taken := 0, 0; ; step++ {
@@ -88,27 +93,29 @@ func (k *walkSearch) search(a *absoluteSearch, items []item, to *contest) {
 			if a.wanted {
 				below, above = k.left.median(items), k.right.median(items)
 			}
-			to.offer(gain, int(a.present[step-1]), int(b), below, above)
+			if gain > to.limit {
+				to.offer(gain, int(a.present[step-1]), int(b), below, above)
+			}
 		}
 		if step == len(a.present)-1 {
 			return
 		}
-		k.pass(k.sorted[taken : taken+int(a.bins[b].count)])
-		taken += int(a.bins[b].count)
+		k.pass(k.sorted[taken : taken+int(bins[b]&countMask)])
+		taken += int(bins[b] & countMask)
 	}
 }
 
 // sort fills sorted: positions by bin, in each bin in order of their targets.
-func (k *walkSearch) sort(a *absoluteSearch) {
-	k.sorted = k.sorted[:len(a.codes)]
-	start := int32(0)
-	for _, b := range a.present {
-		a.bins[b].start = start
-		start += a.bins[b].count
+func (k *walkSearch) sort(present []uint8, bins *[maxBins + 1]int64, codes []uint8) {
+	k.sorted = k.sorted[:len(codes)]
+	start := 0
+	for _, b := range present {
+		k.starts[b] = start
+		start += int(bins[b] & countMask)
 	}
-	for i, c := range a.codes {
-		k.sorted[a.bins[c].start] = int32(i)
-		a.bins[c].start++
+	for i, c := range codes {
+		k.sorted[k.starts[c]] = int32(i)
+		k.starts[c]++
 	}
 }
 
