@@ -37,10 +37,7 @@ func bin(columns [][]float64, threads int) *binned {
 // not exceed.
 func (b *binned) bin(f int, column []float64) {
 	low, high := edges(column)
-	cuts := make([]float64, len(low)-1)
-	for k := range cuts {
-		cuts[k] = halfway(high[k], low[k+1])
-	}
+	cuts := cutsBetween(low, high)
 	codes := make([]uint8, len(column))
 	search := newLadder(cuts)
 	for i, x := range column {
@@ -53,6 +50,15 @@ func (b *binned) bin(f int, column []float64) {
 		}
 	}
 	b.codes[f], b.low[f], b.high[f], b.cuts[f] = codes, low, high, cuts
+}
+
+// cutsBetween returns the middles between neighbouring bins.
+func cutsBetween(low, high []float64) []float64 {
+	cuts := make([]float64, len(low)-1)
+	for k := range cuts {
+		cuts[k] = halfway(high[k], low[k+1])
+	}
+	return cuts
 }
 
 // ladder finds a value among sorted cuts without a branch to guess.

@@ -193,12 +193,16 @@ func (o *BoostingOptions) planned() int {
 
 // boost grows the trees of one sum.
 func boost(ctx context.Context, d *Dataset, o BoostingOptions, done *progress) ([]tree, error) {
-	b := newBooster(d, o)
+	return newBooster(d, o).sum(ctx, d, done)
+}
+
+// sum grows all trees; with Patience it needs the dataset.
+func (b *booster) sum(ctx context.Context, d *Dataset, done *progress) ([]tree, error) {
 	if b.constant() {
 		return []tree{{leaves: []leaf{{value: b.target[0], weight: b.weightOf(b.members), count: len(b.members)}}}}, ctx.Err()
 	}
-	count := o.Trees
-	if o.Patience > 0 {
+	count := b.options.Trees
+	if b.options.Patience > 0 {
 		var err error
 		if count, err = b.bestCount(ctx, d, done); err != nil {
 			return nil, err

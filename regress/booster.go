@@ -33,14 +33,20 @@ type booster struct {
 }
 
 func newBooster(d *Dataset, o BoostingOptions) *booster {
-	b := &booster{options: o, loss: loss{criterion: o.Criterion, level: o.Level}, weight: d.Weight}
-	b.target = o.Transform.apply(d.Target)
-	b.bins = bin(d.Columns, o.Threads)
-	b.bins.rows = b.bins.byExample(o.Threads)
-	b.centred = center(b.target, order(b.target))
+	bins := bin(d.Columns, o.Threads)
+	bins.rows = bins.byExample(o.Threads)
+	var signs []int
 	for _, feature := range d.Features {
-		b.sign = append(b.sign, feature.Monotone)
+		signs = append(signs, feature.Monotone)
 	}
+	return assemble(bins, d.Target, d.Weight, signs, o)
+}
+
+// assemble makes a booster of examples that are binned, by example too.
+func assemble(bins *binned, target, weight []float64, signs []int, o BoostingOptions) *booster {
+	b := &booster{options: o, loss: loss{criterion: o.Criterion, level: o.Level}, bins: bins, weight: weight, sign: signs}
+	b.target = o.Transform.apply(target)
+	b.centred = center(b.target, order(b.target))
 	all := make([]int32, len(b.target))
 	for i := range all {
 		all[i] = int32(i)
