@@ -59,16 +59,6 @@ func BenchmarkGuarantee(b *testing.B) {
 	}
 }
 
-func BenchmarkLoad(b *testing.B) {
-	model, manifest := encode(b, paperRegressor(b))
-	b.SetBytes(int64(len(model)))
-	for b.Loop() {
-		if _, err := regress.Load(model, manifest); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func paperRegressor(b *testing.B) *regress.Regressor {
 	b.Helper()
 	r, err := regress.FitForest(context.Background(), paperLike(288, 1), regress.ForestOptions{Trees: 2000, MaxDepth: 6, Bootstrap: true, Transform: regress.Log, Folds: 5})

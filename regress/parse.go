@@ -294,6 +294,11 @@ func (p *parser) numbers(name string, n int, set func(i int, x float64)) error {
 		return err
 	}
 	for i := range n {
+		if x, length := shortNumber(value); length > 0 {
+			set(i, x)
+			value = value[min(length+1, len(value)):]
+			continue
+		}
 		entry, rest, _ := strings.Cut(value, " ")
 		x, err := number64(entry)
 		if err != nil {
@@ -311,6 +316,11 @@ func (p *parser) integers(name string, n, low, high int, set func(i, x int)) err
 		return err
 	}
 	for i := range n {
+		if x, length := shortInteger(value); length > 0 && x >= low && x <= high {
+			set(i, x)
+			value = value[min(length+1, len(value)):]
+			continue
+		}
 		entry, rest, _ := strings.Cut(value, " ")
 		x, err := strconv.Atoi(entry)
 		if err != nil || x < low || x > high {
