@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"math"
+
+	"courier/schemas"
+)
+
+// Score is how a rule did.
+type Score struct {
+	Rule      string `json:"rule"`
+	Submitted int    `json:"submitted"`
+	Accepted  int    `json:"accepted"` // promises given
+	Refused   int    `json:"refused"`
+	Explored  int    `json:"explored"` // ran without a promise
+
+	Kept      int      `json:"kept"`       // of the promises
+	KeptRatio *float64 `json:"kept_ratio"` // kept / accepted; null if nothing was accepted
+	KeptLow   *float64 `json:"kept_low"`   // its 95 % interval (Wilson 1927)
+	KeptHigh  *float64 `json:"kept_high"`
+
+	// Two truths to compare with, each on the advised node: of a candidate that
+	// starts at once while nobody comes later, and in hindsight, while all who came
+	// later do as they did.
+	WrongRefusalRatio          float64 `json:"wrong_refusal_ratio"` // refused though some candidate would have met the SLO / submitted
+	WrongRefusalHindsightRatio float64 `json:"wrong_refusal_hindsight_ratio"`
+	FeasibleRatio              float64 `json:"feasible_ratio"` // some candidate would have met the SLO / submitted
+	FeasibleHindsightRatio     float64 `json:"feasible_hindsight_ratio"`
+	// AccuracyRegret is the mean over the accepted jobs with such a candidate of how
+	// much less accurate the chosen one truly is than the best of them; 0 where the
+	// choice is more accurate, because it would not have met the SLO. Null if there
+	// is none.
+	AccuracyRegret          *float64 `json:"accuracy_regret"`
+	AccuracyRegretHindsight *float64 `json:"accuracy_regret_hindsight"`
+
+	CPUSeconds float64 `json:"cpu_seconds"` // CPUs times time, of all that ran
+}
+
+// ScoreOf sums up the outcomes of a rule.
+func ScoreOf(rule string, outcomes []Outcome) Score {
+	s := Score{Rule: rule, Submitted: len(outcomes)}
+	for i := range outcomes {
+		o := &outcomes[i]
+		s.CPUSeconds += float64(o.CPUs) * o.Seconds
+		switch o.Decision {
+		case schemas.BestEffort:
+			s.Refused++
+		case schemas.Exploring:
+			s.Explored++
+		default:
+			s.Accepted++
+			if o.MetSLO {
+				s.Kept++
+			}
+		}
+	}
+	if s.Accepted > 0 {
+		ratio := float64(s.Kept) / float64(s.Accepted)
+		low, high := wilson(s.Kept, s.Accepted)
+		s.KeptRatio, s.KeptLow, s.KeptHigh = &ratio, &low, &high
+	}
+	s.FeasibleRatio, s.WrongRefusalRatio, s.AccuracyRegret = compared(outcomes, func(o *Outcome) Best { return o.AtOnce })
+	s.FeasibleHindsightRatio, s.WrongRefusalHindsightRatio, s.AccuracyRegretHindsight = compared(outcomes, func(o *Outcome) Best { return o.InHindsight })
+	return s
+}
+
+// compared holds decisions against a truth.
+func compared(outcomes []Outcome, truth func(o *Outcome) Best) (feasible, wrong float64, regret *float64) {
+	sum, accepted := 0.0, 0
+	for i := range outcomes {
+		o := &outcomes[i]
+		best := truth(o)
+		if !best.Feasible {
+			continue
+		}
+		feasible++
+		switch o.Decision {
+		case schemas.BestEffort:
+			wrong++
+		case schemas.MeetsSLO:
+			accepted++
+			sum += max(0, best.Accuracy-o.Accuracy)
+		}
+	}
+	if accepted > 0 {
+		sum /= float64(accepted)
+		regret = &sum
+	}
+	all := float64(max(1, len(outcomes)))
+	return feasible / all, wrong / all, regret
+}
+
+// wilson is the 95 % interval of a share.
+func wilson(hits, of int) (low, high float64) {
+	const z = 1.959963984540054
+	n, p := float64(of), float64(hits)/float64(of)
+	middle := (p + z*z/(2*n)) / (1 + z*z/n)
+	half := z / (1 + z*z/n) * math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
+	return max(0, middle-half), min(1, middle+half)
+}
