@@ -30,12 +30,13 @@ var house = map[string][]string{
 	"trainer":                            {"bus", "schemas", "regress"},
 	"advisor":                            {"bus", "schemas", "regress"},
 	"gateway":                            {"bus", "schemas"},
+	"policy/sim":                         {"schemas"},
 	"deploy":                             {},
 	"deploy/workloads/digits":            {},
 	"deploy/workloads/digits/cmd/digits": {"deploy/workloads/digits"},
 	"services":                           {},
 	"services/courier": {"services", "schemas", "bus", "bus/server", "collector", "store", "store/engine", "store/engine/host",
-		"trainer", "advisor", "gateway", "regress", "deploy/workloads/digits"},
+		"trainer", "advisor", "gateway", "regress", "policy/sim", "deploy/workloads/digits"},
 }
 
 // forTests are rooms that only tests and test rooms import.
