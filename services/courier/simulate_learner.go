@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"courier/regress"
+	"courier/schemas"
+	"courier/trainer"
+)
+
+// learner fits regressors on the events that it was told, as the trainer does.
+type learner struct {
+	ctx      context.Context // of the simulation: a rule's calls carry none
+	seed     uint64
+	refit    int // finished jobs between two fits; 0: one fit, at the first submission
+	past     *trainer.Past
+	finished int // since the last fit
+
+	epochTime, accuracy *learnt
+}
+
+func newLearner(ctx context.Context, seed uint64, refit int) *learner {
+	return &learner{ctx: ctx, seed: seed, refit: refit, past: trainer.NewPast()}
+}
+
+// add tells the next event.
+func (l *learner) add(e schemas.Event, sequence uint64) {
+	if l.epochTime != nil && l.refit == 0 {
+		return // nothing will be learnt from it
+	}
+	l.past.Add(e, sequence)
+	if ended, ok := e.(*schemas.Ended); ok && ended.Outcome == schemas.EventFinished {
+		l.finished++
+	}
+}
+
+// learn fits both targets if it is time, and reports whether it did.
+func (l *learner) learn() (bool, error) {
+	if l.epochTime != nil && (l.refit == 0 || l.finished < l.refit) {
+		return false, nil
+	}
+	epochTime, err := l.fit(schemas.TargetEpochTime)
+	if err != nil {
+		return false, err
+	}
+	accuracy, err := l.fit(schemas.TargetAccuracy)
+	if err != nil {
+		return false, err
+	}
+	l.epochTime, l.accuracy, l.finished = epochTime, accuracy, 0
+	return true, nil
+}
+
+// fit makes the trainer's forest, with its default settings, and loads it from
+// its file as the advisor would.
+func (l *learner) fit(target string) (*learnt, error) {
+	o := regress.ForestOptions{Trees: 200, MaxDepth: 8, Criterion: regress.Absolute, Bootstrap: true, Seed: l.seed}
+	if target == schemas.TargetEpochTime {
+		o.Transform = regress.Log
+	}
+	r, err := regress.FitForest(l.ctx, trainer.Dataset(target, l.past.Examples(target)), o)
+	if err != nil {
+		return nil, err
+	}
+	model := r.EncodeModel()
+	manifest, err := r.EncodeManifest()
+	if err != nil {
+		return nil, err
+	}
+	p, err := regress.Load(model, manifest)
+	if err != nil {
+		return nil, fmt.Errorf("load the regressor of %s: %w", target, err)
+	}
+	return newLearnt(p, model)
+}
+
+// learnt is a regressor in the hand of a rule.
+type learnt struct {
+	predictor *regress.Predictor
+	digest    string // sha256 of its file, in hex
+	columns   []schemas.Column
+	row       []float64
+}
+
+func newLearnt(p *regress.Predictor, model []byte) (*learnt, error) {
+	var names []string
+	for _, f := range p.Features() {
+		names = append(names, f.Name)
+	}
+	columns, err := schemas.ParseColumns(names)
+	sum := sha256.Sum256(model)
+	return &learnt{predictor: p, digest: hex.EncodeToString(sum[:]), columns: columns, row: make([]float64, len(columns))}, err
+}
+
+// point is the prediction for a model and features, in the unit of the target.
+func (l *learnt) point(model string, f schemas.Features) (float64, error) {
+	for i, c := range l.columns {
+		if c != schemas.ColumnModel {
+			continue
+		}
+		code, known := l.predictor.Features()[i].Level(model)
+		if !known {
+			return 0, fmt.Errorf("the regressor has learnt nothing of model %s", model)
+		}
+		f.ModelCode = code
+	}
+	f.Fill(l.row, l.columns)
+	p, err := l.predictor.Predict(l.row)
+	return p.Value, err
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"courier/advisor"
+	"courier/policy/sim"
+	"courier/schemas"
+)
+
+// ruleNames are the rules in the order in which they are shown.
+var ruleNames = []string{"courier", "paper", sim.RuleRandom, sim.RuleLargest, sim.RuleOracle}
+
+// simulatedRules make a rule for one play.
+var simulatedRules = map[string]func(context.Context, *simulateSLO) sim.Rule{
+	"courier": func(ctx context.Context, c *simulateSLO) sim.Rule {
+		return newCourierRule(newLearner(ctx, c.Seed, c.Refit))
+	},
+	"paper": func(ctx context.Context, c *simulateSLO) sim.Rule {
+		return newPaperRule(newLearner(ctx, c.Seed, c.Refit))
+	},
+	sim.RuleRandom:  func(_ context.Context, c *simulateSLO) sim.Rule { return sim.NewRandom(c.Seed) },
+	sim.RuleLargest: func(context.Context, *simulateSLO) sim.Rule { return sim.NewLargest() },
+	sim.RuleOracle:  func(context.Context, *simulateSLO) sim.Rule { return sim.NewOracle() },
+}
+
+// courierRule is the advisor without a network.
+type courierRule struct {
+	*learner
+	cluster    *advisor.Cluster
+	regressors advisor.Regressors
+}
+
+func newCourierRule(l *learner) *courierRule {
+	return &courierRule{learner: l, cluster: advisor.NewCluster()}
+}
+
+// Apply implements sim.Rule.
+func (c *courierRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
+	c.add(e, sequence)
+	c.cluster.Apply(e, sequence, at)
+}
+
+// Submit implements sim.Rule.
+func (c *courierRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+	learnt, err := c.learn()
+	if err != nil {
+		return nil, err
+	}
+	if learnt {
+		if c.regressors, err = c.inUse(); err != nil {
+			return nil, err
+		}
+	}
+	return advisor.Decide(c.cluster.Ask(q, at), c.regressors, at), nil
+}
+
+// inUse takes what was learnt into use, as the advisor takes champions.
+func (c *courierRule) inUse() (r advisor.Regressors, err error) {
+	if r.EpochTime, err = advisor.NewRegressor(c.epochTime.predictor, c.epochTime.digest); err != nil {
+		return r, err
+	}
+	r.Accuracy, err = advisor.NewRegressor(c.accuracy.predictor, c.accuracy.digest)
+	return r, err
+}
