@@ -71,20 +71,16 @@ func earliest(nodes []node) (first *node, at float64) {
 }
 
 // tellStep goes to the node's next change and tells what an observer sees of it.
-// It returns the job that finished, nil if none did.
-func (n *node) tellStep(tell func(e schemas.Event, at float64)) *running {
-	r, last := n.step()
-	if r == nil {
-		return nil
-	}
-	if r.epoch > 0 {
+// It returns the job that it is about, and what happened to it.
+func (n *node) tellStep(tell func(e schemas.Event, at float64)) (running, change) {
+	r, what := n.step()
+	if what == epochEnded || what == jobEnded {
 		tell(r.epochEvent(n), n.now)
 	}
-	if !last {
-		return nil
+	if what == jobEnded {
+		tell(r.finishedEvent(n), n.now)
 	}
-	tell(r.finishedEvent(n), n.now)
-	return r
+	return r, what
 }
 
 // groups of jobs that start together on a node: for each number of jobs at once

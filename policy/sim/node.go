@@ -71,15 +71,17 @@ func (n *node) start(j *Job, c candidate, epochs uint32, promised bool) {
 
 // refresh sets every rate anew: something on the node has changed.
 func (n *node) refresh() {
-	drift := n.drift()
 	for i := range n.jobs {
-		r := &n.jobs[i]
-		if r.epoch == 0 {
-			r.rate = 1
-			continue
-		}
+		n.refreshJob(&n.jobs[i])
+	}
+}
+
+// refreshJob sets the rate of one job anew.
+func (n *node) refreshJob(r *running) {
+	r.rate = 1
+	if r.epoch > 0 {
 		l := &r.job.family.EpochSeconds
-		r.rate = 1 / (r.alone * l.contention(r.choice.cpus, len(n.jobs), n.processes, n.Cores) * r.job.luck.epochs[r.epoch-1] * drift)
+		r.rate = 1 / (r.alone * l.contention(r.choice.cpus, len(n.jobs), n.processes, n.Cores) * r.job.luck.epochs[r.epoch-1] * n.drift())
 	}
 }
 
@@ -123,25 +125,37 @@ func (n *node) advance(to float64) {
 	n.now = to
 }
 
+// change is what a step brings.
+type change uint8
+
+const (
+	drifted    change = iota // the node became slower or faster
+	startEnded               // a start-up
+	epochEnded               // an epoch that was not the last
+	jobEnded                 // the last epoch
+)
+
 // step goes to the node's next change and carries it out. It returns the job
-// whose start-up or epoch ended, as it was then, and whether that was its last;
-// nil if no job's did.
-func (n *node) step() (ended *running, last bool) {
+// that it is about, as it was then.
+func (n *node) step() (r running, what change) {
 	at, which := n.next()
 	n.advance(at)
 	if which < 0 {
 		n.refresh()
-		return nil, false
+		return r, drifted
 	}
-	r := &n.jobs[which]
-	was := *r
-	if last = r.epoch == r.epochs; last {
+	job := &n.jobs[which]
+	if r = *job; r.epoch == r.epochs {
 		n.processes -= int(r.choice.cpus)
 		n.jobs = slices.Delete(n.jobs, which, which+1)
-	} else {
-		r.epoch++
-		r.left, r.beganAt, r.jobSeconds = 1, n.now, 0
+		n.refresh()
+		return r, jobEnded
 	}
-	n.refresh()
-	return &was, last
+	job.epoch++
+	job.left, job.beganAt, job.jobSeconds = 1, n.now, 0
+	n.refreshJob(job)
+	if r.epoch == 0 {
+		return r, startEnded
+	}
+	return r, epochEnded
 }

@@ -89,9 +89,9 @@ func (p *play) foresee(j *Job, c candidate, on *node) (seconds float64, broken i
 			later = later[1:]
 			continue
 		}
-		r, last := first.step()
+		r, what := first.step()
 		switch {
-		case !last:
+		case what != jobEnded:
 		case r.job == j:
 			seconds = first.now - j.At
 			waiting--

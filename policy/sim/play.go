@@ -134,7 +134,7 @@ func (p *play) step(n *node) error {
 	if at, _ := n.next(); at > longestPlay {
 		return fmt.Errorf("the world is overloaded: %d jobs on node %s would go on for over %g s", len(n.jobs), n.Name, longestPlay)
 	}
-	if r := n.tellStep(p.tell); r != nil {
+	if r, what := n.tellStep(p.tell); what == jobEnded {
 		o := &p.outcomes[p.index[r.id()]]
 		o.Seconds = n.now - r.job.At
 		o.MetSLO = o.Seconds <= r.job.Request.SLO.Seconds()

@@ -64,7 +64,7 @@ func (n *node) try(j *Job, c candidate, later []arrival) float64 {
 		if math.IsInf(at, 1) {
 			return at
 		}
-		if r, last := ahead.step(); last && r.job == j {
+		if r, what := ahead.step(); what == jobEnded && r.job == j {
 			return ahead.now - n.now
 		}
 	}
