@@ -48,7 +48,7 @@ func (c *courierRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advic
 	if err != nil {
 		return nil, err
 	}
-	if learnt {
+	if learnt || c.regressors.EpochTime == nil {
 		if c.regressors, err = c.inUse(); err != nil {
 			return nil, err
 		}
