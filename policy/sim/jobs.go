@@ -112,5 +112,5 @@ func candidates(q *schemas.JobRequest) []candidate {
 	return all
 }
 
-// offers reports whether a request leaves the choice.
+// offeredBy reports whether a request leaves the choice.
 func (c candidate) offeredBy(q *schemas.JobRequest) bool { return slices.Contains(candidates(q), c) }
