@@ -26,7 +26,8 @@ type absoluteSearch struct {
 	weights   []uint64             // bits of twice the items' weights
 	gaps      []float64            // from each item's target to the next, 0 after the last
 	columns   [][]uint8            // by feature: bins of the items
-	bins      [][maxBins + 1]int64 // by feature, empty between searches: sums of balances
+	bins      [][maxBins + 1]int64 // by feature, empty between nodes: sums of balances
+	filled    []bool               // by feature: its bins were filled and not searched, because the node was won before
 	present   []uint8              // the bins of a feature that have items, in order
 	used      binSet
 	walk      walkSearch
@@ -43,10 +44,16 @@ func newAbsoluteSearch(g *growth) *absoluteSearch {
 	features := len(g.bins.codes)
 	return &absoluteSearch{minimum: g.options.MinLeaf, large: largeNode(g.bins.most()), wanted: g.bound, table: g.bins,
 		weighting: newPacking(len(g.target), g.heaviest()),
-		columns:   make([][]uint8, features), bins: make([][maxBins + 1]int64, features)}
+		columns:   make([][]uint8, features), bins: make([][maxBins + 1]int64, features), filled: make([]bool, features)}
 }
 
 func (a *absoluteSearch) enter(p *plot, _ sums) (loss float64) {
+	for f, left := range a.filled {
+		if left {
+			clear(a.bins[f][:])
+			a.filled[f] = false
+		}
+	}
 	n := len(p.items)
 	if cap(a.weights) < n {
 		a.balances, a.weights, a.gaps = make([]int64, n), make([]uint64, n), make([]float64, n)
@@ -75,6 +82,9 @@ func (a *absoluteSearch) enter(p *plot, _ sums) (loss float64) {
 }
 
 func (a *absoluteSearch) fill(features []int) {
+	for _, f := range features {
+		a.filled[f] = true
+	}
 	if len(features) == 1 {
 		f := features[0]
 		bins, codes, column := &a.bins[f], a.table.codes[f], a.columns[f][:len(a.balances)]
@@ -107,6 +117,7 @@ func (a *absoluteSearch) search(feature int, to *contest) bool {
 	for _, b := range a.present {
 		bins[b] = 0
 	}
+	a.filled[feature] = false
 	return len(a.present) > 1
 }
 

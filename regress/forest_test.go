@@ -324,3 +324,42 @@ func TestFitForest_StopsWithItsContext(t *testing.T) {
 		t.Errorf("%d trees were grown after the end", last-1)
 	}
 }
+
+// A split that leaves no loss ends the search of its node before all features
+// were looked at. What was gathered of the others must not reach the next node.
+func TestFitForest_ForgetsWhatItDidNotSearch(t *testing.T) {
+	d := &regress.Dataset{TargetName: "y", Columns: make([][]float64, 4)}
+	for f := range d.Columns {
+		d.Features = append(d.Features, regress.Feature{Name: string(rune('a' + f))})
+	}
+	for i := range 360 { // all levels of a, b, c and d, three times each; b and c say nothing
+		row := []float64{float64(i % 3), float64(i / 3 % 2), float64(i / 6 % 2), float64(i / 12 % 10)}
+		for f := range row {
+			d.Columns[f] = append(d.Columns[f], row[f])
+		}
+		d.Target, d.Group = append(d.Target, -row[0]-10*math.Exp(-row[3]/3)), append(d.Group, i%120)
+	}
+	for _, criterion := range []regress.Criterion{regress.Absolute, regress.Squared} {
+		fit := func(threads, trees int) *regress.Regressor {
+			r, err := regress.FitForest(context.Background(), d, regress.ForestOptions{Trees: trees, MaxDepth: 12, Criterion: criterion, Seed: 1, Threads: threads})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		one := fit(1, 40)
+		if !bytes.Equal(one.EncodeModel(), fit(3, 40).EncodeModel()) {
+			t.Errorf("%s: trees depend on the trees that the same thread grew before", criterion)
+		}
+		p, err := regress.Compile(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range d.Target {
+			row := []float64{d.Columns[0][i], d.Columns[1][i], d.Columns[2][i], d.Columns[3][i]}
+			if got, err := p.Predict(row); err != nil || math.Abs(got.Value-d.Target[i]) > 1e-9 {
+				t.Fatalf("%s: row %v = %v, %v, want %v: it was seen without noise", criterion, row, got.Value, err, d.Target[i])
+			}
+		}
+	}
+}

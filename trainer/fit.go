@@ -20,6 +20,7 @@ const startupExamples = 10
 // whichever family predicts unseen settings best at the usual confidence; the
 // accuracy by the paper's forest.
 func Fit(ctx context.Context, target string, examples []Example, o Options) (*regress.Regressor, error) {
+	o = o.withDefaults()
 	d := Dataset(target, examples)
 	progress := func(done, planned int) {}
 	if o.Progress != nil {

@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,12 @@ type Options struct {
 	Depth     int           // of each tree; 8
 	Seed      uint64        // of all that is random in a fit
 	Progress  func(target string, done, planned int)
+}
+
+func (o Options) withDefaults() Options {
+	o.Version, o.NewEpochs, o.CoolDown = cmp.Or(o.Version, "0.0.0"), cmp.Or(o.NewEpochs, 40), cmp.Or(o.CoolDown, 5*time.Second)
+	o.Trees, o.Depth = cmp.Or(o.Trees, 200), cmp.Or(o.Depth, 8)
+	return o
 }
 
 // Trainer fits regressors and puts them in use.
@@ -52,21 +59,7 @@ type outcome struct {
 // New returns a trainer that does not run yet. history returns the database's
 // past, or nil while there is none: then all comes from the log.
 func New(b *bus.Bus, history func() History, o Options, log *slog.Logger, reg prometheus.Registerer) *Trainer {
-	if o.NewEpochs <= 0 {
-		o.NewEpochs = 40
-	}
-	if o.CoolDown <= 0 {
-		o.CoolDown = 5 * time.Second
-	}
-	if o.Trees <= 0 {
-		o.Trees = 200
-	}
-	if o.Depth <= 0 {
-		o.Depth = 8
-	}
-	if o.Version == "" {
-		o.Version = "0.0.0"
-	}
+	o = o.withDefaults()
 	if history == nil {
 		history = func() History { return nil }
 	}

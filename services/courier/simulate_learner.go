@@ -19,7 +19,7 @@ type learner struct {
 	past     *trainer.Past
 	finished int // since the last fit
 
-	epochTime, accuracy *learnt
+	epochTime, startup, accuracy *learnt
 }
 
 func newLearner(ctx context.Context, seed uint64, refit int) *learner {
@@ -46,22 +46,22 @@ func (l *learner) learn() (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	startup, err := l.fit(schemas.TargetStartup)
+	if err != nil {
+		return false, err
+	}
 	accuracy, err := l.fit(schemas.TargetAccuracy)
 	if err != nil {
 		return false, err
 	}
-	l.epochTime, l.accuracy, l.finished = epochTime, accuracy, 0
+	l.epochTime, l.startup, l.accuracy, l.finished = epochTime, startup, accuracy, 0
 	return true, nil
 }
 
-// fit makes the trainer's forest, with its default settings, and loads it from
-// its file as the advisor would.
+// fit fits as the trainer does, and loads the regressor from its file as the
+// advisor would.
 func (l *learner) fit(target string) (*learnt, error) {
-	o := regress.ForestOptions{Trees: 200, MaxDepth: 8, Criterion: regress.Absolute, Bootstrap: true, Seed: l.seed}
-	if target == schemas.TargetEpochTime {
-		o.Transform = regress.Log
-	}
-	r, err := regress.FitForest(l.ctx, trainer.Dataset(target, l.past.Examples(target)), o)
+	r, err := trainer.Fit(l.ctx, target, l.past.Examples(target), trainer.Options{Seed: l.seed})
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,9 @@ func (c *courierRule) inUse() (r advisor.Regressors, err error) {
 	if r.EpochTime, err = advisor.NewRegressor(c.epochTime.predictor, c.epochTime.digest); err != nil {
 		return r, err
 	}
+	if r.Startup, err = advisor.NewRegressor(c.startup.predictor, c.startup.digest); err != nil {
+		return r, err
+	}
 	r.Accuracy, err = advisor.NewRegressor(c.accuracy.predictor, c.accuracy.digest)
 	return r, err
 }
