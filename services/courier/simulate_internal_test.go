@@ -47,7 +47,7 @@ func learningRules(t testing.TB) map[string]sim.Rule {
 	}
 	fresh := func() *learner {
 		n := newLearner(t.Context(), simulateSeed, 0)
-		n.epochTime, n.accuracy = l.epochTime, l.accuracy
+		n.epochTime, n.startup, n.accuracy = l.epochTime, l.startup, l.accuracy
 		return n
 	}
 	return map[string]sim.Rule{"courier": newCourierRule(fresh()), "paper": newPaperRule(fresh())}
