@@ -20,7 +20,7 @@ import (
 //
 //	command ──bytes──► readers ──► screen
 //	                      │ chunks
-//	bus ──cancel, advice──┤
+//	bus ──cancel, advice, risk──┤
 //	signals, timers ──────┴──► watch ──► outbox ──► bus or spool
 type job struct {
 	o        JobOptions
@@ -85,7 +85,7 @@ func (j *job) start() error {
 		j.log.Debug("job runs on pipes", "reason", c.noTerminal)
 	}
 	j.command, j.result.Started, j.epochs = c, j.started, newEpochs(j.started)
-	j.progress = progress{epochs: s.Epochs, submitted: j.result.Submitted, slo: slo}
+	j.progress = progress{epochs: s.Epochs, batchSize: s.BatchSize, submitted: j.result.Submitted, slo: slo}
 	j.progress.advise(j.result.Advice, j.result.Submitted)
 	e := &schemas.Started{JobStamp: j.stamp(schemas.StartedID(j.result.JobID, j.result.Run)), Setting: *s,
 		NodeCores: j.mark.reading.cores(), HeartbeatSeconds: schemas.Heartbeat.Seconds(),
@@ -139,6 +139,8 @@ func (j *job) watch(ctx context.Context) {
 		case a := <-j.link.advice:
 			j.progress.advise(a, time.Now())
 			j.draw()
+		case r := <-j.link.risks:
+			j.screen.say("%s", oneLine(r.Message))
 		case <-heartbeat.C:
 			j.beat()
 		case <-second.C:

@@ -20,13 +20,14 @@ type link struct {
 	replayed  chan struct{} // closed when the spool of earlier runs was looked through
 	cancelled chan *schemas.Ended
 	advice    chan *schemas.Advice
+	risks     chan *schemas.Risk
 	work      sync.WaitGroup
 }
 
 // connect begins to connect. Once it succeeds, what earlier runs left in the
 // spool is published.
 func connect(ctx context.Context, dial func(context.Context) (*bus.Bus, error), spoolDir string, log *slog.Logger) *link {
-	l := &link{log: log, ready: make(chan struct{}), connected: make(chan *bus.Bus, 1), replayed: make(chan struct{}), cancelled: make(chan *schemas.Ended), advice: make(chan *schemas.Advice, 16)}
+	l := &link{log: log, ready: make(chan struct{}), connected: make(chan *bus.Bus, 1), replayed: make(chan struct{}), cancelled: make(chan *schemas.Ended), advice: make(chan *schemas.Advice, 16), risks: make(chan *schemas.Risk, 16)}
 	if dial == nil {
 		l.err = errNoBus
 		close(l.ready)
@@ -79,8 +80,7 @@ func (l *link) await(ctx context.Context) (*bus.Bus, error) {
 
 // watch follows what others say about the job. That it is cancelled is read from
 // the log, so that it is heard however late the bus is there; the last cancel of
-// an earlier run comes first then. A prediction is news of the moment: what
-// nobody takes is dropped.
+// an earlier run comes first then. A prediction is news of the moment.
 func (l *link) watch(ctx context.Context, job string) {
 	l.work.Go(func() {
 		b, err := l.await(ctx)
@@ -99,22 +99,27 @@ func (l *link) watch(ctx context.Context, job string) {
 			return nil
 		})
 	})
-	l.work.Go(func() {
-		b, err := l.await(ctx)
-		if err != nil {
-			return
-		}
-		if err := b.Listen(ctx, schemas.JobSubject(job, schemas.EventAdvice), func(e schemas.Event) {
-			if advice, ok := e.(*schemas.Advice); ok {
-				select {
-				case l.advice <- advice:
-				default:
-				}
+	l.work.Go(func() { listen(ctx, l, schemas.JobSubject(job, schemas.EventAdvice), l.advice) })
+	l.work.Go(func() { listen(ctx, l, schemas.JobSubject(job, schemas.EventRisk), l.risks) })
+}
+
+// listen hands on what is said on a subject; what nobody takes is dropped.
+func listen[E schemas.Event](ctx context.Context, l *link, subject string, to chan<- E) {
+	b, err := l.await(ctx)
+	if err != nil {
+		return
+	}
+	err = b.Listen(ctx, subject, func(e schemas.Event) {
+		if said, ok := e.(E); ok {
+			select {
+			case to <- said:
+			default:
 			}
-		}); err != nil && ctx.Err() == nil {
-			l.log.Warn("predictions of the job are not heard", "job", job, "error", err)
 		}
 	})
+	if err != nil && ctx.Err() == nil {
+		l.log.Warn("predictions of the job are not heard", "subject", subject, "error", err)
+	}
 }
 
 // notify sends an event that nobody keeps, if the bus is there.

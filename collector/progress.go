@@ -13,6 +13,7 @@ import (
 type progress struct {
 	epochs    uint32        // to run
 	done      uint32        // newest epoch
+	batchSize uint32        // that it runs with
 	submitted time.Time     // carries the monotonic clock
 	slo       time.Duration // 0: none
 	finish    time.Time     // predicted; zero if unknown
@@ -22,8 +23,17 @@ type progress struct {
 // running job, or of all its epochs before it starts.
 func (p *progress) advise(a *schemas.Advice, at time.Time) {
 	p.finish = time.Time{}
-	if a != nil && a.Chosen != nil && a.Chosen.PredictedSeconds != nil {
-		p.finish = at.Add(secondsOf(*a.Chosen.PredictedSeconds))
+	if a == nil || a.Chosen == nil {
+		return
+	}
+	as := a.Chosen
+	for i := range a.Alternatives { // it runs as it does, even if another batch size is advised
+		if alt := &a.Alternatives[i]; as.BatchSize != p.batchSize && alt.BatchSize == p.batchSize && alt.CPUs == as.CPUs {
+			as = alt
+		}
+	}
+	if as.PredictedSeconds != nil {
+		p.finish = at.Add(secondsOf(*as.PredictedSeconds))
 	}
 }
 

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,7 +75,7 @@ func nextRun(ctx context.Context, b *bus.Bus, job string) uint32 {
 func (j *job) settle() {
 	request := j.o.Request.WithDefaults()
 	s := &j.result.Setting
-	*s = schemas.Setting{Model: request.Model, BatchSize: uint32(request.BatchSizes[0]), CPUs: uint32(request.CPUs[0]), Epochs: uint32(request.Epochs),
+	*s = schemas.Setting{Model: request.Model, BatchSize: uint32(request.BatchSizes[0]), CPUs: uint32(request.CPUs[0]), Epochs: uint32(cmp.Or(request.Epochs, request.MaxEpochs)),
 		TrainingSamples: request.TrainingSamples, Nodes: request.Nodes}
 	if a := j.result.Advice; a != nil {
 		c := a.Chosen

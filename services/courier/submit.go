@@ -19,7 +19,9 @@ type requestFlags struct {
 	Dataset         string            `help:"Name of the training data." env:"COURIER_DATASET"`
 	CPUs            []int             `name:"cpus" help:"CPU counts to choose from." required:"" env:"COURIER_CPUS"`
 	BatchSizes      []int             `help:"Batch sizes to choose from (default: 64,128,256,512)." env:"COURIER_BATCH_SIZES"`
-	Epochs          int               `help:"Passes over the data." required:"" env:"COURIER_EPOCHS"`
+	Epochs          int               `help:"Passes over the data; absent: chosen, see --max-epochs and --target-accuracy." env:"COURIER_EPOCHS"`
+	MaxEpochs       int               `help:"Most passes over the data where they are chosen (default: 100)." env:"COURIER_MAX_EPOCHS"`
+	TargetAccuracy  float64           `help:"Enough, where epochs are chosen: an accuracy from 0 to 1." env:"COURIER_TARGET_ACCURACY"`
 	SLO             time.Duration     `name:"slo" help:"Time from submission to the last epoch's end, such as 10m; absent: a weighted score decides." env:"COURIER_SLO"`
 	Confidence      float64           `help:"Wanted probability of meeting the SLO (default: 0.95)." env:"COURIER_CONFIDENCE"`
 	Nodes           []string          `help:"Nodes it runs on; absent: the least loaded that fits." env:"COURIER_NODES"`
@@ -29,7 +31,7 @@ type requestFlags struct {
 }
 
 func (f *requestFlags) request() schemas.JobRequest {
-	return schemas.JobRequest{JobID: f.ID, Model: f.Model, Dataset: f.Dataset, CPUs: f.CPUs, BatchSizes: f.BatchSizes, Epochs: f.Epochs,
+	return schemas.JobRequest{JobID: f.ID, Model: f.Model, Dataset: f.Dataset, CPUs: f.CPUs, BatchSizes: f.BatchSizes, Epochs: f.Epochs, MaxEpochs: f.MaxEpochs, TargetAccuracy: f.TargetAccuracy,
 		SLO: schemas.Duration(f.SLO), Confidence: f.Confidence, Nodes: f.Nodes, TrainingSamples: f.TrainingSamples, User: f.User, Labels: f.Labels}
 }
 
