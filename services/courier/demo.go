@@ -33,7 +33,7 @@ type demoCommand struct {
 // What the demo measures: a full factorial design. The workload is small, so
 // that all of it takes less than two minutes on two cores.
 var (
-	demoBatchSizes = []int{4, 16, 64}
+	demoBatchSizes = []int{8, 16, 32, 64, 128}
 	demoCPUs       = []int{1, 2}
 	demoJobs       = []int{1, 2} // at once
 )

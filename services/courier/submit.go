@@ -168,7 +168,7 @@ func printAdvice(out io.Writer, a *schemas.Advice) error {
 	for i := range a.Alternatives {
 		x := &a.Alternatives[i]
 		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", x.BatchSize, x.CPUs, x.Epochs, figure(x.PredictedSeconds, "%.2f s"), figure(x.UpperBoundSeconds, "%.2f s"),
-			figure(x.PredictedAccuracy, "%.4f"), figure(x.Probability, "%.2f"), x.Reason)
+			figure(x.PredictedAccuracy, "%.4f"), figure(x.Probability, "%.3f"), x.Reason)
 	}
 	return t.Flush()
 }
