@@ -1,7 +1,6 @@
 package advisor
 
 import (
-	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -148,9 +147,10 @@ func runsOn(m *Member, node string) bool {
 	return false
 }
 
-// figure keeps a number for an alternative.
+// figure keeps a number for an alternative, to the microsecond or millionth that
+// it is shown with: what decides is what is shown.
 func (d *decision) figure(v float64) *float64 {
-	d.slab = append(d.slab, v)
+	d.slab = append(d.slab, math.Round(v*1e6)/1e6)
 	return &d.slab[len(d.slab)-1]
 }
 
@@ -275,31 +275,4 @@ func (q *Question) action(chosen *schemas.Alternative) schemas.Action {
 		return schemas.ActionKeep
 	}
 	return schemas.ActionBatch
-}
-
-// message says the advice in a sentence.
-func message(a *schemas.Advice) string {
-	c := a.Chosen
-	what := fmt.Sprintf("batch size %d on %d CPUs", c.BatchSize, c.CPUs)
-	if c.PredictedSeconds == nil {
-		return fmt.Sprintf("nothing is known yet of model %s: run it with %s to learn from it", a.Model, what)
-	}
-	figures := fmt.Sprintf("%d epochs in %.3g s", c.Epochs, *c.PredictedSeconds)
-	if c.PredictedAccuracy != nil {
-		figures += fmt.Sprintf(", accuracy %.4f", *c.PredictedAccuracy)
-	}
-	left := ""
-	if a.SLOSeconds > 0 {
-		left = fmt.Sprintf(" of the %.3g s that the SLO leaves", a.SLOSeconds-a.ElapsedSeconds)
-	}
-	switch {
-	case a.Decision == schemas.Exploring:
-		return fmt.Sprintf("%s: perhaps %s%s, but that is beyond what was measured", what, figures, left)
-	case a.Decision == schemas.BestEffort:
-		return fmt.Sprintf("no alternative keeps the SLO with probability %.3g; %s is the most likely: %s%s", a.Confidence, what, figures, left)
-	}
-	if c.Probability != nil {
-		left += fmt.Sprintf(", kept with probability %.3f", *c.Probability)
-	}
-	return fmt.Sprintf("%s: %s%s", what, figures, left)
 }

@@ -56,7 +56,7 @@ func (o *outlook) bound(confidence float64) (float64, bool) {
 	level := 1 - o.record.failing(confidence)
 	least := math.Inf(1)
 	for _, table := range [...][]float64{o.record.table(), o.table} {
-		i := sort.Search(len(table), func(i int) bool { return o.share(table[i]) >= level })
+		i := o.first(table, level)
 		if i < len(table) {
 			least = min(least, table[i])
 		}
@@ -65,4 +65,14 @@ func (o *outlook) bound(confidence float64) (float64, bool) {
 		return 0, false
 	}
 	return o.seconds * math.Exp(least*o.narrow), true
+}
+
+// first is the first entry of a table whose share reaches a level. Where the
+// regressor's is the only table, an entry's share is its rank.
+func (o *outlook) first(table []float64, level float64) int {
+	if len(table) > 0 && len(o.record.table()) == 0 {
+		fill := o.fill(0)
+		return max(0, int(math.Ceil(level*(fill+1)/fill*float64(len(table))-1e-9))-1)
+	}
+	return sort.Search(len(table), func(i int) bool { return o.share(table[i]) >= level })
 }

@@ -79,6 +79,8 @@ func (r *Regressor) predict(f *schemas.Features, row []float64) (regress.Predict
 // Regressors are those in use; one that is not known is nil.
 type Regressors struct {
 	EpochTime, Startup, Accuracy *Regressor
+
+	named map[string]string // their digests, never changed; nil: not written down yet
 }
 
 // with returns the regressors with that of a target replaced; false for a target
@@ -94,11 +96,16 @@ func (r Regressors) with(target string, next *Regressor) (Regressors, bool) {
 	default:
 		return r, false
 	}
+	r.named = nil
+	r.named = r.digests()
 	return r, true
 }
 
 // digests returns the version of each regressor in use.
 func (r Regressors) digests() map[string]string {
+	if r.named != nil {
+		return r.named
+	}
 	all := make(map[string]string, 3)
 	if r.EpochTime != nil {
 		all[schemas.TargetEpochTime] = r.EpochTime.Digest

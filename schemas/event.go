@@ -125,6 +125,12 @@ func Marshal(v any) ([]byte, error) {
 		if v.Written != nil {
 			return v.splice()
 		}
+	case *Advice:
+		w := jsonWriter{b: make([]byte, 0, 512+256*len(v.Alternatives))}
+		if w.advice(v); w.err != nil {
+			return nil, fmt.Errorf("encode %T: %w", v, w.err)
+		}
+		return w.b, nil
 	}
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -1,0 +1,72 @@
+package advisor
+
+import (
+	"fmt"
+	"strconv"
+
+	"courier/schemas"
+)
+
+// sentence is built without fmt: every answer has one.
+type sentence []byte
+
+func (s *sentence) say(text string) { *s = append(*s, text...) }
+func (s *sentence) count(n uint32)  { *s = strconv.AppendUint(*s, uint64(n), 10) }
+func (s *sentence) number(v float64, f byte, digits int) {
+	*s = strconv.AppendFloat(*s, v, f, digits, 64)
+}
+
+// message says the advice in a sentence.
+func message(a *schemas.Advice) string {
+	c := a.Chosen
+	if c.PredictedSeconds == nil {
+		return fmt.Sprintf("nothing is known yet of model %s: run it with batch size %d on %d CPUs to learn from it", a.Model, c.BatchSize, c.CPUs)
+	}
+	s := make(sentence, 0, 256)
+	if a.Decision == schemas.BestEffort {
+		s.say("no alternative keeps the SLO with probability ")
+		s.number(a.Confidence, 'g', 3)
+		s.say("; ")
+	}
+	s.say("batch size ")
+	s.count(c.BatchSize)
+	s.say(" on ")
+	s.count(c.CPUs)
+	s.say(" CPUs")
+	switch a.Decision {
+	case schemas.BestEffort:
+		s.say(" is the most likely: ")
+	case schemas.Exploring:
+		s.say(": perhaps ")
+	default:
+		s.say(": ")
+	}
+	s.figures(a)
+	switch {
+	case a.Decision == schemas.Exploring:
+		s.say(", but that is beyond what was measured")
+	case a.Decision != schemas.BestEffort && c.Probability != nil:
+		s.say(", kept with probability ")
+		s.number(*c.Probability, 'f', 3)
+	}
+	return string(s)
+}
+
+// figures says what the chosen alternative takes and reaches, and what the SLO
+// leaves.
+func (s *sentence) figures(a *schemas.Advice) {
+	c := a.Chosen
+	s.count(c.Epochs)
+	s.say(" epochs in ")
+	s.number(*c.PredictedSeconds, 'g', 3)
+	s.say(" s")
+	if c.PredictedAccuracy != nil {
+		s.say(", accuracy ")
+		s.number(*c.PredictedAccuracy, 'f', 4)
+	}
+	if a.SLOSeconds > 0 {
+		s.say(" of the ")
+		s.number(a.SLOSeconds-a.ElapsedSeconds, 'g', 3)
+		s.say(" s that the SLO leaves")
+	}
+}

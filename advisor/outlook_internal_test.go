@@ -1,0 +1,53 @@
+package advisor
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// At its bound a job has the confidence, and just below it has less, whatever
+// the tables hold.
+func TestOutlook_BoundAndProbabilityNeverContradict(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	table := func(n int) []float64 {
+		all := make([]float64, n)
+		for i := range all {
+			all[i] = random.NormFloat64() / 10
+		}
+		slices.Sort(all)
+		return all
+	}
+	for _, n := range []int{1, 19, 20, 100, 199, 200, 500, 1000} {
+		for _, own := range []int{0, 1, 50, 200} {
+			var record *Record
+			if own > 0 {
+				record = &Record{sorted: table(own), alpha: map[float64]float64{0.9: 0.07}}
+			}
+			for _, confidence := range []float64{0.5, 0.9, 0.95} {
+				o := outlook{seconds: 10, table: table(n), narrow: 0.8, record: record}
+				bound, ok := o.bound(confidence)
+				if !ok {
+					if p, _ := o.probability(1e9, confidence); p >= confidence {
+						t.Errorf("%d and %d residuals: no bound at %g, but a probability of %g", n, own, confidence, p)
+					}
+					continue
+				}
+				if p, _ := o.probability(bound*(1+1e-9), confidence); p < confidence-1e-9 {
+					t.Errorf("%d and %d residuals: probability %g at the bound for %g", n, own, p, confidence)
+				}
+				if p, _ := o.probability(bound*(1-1e-9), confidence); p >= confidence+1e-9 {
+					t.Errorf("%d and %d residuals: probability %g below the bound for %g", n, own, p, confidence)
+				}
+			}
+		}
+	}
+	void := outlook{seconds: 10, table: table(100), narrow: 1, void: true}
+	if _, ok := void.bound(0.5); ok {
+		t.Error("a bound beyond the examples")
+	}
+	if _, ok := void.probability(math.MaxFloat64, 0.5); ok {
+		t.Error("a probability beyond the examples")
+	}
+}
