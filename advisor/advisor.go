@@ -103,6 +103,9 @@ func (a *Advisor) followJobs(ctx context.Context) error {
 		a.applied = r.Sequence
 		close(a.moved)
 		a.moved = make(chan struct{})
+		if _, ended := r.Event.(*schemas.Ended); ended && j != nil {
+			a.score(j)
+		}
 		questions := a.touched(r, j, live)
 		a.metrics.running.Set(float64(len(a.cluster.running)))
 		a.mu.Unlock()
@@ -111,6 +114,15 @@ func (a *Advisor) followJobs(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// score counts a promise whose job has ended: the public score as a metric.
+func (a *Advisor) score(j *Job) {
+	ended := j.State == schemas.StateFinished || j.State == schemas.StateFailed
+	if ended && j.asAdvised() && j.Submitted.Advice.Decision == schemas.MeetsSLO && j.MetSLO != nil {
+		confidence := strconv.FormatFloat(j.Submitted.Request.Confidence, 'f', 2, 64)
+		a.metrics.promises.WithLabelValues(confidence, strconv.FormatBool(*j.MetSLO)).Inc()
+	}
 }
 
 // touched returns the questions that an event raises: of every running job on

@@ -12,6 +12,8 @@ import (
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 func within(t testing.TB) context.Context {
@@ -23,7 +25,13 @@ func within(t testing.TB) context.Context {
 // start runs an advisor on the bus until the test ends and returns when it answers.
 func start(t testing.TB, b *bus.Bus) *advisor.Advisor {
 	t.Helper()
-	a := advisor.New(b, advisor.Options{Check: 20 * time.Millisecond}, slog.New(slog.DiscardHandler), nil)
+	return startMeasured(t, b, nil)
+}
+
+// startMeasured is start with a registry for the metrics.
+func startMeasured(t testing.TB, b *bus.Bus, reg prometheus.Registerer) *advisor.Advisor {
+	t.Helper()
+	a := advisor.New(b, advisor.Options{Check: 20 * time.Millisecond}, slog.New(slog.DiscardHandler), reg)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()

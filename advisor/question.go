@@ -98,12 +98,12 @@ func (c *Cluster) lap(j *Job, e *schemas.Epoch, storedAt time.Time) {
 // keep adds a job that has finished to the record, if it ran as it was advised.
 // It is measured from its start: how long its owner let it wait was not predicted.
 func (c *Cluster) keep(j *Job) {
-	if j.Submitted == nil || j.Run != 1 || j.Submitted.Advice.Chosen == nil {
+	if !j.asAdvised() || j.EpochsDone != j.Setting.Epochs {
 		return
 	}
 	a := &j.Submitted.Advice
-	s, chosen := &j.Setting, a.Chosen
-	if chosen.PredictedSeconds == nil || s.BatchSize != chosen.BatchSize || s.CPUs != chosen.CPUs || s.Epochs != chosen.Epochs || j.EpochsDone != chosen.Epochs {
+	chosen := a.Chosen
+	if chosen.PredictedSeconds == nil {
 		return
 	}
 	bound := 0.0
@@ -111,4 +111,13 @@ func (c *Cluster) keep(j *Job) {
 		bound = *chosen.UpperBoundSeconds
 	}
 	c.record = c.record.kept(*chosen.PredictedSeconds, bound, a.Confidence, j.trainedAt().Sub(j.StartedAt).Seconds())
+}
+
+// asAdvised reports whether the first run of a job is what its advice chose.
+func (j *Job) asAdvised() bool {
+	if j.Submitted == nil || j.Run != 1 || j.Submitted.Advice.Chosen == nil {
+		return false
+	}
+	s, chosen := &j.Setting, j.Submitted.Advice.Chosen
+	return s.BatchSize == chosen.BatchSize && s.CPUs == chosen.CPUs && s.Epochs == chosen.Epochs
 }
