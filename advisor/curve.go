@@ -10,7 +10,6 @@ import (
 type level struct {
 	epochs   uint32
 	accuracy float64
-	beyond   bool // what the examples showed
 }
 
 // curve is the accuracy of an alternative over its epochs. It never falls: what
@@ -37,7 +36,7 @@ func (c *curve) fill(r *Regressor, f schemas.Features, epochs uint32, only bool,
 		if value := min(1, max(0, p.Value)); value > best || len(c.levels) == 0 {
 			best = value
 		}
-		c.levels = append(c.levels, level{n, best, p.Extrapolated})
+		c.levels = append(c.levels, level{n, best})
 		if n == epochs {
 			return
 		}
@@ -54,14 +53,14 @@ func stepTo(epochs uint32) float64 {
 	return math.Pow(float64(epochs)/levelsUpTo, 2.0/levelsUpTo)
 }
 
-// at returns the accuracy after some epochs, and whether that is beyond the
-// examples.
-func (c *curve) at(epochs uint32) (accuracy float64, beyond bool) {
+// at returns the accuracy after some epochs. More epochs than any example had
+// are as good as the most: that is careful, and no promise of time needs it.
+func (c *curve) at(epochs uint32) (accuracy float64) {
 	for _, l := range c.levels {
 		if l.epochs > epochs && accuracy > 0 {
 			break
 		}
-		accuracy, beyond = l.accuracy, l.beyond
+		accuracy = l.accuracy
 	}
-	return accuracy, beyond
+	return accuracy
 }

@@ -190,9 +190,7 @@ func (d *decision) alternative(alt *schemas.Alternative, load schemas.Load) {
 		d.time(alt, fate)
 	}
 	if d.knows.accuracy {
-		v, beyond := d.curve.at(q.epochsDone() + alt.Epochs)
-		alt.PredictedAccuracy = d.figure(v)
-		alt.Extrapolated = alt.Extrapolated || beyond
+		alt.PredictedAccuracy = d.figure(d.curve.at(q.epochsDone() + alt.Epochs))
 	}
 }
 
@@ -259,7 +257,7 @@ func (d *decision) epochs(all uint32, o *outlook) uint32 {
 				break
 			}
 		}
-		if before, _ := d.curve.at(done + best); best == 0 || l.accuracy > before {
+		if before := d.curve.at(done + best); best == 0 || l.accuracy > before {
 			best = n
 		}
 		if t := d.q.Request.TargetAccuracy; t > 0 && l.accuracy >= t {

@@ -50,6 +50,7 @@ func TestDecide(t *testing.T) {
 		{"nothing is known", advisor.Question{Request: request(slo(time.Minute))}, advisor.Regressors{}, schemas.Exploring, 64},
 		{"only times are known", advisor.Question{Request: request(slo(time.Minute))}, advisor.Regressors{EpochTime: r.EpochTime}, schemas.Exploring, 64},
 		{"an unknown model", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Model = "new"; q.SLO = schemas.Duration(time.Minute) })}, r, schemas.Exploring, 64},
+		{"more epochs than any job had", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Epochs = 60; q.SLO = schemas.Duration(70 * time.Second) })}, r, schemas.MeetsSLO, 16},
 		{"beyond what was measured", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.BatchSizes = []int{256}; q.SLO = schemas.Duration(time.Minute) })}, r, schemas.Exploring, 256},
 	} {
 		a := advisor.Decide(&c.q, c.r, time.Unix(1_790_000_000, 0).UTC())
