@@ -99,3 +99,46 @@ func BenchmarkRequests(b *testing.B) {
 	b.ReportMetric(median(schemas.SubjectJobPredict)/median("plain.echo"), "predict/echo")
 	b.ReportMetric(median(schemas.SubjectJobSubmit)/median("plain.keep"), "submit/keep")
 }
+
+// BenchmarkAgain predicts a thousand running jobs again, ten on each of a hundred
+// nodes, with four batch sizes each.
+func BenchmarkAgain(b *testing.B) {
+	r, cluster, now := regressors(b), advisor.NewCluster(), time.Unix(1_790_000_000, 0).UTC()
+	var jobs []*advisor.Job
+	for n := range uint64(1000) {
+		id := fmt.Sprintf("job-%04d", n)
+		q := benchRequest().WithDefaults()
+		q.JobID, q.Nodes = id, []string{fmt.Sprintf("node-%02d", n%100)}
+		submitted := &schemas.Submitted{Request: q, Advice: *advisor.Decide(cluster.Ask(q, now), r, now)}
+		submitted.JobID, submitted.At = id, now
+		cluster.Apply(submitted, 2*n+1, now)
+		started := startedEvent(id, 1)
+		started.Nodes, started.At = q.Nodes, now
+		jobs = append(jobs, cluster.Apply(started, 2*n+2, now))
+	}
+	for b.Loop() {
+		for _, j := range jobs {
+			advisor.Decide(cluster.Again(j, now), r, now)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/1000-jobs")
+}
+
+// BenchmarkDecideMany answers for 64 alternatives beside nine jobs.
+func BenchmarkDecideMany(b *testing.B) {
+	r := regressors(b)
+	var sizes []int
+	for n := range 64 {
+		sizes = append(sizes, 4+n)
+	}
+	q := &advisor.Question{Request: benchRequest(), Nodes: []string{"n"}}
+	q.Request.BatchSizes = sizes
+	q.Request = q.Request.WithDefaults()
+	for n := range 9 {
+		q.Others = append(q.Others, member(fmt.Sprint("job-", n), 16, uint32(10+n), "n"))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		advisor.Decide(q, r, time.Unix(0, 0))
+	}
+}
