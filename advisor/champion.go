@@ -18,9 +18,7 @@ func (a *Advisor) followRegressors(ctx context.Context) error {
 			a.log.Error("regressor refused, the one before stays", "target", c.Target, "digest", c.ModelDigest, "error", err)
 			e := &schemas.Rejected{Target: c.Target, ModelDigest: c.ModelDigest, Reason: err.Error()}
 			e.EventID, e.At = schemas.RejectedID(c.Target, c.ModelDigest), time.Now().UTC()
-			if _, err := a.bus.Publish(ctx, e); err != nil && ctx.Err() == nil {
-				a.log.Warn("event not published", "subject", e.Subject(), "error", err)
-			}
+			a.tell(ctx, e)
 			return
 		}
 		next, known := a.regressors.Load().with(c.Target, r)

@@ -22,7 +22,7 @@ const levelsUpTo = 64
 // fill predicts the curve up to a number of epochs; with only, just its end.
 func (c *curve) fill(r *Regressor, f schemas.Features, epochs uint32, only bool, row []float64) {
 	c.levels = c.levels[:0]
-	best := 0.0
+	best, ratio := 0.0, stepTo(epochs)
 	next := uint32(1)
 	if only {
 		next = epochs
@@ -40,7 +40,7 @@ func (c *curve) fill(r *Regressor, f schemas.Features, epochs uint32, only bool,
 		if n == epochs {
 			return
 		}
-		next = min(epochs, max(n+1, uint32(math.Ceil(float64(n)*stepTo(epochs)))))
+		next = min(epochs, max(n+1, uint32(math.Ceil(float64(n)*ratio))))
 	}
 }
 

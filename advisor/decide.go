@@ -22,9 +22,10 @@ type decision struct {
 	f      forecast
 	slab   []float64 // of figures; the advice keeps it
 	curve  curve
-	self   ahead   // the job in question, as the forecast takes it
-	at     []int   // its nodes
-	factor float64 // of the job's own epochs
+	spans  []schemas.Span // of the jobs that run beside it
+	self   ahead          // the job in question, as the forecast takes it
+	at     []int          // its nodes
+	factor float64        // of the job's own epochs
 	narrow float64
 	knows  struct{ time, accuracy bool }
 	codes  struct{ time, startup, accuracy float64 }
@@ -75,6 +76,7 @@ func (q *Question) runs(alt *schemas.Alternative) bool {
 func (d *decision) gather() {
 	f := &d.f
 	f.r, f.names, f.base = d.r.EpochTime, f.names[:0], f.base[:0]
+	d.spans = d.spans[:0]
 	d.at = f.numbers(d.q.Nodes)
 	d.codes.time, d.knows.time = d.r.EpochTime.knows(d.a.Model)
 	d.codes.startup, _ = d.r.Startup.knows(d.a.Model)
@@ -84,9 +86,10 @@ func (d *decision) gather() {
 	}
 	for i := range d.q.Others {
 		m := &d.q.Others[i]
-		j := ahead{at: f.numbers(m.Setting.Nodes), cpus: m.Setting.CPUs, batch: m.Setting.BatchSize, factor: 1, epochs: float64(m.epochsLeft())}
+		j := ahead{at: f.numbers(m.Setting.Nodes), cpus: m.Setting.CPUs, batch: m.Setting.BatchSize, factor: 1, narrow: 1, epochs: float64(m.epochsLeft())}
+		d.spans = append(d.spans, schemas.Span{JobID: m.JobID, Nodes: m.Setting.Nodes, CPUs: m.Setting.CPUs})
 		if j.model, j.known = d.r.EpochTime.knows(m.Setting.Model); j.known {
-			j.factor, _ = m.ownFactor(d.r.EpochTime, j.model, f.row[:])
+			j.factor, j.narrow = m.ownFactor(d.r.EpochTime, j.model, f.row[:])
 			d.begin(&j, m)
 		}
 		f.base = append(f.base, j)
@@ -119,32 +122,7 @@ func (d *decision) startup(batch, cpus uint32, code float64, load schemas.Load) 
 
 // loadOf is the load that the job has now, or would have.
 func (d *decision) loadOf(cpus uint32) schemas.Load {
-	most := schemas.Load{}
-	for _, n := range nodesOrAny(d.q.Nodes) {
-		l := schemas.Load{ConcurrentJobs: 1, Processes: float64(cpus), StableTimeRatio: 1}
-		for i := range d.q.Others {
-			if m := &d.q.Others[i]; runsOn(m, n) {
-				l.ConcurrentJobs++
-				l.Processes += float64(m.Setting.CPUs)
-			}
-		}
-		if most.ConcurrentJobs == 0 || l.Processes > most.Processes {
-			most = l
-		}
-	}
-	if d.q.Cores > 0 {
-		most.ProcessesPerCore = most.Processes / float64(d.q.Cores)
-	}
-	return most
-}
-
-func runsOn(m *Member, node string) bool {
-	for _, n := range m.Setting.Nodes {
-		if n == node {
-			return true
-		}
-	}
-	return false
+	return schemas.LoadNow(schemas.Span{JobID: d.q.JobID, Nodes: nodesOrAny(d.q.Nodes), CPUs: cpus}, d.spans, d.q.Cores)
 }
 
 // figure keeps a number for an alternative, to the microsecond or millionth that

@@ -30,8 +30,7 @@ func (d *decision) effects(chosen *schemas.Alternative) []schemas.Effect {
 
 // chance is how likely a running job meets its deadline, nil if nobody knows.
 func (d *decision) chance(m *Member, fate *ahead) *float64 {
-	_, narrow := m.ownFactor(d.r.EpochTime, fate.model, d.f.row[:])
-	o := outlook{seconds: max(fate.end, tinySeconds), table: d.r.EpochTime.residuals(fate.model), narrow: narrow, record: d.q.Record}
+	o := outlook{seconds: max(fate.end, tinySeconds), table: d.r.EpochTime.residuals(fate.model), narrow: fate.narrow, record: d.q.Record}
 	p, ok := o.probability(m.Left.Seconds(), m.Confidence)
 	if !ok {
 		return nil

@@ -14,7 +14,7 @@ type ahead struct {
 	model   float64 // its code among the regressor's models
 	known   bool    // the regressor knows its model; else nobody knows when it ends
 	factor  float64 // how much longer its epochs take than predicted, 1 if nothing is known
-	wait    float64 // seconds until it starts
+	narrow  float64 // by how much its own epochs narrow what is uncertain; 1: not at all
 	startup float64 // seconds from its start to its first epoch
 	epochs  float64 // that are left
 	spent   float64 // seconds spent already on the first of them
@@ -85,9 +85,7 @@ func (f *forecast) run(another *ahead) *ahead {
 	for i := range f.jobs {
 		j := &f.jobs[i]
 		j.end = math.Inf(1)
-		if j.wait == 0 {
-			f.enter(j, 1)
-		}
+		f.enter(j, 1)
 	}
 	for now := 0.0; ; {
 		step := f.step()
@@ -114,8 +112,6 @@ func (f *forecast) enter(j *ahead, sign int) {
 // rest of a job: seconds until its state changes at the present load.
 func (f *forecast) rest(j *ahead) float64 {
 	switch {
-	case j.wait > 0:
-		return j.wait
 	case j.startup > 0:
 		return j.startup
 	case !j.known:
@@ -168,7 +164,7 @@ func (f *forecast) step() float64 {
 // advance moves all jobs by a step, at the loads that it was measured at.
 func (f *forecast) advance(now, step float64) {
 	for i := range f.jobs {
-		if j := &f.jobs[i]; math.IsInf(j.end, 1) && j.wait == 0 && j.startup == 0 && j.known {
+		if j := &f.jobs[i]; math.IsInf(j.end, 1) && j.startup == 0 && j.known {
 			j.epochs -= step / j.seconds
 		}
 	}
@@ -179,25 +175,15 @@ func (f *forecast) advance(now, step float64) {
 		j := &f.jobs[i]
 		switch {
 		case !math.IsInf(j.end, 1):
-		case j.wait > 0:
-			if j.wait = less(j.wait, step); j.wait == 0 {
-				f.enter(j, 1)
-			}
 		case j.startup > 0:
-			j.startup = less(j.startup, step)
+			if j.startup -= step; j.startup < tinySeconds {
+				j.startup = 0
+			}
 		case j.known && j.epochs < tinyEpochs:
 			j.end = now
 			f.enter(j, -1)
 		}
 	}
-}
-
-// less takes a step from a duration; what rounding leaves is nothing.
-func less(seconds, step float64) float64 {
-	if seconds -= step; seconds < tinySeconds {
-		return 0
-	}
-	return seconds
 }
 
 // after returns when the job in question would have ended with only some of its
@@ -216,7 +202,7 @@ func (f *forecast) after(all, epochs float64) float64 {
 	return math.Inf(1)
 }
 
-// What rounding may leave of a wait or of the last epoch.
+// What rounding may leave of a start-up or of the last epoch.
 const (
 	tinySeconds = 1e-9
 	tinyEpochs  = 1e-9

@@ -31,16 +31,6 @@ func worthTelling(last, next *schemas.Advice) bool {
 	return math.Abs(is.Sub(was).Seconds()) >= movedRatio**b.PredictedSeconds
 }
 
-// running returns the alternative that a job runs with, nil if it is none.
-func running(s *schemas.Setting, a *schemas.Advice) *schemas.Alternative {
-	for i := range a.Alternatives {
-		if alt := &a.Alternatives[i]; alt.BatchSize == s.BatchSize && alt.CPUs == s.CPUs {
-			return alt
-		}
-	}
-	return nil
-}
-
 // clearRatio is how much of the room above the confidence a probability must
 // have won back for an all-clear, so that it does not flap.
 const clearRatio = 0.25
@@ -52,7 +42,7 @@ func warn(j *Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	if j.Submitted == nil || j.Submitted.Advice.Decision != schemas.MeetsSLO {
 		return nil
 	}
-	now := running(&j.Setting, a)
+	now := a.Running(j.Setting.BatchSize, j.Setting.CPUs)
 	if now == nil || now.Probability == nil || now.PredictedSeconds == nil {
 		return nil
 	}

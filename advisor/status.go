@@ -34,7 +34,7 @@ func (a *Advisor) statusOf(j *Job) schemas.JobStatus {
 	}
 	advice := Decide(a.cluster.Again(j, time.Now().UTC()), *a.regressors.Load(), time.Now().UTC())
 	s.Decision, s.AtRisk = advice.Decision, j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
-	if now := running(&j.Setting, advice); now != nil && now.PredictedSeconds != nil {
+	if now := advice.Running(j.Setting.BatchSize, j.Setting.CPUs); now != nil && now.PredictedSeconds != nil {
 		s.Probability = now.Probability
 		s.PredictedEndAt = instant(advice.At.Add(time.Duration(*now.PredictedSeconds * float64(time.Second))))
 	}

@@ -19,9 +19,9 @@ import (
 // others hand it what they read:
 //
 //	command ──bytes──► readers ──► screen
-//	                      │ chunks
+//	                            │ chunks
 //	bus ──cancel, advice, risk──┤
-//	signals, timers ──────┴──► watch ──► outbox ──► bus or spool
+//	signals, timers ────────────┴──► watch ──► outbox ──► bus or spool
 type job struct {
 	o        JobOptions
 	log      *slog.Logger

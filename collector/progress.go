@@ -27,9 +27,9 @@ func (p *progress) advise(a *schemas.Advice, at time.Time) {
 		return
 	}
 	as := a.Chosen
-	for i := range a.Alternatives { // it runs as it does, even if another batch size is advised
-		if alt := &a.Alternatives[i]; as.BatchSize != p.batchSize && alt.BatchSize == p.batchSize && alt.CPUs == as.CPUs {
-			as = alt
+	if as.BatchSize != p.batchSize { // it runs as it does, even if another batch size is advised
+		if now := a.Running(p.batchSize, as.CPUs); now != nil {
+			as = now
 		}
 	}
 	if as.PredictedSeconds != nil {

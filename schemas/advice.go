@@ -82,6 +82,17 @@ type Advice struct {
 	Regressors     map[string]string `json:"regressors"`                // target to the sha256 of its regressor
 }
 
+// Running returns the alternative of a batch size and CPUs, nil if it is none:
+// what is predicted of a job as it runs, whatever was chosen.
+func (a *Advice) Running(batchSize, cpus uint32) *Alternative {
+	for i := range a.Alternatives {
+		if alt := &a.Alternatives[i]; alt.BatchSize == batchSize && alt.CPUs == cpus {
+			return alt
+		}
+	}
+	return nil
+}
+
 // AdviceID returns the identity of an advice event: several advisors that see
 // the same cause make the same one.
 func AdviceID(job string, cause uint64) string { return fmt.Sprintf("%s/%d/advice", job, cause) }

@@ -173,11 +173,7 @@ func (t *Trainer) fit(ctx context.Context, past *Past, target, reason string) (s
 	if len(examples) == 0 {
 		return schemas.Promoted{}, fmt.Errorf("fit %s: %w: none at all", target, regress.ErrTooFewExamples)
 	}
-	o := t.o
-	if t.o.Progress != nil {
-		o.Progress = func(_ string, done, planned int) { t.o.Progress(target, done, planned) }
-	}
-	r, err := Fit(ctx, target, examples, o)
+	r, err := Fit(ctx, target, examples, t.o)
 	if err != nil {
 		return schemas.Promoted{}, err
 	}
