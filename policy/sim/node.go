@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -39,19 +40,9 @@ func (w *World) nodes(now float64) []node {
 				all[i].drifts = append(all[i].drifts, d)
 			}
 		}
-		slices.SortStableFunc(all[i].drifts, func(a, b Drift) int { return compare(a.AfterSeconds, b.AfterSeconds) })
+		slices.SortStableFunc(all[i].drifts, func(a, b Drift) int { return cmp.Compare(a.AfterSeconds, b.AfterSeconds) })
 	}
 	return all
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // copied is the node as it is, to be run ahead.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -133,7 +134,7 @@ func (p *paperReport) decide(predictor *regress.Predictor, d *regress.Dataset, t
 	}
 	for _, j := range order {
 		runs := jobs[j]
-		slices.SortFunc(runs, func(a, b int) int { return compareFloats(d.Columns[0][a], d.Columns[0][b]) })
+		slices.SortFunc(runs, func(a, b int) int { return cmp.Compare(d.Columns[0][a], d.Columns[0][b]) })
 		var points, bounds, truth []float64
 		for _, i := range runs {
 			point, err := predictor.Predict(d.Row(i, nil))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -143,7 +144,7 @@ func writeGroups(b *strings.Builder, r *regress.Report) {
 	groups := slices.Clone(r.Groups)
 	if len(groups) > shownLevels {
 		slices.SortStableFunc(groups, func(a, b regress.GroupCoverage) int {
-			return compareFloats(a.Coverage.Ratio.Value, b.Coverage.Ratio.Value)
+			return cmp.Compare(a.Coverage.Ratio.Value, b.Coverage.Ratio.Value)
 		})
 		fmt.Fprintf(b, "  of %d levels those least under the bound:\n", len(groups))
 		groups = groups[:shownLevels]
@@ -215,7 +216,7 @@ func writeGrid(b *strings.Builder, f *fittedRegressor) {
 		return
 	}
 	sorted := slices.Clone(f.grid)
-	slices.SortStableFunc(sorted, func(a, b regress.GridPoint) int { return compareFloats(a.MSE, b.MSE) })
+	slices.SortStableFunc(sorted, func(a, b regress.GridPoint) int { return cmp.Compare(a.MSE, b.MSE) })
 	sorted = slices.CompactFunc(sorted, sameForest)
 	fmt.Fprintf(b, "\nOf %d settings of the grid the best, on plain %s:\n", len(f.grid), f.report.Target)
 	for _, p := range sorted[:min(gridShown, len(sorted))] {
@@ -233,16 +234,6 @@ func writeGrid(b *strings.Builder, f *fittedRegressor) {
 func sameForest(a, b regress.GridPoint) bool {
 	return a.Options.Trees == b.Options.Trees && a.Options.MaxDepth == b.Options.MaxDepth &&
 		a.Options.Criterion == b.Options.Criterion && a.Options.FeaturesPerSplit == b.Options.FeaturesPerSplit
-}
-
-func compareFloats(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // writeManifestText tells what is known about a regressor.
