@@ -16,19 +16,21 @@ const figures = 6
 
 // decision is one question on its way to an advice.
 type decision struct {
-	q      *Question
-	r      Regressors
-	a      *schemas.Advice
-	f      forecast
-	slab   []float64 // of figures; the advice keeps it
-	curve  curve
-	spans  []schemas.Span // of the jobs that run beside it
-	self   ahead          // the job in question, as the forecast takes it
-	at     []int          // its nodes
-	factor float64        // of the job's own epochs
-	narrow float64
-	knows  struct{ time, accuracy bool }
-	codes  struct{ time, startup, accuracy float64 }
+	q       *Question
+	r       Regressors
+	a       *schemas.Advice
+	f       forecast
+	slab    []float64 // of figures; the advice keeps it
+	curve   curve
+	spans   []schemas.Span // of the jobs that run beside it
+	before  []ahead        // what becomes of them without it
+	chances []float64      // of their keeping their SLOs then; NaN: none or unknown
+	self    ahead          // the job in question, as the forecast takes it
+	at      []int          // its nodes
+	factor  float64        // of the job's own epochs
+	narrow  float64
+	knows   struct{ time, accuracy bool }
+	codes   struct{ time, startup, accuracy float64 }
 }
 
 // Decide answers a question. It is pure: the same question and regressors give
@@ -50,8 +52,13 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 		if len(q.Self.laps) > 0 {
 			a.EpochRatio = d.factor
 		}
-	} else if d.knows.time && len(q.Others) > 0 {
-		a.Effects = d.effects(a.Chosen)
+	} else {
+		if len(q.Others) > 0 {
+			a.Effects = d.effects(a.Chosen)
+		}
+		if d.knows.time {
+			a.Menu = d.menu(a)
+		}
 	}
 	a.Message = message(a)
 	return a
@@ -76,7 +83,7 @@ func (q *Question) runs(alt *schemas.Alternative) bool {
 func (d *decision) gather() {
 	f := &d.f
 	f.r, f.names, f.base = d.r.EpochTime, f.names[:0], f.base[:0]
-	d.spans = d.spans[:0]
+	d.spans, d.before, d.chances = d.spans[:0], d.before[:0], d.chances[:0]
 	d.at = f.numbers(d.q.Nodes)
 	d.codes.time, d.knows.time = d.r.EpochTime.knows(d.a.Model)
 	d.codes.startup, _ = d.r.Startup.knows(d.a.Model)
@@ -84,10 +91,16 @@ func (d *decision) gather() {
 	if d.q.Self != nil && d.knows.time {
 		d.factor, d.narrow = d.q.Self.ownFactor(d.r.EpochTime, d.codes.time, f.row[:])
 	}
+	if d.q.Self != nil {
+		d.spans = append(d.spans, schemas.Span{JobID: d.q.JobID, Nodes: d.q.Nodes, CPUs: d.q.Self.Setting.CPUs})
+	}
+	for i := range d.q.Others {
+		m := &d.q.Others[i]
+		d.spans = append(d.spans, schemas.Span{JobID: m.JobID, Nodes: m.Setting.Nodes, CPUs: m.Setting.CPUs})
+	}
 	for i := range d.q.Others {
 		m := &d.q.Others[i]
 		j := ahead{at: f.numbers(m.Setting.Nodes), cpus: m.Setting.CPUs, batch: m.Setting.BatchSize, factor: 1, narrow: 1, epochs: float64(m.epochsLeft())}
-		d.spans = append(d.spans, schemas.Span{JobID: m.JobID, Nodes: m.Setting.Nodes, CPUs: m.Setting.CPUs})
 		if j.model, j.known = d.r.EpochTime.knows(m.Setting.Model); j.known {
 			j.factor, j.narrow = m.ownFactor(d.r.EpochTime, j.model, f.row[:])
 			d.begin(&j, m)
@@ -103,7 +116,7 @@ func (d *decision) begin(j *ahead, m *Member) {
 		return
 	}
 	code, _ := d.r.Startup.knows(m.Setting.Model)
-	load := schemas.Load{ConcurrentJobs: float64(1 + len(d.q.Others)), Processes: float64(m.Setting.CPUs)}
+	load := schemas.LoadNow(schemas.Span{JobID: m.JobID, Nodes: nodesOrAny(m.Setting.Nodes), CPUs: m.Setting.CPUs}, d.spans, m.Cores)
 	j.startup = max(0, d.startup(m.Setting.BatchSize, m.Setting.CPUs, code, load)-m.Since.Seconds())
 }
 
@@ -157,7 +170,7 @@ func (d *decision) alternative(alt *schemas.Alternative, load schemas.Load) {
 	}
 	alt.Epochs = all - min(all, q.epochsDone())
 	if d.knows.accuracy {
-		d.curve.fill(d.r.Accuracy, schemas.Features{BatchSize: alt.BatchSize, CPUs: alt.CPUs, ModelCode: d.codes.accuracy, Load: load}, all, q.Request.Epochs > 0, d.f.row[:])
+		d.accuracies(alt.BatchSize, alt.CPUs, all, load)
 	}
 	var fate *ahead
 	if d.knows.time {
@@ -172,9 +185,21 @@ func (d *decision) alternative(alt *schemas.Alternative, load schemas.Load) {
 	}
 }
 
+// accuracies fills the curve of the accuracy up to a number of epochs; where they
+// are fixed, just its end.
+func (d *decision) accuracies(batch, cpus, epochs uint32, load schemas.Load) {
+	f := schemas.Features{BatchSize: batch, CPUs: cpus, ModelCode: d.codes.accuracy, Load: load}
+	d.curve.fill(d.r.Accuracy, f, epochs, d.q.Request.Epochs > 0, d.f.row[:])
+}
+
+// outlook is what may become of the job in question after a forecast.
+func (d *decision) outlook(fate *ahead) outlook {
+	return outlook{seconds: fate.end, table: d.r.EpochTime.residuals(d.codes.time), narrow: d.narrow, void: fate.extrapolated, record: d.q.Record}
+}
+
 // ahead is the job in question, run with an alternative.
 func (d *decision) ahead(alt *schemas.Alternative, load schemas.Load) *ahead {
-	d.self = ahead{at: d.at, cpus: alt.CPUs, batch: alt.BatchSize, model: d.codes.time, known: true, factor: d.factor, epochs: float64(alt.Epochs)}
+	d.self = ahead{at: d.at, cpus: alt.CPUs, batch: alt.BatchSize, model: d.codes.time, known: d.knows.time, factor: d.factor, epochs: float64(alt.Epochs)}
 	j := &d.self
 	switch m := d.q.Self; {
 	case m == nil:
@@ -187,7 +212,7 @@ func (d *decision) ahead(alt *schemas.Alternative, load schemas.Load) *ahead {
 
 // time fills the figures of time, and chooses the epochs where they are free.
 func (d *decision) time(alt *schemas.Alternative, fate *ahead) {
-	o := outlook{seconds: fate.end, table: d.r.EpochTime.residuals(d.codes.time), narrow: d.narrow, void: fate.extrapolated, record: d.q.Record}
+	o := d.outlook(fate)
 	if d.q.Request.Epochs == 0 && d.knows.accuracy {
 		alt.Epochs = d.epochs(alt.Epochs, &o)
 		o.seconds = d.f.after(float64(d.all()), float64(alt.Epochs))

@@ -6,34 +6,55 @@ import (
 	"courier/schemas"
 )
 
-// effects predicts what the job, run as chosen, does to those that run beside it.
-func (d *decision) effects(chosen *schemas.Alternative) []schemas.Effect {
+// without runs the cluster forward without the job in question, once, and keeps
+// what becomes of the others.
+func (d *decision) without() {
 	d.f.run(nil)
-	before := make([]ahead, len(d.f.jobs))
-	copy(before, d.f.jobs)
+	d.before, d.chances = append(d.before[:0], d.f.jobs...), d.chances[:0]
+	for i := range d.before {
+		d.chances = append(d.chances, d.chance(i, &d.before[i]))
+	}
+}
+
+// effects predicts what the job, run as chosen, does to those that run beside
+// it. One whose own time nobody knows is taken to outlast them all.
+func (d *decision) effects(chosen *schemas.Alternative) []schemas.Effect {
+	d.without()
 	d.f.run(d.ahead(chosen, d.loadOf(chosen.CPUs)))
 	var all []schemas.Effect
-	for i := range before {
-		m, after := &d.q.Others[i], &d.f.jobs[i]
-		if math.IsInf(before[i].end, 1) || math.IsInf(after.end, 1) {
+	for i := range d.before {
+		m, before, after := &d.q.Others[i], &d.before[i], &d.f.jobs[i]
+		if math.IsInf(before.end, 1) || math.IsInf(after.end, 1) {
 			continue
 		}
-		e := schemas.Effect{JobID: m.JobID, BeforeSeconds: before[i].end, AfterSeconds: after.end, Confidence: m.Confidence}
-		if m.Left != 0 {
-			e.BeforeProbability, e.AfterProbability = d.chance(m, &before[i]), d.chance(m, after)
-			e.BreaksSLO = e.BeforeProbability != nil && e.AfterProbability != nil && *e.BeforeProbability >= m.Confidence && *e.AfterProbability < m.Confidence
+		e := schemas.Effect{JobID: m.JobID, BeforeSeconds: before.end, AfterSeconds: after.end, Confidence: m.Confidence, BreaksSLO: d.breaks(i)}
+		if was := d.chances[i]; !math.IsNaN(was) {
+			is := d.chance(i, after)
+			e.BeforeProbability, e.AfterProbability = &was, &is
 		}
 		all = append(all, e)
 	}
 	return all
 }
 
-// chance is how likely a running job meets its deadline, nil if nobody knows.
-func (d *decision) chance(m *Member, fate *ahead) *float64 {
+// breaks reports whether the last forecast breaks the promise to a running job:
+// its probability falls under its confidence. Without is called before.
+func (d *decision) breaks(i int) bool {
+	c := d.q.Others[i].Confidence
+	return d.chances[i] >= c && !(d.chance(i, &d.f.jobs[i]) >= c)
+}
+
+// chance is how likely a running job meets its deadline; NaN if it has none or
+// nobody knows.
+func (d *decision) chance(i int, fate *ahead) float64 {
+	m := &d.q.Others[i]
+	if m.Left == 0 || math.IsInf(fate.end, 1) {
+		return math.NaN()
+	}
 	o := outlook{seconds: max(fate.end, tinySeconds), table: d.r.EpochTime.residuals(fate.model), narrow: fate.narrow, record: d.q.Record}
 	p, ok := o.probability(m.Left.Seconds(), m.Confidence)
 	if !ok {
-		return nil
+		return math.NaN()
 	}
-	return &p
+	return p
 }

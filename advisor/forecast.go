@@ -15,6 +15,7 @@ type ahead struct {
 	known   bool    // the regressor knows its model; else nobody knows when it ends
 	factor  float64 // how much longer its epochs take than predicted, 1 if nothing is known
 	narrow  float64 // by how much its own epochs narrow what is uncertain; 1: not at all
+	wait    float64 // seconds until it starts
 	startup float64 // seconds from its start to its first epoch
 	epochs  float64 // that are left
 	spent   float64 // seconds spent already on the first of them
@@ -85,7 +86,9 @@ func (f *forecast) run(another *ahead) *ahead {
 	for i := range f.jobs {
 		j := &f.jobs[i]
 		j.end = math.Inf(1)
-		f.enter(j, 1)
+		if j.wait == 0 {
+			f.enter(j, 1)
+		}
 	}
 	for now := 0.0; ; {
 		step := f.step()
@@ -112,6 +115,8 @@ func (f *forecast) enter(j *ahead, sign int) {
 // rest of a job: seconds until its state changes at the present load.
 func (f *forecast) rest(j *ahead) float64 {
 	switch {
+	case j.wait > 0:
+		return j.wait
 	case j.startup > 0:
 		return j.startup
 	case !j.known:
@@ -164,7 +169,7 @@ func (f *forecast) step() float64 {
 // advance moves all jobs by a step, at the loads that it was measured at.
 func (f *forecast) advance(now, step float64) {
 	for i := range f.jobs {
-		if j := &f.jobs[i]; math.IsInf(j.end, 1) && j.startup == 0 && j.known {
+		if j := &f.jobs[i]; math.IsInf(j.end, 1) && j.wait == 0 && j.startup == 0 && j.known {
 			j.epochs -= step / j.seconds
 		}
 	}
@@ -175,6 +180,11 @@ func (f *forecast) advance(now, step float64) {
 		j := &f.jobs[i]
 		switch {
 		case !math.IsInf(j.end, 1):
+		case j.wait > 0:
+			if j.wait -= step; j.wait < tinySeconds {
+				j.wait = 0
+				f.enter(j, 1)
+			}
 		case j.startup > 0:
 			if j.startup -= step; j.startup < tinySeconds {
 				j.startup = 0

@@ -49,7 +49,24 @@ func message(a *schemas.Advice) string {
 		s.say(", kept with probability ")
 		s.number(*c.Probability, 'f', 3)
 	}
+	if n := broken(a); n > 0 {
+		s.say("; it would break the SLO of ")
+		s.count(uint32(n))
+		if s.say(" running job"); n > 1 {
+			s.say("s")
+		}
+	}
 	return string(s)
+}
+
+// broken is how many running jobs would lose the promise that they were given.
+func broken(a *schemas.Advice) (n int) {
+	for i := range a.Effects {
+		if a.Effects[i].BreaksSLO {
+			n++
+		}
+	}
+	return n
 }
 
 // figures says what the chosen alternative takes and reaches, and what the SLO

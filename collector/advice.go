@@ -33,6 +33,9 @@ func adviceText(a *schemas.Advice) string {
 			ratioText(alt.PredictedAccuracy), ratioText(alt.Probability), oneLine(alt.Reason))
 	}
 	_ = t.Flush() // a strings.Builder takes everything
+	for i := range a.Menu {
+		fmt.Fprintf(&b, "courier: or %s\n", a.Menu[i].Text())
+	}
 	return b.String()
 }
 

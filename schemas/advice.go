@@ -79,6 +79,8 @@ type Advice struct {
 	Chosen         *Alternative      `json:"chosen"`                    // what to run
 	Alternatives   []Alternative     `json:"alternatives"`              // every candidate, the chosen one included
 	Effects        []Effect          `json:"effects,omitempty"`         // on the running jobs
+	Menu           []Choice          `json:"menu,omitempty"`            // other ways to run it: out of what it breaks or misses, or un-beaten where no SLO was given
+	Admission      *Admission        `json:"admission,omitempty"`       // what the cluster's policy says; absent: it may start
 	Regressors     map[string]string `json:"regressors"`                // target to the sha256 of its regressor
 }
 

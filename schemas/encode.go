@@ -50,6 +50,12 @@ func (w *jsonWriter) advice(a *Advice) {
 	if len(a.Effects) > 0 {
 		w.other(`,"effects":`, a.Effects)
 	}
+	if len(a.Menu) > 0 {
+		w.other(`,"menu":`, a.Menu)
+	}
+	if a.Admission != nil {
+		w.other(`,"admission":`, a.Admission)
+	}
 	w.digests(a.Regressors)
 	w.raw("}")
 }

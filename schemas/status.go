@@ -8,6 +8,8 @@ type State string
 // The states.
 const (
 	StateSubmitted State = "submitted"
+	StateQueued    State = "queued"  // held by the cluster's admission policy
+	StateRefused   State = "refused" // by the cluster's admission policy
 	StateRunning   State = "running"
 	StateFinished  State = "finished"
 	StateFailed    State = "failed"
@@ -17,7 +19,7 @@ const (
 
 // States lists every state in the order of a job's life.
 func States() []State {
-	return []State{StateSubmitted, StateRunning, StateFinished, StateFailed, StateCancelled, StateLost}
+	return []State{StateSubmitted, StateQueued, StateRefused, StateRunning, StateFinished, StateFailed, StateCancelled, StateLost}
 }
 
 // JobStatusRequest asks for one job: job.status.

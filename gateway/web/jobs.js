@@ -3,10 +3,10 @@ import { byId, el, keyed, text } from './dom.js';
 import { chance, cpus, decision, duration, number, percent, time, unknown } from './format.js';
 import { timeline } from './chart.js';
 
-const states = { submitted: '◌ submitted', running: '▶ running', finished: '■ finished', failed: '✕ failed', cancelled: '– cancelled', lost: '? lost' };
+const states = { submitted: '◌ submitted', queued: '◔ queued', refused: '⊘ refused', running: '▶ running', finished: '■ finished', failed: '✕ failed', cancelled: '– cancelled', lost: '? lost' };
 let jobs = [];
 
-const open = (j) => j.state === 'submitted' || j.state === 'running';
+const open = (j) => ['submitted', 'queued', 'running'].includes(j.state);
 // advised returns the IDs of the first few jobs that have advice and may still end.
 export const advised = () => jobs.filter((j) => open(j) && j.decision).slice(0, 8).map((j) => j.job_id);
 
@@ -40,7 +40,7 @@ function end(j) {
   const by = late(j), spare = by === undefined ? '' : `, ${duration(Math.abs(by))} ${by > 0 ? 'late' : 'to spare'}`;
   if (j.ended_at) return `ended ${time(j.ended_at)}${spare}`;
   if (j.predicted_end_at) return `predicted ${time(j.predicted_end_at)}${spare}`;
-  return j.state === 'submitted' ? 'not started' : 'not predicted yet';
+  return j.state === 'running' ? 'not predicted yet' : 'not started';
 }
 
 function update(row, j) {

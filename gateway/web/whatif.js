@@ -39,8 +39,20 @@ function show(a) {
   text(byId('what-if-load'), `On ${(a.nodes ?? []).join(', ') || 'no node yet'}, beside ${number(Math.max(0, a.load.concurrent_jobs - 1), 1)} other job(s)`);
   byId('what-if-table').classList.toggle('unscored', a.alternatives.every((x) => x.score === undefined));
   byId('what-if-table').tBodies[0].replaceChildren(...a.alternatives.map((x) => row(x, a.chosen)));
+  byId('what-if-menu').replaceChildren(...(a.menu ?? []).map(choice));
+  byId('what-if-menu-title').hidden = !a.menu?.length;
   byId('what-if-effects').replaceChildren(...(a.effects ?? []).map((e) =>
     el('li', { class: e.breaks_slo ? 'risk' : '' }, `${e.job_id}: ${duration(e.before_seconds)} left become ${duration(e.after_seconds)}${e.breaks_slo ? ', and it misses its SLO' : ''}`)));
+}
+
+const kinds = { unbeaten: 'nothing beats', batch_size: 'another batch size', cpus: 'fewer CPUs', epochs: 'fewer epochs', later_start: 'later start', later_deadline: 'longer SLO' };
+
+// choice says an entry of the menu in a line.
+function choice(c) {
+  const parts = [`batch ${number(c.batch_size)} on ${cpus(c.cpus)}, ${number(c.epochs)} epochs`, c.start_seconds && `started in ${duration(c.start_seconds)}`,
+    c.slo_seconds && `with an SLO of ${duration(c.slo_seconds)}`, `done in ${duration(c.predicted_seconds)}`,
+    c.predicted_accuracy !== undefined && `accuracy ${percent(c.predicted_accuracy, 1)}`, `${number(c.cpu_seconds, 1)} CPU seconds`, c.probability !== undefined && `SLO chance ${chance(c.probability)}`];
+  return el('li', {}, el('b', {}, kinds[c.kind] ?? c.kind), ': ', parts.filter(Boolean).join(', '));
 }
 
 export function start() {

@@ -170,7 +170,31 @@ func printAdvice(out io.Writer, a *schemas.Advice) error {
 		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", x.BatchSize, x.CPUs, x.Epochs, figure(x.PredictedSeconds, "%.2f s"), figure(x.UpperBoundSeconds, "%.2f s"),
 			figure(x.PredictedAccuracy, "%.4f"), figure(x.Probability, "%.3f"), x.Reason)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	printAround(out, a)
+	return nil
+}
+
+// printAround prints what the job does to others, and what else could be run.
+func printAround(out io.Writer, a *schemas.Advice) {
+	for i := range a.Effects {
+		e := &a.Effects[i]
+		fmt.Fprintf(out, "\neffect    %s: %.2f s left become %.2f s", e.JobID, e.BeforeSeconds, e.AfterSeconds)
+		if e.BreaksSLO {
+			fmt.Fprintf(out, ", and its SLO is kept with probability %s instead of %s", figure(e.AfterProbability, "%.3f"), figure(e.BeforeProbability, "%.3f"))
+		}
+	}
+	if len(a.Effects) > 0 {
+		fmt.Fprintln(out)
+	}
+	for i := range a.Menu {
+		if i == 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintf(out, "or        %s\n", a.Menu[i].Text())
+	}
 }
 
 func printStatus(out io.Writer, s *schemas.JobStatus) error {

@@ -1,0 +1,235 @@
+package advisor
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+
+	"courier/schemas"
+)
+
+// trial is a way to run the job that the menu considers.
+type trial struct {
+	batch, cpus, epochs uint32
+	wait                float64 // seconds before it starts
+}
+
+// menu lists other ways to run the job: out of what the chosen one breaks or
+// misses, and what nothing beats where the request leaves open what it wants.
+func (d *decision) menu(a *schemas.Advice) (all []schemas.Choice) {
+	if q := &d.q.Request; q.SLO == 0 || q.Epochs == 0 {
+		all = d.unbeaten(a)
+	}
+	if broken(a) == 0 && a.Decision != schemas.BestEffort || a.Chosen.Extrapolated {
+		return all
+	}
+	chosen := trial{batch: a.Chosen.BatchSize, cpus: a.Chosen.CPUs, epochs: a.Chosen.Epochs}
+	for _, way := range [...]func(*schemas.Advice, trial) *schemas.Choice{d.anotherBatch, d.fewerCPUs, d.fewerEpochs, d.laterStart, d.laterDeadline} {
+		if c := way(a, chosen); c != nil {
+			all = append(all, *c)
+		}
+	}
+	return all
+}
+
+// try runs the cluster forward with the job run in another way: whether it keeps
+// its own SLO as surely as asked for, and breaks no promise to another.
+func (d *decision) try(kind string, t trial) (c *schemas.Choice, keeps, harmless bool) {
+	alt := &schemas.Alternative{BatchSize: t.batch, CPUs: t.cpus, Epochs: t.epochs}
+	load := d.loadOf(t.cpus)
+	j := d.ahead(alt, load)
+	j.wait = t.wait
+	fate := d.f.run(j)
+	if math.IsInf(fate.end, 1) {
+		return nil, false, false
+	}
+	harmless = true
+	for i := range d.before {
+		harmless = harmless && !d.breaks(i)
+	}
+	o := d.outlook(fate)
+	c = &schemas.Choice{Kind: kind, BatchSize: t.batch, CPUs: t.cpus, Epochs: t.epochs, StartSeconds: math.Round(t.wait*1e6) / 1e6,
+		PredictedSeconds: d.figure(fate.end), CPUSeconds: d.figure((fate.end - t.wait) * float64(t.cpus))}
+	if bound, ok := o.bound(d.q.Request.Confidence); ok {
+		c.UpperBoundSeconds = d.figure(bound)
+	}
+	keeps = d.q.Request.SLO == 0
+	if !keeps {
+		if p, ok := o.probability(d.q.left(), d.q.Request.Confidence); ok {
+			c.Probability, keeps = d.figure(p), p >= d.q.Request.Confidence
+		}
+	}
+	if d.knows.accuracy {
+		d.accuracies(t.batch, t.cpus, t.epochs, load)
+		c.PredictedAccuracy = d.figure(d.curve.at(t.epochs))
+	}
+	return c, keeps, harmless
+}
+
+// way is a trial that keeps its own SLO and everybody else's; nil otherwise.
+func (d *decision) way(kind string, t trial) *schemas.Choice {
+	if c, keeps, harmless := d.try(kind, t); keeps && harmless {
+		return c
+	}
+	return nil
+}
+
+// mostAccurate tries the batch sizes of the request, the most accurate first.
+func (d *decision) mostAccurate(kind string, a *schemas.Advice, t trial) *schemas.Choice {
+	var best *schemas.Choice
+	for _, batch := range d.q.Request.BatchSizes {
+		t.batch = uint32(batch)
+		if t.batch == a.Chosen.BatchSize && t.cpus == a.Chosen.CPUs {
+			continue
+		}
+		if alt := a.Running(t.batch, t.cpus); alt != nil {
+			t.epochs = alt.Epochs
+		}
+		if c := d.way(kind, t); c != nil && (best == nil || reached(c) > reached(best)) {
+			best = c
+		}
+	}
+	return best
+}
+
+func reached(c *schemas.Choice) float64 {
+	if c.PredictedAccuracy == nil {
+		return 0
+	}
+	return *c.PredictedAccuracy
+}
+
+func (d *decision) anotherBatch(a *schemas.Advice, t trial) *schemas.Choice {
+	return d.mostAccurate(schemas.ChoiceBatch, a, t)
+}
+
+// fewerCPUs tries counts below the chosen one: those of the request, and halves.
+func (d *decision) fewerCPUs(a *schemas.Advice, t trial) *schemas.Choice {
+	counts := slices.Clone([]int(d.q.Request.CPUs))
+	for c := int(t.cpus) / 2; c > 0; c /= 2 {
+		counts = append(counts, c)
+	}
+	slices.SortFunc(counts, func(a, b int) int { return cmp.Compare(b, a) })
+	for _, c := range slices.Compact(counts) {
+		if c >= int(a.Chosen.CPUs) {
+			continue
+		}
+		t.cpus = uint32(c)
+		if c := d.mostAccurate(schemas.ChoiceCPUs, a, t); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// fewerEpochs finds the most epochs that fit: fewer take less of everything.
+func (d *decision) fewerEpochs(_ *schemas.Advice, t trial) *schemas.Choice {
+	most := t.epochs
+	n := sort.Search(int(most), func(less int) bool {
+		t.epochs = most - uint32(less)
+		return less > 0 && d.way(schemas.ChoiceEpochs, t) != nil
+	})
+	if t.epochs = most - uint32(n); t.epochs == 0 {
+		return nil
+	}
+	return d.way(schemas.ChoiceEpochs, t)
+}
+
+// laterTries bounds how many starts are looked at after the first that breaks
+// nothing.
+const laterTries = 8
+
+// starts are the moments at which somebody leaves, in order, from the first on
+// at which the job breaks nothing; now is the first moment.
+func (d *decision) starts(t trial) []float64 {
+	ends := []float64{0}
+	for i := range d.before {
+		if end := d.before[i].end; !math.IsInf(end, 1) {
+			ends = append(ends, end)
+		}
+	}
+	slices.Sort(ends)
+	ends = slices.Compact(ends)
+	first := sort.Search(len(ends), func(i int) bool {
+		t.wait = ends[i]
+		_, _, harmless := d.try("", t)
+		return harmless
+	})
+	return ends[first:min(len(ends), first+laterTries)]
+}
+
+func (d *decision) laterStart(_ *schemas.Advice, t trial) *schemas.Choice {
+	for _, t.wait = range d.starts(t) {
+		if t.wait == 0 {
+			continue
+		}
+		if c := d.way(schemas.ChoiceStart, t); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// laterDeadline asks for the SLO that the job keeps once it breaks nothing.
+func (d *decision) laterDeadline(_ *schemas.Advice, t trial) *schemas.Choice {
+	for _, t.wait = range d.starts(t) {
+		c, keeps, harmless := d.try(schemas.ChoiceDeadline, t)
+		if keeps || !harmless || c.UpperBoundSeconds == nil {
+			return nil
+		}
+		c.SLOSeconds = math.Ceil(1e3*(d.q.Elapsed.Seconds()+*c.UpperBoundSeconds)) / 1e3
+		c.Probability = d.figure(d.q.Request.Confidence)
+		return c
+	}
+	return nil
+}
+
+// mostChoices bounds how many un-beaten choices a menu has.
+const mostChoices = 12
+
+// unbeaten lists the alternatives, with fewer epochs too where they are free,
+// than which none is faster, more accurate and cheaper at once (Pareto), by time.
+func (d *decision) unbeaten(a *schemas.Advice) []schemas.Choice {
+	var all []schemas.Choice
+	for i := range a.Alternatives {
+		if alt := &a.Alternatives[i]; alt.PredictedSeconds != nil && alt.PredictedAccuracy != nil && !alt.Extrapolated {
+			all = append(all, d.offers(alt)...)
+		}
+	}
+	slices.SortFunc(all, func(x, y schemas.Choice) int {
+		return cmp.Or(cmp.Compare(*x.PredictedSeconds, *y.PredictedSeconds), cmp.Compare(*x.CPUSeconds, *y.CPUSeconds), cmp.Compare(reached(&y), reached(&x)))
+	})
+	kept := all[:0]
+	for _, c := range all { // whoever beats it takes no longer, so it is kept already
+		if !slices.ContainsFunc(kept, func(k schemas.Choice) bool { return reached(&k) >= reached(&c) && *k.CPUSeconds <= *c.CPUSeconds }) {
+			kept = append(kept, c)
+		}
+	}
+	if n := len(kept); n > mostChoices { // the first, the last, and every so many between
+		for i := range mostChoices {
+			kept[i] = kept[i*(n-1)/(mostChoices-1)]
+		}
+		kept = kept[:mostChoices]
+	}
+	return kept
+}
+
+// offers are the choices that one alternative makes: as it is, and with halves
+// of its epochs where the request leaves them open.
+func (d *decision) offers(alt *schemas.Alternative) []schemas.Choice {
+	epochs := []uint32{alt.Epochs}
+	if d.q.Request.Epochs == 0 {
+		for n := alt.Epochs / 2; n > 0; n /= 2 {
+			epochs = append(epochs, n)
+		}
+	}
+	var all []schemas.Choice
+	for _, n := range epochs {
+		c, _, _ := d.try(schemas.ChoiceUnbeaten, trial{batch: alt.BatchSize, cpus: alt.CPUs, epochs: n})
+		if c != nil {
+			all = append(all, *c)
+		}
+	}
+	return all
+}

@@ -1,0 +1,115 @@
+package advisor_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/schemas"
+)
+
+func kinds(menu []schemas.Choice) []string {
+	var all []string
+	for _, c := range menu {
+		all = append(all, c.Kind)
+	}
+	return all
+}
+
+// The old job needs 7.5 s of its 10 s. The new one with batch 4 needs 1.5 s an
+// epoch alone, and each second beside the old one costs that one a second.
+func TestDecide_OffersWaysOutOfWhatItBreaks(t *testing.T) {
+	r := regressors(t)
+	old := schemas.Setting{Model: model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
+	ask := func(change func(*schemas.JobRequest)) *schemas.Advice {
+		q := &advisor.Question{Request: request(change), JobID: "new", Nodes: []string{"n"},
+			Others: []advisor.Member{{JobID: "old", Setting: old, Left: 10 * time.Second, Confidence: 0.9}}}
+		return advisor.Decide(q, r, time.Now())
+	}
+	a := ask(slo(time.Minute))
+	if want := []string{schemas.ChoiceEpochs, schemas.ChoiceStart}; !slices.Equal(kinds(a.Menu), want) {
+		t.Fatalf("menu %v, want %v", kinds(a.Menu), want)
+	}
+	if c := a.Menu[0]; c.Epochs != 1 || c.BatchSize != 4 {
+		t.Errorf("fewer epochs: %+v, want one epoch of batch size 4", c)
+	}
+	if c := a.Menu[1]; math.Abs(c.StartSeconds-7.5) > 0.2 || math.Abs(*c.PredictedSeconds-22.6) > 0.5 || math.Abs(*c.CPUSeconds-30.2) > 0.7 || c.Epochs != 10 {
+		t.Errorf("later start: %+v, want a start at 7.5 s and the end at 22.6 s", c)
+	}
+	shorter := ask(func(q *schemas.JobRequest) { q.SLO = schemas.Duration(time.Minute); q.Epochs = 1 })
+	if len(shorter.Menu) > 0 || shorter.Effects[0].BreaksSLO {
+		t.Errorf("asked for what the menu offers, it breaks %+v and offers %+v", shorter.Effects, shorter.Menu)
+	}
+	if a := ask(slo(13 * time.Second)); !slices.Contains(kinds(a.Menu), schemas.ChoiceDeadline) || slices.Contains(kinds(a.Menu), schemas.ChoiceStart) {
+		t.Errorf("with no time to wait, the menu is %v, want a later deadline and no later start", kinds(a.Menu))
+	}
+}
+
+func TestDecide_OffersWaysOutOfAMiss(t *testing.T) {
+	r := regressors(t)
+	a := advisor.Decide(&advisor.Question{Request: request(slo(2 * time.Second))}, r, time.Now())
+	if want := []string{schemas.ChoiceEpochs, schemas.ChoiceDeadline}; a.Decision != schemas.BestEffort || !slices.Equal(kinds(a.Menu), want) {
+		t.Fatalf("%s with menu %v, want best_effort with %v", a.Decision, kinds(a.Menu), want)
+	}
+	for _, c := range a.Menu {
+		q := request(func(q *schemas.JobRequest) {
+			q.SLO, q.Epochs = schemas.Duration(2*time.Second), int(c.Epochs)
+			if c.SLOSeconds > 0 {
+				q.SLO = schemas.Duration(c.SLOSeconds * float64(time.Second))
+			}
+		})
+		if again := advisor.Decide(&advisor.Question{Request: q}, r, time.Now()); again.Decision != schemas.MeetsSLO {
+			t.Errorf("asked for %+v, the decision is %s", c, again.Decision)
+		}
+	}
+}
+
+// More CPUs than were asked for are never offered, fewer are where they help:
+// the fixture's neighbour minds jobs, not processes, so here they do not.
+func TestDecide_OffersFewerCPUs(t *testing.T) {
+	q := &advisor.Question{Request: request(func(q *schemas.JobRequest) {
+		q.CPUs = schemas.CPUs{2}
+		q.BatchSizes = []int{16, 64}
+		q.SLO = schemas.Duration(time.Second)
+	})}
+	a := advisor.Decide(q, regressors(t), time.Now())
+	if slices.Contains(kinds(a.Menu), schemas.ChoiceCPUs) {
+		t.Errorf("fewer CPUs are slower, and offered: %+v", a.Menu)
+	}
+}
+
+// What is on the menu nothing beats; what is not, something on it does.
+func TestDecide_OffersWhatIsUnbeaten(t *testing.T) {
+	q := &advisor.Question{Request: request(func(q *schemas.JobRequest) { q.CPUs = schemas.CPUs{1, 2} })}
+	a := advisor.Decide(q, regressors(t), time.Now())
+	beats := func(time, cost, accuracy float64, c *schemas.Choice) bool {
+		return time <= *c.PredictedSeconds && cost <= *c.CPUSeconds && accuracy >= *c.PredictedAccuracy
+	}
+	on := map[[2]uint32]bool{}
+	for i := range a.Menu {
+		c := &a.Menu[i]
+		on[[2]uint32{c.BatchSize, c.CPUs}] = true
+		for k := range a.Menu {
+			if b := &a.Menu[k]; k != i && beats(*b.PredictedSeconds, *b.CPUSeconds, *b.PredictedAccuracy, c) {
+				t.Errorf("%+v beats %+v", b, c)
+			}
+		}
+	}
+	for _, alt := range a.Alternatives {
+		beaten := slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool {
+			return *c.PredictedSeconds <= *alt.PredictedSeconds && *c.CPUSeconds <= *alt.CPUSeconds && *c.PredictedAccuracy >= *alt.PredictedAccuracy
+		})
+		if !on[[2]uint32{alt.BatchSize, alt.CPUs}] && !beaten {
+			t.Errorf("batch size %d on %d CPUs is not on the menu, and nothing beats it", alt.BatchSize, alt.CPUs)
+		}
+	}
+	if len(a.Menu) < 3 {
+		t.Errorf("menu %+v, want a choice between three batch sizes", a.Menu)
+	}
+	free := &advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Epochs, q.MaxEpochs = 0, 10 })}
+	if a := advisor.Decide(free, regressors(t), time.Now()); len(a.Menu) < 6 || !slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool { return c.Epochs < 5 }) {
+		t.Errorf("with epochs to choose the menu is %+v, want shorter trainings too", a.Menu)
+	}
+}

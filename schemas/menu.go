@@ -1,0 +1,81 @@
+package schemas
+
+import "fmt"
+
+// Kinds of a choice: what it changes.
+const (
+	ChoiceUnbeaten = "unbeaten"       // no other alternative is faster, more accurate and cheaper: yours to choose where no SLO was given
+	ChoiceBatch    = "batch_size"     // another batch size
+	ChoiceCPUs     = "cpus"           // fewer CPUs
+	ChoiceEpochs   = "epochs"         // fewer epochs
+	ChoiceStart    = "later_start"    // started later, when others have ended
+	ChoiceDeadline = "later_deadline" // with a longer SLO, started later where it must be
+)
+
+// Choice is an entry of an advice's menu: another way to run the job. A way out
+// keeps its own SLO with the confidence asked for, and that of every running job.
+type Choice struct {
+	Kind              string   `json:"kind"`                    // what it changes
+	BatchSize         uint32   `json:"batch_size"`              // samples in one iteration
+	CPUs              uint32   `json:"cpus"`                    // processes
+	Epochs            uint32   `json:"epochs"`                  // to run
+	StartSeconds      float64  `json:"start_seconds,omitempty"` // to wait before the start; absent: start now
+	SLOSeconds        float64  `json:"slo_seconds,omitempty"`   // the SLO to ask for; absent: that of the request
+	PredictedSeconds  *float64 `json:"predicted_seconds,omitempty"`
+	UpperBoundSeconds *float64 `json:"upper_bound_seconds,omitempty"` // kept with the requested confidence
+	PredictedAccuracy *float64 `json:"predicted_accuracy,omitempty"`  // after the last epoch, 0 to 1
+	Probability       *float64 `json:"probability,omitempty"`         // of meeting the SLO
+	CPUSeconds        *float64 `json:"cpu_seconds,omitempty"`         // CPUs times predicted time, waiting left out
+}
+
+// Admission policies of a cluster.
+const (
+	AdmissionAdvise  = "advise"  // every job may start; what it does to others is told
+	AdmissionProtect = "protect" // a job that would break a promise given is refused
+	AdmissionQueue   = "queue"   // it is held, and started when it fits; the earliest deadline first
+)
+
+// Verdict of an admission policy on a job.
+type Verdict string
+
+// The verdicts.
+const (
+	Admitted Verdict = "admitted" // it may start now
+	Refused  Verdict = "refused"  // it must not start; the menu says what could
+	Queued   Verdict = "queued"   // it is held; job.<id>.advice with action "start" ends that
+)
+
+// Admission is what the cluster's policy says to a job; an advice has none under
+// the policy advise.
+type Admission struct {
+	Policy       string   `json:"policy"`                  // protect or queue
+	Verdict      Verdict  `json:"verdict"`                 // what it says
+	Breaks       []string `json:"breaks,omitempty"`        // jobs whose promise a start now would break
+	Position     int      `json:"position,omitempty"`      // in the queue, from 1
+	StartSeconds *float64 `json:"start_seconds,omitempty"` // until a queued job is predicted to start; absent if nobody knows
+}
+
+var choiceText = map[string]string{
+	ChoiceUnbeaten: "nothing beats", ChoiceBatch: "another batch size", ChoiceCPUs: "fewer CPUs", ChoiceEpochs: "fewer epochs",
+	ChoiceStart: "later start", ChoiceDeadline: "longer SLO",
+}
+
+// Text says the choice in a line.
+func (c *Choice) Text() string {
+	s := fmt.Sprintf("%s: batch size %d on %d CPUs, %d epochs", choiceText[c.Kind], c.BatchSize, c.CPUs, c.Epochs)
+	if c.StartSeconds > 0 {
+		s += fmt.Sprintf(", started in %.3g s", c.StartSeconds)
+	}
+	if c.SLOSeconds > 0 {
+		s += fmt.Sprintf(", with an SLO of %.4g s", c.SLOSeconds)
+	}
+	for _, f := range []struct {
+		format string
+		value  *float64
+	}{{": done in %.3g s", c.PredictedSeconds}, {", accuracy %.4f", c.PredictedAccuracy}, {", %.3g CPU seconds", c.CPUSeconds}, {", SLO kept with probability %.3f", c.Probability}} {
+		if f.value != nil {
+			s += fmt.Sprintf(f.format, *f.value)
+		}
+	}
+	return s
+}
