@@ -20,6 +20,10 @@ import (
 type Options struct {
 	Version string        // of the program, as nats micro shows it; default "0.0.0"
 	Check   time.Duration // how often silent jobs are looked for; default 1 s
+
+	// Admission is the policy of the cluster, the same for all its advisors: one
+	// of schemas.AdmissionAdvise (the default), AdmissionProtect, AdmissionQueue.
+	Admission string
 }
 
 // Advisor answers job requests and watches running jobs.
@@ -31,6 +35,7 @@ type Advisor struct {
 	regressors atomic.Pointer[Regressors]
 	caughtUp   chan struct{} // closed when the JOB stream was read to its end
 	answering  chan struct{} // closed when requests are answered
+	admitting  sync.Mutex    // one admission at a time
 
 	mu      sync.RWMutex
 	cluster *Cluster
@@ -42,6 +47,9 @@ type Advisor struct {
 func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) *Advisor {
 	if o.Version == "" {
 		o.Version = "0.0.0"
+	}
+	if o.Admission == "" {
+		o.Admission = schemas.AdmissionAdvise
 	}
 	if o.Check <= 0 {
 		o.Check = time.Second
@@ -59,10 +67,11 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) *Ad
 //	clock ───────► silent? ────┤──► job.<id>.lost
 //	champions ───► load, check ┘
 //	job.submit, … (after the fold has caught up) ──► Decide ──► reply
+//	queue ──► next (after every event) ──► job.<id>.advice: start
 func (a *Advisor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	parts := []func(context.Context) error{a.followJobs, a.followNodes, a.listenAlive, a.watchSilence, a.followRegressors, a.serve}
+	parts := []func(context.Context) error{a.followJobs, a.followNodes, a.listenAlive, a.watchSilence, a.followRegressors, a.serve, a.keepQueue}
 	ended := make(chan error, len(parts))
 	for _, part := range parts {
 		go func() { ended <- part(ctx) }()
@@ -108,6 +117,7 @@ func (a *Advisor) followJobs(ctx context.Context) error {
 		}
 		questions := a.touched(r, j, live)
 		a.metrics.running.Set(float64(len(a.cluster.running)))
+		a.metrics.queued.Set(float64(a.cluster.waits()))
 		a.mu.Unlock()
 		for _, q := range questions {
 			a.advise(ctx, q, r.Sequence)
@@ -119,7 +129,7 @@ func (a *Advisor) followJobs(ctx context.Context) error {
 // score counts a promise whose job has ended: the public score as a metric.
 func (a *Advisor) score(j *Job) {
 	ended := j.State == schemas.StateFinished || j.State == schemas.StateFailed
-	if ended && j.asAdvised() && j.Submitted.Advice.Decision == schemas.MeetsSLO && j.MetSLO != nil {
+	if ended && j.asAdvised() && j.Promise.Decision == schemas.MeetsSLO && j.MetSLO != nil {
 		confidence := strconv.FormatFloat(j.Submitted.Request.Confidence, 'f', 2, 64)
 		a.metrics.promises.WithLabelValues(confidence, strconv.FormatBool(*j.MetSLO)).Inc()
 	}
@@ -134,7 +144,7 @@ func (a *Advisor) touched(r bus.Record, j *Job, live bool) []*Question {
 	jobs := []*Job{j}
 	switch r.Event.(type) {
 	case *schemas.Started, *schemas.Ended:
-		jobs = append(a.cluster.beside(j.Setting.Nodes, j.ID), j)
+		jobs = append(a.cluster.beside(j.Setting.Nodes, j.ID, r.StoredAt), j)
 	case *schemas.Submitted:
 		return nil
 	}

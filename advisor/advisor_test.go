@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,21 +32,27 @@ func start(t testing.TB, b *bus.Bus) *advisor.Advisor {
 // startMeasured is start with a registry for the metrics.
 func startMeasured(t testing.TB, b *bus.Bus, reg prometheus.Registerer) *advisor.Advisor {
 	t.Helper()
-	a := advisor.New(b, advisor.Options{Check: 20 * time.Millisecond}, slog.New(slog.DiscardHandler), reg)
+	a, _ := startWith(t, b, advisor.Options{}, reg)
+	return a
+}
+
+// startWith is start with options; stop ends the advisor before the test does.
+func startWith(t testing.TB, b *bus.Bus, o advisor.Options, reg prometheus.Registerer) (a *advisor.Advisor, stop func()) {
+	t.Helper()
+	o.Check = 20 * time.Millisecond
+	a = advisor.New(b, o, slog.New(slog.DiscardHandler), reg)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("advisor ended with %v", err)
 		}
 	})
-	await(t, "the advisor to answer", func() bool {
-		var l schemas.JobList
-		return b.Request(within(t), schemas.SubjectJobList, &schemas.JobListRequest{}, &l) == nil
-	})
-	return a
+	t.Cleanup(stop)
+	await(t, "the advisor to answer", func() bool { return a.Ready() == nil })
+	return a, stop
 }
 
 // await waits for a condition.

@@ -13,6 +13,7 @@ type Job struct {
 	ID           string
 	State        schemas.State
 	Submitted    *schemas.Submitted // nil: it was started without a request
+	Promise      *schemas.Advice    // that it may rely on: the answer to its request, or what ended its waiting; nil: none
 	Setting      schemas.Setting    // of the last run
 	Run          uint32
 	Cores        uint32 // of its node
@@ -57,6 +58,7 @@ type Cluster struct {
 	running map[string]*Job
 	nodes   map[string]*Node
 	onNode  map[string][]*Job // running jobs, by ID
+	held    map[string]*Job   // not started, and known to an admission policy: queued or admitted
 	tallies tallies
 	tried   tried
 	record  *Record // how promises came out
@@ -64,7 +66,7 @@ type Cluster struct {
 
 // NewCluster returns the state before the first event.
 func NewCluster() *Cluster {
-	return &Cluster{jobs: map[string]*Job{}, running: map[string]*Job{}, nodes: map[string]*Node{}, onNode: map[string][]*Job{}, tallies: tallies{}, tried: tried{}}
+	return &Cluster{jobs: map[string]*Job{}, running: map[string]*Job{}, nodes: map[string]*Node{}, onNode: map[string][]*Job{}, held: map[string]*Job{}, tallies: tallies{}, tried: tried{}}
 }
 
 // keptJobs bounds how many jobs are remembered; the oldest that ended go first.
@@ -99,6 +101,9 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		}
 		return j
 	case *schemas.Advice:
+		if e.Action == schemas.ActionStart {
+			return c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.admitted(e) })
+		}
 		if j := c.jobs[e.JobID]; j != nil && (j.Advice == nil || e.CauseSequence >= j.Advice.CauseSequence) {
 			j.Advice = e
 		}
@@ -122,6 +127,7 @@ func (c *Cluster) touch(id string, sequence uint64, storedAt time.Time, change f
 		return nil
 	}
 	c.occupy(j, &before, ran, storedAt)
+	c.hold(j)
 	j.last = max(j.last, sequence)
 	if storedAt.After(j.heard) {
 		j.heard = storedAt
@@ -175,9 +181,27 @@ func (j *Job) submitted(e *schemas.Submitted) bool {
 		return false
 	}
 	j.Submitted, j.User = e, e.Request.User
-	if j.State == "" {
-		j.State, j.Advice = schemas.StateSubmitted, &e.Advice
+	if j.State != "" {
+		return true
 	}
+	j.State, j.Advice = schemas.StateSubmitted, &e.Advice
+	switch v := e.Advice.Admission; {
+	case v != nil && v.Verdict == schemas.Refused:
+		j.State, j.Reason = schemas.StateRefused, e.Advice.Message
+	case v != nil && v.Verdict == schemas.Queued:
+		j.State, j.Reason = schemas.StateQueued, e.Advice.Message
+	default:
+		j.Promise = &e.Advice
+	}
+	return true
+}
+
+// admitted ends the waiting of a queued job.
+func (j *Job) admitted(e *schemas.Advice) bool {
+	if j.State != schemas.StateQueued {
+		return false
+	}
+	j.State, j.Promise, j.Advice, j.Reason = schemas.StateSubmitted, e, e, ""
 	return true
 }
 
@@ -257,20 +281,28 @@ func (j *Job) trainedAt() time.Time {
 }
 
 // beside returns the running jobs that share a node with the given ones, or with
-// a job that does, but for one, by ID.
-func (c *Cluster) beside(nodes []string, but string) []*Job {
+// a job that does, but for one, by ID; those that are about to start count.
+func (c *Cluster) beside(nodes []string, but string, now time.Time) []*Job {
 	var all []*Job
 	seen := slices.Clone(nodes)
+	add := func(j *Job, nodes []string) {
+		if j.ID == but || slices.Contains(all, j) {
+			return
+		}
+		all = append(all, j)
+		for _, n := range nodes {
+			if !slices.Contains(seen, n) {
+				seen = append(seen, n)
+			}
+		}
+	}
 	for i := 0; i < len(seen); i++ {
 		for _, j := range c.onNode[seen[i]] {
-			if j.ID == but || slices.Contains(all, j) {
-				continue
-			}
-			all = append(all, j)
-			for _, n := range j.Setting.Nodes {
-				if !slices.Contains(seen, n) {
-					seen = append(seen, n)
-				}
+			add(j, j.Setting.Nodes)
+		}
+		for _, j := range c.held {
+			if j.expected(now) && slices.Contains(j.Promise.Nodes, seen[i]) {
+				add(j, j.Promise.Nodes)
 			}
 		}
 	}
@@ -298,8 +330,14 @@ func (c *Cluster) place(q *schemas.JobRequest, now time.Time) (nodes []string, c
 		}
 		load := 0.0
 		if t := c.tallies[n.Name]; t != nil {
-			load = t.procs / float64(n.Cores)
+			load = t.procs
 		}
+		for _, j := range c.held {
+			if j.expected(now) && slices.Contains(j.Promise.Nodes, n.Name) {
+				load += float64(j.Promise.Chosen.CPUs)
+			}
+		}
+		load /= float64(n.Cores)
 		if best == nil || load < least || load == least && n.Name < best.Name {
 			best, least = n, load
 		}

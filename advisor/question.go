@@ -39,6 +39,10 @@ func (m *Member) epochsLeft() uint32 { return m.Setting.Epochs - min(m.Setting.E
 // member describes a running job at a moment.
 func (j *Job) member(now time.Time) Member {
 	m := Member{JobID: j.ID, Setting: j.Setting, Cores: j.Cores, EpochsDone: j.EpochsDone, Since: max(0, now.Sub(j.progressAt)), Confidence: schemas.DefaultConfidence, laps: j.laps}
+	if p := j.Promise; j.State == schemas.StateSubmitted && p != nil { // about to start
+		m.Setting = schemas.Setting{Model: p.Model, BatchSize: p.Chosen.BatchSize, CPUs: p.Chosen.CPUs, Epochs: p.Chosen.Epochs, Nodes: p.Nodes}
+		m.EpochsDone, m.Since, m.laps = 0, 0, nil
+	}
 	if j.Submitted != nil {
 		m.Confidence = j.Submitted.Request.Confidence
 	}
@@ -62,7 +66,7 @@ func members(jobs []*Job, now time.Time) []Member {
 // Ask makes the question of a request that comes now.
 func (c *Cluster) Ask(q schemas.JobRequest, now time.Time) *Question {
 	nodes, cores := c.place(&q, now)
-	return &Question{Request: q, JobID: q.JobID, Nodes: nodes, Cores: cores, Others: members(c.beside(nodes, q.JobID), now), Tried: c.tried[q.Model], Record: c.record}
+	return &Question{Request: q, JobID: q.JobID, Nodes: nodes, Cores: cores, Others: members(c.beside(nodes, q.JobID, now), now), Tried: c.tried[q.Model], Record: c.record}
 }
 
 // Again makes the question of a job that runs.
@@ -80,7 +84,7 @@ func (c *Cluster) Again(j *Job, now time.Time) *Question {
 	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs), int(j.EpochsDone))
 	self := j.member(now)
 	return &Question{Request: q, JobID: j.ID, Run: j.Run, Nodes: j.Setting.Nodes, Cores: j.Cores, Elapsed: max(0, elapsed), Self: &self,
-		Others: members(c.beside(j.Setting.Nodes, j.ID), now), Tried: c.tried[q.Model], Record: c.record}
+		Others: members(c.beside(j.Setting.Nodes, j.ID, now), now), Tried: c.tried[q.Model], Record: c.record}
 }
 
 // lap notes an epoch that has just ended.
@@ -101,7 +105,7 @@ func (c *Cluster) keep(j *Job) {
 	if !j.asAdvised() || j.EpochsDone != j.Setting.Epochs {
 		return
 	}
-	a := &j.Submitted.Advice
+	a := j.Promise
 	chosen := a.Chosen
 	if chosen.PredictedSeconds == nil {
 		return
@@ -115,9 +119,9 @@ func (c *Cluster) keep(j *Job) {
 
 // asAdvised reports whether the first run of a job is what its advice chose.
 func (j *Job) asAdvised() bool {
-	if j.Submitted == nil || j.Run != 1 || j.Submitted.Advice.Chosen == nil {
+	if j.Promise == nil || j.Run != 1 || j.Promise.Chosen == nil {
 		return false
 	}
-	s, chosen := &j.Setting, j.Submitted.Advice.Chosen
+	s, chosen := &j.Setting, j.Promise.Chosen
 	return s.BatchSize == chosen.BatchSize && s.CPUs == chosen.CPUs && s.Epochs == chosen.Epochs
 }

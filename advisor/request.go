@@ -29,9 +29,20 @@ func (a *Advisor) serve(ctx context.Context) error {
 		}})
 }
 
-// predict answers a request without recording it.
+// predict answers a request without recording it: with what the policy would say.
 func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error) {
-	return a.answer(q.WithDefaults()), nil
+	advice := a.answer(q.WithDefaults())
+	if a.guards() {
+		judge(advice, a.o.Admission, a.waits())
+	}
+	return advice, nil
+}
+
+// waits is how many jobs wait in the queue.
+func (a *Advisor) waits() int {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.cluster.waits()
 }
 
 func (a *Advisor) answer(q schemas.JobRequest) *schemas.Advice {
@@ -53,12 +64,15 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 	} else if first, err := a.submittedBefore(&request); first != nil || err != nil {
 		return first, err
 	}
-	advice := a.answer(request)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	advice, err := a.decide(ctx, request)
+	if err != nil {
+		return nil, err
+	}
 	e := &schemas.Submitted{Request: request, Advice: *advice}
 	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: request.JobID + "/submitted", At: advice.At}, JobID: request.JobID}
 	e.Advice.EventID = e.EventID
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
 	written, err := schemas.Marshal(&e.Advice)
 	if err != nil {
 		return nil, err
@@ -76,6 +90,14 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 	a.cluster.Apply(e, sequence, e.At)
 	a.mu.Unlock()
 	return e.Written, nil
+}
+
+// decide answers a request that is going to be recorded.
+func (a *Advisor) decide(ctx context.Context, q schemas.JobRequest) (*schemas.Advice, error) {
+	if a.guards() {
+		return a.admit(ctx, q)
+	}
+	return a.answer(q), nil
 }
 
 // submittedBefore returns the advice that the same request got, nil if its id is
@@ -103,7 +125,24 @@ func sameBody(a, b *schemas.JobRequest) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-func (a *Advisor) status(_ context.Context, q *schemas.JobStatusRequest) (any, error) {
+// know returns when the log was read far enough to know a job, if there is one:
+// another advisor may have recorded it a moment ago.
+func (a *Advisor) know(ctx context.Context, id string) {
+	a.mu.RLock()
+	known := a.cluster.jobs[id] != nil
+	a.mu.RUnlock()
+	if known {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, ticketPatience)
+	defer cancel()
+	if last, err := a.bus.LastSequence(ctx, schemas.StreamJob); err == nil {
+		a.waitFor(ctx, last)
+	}
+}
+
+func (a *Advisor) status(ctx context.Context, q *schemas.JobStatusRequest) (any, error) {
+	a.know(ctx, q.JobID)
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	j := a.cluster.jobs[q.JobID]
@@ -122,6 +161,7 @@ func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error
 // cancel records that a job is to end; its runner listens for the event.
 func (a *Advisor) cancel(ctx context.Context, q *schemas.JobCancelRequest) (any, error) {
 	e := &schemas.Ended{Outcome: schemas.EventCancelled, Reason: q.Reason}
+	a.know(ctx, q.JobID)
 	a.mu.RLock()
 	j := a.cluster.jobs[q.JobID]
 	var over bool

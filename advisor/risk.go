@@ -39,7 +39,7 @@ const clearRatio = 0.25
 // returns the warning or the all-clear that it calls for; nil: neither. A job is
 // warned about once, if it was promised to keep its SLO, until it is cleared.
 func warn(j *Job, q *Question, a *schemas.Advice) *schemas.Risk {
-	if j.Submitted == nil || j.Submitted.Advice.Decision != schemas.MeetsSLO {
+	if j.Promise == nil || j.Promise.Decision != schemas.MeetsSLO {
 		return nil
 	}
 	now := a.Running(j.Setting.BatchSize, j.Setting.CPUs)
@@ -106,7 +106,7 @@ const (
 func causeOf(j *Job, a *schemas.Advice) string {
 	slow := a.EpochRatio - 1
 	more := 0.0
-	if promised := j.Submitted.Advice.Load.Processes; promised > 0 {
+	if promised := j.Promise.Load.Processes; promised > 0 {
 		more = a.Load.Processes/promised - 1
 	}
 	switch {
@@ -116,7 +116,7 @@ func causeOf(j *Job, a *schemas.Advice) string {
 		return schemas.CauseIOWait
 	case slow > slowRatio:
 		return schemas.CauseEpochs
-	case j.StartedAt.Sub(j.Submitted.At).Seconds() > lateRatio*a.SLOSeconds:
+	case j.StartedAt.Sub(j.Promise.At).Seconds() > lateRatio*a.SLOSeconds:
 		return schemas.CauseLate
 	}
 	return schemas.CauseModel

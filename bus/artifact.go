@@ -92,8 +92,7 @@ func (b *Bus) SetChampion(ctx context.Context, c schemas.Champion, revision uint
 		return 0, err
 	}
 	next, err := kv.Update(ctx, c.Target, data, revision)
-	var api *jetstream.APIError
-	if errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+	if taken(err) {
 		return 0, &schemas.Error{Code: schemas.CodeConflict, Message: "the champion of " + c.Target + " was changed by another"}
 	}
 	if err != nil {

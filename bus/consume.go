@@ -142,6 +142,15 @@ func (o *FollowOptions) caughtUp() {
 	}
 }
 
+// LastSequence returns the sequence of the last message of a stream.
+func (b *Bus) LastSequence(ctx context.Context, stream string) (uint64, error) {
+	s, err := b.js.Stream(ctx, stream)
+	if err != nil {
+		return 0, fmt.Errorf("open stream %s: %w", stream, unavailable(err))
+	}
+	return s.CachedInfo().State.LastSeq, nil
+}
+
 // record reads a message; ok is false for one that went to the dead letters.
 func (b *Bus) record(ctx context.Context, stream, consumer, subject string, data []byte, sequence uint64, at time.Time) (r Record, ok bool, err error) {
 	e, err := schemas.Parse(subject, data)

@@ -2,12 +2,33 @@ package bus_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
 )
+
+// only is a sample on a subject of its own.
+func only(number uint64) *schemas.Sample {
+	s := sample(number)
+	s.Node = fmt.Sprintf("node-%d", number)
+	return s
+}
+
+// However old the first is, another event on its subject is not the first.
+func TestPublishOnce_IsOnceForItsSubject(t *testing.T) {
+	b := bustest.NewServer(t).Connect(t)
+	sequence, first, err := b.PublishOnce(within(t), sample(1))
+	if err != nil || !first {
+		t.Fatalf("PublishOnce = first %v, %v, want the first", first, err)
+	}
+	again, first, err := b.PublishOnce(within(t), sample(2))
+	if err != nil || first || again != sequence {
+		t.Errorf("PublishOnce with another identity = %d, first %v, %v, want %d and not the first", again, first, err, sequence)
+	}
+}
 
 // What a Bus sent itself comes back as the same value; what another process
 // stored under the same identity is read, although an event of this Bus is on
@@ -24,16 +45,16 @@ func TestFollow_SharesWhatThisBusSent(t *testing.T) {
 		})
 	}()
 	<-live
-	theirs := sample(1)
+	theirs := only(1)
 	theirs.Cores = 16
 	if _, first, err := other.PublishOnce(within(t), theirs); err != nil || !first {
 		t.Fatalf("PublishOnce = first %v, %v, want the first", first, err)
 	}
-	late := sample(1) // the same identity, another body
+	late := only(1) // the same identity, another body
 	if _, first, err := mine.PublishOnce(within(t), late); err != nil || first {
 		t.Fatalf("PublishOnce of a copy = first %v, %v, want a copy", first, err)
 	}
-	own := sample(2)
+	own := only(2)
 	if _, first, err := mine.PublishOnce(within(t), own); err != nil || !first {
 		t.Fatalf("PublishOnce = first %v, %v, want the first", first, err)
 	}
@@ -47,7 +68,7 @@ func TestFollow_SharesWhatThisBusSent(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if _, first, err := mine.PublishOnce(within(t), sample(3)); err != nil || !first {
+	if _, first, err := mine.PublishOnce(within(t), only(3)); err != nil || !first {
 		t.Errorf("PublishOnce without a follower = first %v, %v, want the first", first, err)
 	}
 }

@@ -23,8 +23,9 @@ func (b *Bus) Publish(ctx context.Context, e schemas.Event) (uint64, error) {
 	return sequence, err
 }
 
-// PublishOnce is Publish that also tells whether the event is the first of its
-// identity; for a copy the sequence is that of the first. The event must not be
+// PublishOnce is Publish of what may stand only once on its subject, however long
+// ago the first was: the server refuses another. It tells whether the event is
+// the first; otherwise the sequence is that of the first. The event must not be
 // changed afterwards: followers that share what this Bus publishes are handed
 // the same value.
 func (b *Bus) PublishOnce(ctx context.Context, e schemas.Event) (sequence uint64, first bool, err error) {
@@ -39,6 +40,10 @@ func (b *Bus) publish(ctx context.Context, e schemas.Event, own *own) (sequence 
 	if err != nil {
 		return 0, false, err
 	}
+	options := []jetstream.PublishOpt{jetstream.WithMsgID(e.ID())}
+	if own != nil {
+		options = append(options, jetstream.WithExpectLastSequencePerSubject(0))
+	}
 	if own.lend(e, data) {
 		defer func() {
 			if !first { // a copy or an error: nobody will be handed it
@@ -48,12 +53,33 @@ func (b *Bus) publish(ctx context.Context, e schemas.Event, own *own) (sequence 
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	ack, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: e.Subject(), Data: data}, jetstream.WithMsgID(e.ID()))
+	ack, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: e.Subject(), Data: data}, options...)
 	b.metrics.published.WithLabelValues(kind(e.Subject()), outcome(err)).Inc()
+	if own != nil && taken(err) {
+		sequence, err = b.only(ctx, e.Subject())
+		return sequence, false, err
+	}
 	if err != nil {
 		return 0, false, fmt.Errorf("publish %s: %w", e.Subject(), unavailable(err))
 	}
 	return ack.Sequence, !ack.Duplicate, nil
+}
+
+// only returns the sequence of the one event of a subject.
+func (b *Bus) only(ctx context.Context, subject string) (uint64, error) {
+	name, err := b.js.StreamNameBySubject(ctx, subject)
+	if err != nil {
+		return 0, fmt.Errorf("find the stream of %s: %w", subject, unavailable(err))
+	}
+	stream, err := b.js.Stream(ctx, name)
+	if err != nil {
+		return 0, fmt.Errorf("open stream %s: %w", name, unavailable(err))
+	}
+	msg, err := stream.GetLastMsgForSubject(ctx, subject)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", subject, unavailable(err))
+	}
+	return msg.Sequence, nil
 }
 
 // Notify sends an event over core NATS: nobody keeps it, nobody acknowledges it.

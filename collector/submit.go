@@ -33,10 +33,17 @@ func (j *job) submit(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("submit job %s: %w", request.JobID, ctx.Err())
 	}
+	if a := j.result.Advice; a != nil {
+		if j.result.Advice, err = j.admission(ctx, b, a); err != nil {
+			return err
+		}
+	}
 	j.settle()
 	j.announce(err)
 	j.result.Run = 1
 	if known {
+		asking, cancel := context.WithTimeout(ctx, j.o.Patience)
+		defer cancel()
 		j.result.Run = nextRun(asking, b, request.JobID)
 	}
 	return nil

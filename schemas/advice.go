@@ -18,7 +18,7 @@ type Action string
 
 // The actions.
 const (
-	ActionStart Action = "start" // run it as chosen; the answer to a request
+	ActionStart Action = "start" // run it as chosen: the answer to a request, and in the log what ends the waiting of a queued job
 	ActionKeep  Action = "keep"  // go on unchanged
 	ActionBatch Action = "change_batch_size"
 	ActionCPUs  Action = "change_cpus"
@@ -98,6 +98,9 @@ func (a *Advice) Running(batchSize, cpus uint32) *Alternative {
 // AdviceID returns the identity of an advice event: several advisors that see
 // the same cause make the same one.
 func AdviceID(job string, cause uint64) string { return fmt.Sprintf("%s/%d/advice", job, cause) }
+
+// AdmittedID returns the identity of the advice that lets a queued job start.
+func AdmittedID(job string) string { return job + "/admitted" }
 
 // Subject implements Event.
 func (a *Advice) Subject() string { return JobSubject(a.JobID, EventAdvice) }

@@ -1,6 +1,9 @@
 package schemas
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Kinds of a choice: what it changes.
 const (
@@ -53,6 +56,17 @@ type Admission struct {
 	Breaks       []string `json:"breaks,omitempty"`        // jobs whose promise a start now would break
 	Position     int      `json:"position,omitempty"`      // in the queue, from 1
 	StartSeconds *float64 `json:"start_seconds,omitempty"` // until a queued job is predicted to start; absent if nobody knows
+}
+
+// AdmissionPool is the key of the one pool that a cluster admits its jobs to.
+const AdmissionPool = "cluster"
+
+// Ticket is an admission or a place in the queue: whoever takes the next one
+// knows of it first, so that two advisors never give the same room away.
+type Ticket struct {
+	JobID   string    `json:"job_id"`
+	Verdict Verdict   `json:"verdict"` // admitted or queued
+	At      time.Time `json:"at"`      // by the advisor's clock
 }
 
 var choiceText = map[string]string{

@@ -46,6 +46,7 @@ const (
 	StreamRegressor = "REGRESSOR"
 	StreamDead      = "DEAD"
 
+	BucketAdmission  = "ADMISSION"  // key-value: AdmissionPool to the last Ticket, changed by compare-and-set
 	BucketChampions  = "CHAMPIONS"  // key-value: target to Champion, changed by compare-and-set
 	BucketIntents    = "INTENTS"    // key-value: stream to the store's Intent
 	BucketRegressors = "REGRESSORS" // object store: artifacts named by their sha256

@@ -189,6 +189,7 @@ type SubmittedRow struct {
 	PredictedAccuracy *float64          `ch:"predicted_accuracy"`
 	Probability       *float64          `ch:"probability"`
 	AlternativeArrays
+	Verdict string `ch:"verdict"` // of the admission policy; empty under the policy advise
 }
 
 func (e *Submitted) row() *SubmittedRow {
@@ -196,6 +197,9 @@ func (e *Submitted) row() *SubmittedRow {
 	r := &SubmittedRow{JobStamp: e.JobStamp, Model: q.Model, Dataset: q.Dataset, Parameters: q.Parameters, Layers: q.Layers, TrainingSamples: q.TrainingSamples,
 		RequestCPUs: unsigned(q.CPUs), RequestBatchSizes: unsigned(q.BatchSizes), Epochs: uint32(q.Epochs), SLOSeconds: q.SLO.Seconds(), Confidence: q.Confidence,
 		Nodes: e.Advice.Nodes, User: q.User, Labels: q.Labels, Decision: string(e.Advice.Decision)}
+	if e.Advice.Admission != nil {
+		r.Verdict = string(e.Advice.Admission.Verdict)
+	}
 	if c := e.Advice.Chosen; c != nil {
 		r.BatchSize, r.CPUs = c.BatchSize, c.CPUs
 		r.PredictedSeconds, r.PredictedAccuracy, r.Probability = c.PredictedSeconds, c.PredictedAccuracy, c.Probability

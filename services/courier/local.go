@@ -43,6 +43,7 @@ type localFlags struct {
 	SyncAlways         bool          `name:"nats-sync-always" help:"Write each event to the disk before it is acknowledged: safe against power loss, and slower." env:"COURIER_NATS_SYNC_ALWAYS"`
 	Node               string        `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
 	Interval           time.Duration `help:"Time between two samples of the node." default:"2s" env:"COURIER_INTERVAL"`
+	admissionFlags
 	trainerFlags
 }
 
@@ -155,7 +156,7 @@ func (l *local) build() error {
 	if err != nil {
 		return err
 	}
-	l.advisor = advisor.New(l.bus, advisor.Options{Version: semanticVersion()}, l.log, l.reg)
+	l.advisor = advisor.New(l.bus, advisor.Options{Version: semanticVersion(), Admission: l.f.Admission}, l.log, l.reg)
 	t := trainer.New(l.bus, l.past.history, l.f.trainerFlags.options(), l.log, l.reg)
 	g, err := gateway.New(l.bus, gateway.Options{Ready: l.advisor.Ready, Gatherer: l.reg, Version: buildVersion(), ClickHouseURL: l.clickHouseURL}, l.log, l.reg)
 	if err != nil {
