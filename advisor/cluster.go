@@ -62,6 +62,8 @@ type Cluster struct {
 	tallies tallies
 	tried   tried
 	record  *Record // how promises came out
+
+	described map[string]Description // of the models
 }
 
 // NewCluster returns the state before the first event.
@@ -80,8 +82,10 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 	case *schemas.Sample:
 		c.nodes[e.Node] = &Node{Name: e.Node, Cores: e.Cores, Heard: storedAt}
 	case *schemas.Submitted:
+		c.describe(e.Request.Model, e.Request.Parameters, e.Request.TrainingSamples)
 		return c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.submitted(e) })
 	case *schemas.Started:
+		c.describe(e.Model, 0, e.TrainingSamples)
 		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.started(e) })
 		if j != nil {
 			j.laps, j.mark, j.progressAt, j.epochAt = nil, c.tallies.snapshot(j.Setting.Nodes, storedAt), storedAt, time.Time{}

@@ -27,6 +27,8 @@ type decision struct {
 	chances []float64      // of their keeping their SLOs then; NaN: none or unknown
 	self    ahead          // the job in question, as the forecast takes it
 	at      []int          // its nodes
+	kin     []relative     // of a model that nobody knows
+	ends    []float64      // of the job, as they would have them
 	factor  float64        // of the job's own epochs
 	narrow  float64
 	knows   struct{ time, accuracy bool }
@@ -47,6 +49,12 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	d.predict()
 	d.choose()
 	a.Load = d.loadOf(a.Chosen.CPUs)
+	if a.Decision == schemas.Exploring && !d.knows.time {
+		a.Probes = d.probes(a)
+		for _, k := range d.kin {
+			a.Relatives = append(a.Relatives, k.name)
+		}
+	}
 	if q.Self != nil {
 		a.Action = q.action(a.Chosen)
 		if len(q.Self.laps) > 0 {
@@ -88,6 +96,9 @@ func (d *decision) gather() {
 	d.codes.time, d.knows.time = d.r.EpochTime.knows(d.a.Model)
 	d.codes.startup, _ = d.r.Startup.knows(d.a.Model)
 	d.codes.accuracy, d.knows.accuracy = d.r.Accuracy.knows(d.a.Model)
+	if d.kin = d.kin[:0]; !d.knows.time && d.r.EpochTime != nil {
+		d.relatives()
+	}
 	if d.q.Self != nil && d.knows.time {
 		d.factor, d.narrow = d.q.Self.ownFactor(d.r.EpochTime, d.codes.time, f.row[:])
 	}
@@ -177,8 +188,11 @@ func (d *decision) alternative(alt *schemas.Alternative, load schemas.Load) {
 		fate = d.f.run(d.ahead(alt, load))
 		d.knows.time = !math.IsInf(fate.end, 1)
 	}
-	if d.knows.time {
+	switch {
+	case d.knows.time:
 		d.time(alt, fate)
+	case len(d.kin) > 0:
+		d.coldStart(alt, load)
 	}
 	if d.knows.accuracy {
 		alt.PredictedAccuracy = d.figure(d.curve.at(q.epochsDone() + alt.Epochs))

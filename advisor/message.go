@@ -22,6 +22,9 @@ func message(a *schemas.Advice) string {
 	if c.PredictedSeconds == nil {
 		return fmt.Sprintf("nothing is known yet of model %s: run it with batch size %d on %d CPUs to learn from it", a.Model, c.BatchSize, c.CPUs)
 	}
+	if len(a.Relatives) > 0 {
+		return guess(a)
+	}
 	s := make(sentence, 0, 256)
 	if a.Decision == schemas.BestEffort {
 		s.say("no alternative keeps the SLO with probability ")
@@ -57,6 +60,24 @@ func message(a *schemas.Advice) string {
 		}
 	}
 	return string(s)
+}
+
+// guess says what is thought of a model that no regressor knows.
+func guess(a *schemas.Advice) string {
+	c := a.Chosen
+	s := fmt.Sprintf("no regressor knows model %s; from %s: batch size %d on %d CPUs takes perhaps %.3g s", a.Model, names(a.Relatives), c.BatchSize, c.CPUs, *c.PredictedSeconds)
+	if c.UpperBoundSeconds != nil {
+		s += fmt.Sprintf(", perhaps up to %.3g s", *c.UpperBoundSeconds)
+	}
+	for i, p := range a.Probes {
+		if i == 0 {
+			s += "; to learn most, run an epoch with"
+		} else {
+			s += ", then"
+		}
+		s += fmt.Sprintf(" batch size %d on %d CPUs", p.BatchSize, p.CPUs)
+	}
+	return s
 }
 
 // broken is how many running jobs would lose the promise that they were given.

@@ -18,7 +18,10 @@ type Question struct {
 	Self    *Member         // what it has done so far; nil before it runs
 	Others  []Member        // the running jobs that share its nodes, directly or not
 	Tried   []Configuration // what the log has epochs of, of this model
+	Seen    []Sighting      // the last epochs of this model
 	Record  *Record         // how promises came out so far; nil: none yet
+
+	Described map[string]Description // what is known of each model
 }
 
 // Member is a running job.
@@ -66,7 +69,7 @@ func members(jobs []*Job, now time.Time) []Member {
 // Ask makes the question of a request that comes now.
 func (c *Cluster) Ask(q schemas.JobRequest, now time.Time) *Question {
 	nodes, cores := c.place(&q, now)
-	return &Question{Request: q, JobID: q.JobID, Nodes: nodes, Cores: cores, Others: members(c.beside(nodes, q.JobID, now), now), Tried: c.tried[q.Model], Record: c.record}
+	return &Question{Request: q, JobID: q.JobID, Nodes: nodes, Cores: cores, Others: members(c.beside(nodes, q.JobID, now), now), Tried: c.tried[q.Model].configurations, Seen: c.tried[q.Model].seen, Record: c.record, Described: c.described}
 }
 
 // Again makes the question of a job that runs.
@@ -84,14 +87,16 @@ func (c *Cluster) Again(j *Job, now time.Time) *Question {
 	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs), int(j.EpochsDone))
 	self := j.member(now)
 	return &Question{Request: q, JobID: j.ID, Run: j.Run, Nodes: j.Setting.Nodes, Cores: j.Cores, Elapsed: max(0, elapsed), Self: &self,
-		Others: members(c.beside(j.Setting.Nodes, j.ID, now), now), Tried: c.tried[q.Model], Record: c.record}
+		Others: members(c.beside(j.Setting.Nodes, j.ID, now), now), Tried: c.tried[q.Model].configurations, Seen: c.tried[q.Model].seen, Record: c.record, Described: c.described}
 }
 
 // lap notes an epoch that has just ended.
 func (c *Cluster) lap(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	now := c.tallies.snapshot(j.Setting.Nodes, storedAt)
 	if load, ok := between(j.mark, now); ok {
-		j.laps = append(slices.Clone(j.laps[max(0, len(j.laps)+1-keptLaps):]), lap{e.DurationSeconds, load})
+		l := lap{e.DurationSeconds, load}
+		j.laps = append(slices.Clone(j.laps[max(0, len(j.laps)+1-keptLaps):]), l)
+		c.tried.see(&e.Setting, l)
 	}
 	j.mark, j.progressAt, j.epochAt, j.ioWait = now, storedAt, e.At, 0
 	if e.NodeIOWaitRatio != nil {

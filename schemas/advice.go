@@ -80,6 +80,8 @@ type Advice struct {
 	Alternatives   []Alternative     `json:"alternatives"`              // every candidate, the chosen one included
 	Effects        []Effect          `json:"effects,omitempty"`         // on the running jobs
 	Menu           []Choice          `json:"menu,omitempty"`            // other ways to run it: out of what it breaks or misses, or un-beaten where no SLO was given
+	Probes         []ProbeEpoch      `json:"probes,omitempty"`          // epochs that would teach most about a model that nobody knows, in order
+	Relatives      []string          `json:"relatives,omitempty"`       // known models that the figures of an unknown one come from, the likest first
 	Admission      *Admission        `json:"admission,omitempty"`       // what the cluster's policy says; absent: it may start
 	Regressors     map[string]string `json:"regressors"`                // target to the sha256 of its regressor
 }

@@ -53,6 +53,12 @@ func (w *jsonWriter) advice(a *Advice) {
 	if len(a.Menu) > 0 {
 		w.other(`,"menu":`, a.Menu)
 	}
+	if len(a.Probes) > 0 {
+		w.other(`,"probes":`, a.Probes)
+	}
+	if len(a.Relatives) > 0 {
+		w.other(`,"relatives":`, a.Relatives)
+	}
 	if a.Admission != nil {
 		w.other(`,"admission":`, a.Admission)
 	}

@@ -31,6 +31,14 @@ type Choice struct {
 	CPUSeconds        *float64 `json:"cpu_seconds,omitempty"`         // CPUs times predicted time, waiting left out
 }
 
+// ProbeEpoch is an epoch that would teach most about a model that nobody knows.
+type ProbeEpoch struct {
+	BatchSize        uint32   `json:"batch_size"`
+	CPUs             uint32   `json:"cpus"`
+	Epochs           uint32   `json:"epochs"`
+	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"` // as the relatives have it; absent without any
+}
+
 // Admission policies of a cluster.
 const (
 	AdmissionAdvise  = "advise"  // every job may start; what it does to others is told
