@@ -173,16 +173,18 @@ func (d *decision) laterStart(_ *schemas.Advice, t trial) *schemas.Choice {
 
 // laterDeadline asks for the SLO that the job keeps once it breaks nothing.
 func (d *decision) laterDeadline(_ *schemas.Advice, t trial) *schemas.Choice {
-	for _, t.wait = range d.starts(t) {
-		c, keeps, harmless := d.try(schemas.ChoiceDeadline, t)
-		if keeps || !harmless || c.UpperBoundSeconds == nil {
-			return nil
-		}
-		c.SLOSeconds = math.Ceil(1e3*(d.q.Elapsed.Seconds()+*c.UpperBoundSeconds)) / 1e3
-		c.Probability = d.figure(d.q.Request.Confidence)
-		return c
+	starts := d.starts(t)
+	if len(starts) == 0 {
+		return nil
 	}
-	return nil
+	t.wait = starts[0]
+	c, keeps, harmless := d.try(schemas.ChoiceDeadline, t)
+	if keeps || !harmless || c.UpperBoundSeconds == nil {
+		return nil
+	}
+	c.SLOSeconds = math.Ceil(1e3*(d.q.Elapsed.Seconds()+*c.UpperBoundSeconds)) / 1e3
+	c.Probability = d.figure(d.q.Request.Confidence)
+	return c
 }
 
 // mostChoices bounds how many un-beaten choices a menu has.
