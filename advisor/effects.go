@@ -38,11 +38,22 @@ func (d *decision) effects(chosen *schemas.Alternative) []schemas.Effect {
 }
 
 // breaks reports whether the last forecast breaks the promise to a running job:
-// its probability falls under its confidence. Without is called before.
+// its probability falls under its confidence, or falls further while it can still
+// be kept. What is lost already cannot be broken. Without is called before.
 func (d *decision) breaks(i int) bool {
-	c := d.q.Others[i].Confidence
-	return d.chances[i] >= c && !(d.chance(i, &d.f.jobs[i]) >= c)
+	c, was := d.q.Others[i].Confidence, d.chances[i]
+	is := d.chance(i, &d.f.jobs[i])
+	switch {
+	case was >= c:
+		return !(is >= c)
+	case was >= hopeless:
+		return !(is >= was-tolerated)
+	}
+	return false
 }
+
+// tolerated is by how much the probability of a promise at risk may fall.
+const tolerated = 0.01
 
 // chance is how likely a running job meets its deadline; NaN if it has none or
 // nobody knows.

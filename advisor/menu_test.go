@@ -47,6 +47,23 @@ func TestDecide_OffersWaysOutOfWhatItBreaks(t *testing.T) {
 	}
 }
 
+// The old job needs 7.5 s. What is at risk but can still be kept is protected
+// like what is safe; what is lost is not.
+func TestDecide_BreaksWhatCanStillBeKept(t *testing.T) {
+	old := schemas.Setting{Model: model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
+	for _, c := range []struct {
+		left   time.Duration
+		breaks bool
+	}{{10 * time.Second, true}, {7630 * time.Millisecond, true}, {7 * time.Second, false}, {time.Minute, false}} {
+		q := &advisor.Question{Request: request(slo(time.Minute)), JobID: "new", Nodes: []string{"n"},
+			Others: []advisor.Member{{JobID: "old", Setting: old, Left: c.left, Confidence: 0.95, EpochsDone: 0}}}
+		e := advisor.Decide(q, regressors(t), time.Now()).Effects[0]
+		if e.BreaksSLO != c.breaks {
+			t.Errorf("with %s left, probability %.3f becomes %.3f: breaks %v, want %v", c.left, *e.BeforeProbability, *e.AfterProbability, e.BreaksSLO, c.breaks)
+		}
+	}
+}
+
 func TestDecide_OffersWaysOutOfAMiss(t *testing.T) {
 	r := regressors(t)
 	a := advisor.Decide(&advisor.Question{Request: request(slo(2 * time.Second))}, r, time.Now())

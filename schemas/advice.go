@@ -54,7 +54,7 @@ type Effect struct {
 	JobID         string  `json:"job_id"`
 	BeforeSeconds float64 `json:"before_seconds"` // predicted remaining time without the new job
 	AfterSeconds  float64 `json:"after_seconds"`  // with it
-	BreaksSLO     bool    `json:"breaks_slo"`     // its probability falls under its confidence
+	BreaksSLO     bool    `json:"breaks_slo"`     // its probability falls under its confidence, or further under while it can still be kept
 
 	BeforeProbability *float64 `json:"before_probability,omitempty"` // of meeting its SLO without the new job; absent if it has none or nothing is known
 	AfterProbability  *float64 `json:"after_probability,omitempty"`  // with it
