@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -23,6 +22,9 @@ import (
 
 type demoCommand struct {
 	outputFlags
+	Jobs       int     `help:"Instead of three jobs one after the other, this many that overlap at random; takes some minutes." default:"0"`
+	Confidence float64 `help:"Of meeting the SLO, that the jobs of --jobs ask for (default: 0.95)." default:"0"`
+	admissionFlags
 	Seed          uint64 `help:"Of the SLOs, the random batch sizes and the training." default:"1"`
 	Data          string `help:"Directory of all that is kept (default: a temporary one, removed at the end)." type:"path"`
 	Stay          bool   `help:"Keep everything running at the end, to look at the page, until Ctrl-C."`
@@ -35,10 +37,10 @@ type demoCommand struct {
 var (
 	demoBatchSizes = []int{8, 16, 32, 64, 128}
 	demoCPUs       = []int{1, 2}
-	demoJobs       = []int{1, 2} // at once
 )
 
 const (
+	demoAtOnce  = 2 // most jobs at once
 	demoModel   = "digits-mlp"
 	demoEpochs  = 8
 	demoAugment = 28 // copies of each image per epoch
@@ -77,7 +79,7 @@ func (c *demoCommand) Run(w *world) error {
 	}
 	d := &demo{c: c, w: w, random: rand.New(rand.NewPCG(c.Seed, 0))}
 	f := localFlags{Data: dir, NATSPort: -1, HTTPPort: -1, ClickHouseHTTPPort: -1, ClickHouseTCPPort: -1, Engine: c.Engine, EngineLibrary: c.EngineLibrary,
-		Interval: 2 * time.Second, trainerFlags: trainerFlags{NewEpochs: 1 << 30, Trees: 200, Seed: c.Seed}}
+		Interval: 2 * time.Second, admissionFlags: c.admissionFlags, trainerFlags: trainerFlags{NewEpochs: 1 << 30, Trees: 200, Seed: c.Seed}}
 	l, err := startLocal(w, f, d.say)
 	if err != nil {
 		return err
@@ -92,10 +94,7 @@ func (c *demoCommand) Run(w *world) error {
 		return err
 	}
 	d.local = l
-	result, err := d.run(ctx)
-	if err == nil {
-		err = d.print(result)
-	}
+	err = d.run(ctx)
 	if err == nil && c.Stay {
 		d.say("stays up at %s, NATS at %s; Ctrl-C ends it", l.endpoints.HTTPURL, l.endpoints.NATSURL)
 		<-ctx.Done()
@@ -123,16 +122,32 @@ func (d *demo) say(format string, args ...any) {
 	fmt.Fprintf(d.w.stderr, format+"\n", args...)
 }
 
-func (d *demo) run(ctx context.Context) (demoResult, error) {
-	result := demoResult{Skipped: []string{}}
+func (d *demo) run(ctx context.Context) error {
 	d.say("Courier is up: page %s, NATS %s", d.local.endpoints.HTTPURL, d.local.endpoints.NATSURL)
-	fastest, slowest, err := d.experiment(ctx)
+	alone, all, err := d.experiment(ctx)
 	if err != nil {
-		return result, fmt.Errorf("experiment: %w", err)
+		return fmt.Errorf("experiment: %w", err)
 	}
 	if err := d.train(ctx); err != nil {
-		return result, err
+		return err
 	}
+	if d.c.Jobs > 0 {
+		r, err := d.crowd(ctx, all)
+		if err != nil {
+			return fmt.Errorf("overlapping jobs: %w", err)
+		}
+		return d.printCrowd(r)
+	}
+	r, err := d.orders(ctx, slices.Min(alone), slices.Max(alone))
+	if err != nil {
+		return err
+	}
+	return d.print(r)
+}
+
+// orders runs the three jobs with SLOs.
+func (d *demo) orders(ctx context.Context, fastest, slowest float64) (demoResult, error) {
+	result := demoResult{Skipped: []string{}}
 	d.say("")
 	d.say("3. Three jobs with SLOs between the fastest (%.2f s) and the slowest (%.2f s) run, each also with a random batch size", fastest, slowest)
 	for i := range demoOrders {
@@ -154,9 +169,9 @@ func (d *demo) run(ctx context.Context) (demoResult, error) {
 	return result, nil
 }
 
-// experiment measures every setting of the design, and returns the shortest and
-// the longest response time of a job alone on all CPUs: there the SLOs lie.
-func (d *demo) experiment(ctx context.Context) (fastest, slowest float64, err error) {
+// experiment measures every setting of the design, and returns the response times
+// of jobs alone on all CPUs, between which the SLOs of single jobs lie, and of all.
+func (d *demo) experiment(ctx context.Context) (alone, all []float64, err error) {
 	design := d.design()
 	d.say("")
 	d.say("1. Nothing is known yet: measure %d settings of a real training job (%s, %d epochs)", len(design), demoModel, demoEpochs)
@@ -166,25 +181,26 @@ func (d *demo) experiment(ctx context.Context) (fastest, slowest float64, err er
 		results := make([]collector.JobResult, s.jobs)
 		group, jobs := errgroup.WithContext(ctx)
 		for k := range s.jobs {
+			seed := d.random.Uint32()
 			group.Go(func() error {
-				r, err := d.job(jobs, schemas.JobRequest{CPUs: schemas.CPUs{s.cpus}, Labels: map[string]string{"phase": "experiment"}}, s.batch)
+				r, err := d.jobSeeded(jobs, schemas.JobRequest{CPUs: schemas.CPUs{s.cpus}, Labels: map[string]string{"phase": "experiment"}}, s.batch, seed)
 				results[k] = r
 				return err
 			})
 		}
 		if err := group.Wait(); err != nil {
-			return 0, 0, err
+			return nil, nil, err
 		}
-		if seconds := response(results[0]); s.jobs == 1 && s.cpus == slices.Max(demoCPUs) {
-			if fastest == 0 || seconds < fastest {
-				fastest = seconds
-			}
-			slowest = max(slowest, seconds)
+		for _, r := range results {
+			all = append(all, response(r))
+		}
+		if s.jobs == 1 && s.cpus == slices.Max(demoCPUs) {
+			alone = append(alone, response(results[0]))
 		}
 	}
 	bar.draw(len(design), "done")
 	bar.end()
-	return fastest, slowest, nil
+	return alone, all, nil
 }
 
 // setting is one cell of the design.
@@ -194,7 +210,11 @@ type setting struct{ batch, cpus, jobs int }
 // machine does not fall on one level alone.
 func (d *demo) design() []setting {
 	var all []setting
-	for _, jobs := range demoJobs {
+	most := demoAtOnce
+	if d.c.Jobs > 0 {
+		most = crowdAtOnce
+	}
+	for jobs := 1; jobs <= most; jobs++ {
 		for _, cpus := range demoCPUs {
 			for _, batch := range demoBatchSizes {
 				all = append(all, setting{batch, cpus, jobs})
@@ -285,6 +305,15 @@ func response(r collector.JobResult) float64 { return r.Ended.Sub(r.Submitted).S
 // job runs the workload as any user's command is run: in a process of its own,
 // under courier run. batch 0 takes the advised one.
 func (d *demo) job(ctx context.Context, q schemas.JobRequest, batch int) (collector.JobResult, error) {
+	return d.jobSeeded(ctx, q, batch, d.random.Uint32())
+}
+
+// jobSeeded is job with the seed of the training.
+func (d *demo) jobSeeded(ctx context.Context, q schemas.JobRequest, batch int, seed uint32) (collector.JobResult, error) {
+	augment := demoAugment
+	if d.c.Jobs > 0 {
+		augment = crowdAugment
+	}
 	program, err := os.Executable()
 	if err != nil {
 		return collector.JobResult{}, fmt.Errorf("find this program: %w", err)
@@ -297,7 +326,7 @@ func (d *demo) job(ctx context.Context, q schemas.JobRequest, batch int) (collec
 	r, err := collector.RunJob(ctx, collector.JobOptions{
 		Request: demoRequest(q), Node: node, BatchSize: batch, NoPTY: true, Format: collector.FormatJSON, SpoolDir: filepath.Join(d.local.f.Data, "spool"),
 		Command: []string{program, "workload", "digits", "--network", "mlp", "--batch-size", "{batch}", "--cpus", "{cpus}", "--epochs", "{epochs}",
-			"--augment", fmt.Sprint(demoAugment), "--seed", fmt.Sprint(d.random.Uint32())},
+			"--augment", fmt.Sprint(augment), "--seed", fmt.Sprint(seed)},
 		Stdout: output, Stderr: output,
 		Connect: func(context.Context) (*bus.Bus, error) { return d.local.bus, nil },
 	}, slog.New(slog.DiscardHandler))
@@ -351,34 +380,3 @@ func yes(b bool) string {
 	}
 	return "no"
 }
-
-// bar is a progress bar on a terminal, and a line per step elsewhere.
-type bar struct {
-	out      io.Writer
-	total    int
-	begin    time.Time
-	terminal bool
-}
-
-func newBar(out io.Writer, total int) *bar {
-	return &bar{out: out, total: total, begin: time.Now(), terminal: services.IsTerminal(out)}
-}
-
-func (b *bar) draw(done int, what string) {
-	const width = 24
-	full := width * done / b.total
-	line := fmt.Sprintf("   [%s%s] %d/%d %s, %.0f s", stringOf('#', full), stringOf('.', width-full), done, b.total, what, time.Since(b.begin).Seconds())
-	if b.terminal {
-		fmt.Fprintf(b.out, "\r\x1b[K%s", line)
-	} else {
-		fmt.Fprintln(b.out, line)
-	}
-}
-
-func (b *bar) end() {
-	if b.terminal {
-		fmt.Fprintln(b.out)
-	}
-}
-
-func stringOf(c byte, n int) string { return string(slices.Repeat([]byte{c}, n)) }

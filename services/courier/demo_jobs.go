@@ -1,0 +1,238 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"courier/schemas"
+
+	"golang.org/x/sync/errgroup"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// What courier demo --jobs adds: jobs that overlap at random.
+const (
+	crowdAtOnce  = 3   // most jobs at once: as many as were measured
+	crowdOverlap = 1.3 // jobs at once that the mean gap between two arrivals aims at
+	crowdAugment = 2 * demoAugment
+)
+
+// crowdJob is one job among others.
+type crowdJob struct {
+	JobID             string           `json:"job_id"`
+	SLOSeconds        float64          `json:"slo_seconds"`
+	Decision          schemas.Decision `json:"decision"`
+	BatchSize         uint32           `json:"batch_size"`
+	CPUs              uint32           `json:"cpus"`
+	Neighbours        float64          `json:"neighbours"` // when it was submitted
+	Probability       *float64         `json:"probability"`
+	PredictedSeconds  *float64         `json:"predicted_seconds"`
+	MeasuredSeconds   float64          `json:"measured_seconds"`
+	QuarterSeconds    *float64         `json:"quarter_seconds"` // its whole time, as predicted after a quarter of its epochs
+	PredictedAccuracy *float64         `json:"predicted_accuracy"`
+	MeasuredAccuracy  *float64         `json:"measured_accuracy"`
+	Met               bool             `json:"met"`
+}
+
+// crowdResult is what courier demo --jobs --output json prints.
+type crowdResult struct {
+	Jobs       []crowdJob `json:"jobs"`
+	Confidence float64    `json:"confidence"`
+	Promised   int        `json:"promised"`
+	Kept       int        `json:"kept"`
+	KeptLow    float64    `json:"kept_low"` // of the share of promises kept: the 95 % interval of Clopper and Pearson (1934)
+	KeptHigh   float64    `json:"kept_high"`
+	// Medians of |predicted / measured - 1| of the whole time.
+	SubmitError  float64 `json:"median_error_at_submit"`
+	QuarterError float64 `json:"median_error_after_a_quarter"`
+}
+
+// crowd submits jobs that overlap, with SLOs drawn as in the paper: normal, with a
+// third of the mean as deviation, the mean that of all that was measured.
+func (d *demo) crowd(ctx context.Context, measured []float64) (crowdResult, error) {
+	mean := 0.0
+	for _, s := range measured {
+		mean += s / float64(len(measured))
+	}
+	shortest := slices.Min(measured)
+	d.say("")
+	d.say("3. %d jobs come at random, at most %d at once, with SLOs drawn from N(%.2f s, %.2f s) but not under %.2f s", d.c.Jobs, crowdAtOnce, mean, mean/3, shortest)
+	predicted := d.watchQuarters(ctx)
+	result := crowdResult{Confidence: cmp.Or(d.c.Confidence, schemas.DefaultConfidence), Jobs: make([]crowdJob, d.c.Jobs)}
+	var lines sync.Mutex
+	group, jobs := errgroup.WithContext(ctx)
+	group.SetLimit(crowdAtOnce)
+	for i := range d.c.Jobs {
+		slo := max(shortest, mean*(1+d.random.NormFloat64()/3))
+		gap := time.Duration(d.random.ExpFloat64() * mean / crowdOverlap * float64(time.Second))
+		seed := d.random.Uint32()
+		group.Go(func() error {
+			j, err := d.crowdJob(jobs, slo, seed)
+			if err != nil {
+				return err
+			}
+			lines.Lock()
+			defer lines.Unlock()
+			result.Jobs[i] = j
+			d.say("   SLO %5.2f s: batch size %3d on %d CPUs beside %.0f, %s; predicted %s, took %.2f s, %s", j.SLOSeconds, j.BatchSize, j.CPUs, j.Neighbours, j.Decision,
+				figure(j.PredictedSeconds, "%.2f s"), j.MeasuredSeconds, map[bool]string{true: "met", false: "missed"}[j.Met])
+			return nil
+		})
+		if err := pause(jobs, gap); err != nil {
+			break
+		}
+	}
+	err := errors.Join(group.Wait(), predicted.end())
+	if err != nil {
+		return result, err
+	}
+	for i := range result.Jobs {
+		result.Jobs[i].QuarterSeconds = predicted.of(result.Jobs[i].JobID)
+	}
+	result.score()
+	return result, nil
+}
+
+// crowdJob submits and runs one job.
+func (d *demo) crowdJob(ctx context.Context, sloSeconds float64, seed uint32) (crowdJob, error) {
+	q := schemas.JobRequest{CPUs: demoCPUs, SLO: schemas.Duration(time.Duration(sloSeconds*1e3).Abs() * time.Millisecond), Confidence: d.c.Confidence, Labels: map[string]string{"phase": "crowd"}}
+	r, err := d.jobSeeded(ctx, q, 0, seed)
+	if err != nil {
+		return crowdJob{}, err
+	}
+	if r.Advice == nil || r.Advice.Chosen == nil {
+		return crowdJob{}, fmt.Errorf("job %s got no advice", r.JobID)
+	}
+	a, c := r.Advice, r.Advice.Chosen
+	j := crowdJob{JobID: r.JobID, SLOSeconds: q.SLO.Seconds(), Decision: a.Decision, BatchSize: c.BatchSize, CPUs: c.CPUs, Neighbours: a.Load.ConcurrentJobs - 1,
+		Probability: c.Probability, MeasuredSeconds: response(r), PredictedAccuracy: c.PredictedAccuracy, MeasuredAccuracy: r.Accuracy}
+	if c.PredictedSeconds != nil {
+		whole := a.ElapsedSeconds + *c.PredictedSeconds
+		j.PredictedSeconds = &whole
+	}
+	j.Met = j.MeasuredSeconds <= j.SLOSeconds
+	return j, nil
+}
+
+// quarters notes what the whole time of each job was predicted to be when a
+// quarter of its epochs was done.
+type quarters struct {
+	mu      sync.Mutex
+	seconds map[string]float64
+	stop    context.CancelFunc
+	ended   chan error
+}
+
+// watchQuarters listens to what is predicted of running jobs until end is called.
+func (d *demo) watchQuarters(ctx context.Context) *quarters {
+	ctx, stop := context.WithCancel(ctx)
+	q := &quarters{seconds: map[string]float64{}, stop: stop, ended: make(chan error, 1)}
+	go func() {
+		q.ended <- d.local.bus.Listen(ctx, schemas.JobSubject("*", schemas.EventAdvice), func(e schemas.Event) { q.note(e.(*schemas.Advice)) })
+	}()
+	return q
+}
+
+func (q *quarters) note(a *schemas.Advice) {
+	if a.EpochsDone < demoEpochs/4 || a.Chosen.PredictedSeconds == nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, known := q.seconds[a.JobID]; !known {
+		q.seconds[a.JobID] = a.ElapsedSeconds + *a.Chosen.PredictedSeconds
+	}
+}
+
+// of is the whole time of a job, nil if nothing was predicted of it.
+func (q *quarters) of(job string) *float64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if s, ok := q.seconds[job]; ok {
+		return &s
+	}
+	return nil
+}
+
+func (q *quarters) end() error {
+	q.stop()
+	return <-q.ended
+}
+
+// score counts the promises and the errors.
+func (r *crowdResult) score() {
+	var submit, quarter []float64
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		if j.Decision == schemas.MeetsSLO {
+			r.Promised++
+			if j.Met {
+				r.Kept++
+			}
+		}
+		if j.PredictedSeconds != nil {
+			submit = append(submit, math.Abs(*j.PredictedSeconds/j.MeasuredSeconds-1))
+		}
+		if j.QuarterSeconds != nil {
+			quarter = append(quarter, math.Abs(*j.QuarterSeconds/j.MeasuredSeconds-1))
+		}
+	}
+	r.SubmitError, r.QuarterError = median(submit), median(quarter)
+	r.KeptLow, r.KeptHigh = 0, 1
+	if r.Kept > 0 {
+		r.KeptLow = distuv.Beta{Alpha: float64(r.Kept), Beta: float64(r.Promised - r.Kept + 1)}.Quantile(0.025)
+	}
+	if r.Kept < r.Promised {
+		r.KeptHigh = distuv.Beta{Alpha: float64(r.Kept + 1), Beta: float64(r.Promised - r.Kept)}.Quantile(0.975)
+	}
+}
+
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
+}
+
+func (d *demo) printCrowd(r crowdResult) error {
+	if d.c.Output == "json" {
+		e := json.NewEncoder(d.w.stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	t := tabwriter.NewWriter(d.w.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\nSLO\tbatch\tCPUs\tbeside\tdecision\tchance\tpredicted\tmeasured\tpredicted\tmeasured\tmet\t")
+	fmt.Fprintln(t, "\tsize\t\t\t\t\ttime\ttime\taccuracy\taccuracy\t\t")
+	for _, j := range r.Jobs {
+		fmt.Fprintf(t, "%.2f s\t%d\t%d\t%.0f\t%s\t%s\t%s\t%.2f s\t%s\t%s\t%s\t\n", j.SLOSeconds, j.BatchSize, j.CPUs, j.Neighbours, j.Decision, figure(j.Probability, "%.3f"),
+			figure(j.PredictedSeconds, "%.2f s"), j.MeasuredSeconds, figure(j.PredictedAccuracy, "%.4f"), figure(j.MeasuredAccuracy, "%.4f"), yes(j.Met))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.w.stdout, "\npromised %d, kept %d: %.3f (95 %% interval %.3f to %.3f), asked for %.2f\n", r.Promised, r.Kept, float64(r.Kept)/float64(max(1, r.Promised)), r.KeptLow, r.KeptHigh, r.Confidence)
+	fmt.Fprintf(d.w.stdout, "median error of the time: %.1f %% at submission, %.1f %% after a quarter of the epochs\n", 100*r.SubmitError, 100*r.QuarterError)
+	return nil
+}
+
+// pause waits unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
