@@ -142,3 +142,20 @@ func BenchmarkDecideMany(b *testing.B) {
 		advisor.Decide(q, r, time.Unix(0, 0))
 	}
 }
+
+// BenchmarkDecideBroken answers for four alternatives beside ten jobs whose
+// promises the job would break: with a menu of ways out.
+func BenchmarkDecideBroken(b *testing.B) {
+	r := regressors(b)
+	q := &advisor.Question{Request: benchRequest().WithDefaults(), Nodes: []string{"n"}}
+	for n := range 10 {
+		m := member(fmt.Sprint("job-", n), 16, uint32(10+n), "n")
+		m.Left, m.Confidence = 120*time.Second, 0.9
+		q.Others = append(q.Others, m)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		advisor.Decide(q, r, time.Unix(0, 0))
+	}
+	b.ReportMetric(float64(len(advisor.Decide(q, r, time.Unix(0, 0)).Menu)), "choices")
+}

@@ -91,6 +91,7 @@ func (q *Question) runs(alt *schemas.Alternative) bool {
 func (d *decision) gather() {
 	f := &d.f
 	f.r, f.names, f.base = d.r.EpochTime, f.names[:0], f.base[:0]
+	f.decision++
 	d.spans, d.before, d.chances = d.spans[:0], d.before[:0], d.chances[:0]
 	d.at = f.numbers(d.q.Nodes)
 	d.codes.time, d.knows.time = d.r.EpochTime.knows(d.a.Model)

@@ -43,6 +43,9 @@ type forecast struct {
 	nodes []meter
 	path  []mark // of the one in question
 	row   [maxColumns]float64
+
+	decision uint64 // counts up: what was remembered of another is forgotten
+	memos    [memos]memo
 }
 
 // mark is how many epochs a job had left at a moment.
@@ -146,13 +149,40 @@ func (f *forecast) load(j *ahead) schemas.Load {
 
 // epoch returns the seconds of an epoch at the present load.
 func (f *forecast) epoch(j *ahead) float64 {
-	features := schemas.Features{BatchSize: j.batch, CPUs: j.cpus, ModelCode: j.model, Load: f.load(j)}
-	p, ok := f.r.predict(&features, f.row[:])
-	if !ok {
-		return math.Inf(1)
+	p := f.known(j, f.load(j))
+	j.extrapolated = j.extrapolated || p.extrapolated
+	return p.seconds * j.factor
+}
+
+// memo is a prediction that this decision has made before: forecasts meet the
+// same few loads again and again.
+type memo struct {
+	decision    uint64 // that it belongs to
+	batch, cpus uint32
+	model       float64
+	jobs, procs float64
+
+	seconds      float64 // +Inf: nobody knows
+	extrapolated bool
+}
+
+// memos is how many predictions are remembered, a power of two.
+const memos = 256
+
+// known predicts an epoch once in a decision.
+func (f *forecast) known(j *ahead, load schemas.Load) *memo {
+	key := (uint64(j.batch)*31+uint64(j.cpus))*31 + uint64(j.model)
+	key = (key*31+uint64(load.ConcurrentJobs))*31 + uint64(load.Processes)
+	m := &f.memos[key*0x9e3779b97f4a7c15>>(64-8)%memos]
+	if m.decision == f.decision && m.batch == j.batch && m.cpus == j.cpus && m.model == j.model && m.jobs == load.ConcurrentJobs && m.procs == load.Processes {
+		return m
 	}
-	j.extrapolated = j.extrapolated || p.Extrapolated
-	return p.Value * j.factor
+	*m = memo{f.decision, j.batch, j.cpus, j.model, load.ConcurrentJobs, load.Processes, math.Inf(1), false}
+	features := schemas.Features{BatchSize: j.batch, CPUs: j.cpus, ModelCode: j.model, Load: load}
+	if p, ok := f.r.predict(&features, f.row[:]); ok {
+		m.seconds, m.extrapolated = p.Value, p.Extrapolated
+	}
+	return m
 }
 
 // step returns the time until the first job changes its state.

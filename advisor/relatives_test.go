@@ -56,7 +56,11 @@ func TestDecide_LearnsAnUnknownModelFromThreeEpochs(t *testing.T) {
 
 func TestDecide_ScalesARelativeByItsSamples(t *testing.T) {
 	ask := func(samples uint64) float64 {
-		q := &advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Model = "new"; q.TrainingSamples = samples; q.SLO = schemas.Duration(time.Minute) }),
+		q := &advisor.Question{Request: request(func(q *schemas.JobRequest) {
+			q.Model = "new"
+			q.TrainingSamples = samples
+			q.SLO = schemas.Duration(time.Minute)
+		}),
 			Described: map[string]advisor.Description{model: {TrainingSamples: 1000}}}
 		return *advisor.Decide(q, regressors(t), time.Now()).Alternatives[0].PredictedSeconds
 	}

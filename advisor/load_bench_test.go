@@ -1,0 +1,188 @@
+package advisor_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go"
+)
+
+// crowd lets a thousand jobs run, ten on each of a hundred nodes, behind an
+// advisor with the fixture's regressors.
+func crowd(b *testing.B, server *bustest.Server) *bus.Bus {
+	b.Helper()
+	bus := server.Connect(b)
+	promote(b, bus)
+	start(b, server.Connect(b))
+	q := benchRequest()
+	await(b, "all regressors", func() bool { return len(predict(b, bus, q).Regressors) == len(schemas.Targets()) })
+	for n := range 1000 {
+		q.JobID, q.Nodes, q.SLO = fmt.Sprintf("job-%04d", n), []string{fmt.Sprintf("node-%02d", n%100)}, schemas.Duration(time.Hour)
+		if _, err := submit(b, bus, q); err != nil {
+			b.Fatal(err)
+		}
+		e := startedEvent(q.JobID, 1)
+		e.Nodes = q.Nodes
+		publish(b, bus, e)
+	}
+	await(b, "the last job to run", func() bool { return status(b, bus, "job-0999").State == schemas.StateRunning })
+	return bus
+}
+
+func percentile(values []time.Duration, p float64) float64 {
+	slices.Sort(values)
+	return float64(values[min(len(values)-1, int(p*float64(len(values))))].Microseconds()) / 1000
+}
+
+// BenchmarkUnderLoad asks 1,000 times a second, whether answers come or not, while
+// a thousand jobs run and end 100 epochs a second: how long an answer takes, and
+// how long after an epoch the advice about its job is heard. b.N requests.
+func BenchmarkUnderLoad(b *testing.B) {
+	server := bustest.NewServer(b)
+	bus := crowd(b, server)
+	asker, err := nats.Connect(server.URL())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer asker.Close()
+	q := benchRequest()
+	q.Nodes = []string{"node-50"}
+	data, err := schemas.Marshal(&q)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var mu sync.Mutex
+	ended, heard := map[string]time.Time{}, []time.Duration(nil)
+	if _, err := asker.Subscribe(schemas.JobSubject("*", schemas.EventAdvice), func(m *nats.Msg) {
+		e, err := schemas.Parse(m.Subject, m.Data)
+		if err != nil {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if at, ok := ended[e.(*schemas.Advice).JobID]; ok && e.(*schemas.Advice).EpochsDone > 0 {
+			heard = append(heard, time.Since(at))
+			delete(ended, e.(*schemas.Advice).JobID)
+		}
+	}); err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	var epochs sync.WaitGroup
+	epochs.Go(func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			e := epochEvent(fmt.Sprintf("job-%04d", n%1000), 1, uint32(1+n/1000))
+			e.Nodes = []string{fmt.Sprintf("node-%02d", n%100)}
+			mu.Lock()
+			ended[e.JobID] = time.Now()
+			mu.Unlock()
+			if _, err := bus.Publish(ctx, e); err != nil && ctx.Err() == nil {
+				b.Error(err)
+			}
+		}
+	})
+	took := make([]time.Duration, b.N)
+	var asked sync.WaitGroup
+	b.ResetTimer()
+	begin := time.Now()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for next := 0; next < b.N; {
+		<-tick.C
+		for due := int(time.Since(begin) / time.Millisecond); next < b.N && next < due; next++ {
+			i := next
+			sent := begin.Add(time.Duration(i) * time.Millisecond) // when it should have been: waiting counts
+			asked.Go(func() {
+				if m, err := asker.Request(schemas.SubjectJobPredict, data, 5*time.Second); err != nil || m.Header.Get("Nats-Service-Error") != "" {
+					b.Error(err)
+				}
+				took[i] = time.Since(sent)
+			})
+		}
+	}
+	asked.Wait()
+	b.StopTimer()
+	cancel()
+	epochs.Wait()
+	b.ReportMetric(percentile(took, 0.5), "p50-ms")
+	b.ReportMetric(percentile(took, 0.99), "p99-ms")
+	mu.Lock()
+	defer mu.Unlock()
+	if len(heard) > 0 {
+		b.ReportMetric(percentile(heard, 0.5), "advice-p50-ms")
+		b.ReportMetric(percentile(heard, 0.99), "advice-p99-ms")
+		b.ReportMetric(float64(len(heard)), "advice")
+	}
+}
+
+// BenchmarkThroughput keeps 64 requests under way: answers a second of
+// job.predict, and of a service that sends the request back.
+func BenchmarkThroughput(b *testing.B) {
+	server := bustest.NewServer(b)
+	bus := server.Connect(b)
+	promote(b, bus)
+	start(b, server.Connect(b))
+	q := benchRequest()
+	await(b, "all regressors", func() bool { return len(predict(b, bus, q).Regressors) == len(schemas.Targets()) })
+	echo, err := nats.Connect(server.URL())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer echo.Close()
+	if _, err := echo.Subscribe("plain.echo", func(m *nats.Msg) { _ = m.Respond(m.Data) }); err != nil {
+		b.Fatal(err)
+	}
+	if err := echo.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	asker, err := nats.Connect(server.URL())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer asker.Close()
+	data, err := schemas.Marshal(&q)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rate := func(subject string, requests int) float64 {
+		begin := time.Now()
+		var all sync.WaitGroup
+		for range 64 {
+			all.Go(func() {
+				for range requests / 64 {
+					if _, err := asker.Request(subject, data, 5*time.Second); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		return float64(requests) / time.Since(begin).Seconds()
+	}
+	var plain, answers []float64
+	for b.Loop() { // in turn, so that both see the same machine
+		plain = append(plain, rate("plain.echo", 12_800))
+		answers = append(answers, rate(schemas.SubjectJobPredict, 12_800))
+	}
+	slices.Sort(plain)
+	slices.Sort(answers)
+	b.ReportMetric(plain[len(plain)/2], "echo/s")
+	b.ReportMetric(answers[len(answers)/2], "predict/s")
+	b.ReportMetric(answers[len(answers)/2]/plain[len(plain)/2], "predict/echo")
+}
