@@ -52,6 +52,7 @@ func messages() []message {
 		{"ended", job + schemas.EventLost, "event", schemas.Ended{}, "", "The job was silent for too long; undone by its next event."},
 		{"advice", job + schemas.EventAdvice, "event", schemas.Advice{}, "", "A new prediction for a running job."},
 		{"risk", job + schemas.EventRisk, "event", schemas.Risk{}, "", "A promise is at risk, or no longer."},
+		{"moved", job + schemas.EventMoved, "event", schemas.Moved{}, "", "A move was carried out, judged or refused by the runner."},
 		{"alive", job + schemas.EventAlive, "notice", schemas.Alive{}, "", "The runner's heartbeat; core NATS, not stored."},
 		{"sample", node + schemas.EventSample, "event", schemas.Sample{}, "", "A measurement of a node."},
 		{"promoted", target + schemas.EventPromoted, "event", schemas.Promoted{}, "", "A regressor is in use from now on."},

@@ -86,6 +86,8 @@ func newEvent(subject string) Event {
 		return &Advice{}
 	case "job." + EventRisk:
 		return &Risk{}
+	case "job." + EventMoved:
+		return &Moved{}
 	case "job." + EventAlive:
 		return &Alive{}
 	case "node." + EventSample:

@@ -96,10 +96,11 @@ func (e *Submitted) Validate() error {
 type Started struct {
 	JobStamp
 	Setting
-	NodeCores        uint32  `json:"node_cores" ch:"node_cores"`               // logical processors of its node (of the smallest, if several)
-	HeartbeatSeconds float64 `json:"heartbeat_seconds" ch:"heartbeat_seconds"` // promised interval of job.<id>.alive; 0: this client sends none
-	Command          string  `json:"command,omitempty" ch:"command"`           // name of the program, without arguments
-	User             string  `json:"user,omitempty" ch:"user"`                 // who runs it
+	NodeCores        uint32   `json:"node_cores" ch:"node_cores"`               // logical processors of its node (of the smallest, if several)
+	HeartbeatSeconds float64  `json:"heartbeat_seconds" ch:"heartbeat_seconds"` // promised interval of job.<id>.alive; 0: this client sends none
+	Command          string   `json:"command,omitempty" ch:"command"`           // name of the program, without arguments
+	User             string   `json:"user,omitempty" ch:"user"`                 // who runs it
+	Moves            []string `json:"moves,omitempty" ch:"moves"`               // that the runner can do, "batch_size"; others are advice only
 }
 
 // StartedID returns the identity of a started event.

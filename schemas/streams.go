@@ -31,7 +31,7 @@ func Streams() []Stream {
 // jobFilters names each stored event of a job, because job.<id>.alive matches
 // job.*.* and must not be stored.
 func jobFilters() []string {
-	events := []string{EventSubmitted, EventStarted, EventEpoch, EventFinished, EventFailed, EventCancelled, EventLost, EventAdvice, EventRisk}
+	events := []string{EventSubmitted, EventStarted, EventEpoch, EventFinished, EventFailed, EventCancelled, EventLost, EventAdvice, EventRisk, EventMoved}
 	filters := make([]string, len(events))
 	for i, e := range events {
 		filters[i] = JobSubject("*", e)

@@ -34,6 +34,7 @@ const (
 	EventLost      = "lost"
 	EventAdvice    = "advice"
 	EventRisk      = "risk"
+	EventMoved     = "moved"
 	EventAlive     = "alive" // core NATS, not stored
 	EventSample    = "sample"
 	EventPromoted  = "promoted"

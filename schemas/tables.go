@@ -72,7 +72,7 @@ type Table struct {
 func Tables() []Table {
 	return []Table{
 		{"job_submitted", SubmittedRow{}}, {"job_started", Started{}}, {"job_epoch", Epoch{}}, {"job_ended", Ended{}},
-		{"job_advice", AdviceRow{}}, {"job_risk", Risk{}}, {"node_sample", Sample{}}, {"regressor_promoted", Promoted{}}, {"regressor_rejected", Rejected{}},
+		{"job_advice", AdviceRow{}}, {"job_risk", Risk{}}, {"job_moved", Moved{}}, {"node_sample", Sample{}}, {"regressor_promoted", Promoted{}}, {"regressor_rejected", Rejected{}},
 	}
 }
 
@@ -92,6 +92,8 @@ func RowOf(e Event) (table string, row any, ok bool) {
 		return "job_advice", e.row(), true
 	case *Risk:
 		return "job_risk", e, true
+	case *Moved:
+		return "job_moved", e, true
 	case *Sample:
 		return "node_sample", e, true
 	case *Promoted:

@@ -53,7 +53,7 @@ func (s *story) submitted(job string, slo time.Duration) {
 }
 
 func (s *story) started(job string, run uint32) {
-	s.add(&schemas.Started{JobStamp: s.jobStamp(schemas.StartedID(job, run), job, run), Setting: setting(64), NodeCores: 2, HeartbeatSeconds: 10, Command: "courier", User: "ada"})
+	s.add(&schemas.Started{JobStamp: s.jobStamp(schemas.StartedID(job, run), job, run), Setting: setting(64), NodeCores: 2, HeartbeatSeconds: 10, Command: "courier", User: "ada", Moves: []string{schemas.MoveBatchSize}})
 }
 
 func (s *story) epoch(job string, run, n uint32) {
@@ -88,6 +88,15 @@ func (s *story) risk(job string, cause uint64) {
 		PredictedSeconds: 12, LeftSeconds: 9.5, Action: string(schemas.ActionBatch), BatchSize: 64, SavedProbability: pointer(0.97), Message: "it is getting late"})
 }
 
+// moved adds a move to batch size 32 that the runner kept.
+func (s *story) moved(job string, cause uint64) {
+	for n, outcome := range []string{schemas.MoveCarriedOut, schemas.MoveKept} {
+		e := &schemas.Moved{JobStamp: s.jobStamp(schemas.MovedID(job, 1, uint32(n+1)), job, 1), CauseSequence: cause, Move: schemas.MoveBatchSize, Outcome: outcome, Means: schemas.ByControl,
+			FromBatchSize: 64, ToBatchSize: 128, Epoch: 2, PredictedSeconds: pointer(2.5), PredictedEpochSeconds: pointer(1.25), UnmovedEpochSeconds: pointer(2.25), BeforeEpochSeconds: pointer(2.0), AfterEpochSeconds: pointer(1.25 + float64(n)/8), EpochsMeasured: uint32(2*n + 1), GainRatio: pointer(1 - float64(n)/8)}
+		s.add(e)
+	}
+}
+
 // sample adds a sample whose ratios are whole 64ths, so that their sums are exact.
 func (s *story) sample(node string, number uint64) {
 	e := &schemas.Sample{Stamp: s.stamp(schemas.SampleID(node, "boot", number)), Node: node, BootID: "boot", Number: number, IntervalSeconds: 2, Cores: 2,
@@ -113,6 +122,7 @@ func (s *story) job(job string, slo time.Duration, outcome string) {
 		s.advice(job, uint64(len(s.events)))
 	}
 	s.risk(job, uint64(len(s.events)))
+	s.moved(job, uint64(len(s.events)))
 	s.ended(job, 1, outcome)
 }
 
