@@ -29,5 +29,10 @@
 // included, loss and accuracy repeat exactly. Another number of CPUs adds the
 // gradients up in another order, so that their last bits differ.
 //
+// Between epochs the batch size can change: before each one Run reads the file
+// of --control, where `courier run --adapt control` writes what is advised. The
+// size of a step and the momentum stay, so that the epochs from there on are
+// those of a training that began with that batch size.
+//
 // Run may be called from many goroutines at once; the runs share only the CPUs.
 package digits

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 )
 
@@ -51,6 +52,7 @@ type options struct {
 	seed         uint64
 	augment      int // distorted copies of each image and epoch
 	format       string
+	control      string // file that changes the batch size between epochs; "": none
 }
 
 // flags returns the flag set that fills o, with the defaults in place.
@@ -67,6 +69,8 @@ func (o *options) flags() *flag.FlagSet {
 	f.Uint64Var(&o.seed, "seed", 1, "`number` that all random choices follow from")
 	f.IntVar(&o.augment, "augment", defaultAugment,
 		"distorted `copies` of each image per epoch, 0 to 1000, beside the image itself")
+	f.StringVar(&o.control, "control", os.Getenv(controlVariable),
+		"`file` that is read before each epoch: {\"batch_size\":64,\"from_epoch\":5} changes the batch size; $"+controlVariable+" names it, too")
 	f.StringVar(&o.format, "format", formatJSON, "`kind` of the line per epoch: json, text")
 	return f
 }

@@ -30,11 +30,14 @@ func Run(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	t := newTrainer(o, training, heldOut)
 	for number := 1; number <= o.epochs; number++ {
+		if o.control != "" {
+			t.obey(o.control, number)
+		}
 		r, err := t.epoch(ctx, number)
 		if err != nil {
 			return err
 		}
-		if err := report(stdout, o, r); err != nil {
+		if err := report(stdout, t.options, r); err != nil {
 			return fmt.Errorf("write epoch %d: %w", number, err)
 		}
 	}

@@ -5,7 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -144,7 +147,7 @@ func TestRun_Help(t *testing.T) {
 		if err := digits.Run(t.Context(), []string{ask}, &out); err != nil {
 			t.Errorf("Run(%s) = %v, want no error", ask, err)
 		}
-		for _, flag := range []string{"-network", "-batch-size", "-cpus", "-epochs", "-learning-rate", "-seed", "-augment", "-format"} {
+		for _, flag := range []string{"-network", "-batch-size", "-cpus", "-epochs", "-learning-rate", "-seed", "-augment", "-format", "-control"} {
 			if !strings.Contains(out.String(), flag) {
 				t.Errorf("Run(%s) does not explain %s:\n%s", ask, flag, out.String())
 			}
@@ -189,5 +192,40 @@ func TestRun_StopsWhenItsLineIsRefused(t *testing.T) {
 	err := digits.Run(t.Context(), []string{"--epochs", "1000", "--augment", "0"}, writer(func([]byte) error { return full }))
 	if !errors.Is(err, full) || !strings.Contains(err.Error(), "write epoch 1") {
 		t.Errorf("Run() = %v, want %v at epoch 1", err, full)
+	}
+}
+
+// A training that is told so goes on with another batch size at the next epoch,
+// as one that began with it in time per epoch and steps; nonsense changes nothing.
+func TestRun_ChangesItsBatchSizeBetweenEpochs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "control")
+	files := []string{ // what the file holds when epoch 1, 2, … is reported
+		`{"batch_size":64,"from_epoch":3}`, // not yet
+		`{"batch_size":64,"from_epoch":3}`,
+		`{"batch_size":8}`,
+		`not JSON`,
+		`{"batch_size":100000}`,
+		`{"batch_size":0}`,
+		`{}`,
+	}
+	for _, cpus := range []string{"1", "3"} {
+		var sizes []int
+		err := digits.Run(t.Context(), []string{"--control", path, "--cpus", cpus, "--batch-size", "16", "--epochs", fmt.Sprint(len(files)), "--augment", "0"}, writer(func(text []byte) error {
+			var e epoch
+			if err := json.Unmarshal(text, &e); err != nil {
+				return err
+			}
+			sizes = append(sizes, e.BatchSize)
+			return os.WriteFile(path, []byte(files[e.Epoch-1]), 0o600)
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]int{16, 16, 64, 8, 8, 8, 8}, sizes); diff != "" {
+			t.Errorf("cpus %s: batch sizes (-want +got):\n%s", cpus, diff)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

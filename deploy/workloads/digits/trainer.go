@@ -66,10 +66,16 @@ func newTrainer(o options, training, heldOut imageSet) *trainer {
 	for i := range t.order {
 		t.order[i] = uint32(i)
 	}
-	for i := range o.cpus {
+	t.hire()
+	return t
+}
+
+// hire gives the trainer its workers, with room for their shares of a batch.
+func (t *trainer) hire() {
+	t.workers = t.workers[:0]
+	for i := range t.options.cpus {
 		t.workers = append(t.workers, newWorker(t, i))
 	}
-	return t
 }
 
 // epoch learns once from every image and its copies, then tries the held-out
