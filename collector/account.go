@@ -12,6 +12,11 @@ func (j *job) take(reports []report) {
 	if len(reports) == 0 {
 		return
 	}
+	first, again := j.fresh, j.fresh && j.epochs.begun
+	j.fresh = false
+	if again && reports[0].epoch+j.epochs.shift <= j.epochs.last {
+		j.startedOver(reports[0].epoch)
+	}
 	taken := j.epochs.add(reports)
 	if j.epochs.refused > 0 && !j.warned {
 		j.warned = true
@@ -25,16 +30,21 @@ func (j *job) take(reports []report) {
 	used := j.command.usage()
 	spent := used.since(j.used)
 	for _, f := range taken {
+		if j.o.Adapt == AdaptControl && f.batch > 0 {
+			j.result.Setting.BatchSize = f.batch
+		}
 		e := j.epoch(f, load, spent, float64(len(taken)))
 		j.result.Epochs = append(j.result.Epochs, *e)
 		if f.accuracy != nil {
 			j.result.Accuracy = f.accuracy
 		}
 		j.out.add(e)
+		j.judge(f, first)
 	}
 	j.mark, j.used = mark, used
-	j.progress.done = j.epochs.last
+	j.progress.done, j.progress.batchSize = j.epochs.last, j.result.Setting.BatchSize
 	j.draw()
+	j.stop()
 }
 
 // epoch returns the event of one of the epochs that share what was spent.
@@ -87,6 +97,9 @@ func (j *job) draw() {
 
 // conclude publishes how the run ended. notStarted is why it never began.
 func (j *job) conclude(notStarted error) {
+	if notStarted == nil {
+		j.carry(j.mover.end("the job ended before"))
+	}
 	e := &schemas.Ended{Outcome: schemas.EventFinished, Setting: j.result.Setting, Accuracy: j.result.Accuracy}
 	if notStarted != nil {
 		e.Outcome, e.Reason = schemas.EventFailed, limited(notStarted.Error())
@@ -98,6 +111,8 @@ func (j *job) conclude(notStarted error) {
 		e.ExitCode, e.DurationSeconds = &code, min(j.result.Ended.Sub(j.started).Seconds(), schemas.MaxSLO.Seconds())
 		e.EpochsDone, e.StartupSeconds = j.epochs.done, j.epochs.startup
 		switch {
+		case j.broken != nil:
+			e.Outcome, e.Reason = schemas.EventFailed, limited(j.broken.Error())
 		case j.result.Cancelled || j.reason != "" && code != 0:
 			e.Outcome, e.Reason = schemas.EventCancelled, limited(j.reason)
 		case code != 0:

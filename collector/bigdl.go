@@ -165,5 +165,8 @@ func (b *bigdl) end() []report {
 	return b.release()
 }
 
+// again implements parser.
+func (b *bigdl) again() parser { return &bigdl{} }
+
 // familiar implements parser.
 func (b *bigdl) familiar() bool { return b.seen }

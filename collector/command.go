@@ -18,12 +18,13 @@ const (
 	placeholderBatch  = "{batch}"
 	placeholderCPUs   = "{cpus}"
 	placeholderEpochs = "{epochs}"
+	placeholderDone   = "{epoch}" // epochs done: 0, or those before a restart
 )
 
 // fill puts the decided numbers into the command.
-func fill(command []string, s *schemas.Setting) []string {
+func fill(command []string, s *schemas.Setting, done uint32) []string {
 	number := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
-	r := strings.NewReplacer(placeholderBatch, number(s.BatchSize), placeholderCPUs, number(s.CPUs), placeholderEpochs, number(s.Epochs))
+	r := strings.NewReplacer(placeholderBatch, number(s.BatchSize), placeholderCPUs, number(s.CPUs), placeholderEpochs, number(s.Epochs), placeholderDone, number(done))
 	filled := make([]string, len(command))
 	for i, argument := range command {
 		filled[i] = r.Replace(argument)
@@ -33,10 +34,10 @@ func fill(command []string, s *schemas.Setting) []string {
 
 // environment returns ours with what the job may want to know. Python holds
 // lines back unless it is told not to.
-func environment(ours []string, id string, s *schemas.Setting, slo time.Duration) []string {
+func environment(ours []string, id string, s *schemas.Setting, done uint32, slo time.Duration) []string {
 	all := append([]string(nil), ours...)
 	all = append(all, "PYTHONUNBUFFERED=1", "COURIER_JOB_ID="+id, fmt.Sprintf("COURIER_BATCH_SIZE=%d", s.BatchSize),
-		fmt.Sprintf("COURIER_CPUS=%d", s.CPUs), fmt.Sprintf("COURIER_EPOCHS=%d", s.Epochs))
+		fmt.Sprintf("COURIER_CPUS=%d", s.CPUs), fmt.Sprintf("COURIER_EPOCHS=%d", s.Epochs), fmt.Sprintf("COURIER_EPOCHS_DONE=%d", done))
 	if slo > 0 {
 		all = append(all, "COURIER_SLO_SECONDS="+strconv.FormatFloat(slo.Seconds(), 'f', -1, 64))
 	}

@@ -22,6 +22,21 @@
 // logs are never computed with. A run without recognised epochs still ends with
 // the duration of the whole.
 //
+// # What a job may do
+//
+// Take another batch size while it runs, where JobOptions.Adapt allows that. By
+// control, it reads the file that COURIER_CONTROL names before each epoch, and
+// says in its epoch's line what it trains with, by which the runner sees that it
+// was understood:
+//
+//	{"batch_size":128,"from_epoch":5}
+//
+// By restart, it is asked to end (SIGTERM) when it has reported an epoch, and is
+// started again with the new {batch} and with {epoch}, the epochs done: it must
+// have written its checkpoint before it reported. The run stays one run: epochs
+// go on counting. After three epochs the change is judged by what was predicted;
+// if less than half of that came it is taken back. job.<id>.moved tells all this.
+//
 // # Order, concurrency, failure
 //
 // A running job never waits for NATS or the advisor: its events go through a

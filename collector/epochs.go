@@ -13,6 +13,7 @@ type finished struct {
 	source   string // schemas.DurationReported or schemas.DurationArrival
 	loss     *float64
 	accuracy *float64
+	batch    uint32 // batch size that it says it ran with; 0: it does not
 }
 
 // epochs is what is known of a run's epochs: a fold over reports.
@@ -47,7 +48,7 @@ func (e *epochs) add(reports []report) []finished {
 			continue
 		}
 		e.last = number
-		taken = append(taken, finished{number: number, seconds: r.seconds, source: schemas.DurationReported, loss: r.loss, accuracy: r.accuracy})
+		taken = append(taken, finished{number: number, seconds: r.seconds, source: schemas.DurationReported, loss: r.loss, accuracy: r.accuracy, batch: r.batch})
 	}
 	if len(taken) == 0 {
 		return nil

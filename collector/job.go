@@ -8,8 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"courier/schemas"
@@ -33,6 +31,12 @@ type job struct {
 	result   JobResult
 
 	command  *command
+	kill     <-chan time.Time // when to kill a command that was asked to end; nil: it was not
+	mover    *mover
+	control  string // path of the control file; "": none
+	stopping bool   // the command ends to be started again
+	fresh    bool   // the command has told no epoch since it was started
+	broken   error  // why it could not be started again
 	signals  chan os.Signal
 	epochs   *epochs
 	progress progress
@@ -64,34 +68,49 @@ func newJob(o JobOptions, log *slog.Logger) (*job, error) {
 // start starts the command and publishes that it did.
 func (j *job) start() error {
 	s := &j.result.Setting
-	slo := time.Duration(j.o.Request.SLO)
-	if !slices.ContainsFunc(j.o.Command, func(a string) bool { return strings.Contains(a, placeholderBatch) }) {
+	if !takesBatch(j.o.Command) {
 		j.screen.say("the command has no %s: it must take its batch size from COURIER_BATCH_SIZE", placeholderBatch)
 	}
-	cmd := newCommand(fill(j.o.Command, s), environment(os.Environ(), j.result.JobID, s, slo), j.o.Stdin)
+	if err := j.adapt(); err != nil {
+		return err
+	}
 	if j.o.ForwardSignals { // from here on none ends us instead of the job
 		signal.Notify(j.signals, forwarded...)
 	}
 	notifyResize(j.signals)
-	size := sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin)
-	j.mark = j.observer.Mark()
 	j.started = time.Now()
-	c, err := startCommand(cmd, !j.o.NoPTY, size, j.screen.write)
-	if err != nil {
+	if err := j.launch(0); err != nil {
 		signal.Stop(j.signals)
+		return err
+	}
+	j.result.Started, j.epochs = j.started, newEpochs(j.started)
+	j.progress = progress{epochs: s.Epochs, batchSize: s.BatchSize, submitted: j.result.Submitted, slo: time.Duration(j.o.Request.SLO)}
+	j.progress.advise(j.result.Advice, j.result.Submitted)
+	e := &schemas.Started{JobStamp: j.stamp(schemas.StartedID(j.result.JobID, j.result.Run)), Setting: *s,
+		NodeCores: j.mark.reading.cores(), HeartbeatSeconds: schemas.Heartbeat.Seconds(),
+		Command: filepath.Base(j.o.Command[0]), User: j.o.Request.User, Moves: j.moves()}
+	j.out.add(e)
+	j.log.Info("job started", "job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize, "cpus", s.CPUs)
+	return nil
+}
+
+// launch starts the program with the present numbers, after some epochs.
+func (j *job) launch(done uint32) error {
+	s := &j.result.Setting
+	env := environment(os.Environ(), j.result.JobID, s, done, time.Duration(j.o.Request.SLO))
+	if j.control != "" {
+		env = append(env, controlVariable+"="+j.control)
+	}
+	j.mark, j.used = j.observer.Mark(), nothingUsed()
+	cmd := newCommand(fill(j.o.Command, s, done), env, j.o.Stdin)
+	c, err := startCommand(cmd, !j.o.NoPTY, sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin), j.screen.write)
+	if err != nil {
 		return err
 	}
 	if c.noTerminal != nil {
 		j.log.Debug("job runs on pipes", "reason", c.noTerminal)
 	}
-	j.command, j.result.Started, j.epochs = c, j.started, newEpochs(j.started)
-	j.progress = progress{epochs: s.Epochs, batchSize: s.BatchSize, submitted: j.result.Submitted, slo: slo}
-	j.progress.advise(j.result.Advice, j.result.Submitted)
-	e := &schemas.Started{JobStamp: j.stamp(schemas.StartedID(j.result.JobID, j.result.Run)), Setting: *s,
-		NodeCores: j.mark.reading.cores(), HeartbeatSeconds: schemas.Heartbeat.Seconds(),
-		Command: filepath.Base(j.o.Command[0]), User: j.o.Request.User}
-	j.out.add(e)
-	j.log.Info("job started", "job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize, "cpus", s.CPUs)
+	j.command, j.fresh = c, true
 	return nil
 }
 
@@ -107,7 +126,6 @@ func (j *job) watch(ctx context.Context) {
 	defer heartbeat.Stop()
 	defer second.Stop()
 	defer signal.Stop(j.signals)
-	var kill <-chan time.Time
 	done, exited, chunks := ctx.Done(), j.command.exited, j.command.chunks
 	for exited != nil || chunks != nil {
 		select {
@@ -118,26 +136,27 @@ func (j *job) watch(ctx context.Context) {
 			}
 			j.take(j.output.write(c.stream, c.data, c.at))
 		case <-exited:
-			exited, kill = nil, nil
+			exited, j.kill = nil, nil
 			j.command.wake()
-			if j.result.Cancelled {
+			if j.result.Cancelled || j.stopping {
 				_ = j.command.kill() // what is left of its group, usually nothing
 			}
 		case s := <-j.signals:
 			j.forward(s)
 		case <-done:
 			done = nil
-			kill = j.cancel("courier run was told to end", kill)
+			j.cancel("courier run was told to end")
 		case e := <-j.link.cancelled:
 			if e.Run < j.result.Run && e.At.Before(j.result.Submitted) {
 				break // of an earlier run
 			}
-			kill = j.cancel(cmp.Or(e.Reason, "cancelled by request"), kill)
-		case <-kill:
+			j.cancel(cmp.Or(e.Reason, "cancelled by request"))
+		case <-j.kill:
 			j.screen.say("the job did not end within %s: it is killed", j.o.Grace)
 			_ = j.command.kill() // it may have ended by now
 		case a := <-j.link.advice:
 			j.progress.advise(a, time.Now())
+			j.heed(a, time.Now())
 			j.draw()
 		case r := <-j.link.risks:
 			j.screen.say("%s", oneLine(r.Message))
@@ -147,6 +166,9 @@ func (j *job) watch(ctx context.Context) {
 			j.draw()
 		}
 		j.hint(time.Now())
+		if exited == nil && chunks == nil && j.again() {
+			exited, chunks = j.command.exited, j.command.chunks
+		}
 	}
 	j.take(j.output.close(time.Now()))
 	j.screen.close()
@@ -165,25 +187,32 @@ func (j *job) forward(s os.Signal) {
 		j.command.resize(sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin))
 		return
 	}
-	if !j.command.running() {
+	if !j.command.running() && !j.stopping {
 		return
 	}
 	if ends(s) {
 		j.reason = fmt.Sprintf("interrupted by signal: %v", s)
+		j.result.Cancelled = j.result.Cancelled || j.stopping // it is not started again
 	}
 	if err := j.command.signal(s); err != nil {
 		j.log.Debug("signal is not forwarded", "signal", s, "error", err)
 	}
 }
 
-// cancel asks the command to end and returns when to kill it. One that is
-// cancelled already keeps its time.
-func (j *job) cancel(reason string, kill <-chan time.Time) <-chan time.Time {
-	if kill != nil || j.result.Cancelled || !j.command.running() {
-		return kill
+// cancel asks the command to end. One that was asked already keeps its time.
+func (j *job) cancel(reason string) {
+	if j.result.Cancelled || !j.command.running() && !j.stopping {
+		return
 	}
 	j.result.Cancelled, j.reason = true, reason
 	j.screen.say("the job is asked to end: %s", oneLine(reason))
+	if !j.stopping {
+		j.terminate()
+	}
+}
+
+// terminate asks the command to end, and sets when it is killed.
+func (j *job) terminate() {
 	_ = j.command.terminate() // it may have ended by now
-	return time.After(j.o.Grace)
+	j.kill = time.After(j.o.Grace)
 }

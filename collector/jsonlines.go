@@ -55,6 +55,9 @@ func (j *jsonLines) line(line []byte, at time.Time) []report {
 	if v, ok := first(fields, accuracyNames); ok {
 		r.accuracy = accuracyOf(v)
 	}
+	if v, ok := number(fields, "batch_size"); ok {
+		r.batch = batchOf(v)
+	}
 	return []report{r}
 }
 
@@ -79,6 +82,9 @@ func number(fields map[string]json.RawMessage, name string) (float64, bool) {
 
 // end implements parser: each line is complete in itself.
 func (j *jsonLines) end() []report { return nil }
+
+// again implements parser.
+func (j *jsonLines) again() parser { return &jsonLines{} }
 
 // familiar implements parser.
 func (j *jsonLines) familiar() bool { return j.seen }

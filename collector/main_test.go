@@ -2,7 +2,9 @@ package collector_test
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strconv"
@@ -37,6 +39,59 @@ var trainingJobs = map[string]func(arguments []string) int{
 			input.Scan()
 			fmt.Printf("{\"epoch\":%d,\"seconds\":%g,\"loss\":%g,\"accuracy\":%g}\n", i, 0.25*float64(i), 1/float64(i), 1-1/float64(i+1))
 		}
+		return 0
+	},
+	// control N: as epochs, with the batch size that the control file says.
+	"control": func(arguments []string) int {
+		n, _ := strconv.Atoi(arguments[0])
+		input := bufio.NewScanner(os.Stdin)
+		for i := 1; i <= n; i++ {
+			text, err := os.ReadFile(os.Getenv("COURIER_CONTROL"))
+			if err != nil {
+				fmt.Println(err)
+				return 1
+			}
+			var c struct {
+				BatchSize int `json:"batch_size"`
+				FromEpoch int `json:"from_epoch"`
+			}
+			if err := json.Unmarshal(text, &c); err != nil || c.FromEpoch < 1 || c.FromEpoch > i {
+				fmt.Println("control file", string(text), err)
+				return 1
+			}
+			fmt.Println("begin", i)
+			input.Scan()
+			fmt.Printf("{\"epoch\":%d,\"seconds\":%g,\"batch_size\":%d}\n", i, 8/float64(c.BatchSize), c.BatchSize)
+		}
+		return 0
+	},
+	// resume BATCH DONE N: prints the epochs after DONE up to N, each after a
+	// line of input, and ends with status 0 when it is asked to.
+	"resume": func(arguments []string) int {
+		batch, _ := strconv.ParseFloat(arguments[0], 64)
+		done, _ := strconv.Atoi(arguments[1])
+		n, _ := strconv.Atoi(arguments[2])
+		fmt.Println("start after", done, os.Getenv("COURIER_EPOCHS_DONE"))
+		for i := done + 1; i <= n; i++ {
+			fmt.Println("begin", i)
+			var one [1]byte // not a byte more: the rest is for whoever is started next
+			_, _ = os.Stdin.Read(one[:])
+			fmt.Printf("{\"epoch\":%d,\"seconds\":%g}\n", i, 8/batch)
+		}
+		return 0
+	},
+	// lingering: prints an epoch, another after a byte of input, and ends when it
+	// was asked to and its input has ended.
+	"lingering": func([]string) int {
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM)
+		fmt.Println("{\"epoch\":1,\"seconds\":1}")
+		var one [1]byte
+		_, _ = os.Stdin.Read(one[:])
+		fmt.Println("{\"epoch\":2,\"seconds\":1}")
+		<-c
+		fmt.Println("asked to end")
+		_, _ = io.Copy(io.Discard, os.Stdin)
 		return 0
 	},
 	// environment: prints its arguments and what Courier tells it.

@@ -12,7 +12,7 @@ import (
 const (
 	FormatAuto    = "auto"    // BigDL's log or JSON lines, whichever comes first
 	FormatBigDL   = "bigdl"   // the log of BigDL's optimizers
-	FormatJSON    = "json"    // a line {"epoch":1,"seconds":2.5,"loss":0.3,"accuracy":0.97} at each epoch's end
+	FormatJSON    = "json"    // a line {"epoch":1,"seconds":2.5,"loss":0.3,"accuracy":0.97,"batch_size":32} at each epoch's end
 	FormatPattern = "pattern" // the user's own regular expression
 )
 
@@ -25,6 +25,7 @@ type report struct {
 	seconds  float64  // duration that the output reports; 0: none
 	loss     *float64 // of training
 	accuracy *float64 // 0 to 1
+	batch    uint32   // batch size that it ran with; 0: not said
 	at       time.Time
 }
 
@@ -34,6 +35,8 @@ type parser interface {
 	line(line []byte, at time.Time) []report
 	// end returns what was not complete when the output ended.
 	end() []report
+	// again returns the parser before the first line.
+	again() parser
 	// familiar tells whether a line of this format was seen.
 	familiar() bool
 }
@@ -77,6 +80,16 @@ func newOutput(format, expression string) (*output, error) {
 		return &output{parsers: []parser{p}}, nil
 	}
 	return nil, fmt.Errorf("--format %q is not one of %v", format, Formats())
+}
+
+// again returns an output of the same format for a command that is started
+// again: its formats may count from zero, and no line goes on.
+func (o *output) again() *output {
+	next := &output{count: o.count, last: o.last}
+	for _, p := range o.parsers {
+		next.parsers = append(next.parsers, p.again())
+	}
+	return next
 }
 
 // write takes the bytes that arrived on a stream (0 or 1) at an instant and
@@ -158,4 +171,12 @@ func lossOf(v float64) *float64 {
 		return nil
 	}
 	return &v
+}
+
+// batchOf returns a batch size, or 0 for a number that is none.
+func batchOf(v float64) uint32 {
+	if v >= 1 && v <= schemas.MaxBatchSize && v == math.Trunc(v) {
+		return uint32(v)
+	}
+	return 0
 }

@@ -299,3 +299,42 @@ func FuzzOutput(f *testing.F) {
 		}
 	})
 }
+
+func TestOutput_ReadsBatchSizes(t *testing.T) {
+	for _, test := range []struct {
+		expression, text string
+		want             uint32
+	}{
+		{"", `{"epoch":3,"batch_size":128}`, 128},
+		{"", `{"epoch":3,"Batch_Size":1.28e2}`, 128},
+		{"", `{"epoch":3}`, 0},
+		{"", `{"epoch":3,"batch_size":0.5}`, 0},
+		{"", `{"epoch":3,"batch_size":-8}`, 0},
+		{"", `{"epoch":3,"batch_size":1e300}`, 0},
+		{"", `{"epoch":3,"batch_size":"many"}`, 0},
+		{`ep (?P<epoch>\d+) of (?P<batch_size>\S+)`, "ep 3 of 32", 32},
+		{`ep (?P<epoch>\d+) of (?P<batch_size>\S+)`, "ep 3 of all", 0},
+	} {
+		o, err := newOutput(FormatAuto, test.expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.write(0, []byte(test.text+"\n"), noon); len(got) != 1 || got[0].epoch != 3 || got[0].batch != test.want {
+			t.Errorf("%s: reports %+v, want epoch 3 with batch size %d", test.text, got, test.want)
+		}
+	}
+}
+
+// A command that is started again counts its wall clock from zero.
+func TestOutput_BeginsAgain(t *testing.T) {
+	o, err := newOutput(FormatAuto, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := o.write(0, []byte(at(4, 600, "40")+"Epoch finished. \n"+at(5, 1, "41")+"\nhalf a li"), noon)
+	o = o.again()
+	second := append(o.write(0, []byte(at(5, 600, "12.5")+"Epoch finished. \n"), noon), o.close(noon)...)
+	if diff := cmp.Diff([]string{"4 40 - -", "5 12.5 - -"}, show(append(first, second...))); diff != "" {
+		t.Errorf("reports (-want +got):\n%s", diff)
+	}
+}

@@ -18,11 +18,11 @@ const PatternExample = `(?P<epoch>\d+).*acc=(?P<accuracy>[\d.]+)`
 const maxPattern = 4 << 10
 
 // pattern reads lines by the user's own regular expression with the named
-// groups epoch, and optionally seconds, loss and accuracy.
+// groups epoch, and optionally seconds, loss, accuracy and batch_size.
 type pattern struct {
-	expression                       *regexp.Regexp
-	epoch, seconds, loss, accuracyAt int // index of the group; -1: none
-	seen                             bool
+	expression                              *regexp.Regexp
+	epoch, seconds, loss, accuracyAt, batch int // index of the group; -1: none
+	seen                                    bool
 }
 
 // newPattern compiles the user's expression. The error names the flag and says
@@ -39,13 +39,13 @@ func newPattern(text string) (*pattern, error) {
 		return nil, fmt.Errorf("--epoch-pattern %q: %w", text, err)
 	}
 	p := &pattern{expression: expression, epoch: expression.SubexpIndex("epoch"), seconds: expression.SubexpIndex("seconds"),
-		loss: expression.SubexpIndex("loss"), accuracyAt: expression.SubexpIndex("accuracy")}
+		loss: expression.SubexpIndex("loss"), accuracyAt: expression.SubexpIndex("accuracy"), batch: expression.SubexpIndex("batch_size")}
 	if p.epoch < 0 {
 		return nil, fmt.Errorf("--epoch-pattern %q has no group (?P<epoch>…); want such as '%s'", text, PatternExample)
 	}
 	for _, name := range expression.SubexpNames() {
-		if name != "" && !strings.Contains(" epoch seconds loss accuracy ", " "+name+" ") {
-			return nil, fmt.Errorf("--epoch-pattern %q: group %q is not epoch, seconds, loss or accuracy", text, name)
+		if name != "" && !strings.Contains(" epoch seconds loss accuracy batch_size ", " "+name+" ") {
+			return nil, fmt.Errorf("--epoch-pattern %q: group %q is not epoch, seconds, loss, accuracy or batch_size", text, name)
 		}
 	}
 	return p, nil
@@ -79,6 +79,9 @@ func (p *pattern) line(line []byte, at time.Time) []report {
 		after := line[m[2*p.accuracyAt+1]:]
 		r.accuracy = accuracyOf(percent(v, line, after))
 	}
+	if v, err := strconv.ParseFloat(group(p.batch), 64); err == nil {
+		r.batch = batchOf(v)
+	}
 	return []report{r}
 }
 
@@ -93,6 +96,13 @@ func percent(v float64, line, after []byte) float64 {
 
 // end implements parser: each line is complete in itself.
 func (p *pattern) end() []report { return nil }
+
+// again implements parser.
+func (p *pattern) again() parser {
+	next := *p
+	next.seen = false
+	return &next
+}
 
 // familiar implements parser.
 func (p *pattern) familiar() bool { return p.seen }

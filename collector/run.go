@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,9 +22,10 @@ import (
 type JobOptions struct {
 	Request schemas.JobRequest // what is asked of the advisor; absent: id (made here), nodes (this one), user (the present one)
 	Node    string             // name of this node; default schemas.LocalNodeName
-	Command []string           // program and arguments, with {batch}, {cpus} and {epochs} where the numbers go
+	Command []string           // program and arguments, with {batch}, {cpus}, {epochs} and {epoch}, those done, where the numbers go
 
-	BatchSize    int    // above 0: run with this batch size, whatever is advised
+	Adapt        string // how an advised batch size is taken while the command runs: AdaptOff, AdaptControl or AdaptRestart; default AdaptOff
+	BatchSize    int    // above 0: begin with this batch size, whatever is advised
 	Format       string // of the output, one of Formats; default FormatAuto
 	EpochPattern string // regular expression for FormatPattern, with the named group epoch, and seconds, loss, accuracy where there are any
 	NoPTY        bool   // run on pipes instead of a pseudo terminal
@@ -49,8 +51,9 @@ type JobResult struct {
 	JobID     string
 	Run       uint32          // counts starts of the same job; see RunJob
 	Advice    *schemas.Advice // nil: the advisor could not be asked
-	Setting   schemas.Setting // what it ran with
+	Setting   schemas.Setting // what it ran with, the batch size at last
 	Epochs    []schemas.Epoch // in order
+	Moves     []schemas.Moved // what became of advised changes of the batch size, in order
 	Submitted time.Time       // when the advice was asked for
 	Started   time.Time       // zero: never
 	Ended     time.Time       // zero: never started
@@ -90,6 +93,7 @@ func RunJob(ctx context.Context, o JobOptions, log *slog.Logger) (JobResult, err
 	if err := j.submit(ctx); err != nil {
 		return j.result, err
 	}
+	defer j.dropControl()
 	j.link.watch(alive, j.result.JobID)
 	j.out = newOutbox(j.o.SpoolDir, j.result.JobID, j.result.Run, log)
 	go j.out.run(alive, j.link.connected)
@@ -129,6 +133,9 @@ func (o JobOptions) withDefaults() (JobOptions, error) {
 	if o.SpoolDir == "" {
 		o.SpoolDir = DefaultSpoolDir()
 	}
+	if o.Adapt == "" {
+		o.Adapt = AdaptOff
+	}
 	if o.Patience <= 0 {
 		o.Patience = defaultPatience
 	}
@@ -156,6 +163,12 @@ func (o *JobOptions) validate() error {
 	}
 	if o.BatchSize < 0 || o.BatchSize > schemas.MaxBatchSize {
 		return schemas.Invalid("batch_size", "%d is not between 1 and %d", o.BatchSize, schemas.MaxBatchSize)
+	}
+	if !slices.Contains(Adapts(), o.Adapt) {
+		return schemas.Invalid("adapt", "%q is not one of %v", o.Adapt, Adapts())
+	}
+	if o.Adapt == AdaptRestart && !takesBatch(o.Command) {
+		return schemas.Invalid("adapt", "%s needs %s in the command: started again without it, nothing would change", AdaptRestart, placeholderBatch)
 	}
 	if len(o.Command) == 0 || o.Command[0] == "" {
 		return schemas.Invalid("command", "is missing: the program to run, after --")

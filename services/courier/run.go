@@ -14,14 +14,15 @@ import (
 type runCommand struct {
 	natsFlags
 	requestFlags
+	Adapt        string   `help:"How an advised batch size is taken while the command runs: off, it is advice only; control, the command reads it between epochs as batch_size from the JSON file that $$COURIER_CONTROL names, and prints it with each epoch; restart, the command is ended after an epoch (SIGTERM) and started again with the new {batch}, and {epoch} for the epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
 	BatchSize    int      `help:"Run with this batch size instead of the advised one."`
-	EpochPattern string   `help:"Regular expression that finds an epoch in a line of output, with the groups epoch, and seconds, loss, accuracy where there." env:"COURIER_EPOCH_PATTERN"`
+	EpochPattern string   `help:"Regular expression that finds an epoch in a line of output, with the groups epoch, and seconds, loss, accuracy, batch_size where there." env:"COURIER_EPOCH_PATTERN"`
 	Format       string   `help:"Of the output: auto, bigdl, json or pattern." default:"auto" enum:"auto,bigdl,json,pattern" env:"COURIER_FORMAT"`
 	NoPTY        bool     `name:"no-pty" help:"Give the command a pipe instead of a terminal." env:"COURIER_NO_PTY"`
 	NoProgress   bool     `help:"No progress bar."`
 	Node         string   `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
 	SpoolDir     string   `help:"Where events wait that could not be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
-	Command      []string `arg:"" optional:"" passthrough:"" help:"The training command; {batch}, {cpus} and {epochs} are filled in."`
+	Command      []string `arg:"" optional:"" passthrough:"" help:"The training command; {batch}, {cpus}, {epochs} and {epoch}, those done, are filled in."`
 }
 
 func (c *runCommand) Run(w *world) error {
@@ -42,7 +43,7 @@ func (c *runCommand) Run(w *world) error {
 	var connection atomic.Pointer[bus.Bus] // it may come after the job has ended
 	result, err := collector.RunJob(w.ctx, collector.JobOptions{
 		Request: c.request(), Node: node, Command: command, EpochPattern: c.EpochPattern, Format: c.Format, NoPTY: c.NoPTY, Progress: !c.NoProgress,
-		BatchSize: c.BatchSize, SpoolDir: c.SpoolDir, Stdin: os.Stdin, Stdout: w.stdout, Stderr: w.stderr, ForwardSignals: true,
+		Adapt: c.Adapt, BatchSize: c.BatchSize, SpoolDir: c.SpoolDir, Stdin: os.Stdin, Stdout: w.stdout, Stderr: w.stderr, ForwardSignals: true,
 		Connect: func(ctx context.Context) (*bus.Bus, error) {
 			b, err := bus.Connect(ctx, bus.Options{URL: c.NATSURL, Name: "courier-run"}, w.log, nil)
 			connection.Store(b)
