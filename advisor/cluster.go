@@ -28,6 +28,8 @@ type Job struct {
 	MetSLO       *bool
 	Risk         *schemas.Risk // the last warning or all-clear
 
+	began      uint32    // batch size that the last run began with
+	changed    bool      // it has run with another one since
 	laps       []lap     // the last epochs of this run
 	mark       []tally   // of its nodes, when it started or ended its last epoch
 	progressAt time.Time // then, by the server's clock
@@ -100,8 +102,8 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		return j
 	case *schemas.Ended:
 		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.ended(e) })
-		if j != nil && j.State == schemas.StateFinished {
-			c.keep(j)
+		if j != nil && j.State == schemas.StateFinished && !j.changed {
+			c.keep(j) // a job that was moved says nothing of what was predicted for one that is not
 		}
 		return j
 	case *schemas.Advice:
@@ -213,6 +215,7 @@ func (j *Job) started(e *schemas.Started) bool {
 	if e.Run <= j.Run {
 		return false
 	}
+	j.begin(e.BatchSize)
 	j.State, j.Run, j.Setting, j.Cores, j.heartbeat = schemas.StateRunning, e.Run, e.Setting, e.NodeCores, e.HeartbeatSeconds > 0
 	j.StartedAt, j.EndedAt, j.EpochsDone, j.LongestEpoch, j.Accuracy, j.Reason, j.MetSLO = e.At, time.Time{}, 0, 0, nil, "", nil
 	if e.User != "" {
@@ -221,10 +224,17 @@ func (j *Job) started(e *schemas.Started) bool {
 	return true
 }
 
+// begin notes the batch size that a run begins with.
+func (j *Job) begin(batch uint32) { j.began, j.changed = batch, false }
+
 func (j *Job) epoch(e *schemas.Epoch) bool {
 	if e.Run < j.Run || e.Run == j.Run && e.Epoch <= j.EpochsDone || j.over() && e.Run == j.Run {
 		return false
 	}
+	if e.Run > j.Run {
+		j.begin(e.BatchSize)
+	}
+	j.changed = j.changed || e.BatchSize != j.began
 	if e.Run > j.Run || j.State != schemas.StateRunning { // its start was lost, or it is back from being lost
 		j.State, j.Run, j.EndedAt, j.Reason = schemas.StateRunning, e.Run, time.Time{}, ""
 	}
@@ -253,6 +263,9 @@ func (j *Job) ended(e *schemas.Ended) bool {
 			return false
 		}
 	case e.Outcome != schemas.EventCancelled:
+		if e.Run > j.Run {
+			j.begin(e.BatchSize)
+		}
 		j.Run, j.Setting = e.Run, e.Setting
 		j.EpochsDone = max(j.EpochsDone, e.EpochsDone)
 	}

@@ -10,6 +10,7 @@ import (
 // lap is an epoch as the advisor saw it: how long it took, and what load
 // surrounded it, time-weighted.
 type lap struct {
+	batch   uint32 // batch size that it ran with
 	seconds float64
 	load    schemas.Load
 }
@@ -84,12 +85,12 @@ func between(from, to []tally) (load schemas.Load, ok bool) {
 
 // ownFactor is how much longer a run's epochs take than predicted, and by how
 // much they narrow what is uncertain about it. With n epochs the mean of their
-// log ratios is shrunk by n/(n+1): as much of the error is taken to belong to
+// log ratios, each to the batch size that it ran with, is shrunk by n/(n+1): as much of the error is taken to belong to
 // the run as to each epoch.
 func (m *Member) ownFactor(r *Regressor, code float64, row []float64) (factor, narrow float64) {
 	sum, n := 0.0, 0.0
 	for _, l := range m.laps {
-		f := schemas.Features{BatchSize: m.Setting.BatchSize, CPUs: m.Setting.CPUs, ModelCode: code, Load: l.load}
+		f := schemas.Features{BatchSize: l.batch, CPUs: m.Setting.CPUs, ModelCode: code, Load: l.load}
 		if p, ok := r.predict(&f, row); ok && p.Value > 0 && l.seconds > 0 {
 			sum += math.Log(l.seconds / p.Value)
 			n++

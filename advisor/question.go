@@ -94,7 +94,7 @@ func (c *Cluster) Again(j *Job, now time.Time) *Question {
 func (c *Cluster) lap(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	now := c.tallies.snapshot(j.Setting.Nodes, storedAt)
 	if load, ok := between(j.mark, now); ok {
-		l := lap{e.DurationSeconds, load}
+		l := lap{e.BatchSize, e.DurationSeconds, load}
 		j.laps = append(slices.Clone(j.laps[max(0, len(j.laps)+1-keptLaps):]), l)
 		c.tried.see(&e.Setting, l)
 	}
@@ -122,11 +122,12 @@ func (c *Cluster) keep(j *Job) {
 	c.record = c.record.kept(*chosen.PredictedSeconds, bound, a.Confidence, j.trainedAt().Sub(j.StartedAt).Seconds())
 }
 
-// asAdvised reports whether the first run of a job is what its advice chose.
+// asAdvised reports whether the first run of a job began as its advice chose. A
+// batch size that was changed since does not take the promise back.
 func (j *Job) asAdvised() bool {
 	if j.Promise == nil || j.Run != 1 || j.Promise.Chosen == nil {
 		return false
 	}
 	s, chosen := &j.Setting, j.Promise.Chosen
-	return s.BatchSize == chosen.BatchSize && s.CPUs == chosen.CPUs && s.Epochs == chosen.Epochs
+	return j.began == chosen.BatchSize && s.CPUs == chosen.CPUs && s.Epochs == chosen.Epochs
 }

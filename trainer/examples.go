@@ -28,7 +28,8 @@ type runKey struct {
 type run struct {
 	span   schemas.Span
 	cores  uint32
-	epochs []*schemas.Epoch
+	epochs []*schemas.Epoch // by number
+	pure   int              // of the first of them, that ran with one batch size
 	ended  *schemas.Ended
 }
 
@@ -43,6 +44,7 @@ const (
 	refusedFinished = "epoch after the end of its run"
 	refusedBack     = "epoch number went back"
 	refusedStartup  = "first epoch was timed by arrival: it contains the start-up"
+	refusedMixed    = "accuracy of epochs with several batch sizes"
 )
 
 // Add takes the next event of the JOB stream, in the order of sequences.
@@ -91,6 +93,9 @@ func (p *Past) addEpoch(e *schemas.Epoch) {
 		r.span = schemas.Span{JobID: e.JobID, Nodes: e.Nodes, CPUs: e.CPUs, From: begin(e)}
 	}
 	r.cores, r.ended, r.span.Until = e.NodeCores, nil, time.Time{} // a lost job is back
+	if r.pure == len(r.epochs) && (r.pure == 0 || r.epochs[0].BatchSize == e.BatchSize) {
+		r.pure++
+	}
 	r.epochs = append(r.epochs, e)
 }
 
@@ -159,19 +164,32 @@ func (p *Past) example(r *run, spans []schemas.Span, e *schemas.Epoch, target st
 		if e.Accuracy == nil {
 			return x, false
 		}
+		// What was learnt with one batch size stays in the network: no accuracy
+		// behind a change is that of either.
+		if e.Epoch > r.epochs[r.pure-1].Epoch {
+			p.Refused[refusedMixed]++
+			return x, false
+		}
 		// A run counts once, however many epochs it has (models: accuracy).
-		x.Value, x.Weight = *e.Accuracy, 1/float64(len(r.epochs))
+		x.Value, x.Weight = *e.Accuracy, 1/float64(r.pure)
 		return x, true
 	}
 	x.Value, x.Weight = e.DurationSeconds, load.ExampleWeight()
 	switch {
 	case x.Weight == 0:
 		p.Refused[refusedUnstable]++
-	case e == r.epochs[0] && e.DurationSource == schemas.DurationArrival && len(r.epochs) > 1:
+	case e.DurationSource == schemas.DurationArrival && len(r.epochs) > 1 && r.starts(e):
 		p.Refused[refusedStartup]++
 		x.Weight = 0
 	}
 	return x, x.Weight > 0
+}
+
+// starts reports whether the command may have been started within the epoch: it
+// is the first, or the first with another batch size.
+func (r *run) starts(e *schemas.Epoch) bool {
+	i, _ := slices.BinarySearchFunc(r.epochs, e.Epoch, func(o *schemas.Epoch, number uint32) int { return cmp.Compare(o.Epoch, number) })
+	return i == 0 || r.epochs[i-1].BatchSize != e.BatchSize
 }
 
 // startup makes an example of how long a run took to its first epoch; ok is

@@ -64,6 +64,13 @@ func TestPast_Examples(t *testing.T) {
 		e.DurationSource = schemas.DurationArrival
 		return e
 	}
+	large := setting(64, 2)
+	moved := []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 2, 4, 2, a), epoch("a", 1, 3, 5, 1, large), epoch("a", 1, 4, 7, 2, a)}
+	changed := func(number uint32, s, seconds float64) *schemas.Epoch {
+		e := byArrival(number, s, seconds)
+		e.BatchSize = 64
+		return e
+	}
 	for _, c := range []struct {
 		name   string
 		events []schemas.Event
@@ -95,6 +102,12 @@ func TestPast_Examples(t *testing.T) {
 		{"a failed job without epochs", []schemas.Event{started("a", 1, 0, a), ended("a", 1, schemas.EventFailed, 6, 6, a)}, schemas.TargetEpochTime, ""},
 		{"accuracy: a run counts once", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 2, 4, 2, a)}, schemas.TargetAccuracy,
 			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91 weight 0.50; b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92 weight 0.50; "},
+		{"a change of the batch size: each epoch's time is of its own", moved, schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; b64 c2 jobs 1.00 procs 2.00 done 3 value 1.00 weight 1.00; b16 c2 jobs 1.00 procs 2.00 done 4 value 2.00 weight 1.00; "},
+		{"a change of the batch size: no accuracy behind it", moved, schemas.TargetAccuracy,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91 weight 0.50; b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92 weight 0.50; "},
+		{"a change of the batch size by arrival: perhaps a restart", []schemas.Event{started("a", 1, 0, a), byArrival(1, 5, 5), byArrival(2, 7, 2), changed(3, 10, 3), changed(4, 11, 1)}, schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; b64 c2 jobs 1.00 procs 2.00 done 4 value 1.00 weight 1.00; "},
 	} {
 		if got := brief(fold(c.events...).Examples(c.target)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)

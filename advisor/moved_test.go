@@ -1,0 +1,68 @@
+package advisor_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/schemas"
+)
+
+// A job whose epochs take half as long again as predicted, and that is moved to
+// another batch size: its own factor stays, because each epoch is held against
+// the prediction for its own batch size, and what it is told is about the new one.
+func TestCluster_FollowsAMovedJob(t *testing.T) {
+	const slower = 1.5
+	r, c, now := regressors(t), advisor.NewCluster(), time.Unix(1_790_000_000, 0).UTC()
+	q := schemas.JobRequest{JobID: "a", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16, 64}, Epochs: 10, SLO: schemas.Duration(20 * time.Second), Nodes: []string{"node-a"}}.WithDefaults()
+	submitted := &schemas.Submitted{Request: q, Advice: *advisor.Decide(c.Ask(q, now), r, now)}
+	submitted.JobID, submitted.At = "a", now
+	if got := submitted.Advice.Chosen.BatchSize; got != 16 {
+		t.Fatalf("advised batch size %d, want 16", got)
+	}
+	sequence := uint64(0)
+	apply := func(e schemas.Event) *advisor.Job {
+		sequence++
+		return c.Apply(e, sequence, now)
+	}
+	apply(submitted)
+	started := startedEvent("a", 1)
+	started.At = now
+	apply(started)
+	var j *advisor.Job
+	for n := uint32(1); n <= 8; n++ {
+		batch := uint32(16)
+		if n > 4 {
+			batch = 64
+		}
+		e := epochEvent("a", 1, n)
+		e.BatchSize, e.DurationSeconds = batch, slower*trueSeconds(float64(batch), 2, 1)
+		now = now.Add(time.Duration(e.DurationSeconds * float64(time.Second)))
+		e.At = now
+		j = apply(e)
+		if n == 5 {
+			apply(&schemas.Moved{JobStamp: schemas.JobStamp{JobID: "a", Run: 1}, Move: schemas.MoveBatchSize, Outcome: schemas.MoveCarriedOut, FromBatchSize: 16, ToBatchSize: 64, Epoch: 5})
+		}
+		a := advisor.Decide(c.Again(j, now), r, now)
+		want := math.Pow(slower, float64(n)/float64(n+1))
+		if math.Abs(a.EpochRatio/want-1) > 0.05 {
+			t.Errorf("after epoch %d with batch size %d its epochs take %.3f times as long, want %.3f", n, batch, a.EpochRatio, want)
+		}
+		if runs := a.Running(batch, 2); runs == nil || math.Abs(*runs.PredictedSeconds/(float64(10-n)*trueSeconds(float64(batch), 2, 1)*want)-1) > 0.06 {
+			t.Errorf("after epoch %d with batch size %d: %+v", n, batch, runs)
+		}
+	}
+	if j.Setting.BatchSize != 64 {
+		t.Errorf("batch size %d, want the present one, 64", j.Setting.BatchSize)
+	}
+	ended := finishedEvent("a", 1)
+	ended.BatchSize, ended.At = 64, now
+	j = apply(ended)
+	if j.MetSLO == nil || !*j.MetSLO {
+		t.Errorf("SLO met: %v, want yes", j.MetSLO)
+	}
+	if record := c.Ask(q, now).Record; record != nil {
+		t.Error("a moved job is in the record of what was predicted without a move")
+	}
+}
