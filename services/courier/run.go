@@ -15,7 +15,7 @@ type runCommand struct {
 	natsFlags
 	requestFlags
 	Adapt        string   `help:"How an advised batch size is taken while the command runs: off, it is advice only; control, the command reads it between epochs as batch_size from the JSON file that $$COURIER_CONTROL names, and prints it with each epoch; restart, the command is ended after an epoch (SIGTERM) and started again with the new {batch}, and {epoch} for the epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
-	BatchSize    int      `help:"Run with this batch size instead of the advised one."`
+	BatchSize    int      `help:"Run with this batch size instead of the advised one; with --adapt, begin with it."`
 	EpochPattern string   `help:"Regular expression that finds an epoch in a line of output, with the groups epoch, and seconds, loss, accuracy, batch_size where there." env:"COURIER_EPOCH_PATTERN"`
 	Format       string   `help:"Of the output: auto, bigdl, json or pattern." default:"auto" enum:"auto,bigdl,json,pattern" env:"COURIER_FORMAT"`
 	NoPTY        bool     `name:"no-pty" help:"Give the command a pipe instead of a terminal." env:"COURIER_NO_PTY"`

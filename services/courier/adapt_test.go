@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/collector"
+	"courier/schemas"
+)
+
+// A training that is in time until programs that nobody told Courier about take
+// its processors away: the advisor sees its epochs, advises a larger batch, the
+// run takes it up at an epoch's end, and log and tables tell what it brought.
+func TestAdapt_MovesAJobThatIsSlowedDown(t *testing.T) {
+	library := testLibrary(t)
+	l := startAll(t, func(f *localFlags) {
+		if library != "" {
+			f.Engine, f.EngineLibrary = "auto", library
+		}
+	})
+	ctx := within(t, 2*time.Minute)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := []string{program, "workload", "digits", "--batch-size", "{batch}", "--cpus", "{cpus}", "--epochs", "{epochs}", "--augment", "7"}
+	run := func(q schemas.JobRequest, batch int, adapt string, stderr io.Writer) collector.JobResult {
+		q.Model, q.BatchSizes = demoModel, []int{4, 16, 64}
+		var output bytes.Buffer
+		r, err := collector.RunJob(ctx, collector.JobOptions{Request: q, BatchSize: batch, Adapt: adapt, NoPTY: true, SpoolDir: filepath.Join(t.TempDir(), "spool"), Command: command,
+			Stdout: &output, Stderr: io.MultiWriter(&output, stderr), Connect: func(context.Context) (*bus.Bus, error) { return l.bus, nil }}, slog.New(slog.DiscardHandler))
+		if err != nil || r.ExitCode != 0 {
+			t.Fatalf("job %s: status %d, %v\n%s", r.JobID, r.ExitCode, err, output.String())
+		}
+		return r
+	}
+	for _, batch := range []int{4, 16, 64} {
+		for _, cpus := range []int{1, 2} {
+			run(schemas.JobRequest{CPUs: schemas.CPUs{cpus}, Epochs: 4}, batch, collector.AdaptOff, io.Discard)
+		}
+	}
+	var trained schemas.TrainReply
+	if err := l.bus.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &trained); err != nil {
+		t.Fatal(err)
+	}
+	var advice schemas.Advice
+	q := schemas.JobRequest{JobID: "slowed", Model: demoModel, CPUs: schemas.CPUs{1}, BatchSizes: []int{4, 16, 64}, Epochs: 40, SLO: schemas.Duration(time.Hour), Confidence: 0.6}
+	await(t, "a prediction", func() bool {
+		err := l.bus.Request(ctx, schemas.SubjectJobPredict, &q, &advice)
+		return err == nil && advice.Running(4, 1).PredictedSeconds != nil
+	})
+	q.SLO = schemas.Duration(1.6 * *advice.Running(4, 1).PredictedSeconds * float64(time.Second))
+
+	var strangers sync.WaitGroup
+	strangers.Go(func() {
+		awaitEvent(ctx, l.bus, schemas.JobSubject(q.JobID, schemas.EventEpoch), 5)
+		slowed, stop := context.WithCancel(ctx)
+		for range 4 { // in sessions of their own, as other people's programs are
+			strangers.Go(func() {
+				o := collector.JobOptions{Request: schemas.JobRequest{Model: "strange", CPUs: schemas.CPUs{1}, Epochs: 100_000, BatchSizes: []int{16}}, NoPTY: true, SpoolDir: t.TempDir(), Command: command}
+				if _, err := collector.RunJob(slowed, o, slog.New(slog.DiscardHandler)); err != nil && slowed.Err() == nil {
+					t.Error(err)
+				}
+			})
+		}
+		awaitEvent(ctx, l.bus, schemas.JobSubject(q.JobID, schemas.EventMoved), 2) // it is judged
+		stop()
+	})
+	var said bytes.Buffer
+	r := run(q, 4, collector.AdaptControl, &said)
+	strangers.Wait()
+	t.Logf("%s", said.String())
+
+	i := slices.IndexFunc(r.Moves, func(m schemas.Moved) bool { return m.Outcome == schemas.MoveCarriedOut })
+	if i < 0 || r.Moves[i].FromBatchSize != 4 {
+		t.Fatalf("moves %+v, want batch size 4 left", r.Moves)
+	}
+	first := r.Moves[i]
+	if first.PredictedEpochSeconds == nil || first.UnmovedEpochSeconds == nil || *first.PredictedEpochSeconds >= *first.UnmovedEpochSeconds || first.BeforeEpochSeconds == nil || first.AfterEpochSeconds == nil {
+		t.Errorf("move %+v, want what was predicted and measured", first)
+	}
+	for i, e := range r.Epochs[:first.Epoch] {
+		if want := map[bool]uint32{false: 4, true: first.ToBatchSize}[e.Epoch == first.Epoch]; e.Epoch != uint32(i+1) || e.BatchSize != want {
+			t.Errorf("epoch %d is number %d with batch size %d, want %d", i+1, e.Epoch, e.BatchSize, want)
+		}
+	}
+	if len(r.Epochs) != q.Epochs || !strings.Contains(said.String(), "instead of 4 from the next epoch on") {
+		t.Errorf("%d epochs, want all %d, and the change told", len(r.Epochs), q.Epochs)
+	}
+	var status schemas.JobStatus
+	await(t, "the job's end", func() bool {
+		err := l.bus.Request(ctx, schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: q.JobID}, &status)
+		return err == nil && status.State == schemas.StateFinished
+	})
+	if status.BatchSize != r.Setting.BatchSize || status.EpochsDone != uint32(q.Epochs) {
+		t.Errorf("status %+v, want the batch size that it ran with at last, %d", status, r.Setting.BatchSize)
+	}
+	if n := countLog(t, l.bus)["job_moved"]; n != uint64(len(r.Moves)) {
+		t.Errorf("the log holds %d moves, want %d", n, len(r.Moves))
+	}
+	if library != "" {
+		compareTables(t, l)
+	}
+}
+
+// awaitEvent waits until so many events of a subject are in the log, or ctx ends.
+func awaitEvent(ctx context.Context, b *bus.Bus, subject string, n int) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	// Follow ends with its ctx, and its handler has no error.
+	_ = b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamJob, Subjects: []string{subject}}, func(bus.Record) error {
+		if n--; n == 0 {
+			stop()
+		}
+		return nil
+	})
+}
