@@ -14,6 +14,7 @@ const (
 	judgedEpochs  = 3                // after which a move is judged
 	leastGain     = 0.5              // of the gain that was predicted, else it is undone
 	barTime       = 10 * time.Minute // for which an undone move is not done again
+	leastSaving   = 0.05             // of the time that is left, else a move is within what predictions err by
 	restartWorth  = 2                // times its cost is what a restart must save at least
 	restartCost   = 20 * time.Second // of a restart whose start-up was not seen
 	freshEpochs   = 2                // an advice from before so many epochs is out of date
@@ -129,6 +130,8 @@ func (m *mover) objection(next *move, a *schemas.Advice, now time.Time, startup 
 		return "no epoch is left for it"
 	case barred && now.Before(until):
 		return "it was undone a short time ago"
+	case next.predicted != nil && next.unmoved != nil && *next.predicted > (1-leastSaving)**next.unmoved:
+		return fmt.Sprintf("it saves too little: %.3g s are predicted with it, and %.3g s without", *next.predicted, *next.unmoved)
 	case m.means == schemas.ByRestart:
 		return tooDear(next, startup)
 	}
@@ -220,7 +223,7 @@ func (m *mover) judge(now time.Time) step {
 	m.trial = nil
 	outcome, reason, gain := schemas.MoveKept, "no gain of time was predicted", t.gain(*after)
 	if gain != nil {
-		reason = fmt.Sprintf("epochs of %.3g s, predicted were %.3g s, and %.3g s without it: %.2f of the gain", *after, *t.predictedEpoch, *t.unmovedEpoch, *gain)
+		reason = fmt.Sprintf("epochs of %.3g s, predicted were %.3g s, and %.3g s without it: %.2f of the gain", *after, *t.predictedEpoch, *t.unmovedEpoch, max(0, *gain))
 		if *gain < leastGain && (m.epochs == 0 || m.done+1 < m.epochs) {
 			outcome = schemas.MoveUndone
 		}

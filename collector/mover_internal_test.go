@@ -87,6 +87,8 @@ func TestMover(t *testing.T) {
 		{"a training with a will of its own", schemas.ByControl, []event{epoch{1, 16, 1}, epoch{2, 32, 1}, advised(7, 2, 32, 0.5, 1), advised(8, 2, 64, 0.5, 1)}, []string{"", "", "", "64"}},
 		{"the end", schemas.ByControl, []event{epoch{1, 16, 1}, advised(7, 1, 64, 0.5, 1), nil, advised(8, 1, 32, 0.5, 1), nil}, []string{"", "64", "refused 16→64: the end", "", ""}},
 		{"advice only", "", []event{epoch{1, 16, 1}, advised(7, 1, 64, 0.5, 1), epoch{2, 64, 1}, nil}, []string{"", "", "", ""}},
+		{"within what predictions err by", schemas.ByControl, []event{epoch{1, 16, 1}, advised(7, 1, 64, 0.96, 1), advised(8, 1, 64, 0.97, 1), advised(9, 1, 64, 0.94, 1)},
+			[]string{"", "refused 16→64: it saves too little: 9.6 s are predicted with it, and 10 s without", "", "64"}},
 		{"worth a restart", schemas.ByRestart, []event{epoch{1, 16, 1}, advised(7, 1, 64, 0.9, 1), epoch{2, 16, 1}, epoch{3, 64, 0.9}}, []string{"", "64", "", "carried_out 16→64 from 3, 1 before, 0.9 after 1"}},
 		{"not worth a restart", schemas.ByRestart, []event{epoch{1, 16, 1}, advised(7, 1, 64, 0.95, 1)}, []string{"", "refused 16→64: it saves 0.5 s and a restart costs 0.5 s: want twice that"}},
 		{"perhaps worth a restart", schemas.ByRestart, []event{unknown}, []string{"refused 16→64: nobody knows whether it is worth a restart"}},
