@@ -1,0 +1,100 @@
+package advisor_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"courier/bus/bustest"
+	"courier/schemas"
+)
+
+// BenchmarkAdviceAfterEpoch measures, between two connections to a real server,
+// how long after a client begins to publish an epoch the advice that it causes is
+// heard: the epoch is stored, followed, folded, the job predicted again beside
+// nine others on its node, and the advice stored and delivered. The epochs of one
+// job on each node come in turn, and last so differently that each is news.
+func BenchmarkAdviceAfterEpoch(b *testing.B) {
+	for _, jobs := range []int{10, 1000} {
+		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) { benchAdvice(b, jobs) })
+	}
+}
+
+func benchAdvice(b *testing.B, jobs int) {
+	const epochs = 100_000
+	server := bustest.NewServer(b)
+	served, client := server.Connect(b), server.Connect(b)
+	start(b, served)
+	promote(b, served)
+	q := benchRequest()
+	await(b, "all regressors", func() bool { return len(predict(b, client, q).Regressors) == len(schemas.Targets()) })
+	for n := range jobs {
+		e := startedEvent(fmt.Sprint("job-", n), 1)
+		e.Epochs, e.Nodes = epochs, []string{fmt.Sprint("node-", n/10)}
+		publish(b, client, e)
+	}
+	type heard struct {
+		cause uint64
+		at    time.Time
+	}
+	advice := make(chan heard, 1<<16)
+	listening := make(chan error, 1)
+	ctx, cancel := context.WithCancel(b.Context())
+	go func() {
+		listening <- client.Listen(ctx, schemas.JobSubject("*", schemas.EventAdvice), func(e schemas.Event) {
+			advice <- heard{e.(*schemas.Advice).CauseSequence, time.Now()}
+		})
+	}()
+	b.Cleanup(func() {
+		cancel()
+		if err := <-listening; err != nil {
+			b.Error(err)
+		}
+	})
+	last := schemas.JobStatusRequest{JobID: fmt.Sprint("job-", jobs-1)}
+	await(b, "all jobs", func() bool {
+		var s schemas.JobStatus
+		return client.Request(within(b), schemas.SubjectJobStatus, &last, &s) == nil
+	})
+
+	var times []float64
+	n := 0
+	epoch := func() (begin time.Time, cause uint64) {
+		node, number := n%(jobs/10), n/(jobs/10)
+		e := epochEvent(fmt.Sprint("job-", 10*node), 1, uint32(number+1))
+		e.Epochs, e.Nodes = epochs, []string{fmt.Sprint("node-", node)}
+		e.DurationSeconds = []float64{1, 20, 55}[number%3] // predicted are about 7.5
+		n++
+		return time.Now(), publish(b, client, e)
+	}
+	wait := func(cause uint64, deadline <-chan time.Time) (at time.Time, ok bool) {
+		for {
+			select {
+			case h := <-advice:
+				if h.cause == cause {
+					return h.at, true
+				}
+			case <-deadline:
+				return at, false
+			}
+		}
+	}
+	for ok := false; !ok; { // until the listener listens
+		_, cause := epoch()
+		_, ok = wait(cause, time.After(time.Second))
+	}
+	for b.Loop() {
+		begin, cause := epoch()
+		at, ok := wait(cause, time.After(10*time.Second))
+		if !ok {
+			b.Fatalf("no advice after 10 s for epoch %d", n)
+		}
+		times = append(times, float64(at.Sub(begin).Microseconds())/1000)
+	}
+	slices.Sort(times)
+	b.ReportMetric(times[len(times)/2], "p50-ms")
+	b.ReportMetric(times[len(times)*99/100], "p99-ms")
+	b.ReportMetric(times[len(times)-1], "max-ms")
+}
