@@ -48,9 +48,10 @@ func (a *Advisor) waits() int {
 func (a *Advisor) answer(q schemas.JobRequest) *schemas.Advice {
 	now := time.Now().UTC()
 	a.mu.RLock()
-	question := a.cluster.Ask(q, now)
+	question, known := a.cluster.Ask(q, now), a.applied
 	a.mu.RUnlock()
 	advice := Decide(question, *a.regressors.Load(), now)
+	advice.CauseSequence = known
 	a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
 	return advice
 }

@@ -64,7 +64,7 @@ type Effect struct {
 // Advice answers a job request, and is job.<id>.advice for a job that runs.
 type Advice struct {
 	JobStamp
-	CauseSequence  uint64            `json:"cause_sequence,omitempty"` // sequence in JOB of the event that caused it; absent in a reply
+	CauseSequence  uint64            `json:"cause_sequence,omitempty"` // sequence in JOB of the event that caused it; in a reply, of the last one that was known
 	Decision       Decision          `json:"decision"`
 	Action         Action            `json:"action"`                    // what to do
 	Message        string            `json:"message"`                   // the advice in a sentence

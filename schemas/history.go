@@ -14,5 +14,7 @@ func History() []Change {
 		{"2026-11-21", "job.submit, job.predict, job.status, job.list, job.cancel; job events submitted, started, epoch, finished, failed, cancelled, lost, advice, alive; node samples; regressor.train, promoted, rejected; dead letters", "first contract: the pipeline from a node's sample to an answered request"},
 		{"2026-11-21", "max_epochs and target_accuracy of a job request; mean_seconds and cpu_seconds of an alternative; probabilities of an effect; target startup_time; job event risk", "advice by probability, at job level, with epochs to choose"},
 		{"2026-11-21", "job event moved; moves of started", "a running job takes another batch size at its next epoch, and the log tells what that brought"},
+		{"2026-11-21", "cause_sequence in the reply to job.submit and job.predict", "an answer can be made again from the log alone"},
+		{"2026-11-21", "menu, probes, relatives and admission of an advice; states queued and refused", "ways out, admission policies, and what is guessed of an unknown model"},
 	}
 }

@@ -66,9 +66,19 @@ func (v *View) Load(n Node, cpus uint32) schemas.Load {
 	return schemas.LoadNow(schemas.Span{Nodes: []string{n.Name}, CPUs: cpus}, spans, n.Cores)
 }
 
-// Place returns the node with the fewest processes per core that has room for
-// the fewest CPUs asked for, the first by name of several: as the advisor does.
+// Place returns the node that a request names; else the one with the fewest
+// processes per core that has room for the fewest CPUs asked for, the first by
+// name of several: as the advisor does.
 func (v *View) Place(q *schemas.JobRequest) (Node, error) {
+	if len(q.Nodes) > 0 {
+		named := Node{Name: q.Nodes[0]}
+		for _, n := range v.nodes {
+			if n.Name == named.Name {
+				named.Cores = n.Cores
+			}
+		}
+		return named, nil
+	}
 	best, least := -1, 0.0
 	for i, n := range v.nodes {
 		if int(n.Cores) < slices.Min(q.CPUs) {

@@ -56,7 +56,7 @@ func ScoreOf(rule string, outcomes []Outcome) Score {
 	}
 	if s.Accepted > 0 {
 		ratio := float64(s.Kept) / float64(s.Accepted)
-		low, high := wilson(s.Kept, s.Accepted)
+		low, high := Wilson(s.Kept, s.Accepted)
 		s.KeptRatio, s.KeptLow, s.KeptHigh = &ratio, &low, &high
 	}
 	s.FeasibleRatio, s.WrongRefusalRatio, s.AccuracyRegret = compared(outcomes, func(o *Outcome) Best { return o.AtOnce })
@@ -90,8 +90,8 @@ func compared(outcomes []Outcome, truth func(o *Outcome) Best) (feasible, wrong 
 	return feasible / all, wrong / all, regret
 }
 
-// wilson is the 95 % interval of a share.
-func wilson(hits, of int) (low, high float64) {
+// Wilson returns the 95 % interval of a share (Wilson 1927); of is above 0.
+func Wilson(hits, of int) (low, high float64) {
 	const z = 1.959963984540054
 	n, p := float64(of), float64(hits)/float64(of)
 	middle := (p + z*z/(2*n)) / (1 + z*z/n)

@@ -82,6 +82,7 @@ type cli struct {
 
 	Regressor regressorCommand `cmd:"" help:"Fit, use and compare regressors on files, without a server."`
 	Simulate  simulateCommand  `cmd:"" help:"Play simulated clusters, and compare rules."`
+	Replay    replayCommand    `cmd:"" help:"Play a recorded log again: verify its numbers, and compare rules on it."`
 
 	Collector collectorCommand `cmd:"" help:"Service: publish samples of this node." group:"services"`
 	Store     storeCommand     `cmd:"" help:"Service: write the event log to ClickHouse." group:"services"`
@@ -99,7 +100,7 @@ type cli struct {
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
 	var c cli
 	parser, err := kong.New(&c, kong.Name("courier"), kong.Description("Courier keeps the deadlines of training jobs on a shared cluster."),
-		kong.Vars{"version": buildVersion(), "rules": strings.Join(ruleNames, ",")}, kong.Writers(stdout, stderr), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"version": buildVersion(), "rules": strings.Join(ruleNames, ","), "past_rules": strings.Join(replayRules, ",")}, kong.Writers(stdout, stderr), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.ExplicitGroups([]kong.Group{{Key: "services", Title: "Services:"}, {Key: "parts", Title: "Parts:"}}),
 		kong.Exit(func(status int) { panic(exitStatus(status)) }))
 	if err != nil {

@@ -65,16 +65,27 @@ func (l *learner) fit(target string) (*learnt, error) {
 	if err != nil {
 		return nil, err
 	}
-	model := r.EncodeModel()
-	manifest, err := r.EncodeManifest()
+	p, digest, err := served(r)
 	if err != nil {
 		return nil, err
 	}
+	return newLearnt(p, digest)
+}
+
+// served loads a fitted regressor from its file, as the advisor would, and
+// returns the file's sha256 in hex.
+func served(r *regress.Regressor) (*regress.Predictor, string, error) {
+	model := r.EncodeModel()
+	manifest, err := r.EncodeManifest()
+	if err != nil {
+		return nil, "", err
+	}
 	p, err := regress.Load(model, manifest)
 	if err != nil {
-		return nil, fmt.Errorf("load the regressor of %s: %w", target, err)
+		return nil, "", fmt.Errorf("load a fitted regressor: %w", err)
 	}
-	return newLearnt(p, model)
+	sum := sha256.Sum256(model)
+	return p, hex.EncodeToString(sum[:]), nil
 }
 
 // learnt is a regressor in the hand of a rule.
@@ -85,14 +96,13 @@ type learnt struct {
 	row       []float64
 }
 
-func newLearnt(p *regress.Predictor, model []byte) (*learnt, error) {
+func newLearnt(p *regress.Predictor, digest string) (*learnt, error) {
 	var names []string
 	for _, f := range p.Features() {
 		names = append(names, f.Name)
 	}
 	columns, err := schemas.ParseColumns(names)
-	sum := sha256.Sum256(model)
-	return &learnt{predictor: p, digest: hex.EncodeToString(sum[:]), columns: columns, row: make([]float64, len(columns))}, err
+	return &learnt{predictor: p, digest: digest, columns: columns, row: make([]float64, len(columns))}, err
 }
 
 // point is the prediction for a model and features, in the unit of the target.

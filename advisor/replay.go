@@ -1,0 +1,70 @@
+package advisor
+
+import (
+	"math"
+	"time"
+
+	"courier/schemas"
+)
+
+// Recall makes the question again that a recorded event answered: a submission,
+// an advice for a running job, or a warning. The cluster is as the log says up to
+// the event's cause; the moment follows from what the event says of elapsed time,
+// to the nanosecond. It returns nil for any other event, and where the job is not
+// known or in another run: the log begins too late, or the event is a late copy.
+func (c *Cluster) Recall(e schemas.Event) *Question {
+	switch e := e.(type) {
+	case *schemas.Submitted:
+		return c.Ask(e.Request, e.Advice.At)
+	case *schemas.Advice:
+		return c.recallRunning(e.JobID, e.Run, func(*Job) float64 { return e.ElapsedSeconds })
+	case *schemas.Risk:
+		return c.recallRunning(e.JobID, e.Run, func(j *Job) float64 {
+			if j.Submitted == nil {
+				return 0
+			}
+			return j.Submitted.Request.SLO.Seconds() - e.LeftSeconds
+		})
+	}
+	return nil
+}
+
+// recallRunning asks again about a running job, some seconds after the clock of
+// its SLO began.
+func (c *Cluster) recallRunning(id string, run uint32, elapsed func(*Job) float64) *Question {
+	j := c.jobs[id]
+	if j == nil || j.State != schemas.StateRunning || j.Run != run {
+		return nil
+	}
+	begin := j.StartedAt
+	if j.Submitted != nil {
+		begin = j.Submitted.At
+	}
+	return c.Again(j, begin.Add(time.Duration(math.Round(elapsed(j)*float64(time.Second)))))
+}
+
+// Outcome is what became of a submission with an SLO.
+type Outcome struct {
+	JobID       string
+	Submitted   *schemas.Submitted // the request and its answer
+	Ran         schemas.Setting
+	AsAdvised   bool     // it ran with the batch size, CPUs and epochs that were advised
+	Kept        bool     // it finished within its SLO
+	Finished    bool     // it did all that it was to do
+	WaitSeconds float64  // from submission to start
+	RunSeconds  float64  // from its start to the end of its last epoch
+	Accuracy    *float64 // of its last epoch; nil if nobody measured it
+}
+
+// Outcome returns what became of the job; ok is false where nothing can be
+// learnt about a promise: it has no SLO, was started more than once, or has not
+// ended by itself.
+func (j *Job) Outcome() (o Outcome, ok bool) {
+	ended := j.State == schemas.StateFinished || j.State == schemas.StateFailed
+	if !ended || j.Submitted == nil || j.Run != 1 || j.MetSLO == nil || j.StartedAt.IsZero() {
+		return o, false
+	}
+	return Outcome{JobID: j.ID, Submitted: j.Submitted, Ran: j.Setting, AsAdvised: j.asAdvised(), Kept: *j.MetSLO, Accuracy: j.Accuracy,
+		Finished: j.State == schemas.StateFinished && j.EpochsDone >= j.Setting.Epochs, WaitSeconds: max(0, j.StartedAt.Sub(j.Submitted.At).Seconds()),
+		RunSeconds: j.trainedAt().Sub(j.StartedAt).Seconds()}, true
+}

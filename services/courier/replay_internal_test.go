@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// realPast lets real jobs run, be learnt from, and run beside each other under
+// SLOs, and returns the log that they left.
+func realPast(t *testing.T, l *local) *replayLog {
+	t.Helper()
+	for _, batch := range []int{4, 16, 64} {
+		for _, cpus := range []int{1, 2} {
+			for range 2 {
+				digitsJob(t, l.bus, schemas.JobRequest{CPUs: schemas.CPUs{cpus}, BatchSizes: []int{4, 16, 64}, Epochs: 4}, batch)
+			}
+		}
+	}
+	train := func() {
+		var trained schemas.TrainReply
+		if err := l.bus.Request(within(t, time.Minute), schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &trained); err != nil || len(trained.Promoted) < 2 {
+			t.Fatalf("train = %+v, %v", trained, err)
+		}
+	}
+	train()
+	await(t, "the regressors", func() bool {
+		var a schemas.Advice
+		q := schemas.JobRequest{Model: demoModel, CPUs: schemas.CPUs{1}, Epochs: 4}
+		return l.bus.Request(within(t, time.Second), schemas.SubjectJobPredict, &q, &a) == nil && len(a.Regressors) >= 2
+	})
+	slo := schemas.Duration(20 * time.Second)
+	var jobs sync.WaitGroup
+	for _, id := range []string{"one", "two", "three"} {
+		jobs.Go(func() {
+			digitsJob(t, l.bus, schemas.JobRequest{JobID: id, CPUs: schemas.CPUs{1, 2}, BatchSizes: []int{4, 16, 64}, Epochs: 4, SLO: slo}, 0)
+		})
+	}
+	jobs.Wait()
+	train()
+	digitsJob(t, l.bus, schemas.JobRequest{JobID: "four", CPUs: schemas.CPUs{1, 2}, BatchSizes: []int{4, 16, 64}, Epochs: 4, SLO: slo}, 0)
+	log, err := readBus(within(t, 20*time.Second), l.bus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// The log of real jobs replays to the same numbers, from the bus as from a file.
+func TestReplay_ARealLogGivesTheSameNumbers(t *testing.T) {
+	l := startAll(t, nil)
+	log := realPast(t, l)
+	v, err := log.verify(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := v.total(); all.Different > 0 || all.Unrepeatable > 0 || v.Answers.Equal != 16 || v.Predictions.Equal == 0 {
+		t.Errorf("verify = %+v, want 16 equal answers, equal predictions, and nothing else", v)
+	}
+
+	file := filepath.Join(t.TempDir(), "log.jsonl")
+	w, out := testWorld(t.Context())
+	if err := (&replayCommand{natsFlags: natsFlags{NATSURL: l.endpoints.NATSURL}, Save: file}).Run(w); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := parseLog(bytes.NewReader(saved))
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := again.verify(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from.Answers != v.Answers || from.Predictions.Equal < v.Predictions.Equal || from.total().Different > 0 {
+		t.Errorf("from the file %+v, from the bus %+v", from, v)
+	}
+
+	digest := ""
+	for _, p := range log.versions().promotions {
+		if p.Target == schemas.TargetEpochTime {
+			digest = p.ManifestDigest
+		}
+	}
+	var results [2]replayed
+	for i := range results {
+		out.Reset()
+		c := replayCommand{Log: file, outputFlags: outputFlags{Output: "json"}, Rules: []string{"courier", "paper", "random", "largest"}, Regressor: []string{digest}, Confidence: 0.5}
+		if err := c.Run(w); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(out.Bytes(), &results[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(results[0], results[1]); diff != "" {
+		t.Errorf("the same replay again differs:\n%s", diff)
+	}
+	rules := results[0].Rules
+	if len(rules) != 7 {
+		t.Fatalf("%d rules, want the record, two of courier and paper, random and largest: %+v", len(rules), rules)
+	}
+	recorded, courier := rules[0], rules[1]
+	if recorded.Measured != 4 || recorded.MeasuredKept == 0 || recorded.MeasuredCPUSeconds <= 0 || recorded.Submissions != 4 {
+		t.Errorf("the record %+v, want four promises that were measured", recorded)
+	}
+	courier.Rule = recorded.Rule
+	if diff := cmp.Diff(recorded, courier); diff != "" {
+		t.Errorf("the same rule with the same regressors is another:\n%s", diff)
+	}
+	for _, s := range rules {
+		if s.Promised != s.Measured+s.Predicted+s.Unjudged || s.Submissions != s.Promised+s.Refused+s.Explored {
+			t.Errorf("%s does not add up: %+v", s.Rule, s)
+		}
+	}
+	if largest := rules[6]; largest.Promised != 4 || largest.Measured+largest.Predicted != 4 || largest.AllPredictedAccuracy == nil {
+		t.Errorf("largest %+v, want four promises, those that ran otherwise predicted", largest)
+	}
+}
+
+// What was changed in a log, or is not in it, is found and named.
+func TestReplay_FindsWhatDiffers(t *testing.T) {
+	l := startAll(t, nil)
+	log := realPast(t, l)
+	lied := 0.123456
+	for i := range log.records {
+		if e, ok := log.records[i].Event.(*schemas.Submitted); ok && e.JobID == "four" {
+			changed := *e
+			changed.Advice.Alternatives = append([]schemas.Alternative(nil), e.Advice.Alternatives...)
+			changed.Advice.Alternatives[1].PredictedSeconds = &lied
+			log.records[i].Event = &changed
+		}
+	}
+	v, err := log.verify(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Answers.Different != 1 || len(v.Differences) != 1 || v.Differences[0].EventID != "four/submitted" ||
+		v.Differences[0].Field != "alternatives[1].predicted_seconds" || string(v.Differences[0].Recorded) != "0.123456" {
+		t.Errorf("verify = %+v, want the lie in alternatives[1].predicted_seconds of four/submitted", v)
+	}
+
+	log.artifacts = nil
+	v, err = log.verify(t.Context())
+	if all := v.total(); err != nil || v.Answers.Equal == 0 || v.Answers.Unrepeatable == 0 || all.Different > 0 || len(v.Unknown) == 0 {
+		t.Errorf("without artifacts verify = %+v, %v, want the answers without regressors equal, and the others unrepeatable", v, err)
+	}
+	for _, u := range v.Unknown {
+		if !strings.Contains(u.Reason, "are not in the log") {
+			t.Errorf("unrepeatable because %s", u.Reason)
+		}
+	}
+}
+
+// Lines that are none are named.
+func TestParseLog_NamesTheLine(t *testing.T) {
+	for _, c := range []struct{ in, says string }{
+		{`{"artifact":"ab","data":"AA=="}` + "\n{", "line 2: unexpected EOF"},
+		{`{"subject":"job.a.started"}`, "line 1: want an event with subject, sequence and stored_at"},
+		{`{"subject":"job.a.b","sequence":1,"stored_at":"2026-01-01T00:00:00Z","event":{}}`, `line 1: no event has the subject "job.a.b"`},
+	} {
+		if _, err := parseLog(strings.NewReader(c.in)); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("parseLog(%s) = %v, want %q", c.in, err, c.says)
+		}
+	}
+	if l, err := parseLog(strings.NewReader("")); err != nil || len(l.records) != 0 {
+		t.Errorf("parseLog of nothing = %v, %v", l, err)
+	}
+	if _, err := (&replayLog{}).lookBack(context.Background()); err != nil {
+		t.Errorf("lookBack on an empty log = %v", err)
+	}
+}

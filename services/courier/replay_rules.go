@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"courier/advisor"
+	"courier/policy/sim"
+	"courier/schemas"
+)
+
+// replayRules are the rules that can be asked about a past: all of simulate but
+// the oracle, which no log can be.
+var replayRules = []string{"courier", "paper", sim.RuleRandom, sim.RuleLargest}
+
+// ruleRecorded is what the advisor of the log decided.
+const ruleRecorded = "recorded"
+
+// pastRule answers the submissions of a log. Before each it is told which
+// regressors were in use.
+type pastRule interface {
+	sim.Rule
+	use(all regressorSet)
+	heeds(s pastSetting) bool // whether it answers otherwise than without the setting
+}
+
+func newPastRule(ctx context.Context, name string) pastRule {
+	switch name {
+	case "courier":
+		return &pastCourier{cluster: advisor.NewCluster()}
+	case "paper":
+		return &pastPaper{paperRule: newPaperRule(newLearner(ctx, 1, 0))}
+	case sim.RuleRandom:
+		return pastAny{sim.NewRandom(1)}
+	}
+	return pastAny{sim.NewLargest()}
+}
+
+// pastCourier is the advisor with other regressors.
+type pastCourier struct {
+	cluster    *advisor.Cluster
+	regressors advisor.Regressors
+}
+
+func (c *pastCourier) use(all regressorSet) { c.regressors = all.advisor() }
+
+func (c *pastCourier) heeds(pastSetting) bool { return true }
+
+// Apply implements sim.Rule.
+func (c *pastCourier) Apply(e schemas.Event, sequence uint64, at time.Time) {
+	c.cluster.Apply(e, sequence, at)
+}
+
+// Submit implements sim.Rule.
+func (c *pastCourier) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+	return advisor.Decide(c.cluster.Ask(q, at), c.regressors, at), nil
+}
+
+// pastPaper is the paper's rule. Of a model that its regressors do not know it
+// says nothing.
+type pastPaper struct {
+	*paperRule
+	regressors regressorSet
+}
+
+func (p *pastPaper) use(all regressorSet) { p.regressors = all }
+
+func (p *pastPaper) heeds(s pastSetting) bool { return len(s.regressors) > 0 }
+
+// Apply implements sim.Rule.
+func (p *pastPaper) Apply(e schemas.Event, sequence uint64, at time.Time) {
+	p.View.Apply(e, sequence, at)
+}
+
+// Submit implements sim.Rule.
+func (p *pastPaper) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+	q = allEpochs(q)
+	for target, field := range map[string]**learnt{schemas.TargetEpochTime: &p.epochTime, schemas.TargetAccuracy: &p.accuracy} {
+		v := p.regressors[target]
+		if v == nil || !v.point.knows(q.Model) {
+			on, err := p.Place(&q)
+			if err != nil {
+				return nil, err
+			}
+			cpus, batch := uint32(slices.Max(q.CPUs)), uint32(slices.Max(q.BatchSizes))
+			return sim.Answer(&q, at, schemas.Exploring, on, p.Load(on, cpus), batch, cpus), nil
+		}
+		*field = v.point
+	}
+	return p.paperRule.Submit(q, at)
+}
+
+// knows reports whether examples of a model were learnt from.
+func (l *learnt) knows(model string) bool {
+	for i, c := range l.columns {
+		if c == schemas.ColumnModel {
+			_, known := l.predictor.Features()[i].Level(model)
+			return known
+		}
+	}
+	return false
+}
+
+// pastAny is a rule without regressors.
+type pastAny struct{ sim.Rule }
+
+func (pastAny) use(regressorSet) {}
+
+func (pastAny) heeds(pastSetting) bool { return false }
+
+// Submit implements sim.Rule.
+func (p pastAny) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+	return p.Rule.Submit(allEpochs(q), at)
+}
+
+// allEpochs is a request for a rule that cannot choose epochs: it runs them all.
+func allEpochs(q schemas.JobRequest) schemas.JobRequest {
+	if q.Epochs == 0 {
+		q.Epochs = q.MaxEpochs
+	}
+	return q
+}
+
+// pastSetting is what a replay changes.
+type pastSetting struct {
+	name       string // for people; empty: as it was
+	regressors regressorSet
+	confidence float64 // 0: as each job asked
+}
+
+// answers lets a rule answer each submission of the log, from the events before
+// it. Its own answers take the place of those recorded, so that a rule that
+// corrects itself by what came of its advice does. Jobs run where, when and as
+// they ran: nobody knows what they would have done otherwise.
+func (l *replayLog) answers(ctx context.Context, rule pastRule, s pastSetting) (map[string]*schemas.Advice, error) {
+	versions, all := l.versions(), map[string]*schemas.Advice{}
+	for _, step := range l.steps() {
+		e, submitted := step.Event.(*schemas.Submitted)
+		switch {
+		case step.ask && submitted && all[e.JobID] == nil:
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			rule.use(versions.of(e, s.regressors))
+			a, err := rule.Submit(s.request(e), e.Advice.At)
+			if err != nil {
+				return nil, err
+			}
+			all[e.JobID] = a
+		case step.ask:
+		case submitted && all[e.JobID] != nil:
+			own := *e
+			own.Advice, own.Written = *all[e.JobID], nil
+			rule.Apply(&own, step.Sequence, step.StoredAt)
+		default:
+			rule.Apply(step.Event, step.Sequence, step.StoredAt)
+		}
+	}
+	return all, nil
+}
+
+// request is what a job asked for, on the nodes where it ran.
+func (s *pastSetting) request(e *schemas.Submitted) schemas.JobRequest {
+	q := e.Request
+	if len(q.Nodes) == 0 {
+		q.Nodes = e.Advice.Nodes
+	}
+	if len(q.Nodes) == 0 {
+		q.Nodes = []string{""} // no node was known: as if it had one for itself
+	}
+	if s.confidence > 0 {
+		q.Confidence = s.confidence
+	}
+	return q
+}
