@@ -135,24 +135,14 @@ func (a *Advisor) score(j *Job) {
 	}
 }
 
-// touched returns the questions that an event raises: of every running job on
-// its nodes if a job came or went, of the job itself after an epoch.
+// touched returns the questions that an event raises.
 func (a *Advisor) touched(r bus.Record, j *Job, live bool) []*Question {
-	if j == nil || !live {
-		return nil
-	}
-	jobs := []*Job{j}
-	switch r.Event.(type) {
-	case *schemas.Started, *schemas.Ended:
-		jobs = append(a.cluster.beside(j.Setting.Nodes, j.ID, r.StoredAt), j)
-	case *schemas.Submitted:
+	if !live {
 		return nil
 	}
 	var questions []*Question
-	for _, j := range jobs {
-		if j.State == schemas.StateRunning {
-			questions = append(questions, a.cluster.Again(j, time.Now().UTC()))
-		}
+	for _, j := range a.cluster.touched(r.Event, j, r.StoredAt) {
+		questions = append(questions, a.cluster.Again(j, time.Now().UTC()))
 	}
 	return questions
 }

@@ -12,7 +12,8 @@
 // arrivals, drift. A Scenario is a world with everything drawn that chance
 // decides. A Rule answers requests; it is told the events that a real log would
 // hold, as the types of schemas with the clock of the simulation, and sees
-// neither laws nor noise. A warm-up history comes first, from which it may learn.
+// neither laws nor noise. One that is a Watcher warns of promises that it may break,
+// and is judged by how early it did. A warm-up history comes first, from which it may learn.
 //
 // # What is simulated
 //

@@ -29,11 +29,23 @@ type Outcome struct {
 	Epochs          uint32  // that it ran; 0 for a refusal
 	Seconds         float64 // from submission to its end; 0 for a refusal
 	MetSLO          bool    // it ran, and ended in time
-	Accuracy        float64 // the true one of the choice
+	SLOSeconds      float64
+	Probability     *float64 // of meeting the SLO, as the rule said; nil: it said none
+	Accuracy        float64  // the true one of the choice
 	// AtOnce is the best candidate had it started at submission and nobody come
 	// later; InHindsight had all who came later done as they did. Both on the node
 	// that was advised.
 	AtOnce, InHindsight Best
+	Watched             bool      // by a Watcher
+	Warnings            []Warning // its, in order
+}
+
+// Warning is what a rule said of a job that ran.
+type Warning struct {
+	Seconds     float64 // since submission
+	Cleared     bool    // all clear
+	Probability float64 // of keeping the SLO
+	Cause       string
 }
 
 // play is one rule in its own copy of the world.
@@ -127,6 +139,16 @@ func (p *play) tell(e schemas.Event, at float64) {
 	p.sequence++
 	numbered(e, p.sequence)
 	p.rule.Apply(e, p.sequence, clock(at))
+	w, ok := p.rule.(Watcher)
+	if !ok {
+		return
+	}
+	for _, r := range w.Watch(clock(at)) {
+		if i, known := p.index[r.JobID]; known {
+			o := &p.outcomes[i]
+			o.Warnings = append(o.Warnings, Warning{at - p.Jobs[i].At, r.Cleared, r.Probability, r.Cause})
+		}
+	}
 }
 
 // step goes to a node's next change.
@@ -170,20 +192,22 @@ func (p *play) submit(j *Job) error {
 		return err
 	}
 	choice := candidate{a.Chosen.BatchSize, a.Chosen.CPUs}
+	number, refused := len(p.outcomes), a.Decision == schemas.BestEffort
 	o := Outcome{JobID: q.JobID, Decision: a.Decision, Node: n.Name, BatchSize: choice.batch, CPUs: choice.cpus, Epochs: a.Chosen.Epochs,
-		Accuracy: j.accuracy(choice, a.Chosen.Epochs), AtOnce: n.best(j)}
-	p.before = append(p.before, n.copied())
-	p.tell(submittedEvent(&q, a, j.At), j.At)
-	if a.Decision == schemas.BestEffort {
+		Accuracy: j.accuracy(choice, a.Chosen.Epochs), AtOnce: n.best(j), SLOSeconds: j.Request.SLO.Seconds(), Probability: a.Chosen.Probability}
+	_, o.Watched = p.rule.(Watcher)
+	if refused {
 		o.Epochs = 0
-		p.tell(withdrawnEvent(&q, j.At), j.At)
-	} else {
-		p.arrivals[n.Name] = append(p.arrivals[n.Name], arrival{len(p.outcomes), j.At, j, choice, o.Epochs})
-		n.start(j, choice, o.Epochs, a.Decision == schemas.MeetsSLO)
-		p.tell(n.jobs[len(n.jobs)-1].startedEvent(n), j.At)
 	}
-	p.index[q.JobID] = len(p.outcomes)
-	p.outcomes = append(p.outcomes, o)
+	p.before, p.outcomes, p.index[q.JobID] = append(p.before, n.copied()), append(p.outcomes, o), number
+	p.tell(submittedEvent(&q, a, j.At), j.At)
+	if refused {
+		p.tell(withdrawnEvent(&q, j.At), j.At)
+		return nil
+	}
+	p.arrivals[n.Name] = append(p.arrivals[n.Name], arrival{number, j.At, j, choice, o.Epochs})
+	n.start(j, choice, o.Epochs, a.Decision == schemas.MeetsSLO)
+	p.tell(n.jobs[len(n.jobs)-1].startedEvent(n), j.At)
 	return nil
 }
 

@@ -19,6 +19,13 @@ type Rule interface {
 	Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error)
 }
 
+// Watcher is a rule that watches the jobs that run.
+type Watcher interface {
+	// Watch returns the warnings and all-clears that the event last applied calls
+	// for. It is asked after each event of a job.
+	Watch(at time.Time) []*schemas.Risk
+}
+
 // knowing is a rule that is shown the world itself: only the oracle of this
 // package can be.
 type knowing interface{ know(p *play) }

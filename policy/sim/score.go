@@ -34,11 +34,18 @@ type Score struct {
 	AccuracyRegretHindsight *float64 `json:"accuracy_regret_hindsight"`
 
 	CPUSeconds float64 `json:"cpu_seconds"` // CPUs times time, of all that ran
+
+	Watched
+}
+
+// promised reports whether a rule promised the SLO.
+func (o *Outcome) promised() bool {
+	return o.Decision != schemas.BestEffort && o.Decision != schemas.Exploring
 }
 
 // ScoreOf sums up the outcomes of a rule.
 func ScoreOf(rule string, outcomes []Outcome) Score {
-	s := Score{Rule: rule, Submitted: len(outcomes)}
+	s := Score{Rule: rule, Submitted: len(outcomes), Watched: watched(outcomes)}
 	for i := range outcomes {
 		o := &outcomes[i]
 		s.CPUSeconds += float64(o.CPUs) * o.Seconds

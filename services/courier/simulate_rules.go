@@ -30,6 +30,8 @@ type courierRule struct {
 	*learner
 	cluster    *advisor.Cluster
 	regressors advisor.Regressors
+	last       sim.Record
+	touched    *advisor.Job // that the last event changed
 }
 
 func newCourierRule(l *learner) *courierRule {
@@ -39,7 +41,15 @@ func newCourierRule(l *learner) *courierRule {
 // Apply implements sim.Rule.
 func (c *courierRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	c.add(e, sequence)
-	c.cluster.Apply(e, sequence, at)
+	c.last, c.touched = sim.Record{Event: e, Sequence: sequence, At: at}, c.cluster.Apply(e, sequence, at)
+}
+
+// Watch implements sim.Watcher.
+func (c *courierRule) Watch(at time.Time) []*schemas.Risk {
+	if c.regressors.EpochTime == nil {
+		return nil // nothing was promised yet
+	}
+	return c.cluster.Watch(c.last.Event, c.touched, c.last.Sequence, c.regressors, at)
 }
 
 // Submit implements sim.Rule.
