@@ -126,12 +126,18 @@ func (a *Advisor) followJobs(ctx context.Context) error {
 	})
 }
 
-// score counts a promise whose job has ended: the public score as a metric.
+// score counts what became of a submission: the public score as metrics.
 func (a *Advisor) score(j *Job) {
-	ended := j.State == schemas.StateFinished || j.State == schemas.StateFailed
-	if ended && j.asAdvised() && j.Promise.Decision == schemas.MeetsSLO && j.MetSLO != nil {
-		confidence := strconv.FormatFloat(j.Submitted.Request.Confidence, 'f', 2, 64)
-		a.metrics.promises.WithLabelValues(confidence, strconv.FormatBool(*j.MetSLO)).Inc()
+	o, ok := j.Outcome()
+	if !ok || !o.AsAdvised {
+		return
+	}
+	kept := strconv.FormatBool(o.Kept)
+	if p := o.Promise.Chosen.Probability; p != nil {
+		a.metrics.calibration.WithLabelValues(strconv.FormatFloat(schemas.CalibrationFrom(*p), 'f', 2, 64), kept).Inc()
+	}
+	if o.Promise.Decision == schemas.MeetsSLO {
+		a.metrics.promises.WithLabelValues(strconv.FormatFloat(o.Submitted.Request.Confidence, 'f', 2, 64), kept).Inc()
 	}
 }
 

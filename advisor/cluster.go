@@ -64,6 +64,7 @@ type Cluster struct {
 	tallies tallies
 	tried   tried
 	record  *Record // how promises came out
+	score   score   // the same, for people
 
 	described map[string]Description // of the models
 }
@@ -104,6 +105,9 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.ended(e) })
 		if j != nil && j.State == schemas.StateFinished && !j.changed {
 			c.keep(j) // a job that was moved says nothing of what was predicted for one that is not
+		}
+		if j != nil {
+			c.score.end(j)
 		}
 		return j
 	case *schemas.Advice:

@@ -17,6 +17,12 @@ func (c *Cluster) Recall(e schemas.Event) *Question {
 	case *schemas.Submitted:
 		return c.Ask(e.Request, e.Advice.At)
 	case *schemas.Advice:
+		if e.Action == schemas.ActionStart {
+			if j := c.jobs[e.JobID]; j != nil && j.State == schemas.StateQueued {
+				return c.asked(j, e.At)
+			}
+			return nil
+		}
 		return c.recallRunning(e.JobID, e.Run, func(*Job) float64 { return e.ElapsedSeconds })
 	case *schemas.Risk:
 		return c.recallRunning(e.JobID, e.Run, func(j *Job) float64 {
@@ -27,6 +33,18 @@ func (c *Cluster) Recall(e schemas.Event) *Question {
 		})
 	}
 	return nil
+}
+
+// Judge says of an advice that was made again what the policy of the recorded one
+// says of it, while the jobs wait that the cluster knows of.
+func (c *Cluster) Judge(again, recorded *schemas.Advice) {
+	switch v := recorded.Admission; {
+	case v == nil:
+	case recorded.EventID == schemas.AdmittedID(recorded.JobID):
+		again.Admission = &schemas.Admission{Policy: v.Policy, Verdict: schemas.Admitted}
+	default:
+		judge(again, v.Policy, c.waits())
+	}
 }
 
 // recallRunning asks again about a running job, some seconds after the clock of
@@ -47,12 +65,13 @@ func (c *Cluster) recallRunning(id string, run uint32, elapsed func(*Job) float6
 type Outcome struct {
 	JobID       string
 	Submitted   *schemas.Submitted // the request and its answer
+	Promise     *schemas.Advice    // that answer, or the one that ended its waiting; nil: it was refused
 	Ran         schemas.Setting
 	AsAdvised   bool     // it ran with the batch size, CPUs and epochs that were advised
 	Kept        bool     // it finished within its SLO
 	Finished    bool     // it did all that it was to do
 	WaitSeconds float64  // from submission to start
-	RunSeconds  float64  // from its start to the end of its last epoch
+	RunSeconds  float64  // from its start to the end of its last epoch; 0 if the log does not tell of its start
 	Accuracy    *float64 // of its last epoch; nil if nobody measured it
 }
 
@@ -61,10 +80,13 @@ type Outcome struct {
 // ended by itself.
 func (j *Job) Outcome() (o Outcome, ok bool) {
 	ended := j.State == schemas.StateFinished || j.State == schemas.StateFailed
-	if !ended || j.Submitted == nil || j.Run != 1 || j.MetSLO == nil || j.StartedAt.IsZero() {
+	if !ended || j.Submitted == nil || j.Run != 1 || j.MetSLO == nil {
 		return o, false
 	}
-	return Outcome{JobID: j.ID, Submitted: j.Submitted, Ran: j.Setting, AsAdvised: j.asAdvised(), Kept: *j.MetSLO, Accuracy: j.Accuracy,
-		Finished: j.State == schemas.StateFinished && j.EpochsDone >= j.Setting.Epochs, WaitSeconds: max(0, j.StartedAt.Sub(j.Submitted.At).Seconds()),
-		RunSeconds: j.trainedAt().Sub(j.StartedAt).Seconds()}, true
+	o = Outcome{JobID: j.ID, Submitted: j.Submitted, Promise: j.Promise, Ran: j.Setting, AsAdvised: j.asAdvised(), Kept: *j.MetSLO, Accuracy: j.Accuracy,
+		Finished: j.State == schemas.StateFinished && j.EpochsDone >= j.Setting.Epochs}
+	if !j.StartedAt.IsZero() {
+		o.WaitSeconds, o.RunSeconds = max(0, j.StartedAt.Sub(j.Submitted.At).Seconds()), j.trainedAt().Sub(j.StartedAt).Seconds()
+	}
+	return o, true
 }

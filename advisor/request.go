@@ -26,6 +26,7 @@ func (a *Advisor) serve(ctx context.Context) error {
 			bus.Handle(schemas.SubjectJobStatus, a.status),
 			bus.Handle(schemas.SubjectJobList, a.list),
 			bus.Handle(schemas.SubjectJobCancel, a.cancel),
+			bus.Handle(schemas.SubjectJobScore, a.tellScore),
 		}})
 }
 

@@ -55,4 +55,11 @@ func TestAdvisor_CountsPromises(t *testing.T) {
 	if len(got) != 2 || sum != 3 {
 		t.Errorf("promises %v, want two kept and one broken", got)
 	}
+	var s schemas.Score
+	if err := b.Request(within(t), schemas.SubjectJobScore, &schemas.ScoreRequest{}, &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Promises.Jobs != 2 || s.Promises.Kept != 1 || len(s.Confidence) != 1 || *s.Confidence[0].Confidence != schemas.DefaultConfidence || len(s.Models) != 1 || s.Models[0].Name != model {
+		t.Errorf("job.score = %+v, want one of two kept", s)
+	}
 }

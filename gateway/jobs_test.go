@@ -221,3 +221,14 @@ func TestAdvice_IsTheLatestInTheLog(t *testing.T) {
 		}
 	}
 }
+
+func TestScore_IsAskedOfTheAdvisor(t *testing.T) {
+	b := bustest.New(t)
+	h := open(t, b, gateway.Options{})
+	want := *example[schemas.Score](t, "score")
+	serve(t, b, bus.Handle(schemas.SubjectJobScore, func(context.Context, *schemas.ScoreRequest) (any, error) { return want, nil }))
+	if diff := cmp.Diff(want, read[schemas.Score](t, h.do(t, "GET", "/api/v1/score", ""))); diff != "" {
+		t.Errorf("GET /api/v1/score: %s", diff)
+	}
+	refused(t, "a query", h.do(t, "GET", "/api/v1/score?user=ada", ""), 400, schemas.CodeInvalid, "user")
+}

@@ -36,6 +36,7 @@ func (g *Gateway) routes() []route {
 		{method: "DELETE", path: "/api/v1/jobs/{id}", handle: g.cancelJob},
 		{method: "GET", path: "/api/v1/jobs/{id}/advice", handle: g.advice},
 		{method: "POST", path: "/api/v1/predict", handle: g.predict},
+		{method: "GET", path: "/api/v1/score", handle: g.score},
 		{method: "GET", path: "/api/v1/nodes", handle: g.listNodes},
 		{method: "GET", path: "/api/v1/regressors", handle: g.listRegressors},
 		{method: "GET", path: "/api/v1/events", handle: g.events, live: true},

@@ -74,7 +74,7 @@ func TestRoutes_AreThoseOfOpenAPI(t *testing.T) {
 func TestOpenAPI_HasTheFieldsOfTheGoTypes(t *testing.T) {
 	d := readDocument(t)
 	for _, v := range []any{schemas.Error{}, schemas.JobRequest{}, schemas.Alternative{}, schemas.Load{}, schemas.Effect{}, schemas.Choice{}, schemas.Admission{}, schemas.ProbeEpoch{}, schemas.Advice{},
-		schemas.JobStatus{}, schemas.JobList{}, schemas.Sample{}, schemas.Promoted{}, Point{}, NodeStatus{}, NodeList{}, RegressorStatus{},
+		schemas.JobStatus{}, schemas.JobList{}, schemas.Score{}, schemas.ScoreLine{}, schemas.CalibrationBin{}, schemas.Sample{}, schemas.Promoted{}, Point{}, NodeStatus{}, NodeList{}, RegressorStatus{},
 		RegressorList{}, LiveEvent{}, About{}} {
 		typ := reflect.TypeOf(v)
 		s, ok := d.Components.Schemas[typ.Name()]

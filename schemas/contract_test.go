@@ -42,6 +42,7 @@ func messages() []message {
 		{"job_status_request", schemas.SubjectJobStatus, "request", schemas.JobStatusRequest{}, "job_status", "Asks for one job."},
 		{"job_list_request", schemas.SubjectJobList, "request", schemas.JobListRequest{}, "job_list", "Asks for jobs, newest first."},
 		{"job_cancel_request", schemas.SubjectJobCancel, "request", schemas.JobCancelRequest{}, "job_status", "Ends a job."},
+		{"score_request", schemas.SubjectJobScore, "request", schemas.ScoreRequest{}, "score", "Asks how promises came out."},
 		{"train_request", schemas.SubjectRegressorTrain, "request", schemas.TrainRequest{}, "train_reply", "Fits the regressors now."},
 		{"submitted", job + schemas.EventSubmitted, "event", schemas.Submitted{}, "", "A request was recorded with its advice."},
 		{"started", job + schemas.EventStarted, "event", schemas.Started{}, "", "A runner has started the job's command."},
@@ -60,6 +61,7 @@ func messages() []message {
 		{"dead", "dead.{stream}", "event", schemas.Dead{}, "", "A message that could not be understood."},
 		{"job_status", "", "reply", schemas.JobStatus{}, "", ""},
 		{"job_list", "", "reply", schemas.JobList{}, "", ""},
+		{"score", "", "reply", schemas.Score{}, "", ""},
 		{"train_reply", "", "reply", schemas.TrainReply{}, "", ""},
 		{"error", "", "reply", schemas.Error{}, "", ""},
 	}

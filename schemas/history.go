@@ -16,5 +16,6 @@ func History() []Change {
 		{"2026-11-21", "job event moved; moves of started", "a running job takes another batch size at its next epoch, and the log tells what that brought"},
 		{"2026-11-21", "cause_sequence in the reply to job.submit and job.predict", "an answer can be made again from the log alone"},
 		{"2026-11-21", "menu, probes, relatives and admission of an advice; states queued and refused", "ways out, admission policies, and what is guessed of an unknown model"},
+		{"2026-11-21", "request job.score", "how often promises held, by confidence, user, model and decision, and whether probabilities are honest"},
 	}
 }

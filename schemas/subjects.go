@@ -14,12 +14,13 @@ const (
 	SubjectJobStatus      = "job.status"
 	SubjectJobList        = "job.list"
 	SubjectJobCancel      = "job.cancel"
+	SubjectJobScore       = "job.score"
 	SubjectRegressorTrain = "regressor.train"
 )
 
 // RequestSubjects lists every request subject.
 func RequestSubjects() []string {
-	return []string{SubjectJobSubmit, SubjectJobPredict, SubjectJobStatus, SubjectJobList, SubjectJobCancel, SubjectRegressorTrain}
+	return []string{SubjectJobSubmit, SubjectJobPredict, SubjectJobStatus, SubjectJobList, SubjectJobCancel, SubjectJobScore, SubjectRegressorTrain}
 }
 
 // Last tokens of event subjects: job.<id>.<event>, node.<node>.<event>,

@@ -4,6 +4,7 @@ import { byId, el, text } from './dom.js';
 import * as advice from './advice.js';
 import * as jobs from './jobs.js';
 import * as nodes from './nodes.js';
+import * as score from './score.js';
 import * as whatIf from './whatif.js';
 
 let limit = 50; // jobs shown
@@ -30,6 +31,7 @@ function soon(task) {
 
 const readJobs = soon(async () => jobs.load(await ask(`jobs?limit=${limit}`)));
 const readNodes = soon(async () => nodes.load(await ask('nodes?recent_seconds=300')));
+const readScore = soon(async () => score.load(await ask('score')));
 const readRegressors = soon(async () => whatIf.regressors(await ask('regressors')));
 const readAll = soon(async () => {
   jobs.load(await ask(`jobs?limit=${limit}`));
@@ -38,10 +40,10 @@ const readAll = soon(async () => {
 });
 
 follow({
-  open: () => { following = true; readNodes(); readRegressors(); readAll(); },
+  open: () => { following = true; readNodes(); readRegressors(); readScore(); readAll(); },
   lost: () => { following = false; connection('connection lost, trying again'); },
   sample: (s) => { if (!nodes.take(s)) readNodes(); },
-  job: (e) => { if (e.advice) advice.take(e.advice); readJobs(); },
+  job: (e) => { if (e.advice) advice.take(e.advice); readJobs(); if (e.outcome) readScore(); },
   advice: (a) => { advice.take(a); readJobs(); },
   regressor: readRegressors,
 });

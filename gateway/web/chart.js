@@ -1,4 +1,4 @@
-// Two small drawings. Both repeat what is written beside them.
+// Small drawings. Each repeats what is written beside it.
 import { el } from './dom.js';
 
 export const minutes = 5; // that a sparkline shows
@@ -39,4 +39,25 @@ export function timeline(job, now) {
   if (end > passed) parts.push(bar(end > deadline ? 'late' : 'rest', passed, end, 4, 6));
   if (deadline) parts.push(el('rect', { class: 'deadline', x: x(deadline) - 1, y: 0, width: 2, height: 14 }));
   return el('svg', { viewBox: '0 0 200 14', preserveAspectRatio: 'none', class: 'timeline', 'aria-hidden': 'true' }, ...parts);
+}
+
+// calibration draws the share that was kept over the probability that was said:
+// a dot for each bin with jobs, with its interval, and the line of honesty. Both
+// axes begin at the tenth below all of that, and end at 1.
+export function calibration(bins) {
+  const some = bins.filter((b) => b.jobs > 0);
+  const least = Math.min(0.9, Math.floor(10 * Math.min(...some.map((b) => Math.min(b.mean_probability, b.kept_low)))) / 10);
+  const size = 240, left = 34, top = 8, along = (p) => (size * (p - least)) / (1 - least), x = (p) => left + along(p), y = (p) => top + size - along(p);
+  const label = (at, text, anchor = 'middle') => el('text', { x: at[0], y: at[1], 'text-anchor': anchor }, text);
+  const parts = [el('rect', { class: 'frame', x: left, y: top, width: size, height: size }), el('path', { class: 'honest', d: `M${x(least)},${y(least)}L${x(1)},${y(1)}` })];
+  for (let i = 0; i <= 4; i++) {
+    const p = least + ((1 - least) * i) / 4, percents = `${+(100 * p).toFixed(1)}`;
+    parts.push(label([x(p), top + size + 14], percents), label([left - 5, y(p) + 4], percents, 'end'));
+  }
+  parts.push(label([left + size / 2, top + size + 30], 'probability said, %'), el('text', { transform: `translate(9,${top + size / 2}) rotate(-90)`, 'text-anchor': 'middle' }, 'kept, %'));
+  for (const b of some) {
+    parts.push(el('path', { class: 'interval', d: `M${x(b.mean_probability)},${y(b.kept_low)}V${y(b.kept_high)}` }));
+    parts.push(el('circle', { class: 'bin', cx: x(b.mean_probability), cy: y(b.kept_ratio), r: 3 + Math.min(4, Math.log10(b.jobs)) }));
+  }
+  return el('svg', { viewBox: `0 0 ${left + size + 10} ${top + size + 36}`, class: 'calibration', 'aria-hidden': 'true' }, ...parts);
 }

@@ -1,10 +1,6 @@
 package sim
 
-import (
-	"math"
-
-	"courier/schemas"
-)
+import "courier/schemas"
 
 // Score is how a rule did.
 type Score struct {
@@ -63,7 +59,7 @@ func ScoreOf(rule string, outcomes []Outcome) Score {
 	}
 	if s.Accepted > 0 {
 		ratio := float64(s.Kept) / float64(s.Accepted)
-		low, high := Wilson(s.Kept, s.Accepted)
+		low, high := schemas.Wilson(uint64(s.Kept), uint64(s.Accepted))
 		s.KeptRatio, s.KeptLow, s.KeptHigh = &ratio, &low, &high
 	}
 	s.FeasibleRatio, s.WrongRefusalRatio, s.AccuracyRegret = compared(outcomes, func(o *Outcome) Best { return o.AtOnce })
@@ -95,13 +91,4 @@ func compared(outcomes []Outcome, truth func(o *Outcome) Best) (feasible, wrong 
 	}
 	all := float64(max(1, len(outcomes)))
 	return feasible / all, wrong / all, regret
-}
-
-// Wilson returns the 95 % interval of a share (Wilson 1927); of is above 0.
-func Wilson(hits, of int) (low, high float64) {
-	const z = 1.959963984540054
-	n, p := float64(of), float64(hits)/float64(of)
-	middle := (p + z*z/(2*n)) / (1 + z*z/n)
-	half := z / (1 + z*z/n) * math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
-	return max(0, middle-half), min(1, middle+half)
 }

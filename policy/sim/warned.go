@@ -1,6 +1,10 @@
 package sim
 
-import "slices"
+import (
+	"slices"
+
+	"courier/schemas"
+)
 
 // aheadRatio is how early a warning of a miss must come to be of use: with this
 // share of the whole time still left.
@@ -81,7 +85,7 @@ func watched(outcomes []Outcome) (s Watched) {
 	if n := len(aheads); n > 0 {
 		slices.Sort(aheads)
 		ratio, standing, median := float64(warned)/float64(n), float64(stood)/float64(n), (aheads[(n-1)/2]+aheads[n/2])/2
-		low, high := Wilson(warned, n)
+		low, high := schemas.Wilson(uint64(warned), uint64(n))
 		s.WarnedRatio, s.WarnedLow, s.WarnedHigh, s.StandingWarnedRatio, s.MedianAheadRatio = &ratio, &low, &high, &standing, &median
 	}
 	return s

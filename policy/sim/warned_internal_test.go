@@ -32,7 +32,7 @@ func TestWatched(t *testing.T) {
 	})
 	number := func(v float64) *float64 { return &v }
 	three := 3
-	low, high := Wilson(3, 6)
+	low, high := schemas.Wilson(3, 6)
 	want := Watched{Warned: &three, WarnedRatio: number(0.5), WarnedLow: &low, WarnedHigh: &high, StandingWarnedRatio: number(2.0 / 6),
 		MedianAheadRatio: number(0.195), FalseWarningRatio: number(0.1)}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -77,6 +77,7 @@ type cli struct {
 	Status  statusCommand  `cmd:"" help:"Show one job."`
 	Jobs    jobsCommand    `cmd:"" help:"List jobs, newest first."`
 	Cancel  cancelCommand  `cmd:"" help:"End a job."`
+	Score   scoreCommand   `cmd:"" help:"Show how often promises held, and whether probabilities are honest."`
 	Train   trainCommand   `cmd:"" help:"Fit the regressors now."`
 	SQL     sqlCommand     `cmd:"" name:"sql" help:"Ask the tables of a local cluster."`
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"courier/advisor"
-	"courier/policy/sim"
 	"courier/schemas"
 	"courier/trainer"
 )
@@ -134,7 +133,7 @@ func (h *hindsight) predict(job string, c choice) (f fate, ok bool) {
 	if x.PredictedAccuracy != nil {
 		f.accuracy = *x.PredictedAccuracy
 	}
-	if o, ended := h.outcomes[job]; ended && o.Finished {
+	if o, ended := h.outcomes[job]; ended && o.Finished && o.RunSeconds > 0 {
 		f.wait = o.WaitSeconds
 		own := a.Running(o.Ran.BatchSize, o.Ran.CPUs)
 		if own != nil && own.PredictedSeconds != nil && own.Epochs == o.Ran.Epochs && *own.PredictedSeconds > 0 {
@@ -193,7 +192,7 @@ func (h *hindsight) score(rule, setting string, answers map[string]*schemas.Advi
 	}
 	if s.Measured > 0 {
 		ratio := float64(s.MeasuredKept) / float64(s.Measured)
-		low, high := sim.Wilson(s.MeasuredKept, s.Measured)
+		low, high := schemas.Wilson(uint64(s.MeasuredKept), uint64(s.Measured))
 		s.MeasuredKeptRatio, s.MeasuredKeptLow, s.MeasuredKeptHigh = &ratio, &low, &high
 	}
 	if judged := s.Measured + s.Predicted; judged > 0 {

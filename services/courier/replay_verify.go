@@ -163,7 +163,11 @@ func (v *verifier) again(r *bus.Record) attempt {
 	}
 	var first attempt
 	for i, regressors := range candidates {
-		d, err := compared(r, q, recorded, advisor.Decide(q, regressors.advisor(), at))
+		decided := advisor.Decide(q, regressors.advisor(), at)
+		if recorded != nil {
+			v.cluster.Judge(decided, recorded)
+		}
+		d, err := compared(r, q, recorded, decided)
 		if d == nil || err != nil {
 			return attempt{err: err}
 		}
