@@ -76,7 +76,7 @@ func (s *score) end(j *Job) {
 	a := o.Promise
 	confidence := math.Round(o.Submitted.Request.Confidence*1e4) / 1e4
 	s.decisions.add(group{name: string(a.Decision), confidence: confidence}, o.Kept)
-	if p := a.Chosen.Probability; p != nil {
+	if p := a.Chosen.Probability; p != nil && !j.changed { // what was said of another batch size is not judged
 		s.calibration.Add(*p, o.Kept)
 	}
 	if a.Decision != schemas.MeetsSLO {

@@ -59,7 +59,7 @@ func TestAdvisor_CountsPromises(t *testing.T) {
 	if err := b.Request(within(t), schemas.SubjectJobScore, &schemas.ScoreRequest{}, &s); err != nil {
 		t.Fatal(err)
 	}
-	if s.Promises.Jobs != 2 || s.Promises.Kept != 1 || len(s.Confidence) != 1 || *s.Confidence[0].Confidence != schemas.DefaultConfidence || len(s.Models) != 1 || s.Models[0].Name != model {
-		t.Errorf("job.score = %+v, want one of two kept", s)
+	if s.Promises.Jobs != 3 || s.Promises.Kept != 2 || len(s.Confidence) != 1 || *s.Confidence[0].Confidence != schemas.DefaultConfidence || len(s.Models) != 1 || s.Models[0].Name != model {
+		t.Errorf("job.score = %+v, want two of three kept", s)
 	}
 }

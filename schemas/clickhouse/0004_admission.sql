@@ -1,24 +1,6 @@
--- What the admission policy said, and the promises that it gave later.
+-- What the admission policy said.
 
 ALTER TABLE job_submitted ADD COLUMN IF NOT EXISTS verdict LowCardinality(String);
-
--- A promise is the answer to a request, or the advice that ended the job's
--- waiting. One line for each whose job ran as advised and has ended by itself:
--- what was promised, and what came. The SLO counts from the request to the end
--- of the last epoch.
-CREATE OR REPLACE VIEW promises AS
-SELECT s.job_id AS job_id, s.user AS user, s.model AS model, if(a.job_id != '', a.decision, s.decision) AS decision, s.at AS submitted_at, s.confidence AS confidence,
-    if(a.job_id != '', a.probability, s.probability) AS probability, s.slo_seconds AS slo_seconds,
-    if(a.job_id != '', a.elapsed_seconds + a.predicted_seconds, s.predicted_seconds) AS predicted_seconds,
-    dateDiff('nanosecond', s.at, if(l.epoch >= e.epochs AND e.epochs > 0, l.at, e.at)) / 1e9 AS response_seconds,
-    toBool(e.outcome = 'finished' AND response_seconds <= s.slo_seconds) AS kept
-FROM job_submitted AS s
-LEFT JOIN (SELECT * FROM job_advice WHERE action = 'start' ORDER BY sequence LIMIT 1 BY job_id) AS a ON a.job_id = s.job_id
-INNER JOIN (SELECT * FROM job_ended WHERE outcome IN ('finished', 'failed') ORDER BY sequence LIMIT 1 BY job_id) AS e ON e.job_id = s.job_id
-LEFT JOIN (SELECT job_id, run, max(epoch) AS epoch, max(at) AS at FROM job_epoch GROUP BY job_id, run) AS l ON l.job_id = s.job_id AND l.run = e.run
-WHERE s.slo_seconds > 0 AND (a.job_id != '' OR s.verdict IN ('', 'admitted'))
-    AND e.batch_size = if(a.job_id != '', a.batch_size, s.batch_size) AND e.cpus = if(a.job_id != '', a.cpus, s.cpus)
-SETTINGS join_use_nulls = 0;
 
 -- One line for each submitted job. An end counts until the job starts again,
 -- and "lost" only until the job's next event.

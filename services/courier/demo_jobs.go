@@ -15,7 +15,6 @@ import (
 	"courier/schemas"
 
 	"golang.org/x/sync/errgroup"
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // What courier demo --jobs adds: jobs that overlap at random.
@@ -46,9 +45,9 @@ type crowdJob struct {
 type crowdResult struct {
 	Jobs       []crowdJob `json:"jobs"`
 	Confidence float64    `json:"confidence"`
-	Promised   int        `json:"promised"`
-	Kept       int        `json:"kept"`
-	KeptLow    float64    `json:"kept_low"` // of the share of promises kept: the 95 % interval of Clopper and Pearson (1934)
+	Promised   uint64     `json:"promised"`
+	Kept       uint64     `json:"kept"`
+	KeptLow    float64    `json:"kept_low"` // of the share of promises kept: the 95 % interval (Wilson 1927)
 	KeptHigh   float64    `json:"kept_high"`
 	// Medians of |predicted / measured - 1| of the whole time.
 	SubmitError  float64 `json:"median_error_at_submit"`
@@ -186,12 +185,8 @@ func (r *crowdResult) score() {
 		}
 	}
 	r.SubmitError, r.QuarterError = median(submit), median(quarter)
-	r.KeptLow, r.KeptHigh = 0, 1
-	if r.Kept > 0 {
-		r.KeptLow = distuv.Beta{Alpha: float64(r.Kept), Beta: float64(r.Promised - r.Kept + 1)}.Quantile(0.025)
-	}
-	if r.Kept < r.Promised {
-		r.KeptHigh = distuv.Beta{Alpha: float64(r.Kept + 1), Beta: float64(r.Promised - r.Kept)}.Quantile(0.975)
+	if r.Promised > 0 {
+		r.KeptLow, r.KeptHigh = schemas.Wilson(r.Kept, r.Promised)
 	}
 }
 
