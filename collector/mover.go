@@ -54,7 +54,8 @@ type move struct {
 
 	predicted, unmoved           *float64 // seconds of the rest of the job, with it and without
 	predictedEpoch, unmovedEpoch *float64 // seconds of an epoch
-	before                       *float64 // measured
+	before                       *float64 // measured, the mean of the last ones
+	last                         float64  // of them; 0: none
 }
 
 // step is what follows from an advice or an epoch.
@@ -205,6 +206,9 @@ func (m *mover) epoch(number, batch uint32, seconds float64, now time.Time) step
 // take notes that the training runs as it was asked to.
 func (m *mover) take(a *move, number uint32, seconds float64) step {
 	a.epoch, a.before = number, mean(m.recent)
+	if n := len(m.recent); n > 0 {
+		a.last = m.recent[n-1]
+	}
 	m.asked, m.trial, m.present, m.recent = nil, a, a.to, nil
 	if a.undoes {
 		m.trial = nil
@@ -239,14 +243,15 @@ func (m *mover) judge(now time.Time) step {
 }
 
 // gain is the share of the predicted gain in time that came; nil if none was
-// predicted. Gains are shares of an epoch without the move: that is what was
-// predicted of it in the company that it has now, or what was measured, where
-// that is longer, because a prediction follows a job that slows down late.
+// predicted. Gains are shares of an epoch without the move: what was predicted of
+// it in the company that it has now, or what was measured of the last ones or of
+// the very last, whichever is longest, because predictions and means follow a job
+// that slows down late.
 func (v *move) gain(after float64) *float64 {
 	if v.predictedEpoch == nil || v.unmovedEpoch == nil || *v.predictedEpoch >= *v.unmovedEpoch {
 		return nil
 	}
-	without := *v.unmovedEpoch
+	without := max(*v.unmovedEpoch, v.last)
 	if v.before != nil {
 		without = max(without, *v.before)
 	}

@@ -59,8 +59,8 @@ func TestMover(t *testing.T) {
 			[]event{epoch{1, 16, 0.2}, advised(7, 1, 64, 0.5, 1), epoch{2, 64, 0.6}, epoch{3, 64, 0.6}, epoch{4, 64, 0.6}},
 			[]string{"", "64", "carried_out 16→64 from 2, 0.2 before, 0.6 after 1", "", "kept 16→64 from 2, 0.2 before, 0.6 after 3"}},
 		{"the job slowed down faster than its predictions", schemas.ByControl, // without the move 1 was predicted, but it took 2 already
-			[]event{epoch{1, 16, 2}, advised(7, 1, 64, 0.5, 1), epoch{2, 64, 1}, epoch{3, 64, 1.2}, epoch{4, 64, 1.1}},
-			[]string{"", "64", "carried_out 16→64 from 2, 2 before, 1 after 1", "", "kept 16→64 from 2, 2 before, 1.1 after 3"}},
+			[]event{epoch{1, 16, 0.4}, epoch{2, 16, 2}, advised(7, 2, 64, 0.5, 1), epoch{3, 64, 1}, epoch{4, 64, 1.2}, epoch{5, 64, 1.1}},
+			[]string{"", "", "64", "carried_out 16→64 from 3, 1.2 before, 1 after 1", "", "kept 16→64 from 3, 1.2 before, 1.1 after 3"}},
 		{"nothing was predicted", schemas.ByControl, []event{unknown, epoch{2, 64, 9}, epoch{3, 64, 9}, epoch{4, 64, 9}},
 			[]string{"64", "carried_out 16→64 from 2, 9 after 1", "", "kept 16→64 from 2, 9 after 3"}},
 		{"no epoch to undo it for", schemas.ByControl, []event{epoch{15, 16, 1}, advised(7, 15, 64, 0.5, 1), epoch{17, 64, 2}, epoch{18, 64, 2}, epoch{19, 64, 2}},
