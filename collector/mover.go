@@ -81,7 +81,7 @@ func (m *mover) advise(a *schemas.Advice, now time.Time, spent time.Duration, st
 	if a.Action != schemas.ActionBatch || to == m.present {
 		return m.withdraw()
 	}
-	if m.trial != nil || m.asked != nil && (m.asked.to == to || m.asked.undoes) {
+	if m.trial != nil || m.asked != nil && (m.asked.to == to || !m.revocable()) {
 		return step{} // one move at a time
 	}
 	next := m.move(a, spent)
@@ -154,10 +154,13 @@ func tooDear(next *move, startup *float64) string {
 	return ""
 }
 
-// withdraw takes back what was asked for, while the training cannot have taken
-// it up: before the next epoch has ended.
+// revocable reports whether what was asked for can be taken back: the training
+// takes it up when the epoch ends that ran then.
+func (m *mover) revocable() bool { return !m.asked.undoes && m.done == m.asked.at }
+
+// withdraw takes back what was asked for, where it can.
 func (m *mover) withdraw() step {
-	if m.asked == nil || m.asked.undoes || m.done > m.asked.at {
+	if m.asked == nil || !m.revocable() {
 		return step{}
 	}
 	m.asked = nil
@@ -193,6 +196,9 @@ func (m *mover) epoch(number, batch uint32, seconds float64, now time.Time) step
 	}
 	if batch != m.present { // the training's own choice
 		m.present, m.recent, m.trial = batch, nil, nil
+		if m.asked != nil {
+			m.asked.from = batch
+		}
 	}
 	if seconds > 0 {
 		m.recent = append(m.recent[max(0, len(m.recent)+1-judgedEpochs):], seconds)

@@ -77,6 +77,8 @@ func TestMover(t *testing.T) {
 		{"the last epoch runs", schemas.ByControl, []event{epoch{19, 16, 1}, advised(7, 19, 64, 0.5, 1)}, []string{"", "refused 16→64: no epoch is left for it"}},
 		{"another advice takes its place", schemas.ByControl, []event{epoch{1, 16, 1}, advised(7, 1, 64, 0.5, 1), advised(8, 1, 32, 0.7, 1), epoch{2, 32, 0.7}},
 			[]string{"", "64", "32", "carried_out 16→32 from 2, 1 before, 0.7 after 1"}},
+		{"too late for another", schemas.ByControl, []event{epoch{1, 16, 1}, advised(7, 1, 64, 0.5, 1), epoch{2, 16, 1}, advised(8, 2, 32, 0.7, 1), epoch{3, 64, 0.5}},
+			[]string{"", "64", "", "", "carried_out 16→64 from 3, 1 before, 0.5 after 1"}},
 		{"one move at a time", schemas.ByControl, []event{epoch{1, 16, 1}, advised(7, 1, 64, 0.5, 1), epoch{2, 64, 0.5}, advised(8, 2, 32, 0.7, 1)},
 			[]string{"", "64", "carried_out 16→64 from 2, 1 before, 0.5 after 1", ""}},
 		{"withdrawn", schemas.ByControl, []event{epoch{1, 16, 1}, advised(7, 1, 64, 0.5, 1), keep(8, 1), epoch{2, 16, 1}}, []string{"", "64", "16", ""}},
