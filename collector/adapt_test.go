@@ -22,6 +22,7 @@ import (
 // of its command waits for a line of input.
 type adapting struct {
 	t              *testing.T
+	server         *bustest.Server
 	bus            *bus.Bus
 	id             string
 	input          *os.File
@@ -31,17 +32,18 @@ type adapting struct {
 }
 
 // adapt runs ten epochs of the command.
-func adapt(t *testing.T, how string, command []string) *adapting {
+func adapt(t *testing.T, how string, noPTY bool, command []string) *adapting {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &adapting{t: t, bus: bustest.New(t), id: how, input: w, stdout: newBuffer(), stderr: newBuffer(), done: make(chan collector.JobResult, 1)}
+	server := bustest.NewServer(t)
+	a := &adapting{t: t, server: server, bus: server.Connect(t), id: how, input: w, stdout: newBuffer(), stderr: newBuffer(), done: make(chan collector.JobResult, 1)}
 	o := options(t, command)
 	o.Request.JobID, o.Request.Epochs, o.Request.BatchSizes = a.id, 10, []int{16, 32, 64}
 	o.Connect, o.Adapt, o.BatchSize, o.Stdin, o.Stdout, o.Stderr = over(a.bus), how, 16, r, a.stdout, a.stderr
-	o.Patience = time.Millisecond // there is no advisor
+	o.NoPTY, o.Patience = noPTY, time.Millisecond // there is no advisor
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
 	go func() {
@@ -136,7 +138,7 @@ func (a *adapting) sizes(n int) (all []uint32) {
 }
 
 func TestRunJob_ChangesTheBatchSizeByTheControlFile(t *testing.T) {
-	a := adapt(t, collector.AdaptControl, trainingCommand("control", "10"))
+	a := adapt(t, collector.AdaptControl, true, trainingCommand("control", "10"))
 	a.epochs(1, 2)
 	start := a.started()
 	if diff := cmp.Diff([]string{schemas.MoveBatchSize}, start.Moves); diff != "" {
@@ -176,7 +178,13 @@ func TestRunJob_ChangesTheBatchSizeByTheControlFile(t *testing.T) {
 }
 
 func TestRunJob_ChangesTheBatchSizeByARestart(t *testing.T) {
-	a := adapt(t, collector.AdaptRestart, trainingCommand("resume", "{batch}", "{epoch}", "10"))
+	for _, noPTY := range []bool{true, false} {
+		t.Run(fmt.Sprintf("no-pty=%v", noPTY), func(t *testing.T) { changesByARestart(t, noPTY) })
+	}
+}
+
+func changesByARestart(t *testing.T, noPTY bool) {
+	a := adapt(t, collector.AdaptRestart, noPTY, trainingCommand("resume", "{batch}", "{epoch}", "10"))
 	a.epochs(1, 3)
 	start := a.started()
 	a.advise(100, start.Run, 2, 64, "batch size 64 instead of 16 from the next epoch on")
@@ -204,7 +212,7 @@ func TestRunJob_ChangesTheBatchSizeByARestart(t *testing.T) {
 
 // A move that brings nothing is taken back, by the same means.
 func TestRunJob_UndoesWhatBroughtNothing(t *testing.T) {
-	a := adapt(t, collector.AdaptRestart, trainingCommand("resume", "10", "{epoch}", "10", "{batch}")) // its epochs last as long with any
+	a := adapt(t, collector.AdaptRestart, true, trainingCommand("resume", "10", "{epoch}", "10", "{batch}")) // its epochs last as long with any
 	a.epochs(1, 2)
 	a.advise(100, a.started().Run, 1, 32, "batch size 32 instead of 16")
 	a.restart(2, "start after 2 2\n")
@@ -226,7 +234,7 @@ func TestRunJob_UndoesWhatBroughtNothing(t *testing.T) {
 // A command that begins anew would lose what it did: it is told so, and left
 // alone from then on. Its epochs count again when they are new.
 func TestRunJob_ToldWhoDoesNotGoOn(t *testing.T) {
-	a := adapt(t, collector.AdaptRestart, trainingCommand("resume", "{batch}", "0", "4"))
+	a := adapt(t, collector.AdaptRestart, true, trainingCommand("resume", "{batch}", "0", "4"))
 	a.epochs(1, 3)
 	a.advise(100, a.started().Run, 2, 64, "batch size 64 instead of 16")
 	a.restart(3, "start after 0 3\n")
@@ -245,7 +253,7 @@ func TestRunJob_ToldWhoDoesNotGoOn(t *testing.T) {
 // Cancelled while it ends to be started again, a job is not started again, and
 // nothing of what it did is lost.
 func TestRunJob_CancelledDuringARestart(t *testing.T) {
-	a := adapt(t, collector.AdaptRestart, trainingCommand("lingering", "{batch}"))
+	a := adapt(t, collector.AdaptRestart, true, trainingCommand("lingering", "{batch}"))
 	a.stdout.await(t, `{"epoch":1,`)
 	a.advise(100, a.started().Run, 1, 64, "batch size 64 instead of 16")
 	if _, err := io.WriteString(a.input, "\n"); err != nil {
@@ -270,6 +278,31 @@ func TestRunJob_CancelledDuringARestart(t *testing.T) {
 	}
 	if len(got.Moves) != 1 || got.Moves[0].Outcome != schemas.MoveRefused || got.Moves[0].Reason != "the job ended before" {
 		t.Errorf("moves = %+v, want one refused", got.Moves)
+	}
+}
+
+// A change that falls into an outage of NATS is carried out, and the log has all
+// of it in order when NATS is back.
+func TestRunJob_ChangesWhileNATSIsAway(t *testing.T) {
+	a := adapt(t, collector.AdaptRestart, true, trainingCommand("resume", "{batch}", "{epoch}", "10"))
+	a.epochs(1, 3)
+	a.advise(100, a.started().Run, 2, 64, "batch size 64 instead of 16")
+	a.server.Stop()
+	a.restart(3, "start after 3 3\n")
+	a.epochs(4, 7)
+	a.server.Restart(t)
+	a.sizes(6) // while the job goes on
+	a.epochs(7, 10)
+	if err := a.input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := <-a.done
+	if diff := cmp.Diff([]uint32{16, 16, 16, 64, 64, 64, 64, 64, 64, 64}, a.sizes(10)); diff != "" {
+		t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
+	}
+	moved := stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 2)
+	if moved[0].(*schemas.Moved).Outcome != schemas.MoveCarriedOut || moved[1].(*schemas.Moved).Outcome != schemas.MoveKept || got.Spooled != 0 {
+		t.Errorf("moves %+v, %d events on disk: want it carried out, then kept, and all in the log", moved, got.Spooled)
 	}
 }
 
