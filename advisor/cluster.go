@@ -28,13 +28,14 @@ type Job struct {
 	MetSLO       *bool
 	Risk         *schemas.Risk // the last warning or all-clear
 
-	began      uint32    // batch size that the last run began with
-	changed    bool      // it has run with another one since
-	laps       []lap     // the last epochs of this run
-	mark       []tally   // of its nodes, when it started or ended its last epoch
-	progressAt time.Time // then, by the server's clock
-	ioWait     float64   // of its node in its last epoch, 0 if nobody knows
-	epochAt    time.Time // when its last epoch ended, by its own clock
+	began      uint32        // batch size that the last run began with
+	changed    bool          // it has run with another one since
+	laps       []lap         // the last epochs of this run
+	mark       []tally       // of its nodes, when it started or ended its last epoch
+	progressAt time.Time     // then, by the server's clock
+	ioWait     float64       // of its node in its last epoch, 0 if nobody knows
+	epochAt    time.Time     // when its last epoch ended
+	behind     time.Duration // by which the clock of its runner is slow at least; it started before it was asked for
 
 	first     uint64    // sequence of its first event: the order of job.list
 	last      uint64    // sequence of its last event, advice left aside
@@ -89,20 +90,20 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		return c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.submitted(e) })
 	case *schemas.Started:
 		c.describe(e.Model, 0, e.TrainingSamples)
-		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.started(e) })
+		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.started(e, storedAt) })
 		if j != nil {
 			j.laps, j.mark, j.progressAt, j.epochAt = nil, c.tallies.snapshot(j.Setting.Nodes, storedAt), storedAt, time.Time{}
 		}
 		return j
 	case *schemas.Epoch:
 		c.tried.add(&e.Setting)
-		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.epoch(e) })
+		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.epoch(e, storedAt) })
 		if j != nil {
 			c.lap(j, e, storedAt)
 		}
 		return j
 	case *schemas.Ended:
-		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.ended(e) })
+		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.ended(e, storedAt) })
 		if j != nil && j.State == schemas.StateFinished && !j.changed {
 			c.keep(j) // a job that was moved says nothing of what was predicted for one that is not
 		}
@@ -215,13 +216,17 @@ func (j *Job) admitted(e *schemas.Advice) bool {
 	return true
 }
 
-func (j *Job) started(e *schemas.Started) bool {
+func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 	if e.Run <= j.Run {
 		return false
 	}
 	j.begin(e.BatchSize)
 	j.State, j.Run, j.Setting, j.Cores, j.heartbeat = schemas.StateRunning, e.Run, e.Setting, e.NodeCores, e.HeartbeatSeconds > 0
-	j.StartedAt, j.EndedAt, j.EpochsDone, j.LongestEpoch, j.Accuracy, j.Reason, j.MetSLO = e.At, time.Time{}, 0, 0, nil, "", nil
+	j.behind = 0
+	if j.Submitted != nil {
+		j.behind = max(0, j.Submitted.At.Sub(e.At))
+	}
+	j.StartedAt, j.EndedAt, j.EpochsDone, j.LongestEpoch, j.Accuracy, j.Reason, j.MetSLO = j.happened(e.At, storedAt), time.Time{}, 0, 0, nil, "", nil
 	if e.User != "" {
 		j.User = e.User
 	}
@@ -231,7 +236,7 @@ func (j *Job) started(e *schemas.Started) bool {
 // begin notes the batch size that a run begins with.
 func (j *Job) begin(batch uint32) { j.began, j.changed = batch, false }
 
-func (j *Job) epoch(e *schemas.Epoch) bool {
+func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 	if e.Run < j.Run || e.Run == j.Run && e.Epoch <= j.EpochsDone || j.over() && e.Run == j.Run {
 		return false
 	}
@@ -243,7 +248,7 @@ func (j *Job) epoch(e *schemas.Epoch) bool {
 		j.State, j.Run, j.EndedAt, j.Reason = schemas.StateRunning, e.Run, time.Time{}, ""
 	}
 	if j.StartedAt.IsZero() {
-		j.StartedAt = e.At.Add(-time.Duration(e.DurationSeconds * float64(time.Second)))
+		j.StartedAt = j.happened(e.At, storedAt).Add(-time.Duration(e.DurationSeconds * float64(time.Second)))
 	}
 	j.Setting, j.EpochsDone, j.Cores = e.Setting, e.Epoch, e.NodeCores
 	j.LongestEpoch = max(j.LongestEpoch, time.Duration(e.DurationSeconds*float64(time.Second)))
@@ -253,12 +258,22 @@ func (j *Job) epoch(e *schemas.Epoch) bool {
 	return true
 }
 
+// happened is when something happened to a job, where the clock of its runner
+// cannot be right: nothing starts before it was asked for, and nothing is stored
+// before it happened. What is stored late, from a spool, keeps its own time.
+func (j *Job) happened(at, storedAt time.Time) time.Time {
+	if at = at.Add(j.behind); storedAt.Before(at) {
+		return storedAt
+	}
+	return at
+}
+
 // over reports whether the run has ended for good; lost is not for good.
 func (j *Job) over() bool {
 	return j.State == schemas.StateFinished || j.State == schemas.StateFailed || j.State == schemas.StateCancelled
 }
 
-func (j *Job) ended(e *schemas.Ended) bool {
+func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {
 	switch {
 	case e.Run < j.Run, j.over() && e.Run == j.Run:
 		return false
@@ -273,7 +288,7 @@ func (j *Job) ended(e *schemas.Ended) bool {
 		j.Run, j.Setting = e.Run, e.Setting
 		j.EpochsDone = max(j.EpochsDone, e.EpochsDone)
 	}
-	j.State, j.EndedAt, j.Reason = schemas.State(e.Outcome), e.At, e.Reason
+	j.State, j.EndedAt, j.Reason = schemas.State(e.Outcome), j.happened(e.At, storedAt), e.Reason
 	if e.Accuracy != nil {
 		j.Accuracy = e.Accuracy
 	}

@@ -102,3 +102,36 @@ func TestCluster_FoldsToTheSameState(t *testing.T) {
 		t.Errorf("states %q and %q", a, b)
 	}
 }
+
+// A job runs from the first to the eleventh second of its 20 s, whatever the
+// clock of its runner says; what a spool kept counts from when it happened.
+func TestCluster_JudgesByCausesNotByClocks(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		clock time.Duration // of the runner, ahead of the advisor's
+		late  time.Duration // by which events are stored after they happened
+		met   bool
+	}{
+		{"clocks agree", 0, 0, true},
+		{"an hour ahead", time.Hour, 0, true},
+		{"an hour behind", -time.Hour, 0, true},
+		{"a minute in the spool", 0, time.Minute, true},
+	} {
+		cluster, begin := advisor.NewCluster(), time.Unix(1_790_000_000, 0).UTC()
+		q := request(slo(20 * time.Second))
+		q.JobID = "a"
+		sub := &schemas.Submitted{Request: q, Advice: *advisor.Decide(cluster.Ask(q, begin), regressors(t), begin)}
+		sub.JobID, sub.At = "a", begin
+		cluster.Apply(sub, 1, begin)
+		start, end := startedEvent("a", 1), finishedEvent("a", 1)
+		start.At, end.At = begin.Add(time.Second+c.clock), begin.Add(11*time.Second+c.clock)
+		cluster.Apply(start, 2, begin.Add(time.Second+c.late))
+		j := cluster.Apply(end, 3, begin.Add(11*time.Second+c.late))
+		if j == nil || j.MetSLO == nil || *j.MetSLO != c.met {
+			t.Errorf("%s: %+v, want the SLO met: %v", c.name, j, c.met)
+		}
+		if took := j.EndedAt.Sub(j.StartedAt); took != 10*time.Second {
+			t.Errorf("%s: the job ran for %s, want 10 s", c.name, took)
+		}
+	}
+}

@@ -98,7 +98,7 @@ func (c *Cluster) lap(j *Job, e *schemas.Epoch, storedAt time.Time) {
 		j.laps = append(slices.Clone(j.laps[max(0, len(j.laps)+1-keptLaps):]), l)
 		c.tried.see(&e.Setting, l)
 	}
-	j.mark, j.progressAt, j.epochAt, j.ioWait = now, storedAt, e.At, 0
+	j.mark, j.progressAt, j.epochAt, j.ioWait = now, storedAt, j.happened(e.At, storedAt), 0
 	if e.NodeIOWaitRatio != nil {
 		j.ioWait = *e.NodeIOWaitRatio
 	}
