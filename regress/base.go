@@ -55,7 +55,12 @@ func fitBase(ctx context.Context, d *Dataset, s shared, fit func(train *Dataset)
 		return nil, err
 	}
 	folds := sorted.folds(s.Folds, s.Seed)
-	done := newProgress(s.progress, 1+foldCount(folds))
+	few := sorted.thinned()
+	cases := few.levelCases()
+	if folds == nil {
+		cases = nil
+	}
+	done := newProgress(s.progress, 1+foldCount(folds)+len(cases))
 	whole, err := fit(sorted)
 	if err != nil {
 		return nil, err
@@ -69,19 +74,20 @@ func fitBase(ctx context.Context, d *Dataset, s shared, fit func(train *Dataset)
 	if folds == nil {
 		return r, ctx.Err()
 	}
-	predicted, err := OutOfFold(sorted, folds, func(train *Dataset) (func(row []float64) float64, error) {
+	again := func(train *Dataset) (func(row []float64) float64, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		part, err := fit(train)
 		done.add(1)
 		return func(row []float64) float64 { return bounded(part.predict(row), s.Transform) }, err
-	})
+	}
+	predicted, err := OutOfFold(sorted, folds, again)
 	if err != nil {
 		return nil, err
 	}
 	r.Manifest.calibrate(sorted, predicted, folds, s.Seed)
-	return r, ctx.Err()
+	return r, r.Manifest.leaveLevelsOut(ctx, few, cases, again)
 }
 
 // bounded keeps a formula's number where its inverse is finite and above 0.

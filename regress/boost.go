@@ -156,7 +156,12 @@ func fitBoosting(ctx context.Context, d *Dataset, o BoostingOptions) (*Regressor
 		return nil, err
 	}
 	folds := d.folds(o.Folds, o.Seed)
-	fits := 1 + foldCount(folds)
+	few := d.thinned()
+	cases := few.levelCases()
+	if folds == nil {
+		cases = nil
+	}
+	fits := 1 + foldCount(folds) + len(cases)
 	progress := newProgress(o.Progress, fits*o.planned())
 	trees, err := boost(ctx, d, o, progress)
 	if err != nil {
@@ -169,18 +174,19 @@ func fitBoosting(ctx context.Context, d *Dataset, o BoostingOptions) (*Regressor
 		return r, nil
 	}
 	done := 1
-	predicted, err := OutOfFold(d, folds, func(train *Dataset) (func(row []float64) float64, error) {
+	again := func(train *Dataset) (func(row []float64) float64, error) {
 		trees, err := boost(ctx, train, o, progress)
 		done++
 		progress.reach(done * o.planned())
 		e := ensemble{trees: trees}
 		return e.predict, err
-	})
+	}
+	predicted, err := OutOfFold(d, folds, again)
 	if err != nil {
 		return nil, err
 	}
 	r.Manifest.calibrate(d, predicted, folds, o.Seed)
-	return r, nil
+	return r, r.Manifest.leaveLevelsOut(ctx, few, cases, again)
 }
 
 // planned is the most trees that one fit grows.

@@ -226,7 +226,7 @@ func TestFitBoosting_StopsWithItsContext(t *testing.T) {
 		o.Trees, o.Patience = 100_000, patience
 		last := 0
 		o.Progress = func(done, planned int) {
-			if done != last+1 || planned != 600_000*(1+min(patience, 1)) {
+			if done != last+1 || planned != 2_200_000*(1+min(patience, 1)) {
 				t.Errorf("progress %d of %d after %d", done, planned, last)
 			}
 			last = done

@@ -109,7 +109,7 @@ func (p *Predictor) AdaptiveBound(point Prediction, a Adaptive) (float64, bool) 
 		offset = math.Exp(offset)
 	}
 	bound := p.moved(point, offset)
-	return bound, !point.Extrapolated && finite(bound)
+	return bound, p.promises(point) && finite(bound)
 }
 
 // Residual is how far a truth is from a prediction, as Adaptive and Calibration

@@ -46,10 +46,14 @@
 // (Prediction.Extrapolated); the second results of UpperBound and Probability
 // say so.
 //
-// The table knows settings made of measured levels. For a number between two of
-// them, a batch size of 100 where 64 and 128 were measured, a bound is as good as
-// the family is smooth: Report.Levels tells how bounds held where a whole level
-// was left out, and Select looks at it.
+// The table knows settings made of measured levels. A number between two of
+// them, a batch size of 100 where 64 and 128 were measured, is marked
+// (Prediction.Between), and its bound is widened by its distance from the nearest
+// level times what the regressor missed levels by that were left out
+// (Manifest.LeftOut): little for a smooth family, much for trees. Where none could
+// be left out nothing is promised. A number has levels where at most 32 values
+// occur, each in two settings or more; a load that was measured in fractions has
+// none. Report.Levels tells how bounds held without a level, and Select looks at it.
 //
 // A file is believed only after each line and index was checked; Load also reads
 // it with another program's reader and refuses it where the two disagree. A

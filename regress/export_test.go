@@ -23,3 +23,11 @@ func Referee(t testing.TB, r *Regressor) func(row []float64) float64 {
 	}
 	return predict
 }
+
+// Unwidened returns the bound that a point would have if no level had been left
+// out: as wide as its table and Spread make it.
+func Unwidened(p *Predictor, point Prediction, confidence float64) float64 {
+	point.wider = 0
+	bound, _ := p.UpperBound(point, confidence)
+	return bound
+}

@@ -127,7 +127,12 @@ func FitForest(ctx context.Context, d *Dataset, o ForestOptions) (*Regressor, er
 
 func fitForest(ctx context.Context, d *Dataset, o ForestOptions) (*Regressor, error) {
 	folds := d.folds(o.Folds, o.Seed)
-	progress := newProgress(o.Progress, o.Trees*(1+foldCount(folds)))
+	few := d.thinned()
+	cases := few.levelCases()
+	if folds == nil {
+		cases = nil
+	}
+	progress := newProgress(o.Progress, o.Trees*(1+foldCount(folds)+len(cases)))
 	trees, err := growForest(ctx, d, o, progress)
 	if err != nil {
 		return nil, err
@@ -137,16 +142,17 @@ func fitForest(ctx context.Context, d *Dataset, o ForestOptions) (*Regressor, er
 	if folds == nil {
 		return r, nil
 	}
-	predicted, err := OutOfFold(d, folds, func(train *Dataset) (func(row []float64) float64, error) {
+	again := func(train *Dataset) (func(row []float64) float64, error) {
 		trees, err := growForest(ctx, train, o, progress)
 		e := ensemble{trees: trees, average: true}
 		return e.predict, err
-	})
+	}
+	predicted, err := OutOfFold(d, folds, again)
 	if err != nil {
 		return nil, err
 	}
 	r.Manifest.calibrate(d, predicted, folds, o.Seed)
-	return r, nil
+	return r, r.Manifest.leaveLevelsOut(ctx, few, cases, again)
 }
 
 // growForest grows the trees on o.Threads goroutines. They take tree numbers

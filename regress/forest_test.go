@@ -311,7 +311,7 @@ func TestFitForest_StopsWithItsContext(t *testing.T) {
 	o.Trees, o.Threads = 100000, 2
 	last := 0
 	o.Progress = func(done, planned int) {
-		if done != last+1 || planned != 600000 {
+		if done != last+1 || planned != 2_200_000 { // a fit, five folds, sixteen levels
 			t.Errorf("progress %d of %d after %d", done, planned, last)
 		}
 		last = done

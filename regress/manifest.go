@@ -49,7 +49,7 @@ type Manifest struct {
 	// 1983): the mean of exp(residual) under Log, else 1.
 	Smearing float64 `json:"smearing"`
 	// Spread is the standard deviation of the transformed targets. Beyond the
-	// examples, bounds widen by Spread for each range of a feature.
+	// examples, bounds widen by Spread or more for each range of a feature.
 	Spread float64 `json:"spread"`
 	// Features in the order of a row, with what was seen of each.
 	Features []FeatureRange `json:"features"`
@@ -72,6 +72,9 @@ type Manifest struct {
 	Coverage []Coverage `json:"coverage,omitempty"`
 	// Calibration for bounds and probabilities.
 	Calibration Calibration `json:"calibration"`
+	// LeftOut is what was missed at levels that were left out: by it bounds widen
+	// between the measured levels and beyond them.
+	LeftOut []LeftOut `json:"left_out,omitempty"`
 	// Version of the program that fitted the regressor, by the caller.
 	Version string `json:"version,omitempty"`
 }
@@ -83,6 +86,10 @@ type FeatureRange struct {
 	Max float64 `json:"max"`
 	// Seen are the indices of the levels that occurred, in order, for a category.
 	Seen []int `json:"seen,omitempty"`
+	// Measured are the values of a number that has levels, such as a batch size:
+	// at most 32, each in two settings or more. Else it is empty, and any number
+	// within the range is as good as another.
+	Measured []float64 `json:"measured,omitempty"`
 }
 
 // Examples describes what a regressor was fitted on.
@@ -110,6 +117,8 @@ func describe(d *Dataset, transform Transform) Manifest {
 			for _, x := range slices.Compact(slices.Sorted(slices.Values(column))) {
 				r.Seen = append(r.Seen, int(x))
 			}
+		} else {
+			r.Measured = measured(d.settingsOf(f))
 		}
 		m.Features = append(m.Features, r)
 	}
@@ -249,6 +258,9 @@ func (m *Manifest) check() error {
 				return fmt.Errorf("feature %s: seen level %d of %d", f.Name, level, len(f.Levels))
 			}
 		}
+	}
+	if err := m.checkMeasured(); err != nil {
+		return err
 	}
 	if !slices.Contains(objectives, m.objective()) {
 		return fmt.Errorf("criterion is unknown: a file cannot say %q", m.objective())

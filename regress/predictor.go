@@ -15,6 +15,7 @@ type Predictor struct {
 	known    []known
 	shared   offsets
 	levels   []offsets // of the levels that have their own
+	gauged   bool      // some level between others was left out
 }
 
 // offsets is a table of residuals ready to be used.
@@ -26,7 +27,10 @@ type offsets struct {
 // known is what the examples showed of a feature.
 type known struct {
 	min, max float64
-	levels   []bool // seen, for a category
+	levels   []bool    // seen, for a category
+	measured []float64 // levels of a number that has such
+	seen     *slots    // levels of either, nil where there are none or too many
+	widening
 }
 
 // Prediction is the answer for one row.
@@ -41,8 +45,12 @@ type Prediction struct {
 	Extrapolated bool
 	// Distance is how far beyond, in ranges of the features; 0 within.
 	Distance float64
+	// Between says that a number lies between two of its measured levels. Its
+	// bound is wider, by as much as the regressor missed levels that were left out.
+	Between bool
 
-	level int // whose table of residuals counts: that of level-1, 0 for the shared one
+	level int     // whose table of residuals counts: that of level-1, 0 for the shared one
+	wider float64 // in the unit of the fit, beside Distance times Spread
 }
 
 func newPredictor(m *Manifest) *Predictor {
@@ -52,14 +60,19 @@ func newPredictor(m *Manifest) *Predictor {
 			p.levels = append(p.levels, newOffsets(&m.Calibration.Levels.Tables[i], m.Transform))
 		}
 	}
-	for _, f := range m.Features {
-		k := known{min: f.Min, max: f.Max}
+	var widenings []widening
+	widenings, p.gauged = m.widenings()
+	for i, f := range m.Features {
+		k := known{min: f.Min, max: f.Max, measured: f.Measured, widening: widenings[i]}
+		seen := f.Measured
 		if f.Levels != nil {
 			k.levels = make([]bool, len(f.Levels))
 			for _, level := range f.Seen {
 				k.levels[level] = true
+				seen = append(seen, float64(level))
 			}
 		}
+		k.seen = newSlots(seen)
 		p.known = append(p.known, k)
 	}
 	return p
@@ -96,20 +109,30 @@ func (p *Predictor) Predict(row []float64) (Prediction, error) {
 	if len(row) != len(p.known) {
 		return Prediction{}, fmt.Errorf("%w: %d values for %d features", ErrBadRow, len(row), len(p.known))
 	}
-	distance := 0.0
+	point := Prediction{}
 	for f := range p.known {
 		x, k := row[f], &p.known[f]
-		if !finite(x) {
-			return Prediction{}, fmt.Errorf("%w: feature %s is %g", ErrBadRow, p.features[f].Name, x)
+		if k.seen != nil && k.seen.holds(x) {
+			continue
 		}
-		if x < k.min || x > k.max || k.levels != nil {
-			distance += k.distance(x)
+		switch {
+		case !finite(x):
+			return Prediction{}, fmt.Errorf("%w: feature %s is %g", ErrBadRow, p.features[f].Name, x)
+		case x < k.min || x > k.max || k.levels != nil:
+			beyond := k.distance(x)
+			point.Distance += beyond
+			point.wider += beyond * (k.beyond - p.manifest.Spread)
+		case k.measured != nil:
+			off := gap(x, k.measured, k.min, k.max)
+			point.Between = point.Between || off > 0
+			point.wider += k.between * off
 		}
 	}
-	value := p.form.predict(row)
-	mean := value * p.manifest.Smearing
-	return Prediction{Value: value, Mean: mean, Extrapolated: distance > 0, Distance: distance,
-		level: 1 + p.shared.level(row)}, nil
+	point.Value = p.form.predict(row)
+	point.Mean = point.Value * p.manifest.Smearing
+	point.Extrapolated = point.Distance > 0
+	point.level = 1 + p.shared.level(row)
+	return point, nil
 }
 
 // distance says how far x is from what was seen: for a number in ranges of the
@@ -138,7 +161,8 @@ func (k *known) distance(x float64) float64 {
 // confidence, in (0, 1), and whether that can be promised. It cannot, and the
 // bound is infinite, where the calibration has too few residuals for the
 // confidence. It cannot, either, for an extrapolated point: its bound is widened
-// by the distance and is only a guide.
+// by the distance and is only a guide. The bound of a point between levels is
+// widened, too, and promised where some level could be left out to see by how much.
 func (p *Predictor) UpperBound(point Prediction, confidence float64) (float64, bool) {
 	o := p.offsets(point)
 	k, enough := o.entry(confidence)
@@ -146,13 +170,20 @@ func (p *Predictor) UpperBound(point Prediction, confidence float64) (float64, b
 		return math.Inf(1), false
 	}
 	bound := p.moved(point, o.factors[k])
-	return bound, !point.Extrapolated && finite(bound)
+	return bound, p.promises(point) && finite(bound)
+}
+
+// promises reports whether a guarantee holds for a point: within the examples,
+// and between levels where it is known what to expect there.
+func (p *Predictor) promises(point Prediction) bool {
+	return !point.Extrapolated && (!point.Between || p.gauged)
 }
 
 // Probability returns how likely the target is at most limit, by the table that
 // UpperBound reads: at the bound for some confidence it is that confidence or a
 // little more. The second result is false where nothing can be promised: without
-// calibration (the probability is 0), or for an extrapolated point.
+// calibration (the probability is 0), for an extrapolated point, or between levels
+// where none could be left out.
 func (p *Predictor) Probability(point Prediction, limit float64) (float64, bool) {
 	o := p.offsets(point)
 	if o.Count == 0 || math.IsNaN(limit) || !finite(point.Value) {
@@ -168,16 +199,16 @@ func (p *Predictor) Probability(point Prediction, limit float64) (float64, bool)
 		}
 	}
 	if low == 0 {
-		return 0, !point.Extrapolated
+		return 0, p.promises(point)
 	}
-	return float64(o.rank(low-1)) / float64(o.Count+1), !point.Extrapolated
+	return float64(o.rank(low-1)) / float64(o.Count+1), p.promises(point)
 }
 
 // moved is the point moved by an offset of its table and widened by how far
 // it lies beyond the examples. Bound and probability both come from here, so
 // that rounding cannot set them at odds.
 func (p *Predictor) moved(point Prediction, factor float64) float64 {
-	wider := point.Distance * p.manifest.Spread
+	wider := point.Distance*p.manifest.Spread + point.wider
 	if p.manifest.Transform == Log {
 		return point.Value * factor * math.Exp(wider)
 	}

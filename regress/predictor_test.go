@@ -35,14 +35,15 @@ func TestPredict_MarksExtrapolation(t *testing.T) {
 		name     string
 		row      []float64
 		distance float64
+		between  bool
 	}{
-		{"a setting that was seen", []float64{64, 1, 1, 0, 1}, 0},
-		{"between levels", []float64{100, 3, 2, 1, 6}, 0},
-		{"one job more than ever", []float64{64, 1, 6, 0, 6}, 0.25},
-		{"half the smallest batch", []float64{32, 1, 1, 0, 1}, 1.0 / 3},
-		{"two features beyond", []float64{960, 15, 1, 0, 15}, 2},
-		{"a level never seen", []float64{64, 1, 1, 2, 1}, 1},
-		{"no level at all", []float64{64, 1, 1, 0.5, 1}, 1},
+		{"a setting that was seen", []float64{64, 1, 1, 0, 1}, 0, false},
+		{"between levels", []float64{100, 3, 2, 1, 6}, 0, true},
+		{"one job more than ever", []float64{64, 1, 6, 0, 6}, 0.25, false},
+		{"half the smallest batch", []float64{32, 1, 1, 0, 1}, 1.0 / 3, false},
+		{"two features beyond, one between", []float64{960, 15, 1, 0, 15}, 2, true},
+		{"a level never seen", []float64{64, 1, 1, 2, 1}, 1, false},
+		{"no level at all", []float64{64, 1, 1, 0.5, 1}, 1, false},
 	} {
 		got, err := p.Predict(c.row)
 		if err != nil || got.Extrapolated != (c.distance > 0) || math.Abs(got.Distance-c.distance) > 1e-12 {
@@ -50,7 +51,7 @@ func TestPredict_MarksExtrapolation(t *testing.T) {
 		}
 		bound, promised := p.UpperBound(got, 0.9)
 		within, _ := p.UpperBound(regress.Prediction{Value: got.Value}, 0.9)
-		if promised == got.Extrapolated || (bound > within) != got.Extrapolated {
+		if promised == got.Extrapolated || got.Between != c.between || (bound > within) != (got.Extrapolated || got.Between) {
 			t.Errorf("%s: bound %g (%v), without distance %g", c.name, bound, promised, within)
 		}
 		if _, promised := p.Probability(got, 100); promised == got.Extrapolated {

@@ -69,8 +69,8 @@ type LevelCheck struct {
 	Count   int     `json:"count"`
 	Between bool    `json:"between"` // there are levels on both sides
 	MAPE    float64 `json:"mape"`    // a ratio
-	// Covered is the share under the bound at the confidence, widened where the
-	// level lies beyond the others; -1 where there was none.
+	// Covered is the share under the bound at the confidence, widened by what the
+	// other levels were missed by; -1 where there was none.
 	Covered float64 `json:"covered"`
 }
 
@@ -212,60 +212,83 @@ func (c *comparison) checkLevels(ctx context.Context, report *Report) error {
 	return nil
 }
 
+// checkMethod fits a method without each level, then judges what it says there.
+// The bounds at a level widen by what the other levels were missed by.
 func (c *comparison) checkMethod(ctx context.Context, report *Report, e *entry) error {
+	var trials []*levelTrial
 	for f, feature := range c.d.Features {
 		levels := slices.Compact(slices.Sorted(slices.Values(c.d.Columns[f])))
 		if len(levels) < 3 && feature.Levels == nil || len(levels) < 2 || len(levels) > 12 {
 			continue
 		}
-		for k, level := range levels {
-			check, err := c.withoutLevel(ctx, e, f, level)
+		for k := range levels {
+			t, err := c.withoutLevel(ctx, e, f, levels, k)
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err != nil {
-				continue // too little is left without that level
+			if err == nil { // else too little is left without that level
+				trials = append(trials, t)
 			}
-			check.Between = feature.Levels == nil && k > 0 && k < len(levels)-1
-			report.Levels = append(report.Levels, check)
 		}
+	}
+	for _, t := range trials {
+		if err := c.checkLevel(t, trials); err != nil {
+			continue // it predicts what is no finite number
+		}
+		report.Levels = append(report.Levels, t.LevelCheck)
 	}
 	return nil
 }
 
-// withoutLevel fits without a level and predicts it; the offset of the bound is
-// that of the first shuffle.
-func (c *comparison) withoutLevel(ctx context.Context, e *entry, f int, level float64) (LevelCheck, error) {
-	feature := c.d.Features[f]
-	check := LevelCheck{Method: e.method.Name, Feature: feature.Name, Level: fmt.Sprint(level), Covered: -1}
+// levelTrial is a fit without a level.
+type levelTrial struct {
+	LevelCheck
+	left      []int
+	regressor *Regressor
+	missed    *LeftOut // nil where the level is no number with levels
+}
+
+// withoutLevel fits without a level; the offset of the bound is that of the first
+// shuffle.
+func (c *comparison) withoutLevel(ctx context.Context, e *entry, f int, levels []float64, k int) (*levelTrial, error) {
+	feature, out := c.d.Features[f], c.d.levelCase(f, levels, k)
+	t := &levelTrial{LevelCheck: LevelCheck{Method: e.method.Name, Feature: feature.Name, Level: fmt.Sprint(out.level), Count: len(out.left), Covered: -1}, left: out.left}
 	if feature.Levels != nil {
-		check.Level = feature.Levels[int(level)]
+		t.Level = feature.Levels[int(out.level)]
 	}
-	var kept, left []int
-	for i, x := range c.d.Columns[f] {
-		if x == level {
-			left = append(left, i)
-		} else {
-			kept = append(kept, i)
+	t.Between = feature.Levels == nil && k > 0 && k < len(levels)-1
+	r, err := e.method.Fit(ctx, c.d.Subset(out.kept), c.quick())
+	if err != nil {
+		return nil, err
+	}
+	t.regressor = r
+	r.Manifest.Calibration = newCalibration(c.residuals(e, 0))
+	if feature.Levels == nil && slices.Equal(levels, measured(c.d.settingsOf(f))) {
+		t.missed = out.leftOut(c.d, c.o.Transform, r.raw())
+	}
+	return t, nil
+}
+
+// checkLevel predicts what was left out.
+func (c *comparison) checkLevel(t *levelTrial, trials []*levelTrial) error {
+	m := &t.regressor.Manifest
+	for _, other := range trials {
+		if other != t && other.missed != nil && slices.Contains(m.Features[other.missed.Feature].Measured, other.missed.Level) {
+			m.LeftOut = append(m.LeftOut, *other.missed)
 		}
 	}
-	r, err := e.method.Fit(ctx, c.d.Subset(kept), c.quick())
+	p, err := Compile(t.regressor)
 	if err != nil {
-		return check, err
-	}
-	r.Manifest.Calibration = newCalibration(c.residuals(e, 0))
-	p, err := Compile(r)
-	if err != nil {
-		return check, err
+		return err
 	}
 	held, bounded := 0, 0
-	for _, i := range left {
+	for _, i := range t.left {
 		point, err := p.Predict(c.d.Row(i, nil))
 		if err != nil {
-			return check, err
+			return err
 		}
 		truth := c.d.Target[i]
-		check.MAPE += ape(truth, truth-point.Value) / float64(len(left))
+		t.MAPE += ape(truth, truth-point.Value) / float64(len(t.left))
 		if bound, _ := p.UpperBound(point, c.o.Confidence); finite(bound) {
 			bounded++
 			if truth <= bound {
@@ -273,11 +296,11 @@ func (c *comparison) withoutLevel(ctx context.Context, e *entry, f int, level fl
 			}
 		}
 	}
-	if check.Count = len(left); bounded > 0 {
-		check.Covered = float64(held) / float64(bounded)
+	if bounded > 0 {
+		t.Covered = float64(held) / float64(bounded)
 	}
-	if !finite(check.MAPE) {
-		check.MAPE = -1
+	if !finite(t.MAPE) {
+		t.MAPE = -1
 	}
-	return check, nil
+	return nil
 }

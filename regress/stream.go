@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"slices"
 )
 
@@ -176,10 +177,28 @@ func (t *streamed) describe(s *Stream, transform Transform) Manifest {
 			for _, x := range low {
 				r.Seen = append(r.Seen, int(x))
 			}
+		} else if slices.Equal(low, high) { // a bin per value
+			r.Measured = measured(t.settingsOf(f))
 		}
 		m.Features = append(m.Features, r)
 	}
 	return m
+}
+
+// settingsOf yields a feature's values, where it has a bin per value, and the
+// settings that had them.
+func (t *streamed) settingsOf(f int) iter.Seq2[float64, int] {
+	return func(yield func(x float64, group int) bool) {
+		group := 0
+		for i, code := range t.bins.codes[f] {
+			if i > 0 && !bytes.Equal(t.bins.row(int32(i)), t.bins.row(int32(i-1))) {
+				group++
+			}
+			if !yield(t.bins.low[f][code], group) {
+				return
+			}
+		}
+	}
 }
 
 // digest names the examples as far as they were kept: by features, ranges of

@@ -165,7 +165,7 @@ func (c *regressorPredict) write(out io.Writer, p *regress.Predictor, t *example
 			chance, _ := p.Probability(point, c.SLO)
 			probability = nine(chance)
 		}
-		line := append(slices.Clone(t.rows[i]), nine(point.Value), bound, probability, strconv.FormatBool(point.Extrapolated))
+		line := append(slices.Clone(t.rows[i]), nine(point.Value), bound, probability, extrapolated(point))
 		if err := lines.Write(line); err != nil {
 			return err
 		}
@@ -263,8 +263,10 @@ type comparedRegressor struct {
 	Scores   regress.Scores   `json:"scores"`
 	Coverage regress.Coverage `json:"coverage"`
 	// Extrapolated is the share of examples beyond what it was fitted on.
-	Extrapolated float64   `json:"extrapolated_ratio"`
-	losses       []float64 // pinball loss of each bound
+	Extrapolated float64 `json:"extrapolated_ratio"`
+	// Between is the share of the others between levels that it was fitted on.
+	Between float64   `json:"between_ratio"`
+	losses  []float64 // pinball loss of each bound
 }
 
 func (c *regressorCompare) Run(w *world) error {
@@ -344,8 +346,11 @@ func (c *regressorCompare) side(p *regress.Predictor, t *exampleTable, truth []f
 		}
 		bound, _ := p.UpperBound(point, c.Confidence)
 		points, bounds = append(points, point.Value), append(bounds, bound)
-		if point.Extrapolated {
+		switch extrapolated(point) {
+		case "true":
 			s.Extrapolated += 1 / float64(len(rows))
+		case "between":
+			s.Between += 1 / float64(len(rows))
 		}
 		if math.IsInf(bound, 0) {
 			bound = point.Value // without a bound, the prediction is judged as one

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -276,10 +277,10 @@ func writeManifestText(out io.Writer, m *regress.Manifest) error {
 
 func writeComparison(out io.Writer, sides [2]comparedRegressor, difference regress.Estimate, confidence float64, verdict string) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "\tfamily\tMSE\tR2\tMAPE, %%\tunder bound at %g\tbound/prediction\tpinball\tbeyond examples\t\n", confidence)
+	fmt.Fprintf(t, "\tfamily\tMSE\tR2\tMAPE, %%\tunder bound at %g\tbound/prediction\tpinball\tbetween levels\tbeyond examples\t\n", confidence)
 	for _, s := range sides {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.4g\t%.0f %%\t\n", s.Name, s.Family, interval(s.Scores.MSE, 1), interval(s.Scores.R2, 1),
-			interval(s.Scores.MAPE, 100), interval(s.Coverage.Ratio, 1), s.Coverage.Width.Value, s.Coverage.Pinball.Value, 100*s.Extrapolated)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.4g\t%.0f %%\t%.0f %%\t\n", s.Name, s.Family, interval(s.Scores.MSE, 1), interval(s.Scores.R2, 1),
+			interval(s.Scores.MAPE, 100), interval(s.Coverage.Ratio, 1), s.Coverage.Width.Value, s.Coverage.Pinball.Value, 100*s.Between, 100*s.Extrapolated)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -287,6 +288,15 @@ func writeComparison(out io.Writer, sides [2]comparedRegressor, difference regre
 	_, err := fmt.Fprintf(out, "\npinball loss of the first less that of the second: %s; %s\n(%d examples of %d settings; examples that a regressor was fitted on flatter it)\n",
 		interval(difference, 1), verdict, sides[0].Scores.Examples, sides[0].Scores.Settings)
 	return err
+}
+
+// extrapolated says how far a row is from what was measured: false, between
+// levels, or true, beyond the examples, where nothing is promised.
+func extrapolated(point regress.Prediction) string {
+	if point.Between && !point.Extrapolated {
+		return "between"
+	}
+	return strconv.FormatBool(point.Extrapolated)
 }
 
 func interval(e regress.Estimate, times float64) string {
