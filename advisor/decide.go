@@ -209,7 +209,8 @@ func (d *decision) accuracies(batch, cpus, epochs uint32, load schemas.Load) {
 
 // outlook is what may become of the job in question after a forecast.
 func (d *decision) outlook(fate *ahead) outlook {
-	return outlook{seconds: fate.end, table: d.r.EpochTime.residuals(d.codes.time), narrow: d.narrow, void: fate.extrapolated, record: d.q.Record}
+	return outlook{seconds: fate.end, table: d.r.EpochTime.residuals(d.codes.time), narrow: d.narrow, void: fate.extrapolated, record: d.q.Record,
+		shift: d.q.Record.shift(kind{d.a.Model, fate.cpus}) + fate.wider}
 }
 
 // ahead is the job in question, run with an alternative.

@@ -84,6 +84,17 @@ func TestDecide_FiguresFollowTheTruth(t *testing.T) {
 	}
 }
 
+// Between the batch sizes that were measured the bound is wider, in ranges of
+// what the regressor missed levels by that were left out.
+func TestDecide_IsWiderBetweenLevels(t *testing.T) {
+	q := &advisor.Question{Request: request(func(q *schemas.JobRequest) { q.SLO = schemas.Duration(time.Minute); q.BatchSizes = []int{16, 32, 64} })}
+	a := advisor.Decide(q, regressors(t), time.Now())
+	width := func(i int) float64 { return *a.Alternatives[i].UpperBoundSeconds / *a.Alternatives[i].PredictedSeconds }
+	if !(width(1) > width(0) && width(1) > width(2)) || a.Alternatives[1].Extrapolated {
+		t.Errorf("bounds are %.4f, %.4f and %.4f of the predictions, want that between two levels to be the widest", width(0), width(1), width(2))
+	}
+}
+
 func TestDecide_NothingKnownShowsNothing(t *testing.T) {
 	a := advisor.Decide(&advisor.Question{Request: request(slo(time.Minute))}, advisor.Regressors{}, time.Now())
 	data, err := schemas.Marshal(a)

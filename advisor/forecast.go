@@ -22,6 +22,7 @@ type ahead struct {
 
 	seconds      float64 // of an epoch at the present load
 	end          float64 // when it ends, seconds from now; +Inf: nobody knows
+	wider        float64 // what its bound is widened by between measured levels, as a logarithm
 	extrapolated bool    // at some load that it meets
 }
 
@@ -150,7 +151,7 @@ func (f *forecast) load(j *ahead) schemas.Load {
 // epoch returns the seconds of an epoch at the present load.
 func (f *forecast) epoch(j *ahead) float64 {
 	p := f.known(j, f.load(j))
-	j.extrapolated = j.extrapolated || p.extrapolated
+	j.extrapolated, j.wider = j.extrapolated || p.extrapolated, max(j.wider, p.wider)
 	return p.seconds * j.factor
 }
 
@@ -163,6 +164,7 @@ type memo struct {
 	jobs, procs float64
 
 	seconds      float64 // +Inf: nobody knows
+	wider        float64
 	extrapolated bool
 }
 
@@ -177,10 +179,11 @@ func (f *forecast) known(j *ahead, load schemas.Load) *memo {
 	if m.decision == f.decision && m.batch == j.batch && m.cpus == j.cpus && m.model == j.model && m.jobs == load.ConcurrentJobs && m.procs == load.Processes {
 		return m
 	}
-	*m = memo{f.decision, j.batch, j.cpus, j.model, load.ConcurrentJobs, load.Processes, math.Inf(1), false}
+	*m = memo{f.decision, j.batch, j.cpus, j.model, load.ConcurrentJobs, load.Processes, math.Inf(1), 0, false}
 	features := schemas.Features{BatchSize: j.batch, CPUs: j.cpus, ModelCode: j.model, Load: load}
 	if p, ok := f.r.predict(&features, f.row[:]); ok {
-		m.seconds, m.extrapolated = p.Value, p.Extrapolated
+		wider, promised := f.r.predictor.Widening(p)
+		m.seconds, m.wider, m.extrapolated = p.Value, wider, !promised
 	}
 	return m
 }

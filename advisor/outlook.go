@@ -16,10 +16,12 @@ type outlook struct {
 	narrow  float64   // by how much the job's own epochs narrow them; 1: not at all
 	void    bool      // beyond the examples: nothing can be promised
 	record  *Record
+	shift   float64 // of the residuals, for its kind of job
 }
 
 // share returns the share of residuals of at most x; 0 where there are none.
 func (o *outlook) share(x float64) float64 {
+	x -= o.shift
 	own, n := o.record.rank(x)
 	all := float64(own)
 	fill := o.fill(n)
@@ -64,7 +66,7 @@ func (o *outlook) bound(confidence float64) (float64, bool) {
 	if math.IsInf(least, 1) {
 		return 0, false
 	}
-	return o.seconds * math.Exp(least*o.narrow), true
+	return o.seconds * math.Exp((o.shift+least)*o.narrow), true
 }
 
 // first is the first entry of a table whose share reaches a level. Where the
@@ -74,5 +76,5 @@ func (o *outlook) first(table []float64, level float64) int {
 		fill := o.fill(0)
 		return max(0, int(math.Ceil(level*(fill+1)/fill*float64(len(table))-1e-9))-1)
 	}
-	return sort.Search(len(table), func(i int) bool { return o.share(table[i]) >= level })
+	return sort.Search(len(table), func(i int) bool { return o.share(o.shift+table[i]) >= level })
 }

@@ -1,8 +1,11 @@
 package advisor
 
 import (
+	"maps"
 	"math"
 	"slices"
+
+	"courier/schemas"
 )
 
 // Record is how the promises of the past came out: what the present ones are
@@ -12,9 +15,15 @@ import (
 // The table of residuals is that of the regressor at first; each job that ends
 // puts one of its own, of the whole job, in the place of one of them. A whole
 // job's residual holds what no regressor of epochs knows: jobs that came later.
+//
+// How much longer a job takes than predicted depends on what it is: one with few
+// CPUs suffers more from those that come later. So each kind of job has a shift,
+// the mean of its residuals, and the table holds what they scatter around it.
 type Record struct {
-	recent []float64           // log(measured / predicted) of the last jobs, oldest first
+	recent []float64           // residuals of the last jobs less the shift of their kind then, oldest first
 	sorted []float64           // the same in order
+	kinds  map[kind]total      // residuals of each kind
+	all    total               // residuals of all
 	alpha  map[float64]float64 // by confidence: how often a bound may fail (Gibbs, Candes 2021)
 }
 
@@ -26,21 +35,63 @@ const (
 	leastAlpha, mostAlpha = 0.2, 3
 )
 
-// kept is the record after a job that was predicted to take some seconds, whose
-// bound (0: it had none) was to hold with a confidence, and that took measured.
-func (r *Record) kept(predicted, bound, confidence, measured float64) *Record {
+// kind is what a job's residual depends on, of all that is known before it runs.
+type kind struct {
+	model string
+	cpus  uint32
+}
+
+func kindOf(s *schemas.Setting) kind { return kind{s.Model, s.CPUs} }
+
+// total adds up residuals; old ones fade.
+type total struct{ sum, n float64 }
+
+const (
+	kindWindow = 50  // residuals of a kind that count
+	kindShrink = 4   // the mean of all counts like so many residuals of a kind
+	mostKinds  = 256 // that are remembered; a kind beyond has the shift of all
+)
+
+func (t total) add(residual, window float64) total {
+	if t.n >= window {
+		t.sum, t.n = t.sum*(window-1)/window, window-1
+	}
+	return total{t.sum + residual, t.n + 1}
+}
+
+// shift is how much longer a kind of job takes than predicted, as a logarithm:
+// its own mean, shrunk towards that of all, and that towards 0.
+func (r *Record) shift(k kind) float64 {
+	if r == nil {
+		return 0
+	}
+	common := r.all.sum / (r.all.n + kindShrink)
+	t := r.kinds[k]
+	return (t.sum + kindShrink*common) / (t.n + kindShrink)
+}
+
+// kept is the record after a job of a kind that was predicted to take some
+// seconds, whose bound (0: it had none) was to hold with a confidence, and that
+// took measured.
+func (r *Record) kept(k kind, predicted, bound, confidence, measured float64) *Record {
 	residual := math.Log(measured / predicted)
 	if math.IsNaN(residual) || math.IsInf(residual, 0) {
 		return r
 	}
-	next := &Record{alpha: map[float64]float64{}}
+	next := &Record{alpha: map[float64]float64{}, kinds: map[kind]total{}}
 	if r != nil {
+		next.all = r.all
+		maps.Copy(next.kinds, r.kinds)
 		next.recent = append(next.recent, r.recent[max(0, len(r.recent)+1-recordWindow):]...)
 		for c, a := range r.alpha {
 			next.alpha[c] = a
 		}
 	}
-	next.recent = append(next.recent, residual)
+	next.recent = append(next.recent, residual-r.shift(k))
+	next.all = next.all.add(residual, recordWindow)
+	if t, known := next.kinds[k]; known || len(next.kinds) < mostKinds {
+		next.kinds[k] = t.add(residual, kindWindow)
+	}
 	next.sorted = slices.Sorted(slices.Values(next.recent))
 	if bound > 0 {
 		miss := 0.0

@@ -19,7 +19,7 @@ func TestRecord_KeepsBoundsHonest(t *testing.T) {
 			if count := len(r.table()); count > 0 {
 				// The smallest multiple whose calibrated share reaches the confidence.
 				for own = -1; ; own += 0.002 {
-					if rank, _ := r.rank(own); r.calibrated(float64(rank)/float64(count+1), confidence) >= confidence || own > 2 {
+					if rank, _ := r.rank(own - r.shift(kind{})); r.calibrated(float64(rank)/float64(count+1), confidence) >= confidence || own > 2 {
 						break
 					}
 				}
@@ -32,7 +32,7 @@ func TestRecord_KeepsBoundsHonest(t *testing.T) {
 					held++
 				}
 			}
-			r = r.kept(1, bound, confidence, took)
+			r = r.kept(kind{}, 1, bound, confidence, took)
 		}
 		if share := float64(held) / float64(late); math.Abs(share-confidence) > 0.02 {
 			t.Errorf("drift %.1f: %.3f of the bounds held, want %.2f", drift, share, confidence)
@@ -43,7 +43,7 @@ func TestRecord_KeepsBoundsHonest(t *testing.T) {
 func TestRecord_IgnoresWhatIsNoTime(t *testing.T) {
 	var none *Record
 	for _, measured := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-		if r := none.kept(1, 1, 0.9, measured); r != nil {
+		if r := none.kept(kind{}, 1, 1, 0.9, measured); r != nil {
 			t.Errorf("a job that took %g s changed the record to %+v", measured, r)
 		}
 	}
@@ -68,5 +68,48 @@ func TestRecord_CalibratedIsMonotone(t *testing.T) {
 		if p := r.calibrated(1-alpha, 0.95); math.Abs(p-0.95) > 1e-12 {
 			t.Errorf("alpha %g: calibrated(%g) = %g, want 0.95", alpha, 1-alpha, p)
 		}
+	}
+}
+
+// One kind of job takes longer than predicted, another shorter: the bounds of each
+// hold as often as asked, not only those of both together.
+func TestRecord_IsHonestToEachKind(t *testing.T) {
+	const confidence, jobs = 0.9, 6000
+	random := rand.New(rand.NewPCG(5, 6))
+	kinds := []kind{{"lenet5", 1}, {"lenet5", 8}}
+	drift := []float64{0.15, -0.05}
+	var r *Record
+	var held, count [2]int
+	for n := range jobs {
+		i := random.IntN(2)
+		o := outlook{seconds: 1, table: []float64{-0.1, 0.1}, narrow: 1, record: r, shift: r.shift(kinds[i])}
+		bound, _ := o.bound(confidence)
+		took := math.Exp(drift[i] + 0.05*random.NormFloat64())
+		if n >= jobs/3 {
+			count[i]++
+			if took <= bound {
+				held[i]++
+			}
+		}
+		r = r.kept(kinds[i], 1, bound, confidence, took)
+	}
+	for i := range kinds {
+		if share := float64(held[i]) / float64(count[i]); math.Abs(share-confidence) > 0.03 {
+			t.Errorf("%v: %.3f of the bounds held, want %.2f", kinds[i], share, confidence)
+		}
+	}
+}
+
+// However many kinds of jobs there are, the record stays small.
+func TestRecord_IsBounded(t *testing.T) {
+	var r *Record
+	for n := range mostKinds + 50 {
+		r = r.kept(kind{"m", uint32(n)}, 1, 1.1, 0.9, 1.05)
+	}
+	if len(r.kinds) != mostKinds {
+		t.Errorf("%d kinds are remembered, want %d", len(r.kinds), mostKinds)
+	}
+	if other, known := r.shift(kind{"new", 1}), r.shift(kind{"m", 1}); other <= 0 || known <= 0 {
+		t.Errorf("shifts %g and %g, want both above 0", other, known)
 	}
 }

@@ -179,6 +179,13 @@ func (p *Predictor) promises(point Prediction) bool {
 	return !point.Extrapolated && (!point.Between || p.gauged)
 }
 
+// Widening returns by how much the bounds of a point are moved off the levels
+// that were measured, in the unit of the fit (of a log fit: a logarithm), and
+// whether anything can be promised there.
+func (p *Predictor) Widening(point Prediction) (float64, bool) {
+	return point.Distance*p.manifest.Spread + point.wider, p.promises(point)
+}
+
 // Probability returns how likely the target is at most limit, by the table that
 // UpperBound reads: at the bound for some confidence it is that confidence or a
 // little more. The second result is false where nothing can be promised: without
@@ -208,7 +215,7 @@ func (p *Predictor) Probability(point Prediction, limit float64) (float64, bool)
 // it lies beyond the examples. Bound and probability both come from here, so
 // that rounding cannot set them at odds.
 func (p *Predictor) moved(point Prediction, factor float64) float64 {
-	wider := point.Distance*p.manifest.Spread + point.wider
+	wider, _ := p.Widening(point)
 	if p.manifest.Transform == Log {
 		return point.Value * factor * math.Exp(wider)
 	}
