@@ -27,7 +27,7 @@ func dataset(target string) *regress.Dataset {
 	columns := schemas.ColumnsOf(target)
 	d := &regress.Dataset{TargetName: target}
 	for _, c := range columns {
-		f := regress.Feature{Name: c.String()}
+		f := regress.Feature{Name: c.String(), Continuous: c.Continuous()}
 		if c == schemas.ColumnModel {
 			f.Levels = []string{model}
 		}

@@ -95,7 +95,7 @@ type levelCase struct {
 // its ends and some between.
 func (d *Dataset) levelCases() (cases []levelCase) {
 	for f, feature := range d.Features {
-		if feature.Levels != nil {
+		if !feature.chosen() {
 			continue
 		}
 		levels := measured(d.settingsOf(f))

@@ -29,7 +29,13 @@ type Feature struct {
 	// Monotone says how the target must move as the feature grows: -1 never up,
 	// +1 never down, 0 as the examples say. Always 0 for a category.
 	Monotone int `json:"monotone,omitempty"`
+	// Continuous says that the values of a number were met, not chosen: none is
+	// more measured than those between, so its bounds do not widen there.
+	Continuous bool `json:"continuous,omitempty"`
 }
+
+// chosen reports whether a feature may have measured levels.
+func (f Feature) chosen() bool { return f.Levels == nil && !f.Continuous }
 
 // Level returns the value that stands for a category's name in a row, and
 // whether the feature has that level.

@@ -117,7 +117,7 @@ func describe(d *Dataset, transform Transform) Manifest {
 			for _, x := range slices.Compact(slices.Sorted(slices.Values(column))) {
 				r.Seen = append(r.Seen, int(x))
 			}
-		} else {
+		} else if feature.chosen() {
 			r.Measured = measured(d.settingsOf(f))
 		}
 		m.Features = append(m.Features, r)

@@ -263,7 +263,7 @@ func (c *comparison) withoutLevel(ctx context.Context, e *entry, f int, levels [
 	}
 	t.regressor = r
 	r.Manifest.Calibration = newCalibration(c.residuals(e, 0))
-	if feature.Levels == nil && slices.Equal(levels, measured(c.d.settingsOf(f))) {
+	if feature.chosen() && slices.Equal(levels, measured(c.d.settingsOf(f))) {
 		t.missed = out.leftOut(c.d, c.o.Transform, r.raw())
 	}
 	return t, nil

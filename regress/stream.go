@@ -177,7 +177,7 @@ func (t *streamed) describe(s *Stream, transform Transform) Manifest {
 			for _, x := range low {
 				r.Seen = append(r.Seen, int(x))
 			}
-		} else if slices.Equal(low, high) { // a bin per value
+		} else if feature.chosen() && slices.Equal(low, high) { // a bin per value
 			r.Measured = measured(t.settingsOf(f))
 		}
 		m.Features = append(m.Features, r)

@@ -30,6 +30,11 @@ func (c Column) String() string { return columnNames[c] }
 // Unit returns the unit of the column's values; "" for a category.
 func (c Column) Unit() string { return columnUnits[c] }
 
+// Continuous reports whether the values of the column are met, not chosen.
+func (c Column) Continuous() bool {
+	return c == ColumnConcurrentJobs || c == ColumnProcesses || c == ColumnEpochsDone
+}
+
 // ColumnsOf returns the columns that a regressor of the target is fitted on.
 func ColumnsOf(target string) []Column {
 	columns := []Column{ColumnBatchSize, ColumnCPUs, ColumnConcurrentJobs, ColumnProcesses, ColumnModel}

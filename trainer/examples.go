@@ -230,7 +230,7 @@ func Dataset(target string, examples []Example) *regress.Dataset {
 	models := modelsOf(examples)
 	d := &regress.Dataset{TargetName: target, TargetUnit: map[string]string{schemas.TargetEpochTime: "seconds", schemas.TargetStartup: "seconds"}[target]}
 	for _, c := range columns {
-		f := regress.Feature{Name: c.String(), Unit: c.Unit()}
+		f := regress.Feature{Name: c.String(), Unit: c.Unit(), Continuous: c.Continuous()}
 		if c == schemas.ColumnModel {
 			f.Levels = models
 		}
