@@ -22,7 +22,7 @@ func (c *allCommand) Run(w *world) error {
 		say("courier   %s is ready, data in %s", buildVersion(), c.Data)
 		say("page      %s", l.endpoints.HTTPURL)
 		say("nats      %s", l.endpoints.NATSURL)
-		say("try       courier run --nats-url %s --model digits-mlp --cpus 2 --batch-sizes 4,16,64 --epochs 10 --slo 60s -- courier workload digits --batch-size {batch} --cpus {cpus} --epochs {epochs}", l.endpoints.NATSURL)
+		say("try       courier run --nats-url %s --model digits-mlp --cpus 2 --batch-sizes 8,32,128 --epochs 10 --slo 60s -- courier workload digits --batch-size {batch} --cpus {cpus} --epochs {epochs}", l.endpoints.NATSURL)
 	case err := <-ended:
 		return err
 	}
