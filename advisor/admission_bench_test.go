@@ -1,0 +1,28 @@
+package advisor_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"courier/schemas"
+)
+
+// BenchmarkAdmission admits jobs to a node each, one after the other, under a
+// policy and two advisors.
+func BenchmarkAdmission(b *testing.B) {
+	for _, policy := range []string{schemas.AdmissionProtect, schemas.AdmissionQueue} {
+		b.Run(policy, func(b *testing.B) {
+			bus, _ := guarded(b, policy)
+			n := 0
+			for b.Loop() {
+				n++
+				q := tenEpochs(fmt.Sprintf("job-%d", n), time.Minute)
+				q.Nodes = []string{fmt.Sprintf("node-%d", n)}
+				if v, a := verdict(b, bus, q); v != schemas.Admitted {
+					b.Fatalf("%s: %s", v, a.Message)
+				}
+			}
+		})
+	}
+}
