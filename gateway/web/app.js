@@ -7,7 +7,8 @@ import * as nodes from './nodes.js';
 import * as score from './score.js';
 import * as whatIf from './whatif.js';
 
-let limit = 50; // jobs shown
+let limit = 50; // jobs asked for
+let past = 10; // of those that have ended, shown
 let following = false;
 
 // connection says whether what the page shows is the present state.
@@ -29,12 +30,12 @@ function soon(task) {
   };
 }
 
-const readJobs = soon(async () => jobs.load(await ask(`jobs?limit=${limit}`)));
+const readJobs = soon(async () => jobs.load(await ask(`jobs?limit=${limit}`), past));
 const readNodes = soon(async () => nodes.load(await ask('nodes?recent_seconds=300')));
 const readScore = soon(async () => score.load(await ask('score')));
 const readRegressors = soon(async () => whatIf.regressors(await ask('regressors')));
 const readAll = soon(async () => {
-  jobs.load(await ask(`jobs?limit=${limit}`));
+  jobs.load(await ask(`jobs?limit=${limit}`), past);
   const found = await Promise.allSettled(jobs.advised().map((id) => ask(`jobs/${id}/advice`)));
   advice.take(...found.filter((f) => f.status === 'fulfilled').map((f) => f.value));
 });
@@ -48,7 +49,7 @@ follow({
   regressor: readRegressors,
 });
 
-byId('jobs-more').addEventListener('click', () => { limit = Math.min(1000, 2 * limit); readJobs(); });
+byId('jobs-more').addEventListener('click', () => { past *= 4; limit = Math.min(1000, Math.max(limit, 2 * past)); readJobs(); });
 whatIf.start();
 text(byId('zone'), Intl.DateTimeFormat().resolvedOptions().timeZone);
 ask('about').then((a) => {

@@ -10,13 +10,14 @@ const open = (j) => ['submitted', 'queued', 'running'].includes(j.state);
 // advised returns the IDs of the first few jobs that have advice and may still end.
 export const advised = () => jobs.filter((j) => open(j) && j.decision).slice(0, 8).map((j) => j.job_id);
 
-// load takes a page of jobs: those that may still end come first.
-export function load(list) {
-  jobs = [...list.jobs.filter(open), ...list.jobs.filter((j) => !open(j))];
-  text(byId('jobs-count'), jobs.length ? `${jobs.filter((j) => j.state === 'running').length} running, ${jobs.length}${list.next ? ' newest' : ''} shown` : '');
+// load takes a page of jobs: all that may still end, then the newest that ended.
+export function load(list, past) {
+  const ended = list.jobs.filter((j) => !open(j));
+  jobs = [...list.jobs.filter(open), ...ended.slice(0, past)];
+  text(byId('jobs-count'), jobs.length ? `${jobs.filter((j) => j.state === 'running').length} running, ${jobs.length}${list.next || ended.length > past ? ' newest' : ''} shown` : '');
   byId('jobs-empty').hidden = jobs.length > 0;
   byId('jobs-table').hidden = jobs.length === 0;
-  byId('jobs-more').hidden = !list.next;
+  byId('jobs-more').hidden = !list.next && ended.length <= past;
   keyed(byId('models'), [...new Set(jobs.map((j) => j.model))], (m) => m, (m) => el('option', { value: m }), () => {});
   draw();
 }
