@@ -1,0 +1,157 @@
+package advisor_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/bus/bustest"
+	"courier/regress"
+	"courier/schemas"
+)
+
+// badInputs says which test holds which answer to what can go wrong with jobs
+// and requests.
+var badInputs = []struct {
+	input string
+	tests []string // folder/Test
+}{
+	{"impossible SLOs", []string{"advisor/TestDecide", "advisor/TestDecide_OffersWaysOutOfAMiss"}},
+	{"deadlines in the past", []string{"advisor/TestDecide_PromisesNothingWhenTimeIsOver"}},
+	{"duplicate job IDs", []string{"advisor/TestAdvisor_TheSameSubmitGetsTheFirstAdvice", "bus/TestPublishOnce_IsOnceForItsSubject"}},
+	{"epochs out of order or twice", []string{"advisor/TestCluster_ApplyIgnoresWhatIsOld", "advisor/TestCluster_FoldsToTheSameState"}},
+	{"a job that never reports", []string{"advisor/TestDecide_PromisesNothingWhenTimeIsOver", "advisor/TestCluster_Silent"}},
+	{"clocks that disagree", []string{"advisor/TestCluster_JudgesByCausesNotByClocks"}},
+	{"cancelled jobs", []string{"advisor/TestAdvisor_Cancel", "advisor/TestQueue_StartsWhatFitsByDeadline"}},
+	{"unknown jobs", []string{"advisor/TestAdvisor_RefusesByField"}},
+	{"a thousand submissions at once", []string{"advisor/TestAdvisor_TakesAThousandSubmissionsAtOnce", "advisor/TestProtect_AdmitsNoMoreThanFitAtOnce"}},
+	{"regressors that are missing", []string{"advisor/TestDecide_NothingKnownShowsNothing", "advisor/TestDecide"}},
+	{"regressors older or newer than the features", []string{"advisor/TestNewRegressor_OfOtherFeatures"}},
+	{"a regressor that is damaged", []string{"advisor/TestAdvisor_RefusesADamagedRegressor"}},
+	{"requests that are wrong", []string{"advisor/TestAdvisor_RefusesByField", "schemas/TestDecodeRequest_NamesTheWrongField"}},
+}
+
+// The inventory above must not name a test that has gone.
+func TestBadInputs_AreAllTested(t *testing.T) {
+	for _, row := range badInputs {
+		for _, test := range row.tests {
+			files, err := filepath.Glob(filepath.Join("..", filepath.Dir(test), "*_test.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(files, func(file string) bool {
+				text, err := os.ReadFile(file)
+				return err == nil && strings.Contains(string(text), "func "+filepath.Base(test)+"(")
+			}) {
+				t.Errorf("%s: no %s", row.input, test)
+			}
+		}
+	}
+}
+
+// A job that has used up its SLO, and one that reports nothing for an hour, are
+// predicted as what they are: late, for certain, with figures that are numbers.
+func TestDecide_PromisesNothingWhenTimeIsOver(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		elapsed time.Duration
+		self    *advisor.Member
+	}{
+		{"asked too late", time.Hour, nil},
+		{"runs still", 13 * time.Second, &advisor.Member{EpochsDone: 9}},
+		{"has never reported", time.Hour, &advisor.Member{Since: time.Hour}},
+	} {
+		q := &advisor.Question{Request: request(slo(12 * time.Second)), Elapsed: c.elapsed, Self: c.self, Nodes: []string{"n"}}
+		if c.self != nil {
+			c.self.Setting = schemas.Setting{Model: model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
+		}
+		a := advisor.Decide(q, regressors(t), time.Now())
+		if a.Decision != schemas.BestEffort || a.Chosen.Probability == nil || *a.Chosen.Probability != 0 {
+			t.Errorf("%s: %s with %+v, want best_effort and no chance", c.name, a.Decision, a.Chosen)
+		}
+		for _, alt := range a.Alternatives {
+			if s := *alt.PredictedSeconds; !(s >= 0) || math.IsInf(s, 0) {
+				t.Errorf("%s: batch size %d takes %g s", c.name, alt.BatchSize, s)
+			}
+		}
+	}
+}
+
+// A regressor of fewer features than this version knows answers; one of a
+// feature that it does not know is refused by its name.
+func TestNewRegressor_OfOtherFeatures(t *testing.T) {
+	fit := func(change func(*regress.Dataset)) (*advisor.Regressor, error) {
+		d := dataset(schemas.TargetEpochTime)
+		change(d)
+		r, err := regress.FitLaw(testContext, d, regress.LawOptions{Transform: regress.Log, Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := regress.Compile(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return advisor.NewRegressor(p, "digest")
+	}
+	older, err := fit(func(d *regress.Dataset) {
+		i := slices.IndexFunc(d.Features, func(f regress.Feature) bool { return f.Name == schemas.ColumnProcesses.String() })
+		d.Features, d.Columns = slices.Delete(d.Features, i, i+1), slices.Delete(d.Columns, i, i+1)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := advisor.Decide(&advisor.Question{Request: request(slo(20 * time.Second))}, advisor.Regressors{EpochTime: older, Accuracy: regressors(t).Accuracy}, time.Now())
+	if a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 {
+		t.Errorf("with an older regressor: %s %+v, want a promise for batch size 4", a.Decision, a.Chosen)
+	}
+	if _, err := fit(func(d *regress.Dataset) { d.Features[0].Name = "moon_phase" }); err == nil || !strings.Contains(err.Error(), "moon_phase") {
+		t.Errorf("NewRegressor with a feature of a later version = %v, want it named", err)
+	}
+}
+
+// However many ask at once, and whichever advisor answers, each gets its answer
+// and stands in the log once.
+func TestAdvisor_TakesAThousandSubmissionsAtOnce(t *testing.T) {
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	promote(t, b)
+	start(t, server.Connect(t))
+	start(t, server.Connect(t))
+	const jobs = 1000
+	var all sync.WaitGroup
+	for i := range jobs {
+		all.Go(func() {
+			q := tenEpochs(fmt.Sprintf("job-%d", i), time.Minute)
+			if a, err := submit(t, b, q); err != nil || a.JobID != q.JobID {
+				t.Errorf("submit %s = %+v, %v", q.JobID, a, err)
+			}
+		})
+	}
+	all.Wait()
+	last, err := b.LastSequence(within(t), schemas.StreamJob)
+	if err != nil || last != jobs {
+		t.Errorf("the log holds %d events, %v, want %d", last, err, jobs)
+	}
+	await(t, "all jobs in the list", func() bool {
+		seen := map[string]bool{}
+		for after := ""; ; {
+			var page schemas.JobList
+			if err := b.Request(within(t), schemas.SubjectJobList, &schemas.JobListRequest{Limit: 300, After: after}, &page); err != nil {
+				return false // the other advisor has not read as far as this one
+			}
+			for _, j := range page.Jobs {
+				seen[j.JobID] = true
+			}
+			if after = page.Next; after == "" {
+				return len(seen) == jobs
+			}
+		}
+	})
+}
