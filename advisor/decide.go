@@ -50,7 +50,9 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	d.choose()
 	a.Load = d.loadOf(a.Chosen.CPUs)
 	if a.Decision == schemas.Exploring && !d.knows.time {
-		a.Probes = d.probes(a)
+		if q.Self == nil {
+			a.Probes = d.probes(a)
+		}
 		for _, k := range d.kin {
 			a.Relatives = append(a.Relatives, k.name)
 		}

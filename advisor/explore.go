@@ -56,13 +56,17 @@ func (c Configuration) nearest(to []Configuration) float64 {
 // what was tried, so that each job widens what is known (maximin design, Johnson
 // et al. 1990). Where nothing was tried, or nothing is left to try, it is the
 // one with the shortest epoch: by the paper that of the largest batch with the
-// most CPUs. What will hardly keep the SLO comes last.
+// most CPUs. What will hardly keep the SLO comes last. A job that runs goes on as
+// it does: it teaches already.
 func exploreFirst(q *Question, a *schemas.Advice) int {
 	a.Decision = schemas.Exploring
 	for i := range a.Alternatives {
 		a.Alternatives[i].Reason = reasonUnknown
 	}
-	best := farthest(a.Alternatives, q.Tried, func(alt *schemas.Alternative) bool { return probability(alt) >= hopeless })
+	best := slices.IndexFunc(a.Alternatives, func(alt schemas.Alternative) bool { return q.runs(&alt) })
+	if best < 0 {
+		best = farthest(a.Alternatives, q.Tried, func(alt *schemas.Alternative) bool { return probability(alt) >= hopeless })
+	}
 	if best < 0 {
 		best = farthest(a.Alternatives, q.Tried, func(*schemas.Alternative) bool { return true })
 	}

@@ -82,3 +82,12 @@ func TestDecide_PlansProbesUnderTheSLO(t *testing.T) {
 		}
 	}
 }
+
+// A job of an unknown model that runs goes on: nobody moves it to learn more.
+func TestDecide_LeavesARunningUnknownModelAlone(t *testing.T) {
+	self := &advisor.Member{Setting: schemas.Setting{Model: "new", BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}, EpochsDone: 3}
+	q := &advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Model = "new"; q.SLO = schemas.Duration(8 * time.Second) }), Self: self, Nodes: []string{"n"}}
+	if a := advisor.Decide(q, regressors(t), time.Now()); a.Action != schemas.ActionKeep || a.Chosen.BatchSize != 16 || len(a.Probes) != 0 || a.Chosen.PredictedSeconds == nil {
+		t.Errorf("%s batch size %d, probes %v, want to keep 16 and no probes", a.Action, a.Chosen.BatchSize, a.Probes)
+	}
+}
