@@ -13,6 +13,7 @@ const (
 	streamWarmUp
 	streamRun
 	streamRandomRule
+	streamInformed
 )
 
 // chances returns the numbers that belong to a name: equal seeds, streams and

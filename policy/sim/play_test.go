@@ -302,3 +302,23 @@ func TestJobs_Load(t *testing.T) {
 		t.Errorf("%d of all SLOs are under a minute", tight)
 	}
 }
+
+// The informed rule knows probabilities, not the future: it keeps as many of its
+// promises as it says, within chance, and breaks some. It is the same each time.
+func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
+	s := sim.NewScenario(smallWorld(), 250, 0.7, 3)
+	score := sim.ScoreOf(sim.RuleInformed, played(t, s, sim.NewInformed(3)))
+	if score.Accepted == 0 || score.Kept == score.Accepted || *score.KeptHigh < 0.7 || score.Refused == 0 {
+		t.Errorf("informed: %+v, want promises, some of them broken, and at least 0.7 kept", score)
+	}
+	said := 0.0
+	for _, b := range score.Calibration {
+		said += *b.MeanProbability * float64(b.Jobs)
+	}
+	if said /= float64(score.Accepted); said < *score.KeptLow-0.02 || said > *score.KeptHigh+0.02 {
+		t.Errorf("informed said %.3f on average, and kept %.3f to %.3f", said, *score.KeptLow, *score.KeptHigh)
+	}
+	if diff := cmp.Diff(score, sim.ScoreOf(sim.RuleInformed, played(t, s, sim.NewInformed(3)))); diff != "" {
+		t.Errorf("another play differs:\n%s", diff)
+	}
+}

@@ -1,6 +1,10 @@
 package sim
 
-import "courier/schemas"
+import (
+	"slices"
+
+	"courier/schemas"
+)
 
 // Score is how a rule did.
 type Score struct {
@@ -32,6 +36,26 @@ type Score struct {
 	CPUSeconds float64 `json:"cpu_seconds"` // CPUs times time, of all that ran
 
 	Watched
+
+	// Calibration holds the promises by the probability that the rule said; absent
+	// for a rule that says none.
+	Calibration []schemas.CalibrationBin `json:"calibration,omitempty"`
+}
+
+// calibrated counts promises by their probability, nil if none has one.
+func calibrated(outcomes []Outcome) []schemas.CalibrationBin {
+	var c schemas.Calibration
+	said := false
+	for i := range outcomes {
+		if o := &outcomes[i]; o.promised() && o.Probability != nil {
+			c.Add(*o.Probability, o.MetSLO)
+			said = true
+		}
+	}
+	if !said {
+		return nil
+	}
+	return slices.DeleteFunc(c.Bins(), func(b schemas.CalibrationBin) bool { return b.Jobs == 0 })
 }
 
 // promised reports whether a rule promised the SLO.
@@ -41,7 +65,7 @@ func (o *Outcome) promised() bool {
 
 // ScoreOf sums up the outcomes of a rule.
 func ScoreOf(rule string, outcomes []Outcome) Score {
-	s := Score{Rule: rule, Submitted: len(outcomes), Watched: watched(outcomes)}
+	s := Score{Rule: rule, Submitted: len(outcomes), Watched: watched(outcomes), Calibration: calibrated(outcomes)}
 	for i := range outcomes {
 		o := &outcomes[i]
 		s.CPUSeconds += float64(o.CPUs) * o.Seconds

@@ -43,7 +43,7 @@ type simulateSLO struct {
 	simulateFlags
 	Submissions int      `help:"How many jobs are submitted." default:"1000"`
 	Confidence  float64  `help:"Of meeting the SLO that every job asks for, between 0 and 1." default:"0.95"`
-	Rules       []string `help:"Who decides: ${rules}." default:"${rules}"`
+	Rules       []string `help:"Who decides: ${rules}; informed, too: what is possible with every probability known." default:"${rules}"`
 	Refit       int      `help:"Fit the regressors anew after that many finished jobs; 0: only once, on the warm-up." default:"0"`
 }
 
@@ -100,7 +100,7 @@ func (c *simulateSLO) check() error {
 	}
 	for i, name := range c.Rules {
 		if simulatedRules[name] == nil {
-			return fmt.Errorf("rule %q is not one of %s", name, strings.Join(ruleNames, ", "))
+			return fmt.Errorf("rule %q is not one of %s", name, strings.Join(knownRules, ", "))
 		}
 		if slices.Contains(c.Rules[:i], name) {
 			return fmt.Errorf("rule %q is given twice", name)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"courier/advisor"
@@ -12,6 +13,9 @@ import (
 // ruleNames are the rules in the order in which they are shown.
 var ruleNames = []string{"courier", "paper", sim.RuleRandom, sim.RuleLargest, sim.RuleOracle}
 
+// knownRules are all that may be asked for.
+var knownRules = append(slices.Clone(ruleNames), sim.RuleInformed)
+
 // simulatedRules make a rule for one play.
 var simulatedRules = map[string]func(context.Context, *simulateSLO) sim.Rule{
 	"courier": func(ctx context.Context, c *simulateSLO) sim.Rule {
@@ -20,9 +24,10 @@ var simulatedRules = map[string]func(context.Context, *simulateSLO) sim.Rule{
 	"paper": func(ctx context.Context, c *simulateSLO) sim.Rule {
 		return newPaperRule(newLearner(ctx, c.Seed, c.Refit))
 	},
-	sim.RuleRandom:  func(_ context.Context, c *simulateSLO) sim.Rule { return sim.NewRandom(c.Seed) },
-	sim.RuleLargest: func(context.Context, *simulateSLO) sim.Rule { return sim.NewLargest() },
-	sim.RuleOracle:  func(context.Context, *simulateSLO) sim.Rule { return sim.NewOracle() },
+	sim.RuleRandom:   func(_ context.Context, c *simulateSLO) sim.Rule { return sim.NewRandom(c.Seed) },
+	sim.RuleLargest:  func(context.Context, *simulateSLO) sim.Rule { return sim.NewLargest() },
+	sim.RuleInformed: func(_ context.Context, c *simulateSLO) sim.Rule { return sim.NewInformed(c.Seed) },
+	sim.RuleOracle:   func(context.Context, *simulateSLO) sim.Rule { return sim.NewOracle() },
 }
 
 // courierRule is the advisor without a network.
