@@ -306,10 +306,10 @@ func TestJobs_Load(t *testing.T) {
 // The informed rule knows probabilities, not the future: it keeps as many of its
 // promises as it says, within chance, and breaks some. It is the same each time.
 func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
-	s := sim.NewScenario(smallWorld(), 250, 0.7, 3)
+	s := sim.NewScenario(smallWorld(), 80, 0.6, 3)
 	score := sim.ScoreOf(sim.RuleInformed, played(t, s, sim.NewInformed(3)))
-	if score.Accepted == 0 || score.Kept == score.Accepted || *score.KeptHigh < 0.7 || score.Refused == 0 {
-		t.Errorf("informed: %+v, want promises, some of them broken, and at least 0.7 kept", score)
+	if score.Accepted == 0 || score.Kept == score.Accepted || *score.KeptHigh < 0.6 || score.Refused == 0 {
+		t.Errorf("informed: %+v, want promises, some of them broken, and at least 0.6 kept", score)
 	}
 	said := 0.0
 	for _, b := range score.Calibration {

@@ -106,7 +106,7 @@ func (l *replayLog) fitReferee(ctx context.Context, h *hindsight) (regressorSet,
 		}
 	}
 	if set[schemas.TargetEpochTime] == nil && len(l.records) > 0 {
-		set = v.inUse(l.records[len(l.records)-1].StoredAt)
+		set, _ = v.inUse(l.records[len(l.records)-1].StoredAt) // the verification says what is missing
 		h.referee = "the regressors last in use, because the log holds too little to fit any"
 	}
 	return set, nil

@@ -150,7 +150,11 @@ func (v *verifier) again(r *bus.Record) attempt {
 	case *schemas.Advice:
 		recorded = e
 	default:
-		candidates = append(candidates, v.versions.inUse(at))
+		all, err := v.versions.inUse(at)
+		if err != nil {
+			return attempt{err: err}
+		}
+		candidates = append(candidates, all)
 	}
 	if recorded != nil {
 		if recorded.Load.ProcessesPerCore > 0 && q.Cores == 0 {

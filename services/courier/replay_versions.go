@@ -146,23 +146,32 @@ func (v *versions) nearest(target, digest string, at time.Time) []*schemas.Promo
 }
 
 // inUse returns the regressors that were in use at a time, as far as the log
-// tells and holds them.
-func (v *versions) inUse(at time.Time) regressorSet {
+// tells and holds them. The error is about the first that it does not hold; the
+// one before it stands in then.
+func (v *versions) inUse(at time.Time) (regressorSet, error) {
 	all := regressorSet{}
+	var missing error
 	for _, target := range schemas.Targets() {
 		for _, p := range v.nearest(target, "", at) {
-			if r, err := v.load(p); err == nil && !p.At.After(at) {
+			if p.At.After(at) {
+				break
+			}
+			r, err := v.load(p)
+			if err == nil {
 				all[target] = r
 				break
 			}
+			if missing == nil {
+				missing = err
+			}
 		}
 	}
-	return all
+	return all, missing
 }
 
 // of returns the regressors that answered a submission, some replaced.
 func (v *versions) of(e *schemas.Submitted, replaced regressorSet) regressorSet {
-	set := v.inUse(e.Advice.At)
+	set, _ := v.inUse(e.Advice.At) // the verification says what is missing
 	if named, err := v.named(e.Advice.Regressors, e.Advice.At); err == nil {
 		set = named[0]
 	}
