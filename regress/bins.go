@@ -177,15 +177,16 @@ func (b *binned) row(example int32) []uint8 {
 // from right on. Where bins between them are empty, the cut nearest to the middle is taken:
 // values between those seen then follow the closer side.
 func (b *binned) cut(feature, left, right int) int {
-	cuts := b.cuts[feature]
-	last := left
-	middle := halfway(b.high[feature][left], b.low[feature][right])
-	for k := left + 1; k < right; k++ {
-		if math.Abs(cuts[k]-middle) < math.Abs(cuts[last]-middle) {
-			last = k
-		}
+	if right-left == 1 {
+		return left
 	}
-	return last
+	cuts := b.cuts[feature][left:right]
+	middle := halfway(b.high[feature][left], b.low[feature][right])
+	above, _ := slices.BinarySearch(cuts, middle)
+	if above == len(cuts) || above > 0 && middle-cuts[above-1] <= cuts[above]-middle {
+		above--
+	}
+	return left + above
 }
 
 // halfway returns the middle of a < b, or a where no number lies between: as

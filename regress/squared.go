@@ -23,15 +23,21 @@ type squaredSearch struct {
 	weighting packing // of W
 	unit      float64 // of gains
 	plot      *plot
-	items     []moment // of the node
-	whole     moment   // of the node, S from its mean
-	mean      int64    // of the node, in units of S per unit of W
-	own       sums     // of a large node, else nil
-	near      sums     // of a small node, empty between searches
+	items     []moment            // of the node
+	whole     moment              // of the node, S from its mean
+	mean      int64               // of the node, in units of S per unit of W
+	own       sums                // of a large node, else nil
+	near      [maxBins + 1]moment // of a small node and a feature, empty between searches
 	present   []uint8
 	used      binSet
+	small     bool    // the node has less than large items: they are looked at feature by feature
+	block     []uint8 // of a small node, by item and feature: their bins
+	sorted    [fewSquared]uint16
 	idle      []sums
 }
+
+// fewSquared is how many items are sorted faster than put into bins.
+const fewSquared = 24
 
 // sums are those of the items in each bin of each feature.
 type sums [][maxBins + 1]moment
@@ -51,7 +57,6 @@ func newSquaredSearch(g *growth) *squaredSearch {
 	q := &squaredSearch{minimum: g.options.MinLeaf, large: largeNode(g.bins.most()), bins: g.bins,
 		weighting: newPacking(len(g.target), heaviest), pulling: math.Ldexp(1, 62-bits.Len(uint(len(g.target)))-exponent)}
 	q.unit = 1 / q.pulling / q.pulling / q.weighting.unit
-	q.near = make(sums, len(g.bins.codes))
 	return q
 }
 
@@ -75,16 +80,22 @@ func (q *squaredSearch) enter(p *plot, known sums) (loss float64) {
 		y := it.y - mean
 		loss += it.w * y * y
 	}
+	if q.small = known == nil && len(p.items) < q.large; q.small {
+		q.block = q.block[:0]
+		for i := range p.items {
+			q.block = append(q.block, q.bins.row(p.items[i].row)...)
+		}
+	}
 	q.mean = q.whole.s / (q.whole.w >> countBits)
 	q.whole.s -= q.mean * (q.whole.w >> countBits)
 	return loss
 }
 
 func (q *squaredSearch) fill(features []int) {
-	to := q.own
-	if to == nil {
-		to = q.near
+	if q.small {
+		return
 	}
+	to := q.own
 	if len(features) == 1 {
 		f := features[0]
 		bins, codes := &to[f], q.bins.codes[f]
@@ -102,23 +113,32 @@ func (q *squaredSearch) fill(features []int) {
 }
 
 func (q *squaredSearch) search(feature int, to *contest) bool {
-	if q.own != nil {
-		q.present = q.present[:0]
-		bins := &q.own[feature]
-		for b := range q.bins.low[feature] {
-			if bins[b].w != 0 {
-				q.present = append(q.present, uint8(b))
-			}
-		}
-		q.offer(bins, to)
-		return len(q.present) > 1
+	if q.small && len(q.items) <= fewSquared {
+		return q.searchFew(feature, to)
 	}
-	codes := q.bins.codes[feature]
-	for i := range q.plot.items {
-		q.used.add(codes[q.plot.items[i].row])
+	if q.small {
+		return q.searchSmall(feature, to)
+	}
+	q.present = q.present[:0]
+	bins := &q.own[feature]
+	for b := range q.bins.low[feature] {
+		if bins[b].w != 0 {
+			q.present = append(q.present, uint8(b))
+		}
+	}
+	q.offer(bins, to)
+	return len(q.present) > 1
+}
+
+// searchSmall puts the items into bins and remembers which.
+func (q *squaredSearch) searchSmall(feature int, to *contest) bool {
+	features, bins := len(q.bins.codes), &q.near
+	for i, m := range q.items {
+		b := q.block[i*features+feature]
+		bins[b].add(m)
+		q.used.add(b)
 	}
 	q.present = q.used.drain(q.present[:0])
-	bins := &q.near[feature]
 	q.offer(bins, to)
 	for _, b := range q.present {
 		bins[b] = moment{}
@@ -128,28 +148,67 @@ func (q *squaredSearch) search(feature int, to *contest) bool {
 
 // offer goes over the cuts between the bins that have items.
 func (q *squaredSearch) offer(bins *[maxBins + 1]moment, to *contest) {
-	count := len(q.items)
-	weight, sum := float64(q.whole.w>>countBits), float64(q.whole.s)
-	unit := q.unit / weight
+	unit := q.unit / float64(q.whole.w>>countBits)
 	left := moment{}
 	for step, b := range q.present[:len(q.present)-1] {
 		left.add(bins[b])
-		taken := int(left.w & countMask)
-		if taken < q.minimum || count-taken < q.minimum {
-			continue
-		}
-		w := left.w >> countBits
-		wl, sl := float64(w), float64(left.s-q.mean*w)
-		d, wr := sl*weight-sum*wl, weight-wl
-		if gain := d * d / (wl * wr) * unit; gain > to.limit {
-			below, above := 0.0, 0.0
-			if to.bound {
-				mean, perWeight := float64(q.mean), 1/q.pulling/q.weighting.unit
-				below, above = (sl/wl+mean)*perWeight, ((sum-sl)/wr+mean)*perWeight
-			}
-			to.offer(gain, int(b), int(q.present[step+1]), below, above)
+		if gain := q.gain(left) * unit; gain > to.limit {
+			q.propose(gain, left, int(b), int(q.present[step+1]), to)
 		}
 	}
+}
+
+// searchFew goes over the cuts between items in order of their bins.
+func (q *squaredSearch) searchFew(feature int, to *contest) bool {
+	features, n := len(q.bins.codes), len(q.items)
+	keys := q.sorted[:n] // bin, then number
+	for i := range keys {
+		key, at := uint16(q.block[i*features+feature])<<8|uint16(i), i
+		for ; at > 0 && keys[at-1] > key; at-- {
+			keys[at] = keys[at-1]
+		}
+		keys[at] = key
+	}
+	if keys[0]>>8 == keys[n-1]>>8 {
+		return false
+	}
+	unit := q.unit / float64(q.whole.w>>countBits)
+	left := moment{}
+	for step, key := range keys[:n-1] {
+		left.add(q.items[uint8(key)])
+		next := keys[step+1] >> 8
+		if next == key>>8 {
+			continue
+		}
+		if gain := q.gain(left) * unit; gain > to.limit {
+			q.propose(gain, left, int(key>>8), int(next), to)
+		}
+	}
+	return true
+}
+
+// gain of a cut that has some items on its left, times W; see squaredSearch.
+func (q *squaredSearch) gain(left moment) float64 {
+	weight, w := float64(q.whole.w>>countBits), left.w>>countBits
+	wl, sl := float64(w), float64(left.s-q.mean*w)
+	d := sl*weight - float64(q.whole.s)*wl
+	return d * d / (wl * (weight - wl))
+}
+
+// propose offers a cut that leaves enough examples on both sides.
+func (q *squaredSearch) propose(gain float64, left moment, last, next int, to *contest) {
+	taken := int(left.w & countMask)
+	if taken < q.minimum || len(q.items)-taken < q.minimum {
+		return
+	}
+	below, above := 0.0, 0.0
+	if to.bound {
+		weight, sum, w := float64(q.whole.w>>countBits), float64(q.whole.s), left.w>>countBits
+		wl, sl := float64(w), float64(left.s-q.mean*w)
+		mean, perWeight := float64(q.mean), 1/q.pulling/q.weighting.unit
+		below, above = (sl/wl+mean)*perWeight, ((sum-sl)/(weight-wl)+mean)*perWeight
+	}
+	to.offer(gain, last, next, below, above)
 }
 
 func (q *squaredSearch) divide(left int, features []int, wanted [2]bool) (sides [2]sums) {
