@@ -117,54 +117,73 @@ type cut struct {
 	found         bool
 }
 
+// whole is what all bins of a feature hold. Each example lies in one of them, so
+// that every feature has the same.
+func (t *tally) whole(bins int) (whole total) {
+	for _, here := range t.pulls[0][:bins] {
+		whole.pulls += here
+	}
+	whole.weights = whole.pulls & countMask << countBits
+	if t.weights != nil {
+		whole.weights = 0
+		for _, here := range t.weights[0][:bins] {
+			whole.weights += here
+		}
+	}
+	return whole
+}
+
+// total is a sum over some bins of a tally.
+type total struct{ pulls, weights int64 }
+
 // search finds the best cut of one feature,
 //
 //	gain = WL WR / W (GL/WL - GR/WR)² = (GL W - G WL)² / (W WL WR)
 //
 // with G the sum of pulls and W the weight of a side: how much the squared
 // distance between a leaf's pulls and their mean falls (Friedman 2001,
-// equation 35). Sign is that of a monotone feature; at least minimum examples
-// are left on both sides.
-func (t *tally) search(feature, bins, minimum, sign int) (best cut) {
-	var whole, left, heavy, heavyLeft int64
-	weighted := t.weights != nil
-	pulls := &t.pulls[feature]
-	for b := range pulls[:bins] {
-		whole += pulls[b]
-		if weighted {
-			heavy += t.weights[feature][b]
+// equation 35). Sign is that of a monotone feature; at least minimum examples, 1
+// or more, are left on both sides. Behind an empty bin the cut is the one before
+// it, and gains no more: no branch asks for it. Nor is there a division before a
+// cut is better but for rounding.
+func (t *tally) search(feature, bins, minimum, sign int, whole total) (best cut) {
+	pulls, weights := t.pulls[feature][:bins], []int64(nil)
+	if t.weights != nil {
+		weights = t.weights[feature][:bins]
+	}
+	count := int(whole.pulls & countMask)
+	g, w := float64(whole.pulls>>countBits), float64(whole.weights>>countBits)
+	limit, nearly := 0.0, 0.0
+	left, heavy := int64(0), int64(0)
+	for b, here := range pulls {
+		left += here
+		taken := int(left & countMask)
+		wl := float64(taken)
+		if weights != nil {
+			heavy += weights[b]
+			wl = float64(heavy >> countBits)
 		}
-	}
-	count := int(whole & countMask)
-	if !weighted {
-		heavy = int64(count) << countBits
-	}
-	g, w := float64(whole>>countBits), float64(heavy>>countBits)
-	limit, last := 0.0, 0
-	for b := range pulls[:bins] {
-		here := pulls[b]
-		if here&countMask == 0 {
+		if taken < minimum {
 			continue
 		}
-		taken := int(left & countMask)
-		if taken >= minimum && count-taken >= minimum {
-			gl, wl := float64(left>>countBits), float64(taken)
-			if weighted {
-				wl = float64(heavyLeft >> countBits)
-			}
-			d := gl*w - g*wl
-			gain := d * d / (wl * (w - wl)) // NaN or infinite if a side weighs nothing
-			// d < 0 says that the left side lies below the right one.
-			if gain > limit && gain <= math.MaxFloat64 && !(sign > 0 && d > 0) && !(sign < 0 && d < 0) {
-				best = cut{gain: gain / w, feature: feature, last: last, next: b, found: true}
-				limit = gain * (1 + 1e-12) // a tie but for rounding: the first wins
-			}
+		if count-taken < minimum {
+			break
 		}
-		left += here
-		if weighted {
-			heavyLeft += t.weights[feature][b]
+		d, sides := float64(left>>countBits)*w-g*wl, wl*(w-wl)
+		if d*d <= nearly*sides {
+			continue
 		}
-		last = b
+		gain := d * d / sides // NaN or infinite if a side weighs nothing
+		// d < 0 says that the left side lies below the right one.
+		if gain > limit && gain <= math.MaxFloat64 && !(sign > 0 && d > 0) && !(sign < 0 && d < 0) {
+			best = cut{gain: gain / w, feature: feature, last: b, found: true}
+			limit = gain * (1 + 1e-12) // a tie but for rounding: the first wins
+			nearly = gain
+		}
+	}
+	if best.found {
+		for best.next = best.last + 1; pulls[best.next]&countMask == 0; best.next++ {
+		}
 	}
 	return best
 }

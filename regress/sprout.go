@@ -104,8 +104,9 @@ func (b *booster) bind(left, right *sprout, feature int) {
 // search finds a leaf's best cut, or gives its sums back.
 func (b *booster) search(s *sprout) {
 	if b.splits(s) {
+		whole := s.sums.whole(len(b.bins.low[0]))
 		for _, f := range b.features {
-			c := s.sums.search(f, len(b.bins.low[f]), b.options.MinLeaf, b.sign[f])
+			c := s.sums.search(f, len(b.bins.low[f]), b.options.MinLeaf, b.sign[f], whole)
 			if c.found && c.gain > s.best.gain*(1+1e-12) {
 				s.best = c
 			}
