@@ -4,10 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"courier/bus"
 	"courier/schemas"
 	"courier/store"
 	"courier/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // A ClickHouse that is killed between a block's token and the block refuses the
@@ -40,6 +44,46 @@ func TestStore_RestoresABatchThatClickHouseKnowsAndLost(t *testing.T) {
 			}
 			if n := ask(t, d, "SELECT count() AS n FROM system.tables WHERE database = currentDatabase() AND name LIKE '%restored'"); n != 0 {
 				t.Errorf("%d side tables are left, want none", n)
+			}
+		})
+	}
+}
+
+// The same can happen to a roll-up alone: its token is known and its rows are gone.
+// It holds other batches' samples of the same minutes, which stay.
+func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
+	for _, protocol := range storetest.Protocols(t) {
+		t.Run(protocol, func(t *testing.T) {
+			d := storetest.NewIn(t, protocol)
+			s := newStory()
+			for i := range uint64(90) {
+				s.sample("node-a", i)
+				s.sample("node-b", i)
+			}
+			before, b := batch(schemas.StreamNode, 1, s.events[:60]...), batch(schemas.StreamNode, 61, s.events[60:]...)
+			writer := newStore(t, nil, d)
+			must(t, writer.Write(t.Context(), before))
+			must(t, writer.Write(t.Context(), b))
+			const figures = "SELECT node, minute, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, load_average FROM node_load ORDER BY node, minute"
+			var want, got []struct {
+				Node    string    `ch:"node"`
+				Minute  time.Time `ch:"minute"`
+				Samples uint64    `ch:"samples"`
+				CPU     *float64  `ch:"cpu_ratio"`
+				Most    *float64  `ch:"cpu_ratio_max"`
+				IOWait  *float64  `ch:"io_wait_ratio"`
+				Load    *float64  `ch:"load_average"`
+			}
+			must(t, d.Query(t.Context(), &want, figures))
+			loseParts(t, d, "node_minute")
+			for _, again := range []bus.Batch{before, b} { // all that was in flight is repeated, and once more
+				again.Repeated = true
+				must(t, writer.Write(t.Context(), again))
+				must(t, writer.Write(t.Context(), again))
+			}
+			must(t, d.Query(t.Context(), &got, figures))
+			if diff := cmp.Diff(want, got); diff != "" || len(want) < 4 {
+				t.Errorf("the roll-up after the batches were repeated (-before +after), %d rows:\n%s", len(want), diff)
 			}
 		})
 	}

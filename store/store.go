@@ -117,8 +117,11 @@ func (s *Store) fill(ctx context.Context, b bus.Batch, g *group, copies int) err
 			return err
 		}
 	}
-	if len(rows) > 0 && b.Repeated {
+	if b.Repeated {
 		if err := s.complete(ctx, g); err != nil {
+			return err
+		}
+		if err := s.database.rebuild(ctx, g.table.name, b.First, b.Last); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// rollUp is a table that a materialized view fills from another.
+type rollUp struct {
+	name, view string
+	key        string // of its rows
+	of         string // the same of a row of the source
+}
+
+// rollUps by the table that they are of.
+var rollUps = map[string]rollUp{
+	"node_sample": {"node_minute", "node_minute_view", "(node, minute)", "(node, toStartOfMinute(at))"},
+}
+
+// rebuild makes the rows of a roll-up again that a repeated batch has a part in.
+//
+// ClickHouse inserts into a table and its roll-ups one after the other. Killed in
+// between, or between a roll-up's token and its block, it keeps the one and lacks
+// the other, and refuses or skips what is missing for ever. What a roll-up says of
+// the minutes of the batch follows from the table alone, so it is thrown away and
+// computed anew; whoever dies meanwhile repeats the batch.
+func (d *Database) rebuild(ctx context.Context, source string, first, last uint64) error {
+	r, ok := rollUps[source]
+	if !ok {
+		return nil
+	}
+	var view []struct {
+		Select string `ch:"as_select"`
+	}
+	if err := d.Query(ctx, &view, "SELECT as_select FROM system.tables WHERE database = currentDatabase() AND name = ?", r.view); err != nil {
+		return err
+	}
+	if len(view) != 1 {
+		return fmt.Errorf("rebuild %s: no view %s", r.name, r.view)
+	}
+	touched := fmt.Sprintf("%s IN (SELECT %s FROM %s WHERE sequence BETWEEN %d AND %d)", r.key, r.of, source, first, last)
+	if err := d.exec(ctx, "rebuild "+r.name, "DELETE FROM "+r.name+" WHERE "+touched); err != nil {
+		return err
+	}
+	insert, done := d.begin(ctx, "rebuild "+r.name, clickhouse.Settings{"insert_deduplicate": 0})
+	return done(d.conn.Exec(insert, fmt.Sprintf("INSERT INTO %s SELECT * FROM (%s) WHERE %s", r.name, view[0].Select, touched)))
+}
