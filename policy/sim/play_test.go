@@ -215,8 +215,8 @@ func TestPlay_NoRuleSeesTheFuture(t *testing.T) {
 func TestOracle(t *testing.T) {
 	s := sim.NewScenario(smallWorld(), 300, 0.95, 2)
 	oracle := sim.ScoreOf(sim.RuleOracle, played(t, s, sim.NewOracle()))
-	if *oracle.KeptRatio < 0.99 || oracle.WrongRefusalHindsightRatio > 0.01 || *oracle.AccuracyRegretHindsight > 0.001 {
-		t.Errorf("oracle: kept %.3f, wrong refusals %.3f, regret %.4f", *oracle.KeptRatio, oracle.WrongRefusalHindsightRatio, *oracle.AccuracyRegretHindsight)
+	if *oracle.KeptRatio < 0.99 || oracle.WrongRefusalRatio > 0.01 || *oracle.AccuracyRegret > 0.001 {
+		t.Errorf("oracle: kept %.3f, wrong refusals %.3f, regret %.4f", *oracle.KeptRatio, oracle.WrongRefusalRatio, *oracle.AccuracyRegret)
 	}
 	random := sim.ScoreOf(sim.RuleRandom, played(t, s, sim.NewRandom(2)))
 	if *random.KeptRatio > 0.8 {

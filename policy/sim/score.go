@@ -19,19 +19,19 @@ type Score struct {
 	KeptLow   *float64 `json:"kept_low"`   // its 95 % interval (Wilson 1927)
 	KeptHigh  *float64 `json:"kept_high"`
 
-	// Two truths to compare with, each on the advised node: of a candidate that
-	// starts at once while nobody comes later, and in hindsight, while all who came
-	// later do as they did.
-	WrongRefusalRatio          float64 `json:"wrong_refusal_ratio"` // refused though some candidate would have met the SLO / submitted
-	WrongRefusalHindsightRatio float64 `json:"wrong_refusal_hindsight_ratio"`
-	FeasibleRatio              float64 `json:"feasible_ratio"` // some candidate would have met the SLO / submitted
-	FeasibleHindsightRatio     float64 `json:"feasible_hindsight_ratio"`
+	// Held against what would have happened on the advised node in truth: in
+	// hindsight, while all who came later do as they did. The figures "at once" hold
+	// it against a world in which nobody comes later, which no job ran in.
+	WrongRefusalRatio       float64 `json:"wrong_refusal_ratio"` // refused though some candidate would have met the SLO / submitted
+	WrongRefusalAtOnceRatio float64 `json:"wrong_refusal_at_once_ratio"`
+	FeasibleRatio           float64 `json:"feasible_ratio"` // some candidate would have met the SLO / submitted
+	FeasibleAtOnceRatio     float64 `json:"feasible_at_once_ratio"`
 	// AccuracyRegret is the mean over the accepted jobs with such a candidate of how
 	// much less accurate the chosen one truly is than the best of them; 0 where the
 	// choice is more accurate, because it would not have met the SLO. Null if there
 	// is none.
-	AccuracyRegret          *float64 `json:"accuracy_regret"`
-	AccuracyRegretHindsight *float64 `json:"accuracy_regret_hindsight"`
+	AccuracyRegret       *float64 `json:"accuracy_regret"`
+	AccuracyRegretAtOnce *float64 `json:"accuracy_regret_at_once"`
 
 	CPUSeconds float64 `json:"cpu_seconds"` // CPUs times time, of all that ran
 
@@ -86,8 +86,8 @@ func ScoreOf(rule string, outcomes []Outcome) Score {
 		low, high := schemas.Wilson(uint64(s.Kept), uint64(s.Accepted))
 		s.KeptRatio, s.KeptLow, s.KeptHigh = &ratio, &low, &high
 	}
-	s.FeasibleRatio, s.WrongRefusalRatio, s.AccuracyRegret = compared(outcomes, func(o *Outcome) Best { return o.AtOnce })
-	s.FeasibleHindsightRatio, s.WrongRefusalHindsightRatio, s.AccuracyRegretHindsight = compared(outcomes, func(o *Outcome) Best { return o.InHindsight })
+	s.FeasibleAtOnceRatio, s.WrongRefusalAtOnceRatio, s.AccuracyRegretAtOnce = compared(outcomes, func(o *Outcome) Best { return o.AtOnce })
+	s.FeasibleRatio, s.WrongRefusalRatio, s.AccuracyRegret = compared(outcomes, func(o *Outcome) Best { return o.InHindsight })
 	return s
 }
 

@@ -25,12 +25,12 @@ func TestScoreOf(t *testing.T) {
 	number := func(v float64) *float64 { return &v }
 	want := sim.Score{Rule: "some", Submitted: 8, Accepted: 4, Refused: 3, Explored: 1, Kept: 3, KeptRatio: number(0.75),
 		KeptLow: number(0.300642), KeptHigh: number(0.954413), // Wilson's interval of 3 of 4
-		WrongRefusalRatio: 2. / 8, WrongRefusalHindsightRatio: 1. / 8, FeasibleRatio: 6. / 8, FeasibleHindsightRatio: 3. / 8,
-		AccuracyRegret: number(0.04 / 3), AccuracyRegretHindsight: number(0), CPUSeconds: 410}
+		WrongRefusalAtOnceRatio: 2. / 8, WrongRefusalRatio: 1. / 8, FeasibleAtOnceRatio: 6. / 8, FeasibleRatio: 3. / 8,
+		AccuracyRegretAtOnce: number(0.04 / 3), AccuracyRegret: number(0), CPUSeconds: 410}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-6)); diff != "" {
 		t.Errorf("ScoreOf (-want +got):\n%s", diff)
 	}
-	if empty := sim.ScoreOf("none", nil); empty.KeptRatio != nil || empty.AccuracyRegret != nil || empty.WrongRefusalRatio != 0 {
+	if empty := sim.ScoreOf("none", nil); empty.KeptRatio != nil || empty.AccuracyRegretAtOnce != nil || empty.WrongRefusalAtOnceRatio != 0 {
 		t.Errorf("ScoreOf(nothing) = %+v", empty)
 	}
 }

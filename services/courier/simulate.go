@@ -117,14 +117,14 @@ func (c *simulateSLO) print(out io.Writer, result simulation) error {
 	}
 	fmt.Fprintf(out, "%d submissions, confidence %g, seed %d\n\n", result.Submissions, result.Confidence, result.Seed)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "rule\taccepted\trefused\texplored\tkept\tinterval\twrong refusals\tin hindsight\tregret\tin hindsight\tCPU hours\twarned\tfalse\t")
+	fmt.Fprintln(t, "rule\taccepted\trefused\texplored\tkept\tinterval\twrong refusals\tat once\tregret\tat once\tCPU hours\twarned\tfalse\t")
 	for _, s := range result.Rules {
 		interval := "-"
 		if s.KeptLow != nil {
 			interval = fmt.Sprintf("%.3f-%.3f", *s.KeptLow, *s.KeptHigh)
 		}
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t%.3f\t%.3f\t%s\t%s\t%.1f\t%s\t%s\t\n", s.Rule, s.Accepted, s.Refused, s.Explored, figure(s.KeptRatio, "%.3f"), interval,
-			s.WrongRefusalRatio, s.WrongRefusalHindsightRatio, figure(s.AccuracyRegret, "%.4f"), figure(s.AccuracyRegretHindsight, "%.4f"), s.CPUSeconds/3600,
+			s.WrongRefusalRatio, s.WrongRefusalAtOnceRatio, figure(s.AccuracyRegret, "%.4f"), figure(s.AccuracyRegretAtOnce, "%.4f"), s.CPUSeconds/3600,
 			figure(s.WarnedRatio, "%.3f"), figure(s.FalseWarningRatio, "%.3f"))
 	}
 	if err := t.Flush(); err != nil {
@@ -141,9 +141,9 @@ refused         told that nothing meets the SLO, and withdrawn
 explored        run without a promise
 kept            share of the accepted that met their SLO, start-up included
 interval        95 % binomial interval (Wilson) of kept
-wrong refusals  share of all submissions that were refused though some candidate would have met the SLO, had it started at once and nobody come later
+wrong refusals  share of all submissions that were refused though some candidate would have met the SLO, beside all who came later
 regret          how much less accurate than the best such candidate the accepted are, on average (0.003 is 0.3 points)
-in hindsight    the same, had all who came later done as they did
+at once         the same, had nobody come later: a world in which no job ran
 CPU hours       processors times time, of all that ran
 warned          share of the broken promises whose first warning came with at least 0.2 of the SLO left
 false           share of the promises that were warned of and kept
