@@ -152,7 +152,37 @@ func (w *jsonWriter) float(name string, v float64) {
 		return
 	}
 	w.raw(name)
+	if n := math.Round(v * 1e6); n/1e6 == v && math.Abs(n) < 1e15 && n != 0 {
+		w.millionths(int64(n))
+		return
+	}
 	w.b = strconv.AppendFloat(w.b, v, 'f', -1, 64)
+}
+
+// millionths writes a whole number of them, as most figures are. With at most 15
+// digits that is the shortest number that reads back as the same float64, which
+// strconv would have to search for.
+func (w *jsonWriter) millionths(n int64) {
+	if n < 0 {
+		w.raw("-")
+		n = -n
+	}
+	w.b = strconv.AppendInt(w.b, n/1e6, 10)
+	rest := n % 1e6
+	if rest == 0 {
+		return
+	}
+	digits := 6
+	for ; rest%10 == 0; rest /= 10 {
+		digits--
+	}
+	w.raw(".")
+	at := len(w.b)
+	w.b = append(w.b, "000000"[:digits]...)
+	for i := digits - 1; i >= 0; i-- {
+		w.b[at+i] = '0' + byte(rest%10)
+		rest /= 10
+	}
 }
 
 // text writes a string; one that needs escapes goes the long way.

@@ -45,7 +45,8 @@ func fill(v reflect.Value, random *rand.Rand, empty bool) {
 	case reflect.String:
 		v.SetString([]string{"digits-mlp", `"quoted"`, "a<b>&c\\", "zwölf\n", "\xff", ""}[random.IntN(6)])
 	case reflect.Float64:
-		v.SetFloat([]float64{0.1, 1, 1e-9, 1e22, -2.5, 123456.789, math.Pi}[random.IntN(7)])
+		rounded := math.Round(math.Exp(40*random.Float64()-14)*1e6) / 1e6
+		v.SetFloat([]float64{0.1, 1, 1e-9, 1e22, -2.5, 0.000001, 0.05, 999999999.999999, 1e15, math.Copysign(0, -1), math.Pi, rounded, -rounded, math.Nextafter(rounded, 0)}[random.IntN(14)])
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Uint32, reflect.Uint64:
