@@ -28,6 +28,9 @@ import (
 // advisor sees its epochs, advises a larger batch, the run takes it up at an
 // epoch's end, and log and tables tell what it brought.
 func TestAdapt_MovesAJobThatIsSlowedDown(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: it trains for half a minute, and the race detector makes that ten times as long")
+	}
 	library := testLibrary(t)
 	l := startAll(t, func(f *localFlags) {
 		if library != "" {
