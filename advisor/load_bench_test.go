@@ -106,7 +106,7 @@ func BenchmarkUnderLoad(b *testing.B) {
 		<-tick.C
 		for due := int(time.Since(begin) / time.Millisecond); next < b.N && next < due; next++ {
 			i := next
-			sent := begin.Add(time.Duration(i) * time.Millisecond) // when it should have been: waiting counts
+			sent := begin.Add(time.Duration(i+1) * time.Millisecond) // when it should have been: waiting counts
 			asked.Go(func() {
 				if m, err := asker.Request(schemas.SubjectJobPredict, data, 5*time.Second); err != nil || m.Header.Get("Nats-Service-Error") != "" {
 					b.Error(err)
