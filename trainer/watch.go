@@ -11,10 +11,11 @@ import (
 // stationary jobs (models: drift).
 const driftLambda = 14
 
-// threshold is the lambda of each of some detectors that look for the same at
-// once. The alarms of one fall with exp(-2 delta lambda) (Siegmund 1985, chapter
-// II), so that those of all together stay where those of one were.
-func threshold(detectors int) float64 {
+// Lambda is the threshold of each of some detectors that look for the same at
+// once, in standard deviations. The alarms of one fall with exp(-2 delta lambda)
+// (Siegmund 1985, chapter II), so that those of all together stay where those of
+// one were.
+func Lambda(detectors int) float64 {
 	return driftLambda + math.Log(float64(max(detectors, 1)))/(2*driftDelta)
 }
 
@@ -89,13 +90,13 @@ func (w *Watch) Add(o Outcome) (f Finding, found bool) {
 	w.settle(&o, z-expected)
 	w.adwin.Add(z, o.At)
 	w.all.Add(z-expected, w.count)
-	detector, d, lambda := Scope{Kind: ScopeAll}, &w.all, threshold(1)
+	detector, d, lambda := Scope{Kind: ScopeAll}, &w.all, Lambda(1)
 	// Whoever exceeds its threshold by most is the one that alarms.
 	consider := func(p *PageHinkley, s Scope, detectors int) {
 		p.Add(z-expected, w.count)
 		_, sum, _ := p.Alarm(0)
-		if _, most, _ := d.Alarm(0); sum-threshold(detectors) > most-lambda {
-			detector, d, lambda = s, p, threshold(detectors)
+		if _, most, _ := d.Alarm(0); sum-Lambda(detectors) > most-lambda {
+			detector, d, lambda = s, p, Lambda(detectors)
 		}
 	}
 	if p := detectorOf(w.models, o.Model); p != nil {

@@ -14,7 +14,8 @@ import (
 
 // simulateCommand plays clusters that exist on paper only.
 type simulateCommand struct {
-	SLO simulateSLO `cmd:"" name:"slo" help:"Let rules promise SLOs to the same submissions in a simulated cluster, and compare what they kept."`
+	SLO   simulateSLO   `cmd:"" name:"slo" help:"Let rules promise SLOs to the same submissions in a simulated cluster, and compare what they kept."`
+	Drift simulateDrift `cmd:"" help:"Let jobs take longer from one moment on: how soon that is noticed, what is named, how often it is a false alarm, and how promises hold meanwhile."`
 }
 
 // simulateFlags are those of everything that is simulated.
