@@ -58,6 +58,7 @@ func messages() []message {
 		{"sample", node + schemas.EventSample, "event", schemas.Sample{}, "", "A measurement of a node."},
 		{"promoted", target + schemas.EventPromoted, "event", schemas.Promoted{}, "", "A regressor is in use from now on."},
 		{"rejected", target + schemas.EventRejected, "event", schemas.Rejected{}, "", "A regressor was not taken into use."},
+		{"drift", target + schemas.EventDrift, "event", schemas.Drift{}, "", "Jobs no longer are as the regressor in use predicts."},
 		{"dead", "dead.{stream}", "event", schemas.Dead{}, "", "A message that could not be understood."},
 		{"job_status", "", "reply", schemas.JobStatus{}, "", ""},
 		{"job_list", "", "reply", schemas.JobList{}, "", ""},

@@ -96,6 +96,8 @@ func newEvent(subject string) Event {
 		return &Promoted{}
 	case "regressor." + EventRejected:
 		return &Rejected{}
+	case "regressor." + EventDrift:
+		return &Drift{}
 	}
 	return nil
 }

@@ -17,5 +17,6 @@ func History() []Change {
 		{"2026-11-21", "cause_sequence in the reply to job.submit and job.predict", "an answer can be made again from the log alone"},
 		{"2026-11-21", "menu, probes, relatives and admission of an advice; states queued and refused", "ways out, admission policies, and what is guessed of an unknown model"},
 		{"2026-11-21", "request job.score", "how often promises held, by confidence, user, model and decision, and whether probabilities are honest"},
+		{"2026-11-21", "regressor event drift", "what drifted, since when, by how much, and which node or model explains most of it"},
 	}
 }

@@ -23,7 +23,7 @@ func Streams() []Stream {
 	return []Stream{
 		{Name: StreamJob, Subjects: jobFilters(), MaxAge: 400 * day, MaxBytes: 4 * gib, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
 		{Name: StreamNode, Subjects: []string{NodeSubject("*", EventSample)}, MaxAge: 7 * day, MaxBytes: gib, Duplicates: 2 * time.Minute, MaxMessage: MaxMessageBytes},
-		{Name: StreamRegressor, Subjects: []string{RegressorSubject("*", EventPromoted), RegressorSubject("*", EventRejected)}, MaxAge: 400 * day, MaxBytes: gib / 4, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
+		{Name: StreamRegressor, Subjects: []string{RegressorSubject("*", EventPromoted), RegressorSubject("*", EventRejected), RegressorSubject("*", EventDrift)}, MaxAge: 400 * day, MaxBytes: gib / 4, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
 		{Name: StreamDead, Subjects: []string{"dead.*"}, MaxAge: 30 * day, MaxBytes: gib / 4, Duplicates: 10 * time.Minute, MaxMessage: 2 * MaxMessageBytes},
 	}
 }

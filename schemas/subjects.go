@@ -40,6 +40,7 @@ const (
 	EventSample    = "sample"
 	EventPromoted  = "promoted"
 	EventRejected  = "rejected"
+	EventDrift     = "drift"
 )
 
 // JobSubject returns job.<id>.<event>; "*" as id or event makes a filter.

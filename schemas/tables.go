@@ -72,7 +72,7 @@ type Table struct {
 func Tables() []Table {
 	return []Table{
 		{"job_submitted", SubmittedRow{}}, {"job_started", Started{}}, {"job_epoch", Epoch{}}, {"job_ended", Ended{}},
-		{"job_advice", AdviceRow{}}, {"job_risk", Risk{}}, {"job_moved", Moved{}}, {"node_sample", Sample{}}, {"regressor_promoted", Promoted{}}, {"regressor_rejected", Rejected{}},
+		{"job_advice", AdviceRow{}}, {"job_risk", Risk{}}, {"job_moved", Moved{}}, {"node_sample", Sample{}}, {"regressor_promoted", Promoted{}}, {"regressor_rejected", Rejected{}}, {"regressor_drift", Drift{}},
 	}
 }
 
@@ -100,6 +100,8 @@ func RowOf(e Event) (table string, row any, ok bool) {
 		return "regressor_promoted", e, true
 	case *Rejected:
 		return "regressor_rejected", e, true
+	case *Drift:
+		return "regressor_drift", e, true
 	}
 	return "", nil, false
 }

@@ -31,7 +31,7 @@ func madeFrom(e schemas.Event) (cause uint64, at time.Time, ok bool) {
 // ofJobs reports whether a record is of the stream of jobs.
 func ofJobs(r *bus.Record) bool {
 	switch r.Event.(type) {
-	case *schemas.Sample, *schemas.Promoted, *schemas.Rejected:
+	case *schemas.Sample, *schemas.Promoted, *schemas.Rejected, *schemas.Drift:
 		return false
 	}
 	return true
