@@ -24,7 +24,7 @@ type Drift struct {
 	Scope       string    `json:"scope" ch:"scope"`                     // what drifted: "all", "node" or "model"
 	Node        string    `json:"node,omitempty" ch:"node"`             // if it is a node
 	Model       string    `json:"model,omitempty" ch:"model"`           // if it is a model
-	SinceAt     time.Time `json:"since_at" ch:"since_at"`               // end of the first job that shows it
+	SinceAt     time.Time `json:"since_at" ch:"since_at"`               // begin of the first job that shows it
 	Ratio       float64   `json:"ratio" ch:"ratio"`                     // measured / predicted of what drifted since then, geometric mean
 	BeforeRatio float64   `json:"before_ratio" ch:"before_ratio"`       // what that was known to be before; 1 at first
 	Jobs        uint32    `json:"jobs" ch:"jobs"`                       // of what drifted, that ended since then
@@ -37,7 +37,7 @@ type Drift struct {
 	Threshold      float64   `json:"threshold" ch:"threshold"`                   // that it exceeds
 	Deviation      float64   `json:"deviation" ch:"deviation"`                   // standard deviation of the regressor's log residuals
 	WindowJobs     uint32    `json:"window_jobs" ch:"window_jobs"`               // the last jobs that are still alike (ADWIN)
-	WindowSinceAt  time.Time `json:"window_since_at" ch:"window_since_at"`       // end of the first of them
+	WindowSinceAt  time.Time `json:"window_since_at" ch:"window_since_at"`       // begin of the first of them
 	KnownChanges   []string  `json:"known_changes,omitempty" ch:"known_changes"` // what else changed then: nodes that joined or left, core counts, new models
 	Message        string    `json:"message" ch:"message"`                       // all that in words
 }

@@ -12,7 +12,7 @@ const knownSlack = 5
 // Finding says what drifted.
 type Finding struct {
 	Cause       Scope     // what drifted
-	Since       time.Time // the first job that showed it
+	Since       time.Time // when the first job that showed it began
 	LooseSince  time.Time // a few jobs before: the begin may be off by as many
 	Ratio       float64   // measured / predicted of its jobs since then, geometric mean
 	BeforeRatio float64   // what that was known to be before; 1 at first

@@ -5,8 +5,10 @@
 //
 // New takes a bus and, where there is a database, a History; Run follows the
 // epochs and fits when enough new ones came, when the last ones no longer are as
-// predicted, or when regressor.train asks. Examples and drift are pure
-// (examples.go, drift.go).
+// predicted, or when regressor.train asks. Examples and what watches for drift
+// are pure (examples.go; watch.go, cause.go, pagehinkley.go, adwin.go). A Watch
+// names what drifted; regressor.<target>.drift says so before the fit that
+// follows, in which examples from before the drift weigh little.
 //
 // # Order, concurrency, failure
 //

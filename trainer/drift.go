@@ -1,43 +1,168 @@
 package trainer
 
-import "math"
+import (
+	"context"
+	"math"
+	"time"
 
-// driftWindow is how many epochs in a row are looked at, and driftErrors by how
-// many standard errors their mean must be off. A first, blunt detector.
-const (
-	driftWindow = 20
-	driftErrors = 3
+	"courier/bus"
+	"courier/regress"
+	"courier/schemas"
 )
 
-// Drift watches whether epochs still last as predicted.
-type Drift struct {
-	residuals []float64 // log(measured / predicted), the last driftWindow of them
+// epochsPerOutcome is how many epochs of a run that still runs are judged
+// together; a run that ends is judged by what is left. Epochs of one run err
+// alike, so that they are one outcome.
+const epochsPerOutcome = 20
+
+// running is what a run has shown so far.
+type running struct {
+	sum   float64 // of log(measured / predicted)
+	n     int
+	begin time.Time // of the first epoch in it
 }
 
-// Add takes the next epoch and reports whether the mean log residual of the last
-// 20 epochs is more than 3 standard errors from 0; deviation is the standard
-// deviation of the regressor's own residuals.
-func (d *Drift) Add(measured, predicted, deviation float64) (mean float64, drifted bool) {
-	if !(measured > 0 && predicted > 0) {
-		return 0, false
+// judge compares an event with its prediction, and returns what drifted by it.
+func (w *watcher) judge(r bus.Record) (f Finding, found bool) {
+	at := time.Time{}
+	switch e := r.Event.(type) {
+	case *schemas.Epoch:
+		at = e.At
+	case *schemas.Ended:
+		at = e.At
 	}
-	d.residuals = append(d.residuals, math.Log(measured/predicted))
-	if len(d.residuals) > driftWindow {
-		d.residuals = d.residuals[1:]
+	if !at.After(w.epochTime.Manifest().Examples.Last) {
+		return f, false // the champion has learnt from it
 	}
-	if len(d.residuals) < driftWindow {
-		return 0, false
+	if w.watch == nil {
+		w.calibrate() // not before: the examples are folded only now
 	}
-	for _, r := range d.residuals {
-		mean += r / driftWindow
+	switch e := r.Event.(type) {
+	case *schemas.Epoch:
+		k := runKey{e.JobID, e.Run}
+		past := w.past.runs[k]
+		if past == nil {
+			return f, false
+		}
+		x, ok := w.past.example(past, w.past.beside(past), e, schemas.TargetEpochTime)
+		if !ok {
+			return f, false
+		}
+		residual, ok := w.residual(&x)
+		if !ok {
+			return f, false
+		}
+		s := w.running[k]
+		if s == nil {
+			s = &running{begin: begin(e)}
+			w.running[k] = s
+		}
+		s.sum, s.n = s.sum+residual, s.n+1
+		if s.n >= epochsPerOutcome {
+			return w.outcome(k, &e.Setting)
+		}
+	case *schemas.Ended:
+		k := runKey{e.JobID, e.Run}
+		past := w.past.runs[k]
+		if past == nil {
+			return f, false
+		}
+		if len(past.epochs) > 0 {
+			return w.outcome(k, &past.epochs[len(past.epochs)-1].Setting)
+		}
+		for _, x := range w.past.wholeJob(past, w.past.beside(past), schemas.TargetEpochTime) {
+			if residual, ok := w.residual(&x); ok {
+				w.running[k] = &running{residual, 1, past.span.From}
+				return w.outcome(k, &e.Setting)
+			}
+		}
 	}
-	// A regressor that fits its examples perfectly still errs by a hundredth.
-	standardError := max(deviation, 0.01) / math.Sqrt(driftWindow)
-	return mean, math.Abs(mean) > driftErrors*standardError
+	return f, false
 }
 
-// Reset forgets what was seen: another regressor predicts from now on.
-func (d *Drift) Reset() { d.residuals = nil }
+// outcome hands what a run has shown to the watch.
+func (w *watcher) outcome(k runKey, set *schemas.Setting) (f Finding, found bool) {
+	s := w.running[k]
+	if s == nil {
+		return f, false
+	}
+	delete(w.running, k)
+	if w.measured != nil && !w.measured[settingOf(set)] {
+		return f, false
+	}
+	return w.watch.Add(Outcome{At: s.begin, Model: set.Model, Nodes: set.Nodes, Residual: s.sum / float64(s.n)})
+}
+
+// leastReplications are the runs beyond one of each setting that tell how alike runs of a setting are.
+const leastReplications = 5
+
+// measuredSetting is what is chosen for a run; its load is met.
+type measuredSetting struct {
+	model       string
+	batch, cpus uint32
+}
+
+func settingOf(s *schemas.Setting) measuredSetting {
+	return measuredSetting{s.Model, s.BatchSize, s.CPUs}
+}
+
+// calibrate begins a watch for the champion. The regressor's own residuals are
+// those of settings that were left out, and say how wrong it is about settings
+// that it never met, which is no drift. So where settings were run several times,
+// their runs around the champion's prediction give the deviation (one degree of
+// freedom goes to each setting), and only runs of such settings are judged.
+// Elsewhere it is the regressor's.
+func (w *watcher) calibrate() {
+	d := deviation(w.epochTime.Manifest().Calibration.Residuals)
+	w.measured = nil
+	last, settings := w.epochTime.Manifest().Examples.Last, map[measuredSetting]bool{}
+	runs, squares := 0, 0.0
+	for _, r := range w.past.order {
+		if len(r.epochs) == 0 || r.epochs[0].At.After(last) {
+			continue
+		}
+		spans := w.past.beside(r)
+		var sum, n float64
+		for _, e := range r.epochs {
+			if x, ok := w.past.example(r, spans, e, schemas.TargetEpochTime); ok && !e.At.After(last) {
+				if residual, ok := w.residual(&x); ok {
+					sum, n = sum+residual, n+1
+				}
+			}
+		}
+		if n > 0 {
+			runs, squares = runs+1, squares+sum/n*sum/n
+			settings[settingOf(&r.epochs[0].Setting)] = true
+		}
+	}
+	if free := runs - len(settings); free >= leastReplications {
+		if replicated := math.Sqrt(squares / float64(free)); replicated < d {
+			d, w.measured = replicated, settings
+		}
+	}
+	w.watch = NewWatch(d)
+}
+
+// residual is log(measured / predicted) of an example; ok is false where the
+// champion cannot predict it.
+func (w *watcher) residual(x *Example) (residual float64, ok bool) {
+	for i, c := range w.columns {
+		if c == schemas.ColumnModel {
+			code, known := w.epochTime.Features()[i].Level(x.Model)
+			if !known {
+				return 0, false
+			}
+			x.Features.ModelCode = code
+		}
+	}
+	row := make([]float64, len(w.columns))
+	x.Features.Fill(row, w.columns)
+	p, err := w.epochTime.Predict(row)
+	if err != nil || p.Extrapolated || !(p.Value > 0 && x.Value > 0) {
+		return 0, false
+	}
+	return math.Log(x.Value / p.Value), true
+}
 
 // deviation returns the standard deviation of numbers; 0 for fewer than two.
 func deviation(values []float64) float64 {
@@ -52,4 +177,103 @@ func deviation(values []float64) float64 {
 		sum += (v - mean) * (v - mean)
 	}
 	return math.Sqrt(sum / (n - 1))
+}
+
+// use takes a predictor whose features this version knows.
+func (w *watcher) use(p *regress.Predictor, digest string) {
+	var names []string
+	for _, f := range p.Features() {
+		names = append(names, f.Name)
+	}
+	columns, err := schemas.ParseColumns(names)
+	if err != nil || p.Manifest().Transform != regress.Log {
+		return
+	}
+	w.epochTime, w.digest, w.columns = p, digest, columns
+	w.watch, w.running, w.cut = nil, map[runKey]*running{}, time.Time{}
+}
+
+// found publishes what drifted, and remembers from when on examples are true.
+func (t *Trainer) found(ctx context.Context, w *watcher, f *Finding, r bus.Record) (reason string) {
+	w.foundAt = f.Since
+	if r.Sequence <= w.told {
+		return "" // it was found before this process was started
+	}
+	t.stale(drifted{f.Cause, f.Since})
+	e := f.drift(schemas.TargetEpochTime, w.digest, r.Sequence, r.StoredAt, t.changes.between(f.LooseSince, r.StoredAt))
+	w.unsaid = append(w.unsaid, e)
+	t.say(ctx, w)
+	t.metrics.drifts.Inc()
+	t.log.Info("drift", "target", e.Target, "scope", e.Scope, "node", e.Node, "model", e.Model, "ratio", e.Ratio, "since", e.SinceAt, "jobs", e.Jobs)
+	return "drift: " + e.Message
+}
+
+// say publishes what was not published yet; what cannot be now is tried again
+// with the next event.
+func (t *Trainer) say(ctx context.Context, w *watcher) {
+	for len(w.unsaid) > 0 {
+		if _, err := t.bus.Publish(ctx, w.unsaid[0]); err != nil {
+			if ctx.Err() == nil {
+				t.log.Warn("drift not published yet", "target", w.unsaid[0].Target, "error", err)
+			}
+			return
+		}
+		w.unsaid = w.unsaid[1:]
+	}
+}
+
+// cutByAdwin notes that part of the past is no longer true, where nothing that
+// was found says why: a change too slow or too small for Page-Hinkley.
+func (t *Trainer) cutByAdwin(w *watcher) {
+	_, since, cut := w.watch.Window()
+	if cut && since.After(w.cut) {
+		if w.cut = since; w.foundAt.IsZero() || since.After(w.foundAt) {
+			t.stale(drifted{Scope{Kind: ScopeAll}, since})
+		}
+	}
+}
+
+// stale remembers that examples from before a drift are not true any more.
+func (t *Trainer) stale(d drifted) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.drifts = append(t.drifts[max(0, len(t.drifts)+1-keptDrifts):], d)
+}
+
+// recent returns the examples of a target as they are true now. Only the time of
+// epochs is watched.
+func (t *Trainer) recent(target string, examples []Example) []Example {
+	if target != schemas.TargetEpochTime {
+		return examples
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return recent(examples, t.drifts)
+}
+
+// recallDrifts reads what drifted before this process was started, and returns
+// the sequence of the last job's event that showed it.
+func (t *Trainer) recallDrifts(ctx context.Context) (last uint64, err error) {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	o := bus.FollowOptions{Stream: schemas.StreamRegressor, Subjects: []string{schemas.RegressorSubject(schemas.TargetEpochTime, schemas.EventDrift)}, CaughtUp: stop}
+	err = t.bus.Follow(reading, o, func(r bus.Record) error {
+		e := r.Event.(*schemas.Drift)
+		t.stale(drifted{Scope{e.Scope, e.Node + e.Model}, e.SinceAt})
+		last = max(last, e.CauseSequence)
+		return nil
+	})
+	return last, err
+}
+
+// followNodes notes which nodes join, leave and change.
+func (t *Trainer) followNodes(ctx context.Context) error {
+	live := false
+	o := bus.FollowOptions{Stream: schemas.StreamNode, LastPerSubject: true, CaughtUp: func() { live = true }}
+	return t.bus.Follow(ctx, o, func(r bus.Record) error {
+		if e, ok := r.Event.(*schemas.Sample); ok {
+			t.changes.sample(e, live)
+		}
+		return nil
+	})
 }

@@ -115,6 +115,7 @@ func begin(e *schemas.Epoch) time.Time {
 // Example is what a regressor learns from.
 type Example struct {
 	Model    string
+	Nodes    []string         // that the job ran on
 	Features schemas.Features // ModelCode is not set
 	Value    float64          // of the target
 	Weight   float64
@@ -159,7 +160,7 @@ func (p *Past) Examples(target string) []Example {
 // example makes an example of an epoch; ok is false if it has nothing to say.
 func (p *Past) example(r *run, spans []schemas.Span, e *schemas.Epoch, target string) (x Example, ok bool) {
 	load := schemas.LoadBetween(r.span, spans, r.cores, begin(e), e.At)
-	x = Example{Model: e.Model, At: e.At, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load, EpochsDone: e.Epoch}}
+	x = Example{Model: e.Model, Nodes: e.Nodes, At: e.At, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load, EpochsDone: e.Epoch}}
 	if target == schemas.TargetAccuracy {
 		if e.Accuracy == nil {
 			return x, false
@@ -204,7 +205,7 @@ func startup(r *run, spans []schemas.Span) (x Example, ok bool) {
 		return x, false
 	}
 	load := schemas.LoadBetween(r.span, spans, r.cores, r.span.From, begin(e))
-	return Example{Model: e.Model, At: e.At, Value: seconds, Weight: 1, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load}}, true
+	return Example{Model: e.Model, Nodes: e.Nodes, At: e.At, Value: seconds, Weight: 1, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load}}, true
 }
 
 // wholeJob makes one example of a finished run whose epochs were not recognised:
@@ -219,7 +220,7 @@ func (p *Past) wholeJob(r *run, spans []schemas.Span, target string) []Example {
 		p.Refused[refusedUnstable]++
 		return nil
 	}
-	return []Example{{Model: e.Model, At: e.At, Value: e.DurationSeconds / float64(e.Epochs), Weight: load.ExampleWeight(),
+	return []Example{{Model: e.Model, Nodes: e.Nodes, At: e.At, Value: e.DurationSeconds / float64(e.Epochs), Weight: load.ExampleWeight(),
 		Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load}}}
 }
 

@@ -130,36 +130,3 @@ func TestDataset_GroupsReplicationsOfASetting(t *testing.T) {
 		t.Errorf("levels of the model %v", got)
 	}
 }
-
-func TestDrift(t *testing.T) {
-	for _, c := range []struct {
-		name      string
-		factor    float64
-		deviation float64
-		want      bool
-	}{
-		{"as predicted", 1, 0.05, false},
-		{"three percent slower within the noise", 1.03, 0.05, false},
-		{"thirty percent slower", 1.3, 0.05, true},
-		{"thirty percent faster", 0.7, 0.05, true},
-		{"thirty percent slower, but the regressor never knew better", 1.3, 0.5, false},
-	} {
-		var d trainer.Drift
-		drifted := false
-		for i := range 40 {
-			noise := 1 + c.deviation*float64(i%3-1)
-			if _, now := d.Add(c.factor*noise, 1, c.deviation); now {
-				drifted = true
-			}
-		}
-		if drifted != c.want {
-			t.Errorf("%s: drifted = %t, want %t", c.name, drifted, c.want)
-		}
-	}
-	var d trainer.Drift
-	for i := range 19 {
-		if _, now := d.Add(10, 1, 0.05); now {
-			t.Errorf("drift after %d epochs, want 20 at least", i+1)
-		}
-	}
-}

@@ -1,7 +1,9 @@
 package trainer
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"courier/bus"
@@ -12,20 +14,31 @@ import (
 // watcher is what the follower knows: the past, and what predicts epoch times.
 type watcher struct {
 	past      *Past
-	drift     Drift
 	epochTime *regress.Predictor
+	digest    string // of its file
 	columns   []schemas.Column
-	deviation float64
-	fresh     int       // epochs since the last fit
-	lastFit   time.Time // by the monotonic clock
+	watch     *Watch
+	measured  map[measuredSetting]bool // that are judged; nil: all
+	running   map[runKey]*running
+	foundAt   time.Time        // begin of the last drift
+	cut       time.Time        // begin of ADWIN's window, if it was cut
+	told      uint64           // sequence of the last event whose drift was published already
+	unsaid    []*schemas.Drift // drifts that are not published yet
+	due       string           // reason to fit that waits for the cool-down
+	fresh     int              // epochs since the last fit
+	lastFit   time.Time        // by the monotonic clock
 }
 
 // follow counts epochs and watches for drift, and wishes for a fit.
 func (t *Trainer) follow(ctx context.Context) error {
 	w := &watcher{past: NewPast()}
+	var err error
+	if w.told, err = t.recallDrifts(ctx); err != nil {
+		t.log.Warn("earlier drifts are not known", "error", err)
+	}
 	if c, _, err := t.bus.Champion(ctx, schemas.TargetEpochTime); err == nil {
 		if p, err := t.load(ctx, c); err == nil {
-			t.current.CompareAndSwap(nil, p)
+			t.current.CompareAndSwap(nil, &champion{p, c.ModelDigest})
 		} else {
 			t.log.Warn("champion cannot be watched for drift", "target", c.Target, "error", err)
 		}
@@ -36,13 +49,14 @@ func (t *Trainer) follow(ctx context.Context) error {
 		t.wish(w, late) // what happened while nobody listened counts, too
 	}}
 	return t.bus.Follow(ctx, o, func(r bus.Record) error {
-		if p := t.current.Load(); p != nil && p != w.epochTime {
-			w.use(p)
+		if c := t.current.Load(); c != nil && c.predictor != w.epochTime {
+			w.use(c.predictor, c.digest)
 			w.fresh, w.lastFit = 0, time.Now()
 			late = ""
 		}
 		w.past.Add(r.Event, r.Sequence)
-		reason := t.reasonToFit(w, r)
+		t.say(ctx, w)
+		reason := t.reasonToFit(ctx, w, r)
 		t.metrics.waiting.Set(float64(w.fresh))
 		if live {
 			t.wish(w, reason)
@@ -55,36 +69,49 @@ func (t *Trainer) follow(ctx context.Context) error {
 
 // wish asks for a fit, if there is a reason and the last one is not too fresh.
 func (t *Trainer) wish(w *watcher, reason string) {
+	if strings.HasPrefix(reason, "drift") {
+		w.due = reason // the cool-down must not swallow it
+	}
+	reason = cmp.Or(w.due, reason)
 	if reason == "" || w.epochTime != nil && time.Since(w.lastFit) < t.o.CoolDown {
 		return
 	}
 	select {
 	case t.wishes <- wish{targets: schemas.Targets(), reason: reason}:
-		w.lastFit, w.fresh = time.Now(), 0
+		w.lastFit, w.fresh, w.due = time.Now(), 0, ""
 	default: // one is waiting already
 	}
 }
 
 // reasonToFit counts an event and says why it calls for a fit; "" if it does not.
-func (t *Trainer) reasonToFit(w *watcher, r bus.Record) string {
+func (t *Trainer) reasonToFit(ctx context.Context, w *watcher, r bus.Record) string {
+	switch e := r.Event.(type) {
+	case *schemas.Started:
+		t.changes.job(&e.Setting, e.NodeCores, e.At)
+	case *schemas.Epoch:
+		t.changes.job(&e.Setting, e.NodeCores, e.At)
+	}
 	if w.epochTime != nil && w.learnt(r) {
 		return ""
 	}
 	switch e := r.Event.(type) {
 	case *schemas.Epoch:
 		w.fresh++
-		if mean, drifted := w.watch(e); drifted {
-			t.metrics.drifts.Inc()
-			t.log.Info("epochs are not as predicted", "mean_log_residual", mean, "epochs", driftWindow)
-			w.drift.Reset()
-			return "the last 20 epochs were not as predicted"
-		}
 	case *schemas.Ended:
 		if e.EpochsDone == 0 {
 			w.fresh++ // a run whose epochs were not recognised is one example
 		}
 		if w.epochTime == nil {
 			return "the first regressor" // perhaps this job was the one that was missing
+		}
+	}
+	if w.epochTime != nil {
+		f, found := w.judge(r)
+		if w.watch != nil {
+			t.cutByAdwin(w)
+		}
+		if found {
+			return t.found(ctx, w, &f, r)
 		}
 	}
 	if w.fresh >= t.o.NewEpochs {
@@ -96,49 +123,4 @@ func (t *Trainer) reasonToFit(w *watcher, r bus.Record) string {
 // learnt reports whether the champion has learnt from the record already.
 func (w *watcher) learnt(r bus.Record) bool {
 	return !r.StoredAt.After(w.epochTime.Manifest().Examples.Last)
-}
-
-// use takes a predictor whose features this version knows.
-func (w *watcher) use(p *regress.Predictor) {
-	var names []string
-	for _, f := range p.Features() {
-		names = append(names, f.Name)
-	}
-	columns, err := schemas.ParseColumns(names)
-	if err != nil {
-		return
-	}
-	w.epochTime, w.columns, w.deviation = p, columns, deviation(p.Manifest().Calibration.Residuals)
-	w.drift.Reset()
-}
-
-// watch compares an epoch with its prediction.
-func (w *watcher) watch(e *schemas.Epoch) (mean float64, drifted bool) {
-	if w.epochTime == nil {
-		return 0, false
-	}
-	r := w.past.runs[runKey{e.JobID, e.Run}]
-	if r == nil {
-		return 0, false
-	}
-	x, ok := w.past.example(r, w.past.beside(r), e, schemas.TargetEpochTime)
-	if !ok {
-		return 0, false
-	}
-	for i, c := range w.columns {
-		if c == schemas.ColumnModel {
-			code, known := w.epochTime.Features()[i].Level(x.Model)
-			if !known {
-				return 0, false
-			}
-			x.Features.ModelCode = code
-		}
-	}
-	row := make([]float64, len(w.columns))
-	x.Features.Fill(row, w.columns)
-	p, err := w.epochTime.Predict(row)
-	if err != nil || p.Extrapolated {
-		return 0, false
-	}
-	return w.drift.Add(x.Value, p.Value, w.deviation)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,7 +42,16 @@ type Trainer struct {
 	metrics *metrics
 	o       Options
 	wishes  chan wish
-	current atomic.Pointer[regress.Predictor] // of epoch times, that was put in use last
+	current atomic.Pointer[champion] // of epoch times, that was put in use last
+	changes *changes
+	mu      sync.Mutex
+	drifts  []drifted // oldest first; under mu
+}
+
+// champion is a regressor in use.
+type champion struct {
+	predictor *regress.Predictor
+	digest    string // sha256 of its file, in hex
 }
 
 // wish is a reason to fit; reply is nil if nobody waits.
@@ -63,11 +73,12 @@ func New(b *bus.Bus, history func() History, o Options, log *slog.Logger, reg pr
 	if history == nil {
 		history = func() History { return nil }
 	}
-	return &Trainer{bus: b, history: history, log: log, metrics: newMetrics(reg), o: o, wishes: make(chan wish, 1)}
+	return &Trainer{bus: b, history: history, log: log, metrics: newMetrics(reg), o: o, wishes: make(chan wish, 1), changes: newChanges()}
 }
 
 // Run works until ctx ends; a fit in hand is given up then.
 //
+//	NODE stream ──► followNodes: what changed by itself
 //	JOB stream ──► follow: count, drift ──┐ wish
 //	regressor.train ──► serve ────────────┤
 //	                                      ▼
@@ -75,7 +86,7 @@ func New(b *bus.Bus, history func() History, o Options, log *slog.Logger, reg pr
 func (t *Trainer) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	parts := []func(context.Context) error{t.work, t.follow, t.serve}
+	parts := []func(context.Context) error{t.work, t.follow, t.followNodes, t.serve}
 	ended := make(chan error, len(parts))
 	for _, part := range parts {
 		go func() { ended <- part(ctx) }()
@@ -173,7 +184,10 @@ func (t *Trainer) fit(ctx context.Context, past *Past, target, reason string) (s
 	if len(examples) == 0 {
 		return schemas.Promoted{}, fmt.Errorf("fit %s: %w: none at all", target, regress.ErrTooFewExamples)
 	}
-	r, err := Fit(ctx, target, examples, t.o)
+	r, err := Fit(ctx, target, t.recent(target, examples), t.o)
+	if errors.Is(err, regress.ErrTooFewExamples) {
+		r, err = Fit(ctx, target, examples, t.o) // the past that is no longer true is better than none
+	}
 	if err != nil {
 		return schemas.Promoted{}, err
 	}
@@ -212,7 +226,7 @@ func (t *Trainer) promote(ctx context.Context, r *regress.Regressor, target, rea
 	t.log.Info("regressor promoted", "target", target, "reason", reason, "examples", e.Examples, "settings", e.Settings,
 		"median_absolute_ratio", e.MedianAbsoluteRatio, "fit_seconds", e.FitSeconds)
 	if target == schemas.TargetEpochTime {
-		t.current.Store(predictor)
+		t.current.Store(&champion{predictor, c.ModelDigest})
 	}
 	return e, nil
 }

@@ -22,20 +22,30 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// runTrainer runs a trainer until the test ends, and returns when it answers.
+// runTrainer runs a trainer until the test ends.
 func runTrainer(t testing.TB, b *bus.Bus, history func() trainer.History, o trainer.Options) {
 	t.Helper()
+	t.Cleanup(beginTrainer(t, b, history, o))
+}
+
+// startTrainer runs a trainer until it is stopped.
+func startTrainer(t testing.TB, b *bus.Bus, o trainer.Options) (stop func()) {
+	t.Helper()
+	return beginTrainer(t, b, nil, o)
+}
+
+func beginTrainer(t testing.TB, b *bus.Bus, history func() trainer.History, o trainer.Options) (stop func()) {
 	o.Trees = 30
 	tr := trainer.New(b, history, o, slog.New(slog.DiscardHandler), nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- tr.Run(ctx) }()
-	t.Cleanup(func() {
+	return func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("trainer ended with %v", err)
 		}
-	})
+	}
 }
 
 // train asks for a fit; a trainer that is not there yet is asked again.
@@ -152,10 +162,11 @@ func TestTrainer_FitsAsSoonAsThereIsEnough(t *testing.T) {
 func TestTrainer_FitsWhenEpochsAreNotAsPredicted(t *testing.T) {
 	b := bustest.New(t)
 	study(t, b, "a", 0, 1)
+	study(t, b, "again", 5_000, 1.01)
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Millisecond})
 	train(t, b)
 	study(t, b, "b", 10_000, 1.5)
-	awaitPromotion(t, b, "not as predicted")
+	awaitPromotion(t, b, "drift: jobs take 1.4")
 }
 
 // awaitPromotion returns when a regressor was promoted for the reason.

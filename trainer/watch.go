@@ -29,7 +29,7 @@ const (
 
 // Outcome is what came of one job, beside its prediction.
 type Outcome struct {
-	At       time.Time
+	At       time.Time // when it began
 	Model    string
 	Nodes    []string
 	Residual float64 // mean of log(measured / predicted)
@@ -115,6 +115,10 @@ func (w *Watch) Add(o Outcome) (f Finding, found bool) {
 	}
 	return w.find(detector, first, sum, lambda)
 }
+
+// Window returns how many of the last jobs are still alike, when the first of
+// them began, and whether older ones are not.
+func (w *Watch) Window() (count int, since time.Time, cut bool) { return w.adwin.Window() }
 
 func detectorOf(all map[string]*PageHinkley, name string) *PageHinkley {
 	p := all[name]

@@ -1,0 +1,113 @@
+package trainer
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"courier/schemas"
+)
+
+const (
+	nodeSilence  = time.Minute // after which a node has left, as far as is known
+	keptNotes    = 256         // changes that are remembered
+	mostKnown    = 4096        // nodes, and models, that are remembered
+	lateKnowable = time.Minute // clocks of nodes may be off by as much
+)
+
+// changes remembers what changed in the cluster by itself: nodes that joined or
+// left, core counts, new models. It may be used by several goroutines.
+type changes struct {
+	mu     sync.Mutex
+	nodes  map[string]nodeState
+	models map[string]bool
+	notes  []note
+}
+
+type nodeState struct {
+	cores uint32
+	heard time.Time // last sample; zero: none
+}
+
+type note struct {
+	at   time.Time
+	text string
+}
+
+func newChanges() *changes { return &changes{nodes: map[string]nodeState{}, models: map[string]bool{}} }
+
+func (k *changes) note(at time.Time, format string, values ...any) {
+	k.notes = append(k.notes[max(0, len(k.notes)+1-keptNotes):], note{at, fmt.Sprintf(format, values...)})
+}
+
+// sample takes a measurement of a node; joins of nodes that were there before
+// anybody listened are no news.
+func (k *changes) sample(e *schemas.Sample, news bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s, met := k.nodes[e.Node]
+	switch {
+	case !met && news:
+		k.note(e.At, "node %s joined", e.Node)
+	case !s.heard.IsZero() && e.At.Sub(s.heard) > nodeSilence:
+		k.note(e.At, "node %s came back after %s", e.Node, e.At.Sub(s.heard).Round(time.Second))
+	}
+	if heard := s.heard; e.At.After(heard) {
+		k.see(e.Node, e.Cores, e.At, e.At)
+	}
+}
+
+// job takes a started job or an epoch.
+func (k *changes) job(s *schemas.Setting, cores uint32, at time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.models[s.Model] && len(k.models) < mostKnown {
+		k.models[s.Model] = true
+		k.note(at, "first job of model %s", s.Model)
+	}
+	for _, name := range s.Nodes {
+		state, met := k.nodes[name]
+		if !met {
+			k.note(at, "first job on node %s", name)
+		}
+		if len(s.Nodes) > 1 {
+			cores = state.cores // of several nodes the smallest is told
+		}
+		k.see(name, cores, state.heard, at)
+	}
+}
+
+// see keeps the state of a node, and notes another number of cores.
+func (k *changes) see(name string, cores uint32, heard, at time.Time) {
+	before, met := k.nodes[name]
+	if !met && len(k.nodes) >= mostKnown {
+		return
+	}
+	if before.cores > 0 && cores > 0 && before.cores != cores {
+		k.note(at, "node %s has %d cores instead of %d", name, cores, before.cores)
+	}
+	if cores == 0 {
+		cores = before.cores
+	}
+	k.nodes[name] = nodeState{cores, heard}
+}
+
+// between tells what changed in some time, oldest first as far as it was noted;
+// a node that was heard in it, and is silent at its end, has left.
+func (k *changes) between(from, until time.Time) (texts []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	from = from.Add(-lateKnowable)
+	for _, n := range k.notes {
+		if !n.at.Before(from) && !n.at.After(until) {
+			texts = append(texts, n.text)
+		}
+	}
+	for _, name := range sortedNames(k.nodes) {
+		heard := k.nodes[name].heard
+		if !heard.IsZero() && !heard.Before(from) && until.Sub(heard) > nodeSilence {
+			texts = append(texts, fmt.Sprintf("node %s has been silent since %s", name, heard.UTC().Format(time.RFC3339)))
+		}
+	}
+	return texts
+}

@@ -1,0 +1,100 @@
+package trainer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"courier/schemas"
+)
+
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+const (
+	// staleShare is what all examples from before a drift weigh together, beside
+	// those from after it: they still tell how settings differ, not how long they take.
+	staleShare = 0.25
+	// keptDrifts are remembered for the weights; older ones are behind them.
+	keptDrifts = 16
+)
+
+// drifted says that examples of a scope from before an instant are stale.
+type drifted struct {
+	scope Scope
+	from  time.Time
+}
+
+func (d drifted) stale(x *Example) bool {
+	return x.At.Before(d.from) && d.scope.touches(&Outcome{Model: x.Model, Nodes: x.Nodes})
+}
+
+// recent weighs examples from before drifts: one whose setting was measured since
+// then is left out, and all others together weigh a quarter of what came since.
+// Where nothing came since, all stay as they are.
+func recent(examples []Example, drifts []drifted) []Example {
+	setting := func(x *Example) string {
+		f := x.Features
+		f.EpochsDone, f.ModelCode = 0, 0
+		return fmt.Sprint(x.Model, f)
+	}
+	stale := make([]bool, len(examples))
+	again := map[string]bool{}
+	var fresh, old float64
+	for i := range examples {
+		x := &examples[i]
+		if stale[i] = slices.ContainsFunc(drifts, func(d drifted) bool { return d.stale(x) }); !stale[i] {
+			again[setting(x)] = true
+			fresh += x.Weight
+		}
+	}
+	if fresh == 0 {
+		return examples
+	}
+	var kept []Example
+	var weighed []int
+	for i := range examples {
+		x := examples[i]
+		if stale[i] && again[setting(&x)] {
+			continue
+		}
+		if stale[i] {
+			weighed, old = append(weighed, len(kept)), old+x.Weight
+		}
+		kept = append(kept, x)
+	}
+	for _, i := range weighed {
+		kept[i].Weight *= min(1, staleShare*fresh/old)
+	}
+	return kept
+}
+
+// drift makes the event of a finding.
+func (f *Finding) drift(target, digest string, cause uint64, at time.Time, changes []string) *schemas.Drift {
+	e := &schemas.Drift{Target: target, CauseSequence: cause, ModelDigest: digest, Scope: f.Cause.Kind, SinceAt: f.Since, Ratio: f.Ratio, BeforeRatio: f.BeforeRatio, Jobs: uint32(f.Jobs),
+		RestJobs: uint32(f.RestJobs), ExplainedRatio: f.Explained, Detector: "page_hinkley/" + f.Detector.String(), Statistic: f.Statistic, Threshold: f.Threshold, Deviation: f.Deviation,
+		WindowJobs: uint32(f.WindowJobs), WindowSinceAt: f.WindowSince, KnownChanges: changes}
+	e.EventID, e.At = schemas.DriftID(target, cause), at
+	subject := "jobs"
+	switch f.Cause.Kind {
+	case ScopeNode:
+		e.Node, subject = f.Cause.Name, "jobs on node "+f.Cause.Name
+	case ScopeModel:
+		e.Model, subject = f.Cause.Name, "jobs of model "+f.Cause.Name
+	}
+	e.Message = fmt.Sprintf("%s take %.2f times as long as predicted since %s (%d jobs; before: %.2f times", subject, f.Ratio, f.Since.UTC().Format(time.RFC3339), f.Jobs, f.BeforeRatio)
+	if f.RestJobs > 0 {
+		e.RestRatio = &f.RestRatio
+		e.Message += fmt.Sprintf("; all others: %.2f times, %d jobs", f.RestRatio, f.RestJobs)
+	}
+	e.Message += ")"
+	return e
+}
+
+// String is "all", "node/<node>" or "model/<model>".
+func (s Scope) String() string {
+	if s.Kind == ScopeAll {
+		return s.Kind
+	}
+	return s.Kind + "/" + s.Name
+}
