@@ -12,8 +12,8 @@ import (
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 const (
-	// staleShare is what all examples from before a drift weigh together, beside
-	// those from after it: they still tell how settings differ, not how long they take.
+	// staleShare is the most that all stale examples weigh together, beside those
+	// that are true: they still tell how settings differ, not how long they take.
 	staleShare = 0.25
 	// keptDrifts are remembered for the weights; older ones are behind them.
 	keptDrifts = 16
@@ -29,9 +29,9 @@ func (d drifted) stale(x *Example) bool {
 	return x.At.Before(d.from) && d.scope.touches(&Outcome{Model: x.Model, Nodes: x.Nodes})
 }
 
-// recent weighs examples from before drifts: one whose setting was measured since
-// then is left out, and all others together weigh a quarter of what came since.
-// Where nothing came since, all stay as they are.
+// recent weighs examples that drifts made stale: one whose setting has a true one
+// is left out, and all others together weigh a quarter of the true ones at most.
+// Where none is true, all stay as they are.
 func recent(examples []Example, drifts []drifted) []Example {
 	setting := func(x *Example) string {
 		f := x.Features
