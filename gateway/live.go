@@ -35,9 +35,9 @@ func kindOf(e schemas.Event) string {
 		return "sample"
 	case *schemas.Advice:
 		return "advice"
-	case *schemas.Promoted, *schemas.Rejected:
+	case *schemas.Promoted, *schemas.Rejected, *schemas.Drift:
 		return "regressor"
-	case *schemas.Submitted, *schemas.Started, *schemas.Epoch, *schemas.Ended:
+	case *schemas.Submitted, *schemas.Started, *schemas.Epoch, *schemas.Ended, *schemas.Moved, *schemas.Risk:
 		return "job"
 	}
 	return ""

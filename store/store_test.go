@@ -111,7 +111,7 @@ func TestStore_FillsEveryTable(t *testing.T) {
 		s.regressors()
 		run(t, newStore(t, b, d))
 		reach(t, d, publish(t, b, s.events))
-		want := map[string]uint64{"job_submitted": 2, "job_started": 2, "job_epoch": 6, "job_advice": 6, "job_risk": 2, "job_moved": 4, "job_ended": 2, "node_sample": 130, "regressor_promoted": 1, "regressor_rejected": 1}
+		want := map[string]uint64{"job_submitted": 2, "job_started": 2, "job_epoch": 6, "job_advice": 6, "job_risk": 2, "job_moved": 4, "job_ended": 2, "node_sample": 130, "regressor_promoted": 1, "regressor_rejected": 1, "regressor_drift": 1}
 		for _, table := range schemas.Tables() {
 			if got := ask(t, d, "SELECT count() AS n FROM "+table.Name); got != want[table.Name] {
 				t.Errorf("%s has %d rows, want %d", table.Name, got, want[table.Name])

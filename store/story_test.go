@@ -111,6 +111,10 @@ func (s *story) regressors() {
 	s.add(&schemas.Promoted{Stamp: s.stamp(schemas.PromotedID("epoch_time", 1)), Target: "epoch_time", Revision: 1, ModelDigest: "abc", ManifestDigest: "def", Family: "forest",
 		Examples: 40, Settings: 8, MeanSquaredError: 0.25, MedianAbsoluteRatio: 0.125, R2: pointer(0.75), FitSeconds: 0.5, Reason: "first"})
 	s.add(&schemas.Rejected{Stamp: s.stamp(schemas.RejectedID("accuracy", "ghi")), Target: "accuracy", ModelDigest: "ghi", Reason: "worse than the champion"})
+	at := time.Unix(1_790_000_000, 0).UTC()
+	s.add(&schemas.Drift{Stamp: s.stamp(schemas.DriftID("epoch_time", 7)), Target: "epoch_time", CauseSequence: 7, ModelDigest: "abc", Scope: schemas.DriftNode, Node: "node-a", SinceAt: at,
+		Ratio: 1.25, BeforeRatio: 1, Jobs: 4, RestRatio: pointer(1.0), RestJobs: 6, ExplainedRatio: 0.75, Detector: "page_hinkley/node/node-a", Statistic: 17, Threshold: 16.5, Deviation: 0.0625,
+		WindowJobs: 40, WindowSinceAt: at, KnownChanges: []string{"node node-b joined"}, Message: "jobs on node-a take 1.25 of what was predicted"})
 }
 
 // job adds a whole life: submitted, run, advised, ended.
@@ -131,7 +135,7 @@ func stream(e schemas.Event) string {
 	switch e.(type) {
 	case *schemas.Sample:
 		return schemas.StreamNode
-	case *schemas.Promoted, *schemas.Rejected:
+	case *schemas.Promoted, *schemas.Rejected, *schemas.Drift:
 		return schemas.StreamRegressor
 	}
 	return schemas.StreamJob
