@@ -3,6 +3,7 @@ package advisor
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"courier/schemas"
@@ -198,13 +199,19 @@ func (j *Job) submitted(e *schemas.Submitted) bool {
 	j.State, j.Advice = schemas.StateSubmitted, &e.Advice
 	switch v := e.Advice.Admission; {
 	case v != nil && v.Verdict == schemas.Refused:
-		j.State, j.Reason = schemas.StateRefused, e.Advice.Message
+		j.State, j.Reason = schemas.StateRefused, why(&e.Advice)
 	case v != nil && v.Verdict == schemas.Queued:
-		j.State, j.Reason = schemas.StateQueued, e.Advice.Message
+		j.State, j.Reason = schemas.StateQueued, why(&e.Advice)
 	default:
 		j.Promise = &e.Advice
 	}
 	return true
+}
+
+// why is what a policy says in the message of an advice, without its figures.
+func why(a *schemas.Advice) string {
+	verdict, _, _ := strings.Cut(a.Message, ": ")
+	return verdict
 }
 
 // admitted ends the waiting of a queued job.
