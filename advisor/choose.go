@@ -1,6 +1,10 @@
 package advisor
 
-import "courier/schemas"
+import (
+	"math"
+
+	"courier/schemas"
+)
 
 // Why an alternative was chosen or lost. Constants, so that an answer allocates
 // nothing per alternative; the figures stand beside them.
@@ -10,10 +14,12 @@ const (
 	reasonScore        = "highest weighted score"
 	reasonLearn        = "run it to learn from it"
 	reasonKeep         = "runs already, and keeps the SLO likely enough"
+	reasonChange       = "likely enough to keep the SLO, but so is what runs already"
 	reasonTooUnlikely  = "keeps the SLO too rarely"
 	reasonBeyond       = "beyond what was measured: nothing can be promised"
 	reasonLessAccurate = "likely enough to keep the SLO, but less accurate"
-	reasonTieDearer    = "as accurate, but costs more CPU time"
+	reasonTieDearer    = "as accurate as its validation can tell, but costs more CPU time"
+	reasonCheapest     = "likely enough to keep the SLO, and the cheapest of those that are as accurate as its validation can tell"
 	reasonLessLikely   = "less likely to keep the SLO"
 	reasonLowerScore   = "lower weighted score"
 	reasonUnknown      = "not known yet"
@@ -74,13 +80,20 @@ func (q *Question) likely(alt *schemas.Alternative) bool {
 // the one that keeps it most likely. An alternative beyond the examples wins
 // only where nothing else is known.
 func chooseWithin(q *Question, a *schemas.Advice) int {
-	best, hope := -1, 0
+	best, hope, most := -1, 0, 0.0
 	for i := range a.Alternatives {
 		alt := &a.Alternatives[i]
 		if q.hopes(alt, &a.Alternatives[hope]) {
 			hope = i
 		}
-		if q.likely(alt) && (best < 0 || q.better(alt, &a.Alternatives[best])) {
+		if q.likely(alt) {
+			most = max(most, q.worth(alt))
+		}
+	}
+	least := most - q.standardError(most)
+	for i := range a.Alternatives {
+		alt := &a.Alternatives[i]
+		if q.likely(alt) && (best < 0 || q.better(alt, &a.Alternatives[best], least)) {
 			best = i
 		}
 	}
@@ -96,6 +109,9 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 	}
 	a.Decision = schemas.MeetsSLO
 	chosen, top := reasonMostAccurate, q.worth(&a.Alternatives[best])
+	if top < most {
+		chosen = reasonCheapest
+	}
 	if q.runs(&a.Alternatives[best]) {
 		chosen = reasonKeep
 	}
@@ -109,7 +125,9 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 			return reasonBeyond
 		case !q.likely(alt):
 			return reasonTooUnlikely
-		case q.worth(alt) == top:
+		case q.runs(&a.Alternatives[best]):
+			return reasonChange
+		case q.worth(alt) >= least:
 			return reasonTieDearer
 		}
 		return reasonLessAccurate
@@ -128,16 +146,32 @@ func (q *Question) hopes(alt, best *schemas.Alternative) bool {
 	return seconds(alt) < seconds(best)
 }
 
-// better compares two alternatives that keep the SLO. A job that runs keeps its
-// batch size while that does: a change costs what no regressor knows.
-func (q *Question) better(alt, best *schemas.Alternative) bool {
+// better compares two alternatives that keep the SLO; those of at least some
+// accuracy are a tie, which the CPU time decides. A job that runs keeps its batch
+// size while that does: a change costs what no regressor knows.
+func (q *Question) better(alt, best *schemas.Alternative, least float64) bool {
 	if q.runs(alt) != q.runs(best) {
 		return q.runs(alt)
 	}
-	if q.worth(alt) != q.worth(best) {
-		return q.worth(alt) > q.worth(best)
+	a, b := min(least, q.worth(alt)), min(least, q.worth(best))
+	switch {
+	case a != b:
+		return a > b
+	case *alt.CPUSeconds != *best.CPUSeconds:
+		return *alt.CPUSeconds < *best.CPUSeconds
 	}
-	return *alt.CPUSeconds < *best.CPUSeconds
+	return q.worth(alt) > q.worth(best)
+}
+
+// standardError is that of an accuracy on the model's validation set, sqrt(p (1 -
+// p) / n): what differs by less is a tie. 0 where the set's size is not known, and
+// where the request says which accuracy is enough.
+func (q *Question) standardError(accuracy float64) float64 {
+	n := q.Described[q.Request.Model].ValidationSamples
+	if n == 0 || q.Request.TargetAccuracy > 0 {
+		return 0
+	}
+	return math.Sqrt(accuracy * (1 - accuracy) / float64(n))
 }
 
 // chooseScore chooses by weight of accuracy · accuracy / largest + weight of

@@ -87,16 +87,17 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 	case *schemas.Sample:
 		c.nodes[e.Node] = &Node{Name: e.Node, Cores: e.Cores, Heard: storedAt}
 	case *schemas.Submitted:
-		c.describe(e.Request.Model, e.Request.Parameters, e.Request.TrainingSamples)
+		c.describe(e.Request.Model, Description{Parameters: e.Request.Parameters, TrainingSamples: e.Request.TrainingSamples})
 		return c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.submitted(e) })
 	case *schemas.Started:
-		c.describe(e.Model, 0, e.TrainingSamples)
+		c.describe(e.Model, Description{TrainingSamples: e.TrainingSamples})
 		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.started(e, storedAt) })
 		if j != nil {
 			j.laps, j.mark, j.progressAt, j.epochAt = nil, c.tallies.snapshot(j.Setting.Nodes, storedAt), storedAt, time.Time{}
 		}
 		return j
 	case *schemas.Epoch:
+		c.describe(e.Model, Description{ValidationSamples: e.ValidationSamples})
 		c.tried.add(&e.Setting)
 		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.epoch(e, storedAt) })
 		if j != nil {

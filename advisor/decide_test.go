@@ -21,6 +21,10 @@ func request(change func(*schemas.JobRequest)) schemas.JobRequest {
 	return q.WithDefaults()
 }
 
+func validated(samples uint64) map[string]advisor.Description {
+	return map[string]advisor.Description{model: {ValidationSamples: samples}}
+}
+
 func slo(d time.Duration) func(*schemas.JobRequest) {
 	return func(q *schemas.JobRequest) { q.SLO = schemas.Duration(d) }
 }
@@ -47,6 +51,8 @@ func TestDecide(t *testing.T) {
 		{"no SLO, accuracy alone", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Weights = &schemas.Weights{Accuracy: 1} })}, r, schemas.Weighted, 4},
 		{"no SLO, time alone", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Weights = &schemas.Weights{Time: 1} })}, r, schemas.Weighted, 64},
 		{"more CPUs are faster", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.CPUs = schemas.CPUs{1, 2}; q.SLO = schemas.Duration(16 * time.Second) })}, r, schemas.MeetsSLO, 4},
+		{"accuracies that a validation set cannot tell apart", advisor.Question{Request: request(slo(20 * time.Second)), Described: validated(5)}, r, schemas.MeetsSLO, 64},
+		{"accuracies that it can tell apart", advisor.Question{Request: request(slo(20 * time.Second)), Described: validated(1_000_000)}, r, schemas.MeetsSLO, 4},
 		{"nothing is known", advisor.Question{Request: request(slo(time.Minute))}, advisor.Regressors{}, schemas.Exploring, 64},
 		{"only times are known", advisor.Question{Request: request(slo(time.Minute))}, advisor.Regressors{EpochTime: r.EpochTime}, schemas.Exploring, 64},
 		{"an unknown model", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Model = "new"; q.SLO = schemas.Duration(time.Minute) })}, r, schemas.Exploring, 64},

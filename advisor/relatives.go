@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -12,6 +13,8 @@ import (
 type Description struct {
 	Parameters      uint64 // weights of the network; 0 if unknown
 	TrainingSamples uint64 // in one epoch; 0 if unknown
+
+	ValidationSamples uint64 // that its accuracies are of; 0 if unknown
 }
 
 // Sighting is an epoch that was seen of a model, whether a regressor knows it or
@@ -28,17 +31,11 @@ const keptSightings = 32
 // keptModels bounds how many models are described; more stay undescribed.
 const keptModels = 1024
 
-// describe notes what is said of a model. The map is never changed in place, so
+// describe notes what is said of a model; zeros say nothing. The map is never changed in place, so
 // that questions may keep it.
-func (c *Cluster) describe(model string, parameters, samples uint64) {
-	d, known := c.described[model]
-	was := d
-	if parameters > 0 {
-		d.Parameters = parameters
-	}
-	if samples > 0 {
-		d.TrainingSamples = samples
-	}
+func (c *Cluster) describe(model string, said Description) {
+	was, known := c.described[model]
+	d := Description{cmp.Or(said.Parameters, was.Parameters), cmp.Or(said.TrainingSamples, was.TrainingSamples), cmp.Or(said.ValidationSamples, was.ValidationSamples)}
 	if d == was || !known && len(c.described) >= keptModels {
 		return
 	}
@@ -76,7 +73,7 @@ const (
 // epoch seen (conjugate update); weights follow the likelihood of those epochs.
 func (d *decision) relatives() {
 	r, q := d.r.EpochTime, d.q
-	own := Description{q.Request.Parameters, q.Request.TrainingSamples}
+	own := Description{Parameters: q.Request.Parameters, TrainingSamples: q.Request.TrainingSamples}
 	d.kin = d.kin[:0]
 	for code, name := range r.predictor.Features()[r.model].Levels {
 		k := relative{name: name, code: float64(code)}

@@ -58,7 +58,7 @@ func (j *job) epoch(f finished, load NodeLoad, spent usage, sharers float64) *sc
 	}
 	return &schemas.Epoch{
 		JobStamp: j.stamp(schemas.EpochID(j.result.JobID, j.result.Run, f.number)), Setting: j.result.Setting,
-		Epoch: f.number, DurationSeconds: f.seconds, DurationSource: f.source, NodeCores: load.Cores, Loss: f.loss, Accuracy: f.accuracy,
+		Epoch: f.number, DurationSeconds: f.seconds, DurationSource: f.source, NodeCores: load.Cores, Loss: f.loss, Accuracy: f.accuracy, ValidationSamples: f.samples,
 		NodeCPURatio: load.CPURatio, NodeIOWaitRatio: load.IOWaitRatio, NodeLoadAverage: load.LoadAverage,
 		JobCPUSeconds: part(spent.cpuSeconds), JobMemoryBytes: spent.memoryBytes, JobReadBytes: part(spent.readBytes), JobWrittenBytes: part(spent.writtenBytes),
 	}

@@ -31,7 +31,7 @@ type bigdl struct {
 var (
 	bigdlHeader = regexp.MustCompile(`\[Epoch (\d+) (\d+)/(\d+)\]\[Iteration \d+\]\[Wall Clock ([0-9.]+(?:E-?\d+)?)\s?s\] ?`)
 	bigdlTrain  = regexp.MustCompile(`^Train(?:ed)? [0-9.]+ (?:records )?in .*Loss is (-?\d+(?:\.\d+)?(?:E-?\d+)?|NaN)`)
-	bigdlTop1   = regexp.MustCompile(`\bTop1Accuracy is Accuracy\(correct: \d+, count: \d+, accuracy: ([0-9.]+(?:E-?\d+)?)\)`)
+	bigdlTop1   = regexp.MustCompile(`\bTop1Accuracy is Accuracy\(correct: \d+, count: (\d+), accuracy: ([0-9.]+(?:E-?\d+)?)\)`)
 )
 
 const bigdlFinished = "Epoch finished."
@@ -100,7 +100,7 @@ func (b *bigdl) message(h header, text []byte, at time.Time) []report {
 		if m := bigdlTop1.FindSubmatch(text); m != nil && h.seen >= h.total { // a validation within an epoch ends none
 			b.finish(h, at)
 			if b.waiting != nil && b.waiting.epoch == h.epoch {
-				all = append(all, b.judge(m[1])...)
+				all = append(all, b.judge(m)...)
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func (b *bigdl) bare(line []byte) []report {
 		return nil
 	}
 	if m := bigdlTop1.FindSubmatch(line); m != nil {
-		return b.judge(m[1])
+		return b.judge(m)
 	}
 	return nil
 }
@@ -139,13 +139,16 @@ func (b *bigdl) finish(h header, at time.Time) {
 	b.losses, b.lossSum = 0, 0
 }
 
-// judge completes the waiting epoch by its accuracy.
-func (b *bigdl) judge(accuracy []byte) []report {
+// judge completes the waiting epoch by a match of bigdlTop1.
+func (b *bigdl) judge(m [][]byte) []report {
 	if b.waiting == nil {
 		return nil
 	}
-	if v, err := strconv.ParseFloat(string(accuracy), 64); err == nil {
+	if v, err := strconv.ParseFloat(string(m[2]), 64); err == nil {
 		b.waiting.accuracy = accuracyOf(v)
+	}
+	if n, err := strconv.ParseUint(string(m[1]), 10, 63); err == nil {
+		b.waiting.samples = n
 	}
 	return b.release()
 }

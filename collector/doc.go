@@ -13,7 +13,7 @@
 //
 // Nothing, if it prints BigDL's log or a JSON line at the end of each epoch:
 //
-//	{"epoch":1,"seconds":2.5,"loss":0.31,"accuracy":0.97}
+//	{"epoch":1,"seconds":2.5,"loss":0.31,"accuracy":0.97,"validation_samples":597}
 //
 // Else it is given a regular expression with named groups (PatternExample). A
 // duration comes from a number that the job prints, else from the arrival of its

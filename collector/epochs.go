@@ -13,6 +13,7 @@ type finished struct {
 	source   string // schemas.DurationReported or schemas.DurationArrival
 	loss     *float64
 	accuracy *float64
+	samples  uint64 // that the accuracy is of; 0: it does not say
 	batch    uint32 // batch size that it says it ran with; 0: it does not
 }
 
@@ -48,7 +49,7 @@ func (e *epochs) add(reports []report) []finished {
 			continue
 		}
 		e.last = number
-		taken = append(taken, finished{number: number, seconds: r.seconds, source: schemas.DurationReported, loss: r.loss, accuracy: r.accuracy, batch: r.batch})
+		taken = append(taken, finished{number: number, seconds: r.seconds, source: schemas.DurationReported, loss: r.loss, accuracy: r.accuracy, samples: r.samples, batch: r.batch})
 	}
 	if len(taken) == 0 {
 		return nil

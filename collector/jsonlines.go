@@ -55,6 +55,9 @@ func (j *jsonLines) line(line []byte, at time.Time) []report {
 	if v, ok := first(fields, accuracyNames); ok {
 		r.accuracy = accuracyOf(v)
 	}
+	if v, ok := number(fields, "validation_samples"); ok && v >= 1 && v < 1<<53 {
+		r.samples = uint64(v)
+	}
 	if v, ok := number(fields, "batch_size"); ok {
 		r.batch = batchOf(v)
 	}

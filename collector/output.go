@@ -25,6 +25,7 @@ type report struct {
 	seconds  float64  // duration that the output reports; 0: none
 	loss     *float64 // of training
 	accuracy *float64 // 0 to 1
+	samples  uint64   // that the accuracy is of; 0: not said
 	batch    uint32   // batch size that it ran with; 0: not said
 	at       time.Time
 }

@@ -338,3 +338,24 @@ func TestOutput_BeginsAgain(t *testing.T) {
 		t.Errorf("reports (-want +got):\n%s", diff)
 	}
 }
+
+func TestOutput_ReadsHowManySamplesAnAccuracyIsOf(t *testing.T) {
+	for _, c := range []struct {
+		format, text string
+		want         uint64
+	}{
+		{FormatBigDL, info + at(1, 600, "9") + "Top1Accuracy is Accuracy(correct: 9488, count: 10000, accuracy: 0.9488)\n", 10_000},
+		{FormatJSON, `{"epoch":1,"accuracy":0.9,"validation_samples":597}` + "\n", 597},
+		{FormatJSON, `{"epoch":1,"accuracy":0.9,"validation_samples":-3}` + "\n", 0},
+		{FormatJSON, `{"epoch":1,"accuracy":0.9}` + "\n", 0},
+	} {
+		o, err := newOutput(c.format, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		reports := append(o.write(0, []byte(c.text), noon), o.close(noon)...)
+		if len(reports) != 1 || reports[0].samples != c.want {
+			t.Errorf("%s: %+v, want one epoch with %d samples", c.text, reports, c.want)
+		}
+	}
+}

@@ -18,5 +18,6 @@ func History() []Change {
 		{"2026-11-21", "menu, probes, relatives and admission of an advice; states queued and refused", "ways out, admission policies, and what is guessed of an unknown model"},
 		{"2026-11-21", "request job.score", "how often promises held, by confidence, user, model and decision, and whether probabilities are honest"},
 		{"2026-11-21", "regressor event drift", "what drifted, since when, by how much, and which node or model explains most of it"},
+		{"2026-11-21", "validation_samples of an epoch", "accuracies that the validation set cannot tell apart are a tie"},
 	}
 }

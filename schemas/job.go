@@ -148,6 +148,8 @@ type Epoch struct {
 	JobMemoryBytes  *float64 `json:"job_memory_bytes,omitempty" ch:"job_memory_bytes"`   // resident memory of the process tree at the end
 	JobReadBytes    *float64 `json:"job_read_bytes,omitempty" ch:"job_read_bytes"`       // read from storage by the process tree in the epoch
 	JobWrittenBytes *float64 `json:"job_written_bytes,omitempty" ch:"job_written_bytes"` // written to storage by the process tree in the epoch
+
+	ValidationSamples uint64 `json:"validation_samples,omitempty" ch:"validation_samples"` // samples that the accuracy is of; 0 if unknown
 }
 
 // EpochID returns the identity of an epoch event.

@@ -6,7 +6,7 @@
 // Run is the whole of it: it takes a command line, and writes one line per
 // epoch, by default the JSON that Courier's runner understands:
 //
-//	{"epoch":1,"seconds":0.25,"loss":1.9,"accuracy":0.71,"batch_size":32,"samples":28800}
+//	{"epoch":1,"seconds":0.25,"loss":1.9,"accuracy":0.71,"batch_size":32,"samples":28800,"validation_samples":597}
 //
 // seconds is the epoch with its validation, by the monotonic clock; loss is
 // the mean over the epoch's images while learning from them; accuracy is the

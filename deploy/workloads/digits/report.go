@@ -14,6 +14,7 @@ type line struct {
 	Accuracy  float64 `json:"accuracy"`
 	BatchSize int     `json:"batch_size"`
 	Samples   int     `json:"samples"`
+	HeldOut   int     `json:"validation_samples"`
 }
 
 // report writes one line for a finished epoch.
@@ -25,6 +26,6 @@ func report(w io.Writer, o options, r result) error {
 	}
 	return json.NewEncoder(w).Encode(line{
 		Epoch: r.epoch, Seconds: r.duration.Seconds(), Loss: r.loss,
-		Accuracy: r.accuracy, BatchSize: o.batchSize, Samples: r.images,
+		Accuracy: r.accuracy, BatchSize: o.batchSize, Samples: r.images, HeldOut: r.heldOut,
 	})
 }

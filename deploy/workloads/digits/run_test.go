@@ -25,6 +25,7 @@ type epoch struct {
 	Accuracy  float64 `json:"accuracy"`
 	BatchSize int     `json:"batch_size"`
 	Samples   int     `json:"samples"`
+	HeldOut   int     `json:"validation_samples"`
 }
 
 // train runs a command line and returns its epochs.
@@ -58,7 +59,7 @@ func TestRun_Learns(t *testing.T) {
 		small := train(t, "--network", network, "--batch-size", "4", "--epochs", "3", "--augment", "7", "--learning-rate", "0.003")
 		large := train(t, "--network", "digits-"+network, "--batch-size", "128", "--epochs", "3", "--augment", "7", "--learning-rate", "0.003")
 		for i, e := range small {
-			if e.Epoch != i+1 || e.BatchSize != 4 || e.Samples != 9600 || e.Seconds <= 0 {
+			if e.Epoch != i+1 || e.BatchSize != 4 || e.Samples != 9600 || e.HeldOut != 597 || e.Seconds <= 0 {
 				t.Errorf("%s: line %d = %+v, want epoch %d of 9600 images in batches of 4", network, i, e, i+1)
 			}
 		}

@@ -43,6 +43,7 @@ type result struct {
 	loss     float64       // mean over the epoch's images, while learning
 	accuracy float64       // share of the held-out images recognised, 0 to 1
 	images   int           // learned from, augmented copies included
+	heldOut  int           // that the accuracy is of
 }
 
 func newTrainer(o options, training, heldOut imageSet) *trainer {
@@ -93,7 +94,7 @@ func (t *trainer) epoch(ctx context.Context, number int) (result, error) {
 	if t.stopped {
 		return result{}, ctx.Err()
 	}
-	r := result{epoch: number, images: len(t.order)}
+	r := result{epoch: number, images: len(t.order), heldOut: t.heldOut.len()}
 	correct := 0
 	for _, w := range t.workers {
 		r.loss += w.loss / float64(len(t.order))
