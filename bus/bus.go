@@ -90,7 +90,7 @@ func (b *Bus) Prepare(ctx context.Context) error {
 			return fmt.Errorf("create stream %s: %w", s.Name, unavailable(err))
 		}
 	}
-	for _, bucket := range []string{schemas.BucketAdmission, schemas.BucketChampions, schemas.BucketIntents} {
+	for _, bucket := range []string{schemas.BucketAdmission, schemas.BucketChampions, schemas.BucketIntents, schemas.BucketLeases} {
 		if _, err := b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, History: 5, Storage: jetstream.FileStorage}); err != nil {
 			return fmt.Errorf("create bucket %s: %w", bucket, unavailable(err))
 		}

@@ -75,7 +75,7 @@ func TestRegressors_AreTheChampionsWithTheirFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := gateway.RegressorList{Regressors: []gateway.RegressorStatus{{Champion: champion, Revision: revision}}}
+	want := gateway.RegressorList{Regressors: []gateway.RegressorStatus{{Target: champion.Target, ModelDigest: champion.ModelDigest, ManifestDigest: champion.ManifestDigest, Revision: revision}}}
 	list := func() string {
 		return cmp.Diff(want, read[gateway.RegressorList](t, h.do(t, "GET", "/api/v1/regressors", "")))
 	}

@@ -18,9 +18,11 @@ type RegressorList struct {
 
 // RegressorStatus is the champion of a target.
 type RegressorStatus struct {
-	schemas.Champion
-	Revision uint64            `json:"revision"`           // of the champion's key
-	Promoted *schemas.Promoted `json:"promoted,omitempty"` // its figures; absent until its event is seen
+	Target         string            `json:"target"`
+	ModelDigest    string            `json:"model_digest"`       // sha256, in hex
+	ManifestDigest string            `json:"manifest_digest"`    // sha256, in hex
+	Revision       uint64            `json:"revision"`           // of the champion's key
+	Promoted       *schemas.Promoted `json:"promoted,omitempty"` // its figures; absent until its event is seen
 }
 
 // promoted is the last promotion of each target. It is never changed.
@@ -66,7 +68,7 @@ func (g *Gateway) listRegressors(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		s := RegressorStatus{Champion: champion, Revision: revision}
+		s := RegressorStatus{Target: target, ModelDigest: champion.ModelDigest, ManifestDigest: champion.ManifestDigest, Revision: revision}
 		if e := events[target]; e != nil && e.Revision == revision {
 			s.Promoted = e
 		}

@@ -44,6 +44,9 @@ func messages() []message {
 		{"job_cancel_request", schemas.SubjectJobCancel, "request", schemas.JobCancelRequest{}, "job_status", "Ends a job."},
 		{"score_request", schemas.SubjectJobScore, "request", schemas.ScoreRequest{}, "score", "Asks how promises came out."},
 		{"train_request", schemas.SubjectRegressorTrain, "request", schemas.TrainRequest{}, "train_reply", "Fits the regressors now."},
+		{"promote_request", schemas.SubjectRegressorPromote, "request", schemas.PromoteRequest{}, "promoted", "Puts a regressor in use that was fitted before."},
+		{"rollback_request", schemas.SubjectRegressorRollback, "request", schemas.RollbackRequest{}, "promoted", "Puts the champion before in use again."},
+		{"regressor_list_request", schemas.SubjectRegressorList, "request", schemas.RegressorListRequest{}, "regressor_list", "Asks for the regressors and what became of them."},
 		{"submitted", job + schemas.EventSubmitted, "event", schemas.Submitted{}, "", "A request was recorded with its advice."},
 		{"started", job + schemas.EventStarted, "event", schemas.Started{}, "", "A runner has started the job's command."},
 		{"epoch", job + schemas.EventEpoch, "event", schemas.Epoch{}, "", "An epoch has ended."},
@@ -56,6 +59,8 @@ func messages() []message {
 		{"moved", job + schemas.EventMoved, "event", schemas.Moved{}, "", "A move was carried out, judged or refused by the runner."},
 		{"alive", job + schemas.EventAlive, "notice", schemas.Alive{}, "", "The runner's heartbeat; core NATS, not stored."},
 		{"sample", node + schemas.EventSample, "event", schemas.Sample{}, "", "A measurement of a node."},
+		{"trained", target + schemas.EventTrained, "event", schemas.Trained{}, "", "A challenger was fitted."},
+		{"fitting", target + schemas.EventFitting, "notice", schemas.Fitting{}, "", "How far a fit has come; core NATS, not stored."},
 		{"promoted", target + schemas.EventPromoted, "event", schemas.Promoted{}, "", "A regressor is in use from now on."},
 		{"rejected", target + schemas.EventRejected, "event", schemas.Rejected{}, "", "A regressor was not taken into use."},
 		{"drift", target + schemas.EventDrift, "event", schemas.Drift{}, "", "Jobs no longer are as the regressor in use predicts."},
@@ -64,6 +69,7 @@ func messages() []message {
 		{"job_list", "", "reply", schemas.JobList{}, "", ""},
 		{"score", "", "reply", schemas.Score{}, "", ""},
 		{"train_reply", "", "reply", schemas.TrainReply{}, "", ""},
+		{"regressor_list", "", "reply", schemas.RegressorList{}, "", ""},
 		{"error", "", "reply", schemas.Error{}, "", ""},
 	}
 }
@@ -114,7 +120,7 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[schemas.Decision](): {string(schemas.MeetsSLO), string(schemas.BestEffort), string(schemas.Exploring), string(schemas.Weighted)},
 	reflect.TypeFor[schemas.Action]():   {string(schemas.ActionStart), string(schemas.ActionKeep), string(schemas.ActionBatch), string(schemas.ActionCPUs)},
 	reflect.TypeFor[schemas.Code]():     {"invalid", "not_found", "conflict", "unavailable", "internal"},
-	reflect.TypeFor[schemas.State]():    {"submitted", "running", "finished", "failed", "cancelled", "lost"},
+	reflect.TypeFor[schemas.State]():    {"submitted", "running", "finished", "failed", "cancelled", "lost", "queued", "refused"},
 }
 
 type object = map[string]any

@@ -92,6 +92,10 @@ func newEvent(subject string) Event {
 		return &Alive{}
 	case "node." + EventSample:
 		return &Sample{}
+	case "regressor." + EventTrained:
+		return &Trained{}
+	case "regressor." + EventFitting:
+		return &Fitting{}
 	case "regressor." + EventPromoted:
 		return &Promoted{}
 	case "regressor." + EventRejected:

@@ -23,7 +23,7 @@ func Streams() []Stream {
 	return []Stream{
 		{Name: StreamJob, Subjects: jobFilters(), MaxAge: 400 * day, MaxBytes: 4 * gib, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
 		{Name: StreamNode, Subjects: []string{NodeSubject("*", EventSample)}, MaxAge: 7 * day, MaxBytes: gib, Duplicates: 2 * time.Minute, MaxMessage: MaxMessageBytes},
-		{Name: StreamRegressor, Subjects: []string{RegressorSubject("*", EventPromoted), RegressorSubject("*", EventRejected), RegressorSubject("*", EventDrift)}, MaxAge: 400 * day, MaxBytes: gib / 4, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
+		{Name: StreamRegressor, Subjects: regressorFilters(), MaxAge: 400 * day, MaxBytes: gib / 4, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
 		{Name: StreamDead, Subjects: []string{"dead.*"}, MaxAge: 30 * day, MaxBytes: gib / 4, Duplicates: 10 * time.Minute, MaxMessage: 2 * MaxMessageBytes},
 	}
 }
@@ -39,6 +39,16 @@ func jobFilters() []string {
 	return filters
 }
 
+// regressorFilters names each stored event of a regressor, because
+// regressor.<target>.fitting must not be stored.
+func regressorFilters() []string {
+	var filters []string
+	for _, e := range []string{EventTrained, EventPromoted, EventRejected, EventDrift} {
+		filters = append(filters, RegressorSubject("*", e))
+	}
+	return filters
+}
+
 // Names of the streams, buckets and queue groups.
 const (
 	StreamJob       = "JOB"
@@ -48,6 +58,7 @@ const (
 
 	BucketAdmission  = "ADMISSION"  // key-value: AdmissionPool to the last Ticket, changed by compare-and-set
 	BucketChampions  = "CHAMPIONS"  // key-value: target to Champion, changed by compare-and-set
+	BucketLeases     = "LEASES"     // key-value: what only one process may do to the Lease of who does it
 	BucketIntents    = "INTENTS"    // key-value: stream to the store's Intent
 	BucketRegressors = "REGRESSORS" // object store: artifacts named by their sha256
 )

@@ -9,18 +9,22 @@ import (
 // Request subjects: two tokens, answered by a service. No stream's filter may
 // match one, else the stream's own ack answers the asker.
 const (
-	SubjectJobSubmit      = "job.submit"
-	SubjectJobPredict     = "job.predict"
-	SubjectJobStatus      = "job.status"
-	SubjectJobList        = "job.list"
-	SubjectJobCancel      = "job.cancel"
-	SubjectJobScore       = "job.score"
-	SubjectRegressorTrain = "regressor.train"
+	SubjectJobSubmit         = "job.submit"
+	SubjectJobPredict        = "job.predict"
+	SubjectJobStatus         = "job.status"
+	SubjectJobList           = "job.list"
+	SubjectJobCancel         = "job.cancel"
+	SubjectJobScore          = "job.score"
+	SubjectRegressorTrain    = "regressor.train"
+	SubjectRegressorPromote  = "regressor.promote"
+	SubjectRegressorRollback = "regressor.rollback"
+	SubjectRegressorList     = "regressor.list"
 )
 
 // RequestSubjects lists every request subject.
 func RequestSubjects() []string {
-	return []string{SubjectJobSubmit, SubjectJobPredict, SubjectJobStatus, SubjectJobList, SubjectJobCancel, SubjectJobScore, SubjectRegressorTrain}
+	return []string{SubjectJobSubmit, SubjectJobPredict, SubjectJobStatus, SubjectJobList, SubjectJobCancel, SubjectJobScore,
+		SubjectRegressorTrain, SubjectRegressorPromote, SubjectRegressorRollback, SubjectRegressorList}
 }
 
 // Last tokens of event subjects: job.<id>.<event>, node.<node>.<event>,
@@ -38,6 +42,8 @@ const (
 	EventMoved     = "moved"
 	EventAlive     = "alive" // core NATS, not stored
 	EventSample    = "sample"
+	EventTrained   = "trained"
+	EventFitting   = "fitting" // core NATS, not stored
 	EventPromoted  = "promoted"
 	EventRejected  = "rejected"
 	EventDrift     = "drift"

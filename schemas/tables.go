@@ -72,7 +72,7 @@ type Table struct {
 func Tables() []Table {
 	return []Table{
 		{"job_submitted", SubmittedRow{}}, {"job_started", Started{}}, {"job_epoch", Epoch{}}, {"job_ended", Ended{}},
-		{"job_advice", AdviceRow{}}, {"job_risk", Risk{}}, {"job_moved", Moved{}}, {"node_sample", Sample{}}, {"regressor_promoted", Promoted{}}, {"regressor_rejected", Rejected{}}, {"regressor_drift", Drift{}},
+		{"job_advice", AdviceRow{}}, {"job_risk", Risk{}}, {"job_moved", Moved{}}, {"node_sample", Sample{}}, {"regressor_trained", Trained{}}, {"regressor_promoted", Promoted{}}, {"regressor_rejected", Rejected{}}, {"regressor_drift", Drift{}},
 	}
 }
 
@@ -96,6 +96,8 @@ func RowOf(e Event) (table string, row any, ok bool) {
 		return "job_moved", e, true
 	case *Sample:
 		return "node_sample", e, true
+	case *Trained:
+		return "regressor_trained", e, true
 	case *Promoted:
 		return "regressor_promoted", e, true
 	case *Rejected:
