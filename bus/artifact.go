@@ -59,6 +59,19 @@ func (b *Bus) Artifact(ctx context.Context, digest string) ([]byte, error) {
 	return data, nil
 }
 
+// DropArtifact deletes the bytes whose sha256 is digest; that there are none is
+// no error.
+func (b *Bus) DropArtifact(ctx context.Context, digest string) error {
+	store, err := b.js.ObjectStore(ctx, schemas.BucketRegressors)
+	if err != nil {
+		return fmt.Errorf("open object store %s: %w", schemas.BucketRegressors, unavailable(err))
+	}
+	if err := store.Delete(ctx, digest); err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
+		return fmt.Errorf("delete artifact %.12s: %w", digest, unavailable(err))
+	}
+	return nil
+}
+
 // Champion returns the regressor in use for a target and the revision of its
 // key; schemas.ErrNotFound if there is none.
 func (b *Bus) Champion(ctx context.Context, target string) (schemas.Champion, uint64, error) {

@@ -39,9 +39,10 @@ const (
 
 // Grounds say why a regressor was put in use, or was not.
 type Grounds struct {
-	Reason    string `json:"reason" ch:"reason"`                   // in words
-	DecidedBy string `json:"decided_by,omitempty" ch:"decided_by"` // "first", "growth", "test", "rollback" or "request"
-	Rival     string `json:"rival,omitempty" ch:"rival"`           // sha256 of the model that it was judged against; absent if there was none
+	Reason        string `json:"reason" ch:"reason"`                           // in words
+	DecidedBy     string `json:"decided_by,omitempty" ch:"decided_by"`         // "first", "growth", "test", "rollback" or "request"
+	Rival         string `json:"rival,omitempty" ch:"rival"`                   // sha256 of the model that it was judged against; absent if there was none
+	SinceSequence uint64 `json:"since_sequence,omitempty" ch:"since_sequence"` // of the JOB stream: jobs that begin after it were not known then
 	Judgement
 }
 
@@ -81,9 +82,9 @@ type Trained struct {
 	Stamp
 	Target string `json:"target" ch:"target"`
 	Fitted
-	Reason  string    `json:"reason" ch:"reason"`         // why it was fitted
-	Rival   string    `json:"rival,omitempty" ch:"rival"` // sha256 of the champion's model at that time; absent if there was none
-	SinceAt time.Time `json:"since_at" ch:"since_at"`     // jobs that end after it are those that it is judged on
+	Reason        string `json:"reason" ch:"reason"`                 // why it was fitted
+	Rival         string `json:"rival,omitempty" ch:"rival"`         // sha256 of the champion's model at that time; absent if there was none
+	SinceSequence uint64 `json:"since_sequence" ch:"since_sequence"` // of the JOB stream: it is judged on jobs that begin after it
 }
 
 // TrainedID returns the identity of a fit: the same bytes may be fitted again.
@@ -140,6 +141,7 @@ type Promoted struct {
 	Reason              string   `json:"reason" ch:"reason"`                               // why it was put in use
 	DecidedBy           string   `json:"decided_by,omitempty" ch:"decided_by"`             // "first", "growth", "test", "rollback" or "request"
 	Rival               string   `json:"rival,omitempty" ch:"rival"`                       // sha256 of the model that it replaced; absent if there was none
+	SinceSequence       uint64   `json:"since_sequence,omitempty" ch:"since_sequence"`     // of the JOB stream: jobs that begin after it were not known then
 	Judgement
 }
 

@@ -112,7 +112,7 @@ func TestTrainer_NamesASlowNodeAndFits(t *testing.T) {
 	if got := strings.Join(e.KnownChanges, "; "); got != "node b has 1 cores instead of 2" {
 		t.Errorf("known changes %q, want the lost core", got)
 	}
-	awaitPromotion(t, b, "drift: jobs on node b")
+	awaitTrained(t, b, "drift: jobs on node b")
 }
 
 // All nodes become slower: no node is blamed, and what is fitted then predicts
@@ -131,7 +131,7 @@ func TestTrainer_ForgetsWhatIsNoLongerTrue(t *testing.T) {
 	if e := awaitDrift(t, b, 0); e.Scope != schemas.DriftAll || math.Abs(e.Ratio/1.5-1) > 0.1 {
 		t.Errorf("drift %+v, want all at 1.5", e)
 	}
-	awaitPromotion(t, b, "drift: jobs take 1.")
+	awaitTrained(t, b, "drift: jobs take 1.")
 	train(t, b) // on all that came since
 	if after := predictEpoch(t, b, 16, 2); math.Abs(after/before/1.5-1) > 0.1 {
 		t.Errorf("an epoch is predicted as %.3f s after the drift, %.3f s before, want 1.5 times as much", after, before)

@@ -27,6 +27,7 @@ type runKey struct {
 // run is one start of a job.
 type run struct {
 	span   schemas.Span
+	first  uint64 // sequence of its first event
 	cores  uint32
 	epochs []*schemas.Epoch // by number
 	pure   int              // of the first of them, that ran with one batch size
@@ -56,11 +57,11 @@ func (p *Past) Add(e schemas.Event, sequence uint64) {
 	switch e := e.(type) {
 	case *schemas.Started:
 		p.seen[e.ID()] = true
-		r := p.run(e.JobID, e.Run)
+		r := p.run(e.JobID, e.Run, sequence)
 		r.span, r.cores = schemas.Span{JobID: e.JobID, Nodes: e.Nodes, CPUs: e.CPUs, From: e.At}, e.NodeCores
 	case *schemas.Epoch:
 		p.seen[e.ID()] = true
-		p.addEpoch(e)
+		p.addEpoch(e, sequence)
 	case *schemas.Ended:
 		p.seen[e.ID()] = true
 		p.end(e)
@@ -68,19 +69,19 @@ func (p *Past) Add(e schemas.Event, sequence uint64) {
 }
 
 // run finds or makes a run.
-func (p *Past) run(job string, number uint32) *run {
+func (p *Past) run(job string, number uint32, sequence uint64) *run {
 	k := runKey{job, number}
 	r := p.runs[k]
 	if r == nil {
-		r = &run{span: schemas.Span{JobID: job}}
+		r = &run{span: schemas.Span{JobID: job}, first: sequence}
 		p.runs[k] = r
 		p.order = append(p.order, r)
 	}
 	return r
 }
 
-func (p *Past) addEpoch(e *schemas.Epoch) {
-	r := p.run(e.JobID, e.Run)
+func (p *Past) addEpoch(e *schemas.Epoch, sequence uint64) {
+	r := p.run(e.JobID, e.Run, sequence)
 	if r.ended != nil && r.ended.Outcome != schemas.EventLost {
 		p.Refused[refusedFinished]++
 		return

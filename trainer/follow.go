@@ -25,7 +25,6 @@ type watcher struct {
 	told      uint64           // sequence of the last event whose drift was published already
 	unsaid    []*schemas.Drift // drifts that are not published yet
 	due       string           // reason to fit that waits for the cool-down
-	fresh     int              // epochs since the last fit
 	lastFit   time.Time        // by the monotonic clock
 }
 
@@ -36,28 +35,24 @@ func (t *Trainer) follow(ctx context.Context) error {
 	if w.told, err = t.recallDrifts(ctx); err != nil {
 		t.log.Warn("earlier drifts are not known", "error", err)
 	}
-	if c, _, err := t.bus.Champion(ctx, schemas.TargetEpochTime); err == nil {
-		if p, err := t.load(ctx, c); err == nil {
-			t.current.CompareAndSwap(nil, &champion{p, c.ModelDigest})
-		} else {
-			t.log.Warn("champion cannot be watched for drift", "target", c.Target, "error", err)
-		}
-	}
 	live, late := false, ""
 	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: jobEvents(), CaughtUp: func() {
 		live = true
 		t.wish(w, late) // what happened while nobody listened counts, too
 	}}
 	return t.bus.Follow(ctx, o, func(r bus.Record) error {
-		if c := t.current.Load(); c != nil && c.predictor != w.epochTime {
+		standings := *t.standings.Load()
+		if c := standings[schemas.TargetEpochTime].champion; c != nil && c.predictor != w.epochTime {
 			w.use(c.predictor, c.digest)
-			w.fresh, w.lastFit = 0, time.Now()
+			t.fresh.Store(0)
+			w.lastFit = time.Now()
 			late = ""
 		}
 		w.past.Add(r.Event, r.Sequence)
 		t.say(ctx, w)
+		t.try(w, standings, r)
 		reason := t.reasonToFit(ctx, w, r)
-		t.metrics.waiting.Set(float64(w.fresh))
+		t.metrics.waiting.Set(float64(t.fresh.Load()))
 		if live {
 			t.wish(w, reason)
 		} else if reason != "" {
@@ -69,7 +64,7 @@ func (t *Trainer) follow(ctx context.Context) error {
 
 // wish asks for a fit, if there is a reason and the last one is not too fresh.
 func (t *Trainer) wish(w *watcher, reason string) {
-	if strings.HasPrefix(reason, "drift") {
+	if drifting(reason) {
 		w.due = reason // the cool-down must not swallow it
 	}
 	reason = cmp.Or(w.due, reason)
@@ -78,10 +73,14 @@ func (t *Trainer) wish(w *watcher, reason string) {
 	}
 	select {
 	case t.wishes <- wish{targets: schemas.Targets(), reason: reason}:
-		w.lastFit, w.fresh, w.due = time.Now(), 0, ""
+		w.lastFit, w.due = time.Now(), ""
+		t.fresh.Store(0)
 	default: // one is waiting already
 	}
 }
+
+// drifting reports whether a reason to fit is a drift.
+func drifting(reason string) bool { return strings.HasPrefix(reason, "drift") }
 
 // reasonToFit counts an event and says why it calls for a fit; "" if it does not.
 func (t *Trainer) reasonToFit(ctx context.Context, w *watcher, r bus.Record) string {
@@ -96,13 +95,13 @@ func (t *Trainer) reasonToFit(ctx context.Context, w *watcher, r bus.Record) str
 	}
 	switch e := r.Event.(type) {
 	case *schemas.Epoch:
-		w.fresh++
+		t.fresh.Add(1)
 	case *schemas.Ended:
 		if e.EpochsDone == 0 {
-			w.fresh++ // a run whose epochs were not recognised is one example
+			t.fresh.Add(1) // a run whose epochs were not recognised is one example
 		}
 		if w.epochTime == nil {
-			return "the first regressor" // perhaps this job was the one that was missing
+			return firstReason // perhaps this job was the one that was missing
 		}
 	}
 	if w.epochTime != nil {
@@ -114,8 +113,8 @@ func (t *Trainer) reasonToFit(ctx context.Context, w *watcher, r bus.Record) str
 			return t.found(ctx, w, &f, r)
 		}
 	}
-	if w.fresh >= t.o.NewEpochs {
-		return "enough new epochs"
+	if t.fresh.Load() >= int64(t.o.NewEpochs) {
+		return enoughReason
 	}
 	return ""
 }

@@ -3,15 +3,12 @@ package trainer
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"courier/bus"
-	"courier/regress"
 	"courier/schemas"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,48 +18,69 @@ import (
 type Options struct {
 	Version   string        // of the program, for manifests; "0.0.0"
 	NewEpochs int           // fit after that many new epochs; 40
+	Every     time.Duration // fit that often, if there are new epochs; 24 h
 	CoolDown  time.Duration // least time between two fits that nobody asked for; 5 s
+	Window    time.Duration // events older than that teach nothing; 400 days, as long as the log keeps them
 	Trees     int           // of each forest; 200
 	Depth     int           // of each tree; 8
 	Seed      uint64        // of all that is random in a fit
 	Progress  func(target string, done, planned int)
+
+	step func(name string) error // tests let the trainer die after a step
 }
 
 func (o Options) withDefaults() Options {
 	o.Version, o.NewEpochs, o.CoolDown = cmp.Or(o.Version, "0.0.0"), cmp.Or(o.NewEpochs, 40), cmp.Or(o.CoolDown, 5*time.Second)
+	o.Every, o.Window = cmp.Or(o.Every, 24*time.Hour), cmp.Or(o.Window, 400*24*time.Hour)
 	o.Trees, o.Depth = cmp.Or(o.Trees, 200), cmp.Or(o.Depth, 8)
+	if o.step == nil {
+		o.step = func(string) error { return nil }
+	}
 	return o
 }
 
-// Trainer fits regressors and puts them in use.
+// Trainer fits regressors, judges them, and puts them in use.
 type Trainer struct {
-	bus     *bus.Bus
-	history func() History
-	log     *slog.Logger
-	metrics *metrics
-	o       Options
-	wishes  chan wish
-	current atomic.Pointer[champion] // of epoch times, that was put in use last
-	changes *changes
-	mu      sync.Mutex
-	drifts  []drifted // oldest first; under mu
-}
+	bus       *bus.Bus
+	history   func() History
+	log       *slog.Logger
+	metrics   *metrics
+	o         Options
+	wishes    chan wish
+	orders    chan order
+	standings atomic.Pointer[map[string]standing]
+	changes   *changes
+	fresh     atomic.Int64 // epochs since the last fit
 
-// champion is a regressor in use.
-type champion struct {
-	predictor *regress.Predictor
-	digest    string // sha256 of its file, in hex
+	mu     sync.Mutex
+	life   *Life
+	loaded map[string]*loaded // by the digest of the manifest
+	trials map[string]*Trial  // by target
+	drifts []drifted          // oldest first
 }
 
 // wish is a reason to fit; reply is nil if nobody waits.
 type wish struct {
 	targets []string
 	reason  string
+	promote bool // at once
+	asked   bool // by somebody
 	reply   chan outcome
 }
 
 type outcome struct {
 	reply schemas.TrainReply
+	err   error
+}
+
+// order is something else that only one goroutine may do.
+type order struct {
+	do    func(context.Context) (any, error)
+	reply chan answer // nil if nobody waits
+}
+
+type answer struct {
+	reply any
 	err   error
 }
 
@@ -73,20 +91,43 @@ func New(b *bus.Bus, history func() History, o Options, log *slog.Logger, reg pr
 	if history == nil {
 		history = func() History { return nil }
 	}
-	return &Trainer{bus: b, history: history, log: log, metrics: newMetrics(reg), o: o, wishes: make(chan wish, 1), changes: newChanges()}
+	return &Trainer{bus: b, history: history, log: log, metrics: newMetrics(reg), o: o}
 }
 
-// Run works until ctx ends; a fit in hand is given up then.
+// Run works until ctx ends; a fit in hand is given up then. Of several trainers
+// one works, and the others wait for its lease.
 //
 //	NODE stream ──► followNodes: what changed by itself
-//	JOB stream ──► follow: count, drift ──┐ wish
-//	regressor.train ──► serve ────────────┤
-//	                                      ▼
-//	                     work: recall → fit → promote ──► fitted
+//	REGRESSOR stream ──► followLife: champions, challengers ──┐ standings
+//	JOB stream ──► follow: count, drift, trials ◄─────────────┘
+//	                 │ wish         │ verdict
+//	regressor.* ──► serve ──────────┤
+//	                                ▼
+//	        work: recall → fit → trained, promoted, rejected
 func (t *Trainer) Run(ctx context.Context) error {
+	return t.bus.Hold(ctx, schemas.LeaseTrainer, schemas.LeaseTTL, t.run)
+}
+
+// run works while the lease is held, and begins anew with the log each time.
+func (t *Trainer) run(ctx context.Context) error {
+	t.wishes, t.orders, t.changes = make(chan wish, 1), make(chan order, 8), newChanges()
+	t.life, t.loaded, t.trials, t.drifts = NewLife(), map[string]*loaded{}, map[string]*Trial{}, nil
+	t.standings.Store(&map[string]standing{})
+	t.fresh.Store(0)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	parts := []func(context.Context) error{t.work, t.follow, t.followNodes, t.serve}
+	known := make(chan struct{}) // what became of the regressors
+	behind := func(part func(context.Context) error) func(context.Context) error {
+		return func(ctx context.Context) error {
+			select {
+			case <-known:
+				return part(ctx)
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+	parts := []func(context.Context) error{func(ctx context.Context) error { return t.followLife(ctx, known) }, t.followNodes, behind(t.work), behind(t.follow), behind(t.serve)}
 	ended := make(chan error, len(parts))
 	for _, part := range parts {
 		go func() { ended <- part(ctx) }()
@@ -101,201 +142,102 @@ func (t *Trainer) Run(ctx context.Context) error {
 	return first
 }
 
+// work does whatever is wished for or ordered, one at a time.
+func (t *Trainer) work(ctx context.Context) error {
+	every := time.NewTicker(t.o.Every)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-every.C:
+			if t.fresh.Load() > 0 {
+				t.fresh.Store(0)
+				t.grant(ctx, wish{targets: schemas.Targets(), reason: "on schedule"})
+			}
+		case w := <-t.wishes:
+			t.grant(ctx, w)
+		case o := <-t.orders:
+			reply, err := o.do(ctx)
+			if o.reply != nil {
+				o.reply <- answer{reply, err}
+			}
+		}
+	}
+}
+
+// grant fulfils a wish.
+func (t *Trainer) grant(ctx context.Context, w wish) {
+	reply, err := t.train(ctx, w)
+	if err != nil && ctx.Err() == nil {
+		t.log.Warn("not trained", "reason", w.reason, "error", err)
+	}
+	if w.reply != nil {
+		w.reply <- outcome{reply, err}
+	}
+}
+
 func (t *Trainer) serve(ctx context.Context) error {
-	return t.bus.Serve(ctx, bus.Service{Name: "courier-trainer", Version: t.o.Version, Description: "fits regressors and puts them in use", Endpoints: []bus.Endpoint{
-		bus.Handle(schemas.SubjectRegressorTrain, func(handling context.Context, q *schemas.TrainRequest) (any, error) {
+	return t.bus.Serve(ctx, bus.Service{Name: "courier-trainer", Version: t.o.Version, Description: "fits regressors, judges them, and puts them in use", Endpoints: []bus.Endpoint{
+		bus.Handle(schemas.SubjectRegressorTrain, func(_ context.Context, q *schemas.TrainRequest) (any, error) {
 			targets := schemas.Targets()
 			if q.Target != "" {
 				targets = []string{q.Target}
 			}
-			w := wish{targets: targets, reason: "asked for", reply: make(chan outcome, 1)}
+			w := wish{targets: targets, reason: "asked for", promote: q.Promote, asked: true, reply: make(chan outcome, 1)}
 			select {
 			case t.wishes <- w:
 			case <-ctx.Done():
-				return nil, &schemas.Error{Code: schemas.CodeUnavailable, Message: "the trainer stops"}
+				return nil, errStops
 			}
 			select {
 			case o := <-w.reply:
 				return o.reply, o.err
 			case <-ctx.Done():
-				return nil, &schemas.Error{Code: schemas.CodeUnavailable, Message: "the trainer stops"}
+				return nil, errStops
 			}
+		}),
+		bus.Handle(schemas.SubjectRegressorPromote, func(_ context.Context, q *schemas.PromoteRequest) (any, error) {
+			return t.order(ctx, func(ctx context.Context) (any, error) { return t.promoteAsked(ctx, q) })
+		}),
+		bus.Handle(schemas.SubjectRegressorRollback, func(_ context.Context, q *schemas.RollbackRequest) (any, error) {
+			return t.order(ctx, func(ctx context.Context) (any, error) { return t.rollbackAsked(ctx, q) })
+		}),
+		bus.Handle(schemas.SubjectRegressorList, func(_ context.Context, q *schemas.RegressorListRequest) (any, error) {
+			return schemas.RegressorList{Regressors: t.list(q.Target)}, nil
 		}),
 	}})
 }
 
-// work fits whatever is wished for, one at a time.
-func (t *Trainer) work(ctx context.Context) error {
-	if err := t.repeatPromotions(ctx); err != nil && ctx.Err() == nil {
-		t.log.Warn("promotions not compared with their events", "error", err)
+var errStops = &schemas.Error{Code: schemas.CodeUnavailable, Message: "the trainer stops"}
+
+// order has something done between two fits, and waits for it.
+func (t *Trainer) order(ctx context.Context, do func(context.Context) (any, error)) (any, error) {
+	o := order{do, make(chan answer, 1)}
+	select {
+	case t.orders <- o:
+	case <-ctx.Done():
+		return nil, errStops
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case w := <-t.wishes:
-			reply, err := t.train(ctx, w)
-			if err != nil && ctx.Err() == nil {
-				t.log.Warn("not trained", "reason", w.reason, "error", err)
-			}
-			if w.reply != nil {
-				w.reply <- outcome{reply, err}
-			}
-		}
+	select {
+	case a := <-o.reply:
+		return a.reply, a.err
+	case <-ctx.Done():
+		return nil, errStops
 	}
 }
 
-// train recalls the past once and fits each target.
-func (t *Trainer) train(ctx context.Context, w wish) (schemas.TrainReply, error) {
-	reply := schemas.TrainReply{Promoted: []schemas.Promoted{}}
-	past, err := t.recall(ctx)
-	if err != nil {
-		return reply, err
-	}
-	for _, target := range w.targets {
-		promoted, err := t.fit(ctx, past, target, w.reason)
-		switch {
-		case errors.Is(err, regress.ErrTooFewExamples):
-			t.metrics.fits.WithLabelValues(target, "too_few").Inc()
-			reply.Waiting = append(reply.Waiting, err.Error())
-		case err != nil:
-			t.metrics.fits.WithLabelValues(target, "error").Inc()
-			return reply, err
-		default:
-			t.metrics.fits.WithLabelValues(target, "promoted").Inc()
-			reply.Promoted = append(reply.Promoted, promoted)
+// list tells every regressor of a target, or of all, and how challengers stand.
+func (t *Trainer) list(target string) []schemas.RegressorVersion {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.life.List(target)
+	for i := range all {
+		v := &all[i]
+		if trial := t.trials[v.Target]; v.State == schemas.RegressorChallenger && trial != nil && trial.rival.predictor == t.loaded[v.ManifestDigest].of() {
+			v.Judgement = trial.judgement()
+			_, v.Reason = judge(&v.Judgement)
 		}
 	}
-	for reason, n := range past.Refused {
-		t.metrics.refused.WithLabelValues(reason).Set(float64(n))
-	}
-	return reply, nil
-}
-
-// fit fits one target and puts the regressor in use.
-func (t *Trainer) fit(ctx context.Context, past *Past, target, reason string) (schemas.Promoted, error) {
-	begin := time.Now()
-	_, revision, err := t.bus.Champion(ctx, target)
-	if err != nil && !errors.Is(err, schemas.ErrNotFound) {
-		return schemas.Promoted{}, err
-	}
-	examples := past.Examples(target)
-	t.metrics.examples.WithLabelValues(target).Set(float64(len(examples)))
-	if len(examples) == 0 {
-		return schemas.Promoted{}, fmt.Errorf("fit %s: %w: none at all", target, regress.ErrTooFewExamples)
-	}
-	r, err := Fit(ctx, target, t.recent(target, examples), t.o)
-	if errors.Is(err, regress.ErrTooFewExamples) {
-		r, err = Fit(ctx, target, examples, t.o) // the past that is no longer true is better than none
-	}
-	if err != nil {
-		return schemas.Promoted{}, err
-	}
-	t.metrics.seconds.WithLabelValues(target).Observe(time.Since(begin).Seconds())
-	return t.promote(ctx, r, target, reason, revision, time.Since(begin))
-}
-
-// promote stores the bytes, then changes the key, then says so. What an advisor
-// would refuse is refused here first.
-func (t *Trainer) promote(ctx context.Context, r *regress.Regressor, target, reason string, revision uint64, took time.Duration) (schemas.Promoted, error) {
-	model := r.EncodeModel()
-	manifest, err := r.EncodeManifest()
-	if err != nil {
-		return schemas.Promoted{}, err
-	}
-	predictor, err := regress.Load(model, manifest)
-	if err != nil {
-		return schemas.Promoted{}, err
-	}
-	c := schemas.Champion{Target: target}
-	if c.ModelDigest, err = t.bus.PutArtifact(ctx, model); err != nil {
-		return schemas.Promoted{}, err
-	}
-	if c.ManifestDigest, err = t.bus.PutArtifact(ctx, manifest); err != nil {
-		return schemas.Promoted{}, err
-	}
-	next, err := t.bus.SetChampion(ctx, c, revision)
-	if err != nil {
-		return schemas.Promoted{}, err
-	}
-	e := promoted(c, next, predictor.Manifest(), reason)
-	e.FitSeconds = took.Seconds()
-	if _, err := t.bus.Publish(ctx, &e); err != nil {
-		return schemas.Promoted{}, err
-	}
-	t.log.Info("regressor promoted", "target", target, "reason", reason, "examples", e.Examples, "settings", e.Settings,
-		"median_absolute_ratio", e.MedianAbsoluteRatio, "fit_seconds", e.FitSeconds)
-	if target == schemas.TargetEpochTime {
-		t.current.Store(&champion{predictor, c.ModelDigest})
-	}
-	return e, nil
-}
-
-// promoted makes the event of a promotion from the manifest.
-func promoted(c schemas.Champion, revision uint64, m *regress.Manifest, reason string) schemas.Promoted {
-	e := schemas.Promoted{Target: c.Target, Revision: revision, ModelDigest: c.ModelDigest, ManifestDigest: c.ManifestDigest, Family: m.Family,
-		Examples: uint64(m.Examples.Count), Settings: uint64(m.Examples.Settings), Reason: reason}
-	if s := m.Scores; s != nil {
-		e.MeanSquaredError, e.MedianAbsoluteRatio = known(s.MSE.Value), known(s.MedianAPE.Value)
-		if r2 := s.R2.Value; r2 == r2 {
-			e.R2 = &r2
-		}
-	}
-	e.EventID, e.At = schemas.PromotedID(c.Target, revision), time.Now().UTC()
-	return e
-}
-
-// known turns NaN, which JSON cannot hold, into 0.
-func known(v float64) float64 {
-	if v != v {
-		return 0
-	}
-	return v
-}
-
-// repeatPromotions publishes the events of champions whose last event names
-// another revision: a trainer died between key and event.
-func (t *Trainer) repeatPromotions(ctx context.Context) error {
-	last := map[string]uint64{}
-	reading, stop := context.WithCancel(ctx)
-	defer stop()
-	o := bus.FollowOptions{Stream: schemas.StreamRegressor, Subjects: []string{schemas.RegressorSubject("*", schemas.EventPromoted)}, LastPerSubject: true, CaughtUp: stop}
-	err := t.bus.Follow(reading, o, func(r bus.Record) error {
-		p := r.Event.(*schemas.Promoted)
-		last[p.Target] = p.Revision
-		return nil
-	})
-	if err != nil || ctx.Err() != nil {
-		return err
-	}
-	for _, target := range schemas.Targets() {
-		c, revision, err := t.bus.Champion(ctx, target)
-		if errors.Is(err, schemas.ErrNotFound) || err == nil && last[target] == revision {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		p, err := t.load(ctx, c)
-		if err != nil {
-			return err
-		}
-		e := promoted(c, revision, p.Manifest(), "event repeated")
-		if _, err := t.bus.Publish(ctx, &e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (t *Trainer) load(ctx context.Context, c schemas.Champion) (*regress.Predictor, error) {
-	manifest, err := t.bus.Artifact(ctx, c.ManifestDigest)
-	if err != nil {
-		return nil, err
-	}
-	model, err := t.bus.Artifact(ctx, c.ModelDigest)
-	if err != nil {
-		return nil, err
-	}
-	return regress.Load(model, manifest)
+	return all
 }

@@ -48,13 +48,18 @@ func beginTrainer(t testing.TB, b *bus.Bus, history func() trainer.History, o tr
 	}
 }
 
-// train asks for a fit; a trainer that is not there yet is asked again.
+// train asks for regressors to use at once; a trainer that is not there yet is asked again.
 func train(t testing.TB, b *bus.Bus) schemas.TrainReply {
+	t.Helper()
+	return ask(t, b, schemas.TrainRequest{Promote: true})
+}
+
+func ask(t testing.TB, b *bus.Bus, q schemas.TrainRequest) schemas.TrainReply {
 	t.Helper()
 	ctx := within(t)
 	for {
 		var reply schemas.TrainReply
-		err := b.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &reply)
+		err := b.Request(ctx, schemas.SubjectRegressorTrain, &q, &reply)
 		if err == nil {
 			return reply
 		}
@@ -147,7 +152,7 @@ func TestTrainer_FitsWhenEnoughNewEpochsCame(t *testing.T) {
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 24, CoolDown: time.Millisecond})
 	train(t, b)
 	study(t, b, "b", 1000, 1)
-	awaitPromotion(t, b, "enough new epochs")
+	awaitTrained(t, b, "enough new epochs")
 }
 
 // The first regressor does not wait for a round number of epochs.
@@ -166,25 +171,40 @@ func TestTrainer_FitsWhenEpochsAreNotAsPredicted(t *testing.T) {
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Millisecond})
 	train(t, b)
 	study(t, b, "b", 10_000, 1.5)
-	awaitPromotion(t, b, "drift: jobs take 1.4")
+	awaitTrained(t, b, "drift: jobs take 1.4")
 }
 
-// awaitPromotion returns when a regressor was promoted for the reason.
-func awaitPromotion(t testing.TB, b *bus.Bus, reason string) {
+// awaitPromotion returns the regressor that was promoted for the reason.
+func awaitPromotion(t testing.TB, b *bus.Bus, reason string) *schemas.Promoted {
+	t.Helper()
+	return await(t, b, func(e *schemas.Promoted) string { return e.Reason }, reason)
+}
+
+// awaitTrained returns the challenger that was fitted for the reason.
+func awaitTrained(t testing.TB, b *bus.Bus, reason string) *schemas.Trained {
+	t.Helper()
+	return await(t, b, func(e *schemas.Trained) string { return e.Reason }, reason)
+}
+
+// await returns the first event of a kind whose text contains what is wanted.
+func await[E schemas.Event](t testing.TB, b *bus.Bus, text func(E) string, want string) (found E) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(within(t))
-	seen := ""
+	defer cancel()
+	seen, done := "", false
 	err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamRegressor}, func(r bus.Record) error {
-		if p, ok := r.Event.(*schemas.Promoted); ok {
-			if seen += p.Reason + "; "; strings.Contains(p.Reason, reason) {
+		if e, ok := r.Event.(E); ok && !done {
+			if seen += text(e) + "; "; strings.Contains(text(e), want) {
+				found, done = e, true
 				cancel()
 			}
 		}
 		return nil
 	})
-	if err != nil || !strings.Contains(seen, reason) {
-		t.Fatalf("promoted because of %q, %v; want %q", seen, err, reason)
+	if err != nil || !done {
+		t.Fatalf("%T because of %q, %v; want %q", found, seen, err, want)
 	}
+	return found
 }
 
 // past is a database that has the first half of the log, and stops inside it.

@@ -16,12 +16,13 @@ CREATE TABLE IF NOT EXISTS regressor_trained (
     fit_seconds Float64,
     reason String,
     rival String,
-    since_at DateTime64(9, 'UTC')
+    since_sequence UInt64
 ) ENGINE = MergeTree ORDER BY (target, at)
 SETTINGS non_replicated_deduplication_window = 1000;
 
 ALTER TABLE regressor_promoted ADD COLUMN IF NOT EXISTS decided_by LowCardinality(String);
 ALTER TABLE regressor_promoted ADD COLUMN IF NOT EXISTS rival String;
+ALTER TABLE regressor_promoted ADD COLUMN IF NOT EXISTS since_sequence UInt64;
 ALTER TABLE regressor_promoted ADD COLUMN IF NOT EXISTS judged_level Float64;
 ALTER TABLE regressor_promoted ADD COLUMN IF NOT EXISTS judged_jobs UInt32;
 ALTER TABLE regressor_promoted ADD COLUMN IF NOT EXISTS judged_settings UInt32;

@@ -60,7 +60,7 @@ func TestAdapt_MovesAJobThatIsSlowedDown(t *testing.T) {
 		}
 	}
 	var trained schemas.TrainReply
-	if err := l.bus.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &trained); err != nil {
+	if err := l.bus.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{Promote: true}, &trained); err != nil {
 		t.Fatal(err)
 	}
 	var advice schemas.Advice

@@ -230,7 +230,7 @@ func (d *demo) train(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var reply schemas.TrainReply
-	if err := d.local.bus.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &reply); err != nil {
+	if err := d.local.bus.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{Promote: true}, &reply); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
 	d.say("")

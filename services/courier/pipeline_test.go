@@ -53,7 +53,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 		}
 	}
 	var trained schemas.TrainReply
-	if err := l.bus.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &trained); err != nil || len(trained.Promoted) != 2 {
+	if err := l.bus.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{Promote: true}, &trained); err != nil || len(trained.Promoted) != 2 {
 		t.Fatalf("train = %+v, %v", trained, err)
 	}
 

@@ -29,7 +29,7 @@ func realPast(t *testing.T, l *local) *replayLog {
 	}
 	train := func() {
 		var trained schemas.TrainReply
-		if err := l.bus.Request(within(t, time.Minute), schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &trained); err != nil || len(trained.Promoted) < 2 {
+		if err := l.bus.Request(within(t, time.Minute), schemas.SubjectRegressorTrain, &schemas.TrainRequest{Promote: true}, &trained); err != nil || len(trained.Promoted) < 2 {
 			t.Fatalf("train = %+v, %v", trained, err)
 		}
 	}

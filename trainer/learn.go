@@ -1,0 +1,256 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"courier/regress"
+	"courier/schemas"
+)
+
+// train recalls the past once and fits each target.
+func (t *Trainer) train(ctx context.Context, w wish) (schemas.TrainReply, error) {
+	reply := schemas.TrainReply{Promoted: []schemas.Promoted{}}
+	past, err := t.recall(ctx)
+	if err != nil {
+		return reply, err
+	}
+	for _, target := range w.targets {
+		outcome, err := t.learn(ctx, past, target, &w, &reply)
+		switch {
+		case errors.Is(err, regress.ErrTooFewExamples):
+			t.metrics.fits.WithLabelValues(target, "too_few").Inc()
+			reply.Waiting = append(reply.Waiting, err.Error())
+		case err != nil:
+			t.metrics.fits.WithLabelValues(target, "error").Inc()
+			return reply, err
+		default:
+			t.metrics.fits.WithLabelValues(target, outcome).Inc()
+		}
+	}
+	for reason, n := range past.Refused {
+		t.metrics.refused.WithLabelValues(reason).Set(float64(n))
+	}
+	return reply, nil
+}
+
+// learn fits a target and decides what becomes of the regressor: it is put in use,
+// becomes a challenger, or is of no use. outcome is a word for the metrics.
+func (t *Trainer) learn(ctx context.Context, past *Past, target string, w *wish, reply *schemas.TrainReply) (outcome string, err error) {
+	champion, revision, err := t.bus.Champion(ctx, target)
+	if err != nil && !errors.Is(err, schemas.ErrNotFound) {
+		return "", err
+	}
+	if revision > 0 && w.reason == firstReason { // another wish has brought it meanwhile
+		if t.fresh.Load() < int64(t.o.NewEpochs) {
+			return "late", nil
+		}
+		w.reason = enoughReason
+	}
+	c, err := t.fit(ctx, past, target, w.reason)
+	if err != nil {
+		return "", err
+	}
+	if champion.ModelDigest == c.fitted.ModelDigest && champion.ManifestDigest == c.fitted.ManifestDigest {
+		reply.Waiting = append(reply.Waiting, target+": nothing new was learnt, the regressor in use stays")
+		if w.promote {
+			reply.Promoted = append(reply.Promoted, promoted(champion, revision, c.fitted))
+		}
+		return "same", nil
+	}
+	g := schemas.Grounds{Rival: champion.ModelDigest, SinceSequence: past.last, Reason: w.reason}
+	rejected := ""
+	switch {
+	case revision == 0:
+		g.DecidedBy = schemas.DecidedFirst
+		if mean := meanError(c.examples); c.fitted.MeanSquaredError > mean*(1+firstSlack) {
+			rejected = fmt.Sprintf("no better than the mean of each model's other settings: mean squared error %.4g, that of the mean %.4g", c.fitted.MeanSquaredError, mean)
+		}
+	case w.promote:
+		g.DecidedBy = schemas.DecidedRequest
+	default:
+		grown, err := t.grown(target, c, &g)
+		if err != nil {
+			return "", err
+		}
+		if !grown && t.busy(target) && !w.asked && !drifting(w.reason) {
+			reply.Waiting = append(reply.Waiting, target+": another challenger is being judged")
+			return "waiting", nil
+		}
+	}
+	e, err := t.present(ctx, c, target, w.reason, &g)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case rejected != "":
+		r, err := t.reject(ctx, target, c.fitted.ModelDigest, "", rejected, schemas.Judgement{})
+		if err == nil {
+			reply.Rejected = append(reply.Rejected, r)
+		}
+		return "rejected", err
+	case g.DecidedBy != "":
+		p, err := t.promote(ctx, target, c.fitted, g, revision)
+		if err == nil {
+			reply.Promoted = append(reply.Promoted, p)
+		}
+		return "promoted", err
+	}
+	reply.Trained = append(reply.Trained, e)
+	return "challenger", nil
+}
+
+// firstReason is to fit because nothing is in use yet.
+const firstReason = "the first regressor"
+
+// enoughReason is to fit because enough is new.
+const enoughReason = "enough new epochs"
+
+// candidate is a regressor that was just fitted.
+type candidate struct {
+	model, manifest []byte
+	predictor       *regress.Predictor
+	fitted          schemas.Fitted
+	examples        []Example // that it was fitted on
+}
+
+// fit fits one target. What an advisor would refuse is an error here.
+func (t *Trainer) fit(ctx context.Context, past *Past, target, reason string) (*candidate, error) {
+	begin := time.Now()
+	c := &candidate{examples: past.Examples(target)}
+	t.metrics.examples.WithLabelValues(target).Set(float64(len(c.examples)))
+	if len(c.examples) == 0 {
+		return nil, fmt.Errorf("fit %s: %w: none at all", target, regress.ErrTooFewExamples)
+	}
+	o := t.o
+	o.Progress = t.progress(target, reason)
+	r, err := Fit(ctx, target, t.recent(target, c.examples), o)
+	if errors.Is(err, regress.ErrTooFewExamples) {
+		r, err = Fit(ctx, target, c.examples, o) // the past that is no longer true is better than none
+	}
+	if err != nil {
+		return nil, err
+	}
+	took := time.Since(begin).Seconds()
+	t.metrics.seconds.WithLabelValues(target).Observe(took)
+	c.model = r.EncodeModel()
+	if c.manifest, err = r.EncodeManifest(); err != nil {
+		return nil, err
+	}
+	if c.predictor, err = regress.Load(c.model, c.manifest); err != nil {
+		return nil, err
+	}
+	c.fitted = fitted(c.predictor.Manifest())
+	c.fitted.ModelDigest, c.fitted.ManifestDigest, c.fitted.FitSeconds = digestOf(c.model), digestOf(c.manifest), took
+	return c, t.o.step("fitted")
+}
+
+// progressEvery is the least time between two notices of a fit's progress.
+const progressEvery = 100 * time.Millisecond
+
+// progress tells over core NATS how far a fit has come.
+func (t *Trainer) progress(target, reason string) func(string, int, int) {
+	last := time.Time{}
+	return func(_ string, done, planned int) {
+		if t.o.Progress != nil {
+			t.o.Progress(target, done, planned)
+		}
+		if now := time.Now(); done == planned || now.Sub(last) >= progressEvery {
+			last = now
+			e := &schemas.Fitting{Target: target, Done: uint32(done), Planned: uint32(planned), Reason: reason}
+			e.EventID, e.At = fmt.Sprintf("%s/%d/fitting", target, now.UnixNano()), now.UTC()
+			_ = t.bus.Notify(e) // nobody has to hear it
+		}
+	}
+}
+
+// fitted takes the figures of a fit from its manifest.
+func fitted(m *regress.Manifest) schemas.Fitted {
+	f := schemas.Fitted{Family: m.Family, Examples: uint64(m.Examples.Count), Settings: uint64(m.Examples.Settings)}
+	if s := m.Scores; s != nil {
+		f.R2 = known(s.R2.Value)
+		if !math.IsNaN(s.MSE.Value) {
+			f.MeanSquaredError = s.MSE.Value
+		}
+		if !math.IsNaN(s.MedianAPE.Value) {
+			f.MedianAbsoluteRatio = s.MedianAPE.Value
+		}
+	}
+	return f
+}
+
+// firstSlack is by how much the first regressor may be worse than the mean: a
+// target that depends on nothing is predicted as well as that, give or take noise.
+const firstSlack = 0.1
+
+// meanError is the mean squared error of predicting each example by the mean of
+// its model's other settings; of all others where its model has but one.
+func meanError(examples []Example) float64 {
+	type sum struct{ value, weight float64 }
+	var all sum
+	models, settings := map[string]sum{}, map[string]sum{}
+	for i := range examples {
+		x := &examples[i]
+		v := sum{x.Value * x.Weight, x.Weight}
+		add := func(s sum) sum { return sum{s.value + v.value, s.weight + v.weight} }
+		all, models[x.Model], settings[settingText(x)] = add(all), add(models[x.Model]), add(settings[settingText(x)])
+	}
+	var squares, weight float64
+	for i := range examples {
+		x := &examples[i]
+		own := settings[settingText(x)]
+		for _, of := range []sum{models[x.Model], all} {
+			if rest := of.weight - own.weight; rest > 1e-9 {
+				e := x.Value - (of.value-own.value)/rest
+				squares, weight = squares+x.Weight*e*e, weight+x.Weight
+				break
+			}
+		}
+	}
+	if weight == 0 {
+		return math.Inf(1) // one setting: there is no other mean
+	}
+	return squares / weight
+}
+
+// grown says in the grounds that a candidate promises for more than the champion,
+// or has learnt from far more, if that is so.
+func (t *Trainer) grown(target string, c *candidate, g *schemas.Grounds) (bool, error) {
+	s := (*t.standings.Load())[target]
+	if s.champion == nil {
+		return false, nil
+	}
+	trial, err := newTrial(target, s.champion.predictor, c.predictor)
+	if err != nil {
+		return false, err
+	}
+	j := grows(trial, c.examples)
+	before := s.champion.predictor.Manifest().Examples.Count
+	switch {
+	case j.LostSettings > 0:
+		return false, nil
+	case j.GainedSettings > 0:
+		g.Reason = fmt.Sprintf("%s: it promises for %d settings that the one in use cannot promise for, and for all others", g.Reason, j.GainedSettings)
+	case int(c.fitted.Examples) >= growth*before:
+		g.Reason = fmt.Sprintf("%s: it has learnt from %d examples, the one in use from %d", g.Reason, c.fitted.Examples, before)
+	default:
+		return false, nil
+	}
+	g.DecidedBy, g.Judgement = schemas.DecidedGrowth, j
+	return true, nil
+}
+
+// growth is by how much a candidate must have learnt from more than the champion
+// to be used before it is judged: the young learn quickly, and half of what is
+// known is worth more than what fifty jobs would show. What was in use before is
+// compared with it afterwards all the same, and comes back if it was better.
+const growth = 2
+
+// busy reports whether a challenger is being judged.
+func (t *Trainer) busy(target string) bool {
+	s := (*t.standings.Load())[target]
+	return s.rival != nil && !s.contest.back
+}

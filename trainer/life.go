@@ -1,0 +1,197 @@
+package trainer
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"courier/schemas"
+)
+
+// keptChampions are the last regressors in use whose files stay, the present one
+// included.
+const keptChampions = 3
+
+// Life is a fold over the REGRESSOR stream: every regressor, and what became of it.
+type Life struct {
+	seen    map[string]bool // event IDs: a copy changes nothing
+	targets map[string]*reign
+}
+
+// reign is the life of a target's regressors.
+type reign struct {
+	versions   map[string]*schemas.RegressorVersion // by the digest of the model
+	since      map[string]uint64                    // of the JOB stream: what a challenger is judged on begins after it
+	champions  []string                             // digests in the order in which they were put in use
+	challenger string                               // "" if there is none
+}
+
+// NewLife returns the fold before the first event.
+func NewLife() *Life { return &Life{seen: map[string]bool{}, targets: map[string]*reign{}} }
+
+func (l *Life) of(target string) *reign {
+	r := l.targets[target]
+	if r == nil {
+		r = &reign{versions: map[string]*schemas.RegressorVersion{}, since: map[string]uint64{}}
+		l.targets[target] = r
+	}
+	return r
+}
+
+// Apply takes the next event; others than those of regressors change nothing.
+func (l *Life) Apply(e schemas.Event) {
+	if l.seen[e.ID()] {
+		return
+	}
+	l.seen[e.ID()] = true
+	switch e := e.(type) {
+	case *schemas.Trained:
+		l.of(e.Target).trained(e)
+	case *schemas.Promoted:
+		l.of(e.Target).promoted(e)
+	case *schemas.Rejected:
+		l.of(e.Target).rejected(e)
+	}
+}
+
+func (r *reign) trained(e *schemas.Trained) {
+	if c := r.versions[r.challenger]; c != nil {
+		c.State = schemas.RegressorUntried
+	}
+	v := &schemas.RegressorVersion{Target: e.Target, Fitted: e.Fitted, State: schemas.RegressorChallenger, TrainedAt: e.At, TrainedFor: e.Reason}
+	v.Rival, v.Reason = e.Rival, "not judged yet"
+	r.versions[e.ModelDigest], r.since[e.ModelDigest], r.challenger = v, e.SinceSequence, e.ModelDigest
+}
+
+func (r *reign) promoted(e *schemas.Promoted) {
+	v := r.versions[e.ModelDigest]
+	if v == nil { // put in use at once
+		v = &schemas.RegressorVersion{Target: e.Target, TrainedAt: e.At, TrainedFor: e.Reason}
+		r.versions[e.ModelDigest] = v
+	}
+	v.Fitted = schemas.Fitted{ModelDigest: e.ModelDigest, ManifestDigest: e.ManifestDigest, Family: e.Family, Examples: e.Examples, Settings: e.Settings,
+		MeanSquaredError: e.MeanSquaredError, MedianAbsoluteRatio: e.MedianAbsoluteRatio, R2: e.R2, FitSeconds: max(e.FitSeconds, v.FitSeconds)}
+	if before := r.versions[r.champion()]; before != nil && before != v {
+		before.State, before.ReplacedAt = schemas.RegressorFormer, e.At
+	}
+	switch {
+	case r.challenger == e.ModelDigest:
+		r.challenger = ""
+	case r.challenger != "": // another was put in use over its head
+		r.versions[r.challenger].State = schemas.RegressorUntried
+		r.challenger = ""
+	}
+	v.State, v.PromotedAt, v.Revision = schemas.RegressorChampion, e.At, e.Revision
+	v.Grounds = schemas.Grounds{Reason: e.Reason, DecidedBy: e.DecidedBy, Rival: e.Rival, SinceSequence: e.SinceSequence, Judgement: e.Judgement}
+	r.champions = append(r.champions, e.ModelDigest)
+}
+
+func (r *reign) rejected(e *schemas.Rejected) {
+	v := r.versions[e.ModelDigest]
+	if v == nil {
+		return // never said to be trained: it cannot be promoted either
+	}
+	if v.RejectedAt = e.At; r.challenger == e.ModelDigest {
+		r.challenger, v.State = "", schemas.RegressorRejected
+		v.Grounds = schemas.Grounds{Reason: e.Reason, Rival: e.Rival, Judgement: e.Judgement}
+	}
+}
+
+// champion is the digest of the model in use; "" if there is none.
+func (r *reign) champion() string {
+	if len(r.champions) == 0 {
+		return ""
+	}
+	return r.champions[len(r.champions)-1]
+}
+
+// former is the digest of what was in use before the champion; "" if nothing was.
+func (r *reign) former() string {
+	for _, digest := range slices.Backward(r.champions) {
+		if digest != r.champion() {
+			return digest
+		}
+	}
+	return ""
+}
+
+// contest is who may follow the champion, and from when on both are compared.
+type contest struct {
+	champion, rival *schemas.RegressorVersion
+	since           uint64 // of the JOB stream
+	back            bool   // the rival is the champion before
+}
+
+// contest returns who is compared with the champion: a challenger; else the
+// champion before, if it was replaced without anybody asking for it.
+func (r *reign) contest() (c contest, found bool) {
+	if r.champion() == "" {
+		return c, false
+	}
+	c.champion = r.versions[r.champion()]
+	if c.rival = r.versions[r.challenger]; c.rival != nil {
+		c.since = r.since[r.challenger]
+		return c, true
+	}
+	by := c.champion.DecidedBy
+	if c.rival = r.versions[r.former()]; c.rival == nil || by != schemas.DecidedTest && by != schemas.DecidedGrowth {
+		return c, false
+	}
+	c.since, c.back = c.champion.SinceSequence, true
+	return c, true
+}
+
+// keeps tells which files stay: those of the last champions and of the challenger.
+func (r *reign) keeps() map[string]bool {
+	keep := map[string]bool{}
+	for _, digest := range slices.Backward(r.champions) {
+		if len(keep) < keptChampions {
+			keep[digest] = true
+		}
+	}
+	if r.challenger != "" {
+		keep[r.challenger] = true
+	}
+	return keep
+}
+
+// List returns the regressors of a target, or of all ("") by name of the target,
+// the newest first.
+func (l *Life) List(target string) []schemas.RegressorVersion {
+	all := []schemas.RegressorVersion{}
+	for _, name := range slices.Sorted(maps.Keys(l.targets)) {
+		if target != "" && name != target {
+			continue
+		}
+		r := l.targets[name]
+		keep, first := r.keeps(), len(all)
+		for _, digest := range slices.Sorted(maps.Keys(r.versions)) {
+			v := *r.versions[digest]
+			v.Kept = keep[digest]
+			all = append(all, v)
+		}
+		slices.SortStableFunc(all[first:], func(a, b schemas.RegressorVersion) int { return b.TrainedAt.Compare(a.TrainedAt) })
+	}
+	return all
+}
+
+// find returns the one regressor of a target whose digest begins so.
+func (l *Life) find(target, digits string) (*schemas.RegressorVersion, error) {
+	var found *schemas.RegressorVersion
+	for digest, v := range l.of(target).versions {
+		if !strings.HasPrefix(digest, digits) {
+			continue
+		}
+		if found != nil {
+			return nil, schemas.Invalid("model_digest", "more than one regressor of %s begins with %s: name more digits", target, digits)
+		}
+		found = v
+	}
+	if found == nil {
+		return nil, &schemas.Error{Code: schemas.CodeNotFound, Field: "model_digest", Message: "no regressor of " + target + " begins with " + digits + "; regressor.list shows them"}
+	}
+	if !l.of(target).keeps()[found.ModelDigest] {
+		return nil, &schemas.Error{Code: schemas.CodeNotFound, Field: "model_digest", Message: "the files of that regressor are no longer kept: only those of the last champions and of the challenger are"}
+	}
+	return found, nil
+}

@@ -1,0 +1,270 @@
+package trainer
+
+import (
+	"fmt"
+	"math"
+
+	"courier/regress"
+	"courier/schemas"
+)
+
+// When a regressor is better than the one in use (models: champion and challenger).
+const (
+	leastJobs      = 50   // that both predicted, or
+	leastSettings  = 20   // distinct ones
+	leastGain      = 0.02 // share by which the loss must be lower
+	coverageSlack  = 0.03 // that the bound may hold less often than it says
+	mostJobs       = 400  // after which a rival that is not better never will be
+	fewSettings    = 5    // below that a bootstrap over settings says nothing: jobs stand for themselves
+	nextLook       = math.Sqrt2
+	accuracyMiddle = 0.5 // level for accuracies: their promise is the middle, not a bound
+)
+
+// Trial compares the champion with a rival on the same jobs, which neither has
+// learnt from. It is pure: the same jobs in the same order give the same verdict.
+type Trial struct {
+	champion, rival *entrant
+	level           float64
+	running         map[runKey]*shadow
+	losses          [2][]float64 // of the champion and of the rival, a job each
+	covered         [2]float64   // jobs within the bound
+	groups          []int        // setting of each job
+	settings        map[string]int
+	gained, lost    map[string]bool // settings that only the rival, or only the champion, promises for
+	look            int             // jobs at which it is judged next
+	ended           bool
+}
+
+// entrant is a regressor with the columns that it wants.
+type entrant struct {
+	predictor *regress.Predictor
+	columns   []schemas.Column
+	model     int // index of the column that names the model; -1: none
+	row       []float64
+}
+
+// shadow is what both have predicted of a run since it was counted last.
+type shadow struct {
+	loss, covered [2]float64
+	n             float64
+	setting       string
+}
+
+func judgeable(p *regress.Predictor) (*entrant, error) {
+	j := &entrant{predictor: p, model: -1, row: make([]float64, len(p.Features()))}
+	var names []string
+	for _, f := range p.Features() {
+		names = append(names, f.Name)
+	}
+	var err error
+	if j.columns, err = schemas.ParseColumns(names); err != nil {
+		return nil, err
+	}
+	for i, c := range j.columns {
+		if c == schemas.ColumnModel {
+			j.model = i
+		}
+	}
+	return j, nil
+}
+
+// predict returns the prediction for an example; ok is false where it knows nothing
+// of it, or only guesses.
+func (j *entrant) predict(x *Example) (p regress.Prediction, ok bool) {
+	if j.model >= 0 {
+		code, known := j.predictor.Features()[j.model].Level(x.Model)
+		if !known {
+			return p, false
+		}
+		x.Features.ModelCode = code
+	}
+	x.Features.Fill(j.row, j.columns)
+	p, err := j.predictor.Predict(j.row)
+	return p, err == nil && !p.Extrapolated
+}
+
+// bound returns what the regressor promises of an example at a level.
+func (j *entrant) bound(x *Example, level float64) (bound float64, ok bool) {
+	p, ok := j.predict(x)
+	if !ok || level == accuracyMiddle {
+		return p.Value, ok
+	}
+	return j.predictor.UpperBound(p, level)
+}
+
+// newTrial compares two regressors of a target.
+func newTrial(target string, champion, rival *regress.Predictor) (*Trial, error) {
+	t := &Trial{level: schemas.DefaultConfidence, running: map[runKey]*shadow{}, settings: map[string]int{}, gained: map[string]bool{}, lost: map[string]bool{}, look: leastSettings}
+	if target == schemas.TargetAccuracy {
+		t.level = accuracyMiddle
+	}
+	var err error
+	if t.champion, err = judgeable(champion); err != nil {
+		return nil, err
+	}
+	t.rival, err = judgeable(rival)
+	return t, err
+}
+
+// add takes an example of a run.
+func (t *Trial) add(k runKey, x *Example) {
+	setting := settingText(x)
+	a, known := t.champion.bound(x, t.level)
+	b, too := t.rival.bound(x, t.level)
+	switch {
+	case !known && too:
+		t.gained[setting] = true
+	case known && !too:
+		t.lost[setting] = true
+	}
+	if !known || !too {
+		return
+	}
+	s := t.running[k]
+	if s == nil {
+		s = &shadow{setting: setting}
+		t.running[k] = s
+	}
+	for i, bound := range [2]float64{a, b} {
+		s.loss[i] += t.loss(x.Value, bound)
+		if x.Value <= bound {
+			s.covered[i]++
+		}
+	}
+	if s.n++; s.n >= epochsPerOutcome {
+		t.count(k)
+	}
+}
+
+// loss is the pinball loss of a bound, of log seconds for times.
+func (t *Trial) loss(truth, bound float64) float64 {
+	e := truth - bound
+	if t.level != accuracyMiddle {
+		e = math.Log(truth / bound)
+	}
+	return max(t.level*e, (t.level-1)*e)
+}
+
+// count makes a job of what a run has shown: when it ends, and now and then if it
+// is long.
+func (t *Trial) count(k runKey) {
+	s := t.running[k]
+	if s == nil {
+		return
+	}
+	delete(t.running, k)
+	if _, met := t.settings[s.setting]; !met {
+		t.settings[s.setting] = len(t.settings)
+	}
+	t.groups = append(t.groups, t.settings[s.setting])
+	for i := range 2 {
+		t.losses[i] = append(t.losses[i], s.loss[i]/s.n)
+		t.covered[i] += s.covered[i] / s.n
+	}
+}
+
+// settingText is the setting of an example: what its owner and the cluster fix.
+func settingText(x *Example) string {
+	f := x.Features
+	return fmt.Sprint(x.Model, f.BatchSize, f.CPUs, math.Round(f.Load.ConcurrentJobs))
+}
+
+// judgement returns how the rival stands.
+func (t *Trial) judgement() schemas.Judgement {
+	n := len(t.groups)
+	j := schemas.Judgement{JudgedLevel: t.level, JudgedJobs: uint32(n), JudgedSettings: uint32(len(t.settings)), GainedSettings: uint32(len(t.gained)), LostSettings: uint32(len(t.lost))}
+	if n == 0 {
+		return j
+	}
+	groups := t.groups
+	if len(t.settings) < fewSettings {
+		groups = nil
+	}
+	difference, err := regress.Paired(t.losses[1], t.losses[0], groups, 1)
+	if err != nil {
+		return j // not reached: the slices are as long
+	}
+	var means [2]float64
+	for i, losses := range t.losses {
+		for _, l := range losses {
+			means[i] += l / float64(n)
+		}
+	}
+	held, rivals := t.covered[1]/float64(n), t.covered[0]/float64(n)
+	j.Loss, j.RivalLoss, j.LossDifferenceLow, j.LossDifferenceHigh = &means[1], &means[0], known(difference.Low), known(difference.High)
+	j.CoverageRatio, j.RivalCoverageRatio = &held, &rivals
+	return j
+}
+
+// known turns NaN, which JSON cannot hold, into absence.
+func known(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// ruling is what a trial comes to.
+type ruling int
+
+const (
+	undecided ruling = iota
+	better
+	noBetter
+)
+
+// String is "better", "no_better" or "undecided".
+func (r ruling) String() string { return [...]string{"undecided", "better", "no_better"}[r] }
+
+// rule judges the rival, each time when there are half as many jobs more; the
+// reason says what decided.
+func (t *Trial) rule() (r ruling, j schemas.Judgement, reason string) {
+	n := len(t.groups)
+	if t.ended || n < t.look || n < leastJobs && len(t.settings) < leastSettings {
+		return undecided, j, ""
+	}
+	t.look = int(math.Ceil(float64(n) * nextLook))
+	j = t.judgement()
+	r, reason = judge(&j)
+	t.ended = r != undecided
+	return r, j, reason
+}
+
+// judge applies the rule to the figures of a comparison.
+func judge(j *schemas.Judgement) (ruling, string) {
+	if j.Loss == nil || j.LossDifferenceHigh == nil || j.LossDifferenceLow == nil {
+		return undecided, "nothing to compare yet"
+	}
+	figures := fmt.Sprintf("on %d jobs of %d settings its loss is %.4g, that of the one in use %.4g (difference %.3g to %.3g), its bound holds for %.3f of them, that of the other for %.3f",
+		j.JudgedJobs, j.JudgedSettings, *j.Loss, *j.RivalLoss, *j.LossDifferenceLow, *j.LossDifferenceHigh, *j.CoverageRatio, *j.RivalCoverageRatio)
+	lower := *j.Loss <= (1-leastGain)**j.RivalLoss && *j.LossDifferenceHigh < 0
+	holds := j.JudgedLevel == accuracyMiddle || *j.CoverageRatio >= min(j.JudgedLevel-coverageSlack, *j.RivalCoverageRatio)
+	switch {
+	case lower && holds && j.LostSettings == 0:
+		return better, "better: " + figures
+	case *j.LossDifferenceLow > 0:
+		return noBetter, "worse: " + figures
+	case lower && holds && j.JudgedJobs >= mostJobs:
+		return noBetter, fmt.Sprintf("it cannot promise for %d settings that the one in use can: %s", j.LostSettings, figures)
+	case j.JudgedJobs >= mostJobs:
+		return noBetter, "no better: " + figures
+	}
+	return undecided, "not clear yet: " + figures
+}
+
+// grows counts the settings of the examples that only the rival, or only the
+// champion, predicts without guessing.
+func grows(t *Trial, examples []Example) schemas.Judgement {
+	for i := range examples {
+		x := examples[i]
+		_, known := t.champion.predict(&x)
+		_, too := t.rival.predict(&x)
+		switch {
+		case too && !known:
+			t.gained[settingText(&x)] = true
+		case known && !too:
+			t.lost[settingText(&x)] = true
+		}
+	}
+	return schemas.Judgement{GainedSettings: uint32(len(t.gained)), LostSettings: uint32(len(t.lost))}
+}
