@@ -22,6 +22,7 @@ type fleet struct {
 	factor map[string]float64 // of the times on a node; absent: 1
 	cores  map[string]uint32
 	nodes  []string
+	rich   bool // fifteen settings instead of six
 	s      float64
 	jobs   int
 }
@@ -40,6 +41,9 @@ func (f *fleet) run(t testing.TB, jobs int) {
 	}
 	for range jobs {
 		set := setting([]uint32{4, 16, 64}[f.random.IntN(3)], uint32(1+f.random.IntN(2)))
+		if f.rich {
+			set = setting([]uint32{4, 8, 16, 32, 64}[f.random.IntN(5)], []uint32{1, 2, 4}[f.random.IntN(3)])
+		}
 		node := f.nodes[f.jobs%len(f.nodes)]
 		set.Nodes = []string{node}
 		seconds := (1 + 8/float64(set.BatchSize)) / float64(set.CPUs) * math.Exp(0.05*f.random.NormFloat64())

@@ -66,9 +66,7 @@ func (t *Trainer) learn(ctx context.Context, past *Past, target string, w *wish,
 	switch {
 	case revision == 0:
 		g.DecidedBy = schemas.DecidedFirst
-		if mean := meanError(c.examples); c.fitted.MeanSquaredError > mean*(1+firstSlack) {
-			rejected = fmt.Sprintf("no better than the mean of each model's other settings: mean squared error %.4g, that of the mean %.4g", c.fitted.MeanSquaredError, mean)
-		}
+		rejected = worthless(c.fitted.MeanSquaredError, c.examples)
 	case w.promote:
 		g.DecidedBy = schemas.DecidedRequest
 	default:
@@ -185,6 +183,19 @@ func fitted(m *regress.Manifest) schemas.Fitted {
 // firstSlack is by how much the first regressor may be worse than the mean: a
 // target that depends on nothing is predicted as well as that, give or take noise.
 const firstSlack = 0.1
+
+// worthless says why a first regressor with some mean squared error is not worth
+// using; "" if it is.
+func worthless(squared float64, examples []Example) string {
+	mean, least := meanError(examples), 0.0
+	for i := range examples {
+		least = max(least, 1e-12*examples[i].Value*examples[i].Value) // rounding is no error
+	}
+	if squared <= mean*(1+firstSlack)+least {
+		return ""
+	}
+	return fmt.Sprintf("no better than the mean of each model's other settings: mean squared error %.4g, that of the mean %.4g", squared, mean)
+}
 
 // meanError is the mean squared error of predicting each example by the mean of
 // its model's other settings; of all others where its model has but one.

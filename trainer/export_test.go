@@ -1,0 +1,7 @@
+package trainer
+
+// DieAfter makes a trainer end with an error after a step, as if it was killed.
+func DieAfter(o Options, step func(name string) error) Options {
+	o.step = step
+	return o
+}

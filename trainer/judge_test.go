@@ -1,0 +1,267 @@
+package trainer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/trainer"
+)
+
+func list(t testing.TB, b *bus.Bus, target string) []schemas.RegressorVersion {
+	t.Helper()
+	var reply schemas.RegressorList
+	if err := b.Request(within(t), schemas.SubjectRegressorList, &schemas.RegressorListRequest{Target: target}, &reply); err != nil {
+		t.Fatal(err)
+	}
+	return reply.Regressors
+}
+
+// judged waits for a regressor that a test, and nobody else, put in use.
+func judged(t testing.TB, b *bus.Bus, by string) *schemas.Promoted {
+	t.Helper()
+	return await(t, b, func(e *schemas.Promoted) string { return e.Target + " by " + e.DecidedBy }, schemas.TargetEpochTime+" by "+by)
+}
+
+// All nodes become slower for good: the challenger that was fitted then is judged
+// on the jobs that follow, wins, and is in use.
+func TestTrainer_PromotesWhatWasRightOnNewJobs(t *testing.T) {
+	b := bustest.New(t)
+	f := newFleet(b, "a", "b", "c")
+	f.rich = true
+	f.run(t, 120)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Millisecond})
+	train(t, b)
+	first, _, err := b.Champion(within(t), schemas.TargetEpochTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range f.nodes {
+		f.factor[n] = 1.3
+	}
+	f.run(t, 20)
+	challenger := awaitTrained(t, b, "drift: jobs take 1.")
+	if c, _, err := b.Champion(within(t), schemas.TargetEpochTime); err != nil || c.ModelDigest != first.ModelDigest {
+		t.Errorf("a challenger is in use before it was judged: %v %v", c, err)
+	}
+	f.run(t, 10)
+	deadline := within(t)
+	for v := list(t, b, schemas.TargetEpochTime)[0]; v.JudgedJobs < 10; v = list(t, b, schemas.TargetEpochTime)[0] {
+		if v.State != schemas.RegressorChallenger || v.ModelDigest != challenger.ModelDigest || deadline.Err() != nil {
+			t.Fatalf("the newest is %+v, want the challenger judged on 10 jobs", v)
+		}
+	}
+	f.run(t, 90)
+	e := judged(t, b, schemas.DecidedTest)
+	if e.ModelDigest != challenger.ModelDigest || e.Rival != first.ModelDigest || e.JudgedJobs < 20 || *e.Loss >= *e.RivalLoss || *e.LossDifferenceHigh >= 0 || *e.CoverageRatio < 0.85 || *e.RivalCoverageRatio > 0.5 {
+		t.Errorf("promoted %+v, want the challenger by its figures", e)
+	}
+	c, revision, err := b.Champion(within(t), schemas.TargetEpochTime)
+	if err != nil || c.ModelDigest != challenger.ModelDigest || revision != e.Revision {
+		t.Errorf("in use is %+v, revision %d, %v; want the challenger, revision %d", c, revision, err, e.Revision)
+	}
+	states := map[string]string{}
+	for _, v := range list(t, b, schemas.TargetEpochTime) {
+		states[v.ModelDigest] = v.State
+	}
+	if states[challenger.ModelDigest] != schemas.RegressorChampion || states[first.ModelDigest] != schemas.RegressorFormer {
+		t.Errorf("states %v, want the challenger as champion and the first as former", states)
+	}
+}
+
+// A regressor that a test put in use turns out worse: the one before comes back.
+func TestTrainer_RollsBackByItself(t *testing.T) {
+	b := bustest.New(t)
+	f := newFleet(b, "a", "b", "c")
+	f.rich = true
+	f.run(t, 120)
+	stop := startTrainer(t, b, trainer.Options{NewEpochs: 1 << 30})
+	train(t, b)
+	good, _, err := b.Champion(within(t), schemas.TargetEpochTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range f.nodes { // a spell that teaches what is not true afterwards
+		f.factor[n] = 1.15
+	}
+	f.run(t, 60)
+	train(t, b)
+	stop()
+	bad, revision, err := b.Champion(within(t), schemas.TargetEpochTime)
+	if err != nil || bad.ModelDigest == good.ModelDigest {
+		t.Fatalf("champion %v, %v; want another", bad, err)
+	}
+	bad.DecidedBy = schemas.DecidedTest // as if it had been lucky
+	if bad.SinceSequence, err = b.LastSequence(within(t), schemas.StreamJob); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.SetChampion(within(t), bad, revision); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range f.nodes {
+		f.factor[n] = 1
+	}
+	f.run(t, 200)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Hour})
+	e := judged(t, b, schemas.DecidedRollback)
+	if e.ModelDigest != good.ModelDigest || e.Rival != bad.ModelDigest || *e.Loss >= *e.RivalLoss {
+		t.Errorf("rolled back to %+v, want the first", e)
+	}
+}
+
+func TestTrainer_PromotesAndRollsBackAsAsked(t *testing.T) {
+	b := bustest.New(t)
+	study(t, b, "a", 0, 1)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+	first := train(t, b).Promoted[0]
+	var promoted schemas.Promoted
+	rollback := func() error {
+		return b.Request(within(t), schemas.SubjectRegressorRollback, &schemas.RollbackRequest{Target: schemas.TargetEpochTime, Reason: "jobs are late"}, &promoted)
+	}
+	promote := func(digits string) error {
+		return b.Request(within(t), schemas.SubjectRegressorPromote, &schemas.PromoteRequest{Target: schemas.TargetEpochTime, ModelDigest: digits}, &promoted)
+	}
+	if err := rollback(); !errors.Is(err, schemas.ErrNotFound) {
+		t.Errorf("roll back the first: %v, want not_found", err)
+	}
+	study(t, b, "b", 1000, 1.2)
+	second := train(t, b).Promoted[0]
+	if err := rollback(); err != nil || promoted.ModelDigest != first.ModelDigest || promoted.Reason != "rolled back: jobs are late" || promoted.DecidedBy != schemas.DecidedRequest {
+		t.Errorf("roll back: %+v, %v", promoted, err)
+	}
+	if err := promote(second.ModelDigest[:8]); err != nil || promoted.ModelDigest != second.ModelDigest {
+		t.Errorf("promote the second again: %+v, %v", promoted, err)
+	}
+	for digits, want := range map[string]error{second.ModelDigest[:8]: schemas.ErrConflict, "012345678": schemas.ErrNotFound, "0123": schemas.ErrInvalid, "not-hex-at-all": schemas.ErrInvalid} {
+		if err := promote(digits); !errors.Is(err, want) {
+			t.Errorf("promote %s: %v, want %v", digits, err, want)
+		}
+	}
+	if c, revision, err := b.Champion(within(t), schemas.TargetEpochTime); err != nil || c.ModelDigest != second.ModelDigest || revision != promoted.Revision {
+		t.Errorf("in use is %v %d, %v", c, revision, err)
+	}
+}
+
+// Only the files of the last three champions stay, and those can be used.
+func TestTrainer_KeepsTheLastChampions(t *testing.T) {
+	b := bustest.New(t)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+	for n := range 5 {
+		study(t, b, fmt.Sprint("study-", n), float64(1000*n), 1+0.2*float64(n))
+		train(t, b)
+	}
+	kept := 0
+	for i, v := range list(t, b, schemas.TargetEpochTime) {
+		_, err := b.Artifact(within(t), v.ModelDigest)
+		if there := err == nil; there != v.Kept {
+			t.Errorf("regressor %d: its files are there %v, it says %v (%v)", i, there, v.Kept, err)
+		}
+		if v.Kept {
+			kept++
+		}
+	}
+	if kept != 3 {
+		t.Errorf("%d regressors are kept, want 3", kept)
+	}
+}
+
+// A trainer dies after each step in turn. The next one goes on: what is in use can
+// be read and has its event, once, and no regressor is put in use twice for one key.
+func TestTrainer_DiesAtEveryStep(t *testing.T) {
+	for _, step := range []string{"fitted", "stored", "trained", "promoted", "told", "rejected"} {
+		t.Run(step, func(t *testing.T) {
+			b := bustest.New(t)
+			f := newFleet(b, "a", "b")
+			f.rich = true
+			f.run(t, 60)
+			if step == "rejected" { // there is a challenger that learnt what is no longer so
+				stop := startTrainer(t, b, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Hour})
+				train(t, b)
+				f.factor["a"], f.factor["b"] = 1.5, 1.5
+				f.run(t, 40)
+				if r := ask(t, b, schemas.TrainRequest{Target: schemas.TargetEpochTime}); len(r.Trained) != 1 {
+					t.Fatalf("reply %+v, want a challenger", r)
+				}
+				stop()
+				f.factor["a"], f.factor["b"] = 1, 1
+				f.run(t, 100)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			dead := false
+			o := trainer.DieAfter(trainer.Options{NewEpochs: 1 << 30, Trees: 30, CoolDown: time.Hour}, func(name string) error {
+				if dead = dead || name == step; !dead {
+					return nil
+				}
+				cancel()
+				return context.Canceled
+			})
+			if err := trainer.New(b, nil, o, slog.New(slog.DiscardHandler), nil).Run(ctx); err != nil || !dead {
+				t.Fatalf("it ended with %v, died %v, want to die after %q", err, dead, step)
+			}
+			runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+			reply := train(t, b)
+			if len(reply.Promoted) != len(schemas.Targets()) {
+				t.Fatalf("the next trainer: %+v, want all regressors in use", reply)
+			}
+			consistent(t, b)
+			if got, want := reply.Promoted[0].Examples, uint64(len(collect(t, b).Examples(schemas.TargetEpochTime))); got != want && step != "rejected" { // there, what is no longer true is left out
+				t.Errorf("learnt from %d examples, want all %d", got, want)
+			}
+		})
+	}
+}
+
+// consistent holds the keys against the events and the files.
+func consistent(t testing.TB, b *bus.Bus) {
+	t.Helper()
+	promoted := map[string]string{} // target and revision to digest
+	last := map[string]uint64{}
+	ctx, cancel := context.WithCancel(within(t))
+	err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamRegressor, CaughtUp: cancel}, func(r bus.Record) error {
+		if e, ok := r.Event.(*schemas.Promoted); ok {
+			k := fmt.Sprint(e.Target, "/", e.Revision)
+			if promoted[k] != "" {
+				t.Errorf("two events say that %s was promoted", k)
+			}
+			promoted[k], last[e.Target] = e.ModelDigest, e.Revision
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target, told := range last {
+		c, revision, err := b.Champion(within(t), target)
+		if err != nil || revision != told || promoted[fmt.Sprint(target, "/", revision)] != c.ModelDigest {
+			t.Errorf("%s: in use is %.12s of revision %d (%v), the last event says revision %d", target, c.ModelDigest, revision, err, told)
+		}
+		for _, digest := range []string{c.ModelDigest, c.ManifestDigest} {
+			if _, err := b.Artifact(within(t), digest); err != nil {
+				t.Errorf("%s: %v", target, err)
+			}
+		}
+	}
+}
+
+// Two trainers: one works, and the other takes over when it stops.
+func TestTrainer_OneOfTwoWorks(t *testing.T) {
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	study(t, b, "a", 0, 1)
+	stop := startTrainer(t, b, trainer.Options{NewEpochs: 1 << 30})
+	train(t, b)
+	runTrainer(t, server.Connect(t), nil, trainer.Options{NewEpochs: 1 << 30})
+	stop()
+	study(t, b, "b", 1000, 1.2)
+	if r := train(t, b); len(r.Promoted) != 2 || r.Promoted[0].Examples != 48 {
+		t.Errorf("the second trainer: %+v, want it to know all 48 examples", r)
+	}
+	consistent(t, b)
+}
