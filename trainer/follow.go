@@ -1,7 +1,6 @@
 package trainer
 
 import (
-	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -24,7 +23,6 @@ type watcher struct {
 	cut       time.Time        // begin of ADWIN's window, if it was cut
 	told      uint64           // sequence of the last event whose drift was published already
 	unsaid    []*schemas.Drift // drifts that are not published yet
-	due       string           // reason to fit that waits for the cool-down
 	lastFit   time.Time        // by the monotonic clock
 }
 
@@ -62,20 +60,27 @@ func (t *Trainer) follow(ctx context.Context) error {
 	})
 }
 
-// wish asks for a fit, if there is a reason and the last one is not too fresh.
+// wish asks for a fit, if there is a reason; when the cool-down is over, if the
+// last one is too fresh.
 func (t *Trainer) wish(w *watcher, reason string) {
-	if drifting(reason) {
-		w.due = reason // the cool-down must not swallow it
+	if reason == "" {
+		return
 	}
-	reason = cmp.Or(w.due, reason)
-	if reason == "" || w.epochTime != nil && time.Since(w.lastFit) < t.o.CoolDown {
+	next := &wish{targets: schemas.Targets(), reason: reason}
+	if before := t.due.Load(); before != nil && drifting(before.reason) {
+		next = before // says more than any other reason
+	}
+	if w.epochTime != nil && time.Since(w.lastFit) < t.o.CoolDown {
+		t.due.Store(next)
 		return
 	}
 	select {
-	case t.wishes <- wish{targets: schemas.Targets(), reason: reason}:
-		w.lastFit, w.due = time.Now(), ""
+	case t.wishes <- *next:
+		w.lastFit = time.Now()
+		t.due.Store(nil)
 		t.fresh.Store(0)
 	default: // one is waiting already
+		t.due.Store(next)
 	}
 }
 

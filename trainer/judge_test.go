@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,32 +47,54 @@ func TestTrainer_PromotesWhatWasRightOnNewJobs(t *testing.T) {
 		f.factor[n] = 1.3
 	}
 	f.run(t, 20)
-	challenger := awaitTrained(t, b, "drift: jobs take 1.")
-	if c, _, err := b.Champion(within(t), schemas.TargetEpochTime); err != nil || c.ModelDigest != first.ModelDigest {
-		t.Errorf("a challenger is in use before it was judged: %v %v", c, err)
-	}
-	f.run(t, 10)
-	deadline := within(t)
-	for v := list(t, b, schemas.TargetEpochTime)[0]; v.JudgedJobs < 10; v = list(t, b, schemas.TargetEpochTime)[0] {
-		if v.State != schemas.RegressorChallenger || v.ModelDigest != challenger.ModelDigest || deadline.Err() != nil {
-			t.Fatalf("the newest is %+v, want the challenger judged on 10 jobs", v)
+	awaitTrained(t, b, "drift: jobs take 1.")
+	for deadline := within(t); deadline.Err() == nil; {
+		f.run(t, 5)
+		c, _, err := b.Champion(within(t), schemas.TargetEpochTime)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.ModelDigest != first.ModelDigest {
+			break
 		}
 	}
-	f.run(t, 90)
 	e := judged(t, b, schemas.DecidedTest)
-	if e.ModelDigest != challenger.ModelDigest || e.Rival != first.ModelDigest || e.JudgedJobs < 20 || *e.Loss >= *e.RivalLoss || *e.LossDifferenceHigh >= 0 || *e.CoverageRatio < 0.85 || *e.RivalCoverageRatio > 0.5 {
-		t.Errorf("promoted %+v, want the challenger by its figures", e)
+	if e.Rival != first.ModelDigest || e.JudgedJobs < 20 || *e.Loss >= *e.RivalLoss || *e.LossDifferenceHigh >= 0 || *e.CoverageRatio < 0.85 || *e.RivalCoverageRatio > 0.5 {
+		t.Errorf("promoted %+v, want a challenger by its figures", e)
 	}
 	c, revision, err := b.Champion(within(t), schemas.TargetEpochTime)
-	if err != nil || c.ModelDigest != challenger.ModelDigest || revision != e.Revision {
+	if err != nil || c.ModelDigest != e.ModelDigest || revision != e.Revision {
 		t.Errorf("in use is %+v, revision %d, %v; want the challenger, revision %d", c, revision, err, e.Revision)
 	}
 	states := map[string]string{}
 	for _, v := range list(t, b, schemas.TargetEpochTime) {
 		states[v.ModelDigest] = v.State
 	}
-	if states[challenger.ModelDigest] != schemas.RegressorChampion || states[first.ModelDigest] != schemas.RegressorFormer {
+	if states[e.ModelDigest] != schemas.RegressorChampion || states[first.ModelDigest] != schemas.RegressorFormer {
 		t.Errorf("states %v, want the challenger as champion and the first as former", states)
+	}
+}
+
+func TestTrainer_TellsHowAChallengerStands(t *testing.T) {
+	b := bustest.New(t)
+	f := newFleet(b, "a", "b")
+	f.rich = true
+	f.run(t, 60)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Hour})
+	train(t, b)
+	f.run(t, 20)
+	if r := ask(t, b, schemas.TrainRequest{Target: schemas.TargetEpochTime}); len(r.Trained) != 1 {
+		t.Fatalf("reply %+v, want a challenger", r)
+	}
+	f.run(t, 15)
+	for deadline := within(t); ; {
+		v := list(t, b, schemas.TargetEpochTime)
+		if len(v) == 2 && v[0].State == schemas.RegressorChallenger && v[0].JudgedJobs == 15 && v[0].Loss != nil && strings.HasPrefix(v[0].Reason, "so far ") && v[1].State == schemas.RegressorChampion {
+			return
+		}
+		if deadline.Err() != nil {
+			t.Fatalf("the newest is %s, judged on %d jobs (%s), want a challenger judged on 15", v[0].State, v[0].JudgedJobs, v[0].Reason)
+		}
 	}
 }
 

@@ -50,7 +50,8 @@ type Trainer struct {
 	orders    chan order
 	standings atomic.Pointer[map[string]standing]
 	changes   *changes
-	fresh     atomic.Int64 // epochs since the last fit
+	fresh     atomic.Int64         // epochs since the last fit
+	due       atomic.Pointer[wish] // waits for the cool-down
 
 	mu     sync.Mutex
 	life   *Life
@@ -114,6 +115,7 @@ func (t *Trainer) run(ctx context.Context) error {
 	t.life, t.loaded, t.trials, t.drifts = NewLife(), map[string]*loaded{}, map[string]*Trial{}, nil
 	t.standings.Store(&map[string]standing{})
 	t.fresh.Store(0)
+	t.due.Store(nil)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	known := make(chan struct{}) // what became of the regressors
@@ -146,10 +148,17 @@ func (t *Trainer) run(ctx context.Context) error {
 func (t *Trainer) work(ctx context.Context) error {
 	every := time.NewTicker(t.o.Every)
 	defer every.Stop()
+	cool := time.NewTicker(t.o.CoolDown)
+	defer cool.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-cool.C:
+			if w := t.due.Swap(nil); w != nil {
+				t.fresh.Store(0)
+				t.grant(ctx, *w)
+			}
 		case <-every.C:
 			if t.fresh.Load() > 0 {
 				t.fresh.Store(0)
@@ -236,7 +245,8 @@ func (t *Trainer) list(target string) []schemas.RegressorVersion {
 		v := &all[i]
 		if trial := t.trials[v.Target]; v.State == schemas.RegressorChallenger && trial != nil && trial.rival.predictor == t.loaded[v.ManifestDigest].of() {
 			v.Judgement = trial.judgement()
-			_, v.Reason = judge(&v.Judgement)
+			_, reason := judge(&v.Judgement)
+			v.Reason = "so far " + reason
 		}
 	}
 	return all
