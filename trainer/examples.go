@@ -15,6 +15,7 @@ type Past struct {
 	seen    map[string]bool // event IDs: a copy changes nothing
 	runs    map[runKey]*run
 	order   []*run
+	near    *neighbours
 	last    uint64         // sequence of the last event
 	Refused map[string]int // events and examples that were left out, by reason
 }
@@ -26,24 +27,28 @@ type runKey struct {
 
 // run is one start of a job.
 type run struct {
-	span   schemas.Span
-	first  uint64 // sequence of its first event
-	cores  uint32
-	epochs []*schemas.Epoch // by number
-	pure   int              // of the first of them, that ran with one batch size
-	ended  *schemas.Ended
+	span    schemas.Span
+	first   uint64   // sequence of its first event
+	number  int      // in the order of the log
+	listed  []string // nodes under which its neighbours find it while it runs
+	cores   uint32
+	epochs  []*schemas.Epoch // by number
+	pure    int              // of the first of them, that ran with one batch size
+	back    bool             // an epoch came whose number was not above the last
+	model   string           // as its first event says
+	strange bool             // another event says another one
+	ended   *schemas.Ended
 }
 
 // NewPast returns the fold before the first event.
 func NewPast() *Past {
-	return &Past{seen: map[string]bool{}, runs: map[runKey]*run{}, Refused: map[string]int{}}
+	return &Past{seen: map[string]bool{}, runs: map[runKey]*run{}, near: newNeighbours(), Refused: map[string]int{}}
 }
 
 // Reasons for leaving something out.
 const (
 	refusedUnstable = "concurrency changed for most of the epoch"
 	refusedFinished = "epoch after the end of its run"
-	refusedBack     = "epoch number went back"
 	refusedStartup  = "first epoch was timed by arrival: it contains the start-up"
 	refusedMixed    = "accuracy of epochs with several batch sizes"
 )
@@ -58,7 +63,9 @@ func (p *Past) Add(e schemas.Event, sequence uint64) {
 	case *schemas.Started:
 		p.seen[e.ID()] = true
 		r := p.run(e.JobID, e.Run, sequence)
+		r.says(&e.Setting)
 		r.span, r.cores = schemas.Span{JobID: e.JobID, Nodes: e.Nodes, CPUs: e.CPUs, From: e.At}, e.NodeCores
+		p.near.begin(r)
 	case *schemas.Epoch:
 		p.seen[e.ID()] = true
 		p.addEpoch(e, sequence)
@@ -73,7 +80,7 @@ func (p *Past) run(job string, number uint32, sequence uint64) *run {
 	k := runKey{job, number}
 	r := p.runs[k]
 	if r == nil {
-		r = &run{span: schemas.Span{JobID: job}, first: sequence}
+		r = &run{span: schemas.Span{JobID: job}, first: sequence, number: len(p.order)}
 		p.runs[k] = r
 		p.order = append(p.order, r)
 	}
@@ -82,18 +89,23 @@ func (p *Past) run(job string, number uint32, sequence uint64) *run {
 
 func (p *Past) addEpoch(e *schemas.Epoch, sequence uint64) {
 	r := p.run(e.JobID, e.Run, sequence)
+	r.says(&e.Setting)
 	if r.ended != nil && r.ended.Outcome != schemas.EventLost {
 		p.Refused[refusedFinished]++
 		return
 	}
 	if n := len(r.epochs); n > 0 && e.Epoch <= r.epochs[n-1].Epoch {
-		p.Refused[refusedBack]++
+		r.back = true
 		return
 	}
 	if r.span.From.IsZero() { // its start is not in the log
 		r.span = schemas.Span{JobID: e.JobID, Nodes: e.Nodes, CPUs: e.CPUs, From: begin(e)}
 	}
-	r.cores, r.ended, r.span.Until = e.NodeCores, nil, time.Time{} // a lost job is back
+	if len(r.epochs) == 0 || r.ended != nil {
+		r.ended, r.span.Until = nil, time.Time{} // a lost job is back
+		p.near.begin(r)
+	}
+	r.cores = e.NodeCores
 	if r.pure == len(r.epochs) && (r.pure == 0 || r.epochs[0].BatchSize == e.BatchSize) {
 		r.pure++
 	}
@@ -106,6 +118,7 @@ func (p *Past) end(e *schemas.Ended) {
 		return
 	}
 	r.ended, r.span.Until = e, e.At
+	p.near.end(r)
 }
 
 // begin is when an epoch began.
@@ -124,20 +137,17 @@ type Example struct {
 }
 
 // beside returns the runs that touch the time of a run.
-func (p *Past) beside(r *run) []schemas.Span {
-	var all []schemas.Span
-	for _, o := range p.order {
-		if o != r && (r.span.Until.IsZero() || o.span.From.Before(r.span.Until)) && (o.span.Until.IsZero() || o.span.Until.After(r.span.From)) {
-			all = append(all, o.span)
-		}
-	}
-	return all
-}
+func (p *Past) beside(r *run) []schemas.Span { return p.near.of(r) }
 
 // Examples returns what the past teaches about a target, oldest run first.
 func (p *Past) Examples(target string) []Example {
 	var all []Example
+	times := map[string]bool{}
 	for _, r := range p.order {
+		if why := r.lie(times); why != "" {
+			p.Refused[why]++
+			continue
+		}
 		spans := p.beside(r)
 		if target == schemas.TargetStartup {
 			if x, ok := startup(r, spans); ok {

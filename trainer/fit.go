@@ -21,6 +21,7 @@ const startupExamples = 10
 // accuracy by the paper's forest.
 func Fit(ctx context.Context, target string, examples []Example, o Options) (*regress.Regressor, error) {
 	o = o.withDefaults()
+	examples = thin(examples, o.Examples)
 	d := Dataset(target, examples)
 	progress := func(done, planned int) {}
 	if o.Progress != nil {

@@ -24,13 +24,13 @@ func jobEvents() []string {
 	return subjects
 }
 
-// recall folds the whole past: from the database where there is one, the rest
+// recall folds the past of the window: from the database where there is one, the rest
 // from the log. A database may have some tables of its last batch and not others,
 // so the log is read again from one batch before its end; copies change nothing.
 func (t *Trainer) recall(ctx context.Context) (*Past, error) {
-	past := NewPast()
+	past, since := NewPast(), time.Now().Add(-t.o.Window)
 	if h := t.history(); h != nil {
-		err := h.Events(ctx, time.Time{}, func(e schemas.Event) error {
+		err := h.Events(ctx, since, func(e schemas.Event) error {
 			past.Add(e, sequenceOf(e))
 			return nil
 		})
@@ -48,7 +48,9 @@ func (t *Trainer) recall(ctx context.Context) (*Past, error) {
 	complete := false
 	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: jobEvents(), From: from, CaughtUp: func() { complete = true; stop() }}
 	err := t.bus.Follow(reading, o, func(r bus.Record) error {
-		past.Add(r.Event, r.Sequence)
+		if !happened(r.Event).Before(since) { // as the database does
+			past.Add(r.Event, r.Sequence)
+		}
 		return nil
 	})
 	if err != nil {
@@ -58,6 +60,19 @@ func (t *Trainer) recall(ctx context.Context) (*Past, error) {
 		return nil, fmt.Errorf("recall examples: %w", ctx.Err())
 	}
 	return past, nil
+}
+
+// happened is when an event says that it was.
+func happened(e schemas.Event) time.Time {
+	switch e := e.(type) {
+	case *schemas.Started:
+		return e.At
+	case *schemas.Epoch:
+		return e.At
+	case *schemas.Ended:
+		return e.At
+	}
+	return time.Time{}
 }
 
 // sequenceOf returns an event's place in its stream.
