@@ -79,6 +79,10 @@ func NewCluster() *Cluster {
 // keptJobs bounds how many jobs are remembered; the oldest that ended go first.
 const keptJobs = 100_000
 
+// longAgo is how long after it happened an event is no sign of life: a past run
+// that is imported, or a spool that was found again.
+const longAgo = time.Hour
+
 // Apply changes the state by an event that was stored at the given time. It
 // returns the job that the event changed, nil if it changed none: copies and
 // events of earlier runs change nothing.
@@ -88,10 +92,10 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		c.nodes[e.Node] = &Node{Name: e.Node, Cores: e.Cores, Heard: storedAt}
 	case *schemas.Submitted:
 		c.describe(e.Request.Model, Description{Parameters: e.Request.Parameters, TrainingSamples: e.Request.TrainingSamples})
-		return c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.submitted(e) })
+		return c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.submitted(e) })
 	case *schemas.Started:
 		c.describe(e.Model, Description{TrainingSamples: e.TrainingSamples})
-		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.started(e, storedAt) })
+		j := c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.started(e, storedAt) })
 		if j != nil {
 			j.laps, j.mark, j.progressAt, j.epochAt = nil, c.tallies.snapshot(j.Setting.Nodes, storedAt), storedAt, time.Time{}
 		}
@@ -99,13 +103,13 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 	case *schemas.Epoch:
 		c.describe(e.Model, Description{ValidationSamples: e.ValidationSamples})
 		c.tried.add(&e.Setting)
-		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.epoch(e, storedAt) })
+		j := c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.epoch(e, storedAt) })
 		if j != nil {
 			c.lap(j, e, storedAt)
 		}
 		return j
 	case *schemas.Ended:
-		j := c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.ended(e, storedAt) })
+		j := c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.ended(e, storedAt) })
 		if j != nil && j.State == schemas.StateFinished && !j.changed {
 			c.keep(j) // a job that was moved says nothing of what was predicted for one that is not
 		}
@@ -115,7 +119,7 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		return j
 	case *schemas.Advice:
 		if e.Action == schemas.ActionStart {
-			return c.touch(e.JobID, sequence, storedAt, func(j *Job) bool { return j.admitted(e) })
+			return c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.admitted(e) })
 		}
 		if j := c.jobs[e.JobID]; j != nil && (j.Advice == nil || e.CauseSequence >= j.Advice.CauseSequence) {
 			j.Advice = e
@@ -128,8 +132,9 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 	return nil
 }
 
-// touch finds or makes the job, changes it, and keeps the indices.
-func (c *Cluster) touch(id string, sequence uint64, storedAt time.Time, change func(*Job) bool) *Job {
+// touch finds or makes the job, changes it by what happened at a time and was
+// stored at another, and keeps the indices.
+func (c *Cluster) touch(id string, sequence uint64, at, storedAt time.Time, change func(*Job) bool) *Job {
 	j := c.jobs[id]
 	if j == nil {
 		j = &Job{ID: id, first: sequence}
@@ -138,6 +143,9 @@ func (c *Cluster) touch(id string, sequence uint64, storedAt time.Time, change f
 	before, ran := j.Setting, j.State == schemas.StateRunning
 	if !change(j) {
 		return nil
+	}
+	if j.State == schemas.StateRunning && storedAt.Sub(j.happened(at, storedAt)) > longAgo {
+		j.State = schemas.StateLost // until it is heard: it takes nobody's place, and needs no advice
 	}
 	c.occupy(j, &before, ran, storedAt)
 	c.hold(j)

@@ -54,6 +54,53 @@ func TestCluster_Silent(t *testing.T) {
 	}
 }
 
+// A past run that is imported runs nowhere: it is nobody's neighbour, is not
+// lost, and ends as it ended. What is heard now runs, however long ago it began.
+func TestCluster_ThePastDoesNotRun(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0)
+	ago := func(e schemas.Event, d time.Duration) schemas.Event {
+		switch e := e.(type) {
+		case *schemas.Started:
+			e.At = now.Add(-d)
+		case *schemas.Epoch:
+			e.At = now.Add(-d)
+		case *schemas.Ended:
+			e.At = now.Add(-d)
+		}
+		return e
+	}
+	const year = 365 * 24 * time.Hour
+	for _, c := range []struct {
+		name   string
+		events []schemas.Event
+		state  schemas.State
+		beside float64 // jobs that a new one on the node counts, itself included
+	}{
+		{"it has begun", []schemas.Event{ago(startedEvent("a", 1), year)}, schemas.StateLost, 1},
+		{"it has an epoch", []schemas.Event{ago(startedEvent("a", 1), year), ago(epochEvent("a", 1, 1), year)}, schemas.StateLost, 1},
+		{"it has ended", []schemas.Event{ago(startedEvent("a", 1), year), ago(epochEvent("a", 1, 1), year), ago(finishedEvent("a", 1), year)}, schemas.StateFinished, 1},
+		{"a long spool has brought it up to now", []schemas.Event{ago(startedEvent("a", 1), 3*time.Hour), ago(epochEvent("a", 1, 1), time.Minute)}, schemas.StateRunning, 2},
+	} {
+		cluster := advisor.NewCluster()
+		var j *advisor.Job
+		for i, e := range c.events {
+			if j = cluster.Apply(e, uint64(i+1), now); j == nil {
+				t.Fatalf("%s: event %d changed nothing", c.name, i+1)
+			}
+			if risks := cluster.Watch(e, j, uint64(i+1), regressors(t), now); len(risks) > 0 {
+				t.Errorf("%s: warnings %v", c.name, risks)
+			}
+		}
+		q := cluster.Ask(schemas.JobRequest{Model: model, CPUs: schemas.CPUs{1}, Epochs: 3, Nodes: running.Nodes}, now)
+		if j.State != c.state || float64(1+len(q.Others)) != c.beside {
+			t.Errorf("%s: %s, a new job is beside %d; want %s, %g jobs", c.name, j.State, len(q.Others), c.state, c.beside)
+		}
+		if silent := cluster.Silent(now.Add(year)); c.state != schemas.StateRunning && len(silent) > 0 {
+			t.Errorf("%s: %v is silent", c.name, silent)
+		}
+	}
+}
+
 // Copies, events of earlier runs and events after the end change nothing.
 func TestCluster_ApplyIgnoresWhatIsOld(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0)
