@@ -220,19 +220,31 @@ func startup(r *run, spans []schemas.Span) (x Example, ok bool) {
 }
 
 // wholeJob makes one example of a finished run whose epochs were not recognised:
-// its time over its epochs.
+// its time, less the start-up where that is known, over its epochs, or its
+// accuracy after them.
 func (p *Past) wholeJob(r *run, spans []schemas.Span, target string) []Example {
 	e := r.ended
-	if target != schemas.TargetEpochTime || e == nil || e.Outcome != schemas.EventFinished || e.Epochs == 0 || e.DurationSeconds <= 0 {
+	if e == nil || e.Outcome != schemas.EventFinished || e.Epochs == 0 || e.DurationSeconds <= 0 {
 		return nil
 	}
 	load := schemas.LoadBetween(r.span, spans, r.cores, r.span.From, e.At)
-	if load.ExampleWeight() == 0 {
+	x := Example{Model: e.Model, Nodes: e.Nodes, At: e.At, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load}}
+	if target == schemas.TargetAccuracy {
+		if e.Accuracy == nil {
+			return nil
+		}
+		x.Value, x.Weight, x.Features.EpochsDone = *e.Accuracy, 1, e.Epochs
+		return []Example{x}
+	}
+	x.Value, x.Weight = e.DurationSeconds/float64(e.Epochs), load.ExampleWeight()
+	if s := e.StartupSeconds; s != nil && *s > 0 && *s < e.DurationSeconds {
+		x.Value = (e.DurationSeconds - *s) / float64(e.Epochs)
+	}
+	if x.Weight == 0 {
 		p.Refused[refusedUnstable]++
 		return nil
 	}
-	return []Example{{Model: e.Model, Nodes: e.Nodes, At: e.At, Value: e.DurationSeconds / float64(e.Epochs), Weight: load.ExampleWeight(),
-		Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load}}}
+	return []Example{x}
 }
 
 // Dataset turns examples into what regress fits. A setting is what the owner
