@@ -27,6 +27,7 @@ type changes struct {
 type nodeState struct {
 	cores uint32
 	heard time.Time // last sample; zero: none
+	told  time.Time // when this was so, by what tells of the node
 }
 
 type note struct {
@@ -77,10 +78,11 @@ func (k *changes) job(s *schemas.Setting, cores uint32, at time.Time) {
 	}
 }
 
-// see keeps the state of a node, and notes another number of cores.
+// see keeps the state of a node, and notes another number of cores. What is told
+// late, of a run that was imported, changes nothing now.
 func (k *changes) see(name string, cores uint32, heard, at time.Time) {
 	before, met := k.nodes[name]
-	if !met && len(k.nodes) >= mostKnown {
+	if !met && len(k.nodes) >= mostKnown || at.Before(before.told) {
 		return
 	}
 	if before.cores > 0 && cores > 0 && before.cores != cores {
@@ -89,7 +91,7 @@ func (k *changes) see(name string, cores uint32, heard, at time.Time) {
 	if cores == 0 {
 		cores = before.cores
 	}
-	k.nodes[name] = nodeState{cores, heard}
+	k.nodes[name] = nodeState{cores, heard, at}
 }
 
 // between tells what changed in some time, oldest first as far as it was noted;

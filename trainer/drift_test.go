@@ -123,6 +123,34 @@ func TestTrainer_NamesASlowNodeAndFits(t *testing.T) {
 	awaitTrained(t, b, "drift: jobs on node b")
 }
 
+// Runs of long ago that are imported are no evidence of what the cluster does
+// now, however slow they were and whatever their node was then: only what
+// happens next is a drift.
+func TestTrainer_ThePastIsNoDrift(t *testing.T) {
+	b := bustest.New(t)
+	f := newFleet(b, "a", "b", "c")
+	f.s = 1e6
+	f.run(t, 60)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Millisecond})
+	train(t, b)
+	f.run(t, 9)
+	past := newFleet(b, "a", "b", "c")
+	past.jobs = 1000
+	for _, n := range past.nodes {
+		past.factor[n], past.cores[n] = 3, 1
+	}
+	past.run(t, 60)
+	f.factor["b"], f.cores["b"] = 1.3, 1
+	f.run(t, 30)
+	e := awaitDrift(t, b, 0)
+	if e.Scope != schemas.DriftNode || e.Node != "b" || math.Abs(e.Ratio/1.3-1) > 0.1 {
+		t.Errorf("drift %+v, want node b at 1.3", e)
+	}
+	if got := strings.Join(e.KnownChanges, "; "); got != "node b has 1 cores instead of 2" {
+		t.Errorf("known changes %q, want the core that b lost now", got)
+	}
+}
+
 // All nodes become slower: no node is blamed, and what is fitted then predicts
 // the new times although there are far more old ones.
 func TestTrainer_ForgetsWhatIsNoLongerTrue(t *testing.T) {
