@@ -23,6 +23,7 @@ var house = map[string][]string{
 	"bus/server":                         {},
 	"bus/bustest":                        {"bus", "bus/server", "schemas"},
 	"collector":                          {"bus", "schemas"},
+	"collector/past":                     {"collector", "schemas"},
 	"store":                              {"bus", "schemas"},
 	"store/engine":                       {},
 	"store/engine/host":                  {},
@@ -35,7 +36,7 @@ var house = map[string][]string{
 	"deploy/workloads/digits":            {},
 	"deploy/workloads/digits/cmd/digits": {"deploy/workloads/digits"},
 	"services":                           {},
-	"services/courier": {"services", "schemas", "bus", "bus/server", "collector", "store", "store/engine", "store/engine/host",
+	"services/courier": {"services", "schemas", "bus", "bus/server", "collector", "collector/past", "store", "store/engine", "store/engine/host",
 		"trainer", "advisor", "gateway", "regress", "policy/sim", "deploy/workloads/digits"},
 }
 
