@@ -83,6 +83,7 @@ type cli struct {
 
 	Regressor regressorCommand `cmd:"" help:"Fit, use and compare regressors on files, without a server."`
 	Simulate  simulateCommand  `cmd:"" help:"Play simulated clusters, and compare rules."`
+	Import    importCommand    `cmd:"" help:"Bring past runs into the log: CSV, JSON lines, BigDL and Spark logs, MLflow."`
 	Replay    replayCommand    `cmd:"" help:"Play a recorded log again: verify its numbers, and compare rules on it."`
 
 	Collector collectorCommand `cmd:"" help:"Service: publish samples of this node." group:"services"`

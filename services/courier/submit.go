@@ -139,7 +139,7 @@ type trainCommand struct {
 func (c *trainCommand) Run(w *world) error {
 	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectRegressorTrain, &schemas.TrainRequest{Target: c.Target, Promote: c.Promote}, func(out io.Writer, r *schemas.TrainReply) error {
 		for _, p := range r.Promoted {
-			fmt.Fprintf(out, "%s: %s of %d examples in %d settings, median error %.1f %%, in use as revision %d\n", p.Target, p.Family, p.Examples, p.Settings, 100*p.MedianAbsoluteRatio, p.Revision)
+			fmt.Fprintln(out, trainedLine(&p))
 		}
 		for _, e := range r.Trained {
 			fmt.Fprintf(out, "%s: %s of %d examples in %d settings, median error %.1f %%: challenger %.12s, to be judged on the jobs that come\n", e.Target, e.Family, e.Examples, e.Settings, 100*e.MedianAbsoluteRatio, e.ModelDigest)
@@ -152,6 +152,11 @@ func (c *trainCommand) Run(w *world) error {
 		}
 		return nil
 	})
+}
+
+// trainedLine says what a regressor learnt from.
+func trainedLine(p *schemas.Promoted) string {
+	return fmt.Sprintf("%s: %s of %d examples in %d settings, median error %.1f %%, in use as revision %d", p.Target, p.Family, p.Examples, p.Settings, 100*p.MedianAbsoluteRatio, p.Revision)
 }
 
 // figure prints a number that may be unknown.

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"courier/bus"
+	"courier/collector/past"
+	"courier/schemas"
+)
+
+// trainTimeout is how long an import waits for the regressors.
+const trainTimeout = 5 * time.Minute
+
+// publish brings the runs into the log that it does not hold yet.
+func (c *importCommand) publish(w *world, runs []*past.Run, s *importSummary) error {
+	b, err := c.connect(w)
+	if err != nil {
+		if !c.DryRun {
+			return err
+		}
+		fmt.Fprintln(w.stderr, "what is in the log already is not known:", err)
+		s.plan(runs, imported{})
+		return nil
+	}
+	defer closeBus(b)
+	there, err := readImported(w.ctx, b)
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		s.plan(runs, there)
+		return nil
+	}
+	if err := s.publish(w, b, runs, there); err != nil {
+		return err
+	}
+	if c.Train && s.Imported > 0 {
+		return s.train(w.ctx, b)
+	}
+	return nil
+}
+
+// imported is what a log holds of jobs: how far it knows each.
+type imported map[string]*knownJob
+
+// knownJob is the last that a log holds of a job. A run is published in order,
+// its end last: what is before is there, too.
+type knownJob struct {
+	run, ended uint32 // last run that began, or had an epoch, and last that ended
+	epoch      uint32 // last one of that run
+}
+
+// readImported reads the last event of each kind of each job. The window in which
+// NATS drops copies is short, so what is imported twice is found here.
+func readImported(ctx context.Context, b *bus.Bus) (imported, error) {
+	if _, err := b.LastSequence(ctx, schemas.StreamJob); err != nil { // a stream that is missing would be waited for
+		return nil, fmt.Errorf("read the log: %w", err)
+	}
+	var subjects []string
+	for _, kind := range []string{schemas.EventStarted, schemas.EventEpoch, schemas.EventFinished, schemas.EventFailed, schemas.EventCancelled} {
+		subjects = append(subjects, schemas.JobSubject("*", kind))
+	}
+	there, complete := imported{}, false
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: subjects, LastPerSubject: true, CaughtUp: func() { complete = true; stop() }}
+	err := b.Follow(reading, o, func(r bus.Record) error { there.add(r.Event); return nil })
+	if err == nil && !complete {
+		err = ctx.Err()
+	}
+	return there, err
+}
+
+func (i imported) add(e schemas.Event) {
+	job := func(id string) *knownJob {
+		if i[id] == nil {
+			i[id] = &knownJob{}
+		}
+		return i[id]
+	}
+	switch e := e.(type) {
+	case *schemas.Started:
+		k := job(e.JobID)
+		if e.Run > k.run {
+			k.run, k.epoch = e.Run, 0
+		}
+	case *schemas.Epoch:
+		k := job(e.JobID)
+		if e.Run > k.run || e.Run == k.run && e.Epoch > k.epoch {
+			k.run, k.epoch = e.Run, e.Epoch
+		}
+	case *schemas.Ended:
+		k := job(e.JobID)
+		k.ended = max(k.ended, e.Run)
+	}
+}
+
+// has reports whether the whole run is there.
+func (i imported) has(r *past.Run) bool { return i[r.JobID] != nil && i[r.JobID].ended >= r.Number }
+
+// missing returns the events of a run that are not there.
+func (i imported) missing(r *past.Run) []schemas.Event {
+	var all []schemas.Event
+	for _, e := range r.Events() {
+		switch e := e.(type) {
+		case *schemas.Started:
+			if k := i[e.JobID]; k != nil && k.run >= e.Run {
+				continue
+			}
+		case *schemas.Epoch:
+			if k := i[e.JobID]; k != nil && (k.run > e.Run || k.run == e.Run && k.epoch >= e.Epoch) {
+				continue
+			}
+		case *schemas.Ended:
+			if k := i[e.JobID]; k != nil && k.ended >= e.Run {
+				continue
+			}
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// plan counts what would be published.
+func (s *importSummary) plan(runs []*past.Run, there imported) {
+	for _, r := range runs {
+		if there.has(r) {
+			s.There++
+			continue
+		}
+		s.Imported++
+		s.Events += len(there.missing(r))
+	}
+}
+
+// drawEvery is how often the bar moves at most.
+const drawEvery = 50 * time.Millisecond
+
+// publish publishes the runs, oldest first, each in order and its end last.
+func (s *importSummary) publish(w *world, b *bus.Bus, runs []*past.Run, there imported) error {
+	bar := newBar(w.stderr, max(1, len(runs)))
+	drawn := time.Time{}
+	for i, r := range runs {
+		if bar.terminal && (time.Since(drawn) > drawEvery || i == len(runs)-1) {
+			bar.draw(i+1, "runs")
+			drawn = time.Now()
+		}
+		if there.has(r) {
+			s.There++
+			continue
+		}
+		for _, e := range there.missing(r) {
+			if _, err := b.Publish(w.ctx, e); err != nil {
+				return err
+			}
+			s.Events++
+		}
+		s.Imported++
+	}
+	if len(runs) > 0 {
+		bar.end()
+	}
+	return nil
+}
+
+// train lets the regressors learn, and notes what they say. Without a trainer the
+// runs wait for one in the log.
+func (s *importSummary) train(ctx context.Context, b *bus.Bus) error {
+	ctx, cancel := context.WithTimeout(ctx, trainTimeout)
+	defer cancel()
+	var reply schemas.TrainReply
+	err := b.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &reply)
+	if errors.Is(err, schemas.ErrUnavailable) {
+		s.Trained = []string{"no trainer answers: the regressors learn when one runs"}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	for _, p := range reply.Promoted {
+		s.Trained = append(s.Trained, trainedLine(&p))
+	}
+	s.Trained = append(s.Trained, reply.Waiting...)
+	return nil
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+)
+
+const studyPath = "../../../shared/data/courier-paper/measured_runs.csv"
+
+// courierJSON runs a sub-command and reads its JSON.
+func courierJSON(t *testing.T, into any, args ...string) {
+	t.Helper()
+	var out, log strings.Builder
+	if err := run(within(t, time.Minute), append(args, "--output", "json"), os.Getenv, &out, &log); err != nil {
+		t.Fatalf("courier %s: %v\n%s", strings.Join(args, " "), err, log.String())
+	}
+	if err := json.Unmarshal([]byte(out.String()), into); err != nil {
+		t.Fatalf("courier %s: %v in %s", strings.Join(args, " "), err, out.String())
+	}
+}
+
+// lastSequence is how many events the log of jobs has held.
+func lastSequence(t *testing.T, b *bus.Bus) uint64 {
+	t.Helper()
+	n, err := b.LastSequence(within(t, 5*time.Second), schemas.StreamJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// The published study, from its table to an answer: what is imported is learnt at
+// once, predictions are near what was measured, runs that lie are refused, and
+// the same file again adds nothing.
+func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
+	if _, err := os.Stat(studyPath); err != nil {
+		t.Skip("the study's runs are not here: ", err)
+	}
+	l := startAll(t, nil)
+	file := []string{"import", "--nats-url", l.endpoints.NATSURL, "--epochs", "10", "--training-samples", "60000", "--since", "2020-10-21", "--where", "campaign=fullfact", studyPath}
+	var s importSummary
+	courierJSON(t, &s, file...)
+	if s.Imported != 80 || s.Refused != 5 || s.There != 0 || len(s.Reasons) != 1 || s.Reasons[0].Runs != 5 {
+		t.Errorf("summary %+v, want 80 of 85 runs, and 5 with copied times", s)
+	}
+	if got := strings.Join(s.Trained, "\n"); !strings.Contains(got, "epoch_time: ") || !strings.Contains(got, "accuracy: ") {
+		t.Errorf("trained %q, want epoch times and accuracies", got)
+	}
+	before := lastSequence(t, l.bus)
+	var again importSummary
+	courierJSON(t, &again, file...)
+	if again.Imported != 0 || again.There != 80 || lastSequence(t, l.bus) != before {
+		t.Errorf("again: %+v and %d new events, want nothing new", again, lastSequence(t, l.bus)-before)
+	}
+
+	ctx := within(t, 30*time.Second)
+	for _, c := range []struct {
+		model             string
+		cpus              int
+		seconds, accuracy []float64 // measured, alone on the cluster, of batch sizes 64 and 512
+	}{{"lenet5", 1, []float64{493.5, 179.7}, []float64{0.9567, 0.8957}}} {
+		q := schemas.JobRequest{Model: c.model, CPUs: schemas.CPUs{c.cpus}, BatchSizes: []int{64, 512}, Epochs: 10, SLO: schemas.Duration(time.Hour)}
+		var a schemas.Advice
+		await(t, "the regressors", func() bool {
+			return l.bus.Request(ctx, schemas.SubjectJobPredict, &q, &a) == nil && len(a.Regressors) == 2
+		})
+		for i, x := range a.Alternatives {
+			if x.PredictedSeconds == nil || x.PredictedAccuracy == nil {
+				t.Errorf("%s, batch size %d: no figures: %+v", c.model, x.BatchSize, x)
+				continue
+			}
+			if math.Abs(*x.PredictedSeconds/c.seconds[i]-1) > 0.15 || math.Abs(*x.PredictedAccuracy-c.accuracy[i]) > 0.015 {
+				t.Errorf("%s, batch size %d: %.1f s and %.4f, measured %.1f s and %.4f", c.model, x.BatchSize, *x.PredictedSeconds, *x.PredictedAccuracy, c.seconds[i], c.accuracy[i])
+			}
+		}
+		if a.Decision != schemas.MeetsSLO || a.Load.ConcurrentJobs != 1 {
+			t.Errorf("advice %s beside %g jobs, want meets_slo alone", a.Decision, a.Load.ConcurrentJobs)
+		}
+	}
+	silentPast(t, l.bus)
+}
+
+// silentPast fails if the log holds advice, warnings, losses or drifts: nothing of
+// that is said about the past.
+func silentPast(t *testing.T, b *bus.Bus) {
+	t.Helper()
+	for _, stream := range []string{schemas.StreamJob, schemas.StreamRegressor} {
+		ctx, stop := context.WithCancel(within(t, 20*time.Second))
+		err := b.Follow(ctx, bus.FollowOptions{Stream: stream, CaughtUp: stop}, func(r bus.Record) error {
+			switch r.Event.(type) {
+			case *schemas.Started, *schemas.Epoch, *schemas.Promoted:
+			case *schemas.Ended:
+				if r.Event.(*schemas.Ended).Outcome == schemas.EventLost {
+					t.Errorf("a past job was lost: %s", r.Subject)
+				}
+			default:
+				t.Errorf("%s was said about the past", r.Subject)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An import that was killed is completed by the next one, wherever it stopped.
+func TestImport_GoesOnWhereItStopped(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "epochs.csv")
+	rows := "run,model,batch,cpus,started_at,epoch,epoch_seconds,accuracy\n"
+	for run := range 2 {
+		for epoch := range 3 {
+			rows += fmt.Sprintf("r%d,m,%d,2,2024-05-0%d 10:00:00,%d,%.3f,0.9\n", run, 32<<run, run+1, epoch, 2.5+0.125*float64(epoch+run))
+		}
+	}
+	if err := os.WriteFile(path, []byte(rows), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := importCommand{Paths: []string{path}, Format: "auto", TimeZone: "UTC"}
+	o, err := c.options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := c.read(o)
+	if err != nil || len(found.Runs) != 2 || len(found.Refused) != 0 {
+		t.Fatalf("read %+v, %v; want two runs", found, err)
+	}
+	all := append(found.Runs[0].Events(), found.Runs[1].Events()...)
+	for stopped := range all {
+		t.Run(fmt.Sprint("after ", stopped), func(t *testing.T) {
+			b := bustest.New(t)
+			for _, e := range all[:stopped] {
+				if _, err := b.Publish(within(t, 5*time.Second), e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			there, err := readImported(within(t, 5*time.Second), b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, _ := testWorld(within(t, 10*time.Second))
+			s := importSummary{}
+			if err := s.publish(w, b, found.Runs, there); err != nil {
+				t.Fatal(err)
+			}
+			if s.Events != len(all)-stopped || lastSequence(t, b) != uint64(len(all)) {
+				t.Errorf("%d events were added, %d are there; want %d and %d", s.Events, lastSequence(t, b), len(all)-stopped, len(all))
+			}
+		})
+	}
+}
