@@ -17,7 +17,9 @@ type BigDLLog struct{ b bigdl }
 
 // Line takes the next line, without its end, and returns the epochs that it
 // completes. At is only handed back.
-func (l *BigDLLog) Line(line []byte, at time.Time) []BigDLEpoch { return bigdlEpochs(l.b.line(line, at)) }
+func (l *BigDLLog) Line(line []byte, at time.Time) []BigDLEpoch {
+	return bigdlEpochs(l.b.line(line, at))
+}
 
 // End returns the epoch that was not complete when the log ended, if any.
 func (l *BigDLLog) End() []BigDLEpoch { return bigdlEpochs(l.b.end()) }

@@ -45,13 +45,13 @@ type driverLog struct {
 	draft *draft
 	log   collector.BigDLLog
 
-	clock, clockTime float64   // last seconds since training began, and the first of a line with a time
-	iteration        uint64    // last one
-	epoch            uint64    // that it is of
-	first, clocked   time.Time // times of the first line with one, and of the first that has a clock, too
-	ended            time.Time // of the last line
-	broken           *Refusal
-	brokenAt         int
+	clock     float64   // last seconds since training began
+	iteration uint64    // last one
+	epoch     uint64    // that it is of
+	first     time.Time // of the first line with one
+	began     time.Time // when training began, by the lines of its iterations
+	broken    *Refusal
+	brokenAt  int
 }
 
 func (l *driverLog) line(number int, line []byte) {
@@ -76,8 +76,10 @@ func (l *driverLog) line(number int, line []byte) {
 		if l.draft.values[FieldTrainingSamples] == "" {
 			l.draft.values[FieldTrainingSamples] = string(m[3])
 		}
-		if l.clocked.IsZero() && !at.IsZero() {
-			l.clocked, l.clockTime = at, clock
+		// Loggers cut the fraction of a second, so that the latest begin is nearest to
+		// the true one. A validation is told long after the clock that its lines have.
+		if began := at.Add(-duration(clock)); !at.IsZero() && bigdlRecords.Match(line) && began.After(l.began) {
+			l.began = began
 		}
 	}
 	if m := bigdlRecords.FindSubmatch(line); m != nil && l.draft.values[FieldBatchSize] == "" {
@@ -103,7 +105,6 @@ func (l *driverLog) time(line []byte) time.Time {
 	if l.first.IsZero() {
 		l.first = at
 	}
-	l.ended = at
 	return at
 }
 
@@ -127,14 +128,13 @@ func (l *driverLog) end() (*draft, *Refusal) {
 		return d, refuse(ReasonUnfinished, FieldEpoch, "it ends within epoch %d", l.epoch)
 	}
 	d.values[FieldRunID] = strings.TrimSuffix(path.Base(d.File), path.Ext(d.File))
-	if l.clocked.IsZero() {
+	if l.began.IsZero() {
 		return d, nil
 	}
-	began := l.clocked.Add(-duration(l.clockTime))
-	started := began
-	if l.first.Before(began) {
+	started := l.began
+	if l.first.Before(started) {
+		d.values[FieldStartup] = fmt.Sprint(started.Sub(l.first).Seconds())
 		started = l.first
-		d.values[FieldStartup] = fmt.Sprint(began.Sub(l.first).Seconds())
 	}
 	d.values[FieldStartedAt] = started.Format(time.RFC3339Nano)
 	return d, nil

@@ -88,8 +88,8 @@ func (r *Reader) setting(d *draft, run *Run) *Refusal {
 func (r *Reader) cluster(d *draft, run *Run) *Refusal {
 	run.Setting.Nodes = d.nodes
 	if text := r.value(d, FieldNodes); len(d.nodes) == 0 && text != "" {
-		for _, name := range strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' || c == ';' }) {
-			run.Setting.Nodes = append(run.Setting.Nodes, schemas.NodeName(name))
+		for _, name := range strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ';' }) {
+			run.Setting.Nodes = append(run.Setting.Nodes, schemas.NodeName(strings.TrimSpace(name)))
 		}
 	}
 	if len(run.Setting.Nodes) == 0 {

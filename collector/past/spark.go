@@ -208,7 +208,11 @@ func (a *application) times() *Refusal {
 	d := a.draft
 	first, last := int64(0), int64(0)
 	epochs := map[int]*sparkJob{}
-	for id, j := range a.jobs {
+	for _, id := range slices.Sorted(maps.Keys(a.jobs)) {
+		j := a.jobs[id]
+		if j.from < a.started {
+			return refuse(ReasonOrder, FieldStartedAt, "job %d of Spark was submitted %d ms before its application started", id, a.started-j.from)
+		}
 		if !j.ended || j.failed {
 			d.values[FieldOutcome] = "failed"
 		}
