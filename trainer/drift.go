@@ -15,6 +15,10 @@ import (
 // alike, so that they are one outcome.
 const epochsPerOutcome = 20
 
+// longAgo is how long after it happened an event is no news: a past run that is
+// imported, or a spool that was found again.
+const longAgo = time.Hour
+
 // running is what a run has shown so far.
 type running struct {
 	sum   float64 // of log(measured / predicted)
@@ -33,6 +37,9 @@ func (w *watcher) judge(r bus.Record) (f Finding, found bool) {
 	}
 	if !at.After(w.epochTime.Manifest().Examples.Last) {
 		return f, false // the champion has learnt from it
+	}
+	if r.StoredAt.Sub(at) > longAgo {
+		return f, false // what was imported teaches, but says nothing of the cluster as it is
 	}
 	if w.watch == nil {
 		w.calibrate() // not before: the examples are folded only now

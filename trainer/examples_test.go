@@ -9,7 +9,8 @@ import (
 	"courier/trainer"
 )
 
-var origin = time.Unix(1_790_000_000, 0).UTC()
+// origin is not long ago: what happened an hour before it was told is no news.
+var origin = time.Now().UTC().Truncate(time.Second).Add(-45 * time.Minute)
 
 func at(seconds float64) time.Time { return origin.Add(time.Duration(seconds * float64(time.Second))) }
 

@@ -167,10 +167,10 @@ func TestTrainer_FitsAsSoonAsThereIsEnough(t *testing.T) {
 func TestTrainer_FitsWhenEpochsAreNotAsPredicted(t *testing.T) {
 	b := bustest.New(t)
 	study(t, b, "a", 0, 1)
-	study(t, b, "again", 5_000, 1.01)
+	study(t, b, "again", 500, 1.01)
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Millisecond})
 	train(t, b)
-	study(t, b, "b", 10_000, 1.5)
+	study(t, b, "b", 1_000, 1.5)
 	awaitTrained(t, b, "drift: jobs take 1.4")
 }
 
