@@ -46,14 +46,22 @@ func (c *importCommand) Help() string { return importHelp }
 
 const importHelp = `Each run becomes a job with the times that it had. The same file twice adds nothing.
 
-Fields are ` + importFields + `. Known names, such as batch, njobs, network or time_s, are found by themselves; --columns names others.
+Fields are ` + importFields + `. Known names, such as batch, njobs, network or time_s, are found by themselves; --columns names others. Instants are RFC 3339, a date
+with or without a time of day, or seconds or milliseconds since 1970.
 
 A run with only a whole time makes no epochs. Its epoch time is learnt as the time, less startup_seconds where that is known, divided by its epochs: right where
 start-up is negligible or not part of the time, too long by its share of an epoch otherwise. Its accuracy is learnt as that after the last epoch.
 
-Refused are runs that lie: fewer epochs than promised, the time of another run to the last digit, times that are not positive, an end before the start, logs
-that two jobs wrote into. Of a Spark event log an application is a run; its epochs are jobs whose group or description says "epoch 3". Where none does, give
---epochs for the whole time, or import the driver's log.`
+Runs with times of their own are beside each other where these overlap on a node. Where runs have none, --since lays them one after another, and concurrent_jobs says
+how many equal jobs ran beside each.
+
+JSON lines are a run each, with these fields and the lists epoch_seconds, accuracies and losses (a value per epoch), or an event of Courier each, as courier replay
+--save writes them. BigDL: a driver's log is a run; its batch size is in it, --epochs says how many it must have. MLflow: a metric with a value per epoch (a time, an
+accuracy or a loss) tells the epochs. Spark: an application is a run; its epochs are jobs whose group or description says "epoch 3"; where none does, give --epochs
+for the whole time, or import the driver's log.
+
+Refused are runs that lie: fewer epochs than promised, the time of another run of this import to the last digit, times that are not positive, an end before the start
+or in the future, logs that two jobs wrote into.`
 
 const importFields = "run_id, model, batch_size, cpus, epochs, duration_seconds, startup_seconds, started_at, ended_at, accuracy, concurrent_jobs, nodes, node_cores, training_samples, user, outcome; of a row per epoch, epoch, epoch_seconds, accuracy and loss"
 
