@@ -3,7 +3,6 @@ package past
 import (
 	"fmt"
 	"io"
-	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -127,7 +126,6 @@ func (l *driverLog) end() (*draft, *Refusal) {
 	if last := d.epochs[len(d.epochs)-1].Number; l.epoch > uint64(last) {
 		return d, refuse(ReasonUnfinished, FieldEpoch, "it ends within epoch %d", l.epoch)
 	}
-	d.values[FieldRunID] = strings.TrimSuffix(path.Base(d.File), path.Ext(d.File))
 	if l.began.IsZero() {
 		return d, nil
 	}

@@ -14,6 +14,9 @@ import (
 // Directory reads the directory of a rolling Spark event log, or of MLflow's file
 // store: the whole store, an experiment, or a run. The error is one of reading.
 func (r *Reader) Directory(format, name string, dir fs.FS) error {
+	if len(r.o.Where) > 0 {
+		return fmt.Errorf("%s: --where chooses rows of tables, and this is none", name)
+	}
 	segments, err := fs.Glob(dir, "events_*")
 	if err != nil {
 		return err

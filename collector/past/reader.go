@@ -1,7 +1,7 @@
 package past
 
 import (
-	"errors"
+	"fmt"
 	"io"
 	"path"
 	"regexp"
@@ -73,7 +73,7 @@ func Detect(name string, begin []byte) string {
 	switch extension := strings.ToLower(path.Ext(name)); {
 	case strings.Contains(text, `"Event":"SparkListener`), strings.Contains(text, `"Event":"org.apache.spark`):
 		return FormatSpark
-	case strings.Contains(text, "][Wall Clock "), strings.Contains(text, "bigdl"):
+	case strings.Contains(text, "][Wall Clock "):
 		return FormatBigDL
 	case extension == ".csv" || extension == ".tsv":
 		return FormatCSV
@@ -88,9 +88,13 @@ func Detect(name string, begin []byte) string {
 // File reads a source of a format other than FormatAuto and FormatMLflow. What is
 // wrong with runs is kept for Finish; the error is one of reading.
 func (r *Reader) File(format, name string, in io.Reader) error {
-	switch format {
-	case FormatCSV:
+	if format == FormatCSV {
 		return r.csv(name, in)
+	}
+	if len(r.o.Where) > 0 {
+		return fmt.Errorf("%s: --where chooses rows of tables, and this is none", name)
+	}
+	switch format {
 	case FormatJSON:
 		return r.jsonLines(name, in)
 	case FormatBigDL:
@@ -98,7 +102,7 @@ func (r *Reader) File(format, name string, in io.Reader) error {
 	case FormatSpark:
 		return r.spark(name, in)
 	}
-	return errors.New("no file has the format " + format)
+	return fmt.Errorf("%s: no file has the format %s", name, format)
 }
 
 // Finish lays out the runs without times, looks for copies, names the jobs, and

@@ -1,6 +1,7 @@
 package past
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
@@ -102,8 +103,8 @@ func (r *Run) ended(job string, e *schemas.Ended) *schemas.Ended {
 	return e
 }
 
-// name gives the run the ID of its job: its own name, and a digest of all that it
-// says. Where it stands and when it was laid out are no part of it; occurrence
+// name gives the run the ID of its job: its own name, else its model's, and a
+// digest of all that it says. Where it stands and when it was laid out are no part of it; occurrence
 // tells runs apart that say the same.
 func (r *Run) name(occurrence int) {
 	h := sha256.New()
@@ -111,7 +112,7 @@ func (r *Run) name(occurrence int) {
 	fmt.Fprintf(h, "\n%d", occurrence)
 	digest := strings.ToLower(base32.HexEncoding.EncodeToString(h.Sum(nil)))[:12]
 	r.JobID = "past-" + digest
-	if slug := slugOf(r.SourceID); slug != "" {
+	if slug := slugOf(cmp.Or(r.SourceID, r.Setting.Model)); slug != "" {
 		r.JobID = "past-" + slug + "-" + digest
 	}
 }

@@ -188,7 +188,7 @@ type importReason struct {
 }
 
 func newImportSummary(found *past.Result, dry bool) *importSummary {
-	s := &importSummary{DryRun: dry, Read: found.Read, Refused: len(found.Refused), LeftOut: found.LeftOut, LaidOut: found.LaidOut, Columns: found.Columns, Reasons: []importReason{}, Refusals: found.Refused}
+	s := &importSummary{DryRun: dry, Read: found.Read, Refused: len(found.Refused), LeftOut: found.LeftOut, LaidOut: found.LaidOut, Columns: found.Columns, Reasons: []importReason{}, Refusals: append([]*past.Refusal{}, found.Refused...)}
 	for _, f := range found.Refused {
 		i := slices.IndexFunc(s.Reasons, func(r importReason) bool { return r.Reason == f.Reason })
 		if i < 0 {
