@@ -7,21 +7,21 @@ import (
 )
 
 // copies refuses a run whose time is that of an earlier one to the last digit: a
-// reader that met a log without a time kept the one before (Courier's published
-// study has ten such runs). Few digits are equal by chance, so the digits must
+// reader that met a log without a time kept the one before, as in Courier's
+// published study. Few digits are equal by chance, so the digits must
 // tell all runs apart: chance must make less than one run in a thousand a copy.
 func (r *Reader) copies() {
 	first := map[string]*Run{}
 	enough := max(leastDigits, math.Log10(1000*float64(len(r.runs))))
 	r.filter(func(run *Run) *Refusal {
-		print, digits := run.print()
+		mark, digits := run.mark()
 		if float64(digits) < enough {
 			return nil
 		}
-		if o := first[print]; o != nil {
-			return refuse(ReasonCopied, FieldSeconds, "%s s is the time of %s, to the last digit", clip(print), o.Place)
+		if o := first[mark]; o != nil {
+			return refuse(ReasonCopied, FieldSeconds, "%s s is the time of %s, to the last digit", clip(mark), o.Place)
 		}
-		first[print] = run
+		first[mark] = run
 		return nil
 	})
 }
@@ -29,9 +29,9 @@ func (r *Reader) copies() {
 // leastDigits are the fewest digits that can tell a copy.
 const leastDigits = 6
 
-// print is the run's time, or those of its epochs, as written, and how many
+// mark is the run's time, or those of its epochs, as written, and how many
 // digits of it tell something: those of each time that differs from the others.
-func (r *Run) print() (print string, digits int) {
+func (r *Run) mark() (text string, digits int) {
 	if r.silent {
 		return "", 0
 	}

@@ -134,6 +134,25 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 	}
 }
 
+// The more runs there are, the more digits are equal by chance.
+func TestReader_CopiesNeedDigits(t *testing.T) {
+	for _, c := range []struct {
+		runs   int
+		time   string
+		copied int
+	}{{100, "72.8899", 1}, {2000, "72.8899", 0}, {2000, "72.88991", 1}} {
+		text := "run_id,model,batch,cpus,time_s\n"
+		for i := range c.runs - 2 {
+			text += fmt.Sprintf("r%d,m,64,1,%d.5\n", i, i+1)
+		}
+		text += fmt.Sprintf("a,m,64,1,%s\nb,m,128,1,%s\n", c.time, c.time)
+		f := read(t, past.Options{Since: since, Defaults: map[string]string{past.FieldEpochs: "10"}}, past.FormatCSV, "runs.csv", text)
+		if len(f.Refused) != c.copied || len(f.Runs) != c.runs-c.copied {
+			t.Errorf("%d runs, twice %s: %d refused, want %d", c.runs, c.time, len(f.Refused), c.copied)
+		}
+	}
+}
+
 // What a run is called comes from what it says, not from where and when it is
 // read; runs that say the same are told apart.
 func TestReader_NamesAreOfTheContent(t *testing.T) {
