@@ -6,8 +6,8 @@ import "math"
 // one of it for each goroutine.
 type searcher interface {
 	// enter prepares a node and returns its loss. What divide kept of it, or
-	// nil, is the searcher's again; then its features are filled already.
-	enter(p *plot, known sums) (loss float64)
+	// nothing, is the searcher's again; then its features are filled already.
+	enter(p *plot, known kept) (loss float64)
 	// fill looks at the items of the node by some features, which are then
 	// searched in any order, each once. Large nodes are best filled in one go.
 	fill(features []int)
@@ -16,10 +16,21 @@ type searcher interface {
 	// where all examples are in one bin.
 	search(feature int, to *contest) (varied bool)
 	// divide is called when the items of a node whose features are all filled
-	// were divided and the first ones go left. It returns what it keeps of the
-	// sides that are wanted, or nil where it is better to fill anew.
-	divide(left int, features []int, wanted [2]bool) (sides [2]sums)
+	// were divided by one of them and the first ones go left. It returns what it
+	// keeps of the sides that are wanted, or nothing where it is better to fill anew.
+	divide(by, left int, features []int, wanted [2]bool) (sides [2]kept)
 }
+
+// kept is what a searcher knows of a node before it is looked at.
+type kept struct {
+	sums   sums   // or nil
+	ranked bool   // its items are sorted in the searcher's ranks,
+	from   int    // from this place on,
+	whole  moment // and add up to this
+}
+
+// filled says that anything is known.
+func (k *kept) filled() bool { return k.sums != nil || k.ranked }
 
 // largeNode is how many items a node needs to be worth a look at every bin, not
 // only at those that have items, of features with as many bins at most.

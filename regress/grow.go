@@ -34,7 +34,7 @@ type grower struct {
 	search       searcher
 	contest      contest
 	plot         plot
-	large        int // see largeNode
+	large        int // items of a node whose features are best filled in one go
 	nodes        []node
 	leaves       []leaf
 }
@@ -65,7 +65,7 @@ func (g *growth) newGrower() *grower {
 	r := &grower{growth: g, items: make([]item, 0, n), spare: make([]item, 0, n), drawn: make([]int32, n),
 		large: largeNode(g.bins.most())}
 	if g.options.Criterion == Squared {
-		r.search = newSquaredSearch(g)
+		r.search, r.large = newSquaredSearch(g), 3
 	} else {
 		r.search = newAbsoluteSearch(g)
 	}
@@ -77,7 +77,7 @@ func (g *grower) tree(n int) tree {
 	s := stream(g.options.Seed).split(uint64(n))
 	g.draw(s.split(0))
 	g.nodes, g.leaves = g.nodes[:0], append(g.leaves[:0], leaf{})
-	g.grow(g.items, nil, 0, 0, s.split(1), limits{math.Inf(-1), math.Inf(1)}, 0)
+	g.grow(g.items, kept{}, 0, 0, s.split(1), limits{math.Inf(-1), math.Inf(1)}, 0)
 	return tree{nodes: slices.Clone(g.nodes), leaves: slices.Clone(g.leaves)}
 }
 
@@ -111,8 +111,8 @@ func (g *grower) draw(s stream) {
 // left child of a node takes over the leaf number of the node, the right one
 // gets the next number: LightGBM's way. Bit f of settled says that feature f is
 // known to have one value only; features beyond 63 are asked again each time.
-// What is known of the items is nil or their sums.
-func (g *grower) grow(items []item, known sums, slot int32, depth int, s stream, bounds limits, settled uint64) int32 {
+// Known is what the searcher kept of the items, if anything.
+func (g *grower) grow(items []item, known kept, slot int32, depth int, s stream, bounds limits, settled uint64) int32 {
 	g.plot = survey(items)
 	whole, count := g.plot.whole, g.plot.count
 	value := bounds.clip(g.predict())
@@ -130,9 +130,9 @@ func (g *grower) grow(items []item, known sums, slot int32, depth int, s stream,
 	g.leaves = append(g.leaves, leaf{})
 	middle := g.partition(items, best.feature, uint8(last))
 	left, right := items[:middle], items[middle:]
-	var sides [2]sums
+	var sides [2]kept
 	if g.wanted() >= len(g.order) && len(items) >= g.large {
-		sides = g.search.divide(middle, g.order, [2]bool{g.splits(left, depth+1), g.splits(right, depth+1)})
+		sides = g.search.divide(best.feature, middle, g.order, [2]bool{g.splits(left, depth+1), g.splits(right, depth+1)})
 	}
 	below, above := g.childBounds(best, bounds)
 	first := g.grow(left, sides[0], slot, depth+1, s.split(1), below, settled)
@@ -158,11 +158,11 @@ func (g *grower) wanted() int {
 // more than one value (as scikit-learn does), and returns the split that lowers
 // the loss most. A split that gains nothing is still made: what lies below it
 // may gain.
-func (g *grower) bestSplit(known sums, s stream, bounds limits, settled uint64) (split, uint64, bool) {
+func (g *grower) bestSplit(known kept, s stream, bounds limits, settled uint64) (split, uint64, bool) {
 	g.shuffle(s, settled)
 	g.contest = newContest(g.growth, bounds, g.search.enter(&g.plot, known))
 	wanted := g.wanted()
-	filled := known != nil
+	filled := known.filled()
 	if !filled && wanted >= len(g.order) && len(g.plot.items) >= g.large {
 		g.search.fill(g.order)
 		filled = true

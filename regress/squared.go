@@ -14,30 +14,26 @@ import (
 // whole numbers, counted in small units: they are exact in any order, and what is
 // left of a node's when those of one side are taken away are those of the other.
 // So a large node that considers all features adds up the smaller half of its
-// items only. Targets are taken from the node's mean, so that no digits are lost.
+// items only, and a small one keeps its items sorted by each feature (see ranks).
+// Targets are taken from the node's mean, so that no digits are lost.
 type squaredSearch struct {
 	minimum   int // fewest examples on a side
-	large     int // items of a node that has sums of its own
+	large     int // items of a node that has sums of its own, at most 255
 	bins      *binned
 	pulling   float64 // units of S in 1
 	weighting packing // of W
 	unit      float64 // of gains
 	plot      *plot
-	items     []moment            // of the node
-	whole     moment              // of the node, S from its mean
-	mean      int64               // of the node, in units of S per unit of W
-	own       sums                // of a large node, else nil
-	near      [maxBins + 1]moment // of a small node and a feature, empty between searches
-	present   []uint8
-	used      binSet
-	small     bool    // the node has less than large items: they are looked at feature by feature
-	block     []uint8 // of a small node, by item and feature: their bins
-	sorted    [fewSquared]uint16
+	items     []moment // of the node, or of the one that the ranks began with
+	whole     moment   // of the node, S from its mean
+	mean      int64    // of the node, in units of S per unit of W
+	own       sums     // of a large node, else nil
+	present   []uint8  // the bins of a feature that have items, in order
+	small     bool     // the node has less than large items: they are sorted
+	ranks     ranks
+	from      int // where the items of a small node begin in the ranks
 	idle      []sums
 }
-
-// fewSquared is how many items are sorted faster than put into bins.
-const fewSquared = 24
 
 // sums are those of the items in each bin of each feature.
 type sums [][maxBins + 1]moment
@@ -54,7 +50,8 @@ func newSquaredSearch(g *growth) *squaredSearch {
 		farthest = max(farthest, math.Abs(y))
 	}
 	_, exponent := math.Frexp(heaviest * farthest)
-	q := &squaredSearch{minimum: g.options.MinLeaf, large: largeNode(g.bins.most()), bins: g.bins,
+	q := &squaredSearch{minimum: g.options.MinLeaf, large: max(8, g.bins.most()*2/3), bins: g.bins,
+		ranks:     newRanks(len(g.bins.codes)),
 		weighting: newPacking(len(g.target), heaviest), pulling: math.Ldexp(1, 62-bits.Len(uint(len(g.target)))-exponent)}
 	q.unit = 1 / q.pulling / q.pulling / q.weighting.unit
 	return q
@@ -65,34 +62,42 @@ func (q *squaredSearch) moment(it *item) moment {
 	return moment{int64(it.w * it.y * q.pulling), max(q.weighting.pack(it.w), 1<<countBits+1)}
 }
 
-func (q *squaredSearch) enter(p *plot, known sums) (loss float64) {
+func (q *squaredSearch) enter(p *plot, known kept) (loss float64) {
 	q.release(q.own)
-	q.plot, q.own, q.whole, q.items = p, known, moment{}, q.items[:0]
-	if known == nil && len(p.items) >= q.large {
+	q.plot, q.own, q.whole, q.from = p, known.sums, known.whole, known.from
+	q.small = known.sums == nil && len(p.items) < q.large
+	if known.sums == nil && !q.small {
 		q.own = q.take()
+	}
+	if !known.ranked {
+		q.sum(p.items)
 	}
 	mean := p.whole.s / p.whole.w
 	for i := range p.items {
 		it := &p.items[i]
-		m := q.moment(it)
-		q.items = append(q.items, m)
-		q.whole.add(m)
 		y := it.y - mean
 		loss += it.w * y * y
-	}
-	if q.small = known == nil && len(p.items) < q.large; q.small {
-		q.block = q.block[:0]
-		for i := range p.items {
-			q.block = append(q.block, q.bins.row(p.items[i].row)...)
-		}
 	}
 	q.mean = q.whole.s / (q.whole.w >> countBits)
 	q.whole.s -= q.mean * (q.whole.w >> countBits)
 	return loss
 }
 
+// sum makes the moments of items of which nothing is known.
+func (q *squaredSearch) sum(items []item) {
+	q.whole, q.items = moment{}, q.items[:0]
+	for i := range items {
+		m := q.moment(&items[i])
+		q.items = append(q.items, m)
+		q.whole.add(m)
+	}
+}
+
 func (q *squaredSearch) fill(features []int) {
 	if q.small {
+		for _, f := range features {
+			q.ranks.sort(f, q.bins, q.plot.items)
+		}
 		return
 	}
 	to := q.own
@@ -113,11 +118,8 @@ func (q *squaredSearch) fill(features []int) {
 }
 
 func (q *squaredSearch) search(feature int, to *contest) bool {
-	if q.small && len(q.items) <= fewSquared {
-		return q.searchFew(feature, to)
-	}
 	if q.small {
-		return q.searchSmall(feature, to)
+		return q.searchSorted(q.ranks.keys[feature][q.from:][:len(q.plot.items)], to)
 	}
 	q.present = q.present[:0]
 	bins := &q.own[feature]
@@ -127,22 +129,6 @@ func (q *squaredSearch) search(feature int, to *contest) bool {
 		}
 	}
 	q.offer(bins, to)
-	return len(q.present) > 1
-}
-
-// searchSmall puts the items into bins and remembers which.
-func (q *squaredSearch) searchSmall(feature int, to *contest) bool {
-	features, bins := len(q.bins.codes), &q.near
-	for i, m := range q.items {
-		b := q.block[i*features+feature]
-		bins[b].add(m)
-		q.used.add(b)
-	}
-	q.present = q.used.drain(q.present[:0])
-	q.offer(bins, to)
-	for _, b := range q.present {
-		bins[b] = moment{}
-	}
 	return len(q.present) > 1
 }
 
@@ -158,30 +144,33 @@ func (q *squaredSearch) offer(bins *[maxBins + 1]moment, to *contest) {
 	}
 }
 
-// searchFew goes over the cuts between items in order of their bins.
-func (q *squaredSearch) searchFew(feature int, to *contest) bool {
-	features, n := len(q.bins.codes), len(q.items)
-	keys := q.sorted[:n] // bin, then number
-	for i := range keys {
-		key, at := uint16(q.block[i*features+feature])<<8|uint16(i), i
-		for ; at > 0 && keys[at-1] > key; at-- {
-			keys[at] = keys[at-1]
-		}
-		keys[at] = key
-	}
-	if keys[0]>>8 == keys[n-1]>>8 {
+// searchSorted goes over the cuts between items in order of their bins. It does
+// not divide before a cut is better but for rounding.
+func (q *squaredSearch) searchSorted(keys []uint16, to *contest) bool {
+	last := keys[len(keys)-1] >> 8
+	if keys[0]>>8 == last {
 		return false
 	}
-	unit := q.unit / float64(q.whole.w>>countBits)
-	left := moment{}
-	for step, key := range keys[:n-1] {
+	weight, sum := float64(q.whole.w>>countBits), float64(q.whole.s)
+	unit := q.unit / weight
+	limit := to.limit / unit
+	left, key := moment{}, keys[0]
+	for _, next := range keys[1:] {
 		left.add(q.items[uint8(key)])
-		next := keys[step+1] >> 8
-		if next == key>>8 {
+		before := key
+		key = next
+		if before>>8 == next>>8 {
+			continue
+		}
+		w := left.w >> countBits
+		wl := float64(w)
+		d := float64(left.s-q.mean*w)*weight - sum*wl
+		if d*d <= limit*(wl*(weight-wl)) {
 			continue
 		}
 		if gain := q.gain(left) * unit; gain > to.limit {
-			q.propose(gain, left, int(key>>8), int(next), to)
+			q.propose(gain, left, int(before>>8), int(next>>8), to)
+			limit = to.limit / unit
 		}
 	}
 	return true
@@ -198,7 +187,7 @@ func (q *squaredSearch) gain(left moment) float64 {
 // propose offers a cut that leaves enough examples on both sides.
 func (q *squaredSearch) propose(gain float64, left moment, last, next int, to *contest) {
 	taken := int(left.w & countMask)
-	if taken < q.minimum || len(q.items)-taken < q.minimum {
+	if taken < q.minimum || len(q.plot.items)-taken < q.minimum {
 		return
 	}
 	below, above := 0.0, 0.0
@@ -211,9 +200,12 @@ func (q *squaredSearch) propose(gain float64, left moment, last, next int, to *c
 	to.offer(gain, last, next, below, above)
 }
 
-func (q *squaredSearch) divide(left int, features []int, wanted [2]bool) (sides [2]sums) {
-	if q.own == nil {
+func (q *squaredSearch) divide(by, left int, features []int, wanted [2]bool) (sides [2]kept) {
+	if !wanted[0] && !wanted[1] {
 		return sides
+	}
+	if q.small {
+		return q.divideSorted(by, left, features)
 	}
 	items := [2][]item{q.plot.items[:left], q.plot.items[left:]}
 	small, large := 0, 1
@@ -237,12 +229,28 @@ func (q *squaredSearch) divide(left int, features []int, wanted [2]bool) (sides 
 			whole[b].sub(part[f][b])
 		}
 	}
-	sides[large], q.own = q.own, nil
+	sides[large].sums, q.own = q.own, nil
 	if wanted[small] && len(items[small]) >= q.large {
-		sides[small] = part
+		sides[small].sums = part
 	} else {
 		q.release(part)
 	}
+	return sides
+}
+
+// divideSorted keeps the items of both sides sorted by each feature.
+func (q *squaredSearch) divideSorted(by, left int, features []int) (sides [2]kept) {
+	n := len(q.plot.items)
+	whole := q.whole
+	whole.s += q.mean * (whole.w >> countBits)
+	below := moment{}
+	for _, key := range q.ranks.keys[by][q.from:][:left] {
+		below.add(q.items[uint8(key)])
+	}
+	q.ranks.divide(by, q.from, left, n, features)
+	sides[0] = kept{ranked: true, from: q.from, whole: below}
+	whole.sub(below)
+	sides[1] = kept{ranked: true, from: q.from + left, whole: whole}
 	return sides
 }
 

@@ -3,15 +3,17 @@ package regress
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
-// A node's best cut must not depend on how many items it has: few are sorted,
-// more are put into bins that are emptied again, many into sums of the node's own.
-// Each way finds what the others do, whatever node came before.
+// A node's best cut must not depend on how it is looked at: with its items sorted
+// anew, kept sorted since a larger node was divided, or put into bins. Each way
+// finds what the others do, whatever node came before.
 func TestSquaredSearch_FindsTheSameEachWay(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	const features = 3
+	all := []int{0, 1, 2}
 	d := &Dataset{Columns: make([][]float64, features), Features: make([]Feature, features)}
 	for range 400 {
 		for f, values := range []int{4, 60, 1000} {
@@ -26,36 +28,52 @@ func TestSquaredSearch_FindsTheSameEachWay(t *testing.T) {
 		q := newSquaredSearch(g)
 		for trial := range 600 {
 			var items []item
-			n := 2 + random.IntN(fewSquared-1)
+			share := 2 + random.IntN(60)
 			for _, row := range g.byY {
-				if len(items) < n && random.IntN(400/n) == 0 {
+				if len(items) < maxBins-1 && random.IntN(share) == 0 {
 					items = append(items, item{y: g.y[row], w: g.weight[row] * 2, row: row, count: 2})
 				}
 			}
-			if len(items) < 2 {
+			by := random.IntN(features)
+			last := g.bins.codes[by][random.IntN(len(g.target))]
+			isRight := func(it item) bool { return g.bins.codes[by][it.row] > last }
+			left := slices.DeleteFunc(slices.Clone(items), isRight)
+			right := slices.DeleteFunc(slices.Clone(items), func(it item) bool { return !isRight(it) })
+			if len(left) < 2 || len(right) < 2 {
 				continue
 			}
-			p := survey(items)
-			var found [3]contest
-			var varied [3][features]bool
-			for way := range found {
-				q.large = []int{fewSquared + 1, fewSquared + 1, 0}[way]
-				found[way] = newContest(g, limits{math.Inf(-1), math.Inf(1)}, q.enter(&p, nil))
-				for f := range features {
-					found[way].feature = f
-					if way == 1 {
-						varied[way][f] = q.searchSmall(f, &found[way])
-						continue
-					}
-					q.fill([]int{f})
-					varied[way][f] = q.search(f, &found[way])
-				}
+			large := survey(items)
+			q.large = maxBins
+			q.enter(&large, kept{})
+			q.fill(all)
+			sides := q.divide(by, len(left), all, [2]bool{true, true})
+			plots := [2]plot{survey(left), survey(right)}
+			var want [2]split
+			var wantVaried [2][features]bool
+			for side := range plots { // both before anything is sorted anew
+				want[side], wantVaried[side] = searchAll(g, q, &plots[side], sides[side])
 			}
-			for way, other := range found[1:] {
-				if other.best != found[0].best || other.found != found[0].found || varied[way+1] != varied[0] {
-					t.Fatalf("trial %d, %d items, minimum %d: way %d finds %+v (%v), sorted %+v (%v)", trial, len(items), minimum, way+1, other.best, varied[way+1], found[0].best, varied[0])
+			for side := range plots {
+				for _, q.large = range []int{maxBins, 0} {
+					if got, varied := searchAll(g, q, &plots[side], kept{}); got != want[side] || varied != wantVaried[side] {
+						t.Fatalf("trial %d, minimum %d, %d items: large from %d finds %+v (%v), kept sorted %+v (%v)",
+							trial, minimum, len(plots[side].items), q.large, got, varied, want[side], wantVaried[side])
+					}
 				}
 			}
 		}
 	}
+}
+
+// searchAll returns the best cut of three features, and which of them vary.
+func searchAll(g *growth, q *squaredSearch, p *plot, known kept) (best split, varied [3]bool) {
+	found := newContest(g, limits{math.Inf(-1), math.Inf(1)}, q.enter(p, known))
+	if !known.filled() {
+		q.fill([]int{0, 1, 2})
+	}
+	for f := range varied {
+		found.feature = f
+		varied[f] = q.search(f, &found)
+	}
+	return found.best, varied
 }
