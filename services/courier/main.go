@@ -78,10 +78,9 @@ type cli struct {
 	Jobs    jobsCommand    `cmd:"" help:"List jobs, newest first."`
 	Cancel  cancelCommand  `cmd:"" help:"End a job."`
 	Score   scoreCommand   `cmd:"" help:"Show how often promises held, and whether probabilities are honest."`
-	Train   trainCommand   `cmd:"" help:"Fit the regressors now."`
 	SQL     sqlCommand     `cmd:"" name:"sql" help:"Ask the tables of a local cluster."`
 
-	Regressor regressorCommand `cmd:"" help:"Fit, use and compare regressors on files, without a server."`
+	Regressor regressorCommand `cmd:"" help:"List, judge and change the regressors in use; fit and compare them on files."`
 	Simulate  simulateCommand  `cmd:"" help:"Play simulated clusters, and compare rules."`
 	Import    importCommand    `cmd:"" help:"Bring past runs into the log: CSV, JSON lines, BigDL and Spark logs, MLflow."`
 	Replay    replayCommand    `cmd:"" help:"Play a recorded log again: verify its numbers, and compare rules on it."`
@@ -103,7 +102,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	var c cli
 	parser, err := kong.New(&c, kong.Name("courier"), kong.Description("Courier keeps the deadlines of training jobs on a shared cluster."),
 		kong.Vars{"version": buildVersion(), "rules": strings.Join(ruleNames, ","), "past_rules": strings.Join(replayRules, ",")}, kong.Writers(stdout, stderr), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.ExplicitGroups([]kong.Group{{Key: "services", Title: "Services:"}, {Key: "parts", Title: "Parts:"}}),
+		kong.ExplicitGroups([]kong.Group{{Key: "services", Title: "Services:"}, {Key: "parts", Title: "Parts:"}, {Key: "files", Title: "On files, without a server:"}}),
 		kong.Exit(func(status int) { panic(exitStatus(status)) }))
 	if err != nil {
 		return err

@@ -150,7 +150,8 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 		{"run --model m --cpus 2 --epochs 3", "COMMAND"},
 		{"jobs --output xml", "--output"},
 		{"advisor --log-level loud", "--log-level"},
-		{"train --target moon --nats-url nats://127.0.0.1:1", "127.0.0.1:1"},
+		{"regressor train --target moon --nats-url nats://127.0.0.1:1", "target: \"moon\" is not one of"},
+		{"regressor train --nats-url nats://127.0.0.1:1", "127.0.0.1:1"},
 	} {
 		var out bytes.Buffer
 		err := run(within(t, 20*time.Second), strings.Fields(c.args), func(string) string { return "" }, &out, &out)

@@ -17,14 +17,21 @@ import (
 	"courier/regress"
 )
 
-// regressorCommand fits and uses regressors on files, without any server.
+// regressorCommand tells about the regressors of a cluster, and changes which is
+// in use; and it fits and uses regressors on files, without any server.
 type regressorCommand struct {
-	Fit     regressorFit     `cmd:"" help:"Choose and fit a regressor from a table of examples."`
-	Predict regressorPredict `cmd:"" help:"Add predictions, bounds and probabilities to a table."`
-	Show    regressorShow    `cmd:"" help:"Show what is known about a regressor."`
-	Compare regressorCompare `cmd:"" help:"Compare two regressors on the same examples."`
-	Export  regressorExport  `cmd:"" help:"Write a regressor for another program."`
-	Paper   regressorPaper   `cmd:"" help:"Print the tables of the ICPE 2021 study beside those from its recovered runs."`
+	List     regressorList     `cmd:"" help:"List the regressors of a cluster: in use, challenging, former, rejected."`
+	Show     regressorShow     `cmd:"" help:"Tell the life of a regressor of a cluster, or what a directory holds."`
+	Train    regressorTrain    `cmd:"" help:"Fit the regressors of a cluster now."`
+	Promote  regressorPromote  `cmd:"" help:"Put a regressor in use that was fitted before."`
+	Rollback regressorRollback `cmd:"" help:"Put the regressor in use again that was before."`
+	Report   regressorReport   `cmd:"" help:"Write the life of every regressor of a cluster as a page."`
+
+	Fit     regressorFit     `cmd:"" help:"Choose and fit a regressor from a table of examples." group:"files"`
+	Predict regressorPredict `cmd:"" help:"Add predictions, bounds and probabilities to a table." group:"files"`
+	Compare regressorCompare `cmd:"" help:"Compare two regressors on the same examples." group:"files"`
+	Export  regressorExport  `cmd:"" help:"Write a regressor for another program." group:"files"`
+	Paper   regressorPaper   `cmd:"" help:"Print the tables of the ICPE 2021 study beside those from its recovered runs." group:"files"`
 }
 
 // The files of a regressor's directory.
@@ -198,24 +205,6 @@ func writeOut(w *world, path string, write func(out io.Writer) error) (err error
 		return err
 	}
 	return os.Rename(file.Name(), path)
-}
-
-type regressorShow struct {
-	outputFlags
-	Regressor string `arg:"" help:"Directory of the regressor." type:"path"`
-}
-
-func (c *regressorShow) Run(w *world) error {
-	p, err := loadRegressor(c.Regressor)
-	if err != nil {
-		return err
-	}
-	if c.Output == "json" {
-		e := json.NewEncoder(w.stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(p.Manifest())
-	}
-	return writeManifestText(w.stdout, p.Manifest())
 }
 
 type regressorExport struct {

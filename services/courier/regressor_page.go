@@ -55,6 +55,19 @@ func levelsOf(checks []regress.LevelCheck) levelTable {
 	return t
 }
 
+// pageStyle is that of every page that the program writes.
+const pageStyle = `:root{color-scheme:light dark;--ink:#1b1f24;--faint:#d6dae0;--soft:#5b6570;--blue:#1f5fa8;--red:#b3261e;--page:#fff}
+@media (prefers-color-scheme:dark){:root{--ink:#e6e9ed;--faint:#3a4149;--soft:#9aa4ae;--blue:#7fb2ec;--red:#ff8a80;--page:#15181c}}
+body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:1080px;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+th,td{text-align:right;vertical-align:bottom;padding:.2rem .5rem;border-bottom:1px solid var(--faint)}th:first-child,td:first-child,.reason{text-align:left}
+td{white-space:nowrap}.first td{border-top:2px solid var(--soft)}.wide{overflow-x:auto}.chosen{font-weight:600}.soft{color:var(--soft)}
+.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(320px,1fr));gap:1rem}figure{margin:0}svg{width:100%;height:auto}
+svg text{fill:var(--ink);font-size:11px}svg .title{font-size:13px;font-weight:600}svg .tick{fill:var(--soft)}
+.axis{fill:none;stroke:var(--soft)}.grid{stroke:var(--faint)}.dot{fill:var(--blue);fill-opacity:.75}.bar{fill:var(--blue)}
+.even,.bound,.missed,.curve,.level{fill:none;stroke-width:1.2}.even{stroke:var(--soft);stroke-dasharray:4 3}.bound{stroke:var(--blue);stroke-opacity:.6;stroke-width:1.6}.missed{stroke:var(--red);stroke-width:2}.level{stroke:var(--blue);stroke-width:2}.curve{stroke:var(--blue);stroke-width:2}
+`
+
 var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{
 	"three":    threeDigits,
 	"four":     func(x float64) string { return known("%.4f", x) },
@@ -71,17 +84,7 @@ var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Regressor of {{.Target}}</title>
 <style>
-:root{color-scheme:light dark;--ink:#1b1f24;--faint:#d6dae0;--soft:#5b6570;--blue:#1f5fa8;--red:#b3261e;--page:#fff}
-@media (prefers-color-scheme:dark){:root{--ink:#e6e9ed;--faint:#3a4149;--soft:#9aa4ae;--blue:#7fb2ec;--red:#ff8a80;--page:#15181c}}
-body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:1080px;margin:2rem auto;padding:0 1rem}
-h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
-th,td{text-align:right;vertical-align:bottom;padding:.2rem .5rem;border-bottom:1px solid var(--faint)}th:first-child,td:first-child,.reason{text-align:left}
-td{white-space:nowrap}.first td{border-top:2px solid var(--soft)}.wide{overflow-x:auto}.chosen{font-weight:600}.soft{color:var(--soft)}
-.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(320px,1fr));gap:1rem}figure{margin:0}svg{width:100%;height:auto}
-svg text{fill:var(--ink);font-size:11px}svg .title{font-size:13px;font-weight:600}svg .tick{fill:var(--soft)}
-.axis{fill:none;stroke:var(--soft)}.grid{stroke:var(--faint)}.dot{fill:var(--blue);fill-opacity:.75}.bar{fill:var(--blue)}
-.even,.bound,.missed,.curve,.level{fill:none;stroke-width:1.2}.even{stroke:var(--soft);stroke-dasharray:4 3}.bound{stroke:var(--blue);stroke-opacity:.6;stroke-width:1.6}.missed{stroke:var(--red);stroke-width:2}.level{stroke:var(--blue);stroke-width:2}.curve{stroke:var(--blue);stroke-width:2}
-</style></head><body>
+` + pageStyle + `</style></head><body>
 <h1>Regressor of {{.Target}}{{unit .Unit}}</h1>
 <p>Chosen: <b>{{.Winner}}</b>, {{shape .Transform}}, from {{.Examples}} examples of {{.Settings}} settings{{with .Version}}, by courier {{.}}{{end}}.{{if .Constant}} All examples had the same {{.Target}}: there was nothing to learn.{{end}}</p>
 {{if not .Constant}}{{with .Why}}<p>{{.}}</p>{{end}}{{with .Beware}}<p><b>{{.}}</b></p>{{end}}{{end}}

@@ -129,31 +129,6 @@ func (c *jobsCommand) Run(w *world) error {
 	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobList, &schemas.JobListRequest{State: schemas.State(c.State), Limit: c.Limit, After: c.After}, printJobs)
 }
 
-type trainCommand struct {
-	natsFlags
-	outputFlags
-	Target  string `help:"epoch_time, startup_time or accuracy; absent: all."`
-	Promote bool   `help:"Put what is fitted in use at once, without judging it on the jobs that come."`
-}
-
-func (c *trainCommand) Run(w *world) error {
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectRegressorTrain, &schemas.TrainRequest{Target: c.Target, Promote: c.Promote}, func(out io.Writer, r *schemas.TrainReply) error {
-		for _, p := range r.Promoted {
-			fmt.Fprintln(out, trainedLine(&p))
-		}
-		for _, e := range r.Trained {
-			fmt.Fprintf(out, "%s: %s of %d examples in %d settings, median error %.1f %%: challenger %.12s, to be judged on the jobs that come\n", e.Target, e.Family, e.Examples, e.Settings, 100*e.MedianAbsoluteRatio, e.ModelDigest)
-		}
-		for _, e := range r.Rejected {
-			fmt.Fprintf(out, "%s: rejected: %s\n", e.Target, e.Reason)
-		}
-		for _, reason := range r.Waiting {
-			fmt.Fprintln(out, reason)
-		}
-		return nil
-	})
-}
-
 // trainedLine says what a regressor learnt from.
 func trainedLine(p *schemas.Promoted) string {
 	return fmt.Sprintf("%s: %s of %d examples in %d settings, median error %.1f %%, in use as revision %d", p.Target, p.Family, p.Examples, p.Settings, 100*p.MedianAbsoluteRatio, p.Revision)
