@@ -22,7 +22,7 @@ var lifePage = template.Must(template.New("life").Funcs(template.FuncMap{
 <style>
 ` + pageStyle + `
 .hollow{fill:var(--page);stroke:var(--blue);stroke-width:1.4}.promoted{fill:var(--blue)}.drift path{fill:none;stroke:var(--red);stroke-dasharray:3 3}.drift .head{fill:var(--red);stroke:none}
-td.words{white-space:normal;text-align:left;min-width:22rem}.what{text-align:left}td.words,td.what{vertical-align:top}.wide table{font-size:.87rem}td{vertical-align:top}.drifted td{color:var(--red)}code{font-size:.9em}nav a{margin-right:1rem;color:var(--blue)}
+body{max-width:1240px}td.words{white-space:normal;text-align:left;min-width:26rem}.what{text-align:left}td.words,td.what{vertical-align:top}.wide table{font-size:.85rem}td,th{padding:.2rem .35rem}td{vertical-align:top}.drifted td{color:var(--red)}code{font-size:.9em}nav a{margin-right:1rem;color:var(--blue)}
 </style></head><body>
 <h1>The life of the regressors</h1>
 <p>As the event log told it at {{at .At}}, by courier {{.Version}}. Errors are out of fold, on settings that were not learnt from; judged is on jobs that came later and that neither regressor had learnt from.</p>
@@ -36,11 +36,11 @@ td.words{white-space:normal;text-align:left;min-width:22rem}.what{text-align:lef
 <p class="soft">Red and dashed with a mark at the top: a drift alarm. Triangle: a promotion. Hollow: rejected, or never judged. Upright strokes: 95 % intervals.</p>
 <h3>Versions</h3>
 <div class="wide"><table><tr><th>version</th><th class="what">state</th><th class="what">family</th><th>examples</th><th>settings</th><th>median error</th><th>fit</th><th>fitted</th><th>in use from</th><th>until</th></tr>
-{{range .Versions}}<tr{{if eq .State "champion"}} class="chosen"{{end}}><td>{{$life.Name .ModelDigest}}</td><td class="what">{{.State}}</td><td class="what">{{.Family}}</td><td>{{.Examples}}</td><td>{{.Settings}}</td><td>{{percent .MedianAbsoluteRatio}}</td><td>{{printf "%.2f s" .FitSeconds}}</td><td>{{at .TrainedAt}}</td><td>{{day .PromotedAt}}</td><td>{{if ne .State "champion"}}{{day .ReplacedAt}}{{end}}</td></tr>
+{{range .Versions}}<tr{{if eq .State "champion"}} class="chosen"{{end}}><td class="what">{{$life.Name .ModelDigest}}</td><td class="what">{{.State}}</td><td class="what">{{.Family}}</td><td>{{.Examples}}</td><td>{{.Settings}}</td><td>{{percent .MedianAbsoluteRatio}}</td><td>{{printf "%.2f s" .FitSeconds}}</td><td>{{at .TrainedAt}}</td><td>{{day .PromotedAt}}</td><td>{{if ne .State "champion"}}{{day .ReplacedAt}}{{end}}</td></tr>
 {{end}}</table></div>
 <h3>What happened</h3>
-<div class="wide"><table><tr><th>when</th><th class="what">what</th><th>version</th><th>jobs judged</th><th>loss (of the other)</th><th>bounds kept (of the other)</th><th class="reason">why</th></tr>
-{{range .Moments}}<tr{{if eq .Kind "drift"}} class="drifted"{{end}}><td>{{at .At}}</td><td class="what">{{.Kind}}{{with .DecidedBy}}, by {{.}}{{end}}</td><td>{{$life.Name .ModelDigest}}</td><td>{{with .JudgedJobs}}{{.}}{{end}}</td><td>{{if .Loss}}{{figure .Loss}} <span class="soft">({{figure .RivalLoss}})</span>{{end}}</td><td>{{if .CoverageRatio}}{{share .CoverageRatio}} <span class="soft">({{share .RivalCoverageRatio}})</span>{{end}}</td><td class="words">{{.Reason}}</td></tr>
+<div class="wide"><table><tr><th>when</th><th class="what">what</th><th class="what">version</th><th>jobs judged</th><th>loss (of the other)</th><th>bounds kept (of the other)</th><th class="reason">why</th></tr>
+{{range .Moments}}<tr{{if eq .Kind "drift"}} class="drifted"{{end}}><td>{{at .At}}</td><td class="what">{{.Kind}}{{with .DecidedBy}}, by {{.}}{{end}}</td><td class="what">{{$life.Name .ModelDigest}}</td><td>{{with .JudgedJobs}}{{.}}{{end}}</td><td>{{if .Loss}}{{figure .Loss}} <span class="soft">({{figure .RivalLoss}})</span>{{end}}</td><td>{{if .CoverageRatio}}{{share .CoverageRatio}} <span class="soft">({{share .RivalCoverageRatio}})</span>{{end}}</td><td class="words">{{.Reason}}</td></tr>
 {{end}}</table></div>
 {{end}}
 </body></html>
