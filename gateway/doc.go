@@ -26,13 +26,14 @@
 // missed: a client that connects asks the REST routes for the present state.
 // When Run ends, every live client is disconnected, so that the server can stop.
 // A request that the bus does not answer within two seconds is refused as
-// unavailable. Errors are answered as schemas.Error in JSON; details of an
+// unavailable; another regressor in use may take a minute, because a fit that
+// runs is waited for. Errors are answered as schemas.Error in JSON; details of an
 // internal one go to the log.
 //
 // # What it asks of the caller
 //
-// The gateway knows no user: whoever reaches it may submit and cancel. It
-// allows no foreign origin (no CORS) and takes only bodies of type
+// The gateway knows no user: whoever reaches it may submit, cancel and
+// change the regressors in use. It allows no foreign origin (no CORS) and takes only bodies of type
 // application/json, so that no other web page can submit through a visitor.
 //
 // # Look inside, test

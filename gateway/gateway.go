@@ -29,15 +29,15 @@ const requestTimeout = 2 * time.Second
 
 // Gateway serves Courier over HTTP.
 type Gateway struct {
-	bus      *bus.Bus
-	options  Options
-	log      *slog.Logger
-	metrics  *metrics
-	hub      *hub
-	nodes    atomic.Pointer[cluster]  // written by Run alone
-	promoted atomic.Pointer[promoted] // written by Run alone
-	assets   map[string]asset
-	handler  http.Handler
+	bus     *bus.Bus
+	options Options
+	log     *slog.Logger
+	metrics *metrics
+	hub     *hub
+	nodes   atomic.Pointer[cluster] // written by Run alone
+	lives   atomic.Pointer[lives]   // written by Run alone
+	assets  map[string]asset
+	handler http.Handler
 }
 
 // New returns a Gateway over the bus. It starts nothing. The error is that of a
@@ -56,7 +56,7 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*G
 	}
 	g := &Gateway{bus: b, options: o, log: log, metrics: m, hub: newHub(m), assets: assets}
 	g.nodes.Store(&cluster{})
-	g.promoted.Store(&promoted{})
+	g.lives.Store(&lives{})
 	g.handler = g.mux()
 	return g, nil
 }
@@ -67,29 +67,31 @@ func (g *Gateway) Handler() http.Handler { return g.handler }
 // Run follows the event log until ctx ends, then disconnects the live clients
 // and returns nil. An error means that a stream can no longer be followed.
 //
-//	NODE ──────► follow ──► nodes ─────┐
-//	JOB ───────► follow ───────────────┼──► hub ──► a buffer per client ──► /api/v1/events
-//	REGRESSOR ─► follow ──► promoted ──┘
+//	NODE ──────► follow ──► nodes ──┐
+//	JOB ───────► follow ────────────┼──► hub ──► a buffer per client ──► /api/v1/events
+//	REGRESSOR ─► follow ──► lives ──┘
 func (g *Gateway) Run(ctx context.Context) error {
 	defer g.hub.close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	begin, known := time.Now(), false // known is all that the REGRESSOR stream held at the start; of its follower alone
 	follows := []struct {
 		options bus.FollowOptions
 		handle  func(bus.Record)
 	}{
-		{bus.FollowOptions{Stream: schemas.StreamNode, LastPerSubject: true}, g.applyNode},
-		{bus.FollowOptions{Stream: schemas.StreamJob, New: true}, nil},
-		{bus.FollowOptions{Stream: schemas.StreamRegressor, LastPerSubject: true}, g.applyPromoted},
+		{bus.FollowOptions{Stream: schemas.StreamNode, LastPerSubject: true}, func(r bus.Record) { g.applyNode(r); g.announce(r) }},
+		{bus.FollowOptions{Stream: schemas.StreamJob, New: true}, g.announce},
+		{bus.FollowOptions{Stream: schemas.StreamRegressor, CaughtUp: func() { known = true }}, func(r bus.Record) {
+			if g.applyRegressor(r); known || r.StoredAt.After(begin) { // what is long past is no live event
+				g.announce(r)
+			}
+		}},
 	}
 	ended := make(chan error, len(follows))
 	for _, f := range follows {
 		go func() {
 			ended <- g.bus.Follow(ctx, f.options, func(r bus.Record) error {
-				if f.handle != nil {
-					f.handle(r)
-				}
-				g.announce(r)
+				f.handle(r)
 				return nil
 			})
 		}()

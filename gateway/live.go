@@ -35,7 +35,7 @@ func kindOf(e schemas.Event) string {
 		return "sample"
 	case *schemas.Advice:
 		return "advice"
-	case *schemas.Promoted, *schemas.Rejected, *schemas.Drift:
+	case *schemas.Trained, *schemas.Promoted, *schemas.Rejected, *schemas.Drift:
 		return "regressor"
 	case *schemas.Submitted, *schemas.Started, *schemas.Epoch, *schemas.Ended, *schemas.Moved, *schemas.Risk:
 		return "job"

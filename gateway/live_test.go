@@ -119,7 +119,9 @@ func TestEvents_AreSentAsTheyAreStored(t *testing.T) {
 		{"job", example[schemas.Epoch](t, "epoch")},
 		{"advice", example[schemas.Advice](t, "advice")},
 		{"job", example[schemas.Ended](t, "ended")},
+		{"regressor", example[schemas.Trained](t, "trained")},
 		{"regressor", example[schemas.Promoted](t, "promoted")},
+		{"regressor", example[schemas.Drift](t, "drift")},
 		{"regressor", example[schemas.Rejected](t, "rejected")},
 	} {
 		sequence, err := b.Publish(within(t), c.event)

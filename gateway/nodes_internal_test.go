@@ -85,14 +85,6 @@ func TestCluster_ForgetsTheNodeThatIsSilentLongest(t *testing.T) {
 	}
 }
 
-func TestPromoted_IgnoresTargetsThatNobodyFits(t *testing.T) {
-	p := promoted{}.apply(&schemas.Promoted{Target: schemas.TargetAccuracy, Revision: 1})
-	p = p.apply(&schemas.Promoted{Target: "weather", Revision: 1})
-	if p = p.apply(&schemas.Promoted{Target: schemas.TargetAccuracy, Revision: 2}); len(p) != 1 || p[schemas.TargetAccuracy].Revision != 2 {
-		t.Errorf("promoted = %v, want accuracy at revision 2 only", p)
-	}
-}
-
 func TestHub_TakesABoundedNumberOfClients(t *testing.T) {
 	m, err := newMetrics(nil)
 	if err != nil {

@@ -3,11 +3,8 @@ package gateway
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
-	"slices"
 
-	"courier/bus"
 	"courier/schemas"
 )
 
@@ -25,32 +22,6 @@ type RegressorStatus struct {
 	Promoted       *schemas.Promoted `json:"promoted,omitempty"` // its figures; absent until its event is seen
 }
 
-// promoted is the last promotion of each target. It is never changed.
-type promoted map[string]*schemas.Promoted
-
-// apply returns the promotions after one more. Targets that no regressor has are
-// ignored, so that it stays small.
-func (p promoted) apply(e *schemas.Promoted) promoted {
-	if !slices.Contains(schemas.Targets(), e.Target) {
-		return p
-	}
-	next := maps.Clone(p)
-	if next == nil {
-		next = promoted{}
-	}
-	next[e.Target] = e
-	return next
-}
-
-// applyPromoted carries a record into the promotions. Only the follower of
-// REGRESSOR calls it.
-func (g *Gateway) applyPromoted(r bus.Record) {
-	if e, ok := r.Event.(*schemas.Promoted); ok {
-		next := g.promoted.Load().apply(e)
-		g.promoted.Store(&next)
-	}
-}
-
 // listRegressors answers with the champions as the bus holds them now.
 func (g *Gateway) listRegressors(w http.ResponseWriter, r *http.Request) error {
 	if _, err := readQuery(r); err != nil {
@@ -59,7 +30,7 @@ func (g *Gateway) listRegressors(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 	defer cancel()
 	list := RegressorList{Regressors: []RegressorStatus{}}
-	events := *g.promoted.Load()
+	lives := *g.lives.Load()
 	for _, target := range schemas.Targets() {
 		champion, revision, err := g.bus.Champion(ctx, target)
 		if errors.Is(err, schemas.ErrNotFound) {
@@ -69,8 +40,8 @@ func (g *Gateway) listRegressors(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		s := RegressorStatus{Target: target, ModelDigest: champion.ModelDigest, ManifestDigest: champion.ManifestDigest, Revision: revision}
-		if e := events[target]; e != nil && e.Revision == revision {
-			s.Promoted = e
+		if all := lives[target].promotions; len(all) > 0 && all[len(all)-1].Revision == revision {
+			s.Promoted = all[len(all)-1]
 		}
 		list.Regressors = append(list.Regressors, s)
 	}

@@ -75,7 +75,7 @@ func TestOpenAPI_HasTheFieldsOfTheGoTypes(t *testing.T) {
 	d := readDocument(t)
 	for _, v := range []any{schemas.Error{}, schemas.JobRequest{}, schemas.Alternative{}, schemas.Load{}, schemas.Effect{}, schemas.Choice{}, schemas.Admission{}, schemas.ProbeEpoch{}, schemas.Advice{},
 		schemas.JobStatus{}, schemas.JobList{}, schemas.Score{}, schemas.ScoreLine{}, schemas.CalibrationBin{}, schemas.Sample{}, schemas.Promoted{}, Point{}, NodeStatus{}, NodeList{}, RegressorStatus{},
-		RegressorList{}, LiveEvent{}, About{}} {
+		RegressorList{}, schemas.RegressorVersion{}, schemas.Rejected{}, schemas.Drift{}, RegressorLife{}, schemas.PromoteRequest{}, schemas.RollbackRequest{}, LiveEvent{}, About{}} {
 		typ := reflect.TypeOf(v)
 		s, ok := d.Components.Schemas[typ.Name()]
 		if !ok {
