@@ -4,6 +4,7 @@ import { byId, el, text } from './dom.js';
 import * as advice from './advice.js';
 import * as jobs from './jobs.js';
 import * as nodes from './nodes.js';
+import * as regressors from './regressors.js';
 import * as score from './score.js';
 import * as whatIf from './whatif.js';
 
@@ -33,7 +34,10 @@ function soon(task) {
 const readJobs = soon(async () => jobs.load(await ask(`jobs?limit=${limit}`), past));
 const readNodes = soon(async () => nodes.load(await ask('nodes?recent_seconds=300')));
 const readScore = soon(async () => score.load(await ask('score')));
-const readRegressors = soon(async () => whatIf.regressors(await ask('regressors')));
+const readRegressors = soon(async () => {
+  whatIf.regressors(await ask('regressors'));
+  await ask('regressors/life').then(regressors.load, regressors.trouble); // the trainer may be away, all else goes on
+});
 const readAll = soon(async () => {
   jobs.load(await ask(`jobs?limit=${limit}`), past);
   const found = await Promise.allSettled(jobs.advised().map((id) => ask(`jobs/${id}/advice`)));
@@ -58,3 +62,4 @@ ask('about').then((a) => {
 }).catch(() => {}); // the footer is not worth a message
 setInterval(() => { nodes.draw(); jobs.draw(); }, 1000);
 setInterval(readJobs, 10_000); // what no event tells, and a service that was away
+setInterval(readRegressors, 10_000); // how challengers stand

@@ -1,7 +1,7 @@
 // Elements, without markup in strings: text from the log is only ever text.
 
 export const byId = (id) => document.getElementById(id);
-const drawn = new Set(['svg', 'rect', 'path', 'circle', 'text']);
+const drawn = new Set(['svg', 'rect', 'path', 'circle', 'text', 'g', 'title']);
 
 // el makes an element; children are elements or text.
 export function el(tag, attributes = {}, ...children) {

@@ -73,5 +73,5 @@ export function start() {
 export function regressors(answer) {
   const figures = (p) => (p ? ` (${number(p.examples)} examples, typical error ${percent(p.median_absolute_ratio, 1)})` : '');
   const parts = answer.regressors.map((r) => r.target.replace('_', ' ') + figures(r.promoted));
-  text(byId('regressors'), parts.length ? `Regressors in use: ${parts.join(', ')}.` : 'No regressor yet: until jobs have run, the answer is exploring.');
+  text(byId('rests-on'), parts.length ? `Regressors in use: ${parts.join(', ')}.` : 'No regressor yet: until jobs have run, the answer is exploring.');
 }

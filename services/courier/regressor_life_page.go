@@ -33,7 +33,7 @@ body{max-width:1240px}td.words{white-space:normal;text-align:left;min-width:26re
 {{with .Champion}}In use is version {{$life.Name .ModelDigest}}: {{.Family}} on {{.Examples}} examples of {{.Settings}} settings, median error {{percent .MedianAbsoluteRatio}}; {{state .}}, {{with .DecidedBy}}decided by {{.}}: {{end}}{{why .}}.{{else}}Nothing is in use.{{end}}</p>
 {{with .Challenger}}<p>Version {{$life.Name .ModelDigest}} is the challenger: {{.Family}} on {{.Examples}} examples of {{.Settings}} settings, median error {{percent .MedianAbsoluteRatio}}, fitted because of {{.TrainedFor}}.</p>{{end}}
 <div class="plots">{{range .Plots}}<figure>{{.}}</figure>{{end}}</div>
-<p class="soft">Red and dashed with a mark at the top: a drift alarm. Triangle: a promotion. Hollow: rejected, or never judged. Upright strokes: 95 % intervals.</p>
+<p class="soft">Red and dashed with a mark at the top: a drift alarm. Triangle: a promotion. Filled: in use, now or before; hollow: not, or not yet. Upright strokes: 95 % intervals.</p>
 <h3>Versions</h3>
 <div class="wide"><table><tr><th>version</th><th class="what">state</th><th class="what">family</th><th>examples</th><th>settings</th><th>median error</th><th>fit</th><th>fitted</th><th>in use from</th><th>until</th></tr>
 {{range .Versions}}<tr{{if eq .State "champion"}} class="chosen"{{end}}><td class="what">{{$life.Name .ModelDigest}}</td><td class="what">{{.State}}</td><td class="what">{{.Family}}</td><td>{{.Examples}}</td><td>{{.Settings}}</td><td>{{percent .MedianAbsoluteRatio}}</td><td>{{printf "%.2f s" .FitSeconds}}</td><td>{{at .TrainedAt}}</td><td>{{day .PromotedAt}}</td><td>{{if ne .State "champion"}}{{day .ReplacedAt}}{{end}}</td></tr>

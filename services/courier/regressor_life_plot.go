@@ -84,9 +84,9 @@ func (t *targetLife) errorPlot() template.HTML {
 	}
 	for i := range t.Versions {
 		v := &t.Versions[i]
-		class := "dot"
-		if v.State == schemas.RegressorRejected || v.State == schemas.RegressorUntried {
-			class = "hollow"
+		class := "hollow"
+		if v.State == schemas.RegressorChampion || v.State == schemas.RegressorFormer {
+			class = "dot"
 		}
 		p.mark(class, float64(i+1), errors[i], fmt.Sprintf("version %d, %.12s, %s: %.1f %% on %d examples of %d settings", i+1, v.ModelDigest, v.State, errors[i], v.Examples, v.Settings))
 	}

@@ -1,0 +1,99 @@
+// The life of the regressors: what is in use, what wants to be, and how it came.
+import { byId, el, keyed, text } from './dom.js';
+import { number, percent, time, unknown } from './format.js';
+import { life } from './life.js';
+
+const drawn = 40, listed = 4; // versions in a drawing, and in a table; REST has them all
+const order = ['epoch_time', 'startup_time', 'accuracy'];
+const states = { champion: '★ in use', challenger: '◔ challenger', former: '■ former', rejected: '✕ rejected', untried: '– untried' };
+const many = new Set(); // targets whose older versions are listed, too
+let told = { regressors: [], promotions: [], rejections: [], drifts: [] };
+
+const short = (digest) => (digest ?? '').slice(0, 12);
+const figures = (v) => `${v.family}, ${number(v.examples)} examples of ${number(v.settings)} settings, median error ${percent(v.median_absolute_ratio, 1)}`;
+const count = (n, word) => `${number(n)} ${word}${n === 1 ? '' : 's'}`;
+
+// judged says how a regressor stood against the other on new jobs.
+function judged(v) {
+  if (!v.judged_jobs || v.loss === undefined) return '';
+  return `${count(v.judged_jobs, 'job')} of ${count(v.judged_settings, 'setting')}: loss ${number(v.loss, 5)} against ${number(v.rival_loss, 5)}, bound kept ${percent(v.coverage_ratio, 1)} against ${percent(v.rival_coverage_ratio, 1)}`;
+}
+
+const why = (v) => (v.state === 'untried' ? 'another took its place before it was judged' : v.reason);
+
+const heads = ['Version', 'State', 'Examples', 'Median error', 'Fitted', 'In use', 'Why'];
+
+function makeRow() {
+  return el('tr', {}, ...heads.map((name, i) => el(i ? 'td' : 'th', i ? { 'data-label': name } : { scope: 'row' }, el('span'), el('small'))));
+}
+
+function fillRow(row, { v, n }) {
+  const used = v.promoted_at ? `from ${time(v.promoted_at)}` : unknown;
+  const until = v.state !== 'champion' && v.replaced_at ? `to ${time(v.replaced_at)}` : '';
+  const cells = [
+    [`${n}`, short(v.model_digest)],
+    [states[v.state] ?? v.state, v.kept ? 'kept' : ''],
+    [number(v.examples), `${count(v.settings, 'setting')}, ${v.family}`],
+    [percent(v.median_absolute_ratio, 1), ''],
+    [time(v.trained_at), v.trained_for],
+    [used, until],
+    [v.decided_by ? `by ${v.decided_by}` : '', v.decided_by || v.state !== 'challenger' ? why(v) : judged(v) || why(v)],
+  ];
+  cells.forEach(([main, small], i) => { text(row.children[i].firstChild, main); text(row.children[i].lastChild, small); });
+  row.classList.toggle('chosen', v.state === 'champion');
+}
+
+function makeTarget({ target }) {
+  const more = el('button', { type: 'button' }, 'Show older versions');
+  more.addEventListener('click', () => { many.add(target); show(); });
+  const head = el('thead', {}, el('tr', {}, ...heads.map((h) => el('th', { scope: 'col' }, h))));
+  const table = el('table', { class: 'cards' }, el('caption', {}, `Versions of ${target.replace('_', ' ')}, the newest first`), head, el('tbody'));
+  return el('article', {}, el('h3', {}, target.replace('_', ' ')), el('p'), el('p'), el('p', { class: 'alarms' }),
+    el('figure', {}, el('div', { class: 'panels' }), el('figcaption', { class: 'note' }, 'Filled: in use, now (ringed) or before. Hollow: not, or not yet. Triangle: promoted. Dashed with a mark on top: drift alarm. Strokes: 95\u00a0% intervals.')), table, more);
+}
+
+function fillTarget(article, { target, versions }) {
+  const [, used, next, alarms, figure, table, more] = article.children;
+  const of = (list) => list.filter((e) => e.target === target), drifts = of(told.drifts);
+  const champion = versions.findLast((v) => v.state === 'champion'), challenger = versions.findLast((v) => v.state === 'challenger');
+  const name = (v) => `version ${versions.indexOf(v) + 1} (${short(v.model_digest)})`;
+  text(used, champion ? `In use is ${name(champion)} since ${time(champion.promoted_at)}: ${figures(champion)}. Decided by ${champion.decided_by ?? unknown}: ${champion.reason}.` : 'Nothing is in use.');
+  text(next, challenger ? `${name(challenger).replace('v', 'V')} is the challenger: ${figures(challenger)}. ${judged(challenger) || 'Not judged yet'}.` : '');
+  next.hidden = !challenger;
+  const last = drifts.at(-1);
+  text(alarms, last ? `${count(drifts.length, 'drift alarm')}, the last at ${time(last.at)}: ${last.message}` : '');
+  alarms.hidden = !last;
+  const first = Math.max(1, versions.length - drawn + 1), panels = figure.firstChild;
+  panels.replaceChildren(...life({ versions: versions.slice(first - 1), first, promotions: of(told.promotions), rejections: of(told.rejections), drifts }, panels.clientWidth));
+  const rows = versions.map((v, i) => ({ v, n: i + 1 })).reverse();
+  keyed(table.tBodies[0], rows.filter(({ v }, i) => many.has(target) || i < listed || v === champion), (r) => r.v.model_digest, makeRow, fillRow);
+  more.hidden = many.has(target) || rows.length <= listed;
+}
+
+function show() {
+  const there = [...new Set(told.regressors.map((v) => v.target))].sort((a, b) => order.indexOf(a) - order.indexOf(b));
+  const targets = there.map((target) => ({ target, versions: told.regressors.filter((v) => v.target === target).reverse() }));
+  text(byId('regressors-count'), told.regressors.length ? `${number(told.regressors.filter((v) => v.state === 'champion').length)} in use, ${number(told.regressors.length)} fitted, ${count(told.drifts.length, 'drift alarm')}` : '');
+  byId('regressors-empty').hidden = targets.length > 0;
+  byId('regressors-note').hidden = targets.length === 0;
+  keyed(byId('regressors-list'), targets, (t) => t.target, makeTarget, fillTarget);
+}
+
+// load takes what GET /regressors/life says.
+export function load(answer) {
+  told = answer;
+  text(byId('regressors-error'), '');
+  show();
+}
+
+// trouble says that what is shown may be old.
+export function trouble(err) {
+  text(byId('regressors-error'), `The trainer does not answer: ${err.message}`);
+}
+
+let width = 0;
+new ResizeObserver(([entry]) => { // a drawing has the width of its place, so that its letters keep their size
+  if (Math.abs(entry.contentRect.width - width) < 1) return;
+  width = entry.contentRect.width;
+  show();
+}).observe(byId('regressors-list'));
