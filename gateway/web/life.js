@@ -60,11 +60,12 @@ export function life({ versions, first, promotions, rejections, drifts }, room) 
   const base = { width, first, n: first + versions.length - 1, alarms };
   const index = new Map(versions.map((v, i) => [v.model_digest, first + i]));
   const errors = versions.map((v) => v.median_absolute_ratio);
-  const shown = promotions.filter((p) => later(p) && index.has(p.model_digest)).map((p) => ({ ...p, x: spot(p.at), y: errors[index.get(p.model_digest) - first] }));
-  const panels = [draw({ ...base, height: 170, high: 1.1 * Math.max(0.01, ...errors), unit: (v) => percent(v, 1).replace(/\.0/, ''), title: 'Median error by version; the line is what was in use',
+  const shown = promotions.filter(later).map((p) => ({ ...p, x: spot(p.at), y: p.median_absolute_ratio }));
+  const before = promotions.findLast((p) => !later(p)), used = before ? [{ x: first - 0.5, y: before.median_absolute_ratio }, ...shown] : shown;
+  const panels = [draw({ ...base, height: 170, high: 1.1 * Math.max(0.01, ...errors, ...used.map((p) => p.y)), unit: (v) => percent(v, 1).replace(/\.0/, ''), title: 'Median error by version; the line is what was in use',
     paint: (x, y) => [
-      el('path', { class: 'used', d: shown.map((p, i) => `${i ? 'H' + x(p.x) + 'V' + y(p.y) : `M${x(p.x)},${y(p.y)}`}`).join('') + (shown.length ? `H${width - right}` : '') }),
-      ...shown.map((p) => el('path', { class: 'promotion', d: `M${x(p.x)},${y(p.y) + 5}l5,8h-10z` }, el('title', {}, `${time(p.at)}: version ${index.get(p.model_digest)} promoted: ${p.reason}`))),
+      el('path', { class: 'used', d: used.map((p, i) => `${i ? 'H' + x(p.x) + 'V' + y(p.y) : `M${x(p.x)},${y(p.y)}`}`).join('') + (used.length ? `H${width - right}` : '') }),
+      ...shown.map((p) => el('path', { class: 'promotion', d: `M${x(p.x)},${y(p.y) + 5}l5,8h-10z` }, el('title', {}, `${time(p.at)}: version ${index.get(p.model_digest) ?? p.model_digest.slice(0, 12)} promoted: ${p.reason}`))),
       ...versions.map((v, i) => dot(shape(v), x(first + i), y(errors[i]), `version ${first + i}, ${v.state}: ${percent(errors[i], 1)} on ${number(v.examples)} examples`)),
     ] })];
   if (judged.length) {
