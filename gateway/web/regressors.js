@@ -88,6 +88,7 @@ export function load(answer) {
 
 // trouble says that what is shown may be old.
 export function trouble(err) {
+  byId('regressors-empty').hidden = true;
   text(byId('regressors-error'), `The trainer does not answer: ${err.message}`);
 }
 
