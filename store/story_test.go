@@ -135,7 +135,7 @@ func stream(e schemas.Event) string {
 	switch e.(type) {
 	case *schemas.Sample:
 		return schemas.StreamNode
-	case *schemas.Promoted, *schemas.Rejected, *schemas.Drift:
+	case *schemas.Trained, *schemas.Promoted, *schemas.Rejected, *schemas.Drift:
 		return schemas.StreamRegressor
 	}
 	return schemas.StreamJob
@@ -162,7 +162,7 @@ func TestStory_IsValid(t *testing.T) {
 	s.ended("a", 1, schemas.EventLost)
 	s.sample("node-a", 1)
 	s.regressors()
-	for _, e := range s.events {
+	for _, e := range append(s.events, reign()...) {
 		if err := e.Validate(); err != nil {
 			t.Errorf("%T: %v", e, err)
 		}

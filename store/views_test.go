@@ -59,6 +59,36 @@ func day() (jobs, samples []schemas.Event) {
 	return jobs, s.events
 }
 
+// reign is a log of regressors: the first, an alarm, a challenger that loses and
+// one that wins.
+func reign() []schemas.Event {
+	s := newStory()
+	fitted := func(letter string, medianError float64) schemas.Fitted {
+		return schemas.Fitted{ModelDigest: strings.Repeat(letter, 64), ManifestDigest: strings.Repeat(letter, 64), Family: "law", Examples: 60, Settings: 12, MedianAbsoluteRatio: medianError, R2: pointer(0.875), FitSeconds: 0.25}
+	}
+	trained := func(letter string, medianError float64, reason string) {
+		s.add(&schemas.Trained{Stamp: s.stamp(letter + "/trained"), Target: schemas.TargetEpochTime, Fitted: fitted(letter, medianError), Reason: reason, Rival: "a"})
+	}
+	promoted := func(letter string, revision uint64, medianError float64, by, reason string, j schemas.Judgement) {
+		f := fitted(letter, medianError)
+		s.add(&schemas.Promoted{Stamp: s.stamp(schemas.PromotedID(schemas.TargetEpochTime, revision)), Target: schemas.TargetEpochTime, Revision: revision, ModelDigest: f.ModelDigest, ManifestDigest: f.ManifestDigest, Family: f.Family,
+			Examples: f.Examples, Settings: f.Settings, MedianAbsoluteRatio: f.MedianAbsoluteRatio, R2: f.R2, FitSeconds: f.FitSeconds, Reason: reason, DecidedBy: by, Judgement: j})
+	}
+	judged := func(loss, coverage float64) schemas.Judgement {
+		return schemas.Judgement{JudgedLevel: 0.9, JudgedJobs: 52, JudgedSettings: 9, Loss: &loss, RivalLoss: pointer(0.25), LossDifferenceLow: pointer(-0.125), LossDifferenceHigh: pointer(0.5), CoverageRatio: &coverage, RivalCoverageRatio: pointer(0.75)}
+	}
+	trained("a", 0.125, "the first regressor")
+	promoted("a", 1, 0.125, schemas.DecidedFirst, "the first regressor", schemas.Judgement{})
+	s.add(&schemas.Drift{Stamp: s.stamp(schemas.DriftID(schemas.TargetEpochTime, 7)), Target: schemas.TargetEpochTime, ModelDigest: strings.Repeat("a", 64), Scope: schemas.DriftNode, Node: "node-b",
+		SinceAt: s.at, WindowSinceAt: s.at, Ratio: 1.25, BeforeRatio: 1, Message: "jobs on node-b take 1.25 times as long"})
+	trained("b", 0.25, "drift: node-b")
+	s.add(&schemas.Rejected{Stamp: s.stamp("b/rejected"), Target: schemas.TargetEpochTime, ModelDigest: strings.Repeat("b", 64), Reason: "worse", Rival: "a", Judgement: judged(0.5, 0.875)})
+	trained("c", 0.0625, "enough new epochs")
+	promoted("c", 2, 0.0625, schemas.DecidedTest, "better", judged(0.125, 0.9375))
+	s.add(&schemas.Rejected{Stamp: s.stamp("d/rejected"), Target: schemas.TargetAccuracy, ModelDigest: strings.Repeat("d", 64), Reason: "nobody tells of its fit"})
+	return s.events
+}
+
 // TestViews_AnswerQuestions asks what the README shows, over HTTP as curl does.
 func TestViews_AnswerQuestions(t *testing.T) {
 	if !slices.Contains(storetest.Protocols(t), "http") {
@@ -71,6 +101,7 @@ func TestViews_AnswerQuestions(t *testing.T) {
 	jobs, samples := day()
 	write(t, w, batch(schemas.StreamJob, 1, jobs...))
 	write(t, w, batch(schemas.StreamNode, 1, samples...))
+	write(t, w, batch(schemas.StreamRegressor, 1, reign()...))
 	files, err := filepath.Glob("testdata/questions/*.sql")
 	must(t, err)
 	all := ""

@@ -16,7 +16,7 @@ import (
 type sqlCommand struct {
 	Data      string `help:"Data directory of the courier all that is asked." default:"courier-data" type:"path" env:"COURIER_DATA"`
 	Output    string `short:"o" help:"table, csv or json." enum:"table,csv,json" default:"table"`
-	Statement string `arg:"" help:"One SELECT; views: jobs, epochs, advice, alternatives, node_load."`
+	Statement string `arg:"" help:"One SELECT; views: jobs, epochs, advice, alternatives, promises, node_load, regressor_life."`
 }
 
 // formats of ClickHouse by what a person calls them.
