@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"courier/schemas"
 )
@@ -55,12 +56,18 @@ func (l *Life) Apply(e schemas.Event) {
 }
 
 func (r *reign) trained(e *schemas.Trained) {
-	if c := r.versions[r.challenger]; c != nil {
-		c.State = schemas.RegressorUntried
-	}
+	r.passOver()
 	v := &schemas.RegressorVersion{Target: e.Target, Fitted: e.Fitted, State: schemas.RegressorChallenger, TrainedAt: e.At, TrainedFor: e.Reason}
 	v.Rival, v.Reason = e.Rival, "not judged yet"
 	r.versions[e.ModelDigest], r.since[e.ModelDigest], r.challenger = v, e.SinceSequence, e.ModelDigest
+}
+
+// passOver ends the trial of a challenger before it was judged.
+func (r *reign) passOver() {
+	if c := r.versions[r.challenger]; c != nil {
+		c.State, c.Reason = schemas.RegressorUntried, "another took its place before it was judged"
+	}
+	r.challenger = ""
 }
 
 func (r *reign) promoted(e *schemas.Promoted) {
@@ -74,14 +81,11 @@ func (r *reign) promoted(e *schemas.Promoted) {
 	if before := r.versions[r.champion()]; before != nil && before != v {
 		before.State, before.ReplacedAt = schemas.RegressorFormer, e.At
 	}
-	switch {
-	case r.challenger == e.ModelDigest:
-		r.challenger = ""
-	case r.challenger != "": // another was put in use over its head
-		r.versions[r.challenger].State = schemas.RegressorUntried
+	if r.challenger == e.ModelDigest {
 		r.challenger = ""
 	}
-	v.State, v.PromotedAt, v.Revision = schemas.RegressorChampion, e.At, e.Revision
+	r.passOver()
+	v.State, v.PromotedAt, v.ReplacedAt, v.Revision = schemas.RegressorChampion, e.At, time.Time{}, e.Revision
 	v.Grounds = schemas.Grounds{Reason: e.Reason, DecidedBy: e.DecidedBy, Rival: e.Rival, SinceSequence: e.SinceSequence, Judgement: e.Judgement}
 	r.champions = append(r.champions, e.ModelDigest)
 }
@@ -155,8 +159,11 @@ func (r *reign) keeps() map[string]bool {
 	return keep
 }
 
+// mostListed of a target are listed, and those whose files are kept.
+const mostListed = 100
+
 // List returns the regressors of a target, or of all ("") by name of the target,
-// the newest first.
+// the newest first: the last mostListed, and those that are kept.
 func (l *Life) List(target string) []schemas.RegressorVersion {
 	all := []schemas.RegressorVersion{}
 	for _, name := range slices.Sorted(maps.Keys(l.targets)) {
@@ -170,7 +177,15 @@ func (l *Life) List(target string) []schemas.RegressorVersion {
 			v.Kept = keep[digest]
 			all = append(all, v)
 		}
-		slices.SortStableFunc(all[first:], func(a, b schemas.RegressorVersion) int { return b.TrainedAt.Compare(a.TrainedAt) })
+		own := all[first:]
+		slices.SortStableFunc(own, func(a, b schemas.RegressorVersion) int { return b.TrainedAt.Compare(a.TrainedAt) })
+		for i, v := range own {
+			if i < mostListed || v.Kept {
+				all[first] = v
+				first++
+			}
+		}
+		all = all[:first]
 	}
 	return all
 }

@@ -81,9 +81,15 @@ func (t *Trainer) reject(ctx context.Context, target, digest, rival, reason stri
 	return e, t.o.step("rejected")
 }
 
-// decide carries out what a trial came to. A champion that was changed meanwhile
-// makes it void.
+// decide carries out what a trial came to. A champion or rival that was changed
+// meanwhile makes it void.
 func (t *Trainer) decide(ctx context.Context, target string, c contest, r ruling, j schemas.Judgement, reason string) error {
+	t.mu.Lock()
+	now, found := t.life.of(target).contest()
+	t.mu.Unlock()
+	if !found || now.rival.ModelDigest != c.rival.ModelDigest || now.champion.ModelDigest != c.champion.ModelDigest {
+		return nil // others stand against each other by now
+	}
 	if r == noBetter {
 		if c.back {
 			return nil // the champion before is not needed
