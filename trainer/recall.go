@@ -28,7 +28,10 @@ func jobEvents() []string {
 // from the log. A database may have some tables of its last batch and not others,
 // so the log is read again from one batch before its end; copies change nothing.
 func (t *Trainer) recall(ctx context.Context) (*Past, error) {
-	past, since := NewPast(), time.Now().Add(-t.o.Window)
+	past, since := NewPast(), time.Time{}
+	if t.o.Window > 0 {
+		since = time.Now().Add(-t.o.Window)
+	}
 	if h := t.history(); h != nil {
 		err := h.Events(ctx, since, func(e schemas.Event) error {
 			past.Add(e, sequenceOf(e))

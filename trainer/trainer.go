@@ -20,7 +20,7 @@ type Options struct {
 	NewEpochs int           // fit after that many new epochs; 40
 	Every     time.Duration // fit that often, if there are new epochs; 24 h
 	CoolDown  time.Duration // least time between two fits that nobody asked for; 5 s
-	Window    time.Duration // events older than that teach nothing; 400 days, as long as the log keeps them
+	Window    time.Duration // what happened longer ago teaches nothing; 0: all teaches
 	Examples  int           // that a fit learns from at most, or one of each setting; 10,000
 	Trees     int           // of each forest; 200
 	Depth     int           // of each tree; 8
@@ -32,7 +32,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Version, o.NewEpochs, o.CoolDown = cmp.Or(o.Version, "0.0.0"), cmp.Or(o.NewEpochs, 40), cmp.Or(o.CoolDown, 5*time.Second)
-	o.Every, o.Window = cmp.Or(o.Every, 24*time.Hour), cmp.Or(o.Window, 400*24*time.Hour)
+	o.Every = cmp.Or(o.Every, 24*time.Hour)
 	o.Examples, o.Trees, o.Depth = cmp.Or(o.Examples, 10_000), cmp.Or(o.Trees, 200), cmp.Or(o.Depth, 8)
 	if o.step == nil {
 		o.step = func(string) error { return nil }

@@ -298,3 +298,64 @@ func collect(t testing.TB, b *bus.Bus) *trainer.Past {
 	}
 	return p
 }
+
+// What is older than the window teaches nothing, whether the database or the log
+// tells it: the same regressor either way, and the database is asked for no more.
+func TestTrainer_TheWindowEndsThePast(t *testing.T) {
+	digests := map[string]bool{}
+	for _, share := range []float64{0, 1} {
+		b := bustest.New(t)
+		study(t, b, "a", -86_400, 1.3) // a day before
+		study(t, b, "b", 0, 1)
+		var events []schemas.Event
+		ctx, cancel := context.WithCancel(within(t))
+		err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamJob, CaughtUp: cancel}, func(r bus.Record) error {
+			events = append(events, r.Event)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := &windowed{events: events[:int(share*float64(len(events)))]}
+		runTrainer(t, b, func() trainer.History { return asked }, trainer.Options{NewEpochs: 1 << 30, Window: 12 * time.Hour})
+		r := train(t, b)
+		if len(r.Promoted) != 2 || r.Promoted[0].Examples != 24 {
+			t.Fatalf("reply %+v, want two regressors of 24 examples", r)
+		}
+		digests[r.Promoted[0].ModelDigest] = true
+		if ago := time.Since(asked.since); ago < 11*time.Hour || ago > 13*time.Hour {
+			t.Errorf("the database was asked for what happened since %v", asked.since)
+		}
+	}
+	if len(digests) != 1 {
+		t.Errorf("regressors %v, want one", digests)
+	}
+}
+
+// windowed is a database that tells what it is asked for.
+type windowed struct {
+	events []schemas.Event
+	since  time.Time
+}
+
+func (w *windowed) Events(_ context.Context, since time.Time, yield func(schemas.Event) error) error {
+	w.since = since
+	for _, e := range w.events {
+		at := time.Time{}
+		switch e := e.(type) {
+		case *schemas.Started:
+			at = e.At
+		case *schemas.Epoch:
+			at = e.At
+		case *schemas.Ended:
+			at = e.At
+		}
+		if at.Before(since) {
+			continue
+		}
+		if err := yield(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"courier/bus"
@@ -34,11 +35,16 @@ func (c *importCommand) publish(w *world, runs []*past.Run, s *importSummary) er
 		s.plan(runs, there)
 		return nil
 	}
+	_, _, err = b.Champion(w.ctx, schemas.TargetEpochTime)
+	first := errors.Is(err, schemas.ErrNotFound)
+	if err != nil && !first {
+		return err
+	}
 	if err := s.publish(w, b, runs, there); err != nil {
 		return err
 	}
 	if c.Train && s.Imported > 0 {
-		return s.train(w.ctx, b)
+		return s.train(w.ctx, b, first)
 	}
 	return nil
 }
@@ -168,11 +174,13 @@ func (s *importSummary) publish(w *world, b *bus.Bus, runs []*past.Run, there im
 
 // train lets the regressors learn, and notes what they say. Without a trainer the
 // runs wait for one in the log.
-func (s *importSummary) train(ctx context.Context, b *bus.Bus) error {
+// Where nothing was in use before, what is fitted is used at once, however far the
+// trainer had come meanwhile by itself.
+func (s *importSummary) train(ctx context.Context, b *bus.Bus, first bool) error {
 	ctx, cancel := context.WithTimeout(ctx, trainTimeout)
 	defer cancel()
 	var reply schemas.TrainReply
-	err := b.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &reply)
+	err := b.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{Promote: first}, &reply)
 	if errors.Is(err, schemas.ErrUnavailable) {
 		s.Trained = []string{"no trainer answers: the regressors learn when one runs"}
 		return nil
@@ -180,9 +188,10 @@ func (s *importSummary) train(ctx context.Context, b *bus.Bus) error {
 	if err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
-	for _, p := range reply.Promoted {
-		s.Trained = append(s.Trained, trainedLine(&p))
+	var lines strings.Builder
+	if err := printTrained(&lines, &reply); err != nil {
+		return err
 	}
-	s.Trained = append(s.Trained, reply.Waiting...)
+	s.Trained = strings.Split(strings.TrimSpace(lines.String()), "\n")
 	return nil
 }

@@ -129,11 +129,6 @@ func (c *jobsCommand) Run(w *world) error {
 	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobList, &schemas.JobListRequest{State: schemas.State(c.State), Limit: c.Limit, After: c.After}, printJobs)
 }
 
-// trainedLine says what a regressor learnt from.
-func trainedLine(p *schemas.Promoted) string {
-	return fmt.Sprintf("%s: %s of %d examples in %d settings, median error %.1f %%, in use as revision %d", p.Target, p.Family, p.Examples, p.Settings, 100*p.MedianAbsoluteRatio, p.Revision)
-}
-
 // figure prints a number that may be unknown.
 func figure(v *float64, format string) string {
 	if v == nil {

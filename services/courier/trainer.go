@@ -15,7 +15,7 @@ type trainerFlags struct {
 	NewEpochs     int           `help:"Fit after that many new epochs." default:"40" env:"COURIER_NEW_EPOCHS"`
 	RefitEvery    time.Duration `help:"Fit that often, if there are new epochs." default:"24h" env:"COURIER_REFIT_EVERY"`
 	CoolDown      time.Duration `help:"Least time between two fits that nobody asked for." default:"5s" env:"COURIER_COOL_DOWN"`
-	ExampleWindow time.Duration `help:"Learn from jobs that are not older; the log keeps them for 9600h." default:"9600h" env:"COURIER_EXAMPLE_WINDOW"`
+	ExampleWindow time.Duration `help:"Learn from what did not happen longer ago; 0: from all that is kept." default:"0" env:"COURIER_EXAMPLE_WINDOW"`
 	MostExamples  int           `help:"Fit on that many examples at most: the newest of each setting; on one of each setting if those are more." default:"10000" env:"COURIER_MOST_EXAMPLES"`
 	Trees         int           `help:"Trees of each forest." default:"200" env:"COURIER_TREES"`
 	Seed          uint64        `help:"Of all that is random in a fit." default:"1" env:"COURIER_SEED" name:"fit-seed"`
