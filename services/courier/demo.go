@@ -23,7 +23,8 @@ import (
 type demoCommand struct {
 	outputFlags
 	Jobs       int     `help:"Instead of three jobs one after the other, this many that overlap at random; takes some minutes." default:"0"`
-	Confidence float64 `help:"Of meeting the SLO, that the jobs of --jobs ask for (default: 0.95)." default:"0"`
+	Slow       bool    `name:"slow-machine" help:"Instead of three jobs, many, while the machine is slowed down by a CPU hog and a cgroup limit and back: drift, fit, promotion, promises; takes some ten minutes." default:"false"`
+	Confidence float64 `help:"Of meeting the SLO, that the jobs of --jobs and --slow-machine ask for (default: 0.95)." default:"0"`
 	admissionFlags
 	Seed          uint64 `help:"Of the SLOs, the random batch sizes and the training." default:"1"`
 	Data          string `help:"Directory of all that is kept (default: a temporary one, removed at the end)." type:"path"`
@@ -112,6 +113,7 @@ type demo struct {
 	w      *world
 	local  *local
 	random *rand.Rand
+	wrap   []string // command that starts the command of each job; nil: none
 }
 
 // say prints a line for people; JSON keeps stdout for itself.
@@ -130,6 +132,9 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	if err := d.train(ctx); err != nil {
 		return err
+	}
+	if d.c.Slow {
+		return d.slow(ctx, all)
 	}
 	if d.c.Jobs > 0 {
 		r, err := d.crowd(ctx, all)
@@ -311,7 +316,10 @@ func (d *demo) job(ctx context.Context, q schemas.JobRequest, batch int) (collec
 // jobSeeded is job with the seed of the training.
 func (d *demo) jobSeeded(ctx context.Context, q schemas.JobRequest, batch int, seed uint32) (collector.JobResult, error) {
 	augment := demoAugment
-	if d.c.Jobs > 0 {
+	switch {
+	case d.c.Slow:
+		augment = slowAugment
+	case d.c.Jobs > 0:
 		augment = crowdAugment
 	}
 	program, err := os.Executable()
@@ -325,8 +333,8 @@ func (d *demo) jobSeeded(ctx context.Context, q schemas.JobRequest, batch int, s
 	output := &tail{}
 	r, err := collector.RunJob(ctx, collector.JobOptions{
 		Request: demoRequest(q), Node: node, BatchSize: batch, NoPTY: true, Format: collector.FormatJSON, SpoolDir: filepath.Join(d.local.f.Data, "spool"),
-		Command: []string{program, "workload", "digits", "--network", "mlp", "--batch-size", "{batch}", "--cpus", "{cpus}", "--epochs", "{epochs}",
-			"--augment", fmt.Sprint(augment), "--seed", fmt.Sprint(seed)},
+		Command: append(slices.Clone(d.wrap), program, "workload", "digits", "--network", "mlp", "--batch-size", "{batch}", "--cpus", "{cpus}", "--epochs", "{epochs}",
+			"--augment", fmt.Sprint(augment), "--seed", fmt.Sprint(seed)),
 		Stdout: output, Stderr: output,
 		Connect: func(context.Context) (*bus.Bus, error) { return d.local.bus, nil },
 	}, slog.New(slog.DiscardHandler))
