@@ -101,6 +101,62 @@ type Started struct {
 	Command          string   `json:"command,omitempty" ch:"command"`           // name of the program, without arguments
 	User             string   `json:"user,omitempty" ch:"user"`                 // who runs it
 	Moves            []string `json:"moves,omitempty" ch:"moves"`               // that the runner can do, "batch_size"; others are advice only
+
+	NodesCores                    []uint32  `json:"nodes_cores,omitempty" ch:"nodes_cores"`                                             // logical processors of each of its nodes, in their order; 0 if unknown
+	NodesCPUModel                 []string  `json:"nodes_cpu_model,omitempty" ch:"nodes_cpu_model"`                                     // CPU model of each; "" if unknown
+	NodesSpeedOperationsPerSecond []float64 `json:"nodes_speed_operations_per_second,omitempty" ch:"nodes_speed_operations_per_second"` // speed of each, as in its samples; 0 if unknown
+}
+
+// Hardware returns what the event tells of each node of the job, nil where it
+// tells nothing.
+func (e *Started) Hardware() []Hardware {
+	if len(e.NodesCores)+len(e.NodesCPUModel)+len(e.NodesSpeedOperationsPerSecond) == 0 {
+		return nil
+	}
+	all := make([]Hardware, len(e.Nodes))
+	for i := range all {
+		if i < len(e.NodesCores) {
+			all[i].Cores = e.NodesCores[i]
+		}
+		if i < len(e.NodesCPUModel) {
+			all[i].CPUModel = e.NodesCPUModel[i]
+		}
+		if i < len(e.NodesSpeedOperationsPerSecond) {
+			all[i].Speed = e.NodesSpeedOperationsPerSecond[i]
+		}
+	}
+	return all
+}
+
+// SetHardware tells of each node of the job what is known of it.
+func (e *Started) SetHardware(all []Hardware) {
+	e.NodesCores, e.NodesCPUModel, e.NodesSpeedOperationsPerSecond = nil, nil, nil
+	for _, h := range all {
+		e.NodesCores = append(e.NodesCores, h.Cores)
+		e.NodesCPUModel = append(e.NodesCPUModel, h.CPUModel)
+		e.NodesSpeedOperationsPerSecond = append(e.NodesSpeedOperationsPerSecond, h.Speed)
+	}
+}
+
+// validateHardware holds the lists of what is known of nodes against the nodes.
+func (e *Started) validateHardware() error {
+	for field, n := range map[string]int{"nodes_cores": len(e.NodesCores), "nodes_cpu_model": len(e.NodesCPUModel), "nodes_speed_operations_per_second": len(e.NodesSpeedOperationsPerSecond)} {
+		if n != 0 && n != len(e.Nodes) {
+			return Invalid(field, "%d entries for %d nodes", n, len(e.Nodes))
+		}
+	}
+	for _, h := range e.Hardware() {
+		if h.Cores > MaxCPUs {
+			return Invalid("nodes_cores", "%d is more than %d", h.Cores, MaxCPUs)
+		}
+		if err := validateText("nodes_cpu_model", h.CPUModel); err != nil {
+			return err
+		}
+		if !(h.Speed >= 0 && h.Speed <= maxSpeed) {
+			return Invalid("nodes_speed_operations_per_second", "%v is not between 0 and %g", h.Speed, float64(maxSpeed))
+		}
+	}
+	return nil
 }
 
 // StartedID returns the identity of a started event.
@@ -117,7 +173,10 @@ func (e *Started) Validate() error {
 	if !(e.HeartbeatSeconds >= 0 && e.HeartbeatSeconds <= 3600) {
 		return Invalid("heartbeat_seconds", "%v is not between 0 and 3600", e.HeartbeatSeconds)
 	}
-	return e.Setting.validate()
+	if err := e.Setting.validate(); err != nil {
+		return err
+	}
+	return e.validateHardware()
 }
 
 // Ways in which an epoch's duration was learnt.

@@ -29,6 +29,18 @@ type Sample struct {
 
 	NetworkReceivedBytesPerSecond    *float64 `json:"network_received_bytes_per_second,omitempty" ch:"network_received_bytes_per_second"`       // all interfaces but loopback
 	NetworkTransmittedBytesPerSecond *float64 `json:"network_transmitted_bytes_per_second,omitempty" ch:"network_transmitted_bytes_per_second"` // all interfaces but loopback
+
+	CPUModel                 string   `json:"cpu_model,omitempty" ch:"cpu_model"`                                     // of the processors, as the system names it
+	SpeedOperationsPerSecond *float64 `json:"speed_operations_per_second,omitempty" ch:"speed_operations_per_second"` // of one processor, in the collector's own measure, once at its start
+}
+
+// Hardware returns what the sample tells of the node as a machine.
+func (s *Sample) Hardware() Hardware {
+	h := Hardware{Cores: s.Cores, CPUModel: s.CPUModel}
+	if s.SpeedOperationsPerSecond != nil {
+		h.Speed = *s.SpeedOperationsPerSecond
+	}
+	return h
 }
 
 // SampleID returns the identity of a sample.
@@ -62,5 +74,14 @@ func (s *Sample) Validate() error {
 			return err
 		}
 	}
+	if err := validateText("cpu_model", s.CPUModel); err != nil {
+		return err
+	}
+	if v := s.SpeedOperationsPerSecond; v != nil && !(*v > 0 && *v <= maxSpeed) {
+		return Invalid("speed_operations_per_second", "%v is not above 0 and at most %g", *v, float64(maxSpeed))
+	}
 	return nil
 }
+
+// maxSpeed is beyond any processor, in operations per second.
+const maxSpeed = 1e15

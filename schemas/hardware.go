@@ -1,0 +1,105 @@
+package schemas
+
+import (
+	"cmp"
+	"math"
+)
+
+// Hardware is what is known of a node as a machine.
+type Hardware struct {
+	Cores    uint32  // logical processors; 0 if unknown
+	CPUModel string  // of its processors, as the system names it; "" if unknown
+	Speed    float64 // operations per second of one of them, as the collector measures; 0 if unknown
+}
+
+// speedStep is the step of speeds, as a logarithm: about a tenth. Measurements of
+// one node differ by less, so that they are one speed.
+const speedStep = 0.1
+
+// agrees reports whether what is known of both may be one machine.
+func (h Hardware) agrees(with Hardware) bool {
+	return (h.Cores == 0 || with.Cores == 0 || h.Cores == with.Cores) &&
+		(h.CPUModel == "" || with.CPUModel == "" || h.CPUModel == with.CPUModel) &&
+		(h.Speed == 0 || with.Speed == 0 || math.Abs(math.Log(h.Speed/with.Speed)) <= speedStep)
+}
+
+// or fills in what is unknown.
+func (h Hardware) or(other Hardware) Hardware {
+	return Hardware{cmp.Or(h.Cores, other.Cores), cmp.Or(h.CPUModel, other.CPUModel), cmp.Or(h.Speed, other.Speed)}
+}
+
+// Rounded returns the hardware with its speed rounded to steps of about a tenth,
+// so that nodes alike have one speed.
+func (h Hardware) Rounded() Hardware {
+	if h.Speed > 0 {
+		h.Speed = math.Exp(speedStep * math.Round(math.Log(h.Speed)/speedStep))
+	}
+	return h
+}
+
+// Fleet is what is known of the hardware of nodes: a fold over samples and jobs.
+// What was told first stays until something else is told: a speed that is measured
+// again and differs by less than a tenth is the same, and what one event does not
+// know another may have told.
+type Fleet map[string]Hardware
+
+// Sample takes what a node tells of itself.
+func (f Fleet) Sample(s *Sample) { f.see(s.Node, s.Hardware()) }
+
+func (f Fleet) see(node string, told Hardware) Hardware {
+	if known := f[node]; known.agrees(told) {
+		told = known.or(told)
+	}
+	f[node] = told
+	return told
+}
+
+// See takes what an event of a job tells of its nodes, in their order, and returns
+// what is known of them. smallest are the processors of the smallest of them, 0 if
+// unknown: all that most events tell.
+func (f Fleet) See(nodes []string, told []Hardware, smallest uint32) []Hardware {
+	all := make([]Hardware, len(nodes))
+	for i, name := range nodes {
+		var h Hardware
+		if i < len(told) {
+			h = told[i]
+		}
+		if h.Cores == 0 && len(nodes) == 1 {
+			h.Cores = smallest
+		}
+		all[i] = f.see(name, h)
+		all[i].Cores = cmp.Or(all[i].Cores, smallest)
+	}
+	return all
+}
+
+// Of returns what is known of some nodes, in their order.
+func (f Fleet) Of(nodes []string) []Hardware {
+	all := make([]Hardware, len(nodes))
+	for i, name := range nodes {
+		all[i] = f[name]
+	}
+	return all
+}
+
+// Complete fills in what was unknown of a node by what was told of it at another
+// time, unless something else that is known differs.
+func (f Fleet) Complete(node string, h Hardware) Hardware {
+	if known := f[node]; known.agrees(h) {
+		return h.or(known)
+	}
+	return h
+}
+
+// Fuller reports whether some processes on a node slow a job down more than others
+// on another of its nodes: by processes per core where both sizes are known, of
+// equals on the slower node.
+func Fuller(processes float64, on Hardware, others float64, other Hardware) bool {
+	if on.Cores > 0 && other.Cores > 0 {
+		processes, others = processes/float64(on.Cores), others/float64(other.Cores)
+	}
+	if processes != others {
+		return processes > others
+	}
+	return on.Speed > 0 && on.Speed < other.Speed
+}
