@@ -17,7 +17,7 @@ type Job struct {
 	Promise      *schemas.Advice    // that it may rely on: the answer to its request, or what ended its waiting; nil: none
 	Setting      schemas.Setting    // of the last run
 	Run          uint32
-	Cores        uint32 // of its node
+	Hardware     []schemas.Hardware // of its nodes, in their order
 	User         string
 	StartedAt    time.Time
 	EndedAt      time.Time
@@ -61,6 +61,7 @@ type Cluster struct {
 	order   []*Job // by first sequence
 	running map[string]*Job
 	nodes   map[string]*Node
+	fleet   schemas.Fleet     // what was told of the hardware of nodes
 	onNode  map[string][]*Job // running jobs, by ID
 	held    map[string]*Job   // not started, and known to an admission policy: queued or admitted
 	tallies tallies
@@ -73,7 +74,7 @@ type Cluster struct {
 
 // NewCluster returns the state before the first event.
 func NewCluster() *Cluster {
-	return &Cluster{jobs: map[string]*Job{}, running: map[string]*Job{}, nodes: map[string]*Node{}, onNode: map[string][]*Job{}, held: map[string]*Job{}, tallies: tallies{}, tried: tried{}}
+	return &Cluster{jobs: map[string]*Job{}, running: map[string]*Job{}, nodes: map[string]*Node{}, fleet: schemas.Fleet{}, onNode: map[string][]*Job{}, held: map[string]*Job{}, tallies: tallies{}, tried: tried{}}
 }
 
 // keptJobs bounds how many jobs are remembered; the oldest that ended go first.
@@ -90,6 +91,7 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 	switch e := e.(type) {
 	case *schemas.Sample:
 		c.nodes[e.Node] = &Node{Name: e.Node, Cores: e.Cores, Heard: storedAt}
+		c.fleet.Sample(e)
 	case *schemas.Submitted:
 		c.describe(e.Request.Model, Description{Parameters: e.Request.Parameters, TrainingSamples: e.Request.TrainingSamples})
 		return c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.submitted(e) })
@@ -97,6 +99,7 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		c.describe(e.Model, Description{TrainingSamples: e.TrainingSamples})
 		j := c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.started(e, storedAt) })
 		if j != nil {
+			j.Hardware = c.fleet.See(e.Nodes, e.Hardware(), e.NodeCores)
 			j.laps, j.mark, j.progressAt, j.epochAt = nil, c.tallies.snapshot(j.Setting.Nodes, storedAt), storedAt, time.Time{}
 		}
 		return j
@@ -105,6 +108,7 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		c.tried.add(&e.Setting)
 		j := c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.epoch(e, storedAt) })
 		if j != nil {
+			j.Hardware = c.fleet.See(e.Nodes, nil, e.NodeCores)
 			c.lap(j, e, storedAt)
 		}
 		return j
@@ -237,7 +241,7 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 		return false
 	}
 	j.begin(e.BatchSize)
-	j.State, j.Run, j.Setting, j.Cores, j.heartbeat = schemas.StateRunning, e.Run, e.Setting, e.NodeCores, e.HeartbeatSeconds > 0
+	j.State, j.Run, j.Setting, j.heartbeat = schemas.StateRunning, e.Run, e.Setting, e.HeartbeatSeconds > 0
 	j.behind = 0
 	if j.Submitted != nil {
 		j.behind = max(0, j.Submitted.At.Sub(e.At))
@@ -266,7 +270,7 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 	if j.StartedAt.IsZero() {
 		j.StartedAt = j.happened(e.At, storedAt).Add(-time.Duration(e.DurationSeconds * float64(time.Second)))
 	}
-	j.Setting, j.EpochsDone, j.Cores = e.Setting, e.Epoch, e.NodeCores
+	j.Setting, j.EpochsDone = e.Setting, e.Epoch
 	j.LongestEpoch = max(j.LongestEpoch, time.Duration(e.DurationSeconds*float64(time.Second)))
 	if e.Accuracy != nil {
 		j.Accuracy = e.Accuracy
@@ -362,17 +366,12 @@ func (c *Cluster) beside(nodes []string, but string, now time.Time) []*Job {
 	return all
 }
 
-// place returns the nodes of a request and the processors of the smallest: those
-// that it names, else the live node with the fewest processes per processor that
-// has room for the fewest CPUs asked for; none if no node is known.
-func (c *Cluster) place(q *schemas.JobRequest, now time.Time) (nodes []string, cores uint32) {
+// place returns the nodes of a request: those that it names, else the live node
+// with the fewest processes per processor that has room for the fewest CPUs asked
+// for; none if no node is known.
+func (c *Cluster) place(q *schemas.JobRequest, now time.Time) []string {
 	if len(q.Nodes) > 0 {
-		for _, name := range q.Nodes {
-			if n := c.nodes[name]; n != nil && (cores == 0 || n.Cores < cores) {
-				cores = n.Cores
-			}
-		}
-		return q.Nodes, cores
+		return q.Nodes
 	}
 	var best *Node
 	var least float64
@@ -395,9 +394,9 @@ func (c *Cluster) place(q *schemas.JobRequest, now time.Time) (nodes []string, c
 		}
 	}
 	if best == nil {
-		return nil, 0
+		return nil
 	}
-	return []string{best.Name}, best.Cores
+	return []string{best.Name}
 }
 
 // Silent returns the running jobs that are lost at now: after schemas.Silence

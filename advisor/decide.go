@@ -27,6 +27,7 @@ type decision struct {
 	chances []float64      // of their keeping their SLOs then; NaN: none or unknown
 	self    ahead          // the job in question, as the forecast takes it
 	at      []int          // its nodes
+	began   reading        // of the node where start-ups were predicted last
 	kin     []relative     // of a model that nobody knows
 	ends    []float64      // of the job, as they would have them
 	factor  float64        // of the job's own epochs
@@ -44,11 +45,11 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	}
 	d := decisions.Get().(*decision)
 	defer decisions.Put(d)
-	d.q, d.r, d.a, d.factor, d.narrow = q, r, a, 1, 1
+	d.q, d.r, d.a, d.factor, d.narrow, d.began = q, r, a, 1, 1, reading{}
 	d.gather()
 	d.predict()
 	d.choose()
-	a.Load = d.loadOf(a.Chosen.CPUs)
+	a.Load = d.loadOf(a.Chosen.CPUs).Load
 	if a.Decision == schemas.Exploring && !d.knows.time {
 		if q.Self == nil {
 			a.Probes = d.probes(a)
@@ -92,10 +93,10 @@ func (q *Question) runs(alt *schemas.Alternative) bool {
 // gather puts the running jobs into the forecast.
 func (d *decision) gather() {
 	f := &d.f
-	f.r, f.names, f.base = d.r.EpochTime, f.names[:0], f.base[:0]
+	f.r, f.names, f.hardware, f.codes, f.base = d.r.EpochTime, f.names[:0], f.hardware[:0], f.codes[:0], f.base[:0]
 	f.decision++
 	d.spans, d.before, d.chances = d.spans[:0], d.before[:0], d.chances[:0]
-	d.at = f.numbers(d.q.Nodes)
+	d.at = f.numbers(d.q.Nodes, d.q.Hardware)
 	d.codes.time, d.knows.time = d.r.EpochTime.knows(d.a.Model)
 	d.codes.startup, _ = d.r.Startup.knows(d.a.Model)
 	d.codes.accuracy, d.knows.accuracy = d.r.Accuracy.knows(d.a.Model)
@@ -106,15 +107,15 @@ func (d *decision) gather() {
 		d.factor, d.narrow = d.q.Self.ownFactor(d.r.EpochTime, d.codes.time, f.row[:])
 	}
 	if d.q.Self != nil {
-		d.spans = append(d.spans, schemas.Span{JobID: d.q.JobID, Nodes: d.q.Nodes, CPUs: d.q.Self.Setting.CPUs})
+		d.spans = append(d.spans, schemas.Span{JobID: d.q.JobID, Nodes: d.q.Nodes, CPUs: d.q.Self.Setting.CPUs, Hardware: d.q.Hardware})
 	}
 	for i := range d.q.Others {
 		m := &d.q.Others[i]
-		d.spans = append(d.spans, schemas.Span{JobID: m.JobID, Nodes: m.Setting.Nodes, CPUs: m.Setting.CPUs})
+		d.spans = append(d.spans, schemas.Span{JobID: m.JobID, Nodes: m.Setting.Nodes, CPUs: m.Setting.CPUs, Hardware: m.Hardware})
 	}
 	for i := range d.q.Others {
 		m := &d.q.Others[i]
-		j := ahead{at: f.numbers(m.Setting.Nodes), cpus: m.Setting.CPUs, batch: m.Setting.BatchSize, factor: 1, narrow: 1, epochs: float64(m.epochsLeft())}
+		j := ahead{at: f.numbers(m.Setting.Nodes, m.Hardware), cpus: m.Setting.CPUs, batch: m.Setting.BatchSize, factor: 1, narrow: 1, epochs: float64(m.epochsLeft())}
 		if j.model, j.known = d.r.EpochTime.knows(m.Setting.Model); j.known {
 			j.factor, j.narrow = m.ownFactor(d.r.EpochTime, j.model, f.row[:])
 			d.begin(&j, m)
@@ -130,17 +131,17 @@ func (d *decision) begin(j *ahead, m *Member) {
 		return
 	}
 	code, _ := d.r.Startup.knows(m.Setting.Model)
-	load := schemas.LoadNow(schemas.Span{JobID: m.JobID, Nodes: nodesOrAny(m.Setting.Nodes), CPUs: m.Setting.CPUs}, d.spans, m.Cores)
-	j.startup = max(0, d.startup(m.Setting.BatchSize, m.Setting.CPUs, code, load)-m.Since.Seconds())
+	load, on := schemas.LoadNow(schemas.Span{JobID: m.JobID, Nodes: nodesOrAny(m.Setting.Nodes), CPUs: m.Setting.CPUs, Hardware: m.Hardware}, d.spans)
+	j.startup = max(0, d.startup(m.Setting.BatchSize, m.Setting.CPUs, code, surroundings{load, on})-m.Since.Seconds())
 }
 
 // startup predicts the seconds from a start to the first epoch, 0 if nothing is
 // known of them.
-func (d *decision) startup(batch, cpus uint32, code float64, load schemas.Load) float64 {
+func (d *decision) startup(batch, cpus uint32, code float64, load surroundings) float64 {
 	if d.r.Startup == nil {
 		return 0
 	}
-	p, ok := d.r.Startup.predict(&schemas.Features{BatchSize: batch, CPUs: cpus, ModelCode: code, Load: load}, d.f.row[:])
+	p, ok := d.r.Startup.predict(&schemas.Features{BatchSize: batch, CPUs: cpus, ModelCode: code, Load: load.Load, Node: d.began.node(d.r.Startup, load.on)}, d.f.row[:])
 	if !ok {
 		return 0
 	}
@@ -148,9 +149,13 @@ func (d *decision) startup(batch, cpus uint32, code float64, load schemas.Load) 
 }
 
 // loadOf is the load that the job has now, or would have.
-func (d *decision) loadOf(cpus uint32) schemas.Load {
-	return schemas.LoadNow(schemas.Span{JobID: d.q.JobID, Nodes: nodesOrAny(d.q.Nodes), CPUs: cpus}, d.spans, d.q.Cores)
+func (d *decision) loadOf(cpus uint32) surroundings {
+	load, on := schemas.LoadNow(schemas.Span{JobID: d.q.JobID, Nodes: nodesOrAny(d.q.Nodes), CPUs: cpus, Hardware: d.q.Hardware}, d.spans)
+	return surroundings{load, on}
 }
+
+// on is the job's node, the first of several.
+func (d *decision) on() schemas.NodeCode { return d.f.codes[d.at[0]] }
 
 // figure keeps a number for an alternative, to the microsecond or millionth that
 // it is shown with: what decides is what is shown.
@@ -176,7 +181,7 @@ func (d *decision) predict() {
 }
 
 // alternative fills the figures of one alternative.
-func (d *decision) alternative(alt *schemas.Alternative, load schemas.Load) {
+func (d *decision) alternative(alt *schemas.Alternative, load surroundings) {
 	q := d.q
 	all := uint32(q.Request.Epochs)
 	if all == 0 {
@@ -184,7 +189,7 @@ func (d *decision) alternative(alt *schemas.Alternative, load schemas.Load) {
 	}
 	alt.Epochs = all - min(all, q.epochsDone())
 	if d.knows.accuracy {
-		d.accuracies(alt.BatchSize, alt.CPUs, all, load)
+		d.accuracies(alt.BatchSize, alt.CPUs, all, load.Load)
 	}
 	var fate *ahead
 	if d.knows.time {
@@ -211,12 +216,12 @@ func (d *decision) accuracies(batch, cpus, epochs uint32, load schemas.Load) {
 
 // outlook is what may become of the job in question after a forecast.
 func (d *decision) outlook(fate *ahead) outlook {
-	return outlook{seconds: fate.end, table: d.r.EpochTime.residuals(d.codes.time), narrow: d.narrow, void: fate.extrapolated, record: d.q.Record,
+	return outlook{seconds: fate.end, table: d.r.EpochTime.residuals(d.codes.time, d.on()), narrow: d.narrow, void: fate.extrapolated, record: d.q.Record,
 		shift: d.q.Record.shift(kind{d.a.Model, fate.cpus}) + fate.wider}
 }
 
 // ahead is the job in question, run with an alternative.
-func (d *decision) ahead(alt *schemas.Alternative, load schemas.Load) *ahead {
+func (d *decision) ahead(alt *schemas.Alternative, load surroundings) *ahead {
 	d.self = ahead{at: d.at, cpus: alt.CPUs, batch: alt.BatchSize, model: d.codes.time, known: d.knows.time, factor: d.factor, epochs: float64(alt.Epochs)}
 	j := &d.self
 	switch m := d.q.Self; {

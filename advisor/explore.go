@@ -34,7 +34,7 @@ func (t tried) add(s *schemas.Setting) {
 // see notes an epoch of a model.
 func (t tried) see(s *schemas.Setting, l lap) {
 	x := t[s.Model]
-	x.seen = append(slices.Clone(x.seen[max(0, len(x.seen)+1-keptSightings):]), Sighting{Configuration{l.batch, s.CPUs}, l.seconds, l.load})
+	x.seen = append(slices.Clone(x.seen[max(0, len(x.seen)+1-keptSightings):]), Sighting{Configuration{l.batch, s.CPUs}, l.seconds, l.load.Load, l.load.on})
 	t[s.Model] = x
 }
 

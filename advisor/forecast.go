@@ -37,13 +37,15 @@ type meter struct {
 // processes of that moment; whoever ends leaves its nodes to the others. One
 // goroutine uses it at a time; base stays, jobs are moved.
 type forecast struct {
-	r     *Regressor
-	names []string // of the nodes
-	base  []ahead  // the jobs that run
-	jobs  []ahead  // base, and the one in question as the last
-	nodes []meter
-	path  []mark // of the one in question
-	row   [maxColumns]float64
+	r        *Regressor
+	names    []string           // of the nodes
+	hardware []schemas.Hardware // of each
+	codes    []schemas.NodeCode // of each, as the regressor reads it
+	base     []ahead            // the jobs that run
+	jobs     []ahead            // base, and the one in question as the last
+	nodes    []meter
+	path     []mark // of the one in question
+	row      [maxColumns]float64
 
 	decision uint64 // counts up: what was remembered of another is forgotten
 	memos    [memos]memo
@@ -53,20 +55,29 @@ type forecast struct {
 type mark struct{ at, epochs float64 }
 
 // node numbers a node.
-func (f *forecast) node(name string) int {
+func (f *forecast) node(name string, h schemas.Hardware) int {
 	for i, n := range f.names {
 		if n == name {
 			return i
 		}
 	}
-	f.names = append(f.names, name)
+	code := schemas.NodeCode{}
+	if f.r != nil {
+		code = f.r.encoder.Node(h)
+	}
+	f.names, f.hardware, f.codes = append(f.names, name), append(f.hardware, h), append(f.codes, code)
 	return len(f.names) - 1
 }
 
-func (f *forecast) numbers(nodes []string) []int {
+// numbers numbers the nodes of a job; what is known of them is in their order.
+func (f *forecast) numbers(nodes []string, hardware []schemas.Hardware) []int {
 	at := make([]int, 0, max(1, len(nodes)))
-	for _, n := range nodesOrAny(nodes) {
-		at = append(at, f.node(n))
+	for i, n := range nodesOrAny(nodes) {
+		var h schemas.Hardware
+		if i < len(hardware) {
+			h = hardware[i]
+		}
+		at = append(at, f.node(n, h))
 	}
 	return at
 }
@@ -137,20 +148,20 @@ func (f *forecast) rest(j *ahead) float64 {
 // mostOfAnEpoch is how much of an epoch may have passed before its event comes.
 const mostOfAnEpoch = 0.95
 
-// load is what surrounds a job now: that of its fullest node.
-func (f *forecast) load(j *ahead) schemas.Load {
-	var fullest meter
-	for _, n := range j.at {
-		if m := f.nodes[n]; fullest.jobs == 0 || m.procs > fullest.procs {
-			fullest = m
+// fullest is the node whose load counts for a job now.
+func (f *forecast) fullest(j *ahead) int {
+	at := j.at[0]
+	for _, n := range j.at[1:] {
+		if schemas.Fuller(f.nodes[n].procs, f.hardware[n], f.nodes[at].procs, f.hardware[at]) {
+			at = n
 		}
 	}
-	return schemas.Load{ConcurrentJobs: float64(fullest.jobs), Processes: fullest.procs, StableTimeRatio: 1}
+	return at
 }
 
 // epoch returns the seconds of an epoch at the present load.
 func (f *forecast) epoch(j *ahead) float64 {
-	p := f.known(j, f.load(j))
+	p := f.known(j, f.fullest(j))
 	j.extrapolated, j.wider = j.extrapolated || p.extrapolated, max(j.wider, p.wider)
 	return p.seconds * j.factor
 }
@@ -161,7 +172,8 @@ type memo struct {
 	decision    uint64 // that it belongs to
 	batch, cpus uint32
 	model       float64
-	jobs, procs float64
+	at          int // the node
+	meter
 
 	seconds      float64 // +Inf: nobody knows
 	wider        float64
@@ -171,16 +183,18 @@ type memo struct {
 // memos is how many predictions are remembered, a power of two.
 const memos = 256
 
-// known predicts an epoch once in a decision.
-func (f *forecast) known(j *ahead, load schemas.Load) *memo {
+// known predicts an epoch at the present load of a node once in a decision.
+func (f *forecast) known(j *ahead, at int) *memo {
+	load := f.nodes[at]
 	key := (uint64(j.batch)*31+uint64(j.cpus))*31 + uint64(j.model)
-	key = (key*31+uint64(load.ConcurrentJobs))*31 + uint64(load.Processes)
+	key = ((key*31+uint64(load.jobs))*31+uint64(load.procs))*31 + uint64(at)
 	m := &f.memos[key*0x9e3779b97f4a7c15>>(64-8)%memos]
-	if m.decision == f.decision && m.batch == j.batch && m.cpus == j.cpus && m.model == j.model && m.jobs == load.ConcurrentJobs && m.procs == load.Processes {
+	if m.decision == f.decision && m.batch == j.batch && m.cpus == j.cpus && m.model == j.model && m.at == at && m.meter == load {
 		return m
 	}
-	*m = memo{f.decision, j.batch, j.cpus, j.model, load.ConcurrentJobs, load.Processes, math.Inf(1), 0, false}
-	features := schemas.Features{BatchSize: j.batch, CPUs: j.cpus, ModelCode: j.model, Load: load}
+	*m = memo{f.decision, j.batch, j.cpus, j.model, at, load, math.Inf(1), 0, false}
+	features := schemas.Features{BatchSize: j.batch, CPUs: j.cpus, ModelCode: j.model, Node: f.codes[at],
+		Load: schemas.Load{ConcurrentJobs: float64(load.jobs), Processes: load.procs, StableTimeRatio: 1}}
 	if p, ok := f.r.predict(&features, f.row[:]); ok {
 		wider, promised := f.r.predictor.Widening(p)
 		m.seconds, m.wider, m.extrapolated = p.Value, wider, !promised

@@ -12,7 +12,13 @@ import (
 type lap struct {
 	batch   uint32 // batch size that it ran with
 	seconds float64
-	load    schemas.Load
+	load    surroundings
+}
+
+// surroundings are the load that a job has, and the node where it has that.
+type surroundings struct {
+	schemas.Load
+	on schemas.Hardware
 }
 
 // keptLaps is how many of a run's last epochs correct its prediction.
@@ -20,6 +26,7 @@ const keptLaps = 8
 
 // tally adds up what ran on a node: the integrals of jobs and processes over time.
 type tally struct {
+	node                     string
 	at                       time.Time
 	jobs, procs              float64
 	jobSeconds, procsSeconds float64
@@ -44,7 +51,7 @@ func (all tallies) change(s *schemas.Setting, sign float64, at time.Time) {
 	for _, n := range s.Nodes {
 		t := all[n]
 		if t == nil {
-			t = &tally{}
+			t = &tally{node: n}
 			all[n] = t
 		}
 		t.until(at)
@@ -67,7 +74,7 @@ func (all tallies) snapshot(nodes []string, at time.Time) []tally {
 
 // between is the load from one snapshot of the same nodes to another: that of
 // the node that was the fullest. ok is false if no time passed.
-func between(from, to []tally) (load schemas.Load, ok bool) {
+func (c *Cluster) between(from, to []tally) (load surroundings, ok bool) {
 	if len(from) != len(to) {
 		return load, false
 	}
@@ -76,8 +83,9 @@ func between(from, to []tally) (load schemas.Load, ok bool) {
 		if seconds <= 0 {
 			return load, false
 		}
-		if procs := (to[i].procsSeconds - from[i].procsSeconds) / seconds; i == 0 || procs > load.Processes {
-			load = schemas.Load{ConcurrentJobs: (to[i].jobSeconds - from[i].jobSeconds) / seconds, Processes: procs}
+		on := c.fleet[to[i].node]
+		if procs := (to[i].procsSeconds - from[i].procsSeconds) / seconds; i == 0 || schemas.Fuller(procs, on, load.Processes, load.on) {
+			load = surroundings{schemas.Load{ConcurrentJobs: (to[i].jobSeconds - from[i].jobSeconds) / seconds, Processes: procs}, on}
 		}
 	}
 	return load, len(to) > 0
@@ -89,8 +97,10 @@ func between(from, to []tally) (load schemas.Load, ok bool) {
 // the run as to each epoch.
 func (m *Member) ownFactor(r *Regressor, code float64, row []float64) (factor, narrow float64) {
 	sum, n := 0.0, 0.0
-	for _, l := range m.laps {
-		f := schemas.Features{BatchSize: l.batch, CPUs: m.Setting.CPUs, ModelCode: code, Load: l.load}
+	var on reading
+	for i := range m.laps {
+		l := &m.laps[i]
+		f := schemas.Features{BatchSize: l.batch, CPUs: m.Setting.CPUs, ModelCode: code, Load: l.load.Load, Node: on.node(r, l.load.on)}
 		if p, ok := r.predict(&f, row); ok && p.Value > 0 && l.seconds > 0 {
 			sum += math.Log(l.seconds / p.Value)
 			n++

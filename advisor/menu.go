@@ -61,7 +61,7 @@ func (d *decision) try(kind string, t trial) (c *schemas.Choice, keeps, harmless
 		}
 	}
 	if d.knows.accuracy {
-		d.accuracies(t.batch, t.cpus, t.epochs, load)
+		d.accuracies(t.batch, t.cpus, t.epochs, load.Load)
 		c.PredictedAccuracy = d.figure(d.curve.at(t.epochs))
 	}
 	return c, keeps, harmless

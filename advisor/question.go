@@ -9,17 +9,17 @@ import (
 
 // Question is what Decide answers: a request, or the rest of a job that runs.
 type Question struct {
-	Request schemas.JobRequest // with its defaults filled in
-	JobID   string
-	Run     uint32          // 0 before the first start
-	Nodes   []string        // where it runs, or would
-	Cores   uint32          // logical processors there; 0 if unknown
-	Elapsed time.Duration   // of the SLO, since submission
-	Self    *Member         // what it has done so far; nil before it runs
-	Others  []Member        // the running jobs that share its nodes, directly or not
-	Tried   []Configuration // what the log has epochs of, of this model
-	Seen    []Sighting      // the last epochs of this model
-	Record  *Record         // how promises came out so far; nil: none yet
+	Request  schemas.JobRequest // with its defaults filled in
+	JobID    string
+	Run      uint32             // 0 before the first start
+	Nodes    []string           // where it runs, or would
+	Hardware []schemas.Hardware // of those nodes, in their order
+	Elapsed  time.Duration      // of the SLO, since submission
+	Self     *Member            // what it has done so far; nil before it runs
+	Others   []Member           // the running jobs that share its nodes, directly or not
+	Tried    []Configuration    // what the log has epochs of, of this model
+	Seen     []Sighting         // the last epochs of this model
+	Record   *Record            // how promises came out so far; nil: none yet
 
 	Described map[string]Description // what is known of each model
 }
@@ -28,7 +28,7 @@ type Question struct {
 type Member struct {
 	JobID      string
 	Setting    schemas.Setting
-	Cores      uint32
+	Hardware   []schemas.Hardware // of its nodes, in their order
 	EpochsDone uint32
 	Since      time.Duration // since its last epoch ended, or since it started
 	Left       time.Duration // until its deadline; 0: it has none
@@ -40,11 +40,11 @@ type Member struct {
 func (m *Member) epochsLeft() uint32 { return m.Setting.Epochs - min(m.Setting.Epochs, m.EpochsDone) }
 
 // member describes a running job at a moment.
-func (j *Job) member(now time.Time) Member {
-	m := Member{JobID: j.ID, Setting: j.Setting, Cores: j.Cores, EpochsDone: j.EpochsDone, Since: max(0, now.Sub(j.progressAt)), Confidence: schemas.DefaultConfidence, laps: j.laps}
+func (c *Cluster) member(j *Job, now time.Time) Member {
+	m := Member{JobID: j.ID, Setting: j.Setting, Hardware: j.Hardware, EpochsDone: j.EpochsDone, Since: max(0, now.Sub(j.progressAt)), Confidence: schemas.DefaultConfidence, laps: j.laps}
 	if p := j.Promise; j.State == schemas.StateSubmitted && p != nil { // about to start
 		m.Setting = schemas.Setting{Model: p.Model, BatchSize: p.Chosen.BatchSize, CPUs: p.Chosen.CPUs, Epochs: p.Chosen.Epochs, Nodes: p.Nodes}
-		m.EpochsDone, m.Since, m.laps = 0, 0, nil
+		m.Hardware, m.EpochsDone, m.Since, m.laps = c.fleet.Of(p.Nodes), 0, 0, nil
 	}
 	if j.Submitted != nil {
 		m.Confidence = j.Submitted.Request.Confidence
@@ -58,18 +58,18 @@ func (j *Job) member(now time.Time) Member {
 	return m
 }
 
-func members(jobs []*Job, now time.Time) []Member {
+func (c *Cluster) members(jobs []*Job, now time.Time) []Member {
 	all := make([]Member, len(jobs))
 	for i, j := range jobs {
-		all[i] = j.member(now)
+		all[i] = c.member(j, now)
 	}
 	return all
 }
 
 // Ask makes the question of a request that comes now.
 func (c *Cluster) Ask(q schemas.JobRequest, now time.Time) *Question {
-	nodes, cores := c.place(&q, now)
-	return &Question{Request: q, JobID: q.JobID, Nodes: nodes, Cores: cores, Others: members(c.beside(nodes, q.JobID, now), now), Tried: c.tried[q.Model].configurations, Seen: c.tried[q.Model].seen, Record: c.record, Described: c.described}
+	nodes := c.place(&q, now)
+	return &Question{Request: q, JobID: q.JobID, Nodes: nodes, Hardware: c.fleet.Of(nodes), Others: c.members(c.beside(nodes, q.JobID, now), now), Tried: c.tried[q.Model].configurations, Seen: c.tried[q.Model].seen, Record: c.record, Described: c.described}
 }
 
 // Again makes the question of a job that runs.
@@ -85,15 +85,15 @@ func (c *Cluster) Again(j *Job, now time.Time) *Question {
 	}
 	q = q.WithDefaults()
 	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs), int(j.EpochsDone))
-	self := j.member(now)
-	return &Question{Request: q, JobID: j.ID, Run: j.Run, Nodes: j.Setting.Nodes, Cores: j.Cores, Elapsed: max(0, elapsed), Self: &self,
-		Others: members(c.beside(j.Setting.Nodes, j.ID, now), now), Tried: c.tried[q.Model].configurations, Seen: c.tried[q.Model].seen, Record: c.record, Described: c.described}
+	self := c.member(j, now)
+	return &Question{Request: q, JobID: j.ID, Run: j.Run, Nodes: j.Setting.Nodes, Hardware: j.Hardware, Elapsed: max(0, elapsed), Self: &self,
+		Others: c.members(c.beside(j.Setting.Nodes, j.ID, now), now), Tried: c.tried[q.Model].configurations, Seen: c.tried[q.Model].seen, Record: c.record, Described: c.described}
 }
 
 // lap notes an epoch that has just ended.
 func (c *Cluster) lap(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	now := c.tallies.snapshot(j.Setting.Nodes, storedAt)
-	if load, ok := between(j.mark, now); ok && j.State == schemas.StateRunning { // else nobody counted it
+	if load, ok := c.between(j.mark, now); ok && j.State == schemas.StateRunning { // else nobody counted it
 		l := lap{e.BatchSize, e.DurationSeconds, load}
 		j.laps = append(slices.Clone(j.laps[max(0, len(j.laps)+1-keptLaps):]), l)
 		c.tried.see(&e.Setting, l)

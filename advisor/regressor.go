@@ -6,35 +6,30 @@ import (
 	"fmt"
 )
 
-// Regressor is a regressor that may answer, with the columns that it wants.
+// Regressor is a regressor that may answer, with what makes its rows.
 type Regressor struct {
 	Digest    string // sha256 of its file
 	predictor *regress.Predictor
-	columns   []schemas.Column
+	encoder   *schemas.Encoder
 	model     int // index of the column that names the model
 }
 
 // NewRegressor takes a loaded predictor into use. A feature that this version
 // does not know, or none that names the model, is an error.
 func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
-	features := p.Features()
-	names := make([]string, len(features))
-	for i, f := range features {
-		names[i] = f.Name
+	features := p.Manifest().Features
+	if len(features) > maxColumns {
+		return nil, fmt.Errorf("%d features are more than %d", len(features), maxColumns)
 	}
-	columns, err := schemas.ParseColumns(names)
+	inputs := make([]schemas.Input, len(features))
+	for i, f := range features {
+		inputs[i] = schemas.Input{Name: f.Name, Levels: f.Levels, Min: f.Min, Max: f.Max}
+	}
+	encoder, err := schemas.ReadEncoder(inputs)
 	if err != nil {
 		return nil, err
 	}
-	if len(columns) > maxColumns {
-		return nil, fmt.Errorf("%d features are more than %d", len(columns), maxColumns)
-	}
-	r := &Regressor{Digest: digest, predictor: p, columns: columns, model: -1}
-	for i, c := range columns {
-		if c == schemas.ColumnModel {
-			r.model = i
-		}
-	}
+	r := &Regressor{Digest: digest, predictor: p, encoder: encoder, model: encoder.At(schemas.ColumnModel)}
 	if r.model < 0 {
 		return nil, fmt.Errorf("no feature %q", schemas.ColumnModel)
 	}
@@ -55,25 +50,52 @@ func (r *Regressor) knows(model string) (float64, bool) {
 	return r.predictor.Features()[r.model].Level(model)
 }
 
-// residuals returns the sorted residuals by which predictions for a model are
-// judged: its own, if it has a table, else those of all.
-func (r *Regressor) residuals(modelCode float64) []float64 {
+// residuals returns the sorted residuals by which predictions for a model on a node
+// are judged: those of the model or of the CPU model, if they have a table, else
+// those of all.
+func (r *Regressor) residuals(modelCode float64, on schemas.NodeCode) []float64 {
 	c := &r.predictor.Manifest().Calibration
-	if l := c.Levels; l != nil && l.Feature == r.model {
-		if i := int(modelCode); i >= 0 && i < len(l.Tables) && l.Tables[i].Count > 0 {
+	if l := c.Levels; l != nil {
+		code := modelCode
+		switch l.Feature {
+		case r.model:
+		case r.encoder.At(schemas.ColumnCPUModel):
+			code = on.CPUModel
+		default:
+			return c.Residuals
+		}
+		if i := int(code); i >= 0 && i < len(l.Tables) && l.Tables[i].Count > 0 {
 			return l.Tables[i].Residuals
 		}
 	}
 	return c.Residuals
 }
 
-// predict returns the prediction for features whose model code is set already.
-// row is room for maxColumns numbers.
+// predict returns the prediction for features whose codes are set already. row is
+// room for maxColumns numbers. Of a node of which something is unknown that tells
+// nodes apart, the prediction is one beyond the examples.
 func (r *Regressor) predict(f *schemas.Features, row []float64) (regress.Prediction, bool) {
-	row = row[:len(r.columns)]
-	f.Fill(row, r.columns)
+	row = row[:len(r.encoder.Columns())]
+	r.encoder.Fill(row, f)
 	p, err := r.predictor.Predict(row)
+	if f.Node.Beyond {
+		p.Extrapolated, p.Distance = true, p.Distance+1
+	}
 	return p, err == nil
+}
+
+// reading remembers how a regressor reads a node: most are the one before.
+type reading struct {
+	by   *Regressor
+	of   schemas.Hardware
+	code schemas.NodeCode
+}
+
+func (m *reading) node(r *Regressor, h schemas.Hardware) schemas.NodeCode {
+	if m.by != r || m.of != h {
+		*m = reading{r, h, r.encoder.Node(h)}
+	}
+	return m.code
 }
 
 // Regressors are those in use; one that is not known is nil.

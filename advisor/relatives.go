@@ -21,8 +21,9 @@ type Description struct {
 // not.
 type Sighting struct {
 	Configuration
-	Seconds float64
-	Load    schemas.Load
+	Seconds  float64
+	Load     schemas.Load
+	Hardware schemas.Hardware // of the node where it is that
 }
 
 // keptSightings bounds how many epochs of a model are kept, the last ones.
@@ -84,7 +85,7 @@ func (d *decision) relatives() {
 		if other := q.Described[name]; own.Parameters > 0 && other.Parameters > 0 {
 			size = math.Abs(math.Log(float64(own.Parameters) / float64(other.Parameters)))
 		}
-		noise := max(leastNoise, deviation(r.residuals(k.code)))
+		noise := max(leastNoise, deviation(r.residuals(k.code, d.on())))
 		n, mean, squares := d.unexplained(k.code, base)
 		prior := strange * strange
 		shrunk := n * prior / (n*prior + noise*noise)
@@ -103,8 +104,10 @@ func (d *decision) relatives() {
 // unexplained compares the epochs seen of the unknown model with a relative's:
 // how many they are, the mean of their log ratios, and the sum of squares about it.
 func (d *decision) unexplained(code, base float64) (n, mean, squares float64) {
-	for _, s := range d.q.Seen {
-		f := schemas.Features{BatchSize: s.BatchSize, CPUs: s.CPUs, ModelCode: code, Load: s.Load}
+	var on reading
+	for i := range d.q.Seen {
+		s := &d.q.Seen[i]
+		f := schemas.Features{BatchSize: s.BatchSize, CPUs: s.CPUs, ModelCode: code, Load: s.Load, Node: on.node(d.r.EpochTime, s.Hardware)}
 		p, ok := d.r.EpochTime.predict(&f, d.f.row[:])
 		if !ok || p.Value <= 0 {
 			continue
@@ -189,7 +192,7 @@ func (f *fates) within(p float64) float64 {
 
 // coldStart fills the figures of an alternative from the relatives of a model that
 // nobody knows. They are wide, and promise nothing.
-func (d *decision) coldStart(alt *schemas.Alternative, load schemas.Load) {
+func (d *decision) coldStart(alt *schemas.Alternative, load surroundings) {
 	f := fates{kin: d.kin, ends: d.ends[:0]}
 	for _, k := range d.kin {
 		j := d.ahead(alt, load)

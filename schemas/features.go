@@ -11,7 +11,8 @@ import (
 type Column uint8
 
 // The columns. Batch size, CPUs, concurrent jobs, processes and model are those
-// of the paper (Courier, ICPE 2021, section 4.3).
+// of the paper (Courier, ICPE 2021, section 4.3); its nodes were alike, so that it
+// needs none of cores, processes per core, CPU model and speed of a node.
 const (
 	ColumnBatchSize Column = iota
 	ColumnCPUs
@@ -19,10 +20,15 @@ const (
 	ColumnProcesses
 	ColumnModel
 	ColumnEpochsDone
+	ColumnCores
+	ColumnProcessesPerCore
+	ColumnCPUModel
+	ColumnNodeSpeed
 )
 
-var columnNames = [...]string{"batch_size", "cpus", "concurrent_jobs", "processes", "model", "epochs_done"}
-var columnUnits = [...]string{"samples", "processes", "jobs", "processes", "", "epochs"}
+var columnNames = [...]string{"batch_size", "cpus", "concurrent_jobs", "processes", "model", "epochs_done",
+	"cores", "processes_per_core", "cpu_model", "node_speed_operations_per_second"}
+var columnUnits = [...]string{"samples", "processes", "jobs", "processes", "", "epochs", "processors", "processes per processor", "", "operations per second"}
 
 // String returns the column's name in a regressor's file.
 func (c Column) String() string { return columnNames[c] }
@@ -32,10 +38,15 @@ func (c Column) Unit() string { return columnUnits[c] }
 
 // Continuous reports whether the values of the column are met, not chosen.
 func (c Column) Continuous() bool {
-	return c == ColumnConcurrentJobs || c == ColumnProcesses || c == ColumnEpochsDone
+	switch c {
+	case ColumnConcurrentJobs, ColumnProcesses, ColumnEpochsDone, ColumnProcessesPerCore, ColumnNodeSpeed:
+		return true
+	}
+	return false
 }
 
-// ColumnsOf returns the columns that a regressor of the target is fitted on.
+// ColumnsOf returns the columns that every regressor of the target is fitted on;
+// NewEncoder adds those that tell nodes apart.
 func ColumnsOf(target string) []Column {
 	columns := []Column{ColumnBatchSize, ColumnCPUs, ColumnConcurrentJobs, ColumnProcesses, ColumnModel}
 	if target == TargetAccuracy {
@@ -66,6 +77,8 @@ type Features struct {
 	Load       Load    // this job included
 	ModelCode  float64 // index of the model among the regressor's levels
 	EpochsDone uint32  // epochs after which the target holds; accuracy only
+
+	Node NodeCode // of the node whose load it is, as the regressor reads it
 }
 
 // Fill writes the values of the columns into dst, which has their length.
@@ -84,6 +97,14 @@ func (f *Features) Fill(dst []float64, columns []Column) {
 			dst[i] = f.ModelCode
 		case ColumnEpochsDone:
 			dst[i] = float64(f.EpochsDone)
+		case ColumnCores:
+			dst[i] = f.Node.Cores
+		case ColumnProcessesPerCore:
+			dst[i] = quarters(f.Load.Processes) / f.Node.Cores
+		case ColumnCPUModel:
+			dst[i] = f.Node.CPUModel
+		case ColumnNodeSpeed:
+			dst[i] = f.Node.Speed
 		}
 	}
 }
@@ -113,6 +134,15 @@ type Span struct {
 	CPUs  uint32
 	From  time.Time
 	Until time.Time // zero: it still runs
+
+	Hardware []Hardware // of its nodes, in their order; fewer: of the others nothing is known
+}
+
+func (s *Span) hardware(i int) (h Hardware) {
+	if i < len(s.Hardware) {
+		h = s.Hardware[i]
+	}
+	return h
 }
 
 // on reports whether the span's job runs on the node.
@@ -130,21 +160,24 @@ func (s *Span) overlap(from, until time.Time) time.Duration {
 }
 
 // LoadBetween returns the load of the job self, time-weighted between from and
-// until, as the other jobs' spans make it. A job on several nodes takes the most
-// loaded one. cores are the logical processors of that node, 0 if unknown. The
-// ratio of foreign CPU time is not known from spans and stays 0.
-func LoadBetween(self Span, spans []Span, cores uint32, from, until time.Time) Load {
-	most := Load{}
-	for _, node := range self.Nodes {
-		l := loadOn(node, self, spans, from, until)
-		if most.ConcurrentJobs == 0 || l.Processes > most.Processes {
-			most = l
+// until, as the other jobs' spans make it, and the node where it is that. A job on
+// several nodes takes the most loaded one. The ratio of foreign CPU time is not
+// known from spans and stays 0.
+func LoadBetween(self Span, spans []Span, from, until time.Time) (Load, Hardware) {
+	return self.most(func(node string) Load { return loadOn(node, self, spans, from, until) })
+}
+
+// most returns the load of the most loaded node of a job, and that node.
+func (s *Span) most(loadOn func(node string) Load) (most Load, on Hardware) {
+	for i, node := range s.Nodes {
+		if l, h := loadOn(node), s.hardware(i); i == 0 || Fuller(l.Processes, h, most.Processes, on) {
+			most, on = l, h
 		}
 	}
-	if cores > 0 {
-		most.ProcessesPerCore = most.Processes / float64(cores)
+	if on.Cores > 0 {
+		most.ProcessesPerCore = most.Processes / float64(on.Cores)
 	}
-	return most
+	return most, on
 }
 
 func loadOn(node string, self Span, spans []Span, from, until time.Time) Load {
@@ -186,10 +219,9 @@ func longestGap(times []time.Time) float64 {
 }
 
 // LoadNow returns the load that a job of cpus on nodes has, or would have,
-// beside the jobs whose spans have no end. cores as in LoadBetween.
-func LoadNow(self Span, spans []Span, cores uint32) Load {
-	most := Load{}
-	for _, node := range self.Nodes {
+// beside the jobs whose spans have no end, and the node where it is that.
+func LoadNow(self Span, spans []Span) (Load, Hardware) {
+	return self.most(func(node string) Load {
 		l := Load{ConcurrentJobs: 1, Processes: float64(self.CPUs), StableTimeRatio: 1}
 		for i := range spans {
 			if s := &spans[i]; s.JobID != self.JobID && s.Until.IsZero() && s.on(node) {
@@ -197,12 +229,6 @@ func LoadNow(self Span, spans []Span, cores uint32) Load {
 				l.Processes += float64(s.CPUs)
 			}
 		}
-		if most.ConcurrentJobs == 0 || l.Processes > most.Processes {
-			most = l
-		}
-	}
-	if cores > 0 {
-		most.ProcessesPerCore = most.Processes / float64(cores)
-	}
-	return most
+		return l
+	})
 }

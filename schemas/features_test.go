@@ -9,6 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+var (
+	small = schemas.Hardware{Cores: 2, CPUModel: "old", Speed: 1e9}
+	large = schemas.Hardware{Cores: 16, CPUModel: "new", Speed: 2e9}
+)
+
 // Three unlike jobs on two unlike nodes: small has 2 processors, large 16.
 //
 //	seconds   0    10    20    30    40
@@ -18,45 +23,49 @@ import (
 func threeJobs() []schemas.Span {
 	at := func(s int) time.Time { return time.Unix(int64(1_790_000_000+s), 0) }
 	return []schemas.Span{
-		{JobID: "a", Nodes: []string{"small"}, CPUs: 2, From: at(0)},
-		{JobID: "b", Nodes: []string{"small", "large"}, CPUs: 4, From: at(10), Until: at(30)},
-		{JobID: "c", Nodes: []string{"large"}, CPUs: 8, From: at(10), Until: at(20)},
+		{JobID: "a", Nodes: []string{"small"}, CPUs: 2, From: at(0), Hardware: []schemas.Hardware{small}},
+		{JobID: "b", Nodes: []string{"small", "large"}, CPUs: 4, From: at(10), Until: at(30), Hardware: []schemas.Hardware{small, large}},
+		{JobID: "c", Nodes: []string{"large"}, CPUs: 8, From: at(10), Until: at(20), Hardware: []schemas.Hardware{large}},
 	}
 }
 
 func TestLoadBetween(t *testing.T) {
 	jobs := threeJobs()
 	at := func(s int) time.Time { return jobs[0].From.Add(time.Duration(s) * time.Second) }
+	unknown := jobs[1]
+	unknown.Hardware = nil
 	for _, c := range []struct {
 		name        string
-		self        int
-		cores       uint32
+		self        schemas.Span
 		from, until int
 		want        schemas.Load
+		on          schemas.Hardware
 	}{
-		{"alone", 0, 2, 0, 10, schemas.Load{ConcurrentJobs: 1, Processes: 2, ProcessesPerCore: 1, StableTimeRatio: 1}},
-		{"beside b all the time", 0, 2, 12, 28, schemas.Load{ConcurrentJobs: 2, Processes: 6, ProcessesPerCore: 3, StableTimeRatio: 1}},
-		{"beside b half of the time", 0, 2, 0, 20, schemas.Load{ConcurrentJobs: 1.5, Processes: 4, ProcessesPerCore: 2, StableTimeRatio: 0.5}},
-		{"b comes and goes: its longest stretch counts", 0, 2, 5, 35, schemas.Load{ConcurrentJobs: 1 + 2.0/3, Processes: 2 + 4*2.0/3, ProcessesPerCore: 1 + 4.0/3, StableTimeRatio: 2.0 / 3}},
-		{"on two nodes the most loaded counts", 1, 16, 10, 20, schemas.Load{ConcurrentJobs: 2, Processes: 12, ProcessesPerCore: 0.75, StableTimeRatio: 1}},
-		{"unknown size of the node", 2, 0, 10, 20, schemas.Load{ConcurrentJobs: 2, Processes: 12, StableTimeRatio: 1}},
-		{"no time at all", 2, 16, 10, 10, schemas.Load{ConcurrentJobs: 1, Processes: 8, ProcessesPerCore: 0.5, StableTimeRatio: 1}},
+		{"alone", jobs[0], 0, 10, schemas.Load{ConcurrentJobs: 1, Processes: 2, ProcessesPerCore: 1, StableTimeRatio: 1}, small},
+		{"beside b all the time", jobs[0], 12, 28, schemas.Load{ConcurrentJobs: 2, Processes: 6, ProcessesPerCore: 3, StableTimeRatio: 1}, small},
+		{"beside b half of the time", jobs[0], 0, 20, schemas.Load{ConcurrentJobs: 1.5, Processes: 4, ProcessesPerCore: 2, StableTimeRatio: 0.5}, small},
+		{"b comes and goes: its longest stretch counts", jobs[0], 5, 35, schemas.Load{ConcurrentJobs: 1 + 2.0/3, Processes: 2 + 4*2.0/3, ProcessesPerCore: 1 + 4.0/3, StableTimeRatio: 2.0 / 3}, small},
+		{"c beside b", jobs[2], 10, 20, schemas.Load{ConcurrentJobs: 2, Processes: 12, ProcessesPerCore: 0.75, StableTimeRatio: 1}, large},
+		{"on two nodes the one with most processes per core counts, though the other has more processes", jobs[1], 10, 20,
+			schemas.Load{ConcurrentJobs: 2, Processes: 6, ProcessesPerCore: 3, StableTimeRatio: 1}, small},
+		{"on two nodes of unknown size the one with most processes counts", unknown, 10, 20, schemas.Load{ConcurrentJobs: 2, Processes: 12, StableTimeRatio: 1}, schemas.Hardware{}},
+		{"no time at all", jobs[2], 10, 10, schemas.Load{ConcurrentJobs: 1, Processes: 8, ProcessesPerCore: 0.5, StableTimeRatio: 1}, large},
 	} {
-		got := schemas.LoadBetween(jobs[c.self], jobs, c.cores, at(c.from), at(c.until))
-		if d := cmp.Diff(c.want, got, cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })); d != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		got, on := schemas.LoadBetween(c.self, jobs, at(c.from), at(c.until))
+		if d := cmp.Diff(c.want, got, cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })); d != "" || on != c.on {
+			t.Errorf("%s: on %+v, want %+v (-want +got):\n%s", c.name, on, c.on, d)
 		}
 	}
 }
 
 func TestLoadNow_CountsWhatStillRuns(t *testing.T) {
 	jobs := threeJobs()
-	got := schemas.LoadNow(schemas.Span{JobID: "d", Nodes: []string{"small"}, CPUs: 1}, jobs, 2)
+	got, on := schemas.LoadNow(schemas.Span{JobID: "d", Nodes: []string{"small"}, CPUs: 1, Hardware: []schemas.Hardware{small}}, jobs)
 	want := schemas.Load{ConcurrentJobs: 2, Processes: 3, ProcessesPerCore: 1.5, StableTimeRatio: 1}
-	if got != want {
-		t.Errorf("LoadNow = %+v, want %+v", got, want)
+	if got != want || on != small {
+		t.Errorf("LoadNow = %+v on %+v, want %+v", got, on, want)
 	}
-	if got := schemas.LoadNow(jobs[0], jobs, 2); got.ConcurrentJobs != 1 {
+	if got, _ := schemas.LoadNow(jobs[0], jobs); got.ConcurrentJobs != 1 {
 		t.Errorf("LoadNow of a job among the spans counts it twice: %+v", got)
 	}
 }

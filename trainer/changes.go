@@ -16,7 +16,7 @@ const (
 )
 
 // changes remembers what changed in the cluster by itself: nodes that joined or
-// left, core counts, new models. It may be used by several goroutines.
+// left, core counts, CPU models, new models. It may be used by several goroutines.
 type changes struct {
 	mu     sync.Mutex
 	nodes  map[string]nodeState
@@ -26,6 +26,7 @@ type changes struct {
 
 type nodeState struct {
 	cores uint32
+	cpu   string    // model of its processors; "" if unknown
 	heard time.Time // last sample; zero: none
 	told  time.Time // when this was so, by what tells of the node
 }
@@ -53,8 +54,16 @@ func (k *changes) sample(e *schemas.Sample, news bool) {
 	case !s.heard.IsZero() && e.At.Sub(s.heard) > nodeSilence:
 		k.note(e.At, "node %s came back after %s", e.Node, e.At.Sub(s.heard).Round(time.Second))
 	}
-	if heard := s.heard; e.At.After(heard) {
-		k.see(e.Node, e.Cores, e.At, e.At)
+	if !e.At.After(s.heard) {
+		return
+	}
+	k.see(e.Node, e.Cores, e.At, e.At)
+	if s, met = k.nodes[e.Node]; met && e.CPUModel != "" && e.CPUModel != s.cpu {
+		if s.cpu != "" {
+			k.note(e.At, "node %s has CPUs %s instead of %s", e.Node, e.CPUModel, s.cpu)
+		}
+		s.cpu = e.CPUModel
+		k.nodes[e.Node] = s
 	}
 }
 
@@ -91,7 +100,7 @@ func (k *changes) see(name string, cores uint32, heard, at time.Time) {
 	if cores == 0 {
 		cores = before.cores
 	}
-	k.nodes[name] = nodeState{cores, heard, at}
+	k.nodes[name] = nodeState{cores, before.cpu, heard, at}
 }
 
 // between tells what changed in some time, oldest first as far as it was noted;

@@ -151,19 +151,16 @@ func (w *watcher) calibrate() {
 }
 
 // residual is log(measured / predicted) of an example; ok is false where the
-// champion cannot predict it.
+// champion cannot predict it. A node that is unlike all that the champion learnt of
+// is judged as the one that it is most like: if that errs, it is time to fit.
 func (w *watcher) residual(x *Example) (residual float64, ok bool) {
-	for i, c := range w.columns {
-		if c == schemas.ColumnModel {
-			code, known := w.epochTime.Features()[i].Level(x.Model)
-			if !known {
-				return 0, false
-			}
-			x.Features.ModelCode = code
-		}
+	code, known := w.encoder.Model(x.Model)
+	if !known {
+		return 0, false
 	}
-	row := make([]float64, len(w.columns))
-	x.Features.Fill(row, w.columns)
+	x.Features.ModelCode, x.Features.Node = code, w.encoder.Nearest(x.Hardware)
+	row := make([]float64, len(w.encoder.Columns()))
+	w.encoder.Fill(row, &x.Features)
 	p, err := w.epochTime.Predict(row)
 	if err != nil || p.Extrapolated || !(p.Value > 0 && x.Value > 0) {
 		return 0, false
@@ -188,16 +185,21 @@ func deviation(values []float64) float64 {
 
 // use takes a predictor whose features this version knows.
 func (w *watcher) use(p *regress.Predictor, digest string) {
-	var names []string
-	for _, f := range p.Features() {
-		names = append(names, f.Name)
-	}
-	columns, err := schemas.ParseColumns(names)
+	encoder, err := readEncoder(p.Manifest())
 	if err != nil || p.Manifest().Transform != regress.Log {
 		return
 	}
-	w.epochTime, w.digest, w.columns = p, digest, columns
+	w.epochTime, w.digest, w.encoder = p, digest, encoder
 	w.watch, w.running, w.cut = nil, map[runKey]*running{}, time.Time{}
+}
+
+// readEncoder returns what makes rows for a regressor.
+func readEncoder(m *regress.Manifest) (*schemas.Encoder, error) {
+	inputs := make([]schemas.Input, len(m.Features))
+	for i, f := range m.Features {
+		inputs[i] = schemas.Input{Name: f.Name, Levels: f.Levels, Min: f.Min, Max: f.Max}
+	}
+	return schemas.ReadEncoder(inputs)
 }
 
 // found publishes what drifted, and remembers from when on examples are true.

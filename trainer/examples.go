@@ -16,6 +16,7 @@ type Past struct {
 	runs    map[runKey]*run
 	order   []*run
 	near    *neighbours
+	fleet   schemas.Fleet  // what jobs told of their nodes
 	last    uint64         // sequence of the last event
 	Refused map[string]int // events and examples that were left out, by reason
 }
@@ -28,10 +29,9 @@ type runKey struct {
 // run is one start of a job.
 type run struct {
 	span    schemas.Span
-	first   uint64   // sequence of its first event
-	number  int      // in the order of the log
-	listed  []string // nodes under which its neighbours find it while it runs
-	cores   uint32
+	first   uint64           // sequence of its first event
+	number  int              // in the order of the log
+	listed  []string         // nodes under which its neighbours find it while it runs
 	epochs  []*schemas.Epoch // by number
 	pure    int              // of the first of them, that ran with one batch size
 	back    bool             // an epoch came whose number was not above the last
@@ -42,7 +42,7 @@ type run struct {
 
 // NewPast returns the fold before the first event.
 func NewPast() *Past {
-	return &Past{seen: map[string]bool{}, runs: map[runKey]*run{}, near: newNeighbours(), Refused: map[string]int{}}
+	return &Past{seen: map[string]bool{}, runs: map[runKey]*run{}, near: newNeighbours(), fleet: schemas.Fleet{}, Refused: map[string]int{}}
 }
 
 // Reasons for leaving something out.
@@ -64,7 +64,7 @@ func (p *Past) Add(e schemas.Event, sequence uint64) {
 		p.seen[e.ID()] = true
 		r := p.run(e.JobID, e.Run, sequence)
 		r.says(&e.Setting)
-		r.span, r.cores = schemas.Span{JobID: e.JobID, Nodes: e.Nodes, CPUs: e.CPUs, From: e.At}, e.NodeCores
+		r.span = schemas.Span{JobID: e.JobID, Nodes: e.Nodes, CPUs: e.CPUs, From: e.At, Hardware: p.fleet.See(e.Nodes, e.Hardware(), e.NodeCores)}
 		p.near.begin(r)
 	case *schemas.Epoch:
 		p.seen[e.ID()] = true
@@ -105,7 +105,9 @@ func (p *Past) addEpoch(e *schemas.Epoch, sequence uint64) {
 		r.ended, r.span.Until = nil, time.Time{} // a lost job is back
 		p.near.begin(r)
 	}
-	r.cores = e.NodeCores
+	if len(r.epochs) == 0 { // all that there is where the start is not in the log, or told nothing
+		r.span.Hardware = p.fleet.See(e.Nodes, r.span.Hardware, e.NodeCores)
+	}
 	if r.pure == len(r.epochs) && (r.pure == 0 || r.epochs[0].BatchSize == e.BatchSize) {
 		r.pure++
 	}
@@ -130,10 +132,26 @@ func begin(e *schemas.Epoch) time.Time {
 type Example struct {
 	Model    string
 	Nodes    []string         // that the job ran on
-	Features schemas.Features // ModelCode is not set
+	Hardware schemas.Hardware // of the most loaded of them
+	Features schemas.Features // ModelCode and Node are not set
 	Value    float64          // of the target
 	Weight   float64
 	At       time.Time
+}
+
+// load returns the load of a run over some time, and the node where it is that. What
+// its events did not know of the node, other jobs may have told before or since.
+func (p *Past) load(r *run, spans []schemas.Span, from, until time.Time) (schemas.Load, schemas.Hardware) {
+	self := r.span
+	self.Hardware = make([]schemas.Hardware, len(self.Nodes))
+	for i, node := range self.Nodes {
+		var told schemas.Hardware
+		if i < len(r.span.Hardware) {
+			told = r.span.Hardware[i]
+		}
+		self.Hardware[i] = p.fleet.Complete(node, told)
+	}
+	return schemas.LoadBetween(self, spans, from, until)
 }
 
 // beside returns the runs that touch the time of a run.
@@ -150,7 +168,7 @@ func (p *Past) Examples(target string) []Example {
 		}
 		spans := p.beside(r)
 		if target == schemas.TargetStartup {
-			if x, ok := startup(r, spans); ok {
+			if x, ok := p.startup(r, spans); ok {
 				all = append(all, x)
 			}
 			continue
@@ -170,8 +188,8 @@ func (p *Past) Examples(target string) []Example {
 
 // example makes an example of an epoch; ok is false if it has nothing to say.
 func (p *Past) example(r *run, spans []schemas.Span, e *schemas.Epoch, target string) (x Example, ok bool) {
-	load := schemas.LoadBetween(r.span, spans, r.cores, begin(e), e.At)
-	x = Example{Model: e.Model, Nodes: e.Nodes, At: e.At, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load, EpochsDone: e.Epoch}}
+	load, on := p.load(r, spans, begin(e), e.At)
+	x = Example{Model: e.Model, Nodes: e.Nodes, Hardware: on, At: e.At, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load, EpochsDone: e.Epoch}}
 	if target == schemas.TargetAccuracy {
 		if e.Accuracy == nil {
 			return x, false
@@ -206,7 +224,7 @@ func (r *run) starts(e *schemas.Epoch) bool {
 
 // startup makes an example of how long a run took to its first epoch; ok is
 // false if its output does not tell.
-func startup(r *run, spans []schemas.Span) (x Example, ok bool) {
+func (p *Past) startup(r *run, spans []schemas.Span) (x Example, ok bool) {
 	if len(r.epochs) == 0 {
 		return x, false
 	}
@@ -215,8 +233,8 @@ func startup(r *run, spans []schemas.Span) (x Example, ok bool) {
 	if e.Epoch != 1 || e.DurationSource != schemas.DurationReported || seconds <= 0 {
 		return x, false
 	}
-	load := schemas.LoadBetween(r.span, spans, r.cores, r.span.From, begin(e))
-	return Example{Model: e.Model, Nodes: e.Nodes, At: e.At, Value: seconds, Weight: 1, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load}}, true
+	load, on := p.load(r, spans, r.span.From, begin(e))
+	return Example{Model: e.Model, Nodes: e.Nodes, Hardware: on, At: e.At, Value: seconds, Weight: 1, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load}}, true
 }
 
 // wholeJob makes one example of a finished run whose epochs were not recognised:
@@ -227,8 +245,8 @@ func (p *Past) wholeJob(r *run, spans []schemas.Span, target string) []Example {
 	if e == nil || e.Outcome != schemas.EventFinished || e.Epochs == 0 || e.DurationSeconds <= 0 {
 		return nil
 	}
-	load := schemas.LoadBetween(r.span, spans, r.cores, r.span.From, e.At)
-	x := Example{Model: e.Model, Nodes: e.Nodes, At: e.At, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load}}
+	load, on := p.load(r, spans, r.span.From, e.At)
+	x := Example{Model: e.Model, Nodes: e.Nodes, Hardware: on, At: e.At, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load}}
 	if target == schemas.TargetAccuracy {
 		if e.Accuracy == nil {
 			return nil
@@ -250,29 +268,28 @@ func (p *Past) wholeJob(r *run, spans []schemas.Span, target string) []Example {
 // Dataset turns examples into what regress fits. A setting is what the owner
 // and the cluster fix: equal features, but for the epochs done.
 func Dataset(target string, examples []Example) *regress.Dataset {
-	columns := schemas.ColumnsOf(target)
-	models := modelsOf(examples)
+	e := encoderOf(target, examples)
+	columns := e.Columns()
 	d := &regress.Dataset{TargetName: target, TargetUnit: map[string]string{schemas.TargetEpochTime: "seconds", schemas.TargetStartup: "seconds"}[target]}
 	for _, c := range columns {
-		f := regress.Feature{Name: c.String(), Unit: c.Unit(), Continuous: c.Continuous()}
-		if c == schemas.ColumnModel {
-			f.Levels = models
-		}
-		d.Features = append(d.Features, f)
+		d.Features = append(d.Features, regress.Feature{Name: c.String(), Unit: c.Unit(), Continuous: c.Continuous(), Levels: e.Levels(c)})
 		d.Columns = append(d.Columns, make([]float64, len(examples)))
 	}
 	groups := map[string]int{}
 	row := make([]float64, len(columns))
 	for i := range examples {
 		x := &examples[i]
-		code, _ := slices.BinarySearch(models, x.Model)
-		x.Features.ModelCode = float64(code)
-		x.Features.Fill(row, columns)
+		x.Features.ModelCode, _ = e.Model(x.Model)
+		x.Features.Node = e.Node(x.Hardware)
+		e.Fill(row, &x.Features)
 		for k := range columns {
 			d.Columns[k][i] = row[k]
 		}
 		d.Target, d.Weight = append(d.Target, x.Value), append(d.Weight, x.Weight)
-		setting := fmt.Sprint(row[:len(schemas.ColumnsOf(schemas.TargetEpochTime))])
+		if k := slices.Index(columns, schemas.ColumnEpochsDone); k >= 0 {
+			row[k] = 0
+		}
+		setting := fmt.Sprint(row)
 		if _, ok := groups[setting]; !ok {
 			groups[setting] = len(groups)
 		}
@@ -281,13 +298,13 @@ func Dataset(target string, examples []Example) *regress.Dataset {
 	return d
 }
 
-func modelsOf(examples []Example) []string {
-	var models []string
+// encoderOf chooses the columns by what the examples know.
+func encoderOf(target string, examples []Example) *schemas.Encoder {
+	models, nodes := make([]string, len(examples)), make([]schemas.Hardware, len(examples))
 	for i := range examples {
-		models = append(models, examples[i].Model)
+		models[i], nodes[i] = examples[i].Model, examples[i].Hardware
 	}
-	slices.Sort(models)
-	return slices.Compact(models)
+	return schemas.NewEncoder(target, models, nodes)
 }
 
 // span of the examples' times.

@@ -15,7 +15,7 @@ type watcher struct {
 	past      *Past
 	epochTime *regress.Predictor
 	digest    string // of its file
-	columns   []schemas.Column
+	encoder   *schemas.Encoder
 	watch     *Watch
 	measured  map[measuredSetting]bool // that are judged; nil: all
 	running   map[runKey]*running

@@ -35,8 +35,8 @@ func (d drifted) stale(x *Example) bool {
 func recent(examples []Example, drifts []drifted) []Example {
 	setting := func(x *Example) string {
 		f := x.Features
-		f.EpochsDone, f.ModelCode = 0, 0
-		return fmt.Sprint(x.Model, f)
+		f.EpochsDone, f.ModelCode, f.Node = 0, 0, schemas.NodeCode{}
+		return fmt.Sprint(x.Model, x.Hardware.Rounded(), f)
 	}
 	stale := make([]bool, len(examples))
 	again := map[string]bool{}

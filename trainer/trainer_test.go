@@ -114,7 +114,11 @@ func predictEpoch(t testing.TB, b *bus.Bus, batch, cpus float64) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := p.Predict([]float64{batch, cpus, 1, cpus, 0})
+	row := []float64{batch, cpus, 1, cpus, 0}
+	for _, f := range p.Manifest().Features[len(row):] { // of nodes, which are all alike
+		row = append(row, f.Min)
+	}
+	got, err := p.Predict(row)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,11 +35,10 @@ type Trial struct {
 	ended           bool
 }
 
-// entrant is a regressor with the columns that it wants.
+// entrant is a regressor with what makes rows for it.
 type entrant struct {
 	predictor *regress.Predictor
-	columns   []schemas.Column
-	model     int // index of the column that names the model; -1: none
+	encoder   *schemas.Encoder
 	row       []float64
 }
 
@@ -51,34 +50,23 @@ type shadow struct {
 }
 
 func judgeable(p *regress.Predictor) (*entrant, error) {
-	j := &entrant{predictor: p, model: -1, row: make([]float64, len(p.Features()))}
-	var names []string
-	for _, f := range p.Features() {
-		names = append(names, f.Name)
-	}
-	var err error
-	if j.columns, err = schemas.ParseColumns(names); err != nil {
+	encoder, err := readEncoder(p.Manifest())
+	if err != nil {
 		return nil, err
 	}
-	for i, c := range j.columns {
-		if c == schemas.ColumnModel {
-			j.model = i
-		}
-	}
-	return j, nil
+	return &entrant{p, encoder, make([]float64, len(encoder.Columns()))}, nil
 }
 
 // predict returns the prediction for an example; ok is false where it knows nothing
 // of it, or only guesses.
 func (j *entrant) predict(x *Example) (p regress.Prediction, ok bool) {
-	if j.model >= 0 {
-		code, known := j.predictor.Features()[j.model].Level(x.Model)
-		if !known {
-			return p, false
-		}
-		x.Features.ModelCode = code
+	code, known := j.encoder.Model(x.Model)
+	if !known {
+		return p, false
 	}
-	x.Features.Fill(j.row, j.columns)
+	f := x.Features
+	f.ModelCode, f.Node = code, j.encoder.Node(x.Hardware)
+	j.encoder.Fill(j.row, &f)
 	p, err := j.predictor.Predict(j.row)
 	return p, err == nil && !p.Extrapolated
 }
@@ -166,7 +154,7 @@ func (t *Trial) count(k runKey) {
 // settingText is the setting of an example: what its owner and the cluster fix.
 func settingText(x *Example) string {
 	f := x.Features
-	return fmt.Sprint(x.Model, f.BatchSize, f.CPUs, math.Round(f.Load.ConcurrentJobs))
+	return fmt.Sprint(x.Model, x.Hardware.Rounded(), f.BatchSize, f.CPUs, math.Round(f.Load.ConcurrentJobs))
 }
 
 // judgement returns how the rival stands.

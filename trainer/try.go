@@ -98,7 +98,7 @@ func (t *Trial) epoch(target string, past *Past, run *run, since uint64, e *sche
 	}
 	k := runKey{e.JobID, e.Run}
 	if target == schemas.TargetStartup {
-		if x, ok := startup(run, past.beside(run)); ok && run.epochs[0] == e {
+		if x, ok := past.startup(run, past.beside(run)); ok && run.epochs[0] == e {
 			t.add(k, &x)
 		}
 		return

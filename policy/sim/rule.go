@@ -70,7 +70,8 @@ func (v *View) Load(n Node, cpus uint32) schemas.Load {
 	for _, s := range v.running {
 		spans = append(spans, s) // in any order: loads of whole processes add up exactly
 	}
-	return schemas.LoadNow(schemas.Span{Nodes: []string{n.Name}, CPUs: cpus}, spans, n.Cores)
+	load, _ := schemas.LoadNow(schemas.Span{Nodes: []string{n.Name}, CPUs: cpus, Hardware: []schemas.Hardware{{Cores: n.Cores}}}, spans)
+	return load
 }
 
 // Place returns the node that a request names; else the one with the fewest

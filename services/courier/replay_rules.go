@@ -93,13 +93,8 @@ func (p *pastPaper) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice,
 
 // knows reports whether examples of a model were learnt from.
 func (l *learnt) knows(model string) bool {
-	for i, c := range l.columns {
-		if c == schemas.ColumnModel {
-			_, known := l.predictor.Features()[i].Level(model)
-			return known
-		}
-	}
-	return false
+	_, known := l.encoder.Model(model)
+	return known
 }
 
 // pastAny is a rule without regressors.

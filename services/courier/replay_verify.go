@@ -157,7 +157,7 @@ func (v *verifier) again(r *bus.Record) attempt {
 		candidates = append(candidates, all)
 	}
 	if recorded != nil {
-		if recorded.Load.ProcessesPerCore > 0 && q.Cores == 0 {
+		if recorded.Load.ProcessesPerCore > 0 && !slices.ContainsFunc(q.Hardware, func(h schemas.Hardware) bool { return h.Cores > 0 }) {
 			return attempt{err: errors.New("the samples of its node are not in the log any more")}
 		}
 		var err error

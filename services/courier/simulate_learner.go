@@ -92,32 +92,28 @@ func served(r *regress.Regressor) (*regress.Predictor, string, error) {
 type learnt struct {
 	predictor *regress.Predictor
 	digest    string // sha256 of its file, in hex
-	columns   []schemas.Column
+	encoder   *schemas.Encoder
 	row       []float64
 }
 
 func newLearnt(p *regress.Predictor, digest string) (*learnt, error) {
-	var names []string
-	for _, f := range p.Features() {
-		names = append(names, f.Name)
+	inputs := make([]schemas.Input, len(p.Features()))
+	for i, f := range p.Manifest().Features {
+		inputs[i] = schemas.Input{Name: f.Name, Levels: f.Levels, Min: f.Min, Max: f.Max}
 	}
-	columns, err := schemas.ParseColumns(names)
-	return &learnt{predictor: p, digest: digest, columns: columns, row: make([]float64, len(columns))}, err
+	encoder, err := schemas.ReadEncoder(inputs)
+	return &learnt{predictor: p, digest: digest, encoder: encoder, row: make([]float64, len(inputs))}, err
 }
 
-// point is the prediction for a model and features, in the unit of the target.
-func (l *learnt) point(model string, f schemas.Features) (float64, error) {
-	for i, c := range l.columns {
-		if c != schemas.ColumnModel {
-			continue
-		}
-		code, known := l.predictor.Features()[i].Level(model)
-		if !known {
-			return 0, fmt.Errorf("the regressor has learnt nothing of model %s", model)
-		}
-		f.ModelCode = code
+// point is the prediction for a model, a node and features, in the unit of the
+// target.
+func (l *learnt) point(model string, on schemas.Hardware, f schemas.Features) (float64, error) {
+	code, known := l.encoder.Model(model)
+	if !known {
+		return 0, fmt.Errorf("the regressor has learnt nothing of model %s", model)
 	}
-	f.Fill(l.row, l.columns)
+	f.ModelCode, f.Node = code, l.encoder.Node(on)
+	l.encoder.Fill(l.row, &f)
 	p, err := l.predictor.Predict(l.row)
 	return p.Value, err
 }

@@ -51,14 +51,14 @@ func (p *paperRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice,
 func (p *paperRule) points(q *schemas.JobRequest, on sim.Node) ([]pointed, error) {
 	var all []pointed
 	for _, cpus := range q.CPUs {
-		load := p.Load(on, uint32(cpus))
+		load, machine := p.Load(on, uint32(cpus)), schemas.Hardware{Cores: on.Cores}
 		for _, batch := range q.BatchSizes {
 			f := schemas.Features{BatchSize: uint32(batch), CPUs: uint32(cpus), Load: load, EpochsDone: uint32(q.Epochs)}
-			epoch, err := p.epochTime.point(q.Model, f)
+			epoch, err := p.epochTime.point(q.Model, machine, f)
 			if err != nil {
 				return nil, err
 			}
-			accuracy, err := p.accuracy.point(q.Model, f)
+			accuracy, err := p.accuracy.point(q.Model, machine, f)
 			if err != nil {
 				return nil, err
 			}
