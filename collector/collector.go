@@ -54,6 +54,8 @@ type Collector struct {
 	metrics  *metrics
 	gatherer *gatherer // nil: no node metrics on this system
 	boot     string
+	cpuModel string
+	speed    *float64 // operations per second; nil: not measured
 
 	number  uint64            // of the newest sample
 	backlog []*schemas.Sample // taken and not published, oldest first
@@ -110,6 +112,11 @@ func (c *Collector) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
+	c.cpuModel = localCPUModel()
+	if speed := measureSpeed(); speed > 0 {
+		c.speed = &speed
+		c.log.Info("node measured", "cpu_model", c.cpuModel, "speed_operations_per_second", speed)
+	}
 	if err := c.admit(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -142,17 +149,10 @@ func (c *Collector) admit(ctx context.Context) error {
 
 // last returns the newest stored sample of this node, or nil if there is none.
 func (c *Collector) last(ctx context.Context) (sample *schemas.Sample, storedAt time.Time) {
-	ctx, found := context.WithCancel(ctx)
-	defer found()
-	o := bus.FollowOptions{Stream: schemas.StreamNode, Subjects: []string{schemas.NodeSubject(c.o.Node, schemas.EventSample)}, LastPerSubject: true, CaughtUp: found}
-	// Follow ends with its ctx, and its handler has no error.
-	_ = c.b.Follow(ctx, o, func(r bus.Record) error {
-		if s, ok := r.Event.(*schemas.Sample); ok && ctx.Err() == nil {
-			sample, storedAt = s, r.StoredAt
-		}
-		return nil
-	})
-	return sample, storedAt
+	if r, ok := lastSamples(ctx, c.b, c.o.Node)[c.o.Node]; ok {
+		return r.Event.(*schemas.Sample), r.StoredAt
+	}
+	return nil, time.Time{}
 }
 
 // sample takes a sample at each tick and publishes what it has.
@@ -191,6 +191,7 @@ func (c *Collector) read() (reading, error) {
 // keep completes a sample and queues it. The oldest gives way where too many wait.
 func (c *Collector) keep(s *schemas.Sample) {
 	c.number++
+	s.CPUModel, s.SpeedOperationsPerSecond = c.cpuModel, c.speed
 	s.Node, s.BootID, s.Number, s.At = c.o.Node, c.boot, c.number, time.Now().UTC()
 	s.EventID = schemas.SampleID(s.Node, s.BootID, s.Number)
 	c.backlog = append(c.backlog, s)

@@ -74,6 +74,9 @@ func TestCollector_PublishesSamples(t *testing.T) {
 		if s.LoadAverage == nil || s.MemoryTotalBytes == nil || *s.MemoryTotalBytes <= 0 || s.MemoryAvailableBytes == nil {
 			t.Errorf("sample %d = %+v, want load and memory", i, s)
 		}
+		if s.SpeedOperationsPerSecond == nil || *s.SpeedOperationsPerSecond < 1e6 {
+			t.Errorf("sample %d tells the speed %v", i, s.SpeedOperationsPerSecond)
+		}
 	}
 	if err := stop(); err != nil {
 		t.Errorf("Run() = %v, want nil after a clean end", err)

@@ -34,3 +34,12 @@ func residentBytes() float64 {
 	}
 	return float64(pages) * float64(os.Getpagesize())
 }
+
+// threadTime returns the CPU time of this thread so far.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 0 // it cannot fail for ourselves
+	}
+	return time.Duration(t.Nano())
+}

@@ -26,6 +26,7 @@ type job struct {
 	screen   *screen
 	output   *output
 	observer *Observer
+	fleet    schemas.Fleet // what samples told of the job's nodes
 	link     *link
 	out      *outbox
 	result   JobResult
@@ -61,7 +62,7 @@ func newJob(o JobOptions, log *slog.Logger) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &job{o: o, log: log, output: out, screen: newScreen(o.Stdout, o.Stderr, o.Progress), observer: NewObserver(log),
+	return &job{o: o, log: log, output: out, screen: newScreen(o.Stdout, o.Stderr, o.Progress), observer: NewObserver(log), fleet: schemas.Fleet{},
 		signals: make(chan os.Signal, 8), used: nothingUsed()}, nil
 }
 
@@ -89,6 +90,7 @@ func (j *job) start() error {
 	e := &schemas.Started{JobStamp: j.stamp(schemas.StartedID(j.result.JobID, j.result.Run)), Setting: *s,
 		NodeCores: j.mark.reading.cores(), HeartbeatSeconds: schemas.Heartbeat.Seconds(),
 		Command: filepath.Base(j.o.Command[0]), User: j.o.Request.User, Moves: j.moves()}
+	e.SetHardware(j.hardware())
 	j.out.add(e)
 	j.log.Info("job started", "job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize, "cpus", s.CPUs)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"courier/bus"
 	"courier/bus/bustest"
@@ -68,6 +69,47 @@ func TestRunJob_PublishesTheLifeOfAJob(t *testing.T) {
 	for _, text := range []string{"meets_slo: batch size 32, CPUs 2, epochs 3", "batch 32 meets the SLO", " * 32", "   8", "25s", "6.3s", "0.982", "slower"} {
 		if !strings.Contains(stderr.String(), text) {
 			t.Errorf("stderr = %q, want it to contain %q", stderr, text)
+		}
+	}
+}
+
+// A job's log tells its nodes apart without their samples, which are not kept as long.
+func TestRunJob_TellsOfItsNodes(t *testing.T) {
+	b := bustest.New(t)
+	advise(t, b, 0)
+	speed, cores := 1.5e9, uint32(runtime.NumCPU())
+	sample := func(node string, cores uint32, cpu string) {
+		e := &schemas.Sample{Node: node, BootID: "boot", Number: 1, IntervalSeconds: 2, Cores: cores, CPUModel: cpu, SpeedOperationsPerSecond: &speed}
+		e.EventID, e.At = schemas.SampleID(node, "boot", 1), time.Now().UTC()
+		if _, err := b.Publish(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sample("other", 64, "a large one")
+	sample("swapped", cores+1, "another machine of that name")
+	sample("testnode", cores, "")
+	for _, c := range []struct {
+		name, node string
+		nodes      []string
+		cores      []uint32
+		speeds     []float64
+	}{
+		{"this one and another", "testnode", []string{"testnode", "other", "nobody-knows"}, []uint32{cores, 64, 0}, []float64{speed, speed, 0}},
+		{"samples of what this one was before", "swapped", []string{"swapped"}, []uint32{cores}, []float64{0}},
+		{"without a collector", "fresh", []string{"fresh"}, []uint32{cores}, []float64{0}},
+	} {
+		o := options(t, trainingCommand("epochs", "1"))
+		o.Node, o.Request.Nodes, o.Connect = c.node, c.nodes, over(b)
+		got, err := collector.RunJob(t.Context(), o, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := stored(t, b, schemas.JobSubject(got.JobID, schemas.EventStarted), 1)[0].(*schemas.Started)
+		if diff := cmp.Diff(c.cores, e.NodesCores) + cmp.Diff(c.speeds, e.NodesSpeedOperationsPerSecond); diff != "" {
+			t.Errorf("%s: cores and speeds (-want +got):\n%s", c.name, diff)
+		}
+		if models := e.NodesCPUModel; len(models) != len(c.nodes) || len(models) > 1 && models[1] != "a large one" {
+			t.Errorf("%s: CPU models %q", c.name, models)
 		}
 	}
 }

@@ -27,6 +27,9 @@ func (j *job) submit(ctx context.Context) error {
 	if err == nil {
 		j.result.Advice, err = ask(asking, b, request)
 	}
+	if b != nil {
+		j.lookUp(asking, b)
+	}
 	if errors.Is(err, schemas.ErrInvalid) || errors.Is(err, schemas.ErrConflict) {
 		return err
 	}
