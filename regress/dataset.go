@@ -32,6 +32,13 @@ type Feature struct {
 	// Continuous says that the values of a number were met, not chosen: none is
 	// more measured than those between, so its bounds do not widen there.
 	Continuous bool `json:"continuous,omitempty"`
+	// Alone says that the feature acts alike whatever the others are: the automatic
+	// terms of a law have no products with it, so that few examples of a level are
+	// enough. Trees may find otherwise.
+	Alone bool `json:"alone,omitempty"`
+	// Scarce are values that some examples have, but too few for a guarantee: a row
+	// with one of them lies a range beyond the examples.
+	Scarce []float64 `json:"scarce,omitempty"`
 }
 
 // chosen reports whether a feature may have measured levels.
@@ -183,6 +190,11 @@ func checkFeatures(features []Feature) error {
 		}
 		if f.Monotone != 0 && f.Levels != nil {
 			return fmt.Errorf("feature %s: a category cannot be monotone", f.Name)
+		}
+		for _, x := range f.Scarce {
+			if !finite(x) || f.Levels != nil && (x != math.Trunc(x) || x < 0 || x >= float64(len(f.Levels))) {
+				return fmt.Errorf("feature %s: scarce value %g", f.Name, x)
+			}
 		}
 	}
 	return nil

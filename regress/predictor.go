@@ -29,6 +29,7 @@ type known struct {
 	min, max float64
 	levels   []bool    // seen, for a category
 	measured []float64 // levels of a number that has such
+	scarce   []float64 // values that too few of them had
 	seen     *slots    // levels of either, nil where there are none or too many
 	widening
 }
@@ -41,7 +42,8 @@ type Prediction struct {
 	// Mean is Value corrected by the smearing factor: use it in sums.
 	Mean float64
 	// Extrapolated says that the row lies beyond the examples, in a feature's
-	// range or by a level that none of them had. No guarantee holds there.
+	// range, by a level that none of them had, or by a value that too few had. No
+	// guarantee holds there.
 	Extrapolated bool
 	// Distance is how far beyond, in ranges of the features; 0 within.
 	Distance float64
@@ -63,13 +65,14 @@ func newPredictor(m *Manifest) *Predictor {
 	var widenings []widening
 	widenings, p.gauged = m.widenings()
 	for i, f := range m.Features {
-		k := known{min: f.Min, max: f.Max, measured: f.Measured, widening: widenings[i]}
-		seen := f.Measured
+		k := known{min: f.Min, max: f.Max, measured: f.Measured, scarce: f.Scarce, widening: widenings[i]}
+		seen := slices.DeleteFunc(slices.Clone(f.Measured), func(x float64) bool { return slices.Contains(f.Scarce, x) })
 		if f.Levels != nil {
 			k.levels = make([]bool, len(f.Levels))
 			for _, level := range f.Seen {
-				k.levels[level] = true
-				seen = append(seen, float64(level))
+				if k.levels[level] = !slices.Contains(f.Scarce, float64(level)); k.levels[level] {
+					seen = append(seen, float64(level))
+				}
 			}
 		}
 		k.seen = newSlots(seen)
@@ -118,7 +121,7 @@ func (p *Predictor) Predict(row []float64) (Prediction, error) {
 		switch {
 		case !finite(x):
 			return Prediction{}, fmt.Errorf("%w: feature %s is %g", ErrBadRow, p.features[f].Name, x)
-		case x < k.min || x > k.max || k.levels != nil:
+		case x < k.min || x > k.max || k.levels != nil || slices.Contains(k.scarce, x):
 			beyond := k.distance(x)
 			point.Distance += beyond
 			point.wider += beyond * (k.beyond - p.manifest.Spread)
@@ -137,8 +140,8 @@ func (p *Predictor) Predict(row []float64) (Prediction, error) {
 
 // distance says how far x is from what was seen: for a number in ranges of the
 // feature, or of its logarithm if that is farther (half the smallest batch is as
-// far as twice the largest), at most 1e6; for a level or a feature that never
-// varied 1.
+// far as twice the largest), at most 1e6; for a level, a scarce value or a feature
+// that never varied 1.
 func (k *known) distance(x float64) float64 {
 	if k.levels != nil {
 		if i := int(x); x == math.Trunc(x) && x >= 0 && x < float64(len(k.levels)) && k.levels[i] {
@@ -147,7 +150,7 @@ func (k *known) distance(x float64) float64 {
 		return 1
 	}
 	beyond := max(k.min/2-x/2, x/2-k.max/2)
-	if k.min == k.max {
+	if k.min == k.max || slices.Contains(k.scarce, x) {
 		return 1
 	}
 	ranges := beyond / (k.max/2 - k.min/2)

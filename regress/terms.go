@@ -17,8 +17,8 @@ func (o *LawOptions) terms(d *Dataset) ([]Input, [][]int, error) {
 	return automaticTerms(d)
 }
 
-// automaticTerms are each feature once, all products of two, and the inverses
-// of positive numbers. A feature that is the product of two others enters as
+// automaticTerms are each feature once, all products of two that do not act alone,
+// and the inverses of positive numbers. A feature that is the product of two others enters as
 // log(1+x), which is not the sum of their logarithms.
 func automaticTerms(d *Dataset) ([]Input, [][]int, error) {
 	inputs := mainInputs(d)
@@ -35,13 +35,13 @@ func automaticTerms(d *Dataset) ([]Input, [][]int, error) {
 	}
 	for i := range inputs {
 		for j := range i {
-			if inputs[i].Feature != inputs[j].Feature {
+			if a, b := inputs[i].Feature, inputs[j].Feature; a != b && !d.Features[a].Alone && !d.Features[b].Alone {
 				terms = append(terms, []int{j, i})
 			}
 		}
 	}
 	for f := range d.Features {
-		if d.Features[f].Levels != nil || slices.Min(d.Columns[f]) <= 0 || repeats(d, f) {
+		if d.Features[f].Levels != nil || d.Features[f].Alone || slices.Min(d.Columns[f]) <= 0 || repeats(d, f) {
 			continue
 		}
 		if in, ok := newInput(d, f, Inverse, 0); ok {
