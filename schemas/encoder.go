@@ -231,12 +231,9 @@ func (e *Encoder) Node(h Hardware) (c NodeCode) {
 	switch {
 	case !e.withSpeed:
 	case h.Speed > 0:
-		const near = 1.5 * speedStep
 		c.Speed = h.Rounded().Speed
-		if c.Speed < e.speed.min && c.Speed > e.speed.min*math.Exp(-near) {
-			c.Speed = e.speed.min
-		} else if c.Speed > e.speed.max && c.Speed < e.speed.max*math.Exp(near) {
-			c.Speed = e.speed.max
+		if near := e.speed.within(c.Speed); ColumnNodeSpeed.Near(near, c.Speed) {
+			c.Speed = near
 		}
 	default: // the level of the CPU model says so
 		c.Speed = e.speed.middle()

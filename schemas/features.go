@@ -45,6 +45,12 @@ func (c Column) Continuous() bool {
 	return false
 }
 
+// Alone reports whether the column tells how quick a node is, which multiplies the
+// time of whatever runs there.
+func (c Column) Alone() bool {
+	return c == ColumnCores || c == ColumnCPUModel || c == ColumnNodeSpeed
+}
+
 // ColumnsOf returns the columns that every regressor of the target is fitted on;
 // NewEncoder adds those that tell nodes apart.
 func ColumnsOf(target string) []Column {

@@ -16,6 +16,12 @@ type Hardware struct {
 // one node differ by less, so that they are one speed.
 const speedStep = 0.1
 
+// Near reports whether two values of a column may be of nodes alike: a speed is
+// measured and rounded, so that nodes alike may have two.
+func (c Column) Near(x, y float64) bool {
+	return x == y || c == ColumnNodeSpeed && math.Abs(math.Log(x/y)) < 1.5*speedStep
+}
+
 // agrees reports whether what is known of both may be one machine.
 func (h Hardware) agrees(with Hardware) bool {
 	return (h.Cores == 0 || with.Cores == 0 || h.Cores == with.Cores) &&

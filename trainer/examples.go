@@ -2,11 +2,9 @@ package trainer
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
-	"courier/regress"
 	"courier/schemas"
 )
 
@@ -130,6 +128,7 @@ func begin(e *schemas.Epoch) time.Time {
 
 // Example is what a regressor learns from.
 type Example struct {
+	Job      string // that it is of; "": one of its own
 	Model    string
 	Nodes    []string         // that the job ran on
 	Hardware schemas.Hardware // of the most loaded of them
@@ -189,7 +188,7 @@ func (p *Past) Examples(target string) []Example {
 // example makes an example of an epoch; ok is false if it has nothing to say.
 func (p *Past) example(r *run, spans []schemas.Span, e *schemas.Epoch, target string) (x Example, ok bool) {
 	load, on := p.load(r, spans, begin(e), e.At)
-	x = Example{Model: e.Model, Nodes: e.Nodes, Hardware: on, At: e.At, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load, EpochsDone: e.Epoch}}
+	x = Example{Job: r.span.JobID, Model: e.Model, Nodes: e.Nodes, Hardware: on, At: e.At, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load, EpochsDone: e.Epoch}}
 	if target == schemas.TargetAccuracy {
 		if e.Accuracy == nil {
 			return x, false
@@ -234,7 +233,7 @@ func (p *Past) startup(r *run, spans []schemas.Span) (x Example, ok bool) {
 		return x, false
 	}
 	load, on := p.load(r, spans, r.span.From, begin(e))
-	return Example{Model: e.Model, Nodes: e.Nodes, Hardware: on, At: e.At, Value: seconds, Weight: 1, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load}}, true
+	return Example{Job: r.span.JobID, Model: e.Model, Nodes: e.Nodes, Hardware: on, At: e.At, Value: seconds, Weight: 1, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load}}, true
 }
 
 // wholeJob makes one example of a finished run whose epochs were not recognised:
@@ -246,7 +245,7 @@ func (p *Past) wholeJob(r *run, spans []schemas.Span, target string) []Example {
 		return nil
 	}
 	load, on := p.load(r, spans, r.span.From, e.At)
-	x := Example{Model: e.Model, Nodes: e.Nodes, Hardware: on, At: e.At, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load}}
+	x := Example{Job: r.span.JobID, Model: e.Model, Nodes: e.Nodes, Hardware: on, At: e.At, Features: schemas.Features{BatchSize: e.BatchSize, CPUs: e.CPUs, Load: load}}
 	if target == schemas.TargetAccuracy {
 		if e.Accuracy == nil {
 			return nil
@@ -263,55 +262,4 @@ func (p *Past) wholeJob(r *run, spans []schemas.Span, target string) []Example {
 		return nil
 	}
 	return []Example{x}
-}
-
-// Dataset turns examples into what regress fits. A setting is what the owner
-// and the cluster fix: equal features, but for the epochs done.
-func Dataset(target string, examples []Example) *regress.Dataset {
-	e := encoderOf(target, examples)
-	columns := e.Columns()
-	d := &regress.Dataset{TargetName: target, TargetUnit: map[string]string{schemas.TargetEpochTime: "seconds", schemas.TargetStartup: "seconds"}[target]}
-	for _, c := range columns {
-		d.Features = append(d.Features, regress.Feature{Name: c.String(), Unit: c.Unit(), Continuous: c.Continuous(), Levels: e.Levels(c)})
-		d.Columns = append(d.Columns, make([]float64, len(examples)))
-	}
-	groups := map[string]int{}
-	row := make([]float64, len(columns))
-	for i := range examples {
-		x := &examples[i]
-		x.Features.ModelCode, _ = e.Model(x.Model)
-		x.Features.Node = e.Node(x.Hardware)
-		e.Fill(row, &x.Features)
-		for k := range columns {
-			d.Columns[k][i] = row[k]
-		}
-		d.Target, d.Weight = append(d.Target, x.Value), append(d.Weight, x.Weight)
-		if k := slices.Index(columns, schemas.ColumnEpochsDone); k >= 0 {
-			row[k] = 0
-		}
-		setting := fmt.Sprint(row)
-		if _, ok := groups[setting]; !ok {
-			groups[setting] = len(groups)
-		}
-		d.Group = append(d.Group, groups[setting])
-	}
-	return d
-}
-
-// encoderOf chooses the columns by what the examples know.
-func encoderOf(target string, examples []Example) *schemas.Encoder {
-	models, nodes := make([]string, len(examples)), make([]schemas.Hardware, len(examples))
-	for i := range examples {
-		models[i], nodes[i] = examples[i].Model, examples[i].Hardware
-	}
-	return schemas.NewEncoder(target, models, nodes)
-}
-
-// span of the examples' times.
-func times(examples []Example) (first, last time.Time) {
-	if len(examples) == 0 {
-		return first, last
-	}
-	byTime := func(a, b Example) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) }
-	return slices.MinFunc(examples, byTime).At, slices.MaxFunc(examples, byTime).At
 }
