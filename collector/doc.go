@@ -3,8 +3,8 @@
 //
 // # Use
 //
-// A Collector samples this node at an interval and publishes
-// node.<node>.sample. RunJob is `courier run`: it submits a job, starts its
+// A Collector measures the speed of this node once, then samples it at an interval
+// and publishes node.<node>.sample. RunJob is `courier run`: it submits a job, starts its
 // command with the advised batch size, and publishes started, epoch, and
 // finished, failed or cancelled. An Observer tells what the node did between two
 // instants, without any bus. ReplaySpool publishes what earlier runs could not.
@@ -51,6 +51,9 @@
 // Linux, samples need Linux (node_exporter's collectors, of which there is one
 // set in a process), and a job that hands its work to a daemon (docker run) is
 // seen by its client only. Memory counts pages that processes share in each.
+// A node's CPU model is what /proc/cpuinfo names, if it does. Its speed is that of
+// one processor in a fixed piece of arithmetic, by the CPU time of the thread, so
+// that other work on the node hardly changes it.
 // A job's own IO-wait is not measured: the kernel tells it only with delay
 // accounting turned on.
 //

@@ -6,9 +6,13 @@
 // New takes a bus and, where there is a database, a History; Run follows the
 // epochs and fits when enough new ones came, when the last ones no longer are as
 // predicted, or when regressor.train asks. Examples and what watches for drift
-// are pure (examples.go; watch.go, cause.go, pagehinkley.go, adwin.go). A Watch
+// are pure (examples.go, dataset.go; watch.go, cause.go, pagehinkley.go, adwin.go). A Watch
 // names what drifted; regressor.<target>.drift says so before the fit that
 // follows, in which examples from before the drift weigh little.
+//
+// Nodes are features, as far as the log of jobs tells of them: what one job told of
+// a node holds for the others there. Values that too few jobs had are marked
+// scarce, so that nothing is promised by them.
 //
 // # Order, concurrency, failure
 //
