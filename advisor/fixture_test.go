@@ -22,30 +22,43 @@ func trueAccuracy(batch, epochs float64) float64 {
 }
 
 // dataset makes examples of a target over a full factorial, three replications
-// of each setting that differ by one percent.
-func dataset(target string) *regress.Dataset {
-	columns := schemas.ColumnsOf(target)
-	d := &regress.Dataset{TargetName: target}
-	for _, c := range columns {
-		f := regress.Feature{Name: c.String(), Continuous: c.Continuous()}
-		if c == schemas.ColumnModel {
-			f.Levels = []string{model}
-		}
-		d.Features, d.Columns = append(d.Features, f), append(d.Columns, nil)
+// of each setting that differ by one percent, on each node. Nothing is known of
+// nodes where none is given.
+func dataset(target string, nodes ...schemas.Hardware) *regress.Dataset {
+	if len(nodes) == 0 {
+		nodes = []schemas.Hardware{{}}
 	}
-	row := make([]float64, len(columns))
+	encoder := schemas.NewEncoder(target, []string{model}, nodes)
+	d := &regress.Dataset{TargetName: target}
+	for _, c := range encoder.Columns() {
+		d.Features = append(d.Features, regress.Feature{Name: c.String(), Continuous: c.Continuous(), Alone: c.Alone(), Levels: encoder.Levels(c)})
+		d.Columns = append(d.Columns, nil)
+	}
 	group := 0
+	for _, h := range nodes {
+		group = fillOn(d, encoder, target, h, group)
+	}
+	return d
+}
+
+// fillOn adds the examples on a node, whose settings count on from group.
+func fillOn(d *regress.Dataset, encoder *schemas.Encoder, target string, h schemas.Hardware, group int) int {
+	row := make([]float64, len(d.Columns))
+	node, slower := encoder.Node(h), 1.0
+	if h.Speed > 0 {
+		slower = 1e9 / h.Speed
+	}
 	for _, batch := range []uint32{4, 16, 64} {
 		for _, cpus := range []uint32{1, 2} {
 			for _, jobs := range []float64{1, 2} {
 				for epochs := uint32(1); epochs <= 10; epochs++ {
 					for k := range 3 {
-						f := schemas.Features{BatchSize: batch, CPUs: cpus, EpochsDone: epochs, Load: schemas.Load{ConcurrentJobs: jobs, Processes: jobs * float64(cpus)}}
-						f.Fill(row, columns)
-						for i := range columns {
+						f := schemas.Features{BatchSize: batch, CPUs: cpus, EpochsDone: epochs, Node: node, Load: schemas.Load{ConcurrentJobs: jobs, Processes: jobs * float64(cpus)}}
+						encoder.Fill(row, &f)
+						for i := range row {
 							d.Columns[i] = append(d.Columns[i], row[i])
 						}
-						value := trueSeconds(float64(batch), float64(cpus), jobs) * (1 + 0.01*float64(k-1))
+						value := slower * trueSeconds(float64(batch), float64(cpus), jobs) * (1 + 0.01*float64(k-1))
 						if target == schemas.TargetStartup {
 							value = trueStartup * (1 + 0.01*float64(k-1))
 						}
@@ -59,16 +72,27 @@ func dataset(target string) *regress.Dataset {
 			}
 		}
 	}
-	return d
+	return group
 }
 
 // fitted are the regressors of the fixture, fitted once.
-var fitted = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
+var fitted = sync.OnceValues(func() (map[string]*regress.Regressor, error) { return fit() })
+
+// Two unlike nodes, and regressors that were fitted on both.
+var (
+	small, large = schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 1e9}, schemas.Hardware{Cores: 16, CPUModel: "y", Speed: 5e8}
+
+	fittedOnOne  = sync.OnceValues(func() (map[string]*regress.Regressor, error) { return fit(small) })
+	fittedOnBoth = sync.OnceValues(func() (map[string]*regress.Regressor, error) { return fit(small, large) })
+)
+
+func fit(nodes ...schemas.Hardware) (map[string]*regress.Regressor, error) {
 	all := map[string]*regress.Regressor{}
 	for _, target := range schemas.Targets() {
-		r, err := regress.FitForest(testContext, dataset(target), regress.ForestOptions{Trees: 50, MaxDepth: 8, Criterion: regress.Absolute, Seed: 1})
+		d := dataset(target, nodes...)
+		r, err := regress.FitForest(testContext, d, regress.ForestOptions{Trees: 50, MaxDepth: 8, Criterion: regress.Absolute, Seed: 1})
 		if target != schemas.TargetAccuracy {
-			r, err = regress.FitLaw(testContext, dataset(target), regress.LawOptions{Transform: regress.Log, Seed: 1})
+			r, err = regress.FitLaw(testContext, d, regress.LawOptions{Transform: regress.Log, Seed: 1})
 		}
 		if err != nil {
 			return nil, err
@@ -76,9 +100,15 @@ var fitted = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
 		all[target] = r
 	}
 	return all, nil
-})
+}
 
 func regressors(t testing.TB) advisor.Regressors {
+	t.Helper()
+	return using(t, fitted)
+}
+
+// using compiles fitted regressors.
+func using(t testing.TB, fitted func() (map[string]*regress.Regressor, error)) advisor.Regressors {
 	t.Helper()
 	all, err := fitted()
 	if err != nil {

@@ -1,0 +1,129 @@
+package advisor_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/schemas"
+)
+
+// ask decides about a job of 10 epochs with batch size 16 on 2 CPUs.
+func askOn(r advisor.Regressors, c *advisor.Cluster, now time.Time, nodes ...string) *schemas.Advice {
+	q := schemas.JobRequest{JobID: "asked", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10, SLO: schemas.Duration(time.Hour), Confidence: 0.9, Nodes: nodes}
+	return advisor.Decide(c.Ask(q.WithDefaults(), now), r, now)
+}
+
+func sampleOf(node string, h schemas.Hardware, change func(*schemas.Sample)) *schemas.Sample {
+	s := &schemas.Sample{Node: node, Cores: h.Cores, CPUModel: h.CPUModel, SpeedOperationsPerSecond: &h.Speed}
+	if change != nil {
+		change(s)
+	}
+	return s
+}
+
+// Regressors that have learnt of two unlike nodes, or of one, are asked about
+// nodes that are like those, and unlike.
+func TestDecide_KnowsNodesApart(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0).UTC()
+	one, both, none := using(t, fittedOnOne), using(t, fittedOnBoth), regressors(t)
+	alone := trueStartup + 10*trueSeconds(16, 2, 1) // on small
+	blind := func(s *schemas.Sample) { s.SpeedOperationsPerSecond = nil }
+	for _, c := range []struct {
+		name    string
+		r       advisor.Regressors
+		sample  *schemas.Sample
+		want    float64 // seconds; 0: whatever
+		promise bool
+	}{
+		{"like the one known", one, sampleOf("n", small, nil), alone, true},
+		{"unlike the one known", one, sampleOf("n", large, nil), alone, false},
+		{"the same but for its speed", one, sampleOf("n", schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 5e8}, nil), alone, false},
+		{"the same but for its CPU model", one, sampleOf("n", schemas.Hardware{Cores: 2, CPUModel: "z", Speed: 1e9}, nil), alone, false},
+		{"the same but for its cores", one, sampleOf("n", schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9}, nil), alone, false},
+		{"no speed was measured, and all known have one", one, sampleOf("n", small, blind), alone, true},
+		{"nothing at all is told of it", one, nil, alone, true},
+		{"the first of two", both, sampleOf("n", small, nil), alone, true},
+		{"the second of two", both, sampleOf("n", large, nil), 2 * alone, true},
+		{"unlike both", both, sampleOf("n", schemas.Hardware{Cores: 2, CPUModel: "z", Speed: 2e9}, nil), 0, false},
+		{"no speed was measured, and those known differ", both, sampleOf("n", small, blind), 0, false},
+		{"nothing at all is told of it, and those known differ", both, nil, 0, false},
+		{"a regressor that knows no nodes", none, sampleOf("n", large, nil), alone, true},
+	} {
+		cluster := advisor.NewCluster()
+		if c.sample != nil {
+			cluster.Apply(c.sample, 1, now)
+		}
+		a := askOn(c.r, cluster, now, "n")
+		got := *a.Chosen.PredictedSeconds
+		if c.want > 0 && math.Abs(got/c.want-1) > 0.1 || got <= 0 || got > 100 {
+			t.Errorf("%s: %.2f s, want %.2f", c.name, got, c.want)
+		}
+		promised := a.Decision == schemas.MeetsSLO && a.Chosen.UpperBoundSeconds != nil && !a.Chosen.Extrapolated
+		if promised != c.promise || !promised && (a.Decision != schemas.Exploring || !a.Chosen.Extrapolated || a.Chosen.UpperBoundSeconds != nil) {
+			t.Errorf("%s: %s, %+v, want a promise: %v", c.name, a.Decision, a.Chosen, c.promise)
+		}
+	}
+}
+
+// What jobs told of a node is known without its samples, which are not kept as long.
+func TestCluster_KnowsNodesFromJobs(t *testing.T) {
+	now, cluster := time.Unix(1_790_000_000, 0).UTC(), advisor.NewCluster()
+	begin := startedEvent("before", 1)
+	begin.Nodes = []string{"n"}
+	begin.SetHardware([]schemas.Hardware{large})
+	cluster.Apply(begin, 1, now)
+	cluster.Apply(&schemas.Ended{JobStamp: begin.JobStamp, Outcome: schemas.EventFailed, Setting: begin.Setting}, 2, now)
+	if a := askOn(using(t, fittedOnBoth), cluster, now, "n"); a.Chosen.Extrapolated || a.Load.ProcessesPerCore != 2.0/16 {
+		t.Errorf("asked of a node that a job told of: %+v at %+v", a.Chosen, a.Load)
+	}
+}
+
+// Three unlike jobs on two unlike nodes: a on small, b on both, c on large. Beside
+// a and c, b has 2 processes per core on small and 0.6 on large.
+func TestDecide_TakesTheNodeThatIsFullest(t *testing.T) {
+	now, cluster := time.Unix(1_790_000_000, 0).UTC(), advisor.NewCluster()
+	cluster.Apply(sampleOf("small", small, nil), 1, now)
+	cluster.Apply(sampleOf("large", large, nil), 2, now)
+	run := func(id string, cpus uint32, sequence uint64, node string, h schemas.Hardware) {
+		e := startedEvent(id, 1)
+		e.CPUs, e.Nodes, e.NodeCores = cpus, []string{node}, h.Cores
+		cluster.Apply(e, sequence, now)
+	}
+	run("a", 2, 3, "small", small)
+	run("c", 8, 4, "large", large)
+	r := using(t, fittedOnBoth)
+	both := askOn(r, cluster, now, "small", "large")
+	if l := both.Load; l.ConcurrentJobs != 2 || l.Processes != 4 || l.ProcessesPerCore != 2 {
+		t.Errorf("on both nodes: %+v, want that of small: 4 processes on 2 cores", l)
+	}
+	if other := askOn(r, cluster, now, "large").Load; other.Processes != 10 || other.ProcessesPerCore != 10.0/16 {
+		t.Errorf("on large alone: %+v, want 10 processes on 16 cores", other)
+	}
+	on := askOn(r, cluster, now, "small")
+	if x, y := *both.Chosen.PredictedSeconds, *on.Chosen.PredictedSeconds; x != y {
+		t.Errorf("on both nodes it takes %.2f s, on the fuller %.2f s, want the same", x, y)
+	}
+}
+
+// BenchmarkDecideNodes asks as BenchmarkDecide, with nothing known of nodes, nodes
+// all alike (columns that never vary), and two unlike ones.
+func BenchmarkDecideNodes(b *testing.B) {
+	now := time.Unix(1_790_000_000, 0).UTC()
+	for _, c := range []struct {
+		name string
+		r    advisor.Regressors
+	}{{"unknown", regressors(b)}, {"alike", using(b, fittedOnOne)}, {"unlike", using(b, fittedOnBoth)}} {
+		cluster := advisor.NewCluster()
+		cluster.Apply(sampleOf("node-a", small, nil), 1, now)
+		q := cluster.Ask(benchRequest().WithDefaults(), now)
+		b.Run(fmt.Sprint("nodes=", c.name), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				advisor.Decide(q, c.r, now)
+			}
+		})
+	}
+}
