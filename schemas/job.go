@@ -140,9 +140,12 @@ func (e *Started) SetHardware(all []Hardware) {
 
 // validateHardware holds the lists of what is known of nodes against the nodes.
 func (e *Started) validateHardware() error {
-	for field, n := range map[string]int{"nodes_cores": len(e.NodesCores), "nodes_cpu_model": len(e.NodesCPUModel), "nodes_speed_operations_per_second": len(e.NodesSpeedOperationsPerSecond)} {
-		if n != 0 && n != len(e.Nodes) {
-			return Invalid(field, "%d entries for %d nodes", n, len(e.Nodes))
+	for _, list := range []struct {
+		field   string
+		entries int
+	}{{"nodes_cores", len(e.NodesCores)}, {"nodes_cpu_model", len(e.NodesCPUModel)}, {"nodes_speed_operations_per_second", len(e.NodesSpeedOperationsPerSecond)}} {
+		if list.entries != 0 && list.entries != len(e.Nodes) {
+			return Invalid(list.field, "%d entries for %d nodes", list.entries, len(e.Nodes))
 		}
 	}
 	for _, h := range e.Hardware() {

@@ -53,7 +53,8 @@ func (s *story) submitted(job string, slo time.Duration) {
 }
 
 func (s *story) started(job string, run uint32) {
-	s.add(&schemas.Started{JobStamp: s.jobStamp(schemas.StartedID(job, run), job, run), Setting: setting(64), NodeCores: 2, HeartbeatSeconds: 10, Command: "courier", User: "ada", Moves: []string{schemas.MoveBatchSize}})
+	s.add(&schemas.Started{JobStamp: s.jobStamp(schemas.StartedID(job, run), job, run), Setting: setting(64), NodeCores: 2, HeartbeatSeconds: 10, Command: "courier", User: "ada", Moves: []string{schemas.MoveBatchSize},
+		NodesCores: []uint32{2, 4}, NodesCPUModel: []string{"x", ""}, NodesSpeedOperationsPerSecond: []float64{1.5e9, 0}})
 }
 
 func (s *story) epoch(job string, run, n uint32) {
@@ -102,7 +103,7 @@ func (s *story) sample(node string, number uint64) {
 	e := &schemas.Sample{Stamp: s.stamp(schemas.SampleID(node, "boot", number)), Node: node, BootID: "boot", Number: number, IntervalSeconds: 2, Cores: 2,
 		CPURatio: pointer(float64(number%64) / 64), LoadAverage: pointer(float64(number%8) / 4), MemoryTotalBytes: pointer(8e9)}
 	if number%3 != 0 {
-		e.IOWaitRatio = pointer(float64(number%16) / 64)
+		e.IOWaitRatio, e.CPUModel, e.SpeedOperationsPerSecond = pointer(float64(number%16)/64), "x", pointer(1.5e9)
 	}
 	s.add(e)
 }
