@@ -92,10 +92,11 @@ type levelCase struct {
 }
 
 // levelCases returns the levels that can be left out, of each feature those at
-// its ends and some between.
+// its ends and some between; none of a feature that acts alone, for which what was
+// missed of others tells enough.
 func (d *Dataset) levelCases() (cases []levelCase) {
 	for f, feature := range d.Features {
-		if !feature.chosen() {
+		if !feature.chosen() || feature.Alone {
 			continue
 		}
 		levels := measured(d.settingsOf(f))

@@ -23,7 +23,11 @@ type form interface {
 // cells into which thresholds cut space, where it is small enough, else trees
 // whose nodes lie side by side. Both give the same numbers. An error wraps
 // ErrBadFile: some prediction would not be a finite number.
-func Compile(r *Regressor) (*Predictor, error) {
+func Compile(r *Regressor) (*Predictor, error) { return compile(r, maxPaint) }
+
+// compile fills a table where that takes no more additions than are worth it: for a
+// few predictions none are.
+func compile(r *Regressor, worth int) (*Predictor, error) {
 	base, transform := r.Manifest.base(), r.Manifest.Transform
 	if base != nil {
 		transform = None // of the trees: the base is added first
@@ -33,7 +37,7 @@ func Compile(r *Regressor) (*Predictor, error) {
 	}
 	p := newPredictor(&r.Manifest)
 	axes := axesOf(&r.ensemble, len(p.features))
-	if cells, fits := countCells(axes); fits && cells*len(r.trees) <= maxPaint {
+	if cells, fits := countCells(axes); fits && cells*len(r.trees) <= worth {
 		p.form = paint(&r.ensemble, axes, cells, transform)
 	} else if trees := completed(&r.ensemble, axes, transform); trees != nil {
 		p.form = trees

@@ -212,13 +212,14 @@ func (c *comparison) checkLevels(ctx context.Context, report *Report) error {
 	return nil
 }
 
-// checkMethod fits a method without each level, then judges what it says there.
+// checkMethod fits a method without each level, but for those of features that act
+// alone, then judges what it says there.
 // The bounds at a level widen by what the other levels were missed by.
 func (c *comparison) checkMethod(ctx context.Context, report *Report, e *entry) error {
 	var trials []*levelTrial
 	for f, feature := range c.d.Features {
 		levels := slices.Compact(slices.Sorted(slices.Values(c.d.Columns[f])))
-		if len(levels) < 3 && feature.Levels == nil || len(levels) < 2 || len(levels) > 12 {
+		if feature.Alone || len(levels) < 3 && feature.Levels == nil || len(levels) < 2 || len(levels) > 12 {
 			continue
 		}
 		for k := range levels {
@@ -277,7 +278,7 @@ func (c *comparison) checkLevel(t *levelTrial, trials []*levelTrial) error {
 			m.LeftOut = append(m.LeftOut, *other.missed)
 		}
 	}
-	p, err := Compile(t.regressor)
+	p, err := compile(t.regressor, 0)
 	if err != nil {
 		return err
 	}
