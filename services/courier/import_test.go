@@ -99,7 +99,7 @@ func silentPast(t *testing.T, b *bus.Bus) {
 		ctx, stop := context.WithCancel(within(t, 20*time.Second))
 		err := b.Follow(ctx, bus.FollowOptions{Stream: stream, CaughtUp: stop}, func(r bus.Record) error {
 			switch r.Event.(type) {
-			case *schemas.Started, *schemas.Epoch, *schemas.Promoted:
+			case *schemas.Started, *schemas.Epoch, *schemas.Trained, *schemas.Promoted:
 			case *schemas.Ended:
 				if r.Event.(*schemas.Ended).Outcome == schemas.EventLost {
 					t.Errorf("a past job was lost: %s", r.Subject)
