@@ -31,15 +31,16 @@ type Drift struct {
 	RestRatio   *float64  `json:"rest_ratio,omitempty" ch:"rest_ratio"` // that of all other jobs; absent if none ended
 	RestJobs    uint32    `json:"rest_jobs" ch:"rest_jobs"`             // all others that ended since then
 
-	ExplainedRatio float64   `json:"explained_ratio" ch:"explained_ratio"`       // share of the squared surprises since then that this alone explains, 0 to 1
-	Detector       string    `json:"detector" ch:"detector"`                     // that alarmed: "page_hinkley/all", "page_hinkley/node/<node>" or "page_hinkley/model/<model>"
-	Statistic      float64   `json:"statistic" ch:"statistic"`                   // of the detector, in standard deviations
-	Threshold      float64   `json:"threshold" ch:"threshold"`                   // that it exceeds
-	Deviation      float64   `json:"deviation" ch:"deviation"`                   // standard deviation of the regressor's log residuals
-	WindowJobs     uint32    `json:"window_jobs" ch:"window_jobs"`               // the last jobs that are still alike (ADWIN)
-	WindowSinceAt  time.Time `json:"window_since_at" ch:"window_since_at"`       // begin of the first of them
-	KnownChanges   []string  `json:"known_changes,omitempty" ch:"known_changes"` // what else changed then: nodes that joined or left, core counts, new models
-	Message        string    `json:"message" ch:"message"`                       // all that in words
+	ExplainedRatio float64   `json:"explained_ratio" ch:"explained_ratio"`         // share of the squared surprises since then that this alone explains, 0 to 1
+	Detector       string    `json:"detector" ch:"detector"`                       // that alarmed: "page_hinkley/all", "page_hinkley/node/<node>" or "page_hinkley/model/<model>"
+	Statistic      float64   `json:"statistic" ch:"statistic"`                     // of the detector, in standard deviations
+	Threshold      float64   `json:"threshold" ch:"threshold"`                     // that it exceeds
+	Deviation      float64   `json:"deviation" ch:"deviation"`                     // standard deviation of the regressor's log residuals
+	WindowJobs     uint32    `json:"window_jobs" ch:"window_jobs"`                 // the last jobs that are still alike (ADWIN)
+	WindowSinceAt  time.Time `json:"window_since_at" ch:"window_since_at"`         // begin of the first of them
+	KnownChanges   []string  `json:"known_changes,omitempty" ch:"known_changes"`   // what else changed then: nodes that joined or left, core counts, new models
+	Message        string    `json:"message" ch:"message"`                         // all that in words
+	CoverageRatio  *float64  `json:"coverage_ratio,omitempty" ch:"coverage_ratio"` // share of its jobs' epochs since then within the regressor's bound at 0.95; absent: it has none
 }
 
 // DriftID returns the identity of a drift that a job's event showed.

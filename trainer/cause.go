@@ -27,6 +27,7 @@ type Finding struct {
 	WindowJobs  int       // that ADWIN holds to be as the present
 	WindowSince time.Time // the first of them
 	WindowCut   bool      // ADWIN dropped older ones
+	Coverage    *float64  // share of its jobs' epochs since then within the regressor's bound at the usual confidence; nil: it has none
 
 	shift float64 // mean surprise of the cause's jobs, in standard deviations
 }
@@ -123,6 +124,7 @@ func (w *Watch) describe(cause Scope, outcomes []judged) Finding {
 	f := Finding{Cause: cause, Deviation: w.deviation}
 	var own tally
 	var residual, expected, rest, squares float64
+	var held tally
 	for i := range outcomes {
 		j := &outcomes[i]
 		z := min(max(j.surprise, -driftClip), driftClip)
@@ -137,6 +139,13 @@ func (w *Watch) describe(cause Scope, outcomes []judged) Finding {
 		}
 		own = tally{own.n + 1, own.sum + z}
 		residual, expected = residual+j.Residual, expected+j.expected
+		if j.Bounded {
+			held = tally{held.n + 1, held.sum + j.Held}
+		}
+	}
+	if held.n > 0 {
+		ratio := held.sum / held.n
+		f.Coverage = &ratio
 	}
 	f.Jobs, f.shift = int(own.n), own.sum/own.n
 	f.Ratio, f.BeforeRatio = math.Exp(residual/own.n), math.Exp(expected/own.n*w.deviation)

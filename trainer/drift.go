@@ -23,7 +23,20 @@ const longAgo = time.Hour
 type running struct {
 	sum   float64 // of log(measured / predicted)
 	n     int
+	held  int       // epochs within the bound
+	bound int       // epochs that have one
 	begin time.Time // of the first epoch in it
+}
+
+// add takes an epoch; within says whether it was within the bound, nil that there is none.
+func (s *running) add(residual float64, within *bool) {
+	s.sum, s.n = s.sum+residual, s.n+1
+	if within != nil {
+		s.bound++
+		if *within {
+			s.held++
+		}
+	}
 }
 
 // judge compares an event with its prediction, and returns what drifted by it.
@@ -55,7 +68,7 @@ func (w *watcher) judge(r bus.Record) (f Finding, found bool) {
 		if !ok {
 			return f, false
 		}
-		residual, ok := w.residual(&x)
+		residual, within, ok := w.residual(&x)
 		if !ok {
 			return f, false
 		}
@@ -64,7 +77,7 @@ func (w *watcher) judge(r bus.Record) (f Finding, found bool) {
 			s = &running{begin: begin(e)}
 			w.running[k] = s
 		}
-		s.sum, s.n = s.sum+residual, s.n+1
+		s.add(residual, within)
 		if s.n >= epochsPerOutcome {
 			return w.outcome(k, &e.Setting)
 		}
@@ -78,8 +91,10 @@ func (w *watcher) judge(r bus.Record) (f Finding, found bool) {
 			return w.outcome(k, &past.epochs[len(past.epochs)-1].Setting)
 		}
 		for _, x := range w.past.wholeJob(past, w.past.beside(past), schemas.TargetEpochTime) {
-			if residual, ok := w.residual(&x); ok {
-				w.running[k] = &running{residual, 1, past.span.From}
+			if residual, within, ok := w.residual(&x); ok {
+				s := &running{begin: past.span.From}
+				s.add(residual, within)
+				w.running[k] = s
 				return w.outcome(k, &e.Setting)
 			}
 		}
@@ -97,7 +112,7 @@ func (w *watcher) outcome(k runKey, set *schemas.Setting) (f Finding, found bool
 	if w.measured != nil && !w.measured[settingOf(set)] {
 		return f, false
 	}
-	return w.watch.Add(Outcome{At: s.begin, Model: set.Model, Nodes: set.Nodes, Residual: s.sum / float64(s.n)})
+	return w.watch.Add(Outcome{At: s.begin, Model: set.Model, Nodes: set.Nodes, Residual: s.sum / float64(s.n), Held: float64(s.held) / float64(max(1, s.bound)), Bounded: s.bound > 0})
 }
 
 // leastReplications are the runs beyond one of each setting that tell how alike runs of a setting are.
@@ -132,7 +147,7 @@ func (w *watcher) calibrate() {
 		var sum, n float64
 		for _, e := range r.epochs {
 			if x, ok := w.past.example(r, spans, e, schemas.TargetEpochTime); ok && !e.At.After(last) {
-				if residual, ok := w.residual(&x); ok {
+				if residual, _, ok := w.residual(&x); ok {
 					sum, n = sum+residual, n+1
 				}
 			}
@@ -150,22 +165,27 @@ func (w *watcher) calibrate() {
 	w.watch = NewWatch(d)
 }
 
-// residual is log(measured / predicted) of an example; ok is false where the
+// residual is log(measured / predicted) of an example, and whether that is within
+// the bound at the usual confidence (nil: there is none); ok is false where the
 // champion cannot predict it. A node that is unlike all that the champion learnt of
 // is judged as the one that it is most like: if that errs, it is time to fit.
-func (w *watcher) residual(x *Example) (residual float64, ok bool) {
+func (w *watcher) residual(x *Example) (residual float64, within *bool, ok bool) {
 	code, known := w.encoder.Model(x.Model)
 	if !known {
-		return 0, false
+		return 0, nil, false
 	}
 	x.Features.ModelCode, x.Features.Node = code, w.encoder.Nearest(x.Hardware)
 	row := make([]float64, len(w.encoder.Columns()))
 	w.encoder.Fill(row, &x.Features)
 	p, err := w.epochTime.Predict(row)
 	if err != nil || p.Extrapolated || !(p.Value > 0 && x.Value > 0) {
-		return 0, false
+		return 0, nil, false
 	}
-	return math.Log(x.Value / p.Value), true
+	if bound, bounded := w.epochTime.UpperBound(p, schemas.DefaultConfidence); bounded {
+		held := x.Value <= bound
+		within = &held
+	}
+	return math.Log(x.Value / p.Value), within, true
 }
 
 // deviation returns the standard deviation of numbers; 0 for fewer than two.

@@ -75,6 +75,7 @@ func (f *Finding) drift(target, digest string, cause uint64, at time.Time, chang
 		RestJobs: uint32(f.RestJobs), ExplainedRatio: f.Explained, Detector: "page_hinkley/" + f.Detector.String(), Statistic: f.Statistic, Threshold: f.Threshold, Deviation: f.Deviation,
 		WindowJobs: uint32(f.WindowJobs), WindowSinceAt: f.WindowSince, KnownChanges: changes}
 	e.EventID, e.At = schemas.DriftID(target, cause), at
+	e.CoverageRatio = f.Coverage
 	subject := "jobs"
 	switch f.Cause.Kind {
 	case ScopeNode:

@@ -33,6 +33,8 @@ type Outcome struct {
 	Model    string
 	Nodes    []string
 	Residual float64 // mean of log(measured / predicted)
+	Held     float64 // share of its epochs that took no longer than the bound at the usual confidence
+	Bounded  bool    // there is such a bound
 }
 
 // Kinds of what drifts.

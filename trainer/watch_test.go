@@ -154,3 +154,21 @@ func TestWatch_IgnoresWhatIsNoNumber(t *testing.T) {
 		}
 	}
 }
+
+// A finding tells how badly the bounds held since it drifts.
+func TestWatch_TellsTheCoverageSinceTheChange(t *testing.T) {
+	w := trainer.NewWatch(0.05)
+	for i := range 200 {
+		o := trainer.Outcome{At: time.Unix(int64(i), 0), Model: "m", Nodes: []string{"a"}, Held: 1, Bounded: true, Residual: 0.05 * float64(i%3-1)}
+		if i >= 100 {
+			o.Held, o.Residual = 0.25, o.Residual+0.3
+		}
+		if f, found := w.Add(o); found {
+			if i < 100 || f.Coverage == nil || math.Abs(*f.Coverage-0.25) > 0.01 {
+				t.Errorf("after %d jobs: %+v, want a coverage of 0.25 after the change", i, f)
+			}
+			return
+		}
+	}
+	t.Error("nothing was found")
+}

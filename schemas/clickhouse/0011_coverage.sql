@@ -1,0 +1,3 @@
+-- How badly promises held under a drift.
+
+ALTER TABLE regressor_drift ADD COLUMN IF NOT EXISTS coverage_ratio Nullable(Float64);
