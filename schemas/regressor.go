@@ -47,8 +47,10 @@ type Grounds struct {
 }
 
 // Judgement compares a regressor with its rival on the same jobs, that neither
-// had learnt from. Losses are pinball losses of the bound at a level, of log
-// seconds for times; the smaller the better. What is not known is absent.
+// had learnt from. Losses are the mean of two pinball losses, of the prediction
+// (level 0.5), by which settings are chosen, and of the bound at a level, which is
+// promised; of log seconds for times. The smaller the better. What is not known is
+// absent.
 type Judgement struct {
 	JudgedLevel        float64  `json:"judged_level,omitempty" ch:"judged_level"`                 // of the bound, 0 to 1
 	JudgedJobs         uint32   `json:"judged_jobs,omitempty" ch:"judged_jobs"`                   // that both could predict

@@ -74,7 +74,7 @@ func (t *Trainer) learn(ctx context.Context, past *Past, target string, w *wish,
 		if err != nil {
 			return "", err
 		}
-		if !grown && t.busy(target) && !w.asked && !drifting(w.reason) {
+		if !grown && !w.asked && t.busy(target, drifting(w.reason)) {
 			reply.Waiting = append(reply.Waiting, target+": another challenger is being judged")
 			return "waiting", nil
 		}
@@ -260,8 +260,26 @@ func (t *Trainer) grown(target string, c *candidate, g *schemas.Grounds) (bool, 
 // compared with it afterwards all the same, and comes back if it was better.
 const growth = 2
 
-// busy reports whether a challenger is being judged.
-func (t *Trainer) busy(target string) bool {
+// fewJobs are enough to see which of two regressors is ahead.
+const fewJobs = 5
+
+// busy reports whether a challenger is being judged that stays: always where no
+// drift calls for another, else if it is ahead. Where things change often, none
+// would ever be judged.
+func (t *Trainer) busy(target string, drift bool) bool {
 	s := (*t.standings.Load())[target]
-	return s.rival != nil && !s.contest.back
+	if s.rival == nil || s.contest.back {
+		return false
+	}
+	if !drift {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	trial := t.trials[target]
+	if trial == nil || trial.rival.predictor != s.rival.predictor || len(trial.groups) < fewJobs {
+		return false
+	}
+	j := trial.judgement()
+	return j.Loss != nil && *j.Loss < *j.RivalLoss
 }

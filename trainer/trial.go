@@ -10,14 +10,14 @@ import (
 
 // When a regressor is better than the one in use (models: champion and challenger).
 const (
-	leastJobs      = 50   // that both predicted, or
-	leastSettings  = 20   // distinct ones
-	leastGain      = 0.02 // share by which the loss must be lower
-	coverageSlack  = 0.03 // that the bound may hold less often than it says
-	mostJobs       = 400  // after which a rival that is not better never will be
-	fewSettings    = 5    // below that a bootstrap over settings says nothing: jobs stand for themselves
-	nextLook       = 2    // times as many jobs
-	accuracyMiddle = 0.5  // level for accuracies: their promise is the middle, not a bound
+	leastJobs     = 50   // that both predicted, or
+	leastSettings = 20   // distinct ones
+	leastGain     = 0.02 // share by which the loss must be lower
+	coverageSlack = 0.03 // that the bound may hold less often than it says
+	mostJobs      = 400  // after which a rival that is not better never will be
+	fewSettings   = 5    // below that a bootstrap over settings says nothing: jobs stand for themselves
+	nextLook      = 2    // times as many jobs
+	middle        = 0.5  // level of a prediction, and of what an accuracy promises: it has no bound
 )
 
 // Trial compares the champion with a rival on the same jobs, which neither has
@@ -71,20 +71,22 @@ func (j *entrant) predict(x *Example) (p regress.Prediction, ok bool) {
 	return p, err == nil && !p.Extrapolated
 }
 
-// bound returns what the regressor promises of an example at a level.
-func (j *entrant) bound(x *Example, level float64) (bound float64, ok bool) {
+// promise returns the prediction of an example and its bound at a level; of an
+// accuracy, whose promise is the middle, both are the prediction.
+func (j *entrant) promise(x *Example, level float64) (value, bound float64, ok bool) {
 	p, ok := j.predict(x)
-	if !ok || level == accuracyMiddle {
-		return p.Value, ok
+	if !ok || level == middle {
+		return p.Value, p.Value, ok
 	}
-	return j.predictor.UpperBound(p, level)
+	bound, ok = j.predictor.UpperBound(p, level)
+	return p.Value, bound, ok
 }
 
 // newTrial compares two regressors of a target.
 func newTrial(target string, champion, rival *regress.Predictor) (*Trial, error) {
 	t := &Trial{level: schemas.DefaultConfidence, running: map[runKey]*shadow{}, settings: map[string]int{}, gained: map[string]bool{}, lost: map[string]bool{}, look: leastSettings}
 	if target == schemas.TargetAccuracy {
-		t.level = accuracyMiddle
+		t.level = middle
 	}
 	var err error
 	if t.champion, err = judgeable(champion); err != nil {
@@ -97,8 +99,8 @@ func newTrial(target string, champion, rival *regress.Predictor) (*Trial, error)
 // add takes an example of a run.
 func (t *Trial) add(k runKey, x *Example) {
 	setting := settingText(x)
-	a, known := t.champion.bound(x, t.level)
-	b, too := t.rival.bound(x, t.level)
+	value, bound, known := t.champion.promise(x, t.level)
+	rivalValue, rivalBound, too := t.rival.promise(x, t.level)
 	switch {
 	case !known && too:
 		t.gained[setting] = true
@@ -113,9 +115,9 @@ func (t *Trial) add(k runKey, x *Example) {
 		s = &shadow{setting: setting}
 		t.running[k] = s
 	}
-	for i, bound := range [2]float64{a, b} {
-		s.loss[i] += t.loss(x.Value, bound)
-		if x.Value <= bound {
+	for i, p := range [2][2]float64{{value, bound}, {rivalValue, rivalBound}} {
+		s.loss[i] += (t.pinball(x.Value, p[0], middle) + t.pinball(x.Value, p[1], t.level)) / 2
+		if x.Value <= p[1] {
 			s.covered[i]++
 		}
 	}
@@ -124,13 +126,13 @@ func (t *Trial) add(k runKey, x *Example) {
 	}
 }
 
-// loss is the pinball loss of a bound, of log seconds for times.
-func (t *Trial) loss(truth, bound float64) float64 {
-	e := truth - bound
-	if t.level != accuracyMiddle {
-		e = math.Log(truth / bound)
+// pinball is the loss of a quantile at a level, of log seconds for times.
+func (t *Trial) pinball(truth, quantile, level float64) float64 {
+	e := truth - quantile
+	if t.level != middle {
+		e = math.Log(truth / quantile)
 	}
-	return max(t.level*e, (t.level-1)*e)
+	return max(level*e, (level-1)*e)
 }
 
 // count makes a job of what a run has shown: when it ends, and now and then if it
@@ -227,7 +229,7 @@ func judge(j *schemas.Judgement) (ruling, string) {
 	figures := fmt.Sprintf("on %d jobs of %d settings its loss is %.4g, that of the one in use %.4g (difference %.3g to %.3g), its bound holds for %.3f of them, that of the other for %.3f",
 		j.JudgedJobs, j.JudgedSettings, *j.Loss, *j.RivalLoss, *j.LossDifferenceLow, *j.LossDifferenceHigh, *j.CoverageRatio, *j.RivalCoverageRatio)
 	lower := *j.Loss <= (1-leastGain)**j.RivalLoss && *j.LossDifferenceHigh < 0
-	holds := j.JudgedLevel == accuracyMiddle || *j.CoverageRatio >= min(j.JudgedLevel-coverageSlack, *j.RivalCoverageRatio)
+	holds := j.JudgedLevel == middle || *j.CoverageRatio >= min(j.JudgedLevel-coverageSlack, *j.RivalCoverageRatio)
 	switch {
 	case lower && holds && j.LostSettings == 0:
 		return better, "better: " + figures

@@ -27,7 +27,7 @@ func TestJudge(t *testing.T) {
 		{"perhaps by luck", good(func(j *schemas.Judgement) { *j.LossDifferenceHigh = 0.0001 }), undecided},
 		{"its bound fails", good(func(j *schemas.Judgement) { *j.CoverageRatio = 0.90 }), undecided},
 		{"its bound fails, but that of the other fails far more", good(func(j *schemas.Judgement) { *j.CoverageRatio, *j.RivalCoverageRatio = 0.90, 0.2 }), better},
-		{"an accuracy has no bound to hold", good(func(j *schemas.Judgement) { j.JudgedLevel, *j.CoverageRatio = accuracyMiddle, 0.4 }), better},
+		{"an accuracy has no bound to hold", good(func(j *schemas.Judgement) { j.JudgedLevel, *j.CoverageRatio = middle, 0.4 }), better},
 		{"it cannot promise what the other can", good(func(j *schemas.Judgement) { j.LostSettings = 1 }), undecided},
 		{"the same for long", good(func(j *schemas.Judgement) { j.LostSettings, j.JudgedJobs = 1, mostJobs }), noBetter},
 		{"worse, and not by luck", good(func(j *schemas.Judgement) {

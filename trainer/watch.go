@@ -73,11 +73,15 @@ type judged struct {
 	expected, surprise float64
 }
 
+// leastDeviation is the smallest standard deviation that a watch believes: machines
+// that are left alone wander by some percent over the hours, which is not worth a
+// fit, and runs that follow each other tell little of that.
+const leastDeviation = 0.03
+
 // NewWatch returns a watch for a regressor whose log residuals have a standard
-// deviation; one below 0.01 counts as 0.01: a regressor that fits its examples
-// perfectly still errs by a hundredth.
+// deviation; less than leastDeviation counts as that.
 func NewWatch(deviation float64) *Watch {
-	return &Watch{deviation: max(deviation, 0.01), nodes: map[string]*PageHinkley{}, models: map[string]*PageHinkley{}, level: map[Scope]float64{}}
+	return &Watch{deviation: max(deviation, leastDeviation), nodes: map[string]*PageHinkley{}, models: map[string]*PageHinkley{}, level: map[Scope]float64{}}
 }
 
 // Add takes the next outcome; found is true if it shows that something drifted.

@@ -18,7 +18,7 @@ import (
 const (
 	slowCalm    = 15  // jobs before the first change, and after each promotion
 	slowPatient = 120 // most jobs that a promotion is waited for
-	slowEasiest = 3.0 // SLOs lie between the shortest time measured and so many times the mean
+	slowEasiest = 1.6 // SLOs lie between the shortest time measured and so many times the mean
 	slowAugment = demoAugment / 2
 )
 
