@@ -18,7 +18,9 @@ import (
 const (
 	slowCalm    = 15  // jobs before the first change, and after each promotion
 	slowPatient = 120 // most jobs that a promotion is waited for
-	slowEasiest = 1.6 // SLOs lie between the shortest time measured and so many times the mean
+	slowLast    = 10  // jobs by whose times SLOs are drawn: users ask for what they have seen
+	slowHardest = 0.7 // of their median is the hardest SLO
+	slowEasiest = 2.2 // and so much the easiest
 	slowAugment = demoAugment / 2
 )
 
@@ -89,17 +91,16 @@ func (d *demo) phases(ctx context.Context, measured []float64, life *lifeWatch) 
 func (d *demo) phase(ctx context.Context, name string, changed bool, measured []float64, life *lifeWatch) (slowPhase, error) {
 	d.say("   %s", name)
 	p := slowPhase{Machine: name}
-	mean, shortest := 0.0, slices.Min(measured)
-	for _, s := range measured {
-		mean += s / float64(len(measured))
-	}
+	seen := slices.Clone(measured)
 	life.take() // what came of the last phase
 	var before, after []crowdJob
 	for calm := 0; calm < slowCalm; p.Jobs++ {
-		j, err := d.crowdJob(ctx, shortest+d.random.Float64()*(slowEasiest*mean-shortest), d.random.Uint32())
+		usual := median(slices.Clone(seen[max(0, len(seen)-slowLast):]))
+		j, err := d.crowdJob(ctx, usual*(slowHardest+d.random.Float64()*(slowEasiest-slowHardest)), d.random.Uint32())
 		if err != nil {
 			return p, err
 		}
+		seen = append(seen, j.MeasuredSeconds)
 		if p.Promoted != nil {
 			after = append(after, j)
 		} else {
