@@ -24,9 +24,9 @@ type searcher interface {
 // kept is what a searcher knows of a node before it is looked at.
 type kept struct {
 	sums   sums   // or nil
-	ranked bool   // its items are sorted in the searcher's ranks,
-	from   int    // from this place on,
-	whole  moment // and add up to this
+	ranked bool   // its items are sorted in the searcher's ranks
+	from   int    // from this place on
+	whole  moment // what its items add up to
 }
 
 // filled says that anything is known.

@@ -69,7 +69,7 @@ func (q *squaredSearch) enter(p *plot, known kept) (loss float64) {
 	if known.sums == nil && !q.small {
 		q.own = q.take()
 	}
-	if !known.ranked {
+	if !known.filled() {
 		q.sum(p.items)
 	}
 	mean := p.whole.s / p.whole.w
@@ -215,10 +215,11 @@ func (q *squaredSearch) divide(by, left int, features []int, wanted [2]bool) (si
 	if len(items[large]) < q.large || !wanted[large] {
 		return sides // enter takes the node's back
 	}
-	part := q.take()
+	part, share := q.take(), moment{}
 	for i := range items[small] {
 		it := &items[small][i]
 		m, codes := q.moment(it), q.bins.row(it.row)
+		share.add(m)
 		for _, f := range features {
 			part[f][codes[f]].add(m)
 		}
@@ -229,21 +230,26 @@ func (q *squaredSearch) divide(by, left int, features []int, wanted [2]bool) (si
 			whole[b].sub(part[f][b])
 		}
 	}
-	sides[large].sums, q.own = q.own, nil
+	rest := q.uncentred()
+	rest.sub(share)
+	sides[large], q.own = kept{sums: q.own, whole: rest}, nil
 	if wanted[small] && len(items[small]) >= q.large {
-		sides[small].sums = part
+		sides[small] = kept{sums: part, whole: share}
 	} else {
 		q.release(part)
 	}
 	return sides
 }
 
+// uncentred is what the items of the node add up to, S from 0.
+func (q *squaredSearch) uncentred() moment {
+	return moment{q.whole.s + q.mean*(q.whole.w>>countBits), q.whole.w}
+}
+
 // divideSorted keeps the items of both sides sorted by each feature.
 func (q *squaredSearch) divideSorted(by, left int, features []int) (sides [2]kept) {
 	n := len(q.plot.items)
-	whole := q.whole
-	whole.s += q.mean * (whole.w >> countBits)
-	below := moment{}
+	whole, below := q.uncentred(), moment{}
 	for _, key := range q.ranks.keys[by][q.from:][:left] {
 		below.add(q.items[uint8(key)])
 	}
