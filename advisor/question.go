@@ -119,7 +119,7 @@ func (c *Cluster) keep(j *Job) {
 	if chosen.UpperBoundSeconds != nil && a.Decision == schemas.MeetsSLO {
 		bound = *chosen.UpperBoundSeconds
 	}
-	c.record = c.record.kept(kindOf(&j.Setting), *chosen.PredictedSeconds, bound, a.Confidence, j.trainedAt().Sub(j.StartedAt).Seconds())
+	c.record = c.record.kept(a.Regressors[schemas.TargetEpochTime], kindOf(&j.Setting), *chosen.PredictedSeconds, bound, a.Confidence, j.trainedAt().Sub(j.StartedAt).Seconds())
 }
 
 // asAdvised reports whether the first run of a job began as its advice chose. A

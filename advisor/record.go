@@ -25,6 +25,7 @@ type Record struct {
 	kinds  map[kind]total      // residuals of each kind
 	all    total               // residuals of all
 	alpha  map[float64]float64 // by confidence: how often a bound may fail (Gibbs, Candes 2021)
+	digest string              // of the regressor of epoch times that predicted the last of them
 }
 
 const (
@@ -70,15 +71,37 @@ func (r *Record) shift(k kind) float64 {
 	return (t.sum + kindShrink*common) / (t.n + kindShrink)
 }
 
-// kept is the record after a job of a kind that was predicted to take some
+// broken reports whether bounds failed so often lately that what the record holds
+// is of a spell which the regressor did not know.
+func (r *Record) broken() bool {
+	for confidence, a := range r.alpha {
+		if a < (1-confidence)/2 {
+			return true
+		}
+	}
+	return false
+}
+
+// by is the record for jobs that another regressor predicts. That one has learnt of
+// the spell that broke the promises of the last: were its residuals kept, nothing
+// could be promised for as many jobs as the window holds.
+func (r *Record) by(digest string) *Record {
+	if r == nil || r.digest == digest || !r.broken() {
+		return r
+	}
+	return nil
+}
+
+// kept is the record after a job of a kind that a regressor predicted to take some
 // seconds, whose bound (0: it had none) was to hold with a confidence, and that
 // took measured.
-func (r *Record) kept(k kind, predicted, bound, confidence, measured float64) *Record {
+func (r *Record) kept(digest string, k kind, predicted, bound, confidence, measured float64) *Record {
 	residual := math.Log(measured / predicted)
 	if math.IsNaN(residual) || math.IsInf(residual, 0) {
 		return r
 	}
-	next := &Record{alpha: map[float64]float64{}, kinds: map[kind]total{}}
+	r = r.by(digest)
+	next := &Record{alpha: map[float64]float64{}, kinds: map[kind]total{}, digest: digest}
 	if r != nil {
 		next.all = r.all
 		maps.Copy(next.kinds, r.kinds)

@@ -245,7 +245,7 @@ func (t *Trainer) grown(target string, c *candidate, g *schemas.Grounds) (bool, 
 		return false, nil
 	case j.GainedSettings > 0:
 		g.Reason = fmt.Sprintf("%s: it promises for %d settings that the one in use cannot promise for, and for all others", g.Reason, j.GainedSettings)
-	case int(c.fitted.Examples) >= growth*before:
+	case int(c.fitted.Examples) >= growth*before && !drifting(g.Reason): // after a drift few examples are true, and their number says nothing
 		g.Reason = fmt.Sprintf("%s: it has learnt from %d examples, the one in use from %d", g.Reason, c.fitted.Examples, before)
 	default:
 		return false, nil
@@ -263,23 +263,27 @@ const growth = 2
 // fewJobs are enough to see which of two regressors is ahead.
 const fewJobs = 5
 
-// busy reports whether a challenger is being judged that stays: always where no
-// drift calls for another, else if it is ahead. Where things change often, none
-// would ever be judged.
+// hopeless is by how much a challenger's bound may hold too rarely before a newer
+// one takes its place: it was fitted on the first few jobs of something new.
+const hopeless = 0.15
+
+// busy reports whether a challenger is being judged that stays. One whose bound
+// fails does not; nor does one that is not ahead, if a drift calls for another.
+// Where things change often, none would ever be judged without that.
 func (t *Trainer) busy(target string, drift bool) bool {
 	s := (*t.standings.Load())[target]
 	if s.rival == nil || s.contest.back {
 		return false
 	}
-	if !drift {
-		return true
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	trial := t.trials[target]
 	if trial == nil || trial.rival.predictor != s.rival.predictor || len(trial.groups) < fewJobs {
-		return false
+		return !drift
 	}
 	j := trial.judgement()
-	return j.Loss != nil && *j.Loss < *j.RivalLoss
+	if j.JudgedLevel != middle && *j.CoverageRatio < j.JudgedLevel-hopeless {
+		return false
+	}
+	return !drift || *j.Loss < *j.RivalLoss
 }

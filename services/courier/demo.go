@@ -81,6 +81,9 @@ func (c *demoCommand) Run(w *world) error {
 	d := &demo{c: c, w: w, random: rand.New(rand.NewPCG(c.Seed, 0))}
 	f := localFlags{Data: dir, NATSPort: -1, HTTPPort: -1, ClickHouseHTTPPort: -1, ClickHouseTCPPort: -1, Engine: c.Engine, EngineLibrary: c.EngineLibrary,
 		Interval: 2 * time.Second, admissionFlags: c.admissionFlags, trainerFlags: trainerFlags{NewEpochs: 1 << 30, Trees: 200, Seed: c.Seed}}
+	if c.Slow {
+		f.NewEpochs = 0 // as in a service
+	}
 	l, err := startLocal(w, f, d.say)
 	if err != nil {
 		return err
