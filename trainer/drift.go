@@ -228,7 +228,7 @@ func (t *Trainer) found(ctx context.Context, w *watcher, f *Finding, r bus.Recor
 	if r.Sequence <= w.told {
 		return "" // it was found before this process was started
 	}
-	t.stale(drifted{f.Cause, f.Since})
+	t.stale(drifted{f.Cause, f.Since, f.Ratio / f.BeforeRatio})
 	e := f.drift(schemas.TargetEpochTime, w.digest, r.Sequence, r.StoredAt, t.changes.between(f.LooseSince, r.StoredAt))
 	w.unsaid = append(w.unsaid, e)
 	t.say(ctx, w)
@@ -257,7 +257,7 @@ func (t *Trainer) cutByAdwin(w *watcher) {
 	_, since, cut := w.watch.Window()
 	if cut && since.After(w.cut) {
 		if w.cut = since; w.foundAt.IsZero() || since.After(w.foundAt) {
-			t.stale(drifted{Scope{Kind: ScopeAll}, since})
+			t.stale(drifted{Scope{Kind: ScopeAll}, since, 1})
 		}
 	}
 }
@@ -288,7 +288,7 @@ func (t *Trainer) recallDrifts(ctx context.Context) (last uint64, err error) {
 	o := bus.FollowOptions{Stream: schemas.StreamRegressor, Subjects: []string{schemas.RegressorSubject(schemas.TargetEpochTime, schemas.EventDrift)}, CaughtUp: stop}
 	err = t.bus.Follow(reading, o, func(r bus.Record) error {
 		e := r.Event.(*schemas.Drift)
-		t.stale(drifted{Scope{e.Scope, e.Node + e.Model}, e.SinceAt})
+		t.stale(drifted{Scope{e.Scope, e.Node + e.Model}, e.SinceAt, e.Ratio / e.BeforeRatio})
 		last = max(last, e.CauseSequence)
 		return nil
 	})

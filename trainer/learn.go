@@ -79,6 +79,9 @@ func (t *Trainer) learn(ctx context.Context, past *Past, target string, w *wish,
 			return "waiting", nil
 		}
 	}
+	if err := t.dismiss(ctx, target); err != nil {
+		return "", err
+	}
 	e, err := t.present(ctx, c, target, w.reason, &g)
 	if err != nil {
 		return "", err
@@ -260,6 +263,26 @@ func (t *Trainer) grown(target string, c *candidate, g *schemas.Grounds) (bool, 
 // compared with it afterwards all the same, and comes back if it was better.
 const growth = 2
 
+// dismiss rejects a challenger that was judged on enough jobs and is not clearly
+// better, because a newer one takes its place.
+func (t *Trainer) dismiss(ctx context.Context, target string) error {
+	s := (*t.standings.Load())[target]
+	if s.rival == nil || s.contest.back {
+		return nil
+	}
+	t.mu.Lock()
+	trial := t.trials[target]
+	if trial == nil || trial.rival.predictor != s.rival.predictor || len(trial.groups) < leastJobs {
+		t.mu.Unlock()
+		return nil
+	}
+	j := trial.judgement()
+	t.mu.Unlock()
+	_, reason := judge(&j)
+	_, err := t.reject(ctx, target, s.contest.rival.ModelDigest, s.contest.champion.ModelDigest, reason+"; a newer challenger takes its place", j)
+	return err
+}
+
 // fewJobs are enough to see which of two regressors is ahead.
 const fewJobs = 5
 
@@ -268,7 +291,7 @@ const fewJobs = 5
 const hopeless = 0.15
 
 // busy reports whether a challenger is being judged that stays. One whose bound
-// fails does not; nor does one that is not ahead, if a drift calls for another.
+// fails does not, nor one that was not clearly better on as many jobs as it takes; nor does one that is not ahead, if a drift calls for another.
 // Where things change often, none would ever be judged without that.
 func (t *Trainer) busy(target string, drift bool) bool {
 	s := (*t.standings.Load())[target]
@@ -280,6 +303,9 @@ func (t *Trainer) busy(target string, drift bool) bool {
 	trial := t.trials[target]
 	if trial == nil || trial.rival.predictor != s.rival.predictor || len(trial.groups) < fewJobs {
 		return !drift
+	}
+	if !drift && len(trial.groups) >= leastJobs {
+		return false // it had its chance: a newer one knows those jobs
 	}
 	j := trial.judgement()
 	if j.JudgedLevel != middle && *j.CoverageRatio < j.JudgedLevel-hopeless {

@@ -19,19 +19,23 @@ const (
 	keptDrifts = 16
 )
 
-// drifted says that examples of a scope from before an instant are stale.
+// drifted says that examples of a scope from before an instant are stale, and how
+// many times as long the same takes since then.
 type drifted struct {
 	scope Scope
 	from  time.Time
+	ratio float64
 }
 
 func (d drifted) stale(x *Example) bool {
 	return x.At.Before(d.from) && d.scope.touches(&Outcome{Model: x.Model, Nodes: x.Nodes})
 }
 
-// recent weighs examples that drifts made stale: one whose setting has a true one
-// is left out, and all others together weigh a quarter of the true ones at most.
-// Where none is true, all stay as they are.
+// recent weighs examples of times that drifts made stale: one whose setting has a
+// true one is left out, and all others together weigh a quarter of the true ones at
+// most. They tell how settings differ, and how long they take only once they are
+// stretched by as much as each drift was measured to change them. Where none is
+// true, all stay as they are.
 func recent(examples []Example, drifts []drifted) []Example {
 	setting := func(x *Example) string {
 		f := x.Features
@@ -60,6 +64,11 @@ func recent(examples []Example, drifts []drifted) []Example {
 		}
 		if stale[i] {
 			weighed, old = append(weighed, len(kept)), old+x.Weight
+			for _, d := range drifts {
+				if d.stale(&x) {
+					x.Value *= d.ratio
+				}
+			}
 		}
 		kept = append(kept, x)
 	}
