@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"courier/regress"
@@ -248,7 +249,7 @@ func (t *Trainer) grown(target string, c *candidate, g *schemas.Grounds) (bool, 
 		return false, nil
 	case j.GainedSettings > 0:
 		g.Reason = fmt.Sprintf("%s: it promises for %d settings that the one in use cannot promise for, and for all others", g.Reason, j.GainedSettings)
-	case int(c.fitted.Examples) >= growth*before && !drifting(g.Reason): // after a drift few examples are true, and their number says nothing
+	case before < young && int(c.fitted.Examples) >= growth*before && !t.drifted(s.champion.predictor.Manifest().Examples.Last):
 		g.Reason = fmt.Sprintf("%s: it has learnt from %d examples, the one in use from %d", g.Reason, c.fitted.Examples, before)
 	default:
 		return false, nil
@@ -262,6 +263,17 @@ func (t *Trainer) grown(target string, c *candidate, g *schemas.Grounds) (bool, 
 // known is worth more than what fifty jobs would show. What was in use before is
 // compared with it afterwards all the same, and comes back if it was better.
 const growth = 2
+
+// young is a regressor that has learnt from fewer examples.
+const young = 200
+
+// drifted reports whether anything drifted since an instant: then the number of
+// examples says nothing, because they are of several truths.
+func (t *Trainer) drifted(since time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.drifts, func(d drifted) bool { return d.from.After(since) })
+}
 
 // dismiss rejects a challenger that was judged on enough jobs and is not clearly
 // better, because a newer one takes its place.
