@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -327,8 +328,8 @@ func TestTrainer_TheWindowEndsThePast(t *testing.T) {
 			t.Fatalf("reply %+v, want two regressors of 24 examples", r)
 		}
 		digests[r.Promoted[0].ModelDigest] = true
-		if ago := time.Since(asked.since); ago < 11*time.Hour || ago > 13*time.Hour {
-			t.Errorf("the database was asked for what happened since %v", asked.since)
+		if ago := time.Since(time.Unix(asked.since.Load(), 0)); ago < 11*time.Hour || ago > 13*time.Hour {
+			t.Errorf("the database was asked for what happened %v ago", ago)
 		}
 	}
 	if len(digests) != 1 {
@@ -339,11 +340,11 @@ func TestTrainer_TheWindowEndsThePast(t *testing.T) {
 // windowed is a database that tells what it is asked for.
 type windowed struct {
 	events []schemas.Event
-	since  time.Time
+	since  atomic.Int64 // Unix seconds
 }
 
 func (w *windowed) Events(_ context.Context, since time.Time, yield func(schemas.Event) error) error {
-	w.since = since
+	w.since.Store(since.Unix())
 	for _, e := range w.events {
 		at := time.Time{}
 		switch e := e.(type) {
