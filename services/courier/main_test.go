@@ -69,6 +69,9 @@ func testWorld(ctx context.Context) (*world, *bytes.Buffer) {
 func startAll(t testing.TB, change func(*localFlags)) *local {
 	t.Helper()
 	f := localFlags{Data: t.TempDir(), Engine: "off", Interval: 200 * time.Millisecond, trainerFlags: trainerFlags{NewEpochs: 1 << 30, Trees: 50, Seed: 1}}
+	if testing.Short() {
+		f.Trees = 10
+	}
 	if change != nil {
 		change(&f)
 	}

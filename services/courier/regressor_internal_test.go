@@ -146,6 +146,9 @@ func TestTicks_AreFewAndInside(t *testing.T) {
 // The study's tables from the recovered runs: what was published and what is
 // known of them must stand there.
 func TestRegressorPaper_PrintsEveryTable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits the study's whole grid")
+	}
 	data := filepath.Join("..", "..", "..", "shared", "data", "courier-paper")
 	if _, err := os.Stat(filepath.Join(data, "measured_runs.csv")); errors.Is(err, fs.ErrNotExist) {
 		t.Skipf("the recovered runs are absent: %s", data)

@@ -56,10 +56,17 @@ func realPast(t *testing.T, l *local) *replayLog {
 	return log
 }
 
-// The log of real jobs replays to the same numbers, from the bus as from a file.
-func TestReplay_ARealLogGivesTheSameNumbers(t *testing.T) {
+// The log of real jobs, and what replaying it says.
+func TestReplay_OfARealLog(t *testing.T) {
 	l := startAll(t, nil)
 	log := realPast(t, l)
+	t.Run("gives the same numbers", func(t *testing.T) { sameNumbers(t, l, log) })
+	t.Run("finds what differs", func(t *testing.T) { differs(t, log) }) // changes the log
+}
+
+// The log replays to the same numbers, from the bus as from a file.
+func sameNumbers(t *testing.T, l *local, log *replayLog) {
+	t.Helper()
 	v, err := log.verify(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -132,9 +139,8 @@ func TestReplay_ARealLogGivesTheSameNumbers(t *testing.T) {
 }
 
 // What was changed in a log, or is not in it, is found and named.
-func TestReplay_FindsWhatDiffers(t *testing.T) {
-	l := startAll(t, nil)
-	log := realPast(t, l)
+func differs(t *testing.T, log *replayLog) {
+	t.Helper()
 	lied := 0.123456
 	for i := range log.records {
 		if e, ok := log.records[i].Event.(*schemas.Submitted); ok && e.JobID == "four" {

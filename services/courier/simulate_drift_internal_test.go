@@ -41,6 +41,9 @@ func TestSimulateDrift_KeepsItsBars(t *testing.T) {
 }
 
 func TestSimulateDrift_IsDeterministic(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes alone")
+	}
 	a, b, other := simulated(t, "--seed", "3"), simulated(t, "--seed", "3"), simulated(t, "--seed", "4")
 	if a != b {
 		t.Errorf("seed 3 gives %+v and %+v", a, b)

@@ -278,6 +278,9 @@ func (c *unlikeCase) play(t *testing.T, seed uint64) (on []recorded) {
 // ten jobs have run, twenty if it has other cores; then it is predicted about as well as the others, and promises
 // are kept. One play says little of how often: with COURIER_LONG there are ten.
 func TestUnlikeNode_IsPromisedNothingThenPredictedRight(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits dozens of regressors")
+	}
 	plays, least := uint64(1), 0.75
 	if os.Getenv("COURIER_LONG") != "" {
 		plays, least = 10, 0.85
