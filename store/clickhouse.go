@@ -165,6 +165,12 @@ func (d *Database) exec(ctx context.Context, kind, statement string, args ...any
 	return done(d.conn.Exec(ctx, statement, args...))
 }
 
+// guarded is how long a statement's context outlives it. clickhouse-go 2.50 guards
+// a batch by a goroutine that waits for the end of the batch or of its context. Woken late, by
+// both, it may take the second for the first and close a connection that another
+// statement has already.
+const guarded = 5 * time.Second
+
 // begin returns the context of one statement, with its deadline and settings,
 // and what must be called with its error: it counts, and names the database.
 func (d *Database) begin(ctx context.Context, kind string, settings clickhouse.Settings) (context.Context, func(error) error) {
@@ -174,7 +180,11 @@ func (d *Database) begin(ctx context.Context, kind string, settings clickhouse.S
 		ctx = clickhouse.Context(ctx, clickhouse.WithSettings(settings))
 	}
 	return ctx, func(err error) error {
-		cancel()
+		if err == nil {
+			time.AfterFunc(guarded, cancel)
+		} else {
+			cancel()
+		}
 		d.metrics.observe(kind, time.Since(start), err)
 		if err != nil {
 			return fmt.Errorf("%s at %s: %w", kind, d.address, refused(err))
