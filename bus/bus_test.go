@@ -102,6 +102,46 @@ func TestFollow_DeliversInOrderFromAnyPlace(t *testing.T) {
 	}
 }
 
+// Which events come does not depend on who filters: the server, or the reader.
+func TestFollow_DeliversWhatPassesItsFilters(t *testing.T) {
+	b := bustest.New(t)
+	for i := range 3 {
+		job := fmt.Sprint("job-", i)
+		stamp := func(id string) schemas.JobStamp {
+			return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: time.Now()}, JobID: job, Run: 1}
+		}
+		set := schemas.Setting{Model: "m", BatchSize: 4, CPUs: 1, Epochs: 2, Nodes: []string{"node-a"}}
+		for _, e := range []schemas.Event{
+			&schemas.Started{JobStamp: stamp(schemas.StartedID(job, 1)), Setting: set},
+			&schemas.Epoch{JobStamp: stamp(schemas.EpochID(job, 1, 1)), Setting: set, Epoch: 1, DurationSeconds: 1, DurationSource: schemas.DurationReported},
+			&schemas.Ended{JobStamp: stamp(schemas.EndedID(job, 1, schemas.EventFinished)), Setting: set, Outcome: schemas.EventFinished, DurationSeconds: 2},
+		} {
+			if _, err := b.Publish(within(t), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		subjects []string
+		last     bool
+		want     string
+	}{
+		{[]string{schemas.JobSubject("*", schemas.EventEpoch)}, false, "[2 5 8]"},
+		{[]string{schemas.JobSubject("*", schemas.EventStarted), schemas.JobSubject("*", schemas.EventEpoch)}, false, "[1 2 4 5 7 8]"},
+		{[]string{schemas.JobSubject("job-1", "*"), schemas.JobSubject("job-2", schemas.EventFinished)}, false, "[4 5 6 9]"},
+		{[]string{schemas.JobSubject("job-1", schemas.EventEpoch), schemas.JobSubject("job-2", schemas.EventEpoch)}, true, "[5 8]"},
+		{[]string{schemas.JobSubject("job-7", "*"), schemas.JobSubject("job-8", "*")}, false, "[]"},
+	} {
+		ctx, cancel := context.WithCancel(within(t))
+		got, calls := []uint64{}, 0
+		o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: c.subjects, LastPerSubject: c.last, CaughtUp: func() { calls++; cancel() }}
+		err := b.Follow(ctx, o, func(r bus.Record) error { got = append(got, r.Sequence); return nil })
+		if fmt.Sprint(got) != c.want || calls != 1 || err != nil {
+			t.Errorf("Follow(%v) = %v, caught up %d times, %v; want %s", c.subjects, got, calls, err, c.want)
+		}
+	}
+}
+
 func TestFollow_SaysWhenItHasCaughtUp(t *testing.T) {
 	b := bustest.New(t)
 	for _, stored := range []int{0, 3} {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"courier/schemas"
@@ -24,7 +26,7 @@ type Record struct {
 // FollowOptions says what to follow.
 type FollowOptions struct {
 	Stream         string
-	Subjects       []string // filter; empty: all of the stream
+	Subjects       []string // filters, in which * is any token; empty: all of the stream
 	From           uint64   // first sequence; 0: all that is kept
 	LastPerSubject bool     // of what is stored, only the last of each subject
 	New            bool     // nothing of what is stored
@@ -49,6 +51,9 @@ func (b *Bus) Follow(ctx context.Context, o FollowOptions, handle func(Record) e
 		if errors.As(err, &h) {
 			return fmt.Errorf("follow %s: %w", o.Stream, h.error)
 		}
+		if errors.Is(err, errOthersNow) {
+			continue
+		}
 		b.log.Debug("follow again", "stream", o.Stream, "from", o.From, "error", err)
 		if wait(ctx, retryDelay) != nil {
 			return nil
@@ -57,6 +62,10 @@ func (b *Bus) Follow(ctx context.Context, o FollowOptions, handle func(Record) e
 }
 
 type handlerError struct{ error }
+
+// errOthersNow says that the last of each subject are through, and what comes is
+// read by another consumer.
+var errOthersNow = errors.New("the last of each subject were read")
 
 // follow runs one ordered consumer and moves o past what was handled.
 func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) error) error {
@@ -67,7 +76,7 @@ func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) 
 		}
 		o.From = stream.CachedInfo().State.LastSeq + 1
 	}
-	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: o.Subjects, DeliverPolicy: jetstream.DeliverAllPolicy, InactiveThreshold: orphanAge}
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: o.asked(), DeliverPolicy: jetstream.DeliverAllPolicy, InactiveThreshold: orphanAge}
 	switch {
 	case o.From > 0:
 		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, o.From
@@ -98,6 +107,10 @@ func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) 
 		if err != nil {
 			return fmt.Errorf("read a message's place in %s: %w", o.Stream, err)
 		}
+		if !o.wants(msg.Subject()) {
+			o.moveOn(meta)
+			continue
+		}
 		runtime.Gosched() // whoever waits for the ack of this message answers a request: they go first
 		r, ok := Record{Event: b.own.taken(o, msg), Subject: msg.Subject(), Sequence: meta.Sequence.Stream, StoredAt: meta.Timestamp}, true
 		if r.Event != nil {
@@ -113,11 +126,53 @@ func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) 
 				return handlerError{err}
 			}
 		}
-		o.From, o.LastPerSubject = meta.Sequence.Stream+1, o.LastPerSubject && meta.NumPending > 0
-		if meta.NumPending == 0 {
-			o.caughtUp()
+		if o.moveOn(meta) && len(o.Subjects) > 1 {
+			return errOthersNow
 		}
 	}
+}
+
+// asked are the filters that the server applies. Several with wildcards cost it a
+// walk over all subjects of a block for each message (2.14, LoadNextMsgMulti), and each
+// job has subjects of its own: then all messages are read, and wants chooses.
+func (o *FollowOptions) asked() []string {
+	if len(o.Subjects) > 1 && !o.LastPerSubject {
+		return nil
+	}
+	return o.Subjects
+}
+
+// wants says whether a message's subject passes the filters.
+func (o *FollowOptions) wants(subject string) bool {
+	return len(o.Subjects) < 2 || slices.ContainsFunc(o.Subjects, func(filter string) bool { return passes(filter, subject) })
+}
+
+// passes says whether a subject has a filter's tokens, of which * is any.
+func passes(filter, subject string) bool {
+	for {
+		want, filters, more := strings.Cut(filter, ".")
+		is, rest, follows := strings.Cut(subject, ".")
+		if want != "*" && want != is || more != follows {
+			return false
+		}
+		if !more {
+			return true
+		}
+		filter, subject = filters, rest
+	}
+}
+
+// moveOn moves the options past a message, and says whether it was the last of the
+// last of each subject.
+func (o *FollowOptions) moveOn(meta *jetstream.MsgMetadata) bool {
+	o.From = meta.Sequence.Stream + 1
+	if meta.NumPending > 0 {
+		return false
+	}
+	o.caughtUp()
+	were := o.LastPerSubject
+	o.LastPerSubject = false
+	return were
 }
 
 // orphanAge is after how long the server drops the consumer of a follower that died.
