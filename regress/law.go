@@ -256,7 +256,7 @@ func leastSquares(d *Dataset, y []float64, inputs []Input, terms [][]int, ridge 
 	if ridge == 0 {
 		ridge = e.chooseRidge(d.folds(mostFolds, 1))
 	}
-	coefficients := e.solve(nil, -1, max(ridge, 0))
+	coefficients := e.normal(func(int) bool { return true }).solve(max(ridge, 0))
 	return &Law{Inputs: inputs, Terms: terms, Coefficients: coefficients[1:], Intercept: coefficients[0], Ridge: max(ridge, 0)}
 }
 
@@ -293,10 +293,14 @@ func (e *equations) chooseRidge(folds []int) float64 {
 	if folds == nil {
 		return best
 	}
+	outside := make([]*normal, foldCount(folds))
+	for fold := range outside {
+		outside[fold] = e.normal(func(i int) bool { return folds[i] != fold })
+	}
 	for _, ridge := range ridges {
 		loss := 0.0
-		for fold := range foldCount(folds) {
-			c := e.solve(folds, fold, ridge)
+		for fold, n := range outside {
+			c := n.solve(ridge)
 			for i, f := range folds {
 				if f == fold {
 					miss := e.y[i] - dot(c, e.rows[i])
@@ -318,38 +322,49 @@ func (e *equations) weightOf(i int) float64 {
 	return e.weight[i]
 }
 
-// solve returns the coefficients from all examples outside a fold: (X'WX + n
-// ridge I) c = X'Wy, the constant unpunished. A tiny ridge stays, because
-// features may repeat each other.
-func (e *equations) solve(folds []int, without int, ridge float64) []float64 {
+// normal are the normal equations of some examples: X'WX, of which the upper
+// triangle is filled, X'Wy, and the sum of the weights.
+type normal struct {
+	products, right []float64
+	total           float64
+}
+
+func (e *equations) normal(of func(i int) bool) *normal {
 	p := len(e.rows[0])
-	normal, right := mat.NewSymDense(p, nil), mat.NewVecDense(p, nil)
-	total := 0.0
+	n := &normal{products: make([]float64, p*p), right: make([]float64, p)}
 	for i, row := range e.rows {
-		if folds != nil && folds[i] == without {
+		if !of(i) {
 			continue
 		}
 		w := e.weightOf(i)
-		total += w
+		n.total += w
 		for a, x := range row {
-			right.SetVec(a, right.AtVec(a)+w*x*e.y[i])
+			wx := w * x
+			n.right[a] += wx * e.y[i]
+			products := n.products[a*p:][:p]
 			for b := a; b < p; b++ {
-				normal.SetSym(a, b, normal.At(a, b)+w*x*row[b])
+				products[b] += wx * row[b]
 			}
 		}
 	}
+	return n
+}
+
+// solve returns the coefficients: (X'WX + n ridge I) c = X'Wy, the constant
+// unpunished. A tiny ridge stays, because features may repeat each other.
+func (n *normal) solve(ridge float64) []float64 {
+	p := len(n.right)
+	right, c := mat.NewVecDense(p, n.right), mat.NewVecDense(p, nil)
 	for tiny := 1e-9; ; tiny *= 10 {
-		m := mat.NewSymDense(p, nil)
-		m.CopySym(normal)
+		m := mat.NewSymDense(p, slices.Clone(n.products))
 		for a := range p {
 			penalty := tiny
 			if a > 0 {
 				penalty += ridge
 			}
-			m.SetSym(a, a, m.At(a, a)+penalty*total)
+			m.SetSym(a, a, m.At(a, a)+penalty*n.total)
 		}
 		var factors mat.Cholesky
-		c := mat.NewVecDense(p, nil)
 		if factors.Factorize(m) && factors.SolveVecTo(c, right) == nil {
 			return c.RawVector().Data
 		}
