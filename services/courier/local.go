@@ -43,6 +43,7 @@ type localFlags struct {
 	SyncAlways         bool          `name:"nats-sync-always" help:"Write each event to the disk before it is acknowledged: safe against power loss, and slower." env:"COURIER_NATS_SYNC_ALWAYS"`
 	Node               string        `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
 	Interval           time.Duration `help:"Time between two samples of the node." default:"2s" env:"COURIER_INTERVAL"`
+	Trainer            string        `help:"on; off: none fits in this process, but a courier trainer beside it, which delays no answers." enum:"on,off" default:"on" env:"COURIER_TRAINER"`
 	admissionFlags
 	trainerFlags
 }
@@ -157,7 +158,10 @@ func (l *local) build() error {
 		return err
 	}
 	l.advisor = advisor.New(l.bus, advisor.Options{Version: semanticVersion(), Admission: l.f.Admission}, l.log, l.reg)
-	t := trainer.New(l.bus, l.past.history, l.f.trainerFlags.options(), l.log, l.reg)
+	work := services.Group{{Name: "collector", Run: c.Run}, {Name: "advisor", Run: l.advisor.Run}}
+	if l.f.Trainer != "off" {
+		work = append(work, services.Part{Name: "trainer", Run: trainer.New(l.bus, l.past.history, l.f.trainerFlags.options(), l.log, l.reg).Run})
+	}
 	g, err := gateway.New(l.bus, gateway.Options{Ready: l.advisor.Ready, Gatherer: l.reg, Version: buildVersion(), ClickHouseURL: l.clickHouseURL}, l.log, l.reg)
 	if err != nil {
 		return err
@@ -176,7 +180,7 @@ func (l *local) build() error {
 	l.groups = append(l.groups,
 		services.Group{busPart(l.bus)},
 		services.Group{{Name: "sql", Run: l.sql}},
-		services.Group{{Name: "collector", Run: c.Run}, {Name: "trainer", Run: t.Run}, {Name: "advisor", Run: l.advisor.Run}},
+		work,
 		services.Group{{Name: "gateway", Run: g.Run}, {Name: "http", Run: func(ctx context.Context) error { return services.ServeHTTP(ctx, l.http, http.Handler(g.Handler())) }}})
 	return nil
 }

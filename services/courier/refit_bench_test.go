@@ -14,40 +14,56 @@ import (
 	"courier/schemas"
 )
 
-// BenchmarkRefit puts jobs into the log of a whole courier and asks for regressors
-// of all of them: seconds from the request, which is after the last event, until
-// all are in use (s/refit), and how long an answer of job.predict takes at 200 a
-// second, before and meanwhile. A million epochs only with COURIER_LONG.
+// BenchmarkRefit puts jobs into the log of a whole courier, whose trainer is within it
+// or a process beside it, and asks for regressors of all of them: seconds from the
+// request, which is after the last event, until all are in use (s/refit), and how long
+// an answer of job.predict takes at 200 a second, before and meanwhile. A million epochs only with COURIER_LONG.
 func BenchmarkRefit(b *testing.B) {
 	sizes := []int{1_000, 10_000}
 	if os.Getenv("COURIER_LONG") != "" {
 		sizes = append(sizes, 100_000, 1_000_000)
 	}
 	for _, epochs := range sizes {
-		b.Run(fmt.Sprint(epochs), func(b *testing.B) {
-			l := startAll(b, func(f *localFlags) { f.Trees = 200 })
-			publishPast(b, l, epochs)
-			q := schemas.JobRequest{Model: "model-1", CPUs: schemas.CPUs{1, 2, 4, 8}, BatchSizes: []int{4, 16, 64, 128}, Epochs: 10, SLO: schemas.Duration(time.Hour)}
-			refit := func() float64 {
-				begin := time.Now()
-				var reply schemas.TrainReply
-				if err := l.bus.Request(b.Context(), schemas.SubjectRegressorTrain, &schemas.TrainRequest{Promote: true}, &reply); err != nil || len(reply.Promoted) != len(schemas.Targets()) {
-					b.Fatalf("train = %+v, %v", reply, err)
-				}
-				return time.Since(begin).Seconds()
-			}
-			refit() // answers have figures from now on
-			var seconds float64
-			for b.Loop() {
-				calm := latencies(b, l, q, func(ctx context.Context) { <-ctx.Done() }, 5*time.Second)
-				during := latencies(b, l, q, func(context.Context) { seconds = refit() }, 10*time.Minute)
-				b.ReportMetric(percentileMs(calm, 0.99), "p99-ms")
-				b.ReportMetric(percentileMs(during, 0.99), "p99-ms/refit")
-				b.ReportMetric(percentileMs(calm, 0.5), "p50-ms")
-				b.ReportMetric(percentileMs(during, 0.5), "p50-ms/refit")
-				b.ReportMetric(seconds, "s/refit")
-			}
+		for _, where := range []string{"within", "beside"} {
+			b.Run(fmt.Sprintf("%s/epochs=%d", where, epochs), func(b *testing.B) { benchmarkRefit(b, where, epochs) })
+		}
+	}
+}
+
+func benchmarkRefit(b *testing.B, where string, epochs int) {
+	l := startAll(b, func(f *localFlags) {
+		f.Trees = 200
+		if where == "beside" {
+			f.Trainer = "off"
+		}
+	})
+	publishPast(b, l, epochs)
+	if where == "beside" {
+		spawn(b, "trainer", "--nats-url="+l.endpoints.NATSURL, "--new-epochs=1000000000")
+		await(b, "the trainer", func() bool {
+			var reply schemas.RegressorList
+			return l.bus.Request(b.Context(), schemas.SubjectRegressorList, &schemas.RegressorListRequest{}, &reply) == nil
 		})
+	}
+	q := schemas.JobRequest{Model: "model-1", CPUs: schemas.CPUs{1, 2, 4, 8}, BatchSizes: []int{4, 16, 64, 128}, Epochs: 10, SLO: schemas.Duration(time.Hour)}
+	refit := func() float64 {
+		begin := time.Now()
+		var reply schemas.TrainReply
+		if err := l.bus.Request(b.Context(), schemas.SubjectRegressorTrain, &schemas.TrainRequest{Promote: true}, &reply); err != nil || len(reply.Promoted) != len(schemas.Targets()) {
+			b.Fatalf("train = %+v, %v", reply, err)
+		}
+		return time.Since(begin).Seconds()
+	}
+	refit() // answers have figures from now on
+	var seconds float64
+	for b.Loop() {
+		calm := latencies(b, l, q, func(ctx context.Context) { <-ctx.Done() }, 5*time.Second)
+		during := latencies(b, l, q, func(context.Context) { seconds = refit() }, 10*time.Minute)
+		b.ReportMetric(percentileMs(calm, 0.99), "p99-ms")
+		b.ReportMetric(percentileMs(during, 0.99), "p99-ms/refit")
+		b.ReportMetric(percentileMs(calm, 0.5), "p50-ms")
+		b.ReportMetric(percentileMs(during, 0.5), "p50-ms/refit")
+		b.ReportMetric(seconds, "s/refit")
 	}
 }
 
@@ -120,7 +136,7 @@ func publishPast(b *testing.B, l *local, epochs int) {
 		}
 		publish(&schemas.Started{JobStamp: stamp(schemas.StartedID(job, 1)), Setting: set, NodeCores: 16})
 		first := s
-		s += 0.2 + 0.1*random.Float64()
+		s += 0.2 + 0.4/float64(set.CPUs) + 0.05*random.Float64()
 		for i := range uint32(20) {
 			seconds := (1 + 8/float64(set.BatchSize)) / float64(set.CPUs) * math.Exp(0.05*random.NormFloat64())
 			s += seconds

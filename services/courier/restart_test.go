@@ -22,13 +22,13 @@ import (
 
 // child is a service in a process of its own, which can be killed and started again.
 type child struct {
-	t    *testing.T
+	t    testing.TB
 	args []string
 	cmd  *exec.Cmd
 	log  *os.File
 }
 
-func spawn(t *testing.T, args ...string) *child {
+func spawn(t testing.TB, args ...string) *child {
 	t.Helper()
 	c := &child{t: t, args: append(args, "--log-level", "info")}
 	var err error

@@ -31,7 +31,13 @@ type trainerCommand struct {
 	ClickHouseURL string `name:"clickhouse-url" help:"ClickHouse to recall examples from, such as clickhouse://user:password@host:9000/courier; empty: from the event log." env:"COURIER_CLICKHOUSE_URL"`
 }
 
+// niceness of a trainer's process: whoever answers requests goes before who fits.
+const niceness = 10
+
 func (c *trainerCommand) Run(w *world) error {
+	if err := services.Yield(niceness); err != nil {
+		w.log.Warn("fits may delay others on this machine", "error", err)
+	}
 	return c.serve(w, "trainer", func(r *room) (services.Part, func() error, http.Handler, error) {
 		var past recollection
 		if c.ClickHouseURL != "" {

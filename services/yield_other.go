@@ -1,0 +1,6 @@
+//go:build !linux
+
+package services
+
+// Yield does nothing here; see the one for Linux.
+func Yield(niceness int) error { return nil }
