@@ -86,10 +86,7 @@ func (r *batcher) run(ctx context.Context) error {
 			return err
 		}
 	}
-	consumer, err := r.js.CreateOrUpdateConsumer(ctx, r.d.Stream, jetstream.ConsumerConfig{
-		Durable: r.d.Name, AckPolicy: jetstream.AckAllPolicy, AckWait: r.d.AckWait, MaxAckPending: r.d.MaxAckPending,
-		DeliverPolicy: jetstream.DeliverAllPolicy,
-	})
+	consumer, err := r.js.CreateOrUpdateConsumer(ctx, r.d.Stream, durableConfig(r.d))
 	if err != nil {
 		return fmt.Errorf("create durable %s: %w", r.d.Name, unavailable(err))
 	}

@@ -79,23 +79,20 @@ func Connect(ctx context.Context, o Options, log *slog.Logger, reg prometheus.Re
 }
 
 // Prepare creates the streams and buckets, or changes them to what schemas
-// says. It may be called by every service at every start.
+// says. It may be called by every service at every start; what was set to keep
+// more than that stays.
 func (b *Bus) Prepare(ctx context.Context) error {
 	for _, s := range schemas.Streams() {
-		_, err := b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: s.Name, Subjects: s.Subjects, MaxAge: s.MaxAge, MaxBytes: s.MaxBytes, Duplicates: s.Duplicates, MaxMsgSize: s.MaxMessage,
-			Storage: jetstream.FileStorage, Discard: jetstream.DiscardOld, Retention: jetstream.LimitsPolicy, AllowDirect: true,
-		})
-		if err != nil {
-			return fmt.Errorf("create stream %s: %w", s.Name, unavailable(err))
+		if err := b.prepareStream(ctx, s); err != nil {
+			return err
 		}
 	}
 	for _, bucket := range []string{schemas.BucketAdmission, schemas.BucketChampions, schemas.BucketIntents, schemas.BucketLeases} {
-		if _, err := b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, History: 5, Storage: jetstream.FileStorage}); err != nil {
+		if _, err := b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, History: 5, Storage: jetstream.FileStorage, Replicas: b.replicas(ctx, "KV_"+bucket)}); err != nil {
 			return fmt.Errorf("create bucket %s: %w", bucket, unavailable(err))
 		}
 	}
-	_, err := b.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: schemas.BucketRegressors, Storage: jetstream.FileStorage})
+	_, err := b.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: schemas.BucketRegressors, Storage: jetstream.FileStorage, Replicas: b.replicas(ctx, "OBJ_"+schemas.BucketRegressors)})
 	if err != nil {
 		return fmt.Errorf("create object store %s: %w", schemas.BucketRegressors, unavailable(err))
 	}

@@ -3,7 +3,8 @@
 //
 // # Use
 //
-// Connect, Prepare the streams once, then Publish events, Follow a stream from
+// Connect, Prepare the streams once (Streams and ApplyStreams compare and repair
+// what somebody changed since), then Publish events, Follow a stream from
 // any place in order, turn a stream into batches with ConsumeBatch, ask with
 // Request and answer with Serve. Artifacts (regressors) are immutable and named
 // by their sha256; the champion of each target is a key changed by

@@ -2,12 +2,14 @@ package schemas
 
 import "time"
 
-// Stream is one durable part of the event log and its limits.
+// Stream is one durable part of the event log and its limits. Those that decide
+// how much is kept are the least: a server may be set to keep more.
 type Stream struct {
 	Name       string        // upper case
 	Subjects   []string      // filters; three tokens each, so that none covers a request
-	MaxAge     time.Duration // older messages are dropped
-	MaxBytes   int64         // the oldest messages beyond are dropped
+	MaxAge     time.Duration // older messages are dropped; the least
+	MaxBytes   int64         // the oldest messages beyond are dropped; the least
+	Replicas   int           // servers that hold a copy, 1 to 5; the least
 	Duplicates time.Duration // window in which NATS drops a message ID's copy
 	MaxMessage int32         // bytes of the largest message
 }
@@ -21,10 +23,10 @@ const (
 // embedded server; a full stream drops its oldest messages.
 func Streams() []Stream {
 	return []Stream{
-		{Name: StreamJob, Subjects: jobFilters(), MaxAge: 400 * day, MaxBytes: 4 * gib, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
-		{Name: StreamNode, Subjects: []string{NodeSubject("*", EventSample)}, MaxAge: 7 * day, MaxBytes: gib, Duplicates: 2 * time.Minute, MaxMessage: MaxMessageBytes},
-		{Name: StreamRegressor, Subjects: regressorFilters(), MaxAge: 400 * day, MaxBytes: gib / 4, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
-		{Name: StreamDead, Subjects: []string{"dead.*"}, MaxAge: 30 * day, MaxBytes: gib / 4, Duplicates: 10 * time.Minute, MaxMessage: 2 * MaxMessageBytes},
+		{Name: StreamJob, Subjects: jobFilters(), MaxAge: 400 * day, MaxBytes: 4 * gib, Replicas: 1, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
+		{Name: StreamNode, Subjects: []string{NodeSubject("*", EventSample)}, MaxAge: 7 * day, MaxBytes: gib, Replicas: 1, Duplicates: 2 * time.Minute, MaxMessage: MaxMessageBytes},
+		{Name: StreamRegressor, Subjects: regressorFilters(), MaxAge: 400 * day, MaxBytes: gib / 4, Replicas: 1, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
+		{Name: StreamDead, Subjects: []string{"dead.*"}, MaxAge: 30 * day, MaxBytes: gib / 4, Replicas: 1, Duplicates: 10 * time.Minute, MaxMessage: 2 * MaxMessageBytes},
 	}
 }
 

@@ -1,0 +1,307 @@
+package bus_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// outside is a person with tools of their own on the same server.
+func outside(t *testing.T, s *bustest.Server) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// editNode changes the configuration of the stream NODE behind Courier's back.
+func editNode(t *testing.T, js jetstream.JetStream, change func(*jetstream.StreamConfig)) {
+	t.Helper()
+	stream, err := js.Stream(within(t), schemas.StreamNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := stream.CachedInfo().Config
+	change(&c)
+	if _, err := js.UpdateStream(within(t), c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// node is the state of the stream NODE; all other streams must be as declared.
+func node(t *testing.T, all []bus.StreamState, err error) bus.StreamState {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found bus.StreamState
+	for _, s := range all {
+		if s.Declared.Name == schemas.StreamNode {
+			found = s
+		} else if !s.OK() {
+			t.Errorf("%s differs: %+v", s.Declared.Name, s.Differences)
+		}
+	}
+	return found
+}
+
+// words writes differences as "setting: have, want (failure)".
+func words(all []bus.Difference) string {
+	var lines []string
+	for _, d := range all {
+		line := fmt.Sprintf("%s: %s, %s", d.Setting, d.Have, d.Want)
+		if d.Failure != "" {
+			line += " (" + d.Failure + ")"
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "; ")
+}
+
+func TestStreams_AreAsDeclaredAfterPrepare(t *testing.T) {
+	b := bustest.New(t)
+	publish(t, b, 1, 4)
+	states, err := b.Streams(within(t))
+	s := node(t, states, err)
+	if len(states) != len(schemas.Streams()) || !s.Found || !s.OK() {
+		t.Errorf("%d streams, NODE differs in %s", len(states), words(s.Differences))
+	}
+	if s.Messages != 3 || s.First != 1 || s.Last != 3 || s.Bytes == 0 || time.Since(s.OldestAt) > time.Minute || s.Server.MaxAge != 7*24*time.Hour || s.Server.MaxBytes != 1<<30 {
+		t.Errorf("NODE is %+v", s)
+	}
+}
+
+// Each story changes NODE behind Courier's back: what is said of it, what is
+// left after it was applied, and why.
+func TestApplyStreams_ChangesWhatNATSCan(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*jetstream.StreamConfig)
+		want   string
+	}{
+		{"shorter", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, "max_age: 1h, at least 168h"},
+		{"longer is the operator's own", func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxBytes = 8760*time.Hour, 8<<30 }, ""},
+		{"without an end", func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxBytes = 0, -1 }, ""},
+		{"smaller", func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 }, "max_bytes: 1048576, at least 1073741824"},
+		{"a window in the way of an age", func(c *jetstream.StreamConfig) { c.Duplicates, c.MaxAge = time.Minute, time.Minute }, "max_age: 1m, at least 168h; duplicate_window: 1m, 2m"},
+		{"other subjects", func(c *jetstream.StreamConfig) { c.Subjects = []string{"node.*.sample", "node.*.other"} }, "subjects: node.*.other node.*.sample, node.*.sample"},
+		{"smaller messages, refused when full", func(c *jetstream.StreamConfig) { c.MaxMsgSize, c.Discard = 1024, jetstream.DiscardNew }, "max_message_bytes: 1024, 262144; discard: discardnew, discardold"},
+		{"fewer messages", func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxMsgsPerSubject = 5, 1 }, "max_messages: 5, unlimited; max_messages_per_subject: 1, unlimited"},
+		{"no direct reads", func(c *jetstream.StreamConfig) { c.AllowDirect = false }, "allow_direct: false, true"},
+		{"what is not declared", func(c *jetstream.StreamConfig) { c.Description = "ours" }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := bustest.NewServer(t)
+			b, js := server.Connect(t), outside(t, server)
+			publish(t, b, 1, 2)
+			editNode(t, js, c.change)
+			before, err := b.Streams(within(t))
+			if s := node(t, before, err); words(s.Differences) != c.want {
+				t.Errorf("Streams: NODE differs in %q, want %q", words(s.Differences), c.want)
+			}
+			for range 2 { // the second time there is nothing to do
+				after, err := b.ApplyStreams(within(t))
+				if s := node(t, after, err); !s.OK() || s.Messages != 1 {
+					t.Errorf("ApplyStreams left %q and %d messages", words(s.Differences), s.Messages)
+				}
+			}
+			stream, err := js.Stream(within(t), schemas.StreamNode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := stream.CachedInfo().Config; c.want == "" {
+				want := got
+				if c.change(&want); want.MaxAge != got.MaxAge || want.MaxBytes != got.MaxBytes || want.Description != got.Description {
+					t.Errorf("the operator's own setting is gone: %+v", got)
+				}
+			}
+		})
+	}
+}
+
+func TestApplyStreams_CreatesWhatIsAbsent(t *testing.T) {
+	server := bustest.NewServer(t)
+	b, js := server.Connect(t), outside(t, server)
+	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
+		t.Fatal(err)
+	}
+	states, err := b.Streams(within(t))
+	if s := node(t, states, err); s.Found || words(s.Differences) != "stream: absent, present" {
+		t.Errorf("Streams: %+v", s)
+	}
+	states, err = b.ApplyStreams(within(t))
+	if s := node(t, states, err); !s.Found || !s.OK() {
+		t.Errorf("ApplyStreams: %+v", s)
+	}
+}
+
+// What NATS cannot change in a stream that is there is said with its own
+// reason; all else is changed, and Prepare says the same.
+func TestApplyStreams_SaysWhatNATSCannot(t *testing.T) {
+	server := bustest.NewServer(t)
+	b, js := server.Connect(t), outside(t, server)
+	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(within(t), jetstream.StreamConfig{Name: schemas.StreamNode, Subjects: []string{"node.*.sample"}, Storage: jetstream.MemoryStorage, MaxAge: time.Minute, MaxBytes: 1 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	err := b.Prepare(within(t))
+	if err == nil || !strings.Contains(err.Error(), "change stream NODE (max_age is 1m, want at least 168h; ") || !strings.Contains(err.Error(), "storage is memory, want file") {
+		t.Errorf("Prepare = %v", err)
+	}
+	states, err := b.ApplyStreams(within(t))
+	s := node(t, states, err)
+	want := "max_bytes: 1048576, at least 1073741824 (insufficient memory resources available); storage: memory, file (stream configuration update can not change storage type)"
+	if words(s.Differences) != want {
+		t.Errorf("ApplyStreams left %s\nwant %s", words(s.Differences), want)
+	}
+	if s.Server.MaxAge != 7*24*time.Hour || s.Server.Duplicates != 2*time.Minute {
+		t.Errorf("what can be changed was not: %+v", s.Server)
+	}
+}
+
+// Where another stream has the subjects there is nothing to create.
+func TestApplyStreams_SaysWhoHasTheSubjects(t *testing.T) {
+	server := bustest.NewServer(t)
+	b, js := server.Connect(t), outside(t, server)
+	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(within(t), jetstream.StreamConfig{Name: "THEIRS", Subjects: []string{"node.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	states, err := b.ApplyStreams(within(t))
+	if s := node(t, states, err); words(s.Differences) != "stream: absent, present (subjects overlap with an existing stream)" {
+		t.Errorf("ApplyStreams left %s", words(s.Differences))
+	}
+}
+
+// Prepare changes nothing that keeps more, so that services which start do not
+// undo what an operator did.
+func TestPrepare_LeavesWhatKeepsMore(t *testing.T) {
+	server := bustest.NewServer(t)
+	b, js := server.Connect(t), outside(t, server)
+	editNode(t, js, func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxMsgSize = 1000*time.Hour, 1024 })
+	if err := b.Prepare(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	states, err := b.Streams(within(t))
+	if s := node(t, states, err); !s.OK() || s.Server.MaxAge != 1000*time.Hour || s.Server.MaxMessage != schemas.MaxMessageBytes {
+		t.Errorf("after Prepare NODE is %+v", s.Server)
+	}
+}
+
+func TestStreams_TellHowFarReadersHaveCome(t *testing.T) {
+	server := bustest.NewServer(t)
+	b, js := server.Connect(t), outside(t, server)
+	publish(t, b, 1, 11)
+	d := schemas.StoreDurables()[1]
+	c, err := js.CreateConsumer(within(t), d.Stream, jetstream.ConsumerConfig{Durable: d.Name, AckPolicy: jetstream.AckAllPolicy, AckWait: 200 * time.Millisecond, MaxAckPending: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateConsumer(within(t), d.Stream, jetstream.ConsumerConfig{Name: "passing", AckPolicy: jetstream.AckNonePolicy}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // taken and not acknowledged, so that they come again
+		batch, err := c.Fetch(4, jetstream.FetchMaxWait(5*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range batch.Messages() {
+		}
+	}
+	states, err := b.Streams(within(t))
+	s := node(t, states, err)
+	if len(s.Consumers) != 2 || s.Consumers[0].Name != d.Name || s.Consumers[1].Name != "passing" {
+		t.Fatalf("consumers %+v, want the durable first", s.Consumers)
+	}
+	got, other := s.Consumers[0], s.Consumers[1]
+	if !got.Durable || !got.Declared || got.Pending+uint64(got.AckPending) != 10 || got.AckPending < 4 || other.Durable || other.Declared || other.Pending != 10 {
+		t.Errorf("consumers %+v", s.Consumers)
+	}
+	if w := words(got.Differences); w != "ack_wait: 200ms, 1m30s; max_ack_pending: 100, 30000" || s.OK() {
+		t.Errorf("the durable differs in %q", w)
+	}
+	states, err = b.ApplyStreams(within(t))
+	if s := node(t, states, err); !s.OK() || s.Consumers[0].AckPending < 4 {
+		t.Errorf("after ApplyStreams %+v", s.Consumers)
+	}
+}
+
+// A durable whose way of acknowledging is wrong cannot be changed.
+func TestApplyStreams_SaysWhatADurableCannot(t *testing.T) {
+	server := bustest.NewServer(t)
+	b, js := server.Connect(t), outside(t, server)
+	d := schemas.StoreDurables()[1]
+	if _, err := js.CreateConsumer(within(t), d.Stream, jetstream.ConsumerConfig{Durable: d.Name, AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Second, MaxAckPending: d.MaxAckPending}); err != nil {
+		t.Fatal(err)
+	}
+	states, err := b.ApplyStreams(within(t))
+	s := node(t, states, err)
+	if rest := s.Consumers[0].Differences; len(rest) != 1 || rest[0].Setting != "ack_policy" || rest[0].Failure == "" {
+		t.Errorf("left %s", words(rest))
+	}
+}
+
+func TestStreams_SaysThatTheServerIsAway(t *testing.T) {
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	server.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	for name, call := range map[string]func(context.Context) ([]bus.StreamState, error){"Streams": b.Streams, "ApplyStreams": b.ApplyStreams} {
+		if _, err := call(ctx); err == nil || !strings.Contains(err.Error(), "nats does not answer") {
+			t.Errorf("%s of a server that is away = %v", name, err)
+		}
+	}
+}
+
+// Two services that start at once prepare the same streams.
+func TestPrepare_AtOnce(t *testing.T) {
+	server := bustest.NewServer(t)
+	first := server.Connect(t)
+	js := outside(t, server)
+	for _, s := range schemas.Streams() {
+		if err := js.DeleteStream(within(t), s.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	errs := make(chan error, 4)
+	for range cap(errs) {
+		b, err := bus.Connect(within(t), bus.Options{URL: server.URL()}, slog.New(slog.DiscardHandler), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = b.Close(context.Background()) })
+		go func() { errs <- b.Prepare(within(t)) }()
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	states, err := first.Streams(within(t))
+	if err != nil || slices.ContainsFunc(states, func(s bus.StreamState) bool { return !s.OK() }) {
+		t.Errorf("after four at once: %+v, %v", states, err)
+	}
+}
