@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -8,11 +9,15 @@ import (
 
 	"testing"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // The real command line, a story per file. cluster DIR waits until a courier all
-// in DIR answers, and sets COURIER_NATS_URL and HTTP_URL to its addresses.
+// in DIR answers, and sets COURIER_NATS_URL and HTTP_URL to its addresses. nats
+// publish SUBJECT FILE, nats limit STREAM AGE and nats delete STREAM are what
+// somebody with tools of their own does there.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -21,8 +26,37 @@ func TestScript(t *testing.T) {
 			e.Setenv("USER", "ada")
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cluster": awaitCluster},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cluster": awaitCluster, "nats": natsTool},
 	})
+}
+
+func natsTool(ts *testscript.TestScript, _ bool, args []string) {
+	nc, err := nats.Connect(ts.Getenv("COURIER_NATS_URL"))
+	ts.Check(err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	switch {
+	case len(args) == 3 && args[0] == "publish":
+		_, err = js.Publish(ctx, args[1], []byte(ts.ReadFile(args[2])))
+	case len(args) == 3 && args[0] == "limit":
+		var age time.Duration
+		age, err = time.ParseDuration(args[2])
+		ts.Check(err)
+		var stream jetstream.Stream
+		stream, err = js.Stream(ctx, args[1])
+		ts.Check(err)
+		c := stream.CachedInfo().Config
+		c.MaxAge = age
+		_, err = js.UpdateStream(ctx, c)
+	case len(args) == 2 && args[0] == "delete":
+		err = js.DeleteStream(ctx, args[1])
+	default:
+		ts.Fatalf("usage: nats publish SUBJECT FILE, nats limit STREAM AGE, nats delete STREAM")
+	}
+	ts.Check(err)
 }
 
 func awaitCluster(ts *testscript.TestScript, _ bool, args []string) {
