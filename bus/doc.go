@@ -19,7 +19,8 @@
 // alone decides a message's fate: a batch is an exact range of sequences whose
 // intent is recorded before the handler sees it; it is acknowledged after the
 // handler succeeded, repeated with the same rows and growing delay when it did
-// not; what cannot be understood goes to dead.<stream> with the reason.
+// not; what cannot be understood goes to dead.<stream> with the reason. Letters
+// lists those, and Replay publishes the bytes again once they can be understood.
 // The connection is re-established for ever; calls meanwhile fail with an error
 // that matches schemas.ErrUnavailable, or wait as long as their context lets them.
 //

@@ -115,8 +115,8 @@ func (b *Bus) bury(ctx context.Context, stream string, sequence uint64, subject,
 	b.metrics.dead.WithLabelValues(stream).Inc()
 	b.log.Warn("message is dead", "stream", stream, "sequence", sequence, "subject", subject, "reason", reason)
 	d := &schemas.Dead{Stream: stream, OriginSequence: sequence, OriginSubject: strings.ToValidUTF8(subject, "?"), Consumer: consumer,
-		Reason: reason.Error(), Data: data[:min(len(data), schemas.MaxDeadBytes)]}
-	d.EventID, d.At = fmt.Sprintf("%s/%d/dead", stream, sequence), time.Now().UTC()
+		Reason: reason.Error(), Data: data[:min(len(data), schemas.MaxDeadBytes)], OriginBytes: len(data)}
+	d.EventID, d.At = deadID(stream, sequence), time.Now().UTC()
 	_, err := b.Publish(ctx, d)
 	return err
 }

@@ -65,6 +65,7 @@ func messages() []message {
 		{"rejected", target + schemas.EventRejected, "event", schemas.Rejected{}, "", "A regressor was not taken into use."},
 		{"drift", target + schemas.EventDrift, "event", schemas.Drift{}, "", "Jobs no longer are as the regressor in use predicts."},
 		{"dead", "dead.{stream}", "event", schemas.Dead{}, "", "A message that could not be understood."},
+		{"replayed", "dead.{stream}." + schemas.EventReplayed, "event", schemas.Replayed{}, "", "The bytes of a dead letter were published again."},
 		{"job_status", "", "reply", schemas.JobStatus{}, "", ""},
 		{"job_list", "", "reply", schemas.JobList{}, "", ""},
 		{"score", "", "reply", schemas.Score{}, "", ""},

@@ -102,6 +102,8 @@ func newEvent(subject string) Event {
 		return &Rejected{}
 	case "regressor." + EventDrift:
 		return &Drift{}
+	case "dead." + EventReplayed:
+		return &Replayed{}
 	}
 	return nil
 }

@@ -22,5 +22,6 @@ func History() []Change {
 		{"2026-11-21", "regressor events trained and fitting; requests regressor.promote, regressor.rollback, regressor.list; how promoted and rejected regressors were judged; promote of regressor.train", "challengers are judged on jobs that nobody has learnt from, and can be rolled back"},
 		{"2026-11-21", "coverage_ratio of a drift", "how badly promises would have held"},
 		{"2026-11-21", "cpu_model and speed_operations_per_second of a node sample; nodes_cores, nodes_cpu_model and nodes_speed_operations_per_second of started", "regressors tell unlike nodes apart, from the log of jobs alone"},
+		{"2026-11-21", "origin_bytes of a dead letter; event replayed of dead letters", "what could not be understood is published again once it can be, and the log says so"},
 	}
 }

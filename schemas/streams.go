@@ -6,7 +6,7 @@ import "time"
 // how much is kept are the least: a server may be set to keep more.
 type Stream struct {
 	Name       string        // upper case
-	Subjects   []string      // filters; three tokens each, so that none covers a request
+	Subjects   []string      // filters; none covers a request
 	MaxAge     time.Duration // older messages are dropped; the least
 	MaxBytes   int64         // the oldest messages beyond are dropped; the least
 	Replicas   int           // servers that hold a copy, 1 to 5; the least
@@ -26,7 +26,7 @@ func Streams() []Stream {
 		{Name: StreamJob, Subjects: jobFilters(), MaxAge: 400 * day, MaxBytes: 4 * gib, Replicas: 1, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
 		{Name: StreamNode, Subjects: []string{NodeSubject("*", EventSample)}, MaxAge: 7 * day, MaxBytes: gib, Replicas: 1, Duplicates: 2 * time.Minute, MaxMessage: MaxMessageBytes},
 		{Name: StreamRegressor, Subjects: regressorFilters(), MaxAge: 400 * day, MaxBytes: gib / 4, Replicas: 1, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
-		{Name: StreamDead, Subjects: []string{"dead.*"}, MaxAge: 30 * day, MaxBytes: gib / 4, Replicas: 1, Duplicates: 10 * time.Minute, MaxMessage: 2 * MaxMessageBytes},
+		{Name: StreamDead, Subjects: []string{DeadSubject("*"), DeadReplayedSubject("*")}, MaxAge: 30 * day, MaxBytes: gib / 4, Replicas: 1, Duplicates: 10 * time.Minute, MaxMessage: 2 * MaxMessageBytes},
 	}
 }
 

@@ -28,7 +28,7 @@ func RequestSubjects() []string {
 }
 
 // Last tokens of event subjects: job.<id>.<event>, node.<node>.<event>,
-// regressor.<target>.<event>.
+// regressor.<target>.<event>, dead.<stream>.<event>.
 const (
 	EventSubmitted = "submitted"
 	EventStarted   = "started"
@@ -47,6 +47,7 @@ const (
 	EventPromoted  = "promoted"
 	EventRejected  = "rejected"
 	EventDrift     = "drift"
+	EventReplayed  = "replayed"
 )
 
 // JobSubject returns job.<id>.<event>; "*" as id or event makes a filter.
@@ -60,6 +61,9 @@ func RegressorSubject(target, event string) string { return "regressor." + targe
 
 // DeadSubject returns dead.<stream> in lower case, where messages go that could not be understood.
 func DeadSubject(stream string) string { return "dead." + strings.ToLower(stream) }
+
+// DeadReplayedSubject returns dead.<stream>.replayed in lower case; "*" makes a filter.
+func DeadReplayedSubject(stream string) string { return DeadSubject(stream) + "." + EventReplayed }
 
 // MaxTokenLength is the longest job ID, node name or target.
 const MaxTokenLength = 64

@@ -191,7 +191,7 @@ func TestRowOf_FindsTheTable(t *testing.T) {
 	}{
 		{&schemas.Submitted{}, "job_submitted"}, {&schemas.Started{}, "job_started"}, {&schemas.Epoch{}, "job_epoch"}, {&schemas.Ended{}, "job_ended"},
 		{&schemas.Advice{}, "job_advice"}, {&schemas.Sample{}, "node_sample"}, {&schemas.Trained{}, "regressor_trained"}, {&schemas.Promoted{}, "regressor_promoted"}, {&schemas.Rejected{}, "regressor_rejected"}, {&schemas.Drift{}, "regressor_drift"},
-		{&schemas.Alive{}, ""}, {&schemas.Fitting{}, ""}, {&schemas.Dead{}, ""},
+		{&schemas.Alive{}, ""}, {&schemas.Fitting{}, ""}, {&schemas.Dead{}, ""}, {&schemas.Replayed{}, ""},
 	}
 	for _, test := range tests {
 		table, row, ok := schemas.RowOf(test.event)

@@ -1,0 +1,338 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// letter writes a dead letter, as a program does that could not understand data,
+// and returns its place in the stream DEAD.
+func letter(t *testing.T, b *bus.Bus, stream string, origin uint64, subject string, data []byte, change func(*schemas.Dead)) uint64 {
+	t.Helper()
+	d := &schemas.Dead{Stream: stream, OriginSequence: origin, OriginSubject: subject, Consumer: "store-" + stream, Reason: "invalid: no event has this subject", Data: data, OriginBytes: len(data)}
+	d.EventID, d.At = fmt.Sprintf("%s/%d/dead", stream, origin), time.Now().UTC()
+	if change != nil {
+		change(d)
+	}
+	sequence, err := b.Publish(within(t), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sequence
+}
+
+// body is a sample as it lies in the log, with a space that no encoder writes.
+func body(t *testing.T, s *schemas.Sample) []byte {
+	t.Helper()
+	data, err := schemas.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]byte(" "), data...)
+}
+
+var nodeSubject = schemas.NodeSubject("node-a", schemas.EventSample)
+
+// lines writes letters as "sequence origin copies replayed".
+func lines(letters []bus.Letter) string {
+	var all []string
+	for _, l := range letters {
+		as := "-"
+		if l.Replayed != nil {
+			as = fmt.Sprint(l.Replayed.ReplayedSequence)
+		}
+		all = append(all, fmt.Sprintf("%d %s/%d x%d %s", l.Sequence, l.Stream, l.OriginSequence, l.Copies, as))
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestLetters_NewestFirstWithoutCopies(t *testing.T) {
+	server := bustest.NewServer(t)
+	b, js := server.Connect(t), outside(t, server)
+	letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)
+	letter(t, b, "JOB", 3, "job.a.epoch", []byte("{"), func(d *schemas.Dead) { d.Reason = "invalid: not JSON at byte 1" })
+	letter(t, b, "NODE", 9, nodeSubject, []byte("x"), nil)
+	again := func(d *schemas.Dead) { d.EventID = "NODE/7/dead" } // as after the window: under another message ID
+	data := body(t, sample(7))
+	if _, err := js.Publish(within(t), schemas.DeadSubject("NODE"), deadBody(t, "NODE", 7, nodeSubject, data, again)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(within(t), schemas.DeadSubject("NODE"), deadBody(t, "NODE", 7, nodeSubject, []byte("the same place in a new stream"), again)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(within(t), "dead.node", []byte("\x00garbage")); err != nil {
+		t.Fatal(err)
+	}
+	all := "6 DEAD/6 x1 -, 5 NODE/7 x1 -, 3 NODE/9 x1 -, 2 JOB/3 x1 -, 1 NODE/7 x2 -"
+	for _, c := range []struct {
+		q     bus.LetterQuery
+		want  string
+		total int
+	}{
+		{bus.LetterQuery{}, all, 5},
+		{bus.LetterQuery{Limit: 2}, "6 DEAD/6 x1 -, 5 NODE/7 x1 -", 5},
+		{bus.LetterQuery{Stream: "JOB"}, "2 JOB/3 x1 -", 1},
+		{bus.LetterQuery{Stream: "REGRESSOR"}, "", 0},
+		{bus.LetterQuery{Reason: "not json"}, "6 DEAD/6 x1 -, 2 JOB/3 x1 -", 2},
+		{bus.LetterQuery{Since: time.Now().Add(-time.Minute)}, all, 5},
+		{bus.LetterQuery{Since: time.Now().Add(time.Minute)}, "", 0},
+	} {
+		got, total, err := b.Letters(within(t), c.q)
+		if err != nil || lines(got) != c.want || total != c.total {
+			t.Errorf("Letters(%+v) = %s of %d, %v\nwant %s of %d", c.q, lines(got), total, err, c.want, c.total)
+		}
+		for _, l := range got {
+			if l.Data != nil || len(l.Digest) != 64 || l.Reason == "" || time.Since(l.StoredAt) > time.Minute {
+				t.Errorf("letter %+v", l)
+			}
+		}
+	}
+}
+
+// deadBody is a dead letter as bytes.
+func deadBody(t *testing.T, stream string, origin uint64, subject string, data []byte, change func(*schemas.Dead)) []byte {
+	t.Helper()
+	d := &schemas.Dead{Stream: stream, OriginSequence: origin, OriginSubject: subject, Consumer: "follower", Reason: "invalid", Data: data, OriginBytes: len(data)}
+	d.At = time.Now().UTC()
+	change(d)
+	out, err := schemas.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestLetter_SaysWhatIsNotThere(t *testing.T) {
+	b := bustest.New(t)
+	at := letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)
+	l, err := b.Letter(within(t), at)
+	if err != nil || string(l.Data) != string(body(t, sample(7))) || l.Replayed != nil {
+		t.Fatalf("Letter = %+v, %v", l, err)
+	}
+	if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateReplayed {
+		t.Fatalf("Replay = %+v, %v", r, err)
+	}
+	for sequence, want := range map[uint64]string{
+		0: "letter: the stream DEAD has no 0; it holds 2 messages, from 1 to 2",
+		2: "letter: 2 is the mark that letter 1 was replayed",
+		3: "letter: the stream DEAD has no 3; it holds 2 messages, from 1 to 2",
+	} {
+		if _, err := b.Letter(within(t), sequence); !errors.Is(err, schemas.ErrNotFound) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Letter(%d) = %v, want %s", sequence, err, want)
+		}
+	}
+}
+
+// What is replayed has its own bytes, subject and identity, is told apart for
+// ever after, and so are its copies.
+func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
+	server := bustest.NewServer(t)
+	b, js := server.Connect(t), outside(t, server)
+	if _, err := js.Publish(within(t), nodeSubject, body(t, sample(7))); err != nil { // by somebody who gives no identity
+		t.Fatal(err)
+	}
+	at := letter(t, b, "NODE", 1, nodeSubject, body(t, sample(7)), nil)
+	letters, _, err := b.Letters(within(t), bus.LetterQuery{})
+	if err != nil || len(letters) != 1 {
+		t.Fatalf("Letters = %+v, %v", letters, err)
+	}
+	if r, err := b.Replayable(within(t), &letters[0]); err != nil || r.Fate != bus.FateReplayable || r.EventID != sample(7).ID() {
+		t.Errorf("Replayable = %+v, %v", r, err)
+	}
+	if last, err := b.LastSequence(within(t), schemas.StreamNode); err != nil || last != 1 {
+		t.Fatalf("Replayable published something: NODE ends at %d, %v", last, err)
+	}
+	r, err := b.Replay(within(t), &letters[0])
+	if err != nil || r.Fate != bus.FateReplayed || r.Sequence != 2 {
+		t.Fatalf("Replay = %+v, %v", r, err)
+	}
+	stream, err := js.Stream(within(t), schemas.StreamNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg, err := stream.GetMsg(within(t), 2)
+	if err != nil || string(msg.Data) != string(body(t, sample(7))) || msg.Subject != nodeSubject || msg.Header.Get(jetstream.MsgIDHeader) != sample(7).ID() {
+		t.Errorf("the log has %+v, %v", msg, err)
+	}
+	copied := deadBody(t, "NODE", 1, nodeSubject, body(t, sample(7)), func(d *schemas.Dead) { d.EventID = "NODE/1/dead" })
+	if _, err := js.Publish(within(t), schemas.DeadSubject("NODE"), copied); err != nil { // a reader that still does not understand it
+		t.Fatal(err)
+	}
+	if letters, _, err = b.Letters(within(t), bus.LetterQuery{Stream: "NODE"}); err != nil || lines(letters) != "1 NODE/1 x2 2" {
+		t.Errorf("Letters = %s, %v", lines(letters), err)
+	}
+	for _, sequence := range []uint64{at} {
+		l, err := b.Letter(within(t), sequence)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateBefore || r.Sequence != 2 {
+			t.Errorf("Replay again = %+v, %v", r, err)
+		}
+	}
+	if last, err := b.LastSequence(within(t), schemas.StreamNode); err != nil || last != 2 {
+		t.Errorf("NODE ends at %d, %v, want 2", last, err)
+	}
+}
+
+func TestReplay_Refuses(t *testing.T) {
+	alive := &schemas.Alive{}
+	alive.EventID, alive.At, alive.JobID, alive.Run = "a/1/alive/1", time.Now().UTC(), "a", 1
+	aliveBody, err := schemas.Marshal(alive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := []byte(strings.Repeat("x", schemas.MaxDeadBytes))
+	for _, c := range []struct {
+		name    string
+		stream  string
+		subject string
+		data    []byte
+		change  func(*schemas.Dead)
+		want    string
+	}{
+		{"broken", "NODE", nodeSubject, []byte("{broken"), nil, "still not understood: invalid: not JSON at byte 2"},
+		{"empty", "NODE", nodeSubject, nil, nil, "still not understood: invalid: "},
+		{"another node's", "NODE", "node.node-b.sample", body(t, sample(5)), nil, `still not understood: invalid: the body says "node.node-a.sample", its subject "node.node-b.sample"`},
+		{"cut", "NODE", nodeSubject, long, func(d *schemas.Dead) { d.OriginBytes = 200_000 }, "the letter was cut: it has the first 131072 bytes of 200000; the whole may still lie in NODE at 50"},
+		{"cut by an older program", "NODE", nodeSubject, long, func(d *schemas.Dead) { d.OriginBytes = 0 }, "the letter was cut: it has the first 131072 bytes; the whole"},
+		{"as long as can be", "NODE", nodeSubject, long, nil, "still not understood"},
+		{"kept by nobody", "JOB", "job.a.alive", aliveBody, nil, "no stream keeps job.a.alive now"},
+		{"of another stream", "JOB", nodeSubject, body(t, sample(6)), nil, "the stream JOB refuses it: expected stream does not match"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := bustest.New(t)
+			l, err := b.Letter(within(t), letter(t, b, c.stream, 50, c.subject, c.data, c.change))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := b.Replay(within(t), l)
+			if err != nil || r.Fate != bus.FateRefused || !strings.HasPrefix(r.Reason, c.want) {
+				t.Errorf("Replay = %+v, %v, want refused: %s", r, err, c.want)
+			}
+			letters, _, err := b.Letters(within(t), bus.LetterQuery{})
+			if err != nil || lines(letters) != "1 "+c.stream+"/50 x1 -" {
+				t.Errorf("Letters = %s, %v", lines(letters), err)
+			}
+		})
+	}
+}
+
+// An identity that the stream still remembers decides: of the dead original, so
+// that a replay would vanish; or of a copy that came since.
+func TestReplay_InsideTheWindow(t *testing.T) {
+	b := bustest.New(t)
+	publish(t, b, 1, 3)
+	for _, c := range []struct {
+		origin   uint64
+		number   uint64
+		fate     bus.Fate
+		sequence uint64
+		reason   string
+	}{
+		{1, 1, bus.FateRefused, 0, "NODE still takes it for a copy of its original, which came a moment ago; replay it again in 2m"},
+		{9, 2, bus.FateThere, 2, ""},
+	} {
+		l, err := b.Letter(within(t), letter(t, b, "NODE", c.origin, nodeSubject, body(t, sample(c.number)), nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := b.Replay(within(t), l)
+		if err != nil || r.Fate != c.fate || r.Sequence != c.sequence || r.Reason != c.reason || (l.Replayed != nil) != (c.fate == bus.FateThere) {
+			t.Errorf("Replay(sample %d) = %+v, %v, marked %v", c.number, r, err, l.Replayed)
+		}
+	}
+	if last, err := b.LastSequence(within(t), schemas.StreamNode); err != nil || last != 2 {
+		t.Errorf("NODE ends at %d, %v, want 2", last, err)
+	}
+}
+
+// Stopped between the two writes, a replay is finished by the next one, and
+// nothing is in the log twice.
+func TestReplay_IsFinishedAfterADeathInBetween(t *testing.T) {
+	server := bustest.NewServer(t)
+	b, js := server.Connect(t), outside(t, server)
+	at := letter(t, b, "NODE", 40, nodeSubject, body(t, sample(7)), nil)
+	stream, err := js.Stream(within(t), schemas.StreamDead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := stream.CachedInfo().Config
+	c.Subjects = []string{schemas.DeadSubject("*")} // no mark can be written
+	if _, err := js.UpdateStream(within(t), c); err != nil {
+		t.Fatal(err)
+	}
+	l, err := b.Letter(within(t), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := b.Replay(within(t), l); err == nil || !strings.Contains(err.Error(), "letter 1 is replayed as NODE 1, but not marked") || r.Fate != bus.FateReplayed {
+		t.Fatalf("Replay = %+v, %v", r, err)
+	}
+	if _, err := b.ApplyStreams(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = b.Letter(within(t), at); err != nil || l.Replayed != nil {
+		t.Fatalf("Letter = %+v, %v", l, err)
+	}
+	if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateThere || r.Sequence != 1 {
+		t.Errorf("Replay after the death = %+v, %v", r, err)
+	}
+	letters, _, err := b.Letters(within(t), bus.LetterQuery{})
+	if last, _ := b.LastSequence(within(t), schemas.StreamNode); err != nil || lines(letters) != "1 NODE/40 x1 1" || last != 1 {
+		t.Errorf("Letters = %s, NODE ends at %d, %v", lines(letters), last, err)
+	}
+}
+
+// A subject that no contract knows is a letter as well, and not the end of the reader.
+func TestFollow_BuriesStrangeSubjects(t *testing.T) {
+	server := bustest.NewServer(t)
+	b, js := server.Connect(t), outside(t, server)
+	for _, token := range []string{strings.Repeat("n", 2000), "\x01\x1b[2J", "\xff\xfe", "ünï", "A"} {
+		if _, err := js.Publish(within(t), schemas.NodeSubject(token, schemas.EventSample), []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish(t, b, 1, 2)
+	follow(t, b, bus.FollowOptions{}, 1)
+	letters, _, err := b.Letters(within(t), bus.LetterQuery{})
+	if err != nil || len(letters) != 5 || len(letters[4].OriginSubject) != 2000+len("node..sample") {
+		t.Errorf("Letters = %s, %v, want 5", lines(letters), err)
+	}
+	for i := range letters {
+		if r, err := b.Replay(within(t), &letters[i]); err != nil || r.Fate != bus.FateRefused {
+			t.Errorf("Replay(%q) = %+v, %v", letters[i].OriginSubject, r, err)
+		}
+	}
+}
+
+func TestLetters_SaysThatTheServerIsAway(t *testing.T) {
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)
+	l, err := b.Letter(within(t), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, _, list := b.Letters(ctx, bus.LetterQuery{})
+	_, one := b.Letter(ctx, 1)
+	_, replay := b.Replay(ctx, l)
+	for name, err := range map[string]error{"Letters": list, "Letter": one, "Replay": replay} {
+		if !errors.Is(err, schemas.ErrUnavailable) {
+			t.Errorf("%s of a server that is away = %v, want unavailable", name, err)
+		}
+	}
+}
