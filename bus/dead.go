@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,11 +30,7 @@ type Letter struct {
 // and counts from 1 again.
 type letterKey [sha256.Size]byte
 
-func (l *Letter) key() letterKey { return sha256.Sum256([]byte(l.EventID + " " + l.Digest)) }
-
-func keyOf(mark *schemas.Replayed) letterKey {
-	return sha256.Sum256([]byte(mark.LetterID + " " + mark.DataDigest))
-}
+func keyOf(id, digest string) letterKey { return sha256.Sum256([]byte(id + " " + digest)) }
 
 // LetterQuery says which dead letters are wanted; the zero value means all.
 type LetterQuery struct {
@@ -46,16 +43,21 @@ type LetterQuery struct {
 // Letters returns dead letters, the newest first, without their Data, and how
 // many there are without the limit. Of several copies it returns the first.
 func (b *Bus) Letters(ctx context.Context, q LetterQuery) (letters []Letter, total int, err error) {
+	marks, err := b.marks(ctx, q.Stream)
+	if err != nil {
+		return nil, 0, err
+	}
+	subject := "" // all, to show also what is neither letter nor mark
+	if q.Stream != "" {
+		subject = schemas.DeadSubject(q.Stream)
+	}
 	var order []*Letter
-	known := map[letterKey]*Letter{} // all that were met, because a mark or a copy comes later; nil: beyond the limit
-	err = b.deadMessages(ctx, q.subjects(), jetstream.OrderedConsumerConfig{OptStartTime: q.since()}, func(e schemas.Event, l *Letter) {
-		if mark, ok := e.(*schemas.Replayed); ok {
-			if l := known[keyOf(mark)]; l != nil {
-				l.Replayed = mark
-			}
-			return
+	known := map[letterKey]*Letter{} // all that were met, because a copy comes later; nil: beyond the limit
+	err = b.deadMessages(ctx, subject, q.Since, func(e schemas.Event, l *Letter) {
+		if l == nil {
+			return // a mark
 		}
-		key := l.key()
+		key := keyOf(l.EventID, l.Digest)
 		first, met := known[key]
 		switch {
 		case met && first != nil:
@@ -63,11 +65,11 @@ func (b *Bus) Letters(ctx context.Context, q LetterQuery) (letters []Letter, tot
 		case met:
 		case !strings.Contains(strings.ToLower(l.Reason), strings.ToLower(q.Reason)):
 		default:
-			l.Data = nil
+			l.Data, l.Replayed = nil, marks[key]
 			known[key] = l
 			order = append(order, l)
 			if total++; q.Limit > 0 && len(order) > q.Limit {
-				known[order[0].key()] = nil
+				known[keyOf(order[0].EventID, order[0].Digest)] = nil
 				order = order[1:]
 			}
 		}
@@ -81,18 +83,16 @@ func (b *Bus) Letters(ctx context.Context, q LetterQuery) (letters []Letter, tot
 	return letters, total, nil
 }
 
-func (q LetterQuery) subjects() []string {
-	if q.Stream == "" {
-		return nil
-	}
-	return []string{schemas.DeadSubject(q.Stream), schemas.DeadReplayedSubject(q.Stream)}
-}
-
-func (q LetterQuery) since() *time.Time {
-	if q.Since.IsZero() {
-		return nil
-	}
-	return &q.Since
+// marks reads which letters were replayed. A mark may be older than a copy of
+// its letter, so all are read.
+func (b *Bus) marks(ctx context.Context, stream string) (map[letterKey]*schemas.Replayed, error) {
+	all := map[letterKey]*schemas.Replayed{}
+	err := b.deadMessages(ctx, schemas.DeadReplayedSubject(cmp.Or(stream, "*")), time.Time{}, func(e schemas.Event, _ *Letter) {
+		if mark, ok := e.(*schemas.Replayed); ok {
+			all[keyOf(mark.LetterID, mark.DataDigest)] = mark
+		}
+	})
+	return all, err
 }
 
 // Letter returns the dead letter at a place in the stream DEAD, with its Data
@@ -102,13 +102,12 @@ func (b *Bus) Letter(ctx context.Context, sequence uint64) (*Letter, error) {
 	if err != nil {
 		return nil, err
 	}
-	marks := jetstream.OrderedConsumerConfig{OptStartSeq: sequence}
-	err = b.deadMessages(ctx, []string{schemas.DeadReplayedSubject(l.Stream)}, marks, func(e schemas.Event, _ *Letter) {
-		if mark, ok := e.(*schemas.Replayed); ok && keyOf(mark) == l.key() {
-			l.Replayed = mark
-		}
-	})
-	return l, err
+	marks, err := b.marks(ctx, l.Stream)
+	if err != nil {
+		return nil, err
+	}
+	l.Replayed = marks[keyOf(l.EventID, l.Digest)]
+	return l, nil
 }
 
 // letterAt reads one letter and nothing else.
@@ -158,9 +157,10 @@ func parseDead(subject string, data []byte, sequence uint64, at time.Time) (sche
 	return e, l
 }
 
-// deadMessages visits the messages of the stream DEAD in order, up to the last
-// one of now: what is written meanwhile may be an answer to the visit.
-func (b *Bus) deadMessages(ctx context.Context, subjects []string, from jetstream.OrderedConsumerConfig, visit func(schemas.Event, *Letter)) error {
+// deadMessages visits the messages of a subject ("": of any) of the stream DEAD in
+// order, from those stored at since, up to the last one of now: what is written meanwhile
+// may be an answer to the visit.
+func (b *Bus) deadMessages(ctx context.Context, subject string, since time.Time, visit func(schemas.Event, *Letter)) error {
 	fail := func(err error) error {
 		return fmt.Errorf("read the stream %s: %w", schemas.StreamDead, unavailable(err))
 	}
@@ -168,12 +168,12 @@ func (b *Bus) deadMessages(ctx context.Context, subjects []string, from jetstrea
 	if err != nil {
 		return err
 	}
-	from.FilterSubjects, from.InactiveThreshold = subjects, orphanAge
-	switch {
-	case from.OptStartTime != nil:
-		from.DeliverPolicy = jetstream.DeliverByStartTimePolicy
-	case from.OptStartSeq > 0:
-		from.DeliverPolicy = jetstream.DeliverByStartSequencePolicy
+	from := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, InactiveThreshold: orphanAge}
+	if subject != "" {
+		from.FilterSubjects = []string{subject}
+	}
+	if !since.IsZero() {
+		from.DeliverPolicy, from.OptStartTime = jetstream.DeliverByStartTimePolicy, &since
 	}
 	consumer, err := b.js.OrderedConsumer(ctx, schemas.StreamDead, from)
 	if err != nil {

@@ -84,6 +84,7 @@ type cli struct {
 	Simulate  simulateCommand  `cmd:"" help:"Play simulated clusters, and compare rules."`
 	Import    importCommand    `cmd:"" help:"Bring past runs into the log: CSV, JSON lines, BigDL and Spark logs, MLflow."`
 	Replay    replayCommand    `cmd:"" help:"Play a recorded log again: verify its numbers, and compare rules on it."`
+	Dead      deadCommand      `cmd:"" help:"Dead letters, which could not be understood: list, show and replay them."`
 	Streams   streamsCommand   `cmd:"" help:"Show the streams of the log, and whether they are as declared."`
 
 	Collector collectorCommand `cmd:"" help:"Service: publish samples of this node." group:"services"`
