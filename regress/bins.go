@@ -36,9 +36,23 @@ func bin(columns [][]float64, threads int) *binned {
 // bin fills in one feature. A value belongs to the first bin whose cut it does
 // not exceed.
 func (b *binned) bin(f int, column []float64) {
+	codes := make([]uint8, len(column))
+	if len(column) <= sampledValues && distinct(column, maxBins) == nil {
+		// Sorted once, the places tell both the bins and what is in them.
+		places := order(column)
+		b.low[f], b.high[f] = shares(pick(column, places))
+		k := 0
+		for _, at := range places {
+			if column[at] > b.high[f][k] {
+				k++
+			}
+			codes[at] = uint8(k)
+		}
+		b.codes[f], b.cuts[f] = codes, cutsBetween(b.low[f], b.high[f])
+		return
+	}
 	low, high := edges(column)
 	cuts := cutsBetween(low, high)
-	codes := make([]uint8, len(column))
 	search := newLadder(cuts)
 	for i, x := range column {
 		codes[i] = search.find(x)
@@ -61,24 +75,27 @@ func cutsBetween(low, high []float64) []float64 {
 	return cuts
 }
 
-// ladder finds a value among sorted cuts without a branch to guess.
-type ladder [256]float64
+// ladder finds a value among sorted cuts without a branch to guess: it holds
+// their keys, as Go compiles no choice between floats without one.
+type ladder [256]uint64
 
 func newLadder(cuts []float64) *ladder {
 	l := &ladder{}
 	for i := range l {
-		l[i] = math.Inf(1)
+		l[i] = math.MaxUint64
 	}
-	copy(l[:], cuts)
+	for i, cut := range cuts {
+		l[i] = orderedKey(cut)
+	}
 	return l
 }
 
 // find returns how many cuts are below x.
 func (l *ladder) find(x float64) uint8 {
-	at := uint8(0)
+	key, at := orderedKey(x), uint8(0)
 	for step := uint8(128); step > 0; step >>= 1 {
 		next := at
-		if l[at+step-1] < x {
+		if l[at+step-1] < key {
 			next = at + step
 		}
 		at = next
@@ -92,8 +109,12 @@ func edges(column []float64) (low, high []float64) {
 	if values := distinct(column, maxBins); values != nil {
 		return values, slices.Clone(values)
 	}
-	sorted := sample(column)
-	slices.Sort(sorted)
+	values := sample(column)
+	return shares(pick(values, order(values)))
+}
+
+// shares cuts sorted values into bins of about equal numbers.
+func shares(sorted []float64) (low, high []float64) {
 	for start := 0; start < len(sorted); {
 		share := (len(sorted) - start) / (maxBins - len(low))
 		end := min(start+max(share, 1), len(sorted)) - 1
@@ -123,12 +144,12 @@ func distinct(column []float64, most int) []float64 {
 	return values
 }
 
-// sample copies a column, or of a long one values at equal distances with a
+// sample is a column, or of a long one values at equal distances with a
 // random beginning of each step: a column in order gives its quantiles.
 func sample(column []float64) []float64 {
 	n := len(column)
 	if n <= sampledValues {
-		return slices.Clone(column)
+		return column
 	}
 	s := stream(n)
 	values := make([]float64, sampledValues)

@@ -97,14 +97,20 @@ func (d *Dataset) Subset(rows []int) *Dataset {
 
 // Settings returns how many different settings the examples have.
 func (d *Dataset) Settings() int {
+	small, count := make([]bool, len(d.Group)), 0 // what canonical numbers needs no map
 	seen := make(map[int]struct{})
 	for _, g := range d.Group {
-		seen[g] = struct{}{}
+		if g < 0 || g >= len(small) {
+			seen[g] = struct{}{}
+		} else if !small[g] {
+			small[g] = true
+			count++
+		}
 	}
-	return len(seen)
+	return count + len(seen)
 }
 
-func pick[T any](from []T, rows []int) []T {
+func pick[T any, R int | int32](from []T, rows []R) []T {
 	if from == nil {
 		return nil
 	}
@@ -234,8 +240,7 @@ func (d *Dataset) canonical() *Dataset {
 			rows = append(rows, i)
 		}
 	}
-	slices.SortStableFunc(rows, d.compare)
-	c := d.Subset(rows)
+	c := d.Subset(d.sorted(rows))
 	for _, numbers := range append(slices.Clone(c.Columns), c.Target) {
 		for i := range numbers {
 			numbers[i] += 0 // -0 becomes 0: they are equal, their bytes are not
@@ -243,6 +248,20 @@ func (d *Dataset) canonical() *Dataset {
 	}
 	c.numberGroups()
 	return c
+}
+
+// sorted brings rows into the order of compare, equal ones in the order they have:
+// by the first feature in one go, then those that it does not tell apart.
+func (d *Dataset) sorted(rows []int) []int {
+	first := pick(d.Columns[0], rows)
+	rows = pick(rows, order(first))
+	for from, to := 0, 0; from < len(rows); from = to {
+		x := d.Columns[0][rows[from]]
+		for to = from + 1; to < len(rows) && d.Columns[0][rows[to]] == x; to++ {
+		}
+		slices.SortStableFunc(rows[from:to], d.compare)
+	}
+	return rows
 }
 
 // prepare checks the examples and returns them sorted, if they are enough. Where
@@ -329,20 +348,26 @@ func (d *Dataset) digest() string {
 	}
 	fmt.Fprintf(h, "%q %q\n", d.TargetName, d.TargetUnit)
 	writeFloats(h, d.Target)
+	groups := make([]float64, 0, 2*len(d.Group))
 	for i, g := range d.Group {
 		w := 1.0
 		if d.Weight != nil {
 			w = d.Weight[i]
 		}
-		writeFloats(h, []float64{w, float64(g)})
+		groups = append(groups, w, float64(g))
 	}
+	writeFloats(h, groups)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
 func writeFloats(h hash.Hash, numbers []float64) {
-	var b [8]byte
-	for _, x := range numbers {
-		binary.LittleEndian.PutUint64(b[:], math.Float64bits(x))
-		h.Write(b[:]) // a hash never returns an error
+	var block [1024]byte
+	for len(numbers) > 0 {
+		few := numbers[:min(len(numbers), len(block)/8)]
+		for i, x := range few {
+			binary.LittleEndian.PutUint64(block[8*i:], math.Float64bits(x))
+		}
+		h.Write(block[:8*len(few)]) // a hash never returns an error
+		numbers = numbers[len(few):]
 	}
 }

@@ -1,10 +1,8 @@
 package regress
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 )
 
 // Transform is applied to a target before anything is fitted.
@@ -69,15 +67,3 @@ func center(target []float64, byY []int32) centred {
 
 // restore turns a centred and scaled target back into its unit.
 func (c *centred) restore(y float64) float64 { return y/c.scale + c.center }
-
-// order returns the examples in order of their targets.
-func order(target []float64) []int32 {
-	byY := make([]int32, len(target))
-	for i := range byY {
-		byY[i] = int32(i)
-	}
-	slices.SortFunc(byY, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(target[a], target[b]), cmp.Compare(a, b))
-	})
-	return byY
-}
