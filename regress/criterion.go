@@ -5,9 +5,11 @@ import "math"
 // searcher finds the best cut of a node; there is one for each criterion, and
 // one of it for each goroutine.
 type searcher interface {
-	// enter prepares a node and returns its loss. What divide kept of it, or
-	// nothing, is the searcher's again; then its features are filled already.
-	enter(p *plot, known kept) (loss float64)
+	// enter prepares a node, and returns what no split can gain more than and by how
+	// much gains may differ by rounding, beyond a share of themselves. What divide
+	// kept of it, or nothing, is the searcher's again; then its features are filled
+	// already.
+	enter(p *plot, known kept) (loss, noise float64)
 	// fill looks at the items of the node by some features, which are then
 	// searched in any order, each once. Large nodes are best filled in one go.
 	fill(features []int)
@@ -15,6 +17,8 @@ type searcher interface {
 	// examples on both sides, from low values to high ones, and returns false
 	// where all examples are in one bin.
 	search(feature int, to *contest) (varied bool)
+	// halves returns what the sides of the best cut add up to, or nothing.
+	halves() [2]moment
 	// divide is called when the items of a node whose features are all filled
 	// were divided by one of them and the first ones go left. It returns what it
 	// keeps of the sides that are wanted, or nothing where it is better to fill anew.
@@ -26,7 +30,7 @@ type kept struct {
 	sums   sums   // or nil
 	ranked bool   // its items are sorted in the searcher's ranks
 	from   int    // from this place on
-	whole  moment // what its items add up to
+	whole  moment // what its items add up to; or nothing
 }
 
 // filled says that anything is known.
@@ -51,30 +55,32 @@ type contest struct {
 	best    split
 	found   bool
 	limit   float64 // what a gain has to exceed
-	loss    float64 // of the node: no split can gain more
+	loss    float64 // no split can gain more
+	noise   float64 // see searcher.enter
 	feature int     // whose cuts are offered
 	bounds  limits
 }
 
-// rounding is the share of a node's loss by which gains may differ and be equal.
+// rounding is the share of themselves by which gains may differ and be equal.
 const rounding = 1e-12
 
-func newContest(g *growth, bounds limits, loss float64) contest {
-	return contest{growth: g, bounds: bounds, limit: math.Inf(-1), loss: loss}
+func newContest(g *growth, bounds limits, loss, noise float64) contest {
+	return contest{growth: g, bounds: bounds, limit: math.Inf(-1), loss: loss, noise: noise}
 }
 
 // offer proposes a cut that gains more than the limit: the last bin on its left,
 // the first one with examples on its right, and what both sides would predict,
-// where signs need it.
-func (c *contest) offer(gain float64, last, next int, below, above float64) {
+// where signs need it. It says whether that is taken.
+func (c *contest) offer(gain float64, last, next int, below, above float64) bool {
 	if c.bound {
 		below, above = c.bounds.clip(c.restore(below)), c.bounds.clip(c.restore(above))
 		if s := c.sign[c.feature]; s > 0 && below > above || s < 0 && below < above {
-			return
+			return false
 		}
 	}
-	c.limit, c.found = gain+rounding*c.loss, true
+	c.limit, c.found = gain+rounding*gain+c.noise, true
 	c.best = split{gain: gain, feature: c.feature, last: last, next: next, below: below, above: above}
+	return true
 }
 
 // won says that the best split leaves no loss.

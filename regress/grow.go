@@ -160,7 +160,8 @@ func (g *grower) wanted() int {
 // may gain.
 func (g *grower) bestSplit(known kept, s stream, bounds limits, settled uint64) (split, uint64, bool) {
 	g.shuffle(s, settled)
-	g.contest = newContest(g.growth, bounds, g.search.enter(&g.plot, known))
+	loss, noise := g.search.enter(&g.plot, known)
+	g.contest = newContest(g.growth, bounds, loss, noise)
 	wanted := g.wanted()
 	filled := known.filled()
 	if !filled && wanted >= len(g.order) && len(g.plot.items) >= g.large {

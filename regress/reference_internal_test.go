@@ -301,7 +301,8 @@ func TestAbsoluteSearch_ScanEqualsWalk(t *testing.T) {
 			for k, wanted := range []bool{false, true} {
 				a := newAbsoluteSearch(g)
 				a.wanted = wanted
-				c := newContest(g, limits{math.Inf(-1), math.Inf(1)}, a.enter(&whole, kept{}))
+				c := newContest(g, limits{math.Inf(-1), math.Inf(1)}, 0, 0)
+				c.loss, c.noise = a.enter(&whole, kept{})
 				c.feature, c.best.gain = f, math.Inf(-1)
 				a.fill([]int{f})
 				a.search(f, &c)

@@ -26,9 +26,9 @@ type squaredSearch struct {
 	plot      *plot
 	items     []moment // of the node, or of the one that the ranks began with
 	whole     moment   // of the node, S from its mean
+	below     moment   // what goes left of the best cut
 	mean      int64    // of the node, in units of S per unit of W
 	own       sums     // of a large node, else nil
-	present   []uint8  // the bins of a feature that have items, in order
 	small     bool     // the node has less than large items: they are sorted
 	ranks     ranks
 	from      int // where the items of a small node begin in the ranks
@@ -62,7 +62,11 @@ func (q *squaredSearch) moment(it *item) moment {
 	return moment{int64(it.w * it.y * q.pulling), max(q.weighting.pack(it.w), 1<<countBits+1)}
 }
 
-func (q *squaredSearch) enter(p *plot, known kept) (loss float64) {
+// The targets' range tells what no split can gain more than: a quarter of its
+// square times the weight (Popoviciu 1935), and with two items what each split
+// gains. Gains are equal but for rounding where they differ by less than a
+// share of their own, or by next to nothing of that.
+func (q *squaredSearch) enter(p *plot, known kept) (loss, noise float64) {
 	q.release(q.own)
 	q.plot, q.own, q.whole, q.from = p, known.sums, known.whole, known.from
 	q.small = known.sums == nil && len(p.items) < q.large
@@ -72,15 +76,15 @@ func (q *squaredSearch) enter(p *plot, known kept) (loss float64) {
 	if !known.filled() {
 		q.sum(p.items)
 	}
-	mean := p.whole.s / p.whole.w
-	for i := range p.items {
-		it := &p.items[i]
-		y := it.y - mean
-		loss += it.w * y * y
-	}
 	q.mean = q.whole.s / (q.whole.w >> countBits)
 	q.whole.s -= q.mean * (q.whole.w >> countBits)
-	return loss
+	first, last := &p.items[0], &p.items[len(p.items)-1]
+	share := p.whole.w / 4
+	if len(p.items) == 2 {
+		share = first.w * last.w / p.whole.w
+	}
+	loss = (last.y - first.y) * (last.y - first.y) * share
+	return loss, rounding * rounding * loss
 }
 
 // sum makes the moments of items of which nothing is known.
@@ -121,27 +125,43 @@ func (q *squaredSearch) search(feature int, to *contest) bool {
 	if q.small {
 		return q.searchSorted(q.ranks.keys[feature][q.from:][:len(q.plot.items)], to)
 	}
-	q.present = q.present[:0]
-	bins := &q.own[feature]
-	for b := range q.bins.low[feature] {
-		if bins[b].w != 0 {
-			q.present = append(q.present, uint8(b))
-		}
-	}
-	q.offer(bins, to)
-	return len(q.present) > 1
+	return q.searchSums(q.own[feature][:len(q.bins.low[feature])], to)
 }
 
-// offer goes over the cuts between the bins that have items.
-func (q *squaredSearch) offer(bins *[maxBins + 1]moment, to *contest) {
-	unit := q.unit / float64(q.whole.w>>countBits)
+// searchSums goes over the cuts behind each bin. Behind an empty one the cut is
+// that before it, and gains no more: no branch asks for it.
+func (q *squaredSearch) searchSums(bins []moment, to *contest) (varied bool) {
+	n := len(q.plot.items)
+	weight, sum := float64(q.whole.w>>countBits), float64(q.whole.s)
+	unit := q.unit / weight
+	limit := to.limit / unit
 	left := moment{}
-	for step, b := range q.present[:len(q.present)-1] {
+	for b := range bins {
 		left.add(bins[b])
+		taken := int(left.w & countMask)
+		if taken == 0 {
+			continue
+		}
+		if taken == n {
+			break
+		}
+		varied = true
+		w := left.w >> countBits
+		wl := float64(w)
+		d := float64(left.s-q.mean*w)*weight - sum*wl
+		if d*d <= limit*(wl*(weight-wl)) {
+			continue
+		}
 		if gain := q.gain(left) * unit; gain > to.limit {
-			q.propose(gain, left, int(b), int(q.present[step+1]), to)
+			next := b + 1
+			for bins[next].w == 0 {
+				next++
+			}
+			q.propose(gain, left, b, next, to)
+			limit = to.limit / unit
 		}
 	}
+	return varied
 }
 
 // searchSorted goes over the cuts between items in order of their bins. It does
@@ -197,7 +217,15 @@ func (q *squaredSearch) propose(gain float64, left moment, last, next int, to *c
 		mean, perWeight := float64(q.mean), 1/q.pulling/q.weighting.unit
 		below, above = (sl/wl+mean)*perWeight, ((sum-sl)/(weight-wl)+mean)*perWeight
 	}
-	to.offer(gain, last, next, below, above)
+	if to.offer(gain, last, next, below, above) {
+		q.below = left
+	}
+}
+
+func (q *squaredSearch) halves() [2]moment {
+	above := q.uncentred()
+	above.sub(q.below)
+	return [2]moment{q.below, above}
 }
 
 func (q *squaredSearch) divide(by, left int, features []int, wanted [2]bool) (sides [2]kept) {
@@ -215,11 +243,10 @@ func (q *squaredSearch) divide(by, left int, features []int, wanted [2]bool) (si
 	if len(items[large]) < q.large || !wanted[large] {
 		return sides // enter takes the node's back
 	}
-	part, share := q.take(), moment{}
+	part, wholes := q.take(), q.halves()
 	for i := range items[small] {
 		it := &items[small][i]
 		m, codes := q.moment(it), q.bins.row(it.row)
-		share.add(m)
 		for _, f := range features {
 			part[f][codes[f]].add(m)
 		}
@@ -230,11 +257,9 @@ func (q *squaredSearch) divide(by, left int, features []int, wanted [2]bool) (si
 			whole[b].sub(part[f][b])
 		}
 	}
-	rest := q.uncentred()
-	rest.sub(share)
-	sides[large], q.own = kept{sums: q.own, whole: rest}, nil
+	sides[large], q.own = kept{sums: q.own, whole: wholes[large]}, nil
 	if wanted[small] && len(items[small]) >= q.large {
-		sides[small] = kept{sums: part, whole: share}
+		sides[small] = kept{sums: part, whole: wholes[small]}
 	} else {
 		q.release(part)
 	}
@@ -249,14 +274,10 @@ func (q *squaredSearch) uncentred() moment {
 // divideSorted keeps the items of both sides sorted by each feature.
 func (q *squaredSearch) divideSorted(by, left int, features []int) (sides [2]kept) {
 	n := len(q.plot.items)
-	whole, below := q.uncentred(), moment{}
-	for _, key := range q.ranks.keys[by][q.from:][:left] {
-		below.add(q.items[uint8(key)])
-	}
+	wholes := q.halves()
 	q.ranks.divide(by, q.from, left, n, features)
-	sides[0] = kept{ranked: true, from: q.from, whole: below}
-	whole.sub(below)
-	sides[1] = kept{ranked: true, from: q.from + left, whole: whole}
+	sides[0] = kept{ranked: true, from: q.from, whole: wholes[0]}
+	sides[1] = kept{ranked: true, from: q.from + left, whole: wholes[1]}
 	return sides
 }
 

@@ -46,6 +46,10 @@ func TestSquaredSearch_FindsTheSameEachWay(t *testing.T) {
 			q.large = maxBins
 			q.enter(&large, kept{})
 			q.fill(all)
+			q.below = moment{}
+			for i := range left {
+				q.below.add(q.moment(&left[i]))
+			}
 			sides := q.divide(by, len(left), all, [2]bool{true, true})
 			plots := [2]plot{survey(left), survey(right)}
 			var want [2]split
@@ -67,7 +71,8 @@ func TestSquaredSearch_FindsTheSameEachWay(t *testing.T) {
 
 // searchAll returns the best cut of three features, and which of them vary.
 func searchAll(g *growth, q *squaredSearch, p *plot, known kept) (best split, varied [3]bool) {
-	found := newContest(g, limits{math.Inf(-1), math.Inf(1)}, q.enter(p, known))
+	found := newContest(g, limits{math.Inf(-1), math.Inf(1)}, 0, 0)
+	found.loss, found.noise = q.enter(p, known)
 	if !known.filled() {
 		q.fill([]int{0, 1, 2})
 	}
