@@ -47,7 +47,7 @@ func newAbsoluteSearch(g *growth) *absoluteSearch {
 		columns:   make([][]uint8, features), bins: make([][maxBins + 1]int64, features), filled: make([]bool, features)}
 }
 
-func (a *absoluteSearch) enter(p *plot, _ kept) (loss, noise float64) {
+func (a *absoluteSearch) enter(p *plot, _ *kept) (loss, noise float64) {
 	for f, left := range a.filled {
 		if left {
 			clear(a.bins[f][:])
@@ -183,6 +183,6 @@ func (a *absoluteSearch) win(codes []uint8, last, flip int64, balance float64) (
 }
 
 // divide keeps nothing: codes of a side are not in its order.
-func (a *absoluteSearch) divide(int, int, []int, [2]bool) (sides [2]kept) { return sides }
+func (a *absoluteSearch) divide(int, int, []int, [2]bool, *[2]kept) {}
 
-func (a *absoluteSearch) halves() (sides [2]moment) { return sides }
+func (a *absoluteSearch) halve(*[2]kept) {}

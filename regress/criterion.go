@@ -9,7 +9,7 @@ type searcher interface {
 	// much gains may differ by rounding, beyond a share of themselves. What divide
 	// kept of it, or nothing, is the searcher's again; then its features are filled
 	// already.
-	enter(p *plot, known kept) (loss, noise float64)
+	enter(p *plot, known *kept) (loss, noise float64)
 	// fill looks at the items of the node by some features, which are then
 	// searched in any order, each once. Large nodes are best filled in one go.
 	fill(features []int)
@@ -17,12 +17,12 @@ type searcher interface {
 	// examples on both sides, from low values to high ones, and returns false
 	// where all examples are in one bin.
 	search(feature int, to *contest) (varied bool)
-	// halves returns what the sides of the best cut add up to, or nothing.
-	halves() [2]moment
+	// halve says what the sides of the best cut add up to, if it knows.
+	halve(sides *[2]kept)
 	// divide is called when the items of a node whose features are all filled
-	// were divided by one of them and the first ones go left. It returns what it
-	// keeps of the sides that are wanted, or nothing where it is better to fill anew.
-	divide(by, left int, features []int, wanted [2]bool) (sides [2]kept)
+	// were divided by one of them and the first ones go left. It adds what it keeps of
+	// the sides that are wanted, or nothing where it is better to fill anew.
+	divide(by, left int, features []int, wanted [2]bool, sides *[2]kept)
 }
 
 // kept is what a searcher knows of a node before it is looked at.
@@ -64,8 +64,9 @@ type contest struct {
 // rounding is the share of themselves by which gains may differ and be equal.
 const rounding = 1e-12
 
-func newContest(g *growth, bounds limits, loss, noise float64) contest {
-	return contest{growth: g, bounds: bounds, limit: math.Inf(-1), loss: loss, noise: noise}
+// begin forgets the node before.
+func (c *contest) begin(bounds limits, loss, noise float64) {
+	c.found, c.limit, c.loss, c.noise, c.bounds = false, math.Inf(-1), loss, noise, bounds
 }
 
 // offer proposes a cut that gains more than the limit: the last bin on its left,

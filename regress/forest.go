@@ -193,6 +193,7 @@ func newGrowth(d *Dataset, o ForestOptions) *growth {
 		g.bound = g.bound || feature.Monotone != 0
 	}
 	g.centred = center(g.target, g.byY)
+	g.units = newUnits(g.y, g.heaviest())
 	return g
 }
 

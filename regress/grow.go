@@ -23,6 +23,7 @@ type growth struct {
 	bound   bool      // some sign is not 0
 	options ForestOptions
 	centred // what splits are searched on
+	units   // of whole numbers
 }
 
 // grower grows one tree at a time and is owned by one goroutine.
@@ -63,7 +64,7 @@ func (g *growth) heaviest() float64 {
 func (g *growth) newGrower() *grower {
 	n := len(g.target)
 	r := &grower{growth: g, items: make([]item, 0, n), spare: make([]item, 0, n), drawn: make([]int32, n),
-		large: largeNode(g.bins.most())}
+		contest: contest{growth: g}, large: largeNode(g.bins.most())}
 	if g.options.Criterion == Squared {
 		r.search, r.large = newSquaredSearch(g), 3
 	} else {
@@ -77,7 +78,7 @@ func (g *grower) tree(n int) tree {
 	s := stream(g.options.Seed).split(uint64(n))
 	g.draw(s.split(0))
 	g.nodes, g.leaves = g.nodes[:0], append(g.leaves[:0], leaf{})
-	g.grow(g.items, kept{}, 0, 0, s.split(1), limits{math.Inf(-1), math.Inf(1)}, 0)
+	g.child(g.items, &kept{}, 0, 0, s.split(1), limits{math.Inf(-1), math.Inf(1)}, 0)
 	return tree{nodes: slices.Clone(g.nodes), leaves: slices.Clone(g.leaves)}
 }
 
@@ -107,38 +108,61 @@ func (g *grower) draw(s stream) {
 	}
 }
 
-// grow makes the subtree for items and returns how its parent names it. The
+// child makes the subtree for items and returns how its parent names it. The
 // left child of a node takes over the leaf number of the node, the right one
 // gets the next number: LightGBM's way. Bit f of settled says that feature f is
 // known to have one value only; features beyond 63 are asked again each time.
 // Known is what the searcher kept of the items, if anything.
-func (g *grower) grow(items []item, known kept, slot int32, depth int, s stream, bounds limits, settled uint64) int32 {
-	g.plot = survey(items)
-	whole, count := g.plot.whole, g.plot.count
+func (g *grower) child(items []item, known *kept, slot int32, depth int, s stream, bounds limits, settled uint64) int32 {
+	g.look(items, known.whole)
 	value := bounds.clip(g.predict())
-	best, found := split{}, false
 	if g.splits(items, depth) {
-		best, settled, found = g.bestSplit(known, s, bounds, settled)
+		if settled, found := g.bestSplit(known, s, bounds, settled); found {
+			return g.grow(value, slot, depth, s, bounds, settled)
+		}
 	}
-	if !found {
-		g.leaves[slot] = leaf{value: value, weight: whole.w, count: count}
-		return -1 - slot
-	}
+	g.leaves[slot] = leaf{value: value, weight: g.plot.whole.w, count: g.plot.count}
+	return -1 - slot
+}
+
+// grow makes a node of the plot by the best split, and what is below it.
+func (g *grower) grow(value float64, slot int32, depth int, s stream, bounds limits, settled uint64) int32 {
+	items, best := g.plot.items, &g.contest.best
 	at, last := len(g.nodes), g.bins.cut(best.feature, best.last, best.next)
 	g.nodes = append(g.nodes, node{feature: int32(best.feature), threshold: g.bins.cuts[best.feature][last],
-		gain: g.restoreGain(best.gain), value: value, weight: whole.w, count: count})
+		gain: g.restoreGain(best.gain), value: value, weight: g.plot.whole.w, count: g.plot.count})
 	g.leaves = append(g.leaves, leaf{})
+	below, above := g.childBounds(best, bounds)
+	var sides [2]kept
+	g.search.halve(&sides)
 	middle := g.partition(items, best.feature, uint8(last))
 	left, right := items[:middle], items[middle:]
-	var sides [2]kept
 	if g.wanted() >= len(g.order) && len(items) >= g.large {
-		sides = g.search.divide(best.feature, middle, g.order, [2]bool{g.splits(left, depth+1), g.splits(right, depth+1)})
+		g.search.divide(best.feature, middle, g.order, [2]bool{g.splits(left, depth+1), g.splits(right, depth+1)}, &sides)
 	}
-	below, above := g.childBounds(best, bounds)
-	first := g.grow(left, sides[0], slot, depth+1, s.split(1), below, settled)
-	second := g.grow(right, sides[1], int32(at)+1, depth+1, s.split(2), above, settled)
+	first := g.child(left, &sides[0], slot, depth+1, s.split(1), below, settled)
+	second := g.child(right, &sides[1], int32(at)+1, depth+1, s.split(2), above, settled)
 	g.nodes[at].left, g.nodes[at].right = first, second
 	return int32(at)
+}
+
+// look surveys a node, of which it may be known already what it adds up to.
+func (g *grower) look(items []item, whole moment) {
+	p := &g.plot
+	p.items = items
+	if whole.w == 0 || !g.tells(items) {
+		p.survey()
+		return
+	}
+	p.whole.w, p.whole.s = g.weigh(whole), g.pull(whole)
+	p.count = int(p.whole.w)
+}
+
+// tells says that items lie far enough apart for what they add up to, in whole
+// units, to tell their mean to a billionth of that. Where examples have weights
+// that does not tell how many they are.
+func (g *grower) tells(items []item) bool {
+	return g.weight == nil && items[len(items)-1].y-items[0].y >= g.fine
 }
 
 // splits says whether a node of these items may be split at all.
@@ -155,13 +179,13 @@ func (g *grower) wanted() int {
 }
 
 // bestSplit tries the features in random order until as many as asked for had
-// more than one value (as scikit-learn does), and returns the split that lowers
-// the loss most. A split that gains nothing is still made: what lies below it
+// more than one value (as scikit-learn does); the split that lowers the loss most
+// wins the contest. A split that gains nothing is still made: what lies below it
 // may gain.
-func (g *grower) bestSplit(known kept, s stream, bounds limits, settled uint64) (split, uint64, bool) {
+func (g *grower) bestSplit(known *kept, s stream, bounds limits, settled uint64) (uint64, bool) {
 	g.shuffle(s, settled)
 	loss, noise := g.search.enter(&g.plot, known)
-	g.contest = newContest(g.growth, bounds, loss, noise)
+	g.contest.begin(bounds, loss, noise)
 	wanted := g.wanted()
 	filled := known.filled()
 	if !filled && wanted >= len(g.order) && len(g.plot.items) >= g.large {
@@ -182,7 +206,7 @@ func (g *grower) bestSplit(known kept, s stream, bounds limits, settled uint64) 
 			settled |= 1 << f
 		}
 	}
-	return g.contest.best, settled, g.contest.found
+	return settled, g.contest.found
 }
 
 // shuffle brings the features that are not settled into random order.
@@ -205,9 +229,9 @@ func (g *grower) shuffle(s stream, settled uint64) {
 // restoreGain turns a gain back into the unit of the loss; it is never below 0 but for rounding.
 func (g *growth) restoreGain(gain float64) float64 {
 	if g.options.Criterion == Squared {
-		gain /= g.scale
+		gain *= g.perScale
 	}
-	return min(max(gain/g.scale, 0), math.MaxFloat64)
+	return min(max(gain*g.perScale, 0), math.MaxFloat64)
 }
 
 // partition brings the items that go left to the front, keeping the order on
@@ -233,7 +257,7 @@ func (g *grower) partition(items []item, feature int, last uint8) int {
 
 // childBounds keeps the subtrees of a monotone split on their sides of the
 // middle between its two values, as XGBoost and LightGBM do.
-func (g *grower) childBounds(by split, bounds limits) (left, right limits) {
+func (g *grower) childBounds(by *split, bounds limits) (left, right limits) {
 	left, right = bounds, bounds
 	switch middle := by.below/2 + by.above/2; g.sign[by.feature] {
 	case 1:
@@ -245,14 +269,14 @@ func (g *grower) childBounds(by split, bounds limits) (left, right limits) {
 }
 
 // survey sums up the items of a node.
-func survey(items []item) plot {
-	p := plot{items: items}
-	for i := range items {
-		p.whole.w += items[i].w
-		p.whole.s += items[i].w * items[i].y
-		p.count += int(items[i].count)
+func (p *plot) survey() {
+	p.whole, p.count = pair{}, 0
+	for i := range p.items {
+		it := &p.items[i]
+		p.whole.w += it.w
+		p.whole.s += it.w * it.y
+		p.count += int(it.count)
 	}
-	return p
 }
 
 // predict returns what the node predicts, in units of the target.

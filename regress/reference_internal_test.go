@@ -294,15 +294,16 @@ func TestAbsoluteSearch_ScanEqualsWalk(t *testing.T) {
 		g := newGrowth(d, o)
 		grower := g.newGrower()
 		grower.draw(0)
-		whole := survey(grower.items)
+		whole := surveyed(grower.items)
 		grower.median(&whole)
 		for f := range d.Columns {
 			var best [2]split
 			for k, wanted := range []bool{false, true} {
 				a := newAbsoluteSearch(g)
 				a.wanted = wanted
-				c := newContest(g, limits{math.Inf(-1), math.Inf(1)}, 0, 0)
-				c.loss, c.noise = a.enter(&whole, kept{})
+				c := contest{growth: g}
+				loss, noise := a.enter(&whole, &kept{})
+				c.begin(limits{math.Inf(-1), math.Inf(1)}, loss, noise)
 				c.feature, c.best.gain = f, math.Inf(-1)
 				a.fill([]int{f})
 				a.search(f, &c)

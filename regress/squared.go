@@ -17,22 +17,21 @@ import (
 // items only, and a small one keeps its items sorted by each feature (see ranks).
 // Targets are taken from the node's mean, so that no digits are lost.
 type squaredSearch struct {
-	minimum   int // fewest examples on a side
-	large     int // items of a node that has sums of its own, at most 255
-	bins      *binned
-	pulling   float64 // units of S in 1
-	weighting packing // of W
-	unit      float64 // of gains
-	plot      *plot
-	items     []moment // of the node, or of the one that the ranks began with
-	whole     moment   // of the node, S from its mean
-	below     moment   // what goes left of the best cut
-	mean      int64    // of the node, in units of S per unit of W
-	own       sums     // of a large node, else nil
-	small     bool     // the node has less than large items: they are sorted
-	ranks     ranks
-	from      int // where the items of a small node begin in the ranks
-	idle      []sums
+	minimum int // fewest examples on a side
+	large   int // items of a node that has sums of its own, at most 255
+	bins    *binned
+	units
+	unit  float64 // of gains
+	plot  *plot
+	items []moment // of the node, or of the one that the ranks began with
+	whole moment   // of the node, S from its mean
+	below moment   // what goes left of the best cut
+	mean  int64    // of the node, in units of S per unit of W
+	own   sums     // of a large node, else nil
+	small bool     // the node has less than large items: they are sorted
+	ranks ranks
+	from  int // where the items of a small node begin in the ranks
+	idle  []sums
 }
 
 // sums are those of the items in each bin of each feature.
@@ -45,28 +44,43 @@ func (m *moment) add(o moment) { m.s += o.s; m.w += o.w }
 func (m *moment) sub(o moment) { m.s -= o.s; m.w -= o.w }
 
 func newSquaredSearch(g *growth) *squaredSearch {
-	heaviest, farthest := g.heaviest(), 0.0
-	for _, y := range g.y {
+	return &squaredSearch{minimum: g.options.MinLeaf, large: max(8, g.bins.most()*2/3), bins: g.bins,
+		ranks: newRanks(len(g.bins.codes)), units: g.units, unit: 1 / g.pulling / g.pulling / g.weighting.unit}
+}
+
+// units are those in which moments count.
+type units struct {
+	pulling   float64 // of S in 1
+	perPull   float64 // 1/pulling, as exact: a power of two
+	weighting packing // of W
+	fine      float64 // a billion units of S per example
+}
+
+// newUnits has room for the sums of as many targets as there are.
+func newUnits(y []float64, heaviest float64) units {
+	farthest := 0.0
+	for _, y := range y {
 		farthest = max(farthest, math.Abs(y))
 	}
 	_, exponent := math.Frexp(heaviest * farthest)
-	q := &squaredSearch{minimum: g.options.MinLeaf, large: max(8, g.bins.most()*2/3), bins: g.bins,
-		ranks:     newRanks(len(g.bins.codes)),
-		weighting: newPacking(len(g.target), heaviest), pulling: math.Ldexp(1, 62-bits.Len(uint(len(g.target)))-exponent)}
-	q.unit = 1 / q.pulling / q.pulling / q.weighting.unit
-	return q
+	pulling := math.Ldexp(1, 62-bits.Len(uint(len(y)))-exponent)
+	return units{pulling: pulling, perPull: 1 / pulling, weighting: newPacking(len(y), heaviest), fine: 1e9 / pulling}
 }
 
 // moment is what an item adds to its bins. No weight counts as nothing.
-func (q *squaredSearch) moment(it *item) moment {
-	return moment{int64(it.w * it.y * q.pulling), max(q.weighting.pack(it.w), 1<<countBits+1)}
+func (u *units) moment(it *item) moment {
+	return moment{int64(it.w * it.y * u.pulling), max(u.weighting.pack(it.w), 1<<countBits+1)}
 }
+
+// weigh and pull turn W and S back into units of weights and targets.
+func (u *units) weigh(m moment) float64 { return float64(m.w>>countBits) * u.weighting.unit }
+func (u *units) pull(m moment) float64  { return float64(m.s) * u.perPull }
 
 // The targets' range tells what no split can gain more than: a quarter of its
 // square times the weight (Popoviciu 1935), and with two items what each split
 // gains. Gains are equal but for rounding where they differ by less than a
 // share of their own, or by next to nothing of that.
-func (q *squaredSearch) enter(p *plot, known kept) (loss, noise float64) {
+func (q *squaredSearch) enter(p *plot, known *kept) (loss, noise float64) {
 	q.release(q.own)
 	q.plot, q.own, q.whole, q.from = p, known.sums, known.whole, known.from
 	q.small = known.sums == nil && len(p.items) < q.large
@@ -222,18 +236,21 @@ func (q *squaredSearch) propose(gain float64, left moment, last, next int, to *c
 	}
 }
 
-func (q *squaredSearch) halves() [2]moment {
+func (q *squaredSearch) halve(sides *[2]kept) {
 	above := q.uncentred()
 	above.sub(q.below)
-	return [2]moment{q.below, above}
+	sides[0].whole, sides[1].whole = q.below, above
 }
 
-func (q *squaredSearch) divide(by, left int, features []int, wanted [2]bool) (sides [2]kept) {
+func (q *squaredSearch) divide(by, left int, features []int, wanted [2]bool, sides *[2]kept) {
 	if !wanted[0] && !wanted[1] {
-		return sides
+		return
 	}
-	if q.small {
-		return q.divideSorted(by, left, features)
+	if q.small { // both stay sorted by each feature
+		sides[0].ranked, sides[0].from = true, q.from
+		sides[1].ranked, sides[1].from = true, q.from+left
+		q.ranks.divide(by, q.from, left, len(q.plot.items), features)
+		return
 	}
 	items := [2][]item{q.plot.items[:left], q.plot.items[left:]}
 	small, large := 0, 1
@@ -241,9 +258,9 @@ func (q *squaredSearch) divide(by, left int, features []int, wanted [2]bool) (si
 		small, large = large, small
 	}
 	if len(items[large]) < q.large || !wanted[large] {
-		return sides // enter takes the node's back
+		return // enter takes the node's back
 	}
-	part, wholes := q.take(), q.halves()
+	part := q.take()
 	for i := range items[small] {
 		it := &items[small][i]
 		m, codes := q.moment(it), q.bins.row(it.row)
@@ -257,28 +274,17 @@ func (q *squaredSearch) divide(by, left int, features []int, wanted [2]bool) (si
 			whole[b].sub(part[f][b])
 		}
 	}
-	sides[large], q.own = kept{sums: q.own, whole: wholes[large]}, nil
+	sides[large].sums, q.own = q.own, nil
 	if wanted[small] && len(items[small]) >= q.large {
-		sides[small] = kept{sums: part, whole: wholes[small]}
+		sides[small].sums = part
 	} else {
 		q.release(part)
 	}
-	return sides
 }
 
 // uncentred is what the items of the node add up to, S from 0.
 func (q *squaredSearch) uncentred() moment {
 	return moment{q.whole.s + q.mean*(q.whole.w>>countBits), q.whole.w}
-}
-
-// divideSorted keeps the items of both sides sorted by each feature.
-func (q *squaredSearch) divideSorted(by, left int, features []int) (sides [2]kept) {
-	n := len(q.plot.items)
-	wholes := q.halves()
-	q.ranks.divide(by, q.from, left, n, features)
-	sides[0] = kept{ranked: true, from: q.from, whole: wholes[0]}
-	sides[1] = kept{ranked: true, from: q.from + left, whole: wholes[1]}
-	return sides
 }
 
 // take returns empty sums; release gives some back.

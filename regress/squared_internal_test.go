@@ -42,24 +42,26 @@ func TestSquaredSearch_FindsTheSameEachWay(t *testing.T) {
 			if len(left) < 2 || len(right) < 2 {
 				continue
 			}
-			large := survey(items)
+			large := surveyed(items)
 			q.large = maxBins
-			q.enter(&large, kept{})
+			q.enter(&large, &kept{})
 			q.fill(all)
 			q.below = moment{}
 			for i := range left {
 				q.below.add(q.moment(&left[i]))
 			}
-			sides := q.divide(by, len(left), all, [2]bool{true, true})
-			plots := [2]plot{survey(left), survey(right)}
+			var sides [2]kept
+			q.halve(&sides)
+			q.divide(by, len(left), all, [2]bool{true, true}, &sides)
+			plots := [2]plot{surveyed(left), surveyed(right)}
 			var want [2]split
 			var wantVaried [2][features]bool
 			for side := range plots { // both before anything is sorted anew
-				want[side], wantVaried[side] = searchAll(g, q, &plots[side], sides[side])
+				want[side], wantVaried[side] = searchAll(g, q, &plots[side], &sides[side])
 			}
 			for side := range plots {
 				for _, q.large = range []int{maxBins, 0} {
-					if got, varied := searchAll(g, q, &plots[side], kept{}); got != want[side] || varied != wantVaried[side] {
+					if got, varied := searchAll(g, q, &plots[side], &kept{}); got != want[side] || varied != wantVaried[side] {
 						t.Fatalf("trial %d, minimum %d, %d items: large from %d finds %+v (%v), kept sorted %+v (%v)",
 							trial, minimum, len(plots[side].items), q.large, got, varied, want[side], wantVaried[side])
 					}
@@ -70,9 +72,10 @@ func TestSquaredSearch_FindsTheSameEachWay(t *testing.T) {
 }
 
 // searchAll returns the best cut of three features, and which of them vary.
-func searchAll(g *growth, q *squaredSearch, p *plot, known kept) (best split, varied [3]bool) {
-	found := newContest(g, limits{math.Inf(-1), math.Inf(1)}, 0, 0)
-	found.loss, found.noise = q.enter(p, known)
+func searchAll(g *growth, q *squaredSearch, p *plot, known *kept) (best split, varied [3]bool) {
+	found := contest{growth: g}
+	loss, noise := q.enter(p, known)
+	found.begin(limits{math.Inf(-1), math.Inf(1)}, loss, noise)
 	if !known.filled() {
 		q.fill([]int{0, 1, 2})
 	}
@@ -81,4 +84,10 @@ func searchAll(g *growth, q *squaredSearch, p *plot, known kept) (best split, va
 		varied[f] = q.search(f, &found)
 	}
 	return found.best, varied
+}
+
+func surveyed(items []item) plot {
+	p := plot{items: items}
+	p.survey()
+	return p
 }

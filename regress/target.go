@@ -49,6 +49,7 @@ func (t Transform) invert(y float64) float64 {
 type centred struct {
 	y             []float64
 	center, scale float64
+	perScale      float64 // 1/scale, as exact: a power of two
 }
 
 // center takes targets from their median.
@@ -59,6 +60,7 @@ func center(target []float64, byY []int32) centred {
 		_, exponent := math.Frexp(size)
 		c.scale = math.Ldexp(1, -max(exponent, -1000))
 	}
+	c.perScale = 1 / c.scale
 	for i, y := range target {
 		c.y[i] = y*c.scale - c.center*c.scale
 	}
@@ -66,4 +68,4 @@ func center(target []float64, byY []int32) centred {
 }
 
 // restore turns a centred and scaled target back into its unit.
-func (c *centred) restore(y float64) float64 { return y/c.scale + c.center }
+func (c *centred) restore(y float64) float64 { return y*c.perScale + c.center }
