@@ -1,0 +1,2 @@
+-- Holds the number that another change takes.
+CREATE VIEW IF NOT EXISTS placeholder AS SELECT 1 AS one;
