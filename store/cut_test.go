@@ -128,7 +128,7 @@ func TestStore_LosesItsConnection(t *testing.T) {
 				t.Errorf("node_sample has %d rows, want %d", got, len(samples))
 			}
 			var got []minute
-			must(t, direct.Query(t.Context(), &got, "SELECT * FROM node_load ORDER BY node, minute"))
+			must(t, direct.Query(t.Context(), &got, minutesOf))
 			if diff := cmp.Diff(rollUp(samples), got); diff != "" {
 				t.Errorf("the roll-up is not that of the samples (-want +got):\n%s", diff)
 			}

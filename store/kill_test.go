@@ -207,10 +207,11 @@ func compare(t *testing.T, b *bus.Bus, d *store.Database) {
 		}
 	}
 	var got []minute
-	must(t, d.Query(t.Context(), &got, "SELECT * FROM node_load ORDER BY node, minute"))
+	must(t, d.Query(t.Context(), &got, minutesOf))
 	if diff := cmp.Diff(rollUp(samples), got); diff != "" {
 		t.Errorf("the roll-up is not that of the log (-want +got):\n%.2000s", diff)
 	}
+	compareRollUps(t, d)
 	t.Logf("log, tables and roll-up agree on %d epochs and %d samples", len(want["job_epoch"]), len(samples))
 }
 

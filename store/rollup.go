@@ -14,23 +14,37 @@ type rollUp struct {
 	of         string // the same of a row of the source
 }
 
-// rollUps by the table that they are of.
-var rollUps = map[string]rollUp{
-	"node_sample": {"node_minute", "node_minute_view", "(node, minute)", "(node, toStartOfMinute(at))"},
+// rollUps by the table that they are of. One that is made of another comes after
+// it: what it says is computed from what the other then says.
+var rollUps = map[string][]rollUp{
+	"node_sample": {
+		{"node_minute", "node_minute_view", "(node, minute)", "(node, toStartOfMinute(at))"},
+		{"node_hour", "node_hour_view", "(node, hour)", "(node, toStartOfHour(at))"},
+	},
+	"job_epoch": {{"job_run", "job_run_view", "(job_id, run)", "(job_id, run)"}},
 }
 
-// rebuild makes the rows of a roll-up again that a repeated batch has a part in.
+// rebuild makes the rows of the roll-ups again that a repeated batch has a part in.
 //
 // ClickHouse inserts into a table and its roll-ups one after the other. Killed in
 // between, or between a roll-up's token and its block, it keeps the one and lacks
 // the other, and refuses or skips what is missing for ever. What a roll-up says of
 // the minutes of the batch follows from the table alone, so it is thrown away and
 // computed anew; whoever dies meanwhile repeats the batch.
+//
+//	node_sample ─► node_minute: thrown away, computed anew ─► node_hour: counts them twice,
+//	                                                          thrown away, computed anew
 func (d *Database) rebuild(ctx context.Context, source string, first, last uint64) error {
-	r, ok := rollUps[source]
-	if !ok {
-		return nil
+	for _, r := range rollUps[source] {
+		if err := d.rebuildOne(ctx, source, r, first, last); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// rebuildOne is rebuild of one roll-up.
+func (d *Database) rebuildOne(ctx context.Context, source string, r rollUp, first, last uint64) error {
 	var view []struct {
 		Select string `ch:"as_select"`
 	}

@@ -4,10 +4,115 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
+	"courier/bus"
 	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
 )
+
+// minutesOf reads lines of the roll-up to minutes.
+const minutesOf = "SELECT node, minute, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, load_average FROM node_load ORDER BY node, minute"
+
+// rolledUp are the roll-ups to hours and of runs, each beside the same computed
+// from the table itself. What the tests tell adds up exactly, in any order.
+var rolledUp = map[string][2]string{
+	"node_hour": {
+		"SELECT node, hour, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, load_average, cores FROM node_load_hourly",
+		"SELECT s.node, toStartOfHour(s.at), count(), avg(s.cpu_ratio), max(s.cpu_ratio), avg(s.io_wait_ratio), avg(s.load_average), nullIf(max(s.cores), 0) FROM node_sample AS s GROUP BY ALL",
+	},
+	"job_run": {
+		"SELECT r.job_id, r.run, max(r.sequence), max(r.last_at), sum(r.epochs), max(r.epoch_max), argMaxMerge(r.batch_size), argMaxMerge(r.accuracy), sum(r.epoch_seconds), sum(r.concurrent_job_seconds), sum(r.concurrent_of_seconds), sum(r.job_cpu_seconds) FROM job_run AS r GROUP BY r.job_id, r.run",
+		"SELECT job_id, run, max(sequence), max(at), count(), max(epoch), argMax(batch_size, sequence), argMax(accuracy, sequence), sum(duration_seconds), ifNull(sum(duration_seconds * concurrent_jobs), 0), sumIf(duration_seconds, concurrent_jobs IS NOT NULL), sum(job_cpu_seconds) FROM job_epoch GROUP BY job_id, run",
+	},
+}
+
+// compareRollUps holds the roll-ups against their tables.
+func compareRollUps(t *testing.T, d *store.Database) {
+	t.Helper()
+	for name, q := range rolledUp {
+		missing := ask(t, d, "SELECT count() AS n FROM (("+q[1]+") EXCEPT ("+q[0]+"))")
+		wrong := ask(t, d, "SELECT count() AS n FROM (("+q[0]+") EXCEPT ("+q[1]+"))")
+		if missing > 0 || wrong > 0 {
+			t.Errorf("%s is not that of its table: %d lines are missing, %d wrong", name, missing, wrong)
+		}
+	}
+}
+
+// Whatever the roll-ups to hours and of runs lose, or count twice, a repeated batch
+// mends; other batches' part in the same lines stays.
+func TestStore_RebuildsEachRollUp(t *testing.T) {
+	d := storetest.New(t)
+	s := newStory()
+	for i := range uint64(90) {
+		s.sample("node-a", i)
+		s.sample("node-b", i)
+	}
+	samples := s.events
+	s.events = nil
+	s.started("a", 1)
+	for n := range uint32(12) {
+		s.epoch("a", 1, n+1)
+		s.epoch("b", 1+n/6, n+1)
+	}
+	var all []bus.Batch
+	for name, events := range map[string][]schemas.Event{schemas.StreamNode: samples, schemas.StreamJob: s.events} {
+		half := len(events) / 2
+		all = append(all, batch(name, 1, events[:half]...), batch(name, uint64(half)+1, events[half:]...))
+	}
+	w := newStore(t, nil, d)
+	for _, b := range all {
+		write(t, w, b)
+	}
+	compareRollUps(t, d)
+	damages := map[string]func(table string){
+		"lost": func(table string) { loseParts(t, d, table) },
+		"counted twice": func(table string) {
+			must(t, d.Exec(t.Context(), "INSERT INTO "+table+" SETTINGS insert_deduplicate = 0 SELECT * FROM "+table))
+		},
+	}
+	for name, damage := range damages {
+		for _, table := range []string{"node_minute", "node_hour", "job_run"} {
+			damage(table)
+			for _, b := range all {
+				b.Repeated = true
+				write(t, w, b)
+			}
+			t.Log(table, name)
+			compareRollUps(t, d)
+			if n := ask(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != 180 {
+				t.Errorf("the minutes count %d samples, want 180", n)
+			}
+		}
+	}
+}
+
+// An upgrade fills the roll-ups that it adds, once.
+func TestMigrate_FillsNewRollUps(t *testing.T) {
+	migrations, err := schemas.Migrations()
+	must(t, err)
+	d := storetest.Open(t, storetest.Empty(t, storetest.Protocols(t)[0]))
+	added := slices.IndexFunc(migrations, func(m schemas.Migration) bool { return strings.HasSuffix(m.Name, "_people.sql") })
+	apply := func(from, to int) {
+		for _, m := range migrations[from:to] {
+			for _, statement := range m.Statements {
+				must(t, d.Exec(t.Context(), statement))
+			}
+		}
+	}
+	apply(0, added)
+	must(t, d.Exec(t.Context(), "INSERT INTO node_sample (event_id, at, sequence, node, cpu_ratio, load_average) SELECT toString(number), now64(9) - toIntervalMinute(number), number, concat('node-', toString(number % 3)), number % 64 / 64, number % 8 FROM numbers(5000)"))
+	must(t, d.Exec(t.Context(), "INSERT INTO job_epoch (event_id, at, sequence, job_id, run, epoch, batch_size, duration_seconds) SELECT toString(number), now64(9), number, toString(number % 70), 1, number / 70, 64, number % 8 FROM numbers(5000)"))
+	apply(added, added+1)
+	apply(added, added+1) // a program that died before it could record the step
+	must(t, d.Migrate(t.Context()))
+	compareRollUps(t, d)
+	if n := ask(t, d, "SELECT sum(samples) + (SELECT sum(epochs) FROM job_run) AS n FROM node_hour"); n != 10000 {
+		t.Errorf("the roll-ups count %d samples and epochs, want 10000", n)
+	}
+}
 
 // rollUp computes the roll-up of samples to minutes. The samples' numbers are
 // whole 64ths, so that sums do not depend on their order.

@@ -1,2 +1,2 @@
--- Holds the number that another change takes.
-CREATE VIEW IF NOT EXISTS placeholder AS SELECT 1 AS one;
+-- Holds the number that another change takes; the view is there already.
+CREATE VIEW IF NOT EXISTS epochs AS SELECT 1 AS one;
