@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -163,7 +164,8 @@ func TestStory_IsValid(t *testing.T) {
 	s.ended("a", 1, schemas.EventLost)
 	s.sample("node-a", 1)
 	s.regressors()
-	for _, e := range append(s.events, reign()...) {
+	jobs, samples, regressors := twoWeeks()
+	for _, e := range slices.Concat(s.events, jobs, samples, regressors) {
 		if err := e.Validate(); err != nil {
 			t.Errorf("%T: %v", e, err)
 		}

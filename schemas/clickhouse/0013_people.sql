@@ -158,6 +158,19 @@ SELECT at, job_id, decision, action, message, model, slo_seconds, elapsed_second
     batch_size, cpus, epochs, predicted_seconds, upper_bound_seconds, predicted_accuracy, probability, confidence, nodes, regressors
 FROM job_advice;
 
+CREATE OR REPLACE VIEW alternatives AS
+SELECT at, job_id, 'request' AS origin, decision, model, slo_seconds, alternative.batch_size AS batch_size, alternative.cpus AS cpus,
+    alternative.epochs AS epochs, alternative.predicted_seconds AS predicted_seconds,
+    alternative.predicted_accuracy AS predicted_accuracy, alternative.probability AS probability, alternative.reason AS reason,
+    s.batch_size AS chosen_batch_size, s.predicted_accuracy AS chosen_accuracy
+FROM job_submitted AS s ARRAY JOIN alternatives AS alternative
+UNION ALL
+SELECT at, job_id, 'advice', decision, model, slo_seconds, alternative.batch_size, alternative.cpus,
+    alternative.epochs, alternative.predicted_seconds,
+    alternative.predicted_accuracy, alternative.probability, alternative.reason,
+    a.batch_size, a.predicted_accuracy
+FROM job_advice AS a ARRAY JOIN alternatives AS alternative;
+
 CREATE VIEW IF NOT EXISTS warnings AS
 SELECT at, job_id, run, cleared, cause, probability, confidence, predicted_seconds, left_seconds, action, batch_size, saved_probability, accuracy_loss, message
 FROM job_risk;
@@ -279,10 +292,12 @@ ALTER TABLE advice
 
 ALTER TABLE alternatives MODIFY COMMENT 'One line for each alternative of each answer and advice';
 ALTER TABLE alternatives
+    COMMENT COLUMN IF EXISTS origin 'request: of the answer to a request; advice: while it waited or ran',
     COMMENT COLUMN IF EXISTS epochs 'or those that remain',
     COMMENT COLUMN IF EXISTS predicted_seconds 'NULL: not known',
     COMMENT COLUMN IF EXISTS probability 'of keeping the SLO, 0 to 1',
-    COMMENT COLUMN IF EXISTS reason 'why it was chosen or lost';
+    COMMENT COLUMN IF EXISTS reason 'why it was chosen or lost',
+    COMMENT COLUMN IF EXISTS chosen_accuracy 'predicted, of the one that was chosen';
 
 ALTER TABLE warnings MODIFY COMMENT 'One line for each warning that an SLO is at risk, and each all-clear';
 ALTER TABLE warnings
