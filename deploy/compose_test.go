@@ -238,7 +238,7 @@ func TestClickHouse_RightsAreThoseOfTheEmbeddedEngine(t *testing.T) {
 	if diff := cmp.Diff(want.Grants, got.Grants); diff != "" || len(got.Grants) == 0 {
 		t.Errorf("grants of courier (-engine +container):\n%s", diff)
 	}
-	constraints := regexp.MustCompile(`(?s)<constraints>.*</constraints>`)
+	constraints := regexp.MustCompile(`(?s)<constraints>.*?</constraints>`)
 	engine, container := read(t, "store/engine/testdata/library.users.xml"), read(t, "deploy/clickhouse/users.xml")
 	if diff := cmp.Diff(constraints.FindString(engine), constraints.FindString(container)); diff != "" {
 		t.Errorf("constraints of courier (-engine +container):\n%s", diff)

@@ -19,6 +19,16 @@ const (
 	userReader  = "reader"
 )
 
+// Limits of one question of the reader. It may ask for more time, because
+// clickhouse-go, and with it Grafana, asks for a little more than its own deadline
+// (zero, which would mean no limit, is out of the range). Half a GiB leaves the
+// services room; groups and sorts larger than half of it go to the disk.
+const (
+	readerSeconds     = 60
+	readerMostSeconds = 600
+	readerBytes       = 512 << 20
+)
+
 // settings are all that the engine's files depend on: the same settings give
 // the same bytes.
 type settings struct {
@@ -86,6 +96,7 @@ func render(t *template.Template, s settings) ([]byte, error) {
 		"Nonce": s.nonce, "MemoryBytes": s.memoryBytes, "QueryLog": s.queryLog, "Server": s.server,
 		"Database": s.database, "Courier": userCourier, "Reader": userReader,
 		"CourierHash": hash(s.courierPassword), "ReaderHash": hash(s.readerPassword),
+		"ReaderSeconds": readerSeconds, "ReaderMostSeconds": readerMostSeconds, "ReaderBytes": readerBytes,
 		"Grants": grantsOfCourier(), "ReaderGrant": "GRANT SELECT ON `" + s.database + "`.*",
 	})
 	return []byte(b.String()), err
@@ -179,6 +190,17 @@ var usersTemplate = template.Must(template.New("users.xml").Funcs(template.FuncM
         <merge_tree_table_disk><const/></merge_tree_table_disk>
       </constraints>
     </house>
+    <people>
+      <profile>house</profile>
+      <max_execution_time>{{.ReaderSeconds}}</max_execution_time>
+      <max_memory_usage>{{.ReaderBytes}}</max_memory_usage>
+      <cancel_http_readonly_queries_on_client_close>1</cancel_http_readonly_queries_on_client_close>
+      <readonly>2</readonly>
+      <constraints>
+        <max_execution_time><min>1</min><max>{{.ReaderMostSeconds}}</max></max_execution_time>
+        <max_memory_usage><min>1</min><max>{{.ReaderBytes}}</max></max_memory_usage>
+      </constraints>
+    </people>
   </profiles>
   <quotas>
     <default/>
@@ -208,7 +230,7 @@ var usersTemplate = template.Must(template.New("users.xml").Funcs(template.FuncM
     <{{.Reader}}>
       <password_sha256_hex>{{.ReaderHash}}</password_sha256_hex>
       <networks><ip>127.0.0.1</ip></networks>
-      <profile>house</profile>
+      <profile>people</profile>
       <quota>default</quota>
       <grants><query>{{xml .ReaderGrant}}</query></grants>
     </{{.Reader}}>
