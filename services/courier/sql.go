@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,51 +10,189 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
 
 type sqlCommand struct {
 	Data      string `help:"Data directory of the courier all that is asked." default:"courier-data" type:"path" env:"COURIER_DATA"`
-	Output    string `short:"o" help:"table, csv or json." enum:"table,csv,json" default:"table"`
-	Statement string `arg:"" help:"One SELECT; views: jobs, epochs, advice, alternatives, promises, node_load, regressor_life."`
+	Output    string `short:"o" help:"table, csv or json (an object a line)." enum:"table,csv,json" default:"table"`
+	File      string `short:"f" help:"Read the statement from this file." type:"existingfile"`
+	Statement string `arg:"" optional:"" help:"One SELECT; - or nothing reads it from the standard input."`
+}
+
+// Help is what courier sql --help says below its flags.
+func (c *sqlCommand) Help() string {
+	return `Views, a line for each:
+  jobs              submitted job          node_load          node and minute
+  promises          SLO, kept or not       node_load_hourly   node and hour
+  epochs            epoch                  regressors         regressor
+  advice            advice                 regressor_life     event of a regressor
+  alternatives      alternative            drifts             alarm
+  warnings          SLO at risk            moves              move of a running job
+
+"DESCRIBE jobs" tells the columns of one; docs/cookbook.md has questions and their SQL. The user may only read. A question
+may take a minute (ten, if it ends with SETTINGS max_execution_time = 600) and 512 MiB of memory.`
 }
 
 // formats of ClickHouse by what a person calls them.
 var sqlFormats = map[string]string{"table": "PrettyCompactMonoBlock", "csv": "CSVWithNames", "json": "JSONEachRow"}
 
+// longestStatement in bytes; ClickHouse itself parses no more (max_query_size).
+const longestStatement = 256 << 10
+
 // Run asks the embedded ClickHouse as its reader, who can change nothing.
 func (c *sqlCommand) Run(w *world) error {
-	name := filepath.Join(c.Data, "run", "endpoints.json")
-	data, err := os.ReadFile(name)
-	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("no courier all has run in %s: start it, or name its directory with --data", c.Data)
-	}
+	statement, err := c.statement()
 	if err != nil {
 		return err
 	}
-	var e Endpoints
+	e, err := c.endpoints()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Minute) // the engine ends a question long before, but an answer may be long
+	defer cancel()
+	err = askSQL(ctx, e, statement, sqlFormats[c.Output], w.stdout)
+	var refusal *sqlError
+	if errors.As(err, &refusal) && refusal.code == codeUnknownTable {
+		var views strings.Builder
+		if err := askSQL(ctx, e, "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View' ORDER BY name", "TSV", &views); err != nil {
+			return refusal
+		}
+		return fmt.Errorf("%w\nthe views are %s", refusal, strings.Join(strings.Fields(views.String()), ", "))
+	}
+	return err
+}
+
+// statement is what is asked: the argument, a file, or the standard input.
+func (c *sqlCommand) statement() (string, error) {
+	text, from := []byte(c.Statement), "the statement"
+	var err error
+	switch {
+	case c.File != "" && c.Statement != "":
+		return "", errors.New("name a statement or --file, not both")
+	case c.File != "":
+		from = c.File
+		text, err = os.ReadFile(c.File)
+	case c.Statement == "-" || c.Statement == "" && piped(os.Stdin):
+		from = "the standard input"
+		text, err = io.ReadAll(io.LimitReader(os.Stdin, longestStatement+1))
+	}
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", from, err)
+	}
+	if strings.TrimSpace(string(text)) == "" {
+		return "", fmt.Errorf("%s is empty: say what to ask, such as 'SELECT * FROM jobs'", from)
+	}
+	if len(text) > longestStatement {
+		return "", fmt.Errorf("%s is longer than %d bytes", from, longestStatement)
+	}
+	return string(text), nil
+}
+
+// piped tells whether a file is something else than a terminal or /dev/null.
+func piped(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice == 0
+}
+
+// endpoints says where the cluster of the data directory is asked.
+func (c *sqlCommand) endpoints() (e Endpoints, err error) {
+	name := filepath.Join(c.Data, "run", "endpoints.json")
+	data, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return e, fmt.Errorf("no courier all has run in %s: start it, or name its directory with --data", c.Data)
+	}
+	if err != nil {
+		return e, err
+	}
 	if err := json.Unmarshal(data, &e); err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
+		return e, fmt.Errorf("read %s: %w", name, err)
 	}
 	if e.ClickHouseHTTPURL == "" {
-		return errors.New("SQL is off there: courier engine install turns it on")
+		return e, errors.New("SQL is off there: courier engine install turns it on")
 	}
-	query := url.Values{"database": {e.ClickHouseDatabase}, "default_format": {sqlFormats[c.Output]}, "output_format_pretty_color": {"0"}, "output_format_pretty_row_numbers": {"0"}}
-	r, err := http.NewRequestWithContext(w.ctx, http.MethodPost, e.ClickHouseHTTPURL+"/?"+query.Encode(), strings.NewReader(c.Statement))
+	return e, nil
+}
+
+// askSQL writes the answer to out. The engine begins to send only when it has all
+// of it, so that a question that fails midway leaves no half of an answer.
+func askSQL(ctx context.Context, e Endpoints, statement, format string, out io.Writer) error {
+	query := url.Values{"database": {e.ClickHouseDatabase}, "default_format": {format}, "wait_end_of_query": {"1"}, "output_format_pretty_color": {"0"}, "output_format_pretty_row_numbers": {"0"}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.ClickHouseHTTPURL+"/?"+query.Encode(), strings.NewReader(statement))
 	if err != nil {
 		return err
 	}
 	r.SetBasicAuth(e.ClickHouseUser, e.ClickHousePassword)
-	reply, err := (&http.Client{Timeout: time.Minute}).Do(r)
+	reply, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return fmt.Errorf("%w; is courier all still running?", err)
 	}
 	defer reply.Body.Close()
 	if reply.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(reply.Body, 4<<10)) // what there is of the reason
-		return fmt.Errorf("clickhouse: %s", strings.TrimSpace(string(text)))
+		return newSQLError(strings.TrimSpace(string(text)))
 	}
-	_, err = io.Copy(w.stdout, reply.Body)
-	return err
+	if _, err := io.Copy(out, reply.Body); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	return nil
+}
+
+// Codes of ClickHouse's own errors that mean something to whoever asks.
+const (
+	codeUnknownColumn = 47
+	codeUnknownTable  = 60
+	codeTimeout       = 159
+	codeTooSlow       = 160
+	codeMemory        = 241
+)
+
+// sqlError is a refusal of the engine.
+type sqlError struct {
+	code int
+	text string
+}
+
+func (e *sqlError) Error() string { return e.text }
+
+var (
+	sqlCode     = regexp.MustCompile(`^Code: (\d+)\. DB::Exception: `)
+	sqlTime     = regexp.MustCompile(`[mM]aximum: (\d+)(?:\.\d+)?( ms)?`)
+	sqlMemory   = regexp.MustCompile(`^Query memory limit exceeded.*maximum: ([\d.]+ [KMGT]iB)`)
+	sqlTrailing = regexp.MustCompile(` \(version [\d.]+\)$`)
+)
+
+// newSQLError reads what ClickHouse said. A limit is named, with what to do.
+func newSQLError(text string) *sqlError {
+	match := sqlCode.FindStringSubmatch(text)
+	if match == nil {
+		return &sqlError{text: "clickhouse: " + text}
+	}
+	e := &sqlError{}
+	_, _ = fmt.Sscan(match[1], &e.code) // digits
+	rest := sqlTrailing.ReplaceAllString(text[len(match[0]):], "")
+	e.text = "clickhouse: " + rest
+	switch e.code {
+	case codeTimeout, codeTooSlow:
+		if limit := sqlTime.FindStringSubmatch(rest); limit != nil {
+			if limit[2] == "" {
+				limit[1] += "000"
+			}
+			if d, err := time.ParseDuration(limit[1] + "ms"); err == nil {
+				e.text = fmt.Sprintf("the question takes longer than %v, the limit max_execution_time of who may only read: ask about fewer days, or a roll-up (node_load_hourly)", d)
+			}
+		}
+	case codeMemory:
+		if limit := sqlMemory.FindStringSubmatch(rest); limit != nil {
+			e.text = fmt.Sprintf("the question needs more than %s, the limit max_memory_usage of who may only read: ask about fewer days, fewer columns, or a roll-up (node_load_hourly)", limit[1])
+		} else {
+			e.text = "the engine has no memory left for the question (its limit is max_server_memory_usage): try again, or ask about fewer days: " + rest
+		}
+	case codeUnknownColumn:
+		e.text += "\nDESCRIBE and the name of a view lists its columns"
+	}
+	return e
 }
