@@ -25,7 +25,7 @@ SETTINGS non_replicated_deduplication_window = 1000;
 
 -- Minutes that were there before. The token makes it happen once; nobody inserts
 -- minutes while it does.
-INSERT INTO node_hour SETTINGS insert_deduplication_token = '0013/node_hour', max_threads = 1
+INSERT INTO node_hour SETTINGS insert_deduplication_token = '0012/node_hour', max_threads = 1
 SELECT m.node AS node, toStartOfHour(m.minute) AS hour, sum(m.samples) AS samples,
     avgMergeState(m.cpu_ratio) AS cpu_ratio, max(m.cpu_ratio_max) AS cpu_ratio_max,
     avgMergeState(m.io_wait_ratio) AS io_wait_ratio, avgMergeState(m.load_average) AS load_average, max(m.cores) AS cores
@@ -67,7 +67,7 @@ CREATE TABLE IF NOT EXISTS job_run (
 ) ENGINE = AggregatingMergeTree ORDER BY (job_id, run)
 SETTINGS non_replicated_deduplication_window = 1000;
 
-INSERT INTO job_run SETTINGS insert_deduplication_token = '0013/job_run', max_threads = 1
+INSERT INTO job_run SETTINGS insert_deduplication_token = '0012/job_run', max_threads = 1
 SELECT e.job_id AS job_id, e.run AS run, max(e.sequence) AS sequence, max(e.at) AS last_at, toUInt64(count()) AS epochs, max(e.epoch) AS epoch_max,
     argMaxState(e.epoch, e.sequence) AS epoch, argMaxState(e.batch_size, e.sequence) AS batch_size, argMaxState(e.cpus, e.sequence) AS cpus,
     argMaxState(e.accuracy, e.sequence) AS accuracy, sum(e.duration_seconds) AS epoch_seconds,

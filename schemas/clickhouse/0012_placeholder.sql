@@ -1,2 +1,0 @@
--- Holds the number that another change takes; the view is there already.
-CREATE VIEW IF NOT EXISTS epochs AS SELECT 1 AS one;
