@@ -92,7 +92,7 @@ SELECT s.job_id AS job_id, s.model AS model, s.user AS user, s.at AS submitted_a
     s.batch_size AS advised_batch_size, s.predicted_seconds AS predicted_seconds, s.predicted_accuracy AS predicted_accuracy, s.probability AS probability,
     multiIf(e.job_id != '' AND e.run >= p.run AND (e.outcome != 'lost' OR e.sequence > p.sequence), e.outcome, p.run > 0, 'running',
         s.verdict = 'refused', 'refused', s.verdict = 'queued' AND a.job_id = '', 'queued', 'submitted') AS state,
-    p.run AS run, if(p.run > 0, p.started_nodes, s.nodes) AS nodes, p.batch_size AS batch_size, p.cpus AS cpus, s.epochs AS epochs, p.epochs_done AS epochs_done, p.accuracy AS accuracy,
+    p.run AS run, if(p.started_nodes != '', splitByChar(',', p.started_nodes), CAST(s.nodes, 'Array(String)')) AS nodes, p.batch_size AS batch_size, p.cpus AS cpus, s.epochs AS epochs, p.epochs_done AS epochs_done, p.accuracy AS accuracy,
     if(p.run > 0, p.first_started_at, NULL) AS started_at, if(p.run > 0, dateDiff('nanosecond', s.at, p.first_started_at) / 1e9, NULL) AS waited_seconds,
     toBool(state NOT IN ('submitted', 'queued', 'refused', 'running')) AS ended,
     if(ended, e.at, NULL) AS ended_at, if(ended, e.reason, '') AS end_reason,
@@ -107,16 +107,16 @@ SELECT s.job_id AS job_id, s.model AS model, s.user AS user, s.at AS submitted_a
     if(w.job_id != '', w.warned_at, NULL) AS warned_at, w.cause AS warned_cause
 FROM job_submitted AS s
 LEFT JOIN (
-    SELECT l.job_id AS job_id, max(l.run) AS run, max(l.sequence) AS sequence, max(l.at) AS last_at, min(l.started_at) AS first_started_at, argMax(l.started_nodes, l.run) AS started_nodes,
+    SELECT l.job_id AS job_id, max(l.run) AS run, max(l.sequence) AS sequence, max(l.at) AS last_at, min(l.started_at) AS first_started_at, argMaxIf(l.started_nodes, l.run, l.started_nodes != '') AS started_nodes,
         argMax(l.batch_size, l.sequence) AS batch_size, argMax(l.cpus, l.sequence) AS cpus, argMax(l.epoch, (l.run, l.sequence)) AS epochs_done, argMax(l.accuracy, l.sequence) AS accuracy,
         sum(l.epochs) AS epochs, sum(l.epoch_seconds) AS epoch_seconds, sum(l.io_wait_seconds) AS io_wait_seconds, sum(l.io_wait_of_seconds) AS io_wait_of_seconds,
         sum(l.concurrent_job_seconds) AS concurrent_job_seconds, sum(l.concurrent_of_seconds) AS concurrent_of_seconds, sum(l.job_cpu_seconds) AS job_cpu_seconds, max(l.job_memory_bytes) AS job_memory_bytes
     FROM (
-        SELECT job_id, run, sequence, at, at AS started_at, nodes AS started_nodes, batch_size, cpus, 0 AS epoch, NULL AS accuracy, 0 AS epochs, 0. AS epoch_seconds,
+        SELECT job_id, run, sequence, at, at AS started_at, arrayStringConcat(nodes, ',') AS started_nodes, batch_size, cpus, 0 AS epoch, NULL AS accuracy, 0 AS epochs, 0. AS epoch_seconds,
             0. AS io_wait_seconds, 0. AS io_wait_of_seconds, 0. AS concurrent_job_seconds, 0. AS concurrent_of_seconds, NULL AS job_cpu_seconds, NULL AS job_memory_bytes
         FROM job_started
         UNION ALL
-        SELECT r.job_id, r.run, max(r.sequence), max(r.last_at), max(r.last_at), [], argMaxMerge(r.batch_size), argMaxMerge(r.cpus), argMaxMerge(r.epoch), argMaxMerge(r.accuracy), sum(r.epochs), sum(r.epoch_seconds),
+        SELECT r.job_id, r.run, max(r.sequence), max(r.last_at), max(r.last_at), '', argMaxMerge(r.batch_size), argMaxMerge(r.cpus), argMaxMerge(r.epoch), argMaxMerge(r.accuracy), sum(r.epochs), sum(r.epoch_seconds),
             sum(r.io_wait_seconds), sum(r.io_wait_of_seconds), sum(r.concurrent_job_seconds), sum(r.concurrent_of_seconds), sum(r.job_cpu_seconds), max(r.job_memory_bytes)
         FROM job_run AS r GROUP BY r.job_id, r.run
     ) AS l GROUP BY job_id
