@@ -47,6 +47,8 @@ func newAbsoluteSearch(g *growth) *absoluteSearch {
 		columns:   make([][]uint8, features), bins: make([][maxBins + 1]int64, features), filled: make([]bool, features)}
 }
 
+func (a *absoluteSearch) begin([]item, []int32) {}
+
 func (a *absoluteSearch) enter(p *plot, _ *kept) (loss, noise float64) {
 	for f, left := range a.filled {
 		if left {
@@ -63,15 +65,15 @@ func (a *absoluteSearch) enter(p *plot, _ *kept) (loss, noise float64) {
 	}
 	a.balances, a.weights, a.gaps = a.balances[:n], a.weights[:n], a.gaps[:n]
 	a.plot, a.walk.ready = p, false
-	median := p.items[p.middle].y
+	median := p.item(p.middle).y
 	for i := range p.items {
-		it := &p.items[i]
+		it := p.item(i)
 		w, next := it.w, it.y
 		if i > p.middle {
 			w = -w
 		}
 		if i+1 < n {
-			next = p.items[i+1].y
+			next = p.item(i + 1).y
 		}
 		a.gaps[i] = next - it.y
 		a.weights[i] = math.Float64bits(2 * it.w)
@@ -89,14 +91,14 @@ func (a *absoluteSearch) fill(features []int) {
 		f := features[0]
 		bins, codes, column := &a.bins[f], a.table.codes[f], a.columns[f][:len(a.balances)]
 		for i, balance := range a.balances {
-			c := codes[a.plot.items[i].row]
+			c := codes[a.plot.items[i]]
 			column[i] = c
 			bins[c] += balance
 		}
 		return
 	}
 	for i, balance := range a.balances {
-		codes := a.table.row(a.plot.items[i].row)
+		codes := a.table.row(a.plot.items[i])
 		for _, f := range features {
 			c := codes[f]
 			a.columns[f][i] = c

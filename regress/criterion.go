@@ -5,6 +5,8 @@ import "math"
 // searcher finds the best cut of a node; there is one for each criterion, and
 // one of it for each goroutine.
 type searcher interface {
+	// begin is told what a tree has drawn.
+	begin(drawn []item, items []int32)
 	// enter prepares a node, and returns what no split can gain more than and by how
 	// much gains may differ by rounding, beyond a share of themselves. What divide
 	// kept of it, or nothing, is the searcher's again; then its features are filled

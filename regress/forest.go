@@ -183,21 +183,34 @@ func growForest(ctx context.Context, d *Dataset, o ForestOptions, done *progress
 	return trees, ctx.Err()
 }
 
+// newGrowth numbers the examples in order of their targets. What a node near the
+// leaves holds is then close together in all that is kept by number.
 func newGrowth(d *Dataset, o ForestOptions) *growth {
-	g := &growth{bins: bin(d.Columns, o.Threads), target: o.Transform.apply(d.Target), weight: d.Weight, options: o}
+	target := o.Transform.apply(d.Target)
+	byY := order(target)
+	g := &growth{bins: bin(d.Columns, o.Threads), target: pick(target, byY), weight: pick(d.Weight, byY),
+		number: make([]int32, len(byY)), options: o}
+	for n, example := range byY {
+		g.number[example] = int32(n)
+	}
+	parallel(o.Threads, len(g.bins.codes), 1, func(_, from, to int) {
+		for f := from; f < to; f++ {
+			g.bins.codes[f] = pick(g.bins.codes[f], byY)
+		}
+	})
 	g.bins.rows = g.bins.byExample(o.Threads)
-	g.byY = order(g.target)
 	g.sign = make([]int, len(d.Features))
 	for f, feature := range d.Features {
 		g.sign[f] = feature.Monotone
 		g.bound = g.bound || feature.Monotone != 0
 	}
-	g.centred = center(g.target, g.byY)
+	g.centred = center(target, byY)
+	g.y = pick(g.y, byY)
 	g.units = newUnits(g.y, g.heaviest())
 	return g
 }
 
 // constant says that all targets are equal: one leaf tells all.
 func (g *growth) constant() bool {
-	return g.target[g.byY[0]] == g.target[g.byY[len(g.byY)-1]]
+	return g.target[0] == g.target[len(g.target)-1]
 }

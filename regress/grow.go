@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// item is one example in a node of a growing tree. The items of a node are
-// neighbours in one slice, always in order of their targets.
+// item is one example that a tree has drawn. A node holds the numbers of its
+// items, neighbours in one slice, always in order of their targets.
 type item struct {
 	y, w  float64 // target (centred, see growth.center) and weight
-	row   int32
-	count int32 // how often the example was drawn
+	count int     // how often the example was drawn
 }
 
-// growth is what all trees of a forest read and none writes.
+// growth is what all trees of a forest read and none writes. Examples are numbered
+// in order of their targets.
 type growth struct {
 	bins    *binned
 	target  []float64
 	weight  []float64 // nil: all 1
-	byY     []int32   // examples in order of their targets
+	number  []int32   // of each example: its place among the targets in order
 	sign    []int     // monotone sign of each feature
 	bound   bool      // some sign is not 0
 	options ForestOptions
@@ -29,8 +29,8 @@ type growth struct {
 // grower grows one tree at a time and is owned by one goroutine.
 type grower struct {
 	*growth
-	items, spare []item
-	drawn        []int32
+	drawn        []item // by number
+	items, spare []int32
 	order        []int
 	search       searcher
 	contest      contest
@@ -42,10 +42,11 @@ type grower struct {
 
 // plot is a node that is looked at: its items and what they sum up to.
 type plot struct {
-	items  []item
-	whole  pair // weight and weighted sum of targets
-	count  int  // examples, as often as they were drawn
-	middle int  // the item at which the weight reaches half
+	items  []int32
+	drawn  []item // by number
+	whole  pair   // weight and weighted sum of targets
+	count  int    // examples, as often as they were drawn
+	middle int    // the item at which the weight reaches half
 }
 
 // limits are the bounds that monotone splits above a node put on its value.
@@ -63,13 +64,14 @@ func (g *growth) heaviest() float64 {
 
 func (g *growth) newGrower() *grower {
 	n := len(g.target)
-	r := &grower{growth: g, items: make([]item, 0, n), spare: make([]item, 0, n), drawn: make([]int32, n),
+	r := &grower{growth: g, items: make([]int32, 0, n), spare: make([]int32, n), drawn: make([]item, n),
 		contest: contest{growth: g}, large: largeNode(g.bins.most())}
 	if g.options.Criterion == Squared {
 		r.search, r.large = newSquaredSearch(g), 3
 	} else {
 		r.search = newAbsoluteSearch(g)
 	}
+	r.plot.drawn = r.drawn
 	return r
 }
 
@@ -90,22 +92,24 @@ func (g *grower) draw(s stream) {
 	clear(drawn)
 	for i := range drawn {
 		if g.options.Bootstrap {
-			drawn[s.below(n)]++
+			drawn[g.number[s.below(n)]].count++
 		} else {
-			drawn[i] = 1
+			drawn[i].count = 1
 		}
 	}
 	g.items = g.items[:0]
-	for _, row := range g.byY {
-		if drawn[row] == 0 {
+	for row := range drawn {
+		it := &drawn[row]
+		if it.count == 0 {
 			continue
 		}
-		w := float64(drawn[row])
+		it.y, it.w = g.y[row], float64(it.count)
 		if g.weight != nil {
-			w *= g.weight[row]
+			it.w *= g.weight[row]
 		}
-		g.items = append(g.items, item{y: g.y[row], w: w, row: row, count: drawn[row]})
+		g.items = append(g.items, int32(row))
 	}
+	g.search.begin(drawn, g.items)
 }
 
 // child makes the subtree for items and returns how its parent names it. The
@@ -113,7 +117,7 @@ func (g *grower) draw(s stream) {
 // gets the next number: LightGBM's way. Bit f of settled says that feature f is
 // known to have one value only; features beyond 63 are asked again each time.
 // Known is what the searcher kept of the items, if anything.
-func (g *grower) child(items []item, known *kept, slot int32, depth int, s stream, bounds limits, settled uint64) int32 {
+func (g *grower) child(items []int32, known *kept, slot int32, depth int, s stream, bounds limits, settled uint64) int32 {
 	g.look(items, known.whole)
 	value := bounds.clip(g.predict())
 	if g.splits(items, depth) {
@@ -147,7 +151,7 @@ func (g *grower) grow(value float64, slot int32, depth int, s stream, bounds lim
 }
 
 // look surveys a node, of which it may be known already what it adds up to.
-func (g *grower) look(items []item, whole moment) {
+func (g *grower) look(items []int32, whole moment) {
 	p := &g.plot
 	p.items = items
 	if whole.w == 0 || !g.tells(items) {
@@ -161,13 +165,13 @@ func (g *grower) look(items []item, whole moment) {
 // tells says that items lie far enough apart for what they add up to, in whole
 // units, to tell their mean to a billionth of that. Where examples have weights
 // that does not tell how many they are.
-func (g *grower) tells(items []item) bool {
-	return g.weight == nil && items[len(items)-1].y-items[0].y >= g.fine
+func (g *grower) tells(items []int32) bool {
+	return g.weight == nil && g.y[items[len(items)-1]]-g.y[items[0]] >= g.fine
 }
 
 // splits says whether a node of these items may be split at all.
-func (g *grower) splits(items []item, depth int) bool {
-	return depth < g.options.MaxDepth && len(items) >= 2*g.options.MinLeaf && items[0].y < items[len(items)-1].y
+func (g *grower) splits(items []int32, depth int) bool {
+	return depth < g.options.MaxDepth && len(items) >= 2*g.options.MinLeaf && g.y[items[0]] < g.y[items[len(items)-1]]
 }
 
 // wanted is how many features compete for a split.
@@ -237,17 +241,16 @@ func (g *growth) restoreGain(gain float64) float64 {
 // partition brings the items that go left to the front, keeping the order on
 // both sides, and returns their number. Each item is written to both sides and
 // counted on one, because a branch would be guessed wrong half of the time.
-func (g *grower) partition(items []item, feature int, last uint8) int {
+func (g *grower) partition(items []int32, feature int, last uint8) int {
 	codes := g.bins.codes[feature]
 	spare := g.spare[:len(items)]
 	left, right := 0, 0
-	for i := range items {
-		it := items[i]
+	for _, row := range items {
 		goes := 0
-		if codes[it.row] <= last {
+		if codes[row] <= last {
 			goes = 1
 		}
-		items[left], spare[right] = it, it
+		items[left], spare[right] = row, row
 		left += goes
 		right += 1 - goes
 	}
@@ -268,14 +271,17 @@ func (g *grower) childBounds(by *split, bounds limits) (left, right limits) {
 	return left, right
 }
 
+// item returns one of the items, in order of their targets.
+func (p *plot) item(i int) *item { return &p.drawn[p.items[i]] }
+
 // survey sums up the items of a node.
 func (p *plot) survey() {
 	p.whole, p.count = pair{}, 0
 	for i := range p.items {
-		it := &p.items[i]
+		it := p.item(i)
 		p.whole.w += it.w
 		p.whole.s += it.w * it.y
-		p.count += int(it.count)
+		p.count += it.count
 	}
 }
 
@@ -285,7 +291,7 @@ func (g *grower) predict() float64 {
 	if g.options.Criterion != Squared {
 		return g.median(&g.plot)
 	}
-	least, most := g.target[items[0].row], g.target[items[len(items)-1].row]
+	least, most := g.target[items[0]], g.target[items[len(items)-1]]
 	return min(max(g.restore(whole.s/whole.w), least), most)
 }
 
@@ -294,17 +300,17 @@ func (g *grower) predict() float64 {
 func (g *grower) median(p *plot) float64 {
 	below, half := 0.0, p.whole.w/2
 	for i := range p.items {
-		upTo := below + p.items[i].w
+		upTo := below + p.item(i).w
 		if upTo > half {
 			p.middle = i
-			y := g.target[p.items[i].row]
+			y := g.target[p.items[i]]
 			if i > 0 && below == half {
-				return g.target[p.items[i-1].row]/2 + y/2
+				return g.target[p.items[i-1]]/2 + y/2
 			}
 			return y
 		}
 		below = upTo
 	}
 	p.middle = len(p.items) - 1
-	return g.target[p.items[p.middle].row]
+	return g.target[p.items[p.middle]]
 }

@@ -15,10 +15,10 @@ const fewSorted = 20
 func newRanks(features int) ranks { return ranks{keys: make([][256]uint16, features)} }
 
 // sort sorts items by a feature, and those in one bin by number.
-func (r *ranks) sort(feature int, bins *binned, items []item) {
+func (r *ranks) sort(feature int, bins *binned, items []int32) {
 	codes, keys := bins.codes[feature], r.keys[feature][:len(items)]
-	for i := range items {
-		keys[i] = uint16(codes[items[i].row])<<8 | uint16(i)
+	for i, row := range items {
+		keys[i] = uint16(codes[row])<<8 | uint16(i)
 	}
 	if len(keys) > fewSorted {
 		r.byDigit(keys, 8)

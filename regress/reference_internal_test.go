@@ -294,7 +294,7 @@ func TestAbsoluteSearch_ScanEqualsWalk(t *testing.T) {
 		g := newGrowth(d, o)
 		grower := g.newGrower()
 		grower.draw(0)
-		whole := surveyed(grower.items)
+		whole := surveyed(grower.drawn, grower.items)
 		grower.median(&whole)
 		for f := range d.Columns {
 			var best [2]split
@@ -316,7 +316,8 @@ func TestAbsoluteSearch_ScanEqualsWalk(t *testing.T) {
 				continue
 			}
 			var sides [2][]int
-			for row, c := range g.bins.codes[f] {
+			for row, number := range g.number {
+				c := g.bins.codes[f][number]
 				side := 0
 				if int(c) > best[1].last {
 					side = 1

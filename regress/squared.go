@@ -21,17 +21,18 @@ type squaredSearch struct {
 	large   int // items of a node that has sums of its own, at most 255
 	bins    *binned
 	units
-	unit  float64 // of gains
-	plot  *plot
-	items []moment // of the node, or of the one that the ranks began with
-	whole moment   // of the node, S from its mean
-	below moment   // what goes left of the best cut
-	mean  int64    // of the node, in units of S per unit of W
-	own   sums     // of a large node, else nil
-	small bool     // the node has less than large items: they are sorted
-	ranks ranks
-	from  int // where the items of a small node begin in the ranks
-	idle  []sums
+	unit    float64 // of gains
+	plot    *plot
+	moments []moment // of what the tree has drawn, by number
+	items   []moment // of the node, or of the one that the ranks began with
+	whole   moment   // of the node, S from its mean
+	below   moment   // what goes left of the best cut
+	mean    int64    // of the node, in units of S per unit of W
+	own     sums     // of a large node, else nil
+	small   bool     // the node has less than large items: they are sorted
+	ranks   ranks
+	from    int // where the items of a small node begin in the ranks
+	idle    []sums
 }
 
 // sums are those of the items in each bin of each feature.
@@ -45,7 +46,7 @@ func (m *moment) sub(o moment) { m.s -= o.s; m.w -= o.w }
 
 func newSquaredSearch(g *growth) *squaredSearch {
 	return &squaredSearch{minimum: g.options.MinLeaf, large: max(8, g.bins.most()*2/3), bins: g.bins,
-		ranks: newRanks(len(g.bins.codes)), units: g.units, unit: 1 / g.pulling / g.pulling / g.weighting.unit}
+		moments: make([]moment, len(g.target)), items: make([]moment, len(g.target)), ranks: newRanks(len(g.bins.codes)), units: g.units, unit: 1 / g.pulling / g.pulling / g.weighting.unit}
 }
 
 // units are those in which moments count.
@@ -92,7 +93,7 @@ func (q *squaredSearch) enter(p *plot, known *kept) (loss, noise float64) {
 	}
 	q.mean = q.whole.s / (q.whole.w >> countBits)
 	q.whole.s -= q.mean * (q.whole.w >> countBits)
-	first, last := &p.items[0], &p.items[len(p.items)-1]
+	first, last := p.item(0), p.item(len(p.items)-1)
 	share := p.whole.w / 4
 	if len(p.items) == 2 {
 		share = first.w * last.w / p.whole.w
@@ -101,12 +102,18 @@ func (q *squaredSearch) enter(p *plot, known *kept) (loss, noise float64) {
 	return loss, rounding * rounding * loss
 }
 
-// sum makes the moments of items of which nothing is known.
-func (q *squaredSearch) sum(items []item) {
-	q.whole, q.items = moment{}, q.items[:0]
-	for i := range items {
-		m := q.moment(&items[i])
-		q.items = append(q.items, m)
+func (q *squaredSearch) begin(drawn []item, items []int32) {
+	for _, i := range items {
+		q.moments[i] = q.moment(&drawn[i])
+	}
+}
+
+// sum collects the moments of items of which nothing is known.
+func (q *squaredSearch) sum(items []int32) {
+	q.whole, q.items = moment{}, q.items[:len(items)]
+	for at, i := range items {
+		m := q.moments[i]
+		q.items[at] = m
 		q.whole.add(m)
 	}
 }
@@ -123,12 +130,12 @@ func (q *squaredSearch) fill(features []int) {
 		f := features[0]
 		bins, codes := &to[f], q.bins.codes[f]
 		for i, m := range q.items {
-			bins[codes[q.plot.items[i].row]].add(m)
+			bins[codes[q.plot.items[i]]].add(m)
 		}
 		return
 	}
 	for i, m := range q.items {
-		codes := q.bins.row(q.plot.items[i].row)
+		codes := q.bins.row(q.plot.items[i])
 		for _, f := range features {
 			to[f][codes[f]].add(m)
 		}
@@ -252,7 +259,7 @@ func (q *squaredSearch) divide(by, left int, features []int, wanted [2]bool, sid
 		q.ranks.divide(by, q.from, left, len(q.plot.items), features)
 		return
 	}
-	items := [2][]item{q.plot.items[:left], q.plot.items[left:]}
+	items := [2][]int32{q.plot.items[:left], q.plot.items[left:]}
 	small, large := 0, 1
 	if len(items[small]) > len(items[large]) {
 		small, large = large, small
@@ -261,9 +268,8 @@ func (q *squaredSearch) divide(by, left int, features []int, wanted [2]bool, sid
 		return // enter takes the node's back
 	}
 	part := q.take()
-	for i := range items[small] {
-		it := &items[small][i]
-		m, codes := q.moment(it), q.bins.row(it.row)
+	for _, i := range items[small] {
+		m, codes := q.moments[i], q.bins.row(i)
 		for _, f := range features {
 			part[f][codes[f]].add(m)
 		}

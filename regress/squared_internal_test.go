@@ -27,33 +27,36 @@ func TestSquaredSearch_FindsTheSameEachWay(t *testing.T) {
 		g := newGrowth(d, ForestOptions{MinLeaf: minimum, Criterion: Squared, Threads: 1})
 		q := newSquaredSearch(g)
 		for trial := range 600 {
-			var items []item
+			var items []int32
+			drawn := make([]item, len(g.target))
 			share := 2 + random.IntN(60)
-			for _, row := range g.byY {
+			for row := range int32(len(g.target)) {
 				if len(items) < maxBins-1 && random.IntN(share) == 0 {
-					items = append(items, item{y: g.y[row], w: g.weight[row] * 2, row: row, count: 2})
+					items = append(items, row)
+					drawn[row] = item{y: g.y[row], w: g.weight[row] * 2, count: 2}
 				}
 			}
 			by := random.IntN(features)
 			last := g.bins.codes[by][random.IntN(len(g.target))]
-			isRight := func(it item) bool { return g.bins.codes[by][it.row] > last }
+			q.begin(drawn, items)
+			isRight := func(row int32) bool { return g.bins.codes[by][row] > last }
 			left := slices.DeleteFunc(slices.Clone(items), isRight)
-			right := slices.DeleteFunc(slices.Clone(items), func(it item) bool { return !isRight(it) })
+			right := slices.DeleteFunc(slices.Clone(items), func(row int32) bool { return !isRight(row) })
 			if len(left) < 2 || len(right) < 2 {
 				continue
 			}
-			large := surveyed(items)
+			large := surveyed(drawn, items)
 			q.large = maxBins
 			q.enter(&large, &kept{})
 			q.fill(all)
 			q.below = moment{}
 			for i := range left {
-				q.below.add(q.moment(&left[i]))
+				q.below.add(q.moments[left[i]])
 			}
 			var sides [2]kept
 			q.halve(&sides)
 			q.divide(by, len(left), all, [2]bool{true, true}, &sides)
-			plots := [2]plot{surveyed(left), surveyed(right)}
+			plots := [2]plot{surveyed(drawn, left), surveyed(drawn, right)}
 			var want [2]split
 			var wantVaried [2][features]bool
 			for side := range plots { // both before anything is sorted anew
@@ -86,8 +89,8 @@ func searchAll(g *growth, q *squaredSearch, p *plot, known *kept) (best split, v
 	return found.best, varied
 }
 
-func surveyed(items []item) plot {
-	p := plot{items: items}
+func surveyed(drawn []item, items []int32) plot {
+	p := plot{items: items, drawn: drawn}
 	p.survey()
 	return p
 }

@@ -38,8 +38,8 @@ type half struct {
 }
 
 // enter prepares a node.
-func (k *walkSearch) enter(items []item, weight float64) {
-	n := len(items)
+func (k *walkSearch) enter(p *plot, weight float64) {
+	n := len(p.items)
 	if cap(k.spots) < n {
 		k.spots, k.sorted = make([]spot, n), make([]int32, n)
 		for _, h := range []*half{&k.node, &k.left, &k.right} {
@@ -47,12 +47,13 @@ func (k *walkSearch) enter(items []item, weight float64) {
 		}
 	}
 	k.spots = k.spots[:n]
-	center := items[n/2].y
+	center := p.item(n / 2).y
 	k.node = half{members: k.node.members[:(n+63)/64], whole: pair{w: weight}}
-	for i := range items {
-		y := items[i].y - center
-		s := items[i].w * y
-		k.spots[i] = spot{pair{items[i].w, s}, y}
+	for i := range p.items {
+		it := p.item(i)
+		y := it.y - center
+		s := it.w * y
+		k.spots[i] = spot{pair{it.w, s}, y}
 		k.node.whole.s += s
 	}
 	for w := range k.node.members {
@@ -67,11 +68,11 @@ func (k *walkSearch) enter(items []item, weight float64) {
 
 // search offers all cuts of a feature whose bins were counted.
 func (k *walkSearch) search(a *absoluteSearch, bins *[maxBins + 1]int64, codes []uint8, to *contest) {
-	items := a.plot.items
+	p := a.plot
 	if !k.ready {
-		k.enter(items, a.plot.whole.w)
+		k.enter(p, p.whole.w)
 	}
-	n, words := len(items), len(k.node.members)
+	n, words := len(p.items), len(k.node.members)
 	k.left = half{members: k.left.members[:words], at: n}
 	clear(k.left.members)
 	members := k.right.members[:words]
@@ -91,7 +92,7 @@ func (k *walkSearch) search(a *absoluteSearch, bins *[maxBins + 1]int64, codes [
 			gain := loss - k.left.loss(k.spots) - k.right.loss(k.spots)
 			var below, above float64
 			if a.wanted {
-				below, above = k.left.median(items), k.right.median(items)
+				below, above = k.left.median(p), k.right.median(p)
 			}
 			if gain > to.limit {
 				to.offer(gain, int(a.present[step-1]), int(b), below, above)
@@ -196,11 +197,11 @@ func (h *half) loss(items []spot) float64 {
 
 // median is the target at which the cumulated weight exceeds half, or the
 // middle of two where it equals half.
-func (h *half) median(items []item) float64 {
-	if y := items[h.at].y; h.before.w == h.whole.w/2 {
+func (h *half) median(p *plot) float64 {
+	if y := p.item(h.at).y; h.before.w == h.whole.w/2 {
 		if i := h.previous(h.at); i >= 0 {
-			return items[i].y/2 + y/2
+			return p.item(i).y/2 + y/2
 		}
 	}
-	return items[h.at].y
+	return p.item(h.at).y
 }
