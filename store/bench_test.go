@@ -2,12 +2,17 @@ package store_test
 
 import (
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
+	"courier/bus/bustest"
 	"courier/schemas"
 	"courier/store"
 	"courier/store/storetest"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // BenchmarkStore_Write writes batches of samples and of epochs (of jobs with 25
@@ -92,4 +97,55 @@ func BenchmarkHistory_Events(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkVerifier_Verify compares 200,000 samples of a hundred nodes, and the
+// roll-up, where nothing differs and where one row of each hour is missing.
+func BenchmarkVerifier_Verify(b *testing.B) {
+	const samples = 200_000
+	d, server := storetest.New(b), bustest.NewServer(b)
+	log := server.Connect(b)
+	publishRaw(b, server.URL(), samples)
+	stop := run(b, store.New(log, d, slog.New(slog.DiscardHandler), nil, store.Options{}))
+	reach(b, d, map[string]uint64{schemas.StreamNode: samples})
+	stop()
+	for _, damage := range []string{"", "DELETE FROM node_sample WHERE node = 'node-7' AND at IN (SELECT min(at) FROM node_sample WHERE node = 'node-7' GROUP BY toStartOfHour(at))"} {
+		name, want := "agrees", 0
+		if damage != "" {
+			name, want = "every hour differs", 1
+			must(b, d.Exec(b.Context(), damage))
+		}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, got := verify(b, log, d, store.VerifyOptions{}, 0)
+				if (got["node_sample"].Missing > 0) != (want > 0) {
+					b.Fatalf("%+v differ", got)
+				}
+			}
+			b.ReportMetric(float64(samples)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+		})
+	}
+}
+
+// publishRaw fills the log fast: each sample with its identity, unacknowledged
+// until the end.
+func publishRaw(b *testing.B, url string, samples int) {
+	b.Helper()
+	nc, err := nats.Connect(url)
+	must(b, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(1000))
+	must(b, err)
+	s := newStory()
+	begin := s.at.Add(-4 * time.Hour)
+	for n := range samples {
+		s.events, s.at = s.events[:0], begin.Add(time.Duration(n/100)*4*time.Second)
+		s.sample(fmt.Sprintf("node-%d", n%100), uint64(n))
+		data, err := schemas.Marshal(s.events[0])
+		must(b, err)
+		_, err = js.PublishAsync(s.events[0].Subject(), data, jetstream.WithMsgID(s.events[0].ID()))
+		must(b, err)
+	}
+	<-js.PublishAsyncComplete()
 }

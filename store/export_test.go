@@ -18,3 +18,6 @@ func (s *Store) Follow(ctx context.Context, d schemas.Durable, handle func(conte
 
 // ColumnNames returns the columns of a row's struct.
 func ColumnNames(row any) []string { return columnNames(reflect.TypeOf(row)) }
+
+// SetWindow makes a verifier look at so many rows at once.
+func (v *Verifier) SetWindow(rows uint64) { v.options.window = rows }

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
 // restore adds rows to a table without its roll-ups seeing them.
@@ -12,17 +14,29 @@ import (
 // ever, while the roll-ups take it, under tokens of their own. So a repeated
 // batch is looked up once more after its insert, and what is still missing comes
 // in as parts of a table that no roll-up reads. It may be repeated at any point.
-func (d *Database) restore(ctx context.Context, t *table, rows []any) error {
-	side := t.name + "_restored"
-	for _, statement := range []string{"DROP TABLE IF EXISTS " + side + " SYNC", "CREATE TABLE " + side + " AS " + t.name} {
-		if err := d.exec(ctx, "restore "+t.name, statement); err != nil {
+// That table's name ends in suffix, one for each who may be at work at once.
+func (d *Database) restore(ctx context.Context, t *table, items []item, suffix string) error {
+	rows := make([]any, len(items))
+	for i := range items {
+		rows[i] = items[i].row
+	}
+	return d.attach(ctx, t.name, suffix, func(side string) error {
+		insert, done := d.begin(ctx, "restore "+t.name, clickhouse.Settings{"max_partitions_per_insert_block": 0})
+		into := *t
+		into.insert = insertInto(side, t.row)
+		return done(d.send(insert, &into, rows))
+	})
+}
+
+// attach adds to a table what fill writes to another of the same kind.
+func (d *Database) attach(ctx context.Context, table, suffix string, fill func(side string) error) error {
+	side := table + "_" + suffix
+	for _, statement := range []string{"DROP TABLE IF EXISTS " + side + " SYNC", "CREATE TABLE " + side + " AS " + table} {
+		if err := d.exec(ctx, "restore "+table, statement); err != nil {
 			return err
 		}
 	}
-	insert, done := d.begin(ctx, "restore "+t.name, nil)
-	into := *t
-	into.insert = insertInto(side, t.row)
-	if err := done(d.send(insert, &into, rows)); err != nil {
+	if err := fill(side); err != nil {
 		return err
 	}
 	var partitions []struct {
@@ -33,10 +47,10 @@ func (d *Database) restore(ctx context.Context, t *table, rows []any) error {
 		return err
 	}
 	for _, p := range partitions {
-		statement := fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION ID '%s' FROM %s", t.name, p.ID, side)
-		if err := d.exec(ctx, "restore "+t.name, statement); err != nil {
+		statement := fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION ID '%s' FROM %s", table, p.ID, side)
+		if err := d.exec(ctx, "restore "+table, statement); err != nil {
 			return err
 		}
 	}
-	return d.exec(ctx, "restore "+t.name, "DROP TABLE "+side+" SYNC")
+	return d.exec(ctx, "restore "+table, "DROP TABLE "+side+" SYNC")
 }

@@ -10,6 +10,7 @@ import (
 // rollUp is a table that a materialized view fills from another.
 type rollUp struct {
 	name, view string
+	time       string // its column that says when; "" if its rows have no hour of their own
 	key        string // of its rows
 	of         string // the same of a row of the source
 }
@@ -18,10 +19,10 @@ type rollUp struct {
 // it: what it says is computed from what the other then says.
 var rollUps = map[string][]rollUp{
 	"node_sample": {
-		{"node_minute", "node_minute_view", "(node, minute)", "(node, toStartOfMinute(at))"},
-		{"node_hour", "node_hour_view", "(node, hour)", "(node, toStartOfHour(at))"},
+		{"node_minute", "node_minute_view", "minute", "(node, minute)", "(node, toStartOfMinute(at))"},
+		{"node_hour", "node_hour_view", "hour", "(node, hour)", "(node, toStartOfHour(at))"},
 	},
-	"job_epoch": {{"job_run", "job_run_view", "(job_id, run)", "(job_id, run)"}},
+	"job_epoch": {{"job_run", "job_run_view", "", "(job_id, run)", "(job_id, run)"}},
 }
 
 // rebuild makes the rows of the roll-ups again that a repeated batch has a part in.
@@ -45,19 +46,28 @@ func (d *Database) rebuild(ctx context.Context, source string, first, last uint6
 
 // rebuildOne is rebuild of one roll-up.
 func (d *Database) rebuildOne(ctx context.Context, source string, r rollUp, first, last uint64) error {
-	var view []struct {
-		Select string `ch:"as_select"`
-	}
-	if err := d.Query(ctx, &view, "SELECT as_select FROM system.tables WHERE database = currentDatabase() AND name = ?", r.view); err != nil {
+	definition, err := d.definition(ctx, r)
+	if err != nil {
 		return err
-	}
-	if len(view) != 1 {
-		return fmt.Errorf("rebuild %s: no view %s", r.name, r.view)
 	}
 	touched := fmt.Sprintf("%s IN (SELECT %s FROM %s WHERE sequence BETWEEN %d AND %d)", r.key, r.of, source, first, last)
 	if err := d.exec(ctx, "rebuild "+r.name, "DELETE FROM "+r.name+" WHERE "+touched); err != nil {
 		return err
 	}
 	insert, done := d.begin(ctx, "rebuild "+r.name, clickhouse.Settings{"insert_deduplicate": 0})
-	return done(d.conn.Exec(insert, fmt.Sprintf("INSERT INTO %s SELECT * FROM (%s) WHERE %s", r.name, view[0].Select, touched)))
+	return done(d.conn.Exec(insert, fmt.Sprintf("INSERT INTO %s SELECT * FROM (%s) WHERE %s", r.name, definition, touched)))
+}
+
+// definition returns the SELECT that makes a roll-up's rows.
+func (d *Database) definition(ctx context.Context, r rollUp) (string, error) {
+	var view []struct {
+		Select string `ch:"as_select"`
+	}
+	if err := d.Query(ctx, &view, "SELECT as_select FROM system.tables WHERE database = currentDatabase() AND name = ?", r.view); err != nil {
+		return "", err
+	}
+	if len(view) != 1 || view[0].Select == "" {
+		return "", fmt.Errorf("rebuild %s: no view %s", r.name, r.view)
+	}
+	return view[0].Select, nil
 }

@@ -146,7 +146,7 @@ func (s *Store) complete(ctx context.Context, g *group) error {
 	}
 	s.log.Warn("clickhouse knows a batch that it lost; its rows are restored", "table", g.table.name, "rows", len(missing))
 	s.metrics.restored.WithLabelValues(g.table.name).Add(float64(len(missing)))
-	return s.database.restore(ctx, g.table, missing)
+	return s.database.restore(ctx, g.table, missing, "restored")
 }
 
 // token returns the deduplication token of a table's part of a batch. The

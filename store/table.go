@@ -15,6 +15,7 @@ type table struct {
 	name   string
 	row    any    // zero value of its rows
 	key    string // first column of its order: the second token of its events' subjects
+	at     []int  // of its rows' structs: the field of the instant
 	insert string
 	lookup string // event_id and sequence of the rows that have an event_id of the batch
 }
@@ -33,6 +34,9 @@ func tables() []*table {
 
 func newTable(s schemas.Table) *table {
 	t := &table{name: s.Name, row: s.Row}
+	if at, ok := reflect.TypeOf(s.Row).FieldByName("At"); ok {
+		t.at = at.Index
+	}
 	switch kind, _, _ := strings.Cut(s.Name, "_"); kind {
 	case "job":
 		t.key = "job_id"
@@ -49,6 +53,12 @@ func newTable(s schemas.Table) *table {
 		t.lookup += " AND at BETWEEN fromUnixTimestamp64Nano(?, 'UTC') AND fromUnixTimestamp64Nano(?, 'UTC')"
 	}
 	return t
+}
+
+// rowOf returns the row of an event; ok is false for one of another table.
+func (t *table) rowOf(e schemas.Event) (row any, ok bool) {
+	name, row, ok := schemas.RowOf(e)
+	return row, ok && name == t.name
 }
 
 // insertInto returns the statement that inserts rows into a table by name.
@@ -165,18 +175,18 @@ func (g *group) without(found []place) (rows []any) {
 	return rows
 }
 
-// missing returns the rows of events that were found nowhere.
-func (g *group) missing(found []place) (rows []any) {
+// missing returns the events that were found nowhere.
+func (g *group) missing(found []place) (items []item) {
 	there := make(map[string]bool, len(found))
 	for _, f := range found {
 		there[f.EventID] = true
 	}
 	for i := range g.items {
 		if !there[g.items[i].id] {
-			rows = append(rows, g.items[i].row)
+			items = append(items, g.items[i])
 		}
 	}
-	return rows
+	return items
 }
 
 // place is where a table has an event.

@@ -1,0 +1,79 @@
+package store_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+)
+
+// A store writes all the time, also samples that come late, of the very minutes
+// that are repaired.
+func TestVerify_WorksBesideARunningStore(t *testing.T) {
+	d, b := storetest.New(t), bustest.New(t)
+	begin := time.Now().UTC().Truncate(time.Hour).Add(-2 * time.Hour)
+	stop := run(t, newStore(t, b, d))
+	var late sync.WaitGroup
+	done := make(chan struct{})
+	last := uint64(0)
+	late.Go(func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for n := uint64(1); ; n++ {
+			s := newStory()
+			s.at = begin.Add(time.Duration(n%100) * 20 * time.Second)
+			s.sample(fmt.Sprintf("node-%d", n%3), n)
+			sequence, err := b.Publish(t.Context(), s.events[0])
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			last = sequence
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	halt := publishAll(t, b)
+	reach(t, d, map[string]uint64{schemas.StreamNode: 500, schemas.StreamJob: 50})
+	for range 2 {
+		if _, got := verify(t, b, d, store.VerifyOptions{}, 0); len(got) > 0 {
+			t.Errorf("while a store writes %+v differ, want nothing", got)
+		}
+	}
+	missing, mended := uint64(0), false
+	for round := range 2 {
+		must(t, d.Exec(t.Context(), fmt.Sprintf("DELETE FROM node_sample WHERE sequence < 500 AND number %% 2 = %d", round)))
+		must(t, d.Exec(t.Context(), fmt.Sprintf("DELETE FROM node_minute WHERE toMinute(minute) %% 2 = %d", round)))
+		must(t, d.Exec(t.Context(), "INSERT INTO job_epoch SELECT * FROM job_epoch LIMIT 10 SETTINGS insert_deduplicate = 0"))
+		_, got := verify(t, b, d, store.VerifyOptions{Repair: true}, 0)
+		missing += got["node_sample"].Missing
+		mended = mended || got["node_minute"].Missing+got["node_minute"].Wrong > 0
+		for name, f := range got {
+			if !f.Mended {
+				t.Errorf("round %d: %s: %+v, want it mended", round, name, f)
+			}
+		}
+		if got["job_epoch"].Double != 10 {
+			t.Errorf("round %d: %d double epochs, want 10", round, got["job_epoch"].Double)
+		}
+	}
+	close(done)
+	late.Wait()
+	want := halt()
+	want[schemas.StreamNode] = max(want[schemas.StreamNode], last)
+	reach(t, d, want)
+	stop()
+	if missing != 499 || !mended {
+		t.Errorf("%d samples were missing in all, want 499; minutes were wrong: %v, want true", missing, mended)
+	}
+	clean(t, b, d, "at the end")
+	compare(t, b, d)
+}

@@ -1,0 +1,163 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// jet returns a bus, and the same server without the house's rules: to publish
+// what no courier would, and to drop what the log keeps.
+func jet(t *testing.T) (*bus.Bus, jetstream.JetStream) {
+	t.Helper()
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	nc, err := nats.Connect(server.URL())
+	must(t, err)
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	must(t, err)
+	return b, js
+}
+
+// again publishes an event without its identity as message ID: NATS keeps a copy.
+func again(t *testing.T, js jetstream.JetStream, e schemas.Event) {
+	t.Helper()
+	data, err := schemas.Marshal(e)
+	must(t, err)
+	_, err = js.Publish(t.Context(), e.Subject(), data)
+	must(t, err)
+}
+
+// totals sums a table's hours up.
+func totals(r *store.Report, table string) (log, have, older, expired uint64) {
+	for _, s := range r.Streams {
+		for _, u := range s.Tables {
+			if u.Table != table {
+				continue
+			}
+			expired += u.Expired
+			for _, h := range u.Hours {
+				log, have, older = log+h.LogEvents, have+h.TableEvents, older+h.Older
+			}
+		}
+	}
+	return log, have, older, expired
+}
+
+// What the log holds twice is in the table once, what it has dropped is in the
+// table all the same, and what nobody understands is in neither.
+func TestVerify_KnowsCopiesAndWhatTheLogHasDropped(t *testing.T) {
+	d := storetest.New(t)
+	b, js := jet(t)
+	s := newStory()
+	for n := range uint64(60) {
+		s.sample("node-a", n+1)
+	}
+	s.started("alpha", 1)
+	s.epoch("alpha", 1, 1)
+	run(t, newStore(t, b, d))
+	publish(t, b, s.events)
+	_, err := js.Publish(t.Context(), schemas.NodeSubject("node-a", schemas.EventSample), []byte("garbage"))
+	must(t, err)
+	reach(t, d, map[string]uint64{schemas.StreamNode: 60, schemas.StreamJob: 2}) // copies come later, in other batches
+	for _, e := range s.events[10:30] {
+		again(t, js, e)
+	}
+	late := *s.events[61].(*schemas.Epoch) // the same epoch, said to be of another hour: the store drops it
+	late.At = late.At.Add(-5 * time.Hour)
+	again(t, js, &late)
+	reach(t, d, map[string]uint64{schemas.StreamNode: 81, schemas.StreamJob: 3})
+	r := clean(t, b, d, "with copies")
+	if log, have, older, _ := totals(r, "node_sample"); log != 60 || have != 60 || older != 0 {
+		t.Errorf("%d events in the log, %d in the table, %d older, want 60, 60, 0", log, have, older)
+	}
+
+	// The log drops the originals of some copies, and some events altogether.
+	stream, err := js.Stream(t.Context(), schemas.StreamNode)
+	must(t, err)
+	must(t, stream.Purge(t.Context(), jetstream.WithPurgeSequence(21)))
+	r = clean(t, b, d, "after the log has dropped events")
+	if log, have, older, _ := totals(r, "node_sample"); log != 50 || have != 50 || older != 10 {
+		t.Errorf("%d events in the log, %d in the table, %d older, want 50, 50, 10", log, have, older)
+	}
+
+	// Nobody brings back what is only in the table, but what is double there is seen.
+	must(t, d.Exec(t.Context(), "INSERT INTO node_sample SELECT * FROM node_sample WHERE number < 15 SETTINGS insert_deduplicate = 0"))
+	want := found{Double: 14, Mended: true}
+	if _, got := verify(t, b, d, store.VerifyOptions{Repair: true}, 0); got["node_sample"] != want {
+		t.Errorf("repaired %+v, want %+v", got["node_sample"], want)
+	}
+	clean(t, b, d, "after the repair")
+	must(t, stream.Purge(t.Context()))
+	r = clean(t, b, d, "after the log has dropped everything")
+	if log, have, older, _ := totals(r, "node_sample"); log != 0 || have != 0 || older != 60 {
+		t.Errorf("%d events in the log, %d in the table, %d older, want 0, 0, 60", log, have, older)
+	}
+}
+
+// Samples past the table's time to live, and clocks that are a century off, are
+// no difference, whether the table still has them or not.
+func TestVerify_LeavesOutWhatTheTableDoesNotKeep(t *testing.T) {
+	d, b := storetest.New(t), bustest.New(t)
+	s := newStory()
+	for n, at := range []time.Time{time.Now().AddDate(0, 0, -120), time.Date(2150, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC), time.Now().Add(-50 * time.Hour), time.Now()} {
+		s.at = at.UTC()
+		s.sample("node-a", uint64(n+1))
+		s.started(fmt.Sprintf("job-%d", n), 1) // this table keeps all
+	}
+	stop := run(t, newStore(t, b, d))
+	reach(t, d, publish(t, b, s.events))
+	stop()
+	r := clean(t, b, d, "before anything is dropped")
+	if log, _, _, expired := totals(r, "node_sample"); log != 2 || expired != 3 {
+		t.Errorf("%d samples compared and %d left out, want 2 and 3", log, expired)
+	}
+	if log, have, _, _ := totals(r, "job_started"); log != 5 || have != 5 {
+		t.Errorf("%d starts in the log and %d in the table, want 5 and 5", log, have)
+	}
+	must(t, d.Exec(t.Context(), "OPTIMIZE TABLE node_sample FINAL"))
+	clean(t, b, d, "after the table has dropped what is past its time")
+	r, _ = verify(t, b, d, store.VerifyOptions{Since: 10 * time.Hour}, 0)
+	if log, _, _, expired := totals(r, "node_sample"); log != 1 || expired != 4 {
+		t.Errorf("of the last ten hours %d samples compared and %d left out, want 1 and 4", log, expired)
+	}
+}
+
+func TestVerify_RefusesTablesThatAreNotOfTheLog(t *testing.T) {
+	tests := []struct {
+		name      string
+		statement string
+		want      error
+	}{
+		{"another log's", "INSERT INTO log_position VALUES ('NODE', 1000, now64(9))", store.ErrOtherLog},
+		{"a newer program's", "INSERT INTO schema_migrations VALUES (999, '0999_later.sql', now64(9))", store.ErrNewer},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			d, b := storetest.New(t), bustest.New(t)
+			must(t, d.Exec(t.Context(), test.statement))
+			_, err := store.NewVerifier(b, d, slog.New(slog.DiscardHandler), store.VerifyOptions{}).Verify(t.Context())
+			if !errors.Is(err, test.want) {
+				t.Errorf("Verify = %v, want %v", err, test.want)
+			}
+		})
+	}
+	t.Run("not made yet", func(t *testing.T) {
+		d := storetest.Open(t, storetest.Empty(t, storetest.Protocols(t)[0]))
+		if _, err := store.NewVerifier(bustest.New(t), d, slog.New(slog.DiscardHandler), store.VerifyOptions{}).Verify(t.Context()); err == nil {
+			t.Error("Verify of an empty database succeeded, want an error")
+		}
+	})
+}

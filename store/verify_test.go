@@ -1,0 +1,163 @@
+package store_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// found is what a report says of one table or roll-up: in all its hours.
+type found struct {
+	Missing, Double, Extra, Wrong uint64
+	Mended                        bool // every hour that differed
+}
+
+// verify verifies and returns what differs, by table.
+func verify(t testing.TB, b *bus.Bus, d *store.Database, o store.VerifyOptions, window uint64) (*store.Report, map[string]found) {
+	t.Helper()
+	v := store.NewVerifier(b, d, slog.New(slog.DiscardHandler), o)
+	if window > 0 {
+		v.SetWindow(window)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := v.Verify(ctx)
+	must(t, err)
+	all := make(map[string]found)
+	note := func(name string, missing, double, extra, wrong uint64, mended bool) {
+		f, again := all[name]
+		f.Mended = mended && (f.Mended || !again)
+		f.Missing += missing
+		f.Double += double
+		f.Extra += extra
+		f.Wrong += wrong
+		all[name] = f
+	}
+	for _, s := range r.Streams {
+		for _, table := range s.Tables {
+			for _, h := range table.Hours {
+				if h.Differs() {
+					note(table.Table, h.Missing, h.Double, h.Extra, 0, h.Mended)
+				} else if h.LogEvents != h.TableEvents || h.LogChecksum != h.TableChecksum {
+					t.Errorf("%s at %s: %+v differs and names no difference", table.Table, h.At, h)
+				}
+			}
+		}
+		for _, u := range s.RollUps {
+			for _, h := range u.Hours {
+				note(u.RollUp, h.Missing, 0, h.Extra, h.Wrong, h.Mended)
+			}
+		}
+	}
+	return r, all
+}
+
+// clean fails the test if anything differs.
+func clean(t testing.TB, b *bus.Bus, d *store.Database, when string) *store.Report {
+	t.Helper()
+	r, all := verify(t, b, d, store.VerifyOptions{}, 0)
+	if len(all) > 0 {
+		t.Errorf("%s: %+v differ, want nothing", when, all)
+	}
+	return r
+}
+
+// lived publishes a log of two jobs and of samples over three hours, some of
+// which come late, and has a store write it.
+func lived(t testing.TB, b *bus.Bus, d *store.Database) {
+	t.Helper()
+	s := newStory()
+	s.job("alpha", time.Minute, schemas.EventFinished)
+	s.job("beta", time.Second, schemas.EventFailed)
+	s.regressors()
+	now := s.at.Truncate(time.Hour)
+	for n := range uint64(300) { // three in a minute
+		s.at = now.Add(-2 * time.Hour).Add(time.Duration(n) * 20 * time.Second)
+		s.sample("node-a", n+1)
+		s.sample("node-b", n+1)
+	}
+	for n := range uint64(40) { // from a spool: yesterday's
+		s.at = now.Add(-24 * time.Hour).Add(time.Duration(n) * time.Second)
+		s.sample("node-c", n+1)
+	}
+	stop := run(t, newStore(t, b, d))
+	reach(t, d, publish(t, b, s.events))
+	stop()
+}
+
+func TestVerify_FindsAndMendsWhatDiffers(t *testing.T) {
+	const undone = " SETTINGS insert_deduplicate = 0"
+	type all = map[string]found
+	tests := []struct {
+		name     string
+		damage   []string
+		found    all // roll-ups against the damaged table
+		repaired all // roll-ups against the mended one
+	}{
+		{"rows are deleted",
+			[]string{"DELETE FROM node_sample WHERE number BETWEEN 100 AND 149 AND node = 'node-a'", "DELETE FROM job_epoch WHERE job_id = 'beta'", "TRUNCATE TABLE job_advice"},
+			all{"node_sample": {Missing: 50}, "job_epoch": {Missing: 3}, "job_advice": {Missing: 6}, "node_minute": {Wrong: 1, Extra: 16}, "node_hour": {Wrong: 1}, "job_run": {Extra: 1}},
+			all{"node_sample": {Missing: 50, Mended: true}, "job_epoch": {Missing: 3, Mended: true}, "job_advice": {Missing: 6, Mended: true}}},
+		{"the samples are emptied",
+			[]string{"TRUNCATE TABLE node_sample"},
+			all{"node_sample": {Missing: 640}, "node_minute": {Extra: 201}, "node_hour": {Extra: 5}}, all{"node_sample": {Missing: 640, Mended: true}}},
+		{"rows are double, also in the roll-up",
+			[]string{"INSERT INTO node_sample SELECT * FROM node_sample WHERE number % 10 = 0" + undone, "INSERT INTO job_ended SELECT * FROM job_ended" + undone},
+			all{"node_sample": {Double: 64}, "job_ended": {Double: 2}},
+			all{"node_sample": {Double: 64, Mended: true}, "job_ended": {Double: 2, Mended: true}, "node_minute": {Wrong: 61, Mended: true}, "node_hour": {Wrong: 5, Mended: true}}},
+		{"rows are there up to four times, among deleted ones",
+			[]string{"DETACH TABLE node_minute_view", "INSERT INTO node_sample SELECT * FROM node_sample WHERE number < 11" + undone,
+				"INSERT INTO node_sample SELECT * FROM node_sample WHERE number < 6" + undone, "DELETE FROM node_sample WHERE number = 4", "ATTACH TABLE node_minute_view"},
+			all{"node_sample": {Missing: 3, Double: 3 * (4*3 + 5)}, "node_minute": {Wrong: 9}, "node_hour": {Wrong: 3}},
+			all{"node_sample": {Missing: 3, Double: 3 * (4*3 + 5), Mended: true}}},
+		{"the roll-up is broken, and a table has what the log has not, which stays",
+			[]string{"DELETE FROM node_minute WHERE node = 'node-c'", "INSERT INTO node_minute (node, minute, samples) SELECT node, minute, 1 FROM node_minute WHERE node = 'node-b' LIMIT 5" + undone,
+				"INSERT INTO node_minute (node, minute, samples) SELECT 'no''body', toStartOfMinute(now()), 1",
+				"INSERT INTO job_started (event_id, at, sequence, job_id) VALUES ('forged/1/started', now64(9), 1, 'forged')"},
+			all{"node_minute": {Missing: 1, Wrong: 5, Extra: 1}, "node_hour": {Wrong: 1, Extra: 1}, "job_started": {Extra: 1}},
+			all{"node_minute": {Missing: 1, Wrong: 5, Extra: 1, Mended: true}, "node_hour": {Wrong: 1, Extra: 1, Mended: true}, "job_started": {Extra: 1}}},
+	}
+	for i, protocol := range storetest.Protocols(t) {
+		window := []uint64{100, 0}[i%2] // of 100 rows: hours are cut into slices
+		tests := tests
+		if i > 0 {
+			tests = tests[len(tests)-2:]
+		}
+		for _, test := range tests {
+			t.Run(protocol+"/"+test.name, func(t *testing.T) {
+				d, b := storetest.NewIn(t, protocol), bustest.New(t)
+				lived(t, b, d)
+				for _, statement := range test.damage {
+					must(t, d.Exec(t.Context(), statement))
+				}
+				_, got := verify(t, b, d, store.VerifyOptions{}, window)
+				if diff := cmp.Diff(test.found, got); diff != "" {
+					t.Errorf("found (-want +got):\n%s", diff)
+				}
+				_, got = verify(t, b, d, store.VerifyOptions{Repair: true}, window)
+				if diff := cmp.Diff(test.repaired, got); diff != "" {
+					t.Errorf("repaired (-want +got):\n%s", diff)
+				}
+				_, got = verify(t, b, d, store.VerifyOptions{}, 0)
+				for name, f := range test.repaired {
+					if f.Mended != (got[name] == found{}) {
+						t.Errorf("after the repair %s: %+v", name, got[name])
+					}
+					delete(got, name)
+				}
+				if len(got) > 0 {
+					t.Errorf("after the repair %+v differ, want nothing more", got)
+				}
+			})
+		}
+	}
+}
