@@ -88,7 +88,7 @@ type cli struct {
 	Streams   streamsCommand   `cmd:"" help:"Show the streams of the log, and whether they are as declared."`
 
 	Collector collectorCommand `cmd:"" help:"Service: publish samples of this node." group:"services"`
-	Store     storeCommand     `cmd:"" help:"Service: write the event log to ClickHouse." group:"services"`
+	Store     storeCommands    `cmd:"" help:"Service: write the event log to ClickHouse; verify the tables." group:"services"`
 	Trainer   trainerCommand   `cmd:"" help:"Service: fit regressors." group:"services"`
 	Advisor   advisorCommand   `cmd:"" help:"Service: answer job requests." group:"services"`
 	Gateway   gatewayCommand   `cmd:"" help:"Service: REST and the web page." group:"services"`

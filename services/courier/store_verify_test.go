@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/schemas"
+)
+
+// A courier all runs, loses rows behind its store's back, and is repaired.
+func TestStoreVerify_FindsAndRepairsWhatACourierAllLost(t *testing.T) {
+	library := testLibrary(t)
+	if library == "" {
+		t.Skip("no ClickHouse engine")
+	}
+	l := startAll(t, func(f *localFlags) { f.Engine, f.EngineLibrary = "auto", library })
+	await(t, "samples in their table", func() bool {
+		d := l.db.Load()
+		if d == nil {
+			return false
+		}
+		position, err := d.Position(within(t, time.Second), schemas.StreamNode)
+		return err == nil && position >= 10
+	})
+	verify := func(want exitStatus, args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		err := run(within(t, time.Minute), append([]string{"store", "verify", "--data", l.f.Data}, args...), func(string) string { return "" }, &out, &out)
+		var status exitStatus
+		if err != nil && !errors.As(err, &status) {
+			t.Fatalf("courier store verify %s: %v", strings.Join(args, " "), err)
+		}
+		if status != want {
+			t.Fatalf("courier store verify %s ended with %d, want %d\n%s", strings.Join(args, " "), status, want, out.String())
+		}
+		return out.String()
+	}
+	contains := func(text string, all ...string) {
+		t.Helper()
+		for _, want := range all {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in\n%s", want, text)
+			}
+		}
+	}
+	contains(verify(0), "node_sample", "node_minute", "Log, tables and roll-ups agree.")
+
+	d := l.db.Load()
+	for _, statement := range []string{"DELETE FROM node_sample WHERE sequence IN (3, 4)", "INSERT INTO node_sample SELECT * FROM node_sample WHERE sequence = 5 SETTINGS insert_deduplicate = 0"} {
+		if err := d.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	contains(verify(1), "2 missing in the table (", "1 double in the table (", "store verify --repair")
+	contains(verify(0, "--repair"), "2 missing in the table (", "; repaired", "are repaired: log, tables and roll-ups agree.")
+	var r struct {
+		OK      bool `json:"ok"`
+		Streams []struct {
+			Stream string `json:"stream"`
+			Tables []struct {
+				Hours []struct {
+					LogEvents   uint64 `json:"log_events"`
+					LogChecksum string `json:"log_checksum"`
+				} `json:"hours"`
+			} `json:"tables"`
+		} `json:"streams"`
+	}
+	text := verify(0, "-o", "json", "--since", "0s")
+	if err := json.Unmarshal([]byte(text), &r); err != nil || !r.OK || len(r.Streams) != 3 {
+		t.Errorf("-o json: %v\n%s", err, text)
+	}
+	for _, s := range r.Streams {
+		if s.Stream == schemas.StreamNode && (s.Tables[0].Hours[0].LogEvents == 0 || len(s.Tables[0].Hours[0].LogChecksum) != 16) {
+			t.Errorf("the first hour of samples: %+v", s.Tables[0].Hours[0])
+		}
+	}
+}
+
+func TestStore_IsTheServiceWithoutAWord(t *testing.T) {
+	var out bytes.Buffer
+	nothing := func(string) string { return "" }
+	err := run(within(t, time.Minute), []string{"store"}, nothing, &out, &out)
+	if err == nil || !strings.Contains(err.Error(), "--clickhouse-url") {
+		t.Errorf("courier store = %v, want the service's own flags missed", err)
+	}
+	err = run(within(t, time.Minute), []string{"store", "--batch-age=soon"}, nothing, &out, &out)
+	if err == nil || !strings.Contains(err.Error(), "--batch-age") {
+		t.Errorf("courier store --batch-age=soon = %v, want the flag refused as the service does", err)
+	}
+	err = run(within(t, time.Minute), []string{"store", "verify"}, nothing, &out, &out)
+	if err == nil || !strings.Contains(err.Error(), "--data") {
+		t.Errorf("courier store verify = %v, want to be told what to name", err)
+	}
+}
