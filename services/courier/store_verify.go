@@ -49,7 +49,8 @@ func (c *storeVerifyCommand) Run(w *world) error {
 		return err
 	}
 	defer closeBus(b)
-	d, err := store.Open(w.ctx, store.Options{URL: c.ClickHouseURL, Timeout: 10 * time.Minute}, w.log, nil)
+	// The reader of courier all may ask for ten minutes at most, and the driver asks for five seconds more.
+	d, err := store.Open(w.ctx, store.Options{URL: c.ClickHouseURL, Timeout: 9 * time.Minute}, w.log, nil)
 	if err != nil {
 		return err
 	}
