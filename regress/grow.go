@@ -38,6 +38,7 @@ type grower struct {
 	large        int // items of a node whose features are best filled in one go
 	nodes        []node
 	leaves       []leaf
+	sides        [maxDepth][2]kept // of the nodes above, by depth
 }
 
 // plot is a node that is looked at: its items and what they sum up to.
@@ -137,12 +138,13 @@ func (g *grower) grow(value float64, slot int32, depth int, s stream, bounds lim
 		gain: g.restoreGain(best.gain), value: value, weight: g.plot.whole.w, count: g.plot.count})
 	g.leaves = append(g.leaves, leaf{})
 	below, above := g.childBounds(best, bounds)
-	var sides [2]kept
-	g.search.halve(&sides)
+	sides := &g.sides[depth]
+	*sides = [2]kept{}
+	g.search.halve(sides)
 	middle := g.partition(items, best.feature, uint8(last))
 	left, right := items[:middle], items[middle:]
 	if g.wanted() >= len(g.order) && len(items) >= g.large {
-		g.search.divide(best.feature, middle, g.order, [2]bool{g.splits(left, depth+1), g.splits(right, depth+1)}, &sides)
+		g.search.divide(best.feature, middle, g.order, [2]bool{g.splits(left, depth+1), g.splits(right, depth+1)}, sides)
 	}
 	first := g.child(left, &sides[0], slot, depth+1, s.split(1), below, settled)
 	second := g.child(right, &sides[1], int32(at)+1, depth+1, s.split(2), above, settled)
