@@ -31,10 +31,20 @@
 // event log. Tables are filled in parallel for the streams and one after the
 // other within a batch. All methods may be called from several goroutines.
 //
+// # Proof
+//
+// A Verifier compares the log with the tables at any time: per hour the distinct
+// event_ids, by number and checksum, and the roll-ups with what their tables say.
+// It tells what is missing, what is double and what only the table has, and repairs
+// by replay, beside a store that runs. Its memory does not grow with the log:
+// hours are summed up, and only those that differ are looked at event by event,
+// half a million at a time.
+//
 // # Asks
 //
 // The user needs INSERT, SELECT, CREATE TABLE and CREATE VIEW on the database,
-// and CREATE DATABASE where it does not exist yet.
+// and CREATE DATABASE where it does not exist yet; to repair, ALTER and DROP TABLE.
+// A Verifier that does not repair only reads.
 //
 // # Inside
 //

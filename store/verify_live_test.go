@@ -22,7 +22,7 @@ func TestVerify_WorksBesideARunningStore(t *testing.T) {
 	done := make(chan struct{})
 	last := uint64(0)
 	late.Go(func() {
-		tick := time.NewTicker(5 * time.Millisecond)
+		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for n := uint64(1); ; n++ {
 			s := newStory()
