@@ -91,6 +91,9 @@ func TestStore_IsTheServiceWithoutAWord(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "--batch-age") {
 		t.Errorf("courier store --batch-age=soon = %v, want the flag refused as the service does", err)
 	}
+	if err := run(within(t, time.Minute), []string{"store", "--help"}, nothing, &out, &out); !errors.Is(err, exitStatus(0)) || !strings.Contains(out.String(), "$COURIER_BATCH_AGE") || !strings.Contains(out.String(), "store verify") {
+		t.Errorf("courier store --help ended with %v, want the service's flags and verify in\n%s", err, out.String())
+	}
 	err = run(within(t, time.Minute), []string{"store", "verify"}, nothing, &out, &out)
 	if err == nil || !strings.Contains(err.Error(), "--data") {
 		t.Errorf("courier store verify = %v, want to be told what to name", err)
