@@ -61,6 +61,22 @@ func (b *Bus) Follow(ctx context.Context, o FollowOptions, handle func(Record) e
 	}
 }
 
+// Read delivers what a stream keeps now as Follow does, and returns. The error is
+// the handler's, or says that ctx ended before. CaughtUp is not called.
+func (b *Bus) Read(ctx context.Context, o FollowOptions, handle func(Record) error) error {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	complete := false
+	o.CaughtUp = func() { complete = true; stop() }
+	if err := b.Follow(reading, o, handle); err != nil {
+		return err
+	}
+	if !complete {
+		return fmt.Errorf("read %s: %w", o.Stream, ctx.Err())
+	}
+	return nil
+}
+
 type handlerError struct{ error }
 
 // errOthersNow says that the last of each subject are through, and what comes is
@@ -69,21 +85,7 @@ var errOthersNow = errors.New("the last of each subject were read")
 
 // follow runs one ordered consumer and moves o past what was handled.
 func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) error) error {
-	if o.New && o.From == 0 { // from now on, also over a lost connection
-		stream, err := b.js.Stream(ctx, o.Stream)
-		if err != nil {
-			return unavailable(err)
-		}
-		o.From = stream.CachedInfo().State.LastSeq + 1
-	}
-	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: o.asked(), DeliverPolicy: jetstream.DeliverAllPolicy, InactiveThreshold: orphanAge}
-	switch {
-	case o.From > 0:
-		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, o.From
-	case o.LastPerSubject:
-		cfg.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
-	}
-	consumer, err := b.js.OrderedConsumer(ctx, o.Stream, cfg)
+	consumer, err := b.reader(ctx, o)
 	if err != nil {
 		return unavailable(err)
 	}
@@ -130,6 +132,25 @@ func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) 
 			return errOthersNow
 		}
 	}
+}
+
+// reader makes the ordered consumer that delivers what o still wants.
+func (b *Bus) reader(ctx context.Context, o *FollowOptions) (jetstream.Consumer, error) {
+	if o.New && o.From == 0 { // from now on, also over a lost connection
+		stream, err := b.js.Stream(ctx, o.Stream)
+		if err != nil {
+			return nil, err
+		}
+		o.From = stream.CachedInfo().State.LastSeq + 1
+	}
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: o.asked(), DeliverPolicy: jetstream.DeliverAllPolicy, InactiveThreshold: orphanAge}
+	switch {
+	case o.From > 0:
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, o.From
+	case o.LastPerSubject:
+		cfg.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
+	}
+	return b.js.OrderedConsumer(ctx, o.Stream, cfg)
 }
 
 // asked are the filters that the server applies. Several with wildcards cost it a

@@ -109,14 +109,12 @@ func (g *Gateway) lastAdvice(ctx context.Context, id string) (*schemas.Advice, e
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var last *schemas.Advice
-	caughtUp := false
 	o := bus.FollowOptions{
 		Stream:         schemas.StreamJob,
 		Subjects:       []string{schemas.JobSubject(id, schemas.EventAdvice), schemas.JobSubject(id, schemas.EventSubmitted)},
 		LastPerSubject: true,
-		CaughtUp:       func() { caughtUp = true; cancel() },
 	}
-	err := g.bus.Follow(ctx, o, func(r bus.Record) error {
+	err := g.bus.Read(ctx, o, func(r bus.Record) error {
 		switch e := r.Event.(type) {
 		case *schemas.Advice:
 			last = e
@@ -127,8 +125,6 @@ func (g *Gateway) lastAdvice(ctx context.Context, id string) (*schemas.Advice, e
 	})
 	switch {
 	case err != nil:
-		return nil, err
-	case !caughtUp:
 		return nil, &schemas.Error{Code: schemas.CodeUnavailable, Message: "the event log does not answer"}
 	case last == nil:
 		return nil, &schemas.Error{Code: schemas.CodeNotFound, Field: "id", Message: "no advice is recorded for this job"}

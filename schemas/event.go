@@ -13,6 +13,8 @@ type Event interface {
 	Subject() string
 	// ID is the event's identity: the message ID, carried as event_id.
 	ID() string
+	// Stamped returns what every event begins with.
+	Stamped() *Stamp
 	// Validate returns an *Error with CodeInvalid that names the wrong field.
 	Validate() error
 }
@@ -26,6 +28,9 @@ type Stamp struct {
 
 // ID implements Event.
 func (s *Stamp) ID() string { return s.EventID }
+
+// Stamped implements Event.
+func (s *Stamp) Stamped() *Stamp { return s }
 
 // SetSequence is called by the bus on each event that it reads from a stream.
 func (s *Stamp) SetSequence(n uint64) { s.Sequence = n }

@@ -11,7 +11,10 @@ type Lease struct {
 }
 
 // Names of leases.
-const LeaseTrainer = "trainer" // who alone fits and promotes
+const (
+	LeaseTrainer = "trainer"      // who alone fits and promotes
+	LeaseRepair  = "store-repair" // who alone repairs the tables
+)
 
 // LeaseTTL is for how long one write of a lease holds: a trainer that was killed is
 // replaced after so long.

@@ -190,7 +190,7 @@ func (l *lookout) take(ctx context.Context, r bus.Record) error {
 	if !ok {
 		return nil
 	}
-	e := event{hourOf(l.table.instant(row)), hash(r.Event.ID())}
+	e := event{hourOf(r.Event.Stamped().At), hash(r.Event.ID())}
 	h := l.hours[e.hour]
 	if h == nil || e.hash%l.slices != l.slice {
 		return nil
@@ -231,7 +231,7 @@ func (l *lookout) bring(ctx context.Context) error {
 		return again
 	})
 	for i := range missing {
-		h := l.hours[hourOf(l.table.instant(missing[i].row))]
+		h := l.hours[hourOf(missing[i].at)]
 		h.LogEvents++
 		h.LogChecksum += Checksum(hash(missing[i].id))
 		h.Missing++

@@ -90,26 +90,8 @@ func mixed(n int) int { return int(uint32(n+1) * 2654435761 >> 20) }
 
 // inOrder returns the events as they came.
 func (f *fortnight) inOrder() []schemas.Event {
-	slices.SortStableFunc(f.events, func(a, b schemas.Event) int { return instantOf(a).Compare(instantOf(b)) })
+	slices.SortStableFunc(f.events, func(a, b schemas.Event) int { return a.Stamped().At.Compare(b.Stamped().At) })
 	return f.events
-}
-
-func instantOf(e schemas.Event) time.Time {
-	switch e := e.(type) {
-	case *schemas.Submitted:
-		return e.At
-	case *schemas.Started:
-		return e.At
-	case *schemas.Epoch:
-		return e.At
-	case *schemas.Advice:
-		return e.At
-	case *schemas.Risk:
-		return e.At
-	case *schemas.Moved:
-		return e.At
-	}
-	return e.(*schemas.Ended).At
 }
 
 func (f *fortnight) plan(network, day, hour int, node string) *plan {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -220,14 +219,12 @@ func readLog(t *testing.T, b *bus.Bus, name string) (all []bus.Record) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	caughtUp := errors.New("caught up")
-	stopped, stop := context.WithCancelCause(ctx)
-	err := b.Follow(stopped, bus.FollowOptions{Stream: name, CaughtUp: func() { stop(caughtUp) }}, func(r bus.Record) error {
+	err := b.Read(ctx, bus.FollowOptions{Stream: name}, func(r bus.Record) error {
 		all = append(all, r)
 		return nil
 	})
-	if err != nil || context.Cause(stopped) != caughtUp {
-		t.Fatalf("read %s: %v, %v", name, err, context.Cause(stopped))
+	if err != nil {
+		t.Fatal(err)
 	}
 	return all
 }

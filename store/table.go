@@ -15,7 +15,6 @@ type table struct {
 	name   string
 	row    any    // zero value of its rows
 	key    string // first column of its order: the second token of its events' subjects
-	at     []int  // of its rows' structs: the field of the instant
 	insert string
 	lookup string // event_id and sequence of the rows that have an event_id of the batch
 }
@@ -34,9 +33,6 @@ func tables() []*table {
 
 func newTable(s schemas.Table) *table {
 	t := &table{name: s.Name, row: s.Row}
-	if at, ok := reflect.TypeOf(s.Row).FieldByName("At"); ok {
-		t.at = at.Index
-	}
 	switch kind, _, _ := strings.Cut(s.Name, "_"); kind {
 	case "job":
 		t.key = "job_id"
@@ -95,6 +91,7 @@ type item struct {
 	id       string
 	key      string
 	sequence uint64
+	at       time.Time // when it happened
 	row      any
 }
 
@@ -133,7 +130,7 @@ func tabulate(all []*table, records []bus.Record) (groups []*group, copies map[s
 }
 
 func (g *group) add(r *bus.Record, row any) {
-	at := instant(row)
+	at := r.Event.Stamped().At
 	if len(g.items) == 0 || at.Before(g.from) {
 		g.from = at
 	}
@@ -142,15 +139,7 @@ func (g *group) add(r *bus.Record, row any) {
 	}
 	_, rest, _ := strings.Cut(r.Subject, ".")
 	key, _, _ := strings.Cut(rest, ".")
-	g.items = append(g.items, item{id: r.Event.ID(), key: key, sequence: r.Sequence, row: row})
-}
-
-// instant returns when a row's event happened.
-func instant(row any) time.Time {
-	if s, ok := row.(*schemas.Sample); ok {
-		return s.At
-	}
-	return time.Time{} // only samples are looked up by time
+	g.items = append(g.items, item{id: r.Event.ID(), key: key, at: at, sequence: r.Sequence, row: row})
 }
 
 // without returns the group's rows but those that found shows elsewhere in the

@@ -5,9 +5,7 @@ import (
 	"crypto/md5"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -43,10 +41,7 @@ func (v *Verifier) read(ctx context.Context, stream string, from, last uint64, h
 	if from > last {
 		return nil
 	}
-	reading, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	o := bus.FollowOptions{Stream: stream, From: from, CaughtUp: func() { stop(errEnough) }}
-	err := v.bus.Follow(reading, o, func(r bus.Record) error {
+	err := v.bus.Read(ctx, bus.FollowOptions{Stream: stream, From: from}, func(r bus.Record) error {
 		if r.Sequence > last {
 			return errEnough
 		}
@@ -58,11 +53,8 @@ func (v *Verifier) read(ctx context.Context, stream string, from, last uint64, h
 		}
 		return nil
 	})
-	switch {
-	case errors.Is(err, errEnough) || err == nil && errors.Is(context.Cause(reading), errEnough):
+	if errors.Is(err, errEnough) {
 		return nil
-	case err == nil:
-		return fmt.Errorf("read %s: %w", stream, ctx.Err())
 	}
 	return err
 }
@@ -70,9 +62,7 @@ func (v *Verifier) read(ctx context.Context, stream string, from, last uint64, h
 // tally reads all that the log keeps of a stream up to a position.
 func (v *Verifier) tally(ctx context.Context, stream string, position uint64) (*tally, error) {
 	l := &tally{stream: stream, first: position + 1, position: position, tables: make(map[string]map[int64]*Hour)}
-	byName := make(map[string]*table)
 	for _, t := range v.tables {
-		byName[t.name] = t
 		l.tables[t.name] = make(map[int64]*Hour)
 	}
 	const often = 1000 // messages between two reports of progress
@@ -82,9 +72,8 @@ func (v *Verifier) tally(ctx context.Context, stream string, position uint64) (*
 		if read++; read%often == 0 {
 			v.options.Progress(stream, r.Sequence-l.first, position-l.first+1)
 		}
-		name, row, ok := schemas.RowOf(r.Event)
-		if ok {
-			l.add(byName[name], row, &r)
+		if name, _, ok := schemas.RowOf(r.Event); ok {
+			l.add(name, &r)
 		}
 		return nil
 	})
@@ -92,8 +81,8 @@ func (v *Verifier) tally(ctx context.Context, stream string, position uint64) (*
 }
 
 // add counts one event.
-func (l *tally) add(t *table, row any, r *bus.Record) {
-	hours, hour := l.tables[t.name], hourOf(t.instant(row))
+func (l *tally) add(table string, r *bus.Record) {
+	hours, hour := l.tables[table], hourOf(r.Event.Stamped().At)
 	h := hours[hour]
 	if h == nil {
 		h = &Hour{At: time.Unix(hour*3600, 0).UTC(), from: r.Sequence}
@@ -146,9 +135,4 @@ func (t *table) stream() string {
 		return schemas.StreamRegressor
 	}
 	return schemas.StreamJob
-}
-
-// instant returns when the event of one of the table's rows happened.
-func (t *table) instant(row any) time.Time {
-	return reflect.ValueOf(row).Elem().FieldByIndex(t.at).Interface().(time.Time)
 }

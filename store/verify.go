@@ -77,7 +77,7 @@ func (v *Verifier) Verify(ctx context.Context) (*Report, error) {
 		return v.verify(ctx)
 	}
 	var r *Report
-	err := v.bus.Hold(ctx, leaseRepair, schemas.LeaseTTL, func(ctx context.Context) (err error) {
+	err := v.bus.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, func(ctx context.Context) (err error) {
 		r, err = v.verify(ctx)
 		return err
 	})
@@ -86,9 +86,6 @@ func (v *Verifier) Verify(ctx context.Context) (*Report, error) {
 	}
 	return r, err
 }
-
-// leaseRepair is the lease of who alone repairs the tables.
-const leaseRepair = "store-repair"
 
 func (v *Verifier) verify(ctx context.Context) (*Report, error) {
 	r := &Report{Repair: v.options.Repair}

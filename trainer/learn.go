@@ -80,9 +80,6 @@ func (t *Trainer) learn(ctx context.Context, past *Past, target string, w *wish,
 			return "waiting", nil
 		}
 	}
-	if err := t.dismiss(ctx, target); err != nil {
-		return "", err
-	}
 	e, err := t.present(ctx, c, target, w.reason, &g)
 	if err != nil {
 		return "", err
@@ -278,21 +275,30 @@ func (t *Trainer) drifted(since time.Time) bool {
 // dismiss rejects a challenger that was judged on enough jobs and is not clearly
 // better, because a newer one takes its place.
 func (t *Trainer) dismiss(ctx context.Context, target string) error {
+	s, j := t.rivalry(target, leastJobs)
+	if j == nil {
+		return nil
+	}
+	_, reason := judge(j)
+	_, err := t.reject(ctx, target, s.contest.rival.ModelDigest, s.contest.champion.ModelDigest, reason+"; a newer challenger takes its place", *j)
+	return err
+}
+
+// rivalry is where a target's challenger stands, and how it did once it was judged
+// on so many jobs, nil before. A former champion that could come back is none.
+func (t *Trainer) rivalry(target string, jobs int) (standing, *schemas.Judgement) {
 	s := (*t.standings.Load())[target]
 	if s.rival == nil || s.contest.back {
-		return nil
+		return standing{}, nil
 	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	trial := t.trials[target]
-	if trial == nil || trial.rival.predictor != s.rival.predictor || len(trial.groups) < leastJobs {
-		t.mu.Unlock()
-		return nil
+	if trial == nil || trial.rival.predictor != s.rival.predictor || len(trial.groups) < jobs {
+		return s, nil
 	}
 	j := trial.judgement()
-	t.mu.Unlock()
-	_, reason := judge(&j)
-	_, err := t.reject(ctx, target, s.contest.rival.ModelDigest, s.contest.champion.ModelDigest, reason+"; a newer challenger takes its place", j)
-	return err
+	return s, &j
 }
 
 // fewJobs are enough to see which of two regressors is ahead.
@@ -303,23 +309,20 @@ const fewJobs = 5
 const hopeless = 0.15
 
 // busy reports whether a challenger is being judged that stays. One whose bound
-// fails does not, nor one that was not clearly better on as many jobs as it takes; nor does one that is not ahead, if a drift calls for another.
-// Where things change often, none would ever be judged without that.
+// fails does not, nor one that was not clearly better on as many jobs as it takes; nor
+// does one that is not ahead, if a drift calls for another: where things change often,
+// none would ever be judged without that.
 func (t *Trainer) busy(target string, drift bool) bool {
-	s := (*t.standings.Load())[target]
-	if s.rival == nil || s.contest.back {
+	s, j := t.rivalry(target, fewJobs)
+	if s.rival == nil {
 		return false
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	trial := t.trials[target]
-	if trial == nil || trial.rival.predictor != s.rival.predictor || len(trial.groups) < fewJobs {
+	if j == nil {
 		return !drift
 	}
-	if !drift && len(trial.groups) >= leastJobs {
+	if !drift && j.JudgedJobs >= leastJobs {
 		return false // it had its chance: a newer one knows those jobs
 	}
-	j := trial.judgement()
 	if j.JudgedLevel != middle && *j.CoverageRatio < j.JudgedLevel-hopeless {
 		return false
 	}

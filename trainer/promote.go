@@ -16,8 +16,12 @@ func digestOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// present stores a candidate's files and says that it was trained.
+// present stores a candidate's files and says that it was trained. A challenger that
+// was before it is dismissed.
 func (t *Trainer) present(ctx context.Context, c *candidate, target, reason string, g *schemas.Grounds) (schemas.Trained, error) {
+	if err := t.dismiss(ctx, target); err != nil {
+		return schemas.Trained{}, err
+	}
 	for _, file := range [][]byte{c.model, c.manifest} {
 		if _, err := t.bus.PutArtifact(ctx, file); err != nil {
 			return schemas.Trained{}, err

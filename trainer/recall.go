@@ -34,7 +34,7 @@ func (t *Trainer) recall(ctx context.Context) (*Past, error) {
 	}
 	if h := t.history(); h != nil {
 		err := h.Events(ctx, since, func(e schemas.Event) error {
-			past.Add(e, sequenceOf(e))
+			past.Add(e, e.Stamped().Sequence)
 			return nil
 		})
 		if err != nil {
@@ -46,47 +46,15 @@ func (t *Trainer) recall(ctx context.Context) (*Past, error) {
 	if past.last > schemas.MaxBatchMessages {
 		from = past.last - schemas.MaxBatchMessages
 	}
-	reading, stop := context.WithCancel(ctx)
-	defer stop()
-	complete := false
-	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: jobEvents(), From: from, CaughtUp: func() { complete = true; stop() }}
-	err := t.bus.Follow(reading, o, func(r bus.Record) error {
-		if !happened(r.Event).Before(since) { // as the database does
+	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: jobEvents(), From: from}
+	err := t.bus.Read(ctx, o, func(r bus.Record) error {
+		if !r.Event.Stamped().At.Before(since) { // as the database does
 			past.Add(r.Event, r.Sequence)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
-	}
-	if !complete {
-		return nil, fmt.Errorf("recall examples: %w", ctx.Err())
+		return nil, fmt.Errorf("recall examples: %w", err)
 	}
 	return past, nil
-}
-
-// happened is when an event says that it was.
-func happened(e schemas.Event) time.Time {
-	switch e := e.(type) {
-	case *schemas.Started:
-		return e.At
-	case *schemas.Epoch:
-		return e.At
-	case *schemas.Ended:
-		return e.At
-	}
-	return time.Time{}
-}
-
-// sequenceOf returns an event's place in its stream.
-func sequenceOf(e schemas.Event) uint64 {
-	switch e := e.(type) {
-	case *schemas.Started:
-		return e.Sequence
-	case *schemas.Epoch:
-		return e.Sequence
-	case *schemas.Ended:
-		return e.Sequence
-	}
-	return 0
 }

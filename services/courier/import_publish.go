@@ -69,15 +69,9 @@ func readImported(ctx context.Context, b *bus.Bus) (imported, error) {
 	for _, kind := range []string{schemas.EventStarted, schemas.EventEpoch, schemas.EventFinished, schemas.EventFailed, schemas.EventCancelled} {
 		subjects = append(subjects, schemas.JobSubject("*", kind))
 	}
-	there, complete := imported{}, false
-	reading, stop := context.WithCancel(ctx)
-	defer stop()
-	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: subjects, LastPerSubject: true, CaughtUp: func() { complete = true; stop() }}
-	err := b.Follow(reading, o, func(r bus.Record) error { there.add(r.Event); return nil })
-	if err == nil && !complete {
-		err = ctx.Err()
-	}
-	return there, err
+	there := imported{}
+	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: subjects, LastPerSubject: true}
+	return there, b.Read(ctx, o, func(r bus.Record) error { there.add(r.Event); return nil })
 }
 
 func (i imported) add(e schemas.Event) {

@@ -43,10 +43,9 @@ type regressorLife struct {
 func readLife(ctx context.Context, b *bus.Bus) (*regressorLife, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	fold, l, complete := trainer.NewLife(), &regressorLife{}, false
+	fold, l := trainer.NewLife(), &regressorLife{}
 	seen := map[string]bool{}
-	o := bus.FollowOptions{Stream: schemas.StreamRegressor, CaughtUp: func() { complete = true; cancel() }}
-	err := b.Follow(ctx, o, func(r bus.Record) error {
+	err := b.Read(ctx, bus.FollowOptions{Stream: schemas.StreamRegressor}, func(r bus.Record) error {
 		fold.Apply(r.Event)
 		if !seen[r.Event.ID()] {
 			seen[r.Event.ID()] = true
@@ -56,9 +55,6 @@ func readLife(ctx context.Context, b *bus.Bus) (*regressorLife, error) {
 	})
 	if err != nil {
 		return nil, err
-	}
-	if !complete {
-		return nil, fmt.Errorf("read the %s stream: %w", schemas.StreamRegressor, ctx.Err())
 	}
 	l.versions = fold.List("")
 	return l, nil

@@ -37,18 +37,12 @@ func readBus(ctx context.Context, b *bus.Bus) (*replayLog, error) {
 	l := &replayLog{artifacts: map[string][]byte{}}
 	streams := make([][]bus.Record, len(replayStreams))
 	for i, stream := range replayStreams {
-		reading, stop := context.WithCancel(ctx)
-		complete := false
-		err := b.Follow(reading, bus.FollowOptions{Stream: stream, CaughtUp: func() { complete = true; stop() }}, func(r bus.Record) error {
+		err := b.Read(ctx, bus.FollowOptions{Stream: stream}, func(r bus.Record) error {
 			streams[i] = append(streams[i], r)
 			return nil
 		})
-		stop()
 		if err != nil {
 			return nil, err
-		}
-		if !complete {
-			return nil, fmt.Errorf("read stream %s: %w", stream, ctx.Err())
 		}
 	}
 	l.records = merged(streams)

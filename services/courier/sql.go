@@ -48,7 +48,7 @@ func (c *sqlCommand) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	e, err := c.endpoints()
+	e, err := openedIn(c.Data)
 	if err != nil {
 		return err
 	}
@@ -98,12 +98,12 @@ func piped(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice == 0
 }
 
-// endpoints says where the cluster of the data directory is asked.
-func (c *sqlCommand) endpoints() (e Endpoints, err error) {
-	name := filepath.Join(c.Data, "run", "endpoints.json")
+// openedIn says where the cluster of a data directory, with SQL, is asked.
+func openedIn(dir string) (e Endpoints, err error) {
+	name := filepath.Join(dir, "run", "endpoints.json")
 	data, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return e, fmt.Errorf("no courier all has run in %s: start it, or name its directory with --data", c.Data)
+		return e, fmt.Errorf("no courier all has run in %s: start it, or name its directory with --data", dir)
 	}
 	if err != nil {
 		return e, err

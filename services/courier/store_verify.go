@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -83,22 +82,17 @@ func (c *storeVerifyCommand) locate() error {
 		}
 		return errors.New("name ClickHouse with --clickhouse-url, or the directory of a courier all with --data")
 	}
-	e, err := (&sqlCommand{Data: c.Data}).endpoints()
+	e, err := openedIn(c.Data)
 	if err != nil {
 		return err
 	}
-	u, err := url.Parse(e.ClickHouseNativeURL)
-	if err != nil {
-		return fmt.Errorf("read the address of ClickHouse in %s: %w", c.Data, err)
-	}
-	user, password := e.ClickHouseUser, e.ClickHousePassword
+	at := engine.Endpoint{NativeURL: e.ClickHouseNativeURL, Database: e.ClickHouseDatabase, User: e.ClickHouseUser, Password: e.ClickHousePassword}
 	if c.Repair {
-		if user, password, err = engine.Writer(filepath.Join(c.Data, "clickhouse")); err != nil {
+		if at.User, at.Password, err = engine.Writer(filepath.Join(c.Data, "clickhouse")); err != nil {
 			return err
 		}
 	}
-	u.User, u.Path = url.UserPassword(user, password), "/"+e.ClickHouseDatabase
-	c.ClickHouseURL, c.NATSURL = u.String(), e.NATSURL
+	c.ClickHouseURL, c.NATSURL = storeURL(at), e.NATSURL
 	return nil
 }
 

@@ -19,11 +19,18 @@ type credentials struct {
 // loadCredentials reads the passwords of the data directory, and makes them the
 // first time. The file lies beside the directories that the engine can read.
 func loadCredentials(dataDir string) (credentials, error) {
-	path := filepath.Join(dataDir, "credentials.json")
-	content, err := os.ReadFile(path)
+	c, err := readCredentials(dataDir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return newCredentials(path)
+		return newCredentials(credentialsPath(dataDir))
 	}
+	return c, err
+}
+
+func credentialsPath(dataDir string) string { return filepath.Join(dataDir, "credentials.json") }
+
+func readCredentials(dataDir string) (credentials, error) {
+	path := credentialsPath(dataDir)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return credentials{}, fmt.Errorf("read the engine's passwords: %w", err)
 	}
@@ -35,6 +42,14 @@ func loadCredentials(dataDir string) (credentials, error) {
 		return credentials{}, fmt.Errorf("read the engine's passwords in %s: one is empty; remove the file to make new ones", path)
 	}
 	return c, nil
+}
+
+// Writer returns the user that may read and write every database of the engine of
+// a data directory, and its password, for a tool of the directory's owner. The
+// error says that no engine has run there, or that the owner is another.
+func Writer(dataDir string) (user, password string, err error) {
+	c, err := readCredentials(dataDir)
+	return userCourier, c.Courier, err
 }
 
 // newCredentials makes random passwords of 128 bits or more and keeps them.
