@@ -86,10 +86,11 @@ func (g *grower) tree(n int) tree {
 }
 
 // draw fills items with the examples of a tree: all of them, or as many as
-// there are, drawn with replacement.
+// there are, drawn with replacement. Each is written and the drawn ones are
+// counted, because a branch would often be guessed wrong.
 func (g *grower) draw(s stream) {
 	n := len(g.target)
-	drawn := g.drawn
+	drawn, items := g.drawn, g.items[:n]
 	clear(drawn)
 	for i := range drawn {
 		if g.options.Bootstrap {
@@ -98,18 +99,17 @@ func (g *grower) draw(s stream) {
 			drawn[i].count = 1
 		}
 	}
-	g.items = g.items[:0]
+	taken := 0
 	for row := range drawn {
 		it := &drawn[row]
-		if it.count == 0 {
-			continue
-		}
 		it.y, it.w = g.y[row], float64(it.count)
 		if g.weight != nil {
 			it.w *= g.weight[row]
 		}
-		g.items = append(g.items, int32(row))
+		items[taken] = int32(row)
+		taken += min(it.count, 1)
 	}
+	g.items = items[:taken]
 	g.search.begin(drawn, g.items)
 }
 

@@ -22,12 +22,17 @@ type squaredSearch struct {
 	bins    *binned
 	units
 	unit    float64 // of gains
+	perUnit float64 // 1/unit
 	plot    *plot
 	moments []moment // of what the tree has drawn, by number
 	items   []moment // of the node, or of the one that the ranks began with
 	whole   moment   // of the node, S from its mean
 	below   moment   // what goes left of the best cut
 	mean    int64    // of the node, in units of S per unit of W
+	heavy   float64  // W of the node
+	pulled  float64  // S of the node
+	gaining float64  // unit of gains per W of the node
+	perGain float64  // 1/gaining
 	own     sums     // of a large node, else nil
 	small   bool     // the node has less than large items: they are sorted
 	ranks   ranks
@@ -36,7 +41,9 @@ type squaredSearch struct {
 }
 
 // sums are those of the items in each bin of each feature.
-type sums [][maxBins + 1]moment
+// A feature has some more room than it needs: with 256 the bins of all features
+// would lie 4096 bytes apart, and crowd in the same few lines of the cache.
+type sums [][maxBins + 5]moment
 
 // moment is S, and W packed with the number of examples as in a histogram.
 type moment struct{ s, w int64 }
@@ -45,8 +52,9 @@ func (m *moment) add(o moment) { m.s += o.s; m.w += o.w }
 func (m *moment) sub(o moment) { m.s -= o.s; m.w -= o.w }
 
 func newSquaredSearch(g *growth) *squaredSearch {
-	return &squaredSearch{minimum: g.options.MinLeaf, large: max(8, g.bins.most()*2/3), bins: g.bins,
-		moments: make([]moment, len(g.target)), items: make([]moment, len(g.target)), ranks: newRanks(len(g.bins.codes)), units: g.units, unit: 1 / g.pulling / g.pulling / g.weighting.unit}
+	unit := 1 / g.pulling / g.pulling / g.weighting.unit
+	return &squaredSearch{minimum: g.options.MinLeaf, large: max(8, g.bins.most()*2/3), bins: g.bins, moments: make([]moment, len(g.target)),
+		items: make([]moment, len(g.target)), ranks: newRanks(len(g.bins.codes)), units: g.units, unit: unit, perUnit: 1 / unit}
 }
 
 // units are those in which moments count.
@@ -93,6 +101,8 @@ func (q *squaredSearch) enter(p *plot, known *kept) (loss, noise float64) {
 	}
 	q.mean = q.whole.s / (q.whole.w >> countBits)
 	q.whole.s -= q.mean * (q.whole.w >> countBits)
+	q.heavy, q.pulled = float64(q.whole.w>>countBits), float64(q.whole.s)
+	q.gaining, q.perGain = q.unit/q.heavy, q.heavy*q.perUnit
 	first, last := p.item(0), p.item(len(p.items)-1)
 	share := p.whole.w / 4
 	if len(p.items) == 2 {
@@ -153,9 +163,8 @@ func (q *squaredSearch) search(feature int, to *contest) bool {
 // that before it, and gains no more: no branch asks for it.
 func (q *squaredSearch) searchSums(bins []moment, to *contest) (varied bool) {
 	n := len(q.plot.items)
-	weight, sum := float64(q.whole.w>>countBits), float64(q.whole.s)
-	unit := q.unit / weight
-	limit := to.limit / unit
+	weight, sum := q.heavy, q.pulled
+	limit := to.limit * q.perGain
 	left := moment{}
 	for b := range bins {
 		left.add(bins[b])
@@ -173,13 +182,13 @@ func (q *squaredSearch) searchSums(bins []moment, to *contest) (varied bool) {
 		if d*d <= limit*(wl*(weight-wl)) {
 			continue
 		}
-		if gain := q.gain(left) * unit; gain > to.limit {
+		if gain := q.gain(left); gain > to.limit {
 			next := b + 1
 			for bins[next].w == 0 {
 				next++
 			}
 			q.propose(gain, left, b, next, to)
-			limit = to.limit / unit
+			limit = to.limit * q.perGain
 		}
 	}
 	return varied
@@ -192,9 +201,8 @@ func (q *squaredSearch) searchSorted(keys []uint16, to *contest) bool {
 	if keys[0]>>8 == last {
 		return false
 	}
-	weight, sum := float64(q.whole.w>>countBits), float64(q.whole.s)
-	unit := q.unit / weight
-	limit := to.limit / unit
+	weight, sum := q.heavy, q.pulled
+	limit := to.limit * q.perGain
 	left, key := moment{}, keys[0]
 	for _, next := range keys[1:] {
 		left.add(q.items[uint8(key)])
@@ -209,20 +217,20 @@ func (q *squaredSearch) searchSorted(keys []uint16, to *contest) bool {
 		if d*d <= limit*(wl*(weight-wl)) {
 			continue
 		}
-		if gain := q.gain(left) * unit; gain > to.limit {
+		if gain := q.gain(left); gain > to.limit {
 			q.propose(gain, left, int(before>>8), int(next>>8), to)
-			limit = to.limit / unit
+			limit = to.limit * q.perGain
 		}
 	}
 	return true
 }
 
-// gain of a cut that has some items on its left, times W; see squaredSearch.
+// gain of a cut that has some items on its left; see squaredSearch.
 func (q *squaredSearch) gain(left moment) float64 {
-	weight, w := float64(q.whole.w>>countBits), left.w>>countBits
+	w := left.w >> countBits
 	wl, sl := float64(w), float64(left.s-q.mean*w)
-	d := sl*weight - float64(q.whole.s)*wl
-	return d * d / (wl * (weight - wl))
+	d := sl*q.heavy - q.pulled*wl
+	return d * d / (wl * (q.heavy - wl)) * q.gaining
 }
 
 // propose offers a cut that leaves enough examples on both sides.
@@ -233,7 +241,7 @@ func (q *squaredSearch) propose(gain float64, left moment, last, next int, to *c
 	}
 	below, above := 0.0, 0.0
 	if to.bound {
-		weight, sum, w := float64(q.whole.w>>countBits), float64(q.whole.s), left.w>>countBits
+		weight, sum, w := q.heavy, q.pulled, left.w>>countBits
 		wl, sl := float64(w), float64(left.s-q.mean*w)
 		mean, perWeight := float64(q.mean), 1/q.pulling/q.weighting.unit
 		below, above = (sl/wl+mean)*perWeight, ((sum-sl)/(weight-wl)+mean)*perWeight
