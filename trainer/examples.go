@@ -14,9 +14,9 @@ type Past struct {
 	runs    map[runKey]*run
 	order   []*run
 	near    *neighbours
-	fleet   schemas.Fleet  // what jobs told of their nodes
-	last    uint64         // sequence of the last event
-	Refused map[string]int // events and examples that were left out, by reason
+	fleet   schemas.Fleet             // what jobs told of their nodes
+	last    uint64                    // sequence of the last event
+	refused map[string]map[string]int // of each target's examples, and of events (""), how many were left out, by reason
 }
 
 type runKey struct {
@@ -40,7 +40,7 @@ type run struct {
 
 // NewPast returns the fold before the first event.
 func NewPast() *Past {
-	return &Past{seen: map[string]bool{}, runs: map[runKey]*run{}, near: newNeighbours(), fleet: schemas.Fleet{}, Refused: map[string]int{}}
+	return &Past{seen: map[string]bool{}, runs: map[runKey]*run{}, near: newNeighbours(), fleet: schemas.Fleet{}, refused: map[string]map[string]int{"": {}}}
 }
 
 // Reasons for leaving something out.
@@ -89,7 +89,7 @@ func (p *Past) addEpoch(e *schemas.Epoch, sequence uint64) {
 	r := p.run(e.JobID, e.Run, sequence)
 	r.says(&e.Setting)
 	if r.ended != nil && r.ended.Outcome != schemas.EventLost {
-		p.Refused[refusedFinished]++
+		p.refused[""][refusedFinished]++
 		return
 	}
 	if n := len(r.epochs); n > 0 && e.Epoch <= r.epochs[n-1].Epoch {
@@ -159,10 +159,11 @@ func (p *Past) beside(r *run) []schemas.Span { return p.near.of(r) }
 // Examples returns what the past teaches about a target, oldest run first.
 func (p *Past) Examples(target string) []Example {
 	var all []Example
-	times := map[string]bool{}
+	times, refused := map[string]bool{}, map[string]int{}
+	p.refused[target] = refused
 	for _, r := range p.order {
 		if why := r.lie(times); why != "" {
-			p.Refused[why]++
+			refused[why]++
 			continue
 		}
 		spans := p.beside(r)
@@ -185,6 +186,25 @@ func (p *Past) Examples(target string) []Example {
 	return all
 }
 
+// Refused is how many events, and examples of the targets that were asked for, were
+// left out, by reason.
+func (p *Past) Refused() map[string]int {
+	all := map[string]int{}
+	for _, of := range p.refused {
+		for why, n := range of {
+			all[why] += n
+		}
+	}
+	return all
+}
+
+// refuse counts an example that is left out.
+func (p *Past) refuse(target, why string) {
+	if of := p.refused[target]; of != nil { // else nobody asked for all
+		of[why]++
+	}
+}
+
 // example makes an example of an epoch; ok is false if it has nothing to say.
 func (p *Past) example(r *run, spans []schemas.Span, e *schemas.Epoch, target string) (x Example, ok bool) {
 	load, on := p.load(r, spans, begin(e), e.At)
@@ -196,7 +216,7 @@ func (p *Past) example(r *run, spans []schemas.Span, e *schemas.Epoch, target st
 		// What was learnt with one batch size stays in the network: no accuracy
 		// behind a change is that of either.
 		if e.Epoch > r.epochs[r.pure-1].Epoch {
-			p.Refused[refusedMixed]++
+			p.refuse(target, refusedMixed)
 			return x, false
 		}
 		// A run counts once, however many epochs it has (models: accuracy).
@@ -206,9 +226,9 @@ func (p *Past) example(r *run, spans []schemas.Span, e *schemas.Epoch, target st
 	x.Value, x.Weight = e.DurationSeconds, load.ExampleWeight()
 	switch {
 	case x.Weight == 0:
-		p.Refused[refusedUnstable]++
+		p.refuse(target, refusedUnstable)
 	case e.DurationSource == schemas.DurationArrival && len(r.epochs) > 1 && r.starts(e):
-		p.Refused[refusedStartup]++
+		p.refuse(target, refusedStartup)
 		x.Weight = 0
 	}
 	return x, x.Weight > 0
@@ -258,7 +278,7 @@ func (p *Past) wholeJob(r *run, spans []schemas.Span, target string) []Example {
 		x.Value = (e.DurationSeconds - *s) / float64(e.Epochs)
 	}
 	if x.Weight == 0 {
-		p.Refused[refusedUnstable]++
+		p.refuse(target, refusedUnstable)
 		return nil
 	}
 	return []Example{x}

@@ -12,7 +12,7 @@ import (
 	"courier/schemas"
 )
 
-// train recalls the past once and fits each target.
+// train recalls what is new of the past, once, and fits each target.
 func (t *Trainer) train(ctx context.Context, w wish) (schemas.TrainReply, error) {
 	reply := schemas.TrainReply{Promoted: []schemas.Promoted{}}
 	past, err := t.recall(ctx)
@@ -32,7 +32,7 @@ func (t *Trainer) train(ctx context.Context, w wish) (schemas.TrainReply, error)
 			t.metrics.fits.WithLabelValues(target, outcome).Inc()
 		}
 	}
-	for reason, n := range past.Refused {
+	for reason, n := range past.Refused() {
 		t.metrics.refused.WithLabelValues(reason).Set(float64(n))
 	}
 	return reply, nil

@@ -46,8 +46,8 @@ func TestRun_LiesAreRefusedAndCounted(t *testing.T) {
 			}
 		}
 		examples := p.Examples(schemas.TargetEpochTime)
-		if c.want == "" && (len(p.Refused) > 0 || len(examples) == 0) || c.want != "" && p.Refused[c.want] != 1 {
-			t.Errorf("%s: refused %v, %d examples; want %q", c.name, p.Refused, len(examples), c.want)
+		if c.want == "" && (len(p.Refused()) > 0 || len(examples) == 0) || c.want != "" && p.Refused()[c.want] != 1 {
+			t.Errorf("%s: refused %v, %d examples; want %q", c.name, p.Refused(), len(examples), c.want)
 		}
 		if c.want != "" && len(examples) != 3*(len(c.runs)-1) {
 			t.Errorf("%s: %d examples, want none of the run that lies", c.name, len(examples))

@@ -24,27 +24,22 @@ func jobEvents() []string {
 	return subjects
 }
 
-// recall folds the past of the window: from the database where there is one, the rest
-// from the log. A database may have some tables of its last batch and not others,
-// so the log is read again from one batch before its end; copies change nothing.
+// recall folds the past of the window. What was folded before a fit is kept for the
+// next, which reads only what the log has got since: to read a million epochs takes
+// as long as to fit them. A past with a beginning that moves is folded anew.
 func (t *Trainer) recall(ctx context.Context) (*Past, error) {
-	past, since := NewPast(), time.Time{}
+	past, since := t.past, time.Time{}
 	if t.o.Window > 0 {
-		since = time.Now().Add(-t.o.Window)
-	}
-	if h := t.history(); h != nil {
-		err := h.Events(ctx, since, func(e schemas.Event) error {
-			past.Add(e, e.Stamped().Sequence)
-			return nil
-		})
-		if err != nil {
-			t.log.Warn("examples come from the log: the database does not tell", "error", err)
-			past = NewPast()
-		}
+		past, since = nil, time.Now().Add(-t.o.Window)
 	}
 	from := uint64(0)
-	if past.last > schemas.MaxBatchMessages {
-		from = past.last - schemas.MaxBatchMessages
+	if past == nil {
+		past = t.told(ctx, since)
+		// A database may have some tables of its last batch and not others, so the log is
+		// read again from one batch before its end; copies change nothing.
+		from = max(past.last, schemas.MaxBatchMessages) - schemas.MaxBatchMessages
+	} else {
+		from = past.last + 1
 	}
 	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: jobEvents(), From: from}
 	err := t.bus.Read(ctx, o, func(r bus.Record) error {
@@ -56,5 +51,25 @@ func (t *Trainer) recall(ctx context.Context) (*Past, error) {
 	if err != nil {
 		return nil, fmt.Errorf("recall examples: %w", err)
 	}
+	if t.o.Window == 0 {
+		t.past = past
+	}
 	return past, nil
+}
+
+// told is the past as the database tells it, if there is one.
+func (t *Trainer) told(ctx context.Context, since time.Time) *Past {
+	past, h := NewPast(), t.history()
+	if h == nil {
+		return past
+	}
+	err := h.Events(ctx, since, func(e schemas.Event) error {
+		past.Add(e, e.Stamped().Sequence)
+		return nil
+	})
+	if err != nil {
+		t.log.Warn("examples come from the log: the database does not tell", "error", err)
+		return NewPast()
+	}
+	return past
 }

@@ -53,6 +53,7 @@ type Trainer struct {
 	changes   *changes
 	fresh     atomic.Int64         // epochs since the last fit
 	due       atomic.Pointer[wish] // waits for the cool-down
+	past      *Past                // that was learnt from; of work only
 
 	mu     sync.Mutex
 	life   *Life
@@ -115,6 +116,7 @@ func (t *Trainer) run(ctx context.Context) error {
 	t.wishes, t.orders, t.changes = make(chan wish, 1), make(chan order, 8), newChanges()
 	t.life, t.loaded, t.trials, t.drifts = NewLife(), map[string]*loaded{}, map[string]*Trial{}, nil
 	t.standings.Store(&map[string]standing{})
+	t.past = nil
 	t.fresh.Store(0)
 	t.due.Store(nil)
 	ctx, cancel := context.WithCancel(ctx)

@@ -237,15 +237,7 @@ func TestTrainer_TheLogCompletesTheDatabase(t *testing.T) {
 	}{{"none", 0, nil}, {"half", 0.5, nil}, {"all", 1, nil}, {"fails midway", 0.5, errors.New("the database is away")}} {
 		b := bustest.New(t)
 		study(t, b, "a", 0, 1)
-		var events []schemas.Event
-		ctx, cancel := context.WithCancel(within(t))
-		err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamJob, CaughtUp: cancel}, func(r bus.Record) error {
-			events = append(events, r.Event)
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		events := logged(t, b)
 		h := past{events[:int(c.share*float64(len(events)))], c.err}
 		runTrainer(t, b, func() trainer.History { return h }, trainer.Options{NewEpochs: 1 << 30})
 		if r := train(t, b); len(r.Promoted) == 2 {
@@ -293,15 +285,60 @@ func TestTrainer_RepeatsAPromotionThatNobodyHeard(t *testing.T) {
 func collect(t testing.TB, b *bus.Bus) *trainer.Past {
 	t.Helper()
 	p := trainer.NewPast()
-	ctx, cancel := context.WithCancel(within(t))
-	err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamJob, CaughtUp: cancel}, func(r bus.Record) error {
-		p.Add(r.Event, r.Sequence)
+	for _, e := range logged(t, b) {
+		p.Add(e, e.Stamped().Sequence)
+	}
+	return p
+}
+
+// logged returns the events of jobs that are in the log.
+func logged(t testing.TB, b *bus.Bus) (events []schemas.Event) {
+	t.Helper()
+	err := b.Read(within(t), bus.FollowOptions{Stream: schemas.StreamJob}, func(r bus.Record) error {
+		events = append(events, r.Event)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return events
+}
+
+// A trainer that has folded the past reads only what is new of it, and learns what one
+// learns that reads all.
+func TestTrainer_FoldsThePastOnce(t *testing.T) {
+	b := bustest.New(t)
+	study(t, b, "a", 0, 1)
+	h := &counted{past: past{events: logged(t, b)}}
+	stop := beginTrainer(t, b, func() trainer.History { return h }, trainer.Options{NewEpochs: 1 << 30})
+	train(t, b)
+	study(t, b, "b", 3600, 1.2)
+	again := train(t, b)
+	stop()
+	if n := h.asked.Load(); n != 1 {
+		t.Errorf("the database was asked %d times for two fits, want once", n)
+	}
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+	anew := train(t, b)
+	if len(again.Promoted) != 2 || len(anew.Promoted) != 2 {
+		t.Fatalf("promoted %+v, then %+v; want two each", again.Promoted, anew.Promoted)
+	}
+	for i, p := range again.Promoted {
+		if n := anew.Promoted[i]; p.ModelDigest != n.ModelDigest || p.ManifestDigest != n.ManifestDigest || p.Examples != 48 {
+			t.Errorf("%s: of %d examples %.8s %.8s, by one that read all %.8s %.8s", p.Target, p.Examples, p.ModelDigest, p.ManifestDigest, n.ModelDigest, n.ManifestDigest)
+		}
+	}
+}
+
+// counted is a database that counts how often it is asked.
+type counted struct {
+	past
+	asked atomic.Int64
+}
+
+func (c *counted) Events(ctx context.Context, since time.Time, yield func(schemas.Event) error) error {
+	c.asked.Add(1)
+	return c.past.Events(ctx, since, yield)
 }
 
 // What is older than the window teaches nothing, whether the database or the log
@@ -312,15 +349,7 @@ func TestTrainer_TheWindowEndsThePast(t *testing.T) {
 		b := bustest.New(t)
 		study(t, b, "a", -86_400, 1.3) // a day before
 		study(t, b, "b", 0, 1)
-		var events []schemas.Event
-		ctx, cancel := context.WithCancel(within(t))
-		err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamJob, CaughtUp: cancel}, func(r bus.Record) error {
-			events = append(events, r.Event)
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		events := logged(t, b)
 		asked := &windowed{events: events[:int(share*float64(len(events)))]}
 		runTrainer(t, b, func() trainer.History { return asked }, trainer.Options{NewEpochs: 1 << 30, Window: 12 * time.Hour})
 		r := train(t, b)
