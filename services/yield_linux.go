@@ -10,11 +10,11 @@ import (
 
 // Yield lets this process wait for others where processors are short: it adds to
 // the niceness of each of its threads, and of those that they start. Only Linux knows
-// niceness by thread; elsewhere nothing is done.
-func Yield(niceness int) error {
+// niceness by thread; elsewhere nothing is done and it returns false.
+func Yield(niceness int) (bool, error) {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
-		return fmt.Errorf("list own threads: %w", err)
+		return false, fmt.Errorf("list own threads: %w", err)
 	}
 	for _, t := range threads {
 		id, err := strconv.Atoi(t.Name())
@@ -22,8 +22,8 @@ func Yield(niceness int) error {
 			continue
 		}
 		if err := unix.Setpriority(unix.PRIO_PROCESS, id, niceness); err != nil && err != unix.ESRCH {
-			return fmt.Errorf("set niceness of thread %d to %d: %w", id, niceness, err)
+			return false, fmt.Errorf("set niceness of thread %d to %d: %w", id, niceness, err)
 		}
 	}
-	return nil
+	return true, nil
 }

@@ -144,7 +144,7 @@ func publishRaw(b *testing.B, url string, samples int) {
 		s.sample(fmt.Sprintf("node-%d", n%100), uint64(n))
 		data, err := schemas.Marshal(s.events[0])
 		must(b, err)
-		_, err = js.PublishAsync(s.events[0].Subject(), data, jetstream.WithMsgID(s.events[0].ID()))
+		_, err = js.PublishAsync(s.events[0].Subject(), data, jetstream.WithMsgID(s.events[0].ID()), jetstream.WithStallWait(time.Minute))
 		must(b, err)
 	}
 	<-js.PublishAsyncComplete()

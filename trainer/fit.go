@@ -30,9 +30,9 @@ func Fit(ctx context.Context, target string, examples []Example, o Options) (*re
 	var r *regress.Regressor
 	var err error
 	if target == schemas.TargetAccuracy {
-		r, err = regress.FitForest(ctx, d, regress.ForestOptions{Trees: o.Trees, MaxDepth: o.Depth, Criterion: regress.Absolute, Bootstrap: true, Seed: o.Seed, Progress: progress})
+		r, err = regress.FitForest(ctx, d, regress.ForestOptions{Trees: o.Trees, MaxDepth: o.Depth, Criterion: regress.Absolute, Bootstrap: true, Seed: o.Seed, Threads: o.Threads, Progress: progress})
 	} else {
-		s := regress.SelectOptions{Families: timeFamilies, Transform: regress.Log, Confidence: schemas.DefaultConfidence, Shuffles: 1, Seed: o.Seed, Progress: progress}
+		s := regress.SelectOptions{Families: timeFamilies, Transform: regress.Log, Confidence: schemas.DefaultConfidence, Shuffles: 1, Seed: o.Seed, Threads: o.Threads, Progress: progress}
 		if target == schemas.TargetStartup {
 			s.MinExamples = startupExamples
 		}

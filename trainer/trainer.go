@@ -25,6 +25,7 @@ type Options struct {
 	Trees     int           // of each forest; 200
 	Depth     int           // of each tree; 8
 	Seed      uint64        // of all that is random in a fit
+	Threads   int           // of a fit; one less than processors, so that others can work
 	Progress  func(target string, done, planned int)
 
 	step func(name string) error // tests let the trainer die after a step

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -35,8 +36,11 @@ type trainerCommand struct {
 const niceness = 10
 
 func (c *trainerCommand) Run(w *world) error {
-	if err := services.Yield(niceness); err != nil {
+	o := c.options()
+	if yields, err := services.Yield(niceness); err != nil {
 		w.log.Warn("fits may delay others on this machine", "error", err)
+	} else if yields {
+		o.Threads = runtime.GOMAXPROCS(0) // nobody waits for them
 	}
 	return c.serve(w, "trainer", func(r *room) (services.Part, func() error, http.Handler, error) {
 		var past recollection
@@ -47,7 +51,7 @@ func (c *trainerCommand) Run(w *world) error {
 			}
 			past.set(store.NewHistory(d))
 		}
-		t := trainer.New(r.bus, past.history, c.options(), r.log, r.reg)
+		t := trainer.New(r.bus, past.history, o, r.log, r.reg)
 		return services.Part{Name: "trainer", Run: t.Run}, func() error { return nil }, nil, nil
 	})
 }

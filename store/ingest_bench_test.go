@@ -1,0 +1,123 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// BenchmarkIngest brings node samples from the log into the tables, beside its two
+// halves alone: what a bare JetStream consumer reads of the same log (ack of all with
+// each batch), and what clickhouse-go inserts of the same rows from memory into the same
+// table and its roll-ups. Samples per second of each, and the share of the smaller half
+// that the store reaches.
+func BenchmarkIngest(b *testing.B) {
+	const samples = 200_000
+	server := bustest.NewServer(b)
+	log := server.Connect(b)
+	publishRaw(b, server.URL(), samples)
+	rows := sampleRows(b, log)
+	for b.Loop() {
+		read := rate(samples, func() { readBare(b, server.URL(), samples) })
+		insert := rate(samples, func() { insertBare(b, storetest.New(b), rows) })
+		d := storetest.New(b)
+		must(b, d.Migrate(b.Context()))
+		forget(b, server.URL())
+		whole := rate(samples, func() {
+			stop := run(b, store.New(log, d, slog.New(slog.DiscardHandler), nil, store.Options{}))
+			reach(b, d, map[string]uint64{schemas.StreamNode: samples})
+			stop()
+		})
+		b.ReportMetric(read, "read/s")
+		b.ReportMetric(insert, "insert/s")
+		b.ReportMetric(whole, "samples/s")
+		b.ReportMetric(whole/min(read, insert), "of-the-smaller")
+	}
+}
+
+func rate(samples int, do func()) float64 {
+	begin := time.Now()
+	do()
+	return float64(samples) / time.Since(begin).Seconds()
+}
+
+// sampleRows are the rows of all samples in the log.
+func sampleRows(b *testing.B, log *bus.Bus) (rows []any) {
+	err := log.Read(b.Context(), bus.FollowOptions{Stream: schemas.StreamNode}, func(r bus.Record) error {
+		_, row, ok := schemas.RowOf(r.Event)
+		if !ok {
+			return fmt.Errorf("%s has no row", r.Subject)
+		}
+		rows = append(rows, row)
+		return nil
+	})
+	must(b, err)
+	return rows
+}
+
+// forget lets the next store begin with the log.
+func forget(b *testing.B, url string) {
+	nc, err := nats.Connect(url)
+	must(b, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	must(b, err)
+	intents, err := js.Stream(b.Context(), "KV_"+schemas.BucketIntents)
+	must(b, err)
+	must(b, intents.Purge(b.Context()))
+	for _, d := range schemas.StoreDurables() {
+		if err := js.DeleteConsumer(b.Context(), d.Stream, d.Name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			b.Fatal(err)
+		}
+	}
+}
+
+// readBare fetches all samples by a consumer of its own.
+func readBare(b *testing.B, url string, samples int) {
+	nc, err := nats.Connect(url)
+	must(b, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	must(b, err)
+	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+	defer cancel()
+	name := fmt.Sprint("bare-", time.Now().UnixNano())
+	c, err := js.CreateConsumer(ctx, schemas.StreamNode, jetstream.ConsumerConfig{Durable: name, AckPolicy: jetstream.AckAllPolicy, MaxAckPending: 3 * schemas.MaxBatchMessages})
+	must(b, err)
+	defer func() { must(b, js.DeleteConsumer(ctx, schemas.StreamNode, name)) }()
+	for n := 0; n < samples; {
+		batch, err := c.Fetch(schemas.MaxBatchMessages, jetstream.FetchMaxWait(time.Second))
+		must(b, err)
+		var last jetstream.Msg
+		for m := range batch.Messages() {
+			last = m
+			n++
+		}
+		must(b, batch.Error())
+		if last != nil {
+			must(b, last.Ack())
+		}
+	}
+}
+
+// insertBare inserts rows in batches of the store's size.
+func insertBare(b *testing.B, d *store.Database, rows []any) {
+	must(b, d.Migrate(b.Context()))
+	for len(rows) > 0 {
+		n := min(len(rows), schemas.MaxBatchMessages)
+		must(b, d.Insert(b.Context(), "node_sample", rows[:n]))
+		rows = rows[n:]
+	}
+}
