@@ -206,13 +206,30 @@ type Epoch struct {
 	NodeIOWaitRatio *float64 `json:"node_io_wait_ratio,omitempty" ch:"node_io_wait_ratio"` // IO-wait share of the node's processors meanwhile, 0 to 1
 	NodeLoadAverage *float64 `json:"node_load_average,omitempty" ch:"node_load_average"`   // one-minute load average at the end
 
-	JobCPUSeconds   *float64 `json:"job_cpu_seconds,omitempty" ch:"job_cpu_seconds"`     // CPU time of the job's process tree in the epoch
-	JobMemoryBytes  *float64 `json:"job_memory_bytes,omitempty" ch:"job_memory_bytes"`   // resident memory of the process tree at the end
-	JobReadBytes    *float64 `json:"job_read_bytes,omitempty" ch:"job_read_bytes"`       // read from storage by the process tree in the epoch
-	JobWrittenBytes *float64 `json:"job_written_bytes,omitempty" ch:"job_written_bytes"` // written to storage by the process tree in the epoch
+	// Of the job's cgroup where JobCgroupFigures names them, else of its process tree.
+	JobCPUSeconds   *float64 `json:"job_cpu_seconds,omitempty" ch:"job_cpu_seconds"`     // CPU time in the epoch
+	JobMemoryBytes  *float64 `json:"job_memory_bytes,omitempty" ch:"job_memory_bytes"`   // resident memory at the end; pages that processes share count in each of a tree, and once in a cgroup
+	JobReadBytes    *float64 `json:"job_read_bytes,omitempty" ch:"job_read_bytes"`       // read from storage in the epoch
+	JobWrittenBytes *float64 `json:"job_written_bytes,omitempty" ch:"job_written_bytes"` // written to storage in the epoch
 
 	ValidationSamples uint64 `json:"validation_samples,omitempty" ch:"validation_samples"` // samples that the accuracy is of; 0 if unknown
+
+	JobIOWaitSeconds           *float64 `json:"job_io_wait_seconds,omitempty" ch:"job_io_wait_seconds"`                       // time that its threads waited for storage in the epoch, summed (delay accounting); absent also if one of them ended
+	JobCPUPressureRatio        *float64 `json:"job_cpu_pressure_ratio,omitempty" ch:"job_cpu_pressure_ratio"`                 // share of the time in which some task of its cgroup waited for a CPU (PSI), 0 to 1
+	JobCPUFullPressureRatio    *float64 `json:"job_cpu_full_pressure_ratio,omitempty" ch:"job_cpu_full_pressure_ratio"`       // in which all of them that had work did
+	JobIOPressureRatio         *float64 `json:"job_io_pressure_ratio,omitempty" ch:"job_io_pressure_ratio"`                   // the same for IO
+	JobIOFullPressureRatio     *float64 `json:"job_io_full_pressure_ratio,omitempty" ch:"job_io_full_pressure_ratio"`         //
+	JobMemoryPressureRatio     *float64 `json:"job_memory_pressure_ratio,omitempty" ch:"job_memory_pressure_ratio"`           // the same for memory
+	JobMemoryFullPressureRatio *float64 `json:"job_memory_full_pressure_ratio,omitempty" ch:"job_memory_full_pressure_ratio"` //
+	JobCgroupFigures           []string `json:"job_cgroup_figures,omitempty" ch:"job_cgroup_figures"`                         // which of cpu, memory and io its cgroup told
 }
+
+// Figures of a job that its cgroup may tell, in JobCgroupFigures.
+const (
+	FigureCPU    = "cpu"
+	FigureMemory = "memory"
+	FigureIO     = "io"
+)
 
 // EpochID returns the identity of an epoch event.
 func EpochID(job string, run, epoch uint32) string { return fmt.Sprintf("%s/%d/%d", job, run, epoch) }
@@ -243,7 +260,29 @@ func (e *Epoch) Validate() error {
 	if err := validateRatio("node_cpu_ratio", e.NodeCPURatio); err != nil {
 		return err
 	}
+	if err := e.validatePressure(); err != nil {
+		return err
+	}
 	return e.Setting.validate()
+}
+
+func (e *Epoch) validatePressure() error {
+	for _, r := range []struct {
+		field string
+		value *float64
+	}{{"job_cpu_pressure_ratio", e.JobCPUPressureRatio}, {"job_cpu_full_pressure_ratio", e.JobCPUFullPressureRatio},
+		{"job_io_pressure_ratio", e.JobIOPressureRatio}, {"job_io_full_pressure_ratio", e.JobIOFullPressureRatio},
+		{"job_memory_pressure_ratio", e.JobMemoryPressureRatio}, {"job_memory_full_pressure_ratio", e.JobMemoryFullPressureRatio}} {
+		if err := validateRatio(r.field, r.value); err != nil {
+			return err
+		}
+	}
+	for _, f := range e.JobCgroupFigures {
+		if f != FigureCPU && f != FigureMemory && f != FigureIO {
+			return Invalid("job_cgroup_figures", "%q is not one of %s, %s and %s", clip(f), FigureCPU, FigureMemory, FigureIO)
+		}
+	}
+	return nil
 }
 
 // validateRatio accepts absence and a share from 0 to 1.

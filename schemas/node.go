@@ -32,6 +32,9 @@ type Sample struct {
 
 	CPUModel                 string   `json:"cpu_model,omitempty" ch:"cpu_model"`                                     // of the processors, as the system names it
 	SpeedOperationsPerSecond *float64 `json:"speed_operations_per_second,omitempty" ch:"speed_operations_per_second"` // of one processor, in the collector's own measure, once at its start
+
+	IOFullPressureRatio     *float64 `json:"io_full_pressure_ratio,omitempty" ch:"io_full_pressure_ratio"`         // share of time in which all tasks that had work waited for IO (PSI), 0 to 1
+	MemoryFullPressureRatio *float64 `json:"memory_full_pressure_ratio,omitempty" ch:"memory_full_pressure_ratio"` // the same for memory; of a CPU the kernel tells none for a node
 }
 
 // Hardware returns what the sample tells of the node as a machine.
@@ -69,7 +72,8 @@ func (s *Sample) Validate() error {
 		field string
 		value *float64
 	}{{"cpu_ratio", s.CPURatio}, {"io_wait_ratio", s.IOWaitRatio}, {"cpu_pressure_ratio", s.CPUPressureRatio},
-		{"io_pressure_ratio", s.IOPressureRatio}, {"memory_pressure_ratio", s.MemoryPressureRatio}, {"disk_busy_ratio", s.DiskBusyRatio}} {
+		{"io_pressure_ratio", s.IOPressureRatio}, {"memory_pressure_ratio", s.MemoryPressureRatio}, {"disk_busy_ratio", s.DiskBusyRatio},
+		{"io_full_pressure_ratio", s.IOFullPressureRatio}, {"memory_full_pressure_ratio", s.MemoryFullPressureRatio}} {
 		if err := validateRatio(r.field, r.value); err != nil {
 			return err
 		}
