@@ -27,7 +27,7 @@ func (j *job) take(reports []report) {
 	}
 	mark := j.observer.Mark()
 	load := Between(j.mark, mark)
-	used := j.command.usage()
+	used := j.command.consumed()
 	spent := used.since(j.used)
 	for _, f := range taken {
 		if j.o.Adapt == AdaptControl && f.batch > 0 {
@@ -48,20 +48,14 @@ func (j *job) take(reports []report) {
 }
 
 // epoch returns the event of one of the epochs that share what was spent.
-func (j *job) epoch(f finished, load NodeLoad, spent usage, sharers float64) *schemas.Epoch {
-	part := func(v *float64) *float64 {
-		if v == nil {
-			return nil
-		}
-		p := *v / sharers
-		return &p
-	}
-	return &schemas.Epoch{
+func (j *job) epoch(f finished, load NodeLoad, s spent, sharers float64) *schemas.Epoch {
+	e := &schemas.Epoch{
 		JobStamp: j.stamp(schemas.EpochID(j.result.JobID, j.result.Run, f.number)), Setting: j.result.Setting,
 		Epoch: f.number, DurationSeconds: f.seconds, DurationSource: f.source, NodeCores: load.Cores, Loss: f.loss, Accuracy: f.accuracy, ValidationSamples: f.samples,
 		NodeCPURatio: load.CPURatio, NodeIOWaitRatio: load.IOWaitRatio, NodeLoadAverage: load.LoadAverage,
-		JobCPUSeconds: part(spent.cpuSeconds), JobMemoryBytes: spent.memoryBytes, JobReadBytes: part(spent.readBytes), JobWrittenBytes: part(spent.writtenBytes),
 	}
+	s.fill(e, sharers)
+	return e
 }
 
 // When a job that was not understood is told so.

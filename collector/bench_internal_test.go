@@ -48,15 +48,15 @@ func BenchmarkCollector_Sample(b *testing.B) {
 	b.ReportMetric(perSample/defaultInterval.Seconds(), "core-ratio")
 }
 
-// What an epoch costs the node beside the job: its load and its process tree.
+// What an epoch costs the node beside the job: its load, its process tree and its cgroup.
 func BenchmarkObserve_Epoch(b *testing.B) {
 	o := NewObserver(quiet)
-	mark, used := o.Mark(), nothingUsed()
+	mark, used := o.Mark(), consumed(os.Getpid(), nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		next := o.Mark()
 		_ = Between(mark, next)
-		now := usageOf(os.Getpid())
+		now := consumed(os.Getpid(), nil)
 		_ = now.since(used)
 		mark, used = next, now
 	}

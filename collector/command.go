@@ -61,19 +61,22 @@ type command struct {
 	state   *os.ProcessState
 	endedAt time.Time // carries the monotonic clock; set with state
 
+	placement *placement // its cgroup; nil: it stays in ours
+
 	terminal   *os.File // our side of the pseudo terminal; nil on pipes
 	noTerminal error    // why there is none although it was asked for
 }
 
-// startCommand starts the program. Its output passes through pass first, in the
-// goroutine that reads it, and then arrives at chunks.
-func startCommand(cmd *exec.Cmd, usePTY bool, size windowSize, pass func(stream int, data []byte)) (*command, error) {
-	c := &command{cmd: cmd, chunks: make(chan chunk, 64), exited: make(chan struct{})}
+// startCommand starts the program, in a cgroup where there is one for it. Its
+// output passes through pass first, in the goroutine that reads it, and then
+// arrives at chunks.
+func startCommand(cmd *exec.Cmd, p *placement, usePTY bool, size windowSize, pass func(stream int, data []byte)) (*command, error) {
+	c := &command{cmd: cmd, placement: p, chunks: make(chan chunk, 64), exited: make(chan struct{})}
 	theirs, err := c.open(usePTY, size)
 	if err != nil {
 		return nil, err
 	}
-	err = cmd.Start()
+	err = p.start(cmd)
 	for _, f := range theirs {
 		err = errors.Join(err, f.Close())
 	}
@@ -199,17 +202,15 @@ func (c *command) running() bool {
 	}
 }
 
-// usage returns what the command and its children took so far. Of one that has
-// ended only the CPU time is known.
-func (c *command) usage() usage {
-	if u := usageOf(c.cmd.Process.Pid); u.cpuSeconds != nil {
-		return u
+// consumed returns what the command and its children took so far. Of one that
+// has ended only the CPU time is known, and what its cgroup counted.
+func (c *command) consumed() consumption {
+	all := consumed(c.cmd.Process.Pid, c.placement.group())
+	if all.tree.cpuSeconds == nil && !c.running() {
+		seconds := (c.state.UserTime() + c.state.SystemTime()).Seconds()
+		all.tree.cpuSeconds = &seconds
 	}
-	if c.running() {
-		return usage{}
-	}
-	seconds := (c.state.UserTime() + c.state.SystemTime()).Seconds()
-	return usage{cpuSeconds: &seconds}
+	return all
 }
 
 // newCommand prepares the program with its arguments and environment.

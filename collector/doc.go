@@ -54,8 +54,19 @@
 // A node's CPU model is what /proc/cpuinfo names, if it does. Its speed is that of
 // one processor in a fixed piece of arithmetic, by the CPU time of the thread, so
 // that other work on the node hardly changes it.
-// A job's own IO-wait is not measured: the kernel tells it only with delay
-// accounting turned on.
+//
+// # What a job itself takes and waits for
+//
+// CPU time, memory and bytes come from the job's cgroup (v1 or v2) where it has
+// one of its own, figure by figure, else from its process tree; the epoch names
+// those of the cgroup. A cgroup is the job's own if nobody else is in it: a
+// command that moves itself into one (systemd-run --scope) is found there. Where
+// it is permitted, RunJob makes one below ours, in which nothing is shared out
+// otherwise than in ours: with v1 for accounting of CPU time and of memory, with
+// v2 where no controller for processors or disks is on. It is removed at the end,
+// or, if something was left in it, by a later run. Pressure needs v2, beside v1
+// or alone. IO-wait of threads needs delay accounting (sysctl
+// kernel.task_delayacct=1), and is absent for an epoch in which a thread ended.
 //
 // # Look inside, test
 //

@@ -31,23 +31,24 @@ type job struct {
 	out      *outbox
 	result   JobResult
 
-	command  *command
-	kill     <-chan time.Time // when to kill a command that was asked to end; nil: it was not
-	mover    *mover
-	control  string // path of the control file; "": none
-	stopping bool   // the command ends to be started again
-	fresh    bool   // the command has told no epoch since it was started
-	broken   error  // why it could not be started again
-	signals  chan os.Signal
-	epochs   *epochs
-	progress progress
-	started  time.Time // carries the monotonic clock
-	mark     Mark      // where the running epoch began
-	used     usage     // until then
-	beats    int
-	hinted   bool
-	warned   bool
-	reason   string // why the command was asked to end; "" if it was not
+	command   *command
+	kill      <-chan time.Time // when to kill a command that was asked to end; nil: it was not
+	mover     *mover
+	control   string // path of the control file; "": none
+	stopping  bool   // the command ends to be started again
+	fresh     bool   // the command has told no epoch since it was started
+	broken    error  // why it could not be started again
+	signals   chan os.Signal
+	epochs    *epochs
+	progress  progress
+	started   time.Time   // carries the monotonic clock
+	mark      Mark        // where the running epoch began
+	used      consumption // until then
+	placement *placement  // the command's cgroup; nil: it stays in ours
+	beats     int
+	hinted    bool
+	warned    bool
+	reason    string // why the command was asked to end; "" if it was not
 }
 
 func newJob(o JobOptions, log *slog.Logger) (*job, error) {
@@ -63,7 +64,7 @@ func newJob(o JobOptions, log *slog.Logger) (*job, error) {
 		return nil, err
 	}
 	return &job{o: o, log: log, output: out, screen: newScreen(o.Stdout, o.Stderr, o.Progress), observer: NewObserver(log), fleet: schemas.Fleet{},
-		signals: make(chan os.Signal, 8), used: nothingUsed()}, nil
+		signals: make(chan os.Signal, 8)}, nil
 }
 
 // start starts the command and publishes that it did.
@@ -79,6 +80,7 @@ func (j *job) start() error {
 		signal.Notify(j.signals, forwarded...)
 	}
 	notifyResize(j.signals)
+	j.place()
 	j.started = time.Now()
 	if err := j.launch(0); err != nil {
 		signal.Stop(j.signals)
@@ -103,9 +105,18 @@ func (j *job) launch(done uint32) error {
 	if j.control != "" {
 		env = append(env, controlVariable+"="+j.control)
 	}
-	j.mark, j.used = j.observer.Mark(), nothingUsed()
-	cmd := newCommand(fill(j.o.Command, s, done), env, j.o.Stdin)
-	c, err := startCommand(cmd, !j.o.NoPTY, sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin), j.screen.write)
+	j.mark, j.used = j.observer.Mark(), j.nothing()
+	start := func() (*command, error) {
+		cmd := newCommand(fill(j.o.Command, s, done), env, j.o.Stdin)
+		return startCommand(cmd, j.placement, !j.o.NoPTY, sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin), j.screen.write)
+	}
+	c, err := start()
+	if err != nil && j.placement != nil { // perhaps for want of a right that only the start shows
+		j.log.Debug("job does not start in a cgroup of its own", "error", err)
+		j.unplace()
+		j.used = j.nothing()
+		c, err = start()
+	}
 	if err != nil {
 		return err
 	}
@@ -114,6 +125,35 @@ func (j *job) launch(done uint32) error {
 	}
 	j.command, j.fresh = c, true
 	return nil
+}
+
+// nothing is what a command took that is about to start. A cgroup may have
+// counted another one before.
+func (j *job) nothing() consumption {
+	c := consumption{at: time.Now(), tree: nothingUsed(), waits: &waits{}, group: j.placement.group()}
+	c.counted, c.pressure = c.group.read()
+	return c
+}
+
+// place makes a cgroup for the command where that is permitted.
+func (j *job) place() {
+	if j.o.NoCgroup {
+		return
+	}
+	p, err := newPlacement(fmt.Sprintf("%s-%d", j.result.JobID, j.result.Run))
+	if err != nil {
+		j.log.Debug("job gets no cgroup of its own", "reason", err)
+		return
+	}
+	j.placement = p
+}
+
+// unplace removes the command's cgroup. One in which processes are left stays.
+func (j *job) unplace() {
+	if err := j.placement.remove(); err != nil {
+		j.log.Debug("cgroup of the job is left", "error", err)
+	}
+	j.placement = nil
 }
 
 func (j *job) stamp(id string) schemas.JobStamp {

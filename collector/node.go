@@ -15,7 +15,7 @@ type reading struct {
 	cpus     map[string]cpuSeconds
 	disks    map[string]diskTotals
 	networks map[string]networkTotals
-	pressure map[string]float64 // resource to seconds in which some task waited for it
+	pressure map[string]stall // by resource
 
 	loadAverage     *float64 // over one minute
 	memoryTotal     *float64 // bytes
@@ -33,7 +33,7 @@ type diskTotals struct{ readBytes, writtenBytes, busySeconds float64 }
 type networkTotals struct{ received, transmitted float64 }
 
 func newReading(at time.Time) reading {
-	return reading{at: at, cpus: map[string]cpuSeconds{}, disks: map[string]diskTotals{}, networks: map[string]networkTotals{}, pressure: map[string]float64{}}
+	return reading{at: at, cpus: map[string]cpuSeconds{}, disks: map[string]diskTotals{}, networks: map[string]networkTotals{}, pressure: map[string]stall{}}
 }
 
 // add takes one metric of node_exporter. label returns the value of a label;
@@ -127,7 +127,6 @@ func sampleBetween(before, after reading) (s schemas.Sample, ok bool) {
 	s = schemas.Sample{
 		IntervalSeconds: interval, Cores: after.cores(),
 		LoadAverage: after.loadAverage, MemoryTotalBytes: after.memoryTotal, MemoryAvailableBytes: after.memoryAvailable,
-		CPUPressureRatio: pressureBetween(before, after, "cpu"), IOPressureRatio: pressureBetween(before, after, "io"), MemoryPressureRatio: pressureBetween(before, after, "memory"),
 		DiskReadBytesPerSecond:           sumBetween(before.disks, after.disks, interval, func(d diskTotals) float64 { return d.readBytes }),
 		DiskWrittenBytesPerSecond:        sumBetween(before.disks, after.disks, interval, func(d diskTotals) float64 { return d.writtenBytes }),
 		NetworkReceivedBytesPerSecond:    sumBetween(before.networks, after.networks, interval, func(n networkTotals) float64 { return n.received }),
@@ -135,6 +134,9 @@ func sampleBetween(before, after reading) (s schemas.Sample, ok bool) {
 		DiskBusyRatio:                    busiestBetween(before.disks, after.disks, interval),
 	}
 	s.CPURatio, s.IOWaitRatio = cpuBetween(before, after)
+	s.CPUPressureRatio, _ = pressureBetween(before.pressure["cpu"], after.pressure["cpu"], interval)
+	s.IOPressureRatio, s.IOFullPressureRatio = pressureBetween(before.pressure["io"], after.pressure["io"], interval)
+	s.MemoryPressureRatio, s.MemoryFullPressureRatio = pressureBetween(before.pressure["memory"], after.pressure["memory"], interval)
 	return s, true
 }
 

@@ -94,7 +94,8 @@ func TestSampleBetween(t *testing.T) {
 	want := schemas.Sample{
 		IntervalSeconds: 2, Cores: 2, CPURatio: ptr(2.5 / 4), IOWaitRatio: ptr(0.5 / 4),
 		CPUPressureRatio: ptr(0.5), IOPressureRatio: ptr(0.0), MemoryPressureRatio: ptr(1.0), // 2.5 s in 2 s: clocks of different grain
-		LoadAverage: ptr(1.75), MemoryTotalBytes: ptr(8e9), MemoryAvailableBytes: ptr(6e9),
+		IOFullPressureRatio: ptr(0.5), // node_pressure_memory_stalled is not there
+		LoadAverage:         ptr(1.75), MemoryTotalBytes: ptr(8e9), MemoryAvailableBytes: ptr(6e9),
 		DiskReadBytesPerSecond: ptr(150.0), DiskWrittenBytesPerSecond: ptr(20.0), DiskBusyRatio: ptr(0.5),
 		NetworkReceivedBytesPerSecond: ptr(200.0), NetworkTransmittedBytesPerSecond: ptr(1.0), // wlan0 was not there before
 	}

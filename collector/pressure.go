@@ -1,32 +1,74 @@
 package collector
 
-import "strings"
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
 
-// addPressure takes a metric of pressure stall information: the seconds in which
-// at least one task waited for the resource ("some" in the kernel's words).
-// The seconds in which all tasks waited are left out, because a CPU has none.
+// stall is how long tasks waited for a resource so far, in seconds: at least
+// one of them ("some" in the kernel's words), and all that had work ("full").
+// What the kernel does not tell is nil.
+type stall struct{ some, full *float64 }
+
+// parsePressure reads pressure stall information as /proc/pressure and a cgroup
+// tell it. Taken are the totals: the averages over 10 s and more would smear a
+// reading into its neighbours.
+func parsePressure(text []byte) stall {
+	var s stall
+	for line := range bytes.Lines(text) {
+		fields := bytes.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		total, found := bytes.CutPrefix(fields[len(fields)-1], []byte("total="))
+		if !found {
+			continue
+		}
+		microseconds, err := strconv.ParseUint(string(total), 10, 64)
+		if err != nil {
+			continue
+		}
+		seconds := float64(microseconds) / 1e6
+		switch string(fields[0]) {
+		case "some":
+			s.some = &seconds
+		case "full":
+			s.full = &seconds
+		}
+	}
+	return s
+}
+
+// addPressure takes a metric of pressure stall information. Of a CPU a node has
+// no "full": the kernel writes 0 there, which measures nothing.
 func (r *reading) addPressure(name string, seconds float64) {
 	resource, found := strings.CutPrefix(name, "node_pressure_")
 	if !found {
 		return
 	}
-	if resource, found = strings.CutSuffix(resource, "_waiting_seconds_total"); found {
-		r.pressure[resource] = seconds
+	if some, found := strings.CutSuffix(resource, "_waiting_seconds_total"); found {
+		s := r.pressure[some]
+		s.some = &seconds
+		r.pressure[some] = s
+	}
+	if full, found := strings.CutSuffix(resource, "_stalled_seconds_total"); found {
+		s := r.pressure[full]
+		s.full = &seconds
+		r.pressure[full] = s
 	}
 }
 
-// pressureBetween returns the share of the time between two readings in which
-// some task waited for the resource; nil where the kernel does not tell. It is
-// taken from the kernel's totals and not from its averages over 10 s, which
-// would smear a sample into its neighbours.
-func pressureBetween(before, after reading, resource string) *float64 {
-	b, known := before.pressure[resource]
-	if !known {
+// pressureBetween returns the shares of some seconds in which tasks waited for a
+// resource; nil where the kernel does not tell.
+func pressureBetween(before, after stall, seconds float64) (some, full *float64) {
+	return shareBetween(before.some, after.some, seconds), shareBetween(before.full, after.full, seconds)
+}
+
+func shareBetween(before, after *float64, seconds float64) *float64 {
+	d := difference(before, after)
+	if d == nil || !(seconds > 0) {
 		return nil
 	}
-	a, known := after.pressure[resource]
-	if !known || a < b {
-		return nil
-	}
-	return share((a - b) / after.at.Sub(before.at).Seconds())
+	return share(*d / seconds)
 }

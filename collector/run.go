@@ -29,6 +29,7 @@ type JobOptions struct {
 	Format       string // of the output, one of Formats; default FormatAuto
 	EpochPattern string // regular expression for FormatPattern, with the named group epoch, and seconds, loss, accuracy where there are any
 	NoPTY        bool   // run on pipes instead of a pseudo terminal
+	NoCgroup     bool   // leave the command in our cgroup, even where it could have one of its own
 
 	Stdin  *os.File  // of the command; nil: nothing to read
 	Stdout io.Writer // takes the command's output unchanged; on a pseudo terminal its errors too; nil: discarded
@@ -94,6 +95,7 @@ func RunJob(ctx context.Context, o JobOptions, log *slog.Logger) (JobResult, err
 		return j.result, err
 	}
 	defer j.dropControl()
+	defer j.unplace()
 	j.link.watch(alive, j.result.JobID)
 	j.out = newOutbox(j.o.SpoolDir, j.result.JobID, j.result.Run, log)
 	go j.out.run(alive, j.link.connected)

@@ -184,7 +184,7 @@ func TestRunJob_EndsWithItsCommand(t *testing.T) {
 	for _, noPTY := range []bool{true, false} {
 		stdout := newBuffer()
 		o := options(t, []string{"sh", "-c", "sleep 60 & echo $! done"})
-		o.NoPTY, o.Stdout = noPTY, stdout
+		o.NoPTY, o.NoCgroup, o.Stdout = noPTY, true, stdout // a cgroup with the child in it would stay
 		begin := time.Now()
 		<-run(t, context.Background(), o)
 		var child int

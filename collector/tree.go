@@ -39,6 +39,8 @@ type process struct {
 	pid, parent, session int
 	ticks                uint64 // CPU time of it and of the children it waited for, in clock ticks
 	residentPages        uint64
+	childFaults          uint64 // page faults of the children it waited for: grows with each
+	delayTicks           uint64 // in which it, as a thread, waited for storage; 0 if the kernel does not count
 }
 
 // parseProcess reads the text of /proc/<pid>/stat. The name in its second field
@@ -63,7 +65,10 @@ func parseProcess(text []byte) (p process, ok bool) {
 		return p, false
 	}
 	p = process{pid: pid, parent: int(number(4)), session: int(number(6)),
-		ticks: number(14) + number(15) + number(16) + number(17), residentPages: number(24)}
+		ticks: number(14) + number(15) + number(16) + number(17), residentPages: number(24), childFaults: number(11)}
+	if len(fields) > 42-3 {
+		p.delayTicks = number(42)
+	}
 	return p, ok
 }
 
@@ -110,4 +115,28 @@ func family(all []process, first int) []process {
 		}
 	}
 	return members
+}
+
+// waits is how long the living threads of a job waited for storage.
+type waits struct {
+	seconds     map[int]float64 // by thread
+	childFaults uint64          // of the processes that ended and were waited for
+}
+
+// waitedBetween sums what each thread waited between two instants. It is not
+// known if a thread or process ended meanwhile: what it waited is lost with it.
+func waitedBetween(before, after *waits) *float64 {
+	if before == nil || after == nil || before.childFaults != after.childFaults {
+		return nil
+	}
+	for thread, seconds := range before.seconds {
+		if now, lives := after.seconds[thread]; !lives || now < seconds {
+			return nil
+		}
+	}
+	sum := 0.0
+	for thread, seconds := range after.seconds {
+		sum += seconds - before.seconds[thread]
+	}
+	return &sum
 }

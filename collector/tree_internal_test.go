@@ -7,11 +7,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const statLine = "4242 (a (strange) name) S 17 4242 99 0 -1 4194560 100 200 0 0 150 50 25 5 20 0 1 0 12345 1000000 300 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0\n"
+const statLine = "4242 (a (strange) name) S 17 4242 99 0 -1 4194560 100 200 0 0 150 50 25 5 20 0 1 0 12345 1000000 300 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 0 0 0 9 0 0\n"
 
 func TestParseProcess(t *testing.T) {
 	got, ok := parseProcess([]byte(statLine))
-	want := process{pid: 4242, parent: 17, session: 99, ticks: 230, residentPages: 300}
+	want := process{pid: 4242, parent: 17, session: 99, ticks: 230, residentPages: 300, childFaults: 200, delayTicks: 9}
 	if !ok || got != want {
 		t.Errorf("parseProcess() = %+v, %v, want %+v", got, ok, want)
 	}

@@ -2,5 +2,7 @@
 
 package collector
 
-// usageOf knows nothing here: only Linux tells what a process tree took.
-func usageOf(int) usage { return usage{} }
+import "time"
+
+// consumed knows nothing here: only Linux tells what a process tree took.
+func consumed(int, group) consumption { return consumption{at: time.Now()} }

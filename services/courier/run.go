@@ -18,6 +18,7 @@ type runCommand struct {
 	BatchSize    int      `help:"Run with this batch size instead of the advised one; with --adapt, begin with it."`
 	EpochPattern string   `help:"Regular expression that finds an epoch in a line of output, with the groups epoch, and seconds, loss, accuracy, batch_size where there." env:"COURIER_EPOCH_PATTERN"`
 	Format       string   `help:"Of the output: auto, bigdl, json or pattern." default:"auto" enum:"auto,bigdl,json,pattern" env:"COURIER_FORMAT"`
+	NoCgroup     bool     `help:"Leave the command in the cgroup of this process; without it, it gets one of its own where that is permitted, which changes nothing and counts." env:"COURIER_NO_CGROUP"`
 	NoPTY        bool     `name:"no-pty" help:"Give the command a pipe instead of a terminal." env:"COURIER_NO_PTY"`
 	NoProgress   bool     `help:"No progress bar."`
 	Node         string   `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
@@ -42,7 +43,7 @@ func (c *runCommand) Run(w *world) error {
 	}
 	var connection atomic.Pointer[bus.Bus] // it may come after the job has ended
 	result, err := collector.RunJob(w.ctx, collector.JobOptions{
-		Request: c.request(), Node: node, Command: command, EpochPattern: c.EpochPattern, Format: c.Format, NoPTY: c.NoPTY, Progress: !c.NoProgress,
+		Request: c.request(), Node: node, Command: command, EpochPattern: c.EpochPattern, Format: c.Format, NoPTY: c.NoPTY, NoCgroup: c.NoCgroup, Progress: !c.NoProgress,
 		Adapt: c.Adapt, BatchSize: c.BatchSize, SpoolDir: c.SpoolDir, Stdin: os.Stdin, Stdout: w.stdout, Stderr: w.stderr, ForwardSignals: true,
 		Connect: func(ctx context.Context) (*bus.Bus, error) {
 			b, err := bus.Connect(ctx, bus.Options{URL: c.NATSURL, Name: "courier-run"}, w.log, nil)
