@@ -58,6 +58,7 @@ var modules = map[string][]string{
 	"github.com/alecthomas/kong":          {"services/courier"},
 	"github.com/prometheus/client_golang": {"bus", "collector", "store", "store/engine", "trainer", "advisor", "gateway", "services", "services/courier"},
 	"github.com/prometheus/client_model":  {"collector"},
+	"github.com/prometheus/common":        {"collector"},
 	"github.com/prometheus/procfs":        {"collector"},
 	"golang.org/x/sys":                    {"store/engine", "store/engine/host", "collector", "services"},
 	"golang.org/x/term":                   {"collector", "services"},
