@@ -18,17 +18,17 @@ func BenchmarkCollector_Sample(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if c.gatherer == nil {
+	if c.source == nil {
 		b.Skip("node samples are for Linux")
 	}
-	before, err := c.read()
+	before, err := c.read(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	begin := processCPU()
 	for b.Loop() {
-		after, err := c.read()
+		after, err := c.read(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}

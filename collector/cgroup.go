@@ -116,6 +116,19 @@ func parseKeyed(text []byte) map[string]float64 {
 	return all
 }
 
+// scaled sums entries; nil if one is missing.
+func scaled(entries map[string]float64, unit float64, keys ...string) *float64 {
+	sum := 0.0
+	for _, key := range keys {
+		value, found := entries[key]
+		if !found {
+			return nil
+		}
+		sum += value * unit
+	}
+	return &sum
+}
+
 // parseIOStat reads io.stat of v2: bytes that storage moved, of those devices
 // that count. A text without devices is nothing moved.
 func parseIOStat(text []byte, counts func(device string) bool) (read, written float64, ok bool) {

@@ -157,19 +157,6 @@ func (u *usage) readEach(g group) {
 	}
 }
 
-// scaled sums entries; nil if one is missing.
-func scaled(entries map[string]float64, unit float64, keys ...string) *float64 {
-	sum := 0.0
-	for _, key := range keys {
-		value, found := entries[key]
-		if !found {
-			return nil
-		}
-		sum += value * unit
-	}
-	return &sum
-}
-
 // countedDevice reports whether a device number is that of a whole disk: what is
 // stacked on disks would count twice.
 func countedDevice(number string) bool {

@@ -29,7 +29,11 @@ var (
 type Options struct {
 	Node     string        // name of this node; default schemas.LocalNodeName
 	Interval time.Duration // between samples, 100 ms to 1 h; default 2 s, as in the paper (Courier, ICPE 2021)
-	SpoolDir string        // whose events are published when runs left some; "": none
+	// NodeExporterURL is where a node_exporter that runs on this node serves its
+	// metrics; "": they are gathered in this process.
+	NodeExporterURL string
+
+	SpoolDir string // whose events are published when runs left some; "": none
 }
 
 const (
@@ -52,7 +56,7 @@ type Collector struct {
 	o        Options
 	log      *slog.Logger
 	metrics  *metrics
-	gatherer *gatherer // nil: no node metrics on this system
+	source   source // nil: no node metrics on this system
 	boot     string
 	cpuModel string
 	speed    *float64 // operations per second; nil: not measured
@@ -60,9 +64,20 @@ type Collector struct {
 	number  uint64            // of the newest sample
 	backlog []*schemas.Sample // taken and not published, oldest first
 	away    bool              // publishing failed last time
+	blind   bool              // reading failed last time
 }
 
-// New returns a collector. It reads the node's metrics once to see which there
+// source reads the node's counters: in this process, or from a node_exporter.
+type source interface {
+	read(ctx context.Context) (reading, error)
+}
+
+var (
+	_ source = (*scraper)(nil)
+	_ source = (*gatherer)(nil)
+)
+
+// New returns a collector. Without a NodeExporterURL it reads the node's metrics once to see which there
 // are; the error names the option that is wrong.
 func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*Collector, error) {
 	if o.Node == "" {
@@ -82,19 +97,33 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*C
 		return nil, schemas.Invalid("interval", "%s is not between %s and %s", o.Interval, shortestInterval, longestInterval)
 	}
 	c := &Collector{b: b, o: o, log: log, metrics: newMetrics(reg)}
-	g, err := theGatherer()
-	if err != nil {
-		log.Info("node samples are off", "reason", err)
-		return c, nil
-	}
-	if len(g.leftOut) > 0 {
-		log.Info("node collectors left out", "collectors", g.leftOut)
-	}
-	if c.boot, err = bootID(); err != nil {
+	if err := c.open(); err != nil {
 		return nil, err
 	}
-	c.gatherer = g
 	return c, nil
+}
+
+// open finds the source of the node's counters, and who we are.
+func (c *Collector) open() (err error) {
+	if c.o.NodeExporterURL != "" {
+		s, err := newScraper(c.o.NodeExporterURL)
+		if err != nil {
+			return err
+		}
+		c.source = s
+	} else {
+		g, err := theGatherer()
+		if err != nil {
+			c.log.Info("node samples are off", "reason", err)
+			return nil
+		}
+		if len(g.leftOut) > 0 {
+			c.log.Info("node collectors left out", "collectors", g.leftOut)
+		}
+		c.source = g
+	}
+	c.boot, err = bootID()
+	return err
 }
 
 // Run publishes samples until ctx ends, and then what is left of them. It waits
@@ -108,7 +137,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	if c.o.SpoolDir != "" {
 		sweeper.Go(func() { c.sweep(ctx) })
 	}
-	if c.gatherer == nil {
+	if c.source == nil {
 		<-ctx.Done()
 		return nil
 	}
@@ -157,7 +186,7 @@ func (c *Collector) last(ctx context.Context) (sample *schemas.Sample, storedAt 
 
 // sample takes a sample at each tick and publishes what it has.
 func (c *Collector) sample(ctx context.Context) {
-	before, _ := c.read() // a first reading that failed makes the first sample later
+	before, _ := c.read(ctx) // a first reading that failed makes the first sample later
 	ticker := time.NewTicker(c.o.Interval)
 	defer ticker.Stop()
 	for {
@@ -166,10 +195,9 @@ func (c *Collector) sample(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		after, err := c.read()
-		if err != nil {
-			c.metrics.failed.Inc()
-			c.log.Warn("node sample is missing", "error", err)
+		after, err := c.read(ctx)
+		if c.note(ctx, err); err != nil {
+			c.flush(ctx)
 			continue
 		}
 		if s, ok := sampleBetween(before, after); ok && !before.at.IsZero() {
@@ -181,11 +209,28 @@ func (c *Collector) sample(ctx context.Context) {
 }
 
 // read reads the node's counters and measures what that costs.
-func (c *Collector) read() (reading, error) {
+func (c *Collector) read(ctx context.Context) (reading, error) {
 	begin, cpu := time.Now(), processCPU()
-	r, err := c.gatherer.read(true)
+	r, err := c.source.read(ctx)
 	c.metrics.cost(processCPU()-cpu, time.Since(begin), residentBytes())
-	return r, err
+	if err != nil {
+		return reading{}, err
+	}
+	return r, nil
+}
+
+// note counts readings that fail, and tells the first of them and the end.
+func (c *Collector) note(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		c.metrics.failed.Inc()
+		if !c.blind {
+			c.log.Warn("node samples are missing", "error", err)
+		}
+	}
+	if err == nil && c.blind {
+		c.log.Info("node samples are taken again")
+	}
+	c.blind = err != nil
 }
 
 // keep completes a sample and queues it. The oldest gives way where too many wait.

@@ -4,10 +4,12 @@
 // # Use
 //
 // A Collector measures the speed of this node once, then samples it at an interval
-// and publishes node.<node>.sample. RunJob is `courier run`: it submits a job, starts its
-// command with the advised batch size, and publishes started, epoch, and
-// finished, failed or cancelled. An Observer tells what the node did between two
-// instants, without any bus. ReplaySpool publishes what earlier runs could not.
+// and publishes node.<node>.sample; the counters come from node_exporter's
+// collectors in this process, or from a node_exporter that runs there. RunJob is
+// `courier run`: it submits a job, starts its command with the advised batch size,
+// and publishes started, epoch, and finished, failed or cancelled. An Observer
+// tells what the node did between two instants, without any bus. ReplaySpool
+// publishes what earlier runs could not.
 //
 // # What a job must do
 //

@@ -3,9 +3,19 @@ package collector
 import (
 	"regexp"
 	"runtime"
+	"strings"
 	"time"
 
 	"courier/schemas"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// Collectors of node_exporter that a sample is made of, and those that an
+// Observer needs.
+var (
+	sampleCollectors   = []string{"cpu", "loadavg", "pressure", "meminfo", "diskstats", "netdev"}
+	observerCollectors = []string{"cpu", "loadavg"}
 )
 
 // reading is what a node's counters say at one instant. Counters are totals
@@ -36,9 +46,39 @@ func newReading(at time.Time) reading {
 	return reading{at: at, cpus: map[string]cpuSeconds{}, disks: map[string]diskTotals{}, networks: map[string]networkTotals{}, pressure: map[string]stall{}}
 }
 
+// addFamily takes the metrics of one name.
+func (r *reading) addFamily(f *dto.MetricFamily) {
+	if !strings.HasPrefix(f.GetName(), "node_") {
+		return
+	}
+	for _, m := range f.GetMetric() {
+		value := m.GetCounter().GetValue()
+		if m.GetGauge() != nil {
+			value = m.GetGauge().GetValue()
+		}
+		if m.GetUntyped() != nil {
+			value = m.GetUntyped().GetValue()
+		}
+		r.add(f.GetName(), func(key string) string {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == key {
+					return l.GetValue()
+				}
+			}
+			return ""
+		}, value)
+	}
+}
+
+// mostCounted is beyond every counter of a kernel, which has 64 bits.
+const mostCounted = 1e20
+
 // add takes one metric of node_exporter. label returns the value of a label;
-// metrics that no sample needs are ignored.
+// metrics that no sample needs are ignored, as is what is no count.
 func (r *reading) add(name string, label func(string) string, value float64) {
+	if !(value >= 0 && value <= mostCounted) {
+		return
+	}
 	switch name {
 	case "node_cpu_seconds_total":
 		r.addCPU(label("cpu"), label("mode"), value)

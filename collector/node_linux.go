@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,13 +12,6 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/node_exporter/collector"
-)
-
-// Collectors of node_exporter that a sample is made of, and those that an
-// Observer needs.
-var (
-	sampleCollectors   = []string{"cpu", "loadavg", "pressure", "meminfo", "diskstats", "netdev"}
-	observerCollectors = []string{"cpu", "loadavg"}
 )
 
 // gatherer reads the node's counters. node_exporter keeps its collectors and
@@ -104,38 +98,22 @@ func (b bundle) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// read returns the node's counters now: all of them, or only those of an Observer.
-func (g *gatherer) read(whole bool) (reading, error) {
+// read returns the node's counters now.
+func (g *gatherer) read(context.Context) (reading, error) { return g.readFrom(g.whole) }
+
+// readBrief returns those of an Observer.
+func (g *gatherer) readBrief() (reading, error) { return g.readFrom(g.brief) }
+
+func (g *gatherer) readFrom(registry prometheus.Gatherer) (reading, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	registry := g.brief
-	if whole {
-		registry = g.whole
-	}
 	r := newReading(time.Now())
 	families, err := registry.Gather()
 	if err != nil {
 		return r, fmt.Errorf("gather node metrics: %w", err)
 	}
 	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			label := func(key string) string {
-				for _, l := range m.GetLabel() {
-					if l.GetName() == key {
-						return l.GetValue()
-					}
-				}
-				return ""
-			}
-			value := m.GetCounter().GetValue()
-			if m.GetGauge() != nil {
-				value = m.GetGauge().GetValue()
-			}
-			if m.GetUntyped() != nil {
-				value = m.GetUntyped().GetValue()
-			}
-			r.add(f.GetName(), label, value)
-		}
+		r.addFamily(f)
 	}
 	return r, nil
 }

@@ -3,6 +3,7 @@
 package collector
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 )
@@ -17,7 +18,9 @@ func theGatherer() (*gatherer, error) {
 	return nil, fmt.Errorf("node samples are for Linux, this is %s", runtime.GOOS)
 }
 
-func (g *gatherer) read(bool) (reading, error) {
+func (g *gatherer) read(context.Context) (reading, error) { return g.readBrief() }
+
+func (g *gatherer) readBrief() (reading, error) {
 	return reading{}, fmt.Errorf("no node metrics on %s", runtime.GOOS)
 }
 

@@ -39,7 +39,7 @@ func (o *Observer) Mark() Mark {
 	if o.gatherer == nil {
 		return Mark{}
 	}
-	r, err := o.gatherer.read(false)
+	r, err := o.gatherer.readBrief()
 	if err != nil {
 		o.log.Debug("node load is not observed", "error", err)
 		return Mark{}
