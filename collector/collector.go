@@ -184,27 +184,32 @@ func (c *Collector) last(ctx context.Context) (sample *schemas.Sample, storedAt 
 	return nil, time.Time{}
 }
 
-// sample takes a sample at each tick and publishes what it has.
+// sample takes a sample at each tick and publishes what it has. What would cover
+// less than half an interval, as at the start, is left to the next tick.
 func (c *Collector) sample(ctx context.Context) {
 	before, _ := c.read(ctx) // a first reading that failed makes the first sample later
+	if !awaitPhase(ctx, c.o.Node, c.o.Interval) {
+		return
+	}
 	ticker := time.NewTicker(c.o.Interval)
 	defer ticker.Stop()
 	for {
+		after, err := c.read(ctx)
+		c.note(ctx, err)
+		switch s, ok := sampleBetween(before, after); {
+		case err != nil:
+		case before.at.IsZero():
+			before = after
+		case ok && after.at.Sub(before.at) >= c.o.Interval/2:
+			c.keep(&s)
+			before = after
+		}
+		c.flush(ctx)
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		after, err := c.read(ctx)
-		if c.note(ctx, err); err != nil {
-			c.flush(ctx)
-			continue
-		}
-		if s, ok := sampleBetween(before, after); ok && !before.at.IsZero() {
-			c.keep(&s)
-		}
-		before = after
-		c.flush(ctx)
 	}
 }
 

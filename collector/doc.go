@@ -45,7 +45,8 @@
 // bounded queue to one goroutine, and from there to the bus or to an append-only
 // file, in order; the file is replayed when the bus is back, at the next run, or
 // by a Collector. Events keep their identity and their own time, so a copy
-// changes nothing. Output passes unchanged, on a pseudo terminal
+// changes nothing. A node's samples have a phase of their own in the interval, by
+// its name, so that nodes do not publish at once. Output passes unchanged, on a pseudo terminal
 // or on two pipes; signals go to the job's whole process group. A Collector keeps
 // a bounded number of samples while the bus is away.
 //
