@@ -90,12 +90,41 @@ func (r *batcher) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create durable %s: %w", r.d.Name, unavailable(err))
 	}
-	for ctx.Err() == nil {
-		if err := r.next(ctx, consumer); err != nil {
-			return err
+	return r.relay(ctx, consumer)
+}
+
+// relay gathers one batch while the one before it is handled.
+func (r *batcher) relay(ctx context.Context, consumer jetstream.Consumer) error {
+	batches, abandoned, ended := make(chan gathered), make(chan struct{}), make(chan error, 1)
+	after := r.intent.Last
+	go func() {
+		defer close(batches)
+		ended <- func() error {
+			for ctx.Err() == nil {
+				g, err := r.gather(ctx, consumer, after)
+				if err != nil {
+					return err
+				}
+				after = max(after, g.batch.Last)
+				select {
+				case batches <- g:
+				case <-abandoned:
+					return nil
+				}
+			}
+			return nil
+		}()
+	}()
+	var failed error
+	for g := range batches {
+		if failed != nil {
+			continue // what follows a batch that failed comes again
+		}
+		if failed = r.settle(ctx, g); failed != nil {
+			close(abandoned)
 		}
 	}
-	return nil
+	return errors.Join(failed, <-ended)
 }
 
 func (r *batcher) readIntent(ctx context.Context) error {
@@ -219,48 +248,62 @@ func (c *collector) intent() intent {
 	return intent{First: c.batch.First, Last: c.batch.Last, Count: c.count, Digest: hex.EncodeToString(c.sum.Sum(nil))}
 }
 
-// next gathers one batch by size or age, records its intent and finishes it.
-func (r *batcher) next(ctx context.Context, consumer jetstream.Consumer) error {
+// gathered is a batch and its last message, nil if there is none, which may be one
+// that was handled before.
+type gathered struct {
+	*collector
+	last jetstream.Msg
+}
+
+// gather gathers one batch by size or age, of what lies behind a sequence.
+func (r *batcher) gather(ctx context.Context, consumer jetstream.Consumer, after uint64) (gathered, error) {
+	g := gathered{collector: r.collect(false)}
 	fetched, err := consumer.Fetch(r.o.MaxMessages, jetstream.FetchMaxWait(r.o.MaxAge))
 	if err != nil {
-		return fmt.Errorf("fetch from %s: %w", r.d.Name, unavailable(err))
+		return g, fmt.Errorf("fetch from %s: %w", r.d.Name, unavailable(err))
 	}
-	c := r.collect(false)
-	var last jetstream.Msg
 	// What is in hand is finished although ctx ends: it has a bound of its own.
 	ctx, cancel := finishContext(ctx)
 	defer cancel()
 	for msg := range fetched.Messages() {
 		meta, err := msg.Metadata()
 		if err != nil {
-			return fmt.Errorf("read a message's place in %s: %w", r.d.Stream, err)
+			return g, fmt.Errorf("read a message's place in %s: %w", r.d.Stream, err)
 		}
-		last = msg
-		if meta.Sequence.Stream <= max(r.intent.Last, c.batch.Last) {
+		g.last = msg
+		had := max(after, g.batch.Last)
+		if meta.Sequence.Stream <= had {
 			continue // handled already, or a redelivery of what is in hand
 		}
-		if err := c.fill(ctx, max(r.intent.Last, c.batch.Last)+1, meta.Sequence.Stream); err != nil {
-			return err
+		if err := g.fill(ctx, had+1, meta.Sequence.Stream); err != nil {
+			return g, err
 		}
-		if err := c.add(ctx, msg.Subject(), msg.Data(), meta.Sequence.Stream, meta.Timestamp); err != nil {
-			return err
+		if err := g.add(ctx, msg.Subject(), msg.Data(), meta.Sequence.Stream, meta.Timestamp); err != nil {
+			return g, err
 		}
 	}
 	if err := fetched.Error(); err != nil {
-		return fmt.Errorf("fetch from %s: %w", r.d.Name, unavailable(err))
+		return g, fmt.Errorf("fetch from %s: %w", r.d.Name, unavailable(err))
 	}
-	if c.count > 0 {
-		if err := r.writeIntent(ctx, c.intent()); err != nil {
+	return g, nil
+}
+
+// settle records the intent of a batch, handles it and acknowledges it.
+func (r *batcher) settle(ctx context.Context, g gathered) error {
+	ctx, cancel := finishContext(ctx)
+	defer cancel()
+	if g.count > 0 {
+		if err := r.writeIntent(ctx, g.intent()); err != nil {
 			return err
 		}
-		if err := r.finish(ctx, c); err != nil {
+		if err := r.finish(ctx, g.collector); err != nil {
 			return err
 		}
 	}
-	if last == nil {
+	if g.last == nil {
 		return nil
 	}
-	if err := last.DoubleAck(ctx); err != nil {
+	if err := g.last.DoubleAck(ctx); err != nil {
 		return fmt.Errorf("ack %s: %w", r.d.Name, unavailable(err))
 	}
 	return nil

@@ -57,9 +57,19 @@ func Parse(subject string, data []byte) (Event, error) {
 	if len(data) > MaxMessageBytes {
 		return nil, Invalid("", "%d bytes are more than the %d of the largest message", len(data), MaxMessageBytes)
 	}
+	if _, is := e.(*Sample); is {
+		if s := readSample(data); s != nil {
+			return checked(s, subject)
+		}
+	}
 	if err := json.Unmarshal(data, e); err != nil {
 		return nil, jsonError(err)
 	}
+	return checked(e, subject)
+}
+
+// checked is an event that is valid and has the subject that its message had.
+func checked(e Event, subject string) (Event, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
