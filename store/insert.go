@@ -57,9 +57,9 @@ func (d *Database) send(ctx context.Context, t *table, rows []any) error {
 	if err != nil {
 		return err
 	}
-	defer b.Close() // gives the connection back if a row does not fit
-	for _, row := range rows {
-		if err := b.AppendStruct(row); err != nil {
+	defer b.Close() // gives the connection back if a column does not fit
+	for c, values := range t.columns(rows) {
+		if err := b.Column(c).Append(values); err != nil {
 			return err
 		}
 	}

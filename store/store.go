@@ -22,6 +22,7 @@ type Store struct {
 	options  Options
 	log      *slog.Logger
 	metrics  *storeMetrics
+	marks    marks // of samples; of the one who writes their stream
 }
 
 // New returns a store that does nothing until Run.
@@ -107,7 +108,7 @@ func (s *Store) put(ctx context.Context, b bus.Batch) error {
 
 // fill writes a table's part of a batch.
 func (s *Store) fill(ctx context.Context, b bus.Batch, g *group, copies int) error {
-	found, err := s.database.places(ctx, g)
+	found, err := s.copies(ctx, b, g)
 	if err != nil {
 		return err
 	}
@@ -132,6 +133,22 @@ func (s *Store) fill(ctx context.Context, b bus.Batch, g *group, copies int) err
 	s.metrics.rows.WithLabelValues(g.table.name).Add(float64(len(rows)))
 	s.metrics.copies.WithLabelValues(g.table.name).Add(float64(copies))
 	return nil
+}
+
+// copies returns where the table has events of a batch already.
+func (s *Store) copies(ctx context.Context, b bus.Batch, g *group) ([]place, error) {
+	if g.table.name == "node_sample" {
+		if err := s.marks.follow(ctx, s.database, &b); err != nil {
+			return nil, err
+		}
+		if doubtful := s.marks.doubtful(g); !b.Repeated {
+			g = doubtful
+		}
+	}
+	if len(g.items) == 0 {
+		return nil, nil
+	}
+	return s.database.places(ctx, g)
 }
 
 // complete brings in what a table still lacks of a batch that was inserted again.

@@ -13,8 +13,9 @@ import (
 // table is a table that the log fills, and its statements.
 type table struct {
 	name   string
-	row    any    // zero value of its rows
-	key    string // first column of its order: the second token of its events' subjects
+	row    any     // zero value of its rows
+	fields [][]int // of its rows, by column
+	key    string  // first column of its order: the second token of its events' subjects
 	insert string
 	lookup string // event_id and sequence of the rows that have an event_id of the batch
 }
@@ -41,7 +42,7 @@ func newTable(s schemas.Table) *table {
 	case "regressor":
 		t.key = "target"
 	}
-	t.insert = insertInto(t.name, s.Row)
+	t.insert, t.fields = insertInto(t.name, s.Row), columnFields(reflect.TypeOf(s.Row))
 	t.lookup = fmt.Sprintf("SELECT event_id, sequence FROM %s WHERE %s IN (SELECT key FROM %s) AND event_id IN (SELECT event_id FROM %s)", t.name, t.key, batchTable, batchTable)
 	if t.name == "node_sample" {
 		// Jobs are many and short, nodes few and endless: without the time, each
@@ -77,6 +78,37 @@ func columnNames(row reflect.Type) []string {
 	return names
 }
 
+// columnFields returns where in a row each column is, as reflect counts.
+func columnFields(row reflect.Type) [][]int {
+	var fields [][]int
+	for _, f := range reflect.VisibleFields(row) {
+		if !f.Anonymous && f.Tag.Get("ch") != "" {
+			fields = append(fields, f.Index)
+		}
+	}
+	return fields
+}
+
+// columns are the values of rows by column, a slice of its type each.
+func (t *table) columns(rows []any) []any {
+	of := reflect.TypeOf(t.row)
+	columns := make([]reflect.Value, len(t.fields))
+	for c, field := range t.fields {
+		columns[c] = reflect.MakeSlice(reflect.SliceOf(of.FieldByIndex(field).Type), len(rows), len(rows))
+	}
+	for i, row := range rows {
+		v := reflect.Indirect(reflect.ValueOf(row))
+		for c, field := range t.fields {
+			columns[c].Index(i).Set(v.FieldByIndex(field))
+		}
+	}
+	all := make([]any, len(columns))
+	for c := range columns {
+		all[c] = columns[c].Interface()
+	}
+	return all
+}
+
 // group is what one table gets of a batch: rows of different events, in the
 // order of the log.
 type group struct {
@@ -99,8 +131,9 @@ type item struct {
 // records with one event_id it takes the first, and counts the others as copies.
 // Records that no table holds are left out.
 func tabulate(all []*table, records []bus.Record) (groups []*group, copies map[string]int) {
+	type identity struct{ table, id string }
 	byName := make(map[string]*group)
-	seen := make(map[string]bool, len(records))
+	seen := make(map[identity]bool, len(records))
 	copies = make(map[string]int)
 	for i := range records {
 		r := &records[i]
@@ -108,11 +141,12 @@ func tabulate(all []*table, records []bus.Record) (groups []*group, copies map[s
 		if !ok {
 			continue
 		}
-		if seen[name+"/"+r.Event.ID()] {
+		if of := (identity{name, r.Event.ID()}); seen[of] {
 			copies[name]++
 			continue
+		} else {
+			seen[of] = true
 		}
-		seen[name+"/"+r.Event.ID()] = true
 		g := byName[name]
 		if g == nil {
 			g = &group{}
@@ -130,22 +164,32 @@ func tabulate(all []*table, records []bus.Record) (groups []*group, copies map[s
 }
 
 func (g *group) add(r *bus.Record, row any) {
-	at := r.Event.Stamped().At
-	if len(g.items) == 0 || at.Before(g.from) {
-		g.from = at
-	}
-	if len(g.items) == 0 || at.After(g.until) {
-		g.until = at
-	}
 	_, rest, _ := strings.Cut(r.Subject, ".")
 	key, _, _ := strings.Cut(rest, ".")
-	g.items = append(g.items, item{id: r.Event.ID(), key: key, at: at, sequence: r.Sequence, row: row})
+	g.put(item{id: r.Event.ID(), key: key, at: r.Event.Stamped().At, sequence: r.Sequence, row: row})
+}
+
+func (g *group) put(it item) {
+	if len(g.items) == 0 || it.at.Before(g.from) {
+		g.from = it.at
+	}
+	if len(g.items) == 0 || it.at.After(g.until) {
+		g.until = it.at
+	}
+	g.items = append(g.items, it)
 }
 
 // without returns the group's rows but those that found shows elsewhere in the
 // table. A row found at its own sequence is this batch's own, from an attempt
 // before: it stays, so that the block is the same.
-func (g *group) without(found []place) (rows []any) {
+func (g *group) without(found []place) []any {
+	rows := make([]any, 0, len(g.items))
+	if len(found) == 0 {
+		for i := range g.items {
+			rows = append(rows, g.items[i].row)
+		}
+		return rows
+	}
 	elsewhere := make(map[string]bool, len(found))
 	own := make(map[string]uint64, len(g.items))
 	for i := range g.items {
