@@ -50,6 +50,7 @@ type batcher struct {
 	kv       jetstream.KeyValue
 	intent   intent
 	revision uint64
+	well     bool // something succeeded since the last failure
 }
 
 // ConsumeBatch hands the messages of a durable's stream to handle in exact
@@ -65,12 +66,16 @@ func (b *Bus) ConsumeBatch(ctx context.Context, d schemas.Durable, o BatchOption
 	}
 	r := &batcher{Bus: b, d: d, o: o, handle: handle}
 	for attempt := 0; ; attempt++ {
+		r.well = false
 		err := r.run(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
+		if r.well {
+			attempt = 0 // a failure of its own, whatever was before
+		}
 		b.log.Warn("batches start again", "stream", d.Stream, "error", err)
-		if wait(ctx, delay(attempt)) != nil {
+		if wait(ctx, delay(min(attempt, 1))) != nil { // to look again costs little
 			return nil
 		}
 	}
@@ -85,6 +90,7 @@ func (r *batcher) run(ctx context.Context) error {
 		if err := r.repeat(ctx); err != nil {
 			return err
 		}
+		r.well = true
 	}
 	consumer, err := r.js.CreateOrUpdateConsumer(ctx, r.d.Stream, durableConfig(r.d))
 	if err != nil {
@@ -123,6 +129,7 @@ func (r *batcher) relay(ctx context.Context, consumer jetstream.Consumer) error 
 		if failed = r.settle(ctx, g); failed != nil {
 			close(abandoned)
 		}
+		r.well = true
 	}
 	return errors.Join(failed, <-ended)
 }

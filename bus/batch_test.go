@@ -1,7 +1,10 @@
 package bus_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,5 +68,69 @@ func TestConsumeBatch_TakesWhatADeadProcessHadTaken(t *testing.T) {
 	}
 	if len(got) != 30 {
 		t.Fatalf("batches hold %d messages, want 30", len(got))
+	}
+}
+
+// warnings is where a log goes that tells when batches start again.
+type warnings chan struct{}
+
+func (w warnings) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("batches start again")) {
+		w <- struct{}{}
+	}
+	return len(line), nil
+}
+
+// TestConsumeBatch_GoesOnSoonAfterEachOutage: a store that has run for months and
+// seen many outages waits no longer for the next one than for the first.
+func TestConsumeBatch_GoesOnSoonAfterEachOutage(t *testing.T) {
+	t.Parallel() // it mostly waits
+	server := bustest.NewServer(t)
+	server.Connect(t) // prepares
+	failed := make(warnings, 10)
+	b, err := bus.Connect(t.Context(), bus.Options{URL: server.URL()}, slog.New(slog.NewTextHandler(failed, nil)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var outage atomic.Bool
+	ended, handled := make(chan error, 1), make(chan uint64, 100)
+	go func() {
+		ended <- b.ConsumeBatch(ctx, schemas.StoreDurables()[1], bus.BatchOptions{MaxAge: 50 * time.Millisecond}, func(_ context.Context, batch bus.Batch) error {
+			if outage.CompareAndSwap(true, false) {
+				server.Stop()
+			}
+			handled <- batch.Last
+			return nil
+		})
+	}()
+	number := uint64(0)
+	publish := func() uint64 {
+		number++
+		sequence, err := b.Publish(ctx, &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", number), At: time.Now()}, Node: "node-a", BootID: "boot", Number: number, IntervalSeconds: 2, Cores: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sequence
+	}
+	const soon = 12 * time.Second // a batch's own delays are 1, 5 and 15 s
+	for n := range 3 {
+		outage.Store(true)
+		publish()
+		<-failed
+		server.Restart(t)
+		late := time.After(soon)
+		for want, have := publish(), uint64(0); have < want; {
+			select {
+			case have = <-handled:
+			case <-late:
+				t.Fatalf("a message was not handled within %s of outage %d", soon, n+1)
+			}
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

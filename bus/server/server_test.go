@@ -1,0 +1,115 @@
+//go:build linux
+
+package server_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"courier/bus/server"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// TestServer_GoesOnAfterAFullDisk fills the disk, so that the server gives up
+// writing, and makes room again: it takes messages again, and has all that it had
+// acknowledged, for clients over the network and of this process.
+func TestServer_GoesOnAfterAFullDisk(t *testing.T) {
+	for name, port := range map[string]int{"network": 0, "in process": -1} {
+		t.Run(name, func(t *testing.T) {
+			dir := smallDisk(t)
+			s, err := server.New(server.Options{DataDir: filepath.Join(dir, "nats"), Port: port}, slog.New(slog.DiscardHandler))
+			must(t, err)
+			must(t, s.Start(t.Context()))
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ended := make(chan error, 1)
+			go func() { ended <- s.Wait(ctx) }()
+			defer func() {
+				cancel()
+				must(t, <-ended)
+			}()
+			option := nats.MaxReconnects(-1)
+			if port < 0 {
+				option = nats.InProcessServer(s)
+			}
+			nc, err := nats.Connect(s.URL(), option, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+			must(t, err)
+			defer nc.Close()
+			js, err := jetstream.New(nc)
+			must(t, err)
+			_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log"}, Storage: jetstream.FileStorage})
+			must(t, err)
+			publish := func() error {
+				trying, stop := context.WithTimeout(ctx, 500*time.Millisecond)
+				defer stop()
+				_, err := js.Publish(trying, "log", make([]byte, 1000))
+				return err
+			}
+			acknowledged := uint64(0)
+			for range 100 {
+				must(t, publish())
+				acknowledged++
+			}
+			filler := fill(t, dir)
+			for publish() == nil { // the last block may have had some room
+				acknowledged++
+			}
+			if publish() == nil {
+				t.Fatal("a full disk took a message")
+			}
+			must(t, os.Remove(filler))
+			for err = publish(); err != nil; err = publish() {
+				if ctx.Err() != nil {
+					t.Fatalf("no message was taken again: %v", err)
+				}
+			}
+			acknowledged++
+			stream, err := js.Stream(ctx, "LOG")
+			must(t, err)
+			if have := stream.CachedInfo().State.Msgs; have < acknowledged {
+				t.Errorf("the stream has %d messages, want at least the %d that were acknowledged", have, acknowledged)
+			}
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// smallDisk mounts a disk of a few megabytes.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("no disk can be mounted here: %v %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", "--lazy", dir).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v %s", err, out)
+		}
+	})
+	return dir
+}
+
+// fill fills a disk and returns the file that does it.
+func fill(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "filler")
+	f, err := os.Create(path)
+	must(t, err)
+	defer f.Close()
+	for block := make([]byte, 64<<10); err == nil; {
+		_, err = f.Write(block)
+	}
+	return path
+}
