@@ -21,6 +21,7 @@ type Batch struct {
 	First    uint64   // first sequence
 	Last     uint64   // last sequence
 	Records  []Record // in order; those that could not be understood are missing
+	Bytes    int      // of its messages in the log, dead ones included
 	Token    string   // names the stream and the range: the same batch, the same token
 	Repeated bool     // it may have been handled before, wholly or in part
 }
@@ -215,6 +216,7 @@ func (c *collector) add(ctx context.Context, subject string, data []byte, sequen
 	}
 	c.batch.Last = sequence
 	c.count++
+	c.batch.Bytes += len(data)
 	c.sum.Write(data)
 	record, ok, err := c.record(ctx, c.d.Stream, c.d.Name, subject, data, sequence, at)
 	if ok {

@@ -134,3 +134,42 @@ func TestConsumeBatch_GoesOnSoonAfterEachOutage(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestBacklog_IsWhatNoBatchHas: what is open counts, what is done does not, and
+// nothing is left behind the last batch.
+func TestBacklog_IsWhatNoBatchHas(t *testing.T) {
+	b := bustest.New(t)
+	d := schemas.StoreDurables()[1]
+	backlog := func(messages uint64) {
+		t.Helper()
+		got, err := b.Backlog(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Messages != messages || got.Oldest.IsZero() != (messages == 0) || messages > 0 && time.Since(got.Oldest) > time.Minute {
+			t.Errorf("Backlog() = %+v, want %d messages of just now", got, messages)
+		}
+	}
+	backlog(0)
+	for n := range uint64(20) {
+		s := &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now()}, Node: "node-a", BootID: "boot", Number: n, IntervalSeconds: 2, Cores: 2}
+		if _, err := b.Publish(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	backlog(20)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if err := b.ConsumeBatch(ctx, d, bus.BatchOptions{MaxMessages: 10, MaxAge: 50 * time.Millisecond}, func(_ context.Context, batch bus.Batch) error {
+		if backlog(20 - batch.First + 1); batch.Bytes < 10*100 {
+			t.Errorf("the batch has %d bytes, want those of ten samples", batch.Bytes)
+		}
+		if batch.Last == 20 {
+			cancel()
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	backlog(0)
+}

@@ -1,8 +1,12 @@
 package bus
 
 import (
+	"encoding/json"
+	"errors"
 	"net/url"
 	"strings"
+
+	"courier/schemas"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -19,7 +23,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		published: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_bus_published_messages_total", Help: "Events published, by kind and outcome."}, []string{"kind", "outcome"}),
 		consumed:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_bus_consumed_messages_total", Help: "Events read from a stream."}, []string{"stream"}),
-		dead:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_bus_dead_messages_total", Help: "Messages that could not be understood."}, []string{"stream"}),
+		dead:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_bus_dead_messages_total", Help: "Messages that could not be understood, by reason: size, json, value (a field's type or range) or subject."}, []string{"stream", "reason"}),
 		retried:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_bus_repeated_batches_total", Help: "Batches that were handled again."}, []string{"stream"}),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "courier_bus_request_seconds", Help: "Time to answer a request, by subject and outcome.",
 			Buckets: prometheus.ExponentialBuckets(20e-6, 3, 12)}, []string{"subject", "code"}),
@@ -30,6 +34,20 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}
 	}
 	return m
+}
+
+// reasonKind sorts what is wrong with a message into a label with a bound.
+func reasonKind(data []byte, reason error) string {
+	var e *schemas.Error
+	switch {
+	case len(data) > schemas.MaxMessageBytes:
+		return "size"
+	case !json.Valid(data):
+		return "json"
+	case errors.As(reason, &e) && e.Field != "":
+		return "value"
+	}
+	return "subject"
 }
 
 // redact removes passwords from a list of addresses.

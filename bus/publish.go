@@ -112,7 +112,7 @@ func outcome(err error) string {
 
 // bury publishes a message that could not be understood to dead.<stream>.
 func (b *Bus) bury(ctx context.Context, stream string, sequence uint64, subject, consumer string, data []byte, reason error) error {
-	b.metrics.dead.WithLabelValues(stream).Inc()
+	b.metrics.dead.WithLabelValues(stream, reasonKind(data, reason)).Inc()
 	b.log.Warn("message is dead", "stream", stream, "sequence", sequence, "subject", subject, "reason", reason)
 	d := &schemas.Dead{Stream: stream, OriginSequence: sequence, OriginSubject: strings.ToValidUTF8(subject, "?"), Consumer: consumer,
 		Reason: reason.Error(), Data: data[:min(len(data), schemas.MaxDeadBytes)], OriginBytes: len(data)}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -44,6 +45,8 @@ type Database struct {
 	timeout time.Duration
 	log     *slog.Logger
 	metrics *databaseMetrics
+
+	reloading sync.Mutex // held while a table is loaded again
 }
 
 // Open checks the options and returns a database without calling it: each

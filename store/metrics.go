@@ -7,22 +7,26 @@ import (
 	"sync"
 	"time"
 
+	"courier/bus"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // databaseMetrics count statements, whoever asks for them.
 type databaseMetrics struct {
-	seconds *prometheus.HistogramVec // by kind
-	errors  *prometheus.CounterVec   // by kind
+	seconds  *prometheus.HistogramVec // by kind
+	errors   *prometheus.CounterVec   // by kind
+	reloaded *prometheus.CounterVec   // by table
 }
 
 func newDatabaseMetrics(reg prometheus.Registerer) *databaseMetrics {
 	m := &databaseMetrics{
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "courier_store_statement_seconds", Help: "Time of statements that succeeded, by kind.",
 			Buckets: prometheus.ExponentialBuckets(0.5e-3, 3, 11)}, []string{"kind"}),
-		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_statement_errors_total", Help: "Statements that failed, by kind."}, []string{"kind"}),
+		errors:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_statement_errors_total", Help: "Statements that failed, by kind."}, []string{"kind"}),
+		reloaded: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_reloaded_tables_total", Help: "Tables that were loaded again because ClickHouse could not read a part of them, as after a full disk."}, []string{"table"}),
 	}
-	register(reg, m.seconds, m.errors)
+	register(reg, m.seconds, m.errors, m.reloaded)
 	return m
 }
 
@@ -39,15 +43,19 @@ func (m *databaseMetrics) observe(statement string, took time.Duration, err erro
 
 // storeMetrics show the way of the log into the tables.
 type storeMetrics struct {
-	rows     *prometheus.CounterVec // by table
-	copies   *prometheus.CounterVec // by table
-	restored *prometheus.CounterVec // by table
-	batches  *prometheus.CounterVec // by stream
-	errors   *prometheus.CounterVec // by stream
-	last     *prometheus.GaugeVec   // by stream
+	rows     *prometheus.CounterVec   // by table
+	copies   *prometheus.CounterVec   // by table
+	restored *prometheus.CounterVec   // by table
+	batches  *prometheus.CounterVec   // by stream
+	errors   *prometheus.CounterVec   // by stream
+	last     *prometheus.GaugeVec     // by stream
+	size     *prometheus.HistogramVec // of batches in rows, by stream
+	bytes    *prometheus.CounterVec   // by stream
+	clocks   clocks
 
 	mu     sync.Mutex
 	oldest map[string]time.Time // by stream: when the oldest event in hand was stored in the log
+	behind map[string]backlog   // by stream: what no table has
 }
 
 func newStoreMetrics(reg prometheus.Registerer, streams []string) *storeMetrics {
@@ -58,10 +66,23 @@ func newStoreMetrics(reg prometheus.Registerer, streams []string) *storeMetrics 
 		batches:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_batches_total", Help: "Batches that are in their tables."}, []string{"stream"}),
 		errors:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_batch_errors_total", Help: "Attempts to write a batch that failed."}, []string{"stream"}),
 		last:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "courier_store_last_batch_timestamp_seconds", Help: "When the last batch was written, seconds since 1970."}, []string{"stream"}),
-		oldest:   make(map[string]time.Time),
+		size: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "courier_store_batch_rows", Help: "Events in one batch that was written.",
+			Buckets: prometheus.ExponentialBuckets(1, 4, 8)}, []string{"stream"}),
+		bytes:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_batch_bytes_total", Help: "Bytes, as the log has them, of the batches that were written."}, []string{"stream"}),
+		oldest: make(map[string]time.Time),
+		behind: make(map[string]backlog),
 	}
-	register(reg, m.rows, m.copies, m.restored, m.batches, m.errors, m.last)
+	register(reg, m.rows, m.copies, m.restored, m.batches, m.errors, m.last, m.size, m.bytes,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "courier_store_clock_ahead_seconds", Help: "How far the clock of the node that is furthest ahead is ahead of the log's; 0 if none is."},
+			func() float64 { ahead, _ := m.clocks.skew(time.Now()); return ahead.Seconds() }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "courier_store_clock_behind_seconds", Help: "How far behind the log's clock the newest samples of the node are that is furthest behind, its way to the log included; a replay of old samples alone counts as well."},
+			func() float64 { _, behind := m.clocks.skew(time.Now()); return behind.Seconds() }))
 	for _, stream := range streams {
+		labels := prometheus.Labels{"stream": stream}
+		register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "courier_store_lag_messages", ConstLabels: labels, Help: "Messages of the log that are not in the tables yet."},
+			func() float64 { messages, _ := m.lag(stream, time.Now()); return float64(messages) }),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "courier_store_lag_seconds", ConstLabels: labels, Help: "Age of the oldest event of the log that is not in the tables yet, 0 if all are. It grows on while the log cannot be asked."},
+				func() float64 { _, age := m.lag(stream, time.Now()); return age.Seconds() }))
 		register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "courier_store_oldest_unacked_seconds", ConstLabels: prometheus.Labels{"stream": stream},
 			Help: "Age of the oldest event in hand that is not in its table yet, 0 if none is."}, func() float64 { return m.age(stream, time.Now()).Seconds() }))
 	}
@@ -76,11 +97,15 @@ func (m *storeMetrics) begin(stream string, oldest time.Time) {
 }
 
 // end counts one attempt at a batch.
-func (m *storeMetrics) end(stream string, now time.Time, err error) {
+func (m *storeMetrics) end(b bus.Batch, now time.Time, err error) {
+	stream := b.Stream
 	if err != nil {
 		m.errors.WithLabelValues(stream).Inc()
 		return
 	}
+	m.size.WithLabelValues(stream).Observe(float64(len(b.Records)))
+	m.bytes.WithLabelValues(stream).Add(float64(b.Bytes))
+	m.clocks.note(b.Records, now)
 	m.batches.WithLabelValues(stream).Inc()
 	m.last.WithLabelValues(stream).Set(float64(now.UnixMilli()) / 1e3)
 	m.mu.Lock()
@@ -97,6 +122,30 @@ func (m *storeMetrics) age(stream string, now time.Time) time.Duration {
 		return 0
 	}
 	return max(0, now.Sub(oldest))
+}
+
+// backlog is what was found at a look.
+type backlog struct {
+	messages uint64
+	oldest   time.Time // zero: nothing waits
+}
+
+// found notes a look at what a stream holds that the tables do not.
+func (m *storeMetrics) found(stream string, b bus.Backlog) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.behind[stream] = backlog{b.Messages, b.Oldest}
+}
+
+// lag returns what the last look found, and the age of that now.
+func (m *storeMetrics) lag(stream string, now time.Time) (messages uint64, age time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.behind[stream]
+	if b.oldest.IsZero() {
+		return b.messages, 0
+	}
+	return b.messages, max(0, now.Sub(b.oldest))
 }
 
 // register adds collectors to a registry, if there is one.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/bus/bustest"
 	"courier/schemas"
 	"courier/store"
 	"courier/store/storetest"
@@ -65,7 +66,7 @@ func TestMetrics_ShowTheWayOfABatch(t *testing.T) {
 	got = gather(t, reg)
 	for name, want := range map[string]float64{
 		"courier_store_oldest_unacked_seconds/JOB": 0, "courier_store_rows_total/job_epoch": 2, "courier_store_copies_total/job_epoch": 1,
-		"courier_store_batches_total/JOB": 1, "courier_store_statement_seconds/insert": 1,
+		"courier_store_batches_total/JOB": 1, "courier_store_statement_seconds/insert": 1, "courier_store_batch_rows/JOB": 1,
 	} {
 		if got[name] != want {
 			t.Errorf("%s = %v, want %v", name, got[name], want)
@@ -73,5 +74,52 @@ func TestMetrics_ShowTheWayOfABatch(t *testing.T) {
 	}
 	if last := got["courier_store_last_batch_timestamp_seconds/JOB"]; time.Since(time.Unix(int64(last), 0)) > time.Minute {
 		t.Errorf("last batch was written at %v, want now", last)
+	}
+}
+
+// What the log has and the tables have not is shown, and the age of the oldest,
+// also when no batch of it is in hand.
+func TestMetrics_ShowWhatIsBehind(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	d, b := storetest.New(t), bustest.New(t)
+	s := newStory()
+	s.at = time.Now().UTC().Add(time.Minute)
+	for n := range uint64(100) {
+		s.sample("ahead", n)
+		_, err := b.Publish(t.Context(), s.events[n])
+		must(t, err)
+	}
+	must(t, d.Exec(t.Context(), "RENAME TABLE node_sample TO hidden"))
+	finish := run(t, store.New(b, d, slog.New(slog.DiscardHandler), reg, store.Options{MaxAge: 10 * time.Millisecond}))
+	await(t, "the backlog", func() bool { return gather(t, reg)["courier_store_lag_messages/NODE"] == 100 })
+	old := gather(t, reg)["courier_store_lag_seconds/NODE"]
+	await(t, "it to grow older", func() bool { return gather(t, reg)["courier_store_lag_seconds/NODE"] > old+1 })
+	must(t, d.Exec(t.Context(), "RENAME TABLE hidden TO node_sample"))
+	await(t, "no backlog", func() bool {
+		got := gather(t, reg)
+		return got["courier_store_lag_messages/NODE"] == 0 && got["courier_store_lag_seconds/NODE"] == 0
+	})
+	finish()
+	got := gather(t, reg)
+	if ahead := got["courier_store_clock_ahead_seconds"]; ahead < 60 || ahead > 170 || got["courier_store_clock_behind_seconds"] != 0 {
+		t.Errorf("clocks are %v s ahead and %v behind, want one ahead by a minute and a half", ahead, got["courier_store_clock_behind_seconds"])
+	}
+	if bytes := got["courier_store_batch_bytes_total/NODE"]; bytes < 100*100 {
+		t.Errorf("batches had %v bytes, want those of 100 samples", bytes)
+	}
+}
+
+// await waits for a condition.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited too long for %s", what)
+		}
 	}
 }

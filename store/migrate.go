@@ -39,6 +39,9 @@ func (d *Database) migrate(ctx context.Context, all []schemas.Migration) error {
 	if err := d.exec(ctx, "migrate", migrationTable); err != nil {
 		return err
 	}
+	if err := d.reattach(ctx); err != nil {
+		return err
+	}
 	applied, err := d.migration(ctx)
 	if err != nil {
 		return err

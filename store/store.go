@@ -22,7 +22,8 @@ type Store struct {
 	options  Options
 	log      *slog.Logger
 	metrics  *storeMetrics
-	marks    marks // of samples; of the one who writes their stream
+	marks    marks         // of samples; of the one who writes their stream
+	wounded  chan struct{} // holds one while a repair is wanted
 }
 
 // New returns a store that does nothing until Run.
@@ -31,7 +32,7 @@ func New(b *bus.Bus, d *Database, log *slog.Logger, reg prometheus.Registerer, o
 	for _, durable := range schemas.StoreDurables() {
 		streams = append(streams, durable.Stream)
 	}
-	return &Store{bus: b, database: d, tables: tables(), options: o, log: log, metrics: newStoreMetrics(reg, streams)}
+	return &Store{bus: b, database: d, tables: tables(), options: o, log: log, metrics: newStoreMetrics(reg, streams), wounded: make(chan struct{}, 1)}
 }
 
 // Run migrates the database as soon as it is there and fills its tables until
@@ -60,8 +61,36 @@ func (s *Store) Run(ctx context.Context) error {
 			failures[i] = s.follow(ctx, durable, s.write)
 		})
 	}
+	all.Go(func() { s.watch(ctx, durables) })
+	all.Go(func() { s.repair(ctx) })
 	all.Wait()
 	return errors.Join(failures...)
+}
+
+// watchEvery is how often the backlog is looked at.
+const watchEvery = 5 * time.Second
+
+// watch keeps the metrics of the backlog until ctx ends.
+func (s *Store) watch(ctx context.Context, durables []schemas.Durable) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		for _, d := range durables {
+			looking, cancel := context.WithTimeout(ctx, watchEvery)
+			found, err := s.bus.Backlog(looking, d)
+			cancel()
+			if err != nil {
+				s.log.Debug("backlog is not known", "stream", d.Stream, "error", err)
+				continue
+			}
+			s.metrics.found(d.Stream, found)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // follow hands the batches of one stream to handle.
@@ -84,7 +113,11 @@ func (s *Store) write(ctx context.Context, b bus.Batch) error {
 	s.metrics.begin(b.Stream, b.Records[0].StoredAt)
 	for ; ; b.Repeated = true {
 		err := s.put(ctx, b)
-		s.metrics.end(b.Stream, time.Now(), err)
+		s.metrics.end(b, time.Now(), err)
+		if table := brokenTable(err); table != "" {
+			s.heal(ctx, table)
+			return err
+		}
 		if err == nil || s.database.connect(ctx) == nil {
 			return err
 		}
@@ -92,6 +125,39 @@ func (s *Store) write(ctx context.Context, b bus.Batch) error {
 		if s.database.retry(ctx, "write a batch", s.database.connect) != nil {
 			return err
 		}
+	}
+}
+
+// heal loads a table again of which a part cannot be read, and has the tables
+// repaired, once for all that are found meanwhile.
+func (s *Store) heal(ctx context.Context, table string) {
+	if err := s.database.reload(ctx, table); err != nil {
+		s.log.Error("a part of a table cannot be read, and the table cannot be loaded again: restart clickhouse, then run courier store verify --repair", "table", table, "error", err)
+		return
+	}
+	select {
+	case s.wounded <- struct{}{}:
+	default: // known
+	}
+}
+
+// repair repairs the tables whenever one was loaded again, until ctx ends.
+func (s *Store) repair(ctx context.Context) {
+	for {
+		select {
+		case <-s.wounded:
+		case <-ctx.Done():
+			return
+		}
+		r, err := NewVerifier(s.bus, s.database, s.log, VerifyOptions{Repair: true}).Verify(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				s.log.Error("tables are not repaired: run courier store verify --repair", "error", err)
+			}
+			continue
+		}
+		found, left := r.Different()
+		s.log.Warn("tables were repaired", "differing_hours", found, "left", left)
 	}
 }
 

@@ -65,7 +65,8 @@ func NewVerifier(b *bus.Bus, d *Database, log *slog.Logger, o VerifyOptions) *Ve
 //
 // With Repair each difference is mended and looked at again. It is safe beside a
 // running store and after a death at any point; two repairs take turns. What only
-// the table has stays: nobody can tell that it is wrong.
+// the table has stays: nobody can tell that it is wrong. A table with a part that
+// ClickHouse cannot read, as after a full disk, is loaded again without it.
 //
 // The error is ErrOtherLog, ErrNewer, ErrRefused, or that of a bus or database
 // that went away. A server that is away after the start is waited for.
@@ -78,7 +79,17 @@ func (v *Verifier) Verify(ctx context.Context) (*Report, error) {
 	}
 	var r *Report
 	err := v.bus.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, func(ctx context.Context) (err error) {
-		r, err = v.verify(ctx)
+		const parts = 20 // that cannot be read, of as many tables
+		for range parts {
+			r, err = v.verify(ctx)
+			table := brokenTable(err)
+			if table == "" {
+				return err
+			}
+			if err := v.database.reload(ctx, table); err != nil {
+				return err
+			}
+		}
 		return err
 	})
 	if err == nil && r == nil {

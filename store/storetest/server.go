@@ -3,7 +3,10 @@ package storetest
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
+	"net"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -17,12 +20,19 @@ type Server struct{ engine *engine.Engine }
 // this machine the test is skipped.
 func NewServer(t testing.TB) *Server {
 	t.Helper()
+	return NewServerIn(t, t.TempDir())
+}
+
+// NewServerIn is NewServer over the data in a directory. The engine keeps its ports
+// when it is started again: FreePort finds them where no client gets its own.
+func NewServerIn(t testing.TB, dir string) *Server {
+	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(engine.Options{DataDir: t.TempDir(), Library: os.Getenv(EngineVariable), HostCommand: []string{program, hostRole},
-		MemoryBytes: 1 << 30, MaxRestartDelay: 100 * time.Millisecond}, slog.New(slog.DiscardHandler), nil)
+	e, err := engine.New(engine.Options{DataDir: dir, Library: os.Getenv(EngineVariable), HostCommand: []string{program, hostRole},
+		HTTPPort: FreePort(t), TCPPort: FreePort(t), MemoryBytes: 1 << 30, MaxRestartDelay: 100 * time.Millisecond}, slog.New(slog.NewTextHandler(t.Output(), nil)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +48,22 @@ func NewServer(t testing.TB) *Server {
 	s := &Server{engine: e}
 	s.ready(t)
 	return s
+}
+
+// FreePort returns a port of the loopback address that was free just now, below
+// those that systems give to clients: a server that is started again finds it free.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	const lowest, highest = 20_000, 30_000
+	for range 100 {
+		port := lowest + rand.IntN(highest-lowest)
+		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			_ = l.Close() // it was only looked at
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return 0
 }
 
 // ready waits until the engine answers.
@@ -57,15 +83,21 @@ func (s *Server) Address(t testing.TB) string {
 	return (&started{endpoint: p}).addresses(t)[0] + "/" + p.Database
 }
 
+// Process returns the engine's process, once it answers: until it dies.
+func (s *Server) Process(t testing.TB) *os.Process {
+	t.Helper()
+	p, err := os.FindProcess(s.ready(t).PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // Kill kills the engine without a warning. It is started again at once, over the
 // same data and on the same ports.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
-	p, err := os.FindProcess(s.ready(t).PID)
-	if err == nil {
-		err = p.Kill()
-	}
-	if err != nil {
+	if err := s.Process(t).Kill(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,0 +1,43 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+func TestClocks_TellTheNodesThatAreOff(t *testing.T) {
+	var c clocks
+	now := time.Unix(1_790_000_000, 0)
+	sample := func(node string, delays ...time.Duration) {
+		var records []bus.Record
+		for _, d := range delays {
+			records = append(records, bus.Record{Event: &schemas.Sample{Node: node, Stamp: schemas.Stamp{At: now.Add(-d)}}, StoredAt: now})
+		}
+		c.note(append(records, bus.Record{Event: &schemas.Epoch{}, StoredAt: now}), now)
+	}
+	expect := func(when string, ahead, behind time.Duration) {
+		t.Helper()
+		if a, b := c.skew(now); a != ahead || b != behind {
+			t.Errorf("%s: skew() = %s, %s, want %s, %s", when, a, b, ahead, behind)
+		}
+	}
+	expect("before the first sample", 0, 0)
+	sample("right", 20*time.Millisecond, 10*time.Millisecond)
+	expect("a right clock", 0, 10*time.Millisecond)
+	sample("fast", -90*time.Second, -30*time.Second)
+	sample("slow", 40*time.Second)
+	sample("spool", time.Hour, time.Millisecond) // it replayed one and sent one
+	expect("two that are off", 90*time.Second, 40*time.Second)
+	now = now.Add(clockWindow)
+	sample("right", 5*time.Millisecond)
+	expect("in the next window", 90*time.Second, 40*time.Second)
+	now = now.Add(clockWindow)
+	sample("fast", time.Millisecond)
+	sample("slow", time.Millisecond)
+	expect("set right", 0, 5*time.Millisecond)
+	now = now.Add(2 * clockWindow)
+	expect("when all are gone", 0, 0)
+}
