@@ -1,0 +1,157 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/collector"
+	"courier/gateway"
+	"courier/services"
+	"courier/store"
+	"courier/store/engine"
+	"courier/trainer"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"gopkg.in/yaml.v3"
+)
+
+const alertsFile = "../../deploy/prometheus/alerts.yml"
+
+// exported returns every metric that the services' own registries have, with its
+// labels, also those that have no value yet.
+func exported(t *testing.T) map[string][]string {
+	t.Helper()
+	reg, log := services.NewRegistry(), slog.New(slog.DiscardHandler)
+	b, err := bus.Connect(within(t, 10*time.Second), bus.Options{URL: bustest.NewServer(t).URL()}, log, reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeBus(b) })
+	d, err := store.Open(t.Context(), store.Options{URL: "clickhouse://127.0.0.1:1/courier"}, log, reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() }) // it was never used
+	store.New(b, d, log, reg, store.Options{})
+	advisor.New(b, advisor.Options{}, log, reg)
+	trainer.New(b, nil, trainer.Options{}, log, reg)
+	if _, err := collector.New(b, collector.Options{Node: "node-a"}, log, reg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gateway.New(b, gateway.Options{Gatherer: reg}, log, reg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.New(engine.Options{DataDir: t.TempDir()}, log, reg); err != nil {
+		t.Fatal(err)
+	}
+	return described(reg)
+}
+
+var (
+	description = regexp.MustCompile(`^Desc\{fqName: "(\w+)", help: .*, constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
+	label       = regexp.MustCompile(`(\w+)(?:=|,|$)`)
+)
+
+// described reads what a registry says of its metrics.
+func described(reg *prometheus.Registry) map[string][]string {
+	all := map[string][]string{}
+	found := make(chan *prometheus.Desc)
+	go func() { reg.Describe(found); close(found) }()
+	for d := range found {
+		if m := description.FindStringSubmatch(d.String()); m != nil {
+			all[m[1]] = []string{}
+			for _, list := range m[2:] {
+				for _, l := range label.FindAllStringSubmatch(list, -1) {
+					all[m[1]] = append(all[m[1]], l[1])
+				}
+			}
+		}
+	}
+	return all
+}
+
+// ruleFile is a file of rules, as Prometheus reads it.
+type ruleFile struct {
+	Groups []struct {
+		Name  string
+		Rules []struct {
+			Alert, Expr, For    string
+			Labels, Annotations map[string]string
+		}
+	}
+}
+
+var (
+	ofCourier = regexp.MustCompile(`\b(courier_\w+)(?:\{([^}]*)\})?`)
+	matcher   = regexp.MustCompile(`(\w+)\s*(?:=|!=|=~|!~)\s*"`)
+	grouped   = regexp.MustCompile(`by \(([^)]*)\)`)
+	suffix    = regexp.MustCompile(`_(bucket|sum|count)$`)
+	ofScrape  = []string{"job", "instance", "le"} // Prometheus adds them, or the histogram
+)
+
+// Every metric and label that a rule names is really exported, and every rule says
+// how bad it is and what to do.
+func TestAlerts_NameWhatIsExported(t *testing.T) {
+	text, err := os.ReadFile(alertsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f ruleFile
+	if err := yaml.Unmarshal(text, &f); err != nil {
+		t.Fatal(err)
+	}
+	have, rules := exported(t), 0
+	for _, g := range f.Groups {
+		for _, r := range g.Rules {
+			rules++
+			var labels []string
+			for _, m := range ofCourier.FindAllStringSubmatch(r.Expr, -1) {
+				own, known := have[m[1]]
+				if !known {
+					own, known = have[suffix.ReplaceAllString(m[1], "")]
+				}
+				if !known {
+					t.Errorf("%s names %s, which no service exports", r.Alert, m[1])
+				}
+				labels = append(labels, own...)
+				for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
+					if !slices.Contains(own, l[1]) {
+						t.Errorf("%s asks for the label %s, which %s has not", r.Alert, l[1], m[1])
+					}
+				}
+			}
+			for _, m := range grouped.FindAllStringSubmatch(r.Expr, -1) {
+				for _, l := range strings.Split(m[1], ",") {
+					if l = strings.TrimSpace(l); !slices.Contains(labels, l) && !slices.Contains(ofScrape, l) {
+						t.Errorf("%s groups by %s, which nothing in it has", r.Alert, l)
+					}
+				}
+			}
+			if s := r.Labels["severity"]; s != "warning" && s != "critical" {
+				t.Errorf("%s has the severity %q", r.Alert, s)
+			}
+			if r.Annotations["summary"] == "" || len(r.Annotations["description"]) < 60 {
+				t.Errorf("%s does not say what is and what to do", r.Alert)
+			}
+			if _, err := time.ParseDuration(r.For); err != nil {
+				t.Errorf("%s: for: %v", r.Alert, err)
+			}
+			for _, m := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(r.Annotations["summary"], -1) {
+				if !slices.Contains(labels, m[1]) && !slices.Contains(ofScrape, m[1]) {
+					t.Errorf("%s tells the label %s, which nothing in it has", r.Alert, m[1])
+				}
+			}
+		}
+	}
+	if rules < 10 {
+		t.Errorf("%d rules, want at least 10", rules)
+	}
+}
