@@ -189,7 +189,7 @@ func compare(t *testing.T, b *bus.Bus, d *store.Database) {
 	t.Helper()
 	want := make(map[string][]placed)
 	var samples []*schemas.Sample
-	for _, name := range []string{schemas.StreamJob, schemas.StreamNode} {
+	for _, name := range []string{schemas.StreamJob, schemas.StreamNode, schemas.StreamRegressor} {
 		for _, r := range readLog(t, b, name) {
 			table, _, _ := schemas.RowOf(r.Event)
 			want[table] = append(want[table], placed{r.Event.ID(), r.Sequence})

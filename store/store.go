@@ -24,6 +24,7 @@ type Store struct {
 	metrics  *storeMetrics
 	marks    marks         // of samples; of the one who writes their stream
 	wounded  chan struct{} // holds one while a repair is wanted
+	salt     string        // of deduplication tokens; "" but in a rebuild
 }
 
 // New returns a store that does nothing until Run.
@@ -180,7 +181,7 @@ func (s *Store) fill(ctx context.Context, b bus.Batch, g *group, copies int) err
 	}
 	rows := g.without(found)
 	if len(rows) > 0 {
-		if err := s.database.insert(ctx, g.table, rows, token(b, g.table)); err != nil {
+		if err := s.database.insert(ctx, g.table, rows, token(s.salt, b, g.table)); err != nil {
 			return err
 		}
 	}
@@ -236,7 +237,7 @@ func (s *Store) complete(ctx context.Context, g *group) error {
 // instant at which the log stored the batch's last message tells this log from
 // one that was thrown away and counts from 1 again; of a batch that is repeated
 // late, the stream's limits drop that message last.
-func token(b bus.Batch, t *table) string {
+func token(salt string, b bus.Batch, t *table) string {
 	last := b.Records[len(b.Records)-1]
-	return fmt.Sprintf("%s/%s/%d", b.Token, t.name, last.StoredAt.UnixNano())
+	return fmt.Sprintf("%s%s/%s/%d", salt, b.Token, t.name, last.StoredAt.UnixNano())
 }

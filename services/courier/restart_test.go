@@ -230,3 +230,15 @@ func checkTables(t *testing.T, b *bus.Bus, d *store.Database) {
 		}
 	}
 }
+
+// one asks for a single number n.
+func one(t *testing.T, d *store.Database, sql string) uint64 {
+	t.Helper()
+	var rows []struct {
+		N uint64 `ch:"n"`
+	}
+	if err := d.Query(within(t, time.Minute), &rows, sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return rows[0].N
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store/storetest"
+)
+
+// A log is there and no database: one command makes it. While a store runs it is refused.
+func TestStoreRebuild_MakesADatabaseFromTheLog(t *testing.T) {
+	address := storetest.Address(t, storetest.Protocols(t)[0])
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	for n := range uint64(50) {
+		s := &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now().UTC()}, Node: "node-a", BootID: "boot", Number: n, IntervalSeconds: 2, Cores: 2}
+		if _, err := b.Publish(within(t, 5*time.Second), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rebuild := func() (string, error) {
+		var out bytes.Buffer
+		err := run(within(t, time.Minute), []string{"store", "rebuild", "--nats-url", server.URL(), "--clickhouse-url", address}, func(string) string { return "" }, &out, &out)
+		return out.String(), err
+	}
+	for _, when := range []string{"the first time", "again"} {
+		out, err := rebuild()
+		if err != nil {
+			t.Fatalf("courier store rebuild %s: %v\n%s", when, err, out)
+		}
+		for _, want := range []string{"Rebuilt from the log in ", "Log, tables and roll-ups agree."} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: no %q in\n%s", when, want, out)
+			}
+		}
+	}
+	d := storetest.Open(t, address)
+	if n := one(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != 50 {
+		t.Errorf("the roll-up has %d samples, want 50", n)
+	}
+	spawn(t, "store", "--nats-url="+server.URL(), "--clickhouse-url="+address)
+	position := uint64(0)
+	await(t, "the store", func() bool {
+		s := &schemas.Sample{Stamp: schemas.Stamp{EventID: fmt.Sprintf("node-a/boot/%d", 100+position), At: time.Now().UTC()}, Node: "node-a", BootID: "boot", Number: 100 + position, IntervalSeconds: 2, Cores: 2}
+		if _, err := b.Publish(within(t, 5*time.Second), s); err != nil {
+			t.Fatal(err)
+		}
+		have, err := d.Position(within(t, 5*time.Second), schemas.StreamNode)
+		position++
+		return err == nil && have > 50
+	})
+	if out, err := rebuild(); err == nil || !strings.Contains(err.Error(), "stop it first") {
+		t.Errorf("courier store rebuild beside a store = %v\n%s", err, out)
+	}
+}

@@ -1,0 +1,144 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// filled is a log of samples, epochs and a dead letter at its end.
+func filled(t *testing.T, b *bus.Bus) map[string]uint64 {
+	t.Helper()
+	s := newStory()
+	last := make(map[string]uint64)
+	for n := range uint64(400) {
+		s.at = s.at.Add(time.Duration(n%3) * time.Second)
+		s.sample(fmt.Sprintf("node-%d", n%2), n)
+	}
+	s.job("alpha", time.Minute, schemas.EventFinished)
+	s.regressors()
+	for _, e := range s.events {
+		sequence, err := b.Publish(t.Context(), e)
+		must(t, err)
+		last[stream(e)] = sequence
+	}
+	return last
+}
+
+func rebuild(t *testing.T, b *bus.Bus, d *store.Database) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	must(t, store.Rebuild(ctx, b, d, slog.New(slog.DiscardHandler), store.RebuildOptions{MaxMessages: 100}))
+}
+
+// What is wrong in any column, missing, double, or wrong in a roll-up is as the
+// log has it; so it is in a database that was lost altogether.
+func TestRebuild_MakesTheTablesOfTheLog(t *testing.T) {
+	server := bustest.NewServer(t)
+	b, d := server.Connect(t), storetest.New(t)
+	last := filled(t, b)
+	finish := run(t, newStore(t, b, d))
+	reach(t, d, last)
+	finish()
+	for _, statement := range []string{
+		"ALTER TABLE node_sample UPDATE cpu_ratio = 0.5, load_average = 99 WHERE number % 5 = 0 SETTINGS mutations_sync = 1",
+		"ALTER TABLE job_epoch UPDATE duration_seconds = 1000 WHERE epoch = 1 SETTINGS mutations_sync = 1",
+		"DELETE FROM node_sample WHERE number < 20", "DELETE FROM job_ended WHERE 1", "DELETE FROM node_hour WHERE 1",
+		"INSERT INTO job_epoch SELECT * FROM job_epoch SETTINGS insert_deduplicate = 0",
+	} {
+		must(t, d.Exec(t.Context(), statement))
+	}
+	rebuild(t, b, d)
+	compare(t, b, d)
+	clean(t, b, d, "after a rebuild")
+	if n := ask(t, d, "SELECT countIf(load_average = 99) + (SELECT countIf(duration_seconds > 999) FROM job_epoch) AS n FROM node_sample"); n > 0 {
+		t.Errorf("%d wrong values are there still", n)
+	}
+	nc, err := nats.Connect(server.URL())
+	must(t, err)
+	defer nc.Close()
+	must(t, nc.Publish(schemas.NodeSubject("node-0", schemas.EventSample), []byte("garbage"))) // it ends the log, and no row comes of it
+	must(t, nc.Flush())
+	lost := storetest.New(t)
+	rebuild(t, b, lost)
+	compare(t, b, lost)
+	finish = run(t, newStore(t, b, lost)) // the store goes on
+	s := newStory()
+	s.sample("node-9", 1)
+	sequence, err := b.Publish(t.Context(), s.events[0])
+	must(t, err)
+	reach(t, lost, map[string]uint64{schemas.StreamNode: sequence})
+	finish()
+	compare(t, b, lost)
+}
+
+// What the log has dropped stays, and counts in the roll-ups once.
+func TestRebuild_KeepsWhatTheLogHasDropped(t *testing.T) {
+	server := bustest.NewServer(t)
+	b, d := server.Connect(t), storetest.New(t)
+	last := filled(t, b)
+	finish := run(t, newStore(t, b, d))
+	reach(t, d, last)
+	finish()
+	var before, after []minute
+	must(t, d.Query(t.Context(), &before, minutesOf))
+	nc, err := nats.Connect(server.URL())
+	must(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	must(t, err)
+	node, err := js.Stream(t.Context(), schemas.StreamNode)
+	must(t, err)
+	must(t, node.Purge(t.Context(), jetstream.WithPurgeSequence(150)))
+	must(t, d.Exec(t.Context(), "ALTER TABLE node_sample UPDATE cpu_ratio = 0.5 WHERE sequence > 200 SETTINGS mutations_sync = 1"))
+	rebuild(t, b, d)
+	clean(t, b, d, "after a rebuild")
+	if n := ask(t, d, "SELECT uniqExact(event_id) AS n FROM node_sample"); n != 400 || n != ask(t, d, "SELECT count() AS n FROM node_sample") {
+		t.Errorf("node_sample has %d events, want 400, each once", n)
+	}
+	must(t, d.Query(t.Context(), &after, minutesOf))
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the roll-up (-before +after):\n%s", diff)
+	}
+	compareRollUps(t, d)
+}
+
+// A store that runs is not disturbed; a rebuild that dies is finished by the store.
+func TestRebuild_IsRefusedBesideAStoreAndFinishedByIt(t *testing.T) {
+	d, b := storetest.New(t), bustest.New(t)
+	last := filled(t, b)
+	finish := run(t, newStore(t, b, d))
+	reach(t, d, last)
+	if err := store.Rebuild(t.Context(), b, d, slog.New(slog.DiscardHandler), store.RebuildOptions{}); !errors.Is(err, store.ErrFollowed) {
+		t.Errorf("Rebuild beside a store = %v, want ErrFollowed", err)
+	}
+	compare(t, b, d)
+	finish()
+	dying, die := context.WithCancel(t.Context())
+	err := store.Rebuild(dying, b, d, slog.New(slog.DiscardHandler), store.RebuildOptions{MaxMessages: 20, Progress: func(doing string, done, _ uint64) {
+		if doing == "replay" && done > 0 {
+			die()
+		}
+	}})
+	if err == nil {
+		t.Error("a rebuild that died says that it is done")
+	}
+	finish = run(t, newStore(t, b, d))
+	reach(t, d, last)
+	finish()
+	compare(t, b, d)
+}
