@@ -129,6 +129,7 @@ func (r *batcher) relay(ctx context.Context, consumer jetstream.Consumer) error 
 		}
 		if failed = r.settle(ctx, g); failed != nil {
 			close(abandoned)
+			continue
 		}
 		r.well = true
 	}
