@@ -5,48 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"courier/bus/bustest"
 )
-
-// What sampling costs at the default interval, as a share of one core: reading
-// the counters, making the sample, and publishing it until it is acknowledged.
-// The server runs in this process, so its part is in the figure. The promise is
-// less than 0.01.
-func BenchmarkCollector_Sample(b *testing.B) {
-	c, err := New(bustest.New(b), Options{Node: "bench"}, quiet, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if c.source == nil {
-		b.Skip("node samples are for Linux")
-	}
-	before, err := c.read(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	begin := processCPU()
-	for b.Loop() {
-		after, err := c.read(b.Context())
-		if err != nil {
-			b.Fatal(err)
-		}
-		s, ok := sampleBetween(before, after)
-		if !ok {
-			b.Fatal("no time passed")
-		}
-		c.keep(&s)
-		c.flush(b.Context())
-		before = after
-	}
-	if len(c.backlog) > 0 {
-		b.Fatalf("%d samples wait, want none", len(c.backlog))
-	}
-	perSample := (processCPU() - begin).Seconds() / float64(b.N)
-	b.ReportMetric(perSample*1e9, "cpu-ns/sample")
-	b.ReportMetric(perSample/defaultInterval.Seconds(), "core-ratio")
-}
 
 // What an epoch costs the node beside the job: its load, its process tree and its cgroup.
 func BenchmarkObserve_Epoch(b *testing.B) {

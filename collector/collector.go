@@ -33,6 +33,10 @@ type Options struct {
 	// metrics; "": they are gathered in this process.
 	NodeExporterURL string
 
+	// Alone says that the process does nothing else: what only its start needed is
+	// given back (Shed).
+	Alone bool
+
 	SpoolDir string // whose events are published when runs left some; "": none
 }
 
@@ -145,6 +149,9 @@ func (c *Collector) Run(ctx context.Context) error {
 	if speed := measureSpeed(); speed > 0 {
 		c.speed = &speed
 		c.log.Info("node measured", "cpu_model", c.cpuModel, "speed_operations_per_second", speed)
+	}
+	if c.o.Alone {
+		Shed()
 	}
 	if err := c.admit(ctx); err != nil || ctx.Err() != nil {
 		return err

@@ -2,6 +2,7 @@ package collector_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"courier/bus/server"
 )
 
 // jobFlag makes the test program a training command: --job NAME ARGUMENT….
@@ -141,6 +144,21 @@ var trainingJobs = map[string]func(arguments []string) int{
 		}
 		_, _ = os.Stderr.Write([]byte{0, 0xff, 0x1b, '[', '\n'})
 		fmt.Println("\n{\"epoch\":1,\"seconds\":1}")
+		return 0
+	},
+	// nats DIR: a NATS server that says its address and ends with its input.
+	"nats": func(arguments []string) int {
+		s, err := server.New(server.Options{DataDir: arguments[0]}, quiet)
+		if err == nil {
+			err = s.Start(context.Background())
+		}
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		defer s.Stop()
+		fmt.Println(s.URL())
+		_, _ = io.Copy(io.Discard, os.Stdin)
 		return 0
 	},
 	// work: takes CPU time and memory until its input ends, then an epoch.

@@ -3,7 +3,6 @@ package collector
 import (
 	"regexp"
 	"runtime"
-	"strings"
 	"time"
 
 	"courier/schemas"
@@ -46,54 +45,69 @@ func newReading(at time.Time) reading {
 	return reading{at: at, cpus: map[string]cpuSeconds{}, disks: map[string]diskTotals{}, networks: map[string]networkTotals{}, pressure: map[string]stall{}}
 }
 
-// addFamily takes the metrics of one name.
-func (r *reading) addFamily(f *dto.MetricFamily) {
-	if !strings.HasPrefix(f.GetName(), "node_") {
-		return
-	}
-	for _, m := range f.GetMetric() {
-		value := m.GetCounter().GetValue()
-		if m.GetGauge() != nil {
-			value = m.GetGauge().GetValue()
-		}
-		if m.GetUntyped() != nil {
-			value = m.GetUntyped().GetValue()
-		}
-		r.add(f.GetName(), func(key string) string {
-			for _, l := range m.GetLabel() {
-				if l.GetName() == key {
-					return l.GetValue()
-				}
-			}
-			return ""
-		}, value)
-	}
+// labels returns the value of a label of a metric; "" if it has none of that name.
+type labels func(name string) string
+
+// takers are the metrics of node_exporter that a sample is made of, by name, and
+// what a reading takes of them.
+var takers = map[string]func(r *reading, l labels, value float64){
+	"node_cpu_seconds_total": func(r *reading, l labels, v float64) { r.addCPU(l("cpu"), l("mode"), v) },
+	"node_load1":             func(r *reading, _ labels, v float64) { r.loadAverage = &v },
+
+	"node_memory_MemTotal_bytes":     func(r *reading, _ labels, v float64) { r.memoryTotal = &v },
+	"node_memory_MemAvailable_bytes": func(r *reading, _ labels, v float64) { r.memoryAvailable = &v },
+
+	"node_disk_read_bytes_total":      disk(func(d *diskTotals, v float64) { d.readBytes = v }),
+	"node_disk_written_bytes_total":   disk(func(d *diskTotals, v float64) { d.writtenBytes = v }),
+	"node_disk_io_time_seconds_total": disk(func(d *diskTotals, v float64) { d.busySeconds = v }),
+
+	"node_network_receive_bytes_total":  network(func(n *networkTotals, v float64) { n.received = v }),
+	"node_network_transmit_bytes_total": network(func(n *networkTotals, v float64) { n.transmitted = v }),
+
+	"node_pressure_cpu_waiting_seconds_total":    pressure("cpu", func(s *stall, v float64) { s.some = &v }),
+	"node_pressure_io_waiting_seconds_total":     pressure("io", func(s *stall, v float64) { s.some = &v }),
+	"node_pressure_io_stalled_seconds_total":     pressure("io", func(s *stall, v float64) { s.full = &v }),
+	"node_pressure_memory_waiting_seconds_total": pressure("memory", func(s *stall, v float64) { s.some = &v }),
+	"node_pressure_memory_stalled_seconds_total": pressure("memory", func(s *stall, v float64) { s.full = &v }),
 }
 
 // mostCounted is beyond every counter of a kernel, which has 64 bits.
 const mostCounted = 1e20
 
-// add takes one metric of node_exporter. label returns the value of a label;
-// metrics that no sample needs are ignored, as is what is no count.
-func (r *reading) add(name string, label func(string) string, value float64) {
-	if !(value >= 0 && value <= mostCounted) {
+// add takes one metric of node_exporter. Metrics that no sample needs are
+// ignored, as is what is no count.
+func (r *reading) add(name string, l labels, value float64) {
+	if take, wanted := takers[name]; wanted && value >= 0 && value <= mostCounted {
+		take(r, l, value)
+	}
+}
+
+// addMetric takes one metric as Prometheus holds it.
+func (r *reading) addMetric(name string, m *dto.Metric) {
+	value := m.GetCounter().GetValue()
+	if m.GetGauge() != nil {
+		value = m.GetGauge().GetValue()
+	}
+	if m.GetUntyped() != nil {
+		value = m.GetUntyped().GetValue()
+	}
+	r.add(name, func(key string) string {
+		for _, l := range m.GetLabel() {
+			if l.GetName() == key {
+				return l.GetValue()
+			}
+		}
+		return ""
+	}, value)
+}
+
+// addFamily takes the metrics of one name.
+func (r *reading) addFamily(f *dto.MetricFamily) {
+	if _, wanted := takers[f.GetName()]; !wanted {
 		return
 	}
-	switch name {
-	case "node_cpu_seconds_total":
-		r.addCPU(label("cpu"), label("mode"), value)
-	case "node_load1":
-		r.loadAverage = &value
-	case "node_memory_MemTotal_bytes":
-		r.memoryTotal = &value
-	case "node_memory_MemAvailable_bytes":
-		r.memoryAvailable = &value
-	case "node_disk_read_bytes_total", "node_disk_written_bytes_total", "node_disk_io_time_seconds_total":
-		r.addDisk(label("device"), name, value)
-	case "node_network_receive_bytes_total", "node_network_transmit_bytes_total":
-		r.addNetwork(label("device"), name, value)
-	default:
-		r.addPressure(name, value)
+	for _, m := range f.GetMetric() {
+		r.addMetric(f.GetName(), m)
 	}
 }
 
@@ -114,37 +128,42 @@ func (r *reading) addCPU(cpu, mode string, seconds float64) {
 // (device mapper, software RAID, loops): their bytes would count twice.
 var wholeDisk = regexp.MustCompile(`^([hsv]d[a-z]+|xvd[a-z]+|nvme\d+n\d+|mmcblk\d+|dasd[a-z]+|pmem\d+|[nr]bd\d+)$`)
 
-func (r *reading) addDisk(device, name string, value float64) {
-	if !wholeDisk.MatchString(device) {
-		return
+func disk(set func(*diskTotals, float64)) func(*reading, labels, float64) {
+	return func(r *reading, l labels, value float64) {
+		device := l("device")
+		d, known := r.disks[device]
+		if !known && !wholeDisk.MatchString(device) {
+			return
+		}
+		set(&d, value)
+		r.disks[device] = d
 	}
-	d := r.disks[device]
-	switch name {
-	case "node_disk_read_bytes_total":
-		d.readBytes = value
-	case "node_disk_written_bytes_total":
-		d.writtenBytes = value
-	default:
-		d.busySeconds = value
-	}
-	r.disks[device] = d
 }
 
 // virtualInterface matches loopback and what carries its bytes over another
 // interface: bridges, container pairs, tunnels, bonds, VLANs.
 var virtualInterface = regexp.MustCompile(`^(lo|veth.*|docker.*|br\d+|br-.*|virbr.*|vnet.*|cni.*|cali.*|cilium.*|lxc.*|flannel.*|vxlan.*|geneve.*|dummy.*|ifb.*|tun.*|tap.*|wg.*|bond.*|team.*|kube-.*|nodelocaldns|ovs-.*|sit\d+|gre.*|ip6.*|ip_vti.*|erspan.*|.*\..*)$`)
 
-func (r *reading) addNetwork(device, name string, value float64) {
-	if virtualInterface.MatchString(device) {
-		return
+func network(set func(*networkTotals, float64)) func(*reading, labels, float64) {
+	return func(r *reading, l labels, value float64) {
+		device := l("device")
+		n, known := r.networks[device]
+		if !known && virtualInterface.MatchString(device) {
+			return
+		}
+		set(&n, value)
+		r.networks[device] = n
 	}
-	n := r.networks[device]
-	if name == "node_network_receive_bytes_total" {
-		n.received = value
-	} else {
-		n.transmitted = value
+}
+
+// pressure takes pressure stall information. Of a CPU a node has no "full": the
+// kernel writes 0 there, which measures nothing.
+func pressure(resource string, set func(*stall, float64)) func(*reading, labels, float64) {
+	return func(r *reading, _ labels, value float64) {
+		s := r.pressure[resource]
+		set(&s, value)
+		r.pressure[resource] = s
 	}
-	r.networks[device] = n
 }
 
 // cores returns the logical processors of the node.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/node_exporter/collector"
 )
 
@@ -18,9 +19,10 @@ import (
 // their state in package variables, so a process has one gatherer.
 type gatherer struct {
 	mu      sync.Mutex
-	whole   *prometheus.Registry
-	brief   *prometheus.Registry
+	whole   bundle
+	brief   bundle
 	leftOut []string // collectors that this system lacks, with the reason
+	names   map[*prometheus.Desc]string
 }
 
 // theGatherer makes the process's gatherer at its first use.
@@ -32,7 +34,7 @@ func newGatherer() (*gatherer, error) {
 	if _, err := kingpin.CommandLine.Parse([]string{}); err != nil {
 		return nil, fmt.Errorf("settle node_exporter's flags: %w", err)
 	}
-	g := &gatherer{whole: prometheus.NewRegistry(), brief: prometheus.NewRegistry()}
+	g := &gatherer{names: map[*prometheus.Desc]string{}}
 	parts := map[string]collector.Collector{}
 	for _, name := range sampleCollectors {
 		part, err := newPart(name)
@@ -45,12 +47,7 @@ func newGatherer() (*gatherer, error) {
 	if len(parts) == 0 {
 		return nil, fmt.Errorf("no collector works here: %s", strings.Join(g.leftOut, ", "))
 	}
-	if err := g.whole.Register(newBundle(parts, sampleCollectors)); err != nil {
-		return nil, fmt.Errorf("register node collectors: %w", err)
-	}
-	if err := g.brief.Register(newBundle(parts, observerCollectors)); err != nil {
-		return nil, fmt.Errorf("register node collectors: %w", err)
-	}
+	g.whole, g.brief = newBundle(parts, sampleCollectors), newBundle(parts, observerCollectors)
 	return g, nil
 }
 
@@ -74,8 +71,7 @@ func newPart(name string) (collector.Collector, error) {
 	return part, err
 }
 
-// bundle is some collectors as one. One that fails later only leaves its
-// figures out of that reading.
+// bundle is some collectors as one.
 type bundle []collector.Collector
 
 func newBundle(parts map[string]collector.Collector, names []string) bundle {
@@ -88,11 +84,10 @@ func newBundle(parts map[string]collector.Collector, names []string) bundle {
 	return b
 }
 
-// Describe implements prometheus.Collector: what there is shows at collection.
-func (b bundle) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (b bundle) Collect(metrics chan<- prometheus.Metric) {
+// update sends all metrics and closes the channel. A collector that fails only
+// leaves its figures out of that reading.
+func (b bundle) update(metrics chan<- prometheus.Metric) {
+	defer close(metrics)
 	for _, part := range b {
 		_ = part.Update(metrics) // a missing figure is absent from the sample, which says it
 	}
@@ -104,18 +99,47 @@ func (g *gatherer) read(context.Context) (reading, error) { return g.readFrom(g.
 // readBrief returns those of an Observer.
 func (g *gatherer) readBrief() (reading, error) { return g.readFrom(g.brief) }
 
-func (g *gatherer) readFrom(registry prometheus.Gatherer) (reading, error) {
+// readFrom takes what the collectors of a bundle send, without the registry that
+// usually stands between: sorting and checking all to read a tenth would cost as
+// much as publishing the sample.
+func (g *gatherer) readFrom(b bundle) (reading, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := newReading(time.Now())
-	families, err := registry.Gather()
-	if err != nil {
-		return r, fmt.Errorf("gather node metrics: %w", err)
+	metrics := make(chan prometheus.Metric, 64)
+	go b.update(metrics)
+	var broken error
+	for m := range metrics {
+		name := g.name(m.Desc())
+		if _, wanted := takers[name]; !wanted {
+			continue
+		}
+		var written dto.Metric
+		if err := m.Write(&written); err != nil {
+			broken = fmt.Errorf("gather %s: %w", name, err)
+			continue
+		}
+		r.addMetric(name, &written)
 	}
-	for _, f := range families {
-		r.addFamily(f)
+	return r, broken
+}
+
+// mostNames bounds what is remembered of descriptions: some collectors make
+// theirs anew each time.
+const mostNames = 512
+
+// name returns the name that a description begins with: only its text tells it.
+func (g *gatherer) name(d *prometheus.Desc) string {
+	name, known := g.names[d]
+	if known {
+		return name
 	}
-	return r, nil
+	_, name, _ = strings.Cut(d.String(), `fqName: "`)
+	name, _, _ = strings.Cut(name, `"`)
+	if len(g.names) < mostNames {
+		g.names[d] = name
+	}
+	return name
 }
 
 // bootID returns the identity that the kernel took at boot.

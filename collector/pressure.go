@@ -3,7 +3,6 @@ package collector
 import (
 	"bytes"
 	"strconv"
-	"strings"
 )
 
 // stall is how long tasks waited for a resource so far, in seconds: at least
@@ -38,25 +37,6 @@ func parsePressure(text []byte) stall {
 		}
 	}
 	return s
-}
-
-// addPressure takes a metric of pressure stall information. Of a CPU a node has
-// no "full": the kernel writes 0 there, which measures nothing.
-func (r *reading) addPressure(name string, seconds float64) {
-	resource, found := strings.CutPrefix(name, "node_pressure_")
-	if !found {
-		return
-	}
-	if some, found := strings.CutSuffix(resource, "_waiting_seconds_total"); found {
-		s := r.pressure[some]
-		s.some = &seconds
-		r.pressure[some] = s
-	}
-	if full, found := strings.CutSuffix(resource, "_stalled_seconds_total"); found {
-		s := r.pressure[full]
-		s.full = &seconds
-		r.pressure[full] = s
-	}
 }
 
 // pressureBetween returns the shares of some seconds in which tasks waited for a

@@ -9,31 +9,52 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	dto "github.com/prometheus/client_model/go"
 )
 
-// recorder is our own gatherer, which also remembers what it handed out.
+// recorder is our own gatherer as Prometheus wants one. It makes a reading of
+// what it hands out.
 type recorder struct {
-	mu       sync.Mutex
-	families []*dto.MetricFamily
+	g       *gatherer
+	mu      sync.Mutex
+	reading reading
 }
 
-func (r *recorder) Gather() ([]*dto.MetricFamily, error) {
-	g, err := theGatherer()
-	if err != nil {
-		return nil, err
-	}
-	families, err := g.whole.Gather()
+func (r *recorder) Describe(chan<- *prometheus.Desc) {}
+
+func (r *recorder) Collect(out chan<- prometheus.Metric) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.families = families
-	return families, err
+	all := make(chan prometheus.Metric)
+	go r.g.whole.update(all)
+	var err error
+	if r.reading, err = r.g.readFrom(bundle{tee{all, out}}); err != nil {
+		panic(err)
+	}
+}
+
+// tee is a collector that hands metrics on and repeats them elsewhere.
+type tee struct {
+	from <-chan prometheus.Metric
+	to   chan<- prometheus.Metric
+}
+
+func (t tee) Update(out chan<- prometheus.Metric) error {
+	for m := range t.from {
+		t.to <- m
+		out <- m
+	}
+	return nil
 }
 
 // What is scraped over HTTP makes the same sample as what is gathered here.
 func TestScraper_MakesTheSampleThatIsGatheredHere(t *testing.T) {
-	here := &recorder{}
-	server := httptest.NewServer(promhttp.HandlerFor(here, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	g, err := theGatherer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, registry := &recorder{g: g}, prometheus.NewRegistry()
+	registry.MustRegister(here)
+	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
 	defer server.Close()
 	s, err := newScraper(server.URL)
 	if err != nil {
@@ -46,10 +67,8 @@ func TestScraper_MakesTheSampleThatIsGatheredHere(t *testing.T) {
 		if scraped[i], err = s.read(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		gathered[i] = newReading(scraped[i].at)
-		for _, f := range here.families {
-			gathered[i].addFamily(f)
-		}
+		gathered[i] = here.reading
+		gathered[i].at = scraped[i].at
 		<-tick.C // processors work meanwhile
 	}
 	got, ok := sampleBetween(scraped[0], scraped[1])
@@ -61,5 +80,3 @@ func TestScraper_MakesTheSampleThatIsGatheredHere(t *testing.T) {
 		t.Errorf("sample = %+v, want what this machine measures", got)
 	}
 }
-
-var _ prometheus.Gatherer = (*recorder)(nil)

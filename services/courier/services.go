@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"courier/collector"
@@ -22,6 +23,10 @@ type collectorCommand struct {
 }
 
 func (c *collectorCommand) Run(w *world) error {
+	if w.getenv("GOGC") == "" {
+		debug.SetGCPercent(50) // its garbage is little, and each node runs one
+	}
+	collector.Shed() // the other commands are parsed, and not run
 	return c.serve(w, "collector", func(r *room) (services.Part, func() error, http.Handler, error) {
 		node := c.Node
 		if node == "" {
@@ -30,7 +35,7 @@ func (c *collectorCommand) Run(w *world) error {
 				return services.Part{}, nil, nil, err
 			}
 		}
-		s, err := collector.New(r.bus, collector.Options{Node: node, Interval: c.Interval, NodeExporterURL: c.NodeExporterURL, SpoolDir: c.SpoolDir}, r.log, r.reg)
+		s, err := collector.New(r.bus, collector.Options{Node: node, Interval: c.Interval, NodeExporterURL: c.NodeExporterURL, Alone: true, SpoolDir: c.SpoolDir}, r.log, r.reg)
 		if err != nil {
 			return services.Part{}, nil, nil, err
 		}

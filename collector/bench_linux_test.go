@@ -1,0 +1,109 @@
+package collector
+
+import (
+	"bufio"
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"courier/bus"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/node_exporter/collector"
+)
+
+// What sampling costs at the default interval, as a share of one core: reading
+// the counters, making the sample, and publishing it until the server, another
+// process, has acknowledged it. In turn with it, node_exporter gathers from the
+// same collectors as it would by itself; the promise is at most 1.2 times its CPU
+// time. Each side pays for its own garbage.
+func BenchmarkCollector_Sample(b *testing.B) {
+	c, err := New(elsewhere(b), Options{Node: "bench"}, quiet, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	bare, err := collector.NewNodeCollector(slog.New(slog.DiscardHandler), sampleCollectors...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	exporter := prometheus.NewRegistry()
+	exporter.MustRegister(bare)
+	before, err := c.read(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	const block = 25
+	var gathering, sampling float64
+	for b.Loop() {
+		gathering += cpuOf(func() {
+			for range block {
+				if _, err := exporter.Gather(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		sampling += cpuOf(func() {
+			for range block {
+				after, err := c.read(b.Context())
+				s, ok := sampleBetween(before, after)
+				if err != nil || !ok {
+					b.Fatal("no sample: ", err)
+				}
+				c.keep(&s)
+				c.flush(b.Context())
+				before = after
+			}
+		})
+	}
+	if len(c.backlog) > 0 {
+		b.Fatalf("%d samples wait, want none", len(c.backlog))
+	}
+	perSample := sampling / float64(b.N) / block
+	b.ReportMetric(perSample*1e9, "cpu-ns/sample")
+	b.ReportMetric(gathering/float64(b.N)/block*1e9, "cpu-ns/gather")
+	b.ReportMetric(sampling/gathering, "times-gather")
+	b.ReportMetric(perSample/defaultInterval.Seconds(), "core-ratio")
+}
+
+// cpuOf returns the CPU time of some work, in seconds, its garbage included.
+func cpuOf(work func()) float64 {
+	begin := processCPU()
+	work()
+	runtime.GC()
+	return (processCPU() - begin).Seconds()
+}
+
+// elsewhere connects to a NATS server in a process of its own.
+func elsewhere(b *testing.B) *bus.Bus {
+	b.Helper()
+	cmd := exec.Command(os.Args[0], "--job", "nats", b.TempDir())
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _, _ = input.Close(), cmd.Wait() })
+	address, err := bufio.NewReader(output).ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := bus.Connect(b.Context(), bus.Options{URL: strings.TrimSpace(address), Name: b.Name()}, quiet, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = c.Close(context.Background()) })
+	if err := c.Prepare(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	return c
+}
