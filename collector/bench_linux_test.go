@@ -59,8 +59,8 @@ func BenchmarkCollector_Sample(b *testing.B) {
 			}
 		})
 	}
-	if len(c.backlog) > 0 {
-		b.Fatalf("%d samples wait, want none", len(c.backlog))
+	if n, _, _ := c.backlog.waiting(); n > 0 {
+		b.Fatalf("%d samples wait, want none", n)
 	}
 	perSample := sampling / float64(b.N) / block
 	b.ReportMetric(perSample*1e9, "cpu-ns/sample")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -37,7 +38,10 @@ type Options struct {
 	// given back (Shed).
 	Alone bool
 
-	SpoolDir string // whose events are published when runs left some; "": none
+	// SpoolDir keeps samples while the bus is away, and holds what runs on this node
+	// left, whose events are published; "": samples wait in memory, in which there
+	// are ten minutes of them at the default interval.
+	SpoolDir string
 }
 
 const (
@@ -45,9 +49,8 @@ const (
 	shortestInterval = 100 * time.Millisecond
 	longestInterval  = time.Hour
 
-	// maxBacklog is how many samples wait while the bus is away: ten minutes
-	// at the default interval. Older ones are dropped.
-	maxBacklog = 300
+	// samplesDir begins the name of a folder in the spool: that of a node's samples.
+	samplesDir = "samples-"
 
 	// sweepInterval is the pause between looks into the spool.
 	sweepInterval = time.Minute
@@ -65,10 +68,10 @@ type Collector struct {
 	cpuModel string
 	speed    *float64 // operations per second; nil: not measured
 
-	number  uint64            // of the newest sample
-	backlog []*schemas.Sample // taken and not published, oldest first
-	away    bool              // publishing failed last time
-	blind   bool              // reading failed last time
+	number  uint64   // of the newest sample
+	backlog *backlog // taken and not published
+	away    bool     // publishing failed last time
+	blind   bool     // reading failed last time
 }
 
 // source reads the node's counters: in this process, or from a node_exporter.
@@ -101,6 +104,7 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*C
 		return nil, schemas.Invalid("interval", "%s is not between %s and %s", o.Interval, shortestInterval, longestInterval)
 	}
 	c := &Collector{b: b, o: o, log: log, metrics: newMetrics(reg)}
+	c.backlog = openBacklog("", log, c.metrics)
 	if err := c.open(); err != nil {
 		return nil, err
 	}
@@ -155,6 +159,11 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 	if err := c.admit(ctx); err != nil || ctx.Err() != nil {
 		return err
+	}
+	if c.o.SpoolDir != "" {
+		c.backlog = openBacklog(filepath.Join(c.o.SpoolDir, samplesDir+c.o.Node), c.log, c.metrics)
+		defer c.backlog.close()
+		c.number = max(c.number, c.backlog.newest(c.boot))
 	}
 	c.sample(ctx)
 	final, stop := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
@@ -245,32 +254,23 @@ func (c *Collector) note(ctx context.Context, err error) {
 	c.blind = err != nil
 }
 
-// keep completes a sample and queues it. The oldest gives way where too many wait.
+// keep completes a sample and queues it.
 func (c *Collector) keep(s *schemas.Sample) {
 	c.number++
 	s.CPUModel, s.SpeedOperationsPerSecond = c.cpuModel, c.speed
 	s.Node, s.BootID, s.Number, s.At = c.o.Node, c.boot, c.number, time.Now().UTC()
 	s.EventID = schemas.SampleID(s.Node, s.BootID, s.Number)
-	c.backlog = append(c.backlog, s)
-	if extra := len(c.backlog) - maxBacklog; extra > 0 {
-		c.backlog = c.backlog[extra:]
-		c.metrics.dropped.Add(float64(extra))
-	}
+	c.backlog.add(s)
 }
 
-// flush publishes what waits, oldest first, and stops at the first failure; the
-// next tick tries again. An outage is told once, and its end.
+// flush publishes what waits, oldest first, for at most half an interval, and
+// stops at the first failure; the next tick goes on. An outage is told once, and
+// its end.
 func (c *Collector) flush(ctx context.Context) {
-	var err error
-	for err == nil && len(c.backlog) > 0 {
-		if err = c.publish(ctx, c.backlog[0]); err == nil {
-			c.backlog = c.backlog[1:]
-		}
-	}
-	c.metrics.waiting(c.backlog)
+	err := c.backlog.publish(ctx, time.Now().Add(max(c.o.Interval/2, shortestInterval)), c.publish)
 	switch {
 	case err != nil && !c.away && ctx.Err() == nil:
-		c.log.Warn("node samples wait", "error", err, "kept_samples", maxBacklog)
+		c.log.Warn("node samples wait", "error", err)
 	case err == nil && c.away:
 		c.log.Info("node samples are published again")
 	}

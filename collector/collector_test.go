@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -178,6 +179,39 @@ func TestCollector_KeepsSamplesWhileNATSIsAway(t *testing.T) {
 	}
 	if n := strings.Count(text.String(), "node samples wait"); n != 1 {
 		t.Errorf("the outage was told %d times, want once:\n%s", n, text)
+	}
+}
+
+// Samples that wait on disk come first when another process goes on.
+func TestCollector_LosesNoSampleOverAnOutageAndARestart(t *testing.T) {
+	linux(t)
+	server := bustest.NewServer(t)
+	o := collector.Options{Node: "n1", Interval: interval, SpoolDir: t.TempDir()}
+	text := newBuffer()
+	b := server.Connect(t)
+	stop := start(t, b, o, slog.New(slog.NewTextHandler(text, nil)), nil)
+	taken := samples(t, b, "n1", 1)
+	server.Stop()
+	text.await(t, "node samples wait")
+	waiting := filepath.Join(o.SpoolDir, "samples-n1", "00000000000000000001.samples")
+	awaitFile(t, waiting, fmt.Sprintf("%s/%d\"", taken[0].BootID, taken[0].Number+4))
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	server.Restart(t)
+	b = server.Connect(t)
+	stop = start(t, b, o, quiet, nil)
+	all := samples(t, b, "n1", 8)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	for i, s := range all {
+		if s.Number != uint64(i+1) || i > 0 && !s.At.After(all[i-1].At) {
+			t.Errorf("sample %d has number %d and is of %s, want none missing, in order, at its own time", i, s.Number, s.At)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(o.SpoolDir, "*", "*.samples")); len(left) > 0 {
+		t.Errorf("spool holds %v, want nothing", left)
 	}
 }
 

@@ -47,8 +47,12 @@
 // by a Collector. Events keep their identity and their own time, so a copy
 // changes nothing. A node's samples have a phase of their own in the interval, by
 // its name, so that nodes do not publish at once. Output passes unchanged, on a pseudo terminal
-// or on two pipes; signals go to the job's whole process group. A Collector keeps
-// a bounded number of samples while the bus is away.
+// or on two pipes; signals go to the job's whole process group. While the bus
+// is away a Collector keeps samples on disk, or in memory where there is none for
+// it, and publishes them in order with their own times, by whichever process comes
+// next. Both are bounded: of samples the oldest give way, because advice needs the
+// newest; a run's file refuses what is too much but the job's end. Intervals are
+// of the monotonic clock: one that is set changes when a sample says it was taken.
 //
 // What was not measured is absent, never 0: figures of a process tree exist on
 // Linux, samples need Linux (node_exporter's collectors, of which there is one

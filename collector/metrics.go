@@ -3,8 +3,6 @@ package collector
 import (
 	"time"
 
-	"courier/schemas"
-
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -16,9 +14,13 @@ type metrics struct {
 	replayed  prometheus.Counter
 	backlog   prometheus.Gauge
 	oldest    prometheus.Gauge
-	cpu       prometheus.Counter
-	gather    prometheus.Histogram
-	resident  prometheus.Gauge
+	spool     prometheus.Gauge
+
+	spoolFailures prometheus.Counter
+
+	cpu      prometheus.Counter
+	gather   prometheus.Histogram
+	resident prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -30,18 +32,22 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	m := &metrics{
 		published: counter("published_samples_total", "Node samples that the event log took."),
-		dropped:   counter("dropped_samples_total", "Node samples that were given up because too many waited or one was refused."),
+		dropped:   counter("dropped_samples_total", "Node samples that were given up because too many waited, the oldest first, or one was refused."),
 		failed:    counter("failed_readings_total", "Readings of the node's counters that failed."),
 		replayed:  counter("replayed_events_total", "Job events published from the spool."),
 		backlog:   gauge("waiting_samples", "Node samples that wait for the event log."),
 		oldest:    gauge("waiting_age_seconds", "Age of the oldest node sample that waits; 0 if none does."),
-		cpu:       counter("cpu_seconds_total", "CPU time of the process while it read the node's counters: an upper bound of their cost, because other work of the process meanwhile counts too."),
-		resident:  gauge("resident_bytes", "Resident memory of the collector's process."),
+		spool:     gauge("spool_bytes", "Node samples on disk that wait for the event log."),
+
+		spoolFailures: counter("spool_failures_total", "Attempts to put node samples on disk that failed; they wait in memory then."),
+
+		cpu:      counter("cpu_seconds_total", "CPU time of the process while it read the node's counters: an upper bound of their cost, because other work of the process meanwhile counts too."),
+		resident: gauge("resident_bytes", "Resident memory of the collector's process."),
 		gather: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "courier_collector_reading_seconds", Help: "Time to read the node's counters.",
 			Buckets: prometheus.ExponentialBuckets(250e-6, 2, 12)}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.published, m.dropped, m.failed, m.replayed, m.backlog, m.oldest, m.cpu, m.gather, m.resident)
+		reg.MustRegister(m.published, m.dropped, m.failed, m.replayed, m.backlog, m.oldest, m.spool, m.spoolFailures, m.cpu, m.gather, m.resident)
 	}
 	return m
 }
@@ -53,12 +59,13 @@ func (m *metrics) cost(cpu, elapsed time.Duration, resident float64) {
 	m.resident.Set(resident)
 }
 
-// waiting shows the samples that wait.
-func (m *metrics) waiting(backlog []*schemas.Sample) {
-	m.backlog.Set(float64(len(backlog)))
+// waiting shows the samples that wait, the oldest of them, and what is on disk.
+func (m *metrics) waiting(samples int, oldest time.Time, bytes int64) {
+	m.backlog.Set(float64(samples))
+	m.spool.Set(float64(bytes))
 	age := 0.0
-	if len(backlog) > 0 {
-		age = time.Since(backlog[0].At).Seconds()
+	if samples > 0 {
+		age = max(0, time.Since(oldest).Seconds()) // a clock may have been set back
 	}
 	m.oldest.Set(age)
 }
