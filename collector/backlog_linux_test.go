@@ -1,7 +1,11 @@
 package collector
 
 import (
+	"bytes"
+	"os"
 	"testing"
+
+	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -53,5 +57,40 @@ func TestBacklog_UsesMemoryOnAReadOnlyDisk(t *testing.T) {
 	waitingSamples(t, b, 1, 3)
 	if diff := cmp.Diff(numbers(1, 3), taken(t, b)); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)
+	}
+}
+
+// What a full disk took of an event must not spoil the next one that it takes.
+func TestSpool_HoldsWholeEventsOnAFullDisk(t *testing.T) {
+	dir := mounted(t, 0, "8k")
+	s := newSpool(dir, "a", 1)
+	kept := 0
+	for n := uint32(1); n <= 100; n++ {
+		if err := s.append(epochEvent("a", n)); err != nil {
+			break
+		}
+		kept++
+	}
+	if kept == 0 || kept == 100 || s.size > 8<<10 {
+		t.Fatalf("%d events in %d bytes, want a full disk", kept, s.size)
+	}
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=64k"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.append(endedEvent("a")); err != nil { // somebody made room
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	if err := readSpool(bytes.NewReader(text), func(schemas.Event) error { read++; return nil }, func(line []byte, err error) {
+		t.Errorf("line %q is torn: %v", line, err)
+	}); err != nil || read != kept+1 {
+		t.Errorf("%d events read, %v, want %d and the end", read, err, kept)
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -70,11 +70,14 @@ func (s *spool) append(e schemas.Event) error {
 	if _, last := e.(*schemas.Ended); !last && s.size+int64(len(line)) > maxSpoolBytes {
 		return fmt.Errorf("keep %s in %s: %w", e.Subject(), s.path, ErrSpoolFull)
 	}
-	n, err := s.file.Write(line)
-	s.size += int64(n)
-	if err != nil {
+	if n, err := s.file.Write(line); err != nil {
+		if torn := s.file.Truncate(s.size); torn != nil {
+			end, _ := s.file.Write([]byte("\n")) // of a part of this event; readers skip it
+			s.size += int64(n + end)
+		}
 		return fmt.Errorf("keep %s: %w", e.Subject(), err)
 	}
+	s.size += int64(len(line))
 	s.pending++
 	return nil
 }
