@@ -56,7 +56,7 @@ func newPlacement(name string) (*placement, error) {
 }
 
 // groupPrefix begins the names of our cgroups.
-const groupPrefix = "courier-"
+const groupPrefix = "courier-run-"
 
 // sweepGroups removes cgroups of runs that could not: they were killed, or their
 // jobs left processes. One that is not empty stays, as does a young one, whose

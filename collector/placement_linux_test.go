@@ -152,8 +152,8 @@ func TestRunJob_MeasuresItsCgroup(t *testing.T) {
 			if test.off && (e.JobCPUPressureRatio != nil || e.JobIOPressureRatio != nil) {
 				t.Errorf("pressure = %v, %v without a cgroup of its own, want none", e.JobCPUPressureRatio, e.JobIOPressureRatio)
 			}
-			left, _ := filepath.Glob("/sys/fs/cgroup/*/courier-grouped-*")
-			more, _ := filepath.Glob("/sys/fs/cgroup/courier-grouped-*")
+			left, _ := filepath.Glob("/sys/fs/cgroup/*/courier-run-grouped-*")
+			more, _ := filepath.Glob("/sys/fs/cgroup/courier-run-grouped-*")
 			if left = append(left, more...); len(left) > 0 {
 				t.Errorf("cgroups %v are left", left)
 			}

@@ -40,8 +40,12 @@ type process struct {
 	ticks                uint64 // CPU time of it and of the children it waited for, in clock ticks
 	residentPages        uint64
 	childFaults          uint64 // page faults of the children it waited for: grows with each
+	exiting              bool   // it ends, and has left cgroups of v1 already
 	delayTicks           uint64 // in which it, as a thread, waited for storage; 0 if the kernel does not count
 }
+
+// exitingFlag is PF_EXITING of the kernel.
+const exitingFlag = 0x4
 
 // parseProcess reads the text of /proc/<pid>/stat. The name in its second field
 // may hold spaces and parentheses, so fields are counted from the last one.
@@ -65,7 +69,7 @@ func parseProcess(text []byte) (p process, ok bool) {
 		return p, false
 	}
 	p = process{pid: pid, parent: int(number(4)), session: int(number(6)),
-		ticks: number(14) + number(15) + number(16) + number(17), residentPages: number(24), childFaults: number(11)}
+		ticks: number(14) + number(15) + number(16) + number(17), residentPages: number(24), childFaults: number(11), exiting: number(9)&exitingFlag != 0}
 	if len(fields) > 42-3 {
 		p.delayTicks = number(42)
 	}

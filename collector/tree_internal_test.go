@@ -2,6 +2,7 @@ package collector
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,9 @@ func TestParseProcess(t *testing.T) {
 	want := process{pid: 4242, parent: 17, session: 99, ticks: 230, residentPages: 300, childFaults: 200, delayTicks: 9}
 	if !ok || got != want {
 		t.Errorf("parseProcess() = %+v, %v, want %+v", got, ok, want)
+	}
+	if got, _ := parseProcess([]byte(strings.Replace(statLine, " 4194560 ", " 4194564 ", 1))); !got.exiting {
+		t.Errorf("parseProcess() = %+v, want that it ends", got)
 	}
 	for _, text := range []string{"", "1", "1 (x", "1 (x)", ")1 (", "x (y) S 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "1 (y) S a 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1"} {
 		if p, ok := parseProcess([]byte(text)); ok {

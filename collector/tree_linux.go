@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,7 +25,8 @@ func consumed(first int, placed group) consumption {
 	if len(members) > 0 {
 		c.tree, c.waits = usageOf(members), waitsOf(members)
 	}
-	if c.group = placed; len(candidates) > 0 { // else it has ended, and nobody moves
+	c.group = placed // of one that has ended: it moves no more
+	if slices.ContainsFunc(members, func(p process) bool { return p.pid == first && !p.exiting }) {
 		c.group = own(candidates, placed, members)
 	}
 	c.counted, c.pressure = c.group.read()
