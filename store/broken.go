@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -13,13 +14,26 @@ import (
 // cannot read: ended too early, checksums, missing or short files, corrupt data.
 var unreadable = map[int32]bool{32: true, 33: true, 40: true, 107: true, 226: true, 228: true, 246: true, 271: true}
 
+// unfinished is the code of a mutation that failed; its message has the cause's.
+const unfinished = 341
+
+var causeCode = regexp.MustCompile(`Code: (\d+)\.`)
+
 var inTable = regexp.MustCompile("in table `?\\w+`?\\.`?(\\w+)`? \\(")
 
 // brokenTable returns the table of which an error says that a part cannot be
 // read; "" if it says nothing of the kind.
 func brokenTable(err error) string {
 	var e *clickhouse.Exception
-	if !errors.As(err, &e) || !unreadable[e.Code] {
+	if !errors.As(err, &e) {
+		return ""
+	}
+	cause := e.Code
+	if m := causeCode.FindStringSubmatch(e.Message); m != nil && cause == unfinished {
+		n, _ := strconv.ParseInt(m[1], 10, 32) // digits; a code that is too large is none
+		cause = int32(n)
+	}
+	if !unreadable[cause] {
 		return ""
 	}
 	if m := inTable.FindStringSubmatch(e.Message); m != nil {

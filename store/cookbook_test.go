@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the answers in docs/cookbook.md again")
+var update = flag.Bool("update", false, "write the answers in docs/cookbook.md and the golden files again")
 
 const cookbook = "../docs/cookbook.md"
 

@@ -7,12 +7,13 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// storeCommands are the service that fills the tables, and the tool that holds
-// them against the log. Without a word it is the service.
+// storeCommands are the service that fills the tables, and the tools that look
+// after them. Without a word it is the service.
 type storeCommands struct {
 	Serve   storeCommand        `cmd:"" default:"withargs" help:"Service: write the event log to ClickHouse (what courier store does by itself)."`
 	Verify  storeVerifyCommand  `cmd:"" help:"Compare the log with the tables, and repair them."`
 	Rebuild storeRebuildCommand `cmd:"" help:"Make all tables anew from the log."`
+	Schema  storeSchemaCommand  `cmd:"" help:"Print the SQL of the tables, for one server or a cluster."`
 }
 
 // printHelp prints the help of a command, and of the one that it is without a

@@ -99,3 +99,22 @@ func TestStore_IsTheServiceWithoutAWord(t *testing.T) {
 		t.Errorf("courier store verify = %v, want to be told what to name", err)
 	}
 }
+
+func TestStoreSchema_PrintsTheStatements(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+		not  string
+	}{
+		{nil, "CREATE TABLE IF NOT EXISTS node_sample (", "ON CLUSTER"},
+		{[]string{"--clickhouse-cluster=main"}, "CREATE TABLE IF NOT EXISTS node_sample ON CLUSTER main AS node_sample_local ENGINE = Distributed(main", "EXISTS node_sample ("},
+	} {
+		var out bytes.Buffer
+		if err := run(within(t, 10*time.Second), append([]string{"store", "schema"}, c.args...), func(string) string { return "" }, &out, &out); err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); !strings.Contains(text, c.want) || strings.Contains(text, c.not) {
+			t.Errorf("courier store schema %v has no %q, or %q", c.args, c.want, c.not)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package store_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"courier/store"
+	"courier/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The schema of a cluster follows from the migrations of one node; what a new one
+// comes to is read in the golden file.
+func TestSchema_OfAClusterIsTheGoldenOne(t *testing.T) {
+	statements, err := store.Schema("main")
+	must(t, err)
+	got := strings.Join(statements, ";\n\n") + ";\n"
+	path := filepath.Join("testdata", "cluster.sql")
+	if *update {
+		must(t, os.MkdirAll("testdata", 0o755))
+		must(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	must(t, err)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("the schema of a cluster changed; -update writes it (-want +got):\n%s", diff)
+	}
+	for _, s := range statements {
+		clustered := strings.Contains(s, " ON CLUSTER main")
+		if insert := strings.HasPrefix(s, "INSERT INTO "); clustered == insert {
+			t.Errorf("on the cluster: %v, want %v of\n%s", clustered, !insert, s)
+		}
+	}
+	if _, err := store.Schema("no; such"); err == nil {
+		t.Error("a name that is none was taken")
+	}
+}
+
+// Each statement is understood by the real engine, which is no cluster and can do
+// no more. Those of one node make the database that Migrate makes.
+func TestSchema_IsUnderstood(t *testing.T) {
+	d := storetest.New(t)
+	cluster, err := store.Schema("main")
+	must(t, err)
+	for _, s := range cluster {
+		var rows []struct {
+			Text string `ch:"explain"`
+		}
+		if err := d.Query(t.Context(), &rows, "EXPLAIN AST "+s); err != nil || len(rows) == 0 {
+			t.Errorf("%v:\n%s", err, s)
+		}
+	}
+	single, err := store.Schema("")
+	must(t, err)
+	other := storetest.Open(t, storetest.Empty(t, storetest.Protocols(t)[0]))
+	for _, s := range single {
+		must(t, other.Exec(t.Context(), s))
+	}
+	if diff := cmp.Diff(relations(t, d), relations(t, other)); diff != "" {
+		t.Errorf("the database (-Migrate +Schema):\n%s", diff)
+	}
+	must(t, other.Migrate(t.Context()))
+}

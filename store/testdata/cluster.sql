@@ -1,0 +1,1015 @@
+CREATE TABLE IF NOT EXISTS schema_migrations_local ON CLUSTER main (
+    number UInt32,
+    name String,
+    applied_at DateTime64(9, 'UTC')
+) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') ORDER BY number;
+
+CREATE TABLE IF NOT EXISTS schema_migrations ON CLUSTER main AS schema_migrations_local ENGINE = Distributed(main, currentDatabase(), schema_migrations_local, cityHash64(number));
+
+CREATE TABLE IF NOT EXISTS job_submitted_local ON CLUSTER main (
+    event_id String,
+    at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    sequence UInt64,
+    job_id String,
+    run UInt32,
+    model LowCardinality(String),
+    dataset LowCardinality(String),
+    parameters UInt64,
+    layers UInt32,
+    training_samples UInt64,
+    request_cpus Array(UInt32),
+    request_batch_sizes Array(UInt32),
+    epochs UInt32,
+    slo_seconds Float64,
+    confidence Float64,
+    nodes Array(LowCardinality(String)),
+    user LowCardinality(String),
+    labels Map(String, String),
+    decision LowCardinality(String),
+    batch_size UInt32,
+    cpus UInt32,
+    predicted_seconds Nullable(Float64),
+    predicted_accuracy Nullable(Float64),
+    probability Nullable(Float64),
+    alternatives Nested (
+        batch_size UInt32,
+        cpus UInt32,
+        epochs UInt32,
+        predicted_seconds Nullable(Float64),
+        predicted_accuracy Nullable(Float64),
+        probability Nullable(Float64),
+        reason LowCardinality(String)
+    )
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') ORDER BY (job_id, at)
+SETTINGS replicated_deduplication_window = 1000;
+
+CREATE TABLE IF NOT EXISTS job_submitted ON CLUSTER main AS job_submitted_local ENGINE = Distributed(main, currentDatabase(), job_submitted_local, cityHash64(job_id));
+
+CREATE TABLE IF NOT EXISTS job_started_local ON CLUSTER main (
+    event_id String,
+    at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    sequence UInt64,
+    job_id String,
+    run UInt32,
+    model LowCardinality(String),
+    batch_size UInt32,
+    cpus UInt32,
+    epochs UInt32,
+    training_samples UInt64,
+    nodes Array(LowCardinality(String)),
+    node_cores UInt32,
+    heartbeat_seconds Float64,
+    command LowCardinality(String),
+    user LowCardinality(String)
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') ORDER BY (job_id, run, at)
+SETTINGS replicated_deduplication_window = 1000;
+
+CREATE TABLE IF NOT EXISTS job_started ON CLUSTER main AS job_started_local ENGINE = Distributed(main, currentDatabase(), job_started_local, cityHash64(job_id));
+
+CREATE TABLE IF NOT EXISTS job_epoch_local ON CLUSTER main (
+    event_id String,
+    at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    sequence UInt64,
+    job_id String,
+    run UInt32,
+    model LowCardinality(String),
+    batch_size UInt32,
+    cpus UInt32,
+    epochs UInt32,
+    training_samples UInt64,
+    nodes Array(LowCardinality(String)),
+    epoch UInt32,
+    duration_seconds Float64,
+    duration_source LowCardinality(String),
+    node_cores UInt32,
+    loss Nullable(Float64),
+    accuracy Nullable(Float64),
+    concurrent_jobs Nullable(Float64),
+    node_cpu_ratio Nullable(Float64),
+    node_io_wait_ratio Nullable(Float64),
+    node_load_average Nullable(Float64),
+    job_cpu_seconds Nullable(Float64),
+    job_memory_bytes Nullable(Float64),
+    job_read_bytes Nullable(Float64),
+    job_written_bytes Nullable(Float64)
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') ORDER BY (job_id, run, epoch)
+SETTINGS replicated_deduplication_window = 1000;
+
+CREATE TABLE IF NOT EXISTS job_epoch ON CLUSTER main AS job_epoch_local ENGINE = Distributed(main, currentDatabase(), job_epoch_local, cityHash64(job_id));
+
+CREATE TABLE IF NOT EXISTS job_ended_local ON CLUSTER main (
+    event_id String,
+    at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    sequence UInt64,
+    job_id String,
+    run UInt32,
+    outcome LowCardinality(String),
+    reason String,
+    exit_code Nullable(Int32),
+    duration_seconds Float64,
+    startup_seconds Nullable(Float64),
+    epochs_done UInt32,
+    accuracy Nullable(Float64),
+    model LowCardinality(String),
+    batch_size UInt32,
+    cpus UInt32,
+    epochs UInt32,
+    training_samples UInt64,
+    nodes Array(LowCardinality(String))
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') ORDER BY (job_id, run, at)
+SETTINGS replicated_deduplication_window = 1000;
+
+CREATE TABLE IF NOT EXISTS job_ended ON CLUSTER main AS job_ended_local ENGINE = Distributed(main, currentDatabase(), job_ended_local, cityHash64(job_id));
+
+CREATE TABLE IF NOT EXISTS job_advice_local ON CLUSTER main (
+    event_id String,
+    at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    sequence UInt64,
+    job_id String,
+    run UInt32,
+    cause_sequence UInt64,
+    decision LowCardinality(String),
+    action LowCardinality(String),
+    message String,
+    model LowCardinality(String),
+    nodes Array(LowCardinality(String)),
+    slo_seconds Float64,
+    elapsed_seconds Float64,
+    confidence Float64,
+    epochs_done UInt32,
+    concurrent_jobs Float64,
+    processes Float64,
+    batch_size UInt32,
+    cpus UInt32,
+    epochs UInt32,
+    predicted_seconds Nullable(Float64),
+    upper_bound_seconds Nullable(Float64),
+    predicted_accuracy Nullable(Float64),
+    probability Nullable(Float64),
+    regressors Map(String, String),
+    alternatives Nested (
+        batch_size UInt32,
+        cpus UInt32,
+        epochs UInt32,
+        predicted_seconds Nullable(Float64),
+        predicted_accuracy Nullable(Float64),
+        probability Nullable(Float64),
+        reason LowCardinality(String)
+    )
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') ORDER BY (job_id, at)
+SETTINGS replicated_deduplication_window = 1000;
+
+CREATE TABLE IF NOT EXISTS job_advice ON CLUSTER main AS job_advice_local ENGINE = Distributed(main, currentDatabase(), job_advice_local, cityHash64(job_id));
+
+CREATE TABLE IF NOT EXISTS node_sample_local ON CLUSTER main (
+    event_id String,
+    at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    sequence UInt64,
+    node LowCardinality(String),
+    boot_id LowCardinality(String),
+    number UInt64,
+    interval_seconds Float64,
+    cores UInt32,
+    cpu_ratio Nullable(Float64),
+    io_wait_ratio Nullable(Float64),
+    cpu_pressure_ratio Nullable(Float64),
+    io_pressure_ratio Nullable(Float64),
+    memory_pressure_ratio Nullable(Float64),
+    load_average Nullable(Float64),
+    memory_total_bytes Nullable(Float64),
+    memory_available_bytes Nullable(Float64),
+    disk_read_bytes_per_second Nullable(Float64),
+    disk_written_bytes_per_second Nullable(Float64),
+    disk_busy_ratio Nullable(Float64),
+    network_received_bytes_per_second Nullable(Float64),
+    network_transmitted_bytes_per_second Nullable(Float64)
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') PARTITION BY toYYYYMM(at) ORDER BY (node, at)
+TTL toDateTime(at) + INTERVAL 90 DAY
+SETTINGS replicated_deduplication_window = 1000;
+
+CREATE TABLE IF NOT EXISTS node_sample ON CLUSTER main AS node_sample_local ENGINE = Distributed(main, currentDatabase(), node_sample_local, cityHash64(node));
+
+CREATE TABLE IF NOT EXISTS regressor_promoted_local ON CLUSTER main (
+    event_id String,
+    at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    sequence UInt64,
+    target LowCardinality(String),
+    revision UInt64,
+    model_digest String,
+    manifest_digest String,
+    family LowCardinality(String),
+    examples UInt64,
+    settings UInt64,
+    mean_squared_error Float64,
+    median_absolute_ratio Float64,
+    r2 Nullable(Float64),
+    fit_seconds Float64,
+    reason String
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') ORDER BY (target, at)
+SETTINGS replicated_deduplication_window = 1000;
+
+CREATE TABLE IF NOT EXISTS regressor_promoted ON CLUSTER main AS regressor_promoted_local ENGINE = Distributed(main, currentDatabase(), regressor_promoted_local, cityHash64(target));
+
+CREATE TABLE IF NOT EXISTS regressor_rejected_local ON CLUSTER main (
+    event_id String,
+    at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    sequence UInt64,
+    target LowCardinality(String),
+    model_digest String,
+    reason String
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') ORDER BY (target, at)
+SETTINGS replicated_deduplication_window = 1000;
+
+CREATE TABLE IF NOT EXISTS regressor_rejected ON CLUSTER main AS regressor_rejected_local ENGINE = Distributed(main, currentDatabase(), regressor_rejected_local, cityHash64(target));
+
+CREATE TABLE IF NOT EXISTS log_position_local ON CLUSTER main (
+    stream LowCardinality(String),
+    sequence UInt64,
+    inserted_at DateTime64(9, 'UTC')
+) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', sequence) ORDER BY stream;
+
+CREATE TABLE IF NOT EXISTS log_position ON CLUSTER main AS log_position_local ENGINE = Distributed(main, currentDatabase(), log_position_local, cityHash64(stream));
+
+INSERT INTO schema_migrations SELECT 1, '0001_log.sql', now64(9, 'UTC');
+
+CREATE TABLE IF NOT EXISTS node_minute_local ON CLUSTER main (
+    node LowCardinality(String),
+    minute DateTime('UTC'),
+    samples SimpleAggregateFunction(sum, UInt64),
+    cpu_ratio AggregateFunction(avg, Nullable(Float64)),
+    cpu_ratio_max SimpleAggregateFunction(max, Nullable(Float64)),
+    io_wait_ratio AggregateFunction(avg, Nullable(Float64)),
+    load_average AggregateFunction(avg, Nullable(Float64))
+) ENGINE = ReplicatedAggregatingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') ORDER BY (node, minute)
+SETTINGS replicated_deduplication_window = 1000;
+
+CREATE TABLE IF NOT EXISTS node_minute ON CLUSTER main AS node_minute_local ENGINE = Distributed(main, currentDatabase(), node_minute_local, cityHash64(node));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS node_minute_view ON CLUSTER main TO node_minute_local AS
+SELECT s.node AS node, toStartOfMinute(s.at) AS minute, toUInt64(count()) AS samples,
+    avgState(s.cpu_ratio) AS cpu_ratio, max(s.cpu_ratio) AS cpu_ratio_max,
+    avgState(s.io_wait_ratio) AS io_wait_ratio, avgState(s.load_average) AS load_average
+FROM node_sample_local AS s GROUP BY node, minute;
+
+CREATE VIEW IF NOT EXISTS node_load ON CLUSTER main AS
+SELECT m.node AS node, m.minute AS minute, sum(m.samples) AS samples, avgMerge(m.cpu_ratio) AS cpu_ratio,
+    max(m.cpu_ratio_max) AS cpu_ratio_max, avgMerge(m.io_wait_ratio) AS io_wait_ratio, avgMerge(m.load_average) AS load_average
+FROM node_minute AS m GROUP BY node, minute;
+
+CREATE VIEW IF NOT EXISTS epochs ON CLUSTER main AS
+SELECT at, job_id, run, epoch, model, batch_size, cpus, nodes, duration_seconds, loss, accuracy, concurrent_jobs,
+    node_cpu_ratio, node_io_wait_ratio, job_cpu_seconds, job_memory_bytes
+FROM job_epoch;
+
+CREATE VIEW IF NOT EXISTS advice ON CLUSTER main AS
+SELECT at, job_id, decision, action, message, model, slo_seconds, elapsed_seconds, epochs_done, concurrent_jobs,
+    batch_size, cpus, epochs, predicted_seconds, upper_bound_seconds, predicted_accuracy, probability
+FROM job_advice;
+
+CREATE VIEW IF NOT EXISTS alternatives ON CLUSTER main AS
+SELECT at, job_id, decision, model, slo_seconds, alternative.batch_size AS batch_size, alternative.cpus AS cpus,
+    alternative.epochs AS epochs, alternative.predicted_seconds AS predicted_seconds,
+    alternative.predicted_accuracy AS predicted_accuracy, alternative.probability AS probability, alternative.reason AS reason
+FROM job_submitted ARRAY JOIN alternatives AS alternative
+UNION ALL
+SELECT at, job_id, decision, model, slo_seconds, alternative.batch_size AS batch_size, alternative.cpus AS cpus,
+    alternative.epochs AS epochs, alternative.predicted_seconds AS predicted_seconds,
+    alternative.predicted_accuracy AS predicted_accuracy, alternative.probability AS probability, alternative.reason AS reason
+FROM job_advice ARRAY JOIN alternatives AS alternative;
+
+CREATE VIEW IF NOT EXISTS jobs ON CLUSTER main AS
+SELECT s.job_id AS job_id, s.model AS model, s.user AS user, s.at AS submitted_at, s.slo_seconds AS slo_seconds, s.decision AS decision,
+    s.batch_size AS advised_batch_size, s.predicted_seconds AS predicted_seconds, s.predicted_accuracy AS predicted_accuracy,
+    multiIf(e.job_id != '' AND e.run >= p.run AND (e.outcome != 'lost' OR e.sequence > p.sequence), e.outcome, p.run > 0, 'running', 'submitted') AS state,
+    p.run AS run, p.batch_size AS batch_size, p.cpus AS cpus, p.epochs_done AS epochs_done, p.accuracy AS accuracy,
+    toBool(state NOT IN ('submitted', 'running')) AS ended,
+    if(ended, e.duration_seconds, NULL) AS run_seconds,
+    if(ended, dateDiff('nanosecond', s.at, e.at) / 1e9, NULL) AS response_seconds,
+    if(ended AND s.slo_seconds > 0, toBool(state = 'finished' AND response_seconds <= s.slo_seconds), NULL) AS met_slo
+FROM job_submitted AS s
+LEFT JOIN (
+    SELECT l.job_id AS job_id, max(l.run) AS run, max(l.sequence) AS sequence, argMax(l.batch_size, l.sequence) AS batch_size,
+        argMax(l.cpus, l.sequence) AS cpus, argMax(l.epoch, l.sequence) AS epochs_done, argMax(l.accuracy, l.sequence) AS accuracy
+    FROM (
+        SELECT job_id, run, sequence, batch_size, cpus, 0 AS epoch, NULL AS accuracy FROM job_started
+        UNION ALL
+        SELECT job_id, run, sequence, batch_size, cpus, epoch, accuracy FROM job_epoch
+    ) AS l GROUP BY job_id
+) AS p ON p.job_id = s.job_id
+LEFT JOIN (SELECT * FROM job_ended ORDER BY sequence DESC LIMIT 1 BY job_id) AS e ON e.job_id = s.job_id
+SETTINGS join_use_nulls = 0;
+
+INSERT INTO schema_migrations SELECT 2, '0002_views.sql', now64(9, 'UTC');
+
+CREATE TABLE IF NOT EXISTS job_risk_local ON CLUSTER main (
+    event_id String,
+    at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    sequence UInt64,
+    job_id String,
+    run UInt32,
+    cause_sequence UInt64,
+    cleared Bool,
+    cause LowCardinality(String),
+    probability Float64,
+    confidence Float64,
+    predicted_seconds Float64,
+    left_seconds Float64,
+    action LowCardinality(String),
+    batch_size UInt32,
+    saved_probability Nullable(Float64),
+    accuracy_loss Nullable(Float64),
+    message String
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') ORDER BY (job_id, at)
+SETTINGS replicated_deduplication_window = 1000;
+
+CREATE TABLE IF NOT EXISTS job_risk ON CLUSTER main AS job_risk_local ENGINE = Distributed(main, currentDatabase(), job_risk_local, cityHash64(job_id));
+
+CREATE VIEW IF NOT EXISTS promises ON CLUSTER main AS
+SELECT s.job_id AS job_id, s.user AS user, s.model AS model, s.decision AS decision, s.at AS submitted_at, s.confidence AS confidence,
+    s.probability AS probability, s.slo_seconds AS slo_seconds, s.predicted_seconds AS predicted_seconds,
+    dateDiff('nanosecond', s.at, if(l.epoch >= e.epochs AND e.epochs > 0, l.at, e.at)) / 1e9 AS response_seconds,
+    toBool(e.outcome = 'finished' AND response_seconds <= s.slo_seconds) AS kept
+FROM job_submitted AS s
+INNER JOIN (SELECT * FROM job_ended WHERE outcome IN ('finished', 'failed') ORDER BY sequence LIMIT 1 BY job_id) AS e
+    ON e.job_id = s.job_id AND e.batch_size = s.batch_size AND e.cpus = s.cpus
+LEFT JOIN (SELECT job_id, run, max(epoch) AS epoch, max(at) AS at FROM job_epoch GROUP BY job_id, run) AS l ON l.job_id = s.job_id AND l.run = e.run
+WHERE s.slo_seconds > 0
+SETTINGS join_use_nulls = 0;
+
+INSERT INTO schema_migrations SELECT 3, '0003_risk.sql', now64(9, 'UTC');
+
+ALTER TABLE job_submitted_local ON CLUSTER main ADD COLUMN IF NOT EXISTS verdict LowCardinality(String);
+
+ALTER TABLE job_submitted ON CLUSTER main ADD COLUMN IF NOT EXISTS verdict LowCardinality(String);
+
+CREATE OR REPLACE VIEW jobs ON CLUSTER main AS
+SELECT s.job_id AS job_id, s.model AS model, s.user AS user, s.at AS submitted_at, s.slo_seconds AS slo_seconds, s.decision AS decision,
+    s.batch_size AS advised_batch_size, s.predicted_seconds AS predicted_seconds, s.predicted_accuracy AS predicted_accuracy,
+    multiIf(e.job_id != '' AND e.run >= p.run AND (e.outcome != 'lost' OR e.sequence > p.sequence), e.outcome, p.run > 0, 'running',
+        s.verdict = 'refused', 'refused', s.verdict = 'queued' AND a.job_id = '', 'queued', 'submitted') AS state,
+    p.run AS run, p.batch_size AS batch_size, p.cpus AS cpus, p.epochs_done AS epochs_done, p.accuracy AS accuracy,
+    toBool(state NOT IN ('submitted', 'queued', 'refused', 'running')) AS ended,
+    if(ended, e.duration_seconds, NULL) AS run_seconds,
+    if(ended, dateDiff('nanosecond', s.at, e.at) / 1e9, NULL) AS response_seconds,
+    if(ended AND s.slo_seconds > 0, toBool(state = 'finished' AND response_seconds <= s.slo_seconds), NULL) AS met_slo
+FROM job_submitted AS s
+LEFT JOIN (
+    SELECT l.job_id AS job_id, max(l.run) AS run, max(l.sequence) AS sequence, argMax(l.batch_size, l.sequence) AS batch_size,
+        argMax(l.cpus, l.sequence) AS cpus, argMax(l.epoch, l.sequence) AS epochs_done, argMax(l.accuracy, l.sequence) AS accuracy
+    FROM (
+        SELECT job_id, run, sequence, batch_size, cpus, 0 AS epoch, NULL AS accuracy FROM job_started
+        UNION ALL
+        SELECT job_id, run, sequence, batch_size, cpus, epoch, accuracy FROM job_epoch
+    ) AS l GROUP BY job_id
+) AS p ON p.job_id = s.job_id
+LEFT JOIN (SELECT * FROM job_ended ORDER BY sequence DESC LIMIT 1 BY job_id) AS e ON e.job_id = s.job_id
+LEFT JOIN (SELECT * FROM job_advice WHERE action = 'start' ORDER BY sequence LIMIT 1 BY job_id) AS a ON a.job_id = s.job_id
+SETTINGS join_use_nulls = 0;
+
+INSERT INTO schema_migrations SELECT 4, '0004_admission.sql', now64(9, 'UTC');
+
+ALTER TABLE job_started_local ON CLUSTER main ADD COLUMN IF NOT EXISTS moves Array(LowCardinality(String));
+
+ALTER TABLE job_started ON CLUSTER main ADD COLUMN IF NOT EXISTS moves Array(LowCardinality(String));
+
+CREATE TABLE IF NOT EXISTS job_moved_local ON CLUSTER main (
+    event_id String,
+    at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    sequence UInt64,
+    job_id String,
+    run UInt32,
+    cause_sequence UInt64,
+    move LowCardinality(String),
+    outcome LowCardinality(String),
+    means LowCardinality(String),
+    from_batch_size UInt32,
+    to_batch_size UInt32,
+    epoch UInt32,
+    predicted_seconds Nullable(Float64),
+    unmoved_seconds Nullable(Float64),
+    predicted_epoch_seconds Nullable(Float64),
+    unmoved_epoch_seconds Nullable(Float64),
+    before_epoch_seconds Nullable(Float64),
+    after_epoch_seconds Nullable(Float64),
+    epochs_measured UInt32,
+    gain_ratio Nullable(Float64),
+    reason String
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') ORDER BY (job_id, at)
+SETTINGS replicated_deduplication_window = 1000;
+
+CREATE TABLE IF NOT EXISTS job_moved ON CLUSTER main AS job_moved_local ENGINE = Distributed(main, currentDatabase(), job_moved_local, cityHash64(job_id));
+
+CREATE OR REPLACE VIEW promises ON CLUSTER main AS
+SELECT s.job_id AS job_id, s.user AS user, s.model AS model, if(a.job_id != '', a.decision, s.decision) AS decision, s.at AS submitted_at, s.confidence AS confidence,
+    if(a.job_id != '', a.probability, s.probability) AS probability, s.slo_seconds AS slo_seconds,
+    if(a.job_id != '', a.elapsed_seconds + a.predicted_seconds, s.predicted_seconds) AS predicted_seconds,
+    dateDiff('nanosecond', s.at, if(l.epoch >= e.epochs AND e.epochs > 0, l.at, e.at)) / 1e9 AS response_seconds,
+    toBool(e.outcome = 'finished' AND response_seconds <= s.slo_seconds) AS kept
+FROM job_submitted AS s
+LEFT JOIN (SELECT * FROM job_advice WHERE action = 'start' ORDER BY sequence LIMIT 1 BY job_id) AS a ON a.job_id = s.job_id
+INNER JOIN (SELECT * FROM job_ended WHERE outcome IN ('finished', 'failed') ORDER BY sequence LIMIT 1 BY job_id) AS e ON e.job_id = s.job_id
+LEFT JOIN (SELECT job_id, run, max(epoch) AS epoch, max(at) AS at FROM job_epoch GROUP BY job_id, run) AS l ON l.job_id = s.job_id AND l.run = e.run
+LEFT JOIN (SELECT job_id, run, argMin(from_batch_size, sequence) AS batch_size FROM job_moved WHERE outcome = 'carried_out' GROUP BY job_id, run) AS m ON m.job_id = s.job_id AND m.run = e.run
+WHERE s.slo_seconds > 0 AND (a.job_id != '' OR s.verdict IN ('', 'admitted'))
+    AND if(m.batch_size > 0, m.batch_size, e.batch_size) = if(a.job_id != '', a.batch_size, s.batch_size) AND e.cpus = if(a.job_id != '', a.cpus, s.cpus)
+SETTINGS join_use_nulls = 0;
+
+INSERT INTO schema_migrations SELECT 5, '0005_moves.sql', now64(9, 'UTC');
+
+CREATE TABLE IF NOT EXISTS regressor_drift_local ON CLUSTER main (
+    event_id String,
+    at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    sequence UInt64,
+    target LowCardinality(String),
+    cause_sequence UInt64,
+    model_digest String,
+    scope LowCardinality(String),
+    node LowCardinality(String),
+    model LowCardinality(String),
+    since_at DateTime64(9, 'UTC'),
+    ratio Float64,
+    before_ratio Float64,
+    jobs UInt32,
+    rest_ratio Nullable(Float64),
+    rest_jobs UInt32,
+    explained_ratio Float64,
+    detector LowCardinality(String),
+    statistic Float64,
+    threshold Float64,
+    deviation Float64,
+    window_jobs UInt32,
+    window_since_at DateTime64(9, 'UTC'),
+    known_changes Array(String),
+    message String
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') ORDER BY (target, at)
+SETTINGS replicated_deduplication_window = 1000;
+
+CREATE TABLE IF NOT EXISTS regressor_drift ON CLUSTER main AS regressor_drift_local ENGINE = Distributed(main, currentDatabase(), regressor_drift_local, cityHash64(target));
+
+INSERT INTO schema_migrations SELECT 6, '0006_drift.sql', now64(9, 'UTC');
+
+ALTER TABLE job_epoch_local ON CLUSTER main ADD COLUMN IF NOT EXISTS validation_samples UInt64;
+
+ALTER TABLE job_epoch ON CLUSTER main ADD COLUMN IF NOT EXISTS validation_samples UInt64;
+
+INSERT INTO schema_migrations SELECT 7, '0007_validation.sql', now64(9, 'UTC');
+
+CREATE TABLE IF NOT EXISTS regressor_trained_local ON CLUSTER main (
+    event_id String,
+    at DateTime64(9, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    sequence UInt64,
+    target LowCardinality(String),
+    model_digest String,
+    manifest_digest String,
+    family LowCardinality(String),
+    examples UInt64,
+    settings UInt64,
+    mean_squared_error Float64,
+    median_absolute_ratio Float64,
+    r2 Nullable(Float64),
+    fit_seconds Float64,
+    reason String,
+    rival String,
+    since_sequence UInt64
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') ORDER BY (target, at)
+SETTINGS replicated_deduplication_window = 1000;
+
+CREATE TABLE IF NOT EXISTS regressor_trained ON CLUSTER main AS regressor_trained_local ENGINE = Distributed(main, currentDatabase(), regressor_trained_local, cityHash64(target));
+
+ALTER TABLE regressor_promoted_local ON CLUSTER main ADD COLUMN IF NOT EXISTS decided_by LowCardinality(String);
+
+ALTER TABLE regressor_promoted ON CLUSTER main ADD COLUMN IF NOT EXISTS decided_by LowCardinality(String);
+
+ALTER TABLE regressor_promoted_local ON CLUSTER main ADD COLUMN IF NOT EXISTS rival String;
+
+ALTER TABLE regressor_promoted ON CLUSTER main ADD COLUMN IF NOT EXISTS rival String;
+
+ALTER TABLE regressor_promoted_local ON CLUSTER main ADD COLUMN IF NOT EXISTS since_sequence UInt64;
+
+ALTER TABLE regressor_promoted ON CLUSTER main ADD COLUMN IF NOT EXISTS since_sequence UInt64;
+
+ALTER TABLE regressor_promoted_local ON CLUSTER main ADD COLUMN IF NOT EXISTS judged_level Float64;
+
+ALTER TABLE regressor_promoted ON CLUSTER main ADD COLUMN IF NOT EXISTS judged_level Float64;
+
+ALTER TABLE regressor_promoted_local ON CLUSTER main ADD COLUMN IF NOT EXISTS judged_jobs UInt32;
+
+ALTER TABLE regressor_promoted ON CLUSTER main ADD COLUMN IF NOT EXISTS judged_jobs UInt32;
+
+ALTER TABLE regressor_promoted_local ON CLUSTER main ADD COLUMN IF NOT EXISTS judged_settings UInt32;
+
+ALTER TABLE regressor_promoted ON CLUSTER main ADD COLUMN IF NOT EXISTS judged_settings UInt32;
+
+ALTER TABLE regressor_promoted_local ON CLUSTER main ADD COLUMN IF NOT EXISTS loss Nullable(Float64);
+
+ALTER TABLE regressor_promoted ON CLUSTER main ADD COLUMN IF NOT EXISTS loss Nullable(Float64);
+
+ALTER TABLE regressor_promoted_local ON CLUSTER main ADD COLUMN IF NOT EXISTS rival_loss Nullable(Float64);
+
+ALTER TABLE regressor_promoted ON CLUSTER main ADD COLUMN IF NOT EXISTS rival_loss Nullable(Float64);
+
+ALTER TABLE regressor_promoted_local ON CLUSTER main ADD COLUMN IF NOT EXISTS loss_difference_low Nullable(Float64);
+
+ALTER TABLE regressor_promoted ON CLUSTER main ADD COLUMN IF NOT EXISTS loss_difference_low Nullable(Float64);
+
+ALTER TABLE regressor_promoted_local ON CLUSTER main ADD COLUMN IF NOT EXISTS loss_difference_high Nullable(Float64);
+
+ALTER TABLE regressor_promoted ON CLUSTER main ADD COLUMN IF NOT EXISTS loss_difference_high Nullable(Float64);
+
+ALTER TABLE regressor_promoted_local ON CLUSTER main ADD COLUMN IF NOT EXISTS coverage_ratio Nullable(Float64);
+
+ALTER TABLE regressor_promoted ON CLUSTER main ADD COLUMN IF NOT EXISTS coverage_ratio Nullable(Float64);
+
+ALTER TABLE regressor_promoted_local ON CLUSTER main ADD COLUMN IF NOT EXISTS rival_coverage_ratio Nullable(Float64);
+
+ALTER TABLE regressor_promoted ON CLUSTER main ADD COLUMN IF NOT EXISTS rival_coverage_ratio Nullable(Float64);
+
+ALTER TABLE regressor_promoted_local ON CLUSTER main ADD COLUMN IF NOT EXISTS gained_settings UInt32;
+
+ALTER TABLE regressor_promoted ON CLUSTER main ADD COLUMN IF NOT EXISTS gained_settings UInt32;
+
+ALTER TABLE regressor_promoted_local ON CLUSTER main ADD COLUMN IF NOT EXISTS lost_settings UInt32;
+
+ALTER TABLE regressor_promoted ON CLUSTER main ADD COLUMN IF NOT EXISTS lost_settings UInt32;
+
+ALTER TABLE regressor_rejected_local ON CLUSTER main ADD COLUMN IF NOT EXISTS rival String;
+
+ALTER TABLE regressor_rejected ON CLUSTER main ADD COLUMN IF NOT EXISTS rival String;
+
+ALTER TABLE regressor_rejected_local ON CLUSTER main ADD COLUMN IF NOT EXISTS judged_level Float64;
+
+ALTER TABLE regressor_rejected ON CLUSTER main ADD COLUMN IF NOT EXISTS judged_level Float64;
+
+ALTER TABLE regressor_rejected_local ON CLUSTER main ADD COLUMN IF NOT EXISTS judged_jobs UInt32;
+
+ALTER TABLE regressor_rejected ON CLUSTER main ADD COLUMN IF NOT EXISTS judged_jobs UInt32;
+
+ALTER TABLE regressor_rejected_local ON CLUSTER main ADD COLUMN IF NOT EXISTS judged_settings UInt32;
+
+ALTER TABLE regressor_rejected ON CLUSTER main ADD COLUMN IF NOT EXISTS judged_settings UInt32;
+
+ALTER TABLE regressor_rejected_local ON CLUSTER main ADD COLUMN IF NOT EXISTS loss Nullable(Float64);
+
+ALTER TABLE regressor_rejected ON CLUSTER main ADD COLUMN IF NOT EXISTS loss Nullable(Float64);
+
+ALTER TABLE regressor_rejected_local ON CLUSTER main ADD COLUMN IF NOT EXISTS rival_loss Nullable(Float64);
+
+ALTER TABLE regressor_rejected ON CLUSTER main ADD COLUMN IF NOT EXISTS rival_loss Nullable(Float64);
+
+ALTER TABLE regressor_rejected_local ON CLUSTER main ADD COLUMN IF NOT EXISTS loss_difference_low Nullable(Float64);
+
+ALTER TABLE regressor_rejected ON CLUSTER main ADD COLUMN IF NOT EXISTS loss_difference_low Nullable(Float64);
+
+ALTER TABLE regressor_rejected_local ON CLUSTER main ADD COLUMN IF NOT EXISTS loss_difference_high Nullable(Float64);
+
+ALTER TABLE regressor_rejected ON CLUSTER main ADD COLUMN IF NOT EXISTS loss_difference_high Nullable(Float64);
+
+ALTER TABLE regressor_rejected_local ON CLUSTER main ADD COLUMN IF NOT EXISTS coverage_ratio Nullable(Float64);
+
+ALTER TABLE regressor_rejected ON CLUSTER main ADD COLUMN IF NOT EXISTS coverage_ratio Nullable(Float64);
+
+ALTER TABLE regressor_rejected_local ON CLUSTER main ADD COLUMN IF NOT EXISTS rival_coverage_ratio Nullable(Float64);
+
+ALTER TABLE regressor_rejected ON CLUSTER main ADD COLUMN IF NOT EXISTS rival_coverage_ratio Nullable(Float64);
+
+ALTER TABLE regressor_rejected_local ON CLUSTER main ADD COLUMN IF NOT EXISTS gained_settings UInt32;
+
+ALTER TABLE regressor_rejected ON CLUSTER main ADD COLUMN IF NOT EXISTS gained_settings UInt32;
+
+ALTER TABLE regressor_rejected_local ON CLUSTER main ADD COLUMN IF NOT EXISTS lost_settings UInt32;
+
+ALTER TABLE regressor_rejected ON CLUSTER main ADD COLUMN IF NOT EXISTS lost_settings UInt32;
+
+INSERT INTO schema_migrations SELECT 8, '0008_judged.sql', now64(9, 'UTC');
+
+CREATE VIEW IF NOT EXISTS regressor_life ON CLUSTER main AS
+SELECT at, target, 'trained' AS kind, model_digest, family, toNullable(examples) AS examples, toNullable(settings) AS settings,
+    toNullable(median_absolute_ratio) AS median_absolute_ratio, r2, toNullable(fit_seconds) AS fit_seconds, '' AS decided_by, reason, rival,
+    NULL::Nullable(UInt32) AS judged_jobs, NULL::Nullable(UInt32) AS judged_settings, NULL::Nullable(Float64) AS judged_level,
+    NULL::Nullable(Float64) AS loss, NULL::Nullable(Float64) AS rival_loss, NULL::Nullable(Float64) AS loss_difference_low, NULL::Nullable(Float64) AS loss_difference_high,
+    NULL::Nullable(Float64) AS coverage_ratio, NULL::Nullable(Float64) AS rival_coverage_ratio, NULL::Nullable(Float64) AS drift_ratio, '' AS drifted, event_id, sequence
+FROM regressor_trained
+UNION ALL
+SELECT at, target, 'promoted', model_digest, family, toNullable(examples), toNullable(settings),
+    toNullable(median_absolute_ratio), r2, toNullable(fit_seconds), decided_by, reason, rival,
+    nullIf(judged_jobs, 0), nullIf(judged_settings, 0), nullIf(judged_level, 0),
+    loss, rival_loss, loss_difference_low, loss_difference_high,
+    coverage_ratio, rival_coverage_ratio, NULL, '', event_id, sequence
+FROM regressor_promoted
+UNION ALL
+SELECT e.at, e.target, 'rejected', e.model_digest, ifNull(f.family, ''), if(f.event_id = '', NULL, f.examples), if(f.event_id = '', NULL, f.settings),
+    if(f.event_id = '', NULL, f.median_absolute_ratio), f.r2, if(f.event_id = '', NULL, f.fit_seconds), '', e.reason, e.rival,
+    nullIf(e.judged_jobs, 0), nullIf(e.judged_settings, 0), nullIf(e.judged_level, 0),
+    e.loss, e.rival_loss, e.loss_difference_low, e.loss_difference_high,
+    e.coverage_ratio, e.rival_coverage_ratio, NULL, '', e.event_id, e.sequence
+FROM regressor_rejected AS e
+LEFT JOIN (SELECT * FROM regressor_trained ORDER BY sequence DESC LIMIT 1 BY target, model_digest) AS f ON f.target = e.target AND f.model_digest = e.model_digest
+SETTINGS join_use_nulls = 0
+UNION ALL
+SELECT at, target, 'drift', model_digest, '', NULL, NULL,
+    NULL, NULL, NULL, '', message, '',
+    NULL, NULL, NULL,
+    NULL, NULL, NULL, NULL,
+    NULL, NULL, toNullable(ratio), multiIf(scope = 'node', node, scope = 'model', model, 'all'), event_id, sequence
+FROM regressor_drift;
+
+INSERT INTO schema_migrations SELECT 9, '0009_regressor_life.sql', now64(9, 'UTC');
+
+ALTER TABLE node_sample_local ON CLUSTER main ADD COLUMN IF NOT EXISTS cpu_model LowCardinality(String);
+
+ALTER TABLE node_sample ON CLUSTER main ADD COLUMN IF NOT EXISTS cpu_model LowCardinality(String);
+
+ALTER TABLE node_sample_local ON CLUSTER main ADD COLUMN IF NOT EXISTS speed_operations_per_second Nullable(Float64);
+
+ALTER TABLE node_sample ON CLUSTER main ADD COLUMN IF NOT EXISTS speed_operations_per_second Nullable(Float64);
+
+ALTER TABLE job_started_local ON CLUSTER main ADD COLUMN IF NOT EXISTS nodes_cores Array(UInt32);
+
+ALTER TABLE job_started ON CLUSTER main ADD COLUMN IF NOT EXISTS nodes_cores Array(UInt32);
+
+ALTER TABLE job_started_local ON CLUSTER main ADD COLUMN IF NOT EXISTS nodes_cpu_model Array(LowCardinality(String));
+
+ALTER TABLE job_started ON CLUSTER main ADD COLUMN IF NOT EXISTS nodes_cpu_model Array(LowCardinality(String));
+
+ALTER TABLE job_started_local ON CLUSTER main ADD COLUMN IF NOT EXISTS nodes_speed_operations_per_second Array(Float64);
+
+ALTER TABLE job_started ON CLUSTER main ADD COLUMN IF NOT EXISTS nodes_speed_operations_per_second Array(Float64);
+
+INSERT INTO schema_migrations SELECT 10, '0010_nodes.sql', now64(9, 'UTC');
+
+ALTER TABLE regressor_drift_local ON CLUSTER main ADD COLUMN IF NOT EXISTS coverage_ratio Nullable(Float64);
+
+ALTER TABLE regressor_drift ON CLUSTER main ADD COLUMN IF NOT EXISTS coverage_ratio Nullable(Float64);
+
+INSERT INTO schema_migrations SELECT 11, '0011_coverage.sql', now64(9, 'UTC');
+
+ALTER TABLE node_minute_local ON CLUSTER main ADD COLUMN IF NOT EXISTS cores SimpleAggregateFunction(max, UInt32);
+
+ALTER TABLE node_minute ON CLUSTER main ADD COLUMN IF NOT EXISTS cores SimpleAggregateFunction(max, UInt32);
+
+ALTER TABLE node_minute_local ON CLUSTER main MODIFY TTL minute + INTERVAL 400 DAY;
+
+CREATE TABLE IF NOT EXISTS node_hour_local ON CLUSTER main (
+    node LowCardinality(String),
+    hour DateTime('UTC'),
+    samples SimpleAggregateFunction(sum, UInt64),
+    cpu_ratio AggregateFunction(avg, Nullable(Float64)),
+    cpu_ratio_max SimpleAggregateFunction(max, Nullable(Float64)),
+    io_wait_ratio AggregateFunction(avg, Nullable(Float64)),
+    load_average AggregateFunction(avg, Nullable(Float64)),
+    cores SimpleAggregateFunction(max, UInt32)
+) ENGINE = ReplicatedAggregatingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') ORDER BY (node, hour)
+TTL hour + INTERVAL 5 YEAR
+SETTINGS replicated_deduplication_window = 1000;
+
+CREATE TABLE IF NOT EXISTS node_hour ON CLUSTER main AS node_hour_local ENGINE = Distributed(main, currentDatabase(), node_hour_local, cityHash64(node));
+
+INSERT INTO node_hour SETTINGS distributed_foreground_insert = 1, insert_deduplication_token = '0012/node_hour', max_threads = 1
+SELECT m.node AS node, toStartOfHour(m.minute) AS hour, sum(m.samples) AS samples,
+    avgMergeState(m.cpu_ratio) AS cpu_ratio, max(m.cpu_ratio_max) AS cpu_ratio_max,
+    avgMergeState(m.io_wait_ratio) AS io_wait_ratio, avgMergeState(m.load_average) AS load_average, max(m.cores) AS cores
+FROM node_minute AS m GROUP BY node, hour ORDER BY node, hour;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS node_hour_view ON CLUSTER main TO node_hour_local AS
+SELECT m.node AS node, toStartOfHour(m.minute) AS hour, sum(m.samples) AS samples,
+    avgMergeState(m.cpu_ratio) AS cpu_ratio, max(m.cpu_ratio_max) AS cpu_ratio_max,
+    avgMergeState(m.io_wait_ratio) AS io_wait_ratio, avgMergeState(m.load_average) AS load_average, max(m.cores) AS cores
+FROM node_minute_local AS m GROUP BY node, hour;
+
+ALTER TABLE node_minute_view ON CLUSTER main MODIFY QUERY
+SELECT s.node AS node, toStartOfMinute(s.at) AS minute, toUInt64(count()) AS samples,
+    avgState(s.cpu_ratio) AS cpu_ratio, max(s.cpu_ratio) AS cpu_ratio_max,
+    avgState(s.io_wait_ratio) AS io_wait_ratio, avgState(s.load_average) AS load_average, max(s.cores) AS cores
+FROM node_sample_local AS s GROUP BY node, minute;
+
+CREATE TABLE IF NOT EXISTS job_run_local ON CLUSTER main (
+    job_id String,
+    run UInt32,
+    sequence SimpleAggregateFunction(max, UInt64),
+    last_at SimpleAggregateFunction(max, DateTime64(9, 'UTC')),
+    epochs SimpleAggregateFunction(sum, UInt64),
+    epoch_max SimpleAggregateFunction(max, UInt32),
+    epoch AggregateFunction(argMax, UInt32, UInt64),
+    batch_size AggregateFunction(argMax, UInt32, UInt64),
+    cpus AggregateFunction(argMax, UInt32, UInt64),
+    accuracy AggregateFunction(argMax, Nullable(Float64), UInt64),
+    epoch_seconds SimpleAggregateFunction(sum, Float64),
+    io_wait_seconds SimpleAggregateFunction(sum, Float64),
+    io_wait_of_seconds SimpleAggregateFunction(sum, Float64),
+    concurrent_job_seconds SimpleAggregateFunction(sum, Float64),
+    concurrent_of_seconds SimpleAggregateFunction(sum, Float64),
+    job_cpu_seconds SimpleAggregateFunction(sum, Nullable(Float64)),
+    job_memory_bytes SimpleAggregateFunction(max, Nullable(Float64))
+) ENGINE = ReplicatedAggregatingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}') ORDER BY (job_id, run)
+SETTINGS replicated_deduplication_window = 1000;
+
+CREATE TABLE IF NOT EXISTS job_run ON CLUSTER main AS job_run_local ENGINE = Distributed(main, currentDatabase(), job_run_local, cityHash64(job_id));
+
+INSERT INTO job_run SETTINGS distributed_foreground_insert = 1, insert_deduplication_token = '0012/job_run', max_threads = 1
+SELECT e.job_id AS job_id, e.run AS run, max(e.sequence) AS sequence, max(e.at) AS last_at, toUInt64(count()) AS epochs, max(e.epoch) AS epoch_max,
+    argMaxState(e.epoch, e.sequence) AS epoch, argMaxState(e.batch_size, e.sequence) AS batch_size, argMaxState(e.cpus, e.sequence) AS cpus,
+    argMaxState(e.accuracy, e.sequence) AS accuracy, sum(e.duration_seconds) AS epoch_seconds,
+    sum(ifNull(e.node_io_wait_ratio, 0) * e.duration_seconds) AS io_wait_seconds, sumIf(e.duration_seconds, e.node_io_wait_ratio IS NOT NULL) AS io_wait_of_seconds,
+    sum(ifNull(e.concurrent_jobs, 0) * e.duration_seconds) AS concurrent_job_seconds, sumIf(e.duration_seconds, e.concurrent_jobs IS NOT NULL) AS concurrent_of_seconds,
+    sum(e.job_cpu_seconds) AS job_cpu_seconds, max(e.job_memory_bytes) AS job_memory_bytes
+FROM job_epoch AS e GROUP BY job_id, run ORDER BY job_id, run;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS job_run_view ON CLUSTER main TO job_run_local AS
+SELECT e.job_id AS job_id, e.run AS run, max(e.sequence) AS sequence, max(e.at) AS last_at, toUInt64(count()) AS epochs, max(e.epoch) AS epoch_max,
+    argMaxState(e.epoch, e.sequence) AS epoch, argMaxState(e.batch_size, e.sequence) AS batch_size, argMaxState(e.cpus, e.sequence) AS cpus,
+    argMaxState(e.accuracy, e.sequence) AS accuracy, sum(e.duration_seconds) AS epoch_seconds,
+    sum(ifNull(e.node_io_wait_ratio, 0) * e.duration_seconds) AS io_wait_seconds, sumIf(e.duration_seconds, e.node_io_wait_ratio IS NOT NULL) AS io_wait_of_seconds,
+    sum(ifNull(e.concurrent_jobs, 0) * e.duration_seconds) AS concurrent_job_seconds, sumIf(e.duration_seconds, e.concurrent_jobs IS NOT NULL) AS concurrent_of_seconds,
+    sum(e.job_cpu_seconds) AS job_cpu_seconds, max(e.job_memory_bytes) AS job_memory_bytes
+FROM job_epoch_local AS e GROUP BY job_id, run;
+
+CREATE OR REPLACE VIEW jobs ON CLUSTER main AS
+SELECT s.job_id AS job_id, s.model AS model, s.user AS user, s.at AS submitted_at, s.slo_seconds AS slo_seconds, s.confidence AS confidence, s.decision AS decision,
+    s.batch_size AS advised_batch_size, s.predicted_seconds AS predicted_seconds, s.predicted_accuracy AS predicted_accuracy, s.probability AS probability,
+    multiIf(e.job_id != '' AND e.run >= p.run AND (e.outcome != 'lost' OR e.sequence > p.sequence), e.outcome, p.run > 0, 'running',
+        s.verdict = 'refused', 'refused', s.verdict = 'queued' AND a.job_id = '', 'queued', 'submitted') AS state,
+    p.run AS run, if(p.started_nodes != '', splitByChar(',', p.started_nodes), CAST(s.nodes, 'Array(String)')) AS nodes, p.batch_size AS batch_size, p.cpus AS cpus, s.epochs AS epochs, p.epochs_done AS epochs_done, p.accuracy AS accuracy,
+    if(p.run > 0, p.first_started_at, NULL) AS started_at, if(p.run > 0, dateDiff('nanosecond', s.at, p.first_started_at) / 1e9, NULL) AS waited_seconds,
+    toBool(state NOT IN ('submitted', 'queued', 'refused', 'running')) AS ended,
+    if(ended, e.at, NULL) AS ended_at, if(ended, e.reason, '') AS end_reason,
+    greatest(s.at, p.last_at, if(ended, e.at, s.at)) AS last_event_at,
+    if(ended, e.duration_seconds, NULL) AS run_seconds,
+    if(ended, dateDiff('nanosecond', s.at, e.at) / 1e9, NULL) AS response_seconds,
+    if(ended AND s.slo_seconds > 0, toBool(state = 'finished' AND response_seconds <= s.slo_seconds), NULL) AS met_slo,
+    if(p.epochs > 0, p.epoch_seconds / p.epochs, NULL) AS mean_epoch_seconds,
+    if(p.io_wait_of_seconds > 0, p.io_wait_seconds / p.io_wait_of_seconds, NULL) AS io_wait_ratio,
+    if(p.concurrent_of_seconds > 0, p.concurrent_job_seconds / p.concurrent_of_seconds - 1, NULL) AS neighbours,
+    p.job_cpu_seconds AS cpu_seconds, p.job_memory_bytes AS memory_bytes,
+    if(w.job_id != '', w.warned_at, NULL) AS warned_at, w.cause AS warned_cause
+FROM job_submitted AS s
+LEFT JOIN (
+    SELECT l.job_id AS job_id, max(l.run) AS run, max(l.sequence) AS sequence, max(l.at) AS last_at, min(l.started_at) AS first_started_at, argMaxIf(l.started_nodes, l.run, l.started_nodes != '') AS started_nodes,
+        argMax(l.batch_size, l.sequence) AS batch_size, argMax(l.cpus, l.sequence) AS cpus, argMax(l.epoch, (l.run, l.sequence)) AS epochs_done, argMax(l.accuracy, l.sequence) AS accuracy,
+        sum(l.epochs) AS epochs, sum(l.epoch_seconds) AS epoch_seconds, sum(l.io_wait_seconds) AS io_wait_seconds, sum(l.io_wait_of_seconds) AS io_wait_of_seconds,
+        sum(l.concurrent_job_seconds) AS concurrent_job_seconds, sum(l.concurrent_of_seconds) AS concurrent_of_seconds, sum(l.job_cpu_seconds) AS job_cpu_seconds, max(l.job_memory_bytes) AS job_memory_bytes
+    FROM (
+        SELECT job_id, run, sequence, at, at AS started_at, arrayStringConcat(nodes, ',') AS started_nodes, batch_size, cpus, 0 AS epoch, NULL AS accuracy, 0 AS epochs, 0. AS epoch_seconds,
+            0. AS io_wait_seconds, 0. AS io_wait_of_seconds, 0. AS concurrent_job_seconds, 0. AS concurrent_of_seconds, NULL AS job_cpu_seconds, NULL AS job_memory_bytes
+        FROM job_started
+        UNION ALL
+        SELECT r.job_id, r.run, max(r.sequence), max(r.last_at), max(r.last_at), '', argMaxMerge(r.batch_size), argMaxMerge(r.cpus), argMaxMerge(r.epoch), argMaxMerge(r.accuracy), sum(r.epochs), sum(r.epoch_seconds),
+            sum(r.io_wait_seconds), sum(r.io_wait_of_seconds), sum(r.concurrent_job_seconds), sum(r.concurrent_of_seconds), sum(r.job_cpu_seconds), max(r.job_memory_bytes)
+        FROM job_run AS r GROUP BY r.job_id, r.run
+    ) AS l GROUP BY job_id
+) AS p ON p.job_id = s.job_id
+LEFT JOIN (SELECT job_id, run, outcome, reason, sequence, at, duration_seconds FROM job_ended ORDER BY sequence DESC LIMIT 1 BY job_id) AS e ON e.job_id = s.job_id
+LEFT JOIN (SELECT DISTINCT job_id FROM job_advice WHERE action = 'start') AS a ON a.job_id = s.job_id
+LEFT JOIN (SELECT job_id, min(at) AS warned_at, argMax(cause, sequence) AS cause FROM job_risk WHERE NOT cleared GROUP BY job_id) AS w ON w.job_id = s.job_id
+SETTINGS join_use_nulls = 0;
+
+CREATE OR REPLACE VIEW promises ON CLUSTER main AS
+SELECT s.job_id AS job_id, s.user AS user, s.model AS model, if(a.job_id != '', a.decision, s.decision) AS decision, s.at AS submitted_at, s.confidence AS confidence,
+    if(a.job_id != '', a.probability, s.probability) AS probability, s.slo_seconds AS slo_seconds,
+    if(a.job_id != '', a.elapsed_seconds + a.predicted_seconds, s.predicted_seconds) AS predicted_seconds,
+    dateDiff('nanosecond', s.at, if(l.epoch >= e.epochs AND e.epochs > 0, l.at, e.at)) / 1e9 AS response_seconds,
+    toBool(e.outcome = 'finished' AND response_seconds <= s.slo_seconds) AS kept,
+    if(a.job_id != '', a.batch_size, s.batch_size) AS batch_size, e.cpus AS cpus, e.nodes AS nodes,
+    if(a.job_id != '', a.at, s.at) AS promised_at
+FROM job_submitted AS s
+LEFT JOIN (SELECT job_id, at, decision, batch_size, cpus, probability, elapsed_seconds, predicted_seconds FROM job_advice WHERE action = 'start' ORDER BY sequence LIMIT 1 BY job_id) AS a ON a.job_id = s.job_id
+INNER JOIN (SELECT job_id, run, outcome, at, epochs, batch_size, cpus, nodes FROM job_ended WHERE outcome IN ('finished', 'failed') ORDER BY sequence LIMIT 1 BY job_id) AS e ON e.job_id = s.job_id
+LEFT JOIN (SELECT job_id, run, max(epoch_max) AS epoch, max(last_at) AS at FROM job_run GROUP BY job_id, run) AS l ON l.job_id = s.job_id AND l.run = e.run
+LEFT JOIN (SELECT job_id, run, argMin(from_batch_size, sequence) AS batch_size FROM job_moved WHERE outcome = 'carried_out' GROUP BY job_id, run) AS m ON m.job_id = s.job_id AND m.run = e.run
+WHERE s.slo_seconds > 0 AND (a.job_id != '' OR s.verdict IN ('', 'admitted'))
+    AND if(m.batch_size > 0, m.batch_size, e.batch_size) = if(a.job_id != '', a.batch_size, s.batch_size) AND e.cpus = if(a.job_id != '', a.cpus, s.cpus)
+SETTINGS join_use_nulls = 0;
+
+CREATE OR REPLACE VIEW epochs ON CLUSTER main AS
+SELECT at, job_id, run, epoch, model, batch_size, cpus, nodes, duration_seconds, loss, accuracy, concurrent_jobs,
+    node_cpu_ratio, node_io_wait_ratio, job_cpu_seconds, job_memory_bytes, job_read_bytes, job_written_bytes, training_samples, node_cores
+FROM job_epoch;
+
+CREATE OR REPLACE VIEW advice ON CLUSTER main AS
+SELECT at, job_id, decision, action, message, model, slo_seconds, elapsed_seconds, epochs_done, concurrent_jobs,
+    batch_size, cpus, epochs, predicted_seconds, upper_bound_seconds, predicted_accuracy, probability, confidence, nodes, regressors
+FROM job_advice;
+
+CREATE OR REPLACE VIEW alternatives ON CLUSTER main AS
+SELECT at, job_id, 'request' AS origin, decision, model, slo_seconds, alternative.batch_size AS batch_size, alternative.cpus AS cpus,
+    alternative.epochs AS epochs, alternative.predicted_seconds AS predicted_seconds,
+    alternative.predicted_accuracy AS predicted_accuracy, alternative.probability AS probability, alternative.reason AS reason,
+    s.batch_size AS chosen_batch_size, s.predicted_accuracy AS chosen_accuracy
+FROM job_submitted AS s ARRAY JOIN alternatives AS alternative
+UNION ALL
+SELECT at, job_id, 'advice', decision, model, slo_seconds, alternative.batch_size, alternative.cpus,
+    alternative.epochs, alternative.predicted_seconds,
+    alternative.predicted_accuracy, alternative.probability, alternative.reason,
+    a.batch_size, a.predicted_accuracy
+FROM job_advice AS a ARRAY JOIN alternatives AS alternative;
+
+CREATE VIEW IF NOT EXISTS warnings ON CLUSTER main AS
+SELECT at, job_id, run, cleared, cause, probability, confidence, predicted_seconds, left_seconds, action, batch_size, saved_probability, accuracy_loss, message
+FROM job_risk;
+
+CREATE VIEW IF NOT EXISTS moves ON CLUSTER main AS
+SELECT at, job_id, run, move, outcome, means, from_batch_size, to_batch_size, epoch, before_epoch_seconds, predicted_epoch_seconds, unmoved_epoch_seconds, after_epoch_seconds,
+    epochs_measured, gain_ratio, reason
+FROM job_moved;
+
+CREATE VIEW IF NOT EXISTS drifts ON CLUSTER main AS
+SELECT at, target, model_digest, scope, multiIf(scope = 'node', node, scope = 'model', model, 'all') AS drifted, since_at, ratio, before_ratio, jobs, rest_ratio, rest_jobs,
+    coverage_ratio, known_changes, message
+FROM regressor_drift;
+
+CREATE OR REPLACE VIEW node_load ON CLUSTER main AS
+SELECT m.node AS node, m.minute AS minute, sum(m.samples) AS samples, avgMerge(m.cpu_ratio) AS cpu_ratio,
+    max(m.cpu_ratio_max) AS cpu_ratio_max, avgMerge(m.io_wait_ratio) AS io_wait_ratio, avgMerge(m.load_average) AS load_average, nullIf(max(m.cores), 0) AS cores
+FROM node_minute AS m GROUP BY node, minute;
+
+CREATE VIEW IF NOT EXISTS node_load_hourly ON CLUSTER main AS
+SELECT h.node AS node, h.hour AS hour, sum(h.samples) AS samples, avgMerge(h.cpu_ratio) AS cpu_ratio,
+    max(h.cpu_ratio_max) AS cpu_ratio_max, avgMerge(h.io_wait_ratio) AS io_wait_ratio, avgMerge(h.load_average) AS load_average, nullIf(max(h.cores), 0) AS cores
+FROM node_hour AS h GROUP BY node, hour;
+
+CREATE VIEW IF NOT EXISTS regressors ON CLUSTER main AS
+SELECT l.target AS target, l.model_digest AS model_digest,
+    multiIf(l.model_digest = c.model_digest, 'in_use', countIf(l.kind = 'promoted') > 0, 'former', countIf(l.kind = 'rejected') > 0, 'rejected', 'challenger') AS state,
+    argMaxIf(l.family, l.sequence, l.family != '') AS family, if(countIf(l.kind IN ('trained', 'promoted')) > 0, minIf(l.at, l.kind IN ('trained', 'promoted')), NULL) AS trained_at,
+    if(countIf(l.kind = 'promoted') > 0, maxIf(l.at, l.kind = 'promoted'), NULL) AS promoted_at, countIf(l.kind = 'promoted') AS promotions,
+    argMax(l.examples, l.sequence) AS examples, argMax(l.settings, l.sequence) AS settings, argMax(l.median_absolute_ratio, l.sequence) AS median_absolute_ratio,
+    argMax(l.coverage_ratio, l.sequence) AS coverage_ratio, argMax(l.judged_jobs, l.sequence) AS judged_jobs,
+    countIf(l.kind = 'drift') AS drifts, argMaxIf(l.decided_by, l.sequence, l.decided_by != '') AS decided_by, argMaxIf(l.reason, l.sequence, l.kind != 'drift') AS reason
+FROM regressor_life AS l
+LEFT JOIN (SELECT target, argMax(model_digest, sequence) AS model_digest FROM regressor_promoted GROUP BY target) AS c ON c.target = l.target
+GROUP BY l.target, l.model_digest, c.model_digest HAVING countIf(l.kind != 'drift') > 0
+SETTINGS join_use_nulls = 0;
+
+ALTER TABLE jobs ON CLUSTER main MODIFY COMMENT 'One line for each submitted job';
+
+ALTER TABLE jobs ON CLUSTER main COMMENT COLUMN IF EXISTS job_id 'its name',
+    COMMENT COLUMN IF EXISTS model 'what is trained',
+    COMMENT COLUMN IF EXISTS user 'who submitted it',
+    COMMENT COLUMN IF EXISTS submitted_at 'UTC; the SLO counts from here',
+    COMMENT COLUMN IF EXISTS slo_seconds '0: it has none',
+    COMMENT COLUMN IF EXISTS confidence 'of keeping the SLO, as asked for, 0 to 1',
+    COMMENT COLUMN IF EXISTS decision 'meets_slo, best_effort, exploring or weighted',
+    COMMENT COLUMN IF EXISTS advised_batch_size '0: none was advised',
+    COMMENT COLUMN IF EXISTS predicted_seconds 'start-up and all epochs, as answered',
+    COMMENT COLUMN IF EXISTS predicted_accuracy '0 to 1',
+    COMMENT COLUMN IF EXISTS probability 'of keeping the SLO, as answered, 0 to 1',
+    COMMENT COLUMN IF EXISTS state 'submitted, queued, refused, running, finished, failed, cancelled or lost',
+    COMMENT COLUMN IF EXISTS run 'how often it was started',
+    COMMENT COLUMN IF EXISTS nodes 'where it runs, or was advised to',
+    COMMENT COLUMN IF EXISTS batch_size 'with which it trains, or trained last; 0: it never started',
+    COMMENT COLUMN IF EXISTS cpus 'processes',
+    COMMENT COLUMN IF EXISTS epochs 'asked for; 0: chosen by Courier',
+    COMMENT COLUMN IF EXISTS epochs_done 'in its last run',
+    COMMENT COLUMN IF EXISTS accuracy 'last one told, 0 to 1',
+    COMMENT COLUMN IF EXISTS started_at 'first start; NULL: never',
+    COMMENT COLUMN IF EXISTS waited_seconds 'from the request to the first start',
+    COMMENT COLUMN IF EXISTS ended 'nothing more is expected of it',
+    COMMENT COLUMN IF EXISTS ended_at 'NULL: it has not',
+    COMMENT COLUMN IF EXISTS end_reason 'why it ended, in words',
+    COMMENT COLUMN IF EXISTS last_event_at 'last sign of it in the log',
+    COMMENT COLUMN IF EXISTS run_seconds 'of its last run',
+    COMMENT COLUMN IF EXISTS response_seconds 'from the request to the end',
+    COMMENT COLUMN IF EXISTS met_slo 'finished within the SLO; NULL: no SLO, or not ended',
+    COMMENT COLUMN IF EXISTS mean_epoch_seconds 'mean duration of its epochs',
+    COMMENT COLUMN IF EXISTS io_wait_ratio 'share of its nodes\' processors that waited for disks during its epochs, weighted by duration',
+    COMMENT COLUMN IF EXISTS neighbours 'mean number of other jobs beside it during its epochs',
+    COMMENT COLUMN IF EXISTS cpu_seconds 'CPU time of its processes in its epochs',
+    COMMENT COLUMN IF EXISTS memory_bytes 'largest resident memory at an epoch\'s end',
+    COMMENT COLUMN IF EXISTS warned_at 'first warning that the SLO is at risk; NULL: none',
+    COMMENT COLUMN IF EXISTS warned_cause 'cause of the last warning: slow_epochs, io_wait, neighbours, late_start or regressor';
+
+ALTER TABLE promises ON CLUSTER main MODIFY COMMENT 'One line for each job with an SLO that began as advised and ended by itself: what was promised, and what came';
+
+ALTER TABLE promises ON CLUSTER main COMMENT COLUMN IF EXISTS decision 'meets_slo: promised; anything else is no promise',
+    COMMENT COLUMN IF EXISTS confidence 'asked for, 0 to 1',
+    COMMENT COLUMN IF EXISTS probability 'of keeping the SLO, as promised, 0 to 1',
+    COMMENT COLUMN IF EXISTS predicted_seconds 'from the request to the end, as promised',
+    COMMENT COLUMN IF EXISTS response_seconds 'from the request to the end of the last epoch, as measured',
+    COMMENT COLUMN IF EXISTS kept 'finished within the SLO',
+    COMMENT COLUMN IF EXISTS batch_size 'as promised',
+    COMMENT COLUMN IF EXISTS promised_at 'of the answer, or of the advice that ended its waiting';
+
+ALTER TABLE epochs ON CLUSTER main MODIFY COMMENT 'One line for each epoch of a job';
+
+ALTER TABLE epochs ON CLUSTER main COMMENT COLUMN IF EXISTS at 'its end, UTC',
+    COMMENT COLUMN IF EXISTS run 'counts starts of the job from 1',
+    COMMENT COLUMN IF EXISTS epoch 'its number, from 1',
+    COMMENT COLUMN IF EXISTS duration_seconds 'with its validation',
+    COMMENT COLUMN IF EXISTS accuracy 'on the validation set, 0 to 1',
+    COMMENT COLUMN IF EXISTS concurrent_jobs 'on its node meanwhile, this one included, time-weighted',
+    COMMENT COLUMN IF EXISTS node_cpu_ratio 'busy share of the node\'s processors meanwhile',
+    COMMENT COLUMN IF EXISTS node_io_wait_ratio 'share of the node\'s processors that waited for disks meanwhile',
+    COMMENT COLUMN IF EXISTS job_cpu_seconds 'CPU time of its processes',
+    COMMENT COLUMN IF EXISTS job_memory_bytes 'resident memory at its end',
+    COMMENT COLUMN IF EXISTS job_read_bytes 'read from storage',
+    COMMENT COLUMN IF EXISTS job_written_bytes 'written to storage',
+    COMMENT COLUMN IF EXISTS node_cores 'logical processors of its node';
+
+ALTER TABLE advice ON CLUSTER main MODIFY COMMENT 'One line for each advice that a job got while it waited or ran';
+
+ALTER TABLE advice ON CLUSTER main COMMENT COLUMN IF EXISTS action 'start, keep, change_batch_size or change_cpus',
+    COMMENT COLUMN IF EXISTS message 'the advice in a sentence',
+    COMMENT COLUMN IF EXISTS elapsed_seconds 'since the request',
+    COMMENT COLUMN IF EXISTS epochs_done 'so far',
+    COMMENT COLUMN IF EXISTS concurrent_jobs 'assumed',
+    COMMENT COLUMN IF EXISTS batch_size 'to run',
+    COMMENT COLUMN IF EXISTS epochs 'that remain',
+    COMMENT COLUMN IF EXISTS predicted_seconds 'that remain',
+    COMMENT COLUMN IF EXISTS upper_bound_seconds 'that remain, with the confidence asked for',
+    COMMENT COLUMN IF EXISTS probability 'of keeping the SLO, 0 to 1',
+    COMMENT COLUMN IF EXISTS regressors 'target to digest of the regressor that said so';
+
+ALTER TABLE alternatives ON CLUSTER main MODIFY COMMENT 'One line for each alternative of each answer and advice';
+
+ALTER TABLE alternatives ON CLUSTER main COMMENT COLUMN IF EXISTS origin 'request: of the answer to a request; advice: while it waited or ran',
+    COMMENT COLUMN IF EXISTS epochs 'or those that remain',
+    COMMENT COLUMN IF EXISTS predicted_seconds 'NULL: not known',
+    COMMENT COLUMN IF EXISTS probability 'of keeping the SLO, 0 to 1',
+    COMMENT COLUMN IF EXISTS reason 'why it was chosen or lost',
+    COMMENT COLUMN IF EXISTS chosen_accuracy 'predicted, of the one that was chosen';
+
+ALTER TABLE warnings ON CLUSTER main MODIFY COMMENT 'One line for each warning that an SLO is at risk, and each all-clear';
+
+ALTER TABLE warnings ON CLUSTER main COMMENT COLUMN IF EXISTS cleared 'all clear',
+    COMMENT COLUMN IF EXISTS cause 'slow_epochs, io_wait, neighbours, late_start or regressor',
+    COMMENT COLUMN IF EXISTS probability 'of keeping the SLO as it runs',
+    COMMENT COLUMN IF EXISTS predicted_seconds 'that it still takes',
+    COMMENT COLUMN IF EXISTS left_seconds 'that the SLO leaves; negative: it is over',
+    COMMENT COLUMN IF EXISTS action 'what saves it',
+    COMMENT COLUMN IF EXISTS saved_probability 'of keeping the SLO then',
+    COMMENT COLUMN IF EXISTS accuracy_loss 'what that costs; negative is a gain';
+
+ALTER TABLE moves ON CLUSTER main MODIFY COMMENT 'One line for each step of a move of a running job';
+
+ALTER TABLE moves ON CLUSTER main COMMENT COLUMN IF EXISTS outcome 'carried_out, kept, undone or refused',
+    COMMENT COLUMN IF EXISTS means 'control: between epochs; restart: started again',
+    COMMENT COLUMN IF EXISTS epoch 'the first with the new batch size; 0: none',
+    COMMENT COLUMN IF EXISTS before_epoch_seconds 'measured before',
+    COMMENT COLUMN IF EXISTS predicted_epoch_seconds 'with the move',
+    COMMENT COLUMN IF EXISTS unmoved_epoch_seconds 'predicted without it',
+    COMMENT COLUMN IF EXISTS after_epoch_seconds 'measured after',
+    COMMENT COLUMN IF EXISTS gain_ratio 'measured gain / predicted gain',
+    COMMENT COLUMN IF EXISTS reason 'why it was refused or undone';
+
+ALTER TABLE drifts ON CLUSTER main MODIFY COMMENT 'One line for each alarm that jobs no longer are as predicted';
+
+ALTER TABLE drifts ON CLUSTER main COMMENT COLUMN IF EXISTS scope 'all, node or model',
+    COMMENT COLUMN IF EXISTS drifted 'the node or model, or all',
+    COMMENT COLUMN IF EXISTS since_at 'begin of the first job that shows it',
+    COMMENT COLUMN IF EXISTS ratio 'measured / predicted since then',
+    COMMENT COLUMN IF EXISTS before_ratio 'what that was before',
+    COMMENT COLUMN IF EXISTS jobs 'of what drifted, since then',
+    COMMENT COLUMN IF EXISTS rest_ratio 'measured / predicted of all other jobs',
+    COMMENT COLUMN IF EXISTS coverage_ratio 'share of epochs within the bound since then',
+    COMMENT COLUMN IF EXISTS known_changes 'what else changed then';
+
+ALTER TABLE node_load ON CLUSTER main MODIFY COMMENT 'One line for each node and minute, kept for 400 days';
+
+ALTER TABLE node_load ON CLUSTER main COMMENT COLUMN IF EXISTS minute 'its begin, UTC',
+    COMMENT COLUMN IF EXISTS samples 'that came',
+    COMMENT COLUMN IF EXISTS cpu_ratio 'mean busy share of the processors, 0 to 1',
+    COMMENT COLUMN IF EXISTS cpu_ratio_max 'busiest sample',
+    COMMENT COLUMN IF EXISTS io_wait_ratio 'mean share of the processors that waited for disks',
+    COMMENT COLUMN IF EXISTS load_average 'mean',
+    COMMENT COLUMN IF EXISTS cores 'logical processors; NULL: not told';
+
+ALTER TABLE node_load_hourly ON CLUSTER main MODIFY COMMENT 'One line for each node and hour, kept for five years';
+
+ALTER TABLE node_load_hourly ON CLUSTER main COMMENT COLUMN IF EXISTS hour 'its begin, UTC',
+    COMMENT COLUMN IF EXISTS samples 'that came',
+    COMMENT COLUMN IF EXISTS cpu_ratio 'mean busy share of the processors, 0 to 1',
+    COMMENT COLUMN IF EXISTS cpu_ratio_max 'busiest sample',
+    COMMENT COLUMN IF EXISTS io_wait_ratio 'mean share of the processors that waited for disks',
+    COMMENT COLUMN IF EXISTS load_average 'mean',
+    COMMENT COLUMN IF EXISTS cores 'logical processors; NULL: not told';
+
+ALTER TABLE regressors ON CLUSTER main MODIFY COMMENT 'One line for each regressor that was fitted for a target';
+
+ALTER TABLE regressors ON CLUSTER main COMMENT COLUMN IF EXISTS target 'epoch_time, startup_time or accuracy',
+    COMMENT COLUMN IF EXISTS model_digest 'sha256; what courier regressor show takes',
+    COMMENT COLUMN IF EXISTS state 'in_use, former, rejected or challenger',
+    COMMENT COLUMN IF EXISTS trained_at 'NULL: nobody told',
+    COMMENT COLUMN IF EXISTS promoted_at 'last time that it was put in use',
+    COMMENT COLUMN IF EXISTS promotions 'how often',
+    COMMENT COLUMN IF EXISTS examples 'it was fitted on',
+    COMMENT COLUMN IF EXISTS settings 'distinct ones among them',
+    COMMENT COLUMN IF EXISTS median_absolute_ratio 'median of |error| / truth, out of fold',
+    COMMENT COLUMN IF EXISTS coverage_ratio 'share of judged jobs within its bound',
+    COMMENT COLUMN IF EXISTS judged_jobs 'it was judged on',
+    COMMENT COLUMN IF EXISTS drifts 'alarms while it was in use',
+    COMMENT COLUMN IF EXISTS decided_by 'first, growth, test, rollback or request',
+    COMMENT COLUMN IF EXISTS reason 'of what was last decided';
+
+ALTER TABLE regressor_life ON CLUSTER main MODIFY COMMENT 'One line for each event of a regressor';
+
+ALTER TABLE regressor_life ON CLUSTER main COMMENT COLUMN IF EXISTS kind 'trained, promoted, rejected or drift',
+    COMMENT COLUMN IF EXISTS median_absolute_ratio 'median of |error| / truth, out of fold',
+    COMMENT COLUMN IF EXISTS decided_by 'first, growth, test, rollback or request',
+    COMMENT COLUMN IF EXISTS rival 'digest of what it was judged against',
+    COMMENT COLUMN IF EXISTS judged_jobs 'it was judged on',
+    COMMENT COLUMN IF EXISTS loss 'pinball loss on those jobs',
+    COMMENT COLUMN IF EXISTS rival_loss 'of its rival on the same',
+    COMMENT COLUMN IF EXISTS coverage_ratio 'share of judged jobs within its bound',
+    COMMENT COLUMN IF EXISTS drift_ratio 'measured / predicted',
+    COMMENT COLUMN IF EXISTS drifted 'the node or model, or all';
+
+INSERT INTO schema_migrations SELECT 12, '0012_people.sql', now64(9, 'UTC');
