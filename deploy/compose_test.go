@@ -221,6 +221,8 @@ func TestCompose_VersionsAreThoseOfTheHouse(t *testing.T) {
 type rights struct {
 	Grants  []string `xml:"users>courier>grants>query"`
 	Profile string   `xml:"users>courier>profile"`
+	Reads   []string `xml:"users>reader>grants>query"`
+	Reader  string   `xml:"users>reader>profile"`
 	Open    []string `xml:"users>default>networks>ip"`
 }
 
@@ -242,6 +244,18 @@ func TestClickHouse_RightsAreThoseOfTheEmbeddedEngine(t *testing.T) {
 	engine, container := read(t, "store/engine/testdata/library.users.xml"), read(t, "deploy/clickhouse/users.xml")
 	if diff := cmp.Diff(constraints.FindString(engine), constraints.FindString(container)); diff != "" {
 		t.Errorf("constraints of courier (-engine +container):\n%s", diff)
+	}
+	if diff := cmp.Diff(want.Reads, got.Reads); diff != "" || len(got.Reads) == 0 {
+		t.Errorf("grants of reader (-engine +container):\n%s", diff)
+	}
+	for _, m := range regexp.MustCompile(`from_env="(\w+)"`).FindAllStringSubmatch(read(t, "deploy/clickhouse/users.xml"), -1) {
+		if compose(t).Services["clickhouse"].Environment[m[1]] == "" {
+			t.Errorf("the container of ClickHouse has no %s", m[1])
+		}
+	}
+	limits := regexp.MustCompile(`(?s)<people>\s*<profile>\w+</profile>(.*?)</people>`) // the profile above has another name
+	if diff := cmp.Diff(limits.FindStringSubmatch(engine)[1], limits.FindStringSubmatch(container)[1]); diff != "" || got.Reader != want.Reader {
+		t.Errorf("reader has the profile %q; limits of people (-engine +container):\n%s", got.Reader, diff)
 	}
 	if diff := cmp.Diff([]string{"127.0.0.1", "::1"}, got.Open); diff != "" || got.Profile != "courier" {
 		t.Errorf("courier has the profile %q; the user without a password logs in from (-want +got):\n%s", got.Profile, diff)
