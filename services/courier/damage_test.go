@@ -1,0 +1,203 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Environment of TestDamage_LosesNothing.
+const (
+	longVariable  = "COURIER_LONG"  // "1": draws until so many were killed
+	killsVariable = "COURIER_KILLS" // default 200
+	seedVariable  = "COURIER_SEED"  // of the draws; default: another each time
+)
+
+// damage is something that happens to a part, and its end.
+type damage struct {
+	name  string
+	kill  bool
+	begin func() // waits for nothing
+	end   func()
+	lasts time.Duration // at most
+	waits time.Duration // at least; mostly 0
+}
+
+// TestDamage_LosesNothing kills, stops and cuts off collector, NATS, store and
+// ClickHouse and fills the disks of the servers, at random moments and several at
+// once, while events are published steadily. Then each event that was acknowledged
+// is in its table once, and in the roll-ups once, and courier store verify finds
+// no difference. All parts are processes of their own.
+//
+// The short version draws each kind of damage once. The long one,
+//
+//	COURIER_LONG=1 COURIER_KILLS=200 go test ./services/courier -run Damage -timeout 1h -v
+//
+// goes on until so many processes were killed, with longer stops and cuts of half
+// a minute. A failure names its seed.
+func TestDamage_LosesNothing(t *testing.T) {
+	long := os.Getenv(longVariable) == "1"
+	if testing.Short() && !long {
+		t.Skip("takes a quarter of a minute")
+	}
+	seed := numberFrom(t, seedVariable, rand.Uint64N(1<<32))
+	t.Logf("%s=%d", seedVariable, seed)
+	s := newSite(t, long, seed)
+	load := startLoad(t, s.published.url("nats"))
+	kills := 4
+	if long {
+		kills = int(numberFrom(t, killsVariable, 200))
+	}
+	begin := time.Now()
+	done := s.damage(t, load, kills)
+	load.stop()
+	t.Logf("in %.0f s %s", time.Since(begin).Seconds(), tallied(done))
+	s.settle(t, load)
+	s.examine(t, load)
+}
+
+func numberFrom(t *testing.T, variable string, otherwise uint64) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(cmp.Or(os.Getenv(variable), fmt.Sprint(otherwise)), 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+func tallied(done map[string]int) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(done)) {
+		words = append(words, fmt.Sprintf("%s %d×", name, done[name]))
+	}
+	return strings.Join(words, ", ")
+}
+
+// damage draws one damage after the other until enough processes were killed, and
+// returns what it did. After a third of them it waits until the tables follow again;
+// into the others the next one comes.
+func (s *site) damage(t *testing.T, load *load, kills int) map[string]int {
+	done := make(map[string]int)
+	killed := 0
+	for killed < kills {
+		for _, d := range s.deck() {
+			if t.Failed() {
+				return done
+			}
+			if s.long {
+				t.Logf("%s %s", time.Now().UTC().Format(time.TimeOnly), d.name)
+			}
+			done[d.name]++
+			if d.kill {
+				killed++
+			}
+			if s.inflict(t, d); s.draw.IntN(3) == 0 {
+				s.follow(t, load)
+			}
+		}
+	}
+	s.lasting.Wait()
+	return done
+}
+
+// inflict begins a damage, and ends it later, which is not waited for: until then
+// the next damage of the same part waits.
+func (s *site) inflict(t *testing.T, d damage) {
+	part := strings.Fields(d.name)[1]
+	busy := s.busy[part]
+	busy.Lock()
+	d.begin()
+	lasts := d.waits + s.upTo(d.lasts)
+	s.lasting.Go(func() {
+		defer busy.Unlock()
+		s.rest(t, lasts)
+		d.end()
+	})
+	s.rest(t, s.upTo(s.pause))
+}
+
+func (s *site) upTo(most time.Duration) time.Duration {
+	return time.Duration(s.draw.Int64N(int64(most) + 1))
+}
+
+// rest lets some time pass.
+func (s *site) rest(t *testing.T, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Context().Done():
+	}
+}
+
+// follow waits until all is whole, and the tables have what is published now.
+func (s *site) follow(t *testing.T, load *load) {
+	s.lasting.Wait()
+	s.reach(t, load.last())
+}
+
+// reach waits until the tables hold the streams up to sequences.
+func (s *site) reach(t *testing.T, want map[string]uint64) {
+	t.Helper()
+	deadline := time.Now().Add(2 * time.Minute)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for stream, sequence := range want {
+		for {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			position, err := s.tables.Position(ctx, stream)
+			cancel()
+			if err == nil && position >= sequence {
+				break
+			}
+			if t.Context().Err() != nil || time.Now().After(deadline) {
+				t.Fatalf("the tables hold %s up to %d (%v) two minutes after all was whole, want %d", stream, position, err, sequence)
+			}
+			<-tick.C
+		}
+	}
+}
+
+// settle waits until the tables have all.
+func (s *site) settle(t *testing.T, load *load) {
+	s.reach(t, load.last())
+	s.collector.kill() // it would publish for ever
+	last, err := s.bus(t).LastSequence(within(t, 10*time.Second), "NODE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.reach(t, map[string]uint64{"NODE": last})
+}
+
+// examine holds the tables against what was published, and against the log.
+func (s *site) examine(t *testing.T, load *load) {
+	for _, q := range load.questions() {
+		if got := one(t, s.tables, q.sql); got != q.want {
+			t.Errorf("%s: %s = %d, want %d", q.what, q.sql, got, q.want)
+		}
+	}
+	samples := one(t, s.tables, "SELECT toUInt64(max(number)) AS n FROM node_sample WHERE node = 'node-a'")
+	if got := one(t, s.tables, "SELECT uniqExact(number) AS n FROM node_sample WHERE node = 'node-a' AND number > 0"); got != samples || samples == 0 {
+		t.Errorf("the collector's samples have %d numbers up to %d, want each", got, samples)
+	}
+	if got, want := one(t, s.tables, "SELECT sum(samples) AS n FROM node_minute"), one(t, s.tables, "SELECT count() AS n FROM node_sample"); got != want {
+		t.Errorf("the roll-up has %d samples, want %d", got, want)
+	}
+	var out bytes.Buffer
+	err := run(within(t, 5*time.Minute), []string{"store", "verify", "--nats-url", s.natsURL, "--clickhouse-url", s.address}, func(string) string { return "" }, &out, &out)
+	if err != nil {
+		t.Errorf("courier store verify: %v", err)
+	}
+	t.Logf("%s and %d samples of the collector\n%s", load, samples, out.String())
+}
