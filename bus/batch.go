@@ -35,11 +35,12 @@ type BatchOptions struct {
 // intent is what is recorded before a batch is handled: the truth about how far
 // a stream was handled, whatever the durable's acknowledgements say.
 type intent struct {
-	First  uint64 `json:"first"`
-	Last   uint64 `json:"last"`
-	Count  int    `json:"count"`  // messages in the range, dead ones included
-	Digest string `json:"digest"` // sha256 over their bytes
-	Done   bool   `json:"done"`
+	First  uint64    `json:"first"`
+	Last   uint64    `json:"last"`
+	At     time.Time `json:"at,omitzero"` // when the last message was stored
+	Count  int       `json:"count"`       // messages in the range, dead ones included
+	Digest string    `json:"digest"`      // sha256 over their bytes
+	Done   bool      `json:"done"`
 }
 
 // batcher is one run of ConsumeBatch.
@@ -103,7 +104,7 @@ func (r *batcher) run(ctx context.Context) error {
 // relay gathers one batch while the one before it is handled.
 func (r *batcher) relay(ctx context.Context, consumer jetstream.Consumer) error {
 	batches, abandoned, ended := make(chan gathered), make(chan struct{}), make(chan error, 1)
-	after := r.intent.Last
+	after := place{r.intent.Last, r.intent.At}
 	go func() {
 		defer close(batches)
 		ended <- func() error {
@@ -112,7 +113,9 @@ func (r *batcher) relay(ctx context.Context, consumer jetstream.Consumer) error 
 				if err != nil {
 					return err
 				}
-				after = max(after, g.batch.Last)
+				if g.count > 0 {
+					after = place{g.batch.Last, g.at}
+				}
 				select {
 				case batches <- g:
 				case <-abandoned:
@@ -133,7 +136,11 @@ func (r *batcher) relay(ctx context.Context, consumer jetstream.Consumer) error 
 		}
 		r.well = true
 	}
-	return errors.Join(failed, <-ended)
+	err := <-ended
+	if begun := (anew{}); failed == nil && errors.As(err, &begun) {
+		return r.startAgain(ctx, begun.sequence)
+	}
+	return errors.Join(failed, err)
 }
 
 func (r *batcher) readIntent(ctx context.Context) error {
@@ -203,6 +210,7 @@ func (r *batcher) repeat(ctx context.Context) error {
 type collector struct {
 	*batcher
 	batch Batch
+	at    time.Time // of the last message
 	sum   hash.Hash
 	count int
 }
@@ -215,7 +223,7 @@ func (c *collector) add(ctx context.Context, subject string, data []byte, sequen
 	if c.count == 0 {
 		c.batch.First = sequence
 	}
-	c.batch.Last = sequence
+	c.batch.Last, c.at = sequence, at
 	c.count++
 	c.batch.Bytes += len(data)
 	c.sum.Write(data)
@@ -255,7 +263,7 @@ func (c *collector) fill(ctx context.Context, from, until uint64) error {
 }
 
 func (c *collector) intent() intent {
-	return intent{First: c.batch.First, Last: c.batch.Last, Count: c.count, Digest: hex.EncodeToString(c.sum.Sum(nil))}
+	return intent{First: c.batch.First, Last: c.batch.Last, At: c.at, Count: c.count, Digest: hex.EncodeToString(c.sum.Sum(nil))}
 }
 
 // gathered is a batch and its last message, nil if there is none, which may be one
@@ -265,8 +273,25 @@ type gathered struct {
 	last jetstream.Msg
 }
 
-// gather gathers one batch by size or age, of what lies behind a sequence.
-func (r *batcher) gather(ctx context.Context, consumer jetstream.Consumer, after uint64) (gathered, error) {
+// place is how far a stream was gathered: the last message's sequence, and when it
+// was stored.
+type place struct {
+	sequence uint64
+	at       time.Time
+}
+
+// anew says that the log has lost its end, or was thrown away, and counts again:
+// this message lies before the last that was gathered, and was stored after it.
+type anew struct{ sequence uint64 }
+
+func (a anew) Error() string { return fmt.Sprintf("the log counts again from %d", a.sequence) }
+
+func (p place) before(meta *jetstream.MsgMetadata) bool {
+	return meta.Sequence.Stream <= p.sequence && !p.at.IsZero() && meta.Timestamp.After(p.at)
+}
+
+// gather gathers one batch by size or age, of what lies behind a place.
+func (r *batcher) gather(ctx context.Context, consumer jetstream.Consumer, after place) (gathered, error) {
 	g := gathered{collector: r.collect(false)}
 	fetched, err := consumer.Fetch(r.o.MaxMessages, jetstream.FetchMaxWait(r.o.MaxAge))
 	if err != nil {
@@ -281,7 +306,10 @@ func (r *batcher) gather(ctx context.Context, consumer jetstream.Consumer, after
 			return g, fmt.Errorf("read a message's place in %s: %w", r.d.Stream, err)
 		}
 		g.last = msg
-		had := max(after, g.batch.Last)
+		if after.before(meta) {
+			return g, anew{meta.Sequence.Stream}
+		}
+		had := max(after.sequence, g.batch.Last)
 		if meta.Sequence.Stream <= had {
 			continue // handled already, or a redelivery of what is in hand
 		}
@@ -317,6 +345,19 @@ func (r *batcher) settle(ctx context.Context, g gathered) error {
 		return fmt.Errorf("ack %s: %w", r.d.Name, unavailable(err))
 	}
 	return nil
+}
+
+// startAgain takes a message for the first that was not handled, and returns an
+// error. The durable is made anew: it keeps back for long what it has delivered.
+func (r *batcher) startAgain(ctx context.Context, sequence uint64) error {
+	handled := r.intent.Last
+	if err := r.writeIntent(ctx, intent{First: sequence - 1, Last: sequence - 1, Done: true}); err != nil {
+		return err
+	}
+	if err := r.js.DeleteConsumer(ctx, r.d.Stream, r.d.Name); err != nil {
+		return fmt.Errorf("delete durable %s: %w", r.d.Name, unavailable(err))
+	}
+	return fmt.Errorf("the log has other messages from %d on than those that were handled up to %d: it lost them, as by a power cut, or began again", sequence, handled)
 }
 
 // grace is how long a batch in hand may take after the end was asked for.

@@ -173,3 +173,60 @@ func TestBacklog_IsWhatNoBatchHas(t *testing.T) {
 	}
 	backlog(0)
 }
+
+// TestConsumeBatch_TakesALogThatBeganAgain: after a power cut or a loss of its disk
+// a log counts from less than was handled. What comes then is not taken for old.
+func TestConsumeBatch_TakesALogThatBeganAgain(t *testing.T) {
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	d := schemas.StoreDurables()[1]
+	handled := map[string]int{}
+	consume := func(until string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := b.ConsumeBatch(ctx, d, bus.BatchOptions{MaxAge: 50 * time.Millisecond}, func(_ context.Context, batch bus.Batch) error {
+			for _, r := range batch.Records {
+				if handled[r.Event.ID()]++; r.Event.ID() == until {
+					cancel()
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish := func(from, to uint64) string {
+		t.Helper()
+		for n := from; n <= to; n++ {
+			s := &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now()}, Node: "node-a", BootID: "boot", Number: n, IntervalSeconds: 2, Cores: 2}
+			if _, err := b.Publish(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return schemas.SampleID("node-a", "boot", to)
+	}
+	consume(publish(1, 30))
+	nc, err := nats.Connect(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream(t.Context(), d.Stream); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	consume(publish(31, 40))
+	consume(publish(41, 80)) // and beyond where the old one ended
+	for n := uint64(1); n <= 80; n++ {
+		if id := schemas.SampleID("node-a", "boot", n); handled[id] != 1 {
+			t.Errorf("%s was handled %d times, want once", id, handled[id])
+		}
+	}
+}
