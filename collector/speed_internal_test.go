@@ -42,6 +42,7 @@ func TestMeasureSpeed_IsRepeatable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it measures this machine, which is not alone beside other tests")
 	}
+	load := NewObserver(quiet).Mark().reading.loadAverage
 	const n = 9
 	var rest, busy []float64 // the latter as shares of the speed just before
 	for range n {
@@ -60,7 +61,10 @@ func TestMeasureSpeed_IsRepeatable(t *testing.T) {
 	}
 	t.Logf("at rest %.4g operations per second, from %.3f to %.3f of the median; beside busy threads %.3f, from %.3f to %.3f",
 		median, rest[0]/median, rest[n-1]/median, busy[n/2], busy[0], busy[n-1])
-	if near < n*3/4 {
+	switch {
+	case load == nil || *load > float64(runtime.NumCPU()):
+		t.Log("others keep this machine busy: what it does at rest is not measured")
+	case near < n*3/4:
 		t.Errorf("%d of %d measurements are within 10 %% of their median: %.4g", near, n, rest)
 	}
 	if math.Abs(math.Log(busy[n/2])) > 0.2 {
