@@ -1,12 +1,9 @@
 package collector
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -27,8 +24,6 @@ const (
 	// 90,000 samples, two days at the default interval.
 	maxSegmentBytes = 1 << 20
 	maxSegments     = 64
-
-	segmentSuffix = ".samples"
 )
 
 // backlog is the samples that wait for the event log, oldest first: what could
@@ -51,15 +46,6 @@ type backlog struct {
 
 	segmentBytes int64 // at most, in one of at most so many
 	mostSegments int
-}
-
-// segment is one file of samples.
-type segment struct {
-	number  uint64
-	bytes   int64
-	taken   int64     // that are published
-	samples int       // that are not
-	oldest  time.Time // of those
 }
 
 // openBacklog takes up what an earlier process left in the folder. Without one,
@@ -288,41 +274,4 @@ func (b *backlog) close() {
 	if b.lock != nil {
 		_ = b.lock.Close() // it was never written
 	}
-}
-
-func (s *segment) path(dir string) string {
-	return filepath.Join(dir, fmt.Sprintf("%020d%s", s.number, segmentSuffix))
-}
-
-// errUnreadable means that a segment cannot be read on.
-var errUnreadable = errors.New("cannot be read")
-
-// each calls take for the samples after those that were taken. What is no
-// sample, as a line torn by a crash, goes to torn. An error of take ends it.
-func (s *segment) each(dir string, take func(*schemas.Sample) error, torn func(line []byte, err error)) error {
-	f, err := os.Open(s.path(dir))
-	if err != nil {
-		return fmt.Errorf("%w: %w", errUnreadable, err)
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	lines := bufio.NewScanner(io.NewSectionReader(f, s.taken, 1<<62))
-	lines.Buffer(nil, 2*schemas.MaxMessageBytes)
-	for lines.Scan() {
-		line := lines.Bytes()
-		length := int64(len(line)) + 1
-		e, err := decodeSpooled(bytes.TrimSpace(line))
-		sample, ok := e.(*schemas.Sample)
-		if err == nil && ok {
-			if err := take(sample); err != nil {
-				return err
-			}
-		} else if torn != nil {
-			torn(line, err)
-		}
-		s.taken += length
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("%w: %s: %w", errUnreadable, s.path(dir), err)
-	}
-	return nil
 }
