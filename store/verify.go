@@ -75,7 +75,11 @@ func (v *Verifier) Verify(ctx context.Context) (*Report, error) {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
 	if !v.options.Repair {
-		return v.verify(ctx)
+		r, err := v.verify(ctx)
+		if table := brokenTable(err); table != "" {
+			err = fmt.Errorf("a part of %s cannot be read, which a repair mends: %w", table, err)
+		}
+		return r, err
 	}
 	var r *Report
 	err := v.bus.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, func(ctx context.Context) (err error) {
