@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"courier/bus"
 	"courier/store"
 )
 
@@ -23,39 +24,15 @@ func (c *storeRebuildCommand) Help() string {
 
 // Run rebuilds, verifies and prints what verify found.
 func (c *storeRebuildCommand) Run(w *world) error {
-	b, err := c.connect(w)
-	if err != nil {
-		return err
-	}
-	defer closeBus(b)
-	d, err := store.Open(w.ctx, store.Options{URL: c.ClickHouseURL, Timeout: 9 * time.Minute}, w.log, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = d.Close() }() // the process ends anyhow
-	p := &progress{out: w.stderr}
-	begin := time.Now()
-	if err := store.Rebuild(w.ctx, b, d, w.log, store.RebuildOptions{MaxMessages: c.BatchMessages, Progress: p.draw}); err != nil {
+	return compare(w, c.natsFlags, c.ClickHouseURL, c.Output, store.VerifyOptions{}, func(b *bus.Bus, d *store.Database, p *progress) error {
+		begin := time.Now()
+		if err := store.Rebuild(w.ctx, b, d, w.log, store.RebuildOptions{MaxMessages: c.BatchMessages, Progress: p.draw}); err != nil {
+			return err
+		}
 		p.end()
-		return err
-	}
-	took := time.Since(begin)
-	r, err := store.NewVerifier(b, d, w.log, store.VerifyOptions{Progress: p.draw}).Verify(w.ctx)
-	p.end()
-	if err != nil {
-		return err
-	}
-	v := verified{Report: r}
-	v.Found, v.Left = r.Different()
-	v.OK = v.Left == 0
-	if c.Output == "json" {
-		err = indented(w.stdout, v)
-	} else {
-		fmt.Fprintf(w.stdout, "Rebuilt from the log in %.1f s.\n", took.Seconds())
-		err = printVerified(w.stdout, v)
-	}
-	if err == nil && !v.OK {
-		return exitStatus(1)
-	}
-	return err
+		if c.Output != "json" {
+			fmt.Fprintf(w.stdout, "Rebuilt from the log in %.1f s.\n", time.Since(begin).Seconds())
+		}
+		return nil
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"courier/bus"
 	"courier/services"
 	"courier/store"
 	"courier/store/engine"
@@ -43,19 +44,31 @@ func (c *storeVerifyCommand) Run(w *world) error {
 	if err := c.locate(); err != nil {
 		return err
 	}
-	b, err := c.connect(w)
+	return compare(w, c.natsFlags, c.ClickHouseURL, c.Output, store.VerifyOptions{Since: c.Since, Repair: c.Repair}, nil)
+}
+
+// compare does what is to be done first, compares log and tables, and prints what differs.
+func compare(w *world, n natsFlags, clickHouseURL, output string, o store.VerifyOptions, first func(*bus.Bus, *store.Database, *progress) error) error {
+	b, err := n.connect(w)
 	if err != nil {
 		return err
 	}
 	defer closeBus(b)
 	// The reader of courier all may ask for ten minutes at most, and the driver asks for five seconds more.
-	d, err := store.Open(w.ctx, store.Options{URL: c.ClickHouseURL, Timeout: 9 * time.Minute}, w.log, nil)
+	d, err := store.Open(w.ctx, store.Options{URL: clickHouseURL, Timeout: 9 * time.Minute}, w.log, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = d.Close() }() // the process ends anyhow
 	p := &progress{out: w.stderr}
-	r, err := store.NewVerifier(b, d, w.log, store.VerifyOptions{Since: c.Since, Repair: c.Repair, Progress: p.draw}).Verify(w.ctx)
+	if first != nil {
+		if err := first(b, d, p); err != nil {
+			p.end()
+			return err
+		}
+	}
+	o.Progress = p.draw
+	r, err := store.NewVerifier(b, d, w.log, o).Verify(w.ctx)
 	p.end()
 	if err != nil {
 		return err
@@ -63,7 +76,7 @@ func (c *storeVerifyCommand) Run(w *world) error {
 	v := verified{Report: r}
 	v.Found, v.Left = r.Different()
 	v.OK = v.Left == 0
-	if c.Output == "json" {
+	if output == "json" {
 		err = indented(w.stdout, v)
 	} else {
 		err = printVerified(w.stdout, v)
