@@ -37,6 +37,9 @@ func breakParts(t *testing.T, d *store.Database, table string) {
 // TestStore_HealsPartsThatCannotBeRead: the store, and a repair, load the table
 // again and bring what is missing from the log, whatever old parts still have.
 func TestStore_HealsPartsThatCannotBeRead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute on a busy machine")
+	}
 	if os.Getenv(storetest.ServerVariable) != "" {
 		t.Skip("the files of a server elsewhere cannot be broken")
 	}

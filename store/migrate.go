@@ -24,15 +24,18 @@ func (d *Database) Migrate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
-	err = d.retry(ctx, "migrate", func(ctx context.Context) error { return d.migrate(ctx, all) })
+	begun := -1
+	err = d.retry(ctx, "migrate", func(ctx context.Context) error { return d.migrate(ctx, all, &begun) })
 	if err != nil {
 		return fmt.Errorf("migrate database %s: %w", d.address, err)
 	}
 	return nil
 }
 
-// migrate applies once what is missing.
-func (d *Database) migrate(ctx context.Context, all []schemas.Migration) error {
+// migrate applies once what is missing. What it has begun it finishes itself, from the
+// step begun on (-1: none), also if another program was faster meanwhile: a view that it
+// made anew in between is else left without what a later step says of it.
+func (d *Database) migrate(ctx context.Context, all []schemas.Migration, begun *int) error {
 	if err := d.connect(ctx); err != nil {
 		return err
 	}
@@ -49,7 +52,10 @@ func (d *Database) migrate(ctx context.Context, all []schemas.Migration) error {
 	if applied > len(all) {
 		return fmt.Errorf("%w: it has migration %d, the program ends at %d", ErrNewer, applied, len(all))
 	}
-	for _, m := range all[applied:] {
+	if *begun < 0 || *begun > applied {
+		*begun = applied
+	}
+	for _, m := range all[*begun:] {
 		for _, statement := range m.Statements {
 			if err := d.exec(ctx, "migrate", statement); err != nil {
 				return fmt.Errorf("apply %s: %w", m.Name, err)
@@ -58,6 +64,7 @@ func (d *Database) migrate(ctx context.Context, all []schemas.Migration) error {
 		if err := d.exec(ctx, "migrate", "INSERT INTO schema_migrations SELECT ?, ?, now64(9, 'UTC')", m.Number, m.Name); err != nil {
 			return fmt.Errorf("record %s: %w", m.Name, err)
 		}
+		*begun = int(m.Number)
 		d.log.Info("database migrated", "address", d.address, "migration", m.Name)
 	}
 	return nil

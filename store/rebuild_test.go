@@ -48,6 +48,9 @@ func rebuild(t *testing.T, b *bus.Bus, d *store.Database) {
 // What is wrong in any column, missing, double, or wrong in a roll-up is as the
 // log has it; so it is in a database that was lost altogether.
 func TestRebuild_MakesTheTablesOfTheLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute on a busy machine")
+	}
 	server := bustest.NewServer(t)
 	b, d := server.Connect(t), storetest.New(t)
 	last := filled(t, b)

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -17,7 +18,8 @@ import (
 func TestVerify_WorksBesideARunningStore(t *testing.T) {
 	d, b := storetest.New(t), bustest.New(t)
 	begin := time.Now().UTC().Truncate(time.Hour).Add(-2 * time.Hour)
-	stop := run(t, newStore(t, b, d))
+	// Each batch makes a part, of which each DELETE makes another: not too many.
+	stop := run(t, store.New(b, d, slog.New(slog.DiscardHandler), nil, store.Options{MaxAge: 200 * time.Millisecond}))
 	var late sync.WaitGroup
 	done := make(chan struct{})
 	last := uint64(0)

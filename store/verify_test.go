@@ -95,6 +95,9 @@ func lived(t testing.TB, b *bus.Bus, d *store.Database) {
 }
 
 func TestVerify_FindsAndMendsWhatDiffers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute on a busy machine")
+	}
 	const undone = " SETTINGS insert_deduplicate = 0"
 	type all = map[string]found
 	tests := []struct {

@@ -14,6 +14,9 @@ import (
 
 // A log is there and no database: one command makes it. While a store runs it is refused.
 func TestStoreRebuild_MakesADatabaseFromTheLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute on a busy machine")
+	}
 	address := storetest.Address(t, storetest.Protocols(t)[0])
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
