@@ -94,6 +94,9 @@ func TestFormulas_AreTheSameInAnyOrder(t *testing.T) {
 }
 
 func TestFormulas_ObeyMonotoneSigns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("only computes, for long")
+	}
 	random := rand.New(rand.NewPCG(3, 4))
 	for name, fit := range formulas {
 		d := paperLike(60, 1)
@@ -173,6 +176,9 @@ func TestFitLaw_RefusesTerms(t *testing.T) {
 }
 
 func TestFormulas_SurviveAwkwardExamples(t *testing.T) {
+	if testing.Short() {
+		t.Skip("only computes, for long")
+	}
 	awkward := map[string]func(d *regress.Dataset){
 		"constant feature": func(d *regress.Dataset) {
 			for i := range d.Columns[0] {

@@ -122,6 +122,9 @@ func TestCover_CountsAndRefuses(t *testing.T) {
 // The promise of the whole package: on settings that were never measured the
 // bound holds as often as it says, on average over 100 studies.
 func TestUpperBound_CoversNewSettings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("only computes, for long")
+	}
 	random := rand.New(rand.NewPCG(3, 3))
 	const level = 0.9
 	held, asked := 0, 0

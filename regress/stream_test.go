@@ -96,6 +96,9 @@ func fitBoth(t *testing.T, d *regress.Dataset, o regress.BoostingOptions) (datas
 // Beyond the sample, bins follow from the examples with the smallest hashes, in
 // whatever order they come.
 func TestFitBoostingStream_KnowsNoOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("only computes, for long")
+	}
 	d := continuous(300_000, 5, 6)
 	o := boostingForStreams()
 	o.Trees = 2

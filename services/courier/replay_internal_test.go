@@ -58,6 +58,9 @@ func realPast(t *testing.T, l *local) *replayLog {
 
 // The log of real jobs, and what replaying it says.
 func TestReplay_OfARealLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("only computes, for long")
+	}
 	l := startAll(t, nil)
 	log := realPast(t, l)
 	t.Run("gives the same numbers", func(t *testing.T) { sameNumbers(t, l, log) })
