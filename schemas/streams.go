@@ -87,7 +87,7 @@ func StoreDurables() []Durable {
 }
 
 // MaxBatchMessages is the largest number of messages in one batch of the store.
-const MaxBatchMessages = 30_000
+const MaxBatchMessages = 10_000
 
 // RedeliveryDelays returns the growing delays after which a message is delivered again.
 func RedeliveryDelays() []time.Duration {
