@@ -25,17 +25,9 @@ func (b *Bus) Backlog(ctx context.Context, d schemas.Durable) (Backlog, error) {
 	fail := func(err error) (Backlog, error) {
 		return Backlog{}, fmt.Errorf("look at the backlog of %s: %w", d.Name, unavailable(err))
 	}
-	kv, err := b.js.KeyValue(ctx, schemas.BucketIntents)
+	_, i, _, err := b.intentOf(ctx, d)
 	if err != nil {
-		return fail(err)
-	}
-	var i intent
-	entry, err := kv.Get(ctx, d.Name)
-	if err == nil {
-		err = json.Unmarshal(entry.Value(), &i)
-	}
-	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
-		return fail(err)
+		return Backlog{}, err
 	}
 	done := i.Last
 	if !i.Done && i.First > 0 {

@@ -2,12 +2,9 @@ package bus
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"time"
 
 	"courier/schemas"
@@ -143,24 +140,28 @@ func (r *batcher) relay(ctx context.Context, consumer jetstream.Consumer) error 
 	return errors.Join(failed, err)
 }
 
-func (r *batcher) readIntent(ctx context.Context) error {
-	kv, err := r.js.KeyValue(ctx, schemas.BucketIntents)
+func (r *batcher) readIntent(ctx context.Context) (err error) {
+	r.kv, r.intent, r.revision, err = r.intentOf(ctx, r.d)
+	return err
+}
+
+// intentOf reads the intent of a durable, the zero one if it has none yet, and its revision.
+func (b *Bus) intentOf(ctx context.Context, d schemas.Durable) (kv jetstream.KeyValue, i intent, revision uint64, err error) {
+	kv, err = b.js.KeyValue(ctx, schemas.BucketIntents)
 	if err != nil {
-		return fmt.Errorf("open bucket %s: %w", schemas.BucketIntents, unavailable(err))
+		return nil, i, 0, fmt.Errorf("open bucket %s: %w", schemas.BucketIntents, unavailable(err))
 	}
-	r.kv, r.intent, r.revision = kv, intent{}, 0
-	entry, err := kv.Get(ctx, r.d.Name)
+	entry, err := kv.Get(ctx, d.Name)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return nil
+		return kv, i, 0, nil
 	}
 	if err != nil {
-		return fmt.Errorf("read intent %s: %w", r.d.Name, unavailable(err))
+		return kv, i, 0, fmt.Errorf("read intent %s: %w", d.Name, unavailable(err))
 	}
-	r.revision = entry.Revision()
-	if err := json.Unmarshal(entry.Value(), &r.intent); err != nil {
-		return fmt.Errorf("read intent %s: %w", r.d.Name, err)
+	if err := json.Unmarshal(entry.Value(), &i); err != nil {
+		return kv, intent{}, 0, fmt.Errorf("read intent %s: %w", d.Name, err)
 	}
-	return nil
+	return kv, i, entry.Revision(), nil
 }
 
 // writeIntent changes the intent if nobody else did meanwhile.
@@ -204,126 +205,6 @@ func (r *batcher) repeat(ctx context.Context) error {
 	}
 	c.batch.First, c.batch.Last = r.intent.First, r.intent.Last
 	return r.finish(ctx, c)
-}
-
-// collector gathers a batch.
-type collector struct {
-	*batcher
-	batch Batch
-	at    time.Time // of the last message
-	sum   hash.Hash
-	count int
-}
-
-func (r *batcher) collect(repeated bool) *collector {
-	return &collector{batcher: r, batch: Batch{Stream: r.d.Stream, Repeated: repeated}, sum: sha256.New()}
-}
-
-func (c *collector) add(ctx context.Context, subject string, data []byte, sequence uint64, at time.Time) error {
-	if c.count == 0 {
-		c.batch.First = sequence
-	}
-	c.batch.Last, c.at = sequence, at
-	c.count++
-	c.batch.Bytes += len(data)
-	c.sum.Write(data)
-	record, ok, err := c.record(ctx, c.d.Stream, c.d.Name, subject, data, sequence, at)
-	if ok {
-		c.batch.Records = append(c.batch.Records, record)
-	}
-	return err
-}
-
-// fill adds what the stream holds from a sequence up to, not including, another.
-// There is a hole where a process died between taking messages and recording
-// its intent: the server keeps them back for the dead one until AckWait has
-// passed, and acknowledging what follows would acknowledge them as well.
-func (c *collector) fill(ctx context.Context, from, until uint64) error {
-	if from >= until {
-		return nil
-	}
-	stream, err := c.js.Stream(ctx, c.d.Stream)
-	if err != nil {
-		return fmt.Errorf("open stream %s: %w", c.d.Stream, unavailable(err))
-	}
-	for from < until {
-		msg, err := stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(">")) // the next one, over what was deleted
-		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-			return fmt.Errorf("read %s at %d: %w", c.d.Stream, from, unavailable(err))
-		}
-		if err != nil || msg.Sequence >= until {
-			return nil
-		}
-		if err := c.add(ctx, msg.Subject, msg.Data, msg.Sequence, msg.Time); err != nil {
-			return err
-		}
-		from = msg.Sequence + 1
-	}
-	return nil
-}
-
-func (c *collector) intent() intent {
-	return intent{First: c.batch.First, Last: c.batch.Last, At: c.at, Count: c.count, Digest: hex.EncodeToString(c.sum.Sum(nil))}
-}
-
-// gathered is a batch and its last message, nil if there is none, which may be one
-// that was handled before.
-type gathered struct {
-	*collector
-	last jetstream.Msg
-}
-
-// place is how far a stream was gathered: the last message's sequence, and when it
-// was stored.
-type place struct {
-	sequence uint64
-	at       time.Time
-}
-
-// anew says that the log has lost its end, or was thrown away, and counts again:
-// this message lies before the last that was gathered, and was stored after it.
-type anew struct{ sequence uint64 }
-
-func (a anew) Error() string { return fmt.Sprintf("the log counts again from %d", a.sequence) }
-
-func (p place) before(meta *jetstream.MsgMetadata) bool {
-	return meta.Sequence.Stream <= p.sequence && !p.at.IsZero() && meta.Timestamp.After(p.at)
-}
-
-// gather gathers one batch by size or age, of what lies behind a place.
-func (r *batcher) gather(ctx context.Context, consumer jetstream.Consumer, after place) (gathered, error) {
-	g := gathered{collector: r.collect(false)}
-	fetched, err := consumer.Fetch(r.o.MaxMessages, jetstream.FetchMaxWait(r.o.MaxAge))
-	if err != nil {
-		return g, fmt.Errorf("fetch from %s: %w", r.d.Name, unavailable(err))
-	}
-	// What is in hand is finished although ctx ends: it has a bound of its own.
-	ctx, cancel := finishContext(ctx)
-	defer cancel()
-	for msg := range fetched.Messages() {
-		meta, err := msg.Metadata()
-		if err != nil {
-			return g, fmt.Errorf("read a message's place in %s: %w", r.d.Stream, err)
-		}
-		g.last = msg
-		if after.before(meta) {
-			return g, anew{meta.Sequence.Stream}
-		}
-		had := max(after.sequence, g.batch.Last)
-		if meta.Sequence.Stream <= had {
-			continue // handled already, or a redelivery of what is in hand
-		}
-		if err := g.fill(ctx, had+1, meta.Sequence.Stream); err != nil {
-			return g, err
-		}
-		if err := g.add(ctx, msg.Subject(), msg.Data(), meta.Sequence.Stream, meta.Timestamp); err != nil {
-			return g, err
-		}
-	}
-	if err := fetched.Error(); err != nil {
-		return g, fmt.Errorf("fetch from %s: %w", r.d.Name, unavailable(err))
-	}
-	return g, nil
 }
 
 // settle records the intent of a batch, handles it and acknowledges it.

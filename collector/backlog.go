@@ -42,7 +42,8 @@ type backlog struct {
 	segments []*segment // all older than memory
 	file     *os.File   // end of the last segment; nil: the next sample begins another
 	lock     *os.File
-	failing  bool // the disk took nothing last time
+	failing  bool              // the disk took nothing last time
+	left     map[string]uint64 // of what an earlier process left, by boot: the highest number
 
 	segmentBytes int64 // at most, in one of at most so many
 	mostSegments int
@@ -51,7 +52,7 @@ type backlog struct {
 // openBacklog takes up what an earlier process left in the folder. Without one,
 // or where another process uses it, samples wait in memory only.
 func openBacklog(dir string, log *slog.Logger, m *metrics) *backlog {
-	b := &backlog{dir: dir, log: log, metrics: m, segmentBytes: maxSegmentBytes, mostSegments: maxSegments}
+	b := &backlog{dir: dir, log: log, metrics: m, segmentBytes: maxSegmentBytes, mostSegments: maxSegments, left: map[string]uint64{}}
 	if dir == "" {
 		return b
 	}
@@ -88,6 +89,7 @@ func (b *backlog) open() (err error) {
 			if s.samples++; s.samples == 1 {
 				s.oldest = e.At
 			}
+			b.left[e.BootID] = max(b.left[e.BootID], e.Number)
 			return nil
 		}, nil); err != nil && !errors.Is(err, errUnreadable) { // replay tells what is lost
 			return err
@@ -98,19 +100,8 @@ func (b *backlog) open() (err error) {
 	return nil
 }
 
-// newest returns the highest number of a sample of this boot that waits on disk.
-func (b *backlog) newest(boot string) (number uint64) {
-	for _, s := range b.segments {
-		again := *s
-		_ = again.each(b.dir, func(e *schemas.Sample) error { // it was read a moment ago
-			if e.BootID == boot {
-				number = max(number, e.Number)
-			}
-			return nil
-		}, nil)
-	}
-	return number
-}
+// newest returns the highest number of a sample of this boot that an earlier process left.
+func (b *backlog) newest(boot string) uint64 { return b.left[boot] }
 
 // add takes a sample that is newer than all others.
 func (b *backlog) add(s *schemas.Sample) {

@@ -54,8 +54,8 @@ type storeMetrics struct {
 	clocks   clocks
 
 	mu     sync.Mutex
-	oldest map[string]time.Time // by stream: when the oldest event in hand was stored in the log
-	behind map[string]backlog   // by stream: what no table has
+	oldest map[string]time.Time   // by stream: when the oldest event in hand was stored in the log
+	behind map[string]bus.Backlog // by stream: what no table has
 }
 
 func newStoreMetrics(reg prometheus.Registerer, streams []string) *storeMetrics {
@@ -70,7 +70,7 @@ func newStoreMetrics(reg prometheus.Registerer, streams []string) *storeMetrics 
 			Buckets: prometheus.ExponentialBuckets(1, 4, 8)}, []string{"stream"}),
 		bytes:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_batch_bytes_total", Help: "Bytes, as the log has them, of the batches that were written."}, []string{"stream"}),
 		oldest: make(map[string]time.Time),
-		behind: make(map[string]backlog),
+		behind: make(map[string]bus.Backlog),
 	}
 	register(reg, m.rows, m.copies, m.restored, m.batches, m.errors, m.last, m.size, m.bytes,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "courier_store_clock_ahead_seconds", Help: "How far the clock of the node that is furthest ahead is ahead of the log's; 0 if none is."},
@@ -124,17 +124,11 @@ func (m *storeMetrics) age(stream string, now time.Time) time.Duration {
 	return max(0, now.Sub(oldest))
 }
 
-// backlog is what was found at a look.
-type backlog struct {
-	messages uint64
-	oldest   time.Time // zero: nothing waits
-}
-
 // found notes a look at what a stream holds that the tables do not.
 func (m *storeMetrics) found(stream string, b bus.Backlog) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.behind[stream] = backlog{b.Messages, b.Oldest}
+	m.behind[stream] = b
 }
 
 // lag returns what the last look found, and the age of that now.
@@ -142,10 +136,10 @@ func (m *storeMetrics) lag(stream string, now time.Time) (messages uint64, age t
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b := m.behind[stream]
-	if b.oldest.IsZero() {
-		return b.messages, 0
+	if b.Oldest.IsZero() {
+		return b.Messages, 0
 	}
-	return b.messages, max(0, now.Sub(b.oldest))
+	return b.Messages, max(0, now.Sub(b.Oldest))
 }
 
 // register adds collectors to a registry, if there is one.

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,22 +64,17 @@ func insertInto(name string, row any) string {
 	return fmt.Sprintf("INSERT INTO %s (%s)", name, strings.Join(columnNames(reflect.TypeOf(row)), ", "))
 }
 
-// columnNames returns the ch tags of a row's fields, those of embedded structs
-// in their place.
+// columnNames returns the ch tags of a row's fields.
 func columnNames(row reflect.Type) []string {
 	var names []string
-	for i := range row.NumField() {
-		f := row.Field(i)
-		if f.Anonymous {
-			names = append(names, columnNames(f.Type)...)
-		} else if name := f.Tag.Get("ch"); name != "" {
-			names = append(names, name)
-		}
+	for _, field := range columnFields(row) {
+		names = append(names, row.FieldByIndex(field).Tag.Get("ch"))
 	}
 	return names
 }
 
-// columnFields returns where in a row each column is, as reflect counts.
+// columnFields returns where in a row each column is, those of embedded structs in
+// their place.
 func columnFields(row reflect.Type) [][]int {
 	var fields [][]int
 	for _, f := range reflect.VisibleFields(row) {
@@ -141,12 +137,12 @@ func tabulate(all []*table, records []bus.Record) (groups []*group, copies map[s
 		if !ok {
 			continue
 		}
-		if of := (identity{name, r.Event.ID()}); seen[of] {
+		of := identity{name, r.Event.ID()}
+		if seen[of] {
 			copies[name]++
 			continue
-		} else {
-			seen[of] = true
 		}
+		seen[of] = true
 		g := byName[name]
 		if g == nil {
 			g = &group{}
@@ -183,26 +179,15 @@ func (g *group) put(it item) {
 // table. A row found at its own sequence is this batch's own, from an attempt
 // before: it stays, so that the block is the same.
 func (g *group) without(found []place) []any {
-	rows := make([]any, 0, len(g.items))
-	if len(found) == 0 {
-		for i := range g.items {
-			rows = append(rows, g.items[i].row)
-		}
-		return rows
-	}
-	elsewhere := make(map[string]bool, len(found))
-	own := make(map[string]uint64, len(g.items))
-	for i := range g.items {
-		own[g.items[i].id] = g.items[i].sequence
-	}
+	at := make(map[string][]uint64, len(found))
 	for _, f := range found {
-		if own[f.EventID] != f.Sequence {
-			elsewhere[f.EventID] = true
-		}
+		at[f.EventID] = append(at[f.EventID], f.Sequence)
 	}
+	rows := make([]any, 0, len(g.items))
 	for i := range g.items {
-		if !elsewhere[g.items[i].id] {
-			rows = append(rows, g.items[i].row)
+		it := &g.items[i]
+		if !slices.ContainsFunc(at[it.id], func(sequence uint64) bool { return sequence != it.sequence }) {
+			rows = append(rows, it.row)
 		}
 	}
 	return rows
