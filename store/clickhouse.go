@@ -200,11 +200,14 @@ func (d *Database) begin(ctx context.Context, kind string, settings clickhouse.S
 func (d *Database) Close() error { return d.conn.Close() }
 
 // Codes of ClickHouse's own errors (src/Common/ErrorCodes.cpp).
-const codeUnknownDatabase = 81
+const (
+	codeSyntax          = 62
+	codeUnknownDatabase = 81
+)
 
 // final are codes that the same statement will meet again: bad arguments and
 // types, unknown functions, names, types and settings, syntax, users, passwords, rights.
-var final = map[int32]bool{36: true, 43: true, 46: true, 47: true, 50: true, 62: true, 80: true, 115: true, 192: true, 194: true, 497: true, 516: true}
+var final = map[int32]bool{36: true, 43: true, 46: true, 47: true, 50: true, codeSyntax: true, 80: true, 115: true, 192: true, 194: true, 497: true, 516: true}
 
 // code returns the server's error code, 0 if the error is not an answer of the server.
 func code(err error) int32 {
@@ -215,8 +218,13 @@ func code(err error) int32 {
 	return 0
 }
 
-// refused marks an error that trying again cannot cure.
+// refused marks an error that trying again cannot cure. We never send an empty query:
+// of one that is, a table's definition on the disk is, which ClickHouse (26.7) leaves
+// behind where the disk was full while it made the table.
 func refused(err error) error {
+	if code(err) == codeSyntax && strings.Contains(err.Error(), "Empty query") {
+		return fmt.Errorf("%w: the definition of a table is empty on its disk, as of one that was made while the disk was full: drop that table, or the database if it is new, and start again; courier store rebuild brings in what the log has: %w", ErrRefused, err)
+	}
 	if final[code(err)] {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}

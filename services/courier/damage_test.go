@@ -40,7 +40,7 @@ type damage struct {
 // is in its table once, and in the roll-ups once, and courier store verify finds
 // no difference. All parts are processes of their own.
 //
-// The short version, with COURIER_KILLS alone, draws each kind of damage once. The long one,
+// The short version draws each kind of damage once. The long one,
 //
 //	COURIER_LONG=1 COURIER_KILLS=200 go test ./services/courier -run Damage -timeout 1h -v
 //
@@ -48,13 +48,19 @@ type damage struct {
 // a minute. A failure names its seed.
 func TestDamage_LosesNothing(t *testing.T) {
 	long := os.Getenv(longVariable) == "1"
-	if os.Getenv(killsVariable) == "" && !long {
-		t.Skipf("asked for with %s=4: one of thirteen short runs did not come to its end, and it is not known yet why", killsVariable)
+	if testing.Short() && !long {
+		t.Skip("takes a quarter of a minute")
 	}
 	seed := numberFrom(t, seedVariable, rand.Uint64N(1<<32))
 	t.Logf("%s=%d", seedVariable, seed)
 	s := newSite(t, long, seed)
 	load := startLoad(t, s.published.url("nats"))
+	// Not before the tables are made: one that is made while the disk is full has no
+	// definition on it (ClickHouse 26.7), which the store says and leaves to its operator.
+	await(t, "the store", func() bool {
+		position, err := s.tables.Position(within(t, 5*time.Second), "NODE")
+		return err == nil && position > 0
+	})
 	kills := 4
 	if long {
 		kills = int(numberFrom(t, killsVariable, 200))
