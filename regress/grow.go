@@ -7,9 +7,11 @@ import (
 
 // item is one example that a tree has drawn. A node holds the numbers of its
 // items, neighbours in one slice, always in order of their targets.
+// What is asked of one is in one line of the cache.
 type item struct {
-	y, w  float64 // target (centred, see growth.center) and weight
-	count int     // how often the example was drawn
+	target float64
+	y, w   float64 // target (centred, see growth.center) and weight
+	count  int     // how often the example was drawn
 }
 
 // growth is what all trees of a forest read and none writes. Examples are numbered
@@ -102,7 +104,7 @@ func (g *grower) draw(s stream) {
 	taken := 0
 	for row := range drawn {
 		it := &drawn[row]
-		it.y, it.w = g.y[row], float64(it.count)
+		it.target, it.y, it.w = g.target[row], g.y[row], float64(it.count)
 		if g.weight != nil {
 			it.w *= g.weight[row]
 		}
@@ -168,12 +170,12 @@ func (g *grower) look(items []int32, whole moment) {
 // units, to tell their mean to a billionth of that. Where examples have weights
 // that does not tell how many they are.
 func (g *grower) tells(items []int32) bool {
-	return g.weight == nil && g.y[items[len(items)-1]]-g.y[items[0]] >= g.fine
+	return g.weight == nil && g.drawn[items[len(items)-1]].y-g.drawn[items[0]].y >= g.fine
 }
 
 // splits says whether a node of these items may be split at all.
 func (g *grower) splits(items []int32, depth int) bool {
-	return depth < g.options.MaxDepth && len(items) >= 2*g.options.MinLeaf && g.y[items[0]] < g.y[items[len(items)-1]]
+	return depth < g.options.MaxDepth && len(items) >= 2*g.options.MinLeaf && g.drawn[items[0]].y < g.drawn[items[len(items)-1]].y
 }
 
 // wanted is how many features compete for a split.
@@ -289,12 +291,12 @@ func (p *plot) survey() {
 
 // predict returns what the node predicts, in units of the target.
 func (g *grower) predict() float64 {
-	items, whole := g.plot.items, g.plot.whole
+	p := &g.plot
 	if g.options.Criterion != Squared {
-		return g.median(&g.plot)
+		return g.median(p)
 	}
-	least, most := g.target[items[0]], g.target[items[len(items)-1]]
-	return min(max(g.restore(whole.s/whole.w), least), most)
+	least, most := p.item(0).target, p.item(len(p.items)-1).target
+	return min(max(g.restore(p.whole.s/p.whole.w), least), most)
 }
 
 // median returns the smallest target at which the cumulated weight exceeds
@@ -302,17 +304,18 @@ func (g *grower) predict() float64 {
 func (g *grower) median(p *plot) float64 {
 	below, half := 0.0, p.whole.w/2
 	for i := range p.items {
-		upTo := below + p.item(i).w
+		it := p.item(i)
+		upTo := below + it.w
 		if upTo > half {
 			p.middle = i
-			y := g.target[p.items[i]]
+			y := it.target
 			if i > 0 && below == half {
-				return g.target[p.items[i-1]]/2 + y/2
+				return p.item(i-1).target/2 + y/2
 			}
 			return y
 		}
 		below = upTo
 	}
 	p.middle = len(p.items) - 1
-	return g.target[p.items[p.middle]]
+	return p.item(p.middle).target
 }
