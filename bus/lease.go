@@ -60,7 +60,7 @@ func (l *lease) take(ctx context.Context) error {
 		switch {
 		case err != nil:
 			l.bus.log.Debug("lease cannot be read yet", "lease", l.name, "error", err)
-		case held.Holder == "" || revision == seen && time.Since(since) >= max(l.ttl, time.Duration(held.TTLSeconds*float64(time.Second))):
+		case held.Holder == "" || held.Holder == l.holder || revision == seen && time.Since(since) >= max(l.ttl, time.Duration(held.TTLSeconds*float64(time.Second))):
 			if err := l.write(ctx, l.holder, revision); err == nil {
 				return nil
 			}

@@ -19,3 +19,7 @@ const (
 // LeaseTTL is for how long one write of a lease holds: a trainer that was killed is
 // replaced after so long.
 const LeaseTTL = 5 * time.Second
+
+// StoreLeaseTTL is the same for the writer of a stream's tables, whose lease has the
+// name of its durable: rows wait so long where a store was killed.
+const StoreLeaseTTL = 2 * time.Second

@@ -51,6 +51,7 @@ type storeMetrics struct {
 	last     *prometheus.GaugeVec     // by stream
 	size     *prometheus.HistogramVec // of batches in rows, by stream
 	bytes    *prometheus.CounterVec   // by stream
+	writes   *prometheus.GaugeVec     // by stream
 	clocks   clocks
 
 	mu     sync.Mutex
@@ -69,10 +70,11 @@ func newStoreMetrics(reg prometheus.Registerer, streams []string) *storeMetrics 
 		size: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "courier_store_batch_rows", Help: "Events in one batch that was written.",
 			Buckets: prometheus.ExponentialBuckets(1, 4, 8)}, []string{"stream"}),
 		bytes:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_store_batch_bytes_total", Help: "Bytes, as the log has them, of the batches that were written."}, []string{"stream"}),
+		writes: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "courier_store_writes", Help: "1 while this store writes the tables of the stream, 0 while it stands by for another."}, []string{"stream"}),
 		oldest: make(map[string]time.Time),
 		behind: make(map[string]bus.Backlog),
 	}
-	register(reg, m.rows, m.copies, m.restored, m.batches, m.errors, m.last, m.size, m.bytes,
+	register(reg, m.rows, m.copies, m.restored, m.batches, m.errors, m.last, m.size, m.bytes, m.writes,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "courier_store_clock_ahead_seconds", Help: "How far the clock of the node that is furthest ahead is ahead of the log's; 0 if none is."},
 			func() float64 { ahead, _ := m.clocks.skew(time.Now()); return ahead.Seconds() }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "courier_store_clock_behind_seconds", Help: "How far behind the log's clock the newest samples of the node are that is furthest behind, its way to the log included; a replay of old samples alone counts as well."},

@@ -38,7 +38,7 @@ func New(b *bus.Bus, d *Database, log *slog.Logger, reg prometheus.Registerer, o
 
 // Run migrates the database as soon as it is there and fills its tables until
 // ctx ends; the batches in hand are finished first, and it returns nil then. It
-// waits out a database that goes away. The error is ErrNewer or ErrRefused.
+// waits out a database that goes away. Of several stores one writes each stream. The error is ErrNewer or ErrRefused.
 //
 //	JOB ───────► batches ─► job_submitted, job_started, job_epoch, … ─┐
 //	NODE ──────► batches ─► node_sample (─► node_minute) ─────────────┼─► log_position ─► ack
@@ -59,13 +59,25 @@ func (s *Store) Run(ctx context.Context) error {
 	for i, durable := range durables {
 		all.Go(func() {
 			defer cancel()
-			failures[i] = s.follow(ctx, durable, s.write)
+			failures[i] = s.lead(ctx, durable)
 		})
 	}
 	all.Go(func() { s.watch(ctx, durables) })
 	all.Go(func() { s.repair(ctx) })
 	all.Wait()
 	return errors.Join(failures...)
+}
+
+// lead writes the tables of one stream while this store holds the stream's lease.
+// Several stores share the streams; each is ready to take over those of another.
+func (s *Store) lead(ctx context.Context, d schemas.Durable) error {
+	return s.bus.Hold(ctx, d.Name, schemas.StoreLeaseTTL, func(ctx context.Context) error {
+		s.log.Info("store writes", "stream", d.Stream)
+		writes := s.metrics.writes.WithLabelValues(d.Stream)
+		writes.Set(1)
+		defer writes.Set(0)
+		return s.follow(ctx, d, s.write)
+	})
 }
 
 // watchEvery is how often the backlog is looked at.

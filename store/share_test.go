@@ -1,0 +1,66 @@
+package store_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Of several stores one writes each stream, and whichever ends, another goes on
+// where it was: nothing is written twice, no batch is repeated.
+func TestStore_SharesTheStreams(t *testing.T) {
+	d, server := storetest.New(t), bustest.NewServer(t)
+	feed := server.Connect(t)
+	stop := publishAll(t, feed)
+	type member struct {
+		reg  *prometheus.Registry
+		stop func()
+	}
+	var members []member
+	join := func() {
+		m := member{reg: prometheus.NewRegistry()}
+		s := store.New(server.Connect(t), d, slog.New(slog.DiscardHandler), m.reg, store.Options{MaxAge: 20 * time.Millisecond})
+		m.stop = run(t, s)
+		members = append(members, m)
+	}
+	// writers counts for each stream the stores that write it.
+	writers := func() map[string]float64 {
+		all := map[string]float64{}
+		for _, m := range members {
+			values := gather(t, m.reg)
+			for _, durable := range schemas.StoreDurables() {
+				all[durable.Stream] += values["courier_store_writes/"+durable.Stream]
+			}
+		}
+		return all
+	}
+	join()
+	join()
+	for range 4 {
+		await(t, "a writer for each stream", func() bool {
+			n := 0.0
+			for _, stores := range writers() {
+				if stores > 1 {
+					t.Fatalf("streams are written by %v stores", writers())
+				}
+				n += stores
+			}
+			return n == float64(len(schemas.StoreDurables()))
+		})
+		join()
+		members[0].stop()
+		members = members[1:]
+	}
+	reach(t, d, stop())
+	for _, m := range members {
+		m.stop()
+	}
+	compare(t, feed, d)
+}
