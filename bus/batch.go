@@ -25,7 +25,7 @@ type Batch struct {
 
 // BatchOptions says when a batch is full.
 type BatchOptions struct {
-	MaxMessages int           // default and most: schemas.MaxBatchMessages
+	MaxMessages int           // and most events, but those of the last message; default and most: schemas.MaxBatchMessages
 	MaxAge      time.Duration // from its first message; default one second
 }
 
@@ -49,7 +49,8 @@ type batcher struct {
 	kv       jetstream.KeyValue
 	intent   intent
 	revision uint64
-	well     bool // something succeeded since the last failure
+	well     bool                   // something succeeded since the last failure
+	fetched  jetstream.MessageBatch // not read to its end, or nil; of who gathers
 }
 
 // ConsumeBatch hands the messages of a durable's stream to handle in exact
@@ -102,10 +103,11 @@ func (r *batcher) run(ctx context.Context) error {
 func (r *batcher) relay(ctx context.Context, consumer jetstream.Consumer) error {
 	batches, abandoned, ended := make(chan gathered), make(chan struct{}), make(chan error, 1)
 	after := place{r.intent.Last, r.intent.At}
+	r.fetched = nil
 	go func() {
 		defer close(batches)
 		ended <- func() error {
-			for ctx.Err() == nil {
+			for ctx.Err() == nil || r.fetched != nil {
 				g, err := r.gather(ctx, consumer, after)
 				if err != nil {
 					return err

@@ -28,6 +28,7 @@ type FollowOptions struct {
 	Stream         string
 	Subjects       []string // filters, in which * is any token; empty: all of the stream
 	From           uint64   // first sequence; 0: all that is kept
+	Until          uint64   // last sequence; 0: without end
 	LastPerSubject bool     // of what is stored, only the last of each subject
 	New            bool     // nothing of what is stored
 	Share          bool     // what this Bus itself sends by PublishOnce is handed over as it was sent, not read again; of all subjects
@@ -35,7 +36,7 @@ type FollowOptions struct {
 }
 
 // Follow delivers the events of a stream in order, one at a time, first what is
-// stored, then what comes, until ctx ends; then it returns nil. An error of the
+// stored, then what comes, until ctx ends, or Until is reached; then it returns nil. An error of the
 // handler ends it with that error. What cannot be understood goes to the dead
 // letters. When the server was away it goes on where it was.
 func (b *Bus) Follow(ctx context.Context, o FollowOptions, handle func(Record) error) error {
@@ -50,6 +51,9 @@ func (b *Bus) Follow(ctx context.Context, o FollowOptions, handle func(Record) e
 		var h handlerError
 		if errors.As(err, &h) {
 			return fmt.Errorf("follow %s: %w", o.Stream, h.error)
+		}
+		if errors.Is(err, errReached) {
+			return nil
 		}
 		if errors.Is(err, errOthersNow) {
 			continue
@@ -71,7 +75,7 @@ func (b *Bus) Read(ctx context.Context, o FollowOptions, handle func(Record) err
 	if err := b.Follow(reading, o, handle); err != nil {
 		return err
 	}
-	if !complete {
+	if !complete && (o.Until == 0 || ctx.Err() != nil) {
 		return fmt.Errorf("read %s: %w", o.Stream, ctx.Err())
 	}
 	return nil
@@ -82,6 +86,9 @@ type handlerError struct{ error }
 // errOthersNow says that the last of each subject are through, and what comes is
 // read by another consumer.
 var errOthersNow = errors.New("the last of each subject were read")
+
+// errReached says that all that was asked for is through.
+var errReached = errors.New("the last sequence was reached")
 
 // follow runs one ordered consumer and moves o past what was handled.
 func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) error) error {
@@ -109,27 +116,31 @@ func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) 
 		if err != nil {
 			return fmt.Errorf("read a message's place in %s: %w", o.Stream, err)
 		}
+		if o.Until > 0 && meta.Sequence.Stream > o.Until {
+			return errReached
+		}
 		if !o.wants(msg.Subject()) {
 			o.moveOn(meta)
 			continue
 		}
 		runtime.Gosched() // whoever waits for the ack of this message answers a request: they go first
-		r, ok := Record{Event: b.own.taken(o, msg), Subject: msg.Subject(), Sequence: meta.Sequence.Stream, StoredAt: meta.Timestamp}, true
-		if r.Event != nil {
+		place := Record{Event: b.own.taken(o, msg), Subject: msg.Subject(), Sequence: meta.Sequence.Stream, StoredAt: meta.Timestamp}
+		records := []Record{place}
+		if place.Event != nil {
 			b.metrics.consumed.WithLabelValues(o.Stream).Inc()
-		} else {
-			r, ok, err = b.record(ctx, o.Stream, "follower", msg.Subject(), msg.Data(), meta.Sequence.Stream, meta.Timestamp)
-		}
-		if err != nil {
+		} else if records, err = b.records(ctx, nil, o.Stream, "follower", msg.Data(), place); err != nil {
 			return err
 		}
-		if ok {
+		for _, r := range records {
 			if err := handle(r); err != nil {
 				return handlerError{err}
 			}
 		}
 		if o.moveOn(meta) && len(o.Subjects) > 1 {
 			return errOthersNow
+		}
+		if meta.Sequence.Stream == o.Until {
+			return errReached
 		}
 	}
 }
@@ -227,17 +238,22 @@ func (b *Bus) LastSequence(ctx context.Context, stream string) (uint64, error) {
 	return s.CachedInfo().State.LastSeq, nil
 }
 
-// record reads a message; ok is false for one that went to the dead letters.
-func (b *Bus) record(ctx context.Context, stream, consumer, subject string, data []byte, sequence uint64, at time.Time) (r Record, ok bool, err error) {
-	e, err := schemas.Parse(subject, data)
+// records appends the events of a message, of which a record tells the place, or
+// buries it: then there are none.
+func (b *Bus) records(ctx context.Context, all []Record, stream, consumer string, data []byte, r Record) ([]Record, error) {
+	events, err := schemas.ParseAll(r.Subject, data)
 	if err != nil {
-		return r, false, b.bury(ctx, stream, sequence, subject, consumer, data, err)
+		return all, b.bury(ctx, stream, r.Sequence, r.Subject, consumer, data, err)
 	}
-	if s, ok := e.(interface{ SetSequence(uint64) }); ok {
-		s.SetSequence(sequence)
+	for _, e := range events {
+		if s, ok := e.(interface{ SetSequence(uint64) }); ok {
+			s.SetSequence(r.Sequence)
+		}
+		r.Event = e
+		all = append(all, r)
 	}
-	b.metrics.consumed.WithLabelValues(stream).Inc()
-	return Record{Event: e, Subject: subject, Sequence: sequence, StoredAt: at}, true, nil
+	b.metrics.consumed.WithLabelValues(stream).Add(float64(len(events)))
+	return all, nil
 }
 
 // Listen delivers core messages of a subject until ctx ends; what cannot be

@@ -33,10 +33,8 @@ func (c *collector) add(ctx context.Context, subject string, data []byte, sequen
 	c.count++
 	c.batch.Bytes += len(data)
 	c.sum.Write(data)
-	record, ok, err := c.record(ctx, c.d.Stream, c.d.Name, subject, data, sequence, at)
-	if ok {
-		c.batch.Records = append(c.batch.Records, record)
-	}
+	var err error
+	c.batch.Records, err = c.records(ctx, c.batch.Records, c.d.Stream, c.d.Name, data, Record{Subject: subject, Sequence: sequence, StoredAt: at})
 	return err
 }
 
@@ -99,14 +97,15 @@ func (p place) before(meta *jetstream.MsgMetadata) bool {
 // gather gathers one batch by size or age, of what lies behind a place.
 func (r *batcher) gather(ctx context.Context, consumer jetstream.Consumer, after place) (gathered, error) {
 	g := gathered{collector: r.collect(false)}
-	fetched, err := consumer.Fetch(r.o.MaxMessages, jetstream.FetchMaxWait(r.o.MaxAge))
-	if err != nil {
-		return g, fmt.Errorf("fetch from %s: %w", r.d.Name, unavailable(err))
-	}
+	until := time.Now().Add(r.o.MaxAge)
 	// What is in hand is finished although ctx ends: it has a bound of its own.
-	ctx, cancel := finishContext(ctx)
+	finishing, cancel := finishContext(ctx)
 	defer cancel()
-	for msg := range fetched.Messages() {
+	for !g.full() {
+		msg, err := r.next(ctx, consumer, until)
+		if msg == nil || err != nil {
+			return g, err
+		}
 		meta, err := msg.Metadata()
 		if err != nil {
 			return g, fmt.Errorf("read a message's place in %s: %w", r.d.Stream, err)
@@ -119,15 +118,47 @@ func (r *batcher) gather(ctx context.Context, consumer jetstream.Consumer, after
 		if meta.Sequence.Stream <= had {
 			continue // handled already, or a redelivery of what is in hand
 		}
-		if err := g.fill(ctx, had+1, meta.Sequence.Stream); err != nil {
+		if err := g.fill(finishing, had+1, meta.Sequence.Stream); err != nil {
 			return g, err
 		}
-		if err := g.add(ctx, msg.Subject(), msg.Data(), meta.Sequence.Stream, meta.Timestamp); err != nil {
+		if err := g.add(finishing, msg.Subject(), msg.Data(), meta.Sequence.Stream, meta.Timestamp); err != nil {
 			return g, err
 		}
-	}
-	if err := fetched.Error(); err != nil {
-		return g, fmt.Errorf("fetch from %s: %w", r.d.Name, unavailable(err))
 	}
 	return g, nil
 }
+
+// full says that a batch has as many messages, or events, as it may have.
+func (c *collector) full() bool {
+	return max(c.count, len(c.batch.Records)) >= c.o.MaxMessages
+}
+
+// mostFetched is how many messages are asked for at once: all of them wait in memory,
+// and one may have hundreds of samples.
+const mostFetched = 1000
+
+// next is the next message of a durable, nil if none comes in time.
+func (r *batcher) next(ctx context.Context, consumer jetstream.Consumer, until time.Time) (jetstream.Msg, error) {
+	for {
+		if r.fetched != nil {
+			if msg, open := <-r.fetched.Messages(); open {
+				return msg, nil
+			}
+			err := r.fetched.Error()
+			if r.fetched = nil; err != nil {
+				return nil, fmt.Errorf("fetch from %s: %w", r.d.Name, unavailable(err))
+			}
+		}
+		left := time.Until(until)
+		if left < shortestFetch || ctx.Err() != nil {
+			return nil, nil
+		}
+		var err error
+		if r.fetched, err = consumer.Fetch(min(mostFetched, r.o.MaxMessages), jetstream.FetchMaxWait(left)); err != nil {
+			return nil, fmt.Errorf("fetch from %s: %w", r.d.Name, unavailable(err))
+		}
+	}
+}
+
+// shortestFetch is too short to ask a server for more.
+const shortestFetch = time.Millisecond

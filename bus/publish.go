@@ -32,6 +32,37 @@ func (b *Bus) PublishOnce(ctx context.Context, e schemas.Event) (sequence uint64
 	return b.publish(ctx, e, &b.own)
 }
 
+// PublishSamples publishes some samples of one node, oldest first, as one message.
+// Those that it holds are known by their event_ids; a copy of the message as a whole
+// inside the window returns the first one's sequence.
+func (b *Bus) PublishSamples(ctx context.Context, samples []*schemas.Sample) (uint64, error) {
+	if len(samples) == 1 {
+		return b.Publish(ctx, samples[0])
+	}
+	subject, events := samples[0].Subject(), make([]schemas.Event, len(samples))
+	for i, s := range samples {
+		if err := s.Validate(); err != nil {
+			return 0, fmt.Errorf("publish %s: %w", subject, err)
+		}
+		events[i] = s
+	}
+	data, err := schemas.Marshal(samples)
+	if err != nil {
+		return 0, err
+	}
+	if len(data) > schemas.MaxMessageBytes {
+		return 0, fmt.Errorf("publish %d of %s: %w", len(samples), subject, schemas.Invalid("", "%d bytes are more than the %d of the largest message", len(data), schemas.MaxMessageBytes))
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	ack, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, jetstream.WithMsgID(schemas.MessageID(events)))
+	b.metrics.published.WithLabelValues(kind(subject), outcome(err)).Inc()
+	if err != nil {
+		return 0, fmt.Errorf("publish %d of %s: %w", len(samples), subject, unavailable(err))
+	}
+	return ack.Sequence, nil
+}
+
 func (b *Bus) publish(ctx context.Context, e schemas.Event, own *own) (sequence uint64, first bool, err error) {
 	if err := e.Validate(); err != nil {
 		return 0, false, fmt.Errorf("publish %s: %w", e.Subject(), err)

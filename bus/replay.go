@@ -29,7 +29,7 @@ const (
 type Replay struct {
 	Fate     Fate
 	Sequence uint64 // of the event in its stream, where it is there
-	EventID  string // of the event, where it can be understood
+	EventID  string // of the event, where it can be understood; of several samples schemas.MessageID
 	Reason   string // of a refusal
 }
 
@@ -61,11 +61,11 @@ func judgeLetter(l *Letter) Replay {
 		}
 		return Replay{Fate: FateRefused, Reason: fmt.Sprintf("the letter was cut: it has the first %d bytes%s; the whole may still lie in %s at %d", len(l.Data), whole, l.Stream, l.OriginSequence)}
 	}
-	e, err := schemas.Parse(l.OriginSubject, l.Data)
+	events, err := schemas.ParseAll(l.OriginSubject, l.Data)
 	if err != nil {
 		return Replay{Fate: FateRefused, Reason: "still not understood: " + err.Error()}
 	}
-	return Replay{Fate: FateReplayable, EventID: e.ID()}
+	return Replay{Fate: FateReplayable, EventID: schemas.MessageID(events)}
 }
 
 // Replay publishes the bytes of a dead letter on their origin subject again,

@@ -24,6 +24,9 @@ const (
 	// 90,000 samples, two days at the default interval.
 	maxSegmentBytes = 1 << 20
 	maxSegments     = 64
+
+	// mostTaken is how many samples are published at once where so many wait.
+	mostTaken = 100
 )
 
 // backlog is the samples that wait for the event log, oldest first: what could
@@ -47,12 +50,13 @@ type backlog struct {
 
 	segmentBytes int64 // at most, in one of at most so many
 	mostSegments int
+	some         int // most samples that are handed out at once
 }
 
 // openBacklog takes up what an earlier process left in the folder. Without one,
 // or where another process uses it, samples wait in memory only.
 func openBacklog(dir string, log *slog.Logger, m *metrics) *backlog {
-	b := &backlog{dir: dir, log: log, metrics: m, segmentBytes: maxSegmentBytes, mostSegments: maxSegments, left: map[string]uint64{}}
+	b := &backlog{dir: dir, log: log, metrics: m, segmentBytes: maxSegmentBytes, mostSegments: maxSegments, some: mostTaken, left: map[string]uint64{}}
 	if dir == "" {
 		return b
 	}
@@ -85,7 +89,8 @@ func (b *backlog) open() (err error) {
 			continue // not ours
 		}
 		s := &segment{number: number}
-		if err := s.each(b.dir, func(e *schemas.Sample) error {
+		if err := s.each(b.dir, 1, func(one []*schemas.Sample) error {
+			e := one[0]
 			if s.samples++; s.samples == 1 {
 				s.oldest = e.At
 			}
@@ -112,13 +117,23 @@ func (b *backlog) add(s *schemas.Sample) {
 	}
 }
 
-// publish hands out samples, oldest first, until all are taken, one is refused,
-// or the time is over; then what is left goes to disk.
-func (b *backlog) publish(ctx context.Context, until time.Time, take func(context.Context, *schemas.Sample) error) error {
-	err := b.replay(ctx, until, take)
-	for err == nil && len(b.segments) == 0 && len(b.memory) > 0 && time.Now().Before(until) {
-		if err = take(ctx, b.memory[0]); err == nil {
-			b.memory = b.memory[1:]
+// taker publishes some samples, oldest first.
+type taker func(context.Context, []*schemas.Sample) error
+
+// publish hands out samples, oldest first, until all are taken, some are refused,
+// or the time is over; then what is left goes to disk. So does what there is of less
+// than least.
+func (b *backlog) publish(ctx context.Context, least int, until time.Time, take taker) (err error) {
+	if samples, _, _ := b.waiting(); samples >= least {
+		if len(b.segments) > 0 {
+			b.spill() // what waits goes together
+		}
+		err = b.replay(ctx, until, take)
+		for err == nil && len(b.segments) == 0 && len(b.memory) > 0 && time.Now().Before(until) {
+			some := b.memory[:min(len(b.memory), b.some)]
+			if err = take(ctx, some); err == nil {
+				b.memory = b.memory[len(some):]
+			}
 		}
 	}
 	b.spill()
@@ -130,18 +145,18 @@ func (b *backlog) publish(ctx context.Context, until time.Time, take func(contex
 var errPause = errors.New("the time for this is over")
 
 // replay publishes what is on disk.
-func (b *backlog) replay(ctx context.Context, until time.Time, take func(context.Context, *schemas.Sample) error) error {
+func (b *backlog) replay(ctx context.Context, until time.Time, take taker) error {
 	for len(b.segments) > 0 {
 		s := b.segments[0]
-		err := s.each(b.dir, func(e *schemas.Sample) error {
-			s.oldest = e.At
+		err := s.each(b.dir, b.some, func(some []*schemas.Sample) error {
+			s.oldest = some[0].At
 			if !time.Now().Before(until) {
 				return errPause
 			}
-			if err := take(ctx, e); err != nil {
+			if err := take(ctx, some); err != nil {
 				return err
 			}
-			s.samples--
+			s.samples -= len(some)
 			return nil
 		}, func(line []byte, err error) {
 			b.log.Warn("line of the spool is not a sample", "line", quotable(line), "error", err)

@@ -20,17 +20,21 @@ import (
 var errAway = errors.New("away")
 
 // nobody takes no sample.
-func nobody(context.Context, *schemas.Sample) error { return errAway }
+func nobody(context.Context, []*schemas.Sample) error { return errAway }
+
+func numbered(n uint64) *schemas.Sample {
+	s := &schemas.Sample{Node: "n", BootID: "boot", Number: n, IntervalSeconds: 2, Cores: 1}
+	s.EventID, s.At = schemas.SampleID("n", "boot", n), noon.Add(time.Duration(n)*time.Second)
+	return s
+}
 
 // waitingSamples fills the backlog with samples of these numbers while nobody
 // takes them.
 func waitingSamples(t *testing.T, b *backlog, from, until uint64) {
 	t.Helper()
 	for n := from; n <= until; n++ {
-		s := &schemas.Sample{Node: "n", BootID: "boot", Number: n, IntervalSeconds: 2, Cores: 1}
-		s.EventID, s.At = schemas.SampleID("n", "boot", n), noon.Add(time.Duration(n)*time.Second)
-		b.add(s)
-		if err := b.publish(t.Context(), time.Now().Add(time.Hour), nobody); !errors.Is(err, errAway) {
+		b.add(numbered(n))
+		if err := b.publish(t.Context(), 1, time.Now().Add(time.Hour), nobody); !errors.Is(err, errAway) {
 			t.Fatalf("publish() = %v, want that nobody takes it", err)
 		}
 	}
@@ -39,11 +43,13 @@ func waitingSamples(t *testing.T, b *backlog, from, until uint64) {
 // taken publishes everything and returns the numbers. Samples keep their times.
 func taken(t *testing.T, b *backlog) (numbers []uint64) {
 	t.Helper()
-	if err := b.publish(t.Context(), time.Now().Add(time.Hour), func(_ context.Context, s *schemas.Sample) error {
-		if want := noon.Add(time.Duration(s.Number) * time.Second); !s.At.Equal(want) {
-			t.Errorf("sample %d is of %s, want %s", s.Number, s.At, want)
+	if err := b.publish(t.Context(), 1, time.Now().Add(time.Hour), func(_ context.Context, some []*schemas.Sample) error {
+		for _, s := range some {
+			if want := noon.Add(time.Duration(s.Number) * time.Second); !s.At.Equal(want) {
+				t.Errorf("sample %d is of %s, want %s", s.Number, s.At, want)
+			}
+			numbers = append(numbers, s.Number)
 		}
-		numbers = append(numbers, s.Number)
 		return nil
 	}); err != nil {
 		t.Error(err)
@@ -126,14 +132,19 @@ func TestBacklog_OutlivesTheProcess(t *testing.T) {
 func TestBacklog_GoesOnWhereItWasStopped(t *testing.T) {
 	b := openBacklog(t.TempDir(), quiet, newMetrics(nil))
 	defer b.close()
+	b.some = 2
 	waitingSamples(t, b, 1, 10)
 	var got []uint64
 	for until := uint64(3); len(got) < 10; until += 3 {
-		_ = b.publish(t.Context(), time.Now().Add(time.Hour), func(_ context.Context, s *schemas.Sample) error {
-			if s.Number > until {
-				return errAway
+		_ = b.publish(t.Context(), 1, time.Now().Add(time.Hour), func(_ context.Context, some []*schemas.Sample) error {
+			for _, s := range some {
+				if s.Number > until {
+					return errAway
+				}
 			}
-			got = append(got, s.Number)
+			for _, s := range some {
+				got = append(got, s.Number)
+			}
 			return nil
 		})
 	}
@@ -142,11 +153,48 @@ func TestBacklog_GoesOnWhereItWasStopped(t *testing.T) {
 	}
 
 	waitingSamples(t, b, 11, 12)
-	if err := b.publish(t.Context(), time.Now(), nobody); err != nil { // no time is left: that is no failure
+	if err := b.publish(t.Context(), 1, time.Now(), nobody); err != nil { // no time is left: that is no failure
 		t.Errorf("publish() = %v, want a pause", err)
 	}
 	if n, oldest, _ := b.waiting(); n != 2 || !oldest.Equal(noon.Add(11*time.Second)) {
 		t.Errorf("%d samples wait since %s, want both", n, oldest)
+	}
+}
+
+// Samples that wait for others of their message wait on disk, and go together.
+func TestBacklog_HandsOutSomeTogether(t *testing.T) {
+	for _, dir := range []string{t.TempDir(), ""} {
+		b := openBacklog(dir, quiet, newMetrics(nil))
+		b.some = 4
+		var got []int
+		take := func(_ context.Context, some []*schemas.Sample) error {
+			got = append(got, len(some))
+			return nil
+		}
+		for n := uint64(1); n <= 10; n++ {
+			b.add(numbered(n))
+			if err := b.publish(t.Context(), 3, time.Now().Add(time.Hour), take); err != nil {
+				t.Error(err)
+			}
+			if dir != "" && len(b.memory) > 0 {
+				t.Errorf("%d samples wait in memory, want none", len(b.memory))
+			}
+		}
+		if err := b.publish(t.Context(), 1, time.Now().Add(time.Hour), take); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]int{3, 3, 3, 1}, got); diff != "" {
+			t.Errorf("handed out together (-want +got):\n%s", diff)
+		}
+		waitingSamples(t, b, 11, 20)
+		got = nil
+		if err := b.publish(t.Context(), 1, time.Now().Add(time.Hour), take); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]int{4, 4, 2}, got); diff != "" {
+			t.Errorf("handed out together after an outage (-want +got):\n%s", diff)
+		}
+		b.close()
 	}
 }
 

@@ -54,7 +54,7 @@ func BenchmarkCollector_Sample(b *testing.B) {
 					b.Fatal("no sample: ", err)
 				}
 				c.keep(&s)
-				c.flush(b.Context())
+				c.flush(b.Context(), 1)
 				before = after
 			}
 		})

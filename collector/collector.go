@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,10 @@ type Options struct {
 	// NodeExporterURL is where a node_exporter that runs on this node serves its
 	// metrics; "": they are gathered in this process.
 	NodeExporterURL string
+
+	// SamplesPerMessage is how many samples are sent together, 1 to 100; default 1. A
+	// sample waits for the others of its message.
+	SamplesPerMessage int
 
 	// Alone says that the process does nothing else: what only its start needed is
 	// given back (Shed).
@@ -103,6 +108,10 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*C
 	if o.Interval < shortestInterval || o.Interval > longestInterval {
 		return nil, schemas.Invalid("interval", "%s is not between %s and %s", o.Interval, shortestInterval, longestInterval)
 	}
+	o.SamplesPerMessage = cmp.Or(o.SamplesPerMessage, 1)
+	if o.SamplesPerMessage < 1 || o.SamplesPerMessage > mostTaken {
+		return nil, schemas.Invalid("samples_per_message", "%d is not between 1 and %d", o.SamplesPerMessage, mostTaken)
+	}
 	c := &Collector{b: b, o: o, log: log, metrics: newMetrics(reg)}
 	c.backlog = openBacklog("", log, c.metrics)
 	if err := c.open(); err != nil {
@@ -168,7 +177,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	c.sample(ctx)
 	final, stop := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer stop()
-	c.flush(final)
+	c.flush(final, 1)
 	return nil
 }
 
@@ -220,7 +229,7 @@ func (c *Collector) sample(ctx context.Context) {
 			c.keep(&s)
 			before = after
 		}
-		c.flush(ctx)
+		c.flush(ctx, c.o.SamplesPerMessage)
 		select {
 		case <-ctx.Done():
 			return
@@ -263,11 +272,11 @@ func (c *Collector) keep(s *schemas.Sample) {
 	c.backlog.add(s)
 }
 
-// flush publishes what waits, oldest first, for at most half an interval, and
-// stops at the first failure; the next tick goes on. An outage is told once, and
-// its end.
-func (c *Collector) flush(ctx context.Context) {
-	err := c.backlog.publish(ctx, time.Now().Add(max(c.o.Interval/2, shortestInterval)), c.publish)
+// flush publishes what waits, oldest first, if there is as much as least, for at
+// most half an interval, and stops at the first failure; the next tick goes on. An
+// outage is told once, and its end.
+func (c *Collector) flush(ctx context.Context, least int) {
+	err := c.backlog.publish(ctx, least, time.Now().Add(max(c.o.Interval/2, shortestInterval)), c.publish)
 	switch {
 	case err != nil && !c.away && ctx.Err() == nil:
 		c.log.Warn("node samples wait", "error", err)
@@ -277,20 +286,29 @@ func (c *Collector) flush(ctx context.Context) {
 	c.away = err != nil
 }
 
-func (c *Collector) publish(ctx context.Context, s *schemas.Sample) error {
+// publish sends samples as one message. Where one is refused each goes alone, and
+// that one is dropped: repeating it cannot help.
+func (c *Collector) publish(ctx context.Context, samples []*schemas.Sample) error {
 	if !c.b.Connected() {
-		return fmt.Errorf("publish %s: %w", s.Subject(), schemas.ErrUnavailable)
+		return fmt.Errorf("publish %s: %w", samples[0].Subject(), schemas.ErrUnavailable)
 	}
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
-	_, err := c.b.Publish(ctx, s)
-	if errors.Is(err, schemas.ErrInvalid) { // repeating it cannot help
+	trying, cancel := context.WithTimeout(ctx, publishTimeout)
+	_, err := c.b.PublishSamples(trying, samples)
+	cancel()
+	switch refused := errors.Is(err, schemas.ErrInvalid); {
+	case refused && len(samples) == 1:
 		c.metrics.dropped.Inc()
-		c.log.Warn("node sample is refused", "sample", s.EventID, "error", err)
+		c.log.Warn("node sample is refused", "sample", samples[0].EventID, "error", err)
 		return nil
-	}
-	if err == nil {
-		c.metrics.published.Inc()
+	case refused:
+		for i := range samples {
+			if err := c.publish(ctx, samples[i:i+1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	case err == nil:
+		c.metrics.published.Add(float64(len(samples)))
 	}
 	return err
 }

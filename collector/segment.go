@@ -32,9 +32,9 @@ func (s *segment) path(dir string) string {
 // errUnreadable means that a segment cannot be read on.
 var errUnreadable = errors.New("cannot be read")
 
-// each calls take for the samples after those that were taken. What is no
-// sample, as a line torn by a crash, goes to torn. An error of take ends it.
-func (s *segment) each(dir string, take func(*schemas.Sample) error, torn func(line []byte, err error)) error {
+// each calls take for the samples after those that were taken, some at a time. What
+// is no sample, as a line torn by a crash, goes to torn. An error of take ends it.
+func (s *segment) each(dir string, some int, take func([]*schemas.Sample) error, torn func(line []byte, err error)) error {
 	f, err := os.Open(s.path(dir))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnreadable, err)
@@ -42,19 +42,36 @@ func (s *segment) each(dir string, take func(*schemas.Sample) error, torn func(l
 	defer func() { _ = f.Close() }() // it was only read
 	lines := bufio.NewScanner(io.NewSectionReader(f, s.taken, 1<<62))
 	lines.Buffer(nil, 2*schemas.MaxMessageBytes)
+	var samples []*schemas.Sample
+	length := int64(0)
+	hand := func() error {
+		if len(samples) > 0 {
+			if err := take(samples); err != nil {
+				return err
+			}
+		}
+		s.taken += length
+		samples, length = nil, 0
+		return nil
+	}
 	for lines.Scan() {
 		line := lines.Bytes()
-		length := int64(len(line)) + 1
+		length += int64(len(line)) + 1
 		e, err := decodeSpooled(bytes.TrimSpace(line))
 		sample, ok := e.(*schemas.Sample)
 		if err == nil && ok {
-			if err := take(sample); err != nil {
-				return err
-			}
+			samples = append(samples, sample)
 		} else if torn != nil {
 			torn(line, err)
 		}
-		s.taken += length
+		if len(samples) == some {
+			if err := hand(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := hand(); err != nil {
+		return err
 	}
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("%w: %s: %w", errUnreadable, s.path(dir), err)

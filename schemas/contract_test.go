@@ -34,6 +34,9 @@ type message struct {
 	about   string
 }
 
+// arrays is the message of which one may hold several.
+const arrays = "sample"
+
 func messages() []message {
 	job, node, target := "job.{id}.", "node.{node}.", "regressor.{target}."
 	return []message{
@@ -58,7 +61,7 @@ func messages() []message {
 		{"risk", job + schemas.EventRisk, "event", schemas.Risk{}, "", "A promise is at risk, or no longer."},
 		{"moved", job + schemas.EventMoved, "event", schemas.Moved{}, "", "A move was carried out, judged or refused by the runner."},
 		{"alive", job + schemas.EventAlive, "notice", schemas.Alive{}, "", "The runner's heartbeat; core NATS, not stored."},
-		{"sample", node + schemas.EventSample, "event", schemas.Sample{}, "", "A measurement of a node."},
+		{"sample", node + schemas.EventSample, "event", schemas.Sample{}, "", "A measurement of a node, or an array of several, oldest first."},
 		{"trained", target + schemas.EventTrained, "event", schemas.Trained{}, "", "A challenger was fitted."},
 		{"fitting", target + schemas.EventFitting, "notice", schemas.Fitting{}, "", "How far a fit has come; core NATS, not stored."},
 		{"promoted", target + schemas.EventPromoted, "event", schemas.Promoted{}, "", "A regressor is in use from now on."},
@@ -267,6 +270,9 @@ channels:
 			fmt.Fprintf(&b, "    parameters:\n      %s: {description: \"[a-z0-9_-]{1,64}\"}\n", name)
 		}
 		fmt.Fprintf(&b, "    messages:\n      %s: {$ref: \"#/components/messages/%s\"}\n", m.name, m.name)
+		if m.name == arrays {
+			fmt.Fprintf(&b, "      %ss: {$ref: \"#/components/messages/%ss\"}\n", m.name, m.name)
+		}
 	}
 	b.WriteString("operations:\n")
 	for _, m := range messages() {
@@ -290,6 +296,9 @@ channels:
 		}
 		done[m.name] = true
 		fmt.Fprintf(&b, "    %s:\n      payload: {$ref: \"./json/%s.json\"}\n", m.name, m.name)
+		if m.name == arrays {
+			fmt.Fprintf(&b, "    %ss:\n      payload: {type: array, minItems: 1, items: {$ref: \"./json/%s.json\"}}\n", m.name, m.name)
+		}
 	}
 	golden(t, "asyncapi.yaml", b.Bytes())
 }

@@ -18,6 +18,32 @@ type sampleReader struct {
 // readSample returns a sample, or nil if encoding/json is to look at it.
 func readSample(data []byte) *Sample {
 	r := sampleReader{data: data, ok: true}
+	s := r.sample()
+	if r.next(); !r.ok || r.at != len(data) {
+		return nil
+	}
+	return s
+}
+
+// readSamples does the same with an array of samples.
+func readSamples(data []byte) (all []*Sample) {
+	r := sampleReader{data: data, ok: true}
+	r.take('[')
+	for first := true; r.ok && r.next() != ']'; first = false {
+		if !first {
+			r.take(',')
+		}
+		all = append(all, r.sample())
+	}
+	r.take(']')
+	if r.next(); !r.ok || r.at != len(data) {
+		return nil
+	}
+	return all
+}
+
+// sample reads one sample.
+func (r *sampleReader) sample() *Sample {
 	// The figures lie behind the sample, so that all need one allocation.
 	s := &struct {
 		Sample
@@ -60,15 +86,13 @@ func readSample(data []byte) *Sample {
 		default:
 			to := s.figure(key)
 			if to == nil {
+				r.ok = false
 				return nil
 			}
 			figure(to)
 		}
 	}
 	r.take('}')
-	if r.next(); !r.ok || r.at != len(data) {
-		return nil
-	}
 	return &s.Sample
 }
 

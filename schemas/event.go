@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -66,6 +67,64 @@ func Parse(subject string, data []byte) (Event, error) {
 		return nil, jsonError(err)
 	}
 	return checked(e, subject)
+}
+
+// ParseAll reads the events of a message: one, or of node.<node>.sample all of an
+// array of samples, in its order. One that cannot be read makes all of them an
+// error, which tells its place.
+func ParseAll(subject string, data []byte) ([]Event, error) {
+	if !isArray(data) {
+		e, err := Parse(subject, data)
+		if err != nil {
+			return nil, err
+		}
+		return []Event{e}, nil
+	}
+	if _, is := newEvent(subject).(*Sample); !is || len(data) > MaxMessageBytes {
+		_, err := Parse(subject, data) // it says why not
+		return nil, err
+	}
+	var all []Event
+	for _, s := range readSamples(data) {
+		e, err := checked(s, subject)
+		if err != nil {
+			return nil, fmt.Errorf("sample %d: %w", len(all)+1, err)
+		}
+		all = append(all, e)
+	}
+	if all != nil {
+		return all, nil
+	}
+	var texts []json.RawMessage
+	if err := json.Unmarshal(data, &texts); err != nil {
+		return nil, jsonError(err)
+	}
+	if len(texts) == 0 {
+		return nil, Invalid("", "the array has no sample")
+	}
+	for i, text := range texts {
+		e, err := Parse(subject, text)
+		if err != nil {
+			return nil, fmt.Errorf("sample %d: %w", i+1, err)
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// MessageID is the identity of a message of some events: the event's, or of several
+// that from the first to the last.
+func MessageID(events []Event) string {
+	if len(events) == 1 {
+		return events[0].ID()
+	}
+	return events[0].ID() + " to " + events[len(events)-1].ID()
+}
+
+// isArray tells an array from other JSON.
+func isArray(data []byte) bool {
+	data = bytes.TrimLeft(data, " \t\r\n")
+	return len(data) > 0 && data[0] == '['
 }
 
 // checked is an event that is valid and has the subject that its message had.

@@ -24,5 +24,6 @@ func History() []Change {
 		{"2026-11-21", "cpu_model and speed_operations_per_second of a node sample; nodes_cores, nodes_cpu_model and nodes_speed_operations_per_second of started", "regressors tell unlike nodes apart, from the log of jobs alone"},
 		{"2026-11-21", "origin_bytes of a dead letter; event replayed of dead letters", "what could not be understood is published again once it can be, and the log says so"},
 		{"2026-11-21", "job_io_wait_seconds, job_…_pressure_ratio, job_…_full_pressure_ratio and job_cgroup_figures of an epoch; io_full_pressure_ratio and memory_full_pressure_ratio of a node sample", "what a job itself waits for, from its cgroup where it has one of its own"},
+		{"2026-11-21", "node samples as an array of several of a node", "a message costs the server more than what it carries"},
 	}
 }

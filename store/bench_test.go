@@ -105,7 +105,7 @@ func BenchmarkVerifier_Verify(b *testing.B) {
 	const samples = 200_000
 	d, server := storetest.New(b), bustest.NewServer(b)
 	log := server.Connect(b)
-	publishRaw(b, server.URL(), samples)
+	publishRaw(b, server.URL(), samples, 1)
 	stop := run(b, store.New(log, d, slog.New(slog.DiscardHandler), nil, store.Options{}))
 	reach(b, d, map[string]uint64{schemas.StreamNode: samples})
 	stop()
@@ -128,9 +128,9 @@ func BenchmarkVerifier_Verify(b *testing.B) {
 	}
 }
 
-// publishRaw fills the log fast: each sample with its identity, unacknowledged
+// publishRaw fills the log fast, so many samples of a node to a message, unacknowledged
 // until the end.
-func publishRaw(b *testing.B, url string, samples int) {
+func publishRaw(b *testing.B, url string, samples, each int) {
 	b.Helper()
 	nc, err := nats.Connect(url)
 	must(b, err)
@@ -139,12 +139,19 @@ func publishRaw(b *testing.B, url string, samples int) {
 	must(b, err)
 	s := newStory()
 	begin := s.at.Add(-4 * time.Hour)
-	for n := range samples {
-		s.events, s.at = s.events[:0], begin.Add(time.Duration(n/100)*4*time.Second)
-		s.sample(fmt.Sprintf("node-%d", n%100), uint64(n))
-		data, err := schemas.Marshal(s.events[0])
+	for n := range samples / each {
+		s.events, s.at = s.events[:0], begin.Add(time.Duration(n/100*each)*4*time.Second)
+		for i := range each {
+			s.sample(fmt.Sprintf("node-%d", n%100), uint64(n*each+i))
+			s.at = s.at.Add(4 * time.Second)
+		}
+		var message any = s.events
+		if each == 1 {
+			message = s.events[0]
+		}
+		data, err := schemas.Marshal(message)
 		must(b, err)
-		_, err = js.PublishAsync(s.events[0].Subject(), data, jetstream.WithMsgID(s.events[0].ID()), jetstream.WithStallWait(time.Minute))
+		_, err = js.PublishAsync(s.events[0].Subject(), data, jetstream.WithMsgID(schemas.MessageID(s.events)), jetstream.WithStallWait(time.Minute))
 		must(b, err)
 	}
 	<-js.PublishAsyncComplete()

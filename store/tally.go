@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/binary"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -32,31 +31,13 @@ func hash(id string) uint64 {
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// errEnough ends the reading of a stream.
-var errEnough = errors.New("enough")
-
 // read hands the events of a stream from one sequence to another to handle, as
 // far as the log has them. It waits for a server that goes away.
 func (v *Verifier) read(ctx context.Context, stream string, from, last uint64, handle func(bus.Record) error) error {
 	if from > last {
 		return nil
 	}
-	err := v.bus.Read(ctx, bus.FollowOptions{Stream: stream, From: from}, func(r bus.Record) error {
-		if r.Sequence > last {
-			return errEnough
-		}
-		if err := handle(r); err != nil {
-			return err
-		}
-		if r.Sequence == last {
-			return errEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
+	return v.bus.Read(ctx, bus.FollowOptions{Stream: stream, From: from, Until: last}, handle)
 }
 
 // tally reads all that the log keeps of a stream up to a position.

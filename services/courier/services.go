@@ -16,10 +16,11 @@ import (
 
 type collectorCommand struct {
 	serviceFlags
-	Node            string        `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
-	Interval        time.Duration `help:"Time between two samples." default:"2s" env:"COURIER_INTERVAL"`
-	NodeExporterURL string        `name:"node-exporter-url" help:"Take the node's counters from the node_exporter at this address, such as http://127.0.0.1:9100/metrics, instead of gathering them in this process." env:"COURIER_NODE_EXPORTER_URL"`
-	SpoolDir        string        `help:"Where samples, and events of jobs of this node, wait that could not be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
+	Node              string        `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
+	Interval          time.Duration `help:"Time between two samples." default:"2s" env:"COURIER_INTERVAL"`
+	NodeExporterURL   string        `name:"node-exporter-url" help:"Take the node's counters from the node_exporter at this address, such as http://127.0.0.1:9100/metrics, instead of gathering them in this process." env:"COURIER_NODE_EXPORTER_URL"`
+	SamplesPerMessage int           `help:"Samples that are sent together, 1 to 100, each later by so many intervals at most." default:"1" env:"COURIER_SAMPLES_PER_MESSAGE"`
+	SpoolDir          string        `help:"Where samples, and events of jobs of this node, wait that could not be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
 }
 
 func (c *collectorCommand) Run(w *world) error {
@@ -38,7 +39,7 @@ func (c *collectorCommand) Run(w *world) error {
 		if c.SpoolDir == "" {
 			c.SpoolDir = collector.DefaultSpoolDir()
 		}
-		s, err := collector.New(r.bus, collector.Options{Node: node, Interval: c.Interval, NodeExporterURL: c.NodeExporterURL, Alone: true, SpoolDir: c.SpoolDir}, r.log, r.reg)
+		s, err := collector.New(r.bus, collector.Options{Node: node, Interval: c.Interval, NodeExporterURL: c.NodeExporterURL, SamplesPerMessage: c.SamplesPerMessage, Alone: true, SpoolDir: c.SpoolDir}, r.log, r.reg)
 		if err != nil {
 			return services.Part{}, nil, nil, err
 		}
