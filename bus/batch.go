@@ -246,10 +246,15 @@ func (r *batcher) startAgain(ctx context.Context, sequence uint64) error {
 // grace is how long a batch in hand may take after the end was asked for.
 const grace = 8 * time.Second
 
-// finishContext returns a context that outlives ctx by grace.
+// finishContext returns a context that outlives ctx by grace, unless another does now
+// what it was for.
 func finishContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), errLeaseLost) {
+			cancel()
+			return
+		}
 		t := time.AfterFunc(grace, cancel)
 		context.AfterFunc(longer, func() { t.Stop() })
 	})

@@ -24,15 +24,15 @@ func (b *Bus) Hold(ctx context.Context, name string, ttl time.Duration, work fun
 		if err := l.take(ctx); err != nil {
 			return nil // ctx has ended
 		}
-		working, cancel := context.WithCancel(ctx)
+		working, cancel := context.WithCancelCause(ctx)
 		renewed := make(chan error, 1)
 		go func() {
 			renewed <- l.renew(working)
-			cancel()
+			cancel(errLeaseLost)
 		}()
 		err := work(working)
 		lost := working.Err() != nil && ctx.Err() == nil
-		cancel()
+		cancel(nil)
 		if cause := <-renewed; lost && cause != nil {
 			b.log.Warn("lease lost, taken again when it is free", "lease", name, "error", cause)
 			continue
@@ -41,6 +41,9 @@ func (b *Bus) Hold(ctx context.Context, name string, ttl time.Duration, work fun
 		return err
 	}
 }
+
+// errLeaseLost is why the context of work ended, where another may do it now.
+var errLeaseLost = errors.New("the lease is lost")
 
 // lease is one process's view of a key.
 type lease struct {

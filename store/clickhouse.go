@@ -178,7 +178,7 @@ const guarded = 5 * time.Second
 // and what must be called with its error: it counts, and names the database.
 func (d *Database) begin(ctx context.Context, kind string, settings clickhouse.Settings) (context.Context, func(error) error) {
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	ctx, cancel := context.WithTimeout(named(ctx), d.timeout)
 	if settings != nil {
 		ctx = clickhouse.Context(ctx, clickhouse.WithSettings(settings))
 	}

@@ -32,3 +32,8 @@ func (d *Database) Insert(ctx context.Context, name string, rows []any) error {
 	}
 	return fmt.Errorf("no table %s", name)
 }
+
+// AsWriter names statements as those of a stream's writer.
+func (d *Database) AsWriter(ctx context.Context, stream string) context.Context {
+	return d.asWriter(ctx, stream)
+}

@@ -64,3 +64,23 @@ func TestStore_SharesTheStreams(t *testing.T) {
 	}
 	compare(t, feed, d)
 }
+
+// What ClickHouse still does for a writer that is gone ends before another writes.
+func TestStore_StopsTheWriterBefore(t *testing.T) {
+	contract(t, func(t *testing.T, d *store.Database) {
+		ended := make(chan error, 1)
+		before := d.AsWriter(t.Context(), schemas.StreamNode)
+		go func() {
+			ended <- d.Exec(before, "SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
+		}()
+		running := func() bool {
+			return ask(t, d, "SELECT count() AS n FROM system.processes WHERE startsWith(query_id, 'courier/' || currentDatabase() || '/NODE/')") > 0
+		}
+		await(t, "the writer before", running)
+		stop := run(t, newStore(t, bustest.New(t), d))
+		defer stop()
+		if err := <-ended; err == nil || running() {
+			t.Errorf("it ended with %v, and runs still: %t", err, running())
+		}
+	})
+}

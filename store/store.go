@@ -72,6 +72,12 @@ func (s *Store) Run(ctx context.Context) error {
 // Several stores share the streams; each is ready to take over those of another.
 func (s *Store) lead(ctx context.Context, d schemas.Durable) error {
 	return s.bus.Hold(ctx, d.Name, schemas.StoreLeaseTTL, func(ctx context.Context) error {
+		ctx = s.database.asWriter(ctx, d.Stream)
+		if err := s.database.retry(ctx, "stop the writer before", s.database.stopWriter); errors.Is(err, ErrRefused) {
+			s.log.Warn("statements of a writer before may still run", "stream", d.Stream, "error", err)
+		} else if err != nil {
+			return nil // ctx ended
+		}
 		s.log.Info("store writes", "stream", d.Stream)
 		writes := s.metrics.writes.WithLabelValues(d.Stream)
 		writes.Set(1)
