@@ -4,7 +4,7 @@ package regress
 // is divided each side stays sorted in a part of its own, so that a whole subtree
 // is searched with the items sorted once (Shafer, Agrawal, Mehta 1996, SPRINT).
 type ranks struct {
-	keys  [][256]uint16 // by feature: bin, then number of the item
+	keys  [][2 * 256]uint16 // by feature: bin, then number of the item; half of it is room
 	spare [256]uint16
 	right [256]uint8 // by number of the item: 1 where it goes right
 }
@@ -12,7 +12,12 @@ type ranks struct {
 // fewSorted is how many items are sorted faster one by one than by digits.
 const fewSorted = 20
 
-func newRanks(features int) ranks { return ranks{keys: make([][256]uint16, features)} }
+func newRanks(features int) ranks { return ranks{keys: make([][2 * 256]uint16, features)} }
+
+// of are the keys of n items, from a place on, by a feature.
+func (r *ranks) of(feature, from, n int) []uint16 {
+	return (*[256]uint16)(r.keys[feature][from:])[:n]
+}
 
 // sort sorts items by a feature, and those in one bin by number.
 func (r *ranks) sort(feature int, bins *binned, items []int32) {
@@ -57,7 +62,7 @@ func (r *ranks) byDigit(keys []uint16, shift uint) {
 // front of all features. Each key is written to both sides and counted on one, because
 // a branch would be guessed wrong half of the time.
 func (r *ranks) divide(by, from, left, n int, features []int) {
-	for i, key := range r.keys[by][from:][:n] {
+	for i, key := range r.of(by, from, n) {
 		r.right[uint8(key)] = 0
 		if i >= left {
 			r.right[uint8(key)] = 1
@@ -67,14 +72,14 @@ func (r *ranks) divide(by, from, left, n int, features []int) {
 		if f == by {
 			continue
 		}
-		keys := r.keys[f][from:][:n]
+		keys := (*[256]uint16)(r.keys[f][from:])
 		left, right := uint8(0), uint8(0)
-		for _, key := range keys {
+		for _, key := range keys[:n] {
 			goes := r.right[uint8(key)]
 			keys[left], r.spare[right] = key, key
 			left += 1 - goes
 			right += goes
 		}
-		copy(keys[left:], r.spare[:right])
+		copy(keys[left:n], r.spare[:right])
 	}
 }

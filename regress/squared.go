@@ -36,7 +36,9 @@ type squaredSearch struct {
 	own     sums     // of a large node, else nil
 	small   bool     // the node has less than large items: they are sorted
 	ranks   ranks
-	from    int // where the items of a small node begin in the ranks
+	from    int         // where the items of a small node begin in the ranks
+	local   [256]moment // of those items by their numbers, S from the node's mean
+	near    bool        // local is filled
 	idle    []sums
 }
 
@@ -92,7 +94,7 @@ func (u *units) pull(m moment) float64  { return float64(m.s) * u.perPull }
 func (q *squaredSearch) enter(p *plot, known *kept) (loss, noise float64) {
 	q.release(q.own)
 	q.plot, q.own, q.whole, q.from = p, known.sums, known.whole, known.from
-	q.small = known.sums == nil && len(p.items) < q.large
+	q.small, q.near = known.sums == nil && len(p.items) < q.large, false
 	if known.sums == nil && !q.small {
 		q.own = q.take()
 	}
@@ -154,7 +156,11 @@ func (q *squaredSearch) fill(features []int) {
 
 func (q *squaredSearch) search(feature int, to *contest) bool {
 	if q.small {
-		return q.searchSorted(q.ranks.keys[feature][q.from:][:len(q.plot.items)], to)
+		keys := q.ranks.of(feature, q.from, len(q.plot.items))
+		if !q.near {
+			q.centre(keys)
+		}
+		return q.searchSorted(keys, to)
 	}
 	return q.searchSums(q.own[feature][:len(q.bins.low[feature])], to)
 }
@@ -194,6 +200,15 @@ func (q *squaredSearch) searchSums(bins []moment, to *contest) (varied bool) {
 	return varied
 }
 
+// centre takes the items of a small node from its mean, once for all features.
+func (q *squaredSearch) centre(keys []uint16) {
+	for _, key := range keys {
+		m := q.items[uint8(key)]
+		q.local[uint8(key)] = moment{m.s - q.mean*(m.w>>countBits), m.w}
+	}
+	q.near = true
+}
+
 // searchSorted goes over the cuts between items in order of their bins. It does
 // not divide before a cut is better but for rounding.
 func (q *squaredSearch) searchSorted(keys []uint16, to *contest) bool {
@@ -205,20 +220,20 @@ func (q *squaredSearch) searchSorted(keys []uint16, to *contest) bool {
 	limit := to.limit * q.perGain
 	left, key := moment{}, keys[0]
 	for _, next := range keys[1:] {
-		left.add(q.items[uint8(key)])
+		left.add(q.local[uint8(key)])
 		before := key
 		key = next
 		if before>>8 == next>>8 {
 			continue
 		}
-		w := left.w >> countBits
-		wl := float64(w)
-		d := float64(left.s-q.mean*w)*weight - sum*wl
+		wl := float64(left.w >> countBits)
+		d := float64(left.s)*weight - sum*wl
 		if d*d <= limit*(wl*(weight-wl)) {
 			continue
 		}
-		if gain := q.gain(left); gain > to.limit {
-			q.propose(gain, left, int(before>>8), int(next>>8), to)
+		below := moment{left.s + q.mean*(left.w>>countBits), left.w}
+		if gain := q.gain(below); gain > to.limit {
+			q.propose(gain, below, int(before>>8), int(next>>8), to)
 			limit = to.limit * q.perGain
 		}
 	}
