@@ -8,7 +8,6 @@ import (
 
 	"courier/bus"
 	"courier/collector"
-	"courier/schemas"
 )
 
 type runCommand struct {
@@ -27,12 +26,9 @@ type runCommand struct {
 }
 
 func (c *runCommand) Run(w *world) error {
-	node := c.Node
-	if node == "" {
-		var err error
-		if node, err = schemas.LocalNodeName(); err != nil {
-			return err
-		}
+	node, err := nodeName(c.Node)
+	if err != nil {
+		return err
 	}
 	command := c.Command
 	if len(command) > 0 && command[0] == "--" {

@@ -29,12 +29,9 @@ func (c *collectorCommand) Run(w *world) error {
 	}
 	collector.Shed() // the other commands are parsed, and not run
 	return c.serve(w, "collector", func(r *room) (services.Part, func() error, http.Handler, error) {
-		node := c.Node
-		if node == "" {
-			var err error
-			if node, err = schemas.LocalNodeName(); err != nil {
-				return services.Part{}, nil, nil, err
-			}
+		node, err := nodeName(c.Node)
+		if err != nil {
+			return services.Part{}, nil, nil, err
 		}
 		if c.SpoolDir == "" {
 			c.SpoolDir = collector.DefaultSpoolDir()
@@ -45,6 +42,15 @@ func (c *collectorCommand) Run(w *world) error {
 		}
 		return services.Part{Name: "collector", Run: s.Run}, func() error { return nil }, nil, nil
 	})
+}
+
+// nodeName is the name of this node: that of the host, or what was given instead,
+// such as the node's name in Kubernetes, which may have dots, in the same form.
+func nodeName(given string) (string, error) {
+	if given == "" {
+		return schemas.LocalNodeName()
+	}
+	return schemas.NodeName(given), nil
 }
 
 type storeCommand struct {
