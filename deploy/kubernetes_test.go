@@ -1,0 +1,294 @@
+package deploy_test
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+)
+
+// manifest is what the tests read of an object of Kubernetes. That it is of the API at
+// all is for the module in kubernetes/testdata/validate.
+type manifest struct {
+	file     string
+	Kind     string `yaml:"kind"`
+	Metadata struct {
+		Name      string            `yaml:"name"`
+		Namespace string            `yaml:"namespace"`
+		Labels    map[string]string `yaml:"labels"`
+	} `yaml:"metadata"`
+	Data map[string]string `yaml:"data"`
+	Spec struct {
+		Replicas int             `yaml:"replicas"`
+		Selector map[string]any  `yaml:"selector"`
+		Ports    []containerPort `yaml:"ports"`
+		Template struct {
+			Metadata struct {
+				Labels      map[string]string `yaml:"labels"`
+				Annotations map[string]string `yaml:"annotations"`
+			} `yaml:"metadata"`
+			Spec struct {
+				Token           *bool           `yaml:"automountServiceAccountToken"`
+				HostNetwork     bool            `yaml:"hostNetwork"`
+				HostPID         bool            `yaml:"hostPID"`
+				GraceSeconds    int             `yaml:"terminationGracePeriodSeconds"`
+				SecurityContext securityContext `yaml:"securityContext"`
+				Containers      []container     `yaml:"containers"`
+				Volumes         []map[string]any
+			} `yaml:"spec"`
+		} `yaml:"template"`
+	} `yaml:"spec"`
+}
+
+type containerPort struct {
+	Name          string `yaml:"name"`
+	ContainerPort int    `yaml:"containerPort"`
+	TargetPort    string `yaml:"targetPort"`
+}
+
+type securityContext struct {
+	NonRoot  *bool `yaml:"runAsNonRoot"`
+	User     int   `yaml:"runAsUser"`
+	Escalate *bool `yaml:"allowPrivilegeEscalation"`
+	ReadOnly bool  `yaml:"readOnlyRootFilesystem"`
+	Seccomp  struct {
+		Type string `yaml:"type"`
+	} `yaml:"seccompProfile"`
+	Capabilities struct {
+		Add  []string `yaml:"add"`
+		Drop []string `yaml:"drop"`
+	} `yaml:"capabilities"`
+}
+
+type probe struct {
+	HTTPGet struct {
+		Path string `yaml:"path"`
+		Port string `yaml:"port"`
+	} `yaml:"httpGet"`
+}
+
+type container struct {
+	Image string   `yaml:"image"`
+	Args  []string `yaml:"args"`
+	Env   []struct {
+		Name  string `yaml:"name"`
+		Value string `yaml:"value"`
+	} `yaml:"env"`
+	EnvFrom []struct {
+		ConfigMapRef struct {
+			Name string `yaml:"name"`
+		} `yaml:"configMapRef"`
+	} `yaml:"envFrom"`
+	Ports           []containerPort `yaml:"ports"`
+	StartupProbe    probe           `yaml:"startupProbe"`
+	LivenessProbe   probe           `yaml:"livenessProbe"`
+	ReadinessProbe  probe           `yaml:"readinessProbe"`
+	SecurityContext securityContext `yaml:"securityContext"`
+	Resources       struct {
+		Requests map[string]string `yaml:"requests"`
+		Limits   map[string]string `yaml:"limits"`
+	} `yaml:"resources"`
+}
+
+func (c *container) variables() map[string]string {
+	all := map[string]string{}
+	for _, v := range c.Env {
+		all[v.Name] = v.Value
+	}
+	return all
+}
+
+func manifests(t *testing.T) []manifest {
+	t.Helper()
+	paths, err := filepath.Glob("kubernetes/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []manifest
+	for _, path := range paths {
+		decoder := yaml.NewDecoder(strings.NewReader(read(t, "deploy/"+path)))
+		for {
+			m := manifest{file: filepath.Base(path)}
+			err := decoder.Decode(&m)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// workloads are the objects that run the program.
+func workloads(t *testing.T) []manifest {
+	return slices.DeleteFunc(manifests(t), func(m manifest) bool { return m.Kind != "Deployment" && m.Kind != "DaemonSet" })
+}
+
+func TestKubernetes_HasTheServices(t *testing.T) {
+	var got []string
+	for _, m := range workloads(t) {
+		got = append(got, m.Kind+" "+m.Metadata.Namespace+"/"+m.Metadata.Name)
+	}
+	slices.Sort(got)
+	want := []string{"DaemonSet courier-nodes/collector", "Deployment courier/advisor", "Deployment courier/gateway", "Deployment courier/store", "Deployment courier/trainer"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("workloads (-want +got):\n%s", diff)
+	}
+}
+
+func TestKubernetes_CommandsAndVariablesAreOurs(t *testing.T) {
+	settings := map[string]map[string]string{}
+	for _, m := range manifests(t) {
+		if m.Kind == "ConfigMap" {
+			settings[m.Metadata.Namespace+"/"+m.Metadata.Name] = m.Data
+		}
+	}
+	for _, m := range workloads(t) {
+		c := m.Spec.Template.Spec.Containers[0]
+		help, err := courier(t, append(slices.Clone(c.Args), "--help")...)
+		if err != nil {
+			t.Errorf("%s: courier %s: %v\n%s", m.file, strings.Join(c.Args, " "), err, help)
+			continue
+		}
+		variables := c.variables()
+		for _, from := range c.EnvFrom {
+			data := settings[m.Metadata.Namespace+"/"+from.ConfigMapRef.Name]
+			if data["COURIER_NATS_URL"] == "" {
+				t.Errorf("%s: the settings %s do not say where NATS is", m.file, from.ConfigMapRef.Name)
+			}
+			for key, value := range data {
+				variables[key] = value
+			}
+		}
+		used := strings.Join(slices.Collect(func(yield func(string) bool) {
+			for _, v := range variables {
+				if !yield(v) {
+					return
+				}
+			}
+		}), " ")
+		for name := range variables {
+			if !strings.Contains(help, "($"+name+")") && !strings.Contains(used, "$("+name+")") {
+				t.Errorf("%s: courier %s knows no %s, and no variable is made of it", m.file, c.Args[0], name)
+			}
+		}
+	}
+}
+
+// The probes ask what the program serves, where it listens.
+func TestKubernetes_ProbesFindTheProgram(t *testing.T) {
+	for _, m := range workloads(t) {
+		c := m.Spec.Template.Spec.Containers[0]
+		listens := port(c.variables()["COURIER_HTTP_ADDRESS"])
+		if len(c.Ports) != 1 || c.Ports[0].Name != "http" || listens != yamlText(c.Ports[0].ContainerPort) {
+			t.Errorf("%s: it listens on %s and has the ports %v", m.file, listens, c.Ports)
+		}
+		if a := m.Spec.Template.Metadata.Annotations["prometheus.io/port"]; a != listens {
+			t.Errorf("%s: Prometheus is sent to port %s, not %s", m.file, a, listens)
+		}
+		for name, pair := range map[string][2]string{"startup": {c.StartupProbe.HTTPGet.Path, "/healthz"}, "liveness": {c.LivenessProbe.HTTPGet.Path, "/healthz"}, "readiness": {c.ReadinessProbe.HTTPGet.Path, "/readyz"}} {
+			if pair[0] != pair[1] {
+				t.Errorf("%s: the probe of %s asks %q, want %q", m.file, name, pair[0], pair[1])
+			}
+		}
+		if grace := m.Spec.Template.Spec.GraceSeconds; grace < 15 {
+			t.Errorf("%s: %d s to stop, want the services' ten and some", m.file, grace)
+		}
+	}
+}
+
+func yamlText(v any) string {
+	text, _ := yaml.Marshal(v) // of a number
+	return strings.TrimSpace(string(text))
+}
+
+func TestKubernetes_PodsMayDoNothingElse(t *testing.T) {
+	user := find(t, "deploy/Dockerfile", `(?m)^USER (\d+):`)
+	for _, m := range workloads(t) {
+		pod := m.Spec.Template.Spec
+		if pod.Token == nil || *pod.Token || pod.HostPID {
+			t.Errorf("%s: it has a token of the API, or sees the node's processes", m.file)
+		}
+		if s := pod.SecurityContext; s.NonRoot == nil || !*s.NonRoot || yamlText(s.User) != user || s.Seccomp.Type != "RuntimeDefault" {
+			t.Errorf("%s: pod's security is %+v, want user %s", m.file, s, user)
+		}
+		if pod.HostNetwork != (m.Metadata.Name == "collector") {
+			t.Errorf("%s: hostNetwork is %t", m.file, pod.HostNetwork)
+		}
+		for _, v := range pod.Volumes {
+			if v["emptyDir"] == nil {
+				t.Errorf("%s: it mounts %v", m.file, v)
+			}
+		}
+		for _, c := range pod.Containers {
+			s := c.SecurityContext
+			if s.Escalate == nil || *s.Escalate || !s.ReadOnly || len(s.Capabilities.Add) > 0 || !slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
+				t.Errorf("%s: container's security is %+v", m.file, s)
+			}
+			if c.Resources.Requests["cpu"] == "" || c.Resources.Requests["memory"] == "" || c.Resources.Limits["memory"] == "" {
+				t.Errorf("%s: resources are %+v", m.file, c.Resources)
+			}
+			if strings.Contains(read(t, "deploy/kubernetes/"+m.file), "password") {
+				t.Errorf("%s has a password", m.file)
+			}
+		}
+	}
+}
+
+// Selectors find pods, disruption budgets guard what has more than one, and the list
+// of files is whole.
+func TestKubernetes_PartsFindEachOther(t *testing.T) {
+	replicas := map[string]int{}
+	for _, m := range workloads(t) {
+		replicas[m.Metadata.Name] = m.Spec.Replicas
+		if name := m.Spec.Template.Metadata.Labels["app.kubernetes.io/name"]; name != m.Metadata.Name || m.Metadata.Labels["app.kubernetes.io/part-of"] != "courier" {
+			t.Errorf("%s: pods are labelled %v", m.file, m.Spec.Template.Metadata.Labels)
+		}
+	}
+	guarded := map[string]bool{}
+	selected := regexp.MustCompile(`app\.kubernetes\.io/name: (\w+)`)
+	for _, m := range manifests(t) {
+		if m.Kind == "PodDisruptionBudget" {
+			guarded[m.Metadata.Name] = true
+		}
+		text, err := yaml.Marshal(m.Spec.Selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range selected.FindAllStringSubmatch(string(text), -1) {
+			if _, found := replicas[name[1]]; !found || name[1] != m.Metadata.Name {
+				t.Errorf("%s %s selects pods of %s", m.Kind, m.Metadata.Name, name[1])
+			}
+		}
+	}
+	for name, n := range replicas {
+		if guarded[name] != (n > 1) {
+			t.Errorf("%s has %d replicas; a disruption budget: %t", name, n, guarded[name])
+		}
+	}
+	var list struct {
+		Resources []string `yaml:"resources"`
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "deploy/kubernetes/kustomization.yaml")), &list); err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for _, m := range manifests(t) {
+		if m.file != "kustomization.yaml" && !slices.Contains(files, m.file) {
+			files = append(files, m.file)
+		}
+	}
+	slices.Sort(list.Resources)
+	if diff := cmp.Diff(files, list.Resources); diff != "" {
+		t.Errorf("kustomization.yaml (-files +listed):\n%s", diff)
+	}
+}
