@@ -1,0 +1,90 @@
+package deploy_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+)
+
+const guide = "docs/operations.md"
+
+// Every alert has its section, and every section its alert.
+func TestOperations_SaysWhatToDoAboutEveryAlert(t *testing.T) {
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert string `yaml:"alert"`
+			} `yaml:"rules"`
+		} `yaml:"groups"`
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "deploy/prometheus/alerts.yml")), &rules); err != nil {
+		t.Fatal(err)
+	}
+	var alerts, sections []string
+	for _, g := range rules.Groups {
+		for _, r := range g.Rules {
+			alerts = append(alerts, r.Alert)
+		}
+	}
+	_, after, _ := strings.Cut(read(t, guide), "\n## Alerts\n")
+	list, _, _ := strings.Cut(after, "\n## ")
+	for _, section := range strings.Split(list, "\n### ")[1:] {
+		name, text, _ := strings.Cut(section, "\n")
+		sections = append(sections, name)
+		if !strings.Contains(text, "Look:") || !strings.Contains(text, "Do:") {
+			t.Errorf("the section of %s does not say where to look and what to do", name)
+		}
+	}
+	if diff := cmp.Diff(alerts, sections); diff != "" {
+		t.Errorf("alerts (-rules +%s):\n%s", guide, diff)
+	}
+}
+
+var (
+	indented = regexp.MustCompile(`(?m)^    (courier .*)$`)
+	quoted   = regexp.MustCompile("`(courier [a-z][^`]*)`")
+	word     = regexp.MustCompile(`'[^']*'|\S+`)
+)
+
+// Whatever the guides tell to type is a command of the program.
+func TestOperations_CommandsAreOurs(t *testing.T) {
+	tried := map[string]bool{}
+	for _, path := range []string{guide, "deploy/kubernetes/README.md"} {
+		text := read(t, path)
+		for _, m := range slices.Concat(indented.FindAllStringSubmatch(text, -1), quoted.FindAllStringSubmatch(text, -1)) {
+			args := word.FindAllString(m[1], -1)[1:]
+			line := strings.Join(args, " ")
+			if tried[line] || slices.ContainsFunc(args, func(a string) bool { return a == "--help" || a == "--" }) {
+				continue
+			}
+			tried[line] = true
+			if out, err := courier(t, append(args, "--help")...); err != nil {
+				t.Errorf("%s: courier %s: %v\n%s", path, line, err, out)
+			}
+		}
+	}
+	if len(tried) < 8 {
+		t.Errorf("%d commands are in the guides: %v", len(tried), tried)
+	}
+}
+
+// The streams that the guides name are those of the backup that is tested.
+func TestOperations_GuidesNameTheSameStreams(t *testing.T) {
+	list := regexp.MustCompile(`for s in ([A-Z_ ]+); do`)
+	names := func(path string) []string {
+		m := list.FindStringSubmatch(read(t, path))
+		if m == nil {
+			t.Fatalf("%s has no list of streams", path)
+		}
+		all := strings.Fields(m[1])
+		slices.Sort(all)
+		return all
+	}
+	if diff := cmp.Diff(names(guide), names("deploy/kubernetes/README.md")); diff != "" {
+		t.Errorf("streams (-%s +deploy/kubernetes/README.md):\n%s", guide, diff)
+	}
+}
