@@ -1,0 +1,360 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// streamBackup is a stream as nats stream backup keeps it: what it is, and its
+// messages and consumers, packed by the server.
+type streamBackup struct {
+	Config json.RawMessage `json:"config"`
+	State  json.RawMessage `json:"state"`
+	Error  *nats.APIError  `json:"error,omitempty"`
+
+	chunks [][]byte
+}
+
+// backUp asks the server for all of a stream ($JS.API.STREAM.SNAPSHOT): it sends
+// pieces, acknowledged by an empty answer where it asks for one, and an empty one
+// behind the last.
+func backUp(t *testing.T, nc *nats.Conn, stream string) *streamBackup {
+	t.Helper()
+	pieces, err := nc.SubscribeSync(nats.NewInbox())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &streamBackup{}
+	askServer(t, nc, "$JS.API.STREAM.SNAPSHOT."+stream, map[string]any{"deliver_subject": pieces.Subject, "jsck": true}, b)
+	if b.Error != nil {
+		t.Fatalf("back up %s: %v", stream, b.Error)
+	}
+	for {
+		m, err := pieces.NextMsg(10 * time.Second)
+		if err != nil {
+			t.Fatalf("back up %s: %v", stream, err)
+		}
+		if len(m.Data) == 0 {
+			if status := m.Header.Get("Status"); status != "" && status != "204" {
+				t.Fatalf("back up %s: %s %s", stream, status, m.Header.Get("Description"))
+			}
+			return b
+		}
+		b.chunks = append(b.chunks, slices.Clone(m.Data))
+		if m.Reply == "" {
+			continue
+		}
+		if err := m.Respond(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// restore makes the stream anew, on a server that has none of its name.
+func (b *streamBackup) restore(t *testing.T, nc *nats.Conn, stream string) {
+	t.Helper()
+	var to struct {
+		Subject string         `json:"deliver_subject"`
+		Error   *nats.APIError `json:"error"`
+	}
+	askServer(t, nc, "$JS.API.STREAM.RESTORE."+stream, b, &to)
+	if to.Error != nil {
+		t.Fatalf("restore %s: %v", stream, to.Error)
+	}
+	for _, piece := range append(slices.Clone(b.chunks), nil) {
+		m, err := nc.Request(to.Subject, piece, 10*time.Second)
+		if err != nil {
+			t.Fatalf("restore %s: %v", stream, err)
+		}
+		var answer struct{ Error *nats.APIError }
+		if len(m.Data) > 0 && (json.Unmarshal(m.Data, &answer) != nil || answer.Error != nil) {
+			t.Fatalf("restore %s: %s", stream, m.Data)
+		}
+	}
+}
+
+func askServer(t *testing.T, nc *nats.Conn, subject string, question, answer any) {
+	t.Helper()
+	data, err := json.Marshal(question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := nc.Request(subject, data, 10*time.Second)
+	if err == nil {
+		err = json.Unmarshal(m.Data, answer)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", subject, err)
+	}
+}
+
+func dial(t testing.TB, url string) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// streamsOf lists the streams of a server, with those behind buckets.
+func streamsOf(t *testing.T, nc *nats.Conn) []string {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	names := js.StreamNames(within(t, 10*time.Second))
+	for name := range names.Name() {
+		all = append(all, name)
+	}
+	if names.Err() != nil {
+		t.Fatal(names.Err())
+	}
+	slices.Sort(all)
+	return all
+}
+
+// statement runs SQL on the data of an engine that does not run, as its operator,
+// who may BACKUP and RESTORE; backups are in the folder backups of the data.
+func statement(t *testing.T, library, data, sql string) {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, run := filepath.Join(data, "store"), t.TempDir()
+	if err := os.MkdirAll(store, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(run, "config.xml")
+	text := fmt.Sprintf("<clickhouse><path>%s</path><backups><allowed_path>%s/backups</allowed_path></backups><logger><level>warning</level></logger></clickhouse>", store, store)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	alive, held, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	done := filepath.Join(store, "done.tsv")
+	cmd := exec.CommandContext(within(t, time.Minute), program, "engine-host", "-library", library, "-store", store, "--",
+		"--config-file="+config, "--path="+store, "--query="+sql+"; SELECT 1 INTO OUTFILE '"+done+"' TRUNCATE FORMAT TSV")
+	cmd.Dir, cmd.Env, cmd.ExtraFiles = run, []string{"HOME=" + run, "TZ=UTC"}, []*os.File{alive}
+	out, _ := cmd.CombinedOutput() // its status is that of an engine that ended unasked
+	_ = alive.Close()              // the process has it
+	if _, err := os.Stat(done); err != nil {
+		t.Fatalf("%s: %s", sql, out)
+	}
+	if err := os.Remove(done); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cluster is a log and its tables, with a store between them.
+type cluster struct {
+	log   *bus.Bus
+	url   string
+	table string // address of ClickHouse
+}
+
+// running runs a store on a server of NATS and on tables in a folder while do works,
+// then ends store and tables.
+func running(t *testing.T, name string, server *bustest.Server, data string, do func(t *testing.T, c *cluster)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		c := &cluster{log: server.Connect(t), url: server.URL(), table: storetest.NewServerIn(t, data).Address(t)}
+		spawn(t, "store", "--nats-url="+c.url, "--clickhouse-url="+c.table)
+		do(t, c)
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// happen publishes samples and epochs of some numbers and waits until tables have all.
+func (c *cluster) happen(t *testing.T, from, to uint64) {
+	t.Helper()
+	accuracy := 0.9
+	for n := from; n < to; n++ {
+		s := &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now().UTC()}, Node: "node-a", BootID: "boot", Number: n, IntervalSeconds: 2, Cores: 2}
+		e := &schemas.Epoch{Setting: schemas.Setting{Model: "m", BatchSize: 64, CPUs: 2, Epochs: 1000, Nodes: []string{"node-a"}}, Epoch: uint32(n) + 1, DurationSeconds: 1, DurationSource: schemas.DurationReported, Accuracy: &accuracy}
+		e.EventID, e.At, e.JobID, e.Run = schemas.EpochID("job", 1, e.Epoch), time.Now().UTC(), "job", 1
+		for _, event := range []schemas.Event{s, e} {
+			if _, err := c.log.Publish(within(t, 5*time.Second), event); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.count(t, to)
+}
+
+// count waits until tables and roll-ups have so many samples and epochs, each once.
+func (c *cluster) count(t *testing.T, want uint64) {
+	t.Helper()
+	d := storetest.Open(t, c.table)
+	await(t, fmt.Sprintf("%d in every table", want), func() bool {
+		for _, sql := range []string{"SELECT count() AS n FROM node_sample", "SELECT uniqExact(event_id) AS n FROM node_sample", "SELECT sum(samples) AS n FROM node_minute",
+			"SELECT count() AS n FROM job_epoch", "SELECT uniqExact(event_id) AS n FROM job_epoch"} {
+			var rows []struct {
+				N uint64 `ch:"n"`
+			}
+			if err := d.Query(within(t, 10*time.Second), &rows, sql); err != nil || rows[0].N != want {
+				return false // perhaps the table is not there yet
+			}
+		}
+		return true
+	})
+}
+
+// command runs courier store rebuild or verify as an operator does.
+func (c *cluster) command(t *testing.T, want exitStatus, args ...string) {
+	t.Helper()
+	var out bytes.Buffer
+	err := run(within(t, time.Minute), append(append([]string{"store"}, args...), "--nats-url", c.url, "--clickhouse-url", c.table), func(string) string { return "" }, &out, &out)
+	var status exitStatus
+	if err != nil && !errors.As(err, &status) || status != want {
+		t.Fatalf("courier store %s = %v, want status %d\n%s", strings.Join(args, " "), err, want, out.String())
+	}
+}
+
+// backups are what is left when all else is lost.
+type backups struct {
+	log    map[string]*streamBackup
+	tables string // folder of the engine whose backup it has
+	digest string // of the regressor in use
+}
+
+// Numbers of the events in the backup that is taken first, in the other, and of those
+// that come afterwards.
+const early, late, later = 300, 400, 450
+
+// keep lets things happen and backs them up, the tables before the log or behind it.
+func keep(t *testing.T, library string, logFirst bool) *backups {
+	t.Helper()
+	server, k := bustest.NewServer(t), &backups{log: map[string]*streamBackup{}, tables: t.TempDir()}
+	backUpLog := func(t *testing.T) {
+		nc := dial(t, server.URL())
+		for _, stream := range streamsOf(t, nc) {
+			k.log[stream] = backUp(t, nc, stream)
+		}
+	}
+	running(t, "before", server, k.tables, func(t *testing.T, c *cluster) {
+		c.happen(t, 0, early)
+		var err error
+		if k.digest, err = c.log.PutArtifact(within(t, 5*time.Second), []byte("a regressor")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.log.SetChampion(within(t, 5*time.Second), schemas.Champion{Target: schemas.TargetEpochTime, ModelDigest: k.digest}, 0); err != nil {
+			t.Fatal(err)
+		}
+		if logFirst {
+			backUpLog(t)
+			c.happen(t, early, late)
+		}
+	})
+	statement(t, library, k.tables, "BACKUP DATABASE courier TO File('courier')")
+	if !logFirst {
+		running(t, "meanwhile", server, k.tables, func(t *testing.T, c *cluster) {
+			c.happen(t, early, late)
+			backUpLog(t)
+		})
+	}
+	server.Stop()
+	return k
+}
+
+// restore makes servers that have what was kept, and nothing else.
+func (k *backups) restore(t *testing.T, library string) (server *bustest.Server, data string) {
+	t.Helper()
+	server, data = bustest.NewServer(t), t.TempDir()
+	nc := dial(t, server.URL())
+	for stream, b := range k.log {
+		b.restore(t, nc, stream)
+	}
+	if diff := cmp.Diff(documentedStreams(t), streamsOf(t, nc)); diff != "" {
+		t.Errorf("streams (-documented +restored):\n%s", diff)
+	}
+	store := filepath.Join(data, "store")
+	if err := os.MkdirAll(store, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(store, "backups"), os.DirFS(filepath.Join(k.tables, "store", "backups"))); err != nil {
+		t.Fatal(err)
+	}
+	statement(t, library, data, "RESTORE DATABASE courier FROM File('courier')")
+	return server, data
+}
+
+// All is lost but the backups, which are not of the same moment, as backups are. What
+// any of both has is there again, once, and all goes on.
+func TestBackup_BringsBackLogAndTables(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute on a busy machine")
+	}
+	library := testLibrary(t)
+	if library == "" {
+		t.Skip("no ClickHouse engine")
+	}
+	for name, logFirst := range map[string]bool{"tables first": false, "log first": true} {
+		t.Run(name, func(t *testing.T) {
+			k := keep(t, library, logFirst)
+			server, data := k.restore(t, library)
+			if !logFirst { // the log has what the tables lack
+				t.Run("rebuild", func(t *testing.T) {
+					(&cluster{url: server.URL(), table: storetest.NewServerIn(t, data).Address(t)}).command(t, 0, "rebuild")
+				})
+			}
+			running(t, "after", server, data, func(t *testing.T, c *cluster) {
+				c.count(t, late)
+				if text, err := c.log.Artifact(within(t, 5*time.Second), k.digest); err != nil || string(text) != "a regressor" {
+					t.Errorf("the regressor is %q, %v", text, err)
+				}
+				if champion, _, err := c.log.Champion(within(t, 5*time.Second), schemas.TargetEpochTime); err != nil || champion.ModelDigest != k.digest {
+					t.Errorf("the champion is %+v, %v", champion, err)
+				}
+				c.happen(t, late, later)
+				if !logFirst {
+					c.command(t, 0, "verify")
+				}
+			})
+		})
+	}
+}
+
+// documentedStreams are those that docs/operations.md says to back up.
+func documentedStreams(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, found := strings.Cut(string(text), "for s in ")
+	list, _, ended := strings.Cut(list, ";")
+	if !found || !ended {
+		t.Fatal("docs/operations.md does not say which streams to back up")
+	}
+	all := strings.Fields(list)
+	slices.Sort(all)
+	return all
+}

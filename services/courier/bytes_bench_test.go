@@ -1,0 +1,104 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store/storetest"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// BenchmarkBytesPerEvent tells what a sample and an epoch take on the disks of NATS and
+// ClickHouse: a hundred nodes that send 500 samples each, two seconds apart, with every
+// field and digits that no two have alike, and 20,000 epochs.
+func BenchmarkBytesPerEvent(b *testing.B) {
+	const nodes, samples, epochs = 100, 50_000, 20_000
+	for b.Loop() {
+		server, address := bustest.NewServer(b), storetest.NewServer(b).Address(b)
+		log := server.Connect(b)
+		spawn(b, "store", "--nats-url="+server.URL(), "--clickhouse-url="+address)
+		js, err := jetstream.New(dial(b, server.URL()))
+		if err != nil {
+			b.Fatal(err)
+		}
+		f := &fleet{begin: time.Now().Add(-time.Hour)}
+		put := func(e schemas.Event) {
+			data, err := schemas.Marshal(e)
+			if err == nil {
+				_, err = js.PublishAsync(e.Subject(), data, jetstream.WithMsgID(e.ID()), jetstream.WithStallWait(time.Minute))
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		random := rand.New(rand.NewPCG(1, 2))
+		for n := range samples {
+			s := f.sample("boot", n*fleetNodes/nodes)
+			s.Node = fmt.Sprint("node-", n%nodes)
+			s.Number = uint64(n / nodes)
+			s.EventID, s.At = schemas.SampleID(s.Node, "boot", s.Number), f.begin.Add(time.Duration(s.Number)*fleetInterval)
+			for _, figure := range []*float64{s.CPURatio, s.IOWaitRatio, s.CPUPressureRatio, s.IOPressureRatio, s.MemoryPressureRatio, s.LoadAverage, s.MemoryAvailableBytes,
+				s.DiskReadBytesPerSecond, s.DiskWrittenBytesPerSecond, s.DiskBusyRatio, s.NetworkReceivedBytesPerSecond, s.NetworkTransmittedBytesPerSecond} {
+				*figure *= random.Float64()
+			}
+			put(s)
+		}
+		for n := range epochs {
+			e := f.epoch("boot", n)
+			e.DurationSeconds += random.Float64()
+			*e.Accuracy -= 0.1 * random.Float64()
+			put(e)
+		}
+		<-js.PublishAsyncComplete()
+		for _, w := range []weighed{{"sample", schemas.StreamNode, "node_sample", samples}, {"epoch", schemas.StreamJob, "job_epoch", epochs}} {
+			w.report(b, log, address)
+		}
+	}
+}
+
+// weighed is a kind of event that was published so many times.
+type weighed struct {
+	name, stream, table string
+	count               uint64
+}
+
+// report tells what one takes in the log, and in the table once its parts are merged.
+func (w weighed) report(b *testing.B, log *bus.Bus, address string) {
+	b.Helper()
+	all, err := log.Streams(within(b, 10*time.Second))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, s := range all {
+		if s.Declared.Name == w.stream {
+			b.ReportMetric(float64(s.Bytes)/float64(s.Messages), "B/"+w.name+"-log")
+		}
+	}
+	d := storetest.Open(b, address)
+	ask := func(sql string) (n uint64, err error) {
+		var rows []struct {
+			N uint64 `ch:"n"`
+		}
+		if err = d.Query(within(b, 10*time.Second), &rows, sql); err == nil {
+			n = rows[0].N
+		}
+		return n, err
+	}
+	await(b, w.table, func() bool { n, err := ask("SELECT count() AS n FROM " + w.table); return err == nil && n == w.count })
+	if err := d.Exec(b.Context(), "OPTIMIZE TABLE "+w.table+" FINAL"); err != nil {
+		b.Fatal(err)
+	}
+	bytes, err := ask("SELECT sum(bytes_on_disk) AS n FROM system.parts WHERE active AND table = '" + w.table + "'")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(bytes)/float64(w.count), "B/"+w.name+"-table")
+}

@@ -1,0 +1,254 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+	"courier/store/storetest"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// BenchmarkScale runs one, two and four advisors, each a process, beside one NATS
+// server: answers a second with 64 requests under way, and what an answer and an epoch
+// cost in processor time, of all advisors together for an answer, which one of them
+// gives, and of each for an epoch or a sample, which all of them take in. Two hundred
+// jobs run meanwhile. At last it tells how long a further advisor reads the log before it
+// answers, for each event of a job. All share the processors of this machine, so that
+// costs scale, and the rate does not.
+func BenchmarkScale(b *testing.B) {
+	for _, advisors := range []int{1, 2, 4} {
+		b.Run(fmt.Sprintf("advisors=%d", advisors), func(b *testing.B) { benchmarkScale(b, advisors) })
+	}
+}
+
+func benchmarkScale(b *testing.B, advisors int) {
+	const jobs, requests, epochs, samples = 200, 20_000, 5_000, 20_000
+	s := newScale(b, advisors)
+	s.begin(b, jobs)
+	for round := 0; b.Loop(); round++ {
+		before, begin := s.spent(b), time.Now()
+		s.request(b, requests)
+		took := time.Since(begin).Seconds()
+		after := s.spent(b)
+		b.ReportMetric(requests/took, "answers/s")
+		b.ReportMetric((after.advisors-before.advisors)/requests*1e6, "us/answer-advisors")
+		b.ReportMetric((after.nats-before.nats)/requests*1e6, "us/answer-nats")
+
+		before = s.spent(b)
+		s.progress(b, jobs, epochs, round)
+		after = s.quiet(b)
+		b.ReportMetric((after.advisors-before.advisors)/float64(advisors)/epochs*1e6, "us/epoch-advisor")
+		b.ReportMetric((after.nats-before.nats)/epochs*1e6, "us/epoch-nats")
+
+		before = after
+		s.sample(b, samples, round)
+		after = s.quiet(b)
+		b.ReportMetric((after.advisors-before.advisors)/float64(advisors)/samples*1e6, "us/sample-advisor")
+		b.ReportMetric((after.nats-before.nats)/samples*1e6, "us/sample-nats")
+	}
+	begin := time.Now()
+	s.add(b)
+	b.ReportMetric(time.Since(begin).Seconds()/s.events(b)*1e6, "us/event-start")
+}
+
+// scale is the processes of one benchmark.
+type scale struct {
+	url      string
+	log      *bus.Bus
+	nats     int
+	advisors []int
+}
+
+// spent is processor time, in seconds.
+type spent struct{ nats, advisors float64 }
+
+// newScale starts NATS, lets a trainer fit a thousand epochs, and starts the advisors.
+func newScale(b *testing.B, advisors int) *scale {
+	b.Helper()
+	port := storetest.FreePort(b)
+	s := &scale{url: fmt.Sprintf("nats://127.0.0.1:%d", port)}
+	s.nats = spawn(b, natsRole, filepath.Join(b.TempDir(), "jetstream"), strconv.Itoa(port)).cmd.Process.Pid
+	var err error
+	if s.log, err = bus.Connect(within(b, 30*time.Second), bus.Options{URL: s.url, Name: b.Name()}, slog.New(slog.DiscardHandler), nil); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { closeBus(s.log) })
+	await(b, "the streams", func() bool { return s.log.Prepare(within(b, 5*time.Second)) == nil })
+	publishPast(b, &local{bus: s.log}, 1000)
+	trainer := spawn(b, "trainer", "--nats-url="+s.url)
+	await(b, "regressors", func() bool {
+		var reply schemas.TrainReply
+		err := s.log.Request(within(b, 30*time.Second), schemas.SubjectRegressorTrain, &schemas.TrainRequest{Promote: true}, &reply)
+		return err == nil && len(reply.Promoted) == len(schemas.Targets())
+	})
+	trainer.kill()
+	for range advisors {
+		s.add(b)
+	}
+	return s
+}
+
+// add starts an advisor and returns when it answers, as all others do.
+func (s *scale) add(b *testing.B) {
+	b.Helper()
+	s.advisors = append(s.advisors, spawn(b, "advisor", "--nats-url="+s.url).cmd.Process.Pid)
+	nc := dial(b, s.url)
+	await(b, "all advisors", func() bool {
+		answers, err := nc.SubscribeSync(nats.NewInbox())
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer func() { _ = answers.Unsubscribe() }() // the connection goes with the benchmark
+		if err := nc.PublishRequest("$SRV.PING.courier-advisor", answers.Subject, nil); err != nil {
+			b.Fatal(err)
+		}
+		n := 0
+		for ; n < len(s.advisors); n++ {
+			if _, err := answers.NextMsg(50 * time.Millisecond); err != nil {
+				break
+			}
+		}
+		return n == len(s.advisors)
+	})
+}
+
+// events are those of jobs in the log, which an advisor reads when it starts.
+func (s *scale) events(b *testing.B) float64 {
+	b.Helper()
+	all, err := s.log.Streams(within(b, 10*time.Second))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, stream := range all {
+		if stream.Declared.Name == schemas.StreamJob {
+			return float64(stream.Messages)
+		}
+	}
+	b.Fatal("no stream of jobs")
+	return 0
+}
+
+func (s *scale) spent(b *testing.B) spent {
+	b.Helper()
+	all := spent{nats: processSeconds(b, s.nats)}
+	for _, pid := range s.advisors {
+		all.advisors += processSeconds(b, pid)
+	}
+	return all
+}
+
+// quiet waits until nobody works any more.
+func (s *scale) quiet(b *testing.B) spent {
+	b.Helper()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	last := s.spent(b)
+	for {
+		<-tick.C
+		now := s.spent(b)
+		if now.advisors-last.advisors < 0.01*float64(len(s.advisors)) {
+			return now
+		}
+		last = now
+	}
+}
+
+func askedAt(node int) schemas.JobRequest {
+	return schemas.JobRequest{Model: "model-1", CPUs: schemas.CPUs{2}, BatchSizes: []int{16, 32, 64, 128}, Epochs: 1000, SLO: schemas.Duration(time.Hour), Nodes: []string{fmt.Sprint("node-", node)}}
+}
+
+func jobName(n int) string { return fmt.Sprint("now-", n) }
+
+// begin submits jobs and starts them, two on a node.
+func (s *scale) begin(b *testing.B, jobs int) {
+	b.Helper()
+	for n := range jobs {
+		q := askedAt(n / 2)
+		q.JobID = jobName(n)
+		var a schemas.Advice
+		if err := s.log.Request(within(b, 10*time.Second), schemas.SubjectJobSubmit, &q, &a); err != nil {
+			b.Fatal(err)
+		}
+		e := &schemas.Started{Setting: settingOf(n), NodeCores: 16}
+		e.EventID, e.At, e.JobID, e.Run = schemas.StartedID(q.JobID, 1), time.Now().UTC(), q.JobID, 1
+		if _, err := s.log.Publish(within(b, 10*time.Second), e); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s.quiet(b)
+}
+
+func settingOf(n int) schemas.Setting {
+	return schemas.Setting{Model: "model-1", BatchSize: 64, CPUs: 2, Epochs: 1000, Nodes: []string{fmt.Sprint("node-", n/2)}}
+}
+
+// request asks from 64 goroutines.
+func (s *scale) request(b *testing.B, requests int) {
+	b.Helper()
+	var left atomic.Int64
+	left.Store(int64(requests))
+	var all sync.WaitGroup
+	for w := range 64 {
+		all.Go(func() {
+			q := askedAt(w)
+			for left.Add(-1) >= 0 {
+				ctx, cancel := context.WithTimeout(b.Context(), 10*time.Second)
+				var a schemas.Advice
+				err := s.log.Request(ctx, schemas.SubjectJobPredict, &q, &a)
+				cancel()
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// progress publishes epochs of the running jobs in turn.
+func (s *scale) progress(b *testing.B, jobs, epochs, round int) {
+	b.Helper()
+	for n := range epochs {
+		accuracy, job := 0.9, n%jobs
+		e := &schemas.Epoch{Setting: settingOf(job), NodeCores: 16, Epoch: uint32((round*epochs+n)/jobs) + 1, DurationSeconds: 0.6, DurationSource: schemas.DurationReported, Accuracy: &accuracy}
+		e.EventID, e.At, e.JobID, e.Run = schemas.EpochID(jobName(job), 1, e.Epoch), time.Now().UTC(), jobName(job), 1
+		if _, err := s.log.Publish(within(b, 10*time.Second), e); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// sample publishes samples of a hundred nodes in turn.
+func (s *scale) sample(b *testing.B, samples, round int) {
+	b.Helper()
+	js, err := jetstream.New(dial(b, s.url))
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := &fleet{begin: time.Now()}
+	for n := range samples {
+		e := f.sample(fmt.Sprint("boot-", round), n*10)
+		data, err := schemas.Marshal(e)
+		if err == nil {
+			_, err = js.PublishAsync(e.Subject(), data, jetstream.WithMsgID(e.ID()), jetstream.WithStallWait(time.Minute))
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	<-js.PublishAsyncComplete()
+}
