@@ -35,7 +35,7 @@ func BenchmarkScale(b *testing.B) {
 }
 
 func benchmarkScale(b *testing.B, advisors int) {
-	const jobs, requests, epochs, samples = 200, 20_000, 5_000, 20_000
+	const jobs, requests, epochs, samples = 200, 20_000, 50_000, 20_000
 	s := newScale(b, advisors)
 	s.begin(b, jobs)
 	for round := 0; b.Loop(); round++ {
