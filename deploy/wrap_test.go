@@ -22,8 +22,10 @@ import (
 // Slurm with our prolog and epilog; events JOB prints what the log has of a job, a
 // line each; awaitfile FILE waits for a file and removes it.
 func TestWrap(t *testing.T) {
-	if _, err := exec.LookPath("setsid"); err != nil {
-		t.Skip("the commands that stand in for Slurm need setsid (util-linux)")
+	for _, tool := range []string{"setsid", "ps"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the commands that stand in for Slurm need %s", tool)
+		}
 	}
 	here, err := os.Getwd()
 	if err != nil {
