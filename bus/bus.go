@@ -19,6 +19,7 @@ type Options struct {
 	URL       string                     // such as "nats://127.0.0.1:4222"; several are separated by commas
 	InProcess nats.InProcessConnProvider // a server in this process; wins over URL
 	Name      string                     // of the connection, as the server shows it
+	Replicas  int                        // NATS servers that keep a copy of each stream and bucket, 1 to 5; the least, as in schemas.Stream; 0: as declared there
 }
 
 // Bus is a connection to NATS that speaks schemas.
@@ -27,6 +28,7 @@ type Bus struct {
 	js      jetstream.JetStream
 	log     *slog.Logger
 	metrics *metrics
+	least   int // Options.Replicas
 	own     own
 }
 
@@ -36,7 +38,7 @@ const retryDelay = 250 * time.Millisecond
 // Connect connects to NATS, tries again until ctx ends, and reconnects for ever
 // afterwards. The error names the address.
 func Connect(ctx context.Context, o Options, log *slog.Logger, reg prometheus.Registerer) (*Bus, error) {
-	b := &Bus{log: log, metrics: newMetrics(reg)}
+	b := &Bus{log: log, metrics: newMetrics(reg), least: o.Replicas}
 	opts := []nats.Option{
 		nats.Name(o.Name), nats.MaxReconnects(-1), nats.ReconnectWait(retryDelay), nats.Timeout(2 * time.Second),
 		nats.DrainTimeout(5 * time.Second),
@@ -82,7 +84,7 @@ func Connect(ctx context.Context, o Options, log *slog.Logger, reg prometheus.Re
 // says. It may be called by every service at every start; what was set to keep
 // more than that stays.
 func (b *Bus) Prepare(ctx context.Context) error {
-	for _, s := range schemas.Streams() {
+	for _, s := range b.declaredStreams() {
 		if err := b.prepareStream(ctx, s); err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ func (s *StreamState) OK() bool {
 // Streams tells how each declared stream is on the server, and changes nothing.
 func (b *Bus) Streams(ctx context.Context) ([]StreamState, error) {
 	var all []StreamState
-	for _, s := range schemas.Streams() {
+	for _, s := range b.declaredStreams() {
 		state, err := b.streamState(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("look at stream %s: %w", s.Name, unavailable(err))
@@ -121,7 +121,7 @@ func (b *Bus) ApplyStreams(ctx context.Context) ([]StreamState, error) {
 			failures[place+" "+d.Setting] = d.Failure
 		}
 	}
-	for _, s := range schemas.Streams() {
+	for _, s := range b.declaredStreams() {
 		rest, err := b.applyStream(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("change stream %s: %w", s.Name, unavailable(err))
@@ -219,12 +219,22 @@ func (b *Bus) prepareStream(ctx context.Context, s schemas.Stream) error {
 	return nil
 }
 
-// replicas is how many copies the server keeps of a bucket; 0 if it has none
-// yet, which asks for the server's own number.
+// declaredStreams are the streams of schemas, with at least as many copies as this
+// Bus was asked to keep.
+func (b *Bus) declaredStreams() []schemas.Stream {
+	all := schemas.Streams()
+	for i := range all {
+		all[i].Replicas = max(all[i].Replicas, b.least)
+	}
+	return all
+}
+
+// replicas is how many copies of a bucket are wanted: those that the server keeps,
+// and at least what this Bus was asked for; 0 asks for the server's own number.
 func (b *Bus) replicas(ctx context.Context, stream string) int {
 	s, err := b.js.Stream(ctx, stream)
 	if err != nil {
-		return 0 // the bucket's creation, which follows, says what is wrong
+		return b.least // the bucket's creation, which follows, says what is wrong
 	}
-	return s.CachedInfo().Config.Replicas
+	return max(b.least, s.CachedInfo().Config.Replicas)
 }

@@ -305,3 +305,26 @@ func TestPrepare_AtOnce(t *testing.T) {
 		t.Errorf("after four at once: %+v, %v", states, err)
 	}
 }
+
+// One server cannot keep three copies, and says so; what it has stays as it is.
+func TestStreams_WantsTheReplicasOfItsOptions(t *testing.T) {
+	server := bustest.NewServer(t)
+	server.Connect(t)
+	b, err := bus.Connect(within(t), bus.Options{URL: server.URL(), Replicas: 3}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	states, err := b.Streams(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range states {
+		if w := words(s.Differences); w != "replicas: 1, at least 3" {
+			t.Errorf("%s differs in %q", s.Declared.Name, w)
+		}
+	}
+	if err := b.Prepare(within(t)); err == nil || !strings.Contains(err.Error(), "replicas is 1, want at least 3") {
+		t.Errorf("Prepare on one server = %v", err)
+	}
+}

@@ -21,11 +21,27 @@ type natsFlags struct {
 // connectTimeout is how long a tool for people waits for NATS.
 const connectTimeout = 3 * time.Second
 
+// replicaFlags say how many NATS servers keep the log.
+type replicaFlags struct {
+	NATSReplicas int `name:"nats-replicas" help:"NATS servers that keep a copy of each stream and bucket, 1 to 5. The least: what has more stays so." default:"1" env:"COURIER_NATS_REPLICAS"`
+}
+
+// Validate refuses what NATS would.
+func (f replicaFlags) Validate() error {
+	if f.NATSReplicas < 1 || f.NATSReplicas > 5 {
+		return fmt.Errorf("--nats-replicas %d: want 1 to 5", f.NATSReplicas)
+	}
+	return nil
+}
+
 // connect connects a tool: soon, or an error that says what to do.
-func (f natsFlags) connect(w *world) (*bus.Bus, error) {
+func (f natsFlags) connect(w *world) (*bus.Bus, error) { return f.connectReplicated(w, replicaFlags{}) }
+
+// connectReplicated is connect of a tool that looks at streams.
+func (f natsFlags) connectReplicated(w *world, r replicaFlags) (*bus.Bus, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, connectTimeout)
 	defer cancel()
-	b, err := bus.Connect(ctx, bus.Options{URL: f.NATSURL, Name: "courier"}, w.log, nil)
+	b, err := bus.Connect(ctx, bus.Options{URL: f.NATSURL, Name: "courier", Replicas: r.NATSReplicas}, w.log, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w; start one with courier all, or name yours with --nats-url", err)
 	}
@@ -42,6 +58,7 @@ func closeBus(b *bus.Bus) {
 // serviceFlags are those of every service.
 type serviceFlags struct {
 	natsFlags
+	replicaFlags
 	HTTPAddress string `name:"http-address" help:"Address of /metrics, /healthz and /readyz, such as :9100; empty: none." default:"" env:"COURIER_HTTP_ADDRESS"`
 }
 
@@ -55,7 +72,7 @@ type room struct {
 // serve connects, prepares the streams and runs what build returns until the end.
 func (f serviceFlags) serve(w *world, name string, build func(r *room) (part services.Part, ready func() error, handler http.Handler, err error)) error {
 	reg := services.NewRegistry()
-	b, err := bus.Connect(w.ctx, bus.Options{URL: f.NATSURL, Name: "courier-" + name}, w.log, reg)
+	b, err := bus.Connect(w.ctx, bus.Options{URL: f.NATSURL, Name: "courier-" + name, Replicas: f.NATSReplicas}, w.log, reg)
 	if err != nil {
 		if w.ctx.Err() != nil {
 			return nil // stopped before NATS came

@@ -14,6 +14,7 @@ import (
 
 type streamsCommand struct {
 	natsFlags
+	replicaFlags
 	outputFlags
 	Apply bool `help:"Create what is absent, change what differs where NATS can, and say what it cannot. No message is dropped."`
 }
@@ -29,7 +30,7 @@ func (c *streamsCommand) Help() string {
 
 // Run shows the streams, after changing them where that is wanted.
 func (c *streamsCommand) Run(w *world) error {
-	b, err := c.connect(w)
+	b, err := c.connectReplicated(w, c.replicaFlags)
 	if err != nil {
 		return err
 	}
