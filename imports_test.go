@@ -33,6 +33,7 @@ var house = map[string][]string{
 	"gateway":                            {"bus", "schemas"},
 	"policy/sim":                         {"schemas"},
 	"deploy":                             {},
+	"deploy/containers":                  {},
 	"deploy/workloads/digits":            {},
 	"deploy/workloads/digits/cmd/digits": {"deploy/workloads/digits"},
 	"services":                           {},

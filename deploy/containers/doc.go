@@ -1,0 +1,12 @@
+// Package containers tests docker-compose.yml as it is used: in containers of a
+// Docker engine, with images that are built here from source. It starts everything,
+// asks for advice, kills servers and services, cuts a network, renews one container
+// after the other under load, and then compares the log with the tables.
+//
+//	COURIER_CONTAINERS=1 go test -v ./deploy/containers
+//
+// It needs a Docker engine (.ci/run starts one where there is none), docker-compose
+// or docker compose, and the library of the ClickHouse engine: that stands in for
+// the image of a ClickHouse server, which is not pulled. COURIER_CONTAINERS=keep
+// leaves everything up for a look.
+package containers
