@@ -89,16 +89,7 @@ func (b *Bus) Prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, bucket := range []string{schemas.BucketAdmission, schemas.BucketChampions, schemas.BucketIntents, schemas.BucketLeases} {
-		if _, err := b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, History: 5, Storage: jetstream.FileStorage, Replicas: b.replicas(ctx, "KV_"+bucket)}); err != nil {
-			return fmt.Errorf("create bucket %s: %w", bucket, unavailable(err))
-		}
-	}
-	_, err := b.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: schemas.BucketRegressors, Storage: jetstream.FileStorage, Replicas: b.replicas(ctx, "OBJ_"+schemas.BucketRegressors)})
-	if err != nil {
-		return fmt.Errorf("create object store %s: %w", schemas.BucketRegressors, unavailable(err))
-	}
-	return nil
+	return b.prepareBuckets(ctx)
 }
 
 // Connected reports whether the server is reached right now.

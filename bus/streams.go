@@ -228,13 +228,3 @@ func (b *Bus) declaredStreams() []schemas.Stream {
 	}
 	return all
 }
-
-// replicas is how many copies of a bucket are wanted: those that the server keeps,
-// and at least what this Bus was asked for; 0 asks for the server's own number.
-func (b *Bus) replicas(ctx context.Context, stream string) int {
-	s, err := b.js.Stream(ctx, stream)
-	if err != nil {
-		return b.least // the bucket's creation, which follows, says what is wrong
-	}
-	return max(b.least, s.CachedInfo().Config.Replicas)
-}

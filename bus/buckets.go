@@ -1,0 +1,59 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// prepareBuckets creates the buckets that are not there, and lets those be kept by
+// more servers that are kept by too few.
+func (b *Bus) prepareBuckets(ctx context.Context) error {
+	for _, bucket := range []string{schemas.BucketAdmission, schemas.BucketChampions, schemas.BucketIntents, schemas.BucketLeases} {
+		err := b.prepareBucket(ctx, "KV_"+bucket, func(ctx context.Context, replicas int) error {
+			_, err := b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, History: 5, Storage: jetstream.FileStorage, Replicas: replicas})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("create bucket %s: %w", bucket, unavailable(err))
+		}
+	}
+	err := b.prepareBucket(ctx, "OBJ_"+schemas.BucketRegressors, func(ctx context.Context, replicas int) error {
+		_, err := b.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: schemas.BucketRegressors, Storage: jetstream.FileStorage, Replicas: replicas})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("create object store %s: %w", schemas.BucketRegressors, unavailable(err))
+	}
+	return nil
+}
+
+// createPatience is how long the answer to the creation of a stream is waited for.
+// Of two services that create it at once in a cluster of NATS, one gets none (2.15:
+// its update meets a stream that has no leader yet), and finds it there afterwards.
+const createPatience = time.Second
+
+// prepareBucket creates or changes the stream behind a bucket if that is needed.
+func (b *Bus) prepareBucket(ctx context.Context, stream string, create func(ctx context.Context, replicas int) error) error {
+	for {
+		s, err := b.js.Stream(ctx, stream)
+		if err == nil && s.CachedInfo().Config.Replicas >= b.least {
+			return nil
+		}
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return err
+		}
+		trying, cancel := context.WithTimeout(ctx, createPatience)
+		err = create(trying, b.least) // 0: the server's own number
+		late := trying.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil || !late {
+			return err
+		}
+	}
+}
