@@ -33,6 +33,14 @@ type service struct {
 	Healthcheck *struct {
 		Test []string `yaml:"test"`
 	} `yaml:"healthcheck"`
+	Profiles []string `yaml:"profiles"`
+	Scale    int      `yaml:"scale"` // 0: one
+	Memory   string   `yaml:"mem_limit"`
+	CPUs     float64  `yaml:"cpus"`
+	PIDs     int      `yaml:"pids_limit"`
+	ReadOnly bool     `yaml:"read_only"`
+	User     string   `yaml:"user"`
+	Drop     []string `yaml:"cap_drop"`
 }
 
 // ours reports whether the service runs the program of this repository.
@@ -76,14 +84,47 @@ func find(t *testing.T, path, pattern string) string {
 }
 
 func TestCompose_HasTheServices(t *testing.T) {
-	var got []string
-	for name := range compose(t).Services {
-		got = append(got, name)
+	got := map[string]int{}
+	for name, s := range compose(t).Services {
+		if len(s.Profiles) == 0 {
+			got[name] = max(s.Scale, 1)
+		}
 	}
-	slices.Sort(got)
-	want := []string{"advisor", "clickhouse", "collector", "gateway", "nats", "store", "trainer", "worker"}
+	want := map[string]int{"advisor": 2, "clickhouse": 1, "collector": 1, "gateway": 1, "nats1": 1, "nats2": 1, "nats3": 1, "store": 1, "trainer": 1, "worker": 2}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("services (-want +got):\n%s", diff)
+	}
+}
+
+// No container takes the machine, and those of the house, and what they keep the log
+// in, can change nothing but their volumes.
+func TestCompose_LimitsWhatAContainerMay(t *testing.T) {
+	for name, s := range compose(t).Services {
+		if s.Memory == "" || s.CPUs <= 0 || s.CPUs > 2 {
+			t.Errorf("%s: mem_limit %q, cpus %g: want both, and no more than two CPUs", name, s.Memory, s.CPUs)
+		}
+		if name == "clickhouse" || len(s.Profiles) > 0 {
+			continue // their images change files of their own when they start
+		}
+		if !s.ReadOnly || !slices.Equal(s.Drop, []string{"ALL"}) || s.PIDs == 0 {
+			t.Errorf("%s: read_only %v, cap_drop %v, pids_limit %d", name, s.ReadOnly, s.Drop, s.PIDs)
+		}
+	}
+}
+
+// The services may lose any one server of NATS: they know all, and ask for a copy on
+// each of whatever is kept.
+func TestCompose_KeepsTheLogThrice(t *testing.T) {
+	for name, s := range compose(t).Services {
+		if !s.ours() {
+			continue
+		}
+		if got, want := s.Environment["COURIER_NATS_URL"], "nats://nats1:4222,nats://nats2:4222,nats://nats3:4222"; got != want {
+			t.Errorf("%s connects to %s, want %s", name, got, want)
+		}
+		if got := s.Environment["COURIER_NATS_REPLICAS"]; got != "3" && name != "worker" {
+			t.Errorf("%s wants %q replicas", name, got)
+		}
 	}
 }
 
@@ -207,7 +248,7 @@ func TestCompose_KeepsItsDataInNamedVolumes(t *testing.T) {
 func TestCompose_VersionsAreThoseOfTheHouse(t *testing.T) {
 	c := compose(t)
 	for _, v := range []struct{ image, want string }{
-		{c.Services["nats"].Image, "nats:" + find(t, "go.mod", `nats-server/v2 v(\S+)`) + "-"},
+		{c.Services["nats1"].Image, "nats:" + find(t, "go.mod", `nats-server/v2 v(\S+)`) + "-"},
 		{c.Services["clickhouse"].Image, "clickhouse/clickhouse-server:" + find(t, "store/engine/package.json", `"(\d+\.\d+\.\d+)-stable`) + "."},
 		{"golang:" + find(t, "deploy/Dockerfile", `(?m)^FROM golang:(\S+) AS build$`), "golang:" + find(t, "go.mod", `(?m)^go (\d+\.\d+)`) + "."},
 	} {

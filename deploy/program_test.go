@@ -69,7 +69,7 @@ func courier(t *testing.T, args ...string) (string, error) {
 // has its own port where it has its own address in a container.
 type machine struct {
 	composition
-	nats  string // address of NATS
+	nats  []string // addresses of the servers of NATS
 	spool string
 }
 
@@ -88,7 +88,7 @@ func address(t *testing.T) string {
 // the port that its health check asks.
 func (m *machine) here(t *testing.T, s *service) *strings.Replacer {
 	t.Helper()
-	words := []string{"nats://nats:4222", "nats://" + m.nats}
+	words := []string{"nats://nats1:4222,nats://nats2:4222,nats://nats3:4222", m.natsURL()}
 	if s.Healthcheck != nil {
 		u, err := url.Parse(s.Healthcheck.Test[len(s.Healthcheck.Test)-1])
 		if err != nil {
@@ -99,6 +99,9 @@ func (m *machine) here(t *testing.T, s *service) *strings.Replacer {
 	}
 	return strings.NewReplacer(words...)
 }
+
+// natsURL is how a client names the servers of NATS.
+func (m *machine) natsURL() string { return "nats://" + strings.Join(m.nats, ",nats://") }
 
 // command is a service's, and healthy asks as its container would.
 func (m *machine) command(t *testing.T, s *service) (c *exec.Cmd, healthy func() error) {
@@ -148,6 +151,13 @@ func start(t *testing.T, name string, c *exec.Cmd, healthy func() error) {
 			t.Errorf("%s does not stop:\n%s", name, output.String())
 		}
 	})
+	awaitHealthy(t, name, healthy, ended)
+}
+
+// awaitHealthy waits until a service is healthy; ended tells, if it is not nil, that its
+// process has ended.
+func awaitHealthy(t *testing.T, name string, healthy func() error, ended chan error) {
+	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(30 * time.Second)
@@ -163,28 +173,44 @@ func start(t *testing.T, name string, c *exec.Cmd, healthy func() error) {
 	}
 }
 
-// startNATS runs the server with the configuration of its container, but its own
-// ports and directory.
+// startNATS runs the three servers with the configuration of their containers, but
+// ports and directories of their own.
 func (m *machine) startNATS(t *testing.T) {
 	t.Helper()
-	s := m.Services["nats"]
-	if want := []string{"nats-server", "--config", "/etc/courier/nats.conf"}; !slices.Equal(s.Command, want) {
-		t.Fatalf("NATS is started by %q, want %q", s.Command, want)
+	names := []string{"nats1", "nats2", "nats3"}
+	routes := map[string]string{}
+	for _, name := range names {
+		m.nats = append(m.nats, address(t))
+		routes[name] = address(t)
 	}
-	if want := []string{"./deploy/nats/nats.conf:/etc/courier/nats.conf:ro", "nats-data:/data"}; !slices.Equal(s.Volumes, want) {
-		t.Fatalf("NATS has the volumes %q, want %q", s.Volumes, want)
+	healths := map[string]func() error{}
+	for i, name := range names {
+		s := m.Services[name]
+		if want := []string{"nats-server", "--config", "/etc/courier/nats.conf"}; !slices.Equal(s.Command, want) {
+			t.Fatalf("%s is started by %q, want %q", name, s.Command, want)
+		}
+		if want := []string{"./deploy/nats/nats.conf:/etc/courier/nats.conf:ro", name + "-data:/data"}; !slices.Equal(s.Volumes, want) {
+			t.Fatalf("%s has the volumes %q, want %q", name, s.Volumes, want)
+		}
+		here := strings.NewReplacer("0.0.0.0:4222", m.nats[i], "127.0.0.1:8222", address(t), "0.0.0.0:6222", routes[name], " /data\n", " "+t.TempDir()+"\n",
+			"nats1:6222", routes["nats1"], "nats2:6222", routes["nats2"], "nats3:6222", routes["nats3"])
+		config := filepath.Join(t.TempDir(), "nats.conf")
+		if err := os.WriteFile(config, []byte(here.Replace(read(t, "deploy/nats/nats.conf"))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := exec.CommandContext(context.WithoutCancel(t.Context()), program(t, "nats-server"), "--config", config)
+		for key, value := range s.Environment {
+			c.Env = append(c.Env, key+"="+value)
+		}
+		start(t, name, c, func() error { return nil })
+		healths[name] = func() error {
+			_, err := courier(t, "health", here.Replace(s.Healthcheck.Test[len(s.Healthcheck.Test)-1]))
+			return err
+		}
 	}
-	m.nats = address(t)
-	here := strings.NewReplacer("0.0.0.0:4222", m.nats, "127.0.0.1:8222", address(t), " /data\n", " "+t.TempDir()+"\n")
-	config := filepath.Join(t.TempDir(), "nats.conf")
-	if err := os.WriteFile(config, []byte(here.Replace(read(t, "deploy/nats/nats.conf"))), 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range names { // none is before two of them run
+		awaitHealthy(t, name, healths[name], nil)
 	}
-	c := exec.CommandContext(context.WithoutCancel(t.Context()), program(t, "nats-server"), "--config", config)
-	start(t, "nats", c, func() error {
-		_, err := courier(t, "health", here.Replace(s.Healthcheck.Test[len(s.Healthcheck.Test)-1]))
-		return err
-	})
 }
 
 // The composition without its containers and its ClickHouse: every service starts
@@ -198,14 +224,17 @@ func TestCompose_RunsAJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		switch name {
-		case "nats", "worker", "clickhouse", "store": // the store has nothing to write to
+		s := m.Services[name]
+		if !s.ours() || name == "worker" || name == "store" { // the store has nothing to write to
 			continue
-		case "trainer":
-			delete(m.Services[name].Environment, "COURIER_CLICKHOUSE_URL") // recalls from the log
 		}
-		c, healthy := m.command(t, m.Services[name])
-		start(t, name, c, healthy)
+		if name == "trainer" {
+			delete(s.Environment, "COURIER_CLICKHOUSE_URL") // recalls from the log
+		}
+		for range max(s.Scale, 1) {
+			c, healthy := m.command(t, s)
+			start(t, name, c, healthy)
+		}
 	}
 	worker := m.Services["worker"]
 	worker.Environment["COURIER_EPOCHS"] = "2" // shorter, but for real
@@ -214,6 +243,9 @@ func TestCompose_RunsAJob(t *testing.T) {
 		t.Fatalf("the worker's job: %v\n%s", err, out)
 	}
 	m.awaitJob(t)
+	if out, err := courier(t, "streams", "--nats-url", m.natsURL(), "--nats-replicas", "3"); err != nil {
+		t.Errorf("the streams are not kept by three servers: %v\n%s", err, out)
+	}
 }
 
 // awaitJob waits until the one job is known as finished.
@@ -228,7 +260,7 @@ func (m *machine) awaitJob(t *testing.T) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.After(10 * time.Second); ; {
-		out, err := courier(t, "jobs", "--nats-url", "nats://"+m.nats, "--output", "json")
+		out, err := courier(t, "jobs", "--nats-url", m.natsURL(), "--output", "json")
 		var l list
 		if err == nil {
 			err = json.Unmarshal([]byte(out), &l)

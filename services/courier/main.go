@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// version is set when a release is built: -ldflags "-X main.version=1.2.3".
-var version = ""
+// version and commit are set when a release is built:
+// -ldflags "-X main.version=1.2.3 -X main.commit=8cdb311f0a52".
+var version, commit = "", ""
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == engineHostCommand {
@@ -151,17 +153,19 @@ func command(c *kong.Context) string {
 	return strings.Join(words, " ")
 }
 
-// buildVersion is the release, else the commit that Go recorded.
+// buildVersion is the release and the commit, as semantic versions write them:
+// 1.2.3+8cdb311f0a52. Without a release it is 0.0.0; the commit may be unknown.
 func buildVersion() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
+	release, revision := cmp.Or(version, "0.0.0"), commit
+	if info, ok := debug.ReadBuildInfo(); ok && revision == "" {
 		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-				return "0.0.0+" + s.Value[:12]
+			if s.Key == "vcs.revision" {
+				revision = s.Value
 			}
 		}
 	}
-	return "0.0.0"
+	if revision == "" {
+		return release
+	}
+	return release + "+" + revision[:min(len(revision), 12)]
 }

@@ -1,0 +1,73 @@
+package containers_test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// need skips where containers are not asked for, or there is no engine for them.
+func need(t *testing.T) {
+	t.Helper()
+	if os.Getenv("COURIER_CONTAINERS") == "" {
+		t.Skip("COURIER_CONTAINERS=1 runs the tests in containers")
+	}
+	if out, err := exec.Command("docker", "version").CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: NO DOCKER ENGINE: %v\n%s", err, out)
+	}
+}
+
+// question is a job request of the load.
+var question = object{"model": "digits-mlp", "cpus": []int{1, 2}, "batch_sizes": []int{8, 32, 128}, "epochs": 10, "slo": "20s"}
+
+func TestCluster(t *testing.T) {
+	need(t)
+	begin := time.Now()
+	buildImages(t)
+	t.Logf("images built in %.1f s", time.Since(begin).Seconds())
+	c := newCluster(t)
+	if os.Getenv("COURIER_CONTAINERS") != "keep" {
+		t.Cleanup(func() { c.down(t) })
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			c.logs(t)
+		}
+	})
+	c.up(t)
+}
+
+// up starts everything with images that are there, and measures how long the first
+// advice takes.
+func (c *cluster) up(t *testing.T) {
+	t.Helper()
+	begin := time.Now()
+	first := make(chan time.Duration, 1)
+	body := encode(t, question)
+	go func() {
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for range tick.C {
+			if status, _, err := c.post("/api/v1/predict", body, 2*time.Second); err == nil && status == 200 {
+				first <- time.Since(begin)
+				return
+			}
+			if time.Since(begin) > 2*time.Minute {
+				return
+			}
+		}
+	}()
+	if out, err := c.compose("up", "--detach", "--no-build"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	select {
+	case took := <-first:
+		t.Logf("from docker-compose up to the first advice: %.1f s (want 30 s at most)", took.Seconds())
+		if took > 30*time.Second {
+			t.Errorf("the first advice took %s", took)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("no advice")
+	}
+}
