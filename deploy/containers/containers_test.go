@@ -1,8 +1,11 @@
 package containers_test
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -36,6 +39,40 @@ func TestCluster(t *testing.T) {
 		}
 	})
 	c.up(t)
+	c.jobs(t)
+	l := startLoad(t, c, rate(t))
+	c.damage(t, l)
+	c.roll(t, l)
+	l.stop()
+	l.report(t, "rolling")
+	c.minority(t)
+	c.whole(t, l)
+}
+
+// rate is the requests per second of the load.
+func rate(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("COURIER_CONTAINERS_RATE"), "50"))
+	if err != nil || n < 1 {
+		t.Fatalf("COURIER_CONTAINERS_RATE: want requests per second")
+	}
+	return n
+}
+
+// jobs waits until the workers' jobs have finished, are known, and are rows.
+func (c *cluster) jobs(t *testing.T) {
+	t.Helper()
+	took := await(t, time.Minute, "finished jobs of the workers as rows", func() error {
+		n, err := c.sql(t, "SELECT uniqExact(job_id) FROM jobs WHERE state = 'finished' AND epochs_done = 6")
+		if err == nil && (n == "0" || n == "1") {
+			err = fmt.Errorf("%s finished jobs", n)
+		}
+		return err
+	})
+	t.Logf("two jobs of the workers finished, as rows, after %.1f s more", took.Seconds())
+	if out, err := c.courier(t, "store", "streams", "--nats-replicas", "3"); err != nil {
+		t.Errorf("the streams are not kept by three servers: %v\n%s", err, out)
+	}
 }
 
 // up starts everything with images that are there, and measures how long the first

@@ -1,0 +1,161 @@
+package containers_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// most is how long writes may stand still when the leader of a stream is lost: the
+// longest election timeout of NATS, and a second for those who send to notice.
+const most = 10 * time.Second
+
+// damage kills what may be lost, one at a time, and cuts a network, under the load.
+func (c *cluster) damage(t *testing.T, l *load) {
+	t.Helper()
+	leader := c.leader(t, l, "NODE")
+	begin := time.Now()
+	c.kill(t, c.id(t, leader))
+	c.acknowledged(t, l, begin, 3*time.Second)
+	c.standstill(t, l, begin, "the server of NATS that leads the stream was killed")
+	begin = time.Now()
+	c.start(t, c.id(t, leader))
+	t.Logf("it is healthy again after %.1f s", time.Since(begin).Seconds())
+
+	for _, service := range []string{"advisor", "store"} {
+		begin = time.Now()
+		c.kill(t, c.id(t, service))
+		c.acknowledged(t, l, begin, time.Second)
+		c.start(t, c.id(t, service))
+		t.Logf("%s killed and healthy again after %.1f s", service, time.Since(begin).Seconds())
+	}
+
+	leader = c.leader(t, l, "JOB")
+	begin = time.Now()
+	network := project + "_default"
+	must(t, "docker", "network", "disconnect", network, c.id(t, leader))
+	c.acknowledged(t, l, begin, 3*time.Second)
+	c.standstill(t, l, begin, "the network of the leading server of NATS was cut")
+	must(t, "docker", "network", "connect", "--alias", leader, network, c.id(t, leader))
+	c.awaitHealth(t, c.id(t, leader))
+	begin = time.Now()
+	must(t, "docker", "network", "disconnect", network, c.id(t, "store"))
+	c.acknowledged(t, l, begin, 2*time.Second)
+	must(t, "docker", "network", "connect", "--alias", "store", network, c.id(t, "store"))
+	c.awaitHealth(t, c.id(t, "store"))
+	l.report(t, "damage")
+}
+
+// leader names the server that leads a stream.
+func (c *cluster) leader(t *testing.T, l *load, stream string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	s, err := l.js.Stream(ctx, stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.CachedInfo().Cluster == nil {
+		t.Fatalf("the stream %s is in no cluster", stream)
+	}
+	return s.CachedInfo().Cluster.Leader
+}
+
+// acknowledged waits until events are acknowledged that were sent so long after begin.
+func (c *cluster) acknowledged(t *testing.T, l *load, begin time.Time, after time.Duration) {
+	t.Helper()
+	await(t, 30*time.Second, "an acknowledgement", func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		at := l.tallies["event over NATS"].at
+		if len(at) == 0 || at[len(at)-1].Before(begin.Add(after)) {
+			return errors.New("none yet")
+		}
+		return nil
+	})
+}
+
+func (c *cluster) standstill(t *testing.T, l *load, begin time.Time, what string) {
+	t.Helper()
+	for _, name := range []string{"event over NATS", "submit over HTTP"} {
+		longest := l.pause(name, begin)
+		t.Logf("%s: longest pause of %q %.2f s (want %s at most)", what, name, longest.Seconds(), most)
+		if longest > most {
+			t.Errorf("%s: %q stood still for %s", what, name, longest)
+		}
+	}
+}
+
+// roll renews every container, one at a time, each when the one before is healthy.
+func (c *cluster) roll(t *testing.T, l *load) {
+	t.Helper()
+	l.retries.Store(retriesRolled)
+	begin := time.Now()
+	for _, service := range []string{"nats1", "nats2", "nats3", "clickhouse", "store", "trainer", "advisor", "collector", "gateway", "worker"} {
+		for _, id := range c.ids(t, service) {
+			one := time.Now()
+			c.restart(t, id)
+			t.Logf("rolled %s in %.1f s, longest pause of predict %.2f s, of events %.2f s", id, time.Since(one).Seconds(), l.pause("predict over HTTP", one).Seconds(), l.pause("event over NATS", one).Seconds())
+		}
+	}
+	t.Logf("every container was rolled in %.1f s", time.Since(begin).Seconds())
+}
+
+// minority kills two of three servers of NATS: requests are refused with a reason, and
+// all goes on by itself when they are back.
+func (c *cluster) minority(t *testing.T) {
+	t.Helper()
+	lost := []string{c.id(t, "nats1"), c.id(t, "nats3")}
+	c.kill(t, lost...)
+	body := encode(t, named("minority"))
+	await(t, 20*time.Second, "a refusal that says why", func() error {
+		status, answer, err := c.post("/api/v1/jobs", body, 10*time.Second)
+		if err != nil {
+			return err
+		}
+		var refusal struct{ Code, Message string }
+		if err := json.Unmarshal(answer, &refusal); err != nil || status != 503 || refusal.Code != "unavailable" || !strings.Contains(refusal.Message, "nats") {
+			return fmt.Errorf("%d %s", status, answer)
+		}
+		t.Logf("with two servers of NATS lost: %d %s", status, answer)
+		return nil
+	})
+	begin := time.Now()
+	must(t, "docker", append([]string{"start"}, lost...)...)
+	await(t, time.Minute, "an answer after NATS is back", func() error {
+		status, answer, err := c.post("/api/v1/jobs", body, 5*time.Second)
+		if err == nil && status != 201 {
+			err = fmt.Errorf("%d %s", status, answer)
+		}
+		return err
+	})
+	t.Logf("jobs are taken again %.1f s after the servers were started", time.Since(begin).Seconds())
+}
+
+// whole stops the workers and compares the log with the tables.
+func (c *cluster) whole(t *testing.T, l *load) {
+	t.Helper()
+	if out, err := c.compose("stop", "worker"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	l.stored(t)
+	took := await(t, time.Minute, "tables that are as the log", func() error {
+		_, err := c.courier(t, "store", "store", "verify")
+		return err
+	})
+	t.Logf("courier store verify: nothing differs (after %.1f s)", took.Seconds())
+	// What the workers' jobs told while NATS was damaged came, too.
+	answer, err := c.sql(t, "SELECT countIf(state = 'finished'), countIf(state = 'finished' AND epochs_done != 6) FROM jobs FORMAT TSV")
+	if finished, short, _ := strings.Cut(answer, "\t"); err != nil || short != "0" {
+		t.Errorf("of %s finished jobs %s lack epochs (%v)", finished, short, err)
+	} else {
+		t.Logf("%s jobs of the workers finished, none lacks an epoch", finished)
+	}
+	if out, err := c.courier(t, "store", "dead", "list", "--output", "json"); err != nil || strings.Contains(out, "origin_sequence") {
+		t.Errorf("dead letters: %v\n%s", err, out)
+	}
+}

@@ -1,0 +1,282 @@
+package containers_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// The load is what programs of users do: they ask over HTTP and over NATS, and send
+// events. Whoever gets no answer waits and asks again.
+const (
+	answerPatience = 3 * time.Second
+	retryPause     = 3 * time.Second // longer than a single gateway takes to come back
+
+	// While containers are renewed one by one, once more must do. After a crash a
+	// stream of NATS has no leader for 4 to 9 s (nats-server 2.15, raft.go: the election
+	// timeout, which cannot be set), and who asks must have more patience.
+	retriesRolled  = 1
+	retriesDamaged = 5
+)
+
+// kind is what one request of the load does; id is its own.
+type kind struct {
+	name   string
+	share  int // of ten requests
+	ask    func(l *load, ctx context.Context, id string) (reply string, err error)
+	stored string // what finds the id of an answered request in the tables; "" if nothing is kept
+}
+
+var kinds = []kind{
+	{name: "predict over HTTP", share: 5, ask: (*load).predict},
+	{name: "submit over HTTP", share: 1, ask: (*load).submitHTTP, stored: "SELECT job_id FROM job_submitted"},
+	{name: "submit over NATS", share: 1, ask: (*load).submitNATS, stored: "SELECT job_id FROM job_submitted"},
+	{name: "event over NATS", share: 3, ask: (*load).publish, stored: "SELECT concat('load-', number) FROM node_sample WHERE node = 'load'"},
+}
+
+// tally is what became of the requests of a kind.
+type tally struct {
+	sent, retried int // since the last report
+	failed        []string
+	answered      map[string]answered // by id
+	at            []time.Time         // when each answer came
+}
+
+// answered is how a request was answered, for the case that what it sent is lost.
+type answered struct {
+	sent, at time.Time
+	reply    string
+	failures []error // of the attempts before
+}
+
+// load asks at a steady rate until it is stopped.
+type load struct {
+	*cluster
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	sample object
+
+	cancel  context.CancelFunc
+	wait    sync.WaitGroup
+	retries atomic.Int32 // after the first attempt
+	mu      sync.Mutex
+	tallies map[string]*tally
+}
+
+// startLoad begins to ask so many times per second.
+func startLoad(t *testing.T, c *cluster, perSecond int) *load {
+	t.Helper()
+	l := &load{cluster: c, tallies: map[string]*tally{}}
+	if err := json.Unmarshal([]byte(readFile(t, root+"/schemas/testdata/sample.json")), &l.sample); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if l.nc, err = nats.Connect(c.nats, nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond), nats.Timeout(2*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.nc.Close)
+	if l.js, err = jetstream.New(l.nc); err != nil {
+		t.Fatal(err)
+	}
+	var order []kind
+	for _, k := range kinds {
+		l.tallies[k.name] = &tally{answered: map[string]answered{}}
+		for range k.share {
+			order = append(order, k)
+		}
+	}
+	l.retries.Store(retriesDamaged)
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	l.wait.Go(func() {
+		tick := time.NewTicker(time.Second / time.Duration(perSecond))
+		defer tick.Stop()
+		for n := 1; ; n++ {
+			k := order[n%len(order)]
+			l.wait.Go(func() { l.try(k, fmt.Sprintf("load-%d", n)) })
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return l
+}
+
+// try asks, and again.
+func (l *load) try(k kind, id string) {
+	a := answered{sent: time.Now()}
+	var err error
+	for {
+		if a.reply, err = l.once(k, id); err == nil {
+			break
+		}
+		a.failures = append(a.failures, err)
+		if len(a.failures) > int(l.retries.Load()) {
+			break
+		}
+		<-time.After(retryPause)
+	}
+	a.at = time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	y := l.tallies[k.name]
+	y.sent++
+	if len(a.failures) > 0 {
+		y.retried++
+	}
+	if err != nil {
+		y.failed = append(y.failed, fmt.Sprintf("%s sent at %s: %v", id, a.sent.Format(time.StampMilli), errors.Join(a.failures...)))
+		return
+	}
+	y.answered[id], y.at = a, append(y.at, a.at)
+}
+
+func (l *load) once(k kind, id string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerPatience)
+	defer cancel()
+	return k.ask(l, ctx, id)
+}
+
+func (l *load) predict(_ context.Context, _ string) (string, error) {
+	return l.askHTTP("/api/v1/predict", question, 200)
+}
+
+func (l *load) submitHTTP(_ context.Context, id string) (string, error) {
+	return l.askHTTP("/api/v1/jobs", named(id), 201)
+}
+
+// named is the question with an identity, so that asking again makes no second job.
+func named(id string) object {
+	q := object{"id": id}
+	for key, value := range question {
+		q[key] = value
+	}
+	return q
+}
+
+func (l *load) askHTTP(path string, q object, want int) (string, error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return "", err
+	}
+	status, answer, err := l.post(path, body, answerPatience)
+	if err == nil && status != want {
+		err = fmt.Errorf("%d %s", status, answer)
+	}
+	return fmt.Sprint(status), err
+}
+
+func (l *load) submitNATS(ctx context.Context, id string) (string, error) {
+	body, err := json.Marshal(named(id))
+	if err != nil {
+		return "", err
+	}
+	m, err := l.nc.RequestWithContext(ctx, "job.submit", body)
+	if err == nil && m.Header.Get("Nats-Service-Error-Code") != "" {
+		err = errors.New(string(m.Data))
+	}
+	return "advice", err
+}
+
+// publish sends a sample of a node, as a collector does.
+func (l *load) publish(ctx context.Context, id string) (string, error) {
+	var number int
+	if _, err := fmt.Sscanf(id, "load-%d", &number); err != nil {
+		return "", err
+	}
+	s := object{}
+	for key, value := range l.sample {
+		s[key] = value
+	}
+	s["node"], s["boot_id"], s["number"], s["at"] = "load", "0", number, time.Now().UTC()
+	event := fmt.Sprintf("load/0/%d", number)
+	s["event_id"] = event
+	body, err := json.Marshal(s)
+	if err != nil {
+		return "", err
+	}
+	ack, err := l.js.Publish(ctx, "node.load.sample", body, jetstream.WithMsgID(event))
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("sequence %d, duplicate %v", ack.Sequence, ack.Duplicate), nil
+}
+
+// pause is the longest time without an answer to a kind since an instant.
+func (l *load) pause(name string, since time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := slices.Clone(l.tallies[name].at)
+	slices.SortFunc(at, time.Time.Compare)
+	last, longest := since, time.Duration(0)
+	for _, now := range append(at, time.Now()) {
+		if now.After(since) {
+			longest = max(longest, now.Sub(last))
+			last = now
+		}
+	}
+	return longest
+}
+
+// stop ends the load when every request has its answer.
+func (l *load) stop() {
+	l.cancel()
+	l.wait.Wait()
+}
+
+// report judges what came of the requests since the last report.
+func (l *load) report(t *testing.T, during string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range kinds {
+		y := l.tallies[k.name]
+		t.Logf("%s: %-18s %5d requests, %3d of them answered at a later attempt, %d failed", during, k.name, y.sent, y.retried, len(y.failed))
+		if len(y.failed) > 0 {
+			t.Errorf("%s: %d failed:\n%s", k.name, len(y.failed), strings.Join(y.failed[:min(len(y.failed), 10)], "\n"))
+		}
+		y.sent, y.retried, y.failed = 0, 0, nil
+	}
+}
+
+// stored waits until everything that was answered is in the tables.
+func (l *load) stored(t *testing.T) {
+	t.Helper()
+	for _, k := range kinds {
+		if k.stored == "" {
+			continue
+		}
+		want := map[string]answered{}
+		for id, a := range l.tallies[k.name].answered {
+			want[id] = a
+		}
+		count := len(want)
+		await(t, time.Minute, "what was acknowledged in the tables", func() error {
+			answer, err := l.sql(t, k.stored)
+			if err != nil {
+				return err
+			}
+			for _, id := range strings.Fields(answer) {
+				delete(want, id)
+			}
+			for id, a := range want {
+				return fmt.Errorf("%s: of %d that were acknowledged %d are in no table, such as %s, sent at %s, answered at %s with %s after %v",
+					k.name, count, len(want), id, a.sent.Format(time.StampMilli), a.at.Format(time.StampMilli), a.reply, a.failures)
+			}
+			return nil
+		})
+		t.Logf("%-18s %5d acknowledged, all in the tables", k.name, count)
+	}
+}
