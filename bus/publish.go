@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -84,7 +85,7 @@ func (b *Bus) publish(ctx context.Context, e schemas.Event, own *own) (sequence 
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	ack, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: e.Subject(), Data: data}, options...)
+	ack, err := b.send(ctx, e.Subject(), data, options)
 	b.metrics.published.WithLabelValues(kind(e.Subject()), outcome(err)).Inc()
 	if own != nil && taken(err) {
 		sequence, err = b.only(ctx, e.Subject())
@@ -95,6 +96,28 @@ func (b *Bus) publish(ctx context.Context, e schemas.Event, own *own) (sequence 
 	}
 	return ack.Sequence, !ack.Duplicate, nil
 }
+
+// copyPause is how long a copy that is being stored is left alone.
+const copyPause = 50 * time.Millisecond
+
+// send publishes and waits for the acknowledgement. While a stream of several servers
+// stores a copy it refuses another; what became of the first is known by asking again.
+func (b *Bus) send(ctx context.Context, subject string, data []byte, options []jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	for {
+		ack, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, options...)
+		var refused *jetstream.APIError
+		if !errors.As(err, &refused) || refused.ErrorCode != copyInProcess {
+			return ack, err
+		}
+		if wait(ctx, copyPause) != nil {
+			return nil, fmt.Errorf("a copy is in process: %w", ctx.Err())
+		}
+	}
+}
+
+// copyInProcess is JSStreamDuplicateMessageConflict of nats-server, which its client
+// has no name for.
+const copyInProcess = 10158
 
 // only returns the sequence of the one event of a subject.
 func (b *Bus) only(ctx context.Context, subject string) (uint64, error) {

@@ -1,0 +1,39 @@
+package bus_test
+
+import (
+	"testing"
+
+	"courier/bus/bustest"
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go"
+)
+
+// A stream of several servers refuses a copy while it stores the first. One server
+// never does, so the test answers in the place of the stream.
+func TestPublish_AsksAgainWhileACopyIsStored(t *testing.T) {
+	server := bustest.NewServer(t)
+	b, js := server.Connect(t), outside(t, server)
+	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
+		t.Fatal(err)
+	}
+	answers := []string{
+		`{"error":{"code":409,"err_code":10158,"description":"duplicate message id is in process"}}`,
+		`{"error":{"code":409,"err_code":10158,"description":"duplicate message id is in process"}}`,
+		`{"stream":"NODE","seq":7,"duplicate":true}`,
+	}
+	nc := js.Conn()
+	_, err := nc.Subscribe(sample(1).Subject(), func(m *nats.Msg) {
+		_ = m.Respond([]byte(answers[0])) // the publisher's failure tells
+		answers = answers[1:]
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if sequence, err := b.Publish(within(t), sample(1)); err != nil || sequence != 7 {
+		t.Errorf("Publish = %d, %v, want 7", sequence, err)
+	}
+}
