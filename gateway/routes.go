@@ -161,9 +161,12 @@ func (g *Gateway) refuse(a *answer, r *http.Request, err error) {
 	if errors.As(err, &special) {
 		status = special.status
 	}
-	if r.Context().Err() != nil || a.status != 0 {
-		g.log.Debug("request not answered", "path", r.URL.Path, "error", err) // the client is gone
+	if a.status != 0 {
+		g.log.Debug("request not answered", "path", r.URL.Path, "error", err) // it has a part of an answer
 		return
+	}
+	if r.Context().Err() != nil { // the client is gone, or is cut off by the gateway's end: then silence would read as 200
+		status, refusal = http.StatusServiceUnavailable, &schemas.Error{Code: schemas.CodeUnavailable, Message: "the gateway stops; ask again"}
 	}
 	if status == http.StatusInternalServerError {
 		g.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -175,5 +176,23 @@ func TestStatusOf_KnowsEveryCode(t *testing.T) {
 		if statusOf[e.Code] == 0 {
 			t.Errorf("statusOf lacks %q", e.Code)
 		}
+	}
+}
+
+// A request that is cut off has no answer yet, and silence would read as 200.
+func TestWrap_AnswersWhoIsCutOff(t *testing.T) {
+	m, err := newMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &Gateway{log: slog.New(slog.DiscardHandler), metrics: m}
+	ctx, cut := context.WithCancel(t.Context())
+	w := httptest.NewRecorder()
+	g.wrap(route{path: "/", handle: func(http.ResponseWriter, *http.Request) error {
+		cut()
+		return ctx.Err()
+	}}).ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", "/", nil))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "unavailable") {
+		t.Errorf("who is cut off is answered %d %s, want 503 unavailable", w.Code, w.Body)
 	}
 }

@@ -36,10 +36,13 @@ func Observe(g prometheus.Gatherer, ready func() error) http.Handler {
 	return mux
 }
 
-// ServeHTTP serves handler on l until ctx ends, then lets requests finish.
+// ServeHTTP serves handler on l until ctx ends, then lets requests finish: theirs is
+// another context, which ends with the last of them, or after three seconds.
 func ServeHTTP(ctx context.Context, l net.Listener, handler http.Handler) error {
+	asking, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
 	s := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx }}
+		BaseContext: func(net.Listener) context.Context { return asking }}
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(l) }()
 	select {

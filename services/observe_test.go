@@ -1,0 +1,55 @@
+package services_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"courier/services"
+)
+
+// Who asks while a service stops is answered, by a handler that may still ask others.
+func TestServeHTTP_AnswersWhatIsInHand(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	began, refusing := make(chan struct{}), make(chan struct{})
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(began)
+		stop()
+		<-refusing
+		fmt.Fprintf(w, "%v", r.Context().Err())
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- services.ServeHTTP(ctx, l, handler) }()
+	go func() {
+		<-began
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for range tick.C {
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				close(refusing)
+				return
+			}
+			_ = c.Close() // it was only tried
+		}
+	}()
+	answer, err := http.Get("http://" + l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if body, err := io.ReadAll(answer.Body); err != nil || string(body) != "<nil>" {
+		t.Errorf("a request in hand was answered %q, %v, want an open context", body, err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
