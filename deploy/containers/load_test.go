@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -47,6 +48,7 @@ var kinds = []kind{
 // tally is what became of the requests of a kind.
 type tally struct {
 	sent, retried int // since the last report
+	reasons       map[string]int
 	failed        []string
 	answered      map[string]answered // by id
 	at            []time.Time         // when each answer came
@@ -90,7 +92,7 @@ func startLoad(t *testing.T, c *cluster, perSecond int) *load {
 	}
 	var order []kind
 	for _, k := range kinds {
-		l.tallies[k.name] = &tally{answered: map[string]answered{}}
+		l.tallies[k.name] = &tally{answered: map[string]answered{}, reasons: map[string]int{}}
 		for range k.share {
 			order = append(order, k)
 		}
@@ -114,6 +116,9 @@ func startLoad(t *testing.T, c *cluster, perSecond int) *load {
 	return l
 }
 
+// port is what differs in the errors of many connections.
+var port = regexp.MustCompile(`127\.0\.0\.1:\d+->`)
+
 // try asks, and again.
 func (l *load) try(k kind, id string) {
 	a := answered{sent: time.Now()}
@@ -135,6 +140,7 @@ func (l *load) try(k kind, id string) {
 	y.sent++
 	if len(a.failures) > 0 {
 		y.retried++
+		y.reasons[a.sent.Format(time.TimeOnly)+" "+port.ReplaceAllString(strings.TrimSpace(a.failures[0].Error()), "")]++
 	}
 	if err != nil {
 		y.failed = append(y.failed, fmt.Sprintf("%s sent at %s: %v", id, a.sent.Format(time.StampMilli), errors.Join(a.failures...)))
@@ -244,10 +250,13 @@ func (l *load) report(t *testing.T, during string) {
 	for _, k := range kinds {
 		y := l.tallies[k.name]
 		t.Logf("%s: %-18s %5d requests, %3d of them answered at a later attempt, %d failed", during, k.name, y.sent, y.retried, len(y.failed))
+		for reason, n := range y.reasons {
+			t.Logf("%7d times: %s", n, reason)
+		}
 		if len(y.failed) > 0 {
 			t.Errorf("%s: %d failed:\n%s", k.name, len(y.failed), strings.Join(y.failed[:min(len(y.failed), 10)], "\n"))
 		}
-		y.sent, y.retried, y.failed = 0, 0, nil
+		y.sent, y.retried, y.failed, y.reasons = 0, 0, nil, map[string]int{}
 	}
 }
 
