@@ -302,6 +302,29 @@ func TestAdvisor_RefusesADamagedRegressor(t *testing.T) {
 	}
 }
 
+// In a cluster of NATS the server that is asked may know the champion before its files.
+func TestAdvisor_WaitsForTheFilesOfARegressor(t *testing.T) {
+	b := bustest.New(t)
+	promote(t, b)
+	champion, _, err := b.Champion(within(t), schemas.TargetEpochTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := b.Artifact(within(t), champion.ModelDigest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.DropArtifact(within(t), champion.ModelDigest); err != nil {
+		t.Fatal(err)
+	}
+	start(t, b)
+	if _, err := b.PutArtifact(within(t), file); err != nil {
+		t.Fatal(err)
+	}
+	q := schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10}
+	await(t, "all regressors", func() bool { return len(predict(t, b, q).Regressors) == len(schemas.Targets()) })
+}
+
 func TestAdvisor_Cancel(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)

@@ -2,6 +2,7 @@ package advisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,14 +33,39 @@ func (a *Advisor) followRegressors(ctx context.Context) error {
 	})
 }
 
+// A champion is named once its files are stored, but in a cluster of NATS the server
+// that is asked may not have them yet: for so long it is asked again.
+const (
+	fetchPatience = 10 * time.Second
+	fetchPause    = 200 * time.Millisecond
+)
+
+// fetch reads a file of a champion. It asks again while NATS is away, until ctx ends.
+func (a *Advisor) fetch(ctx context.Context, digest string) ([]byte, error) {
+	begin, tick := time.Now(), time.NewTicker(fetchPause)
+	defer tick.Stop()
+	for {
+		data, err := a.bus.Artifact(ctx, digest)
+		late := errors.Is(err, schemas.ErrNotFound) && time.Since(begin) < fetchPatience
+		if !late && !errors.Is(err, schemas.ErrUnavailable) {
+			return data, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
 // load fetches a champion's files and checks all that can be checked. Bytes that
 // cannot be fetched because NATS is away are tried again until ctx ends.
 func (a *Advisor) load(ctx context.Context, c schemas.Champion) (*Regressor, error) {
-	manifest, err := a.bus.Artifact(ctx, c.ManifestDigest)
+	manifest, err := a.fetch(ctx, c.ManifestDigest)
 	if err != nil {
 		return nil, err
 	}
-	model, err := a.bus.Artifact(ctx, c.ModelDigest)
+	model, err := a.fetch(ctx, c.ModelDigest)
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,9 @@ func (b *Bus) Artifact(ctx context.Context, digest string) ([]byte, error) {
 		return nil, fmt.Errorf("read artifact %.12s: %d bytes are more than %d", digest, info.Size, maxArtifact)
 	}
 	data, err := store.GetBytes(ctx, digest)
+	if errors.Is(err, jetstream.ErrObjectNotFound) { // it asks for the info again, perhaps another server
+		return nil, &schemas.Error{Code: schemas.CodeNotFound, Message: "no artifact " + digest}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read artifact %.12s: %w", digest, unavailable(err))
 	}

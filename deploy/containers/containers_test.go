@@ -26,9 +26,7 @@ var question = object{"model": "digits-mlp", "cpus": []int{1, 2}, "batch_sizes":
 
 func TestCluster(t *testing.T) {
 	need(t)
-	begin := time.Now()
 	buildImages(t)
-	t.Logf("images built in %.1f s", time.Since(begin).Seconds())
 	c := newCluster(t)
 	if os.Getenv("COURIER_CONTAINERS") != "keep" {
 		t.Cleanup(func() { c.down(t) })
@@ -40,13 +38,9 @@ func TestCluster(t *testing.T) {
 	})
 	c.up(t)
 	c.jobs(t)
-	l := startLoad(t, c, rate(t))
-	c.damage(t, l)
-	c.roll(t, l)
-	l.stop()
-	l.report(t, "rolling")
+	damaged, rolled := c.damage(t), c.roll(t)
 	c.minority(t)
-	c.whole(t, l)
+	c.whole(t, damaged, rolled)
 }
 
 // rate is the requests per second of the load.

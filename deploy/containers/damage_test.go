@@ -14,9 +14,10 @@ import (
 // longest election timeout of NATS, and a second for those who send to notice.
 const most = 10 * time.Second
 
-// damage kills what may be lost, one at a time, and cuts a network, under the load.
-func (c *cluster) damage(t *testing.T, l *load) {
+// damage kills what may be lost, one at a time, and cuts networks, under the load.
+func (c *cluster) damage(t *testing.T) *load {
 	t.Helper()
+	l := startLoad(t, c, "damage", rate(t), retriesDamaged)
 	leader := c.leader(t, l, "NODE")
 	begin := time.Now()
 	c.kill(t, c.id(t, leader))
@@ -47,7 +48,8 @@ func (c *cluster) damage(t *testing.T, l *load) {
 	c.acknowledged(t, l, begin, 2*time.Second)
 	must(t, "docker", "network", "connect", "--alias", "store", network, c.id(t, "store"))
 	c.awaitHealth(t, c.id(t, "store"))
-	l.report(t, "damage")
+	l.stop(t)
+	return l
 }
 
 // leader names the server that leads a stream.
@@ -91,9 +93,9 @@ func (c *cluster) standstill(t *testing.T, l *load, begin time.Time, what string
 }
 
 // roll renews every container, one at a time, each when the one before is healthy.
-func (c *cluster) roll(t *testing.T, l *load) {
+func (c *cluster) roll(t *testing.T) *load {
 	t.Helper()
-	l.retries.Store(retriesRolled)
+	l := startLoad(t, c, "rolling", rate(t), retriesRolled)
 	begin := time.Now()
 	for _, service := range []string{"nats1", "nats2", "nats3", "clickhouse", "store", "trainer", "advisor", "collector", "gateway", "worker"} {
 		for _, id := range c.ids(t, service) {
@@ -103,6 +105,8 @@ func (c *cluster) roll(t *testing.T, l *load) {
 		}
 	}
 	t.Logf("every container was rolled in %.1f s", time.Since(begin).Seconds())
+	l.stop(t)
+	return l
 }
 
 // minority kills two of three servers of NATS: requests are refused with a reason, and
@@ -137,12 +141,14 @@ func (c *cluster) minority(t *testing.T) {
 }
 
 // whole stops the workers and compares the log with the tables.
-func (c *cluster) whole(t *testing.T, l *load) {
+func (c *cluster) whole(t *testing.T, loads ...*load) {
 	t.Helper()
 	if out, err := c.compose("stop", "worker"); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	l.stored(t)
+	for _, l := range loads {
+		l.stored(t)
+	}
 	took := await(t, time.Minute, "tables that are as the log", func() error {
 		_, err := c.courier(t, "store", "store", "verify")
 		return err

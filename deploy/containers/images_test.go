@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"courier/store/engine"
 )
@@ -84,11 +85,22 @@ func image(t *testing.T, dir, name, text string) {
 	}
 }
 
-// buildImages makes the three images and returns our program.
+// built is our program, once the images were made.
+var built struct{ dir, program string }
+
+// buildImages makes the three images, once, and returns our program.
 func buildImages(t *testing.T) (program string) {
 	t.Helper()
-	dir := t.TempDir()
-	program = compile(t, root, dir)
+	if built.program != "" {
+		return built.program
+	}
+	begin := time.Now()
+	defer func() { t.Logf("images built in %.1f s", time.Since(begin).Seconds()) }()
+	dir, err := os.MkdirTemp("", "courier-image-") // TestMain removes it
+	if err != nil {
+		t.Fatal(err)
+	}
+	built.dir, program = dir, compile(t, root, dir)
 	_, text := dockerfile(t)
 	image(t, dir, "courier:"+version, text)
 
@@ -99,6 +111,7 @@ func buildImages(t *testing.T) (program string) {
 	}
 	image(t, other, "courier-test/nats:test", "FROM scratch\nCOPY courier nats-server /usr/local/bin/\n")
 	buildClickHouse(t, program)
+	built.program = program
 	return program
 }
 

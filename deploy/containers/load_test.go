@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,12 +41,12 @@ var kinds = []kind{
 	{name: "predict over HTTP", share: 5, ask: (*load).predict},
 	{name: "submit over HTTP", share: 1, ask: (*load).submitHTTP, stored: "SELECT job_id FROM job_submitted"},
 	{name: "submit over NATS", share: 1, ask: (*load).submitNATS, stored: "SELECT job_id FROM job_submitted"},
-	{name: "event over NATS", share: 3, ask: (*load).publish, stored: "SELECT concat('load-', number) FROM node_sample WHERE node = 'load'"},
+	{name: "event over NATS", share: 3, ask: (*load).publish, stored: "SELECT concat(boot_id, '-', number) FROM node_sample WHERE node = 'load'"},
 }
 
 // tally is what became of the requests of a kind.
 type tally struct {
-	sent, retried int // since the last report
+	sent, retried int
 	reasons       map[string]int
 	failed        []string
 	answered      map[string]answered // by id
@@ -64,26 +63,28 @@ type answered struct {
 // load asks at a steady rate until it is stopped.
 type load struct {
 	*cluster
-	nc     *nats.Conn
-	js     jetstream.JetStream
-	sample object
+	name    string // of this load, the first word of its ids
+	retries int    // after the first attempt
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	sample  object
 
 	cancel  context.CancelFunc
 	wait    sync.WaitGroup
-	retries atomic.Int32 // after the first attempt
 	mu      sync.Mutex
 	tallies map[string]*tally
 }
 
 // startLoad begins to ask so many times per second.
-func startLoad(t *testing.T, c *cluster, perSecond int) *load {
+func startLoad(t *testing.T, c *cluster, name string, perSecond, retries int) *load {
 	t.Helper()
-	l := &load{cluster: c, tallies: map[string]*tally{}}
+	l := &load{cluster: c, name: name, retries: retries, tallies: map[string]*tally{}}
 	if err := json.Unmarshal([]byte(readFile(t, root+"/schemas/testdata/sample.json")), &l.sample); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if l.nc, err = nats.Connect(c.nats, nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond), nats.Timeout(2*time.Second)); err != nil {
+	if l.nc, err = nats.Connect(c.nats, nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond), nats.Timeout(2*time.Second),
+		nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.nc.Close)
@@ -97,7 +98,6 @@ func startLoad(t *testing.T, c *cluster, perSecond int) *load {
 			order = append(order, k)
 		}
 	}
-	l.retries.Store(retriesDamaged)
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	l.wait.Go(func() {
@@ -105,7 +105,7 @@ func startLoad(t *testing.T, c *cluster, perSecond int) *load {
 		defer tick.Stop()
 		for n := 1; ; n++ {
 			k := order[n%len(order)]
-			l.wait.Go(func() { l.try(k, fmt.Sprintf("load-%d", n)) })
+			l.wait.Go(func() { l.try(k, fmt.Sprintf("%s-%d", name, n)) })
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -128,7 +128,7 @@ func (l *load) try(k kind, id string) {
 			break
 		}
 		a.failures = append(a.failures, err)
-		if len(a.failures) > int(l.retries.Load()) {
+		if len(a.failures) > l.retries {
 			break
 		}
 		<-time.After(retryPause)
@@ -199,15 +199,15 @@ func (l *load) submitNATS(ctx context.Context, id string) (string, error) {
 // publish sends a sample of a node, as a collector does.
 func (l *load) publish(ctx context.Context, id string) (string, error) {
 	var number int
-	if _, err := fmt.Sscanf(id, "load-%d", &number); err != nil {
+	if _, err := fmt.Sscanf(id, l.name+"-%d", &number); err != nil {
 		return "", err
 	}
 	s := object{}
 	for key, value := range l.sample {
 		s[key] = value
 	}
-	s["node"], s["boot_id"], s["number"], s["at"] = "load", "0", number, time.Now().UTC()
-	event := fmt.Sprintf("load/0/%d", number)
+	s["node"], s["boot_id"], s["number"], s["at"] = "load", l.name, number, time.Now().UTC()
+	event := fmt.Sprintf("load/%s/%d", l.name, number)
 	s["event_id"] = event
 	body, err := json.Marshal(s)
 	if err != nil {
@@ -236,27 +236,20 @@ func (l *load) pause(name string, since time.Time) time.Duration {
 	return longest
 }
 
-// stop ends the load when every request has its answer.
-func (l *load) stop() {
+// stop ends the load when every request has its answer, and judges it.
+func (l *load) stop(t *testing.T) {
+	t.Helper()
 	l.cancel()
 	l.wait.Wait()
-}
-
-// report judges what came of the requests since the last report.
-func (l *load) report(t *testing.T, during string) {
-	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, k := range kinds {
 		y := l.tallies[k.name]
-		t.Logf("%s: %-18s %5d requests, %3d of them answered at a later attempt, %d failed", during, k.name, y.sent, y.retried, len(y.failed))
+		t.Logf("%s: %-18s %5d requests, %3d of them answered at a later attempt, %d failed", l.name, k.name, y.sent, y.retried, len(y.failed))
 		for reason, n := range y.reasons {
 			t.Logf("%7d times: %s", n, reason)
 		}
 		if len(y.failed) > 0 {
 			t.Errorf("%s: %d failed:\n%s", k.name, len(y.failed), strings.Join(y.failed[:min(len(y.failed), 10)], "\n"))
 		}
-		y.sent, y.retried, y.failed, y.reasons = 0, 0, nil, map[string]int{}
 	}
 }
 

@@ -36,7 +36,9 @@ func TestMain(m *testing.M) {
 			return
 		}
 	}
-	os.Exit(m.Run())
+	status := m.Run()
+	_ = os.RemoveAll(built.dir) // a temporary directory
+	os.Exit(status)
 }
 
 // clickhouse runs the engine in a container until it is asked to stop. The engine
