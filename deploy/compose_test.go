@@ -210,8 +210,8 @@ func order(c composition) ([]string, error) {
 func TestCompose_PublishesThePageOnly(t *testing.T) {
 	for name, s := range compose(t).Services {
 		for _, p := range s.Ports {
-			if name != "gateway" || !strings.HasPrefix(p, "127.0.0.1:") {
-				t.Errorf("%s publishes %s, want only the gateway on 127.0.0.1", name, p)
+			if name != "gateway" && len(s.Profiles) == 0 || !strings.HasPrefix(p, "127.0.0.1:") {
+				t.Errorf("%s publishes %s, want only the gateway, or what was asked for by a profile, on 127.0.0.1", name, p)
 			}
 		}
 	}
@@ -255,6 +255,39 @@ func TestCompose_VersionsAreThoseOfTheHouse(t *testing.T) {
 		if !strings.HasPrefix(v.image, v.want) {
 			t.Errorf("image %s, want %s…", v.image, v.want)
 		}
+	}
+}
+
+// Prometheus finds every service, at the port where its health check finds it.
+func TestPrometheus_ScrapesEveryService(t *testing.T) {
+	var config struct {
+		ScrapeConfigs []struct {
+			JobName      string `yaml:"job_name"`
+			DNSSDConfigs []struct {
+				Names []string
+				Port  int
+			} `yaml:"dns_sd_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "deploy/prometheus/prometheus.yml")), &config); err != nil {
+		t.Fatal(err)
+	}
+	got, want := map[string]string{}, map[string]string{}
+	for _, s := range config.ScrapeConfigs {
+		for _, d := range s.DNSSDConfigs {
+			for _, name := range d.Names {
+				got[name] = fmt.Sprintf("%s at %d", s.JobName, d.Port)
+			}
+		}
+	}
+	for name, s := range compose(t).Services {
+		if s.ours() && name != "worker" {
+			port := regexp.MustCompile(`:(\d+)/`).FindStringSubmatch(s.Healthcheck.Test[3])
+			want[name] = "courier-" + name + " at " + port[1]
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("scraped (-want +got):\n%s", diff)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -161,7 +162,33 @@ func (c *cluster) whole(t *testing.T, loads ...*load) {
 	} else {
 		t.Logf("%s jobs of the workers finished, none lacks an epoch", finished)
 	}
+	c.dashboards(t)
 	if out, err := c.courier(t, "store", "dead", "list", "--output", "json"); err != nil || strings.Contains(out, "origin_sequence") {
 		t.Errorf("dead letters: %v\n%s", err, out)
 	}
+}
+
+// dashboards asks what the dashboards ask of the tables, as the user they ask as.
+func (c *cluster) dashboards(t *testing.T) {
+	t.Helper()
+	var board struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ RawSQL string }
+		}
+	}
+	if err := json.Unmarshal([]byte(readFile(t, root+"/deploy/grafana/dashboards/history.json")), &board); err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, p := range board.Panels {
+		for _, target := range p.Targets {
+			answer, err := c.sql(t, regexp.MustCompile(`\$__timeFilter\((\w+)\)`).ReplaceAllString(target.RawSQL, "$1 > now() - INTERVAL 1 DAY"))
+			if err != nil {
+				t.Errorf("the panel %q: %v", p.Title, err)
+			}
+			rows += len(strings.Split(answer, "\n"))
+		}
+	}
+	t.Logf("%d panels ask the tables and get %d rows", len(board.Panels), rows)
 }

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// board is what the tests read of a dashboard of Grafana.
+type board struct {
+	UID    string
+	Panels []struct {
+		Title, Description string
+		Targets            []struct{ Expr, LegendFormat, RawSQL string }
+	}
+}
+
+func boards(t *testing.T) map[string]board {
+	t.Helper()
+	files, err := filepath.Glob("../../deploy/grafana/dashboards/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no dashboards (%v)", err)
+	}
+	all := map[string]board{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b board
+		if err := json.Unmarshal(text, &b); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		all[filepath.Base(file)] = b
+	}
+	return all
+}
+
+var (
+	ofProcess  = []string{"up", "ALERTS", "process_resident_memory_bytes", "process_cpu_seconds_total"} // of Prometheus and its client
+	legend     = regexp.MustCompile(`\{\{(\w+)\}\}`)
+	otherNames = regexp.MustCompile(`\b(up|ALERTS|process_\w+)\{`)
+	groupedBy  = regexp.MustCompile(`(?:by|on) \(([^)]*)\)`)
+)
+
+// Every metric and label of a dashboard is really exported, every panel says what it
+// shows, and together they show what a platform engineer asks for.
+func TestDashboards_NameWhatIsExported(t *testing.T) {
+	have, used := exported(t), map[string]bool{}
+	for file, b := range boards(t) {
+		for _, p := range b.Panels {
+			if p.Title == "" || len(p.Description) < 10 || len(p.Targets) == 0 {
+				t.Errorf("%s: the panel %q shows nothing, or does not say what", file, p.Title)
+			}
+			for _, target := range p.Targets {
+				if (target.Expr == "") == (target.RawSQL == "") {
+					t.Errorf("%s: %s asks neither metrics nor tables, or both", file, p.Title)
+				}
+				for _, m := range otherNames.FindAllStringSubmatch(target.Expr, -1) {
+					if !slices.Contains(ofProcess, m[1]) {
+						t.Errorf("%s: %s names %s", file, p.Title, m[1])
+					}
+				}
+				var labels []string
+				for _, m := range ofCourier.FindAllStringSubmatch(target.Expr, -1) {
+					own, known := have[m[1]]
+					if !known {
+						own, known = have[suffix.ReplaceAllString(m[1], "")]
+					}
+					if !known {
+						t.Errorf("%s: %s names %s, which no service exports", file, p.Title, m[1])
+					}
+					used[m[1]] = true
+					labels = append(labels, own...)
+					for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
+						if !slices.Contains(own, l[1]) {
+							t.Errorf("%s: %s asks for the label %s, which %s has not", file, p.Title, l[1], m[1])
+						}
+					}
+				}
+				var named []string
+				for _, m := range groupedBy.FindAllStringSubmatch(target.Expr, -1) {
+					named = append(named, strings.Split(m[1], ",")...)
+				}
+				for _, m := range legend.FindAllStringSubmatch(target.LegendFormat, -1) {
+					named = append(named, m[1])
+				}
+				for _, l := range named {
+					if l = strings.TrimSpace(l); !slices.Contains(labels, l) && !slices.Contains(ofScrape, l) {
+						t.Errorf("%s: %s names the label %s, which nothing in it has", file, p.Title, l)
+					}
+				}
+			}
+		}
+	}
+	for _, wanted := range []string{"courier_advisor_promises_total", "courier_bus_request_seconds_bucket", "courier_store_lag_seconds", "courier_advisor_risks_total", "courier_bus_dead_messages_total"} {
+		if !used[wanted] {
+			t.Errorf("no dashboard shows %s", wanted)
+		}
+	}
+}
