@@ -100,7 +100,7 @@ func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) 
 	if consumer.CachedInfo().NumPending == 0 {
 		o.caughtUp()
 	}
-	it, err := consumer.Messages()
+	it, err := consumer.Messages(jetstream.PullHeartbeat(pingEvery)) // the server that has the consumer may be gone: that is noticed after two
 	if err != nil {
 		return unavailable(err)
 	}

@@ -46,7 +46,7 @@ func newCluster(t *testing.T) *cluster {
 		at = append(at, l.Addr().String())
 		c.env = append(c.env, fmt.Sprintf("%s=%d", name, l.Addr().(*net.TCPAddr).Port))
 	}
-	c.env = append(c.env, "COURIER_VERSION="+version)
+	c.env = append(c.env, "COURIER_VERSION="+version, "COURIER_NETWORK="+project)
 	c.page, c.nats = "http://"+at[0], "nats://"+strings.Join(at[1:], ",nats://")
 	c.down(t)
 	return c
