@@ -17,6 +17,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // programs are built once, as the image has them: the services without the
@@ -219,6 +222,7 @@ func (m *machine) startNATS(t *testing.T) {
 func TestCompose_RunsAJob(t *testing.T) {
 	m := &machine{composition: compose(t), spool: t.TempDir()}
 	m.startNATS(t)
+	m.keepOnce(t)
 	names, err := order(m.composition)
 	if err != nil {
 		t.Fatal(err)
@@ -243,8 +247,52 @@ func TestCompose_RunsAJob(t *testing.T) {
 		t.Fatalf("the worker's job: %v\n%s", err, out)
 	}
 	m.awaitJob(t)
+	m.keepsThrice(t)
+}
+
+// keepOnce makes the streams and buckets as a cluster has them that had one server of
+// NATS until now, by a service that asks for no more.
+func (m *machine) keepOnce(t *testing.T) {
+	t.Helper()
+	s := *m.Services["trainer"]
+	s.Environment = maps.Clone(s.Environment)
+	delete(s.Environment, "COURIER_CLICKHOUSE_URL")
+	s.Environment["COURIER_NATS_REPLICAS"] = "1"
+	c, healthy := m.command(t, &s)
+	start(t, "trainer of before", c, healthy)
+	if out, err := courier(t, "streams", "--nats-url", m.natsURL(), "--nats-replicas", "3"); err == nil || !strings.Contains(out, "replicas is 1, want at least 3") {
+		t.Errorf("streams that one server keeps: %v\n%s", err, out)
+	}
+}
+
+// keepsThrice reports every stream, those of the buckets among them, that not all three
+// servers of NATS keep by now.
+func (m *machine) keepsThrice(t *testing.T) {
+	t.Helper()
 	if out, err := courier(t, "streams", "--nats-url", m.natsURL(), "--nats-replicas", "3"); err != nil {
 		t.Errorf("the streams are not kept by three servers: %v\n%s", err, out)
+	}
+	nc, err := nats.Connect(m.natsURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	seen := 0
+	list := js.ListStreams(ctx)
+	for s := range list.Info() {
+		seen++
+		if s.Config.Replicas != 3 {
+			t.Errorf("%s is kept by %d servers", s.Config.Name, s.Config.Replicas)
+		}
+	}
+	if list.Err() != nil || seen < 9 {
+		t.Errorf("%d streams and buckets, want 9 (%v)", seen, list.Err())
 	}
 }
 
