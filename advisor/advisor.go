@@ -226,14 +226,8 @@ func (a *Advisor) followNodes(ctx context.Context) error {
 }
 
 func (a *Advisor) listenAlive(ctx context.Context) error {
-	return a.bus.Listen(ctx, schemas.JobSubject("*", schemas.EventAlive), func(e schemas.Event) {
-		alive := e.(*schemas.Alive)
-		a.mu.Lock()
-		if j := a.cluster.jobs[alive.JobID]; j != nil && alive.Run == j.Run {
-			j.heard = time.Now()
-		}
-		a.mu.Unlock()
-	})
+	alive := schemas.JobSubject("*", schemas.EventAlive)
+	return a.bus.ListenPersons(ctx, []string{alive, schemas.PersonSubject("*", alive)}, a.hear)
 }
 
 // watchSilence records jobs as lost that have been silent for too long. While

@@ -11,6 +11,7 @@ type metrics struct {
 	running     prometheus.Gauge
 	queued      prometheus.Gauge
 	lost        prometheus.Counter
+	forbidden   prometheus.Counter
 	regressors  *prometheus.CounterVec
 	loaded      *prometheus.GaugeVec
 }
@@ -25,11 +26,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		queued:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "courier_advisor_queued_jobs", Help: "Jobs that wait to be admitted."}),
 		running:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "courier_advisor_running_jobs", Help: "Jobs that run now."}),
 		lost:        prometheus.NewCounter(prometheus.CounterOpts{Name: "courier_advisor_lost_jobs_total", Help: "Jobs recorded as lost."}),
+		forbidden:   prometheus.NewCounter(prometheus.CounterOpts{Name: "courier_advisor_forbidden_total", Help: "What persons asked or told of the jobs of others."}),
 		regressors:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_advisor_loaded_regressors_total", Help: "Regressors taken into use or refused, by target and outcome."}, []string{"target", "outcome"}),
 		loaded:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "courier_advisor_regressor_examples", Help: "Examples of the regressor in use, by target."}, []string{"target"}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.advice, m.risks, m.promises, m.calibration, m.admissions, m.running, m.queued, m.lost, m.regressors, m.loaded)
+		reg.MustRegister(m.advice, m.risks, m.promises, m.calibration, m.admissions, m.running, m.queued, m.lost, m.forbidden, m.regressors, m.loaded)
 	}
 	return m
 }

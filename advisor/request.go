@@ -19,15 +19,21 @@ func (a *Advisor) serve(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+	endpoints := []bus.Endpoint{
+		bus.Handle(schemas.SubjectJobSubmit, a.submit),
+		bus.Handle(schemas.SubjectJobPredict, a.predict),
+		bus.Handle(schemas.SubjectJobStatus, a.status),
+		bus.Handle(schemas.SubjectJobList, a.list),
+		bus.Handle(schemas.SubjectJobCancel, a.cancel),
+		bus.Handle(schemas.SubjectJobScore, a.tellScore),
+		bus.HandlePerson(schemas.SubjectJobSubmit, a.submitFor),
+		bus.HandlePerson(schemas.SubjectJobCancel, a.cancelFor),
+	}
+	for _, event := range schemas.PersonalEvents() {
+		endpoints = append(endpoints, bus.HandleEvent(schemas.JobSubject("*", event), a.tellFor))
+	}
 	return a.bus.Serve(ctx, bus.Service{Name: "courier-advisor", Version: a.o.Version, Description: "answers job requests and watches running jobs",
-		Ready: func() { close(a.answering) }, Endpoints: []bus.Endpoint{
-			bus.Handle(schemas.SubjectJobSubmit, a.submit),
-			bus.Handle(schemas.SubjectJobPredict, a.predict),
-			bus.Handle(schemas.SubjectJobStatus, a.status),
-			bus.Handle(schemas.SubjectJobList, a.list),
-			bus.Handle(schemas.SubjectJobCancel, a.cancel),
-			bus.Handle(schemas.SubjectJobScore, a.tellScore),
-		}})
+		Ready: func() { close(a.answering) }, Endpoints: endpoints})
 }
 
 // predict answers a request without recording it: with what the policy would say.

@@ -12,19 +12,28 @@ import (
 )
 
 // prepareBuckets creates the buckets that are not there, and lets those be kept by
-// more servers that are kept by too few.
+// more servers that are kept by too few. Others are left as they are, so that who may
+// not create any is no worse for it.
 func (b *Bus) prepareBuckets(ctx context.Context) error {
 	for _, bucket := range []string{schemas.BucketAdmission, schemas.BucketChampions, schemas.BucketIntents, schemas.BucketLeases} {
-		err := b.prepareBucket(ctx, "KV_"+bucket, func(ctx context.Context, replicas int) error {
-			_, err := b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, History: 5, Storage: jetstream.FileStorage, Replicas: replicas})
+		err := b.prepareBucket(ctx, "KV_"+bucket, func(ctx context.Context, there bool) error {
+			write := b.js.CreateKeyValue
+			if there {
+				write = b.js.UpdateKeyValue
+			}
+			_, err := write(ctx, jetstream.KeyValueConfig{Bucket: bucket, History: 5, Storage: jetstream.FileStorage, Replicas: b.least})
 			return err
 		})
 		if err != nil {
 			return fmt.Errorf("create bucket %s: %w", bucket, unavailable(err))
 		}
 	}
-	err := b.prepareBucket(ctx, "OBJ_"+schemas.BucketRegressors, func(ctx context.Context, replicas int) error {
-		_, err := b.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: schemas.BucketRegressors, Storage: jetstream.FileStorage, Replicas: replicas})
+	err := b.prepareBucket(ctx, "OBJ_"+schemas.BucketRegressors, func(ctx context.Context, there bool) error {
+		write := b.js.CreateObjectStore
+		if there {
+			write = b.js.UpdateObjectStore
+		}
+		_, err := write(ctx, jetstream.ObjectStoreConfig{Bucket: schemas.BucketRegressors, Storage: jetstream.FileStorage, Replicas: b.least})
 		return err
 	})
 	if err != nil {
@@ -39,7 +48,7 @@ func (b *Bus) prepareBuckets(ctx context.Context) error {
 const createPatience = time.Second
 
 // prepareBucket creates or changes the stream behind a bucket if that is needed.
-func (b *Bus) prepareBucket(ctx context.Context, stream string, create func(ctx context.Context, replicas int) error) error {
+func (b *Bus) prepareBucket(ctx context.Context, stream string, create func(ctx context.Context, there bool) error) error {
 	for {
 		s, err := b.js.Stream(ctx, stream)
 		if err == nil && s.CachedInfo().Config.Replicas >= b.least {
@@ -48,11 +57,16 @@ func (b *Bus) prepareBucket(ctx context.Context, stream string, create func(ctx 
 		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return err
 		}
+		there, change := err == nil, "CREATE"
+		if there {
+			change = "UPDATE"
+		}
 		trying, cancel := context.WithTimeout(ctx, createPatience)
-		err = create(trying, b.least) // 0: the server's own number
-		late := trying.Err() != nil && ctx.Err() == nil
+		allowed, done := b.permitted(trying, "$JS.API.STREAM."+change+"."+stream)
+		err = done(create(allowed, there))
+		again := errors.Is(err, jetstream.ErrBucketExists) || trying.Err() != nil && ctx.Err() == nil
 		cancel()
-		if err == nil || !late {
+		if err == nil || !again {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"courier/schemas"
@@ -14,12 +15,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options says where the server is.
+// Options says where the server is, and who connects. Of the files the zero value
+// means none: no TLS but what the URL asks for, no user but the URL's.
 type Options struct {
 	URL       string                     // such as "nats://127.0.0.1:4222"; several are separated by commas
 	InProcess nats.InProcessConnProvider // a server in this process; wins over URL
 	Name      string                     // of the connection, as the server shows it
 	Replicas  int                        // NATS servers that keep a copy of each stream and bucket, 1 to 5; the least, as in schemas.Stream; 0: as declared there
+
+	CAFile            string // certificates in PEM of the authorities that sign the server's; given, nothing but TLS is spoken
+	CertFile, KeyFile string // the client's own certificate and key in PEM, where the server asks for one
+	SeedFile          string // seed of the user's nkey, which proves who connects
+	User              string // whose seed it is; default the name of the file up to its first dot
+
+	// Person: the user submits, cancels and tells of jobs of his own, by subjects that
+	// carry his name; the advisor lets nobody do that to the jobs of another.
+	Person bool
 }
 
 // Bus is a connection to NATS that speaks schemas.
@@ -30,6 +41,9 @@ type Bus struct {
 	metrics *metrics
 	least   int // Options.Replicas
 	own     own
+	user    string   // who this connection is; "": the server does not ask
+	person  bool     // speaks of his own jobs only
+	asking  sync.Map // *asked to context.CancelCauseFunc: messages whose answer is waited for
 }
 
 // retryDelay is the pause between two attempts to connect.
@@ -44,45 +58,55 @@ const (
 )
 
 // Connect connects to NATS, tries again until ctx ends, and reconnects for ever
-// afterwards. The error names the address.
+// afterwards. The error names the address; files that cannot be used are
+// ErrIdentity, at once.
 func Connect(ctx context.Context, o Options, log *slog.Logger, reg prometheus.Registerer) (*Bus, error) {
+	who, err := o.identity()
+	if err != nil {
+		return nil, err
+	}
 	b := &Bus{log: log, metrics: newMetrics(reg), least: o.Replicas}
-	opts := []nats.Option{
-		nats.Name(o.Name), nats.MaxReconnects(-1), nats.ReconnectWait(retryDelay), nats.Timeout(2 * time.Second),
-		nats.DrainTimeout(5 * time.Second), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsOut),
+	if o.SeedFile != "" {
+		b.user, b.person = o.User, o.Person
+	}
+	opts := append(who,
+		nats.Name(o.Name), nats.MaxReconnects(-1), nats.ReconnectWait(retryDelay), nats.Timeout(2*time.Second),
+		nats.DrainTimeout(5*time.Second), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsOut),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				log.Warn("nats connection lost", "error", err)
 			}
 		}),
-		nats.ReconnectHandler(func(nc *nats.Conn) { log.Info("nats connection is back", "url", nc.ConnectedUrlRedacted()) }),
+		nats.ReconnectHandler(func(nc *nats.Conn) { log.Info("nats connection is back", "url", WithoutSecrets(nc.ConnectedUrl())) }),
 		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
 			if s != nil {
 				log.Warn("nats subscription", "subject", s.Subject, "error", err)
+				return
 			}
+			b.refused(err)
 		}),
-	}
+	)
 	if o.InProcess != nil {
 		opts = append(opts, nats.InProcessServer(o.InProcess))
 	}
 	for warned := false; ; {
-		nc, err := nats.Connect(o.URL, opts...)
-		if err == nil {
-			b.nc = nc
+		var err error
+		if b.nc, err = nats.Connect(o.URL, opts...); err == nil {
 			break
 		}
+		err = o.reason(err)
 		if !warned {
-			log.Warn("nats is not there yet", "url", redact(o.URL), "error", err)
+			log.Warn("nats is not there yet", "url", WithoutSecrets(o.URL), "error", err)
 			warned = true
 		}
 		if wait(ctx, retryDelay) != nil {
-			return nil, fmt.Errorf("connect to nats at %s: %w", redact(o.URL), err)
+			return nil, fmt.Errorf("connect to nats at %s: %w", WithoutSecrets(o.URL), err)
 		}
 	}
 	js, err := jetstream.New(b.nc)
 	if err != nil {
 		b.nc.Close()
-		return nil, fmt.Errorf("use jetstream at %s: %w", redact(o.URL), err)
+		return nil, fmt.Errorf("use jetstream at %s: %w", WithoutSecrets(o.URL), err)
 	}
 	b.js = js
 	return b, nil

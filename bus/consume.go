@@ -43,8 +43,15 @@ func (b *Bus) Follow(ctx context.Context, o FollowOptions, handle func(Record) e
 	if o.Share {
 		defer b.own.share()()
 	}
+	follow := b.follow
+	if b.narrow(&o) {
+		seen := map[string]bool{}
+		follow = func(ctx context.Context, o *FollowOptions, handle func(Record) error) error {
+			return b.followLatest(ctx, o, seen, handle)
+		}
+	}
 	for {
-		err := b.follow(ctx, &o, handle)
+		err := follow(ctx, &o, handle)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -259,23 +266,32 @@ func (b *Bus) records(ctx context.Context, all []Record, stream, consumer string
 // Listen delivers core messages of a subject until ctx ends; what cannot be
 // understood is logged and dropped, as nobody keeps such messages.
 func (b *Bus) Listen(ctx context.Context, subject string, handle func(schemas.Event)) error {
+	return b.ListenPersons(ctx, []string{subject}, func(_ string, e schemas.Event) { handle(e) })
+}
+
+// ListenPersons is Listen to several subjects that tells who said it: the person
+// of a subject that carries one, else "".
+func (b *Bus) ListenPersons(ctx context.Context, subjects []string, handle func(person string, e schemas.Event)) error {
 	messages := make(chan *nats.Msg, 1024)
-	sub, err := b.nc.ChanSubscribe(subject, messages)
-	if err != nil {
-		return fmt.Errorf("listen to %s: %w", subject, unavailable(err))
+	for _, subject := range subjects {
+		sub, err := b.nc.ChanSubscribe(subject, messages)
+		if err != nil {
+			return fmt.Errorf("listen to %s: %w", subject, unavailable(err))
+		}
+		defer func() { _ = sub.Unsubscribe() }() // the connection may be closed already
 	}
-	defer func() { _ = sub.Unsubscribe() }() // the connection may be closed already
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case m := <-messages:
-			e, err := schemas.Parse(m.Subject, m.Data)
+			person, plain := schemas.SplitPerson(m.Subject)
+			e, err := schemas.Parse(plain, m.Data)
 			if err != nil {
 				b.log.Debug("message dropped", "subject", m.Subject, "reason", err)
 				continue
 			}
-			handle(e)
+			handle(person, e)
 		}
 	}
 }

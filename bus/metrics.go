@@ -3,7 +3,6 @@ package bus
 import (
 	"encoding/json"
 	"errors"
-	"net/url"
 	"strings"
 
 	"courier/schemas"
@@ -50,13 +49,18 @@ func reasonKind(data []byte, reason error) string {
 	return "subject"
 }
 
-// redact removes passwords from a list of addresses.
-func redact(urls string) string {
+// WithoutSecrets returns a list of addresses without users, passwords and tokens,
+// also of addresses that cannot be read.
+func WithoutSecrets(urls string) string {
 	list := strings.Split(urls, ",")
 	for i, s := range list {
-		if u, err := url.Parse(strings.TrimSpace(s)); err == nil {
-			list[i] = u.Redacted()
+		scheme, rest, found := strings.Cut(strings.TrimSpace(s), "://")
+		if !found {
+			scheme, rest = "", scheme
+		} else {
+			scheme += "://"
 		}
+		list[i] = scheme + rest[strings.LastIndex(rest, "@")+1:]
 	}
 	return strings.Join(list, ",")
 }

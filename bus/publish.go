@@ -18,8 +18,12 @@ const publishTimeout = 5 * time.Second
 
 // Publish validates the event, sends it with its identity as message ID, and
 // waits for the stream's acknowledgement. It returns the event's sequence in its
-// stream; a copy inside the window returns the first one's.
+// stream; a copy inside the window returns the first one's. A person's word on his
+// job goes through the advisor, which knows whose it is.
 func (b *Bus) Publish(ctx context.Context, e schemas.Event) (uint64, error) {
+	if subject := schemas.PersonSubject(b.user, e.Subject()); b.person && subject != e.Subject() {
+		return b.tell(ctx, subject, e)
+	}
 	sequence, _, err := b.publish(ctx, e, nil)
 	return sequence, err
 }
@@ -56,7 +60,9 @@ func (b *Bus) PublishSamples(ctx context.Context, samples []*schemas.Sample) (ui
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	ack, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, jetstream.WithMsgID(schemas.MessageID(events)))
+	ctx, done := b.permitted(ctx, subject)
+	ack, err := b.send(ctx, subject, data, []jetstream.PublishOpt{jetstream.WithMsgID(schemas.MessageID(events))})
+	err = done(err)
 	b.metrics.published.WithLabelValues(kind(subject), outcome(err)).Inc()
 	if err != nil {
 		return 0, fmt.Errorf("publish %d of %s: %w", len(samples), subject, unavailable(err))
@@ -85,7 +91,9 @@ func (b *Bus) publish(ctx context.Context, e schemas.Event, own *own) (sequence 
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
+	ctx, done := b.permitted(ctx, e.Subject())
 	ack, err := b.send(ctx, e.Subject(), data, options)
+	err = done(err)
 	b.metrics.published.WithLabelValues(kind(e.Subject()), outcome(err)).Inc()
 	if own != nil && taken(err) {
 		sequence, err = b.only(ctx, e.Subject())
@@ -119,6 +127,22 @@ func (b *Bus) send(ctx context.Context, subject string, data []byte, options []j
 // has no name for.
 const copyInProcess = 10158
 
+// tell publishes through the advisor, which checks whose job it is.
+func (b *Bus) tell(ctx context.Context, subject string, e schemas.Event) (sequence uint64, err error) {
+	if err := e.Validate(); err != nil {
+		return 0, fmt.Errorf("publish %s: %w", e.Subject(), err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	var told schemas.Told
+	err = b.ask(ctx, subject, e, &told)
+	b.metrics.published.WithLabelValues(kind(e.Subject()), outcome(err)).Inc()
+	if err != nil {
+		return 0, fmt.Errorf("publish %s: %w", e.Subject(), err)
+	}
+	return told.Sequence, nil
+}
+
 // only returns the sequence of the one event of a subject.
 func (b *Bus) only(ctx context.Context, subject string) (uint64, error) {
 	name, err := b.js.StreamNameBySubject(ctx, subject)
@@ -142,7 +166,11 @@ func (b *Bus) Notify(e schemas.Event) error {
 	if err != nil {
 		return err
 	}
-	if err := b.nc.Publish(e.Subject(), data); err != nil {
+	subject := e.Subject()
+	if b.person {
+		subject = schemas.PersonSubject(b.user, subject)
+	}
+	if err := b.nc.Publish(subject, data); err != nil {
 		return fmt.Errorf("notify %s: %w", e.Subject(), unavailable(err))
 	}
 	return nil

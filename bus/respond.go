@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"courier/schemas"
@@ -25,7 +26,7 @@ type Service struct {
 // Endpoint answers one subject.
 type Endpoint struct {
 	subject string
-	handle  func(ctx context.Context, data []byte) (any, error)
+	handle  func(ctx context.Context, subject string, data []byte) (any, error) // subject as it was asked
 }
 
 // Handle returns an endpoint whose requests are read strictly into Q, checked,
@@ -34,7 +35,7 @@ func Handle[Q any, R interface {
 	*Q
 	schemas.Request
 }](subject string, handle func(ctx context.Context, q R) (any, error)) Endpoint {
-	return Endpoint{subject: subject, handle: func(ctx context.Context, data []byte) (any, error) {
+	return Endpoint{subject: subject, handle: func(ctx context.Context, _ string, data []byte) (any, error) {
 		q := R(new(Q))
 		if err := schemas.DecodeRequest(data, q); err != nil {
 			return nil, err
@@ -43,10 +44,41 @@ func Handle[Q any, R interface {
 	}}
 }
 
+// HandlePerson is Handle of what persons ask for themselves: it answers the
+// subject with any person before it, and handle is told which one it was. NATS
+// vouches for the name where users may publish under their own only.
+func HandlePerson[Q any, R interface {
+	*Q
+	schemas.Request
+}](subject string, handle func(ctx context.Context, person string, q R) (any, error)) Endpoint {
+	return Endpoint{subject: schemas.PersonSubject("*", subject), handle: func(ctx context.Context, asked string, data []byte) (any, error) {
+		q := R(new(Q))
+		if err := schemas.DecodeRequest(data, q); err != nil {
+			return nil, err
+		}
+		person, _ := schemas.SplitPerson(asked)
+		return handle(ctx, person, q)
+	}}
+}
+
+// HandleEvent answers events that persons tell of their jobs, each with whose
+// connection it came from; the reply of handle is that of the endpoint.
+func HandleEvent(subject string, handle func(ctx context.Context, person string, e schemas.Event) (any, error)) Endpoint {
+	return Endpoint{subject: schemas.PersonSubject("*", subject), handle: func(ctx context.Context, asked string, data []byte) (any, error) {
+		person, plain := schemas.SplitPerson(asked)
+		e, err := schemas.Parse(plain, data)
+		if err != nil {
+			return nil, err
+		}
+		return handle(ctx, person, e)
+	}}
+}
+
 // statusOf translates the codes of schemas to NATS service error codes, which
 // follow HTTP.
 var statusOf = map[schemas.Code]string{
 	schemas.CodeInvalid: "400", schemas.CodeNotFound: "404", schemas.CodeConflict: "409", schemas.CodeUnavailable: "503", schemas.CodeInternal: "500",
+	schemas.CodeForbidden: "403",
 }
 
 // Serve answers requests in the queue group of the service until ctx ends;
@@ -81,20 +113,14 @@ func (b *Bus) Serve(ctx context.Context, s Service) error {
 
 // endpointName is the subject as micro accepts a name.
 func endpointName(subject string) string {
-	name := []byte(subject)
-	for i := range name {
-		if name[i] == '.' {
-			name[i] = '-'
-		}
-	}
-	return string(name)
+	return strings.NewReplacer(".", "-", "*", "any").Replace(subject)
 }
 
 // answer handles one request and measures it. The subject label is bounded: it
 // is the endpoint's own.
 func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request) {
 	begin := time.Now()
-	reply, err := e.handle(ctx, r.Data())
+	reply, err := e.handle(ctx, r.Subject(), r.Data())
 	var data []byte
 	if err == nil {
 		data, err = schemas.Marshal(reply)
@@ -122,13 +148,30 @@ func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request) {
 }
 
 // Request asks and reads the reply into reply. A refusal comes back as
-// *schemas.Error; where nobody answers its code is CodeUnavailable.
+// *schemas.Error; where nobody answers its code is CodeUnavailable. A person
+// asks for himself.
 func (b *Bus) Request(ctx context.Context, subject string, request, reply any) error {
+	if b.person {
+		subject = schemas.PersonSubject(b.user, subject)
+	}
+	return b.ask(ctx, subject, request, reply)
+}
+
+// RequestFor is Request in the name of a person, by a service that knows who asks.
+func (b *Bus) RequestFor(ctx context.Context, person, subject string, request, reply any) error {
+	return b.ask(ctx, schemas.PersonSubject(person, subject), request, reply)
+}
+
+func (b *Bus) ask(ctx context.Context, subject string, request, reply any) error {
 	data, err := schemas.Marshal(request)
 	if err != nil {
 		return err
 	}
+	ctx, done := b.permitted(ctx, subject)
 	msg, err := b.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data})
+	if err = done(err); errors.Is(err, schemas.ErrForbidden) {
+		return err
+	}
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			return fmt.Errorf("request %s: %w", subject, err)

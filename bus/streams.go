@@ -195,7 +195,9 @@ func (b *Bus) prepareStream(ctx context.Context, s schemas.Stream) error {
 	want := streamConfig(s)
 	stream, err := b.js.Stream(ctx, s.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if _, err := b.js.CreateStream(ctx, want); err != nil {
+		ctx, done := b.permitted(ctx, "$JS.API.STREAM.CREATE."+s.Name)
+		_, err := b.js.CreateStream(ctx, want)
+		if err = done(err); err != nil {
 			return fmt.Errorf("create stream %s: %w", s.Name, unavailable(err))
 		}
 		return nil
@@ -208,7 +210,9 @@ func (b *Bus) prepareStream(ctx context.Context, s schemas.Stream) error {
 	if len(differences) == 0 {
 		return nil
 	}
-	if _, err := b.js.UpdateStream(ctx, merge(streamSettings, have, want)); err != nil {
+	ctx, done := b.permitted(ctx, "$JS.API.STREAM.UPDATE."+s.Name)
+	_, err = b.js.UpdateStream(ctx, merge(streamSettings, have, want))
+	if err = done(err); err != nil {
 		words := make([]string, len(differences))
 		for i, d := range differences {
 			words[i] = fmt.Sprintf("%s is %s, want %s", d.Setting, d.Have, d.Want)

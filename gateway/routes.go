@@ -59,6 +59,7 @@ var statusOf = map[schemas.Code]int{
 	schemas.CodeNotFound:    http.StatusNotFound,
 	schemas.CodeConflict:    http.StatusConflict,
 	schemas.CodeUnavailable: http.StatusServiceUnavailable,
+	schemas.CodeForbidden:   http.StatusForbidden,
 	schemas.CodeInternal:    http.StatusInternalServerError,
 }
 

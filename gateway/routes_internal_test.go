@@ -172,7 +172,7 @@ func TestRefuse_AnswersACodeOfTomorrowAsInternal(t *testing.T) {
 }
 
 func TestStatusOf_KnowsEveryCode(t *testing.T) {
-	for _, e := range []*schemas.Error{schemas.ErrInvalid, schemas.ErrNotFound, schemas.ErrConflict, schemas.ErrUnavailable, schemas.ErrInternal} {
+	for _, e := range []*schemas.Error{schemas.ErrInvalid, schemas.ErrNotFound, schemas.ErrConflict, schemas.ErrUnavailable, schemas.ErrForbidden, schemas.ErrInternal} {
 		if statusOf[e.Code] == 0 {
 			t.Errorf("statusOf lacks %q", e.Code)
 		}

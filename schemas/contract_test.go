@@ -45,6 +45,8 @@ func messages() []message {
 		{"job_status_request", schemas.SubjectJobStatus, "request", schemas.JobStatusRequest{}, "job_status", "Asks for one job."},
 		{"job_list_request", schemas.SubjectJobList, "request", schemas.JobListRequest{}, "job_list", "Asks for jobs, newest first."},
 		{"job_cancel_request", schemas.SubjectJobCancel, "request", schemas.JobCancelRequest{}, "job_status", "Ends a job."},
+		{"job_request", schemas.PersonSubject("{person}", schemas.SubjectJobSubmit), "request", schemas.JobRequest{}, "advice", "job.submit for oneself, where NATS knows its users; so are the events that a runner tells of a job, with the reply told."},
+		{"job_cancel_request", schemas.PersonSubject("{person}", schemas.SubjectJobCancel), "request", schemas.JobCancelRequest{}, "job_status", "job.cancel of a job of one's own."},
 		{"score_request", schemas.SubjectJobScore, "request", schemas.ScoreRequest{}, "score", "Asks how promises came out."},
 		{"train_request", schemas.SubjectRegressorTrain, "request", schemas.TrainRequest{}, "train_reply", "Fits the regressors now."},
 		{"promote_request", schemas.SubjectRegressorPromote, "request", schemas.PromoteRequest{}, "promoted", "Puts a regressor in use that was fitted before."},
@@ -74,6 +76,7 @@ func messages() []message {
 		{"score", "", "reply", schemas.Score{}, "", ""},
 		{"train_reply", "", "reply", schemas.TrainReply{}, "", ""},
 		{"regressor_list", "", "reply", schemas.RegressorList{}, "", ""},
+		{"told", "", "reply", schemas.Told{}, "", ""},
 		{"error", "", "reply", schemas.Error{}, "", ""},
 	}
 }
@@ -325,7 +328,9 @@ func TestContract_NoStreamCoversARequest(t *testing.T) {
 	}
 	for _, stream := range schemas.Streams() {
 		for _, filter := range stream.Subjects {
-			for _, subject := range schemas.RequestSubjects() {
+			personal := []string{schemas.PersonSubject("a", schemas.SubjectJobSubmit), schemas.PersonSubject("epoch", schemas.SubjectJobCancel),
+				schemas.PersonSubject("a", schemas.JobSubject("b", schemas.EventEpoch)), schemas.PersonSubject("a", schemas.JobSubject("b", schemas.EventAlive))}
+			for _, subject := range append(personal, schemas.RequestSubjects()...) {
 				if covers(filter, subject) {
 					t.Errorf("stream %s with filter %s answers the request %s with its own ack", stream.Name, filter, subject)
 				}
@@ -412,6 +417,32 @@ func checkAgainstSchema(t *testing.T, name string, example object) {
 	for _, field := range s.Required {
 		if _, ok := example[field]; !ok {
 			t.Errorf("testdata/%s.json lacks %s, which its schema requires", name, field)
+		}
+	}
+}
+
+// What a person may do for himself has his name in front; all else is as it was.
+func TestPersonSubject(t *testing.T) {
+	for _, c := range []struct{ plain, want string }{
+		{schemas.SubjectJobSubmit, "person.ada.job.submit"},
+		{schemas.SubjectJobCancel, "person.ada.job.cancel"},
+		{"job.j1.epoch", "person.ada.job.j1.epoch"},
+		{"job.j1.alive", "person.ada.job.j1.alive"},
+		{"job.epoch.started", "person.ada.job.epoch.started"},
+		{schemas.SubjectJobList, schemas.SubjectJobList},
+		{"job.j1.advice", "job.j1.advice"},
+		{"job.j1.lost", "job.j1.lost"},
+		{"job.epoch", "job.epoch"},
+		{schemas.SubjectRegressorPromote, schemas.SubjectRegressorPromote},
+		{"node.epoch.sample", "node.epoch.sample"},
+	} {
+		got := schemas.PersonSubject("ada", c.plain)
+		if got != c.want {
+			t.Errorf("PersonSubject(ada, %s) = %s, want %s", c.plain, got, c.want)
+		}
+		person, plain := schemas.SplitPerson(got)
+		if wanted := map[bool]string{true: "ada"}[got != c.plain]; plain != c.plain || person != wanted {
+			t.Errorf("SplitPerson(%s) = %q, %q, want %q, %q", got, person, plain, wanted, c.plain)
 		}
 	}
 }

@@ -15,6 +15,7 @@ const (
 	CodeNotFound    Code = "not_found"   // no such job, node or regressor
 	CodeConflict    Code = "conflict"    // contradicts what is recorded already
 	CodeUnavailable Code = "unavailable" // a part is away; try again later
+	CodeForbidden   Code = "forbidden"   // this user may not: the job is another's, or the right is missing
 	CodeInternal    Code = "internal"    // a fault of Courier; details are in its log
 )
 
@@ -48,6 +49,7 @@ var (
 	ErrNotFound    = &Error{Code: CodeNotFound}
 	ErrConflict    = &Error{Code: CodeConflict}
 	ErrUnavailable = &Error{Code: CodeUnavailable}
+	ErrForbidden   = &Error{Code: CodeForbidden}
 	ErrInternal    = &Error{Code: CodeInternal}
 )
 

@@ -118,3 +118,8 @@ type JobList struct {
 	Jobs []JobStatus `json:"jobs"`
 	Next string      `json:"next,omitempty"` // give it as after for the next page; absent on the last
 }
+
+// Told is the reply to an event that a person told of his job: where it is kept.
+type Told struct {
+	Sequence uint64 `json:"sequence"` // of the event in its stream; of a copy, that of the first
+}

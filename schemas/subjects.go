@@ -65,6 +65,46 @@ func DeadSubject(stream string) string { return "dead." + strings.ToLower(stream
 // DeadReplayedSubject returns dead.<stream>.replayed in lower case; "*" makes a filter.
 func DeadReplayedSubject(stream string) string { return DeadSubject(stream) + "." + EventReplayed }
 
+// personal are the requests that a person makes for himself only, and the events
+// that he tells of his own jobs; all else is asked and told alike by everybody.
+var personal = map[string]bool{SubjectJobSubmit: true, SubjectJobCancel: true,
+	EventStarted: true, EventEpoch: true, EventFinished: true, EventFailed: true, EventCancelled: true, EventMoved: true, EventAlive: true}
+
+// PersonalEvents lists the last tokens of events that persons tell of their jobs
+// and that are kept.
+func PersonalEvents() []string {
+	return []string{EventStarted, EventEpoch, EventFinished, EventFailed, EventCancelled, EventMoved}
+}
+
+// PersonSubject returns person.<person>.<subject> for what a person asks or tells
+// for himself, any other subject as it is; "*" as the person makes a filter. Such
+// subjects have four tokens or five: no stream and no other request has them.
+func PersonSubject(person, subject string) string {
+	t := strings.Split(subject, ".")
+	if t[0] != "job" || len(t) < 2 || len(t) == 2 && !personal[subject] || len(t) == 3 && !personal[t[2]] || len(t) > 3 {
+		return subject
+	}
+	return "person." + person + "." + subject
+}
+
+// SplitPerson undoes PersonSubject: the person, and the subject without him. Of
+// any other subject the person is "".
+func SplitPerson(subject string) (person, plain string) {
+	rest, ok := strings.CutPrefix(subject, "person.")
+	if !ok {
+		return "", subject
+	}
+	person, plain, _ = strings.Cut(rest, ".")
+	return person, plain
+}
+
+// InboxPrefix is where a user's answers arrive: nobody else may listen there.
+func InboxPrefix(user string) string { return "_INBOX_" + user }
+
+// Operator is the user who looks after a cluster: as a person who may ask and
+// tell for all, he speaks on the plain subjects.
+const Operator = "operator"
+
 // MaxTokenLength is the longest job ID, node name or target.
 const MaxTokenLength = 64
 

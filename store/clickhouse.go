@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -32,6 +35,9 @@ type Options struct {
 	MaxMessages int           // messages in one batch, 1 to schemas.MaxBatchMessages, the default
 	MaxAge      time.Duration // of a batch's first message before the batch is written; default one second
 	Timeout     time.Duration // of one statement; default 30 seconds, a third of the durables' AckWait
+
+	CAFile       string // certificates in PEM of the authorities that sign the server's; given, nothing but TLS is spoken. "": those of the system, and TLS where the URL says secure=true or https
+	PasswordFile string // holds the password, in place of one in the URL; read when the database is opened
 }
 
 // DefaultDatabase is used where the URL names none.
@@ -62,6 +68,9 @@ func Open(ctx context.Context, o Options, log *slog.Logger, reg prometheus.Regis
 		d.timeout = 30 * time.Second
 	}
 	options, err := parse(o.URL)
+	if err == nil {
+		err = o.secrets(options)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w: %w", d.address, ErrAddress, err)
 	}
@@ -111,6 +120,41 @@ func parse(url string) (*clickhouse.Options, error) {
 	}
 	options.ClientInfo.Products = append(options.ClientInfo.Products, struct{ Name, Version string }{"courier", ""})
 	return options, nil
+}
+
+// secrets adds what the files of the options hold. No error quotes it.
+func (o *Options) secrets(options *clickhouse.Options) error {
+	if o.PasswordFile != "" {
+		if options.Auth.Password != "" {
+			return errors.New("the URL has a password, and a file with one is given too: leave one out")
+		}
+		data, err := os.ReadFile(o.PasswordFile)
+		if err != nil {
+			return fmt.Errorf("password: %w", err)
+		}
+		if options.Auth.Password = strings.TrimRight(string(data), "\r\n"); options.Auth.Password == "" {
+			return fmt.Errorf("password: %s is empty", o.PasswordFile)
+		}
+	}
+	if o.CAFile == "" {
+		return nil
+	}
+	data, err := os.ReadFile(o.CAFile)
+	if err != nil {
+		return fmt.Errorf("certificates of authorities: %w", err)
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(data) {
+		return fmt.Errorf("%s holds no certificate in PEM", o.CAFile)
+	}
+	if strings.HasPrefix(o.URL, "http://") {
+		return errors.New("authorities are given, but http:// has no TLS: write https://")
+	}
+	if options.TLS == nil {
+		options.TLS = &tls.Config{}
+	}
+	options.TLS.RootCAs = authorities
+	return nil
 }
 
 // address returns the URL without user, password and settings, also of a URL

@@ -28,6 +28,7 @@ type Options struct {
 	Host       string        // default 127.0.0.1
 	Port       int           // 0: any free one; -1: none, connections come from this process only
 	SyncAlways bool          // fsync each message: nothing acknowledged is lost by power loss, slowly
+	Config     string        // file of nats-server's settings, of which users, accounts, TLS and limits count; "": none
 	Start      time.Duration // how long it may take to be ready; default 10 s
 }
 
@@ -56,8 +57,16 @@ func New(o Options, log *slog.Logger) (*Server, error) {
 // create makes the server that Start starts.
 func (s *Server) create() error {
 	o := s.o
-	options := &nats.Options{ServerName: "courier", Host: o.Host, Port: o.Port, JetStream: true, StoreDir: o.DataDir, NoSigs: true, NoSystemAccount: false,
-		DontListen: o.Port < 0, MaxPayload: 1 << 20, SyncAlways: o.SyncAlways, JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 32 << 30}
+	options := &nats.Options{}
+	if o.Config != "" {
+		var err error
+		if options, err = nats.ProcessConfigFile(o.Config); err != nil {
+			return fmt.Errorf("read settings of nats: %w", err)
+		}
+	}
+	options.ServerName, options.Host, options.Port, options.DontListen = "courier", o.Host, o.Port, o.Port < 0
+	options.JetStream, options.StoreDir, options.SyncAlways = true, o.DataDir, o.SyncAlways
+	options.NoSigs, options.MaxPayload, options.JetStreamMaxMemory, options.JetStreamMaxStore = true, 1<<20, 64<<20, 32<<30
 	if o.Port == 0 {
 		options.Port = nats.RANDOM_PORT
 	}

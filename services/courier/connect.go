@@ -2,20 +2,68 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"time"
 
 	"courier/bus"
+	"courier/schemas"
 	"courier/services"
+	"courier/store"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// natsFlags say where NATS is.
+// natsFlags say where NATS is, and who connects.
 type natsFlags struct {
 	NATSURL string `name:"nats-url" help:"NATS servers, separated by commas." default:"nats://127.0.0.1:4222" env:"COURIER_NATS_URL"`
+	identityFlags
+}
+
+// identityFlags say who connects to NATS, and how the server is known. All are
+// names of files, so that no secret stands in a command line.
+type identityFlags struct {
+	NATSCA   string `name:"nats-ca" help:"File with the certificates (PEM) of the authorities that sign NATS's; with it nothing but TLS is spoken." env:"COURIER_NATS_CA"`
+	NATSCert string `name:"nats-cert" help:"File with the certificate (PEM) to show to NATS, where it asks for one." env:"COURIER_NATS_CERT"`
+	NATSKey  string `name:"nats-key" help:"File with the key of --nats-cert." env:"COURIER_NATS_KEY"`
+	NATSNkey string `name:"nats-nkey" help:"File with the seed of the nkey that proves to NATS who connects." env:"COURIER_NATS_NKEY"`
+	NATSUser string `name:"nats-user" help:"Whose seed that is (default: the name of its file up to the first dot)." env:"COURIER_NATS_USER"`
+}
+
+// options are those of a connection of a service or of the cluster's operator.
+func (f identityFlags) options(url, name string) bus.Options {
+	return bus.Options{URL: url, Name: name, CAFile: f.NATSCA, CertFile: f.NATSCert, KeyFile: f.NATSKey, SeedFile: f.NATSNkey, User: f.NATSUser}
+}
+
+// person are the options of a connection of a person: who is not the operator
+// submits, cancels and tells of his own jobs.
+func (f identityFlags) person(url, name string) bus.Options {
+	o := f.options(url, name)
+	if o.User == "" {
+		o.User = bus.UserOf(o.SeedFile)
+	}
+	o.Person = o.User != schemas.Operator
+	return o
+}
+
+// asker is who asks: a person asks for himself, whatever else he is called.
+func (f identityFlags) asker(user string) string {
+	if o := f.person("", ""); f.NATSNkey != "" && o.Person {
+		return o.User
+	}
+	return user
+}
+
+// clickHouseFlags are what no address of ClickHouse should carry.
+type clickHouseFlags struct {
+	ClickHouseCA           string `name:"clickhouse-ca" help:"File with the certificates (PEM) of the authorities that sign ClickHouse's; with it nothing but TLS is spoken." env:"COURIER_CLICKHOUSE_CA"`
+	ClickHousePasswordFile string `name:"clickhouse-password-file" help:"File with the password of the user of --clickhouse-url." env:"COURIER_CLICKHOUSE_PASSWORD_FILE"`
+}
+
+func (f clickHouseFlags) options(url string) store.Options {
+	return store.Options{URL: url, CAFile: f.ClickHouseCA, PasswordFile: f.ClickHousePasswordFile}
 }
 
 // connectTimeout is how long a tool for people waits for NATS.
@@ -41,7 +89,12 @@ func (f natsFlags) connect(w *world) (*bus.Bus, error) { return f.connectReplica
 func (f natsFlags) connectReplicated(w *world, r replicaFlags) (*bus.Bus, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, connectTimeout)
 	defer cancel()
-	b, err := bus.Connect(ctx, bus.Options{URL: f.NATSURL, Name: "courier", Replicas: r.NATSReplicas}, w.log, nil)
+	o := f.person(f.NATSURL, "courier")
+	o.Replicas = r.NATSReplicas
+	b, err := bus.Connect(ctx, o, w.log, nil)
+	if errors.Is(err, bus.ErrIdentity) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w; start one with courier all, or name yours with --nats-url", err)
 	}
@@ -72,7 +125,9 @@ type room struct {
 // serve connects, prepares the streams and runs what build returns until the end.
 func (f serviceFlags) serve(w *world, name string, build func(r *room) (part services.Part, ready func() error, handler http.Handler, err error)) error {
 	reg := services.NewRegistry()
-	b, err := bus.Connect(w.ctx, bus.Options{URL: f.NATSURL, Name: "courier-" + name, Replicas: f.NATSReplicas}, w.log, reg)
+	o := f.options(f.NATSURL, "courier-"+name)
+	o.Replicas = f.NATSReplicas
+	b, err := bus.Connect(w.ctx, o, w.log, reg)
 	if err != nil {
 		if w.ctx.Err() != nil {
 			return nil // stopped before NATS came
@@ -90,7 +145,7 @@ func (f serviceFlags) serve(w *world, name string, build func(r *room) (part ser
 	if handler == nil {
 		handler = services.Observe(reg, func() error {
 			if !b.Connected() {
-				return fmt.Errorf("nats at %s is away", f.NATSURL)
+				return errors.New("nats is away")
 			}
 			return ready()
 		})

@@ -31,19 +31,21 @@ import (
 
 // localFlags say how a cluster in one process is set up.
 type localFlags struct {
-	Data               string        `help:"Directory of all that is kept." default:"courier-data" type:"path" env:"COURIER_DATA"`
-	NATSPort           int           `name:"nats-port" help:"Port of NATS; 0: any free one (default: 4222, or a free one)." default:"-1" env:"COURIER_NATS_PORT"`
-	HTTPPort           int           `name:"http-port" help:"Port of REST and the page; 0: any free one (default: 8080, or a free one)." default:"-1" env:"COURIER_HTTP_PORT"`
-	ClickHouseHTTPPort int           `name:"clickhouse-http-port" help:"HTTP port of the embedded ClickHouse; 0: any free one (default: 8123, or a free one)." default:"-1" env:"COURIER_CLICKHOUSE_HTTP_PORT"`
-	ClickHouseTCPPort  int           `name:"clickhouse-tcp-port" help:"Native port of the embedded ClickHouse; 0: any free one (default: 9000, or a free one)." default:"-1" env:"COURIER_CLICKHOUSE_TCP_PORT"`
-	ExternalNATS       string        `name:"nats-url" help:"Use these NATS servers instead of an embedded one." env:"COURIER_NATS_URL"`
-	ClickHouseURL      string        `name:"clickhouse-url" help:"Use this ClickHouse instead of an embedded one, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
-	Engine             string        `help:"auto: embed ClickHouse, and download its library once where npm is there; off: no SQL." enum:"auto,off" default:"auto" env:"COURIER_ENGINE"`
-	EngineLibrary      string        `help:"The ClickHouse engine's library, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
-	SyncAlways         bool          `name:"nats-sync-always" help:"Write each event to the disk before it is acknowledged: safe against power loss, and slower." env:"COURIER_NATS_SYNC_ALWAYS"`
-	Node               string        `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
-	Interval           time.Duration `help:"Time between two samples of the node." default:"2s" env:"COURIER_INTERVAL"`
-	Trainer            string        `help:"on; off: none fits in this process, but a courier trainer beside it, which delays no answers." enum:"on,off" default:"on" env:"COURIER_TRAINER"`
+	Data               string `help:"Directory of all that is kept." default:"courier-data" type:"path" env:"COURIER_DATA"`
+	NATSPort           int    `name:"nats-port" help:"Port of NATS; 0: any free one (default: 4222, or a free one)." default:"-1" env:"COURIER_NATS_PORT"`
+	HTTPPort           int    `name:"http-port" help:"Port of REST and the page; 0: any free one (default: 8080, or a free one)." default:"-1" env:"COURIER_HTTP_PORT"`
+	ClickHouseHTTPPort int    `name:"clickhouse-http-port" help:"HTTP port of the embedded ClickHouse; 0: any free one (default: 8123, or a free one)." default:"-1" env:"COURIER_CLICKHOUSE_HTTP_PORT"`
+	ClickHouseTCPPort  int    `name:"clickhouse-tcp-port" help:"Native port of the embedded ClickHouse; 0: any free one (default: 9000, or a free one)." default:"-1" env:"COURIER_CLICKHOUSE_TCP_PORT"`
+	ExternalNATS       string `name:"nats-url" help:"Use these NATS servers instead of an embedded one." env:"COURIER_NATS_URL"`
+	identityFlags
+	ClickHouseURL string `name:"clickhouse-url" help:"Use this ClickHouse instead of an embedded one, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
+	clickHouseFlags
+	Engine        string        `help:"auto: embed ClickHouse, and download its library once where npm is there; off: no SQL." enum:"auto,off" default:"auto" env:"COURIER_ENGINE"`
+	EngineLibrary string        `help:"The ClickHouse engine's library, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
+	SyncAlways    bool          `name:"nats-sync-always" help:"Write each event to the disk before it is acknowledged: safe against power loss, and slower." env:"COURIER_NATS_SYNC_ALWAYS"`
+	Node          string        `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
+	Interval      time.Duration `help:"Time between two samples of the node." default:"2s" env:"COURIER_INTERVAL"`
+	Trainer       string        `help:"on; off: none fits in this process, but a courier trainer beside it, which delays no answers." enum:"on,off" default:"on" env:"COURIER_TRAINER"`
 	admissionFlags
 	trainerFlags
 }
@@ -114,7 +116,7 @@ func (l *local) abandon() {
 
 // startNATS starts the embedded server, or connects to the external one.
 func (l *local) startNATS() error {
-	o := bus.Options{URL: l.f.ExternalNATS, Name: "courier-all"}
+	o := bus.Options{Name: "courier-all"}
 	if l.f.ExternalNATS == "" {
 		port, note, err := services.Port{Flag: "--nats-port", Given: l.f.NATSPort, Default: 4222}.Choose(l.ctx, "127.0.0.1")
 		if err != nil {
@@ -133,7 +135,8 @@ func (l *local) startNATS() error {
 		o.InProcess = l.server
 		l.endpoints.NATSURL = l.server.URL()
 	} else {
-		l.endpoints.NATSURL = l.f.ExternalNATS
+		o = l.f.identityFlags.options(l.f.ExternalNATS, "courier-all")
+		l.endpoints.NATSURL = bus.WithoutSecrets(l.f.ExternalNATS)
 	}
 	var err error
 	if l.bus, err = bus.Connect(l.ctx, o, l.log, l.reg); err != nil {
@@ -277,6 +280,9 @@ func (l *local) library(ctx context.Context) (string, error) {
 // store migrates and fills the tables until ctx ends.
 func (l *local) store(ctx context.Context, url string, opened Endpoints) error {
 	o := store.Options{URL: url}
+	if l.f.ClickHouseURL != "" {
+		o = l.f.clickHouseFlags.options(url)
+	}
 	d, err := store.Open(ctx, o, l.log, l.reg)
 	if err != nil {
 		return err

@@ -37,12 +37,14 @@ func (c *runCommand) Run(w *world) error {
 	if len(command) == 0 {
 		return fmt.Errorf("no command: courier run --model NAME --cpus N --epochs N -- COMMAND --batch-size {batch}")
 	}
+	request := c.request()
+	request.User = c.asker(request.User)
 	var connection atomic.Pointer[bus.Bus] // it may come after the job has ended
 	result, err := collector.RunJob(w.ctx, collector.JobOptions{
-		Request: c.request(), Node: node, Command: command, EpochPattern: c.EpochPattern, Format: c.Format, NoPTY: c.NoPTY, NoCgroup: c.NoCgroup, Progress: !c.NoProgress,
+		Request: request, Node: node, Command: command, EpochPattern: c.EpochPattern, Format: c.Format, NoPTY: c.NoPTY, NoCgroup: c.NoCgroup, Progress: !c.NoProgress,
 		Adapt: c.Adapt, BatchSize: c.BatchSize, SpoolDir: c.SpoolDir, Stdin: os.Stdin, Stdout: w.stdout, Stderr: w.stderr, ForwardSignals: true,
 		Connect: func(ctx context.Context) (*bus.Bus, error) {
-			b, err := bus.Connect(ctx, bus.Options{URL: c.NATSURL, Name: "courier-run"}, w.log, nil)
+			b, err := bus.Connect(ctx, c.person(c.NATSURL, "courier-run"), w.log, nil)
 			connection.Store(b)
 			return b, err
 		},

@@ -55,14 +55,16 @@ func nodeName(given string) (string, error) {
 
 type storeCommand struct {
 	serviceFlags
-	ClickHouseURL string        `name:"clickhouse-url" help:"ClickHouse to write to, such as clickhouse://user:password@host:9000/courier." required:"" env:"COURIER_CLICKHOUSE_URL"`
+	ClickHouseURL string `name:"clickhouse-url" help:"ClickHouse to write to, such as clickhouse://user:password@host:9000/courier." required:"" env:"COURIER_CLICKHOUSE_URL"`
+	clickHouseFlags
 	BatchMessages int           `help:"Most events in one batch." default:"10000" env:"COURIER_BATCH_MESSAGES"`
 	BatchAge      time.Duration `help:"Longest time that an event waits for its batch." default:"1s" env:"COURIER_BATCH_AGE"`
 }
 
 func (c *storeCommand) Run(w *world) error {
 	return c.serve(w, "store", func(r *room) (services.Part, func() error, http.Handler, error) {
-		o := store.Options{URL: c.ClickHouseURL, MaxMessages: c.BatchMessages, MaxAge: c.BatchAge}
+		o := c.clickHouseFlags.options(c.ClickHouseURL)
+		o.MaxMessages, o.MaxAge = c.BatchMessages, c.BatchAge
 		d, err := store.Open(r.ctx, o, r.log, r.reg)
 		if err != nil {
 			return services.Part{}, nil, nil, err

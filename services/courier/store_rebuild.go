@@ -12,7 +12,8 @@ type storeRebuildCommand struct {
 	natsFlags
 	outputFlags
 	ClickHouseURL string `name:"clickhouse-url" help:"ClickHouse whose tables are made anew, such as clickhouse://user:password@host:9000/courier." required:"" env:"COURIER_CLICKHOUSE_URL"`
-	BatchMessages int    `help:"Most events in one batch." default:"10000" env:"COURIER_BATCH_MESSAGES"`
+	clickHouseFlags
+	BatchMessages int `help:"Most events in one batch." default:"10000" env:"COURIER_BATCH_MESSAGES"`
 }
 
 // Help is the rest of what --help says.
@@ -24,7 +25,7 @@ func (c *storeRebuildCommand) Help() string {
 
 // Run rebuilds, verifies and prints what verify found.
 func (c *storeRebuildCommand) Run(w *world) error {
-	return compare(w, c.natsFlags, c.ClickHouseURL, c.Output, store.VerifyOptions{}, func(b *bus.Bus, d *store.Database, p *progress) error {
+	return compare(w, c.natsFlags, c.clickHouseFlags.options(c.ClickHouseURL), c.Output, store.VerifyOptions{}, func(b *bus.Bus, d *store.Database, p *progress) error {
 		begin := time.Now()
 		if err := store.Rebuild(w.ctx, b, d, w.log, store.RebuildOptions{MaxMessages: c.BatchMessages, Progress: p.draw}); err != nil {
 			return err

@@ -18,10 +18,11 @@ import (
 type storeVerifyCommand struct {
 	natsFlags
 	outputFlags
-	ClickHouseURL string        `name:"clickhouse-url" help:"ClickHouse that is verified, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
-	Data          string        `help:"Data directory of a courier all that is verified instead, whatever --clickhouse-url says; its NATS and ClickHouse are found there." type:"path"`
-	Since         time.Duration `help:"Only events of the last so long, such as 24h; 0s: all that the tables keep." default:"0s" env:"COURIER_SINCE"`
-	Repair        bool          `help:"Bring in what is missing by replaying it from the log, take out what is double, compute wrong roll-ups anew."`
+	ClickHouseURL string `name:"clickhouse-url" help:"ClickHouse that is verified, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
+	clickHouseFlags
+	Data   string        `help:"Data directory of a courier all that is verified instead, whatever --clickhouse-url says; its NATS and ClickHouse are found there." type:"path"`
+	Since  time.Duration `help:"Only events of the last so long, such as 24h; 0s: all that the tables keep." default:"0s" env:"COURIER_SINCE"`
+	Repair bool          `help:"Bring in what is missing by replaying it from the log, take out what is double, compute wrong roll-ups anew."`
 }
 
 // Help is the rest of what --help says.
@@ -44,18 +45,19 @@ func (c *storeVerifyCommand) Run(w *world) error {
 	if err := c.locate(); err != nil {
 		return err
 	}
-	return compare(w, c.natsFlags, c.ClickHouseURL, c.Output, store.VerifyOptions{Since: c.Since, Repair: c.Repair}, nil)
+	return compare(w, c.natsFlags, c.clickHouseFlags.options(c.ClickHouseURL), c.Output, store.VerifyOptions{Since: c.Since, Repair: c.Repair}, nil)
 }
 
 // compare does what is to be done first, compares log and tables, and prints what differs.
-func compare(w *world, n natsFlags, clickHouseURL, output string, o store.VerifyOptions, first func(*bus.Bus, *store.Database, *progress) error) error {
+func compare(w *world, n natsFlags, database store.Options, output string, o store.VerifyOptions, first func(*bus.Bus, *store.Database, *progress) error) error {
 	b, err := n.connect(w)
 	if err != nil {
 		return err
 	}
 	defer closeBus(b)
 	// The reader of courier all may ask for ten minutes at most, and the driver asks for five seconds more.
-	d, err := store.Open(w.ctx, store.Options{URL: clickHouseURL, Timeout: 9 * time.Minute}, w.log, nil)
+	database.Timeout = 9 * time.Minute
+	d, err := store.Open(w.ctx, database, w.log, nil)
 	if err != nil {
 		return err
 	}
@@ -105,6 +107,7 @@ func (c *storeVerifyCommand) locate() error {
 			return err
 		}
 	}
+	c.clickHouseFlags = clickHouseFlags{} // the address says it all
 	c.ClickHouseURL, c.NATSURL = storeURL(at), e.NATSURL
 	return nil
 }

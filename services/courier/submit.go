@@ -76,6 +76,7 @@ type submitCommand struct {
 
 func (c *submitCommand) Run(w *world) error {
 	q := c.request()
+	q.User = c.asker(q.User)
 	if err := q.Validate(); err != nil {
 		return err
 	}
@@ -90,6 +91,7 @@ type predictCommand struct {
 
 func (c *predictCommand) Run(w *world) error {
 	q := c.request()
+	q.User = c.asker(q.User)
 	if err := q.Validate(); err != nil {
 		return err
 	}

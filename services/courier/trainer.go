@@ -30,13 +30,14 @@ type trainerCommand struct {
 	serviceFlags
 	trainerFlags
 	ClickHouseURL string `name:"clickhouse-url" help:"ClickHouse to recall examples from, such as clickhouse://user:password@host:9000/courier; empty: from the event log." env:"COURIER_CLICKHOUSE_URL"`
+	clickHouseFlags
 }
 
 // niceness of a trainer's process: whoever answers requests goes before who fits.
 const niceness = 10
 
 func (c *trainerCommand) Run(w *world) error {
-	o := c.options()
+	o := c.trainerFlags.options()
 	if yields, err := services.Yield(niceness); err != nil {
 		w.log.Warn("fits may delay others on this machine", "error", err)
 	} else if yields {
@@ -45,7 +46,7 @@ func (c *trainerCommand) Run(w *world) error {
 	return c.serve(w, "trainer", func(r *room) (services.Part, func() error, http.Handler, error) {
 		var past recollection
 		if c.ClickHouseURL != "" {
-			d, err := store.Open(r.ctx, store.Options{URL: c.ClickHouseURL}, r.log, r.reg)
+			d, err := store.Open(r.ctx, c.clickHouseFlags.options(c.ClickHouseURL), r.log, r.reg)
 			if err != nil {
 				return services.Part{}, nil, nil, err
 			}

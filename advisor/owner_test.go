@@ -1,0 +1,90 @@
+package advisor_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+)
+
+// told publishes an event as a person does.
+func told(t *testing.T, b *bus.Bus, person string, e schemas.Event) error {
+	t.Helper()
+	var reply schemas.Told
+	err := b.RequestFor(within(t), person, e.Subject(), e, &reply)
+	if err == nil && reply.Sequence == 0 {
+		t.Errorf("%s told %s, and it has no sequence", person, e.ID())
+	}
+	return err
+}
+
+// lastOf is the sequence of the last event of the jobs.
+func lastOf(t *testing.T, b *bus.Bus) uint64 {
+	t.Helper()
+	last, err := b.LastSequence(within(t), schemas.StreamJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return last
+}
+
+func TestAdvisor_LetsPersonsSpeakForTheirOwnJobsOnly(t *testing.T) {
+	b := bustest.New(t)
+	start(t, b)
+	q := schemas.JobRequest{JobID: "mine", Model: model, CPUs: schemas.CPUs{2}, Epochs: 10, SLO: schemas.Duration(time.Minute)}
+	var advice schemas.Advice
+	if err := b.RequestFor(within(t), "ada", schemas.SubjectJobSubmit, &q, &advice); err != nil {
+		t.Fatal(err)
+	}
+	if s := status(t, b, "mine"); s.User != "ada" {
+		t.Errorf("a job that ada submitted is of user %q", s.User)
+	}
+	stranger := startedEvent("unsaid", 1)
+	stranger.User = "bob"
+	foreign := epochEvent("his", 1, 1) // of bob's job, under an identity of ada's
+	foreign.EventID = schemas.EpochID("mine", 1, 1)
+	if err := told(t, b, "bob", startedEvent("his", 1)); err != nil {
+		t.Fatalf("bob starts a job that nobody submitted: %v", err)
+	}
+	if s := status(t, b, "his"); s.User != "bob" {
+		t.Errorf("a job that bob started is of user %q", s.User)
+	}
+	before := lastOf(t, b)
+	var s schemas.JobStatus
+	for what, c := range map[string]struct {
+		err  error
+		want error
+	}{
+		"submit in another's name":      {b.RequestFor(within(t), "bob", schemas.SubjectJobSubmit, &schemas.JobRequest{JobID: "third", User: "ada", Model: model, CPUs: schemas.CPUs{2}, Epochs: 10}, &advice), schemas.ErrForbidden},
+		"submit under another's id":     {b.RequestFor(within(t), "bob", schemas.SubjectJobSubmit, &q, &advice), schemas.ErrConflict},
+		"cancel another's job":          {b.RequestFor(within(t), "bob", schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: "mine"}, &s), schemas.ErrForbidden},
+		"start another's job":           {told(t, b, "bob", startedEvent("mine", 1)), schemas.ErrForbidden},
+		"an epoch of another's job":     {told(t, b, "bob", epochEvent("mine", 1, 1)), schemas.ErrForbidden},
+		"the end of another's job":      {told(t, b, "bob", finishedEvent("mine", 1)), schemas.ErrForbidden},
+		"an epoch of a job of nobody":   {told(t, b, "bob", epochEvent("nobodys", 1, 1)), schemas.ErrForbidden},
+		"a start in another's name":     {told(t, b, "ada", stranger), schemas.ErrForbidden},
+		"under the identity of another": {told(t, b, "bob", foreign), schemas.ErrInvalid},
+	} {
+		if !errors.Is(c.err, c.want) {
+			t.Errorf("%s = %v, want %v", what, c.err, c.want)
+		}
+	}
+	if after := lastOf(t, b); after != before {
+		t.Errorf("what was refused left %d events in the log", after-before)
+	}
+	for _, e := range []schemas.Event{startedEvent("mine", 1), epochEvent("mine", 1, 1)} {
+		if err := told(t, b, "ada", e); err != nil {
+			t.Errorf("ada tells %s of her job: %v", e.ID(), err)
+		}
+	}
+	await(t, "ada's epoch", func() bool { return status(t, b, "mine").EpochsDone == 1 })
+	if err := b.RequestFor(within(t), "ada", schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: "mine"}, &s); err != nil || s.State != schemas.StateCancelled {
+		t.Errorf("ada cancels her job: %+v, %v", s, err)
+	}
+	if err := b.Request(within(t), schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: "his"}, &s); err != nil || s.State != schemas.StateCancelled {
+		t.Errorf("the operator cancels a job of another: %+v, %v", s, err)
+	}
+}
