@@ -96,6 +96,7 @@ type cli struct {
 	Gateway   gatewayCommand   `cmd:"" help:"Service: REST and the web page." group:"services"`
 
 	Engine   engineCommand   `cmd:"" help:"The ClickHouse engine for SQL on this machine." group:"parts"`
+	Certs    certsCommand    `cmd:"" help:"Make certificates, nkeys and tokens for a cluster." group:"parts"`
 	Workload workloadCommand `cmd:"" help:"Real training jobs that the program carries." group:"parts"`
 	Health   healthCommand   `cmd:"" help:"Ask a service whether it is healthy, for the check of a container." group:"parts"`
 }

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// makeCerts runs courier certs and returns what it said.
+func makeCerts(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := run(t.Context(), append([]string{"certs"}, args...), func(string) string { return "" }, &out, &out)
+	return out.String(), err
+}
+
+// contents are the files of a directory, which only their owner may read.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || info.Mode() != 0o600 {
+			t.Errorf("%s has the mode %v, want that of a file for its owner (%v)", e.Name(), info.Mode(), err)
+		}
+		all[e.Name()] = read(t, filepath.Join(dir, e.Name()))
+	}
+	return all
+}
+
+func TestCerts_NeverOverwrites(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "keys")
+	if out, err := makeCerts(t, "--out", dir, "--person", "ada", "--rights", rights); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	first := contents(t, dir)
+	for _, name := range []string{"ca.crt", "ca.key", "nats.crt", "nats.key", "client.crt", "client.key", "advisor.nk", "operator.nk", "worker.nk", "ada.nk", "ada.token", "tokens", "nkeys.env", "users.conf"} {
+		if first[name] == "" {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	safe := filepath.Join(t.TempDir(), "ca.key")
+	if err := os.Rename(filepath.Join(dir, "ca.key"), safe); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := makeCerts(t, "--out", dir, "--rights", rights); err != nil || strings.Contains(out, "made") || strings.Contains(out, "differs") {
+		t.Errorf("again: %v\n%s\nwant that all is kept", err, out)
+	}
+	if err := os.Rename(safe, filepath.Join(dir, "ca.key")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "nats.crt")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "nats.key")); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := makeCerts(t, "--out", dir, "--person", "bob", "--rights", rights); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	second := contents(t, dir)
+	for name, text := range first {
+		if same := second[name] == text; same == strings.HasPrefix(name, "nats.") {
+			t.Errorf("%s is the same: %t; want a new one only of what was taken away", name, same)
+		}
+	}
+	for name, want := range map[string][]string{"users.conf.new": {"person.ada.job.>", "person.bob.job.>", "_INBOX_bob.>"}, "tokens.new": {" ada submitter", " bob submitter", " operator admin"}} {
+		for _, w := range want {
+			if !strings.Contains(second[name], w) {
+				t.Errorf("%s has no %q", name, w)
+			}
+		}
+	}
+	if strings.Contains(second["users.conf.new"], "$COURIER_NKEY") {
+		t.Error("a nkey is not filled in")
+	}
+	third := maps.Clone(second)
+	if _, err := makeCerts(t, "--out", dir, "--person", "bob", "--rights", rights); err != nil || !maps.Equal(third, contents(t, dir)) {
+		t.Errorf("the same once more changes something (%v)", err)
+	}
+}
+
+func TestCerts_AreOfTheirAuthority(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "keys")
+	if out, err := makeCerts(t, "--out", dir, "--host", "nats.example.org,10.1.2.3"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM([]byte(read(t, filepath.Join(dir, "ca.crt")))) {
+		t.Fatal("ca.crt holds no certificate")
+	}
+	for name, hosts := range map[string][]string{"nats": {"nats", "nats-1", "nats-3", "127.0.0.1", "localhost", "nats.example.org", "10.1.2.3"}, "clickhouse": {"clickhouse", "10.1.2.3"}, "gateway": {"gateway", "localhost"}} {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range hosts {
+			if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: h}); err != nil {
+				t.Errorf("%s.crt as %s: %v", name, h, err)
+			}
+		}
+	}
+	client, err := tls.LoadX509KeyPair(filepath.Join(dir, "client.crt"), filepath.Join(dir, "client.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Leaf.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}); err == nil {
+		t.Error("the certificate of clients may be a server's")
+	}
+}
+
+func TestCerts_SaysWhatIsWrong(t *testing.T) {
+	plain := filepath.Join(t.TempDir(), "rights.conf")
+	if err := os.WriteFile(plain, []byte("accounts {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lost := filepath.Join(t.TempDir(), "keys")
+	if _, err := makeCerts(t, "--out", lost); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ca.key", "client.crt", "client.key"} {
+		if err := os.Remove(filepath.Join(lost, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for want, args := range map[string][]string{
+		"--person \"Ada\"":     {"--out", t.TempDir(), "--person", "Ada"},
+		"--person \"trainer\"": {"--out", t.TempDir(), "--person", "trainer"},
+		"--days 0":             {"--out", t.TempDir(), "--days", "0"},
+		"# person: begin":      {"--out", t.TempDir(), "--rights", plain},
+		"with its key ca.key":  {"--out", lost},
+	} {
+		if _, err := makeCerts(t, args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("courier certs %v: %v, want it to say %q", args, err, want)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// authority signs certificates.
+type authority struct {
+	certificate *x509.Certificate
+	key         crypto.Signer
+}
+
+// certificates makes the authority and what it signs, as far as absent. Where
+// nothing is absent the authority is not needed, whose key may be in a safe.
+func (d *certsDir) certificates(hosts []string) error {
+	var a *authority
+	local := []string{"localhost", "127.0.0.1", "::1"}
+	for _, c := range []struct {
+		name  string
+		hosts []string
+	}{
+		{"nats", append([]string{"nats", "nats-1", "nats-2", "nats-3"}, local...)},
+		{"clickhouse", append([]string{"clickhouse"}, local...)},
+		{"gateway", append([]string{"gateway"}, local...)},
+		{"client", nil},
+	} {
+		if d.has(c.name + ".crt") {
+			continue
+		}
+		if a == nil {
+			var err error
+			if a, err = d.authority(); err != nil {
+				return err
+			}
+		}
+		if c.hosts != nil {
+			c.hosts = append(c.hosts, hosts...)
+		}
+		if err := d.sign(a, c.name, leaf(c.name, c.hosts)); err != nil {
+			return fmt.Errorf("make %s.crt: %w", c.name, err)
+		}
+	}
+	return nil
+}
+
+// authority reads the authority, or makes it.
+func (d *certsDir) authority() (*authority, error) {
+	if !d.has("ca.crt") {
+		template := &x509.Certificate{Subject: pkix.Name{CommonName: "Courier"}, IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
+		if err := d.sign(nil, "ca", template); err != nil {
+			return nil, fmt.Errorf("make ca.crt: %w", err)
+		}
+	}
+	pair, err := tls.LoadX509KeyPair(d.file("ca.crt"), d.file("ca.key"))
+	if err != nil {
+		return nil, fmt.Errorf("the authority ca.crt with its key ca.key: %w", err)
+	}
+	key, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("the authority's key cannot sign")
+	}
+	return &authority{pair.Leaf, key}, nil
+}
+
+// leaf is the certificate of a server with names and addresses, which may also
+// be a client of its like, or of a client.
+func leaf(name string, hosts []string) *x509.Certificate {
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			c.IPAddresses = append(c.IPAddresses, ip)
+		} else {
+			c.DNSNames = append(c.DNSNames, h)
+		}
+	}
+	if len(hosts) > 0 {
+		c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+	}
+	return c
+}
+
+// sign makes a key and a certificate that an authority signs, or itself.
+func (d *certsDir) sign(a *authority, name string, template *x509.Certificate) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), d.until // clocks differ
+	if a == nil {
+		a = &authority{template, key}
+	}
+	if template.NotAfter.After(a.certificate.NotAfter) {
+		template.NotAfter = a.certificate.NotAfter
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
+	if err != nil {
+		return err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	if err := d.add(name+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})); err != nil {
+		return err
+	}
+	return d.add(name+".crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}

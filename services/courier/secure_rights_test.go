@@ -1,0 +1,307 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/server"
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go"
+)
+
+// trial is something that a user tries on a connection of his own.
+type trial func(nc *nats.Conn) error
+
+func publishes(subject string) trial {
+	return func(nc *nats.Conn) error { return nc.PublishRequest(subject, nc.NewRespInbox(), []byte("{}")) }
+}
+
+func listens(subject string) trial {
+	return func(nc *nats.Conn) error { _, err := nc.SubscribeSync(subject); return err }
+}
+
+// permits tells whether the server lets a user do it: it answers a flush after
+// it has judged what came before.
+func (g *guarded) permits(user string, try trial) bool {
+	g.t.Helper()
+	nc, refused := g.raw(user)
+	if err := errors.Join(try(nc), nc.FlushTimeout(5*time.Second)); err != nil {
+		g.t.Fatalf("%s: %v", user, err)
+	}
+	// The refusal was read before the flush's answer, and is handed on at once, but
+	// by another goroutine: a second one that is sure to come says that all came.
+	if err := errors.Join(publishes("not.permitted.to.anybody")(nc), nc.FlushTimeout(5*time.Second)); err != nil {
+		g.t.Fatalf("%s: %v", user, err)
+	}
+	for {
+		select {
+		case err := <-refused:
+			return strings.Contains(err.Error(), "not.permitted.to.anybody")
+		case <-time.After(5 * time.Second):
+			g.t.Fatalf("%s: the server did not refuse what nobody may", user)
+		}
+	}
+}
+
+// The rights of deploy/nats/users.conf: what each user may not do, and beside it
+// who may, so that a right that is missing to all is no proof.
+func TestSecure_RightsHold(t *testing.T) {
+	g := guard(t, false, "ada", "bob")
+	if err := g.as(schemas.Operator, false).Prepare(within(t, 20*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	advice, epoch := schemas.JobSubject("j1", schemas.EventAdvice), schemas.JobSubject("j1", schemas.EventEpoch)
+	const api = "$JS.API."
+	for _, c := range []struct {
+		what string
+		try  trial
+		may  string // who may; "": nobody of the list
+		not  string // who may not
+	}{
+		{"hear advice", listens(schemas.JobSubject("*", schemas.EventAdvice)), "ada", "collector store trainer gateway"},
+		{"read advice", publishes(api + "DIRECT.GET.JOB." + advice), "ada advisor gateway", "collector trainer"},
+		{"read any message of jobs", publishes(api + "STREAM.MSG.GET.JOB"), "", "collector ada store trainer gateway advisor"},
+		{"make a consumer of jobs", publishes(api + "CONSUMER.CREATE.JOB.mine." + advice), "advisor trainer gateway", "collector ada store"},
+		{"make an old consumer of jobs", publishes(api + "CONSUMER.DURABLE.CREATE.JOB.mine"), "", "collector ada store trainer gateway advisor"},
+		{"take the store's place", publishes(api + "CONSUMER.MSG.NEXT.JOB.store-JOB"), "store", "collector ada trainer gateway advisor"},
+		{"delete the store's durable", publishes(api + "CONSUMER.DELETE.JOB.store-JOB"), "store", "collector ada trainer gateway advisor"},
+		{"write an epoch", publishes(epoch), "advisor", "collector ada bob store trainer gateway"},
+		{"tell of a job as ada", publishes(schemas.PersonSubject("ada", epoch)), "ada", "bob worker collector store trainer gateway advisor"},
+		{"submit without a name", publishes(schemas.SubjectJobSubmit), "", "ada bob collector store trainer gateway advisor"},
+		{"submit as ada", publishes(schemas.PersonSubject("ada", schemas.SubjectJobSubmit)), "ada gateway", "bob worker collector store trainer advisor"},
+		{"cancel as ada", publishes(schemas.PersonSubject("ada", schemas.SubjectJobCancel)), "ada gateway", "bob worker collector store trainer advisor"},
+		{"cancel a job of anybody", publishes(schemas.SubjectJobCancel), "gateway", "ada bob collector store trainer advisor"},
+		{"answer requests", listens(schemas.SubjectJobSubmit), "advisor", "ada bob collector store trainer gateway"},
+		{"hear what persons tell", listens("person.>"), "", "ada bob collector store trainer gateway"},
+		{"hear ada's answers", listens(schemas.InboxPrefix("ada") + ".>"), "ada", "bob worker collector store trainer gateway advisor"},
+		{"write to ada's inbox", publishes(schemas.InboxPrefix("ada") + ".x"), "", "bob worker collector store trainer gateway advisor"},
+		{"ask for another champion", publishes(schemas.SubjectRegressorPromote), "gateway", "ada bob collector store trainer advisor"},
+		{"say that one was promoted", publishes(schemas.RegressorSubject(schemas.TargetEpochTime, schemas.EventPromoted)), "trainer", "ada bob collector store gateway advisor"},
+		{"replace a regressor", publishes("$O.REGRESSORS.C.x"), "trainer", "ada bob collector store gateway advisor"},
+		{"write an intent", publishes("$KV.INTENTS.store-JOB"), "store", "ada bob collector trainer gateway advisor"},
+		{"admit a job", publishes("$KV.ADMISSION." + schemas.AdmissionPool), "advisor", "ada bob collector trainer gateway store"},
+		{"take the trainer's lease", publishes("$KV.LEASES." + schemas.LeaseTrainer), "trainer", "ada bob collector store gateway advisor"},
+		{"write a sample", publishes(schemas.NodeSubject("node-a", schemas.EventSample)), "collector", "ada bob store trainer gateway advisor"},
+		{"change a stream", publishes(api + "STREAM.UPDATE.JOB"), "operator", "ada bob collector store trainer gateway advisor"},
+		{"delete a stream", publishes(api + "STREAM.DELETE.JOB"), "operator", "ada bob collector store trainer gateway advisor"},
+		{"delete a message", publishes(api + "STREAM.MSG.DELETE.JOB"), "operator", "ada bob collector store trainer gateway advisor"},
+		{"make a stream of any name", publishes(api + "STREAM.CREATE.MINE"), "operator", "ada bob collector store trainer gateway advisor"},
+		{"look into the server", publishes("$SYS.REQ.SERVER.PING"), "", "ada bob collector store trainer gateway advisor"},
+	} {
+		for user := range strings.FieldsSeq(c.may) {
+			if user != schemas.Operator && !g.permits(user, c.try) {
+				t.Errorf("%s may not %s, want that it may", user, c.what)
+			}
+		}
+		for user := range strings.FieldsSeq(c.not) {
+			if g.permits(user, c.try) {
+				t.Errorf("%s may %s", user, c.what)
+			}
+		}
+	}
+}
+
+// Nobody but the trainer puts a regressor in use: every user of the file tries to
+// write the champion's key, by every way that he has.
+func TestSecure_OnlyTheTrainerPromotes(t *testing.T) {
+	g := guard(t, false, "ada")
+	ctx := within(t, time.Minute)
+	if err := g.as(schemas.Operator, false).Prepare(ctx); err != nil {
+		t.Fatal(err)
+	}
+	champion := schemas.Champion{Target: schemas.TargetEpochTime, ModelDigest: strings.Repeat("a", 64), ManifestDigest: strings.Repeat("b", 64)}
+	seeds, err := filepath.Glob(g.file("*.nk"))
+	if err != nil || len(seeds) < 9 {
+		t.Fatalf("%d seeds: %v", len(seeds), err)
+	}
+	for _, seed := range seeds {
+		user := bus.UserOf(seed)
+		if user == "trainer" || user == "system" { // the one has no JetStream
+			continue
+		}
+		nc, refused := g.raw(user)
+		if err := errors.Join(nc.Publish("$KV.CHAMPIONS."+champion.Target, []byte(`{}`)), nc.FlushTimeout(5*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-refused:
+		case <-time.After(5 * time.Second):
+			t.Errorf("%s writes the champion's key", user)
+		}
+	}
+	trainer := g.as("trainer", false)
+	if c, _, err := trainer.Champion(ctx, champion.Target); !errors.Is(err, schemas.ErrNotFound) {
+		t.Errorf("champion %+v, %v: want none after all those", c, err)
+	}
+	if _, err := trainer.SetChampion(ctx, champion, 0); err != nil {
+		t.Errorf("the trainer promotes: %v", err)
+	}
+}
+
+// A person's own way: what he asks and tells carries his name, and what is refused
+// is said at once.
+func TestSecure_RefusalsAreTold(t *testing.T) {
+	g := guard(t, false, "ada")
+	if err := g.as(schemas.Operator, false).Prepare(within(t, 20*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	for what, err := range map[string]error{
+		"promote": g.as("ada", true).Request(within(t, 20*time.Second), schemas.SubjectRegressorPromote, &schemas.PromoteRequest{}, new(schemas.Promoted)),
+		"publish": func() error {
+			_, err := g.as("store", false).Publish(within(t, 20*time.Second), sampleOf("node-a"))
+			return err
+		}(),
+	} {
+		if !errors.Is(err, schemas.ErrForbidden) || !strings.Contains(fmt.Sprint(err), "does not permit") {
+			t.Errorf("%s = %v, want forbidden by nats", what, err)
+		}
+	}
+	if took := time.Since(begin); took > 4*time.Second {
+		t.Errorf("that was said after %s", took)
+	}
+}
+
+func sampleOf(node string) *schemas.Sample {
+	s := &schemas.Sample{Node: node, BootID: "boot", Number: 1, IntervalSeconds: 2, Cores: 2}
+	s.EventID, s.At = schemas.SampleID(s.Node, s.BootID, 1), time.Now().UTC()
+	return s
+}
+
+// The file as it lies in deploy takes its nkeys from the environment.
+func TestSecure_TheRightsTakeNkeysFromTheEnvironment(t *testing.T) {
+	g := guard(t, false)
+	for line := range strings.Lines(read(t, g.file("nkeys.env"))) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		t.Setenv(name, value)
+	}
+	absolute, err := filepath.Abs(rights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "nats.conf")
+	if err := os.WriteFile(config, []byte("include "+"\""+relative(t, filepath.Dir(config), absolute)+"\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(server.Options{DataDir: t.TempDir(), Config: config}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	b, err := bus.Connect(within(t, 10*time.Second), bus.Options{URL: s.URL(), SeedFile: g.file("advisor.nk")}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeBus(b)
+	if err := b.Prepare(within(t, 20*time.Second)); err != nil {
+		t.Errorf("the advisor makes the streams: %v", err)
+	}
+}
+
+func relative(t *testing.T, from, to string) string {
+	t.Helper()
+	path, err := filepath.Rel(from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.ToSlash(path)
+}
+
+// Mistakes of whoever connects are told with what to do, at once, and without what
+// the files hold.
+func TestSecure_MistakesAreTold(t *testing.T) {
+	g, other := guard(t, true, "ada"), guard(t, false)
+	empty := filepath.Join(t.TempDir(), "empty.nk")
+	if err := os.WriteFile(empty, []byte("SUsomethingelse\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	public := filepath.Join(t.TempDir(), "ada.nk")
+	nkey, err := bus.PublicNkey(g.file("ada.nk"))
+	if err != nil || os.WriteFile(public, []byte(nkey+"\n"), 0o600) != nil {
+		t.Fatal(err)
+	}
+	strange := filepath.Join(t.TempDir(), "Ada Lovelace.nk")
+	if err := os.WriteFile(strange, []byte(read(t, g.file("ada.nk"))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ca, nk := "--nats-ca="+g.file("ca.crt"), "--nats-nkey="+g.file("ada.nk")
+	cert := []string{"--nats-cert=" + g.file("client.crt"), "--nats-key=" + g.file("client.key")}
+	ctx, secrets := within(t, 20*time.Second), append(g.secrets(), "SUsomethingelse")
+	var mistakes sync.WaitGroup
+	with := func(more ...string) []string { return append(append([]string{}, cert...), more...) }
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{with("--nats-ca=/nowhere/ca.crt", nk), "/nowhere/ca.crt: no such file"},
+		{with("--nats-ca="+g.file("ada.nk"), nk), "holds no certificate in PEM"},
+		{with("--nats-ca="+other.file("ca.crt"), nk), "was not signed by the authority in"},
+		{with(nk), "name the file of the authority"},
+		{with(ca, "--nats-nkey=/nowhere/ada.nk"), "/nowhere/ada.nk: no such file"},
+		{with(ca, "--nats-nkey="+empty), "holds no seed"},
+		{with(ca, "--nats-nkey="+public), "holds a public nkey"},
+		{with(ca, "--nats-nkey="+strange), "is not a name"},
+		{with(ca, "--nats-nkey="+other.file("advisor.nk")), "knows no user with the nkey in"},
+		{with(ca), "wants to know who connects"},
+		{[]string{ca, nk, "--nats-cert=" + g.file("client.crt")}, "are given together"},
+		{[]string{ca, nk, "--nats-cert=" + g.file("client.crt"), "--nats-key=" + g.file("ca.key")}, "private key does not match"},
+		{[]string{ca, nk}, "certificate required"},
+	} {
+		mistakes.Go(func() { // most wait for a server that will not have them
+			var out bytes.Buffer
+			err := run(ctx, append([]string{"jobs", "--nats-url=" + g.url()}, c.args...), func(string) string { return "" }, &out, &out)
+			text := fmt.Sprint(err) + out.String()
+			if err == nil || !strings.Contains(text, c.want) {
+				t.Errorf("courier jobs %v: %s, want it to say %q", c.args, text, c.want)
+			}
+			tellsNone(t, fmt.Sprint(c.args), text, secrets)
+		})
+	}
+	mistakes.Wait()
+	b, err := bus.Connect(within(t, 10*time.Second), bus.Options{URL: g.url(), CAFile: g.file("ca.crt"), CertFile: g.file("client.crt"), KeyFile: g.file("client.key"), SeedFile: g.file("ada.nk")}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatalf("with all of it right: %v", err)
+	}
+	closeBus(b)
+}
+
+// No secret of an address reaches an error or a log, whatever is wrong with it.
+func TestSecure_AddressesKeepTheirSecrets(t *testing.T) {
+	const secret = "pa55-w0rd-of-ada"
+	ctx := within(t, 4*time.Second)
+	var addresses sync.WaitGroup
+	for _, c := range [][]string{
+		{"jobs", "--nats-url=nats://ada:" + secret + "@127.0.0.1:1"},
+		{"jobs", "--nats-url=nats://" + secret + "@127.0.0.1:1"},
+		{"jobs", "--nats-url=nats://ada:" + secret + "%zz@127.0.0.1:1,nats://ada:" + secret + "@127.0.0.1:2"},
+		{"jobs", "--nats-url=ada:" + secret + "@127.0.0.1:1"},
+		{"jobs", "--nats-url=nats://ada:" + secret + "@[::1"},
+		{"store", "--nats-url=nats://ada:" + secret + "@127.0.0.1:1", "--clickhouse-url=clickhouse://ada:" + secret + "@127.0.0.1:1/courier"},
+		{"store", "verify", "--nats-url=nats://ada:" + secret + "@127.0.0.1:1", "--clickhouse-url=clickhouse://ada:" + secret + "%zz@127.0.0.1:1/courier"},
+		{"all", "--data=" + t.TempDir(), "--nats-port=0", "--http-port=0", "--clickhouse-url=clickhouse://ada:" + secret + "%zz@127.0.0.1:1/courier"},
+		{"all", "--data=" + t.TempDir(), "--nats-url=nats://ada:" + secret + "@127.0.0.1:1", "--http-port=0"},
+	} {
+		addresses.Go(func() {
+			var out bytes.Buffer
+			err := run(ctx, append(c, "--log-level=debug"), func(string) string { return "" }, &out, &out)
+			if err == nil && out.Len() == 0 {
+				t.Errorf("courier %s says nothing", c[0])
+			}
+			tellsNone(t, fmt.Sprint("courier ", c[0]), fmt.Sprint(err)+out.String(), []string{secret})
+		})
+	}
+	addresses.Wait()
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/server"
+	"courier/schemas"
+	"courier/store/storetest"
+
+	"github.com/nats-io/nats.go"
+)
+
+// guarded is a NATS server with TLS and the rights of deploy/nats/users.conf.
+type guarded struct {
+	t      testing.TB
+	dir    string // what courier certs made
+	server *server.Server
+}
+
+// rights is the file that is proven here.
+var rights = filepath.Join("..", "..", "deploy", "nats", "users.conf")
+
+// guard makes keys for everybody by courier certs, and starts the server with them.
+func guard(t testing.TB, verify bool, persons ...string) *guarded {
+	t.Helper()
+	g := &guarded{t: t, dir: filepath.Join(t.TempDir(), "keys")}
+	args := []string{"certs", "--out", g.dir, "--rights", rights}
+	for _, p := range persons {
+		args = append(args, "--person", p)
+	}
+	if err := run(t.Context(), args, func(string) string { return "" }, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf("include \"keys/users.conf\"\ntls { cert_file: %q, key_file: %q, ca_file: %q, verify: %t }\n", g.file("nats.crt"), g.file("nats.key"), g.file("ca.crt"), verify)
+	path := filepath.Join(filepath.Dir(g.dir), "nats.conf")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if g.server, err = server.New(server.Options{DataDir: t.TempDir(), Config: path}, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.server.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.server.Stop)
+	return g
+}
+
+func (g *guarded) file(name string) string { return filepath.Join(g.dir, name) }
+
+// url is where the server listens; its client turns to TLS by itself.
+func (g *guarded) url() string { return g.server.URL() }
+
+// flags are how a user connects on the command line.
+func (g *guarded) flags(user string) []string {
+	return []string{"--nats-url=" + g.url(), "--nats-ca=" + g.file("ca.crt"), "--nats-nkey=" + g.file(user+".nk")}
+}
+
+// as connects as a user, as a person unless he is a service.
+func (g *guarded) as(user string, person bool) *bus.Bus {
+	g.t.Helper()
+	b, err := bus.Connect(within(g.t, 10*time.Second), bus.Options{URL: g.url(), Name: user, CAFile: g.file("ca.crt"), SeedFile: g.file(user + ".nk"), Person: person}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(func() { closeBus(b) })
+	return b
+}
+
+// raw connects as a user with nothing of ours between. What the server refuses
+// arrives at the channel.
+func (g *guarded) raw(user string) (*nats.Conn, <-chan error) {
+	g.t.Helper()
+	key, err := nats.NkeyOptionFromSeed(g.file(user + ".nk"))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	refused := make(chan error, 64)
+	nc, err := nats.Connect(g.url(), key, nats.RootCAs(g.file("ca.crt")), nats.CustomInboxPrefix(schemas.InboxPrefix(user)),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(nc.Close)
+	return nc, refused
+}
+
+// command runs the program to its end and returns what it printed.
+func (g *guarded) command(user string, args ...string) (string, error) {
+	g.t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	sub, rest := args[:1], args[1:]
+	if sub[0] == "regressor" {
+		sub, rest = args[:2], args[2:]
+	}
+	c := exec.CommandContext(within(g.t, time.Minute), program, append(append(sub[:len(sub):len(sub)], g.flags(user)...), rest...)...)
+	c.Env = append(os.Environ(), "USER=root", "XDG_CACHE_HOME="+g.t.TempDir())
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+// The whole pipeline runs under the rights of deploy/nats/users.conf, each service
+// as its own user over TLS, from a sample to advice with figures and to rows; and
+// no service asks for anything that it may not.
+func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
+	whole := storetest.Address(t, storetest.Protocols(t)[0])
+	address, file, password := passwordFile(t, whole)
+	g := guard(t, false, "ada", "bob")
+	port := storetest.FreePort(t)
+	service := func(name string, args ...string) *child {
+		return spawn(t, append(append([]string{name}, g.flags(name)...), args...)...)
+	}
+	answers := func() bool { _, err := g.command("ada", "jobs"); return err == nil }
+	parts := []*child{service("advisor")} // makes the streams, which nobody else may
+	await(t, "the advisor", answers)
+	parts = append(parts,
+		service("store", "--clickhouse-url="+address, "--clickhouse-password-file="+file, "--batch-age=50ms"),
+		service("trainer", "--trees=20", "--new-epochs=100000", "--clickhouse-url="+address, "--clickhouse-password-file="+file),
+		service("collector", "--interval=200ms", "--node=node-a", "--spool-dir="+filepath.Join(t.TempDir(), "spool")),
+		service("gateway", fmt.Sprintf("--http-address=127.0.0.1:%d", port)),
+	)
+	await(t, "a sample", func() bool {
+		out, _ := g.command("ada", "predict", "--model=digits-mlp", "--cpus=1", "--epochs=2", "-o", "json")
+		return strings.Contains(out, "node-a")
+	})
+	for i, batch := range []string{"4", "16", "64", "4", "16", "64"} {
+		user := []string{"ada", "bob"}[i/3]
+		out, err := g.command(user, "run", "--model=digits-mlp", fmt.Sprintf("--cpus=%d", 1+i/3), "--batch-sizes=4,16,64", "--batch-size="+batch, "--epochs=4", "--slo=1m", "--node=node-a", "--no-pty", "--no-progress", fmt.Sprintf("--id=%s-%d", user, i), "--",
+			program(t), "workload", "digits", "--network=mlp", "--batch-size={batch}", "--cpus={cpus}", "--epochs={epochs}", "--augment=1")
+		if err != nil {
+			t.Fatalf("courier run as %s: %v\n%s", user, err, out)
+		}
+	}
+	out, err := g.command("operator", "regressor", "train", "--promote")
+	if err != nil {
+		t.Fatalf("train: %v\n%s", err, out)
+	}
+	await(t, "advice with figures", func() bool {
+		out, err = g.command("bob", "predict", "--model=digits-mlp", "--cpus=1", "--batch-sizes=4,16", "--epochs=4", "--slo=1m", "-o", "json")
+		return strings.Contains(out, `"meets_slo"`)
+	})
+	out, err = g.command("ada", "jobs", "-o", "json")
+	if err != nil || strings.Count(out, `"finished"`) != 6 || strings.Count(out, `"user": "ada"`) != 3 {
+		t.Errorf("jobs: %v\n%s\nwant six that finished, three of them ada's", err, out)
+	}
+	d := storetest.Open(t, whole)
+	await(t, "rows of all epochs", func() bool {
+		var rows []struct {
+			N uint64 `ch:"n"`
+		}
+		return d.Query(within(t, 5*time.Second), &rows, "SELECT count() AS n FROM job_epoch") == nil && rows[0].N == 24
+	})
+	secrets := append(g.secrets(), password)
+	for _, c := range parts {
+		log := read(t, c.log.Name())
+		for _, bad := range []string{"does not permit", "ermissions"} {
+			if strings.Contains(log, bad) {
+				t.Errorf("%s asked for what it may not:\n%s", c.args[0], log)
+			}
+		}
+		tellsNone(t, c.args[0], log, secrets)
+	}
+}
+
+// secrets are all that courier certs made and that nobody may read: seeds, tokens
+// and the lines of keys.
+func (g *guarded) secrets() []string {
+	g.t.Helper()
+	var all []string
+	for _, pattern := range []string{"*.nk", "*.token", "*.key"} {
+		files, err := filepath.Glob(g.file(pattern))
+		if err != nil || len(files) == 0 {
+			g.t.Fatalf("no %s: %v", pattern, err)
+		}
+		for _, name := range files {
+			for line := range strings.Lines(read(g.t, name)) {
+				if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") {
+					all = append(all, line)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// tellsNone fails the test where a text holds a secret.
+func tellsNone(t testing.TB, what, text string, secrets []string) {
+	t.Helper()
+	for _, s := range secrets {
+		if strings.Contains(text, s) {
+			t.Errorf("%s tells the secret %s:\n%s", what, s, text)
+		}
+	}
+}
+
+func read(t testing.TB, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// passwordFile takes the password out of an address into a file.
+func passwordFile(t testing.TB, address string) (without, file, password string) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal("the address of ClickHouse cannot be read")
+	}
+	password, _ = u.User.Password()
+	if password == "" {
+		t.Skip("the ClickHouse of the tests has no password")
+	}
+	u.User = url.User(u.User.Username())
+	file = filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return u.String(), file, password
+}
+
+func program(t testing.TB) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
