@@ -30,7 +30,7 @@ func (j *job) submit(ctx context.Context) error {
 	if b != nil {
 		j.lookUp(asking, b)
 	}
-	if errors.Is(err, schemas.ErrInvalid) || errors.Is(err, schemas.ErrConflict) {
+	if errors.Is(err, schemas.ErrInvalid) || errors.Is(err, schemas.ErrConflict) || errors.Is(err, schemas.ErrForbidden) {
 		return err
 	}
 	if ctx.Err() != nil {
