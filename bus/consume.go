@@ -33,6 +33,8 @@ type FollowOptions struct {
 	New            bool     // nothing of what is stored
 	Share          bool     // what this Bus itself sends by PublishOnce is handed over as it was sent, not read again; of all subjects
 	CaughtUp       func()   // called once, when all that was stored at the start was delivered
+
+	once bool // nothing but what is stored
 }
 
 // Follow delivers the events of a stream in order, one at a time, first what is
@@ -78,6 +80,7 @@ func (b *Bus) Read(ctx context.Context, o FollowOptions, handle func(Record) err
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	complete := false
+	o.once = true
 	o.CaughtUp = func() { complete = true; stop() }
 	if err := b.Follow(reading, o, handle); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ func (b *Bus) narrow(o *FollowOptions) bool {
 func (b *Bus) followLatest(ctx context.Context, o *FollowOptions, seen map[string]bool, handle func(Record) error) error {
 	heard := make(chan *nats.Msg, 1024)
 	for _, subject := range o.Subjects {
+		if o.once {
+			break // what comes is not wanted
+		}
 		sub, err := b.nc.ChanSubscribe(subject, heard)
 		if err != nil {
 			return unavailable(err)
@@ -66,6 +70,7 @@ func (b *Bus) readLatest(ctx context.Context, o *FollowOptions, seen map[string]
 	if err != nil {
 		return unavailable(err)
 	}
+	var found []Record
 	for _, subject := range o.Subjects {
 		asking, done := b.permitted(ctx, "$JS.API.DIRECT.GET."+o.Stream+"."+subject)
 		msg, err := stream.GetLastMsgForSubject(asking, subject)
@@ -80,7 +85,11 @@ func (b *Bus) readLatest(ctx context.Context, o *FollowOptions, seen map[string]
 			b.log.Debug("message dropped", "subject", subject, "reason", err) // the readers of the stream bury it
 			continue
 		}
-		if err := deliver(Record{Event: e, Subject: msg.Subject, Sequence: msg.Sequence, StoredAt: msg.Time}, seen, handle); err != nil {
+		found = append(found, Record{Event: e, Subject: msg.Subject, Sequence: msg.Sequence, StoredAt: msg.Time})
+	}
+	slices.SortFunc(found, func(x, y Record) int { return cmp.Compare(x.Sequence, y.Sequence) })
+	for _, r := range found {
+		if err := deliver(r, seen, handle); err != nil {
 			return err
 		}
 	}

@@ -32,9 +32,13 @@
 //
 // # What it asks of the caller
 //
-// The gateway knows no user: whoever reaches it may submit, cancel and
-// change the regressors in use. It allows no foreign origin (no CORS) and takes only bodies of type
-// application/json, so that no other web page can submit through a visitor.
+// Without Tokens the gateway knows no user: whoever reaches it may submit, cancel
+// and change the regressors in use. With them a reader asks, a submitter submits
+// and cancels jobs of his own, for whom the gateway asks in his name, and an
+// admin does all; the file holds hashes, and no log a token. Rate bounds how often
+// each user or address asks. No foreign origin is allowed (no CORS), a page of
+// one changes nothing whatever cookies its visitor has, and only bodies of type
+// application/json are taken. HTTPS is the caller's listener.
 //
 // # Look inside, test
 //

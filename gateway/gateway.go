@@ -20,6 +20,9 @@ type Options struct {
 	Gatherer      prometheus.Gatherer // what /metrics shows; nil: /metrics is not found
 	Version       string              // of the program; "" is shown as unknown
 	ClickHouseURL func() string       // where SQL is answered over HTTP; nil or "": nowhere
+	Tokens        *Tokens             // of those who may ask; nil: whoever reaches the gateway may do all
+	Rate          float64             // requests a second of one user, or of one address without a token; 0: as many as they like
+	BodyTimeout   time.Duration       // for the body of a request to arrive; 0: 10 s, the largest over a slow line
 	KeepAlive     time.Duration       // between comments to a silent live client; 0: 15 s, under the usual idle limit of proxies
 }
 
@@ -34,6 +37,7 @@ type Gateway struct {
 	log     *slog.Logger
 	metrics *metrics
 	hub     *hub
+	limiter *limiter
 	nodes   atomic.Pointer[cluster] // written by Run alone
 	lives   atomic.Pointer[lives]   // written by Run alone
 	assets  map[string]asset
@@ -46,6 +50,9 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*G
 	if o.KeepAlive <= 0 {
 		o.KeepAlive = 15 * time.Second
 	}
+	if o.BodyTimeout <= 0 {
+		o.BodyTimeout = 10 * time.Second
+	}
 	m, err := newMetrics(reg)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
@@ -54,7 +61,7 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*G
 	if err != nil {
 		return nil, fmt.Errorf("read the page: %w", err)
 	}
-	g := &Gateway{bus: b, options: o, log: log, metrics: m, hub: newHub(m), assets: assets}
+	g := &Gateway{bus: b, options: o, log: log, metrics: m, hub: newHub(m), limiter: newLimiter(o.Rate), assets: assets}
 	g.nodes.Store(&cluster{})
 	g.lives.Store(&lives{})
 	g.handler = g.mux()
@@ -111,4 +118,16 @@ func (g *Gateway) request(ctx context.Context, subject string, request, reply an
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return g.bus.Request(ctx, subject, request, reply)
+}
+
+// requestFor asks in the name of whoever asks: what is his own is his to change. An
+// administrator may change what is another's, and without tokens everybody may.
+func (g *Gateway) requestFor(ctx context.Context, subject string, request, reply any) error {
+	who := askerOf(ctx)
+	if who.user == "" || who.role == Admin && subject == schemas.SubjectJobCancel {
+		return g.request(ctx, subject, request, reply)
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return g.bus.RequestFor(ctx, who.user, subject, request, reply)
 }

@@ -13,12 +13,12 @@ import (
 
 // submit hands a job request on; the answer is the advice that was recorded.
 func (g *Gateway) submit(w http.ResponseWriter, r *http.Request) error {
-	body, err := readBody(w, r)
+	body, err := g.readBody(w, r)
 	if err != nil {
 		return err
 	}
 	var advice json.RawMessage
-	if err := g.request(r.Context(), schemas.SubjectJobSubmit, body, &advice); err != nil {
+	if err := g.requestFor(r.Context(), schemas.SubjectJobSubmit, body, &advice); err != nil {
 		return err
 	}
 	var made struct {
@@ -33,7 +33,7 @@ func (g *Gateway) submit(w http.ResponseWriter, r *http.Request) error {
 
 // predict hands a what-if question on.
 func (g *Gateway) predict(w http.ResponseWriter, r *http.Request) error {
-	body, err := readBody(w, r)
+	body, err := g.readBody(w, r)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (g *Gateway) cancelJob(w http.ResponseWriter, r *http.Request) error {
 // relay answers 200 with a service's reply, as it came.
 func (g *Gateway) relay(w http.ResponseWriter, r *http.Request, subject string, request any) error {
 	var reply json.RawMessage
-	if err := g.request(r.Context(), subject, request, &reply); err != nil {
+	if err := g.requestFor(r.Context(), subject, request, &reply); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, reply)

@@ -112,7 +112,7 @@ const changeTimeout = time.Minute
 
 // change hands a body on with the target of the path; the answer is the promotion.
 func (g *Gateway) change(w http.ResponseWriter, r *http.Request, subject string) error {
-	body, err := readBody(w, r)
+	body, err := g.readBody(w, r)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 const (
 	clientBuffer = 256 // events that a client may lie behind
 	maxClients   = 512
+	maxOfOne     = 64               // of one user, or one address
 	writeTimeout = 10 * time.Second // for one event to a client that does not read
 )
 
@@ -78,18 +79,22 @@ type hub struct {
 }
 
 // client is a live connection. Its channel is closed when it is dropped.
-type client struct{ frames chan []byte }
+type client struct {
+	who    string
+	frames chan []byte
+}
 
-// errFull and errStopping say why nobody may join the hub.
+// errFull, errMany and errStopping say why somebody may not join the hub.
 var (
+	errMany     = &schemas.Error{Code: schemas.CodeUnavailable, Message: "you have too many live clients; close some"}
 	errFull     = &schemas.Error{Code: schemas.CodeUnavailable, Message: "too many live clients; try again later"}
 	errStopping = &schemas.Error{Code: schemas.CodeUnavailable, Message: "the gateway is stopping"}
 )
 
 func newHub(m *metrics) *hub { return &hub{metrics: m, clients: map[*client]struct{}{}} }
 
-// join returns a new client; the error is errFull or errStopping.
-func (h *hub) join() (*client, error) {
+// join returns a new client of somebody; the error is errFull, errMany or errStopping.
+func (h *hub) join(who string) (*client, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -98,7 +103,16 @@ func (h *hub) join() (*client, error) {
 	if len(h.clients) >= maxClients {
 		return nil, errFull
 	}
-	c := &client{frames: make(chan []byte, clientBuffer)}
+	has := 0
+	for c := range h.clients {
+		if c.who == who {
+			has++
+		}
+	}
+	if has >= maxOfOne {
+		return nil, errMany
+	}
+	c := &client{who: who, frames: make(chan []byte, clientBuffer)}
 	h.clients[c] = struct{}{}
 	h.metrics.clients.Set(float64(len(h.clients)))
 	return c, nil
@@ -151,7 +165,7 @@ func (g *Gateway) events(w http.ResponseWriter, r *http.Request) error {
 	if _, err := readQuery(r); err != nil {
 		return err
 	}
-	c, err := g.hub.join()
+	c, err := g.hub.join(clientOf(r, askerOf(r.Context())))
 	if err != nil {
 		return err
 	}

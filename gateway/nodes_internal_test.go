@@ -85,31 +85,50 @@ func TestCluster_ForgetsTheNodeThatIsSilentLongest(t *testing.T) {
 	}
 }
 
+func TestHub_TakesABoundedNumberOfClientsOfOne(t *testing.T) {
+	m, err := newMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHub(m)
+	for range maxOfOne {
+		if _, err := h.join("ada"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.join("ada"); err != errMany {
+		t.Errorf("client %d of one user: %v, want %v", maxOfOne+1, err, errMany)
+	}
+	if _, err := h.join("bob"); err != nil {
+		t.Errorf("the first of another: %v, want room", err)
+	}
+}
+
 func TestHub_TakesABoundedNumberOfClients(t *testing.T) {
 	m, err := newMetrics(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := newHub(m)
-	first, err := h.join()
+	first, err := h.join("ada")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range maxClients - 1 {
-		if _, err := h.join(); err != nil {
+	for i := range maxClients - 1 {
+		if _, err := h.join(fmt.Sprint(i % 10)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := h.join(); err != errFull {
+	if _, err := h.join("bob"); err != errFull {
 		t.Errorf("client %d: %v, want %v", maxClients+1, err, errFull)
 	}
 	h.leave(first)
 	h.leave(first) // twice is once
-	if _, err := h.join(); err != nil {
+	if _, err := h.join("bob"); err != nil {
 		t.Errorf("after one left: %v, want room", err)
 	}
 	h.close()
-	if _, err := h.join(); err != errStopping || len(h.clients) != 0 {
+	if _, err := h.join("bob"); err != errStopping || len(h.clients) != 0 {
 		t.Errorf("after close: %v with %d clients, want %v with none", err, len(h.clients), errStopping)
 	}
 }

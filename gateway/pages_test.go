@@ -106,7 +106,7 @@ func TestPage_HoldsNothingThatItsPolicyForbids(t *testing.T) {
 			t.Errorf("the page holds %q", m)
 		}
 	}
-	for _, name := range []string{"app", "api", "dom", "chart", "nodes", "jobs", "advice", "whatif", "score", "format", "life", "regressors"} {
+	for _, name := range []string{"app", "api", "dom", "chart", "nodes", "jobs", "advice", "whatif", "score", "format", "life", "regressors", "session"} {
 		script := h.do(t, "GET", "/web/"+name+".js", "").body
 		if m := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(`).FindString(script); m != "" {
 			t.Errorf("%s.js uses %s: text from the log must never become markup", name, m)

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,30 +25,35 @@ type route struct {
 	method string
 	path   string
 	handle handler
+	role   Role // that it needs, where the gateway knows its users
 	live   bool // stays open: its duration is no answer time
+	free   bool // is asked by machines that watch over it: never too often
 }
 
 // routes lists everything that is served; openapi.yaml describes each.
 func (g *Gateway) routes() []route {
 	return []route{
-		{method: "POST", path: "/api/v1/jobs", handle: g.submit},
-		{method: "GET", path: "/api/v1/jobs", handle: g.listJobs},
-		{method: "GET", path: "/api/v1/jobs/{id}", handle: g.job},
-		{method: "DELETE", path: "/api/v1/jobs/{id}", handle: g.cancelJob},
-		{method: "GET", path: "/api/v1/jobs/{id}/advice", handle: g.advice},
-		{method: "POST", path: "/api/v1/predict", handle: g.predict},
-		{method: "GET", path: "/api/v1/score", handle: g.score},
-		{method: "GET", path: "/api/v1/nodes", handle: g.listNodes},
-		{method: "GET", path: "/api/v1/regressors", handle: g.listRegressors},
-		{method: "GET", path: "/api/v1/regressors/life", handle: g.life},
-		{method: "POST", path: "/api/v1/regressors/{target}/promote", handle: g.promote},
-		{method: "POST", path: "/api/v1/regressors/{target}/rollback", handle: g.rollback},
-		{method: "GET", path: "/api/v1/events", handle: g.events, live: true},
-		{method: "GET", path: "/api/v1/about", handle: g.about},
+		{method: "POST", path: "/api/v1/jobs", handle: g.submit, role: Submitter},
+		{method: "GET", path: "/api/v1/jobs", handle: g.listJobs, role: Reader},
+		{method: "GET", path: "/api/v1/jobs/{id}", handle: g.job, role: Reader},
+		{method: "DELETE", path: "/api/v1/jobs/{id}", handle: g.cancelJob, role: Submitter},
+		{method: "GET", path: "/api/v1/jobs/{id}/advice", handle: g.advice, role: Reader},
+		{method: "POST", path: "/api/v1/predict", handle: g.predict, role: Reader},
+		{method: "GET", path: "/api/v1/score", handle: g.score, role: Reader},
+		{method: "GET", path: "/api/v1/nodes", handle: g.listNodes, role: Reader},
+		{method: "GET", path: "/api/v1/regressors", handle: g.listRegressors, role: Reader},
+		{method: "GET", path: "/api/v1/regressors/life", handle: g.life, role: Reader},
+		{method: "POST", path: "/api/v1/regressors/{target}/promote", handle: g.promote, role: Admin},
+		{method: "POST", path: "/api/v1/regressors/{target}/rollback", handle: g.rollback, role: Admin},
+		{method: "GET", path: "/api/v1/events", handle: g.events, role: Reader, live: true},
+		{method: "GET", path: "/api/v1/session", handle: g.session},
+		{method: "POST", path: "/api/v1/session", handle: g.openSession, role: Reader},
+		{method: "DELETE", path: "/api/v1/session", handle: g.endSession},
+		{method: "GET", path: "/api/v1/about", handle: g.about, role: Reader},
 		{method: "GET", path: "/api/v1/openapi.yaml", handle: g.openAPI},
-		{method: "GET", path: "/metrics", handle: g.showMetrics},
-		{method: "GET", path: "/healthz", handle: g.health},
-		{method: "GET", path: "/readyz", handle: g.ready},
+		{method: "GET", path: "/metrics", handle: g.showMetrics, role: Reader},
+		{method: "GET", path: "/healthz", handle: g.health, free: true},
+		{method: "GET", path: "/readyz", handle: g.ready, free: true},
 		{method: "GET", path: "/web/{file}", handle: g.asset},
 		{method: "GET", path: "/{$}", handle: g.page},
 	}
@@ -80,13 +86,18 @@ func (g *Gateway) mux() http.Handler {
 		mux.Handle(rt.method+" "+rt.path, g.wrap(rt))
 	}
 	mux.Handle("/", g.wrap(route{path: "unknown", handle: unknown(mux)}))
+	foreign := http.NewCrossOriginProtection() // a page of another origin changes nothing, whoever looks at it
+	foreign.SetDenyHandler(g.wrap(route{path: "unknown", handle: func(http.ResponseWriter, *http.Request) error {
+		return &schemas.Error{Code: schemas.CodeForbidden, Message: "the request comes from a page of another origin"}
+	}}))
+	guarded := foreign.Handler(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		mux.ServeHTTP(w, r)
+		guarded.ServeHTTP(w, r)
 	})
 }
 
@@ -133,12 +144,26 @@ func (a *answer) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController reach flushing and deadlines.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
+// answerTo lets a request through to its route, if whoever asks may use it now.
+func (g *Gateway) answerTo(w http.ResponseWriter, r *http.Request, rt route) error {
+	who, wrong := g.identify(r)
+	if !rt.free {
+		if err := g.slow(w, clientOf(r, who)); err != nil {
+			return err
+		}
+	}
+	if err := g.permit(w, rt, who, wrong); err != nil {
+		return err
+	}
+	return rt.handle(w, withAsker(r, who))
+}
+
 // wrap is the one place that answers errors and counts requests.
 func (g *Gateway) wrap(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
 		a := &answer{ResponseWriter: w}
-		if err := rt.handle(a, r); err != nil {
+		if err := g.answerTo(a, r, rt); err != nil {
 			g.refuse(a, r, err)
 		}
 		if a.status == 0 {
@@ -191,15 +216,23 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 }
 
 // readBody returns the JSON of a request, not yet understood.
-func readBody(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
+func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
 		return nil, &statusError{http.StatusUnsupportedMediaType, schemas.Invalid("", "want a body of content type application/json")}
 	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(g.options.BodyTimeout)) // not all have one, as in tests
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, schemas.MaxMessageBytes))
+	if err == nil { // else the connection ends, and what is left of the body is not waited for
+		_ = rc.SetReadDeadline(time.Time{})
+	}
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		return nil, &statusError{http.StatusRequestEntityTooLarge, schemas.Invalid("", "the body has more than %d bytes", large.Limit)}
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, &statusError{http.StatusRequestTimeout, schemas.Invalid("", "the body took longer than %s", g.options.BodyTimeout)}
 	}
 	if err != nil {
 		return nil, schemas.Invalid("", "the body ends too early")

@@ -72,11 +72,31 @@ func TestRoutes_AreThoseOfOpenAPI(t *testing.T) {
 	}
 }
 
+// Whoever has no token reaches these and nothing else, as openapi.yaml says.
+func TestRoutes_AreClosedButForThese(t *testing.T) {
+	open := []string{"GET /api/v1/session", "DELETE /api/v1/session", "GET /api/v1/openapi.yaml", "GET /healthz", "GET /readyz", "GET /web/{file}", "GET /{$}"}
+	d := readDocument(t)
+	for _, rt := range (&Gateway{}).routes() {
+		name := rt.method + " " + rt.path
+		if want := slices.Contains(open, name); want != (rt.role == Anybody) {
+			t.Errorf("%s is for %s, want for anybody: %t", name, rt.role, want)
+		}
+		var o struct{ Security []map[string][]string }
+		operation := d.Paths[strings.ReplaceAll(rt.path, "{$}", "")][strings.ToLower(rt.method)]
+		if err := operation.Decode(&o); err != nil {
+			t.Fatal(err)
+		}
+		if described := o.Security != nil && len(o.Security) == 0; described != (rt.role == Anybody) {
+			t.Errorf("openapi.yaml says that %s is open: %t", name, described)
+		}
+	}
+}
+
 func TestOpenAPI_HasTheFieldsOfTheGoTypes(t *testing.T) {
 	d := readDocument(t)
 	for _, v := range []any{schemas.Error{}, schemas.JobRequest{}, schemas.Alternative{}, schemas.Load{}, schemas.Effect{}, schemas.Choice{}, schemas.Admission{}, schemas.ProbeEpoch{}, schemas.Advice{},
 		schemas.JobStatus{}, schemas.JobList{}, schemas.Score{}, schemas.ScoreLine{}, schemas.CalibrationBin{}, schemas.Sample{}, schemas.Promoted{}, Point{}, NodeStatus{}, NodeList{}, RegressorStatus{},
-		RegressorList{}, schemas.RegressorVersion{}, schemas.Rejected{}, schemas.Drift{}, RegressorLife{}, schemas.PromoteRequest{}, schemas.RollbackRequest{}, LiveEvent{}, About{}} {
+		RegressorList{}, schemas.RegressorVersion{}, schemas.Rejected{}, schemas.Drift{}, RegressorLife{}, schemas.PromoteRequest{}, schemas.RollbackRequest{}, LiveEvent{}, About{}, Session{}} {
 		typ := reflect.TypeOf(v)
 		s, ok := d.Components.Schemas[typ.Name()]
 		if !ok {

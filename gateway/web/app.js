@@ -6,6 +6,7 @@ import * as jobs from './jobs.js';
 import * as nodes from './nodes.js';
 import * as regressors from './regressors.js';
 import * as score from './score.js';
+import * as session from './session.js';
 import * as whatIf from './whatif.js';
 
 let limit = 50; // jobs asked for
@@ -43,6 +44,8 @@ const readAll = soon(async () => {
   const found = await Promise.allSettled(jobs.advised().map((id) => ask(`jobs/${id}/advice`)));
   advice.take(...found.filter((f) => f.status === 'fulfilled').map((f) => f.value));
 });
+
+await session.start();
 
 follow({
   open: () => { following = true; readNodes(); readRegressors(); readScore(); readAll(); },

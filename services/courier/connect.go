@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -112,7 +113,8 @@ func closeBus(b *bus.Bus) {
 type serviceFlags struct {
 	natsFlags
 	replicaFlags
-	HTTPAddress string `name:"http-address" help:"Address of /metrics, /healthz and /readyz, such as :9100; empty: none." default:"" env:"COURIER_HTTP_ADDRESS"`
+	HTTPAddress string      `name:"http-address" help:"Address of /metrics, /healthz and /readyz, such as :9100; empty: none." default:"" env:"COURIER_HTTP_ADDRESS"`
+	tls         *tls.Config // of that address; nil: plain HTTP
 }
 
 // room is what a service's own part is made from.
@@ -155,7 +157,10 @@ func (f serviceFlags) serve(w *world, name string, build func(r *room) (part ser
 		if err != nil {
 			return fmt.Errorf("--http-address %s: %w", f.HTTPAddress, err)
 		}
-		w.log.Info("http is served", "address", l.Addr().String())
+		if f.tls != nil {
+			l = tls.NewListener(l, f.tls)
+		}
+		w.log.Info("http is served", "address", l.Addr().String(), "tls", f.tls != nil)
 		group = append(group, services.Part{Name: "http", Run: func(ctx context.Context) error { return services.ServeHTTP(ctx, l, handler) }})
 	}
 	w.log.Info("service runs", "service", name, "version", buildVersion())

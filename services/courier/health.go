@@ -2,15 +2,19 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 )
 
 type healthCommand struct {
 	URL     string        `arg:"" help:"What to ask, such as http://127.0.0.1:9100/readyz."`
+	CA      string        `name:"ca" help:"File with the certificates (PEM) of the authorities that sign that of an https:// address." env:"COURIER_CA"`
 	Timeout time.Duration `help:"Longest time for the answer." default:"2s" env:"COURIER_TIMEOUT"`
 }
 
@@ -23,7 +27,19 @@ func (c *healthCommand) Run(w *world) error {
 	if err != nil {
 		return fmt.Errorf("ask for health: %w", err)
 	}
-	answer, err := http.DefaultClient.Do(q)
+	client := http.Client{}
+	if c.CA != "" {
+		data, err := os.ReadFile(c.CA)
+		if err != nil {
+			return fmt.Errorf("--ca: %w", err)
+		}
+		authorities := x509.NewCertPool()
+		if !authorities.AppendCertsFromPEM(data) {
+			return fmt.Errorf("--ca: %s holds no certificate in PEM", c.CA)
+		}
+		client.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}
+	}
+	answer, err := client.Do(q)
 	if err != nil {
 		return fmt.Errorf("ask for health: %w", err)
 	}

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -107,7 +111,11 @@ func (g *guarded) command(user string, args ...string) (string, error) {
 	if sub[0] == "regressor" {
 		sub, rest = args[:2], args[2:]
 	}
-	c := exec.CommandContext(within(g.t, time.Minute), program, append(append(sub[:len(sub):len(sub)], g.flags(user)...), rest...)...)
+	var flags []string
+	if user != "" {
+		flags = g.flags(user)
+	}
+	c := exec.CommandContext(within(g.t, time.Minute), program, append(append(sub[:len(sub):len(sub)], flags...), rest...)...)
 	c.Env = append(os.Environ(), "USER=root", "XDG_CACHE_HOME="+g.t.TempDir())
 	out, err := c.CombinedOutput()
 	return string(out), err
@@ -131,7 +139,7 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 		service("store", "--clickhouse-url="+address, "--clickhouse-password-file="+file, "--batch-age=50ms"),
 		service("trainer", "--trees=20", "--new-epochs=100000", "--clickhouse-url="+address, "--clickhouse-password-file="+file),
 		service("collector", "--interval=200ms", "--node=node-a", "--spool-dir="+filepath.Join(t.TempDir(), "spool")),
-		service("gateway", fmt.Sprintf("--http-address=127.0.0.1:%d", port)),
+		service("gateway", fmt.Sprintf("--http-address=127.0.0.1:%d", port), "--tokens="+g.file("tokens"), "--tls-cert="+g.file("gateway.crt"), "--tls-key="+g.file("gateway.key")),
 	)
 	await(t, "a sample", func() bool {
 		out, _ := g.command("ada", "predict", "--model=digits-mlp", "--cpus=1", "--epochs=2", "-o", "json")
@@ -164,6 +172,7 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 		}
 		return d.Query(within(t, 5*time.Second), &rows, "SELECT count() AS n FROM job_epoch") == nil && rows[0].N == 24
 	})
+	g.asksTheGateway(fmt.Sprintf("https://127.0.0.1:%d", port))
 	secrets := append(g.secrets(), password)
 	for _, c := range parts {
 		log := read(t, c.log.Name())
@@ -173,6 +182,55 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 			}
 		}
 		tellsNone(t, c.args[0], log, secrets)
+	}
+}
+
+// asksTheGateway goes the way of a person without NATS: a token, HTTPS, and the
+// same rights.
+func (g *guarded) asksTheGateway(at string) {
+	g.t.Helper()
+	if out, err := g.command("", "health", "--ca="+g.file("ca.crt"), at+"/readyz"); err != nil {
+		g.t.Errorf("courier health: %v\n%s", err, out)
+	}
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM([]byte(read(g.t, g.file("ca.crt"))))
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}}
+	defer client.CloseIdleConnections()
+	for _, c := range []struct {
+		user, method, path, body string
+		status                   int
+		says                     string
+	}{
+		{"", "GET", "/api/v1/jobs", "", 401, "show a token"},
+		{"ada", "POST", "/api/v1/jobs", `{"id":"by-rest","model":"digits-mlp","cpus":1,"epochs":4}`, 201, `"by-rest"`},
+		{"ada", "POST", "/api/v1/jobs", `{"model":"digits-mlp","cpus":1,"epochs":4,"user":"bob"}`, 403, "cannot submit"},
+		{"bob", "DELETE", "/api/v1/jobs/by-rest", "", 403, "ada's"},
+		{"bob", "GET", "/api/v1/jobs/by-rest/advice", "", 200, `"by-rest"`},
+		{"bob", "GET", "/api/v1/nodes", "", 200, "node-a"},
+		{"bob", "GET", "/api/v1/regressors", "", 200, "epoch_time"},
+		{"bob", "POST", "/api/v1/regressors/epoch_time/rollback", "{}", 403, "for the role admin"},
+		{"operator", "POST", "/api/v1/regressors/epoch_time/promote", `{"model_digest":"` + strings.Repeat("0", 64) + `"}`, 404, "not_found"},
+		{"ada", "DELETE", "/api/v1/jobs/by-rest", "", 200, `"cancelled"`},
+		{"bob", "POST", "/api/v1/jobs", `{"id":"bobs","model":"digits-mlp","cpus":1,"epochs":4}`, 201, `"bobs"`},
+		{"operator", "DELETE", "/api/v1/jobs/bobs", "", 200, `"cancelled"`},
+		{"operator", "GET", "/metrics", "", 200, "courier_gateway_requests_total"},
+	} {
+		r, err := http.NewRequestWithContext(within(g.t, time.Minute), c.method, at+c.path, strings.NewReader(c.body))
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		if c.user != "" {
+			r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(read(g.t, g.file(c.user+".token"))))
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		if err = errors.Join(err, answer.Body.Close()); err != nil || answer.StatusCode != c.status || !strings.Contains(string(body), c.says) {
+			g.t.Errorf("%s: %s %s = %d %s (%v), want %d that says %s", c.user, c.method, c.path, answer.StatusCode, body, err, c.status, c.says)
+		}
 	}
 }
 

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -94,18 +96,48 @@ func (c *storeCommand) Run(w *world) error {
 
 type gatewayCommand struct {
 	serviceFlags
-	ClickHouseURL string `name:"clickhouse-http-url" help:"Where people ask ClickHouse over HTTP, for the page to show." env:"COURIER_CLICKHOUSE_HTTP_URL"`
+	Tokens        string  `help:"File of tokens: a line for each with its sha256 in hex, the user, and the role reader, submitter or admin. Without it whoever reaches the gateway may do all." env:"COURIER_TOKENS"`
+	RateLimit     float64 `name:"rate-limit" help:"Requests a second of one user, or of one address without a token; twice as many at once. 0: no limit." default:"200" env:"COURIER_RATE_LIMIT"`
+	TLSCert       string  `name:"tls-cert" help:"File with the certificate (PEM) of the gateway; with it HTTPS is served." env:"COURIER_TLS_CERT"`
+	TLSKey        string  `name:"tls-key" help:"File with the key of --tls-cert." env:"COURIER_TLS_KEY"`
+	ClickHouseURL string  `name:"clickhouse-http-url" help:"Where people ask ClickHouse over HTTP, for the page to show." env:"COURIER_CLICKHOUSE_HTTP_URL"`
 }
 
 func (c *gatewayCommand) Run(w *world) error {
 	if c.HTTPAddress == "" {
 		c.HTTPAddress = "127.0.0.1:8080"
 	}
+	o := gateway.Options{Version: buildVersion(), ClickHouseURL: func() string { return c.ClickHouseURL }, Rate: c.RateLimit}
+	if c.RateLimit < 0 {
+		return fmt.Errorf("--rate-limit %g: want 0 or more", c.RateLimit)
+	}
+	var err error
+	if c.Tokens != "" {
+		if o.Tokens, err = gateway.ReadTokens(c.Tokens); err != nil {
+			return err
+		}
+	}
+	if c.tls, err = serverTLS(c.TLSCert, c.TLSKey); err != nil {
+		return err
+	}
 	return c.serve(w, "gateway", func(r *room) (services.Part, func() error, http.Handler, error) {
-		g, err := gateway.New(r.bus, gateway.Options{Gatherer: r.reg, Version: buildVersion(), ClickHouseURL: func() string { return c.ClickHouseURL }}, r.log, r.reg)
+		o.Gatherer = r.reg
+		g, err := gateway.New(r.bus, o, r.log, r.reg)
 		if err != nil {
 			return services.Part{}, nil, nil, err
 		}
 		return services.Part{Name: "gateway", Run: g.Run}, nil, g.Handler(), nil
 	})
+}
+
+// serverTLS is how a server proves who it is; nil without a certificate.
+func serverTLS(cert, key string) (*tls.Config, error) {
+	if cert == "" && key == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert %q with --tls-key %q: %w", cert, key, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }

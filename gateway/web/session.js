@@ -1,0 +1,40 @@
+// Who looks at the page. Where the gateway knows its users by tokens, it asks for
+// one, and keeps it as a cookie that no script can read.
+import { byId, text } from './dom.js';
+
+async function session(method, token) {
+  const response = await fetch('/api/v1/session', { method, headers: token ? { Authorization: `Bearer ${token}` } : {} });
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Error(answer.message ?? `HTTP ${response.status}`);
+  return answer;
+}
+
+async function signIn(event) {
+  event.preventDefault();
+  try {
+    await session('POST', byId('token').value.trim());
+    location.reload();
+  } catch (err) {
+    text(byId('token-error'), err.message);
+    byId('token').focus();
+  }
+}
+
+// start returns when the page may ask: at once, or never where a token is wanted
+// first, because with it the page is loaded again.
+export async function start() {
+  const who = await session('GET').catch(() => ({ tokens: false })); // away: what follows says so
+  if (!who.tokens) return;
+  if (who.role !== 'anybody') {
+    text(byId('user'), `${who.user}, ${who.role}`);
+    byId('sign-out').addEventListener('click', () => session('DELETE').then(() => location.reload(), () => {}));
+    byId('signed-in').hidden = false;
+    return;
+  }
+  byId('sign-in').hidden = false;
+  document.body.classList.add('closed');
+  text(byId('connection'), 'sign in');
+  byId('sign-in-form').addEventListener('submit', signIn);
+  byId('token').focus();
+  await new Promise(() => {});
+}
