@@ -24,6 +24,14 @@
 // The connection is re-established for ever; calls meanwhile fail with an error
 // that matches schemas.ErrUnavailable, or wait as long as their context lets them.
 //
+// # Users
+//
+// Where the server knows its users, Options names the seed of one, and each call
+// that it does not permit fails at once with schemas.ErrForbidden. A Person submits,
+// cancels and tells of jobs under person.<name>.…, which the advisor answers by
+// HandlePerson and HandleEvent. Who follows the last of named subjects reads them
+// without a consumer, because who may make one may have messages delivered anywhere.
+//
 // # Look inside, test
 //
 // nats stream ls, nats consumer info and nats micro ls show the state; the

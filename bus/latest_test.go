@@ -1,0 +1,166 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/server"
+	"courier/schemas"
+)
+
+// narrowServer is a server that knows two users: one may do all, and the other
+// what deploy gives to persons, as far as it matters here.
+type narrowServer struct {
+	dir, config string
+	seeds       map[string]string
+	port        int
+	s           *server.Server
+}
+
+func newNarrowServer(t *testing.T) *narrowServer {
+	t.Helper()
+	n := &narrowServer{dir: t.TempDir(), seeds: map[string]string{}}
+	keys := t.TempDir()
+	public := map[string]string{}
+	for _, user := range []string{"root", "ada"} {
+		seed, key, err := bus.NewUser()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.seeds[user], public[user] = filepath.Join(keys, user+".nk"), key
+		if err := os.WriteFile(n.seeds[user], []byte(seed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.config = filepath.Join(keys, "nats.conf")
+	text := fmt.Sprintf(`authorization { users: [ {nkey: %s}, {nkey: %s, permissions: {
+		publish: ["$JS.API.STREAM.INFO.JOB", "$JS.API.DIRECT.GET.JOB.job.*.advice", "$JS.API.DIRECT.GET.JOB.job.*.cancelled"], subscribe: ["_INBOX_ada.>", "job.*.advice", "job.*.cancelled"]}} ] }`, public["root"], public["ada"])
+	if err := os.WriteFile(n.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.start(t)
+	t.Cleanup(func() { n.s.Stop() })
+	return n
+}
+
+func (n *narrowServer) start(t *testing.T) {
+	t.Helper()
+	var err error
+	if n.s, err = server.New(server.Options{DataDir: n.dir, Port: n.port, Config: n.config}, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n.port = n.s.Port()
+}
+
+func (n *narrowServer) as(t *testing.T, user string) *bus.Bus {
+	t.Helper()
+	b, err := bus.Connect(within(t), bus.Options{URL: n.s.URL(), SeedFile: n.seeds[user]}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close(context.Background()) }) // its server may have stopped
+	return b
+}
+
+func cancelled(job string, run uint32) *schemas.Ended {
+	e := &schemas.Ended{Outcome: schemas.EventCancelled}
+	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.EndedID(job, run, schemas.EventCancelled), At: time.Unix(1_790_000_000, 0).UTC()}, JobID: job, Run: run}
+	return e
+}
+
+// Whoever may make no consumer hears the last of what he asks for, then what comes,
+// and after a lost connection what came meanwhile, each once.
+func TestFollow_TheLatestWithoutAConsumer(t *testing.T) {
+	n := newNarrowServer(t)
+	root := n.as(t, "root")
+	if err := root.Prepare(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	tell := func(job string, run uint32) {
+		t.Helper()
+		for attempt := 0; ; attempt++ {
+			_, err := root.Publish(within(t), cancelled(job, run))
+			if err == nil {
+				return
+			}
+			if !errors.Is(err, schemas.ErrUnavailable) || attempt > 20 {
+				t.Fatal(err)
+			}
+		}
+	}
+	tell("j1", 1)
+	tell("j1", 2)
+	tell("j2", 1)
+	ada := n.as(t, "ada")
+	heard, caughtUp := make(chan string, 16), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	o := bus.FollowOptions{Stream: schemas.StreamJob, LastPerSubject: true, Subjects: []string{schemas.JobSubject("j1", schemas.EventCancelled), schemas.JobSubject("j1", schemas.EventAdvice)}, CaughtUp: func() { close(caughtUp) }}
+	go func() {
+		ended <- ada.Follow(ctx, o, func(r bus.Record) error { heard <- r.Event.ID(); return nil })
+	}()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Follow = %v", err)
+		}
+	}()
+	next := func(want string) {
+		t.Helper()
+		select {
+		case got := <-heard:
+			if got != want {
+				t.Fatalf("heard %s, want %s", got, want)
+			}
+		case <-within(t).Done():
+			t.Fatalf("did not hear %s", want)
+		}
+	}
+	next("j1/2/cancelled")
+	<-caughtUp
+	tell("j1", 3)
+	next("j1/3/cancelled")
+	n.s.Stop()
+	n.start(t)
+	tell("j2", 2)
+	tell("j1", 4)
+	next("j1/4/cancelled")
+
+	var read []string
+	if err := ada.Read(within(t), o, func(r bus.Record) error { read = append(read, r.Event.ID()); return nil }); err != nil || strings.Join(read, " ") != "j1/4/cancelled" {
+		t.Errorf("Read = %v, %v", read, err)
+	}
+	// What needs a consumer is refused, and not silently.
+	all, end := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer end()
+	if err := ada.Read(all, bus.FollowOptions{Stream: schemas.StreamJob}, func(bus.Record) error { return nil }); err == nil {
+		t.Error("who may make no consumer reads the whole stream")
+	}
+}
+
+func TestNewUser_MakesKeysThatTheClientReads(t *testing.T) {
+	for range 50 {
+		seed, public, err := bus.NewUser()
+		if err != nil || !strings.HasPrefix(seed, "SU") || !strings.HasPrefix(public, "U") {
+			t.Fatalf("NewUser = %.2s…, %s, %v", seed, public, err)
+		}
+		file := filepath.Join(t.TempDir(), "ada.nk")
+		if err := os.WriteFile(file, []byte(seed+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := bus.PublicNkey(file); err != nil || got != public {
+			t.Errorf("PublicNkey = %s, %v, want %s", got, err, public)
+		}
+	}
+}
