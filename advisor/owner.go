@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"courier/bus"
 	"courier/schemas"
 )
 
@@ -38,6 +39,12 @@ func (a *Advisor) tellFor(ctx context.Context, person string, e schemas.Event) (
 	}
 	a.know(ctx, id)
 	owner, known := a.owner(id)
+	if !known { // it may have ended long ago
+		var err error
+		if owner, known, err = a.ownerInLog(ctx, id); err != nil {
+			return nil, err
+		}
+	}
 	started, starts := e.(*schemas.Started)
 	switch {
 	case known && owner != person:
@@ -74,6 +81,31 @@ func (a *Advisor) owner(id string) (user string, known bool) {
 	return j.User, true
 }
 
+// ownerInLog is owner of a job that is not in memory any more: whose it is says
+// the log, for as long as it keeps it.
+func (a *Advisor) ownerInLog(ctx context.Context, id string) (user string, known bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, ticketPatience)
+	defer cancel()
+	submitted := false
+	o := bus.FollowOptions{Stream: schemas.StreamJob, LastPerSubject: true, Subjects: []string{schemas.JobSubject(id, schemas.EventSubmitted), schemas.JobSubject(id, schemas.EventStarted)}}
+	err = a.bus.Read(ctx, o, func(r bus.Record) error {
+		known = true
+		switch e := r.Event.(type) {
+		case *schemas.Submitted:
+			user, submitted = e.Request.User, true
+		case *schemas.Started:
+			if !submitted {
+				user = e.User
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return "", false, &schemas.Error{Code: schemas.CodeUnavailable, Message: "the event log does not answer"}
+	}
+	return user, known, nil
+}
+
 // forbid refuses what a person may not do, counts it and says it in the log.
 func (a *Advisor) forbid(person, field, format string, args ...any) error {
 	e := &schemas.Error{Code: schemas.CodeForbidden, Field: field, Message: fmt.Sprintf(format, args...)}
@@ -104,7 +136,7 @@ func (a *Advisor) hear(person string, e schemas.Event) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if j := a.cluster.jobs[alive.JobID]; alive.Run == j.Run {
+	if j := a.cluster.jobs[alive.JobID]; j != nil && alive.Run == j.Run { // it may be forgotten by now
 		j.heard = time.Now()
 	}
 }

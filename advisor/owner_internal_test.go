@@ -1,0 +1,38 @@
+package advisor
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"courier/bus/bustest"
+	"courier/schemas"
+)
+
+// A job that is forgotten by the fold stays his whose it was: nobody starts it anew.
+func TestOwnerInLog(t *testing.T) {
+	b := bustest.New(t)
+	a := New(b, Options{}, slog.New(slog.DiscardHandler), nil) // it does not run, and so it has read nothing
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	begin := func(job, user string) *schemas.Started {
+		e := &schemas.Started{Setting: schemas.Setting{Model: "m", BatchSize: 4, CPUs: 1, Epochs: 2, Nodes: []string{"node-a"}}, NodeCores: 2, User: user}
+		e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.StartedID(job, 1), At: time.Now().UTC()}, JobID: job, Run: 1}
+		return e
+	}
+	if _, err := b.Publish(ctx, begin("old", "ada")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		job, user string
+		known     bool
+	}{{"old", "ada", true}, {"new", "", false}} {
+		if user, known, err := a.ownerInLog(ctx, c.job); err != nil || user != c.user || known != c.known {
+			t.Errorf("ownerInLog(%s) = %q, %t, %v, want %q, %t", c.job, user, known, err, c.user, c.known)
+		}
+	}
+	if _, err := a.tellFor(ctx, "bob", begin("old", "")); schemas.AsError(err).Code != schemas.CodeForbidden {
+		t.Errorf("bob starts a job that was ada's: %v, want forbidden", err)
+	}
+}
