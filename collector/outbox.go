@@ -86,6 +86,9 @@ func (o *outbox) publish(ctx context.Context, b *bus.Bus, e schemas.Event) {
 	case errors.Is(err, schemas.ErrInvalid): // repeating it cannot help
 		o.lost.Add(1)
 		o.log.Warn("event refused", "event", e.ID(), "error", err)
+	case errors.Is(err, schemas.ErrForbidden): // a right may be missing by mistake
+		o.log.Warn("event is kept, it is forbidden to tell it", "event", e.ID(), "error", err)
+		o.keep(e)
 	case err != nil:
 		o.log.Debug("event is kept for later", "event", e.ID(), "error", err)
 		o.keep(e)

@@ -116,7 +116,7 @@ func (g *guarded) command(user string, args ...string) (string, error) {
 		flags = g.flags(user)
 	}
 	c := exec.CommandContext(within(g.t, time.Minute), program, append(append(sub[:len(sub):len(sub)], flags...), rest...)...)
-	c.Env = append(os.Environ(), "USER=root", "XDG_CACHE_HOME="+g.t.TempDir())
+	c.Env = append(os.Environ(), "USER=root", "XDG_CACHE_HOME="+filepath.Join(filepath.Dir(g.dir), "cache-"+user))
 	out, err := c.CombinedOutput()
 	return string(out), err
 }
@@ -147,11 +147,7 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 	})
 	for i, batch := range []string{"4", "16", "64", "4", "16", "64"} {
 		user := []string{"ada", "bob"}[i/3]
-		out, err := g.command(user, "run", "--model=digits-mlp", fmt.Sprintf("--cpus=%d", 1+i/3), "--batch-sizes=4,16,64", "--batch-size="+batch, "--epochs=4", "--slo=1m", "--node=node-a", "--no-pty", "--no-progress", fmt.Sprintf("--id=%s-%d", user, i), "--",
-			program(t), "workload", "digits", "--network=mlp", "--batch-size={batch}", "--cpus={cpus}", "--epochs={epochs}", "--augment=1")
-		if err != nil {
-			t.Fatalf("courier run as %s: %v\n%s", user, err, out)
-		}
+		g.train(user, fmt.Sprintf("%s-%d", user, i), 1+i/3, batch)
 	}
 	out, err := g.command("operator", "regressor", "train", "--promote")
 	if err != nil {
@@ -172,6 +168,7 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 		}
 		return d.Query(within(t, 5*time.Second), &rows, "SELECT count() AS n FROM job_epoch") == nil && rows[0].N == 24
 	})
+	g.tellsLater(parts[0])
 	g.asksTheGateway(fmt.Sprintf("https://127.0.0.1:%d", port))
 	secrets := append(g.secrets(), password)
 	for _, c := range parts {
@@ -182,6 +179,31 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 			}
 		}
 		tellsNone(t, c.args[0], log, secrets)
+	}
+}
+
+// train runs a real training job of a person under courier run, to its end.
+func (g *guarded) train(user, id string, cpus int, batch string) {
+	g.t.Helper()
+	out, err := g.command(user, "run", "--model=digits-mlp", fmt.Sprintf("--cpus=%d", cpus), "--batch-sizes=4,16,64", "--batch-size="+batch, "--epochs=4", "--slo=1m", "--node=node-a", "--no-pty", "--no-progress", "--id="+id, "--",
+		program(g.t), "workload", "digits", "--network=mlp", "--batch-size={batch}", "--cpus={cpus}", "--epochs={epochs}", "--augment=1")
+	if err != nil {
+		g.t.Fatalf("courier run as %s: %v\n%s", user, err, out)
+	}
+}
+
+// tellsLater runs a job while the advisor is away: it runs all the same, and what
+// happened to it is told by the next run of the same person, as his.
+func (g *guarded) tellsLater(advisor *child) {
+	g.t.Helper()
+	advisor.kill()
+	g.train("ada", "alone", 1, "64")
+	advisor.start()
+	await(g.t, "the advisor again", func() bool { _, err := g.command("ada", "jobs"); return err == nil })
+	g.train("ada", "next", 1, "64")
+	out, err := g.command("bob", "status", "alone", "-o", "json")
+	if err != nil || !strings.Contains(out, `"finished"`) || !strings.Contains(out, `"user": "ada"`) {
+		g.t.Errorf("a job that ran without the advisor: %v\n%s\nwant it finished, and ada's", err, out)
 	}
 }
 
