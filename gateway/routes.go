@@ -191,7 +191,7 @@ func (g *Gateway) refuse(a *answer, r *http.Request, err error) {
 		g.log.Debug("request not answered", "path", r.URL.Path, "error", err) // it has a part of an answer
 		return
 	}
-	if r.Context().Err() != nil { // the client is gone, or is cut off by the gateway's end: then silence would read as 200
+	if r.Context().Err() != nil && status != http.StatusRequestTimeout { // the client is gone, or is cut off by the gateway's end: then silence would read as 200
 		status, refusal = http.StatusServiceUnavailable, &schemas.Error{Code: schemas.CodeUnavailable, Message: "the gateway stops; ask again"}
 	}
 	if status == http.StatusInternalServerError {
