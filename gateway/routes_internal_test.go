@@ -205,7 +205,7 @@ func TestWrap_AnswersWhoIsCutOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &Gateway{log: slog.New(slog.DiscardHandler), metrics: m}
+	g := &Gateway{log: slog.New(slog.DiscardHandler), metrics: m, limiter: newLimiter(0)}
 	ctx, cut := context.WithCancel(t.Context())
 	w := httptest.NewRecorder()
 	g.wrap(route{path: "/", handle: func(http.ResponseWriter, *http.Request) error {
