@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -115,6 +116,25 @@ func TestCerts_AreOfTheirAuthority(t *testing.T) {
 	}
 	if _, err := client.Leaf.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}); err == nil {
 		t.Error("the certificate of clients may be a server's")
+	}
+}
+
+// What the settings in deploy name is what courier certs makes.
+func TestCerts_AreThoseOfTheSettings(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "keys")
+	if out, err := makeCerts(t, "--out", dir); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, settings := range []string{"nats/tls.conf", "clickhouse/tls.xml"} {
+		named := regexp.MustCompile(`/etc/courier/tls/([\w.-]+)`).FindAllStringSubmatch(read(t, filepath.Join("..", "..", "deploy", settings)), -1)
+		if len(named) < 2 {
+			t.Errorf("%s names %d files", settings, len(named))
+		}
+		for _, n := range named {
+			if _, err := os.Stat(filepath.Join(dir, n[1])); err != nil {
+				t.Errorf("%s names %s: %v", settings, n[1], err)
+			}
+		}
 	}
 }
 

@@ -45,7 +45,8 @@ func guard(t testing.TB, verify bool, persons ...string) *guarded {
 	if err := run(t.Context(), args, func(string) string { return "" }, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf("include \"keys/users.conf\"\ntls { cert_file: %q, key_file: %q, ca_file: %q, verify: %t }\n", g.file("nats.crt"), g.file("nats.key"), g.file("ca.crt"), verify)
+	encryption := strings.NewReplacer("/etc/courier/tls", g.dir, "verify: false", fmt.Sprintf("verify: %t", verify)).Replace(read(t, filepath.Join(filepath.Dir(rights), "tls.conf")))
+	config := "include \"keys/users.conf\"\n" + encryption
 	path := filepath.Join(filepath.Dir(g.dir), "nats.conf")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
