@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"courier/bus"
+	"courier/bus/bustest"
 	"courier/bus/server"
 	"courier/schemas"
 
@@ -271,6 +272,11 @@ func TestSecure_MistakesAreTold(t *testing.T) {
 		})
 	}
 	mistakes.Wait()
+	clear := bustest.NewServer(t)
+	var out bytes.Buffer
+	if err := run(ctx, []string{"jobs", "--nats-url=" + clear.URL(), ca}, func(string) string { return "" }, &out, &out); err == nil || !strings.Contains(err.Error(), "secure connection not available") {
+		t.Errorf("an authority, and a server without TLS: %v, want that it is refused", err)
+	}
 	b, err := bus.Connect(within(t, 10*time.Second), bus.Options{URL: g.url(), CAFile: g.file("ca.crt"), CertFile: g.file("client.crt"), KeyFile: g.file("client.key"), SeedFile: g.file("ada.nk")}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatalf("with all of it right: %v", err)
