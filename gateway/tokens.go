@@ -8,10 +8,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"courier/schemas"
 )
@@ -38,8 +41,25 @@ type asker struct {
 	role Role
 }
 
-// Tokens knows who asks by the token that he shows. It holds hashes only.
-type Tokens struct{ all []tokenOf }
+// Tokens knows who asks by the token that he shows. It holds hashes only, and
+// reads its file again when that changes.
+type Tokens struct {
+	file string
+
+	mu     sync.Mutex
+	all    []tokenOf
+	looked time.Time // at the file
+	stamp  stamp     // of what was read; the zero one of a file that could not be
+}
+
+// stamp tells a file that was changed from one that was not.
+type stamp struct {
+	at   time.Time
+	size int64
+}
+
+// lookEvery is how long a token may still work that was taken out of the file.
+const lookEvery = time.Second
 
 type tokenOf struct {
 	hash [sha256.Size]byte
@@ -55,7 +75,11 @@ func ReadTokens(file string) (*Tokens, error) {
 		return nil, fmt.Errorf("tokens: %w", err)
 	}
 	defer f.Close()
-	t := &Tokens{}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("tokens: %w", err)
+	}
+	t := &Tokens{file: file, stamp: stamp{info.ModTime(), info.Size()}}
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		text, _, _ := strings.Cut(lines.Text(), "#")
@@ -101,10 +125,42 @@ func readToken(words []string) (t tokenOf, err error) {
 	return t, nil
 }
 
+// refresh reads the file again if it has changed. A file that is wrong changes
+// nothing, and the log says so once.
+func (t *Tokens) refresh(now time.Time, log *slog.Logger) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Sub(t.looked) < lookEvery {
+		return
+	}
+	t.looked = now
+	is := stamp{}
+	info, err := os.Stat(t.file)
+	if err == nil {
+		is = stamp{info.ModTime(), info.Size()}
+	}
+	if is == t.stamp {
+		return
+	}
+	t.stamp = is
+	var fresh *Tokens
+	if err == nil {
+		fresh, err = ReadTokens(t.file)
+	}
+	if err != nil {
+		log.Warn("tokens stay as they were", "error", err)
+		return
+	}
+	t.all, t.stamp = fresh.all, fresh.stamp
+	log.Info("tokens are read again", "tokens", len(t.all))
+}
+
 // find returns to whom a token belongs. Each is compared in the same time,
 // whatever was shown.
 func (t *Tokens) find(token string) (who asker, found bool) {
 	hash := sha256.Sum256([]byte(token))
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for i := range t.all {
 		if subtle.ConstantTimeCompare(hash[:], t.all[i].hash[:]) == 1 {
 			who, found = t.all[i].asker, true
@@ -137,6 +193,7 @@ func (g *Gateway) identify(r *http.Request) (who asker, wrong bool) {
 	if token == "" {
 		return asker{}, false
 	}
+	g.options.Tokens.refresh(time.Now(), g.log)
 	who, found := g.options.Tokens.find(token)
 	return who, !found
 }

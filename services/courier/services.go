@@ -96,7 +96,7 @@ func (c *storeCommand) Run(w *world) error {
 
 type gatewayCommand struct {
 	serviceFlags
-	Tokens        string  `help:"File of tokens: a line for each with its sha256 in hex, the user, and the role reader, submitter or admin. Without it whoever reaches the gateway may do all." env:"COURIER_TOKENS"`
+	Tokens        string  `help:"File of tokens: a line for each with its sha256 in hex, the user, and the role reader, submitter or admin. It is read again when it changes. Without it whoever reaches the gateway may do all." env:"COURIER_TOKENS"`
 	RateLimit     float64 `name:"rate-limit" help:"Requests a second of one user, or of one address without a token; twice as many at once. 0: no limit." default:"200" env:"COURIER_RATE_LIMIT"`
 	TLSCert       string  `name:"tls-cert" help:"File with the certificate (PEM) of the gateway; with it HTTPS is served." env:"COURIER_TLS_CERT"`
 	TLSKey        string  `name:"tls-key" help:"File with the key of --tls-cert." env:"COURIER_TLS_KEY"`

@@ -1,0 +1,67 @@
+package gateway
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A token that is taken out of the file works no longer, and a file that is wrong
+// or away changes nothing.
+func TestTokens_FollowTheirFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	written := time.Unix(1_790_000_000, 0)
+	write := func(text string) {
+		t.Helper()
+		written = written.Add(time.Second)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(file, written, written); err != nil { // as if a second had passed
+			t.Fatal(err)
+		}
+	}
+	line := func(user string) string {
+		sum := sha256.Sum256([]byte("token-of-" + user))
+		return hex.EncodeToString(sum[:]) + " " + user + " reader\n"
+	}
+	write(line("ada"))
+	tokens, err := ReadTokens(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	now := time.Unix(1_790_000_000, 0)
+	for _, c := range []struct {
+		what   string
+		change func()
+		passes time.Duration
+		ada    bool
+		bob    bool
+		said   string
+	}{
+		{"at first", func() {}, time.Hour, true, false, ""},
+		{"bob in place of ada, a moment later", func() { write(line("bob")) }, time.Millisecond, true, false, ""},
+		{"and a second later", func() {}, lookEvery, false, true, "read again"},
+		{"nonsense", func() { write("nonsense\n") }, lookEvery, false, true, "stay as they were"},
+		{"nonsense still", func() {}, lookEvery, false, true, ""},
+		{"no file", func() { _ = os.Remove(file) }, lookEvery, false, true, "stay as they were"},
+		{"both", func() { write(line("ada") + line("bob")) }, lookEvery, true, true, "read again"},
+	} {
+		c.change()
+		now = now.Add(c.passes)
+		log.Reset()
+		tokens.refresh(now, slog.New(slog.NewTextHandler(&log, nil)))
+		_, ada := tokens.find("token-of-ada")
+		_, bob := tokens.find("token-of-bob")
+		if ada != c.ada || bob != c.bob || c.said == "" && log.Len() > 0 || !strings.Contains(log.String(), c.said) {
+			t.Errorf("%s: ada %t, bob %t, said %q; want %t, %t, %q", c.what, ada, bob, log.String(), c.ada, c.bob, c.said)
+		}
+	}
+}
