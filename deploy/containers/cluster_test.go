@@ -64,11 +64,11 @@ func (c *cluster) down(t *testing.T) {
 	}
 }
 
-// ids are the containers of a service, in the order of their numbers.
+// ids are the containers of a service.
 func (c *cluster) ids(t *testing.T, service string) []string {
 	t.Helper()
 	out := must(t, "docker", "ps", "--all", "--filter", "label=com.docker.compose.project="+project, "--filter", "label=com.docker.compose.service="+service,
-		"--filter", "label=com.docker.compose.oneoff=False", "--format", "{{.Names}}")
+		"--filter", "label=com.docker.compose.oneoff=False", "--no-trunc", "--format", "{{.ID}}")
 	names := strings.Fields(out)
 	if len(names) == 0 {
 		t.Fatalf("no container of %s", service)
@@ -79,8 +79,8 @@ func (c *cluster) ids(t *testing.T, service string) []string {
 
 func (c *cluster) id(t *testing.T, service string) string { return c.ids(t, service)[0] }
 
-// kill ends a container's process at once, as a crash would; the engine would start it
-// again for its restart policy, but not what was killed by hand, so restart does.
+// kill ends a container's process at once, as a crash would. The engine does not start
+// again what was killed by hand, whatever its restart policy: start does.
 func (c *cluster) kill(t *testing.T, ids ...string) {
 	t.Helper()
 	must(t, "docker", append([]string{"kill"}, ids...)...)
@@ -90,13 +90,6 @@ func (c *cluster) start(t *testing.T, ids ...string) {
 	t.Helper()
 	must(t, "docker", append([]string{"start"}, ids...)...)
 	c.awaitHealth(t, ids...)
-}
-
-// restart stops and starts a container as a renewed one would be, and waits for its health.
-func (c *cluster) restart(t *testing.T, id string) {
-	t.Helper()
-	must(t, "docker", "restart", "--time", "40", id)
-	c.awaitHealth(t, id)
 }
 
 // awaitHealth waits until containers are healthy, or run if they have no health check.

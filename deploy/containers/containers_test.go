@@ -46,7 +46,7 @@ func TestCluster(t *testing.T) {
 // rate is the requests per second of the load.
 func rate(t *testing.T) int {
 	t.Helper()
-	n, err := strconv.Atoi(cmp.Or(os.Getenv("COURIER_CONTAINERS_RATE"), "50"))
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("COURIER_CONTAINERS_RATE"), "100"))
 	if err != nil || n < 1 {
 		t.Fatalf("COURIER_CONTAINERS_RATE: want requests per second")
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,21 +94,43 @@ func (c *cluster) standstill(t *testing.T, l *load, begin time.Time, what string
 	}
 }
 
-// roll renews every container, one at a time, each when the one before is healthy.
+// roll replaces every container by a new one, as an upgrade does, one service at a
+// time, each when the one before is healthy.
 func (c *cluster) roll(t *testing.T) *load {
 	t.Helper()
 	l := startLoad(t, c, "rolling", rate(t), retriesRolled)
 	begin := time.Now()
 	for _, service := range []string{"nats1", "nats2", "nats3", "clickhouse", "store", "trainer", "advisor", "collector", "gateway", "worker"} {
-		for _, id := range c.ids(t, service) {
-			one := time.Now()
-			c.restart(t, id)
-			t.Logf("rolled %s in %.1f s, longest pause of predict %.2f s, of events %.2f s", id, time.Since(one).Seconds(), l.pause("predict over HTTP", one).Seconds(), l.pause("event over NATS", one).Seconds())
+		one, before := time.Now(), c.ids(t, service)
+		if service == "advisor" {
+			c.renewAdvisors(t)
+		} else if out, err := c.compose("up", "--detach", "--no-build", "--no-deps", "--force-recreate", service); err != nil {
+			t.Fatalf("%v\n%s", err, out)
 		}
+		c.awaitHealth(t, c.ids(t, service)...)
+		if slices.ContainsFunc(c.ids(t, service), func(id string) bool { return slices.Contains(before, id) }) {
+			t.Errorf("%s has a container of before", service)
+		}
+		t.Logf("rolled %s in %.1f s, longest pause of predict %.2f s, of events %.2f s", service, time.Since(one).Seconds(),
+			l.pause("predict over HTTP", one).Seconds(), l.pause("event over NATS", one).Seconds())
 	}
 	t.Logf("every container was rolled in %.1f s", time.Since(begin).Seconds())
 	l.stop(t)
 	return l
+}
+
+// renewAdvisors starts new advisors beside the old ones before those are stopped.
+func (c *cluster) renewAdvisors(t *testing.T) {
+	t.Helper()
+	old := c.ids(t, "advisor")
+	if out, err := c.compose("up", "--detach", "--no-build", "--no-deps", "--no-recreate", "--scale", fmt.Sprintf("advisor=%d", 2*len(old)), "advisor"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	c.awaitHealth(t, c.ids(t, "advisor")...)
+	for _, id := range old {
+		must(t, "docker", "stop", id)
+		must(t, "docker", "rm", id)
+	}
 }
 
 // minority kills two of three servers of NATS: requests are refused with a reason, and

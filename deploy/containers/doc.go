@@ -8,5 +8,6 @@
 // It needs a Docker engine (.ci/run starts one where there is none), docker-compose
 // or docker compose, and the library of the ClickHouse engine: that stands in for
 // the image of a ClickHouse server, which is not pulled. COURIER_CONTAINERS=keep
-// leaves everything up for a look.
+// leaves everything up for a look, COURIER_COMPOSE names another docker-compose, and
+// COURIER_CONTAINERS_RATE asks for more or fewer than 100 requests per second.
 package containers
