@@ -3,6 +3,7 @@ package containers_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -93,20 +94,26 @@ func (c *cluster) start(t *testing.T, ids ...string) {
 }
 
 // awaitHealth waits until containers are healthy, or run if they have no health check.
+// It asks what the check of the container asks, without waiting for the check's turn.
 func (c *cluster) awaitHealth(t *testing.T, ids ...string) {
 	t.Helper()
-	await(t, time.Minute, fmt.Sprintf("%v to be healthy", ids), func() error {
-		out, err := run("", nil, "docker", append([]string{"inspect", "--format", "{{.State.Status}} {{if .State.Health}}{{.State.Health.Status}}{{end}}"}, ids...)...)
-		if err != nil {
-			return err
+	for _, id := range ids {
+		var check []string
+		if err := json.Unmarshal([]byte(must(t, "docker", "inspect", "--format", "{{if .Config.Healthcheck}}{{json .Config.Healthcheck.Test}}{{else}}[]{{end}}", id)), &check); err != nil {
+			t.Fatal(err)
 		}
-		for _, line := range strings.Split(out, "\n") {
-			if line = strings.TrimSpace(line); line != "running healthy" && line != "running" {
-				return fmt.Errorf("%s", line)
+		await(t, time.Minute, "health of "+id, func() error {
+			if len(check) > 0 {
+				_, err := run("", nil, "docker", append([]string{"exec", id}, check[1:]...)...)
+				return err
 			}
-		}
-		return nil
-	})
+			state, err := run("", nil, "docker", "inspect", "--format", "{{.State.Status}}", id)
+			if err == nil && state != "running" {
+				err = errors.New(state)
+			}
+			return err
+		})
+	}
 }
 
 // await asks until there is no error.

@@ -106,7 +106,8 @@ func startLoad(t *testing.T, c *cluster, name string, perSecond, retries int) *l
 		defer tick.Stop()
 		for n := 1; ; {
 			for due := int(time.Since(l.began).Seconds() * float64(perSecond)); n <= due; n++ { // a busy machine drops ticks
-				l.wait.Go(func() { l.try(order[n%len(order)], fmt.Sprintf("%s-%d", name, n)) })
+				k, id := order[n%len(order)], fmt.Sprintf("%s-%d", name, n)
+				l.wait.Go(func() { l.try(k, id) })
 			}
 			select {
 			case <-tick.C:
