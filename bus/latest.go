@@ -52,13 +52,15 @@ func (b *Bus) followLatest(ctx context.Context, o *FollowOptions, seen map[strin
 		case <-again:
 			return errors.New("the connection was lost meanwhile")
 		case m := <-heard:
-			e, err := schemas.Parse(m.Subject, m.Data)
+			events, err := schemas.ParseAll(m.Subject, m.Data)
 			if err != nil {
 				b.log.Debug("message dropped", "subject", m.Subject, "reason", err)
 				continue
 			}
-			if err := deliver(Record{Event: e, Subject: m.Subject, StoredAt: time.Now().UTC()}, seen, handle); err != nil {
-				return err
+			for _, e := range events {
+				if err := deliver(Record{Event: e, Subject: m.Subject, StoredAt: time.Now().UTC()}, seen, handle); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -80,14 +82,16 @@ func (b *Bus) readLatest(ctx context.Context, o *FollowOptions, seen map[string]
 		if err != nil {
 			return fmt.Errorf("read the last of %s: %w", subject, unavailable(err))
 		}
-		e, err := schemas.Parse(msg.Subject, msg.Data)
+		events, err := schemas.ParseAll(msg.Subject, msg.Data)
 		if err != nil {
 			b.log.Debug("message dropped", "subject", subject, "reason", err) // the readers of the stream bury it
 			continue
 		}
-		found = append(found, Record{Event: e, Subject: msg.Subject, Sequence: msg.Sequence, StoredAt: msg.Time})
+		for _, e := range events {
+			found = append(found, Record{Event: e, Subject: msg.Subject, Sequence: msg.Sequence, StoredAt: msg.Time})
+		}
 	}
-	slices.SortFunc(found, func(x, y Record) int { return cmp.Compare(x.Sequence, y.Sequence) })
+	slices.SortStableFunc(found, func(x, y Record) int { return cmp.Compare(x.Sequence, y.Sequence) })
 	for _, r := range found {
 		if err := deliver(r, seen, handle); err != nil {
 			return err

@@ -42,7 +42,8 @@ func newNarrowServer(t *testing.T) *narrowServer {
 	}
 	n.config = filepath.Join(keys, "nats.conf")
 	text := fmt.Sprintf(`authorization { users: [ {nkey: %s}, {nkey: %s, permissions: {
-		publish: ["$JS.API.STREAM.INFO.JOB", "$JS.API.DIRECT.GET.JOB.job.*.advice", "$JS.API.DIRECT.GET.JOB.job.*.cancelled"], subscribe: ["_INBOX_ada.>", "job.*.advice", "job.*.cancelled"]}} ] }`, public["root"], public["ada"])
+		publish: ["$JS.API.STREAM.INFO.JOB", "$JS.API.DIRECT.GET.JOB.job.*.advice", "$JS.API.DIRECT.GET.JOB.job.*.cancelled",
+		"$JS.API.STREAM.INFO.NODE", "$JS.API.DIRECT.GET.NODE.node.*.sample"], subscribe: ["_INBOX_ada.>", "job.*.advice", "job.*.cancelled"]}} ] }`, public["root"], public["ada"])
 	if err := os.WriteFile(n.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -162,5 +163,31 @@ func TestNewUser_MakesKeysThatTheClientReads(t *testing.T) {
 		if got, err := bus.PublicNkey(file); err != nil || got != public {
 			t.Errorf("PublicNkey = %s, %v, want %s", got, err, public)
 		}
+	}
+}
+
+// The last message of a subject may have several events.
+func TestRead_TheLatestOfSeveral(t *testing.T) {
+	n := newNarrowServer(t)
+	root := n.as(t, "root")
+	if err := root.Prepare(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	var samples []*schemas.Sample
+	for number := range uint64(3) {
+		s := &schemas.Sample{Node: "a", BootID: "boot", Number: number, IntervalSeconds: 2, Cores: 1}
+		s.EventID, s.At = schemas.SampleID("a", "boot", number), time.Now().UTC()
+		samples = append(samples, s)
+	}
+	if _, err := root.PublishSamples(within(t), samples); err != nil {
+		t.Fatal(err)
+	}
+	var got []uint64
+	err := n.as(t, "ada").Read(within(t), bus.FollowOptions{Stream: schemas.StreamNode, Subjects: []string{samples[0].Subject()}, LastPerSubject: true}, func(r bus.Record) error {
+		got = append(got, r.Event.(*schemas.Sample).Number)
+		return nil
+	})
+	if err != nil || fmt.Sprint(got) != "[0 1 2]" {
+		t.Errorf("read %v and %v, want 0 to 2", got, err)
 	}
 }
