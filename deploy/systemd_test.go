@@ -119,7 +119,7 @@ func TestSystemd_SandboxIsTheSame(t *testing.T) {
 	}
 	more := map[string][]string{
 		"courier-collector.service": {"RestrictAddressFamilies=AF_NETLINK"},
-		"courier-trainer.service":   {"SystemCallFilter=setpriority", "CPUWeight=20"},
+		"courier-trainer.service":   {"SystemCallFilter=sched_setattr", "CPUWeight=20"},
 	}
 	all := units(t)
 	common := sandbox(all[0]) // the advisor's

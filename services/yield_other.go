@@ -3,4 +3,4 @@
 package services
 
 // Yield does nothing here; see the one for Linux.
-func Yield(niceness int) (bool, error) { return false, nil }
+func Yield(niceness int, idle bool) (bool, error) { return false, nil }

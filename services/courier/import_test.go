@@ -44,6 +44,9 @@ func lastSequence(t *testing.T, b *bus.Bus) uint64 {
 // once, predictions are near what was measured, runs that lie are refused, and
 // the same file again adds nothing.
 func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits for long")
+	}
 	if _, err := os.Stat(studyPath); err != nil {
 		t.Skip("the study's runs are not here: ", err)
 	}

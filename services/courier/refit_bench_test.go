@@ -15,7 +15,7 @@ import (
 )
 
 // BenchmarkRefit puts jobs into the log of a whole courier, whose trainer is within it
-// or a process beside it, and asks for regressors of all of them: seconds from the
+// or a process beside it, which may run only where a processor is idle, and asks for regressors of all of them: seconds from the
 // request, which is after the last event, until all are in use (s/refit), and how long
 // an answer of job.predict takes at 200 a second, before and meanwhile. A million epochs only with COURIER_LONG.
 func BenchmarkRefit(b *testing.B) {
@@ -24,7 +24,7 @@ func BenchmarkRefit(b *testing.B) {
 		sizes = append(sizes, 100_000, 1_000_000)
 	}
 	for _, epochs := range sizes {
-		for _, where := range []string{"within", "beside"} {
+		for _, where := range []string{"within", "beside", "idle"} {
 			b.Run(fmt.Sprintf("%s/epochs=%d", where, epochs), func(b *testing.B) { benchmarkRefit(b, where, epochs) })
 		}
 	}
@@ -33,13 +33,13 @@ func BenchmarkRefit(b *testing.B) {
 func benchmarkRefit(b *testing.B, where string, epochs int) {
 	l := startAll(b, func(f *localFlags) {
 		f.Trees = 200
-		if where == "beside" {
+		if where != "within" {
 			f.Trainer = "off"
 		}
 	})
 	publishPast(b, l, epochs)
-	if where == "beside" {
-		spawn(b, "trainer", "--nats-url="+l.endpoints.NATSURL, "--new-epochs=1000000000")
+	if where != "within" {
+		spawn(b, "trainer", "--nats-url="+l.endpoints.NATSURL, "--new-epochs=1000000000", fmt.Sprintf("--only-idle=%t", where == "idle"))
 		await(b, "the trainer", func() bool {
 			var reply schemas.RegressorList
 			return l.bus.Request(b.Context(), schemas.SubjectRegressorList, &schemas.RegressorListRequest{}, &reply) == nil

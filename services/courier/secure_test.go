@@ -126,6 +126,9 @@ func (g *guarded) command(user string, args ...string) (string, error) {
 // as its own user over TLS, from a sample to advice with figures and to rows; and
 // no service asks for anything that it may not.
 func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs every service as a process")
+	}
 	whole := storetest.Address(t, storetest.Protocols(t)[0])
 	address, file, password := passwordFile(t, whole)
 	g := guard(t, false, "ada", "bob")

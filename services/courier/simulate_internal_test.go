@@ -81,6 +81,9 @@ func (r *told) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, erro
 // Two worlds whose events are equal up to some answer, and whose futures differ
 // in arrivals and in speed, get equal advice up to there from each rule.
 func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
+	if testing.Short() {
+		t.Skip("only computes")
+	}
 	const same = 40
 	a := sim.NewScenario(simulatedWorld(), same+10, 0.95, simulateSeed)
 	now := a.Jobs[same-1].At
@@ -142,6 +145,9 @@ func TestSimulate_LearningRulesAreDeterministic(t *testing.T) {
 
 // Regressors are fitted again after that many finished jobs, and not before.
 func TestLearner_Refits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("only computes")
+	}
 	l := newLearner(t.Context(), 1, 2)
 	s := sim.NewScenario(simulatedWorld(), 0, 0.95, 1)
 	for _, r := range s.History {

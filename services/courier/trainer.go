@@ -29,6 +29,7 @@ func (f trainerFlags) options() trainer.Options {
 type trainerCommand struct {
 	serviceFlags
 	trainerFlags
+	OnlyIdle      bool   `help:"Fit only while a processor has nothing else to do (Linux): answers of an advisor beside it hardly wait, but where jobs keep all processors busy a fit takes for ever." env:"COURIER_ONLY_IDLE"`
 	ClickHouseURL string `name:"clickhouse-url" help:"ClickHouse to recall examples from, such as clickhouse://user:password@host:9000/courier; empty: from the event log." env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
 }
@@ -38,7 +39,7 @@ const niceness = 10
 
 func (c *trainerCommand) Run(w *world) error {
 	o := c.trainerFlags.options()
-	if yields, err := services.Yield(niceness); err != nil {
+	if yields, err := services.Yield(niceness, c.OnlyIdle); err != nil {
 		w.log.Warn("fits may delay others on this machine", "error", err)
 	} else if yields {
 		o.Threads = runtime.GOMAXPROCS(0) // nobody waits for them

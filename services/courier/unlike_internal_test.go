@@ -333,6 +333,9 @@ func (r *recorded) add(o recorded, plays float64) {
 // Events that tell nothing of nodes teach as they did before there was anything to
 // tell: all nodes count as alike.
 func TestUnlikeNode_OfWhichNothingIsToldCountsAsAlike(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits for long")
+	}
 	a, b := schemas.Hardware{Cores: 4, Speed: 1e9}, schemas.Hardware{Cores: 4, Speed: 6e8}
 	f := newUnlikeFleet(t, 1)
 	f.machines = map[string]machine{"a": {truth: a}, "b": {truth: b}}
