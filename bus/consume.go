@@ -135,8 +135,9 @@ func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) 
 		}
 		runtime.Gosched() // whoever waits for the ack of this message answers a request: they go first
 		place := Record{Event: b.own.taken(o, msg), Subject: msg.Subject(), Sequence: meta.Sequence.Stream, StoredAt: meta.Timestamp}
-		records := []Record{place}
+		var records []Record
 		if place.Event != nil {
+			records = []Record{place}
 			b.metrics.consumed.WithLabelValues(o.Stream).Inc()
 		} else if records, err = b.records(ctx, nil, o.Stream, "follower", msg.Data(), place); err != nil {
 			return err

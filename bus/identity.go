@@ -27,8 +27,8 @@ func (o *Options) identity() ([]nats.Option, error) {
 	}
 	var options []nats.Option
 	if o.CAFile != "" {
-		if err := checkCA(o.CAFile); err != nil {
-			return nil, err
+		if _, err := Authorities(o.CAFile); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrIdentity, err)
 		}
 		options = append(options, nats.RootCAs(o.CAFile)) // read at each connection: a new file needs no restart
 	}
@@ -78,15 +78,18 @@ func checkURLs(urls string) error {
 	return nil
 }
 
-func checkCA(file string) error {
+// Authorities reads the certificates (PEM) of authorities that sign those of servers.
+// The error names the file.
+func Authorities(file string) (*x509.CertPool, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("%w: certificates of authorities: %w", ErrIdentity, err)
+		return nil, fmt.Errorf("certificates of authorities: %w", err)
 	}
-	if !x509.NewCertPool().AppendCertsFromPEM(data) {
-		return fmt.Errorf("%w: %s holds no certificate in PEM", ErrIdentity, file)
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", file)
 	}
-	return nil
+	return pool, nil
 }
 
 // seedError says what is wrong with a file that should hold a seed, and never
@@ -119,7 +122,7 @@ func (o *Options) reason(err error) error {
 	return err
 }
 
-// refusals tells those who wait for an answer that the server does not permit
+// refused tells those who wait for an answer that the server does not permit
 // what they asked: it says so beside the conversation, and answers nothing.
 func (b *Bus) refused(err error) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {

@@ -60,10 +60,7 @@ func (b *Bus) PublishSamples(ctx context.Context, samples []*schemas.Sample) (ui
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	ctx, done := b.permitted(ctx, subject)
-	ack, err := b.send(ctx, subject, data, []jetstream.PublishOpt{jetstream.WithMsgID(schemas.MessageID(events))})
-	err = done(err)
-	b.metrics.published.WithLabelValues(kind(subject), outcome(err)).Inc()
+	ack, err := b.send(ctx, subject, data, jetstream.WithMsgID(schemas.MessageID(events)))
 	if err != nil {
 		return 0, fmt.Errorf("publish %d of %s: %w", len(samples), subject, unavailable(err))
 	}
@@ -91,10 +88,7 @@ func (b *Bus) publish(ctx context.Context, e schemas.Event, own *own) (sequence 
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	ctx, done := b.permitted(ctx, e.Subject())
-	ack, err := b.send(ctx, e.Subject(), data, options)
-	err = done(err)
-	b.metrics.published.WithLabelValues(kind(e.Subject()), outcome(err)).Inc()
+	ack, err := b.send(ctx, e.Subject(), data, options...)
 	if own != nil && taken(err) {
 		sequence, err = b.only(ctx, e.Subject())
 		return sequence, false, err
@@ -108,11 +102,17 @@ func (b *Bus) publish(ctx context.Context, e schemas.Event, own *own) (sequence 
 // copyPause is how long a copy that is being stored is left alone.
 const copyPause = 50 * time.Millisecond
 
-// send publishes and waits for the acknowledgement. While a stream of several servers
-// stores a copy it refuses another; what became of the first is known by asking again.
-func (b *Bus) send(ctx context.Context, subject string, data []byte, options []jetstream.PublishOpt) (*jetstream.PubAck, error) {
+// send publishes, waits for the acknowledgement and counts. While a stream of several
+// servers stores a copy it refuses another; what became of the first is known by asking
+// again.
+func (b *Bus) send(ctx context.Context, subject string, data []byte, options ...jetstream.PublishOpt) (ack *jetstream.PubAck, err error) {
+	ctx, done := b.permitted(ctx, subject)
+	defer func() {
+		err = done(err)
+		b.metrics.published.WithLabelValues(kind(subject), outcome(err)).Inc()
+	}()
 	for {
-		ack, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, options...)
+		ack, err = b.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, options...)
 		var refused *jetstream.APIError
 		if !errors.As(err, &refused) || refused.ErrorCode != copyInProcess {
 			return ack, err

@@ -9,7 +9,6 @@ import (
 
 	"courier/schemas"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -82,8 +81,7 @@ func (b *Bus) Replay(ctx context.Context, l *Letter) (Replay, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	ack, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: l.OriginSubject, Data: l.Data}, jetstream.WithMsgID(r.EventID), jetstream.WithExpectStream(l.Stream))
-	b.metrics.published.WithLabelValues(kind(l.OriginSubject), outcome(err)).Inc()
+	ack, err := b.send(ctx, l.OriginSubject, l.Data, jetstream.WithMsgID(r.EventID), jetstream.WithExpectStream(l.Stream))
 	var refused *jetstream.APIError
 	switch {
 	case errors.Is(err, jetstream.ErrNoStreamResponse):

@@ -35,13 +35,7 @@ func Handle[Q any, R interface {
 	*Q
 	schemas.Request
 }](subject string, handle func(ctx context.Context, q R) (any, error)) Endpoint {
-	return Endpoint{subject: subject, handle: func(ctx context.Context, _ string, data []byte) (any, error) {
-		q := R(new(Q))
-		if err := schemas.DecodeRequest(data, q); err != nil {
-			return nil, err
-		}
-		return handle(ctx, q)
-	}}
+	return answering(subject, func(ctx context.Context, _ string, q R) (any, error) { return handle(ctx, q) })
 }
 
 // HandlePerson is Handle of what persons ask for themselves: it answers the
@@ -51,7 +45,14 @@ func HandlePerson[Q any, R interface {
 	*Q
 	schemas.Request
 }](subject string, handle func(ctx context.Context, person string, q R) (any, error)) Endpoint {
-	return Endpoint{subject: schemas.PersonSubject("*", subject), handle: func(ctx context.Context, asked string, data []byte) (any, error) {
+	return answering(schemas.PersonSubject("*", subject), handle)
+}
+
+func answering[Q any, R interface {
+	*Q
+	schemas.Request
+}](subject string, handle func(ctx context.Context, person string, q R) (any, error)) Endpoint {
+	return Endpoint{subject: subject, handle: func(ctx context.Context, asked string, data []byte) (any, error) {
 		q := R(new(Q))
 		if err := schemas.DecodeRequest(data, q); err != nil {
 			return nil, err

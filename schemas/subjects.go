@@ -3,6 +3,7 @@ package schemas
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -65,11 +66,6 @@ func DeadSubject(stream string) string { return "dead." + strings.ToLower(stream
 // DeadReplayedSubject returns dead.<stream>.replayed in lower case; "*" makes a filter.
 func DeadReplayedSubject(stream string) string { return DeadSubject(stream) + "." + EventReplayed }
 
-// personal are the requests that a person makes for himself only, and the events
-// that he tells of his own jobs; all else is asked and told alike by everybody.
-var personal = map[string]bool{SubjectJobSubmit: true, SubjectJobCancel: true,
-	EventStarted: true, EventEpoch: true, EventFinished: true, EventFailed: true, EventCancelled: true, EventMoved: true, EventAlive: true}
-
 // PersonalEvents lists the last tokens of events that persons tell of their jobs
 // and that are kept.
 func PersonalEvents() []string {
@@ -80,11 +76,20 @@ func PersonalEvents() []string {
 // for himself, any other subject as it is; "*" as the person makes a filter. Such
 // subjects have four tokens or five: no stream and no other request has them.
 func PersonSubject(person, subject string) string {
-	t := strings.Split(subject, ".")
-	if t[0] != "job" || len(t) < 2 || len(t) == 2 && !personal[subject] || len(t) == 3 && !personal[t[2]] || len(t) > 3 {
+	if !personal(subject) {
 		return subject
 	}
 	return "person." + person + "." + subject
+}
+
+// personal are the requests that a person makes for himself only, and the events
+// that he tells of his own jobs; all else is asked and told alike by everybody.
+func personal(subject string) bool {
+	t := strings.Split(subject, ".")
+	if len(t) != 3 || t[0] != "job" {
+		return subject == SubjectJobSubmit || subject == SubjectJobCancel
+	}
+	return t[2] == EventAlive || slices.Contains(PersonalEvents(), t[2])
 }
 
 // SplitPerson undoes PersonSubject: the person, and the subject without him. Of

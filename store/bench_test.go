@@ -128,15 +128,22 @@ func BenchmarkVerifier_Verify(b *testing.B) {
 	}
 }
 
+// streams connects to a server's streams without a Bus, until the end of a benchmark.
+func streams(b *testing.B, url string, options ...jetstream.JetStreamOpt) jetstream.JetStream {
+	b.Helper()
+	nc, err := nats.Connect(url)
+	must(b, err)
+	b.Cleanup(nc.Close)
+	js, err := jetstream.New(nc, options...)
+	must(b, err)
+	return js
+}
+
 // publishRaw fills the log fast, so many samples of a node to a message, unacknowledged
 // until the end.
 func publishRaw(b *testing.B, url string, samples, each int) {
 	b.Helper()
-	nc, err := nats.Connect(url)
-	must(b, err)
-	defer nc.Close()
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(1000))
-	must(b, err)
+	js := streams(b, url, jetstream.WithPublishAsyncMaxPending(1000))
 	s := newStory()
 	begin := s.at.Add(-4 * time.Hour)
 	for n := range samples / each {

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"courier/bus"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -139,13 +140,9 @@ func (o *Options) secrets(options *clickhouse.Options) error {
 	if o.CAFile == "" {
 		return nil
 	}
-	data, err := os.ReadFile(o.CAFile)
+	authorities, err := bus.Authorities(o.CAFile)
 	if err != nil {
-		return fmt.Errorf("certificates of authorities: %w", err)
-	}
-	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(data) {
-		return fmt.Errorf("%s holds no certificate in PEM", o.CAFile)
+		return err
 	}
 	if strings.HasPrefix(o.URL, "http://") {
 		return errors.New("authorities are given, but http:// has no TLS: write https://")
@@ -262,9 +259,9 @@ func code(err error) int32 {
 	return 0
 }
 
-// refused marks an error that trying again cannot cure. We never send an empty query:
-// of one that is, a table's definition on the disk is, which ClickHouse (26.7) leaves
-// behind where the disk was full while it made the table.
+// refused marks an error that trying again cannot cure. An empty query is none of
+// ours: it is a table's definition on ClickHouse's disk, which (26.7) is left empty
+// where the disk was full while the table was made.
 func refused(err error) error {
 	if code(err) == codeSyntax && strings.Contains(err.Error(), "Empty query") {
 		return fmt.Errorf("%w: the definition of a table is empty on its disk, as of one that was made while the disk was full: drop that table, or the database if it is new, and start again; courier store rebuild brings in what the log has: %w", ErrRefused, err)

@@ -14,7 +14,6 @@ import (
 	"courier/store"
 	"courier/store/storetest"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -100,11 +99,7 @@ func sampleRows(b *testing.B, log *bus.Bus) (rows []any) {
 
 // forget lets the next store begin with the log.
 func forget(b *testing.B, url string) {
-	nc, err := nats.Connect(url)
-	must(b, err)
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	must(b, err)
+	js := streams(b, url)
 	intents, err := js.Stream(b.Context(), "KV_"+schemas.BucketIntents)
 	must(b, err)
 	must(b, intents.Purge(b.Context()))
@@ -117,11 +112,7 @@ func forget(b *testing.B, url string) {
 
 // readBare fetches all samples by a consumer of its own.
 func readBare(b *testing.B, url string, samples int) {
-	nc, err := nats.Connect(url)
-	must(b, err)
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	must(b, err)
+	js := streams(b, url)
 	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 	defer cancel()
 	name := fmt.Sprint("bare-", time.Now().UnixNano())

@@ -16,7 +16,6 @@ import (
 	"courier/store"
 	"courier/store/storetest"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -73,13 +72,9 @@ func telegraf(b *testing.B, program, config string, d *store.Database, samples u
 
 // forTelegraf makes the consumer that telegraf's queue group then finds.
 func forTelegraf(b *testing.B, address string) {
-	nc, err := nats.Connect(address)
-	must(b, err)
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	must(b, err)
+	js := streams(b, address)
 	_ = js.DeleteConsumer(b.Context(), schemas.StreamNode, "telegraf_consumers") // there may be none
-	_, err = js.CreatePushConsumer(b.Context(), schemas.StreamNode, jetstream.ConsumerConfig{Durable: "telegraf_consumers", DeliverGroup: "telegraf_consumers",
+	_, err := js.CreatePushConsumer(b.Context(), schemas.StreamNode, jetstream.ConsumerConfig{Durable: "telegraf_consumers", DeliverGroup: "telegraf_consumers",
 		DeliverSubject: "deliver.telegraf", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 200_000, AckWait: 2 * time.Minute, FilterSubject: schemas.NodeSubject("*", schemas.EventSample)})
 	must(b, err)
 }

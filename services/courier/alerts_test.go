@@ -97,6 +97,28 @@ var (
 	ofScrape  = []string{"job", "instance", "le"} // Prometheus adds them, or the histogram
 )
 
+// namesOf returns the metrics of Courier that an expression of Prometheus names, and
+// all their labels. Each must be exported, and have the labels that it is asked for.
+func namesOf(t *testing.T, have map[string][]string, where, expr string) (metrics, labels []string) {
+	t.Helper()
+	for _, m := range ofCourier.FindAllStringSubmatch(expr, -1) {
+		own, known := have[m[1]]
+		if !known {
+			own, known = have[suffix.ReplaceAllString(m[1], "")]
+		}
+		if !known {
+			t.Errorf("%s names %s, which no service exports", where, m[1])
+		}
+		metrics, labels = append(metrics, m[1]), append(labels, own...)
+		for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
+			if !slices.Contains(own, l[1]) {
+				t.Errorf("%s asks for the label %s, which %s has not", where, l[1], m[1])
+			}
+		}
+	}
+	return metrics, labels
+}
+
 // Every metric and label that a rule names is really exported, and every rule says
 // how bad it is and what to do.
 func TestAlerts_NameWhatIsExported(t *testing.T) {
@@ -112,22 +134,7 @@ func TestAlerts_NameWhatIsExported(t *testing.T) {
 	for _, g := range f.Groups {
 		for _, r := range g.Rules {
 			rules++
-			var labels []string
-			for _, m := range ofCourier.FindAllStringSubmatch(r.Expr, -1) {
-				own, known := have[m[1]]
-				if !known {
-					own, known = have[suffix.ReplaceAllString(m[1], "")]
-				}
-				if !known {
-					t.Errorf("%s names %s, which no service exports", r.Alert, m[1])
-				}
-				labels = append(labels, own...)
-				for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
-					if !slices.Contains(own, l[1]) {
-						t.Errorf("%s asks for the label %s, which %s has not", r.Alert, l[1], m[1])
-					}
-				}
-			}
+			_, labels := namesOf(t, have, r.Alert, r.Expr)
 			for _, m := range grouped.FindAllStringSubmatch(r.Expr, -1) {
 				for _, l := range strings.Split(m[1], ",") {
 					if l = strings.TrimSpace(l); !slices.Contains(labels, l) && !slices.Contains(ofScrape, l) {

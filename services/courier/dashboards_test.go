@@ -65,22 +65,9 @@ func TestDashboards_NameWhatIsExported(t *testing.T) {
 						t.Errorf("%s: %s names %s", file, p.Title, m[1])
 					}
 				}
-				var labels []string
-				for _, m := range ofCourier.FindAllStringSubmatch(target.Expr, -1) {
-					own, known := have[m[1]]
-					if !known {
-						own, known = have[suffix.ReplaceAllString(m[1], "")]
-					}
-					if !known {
-						t.Errorf("%s: %s names %s, which no service exports", file, p.Title, m[1])
-					}
-					used[m[1]] = true
-					labels = append(labels, own...)
-					for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
-						if !slices.Contains(own, l[1]) {
-							t.Errorf("%s: %s asks for the label %s, which %s has not", file, p.Title, l[1], m[1])
-						}
-					}
+				metrics, labels := namesOf(t, have, file+": "+p.Title, target.Expr)
+				for _, m := range metrics {
+					used[m] = true
 				}
 				var named []string
 				for _, m := range groupedBy.FindAllStringSubmatch(target.Expr, -1) {

@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
+
+	"courier/bus"
 )
 
 type healthCommand struct {
@@ -29,13 +29,9 @@ func (c *healthCommand) Run(w *world) error {
 	}
 	client := http.Client{}
 	if c.CA != "" {
-		data, err := os.ReadFile(c.CA)
+		authorities, err := bus.Authorities(c.CA)
 		if err != nil {
 			return fmt.Errorf("--ca: %w", err)
-		}
-		authorities := x509.NewCertPool()
-		if !authorities.AppendCertsFromPEM(data) {
-			return fmt.Errorf("--ca: %s holds no certificate in PEM", c.CA)
 		}
 		client.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}
 	}
