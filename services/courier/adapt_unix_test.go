@@ -54,15 +54,13 @@ func TestAdapt_MovesAJobThatIsSlowedDown(t *testing.T) {
 		}
 		return r
 	}
-	for _, batch := range []int{4, 16, 64} {
-		for _, cpus := range []int{1, 2} {
-			run(schemas.JobRequest{CPUs: schemas.CPUs{cpus}, Epochs: 4}, batch, collector.AdaptOff, io.Discard)
+	learn(t, l.bus, func() {
+		for _, batch := range []int{4, 16, 64} {
+			for _, cpus := range []int{1, 2} {
+				run(schemas.JobRequest{CPUs: schemas.CPUs{cpus}, Epochs: 4}, batch, collector.AdaptOff, io.Discard)
+			}
 		}
-	}
-	var trained schemas.TrainReply
-	if err := l.bus.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{Promote: true}, &trained); err != nil {
-		t.Fatal(err)
-	}
+	})
 	var advice schemas.Advice
 	q := schemas.JobRequest{JobID: "slowed", Model: demoModel, CPUs: schemas.CPUs{1}, BatchSizes: []int{4, 16, 64}, Epochs: 30, SLO: schemas.Duration(time.Hour), Confidence: 0.6}
 	await(t, "a prediction", func() bool {

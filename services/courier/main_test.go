@@ -119,6 +119,30 @@ func digitsJob(t testing.TB, b *bus.Bus, q schemas.JobRequest, batch int) collec
 	return r
 }
 
+// learn runs jobs and learns from them, and runs them again where their times told
+// nothing: on a busy machine the noise of few short epochs may be larger than what
+// settings change, and then no regressor is put in use.
+func learn(t testing.TB, b *bus.Bus, jobs func()) {
+	t.Helper()
+	train := func(target string) (reply schemas.TrainReply) {
+		if err := b.Request(within(t, time.Minute), schemas.SubjectRegressorTrain, &schemas.TrainRequest{Target: target, Promote: true}, &reply); err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	for range 5 {
+		jobs()
+		if len(train(schemas.TargetEpochTime).Promoted) == 0 {
+			continue
+		}
+		if reply := train(""); len(reply.Promoted) < 2 {
+			t.Fatalf("train = %+v, want at least epoch time and accuracy", reply)
+		}
+		return
+	}
+	t.Fatal("no regressor of epoch times is worth using")
+}
+
 // get reads JSON from the gateway.
 func get(t testing.TB, url string, into any) {
 	t.Helper()

@@ -43,22 +43,20 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 
 	// Steps 2 to 7: jobs run and are learnt from.
 	ran := 0
-	for _, batch := range request.BatchSizes {
-		for _, cpus := range request.CPUs {
-			r := digitsJob(t, l.bus, schemas.JobRequest{CPUs: schemas.CPUs{cpus}, BatchSizes: request.BatchSizes, Epochs: 4}, batch)
-			if len(r.Epochs) != 4 || r.Accuracy == nil {
-				t.Fatalf("job %s: %d epochs, accuracy %v", r.JobID, len(r.Epochs), r.Accuracy)
+	learn(t, l.bus, func() {
+		for _, batch := range request.BatchSizes {
+			for _, cpus := range request.CPUs {
+				r := digitsJob(t, l.bus, schemas.JobRequest{CPUs: schemas.CPUs{cpus}, BatchSizes: request.BatchSizes, Epochs: 4}, batch)
+				if len(r.Epochs) != 4 || r.Accuracy == nil {
+					t.Fatalf("job %s: %d epochs, accuracy %v", r.JobID, len(r.Epochs), r.Accuracy)
+				}
+				ran++
 			}
-			ran++
 		}
-	}
-	var trained schemas.TrainReply
-	if err := l.bus.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{Promote: true}, &trained); err != nil || len(trained.Promoted) != 2 {
-		t.Fatalf("train = %+v, %v", trained, err)
-	}
+	})
 
 	// Steps 8 and 9: the answer has figures, and the job keeps it.
-	await(t, "both regressors", func() bool { return len(predict().Regressors) == 2 })
+	await(t, "both regressors", func() bool { return len(predict().Regressors) >= 2 })
 	a := predict()
 	if a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 || a.Chosen.PredictedAccuracy == nil {
 		t.Errorf("with a minute of time %s %+v, want meets_slo with batch size 4", a.Decision, a.Chosen)

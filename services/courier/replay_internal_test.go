@@ -20,20 +20,15 @@ import (
 // SLOs, and returns the log that they left.
 func realPast(t *testing.T, l *local) *replayLog {
 	t.Helper()
-	for _, batch := range []int{4, 16, 64} {
-		for _, cpus := range []int{1, 2} {
-			for range 2 {
-				digitsJob(t, l.bus, schemas.JobRequest{CPUs: schemas.CPUs{cpus}, BatchSizes: []int{4, 16, 64}, Epochs: 4}, batch)
+	learn(t, l.bus, func() {
+		for _, batch := range []int{4, 16, 64} {
+			for _, cpus := range []int{1, 2} {
+				for range 2 {
+					digitsJob(t, l.bus, schemas.JobRequest{CPUs: schemas.CPUs{cpus}, BatchSizes: []int{4, 16, 64}, Epochs: 4}, batch)
+				}
 			}
 		}
-	}
-	train := func() {
-		var trained schemas.TrainReply
-		if err := l.bus.Request(within(t, time.Minute), schemas.SubjectRegressorTrain, &schemas.TrainRequest{Promote: true}, &trained); err != nil || len(trained.Promoted) < 2 {
-			t.Fatalf("train = %+v, %v", trained, err)
-		}
-	}
-	train()
+	})
 	await(t, "the regressors", func() bool {
 		var a schemas.Advice
 		q := schemas.JobRequest{Model: demoModel, CPUs: schemas.CPUs{1}, Epochs: 4}
@@ -47,7 +42,7 @@ func realPast(t *testing.T, l *local) *replayLog {
 		})
 	}
 	jobs.Wait()
-	train()
+	learn(t, l.bus, func() {})
 	digitsJob(t, l.bus, schemas.JobRequest{JobID: "four", CPUs: schemas.CPUs{1, 2}, BatchSizes: []int{4, 16, 64}, Epochs: 4, SLO: slo}, 0)
 	log, err := readBus(within(t, 20*time.Second), l.bus)
 	if err != nil {
@@ -74,8 +69,14 @@ func sameNumbers(t *testing.T, l *local, log *replayLog) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := v.total(); all.Different > 0 || all.Unrepeatable > 0 || v.Answers.Equal != 16 || v.Predictions.Equal == 0 {
-		t.Errorf("verify = %+v, want 16 equal answers, equal predictions, and nothing else", v)
+	asked := 0
+	for _, r := range log.records {
+		if _, is := r.Event.(*schemas.Submitted); is {
+			asked++
+		}
+	}
+	if all := v.total(); all.Different > 0 || all.Unrepeatable > 0 || asked < 16 || v.Answers.Equal != asked || v.Predictions.Equal == 0 {
+		t.Errorf("verify = %+v, want %d equal answers (at least 16), equal predictions, and nothing else", v, asked)
 	}
 
 	file := filepath.Join(t.TempDir(), "log.jsonl")
