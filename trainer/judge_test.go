@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,6 +171,46 @@ func TestTrainer_PromotesAndRollsBackAsAsked(t *testing.T) {
 	if c, revision, err := b.Champion(within(t), schemas.TargetEpochTime); err != nil || c.ModelDigest != second.ModelDigest || revision != promoted.Revision {
 		t.Errorf("in use is %v %d, %v", c, revision, err)
 	}
+}
+
+// Who wants the regressor before back does not wait for a fit, and what is fitted
+// meanwhile is measured against what is in use then.
+func TestTrainer_GoesBackDuringAFit(t *testing.T) {
+	b := bustest.New(t)
+	study(t, b, "a", 0, 1)
+	var long atomic.Bool
+	fitting, release := make(chan struct{}, 1), make(chan struct{})
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, Progress: func(string, int, int) {
+		if long.CompareAndSwap(true, false) {
+			fitting <- struct{}{}
+			<-release
+		}
+	}})
+	free := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(free)
+	first := train(t, b).Promoted[0]
+	study(t, b, "b", 1000, 1.2)
+	second := train(t, b).Promoted[0]
+	study(t, b, "c", 2000, 1.4)
+	long.Store(true)
+	third := make(chan schemas.TrainReply, 1)
+	go func() {
+		var r schemas.TrainReply
+		if err := b.Request(within(t), schemas.SubjectRegressorTrain, &schemas.TrainRequest{Target: schemas.TargetEpochTime, Promote: true}, &r); err != nil {
+			t.Error(err)
+		}
+		third <- r
+	}()
+	<-fitting
+	var back schemas.Promoted
+	if err := b.Request(within(t), schemas.SubjectRegressorRollback, &schemas.RollbackRequest{Target: schemas.TargetEpochTime}, &back); err != nil || back.ModelDigest != first.ModelDigest || back.Rival != second.ModelDigest {
+		t.Errorf("rolled back to %+v, %v; want the first", back, err)
+	}
+	free()
+	if r := <-third; len(r.Promoted) != 1 || r.Promoted[0].Rival != first.ModelDigest || r.Promoted[0].Revision != back.Revision+1 {
+		t.Errorf("the fit ended with %+v, want it promoted in the place of the first", r)
+	}
+	consistent(t, b)
 }
 
 // Only the files of the last three champions stay, and those can be used.

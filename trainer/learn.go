@@ -15,7 +15,11 @@ import (
 // train recalls what is new of the past, once, and fits each target.
 func (t *Trainer) train(ctx context.Context, w wish) (schemas.TrainReply, error) {
 	reply := schemas.TrainReply{Promoted: []schemas.Promoted{}}
-	past, err := t.recall(ctx)
+	var past *Past
+	err := t.aside(ctx, func() (err error) {
+		past, err = t.recall(ctx)
+		return err
+	})
 	if err != nil {
 		return reply, err
 	}
@@ -41,8 +45,8 @@ func (t *Trainer) train(ctx context.Context, w wish) (schemas.TrainReply, error)
 // learn fits a target and decides what becomes of the regressor: it is put in use,
 // becomes a challenger, or is of no use. outcome is a word for the metrics.
 func (t *Trainer) learn(ctx context.Context, past *Past, target string, w *wish, reply *schemas.TrainReply) (outcome string, err error) {
-	champion, revision, err := t.bus.Champion(ctx, target)
-	if err != nil && !errors.Is(err, schemas.ErrNotFound) {
+	_, revision, err := t.champion(ctx, target)
+	if err != nil {
 		return "", err
 	}
 	if revision > 0 && w.reason == firstReason { // another wish has brought it meanwhile
@@ -51,7 +55,18 @@ func (t *Trainer) learn(ctx context.Context, past *Past, target string, w *wish,
 		}
 		w.reason = enoughReason
 	}
-	c, err := t.fit(ctx, past, target, w.reason)
+	var c *candidate
+	err = t.aside(ctx, func() (err error) {
+		c, err = t.fit(ctx, past, target, w.reason)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if err := t.o.step("fitted"); err != nil {
+		return "", err
+	}
+	champion, revision, err := t.champion(ctx, target) // that in use now: somebody may have asked for another
 	if err != nil {
 		return "", err
 	}
@@ -144,7 +159,7 @@ func (t *Trainer) fit(ctx context.Context, past *Past, target, reason string) (*
 	}
 	c.fitted = fitted(c.predictor.Manifest())
 	c.fitted.ModelDigest, c.fitted.ManifestDigest, c.fitted.FitSeconds = digestOf(c.model), digestOf(c.manifest), took
-	return c, t.o.step("fitted")
+	return c, nil
 }
 
 // progressEvery is the least time between two notices of a fit's progress.

@@ -16,6 +16,16 @@ func digestOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// champion is what is in use for a target, and the revision of its key; both are zero
+// while nothing is.
+func (t *Trainer) champion(ctx context.Context, target string) (schemas.Champion, uint64, error) {
+	c, revision, err := t.bus.Champion(ctx, target)
+	if errors.Is(err, schemas.ErrNotFound) {
+		return schemas.Champion{}, 0, nil
+	}
+	return c, revision, err
+}
+
 // present stores a candidate's files and says that it was trained. A challenger that
 // was before it is dismissed.
 func (t *Trainer) present(ctx context.Context, c *candidate, target, reason string, g *schemas.Grounds) (schemas.Trained, error) {
@@ -144,8 +154,8 @@ func (t *Trainer) rollbackAsked(ctx context.Context, q *schemas.RollbackRequest)
 
 // use puts a regressor in use because somebody asked for it.
 func (t *Trainer) use(ctx context.Context, v *schemas.RegressorVersion, reason, why string) (any, error) {
-	champion, revision, err := t.bus.Champion(ctx, v.Target)
-	if err != nil && !errors.Is(err, schemas.ErrNotFound) {
+	champion, revision, err := t.champion(ctx, v.Target)
+	if err != nil {
 		return nil, err
 	}
 	if champion.ModelDigest == v.ModelDigest {

@@ -88,6 +88,13 @@ type answer struct {
 	err   error
 }
 
+func (o order) carryOut(ctx context.Context) {
+	reply, err := o.do(ctx)
+	if o.reply != nil {
+		o.reply <- answer{reply, err}
+	}
+}
+
 // New returns a trainer that does not run yet. history returns the database's
 // past, or nil while there is none: then all comes from the log.
 func New(b *bus.Bus, history func() History, o Options, log *slog.Logger, reg prometheus.Registerer) *Trainer {
@@ -148,7 +155,7 @@ func (t *Trainer) run(ctx context.Context) error {
 	return first
 }
 
-// work does whatever is wished for or ordered, one at a time.
+// work does whatever is wished for or ordered, one at a time; orders also while a fit computes.
 func (t *Trainer) work(ctx context.Context) error {
 	every := time.NewTicker(t.o.Every)
 	defer every.Stop()
@@ -171,10 +178,22 @@ func (t *Trainer) work(ctx context.Context) error {
 		case w := <-t.wishes:
 			t.grant(ctx, w)
 		case o := <-t.orders:
-			reply, err := o.do(ctx)
-			if o.reply != nil {
-				o.reply <- answer{reply, err}
-			}
+			o.carryOut(ctx)
+		}
+	}
+}
+
+// aside has something computed that takes long, and carries out orders meanwhile: to
+// go back to another regressor must not wait for a fit.
+func (t *Trainer) aside(ctx context.Context, compute func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- compute() }()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case o := <-t.orders:
+			o.carryOut(ctx)
 		}
 	}
 }
@@ -224,7 +243,7 @@ func (t *Trainer) serve(ctx context.Context) error {
 
 var errStops = &schemas.Error{Code: schemas.CodeUnavailable, Message: "the trainer stops"}
 
-// order has something done between two fits, and waits for it.
+// order has something done by the goroutine that works, and waits for it.
 func (t *Trainer) order(ctx context.Context, do func(context.Context) (any, error)) (any, error) {
 	o := order{do, make(chan answer, 1)}
 	select {
