@@ -130,8 +130,9 @@ func BenchmarkUnderLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkThroughput keeps 64 requests under way: answers a second of
-// job.predict, and of a service that sends the request back.
+// BenchmarkThroughput keeps 64 requests under way: answers a second of job.predict,
+// of a service that sends the request back, and of one that sends one and the same
+// answer of job.predict each time: what the way alone costs, there and back.
 func BenchmarkThroughput(b *testing.B) {
 	server := bustest.NewServer(b)
 	bus := server.Connect(b)
@@ -147,9 +148,6 @@ func BenchmarkThroughput(b *testing.B) {
 	if _, err := echo.Subscribe("plain.echo", func(m *nats.Msg) { _ = m.Respond(m.Data) }); err != nil {
 		b.Fatal(err)
 	}
-	if err := echo.Flush(); err != nil {
-		b.Fatal(err)
-	}
 	asker, err := nats.Connect(server.URL())
 	if err != nil {
 		b.Fatal(err)
@@ -157,6 +155,16 @@ func BenchmarkThroughput(b *testing.B) {
 	defer asker.Close()
 	data, err := schemas.Marshal(&q)
 	if err != nil {
+		b.Fatal(err)
+	}
+	answer, err := asker.Request(schemas.SubjectJobPredict, data, 5*time.Second)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := echo.Subscribe("plain.same", func(m *nats.Msg) { _ = m.Respond(answer.Data) }); err != nil {
+		b.Fatal(err)
+	}
+	if err := echo.Flush(); err != nil {
 		b.Fatal(err)
 	}
 	rate := func(subject string, requests int) float64 {
@@ -175,14 +183,19 @@ func BenchmarkThroughput(b *testing.B) {
 		all.Wait()
 		return float64(requests) / time.Since(begin).Seconds()
 	}
-	var plain, answers []float64
+	var plain, same, answers []float64
 	for b.Loop() { // in turn, so that both see the same machine
 		plain = append(plain, rate("plain.echo", 12_800))
 		answers = append(answers, rate(schemas.SubjectJobPredict, 12_800))
+		same = append(same, rate("plain.same", 12_800))
 	}
 	slices.Sort(plain)
 	slices.Sort(answers)
+	slices.Sort(same)
 	b.ReportMetric(plain[len(plain)/2], "echo/s")
 	b.ReportMetric(answers[len(answers)/2], "predict/s")
 	b.ReportMetric(answers[len(answers)/2]/plain[len(plain)/2], "predict/echo")
+	b.ReportMetric(same[len(same)/2], "same/s")
+	b.ReportMetric(answers[len(answers)/2]/same[len(same)/2], "predict/same")
+	b.ReportMetric(float64(len(answer.Data)), "answer-bytes")
 }

@@ -73,10 +73,11 @@ type Collector struct {
 	cpuModel string
 	speed    *float64 // operations per second; nil: not measured
 
-	number  uint64   // of the newest sample
-	backlog *backlog // taken and not published
-	away    bool     // publishing failed last time
-	blind   bool     // reading failed last time
+	number  uint64         // of the newest sample
+	asked   chan admission // nil: the node's name is ours
+	backlog *backlog       // taken and not published
+	away    bool           // publishing failed last time
+	blind   bool           // reading failed last time
 }
 
 // source reads the node's counters: in this process, or from a node_exporter.
@@ -143,9 +144,9 @@ func (c *Collector) open() (err error) {
 	return err
 }
 
-// Run publishes samples until ctx ends, and then what is left of them. It waits
-// until the stream of samples can be read, and returns ErrNodeTaken if another
-// machine has this node's name, as far as the clocks of server and node agree.
+// Run publishes samples until ctx ends, and then what is left of them. It returns
+// ErrNodeTaken if another machine has this node's name, as far as the clocks of
+// server and node agree; samples wait until the event log has told that.
 func (c *Collector) Run(ctx context.Context) error {
 	var sweeper sync.WaitGroup
 	defer sweeper.Wait()
@@ -166,7 +167,9 @@ func (c *Collector) Run(ctx context.Context) error {
 	if c.o.Alone {
 		Shed()
 	}
-	if err := c.admit(ctx); err != nil || ctx.Err() != nil {
+	asking := c.ask(ctx)
+	defer asking.Wait()
+	if err := c.wait(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
 	if c.o.SpoolDir != "" {
@@ -174,47 +177,21 @@ func (c *Collector) Run(ctx context.Context) error {
 		defer c.backlog.close()
 		c.number = max(c.number, c.backlog.newest(c.boot))
 	}
-	c.sample(ctx)
+	if err := c.sample(ctx); err != nil {
+		return err
+	}
 	final, stop := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer stop()
 	c.flush(final, 1)
 	return nil
 }
 
-// admit looks at the last stored sample of this node. A young one of another
-// boot ID is another machine's; one of ours tells where to count on, because the
-// number is part of a sample's identity.
-func (c *Collector) admit(ctx context.Context) error {
-	last, storedAt := c.last(ctx)
-	if last == nil || ctx.Err() != nil {
-		return nil
-	}
-	if last.BootID == c.boot {
-		c.number = last.Number
-		return nil
-	}
-	interval := max(c.o.Interval, secondsOf(last.IntervalSeconds))
-	if age := time.Since(storedAt); age < 3*interval {
-		return fmt.Errorf("node %s: boot ID %s has sent a sample %s ago, ours is %s; give this one another --node: %w",
-			c.o.Node, last.BootID, rounded(max(0, age)), c.boot, ErrNodeTaken)
-	}
-	return nil
-}
-
-// last returns the newest stored sample of this node, or nil if there is none.
-func (c *Collector) last(ctx context.Context) (sample *schemas.Sample, storedAt time.Time) {
-	if r, ok := lastSamples(ctx, c.b, c.o.Node)[c.o.Node]; ok {
-		return r.Event.(*schemas.Sample), r.StoredAt
-	}
-	return nil, time.Time{}
-}
-
 // sample takes a sample at each tick and publishes what it has. What would cover
 // less than half an interval, as at the start, is left to the next tick.
-func (c *Collector) sample(ctx context.Context) {
+func (c *Collector) sample(ctx context.Context) error {
 	before, _ := c.read(ctx) // a first reading that failed makes the first sample later
 	if !awaitPhase(ctx, c.o.Node, c.o.Interval) {
-		return
+		return nil
 	}
 	ticker := time.NewTicker(c.o.Interval)
 	defer ticker.Stop()
@@ -229,10 +206,17 @@ func (c *Collector) sample(ctx context.Context) {
 			c.keep(&s)
 			before = after
 		}
+		select {
+		case a := <-c.asked:
+			if err := c.admit(a); err != nil {
+				return err
+			}
+		default:
+		}
 		c.flush(ctx, c.o.SamplesPerMessage)
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-ticker.C:
 		}
 	}
@@ -289,7 +273,7 @@ func (c *Collector) flush(ctx context.Context, least int) {
 // publish sends samples as one message. Where one is refused each goes alone, and
 // that one is dropped: repeating it cannot help.
 func (c *Collector) publish(ctx context.Context, samples []*schemas.Sample) error {
-	if !c.b.Connected() {
+	if c.asked != nil || !c.b.Connected() {
 		return fmt.Errorf("publish %s: %w", samples[0].Subject(), schemas.ErrUnavailable)
 	}
 	trying, cancel := context.WithTimeout(ctx, publishTimeout)

@@ -215,6 +215,68 @@ func TestCollector_LosesNoSampleOverAnOutageAndARestart(t *testing.T) {
 	}
 }
 
+// Samples are taken although NATS is away from the start, by a process that cannot know
+// how far the one before had counted.
+func TestCollector_SamplesBeforeNATSIsThere(t *testing.T) {
+	linux(t)
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	o := collector.Options{Node: "n1", Interval: interval}
+	stop := start(t, b, o, quiet, nil)
+	samples(t, b, "n1", 2)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	text := newBuffer()
+	begin := time.Now()
+	stop = start(t, b, o, slog.New(slog.NewTextHandler(text, nil)), nil)
+	text.await(t, "node samples wait")
+	back := time.Now()
+	server.Restart(t)
+	all := samples(t, b, "n1", 6)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if first := all[2]; !first.At.After(begin) || !first.At.Before(back) {
+		t.Errorf("the first sample is of %s, want it taken between %s and %s", first.At, begin, back)
+	}
+	for i := 1; i < len(all); i++ {
+		if all[i].Number <= all[i-1].Number || !all[i].At.After(all[i-1].At) {
+			t.Errorf("sample %d has number %d and is of %s after %d of %s", i, all[i].Number, all[i].At, all[i-1].Number, all[i-1].At)
+		}
+	}
+}
+
+// The name is looked up when NATS comes, and samples that waited are not sent under a
+// name that is another's.
+func TestCollector_RefusesATakenNameLate(t *testing.T) {
+	linux(t)
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	twin := &schemas.Sample{Node: "n1", BootID: "another-machine", Number: 7, IntervalSeconds: 600, Cores: 4}
+	twin.EventID, twin.At = schemas.SampleID("n1", twin.BootID, twin.Number), time.Now().UTC()
+	if _, err := b.Publish(t.Context(), twin); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	text := newBuffer()
+	c, err := collector.New(b, collector.Options{Node: "n1", Interval: interval}, slog.New(slog.NewTextHandler(text, nil)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(t.Context()) }()
+	text.await(t, "node samples wait")
+	server.Restart(t)
+	if err := <-ended; !errors.Is(err, collector.ErrNodeTaken) {
+		t.Errorf("Run() = %v, want ErrNodeTaken", err)
+	}
+	if n, err := b.LastSequence(t.Context(), schemas.StreamNode); err != nil || n != 1 {
+		t.Errorf("the stream has %d messages (%v), want the twin's", n, err)
+	}
+}
+
 func TestCollector_PublishesWhatRunsLeftBehind(t *testing.T) {
 	b := bustest.New(t)
 	o := options(t, trainingCommand("epochs", "1"))

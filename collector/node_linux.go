@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/node_exporter/collector"
+	"golang.org/x/sys/unix"
 )
 
 // gatherer reads the node's counters. node_exporter keeps its collectors and
@@ -149,4 +150,13 @@ func bootID() (string, error) {
 		return "", fmt.Errorf("read the boot ID: %w", err)
 	}
 	return strings.TrimSpace(string(text)), nil
+}
+
+// sinceBoot is the age of the boot, time asleep included.
+func sinceBoot() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		return 0 // a kernel before 2.6.39
+	}
+	return time.Duration(t.Nano())
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"time"
 )
 
 // gatherer is never made here: node_exporter compiles for Linux only, as it is
@@ -27,3 +28,5 @@ func (g *gatherer) readBrief() (reading, error) {
 func bootID() (string, error) {
 	return "", fmt.Errorf("no boot ID on %s", runtime.GOOS)
 }
+
+func sinceBoot() time.Duration { return 0 }

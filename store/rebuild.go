@@ -29,8 +29,8 @@ type RebuildOptions struct {
 //	intents, positions ─► begin of the log      rows from there on ─► out      replay ─► in
 //
 // Killed at any point it is begun again, or finished by the store, which goes on
-// where the replay was. The error is ErrFollowed while a store runs, and otherwise
-// as of Migrate.
+// where the replay was. The error is ErrFollowed while a store runs, ErrOtherLog if
+// the tables hold more than the log ever had, and otherwise as of Migrate.
 func Rebuild(ctx context.Context, b *bus.Bus, d *Database, log *slog.Logger, o RebuildOptions) error {
 	if o.Progress == nil {
 		o.Progress = func(string, uint64, uint64) {}
@@ -68,6 +68,9 @@ func (r *rebuilder) run(ctx context.Context) error {
 		}
 		if followed {
 			return fmt.Errorf("%s: %w", d.Stream, ErrFollowed)
+		}
+		if _, err := position(ctx, r.bus, r.database, d.Stream); err != nil {
+			return fmt.Errorf("%s: %w", d.Stream, err) // what only the tables have would be lost
 		}
 	}
 	last := make(map[string]uint64)

@@ -145,3 +145,22 @@ func TestRebuild_IsRefusedBesideAStoreAndFinishedByIt(t *testing.T) {
 	finish()
 	compare(t, b, d)
 }
+
+// Tables that know more than the log keep it: a backup of the log was brought back, or
+// the log was thrown away.
+func TestRebuild_RefusesALogOlderThanTheTables(t *testing.T) {
+	b, d := bustest.New(t), storetest.New(t)
+	last := filled(t, b)
+	finish := run(t, newStore(t, b, d))
+	reach(t, d, last)
+	finish()
+	other := bustest.New(t)
+	s := newStory()
+	s.sample("node-9", 1)
+	_, err := other.Publish(t.Context(), s.events[0])
+	must(t, err)
+	if err := store.Rebuild(t.Context(), other, d, slog.New(slog.DiscardHandler), store.RebuildOptions{}); !errors.Is(err, store.ErrOtherLog) {
+		t.Errorf("Rebuild = %v, want ErrOtherLog", err)
+	}
+	compare(t, b, d)
+}

@@ -16,7 +16,7 @@ type Report struct {
 type StreamReport struct {
 	Stream  string          `json:"stream"`
 	First   uint64          `json:"first"`  // first sequence that the log keeps
-	Last    uint64          `json:"last"`   // last sequence that the tables are recorded to hold; under First: nothing was compared
+	Last    uint64          `json:"last"`   // last sequence that stores have written; under First: nothing was compared
 	Events  uint64          `json:"events"` // of the log from First to Last that have a table, copies included
 	Tables  []*TableReport  `json:"tables"`
 	RollUps []*RollUpReport `json:"roll_ups,omitempty"`

@@ -52,7 +52,8 @@ func NewVerifier(b *bus.Bus, d *Database, log *slog.Logger, o VerifyOptions) *Ve
 // stores write. What it compares:
 //
 //   - Of each stream what the log still keeps, up to the sequence that the tables
-//     are recorded to hold: what is in flight is no difference. Rows from before
+//     are recorded to hold, or that stores have written, be it into other tables:
+//     what is in flight is no difference. Rows from before
 //     the log's first message are what its age or size has dropped; they are
 //     counted as older, and only doubles are looked for among them.
 //   - Of each table the hours, by the events' own time, that its time to live
@@ -105,7 +106,7 @@ func (v *Verifier) Verify(ctx context.Context) (*Report, error) {
 func (v *Verifier) verify(ctx context.Context) (*Report, error) {
 	r := &Report{Repair: v.options.Repair}
 	for _, durable := range schemas.StoreDurables() {
-		s, err := v.stream(ctx, durable.Stream)
+		s, err := v.stream(ctx, durable)
 		if err != nil {
 			return nil, fmt.Errorf("verify %s: %w", durable.Stream, err)
 		}
@@ -114,19 +115,34 @@ func (v *Verifier) verify(ctx context.Context) (*Report, error) {
 	return r, nil
 }
 
-// stream compares one stream with its tables.
-func (v *Verifier) stream(ctx context.Context, name string) (*StreamReport, error) {
-	position, err := v.database.Position(ctx, name)
+// position is up to where a database holds a stream, by its own record.
+func position(ctx context.Context, b *bus.Bus, d *Database, stream string) (uint64, error) {
+	position, err := d.Position(ctx, stream)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	last, err := v.bus.LastSequence(ctx, name)
+	last, err := b.LastSequence(ctx, stream)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	if position > last {
-		return nil, fmt.Errorf("%w: they hold it up to %d, it ends at %d", ErrOtherLog, position, last)
+		return 0, fmt.Errorf("%w: they hold it up to %d, it ends at %d", ErrOtherLog, position, last)
 	}
+	return position, nil
+}
+
+// stream compares one stream with its tables.
+func (v *Verifier) stream(ctx context.Context, d schemas.Durable) (*StreamReport, error) {
+	name := d.Stream
+	position, err := position(ctx, v.bus, v.database, name)
+	if err != nil {
+		return nil, err
+	}
+	backlog, err := v.bus.Backlog(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	position = max(position, backlog.Done) // tables of an old backup, or new ones, know less than has been written
 	log, err := v.tally(ctx, name, position)
 	if err != nil {
 		return nil, err

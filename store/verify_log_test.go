@@ -161,3 +161,26 @@ func TestVerify_RefusesTablesThatAreNotOfTheLog(t *testing.T) {
 		}
 	})
 }
+
+// Tables that were made anew, or came back from a backup, lack what a store has written
+// before, although nothing is on its way to them.
+func TestVerify_MissesWhatOtherTablesHad(t *testing.T) {
+	b := bustest.New(t)
+	last := filled(t, b)
+	before := storetest.New(t)
+	finish := run(t, newStore(t, b, before))
+	reach(t, before, last)
+	finish()
+	d := storetest.New(t)
+	must(t, d.Migrate(t.Context()))
+	r, _ := verify(t, b, d, store.VerifyOptions{}, 0)
+	if found, left := r.Different(); found == 0 || left != found {
+		t.Errorf("%d hours differ, %d of them still, want all hours", found, left)
+	}
+	if log, have, _, _ := totals(r, "node_sample"); log != 400 || have != 0 {
+		t.Errorf("%d samples in the log and %d in the table, want 400 and none", log, have)
+	}
+	verify(t, b, d, store.VerifyOptions{Repair: true}, 0)
+	clean(t, b, d, "after the repair")
+	compare(t, b, d)
+}

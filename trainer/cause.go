@@ -72,7 +72,8 @@ const (
 //
 // Some node or model always explains a little more by chance. So a shift of all
 // and one of some node are equally likely at first, and each node alike.
-func explain(outcomes []judged, nodes, models int) (cause Scope, first int, sure bool) {
+// Surprises are as large as noise makes them where they are unit.
+func explain(outcomes []judged, nodes, models int, unit float64) (cause Scope, first int, sure bool) {
 	guesses := map[Scope]*guess{}
 	count := func(s Scope, surprise float64, i int) {
 		if guesses[s] == nil {
@@ -82,7 +83,7 @@ func explain(outcomes []judged, nodes, models int) (cause Scope, first int, sure
 	}
 	for i := len(outcomes) - 1; i >= 0; i-- {
 		j := &outcomes[i]
-		z := min(max(j.surprise, -driftClip), driftClip)
+		z := min(max(j.surprise/unit, -driftClip), driftClip)
 		count(Scope{Kind: ScopeAll}, z, i)
 		if models > 1 {
 			count(Scope{ScopeModel, j.Model}, z, i)
@@ -121,7 +122,7 @@ func onlyNode(outcomes []judged) (name string, only bool) {
 
 // describe measures the cause and the rest since the change.
 func (w *Watch) describe(cause Scope, outcomes []judged) Finding {
-	f := Finding{Cause: cause, Deviation: w.deviation}
+	f := Finding{Cause: cause, Deviation: w.deviation * w.rough.factor()}
 	var own tally
 	var residual, expected, rest, squares float64
 	var held tally

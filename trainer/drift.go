@@ -229,6 +229,9 @@ func (t *Trainer) found(ctx context.Context, w *watcher, f *Finding, r bus.Recor
 		return "" // it was found before this process was started
 	}
 	t.stale(drifted{f.Cause, f.Since, f.Ratio / f.BeforeRatio})
+	t.mu.Lock()
+	delete(t.trials, schemas.TargetEpochTime) // it begins again without what is no longer true
+	t.mu.Unlock()
 	e := f.drift(schemas.TargetEpochTime, w.digest, r.Sequence, r.StoredAt, t.changes.between(f.LooseSince, r.StoredAt))
 	w.unsaid = append(w.unsaid, e)
 	t.say(ctx, w)

@@ -255,14 +255,14 @@ func (t *Trainer) grown(target string, c *candidate, g *schemas.Grounds) (bool, 
 		return false, err
 	}
 	j := grows(trial, c.examples)
-	before := s.champion.predictor.Manifest().Examples.Count
+	before, now := t.learnt(c.examples, s.champion.predictor.Manifest().Examples.Last)
 	switch {
 	case j.LostSettings > 0:
 		return false, nil
 	case j.GainedSettings > 0:
 		g.Reason = fmt.Sprintf("%s: it promises for %d settings that the one in use cannot promise for, and for all others", g.Reason, j.GainedSettings)
-	case before < young && int(c.fitted.Examples) >= growth*before && !t.drifted(s.champion.predictor.Manifest().Examples.Last):
-		g.Reason = fmt.Sprintf("%s: it has learnt from %d examples, the one in use from %d", g.Reason, c.fitted.Examples, before)
+	case before < young && now >= growth*before && !t.drifted(s.champion.predictor.Manifest().Examples.Last):
+		g.Reason = fmt.Sprintf("%s: it has learnt from %d examples that are true, the one in use from %d", g.Reason, now, before)
 	default:
 		return false, nil
 	}
@@ -276,11 +276,28 @@ func (t *Trainer) grown(target string, c *candidate, g *schemas.Grounds) (bool, 
 // compared with it afterwards all the same, and comes back if it was better.
 const growth = 2
 
-// young is a regressor that has learnt from fewer examples.
+// young is a regressor that has learnt from fewer examples that are still true.
 const young = 200
 
-// drifted reports whether anything drifted since an instant: then the number of
-// examples says nothing, because they are of several truths.
+// learnt counts the examples that no drift has made stale: those that a champion has
+// learnt from, which was fitted with examples up to last, and all.
+func (t *Trainer) learnt(examples []Example, last time.Time) (before, now int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range examples {
+		x := &examples[i]
+		if slices.ContainsFunc(t.drifts, func(d drifted) bool { return d.stale(x) }) {
+			continue
+		}
+		if now++; !x.At.After(last) {
+			before++
+		}
+	}
+	return before, now
+}
+
+// drifted reports whether anything drifted since an instant: who has learnt up to then
+// has learnt nothing of what is true now.
 func (t *Trainer) drifted(since time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -324,12 +341,12 @@ const fewJobs = 5
 const hopeless = 0.15
 
 // busy reports whether a challenger is being judged that stays. One whose bound
-// fails does not, nor one that was not clearly better on as many jobs as it takes; nor
-// does one that is not ahead, if a drift calls for another: where things change often,
-// none would ever be judged without that.
+// fails does not, nor one that was not clearly better on as many jobs as it takes. If a
+// drift calls for another, nor does one that has learnt nothing since it began, or is
+// not ahead since: where things change often, none would ever be judged without that.
 func (t *Trainer) busy(target string, drift bool) bool {
 	s, j := t.rivalry(target, fewJobs)
-	if s.rival == nil {
+	if s.rival == nil || drift && t.drifted(s.rival.predictor.Manifest().Examples.Last) {
 		return false
 	}
 	if j == nil {

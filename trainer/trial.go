@@ -21,7 +21,7 @@ const (
 )
 
 // Trial compares the champion with a rival on the same jobs, which neither has
-// learnt from. It is pure: the same jobs in the same order give the same verdict.
+// learnt from and no drift has made stale. It is pure: the same jobs in the same order give the same verdict.
 type Trial struct {
 	champion, rival *entrant
 	level           float64
@@ -31,7 +31,8 @@ type Trial struct {
 	groups          []int        // setting of each job
 	settings        map[string]int
 	gained, lost    map[string]bool // settings that only the rival, or only the champion, promises for
-	look            int             // jobs at which it is judged next
+	drifts          []drifted
+	look            int // jobs at which it is judged next
 	ended           bool
 }
 

@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"context"
+	"slices"
 
 	"courier/bus"
 	"courier/schemas"
@@ -61,6 +62,9 @@ func (t *Trainer) begin(target string, s standing, past *Past) *Trial {
 		t.log.Warn("regressors cannot be compared", "target", target, "error", err)
 		return nil
 	}
+	if target == schemas.TargetEpochTime {
+		trial.drifts = slices.Clone(t.drifts)
+	}
 	for _, run := range past.order {
 		for _, e := range run.epochs {
 			trial.epoch(target, past, run, s.contest.since, e)
@@ -86,9 +90,15 @@ func (t *Trial) take(target string, past *Past, since uint64, r bus.Record) {
 	}
 }
 
-// fair reports whether neither regressor has learnt from a run: it began after
-// both were fitted, in the log and by its own time.
+// fair reports whether a run tells which regressor is right now: neither has learnt
+// from it, because it began after both were fitted, in the log and by its own time, nor
+// did anything drift since.
 func (t *Trial) fair(run *run, since uint64) bool {
+	if slices.ContainsFunc(t.drifts, func(d drifted) bool {
+		return run.span.From.Before(d.from) && d.scope.touches(&Outcome{Model: run.model, Nodes: run.span.Nodes})
+	}) {
+		return false
+	}
 	return run.first > since && !run.span.From.Before(t.champion.predictor.Manifest().Examples.Last) && !run.span.From.Before(t.rival.predictor.Manifest().Examples.Last)
 }
 

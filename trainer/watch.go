@@ -59,6 +59,7 @@ type Watch struct {
 	all           PageHinkley
 	nodes, models map[string]*PageHinkley
 	adwin         Adwin
+	rough         roughness
 	level         map[Scope]float64 // what is known to differ already, in standard deviations
 	settling      Scope
 	settled       float64  // jobs behind the level that settles; 0: none settles
@@ -95,11 +96,13 @@ func (w *Watch) Add(o Outcome) (f Finding, found bool) {
 	w.remember(judged{o, expected, z - expected})
 	w.settle(&o, z-expected)
 	w.adwin.Add(z, o.At)
-	w.all.Add(z-expected, w.count)
+	w.rough.add(&o, z)
+	step := (z - expected) / w.rough.factor()
+	w.all.Add(step, w.count)
 	detector, d, lambda := Scope{Kind: ScopeAll}, &w.all, Lambda(1)
 	// Whoever exceeds its threshold by most is the one that alarms.
 	consider := func(p *PageHinkley, s Scope, detectors int) {
-		p.Add(z-expected, w.count)
+		p.Add(step, w.count)
 		_, sum, _ := p.Alarm(0)
 		if _, most, _ := d.Alarm(0); sum-Lambda(detectors) > most-lambda {
 			detector, d, lambda = s, p, Lambda(detectors)
@@ -194,7 +197,7 @@ func (s Scope) touches(o *Outcome) bool {
 // find turns an alarm into a finding, or waits until it is clear what drifted.
 func (w *Watch) find(detector Scope, first int, sum, lambda float64) (f Finding, found bool) {
 	outcomes := w.since(first)
-	cause, begin, sure := explain(outcomes, len(w.nodes), len(w.models))
+	cause, begin, sure := explain(outcomes, len(w.nodes), len(w.models), w.rough.factor())
 	first, outcomes = w.count-len(outcomes)+begin, outcomes[begin:]
 	name, only := onlyNode(outcomes)
 	if only = only && len(w.nodes) > 1 && cause.Kind != ScopeModel; only {

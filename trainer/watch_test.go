@@ -173,3 +173,27 @@ func TestWatch_TellsTheCoverageSinceTheChange(t *testing.T) {
 	}
 	t.Error("nothing was found")
 }
+
+// Where jobs that follow each other differ by five times as much as calibration says,
+// that is no drift again and again; a change that stands out is found all the same.
+func TestWatch_KnowsARoughPlace(t *testing.T) {
+	for seed := range uint64(5) {
+		p := newPlace(seed, 1, 0.25)
+		p.watch = trainer.NewWatch(0.05)
+		early, late := 0, 0
+		for n := range 2000 {
+			if _, found := p.job(); found && n < 100 {
+				early++
+			} else if found {
+				late++
+			}
+		}
+		if early > 12 || late > 2 {
+			t.Errorf("seed %d: %d alarms in the first 100 jobs and %d in the next 1,900, want few and hardly any", seed, early, late)
+		}
+		p.drift = slow(trainer.Scope{Kind: trainer.ScopeAll}, 2)
+		if f, n := p.await(t); n > 15 || f.Deviation < 0.12 || f.Deviation > 0.5 {
+			t.Errorf("seed %d: twice the time was noticed after %d jobs, with a deviation of %.2f; want 15 at most, and 0.25", seed, n, f.Deviation)
+		}
+	}
+}

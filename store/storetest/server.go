@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,8 +51,12 @@ func NewServerIn(t testing.TB, dir string) *Server {
 	return s
 }
 
+// drawn are the ports that FreePort has given to this process.
+var drawn sync.Map
+
 // FreePort returns a port of the loopback address that was free just now, below
 // those that systems give to clients: a server that is started again finds it free.
+// No port is given twice.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	const lowest, highest = 20_000, 30_000
@@ -59,7 +64,9 @@ func FreePort(t testing.TB) int {
 		port := lowest + rand.IntN(highest-lowest)
 		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 			_ = l.Close() // it was only looked at
-			return port
+			if _, twice := drawn.LoadOrStore(port, true); !twice {
+				return port
+			}
 		}
 	}
 	t.Fatal("no port is free")
