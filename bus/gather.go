@@ -128,9 +128,13 @@ func (r *batcher) gather(ctx context.Context, consumer jetstream.Consumer, after
 	return g, nil
 }
 
-// full says that a batch has as many messages, or events, as it may have.
+// mostBytes is as much as a batch takes in of the log: events need three times as much
+// in memory, and another batch waits meanwhile.
+const mostBytes = 16 << 20
+
+// full says that a batch has as many messages, events or bytes as it may have.
 func (c *collector) full() bool {
-	return max(c.count, len(c.batch.Records)) >= c.o.MaxMessages
+	return max(c.count, len(c.batch.Records)) >= c.o.MaxMessages || c.batch.Bytes >= mostBytes
 }
 
 // mostFetched is how many messages are asked for at once: all of them wait in memory,

@@ -86,8 +86,10 @@ func StoreDurables() []Durable {
 	return all
 }
 
-// MaxBatchMessages is the largest number of messages in one batch of the store.
-const MaxBatchMessages = 10_000
+// MaxBatchMessages is the largest number of messages in one batch of the store. A
+// batch is so large only where the store has to catch up: ten thousand rows cost
+// ClickHouse three times as much, each, as fifty thousand do.
+const MaxBatchMessages = 50_000
 
 // RedeliveryDelays returns the growing delays after which a message is delivered again.
 func RedeliveryDelays() []time.Duration {

@@ -39,7 +39,7 @@ func (u *rolled) mend(ctx context.Context, p part, rows []wrongRow) (left []wron
 // deleted are named by their places on the disk, and what is inserted is made of the
 // table up to the position. Dead in between, the next repair finds rows missing.
 func (u *rolled) replace(ctx context.Context, p part, keys map[string]bool) error {
-	position, err := u.database.Position(ctx, u.source.stream())
+	position, err := u.position(ctx)
 	if err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func (r *rebuilder) subtract(ctx context.Context, t *table, position uint64) err
 	if err != nil {
 		return err
 	}
-	_, err = r.rollUps(ctx, t, life, windows)
+	_, err = r.rollUps(ctx, t, position, life, windows)
 	return err
 }
 

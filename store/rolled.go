@@ -18,6 +18,7 @@ type rolled struct {
 	source     *table
 	definition string   // of the table alone, also where the view reads another roll-up
 	figures    []figure // of its columns but the key
+	written    uint64   // last sequence of the source's stream that stores have written
 }
 
 // figure is what a column of a roll-up comes to.
@@ -42,7 +43,7 @@ type part struct {
 }
 
 // rollUps compares the roll-ups of a table with it, and with Repair mends them.
-func (v *Verifier) rollUps(ctx context.Context, t *table, life span, windows []window) (all []*RollUpReport, err error) {
+func (v *Verifier) rollUps(ctx context.Context, t *table, written uint64, life span, windows []window) (all []*RollUpReport, err error) {
 	definitions := make(map[string]string)
 	for _, r := range rollUps[t.name] {
 		definition, err := v.database.definition(ctx, r)
@@ -53,7 +54,7 @@ func (v *Verifier) rollUps(ctx context.Context, t *table, life span, windows []w
 			definition = regexp.MustCompile(`FROM \S+\.`+name+` AS `).ReplaceAllLiteralString(definition, "FROM ("+made+") AS ")
 		}
 		definitions[r.name] = definition
-		u := &rolled{Verifier: v, rollUp: r, source: t, definition: definition}
+		u := &rolled{Verifier: v, rollUp: r, source: t, definition: definition, written: written}
 		report, err := u.verify(ctx, life, windows)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.name, err)
@@ -182,7 +183,7 @@ const (
 func (u *rolled) wrong(ctx context.Context, p part) (rows []wrongRow, err error) {
 	var open map[string]bool // not judged yet; nil: all
 	err = u.repeatedly(ctx, func() (bool, error) {
-		position, err := u.database.Position(ctx, u.source.stream())
+		position, err := u.position(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -226,6 +227,12 @@ func (u *rolled) repeatedly(ctx context.Context, look func() (done bool, err err
 		}
 	}
 	return nil
+}
+
+// position is up to where nobody writes the source any more.
+func (u *rolled) position(ctx context.Context) (uint64, error) {
+	position, err := u.database.Position(ctx, u.source.stream())
+	return max(position, u.written), err
 }
 
 // moving returns the keys of a span in which something behind a position has a part.

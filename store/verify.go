@@ -182,7 +182,7 @@ func (v *Verifier) table(ctx context.Context, log *tally, t *table, s *StreamRep
 	if err := v.examine(ctx, log, t, report.Hours); err != nil {
 		return err
 	}
-	rolled, err := v.rollUps(ctx, t, life, windows)
+	rolled, err := v.rollUps(ctx, t, log.position, life, windows)
 	s.RollUps = append(s.RollUps, rolled...)
 	return err
 }

@@ -130,10 +130,17 @@ func TestAlerts_NameWhatIsExported(t *testing.T) {
 	if err := yaml.Unmarshal(text, &f); err != nil {
 		t.Fatal(err)
 	}
+	fires, err := os.ReadFile(strings.Replace(alertsFile, ".yml", "_test.yml", 1)) // for promtool
+	if err != nil {
+		t.Fatal(err)
+	}
 	have, rules := exported(t), 0
 	for _, g := range f.Groups {
 		for _, r := range g.Rules {
 			rules++
+			if !strings.Contains(string(fires), `ALERTS{alertname="`+r.Alert+`"`) {
+				t.Errorf("nothing tests when %s fires", r.Alert)
+			}
 			_, labels := namesOf(t, have, r.Alert, r.Expr)
 			for _, m := range grouped.FindAllStringSubmatch(r.Expr, -1) {
 				for _, l := range strings.Split(m[1], ",") {
