@@ -16,10 +16,7 @@ import (
 // in as parts of a table that no roll-up reads. It may be repeated at any point.
 // That table's name ends in suffix, one for each who may be at work at once.
 func (d *Database) restore(ctx context.Context, t *table, items []item, suffix string) error {
-	rows := make([]any, len(items))
-	for i := range items {
-		rows[i] = items[i].row
-	}
+	rows := rowsOf(items)
 	return d.attach(ctx, t.name, suffix, func(side string) error {
 		insert, done := d.begin(ctx, "restore "+t.name, clickhouse.Settings{"max_partitions_per_insert_block": 0})
 		into := *t

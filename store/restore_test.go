@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -46,6 +47,31 @@ func TestStore_RestoresABatchThatClickHouseKnowsAndLost(t *testing.T) {
 				t.Errorf("%d side tables are left, want none", n)
 			}
 		})
+	}
+}
+
+// Tables that come back from a backup know no tokens: a batch that was open when the log
+// was backed up is repeated, and its rows are there.
+func TestStore_RepeatsABatchWhoseTokenIsForgotten(t *testing.T) {
+	d := storetest.New(t)
+	s := newStory()
+	for i := range uint64(50) {
+		s.sample("node-a", i)
+	}
+	b := batch(schemas.StreamNode, 1, s.events...)
+	writer := newStore(t, nil, d)
+	must(t, writer.Write(t.Context(), b))
+	for _, table := range []string{"node_sample", "node_minute", "node_hour"} {
+		for _, window := range []int{0, 1000} { // it forgets at 0
+			must(t, d.Exec(t.Context(), fmt.Sprintf("ALTER TABLE %s MODIFY SETTING non_replicated_deduplication_window = %d", table, window)))
+		}
+	}
+	b.Repeated = true
+	must(t, writer.Write(t.Context(), b))
+	for _, q := range []string{"SELECT count() AS n FROM node_sample", "SELECT sum(samples) AS n FROM node_minute", "SELECT sum(samples) AS n FROM node_hour"} {
+		if n := ask(t, d, q); n != 50 {
+			t.Errorf("%s: %d, want 50", q, n)
+		}
 	}
 }
 

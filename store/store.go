@@ -198,6 +198,10 @@ func (s *Store) fill(ctx context.Context, b bus.Batch, g *group, copies int) err
 		return err
 	}
 	rows := g.without(found)
+	copies += len(g.items) - len(rows)
+	if b.Repeated { // ClickHouse may have forgotten the token: tables from a backup know none
+		rows = rowsOf(g.missing(found))
+	}
 	if len(rows) > 0 {
 		if err := s.database.insert(ctx, g.table, rows, token(s.salt, b, g.table)); err != nil {
 			return err
@@ -211,7 +215,6 @@ func (s *Store) fill(ctx context.Context, b bus.Batch, g *group, copies int) err
 			return err
 		}
 	}
-	copies += len(g.items) - len(rows)
 	if copies > 0 {
 		s.log.Debug("copies dropped", "table", g.table.name, "events", copies)
 	}

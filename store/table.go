@@ -176,8 +176,7 @@ func (g *group) put(it item) {
 }
 
 // without returns the group's rows but those that found shows elsewhere in the
-// table. A row found at its own sequence is this batch's own, from an attempt
-// before: it stays, so that the block is the same.
+// table. A row found at its own sequence is this batch's own, from an attempt before.
 func (g *group) without(found []place) []any {
 	at := make(map[string][]uint64, len(found))
 	for _, f := range found {
@@ -205,6 +204,14 @@ func (g *group) missing(found []place) (items []item) {
 		}
 	}
 	return items
+}
+
+func rowsOf(items []item) []any {
+	rows := make([]any, len(items))
+	for i := range items {
+		rows[i] = items[i].row
+	}
+	return rows
 }
 
 // place is where a table has an event.
