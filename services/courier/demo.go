@@ -246,8 +246,13 @@ func (d *demo) train(ctx context.Context) error {
 	for _, p := range reply.Promoted {
 		d.say("   %s: %s of %d examples in %d settings, median error %.1f %%, fitted in %.2f s", p.Target, p.Family, p.Examples, p.Settings, 100*p.MedianAbsoluteRatio, p.FitSeconds)
 	}
-	if len(reply.Promoted) < len(schemas.Targets()) {
-		return fmt.Errorf("train: %v", reply.Waiting)
+	for _, r := range reply.Rejected {
+		d.say("   %s: not used, %s", r.Target, r.Reason)
+	}
+	for _, target := range []string{schemas.TargetEpochTime, schemas.TargetAccuracy} { // a start takes a second, and may depend on nothing
+		if !slices.ContainsFunc(reply.Promoted, func(p schemas.Promoted) bool { return p.Target == target }) {
+			return fmt.Errorf("train: no regressor of %s is worth using on a machine as busy as this one: try again when it is quieter %v", target, reply.Waiting)
+		}
 	}
 	return d.awaitRegressors(ctx, reply)
 }
