@@ -3,7 +3,6 @@ package collector
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"courier/schemas"
@@ -17,15 +16,6 @@ const patienceForLog = 2 * time.Second
 type admission struct {
 	number uint64 // of the newest sample of this boot; 0: there is none
 	err    error  // ErrNodeTaken
-}
-
-// ask has the event log asked who has this node's name, however long that takes.
-func (c *Collector) ask(ctx context.Context) *sync.WaitGroup {
-	var asking sync.WaitGroup
-	asked := make(chan admission, 1)
-	asking.Go(func() { asked <- c.answer(ctx) })
-	c.asked = asked
-	return &asking
 }
 
 // wait takes the answer if it comes soon. If it does not, samples count on from the
@@ -51,10 +41,10 @@ func (c *Collector) admit(a admission) error {
 	return a.err
 }
 
-// answer looks at the last stored sample of this node. A young one of another
+// ask looks at the last stored sample of this node, however long that takes. A young one of another
 // boot ID is another machine's; one of ours tells where to count on, because the
 // number is part of a sample's identity.
-func (c *Collector) answer(ctx context.Context) admission {
+func (c *Collector) ask(ctx context.Context) admission {
 	r, found := lastSamples(ctx, c.b, c.o.Node)[c.o.Node]
 	if !found || ctx.Err() != nil {
 		return admission{}

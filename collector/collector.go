@@ -148,12 +148,12 @@ func (c *Collector) open() (err error) {
 // ErrNodeTaken if another machine has this node's name, as far as the clocks of
 // server and node agree; samples wait until the event log has told that.
 func (c *Collector) Run(ctx context.Context) error {
-	var sweeper sync.WaitGroup
-	defer sweeper.Wait()
+	var beside sync.WaitGroup
+	defer beside.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if c.o.SpoolDir != "" {
-		sweeper.Go(func() { c.sweep(ctx) })
+		beside.Go(func() { c.sweep(ctx) })
 	}
 	if c.source == nil {
 		<-ctx.Done()
@@ -167,8 +167,9 @@ func (c *Collector) Run(ctx context.Context) error {
 	if c.o.Alone {
 		Shed()
 	}
-	asking := c.ask(ctx)
-	defer asking.Wait()
+	asked := make(chan admission, 1)
+	beside.Go(func() { asked <- c.ask(ctx) })
+	c.asked = asked
 	if err := c.wait(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (r *rebuilder) run(ctx context.Context) error {
 		if followed {
 			return fmt.Errorf("%s: %w", d.Stream, ErrFollowed)
 		}
-		if _, err := position(ctx, r.bus, r.database, d.Stream); err != nil {
+		if _, err := recorded(ctx, r.bus, r.database, d.Stream); err != nil {
 			return fmt.Errorf("%s: %w", d.Stream, err) // what only the tables have would be lost
 		}
 	}

@@ -15,6 +15,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// fifty is a batch of as many samples that was written.
+func fifty(t *testing.T, d *store.Database) (*store.Store, bus.Batch) {
+	t.Helper()
+	s := newStory()
+	for i := range uint64(50) {
+		s.sample("node-a", i)
+	}
+	b, writer := batch(schemas.StreamNode, 1, s.events...), newStore(t, nil, d)
+	must(t, writer.Write(t.Context(), b))
+	return writer, b
+}
+
 // A ClickHouse that is killed between a block's token and the block refuses the
 // block for ever. Parts that vanish from its disk leave the same state behind:
 // the token is known, the rows are gone, and the roll-up has counted them.
@@ -22,13 +34,7 @@ func TestStore_RestoresABatchThatClickHouseKnowsAndLost(t *testing.T) {
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) {
 			d := storetest.NewIn(t, protocol)
-			s := newStory()
-			for i := range uint64(50) {
-				s.sample("node-a", i)
-			}
-			b := batch(schemas.StreamNode, 1, s.events...)
-			writer := newStore(t, nil, d)
-			must(t, writer.Write(t.Context(), b))
+			writer, b := fifty(t, d)
 			counted := ask(t, d, "SELECT sum(samples) AS n FROM node_minute")
 			loseParts(t, d, "node_sample")
 			if n := ask(t, d, "SELECT count() AS n FROM node_sample"); n != 0 {
@@ -54,13 +60,7 @@ func TestStore_RestoresABatchThatClickHouseKnowsAndLost(t *testing.T) {
 // was backed up is repeated, and its rows are there.
 func TestStore_RepeatsABatchWhoseTokenIsForgotten(t *testing.T) {
 	d := storetest.New(t)
-	s := newStory()
-	for i := range uint64(50) {
-		s.sample("node-a", i)
-	}
-	b := batch(schemas.StreamNode, 1, s.events...)
-	writer := newStore(t, nil, d)
-	must(t, writer.Write(t.Context(), b))
+	writer, b := fifty(t, d)
 	for _, table := range []string{"node_sample", "node_minute", "node_hour"} {
 		for _, window := range []int{0, 1000} { // it forgets at 0
 			must(t, d.Exec(t.Context(), fmt.Sprintf("ALTER TABLE %s MODIFY SETTING non_replicated_deduplication_window = %d", table, window)))

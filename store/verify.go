@@ -115,8 +115,8 @@ func (v *Verifier) verify(ctx context.Context) (*Report, error) {
 	return r, nil
 }
 
-// position is up to where a database holds a stream, by its own record.
-func position(ctx context.Context, b *bus.Bus, d *Database, stream string) (uint64, error) {
+// recorded is up to where a database holds a stream, by its own record.
+func recorded(ctx context.Context, b *bus.Bus, d *Database, stream string) (uint64, error) {
 	position, err := d.Position(ctx, stream)
 	if err != nil {
 		return 0, err
@@ -134,7 +134,7 @@ func position(ctx context.Context, b *bus.Bus, d *Database, stream string) (uint
 // stream compares one stream with its tables.
 func (v *Verifier) stream(ctx context.Context, d schemas.Durable) (*StreamReport, error) {
 	name := d.Stream
-	position, err := position(ctx, v.bus, v.database, name)
+	position, err := recorded(ctx, v.bus, v.database, name)
 	if err != nil {
 		return nil, err
 	}

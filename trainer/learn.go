@@ -42,8 +42,8 @@ func (t *Trainer) train(ctx context.Context, w wish) (schemas.TrainReply, error)
 	return reply, nil
 }
 
-// learn fits a target and decides what becomes of the regressor: it is put in use,
-// becomes a challenger, or is of no use. outcome is a word for the metrics.
+// learn fits a target, if that is wanted still, and places the regressor: it is put in
+// use, becomes a challenger, or is of no use. outcome is a word for the metrics.
 func (t *Trainer) learn(ctx context.Context, past *Past, target string, w *wish, reply *schemas.TrainReply) (outcome string, err error) {
 	_, revision, err := t.champion(ctx, target)
 	if err != nil {
@@ -66,6 +66,11 @@ func (t *Trainer) learn(ctx context.Context, past *Past, target string, w *wish,
 	if err := t.o.step("fitted"); err != nil {
 		return "", err
 	}
+	return t.place(ctx, c, past.last, target, w, reply)
+}
+
+// place decides what becomes of a candidate that was fitted on the log up to a sequence.
+func (t *Trainer) place(ctx context.Context, c *candidate, last uint64, target string, w *wish, reply *schemas.TrainReply) (outcome string, err error) {
 	champion, revision, err := t.champion(ctx, target) // that in use now: somebody may have asked for another
 	if err != nil {
 		return "", err
@@ -77,7 +82,7 @@ func (t *Trainer) learn(ctx context.Context, past *Past, target string, w *wish,
 		}
 		return "same", nil
 	}
-	g := schemas.Grounds{Rival: champion.ModelDigest, SinceSequence: past.last, Reason: w.reason}
+	g := schemas.Grounds{Rival: champion.ModelDigest, SinceSequence: last, Reason: w.reason}
 	rejected := ""
 	switch {
 	case revision == 0:
@@ -255,7 +260,7 @@ func (t *Trainer) grown(target string, c *candidate, g *schemas.Grounds) (bool, 
 		return false, err
 	}
 	j := grows(trial, c.examples)
-	before, now := t.learnt(c.examples, s.champion.predictor.Manifest().Examples.Last)
+	before, now := t.countTrue(c.examples, s.champion.predictor.Manifest().Examples.Last)
 	switch {
 	case j.LostSettings > 0:
 		return false, nil
@@ -279,14 +284,14 @@ const growth = 2
 // young is a regressor that has learnt from fewer examples that are still true.
 const young = 200
 
-// learnt counts the examples that no drift has made stale: those that a champion has
+// countTrue counts the examples that no drift has made stale: those that a champion has
 // learnt from, which was fitted with examples up to last, and all.
-func (t *Trainer) learnt(examples []Example, last time.Time) (before, now int) {
+func (t *Trainer) countTrue(examples []Example, last time.Time) (before, now int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range examples {
 		x := &examples[i]
-		if slices.ContainsFunc(t.drifts, func(d drifted) bool { return d.stale(x) }) {
+		if anyStale(t.drifts, x.At, x.Model, x.Nodes) {
 			continue
 		}
 		if now++; !x.At.After(last) {

@@ -204,12 +204,12 @@ func (t *Trainer) prune(ctx context.Context, target string) {
 // another revision: a trainer died between key and event.
 func (t *Trainer) repeatPromotions(ctx context.Context) error {
 	for _, target := range schemas.Targets() {
-		c, revision, err := t.bus.Champion(ctx, target)
-		if errors.Is(err, schemas.ErrNotFound) {
-			continue
-		}
+		c, revision, err := t.champion(ctx, target)
 		if err != nil {
 			return err
+		}
+		if revision == 0 {
+			continue
 		}
 		t.mu.Lock()
 		r := t.life.of(target)

@@ -27,8 +27,14 @@ type drifted struct {
 	ratio float64
 }
 
-func (d drifted) stale(x *Example) bool {
-	return x.At.Before(d.from) && d.scope.touches(&Outcome{Model: x.Model, Nodes: x.Nodes})
+// stale reports whether what happened at an instant with a model on nodes is.
+func (d drifted) stale(at time.Time, model string, nodes []string) bool {
+	return at.Before(d.from) && d.scope.touches(&Outcome{Model: model, Nodes: nodes})
+}
+
+// anyStale is stale by any of some drifts.
+func anyStale(drifts []drifted, at time.Time, model string, nodes []string) bool {
+	return slices.ContainsFunc(drifts, func(d drifted) bool { return d.stale(at, model, nodes) })
 }
 
 // recent weighs examples of times that drifts made stale: one whose setting has a
@@ -47,7 +53,7 @@ func recent(examples []Example, drifts []drifted) []Example {
 	var fresh, old float64
 	for i := range examples {
 		x := &examples[i]
-		if stale[i] = slices.ContainsFunc(drifts, func(d drifted) bool { return d.stale(x) }); !stale[i] {
+		if stale[i] = anyStale(drifts, x.At, x.Model, x.Nodes); !stale[i] {
 			again[setting(x)] = true
 			fresh += x.Weight
 		}
@@ -65,7 +71,7 @@ func recent(examples []Example, drifts []drifted) []Example {
 		if stale[i] {
 			weighed, old = append(weighed, len(kept)), old+x.Weight
 			for _, d := range drifts {
-				if d.stale(&x) {
+				if d.stale(x.At, x.Model, x.Nodes) {
 					x.Value *= d.ratio
 				}
 			}

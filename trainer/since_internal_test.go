@@ -26,11 +26,7 @@ func fittedUntil(t *testing.T, last int64) *loaded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := r.EncodeManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := regress.Load(r.EncodeModel(), manifest)
+	p, err := regress.Compile(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,14 +64,14 @@ func TestBusy_NotForWhoKnowsNothingOfADrift(t *testing.T) {
 }
 
 // Growth is of examples that are true.
-func TestLearnt_CountsWhatIsTrue(t *testing.T) {
+func TestCountTrue_LeavesOutWhatIsStale(t *testing.T) {
 	tr := &Trainer{drifts: []drifted{{Scope{ScopeNode, "a"}, secondAt(190), 2}}}
 	examples := append(examplesUntil(100), examplesUntil(200)...) // 48, of which 11 from the drift on
-	if before, now := tr.learnt(examples, secondAt(194)); before != 5 || now != 11 {
+	if before, now := tr.countTrue(examples, secondAt(194)); before != 5 || now != 11 {
 		t.Errorf("before %d, now %d, want 5 and 11", before, now)
 	}
 	tr.drifts[0].scope.Name = "b"
-	if before, now := tr.learnt(examples, secondAt(100)); before != 24 || now != 48 {
+	if before, now := tr.countTrue(examples, secondAt(100)); before != 24 || now != 48 {
 		t.Errorf("another node's drift: before %d, now %d, want 24 and 48", before, now)
 	}
 }

@@ -94,12 +94,7 @@ func (t *Trial) take(target string, past *Past, since uint64, r bus.Record) {
 // from it, because it began after both were fitted, in the log and by its own time, nor
 // did anything drift since.
 func (t *Trial) fair(run *run, since uint64) bool {
-	if slices.ContainsFunc(t.drifts, func(d drifted) bool {
-		return run.span.From.Before(d.from) && d.scope.touches(&Outcome{Model: run.model, Nodes: run.span.Nodes})
-	}) {
-		return false
-	}
-	return run.first > since && !run.span.From.Before(t.champion.predictor.Manifest().Examples.Last) && !run.span.From.Before(t.rival.predictor.Manifest().Examples.Last)
+	return !anyStale(t.drifts, run.span.From, run.model, run.span.Nodes) && run.first > since && !run.span.From.Before(t.champion.predictor.Manifest().Examples.Last) && !run.span.From.Before(t.rival.predictor.Manifest().Examples.Last)
 }
 
 func (t *Trial) epoch(target string, past *Past, run *run, since uint64, e *schemas.Epoch) {

@@ -122,7 +122,7 @@ func digitsJob(t testing.TB, b *bus.Bus, q schemas.JobRequest, batch int) collec
 // learn runs jobs and learns from them, and runs them again where their times told
 // nothing: on a busy machine the noise of few short epochs may be larger than what
 // settings change, and then no regressor is put in use.
-func learn(t testing.TB, b *bus.Bus, jobs func()) {
+func learn(t testing.TB, b *bus.Bus, jobs func()) schemas.TrainReply {
 	t.Helper()
 	train := func(target string) (reply schemas.TrainReply) {
 		if err := b.Request(within(t, time.Minute), schemas.SubjectRegressorTrain, &schemas.TrainRequest{Target: target, Promote: true}, &reply); err != nil {
@@ -135,12 +135,14 @@ func learn(t testing.TB, b *bus.Bus, jobs func()) {
 		if len(train(schemas.TargetEpochTime).Promoted) == 0 {
 			continue
 		}
-		if reply := train(""); len(reply.Promoted) < 2 {
+		reply := train("")
+		if len(reply.Promoted) < 2 {
 			t.Fatalf("train = %+v, want at least epoch time and accuracy", reply)
 		}
-		return
+		return reply
 	}
 	t.Fatal("no regressor of epoch times is worth using")
+	return schemas.TrainReply{}
 }
 
 // get reads JSON from the gateway.
