@@ -24,6 +24,10 @@ type Options struct {
 	// Admission is the policy of the cluster, the same for all its advisors: one
 	// of schemas.AdmissionAdvise (the default), AdmissionProtect, AdmissionQueue.
 	Admission string
+
+	// Promise is what the confidence of a request that does not say is of, the same
+	// for all advisors of the cluster; default schemas.PromiseEach.
+	Promise schemas.Promise
 }
 
 // Advisor answers job requests and watches running jobs.

@@ -11,6 +11,7 @@ import (
 const (
 	reasonMostAccurate = "the most accurate of those likely enough to keep the SLO"
 	reasonFastest      = "none keeps the SLO likely enough: this is the most likely"
+	reasonSurest       = "the most likely to keep the SLO, and likely enough to be promised"
 	reasonScore        = "highest weighted score"
 	reasonLearn        = "run it to learn from it"
 	reasonKeep         = "runs already, and keeps the SLO likely enough"
@@ -70,9 +71,16 @@ func (q *Question) worth(alt *schemas.Alternative) float64 {
 	return accuracy(alt)
 }
 
-// likely reports whether an alternative keeps the SLO as surely as was asked.
+// likely reports whether an alternative keeps the SLO so surely that accuracy
+// decides.
 func (q *Question) likely(alt *schemas.Alternative) bool {
-	return probability(alt) >= q.Request.Confidence && !alt.Extrapolated
+	return probability(alt) >= q.sure() && !alt.Extrapolated
+}
+
+// promised reports whether an alternative keeps the SLO so surely that it may be
+// promised where none is likely.
+func (q *Question) promised(alt *schemas.Alternative) bool {
+	return probability(alt) >= q.least() && !alt.Extrapolated
 }
 
 // chooseWithin takes the most accurate alternative that keeps the SLO with the
@@ -90,16 +98,20 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 			most = max(most, q.worth(alt))
 		}
 	}
-	least := most - q.standardError(most)
+	tie := most - q.standardError(most)
 	for i := range a.Alternatives {
 		alt := &a.Alternatives[i]
-		if q.likely(alt) && (best < 0 || q.better(alt, &a.Alternatives[best], least)) {
+		if q.likely(alt) && (best < 0 || q.better(alt, &a.Alternatives[best], tie)) {
 			best = i
 		}
 	}
 	if best < 0 {
-		a.Decision = schemas.BestEffort
-		explain(a, hope, reasonFastest, func(alt *schemas.Alternative) string {
+		decision, chosen := schemas.BestEffort, reasonFastest
+		if q.promised(&a.Alternatives[hope]) {
+			decision, chosen = q.reaching(&a.Alternatives[hope], reasonSurest)
+		}
+		a.Decision = decision
+		explain(a, hope, chosen, func(alt *schemas.Alternative) string {
 			if alt.Extrapolated {
 				return reasonBeyond
 			}
@@ -107,18 +119,14 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 		})
 		return hope
 	}
-	a.Decision = schemas.MeetsSLO
-	chosen, top := reasonMostAccurate, q.worth(&a.Alternatives[best])
-	if top < most {
+	chosen := reasonMostAccurate
+	if q.worth(&a.Alternatives[best]) < most {
 		chosen = reasonCheapest
 	}
 	if q.runs(&a.Alternatives[best]) {
 		chosen = reasonKeep
 	}
-	if t := q.Request.TargetAccuracy; t > 0 && top < t {
-		a.Decision = schemas.BestEffort
-		chosen = reasonShort
-	}
+	a.Decision, chosen = q.reaching(&a.Alternatives[best], chosen)
 	explain(a, best, chosen, func(alt *schemas.Alternative) string {
 		switch {
 		case alt.Extrapolated:
@@ -127,12 +135,21 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 			return reasonTooUnlikely
 		case q.runs(&a.Alternatives[best]):
 			return reasonChange
-		case q.worth(alt) >= least:
+		case q.worth(alt) >= tie:
 			return reasonTieDearer
 		}
 		return reasonLessAccurate
 	})
 	return best
+}
+
+// reaching is the decision for an alternative that keeps the SLO, and the reason
+// for it: it is promised if it is as accurate as was asked for, too.
+func (q *Question) reaching(alt *schemas.Alternative, why string) (schemas.Decision, string) {
+	if t := q.Request.TargetAccuracy; t > 0 && q.worth(alt) < t {
+		return schemas.BestEffort, reasonShort
+	}
+	return schemas.MeetsSLO, why
 }
 
 // hopes compares two alternatives where none is likely enough.

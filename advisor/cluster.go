@@ -32,13 +32,14 @@ type Cluster struct {
 	tried   tried
 	record  *Record // how promises came out
 	score   score   // the same, for people
+	means   means   // the promises whose confidence is their mean
 
 	described map[string]Description // of the models
 }
 
 // NewCluster returns the state before the first event.
 func NewCluster() *Cluster {
-	return &Cluster{jobs: map[string]*Job{}, running: map[string]*Job{}, nodes: map[string]*Node{}, fleet: schemas.Fleet{}, onNode: map[string][]*Job{}, held: map[string]*Job{}, tallies: tallies{}, tried: tried{}}
+	return &Cluster{jobs: map[string]*Job{}, running: map[string]*Job{}, nodes: map[string]*Node{}, fleet: schemas.Fleet{}, onNode: map[string][]*Job{}, held: map[string]*Job{}, tallies: tallies{}, tried: tried{}, means: means{}}
 }
 
 // keptJobs bounds how many jobs are remembered; the oldest that ended go first.
@@ -58,7 +59,9 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		c.fleet.Sample(e)
 	case *schemas.Submitted:
 		c.describe(e.Request.Model, Description{Parameters: e.Request.Parameters, TrainingSamples: e.Request.TrainingSamples})
-		return c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.submitted(e) })
+		j := c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.submitted(e) })
+		c.means.promise(j)
+		return j
 	case *schemas.Started:
 		c.describe(e.Model, Description{TrainingSamples: e.TrainingSamples})
 		j := c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.started(e, storedAt) })
@@ -83,11 +86,14 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		}
 		if j != nil {
 			c.score.end(j)
+			c.means.end(j)
 		}
 		return j
 	case *schemas.Advice:
 		if e.Action == schemas.ActionStart {
-			return c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.admitted(e) })
+			j := c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.admitted(e) })
+			c.means.promise(j)
+			return j
 		}
 		if j := c.jobs[e.JobID]; j != nil && (j.Advice == nil || e.CauseSequence >= j.Advice.CauseSequence) {
 			j.Advice = e

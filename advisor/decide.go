@@ -41,7 +41,7 @@ type decision struct {
 func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	a := &schemas.Advice{
 		JobStamp: schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: q.JobID, Run: q.Run}, Action: schemas.ActionStart, Model: q.Request.Model, Nodes: q.Nodes,
-		SLOSeconds: q.Request.SLO.Seconds(), ElapsedSeconds: q.Elapsed.Seconds(), Confidence: q.Request.Confidence, EpochsDone: q.epochsDone(), Regressors: r.digests(),
+		SLOSeconds: q.Request.SLO.Seconds(), ElapsedSeconds: q.Elapsed.Seconds(), Confidence: q.Request.Confidence, Threshold: q.Threshold, EpochsDone: q.epochsDone(), Regressors: r.digests(),
 	}
 	d := decisions.Get().(*decision)
 	defer decisions.Put(d)
@@ -279,7 +279,7 @@ func (d *decision) epochs(all uint32, o *outlook) uint32 {
 		if best > 0 && d.q.Request.SLO > 0 {
 			in := *o
 			in.seconds = d.f.after(float64(all), float64(n))
-			if p, _ := in.probability(d.q.left(), d.q.Request.Confidence); p < d.q.Request.Confidence {
+			if p, _ := in.probability(d.q.left(), d.q.Request.Confidence); p < d.q.sure() {
 				break
 			}
 		}

@@ -172,3 +172,42 @@ func TestDecide_AllocatesNothingPerAlternative(t *testing.T) {
 		t.Errorf("%g allocations for 16 alternatives, %g for 2", many, few)
 	}
 }
+
+// Where the confidence is a mean, what is promised may have less of it: accuracy
+// takes half of what there is to spare, and a promise all of it.
+func TestDecide_BelowTheConfidenceOfAMean(t *testing.T) {
+	r := regressors(t)
+	within := func(seconds float64) func(*schemas.JobRequest) {
+		return slo(time.Duration(seconds * float64(time.Second)))
+	}
+	// The median time of batch 64 is kept with about 0.5.
+	median := *advisor.Decide(&advisor.Question{Request: request(slo(time.Minute))}, r, time.Now()).Running(64, 2).PredictedSeconds
+	accurate := *advisor.Decide(&advisor.Question{Request: request(slo(time.Minute))}, r, time.Now()).Running(16, 2).PredictedSeconds
+	for _, c := range []struct {
+		name      string
+		seconds   float64
+		threshold float64
+		runs      uint32 // batch size that it runs with already
+		decision  schemas.Decision
+		batch     uint32
+	}{
+		{"each promise by itself", median, 0, 0, schemas.BestEffort, 64},
+		{"more than is to spare", median, 0.7, 0, schemas.BestEffort, 64},
+		{"a promise", median, 0.3, 0, schemas.MeetsSLO, 64},
+		{"accuracy at less than half of what is to spare", accurate, 0.3, 0, schemas.MeetsSLO, 64},
+		{"accuracy at more than half of it", accurate, 0.01, 0, schemas.MeetsSLO, 16},
+		{"what runs goes on as it was promised", accurate, 0.3, 16, schemas.MeetsSLO, 16},
+	} {
+		q := &advisor.Question{Request: request(within(c.seconds)), Threshold: c.threshold, Nodes: []string{"n"}}
+		if c.runs > 0 {
+			q.Self = &advisor.Member{Setting: schemas.Setting{Model: model, BatchSize: c.runs, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}, Threshold: c.threshold}
+		}
+		a := advisor.Decide(q, r, time.Now())
+		if a.Decision != c.decision || a.Chosen.BatchSize != c.batch || a.Threshold != c.threshold {
+			t.Errorf("%s: %s, batch size %d with probability %.3f; want %s, %d", c.name, a.Decision, a.Chosen.BatchSize, *a.Chosen.Probability, c.decision, c.batch)
+		}
+		if said := strings.Contains(a.Message, "mean of all promises"); said != (c.decision == schemas.MeetsSLO && *a.Chosen.Probability < 0.95) {
+			t.Errorf("%s: message %q", c.name, a.Message)
+		}
+	}
+}

@@ -38,10 +38,10 @@ func (d *decision) effects(chosen *schemas.Alternative) []schemas.Effect {
 }
 
 // breaks reports whether the last forecast breaks the promise to a running job:
-// its probability falls under its confidence, or falls further while it can still
+// its probability falls under its threshold, or falls further while it can still
 // be kept. What is lost already cannot be broken. Without is called before.
 func (d *decision) breaks(i int) bool {
-	c, was := d.q.Others[i].Confidence, d.chances[i]
+	c, was := d.q.Others[i].least(), d.chances[i]
 	is := d.chance(i, &d.f.jobs[i])
 	switch {
 	case was >= c:

@@ -57,7 +57,7 @@ func (d *decision) try(kind string, t trial) (c *schemas.Choice, keeps, harmless
 	keeps = d.q.Request.SLO == 0
 	if !keeps {
 		if p, ok := o.probability(d.q.left(), d.q.Request.Confidence); ok {
-			c.Probability, keeps = d.figure(p), p >= d.q.Request.Confidence
+			c.Probability, keeps = d.figure(p), p >= d.q.least()
 		}
 	}
 	if d.knows.accuracy {

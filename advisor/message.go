@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -28,7 +29,7 @@ func message(a *schemas.Advice) string {
 	s := make(sentence, 0, 256)
 	if a.Decision == schemas.BestEffort {
 		s.say("no alternative keeps the SLO with probability ")
-		s.number(a.Confidence, 'g', 3)
+		s.number(cmp.Or(a.Threshold, a.Confidence), 'g', 3)
 		s.say("; ")
 	}
 	s.say("batch size ")
@@ -51,6 +52,11 @@ func message(a *schemas.Advice) string {
 	case a.Decision != schemas.BestEffort && c.Probability != nil:
 		s.say(", kept with probability ")
 		s.number(*c.Probability, 'f', 3)
+		if *c.Probability < a.Confidence {
+			s.say(", as ")
+			s.number(a.Confidence, 'g', 3)
+			s.say(" is asked of the mean of all promises")
+		}
 	}
 	if n := broken(a); n > 0 {
 		s.say("; it would break the SLO of ")

@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -21,6 +22,8 @@ type Question struct {
 	Seen     []Sighting         // the last epochs of this model
 	Record   *Record            // how promises came out so far; nil: none yet
 
+	Threshold float64 // least probability that may be promised, where the confidence is the mean of all promises; 0: the confidence
+
 	Described map[string]Description // what is known of each model
 }
 
@@ -33,9 +36,26 @@ type Member struct {
 	Since      time.Duration // since its last epoch ended, or since it started
 	Left       time.Duration // until its deadline; 0: it has none
 	Confidence float64       // that its deadline is to be kept with
+	Threshold  float64       // least probability that was promised; 0: the confidence
 
 	laps []lap
 }
+
+// least is the probability under which nothing is promised.
+func (q *Question) least() float64 { return cmp.Or(q.Threshold, q.Request.Confidence) }
+
+// sure is the probability from which on the more accurate alternative is taken
+// and not the more likely: halfway from the least to the confidence, for what an
+// average has to spare is better spent on promises than on accuracy. A job that
+// runs keeps what it was promised.
+func (q *Question) sure() float64 {
+	if q.Self != nil {
+		return q.least()
+	}
+	return (q.least() + q.Request.Confidence) / 2
+}
+
+func (m *Member) least() float64 { return cmp.Or(m.Threshold, m.Confidence) }
 
 func (m *Member) epochsLeft() uint32 { return m.Setting.Epochs - min(m.Setting.Epochs, m.EpochsDone) }
 
@@ -48,6 +68,9 @@ func (c *Cluster) member(j *Job, now time.Time) Member {
 	}
 	if j.Submitted != nil {
 		m.Confidence = j.Submitted.Request.Confidence
+	}
+	if j.Promise != nil {
+		m.Threshold = j.Promise.Threshold
 	}
 	if d := j.deadline(); !d.IsZero() {
 		m.Left = d.Sub(now)
@@ -69,7 +92,7 @@ func (c *Cluster) members(jobs []*Job, now time.Time) []Member {
 // Ask makes the question of a request that comes now.
 func (c *Cluster) Ask(q schemas.JobRequest, now time.Time) *Question {
 	nodes := c.place(&q, now)
-	return &Question{Request: q, JobID: q.JobID, Nodes: nodes, Hardware: c.fleet.Of(nodes), Others: c.members(c.beside(nodes, q.JobID, now), now), Tried: c.tried[q.Model].configurations, Seen: c.tried[q.Model].seen, Record: c.record, Described: c.described}
+	return &Question{Request: q, JobID: q.JobID, Nodes: nodes, Hardware: c.fleet.Of(nodes), Others: c.members(c.beside(nodes, q.JobID, now), now), Tried: c.tried[q.Model].configurations, Seen: c.tried[q.Model].seen, Record: c.record, Threshold: c.means.threshold(&q), Described: c.described}
 }
 
 // Again makes the question of a job that runs.
@@ -87,7 +110,7 @@ func (c *Cluster) Again(j *Job, now time.Time) *Question {
 	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs), int(j.EpochsDone))
 	self := c.member(j, now)
 	return &Question{Request: q, JobID: j.ID, Run: j.Run, Nodes: j.Setting.Nodes, Hardware: j.Hardware, Elapsed: max(0, elapsed), Self: &self,
-		Others: c.members(c.beside(j.Setting.Nodes, j.ID, now), now), Tried: c.tried[q.Model].configurations, Seen: c.tried[q.Model].seen, Record: c.record, Described: c.described}
+		Others: c.members(c.beside(j.Setting.Nodes, j.ID, now), now), Tried: c.tried[q.Model].configurations, Seen: c.tried[q.Model].seen, Record: c.record, Threshold: self.Threshold, Described: c.described}
 }
 
 // lap notes an epoch that has just ended.

@@ -38,11 +38,20 @@ func (a *Advisor) serve(ctx context.Context) error {
 
 // predict answers a request without recording it: with what the policy would say.
 func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error) {
-	advice := a.answer(q.WithDefaults())
+	request := q.WithDefaults()
+	a.settle(&request)
+	advice := a.answer(request)
 	if a.guards() {
 		judge(advice, a.o.Admission, a.waits())
 	}
 	return advice, nil
+}
+
+// settle fills in what a request leaves to the cluster.
+func (a *Advisor) settle(q *schemas.JobRequest) {
+	if q.Promise == "" && a.o.Promise != schemas.PromiseEach {
+		q.Promise = a.o.Promise
+	}
 }
 
 // waits is how many jobs wait in the queue.
@@ -74,6 +83,8 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	asked := request
+	a.settle(&request)
 	advice, err := a.decide(ctx, request)
 	if err != nil {
 		return nil, err
@@ -92,7 +103,7 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 	}
 	if !fresh { // another advisor recorded the same id first
 		a.waitFor(ctx, sequence)
-		return a.submittedBefore(&request)
+		return a.submittedBefore(&asked)
 	}
 	a.mu.Lock()
 	a.cluster.Apply(e, sequence, e.At)
@@ -114,12 +125,19 @@ func (a *Advisor) submittedBefore(q *schemas.JobRequest) (*schemas.Advice, error
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	j := a.cluster.jobs[q.JobID]
-	switch {
-	case j == nil:
+	if j == nil {
 		return nil, nil
+	}
+	var first schemas.JobRequest
+	if j.Submitted != nil {
+		if first = j.Submitted.Request; q.Promise == "" { // the cluster may have been set otherwise then
+			first.Promise = ""
+		}
+	}
+	switch {
 	case j.Submitted == nil:
 		return nil, &schemas.Error{Code: schemas.CodeConflict, Field: "id", Message: "job " + q.JobID + " was started without a request; take another id"}
-	case !sameBody(&j.Submitted.Request, q):
+	case !sameBody(&first, q):
 		return nil, &schemas.Error{Code: schemas.CodeConflict, Field: "id", Message: "job " + q.JobID + " was submitted with another body; take another id"}
 	}
 	return &j.Submitted.Advice, nil

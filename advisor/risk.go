@@ -31,7 +31,7 @@ func worthTelling(last, next *schemas.Advice) bool {
 	return math.Abs(is.Sub(was).Seconds()) >= movedRatio**b.PredictedSeconds
 }
 
-// clearRatio is how much of the room above the confidence a probability must
+// clearRatio is how much of the room above the threshold a probability must
 // have won back for an all-clear, so that it does not flap.
 const clearRatio = 0.25
 
@@ -46,15 +46,15 @@ func warn(j *Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	if now == nil || now.Probability == nil || now.PredictedSeconds == nil {
 		return nil
 	}
-	p, confidence := *now.Probability, a.Confidence
+	p, least := *now.Probability, q.least()
 	warned := j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
 	switch {
-	case !warned && p < confidence:
-	case warned && p >= confidence+clearRatio*(1-confidence):
+	case !warned && p < least:
+	case warned && p >= least+clearRatio*(1-least):
 	default:
 		return nil
 	}
-	r := &schemas.Risk{Cleared: warned, Probability: p, Confidence: confidence, PredictedSeconds: *now.PredictedSeconds, LeftSeconds: q.left(), Action: string(schemas.ActionKeep)}
+	r := &schemas.Risk{Cleared: warned, Probability: p, Confidence: a.Confidence, PredictedSeconds: *now.PredictedSeconds, LeftSeconds: q.left(), Action: string(schemas.ActionKeep)}
 	r.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{At: a.At}, JobID: j.ID, Run: j.Run}
 	if warned {
 		r.Cause = j.Risk.Cause

@@ -1,6 +1,9 @@
 package schemas
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Decision is the verdict of an advice.
 type Decision string
@@ -73,6 +76,7 @@ type Advice struct {
 	SLOSeconds     float64           `json:"slo_seconds,omitempty"`     // absent: none was given
 	ElapsedSeconds float64           `json:"elapsed_seconds,omitempty"` // since submission
 	Confidence     float64           `json:"confidence"`                // asked for
+	Threshold      float64           `json:"threshold,omitempty"`       // least probability that was promised, where the confidence is the mean of all promises; absent: the confidence
 	EpochsDone     uint32            `json:"epochs_done"`               // so far
 	EpochRatio     float64           `json:"epoch_ratio,omitempty"`     // how much longer its own epochs take than predicted, shrunk towards 1; absent before the first
 	Load           Load              `json:"load"`                      // assumed for the prediction
@@ -85,6 +89,9 @@ type Advice struct {
 	Admission      *Admission        `json:"admission,omitempty"`       // what the cluster's policy says; absent: it may start
 	Regressors     map[string]string `json:"regressors"`                // target to the sha256 of its regressor
 }
+
+// least is the least probability that was promised.
+func (a *Advice) least() float64 { return cmp.Or(a.Threshold, a.Confidence) }
 
 // Running returns the alternative of a batch size and CPUs, nil if it is none:
 // what is predicted of a job as it runs, whatever was chosen.

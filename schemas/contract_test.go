@@ -126,6 +126,7 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 var enums = map[reflect.Type][]string{
 	reflect.TypeFor[schemas.Decision](): {string(schemas.MeetsSLO), string(schemas.BestEffort), string(schemas.Exploring), string(schemas.Weighted)},
 	reflect.TypeFor[schemas.Action]():   {string(schemas.ActionStart), string(schemas.ActionKeep), string(schemas.ActionBatch), string(schemas.ActionCPUs)},
+	reflect.TypeFor[schemas.Promise]():  {string(schemas.PromiseEach), string(schemas.PromiseMean)},
 	reflect.TypeFor[schemas.Code]():     {"invalid", "not_found", "conflict", "unavailable", "internal"},
 	reflect.TypeFor[schemas.State]():    {"submitted", "running", "finished", "failed", "cancelled", "lost", "queued", "refused"},
 }

@@ -32,6 +32,7 @@ func (w *jsonWriter) advice(a *Advice) {
 	w.some(`,"slo_seconds":`, a.SLOSeconds)
 	w.some(`,"elapsed_seconds":`, a.ElapsedSeconds)
 	w.float(`,"confidence":`, a.Confidence)
+	w.some(`,"threshold":`, a.Threshold)
 	w.number(`,"epochs_done":`, uint64(a.EpochsDone))
 	w.some(`,"epoch_ratio":`, a.EpochRatio)
 	w.float(`,"load":{"concurrent_jobs":`, a.Load.ConcurrentJobs)

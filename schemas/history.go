@@ -26,5 +26,6 @@ func History() []Change {
 		{"2026-11-21", "job_io_wait_seconds, job_…_pressure_ratio, job_…_full_pressure_ratio and job_cgroup_figures of an epoch; io_full_pressure_ratio and memory_full_pressure_ratio of a node sample", "what a job itself waits for, from its cgroup where it has one of its own"},
 		{"2026-11-21", "node samples as an array of several of a node", "a message costs the server more than what it carries"},
 		{"2026-11-21", "subjects person.<person>.job.submit, .job.cancel and .job.<id>.started, epoch, finished, failed, cancelled, moved, alive; the code forbidden; the reply told", "where NATS knows its users, nobody speaks for the jobs of another"},
+		{"2026-11-22", "promise of a job request; threshold of an advice", "a confidence may be that of each promise, or the mean of all"},
 	}
 }

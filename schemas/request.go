@@ -114,10 +114,20 @@ type JobRequest struct {
 	SLO             Duration          `json:"slo,omitempty"`              // from submission to the end of the last epoch; absent: the weights decide
 	Weights         *Weights          `json:"weights,omitempty"`          // without slo only; default 0.5 each
 	Confidence      float64           `json:"confidence,omitempty"`       // of meeting the SLO, between 0 and 1; default 0.95
+	Promise         Promise           `json:"promise,omitempty"`          // what the confidence is of: each promise, or the mean of all; default: the cluster's setting
 	Nodes           []string          `json:"nodes,omitempty"`            // nodes it runs on; absent: the least loaded that fits
 	User            string            `json:"user,omitempty"`             // who asks
 	Labels          map[string]string `json:"labels,omitempty"`           // the user's tags
 }
+
+// Promise says what a confidence is of.
+type Promise string
+
+// The promises.
+const (
+	PromiseEach Promise = "each" // this one: its own probability is at least the confidence
+	PromiseMean Promise = "mean" // all that ask for the same: on average they are kept as often as the confidence says
+)
 
 // Subject implements Request.
 func (r *JobRequest) Subject() string { return SubjectJobSubmit }
@@ -205,6 +215,9 @@ func (r *JobRequest) validateGoal() error {
 	}
 	if math.IsNaN(r.Confidence) || r.Confidence < 0 || r.Confidence >= 1 {
 		return Invalid("confidence", "%v is not between 0 and 1", r.Confidence)
+	}
+	if r.Promise != "" && r.Promise != PromiseEach && r.Promise != PromiseMean {
+		return Invalid("promise", "%q is not each or mean", clip(string(r.Promise)))
 	}
 	if w := r.Weights; w != nil {
 		if r.SLO != 0 {

@@ -157,11 +157,12 @@ type AdviceRow struct {
 	Probability       *float64          `ch:"probability"`
 	Regressors        map[string]string `ch:"regressors"`
 	AlternativeArrays
+	Threshold float64 `ch:"threshold"` // least probability that was promised
 }
 
 func (a *Advice) row() *AdviceRow {
 	r := &AdviceRow{JobStamp: a.JobStamp, CauseSequence: a.CauseSequence, Decision: string(a.Decision), Action: string(a.Action), Message: a.Message,
-		Model: a.Model, Nodes: a.Nodes, SLOSeconds: a.SLOSeconds, ElapsedSeconds: a.ElapsedSeconds, Confidence: a.Confidence, EpochsDone: a.EpochsDone,
+		Model: a.Model, Nodes: a.Nodes, SLOSeconds: a.SLOSeconds, ElapsedSeconds: a.ElapsedSeconds, Confidence: a.Confidence, Threshold: a.least(), EpochsDone: a.EpochsDone,
 		ConcurrentJobs: a.Load.ConcurrentJobs, Processes: a.Load.Processes, Regressors: a.Regressors}
 	if c := a.Chosen; c != nil {
 		r.BatchSize, r.CPUs, r.Epochs = c.BatchSize, c.CPUs, c.Epochs
@@ -196,12 +197,14 @@ type SubmittedRow struct {
 	Probability       *float64          `ch:"probability"`
 	AlternativeArrays
 	Verdict string `ch:"verdict"` // of the admission policy; empty under the policy advise
+
+	Threshold float64 `ch:"threshold"` // least probability that was promised
 }
 
 func (e *Submitted) row() *SubmittedRow {
 	q := &e.Request
 	r := &SubmittedRow{JobStamp: e.JobStamp, Model: q.Model, Dataset: q.Dataset, Parameters: q.Parameters, Layers: q.Layers, TrainingSamples: q.TrainingSamples,
-		RequestCPUs: unsigned(q.CPUs), RequestBatchSizes: unsigned(q.BatchSizes), Epochs: uint32(q.Epochs), SLOSeconds: q.SLO.Seconds(), Confidence: q.Confidence,
+		RequestCPUs: unsigned(q.CPUs), RequestBatchSizes: unsigned(q.BatchSizes), Epochs: uint32(q.Epochs), SLOSeconds: q.SLO.Seconds(), Confidence: q.Confidence, Threshold: e.Advice.least(),
 		Nodes: e.Advice.Nodes, User: q.User, Labels: q.Labels, Decision: string(e.Advice.Decision)}
 	if e.Advice.Admission != nil {
 		r.Verdict = string(e.Advice.Admission.Verdict)

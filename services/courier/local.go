@@ -160,7 +160,7 @@ func (l *local) build() error {
 	if err != nil {
 		return err
 	}
-	l.advisor = advisor.New(l.bus, advisor.Options{Version: semanticVersion(), Admission: l.f.Admission}, l.log, l.reg)
+	l.advisor = advisor.New(l.bus, advisor.Options{Version: semanticVersion(), Admission: l.f.Admission, Promise: schemas.Promise(l.f.Promise)}, l.log, l.reg)
 	work := services.Group{{Name: "collector", Run: c.Run}, {Name: "advisor", Run: l.advisor.Run}}
 	if l.f.Trainer != "off" {
 		work = append(work, services.Part{Name: "trainer", Run: trainer.New(l.bus, l.past.history, l.f.trainerFlags.options(), l.log, l.reg).Run})

@@ -23,6 +23,7 @@ type replayCommand struct {
 	Rules      []string `help:"Who answers anew: ${past_rules}; none: only verify." default:"${past_rules}"`
 	Regressor  []string `help:"Let the rules answer with this regressor, too: a directory of courier regressor fit, or a digest of the log (6 digits or more)." placeholder:"DIR"`
 	Confidence float64  `help:"Let the rules answer as if every job had asked for this confidence, too, between 0 and 1." placeholder:"RATIO"`
+	Promise    string   `help:"Let the rules answer as if every job's confidence had been of this, too: each promise, or the mean of all." enum:",each,mean" default:""`
 }
 
 // replayed is what courier replay --output json prints.
@@ -146,10 +147,10 @@ func (c *replayCommand) replay(w *world, l *replayLog) (*replayed, error) {
 // settings are what the rules answer with: what was, and what was asked for.
 func (c *replayCommand) settings(l *replayLog) ([]pastSetting, error) {
 	all := []pastSetting{{}}
-	if len(c.Regressor) == 0 && c.Confidence == 0 {
+	if len(c.Regressor) == 0 && c.Confidence == 0 && c.Promise == "" {
 		return all, nil
 	}
-	other, versions := pastSetting{regressors: regressorSet{}, confidence: c.Confidence}, l.versions()
+	other, versions := pastSetting{regressors: regressorSet{}, confidence: c.Confidence, promise: schemas.Promise(c.Promise)}, l.versions()
 	var names []string
 	for _, name := range c.Regressor {
 		target, v, err := versions.given(name)
@@ -164,6 +165,9 @@ func (c *replayCommand) settings(l *replayLog) ([]pastSetting, error) {
 	}
 	if c.Confidence > 0 {
 		names = append(names, fmt.Sprintf("confidence %g", c.Confidence))
+	}
+	if c.Promise != "" {
+		names = append(names, "promise "+c.Promise)
 	}
 	other.name = strings.Join(names, ", ")
 	return append(all, other), nil

@@ -122,6 +122,7 @@ type pastSetting struct {
 	name       string // for people; empty: as it was
 	regressors regressorSet
 	confidence float64 // 0: as each job asked
+	promise    schemas.Promise
 }
 
 // answers lets a rule answer each submission of the log, from the events before
@@ -166,6 +167,9 @@ func (s *pastSetting) request(e *schemas.Submitted) schemas.JobRequest {
 	}
 	if s.confidence > 0 {
 		q.Confidence = s.confidence
+	}
+	if s.promise != "" {
+		q.Promise = s.promise
 	}
 	return q
 }

@@ -50,7 +50,7 @@ func learningRules(t testing.TB) map[string]sim.Rule {
 		n.epochTime, n.startup, n.accuracy = l.epochTime, l.startup, l.accuracy
 		return n
 	}
-	return map[string]sim.Rule{"courier": newCourierRule(fresh()), "paper": newPaperRule(fresh())}
+	return map[string]sim.Rule{"courier": newCourierRule(fresh(), schemas.PromiseEach), ruleMean: newCourierRule(fresh(), schemas.PromiseMean), "paper": newPaperRule(fresh())}
 }
 
 // told writes down what a rule was told before each answer, and the answers.

@@ -10,8 +10,11 @@ import (
 	"courier/schemas"
 )
 
+// ruleMean is the advisor whose confidence is the mean of all promises.
+const ruleMean = "courier-mean"
+
 // ruleNames are the rules in the order in which they are shown.
-var ruleNames = []string{"courier", "paper", sim.RuleRandom, sim.RuleLargest, sim.RuleOracle}
+var ruleNames = []string{"courier", ruleMean, "paper", sim.RuleRandom, sim.RuleLargest, sim.RuleOracle}
 
 // knownRules are all that may be asked for.
 var knownRules = append(slices.Clone(ruleNames), sim.RuleInformed)
@@ -19,7 +22,10 @@ var knownRules = append(slices.Clone(ruleNames), sim.RuleInformed)
 // simulatedRules make a rule for one play.
 var simulatedRules = map[string]func(context.Context, *simulateSLO) sim.Rule{
 	"courier": func(ctx context.Context, c *simulateSLO) sim.Rule {
-		return newCourierRule(newLearner(ctx, c.Seed, c.Refit))
+		return newCourierRule(newLearner(ctx, c.Seed, c.Refit), schemas.PromiseEach)
+	},
+	ruleMean: func(ctx context.Context, c *simulateSLO) sim.Rule {
+		return newCourierRule(newLearner(ctx, c.Seed, c.Refit), schemas.PromiseMean)
 	},
 	"paper": func(ctx context.Context, c *simulateSLO) sim.Rule {
 		return newPaperRule(newLearner(ctx, c.Seed, c.Refit))
@@ -33,14 +39,15 @@ var simulatedRules = map[string]func(context.Context, *simulateSLO) sim.Rule{
 // courierRule is the advisor without a network.
 type courierRule struct {
 	*learner
+	promise    schemas.Promise
 	cluster    *advisor.Cluster
 	regressors advisor.Regressors
 	last       sim.Record
 	touched    *advisor.Job // that the last event changed
 }
 
-func newCourierRule(l *learner) *courierRule {
-	return &courierRule{learner: l, cluster: advisor.NewCluster()}
+func newCourierRule(l *learner, promise schemas.Promise) *courierRule {
+	return &courierRule{learner: l, promise: promise, cluster: advisor.NewCluster()}
 }
 
 // Apply implements sim.Rule.
@@ -68,6 +75,7 @@ func (c *courierRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advic
 			return nil, err
 		}
 	}
+	q.Promise = c.promise
 	return advisor.Decide(c.cluster.Ask(q, at), c.regressors, at), nil
 }
 

@@ -24,6 +24,7 @@ type requestFlags struct {
 	TargetAccuracy  float64           `help:"Enough, where epochs are chosen: an accuracy from 0 to 1." env:"COURIER_TARGET_ACCURACY"`
 	SLO             time.Duration     `name:"slo" help:"Time from submission to the last epoch's end, such as 10m; absent: a weighted score decides." env:"COURIER_SLO"`
 	Confidence      float64           `help:"Wanted probability of meeting the SLO (default: 0.95)." env:"COURIER_CONFIDENCE"`
+	Promise         string            `help:"What the confidence is of: each promise, or the mean of all that ask for the same; absent: as the advisor is set." enum:",each,mean" default:"" env:"COURIER_PROMISE"`
 	Nodes           []string          `help:"Nodes it runs on; absent: the least loaded that fits." env:"COURIER_NODES"`
 	TrainingSamples uint64            `help:"Samples in one epoch." env:"COURIER_TRAINING_SAMPLES"`
 	User            string            `help:"Who asks." env:"USER"`
@@ -32,7 +33,7 @@ type requestFlags struct {
 
 func (f *requestFlags) request() schemas.JobRequest {
 	return schemas.JobRequest{JobID: f.ID, Model: f.Model, Dataset: f.Dataset, CPUs: f.CPUs, BatchSizes: f.BatchSizes, Epochs: f.Epochs, MaxEpochs: f.MaxEpochs, TargetAccuracy: f.TargetAccuracy,
-		SLO: schemas.Duration(f.SLO), Confidence: f.Confidence, Nodes: f.Nodes, TrainingSamples: f.TrainingSamples, User: f.User, Labels: f.Labels}
+		SLO: schemas.Duration(f.SLO), Confidence: f.Confidence, Promise: schemas.Promise(f.Promise), Nodes: f.Nodes, TrainingSamples: f.TrainingSamples, User: f.User, Labels: f.Labels}
 }
 
 // outputFlags say how a tool prints.

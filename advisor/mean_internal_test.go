@@ -1,0 +1,100 @@
+package advisor
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"courier/schemas"
+)
+
+// playMeans plays jobs whose true chances of keeping their SLO are even between 0.6 and
+// 1, and whose probabilities are said to be bold higher, to a cluster. It returns
+// which share of those promised from job begin on was kept, and the last threshold.
+func playMeans(c *Cluster, begin int, bold float64) (kept, threshold float64) {
+	const confidence = 0.9
+	r, at := rand.New(rand.NewPCG(1, 2)), time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
+	held, promised := 0, 0
+	for i := range 4000 {
+		id, truth := fmt.Sprint("job-", i), 0.6+0.4*r.Float64()
+		q := schemas.JobRequest{JobID: id, Model: "digits-mlp", Confidence: confidence, SLO: schemas.Duration(10 * time.Second), Promise: schemas.PromiseMean}
+		said := min(1, truth+bold)
+		asked := c.Ask(q, at)
+		threshold = asked.Threshold
+		decision := schemas.BestEffort
+		if said >= asked.least() {
+			decision = schemas.MeetsSLO
+		}
+		in := r.Float64() < truth
+		if decision == schemas.MeetsSLO && i >= begin {
+			if promised++; in {
+				held++
+			}
+		}
+		setting := schemas.Setting{Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: 3, Nodes: []string{"node-a"}}
+		stamp := func(run uint32, seconds float64) schemas.JobStamp {
+			return schemas.JobStamp{Stamp: schemas.Stamp{At: at.Add(time.Duration(seconds * float64(time.Second)))}, JobID: id, Run: run}
+		}
+		took := 12.0
+		if in {
+			took = 8
+		}
+		chosen := schemas.Alternative{BatchSize: 16, CPUs: 2, Epochs: 3, Probability: &said}
+		for _, e := range []schemas.Event{
+			&schemas.Submitted{JobStamp: stamp(0, 0), Request: q, Advice: schemas.Advice{Decision: decision, Confidence: confidence, Threshold: threshold, Chosen: &chosen}},
+			&schemas.Started{JobStamp: stamp(1, 1), Setting: setting},
+			&schemas.Ended{JobStamp: stamp(1, took), Setting: setting, Outcome: schemas.EventFinished, EpochsDone: 3},
+		} {
+			c.Apply(e, uint64(i), at.Add(time.Minute))
+			c.Apply(e, uint64(i), at.Add(time.Minute)) // a copy counts once
+		}
+	}
+	return float64(held) / float64(promised), threshold
+}
+
+// As many promises are kept on average as the confidence says, with true
+// probabilities and with bold ones, and more get one than keep it each.
+func TestMeans_KeepTheConfidenceOnAverage(t *testing.T) {
+	for _, bold := range []float64{0, 0.05} {
+		kept, threshold := playMeans(NewCluster(), 1000, bold)
+		if math.Abs(kept-0.9) > 0.015 {
+			t.Errorf("%g too bold: %.3f of the promises kept, want 0.9", bold, kept)
+		}
+		// Of chances that are even between a and 1 the mean is 0.9 where a is 0.8.
+		if want := 0.8 + bold; math.Abs(threshold-want) > 0.07 {
+			t.Errorf("%g too bold: promised from %.3f on, want about %.2f", bold, threshold, want)
+		}
+	}
+}
+
+func TestMeans_OnlyWhoAsksForAMeanGetsOne(t *testing.T) {
+	c := NewCluster()
+	playMeans(c, 0, 0)
+	for _, q := range []schemas.JobRequest{
+		{Confidence: 0.9, SLO: schemas.Duration(time.Second)},
+		{Confidence: 0.9, SLO: schemas.Duration(time.Second), Promise: schemas.PromiseEach},
+		{Confidence: 0.9, Promise: schemas.PromiseMean}, // of nothing
+	} {
+		if asked := c.Ask(q, time.Now()); asked.least() != 0.9 || asked.sure() != 0.9 {
+			t.Errorf("%+v is promised from %g on, want its confidence", q, asked.least())
+		}
+	}
+	other := c.Ask(schemas.JobRequest{Confidence: 0.8, SLO: schemas.Duration(time.Second), Promise: schemas.PromiseMean}, time.Now())
+	if other.Threshold != 0.8 {
+		t.Errorf("another confidence begins at %g, want 0.8", other.Threshold)
+	}
+}
+
+// Confidences that somebody makes up cost no memory.
+func TestMeans_AreBounded(t *testing.T) {
+	m, p := means{}, 0.99
+	for i := range 2 * mostMeans {
+		confidence := 0.5 + float64(i)/1000
+		m.promise(&Job{Promise: &schemas.Advice{Decision: schemas.MeetsSLO, Confidence: confidence, Threshold: confidence, Chosen: &schemas.Alternative{Probability: &p}}})
+	}
+	if len(m) != mostMeans {
+		t.Errorf("%d confidences are remembered, want %d", len(m), mostMeans)
+	}
+}
