@@ -371,3 +371,38 @@ func TestAdvisor_ListsInPages(t *testing.T) {
 		t.Errorf("pages %v", got)
 	}
 }
+
+// A request that says nothing of its promise gets what the cluster is set to, and
+// its first advice again where that has changed.
+func TestAdvisor_TheClusterSaysWhatAConfidenceIsOf(t *testing.T) {
+	b := bustest.New(t)
+	_, stop := startWith(t, b, advisor.Options{Promise: schemas.PromiseMean}, nil)
+	within := func(id string, p schemas.Promise) schemas.JobRequest {
+		return schemas.JobRequest{JobID: id, Model: model, CPUs: schemas.CPUs{2}, Epochs: 3, SLO: schemas.Duration(time.Minute), Promise: p}
+	}
+	for _, c := range []struct {
+		id        string
+		promise   schemas.Promise
+		threshold float64
+	}{{"silent", "", 0.95}, {"each", schemas.PromiseEach, 0}, {"mean", schemas.PromiseMean, 0.95}} {
+		a, err := submit(t, b, within(c.id, c.promise))
+		if err != nil || a.Threshold != c.threshold {
+			t.Errorf("%s: threshold %g, %v, want %g", c.id, a.Threshold, err, c.threshold)
+		}
+	}
+	stop()
+	start(t, b) // set to each
+	for _, c := range []struct {
+		id      string
+		promise schemas.Promise
+		ok      bool
+	}{{"silent", "", true}, {"silent", schemas.PromiseEach, false}, {"mean", schemas.PromiseMean, true}, {"mean", schemas.PromiseEach, false}} {
+		a, err := submit(t, b, within(c.id, c.promise))
+		if ok := err == nil && a.Threshold == 0.95; ok != c.ok || !ok && !errors.Is(err, schemas.ErrConflict) {
+			t.Errorf("%s again with promise %q: threshold %g, %v, want the first advice: %v", c.id, c.promise, a.Threshold, err, c.ok)
+		}
+	}
+	if a, err := submit(t, b, within("later", "")); err != nil || a.Threshold != 0 {
+		t.Errorf("later: threshold %g, %v, want none", a.Threshold, err)
+	}
+}

@@ -57,7 +57,7 @@ func TestReplay_OfARealLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("only computes, for long")
 	}
-	l := startAll(t, nil)
+	l := startAll(t, func(f *localFlags) { f.Promise = string(schemas.PromiseMean) })
 	log, ran := realPast(t, l)
 	t.Run("gives the same numbers", func(t *testing.T) { sameNumbers(t, l, log, ran) })
 	t.Run("finds what differs", func(t *testing.T) { differs(t, log) }) // changes the log
