@@ -30,15 +30,6 @@ func BenchmarkBytesPerEvent(b *testing.B) {
 			b.Fatal(err)
 		}
 		f := &fleet{begin: time.Now().Add(-time.Hour)}
-		put := func(e schemas.Event) {
-			data, err := schemas.Marshal(e)
-			if err == nil {
-				_, err = js.PublishAsync(e.Subject(), data, jetstream.WithMsgID(e.ID()), jetstream.WithStallWait(time.Minute))
-			}
-			if err != nil {
-				b.Fatal(err)
-			}
-		}
 		random := rand.New(rand.NewPCG(1, 2))
 		for n := range samples {
 			s := f.sample("boot", n*fleetNodes/nodes)
@@ -49,13 +40,13 @@ func BenchmarkBytesPerEvent(b *testing.B) {
 				s.DiskReadBytesPerSecond, s.DiskWrittenBytesPerSecond, s.DiskBusyRatio, s.NetworkReceivedBytesPerSecond, s.NetworkTransmittedBytesPerSecond} {
 				*figure *= random.Float64()
 			}
-			put(s)
+			put(b, js, s)
 		}
 		for n := range epochs {
 			e := f.epoch("boot", n)
 			e.DurationSeconds += random.Float64()
 			*e.Accuracy -= 0.1 * random.Float64()
-			put(e)
+			put(b, js, e)
 		}
 		<-js.PublishAsyncComplete()
 		for _, w := range []weighed{{"sample", schemas.StreamNode, "node_sample", samples}, {"epoch", schemas.StreamJob, "job_epoch", epochs}} {

@@ -241,14 +241,7 @@ func (s *scale) sample(b *testing.B, samples, round int) {
 	}
 	f := &fleet{begin: time.Now()}
 	for n := range samples {
-		e := f.sample(fmt.Sprint("boot-", round), n*10)
-		data, err := schemas.Marshal(e)
-		if err == nil {
-			_, err = js.PublishAsync(e.Subject(), data, jetstream.WithMsgID(e.ID()), jetstream.WithStallWait(time.Minute))
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		put(b, js, f.sample(fmt.Sprint("boot-", round), n*10))
 	}
 	<-js.PublishAsyncComplete()
 }

@@ -1,0 +1,102 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+	"courier/store/storetest"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// BenchmarkScaleStores runs one, two and four stores, each a process, beside one NATS
+// server and one ClickHouse: samples and epochs a second from the log into the tables,
+// both streams at once, and what an event costs all stores together, NATS, and ClickHouse
+// in processor time. A stream is written by one store at a time. All share the processors
+// of this machine, so that costs scale, and the rate does not.
+func BenchmarkScaleStores(b *testing.B) {
+	for _, stores := range []int{1, 2, 4} {
+		b.Run(fmt.Sprintf("stores=%d", stores), func(b *testing.B) { benchmarkScaleStores(b, stores) })
+	}
+}
+
+func benchmarkScaleStores(b *testing.B, stores int) {
+	const samples, epochs = 150_000, 50_000
+	clickhouse, port := storetest.NewServer(b), storetest.FreePort(b)
+	url := fmt.Sprintf("nats://127.0.0.1:%d", port)
+	parts := map[string][]int{
+		"nats":       {spawn(b, natsRole, filepath.Join(b.TempDir(), "jetstream"), strconv.Itoa(port)).cmd.Process.Pid},
+		"clickhouse": {clickhouse.Process(b).Pid},
+	}
+	log, err := bus.Connect(within(b, 30*time.Second), bus.Options{URL: url, Name: b.Name()}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer closeBus(log)
+	await(b, "the streams", func() bool { return log.Prepare(within(b, 5*time.Second)) == nil })
+	for range stores {
+		parts["stores"] = append(parts["stores"], spawn(b, "store", "--nats-url="+url, "--clickhouse-url="+clickhouse.Address(b)).cmd.Process.Pid)
+	}
+	js, err := jetstream.New(dial(b, url))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for round := uint64(1); b.Loop(); round++ {
+		before := map[string]float64{}
+		for part := range parts {
+			before[part] = spentBy(b, parts[part])
+		}
+		f, begin, boot := &fleet{begin: time.Now()}, time.Now(), fmt.Sprint("boot-", round)
+		for n := range samples {
+			put(b, js, f.sample(boot, n))
+			if n%(samples/epochs) == 0 {
+				put(b, js, f.epoch(boot, n/(samples/epochs)))
+			}
+		}
+		<-js.PublishAsyncComplete()
+		await(b, "all in the tables", func() bool {
+			done := uint64(0)
+			for _, d := range schemas.StoreDurables() {
+				behind, err := log.Backlog(within(b, 10*time.Second), d)
+				if err != nil {
+					b.Fatal(err)
+				}
+				done += behind.Done
+			}
+			return done >= round*(samples+epochs)
+		})
+		b.ReportMetric((samples+epochs)/time.Since(begin).Seconds(), "events/s")
+		for part := range parts {
+			b.ReportMetric((spentBy(b, parts[part])-before[part])/(samples+epochs)*1e6, "us/event-"+part)
+		}
+	}
+}
+
+// spentBy is the processor time of processes, in seconds.
+func spentBy(b *testing.B, pids []int) (seconds float64) {
+	b.Helper()
+	for _, pid := range pids {
+		seconds += processSeconds(b, pid)
+	}
+	return seconds
+}
+
+// put publishes an event without waiting for it.
+func put(b *testing.B, js jetstream.JetStream, e schemas.Event) {
+	b.Helper()
+	data, err := schemas.Marshal(e)
+	if err == nil {
+		_, err = js.PublishAsync(e.Subject(), data, jetstream.WithMsgID(e.ID()), jetstream.WithStallWait(time.Minute))
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}
