@@ -5,11 +5,12 @@ import (
 	"strconv"
 )
 
-// sampleReader reads a sample as encoding/json would, about ten times as fast:
-// thousands of nodes send little else. It takes what collectors write (plain keys and
-// texts, in any order) and leaves everything else to encoding/json, and with it all
+// jsonReader reads a sample or a job request as encoding/json would, five to ten
+// times as fast: thousands of nodes send little but the one, and reading the other was
+// a third of an answer. It takes what is written plainly (known keys, texts without
+// escapes, in any order) and leaves everything else to encoding/json, and with it all
 // that there is to say of an error.
-type sampleReader struct {
+type jsonReader struct {
 	data []byte
 	at   int
 	ok   bool
@@ -17,7 +18,7 @@ type sampleReader struct {
 
 // readSample returns a sample, or nil if encoding/json is to look at it.
 func readSample(data []byte) *Sample {
-	r := sampleReader{data: data, ok: true}
+	r := jsonReader{data: data, ok: true}
 	s := r.sample()
 	if r.next(); !r.ok || r.at != len(data) {
 		return nil
@@ -27,7 +28,7 @@ func readSample(data []byte) *Sample {
 
 // readSamples does the same with an array of samples.
 func readSamples(data []byte) (all []*Sample) {
-	r := sampleReader{data: data, ok: true}
+	r := jsonReader{data: data, ok: true}
 	r.take('[')
 	for first := true; r.ok && r.next() != ']'; first = false {
 		if !first {
@@ -43,7 +44,7 @@ func readSamples(data []byte) (all []*Sample) {
 }
 
 // sample reads one sample.
-func (r *sampleReader) sample() *Sample {
+func (r *jsonReader) sample() *Sample {
 	// The figures lie behind the sample, so that all need one allocation.
 	s := &struct {
 		Sample
@@ -154,7 +155,7 @@ func within(id string, text []byte) string {
 }
 
 // next is the next byte that is no space, 0 at the end.
-func (r *sampleReader) next() byte {
+func (r *jsonReader) next() byte {
 	for r.at < len(r.data) {
 		switch c := r.data[r.at]; c {
 		case ' ', '\t', '\n', '\r':
@@ -166,7 +167,7 @@ func (r *sampleReader) next() byte {
 	return 0
 }
 
-func (r *sampleReader) take(want byte) {
+func (r *jsonReader) take(want byte) {
 	if r.next() != want {
 		r.ok = false
 		return
@@ -175,7 +176,7 @@ func (r *sampleReader) take(want byte) {
 }
 
 // text reads a string of plain ASCII without escapes.
-func (r *sampleReader) text() []byte {
+func (r *jsonReader) text() []byte {
 	r.take('"')
 	for i := r.at; r.ok && i < len(r.data); i++ {
 		switch c := r.data[i]; {
@@ -192,7 +193,7 @@ func (r *sampleReader) text() []byte {
 }
 
 // digits reads a run of them.
-func (r *sampleReader) digits() []byte {
+func (r *jsonReader) digits() []byte {
 	from := r.at
 	for r.at < len(r.data) && r.data[r.at]-'0' <= 9 {
 		r.at++
@@ -202,7 +203,7 @@ func (r *sampleReader) digits() []byte {
 }
 
 // integer reads a whole number in digits.
-func (r *sampleReader) integer(most uint64) uint64 {
+func (r *jsonReader) integer(most uint64) uint64 {
 	r.next()
 	digits := r.digits()
 	if len(digits) > 1 && digits[0] == '0' || r.continues() {
@@ -214,12 +215,12 @@ func (r *sampleReader) integer(most uint64) uint64 {
 }
 
 // continues says that a number goes on with what is no digit.
-func (r *sampleReader) continues() bool {
+func (r *jsonReader) continues() bool {
 	return r.at < len(r.data) && (r.data[r.at] == '.' || r.data[r.at]|0x20 == 'e')
 }
 
 // float reads a number as JSON writes it.
-func (r *sampleReader) float() float64 {
+func (r *jsonReader) float() float64 {
 	r.next()
 	from := r.at
 	if r.at < len(r.data) && r.data[r.at] == '-' {

@@ -17,10 +17,17 @@ type Request interface {
 }
 
 // DecodeRequest reads a request strictly: an unknown field, a second value or a
-// value out of range is an *Error with CodeInvalid that names the field.
+// value out of range is an *Error with CodeInvalid that names the field. The request
+// is empty before.
 func DecodeRequest(data []byte, r Request) error {
 	if len(data) > MaxMessageBytes {
 		return Invalid("", "%d bytes are more than the %d of the largest request", len(data), MaxMessageBytes)
+	}
+	if q, is := r.(*JobRequest); is {
+		if plain, ok := readJobRequest(data); ok {
+			*q = plain
+			return q.Validate()
+		}
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}")
