@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"courier/schemas"
@@ -117,14 +118,19 @@ func endpointName(subject string) string {
 	return strings.NewReplacer(".", "-", "*", "any").Replace(subject)
 }
 
+// buffers are those that replies are written to. The connection copies what it is
+// to send, so that each serves again.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
 // answer handles one request and measures it. The subject label is bounded: it
 // is the endpoint's own.
 func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request) {
 	begin := time.Now()
 	reply, err := e.handle(ctx, r.Subject(), r.Data())
-	var data []byte
+	buffer := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
 	if err == nil {
-		data, err = schemas.Marshal(reply)
+		*buffer, err = schemas.Append((*buffer)[:0], reply)
 	}
 	code := "ok"
 	if err != nil {
@@ -140,7 +146,7 @@ func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request) {
 		}
 		err = r.Error(status, refusal.Error(), body)
 	} else {
-		err = r.Respond(data)
+		err = r.Respond(*buffer)
 	}
 	if err != nil {
 		b.log.Warn("reply not sent", "subject", e.subject, "error", err)

@@ -10,104 +10,106 @@ import (
 
 // jsonWriter writes an advice as encoding/json does, in a third of the time:
 // every answer is one, and writing it was the larger part of answering. A test
-// holds both against each other, field by field.
-type jsonWriter struct {
-	b   []byte
-	err error
-}
+// holds both against each other, field by field. The bytes go from hand to hand: a
+// slice in memory is one that the garbage collector wants to know of at each change.
+type jsonWriter struct{ err error }
 
-func (w *jsonWriter) advice(a *Advice) {
-	w.text(`{"event_id":`, a.EventID)
-	w.time(`,"at":`, a.At)
-	w.text(`,"job_id":`, a.JobID)
-	w.number(`,"run":`, uint64(a.Run))
+func (w *jsonWriter) advice(b []byte, a *Advice) []byte {
+	b = w.text(b, `{"event_id":`, a.EventID)
+	b = w.time(b, `,"at":`, a.At)
+	b = w.text(b, `,"job_id":`, a.JobID)
+	b = number(b, `,"run":`, uint64(a.Run))
 	if a.CauseSequence != 0 {
-		w.number(`,"cause_sequence":`, a.CauseSequence)
+		b = number(b, `,"cause_sequence":`, a.CauseSequence)
 	}
-	w.text(`,"decision":`, string(a.Decision))
-	w.text(`,"action":`, string(a.Action))
-	w.text(`,"message":`, a.Message)
-	w.text(`,"model":`, a.Model)
-	w.other(`,"nodes":`, a.Nodes)
-	w.some(`,"slo_seconds":`, a.SLOSeconds)
-	w.some(`,"elapsed_seconds":`, a.ElapsedSeconds)
-	w.float(`,"confidence":`, a.Confidence)
-	w.some(`,"threshold":`, a.Threshold)
-	w.number(`,"epochs_done":`, uint64(a.EpochsDone))
-	w.some(`,"epoch_ratio":`, a.EpochRatio)
-	w.float(`,"load":{"concurrent_jobs":`, a.Load.ConcurrentJobs)
-	w.float(`,"processes":`, a.Load.Processes)
-	w.float(`,"processes_per_core":`, a.Load.ProcessesPerCore)
-	w.float(`,"foreign_cpu_ratio":`, a.Load.ForeignCPURatio)
-	w.float(`,"stable_time_ratio":`, a.Load.StableTimeRatio)
-	w.raw(`},"chosen":`)
-	if a.Chosen == nil {
-		w.raw("null")
-	} else {
-		w.alternative(a.Chosen)
-	}
-	w.raw(`,"alternatives":`)
-	w.alternatives(a.Alternatives)
+	b = w.text(b, `,"decision":`, string(a.Decision))
+	b = w.text(b, `,"action":`, string(a.Action))
+	b = w.text(b, `,"message":`, a.Message)
+	b = w.text(b, `,"model":`, a.Model)
+	b = w.texts(b, `,"nodes":`, a.Nodes)
+	b = w.some(b, `,"slo_seconds":`, a.SLOSeconds)
+	b = w.some(b, `,"elapsed_seconds":`, a.ElapsedSeconds)
+	b = w.float(b, `,"confidence":`, a.Confidence)
+	b = w.some(b, `,"threshold":`, a.Threshold)
+	b = number(b, `,"epochs_done":`, uint64(a.EpochsDone))
+	b = w.some(b, `,"epoch_ratio":`, a.EpochRatio)
+	b = w.float(b, `,"load":{"concurrent_jobs":`, a.Load.ConcurrentJobs)
+	b = w.float(b, `,"processes":`, a.Load.Processes)
+	b = w.float(b, `,"processes_per_core":`, a.Load.ProcessesPerCore)
+	b = w.float(b, `,"foreign_cpu_ratio":`, a.Load.ForeignCPURatio)
+	b = w.float(b, `,"stable_time_ratio":`, a.Load.StableTimeRatio)
+	b = w.alternatives(append(b, '}'), a)
 	if len(a.Effects) > 0 {
-		w.other(`,"effects":`, a.Effects)
+		b = w.other(b, `,"effects":`, a.Effects)
 	}
 	if len(a.Menu) > 0 {
-		w.other(`,"menu":`, a.Menu)
+		b = w.other(b, `,"menu":`, a.Menu)
 	}
 	if len(a.Probes) > 0 {
-		w.other(`,"probes":`, a.Probes)
+		b = w.other(b, `,"probes":`, a.Probes)
 	}
 	if len(a.Relatives) > 0 {
-		w.other(`,"relatives":`, a.Relatives)
+		b = w.texts(b, `,"relatives":`, a.Relatives)
 	}
 	if a.Admission != nil {
-		w.other(`,"admission":`, a.Admission)
+		b = w.other(b, `,"admission":`, a.Admission)
 	}
-	w.digests(a.Regressors)
-	w.raw("}")
+	return append(w.digests(b, a.Regressors), '}')
 }
 
-func (w *jsonWriter) alternatives(all []Alternative) {
-	if all == nil {
-		w.raw("null")
-		return
+// alternatives writes the chosen one, then all, of which it is one.
+func (w *jsonWriter) alternatives(b []byte, a *Advice) []byte {
+	b = append(b, `,"chosen":`...)
+	from := len(b)
+	if a.Chosen == nil {
+		b = append(b, "null"...)
+	} else {
+		b = w.alternative(b, a.Chosen)
 	}
-	w.raw("[")
-	for i := range all {
+	chosen := b[from:]
+	b = append(b, `,"alternatives":`...)
+	if a.Alternatives == nil {
+		return append(b, "null"...)
+	}
+	b = append(b, '[')
+	for i := range a.Alternatives {
 		if i > 0 {
-			w.raw(",")
+			b = append(b, ',')
 		}
-		w.alternative(&all[i])
+		if alt := &a.Alternatives[i]; a.Chosen != nil && *alt == *a.Chosen {
+			b = append(b, chosen...)
+		} else {
+			b = w.alternative(b, alt)
+		}
 	}
-	w.raw("]")
+	return append(b, ']')
 }
 
-func (w *jsonWriter) alternative(a *Alternative) {
-	w.number(`{"batch_size":`, uint64(a.BatchSize))
-	w.number(`,"cpus":`, uint64(a.CPUs))
-	w.number(`,"epochs":`, uint64(a.Epochs))
-	w.known(`,"predicted_seconds":`, a.PredictedSeconds)
-	w.known(`,"mean_seconds":`, a.MeanSeconds)
-	w.known(`,"upper_bound_seconds":`, a.UpperBoundSeconds)
-	w.known(`,"predicted_accuracy":`, a.PredictedAccuracy)
-	w.known(`,"probability":`, a.Probability)
-	w.known(`,"cpu_seconds":`, a.CPUSeconds)
-	w.known(`,"score":`, a.Score)
+func (w *jsonWriter) alternative(b []byte, a *Alternative) []byte {
+	b = number(b, `{"batch_size":`, uint64(a.BatchSize))
+	b = number(b, `,"cpus":`, uint64(a.CPUs))
+	b = number(b, `,"epochs":`, uint64(a.Epochs))
+	b = w.known(b, `,"predicted_seconds":`, a.PredictedSeconds)
+	b = w.known(b, `,"mean_seconds":`, a.MeanSeconds)
+	b = w.known(b, `,"upper_bound_seconds":`, a.UpperBoundSeconds)
+	b = w.known(b, `,"predicted_accuracy":`, a.PredictedAccuracy)
+	b = w.known(b, `,"probability":`, a.Probability)
+	b = w.known(b, `,"cpu_seconds":`, a.CPUSeconds)
+	b = w.known(b, `,"score":`, a.Score)
 	if a.Extrapolated {
-		w.raw(`,"extrapolated":true`)
+		b = append(b, `,"extrapolated":true`...)
 	}
 	if a.Reason != "" {
-		w.text(`,"reason":`, a.Reason)
+		b = w.text(b, `,"reason":`, a.Reason)
 	}
-	w.raw("}")
+	return append(b, '}')
 }
 
 // digests writes the regressors in the order of their names.
-func (w *jsonWriter) digests(all map[string]string) {
-	w.raw(`,"regressors":`)
+func (w *jsonWriter) digests(b []byte, all map[string]string) []byte {
+	b = append(b, `,"regressors":`...)
 	if all == nil {
-		w.raw("null")
-		return
+		return append(b, "null"...)
 	}
 	names := make([]string, 0, 8)
 	for name := range all {
@@ -116,103 +118,116 @@ func (w *jsonWriter) digests(all map[string]string) {
 	slices.Sort(names)
 	before := "{"
 	for _, name := range names {
-		w.text(before, name)
-		w.text(":", all[name])
+		b = w.text(b, before, name)
+		b = w.text(b, ":", all[name])
 		before = ","
 	}
 	if len(names) == 0 {
-		w.raw("{")
+		b = append(b, '{')
 	}
-	w.raw("}")
+	return append(b, '}')
 }
 
-func (w *jsonWriter) raw(s string) { w.b = append(w.b, s...) }
-
-func (w *jsonWriter) number(name string, v uint64) {
-	w.raw(name)
-	w.b = strconv.AppendUint(w.b, v, 10)
+func number(b []byte, name string, v uint64) []byte {
+	return strconv.AppendUint(append(b, name...), v, 10)
 }
 
 // known writes a number that may be absent, some one that is absent where it is 0.
-func (w *jsonWriter) known(name string, v *float64) {
-	if v != nil {
-		w.float(name, *v)
+func (w *jsonWriter) known(b []byte, name string, v *float64) []byte {
+	if v == nil {
+		return b
 	}
+	return w.float(b, name, *v)
 }
 
-func (w *jsonWriter) some(name string, v float64) {
-	if v != 0 {
-		w.float(name, v)
+func (w *jsonWriter) some(b []byte, name string, v float64) []byte {
+	if v == 0 {
+		return b
 	}
+	return w.float(b, name, v)
 }
 
 // float writes a number without exponent where that is short, as encoding/json.
-func (w *jsonWriter) float(name string, v float64) {
+func (w *jsonWriter) float(b []byte, name string, v float64) []byte {
+	if n := math.RoundToEven(v * 1e6); n/1e6 == v && math.Abs(n) < 1e15 && n != 0 {
+		return millionths(append(b, name...), int64(n))
+	}
 	if size := math.Abs(v); size != 0 && (size < 1e-6 || size >= 1e21) || math.IsNaN(v) {
-		w.other(name, v)
-		return
+		return w.other(b, name, v)
 	}
-	w.raw(name)
-	if n := math.Round(v * 1e6); n/1e6 == v && math.Abs(n) < 1e15 && n != 0 {
-		w.millionths(int64(n))
-		return
-	}
-	w.b = strconv.AppendFloat(w.b, v, 'f', -1, 64)
+	return strconv.AppendFloat(append(b, name...), v, 'f', -1, 64)
 }
 
 // millionths writes a whole number of them, as most figures are. With at most 15
 // digits that is the shortest number that reads back as the same float64, which
 // strconv would have to search for.
-func (w *jsonWriter) millionths(n int64) {
+func millionths(b []byte, n int64) []byte {
 	if n < 0 {
-		w.raw("-")
-		n = -n
+		b, n = append(b, '-'), -n
 	}
-	w.b = strconv.AppendInt(w.b, n/1e6, 10)
-	rest := n % 1e6
+	b = strconv.AppendInt(b, n/1e6, 10)
+	rest := uint32(n % 1e6)
 	if rest == 0 {
-		return
+		return b
 	}
-	digits := 6
-	for ; rest%10 == 0; rest /= 10 {
-		digits--
-	}
-	w.raw(".")
-	at := len(w.b)
-	w.b = append(w.b, "000000"[:digits]...)
-	for i := digits - 1; i >= 0; i-- {
-		w.b[at+i] = '0' + byte(rest%10)
+	digits := [7]byte{'.', '0', '0', '0', '0', '0', '0'}
+	for i := 6; i > 0; i-- {
+		digits[i] += byte(rest % 10)
 		rest /= 10
 	}
+	last := 6
+	for digits[last] == '0' {
+		last--
+	}
+	return append(b, digits[:last+1]...)
 }
+
+// plain are the bytes that stand for themselves in a text.
+var plain = func() (is [256]bool) {
+	for c := byte(' '); c < 0x7f; c++ {
+		is[c] = c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
+	}
+	return is
+}()
 
 // text writes a string; one that needs escapes goes the long way.
-func (w *jsonWriter) text(name, s string) {
+func (w *jsonWriter) text(b []byte, name, s string) []byte {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			w.other(name, s)
-			return
+		if !plain[s[i]] {
+			return w.other(b, name, s)
 		}
 	}
-	w.raw(name)
-	w.b = append(append(append(w.b, '"'), s...), '"')
+	b = append(append(b, name...), '"')
+	return append(append(b, s...), '"')
 }
 
-func (w *jsonWriter) time(name string, t time.Time) {
-	if y := t.Year(); y < 1 || y > 9999 || t.Location() != time.UTC {
-		w.other(name, t)
-		return
+// texts writes those of a list.
+func (w *jsonWriter) texts(b []byte, name string, all []string) []byte {
+	if len(all) == 0 {
+		return w.other(b, name, all) // null or []
 	}
-	w.raw(name)
-	w.b = append(t.AppendFormat(append(w.b, '"'), time.RFC3339Nano), '"')
+	b = append(b, name...)
+	before := "["
+	for _, s := range all {
+		b = w.text(b, before, s)
+		before = ","
+	}
+	return append(b, ']')
+}
+
+func (w *jsonWriter) time(b []byte, name string, t time.Time) []byte {
+	if y := t.Year(); y < 1 || y > 9999 || t.Location() != time.UTC {
+		return w.other(b, name, t)
+	}
+	b = append(append(b, name...), '"')
+	return append(t.AppendFormat(b, time.RFC3339Nano), '"')
 }
 
 // other writes what is rare or large as encoding/json does.
-func (w *jsonWriter) other(name string, v any) {
-	b, err := json.Marshal(v)
+func (w *jsonWriter) other(b []byte, name string, v any) []byte {
+	data, err := json.Marshal(v)
 	if err != nil && w.err == nil {
 		w.err = err
 	}
-	w.raw(name)
-	w.b = append(w.b, b...)
+	return append(append(b, name...), data...)
 }

@@ -61,6 +61,10 @@ func TestMarshal_WritesAnAdviceAsEncodingJSONDoes(t *testing.T) {
 		if n > 0 {
 			fill(reflect.ValueOf(a).Elem(), random, n > 200)
 		}
+		if len(a.Alternatives) > 0 && n%2 == 0 { // as in every advice that is given
+			chosen := a.Alternatives[n%len(a.Alternatives)]
+			a.Chosen = &chosen
+		}
 		want, err := json.Marshal(a)
 		if err != nil {
 			t.Fatal(err)
@@ -68,9 +72,15 @@ func TestMarshal_WritesAnAdviceAsEncodingJSONDoes(t *testing.T) {
 		if got, err := schemas.Marshal(a); err != nil || string(got) != string(want) {
 			t.Fatalf("Marshal = %v\n%s\nwant\n%s", err, got, want)
 		}
+		if got, err := schemas.Append([]byte("before"), a); err != nil || string(got) != "before"+string(want) {
+			t.Fatalf("Append = %v\n%s\nwant\nbefore%s", err, got, want)
+		}
 	}
 	nan := math.NaN()
 	if _, err := schemas.Marshal(&schemas.Advice{Confidence: nan}); err == nil {
 		t.Error("Marshal of NaN succeeded")
+	}
+	if got, err := schemas.Append([]byte("before"), &schemas.Told{Sequence: 7}); err != nil || string(got) != `before{"sequence":7}` {
+		t.Errorf("Append = %s, %v", got, err)
 	}
 }

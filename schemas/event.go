@@ -210,15 +210,27 @@ func Marshal(v any) ([]byte, error) {
 			return v.splice()
 		}
 	case *Advice:
-		w := jsonWriter{b: make([]byte, 0, 512+256*len(v.Alternatives))}
-		if w.advice(v); w.err != nil {
-			return nil, fmt.Errorf("encode %T: %w", v, w.err)
-		}
-		return w.b, nil
+		return Append(make([]byte, 0, 768+320*len(v.Alternatives)), v)
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return b, nil
+}
+
+// Append is Marshal at the end of dst, which spares an advice the allocation of
+// more bytes than everything else that it is made of.
+func Append(dst []byte, v any) ([]byte, error) {
+	a, is := v.(*Advice)
+	if !is {
+		b, err := Marshal(v)
+		return append(dst, b...), err
+	}
+	var w jsonWriter
+	b := w.advice(dst, a)
+	if w.err != nil {
+		return dst, fmt.Errorf("encode %T: %w", v, w.err)
 	}
 	return b, nil
 }
