@@ -30,6 +30,7 @@ type decision struct {
 	began   reading        // of the node where start-ups were predicted last
 	kin     []relative     // of a model that nobody knows
 	ends    []float64      // of the job, as they would have them
+	words   sentence       // of the message
 	factor  float64        // of the job's own epochs
 	narrow  float64
 	knows   struct{ time, accuracy bool }
@@ -71,7 +72,7 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 			a.Menu = d.menu(a)
 		}
 	}
-	a.Message = message(a)
+	a.Message = message(a, &d.words)
 	return a
 }
 

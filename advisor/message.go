@@ -17,8 +17,8 @@ func (s *sentence) number(v float64, f byte, digits int) {
 	*s = strconv.AppendFloat(*s, v, f, digits, 64)
 }
 
-// message says the advice in a sentence.
-func message(a *schemas.Advice) string {
+// message says the advice in a sentence, which comes together in s.
+func message(a *schemas.Advice, s *sentence) string {
 	c := a.Chosen
 	if c.PredictedSeconds == nil {
 		return fmt.Sprintf("nothing is known yet of model %s: run it with batch size %d on %d CPUs to learn from it", a.Model, c.BatchSize, c.CPUs)
@@ -26,7 +26,7 @@ func message(a *schemas.Advice) string {
 	if len(a.Relatives) > 0 {
 		return guess(a)
 	}
-	s := make(sentence, 0, 256)
+	*s = (*s)[:0]
 	if a.Decision == schemas.BestEffort {
 		s.say("no alternative keeps the SLO with probability ")
 		s.number(cmp.Or(a.Threshold, a.Confidence), 'g', 3)
@@ -65,7 +65,7 @@ func message(a *schemas.Advice) string {
 			s.say("s")
 		}
 	}
-	return string(s)
+	return string(*s)
 }
 
 // guess says what is thought of a model that no regressor knows.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Service is a NATS micro service: nats micro ls finds it.
@@ -93,7 +94,8 @@ func (b *Bus) Serve(ctx context.Context, s Service) error {
 	// Requests in hand are answered after ctx ends: Stop drains.
 	handling := context.WithoutCancel(ctx)
 	for _, e := range s.Endpoints {
-		handler := micro.HandlerFunc(func(r micro.Request) { b.answer(handling, e, r) })
+		ok := b.metrics.requests.WithLabelValues(e.subject, "ok") // looked up once: most answers are
+		handler := micro.HandlerFunc(func(r micro.Request) { b.answer(handling, e, r, ok) })
 		name := micro.WithEndpointSubject(e.subject)
 		if err := svc.AddEndpoint(endpointName(e.subject), handler, name); err != nil {
 			_ = svc.Stop() // the first error is the one to report
@@ -122,20 +124,19 @@ func endpointName(subject string) string {
 // to send, so that each serves again.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// answer handles one request and measures it. The subject label is bounded: it
-// is the endpoint's own.
-func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request) {
-	begin := time.Now()
+// answer handles one request and measures it, by ok if it is not refused. The
+// subject label is bounded: it is the endpoint's own.
+func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request, ok prometheus.Observer) {
+	begin, took := time.Now(), ok
 	reply, err := e.handle(ctx, r.Subject(), r.Data())
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
 	if err == nil {
 		*buffer, err = schemas.Append((*buffer)[:0], reply)
 	}
-	code := "ok"
 	if err != nil {
 		refusal := schemas.AsError(err)
-		code = string(refusal.Code)
+		took = b.metrics.requests.WithLabelValues(e.subject, string(refusal.Code))
 		if refusal.Code == schemas.CodeInternal {
 			b.log.Error("request failed", "subject", e.subject, "error", err)
 		}
@@ -151,7 +152,7 @@ func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request) {
 	if err != nil {
 		b.log.Warn("reply not sent", "subject", e.subject, "error", err)
 	}
-	b.metrics.requests.WithLabelValues(e.subject, code).Observe(time.Since(begin).Seconds())
+	took.Observe(time.Since(begin).Seconds())
 }
 
 // Request asks and reads the reply into reply. A refusal comes back as
