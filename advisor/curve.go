@@ -20,7 +20,7 @@ type curve struct{ levels []level }
 const levelsUpTo = 64
 
 // fill predicts the curve up to a number of epochs; with only, just its end.
-func (c *curve) fill(r *Regressor, f schemas.Features, epochs uint32, only bool, row []float64) {
+func (c *curve) fill(r *Regressor, f schemas.Features, epochs uint32, only bool, m *memory) {
 	c.levels = c.levels[:0]
 	best, ratio := 0.0, stepTo(epochs)
 	next := uint32(1)
@@ -29,7 +29,7 @@ func (c *curve) fill(r *Regressor, f schemas.Features, epochs uint32, only bool,
 	}
 	for n := next; n <= epochs; n = next {
 		f.EpochsDone = n
-		p, ok := r.predict(&f, row)
+		p, ok := r.predict(&f, m)
 		if !ok {
 			return
 		}

@@ -105,7 +105,7 @@ func (d *decision) gather() {
 		d.relatives()
 	}
 	if d.q.Self != nil && d.knows.time {
-		d.factor, d.narrow = d.q.Self.ownFactor(d.r.EpochTime, d.codes.time, f.row[:])
+		d.factor, d.narrow = d.q.Self.ownFactor(d.r.EpochTime, d.codes.time, &f.memory)
 	}
 	if d.q.Self != nil {
 		d.spans = append(d.spans, schemas.Span{JobID: d.q.JobID, Nodes: d.q.Nodes, CPUs: d.q.Self.Setting.CPUs, Hardware: d.q.Hardware})
@@ -118,7 +118,7 @@ func (d *decision) gather() {
 		m := &d.q.Others[i]
 		j := ahead{at: f.numbers(m.Setting.Nodes, m.Hardware), cpus: m.Setting.CPUs, batch: m.Setting.BatchSize, factor: 1, narrow: 1, epochs: float64(m.epochsLeft())}
 		if j.model, j.known = d.r.EpochTime.knows(m.Setting.Model); j.known {
-			j.factor, j.narrow = m.ownFactor(d.r.EpochTime, j.model, f.row[:])
+			j.factor, j.narrow = m.ownFactor(d.r.EpochTime, j.model, &f.memory)
 			d.begin(&j, m)
 		}
 		f.base = append(f.base, j)
@@ -142,7 +142,7 @@ func (d *decision) startup(batch, cpus uint32, code float64, load surroundings) 
 	if d.r.Startup == nil {
 		return 0
 	}
-	p, ok := d.r.Startup.predict(&schemas.Features{BatchSize: batch, CPUs: cpus, ModelCode: code, Load: load.Load, Node: d.began.node(d.r.Startup, load.on)}, d.f.row[:])
+	p, ok := d.r.Startup.predict(&schemas.Features{BatchSize: batch, CPUs: cpus, ModelCode: code, Load: load.Load, Node: d.began.node(d.r.Startup, load.on)}, &d.f.memory)
 	if !ok {
 		return 0
 	}
@@ -212,7 +212,7 @@ func (d *decision) alternative(alt *schemas.Alternative, load surroundings) {
 // are fixed, just its end.
 func (d *decision) accuracies(batch, cpus, epochs uint32, load schemas.Load) {
 	f := schemas.Features{BatchSize: batch, CPUs: cpus, ModelCode: d.codes.accuracy, Load: load}
-	d.curve.fill(d.r.Accuracy, f, epochs, d.q.Request.Epochs > 0, d.f.row[:])
+	d.curve.fill(d.r.Accuracy, f, epochs, d.q.Request.Epochs > 0, &d.f.memory)
 }
 
 // outlook is what may become of the job in question after a forecast.

@@ -45,7 +45,7 @@ type forecast struct {
 	jobs     []ahead            // base, and the one in question as the last
 	nodes    []meter
 	path     []mark // of the one in question
-	row      [maxColumns]float64
+	memory   memory
 
 	decision uint64 // counts up: what was remembered of another is forgotten
 	memos    [memos]memo
@@ -195,7 +195,7 @@ func (f *forecast) known(j *ahead, at int) *memo {
 	*m = memo{f.decision, j.batch, j.cpus, j.model, at, load, math.Inf(1), 0, false}
 	features := schemas.Features{BatchSize: j.batch, CPUs: j.cpus, ModelCode: j.model, Node: f.codes[at],
 		Load: schemas.Load{ConcurrentJobs: float64(load.jobs), Processes: load.procs, StableTimeRatio: 1}}
-	if p, ok := f.r.predict(&features, f.row[:]); ok {
+	if p, ok := f.r.predict(&features, &f.memory); ok {
 		wider, promised := f.r.predictor.Widening(p)
 		m.seconds, m.wider, m.extrapolated = p.Value, wider, !promised
 	}

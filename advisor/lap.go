@@ -95,13 +95,13 @@ func (c *Cluster) between(from, to []tally) (load surroundings, ok bool) {
 // much they narrow what is uncertain about it. With n epochs the mean of their
 // log ratios, each to the batch size that it ran with, is shrunk by n/(n+1): as much of the error is taken to belong to
 // the run as to each epoch.
-func (m *Member) ownFactor(r *Regressor, code float64, row []float64) (factor, narrow float64) {
+func (m *Member) ownFactor(r *Regressor, code float64, said *memory) (factor, narrow float64) {
 	sum, n := 0.0, 0.0
 	var on reading
 	for i := range m.laps {
 		l := &m.laps[i]
 		f := schemas.Features{BatchSize: l.batch, CPUs: m.Setting.CPUs, ModelCode: code, Load: l.load.Load, Node: on.node(r, l.load.on)}
-		if p, ok := r.predict(&f, row); ok && p.Value > 0 && l.seconds > 0 {
+		if p, ok := r.predict(&f, said); ok && p.Value > 0 && l.seconds > 0 {
 			sum += math.Log(l.seconds / p.Value)
 			n++
 		}

@@ -1,9 +1,11 @@
 package advisor
 
 import (
+	"fmt"
+	"sync/atomic"
+
 	"courier/regress"
 	"courier/schemas"
-	"fmt"
 )
 
 // Regressor is a regressor that may answer, with what makes its rows.
@@ -11,8 +13,12 @@ type Regressor struct {
 	Digest    string // sha256 of its file
 	predictor *regress.Predictor
 	encoder   *schemas.Encoder
-	model     int // index of the column that names the model
+	model     int    // index of the column that names the model
+	serial    uint64 // no other has it in this process
 }
+
+// made counts them.
+var made atomic.Uint64
 
 // NewRegressor takes a loaded predictor into use. A feature that this version
 // does not know, or none that names the model, is an error.
@@ -29,7 +35,7 @@ func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Regressor{Digest: digest, predictor: p, encoder: encoder, model: encoder.At(schemas.ColumnModel)}
+	r := &Regressor{Digest: digest, predictor: p, encoder: encoder, model: encoder.At(schemas.ColumnModel), serial: made.Add(1)}
 	if r.model < 0 {
 		return nil, fmt.Errorf("no feature %q", schemas.ColumnModel)
 	}
@@ -71,17 +77,21 @@ func (r *Regressor) residuals(modelCode float64, on schemas.NodeCode) []float64 
 	return c.Residuals
 }
 
-// predict returns the prediction for features whose codes are set already. row is
-// room for maxColumns numbers. Of a node of which something is unknown that tells
-// nodes apart, the prediction is one beyond the examples.
-func (r *Regressor) predict(f *schemas.Features, row []float64) (regress.Prediction, bool) {
-	row = row[:len(r.encoder.Columns())]
-	r.encoder.Fill(row, f)
-	p, err := r.predictor.Predict(row)
-	if f.Node.Beyond {
-		p.Extrapolated, p.Distance = true, p.Distance+1
+// predict returns the prediction for features whose codes are set already. Of a node
+// of which something is unknown that tells nodes apart, the prediction is one beyond
+// the examples.
+func (r *Regressor) predict(f *schemas.Features, m *memory) (regress.Prediction, bool) {
+	s := m.place(r, f)
+	if s.by != r.serial || s.of != *f {
+		row := m.row[:len(r.encoder.Columns())]
+		r.encoder.Fill(row, f)
+		p, err := r.predictor.Predict(row)
+		if f.Node.Beyond {
+			p.Extrapolated, p.Distance = true, p.Distance+1
+		}
+		*s = saying{r.serial, *f, p, err == nil}
 	}
-	return p, err == nil
+	return s.Prediction, s.ok
 }
 
 // reading remembers how a regressor reads a node: most are the one before.

@@ -108,7 +108,7 @@ func (d *decision) unexplained(code, base float64) (n, mean, squares float64) {
 	for i := range d.q.Seen {
 		s := &d.q.Seen[i]
 		f := schemas.Features{BatchSize: s.BatchSize, CPUs: s.CPUs, ModelCode: code, Load: s.Load, Node: on.node(d.r.EpochTime, s.Hardware)}
-		p, ok := d.r.EpochTime.predict(&f, d.f.row[:])
+		p, ok := d.r.EpochTime.predict(&f, &d.f.memory)
 		if !ok || p.Value <= 0 {
 			continue
 		}

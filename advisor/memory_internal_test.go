@@ -1,0 +1,72 @@
+package advisor
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"courier/regress"
+	"courier/schemas"
+)
+
+// steep is a regressor of times that grow with batch size and load, the steeper
+// the larger slope is.
+func steep(t *testing.T, slope float64) *Regressor {
+	t.Helper()
+	encoder := schemas.NewEncoder(schemas.TargetEpochTime, []string{"m", "n"}, []schemas.Hardware{{Cores: 2, Speed: 1e9}, {Cores: 8, Speed: 2e9}})
+	d := &regress.Dataset{TargetName: schemas.TargetEpochTime}
+	for _, c := range encoder.Columns() {
+		d.Features = append(d.Features, regress.Feature{Name: c.String(), Continuous: c.Continuous(), Levels: encoder.Levels(c)})
+		d.Columns = append(d.Columns, nil)
+	}
+	row := make([]float64, len(d.Columns))
+	for n := range 400 {
+		f := settingOf(n)
+		f.Node.Speed = []float64{1e9, 2e9}[n/7%2]
+		encoder.Fill(row, &f)
+		for i, x := range row {
+			d.Columns[i] = append(d.Columns[i], x)
+		}
+		d.Target, d.Group = append(d.Target, 1+slope*float64(f.BatchSize)*f.Load.ConcurrentJobs/f.Node.Cores), append(d.Group, n)
+	}
+	fitted, err := regress.FitLaw(context.Background(), d, regress.LawOptions{Transform: regress.Log, Folds: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := regress.Compile(fitted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewRegressor(p, "digest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// settingOf is the n-th of some settings that differ in every field.
+func settingOf(n int) schemas.Features {
+	jobs := float64(1 + n%5)
+	return schemas.Features{BatchSize: uint32(4 + n%11), CPUs: uint32(1 + n%3), EpochsDone: uint32(n % 2), ModelCode: float64(n % 2), Load: schemas.Load{ConcurrentJobs: jobs, Processes: jobs + float64(n%4)},
+		Node: schemas.NodeCode{Cores: []float64{2, 8}[n/3%2], Speed: 1e9 + 1e7*float64(n%101), Beyond: n%13 == 0}}
+}
+
+// What is remembered is what is predicted, of more settings by more regressors than
+// there is room for.
+func TestMemory_ChangesNoPrediction(t *testing.T) {
+	all := []*Regressor{steep(t, 0.1), steep(t, 3)}
+	random, kept, found := rand.New(rand.NewPCG(1, 2)), memory{}, 0
+	for range 20 * remembered {
+		f, r := settingOf(random.IntN(remembered)), all[random.IntN(len(all))]
+		if s := kept.place(r, &f); s.by == r.serial && s.of == f {
+			found++
+		}
+		got, ok := r.predict(&f, &kept)
+		if want, wantOK := r.predict(&f, &memory{}); got != want || ok != wantOK {
+			t.Fatalf("%+v, %t remembered of %+v, want %+v, %t", got, ok, f, want, wantOK)
+		}
+	}
+	if found < 2*remembered {
+		t.Errorf("%d of %d predictions were remembered", found, 20*remembered)
+	}
+}
