@@ -52,7 +52,8 @@ func TestAdvisor_LetsPersonsSpeakForTheirOwnJobsOnly(t *testing.T) {
 	if s := status(t, b, "his"); s.User != "bob" {
 		t.Errorf("a job that bob started is of user %q", s.User)
 	}
-	before := lastOf(t, b)
+	await(t, "the submission, the start and its advice", func() bool { return lastOf(t, b) == 3 })
+	const before = 3
 	var s schemas.JobStatus
 	for what, c := range map[string]struct {
 		err  error

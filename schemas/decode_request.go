@@ -50,6 +50,8 @@ func (r *jsonReader) requestField(q *JobRequest, key []byte) {
 		q.Weights = r.weights(q.Weights)
 	case "confidence":
 		q.Confidence = r.float()
+	case "promise":
+		q.Promise = Promise(r.text())
 	case "nodes":
 		q.Nodes = r.names()
 	case "user":

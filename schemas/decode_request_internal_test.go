@@ -13,7 +13,7 @@ import (
 // fullRequest has something in every field.
 func fullRequest() JobRequest {
 	return JobRequest{JobID: "mlp-7", Model: "digits-mlp", Dataset: "digits", Parameters: 1 << 60, Layers: 3, TrainingSamples: 1797, CPUs: CPUs{1, 2}, BatchSizes: []int{4, 16, 32, 64}, Epochs: 10, MaxEpochs: 20,
-		TargetAccuracy: 0.9, SLO: Duration(90 * time.Second), Weights: &Weights{Accuracy: 0.25, Time: 0.75}, Confidence: 0.95, Nodes: []string{"node-a", "node-b"}, User: "ada", Labels: map[string]string{"team": "vision", "cost": "7"}}
+		TargetAccuracy: 0.9, SLO: Duration(90 * time.Second), Weights: &Weights{Accuracy: 0.25, Time: 0.75}, Confidence: 0.95, Promise: PromiseMean, Nodes: []string{"node-a", "node-b"}, User: "ada", Labels: map[string]string{"team": "vision", "cost": "7"}}
 }
 
 // No field of a job request is left to encoding/json.
@@ -50,7 +50,7 @@ func FuzzReadJobRequest(f *testing.F) {
 		`{"model":null,"slo":null,"cpus":null,"weights":null,"labels":null}`, `{"model":"a","model":"b"}`, `{"deadline":1}`, `{"model":7}`,
 		`{"cpus":2}`, `{"cpus":-0}`, `{"cpus":02}`, `{"cpus":2.0}`, `{"cpus":[]}`, `{"cpus":[1,]}`, `{"cpus":[1 2]}`, `{"cpus":[1],"cpus":[]}`, `{"cpus":[null]}`, `{"cpus":"2"}`, `{"cpus":9223372036854775807}`, `{"cpus":9223372036854775808}`,
 		`{"batch_sizes":[64,128],"batch_sizes":[1]}`, `{"batch_sizes":[-1]}`, `{"batch_sizes":[1e2]}`, `{"epochs":-3}`, `{"epochs":1e3}`, `{"layers":4294967295}`, `{"layers":4294967296}`, `{"parameters":18446744073709551616}`,
-		`{"slo":"10m"}`, `{"slo":"1h30m.5s"}`, `{"slo":""}`, `{"slo":"-1s"}`, `{"slo":".5s"}`, `{"slo":600}`, `{"slo":"1us"}`, `{"slo":"9999999h"}`, `{"confidence":0.95}`, `{"confidence":1e-400}`, `{"confidence":1e400}`, `{"confidence":-0}`, `{"confidence":NaN}`,
+		`{"slo":"10m"}`, `{"slo":"1h30m.5s"}`, `{"slo":""}`, `{"slo":"-1s"}`, `{"slo":".5s"}`, `{"slo":600}`, `{"slo":"1us"}`, `{"slo":"9999999h"}`, `{"confidence":0.95}`, `{"confidence":1e-400}`, `{"confidence":1e400}`, `{"confidence":-0}`, `{"confidence":NaN}`, `{"promise":"mean"}`, `{"promise":7}`,
 		`{"weights":{}}`, `{"weights":{"accuracy":1},"weights":{"time":2}}`, `{"weights":{"accuracy":1,"other":2}}`, `{"nodes":[]}`, `{"nodes":["a","b"],"nodes":["c"]}`, `{"nodes":"a"}`, `{"labels":{}}`, `{"labels":{"a":"b"},"labels":{"c":"d","a":"e"}}`, `{"labels":{"a":1}}`} {
 		f.Add([]byte(s))
 	}
