@@ -260,6 +260,13 @@ func TestCompose_VersionsAreThoseOfTheHouse(t *testing.T) {
 
 // Prometheus finds every service, at the port where its health check finds it.
 func TestPrometheus_ScrapesEveryService(t *testing.T) {
+	for _, file := range []string{"prometheus.yml", "secure.yml"} {
+		t.Run(file, func(t *testing.T) { scrapesEveryService(t, "deploy/prometheus/"+file) })
+	}
+}
+
+func scrapesEveryService(t *testing.T, file string) {
+	t.Helper()
 	var config struct {
 		ScrapeConfigs []struct {
 			JobName      string `yaml:"job_name"`
@@ -269,7 +276,7 @@ func TestPrometheus_ScrapesEveryService(t *testing.T) {
 			} `yaml:"dns_sd_configs"`
 		} `yaml:"scrape_configs"`
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "deploy/prometheus/prometheus.yml")), &config); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, file)), &config); err != nil {
 		t.Fatal(err)
 	}
 	got, want := map[string]string{}, map[string]string{}

@@ -189,17 +189,20 @@ func (m *machine) startNATS(t *testing.T) {
 	healths := map[string]func() error{}
 	for i, name := range names {
 		s := m.Services[name]
-		if want := []string{"nats-server", "--config", "/etc/courier/nats.conf"}; !slices.Equal(s.Command, want) {
+		if want := []string{"nats-server", "--config", "/etc/courier/nats/nats.conf"}; !slices.Equal(s.Command, want) {
 			t.Fatalf("%s is started by %q, want %q", name, s.Command, want)
 		}
-		if want := []string{"./deploy/nats/nats.conf:/etc/courier/nats.conf:ro", name + "-data:/data"}; !slices.Equal(s.Volumes, want) {
+		if want := []string{"./deploy/nats:/etc/courier/nats:ro", name + "-data:/data"}; !slices.Equal(s.Volumes, want) {
 			t.Fatalf("%s has the volumes %q, want %q", name, s.Volumes, want)
 		}
 		here := strings.NewReplacer("0.0.0.0:4222", m.nats[i], "127.0.0.1:8222", address(t), "0.0.0.0:6222", routes[name], " /data\n", " "+t.TempDir()+"\n",
 			"nats1:6222", routes["nats1"], "nats2:6222", routes["nats2"], "nats3:6222", routes["nats3"])
-		config := filepath.Join(t.TempDir(), "nats.conf")
-		if err := os.WriteFile(config, []byte(here.Replace(read(t, "deploy/nats/nats.conf"))), 0o600); err != nil {
-			t.Fatal(err)
+		dir := t.TempDir()
+		config := filepath.Join(dir, "nats.conf")
+		for _, part := range []string{"nats.conf", "cluster.conf"} {
+			if err := os.WriteFile(filepath.Join(dir, part), []byte(here.Replace(read(t, "deploy/nats/"+part))), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 		c := exec.CommandContext(context.WithoutCancel(t.Context()), program(t, "nats-server"), "--config", config)
 		for key, value := range s.Environment {

@@ -16,21 +16,29 @@ import (
 	"time"
 )
 
-// project is the name of the composition, so that one that runs here already is left alone.
-const project = "courier-test"
-
 // cluster is docker-compose.yml, running.
 type cluster struct {
-	tool []string // docker-compose, or docker compose
-	env  []string
-	page string // address of the gateway
-	nats string // addresses of the three servers
+	project string   // name of the composition, so that one that runs here already is left alone
+	files   []string // of the composition
+	tool    []string // docker-compose, or docker compose
+	env     []string
+	page    string // address of the gateway
+	nats    string // addresses of the three servers
+	keys    *keys  // by which we ask; nil: of an open cluster
 }
 
-// newCluster chooses the ports and the tool, and removes what a test before left.
+// newCluster is a cluster as it comes, ready to be started.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{tool: []string{"docker-compose"}}
+	c := &cluster{project: "courier-test", files: []string{"docker-compose.yml", "deploy/containers/compose.override.yml"}}
+	c.prepare(t)
+	return c
+}
+
+// prepare chooses the ports and the tool, and removes what a test before left.
+func (c *cluster) prepare(t *testing.T) {
+	t.Helper()
+	c.tool = []string{"docker-compose"}
 	if exec.Command("docker", "compose", "version").Run() == nil {
 		c.tool = []string{"docker", "compose"}
 	}
@@ -47,14 +55,16 @@ func newCluster(t *testing.T) *cluster {
 		at = append(at, l.Addr().String())
 		c.env = append(c.env, fmt.Sprintf("%s=%d", name, l.Addr().(*net.TCPAddr).Port))
 	}
-	c.env = append(c.env, "COURIER_VERSION="+version, "COURIER_NETWORK="+project)
+	c.env = append(c.env, "COURIER_VERSION="+version, "COURIER_NETWORK="+c.project)
 	c.page, c.nats = "http://"+at[0], "nats://"+strings.Join(at[1:], ",nats://")
 	c.down(t)
-	return c
 }
 
 func (c *cluster) compose(args ...string) (string, error) {
-	words := append(slices.Clone(c.tool[1:]), "-f", "docker-compose.yml", "-f", "deploy/containers/compose.override.yml", "-p", project)
+	words := append(slices.Clone(c.tool[1:]), "-p", c.project)
+	for _, f := range c.files {
+		words = append(words, "-f", f)
+	}
 	return run(root, c.env, c.tool[0], append(words, args...)...)
 }
 
@@ -68,7 +78,7 @@ func (c *cluster) down(t *testing.T) {
 // ids are the containers of a service.
 func (c *cluster) ids(t *testing.T, service string) []string {
 	t.Helper()
-	out := must(t, "docker", "ps", "--all", "--filter", "label=com.docker.compose.project="+project, "--filter", "label=com.docker.compose.service="+service,
+	out := must(t, "docker", "ps", "--all", "--filter", "label=com.docker.compose.project="+c.project, "--filter", "label=com.docker.compose.service="+service,
 		"--filter", "label=com.docker.compose.oneoff=False", "--no-trunc", "--format", "{{.ID}}")
 	names := strings.Fields(out)
 	if len(names) == 0 {
@@ -137,8 +147,18 @@ func await(t *testing.T, longest time.Duration, what string, ask func() error) t
 
 // post sends JSON to the gateway and reads the answer.
 func (c *cluster) post(path string, body []byte, longest time.Duration) (status int, answer []byte, err error) {
+	q, err := http.NewRequest(http.MethodPost, c.page+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	q.Header.Set("Content-Type", "application/json")
 	client := http.Client{Timeout: longest}
-	r, err := client.Post(c.page+path, "application/json", bytes.NewReader(body))
+	if c.keys != nil {
+		q.Header.Set("Authorization", "Bearer "+c.keys.secret("worker.token"))
+		client.Transport = c.keys.transport("127.0.0.1")
+		defer client.CloseIdleConnections()
+	}
+	r, err := client.Do(q)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -150,9 +170,13 @@ func (c *cluster) post(path string, body []byte, longest time.Duration) (status 
 // sql asks the tables as the user who only reads.
 func (c *cluster) sql(t *testing.T, question string) (string, error) {
 	t.Helper()
-	at := must(t, "docker", "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", c.id(t, "clickhouse"))
-	client := http.Client{Timeout: 10 * time.Second}
-	r, err := client.Post("http://"+at+":8123/?user=reader&password=reader&database=courier", "text/plain", strings.NewReader(question))
+	at, client := "http://"+c.address(t, "clickhouse")+":8123/?user=reader&password=reader", http.Client{Timeout: 10 * time.Second}
+	if c.keys != nil {
+		at = "https://" + c.address(t, "clickhouse") + ":8443/?user=reader&password=" + c.keys.secret("reader.password")
+		client.Transport = c.keys.transport("clickhouse")
+		defer client.CloseIdleConnections()
+	}
+	r, err := client.Post(at+"&database=courier", "text/plain", strings.NewReader(question))
 	if err != nil {
 		return "", err
 	}
@@ -162,6 +186,12 @@ func (c *cluster) sql(t *testing.T, question string) (string, error) {
 		err = fmt.Errorf("%s: %s", question, answer)
 	}
 	return strings.TrimSpace(string(answer)), err
+}
+
+// address is where a service's container is in the network of the containers.
+func (c *cluster) address(t *testing.T, service string) string {
+	t.Helper()
+	return must(t, "docker", "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", c.id(t, service))
 }
 
 // courier runs our program in a service's container.
@@ -175,7 +205,7 @@ func (c *cluster) logs(t *testing.T) {
 	t.Helper()
 	out, err := c.compose("logs", "--no-color", "--tail", "60")
 	t.Logf("%s\n%v", out, err)
-	out, err = run("", nil, "docker", "ps", "--all", "--filter", "label=com.docker.compose.project="+project)
+	out, err = run("", nil, "docker", "ps", "--all", "--filter", "label=com.docker.compose.project="+c.project)
 	t.Logf("%s\n%v", out, err)
 }
 

@@ -39,7 +39,7 @@ func (c *cluster) damage(t *testing.T) *load {
 
 	leader = c.leader(t, l, "JOB")
 	begin = time.Now()
-	network := project
+	network := c.project
 	must(t, "docker", "network", "disconnect", network, c.id(t, leader))
 	c.acknowledged(t, l, begin, 3*time.Second)
 	c.standstill(t, l, begin, "the network of the leading server of NATS was cut")

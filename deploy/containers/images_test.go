@@ -135,7 +135,7 @@ func buildClickHouse(t *testing.T, program string) {
 	for _, needed := range append(libraries(t, library), libraries(t, self)...) {
 		copyFile(t, needed, filepath.Join(dir, needed))
 	}
-	for _, empty := range []string{"tmp", "var/lib/clickhouse"} {
+	for _, empty := range []string{"tmp", "var/lib/clickhouse", "etc/clickhouse-server"} {
 		if err := os.MkdirAll(filepath.Join(dir, empty), 0o700); err != nil {
 			t.Fatal(err)
 		}

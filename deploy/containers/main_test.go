@@ -2,18 +2,20 @@ package containers_test
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/tls"
+	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
-	"log/slog"
+	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
 
-	"courier/store/engine"
 	"courier/store/engine/host"
 )
 
@@ -41,32 +43,91 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// clickhouse runs the engine in a container until it is asked to stop. The engine
-// listens on the loopback address alone: a relay opens the ports of a server.
+// The settings that the server's image brings, as far as the engine needs any. What
+// docker-compose.yml mounts beside them is the real thing.
+const (
+	settings       = "/etc/clickhouse-server"
+	imagesSettings = `<clickhouse><path>/var/lib/clickhouse</path><users_config>` + settings + `/users.xml</users_config><listen_host>127.0.0.1</listen_host><logger><console>0</console></logger></clickhouse>`
+	imagesUsers    = `<clickhouse><profiles><default/></profiles><quotas><default/></quotas><users><default><password></password><profile>default</profile><quota>default</quota></default></users></clickhouse>`
+)
+
+// clickhouse runs the engine in a container, with the settings of a server, until it is
+// asked to stop. The engine listens on the loopback address alone, and not by TLS: a
+// relay opens the ports of a server.
 func clickhouse() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	const data = "/var/lib/clickhouse"
-	passwords, err := json.Marshal(map[string]string{"courier": os.Getenv("COURIER_CLICKHOUSE_PASSWORD"), "reader": os.Getenv("COURIER_CLICKHOUSE_READER_PASSWORD")})
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(data, "credentials.json"), passwords, 0o600); err != nil {
-		return err
-	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	e, err := engine.New(engine.Options{DataDir: data, HTTPPort: 18123, TCPPort: 19000, Library: "/engine/libchdb.so", MemoryBytes: 2 << 30}, log, nil)
-	if err != nil {
-		return err
-	}
-	for _, ports := range [][2]string{{":8123", "127.0.0.1:18123"}, {":9000", "127.0.0.1:19000"}} {
-		l, err := net.Listen("tcp", ports[0])
-		if err != nil {
+	for name, text := range map[string]string{"config.xml": imagesSettings, "users.xml": imagesUsers} {
+		if err := os.WriteFile(filepath.Join(settings, name), []byte(text), 0o600); err != nil {
 			return err
 		}
-		go relay(l, ports[1])
 	}
-	return e.Run(ctx)
+	front, err := fronts()
+	if err != nil {
+		return err
+	}
+	life, end, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	c := exec.Command("/proc/self/exe", roleHost, "-library", "/engine/libchdb.so", "-store", "/var/lib/clickhouse", "--", "--config-file="+settings+"/config.xml", "--path=/var/lib/clickhouse",
+		"--listen_host=127.0.0.1", "--http_port=18123", "--tcp_port=19000", "--interactive", "--disable_suggestion", "--progress=off", "--history_file=/dev/null",
+		"--query=SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP")
+	c.ExtraFiles, c.Stderr, c.Env = []*os.File{life}, os.Stderr, append(os.Environ(), "HOME=/tmp", "TERM=dumb")
+	if err := c.Start(); err != nil {
+		return err
+	}
+	for to, l := range front {
+		go relay(l, to)
+	}
+	_ = life.Close() // the child has it
+	context.AfterFunc(ctx, func() { _ = end.Close() })
+	if err := c.Wait(); ctx.Err() == nil {
+		return fmt.Errorf("the engine ended: %v", err)
+	}
+	return nil
+}
+
+// fronts are the ports of the server, by the address of the engine that each leads to:
+// those of deploy/clickhouse/tls.xml with its certificate, where that is mounted.
+func fronts() (map[string]net.Listener, error) {
+	var s struct {
+		TCPSecure   string `xml:"tcp_port_secure"`
+		HTTPS       string `xml:"https_port"`
+		Certificate string `xml:"openSSL>server>certificateFile"`
+		Key         string `xml:"openSSL>server>privateKeyFile"`
+	}
+	open := func(port string) (net.Listener, error) { return net.Listen("tcp", ":"+port) }
+	text, err := os.ReadFile(filepath.Join(settings, "config.d/tls.xml"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.TCPSecure, s.HTTPS = "9000", "8123"
+	case err != nil:
+		return nil, err
+	default:
+		if err := xml.Unmarshal(text, &s); err != nil {
+			return nil, err
+		}
+		pair, err := tls.LoadX509KeyPair(s.Certificate, s.Key)
+		if err != nil {
+			return nil, err
+		}
+		plain := open
+		open = func(port string) (net.Listener, error) {
+			l, err := plain(port)
+			if err != nil {
+				return nil, err
+			}
+			return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}}), nil
+		}
+	}
+	all := map[string]net.Listener{}
+	for to, port := range map[string]string{"127.0.0.1:18123": s.HTTPS, "127.0.0.1:19000": s.TCPSecure} {
+		if all[to], err = open(port); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // relay carries the bytes of every connection to an address and back.

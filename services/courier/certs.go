@@ -2,9 +2,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -18,20 +15,22 @@ import (
 )
 
 type certsCommand struct {
-	Out     string   `help:"Directory to fill; made if absent." required:"" type:"path"`
-	Persons []string `name:"person" help:"Person who submits jobs, [a-z0-9_-]{1,64}; repeat for each. One called worker is always there." sep:","`
-	Hosts   []string `name:"host" help:"Further names and addresses by which servers are reached, beside nats, nats-1 to nats-3, clickhouse, gateway and localhost." sep:","`
-	Rights  string   `help:"File with the rights of users, deploy/nats/users.conf: users.conf in the directory is a copy of it with the nkeys filled in, and a block for each person." type:"existingfile"`
-	Days    int      `help:"How long certificates are valid, in days." default:"825"`
+	Out        string   `help:"Directory to fill; made if absent." required:"" type:"path"`
+	Persons    []string `name:"person" help:"Person who submits jobs, [a-z0-9_-]{1,64}; repeat for each. One called worker is always there." sep:","`
+	Hosts      []string `name:"host" help:"Further names and addresses by which servers are reached, beside nats, nats-1 to nats-3, nats1 to nats3, clickhouse, gateway and localhost." sep:","`
+	Rights     string   `help:"File with the rights of users, deploy/nats/users.conf: users.conf in the directory is a copy of it with the nkeys filled in, and a block for each person." type:"existingfile"`
+	Containers bool     `help:"Fill the folder containers with what each container of docker-compose.secure.yml is to see; wants the rights, of this run or one before."`
+	Days       int      `help:"How long certificates are valid, in days." default:"825"`
 }
 
 // Help is the rest of what --help says.
 func (c *certsCommand) Help() string {
 	return `Makes what a cluster needs to know its own: an authority (ca.crt, ca.key), certificates of the servers (nats, clickhouse,
-gateway) and one for clients, an nkey seed for each user of NATS (USER.nk), a token of the gateway for each person and the
-operator (NAME.token; their hashes are in the file tokens), and nkeys.env with the public nkeys. A file that is there stays,
-so that the same command with another --person adds one; what would have to change is written beside it as NAME.new.
-Only their owner may read the files. ca.key and operator.nk belong into a safe, not onto a server.`
+gateway), one for clients and one for the routes between servers of NATS, an nkey seed for each user of NATS (USER.nk), a
+token of the gateway for each person, the operator and prometheus (NAME.token; their hashes are in the file tokens), a password
+for each user of ClickHouse (USER.password; their hashes are in passwords.xml), and nkeys.env with the public nkeys. A file
+that is there stays, so that the same command with another --person adds one; what would have to change is written beside it
+as NAME.new. Only their owner may read the files. ca.key and operator.nk belong into a safe, not onto a server.`
 }
 
 // natsUsers are those of deploy/nats/users.conf beside persons; their nkeys are
@@ -45,8 +44,8 @@ const worker = "worker"
 // Run fills the directory and says what it did.
 func (c *certsCommand) Run(w *world) error {
 	for _, p := range c.Persons {
-		if !schemas.ValidToken(p) || slices.Contains(natsUsers, p) {
-			return fmt.Errorf("--person %q: want a name of 1 to 64 of a-z, 0-9, _ and -, and none of %s", p, strings.Join(natsUsers, ", "))
+		if taken := append(slices.Clone(natsUsers), scraper); !schemas.ValidToken(p) || slices.Contains(taken, p) {
+			return fmt.Errorf("--person %q: want a name of 1 to 64 of a-z, 0-9, _ and -, and none of %s", p, strings.Join(taken, ", "))
 		}
 	}
 	if c.Days < 1 {
@@ -66,8 +65,13 @@ func (c *certsCommand) Run(w *world) error {
 	if err := d.users(persons, c.Rights); err != nil {
 		return err
 	}
-	if err := d.tokens(persons); err != nil {
+	if err := errors.Join(d.tokens(persons), d.passwords()); err != nil {
 		return err
+	}
+	if c.Containers {
+		if err := d.containers(); err != nil {
+			return fmt.Errorf("--containers: %w", err)
+		}
 	}
 	for _, line := range d.said {
 		fmt.Fprintln(w.stdout, line)
@@ -219,29 +223,4 @@ func fillRights(text string, persons []string, nkeys map[string]string) (string,
 		filled = strings.ReplaceAll(filled, "$"+nkeyVariable(user), nkeys[user])
 	}
 	return filled, nil
-}
-
-// tokens makes a token for each person and the operator that has none, and the
-// file by which the gateway knows them.
-func (d *certsDir) tokens(persons []string) error {
-	text := strings.Builder{}
-	text.WriteString("# Tokens of the gateway: sha256, user, role (reader, submitter or admin).\n")
-	for _, user := range append(slices.Clone(persons), schemas.Operator) {
-		name, role := user+".token", "submitter"
-		if user == schemas.Operator {
-			role = "admin"
-		}
-		if !d.has(name) {
-			if err := d.add(name, []byte(rand.Text()+rand.Text()+"\n")); err != nil { // 260 bits
-				return err
-			}
-		}
-		token, err := os.ReadFile(d.file(name))
-		if err != nil {
-			return err
-		}
-		sum := sha256.Sum256(bytes.TrimSpace(token))
-		fmt.Fprintf(&text, "%s %s %s\n", hex.EncodeToString(sum[:]), user, role)
-	}
-	return d.put("tokens", []byte(text.String()))
 }

@@ -44,7 +44,7 @@ func TestCerts_NeverOverwrites(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	first := contents(t, dir)
-	for _, name := range []string{"ca.crt", "ca.key", "nats.crt", "nats.key", "client.crt", "client.key", "advisor.nk", "operator.nk", "worker.nk", "ada.nk", "ada.token", "tokens", "nkeys.env", "users.conf"} {
+	for _, name := range []string{"ca.crt", "ca.key", "nats.crt", "nats.key", "client.crt", "client.key", "advisor.nk", "operator.nk", "worker.nk", "ada.nk", "ada.token", "tokens", "nkeys.env", "users.conf", "routes.crt", "courier.password", "trainer.password", "reader.password", "passwords.xml"} {
 		if first[name] == "" {
 			t.Errorf("there is no %s", name)
 		}
@@ -99,7 +99,7 @@ func TestCerts_AreOfTheirAuthority(t *testing.T) {
 	if !pool.AppendCertsFromPEM([]byte(read(t, filepath.Join(dir, "ca.crt")))) {
 		t.Fatal("ca.crt holds no certificate")
 	}
-	for name, hosts := range map[string][]string{"nats": {"nats", "nats-1", "nats-3", "127.0.0.1", "localhost", "nats.example.org", "10.1.2.3"}, "clickhouse": {"clickhouse", "10.1.2.3"}, "gateway": {"gateway", "localhost"}} {
+	for name, hosts := range map[string][]string{"nats": {"nats", "nats-1", "nats-3", "nats1", "nats3", "127.0.0.1", "localhost", "nats.example.org", "10.1.2.3"}, "clickhouse": {"clickhouse", "10.1.2.3"}, "gateway": {"gateway", "localhost"}} {
 		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"))
 		if err != nil {
 			t.Fatal(err)
@@ -110,12 +110,62 @@ func TestCerts_AreOfTheirAuthority(t *testing.T) {
 			}
 		}
 	}
-	client, err := tls.LoadX509KeyPair(filepath.Join(dir, "client.crt"), filepath.Join(dir, "client.key"))
+	for name, usage := range map[string]x509.ExtKeyUsage{"client": x509.ExtKeyUsageServerAuth, "nats": x509.ExtKeyUsageClientAuth, "gateway": x509.ExtKeyUsageClientAuth} {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{usage}}); err == nil {
+			t.Errorf("%s.crt may be used from the other side", name)
+		}
+	}
+	routes, err := tls.LoadX509KeyPair(filepath.Join(dir, "routes.crt"), filepath.Join(dir, "routes.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Leaf.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}); err == nil {
-		t.Error("the certificate of clients may be a server's")
+	itself := x509.NewCertPool()
+	itself.AddCert(routes.Leaf)
+	for _, usage := range routes.Leaf.ExtKeyUsage {
+		for _, h := range []string{"nats1", "nats2", "nats3", "nats.example.org"} {
+			o := x509.VerifyOptions{Roots: itself, DNSName: h, KeyUsages: []x509.ExtKeyUsage{usage}}
+			if _, err := routes.Leaf.Verify(o); err != nil {
+				t.Errorf("routes.crt as %s: %v", h, err)
+			}
+			o.Roots = pool
+			if _, err := routes.Leaf.Verify(o); err == nil {
+				t.Error("routes.crt is one of our authority's")
+			}
+		}
+	}
+	if len(routes.Leaf.ExtKeyUsage) != 2 {
+		t.Errorf("routes.crt has the usages %v, want both sides", routes.Leaf.ExtKeyUsage)
+	}
+}
+
+// Folders of containers follow the files, may be read inside, and only there.
+func TestCerts_FillsFoldersOfContainers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "keys")
+	if _, err := makeCerts(t, "--out", dir, "--containers"); err == nil || !strings.Contains(err.Error(), "--rights") {
+		t.Errorf("without rights: %v", err)
+	}
+	if out, err := makeCerts(t, "--out", dir, "--rights", rights, "--containers"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, want := range map[string]os.FileMode{".": 0o700, "containers": 0o700, "containers/store": 0o755, "containers/store/store.nk": 0o644, "store.nk": 0o600} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v (%v), want %v", name, info.Mode().Perm(), err, want)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "tokens"), []byte("# none\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := makeCerts(t, "--out", dir, "--containers")
+	if got := read(t, filepath.Join(dir, "containers", "gateway", "tokens")); err != nil || got != "# none\n" || strings.Count(out, "copied") != 1 {
+		t.Errorf("after a change of tokens: %v\n%s\nthe gateway sees %q", err, out, got)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "containers", "*", "*.tmp")); err != nil || len(left) > 0 {
+		t.Errorf("%v are left (%v)", left, err)
 	}
 }
 
@@ -153,11 +203,12 @@ func TestCerts_SaysWhatIsWrong(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"--person \"Ada\"":     {"--out", t.TempDir(), "--person", "Ada"},
-		"--person \"trainer\"": {"--out", t.TempDir(), "--person", "trainer"},
-		"--days 0":             {"--out", t.TempDir(), "--days", "0"},
-		"# person: begin":      {"--out", t.TempDir(), "--rights", plain},
-		"with its key ca.key":  {"--out", lost},
+		"--person \"Ada\"":        {"--out", t.TempDir(), "--person", "Ada"},
+		"--person \"trainer\"":    {"--out", t.TempDir(), "--person", "trainer"},
+		"--person \"prometheus\"": {"--out", t.TempDir(), "--person", "prometheus"},
+		"--days 0":                {"--out", t.TempDir(), "--days", "0"},
+		"# person: begin":         {"--out", t.TempDir(), "--rights", plain},
+		"with its key ca.key":     {"--out", lost},
 	} {
 		if _, err := makeCerts(t, args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("courier certs %v: %v, want it to say %q", args, err, want)

@@ -12,8 +12,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 )
+
+// routes is the certificate by which the servers of NATS know each other. A route may
+// do what no user may, so it is its own authority: no other certificate is one.
+const routes = "routes"
 
 // authority signs certificates.
 type authority struct {
@@ -26,28 +31,35 @@ type authority struct {
 func (d *certsDir) certificates(hosts []string) error {
 	var a *authority
 	local := []string{"localhost", "127.0.0.1", "::1"}
+	nats := append([]string{"nats", "nats-1", "nats-2", "nats-3", "nats1", "nats2", "nats3"}, local...)
 	for _, c := range []struct {
-		name  string
-		hosts []string
+		name   string
+		hosts  []string
+		usages []x509.ExtKeyUsage
 	}{
-		{"nats", append([]string{"nats", "nats-1", "nats-2", "nats-3"}, local...)},
-		{"clickhouse", append([]string{"clickhouse"}, local...)},
-		{"gateway", append([]string{"gateway"}, local...)},
-		{"client", nil},
+		{"nats", nats, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}},
+		{"clickhouse", append([]string{"clickhouse"}, local...), []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}},
+		{"gateway", append([]string{"gateway"}, local...), []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}},
+		{"client", nil, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
+		{routes, nats, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}},
 	} {
 		if d.has(c.name + ".crt") {
 			continue
 		}
-		if a == nil {
+		if a == nil && c.name != routes {
 			var err error
 			if a, err = d.authority(); err != nil {
 				return err
 			}
 		}
 		if c.hosts != nil {
-			c.hosts = append(c.hosts, hosts...)
+			c.hosts = slices.Concat(c.hosts, hosts)
 		}
-		if err := d.sign(a, c.name, leaf(c.name, c.hosts)); err != nil {
+		signs := a
+		if c.name == routes {
+			signs = nil
+		}
+		if err := d.sign(signs, c.name, leaf(c.name, c.hosts, c.usages)); err != nil {
 			return fmt.Errorf("make %s.crt: %w", c.name, err)
 		}
 	}
@@ -73,19 +85,15 @@ func (d *certsDir) authority() (*authority, error) {
 	return &authority{pair.Leaf, key}, nil
 }
 
-// leaf is the certificate of a server with names and addresses, which may also
-// be a client of its like, or of a client.
-func leaf(name string, hosts []string) *x509.Certificate {
-	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+// leaf is the certificate of a server with names and addresses, or of a client.
+func leaf(name string, hosts []string, usages []x509.ExtKeyUsage) *x509.Certificate {
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: usages}
 	for _, h := range hosts {
 		if ip := net.ParseIP(h); ip != nil {
 			c.IPAddresses = append(c.IPAddresses, ip)
 		} else {
 			c.DNSNames = append(c.DNSNames, h)
 		}
-	}
-	if len(hosts) > 0 {
-		c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
 	return c
 }

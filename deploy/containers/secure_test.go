@@ -1,0 +1,433 @@
+package containers_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// keys are what courier certs made for a closed cluster.
+type keys struct {
+	t       *testing.T
+	program string
+	dir     string
+}
+
+func newKeys(t *testing.T) *keys {
+	t.Helper()
+	k := &keys{t: t, program: buildImages(t), dir: filepath.Join(t.TempDir(), "keys")}
+	k.make()
+	return k
+}
+
+// make runs courier certs as docker-compose.secure.yml says.
+func (k *keys) make(args ...string) {
+	k.t.Helper()
+	must(k.t, k.program, append([]string{"certs", "--out", k.dir, "--rights", filepath.Join(root, "deploy/nats/users.conf"), "--containers"}, args...)...)
+}
+
+func (k *keys) file(name string) string { return filepath.Join(k.dir, name) }
+
+// secret is what a file holds.
+func (k *keys) secret(name string) string {
+	k.t.Helper()
+	return strings.TrimSpace(readFile(k.t, k.file(name)))
+}
+
+// authorities are those of a file.
+func (k *keys) authorities(name string) *x509.CertPool {
+	k.t.Helper()
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM([]byte(readFile(k.t, k.file(name)))) {
+		k.t.Fatalf("%s holds no certificate", name)
+	}
+	return pool
+}
+
+// transport speaks TLS with a server of a name.
+func (k *keys) transport(server string) *http.Transport {
+	k.t.Helper()
+	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: k.authorities("ca.crt"), ServerName: server}}
+}
+
+// replace puts what courier certs would have now in the place of a file.
+func (k *keys) replace(name string) {
+	k.t.Helper()
+	if err := os.Rename(k.file(name+".new"), k.file(name)); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// newClosedCluster is a cluster of docker-compose.secure.yml. Its keys belong to a user
+// of whom no container knows.
+func newClosedCluster(t *testing.T) *cluster {
+	t.Helper()
+	k := newKeys(t)
+	if os.Geteuid() == 0 {
+		if err := filepath.WalkDir(k.dir, func(path string, _ fs.DirEntry, err error) error { return errors.Join(err, os.Chown(path, 4711, 4711)) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &cluster{project: "courier-secure", keys: k, env: []string{"COURIER_KEYS=" + k.dir},
+		files: []string{"docker-compose.yml", "deploy/containers/compose.override.yml", "docker-compose.secure.yml", "deploy/containers/compose.secure.yml"}}
+	c.prepare(t)
+	c.page = strings.Replace(c.page, "http:", "https:", 1)
+	return c
+}
+
+func TestSecureCluster(t *testing.T) {
+	need(t)
+	c := newClosedCluster(t)
+	if os.Getenv("COURIER_CONTAINERS") != "keep" {
+		t.Cleanup(func() { c.down(t) })
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			c.logs(t)
+		}
+	})
+	c.up(t)
+	for _, question := range []string{"SELECT count() FROM node_sample", "SELECT uniqExact(job_id) FROM job_submitted WHERE user = 'worker'", "SELECT count() FROM job_epoch"} {
+		await(t, time.Minute, question, func() error {
+			n, err := c.sql(t, question)
+			if err == nil && n == "0" {
+				err = errors.New("no row")
+			}
+			return err
+		})
+	}
+	c.awaitHealth(t, slices.Concat(c.ids(t, "store"), c.ids(t, "trainer"), c.ids(t, "gateway"))...)
+	t.Run("each sees its own keys", c.seesItsOwn)
+	t.Run("clients without key or TLS", c.refusesClients)
+	t.Run("routes", c.refusesRoutes)
+	t.Run("tables", c.closesTables)
+	t.Run("gateway", c.closesGateway)
+	t.Run("keys change", c.changesKeys)
+	t.Run("no secret is told", c.tellsNoSecret)
+}
+
+// seesItsOwn looks into each container: what courier certs made for it, and no seed,
+// key or password besides.
+func (c *cluster) seesItsOwn(t *testing.T) {
+	for service, want := range map[string]string{
+		"nats1": "ca.crt nats.crt nats.key routes.crt routes.key users.conf", "nats3": "ca.crt nats.crt nats.key routes.crt routes.key users.conf",
+		"clickhouse": "ca.crt clickhouse.crt clickhouse.key passwords.xml", "advisor": "advisor.nk ca.crt", "store": "ca.crt courier.password store.nk",
+		"trainer": "ca.crt trainer.nk trainer.password", "collector": "ca.crt collector.nk", "gateway": "ca.crt gateway.crt gateway.key gateway.nk tokens", "worker": "ca.crt worker.nk",
+	} {
+		here := filepath.Join(t.TempDir(), "tls")
+		must(t, "docker", "cp", c.id(t, service)+":/etc/courier/tls", here)
+		entries, err := os.ReadDir(here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range entries {
+			got = append(got, e.Name())
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s sees %v, want %s", service, got, want)
+		}
+	}
+	for _, dir := range []string{c.keys.dir, c.keys.file("containers")} {
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s may be entered by others: %v, %v", dir, info.Mode(), err)
+		}
+	}
+}
+
+// asksEach runs courier jobs on this machine, at each server of NATS at once: who is
+// refused tries for some seconds. It must succeed, or fail with what is to be said.
+func (c *cluster) asksEach(says string, flags ...string) error {
+	servers := strings.Split(c.nats, ",")
+	failed := make(chan error, len(servers))
+	for _, at := range servers {
+		go func() {
+			out, err := run("", nil, c.keys.program, append([]string{"jobs", "--nats-url", at}, flags...)...)
+			switch {
+			case says == "":
+				failed <- err
+			case err == nil || !strings.Contains(out, says):
+				failed <- fmt.Errorf("%s answers %q (%v), want that it says %q", at, out, err, says)
+			default:
+				failed <- nil
+			}
+		}()
+	}
+	var all error
+	for range servers {
+		all = errors.Join(all, <-failed)
+	}
+	return all
+}
+
+// refusesClients tries to connect to NATS without what it takes, beside one who may.
+func (c *cluster) refusesClients(t *testing.T) {
+	strange := newKeys(t)
+	ca, seed := "--nats-ca="+c.keys.file("ca.crt"), "--nats-nkey="+c.keys.file("worker.nk")
+	if err := c.asksEach("", ca, seed); err != nil {
+		t.Errorf("worker: %v", err)
+	}
+	for _, try := range []struct {
+		what, says string
+		flags      []string
+	}{
+		{"without a key", "wants to know who connects", []string{ca}},
+		{"with a key of another cluster", "knows no user", []string{ca, "--nats-nkey=" + strange.file("worker.nk")}},
+		{"with the authority of another cluster", "not signed by the authority", []string{"--nats-ca=" + strange.file("ca.crt"), seed}},
+		{"without an authority", "name the file of the authority", []string{seed}},
+	} {
+		if err := c.asksEach(try.says, try.flags...); err != nil {
+			t.Errorf("%s: %v", try.what, err)
+		}
+	}
+	plain, err := net.Dial("tcp", strings.TrimPrefix(strings.Split(c.nats, ",")[0], "nats://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	answer := ask(t, plain, "CONNECT {\"verbose\":false}\r\nPING\r\n")
+	if !strings.Contains(answer, `"tls_required":true`) || strings.Contains(answer, "PONG") {
+		t.Errorf("a client that speaks no TLS is answered %q", answer)
+	}
+}
+
+// ask sends text and returns all that is answered within two seconds.
+func ask(t *testing.T, conn net.Conn, text string) string {
+	t.Helper()
+	if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	_, failed := io.WriteString(conn, text)
+	answer, ended := io.ReadAll(conn)
+	return fmt.Sprintf("%s (%v, %v)", answer, failed, ended)
+}
+
+// refusesRoutes tries to be one more server of NATS. Certificates that our authority
+// signed for others must not do, or whoever has one could act as the whole cluster.
+func (c *cluster) refusesRoutes(t *testing.T) {
+	at := net.JoinHostPort(c.address(t, "nats1"), "6222")
+	strange := newKeys(t)
+	route := func(k *keys, name string) string {
+		conn, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		config := &tls.Config{RootCAs: c.keys.authorities("routes.crt"), ServerName: "nats1"}
+		if name != "" {
+			pair, err := tls.LoadX509KeyPair(k.file(name+".crt"), k.file(name+".key"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Whatever the server names as its authorities, as one would who means ill.
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+		}
+		return ask(t, tls.Client(conn, config), "PING\r\n")
+	}
+	for _, name := range []string{"", "client", "nats", "gateway"} {
+		if answer := route(c.keys, name); !strings.Contains(answer, "remote error: tls") {
+			t.Errorf("a route with the certificate %q of ours is answered %q", name, answer)
+		}
+	}
+	if answer := route(strange, "routes"); !strings.Contains(answer, "remote error: tls") {
+		t.Errorf("a route of another cluster is answered %q", answer)
+	}
+	if answer := route(c.keys, "routes"); !strings.HasPrefix(answer, "INFO {") {
+		t.Errorf("a route with the certificate of routes is answered %q", answer)
+	}
+}
+
+// closesTables asks ClickHouse in the clear, and with passwords that are not those of
+// the files.
+func (c *cluster) closesTables(t *testing.T) {
+	at := c.address(t, "clickhouse")
+	for _, port := range []string{"8123", "9000"} {
+		if conn, err := net.DialTimeout("tcp", net.JoinHostPort(at, port), time.Second); err == nil {
+			conn.Close()
+			t.Errorf("ClickHouse listens in the clear at %s", port)
+		}
+	}
+	client := http.Client{Timeout: 10 * time.Second, Transport: c.keys.transport("clickhouse")}
+	defer client.CloseIdleConnections()
+	for _, try := range []struct {
+		user, password, statement string
+		status                    int
+	}{
+		{"reader", c.keys.secret("reader.password"), "SELECT count() FROM courier.jobs", 200},
+		{"reader", "reader", "SELECT 1", 403},
+		{"courier", "courier", "SELECT 1", 403},
+		{"courier", "", "SELECT 1", 403},
+		{"trainer", c.keys.secret("courier.password"), "SELECT 1", 403},
+		{"trainer", c.keys.secret("trainer.password"), "SELECT count() FROM courier.jobs", 200},
+		{"trainer", c.keys.secret("trainer.password"), "TRUNCATE TABLE courier.job_epoch", 500},
+	} {
+		q, err := http.NewRequest(http.MethodPost, "https://"+at+":8443/", strings.NewReader(try.statement))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.SetBasicAuth(try.user, try.password)
+		status, answer := do(t, &client, q)
+		if status != try.status {
+			t.Errorf("%s: %s = %d %s, want %d", try.user, try.statement, status, answer, try.status)
+		}
+	}
+}
+
+func do(t *testing.T, client *http.Client, q *http.Request) (status int, answer string) {
+	t.Helper()
+	r, err := client.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(body)
+}
+
+// jobsOverREST is how the gateway answers whoever has a token.
+func (c *cluster) jobsOverREST(t *testing.T, token string) int {
+	t.Helper()
+	q, err := http.NewRequest(http.MethodGet, c.page+"/api/v1/jobs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		q.Header.Set("Authorization", "Bearer "+token)
+	}
+	client := http.Client{Timeout: 10 * time.Second, Transport: c.keys.transport("gateway")}
+	defer client.CloseIdleConnections()
+	status, _ := do(t, &client, q)
+	return status
+}
+
+func (c *cluster) closesGateway(t *testing.T) {
+	for token, want := range map[string]int{"": 401, "wrong": 401, c.keys.secret("worker.token"): 200, c.keys.secret("prometheus.token"): 200} {
+		if status := c.jobsOverREST(t, token); status != want {
+			t.Errorf("the gateway answers a token of %d characters by %d, want %d", len(token), status, want)
+		}
+	}
+	q, err := http.NewRequest(http.MethodGet, "http"+strings.TrimPrefix(c.page, "https")+"/api/v1/jobs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, answer := do(t, http.DefaultClient, q); status != 400 {
+		t.Errorf("the gateway answers who speaks no TLS by %d %s", status, answer)
+	}
+}
+
+// changesKeys lets a person in and out again, and gives the servers of NATS another
+// certificate, without a restart.
+func (c *cluster) changesKeys(t *testing.T) {
+	k := c.keys
+	before := map[string]string{"users.conf": readFile(t, k.file("users.conf")), "tokens": readFile(t, k.file("tokens"))}
+	for _, old := range []string{"nats.crt", "nats.key"} {
+		if err := os.Remove(k.file(old)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := c.serial(t)
+	k.make("--person", "eve")
+	k.replace("users.conf")
+	k.replace("tokens")
+	k.make()
+	c.reload(t)
+	flags := []string{"--nats-ca=" + k.file("ca.crt"), "--nats-nkey=" + k.file("eve.nk")}
+	await(t, 20*time.Second, "eve at every server", func() error { return c.asksEach("", flags...) })
+	await(t, 20*time.Second, "eve at the gateway", func() error { return wrong(c.jobsOverREST(t, k.secret("eve.token")), 200) })
+	if c.serial(t) == old {
+		t.Error("nats1 still shows its old certificate")
+	}
+
+	for name, text := range before {
+		if err := os.WriteFile(k.file(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.make()
+	c.reload(t)
+	await(t, 20*time.Second, "eve's end at every server", func() error { return c.asksEach("knows no user", flags...) })
+	await(t, 20*time.Second, "eve's end at the gateway", func() error { return wrong(c.jobsOverREST(t, k.secret("eve.token")), 401) })
+}
+
+// reload has the servers of NATS read their settings again.
+func (c *cluster) reload(t *testing.T) {
+	t.Helper()
+	must(t, "docker", "kill", "--signal", "HUP", c.id(t, "nats1"), c.id(t, "nats2"), c.id(t, "nats3"))
+}
+
+func wrong(got, want int) error {
+	if got != want {
+		return fmt.Errorf("%d, want %d", got, want)
+	}
+	return nil
+}
+
+// serial is the number of the certificate that nats1 shows to clients.
+func (c *cluster) serial(t *testing.T) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", net.JoinHostPort(c.address(t, "nats1"), "4222"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := bufio.NewReaderSize(conn, 1<<16).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	secured := tls.Client(conn, &tls.Config{RootCAs: c.keys.authorities("ca.crt"), ServerName: "nats1"})
+	if err := secured.HandshakeContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return secured.ConnectionState().PeerCertificates[0].SerialNumber.String()
+}
+
+// tellsNoSecret looks for every secret in what containers said and in how they were
+// started, which whoever may use the engine can read.
+func (c *cluster) tellsNoSecret(t *testing.T) {
+	var secrets []string
+	for _, pattern := range []string{"*.nk", "*.token", "*.key", "*.password"} {
+		files, err := filepath.Glob(c.keys.file(pattern))
+		if err != nil || len(files) < 2 {
+			t.Fatalf("%v are the files %s (%v)", files, pattern, err)
+		}
+		for _, name := range files {
+			for line := range strings.Lines(readFile(t, name)) {
+				if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") {
+					secrets = append(secrets, line)
+				}
+			}
+		}
+	}
+	for _, service := range []string{"nats1", "nats2", "nats3", "clickhouse", "store", "trainer", "advisor", "collector", "gateway", "worker"} {
+		for _, id := range c.ids(t, service) {
+			said, started := must(t, "docker", "logs", id), must(t, "docker", "inspect", id)
+			if said == "" && service != "clickhouse" {
+				t.Errorf("%s said nothing", service)
+			}
+			for _, s := range secrets {
+				if strings.Contains(said, s) || strings.Contains(started, s) {
+					t.Errorf("%s tells a secret", service)
+				}
+			}
+			for _, bad := range []string{"does not permit", "ermissions Violation"} {
+				if strings.Contains(said, bad) {
+					t.Errorf("%s asked for what it may not:\n%s", service, said)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"courier/schemas"
+)
+
+// scraper has a token of the gateway, whose metrics it reads.
+const scraper = "prometheus"
+
+// tableUsers are the users of deploy/clickhouse that have a password.
+var tableUsers = []string{"courier", "trainer", "reader"}
+
+// secret makes the file of a user's secret if there is none, 260 random bits in letters
+// and digits, and returns their sha256 in hex.
+func (d *certsDir) secret(name string) (string, error) {
+	if !d.has(name) {
+		if err := d.add(name, []byte(rand.Text()+rand.Text()+"\n")); err != nil {
+			return "", err
+		}
+	}
+	text, err := os.ReadFile(d.file(name))
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(bytes.TrimSpace(text))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// tokens makes a token for each person, the operator and prometheus, and the file by
+// which the gateway knows them.
+func (d *certsDir) tokens(persons []string) error {
+	text := strings.Builder{}
+	text.WriteString("# Tokens of the gateway: sha256, user, role (reader, submitter or admin).\n")
+	for _, user := range append(slices.Clone(persons), schemas.Operator, scraper) {
+		role := "submitter"
+		switch user {
+		case schemas.Operator:
+			role = "admin"
+		case scraper:
+			role = "reader"
+		}
+		sum, err := d.secret(user + ".token")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "%s %s %s\n", sum, user, role)
+	}
+	return d.put("tokens", []byte(text.String()))
+}
+
+// passwords makes a password for each user of ClickHouse, and the settings by which
+// the server knows them, in the place of those from its environment.
+func (d *certsDir) passwords() error {
+	text := strings.Builder{}
+	text.WriteString("<!-- Passwords in the place of those in users.xml and trainer.xml, which are read before. -->\n<clickhouse>\n  <users>\n")
+	for _, user := range tableUsers {
+		sum, err := d.secret(user + ".password")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "    <%s><password remove=\"1\"/><password_sha256_hex>%s</password_sha256_hex></%s>\n", user, sum, user)
+	}
+	text.WriteString("  </users>\n</clickhouse>\n")
+	return d.put("passwords.xml", []byte(text.String()))
+}
+
+// containerFiles are what the containers of docker-compose.secure.yml see. The three of
+// NATS see the same.
+var containerFiles = map[string][]string{
+	"nats":       {"nats.crt", "nats.key", "routes.crt", "routes.key", "users.conf"},
+	"clickhouse": {"clickhouse.crt", "clickhouse.key", "passwords.xml"},
+	"advisor":    {"advisor.nk"},
+	"store":      {"store.nk", "courier.password"},
+	"trainer":    {"trainer.nk", "trainer.password"},
+	"collector":  {"collector.nk"},
+	"gateway":    {"gateway.nk", "gateway.crt", "gateway.key", "tokens"},
+	worker:       {"worker.nk"},
+	scraper:      {"prometheus.token"},
+	"grafana":    {"reader.password"},
+}
+
+// containers copies what each container sees into a folder of its own. Containers run
+// as users of their own, most of whom this machine does not know, so the copies may be
+// read by everybody: by nobody outside, because only their owner enters the folder
+// above them, and inside only by who sees that folder.
+func (d *certsDir) containers() error {
+	above := d.file("containers")
+	if err := errors.Join(os.MkdirAll(above, 0o700), os.Chmod(above, 0o700)); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(containerFiles)) {
+		folder := filepath.Join("containers", name)
+		if err := errors.Join(os.MkdirAll(d.file(folder), 0o755), os.Chmod(d.file(folder), 0o755)); err != nil { // whatever the umask
+			return err
+		}
+		for _, file := range append([]string{"ca.crt"}, containerFiles[name]...) {
+			if err := d.copy(file, filepath.Join(folder, file)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// copy makes a file the same as another, at once for who reads it meanwhile.
+func (d *certsDir) copy(from, to string) error {
+	data, err := os.ReadFile(d.file(from))
+	if errors.Is(err, fs.ErrNotExist) && from == "users.conf" {
+		return fmt.Errorf("there is no %s: --rights makes it", from)
+	}
+	if err != nil {
+		return err
+	}
+	if old, err := os.ReadFile(d.file(to)); err == nil && bytes.Equal(old, data) {
+		return nil
+	}
+	whole := d.file(to) + ".tmp"
+	defer func() { _ = os.Remove(whole) }()                                                       // left only where something failed
+	if err := errors.Join(os.WriteFile(whole, data, 0o600), os.Chmod(whole, 0o644)); err != nil { // whatever the umask
+		return err
+	}
+	if err := os.Rename(whole, d.file(to)); err != nil {
+		return err
+	}
+	d.say("copied   %s", d.file(to))
+	return nil
+}
