@@ -3,7 +3,7 @@
 // (nats, clickhouse), what watches them (prometheus, grafana), units for bare metal
 // (systemd), manifests (kubernetes), and how users of Slurm and Spark put their jobs
 // under an SLO. docker-compose.yml at the root brings the services together on one
-// machine.
+// machine, and docker-compose.secure.yml beside it closes that cluster.
 //
 // It holds no code. Its tests hold every file against the program: they ask the
 // parser for every flag and variable, compare versions and rights with those of

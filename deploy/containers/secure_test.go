@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -62,12 +63,19 @@ func (k *keys) transport(server string) *http.Transport {
 	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: k.authorities("ca.crt"), ServerName: server}}
 }
 
-// replace puts what courier certs would have now in the place of a file.
-func (k *keys) replace(name string) {
+// replace puts what courier certs would have now in the place of files.
+func (k *keys) replace(names ...string) {
 	k.t.Helper()
-	if err := os.Rename(k.file(name+".new"), k.file(name)); err != nil {
-		k.t.Fatal(err)
+	for _, name := range names {
+		if err := os.Rename(k.file(name+".new"), k.file(name)); err != nil {
+			k.t.Fatal(err)
+		}
 	}
+}
+
+// flags are how the owner of a seed connects to NATS.
+func (k *keys) flags(seed string) []string {
+	return []string{"--nats-ca=" + k.file("ca.crt"), "--nats-nkey=" + k.file(seed)}
 }
 
 // newClosedCluster is a cluster of docker-compose.secure.yml. Its keys belong to a user
@@ -98,7 +106,7 @@ func TestSecureCluster(t *testing.T) {
 			c.logs(t)
 		}
 	})
-	c.up(t)
+	c.up(t, time.Minute) // TestCluster holds the time to its promise
 	for _, question := range []string{"SELECT count() FROM node_sample", "SELECT uniqExact(job_id) FROM job_submitted WHERE user = 'worker'", "SELECT count() FROM job_epoch"} {
 		await(t, time.Minute, question, func() error {
 			n, err := c.sql(t, question)
@@ -175,10 +183,12 @@ func (c *cluster) asksEach(says string, flags ...string) error {
 // refusesClients tries to connect to NATS without what it takes, beside one who may.
 func (c *cluster) refusesClients(t *testing.T) {
 	strange := newKeys(t)
-	ca, seed := "--nats-ca="+c.keys.file("ca.crt"), "--nats-nkey="+c.keys.file("worker.nk")
-	if err := c.asksEach("", ca, seed); err != nil {
+	worker := c.keys.flags("worker.nk")
+	ca, seed := worker[0], worker[1]
+	if err := c.asksEach("", worker...); err != nil {
 		t.Errorf("worker: %v", err)
 	}
+	var tried sync.WaitGroup
 	for _, try := range []struct {
 		what, says string
 		flags      []string
@@ -188,10 +198,13 @@ func (c *cluster) refusesClients(t *testing.T) {
 		{"with the authority of another cluster", "not signed by the authority", []string{"--nats-ca=" + strange.file("ca.crt"), seed}},
 		{"without an authority", "name the file of the authority", []string{seed}},
 	} {
-		if err := c.asksEach(try.says, try.flags...); err != nil {
-			t.Errorf("%s: %v", try.what, err)
-		}
+		tried.Go(func() {
+			if err := c.asksEach(try.says, try.flags...); err != nil {
+				t.Errorf("%s: %v", try.what, err)
+			}
+		})
 	}
+	tried.Wait()
 	plain, err := net.Dial("tcp", strings.TrimPrefix(strings.Split(c.nats, ",")[0], "nats://"))
 	if err != nil {
 		t.Fatal(err)
@@ -330,38 +343,51 @@ func (c *cluster) closesGateway(t *testing.T) {
 	}
 }
 
-// changesKeys lets a person in and out again, and gives the servers of NATS another
-// certificate, without a restart.
+// changesKeys lets a person in and out again and changes keys of every kind, as
+// docs/threats.md says; what has to be started again is, and nothing else.
 func (c *cluster) changesKeys(t *testing.T) {
-	k := c.keys
-	before := map[string]string{"users.conf": readFile(t, k.file("users.conf")), "tokens": readFile(t, k.file("tokens"))}
-	for _, old := range []string{"nats.crt", "nats.key"} {
-		if err := os.Remove(k.file(old)); err != nil {
+	k, away := c.keys, t.TempDir()
+	nats, page := c.serial(t, "nats1", "4222"), c.serial(t, "gateway", "8080")
+	for _, name := range []string{"nats.crt", "nats.key", "gateway.crt", "gateway.key", "collector.nk", "reader.password"} {
+		if err := os.Rename(k.file(name), filepath.Join(away, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	old := c.serial(t)
 	k.make("--person", "eve")
-	k.replace("users.conf")
-	k.replace("tokens")
+	k.replace("users.conf", "tokens", "passwords.xml")
 	k.make()
 	c.reload(t)
-	flags := []string{"--nats-ca=" + k.file("ca.crt"), "--nats-nkey=" + k.file("eve.nk")}
-	await(t, 20*time.Second, "eve at every server", func() error { return c.asksEach("", flags...) })
+	must(t, "docker", "restart", c.id(t, "collector"), c.id(t, "gateway"), c.id(t, "clickhouse"))
+	await(t, 20*time.Second, "eve at every server", func() error { return c.asksEach("", k.flags("eve.nk")...) })
+	c.awaitHealth(t, c.id(t, "collector"), c.id(t, "gateway"), c.id(t, "clickhouse"))
 	await(t, 20*time.Second, "eve at the gateway", func() error { return wrong(c.jobsOverREST(t, k.secret("eve.token")), 200) })
-	if c.serial(t) == old {
-		t.Error("nats1 still shows its old certificate")
+	if c.serial(t, "nats1", "4222") == nats || c.serial(t, "gateway", "8080") == page {
+		t.Error("nats1 or the gateway still shows its old certificate")
 	}
+	await(t, 20*time.Second, "rows by the new password, of the collector with the new key", func() error {
+		n, err := c.sql(t, "SELECT count() FROM node_sample WHERE at > now() - INTERVAL 5 SECOND")
+		if err == nil && n == "0" {
+			err = errors.New("no sample")
+		}
+		return err
+	})
 
-	for name, text := range before {
-		if err := os.WriteFile(k.file(name), []byte(text), 0o600); err != nil {
+	token := k.secret("eve.token")
+	for _, name := range []string{"eve.nk", "eve.token"} {
+		if err := os.Rename(k.file(name), filepath.Join(away, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	k.make()
+	k.replace("users.conf", "tokens")
+	k.make()
 	c.reload(t)
-	await(t, 20*time.Second, "eve's end at every server", func() error { return c.asksEach("knows no user", flags...) })
-	await(t, 20*time.Second, "eve's end at the gateway", func() error { return wrong(c.jobsOverREST(t, k.secret("eve.token")), 401) })
+	for _, name := range []string{"eve.nk", "collector.nk"} {
+		await(t, 20*time.Second, "the end of "+name, func() error {
+			return c.asksEach("knows no user", "--nats-ca="+k.file("ca.crt"), "--nats-nkey="+filepath.Join(away, name))
+		})
+	}
+	await(t, 20*time.Second, "eve's end at the gateway", func() error { return wrong(c.jobsOverREST(t, token), 401) })
 }
 
 // reload has the servers of NATS read their settings again.
@@ -377,18 +403,20 @@ func wrong(got, want int) error {
 	return nil
 }
 
-// serial is the number of the certificate that nats1 shows to clients.
-func (c *cluster) serial(t *testing.T) string {
+// serial is the number of the certificate that a service shows at a port.
+func (c *cluster) serial(t *testing.T, service, port string) string {
 	t.Helper()
-	conn, err := net.Dial("tcp", net.JoinHostPort(c.address(t, "nats1"), "4222"))
+	conn, err := net.Dial("tcp", net.JoinHostPort(c.address(t, service), port))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := bufio.NewReaderSize(conn, 1<<16).ReadString('\n'); err != nil {
-		t.Fatal(err)
+	if service == "nats1" { // tells who it is before it turns to TLS
+		if _, err := bufio.NewReaderSize(conn, 1<<16).ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
 	}
-	secured := tls.Client(conn, &tls.Config{RootCAs: c.keys.authorities("ca.crt"), ServerName: "nats1"})
+	secured := tls.Client(conn, &tls.Config{RootCAs: c.keys.authorities("ca.crt"), ServerName: service})
 	if err := secured.HandshakeContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
