@@ -49,8 +49,8 @@ type batcher struct {
 	kv       jetstream.KeyValue
 	intent   intent
 	revision uint64
-	well     bool                   // something succeeded since the last failure
-	fetched  jetstream.MessageBatch // not read to its end, or nil; of who gathers
+	well     bool // something succeeded since the last failure
+	usual    int  // records of the last batch; of who gathers
 }
 
 // ConsumeBatch hands the messages of a durable's stream to handle in exact
@@ -92,23 +92,26 @@ func (r *batcher) run(ctx context.Context) error {
 		}
 		r.well = true
 	}
-	consumer, err := r.js.CreateOrUpdateConsumer(ctx, r.d.Stream, durableConfig(r.d))
-	if err != nil {
+	if _, err := r.js.CreateOrUpdateConsumer(ctx, r.d.Stream, durableConfig(r.d)); err != nil {
 		return fmt.Errorf("create durable %s: %w", r.d.Name, unavailable(err))
 	}
-	return r.relay(ctx, consumer)
+	p, err := r.pull(r.d, r.o.MaxMessages)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	return r.relay(ctx, p)
 }
 
 // relay gathers one batch while the one before it is handled.
-func (r *batcher) relay(ctx context.Context, consumer jetstream.Consumer) error {
+func (r *batcher) relay(ctx context.Context, p *puller) error {
 	batches, abandoned, ended := make(chan gathered), make(chan struct{}), make(chan error, 1)
 	after := place{r.intent.Last, r.intent.At}
-	r.fetched = nil
 	go func() {
 		defer close(batches)
 		ended <- func() error {
-			for ctx.Err() == nil || r.fetched != nil {
-				g, err := r.gather(ctx, consumer, after)
+			for ctx.Err() == nil || p.more() {
+				g, err := r.gather(ctx, p, after)
 				if err != nil {
 					return err
 				}
@@ -221,14 +224,19 @@ func (r *batcher) settle(ctx context.Context, g gathered) error {
 			return err
 		}
 	}
-	if g.last == nil {
+	if g.ack == "" {
 		return nil
 	}
-	if err := g.last.DoubleAck(ctx); err != nil {
+	asking, done := context.WithTimeout(ctx, ackTimeout)
+	defer done()
+	if _, err := r.nc.RequestWithContext(asking, g.ack, []byte("+ACK")); err != nil {
 		return fmt.Errorf("ack %s: %w", r.d.Name, unavailable(err))
 	}
 	return nil
 }
+
+// ackTimeout is after how long an acknowledgement that was not answered is lost.
+const ackTimeout = 5 * time.Second
 
 // startAgain takes a message for the first that was not handled, and returns an
 // error. The durable is made anew: it keeps back for long what it has delivered.

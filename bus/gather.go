@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -70,11 +72,11 @@ func (c *collector) intent() intent {
 	return intent{First: c.batch.First, Last: c.batch.Last, At: c.at, Count: c.count, Digest: hex.EncodeToString(c.sum.Sum(nil))}
 }
 
-// gathered is a batch and its last message, nil if there is none, which may be one
-// that was handled before.
+// gathered is a batch and where its last message is acknowledged, "" if there is none,
+// which may be one that was handled before.
 type gathered struct {
 	*collector
-	last jetstream.Msg
+	ack string
 }
 
 // place is how far a stream was gathered: the last message's sequence, and when it
@@ -90,38 +92,63 @@ type anew struct{ sequence uint64 }
 
 func (a anew) Error() string { return fmt.Sprintf("the log counts again from %d", a.sequence) }
 
-func (p place) before(meta *jetstream.MsgMetadata) bool {
-	return meta.Sequence.Stream <= p.sequence && !p.at.IsZero() && meta.Timestamp.After(p.at)
+func (p place) before(message place) bool {
+	return message.sequence <= p.sequence && !p.at.IsZero() && message.at.After(p.at)
+}
+
+// placeOf reads a message's place in its stream from the subject on which it is
+// acknowledged, without the garbage that Metadata of nats.go makes for each:
+// $JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<deliveries>.<sequence>.<the consumer's>.<instant>.<pending>[.<token>]
+func placeOf(ack string) (p place, err error) {
+	before := 5
+	if strings.Count(ack, ".") > 8 {
+		before = 7
+	}
+	rest := ack
+	for range before {
+		_, rest, _ = strings.Cut(rest, ".")
+	}
+	sequence, rest, _ := strings.Cut(rest, ".")
+	_, rest, _ = strings.Cut(rest, ".")
+	instant, _, _ := strings.Cut(rest, ".")
+	if p.sequence, err = strconv.ParseUint(sequence, 10, 64); err != nil || !strings.HasPrefix(ack, "$JS.ACK.") {
+		return p, fmt.Errorf("a message is acknowledged at %q, which tells no place", ack)
+	}
+	nanoseconds, err := strconv.ParseInt(instant, 10, 64)
+	p.at = time.Unix(0, nanoseconds)
+	return p, err
 }
 
 // gather gathers one batch by size or age, of what lies behind a place.
-func (r *batcher) gather(ctx context.Context, consumer jetstream.Consumer, after place) (gathered, error) {
+func (r *batcher) gather(ctx context.Context, p *puller, after place) (gathered, error) {
 	g := gathered{collector: r.collect(false)}
+	g.batch.Records = make([]Record, 0, r.usual)
+	defer func() { r.usual = len(g.batch.Records) }()
 	until := time.Now().Add(r.o.MaxAge)
 	// What is in hand is finished although ctx ends: it has a bound of its own.
 	finishing, cancel := finishContext(ctx)
 	defer cancel()
 	for !g.full() {
-		msg, err := r.next(ctx, consumer, until)
+		msg, err := p.next(ctx, until)
 		if msg == nil || err != nil {
 			return g, err
 		}
-		meta, err := msg.Metadata()
+		at, err := placeOf(msg.Reply)
 		if err != nil {
 			return g, fmt.Errorf("read a message's place in %s: %w", r.d.Stream, err)
 		}
-		g.last = msg
-		if after.before(meta) {
-			return g, anew{meta.Sequence.Stream}
+		g.ack = msg.Reply
+		if after.before(at) {
+			return g, anew{at.sequence}
 		}
 		had := max(after.sequence, g.batch.Last)
-		if meta.Sequence.Stream <= had {
+		if at.sequence <= had {
 			continue // handled already, or a redelivery of what is in hand
 		}
-		if err := g.fill(finishing, had+1, meta.Sequence.Stream); err != nil {
+		if err := g.fill(finishing, had+1, at.sequence); err != nil {
 			return g, err
 		}
-		if err := g.add(finishing, msg.Subject(), msg.Data(), meta.Sequence.Stream, meta.Timestamp); err != nil {
+		if err := g.add(finishing, msg.Subject, msg.Data, at.sequence, at.at); err != nil {
 			return g, err
 		}
 	}
@@ -136,33 +163,3 @@ const mostBytes = 16 << 20
 func (c *collector) full() bool {
 	return max(c.count, len(c.batch.Records)) >= c.o.MaxMessages || c.batch.Bytes >= mostBytes
 }
-
-// mostFetched is how many messages are asked for at once: all of them wait in memory,
-// and one may have hundreds of samples.
-const mostFetched = 1000
-
-// next is the next message of a durable, nil if none comes in time.
-func (r *batcher) next(ctx context.Context, consumer jetstream.Consumer, until time.Time) (jetstream.Msg, error) {
-	for {
-		if r.fetched != nil {
-			if msg, open := <-r.fetched.Messages(); open {
-				return msg, nil
-			}
-			err := r.fetched.Error()
-			if r.fetched = nil; err != nil {
-				return nil, fmt.Errorf("fetch from %s: %w", r.d.Name, unavailable(err))
-			}
-		}
-		left := time.Until(until)
-		if left < shortestFetch || ctx.Err() != nil {
-			return nil, nil
-		}
-		var err error
-		if r.fetched, err = consumer.Fetch(min(mostFetched, r.o.MaxMessages), jetstream.FetchMaxWait(left)); err != nil {
-			return nil, fmt.Errorf("fetch from %s: %w", r.d.Name, unavailable(err))
-		}
-	}
-}
-
-// shortestFetch is too short to ask a server for more.
-const shortestFetch = time.Millisecond
