@@ -51,17 +51,17 @@ func (s *Stamp) validate() error {
 // that an old service survives a new field. The error is an *Error with
 // CodeInvalid; the message belongs to the dead letters then.
 func Parse(subject string, data []byte) (Event, error) {
+	if isSample(subject) && len(data) <= MaxMessageBytes {
+		if s := readSample(data); s != nil {
+			return checked(s, subject)
+		}
+	}
 	e := newEvent(subject)
 	if e == nil {
 		return nil, Invalid("", "no event has the subject %q", clip(subject))
 	}
 	if len(data) > MaxMessageBytes {
 		return nil, Invalid("", "%d bytes are more than the %d of the largest message", len(data), MaxMessageBytes)
-	}
-	if _, is := e.(*Sample); is {
-		if s := readSample(data); s != nil {
-			return checked(s, subject)
-		}
 	}
 	if err := json.Unmarshal(data, e); err != nil {
 		return nil, jsonError(err)
@@ -80,19 +80,20 @@ func ParseAll(subject string, data []byte) ([]Event, error) {
 		}
 		return []Event{e}, nil
 	}
-	if _, is := newEvent(subject).(*Sample); !is || len(data) > MaxMessageBytes {
+	if !isSample(subject) || len(data) > MaxMessageBytes {
 		_, err := Parse(subject, data) // it says why not
 		return nil, err
 	}
-	var all []Event
-	for _, s := range readSamples(data) {
+	samples := readSamples(data)
+	all := make([]Event, 0, len(samples))
+	for _, s := range samples {
 		e, err := checked(s, subject)
 		if err != nil {
 			return nil, fmt.Errorf("sample %d: %w", len(all)+1, err)
 		}
 		all = append(all, e)
 	}
-	if all != nil {
+	if len(all) > 0 {
 		return all, nil
 	}
 	var texts []json.RawMessage
@@ -125,6 +126,13 @@ func MessageID(events []Event) string {
 func isArray(data []byte) bool {
 	data = bytes.TrimLeft(data, " \t\r\n")
 	return len(data) > 0 && data[0] == '['
+}
+
+// isSample says whether a subject is that of samples, without the garbage of newEvent.
+func isSample(subject string) bool {
+	rest, is := strings.CutPrefix(subject, "node.")
+	_, event, _ := strings.Cut(rest, ".")
+	return is && event == EventSample
 }
 
 // checked is an event that is valid and has the subject that its message had.
