@@ -58,10 +58,8 @@ func (d *Database) send(ctx context.Context, t *table, rows []any) error {
 		return err
 	}
 	defer b.Close() // gives the connection back if a column does not fit
-	for c, values := range t.columns(rows) {
-		if err := b.Column(c).Append(values); err != nil {
-			return err
-		}
+	if err := t.columns(rows, func(c int, values any) error { return b.Column(c).Append(values) }); err != nil {
+		return err
 	}
 	return b.Send()
 }

@@ -14,9 +14,9 @@ import (
 // table is a table that the log fills, and its statements.
 type table struct {
 	name   string
-	row    any     // zero value of its rows
-	fields [][]int // of its rows, by column
-	key    string  // first column of its order: the second token of its events' subjects
+	row    any            // zero value of its rows
+	takers []func() taker // by column
+	key    string         // first column of its order: the second token of its events' subjects
 	insert string
 	lookup string // event_id and sequence of the rows that have an event_id of the batch
 }
@@ -43,7 +43,7 @@ func newTable(s schemas.Table) *table {
 	case "regressor":
 		t.key = "target"
 	}
-	t.insert, t.fields = insertInto(t.name, s.Row), columnFields(reflect.TypeOf(s.Row))
+	t.insert, t.takers = insertInto(t.name, s.Row), takers(reflect.TypeOf(s.Row))
 	t.lookup = fmt.Sprintf("SELECT event_id, sequence FROM %s WHERE %s IN (SELECT key FROM %s) AND event_id IN (SELECT event_id FROM %s)", t.name, t.key, batchTable, batchTable)
 	if t.name == "node_sample" {
 		// Jobs are many and short, nodes few and endless: without the time, each
@@ -83,26 +83,6 @@ func columnFields(row reflect.Type) [][]int {
 		}
 	}
 	return fields
-}
-
-// columns are the values of rows by column, a slice of its type each.
-func (t *table) columns(rows []any) []any {
-	of := reflect.TypeOf(t.row)
-	columns := make([]reflect.Value, len(t.fields))
-	for c, field := range t.fields {
-		columns[c] = reflect.MakeSlice(reflect.SliceOf(of.FieldByIndex(field).Type), len(rows), len(rows))
-	}
-	for i, row := range rows {
-		v := reflect.Indirect(reflect.ValueOf(row))
-		for c, field := range t.fields {
-			columns[c].Index(i).Set(v.FieldByIndex(field))
-		}
-	}
-	all := make([]any, len(columns))
-	for c := range columns {
-		all[c] = columns[c].Interface()
-	}
-	return all
 }
 
 // group is what one table gets of a batch: rows of different events, in the
