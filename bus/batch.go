@@ -227,16 +227,13 @@ func (r *batcher) settle(ctx context.Context, g gathered) error {
 	if g.ack == "" {
 		return nil
 	}
-	asking, done := context.WithTimeout(ctx, ackTimeout)
-	defer done()
-	if _, err := r.nc.RequestWithContext(asking, g.ack, []byte("+ACK")); err != nil {
+	// Nobody waits for the answer: the intent says how far the stream was handled, and
+	// the next acknowledgement is for all before it as well.
+	if err := r.nc.Publish(g.ack, []byte("+ACK")); err != nil {
 		return fmt.Errorf("ack %s: %w", r.d.Name, unavailable(err))
 	}
 	return nil
 }
-
-// ackTimeout is after how long an acknowledgement that was not answered is lost.
-const ackTimeout = 5 * time.Second
 
 // startAgain takes a message for the first that was not handled, and returns an
 // error. The durable is made anew: it keeps back for long what it has delivered.

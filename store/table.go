@@ -152,6 +152,9 @@ func (g *group) put(it item) {
 	if len(g.items) == 0 || it.at.After(g.until) {
 		g.until = it.at
 	}
+	if len(g.items) == cap(g.items) { // append would grow a long slice by a quarter, and copy it each time
+		g.items = slices.Grow(g.items, max(16, len(g.items)))
+	}
 	g.items = append(g.items, it)
 }
 
