@@ -59,7 +59,7 @@ type storeCommand struct {
 	serviceFlags
 	ClickHouseURL string `name:"clickhouse-url" help:"ClickHouse to write to, such as clickhouse://user:password@host:9000/courier." required:"" env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
-	BatchMessages int           `help:"Most events in one batch." default:"10000" env:"COURIER_BATCH_MESSAGES"`
+	BatchMessages int           `help:"Most events in one batch." default:"25000" env:"COURIER_BATCH_MESSAGES"`
 	BatchAge      time.Duration `help:"Longest time that an event waits for its batch." default:"1s" env:"COURIER_BATCH_AGE"`
 }
 
