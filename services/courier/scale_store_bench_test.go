@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -45,6 +46,7 @@ func benchmarkScaleStores(b *testing.B, stores int) {
 	for range stores {
 		parts["stores"] = append(parts["stores"], spawn(b, "store", "--nats-url="+url, "--clickhouse-url="+clickhouse.Address(b)).cmd.Process.Pid)
 	}
+	rested(b, parts["stores"], parts["clickhouse"]) // all have made or seen the tables
 	js, err := jetstream.New(dial(b, url))
 	if err != nil {
 		b.Fatal(err)
@@ -77,6 +79,18 @@ func benchmarkScaleStores(b *testing.B, stores int) {
 		for part := range parts {
 			b.ReportMetric((spentBy(b, parts[part])-before[part])/(samples+epochs)*1e6, "us/event-"+part)
 		}
+	}
+}
+
+// rested waits until processes have taken little processor time for a second.
+func rested(b *testing.B, all ...[]int) {
+	b.Helper()
+	pids := slices.Concat(all...)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	<-tick.C
+	for before, now := 0.0, spentBy(b, pids); now-before > 0.2; before, now = now, spentBy(b, pids) {
+		<-tick.C
 	}
 }
 
