@@ -41,12 +41,9 @@ func (b *Bus) Backlog(ctx context.Context, d schemas.Durable) (Backlog, error) {
 	if done = max(done, state.FirstSeq-min(state.FirstSeq, 1)); state.LastSeq <= done {
 		return Backlog{Done: done}, nil
 	}
-	msg, err := stream.GetMsg(ctx, done+1, jetstream.WithGetMsgSubject(">")) // over what was deleted
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return Backlog{Done: done}, nil
-	}
-	if err != nil {
-		return fail(err)
+	msg, err := b.storedFrom(ctx, d.Stream, done+1)
+	if msg == nil || err != nil {
+		return Backlog{Done: done}, err
 	}
 	return Backlog{Done: done, Messages: state.LastSeq - done, Oldest: msg.Time}, nil
 }

@@ -188,25 +188,15 @@ func (r *batcher) writeIntent(ctx context.Context, i intent) error {
 func (r *batcher) repeat(ctx context.Context) error {
 	r.metrics.retried.WithLabelValues(r.d.Stream).Inc()
 	r.log.Info("open batch is repeated", "stream", r.d.Stream, "first", r.intent.First, "last", r.intent.Last)
-	stream, err := r.js.Stream(ctx, r.d.Stream)
-	if err != nil {
-		return fmt.Errorf("open stream %s: %w", r.d.Stream, unavailable(err))
-	}
 	c := r.collect(true)
-	for sequence := r.intent.First; sequence <= r.intent.Last; sequence++ {
-		msg, err := stream.GetMsg(ctx, sequence)
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			continue // deleted by its stream's limits, or never there
-		}
-		if err != nil {
-			return fmt.Errorf("read %s at %d: %w", r.d.Stream, sequence, unavailable(err))
-		}
-		if err := c.add(ctx, msg.Subject, msg.Data, msg.Sequence, msg.Time); err != nil {
-			return err
-		}
+	err := r.storedRange(ctx, r.d.Stream, r.intent.First, r.intent.Last, func(msg *stored) error {
+		return c.add(ctx, msg.Subject, msg.Data, msg.Sequence, msg.Time)
+	})
+	if err != nil && !errors.Is(err, errShort) { // short: the log lost its end, or was thrown away
+		return err
 	}
 	if got := c.intent(); got.Digest != r.intent.Digest {
-		r.log.Warn("a repeated batch lost messages to its stream's limits", "stream", r.d.Stream, "first", r.intent.First, "have", got.Count, "want", r.intent.Count)
+		r.log.Warn("a repeated batch lost messages: its stream's limits took them, or the stream its end", "stream", r.d.Stream, "first", r.intent.First, "have", got.Count, "want", r.intent.Count)
 	}
 	c.batch.First, c.batch.Last = r.intent.First, r.intent.Last
 	return r.finish(ctx, c)

@@ -4,14 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // collector gathers a batch.
@@ -48,24 +45,12 @@ func (c *collector) fill(ctx context.Context, from, until uint64) error {
 	if from >= until {
 		return nil
 	}
-	stream, err := c.js.Stream(ctx, c.d.Stream)
-	if err != nil {
-		return fmt.Errorf("open stream %s: %w", c.d.Stream, unavailable(err))
-	}
-	for from < until {
-		msg, err := stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(">")) // the next one, over what was deleted
-		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-			return fmt.Errorf("read %s at %d: %w", c.d.Stream, from, unavailable(err))
-		}
-		if err != nil || msg.Sequence >= until {
+	return c.storedRange(ctx, c.d.Stream, from, until, func(msg *stored) error {
+		if msg.Sequence == until {
 			return nil
 		}
-		if err := c.add(ctx, msg.Subject, msg.Data, msg.Sequence, msg.Time); err != nil {
-			return err
-		}
-		from = msg.Sequence + 1
-	}
-	return nil
+		return c.add(ctx, msg.Subject, msg.Data, msg.Sequence, msg.Time)
+	})
 }
 
 func (c *collector) intent() intent {

@@ -71,7 +71,7 @@ func TestSecure_RightsHold(t *testing.T) {
 	}{
 		{"hear advice", listens(schemas.JobSubject("*", schemas.EventAdvice)), "ada", "collector store trainer gateway"},
 		{"read advice", publishes(api + "DIRECT.GET.JOB." + advice), "ada advisor gateway", "collector trainer"},
-		{"read any message of jobs", publishes(api + "STREAM.MSG.GET.JOB"), "", "collector ada store trainer gateway advisor"},
+		{"read any message of jobs", publishes(api + "STREAM.MSG.GET.JOB"), "store", "collector ada trainer gateway advisor"},
 		{"make a consumer of jobs", publishes(api + "CONSUMER.CREATE.JOB.mine." + advice), "advisor trainer gateway store", "collector ada"},
 		{"make an old consumer of jobs", publishes(api + "CONSUMER.DURABLE.CREATE.JOB.mine"), "", "collector ada store trainer gateway advisor"},
 		{"take the store's place", publishes(api + "CONSUMER.MSG.NEXT.JOB.store-JOB"), "store", "collector ada trainer gateway advisor"},
