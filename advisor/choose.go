@@ -106,11 +106,11 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 		}
 	}
 	if best < 0 {
-		decision, chosen := schemas.BestEffort, reasonFastest
+		a.Decision = schemas.BestEffort
+		chosen := reasonFastest
 		if q.promised(&a.Alternatives[hope]) {
-			decision, chosen = q.reaching(&a.Alternatives[hope], reasonSurest)
+			a.Decision, chosen = q.reaching(&a.Alternatives[hope], reasonSurest)
 		}
-		a.Decision = decision
 		explain(a, hope, chosen, func(alt *schemas.Alternative) string {
 			if alt.Extrapolated {
 				return reasonBeyond

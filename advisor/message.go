@@ -1,7 +1,6 @@
 package advisor
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 
@@ -29,7 +28,7 @@ func message(a *schemas.Advice, s *sentence) string {
 	*s = (*s)[:0]
 	if a.Decision == schemas.BestEffort {
 		s.say("no alternative keeps the SLO with probability ")
-		s.number(cmp.Or(a.Threshold, a.Confidence), 'g', 3)
+		s.number(a.Least(), 'g', 3)
 		s.say("; ")
 	}
 	s.say("batch size ")

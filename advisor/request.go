@@ -49,7 +49,7 @@ func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error)
 
 // settle fills in what a request leaves to the cluster.
 func (a *Advisor) settle(q *schemas.JobRequest) {
-	if q.Promise == "" && a.o.Promise != schemas.PromiseEach {
+	if q.Promise == "" && a.o.Promise == schemas.PromiseMean {
 		q.Promise = a.o.Promise
 	}
 }
@@ -128,16 +128,14 @@ func (a *Advisor) submittedBefore(q *schemas.JobRequest) (*schemas.Advice, error
 	if j == nil {
 		return nil, nil
 	}
-	var first schemas.JobRequest
-	if j.Submitted != nil {
-		if first = j.Submitted.Request; q.Promise == "" { // the cluster may have been set otherwise then
-			first.Promise = ""
-		}
-	}
-	switch {
-	case j.Submitted == nil:
+	if j.Submitted == nil {
 		return nil, &schemas.Error{Code: schemas.CodeConflict, Field: "id", Message: "job " + q.JobID + " was started without a request; take another id"}
-	case !sameBody(&first, q):
+	}
+	first := j.Submitted.Request
+	if q.Promise == "" { // the cluster may have been set otherwise then
+		first.Promise = ""
+	}
+	if !sameBody(&first, q) {
 		return nil, &schemas.Error{Code: schemas.CodeConflict, Field: "id", Message: "job " + q.JobID + " was submitted with another body; take another id"}
 	}
 	return &j.Submitted.Advice, nil

@@ -42,8 +42,11 @@ func (b *Bus) Backlog(ctx context.Context, d schemas.Durable) (Backlog, error) {
 		return Backlog{Done: done}, nil
 	}
 	msg, err := b.storedFrom(ctx, d.Stream, done+1)
-	if msg == nil || err != nil {
-		return Backlog{Done: done}, err
+	if err != nil {
+		return fail(err)
+	}
+	if msg == nil {
+		return Backlog{Done: done}, nil
 	}
 	return Backlog{Done: done, Messages: state.LastSeq - done, Oldest: msg.Time}, nil
 }

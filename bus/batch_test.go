@@ -17,22 +17,14 @@ import (
 	"courier/bus/server"
 	"courier/schemas"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 // takeAndDie lets a process take some messages of a durable and die with them.
 func takeAndDie(t *testing.T, url string, d schemas.Durable, count int) {
 	t.Helper()
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := outside(t, url)
+	defer js.Conn().Close()
 	c, err := js.CreateOrUpdateConsumer(t.Context(), d.Stream, jetstream.ConsumerConfig{Durable: d.Name, AckPolicy: jetstream.AckAllPolicy, AckWait: d.AckWait, MaxAckPending: d.MaxAckPending})
 	if err != nil {
 		t.Fatal(err)
@@ -247,15 +239,7 @@ func TestConsumeBatch_TakesALogThatBeganAgain(t *testing.T) {
 		return schemas.SampleID("node-a", "boot", to)
 	}
 	consume(publish(1, 30))
-	nc, err := nats.Connect(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := outside(t, server.URL())
 	if err := js.DeleteStream(t.Context(), d.Stream); err != nil {
 		t.Fatal(err)
 	}

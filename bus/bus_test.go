@@ -16,7 +16,6 @@ import (
 	"courier/schemas"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // within returns a context that fails the test's waiting after ten seconds.
@@ -409,15 +408,7 @@ func TestFollow_LeavesNoConsumerBehind(t *testing.T) {
 	for range 3 {
 		follow(t, b, bus.FollowOptions{}, 2)
 	}
-	nc, err := nats.Connect(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := outside(t, s.URL())
 	stream, err := js.Stream(within(t), schemas.StreamNode)
 	if err != nil {
 		t.Fatal(err)

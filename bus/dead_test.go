@@ -58,7 +58,7 @@ func lines(letters []bus.Letter) string {
 
 func TestLetters_NewestFirstWithoutCopies(t *testing.T) {
 	server := bustest.NewServer(t)
-	b, js := server.Connect(t), outside(t, server)
+	b, js := server.Connect(t), outside(t, server.URL())
 	letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)
 	letter(t, b, "JOB", 3, "job.a.epoch", []byte("{"), func(d *schemas.Dead) { d.Reason = "invalid: not JSON at byte 1" })
 	letter(t, b, "NODE", 9, nodeSubject, []byte("x"), nil)
@@ -139,7 +139,7 @@ func TestLetter_SaysWhatIsNotThere(t *testing.T) {
 // ever after, and so are its copies.
 func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 	server := bustest.NewServer(t)
-	b, js := server.Connect(t), outside(t, server)
+	b, js := server.Connect(t), outside(t, server.URL())
 	if _, err := js.Publish(within(t), nodeSubject, body(t, sample(7))); err != nil { // by somebody who gives no identity
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestReplay_InsideTheWindow(t *testing.T) {
 // nothing is in the log twice.
 func TestReplay_IsFinishedAfterADeathInBetween(t *testing.T) {
 	server := bustest.NewServer(t)
-	b, js := server.Connect(t), outside(t, server)
+	b, js := server.Connect(t), outside(t, server.URL())
 	at := letter(t, b, "NODE", 40, nodeSubject, body(t, sample(7)), nil)
 	stream, err := js.Stream(within(t), schemas.StreamDead)
 	if err != nil {
@@ -299,7 +299,7 @@ func TestReplay_IsFinishedAfterADeathInBetween(t *testing.T) {
 // A subject that no contract knows is a letter as well, and not the end of the reader.
 func TestFollow_BuriesStrangeSubjects(t *testing.T) {
 	server := bustest.NewServer(t)
-	b, js := server.Connect(t), outside(t, server)
+	b, js := server.Connect(t), outside(t, server.URL())
 	for _, token := range []string{strings.Repeat("n", 2000), "\x01\x1b[2J", "\xff\xfe", "ünï", "A"} {
 		if _, err := js.Publish(within(t), schemas.NodeSubject(token, schemas.EventSample), []byte("{}")); err != nil {
 			t.Fatal(err)

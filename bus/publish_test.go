@@ -13,7 +13,7 @@ import (
 // never does, so the test answers in the place of the stream.
 func TestPublish_AsksAgainWhileACopyIsStored(t *testing.T) {
 	server := bustest.NewServer(t)
-	b, js := server.Connect(t), outside(t, server)
+	b, js := server.Connect(t), outside(t, server.URL())
 	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"courier/bus/bustest"
 	"courier/schemas"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -56,15 +55,7 @@ func TestConsumeBatch_ReadsOnAtTheEndOfItsRequests(t *testing.T) {
 // publishSamples publishes messages of so many samples each, numbered from a number.
 func publishSamples(t *testing.T, server *bustest.Server, from, messages, each int) {
 	t.Helper()
-	nc, err := nats.Connect(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := outside(t, server.URL())
 	for n := range messages {
 		var all []*schemas.Sample
 		for i := range each {

@@ -18,9 +18,9 @@ import (
 )
 
 // outside is a person with tools of their own on the same server.
-func outside(t *testing.T, s *bustest.Server) jetstream.JetStream {
+func outside(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
-	nc, err := nats.Connect(s.URL())
+	nc, err := nats.Connect(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestApplyStreams_ChangesWhatNATSCan(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := bustest.NewServer(t)
-			b, js := server.Connect(t), outside(t, server)
+			b, js := server.Connect(t), outside(t, server.URL())
 			publish(t, b, 1, 2)
 			editNode(t, js, c.change)
 			before, err := b.Streams(within(t))
@@ -139,7 +139,7 @@ func TestApplyStreams_ChangesWhatNATSCan(t *testing.T) {
 
 func TestApplyStreams_CreatesWhatIsAbsent(t *testing.T) {
 	server := bustest.NewServer(t)
-	b, js := server.Connect(t), outside(t, server)
+	b, js := server.Connect(t), outside(t, server.URL())
 	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestApplyStreams_CreatesWhatIsAbsent(t *testing.T) {
 // reason; all else is changed, and Prepare says the same.
 func TestApplyStreams_SaysWhatNATSCannot(t *testing.T) {
 	server := bustest.NewServer(t)
-	b, js := server.Connect(t), outside(t, server)
+	b, js := server.Connect(t), outside(t, server.URL())
 	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestApplyStreams_SaysWhatNATSCannot(t *testing.T) {
 // Where another stream has the subjects there is nothing to create.
 func TestApplyStreams_SaysWhoHasTheSubjects(t *testing.T) {
 	server := bustest.NewServer(t)
-	b, js := server.Connect(t), outside(t, server)
+	b, js := server.Connect(t), outside(t, server.URL())
 	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestApplyStreams_SaysWhoHasTheSubjects(t *testing.T) {
 // undo what an operator did.
 func TestPrepare_LeavesWhatKeepsMore(t *testing.T) {
 	server := bustest.NewServer(t)
-	b, js := server.Connect(t), outside(t, server)
+	b, js := server.Connect(t), outside(t, server.URL())
 	editNode(t, js, func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxMsgSize = 1000*time.Hour, 1024 })
 	if err := b.Prepare(within(t)); err != nil {
 		t.Fatal(err)
@@ -212,7 +212,7 @@ func TestPrepare_LeavesWhatKeepsMore(t *testing.T) {
 
 func TestStreams_TellHowFarReadersHaveCome(t *testing.T) {
 	server := bustest.NewServer(t)
-	b, js := server.Connect(t), outside(t, server)
+	b, js := server.Connect(t), outside(t, server.URL())
 	publish(t, b, 1, 11)
 	d := schemas.StoreDurables()[1]
 	c, err := js.CreateConsumer(within(t), d.Stream, jetstream.ConsumerConfig{Durable: d.Name, AckPolicy: jetstream.AckAllPolicy, AckWait: 200 * time.Millisecond, MaxAckPending: 100})
@@ -251,7 +251,7 @@ func TestStreams_TellHowFarReadersHaveCome(t *testing.T) {
 // A durable whose way of acknowledging is wrong cannot be changed.
 func TestApplyStreams_SaysWhatADurableCannot(t *testing.T) {
 	server := bustest.NewServer(t)
-	b, js := server.Connect(t), outside(t, server)
+	b, js := server.Connect(t), outside(t, server.URL())
 	d := schemas.StoreDurables()[1]
 	if _, err := js.CreateConsumer(within(t), d.Stream, jetstream.ConsumerConfig{Durable: d.Name, AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Second, MaxAckPending: d.MaxAckPending}); err != nil {
 		t.Fatal(err)
@@ -280,7 +280,7 @@ func TestStreams_SaysThatTheServerIsAway(t *testing.T) {
 func TestPrepare_AtOnce(t *testing.T) {
 	server := bustest.NewServer(t)
 	first := server.Connect(t)
-	js := outside(t, server)
+	js := outside(t, server.URL())
 	for _, s := range schemas.Streams() {
 		if err := js.DeleteStream(within(t), s.Name); err != nil {
 			t.Fatal(err)

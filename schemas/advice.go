@@ -90,8 +90,8 @@ type Advice struct {
 	Regressors     map[string]string `json:"regressors"`                // target to the sha256 of its regressor
 }
 
-// least is the least probability that was promised.
-func (a *Advice) least() float64 { return cmp.Or(a.Threshold, a.Confidence) }
+// Least is the least probability that was promised.
+func (a *Advice) Least() float64 { return cmp.Or(a.Threshold, a.Confidence) }
 
 // Running returns the alternative of a batch size and CPUs, nil if it is none:
 // what is predicted of a job as it runs, whatever was chosen.

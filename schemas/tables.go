@@ -162,7 +162,7 @@ type AdviceRow struct {
 
 func (a *Advice) row() *AdviceRow {
 	r := &AdviceRow{JobStamp: a.JobStamp, CauseSequence: a.CauseSequence, Decision: string(a.Decision), Action: string(a.Action), Message: a.Message,
-		Model: a.Model, Nodes: a.Nodes, SLOSeconds: a.SLOSeconds, ElapsedSeconds: a.ElapsedSeconds, Confidence: a.Confidence, Threshold: a.least(), EpochsDone: a.EpochsDone,
+		Model: a.Model, Nodes: a.Nodes, SLOSeconds: a.SLOSeconds, ElapsedSeconds: a.ElapsedSeconds, Confidence: a.Confidence, Threshold: a.Least(), EpochsDone: a.EpochsDone,
 		ConcurrentJobs: a.Load.ConcurrentJobs, Processes: a.Load.Processes, Regressors: a.Regressors}
 	if c := a.Chosen; c != nil {
 		r.BatchSize, r.CPUs, r.Epochs = c.BatchSize, c.CPUs, c.Epochs
@@ -204,7 +204,7 @@ type SubmittedRow struct {
 func (e *Submitted) row() *SubmittedRow {
 	q := &e.Request
 	r := &SubmittedRow{JobStamp: e.JobStamp, Model: q.Model, Dataset: q.Dataset, Parameters: q.Parameters, Layers: q.Layers, TrainingSamples: q.TrainingSamples,
-		RequestCPUs: unsigned(q.CPUs), RequestBatchSizes: unsigned(q.BatchSizes), Epochs: uint32(q.Epochs), SLOSeconds: q.SLO.Seconds(), Confidence: q.Confidence, Threshold: e.Advice.least(),
+		RequestCPUs: unsigned(q.CPUs), RequestBatchSizes: unsigned(q.BatchSizes), Epochs: uint32(q.Epochs), SLOSeconds: q.SLO.Seconds(), Confidence: q.Confidence, Threshold: e.Advice.Least(),
 		Nodes: e.Advice.Nodes, User: q.User, Labels: q.Labels, Decision: string(e.Advice.Decision)}
 	if e.Advice.Admission != nil {
 		r.Verdict = string(e.Advice.Admission.Verdict)

@@ -5,10 +5,8 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -40,17 +38,9 @@ func BenchmarkFleet(b *testing.B) {
 		b.Fatalf("%s: %v", fleetVariable, err)
 	}
 	clickhouse := storetest.NewServer(b)
-	port := storetest.FreePort(b)
-	server := spawn(b, natsRole, filepath.Join(b.TempDir(), "jetstream"), strconv.Itoa(port))
-	url := fmt.Sprintf("nats://127.0.0.1:%d", port)
+	url, nats, log := natsProcess(b)
 	store := spawn(b, "store", "--nats-url="+url, "--clickhouse-url="+clickhouse.Address(b))
-	log, err := bus.Connect(within(b, 30*time.Second), bus.Options{URL: url, Name: b.Name()}, slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer closeBus(log)
-	await(b, "the streams", func() bool { return log.Prepare(within(b, 5*time.Second)) == nil })
-	parts := map[string]int{"nats": server.cmd.Process.Pid, "store": store.cmd.Process.Pid, "clickhouse": clickhouse.Process(b).Pid}
+	parts := map[string]int{"nats": nats, "store": store.cmd.Process.Pid, "clickhouse": clickhouse.Process(b).Pid}
 	for b.Loop() {
 		before := map[string]float64{}
 		for part, pid := range parts {

@@ -78,15 +78,8 @@ type spent struct{ nats, advisors float64 }
 // newScale starts NATS, lets a trainer fit a thousand epochs, and starts the advisors.
 func newScale(b *testing.B, advisors int) *scale {
 	b.Helper()
-	port := storetest.FreePort(b)
-	s := &scale{url: fmt.Sprintf("nats://127.0.0.1:%d", port)}
-	s.nats = spawn(b, natsRole, filepath.Join(b.TempDir(), "jetstream"), strconv.Itoa(port)).cmd.Process.Pid
-	var err error
-	if s.log, err = bus.Connect(within(b, 30*time.Second), bus.Options{URL: s.url, Name: b.Name()}, slog.New(slog.DiscardHandler), nil); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { closeBus(s.log) })
-	await(b, "the streams", func() bool { return s.log.Prepare(within(b, 5*time.Second)) == nil })
+	s := &scale{}
+	s.url, s.nats, s.log = natsProcess(b)
 	publishPast(b, &local{bus: s.log}, 1000)
 	trainer := spawn(b, "trainer", "--nats-url="+s.url)
 	await(b, "regressors", func() bool {
@@ -99,6 +92,21 @@ func newScale(b *testing.B, advisors int) *scale {
 		s.add(b)
 	}
 	return s
+}
+
+// natsProcess starts NATS as a process of its own, with all streams, and connects to it.
+func natsProcess(b *testing.B) (url string, pid int, log *bus.Bus) {
+	b.Helper()
+	port := storetest.FreePort(b)
+	url = fmt.Sprintf("nats://127.0.0.1:%d", port)
+	pid = spawn(b, natsRole, filepath.Join(b.TempDir(), "jetstream"), strconv.Itoa(port)).cmd.Process.Pid
+	log, err := bus.Connect(within(b, 30*time.Second), bus.Options{URL: url, Name: b.Name()}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { closeBus(log) })
+	await(b, "the streams", func() bool { return log.Prepare(within(b, 5*time.Second)) == nil })
+	return url, pid, log
 }
 
 // add starts an advisor and returns when it answers, as all others do.

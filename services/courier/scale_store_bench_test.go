@@ -4,14 +4,10 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
-	"courier/bus"
 	"courier/schemas"
 	"courier/store/storetest"
 
@@ -31,18 +27,9 @@ func BenchmarkScaleStores(b *testing.B) {
 
 func benchmarkScaleStores(b *testing.B, stores int) {
 	const samples, epochs = 150_000, 50_000
-	clickhouse, port := storetest.NewServer(b), storetest.FreePort(b)
-	url := fmt.Sprintf("nats://127.0.0.1:%d", port)
-	parts := map[string][]int{
-		"nats":       {spawn(b, natsRole, filepath.Join(b.TempDir(), "jetstream"), strconv.Itoa(port)).cmd.Process.Pid},
-		"clickhouse": {clickhouse.Process(b).Pid},
-	}
-	log, err := bus.Connect(within(b, 30*time.Second), bus.Options{URL: url, Name: b.Name()}, slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer closeBus(log)
-	await(b, "the streams", func() bool { return log.Prepare(within(b, 5*time.Second)) == nil })
+	clickhouse := storetest.NewServer(b)
+	url, nats, log := natsProcess(b)
+	parts := map[string][]int{"nats": {nats}, "clickhouse": {clickhouse.Process(b).Pid}}
 	for range stores {
 		parts["stores"] = append(parts["stores"], spawn(b, "store", "--nats-url="+url, "--clickhouse-url="+clickhouse.Address(b)).cmd.Process.Pid)
 	}
