@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 )
@@ -65,8 +66,7 @@ func (r *jsonReader) sample() *Sample {
 		if !first {
 			r.take(',')
 		}
-		key := r.text()
-		r.take(':')
+		key := r.key()
 		switch string(key) {
 		case "event_id":
 			s.EventID = string(r.text())
@@ -175,6 +175,21 @@ func (r *jsonReader) take(want byte) {
 	r.at++
 }
 
+// key reads a key. Its reader knows all that there are: what is not one of them, as one
+// with an escape, is not ok.
+func (r *jsonReader) key() []byte {
+	r.take('"')
+	rest := r.data[min(r.at, len(r.data)):]
+	n := bytes.IndexByte(rest, '"')
+	if n < 0 {
+		r.ok = false
+		return nil
+	}
+	r.at += n + 1
+	r.take(':')
+	return rest[:n]
+}
+
 // text reads a string of plain ASCII without escapes.
 func (r *jsonReader) text() []byte {
 	r.take('"')
@@ -226,12 +241,13 @@ func (r *jsonReader) float() float64 {
 	if r.at < len(r.data) && r.data[r.at] == '-' {
 		r.at++
 	}
-	if whole := r.digits(); len(whole) > 1 && whole[0] == '0' {
+	whole, fraction := r.digits(), []byte(nil)
+	if len(whole) > 1 && whole[0] == '0' {
 		r.ok = false
 	}
 	if r.at < len(r.data) && r.data[r.at] == '.' {
 		r.at++
-		r.digits()
+		fraction = r.digits()
 	}
 	if r.at < len(r.data) && r.data[r.at]|0x20 == 'e' {
 		r.at++
@@ -239,8 +255,26 @@ func (r *jsonReader) float() float64 {
 			r.at++
 		}
 		r.digits()
+	} else if n := len(whole) + len(fraction); r.ok && n < len(powersOfTen) {
+		// Both are exact, so that their quotient is rounded once, as it should be.
+		v := float64(join(fraction, join(whole, 0))) / powersOfTen[len(fraction)]
+		if r.data[from] == '-' {
+			v = -v
+		}
+		return v
 	}
 	v, err := strconv.ParseFloat(string(r.data[from:r.at]), 64)
 	r.ok = r.ok && err == nil
 	return v
+}
+
+// powersOfTen are exact, as all whole numbers of at most 15 digits are.
+var powersOfTen = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
+
+// join appends digits to a number.
+func join(digits []byte, n uint64) uint64 {
+	for _, d := range digits {
+		n = 10*n + uint64(d-'0')
+	}
+	return n
 }
