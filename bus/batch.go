@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"courier/schemas"
@@ -21,23 +22,28 @@ type Batch struct {
 	Bytes    int      // of its messages in the log, dead ones included
 	Token    string   // names the stream and the range: the same batch, the same token
 	Repeated bool     // it may have been handled before, wholly or in part
+
+	Ahead io.Closer // what BatchOptions.Prepare left for the first attempt to handle it, and is closed after it
 }
 
 // BatchOptions says when a batch is full.
 type BatchOptions struct {
 	MaxMessages int           // and most events, but those of the last message; default and most: schemas.MaxBatchMessages
 	MaxAge      time.Duration // from its first message; default one second
+
+	// Prepare, if given, is called with each new batch, perhaps while the one before is
+	// handled: so it changes nothing that others see. It may set Ahead.
+	Prepare func(context.Context, *Batch)
 }
 
 // intent is what is recorded before a batch is handled: the truth about how far
 // a stream was handled, whatever the durable's acknowledgements say.
 type intent struct {
-	First  uint64    `json:"first"`
-	Last   uint64    `json:"last"`
-	At     time.Time `json:"at,omitzero"` // when the last message was stored
-	Count  int       `json:"count"`       // messages in the range, dead ones included
-	Digest string    `json:"digest"`      // sha256 over their bytes
-	Done   bool      `json:"done"`
+	First uint64    `json:"first"`
+	Last  uint64    `json:"last"`
+	At    time.Time `json:"at,omitzero"` // when the last message was stored
+	Count int       `json:"count"`       // messages in the range, dead ones included
+	Done  bool      `json:"done"`
 }
 
 // batcher is one run of ConsumeBatch.
@@ -118,9 +124,11 @@ func (r *batcher) relay(ctx context.Context, p *puller) error {
 				if g.count > 0 {
 					after = place{g.batch.Last, g.at}
 				}
+				r.prepare(ctx, &g.batch)
 				select {
 				case batches <- g:
 				case <-abandoned:
+					g.batch.putDown()
 					return nil
 				}
 			}
@@ -130,6 +138,7 @@ func (r *batcher) relay(ctx context.Context, p *puller) error {
 	var failed error
 	for g := range batches {
 		if failed != nil {
+			g.batch.putDown()
 			continue // what follows a batch that failed comes again
 		}
 		if failed = r.settle(ctx, g); failed != nil {
@@ -143,6 +152,25 @@ func (r *batcher) relay(ctx context.Context, p *puller) error {
 		return r.startAgain(ctx, begun.sequence)
 	}
 	return errors.Join(failed, err)
+}
+
+// name gives a batch its token.
+func (b *Batch) name() { b.Token = fmt.Sprintf("%s/%d-%d", b.Stream, b.First, b.Last) }
+
+// prepare lets who handles batches prepare one.
+func (r *batcher) prepare(ctx context.Context, b *Batch) {
+	b.name()
+	if len(b.Records) > 0 && r.o.Prepare != nil {
+		r.o.Prepare(ctx, b)
+	}
+}
+
+// putDown ends what was prepared for a batch.
+func (b *Batch) putDown() {
+	if b.Ahead != nil {
+		_ = b.Ahead.Close() // whatever it says, nobody uses it any more
+		b.Ahead = nil
+	}
 }
 
 func (r *batcher) readIntent(ctx context.Context) (err error) {
@@ -195,10 +223,11 @@ func (r *batcher) repeat(ctx context.Context) error {
 	if err != nil && !errors.Is(err, errShort) { // short: the log lost its end, or was thrown away
 		return err
 	}
-	if got := c.intent(); got.Digest != r.intent.Digest {
+	if got := c.intent(); got.Count != r.intent.Count {
 		r.log.Warn("a repeated batch lost messages: its stream's limits took them, or the stream its end", "stream", r.d.Stream, "first", r.intent.First, "have", got.Count, "want", r.intent.Count)
 	}
 	c.batch.First, c.batch.Last = r.intent.First, r.intent.Last
+	c.batch.name()
 	return r.finish(ctx, c)
 }
 
@@ -206,6 +235,7 @@ func (r *batcher) repeat(ctx context.Context) error {
 func (r *batcher) settle(ctx context.Context, g gathered) error {
 	ctx, cancel := finishContext(ctx)
 	defer cancel()
+	defer g.batch.putDown()
 	if g.count > 0 {
 		if err := r.writeIntent(ctx, g.intent()); err != nil {
 			return err
@@ -258,12 +288,12 @@ func finishContext(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // finish hands the batch to the handler until it succeeds, then closes the intent.
 func (r *batcher) finish(ctx context.Context, c *collector) error {
-	c.batch.Token = fmt.Sprintf("%s/%d-%d", r.d.Stream, c.batch.First, c.batch.Last)
 	for attempt := 0; len(c.batch.Records) > 0; attempt++ {
 		err := r.handle(ctx, c.batch)
 		if err == nil {
 			break
 		}
+		c.batch.putDown()
 		if ctx.Err() != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -252,5 +253,50 @@ func TestConsumeBatch_TakesALogThatBeganAgain(t *testing.T) {
 		if id := schemas.SampleID("node-a", "boot", n); handled[id] != 1 {
 			t.Errorf("%s was handled %d times, want once", id, handled[id])
 		}
+	}
+}
+
+// closer counts what was prepared and not put down yet.
+type closer struct{ open *atomic.Int64 }
+
+func (c closer) Close() error { c.open.Add(-1); return nil }
+
+// TestConsumeBatch_PreparesTheNext: a batch is prepared while the one before it is
+// handled, and what was prepared is there for one attempt.
+func TestConsumeBatch_PreparesTheNext(t *testing.T) {
+	b := bustest.New(t)
+	publish(t, b, 1, 21)
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	var open atomic.Int64
+	prepared := make(chan string, 10)
+	attempts := map[string]int{}
+	err := b.ConsumeBatch(ctx, nodeDurable(), bus.BatchOptions{MaxMessages: 10, MaxAge: 50 * time.Millisecond, Prepare: func(_ context.Context, batch *bus.Batch) {
+		open.Add(1)
+		batch.Ahead = closer{&open}
+		prepared <- batch.Token
+	}}, func(_ context.Context, batch bus.Batch) error {
+		attempts[batch.Token]++
+		if first := attempts[batch.Token] == 1; (batch.Ahead != nil) != first || batch.Repeated == first {
+			t.Errorf("attempt %d at %s has %v prepared, repeated %v", attempts[batch.Token], batch.Token, batch.Ahead, batch.Repeated)
+		}
+		for batch.First == 1 && attempts[batch.Token] == 1 { // the second is prepared before the first is handled
+			select {
+			case token := <-prepared:
+				if token == "NODE/11-20" {
+					return errors.New("the database is away")
+				}
+			case <-ctx.Done():
+				t.Error("the next batch is not prepared meanwhile")
+				return nil
+			}
+		}
+		if batch.Last == 20 {
+			cancel()
+		}
+		return nil
+	})
+	if err != nil || !maps.Equal(attempts, map[string]int{"NODE/1-10": 2, "NODE/11-20": 1}) || open.Load() != 0 {
+		t.Errorf("attempts %v, %d prepared batches were not put down, %v", attempts, open.Load(), err)
 	}
 }

@@ -2,10 +2,7 @@ package bus
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"hash"
 	"strconv"
 	"strings"
 	"time"
@@ -16,12 +13,11 @@ type collector struct {
 	*batcher
 	batch Batch
 	at    time.Time // of the last message
-	sum   hash.Hash
 	count int
 }
 
 func (r *batcher) collect(repeated bool) *collector {
-	return &collector{batcher: r, batch: Batch{Stream: r.d.Stream, Repeated: repeated}, sum: sha256.New()}
+	return &collector{batcher: r, batch: Batch{Stream: r.d.Stream, Repeated: repeated}}
 }
 
 func (c *collector) add(ctx context.Context, subject string, data []byte, sequence uint64, at time.Time) error {
@@ -31,7 +27,6 @@ func (c *collector) add(ctx context.Context, subject string, data []byte, sequen
 	c.batch.Last, c.at = sequence, at
 	c.count++
 	c.batch.Bytes += len(data)
-	c.sum.Write(data)
 	var err error
 	c.batch.Records, err = c.records(ctx, c.batch.Records, c.d.Stream, c.d.Name, data, Record{Subject: subject, Sequence: sequence, StoredAt: at})
 	return err
@@ -54,7 +49,7 @@ func (c *collector) fill(ctx context.Context, from, until uint64) error {
 }
 
 func (c *collector) intent() intent {
-	return intent{First: c.batch.First, Last: c.batch.Last, At: c.at, Count: c.count, Digest: hex.EncodeToString(c.sum.Sum(nil))}
+	return intent{First: c.batch.First, Last: c.batch.Last, At: c.at, Count: c.count}
 }
 
 // gathered is a batch and where its last message is acknowledged, "" if there is none,
@@ -142,7 +137,7 @@ func (r *batcher) gather(ctx context.Context, p *puller, after place) (gathered,
 
 // mostBytes is as much as a batch takes in of the log: events need three times as much
 // in memory, and another batch waits meanwhile.
-const mostBytes = 16 << 20
+const mostBytes = 32 << 20
 
 // full says that a batch has as many messages, events or bytes as it may have.
 func (c *collector) full() bool {

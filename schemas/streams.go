@@ -89,7 +89,7 @@ func StoreDurables() []Durable {
 // MaxBatchMessages is the largest number of messages in one batch of the store. A
 // batch is so large only where the store has to catch up: of ten thousand, each row costs
 // ClickHouse twice as much.
-const MaxBatchMessages = 25_000
+const MaxBatchMessages = 50_000
 
 // RedeliveryDelays returns the growing delays after which a message is delivered again.
 func RedeliveryDelays() []time.Duration {

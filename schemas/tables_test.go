@@ -21,7 +21,7 @@ type sqlColumn struct{ Name, Type string }
 var (
 	createTable = regexp.MustCompile(`(?s)^CREATE TABLE IF NOT EXISTS (\w+) \((.*?)\n\) (ENGINE = .*)$`)
 	addColumn   = regexp.MustCompile(`(?s)^ALTER TABLE (\w+) ADD COLUMN IF NOT EXISTS (.*)$`)
-	repeatable  = regexp.MustCompile(`^(CREATE (TABLE|VIEW|MATERIALIZED VIEW) IF NOT EXISTS|CREATE OR REPLACE VIEW|ALTER TABLE \w+\s+(ADD|DROP|MODIFY|COMMENT) COLUMN IF (NOT )?EXISTS|ALTER TABLE \w+ MODIFY (TTL|COMMENT|QUERY)|INSERT INTO \w+ SETTINGS insert_deduplication_token = )\s?`)
+	repeatable  = regexp.MustCompile(`^(CREATE (TABLE|VIEW|MATERIALIZED VIEW) IF NOT EXISTS|CREATE OR REPLACE VIEW|ALTER TABLE \w+\s+(ADD|DROP|MODIFY|COMMENT) COLUMN IF (NOT )?EXISTS|ALTER TABLE \w+ MODIFY (TTL|SETTING|COMMENT|QUERY)|INSERT INTO \w+ SETTINGS insert_deduplication_token = )\s?`)
 	codec       = regexp.MustCompile(`( DEFAULT \w+)?( CODEC\(.*\))?$`)
 	blanks      = regexp.MustCompile(`\s+`)
 )

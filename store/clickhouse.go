@@ -193,8 +193,8 @@ func (d *Database) connect(ctx context.Context) error {
 // Query fills dst, a pointer to a slice of structs with ch tags, with the rows of
 // a statement. Its arguments stand for question marks. It tries once.
 func (d *Database) Query(ctx context.Context, dst any, statement string, args ...any) error {
-	ctx, done := d.begin(ctx, "query", nil)
-	return done(d.conn.Select(ctx, dst, statement, args...))
+	ctx, end := d.begin(ctx, "query", nil)
+	return end.with(d.conn.Select(ctx, dst, statement, args...))
 }
 
 // Exec runs a statement that has no result. Its arguments stand for question
@@ -205,8 +205,8 @@ func (d *Database) Exec(ctx context.Context, statement string, args ...any) erro
 
 // exec is Exec under another name in errors and metrics.
 func (d *Database) exec(ctx context.Context, kind, statement string, args ...any) error {
-	ctx, done := d.begin(ctx, kind, clickhouse.Settings{"async_insert": 0})
-	return done(d.conn.Exec(ctx, statement, args...))
+	ctx, end := d.begin(ctx, kind, clickhouse.Settings{"async_insert": 0})
+	return end.with(d.conn.Exec(ctx, statement, args...))
 }
 
 // guarded is how long a statement's context outlives it. clickhouse-go 2.50 guards
@@ -215,26 +215,37 @@ func (d *Database) exec(ctx context.Context, kind, statement string, args ...any
 // statement has already.
 const guarded = 5 * time.Second
 
-// begin returns the context of one statement, with its deadline and settings,
-// and what must be called with its error: it counts, and names the database.
-func (d *Database) begin(ctx context.Context, kind string, settings clickhouse.Settings) (context.Context, func(error) error) {
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(named(ctx), d.timeout)
+// statement is one that was begun.
+type statement struct {
+	database *Database
+	kind     string // in errors and metrics
+	start    time.Time
+	cancel   context.CancelFunc
+}
+
+// begin returns the context of one statement, with its deadline and settings, and
+// what must be told how it ended.
+func (d *Database) begin(ctx context.Context, kind string, settings clickhouse.Settings) (context.Context, *statement) {
+	s := &statement{database: d, kind: kind, start: time.Now()}
+	ctx, s.cancel = context.WithTimeout(named(ctx), d.timeout)
 	if settings != nil {
 		ctx = clickhouse.Context(ctx, clickhouse.WithSettings(settings))
 	}
-	return ctx, func(err error) error {
-		if err == nil {
-			time.AfterFunc(guarded, cancel)
-		} else {
-			cancel()
-		}
-		d.metrics.observe(kind, time.Since(start), err)
-		if err != nil {
-			return fmt.Errorf("%s at %s: %w", kind, d.address, refused(err))
-		}
-		return nil
+	return ctx, s
+}
+
+// with counts the statement, and names the database in its error.
+func (s *statement) with(err error) error {
+	if err == nil {
+		time.AfterFunc(guarded, s.cancel)
+	} else {
+		s.cancel()
 	}
+	s.database.metrics.observe(s.kind, time.Since(s.start), err)
+	if err != nil {
+		return fmt.Errorf("%s at %s: %w", s.kind, s.database.address, refused(err))
+	}
+	return nil
 }
 
 // Close ends all connections.

@@ -12,6 +12,15 @@ import (
 // Write writes one batch, as Run does for each.
 func (s *Store) Write(ctx context.Context, b bus.Batch) error { return s.write(ctx, b) }
 
+// Prepare readies a batch, as while the one before is written.
+func (s *Store) Prepare(ctx context.Context, b *bus.Batch) { s.prepare(ctx, b) }
+
+// Ready reports whether an insert of a batch is ready.
+func Ready(b bus.Batch) bool {
+	a, _ := b.Ahead.(*ahead)
+	return a != nil && a.insert != nil
+}
+
 // Follow is one stream's part of Run with another handler of its batches.
 func (s *Store) Follow(ctx context.Context, d schemas.Durable, handle func(context.Context, bus.Batch) error) error {
 	return s.follow(ctx, d, handle)

@@ -2,10 +2,13 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/ext"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
 // places returns where the table has events with the group's identities.
@@ -23,9 +26,9 @@ func (d *Database) places(ctx context.Context, g *group) ([]place, error) {
 	if g.table.name == "node_sample" {
 		args = []any{g.from.UnixNano(), g.until.UnixNano()}
 	}
-	ctx, done := d.begin(clickhouse.Context(ctx, clickhouse.WithExternalTable(batch)), "lookup in "+g.table.name, nil)
+	ctx, end := d.begin(clickhouse.Context(ctx, clickhouse.WithExternalTable(batch)), "lookup in "+g.table.name, nil)
 	var found []place
-	if err := done(d.conn.Select(ctx, &found, g.table.lookup, args...)); err != nil {
+	if err := end.with(d.conn.Select(ctx, &found, g.table.lookup, args...)); err != nil {
 		return nil, err
 	}
 	return found, nil
@@ -45,22 +48,61 @@ func insertSettings(token string) clickhouse.Settings {
 	}
 }
 
-// insert writes rows as one block. The same rows under the same token change
-// nothing the second time.
-func (d *Database) insert(ctx context.Context, t *table, rows []any, token string) error {
-	ctx, done := d.begin(ctx, "insert into "+t.name, insertSettings(token))
-	return done(d.send(ctx, t, rows))
+// insertion is rows on their way into a table, as one block. The same rows under the
+// same token change nothing the second time.
+type insertion struct {
+	table *table
+	rows  int
+	ctx   context.Context // that of the statement
+	batch driver.Batch
+	end   *statement
 }
 
+// prepareInsert turns rows into columns. It keeps a connection and, at ClickHouse, the
+// table, unless an option says otherwise.
+func (d *Database) prepareInsert(ctx context.Context, t *table, rows []any, token string, options ...driver.PrepareBatchOption) (*insertion, error) {
+	i := &insertion{table: t, rows: len(rows)}
+	i.ctx, i.end = d.begin(ctx, "insert into "+t.name, insertSettings(token))
+	var err error
+	if i.batch, err = d.block(i.ctx, t, rows, options...); err != nil {
+		return nil, i.end.with(err)
+	}
+	return i, nil
+}
+
+// send writes the rows, unless ctx ends.
+func (i *insertion) send(ctx context.Context) error {
+	defer i.batch.Close()
+	defer context.AfterFunc(ctx, i.end.cancel)()
+	i.end.start = time.Now() // what it waited for is not ClickHouse's time
+	return i.end.with(i.batch.Send())
+}
+
+// drop ends one that is not sent.
+func (i *insertion) drop() {
+	_ = i.batch.Close() // nothing was written
+	i.end.cancel()
+}
+
+// block begins an insert, and fills its columns.
+func (d *Database) block(ctx context.Context, t *table, rows []any, options ...driver.PrepareBatchOption) (driver.Batch, error) {
+	b, err := d.conn.PrepareBatch(ctx, t.insert, options...)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.columns(rows, func(c int, values any) error { return b.Column(c).Append(values) }); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// send inserts rows.
 func (d *Database) send(ctx context.Context, t *table, rows []any) error {
-	b, err := d.conn.PrepareBatch(ctx, t.insert)
+	b, err := d.block(ctx, t, rows)
 	if err != nil {
 		return err
 	}
-	defer b.Close() // gives the connection back if a column does not fit
-	if err := t.columns(rows, func(c int, values any) error { return b.Column(c).Append(values) }); err != nil {
-		return err
-	}
+	defer b.Close()
 	return b.Send()
 }
 

@@ -18,10 +18,10 @@ import (
 func (d *Database) restore(ctx context.Context, t *table, items []item, suffix string) error {
 	rows := rowsOf(items)
 	return d.attach(ctx, t.name, suffix, func(side string) error {
-		insert, done := d.begin(ctx, "restore "+t.name, clickhouse.Settings{"max_partitions_per_insert_block": 0})
+		insert, end := d.begin(ctx, "restore "+t.name, clickhouse.Settings{"max_partitions_per_insert_block": 0})
 		into := *t
 		into.insert = insertInto(side, t.row)
-		return done(d.send(insert, &into, rows))
+		return end.with(d.send(insert, &into, rows))
 	})
 }
 

@@ -54,8 +54,8 @@ func (d *Database) rebuildOne(ctx context.Context, source string, r rollUp, firs
 	if err := d.exec(ctx, "rebuild "+r.name, "DELETE FROM "+r.name+" WHERE "+touched); err != nil {
 		return err
 	}
-	insert, done := d.begin(ctx, "rebuild "+r.name, clickhouse.Settings{"insert_deduplicate": 0})
-	return done(d.conn.Exec(insert, fmt.Sprintf("INSERT INTO %s SELECT * FROM (%s) WHERE %s", r.name, definition, touched)))
+	insert, end := d.begin(ctx, "rebuild "+r.name, clickhouse.Settings{"insert_deduplicate": 0})
+	return end.with(d.conn.Exec(insert, fmt.Sprintf("INSERT INTO %s SELECT * FROM (%s) WHERE %s", r.name, definition, touched)))
 }
 
 // definition returns the SELECT that makes a roll-up's rows.

@@ -119,7 +119,7 @@ func (p *planner) alter(name, change string) []string {
 	switch {
 	case !p.tables[name]:
 		return []string{statement(name)} // a view
-	case strings.HasPrefix(change, "MODIFY TTL"):
+	case strings.HasPrefix(change, "MODIFY TTL"), strings.HasPrefix(change, "MODIFY SETTING"):
 		return []string{statement(local(name))}
 	}
 	return []string{statement(local(name)), statement(name)}

@@ -114,7 +114,7 @@ func (s *Store) watch(ctx context.Context, durables []schemas.Durable) {
 
 // follow hands the batches of one stream to handle.
 func (s *Store) follow(ctx context.Context, d schemas.Durable, handle func(context.Context, bus.Batch) error) error {
-	err := s.bus.ConsumeBatch(ctx, d, bus.BatchOptions{MaxMessages: s.options.MaxMessages, MaxAge: s.options.MaxAge}, handle)
+	err := s.bus.ConsumeBatch(ctx, d, bus.BatchOptions{MaxMessages: s.options.MaxMessages, MaxAge: s.options.MaxAge, Prepare: s.prepare}, handle)
 	if err != nil {
 		return fmt.Errorf("follow %s: %w", d.Stream, err)
 	}
@@ -182,9 +182,13 @@ func (s *Store) repair(ctx context.Context) {
 
 // put tries once to write a batch.
 func (s *Store) put(ctx context.Context, b bus.Batch) error {
-	groups, copies := tabulate(s.tables, b.Records)
-	for _, g := range groups {
-		if err := s.fill(ctx, b, g, copies[g.table.name]); err != nil {
+	a, _ := b.Ahead.(*ahead)
+	if a == nil || b.Repeated {
+		a = &ahead{}
+		a.groups, a.copies = tabulate(s.tables, b.Records)
+	}
+	for _, g := range a.groups {
+		if err := s.fill(ctx, b, g, a); err != nil {
 			return err
 		}
 	}
@@ -192,18 +196,24 @@ func (s *Store) put(ctx context.Context, b bus.Batch) error {
 }
 
 // fill writes a table's part of a batch.
-func (s *Store) fill(ctx context.Context, b bus.Batch, g *group, copies int) error {
+func (s *Store) fill(ctx context.Context, b bus.Batch, g *group, a *ahead) error {
 	found, err := s.copies(ctx, b, g)
 	if err != nil {
 		return err
 	}
-	rows := g.without(found)
+	rows, copies := g.without(found), a.copies[g.table.name]
 	copies += len(g.items) - len(rows)
 	if b.Repeated { // ClickHouse may have forgotten the token: tables from a backup know none
 		rows = rowsOf(g.missing(found))
 	}
 	if len(rows) > 0 {
-		if err := s.database.insert(ctx, g.table, rows, token(s.salt, b, g.table)); err != nil {
+		i := a.take(g.table, len(rows))
+		if i == nil {
+			if i, err = s.database.prepareInsert(ctx, g.table, rows, token(s.salt, b, g.table)); err != nil {
+				return err
+			}
+		}
+		if err := i.send(ctx); err != nil {
 			return err
 		}
 	}

@@ -90,12 +90,16 @@ func spentBy(b *testing.B, pids []int) (seconds float64) {
 	return seconds
 }
 
-// put publishes an event without waiting for it.
-func put(b *testing.B, js jetstream.JetStream, e schemas.Event) {
+// put publishes events of one subject in a message, without waiting for it.
+func put(b *testing.B, js jetstream.JetStream, events ...schemas.Event) {
 	b.Helper()
-	data, err := schemas.Marshal(e)
+	var message any = events
+	if len(events) == 1 {
+		message = events[0]
+	}
+	data, err := schemas.Marshal(message)
 	if err == nil {
-		_, err = js.PublishAsync(e.Subject(), data, jetstream.WithMsgID(e.ID()), jetstream.WithStallWait(time.Minute))
+		_, err = js.PublishAsync(events[0].Subject(), data, jetstream.WithMsgID(schemas.MessageID(events)), jetstream.WithStallWait(time.Minute))
 	}
 	if err != nil {
 		b.Fatal(err)

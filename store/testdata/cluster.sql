@@ -1142,3 +1142,7 @@ ALTER TABLE advice ON CLUSTER main COMMENT COLUMN IF EXISTS action 'start, keep,
     COMMENT COLUMN IF EXISTS threshold 'least probability that was promised then: the confidence, or less where that is the mean of all promises';
 
 INSERT INTO schema_migrations SELECT 14, '0014_mean.sql', now64(9, 'UTC');
+
+ALTER TABLE node_sample_local ON CLUSTER main MODIFY SETTING min_bytes_for_wide_part = 134217728;
+
+INSERT INTO schema_migrations SELECT 15, '0015_fewer_files.sql', now64(9, 'UTC');

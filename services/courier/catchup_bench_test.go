@@ -1,0 +1,80 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"courier/schemas"
+	"courier/store/storetest"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// BenchmarkCatchUp starts a store, a process of its own, beside a log of 800,000 samples
+// that no table has, with one and with a hundred samples in a message: samples a second,
+// what a sample costs the store, NATS and ClickHouse in processor time, and the most
+// memory that the store took.
+func BenchmarkCatchUp(b *testing.B) {
+	for _, each := range []int{1, 100} {
+		b.Run(fmt.Sprintf("samples_per_message=%d", each), func(b *testing.B) { benchmarkCatchUp(b, each) })
+	}
+}
+
+func benchmarkCatchUp(b *testing.B, each int) {
+	const samples = 800_000
+	for b.Loop() {
+		b.StopTimer()
+		clickhouse := storetest.NewServer(b)
+		url, nats, log := natsProcess(b)
+		js, err := jetstream.New(dial(b, url), jetstream.WithPublishAsyncMaxPending(1000))
+		if err != nil {
+			b.Fatal(err)
+		}
+		putSamples(b, js, samples, each)
+		d := storetest.Open(b, clickhouse.Address(b))
+		if err := d.Migrate(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		parts := map[string][]int{"nats": {nats}, "clickhouse": {clickhouse.Process(b).Pid}}
+		rested(b, parts["nats"], parts["clickhouse"])
+		before := map[string]float64{}
+		for part, pids := range parts {
+			before[part] = spentBy(b, pids)
+		}
+		b.StartTimer()
+		begin := time.Now()
+		parts["store"] = []int{spawn(b, "store", "--nats-url="+url, "--clickhouse-url="+clickhouse.Address(b)).cmd.Process.Pid}
+		await(b, "all in the tables", func() bool {
+			behind, err := log.Backlog(within(b, 10*time.Second), schemas.StoreDurables()[1])
+			if err != nil {
+				b.Fatal(err)
+			}
+			return behind.Done >= uint64(samples/each)
+		})
+		b.ReportMetric(samples/time.Since(begin).Seconds(), "samples/s")
+		for part, pids := range parts {
+			b.ReportMetric((spentBy(b, pids)-before[part])/samples*1e6, "us/sample-"+part)
+		}
+		b.ReportMetric(statusMB(b, parts["store"][0], "VmHWM"), "MB/store")
+	}
+}
+
+// putSamples fills the log with samples of a fleet's nodes, so many in a message.
+func putSamples(b *testing.B, js jetstream.JetStream, samples, each int) {
+	b.Helper()
+	f := &fleet{}
+	begin := time.Now().Add(-4 * time.Hour)
+	for m := range samples / each {
+		events := make([]schemas.Event, each)
+		for i := range events {
+			s := f.sample("boot", m%fleetNodes+fleetNodes*(m/fleetNodes*each+i))
+			s.At = begin.Add(time.Duration(s.Number) * fleetInterval)
+			events[i] = s
+		}
+		put(b, js, events...)
+	}
+	<-js.PublishAsyncComplete()
+}

@@ -1,0 +1,60 @@
+package store_test
+
+import (
+	"testing"
+
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+)
+
+// TestStore_PreparesInserts: what is prepared is what is written, unless the table has
+// some of it by then; nobody waits for it meanwhile.
+func TestStore_PreparesInserts(t *testing.T) {
+	for _, protocol := range storetest.Protocols(t) {
+		t.Run(protocol, func(t *testing.T) {
+			d := storetest.NewIn(t, protocol)
+			w := newStore(t, nil, d)
+			samples := func() []schemas.Event {
+				s := newStory()
+				for n := range uint64(30) {
+					s.sample("node-a", n+1)
+				}
+				return s.events
+			}
+			whole, copied := batch(schemas.StreamNode, 1, samples()[:10]...), batch(schemas.StreamNode, 11, samples()[5:20]...)
+			w.Prepare(t.Context(), &whole)
+			w.Prepare(t.Context(), &copied)
+			if !store.Ready(whole) || !store.Ready(copied) {
+				t.Fatal("no insert is ready")
+			}
+			for _, statement := range []string{"DETACH TABLE node_sample SYNC", "ATTACH TABLE node_sample"} {
+				must(t, d.Exec(t.Context(), statement))
+			}
+			write(t, w, whole)
+			if store.Ready(whole) {
+				t.Error("the insert that was ready was not used")
+			}
+			write(t, w, copied)
+			if !store.Ready(copied) {
+				t.Error("an insert with copies was used")
+			}
+			must(t, copied.Ahead.Close())
+			for what, want := range map[string]uint64{"count()": 20, "uniqExact(event_id)": 20} {
+				if n := ask(t, d, "SELECT "+what+" AS n FROM node_sample"); n != want {
+					t.Errorf("%s is %d, want %d", what, n, want)
+				}
+			}
+			if n := ask(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != 20 {
+				t.Errorf("the minutes count %d samples, want 20", n)
+			}
+			late := batch(schemas.StreamNode, 26, samples()[20:]...)
+			w.Prepare(t.Context(), &late)
+			must(t, late.Ahead.Close())
+			write(t, w, late) // a batch whose preparation was put down is written all the same
+			if n := ask(t, d, "SELECT count() AS n FROM node_sample"); n != 30 {
+				t.Errorf("%d samples, want 30", n)
+			}
+		})
+	}
+}
