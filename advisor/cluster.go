@@ -56,7 +56,9 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 	switch e := e.(type) {
 	case *schemas.Sample:
 		c.nodes[e.Node] = &Node{Name: e.Node, Cores: e.Cores, Heard: storedAt}
+		before := c.fleet[e.Node]
 		c.fleet.Sample(e)
+		c.renew(e.Node, before)
 	case *schemas.Submitted:
 		c.describe(e.Request.Model, Description{Parameters: e.Request.Parameters, TrainingSamples: e.Request.TrainingSamples})
 		j := c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.submitted(e) })
@@ -66,7 +68,11 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		c.describe(e.Model, Description{TrainingSamples: e.TrainingSamples})
 		j := c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.started(e, storedAt) })
 		if j != nil {
+			before := c.fleet.Of(e.Nodes)
 			j.Hardware = c.fleet.See(e.Nodes, e.Hardware(), e.NodeCores)
+			for i, node := range e.Nodes {
+				c.renew(node, before[i])
+			}
 			j.laps, j.mark, j.progressAt, j.epochAt = nil, c.tallies.snapshot(j.Setting.Nodes, storedAt), storedAt, time.Time{}
 		}
 		return j
@@ -149,6 +155,25 @@ func (c *Cluster) occupy(j *Job, before *schemas.Setting, ran bool, at time.Time
 		for _, n := range j.Setting.Nodes {
 			i, _ := slices.BinarySearchFunc(c.onNode[n], j.ID, func(o *Job, id string) int { return cmp.Compare(o.ID, id) })
 			c.onNode[n] = slices.Insert(c.onNode[n], i, j)
+		}
+	}
+}
+
+// renew lets the jobs that run on a node, and their epochs so far, have what is known
+// of it now, if that is not what it was before: the numbers are then those of an
+// advisor that knew it from the start, as one that has just been started does.
+func (c *Cluster) renew(node string, before schemas.Hardware) {
+	if c.fleet[node] == before {
+		return
+	}
+	for _, j := range c.onNode[node] {
+		j.Hardware, j.laps = slices.Clone(j.Hardware), slices.Clone(j.laps) // questions keep what they have
+		for i, n := range j.Setting.Nodes {
+			j.Hardware[i] = c.fleet.Complete(n, j.Hardware[i])
+		}
+		for i := range j.laps {
+			l := &j.laps[i]
+			l.load.on = c.fleet.Complete(l.node, l.load.on)
 		}
 	}
 }

@@ -13,6 +13,7 @@ type lap struct {
 	batch   uint32 // batch size that it ran with
 	seconds float64
 	load    surroundings
+	node    string // where it is that
 }
 
 // surroundings are the load that a job has, and the node where it has that.
@@ -74,21 +75,22 @@ func (all tallies) snapshot(nodes []string, at time.Time) []tally {
 
 // between is the load from one snapshot of the same nodes to another: that of
 // the node that was the fullest. ok is false if no time passed.
-func (c *Cluster) between(from, to []tally) (load surroundings, ok bool) {
+func (c *Cluster) between(from, to []tally) (load surroundings, node string, ok bool) {
 	if len(from) != len(to) {
-		return load, false
+		return load, node, false
 	}
 	for i := range to {
 		seconds := to[i].at.Sub(from[i].at).Seconds()
 		if seconds <= 0 {
-			return load, false
+			return load, node, false
 		}
 		on := c.fleet[to[i].node]
 		if procs := (to[i].procsSeconds - from[i].procsSeconds) / seconds; i == 0 || schemas.Fuller(procs, on, load.Processes, load.on) {
 			load = surroundings{schemas.Load{ConcurrentJobs: (to[i].jobSeconds - from[i].jobSeconds) / seconds, Processes: procs}, on}
+			node = to[i].node
 		}
 	}
-	return load, len(to) > 0
+	return load, node, len(to) > 0
 }
 
 // ownFactor is how much longer a run's epochs take than predicted, and by how

@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/regress"
 	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // ask decides about a job of 10 epochs with batch size 16 on 2 CPUs.
@@ -41,6 +44,7 @@ func TestDecide_KnowsNodesApart(t *testing.T) {
 		{"like the one known", one, sampleOf("n", small, nil), alone, true},
 		{"unlike the one known", one, sampleOf("n", large, nil), alone, false},
 		{"the same but for its speed", one, sampleOf("n", schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 5e8}, nil), alone, false},
+		{"the same but for its speed, faster", one, sampleOf("n", schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 2e9}, nil), alone, false},
 		{"the same but for its CPU model", one, sampleOf("n", schemas.Hardware{Cores: 2, CPUModel: "z", Speed: 1e9}, nil), alone, false},
 		{"the same but for its cores", one, sampleOf("n", schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9}, nil), alone, false},
 		{"no speed was measured, and all known have one", one, sampleOf("n", small, blind), alone, true},
@@ -64,6 +68,77 @@ func TestDecide_KnowsNodesApart(t *testing.T) {
 		promised := a.Decision == schemas.MeetsSLO && a.Chosen.UpperBoundSeconds != nil && !a.Chosen.Extrapolated
 		if promised != c.promise || !promised && (a.Decision != schemas.Exploring || !a.Chosen.Extrapolated || a.Chosen.UpperBoundSeconds != nil) {
 			t.Errorf("%s: %s, %+v, want a promise: %v", c.name, a.Decision, a.Chosen, c.promise)
+		}
+	}
+}
+
+// lived runs a job of two epochs on n, while samples, or other jobs, tell these speeds
+// of it: before the job, and after each of its epochs.
+func lived(byJobs bool, speeds ...float64) *advisor.Cluster {
+	now, cluster := time.Unix(1_790_000_000, 0).UTC(), advisor.NewCluster()
+	sequence := uint64(0)
+	apply := func(e schemas.Event) {
+		sequence++
+		cluster.Apply(e, sequence, now.Add(time.Duration(sequence)*time.Second))
+	}
+	start := func(job string, h schemas.Hardware) *schemas.Started {
+		e := startedEvent(job, 1)
+		e.Nodes = []string{"n"}
+		e.SetHardware([]schemas.Hardware{h})
+		apply(e)
+		return e
+	}
+	tell := func(speed float64) {
+		h := small
+		if h.Speed = speed; !byJobs {
+			apply(sampleOf("n", h, nil))
+			return
+		}
+		other := start(fmt.Sprint("other-", sequence), h)
+		apply(&schemas.Ended{JobStamp: other.JobStamp, Outcome: schemas.EventFailed, Setting: other.Setting})
+	}
+	tell(speeds[0])
+	begin := start("job", schemas.Hardware{Cores: small.Cores, CPUModel: small.CPUModel, Speed: speeds[0]})
+	for i, speed := range speeds[1:] {
+		e := epochEvent("job", 1, uint32(i+1))
+		e.Nodes = begin.Nodes
+		apply(e)
+		tell(speed)
+	}
+	return cluster
+}
+
+// A node that is measured faster, or slower, is the node that jobs ran on.
+func TestDecide_KnowsANodeThatIsMeasuredAgain(t *testing.T) {
+	now := time.Unix(1_790_000_010, 0).UTC()
+	half := small
+	half.Speed /= 2
+	one, two := using(t, fittedOnOne), using(t, func() (map[string]*regress.Regressor, error) { return fit(small, half) })
+	for _, c := range []struct {
+		name   string
+		r      advisor.Regressors
+		byJobs bool
+		speeds []float64
+		like   []float64 // as if these had been told
+	}{
+		{"slower", one, false, []float64{1e9, 5e8, 5e8}, []float64{1e9, 1e9, 1e9}},
+		{"faster, and learnt from as it was", one, false, []float64{1e9, 1e9, 2e9}, []float64{1e9, 1e9, 1e9}},
+		{"faster, and learnt from as it is", two, false, []float64{5e8, 1e9, 1e9}, []float64{1e9, 1e9, 1e9}},
+		{"faster after its epochs", two, false, []float64{5e8, 5e8, 1e9}, []float64{1e9, 1e9, 1e9}},
+		{"a sixth faster after its epochs", two, false, []float64{6e8, 6e8, 7e8}, []float64{7e8, 7e8, 7e8}},
+		{"faster after its epochs, as another job tells", two, true, []float64{5e8, 5e8, 1e9}, []float64{1e9, 1e9, 1e9}},
+	} {
+		was, like := lived(c.byJobs, c.speeds...), lived(c.byJobs, c.like...)
+		got, want := askOn(c.r, was, now, "n"), askOn(c.r, like, now, "n")
+		if got.Decision != schemas.MeetsSLO || got.Chosen.Extrapolated || got.Chosen.UpperBoundSeconds == nil {
+			t.Errorf("%s: %s, %+v, want a promise", c.name, got.Decision, got.Chosen)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: differs from an advisor that knew it before (-want +got):\n%s", c.name, d)
+		}
+		rest := &schemas.Advice{JobStamp: schemas.JobStamp{JobID: "job", Run: 1}, ElapsedSeconds: 9}
+		if d := cmp.Diff(advisor.Decide(like.Recall(rest), c.r, now), advisor.Decide(was.Recall(rest), c.r, now)); d != "" {
+			t.Errorf("%s: of the job that runs there differs from an advisor that knew it before (-want +got):\n%s", c.name, d)
 		}
 	}
 }

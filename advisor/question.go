@@ -116,8 +116,8 @@ func (c *Cluster) Again(j *Job, now time.Time) *Question {
 // lap notes an epoch that has just ended.
 func (c *Cluster) lap(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	now := c.tallies.snapshot(j.Setting.Nodes, storedAt)
-	if load, ok := c.between(j.mark, now); ok && j.State == schemas.StateRunning { // else nobody counted it
-		l := lap{e.BatchSize, e.DurationSeconds, load}
+	if load, node, ok := c.between(j.mark, now); ok && j.State == schemas.StateRunning { // else nobody counted it
+		l := lap{e.BatchSize, e.DurationSeconds, load, node}
 		j.laps = append(slices.Clone(j.laps[max(0, len(j.laps)+1-keptLaps):]), l)
 		c.tried.see(&e.Setting, l)
 	}

@@ -220,7 +220,8 @@ func (e *Encoder) Model(name string) (float64, bool) {
 
 // Node returns a node as the regressor reads it. A speed less than two steps
 // outside the examples' counts as theirs: so much do measurements of nodes alike
-// differ.
+// differ. So does any, if jobs have told of the node that it is as slow as they: they
+// may be of this node, from before it was measured faster.
 func (e *Encoder) Node(h Hardware) (c NodeCode) {
 	if c.Cores = float64(h.Cores); h.Cores == 0 {
 		c.Cores, c.Beyond = e.cores.middle(), !e.cores.constant()
@@ -232,7 +233,7 @@ func (e *Encoder) Node(h Hardware) (c NodeCode) {
 	case !e.withSpeed:
 	case h.Speed > 0:
 		c.Speed = h.Rounded().Speed
-		if near := e.speed.within(c.Speed); ColumnNodeSpeed.Near(near, c.Speed) {
+		if near := e.speed.within(c.Speed); ColumnNodeSpeed.Near(near, c.Speed) || h.Slowest > 0 && rounded(h.Slowest) <= near && near < c.Speed {
 			c.Speed = near
 		}
 	default: // the level of the CPU model says so

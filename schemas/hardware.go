@@ -10,6 +10,7 @@ type Hardware struct {
 	Cores    uint32  // logical processors; 0 if unknown
 	CPUModel string  // of its processors, as the system names it; "" if unknown
 	Speed    float64 // operations per second of one of them, as the collector measures; 0 if unknown
+	Slowest  float64 // speed that a job told of it, the least: a regressor may know it by that; 0: none did
 }
 
 // speedStep is the step of speeds, as a logarithm: about a tenth. Measurements of
@@ -22,38 +23,53 @@ func (c Column) Near(x, y float64) bool {
 	return x == y || c == ColumnNodeSpeed && math.Abs(math.Log(x/y)) < 1.5*speedStep
 }
 
-// agrees reports whether what is known of both may be one machine.
+// faster reports whether a speed is higher than another by more than measurements
+// of one node differ.
+func faster(speed, than float64) bool { return speed > than*math.Exp(speedStep) }
+
+// agrees reports whether what is known of both, told of one node, may be one
+// machine. Speeds contradict only where nobody knows that the CPU model is the same.
 func (h Hardware) agrees(with Hardware) bool {
 	return (h.Cores == 0 || with.Cores == 0 || h.Cores == with.Cores) &&
 		(h.CPUModel == "" || with.CPUModel == "" || h.CPUModel == with.CPUModel) &&
-		(h.Speed == 0 || with.Speed == 0 || math.Abs(math.Log(h.Speed/with.Speed)) <= speedStep)
+		(h.Speed == 0 || with.Speed == 0 || h.CPUModel != "" && h.CPUModel == with.CPUModel || !faster(h.Speed, with.Speed) && !faster(with.Speed, h.Speed))
 }
 
 // or fills in what is unknown.
 func (h Hardware) or(other Hardware) Hardware {
-	return Hardware{cmp.Or(h.Cores, other.Cores), cmp.Or(h.CPUModel, other.CPUModel), cmp.Or(h.Speed, other.Speed)}
+	slowest := cmp.Or(min(h.Slowest, other.Slowest), max(h.Slowest, other.Slowest))
+	return Hardware{cmp.Or(h.Cores, other.Cores), cmp.Or(h.CPUModel, other.CPUModel), cmp.Or(h.Speed, other.Speed), slowest}
 }
 
 // Rounded returns the hardware with its speed rounded to steps of about a tenth,
-// so that nodes alike have one speed.
+// so that nodes alike have one speed, and without the slowest.
 func (h Hardware) Rounded() Hardware {
-	if h.Speed > 0 {
-		h.Speed = math.Exp(speedStep * math.Round(math.Log(h.Speed)/speedStep))
-	}
+	h.Speed, h.Slowest = rounded(h.Speed), 0
 	return h
 }
 
+func rounded(speed float64) float64 {
+	if speed <= 0 {
+		return speed
+	}
+	return math.Exp(speedStep * math.Round(math.Log(speed)/speedStep))
+}
+
 // Fleet is what is known of the hardware of nodes: a fold over samples and jobs.
-// What was told first stays until something else is told: a speed that is measured
-// again and differs by less than a tenth is the same, and what one event does not
-// know another may have told.
+// What was told first stays until something else is told, and what one event does
+// not know another may have told. Whatever disturbs the measurement of a speed makes
+// it slower: of a node whose cores and CPU model stay the same one that is faster by
+// a tenth is believed, and none that is slower.
 type Fleet map[string]Hardware
 
-// Sample takes what a node tells of itself.
-func (f Fleet) Sample(s *Sample) { f.see(s.Node, s.Hardware()) }
+// Sample takes what a node tells of itself, and returns what is known of it.
+func (f Fleet) Sample(s *Sample) Hardware { return f.see(s.Node, s.Hardware()) }
 
 func (f Fleet) see(node string, told Hardware) Hardware {
 	if known := f[node]; known.agrees(told) {
+		if faster(told.Speed, known.Speed) {
+			known.Speed = told.Speed
+		}
 		told = known.or(told)
 	}
 	f[node] = told
@@ -73,6 +89,7 @@ func (f Fleet) See(nodes []string, told []Hardware, smallest uint32) []Hardware 
 		if h.Cores == 0 && len(nodes) == 1 {
 			h.Cores = smallest
 		}
+		h.Slowest = h.Speed
 		all[i] = f.see(name, h)
 		all[i].Cores = cmp.Or(all[i].Cores, smallest)
 	}
@@ -88,11 +105,11 @@ func (f Fleet) Of(nodes []string) []Hardware {
 	return all
 }
 
-// Complete fills in what was unknown of a node by what was told of it at another
-// time, unless something else that is known differs.
+// Complete returns what is known of a node at the end of the fold, where that agrees
+// with what was known of it at some time; what was known, where it was another machine.
 func (f Fleet) Complete(node string, h Hardware) Hardware {
 	if known := f[node]; known.agrees(h) {
-		return h.or(known)
+		return known.or(h)
 	}
 	return h
 }

@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	quick = schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 1e9}
-	lame  = schemas.Hardware{Cores: 8, CPUModel: "y", Speed: 6e8}
+	quick = schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 1e9, Slowest: 1e9}
+	lame  = schemas.Hardware{Cores: 8, CPUModel: "y", Speed: 6e8, Slowest: 6e8}
 )
 
 // on is a run of one epoch from s on, told of its nodes what is known; nil: as
@@ -36,6 +36,8 @@ func all(runs ...[]schemas.Event) (events []schemas.Event) {
 
 func TestPast_TellsNodesApart(t *testing.T) {
 	bare := func(h schemas.Hardware) schemas.Hardware { return schemas.Hardware{Cores: h.Cores} }
+	slower, both := quick, quick // measured while the machine was disturbed; by jobs before and after
+	slower.Speed, slower.Slowest, both.Slowest = 6e8, 6e8, 6e8
 	for _, c := range []struct {
 		name   string
 		events []schemas.Event
@@ -48,6 +50,12 @@ func TestPast_TellsNodesApart(t *testing.T) {
 		{"but not for another machine of that name", all(on("a", 0, 4, nil, "n"), on("b", 9, 2, []schemas.Hardware{quick}, "n")), []schemas.Hardware{{Cores: 4}, quick}},
 		{"measured again: the same node", all(on("a", 0, 2, []schemas.Hardware{quick}, "n"), on("b", 9, 2, []schemas.Hardware{{Cores: 2, CPUModel: "x", Speed: 1.06e9}}, "n")),
 			[]schemas.Hardware{quick, quick}},
+		{"measured slower: it stays as fast", all(on("a", 0, 2, []schemas.Hardware{quick}, "n"), on("b", 9, 2, []schemas.Hardware{slower}, "n")),
+			[]schemas.Hardware{both, both}},
+		{"measured faster: it was before", all(on("a", 0, 2, []schemas.Hardware{slower}, "n"), on("b", 9, 2, []schemas.Hardware{quick}, "n"), on("c", 19, 2, nil, "n"), on("d", 29, 2, []schemas.Hardware{slower}, "n")),
+			[]schemas.Hardware{both, both, both, both}},
+		{"a machine of other cores is another", all(on("a", 0, 2, []schemas.Hardware{slower}, "n"), on("b", 9, 4, []schemas.Hardware{{Cores: 4, CPUModel: "x", Speed: 1e9}}, "n")),
+			[]schemas.Hardware{slower, {Cores: 4, CPUModel: "x", Speed: 1e9, Slowest: 1e9}}},
 		{"of two nodes the fuller", all(on("a", 0, 2, []schemas.Hardware{lame, quick}, "m", "n")), []schemas.Hardware{quick}},
 		{"two nodes in events of old: the smallest is all that is told", all(on("a", 0, 2, nil, "m", "n")), []schemas.Hardware{bare(quick)}},
 	} {

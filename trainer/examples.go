@@ -138,8 +138,8 @@ type Example struct {
 	At       time.Time
 }
 
-// load returns the load of a run over some time, and the node where it is that. What
-// its events did not know of the node, other jobs may have told before or since.
+// load returns the load of a run over some time, and the node where it is that, as all
+// jobs before and since tell of it.
 func (p *Past) load(r *run, spans []schemas.Span, from, until time.Time) (schemas.Load, schemas.Hardware) {
 	self := r.span
 	self.Hardware = make([]schemas.Hardware, len(self.Nodes))
