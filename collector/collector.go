@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"courier/bus"
@@ -39,8 +40,8 @@ type Options struct {
 	// sample waits for the others of its message.
 	SamplesPerMessage int
 
-	// Alone says that the process does nothing else: what only its start needed is
-	// given back (Shed).
+	// Alone says that the process does nothing else: what only its start, or a
+	// measurement of the node's speed, needed is given back (Shed).
 	Alone bool
 
 	// SpoolDir keeps samples while the bus is away, and holds what runs on this node
@@ -71,7 +72,9 @@ type Collector struct {
 	source   source // nil: no node metrics on this system
 	boot     string
 	cpuModel string
-	speed    *float64 // operations per second; nil: not measured
+	gauge    func() float64          // measureSpeed
+	speed    atomic.Pointer[float64] // operations per second, the best that was measured; nil: not measured
+	fleet    schemas.Fleet           // what is known of this node, by its last stored sample and since
 
 	number  uint64         // of the newest sample
 	asked   chan admission // nil: the node's name is ours
@@ -113,7 +116,7 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*C
 	if o.SamplesPerMessage < 1 || o.SamplesPerMessage > mostTaken {
 		return nil, schemas.Invalid("samples_per_message", "%d is not between 1 and %d", o.SamplesPerMessage, mostTaken)
 	}
-	c := &Collector{b: b, o: o, log: log, metrics: newMetrics(reg)}
+	c := &Collector{b: b, o: o, log: log, metrics: newMetrics(reg), gauge: measureSpeed, fleet: schemas.Fleet{}}
 	c.backlog = openBacklog("", log, c.metrics)
 	if err := c.open(); err != nil {
 		return nil, err
@@ -160,13 +163,10 @@ func (c *Collector) Run(ctx context.Context) error {
 		return nil
 	}
 	c.cpuModel = localCPUModel()
-	if speed := measureSpeed(); speed > 0 {
-		c.speed = &speed
-		c.log.Info("node measured", "cpu_model", c.cpuModel, "speed_operations_per_second", speed)
+	if c.measure(); c.speed.Load() != nil {
+		c.log.Info("node measured", "cpu_model", c.cpuModel, "speed_operations_per_second", *c.speed.Load())
 	}
-	if c.o.Alone {
-		Shed()
-	}
+	beside.Go(func() { c.measureAgain(ctx) })
 	asked := make(chan admission, 1)
 	beside.Go(func() { asked <- c.ask(ctx) })
 	c.asked = asked
@@ -248,12 +248,20 @@ func (c *Collector) note(ctx context.Context, err error) {
 	c.blind = err != nil
 }
 
-// keep completes a sample and queues it.
+// keep completes a sample and queues it. It tells the best speed that is known of
+// the node, so that who reads the newest sample alone knows it, too.
 func (c *Collector) keep(s *schemas.Sample) {
 	c.number++
-	s.CPUModel, s.SpeedOperationsPerSecond = c.cpuModel, c.speed
+	s.CPUModel, s.SpeedOperationsPerSecond = c.cpuModel, c.speed.Load()
 	s.Node, s.BootID, s.Number, s.At = c.o.Node, c.boot, c.number, time.Now().UTC()
 	s.EventID = schemas.SampleID(s.Node, s.BootID, s.Number)
+	before := c.fleet[s.Node].Speed
+	if known := c.fleet.Sample(s).Speed; known > 0 {
+		s.SpeedOperationsPerSecond = &known
+		if before > 0 && known > before {
+			c.log.Info("node measured faster", "speed_operations_per_second", known, "before_operations_per_second", before)
+		}
+	}
 	c.backlog.add(s)
 }
 

@@ -3,8 +3,8 @@
 //
 // # Use
 //
-// A Collector measures the speed of this node once, then samples it at an interval
-// and publishes node.<node>.sample; the counters come from node_exporter's
+// A Collector measures the speed of this node, now and then again, samples it at an
+// interval and publishes node.<node>.sample; the counters come from node_exporter's
 // collectors in this process, or from a node_exporter that runs there. RunJob is
 // `courier run`: it submits a job, starts its command with the advised batch size,
 // and publishes started, epoch, and finished, failed or cancelled. An Observer
@@ -60,7 +60,8 @@
 // seen by its client only. Memory counts pages that processes share in each.
 // A node's CPU model is what /proc/cpuinfo names, if it does. Its speed is that of
 // one processor in a fixed piece of arithmetic, by the CPU time of the thread, so
-// that other work on the node hardly changes it.
+// that other work on the node hardly changes it. What does makes it slower: samples
+// tell the best that was measured, before a restart, too, as far as the log tells.
 //
 // # What a job itself takes and waits for
 //

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"context"
 	"runtime"
 	"time"
 )
@@ -13,8 +14,39 @@ const (
 	speedRuns    = 12      // at most; the best counts, because whatever disturbs a run makes it longer
 	speedLongest = 60 * time.Millisecond
 
+	speedPause        = 30 * time.Second // before it is measured again; the next ones are twice as long each
+	speedLongestPause = 10 * time.Minute
+
 	speedOperations = speedTimes*2*speedSide*speedSide*speedSide + speedPasses*2*speedLength // multiplications and additions in a run
 )
+
+// measure measures the speed of this node, and keeps it if it is the best so far.
+func (c *Collector) measure() {
+	if speed, best := c.gauge(), c.speed.Load(); speed > 0 && (best == nil || speed > *best) {
+		c.speed.Store(&speed)
+	}
+	if c.o.Alone {
+		Shed()
+	}
+}
+
+// measureAgain measures until ctx ends, more and more rarely: a virtual machine may be
+// slower for seconds at a time, as when it was measured first.
+func (c *Collector) measureAgain(ctx context.Context) {
+	pause := speedPause
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		c.measure()
+		pause = min(2*pause, speedLongestPause)
+		ticker.Reset(pause)
+	}
+}
 
 // measureSpeed returns how many floating-point operations one processor of this
 // node does in a second, in products of matrices and passes over arrays as

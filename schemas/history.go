@@ -27,5 +27,6 @@ func History() []Change {
 		{"2026-11-21", "node samples as an array of several of a node", "a message costs the server more than what it carries"},
 		{"2026-11-21", "subjects person.<person>.job.submit, .job.cancel and .job.<id>.started, epoch, finished, failed, cancelled, moved, alive; the code forbidden; the reply told", "where NATS knows its users, nobody speaks for the jobs of another"},
 		{"2026-11-22", "promise of a job request; threshold of an advice", "a confidence may be that of each promise, or the mean of all"},
+		{"2026-11-22", "speed_operations_per_second of a node sample is the best so far, no longer what was measured at the collector's start", "whatever disturbs a measurement makes it slower"},
 	}
 }

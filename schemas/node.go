@@ -31,7 +31,7 @@ type Sample struct {
 	NetworkTransmittedBytesPerSecond *float64 `json:"network_transmitted_bytes_per_second,omitempty" ch:"network_transmitted_bytes_per_second"` // all interfaces but loopback
 
 	CPUModel                 string   `json:"cpu_model,omitempty" ch:"cpu_model"`                                     // of the processors, as the system names it
-	SpeedOperationsPerSecond *float64 `json:"speed_operations_per_second,omitempty" ch:"speed_operations_per_second"` // of one processor, in the collector's own measure, once at its start
+	SpeedOperationsPerSecond *float64 `json:"speed_operations_per_second,omitempty" ch:"speed_operations_per_second"` // of one processor, in the collector's own measure: the best so far
 
 	IOFullPressureRatio     *float64 `json:"io_full_pressure_ratio,omitempty" ch:"io_full_pressure_ratio"`         // share of time in which all tasks that had work waited for IO (PSI), 0 to 1
 	MemoryFullPressureRatio *float64 `json:"memory_full_pressure_ratio,omitempty" ch:"memory_full_pressure_ratio"` // the same for memory; of a CPU the kernel tells none for a node
