@@ -3,6 +3,7 @@ package collector
 import (
 	"regexp"
 	"runtime"
+	"strconv"
 	"time"
 
 	"courier/schemas"
@@ -184,7 +185,7 @@ func sampleBetween(before, after reading) (s schemas.Sample, ok bool) {
 		return s, false
 	}
 	s = schemas.Sample{
-		IntervalSeconds: interval, Cores: after.cores(),
+		IntervalSeconds: *figure(interval), Cores: after.cores(),
 		LoadAverage: after.loadAverage, MemoryTotalBytes: after.memoryTotal, MemoryAvailableBytes: after.memoryAvailable,
 		DiskReadBytesPerSecond:           sumBetween(before.disks, after.disks, interval, func(d diskTotals) float64 { return d.readBytes }),
 		DiskWrittenBytesPerSecond:        sumBetween(before.disks, after.disks, interval, func(d diskTotals) float64 { return d.writtenBytes }),
@@ -240,8 +241,7 @@ func sumBetween[T any](before, after map[string]T, interval float64, counter fun
 	if !found {
 		return nil
 	}
-	sum /= interval
-	return &sum
+	return figure(sum / interval)
 }
 
 // busiestBetween returns the busy share of the busiest disk.
@@ -264,7 +264,12 @@ func busiestBetween(before, after map[string]diskTotals, interval float64) *floa
 }
 
 // share returns a ratio that clocks of different grain may push a little over 1.
-func share(ratio float64) *float64 {
-	ratio = min(ratio, 1)
-	return &ratio
+func share(ratio float64) *float64 { return figure(min(ratio, 1)) }
+
+// figure returns a number with six digits: more than counters of hundredths of a second
+// can tell, and a third of a sample less to send, to read and to keep than with all of a
+// float's.
+func figure(v float64) *float64 {
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // what was written can be read
+	return &v
 }

@@ -155,3 +155,11 @@ func TestDevices(t *testing.T) {
 		}
 	}
 }
+
+func TestFigure_HasSixDigits(t *testing.T) {
+	for _, test := range []struct{ v, want float64 }{{1.0 / 3, 0.333333}, {50_331_648.14, 50_331_600}, {2.000012345, 2.00001}, {1.23456789e-7, 1.23457e-7}, {0, 0}, {1, 1}, {0.25, 0.25}} {
+		if got := *figure(test.v); got != test.want {
+			t.Errorf("figure(%v) = %v, want %v", test.v, got, test.want)
+		}
+	}
+}

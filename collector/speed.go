@@ -73,7 +73,7 @@ func measureSpeed() float64 {
 	if best == 0 {
 		return 0 // the clock does not tell
 	}
-	return speedOperations / best.Seconds()
+	return *figure(speedOperations / best.Seconds())
 }
 
 // kernel is what is timed.
