@@ -29,16 +29,19 @@ func BenchmarkIngest(b *testing.B) {
 }
 
 func benchIngest(b *testing.B, each int) {
-	const samples = 400_000
+	const samples = 1_000_000
 	server := bustest.NewServer(b)
 	log := server.Connect(b)
 	publishRaw(b, server.URL(), samples, each)
-	rows := sampleRows(b, log)
 	for b.Loop() {
 		read := rate(samples, func() { readBare(b, server.URL(), samples/each, max(1000, 10_000/each)) })
-		insert := rate(samples, func() { insertBare(b, storetest.New(b), rows) })
 		d := storetest.New(b)
 		must(b, d.Migrate(b.Context()))
+		rows := sampleRows(b, log)
+		insert := rate(samples, func() { insertBare(b, d, rows) })
+		for _, table := range []string{"node_sample", "node_minute", "node_hour"} { // else they are merged beside the store
+			must(b, d.Exec(b.Context(), "TRUNCATE TABLE "+table))
+		}
 		forget(b, server.URL())
 		whole := rate(samples, func() {
 			stop := run(b, store.New(log, d, slog.New(slog.DiscardHandler), nil, store.Options{}))
@@ -137,7 +140,6 @@ func readBare(b *testing.B, url string, samples, fetch int) {
 
 // insertBare inserts rows in batches of the store's size.
 func insertBare(b *testing.B, d *store.Database, rows []any) {
-	must(b, d.Migrate(b.Context()))
 	for len(rows) > 0 {
 		n := min(len(rows), schemas.MaxBatchMessages)
 		must(b, d.Insert(b.Context(), "node_sample", rows[:n]))

@@ -31,7 +31,7 @@ func BenchmarkIngestByTelegraf(b *testing.B) {
 	if program == "" {
 		b.Skipf("%s names no telegraf", telegrafVariable)
 	}
-	const samples = 100_000
+	const samples = 300_000
 	server := bustest.NewServer(b)
 	server.Connect(b)
 	publishRaw(b, server.URL(), samples, 1)
