@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"courier/schemas"
@@ -106,7 +107,7 @@ type cli struct {
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
 	var c cli
 	parser, err := kong.New(&c, kong.Name("courier"), kong.Description("Courier keeps the deadlines of training jobs on a shared cluster."),
-		kong.Vars{"version": buildVersion(), "rules": strings.Join(ruleNames, ","), "past_rules": strings.Join(replayRules, ",")}, kong.Writers(stdout, stderr), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Help(printHelp),
+		kong.Vars{"version": buildVersion(), "rules": strings.Join(ruleNames, ","), "past_rules": strings.Join(replayRules, ","), "batch_messages": strconv.Itoa(schemas.MaxBatchMessages)}, kong.Writers(stdout, stderr), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Help(printHelp),
 		kong.ExplicitGroups([]kong.Group{{Key: "services", Title: "Services:"}, {Key: "parts", Title: "Parts:"}, {Key: "files", Title: "On files, without a server:"}}),
 		kong.Exit(func(status int) { panic(exitStatus(status)) }))
 	if err != nil {

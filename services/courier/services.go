@@ -55,15 +55,22 @@ func nodeName(given string) (string, error) {
 	return schemas.NodeName(given), nil
 }
 
+// storeMemory is what the garbage collector keeps a store within, in bytes: when all
+// streams have to catch up at once it works for that, and has nothing to do with it else.
+const storeMemory = 240 << 20
+
 type storeCommand struct {
 	serviceFlags
 	ClickHouseURL string `name:"clickhouse-url" help:"ClickHouse to write to, such as clickhouse://user:password@host:9000/courier." required:"" env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
-	BatchMessages int           `help:"Most events in one batch." default:"25000" env:"COURIER_BATCH_MESSAGES"`
+	BatchMessages int           `help:"Most events in one batch." default:"${batch_messages}" env:"COURIER_BATCH_MESSAGES"`
 	BatchAge      time.Duration `help:"Longest time that an event waits for its batch." default:"1s" env:"COURIER_BATCH_AGE"`
 }
 
 func (c *storeCommand) Run(w *world) error {
+	if w.getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(storeMemory)
+	}
 	return c.serve(w, "store", func(r *room) (services.Part, func() error, http.Handler, error) {
 		o := c.clickHouseFlags.options(c.ClickHouseURL)
 		o.MaxMessages, o.MaxAge = c.BatchMessages, c.BatchAge

@@ -13,7 +13,7 @@ type storeRebuildCommand struct {
 	outputFlags
 	ClickHouseURL string `name:"clickhouse-url" help:"ClickHouse whose tables are made anew, such as clickhouse://user:password@host:9000/courier." required:"" env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
-	BatchMessages int `help:"Most events in one batch." default:"25000" env:"COURIER_BATCH_MESSAGES"`
+	BatchMessages int `help:"Most events in one batch." default:"${batch_messages}" env:"COURIER_BATCH_MESSAGES"`
 }
 
 // Help is the rest of what --help says.
