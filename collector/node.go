@@ -267,7 +267,7 @@ func busiestBetween(before, after map[string]diskTotals, interval float64) *floa
 func share(ratio float64) *float64 { return figure(min(ratio, 1)) }
 
 // figure returns a number with six digits: more than counters of hundredths of a second
-// can tell, and a third of a sample less to send, to read and to keep than with all of a
+// can tell, and a sixth of a sample less to send, to read and to keep than with all of a
 // float's.
 func figure(v float64) *float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // what was written can be read

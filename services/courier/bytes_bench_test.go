@@ -38,7 +38,7 @@ func BenchmarkBytesPerEvent(b *testing.B) {
 			s.EventID, s.At = schemas.SampleID(s.Node, "boot", s.Number), f.begin.Add(time.Duration(s.Number)*fleetInterval)
 			for _, figure := range []*float64{s.CPURatio, s.IOWaitRatio, s.CPUPressureRatio, s.IOPressureRatio, s.MemoryPressureRatio, s.LoadAverage, s.MemoryAvailableBytes,
 				s.DiskReadBytesPerSecond, s.DiskWrittenBytesPerSecond, s.DiskBusyRatio, s.NetworkReceivedBytesPerSecond, s.NetworkTransmittedBytesPerSecond} {
-				*figure *= random.Float64()
+				*figure = sixDigits(*figure * random.Float64())
 			}
 			put(b, js, s)
 		}

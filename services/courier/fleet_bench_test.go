@@ -114,15 +114,18 @@ func (f *fleet) publish(url string) error {
 func (f *fleet) sample(boot string, n int) *schemas.Sample {
 	node, number := fmt.Sprint("node-", n%fleetNodes), uint64(n/fleetNodes+1)
 	wave := 0.5 + 0.4*math.Sin(float64(n)/1e4)
-	figure := func(scale float64) *float64 { // of six digits, as a collector's
-		v, _ := strconv.ParseFloat(strconv.FormatFloat(wave*scale, 'g', 6, 64), 64)
-		return &v
-	}
+	figure := func(scale float64) *float64 { v := sixDigits(wave * scale); return &v }
 	s := &schemas.Sample{Node: node, BootID: boot, Number: number, IntervalSeconds: fleetInterval.Seconds(), Cores: 64, CPURatio: figure(1), IOWaitRatio: figure(0.1), CPUPressureRatio: figure(0.2),
 		IOPressureRatio: figure(0.05), MemoryPressureRatio: figure(0.01), LoadAverage: figure(60), MemoryTotalBytes: figure(5e11), MemoryAvailableBytes: figure(3e11), DiskReadBytesPerSecond: figure(1e8),
 		DiskWrittenBytesPerSecond: figure(5e7), DiskBusyRatio: figure(0.6), NetworkReceivedBytesPerSecond: figure(1e8), NetworkTransmittedBytesPerSecond: figure(1e8), CPUModel: "a processor", SpeedOperationsPerSecond: figure(1e9)}
 	s.EventID, s.At = schemas.SampleID(node, boot, number), time.Now().UTC()
 	return s
+}
+
+// sixDigits is a figure as a collector tells it.
+func sixDigits(v float64) float64 {
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
+	return v
 }
 
 // epoch is of one of 200 jobs that run at once, fifty epochs each.
