@@ -2,10 +2,13 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"courier/schemas"
 	"courier/store"
 	"courier/store/storetest"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
 // TestStore_PreparesInserts: what is prepared is what is written, unless the table has
@@ -56,5 +59,27 @@ func TestStore_PreparesInserts(t *testing.T) {
 				t.Errorf("%d samples, want 30", n)
 			}
 		})
+	}
+}
+
+// TestDatabase_InsertsBehindItsNamesake: at ClickHouse the statement by which an insert was
+// prepared may have its name still when the insert comes, on a busy machine.
+func TestDatabase_InsertsBehindItsNamesake(t *testing.T) {
+	d := storetest.NewIn(t, "clickhouse")
+	must(t, d.Migrate(t.Context()))
+	ctx := clickhouse.Context(t.Context(), clickhouse.WithQueryID(t.Name()))
+	before := make(chan error, 1)
+	go func() { before <- d.Exec(ctx, "SELECT sleepEachRow(0.5) FROM numbers(20) SETTINGS max_block_size = 1") }()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for ask(t, d, "SELECT count() AS n FROM system.processes WHERE query_id = '"+t.Name()+"'") == 0 {
+		<-tick.C
+	}
+	s := newStory()
+	s.sample("node-a", 1)
+	must(t, d.InsertAs(ctx, "node_sample", []any{s.events[0]}, "token"))
+	<-before // it was ended for the other
+	if n := ask(t, d, "SELECT count() AS n FROM node_sample"); n != 1 {
+		t.Errorf("%d samples, want 1", n)
 	}
 }

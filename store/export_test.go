@@ -2,8 +2,8 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"reflect"
+	"slices"
 
 	"courier/bus"
 	"courier/schemas"
@@ -34,12 +34,21 @@ func (v *Verifier) SetWindow(rows uint64) { v.options.window = rows }
 
 // Insert writes rows into a table, and nothing else.
 func (d *Database) Insert(ctx context.Context, name string, rows []any) error {
-	for _, t := range tables() {
-		if t.name == name {
-			return d.send(ctx, t, rows)
-		}
+	return d.send(ctx, tableOf(name), rows)
+}
+
+// InsertAs does it under a token, as a batch's part is written.
+func (d *Database) InsertAs(ctx context.Context, name string, rows []any, token string) error {
+	i, err := d.prepareInsert(ctx, tableOf(name), rows, token)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("no table %s", name)
+	return i.send(ctx)
+}
+
+func tableOf(name string) *table {
+	all := tables()
+	return all[slices.IndexFunc(all, func(t *table) bool { return t.name == name })]
 }
 
 // AsWriter names statements as those of a stream's writer.

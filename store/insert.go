@@ -37,13 +37,16 @@ func (d *Database) places(ctx context.Context, g *group) ([]place, error) {
 // insertSettings make an insert that may be repeated: in the table and in each
 // roll-up, ClickHouse skips the block whose token it knows. Waiting in a buffer
 // of the server (asynchronous inserts) would break blocks and tokens apart, and
-// a batch may hold samples of any month.
+// a batch may hold samples of any month. What is prepared without a connection is a
+// statement of the same name, which ClickHouse may not have put away when the insert
+// comes: the insert waits for that.
 func insertSettings(token string) clickhouse.Settings {
 	return clickhouse.Settings{
 		"insert_deduplicate":                                 1,
 		"insert_deduplication_token":                         token,
 		"deduplicate_blocks_in_dependent_materialized_views": 1,
 		"async_insert":                                       0,
+		"replace_running_query":                              1,
 		"max_partitions_per_insert_block":                    0,
 	}
 }
