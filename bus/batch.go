@@ -137,15 +137,14 @@ func (r *batcher) relay(ctx context.Context, p *puller) error {
 	}()
 	var failed error
 	for g := range batches {
-		if failed != nil {
-			g.batch.putDown()
-			continue // what follows a batch that failed comes again
+		if failed == nil { // else it comes again
+			if failed = r.settle(ctx, g); failed != nil {
+				close(abandoned)
+			} else {
+				r.well = true
+			}
 		}
-		if failed = r.settle(ctx, g); failed != nil {
-			close(abandoned)
-			continue
-		}
-		r.well = true
+		g.batch.putDown()
 	}
 	err := <-ended
 	if begun := (anew{}); failed == nil && errors.As(err, &begun) {
@@ -235,7 +234,6 @@ func (r *batcher) repeat(ctx context.Context) error {
 func (r *batcher) settle(ctx context.Context, g gathered) error {
 	ctx, cancel := finishContext(ctx)
 	defer cancel()
-	defer g.batch.putDown()
 	if g.count > 0 {
 		if err := r.writeIntent(ctx, g.intent()); err != nil {
 			return err

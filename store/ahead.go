@@ -17,10 +17,16 @@ type ahead struct {
 	insert *insertion     // of all rows of its table; nil if there is none
 }
 
-// prepare readies a new batch.
-func (s *Store) prepare(ctx context.Context, b *bus.Batch) {
+// sorted is a batch by table, without an insert.
+func (s *Store) sorted(b *bus.Batch) *ahead {
 	a := &ahead{}
 	a.groups, a.copies = tabulate(s.tables, b.Records)
+	return a
+}
+
+// prepare readies a new batch.
+func (s *Store) prepare(ctx context.Context, b *bus.Batch) {
+	a := s.sorted(b)
 	b.Ahead = a
 	var largest *group
 	for _, g := range a.groups {

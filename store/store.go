@@ -183,9 +183,8 @@ func (s *Store) repair(ctx context.Context) {
 // put tries once to write a batch.
 func (s *Store) put(ctx context.Context, b bus.Batch) error {
 	a, _ := b.Ahead.(*ahead)
-	if a == nil || b.Repeated {
-		a = &ahead{}
-		a.groups, a.copies = tabulate(s.tables, b.Records)
+	if a == nil {
+		a = s.sorted(&b)
 	}
 	for _, g := range a.groups {
 		if err := s.fill(ctx, b, g, a); err != nil {
