@@ -71,7 +71,7 @@ func publishSamples(t *testing.T, server *bustest.Server, from, messages, each i
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := js.PublishAsync(all[0].Subject(), data, jetstream.WithMsgID(fmt.Sprint(all[0].EventID, each))); err != nil {
+		if _, err := js.PublishAsync(all[0].Subject(), data, jetstream.WithMsgID(fmt.Sprint(all[0].EventID, each)), jetstream.WithStallWait(20*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 	}
