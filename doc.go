@@ -10,6 +10,8 @@
 //     contract; it imports nothing.
 //   - regress: the mathematics of learning from examples. Knows no job, no
 //     network and no disk.
+//   - regress/evidence: predicts time and accuracy from the runs of a model, and
+//     corrects drift.
 //   - bus: the wire. Carries schemas over NATS; alone decides the fate of a
 //     message.
 //   - collector, store, trainer, advisor, gateway: the five services. They

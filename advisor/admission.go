@@ -9,9 +9,9 @@ import (
 	"courier/schemas"
 )
 
-// ticketPatience is how long an admission is waited for that another advisor has
-// taken a ticket for and not yet recorded; after that it died in between.
-const ticketPatience = 2 * time.Second
+// readPatience bounds how long a request waits for this advisor to read the log, or for
+// the log to answer.
+const readPatience = 2 * time.Second
 
 // guards reports whether a policy may say no.
 func (a *Advisor) guards() bool {
@@ -45,29 +45,45 @@ func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schem
 }
 
 // lastAdmission waits until the last admission is known here, and returns the
-// revision that the next one has to follow.
+// revision that the next one has to follow. An admission that is not recorded within
+// schemas.SubmitTimeout of its ticket never will be: its advisor gave up or died.
 func (a *Advisor) lastAdmission(ctx context.Context) (uint64, error) {
 	t, revision, err := a.bus.Ticket(ctx)
-	if err != nil {
-		return 0, err
+	if err != nil || t.JobID == "" {
+		return revision, err
 	}
-	patience, cancel := context.WithDeadline(ctx, t.At.Add(ticketPatience))
+	patience, cancel := context.WithDeadline(ctx, t.At.Add(schemas.SubmitTimeout))
 	defer cancel()
-	for t.JobID != "" {
+	for {
 		a.mu.RLock()
 		j, moved := a.cluster.jobs[t.JobID], a.moved
 		known := j != nil && (t.Verdict == schemas.Queued || j.State != schemas.StateQueued)
 		a.mu.RUnlock()
 		if known {
-			break
+			return revision, nil
 		}
 		select {
 		case <-moved:
 		case <-patience.Done():
-			return revision, ctx.Err()
+			return revision, a.readToTheEnd(ctx)
 		}
 	}
-	return revision, nil
+}
+
+// readToTheEnd waits until this advisor has read what the log holds now.
+func (a *Advisor) readToTheEnd(ctx context.Context) error {
+	last, err := a.bus.LastSequence(ctx, schemas.StreamJob)
+	if err != nil {
+		return err
+	}
+	a.waitFor(ctx, last)
+	if ctx.Err() != nil {
+		return &schemas.Error{
+			Code:    schemas.CodeUnavailable,
+			Message: "another advisor admits a job; retry in a moment",
+		}
+	}
+	return nil
 }
 
 // judge writes down what a policy says to a job that would start now, while
@@ -151,6 +167,8 @@ func (a *Advisor) next(ctx context.Context) (more bool, err error) {
 	}
 	advice.Admission = &schemas.Admission{Policy: a.o.Admission, Verdict: schemas.Admitted}
 	advice.EventID = schemas.AdmittedID(advice.JobID)
+	ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout) // as lastAdmission expects
+	defer cancel()
 	err = a.bus.TakeTicket(ctx, schemas.Ticket{JobID: advice.JobID, Verdict: schemas.Admitted, At: now}, revision)
 	if errors.Is(err, schemas.ErrConflict) {
 		return true, nil
@@ -158,9 +176,12 @@ func (a *Advisor) next(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	sequence, _, err := a.bus.PublishOnce(ctx, advice)
+	sequence, first, err := a.bus.PublishOnce(ctx, schemas.NewJobAdmitted(advice))
 	if err != nil {
 		return false, err
+	}
+	if first {
+		a.publish(ctx, advice)
 	}
 	a.metrics.admissions.WithLabelValues(a.o.Admission, string(schemas.Admitted)).Inc()
 	a.waitFor(ctx, sequence)

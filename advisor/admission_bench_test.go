@@ -17,7 +17,7 @@ func BenchmarkAdmission(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				n++
-				q := tenEpochs(fmt.Sprintf("job-%d", n), time.Minute)
+				q := manyEpochs(fmt.Sprintf("job-%d", n), 100*time.Minute)
 				q.Nodes = []string{fmt.Sprintf("node-%d", n)}
 				if v, a := verdict(b, bus, q); v != schemas.Admitted {
 					b.Fatalf("%s: %s", v, a.Message)

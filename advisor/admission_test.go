@@ -1,6 +1,7 @@
 package advisor_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -23,16 +24,27 @@ func guarded(t testing.TB, policy string) (b *bus.Bus, stop func()) {
 	promote(t, b)
 	_, stop = startWith(t, server.Connect(t), advisor.Options{Admission: policy}, nil)
 	_, _ = startWith(t, server.Connect(t), advisor.Options{Admission: policy}, nil)
-	q := tenEpochs("", time.Minute)
+	q := manyEpochs("", 100*time.Minute)
 	for range 20 { // each of the two
 		await(t, "all regressors", func() bool { return len(predict(t, b, q).Regressors) == len(schemas.Targets()) })
 	}
 	return b, stop
 }
 
-// tenEpochs is a request for 7.6 s of work alone.
-func tenEpochs(id string, slo time.Duration) schemas.JobRequest {
-	return schemas.JobRequest{JobID: id, Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10, SLO: schemas.Duration(slo), Nodes: []string{"node-a"}}
+// manyEpochs is a request for 750 s of work alone: the advisors read the clock, and the seconds
+// that a test takes must not count.
+func manyEpochs(id string, slo time.Duration) schemas.JobRequest {
+	return schemas.JobRequest{
+		JobID: id, Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 1000,
+		SLO: schemas.Duration(slo), Nodes: []string{"node-a"},
+	}
+}
+
+// manyStarted is the start of a job of manyEpochs.
+func manyStarted(job string) *schemas.Started {
+	e := silentFor(job, time.Hour)
+	e.Epochs = 1000
+	return e
 }
 
 func verdict(t testing.TB, b *bus.Bus, q schemas.JobRequest) (schemas.Verdict, schemas.Advice) {
@@ -46,13 +58,13 @@ func verdict(t testing.TB, b *bus.Bus, q schemas.JobRequest) (schemas.Verdict, s
 
 func TestProtect_RefusesWhatBreaksAPromise(t *testing.T) {
 	b, _ := guarded(t, schemas.AdmissionProtect)
-	if v, _ := verdict(t, b, tenEpochs("old", 12*time.Second)); v != schemas.Admitted {
+	if v, _ := verdict(t, b, manyEpochs("old", 20*time.Minute)); v != schemas.Admitted {
 		t.Fatalf("the first job is %s", v)
 	}
-	publish(t, b, startedEvent("old", 1))
+	publish(t, b, manyStarted("old"))
 	await(t, "the first job to run", func() bool { return status(t, b, "old").State == schemas.StateRunning })
 
-	q := tenEpochs("new", time.Minute)
+	q := manyEpochs("new", 100*time.Minute)
 	if a := predict(t, b, q); a.Admission == nil || a.Admission.Verdict != schemas.Refused {
 		t.Errorf("predict tells %+v, want what submit will say", a.Admission)
 	}
@@ -63,19 +75,19 @@ func TestProtect_RefusesWhatBreaksAPromise(t *testing.T) {
 	if s := status(t, b, "new"); s.State != schemas.StateRefused || s.Reason == "" {
 		t.Errorf("status %+v, want refused with its reason", s)
 	}
-	short := tenEpochs("short", time.Minute)
+	short := manyEpochs("short", 100*time.Minute)
 	short.BatchSizes, short.Epochs = []int{64}, 1
 	if v, a := verdict(t, b, short); v != schemas.Admitted {
 		t.Errorf("a job that breaks nothing is %s: %s", v, a.Message)
 	}
-	unknown := tenEpochs("unknown", time.Minute)
+	unknown := manyEpochs("unknown", 100*time.Minute)
 	unknown.Model = "nobody-knows"
 	if v, a := verdict(t, b, unknown); v != schemas.Refused {
 		t.Errorf("a job that may take any time beside a promise is %s: %s", v, a.Message)
 	}
 }
 
-// Two jobs of 20 s fit beside each other, a third breaks the promises to both:
+// Two jobs of 2000 s fit beside each other, a third breaks the promises to both:
 // however many ask at once, and whichever of the two advisors, two are admitted
 // to each node.
 func TestProtect_AdmitsNoMoreThanFitAtOnce(t *testing.T) {
@@ -86,7 +98,7 @@ func TestProtect_AdmitsNoMoreThanFitAtOnce(t *testing.T) {
 	for node := range nodes {
 		for i := range jobs {
 			all.Go(func() {
-				q := tenEpochs(fmt.Sprintf("job-%d-%d", node, i), 20*time.Second)
+				q := manyEpochs(fmt.Sprintf("job-%d-%d", node, i), 2000*time.Second)
 				q.Nodes = []string{fmt.Sprintf("node-%d", node)}
 				a, err := submit(t, b, q)
 				if err != nil || a.Admission == nil {
@@ -109,18 +121,18 @@ func TestProtect_AdmitsNoMoreThanFitAtOnce(t *testing.T) {
 // advisor dies, and forgets a job that is cancelled.
 func TestQueue_StartsWhatFitsByDeadline(t *testing.T) {
 	b, stop := guarded(t, schemas.AdmissionQueue)
-	if v, _ := verdict(t, b, tenEpochs("old", 12*time.Second)); v != schemas.Admitted {
+	if v, _ := verdict(t, b, manyEpochs("old", 20*time.Minute)); v != schemas.Admitted {
 		t.Fatalf("the first job is %s", v)
 	}
-	publish(t, b, startedEvent("old", 1))
+	publish(t, b, manyStarted("old"))
 	await(t, "the first job to run", func() bool { return status(t, b, "old").State == schemas.StateRunning })
 
-	v, a := verdict(t, b, tenEpochs("whenever", time.Hour))
-	if v != schemas.Queued || a.Admission.Position != 1 || a.Admission.StartSeconds == nil || *a.Admission.StartSeconds < 5 || *a.Admission.StartSeconds > 8 {
+	v, a := verdict(t, b, manyEpochs("whenever", 100*time.Hour))
+	if v != schemas.Queued || a.Admission.Position != 1 || a.Admission.StartSeconds == nil || *a.Admission.StartSeconds < 500 || *a.Admission.StartSeconds > 800 {
 		t.Errorf("the second job is %s: %+v", v, a.Admission)
 	}
 	for i, id := range []string{"soon", "never"} {
-		if v, a := verdict(t, b, tenEpochs(id, time.Minute)); v != schemas.Queued || a.Admission.Position != 2+i {
+		if v, a := verdict(t, b, manyEpochs(id, 100*time.Minute)); v != schemas.Queued || a.Admission.Position != 2+i {
 			t.Errorf("%s is %s: %+v", id, v, a.Admission)
 		}
 	}
@@ -136,28 +148,43 @@ func TestQueue_StartsWhatFitsByDeadline(t *testing.T) {
 	await(t, "all to be admitted", func() bool {
 		return status(t, b, "soon").State == schemas.StateSubmitted && status(t, b, "whenever").State == schemas.StateSubmitted
 	})
-	var order []string
-	ctx := within(t)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamJob, Subjects: []string{schemas.JobSubject("*", schemas.EventAdvice)}}, func(r bus.Record) error {
-			if a := r.Event.(*schemas.Advice); a.Action == schemas.ActionStart {
-				order = append(order, a.JobID)
-			}
-			if len(order) == 2 {
-				return errEnough
-			}
-			return nil
-		})
-	}()
-	<-done
-	if !slices.Equal(order, []string{"soon", "whenever"}) {
-		t.Errorf("started %v, want the earlier deadline first", order)
+	want := []string{"soon", "whenever"}
+	for stream, event := range map[string]string{
+		schemas.StreamJob:    schemas.EventAdmitted,
+		schemas.StreamAdvice: schemas.EventAdvice,
+	} {
+		order := started(t, b, stream, schemas.JobSubject("*", event), len(want))
+		if !slices.Equal(order, want) {
+			t.Errorf("%s in %s: %v, want the earlier deadline first", event, stream, order)
+		}
 	}
 	if s := status(t, b, "never"); s.State != schemas.StateCancelled {
 		t.Errorf("the cancelled job is %s", s.State)
 	}
 }
 
-var errEnough = fmt.Errorf("enough was seen")
+// started returns the jobs that the first n admissions on a subject let start, in their order.
+func started(t *testing.T, b *bus.Bus, stream, subject string, n int) (jobs []string) {
+	t.Helper()
+	o := bus.FollowOptions{Stream: stream, Subjects: []string{subject}}
+	err := b.Follow(within(t), o, func(r bus.Record) error {
+		switch e := r.Event.(type) {
+		case *schemas.JobAdmitted:
+			jobs = append(jobs, e.JobID)
+		case *schemas.Advice:
+			if e.Action == schemas.ActionStart {
+				jobs = append(jobs, e.JobID)
+			}
+		}
+		if len(jobs) == n {
+			return errEnough
+		}
+		return nil
+	})
+	if !errors.Is(err, errEnough) {
+		t.Errorf("follow %s: %v", subject, err)
+	}
+	return jobs
+}
+
+var errEnough = errors.New("enough was seen")

@@ -1,10 +1,11 @@
 package advisor
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,45 @@ type Options struct {
 	// Promise is what the confidence of a request that does not say is of, the same
 	// for all advisors of the cluster; default schemas.PromiseEach.
 	Promise schemas.Promise
+
+	// AdviceMinChange is the share of the remaining time by which the predicted end of a
+	// running job must move for a new advice; default 0.05. A change of the decision or
+	// of the action is always new.
+	AdviceMinChange float64
+
+	// AdviceMinInterval is after how long an advice that has changed less is given again;
+	// default 30 s.
+	AdviceMinInterval time.Duration
+
+	// SnapshotInterval is how often the state is stored while events come; default 5 min.
+	// It is stored up to ten times as often while SnapshotEvents events come in less.
+	SnapshotInterval time.Duration
+	SnapshotEvents   uint64 // default 20,000
+
+	// MaxLogBytes bounds how far the advisor widens the stream of job events, so that it
+	// keeps the events of the jobs that run; default 64 GiB. Below 0 it widens nothing.
+	MaxLogBytes int64
+}
+
+// withDefaults fills in what is not set.
+func (o Options) withDefaults() Options {
+	o.Version = cmp.Or(o.Version, "0.0.0")
+	o.Admission = cmp.Or(o.Admission, schemas.AdmissionAdvise)
+	o.Check = positive(o.Check, time.Second)
+	o.AdviceMinChange = positive(o.AdviceMinChange, defaultMinChange)
+	o.AdviceMinInterval = positive(o.AdviceMinInterval, defaultMinInterval)
+	o.SnapshotInterval = positive(o.SnapshotInterval, 5*time.Minute)
+	o.SnapshotEvents = cmp.Or(o.SnapshotEvents, 20_000)
+	o.MaxLogBytes = cmp.Or(o.MaxLogBytes, 64<<30)
+	return o
+}
+
+func positive[V cmp.Ordered](v, otherwise V) V {
+	var zero V
+	if v > zero {
+		return v
+	}
+	return otherwise
 }
 
 // Advisor answers job requests and watches running jobs.
@@ -37,51 +77,83 @@ type Advisor struct {
 	metrics    *metrics
 	o          Options
 	regressors atomic.Pointer[Regressors]
+	outbox     *outbox
+	saved      saved
+	replayTo   atomic.Uint64 // last event of JOB at the start
 	caughtUp   chan struct{} // closed when the JOB stream was read to its end
 	answering  chan struct{} // closed when requests are answered
 	admitting  sync.Mutex    // one admission at a time
-	ballast    []byte        // never touched, see ballastBytes
 
-	mu      sync.RWMutex
-	cluster *Cluster
-	applied uint64        // sequence up to which JOB was read
-	moved   chan struct{} // closed and renewed when applied grows
+	mu        sync.RWMutex
+	cluster   *Cluster
+	applied   uint64        // sequence up to which JOB was read
+	appliedAt time.Time     // when the stream stored that event
+	moved     chan struct{} // closed and renewed when applied grows
 }
-
-// ballastBytes make the heap look larger than it is, so that the garbage of answers is
-// collected every 30 MB and not every 4: for an advisor of few jobs that was a quarter
-// of its work. It takes addresses and no memory.
-const ballastBytes = 16 << 20
 
 // New returns an advisor that does not run yet.
 func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) *Advisor {
-	if o.Version == "" {
-		o.Version = "0.0.0"
+	a := &Advisor{
+		bus:       b,
+		log:       log,
+		metrics:   newMetrics(reg),
+		o:         o.withDefaults(),
+		caughtUp:  make(chan struct{}),
+		answering: make(chan struct{}),
+		cluster:   NewCluster(),
+		moved:     make(chan struct{}),
 	}
-	if o.Admission == "" {
-		o.Admission = schemas.AdmissionAdvise
-	}
-	if o.Check <= 0 {
-		o.Check = time.Second
-	}
-	a := &Advisor{bus: b, log: log, metrics: newMetrics(reg), o: o, caughtUp: make(chan struct{}), answering: make(chan struct{}), cluster: NewCluster(), moved: make(chan struct{}), ballast: make([]byte, ballastBytes)}
+	a.outbox = newOutbox(b.Publish, a.metrics, log)
 	a.regressors.Store(&Regressors{})
 	return a
 }
 
-// Run works until ctx ends. The parts and what they do:
+// Run works until ctx ends. It loads the newest snapshot of the state first, and stores
+// one at the end. The parts and what they do:
 //
-//	JOB stream ──► fold ──► re-predict ──► job.<id>.advice, job.<id>.risk
+//	JOB stream ──► fold ──► re-predict ──► outbox ──► job.<id>.advice (ADVICE), job.<id>.risk
 //	NODE stream ─► fold        ▲
 //	job.*.alive ─► heard       │ lock
 //	clock ───────► silent? ────┤──► job.<id>.lost
 //	champions ───► load, check ┘
 //	job.submit, … (after the fold has caught up) ──► Decide ──► reply
-//	queue ──► next (after every event) ──► job.<id>.advice: start
+//	queue ──► next (after every event) ──► job.<id>.admitted, job.<id>.advice: start
+//	clock ──► snapshots of the state, limits of the JOB stream
 func (a *Advisor) Run(ctx context.Context) error {
+	if a.restore(ctx) != nil {
+		return nil // ctx has ended
+	}
+	sending, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		a.outbox.run(sending)
+	}()
+	err := a.runParts(ctx)
+
+	a.outbox.close()
+	if !a.bus.Connected() {
+		abandon()
+	}
+	select {
+	case <-sent:
+	case <-time.After(drainTimeout):
+		abandon()
+		<-sent
+	}
+	a.lastSnapshot(ctx)
+	return err
+}
+
+// runParts runs all parts until ctx ends or one of them fails.
+func (a *Advisor) runParts(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	parts := []func(context.Context) error{a.followJobs, a.followNodes, a.listenAlive, a.watchSilence, a.followRegressors, a.serve, a.keepQueue}
+	parts := []func(context.Context) error{
+		a.followJobs, a.followNodes, a.listenAlive, a.watchSilence, a.followRegressors, a.serve,
+		a.keepQueue, a.reportReplay, a.keepSnapshots, a.keepLog,
+	}
 	ended := make(chan error, len(parts))
 	for _, part := range parts {
 		go func() { ended <- part(ctx) }()
@@ -102,38 +174,83 @@ func (a *Advisor) Ready() error {
 	case <-a.answering:
 		return nil
 	default:
-		return errors.New("advisor: the log is not read to its end yet")
+	}
+	a.mu.RLock()
+	applied := a.applied
+	a.mu.RUnlock()
+	return fmt.Errorf("advisor: still replaying the event log (event %d of %d); retry in a moment",
+		applied, a.replayTo.Load())
+}
+
+// reportReplay logs how far the replay is, for as long as it takes.
+func (a *Advisor) reportReplay(ctx context.Context) error {
+	tick := time.NewTicker(replayReport)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.answering:
+			<-ctx.Done() // a part that returns ends the others
+			return nil
+		case <-tick.C:
+			a.log.Warn("requests wait", "reason", a.Ready())
+		}
 	}
 }
+
+// replayReport is how often a replay is reported.
+const replayReport = 10 * time.Second
 
 // Answering returns a channel that is closed when requests are answered.
 func (a *Advisor) Answering() <-chan struct{} { return a.answering }
 
 func (a *Advisor) followJobs(ctx context.Context) error {
 	live := false
-	o := bus.FollowOptions{Stream: schemas.StreamJob, Share: true, CaughtUp: func() {
+	a.mu.RLock()
+	from := a.applied + 1
+	a.mu.RUnlock()
+	o := bus.FollowOptions{Stream: schemas.StreamJob, Share: true, From: from, CaughtUp: func() {
 		live = true
-		a.catchUp(ctx)
+		a.catchUp()
 		close(a.caughtUp)
 	}}
 	return a.bus.Follow(ctx, o, func(r bus.Record) error {
-		a.mu.Lock()
-		j := a.cluster.Apply(r.Event, r.Sequence, r.StoredAt)
-		a.applied = r.Sequence
-		close(a.moved)
-		a.moved = make(chan struct{})
-		if _, ended := r.Event.(*schemas.Ended); ended && j != nil {
-			a.score(j)
-		}
-		questions := a.touched(r, j, live)
-		a.metrics.running.Set(float64(len(a.cluster.running)))
-		a.metrics.queued.Set(float64(a.cluster.waits()))
-		a.mu.Unlock()
-		for _, q := range questions {
-			a.advise(ctx, q, r.Sequence)
-		}
+		a.fold(r, live)
 		return nil
 	})
+}
+
+// fold changes the state by an event, and re-predicts the running jobs that it touches.
+// A panic is logged and counted, and the event is skipped: an event stays in the log and
+// would end every advisor that reads it.
+func (a *Advisor) fold(r bus.Record, live bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.metrics.panics.Inc()
+			a.log.Error("event skipped, its handler panicked", "subject", r.Subject,
+				"sequence", r.Sequence, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	for _, q := range a.apply(r, live) {
+		a.advise(q, r.Sequence)
+	}
+}
+
+// apply changes the state by an event of JOB and returns the questions that it raises.
+func (a *Advisor) apply(r bus.Record, live bool) []*Question {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.applied, a.appliedAt = r.Sequence, r.StoredAt
+	close(a.moved)
+	a.moved = make(chan struct{})
+	j := a.cluster.Apply(r.Event, r.Sequence, r.StoredAt)
+	if _, ended := r.Event.(*schemas.Ended); ended && j != nil {
+		a.score(j)
+	}
+	a.metrics.running.Set(float64(len(a.cluster.running)))
+	a.metrics.queued.Set(float64(a.cluster.waits()))
+	return a.touched(r, j, live)
 }
 
 // score counts what became of a submission: the public score as metrics.
@@ -163,16 +280,24 @@ func (a *Advisor) touched(r bus.Record, j *Job, live bool) []*Question {
 	return questions
 }
 
-// catchUp advises the running jobs whose last event came while nobody listened,
-// and gives all of them time to be heard again.
-func (a *Advisor) catchUp(ctx context.Context) {
+// catchUp advises the running jobs, since the advice of an earlier process is not
+// part of the state, and gives all of them time to be heard again. It publishes the
+// advice of admitted jobs that have not started again, because the process that
+// admitted them may have crashed in between; readers drop copies.
+func (a *Advisor) catchUp() {
 	type late struct {
 		q     *Question
 		cause uint64
 	}
 	var all []late
+	var admitted []*schemas.Advice
 	now := time.Now().UTC()
 	a.mu.Lock()
+	for _, j := range a.cluster.jobs {
+		if j.admittedByPolicy() && j.Promise.EventID == schemas.AdmittedID(j.ID) {
+			admitted = append(admitted, j.Promise)
+		}
+	}
 	for _, j := range a.cluster.running {
 		j.heard = now
 		if j.Advice == nil || j.Advice.CauseSequence < j.last {
@@ -180,24 +305,28 @@ func (a *Advisor) catchUp(ctx context.Context) {
 		}
 	}
 	a.mu.Unlock()
+	for _, advice := range admitted {
+		a.outbox.addAdvice(advice)
+	}
 	for _, l := range all {
-		a.advise(ctx, l.q, l.cause)
+		a.advise(l.q, l.cause)
 	}
 }
 
-// advise predicts a running job again, and says so where that is news.
-func (a *Advisor) advise(ctx context.Context, q *Question, cause uint64) {
+// advise re-predicts a running job, and hands what is news to the outbox.
+func (a *Advisor) advise(q *Question, cause uint64) {
 	advice := Decide(q, *a.regressors.Load(), time.Now().UTC())
 	advice.EventID, advice.CauseSequence = schemas.AdviceID(q.JobID, cause), cause
 	news, risk := a.news(q, advice)
 	if news {
 		a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
-		a.tell(ctx, advice)
+		a.outbox.addAdvice(advice)
 	}
 	if risk != nil {
 		a.metrics.risks.WithLabelValues(risk.Cause, strconv.FormatBool(risk.Cleared)).Inc()
-		a.log.Info("promise at risk", "job_id", risk.JobID, "cleared", risk.Cleared, "probability", risk.Probability, "cause", risk.Cause)
-		a.tell(ctx, risk)
+		a.log.Info("promise at risk", "job_id", risk.JobID, "cleared", risk.Cleared,
+			"probability", risk.Probability, "cause", risk.Cause)
+		a.outbox.addRisk(risk)
 	}
 }
 
@@ -213,14 +342,16 @@ func (a *Advisor) news(q *Question, advice *schemas.Advice) (news bool, risk *sc
 	if risk = warn(j, q, advice); risk != nil {
 		risk.EventID, risk.CauseSequence = schemas.RiskID(q.JobID, advice.CauseSequence), advice.CauseSequence
 		j.Risk = risk
+		a.outbox.expectRisk()
 	}
-	if news = worthTelling(j.Advice, advice); news {
-		j.Advice = advice
+	if news = a.o.isNews(j.Advice, advice); news {
+		j.Advice = lastAdvice(advice)
 	}
 	return news, risk
 }
 
-func (a *Advisor) tell(ctx context.Context, e schemas.Event) {
+// publish publishes an event that nothing waits for.
+func (a *Advisor) publish(ctx context.Context, e schemas.Event) {
 	if _, err := a.bus.Publish(ctx, e); err != nil && ctx.Err() == nil {
 		a.log.Warn("event not published", "subject", e.Subject(), "error", err)
 	}

@@ -128,7 +128,7 @@ func TestAdvisor_TakesAThousandSubmissionsAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range jobs {
 		all.Go(func() {
-			q := tenEpochs(fmt.Sprintf("job-%d", i), time.Minute)
+			q := manyEpochs(fmt.Sprintf("job-%d", i), 100*time.Minute)
 			if a, err := submit(t, b, q); err != nil || a.JobID != q.JobID {
 				t.Errorf("submit %s = %+v, %v", q.JobID, a, err)
 			}

@@ -19,7 +19,7 @@ func (a *Advisor) followRegressors(ctx context.Context) error {
 			a.log.Error("regressor refused, the one before stays", "target", c.Target, "digest", c.ModelDigest, "error", err)
 			e := &schemas.Rejected{Target: c.Target, ModelDigest: c.ModelDigest, Reason: err.Error()}
 			e.EventID, e.At = schemas.RejectedID(c.Target, c.ModelDigest), time.Now().UTC()
-			a.tell(ctx, e)
+			a.publish(ctx, e)
 			return
 		}
 		next, known := a.regressors.Load().with(c.Target, r)

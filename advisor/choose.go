@@ -33,18 +33,26 @@ func (d *decision) choose() {
 	var best int
 	switch {
 	case !d.knows.time || !d.knows.accuracy && q.Request.SLO == 0:
-		best = exploreFirst(q, a)
+		best = d.exploreFirst(q, a)
 	case q.Request.SLO == 0:
-		best = chooseScore(q, a)
+		best = d.chooseScore(q, a)
+	case d.knows.accuracy && d.r.Accuracy.evidence != nil:
+		best = d.chooseByEvidence(q, a)
 	default:
 		best = chooseWithin(q, a)
 	}
+	if d.knows.time && !d.knows.accuracy && d.byEvidence() {
+		a.Alternatives[best].Reason = reasonAccuracyUnseen
+	}
 	chosen := a.Alternatives[best]
 	a.Chosen = &chosen
-	if d.knows.time && !d.knows.accuracy || chosen.Extrapolated {
+	if d.knows.time && !d.knows.accuracy || chosen.Extrapolated || d.blind(best) {
 		a.Decision = schemas.Exploring
 	}
 }
+
+// blind reports whether nothing is known of the accuracy of an alternative after its epochs.
+func (d *decision) blind(i int) bool { return i < len(d.merits) && !d.merits[i].known }
 
 // seconds, accuracy and probability of an alternative whose time is known.
 func seconds(alt *schemas.Alternative) float64 { return *alt.PredictedSeconds }
@@ -184,7 +192,7 @@ func (q *Question) better(alt, best *schemas.Alternative, least float64) bool {
 // p) / n): what differs by less is a tie. 0 where the set's size is not known, and
 // where the request says which accuracy is enough.
 func (q *Question) standardError(accuracy float64) float64 {
-	n := q.Described[q.Request.Model].ValidationSamples
+	n := q.Described.ValidationSamples
 	if n == 0 || q.Request.TargetAccuracy > 0 {
 		return 0
 	}
@@ -193,7 +201,7 @@ func (q *Question) standardError(accuracy float64) float64 {
 
 // chooseScore chooses by weight of accuracy · accuracy / largest + weight of
 // time · (1 − time / longest), among those that reach the target if any does.
-func chooseScore(q *Question, a *schemas.Advice) int {
+func (d *decision) chooseScore(q *Question, a *schemas.Advice) int {
 	a.Decision = schemas.Weighted
 	w := q.Request.Weights
 	var largest, longest float64
@@ -201,7 +209,7 @@ func chooseScore(q *Question, a *schemas.Advice) int {
 		largest = max(largest, accuracy(&a.Alternatives[i]))
 		longest = max(longest, seconds(&a.Alternatives[i]))
 	}
-	target := min(q.Request.TargetAccuracy, largest)
+	reaches := d.reaching(largest)
 	best := -1
 	scores := make([]float64, len(a.Alternatives))
 	for i := range a.Alternatives {
@@ -213,17 +221,34 @@ func chooseScore(q *Question, a *schemas.Advice) int {
 			scores[i] += w.Time * (1 - seconds(alt)/longest)
 		}
 		alt.Score = &scores[i]
-		if accuracy(alt) >= target && (best < 0 || scores[i] > scores[best]) {
+		if reaches(i) && (best < 0 || scores[i] > scores[best]) {
 			best = i
 		}
 	}
 	explain(a, best, reasonScore, func(alt *schemas.Alternative) string {
-		if accuracy(alt) < target {
-			return reasonShort
+		for i := range a.Alternatives {
+			if &a.Alternatives[i] == alt && !reaches(i) {
+				return reasonShort
+			}
 		}
 		return reasonLowerScore
 	})
 	return best
+}
+
+// reaching returns whether each alternative reaches the target accuracy as surely as asked for; if
+// none does, whether it is the likeliest, or the most accurate, of all.
+func (d *decision) reaching(largest float64) func(i int) bool {
+	if len(d.merits) == 0 {
+		target := min(d.q.Request.TargetAccuracy, largest)
+		return func(i int) bool { return accuracy(&d.a.Alternatives[i]) >= target }
+	}
+	most := 0.0
+	for i := range d.merits {
+		most = max(most, d.merits[i].reaches)
+	}
+	least := min(most, d.q.least())
+	return func(i int) bool { return d.merits[i].reaches >= least }
 }
 
 func explain(a *schemas.Advice, best int, chosen string, lost func(*schemas.Alternative) string) {

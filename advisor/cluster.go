@@ -3,47 +3,64 @@ package advisor
 import (
 	"cmp"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"courier/schemas"
 )
 
-// Node is what the last sample says of a node.
-type Node struct {
-	Name  string
-	Cores uint32
-	Heard time.Time // by the server's clock
-}
-
-// nodeSilence is how long after its last sample a node is no place for a job.
-const nodeSilence = 30 * time.Second
-
-// Cluster is the state of all jobs and nodes: a fold over the log. It is not
-// safe for concurrent use.
+// Cluster is the state of all jobs and nodes: a fold over the log. Its size depends on
+// what is alive, not on the age of the log. It is not safe for concurrent use, except that
+// several goroutines may read it at the same time.
 type Cluster struct {
-	jobs    map[string]*Job
-	order   []*Job // by first sequence
-	running map[string]*Job
-	nodes   map[string]*Node
-	fleet   schemas.Fleet     // what was told of the hardware of nodes
-	onNode  map[string][]*Job // running jobs, by ID
-	held    map[string]*Job   // not started, and known to an admission policy: queued or admitted
-	tallies tallies
-	tried   tried
-	record  *Record // how promises came out
-	score   score   // the same, for people
-	means   means   // the promises whose confidence is their mean
+	limits limits
 
-	described map[string]Description // of the models
+	jobs  map[string]*Job     // all but the packed ones
+	past  map[string]*pastJob // ended long ago
+	order jobList             // all, by first sequence
+	ended jobList             // jobs that have ended lately, by when they did
+	old   jobList             // packed jobs, by when they ended
+	due   jobList             // submitted jobs that have not started, by when they are abandoned
+	ends  uint64              // counts ends; the last place in ended
+
+	running  map[string]*Job
+	waiting  []*Job // in the queue, the most urgent first
+	arrivals arrivals
+
+	nodes     map[string]*Node
+	idleNodes recency       // nodes without a running job
+	fleet     schemas.Fleet // the hardware of nodes
+	tallies   tallies       // of the nodes with running jobs
+
+	models     map[string]*model // by level
+	lastModels recency
+
+	record       *Record     // how promises came out
+	recordShared atomic.Bool // a question or a snapshot may have kept the record
+	score        score       // the same, for people
+	means        means       // the promises whose confidence is their mean
 }
+
+// limits bound the state.
+type limits struct{ nodes, models, ended, whole int }
 
 // NewCluster returns the state before the first event.
 func NewCluster() *Cluster {
-	return &Cluster{jobs: map[string]*Job{}, running: map[string]*Job{}, nodes: map[string]*Node{}, fleet: schemas.Fleet{}, onNode: map[string][]*Job{}, held: map[string]*Job{}, tallies: tallies{}, tried: tried{}, means: means{}}
+	return &Cluster{
+		limits:     limits{nodes: mostNodes, models: mostModels, ended: keptJobs, whole: keptWhole},
+		jobs:       map[string]*Job{},
+		past:       map[string]*pastJob{},
+		running:    map[string]*Job{},
+		arrivals:   arrivals{onNode: map[string]*expectation{}},
+		nodes:      map[string]*Node{},
+		idleNodes:  newRecency(),
+		fleet:      schemas.Fleet{},
+		tallies:    tallies{},
+		models:     map[string]*model{},
+		lastModels: newRecency(),
+		means:      means{},
+	}
 }
-
-// keptJobs bounds how many jobs are remembered; the oldest that ended go first.
-const keptJobs = 100_000
 
 // longAgo is how long after it happened an event is no sign of life: a past run
 // that is imported, or a spool that was found again.
@@ -53,56 +70,36 @@ const longAgo = time.Hour
 // returns the job that the event changed, nil if it changed none: copies and
 // events of earlier runs change nothing.
 func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *Job {
+	c.arrivals.expire(storedAt)
+	defer c.forgetNames()
 	switch e := e.(type) {
 	case *schemas.Sample:
-		c.nodes[e.Node] = &Node{Name: e.Node, Cores: e.Cores, Heard: storedAt}
-		before := c.fleet[e.Node]
-		c.fleet.Sample(e)
-		c.renew(e.Node, before)
+		c.sample(e, storedAt)
 	case *schemas.Submitted:
-		c.describe(e.Request.Model, Description{Parameters: e.Request.Parameters, TrainingSamples: e.Request.TrainingSamples})
-		j := c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.submitted(e) })
+		change := func(j *Job) bool { return j.submitted(e) }
+		j := c.touch(e.JobID, sequence, e.At, storedAt, change)
+		if j != nil {
+			c.describe(schemas.ModelLevel(e.Request.Model, e.Request.Dataset), Description{
+				Parameters:      e.Request.Parameters,
+				TrainingSamples: e.Request.TrainingSamples,
+			})
+		}
 		c.means.promise(j)
 		return j
 	case *schemas.Started:
-		c.describe(e.Model, Description{TrainingSamples: e.TrainingSamples})
-		j := c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.started(e, storedAt) })
-		if j != nil {
-			before := c.fleet.Of(e.Nodes)
-			j.Hardware = c.fleet.See(e.Nodes, e.Hardware(), e.NodeCores)
-			for i, node := range e.Nodes {
-				c.renew(node, before[i])
-			}
-			j.laps, j.mark, j.progressAt, j.epochAt = nil, c.tallies.snapshot(j.Setting.Nodes, storedAt), storedAt, time.Time{}
-		}
-		return j
+		return c.started(e, sequence, storedAt)
 	case *schemas.Epoch:
-		c.describe(e.Model, Description{ValidationSamples: e.ValidationSamples})
-		c.tried.add(&e.Setting)
-		j := c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.epoch(e, storedAt) })
-		if j != nil {
-			j.Hardware = c.fleet.See(e.Nodes, nil, e.NodeCores)
-			c.lap(j, e, storedAt)
-		}
-		return j
+		return c.epoch(e, sequence, storedAt)
 	case *schemas.Ended:
-		j := c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.ended(e, storedAt) })
-		if j != nil && j.State == schemas.StateFinished && !j.changed {
-			c.keep(j) // a job that was moved says nothing of what was predicted for one that is not
-		}
-		if j != nil {
-			c.score.end(j)
-			c.means.end(j)
-		}
-		return j
-	case *schemas.Advice:
+		return c.end(e, sequence, storedAt)
+	case *schemas.JobAdmitted:
+		return c.admit(&e.Advice, sequence, e.At, storedAt)
+	case *schemas.Advice: // in JOB until it had a stream of its own, and admissions an event
 		if e.Action == schemas.ActionStart {
-			j := c.touch(e.JobID, sequence, e.At, storedAt, func(j *Job) bool { return j.admitted(e) })
-			c.means.promise(j)
-			return j
+			return c.admit(e, sequence, e.At, storedAt)
 		}
 		if j := c.jobs[e.JobID]; j != nil && (j.Advice == nil || e.CauseSequence >= j.Advice.CauseSequence) {
-			j.Advice = e
+			j.Advice = lastAdvice(e)
 		}
 	case *schemas.Risk:
 		if j := c.jobs[e.JobID]; j != nil && (j.Risk == nil || e.CauseSequence >= j.Risk.CauseSequence) {
@@ -112,23 +109,106 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 	return nil
 }
 
+// admit ends the waiting of a queued job. It returns nil if the job does not wait.
+func (c *Cluster) admit(a *schemas.Advice, sequence uint64, at, storedAt time.Time) *Job {
+	change := func(j *Job) bool { return j.admitted(a) }
+	j := c.touch(a.JobID, sequence, at, storedAt, change)
+	c.means.promise(j)
+	return j
+}
+
+func (c *Cluster) sample(e *schemas.Sample, storedAt time.Time) {
+	n := c.useNode(e.Node)
+	n.Cores, n.Heard = e.Cores, storedAt
+	before := c.fleet[e.Node]
+	c.fleet.Sample(e)
+	c.renew(e.Node, before)
+	c.learnForeign(n, e, storedAt)
+}
+
+func (c *Cluster) started(e *schemas.Started, sequence uint64, storedAt time.Time) *Job {
+	change := func(j *Job) bool { return j.started(e, storedAt) }
+	j := c.touch(e.JobID, sequence, e.At, storedAt, change)
+	if j == nil {
+		return nil
+	}
+	j.usage = schemas.Usage{}
+	c.describe(levelOf(&e.Setting), Description{TrainingSamples: e.TrainingSamples})
+	c.useNodes(e.Nodes)
+	before := c.fleet.Of(e.Nodes)
+	j.Hardware = c.fleet.See(e.Nodes, e.Hardware(), e.NodeCores)
+	for i, node := range e.Nodes {
+		c.renew(node, before[i])
+	}
+	j.laps, j.mark = nil, c.tallies.snapshot(j.Setting.Nodes, storedAt)
+	j.progressAt, j.epochAt = storedAt, time.Time{}
+	return j
+}
+
+func (c *Cluster) epoch(e *schemas.Epoch, sequence uint64, storedAt time.Time) *Job {
+	change := func(j *Job) bool { return j.epoch(e, storedAt) }
+	j := c.touch(e.JobID, sequence, e.At, storedAt, change)
+	if j == nil {
+		return nil
+	}
+	level := levelOf(&e.Setting)
+	c.describe(level, Description{ValidationSamples: e.ValidationSamples})
+	c.useModel(level).add(&e.Setting)
+	c.useNodes(e.Nodes)
+	j.Hardware = c.fleet.See(e.Nodes, nil, e.NodeCores)
+	c.lap(j, e, storedAt)
+	return j
+}
+
+func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Job {
+	change := func(j *Job) bool { return j.ended(e, storedAt) }
+	j := c.touch(e.JobID, sequence, e.At, storedAt, change)
+	if j == nil {
+		return nil
+	}
+	if j.State == schemas.StateFinished && !j.changed {
+		c.keep(j) // the time of a job that was moved was predicted for its first batch size
+	}
+	c.score.end(j)
+	c.means.end(j)
+	return j
+}
+
+// forgetNames drops the least recently used nodes and models beyond their limits.
+func (c *Cluster) forgetNames() {
+	c.forgetNodes()
+	c.forgetModels()
+}
+
+func (c *Cluster) useNodes(names []string) {
+	for _, name := range names {
+		c.useNode(name)
+	}
+}
+
 // touch finds or makes the job, changes it by what happened at a time and was
 // stored at another, and keeps the indices.
 func (c *Cluster) touch(id string, sequence uint64, at, storedAt time.Time, change func(*Job) bool) *Job {
-	j := c.jobs[id]
-	if j == nil {
-		j = &Job{ID: id, first: sequence}
-		c.insert(j)
+	j, isKept := c.jobs[id]
+	if !isKept {
+		j = c.recalled(id, sequence)
 	}
-	before, ran := j.Setting, j.State == schemas.StateRunning
+	before, was := j.Setting, j.State
 	if !change(j) {
 		return nil
+	}
+	if !isKept {
+		c.insert(j)
 	}
 	if j.State == schemas.StateRunning && storedAt.Sub(j.happened(at, storedAt)) > longAgo {
 		j.State = schemas.StateLost // until it is heard: it takes nobody's place, and needs no advice
 	}
-	c.occupy(j, &before, ran, storedAt)
-	c.hold(j)
+	c.score.back(j)
+	c.occupy(j, &before, was == schemas.StateRunning, storedAt)
+	c.hold(j, was, storedAt)
+	c.file(j)
+	c.abandon(storedAt)
+	c.forgetJobs()
 	j.last = max(j.last, sequence)
 	if storedAt.After(j.heard) {
 		j.heard = storedAt
@@ -136,27 +216,23 @@ func (c *Cluster) touch(id string, sequence uint64, at, storedAt time.Time, chan
 	return j
 }
 
-// occupy keeps the indices of who runs where after a job has changed.
+// occupy keeps the indices of the jobs on each node after a job has changed.
 func (c *Cluster) occupy(j *Job, before *schemas.Setting, ran bool, at time.Time) {
 	runs := j.State == schemas.StateRunning
 	if runs == ran && before.CPUs == j.Setting.CPUs && slices.Equal(before.Nodes, j.Setting.Nodes) {
 		return
 	}
 	if ran {
-		delete(c.running, j.ID)
+		c.leave(j, before.Nodes, at)
 		c.tallies.change(before, -1, at)
-		for _, n := range before.Nodes {
-			c.onNode[n] = slices.DeleteFunc(c.onNode[n], func(o *Job) bool { return o == j })
-		}
 	}
 	if runs {
-		c.running[j.ID] = j
+		c.enter(j, at)
 		c.tallies.change(&j.Setting, 1, at)
-		for _, n := range j.Setting.Nodes {
-			i, _ := slices.BinarySearchFunc(c.onNode[n], j.ID, func(o *Job, id string) int { return cmp.Compare(o.ID, id) })
-			c.onNode[n] = slices.Insert(c.onNode[n], i, j)
-		}
+	} else {
+		j.mark = nil // the nodes are not counted for it any more
 	}
+	c.tallies.prune(before.Nodes)
 }
 
 // renew lets the jobs that run on a node, and their epochs so far, have what is known
@@ -166,7 +242,7 @@ func (c *Cluster) renew(node string, before schemas.Hardware) {
 	if c.fleet[node] == before {
 		return
 	}
-	for _, j := range c.onNode[node] {
+	for _, j := range c.nodes[node].running {
 		j.Hardware, j.laps = slices.Clone(j.Hardware), slices.Clone(j.laps) // questions keep what they have
 		for i, n := range j.Setting.Nodes {
 			j.Hardware[i] = c.fleet.Complete(n, j.Hardware[i])
@@ -178,107 +254,41 @@ func (c *Cluster) renew(node string, before schemas.Hardware) {
 	}
 }
 
-// insert keeps order sorted: a submit that this process recorded may be applied
-// before an older event arrives.
-func (c *Cluster) insert(j *Job) {
-	c.jobs[j.ID] = j
-	at, _ := slices.BinarySearchFunc(c.order, j.first, func(o *Job, first uint64) int { return cmp.Compare(o.first, first) })
-	c.order = slices.Insert(c.order, at, j)
-	if len(c.order) <= keptJobs {
-		return
-	}
-	for i, old := range c.order {
-		if old.State != schemas.StateRunning {
-			delete(c.jobs, old.ID)
-			c.order = slices.Delete(c.order, i, i+1)
-			return
-		}
-	}
-}
-
-// beside returns the running jobs that share a node with the given ones, or with
-// a job that does, but for one, by ID; those that are about to start count.
-func (c *Cluster) beside(nodes []string, but string, now time.Time) []*Job {
-	var all []*Job
-	seen := slices.Clone(nodes)
-	add := func(j *Job, nodes []string) {
-		if j.ID == but || slices.Contains(all, j) {
-			return
-		}
-		all = append(all, j)
-		for _, n := range nodes {
-			if !slices.Contains(seen, n) {
-				seen = append(seen, n)
-			}
-		}
-	}
-	for i := 0; i < len(seen); i++ {
-		for _, j := range c.onNode[seen[i]] {
-			add(j, j.Setting.Nodes)
-		}
-		for _, j := range c.held {
-			if j.expected(now) && slices.Contains(j.Promise.Nodes, seen[i]) {
-				add(j, j.Promise.Nodes)
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
-	return all
-}
-
-// place returns the nodes of a request: those that it names, else the live node
-// with the fewest processes per processor that has room for the fewest CPUs asked
-// for; none if no node is known.
-func (c *Cluster) place(q *schemas.JobRequest, now time.Time) []string {
-	if len(q.Nodes) > 0 {
-		return q.Nodes
-	}
-	var best *Node
-	var least float64
-	for _, n := range c.nodes {
-		if now.Sub(n.Heard) > nodeSilence || int(n.Cores) < slices.Min(q.CPUs) {
-			continue
-		}
-		load := 0.0
-		if t := c.tallies[n.Name]; t != nil {
-			load = t.procs
-		}
-		for _, j := range c.held {
-			if j.expected(now) && slices.Contains(j.Promise.Nodes, n.Name) {
-				load += float64(j.Promise.Chosen.CPUs)
-			}
-		}
-		load /= float64(n.Cores)
-		if best == nil || load < least || load == least && n.Name < best.Name {
-			best, least = n, load
-		}
-	}
-	if best == nil {
-		return nil
-	}
-	return []string{best.Name}
-}
+// unknownSilence is after how many SLOs, or after how long without one, a running job is
+// lost of which nothing tells how long its epochs last.
+const (
+	unknownSilenceSLOs = 10
+	unknownSilence     = 24 * time.Hour
+)
 
 // Silent returns the running jobs that are lost at now: after schemas.Silence
 // without a sign of life of a job that promised one, else after three times the
-// longest epoch that was seen or is predicted, and never sooner than that.
+// longest epoch that was seen or is predicted, and never sooner than that. Where neither
+// is known, ten SLOs are the limit, or a day for a job without one.
 func (c *Cluster) Silent(now time.Time) []*Job {
+	c.arrivals.expire(now)
 	var all []*Job
 	for _, j := range c.running {
-		limit := schemas.Silence
-		if !j.heartbeat {
-			epoch := max(j.LongestEpoch, predictedEpoch(j.Advice))
-			if epoch == 0 {
-				continue // nothing tells how long its epochs last
-			}
-			limit = max(limit, 3*epoch)
-		}
-		if now.Sub(j.heard) > limit {
+		if now.Sub(j.heard) > j.patience() {
 			all = append(all, j)
 		}
 	}
 	slices.SortFunc(all, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
 	return all
+}
+
+// patience is how long a running job may be silent before it is lost.
+func (j *Job) patience() time.Duration {
+	if j.heartbeat {
+		return schemas.Silence
+	}
+	if epoch := max(j.LongestEpoch, predictedEpoch(j.Advice)); epoch > 0 {
+		return max(schemas.Silence, 3*epoch)
+	}
+	if j.Submitted != nil && j.Submitted.Request.SLO > 0 {
+		return max(schemas.Silence, unknownSilenceSLOs*time.Duration(j.Submitted.Request.SLO))
+	}
+	return unknownSilence
 }
 
 // predictedEpoch returns the predicted epoch time of an advice, 0 if unknown.

@@ -1,7 +1,6 @@
 package advisor_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -31,6 +30,9 @@ func TestCluster_Silent(t *testing.T) {
 	quiet.HeartbeatSeconds = 0
 	long := epochEvent("a", 1, 1)
 	long.DurationSeconds = 60
+	withSLO := &schemas.Submitted{Request: schemas.JobRequest{JobID: "a", SLO: schemas.Duration(time.Hour)}}
+	withSLO.JobID, withSLO.At = "a", time.Unix(1_790_000_000, 0)
+	withSLO.Advice.Chosen = &schemas.Alternative{}
 	lost := &schemas.Ended{Outcome: schemas.EventLost}
 	lost.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: "a/1/lost", At: time.Now()}, JobID: "a", Run: 1}
 	for _, c := range []struct {
@@ -41,7 +43,10 @@ func TestCluster_Silent(t *testing.T) {
 	}{
 		{"just heard", time.Second, []schemas.Event{alive}, ""},
 		{"thirty seconds without the heartbeat that it promised", 31 * time.Second, []schemas.Event{alive}, "a "},
-		{"promised none, and nothing tells how long its epochs last", time.Hour, []schemas.Event{quiet}, ""},
+		{"nothing is known of its epochs, and it has no SLO", 24 * time.Hour, []schemas.Event{quiet}, ""},
+		{"a day without anything is too long", 24*time.Hour + time.Second, []schemas.Event{quiet}, "a "},
+		{"nothing is known of its epochs", 10 * time.Hour, []schemas.Event{withSLO, quiet}, ""},
+		{"ten SLOs without anything are too long", 10*time.Hour + time.Second, []schemas.Event{withSLO, quiet}, "a "},
 		{"promised none: twice its longest epoch is not too long", 2 * time.Minute, []schemas.Event{quiet, long}, ""},
 		{"promised none: three times its longest epoch is", 3*time.Minute + time.Second, []schemas.Event{quiet, long}, "a "},
 		{"finished", time.Hour, []schemas.Event{alive, finishedEvent("a", 1)}, ""},
@@ -128,25 +133,6 @@ func TestCluster_ApplyIgnoresWhatIsOld(t *testing.T) {
 		if got := cluster.Apply(c.event, 100, now) != nil; got != c.changed {
 			t.Errorf("%s: changed = %t, want %t", c.name, got, c.changed)
 		}
-	}
-}
-
-// The same events give the same state, whoever folds them.
-func TestCluster_FoldsToTheSameState(t *testing.T) {
-	events := []schemas.Event{startedEvent("a", 1), startedEvent("b", 1), epochEvent("a", 1, 1), finishedEvent("b", 1), epochEvent("a", 1, 2)}
-	now := time.Unix(1_790_000_000, 0)
-	state := func() string {
-		c := advisor.NewCluster()
-		s := ""
-		for i, e := range events {
-			if j := c.Apply(e, uint64(i+1), now); j != nil {
-				s += fmt.Sprint(j.ID, j.State, j.EpochsDone, " ")
-			}
-		}
-		return s
-	}
-	if a, b := state(), state(); a != b || a == "" {
-		t.Errorf("states %q and %q", a, b)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"courier/regress/evidence"
 	"courier/schemas"
 )
 
@@ -12,7 +13,7 @@ import (
 var decisions = sync.Pool{New: func() any { return &decision{} }}
 
 // figures per alternative that a slab of numbers holds.
-const figures = 6
+const figures = 11
 
 // decision is one question on its way to an advice.
 type decision struct {
@@ -20,19 +21,22 @@ type decision struct {
 	r       Regressors
 	a       *schemas.Advice
 	f       forecast
-	slab    []float64 // of figures; the advice keeps it
+	slab    []float64    // of figures; the advice keeps it
+	rooms   []groundRoom // of what they rest on, likewise; nil for a running job
 	curve   curve
 	spans   []schemas.Span // of the jobs that run beside it
 	before  []ahead        // what becomes of them without it
+	merits  []merit        // of the alternatives, where their accuracy rests on evidence
 	chances []float64      // of their keeping their SLOs then; NaN: none or unknown
 	self    ahead          // the job in question, as the forecast takes it
 	at      []int          // its nodes
 	began   reading        // of the node where start-ups were predicted last
-	kin     []relative     // of a model that nobody knows
-	ends    []float64      // of the job, as they would have them
+	begun   startupTime    // that was predicted last
 	words   sentence       // of the message
 	factor  float64        // of the job's own epochs
 	narrow  float64
+	left    float64 // share of the variance of its run that its own epochs leave
+	standIn bool    // runs on nodes of unknown hardware count for the job
 	knows   struct{ time, accuracy bool }
 	codes   struct{ time, startup, accuracy float64 }
 }
@@ -42,22 +46,19 @@ type decision struct {
 func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	a := &schemas.Advice{
 		JobStamp: schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: q.JobID, Run: q.Run}, Action: schemas.ActionStart, Model: q.Request.Model, Nodes: q.Nodes,
+		Dataset:    q.Request.Dataset,
 		SLOSeconds: q.Request.SLO.Seconds(), ElapsedSeconds: q.Elapsed.Seconds(), Confidence: q.Request.Confidence, Threshold: q.Threshold, EpochsDone: q.epochsDone(), Regressors: r.digests(),
 	}
 	d := decisions.Get().(*decision)
 	defer decisions.Put(d)
-	d.q, d.r, d.a, d.factor, d.narrow, d.began = q, r, a, 1, 1, reading{}
+	d.q, d.r, d.a, d.factor, d.narrow, d.left, d.standIn, d.began = q, r, a, 1, 1, 1, false, reading{}
+	d.begun = startupTime{}
 	d.gather()
 	d.predict()
 	d.choose()
 	a.Load = d.loadOf(a.Chosen.CPUs).Load
-	if a.Decision == schemas.Exploring && !d.knows.time {
-		if q.Self == nil {
-			a.Probes = d.probes(a)
-		}
-		for _, k := range d.kin {
-			a.Relatives = append(a.Relatives, k.name)
-		}
+	if a.Decision == schemas.Exploring && !d.knows.time && q.Self == nil {
+		a.Probes = d.probes(a)
 	}
 	if q.Self != nil {
 		a.Action = q.action(a.Chosen)
@@ -72,7 +73,8 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 			a.Menu = d.menu(a)
 		}
 	}
-	a.Message = message(a, &d.words)
+	a.Message = d.message()
+	d.slab, d.rooms = nil, nil
 	return a
 }
 
@@ -95,17 +97,17 @@ func (q *Question) runs(alt *schemas.Alternative) bool {
 func (d *decision) gather() {
 	f := &d.f
 	f.r, f.names, f.hardware, f.codes, f.base = d.r.EpochTime, f.names[:0], f.hardware[:0], f.codes[:0], f.base[:0]
+	f.types, f.foreign = f.types[:0], f.foreign[:0]
 	f.decision++
-	d.spans, d.before, d.chances = d.spans[:0], d.before[:0], d.chances[:0]
-	d.at = f.numbers(d.q.Nodes, d.q.Hardware)
-	d.codes.time, d.knows.time = d.r.EpochTime.knows(d.a.Model)
-	d.codes.startup, _ = d.r.Startup.knows(d.a.Model)
-	d.codes.accuracy, d.knows.accuracy = d.r.Accuracy.knows(d.a.Model)
-	if d.kin = d.kin[:0]; !d.knows.time && d.r.EpochTime != nil {
-		d.relatives()
-	}
+	d.spans, d.before, d.chances, d.merits = d.spans[:0], d.before[:0], d.chances[:0], d.merits[:0]
+	d.at = f.numbers(d.q.Nodes, d.q.Hardware, d.q.Foreign)
+	level := schemas.ModelLevel(d.a.Model, d.a.Dataset)
+	d.codes.time, d.knows.time = d.r.EpochTime.knows(level)
+	d.codes.startup, _ = d.r.Startup.knows(level)
+	d.codes.accuracy, d.knows.accuracy = d.r.Accuracy.knows(level)
+	d.placeEvidence()
 	if d.q.Self != nil && d.knows.time {
-		d.factor, d.narrow = d.q.Self.ownFactor(d.r.EpochTime, d.codes.time, &f.memory)
+		d.factor, d.narrow, d.left = d.q.Self.own(d.r.EpochTime, d.codes.time, &f.memory)
 	}
 	if d.q.Self != nil {
 		d.spans = append(d.spans, schemas.Span{JobID: d.q.JobID, Nodes: d.q.Nodes, CPUs: d.q.Self.Setting.CPUs, Hardware: d.q.Hardware})
@@ -116,9 +118,9 @@ func (d *decision) gather() {
 	}
 	for i := range d.q.Others {
 		m := &d.q.Others[i]
-		j := ahead{at: f.numbers(m.Setting.Nodes, m.Hardware), cpus: m.Setting.CPUs, batch: m.Setting.BatchSize, factor: 1, narrow: 1, epochs: float64(m.epochsLeft())}
-		if j.model, j.known = d.r.EpochTime.knows(m.Setting.Model); j.known {
-			j.factor, j.narrow = m.ownFactor(d.r.EpochTime, j.model, &f.memory)
+		j := ahead{at: f.numbers(m.Setting.Nodes, m.Hardware, m.Foreign), cpus: m.Setting.CPUs, batch: m.Setting.BatchSize, factor: 1, narrow: 1, left: 1, epochs: float64(m.epochsLeft())}
+		if j.model, j.known = d.r.EpochTime.knows(levelOf(&m.Setting)); j.known {
+			j.factor, j.narrow, j.left = m.own(d.r.EpochTime, j.model, &f.memory)
 			d.begin(&j, m)
 		}
 		f.base = append(f.base, j)
@@ -131,15 +133,22 @@ func (d *decision) begin(j *ahead, m *Member) {
 		j.spent = m.Since.Seconds()
 		return
 	}
-	code, _ := d.r.Startup.knows(m.Setting.Model)
+	code, _ := d.r.Startup.knows(levelOf(&m.Setting))
 	load, on := schemas.LoadNow(schemas.Span{JobID: m.JobID, Nodes: nodesOrAny(m.Setting.Nodes), CPUs: m.Setting.CPUs, Hardware: m.Hardware}, d.spans)
 	j.startup = max(0, d.startup(m.Setting.BatchSize, m.Setting.CPUs, code, surroundings{load, on})-m.Since.Seconds())
+	j.planned = j.startup
 }
 
 // startup predicts the seconds from a start to the first epoch, 0 if nothing is
 // known of them.
 func (d *decision) startup(batch, cpus uint32, code float64, load surroundings) float64 {
 	if d.r.Startup == nil {
+		return 0
+	}
+	if d.r.Startup.evidence != nil {
+		if s := d.startupOf(code, load.on); s.Scale > 0 {
+			return s.Median()
+		}
 		return 0
 	}
 	p, ok := d.r.Startup.predict(&schemas.Features{BatchSize: batch, CPUs: cpus, ModelCode: code, Load: load.Load, Node: d.began.node(d.r.Startup, load.on)}, &d.f.memory)
@@ -151,7 +160,11 @@ func (d *decision) startup(batch, cpus uint32, code float64, load surroundings) 
 
 // loadOf is the load that the job has now, or would have.
 func (d *decision) loadOf(cpus uint32) surroundings {
-	load, on := schemas.LoadNow(schemas.Span{JobID: d.q.JobID, Nodes: nodesOrAny(d.q.Nodes), CPUs: cpus, Hardware: d.q.Hardware}, d.spans)
+	self := schemas.Span{
+		JobID: d.q.JobID, Nodes: nodesOrAny(d.q.Nodes), CPUs: cpus,
+		Hardware: d.q.Hardware, Foreign: d.q.Foreign,
+	}
+	load, on := schemas.LoadNow(self, d.spans)
 	return surroundings{load, on}
 }
 
@@ -172,6 +185,9 @@ func (d *decision) predict() {
 	cpus := []int(q.Request.CPUs)
 	n := len(q.Request.BatchSizes) * len(cpus)
 	d.a.Alternatives, d.slab = make([]schemas.Alternative, 0, n), make([]float64, 0, figures*n)
+	if d.rooms = nil; q.Self == nil && d.byEvidence() {
+		d.rooms = make([]groundRoom, 0, n)
+	}
 	for _, c := range cpus {
 		load := d.loadOf(uint32(c))
 		for _, batch := range q.Request.BatchSizes {
@@ -189,7 +205,7 @@ func (d *decision) alternative(alt *schemas.Alternative, load surroundings) {
 		all = uint32(q.Request.MaxEpochs)
 	}
 	alt.Epochs = all - min(all, q.epochsDone())
-	if d.knows.accuracy {
+	if d.knows.accuracy && d.r.Accuracy.evidence == nil {
 		d.accuracies(alt.BatchSize, alt.CPUs, all, load.Load)
 	}
 	var fate *ahead
@@ -197,15 +213,28 @@ func (d *decision) alternative(alt *schemas.Alternative, load surroundings) {
 		fate = d.f.run(d.ahead(alt, load))
 		d.knows.time = !math.IsInf(fate.end, 1)
 	}
-	switch {
-	case d.knows.time:
+	if d.knows.time {
 		d.time(alt, fate)
-	case len(d.kin) > 0:
-		d.coldStart(alt, load)
 	}
-	if d.knows.accuracy {
+	var reached *evidence.Accuracy
+	switch {
+	case !d.knows.accuracy:
+	case d.r.Accuracy.evidence != nil:
+		a := d.r.Accuracy.accuracyAt(d.codes.accuracy, alt.BatchSize, q.epochsDone()+alt.Epochs)
+		d.reach(alt, &a)
+		reached = &a
+	default:
 		alt.PredictedAccuracy = d.figure(d.curve.at(q.epochsDone() + alt.Epochs))
 	}
+	if !d.knows.time {
+		fate = nil
+	}
+	d.grounds(alt, fate, reached)
+}
+
+// byEvidence reports whether the regressors of times predict by the evidence of the model.
+func (d *decision) byEvidence() bool {
+	return d.r.EpochTime != nil && d.r.EpochTime.evidence != nil
 }
 
 // accuracies fills the curve of the accuracy up to a number of epochs; where they
@@ -217,17 +246,18 @@ func (d *decision) accuracies(batch, cpus, epochs uint32, load schemas.Load) {
 
 // outlook is what may become of the job in question after a forecast.
 func (d *decision) outlook(fate *ahead) outlook {
-	return outlook{seconds: fate.end, table: d.r.EpochTime.residuals(d.codes.time, d.on()), narrow: d.narrow, void: fate.extrapolated, record: d.q.Record,
-		shift: d.q.Record.shift(kind{d.a.Model, fate.cpus}) + fate.wider}
+	return outlook{seconds: fate.end, uncertainty: fate.spread(d.startupOf(d.codes.startup, d.hardware()), fate.allEpochs), table: d.r.EpochTime.residuals(d.codes.time, d.on()), narrow: d.narrow, void: fate.extrapolated, record: d.q.Record,
+		shift: d.q.Record.shift(kind{d.a.Model, d.a.Dataset, fate.cpus}) + fate.wider}
 }
 
 // ahead is the job in question, run with an alternative.
 func (d *decision) ahead(alt *schemas.Alternative, load surroundings) *ahead {
-	d.self = ahead{at: d.at, cpus: alt.CPUs, batch: alt.BatchSize, model: d.codes.time, known: d.knows.time, factor: d.factor, epochs: float64(alt.Epochs)}
+	d.self = ahead{at: d.at, cpus: alt.CPUs, batch: alt.BatchSize, model: d.codes.time, known: d.knows.time, factor: d.factor, epochs: float64(alt.Epochs), allEpochs: float64(alt.Epochs), standIn: d.standIn, left: d.left}
 	j := &d.self
 	switch m := d.q.Self; {
 	case m == nil:
 		j.startup = d.startup(alt.BatchSize, alt.CPUs, d.codes.startup, load)
+		j.planned = j.startup
 	case d.q.runs(alt):
 		d.begin(j, m)
 	}
@@ -238,7 +268,12 @@ func (d *decision) ahead(alt *schemas.Alternative, load surroundings) *ahead {
 func (d *decision) time(alt *schemas.Alternative, fate *ahead) {
 	o := d.outlook(fate)
 	if d.q.Request.Epochs == 0 && d.knows.accuracy {
-		alt.Epochs = d.epochs(alt.Epochs, &o)
+		if d.r.Accuracy.evidence != nil {
+			alt.Epochs = d.freeEpochs(alt, fate, &o)
+		} else {
+			alt.Epochs = d.epochs(alt.Epochs, &o)
+		}
+		o.uncertainty = fate.spread(d.startupOf(d.codes.startup, d.hardware()), float64(alt.Epochs))
 		o.seconds = d.f.after(float64(d.all()), float64(alt.Epochs))
 	}
 	alt.Extrapolated = o.void

@@ -21,8 +21,8 @@ func request(change func(*schemas.JobRequest)) schemas.JobRequest {
 	return q.WithDefaults()
 }
 
-func validated(samples uint64) map[string]advisor.Description {
-	return map[string]advisor.Description{model: {ValidationSamples: samples}}
+func validated(samples uint64) advisor.Description {
+	return advisor.Description{ValidationSamples: samples}
 }
 
 func slo(d time.Duration) func(*schemas.JobRequest) {

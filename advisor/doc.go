@@ -13,7 +13,9 @@
 // again at each start, so that any advisor can be killed and any number may run:
 // requests go to one of a queue group, and events carry identities that are
 // equal in all of them, so that the log keeps one. The reply to job.submit is
-// sent after job.<id>.submitted was recorded. Regressors are taken from the
+// sent after job.<id>.submitted was recorded. Advice for running jobs goes to the
+// stream ADVICE, which no advisor reads: one that starts predicts them again.
+// Regressors are taken from the
 // bucket of champions, checked, and swapped in at once; a damaged one is refused
 // with regressor.<target>.rejected, and the one before stays.
 //

@@ -3,6 +3,7 @@ package advisor
 import (
 	"math"
 
+	"courier/regress/evidence"
 	"courier/schemas"
 )
 
@@ -62,7 +63,7 @@ func (d *decision) chance(i int, fate *ahead) float64 {
 	if m.Left == 0 || math.IsInf(fate.end, 1) {
 		return math.NaN()
 	}
-	o := outlook{seconds: max(fate.end, tinySeconds), table: d.r.EpochTime.residuals(fate.model, d.f.codes[fate.at[0]]), narrow: fate.narrow, record: d.q.Record, shift: d.q.Record.shift(kindOf(&m.Setting)) + fate.wider}
+	o := outlook{seconds: max(fate.end, tinySeconds), uncertainty: fate.spread(evidence.Distribution{}, float64(m.epochsLeft())), table: d.r.EpochTime.residuals(fate.model, d.f.codes[fate.at[0]]), narrow: fate.narrow, record: d.q.Record, shift: d.q.Record.shift(kindOf(&m.Setting)) + fate.wider}
 	p, ok := o.probability(m.Left.Seconds(), m.Confidence)
 	if !ok {
 		return math.NaN()

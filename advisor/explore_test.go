@@ -1,6 +1,9 @@
 package advisor_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,5 +33,76 @@ func TestDecide_ExploresWhatTheLogHasNot(t *testing.T) {
 			t.Errorf("explored %v: %v twice before the others", order, c)
 		}
 		seen[c] = true
+	}
+}
+
+// Other models are no evidence: of a model that has never run the answer has no figures, but
+// a plan of what to run.
+func TestDecide_GivesNoFiguresOfAModelThatNeverRan(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		tried []advisor.Configuration
+		plan  int
+	}{
+		{"nothing was tried", nil, 3},
+		{"one of three was tried", []advisor.Configuration{{BatchSize: 4, CPUs: 2}}, 2},
+		{"all were tried", []advisor.Configuration{
+			{BatchSize: 4, CPUs: 2}, {BatchSize: 16, CPUs: 2}, {BatchSize: 64, CPUs: 2},
+		}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			q := &advisor.Question{Tried: c.tried, Request: request(func(q *schemas.JobRequest) {
+				q.Model, q.SLO = "new", schemas.Duration(time.Minute)
+			})}
+			a := advisor.Decide(q, regressors(t), time.Unix(0, 0))
+			if a.Decision != schemas.Exploring || len(a.Relatives) != 0 {
+				t.Errorf("%s from %v, want exploring from no other model", a.Decision, a.Relatives)
+			}
+			for _, alt := range a.Alternatives {
+				if alt.PredictedSeconds != nil || alt.MeanSeconds != nil || alt.UpperBoundSeconds != nil ||
+					alt.Probability != nil || alt.CPUSeconds != nil || alt.PredictedAccuracy != nil {
+					t.Errorf("%+v has figures, want none", alt)
+				}
+			}
+			checkPlan(t, a, c.tried, c.plan)
+		})
+	}
+}
+
+// checkPlan requires a plan of new configurations that begins with the chosen one.
+func checkPlan(t *testing.T, a *schemas.Advice, tried []advisor.Configuration, want int) {
+	t.Helper()
+	if len(a.Probes) != want {
+		t.Fatalf("%d probes, want %d: %+v", len(a.Probes), want, a.Probes)
+	}
+	for i, p := range a.Probes {
+		next := advisor.Configuration{BatchSize: p.BatchSize, CPUs: p.CPUs}
+		if slices.Contains(tried, next) || p.PredictedSeconds != nil {
+			t.Errorf("probe %+v was tried or has a time, want a new configuration without one", p)
+		}
+		if i == 0 && (p.BatchSize != a.Chosen.BatchSize || p.CPUs != a.Chosen.CPUs) {
+			t.Errorf("probe %+v comes first, want the chosen %+v", p, a.Chosen)
+		}
+		if text := fmt.Sprintf("batch size %d on", p.BatchSize); !strings.Contains(a.Message, text) {
+			t.Errorf("message %q does not name probe %+v", a.Message, p)
+		}
+		tried = append(tried, next)
+	}
+}
+
+// A running job of an unknown model keeps its batch size.
+func TestDecide_LeavesARunningJobOfAnUnknownModelAlone(t *testing.T) {
+	running := schemas.Setting{Model: "new", BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
+	q := &advisor.Question{
+		Request: request(func(q *schemas.JobRequest) {
+			q.Model, q.SLO = "new", schemas.Duration(8*time.Second)
+		}),
+		Self:  &advisor.Member{Setting: running, EpochsDone: 3},
+		Nodes: running.Nodes,
+	}
+	a := advisor.Decide(q, regressors(t), time.Unix(0, 0))
+	if a.Action != schemas.ActionKeep || a.Chosen.BatchSize != 16 || len(a.Probes) != 0 {
+		t.Errorf("%s batch size %d, probes %v, want to keep 16 and no probes",
+			a.Action, a.Chosen.BatchSize, a.Probes)
 	}
 }

@@ -3,6 +3,7 @@ package advisor
 import (
 	"math"
 
+	"courier/regress/evidence"
 	"courier/schemas"
 )
 
@@ -24,6 +25,12 @@ type ahead struct {
 	end          float64 // when it ends, seconds from now; +Inf: nobody knows
 	wider        float64 // what its bound is widened by between measured levels, as a logarithm
 	extrapolated bool    // at some load that it meets
+
+	standIn   bool               // runs on nodes of unknown hardware count for it
+	left      float64            // share of the variance of its run that its own epochs leave; 1: all
+	allEpochs float64            // epochs at the beginning
+	planned   float64            // seconds of the start-up ahead of it at the beginning
+	widest    evidence.EpochTime // the least certain prediction on its way
 }
 
 // meter is what runs on a node at a moment of a forecast.
@@ -41,6 +48,8 @@ type forecast struct {
 	names    []string           // of the nodes
 	hardware []schemas.Hardware // of each
 	codes    []schemas.NodeCode // of each, as the regressor reads it
+	types    []string           // of each, as the evidence tells them apart; "" without evidence
+	foreign  []schemas.Foreign  // load of each that is not due to jobs: it stays as it is
 	base     []ahead            // the jobs that run
 	jobs     []ahead            // base, and the one in question as the last
 	nodes    []meter
@@ -55,29 +64,39 @@ type forecast struct {
 type mark struct{ at, epochs float64 }
 
 // node numbers a node.
-func (f *forecast) node(name string, h schemas.Hardware) int {
+func (f *forecast) node(name string, h schemas.Hardware, foreign schemas.Foreign) int {
 	for i, n := range f.names {
 		if n == name {
 			return i
 		}
 	}
-	code := schemas.NodeCode{}
+	code, nodeType := schemas.NodeCode{}, ""
 	if f.r != nil {
 		code = f.r.encoder.Node(h)
+		if f.r.evidence != nil {
+			nodeType = f.r.evidence.NodeType(name, h.NodeType())
+		}
 	}
 	f.names, f.hardware, f.codes = append(f.names, name), append(f.hardware, h), append(f.codes, code)
+	f.types, f.foreign = append(f.types, nodeType), append(f.foreign, foreign)
 	return len(f.names) - 1
 }
 
 // numbers numbers the nodes of a job; what is known of them is in their order.
-func (f *forecast) numbers(nodes []string, hardware []schemas.Hardware) []int {
+func (f *forecast) numbers(
+	nodes []string, hardware []schemas.Hardware, foreign []schemas.Foreign,
+) []int {
 	at := make([]int, 0, max(1, len(nodes)))
 	for i, n := range nodesOrAny(nodes) {
 		var h schemas.Hardware
 		if i < len(hardware) {
 			h = hardware[i]
 		}
-		at = append(at, f.node(n, h))
+		var load schemas.Foreign
+		if i < len(foreign) {
+			load = foreign[i]
+		}
+		at = append(at, f.node(n, h, load))
 	}
 	return at
 }
@@ -106,12 +125,12 @@ func (f *forecast) run(another *ahead) *ahead {
 		}
 	}
 	for now := 0.0; ; {
-		step := f.step()
-		if math.IsInf(step, 1) {
+		next, step := f.step()
+		if next == nil {
 			break
 		}
 		now += step
-		f.advance(now, step)
+		f.advance(now, step, next)
 	}
 	if another == nil {
 		return nil
@@ -127,7 +146,8 @@ func (f *forecast) enter(j *ahead, sign int) {
 	}
 }
 
-// rest of a job: seconds until its state changes at the present load.
+// rest returns the seconds until the state of a job changes at the present load; +Inf if that is
+// unknown. It is never NaN.
 func (f *forecast) rest(j *ahead) float64 {
 	switch {
 	case j.wait > 0:
@@ -136,8 +156,13 @@ func (f *forecast) rest(j *ahead) float64 {
 		return j.startup
 	case !j.known:
 		return math.Inf(1)
+	case j.epochs <= 0:
+		return 0 // also where the time of an epoch is unknown at this load
 	}
 	j.seconds = f.epoch(j)
+	if !(j.seconds < math.Inf(1)) {
+		return math.Inf(1)
+	}
 	if j.spent > 0 { // what was spent counts at today's rate, and the epoch is not over before it is told
 		j.epochs -= min(j.spent/j.seconds, mostOfAnEpoch)
 		j.spent = 0
@@ -163,6 +188,9 @@ func (f *forecast) fullest(j *ahead) int {
 func (f *forecast) epoch(j *ahead) float64 {
 	p := f.known(j, f.fullest(j))
 	j.extrapolated, j.wider = j.extrapolated || p.extrapolated, max(j.wider, p.wider)
+	if wider(&p.epoch, &j.widest) {
+		j.widest = p.epoch
+	}
 	return p.seconds * j.factor
 }
 
@@ -178,6 +206,9 @@ type memo struct {
 	seconds      float64 // +Inf: nobody knows
 	wider        float64
 	extrapolated bool
+
+	standIn bool
+	epoch   evidence.EpochTime // of a regressor of that family
 }
 
 // memos is how many predictions are remembered, a power of two.
@@ -189,36 +220,66 @@ func (f *forecast) known(j *ahead, at int) *memo {
 	key := (uint64(j.batch)*31+uint64(j.cpus))*31 + uint64(j.model)
 	key = ((key*31+uint64(load.jobs))*31+uint64(load.procs))*31 + uint64(at)
 	m := &f.memos[key*0x9e3779b97f4a7c15>>(64-8)%memos]
-	if m.decision == f.decision && m.batch == j.batch && m.cpus == j.cpus && m.model == j.model && m.at == at && m.meter == load {
+	if m.decision == f.decision && m.batch == j.batch && m.cpus == j.cpus && m.model == j.model && m.at == at && m.meter == load && m.standIn == j.standIn {
 		return m
 	}
-	*m = memo{f.decision, j.batch, j.cpus, j.model, at, load, math.Inf(1), 0, false}
+	*m = memo{
+		decision: f.decision, batch: j.batch, cpus: j.cpus, model: j.model, at: at, meter: load,
+		seconds: math.Inf(1), standIn: j.standIn,
+	}
+	if f.r.evidence != nil {
+		f.byEvidence(m)
+		return m
+	}
 	features := schemas.Features{BatchSize: j.batch, CPUs: j.cpus, ModelCode: j.model, Node: f.codes[at],
 		Load: schemas.Load{ConcurrentJobs: float64(load.jobs), Processes: load.procs, StableTimeRatio: 1}}
+	f.foreign[at].Set(&features.Load)
 	if p, ok := f.r.predict(&features, &f.memory); ok {
 		wider, promised := f.r.predictor.Widening(p)
+		wider += f.r.foreignSpread(&features, p.Value, &f.memory)
 		m.seconds, m.wider, m.extrapolated = p.Value, wider, !promised
 	}
 	return m
 }
 
-// step returns the time until the first job changes its state.
-func (f *forecast) step() float64 {
-	least := math.Inf(1)
-	for i := range f.jobs {
-		if j := &f.jobs[i]; math.IsInf(j.end, 1) {
-			least = min(least, f.rest(j))
-		}
+// byEvidence fills in a prediction from the evidence of the model.
+func (f *forecast) byEvidence(m *memo) {
+	nodeType, cores := f.types[m.at], f.hardware[m.at].Cores
+	if m.standIn {
+		nodeType, cores = f.r.evidence.NodeType(f.names[m.at], ""), 0
 	}
-	return least
+	load := schemas.Load{ConcurrentJobs: float64(m.jobs), Processes: m.procs}
+	m.epoch = f.r.epochTime(m.model, m.batch, m.cpus, load, cores, nodeType)
+	if m.epoch.Known() {
+		m.seconds, m.extrapolated = math.Exp(m.epoch.Location), !m.epoch.Support.Promisable()
+	}
 }
 
-// advance moves all jobs by a step, at the loads that it was measured at.
-func (f *forecast) advance(now, step float64) {
+// step returns the job whose state changes first and the seconds until then; nil if no job's does.
+func (f *forecast) step() (next *ahead, seconds float64) {
+	seconds = math.Inf(1)
 	for i := range f.jobs {
-		if j := &f.jobs[i]; math.IsInf(j.end, 1) && j.wait == 0 && j.startup == 0 && j.known {
+		j := &f.jobs[i]
+		if !math.IsInf(j.end, 1) {
+			continue
+		}
+		if rest := f.rest(j); rest < seconds {
+			next, seconds = j, rest
+		}
+	}
+	return next, seconds
+}
+
+// advance moves all jobs by a step, at the loads that it was measured at. The state of next changes
+// whatever rounding leaves, so that each step brings the forecast nearer to its end.
+func (f *forecast) advance(now, step float64, next *ahead) {
+	for i := range f.jobs {
+		if j := &f.jobs[i]; j.runs() && j.epochs > 0 && j.seconds < math.Inf(1) {
 			j.epochs -= step / j.seconds
 		}
+	}
+	if next.runs() {
+		next.epochs = 0
 	}
 	if len(f.jobs) > len(f.base) {
 		f.path = append(f.path, mark{now, f.jobs[len(f.jobs)-1].epochs})
@@ -228,12 +289,12 @@ func (f *forecast) advance(now, step float64) {
 		switch {
 		case !math.IsInf(j.end, 1):
 		case j.wait > 0:
-			if j.wait -= step; j.wait < tinySeconds {
+			if j.wait -= step; j == next || j.wait < tinySeconds {
 				j.wait = 0
 				f.enter(j, 1)
 			}
 		case j.startup > 0:
-			if j.startup -= step; j.startup < tinySeconds {
+			if j.startup -= step; j == next || j.startup < tinySeconds {
 				j.startup = 0
 			}
 		case j.known && j.epochs < tinyEpochs:
@@ -241,6 +302,11 @@ func (f *forecast) advance(now, step float64) {
 			f.enter(j, -1)
 		}
 	}
+}
+
+// runs reports whether epochs of the job pass.
+func (j *ahead) runs() bool {
+	return math.IsInf(j.end, 1) && j.wait == 0 && j.startup == 0 && j.known
 }
 
 // after returns when the job in question would have ended with only some of its

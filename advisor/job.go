@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ type Job struct {
 	LongestEpoch time.Duration // of this run
 	Accuracy     *float64
 	Reason       string
-	Advice       *schemas.Advice // the last one
+	Advice       *schemas.Advice // the last one; of one for a running job only what lastAdvice keeps
 	MetSLO       *bool
 	Risk         *schemas.Risk // the last warning or all-clear
 
@@ -32,6 +33,7 @@ type Job struct {
 	laps       []lap         // the last epochs of this run
 	mark       []tally       // of its nodes, when it started or ended its last epoch
 	progressAt time.Time     // then, by the server's clock
+	usage      schemas.Usage // in its last epoch
 	ioWait     float64       // of its node in its last epoch, 0 if nobody knows
 	epochAt    time.Time     // when its last epoch ended
 	behind     time.Duration // by which the clock of its runner is slow at least; it started before it was asked for
@@ -40,24 +42,30 @@ type Job struct {
 	last      uint64    // sequence of its last event, advice left aside
 	heard     time.Time // last sign of life, by this process's or the server's clock
 	heartbeat bool      // it promised to say that it is alive
+
+	filed       uint64 // its place among the ended jobs; 0: it is not one of them
+	due         uint64 // when it counts as abandoned, in Unix nanoseconds; 0: it has started, or waits
+	countedLost bool   // in the score
 }
 
 func (j *Job) submitted(e *schemas.Submitted) bool {
 	if j.Submitted != nil {
 		return false
 	}
-	j.Submitted, j.User = e, e.Request.User
+	kept := *e
+	kept.Written = nil // a second copy of the advice
+	j.Submitted, j.User = &kept, e.Request.User
 	if j.State != "" {
 		return true
 	}
-	j.State, j.Advice = schemas.StateSubmitted, &e.Advice
+	j.State, j.Advice = schemas.StateSubmitted, &kept.Advice
 	switch v := e.Advice.Admission; {
 	case v != nil && v.Verdict == schemas.Refused:
 		j.State, j.Reason = schemas.StateRefused, why(&e.Advice)
 	case v != nil && v.Verdict == schemas.Queued:
 		j.State, j.Reason = schemas.StateQueued, why(&e.Advice)
 	default:
-		j.Promise = &e.Advice
+		j.Promise = &kept.Advice
 	}
 	return true
 }
@@ -139,10 +147,12 @@ func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {
 	case e.Run < j.Run, j.over() && e.Run == j.Run:
 		return false
 	case e.Outcome == schemas.EventLost:
-		if j.State != schemas.StateRunning {
+		if j.State != schemas.StateRunning || j.heardSince(e) {
 			return false
 		}
-	case e.Outcome != schemas.EventCancelled:
+	case e.Outcome == schemas.EventCancelled:
+		j.Run = e.Run // of a run that began unseen: it is over, too
+	default:
 		if e.Run > j.Run {
 			j.begin(e.BatchSize)
 		}
@@ -158,6 +168,30 @@ func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {
 		j.MetSLO = &met
 	}
 	return true
+}
+
+// resting reports whether the job has come to an end that may be final: a lost job may come
+// back, a refused one may be started all the same, and any may run again.
+func (j *Job) resting() bool {
+	switch j.State {
+	case schemas.StateSubmitted, schemas.StateQueued, schemas.StateRunning:
+		return false
+	}
+	return true
+}
+
+// admittedByPolicy reports whether a policy has admitted the job, and it has not started.
+func (j *Job) admittedByPolicy() bool {
+	p := j.Promise
+	return j.State == schemas.StateSubmitted && p != nil && p.Admission != nil && p.Chosen != nil
+}
+
+// heardSince reports whether an event of the job came after the one that a lost event names
+// as the last: the job was heard meanwhile, or the lost event is a copy of an old one.
+func (j *Job) heardSince(e *schemas.Ended) bool {
+	text, isLost := strings.CutSuffix(strings.TrimPrefix(e.EventID, j.ID+"/"), "/lost")
+	last, err := strconv.ParseUint(text, 10, 64)
+	return isLost && err == nil && last < j.last
 }
 
 // deadline is submission plus SLO; zero without one.

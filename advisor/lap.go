@@ -61,6 +61,16 @@ func (all tallies) change(s *schemas.Setting, sign float64, at time.Time) {
 	}
 }
 
+// prune drops the tallies of nodes on which nothing runs. No mark refers to them any more:
+// a job that leaves its nodes loses its mark.
+func (all tallies) prune(nodes []string) {
+	for _, n := range nodes {
+		if t := all[n]; t != nil && t.jobs == 0 {
+			delete(all, n)
+		}
+	}
+}
+
 // snapshot notes the integrals of a job's nodes.
 func (all tallies) snapshot(nodes []string, at time.Time) []tally {
 	var notes []tally
@@ -74,14 +84,14 @@ func (all tallies) snapshot(nodes []string, at time.Time) []tally {
 }
 
 // between is the load from one snapshot of the same nodes to another: that of
-// the node that was the fullest. ok is false if no time passed.
+// the node that was the fullest. ok is false if no time passed, or the nodes differ.
 func (c *Cluster) between(from, to []tally) (load surroundings, node string, ok bool) {
 	if len(from) != len(to) {
 		return load, node, false
 	}
 	for i := range to {
 		seconds := to[i].at.Sub(from[i].at).Seconds()
-		if seconds <= 0 {
+		if seconds <= 0 || to[i].node != from[i].node {
 			return load, node, false
 		}
 		on := c.fleet[to[i].node]

@@ -34,5 +34,7 @@ func (m *memory) place(r *Regressor, f *schemas.Features) *saying {
 	key = key*prime ^ math.Float64bits(f.Load.ConcurrentJobs)
 	key = key*prime ^ math.Float64bits(f.ModelCode)
 	key = key*prime ^ math.Float64bits(f.Node.Speed)
+	key = key*prime ^ math.Float64bits(f.Load.ForeignCPURatio.Value)
+	key = key*prime ^ math.Float64bits(f.Load.ForeignIOWaitRatio.Value)
 	return &m.said[key*prime>>(64-9)%remembered]
 }

@@ -13,6 +13,7 @@ import (
 type trial struct {
 	batch, cpus, epochs uint32
 	wait                float64 // seconds before it starts
+	level               float64 // probability of its bound; 0: the confidence
 }
 
 // menu lists other ways to run the job: out of what the chosen one breaks or
@@ -34,7 +35,7 @@ func (d *decision) menu(a *schemas.Advice) (all []schemas.Choice) {
 }
 
 // try runs the cluster forward with the job run in another way: whether it keeps
-// its own SLO as surely as asked for, and breaks no promise to another.
+// its own SLO, and the target accuracy, as surely as asked for, and breaks no promise to another.
 func (d *decision) try(kind string, t trial) (c *schemas.Choice, keeps, harmless bool) {
 	alt := &schemas.Alternative{BatchSize: t.batch, CPUs: t.cpus, Epochs: t.epochs}
 	load := d.loadOf(t.cpus)
@@ -49,22 +50,43 @@ func (d *decision) try(kind string, t trial) (c *schemas.Choice, keeps, harmless
 		harmless = harmless && !d.breaks(i)
 	}
 	o := d.outlook(fate)
-	c = &schemas.Choice{Kind: kind, BatchSize: t.batch, CPUs: t.cpus, Epochs: t.epochs, StartSeconds: math.Round(t.wait*1e6) / 1e6,
-		PredictedSeconds: d.figure(fate.end), CPUSeconds: d.figure((fate.end - t.wait) * float64(t.cpus))}
-	if bound, ok := o.bound(d.q.Request.Confidence); ok {
+	c = &schemas.Choice{
+		Kind: kind, BatchSize: t.batch, CPUs: t.cpus, Epochs: t.epochs,
+		StartSeconds:     math.Round(t.wait*1e6) / 1e6,
+		PredictedSeconds: d.figure(fate.end), CPUSeconds: d.figure((fate.end - t.wait) * float64(t.cpus)),
+	}
+	reaches := d.tryAccuracy(c, load.Load)
+	if bound, ok := o.bound(cmp.Or(t.level, d.q.Request.Confidence)); ok {
 		c.UpperBoundSeconds = d.figure(bound)
 	}
 	keeps = d.q.Request.SLO == 0
 	if !keeps {
 		if p, ok := o.probability(d.q.left(), d.q.Request.Confidence); ok {
-			c.Probability, keeps = d.figure(p), p >= d.q.least()
+			c.Probability = d.figure(p * reaches)
+			keeps = *c.Probability >= d.q.least()
 		}
 	}
-	if d.knows.accuracy {
-		d.accuracies(t.batch, t.cpus, t.epochs, load.Load)
-		c.PredictedAccuracy = d.figure(d.curve.at(t.epochs))
-	}
 	return c, keeps, harmless
+}
+
+// tryAccuracy fills in the accuracy of a choice, and returns the probability of the target
+// accuracy; 1 without a target, or where it does not rest on evidence.
+func (d *decision) tryAccuracy(c *schemas.Choice, load schemas.Load) (reaches float64) {
+	switch {
+	case !d.knows.accuracy:
+	case d.r.Accuracy.evidence != nil:
+		a := d.r.Accuracy.accuracyAt(d.codes.accuracy, c.BatchSize, c.Epochs)
+		if a.Known {
+			c.PredictedAccuracy = d.figure(a.Median)
+		}
+		if t := d.q.Request.TargetAccuracy; t > 0 {
+			return promisedReach(&a, t)
+		}
+	default:
+		d.accuracies(c.BatchSize, c.CPUs, c.Epochs, load)
+		c.PredictedAccuracy = d.figure(d.curve.at(c.Epochs))
+	}
+	return 1
 }
 
 // way is a trial that keeps its own SLO and everybody else's; nil otherwise.
@@ -171,8 +193,18 @@ func (d *decision) laterStart(_ *schemas.Advice, t trial) *schemas.Choice {
 	return nil
 }
 
-// laterDeadline asks for the SLO that the job keeps once it breaks nothing.
-func (d *decision) laterDeadline(_ *schemas.Advice, t trial) *schemas.Choice {
+// laterDeadline asks for the SLO that the job keeps once it breaks nothing. With a target accuracy
+// it runs as long as the target takes.
+func (d *decision) laterDeadline(a *schemas.Advice, t trial) *schemas.Choice {
+	if d.q.Request.TargetAccuracy > 0 && len(d.merits) > 0 {
+		confidence := d.q.Request.Confidence
+		reach := (1 + confidence) / 2 // halfway to 1, so that as much is left for the time
+		r := d.quickestRoute(reach)
+		if r.alt == nil {
+			return nil
+		}
+		t = trial{batch: r.alt.BatchSize, cpus: r.alt.CPUs, epochs: r.epochs, level: confidence / reach}
+	}
 	starts := d.starts(t)
 	if len(starts) == 0 {
 		return nil
@@ -182,7 +214,7 @@ func (d *decision) laterDeadline(_ *schemas.Advice, t trial) *schemas.Choice {
 	if keeps || !harmless || c.UpperBoundSeconds == nil {
 		return nil
 	}
-	c.SLOSeconds = math.Ceil(1e3*(d.q.Elapsed.Seconds()+*c.UpperBoundSeconds)) / 1e3
+	c.SLOSeconds = schemas.CeilSeconds(d.q.Elapsed.Seconds() + *c.UpperBoundSeconds)
 	c.Probability = d.figure(d.q.Request.Confidence)
 	return c
 }
@@ -198,6 +230,9 @@ func (d *decision) unbeaten(a *schemas.Advice) []schemas.Choice {
 		if alt := &a.Alternatives[i]; alt.PredictedSeconds != nil && alt.PredictedAccuracy != nil && !alt.Extrapolated {
 			all = append(all, d.offers(alt)...)
 		}
+	}
+	if t := d.q.Request.TargetAccuracy; t > 0 { // what falls short of it was not asked for
+		all = slices.DeleteFunc(all, func(c schemas.Choice) bool { return reached(&c) < t })
 	}
 	slices.SortFunc(all, func(x, y schemas.Choice) int {
 		return cmp.Or(cmp.Compare(*x.PredictedSeconds, *y.PredictedSeconds), cmp.Compare(*x.CPUSeconds, *y.CPUSeconds), cmp.Compare(reached(&y), reached(&x)))

@@ -3,6 +3,8 @@ package advisor
 import (
 	"math"
 	"sort"
+
+	"courier/regress/evidence"
 )
 
 // outlook is the distribution of the time that a job takes from now on: its
@@ -17,11 +19,15 @@ type outlook struct {
 	void    bool      // beyond the examples: nothing can be promised
 	record  *Record
 	shift   float64 // of the residuals, for its kind of job
+	uncertainty
 }
 
 // share returns the share of residuals of at most x; 0 where there are none.
 func (o *outlook) share(x float64) float64 {
 	x -= o.shift
+	if o.scale > 0 {
+		return evidence.Distribution{Scale: o.scale, Degrees: o.degrees}.Probability(math.Exp(x))
+	}
 	own, n := o.record.rank(x)
 	all := float64(own)
 	fill := o.fill(n)
@@ -45,7 +51,10 @@ func (o *outlook) probability(within, confidence float64) (p float64, ok bool) {
 	if within > 0 {
 		p = o.record.calibrated(o.share(math.Log(within/o.seconds)/o.narrow), confidence)
 	}
-	return p, !o.void && len(o.table) > 0
+	if within < o.seconds { // whatever the record says: it is less than the prediction
+		p = min(p, 0.5)
+	}
+	return p, !o.void && (o.scale > 0 || len(o.table) > 0)
 }
 
 // bound returns the seconds that the job stays within with a confidence; ok is
@@ -56,6 +65,10 @@ func (o *outlook) bound(confidence float64) (float64, bool) {
 		return 0, false
 	}
 	level := 1 - o.record.failing(confidence)
+	if o.scale > 0 {
+		d := evidence.Distribution{Location: o.shift, Scale: o.scale, Degrees: o.degrees}
+		return o.seconds * max(1, d.Quantile(level)), true
+	}
 	least := math.Inf(1)
 	for _, table := range [...][]float64{o.record.table(), o.table} {
 		i := o.first(table, level)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"courier/bus"
 	"courier/schemas"
 )
 
@@ -23,8 +22,11 @@ func (a *Advisor) submitFor(ctx context.Context, person string, q *schemas.JobRe
 
 // cancelFor is cancel by a person, of a job of his own.
 func (a *Advisor) cancelFor(ctx context.Context, person string, q *schemas.JobCancelRequest) (any, error) {
-	a.know(ctx, q.JobID)
-	if owner, known := a.owner(q.JobID); known && owner != person {
+	owner, known, err := a.ownerOf(ctx, q.JobID)
+	if err != nil {
+		return nil, err
+	}
+	if known && owner != person {
 		return nil, a.forbid(person, "id", "job %s is %s", q.JobID, possessive(owner))
 	}
 	return a.cancel(ctx, q)
@@ -37,13 +39,9 @@ func (a *Advisor) tellFor(ctx context.Context, person string, e schemas.Event) (
 	if !strings.HasPrefix(e.ID(), id+"/") {
 		return nil, schemas.Invalid("event_id", "%.80q is not an identity of job %s", e.ID(), id) // it would stand in another's way
 	}
-	a.know(ctx, id)
-	owner, known := a.owner(id)
-	if !known { // it may have ended long ago
-		var err error
-		if owner, known, err = a.ownerInLog(ctx, id); err != nil {
-			return nil, err
-		}
+	owner, known, err := a.ownerOf(ctx, id)
+	if err != nil {
+		return nil, err
 	}
 	started, starts := e.(*schemas.Started)
 	switch {
@@ -66,44 +64,58 @@ func (a *Advisor) tellFor(ctx context.Context, person string, e schemas.Event) (
 	return &schemas.Told{Sequence: sequence}, nil
 }
 
-// owner is whose job it is, "" if nobody said; known is false of a job that is not
-// in the log.
-func (a *Advisor) owner(id string) (user string, known bool) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	j := a.cluster.jobs[id]
-	if j == nil {
-		return "", false
+// ownerOf returns the owner of a job, "" if it has none in particular; known is false
+// for a job that is neither in memory nor in the event log. The log decides where memory
+// has dropped the job or its request.
+func (a *Advisor) ownerOf(ctx context.Context, id string) (user string, known bool, err error) {
+	a.know(ctx, id)
+	user, known, certain := a.owner(id)
+	if certain {
+		return user, true, nil
 	}
-	if j.Submitted != nil {
-		return j.Submitted.Request.User, true
-	}
-	return j.User, true
-}
-
-// ownerInLog is owner of a job that is not in memory any more: whose it is says
-// the log, for as long as it keeps it.
-func (a *Advisor) ownerInLog(ctx context.Context, id string) (user string, known bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, ticketPatience)
-	defer cancel()
-	submitted := false
-	o := bus.FollowOptions{Stream: schemas.StreamJob, LastPerSubject: true, Subjects: []string{schemas.JobSubject(id, schemas.EventSubmitted), schemas.JobSubject(id, schemas.EventStarted)}}
-	err = a.bus.Read(ctx, o, func(r bus.Record) error {
-		known = true
-		switch e := r.Event.(type) {
-		case *schemas.Submitted:
-			user, submitted = e.Request.User, true
-		case *schemas.Started:
-			if !submitted {
-				user = e.User
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return "", false, &schemas.Error{Code: schemas.CodeUnavailable, Message: "the event log does not answer"}
+	recorded, inLog, err := a.ownerInLog(ctx, id)
+	if err != nil || inLog {
+		return recorded, inLog, err
 	}
 	return user, known, nil
+}
+
+// owner returns the owner of a job in memory; certain is false where its request may
+// have been dropped, which names the owner before the start does.
+func (a *Advisor) owner(id string) (user string, known, certain bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	j := a.cluster.job(id)
+	switch {
+	case j == nil:
+		return "", false, false
+	case j.Submitted != nil:
+		return j.Submitted.Request.User, true, true
+	}
+	return j.User, true, j.pending()
+}
+
+// ownerInLog returns the owner of a job as the event log has it.
+func (a *Advisor) ownerInLog(ctx context.Context, id string) (user string, known bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	submitted, err := a.submission(ctx, id)
+	if err != nil {
+		return "", false, err
+	}
+	if submitted != nil {
+		return submitted.Request.User, true, nil
+	}
+	started, err := a.bus.Last(ctx, schemas.StreamJob, schemas.JobSubject(id, schemas.EventStarted))
+	if err != nil {
+		return "", false, a.logUnavailable(id, err)
+	}
+	for _, r := range started {
+		if e, ok := r.Event.(*schemas.Started); ok {
+			return e.User, true, nil
+		}
+	}
+	return "", false, nil
 }
 
 // forbid refuses what a person may not do, counts it and says it in the log.
@@ -131,7 +143,7 @@ func jobOf(e schemas.Event) string {
 // hear takes a heartbeat. One that a person sent of another's job is not heard.
 func (a *Advisor) hear(person string, e schemas.Event) {
 	alive := e.(*schemas.Alive)
-	if owner, known := a.owner(alive.JobID); !known || person != "" && person != owner {
+	if owner, known, _ := a.owner(alive.JobID); !known || person != "" && person != owner {
 		return
 	}
 	a.mu.Lock()

@@ -14,7 +14,7 @@ import (
 func TestOwnerInLog(t *testing.T) {
 	b := bustest.New(t)
 	a := New(b, Options{}, slog.New(slog.DiscardHandler), nil) // it does not run, and so it has read nothing
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	begin := func(job, user string) *schemas.Started {
 		e := &schemas.Started{Setting: schemas.Setting{Model: "m", BatchSize: 4, CPUs: 1, Epochs: 2, Nodes: []string{"node-a"}}, NodeCores: 2, User: user}

@@ -15,16 +15,16 @@ type Question struct {
 	Run      uint32             // 0 before the first start
 	Nodes    []string           // where it runs, or would
 	Hardware []schemas.Hardware // of those nodes, in their order
+	Foreign  []schemas.Foreign  // load of those nodes that is not due to jobs, in their order
 	Elapsed  time.Duration      // of the SLO, since submission
 	Self     *Member            // what it has done so far; nil before it runs
 	Others   []Member           // the running jobs that share its nodes, directly or not
-	Tried    []Configuration    // what the log has epochs of, of this model
-	Seen     []Sighting         // the last epochs of this model
+	Tried    []Configuration    // what the log has epochs of, of this model on this dataset
 	Record   *Record            // how promises came out so far; nil: none yet
 
 	Threshold float64 // least probability that may be promised, where the confidence is the mean of all promises; 0: the confidence
 
-	Described map[string]Description // what is known of each model
+	Described Description // of the model; the zero value is unknown
 }
 
 // Member is a running job.
@@ -32,6 +32,7 @@ type Member struct {
 	JobID      string
 	Setting    schemas.Setting
 	Hardware   []schemas.Hardware // of its nodes, in their order
+	Foreign    []schemas.Foreign  // load of its nodes that is not due to jobs, in their order
 	EpochsDone uint32
 	Since      time.Duration // since its last epoch ended, or since it started
 	Left       time.Duration // until its deadline; 0: it has none
@@ -63,8 +64,14 @@ func (m *Member) epochsLeft() uint32 { return m.Setting.Epochs - min(m.Setting.E
 func (c *Cluster) member(j *Job, now time.Time) Member {
 	m := Member{JobID: j.ID, Setting: j.Setting, Hardware: j.Hardware, EpochsDone: j.EpochsDone, Since: max(0, now.Sub(j.progressAt)), Confidence: schemas.DefaultConfidence, laps: j.laps}
 	if p := j.Promise; j.State == schemas.StateSubmitted && p != nil { // about to start
-		m.Setting = schemas.Setting{Model: p.Model, BatchSize: p.Chosen.BatchSize, CPUs: p.Chosen.CPUs, Epochs: p.Chosen.Epochs, Nodes: p.Nodes}
+		m.Setting = schemas.Setting{
+			Model: p.Model, Dataset: p.Dataset, BatchSize: p.Chosen.BatchSize, CPUs: p.Chosen.CPUs,
+			Epochs: p.Chosen.Epochs, Nodes: p.Nodes,
+		}
 		m.Hardware, m.EpochsDone, m.Since, m.laps = c.fleet.Of(p.Nodes), 0, 0, nil
+	}
+	if m.Foreign = c.foreignNow(j, now); j.State == schemas.StateSubmitted {
+		m.Foreign = c.foreignOf(m.Setting.Nodes, now)
 	}
 	if j.Submitted != nil {
 		m.Confidence = j.Submitted.Request.Confidence
@@ -92,12 +99,27 @@ func (c *Cluster) members(jobs []*Job, now time.Time) []Member {
 // Ask makes the question of a request that comes now.
 func (c *Cluster) Ask(q schemas.JobRequest, now time.Time) *Question {
 	nodes := c.place(&q, now)
-	return &Question{Request: q, JobID: q.JobID, Nodes: nodes, Hardware: c.fleet.Of(nodes), Others: c.members(c.beside(nodes, q.JobID, now), now), Tried: c.tried[q.Model].configurations, Seen: c.tried[q.Model].seen, Record: c.record, Threshold: c.means.threshold(&q), Described: c.described}
+	known := c.modelOf(&q)
+	return &Question{
+		Request:   q,
+		JobID:     q.JobID,
+		Nodes:     nodes,
+		Hardware:  c.fleet.Of(nodes),
+		Foreign:   c.foreignOf(nodes, now),
+		Others:    c.members(c.beside(nodes, q.JobID, now), now),
+		Tried:     known.configurations,
+		Record:    c.sharedRecord(),
+		Threshold: c.means.threshold(&q),
+		Described: known.described,
+	}
 }
 
 // Again makes the question of a job that runs.
 func (c *Cluster) Again(j *Job, now time.Time) *Question {
-	q := schemas.JobRequest{JobID: j.ID, Model: j.Setting.Model, Confidence: schemas.DefaultConfidence}
+	q := schemas.JobRequest{
+		JobID: j.ID, Model: j.Setting.Model, Dataset: j.Setting.Dataset,
+		Confidence: schemas.DefaultConfidence,
+	}
 	elapsed := now.Sub(j.StartedAt)
 	if j.Submitted != nil {
 		q = j.Submitted.Request
@@ -109,17 +131,36 @@ func (c *Cluster) Again(j *Job, now time.Time) *Question {
 	q = q.WithDefaults()
 	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs), int(j.EpochsDone))
 	self := c.member(j, now)
-	return &Question{Request: q, JobID: j.ID, Run: j.Run, Nodes: j.Setting.Nodes, Hardware: j.Hardware, Elapsed: max(0, elapsed), Self: &self,
-		Others: c.members(c.beside(j.Setting.Nodes, j.ID, now), now), Tried: c.tried[q.Model].configurations, Seen: c.tried[q.Model].seen, Record: c.record, Threshold: self.Threshold, Described: c.described}
+	known := c.modelOf(&q)
+	return &Question{
+		Request:   q,
+		JobID:     j.ID,
+		Run:       j.Run,
+		Nodes:     j.Setting.Nodes,
+		Hardware:  j.Hardware,
+		Foreign:   self.Foreign,
+		Elapsed:   max(0, elapsed),
+		Self:      &self,
+		Others:    c.members(c.beside(j.Setting.Nodes, j.ID, now), now),
+		Tried:     known.configurations,
+		Record:    c.sharedRecord(),
+		Threshold: self.Threshold,
+		Described: known.described,
+	}
 }
 
 // lap notes an epoch that has just ended.
 func (c *Cluster) lap(j *Job, e *schemas.Epoch, storedAt time.Time) {
+	before := j.epochAt
+	if before.IsZero() {
+		before = j.StartedAt
+	}
+	foreign := c.foreignDuring(j, e, before.Add(-j.behind), storedAt)
 	now := c.tallies.snapshot(j.Setting.Nodes, storedAt)
 	if load, node, ok := c.between(j.mark, now); ok && j.State == schemas.StateRunning { // else nobody counted it
+		foreign.Set(&load.Load)
 		l := lap{e.BatchSize, e.DurationSeconds, load, node}
 		j.laps = append(slices.Clone(j.laps[max(0, len(j.laps)+1-keptLaps):]), l)
-		c.tried.see(&e.Setting, l)
 	}
 	j.mark, j.progressAt, j.epochAt, j.ioWait = now, storedAt, j.happened(e.At, storedAt), 0
 	if e.NodeIOWaitRatio != nil {
@@ -142,7 +183,36 @@ func (c *Cluster) keep(j *Job) {
 	if chosen.UpperBoundSeconds != nil && a.Decision == schemas.MeetsSLO {
 		bound = *chosen.UpperBoundSeconds
 	}
-	c.record = c.record.kept(a.Regressors[schemas.TargetEpochTime], kindOf(&j.Setting), *chosen.PredictedSeconds, bound, a.Confidence, j.trainedAt().Sub(j.StartedAt).Seconds())
+	c.learn(&outcome{
+		digest:     a.Regressors[schemas.TargetEpochTime],
+		kind:       kindOf(&j.Setting),
+		predicted:  *chosen.PredictedSeconds,
+		bound:      bound,
+		confidence: a.Confidence,
+		measured:   j.trainedAt().Sub(j.StartedAt).Seconds(),
+	})
+}
+
+// learn adds an outcome to the record. It copies the record only where a question or a
+// snapshot may have kept it: there are none while the log is replayed.
+func (c *Cluster) learn(o *outcome) {
+	if !o.counts() {
+		return
+	}
+	r := c.record.by(o.digest)
+	if r == nil || c.recordShared.Swap(false) {
+		r = r.clone()
+	}
+	r.add(o)
+	c.record = r
+}
+
+// sharedRecord returns the record to be kept: it will not change.
+func (c *Cluster) sharedRecord() *Record {
+	if !c.recordShared.Load() {
+		c.recordShared.Store(true)
+	}
+	return c.record
 }
 
 // asAdvised reports whether the first run of a job began as its advice chose. A

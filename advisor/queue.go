@@ -8,57 +8,56 @@ import (
 	"courier/schemas"
 )
 
-// startPatience is how long room is kept for a job that was admitted and has not
-// started; after that nobody waits for it.
-const startPatience = time.Minute
-
-// hold keeps the index of the jobs that wait, or were admitted by a policy and
-// are about to start.
-func (c *Cluster) hold(j *Job) {
-	waits := j.State == schemas.StateQueued
-	admitted := j.State == schemas.StateSubmitted && j.Promise != nil && j.Promise.Admission != nil
-	if waits || admitted {
-		c.held[j.ID] = j
-	} else if len(c.held) > 0 {
-		delete(c.held, j.ID)
+// hold keeps the indices of the jobs that have not started, after a job has changed: those
+// that wait in the queue, and those that a policy admitted.
+func (c *Cluster) hold(j *Job, was schemas.State, now time.Time) {
+	if was == j.State {
+		return
 	}
-}
-
-// expected reports whether a job was admitted by a policy and is about to start.
-func (j *Job) expected(now time.Time) bool {
-	return j.State == schemas.StateSubmitted && j.Promise != nil && now.Sub(j.Promise.At) < startPatience
+	switch was {
+	case schemas.StateQueued:
+		c.dequeue(j)
+	case schemas.StateSubmitted:
+		if j.Promise != nil {
+			c.arrivals.remove(j)
+		}
+	}
+	switch {
+	case j.State == schemas.StateQueued:
+		c.enqueue(j)
+	case j.expected(now):
+		c.arrivals.add(j)
+	}
 }
 
 // waits is how many jobs wait.
-func (c *Cluster) waits() (n int) {
-	for _, j := range c.held {
-		if j.State == schemas.StateQueued {
-			n++
-		}
-	}
-	return n
-}
+func (c *Cluster) waits() int { return len(c.waiting) }
 
 // queue returns the jobs that wait, those with the earliest deadline first; those
-// without one come last, in the order in which they came.
-func (c *Cluster) queue() []*Job {
-	var all []*Job
-	for _, j := range c.held {
-		if j.State == schemas.StateQueued {
-			all = append(all, j)
-		}
+// without one come last, in the order in which they came. The caller must not change it.
+func (c *Cluster) queue() []*Job { return c.waiting }
+
+func (c *Cluster) enqueue(j *Job) {
+	at, _ := slices.BinarySearchFunc(c.waiting, j, compareUrgency)
+	c.waiting = slices.Insert(c.waiting, at, j)
+}
+
+func (c *Cluster) dequeue(j *Job) {
+	if at, found := slices.BinarySearchFunc(c.waiting, j, compareUrgency); found {
+		c.waiting = slices.Delete(c.waiting, at, at+1)
 	}
-	slices.SortFunc(all, func(a, b *Job) int {
-		x, y := a.deadline(), b.deadline()
-		if x.IsZero() != y.IsZero() {
-			if x.IsZero() {
-				return 1
-			}
-			return -1
+}
+
+// compareUrgency orders the queue. Neither figure changes while a job waits.
+func compareUrgency(a, b *Job) int {
+	x, y := a.deadline(), b.deadline()
+	if x.IsZero() != y.IsZero() {
+		if x.IsZero() {
+			return 1
 		}
-		return cmp.Or(x.Compare(y), cmp.Compare(a.first, b.first))
-	})
-	return all
+		return -1
+	}
+	return cmp.Or(x.Compare(y), cmp.Compare(a.first, b.first), cmp.Compare(a.ID, b.ID))
 }
 
 // asked is the question of a job that waits, asked again.

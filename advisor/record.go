@@ -9,7 +9,7 @@ import (
 )
 
 // Record is how the promises of the past came out: what the present ones are
-// corrected by. It is a value that never changes; kept returns the next one. It
+// corrected by. Questions keep it; the cluster changes a copy then. It
 // follows from the log alone, because a promise is recorded with its figures.
 //
 // The table of residuals is that of the regressor at first; each job that ends
@@ -26,6 +26,9 @@ type Record struct {
 	all    total               // residuals of all
 	alpha  map[float64]float64 // by confidence: how often a bound may fail (Gibbs, Candes 2021)
 	digest string              // of the regressor of epoch times that predicted the last of them
+
+	lastKinds  []kind    // by their last use
+	lastAlphas []float64 // likewise
 }
 
 const (
@@ -38,11 +41,11 @@ const (
 
 // kind is what a job's residual depends on, of all that is known before it runs.
 type kind struct {
-	model string
-	cpus  uint32
+	model, dataset string
+	cpus           uint32
 }
 
-func kindOf(s *schemas.Setting) kind { return kind{s.Model, s.CPUs} }
+func kindOf(s *schemas.Setting) kind { return kind{s.Model, s.Dataset, s.CPUs} }
 
 // total adds up residuals; old ones fade.
 type total struct{ sum, n float64 }
@@ -50,7 +53,8 @@ type total struct{ sum, n float64 }
 const (
 	kindWindow = 50  // residuals of a kind that count
 	kindShrink = 4   // the mean of all counts like so many residuals of a kind
-	mostKinds  = 256 // that are remembered; a kind beyond has the shift of all
+	mostKinds  = 256 // that are remembered, the least recently used go first; an unknown one has the shift of all
+	mostAlphas = 64  // confidences that are remembered, likewise; an unknown one begins anew
 )
 
 func (t total) add(residual, window float64) total {
@@ -92,39 +96,93 @@ func (r *Record) by(digest string) *Record {
 	return nil
 }
 
-// kept is the record after a job of a kind that a regressor predicted to take some
-// seconds, whose bound (0: it had none) was to hold with a confidence, and that
-// took measured.
-func (r *Record) kept(digest string, k kind, predicted, bound, confidence, measured float64) *Record {
-	residual := math.Log(measured / predicted)
-	if math.IsNaN(residual) || math.IsInf(residual, 0) {
+// outcome is what became of a job that was predicted.
+type outcome struct {
+	digest     string // of the regressor of epoch times
+	kind       kind
+	predicted  float64 // seconds
+	bound      float64 // seconds; 0: it had none
+	confidence float64 // that the bound was to hold with
+	measured   float64 // seconds
+}
+
+// residual is how much longer the job took than predicted, as a logarithm.
+func (o *outcome) residual() float64 { return math.Log(o.measured / o.predicted) }
+
+// counts reports whether the record learns from the outcome.
+func (o *outcome) counts() bool {
+	residual := o.residual()
+	return !math.IsNaN(residual) && !math.IsInf(residual, 0)
+}
+
+// kept returns the record after an outcome. r is not changed.
+func (r *Record) kept(o *outcome) *Record {
+	if !o.counts() {
 		return r
 	}
-	r = r.by(digest)
-	next := &Record{alpha: map[float64]float64{}, kinds: map[kind]total{}, digest: digest}
-	if r != nil {
-		next.all = r.all
-		maps.Copy(next.kinds, r.kinds)
-		next.recent = append(next.recent, r.recent[max(0, len(r.recent)+1-recordWindow):]...)
-		for c, a := range r.alpha {
-			next.alpha[c] = a
-		}
-	}
-	next.recent = append(next.recent, residual-r.shift(k))
-	next.all = next.all.add(residual, recordWindow)
-	if t, known := next.kinds[k]; known || len(next.kinds) < mostKinds {
-		next.kinds[k] = t.add(residual, kindWindow)
-	}
-	next.sorted = slices.Sorted(slices.Values(next.recent))
-	if bound > 0 {
-		miss := 0.0
-		if measured > bound {
-			miss = 1
-		}
-		fair := 1 - confidence
-		next.alpha[confidence] = min(max(next.failing(confidence)+recordGamma*(fair-miss), leastAlpha*fair), mostAlpha*fair)
-	}
+	next := r.by(o.digest).clone()
+	next.add(o)
 	return next
+}
+
+// clone returns a copy that may be changed, an empty record of nil.
+func (r *Record) clone() *Record {
+	if r == nil {
+		return &Record{kinds: map[kind]total{}, alpha: map[float64]float64{}}
+	}
+	next := *r
+	next.recent, next.sorted = slices.Clone(r.recent), slices.Clone(r.sorted)
+	next.kinds, next.alpha = maps.Clone(r.kinds), maps.Clone(r.alpha)
+	next.lastKinds, next.lastAlphas = slices.Clone(r.lastKinds), slices.Clone(r.lastAlphas)
+	return &next
+}
+
+// add changes the record by an outcome that counts. Nobody else may have the record.
+func (r *Record) add(o *outcome) {
+	residual := o.residual()
+	r.digest = o.digest
+	r.addRecent(residual - r.shift(o.kind))
+	r.all = r.all.add(residual, recordWindow)
+	r.kinds[o.kind] = r.kinds[o.kind].add(residual, kindWindow)
+	r.lastKinds = lastUsed(r.lastKinds, o.kind, mostKinds, func(old kind) { delete(r.kinds, old) })
+	if o.bound > 0 {
+		r.addBound(o)
+	}
+}
+
+// addRecent adds a residual, and drops the oldest beyond the window.
+func (r *Record) addRecent(residual float64) {
+	if len(r.recent) >= recordWindow {
+		at, _ := slices.BinarySearch(r.sorted, r.recent[0])
+		r.sorted, r.recent = slices.Delete(r.sorted, at, at+1), slices.Delete(r.recent, 0, 1)
+	}
+	at, _ := slices.BinarySearch(r.sorted, residual)
+	r.sorted, r.recent = slices.Insert(r.sorted, at, residual), append(r.recent, residual)
+}
+
+// addBound learns from whether the bound held.
+func (r *Record) addBound(o *outcome) {
+	miss := 0.0
+	if o.measured > o.bound {
+		miss = 1
+	}
+	fair := 1 - o.confidence
+	alpha := r.failing(o.confidence) + recordGamma*(fair-miss)
+	r.alpha[o.confidence] = min(max(alpha, leastAlpha*fair), mostAlpha*fair)
+	r.lastAlphas = lastUsed(r.lastAlphas, o.confidence, mostAlphas, func(old float64) { delete(r.alpha, old) })
+}
+
+// lastUsed changes a list by last use after one of it, or a new one, is used, and returns
+// it. Beyond the limit the first is forgotten.
+func lastUsed[T comparable](all []T, one T, limit int, forget func(T)) []T {
+	if at := slices.Index(all, one); at >= 0 {
+		all = slices.Delete(all, at, at+1)
+	}
+	if all = append(all, one); len(all) > limit {
+		forget(all[0])
+		all = slices.Delete(all, 0, 1)
+	}
+	return all
 }
 
 // failing is the share of bounds that may fail for a confidence to be kept.

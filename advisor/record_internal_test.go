@@ -1,6 +1,8 @@
 package advisor
 
 import (
+	"bytes"
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -32,7 +34,7 @@ func TestRecord_KeepsBoundsHonest(t *testing.T) {
 					held++
 				}
 			}
-			r = r.kept("a", kind{}, 1, bound, confidence, took)
+			r = r.kept(&outcome{"a", kind{}, 1, bound, confidence, took})
 		}
 		if share := float64(held) / float64(late); math.Abs(share-confidence) > 0.02 {
 			t.Errorf("drift %.1f: %.3f of the bounds held, want %.2f", drift, share, confidence)
@@ -43,7 +45,7 @@ func TestRecord_KeepsBoundsHonest(t *testing.T) {
 func TestRecord_IgnoresWhatIsNoTime(t *testing.T) {
 	var none *Record
 	for _, measured := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-		if r := none.kept("a", kind{}, 1, 1, 0.9, measured); r != nil {
+		if r := none.kept(&outcome{"a", kind{}, 1, 1, 0.9, measured}); r != nil {
 			t.Errorf("a job that took %g s changed the record to %+v", measured, r)
 		}
 	}
@@ -76,7 +78,7 @@ func TestRecord_CalibratedIsMonotone(t *testing.T) {
 func TestRecord_IsHonestToEachKind(t *testing.T) {
 	const confidence, jobs = 0.9, 6000
 	random := rand.New(rand.NewPCG(5, 6))
-	kinds := []kind{{"lenet5", 1}, {"lenet5", 8}}
+	kinds := []kind{{"lenet5", "", 1}, {"lenet5", "", 8}}
 	drift := []float64{0.15, -0.05}
 	var r *Record
 	var held, count [2]int
@@ -91,7 +93,7 @@ func TestRecord_IsHonestToEachKind(t *testing.T) {
 				held[i]++
 			}
 		}
-		r = r.kept("a", kinds[i], 1, bound, confidence, took)
+		r = r.kept(&outcome{"a", kinds[i], 1, bound, confidence, took})
 	}
 	for i := range kinds {
 		if share := float64(held[i]) / float64(count[i]); math.Abs(share-confidence) > 0.03 {
@@ -104,12 +106,12 @@ func TestRecord_IsHonestToEachKind(t *testing.T) {
 func TestRecord_IsBounded(t *testing.T) {
 	var r *Record
 	for n := range mostKinds + 50 {
-		r = r.kept("a", kind{"m", uint32(n)}, 1, 1.1, 0.9, 1.05)
+		r = r.kept(&outcome{"a", kind{"m", "", uint32(n)}, 1, 1.1, 0.9, 1.05})
 	}
 	if len(r.kinds) != mostKinds {
 		t.Errorf("%d kinds are remembered, want %d", len(r.kinds), mostKinds)
 	}
-	if other, known := r.shift(kind{"new", 1}), r.shift(kind{"m", 1}); other <= 0 || known <= 0 {
+	if other, known := r.shift(kind{"new", "", 1}), r.shift(kind{"m", "", 1}); other <= 0 || known <= 0 {
 		t.Errorf("shifts %g and %g, want both above 0", other, known)
 	}
 }
@@ -122,19 +124,46 @@ func TestRecord_DoesNotBlameTheNextRegressor(t *testing.T) {
 		if i >= 50 {
 			took = 3 // something happened, and nobody knew
 		}
-		r = r.kept("a", kind{}, 1, 1.2, 0.95, took)
+		r = r.kept(&outcome{"a", kind{}, 1, 1.2, 0.95, took})
 	}
 	if !r.broken() || len(r.table()) != 60 {
 		t.Fatalf("after ten misses broken %v with %d residuals, want broken with 60", r.broken(), len(r.table()))
 	}
-	if again := r.kept("a", kind{}, 1, 1.2, 0.95, 3); len(again.table()) != 61 {
+	if again := r.kept(&outcome{"a", kind{}, 1, 1.2, 0.95, 3}); len(again.table()) != 61 {
 		t.Errorf("the same regressor: %d residuals, want 61", len(again.table()))
 	}
-	next := r.kept("b", kind{}, 3, 3.5, 0.95, 3)
+	next := r.kept(&outcome{"b", kind{}, 3, 3.5, 0.95, 3})
 	if len(next.table()) != 1 || next.broken() {
 		t.Errorf("the next regressor: %d residuals, broken %v, want one of its own", len(next.table()), next.broken())
 	}
-	if kept := next.kept("c", kind{}, 3, 3.5, 0.95, 3); len(kept.table()) != 2 {
+	if kept := next.kept(&outcome{"c", kind{}, 3, 3.5, 0.95, 3}); len(kept.table()) != 2 {
 		t.Errorf("a record that held: %d residuals under another regressor, want 2", len(kept.table()))
+	}
+}
+
+// What a question or a snapshot has of the record never changes, whatever is learnt later.
+func TestCluster_LearnsBesideARecordThatIsKept(t *testing.T) {
+	c := NewCluster()
+	late := &outcome{digest: "a", kind: kind{"m", "", 2}, predicted: 1, bound: 1.1, confidence: 0.9, measured: 1.05}
+	c.learn(late)
+	for _, keep := range []func() func() *recordState{
+		func() func() *recordState { r := c.sharedRecord(); return r.state },
+		func() func() *recordState { f := c.Freeze(); return func() *recordState { return f.head.Record } },
+	} {
+		state := keep()
+		before, err := json.Marshal(state())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 * recordWindow {
+			c.learn(late)
+		}
+		after, err := json.Marshal(state())
+		if err != nil || !bytes.Equal(after, before) {
+			t.Errorf("%v, the record became %s, want %s", err, after, before)
+		}
+	}
+	if len(c.record.recent) != recordWindow || len(c.record.sorted) != recordWindow {
+		t.Errorf("%d and %d residuals, want %d", len(c.record.recent), len(c.record.sorted), recordWindow)
 	}
 }

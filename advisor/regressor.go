@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"courier/regress"
+	"courier/regress/evidence"
 	"courier/schemas"
 )
 
@@ -12,9 +13,13 @@ import (
 type Regressor struct {
 	Digest    string // sha256 of its file
 	predictor *regress.Predictor
+	evidence  *evidence.Predictor // the distributions of a regressor of that family; nil for others
+	drift     *evidence.Corrections
+	factors   []evidence.Factor // of the corrections
 	encoder   *schemas.Encoder
-	model     int    // index of the column that names the model
-	serial    uint64 // no other has it in this process
+	model     int                      // index of the column that names the model and its dataset
+	trained   []evidence.Configuration // model and dataset of each level of that column
+	serial    uint64                   // no other has it in this process
 }
 
 // made counts them.
@@ -29,7 +34,9 @@ func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
 	}
 	inputs := make([]schemas.Input, len(features))
 	for i, f := range features {
-		inputs[i] = schemas.Input{Name: f.Name, Levels: f.Levels, Min: f.Min, Max: f.Max}
+		inputs[i] = schemas.Input{
+			Name: f.Name, Levels: f.Levels, Min: f.Min, Max: f.Max, Typical: f.Typical,
+		}
 	}
 	encoder, err := schemas.ReadEncoder(inputs)
 	if err != nil {
@@ -42,18 +49,27 @@ func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
 	if m := p.Manifest(); m.Target != schemas.TargetAccuracy && m.Transform != regress.Log {
 		return nil, fmt.Errorf("%s is fitted on %q, want %q: bounds multiply times", m.Target, m.Transform, regress.Log)
 	}
+	for _, level := range encoder.Levels(schemas.ColumnModel) {
+		var c evidence.Configuration
+		c.Model, c.Dataset = schemas.ParseModelLevel(level)
+		r.trained = append(r.trained, c)
+	}
+	if r.evidence, r.drift, err = compileEvidence(p.Manifest()); err != nil {
+		return nil, err
+	}
+	r.factors = r.drift.Factors()
 	return r, nil
 }
 
 // maxColumns bounds a row, so that one serves all regressors.
 const maxColumns = 16
 
-// knows returns the code of a model, and whether examples of it were learnt from.
-func (r *Regressor) knows(model string) (float64, bool) {
+// knows returns the code of the level of a model, and whether examples of it were learnt from.
+func (r *Regressor) knows(level string) (float64, bool) {
 	if r == nil {
 		return 0, false
 	}
-	return r.predictor.Features()[r.model].Level(model)
+	return r.predictor.Features()[r.model].Level(level)
 }
 
 // residuals returns the sorted residuals by which predictions for a model on a node

@@ -10,7 +10,8 @@ import (
 )
 
 // score is the public score, a fold over what became of submissions. Each job
-// counts once, at the first end of its first run.
+// counts once, at the end of its first run: a lost job that comes back moves from the lost
+// ones to where its end puts it.
 type score struct {
 	promises                 schemas.Tally
 	confidences              groups
@@ -25,14 +26,16 @@ const keptGroups = 256
 // group names what is counted together.
 type group struct {
 	name       string
+	dataset    string // of a model
 	confidence float64
 	others     bool
 }
 
 type groups map[group]*schemas.Tally
 
-// add counts a job in its group, made with the first one.
-func (g *groups) add(key group, kept bool) {
+// tally returns the counts of a group, made on first use; beyond the limit those of the
+// others. A group never leaves, so that a job stays in the same one.
+func (g *groups) tally(key group) *schemas.Tally {
 	if *g == nil {
 		*g = groups{}
 	}
@@ -44,7 +47,7 @@ func (g *groups) add(key group, kept bool) {
 		t = &schemas.Tally{}
 		(*g)[key] = t
 	}
-	t.Add(kept)
+	return t
 }
 
 // lines returns the groups: the largest confidence first, then the largest
@@ -52,7 +55,9 @@ func (g *groups) add(key group, kept bool) {
 func (g groups) lines() []schemas.ScoreLine {
 	all := make([]schemas.ScoreLine, 0, len(g))
 	for key, t := range g {
-		line := schemas.ScoreLine{Name: key.name, Others: key.others, Tally: t.WithRatio()}
+		line := schemas.ScoreLine{
+			Name: key.name, Dataset: key.dataset, Others: key.others, Tally: t.WithRatio(),
+		}
 		if !key.others {
 			line.Confidence = &key.confidence
 		}
@@ -62,31 +67,78 @@ func (g groups) lines() []schemas.ScoreLine {
 		if a.Others != b.Others {
 			return map[bool]int{true: 1, false: -1}[a.Others]
 		}
-		return cmp.Or(cmp.Compare(*b.Confidence, *a.Confidence), cmp.Compare(b.Jobs, a.Jobs), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(*b.Confidence, *a.Confidence), cmp.Compare(b.Jobs, a.Jobs),
+			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Dataset, b.Dataset))
 	})
 	return all
 }
 
-// end counts a job that has ended, if it tells something of a promise.
+// end counts a job that has ended, if that reveals something about a promise. One that was
+// cancelled or lost has columns of its own, so that cancelling late jobs changes no ratio.
 func (s *score) end(j *Job) {
+	switch j.State {
+	case schemas.StateFinished, schemas.StateFailed:
+		s.judge(j)
+	case schemas.StateCancelled:
+		if j.hasDeadline() && j.asAdvised() {
+			s.count(j, func(t *schemas.Tally) { t.Cancelled++ })
+		}
+	case schemas.StateLost:
+		if j.hasDeadline() && j.asAdvised() {
+			j.countedLost = true
+			s.count(j, func(t *schemas.Tally) { t.Lost++ })
+		}
+	}
+}
+
+// back takes a job that is not lost any more out of the lost ones: its end counts. A new
+// run does not, so that its first one stays lost.
+func (s *score) back(j *Job) {
+	if !j.countedLost || j.State == schemas.StateLost {
+		return
+	}
+	j.countedLost = false
+	if j.Run == 1 {
+		s.count(j, func(t *schemas.Tally) { t.Lost-- })
+	}
+}
+
+// judge counts a job that ended by itself.
+func (s *score) judge(j *Job) {
 	o, ok := j.Outcome()
 	if !ok || !o.AsAdvised {
 		return
 	}
-	a := o.Promise
-	confidence := math.Round(o.Submitted.Request.Confidence*1e4) / 1e4
-	s.decisions.add(group{name: string(a.Decision), confidence: confidence}, o.Kept)
-	if p := a.Chosen.Probability; p != nil && !j.changed { // what was said of another batch size is not judged
+	s.countGroups(j, func(t *schemas.Tally) { t.Add(o.Kept) })
+	if p := o.Promise.Chosen.Probability; p != nil && !j.changed { // it was said of its first batch size
 		s.calibration.Add(*p, o.Kept)
 	}
-	if a.Decision != schemas.MeetsSLO {
+}
+
+// count changes all counts that a job with a promise belongs to.
+func (s *score) count(j *Job, change func(*schemas.Tally)) {
+	s.countGroups(j, change)
+	if p := j.Promise.Chosen.Probability; p != nil {
+		change(s.calibration.Tally(*p))
+	}
+}
+
+// countGroups changes the counts of the groups that a job with a promise belongs to.
+func (s *score) countGroups(j *Job, change func(*schemas.Tally)) {
+	q, decision := &j.Submitted.Request, j.Promise.Decision
+	confidence := math.Round(q.Confidence*1e4) / 1e4
+	change(s.decisions.tally(group{name: string(decision), confidence: confidence}))
+	if decision != schemas.MeetsSLO {
 		return
 	}
-	s.promises.Add(o.Kept)
-	s.confidences.add(group{confidence: confidence}, o.Kept)
-	s.users.add(group{name: o.Submitted.Request.User, confidence: confidence}, o.Kept)
-	s.models.add(group{name: o.Submitted.Request.Model, confidence: confidence}, o.Kept)
+	change(&s.promises)
+	change(s.confidences.tally(group{confidence: confidence}))
+	change(s.users.tally(group{name: q.User, confidence: confidence}))
+	change(s.models.tally(group{name: q.Model, dataset: q.Dataset, confidence: confidence}))
 }
+
+// hasDeadline reports whether the job was submitted with an SLO.
+func (j *Job) hasDeadline() bool { return j.Submitted != nil && j.Submitted.Request.SLO > 0 }
 
 // reply is the score as it is told.
 func (s *score) reply() *schemas.Score {

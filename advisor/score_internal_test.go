@@ -42,6 +42,85 @@ func ended(c *Cluster, job, user string, confidence, probability float64, batch 
 	}
 }
 
+// cut folds a promise at 0.95 that is cancelled or lost while it runs.
+func cut(c *Cluster, job, user, outcome string) []schemas.Event {
+	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
+	setting := schemas.Setting{Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: 3, Nodes: []string{"node-a"}}
+	probability := 0.96
+	stamp := func(run uint32) schemas.JobStamp {
+		return schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: job, Run: run}
+	}
+	chosen := schemas.Alternative{BatchSize: 16, CPUs: 2, Epochs: 3, Probability: &probability}
+	request := schemas.JobRequest{
+		JobID: job, Model: "digits-mlp", User: user, Confidence: 0.95,
+		SLO: schemas.Duration(10 * time.Second),
+	}
+	events := []schemas.Event{
+		&schemas.Submitted{
+			JobStamp: stamp(0),
+			Request:  request,
+			Advice:   schemas.Advice{Decision: schemas.MeetsSLO, Chosen: &chosen},
+		},
+		&schemas.Started{JobStamp: stamp(1), Setting: setting},
+	}
+	end := &schemas.Ended{JobStamp: stamp(1), Setting: setting, Outcome: outcome}
+	end.EventID = schemas.EndedID(job, 1, outcome)
+	if outcome == schemas.EventLost {
+		end.EventID = schemas.LostID(job, 1)
+	}
+	events = append(events, end)
+	for _, e := range events {
+		c.Apply(e, 1, at.Add(time.Minute))
+	}
+	return events
+}
+
+// A job counts once: lost, it is among the lost ones; back, it is not; ended, it is where
+// its end puts it. Copies and later runs change nothing.
+func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
+	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
+	stamp := func(run uint32, seconds int) schemas.JobStamp {
+		return schemas.JobStamp{Stamp: schemas.Stamp{At: at.Add(time.Duration(seconds) * time.Second)}, JobID: "a", Run: run}
+	}
+	setting := schemas.Setting{Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: 3, Nodes: []string{"node-a"}}
+	moved := setting
+	moved.CPUs = 4
+	epoch := &schemas.Epoch{JobStamp: stamp(1, 3), Setting: setting, Epoch: 1, DurationSeconds: 1}
+	elsewhere := &schemas.Epoch{JobStamp: stamp(1, 3), Setting: moved, Epoch: 1, DurationSeconds: 1}
+	finished := &schemas.Ended{JobStamp: stamp(1, 8), Setting: setting, Outcome: schemas.EventFinished, EpochsDone: 3}
+	again := &schemas.Started{JobStamp: stamp(2, 20), Setting: setting}
+	lostAgain := &schemas.Ended{JobStamp: stamp(2, 30), Setting: setting, Outcome: schemas.EventLost}
+	for _, c := range []struct {
+		name   string
+		after  []schemas.Event
+		jobs   uint64
+		kept   uint64
+		lost   uint64
+		packed bool
+	}{
+		{"lost", nil, 0, 0, 1, false},
+		{"back", []schemas.Event{epoch}, 0, 0, 0, false},
+		{"back with other CPUs", []schemas.Event{elsewhere}, 0, 0, 0, false},
+		{"back and finished", []schemas.Event{epoch, finished, finished}, 1, 1, 0, false},
+		{"finished without being back", []schemas.Event{finished}, 1, 1, 0, false},
+		{"started again", []schemas.Event{again, lostAgain}, 0, 0, 1, false},
+		{"packed, back and finished", []schemas.Event{epoch, finished}, 1, 1, 0, true},
+	} {
+		cluster := NewCluster()
+		events := cut(cluster, "a", "ada", schemas.EventLost)
+		if c.packed {
+			cluster.limits.whole = 0
+			cluster.forgetJobs()
+		}
+		for _, e := range append(c.after, events...) { // the old ones are late copies
+			cluster.Apply(e, 2, at.Add(time.Minute))
+		}
+		if p := cluster.Score().Promises; p.Jobs != c.jobs || p.Kept != c.kept || p.Lost != c.lost || p.Cancelled != 0 {
+			t.Errorf("%s: %+v, want %d jobs, %d kept, %d lost", c.name, p.Tally, c.jobs, c.kept, c.lost)
+		}
+	}
+}
+
 // The score of a log is the example of the contract: each job once, promises by
 // confidence, user and model, all that ran as advised by decision and probability.
 func TestCluster_ScoreIsTheExampleOfTheContract(t *testing.T) {
@@ -53,6 +132,8 @@ func TestCluster_ScoreIsTheExampleOfTheContract(t *testing.T) {
 	ended(c, "e", "ada", 0.8, 0.85, 16, true)
 	ended(c, "f", "ada", 0.95, 0.4, 16, false)
 	ended(c, "g", "ada", 0.95, 0.97, 64, false) // not as advised
+	cut(c, "h", "ada", schemas.EventLost)
+	cut(c, "i", "grace", schemas.EventCancelled)
 	data, err := os.ReadFile(filepath.Join("..", "schemas", "testdata", "score.json"))
 	if err != nil {
 		t.Fatal(err)

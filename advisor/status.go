@@ -1,7 +1,6 @@
 package advisor
 
 import (
-	"slices"
 	"time"
 
 	"courier/schemas"
@@ -9,13 +8,30 @@ import (
 
 // status returns what is known of the job, as it is told to whoever asks.
 func (j *Job) status() schemas.JobStatus {
-	s := schemas.JobStatus{JobID: j.ID, State: j.State, User: j.User, Model: j.Setting.Model, Nodes: j.Setting.Nodes, BatchSize: j.Setting.BatchSize,
-		CPUs: j.Setting.CPUs, Epochs: j.Setting.Epochs, EpochsDone: j.EpochsDone, Run: j.Run, StartedAt: instant(j.StartedAt), EndedAt: instant(j.EndedAt),
-		DeadlineAt: instant(j.deadline()), Accuracy: j.Accuracy, MetSLO: j.MetSLO, Reason: j.Reason}
+	s := schemas.JobStatus{
+		JobID:      j.ID,
+		State:      j.State,
+		User:       j.User,
+		Model:      j.Setting.Model,
+		Dataset:    j.Setting.Dataset,
+		Nodes:      j.Setting.Nodes,
+		BatchSize:  j.Setting.BatchSize,
+		CPUs:       j.Setting.CPUs,
+		Epochs:     j.Setting.Epochs,
+		EpochsDone: j.EpochsDone,
+		Run:        j.Run,
+		StartedAt:  instant(j.StartedAt),
+		EndedAt:    instant(j.EndedAt),
+		DeadlineAt: instant(j.deadline()),
+		Accuracy:   j.Accuracy,
+		MetSLO:     j.MetSLO,
+		Reason:     j.Reason,
+	}
 	if q := j.Submitted; q != nil {
 		s.SubmittedAt, s.SLOSeconds = instant(q.At), q.Request.SLO.Seconds()
 		if j.Run == 0 {
-			s.Model, s.Nodes, s.Epochs = q.Request.Model, q.Advice.Nodes, uint32(q.Request.Epochs)
+			s.Model, s.Dataset = q.Request.Model, q.Request.Dataset
+			s.Nodes, s.Epochs = q.Advice.Nodes, uint32(q.Request.Epochs)
 			s.BatchSize, s.CPUs = q.Advice.Chosen.BatchSize, q.Advice.Chosen.CPUs
 		}
 	}
@@ -25,18 +41,37 @@ func (j *Job) status() schemas.JobStatus {
 	return s
 }
 
-// statusOf is the status of a job; of a running one with what is predicted of it
-// now, which no event may have told.
-func (a *Advisor) statusOf(j *Job) schemas.JobStatus {
-	s := j.status()
-	if j.State != schemas.StateRunning {
+// draft is the status of a job, for a running one without what is predicted of it now.
+type draft struct {
+	status   schemas.JobStatus
+	question *Question // what is to be predicted; nil: nothing
+	setting  schemas.Setting
+	atRisk   bool
+}
+
+// draft describes a job at a moment; Advisor.complete predicts the rest.
+func (c *Cluster) draft(j *Job, now time.Time) draft {
+	d := draft{status: j.status()}
+	if j.State == schemas.StateRunning {
+		d.question, d.setting = c.Again(j, now), j.Setting
+		d.atRisk = j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
+	}
+	return d
+}
+
+// complete returns the status of a job; of a running one with what is predicted of it
+// now, which no event may have reported. It needs no lock.
+func (a *Advisor) complete(d *draft, now time.Time) schemas.JobStatus {
+	s := d.status
+	if d.question == nil {
 		return s
 	}
-	advice := Decide(a.cluster.Again(j, time.Now().UTC()), *a.regressors.Load(), time.Now().UTC())
-	s.Decision, s.AtRisk = advice.Decision, j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
-	if now := advice.Running(j.Setting.BatchSize, j.Setting.CPUs); now != nil && now.PredictedSeconds != nil {
-		s.Probability = now.Probability
-		s.PredictedEndAt = instant(advice.At.Add(time.Duration(*now.PredictedSeconds * float64(time.Second))))
+	advice := Decide(d.question, *a.regressors.Load(), now)
+	s.Decision, s.AtRisk = advice.Decision, d.atRisk
+	alt := advice.Running(d.setting.BatchSize, d.setting.CPUs)
+	if alt != nil && alt.PredictedSeconds != nil {
+		left := time.Duration(*alt.PredictedSeconds * float64(time.Second))
+		s.Probability, s.PredictedEndAt = alt.Probability, instant(advice.At.Add(left))
 	}
 	return s
 }
@@ -49,31 +84,23 @@ func instant(t time.Time) *time.Time {
 	return &t
 }
 
-// list returns a page of jobs, newest first.
-func (c *Cluster) list(q *schemas.JobListRequest, status func(*Job) schemas.JobStatus) (schemas.JobList, error) {
+// list returns a page of jobs, newest first, and the ID to continue after; "" at the end.
+func (c *Cluster) list(q *schemas.JobListRequest, now time.Time) ([]draft, string, error) {
 	limit := q.Limit
 	if limit == 0 {
 		limit = schemas.DefaultPage
 	}
-	i := len(c.order) - 1
-	if q.After != "" {
-		last := c.jobs[q.After]
-		if last == nil {
-			return schemas.JobList{}, schemas.Invalid("after", "no job %q: give the next field of the page before", q.After)
-		}
-		i = slices.Index(c.order, last) - 1
+	jobs, known := c.newestFirst(q.After, q.State)
+	if !known {
+		return nil, "", schemas.Invalid("after",
+			"no job %q: use the next field of the previous page", q.After)
 	}
-	page := schemas.JobList{Jobs: []schemas.JobStatus{}}
-	for ; i >= 0; i-- {
-		j := c.order[i]
-		if q.State != "" && j.State != q.State {
-			continue
+	var page []draft
+	for j := range jobs {
+		if len(page) == limit {
+			return page, page[limit-1].status.JobID, nil
 		}
-		if len(page.Jobs) == limit {
-			page.Next = page.Jobs[limit-1].JobID
-			break
-		}
-		page.Jobs = append(page.Jobs, status(j))
+		page = append(page, c.draft(j, now))
 	}
-	return page, nil
+	return page, "", nil
 }

@@ -80,8 +80,9 @@ func (b *Bus) ConsumeBatch(ctx context.Context, d schemas.Durable, o BatchOption
 		if r.well {
 			attempt = 0 // a failure of its own, whatever was before
 		}
-		b.log.Warn("batches start again", "stream", d.Stream, "error", err)
-		if wait(ctx, delay(min(attempt, 1))) != nil { // to look again costs little
+		retry := delay(min(attempt, 1)) // to look again costs little
+		b.log.Warn("batches start again", "stream", d.Stream, "retry_seconds", retry.Seconds(), "error", err)
+		if wait(ctx, retry) != nil {
 			return nil
 		}
 	}
@@ -211,8 +212,12 @@ func (r *batcher) writeIntent(ctx context.Context, i intent) error {
 }
 
 // repeat handles the range of an open intent again, read from the stream itself
-// so that it has the same messages in the same order.
+// so that it has the same messages in the same order. It writes the intent first:
+// a process that had the batch in hand, and still runs, can no longer close it.
 func (r *batcher) repeat(ctx context.Context) error {
+	if err := r.writeIntent(ctx, r.intent); err != nil {
+		return err
+	}
 	r.metrics.retried.WithLabelValues(r.d.Stream).Inc()
 	r.log.Info("open batch is repeated", "stream", r.d.Stream, "first", r.intent.First, "last", r.intent.Last)
 	c := r.collect(true)
@@ -227,6 +232,8 @@ func (r *batcher) repeat(ctx context.Context) error {
 	}
 	c.batch.First, c.batch.Last = r.intent.First, r.intent.Last
 	c.batch.name()
+	ctx, cancel := finishContext(ctx)
+	defer cancel()
 	return r.finish(ctx, c)
 }
 
@@ -269,19 +276,16 @@ func (r *batcher) startAgain(ctx context.Context, sequence uint64) error {
 // grace is how long a batch in hand may take after the end was asked for.
 const grace = 8 * time.Second
 
-// finishContext returns a context that outlives ctx by grace, unless another does now
-// what it was for.
+// finishContext returns a context that outlives ctx by grace. It ends at once when the
+// lease is lost under which ctx was made: another process writes then.
 func finishContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), errLeaseLost) {
-			cancel()
-			return
-		}
-		t := time.AfterFunc(grace, cancel)
+	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stopLoss := afterLoss(ctx, func() { cancel(errLeaseLost) })
+	stopEnd := context.AfterFunc(ctx, func() {
+		t := time.AfterFunc(grace, func() { cancel(nil) })
 		context.AfterFunc(longer, func() { t.Stop() })
 	})
-	return longer, func() { stop(); cancel() }
+	return longer, func() { stopLoss(); stopEnd(); cancel(nil) }
 }
 
 // finish hands the batch to the handler until it succeeds, then closes the intent.

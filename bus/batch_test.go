@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -26,11 +27,11 @@ func takeAndDie(t *testing.T, url string, d schemas.Durable, count int) {
 	t.Helper()
 	js := outside(t, url)
 	defer js.Conn().Close()
-	c, err := js.CreateOrUpdateConsumer(t.Context(), d.Stream, jetstream.ConsumerConfig{Durable: d.Name, AckPolicy: jetstream.AckAllPolicy, AckWait: d.AckWait, MaxAckPending: d.MaxAckPending})
+	c, err := js.CreateOrUpdateConsumer(within(t), d.Stream, jetstream.ConsumerConfig{Durable: d.Name, AckPolicy: jetstream.AckAllPolicy, AckWait: d.AckWait, MaxAckPending: d.MaxAckPending})
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken, err := c.Fetch(count, jetstream.FetchMaxWait(time.Second))
+	taken, err := c.Fetch(count, jetstream.FetchMaxWait(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func TestConsumeBatch_TakesWhatADeadProcessHadTaken(t *testing.T) {
 	if err := os.WriteFile(config, []byte(`authorization { users: [{user: root, password: root}, {user: store, password: store, permissions: {publish: {deny: ["$JS.API.DIRECT.GET.NODE"]}}}] }`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(server.Options{DataDir: t.TempDir(), Config: config}, slog.New(slog.DiscardHandler))
+	s, err := server.New(server.Options{DataDir: t.TempDir(), Config: config, Start: patience}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestConsumeBatch_TakesWhatADeadProcessHadTaken(t *testing.T) {
 		return b
 	}
 	root, d := as("root"), schemas.StoreDurables()[1]
-	if err := root.Prepare(t.Context()); err != nil {
+	if err := root.Prepare(within(t)); err != nil {
 		t.Fatal(err)
 	}
 	for n := range uint64(30) {
@@ -76,7 +77,7 @@ func TestConsumeBatch_TakesWhatADeadProcessHadTaken(t *testing.T) {
 		}
 	}
 	takeAndDie(t, url("root"), d, 10)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var got []uint64
 	tries := 0
@@ -104,15 +105,21 @@ func TestConsumeBatch_TakesWhatADeadProcessHadTaken(t *testing.T) {
 	}
 }
 
-// warnings is where a log goes that tells when batches start again.
-type warnings chan struct{}
+// warnings is a log that keeps the lines about batches that start again, as many as fit.
+type warnings chan string
 
 func (w warnings) Write(line []byte) (int, error) {
 	if bytes.Contains(line, []byte("batches start again")) {
-		w <- struct{}{}
+		select {
+		case w <- string(line):
+		default:
+		}
 	}
 	return len(line), nil
 }
+
+// soon matches the delays after which batches start again; a batch's own go up to 15 s.
+var soon = regexp.MustCompile(`retry_seconds=[15]\s`)
 
 // TestConsumeBatch_GoesOnSoonAfterEachOutage: a store that has run for months and
 // seen many outages waits no longer for the next one than for the first.
@@ -147,18 +154,20 @@ func TestConsumeBatch_GoesOnSoonAfterEachOutage(t *testing.T) {
 		}
 		return sequence
 	}
-	const soon = 12 * time.Second // a batch's own delays are 1, 5 and 15 s
 	for n := range 3 {
 		outage.Store(true)
 		publish()
-		<-failed
+		for begun := true; begun || len(failed) > 0; begun = false {
+			if line := <-failed; !soon.MatchString(line) {
+				t.Errorf("outage %d: %s, want a retry after 1 or 5 s", n+1, line)
+			}
+		}
 		server.Restart(t)
-		late := time.After(soon)
 		for want, have := publish(), uint64(0); have < want; {
 			select {
 			case have = <-handled:
-			case <-late:
-				t.Fatalf("a message was not handled within %s of outage %d", soon, n+1)
+			case <-within(t).Done():
+				t.Fatalf("a message was not handled after outage %d", n+1)
 			}
 		}
 	}
@@ -175,7 +184,7 @@ func TestBacklog_IsWhatNoBatchHas(t *testing.T) {
 	d := schemas.StoreDurables()[1]
 	backlog := func(messages uint64) {
 		t.Helper()
-		got, err := b.Backlog(t.Context(), d)
+		got, err := b.Backlog(within(t), d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +202,7 @@ func TestBacklog_IsWhatNoBatchHas(t *testing.T) {
 	backlog(20)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := b.ConsumeBatch(ctx, d, bus.BatchOptions{MaxMessages: 10, MaxAge: 50 * time.Millisecond}, func(_ context.Context, batch bus.Batch) error {
+	if err := b.ConsumeBatch(ctx, d, bus.BatchOptions{MaxMessages: 10, MaxAge: patience}, func(_ context.Context, batch bus.Batch) error {
 		if backlog(20 - batch.First + 1); batch.Bytes < 10*100 {
 			t.Errorf("the batch has %d bytes, want those of ten samples", batch.Bytes)
 		}
@@ -207,6 +216,53 @@ func TestBacklog_IsWhatNoBatchHas(t *testing.T) {
 	backlog(0)
 }
 
+// A batch that another process has taken over is no longer closed by the first one: it
+// stays open until the other process has handled it.
+func TestConsumeBatch_ClosesOnlyItsOwnBatch(t *testing.T) {
+	server := bustest.NewServer(t)
+	first, second := server.Connect(t), server.Connect(t)
+	d := schemas.StoreDurables()[1]
+	s := &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", 1), At: time.Now()}, Node: "node-a", BootID: "boot", Number: 1, IntervalSeconds: 2, Cores: 2}
+	if _, err := first.Publish(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	consume := func(ctx context.Context, b *bus.Bus, handle func(context.Context, bus.Batch) error) chan error {
+		done := make(chan error, 1)
+		go func() { done <- b.ConsumeBatch(ctx, d, bus.BatchOptions{MaxAge: time.Millisecond}, handle) }()
+		return done
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	firstCtx, endFirst := context.WithCancel(ctx)
+	secondCtx, endSecond := context.WithCancel(ctx)
+	begun, taken := make(chan struct{}), make(chan struct{})
+	firstDone := consume(firstCtx, first, func(context.Context, bus.Batch) error {
+		close(begun)
+		<-taken
+		endFirst()
+		return nil
+	})
+	<-begun
+	secondDone := consume(secondCtx, second, func(context.Context, bus.Batch) error {
+		close(taken)
+		if err := <-firstDone; err != nil {
+			t.Error(err)
+		}
+		if got, err := second.Backlog(ctx, d); err != nil || got.Messages != 1 {
+			t.Errorf("Backlog() = %+v, %v in mid-batch, want its message", got, err)
+		}
+		endSecond()
+		return nil
+	})
+	if err := <-secondDone; err != nil {
+		t.Fatal(err)
+	}
+	if got, err := second.Backlog(ctx, d); err != nil || got.Messages != 0 {
+		t.Errorf("Backlog() = %+v, %v at the end, want none", got, err)
+	}
+}
+
 // TestConsumeBatch_TakesALogThatBeganAgain: after a power cut or a loss of its disk
 // a log counts from less than was handled. What comes then is not taken for old.
 func TestConsumeBatch_TakesALogThatBeganAgain(t *testing.T) {
@@ -216,7 +272,7 @@ func TestConsumeBatch_TakesALogThatBeganAgain(t *testing.T) {
 	handled := map[string]int{}
 	consume := func(until string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		if err := b.ConsumeBatch(ctx, d, bus.BatchOptions{MaxAge: 50 * time.Millisecond}, func(_ context.Context, batch bus.Batch) error {
 			for _, r := range batch.Records {
@@ -241,10 +297,10 @@ func TestConsumeBatch_TakesALogThatBeganAgain(t *testing.T) {
 	}
 	consume(publish(1, 30))
 	js := outside(t, server.URL())
-	if err := js.DeleteStream(t.Context(), d.Stream); err != nil {
+	if err := js.DeleteStream(within(t), d.Stream); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Prepare(t.Context()); err != nil {
+	if err := b.Prepare(within(t)); err != nil {
 		t.Fatal(err)
 	}
 	consume(publish(31, 40))
@@ -271,7 +327,7 @@ func TestConsumeBatch_PreparesTheNext(t *testing.T) {
 	var open atomic.Int64
 	prepared := make(chan string, 10)
 	attempts := map[string]int{}
-	err := b.ConsumeBatch(ctx, nodeDurable(), bus.BatchOptions{MaxMessages: 10, MaxAge: 50 * time.Millisecond, Prepare: func(_ context.Context, batch *bus.Batch) {
+	err := b.ConsumeBatch(ctx, nodeDurable(), bus.BatchOptions{MaxMessages: 10, MaxAge: patience, Prepare: func(_ context.Context, batch *bus.Batch) {
 		open.Add(1)
 		batch.Ahead = closer{&open}
 		prepared <- batch.Token

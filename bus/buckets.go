@@ -28,18 +28,28 @@ func (b *Bus) prepareBuckets(ctx context.Context) error {
 			return fmt.Errorf("create bucket %s: %w", bucket, unavailable(err))
 		}
 	}
-	err := b.prepareBucket(ctx, "OBJ_"+schemas.BucketRegressors, func(ctx context.Context, there bool) error {
+	for _, o := range []jetstream.ObjectStoreConfig{
+		{Bucket: schemas.BucketRegressors},
+		{Bucket: schemas.BucketSnapshots, TTL: schemas.SnapshotAge},
+	} {
+		o.Storage, o.Replicas = jetstream.FileStorage, b.least
+		if err := b.prepareObjects(ctx, o); err != nil {
+			return fmt.Errorf("create object store %s: %w", o.Bucket, unavailable(err))
+		}
+	}
+	return nil
+}
+
+// prepareObjects creates an object store, or lets more servers keep it.
+func (b *Bus) prepareObjects(ctx context.Context, o jetstream.ObjectStoreConfig) error {
+	return b.prepareBucket(ctx, "OBJ_"+o.Bucket, func(ctx context.Context, there bool) error {
 		write := b.js.CreateObjectStore
 		if there {
 			write = b.js.UpdateObjectStore
 		}
-		_, err := write(ctx, jetstream.ObjectStoreConfig{Bucket: schemas.BucketRegressors, Storage: jetstream.FileStorage, Replicas: b.least})
+		_, err := write(ctx, o)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("create object store %s: %w", schemas.BucketRegressors, unavailable(err))
-	}
-	return nil
 }
 
 // createPatience is how long the answer to the creation of a stream is waited for.

@@ -23,16 +23,26 @@ type Record struct {
 	StoredAt time.Time // by the server's clock
 }
 
+// of returns the record of an event that was read at the same place.
+func (r Record) of(e schemas.Event) Record {
+	if s, ok := e.(interface{ SetSequence(uint64) }); ok {
+		s.SetSequence(r.Sequence)
+	}
+	r.Event = e
+	return r
+}
+
 // FollowOptions says what to follow.
 type FollowOptions struct {
 	Stream         string
-	Subjects       []string // filters, in which * is any token; empty: all of the stream
-	From           uint64   // first sequence; 0: all that is kept
-	Until          uint64   // last sequence; 0: without end
-	LastPerSubject bool     // of what is stored, only the last of each subject
-	New            bool     // nothing of what is stored
-	Share          bool     // what this Bus itself sends by PublishOnce is handed over as it was sent, not read again; of all subjects
-	CaughtUp       func()   // called once, when all that was stored at the start was delivered
+	Subjects       []string              // filters, in which * is any token; empty: all of the stream
+	From           uint64                // first sequence; 0: all that is kept
+	Until          uint64                // last sequence; 0: without end
+	LastPerSubject bool                  // of what is stored, only the last of each subject
+	New            bool                  // nothing of what is stored
+	Share          bool                  // what this Bus itself sends by PublishOnce is handed over as it was sent, not read again; of all subjects
+	Passed         func(sequence uint64) // called behind every message, also one that the filters leave out
+	CaughtUp       func()                // called once, when all that was stored at the start was delivered
 
 	once bool // nothing but what is stored
 }
@@ -209,6 +219,9 @@ func passes(filter, subject string) bool {
 // last of each subject.
 func (o *FollowOptions) moveOn(meta *jetstream.MsgMetadata) bool {
 	o.From = meta.Sequence.Stream + 1
+	if o.Passed != nil {
+		o.Passed(meta.Sequence.Stream)
+	}
 	if meta.NumPending > 0 {
 		return false
 	}
@@ -240,9 +253,14 @@ func (o *FollowOptions) caughtUp() {
 	}
 }
 
-// LastSequence returns the sequence of the last message of a stream.
+// LastSequence returns the sequence of the last message of a stream. The error matches
+// schemas.ErrNotFound if the server does not have the stream.
 func (b *Bus) LastSequence(ctx context.Context, stream string) (uint64, error) {
 	s, err := b.js.Stream(ctx, stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		missing := &schemas.Error{Code: schemas.CodeNotFound, Message: "stream not found"}
+		return 0, fmt.Errorf("open stream %s: %w", stream, missing)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("open stream %s: %w", stream, unavailable(err))
 	}
@@ -252,19 +270,32 @@ func (b *Bus) LastSequence(ctx context.Context, stream string) (uint64, error) {
 // records appends the events of a message, of which a record tells the place, or
 // buries it: then there are none.
 func (b *Bus) records(ctx context.Context, all []Record, stream, consumer string, data []byte, r Record) ([]Record, error) {
-	events, err := schemas.ParseAll(r.Subject, data)
+	events, err := parse(r.Subject, data)
 	if err != nil {
 		return all, b.bury(ctx, stream, r.Sequence, r.Subject, consumer, data, err)
 	}
 	for _, e := range events {
-		if s, ok := e.(interface{ SetSequence(uint64) }); ok {
-			s.SetSequence(r.Sequence)
-		}
-		r.Event = e
-		all = append(all, r)
+		all = append(all, r.of(e))
 	}
 	b.metrics.consumed.WithLabelValues(stream).Add(float64(len(events)))
 	return all, nil
+}
+
+// parse reads the events of a message. A panic of the decoder is an error: a message of
+// another process never ends this one.
+func parse(subject string, data []byte) (events []schemas.Event, err error) {
+	return parseWith(schemas.ParseAll, subject, data)
+}
+
+func parseWith(
+	decode func(string, []byte) ([]schemas.Event, error), subject string, data []byte,
+) (events []schemas.Event, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			events, err = nil, fmt.Errorf("the decoder panicked: %v", p)
+		}
+	}()
+	return decode(subject, data)
 }
 
 // Listen delivers core messages of a subject until ctx ends; what cannot be
@@ -290,12 +321,14 @@ func (b *Bus) ListenPersons(ctx context.Context, subjects []string, handle func(
 			return nil
 		case m := <-messages:
 			person, plain := schemas.SplitPerson(m.Subject)
-			e, err := schemas.Parse(plain, m.Data)
+			events, err := parse(plain, m.Data)
 			if err != nil {
 				b.log.Debug("message dropped", "subject", m.Subject, "reason", err)
 				continue
 			}
-			handle(person, e)
+			for _, e := range events {
+				handle(person, e)
+			}
 		}
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"courier/schemas"
-
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -52,7 +50,7 @@ func (b *Bus) followLatest(ctx context.Context, o *FollowOptions, seen map[strin
 		case <-again:
 			return errors.New("the connection was lost meanwhile")
 		case m := <-heard:
-			events, err := schemas.ParseAll(m.Subject, m.Data)
+			events, err := parse(m.Subject, m.Data)
 			if err != nil {
 				b.log.Debug("message dropped", "subject", m.Subject, "reason", err)
 				continue
@@ -82,7 +80,7 @@ func (b *Bus) readLatest(ctx context.Context, o *FollowOptions, seen map[string]
 		if err != nil {
 			return fmt.Errorf("read the last of %s: %w", subject, unavailable(err))
 		}
-		events, err := schemas.ParseAll(msg.Subject, msg.Data)
+		events, err := parse(msg.Subject, msg.Data)
 		if err != nil {
 			b.log.Debug("message dropped", "subject", subject, "reason", err) // the readers of the stream bury it
 			continue

@@ -55,7 +55,7 @@ func newNarrowServer(t *testing.T) *narrowServer {
 func (n *narrowServer) start(t *testing.T) {
 	t.Helper()
 	var err error
-	if n.s, err = server.New(server.Options{DataDir: n.dir, Port: n.port, Config: n.config}, slog.New(slog.DiscardHandler)); err != nil {
+	if n.s, err = server.New(server.Options{DataDir: n.dir, Port: n.port, Config: n.config, Start: patience}, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.s.Start(t.Context()); err != nil {
@@ -95,7 +95,7 @@ func TestFollow_TheLatestWithoutAConsumer(t *testing.T) {
 			if err == nil {
 				return
 			}
-			if !errors.Is(err, schemas.ErrUnavailable) || attempt > 20 {
+			if !errors.Is(err, schemas.ErrUnavailable) || attempt > 100 {
 				t.Fatal(err)
 			}
 		}

@@ -15,35 +15,70 @@ import (
 
 // Hold calls work while this process alone holds a lease, again and again until
 // ctx ends or work returns before its context ends: then it returns work's error.
-// Others wait meanwhile. The context of work ends with the lease, which is renewed
-// thrice per ttl and given back at the end; it says when to stop, and is no proof:
-// what must not happen twice is written by compare-and-set all the same.
+// Other processes wait meanwhile.
+//
+// The context of work ends with ctx, or when the lease is lost. The lease is renewed
+// three times per ttl until work returns, also after its context has ended: work may
+// still have a batch to finish. Then the lease is given back. A lease is no proof of
+// exclusion: what must not happen twice is written by compare-and-set all the same.
 func (b *Bus) Hold(ctx context.Context, name string, ttl time.Duration, work func(ctx context.Context) error) error {
 	l := &lease{bus: b, name: name, ttl: ttl, holder: rand.Text()}
 	for {
 		if err := l.take(ctx); err != nil {
 			return nil // ctx has ended
 		}
-		working, cancel := context.WithCancelCause(ctx)
-		renewed := make(chan error, 1)
-		go func() {
-			renewed <- l.renew(working)
-			cancel(errLeaseLost)
-		}()
-		err := work(working)
-		lost := working.Err() != nil && ctx.Err() == nil
-		cancel(nil)
-		if cause := <-renewed; lost && cause != nil {
-			b.log.Warn("lease lost, taken again when it is free", "lease", name, "error", cause)
-			continue
+		lost, err := l.hold(ctx, work)
+		if lost == nil {
+			l.giveBack(ctx)
+			return err
 		}
-		l.giveBack(ctx)
-		return err
+		b.log.Warn("lease lost, taken again when it is free", "lease", name, "error", lost)
 	}
 }
 
-// errLeaseLost is why the context of work ended, where another may do it now.
+// hold calls work and renews the lease until work returns. It returns the error of work,
+// and why the lease was lost if that is what ended work.
+func (l *lease) hold(ctx context.Context, work func(ctx context.Context) error) (lost, err error) {
+	held, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	done := make(chan error, 1)
+	renewing, stop := context.WithCancel(held)
+	defer stop()
+	go func() {
+		err := l.renew(renewing)
+		if err != nil {
+			end()
+		}
+		done <- err
+	}()
+
+	working, cancel := context.WithCancel(context.WithValue(ctx, heldKey{}, held))
+	defer cancel()
+	defer context.AfterFunc(held, cancel)()
+	err = work(working)
+	ended := working.Err() != nil && ctx.Err() == nil
+	stop()
+	if lost = <-done; !ended {
+		lost = nil // work has done what it had to do, or ctx ended
+	}
+	return lost, err
+}
+
+// errLeaseLost is why a batch in hand is given up: another process may write it now.
 var errLeaseLost = errors.New("the lease is lost")
+
+// heldKey is the context key of the context that ends when the lease of a work is lost.
+type heldKey struct{}
+
+// afterLoss calls f when the lease is lost under which ctx was made, if there is one.
+// Unlike ctx, a lease outlives the end of its process's service.
+func afterLoss(ctx context.Context, f func()) (stop func() bool) {
+	held, ok := ctx.Value(heldKey{}).(context.Context)
+	if !ok {
+		return func() bool { return true }
+	}
+	return context.AfterFunc(held, f)
+}
 
 // lease is one process's view of a key.
 type lease struct {
@@ -52,6 +87,7 @@ type lease struct {
 	ttl      time.Duration
 	holder   string
 	revision uint64
+	sentAt   time.Time // when the last write that succeeded was sent: its ttl counts from then or later
 }
 
 // take waits until the lease is free and takes it. An error means that ctx ended.
@@ -80,7 +116,6 @@ func (l *lease) take(ctx context.Context) error {
 func (l *lease) renew(ctx context.Context) error {
 	tick := time.NewTicker(l.ttl / 3)
 	defer tick.Stop()
-	last := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -92,15 +127,14 @@ func (l *lease) renew(ctx context.Context) error {
 		cancel()
 		switch {
 		case err == nil:
-			last = time.Now()
 		case errors.Is(err, schemas.ErrConflict):
 			// An earlier write may have arrived although its answer did not.
 			if held, revision, again := l.read(ctx); again == nil && held.Holder == l.holder {
-				l.revision, last = revision, time.Now()
+				l.revision = revision
 				continue
 			}
 			return err
-		case ctx.Err() == nil && time.Since(last) >= 2*l.ttl/3:
+		case ctx.Err() == nil && time.Since(l.sentAt) >= 2*l.ttl/3:
 			return err // somebody may take it soon
 		}
 	}
@@ -143,6 +177,7 @@ func (l *lease) write(ctx context.Context, holder string, revision uint64) error
 	if err != nil {
 		return err
 	}
+	sent := time.Now()
 	next, err := kv.Update(ctx, l.name, data, revision)
 	if taken(err) {
 		return &schemas.Error{Code: schemas.CodeConflict, Message: "the lease " + l.name + " is another's"}
@@ -150,6 +185,6 @@ func (l *lease) write(ctx context.Context, holder string, revision uint64) error
 	if err != nil {
 		return fmt.Errorf("write lease %s: %w", l.name, unavailable(err))
 	}
-	l.revision = next
+	l.revision, l.sentAt = next, sent
 	return nil
 }

@@ -16,6 +16,7 @@ type metrics struct {
 	dead      *prometheus.CounterVec
 	retried   *prometheus.CounterVec
 	requests  *prometheus.HistogramVec
+	panics    *prometheus.CounterVec // by subject of the endpoint
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -27,8 +28,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "courier_bus_request_seconds", Help: "Time to answer a request, by subject and outcome.",
 			Buckets: prometheus.ExponentialBuckets(20e-6, 3, 12)}, []string{"subject", "code"}),
 	}
+	m.panics = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "courier_bus_handler_panics_total",
+		Help: "Requests whose handler panicked, by subject of the endpoint.",
+	}, []string{"subject"})
 	if reg != nil {
-		for _, c := range []prometheus.Collector{m.published, m.consumed, m.dead, m.retried, m.requests} {
+		for _, c := range []prometheus.Collector{m.published, m.consumed, m.dead, m.retried, m.requests, m.panics} {
 			reg.MustRegister(c)
 		}
 	}

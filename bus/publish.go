@@ -143,19 +143,18 @@ func (b *Bus) tell(ctx context.Context, subject string, e schemas.Event) (sequen
 	return told.Sequence, nil
 }
 
-// only returns the sequence of the one event of a subject.
+// only returns the sequence of the one event of a subject, as the stream's leader has it.
 func (b *Bus) only(ctx context.Context, subject string) (uint64, error) {
 	name, err := b.js.StreamNameBySubject(ctx, subject)
 	if err != nil {
 		return 0, fmt.Errorf("find the stream of %s: %w", subject, unavailable(err))
 	}
-	stream, err := b.js.Stream(ctx, name)
+	msg, err := b.storedLast(ctx, name, subject)
 	if err != nil {
-		return 0, fmt.Errorf("open stream %s: %w", name, unavailable(err))
+		return 0, err
 	}
-	msg, err := stream.GetLastMsgForSubject(ctx, subject)
-	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", subject, unavailable(err))
+	if msg == nil { // it was dropped a moment ago
+		return 0, &schemas.Error{Code: schemas.CodeUnavailable, Message: subject + " has no event any more"}
 	}
 	return msg.Sequence, nil
 }

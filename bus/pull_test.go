@@ -28,7 +28,7 @@ func TestConsumeBatch_ReadsOnAtTheEndOfItsRequests(t *testing.T) {
 	const small, large, each = 12_000, 600, 100 // four requests hold 10,000 messages, or of the large 400
 	publishSamples(t, server, 0, small, 1)
 	publishSamples(t, server, small, large, each)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	next, events := uint64(1), 0
 	err = b.ConsumeBatch(ctx, schemas.StoreDurables()[1], bus.BatchOptions{MaxMessages: 5500, MaxAge: 1500 * time.Millisecond}, func(_ context.Context, batch bus.Batch) error {
@@ -71,13 +71,13 @@ func publishSamples(t *testing.T, server *bustest.Server, from, messages, each i
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := js.PublishAsync(all[0].Subject(), data, jetstream.WithMsgID(fmt.Sprint(all[0].EventID, each)), jetstream.WithStallWait(20*time.Second)); err != nil {
+		if _, err := js.PublishAsync(all[0].Subject(), data, jetstream.WithMsgID(fmt.Sprint(all[0].EventID, each)), jetstream.WithStallWait(patience)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	select {
 	case <-js.PublishAsyncComplete():
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("not all is published")
 	}
 }

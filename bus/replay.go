@@ -81,16 +81,16 @@ func (b *Bus) Replay(ctx context.Context, l *Letter) (Replay, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	ack, err := b.send(ctx, l.OriginSubject, l.Data, jetstream.WithMsgID(r.EventID), jetstream.WithExpectStream(l.Stream))
+	ack, err := b.send(ctx, l.OriginSubject, l.Data, jetstream.WithMsgID(r.EventID), jetstream.WithExpectStream(homeOf(l)))
 	var refused *jetstream.APIError
 	switch {
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
 		return Replay{Fate: FateRefused, EventID: r.EventID, Reason: "no stream keeps " + l.OriginSubject + " now"}, nil
 	case errors.As(err, &refused):
-		return Replay{Fate: FateRefused, EventID: r.EventID, Reason: fmt.Sprintf("the stream %s refuses it: %s", l.Stream, refused.Description)}, nil
+		return Replay{Fate: FateRefused, EventID: r.EventID, Reason: fmt.Sprintf("the stream %s refuses it: %s", homeOf(l), refused.Description)}, nil
 	case err != nil:
 		return r, fmt.Errorf("replay letter %d: %w", l.Sequence, unavailable(err))
-	case ack.Duplicate && ack.Sequence == l.OriginSequence:
+	case ack.Duplicate && ack.Sequence == l.OriginSequence && homeOf(l) == l.Stream:
 		return Replay{Fate: FateRefused, EventID: r.EventID, Reason: fmt.Sprintf("%s still takes it for a copy of its original, which came a moment ago; replay it again in %s", l.Stream, window(l.Stream))}, nil
 	}
 	r.Fate, r.Sequence = FateReplayed, ack.Sequence
@@ -101,6 +101,16 @@ func (b *Bus) Replay(ctx context.Context, l *Letter) (Replay, error) {
 		return r, fmt.Errorf("letter %d is %s as %s %d, but not marked (replay it again to mark it): %w", l.Sequence, r.Fate, l.Stream, r.Sequence, err)
 	}
 	return r, nil
+}
+
+// homeOf returns the stream that stores the subject of a letter now: its own, unless the letter is
+// an advice that was stored in JOB before advice had a stream of its own.
+func homeOf(l *Letter) string {
+	advice := schemas.JobSubject("*", schemas.EventAdvice)
+	if l.Stream == schemas.StreamJob && passes(advice, l.OriginSubject) {
+		return schemas.StreamAdvice
+	}
+	return l.Stream
 }
 
 // mark records that a letter was replayed.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -128,12 +129,9 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 // subject label is bounded: it is the endpoint's own.
 func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request, ok prometheus.Observer) {
 	begin, took := time.Now(), ok
-	reply, err := e.handle(ctx, r.Subject(), r.Data())
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
-	if err == nil {
-		*buffer, err = schemas.Append((*buffer)[:0], reply)
-	}
+	err := b.reply(ctx, e, r, buffer)
 	if err != nil {
 		refusal := schemas.AsError(err)
 		took = b.metrics.requests.WithLabelValues(e.subject, string(refusal.Code))
@@ -154,6 +152,29 @@ func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request, ok promet
 	}
 	took.Observe(time.Since(begin).Seconds())
 }
+
+// reply calls the handler and encodes what it returns into buffer. A panic of either is
+// logged with its stack, counted, and becomes an error: one request never ends the
+// process.
+func (b *Bus) reply(ctx context.Context, e Endpoint, r micro.Request, buffer *[]byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			b.metrics.panics.WithLabelValues(e.subject).Inc()
+			b.log.Error("request handler panicked", "subject", e.subject, "panic", p,
+				"stack", string(debug.Stack()))
+			err = errPanicked
+		}
+	}()
+	reply, err := e.handle(ctx, r.Subject(), r.Data())
+	if err != nil {
+		return err
+	}
+	*buffer, err = schemas.Append((*buffer)[:0], reply)
+	return err
+}
+
+// errPanicked is the error of a request whose handler panicked.
+var errPanicked = errors.New("the handler panicked")
 
 // Request asks and reads the reply into reply. A refusal comes back as
 // *schemas.Error; where nobody answers its code is CodeUnavailable. A person

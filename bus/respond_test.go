@@ -2,6 +2,8 @@ package bus_test
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -9,6 +11,9 @@ import (
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // Replies are written to buffers that serve again, at two endpoints at once: each
@@ -46,4 +51,84 @@ func TestBus_RepliesToEachAsker(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+// A handler that panics, or whose reply panics when it is encoded, answers internal;
+// the endpoint goes on, and the panic is counted and logged with its stack.
+func TestBus_RecoversFromAPanicOfAHandler(t *testing.T) {
+	reg, log := prometheus.NewRegistry(), &lockedBuffer{}
+	b, err := bus.Connect(within(t), bus.Options{URL: bustest.NewServer(t).URL()},
+		slog.New(slog.NewTextHandler(log, nil)), reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Close(context.Background()) }() // the test is over
+	handle := func(_ context.Context, q *schemas.JobRequest) (any, error) {
+		switch q.Model {
+		case "panics":
+			panic("of the test")
+		case "nil":
+			return (*schemas.Advice)(nil), nil
+		}
+		return &schemas.Advice{Model: q.Model}, nil
+	}
+	serve(t, b, bus.Handle(schemas.SubjectJobPredict, handle))
+	for _, c := range []struct {
+		model string
+		want  error
+	}{{"panics", schemas.ErrInternal}, {"nil", schemas.ErrInternal}, {"fine", nil}} {
+		var a schemas.Advice
+		q := &schemas.JobRequest{Model: c.model, CPUs: schemas.CPUs{1}, Epochs: 1}
+		if err := b.Request(within(t), schemas.SubjectJobPredict, q, &a); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.model, err, c.want)
+		}
+	}
+	want := strings.NewReader(`
+# HELP courier_bus_handler_panics_total Requests whose handler panicked, by subject of the endpoint.
+# TYPE courier_bus_handler_panics_total counter
+courier_bus_handler_panics_total{subject="job.predict"} 2
+`)
+	if err := testutil.GatherAndCompare(reg, want, "courier_bus_handler_panics_total"); err != nil {
+		t.Error(err)
+	}
+	if text := log.String(); !strings.Contains(text, "of the test") || !strings.Contains(text, "respond_test.go") {
+		t.Errorf("the log has no panic with its stack:\n%s", text)
+	}
+}
+
+// serve answers an endpoint until the test ends.
+func serve(t *testing.T, b *bus.Bus, e bus.Endpoint) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	s := bus.Service{
+		Name: "test", Version: "1.0.0", Endpoints: []bus.Endpoint{e},
+		Ready: func() { close(ready) },
+	}
+	go func() { done <- b.Serve(ctx, s) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	<-ready
+}
+
+// lockedBuffer collects a log that several goroutines write.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
 }

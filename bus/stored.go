@@ -22,15 +22,37 @@ type stored struct {
 // what was deleted; nil if there is none. It asks the leader: what a direct get does
 // not find, a replica may only not have yet.
 func (b *Bus) storedFrom(ctx context.Context, stream string, sequence uint64) (*stored, error) {
-	request, err := json.Marshal(map[string]any{"seq": sequence, "next_by_subj": ">"})
+	msg, err := b.storedAt(ctx, stream, map[string]any{"seq": sequence, "next_by_subj": ">"})
+	if err != nil {
+		return nil, fmt.Errorf("read %s at %d: %w", stream, sequence, err)
+	}
+	return msg, nil
+}
+
+// storedLast returns the last message of a subject from the leader of a stream; nil if
+// there is none.
+func (b *Bus) storedLast(ctx context.Context, stream, subject string) (*stored, error) {
+	msg, err := b.storedAt(ctx, stream, map[string]any{"last_by_subj": subject})
+	if err != nil {
+		return nil, fmt.Errorf("read the last message of %s: %w", subject, err)
+	}
+	return msg, nil
+}
+
+// storedAt returns the message that the leader of a stream finds for a request of the
+// JetStream API; nil if there is none.
+func (b *Bus) storedAt(ctx context.Context, stream string, q map[string]any) (*stored, error) {
+	request, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, storedTimeout)
 	defer cancel()
-	msg, err := b.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, request)
-	if err != nil {
-		return nil, fmt.Errorf("read %s at %d: %w", stream, sequence, unavailable(err))
+	subject := "$JS.API.STREAM.MSG.GET." + stream
+	ctx, done := b.permitted(ctx, subject)
+	msg, err := b.nc.RequestWithContext(ctx, subject, request)
+	if err = done(err); err != nil {
+		return nil, unavailable(err)
 	}
 	var reply struct {
 		Message *stored `json:"message"`
@@ -40,11 +62,11 @@ func (b *Bus) storedFrom(ctx context.Context, stream string, sequence uint64) (*
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(msg.Data, &reply); err != nil {
-		return nil, fmt.Errorf("read %s at %d: %w", stream, sequence, err)
+		return nil, err
 	}
 	const notFound = 10037 // JSNoMessageFoundErr of nats-server
 	if e := reply.Error; e != nil && e.Number != notFound {
-		return nil, fmt.Errorf("read %s at %d: %s", stream, sequence, e.Description)
+		return nil, errors.New(e.Description)
 	}
 	return reply.Message, nil
 }

@@ -210,9 +210,19 @@ func (b *Bus) prepareStream(ctx context.Context, s schemas.Stream) error {
 	if len(differences) == 0 {
 		return nil
 	}
-	ctx, done := b.permitted(ctx, "$JS.API.STREAM.UPDATE."+s.Name)
-	_, err = b.js.UpdateStream(ctx, merge(streamSettings, have, want))
-	if err = done(err); err != nil {
+	err = b.updateStream(ctx, merge(streamSettings, have, want))
+	if isOverlap(err) {
+		// A newer version moved a subject to a stream of its own. Its messages are stored there,
+		// and this version can go on with the rest.
+		b.log.Warn("subjects of a stream are stored by another one",
+			"stream", s.Name, "declared", strings.Join(s.Subjects, " "), "error", err)
+		want.Subjects = have.Subjects
+		if differences = compare(streamSettings, have, want); len(differences) == 0 {
+			return nil
+		}
+		err = b.updateStream(ctx, merge(streamSettings, have, want))
+	}
+	if err != nil {
 		words := make([]string, len(differences))
 		for i, d := range differences {
 			words[i] = fmt.Sprintf("%s is %s, want %s", d.Setting, d.Have, d.Want)
@@ -221,6 +231,20 @@ func (b *Bus) prepareStream(ctx context.Context, s schemas.Stream) error {
 	}
 	b.log.Info("stream changed to what is declared", "stream", s.Name, "settings", len(differences))
 	return nil
+}
+
+// updateStream changes a stream, as far as the user's rights allow.
+func (b *Bus) updateStream(ctx context.Context, c jetstream.StreamConfig) error {
+	ctx, done := b.permitted(ctx, "$JS.API.STREAM.UPDATE."+c.Name)
+	_, err := b.js.UpdateStream(ctx, c)
+	return done(err)
+}
+
+// isOverlap reports whether the server refused subjects because another stream has them.
+func isOverlap(err error) bool {
+	const streamSubjectOverlap = 10065 // JSStreamSubjectOverlapErr of nats-server
+	var refused *jetstream.APIError
+	return errors.As(err, &refused) && refused.ErrorCode == streamSubjectOverlap
 }
 
 // declaredStreams are the streams of schemas, with at least as many copies as this

@@ -35,7 +35,13 @@ func outside(t *testing.T, url string) jetstream.JetStream {
 // editNode changes the configuration of the stream NODE behind Courier's back.
 func editNode(t *testing.T, js jetstream.JetStream, change func(*jetstream.StreamConfig)) {
 	t.Helper()
-	stream, err := js.Stream(within(t), schemas.StreamNode)
+	editStream(t, js, schemas.StreamNode, change)
+}
+
+// editStream changes the configuration of a stream behind Courier's back.
+func editStream(t *testing.T, js jetstream.JetStream, name string, change func(*jetstream.StreamConfig)) {
+	t.Helper()
+	stream, err := js.Stream(within(t), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +229,7 @@ func TestStreams_TellHowFarReadersHaveCome(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // taken and not acknowledged, so that they come again
-		batch, err := c.Fetch(4, jetstream.FetchMaxWait(5*time.Second))
+		batch, err := c.Fetch(4, jetstream.FetchMaxWait(patience))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,13 +16,12 @@ import (
 	"github.com/prometheus/node_exporter/collector"
 )
 
-// What sampling costs at the default interval, as a share of one core: reading
-// the counters, making the sample, and publishing it until the server, another
-// process, has acknowledged it. In turn with it, node_exporter gathers from the
-// same collectors as it would by itself; the promise is at most 1.2 times its CPU
-// time. Each side pays for its own garbage.
+// BenchmarkCollector_Sample measures the CPU time of a sample: reading the counters, making the
+// sample, and publishing it to a server in another process until the acknowledgement. For
+// comparison, node_exporter gathers the metrics of the same collectors. The target is at most 1.2
+// times its CPU time. Both include their garbage collection.
 func BenchmarkCollector_Sample(b *testing.B) {
-	c, err := New(elsewhere(b), Options{Node: "bench"}, quiet, nil)
+	c, err := New(separateServer(b), Options{Node: "bench"}, quiet, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -53,13 +52,13 @@ func BenchmarkCollector_Sample(b *testing.B) {
 				if err != nil || !ok {
 					b.Fatal("no sample: ", err)
 				}
-				c.keep(&s)
-				c.flush(b.Context(), 1)
+				c.enqueue(&s)
+				c.publishQueue(b.Context(), 1)
 				before = after
 			}
 		})
 	}
-	if n, _, _ := c.backlog.waiting(); n > 0 {
+	if n := c.queue.Stats().Samples; n > 0 {
 		b.Fatalf("%d samples wait, want none", n)
 	}
 	perSample := sampling / float64(b.N) / block
@@ -69,18 +68,18 @@ func BenchmarkCollector_Sample(b *testing.B) {
 	b.ReportMetric(perSample/defaultInterval.Seconds(), "core-ratio")
 }
 
-// cpuOf returns the CPU time of some work, in seconds, its garbage included.
+// cpuOf returns the CPU time of work in seconds, including its garbage collection.
 func cpuOf(work func()) float64 {
-	begin := processCPU()
+	begin := processCPUTime()
 	work()
 	runtime.GC()
-	return (processCPU() - begin).Seconds()
+	return (processCPUTime() - begin).Seconds()
 }
 
-// elsewhere connects to a NATS server in a process of its own.
-func elsewhere(b *testing.B) *bus.Bus {
+// separateServer connects to a NATS server in another process.
+func separateServer(b *testing.B) *bus.Bus {
 	b.Helper()
-	cmd := exec.Command(os.Args[0], "--job", "nats", b.TempDir())
+	cmd := exec.Command(os.Args[0], "--nats-server", b.TempDir())
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -97,7 +96,10 @@ func elsewhere(b *testing.B) *bus.Bus {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c, err := bus.Connect(b.Context(), bus.Options{URL: strings.TrimSpace(address), Name: b.Name()}, quiet, nil)
+	c, err := bus.Connect(b.Context(), bus.Options{
+		URL:  strings.TrimSpace(address),
+		Name: b.Name(),
+	}, quiet, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,119 +12,79 @@ import (
 
 	"courier/bus"
 	"courier/schemas"
+	"courier/spool"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Errors of this room.
-var (
-	// ErrNodeTaken is returned by Run when another machine publishes samples
-	// under this node's name.
-	ErrNodeTaken = errors.New("another live collector has this node's name")
-	// ErrSpoolFull means that a run's spool file has reached its bound.
-	ErrSpoolFull = errors.New("spool file is full")
-
-	errNoBus = errors.New("no bus is configured")
-)
-
-// Options says what a Collector samples.
-type Options struct {
-	Node     string        // name of this node; default schemas.LocalNodeName
-	Interval time.Duration // between samples, 100 ms to 1 h; default 2 s, as in the paper (Courier, ICPE 2021)
-	// NodeExporterURL is where a node_exporter that runs on this node serves its
-	// metrics; "": they are gathered in this process.
-	NodeExporterURL string
-
-	// SamplesPerMessage is how many samples are sent together, 1 to 100; default 1. A
-	// sample waits for the others of its message.
-	SamplesPerMessage int
-
-	// Alone says that the process does nothing else: what only its start, or a
-	// measurement of the node's speed, needed is given back (Shed).
-	Alone bool
-
-	// SpoolDir keeps samples while the bus is away, and holds what runs on this node
-	// left, whose events are published; "": samples wait in memory, in which there
-	// are ten minutes of them at the default interval.
-	SpoolDir string
-}
+// ErrNodeTaken is returned by Run if another machine publishes samples with this node name.
+var ErrNodeTaken = errors.New("another collector uses this node name")
 
 const (
-	defaultInterval  = 2 * time.Second
-	shortestInterval = 100 * time.Millisecond
-	longestInterval  = time.Hour
+	publishTimeout = 2 * time.Second // per message, including the acknowledgement
+	replayInterval = time.Minute     // between checks for events of runs
 
-	// samplesDir begins the name of a folder in the spool: that of a node's samples.
-	samplesDir = "samples-"
-
-	// sweepInterval is the pause between looks into the spool.
-	sweepInterval = time.Minute
+	// samplesDirPrefix is the prefix of the directory of a node's samples in the spool.
+	samplesDirPrefix = "samples-"
 )
 
-// Collector samples this node and publishes node.<node>.sample. Where node
-// metrics are not available it only publishes what runs left in the spool.
+// Collector samples this node and publishes node.<node>.sample. If the counters of the node are
+// unavailable, it publishes only the events that runs left in the spool.
 type Collector struct {
-	b        *bus.Bus
+	bus      *bus.Bus
 	o        Options
 	log      *slog.Logger
 	metrics  *metrics
-	source   source // nil: no node metrics on this system
-	boot     string
+	source   counterSource // nil: unavailable on this system
+	bootID   string
 	cpuModel string
-	gauge    func() float64          // measureSpeed
-	speed    atomic.Pointer[float64] // operations per second, the best that was measured; nil: not measured
-	fleet    schemas.Fleet           // what is known of this node, by its last stored sample and since
 
-	number  uint64         // of the newest sample
-	asked   chan admission // nil: the node's name is ours
-	backlog *backlog       // taken and not published
-	away    bool           // publishing failed last time
-	blind   bool           // reading failed last time
+	measureSpeed func() float64          // replaced in tests
+	bestSpeed    atomic.Pointer[float64] // operations per second; nil: not measured
+	fleet        schemas.Fleet           // this node's hardware, from its samples
+
+	number    uint64           // of the last sample
+	nameCheck <-chan nameCheck // nil: the node name is available
+	queue     *spool.SampleQueue
+
+	isPublishFailing bool // the last publish failed
+	isReadFailing    bool // the last reading failed
 }
 
-// source reads the node's counters: in this process, or from a node_exporter.
-type source interface {
-	read(ctx context.Context) (reading, error)
+// counterSource reads the node's counters.
+type counterSource interface {
+	read(ctx context.Context) (nodeReading, error)
 }
 
 var (
-	_ source = (*scraper)(nil)
-	_ source = (*gatherer)(nil)
+	_ counterSource = (*scraper)(nil)
+	_ counterSource = (*gatherer)(nil)
 )
 
-// New returns a collector. Without a NodeExporterURL it reads the node's metrics once to see which there
-// are; the error names the option that is wrong.
+// New returns a collector. Without Options.NodeExporterURL, it reads the node's counters once to
+// find which are available.
 func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*Collector, error) {
-	if o.Node == "" {
-		name, err := schemas.LocalNodeName()
-		if err != nil {
-			return nil, err
-		}
-		o.Node = name
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
 	}
-	if !schemas.ValidToken(o.Node) {
-		return nil, schemas.Invalid("node", "%q is not a name of 1 to %d of a-z, 0-9, _ and -", o.Node, schemas.MaxTokenLength)
+	c := &Collector{
+		bus:          b,
+		o:            o,
+		log:          log,
+		metrics:      newMetrics(reg),
+		measureSpeed: measureSpeed,
+		fleet:        schemas.Fleet{},
+		queue:        spool.OpenSamples("", log),
 	}
-	if o.Interval == 0 {
-		o.Interval = defaultInterval
-	}
-	if o.Interval < shortestInterval || o.Interval > longestInterval {
-		return nil, schemas.Invalid("interval", "%s is not between %s and %s", o.Interval, shortestInterval, longestInterval)
-	}
-	o.SamplesPerMessage = cmp.Or(o.SamplesPerMessage, 1)
-	if o.SamplesPerMessage < 1 || o.SamplesPerMessage > mostTaken {
-		return nil, schemas.Invalid("samples_per_message", "%d is not between 1 and %d", o.SamplesPerMessage, mostTaken)
-	}
-	c := &Collector{b: b, o: o, log: log, metrics: newMetrics(reg), gauge: measureSpeed, fleet: schemas.Fleet{}}
-	c.backlog = openBacklog("", log, c.metrics)
-	if err := c.open(); err != nil {
+	if err := c.openSource(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// open finds the source of the node's counters, and who we are.
-func (c *Collector) open() (err error) {
+// openSource opens the source of the node's counters, and reads the boot ID.
+func (c *Collector) openSource() (err error) {
 	if c.o.NodeExporterURL != "" {
 		s, err := newScraper(c.o.NodeExporterURL)
 		if err != nil {
@@ -133,88 +92,95 @@ func (c *Collector) open() (err error) {
 		}
 		c.source = s
 	} else {
-		g, err := theGatherer()
+		g, err := sharedGatherer()
 		if err != nil {
-			c.log.Info("node samples are off", "reason", err)
+			c.log.Info("node samples disabled", "reason", err)
 			return nil
 		}
-		if len(g.leftOut) > 0 {
-			c.log.Info("node collectors left out", "collectors", g.leftOut)
+		if len(g.unavailable) > 0 {
+			c.log.Info("node_exporter collectors unavailable", "collectors", g.unavailable)
 		}
 		c.source = g
 	}
-	c.boot, err = bootID()
+	c.bootID, err = readBootID()
 	return err
 }
 
-// Run publishes samples until ctx ends, and then what is left of them. It returns
-// ErrNodeTaken if another machine has this node's name, as far as the clocks of
-// server and node agree; samples wait until the event log has told that.
+// Run publishes samples until ctx ends, and then the samples that still wait. It returns
+// ErrNodeTaken if the log has a recent sample of another machine with this node name. Samples wait
+// until that is known.
 func (c *Collector) Run(ctx context.Context) error {
-	var beside sync.WaitGroup
-	defer beside.Wait()
+	var background sync.WaitGroup
+	defer background.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if c.o.SpoolDir != "" {
-		beside.Go(func() { c.sweep(ctx) })
+		background.Go(func() { c.replayRuns(ctx) })
 	}
 	if c.source == nil {
 		<-ctx.Done()
 		return nil
 	}
+
 	c.cpuModel = localCPUModel()
-	if c.measure(); c.speed.Load() != nil {
-		c.log.Info("node measured", "cpu_model", c.cpuModel, "speed_operations_per_second", *c.speed.Load())
+	c.updateSpeed()
+	if speed := c.bestSpeed.Load(); speed != nil {
+		c.log.Info("node speed measured",
+			"cpu_model", c.cpuModel, "speed_operations_per_second", *speed)
 	}
-	beside.Go(func() { c.measureAgain(ctx) })
-	asked := make(chan admission, 1)
-	beside.Go(func() { asked <- c.ask(ctx) })
-	c.asked = asked
-	if err := c.wait(ctx); err != nil || ctx.Err() != nil {
+	background.Go(func() { c.repeatSpeed(ctx) })
+	checked := make(chan nameCheck, 1)
+	background.Go(func() { checked <- c.checkName(ctx) })
+	c.nameCheck = checked
+	if err := c.awaitNameCheck(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
+
 	if c.o.SpoolDir != "" {
-		c.backlog = openBacklog(filepath.Join(c.o.SpoolDir, samplesDir+c.o.Node), c.log, c.metrics)
-		defer c.backlog.close()
-		c.number = max(c.number, c.backlog.newest(c.boot))
+		dir := filepath.Join(c.o.SpoolDir, samplesDirPrefix+c.o.Node)
+		c.queue = spool.OpenSamples(dir, c.log)
+		defer c.queue.Close()
+		c.number = max(c.number, c.queue.HighestNumber(c.bootID))
 	}
 	if err := c.sample(ctx); err != nil {
 		return err
 	}
 	final, stop := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer stop()
-	c.flush(final, 1)
+	c.publishQueue(final, 1)
 	return nil
 }
 
-// sample takes a sample at each tick and publishes what it has. What would cover
-// less than half an interval, as at the start, is left to the next tick.
+// sample takes a sample at each tick, and publishes the samples that wait. A sample covers at least
+// half an interval.
 func (c *Collector) sample(ctx context.Context) error {
-	before, _ := c.read(ctx) // a first reading that failed makes the first sample later
+	previous, _ := c.read(ctx) // if it fails, the first sample is taken later
 	if !awaitPhase(ctx, c.o.Node, c.o.Interval) {
 		return nil
 	}
 	ticker := time.NewTicker(c.o.Interval)
 	defer ticker.Stop()
 	for {
-		after, err := c.read(ctx)
-		c.note(ctx, err)
-		switch s, ok := sampleBetween(before, after); {
+		current, err := c.read(ctx)
+		c.logReadFailure(ctx, err)
+		switch s, ok := sampleBetween(previous, current); {
 		case err != nil:
-		case before.at.IsZero():
-			before = after
-		case ok && after.at.Sub(before.at) >= c.o.Interval/2:
-			c.keep(&s)
-			before = after
+		case previous.at.IsZero():
+			previous = current
+		case ok && current.at.Sub(previous.at) >= c.o.Interval/2:
+			c.enqueue(&s)
+			previous = current
 		}
+
 		select {
-		case a := <-c.asked:
-			if err := c.admit(a); err != nil {
+		case result := <-c.nameCheck:
+			if err := c.applyNameCheck(result); err != nil {
 				return err
 			}
 		default:
 		}
-		c.flush(ctx, c.o.SamplesPerMessage)
+		c.publishQueue(ctx, c.o.SamplesPerMessage)
+
 		select {
 		case <-ctx.Done():
 			return nil
@@ -223,77 +189,83 @@ func (c *Collector) sample(ctx context.Context) error {
 	}
 }
 
-// read reads the node's counters and measures what that costs.
-func (c *Collector) read(ctx context.Context) (reading, error) {
-	begin, cpu := time.Now(), processCPU()
+// read reads the node's counters and measures the cost.
+func (c *Collector) read(ctx context.Context) (nodeReading, error) {
+	start, startCPU := time.Now(), processCPUTime()
 	r, err := c.source.read(ctx)
-	c.metrics.cost(processCPU()-cpu, time.Since(begin), residentBytes())
+	c.metrics.addReading(processCPUTime()-startCPU, time.Since(start), residentBytes())
 	if err != nil {
-		return reading{}, err
+		return nodeReading{}, err
 	}
 	return r, nil
 }
 
-// note counts readings that fail, and tells the first of them and the end.
-func (c *Collector) note(ctx context.Context, err error) {
+// logReadFailure counts failed readings, and logs the first failure and the recovery.
+func (c *Collector) logReadFailure(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
-		c.metrics.failed.Inc()
-		if !c.blind {
-			c.log.Warn("node samples are missing", "error", err)
+		c.metrics.failedReadings.Inc()
+		if !c.isReadFailing {
+			c.log.Warn("node counters unreadable", "error", err)
 		}
 	}
-	if err == nil && c.blind {
-		c.log.Info("node samples are taken again")
+	if err == nil && c.isReadFailing {
+		c.log.Info("node counters readable again")
 	}
-	c.blind = err != nil
+	c.isReadFailing = err != nil
 }
 
-// keep completes a sample and queues it. It tells the best speed that is known of
-// the node, so that who reads the newest sample alone knows it, too.
-func (c *Collector) keep(s *schemas.Sample) {
+// enqueue completes a sample and adds it to the queue. The sample contains the best known speed of
+// the node, so that readers need only the last sample.
+func (c *Collector) enqueue(s *schemas.Sample) {
 	c.number++
-	s.CPUModel, s.SpeedOperationsPerSecond = c.cpuModel, c.speed.Load()
-	s.Node, s.BootID, s.Number, s.At = c.o.Node, c.boot, c.number, time.Now().UTC()
+	s.CPUModel, s.SpeedOperationsPerSecond = c.cpuModel, c.bestSpeed.Load()
+	s.Node, s.BootID, s.Number, s.At = c.o.Node, c.bootID, c.number, time.Now().UTC()
 	s.EventID = schemas.SampleID(s.Node, s.BootID, s.Number)
-	before := c.fleet[s.Node].Speed
-	if known := c.fleet.Sample(s).Speed; known > 0 {
-		s.SpeedOperationsPerSecond = &known
-		if before > 0 && known > before {
-			c.log.Info("node measured faster", "speed_operations_per_second", known, "before_operations_per_second", before)
+
+	previous := c.fleet[s.Node].Speed
+	if best := c.fleet.Sample(s).Speed; best > 0 {
+		s.SpeedOperationsPerSecond = &best
+		if previous > 0 && best > previous {
+			c.log.Info("higher node speed measured",
+				"speed_operations_per_second", best,
+				"previous_operations_per_second", previous)
 		}
 	}
-	c.backlog.add(s)
+	c.queue.Add(s)
 }
 
-// flush publishes what waits, oldest first, if there is as much as least, for at
-// most half an interval, and stops at the first failure; the next tick goes on. An
-// outage is told once, and its end.
-func (c *Collector) flush(ctx context.Context, least int) {
-	err := c.backlog.publish(ctx, least, time.Now().Add(max(c.o.Interval/2, shortestInterval)), c.publish)
+// publishQueue publishes the samples that wait, oldest first, if there are at least minimum. It
+// takes at most half an interval, and stops at the first failure until the next tick. It logs the
+// first failure and the recovery.
+func (c *Collector) publishQueue(ctx context.Context, minimum int) {
+	deadline := time.Now().Add(max(c.o.Interval/2, minInterval))
+	err := c.queue.Publish(ctx, minimum, deadline, c.publish)
+	c.metrics.setQueue(c.queue.Stats())
 	switch {
-	case err != nil && !c.away && ctx.Err() == nil:
-		c.log.Warn("node samples wait", "error", err)
-	case err == nil && c.away:
-		c.log.Info("node samples are published again")
+	case err != nil && !c.isPublishFailing && ctx.Err() == nil:
+		c.log.Warn("node samples not published", "error", err)
+	case err == nil && c.isPublishFailing:
+		c.log.Info("node samples published again")
 	}
-	c.away = err != nil
+	c.isPublishFailing = err != nil
 }
 
-// publish sends samples as one message. Where one is refused each goes alone, and
-// that one is dropped: repeating it cannot help.
+// publish publishes samples as one message. If the message is rejected as invalid, each sample is
+// published alone, and the invalid ones are dropped.
 func (c *Collector) publish(ctx context.Context, samples []*schemas.Sample) error {
-	if c.asked != nil || !c.b.Connected() {
+	if c.nameCheck != nil || !c.bus.Connected() {
 		return fmt.Errorf("publish %s: %w", samples[0].Subject(), schemas.ErrUnavailable)
 	}
-	trying, cancel := context.WithTimeout(ctx, publishTimeout)
-	_, err := c.b.PublishSamples(trying, samples)
+	publishing, cancel := context.WithTimeout(ctx, publishTimeout)
+	_, err := c.bus.PublishSamples(publishing, samples)
 	cancel()
-	switch refused := errors.Is(err, schemas.ErrInvalid); {
-	case refused && len(samples) == 1:
-		c.metrics.dropped.Inc()
-		c.log.Warn("node sample is refused", "sample", samples[0].EventID, "error", err)
+
+	switch isInvalid := errors.Is(err, schemas.ErrInvalid); {
+	case isInvalid && len(samples) == 1:
+		c.metrics.droppedSamples.Inc()
+		c.log.Warn("invalid node sample dropped", "sample", samples[0].EventID, "error", err)
 		return nil
-	case refused:
+	case isInvalid:
 		for i := range samples {
 			if err := c.publish(ctx, samples[i:i+1]); err != nil {
 				return err
@@ -301,21 +273,21 @@ func (c *Collector) publish(ctx context.Context, samples []*schemas.Sample) erro
 		}
 		return nil
 	case err == nil:
-		c.metrics.published.Add(float64(len(samples)))
+		c.metrics.publishedSamples.Add(float64(len(samples)))
 	}
 	return err
 }
 
-// sweep publishes what runs on this node left in the spool, now and then.
-func (c *Collector) sweep(ctx context.Context) {
-	ticker := time.NewTicker(sweepInterval)
+// replayRuns regularly publishes the events that runs on this node left in the spool.
+func (c *Collector) replayRuns(ctx context.Context) {
+	ticker := time.NewTicker(replayInterval)
 	defer ticker.Stop()
 	for {
-		if c.b.Connected() {
-			n, err := ReplaySpool(ctx, c.o.SpoolDir, c.b, c.log)
-			c.metrics.replayed.Add(float64(n))
+		if c.bus.Connected() {
+			n, err := spool.Replay(ctx, c.o.SpoolDir, c.bus, c.log)
+			c.metrics.replayedEvents.Add(float64(n))
 			if err != nil && ctx.Err() == nil {
-				c.log.Warn("spool waits on", "error", err)
+				c.log.Warn("events of earlier runs not published", "error", err)
 			}
 		}
 		select {

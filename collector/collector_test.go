@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -17,19 +16,26 @@ import (
 	"courier/bus/bustest"
 	"courier/collector"
 	"courier/schemas"
+	"courier/spool"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// linux skips a test of node samples elsewhere.
-func linux(t testing.TB) {
+// requireLinux skips the test on other systems.
+func requireLinux(t testing.TB) {
 	if runtime.GOOS != "linux" {
-		t.Skip("node samples are for Linux")
+		t.Skip("node samples require Linux")
 	}
 }
 
-// start runs a collector until the returned function is called, which waits.
-func start(t *testing.T, b *bus.Bus, o collector.Options, log *slog.Logger, reg prometheus.Registerer) (stop func() error) {
+// start runs a collector. The returned function stops it and returns its error.
+func start(
+	t *testing.T,
+	b *bus.Bus,
+	o collector.Options,
+	log *slog.Logger,
+	reg prometheus.Registerer,
+) (stop func() error) {
 	t.Helper()
 	c, err := collector.New(b, o, log, reg)
 	if err != nil {
@@ -41,15 +47,24 @@ func start(t *testing.T, b *bus.Bus, o collector.Options, log *slog.Logger, reg 
 	return func() error { cancel(); return <-done }
 }
 
-// samples returns the first n samples of the node in the log.
+// samples waits for n samples of the node in the log and returns them.
 func samples(t *testing.T, b *bus.Bus, node string, n int) []*schemas.Sample {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var all []*schemas.Sample
-	o := bus.FollowOptions{Stream: schemas.StreamNode, Subjects: []string{schemas.NodeSubject(node, schemas.EventSample)}}
+	seen := map[string]bool{}
+	o := bus.FollowOptions{
+		Stream:   schemas.StreamNode,
+		Subjects: []string{schemas.NodeSubject(node, schemas.EventSample)},
+	}
 	if err := b.Follow(ctx, o, func(r bus.Record) error {
-		if all = append(all, r.Event.(*schemas.Sample)); len(all) == n {
+		s := r.Event.(*schemas.Sample)
+		if seen[s.EventID] {
+			return nil // a batch may repeat a sample whose acknowledgement was lost
+		}
+		seen[s.EventID] = true
+		if all = append(all, s); len(all) == n {
 			cancel()
 		}
 		return nil
@@ -65,22 +80,24 @@ func samples(t *testing.T, b *bus.Bus, node string, n int) []*schemas.Sample {
 const interval = 100 * time.Millisecond
 
 func TestCollector_PublishesSamples(t *testing.T) {
-	linux(t)
+	requireLinux(t)
 	b, reg := bustest.New(t), prometheus.NewRegistry()
 	stop := start(t, b, collector.Options{Node: "n1", Interval: interval}, quiet, reg)
 	for i, s := range samples(t, b, "n1", 3) {
-		if s.Number != uint64(i+1) || s.EventID != schemas.SampleID("n1", s.BootID, s.Number) || s.Cores < 1 || s.IntervalSeconds < 0.05 {
-			t.Errorf("sample %d = %+v, want consecutive numbers and its identity", i, s)
+		if s.Number != uint64(i+1) || s.EventID != schemas.SampleID("n1", s.BootID, s.Number) ||
+			s.Cores < 1 || s.IntervalSeconds < 0.05 {
+			t.Errorf("sample %d = %+v, want consecutive numbers and a matching identity", i, s)
 		}
-		if s.LoadAverage == nil || s.MemoryTotalBytes == nil || *s.MemoryTotalBytes <= 0 || s.MemoryAvailableBytes == nil {
+		if s.LoadAverage == nil || s.MemoryTotalBytes == nil || *s.MemoryTotalBytes <= 0 ||
+			s.MemoryAvailableBytes == nil {
 			t.Errorf("sample %d = %+v, want load and memory", i, s)
 		}
 		if s.SpeedOperationsPerSecond == nil || *s.SpeedOperationsPerSecond < 1e6 {
-			t.Errorf("sample %d tells the speed %v", i, s.SpeedOperationsPerSecond)
+			t.Errorf("sample %d has the speed %v", i, s.SpeedOperationsPerSecond)
 		}
 	}
 	if err := stop(); err != nil {
-		t.Errorf("Run() = %v, want nil after a clean end", err)
+		t.Errorf("Run() = %v, want nil", err)
 	}
 	values := map[string]float64{}
 	families, err := reg.Gather()
@@ -88,16 +105,19 @@ func TestCollector_PublishesSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		values[f.GetName()] = f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue()
+		values[f.GetName()] = f.GetMetric()[0].GetCounter().GetValue() +
+			f.GetMetric()[0].GetGauge().GetValue()
 	}
-	if values["courier_collector_published_samples_total"] < 3 || values["courier_collector_cpu_seconds_total"] <= 0 || values["courier_collector_resident_bytes"] < 1<<20 {
+	if values["courier_collector_published_samples_total"] < 3 ||
+		values["courier_collector_cpu_seconds_total"] <= 0 ||
+		values["courier_collector_resident_bytes"] < 1<<20 {
 		t.Errorf("metrics = %v, want samples, CPU time and memory", values)
 	}
 }
 
-// Numbers are part of a sample's identity: after a restart they go on.
-func TestCollector_CountsOnAfterARestart(t *testing.T) {
-	linux(t)
+// Numbers continue after a restart, because they are part of a sample's identity.
+func TestCollector_ContinuesNumbersAfterARestart(t *testing.T) {
+	requireLinux(t)
 	b := bustest.New(t)
 	for run := range 2 {
 		stop := start(t, b, collector.Options{Node: "n1", Interval: interval}, quiet, nil)
@@ -113,12 +133,18 @@ func TestCollector_CountsOnAfterARestart(t *testing.T) {
 	}
 }
 
-func TestCollector_RefusesATakenName(t *testing.T) {
-	linux(t)
+func TestCollector_RejectsATakenName(t *testing.T) {
+	requireLinux(t)
 	b := bustest.New(t)
-	twin := &schemas.Sample{Node: "n1", BootID: "another-machine", Number: 7, IntervalSeconds: 2, Cores: 4}
-	twin.EventID, twin.At = schemas.SampleID("n1", twin.BootID, twin.Number), time.Now().UTC()
-	if _, err := b.Publish(t.Context(), twin); err != nil {
+	other := &schemas.Sample{
+		Node:            "n1",
+		BootID:          "another-machine",
+		Number:          7,
+		IntervalSeconds: 2,
+		Cores:           4,
+	}
+	other.EventID, other.At = schemas.SampleID("n1", other.BootID, other.Number), time.Now().UTC()
+	if _, err := b.Publish(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	c, err := collector.New(b, collector.Options{Node: "n1", Interval: interval}, quiet, nil)
@@ -126,20 +152,27 @@ func TestCollector_RefusesATakenName(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = c.Run(t.Context())
-	if !errors.Is(err, collector.ErrNodeTaken) || !strings.Contains(err.Error(), "another-machine") || !strings.Contains(err.Error(), "--node") {
-		t.Errorf("Run() = %v, want ErrNodeTaken that names the boot ID and the flag", err)
+	if !errors.Is(err, collector.ErrNodeTaken) || !strings.Contains(err.Error(), "another-machine") ||
+		!strings.Contains(err.Error(), "--node") {
+		t.Errorf("Run() = %v, want ErrNodeTaken with the boot ID and the flag", err)
 	}
 	stop := start(t, b, collector.Options{Node: "n2", Interval: interval}, quiet, nil)
-	samples(t, b, "n2", 1) // another name is free
+	samples(t, b, "n2", 1) // another name is available
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestCollector_TakesOverAnOldName(t *testing.T) {
-	linux(t)
+func TestCollector_AcceptsAnUnusedName(t *testing.T) {
+	requireLinux(t)
 	b := bustest.New(t)
-	old := &schemas.Sample{Node: "n1", BootID: "before-the-reboot", Number: 7, IntervalSeconds: 0.001, Cores: 4}
+	old := &schemas.Sample{
+		Node:            "n1",
+		BootID:          "before-the-reboot",
+		Number:          7,
+		IntervalSeconds: 0.001,
+		Cores:           4,
+	}
 	old.EventID, old.At = schemas.SampleID("n1", old.BootID, old.Number), time.Now().UTC()
 	if _, err := b.Publish(t.Context(), old); err != nil {
 		t.Fatal(err)
@@ -155,36 +188,39 @@ func TestCollector_TakesOverAnOldName(t *testing.T) {
 	}
 }
 
-func TestCollector_KeepsSamplesWhileNATSIsAway(t *testing.T) {
-	linux(t)
+func TestCollector_KeepsSamplesWhileNATSIsUnreachable(t *testing.T) {
+	requireLinux(t)
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	text := newBuffer()
-	stop := start(t, b, collector.Options{Node: "n1", Interval: interval}, slog.New(slog.NewTextHandler(text, nil)), nil)
+	stop := start(t, b, collector.Options{
+		Node:     "n1",
+		Interval: interval,
+	}, slog.New(slog.NewTextHandler(text, nil)), nil)
 	before := samples(t, b, "n1", 2)
 	server.Stop()
-	text.await(t, "node samples wait")
+	text.await(t, "node samples not published")
 	timer := time.NewTimer(4 * interval)
 	<-timer.C
 	server.Restart(t)
-	text.await(t, "node samples are published again")
+	text.await(t, "node samples published again")
 	after := samples(t, b, "n1", 7)
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
 	for i, s := range after {
 		if s.Number != before[0].Number+uint64(i) {
-			t.Errorf("sample %d has number %d, want none missing and none twice", i, s.Number)
+			t.Errorf("sample %d has number %d, want each number once", i, s.Number)
 		}
 	}
-	if n := strings.Count(text.String(), "node samples wait"); n != 1 {
-		t.Errorf("the outage was told %d times, want once:\n%s", n, text)
+	if n := strings.Count(text.String(), "node samples not published"); n != 1 {
+		t.Errorf("%d messages about the outage, want one:\n%s", n, text)
 	}
 }
 
-// Samples that wait on disk come first when another process goes on.
+// The next process first publishes the samples on disk.
 func TestCollector_LosesNoSampleOverAnOutageAndARestart(t *testing.T) {
-	linux(t)
+	requireLinux(t)
 	server := bustest.NewServer(t)
 	o := collector.Options{Node: "n1", Interval: interval, SpoolDir: t.TempDir()}
 	text := newBuffer()
@@ -192,7 +228,7 @@ func TestCollector_LosesNoSampleOverAnOutageAndARestart(t *testing.T) {
 	stop := start(t, b, o, slog.New(slog.NewTextHandler(text, nil)), nil)
 	taken := samples(t, b, "n1", 1)
 	server.Stop()
-	text.await(t, "node samples wait")
+	text.await(t, "node samples not published")
 	waiting := filepath.Join(o.SpoolDir, "samples-n1", "00000000000000000001.samples")
 	awaitFile(t, waiting, fmt.Sprintf("%s/%d\"", taken[0].BootID, taken[0].Number+4))
 	if err := stop(); err != nil {
@@ -207,7 +243,13 @@ func TestCollector_LosesNoSampleOverAnOutageAndARestart(t *testing.T) {
 	}
 	for i, s := range all {
 		if s.Number != uint64(i+1) || i > 0 && !s.At.After(all[i-1].At) {
-			t.Errorf("sample %d has number %d and is of %s, want none missing, in order, at its own time", i, s.Number, s.At)
+			t.Errorf(
+				"sample %d has number %d and timestamp %s, want each number once, in order, with "+
+					"its own timestamp",
+				i,
+				s.Number,
+				s.At,
+			)
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(o.SpoolDir, "*", "*.samples")); len(left) > 0 {
@@ -215,10 +257,9 @@ func TestCollector_LosesNoSampleOverAnOutageAndARestart(t *testing.T) {
 	}
 }
 
-// Samples are taken although NATS is away from the start, by a process that cannot know
-// how far the one before had counted.
-func TestCollector_SamplesBeforeNATSIsThere(t *testing.T) {
-	linux(t)
+// A collector that starts while NATS is unreachable takes samples without knowing the last number.
+func TestCollector_SamplesBeforeNATSIsReachable(t *testing.T) {
+	requireLinux(t)
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	o := collector.Options{Node: "n1", Interval: interval}
@@ -231,7 +272,7 @@ func TestCollector_SamplesBeforeNATSIsThere(t *testing.T) {
 	text := newBuffer()
 	begin := time.Now()
 	stop = start(t, b, o, slog.New(slog.NewTextHandler(text, nil)), nil)
-	text.await(t, "node samples wait")
+	text.await(t, "node samples not published")
 	back := time.Now()
 	server.Restart(t)
 	all := samples(t, b, "n1", 6)
@@ -239,59 +280,80 @@ func TestCollector_SamplesBeforeNATSIsThere(t *testing.T) {
 		t.Error(err)
 	}
 	if first := all[2]; !first.At.After(begin) || !first.At.Before(back) {
-		t.Errorf("the first sample is of %s, want it taken between %s and %s", first.At, begin, back)
+		t.Errorf("the first sample has the timestamp %s, want one between %s and %s",
+			first.At, begin, back)
 	}
 	for i := 1; i < len(all); i++ {
 		if all[i].Number <= all[i-1].Number || !all[i].At.After(all[i-1].At) {
-			t.Errorf("sample %d has number %d and is of %s after %d of %s", i, all[i].Number, all[i].At, all[i-1].Number, all[i-1].At)
+			t.Errorf("sample %d has number %d and timestamp %s after %d and %s",
+				i, all[i].Number, all[i].At, all[i-1].Number, all[i-1].At)
 		}
 	}
 }
 
-// The name is looked up when NATS comes, and samples that waited are not sent under a
-// name that is another's.
-func TestCollector_RefusesATakenNameLate(t *testing.T) {
-	linux(t)
+// Waiting samples are not published before the name check.
+func TestCollector_RejectsATakenNameAfterAnOutage(t *testing.T) {
+	requireLinux(t)
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
-	twin := &schemas.Sample{Node: "n1", BootID: "another-machine", Number: 7, IntervalSeconds: 600, Cores: 4}
-	twin.EventID, twin.At = schemas.SampleID("n1", twin.BootID, twin.Number), time.Now().UTC()
-	if _, err := b.Publish(t.Context(), twin); err != nil {
+	other := &schemas.Sample{
+		Node:            "n1",
+		BootID:          "another-machine",
+		Number:          7,
+		IntervalSeconds: 600,
+		Cores:           4,
+	}
+	other.EventID, other.At = schemas.SampleID("n1", other.BootID, other.Number), time.Now().UTC()
+	if _, err := b.Publish(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	server.Stop()
 	text := newBuffer()
-	c, err := collector.New(b, collector.Options{Node: "n1", Interval: interval}, slog.New(slog.NewTextHandler(text, nil)), nil)
+	c, err := collector.New(b, collector.Options{
+		Node:     "n1",
+		Interval: interval,
+	}, slog.New(slog.NewTextHandler(text, nil)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(t.Context()) }()
-	text.await(t, "node samples wait")
+	text.await(t, "node samples not published")
 	server.Restart(t)
 	if err := <-ended; !errors.Is(err, collector.ErrNodeTaken) {
 		t.Errorf("Run() = %v, want ErrNodeTaken", err)
 	}
 	if n, err := b.LastSequence(t.Context(), schemas.StreamNode); err != nil || n != 1 {
-		t.Errorf("the stream has %d messages (%v), want the twin's", n, err)
+		t.Errorf("the stream has %d messages (%v), want only the other machine's", n, err)
 	}
 }
 
-func TestCollector_PublishesWhatRunsLeftBehind(t *testing.T) {
+func TestCollector_PublishesEventsOfEarlierRuns(t *testing.T) {
 	b := bustest.New(t)
-	o := options(t, trainingCommand("epochs", "1"))
-	o.Request.JobID, o.Patience = "left", time.Millisecond
-	if got, err := collector.RunJob(t.Context(), o, quiet); err != nil || got.Spooled != 3 {
-		t.Fatalf("RunJob() = %+v, %v, want 3 events on disk", got, err)
+	dir := t.TempDir()
+	unreachable, cancel := context.WithCancel(t.Context())
+	cancel()
+	outbox := spool.NewOutbox(dir, "left", 1, quiet)
+	for n := uint32(1); n <= 3; n++ {
+		e := &schemas.Epoch{Epoch: n, DurationSeconds: 1, DurationSource: schemas.DurationReported}
+		e.JobStamp = schemas.JobStamp{JobID: "left", Run: 1}
+		e.EventID, e.At = schemas.EpochID("left", 1, n), time.Now().UTC()
+		e.Setting = schemas.Setting{Model: "m", BatchSize: 8, CPUs: 1, Epochs: 3, Nodes: []string{"n1"}}
+		outbox.Add(e)
 	}
-	stop := start(t, b, collector.Options{Node: "n1", SpoolDir: o.SpoolDir}, quiet, nil)
+	go outbox.Run(unreachable, nil)
+	if left := outbox.Finish(); left != 3 {
+		t.Fatalf("%d events on disk, want 3", left)
+	}
+
+	stop := start(t, b, collector.Options{Node: "n1", SpoolDir: dir}, quiet, nil)
 	stored(t, b, schemas.JobSubject("left", "*"), 3)
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestNew_NamesTheWrongOption(t *testing.T) {
+func TestNew_NamesTheInvalidOption(t *testing.T) {
 	for _, test := range []struct {
 		o    collector.Options
 		want string
@@ -309,31 +371,26 @@ func TestNew_NamesTheWrongOption(t *testing.T) {
 	}
 }
 
-func TestObserver_SeesTheNodeWork(t *testing.T) {
-	linux(t)
+func TestObserver_MeasuresALoad(t *testing.T) {
+	requireLinux(t)
 	var text bytes.Buffer
 	o := collector.NewObserver(slog.New(slog.NewTextHandler(&text, nil)))
-	from := o.Mark()
+	var first, load schemas.Epoch
+	o.Load(&first)
 	sum, until := 0.0, time.Now().Add(100*time.Millisecond)
 	for time.Now().Before(until) {
 		sum++
 	}
-	load := collector.Between(from, o.Mark())
-	if load.CPURatio == nil || *load.CPURatio < 0.1/float64(load.Cores) || load.IOWaitRatio == nil || load.LoadAverage == nil || load.Cores < 1 {
+	o.Load(&load)
+	if load.NodeCPURatio == nil || *load.NodeCPURatio < 0.1/float64(load.NodeCores) ||
+		load.NodeIOWaitRatio == nil || load.NodeLoadAverage == nil || load.NodeCores < 1 {
 		t.Errorf("load = %+v after %g additions, want a busy node", load, sum)
 	}
-	if none := collector.Between(collector.Mark{}, collector.Mark{}); none.CPURatio != nil || none.IOWaitRatio != nil || none.LoadAverage != nil || none.Cores < 1 {
-		t.Errorf("load between no marks = %+v, want nothing but cores", none)
+	if first.NodeCPURatio != nil || first.NodeIOWaitRatio != nil || first.NodeLoadAverage == nil ||
+		first.NodeCores != load.NodeCores {
+		t.Errorf("first load = %+v, want only cores and load average", first)
 	}
-}
-
-func TestDefaultSpoolDir_IsBelowTheCache(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Skip(err)
-	}
-	if got, want := collector.DefaultSpoolDir(), filepath.Join(cache, "courier", "spool"); got != want {
-		t.Errorf("DefaultSpoolDir() = %q, want %q", got, want)
+	if h := o.Hardware(); h.Cores != load.NodeCores {
+		t.Errorf("Hardware() = %+v, want %d cores", h, load.NodeCores)
 	}
 }

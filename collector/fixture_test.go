@@ -3,36 +3,24 @@ package collector_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"courier/bus"
-	"courier/collector"
 	"courier/schemas"
 )
 
+// patience limits how long a test waits, so that a failing test cannot hang. No machine
+// is too slow for it.
+const patience = 5 * time.Minute
+
 var quiet = slog.New(slog.DiscardHandler)
 
-// request is a job that needs no advisor to be valid.
-func request() schemas.JobRequest {
-	return schemas.JobRequest{Model: "digits-mlp", CPUs: schemas.CPUs{2}, BatchSizes: []int{8, 32}, Epochs: 3, SLO: schemas.Duration(time.Minute)}
-}
-
-// options runs the command without a bus, on pipes.
-func options(t *testing.T, command []string) collector.JobOptions {
-	return collector.JobOptions{Request: request(), Node: "testnode", Command: command, NoPTY: true, SpoolDir: t.TempDir(), Patience: 10 * time.Second}
-}
-
-// over connects the run to a bus that is there already.
-func over(b *bus.Bus) func(context.Context) (*bus.Bus, error) {
-	return func(context.Context) (*bus.Bus, error) { return b, nil }
-}
-
-// buffer is a writer for several goroutines that tests may wait on.
+// buffer is a concurrent buffer whose content a test can wait for.
 type buffer struct {
 	mu      sync.Mutex
 	b       bytes.Buffer
@@ -57,82 +45,23 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// await waits until the text was written.
+// await waits until the buffer contains the text.
 func (b *buffer) await(t *testing.T, text string) {
 	t.Helper()
-	b.awaitThat(t, "contain "+text, func(all string) bool { return strings.Contains(all, text) })
-}
-
-// awaitThat waits until what was written is as wanted.
-func (b *buffer) awaitThat(t *testing.T, want string, is func(all string) bool) {
-	t.Helper()
-	deadline := time.After(20 * time.Second)
-	for !is(b.String()) {
+	deadline := time.After(patience)
+	for !strings.Contains(b.String(), text) {
 		select {
 		case <-b.changed:
 		case <-deadline:
-			t.Fatalf("output = %q, want it to %s", b.String(), want)
+			t.Fatalf("output = %q, want it to contain %q", b.String(), text)
 		}
 	}
 }
 
-// advise serves job.submit and job.status as an advisor would: the last
-// candidate, and the given number of earlier runs.
-func advise(t *testing.T, b *bus.Bus, runs uint32) {
-	t.Helper()
-	serve(t, b, bus.Service{Name: "advisor", Version: "0.0.1", Endpoints: []bus.Endpoint{
-		bus.Handle(schemas.SubjectJobSubmit, func(_ context.Context, q *schemas.JobRequest) (any, error) {
-			return adviceFor(q), nil
-		}),
-		bus.Handle(schemas.SubjectJobStatus, func(_ context.Context, q *schemas.JobStatusRequest) (any, error) {
-			return &schemas.JobStatus{JobID: q.JobID, Run: runs}, nil
-		}),
-	}})
-}
-
-func adviceFor(q *schemas.JobRequest) *schemas.Advice {
-	a := &schemas.Advice{Decision: schemas.MeetsSLO, Action: schemas.ActionStart, Message: "batch 32 meets the SLO", Model: q.Model, Nodes: q.Nodes, SLOSeconds: q.SLO.Seconds()}
-	a.EventID, a.At, a.JobID = q.JobID+"/0/advice", time.Now().UTC(), q.JobID
-	for _, batch := range q.BatchSizes {
-		seconds, accuracy := 200/float64(batch), 0.99-float64(batch)/1000
-		a.Alternatives = append(a.Alternatives, schemas.Alternative{BatchSize: uint32(batch), CPUs: uint32(q.CPUs[0]), Epochs: uint32(q.Epochs),
-			PredictedSeconds: &seconds, PredictedAccuracy: &accuracy, Reason: "slower"})
-	}
-	chosen := a.Alternatives[len(a.Alternatives)-1]
-	a.Chosen = &chosen
-	return a
-}
-
-// serve runs a service until the test ends and waits until it answers.
-func serve(t *testing.T, b *bus.Bus, s bus.Service) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- b.Serve(ctx, s) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	ask, stop := context.WithTimeout(ctx, 10*time.Second)
-	defer stop()
-	for {
-		var reply any
-		err := b.Request(ask, schemas.SubjectJobSubmit, struct{}{}, &reply)
-		if !errors.Is(err, schemas.ErrUnavailable) {
-			return
-		}
-		if ask.Err() != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// stored returns the events of JOB that match the subject, when there are n.
+// stored waits until n events in JOB match the subject, and returns them.
 func stored(t *testing.T, b *bus.Bus, subject string, n int) []schemas.Event {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var all []schemas.Event
 	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: []string{subject}}
@@ -150,11 +79,21 @@ func stored(t *testing.T, b *bus.Bus, subject string, n int) []schemas.Event {
 	return all
 }
 
-// ids returns the identities of events.
-func ids(events []schemas.Event) []string {
-	var all []string
-	for _, e := range events {
-		all = append(all, e.ID())
+// awaitFile waits until the file contains the text.
+func awaitFile(t *testing.T, path, text string) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		data, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(data), text) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s = %q, %v, want it to contain %q", path, data, err, text)
+		}
 	}
-	return all
 }

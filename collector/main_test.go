@@ -1,174 +1,35 @@
 package collector_test
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"strconv"
-	"syscall"
 	"testing"
 
 	"courier/bus/server"
 )
 
-// jobFlag makes the test program a training command: --job NAME ARGUMENT….
-const jobFlag = "--job"
-
-// TestMain lets the tests run this very program as the command of a job.
+// TestMain lets the test program be the NATS server of a benchmark.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == jobFlag {
-		os.Exit(trainingJobs[os.Args[2]](os.Args[3:]))
+	if len(os.Args) > 2 && os.Args[1] == "--nats-server" {
+		os.Exit(serveNATS(os.Args[2]))
 	}
 	os.Exit(m.Run())
 }
 
-// trainingCommand returns the command of a training job.
-func trainingCommand(name string, arguments ...string) []string {
-	return append([]string{os.Args[0], jobFlag, name}, arguments...)
-}
-
-// trainingJobs are commands that print what a training program would. Those
-// that wait do so for a line on their standard input.
-var trainingJobs = map[string]func(arguments []string) int{
-	// epochs N: prints N epochs as JSON, each after a line of input if there is any.
-	"epochs": func(arguments []string) int {
-		n, _ := strconv.Atoi(arguments[0])
-		input := bufio.NewScanner(os.Stdin)
-		for i := 1; i <= n; i++ {
-			input.Scan()
-			fmt.Printf("{\"epoch\":%d,\"seconds\":%g,\"loss\":%g,\"accuracy\":%g}\n", i, 0.25*float64(i), 1/float64(i), 1-1/float64(i+1))
-		}
-		return 0
-	},
-	// control N: as epochs, with the batch size that the control file says.
-	"control": func(arguments []string) int {
-		n, _ := strconv.Atoi(arguments[0])
-		input := bufio.NewScanner(os.Stdin)
-		for i := 1; i <= n; i++ {
-			text, err := os.ReadFile(os.Getenv("COURIER_CONTROL"))
-			if err != nil {
-				fmt.Println(err)
-				return 1
-			}
-			var c struct {
-				BatchSize int `json:"batch_size"`
-				FromEpoch int `json:"from_epoch"`
-			}
-			if err := json.Unmarshal(text, &c); err != nil || c.FromEpoch < 1 || c.FromEpoch > i {
-				fmt.Println("control file", string(text), err)
-				return 1
-			}
-			fmt.Println("begin", i)
-			input.Scan()
-			fmt.Printf("{\"epoch\":%d,\"seconds\":%g,\"batch_size\":%d}\n", i, 8/float64(c.BatchSize), c.BatchSize)
-		}
-		return 0
-	},
-	// resume BATCH DONE N: prints the epochs after DONE up to N, each after a
-	// line of input, and ends with status 0 when it is asked to.
-	"resume": func(arguments []string) int {
-		batch, _ := strconv.ParseFloat(arguments[0], 64)
-		done, _ := strconv.Atoi(arguments[1])
-		n, _ := strconv.Atoi(arguments[2])
-		fmt.Println("start after", done, os.Getenv("COURIER_EPOCHS_DONE"))
-		for i := done + 1; i <= n; i++ {
-			fmt.Println("begin", i)
-			var one [1]byte // not a byte more: the rest is for whoever is started next
-			_, _ = os.Stdin.Read(one[:])
-			fmt.Printf("{\"epoch\":%d,\"seconds\":%g}\n", i, 8/batch)
-		}
-		return 0
-	},
-	// lingering: prints an epoch, another after a byte of input, and ends when it
-	// was asked to and its input has ended.
-	"lingering": func([]string) int {
-		c := make(chan os.Signal, 1)
-		signal.Notify(c, syscall.SIGTERM)
-		fmt.Println("{\"epoch\":1,\"seconds\":1}")
-		var one [1]byte
-		_, _ = os.Stdin.Read(one[:])
-		fmt.Println("{\"epoch\":2,\"seconds\":1}")
-		<-c
-		fmt.Println("asked to end")
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		return 0
-	},
-	// environment: prints its arguments and what Courier tells it.
-	"environment": func(arguments []string) int {
-		fmt.Println("arguments", arguments)
-		for _, name := range []string{"COURIER_JOB_ID", "COURIER_BATCH_SIZE", "COURIER_CPUS", "COURIER_EPOCHS", "COURIER_SLO_SECONDS", "PYTHONUNBUFFERED"} {
-			fmt.Println(name, os.Getenv(name))
-		}
-		return 0
-	},
-	// exit N: ends with that status.
-	"exit": func(arguments []string) int {
-		code, _ := strconv.Atoi(arguments[0])
-		return code
-	},
-	// signals: says "ready", then the first signal it gets, and ends with status 7.
-	"signals": func([]string) int {
-		c := make(chan os.Signal, 1)
-		signal.Notify(c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-		fmt.Println("ready")
-		fmt.Println("got", <-c)
-		return 7
-	},
-	// stubborn: says "ready" and ignores requests to end.
-	"stubborn": func([]string) int {
-		signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-		fmt.Println("ready")
-		select {}
-	},
-	// chatter N: prints N lines that no format knows.
-	"chatter": func(arguments []string) int {
-		n, _ := strconv.Atoi(arguments[0])
-		for i := range n {
-			fmt.Println("step", i)
-		}
-		return 0
-	},
-	// flood: prints megabytes without a line's end, then an epoch, and on
-	// standard error bytes that are no text.
-	"flood": func([]string) int {
-		block := make([]byte, 1<<16)
-		for i := range block {
-			block[i] = 'x'
-		}
-		for range 48 {
-			_, _ = os.Stdout.Write(block)
-		}
-		_, _ = os.Stderr.Write([]byte{0, 0xff, 0x1b, '[', '\n'})
-		fmt.Println("\n{\"epoch\":1,\"seconds\":1}")
-		return 0
-	},
-	// nats DIR: a NATS server that says its address and ends with its input.
-	"nats": func(arguments []string) int {
-		s, err := server.New(server.Options{DataDir: arguments[0]}, quiet)
-		if err == nil {
-			err = s.Start(context.Background())
-		}
-		if err != nil {
-			fmt.Println(err)
-			return 1
-		}
-		defer s.Stop()
-		fmt.Println(s.URL())
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		return 0
-	},
-	// work: takes CPU time and memory until its input ends, then an epoch.
-	"work": func([]string) int {
-		sum := 0.0
-		for i := range 200_000_000 {
-			sum += float64(i & 7)
-		}
-		fmt.Printf("{\"epoch\":1,\"loss\":%g}\n", sum)
-		bufio.NewScanner(os.Stdin).Scan()
-		return 0
-	},
+// serveNATS runs a NATS server until the input ends, and prints its address.
+func serveNATS(dir string) (exitCode int) {
+	s, err := server.New(server.Options{DataDir: dir}, quiet)
+	if err == nil {
+		err = s.Start(context.Background())
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer s.Stop()
+	fmt.Println(s.URL())
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return 0
 }

@@ -2,54 +2,50 @@ package collector
 
 import (
 	"log/slog"
+
+	"courier/schemas"
 )
 
-// Observer tells what a node did between two instants, in the process that asks:
-// it needs no collector service and no bus. It is safe for any number of
-// goroutines; each keeps its own Marks.
+// Observer measures the load of this node for one job. It needs no collector service and no bus. It
+// is not safe for concurrent use.
 type Observer struct {
-	gatherer *gatherer // nil: nothing is measured on this system
+	gatherer *gatherer // nil: unavailable on this system
 	log      *slog.Logger
+	last     nodeReading
 }
 
-// NewObserver returns an observer of this node. Where node metrics are not
-// available it observes nothing, and every figure is absent.
+// NewObserver returns an observer of this node. If the counters of the node are unavailable, all
+// figures of Load are missing.
 func NewObserver(log *slog.Logger) *Observer {
-	g, err := theGatherer()
+	g, err := sharedGatherer()
 	if err != nil {
-		log.Info("node load is not observed", "reason", err)
+		log.Info("node load is not measured", "reason", err)
 	}
 	return &Observer{gatherer: g, log: log}
 }
 
-// Mark is an instant of the node. Between the zero Mark and another, only what
-// holds at the later one is known.
-type Mark struct{ reading reading }
-
-// NodeLoad is what a node did between two instants. What was not measured is nil.
-type NodeLoad struct {
-	Cores       uint32   // logical processors, at least 1
-	CPURatio    *float64 // busy share of all processors, 0 to 1; IO-wait is not busy
-	IOWaitRatio *float64 // IO-wait share, 0 to 1
-	LoadAverage *float64 // one-minute load average at the second instant
+// Hardware returns the node's cores and CPU model.
+func (o *Observer) Hardware() schemas.Hardware {
+	return schemas.Hardware{Cores: o.last.cores(), CPUModel: localCPUModel()}
 }
 
-// Mark returns the present instant.
-func (o *Observer) Mark() Mark {
+// Load sets the node fields of an epoch event to the load since the previous call. The first call
+// sets only the cores and the load average.
+func (o *Observer) Load(e *schemas.Epoch) {
+	current := o.read()
+	e.NodeCores, e.NodeLoadAverage = current.cores(), current.loadAverage
+	e.NodeCPURatio, e.NodeIOWaitRatio = cpuBetween(o.last, current)
+	o.last = current
+}
+
+func (o *Observer) read() nodeReading {
 	if o.gatherer == nil {
-		return Mark{}
+		return nodeReading{}
 	}
-	r, err := o.gatherer.readBrief()
+	r, err := o.gatherer.readForObserver()
 	if err != nil {
-		o.log.Debug("node load is not observed", "error", err)
-		return Mark{}
+		o.log.Debug("node load not measured", "error", err)
+		return nodeReading{}
 	}
-	return Mark{r}
-}
-
-// Between returns the node's load from one mark to a later one.
-func Between(from, until Mark) NodeLoad {
-	l := NodeLoad{Cores: until.reading.cores(), LoadAverage: until.reading.loadAverage}
-	l.CPURatio, l.IOWaitRatio = cpuBetween(from.reading, until.reading)
-	return l
+	return r
 }

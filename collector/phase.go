@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// phaseOf returns where in each interval a node takes its samples, so that a
-// thousand nodes do not publish at once: it follows from the name alone, evenly.
+// phaseOf returns the phase within each interval at which a node takes its samples. Phases are
+// derived from the name and evenly distributed, so that a thousand nodes do not publish at once.
 func phaseOf(node string, interval time.Duration) time.Duration {
 	sum := sha256.Sum256([]byte(node))
 	return time.Duration(binary.BigEndian.Uint64(sum[:]) % uint64(interval))
 }
 
-// awaitPhase waits for the next instant of the node's phase by the wall clock,
-// and reports whether it came before the end of ctx.
+// awaitPhase waits for the node's next phase by the wall clock. It returns false if ctx ends first.
 func awaitPhase(ctx context.Context, node string, interval time.Duration) bool {
 	now := time.Duration(time.Now().UnixNano())
 	wait := phaseOf(node, interval) - now%interval

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-func TestPhaseOf_SpreadsNodesEvenly(t *testing.T) {
+func TestPhaseOf_DistributesNodesEvenly(t *testing.T) {
 	const nodes, parts = 1000, 20
-	for _, interval := range []time.Duration{shortestInterval, defaultInterval, longestInterval} {
+	for _, interval := range []time.Duration{minInterval, defaultInterval, maxInterval} {
 		var in [parts]int
 		for n := range nodes {
 			p := phaseOf(fmt.Sprintf("rack%02d-node%03d", n/40, n%40), interval)
@@ -19,18 +19,19 @@ func TestPhaseOf_SpreadsNodesEvenly(t *testing.T) {
 			}
 			in[p*parts/interval]++
 		}
-		for part, n := range in { // 50 expected; 5 standard deviations
+		for part, n := range in { // the mean is 50, and the limits are 5 standard deviations
 			if n < 15 || n > 85 {
-				t.Errorf("%d of %d nodes publish in part %d of %d of %s, want about %d", n, nodes, part, parts, interval, nodes/parts)
+				t.Errorf("%d of %d nodes publish in part %d of %d of %s, want about %d",
+					n, nodes, part, parts, interval, nodes/parts)
 			}
 		}
 	}
 	if phaseOf("a", time.Second) == phaseOf("b", time.Second) {
-		t.Error("two nodes have one phase")
+		t.Error("two nodes have the same phase")
 	}
 }
 
-func TestAwaitPhase_IsTheSameWheneverOneStarts(t *testing.T) {
+func TestAwaitPhase_DoesNotDependOnTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for start := range 7 {
 			timer := time.NewTimer(time.Duration(start) * 317 * time.Millisecond)
@@ -39,14 +40,16 @@ func TestAwaitPhase_IsTheSameWheneverOneStarts(t *testing.T) {
 			if !awaitPhase(t.Context(), "node-7", defaultInterval) {
 				t.Fatal("awaitPhase() = false, want the phase")
 			}
-			if got := time.Duration(time.Now().UnixNano()) % defaultInterval; got != phaseOf("node-7", defaultInterval) || time.Since(begin) >= defaultInterval {
-				t.Errorf("began at %s of the interval after %s, want %s at once or within %s", got, time.Since(begin), phaseOf("node-7", defaultInterval), defaultInterval)
+			got := time.Duration(time.Now().UnixNano()) % defaultInterval
+			want := phaseOf("node-7", defaultInterval)
+			if waited := time.Since(begin); got != want || waited >= defaultInterval {
+				t.Errorf("phase %s after %s, want %s within %s", got, waited, want, defaultInterval)
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if awaitPhase(ctx, "node-7", longestInterval) {
-			t.Error("awaitPhase() = true, want the end of its context first")
+		if awaitPhase(ctx, "node-7", maxInterval) {
+			t.Error("awaitPhase() = true, want false at the end of its context")
 		}
 	})
 }

@@ -2,7 +2,6 @@ package collector
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,69 +19,75 @@ import (
 )
 
 const (
-	// scrapeTimeout bounds a reading. The next one is the next attempt.
+	// scrapeTimeout limits a reading. A failed reading is not repeated before the next tick.
 	scrapeTimeout = 5 * time.Second
-	// maxScrapeBytes bounds an answer, unpacked: a node of hundreds of processors
-	// and disks has some hundred kilobytes.
+
+	// maxScrapeBytes limits the size of an uncompressed response. A node with hundreds of
+	// processors and disks has some hundred kilobytes.
 	maxScrapeBytes = 8 << 20
 )
 
-// scraper reads the node's counters from a node_exporter that runs there.
+// scraper reads the node's counters from a node_exporter on this node.
 type scraper struct {
-	client *http.Client
-	all    url.URL // every metric it has
-	ours   url.URL // those of sampleCollectors alone
-	text   bytes.Buffer
-	whole  bool // it does not give ours: one of the collectors is turned off
+	client   *http.Client
+	all      url.URL // returns all metrics
+	filtered url.URL // returns only the metrics of sampleCollectors
+	text     bytes.Buffer
+
+	// useAll is set if filtered is refused, because node_exporter has disabled a collector.
+	useAll bool
 }
 
-// newScraper takes the address of a node_exporter; without a path, /metrics.
+// newScraper returns a scraper for the address of a node_exporter. The default path is /metrics.
 func newScraper(address string) (*scraper, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, schemas.Invalid("node_exporter_url", "%q is not an address such as http://127.0.0.1:9100/metrics", address)
+		return nil, schemas.Invalid("node_exporter_url",
+			"%q is not an address such as http://127.0.0.1:9100/metrics", address)
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/metrics"
 	}
-	s := &scraper{client: &http.Client{Timeout: scrapeTimeout}, all: *u, ours: *u}
+	s := &scraper{client: &http.Client{Timeout: scrapeTimeout}, all: *u, filtered: *u}
 	q := u.Query()
 	for _, c := range sampleCollectors {
 		q.Add("collect[]", c)
 	}
-	s.ours.RawQuery = q.Encode()
+	s.filtered.RawQuery = q.Encode()
 	return s, nil
 }
 
-// read scrapes once. Errors name the address, without its password.
-func (s *scraper) read(ctx context.Context) (reading, error) {
+// read scrapes once. Errors name the address without its password.
+func (s *scraper) read(ctx context.Context) (nodeReading, error) {
 	r, err := s.scrape(ctx)
 	if err != nil {
-		return reading{}, fmt.Errorf("read node_exporter at %s: %w", s.all.Redacted(), err)
+		return nodeReading{}, fmt.Errorf("read node_exporter at %s: %w", s.all.Redacted(), err)
 	}
 	return r, nil
 }
 
-// errNoNodeMetrics means that something else answers than a node_exporter.
-var errNoNodeMetrics = errors.New("the answer has no metric of a node's processors, load or memory")
+// errNoNodeMetrics means that the server is not a node_exporter.
+var errNoNodeMetrics = errors.New(
+	"the response has no metrics of processors, load or memory; want a node_exporter")
 
-func (s *scraper) scrape(ctx context.Context) (reading, error) {
+func (s *scraper) scrape(ctx context.Context) (nodeReading, error) {
 	r := newReading(time.Now())
-	answer, err := s.get(ctx)
+	response, err := s.get(ctx)
 	if err != nil {
 		return r, err
 	}
-	defer func() { _ = answer.Body.Close() }() // it was only read
-	if answer.StatusCode != http.StatusOK {
-		return r, fmt.Errorf("status %s", answer.Status)
+	defer func() { _ = response.Body.Close() }() // it was only read
+	if response.StatusCode != http.StatusOK {
+		return r, fmt.Errorf("status %s", response.Status)
 	}
+
 	s.text.Reset()
-	if _, err := s.text.ReadFrom(io.LimitReader(answer.Body, maxScrapeBytes+1)); err != nil {
+	if _, err := s.text.ReadFrom(io.LimitReader(response.Body, maxScrapeBytes+1)); err != nil {
 		return r, err
 	}
 	if s.text.Len() > maxScrapeBytes {
-		s.text = bytes.Buffer{} // the next one is not as long
-		return r, fmt.Errorf("the answer is longer than %d bytes", maxScrapeBytes)
+		s.text = bytes.Buffer{} // releases the memory
+		return r, fmt.Errorf("the response is longer than %d bytes", maxScrapeBytes)
 	}
 	families, err := parseMetrics(&s.text)
 	if err != nil {
@@ -97,40 +102,51 @@ func (s *scraper) scrape(ctx context.Context) (reading, error) {
 	return r, nil
 }
 
-// get asks for what a sample is made of, and for everything once that is refused.
+// get requests the metrics that a sample needs, or all metrics after that was refused once.
 func (s *scraper) get(ctx context.Context) (*http.Response, error) {
-	if !s.whole {
-		answer, err := s.ask(ctx, &s.ours)
-		if err != nil || answer.StatusCode != http.StatusBadRequest {
-			return answer, err
+	if !s.useAll {
+		response, err := s.request(ctx, &s.filtered)
+		if err != nil || response.StatusCode != http.StatusBadRequest {
+			return response, err
 		}
-		_ = answer.Body.Close() // it is of no use
-		s.whole = true
+		_ = response.Body.Close() // it is not used
+		s.useAll = true
 	}
-	return s.ask(ctx, &s.all)
+	return s.request(ctx, &s.all)
 }
 
-func (s *scraper) ask(ctx context.Context, address *url.URL) (*http.Response, error) {
+func (s *scraper) request(ctx context.Context, address *url.URL) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Accept", "text/plain;version=0.0.4")
 	request.Header.Set("User-Agent", "courier-collector")
-	answer, err := s.client.Do(request)
-	var wrong *url.Error
-	if errors.As(err, &wrong) {
-		err = wrong.Err // its address is named by read
+	response, err := s.client.Do(request)
+	var urlErr *url.Error
+	if errors.As(err, &urlErr) {
+		err = urlErr.Err // read adds the address
 	}
-	return answer, err
+	return response, err
 }
 
-// parseMetrics reads metrics in the text format of Prometheus.
+// parseMetrics parses metrics in the text format of Prometheus.
 func parseMetrics(text io.Reader) (map[string]*dto.MetricFamily, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(text)
 	if err != nil {
-		return nil, fmt.Errorf("the answer is no metrics: %s", cmp.Or(oneLine(strings.ToValidUTF8(err.Error(), "?")), "unknown"))
+		reason := oneLine(strings.ToValidUTF8(err.Error(), "?"))
+		return nil, fmt.Errorf("parse the response as metrics: %s", reason)
 	}
 	return families, nil
+}
+
+// oneLine replaces control characters, so that a message stays on one line.
+func oneLine(text string) string {
+	return strings.Map(func(c rune) rune {
+		if isUnprintable(c) {
+			return ' '
+		}
+		return c
+	}, text)
 }

@@ -20,15 +20,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// exporter serves text as a node_exporter would, until the test ends.
-func exporter(t testing.TB, serve http.HandlerFunc) (address string) {
+// serveExporter serves metrics until the test ends.
+func serveExporter(t testing.TB, serve http.HandlerFunc) (address string) {
 	t.Helper()
 	server := httptest.NewServer(serve)
 	t.Cleanup(server.Close)
 	return server.URL
 }
 
-func write(text string) http.HandlerFunc {
+// writeText returns a handler that responds with a text.
+func writeText(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
 }
 
@@ -40,11 +41,15 @@ node_load1 1.5
 node_memory_MemTotal_bytes 8e+09
 `
 
-func TestScraper_TakesAnyAddressOfOne(t *testing.T) {
-	for _, test := range []struct{ path, want string }{{"", "/metrics"}, {"/", "/metrics"}, {"/node/metrics?tenant=a", "/node/metrics"}} {
-		asked := make(chan *http.Request, 1)
-		address := exporter(t, func(w http.ResponseWriter, r *http.Request) {
-			asked <- r
+func TestScraper_AcceptsAddressesOfANodeExporter(t *testing.T) {
+	for _, test := range []struct{ path, want string }{
+		{"", "/metrics"},
+		{"/", "/metrics"},
+		{"/node/metrics?tenant=a", "/node/metrics"},
+	} {
+		requests := make(chan *http.Request, 1)
+		address := serveExporter(t, func(w http.ResponseWriter, r *http.Request) {
+			requests <- r
 			_, _ = io.WriteString(w, someMetrics)
 		})
 		s, err := newScraper(address + test.path)
@@ -52,23 +57,31 @@ func TestScraper_TakesAnyAddressOfOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, err := s.read(t.Context())
-		if err != nil || r.cpus["0"] != (cpuSeconds{busy: 100, idle: 1000}) || *r.loadAverage != 1.5 || *r.memoryTotal != 8e9 {
+		if err != nil || r.cpus["0"] != (cpuSeconds{
+			busy: 100,
+			idle: 1000,
+		}) || *r.loadAverage != 1.5 || *r.memoryTotal != 8e9 {
 			t.Errorf("read() = %+v, %v, want the three metrics", r, err)
 		}
-		got := <-asked
-		if got.URL.Path != test.want || !slices.Equal(got.URL.Query()["collect[]"], sampleCollectors) || strings.Contains(test.path, "tenant") && got.URL.Query().Get("tenant") != "a" {
-			t.Errorf("asked for %s, want %s with our collectors", got.URL, test.want)
+		got := <-requests
+		if got.URL.Path != test.want || !slices.Equal(got.URL.Query()["collect[]"], sampleCollectors) ||
+			strings.Contains(test.path, "tenant") && got.URL.Query().Get("tenant") != "a" {
+			t.Errorf("requested %s, want %s with the sample collectors", got.URL, test.want)
 		}
 	}
 }
 
-// A node_exporter refuses to collect by name what is turned off.
-func TestScraper_AsksForEverythingOnceOursAreRefused(t *testing.T) {
-	var asked []string
-	address := exporter(t, func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.URL.RawQuery)
+// A node_exporter refuses a request for a disabled collector.
+func TestScraper_RequestsAllMetricsAfterARefusal(t *testing.T) {
+	var queries []string
+	address := serveExporter(t, func(w http.ResponseWriter, r *http.Request) {
+		queries = append(queries, r.URL.RawQuery)
 		if r.URL.RawQuery != "" {
-			http.Error(w, "couldn't create filtered metrics handler: missing collector: pressure", http.StatusBadRequest)
+			http.Error(
+				w,
+				"couldn't create filtered metrics handler: missing collector: pressure",
+				http.StatusBadRequest,
+			)
 			return
 		}
 		_, _ = io.WriteString(w, someMetrics)
@@ -82,23 +95,35 @@ func TestScraper_AsksForEverythingOnceOursAreRefused(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(asked) != 3 || asked[0] == "" || asked[1] != "" || asked[2] != "" {
-		t.Errorf("asked for %q, want ours once, then everything", asked)
+	if len(queries) != 3 || queries[0] == "" || queries[1] != "" || queries[2] != "" {
+		t.Errorf("queries = %q, want one with collectors, then two for all metrics", queries)
 	}
 }
 
-func TestScraper_SaysWhatIsWrongAndWhere(t *testing.T) {
+func TestScraper_ExplainsFailures(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		serve http.HandlerFunc
 		want  string
 	}{
-		{"status", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) }, "status 401 Unauthorized"},
-		{"a page", write("<html><body>node exporter</body></html>\n"), "no metrics"},
-		{"other metrics", write("go_goroutines 7\n"), "no metric of a node"},
-		{"nothing", write(""), "no metric of a node"},
-		{"torn", write(someMetrics + `node_cpu_seconds_total{cpu="1`), "no metrics"},
-		{"endless", func(w http.ResponseWriter, _ *http.Request) {
+		{
+			"status",
+			func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) },
+			"status 401 Unauthorized",
+		},
+		{
+			"an HTML page",
+			writeText("<html><body>node exporter</body></html>\n"),
+			"parse the response as metrics",
+		},
+		{"other metrics", writeText("go_goroutines 7\n"), "no metrics of processors"},
+		{"an empty response", writeText(""), "no metrics of processors"},
+		{
+			"an incomplete response",
+			writeText(someMetrics + `node_cpu_seconds_total{cpu="1`),
+			"parse the response as metrics",
+		},
+		{"an endless response", func(w http.ResponseWriter, _ *http.Request) {
 			block := []byte(strings.Repeat("# filler\n", 4096))
 			for {
 				if _, err := w.Write(block); err != nil {
@@ -106,42 +131,51 @@ func TestScraper_SaysWhatIsWrongAndWhere(t *testing.T) {
 				}
 			}
 		}, "longer than"},
-		{"small, and endless when unpacked", func(w http.ResponseWriter, _ *http.Request) {
+		{"a small compressed response", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
-			_, _ = io.Copy(z, io.LimitReader(blanks{}, maxScrapeBytes+100))
+			_, _ = io.Copy(z, io.LimitReader(emptyLines{}, maxScrapeBytes+100))
 			_ = z.Close()
 		}, "longer than"},
-		{"hung up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
-		{"around in circles", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) }, "redirects"},
+		{
+			"a closed connection",
+			func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			"EOF",
+		},
+		{
+			"a redirect loop",
+			func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) },
+			"redirects",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			address := strings.Replace(exporter(t, test.serve), "://", "://ada:secret@", 1)
+			address := strings.Replace(serveExporter(t, test.serve), "://", "://ada:secret@", 1)
 			s, err := newScraper(address)
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, err = s.read(t.Context())
-			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), s.all.Host) || strings.Contains(err.Error(), "secret") {
+			if err == nil || !strings.Contains(err.Error(), test.want) ||
+				!strings.Contains(err.Error(), s.all.Host) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("read() = %v, want %q and the address without its password", err, test.want)
 			}
 		})
 	}
 }
 
-// blanks is a text of empty lines without an end.
-type blanks struct{}
+// emptyLines is an endless text of empty lines.
+type emptyLines struct{}
 
-func (blanks) Read(p []byte) (int, error) {
+func (emptyLines) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = '\n'
 	}
 	return len(p), nil
 }
 
-func TestScraper_WaitsNoLongerThanItsContext(t *testing.T) {
+func TestScraper_StopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	address := exporter(t, func(_ http.ResponseWriter, r *http.Request) {
+	address := serveExporter(t, func(_ http.ResponseWriter, r *http.Request) {
 		cancel()
 		<-r.Context().Done()
 	})
@@ -150,15 +184,22 @@ func TestScraper_WaitsNoLongerThanItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.read(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("read() = %v, want it cancelled", err)
+		t.Errorf("read() = %v, want context.Canceled", err)
 	}
 	if s.client.Timeout != scrapeTimeout {
 		t.Errorf("timeout = %s, want %s", s.client.Timeout, scrapeTimeout)
 	}
 }
 
-func TestNewScraper_RefusesWhatIsNoAddress(t *testing.T) {
-	for _, address := range []string{"localhost:9100", "ftp://host/metrics", "http://", "://", "/metrics", "http://[::1"} {
+func TestNewScraper_RejectsInvalidAddresses(t *testing.T) {
+	for _, address := range []string{
+		"localhost:9100",
+		"ftp://host/metrics",
+		"http://",
+		"://",
+		"/metrics",
+		"http://[::1",
+	} {
 		_, err := New(nil, Options{Node: "n", NodeExporterURL: address}, quiet, nil)
 		var e *schemas.Error
 		if !errors.As(err, &e) || e.Field != "node_exporter_url" {
@@ -167,26 +208,39 @@ func TestNewScraper_RefusesWhatIsNoAddress(t *testing.T) {
 	}
 }
 
-func TestReading_IgnoresWhatIsNoCount(t *testing.T) {
+func TestNodeReading_IgnoresInvalidValues(t *testing.T) {
 	r := newReading(noon)
-	families, err := parseMetrics(strings.NewReader("node_load1 NaN\nnode_memory_MemTotal_bytes +Inf\nnode_memory_MemAvailable_bytes -1\nnode_disk_read_bytes_total{device=\"sda\"} 1e300\n" +
-		"# TYPE node_cpu_seconds_total histogram\nnode_cpu_seconds_total_bucket{le=\"1\"} 5\n"))
+	families, err := parseMetrics(
+		strings.NewReader(
+			"node_load1 NaN\nnode_memory_MemTotal_bytes +Inf\nnode_memory_MemAvailable_bytes -1\n" +
+				"node_disk_read_bytes_total{device=\"sda\"} 1e300\n" +
+				"# TYPE node_cpu_seconds_total histogram\nnode_cpu_seconds_total_bucket{le=\"1\"} 5\n",
+		),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range families {
 		r.addFamily(f)
 	}
-	if diff := cmp.Diff(newReading(noon), r, cmp.AllowUnexported(reading{}, cpuSeconds{}), cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "cpus" }, cmp.Ignore())); diff != "" {
+	if diff := cmp.Diff(
+		newReading(noon),
+		r,
+		cmp.AllowUnexported(nodeReading{}, cpuSeconds{}),
+		cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "cpus" }, cmp.Ignore()),
+	); diff != "" {
 		t.Errorf("reading (-want +got):\n%s", diff)
 	}
 }
 
 func FuzzParseMetrics(f *testing.F) {
 	f.Add([]byte(someMetrics), []byte(someMetrics))
-	f.Add([]byte("node_load1 NaN\n# TYPE a histogram\na_bucket{le=\"1\"} 5\n"), []byte("{\"node_load1\"} 2\n\xff"))
+	f.Add(
+		[]byte("node_load1 NaN\n# TYPE a histogram\na_bucket{le=\"1\"} 5\n"),
+		[]byte("{\"node_load1\"} 2\n\xff"),
+	)
 	f.Fuzz(func(t *testing.T, before, after []byte) {
-		var readings [2]reading
+		var readings [2]nodeReading
 		for i, text := range [][]byte{before, after} {
 			readings[i] = newReading(noon.Add(time.Duration(i) * time.Second))
 			families, err := parseMetrics(bytes.NewReader(text))
@@ -203,40 +257,48 @@ func FuzzParseMetrics(f *testing.F) {
 			t.Errorf("sample %+v is not valid: %v", s, err)
 		}
 		if _, err := schemas.Marshal(&s); err != nil {
-			t.Errorf("sample %+v cannot be written: %v", s, err)
+			t.Errorf("sample %+v cannot be encoded: %v", s, err)
 		}
 	})
 }
 
-// An exporter that goes away costs samples, not the collector, and is told once.
-func TestCollector_GoesOnWithoutItsExporter(t *testing.T) {
-	away := make(chan bool, 1)
-	away <- true
-	text := &told{lines: make(chan string, 100)}
-	address := exporter(t, func(w http.ResponseWriter, _ *http.Request) {
-		gone := <-away
-		away <- gone
-		if gone {
+// While the node_exporter is down, the collector takes no samples, and logs that once.
+func TestCollector_SurvivesAnOutageOfTheExporter(t *testing.T) {
+	isDown := make(chan bool, 1)
+	isDown <- true
+	log := newLogBuffer()
+	address := serveExporter(t, func(w http.ResponseWriter, _ *http.Request) {
+		down := <-isDown
+		isDown <- down
+		if down {
 			http.Error(w, "restarting", http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = io.WriteString(w, someMetrics)
 	})
 	b := bustest.New(t)
-	c, err := New(b, Options{Node: "scraped", Interval: shortestInterval, NodeExporterURL: address}, text.logger(), nil)
+	c, err := New(b, Options{
+		Node:            "scraped",
+		Interval:        minInterval,
+		NodeExporterURL: address,
+	}, log.logger(), nil)
 	if err != nil {
-		t.Skip("samples are for Linux: ", err)
+		t.Skip("samples require Linux: ", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
-	text.await(t, "node samples are missing")
-	<-away
-	away <- false
-	text.await(t, "node samples are taken again")
+	log.await(t, "node counters unreadable")
+	<-isDown
+	isDown <- false
+	log.await(t, "node counters readable again")
 	first := firstSample(t, b, "scraped")
-	if first.LoadAverage == nil || *first.LoadAverage != 1.5 || first.Cores != 1 || first.CPURatio != nil {
-		t.Errorf("sample = %+v, want what the exporter serves, and nothing of processors that stand still", first)
+	if first.LoadAverage == nil || *first.LoadAverage != 1.5 || first.Cores != 1 ||
+		first.CPURatio != nil {
+		t.Errorf(
+			"sample = %+v, want the served figures and no CPU ratio, because the counters do not change",
+			first,
+		)
 	}
 	cancel()
 	if err := <-done; err != nil {
@@ -247,9 +309,12 @@ func TestCollector_GoesOnWithoutItsExporter(t *testing.T) {
 // firstSample waits for the first stored sample of a node.
 func firstSample(t *testing.T, b *bus.Bus, node string) (first *schemas.Sample) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	_ = b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamNode, Subjects: []string{schemas.NodeSubject(node, schemas.EventSample)}}, func(r bus.Record) error {
+	_ = b.Follow(ctx, bus.FollowOptions{
+		Stream:   schemas.StreamNode,
+		Subjects: []string{schemas.NodeSubject(node, schemas.EventSample)},
+	}, func(r bus.Record) error {
 		if first == nil {
 			first = r.Event.(*schemas.Sample)
 		}

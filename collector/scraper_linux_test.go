@@ -12,28 +12,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// recorder is our own gatherer as Prometheus wants one. It makes a reading of
-// what it hands out.
-type recorder struct {
+// recordingCollector is a gatherer as a collector of Prometheus. It records its metrics as a
+// reading.
+type recordingCollector struct {
 	g       *gatherer
 	mu      sync.Mutex
-	reading reading
+	reading nodeReading
 }
 
-func (r *recorder) Describe(chan<- *prometheus.Desc) {}
+func (r *recordingCollector) Describe(chan<- *prometheus.Desc) {}
 
-func (r *recorder) Collect(out chan<- prometheus.Metric) {
+func (r *recordingCollector) Collect(out chan<- prometheus.Metric) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := make(chan prometheus.Metric)
-	go r.g.whole.update(all)
+	go r.g.forSamples.update(all)
 	var err error
-	if r.reading, err = r.g.readFrom(bundle{tee{all, out}}); err != nil {
+	if r.reading, err = r.g.readSet(collectorSet{tee{all, out}}); err != nil {
 		panic(err)
 	}
 }
 
-// tee is a collector that hands metrics on and repeats them elsewhere.
+// tee is a collector that copies metrics to two channels.
 type tee struct {
 	from <-chan prometheus.Metric
 	to   chan<- prometheus.Metric
@@ -47,38 +47,41 @@ func (t tee) Update(out chan<- prometheus.Metric) error {
 	return nil
 }
 
-// What is scraped over HTTP makes the same sample as what is gathered here.
-func TestScraper_MakesTheSampleThatIsGatheredHere(t *testing.T) {
-	g, err := theGatherer()
+// A sample of scraped metrics is the same as one of metrics that are read in this process.
+func TestScraper_MakesTheSameSampleAsTheGatherer(t *testing.T) {
+	g, err := sharedGatherer()
 	if err != nil {
 		t.Fatal(err)
 	}
-	here, registry := &recorder{g: g}, prometheus.NewRegistry()
-	registry.MustRegister(here)
-	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	recorder, registry := &recordingCollector{g: g}, prometheus.NewRegistry()
+	registry.MustRegister(recorder)
+	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.HTTPErrorOnError,
+	}))
 	defer server.Close()
 	s, err := newScraper(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var scraped, gathered [2]reading
+	var scraped, gathered [2]nodeReading
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for i := range scraped {
 		if scraped[i], err = s.read(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		gathered[i] = here.reading
+		gathered[i] = recorder.reading
 		gathered[i].at = scraped[i].at
-		<-tick.C // processors work meanwhile
+		<-tick.C // the counters increase
 	}
 	got, ok := sampleBetween(scraped[0], scraped[1])
 	want, wantOK := sampleBetween(gathered[0], gathered[1])
-	// Processors' times are added up in any order.
+	// The times of the processors are added in any order, which affects rounding.
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-6, 0)); diff != "" || !ok || !wantOK {
-		t.Errorf("sample (-gathered here +scraped):\n%s", diff)
+		t.Errorf("sample (-gathered +scraped):\n%s", diff)
 	}
-	if got.CPURatio == nil || got.LoadAverage == nil || got.MemoryAvailableBytes == nil || got.DiskBusyRatio == nil && got.NetworkReceivedBytesPerSecond == nil {
-		t.Errorf("sample = %+v, want what this machine measures", got)
+	if got.CPURatio == nil || got.LoadAverage == nil || got.MemoryAvailableBytes == nil ||
+		got.DiskBusyRatio == nil && got.NetworkReceivedBytesPerSecond == nil {
+		t.Errorf("sample = %+v, want the figures of this machine", got)
 	}
 }

@@ -6,34 +6,39 @@ import (
 	"time"
 )
 
+// Parameters of the speed measurement.
 const (
-	speedSide    = 64      // of the matrices: three of 32 KiB lie in the second cache
-	speedTimes   = 6       // products in a run
-	speedLength  = 1 << 18 // of the arrays: two of 2 MiB, more than most second caches hold
-	speedPasses  = 3       // over the arrays in a run
-	speedRuns    = 12      // at most; the best counts, because whatever disturbs a run makes it longer
-	speedLongest = 60 * time.Millisecond
+	matrixSide   = 64      // three matrices of 32 KiB fit into the L2 cache
+	matrixPasses = 6       // products per round
+	arrayLength  = 1 << 18 // two arrays of 2 MiB exceed most L2 caches
+	arrayPasses  = 3       // passes over the arrays per round
 
-	speedPause        = 30 * time.Second // before it is measured again; the next ones are twice as long each
-	speedLongestPause = 10 * time.Minute
+	maxSpeedRounds = 12 // the fastest round counts, because disturbances only make rounds slower
+	maxSpeedTime   = 60 * time.Millisecond
 
-	speedOperations = speedTimes*2*speedSide*speedSide*speedSide + speedPasses*2*speedLength // multiplications and additions in a run
+	firstSpeedPause = 30 * time.Second // until the second measurement; each pause is twice as long
+	maxSpeedPause   = 10 * time.Minute
+
+	// operationsPerRound is the number of multiplications and additions in a round.
+	operationsPerRound = matrixPasses*2*matrixSide*matrixSide*matrixSide +
+		arrayPasses*2*arrayLength
 )
 
-// measure measures the speed of this node, and keeps it if it is the best so far.
-func (c *Collector) measure() {
-	if speed, best := c.gauge(), c.speed.Load(); speed > 0 && (best == nil || speed > *best) {
-		c.speed.Store(&speed)
+// updateSpeed measures the speed of this node, and keeps the best.
+func (c *Collector) updateSpeed() {
+	speed, best := c.measureSpeed(), c.bestSpeed.Load()
+	if speed > 0 && (best == nil || speed > *best) {
+		c.bestSpeed.Store(&speed)
 	}
-	if c.o.Alone {
-		Shed()
+	if c.o.Dedicated {
+		ReleaseMemory()
 	}
 }
 
-// measureAgain measures until ctx ends, more and more rarely: a virtual machine may be
-// slower for seconds at a time, as when it was measured first.
-func (c *Collector) measureAgain(ctx context.Context) {
-	pause := speedPause
+// repeatSpeed repeats the measurement with increasing pauses until ctx ends, because a virtual
+// machine can be slower for some seconds.
+func (c *Collector) repeatSpeed(ctx context.Context) {
+	pause := firstSpeedPause
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for {
@@ -42,76 +47,81 @@ func (c *Collector) measureAgain(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		c.measure()
-		pause = min(2*pause, speedLongestPause)
+		c.updateSpeed()
+		pause = min(2*pause, maxSpeedPause)
 		ticker.Reset(pause)
 	}
 }
 
-// measureSpeed returns how many floating-point operations one processor of this
-// node does in a second, in products of matrices and passes over arrays as
-// training does, on one thread. It takes less than 100 ms of CPU time, which is
-// what it counts: other work on the node hardly changes it.
+// measureSpeed returns the floating-point operations per second of one processor, or 0 if unknown.
+// It multiplies matrices and scans arrays, as training does, on one thread. It uses less than
+// 100 ms of CPU time, and measures only its own, so that other processes have little effect.
 func measureSpeed() float64 {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	k := newKernel()
-	k.run() // the first touch of the memory is not what is measured
+	b := newSpeedBenchmark()
+	b.round() // the first access to the memory is not measured
+
 	best := time.Duration(0)
-	begin := threadTime()
-	for range speedRuns {
-		before := threadTime()
-		k.run()
-		after := threadTime()
-		if took := after - before; took > 0 && (best == 0 || took < best) {
-			best = took
+	start := threadCPUTime()
+	for range maxSpeedRounds {
+		before := threadCPUTime()
+		b.round()
+		after := threadCPUTime()
+		if duration := after - before; duration > 0 && (best == 0 || duration < best) {
+			best = duration
 		}
-		if after-begin >= speedLongest {
+		if after-start >= maxSpeedTime {
 			break
 		}
 	}
 	if best == 0 {
-		return 0 // the clock does not tell
+		return 0 // the CPU time is unknown
 	}
-	return *figure(speedOperations / best.Seconds())
+	return *sixDigits(operationsPerRound / best.Seconds())
 }
 
-// kernel is what is timed.
-type kernel struct {
-	a, b, product []float64 // matrices, by rows
-	from, to      []float64
+// speedBenchmark is the calculation that is measured.
+type speedBenchmark struct {
+	a, b, product       []float64 // matrices, row by row
+	source, destination []float64
 }
 
-func newKernel() *kernel {
-	k := &kernel{a: make([]float64, speedSide*speedSide), b: make([]float64, speedSide*speedSide), product: make([]float64, speedSide*speedSide),
-		from: make([]float64, speedLength), to: make([]float64, speedLength)}
-	for i := range k.a {
-		k.a[i], k.b[i] = 1/float64(1+i%7), 1/float64(1+i%11)
+func newSpeedBenchmark() *speedBenchmark {
+	s := &speedBenchmark{
+		a:           make([]float64, matrixSide*matrixSide),
+		b:           make([]float64, matrixSide*matrixSide),
+		product:     make([]float64, matrixSide*matrixSide),
+		source:      make([]float64, arrayLength),
+		destination: make([]float64, arrayLength),
 	}
-	for i := range k.from {
-		k.from[i] = 1 / float64(1+i%13)
+	for i := range s.a {
+		s.a[i], s.b[i] = 1/float64(1+i%7), 1/float64(1+i%11)
 	}
-	return k
+	for i := range s.source {
+		s.source[i] = 1 / float64(1+i%13)
+	}
+	return s
 }
 
-func (k *kernel) run() {
-	for range speedTimes {
-		k.multiply()
+func (s *speedBenchmark) round() {
+	for range matrixPasses {
+		s.multiply()
 	}
-	for range speedPasses {
-		for i, x := range k.from {
-			k.to[i] = 0.5*k.to[i] + x
+	for range arrayPasses {
+		for i, x := range s.source {
+			s.destination[i] = 0.5*s.destination[i] + x
 		}
 	}
 }
 
-// multiply sets the product of a and b, row by row.
-func (k *kernel) multiply() {
-	for i := range speedSide {
-		row := k.product[i*speedSide : (i+1)*speedSide]
+// multiply sets product to the product of a and b, row by row.
+func (s *speedBenchmark) multiply() {
+	for i := range matrixSide {
+		row := s.product[i*matrixSide : (i+1)*matrixSide]
 		clear(row)
-		for j := range speedSide {
-			x, other := k.a[i*speedSide+j], k.b[j*speedSide:(j+1)*speedSide]
+		for j := range matrixSide {
+			x, other := s.a[i*matrixSide+j], s.b[j*matrixSide:(j+1)*matrixSide]
 			for c := range row {
 				row[c] += x * other[c]
 			}

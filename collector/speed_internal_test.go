@@ -20,11 +20,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// speedBeside is a measurement while hogs keep the processors busy.
-func speedBeside(hogs int) float64 {
+// speedUnderLoad measures the speed while other threads use processors and memory.
+func speedUnderLoad(threads int) float64 {
 	stop := make(chan struct{})
 	var all sync.WaitGroup
-	for range hogs {
+	for range threads {
 		all.Go(func() {
 			memory := make([]float64, 1<<20)
 			for i := 0; ; i++ {
@@ -45,51 +45,52 @@ func speedBeside(hogs int) float64 {
 	return speed
 }
 
-// A speed is measured in steps of a tenth. It must not depend on when it is
-// measured: most of the time by less than two steps where nobody else runs (a
-// processor that is shared below this machine has a few speeds), and little more
-// beside twice as many busy threads as there are processors, which also keep the
-// memory busy. Those are held against what was measured just before.
+// Features distinguish speeds in steps of a tenth. On an idle machine, most measurements must be
+// within two steps of their median; a shared processor can have several speeds. With twice as many
+// busy threads as processors, the median ratio to the previous measurement must be within two
+// steps.
 func TestMeasureSpeed_IsRepeatable(t *testing.T) {
 	linuxOnly(t)
 	if testing.Short() {
-		t.Skip("it measures this machine, which is not alone beside other tests")
+		t.Skip("it measures this machine, which runs other tests")
 	}
 	const n = 9
-	var rest, busy []float64
+	var idle, busy []float64
 	for range n {
-		before := running(t)
-		if speed := measureSpeed(); max(before, running(t)) == 1 {
-			rest = append(rest, speed)
+		before := runnableThreads(t)
+		if speed := measureSpeed(); max(before, runnableThreads(t)) == 1 {
+			idle = append(idle, speed)
 		}
 	}
 	for range n {
 		speed := measureSpeed()
-		busy = append(busy, speedBeside(2*runtime.NumCPU())/speed)
+		busy = append(busy, speedUnderLoad(2*runtime.NumCPU())/speed)
 	}
-	slices.Sort(rest)
+	slices.Sort(idle)
 	slices.Sort(busy)
-	t.Logf("at rest %.4g operations per second; beside busy threads %.3f of it, from %.3f to %.3f", rest, busy[n/2], busy[0], busy[n-1])
+	t.Logf("idle: %.4g operations per second; with busy threads %.3f of it, from %.3f to %.3f",
+		idle, busy[n/2], busy[0], busy[n-1])
 	near := 0
-	for _, x := range rest {
-		if math.Abs(math.Log(x/rest[len(rest)/2])) <= 0.2 {
+	for _, x := range idle {
+		if math.Abs(math.Log(x/idle[len(idle)/2])) <= 0.2 {
 			near++
 		}
 	}
 	switch {
-	case len(rest) < 3:
-		t.Log("others run on this machine: what it does at rest is not measured")
-	case near <= len(rest)/2:
-		t.Errorf("%d of %d measurements are near their median: %.4g", near, len(rest), rest)
+	case len(idle) < 3:
+		t.Log("other processes run on this machine: its idle speed is not measured")
+	case near <= len(idle)/2:
+		t.Errorf("%d of %d measurements are within two steps of their median: %.4g",
+			near, len(idle), idle)
 	}
 	if math.Abs(math.Log(busy[n/2])) > 0.2 {
-		t.Errorf("beside busy threads %.3f of the speed at rest", busy[n/2])
+		t.Errorf("with busy threads, the speed is %.3f of the previous one", busy[n/2])
 	}
 }
 
-// running is how many threads of this machine run or wait for a processor, this one
-// included.
-func running(t *testing.T) (n int) {
+// runnableThreads returns how many threads of this machine run or wait for a processor, including
+// this one.
+func runnableThreads(t *testing.T) (n int) {
 	t.Helper()
 	data, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -101,16 +102,15 @@ func running(t *testing.T) (n int) {
 	return n
 }
 
-// measuring is a collector whose node has these speeds, one after the other, and then
-// none that is measured.
-func measuring(t *testing.T, log *slog.Logger, speeds ...float64) *Collector {
+// collectorWithSpeeds returns a collector that measures these speeds in turn, and then none.
+func collectorWithSpeeds(t *testing.T, log *slog.Logger, speeds ...float64) *Collector {
 	t.Helper()
 	c, err := New(nil, Options{Node: "n"}, log, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.cpuModel = "x"
-	c.gauge = func() (speed float64) {
+	c.measureSpeed = func() (speed float64) {
 		if len(speeds) > 0 {
 			speed, speeds = speeds[0], speeds[1:]
 		}
@@ -119,16 +119,16 @@ func measuring(t *testing.T, log *slog.Logger, speeds ...float64) *Collector {
 	return c
 }
 
-// speedTold is the speed that a collector's next sample tells; 0: none.
-func speedTold(c *Collector) float64 {
+// nextSampleSpeed returns the speed in a collector's next sample, or 0 if it has none.
+func nextSampleSpeed(c *Collector) float64 {
 	s := &schemas.Sample{Cores: 2, IntervalSeconds: 2}
-	c.keep(s)
+	c.enqueue(s)
 	return s.Hardware().Speed
 }
 
-// Samples tell the best speed that is known of the node: this collector's, or that of
-// the newest sample in the log, as long as that is of the same machine.
-func TestCollector_TellsTheBestSpeed(t *testing.T) {
+// Samples contain the best known speed: the collector's, or that of the last sample in the log if
+// it is of the same machine.
+func TestCollector_PublishesTheBestSpeed(t *testing.T) {
 	linuxOnly(t)
 	const slow, fast = 2.7e9, 4.9e9
 	last := func(cores uint32, cpu string, speed float64) *schemas.Sample {
@@ -138,66 +138,77 @@ func TestCollector_TellsTheBestSpeed(t *testing.T) {
 		name     string
 		last     *schemas.Sample
 		measured []float64
-		told     []float64
-		rises    int // that are logged
+		want     []float64
+		logged   int // messages about a higher speed
 	}{
 		{"faster and slower", nil, []float64{slow, fast, slow}, []float64{slow, fast, fast}, 1},
-		{"a little faster is the same", nil, []float64{slow, 1.05 * slow}, []float64{slow, slow}, 0},
+		{"slightly faster", nil, []float64{slow, 1.05 * slow}, []float64{slow, slow}, 0},
 		{"not measured", nil, []float64{0, slow, 0}, []float64{0, slow, slow}, 0},
-		{"slower than before a restart", last(2, "x", fast), []float64{slow, slow}, []float64{fast, fast}, 0},
-		{"faster than before a restart", last(2, "x", slow), []float64{slow, fast}, []float64{slow, fast}, 1},
+		{
+			"slower than before a restart",
+			last(2, "x", fast),
+			[]float64{slow, slow},
+			[]float64{fast, fast},
+			0,
+		},
+		{
+			"faster than before a restart",
+			last(2, "x", slow),
+			[]float64{slow, fast},
+			[]float64{slow, fast},
+			1,
+		},
 		{"other cores before", last(4, "x", fast), []float64{slow, slow}, []float64{slow, slow}, 0},
 		{"another CPU before", last(2, "y", fast), []float64{slow, slow}, []float64{slow, slow}, 0},
 	} {
 		var log bytes.Buffer
-		n := measuring(t, slog.New(slog.NewTextHandler(&log, nil)), c.measured...)
-		if err := n.admit(admission{last: c.last}); err != nil {
+		n := collectorWithSpeeds(t, slog.New(slog.NewTextHandler(&log, nil)), c.measured...)
+		if err := n.applyNameCheck(nameCheck{last: c.last}); err != nil {
 			t.Fatal(err)
 		}
 		var speeds []float64
 		for range c.measured {
-			n.measure()
-			speeds = append(speeds, speedTold(n))
+			n.updateSpeed()
+			speeds = append(speeds, nextSampleSpeed(n))
 		}
-		if d := cmp.Diff(c.told, speeds); d != "" {
+		if d := cmp.Diff(c.want, speeds); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, d)
 		}
-		if rises := strings.Count(log.String(), "node measured faster"); rises != c.rises {
-			t.Errorf("%s: %d lines of a faster node, want %d:\n%s", c.name, rises, c.rises, &log)
+		if logged := strings.Count(log.String(), "higher node speed measured"); logged != c.logged {
+			t.Errorf("%s: %d messages about a higher speed, want %d:\n%s", c.name, logged, c.logged, &log)
 		}
 	}
 }
 
-// A node is measured again half a minute after the first time, then more and more
-// rarely, until the end, beside the sampling.
-func TestCollector_MeasuresAgain(t *testing.T) {
+// The speed is measured again after half a minute, and then with increasing pauses.
+func TestCollector_RepeatsTheSpeedMeasurement(t *testing.T) {
 	linuxOnly(t)
-	c := measuring(t, quiet, 1, 3, 2, 4, 5, 6, 7)
+	c := collectorWithSpeeds(t, quiet, 1, 3, 2, 4, 5, 6, 7)
 	synctest.Test(t, func(t *testing.T) {
-		gauge, begin, at := c.gauge, time.Now(), []float64(nil)
-		c.gauge = func() float64 { at = append(at, time.Since(begin).Minutes()); return gauge() }
+		measure, start, at := c.measureSpeed, time.Now(), []float64(nil)
+		c.measureSpeed = func() float64 { at = append(at, time.Since(start).Minutes()); return measure() }
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 		defer cancel()
-		var beside sync.WaitGroup
-		beside.Go(func() { c.measureAgain(ctx) })
+		var background sync.WaitGroup
+		background.Go(func() { c.repeatSpeed(ctx) })
 		var speeds []float64
 		for ticker := time.NewTicker(6 * time.Minute); len(speeds) < 5; {
 			<-ticker.C
-			speeds = append(speeds, speedTold(c))
+			speeds = append(speeds, nextSampleSpeed(c))
 		}
-		beside.Wait()
+		background.Wait()
 		if d := cmp.Diff([]float64{0.5, 1.5, 3.5, 7.5, 15.5, 25.5}, at); d != "" {
-			t.Errorf("measured after minutes (-want +got):\n%s", d)
+			t.Errorf("minutes of the measurements (-want +got):\n%s", d)
 		}
 		if d := cmp.Diff([]float64{3, 4, 5, 5, 6}, speeds); d != "" {
-			t.Errorf("samples tell each six minutes (-want +got):\n%s", d)
+			t.Errorf("speeds of samples every six minutes (-want +got):\n%s", d)
 		}
 	})
 }
 
 func linuxOnly(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("CPU time of a thread is read on Linux only")
+		t.Skip("the CPU time of a thread is measured on Linux only")
 	}
 }
 

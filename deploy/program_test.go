@@ -58,11 +58,14 @@ func build(dir, name, from string) error {
 	return nil
 }
 
+// patience is how long a test waits for a condition. It only guards against hanging.
+const patience = 5 * time.Minute
+
 // courier runs the program and returns what it printed.
 func courier(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	path := program(t, "courier") // built before the time runs
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
 	return string(out), err
@@ -148,7 +151,7 @@ func start(t *testing.T, name string, c *exec.Cmd, healthy func() error) {
 			if err != nil || t.Failed() {
 				t.Errorf("%s ended with %v:\n%s", name, err, output.String())
 			}
-		case <-time.After(15 * time.Second):
+		case <-time.After(patience):
 			_ = c.Process.Kill() // reported below
 			<-ended
 			t.Errorf("%s does not stop:\n%s", name, output.String())
@@ -163,7 +166,7 @@ func awaitHealthy(t *testing.T, name string, healthy func() error, ended chan er
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(patience)
 	for err := healthy(); err != nil; err = healthy() {
 		select {
 		case <-tick.C:
@@ -284,7 +287,7 @@ func (m *machine) keepsThrice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	seen := 0
 	list := js.ListStreams(ctx)
@@ -310,7 +313,7 @@ func (m *machine) awaitJob(t *testing.T) {
 	}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(10 * time.Second); ; {
+	for deadline := time.After(patience); ; {
 		out, err := courier(t, "jobs", "--nats-url", m.natsURL(), "--output", "json")
 		var l list
 		if err == nil {

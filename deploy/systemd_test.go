@@ -151,7 +151,7 @@ func TestSystemd_AnalyzeAcceptsTheUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{{"verify", "--man=no", path}, {"security", "--offline=true", "--threshold=" + worstExposure, path}} {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			out, err := exec.CommandContext(ctx, analyze, args...).CombinedOutput()
 			cancel()
 			if err != nil || args[0] == "verify" && len(out) > 0 {
@@ -278,7 +278,7 @@ func awaitTrace(t *testing.T, path string) string {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(10 * time.Second); ; {
+	for deadline := time.After(patience); ; {
 		text, err := os.ReadFile(path)
 		if err == nil && strings.Contains(string(text), "exit_group(") {
 			return string(text)

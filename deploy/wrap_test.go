@@ -46,11 +46,11 @@ func TestWrap(t *testing.T) {
 	})
 }
 
-// await tries until it succeeds, at most twenty seconds.
+// await tries until it succeeds.
 func await(ts *testscript.TestScript, what string, try func() bool) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(patience)
 	for !try() {
 		select {
 		case <-tick.C:
@@ -110,12 +110,12 @@ func printEvents(ts *testscript.TestScript, _ bool, args []string) {
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	ts.Check(err)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c, err := js.OrderedConsumer(ctx, "JOB", jetstream.OrderedConsumerConfig{FilterSubjects: []string{"job." + args[0] + ".*"}})
 	ts.Check(err)
 	for {
-		m, err := c.Next(jetstream.FetchMaxWait(10 * time.Second))
+		m, err := c.Next(jetstream.FetchMaxWait(patience))
 		if err != nil {
 			ts.Fatalf("%s has not ended: %v", args[0], err)
 		}

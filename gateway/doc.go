@@ -1,6 +1,5 @@
 // Package gateway translates between HTTP and the bus: REST requests, live
-// events and a web page. It decides nothing. What it answers was asked of a
-// service or read from the event log.
+// events and a web page. It decides nothing. It asks a service, or reads the event log.
 //
 // # Use
 //
@@ -19,29 +18,39 @@
 //
 // # Order, concurrency, failure
 //
-// Handler is safe for any number of requests at once. Events of one stream
-// reach a client in the order of the stream; nothing is promised between
-// streams. Each client of /api/v1/events has a buffer of its own; one that
-// reads too slowly is disconnected and counted, and hears nothing of what it
-// missed: a client that connects asks the REST routes for the present state.
+// Handler is safe for concurrent requests. Events of one stream reach a client of
+// /api/v1/events in the order of the stream; no order is promised between streams. The
+// streams are listed in feeds.go. Each event has an id with its place in every stream: a
+// client that sends the id continues after that event, at any gateway, as far as the log
+// reaches and within bounds. Each client has a queue of its own. A client that reads too
+// slowly loses events and is told how many; one that does not read at all is disconnected.
 // When Run ends, every live client is disconnected, so that the server can stop.
-// A request that the bus does not answer within two seconds is refused as
-// unavailable; another regressor in use may take a minute, because a fit that
-// runs is waited for. Errors are answered as schemas.Error in JSON; details of an
-// internal one go to the log.
 //
-// # What it asks of the caller
+// A request that the bus does not answer within two seconds is refused as unavailable.
+// Submissions and cancellations, which the advisor records, get longer than the advisor
+// takes (schemas.SubmitTimeout). A submission has a job ID before the advisor is asked:
+// the request's own, one derived from the header Idempotency-Key, or a random one, which
+// the client gets with the error. Promotions may take a minute, since a running fit is
+// waited for. Errors are answered as schemas.Error in JSON; details of internal errors go
+// to the log.
 //
-// Without Tokens the gateway knows no user: whoever reaches it may submit, cancel
-// and change the regressors in use. With them a reader asks, a submitter submits
-// and cancels jobs of his own, for whom the gateway asks in his name, and an
-// admin does all; the file holds hashes, and no log a token. Rate bounds how often
-// each user or address asks. No foreign origin is allowed (no CORS), a page of
-// one changes nothing whatever cookies its visitor has, and only bodies of type
-// application/json are taken. HTTPS is the caller's listener.
+// The last samples of 16,384 nodes are remembered, with ten minutes of recent points of
+// each; the node that was silent longest makes room.
 //
-// # Look inside, test
+// # Needs from the caller
 //
-// Metrics begin with courier_gateway_: requests by route and status, live
-// clients, slow clients dropped. Tests run it over a real bus (bus/bustest).
+// Without Tokens the gateway knows no users: everybody who reaches it may submit, cancel
+// and change the champions. It then answers only under localhost, an IP address, or a name
+// of AllowedHosts, so that a page of another site cannot reach it by DNS rebinding. With
+// Tokens a reader asks, a submitter submits and cancels jobs of the same user, in whose
+// name the gateway asks, and an admin has all rights; the file holds hashes, and the log
+// never has a token. Rate bounds the requests of each user or address. No foreign origin
+// is allowed (no CORS), a page of one cannot change anything whatever cookies its visitor
+// has, and only bodies of type application/json are accepted. HTTPS is the caller's
+// listener.
+//
+// # Observability, tests
+//
+// Metrics begin with courier_gateway_: requests by route and status, live clients, events
+// that they missed, nodes. Tests run over a real bus (bus/bustest).
 package gateway

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,18 +17,24 @@ import (
 
 // Options of a Gateway.
 type Options struct {
-	Ready         func() error        // why the process is not ready, for /readyz; nil: it is when NATS is reached
-	Gatherer      prometheus.Gatherer // what /metrics shows; nil: /metrics is not found
+	Ready         func() error        // for /readyz, why the process is not ready; nil: ready when NATS is connected
+	Gatherer      prometheus.Gatherer // of /metrics; nil: /metrics is not found
 	Version       string              // of the program; "" is shown as unknown
 	ClickHouseURL func() string       // where SQL is answered over HTTP; nil or "": nowhere
-	Tokens        *Tokens             // of those who may ask; nil: whoever reaches the gateway may do all
-	Rate          float64             // requests a second of one user, or of one address without a token; 0: as many as they like
-	BodyTimeout   time.Duration       // for the body of a request to arrive; 0: 10 s, the largest over a slow line
-	KeepAlive     time.Duration       // between comments to a silent live client; 0: 15 s, under the usual idle limit of proxies
+	Tokens        *Tokens             // of the users; nil: everybody who reaches the gateway has all rights
+
+	// AllowedHosts are names by which the gateway is reached, beside localhost and IP
+	// addresses; AnyHost allows all. Not checked with Tokens or under TLS.
+	AllowedHosts []string
+
+	Rate         float64       // requests a second of one user, or of one address without a token; 0: no limit
+	BodyTimeout  time.Duration // for the body of a request to arrive; 0: 10 s, the largest over a slow line
+	WriteTimeout time.Duration // for one event to a client that does not read; 0: 10 s
+	KeepAlive    time.Duration // between comments to a silent live client; 0: 15 s, less than the idle limit of proxies
 }
 
-// requestTimeout is how long a service may take to answer. Advice takes
-// milliseconds; who waits longer waits for a part that is away.
+// requestTimeout bounds a request that records nothing. Answers take milliseconds; after
+// this time the service is away.
 const requestTimeout = 2 * time.Second
 
 // Gateway serves Courier over HTTP.
@@ -36,22 +43,35 @@ type Gateway struct {
 	options Options
 	log     *slog.Logger
 	metrics *metrics
+	feeds   []feed
 	hub     *hub
 	limiter *limiter
-	nodes   atomic.Pointer[cluster] // written by Run alone
-	lives   atomic.Pointer[lives]   // written by Run alone
+	nodes   *nodeTable
+	lives   atomic.Pointer[lives] // written by Run alone
+	hosts   hostNames
 	assets  map[string]asset
 	handler http.Handler
+
+	nodesFull sync.Once     // the log says it once
+	resuming  chan struct{} // holds a value for each client whose events are read again
 }
 
-// New returns a Gateway over the bus. It starts nothing. The error is that of a
-// metric which the registerer holds already, or of a damaged page. reg may be nil.
+// New returns a Gateway over the bus. It starts nothing. It fails if an allowed host is
+// not a name, if the registerer has a metric of the same name, or if the embedded page is
+// damaged. reg may be nil.
 func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*Gateway, error) {
 	if o.KeepAlive <= 0 {
 		o.KeepAlive = 15 * time.Second
 	}
 	if o.BodyTimeout <= 0 {
 		o.BodyTimeout = 10 * time.Second
+	}
+	if o.WriteTimeout <= 0 {
+		o.WriteTimeout = 10 * time.Second
+	}
+	hosts, err := newHostNames(o.AllowedHosts)
+	if err != nil {
+		return nil, err
 	}
 	m, err := newMetrics(reg)
 	if err != nil {
@@ -61,9 +81,20 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*G
 	if err != nil {
 		return nil, fmt.Errorf("read the page: %w", err)
 	}
-	g := &Gateway{bus: b, options: o, log: log, metrics: m, hub: newHub(m), limiter: newLimiter(o.Rate), assets: assets}
-	g.nodes.Store(&cluster{})
+	g := &Gateway{
+		bus:     b,
+		options: o,
+		log:     log,
+		metrics: m,
+		nodes:   newNodeTable(),
+		limiter: newLimiter(o.Rate),
+		hosts:   hosts,
+		assets:  assets,
+	}
 	g.lives.Store(&lives{})
+	g.feeds = g.newFeeds()
+	g.hub = newHub(m, len(g.feeds))
+	g.resuming = make(chan struct{}, maxResuming)
 	g.handler = g.mux()
 	return g, nil
 }
@@ -75,36 +106,19 @@ func (g *Gateway) Handler() http.Handler { return g.handler }
 // and returns nil. An error means that a stream can no longer be followed.
 //
 //	NODE ──────► follow ──► nodes ──┐
-//	JOB ───────► follow ────────────┼──► hub ──► a buffer per client ──► /api/v1/events
+//	JOB ───────► follow ────────────┤
+//	ADVICE ────► follow ────────────┼──► hub ──► a queue per client ──► /api/v1/events
 //	REGRESSOR ─► follow ──► lives ──┘
 func (g *Gateway) Run(ctx context.Context) error {
 	defer g.hub.close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	begin, known := time.Now(), false // known is all that the REGRESSOR stream held at the start; of its follower alone
-	follows := []struct {
-		options bus.FollowOptions
-		handle  func(bus.Record)
-	}{
-		{bus.FollowOptions{Stream: schemas.StreamNode, LastPerSubject: true}, func(r bus.Record) { g.applyNode(r); g.announce(r) }},
-		{bus.FollowOptions{Stream: schemas.StreamJob, New: true}, g.announce},
-		{bus.FollowOptions{Stream: schemas.StreamRegressor, CaughtUp: func() { known = true }}, func(r bus.Record) {
-			if g.applyRegressor(r); known || r.StoredAt.After(begin) { // what is long past is no live event
-				g.announce(r)
-			}
-		}},
-	}
-	ended := make(chan error, len(follows))
-	for _, f := range follows {
-		go func() {
-			ended <- g.bus.Follow(ctx, f.options, func(r bus.Record) error {
-				f.handle(r)
-				return nil
-			})
-		}()
+	ended := make(chan error, len(g.feeds))
+	for i := range g.feeds {
+		go func() { ended <- g.follow(ctx, i) }()
 	}
 	var first error
-	for range follows {
+	for range g.feeds {
 		if err := <-ended; err != nil && first == nil {
 			first = err
 		}
@@ -120,14 +134,15 @@ func (g *Gateway) request(ctx context.Context, subject string, request, reply an
 	return g.bus.Request(ctx, subject, request, reply)
 }
 
-// requestFor asks in the name of whoever asks: what is his own is his to change. An
-// administrator may change what is another's, and without tokens everybody may.
-func (g *Gateway) requestFor(ctx context.Context, subject string, request, reply any) error {
+// requestFor asks a service in the name of the user of ctx, who may change only jobs
+// of the same user. Without tokens, and for an administrator who cancels, it asks in no name.
+func (g *Gateway) requestFor(ctx context.Context, subject string, request, reply any,
+	timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	who := askerOf(ctx)
 	if who.user == "" || who.role == Admin && subject == schemas.SubjectJobCancel {
-		return g.request(ctx, subject, request, reply)
+		return g.bus.Request(ctx, subject, request, reply)
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	return g.bus.RequestFor(ctx, who.user, subject, request, reply)
 }

@@ -22,15 +22,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// within returns a context that fails the test's waiting after half a minute.
+// patience is how long a test waits for a condition. It only guards against hanging.
+const patience = 5 * time.Minute
+
+// within returns a context that ends the waiting of a test after its patience.
 func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// eventually tries until check returns nil, and fails the test with its last
-// error after half a minute.
+// eventually tries until check returns nil, and fails the test with its last error after
+// its patience.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
 	ctx := within(t)

@@ -3,33 +3,11 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"net/url"
 
 	"courier/bus"
 	"courier/schemas"
 )
-
-// submit hands a job request on; the answer is the advice that was recorded.
-func (g *Gateway) submit(w http.ResponseWriter, r *http.Request) error {
-	body, err := g.readBody(w, r)
-	if err != nil {
-		return err
-	}
-	var advice json.RawMessage
-	if err := g.requestFor(r.Context(), schemas.SubjectJobSubmit, body, &advice); err != nil {
-		return err
-	}
-	var made struct {
-		JobID string `json:"job_id"`
-	}
-	if err := json.Unmarshal(advice, &made); err != nil {
-		return fmt.Errorf("read the job ID of an advice: %w", err)
-	}
-	w.Header().Set("Location", "/api/v1/jobs/"+url.PathEscape(made.JobID))
-	return writeJSON(w, http.StatusCreated, advice)
-}
 
 // predict hands a what-if question on.
 func (g *Gateway) predict(w http.ResponseWriter, r *http.Request) error {
@@ -66,20 +44,24 @@ func (g *Gateway) job(w http.ResponseWriter, r *http.Request) error {
 	return g.relay(w, r, request.Subject(), &request)
 }
 
-// cancelJob asks to end a job.
+// cancelJob asks the advisor to end a job.
 func (g *Gateway) cancelJob(w http.ResponseWriter, r *http.Request) error {
 	query, err := readQuery(r, "reason")
 	if err != nil {
 		return err
 	}
 	request := schemas.JobCancelRequest{JobID: r.PathValue("id"), Reason: query.Get("reason")}
-	return g.relay(w, r, request.Subject(), &request)
+	var status json.RawMessage
+	if err := g.requestFor(r.Context(), request.Subject(), &request, &status, submitTimeout); err != nil {
+		return err // the advisor records a cancellation as it records a submission
+	}
+	return writeJSON(w, http.StatusOK, status)
 }
 
-// relay answers 200 with a service's reply, as it came.
+// relay asks a service and answers 200 with its unchanged reply.
 func (g *Gateway) relay(w http.ResponseWriter, r *http.Request, subject string, request any) error {
 	var reply json.RawMessage
-	if err := g.requestFor(r.Context(), subject, request, &reply); err != nil {
+	if err := g.request(r.Context(), subject, request, &reply); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, reply)
@@ -109,20 +91,26 @@ func (g *Gateway) lastAdvice(ctx context.Context, id string) (*schemas.Advice, e
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var last *schemas.Advice
-	o := bus.FollowOptions{
-		Stream:         schemas.StreamJob,
-		Subjects:       []string{schemas.JobSubject(id, schemas.EventAdvice), schemas.JobSubject(id, schemas.EventSubmitted)},
-		LastPerSubject: true,
-	}
-	err := g.bus.Read(ctx, o, func(r bus.Record) error {
-		switch e := r.Event.(type) {
-		case *schemas.Advice:
-			last = e
-		case *schemas.Submitted:
-			last = &e.Advice
+	read := func(stream string, events ...string) error {
+		o := bus.FollowOptions{Stream: stream, LastPerSubject: true}
+		for _, event := range events {
+			o.Subjects = append(o.Subjects, schemas.JobSubject(id, event))
 		}
-		return nil
-	})
+		return g.bus.Read(ctx, o, func(r bus.Record) error {
+			switch e := r.Event.(type) {
+			case *schemas.Advice:
+				last = e
+			case *schemas.Submitted:
+				last = &e.Advice
+			}
+			return nil
+		})
+	}
+	// JOB holds the answer to the request, and in old logs the advice; what ADVICE holds is newer.
+	err := read(schemas.StreamJob, schemas.EventSubmitted, schemas.EventAdvice)
+	if err == nil {
+		err = read(schemas.StreamAdvice, schemas.EventAdvice)
+	}
 	switch {
 	case err != nil:
 		return nil, &schemas.Error{Code: schemas.CodeUnavailable, Message: "the event log does not answer"}

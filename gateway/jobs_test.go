@@ -13,6 +13,8 @@ import (
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // asked remembers the requests that the service saw.
@@ -219,6 +221,53 @@ func TestAdvice_IsTheLatestInTheLog(t *testing.T) {
 		if d := cmp.Diff(*c.want, read[schemas.Advice](t, a)); a.status != http.StatusOK || d != "" {
 			t.Errorf("after %s: GET advice = %d (-want +got):\n%s", c.event.ID(), a.status, d)
 		}
+	}
+}
+
+// A log from before advice had a stream of its own holds it in JOB.
+func TestAdvice_OfAnOldLog(t *testing.T) {
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	storeAdviceInJob(t, server.URL())
+	submitted, advice := example[schemas.Submitted](t, "submitted"), example[schemas.Advice](t, "advice")
+	for _, e := range []schemas.Event{submitted, advice} {
+		if _, err := b.Publish(within(t), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Prepare(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	h := open(t, b, gateway.Options{})
+	a := h.do(t, "GET", "/api/v1/jobs/"+submitted.JobID+"/advice", "")
+	if d := cmp.Diff(*advice, read[schemas.Advice](t, a)); a.status != http.StatusOK || d != "" {
+		t.Errorf("GET advice = %d (-want +got):\n%s", a.status, d)
+	}
+}
+
+// storeAdviceInJob makes the streams of a server those of the releases that stored advice in JOB.
+func storeAdviceInJob(t *testing.T, url string) {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := js.Stream(within(t), schemas.StreamJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := job.CachedInfo().Config
+	c.Subjects = append(c.Subjects, schemas.JobSubject("*", schemas.EventAdvice))
+	if err := js.DeleteStream(within(t), schemas.StreamAdvice); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.UpdateStream(within(t), c); err != nil {
+		t.Fatal(err)
 	}
 }
 

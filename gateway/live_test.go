@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,40 +17,68 @@ import (
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // listener reads server-sent events.
 type listener struct {
 	t    *testing.T
 	scan *bufio.Scanner
+	id   string // of the last event, or of a comment after it
+	stop func() // ends the connection
 }
 
+// listen connects from now on.
 func listen(t *testing.T, h *house) *listener {
 	t.Helper()
-	r, err := http.NewRequestWithContext(within(t), "GET", h.url+"/api/v1/events", nil)
+	return h.listen(t, "", "")
+}
+
+// listen connects with a query, from the event with an id on.
+func (h *house) listen(t *testing.T, query, id string) *listener {
+	t.Helper()
+	ctx, cancel := context.WithCancel(within(t))
+	r, err := http.NewRequestWithContext(ctx, "GET", h.url+"/api/v1/events"+query, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
+	if id != "" {
+		r.Header.Set("Last-Event-ID", id)
 	}
-	t.Cleanup(func() { resp.Body.Close() })
+	var resp *http.Response
+	eventually(t, func() error { // a gateway that begins may not follow the log yet
+		if resp, err = http.DefaultClient.Do(r); err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode == http.StatusServiceUnavailable {
+			resp.Body.Close()
+			return errors.New("GET /api/v1/events is unavailable")
+		}
+		return nil
+	})
+	t.Cleanup(func() { cancel(); resp.Body.Close() })
 	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
-		t.Fatalf("GET /api/v1/events = %d %s, want 200 text/event-stream", resp.StatusCode, kind)
+		t.Fatalf("GET /api/v1/events%s = %d %s, want 200 text/event-stream", query, resp.StatusCode, kind)
 	}
 	scan := bufio.NewScanner(resp.Body)
 	scan.Buffer(nil, 2*schemas.MaxMessageBytes)
-	return &listener{t, scan}
+	return &listener{t: t, scan: scan, stop: cancel}
 }
 
-// next returns the lines up to the next empty one; ok is false at the end.
+// next returns the lines up to the next empty one without the id; ok is false at the end.
 func (l *listener) next() (lines []string, ok bool) {
 	for l.scan.Scan() {
-		if l.scan.Text() == "" {
+		text := l.scan.Text()
+		if text == "" {
 			return lines, true
 		}
-		lines = append(lines, l.scan.Text())
+		if id, is := strings.CutPrefix(text, "id: "); is {
+			l.id = id
+			continue
+		}
+		lines = append(lines, text)
 	}
 	return nil, false
 }
@@ -71,50 +101,45 @@ func (l *listener) event() (kind string, data map[string]any) {
 	}
 }
 
-// heardJobs publishes epochs until the listener gets one: from then on it gets
-// every event of JOB, which the gateway follows from its start only. The other
-// streams it reads from what is stored.
-func heardJobs(t *testing.T, h *house, l *listener) {
+// publish sends an event and returns its sequence.
+func (h *house) publish(t *testing.T, e schemas.Event) uint64 {
 	t.Helper()
-	ctx, cancel := context.WithCancel(within(t))
-	done := make(chan error, 1)
-	go func() {
-		tick := time.NewTicker(5 * time.Millisecond)
-		defer tick.Stop()
-		for n := uint32(1); ; n++ {
-			e := example[schemas.Epoch](t, "epoch")
-			e.JobID, e.Epoch = "probe", n
-			e.EventID = schemas.EpochID(e.JobID, e.Run, n)
-			if _, err := h.bus.Publish(ctx, e); err != nil {
-				done <- err
-				return
-			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				done <- nil
-				return
-			}
-		}
-	}()
-	l.event()
-	cancel()
-	if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+	sequence, err := h.bus.Publish(within(t), e)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return sequence
+}
+
+// epoch returns an epoch of a job.
+func epoch(t *testing.T, job string, n uint32) *schemas.Epoch {
+	t.Helper()
+	e := example[schemas.Epoch](t, "epoch")
+	e.JobID, e.Epoch = job, n
+	e.EventID = schemas.EpochID(job, e.Run, n)
+	return e
+}
+
+// sample returns a sample of a node.
+func sample(t *testing.T, node string, n uint64) *schemas.Sample {
+	t.Helper()
+	s := example[schemas.Sample](t, "sample")
+	s.Node, s.Number = node, n
+	s.EventID = schemas.SampleID(node, s.BootID, n)
+	return s
 }
 
 func TestEvents_AreSentAsTheyAreStored(t *testing.T) {
 	b := bustest.New(t)
 	h := open(t, b, gateway.Options{})
 	l := listen(t, h)
-	heardJobs(t, h, l)
 	for _, c := range []struct {
 		kind  string
 		event schemas.Event
 	}{
 		{"sample", example[schemas.Sample](t, "sample")},
 		{"job", example[schemas.Submitted](t, "submitted")},
+		{"job", example[schemas.JobAdmitted](t, "admitted")},
 		{"job", example[schemas.Started](t, "started")},
 		{"job", example[schemas.Epoch](t, "epoch")},
 		{"advice", example[schemas.Advice](t, "advice")},
@@ -129,9 +154,6 @@ func TestEvents_AreSentAsTheyAreStored(t *testing.T) {
 			t.Fatal(err)
 		}
 		kind, data := l.event()
-		for data["subject"] != c.event.Subject() { // what heardJobs sent last
-			kind, data = l.event()
-		}
 		raw, err := schemas.Marshal(c.event)
 		if err != nil {
 			t.Fatal(err)
@@ -154,7 +176,7 @@ func TestEvents_KeepASilentConnectionOpen(t *testing.T) {
 		if !ok {
 			t.Fatal("the events ended")
 		}
-		if strings.HasPrefix(lines[0], ":") {
+		if len(lines) > 0 && strings.HasPrefix(lines[0], ":") {
 			comments++
 		}
 	}
@@ -175,46 +197,245 @@ func TestEvents_EndWhenTheGatewayStops(t *testing.T) {
 	refused(t, "GET /api/v1/events after the end", h.do(t, "GET", "/api/v1/events", ""), 503, schemas.CodeUnavailable, "")
 }
 
-func TestEvents_DropAClientThatDoesNotRead(t *testing.T) {
+// A client that does not read loses events, is told how many, and goes on; the others do
+// not notice.
+func TestEvents_TellASlowClientWhatItMissed(t *testing.T) {
 	b := bustest.New(t)
-	h := open(t, b, gateway.Options{})
+	h := open(t, b, gateway.Options{WriteTimeout: patience}) // the slow one reads in the end
 	slow, quick := listen(t, h), listen(t, h)
-	heardJobs(t, h, quick)
-	done := make(chan bool, 1)
+	read := make(chan string, 8)
 	go func() { // the quick one reads to the end, whatever the slow one does
+		defer close(read)
 		for {
 			lines, ok := quick.next()
-			if !ok || lines[0] == "event: sample" {
-				done <- ok
+			if !ok {
 				return
+			}
+			if len(lines) > 0 && strings.HasPrefix(lines[0], "event: ") {
+				read <- lines[0]
 			}
 		}
 	}()
-	// Large events fill what the sockets hold soon, and then the slow client's buffer.
+	arrives := func(want string) { // streams are not in order, so each event is awaited
+		t.Helper()
+		if got := <-read; got != "event: "+want {
+			t.Fatalf("the quick client reads %q, want %s", got, want)
+		}
+	}
+
+	// Large events soon fill what the sockets hold, and then the slow client's queue.
 	large := example[schemas.Advice](t, "advice")
 	large.Message = strings.Repeat("x", 64<<10)
-	dropped := func() bool {
-		return strings.Contains(h.do(t, "GET", "/metrics", "").body, "\ncourier_gateway_slow_clients_total 1\n")
+	missing := func() bool {
+		metrics := h.do(t, "GET", "/metrics", "").body
+		return strings.Contains(metrics, "\ncourier_gateway_missed_events_total{reason=\"slow\"} ")
 	}
-	for n := uint64(1); !dropped(); n++ {
-		if n > 5000 {
-			t.Fatal("5000 events of 64 KiB did not fill the slow client's buffer")
+	published := uint64(0)
+	for !missing() {
+		if published++; published > 5000 {
+			t.Fatal("5000 events of 64 KiB did not fill the slow client's queue")
 		}
-		large.EventID = schemas.AdviceID(large.JobID, n)
-		if _, err := b.Publish(within(t), large); err != nil {
-			t.Fatal(err)
+		large.EventID = schemas.AdviceID(large.JobID, published)
+		h.publish(t, large)
+		arrives("advice")
+	}
+	h.publish(t, sample(t, "node-a", 1))
+	arrives("sample")
+
+	got, missed, lastID := uint64(0), map[string]any{}, ""
+	for len(missed) == 0 {
+		kind, data := slow.event()
+		switch kind {
+		case "advice":
+			got, lastID = got+1, slow.id
+		case "missed":
+			if data["reason"] != "slow" {
+				t.Errorf("missed = %v, want the reason slow", data)
+			}
+			missed, _ = data["events"].(map[string]any)
 		}
 	}
-	if _, err := b.Publish(within(t), example[schemas.Sample](t, "sample")); err != nil {
+	lost, _ := missed["advice"].(float64)
+	if lost == 0 || got+uint64(lost) != published || missed["node"] != 1.0 {
+		t.Errorf("the slow client read %d of %d events and missed %v", got, published, missed)
+	}
+
+	large.EventID = schemas.AdviceID(large.JobID, published+1) // it goes on
+	sequence := h.publish(t, large)
+	arrives("advice")
+	if kind, data := slow.event(); kind != "advice" || data["sequence"] != float64(sequence) {
+		t.Errorf("after what was missed: %s %v, want advice %d", kind, data["sequence"], sequence)
+	}
+	again := h.listen(t, "?type=advice", lastID) // or it reads again what it missed
+	for range uint64(lost) + 1 {
+		if kind, data := again.event(); kind != "advice" {
+			t.Fatalf("read again: %s %v", kind, data)
+		}
+	}
+}
+
+// Whichever event was the last one that arrived, the next connection begins with the one
+// after it, also at another gateway.
+func TestEvents_ContinueAfterAnyEvent(t *testing.T) {
+	b := bustest.New(t)
+	h, other := open(t, b, gateway.Options{}), open(t, b, gateway.Options{})
+	l := listen(t, h)
+	h.publish(t, epoch(t, "a", 1))
+	h.publish(t, sample(t, "node-a", 1))
+	batch := []*schemas.Sample{sample(t, "node-a", 2), sample(t, "node-a", 3), sample(t, "node-a", 4)}
+	if _, err := b.PublishSamples(within(t), batch); err != nil {
 		t.Fatal(err)
 	}
-	if !<-done {
-		t.Fatal("the quick client was disconnected")
+	h.publish(t, epoch(t, "a", 2))
+	h.publish(t, example[schemas.Drift](t, "drift"))
+	h.publish(t, epoch(t, "b", 1))
+
+	events, ids := l.events(8)
+	for i, id := range ids {
+		for name, g := range map[string]*house{"the same gateway": h, "another": other} {
+			after := g.listen(t, "", id)
+			got, _ := after.events(len(events) - i - 1)
+			want := slices.Sorted(slices.Values(events[i+1:]))
+			slices.Sort(got) // streams are read one after the other
+			if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("after %s at %s (-want +got):\n%s", id, name, d)
+			}
+			after.stop()
+		}
 	}
-	for ok := true; ok; { // what it has not read yet, then the end
-		_, ok = slow.next()
+}
+
+// What was filtered out is not read again, and a filter also holds for what is.
+func TestEvents_AreFilteredLiveAndAgain(t *testing.T) {
+	b := bustest.New(t)
+	h := open(t, b, gateway.Options{})
+	publish := func(n int) {
+		h.publish(t, epoch(t, "a", uint32(n)))
+		h.publish(t, epoch(t, "b", uint32(n)))
+		h.publish(t, sample(t, "node-a", uint64(n)))
+		h.publish(t, sample(t, "node-b", uint64(n)))
+		drift := example[schemas.Drift](t, "drift")
+		drift.EventID = fmt.Sprintf("drift/%d", n)
+		h.publish(t, drift)
+		end := example[schemas.Advice](t, "advice")
+		end.JobID, end.EventID = "a", schemas.AdviceID("a", uint64(n))
+		h.publish(t, end)
 	}
-	if got := h.do(t, "GET", "/metrics", "").body; !strings.Contains(got, "\ncourier_gateway_live_clients 1\n") {
-		t.Error("want one live client left: the quick one")
+	const begin = "node=0,job=0,advice=0,regressor=0"
+	type stream struct {
+		query string
+		want  []string // subjects, sorted
+		l     *listener
 	}
+	streams := []*stream{
+		{query: "", want: []string{"job.a.advice", "job.a.epoch", "job.b.epoch", "node.node-a.sample", "node.node-b.sample", "regressor.epoch_time.drift"}},
+		{query: "?type=job", want: []string{"job.a.epoch", "job.b.epoch"}},
+		{query: "?type=advice,regressor", want: []string{"job.a.advice", "regressor.epoch_time.drift"}},
+		{query: "?job=a", want: []string{"job.a.advice", "job.a.epoch"}},
+		{query: "?job=a,b&type=job", want: []string{"job.a.epoch", "job.b.epoch"}},
+		{query: "?node=node-b", want: []string{"node.node-b.sample"}},
+		{query: "?node=node-b&job=b", want: []string{"job.b.epoch", "node.node-b.sample"}},
+	}
+	for _, s := range streams {
+		s.l = h.listen(t, s.query, "")
+	}
+	check := func(when string, s *stream, l *listener, times int) {
+		t.Helper()
+		var got []string
+		for range times * len(s.want) {
+			_, data := l.event()
+			subject, _ := data["subject"].(string)
+			got = append(got, subject)
+		}
+		slices.Sort(got)
+		want := slices.Sorted(slices.Values(slices.Repeat(s.want, times)))
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s, query %q (-want +got):\n%s", when, s.query, d)
+		}
+	}
+	publish(1)
+	publish(2)
+	for _, s := range streams {
+		check("live", s, s.l, 2)
+	}
+	for _, s := range streams {
+		l := h.listen(t, s.query, begin)
+		check("from the begin", s, l, 2)
+		l.stop()
+	}
+	publish(3)
+	for _, s := range streams {
+		check("live again", s, s.l, 1)
+	}
+
+	for _, c := range []struct{ query, field string }{
+		{"?type=node", "type"}, {"?type=", "type"}, {"?job=A", "job"}, {"?node=a,,b", "node"}, {"?since=1", "since"},
+	} {
+		refused(t, c.query, h.do(t, "GET", "/api/v1/events"+c.query, ""), 400, schemas.CodeInvalid, c.field)
+	}
+	a := h.send(t, "GET", "/api/v1/events", http.Header{"Last-Event-Id": {"yesterday"}}, nil)
+	refused(t, "a wrong id", a, 400, schemas.CodeInvalid, "Last-Event-ID")
+}
+
+// A client that was away too long is told what the log has dropped meanwhile.
+func TestEvents_TellWhatIsNoLongerInTheLog(t *testing.T) {
+	s := bustest.NewServer(t)
+	b := s.Connect(t)
+	h := open(t, b, gateway.Options{})
+	before := listen(t, h)
+	for n := range uint32(5) {
+		h.publish(t, epoch(t, "a", n+1))
+	}
+	before.events(5) // the gateway has them all
+	nc, err := nats.Connect(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(within(t), schemas.StreamJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Purge(within(t), jetstream.WithPurgeSequence(4)); err != nil { // keeps 4 and 5
+		t.Fatal(err)
+	}
+	l := h.listen(t, "", "job=1")
+	kind, missed := l.event()
+	if d := cmp.Diff(map[string]any{"reason": "old", "events": map[string]any{"job": 2.0}}, missed); kind != "missed" || d != "" {
+		t.Errorf("%s (-want +got):\n%s", kind, d)
+	}
+	for want := 4.0; want <= 5; want++ {
+		if kind, data := l.event(); kind != "job" || data["sequence"] != want {
+			t.Errorf("then %s %v, want job %v", kind, data["sequence"], want)
+		}
+	}
+
+	l = h.listen(t, "", "job=900,node=0") // of a log that was lost
+	if kind, missed := l.event(); kind != "missed" || missed["reason"] != "reset" {
+		t.Errorf("after a reset: %s %v, want missed", kind, missed)
+	}
+	h.publish(t, epoch(t, "a", 6))
+	if kind, data := l.event(); kind != "job" || data["sequence"] != 6.0 {
+		t.Errorf("then %s %v, want job 6", kind, data["sequence"])
+	}
+}
+
+// events returns the identities of the next n events and their ids.
+func (l *listener) events(n int) (all, ids []string) {
+	l.t.Helper()
+	for range n {
+		_, data := l.event()
+		all, ids = append(all, eventID(data)), append(ids, l.id)
+	}
+	return all, ids
+}
+
+func eventID(data map[string]any) string {
+	event, _ := data["event"].(map[string]any)
+	id, _ := event["event_id"].(string)
+	return id
 }

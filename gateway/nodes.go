@@ -1,9 +1,11 @@
 package gateway
 
 import (
-	"maps"
-	"net/http"
+	"cmp"
+	"container/list"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"courier/bus"
@@ -12,15 +14,17 @@ import (
 
 // Bounds of what is remembered of the nodes.
 const (
-	maxNodes      = 1024             // the one silent longest makes room
-	recentPoints  = 300              // of each node: ten minutes at the default interval of 2 s
+	maxNodes      = 16_384           // the one that was silent longest makes room
 	silence       = 10 * time.Second // a node is live at least that long after a sample
 	liveIntervals = 3                // and for that many of its intervals
 )
 
 // NodeList answers GET /api/v1/nodes.
 type NodeList struct {
-	Nodes []NodeStatus `json:"nodes"` // by name
+	Nodes []NodeStatus `json:"nodes"`          // a page, in the order that was asked for
+	Total int          `json:"total"`          // nodes that match, on all pages
+	Live  int          `json:"live"`           // of these, the live ones
+	Next  string       `json:"next,omitempty"` // after of the next page; absent on the last
 }
 
 // NodeStatus is what is known of a node.
@@ -33,86 +37,209 @@ type NodeStatus struct {
 	Recent          []Point        `json:"recent,omitempty"` // its last minutes, oldest first, where asked for
 }
 
-// Point is what a sparkline needs of a sample. What was not measured is absent.
-type Point struct {
-	At          time.Time `json:"at"`
-	CPURatio    *float64  `json:"cpu_ratio,omitempty"`     // 0 to 1
-	IOWaitRatio *float64  `json:"io_wait_ratio,omitempty"` // 0 to 1
+// nodeTable holds the last sample and the recent points of each node. A sample costs the
+// same however many nodes there are; readers copy what they return.
+type nodeTable struct {
+	mu     sync.RWMutex
+	byName map[string]*node
+	sorted []*node    // by name
+	heard  *list.List // of *node, the one that was silent longest first
 }
 
-// cluster is the last of each node, by name. It is never changed: apply returns
-// the next one.
-type cluster map[string]node
-
+// node is one entry; its fields are guarded by the table's lock.
 type node struct {
-	sample  schemas.Sample
-	heardAt time.Time // when the sample was stored
-	recent  []Point   // a window on a growing array; only the newest cluster appends
+	name     string
+	sample   *schemas.Sample // never changed, as other readers of the event hold it
+	storedAt time.Time       // of the sample
+	recent   pointRing
+	place    *list.Element // in heard
 }
 
-// apply returns the cluster after a sample.
-func (c cluster) apply(s *schemas.Sample, storedAt time.Time) cluster {
-	next := maps.Clone(c)
-	if next == nil {
-		next = cluster{}
-	}
-	recent := append(next[s.Node].recent, Point{At: s.At, CPURatio: s.CPURatio, IOWaitRatio: s.IOWaitRatio})
-	if len(recent) > recentPoints {
-		recent = recent[len(recent)-recentPoints:] // append moves the window to a new array when this one is full
-	}
-	next[s.Node] = node{sample: *s, heardAt: storedAt, recent: recent}
-	if len(next) > maxNodes {
-		delete(next, next.silentLongest())
-	}
-	return next
+func newNodeTable() *nodeTable {
+	return &nodeTable{byName: map[string]*node{}, heard: list.New()}
 }
 
-func (c cluster) silentLongest() string {
-	return slices.MinFunc(slices.Collect(maps.Keys(c)), func(a, b string) int { return c[a].heardAt.Compare(c[b].heardAt) })
-}
+func compareName(n *node, name string) int { return strings.Compare(n.name, name) }
 
-// list returns every node by name, with the points of the time before now.
-func (c cluster) list(now time.Time, recent time.Duration) NodeList {
-	l := NodeList{Nodes: []NodeStatus{}}
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		n := c[name]
-		age := max(0, now.Sub(n.heardAt))
-		s := NodeStatus{Node: name, Live: age <= n.patience(), AgeSeconds: age.Seconds(), PatienceSeconds: n.patience().Seconds(), Sample: n.sample}
-		for _, p := range n.recent {
-			if recent > 0 && now.Sub(p.At) <= recent {
-				s.Recent = append(s.Recent, p)
-			}
+// apply takes in a sample and returns the name of the node that made room for it, or "".
+func (t *nodeTable) apply(s *schemas.Sample, storedAt time.Time) (evicted string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.byName[s.Node]
+	if n == nil {
+		if len(t.sorted) >= maxNodes {
+			evicted = t.evict()
 		}
-		l.Nodes = append(l.Nodes, s)
+		n = &node{name: strings.Clone(s.Node)}
+		n.place = t.heard.PushBack(n)
+		t.byName[n.name] = n
+		i, _ := slices.BinarySearchFunc(t.sorted, n.name, compareName)
+		t.sorted = slices.Insert(t.sorted, i, n)
 	}
-	return l
+
+	n.sample, n.storedAt = s, storedAt
+	n.recent.add(s.At, s.CPURatio, s.IOWaitRatio)
+	t.heard.MoveToBack(n.place)
+	return evicted
 }
+
+// evict drops the node that was silent longest and returns its name. t.mu is held.
+func (t *nodeTable) evict() string {
+	n := t.heard.Remove(t.heard.Front()).(*node)
+	delete(t.byName, n.name)
+	i, _ := slices.BinarySearchFunc(t.sorted, n.name, compareName)
+	t.sorted = slices.Delete(t.sorted, i, i+1)
+	return n.name
+}
+
+func (t *nodeTable) size() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.sorted)
+}
+
+// nodeQuery says which nodes to list.
+type nodeQuery struct {
+	names  map[string]bool // exact names; nil: all
+	search string          // part of the name; "": all
+	live   bool            // only live nodes
+	byLoad bool            // sorted by CPU ratio, the highest first; else by name
+	after  string          // name of the last node of the previous page; "": the first page
+	limit  int             // nodes on a page
+	recent time.Duration   // length of the recent points; 0: none
+}
+
+func (q *nodeQuery) matches(n *node) bool {
+	return (q.names == nil || q.names[n.name]) && strings.Contains(n.name, q.search)
+}
+
+// rankedNode is a node with the sort key that it had when it was found.
+type rankedNode struct {
+	*node
+	load float64
+}
+
+// list returns a page of nodes. It fails if the pages are sorted by load and after names
+// no node.
+func (t *nodeTable) list(q *nodeQuery, now time.Time) (NodeList, error) {
+	l := NodeList{Nodes: []NodeStatus{}}
+	found, err := t.find(q, now, &l)
+	if err != nil {
+		return l, err
+	}
+
+	if len(found) > q.limit {
+		found = found[:q.limit]
+		l.Next = found[q.limit-1].name
+	}
+
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, n := range found {
+		l.Nodes = append(l.Nodes, n.status(now, q.recent))
+	}
+	return l, nil
+}
+
+// find returns the nodes of the page that follows after, and one more if there is one. It
+// counts all that match.
+func (t *nodeTable) find(q *nodeQuery, now time.Time, l *NodeList) ([]rankedNode, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var last rankedNode
+	if q.byLoad && q.after != "" {
+		n := t.byName[q.after]
+		if n == nil {
+			return nil, schemas.Invalid("after", "no node %s is known now; begin with the first page", q.after)
+		}
+		last = rankedNode{n, n.load()}
+	}
+
+	var found []rankedNode
+	for _, n := range t.sorted {
+		if !q.matches(n) {
+			continue
+		}
+		live := n.live(now)
+		if q.live && !live {
+			continue
+		}
+		l.Total++
+		if live {
+			l.Live++
+		}
+		switch r := (rankedNode{n, n.load()}); {
+		case q.byLoad && (last.node == nil || compareLoad(r, last) > 0):
+			found = insertRanked(found, r, q.limit+1)
+		case !q.byLoad && n.name > q.after && len(found) <= q.limit:
+			found = append(found, r)
+		}
+	}
+	return found, nil
+}
+
+// insertRanked keeps the first most nodes in order of their load.
+func insertRanked(found []rankedNode, r rankedNode, most int) []rankedNode {
+	if len(found) == most {
+		if compareLoad(r, found[most-1]) >= 0 {
+			return found
+		}
+		found = found[:most-1]
+	}
+	i, _ := slices.BinarySearchFunc(found, r, compareLoad)
+	return slices.Insert(found, i, r)
+}
+
+// compareLoad sorts by load, the highest first, then by name.
+func compareLoad(a, b rankedNode) int {
+	if a.load != b.load {
+		return cmp.Compare(b.load, a.load)
+	}
+	return strings.Compare(a.name, b.name)
+}
+
+// load is the CPU ratio; nodes that do not measure it come after an idle one.
+func (n *node) load() float64 {
+	if n.sample.CPURatio == nil {
+		return -1
+	}
+	return *n.sample.CPURatio
+}
+
+func (n *node) live(now time.Time) bool { return now.Sub(n.storedAt) <= n.patience() }
 
 // patience is how long after a sample the node still counts as live.
-func (n node) patience() time.Duration {
+func (n *node) patience() time.Duration {
 	return max(silence, time.Duration(liveIntervals*n.sample.IntervalSeconds*float64(time.Second)))
 }
 
-// applyNode carries a record into the cluster. Only the follower of NODE calls it.
-func (g *Gateway) applyNode(r bus.Record) {
-	if s, ok := r.Event.(*schemas.Sample); ok {
-		next := g.nodes.Load().apply(s, r.StoredAt)
-		g.nodes.Store(&next)
+// status copies what is known of the node, with the points of the time before now.
+func (n *node) status(now time.Time, recent time.Duration) NodeStatus {
+	s := NodeStatus{
+		Node:            n.name,
+		Live:            n.live(now),
+		AgeSeconds:      max(0, now.Sub(n.storedAt)).Seconds(),
+		PatienceSeconds: n.patience().Seconds(),
+		Sample:          *n.sample,
 	}
+	if recent > 0 {
+		s.Recent = n.recent.since(now.Add(-recent))
+	}
+	return s
 }
 
-// listNodes answers with the last sample of each node.
-func (g *Gateway) listNodes(w http.ResponseWriter, r *http.Request) error {
-	query, err := readQuery(r, "recent_seconds")
-	if err != nil {
-		return err
+// applyNode takes a record of NODE into the table. Only the follower of NODE calls it.
+func (g *Gateway) applyNode(r bus.Record) {
+	s, ok := r.Event.(*schemas.Sample)
+	if !ok {
+		return
 	}
-	seconds, err := readCount(query, "recent_seconds")
-	if err != nil {
-		return err
+	if evicted := g.nodes.apply(s, r.StoredAt); evicted != "" {
+		g.metrics.nodesEvicted.Inc()
+		g.nodesFull.Do(func() {
+			g.log.Warn("more nodes than are shown; the one that was silent longest makes room",
+				"nodes", maxNodes, "first_evicted", evicted)
+		})
 	}
-	if seconds < 0 || seconds > 3600 {
-		return schemas.Invalid("recent_seconds", "%d is not between 0 and 3600", seconds)
-	}
-	return writeJSON(w, http.StatusOK, g.nodes.Load().list(time.Now(), time.Duration(seconds)*time.Second))
+	g.metrics.nodes.Set(float64(g.nodes.size()))
 }

@@ -2,21 +2,36 @@ package gateway
 
 import (
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// heard is a sample of a node that was taken and stored s seconds after noon.
-func heard(c cluster, node string, s int) cluster {
+// hear applies a sample of a node that was taken and stored s seconds after noon, and
+// returns the node that made room.
+func hear(t *nodeTable, node string, s int) string {
 	at := noon.Add(time.Duration(s) * time.Second)
-	return c.apply(&schemas.Sample{Stamp: schemas.Stamp{At: at}, Node: node, Number: uint64(s), IntervalSeconds: 2}, at)
+	return t.apply(&schemas.Sample{Stamp: schemas.Stamp{At: at}, Node: node, Number: uint64(s), IntervalSeconds: 2}, at)
 }
 
-func TestCluster_SaysHowOldEachNodeIs(t *testing.T) {
+func mustList(t *testing.T, table *nodeTable, q nodeQuery, now time.Time) NodeList {
+	t.Helper()
+	l, err := table.list(&q, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestNodeTable_SaysHowOldEachNodeIs(t *testing.T) {
 	for _, c := range []struct {
 		interval  float64
 		age       time.Duration
@@ -30,8 +45,9 @@ func TestCluster_SaysHowOldEachNodeIs(t *testing.T) {
 		{interval: 30, age: 91 * time.Second, live: false, patience: 90, wantedAge: 91},
 		{interval: 2, age: -time.Second, live: true, patience: 10, wantedAge: 0}, // the clocks differ
 	} {
-		s := &schemas.Sample{Stamp: schemas.Stamp{At: noon}, Node: "a", IntervalSeconds: c.interval}
-		got := cluster{}.apply(s, noon).list(noon.Add(c.age), 0).Nodes[0]
+		table := newNodeTable()
+		table.apply(&schemas.Sample{Stamp: schemas.Stamp{At: noon}, Node: "a", IntervalSeconds: c.interval}, noon)
+		got := mustList(t, table, nodeQuery{limit: 1}, noon.Add(c.age)).Nodes[0]
 		if got.Live != c.live || got.PatienceSeconds != c.patience || got.AgeSeconds != c.wantedAge || got.Recent != nil {
 			t.Errorf("interval %v s, %v after its sample: live %v, age %v s, patience %v s, want %v, %v, %v",
 				c.interval, c.age, got.Live, got.AgeSeconds, got.PatienceSeconds, c.live, c.wantedAge, c.patience)
@@ -39,96 +55,158 @@ func TestCluster_SaysHowOldEachNodeIs(t *testing.T) {
 	}
 }
 
-func TestCluster_KeepsTheLastPointsAndChangesNoSnapshot(t *testing.T) {
-	var snapshots []cluster
-	c := cluster{}
-	const samples = 3*recentPoints + 7
-	for i := range samples {
-		c = heard(c, "a", i)
-		snapshots = append(snapshots, c)
+func TestNodeTable_ForgetsTheNodeThatIsSilentLongest(t *testing.T) {
+	table := newNodeTable()
+	name := func(i int) string { return fmt.Sprintf("node-%05d", i) }
+	for i := range maxNodes {
+		if evicted := hear(table, name(i), i); evicted != "" {
+			t.Fatalf("node %d evicts %s, want room for %d", i, evicted, maxNodes)
+		}
 	}
-	for i, s := range snapshots {
-		points := s["a"].recent
+	hear(table, name(0), maxNodes) // heard again: number 1 is silent longest now
+	if evicted := hear(table, "newcomer", maxNodes+1); evicted != name(1) {
+		t.Errorf("a newcomer evicts %q, want %s", evicted, name(1))
+	}
+	if table.size() != maxNodes || len(table.byName) != maxNodes || table.heard.Len() != maxNodes {
+		t.Errorf("%d nodes sorted, %d by name, %d heard, want %d each",
+			table.size(), len(table.byName), table.heard.Len(), maxNodes)
+	}
+	for want, there := range map[string]bool{name(0): true, name(1): false, name(2): true, "newcomer": true} {
+		if _, is := table.byName[want]; is != there {
+			t.Errorf("%s is remembered: %t, want %t", want, is, there)
+		}
+	}
+	if !slices.IsSortedFunc(table.sorted, func(a, b *node) int { return strings.Compare(a.name, b.name) }) {
+		t.Error("the names are not sorted")
+	}
+}
+
+// Pages hold each node once, in order, whatever the page size and filter.
+func TestNodeTable_PagesAndFilters(t *testing.T) {
+	table := newNodeTable()
+	now := noon.Add(time.Minute)
+	loads := map[string]float64{"gpu-1": 0.5, "gpu-2": 0.9, "cpu-1": 0.5, "cpu-2": 0.1, "cpu-3": math.NaN()}
+	for node, load := range loads {
+		s := &schemas.Sample{Stamp: schemas.Stamp{At: now}, Node: node, IntervalSeconds: 2}
+		if !math.IsNaN(load) {
+			s.CPURatio = &load
+		}
+		storedAt := now
+		if node == "cpu-2" {
+			storedAt = noon // silent
+		}
+		table.apply(s, storedAt)
+	}
+	for _, c := range []struct {
+		name  string
+		query nodeQuery
+		want  string
+		live  int
+	}{
+		{"by name", nodeQuery{}, "cpu-1 cpu-2 cpu-3 gpu-1 gpu-2", 4},
+		{"by load", nodeQuery{byLoad: true}, "gpu-2 cpu-1 gpu-1 cpu-2 cpu-3", 4},
+		{"live", nodeQuery{live: true}, "cpu-1 cpu-3 gpu-1 gpu-2", 4},
+		{"search", nodeQuery{search: "pu-2", byLoad: true}, "gpu-2 cpu-2", 1},
+		{"names", nodeQuery{names: map[string]bool{"cpu-3": true, "gpu-2": true, "absent": true}}, "cpu-3 gpu-2", 2},
+		{"nothing", nodeQuery{search: "tpu"}, "", 0},
+	} {
+		for size := 1; size <= len(loads)+1; size++ {
+			var got []string
+			q := c.query
+			q.limit = size
+			for pages := 0; pages == 0 || q.after != ""; pages++ {
+				l := mustList(t, table, q, now)
+				if l.Total != len(strings.Fields(c.want)) || l.Live != c.live || len(l.Nodes) > size {
+					t.Errorf("%s, pages of %d: %d of %d live on a page of %d, want %d of %s",
+						c.name, size, l.Live, l.Total, len(l.Nodes), c.live, c.want)
+				}
+				for _, n := range l.Nodes {
+					got = append(got, n.Node)
+				}
+				q.after = l.Next
+				if pages > len(loads) {
+					t.Fatalf("%s, pages of %d: they do not end", c.name, size)
+				}
+			}
+			if d := cmp.Diff(strings.Fields(c.want), got); d != "" && len(got)+len(c.want) > 0 {
+				t.Errorf("%s, pages of %d (-want +got):\n%s", c.name, size, d)
+			}
+		}
+	}
+	if _, err := table.list(&nodeQuery{byLoad: true, after: "gone", limit: 1}, now); err == nil {
+		t.Error("a page by load after a node that is gone: no error")
+	}
+}
+
+func TestPointRing_KeepsTheLastPoints(t *testing.T) {
+	var r pointRing
+	const samples = 3*recentPoints + 7
+	at := func(i int) time.Time { return noon.Add(time.Duration(i) * time.Second) }
+	for i := range samples {
+		cpu := float64(i) / samples
+		r.add(at(i), &cpu, nil)
+		points := r.since(noon)
 		if want := min(i+1, recentPoints); len(points) != want {
 			t.Fatalf("after %d samples: %d points, want %d", i+1, len(points), want)
 		}
 		for k, p := range points {
-			if want := noon.Add(time.Duration(i-len(points)+1+k) * time.Second); !p.At.Equal(want) {
-				t.Fatalf("snapshot %d, point %d = %v, want %v: a later sample changed it", i, k, p.At, want)
+			n := i - len(points) + 1 + k
+			want := float64(n) / samples
+			if !p.At.Equal(at(n)) || math.Abs(*p.CPURatio-want) > 1.0/ratioSteps || p.IOWaitRatio != nil {
+				t.Fatalf("after %d samples: point %d = %v, want %v at %v", i+1, k, p, want, at(n))
 			}
 		}
-		if s["a"].sample.Number != uint64(i) {
-			t.Fatalf("snapshot %d holds sample %d", i, s["a"].sample.Number)
-		}
 	}
-	last := noon.Add((samples - 1) * time.Second)
-	if got := c.list(last, 5*time.Second).Nodes[0].Recent; len(got) != 6 || !got[5].At.Equal(last) {
-		t.Errorf("the last 5 s hold %d points up to %v, want 6 up to %v", len(got), got[len(got)-1].At, last)
+	if got := r.since(at(samples - 6)); len(got) != 6 || !got[5].At.Equal(at(samples-1)) {
+		t.Errorf("the last 5 s hold %d points, want 6", len(got))
 	}
-}
-
-func TestCluster_ForgetsTheNodeThatIsSilentLongest(t *testing.T) {
-	c := cluster{}
-	name := func(i int) string { return fmt.Sprintf("node-%04d", i) }
-	for i := range maxNodes {
-		c = heard(c, name(i), i)
-	}
-	c = heard(c, name(0), maxNodes)      // heard of again
-	c = heard(c, "newcomer", maxNodes+1) // number 1 is silent longest now
-	if _, there := c[name(1)]; there || len(c) != maxNodes {
-		t.Errorf("%d nodes, %s there: %v; want %d without it", len(c), name(1), there, maxNodes)
-	}
-	for _, want := range []string{name(0), name(2), "newcomer"} {
-		if _, there := c[want]; !there {
-			t.Errorf("%s is forgotten", want)
-		}
+	if cap(r.points) != recentPoints {
+		t.Errorf("room for %d points, want %d", cap(r.points), recentPoints)
 	}
 }
 
-func TestHub_TakesABoundedNumberOfClientsOfOne(t *testing.T) {
-	m, err := newMetrics(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := newHub(m)
-	for range maxOfOne {
-		if _, err := h.join("ada"); err != nil {
-			t.Fatal(err)
+func TestPointRing_HoldsClocksThatJump(t *testing.T) {
+	var r pointRing
+	half := 0.5
+	long := time.Duration(math.MaxUint32) * time.Millisecond
+	for i, c := range []struct {
+		at   time.Time
+		want []time.Time
+	}{
+		{noon, []time.Time{noon}},
+		{noon.Add(-time.Hour), []time.Time{noon}}, // late
+		{noon.Add(long), []time.Time{noon, noon.Add(long)}},
+		{noon.Add(3 * long), []time.Time{noon.Add(3 * long)}}, // too far
+	} {
+		r.add(c.at, &half, &half)
+		var got []time.Time
+		for _, p := range r.since(noon.Add(-2 * time.Hour)) {
+			got = append(got, p.At)
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("after point %d (-want +got):\n%s", i+1, d)
 		}
 	}
-	if _, err := h.join("ada"); err != errMany {
-		t.Errorf("client %d of one user: %v, want %v", maxOfOne+1, err, errMany)
+
+	r = pointRing{} // a node that reports for longer than an offset can tell
+	day := 24 * time.Hour
+	for i := range 2 * recentPoints {
+		r.add(noon.Add(time.Duration(i)*day/10), &half, nil)
 	}
-	if _, err := h.join("bob"); err != nil {
-		t.Errorf("the first of another: %v, want room", err)
+	all := r.since(noon)
+	if first, last := all[0].At, all[len(all)-1].At; !last.Equal(noon.Add((2*recentPoints-1)*day/10)) ||
+		!first.Equal(noon.Add(recentPoints*day/10)) || len(all) != recentPoints {
+		t.Errorf("after 60 days: %d points from %v to %v", len(all), first, last)
 	}
 }
 
-func TestHub_TakesABoundedNumberOfClients(t *testing.T) {
-	m, err := newMetrics(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := newHub(m)
-	first, err := h.join("ada")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range maxClients - 1 {
-		if _, err := h.join(fmt.Sprint(i % 10)); err != nil {
-			t.Fatal(err)
+func TestPackRatio_KeepsWhatIsMeasured(t *testing.T) {
+	for _, r := range []float64{0, 0.3, 0.5, 1} {
+		if got := unpackRatio(packRatio(&r)); got == nil || *got != r {
+			t.Errorf("ratio %v comes back as %v", r, got)
 		}
 	}
-	if _, err := h.join("bob"); err != errFull {
-		t.Errorf("client %d: %v, want %v", maxClients+1, err, errFull)
-	}
-	h.leave(first)
-	h.leave(first) // twice is once
-	if _, err := h.join("bob"); err != nil {
-		t.Errorf("after one left: %v, want room", err)
-	}
-	h.close()
-	if _, err := h.join("bob"); err != errStopping || len(h.clients) != 0 {
-		t.Errorf("after close: %v with %d clients, want %v with none", err, len(h.clients), errStopping)
+	if got := unpackRatio(packRatio(nil)); got != nil {
+		t.Errorf("an unknown ratio comes back as %v", *got)
 	}
 }

@@ -21,6 +21,7 @@ func TestNodes_AreTheLastSamplesByName(t *testing.T) {
 	put := func(node string, n uint64, cpu float64) {
 		t.Helper()
 		s := example[schemas.Sample](t, "sample")
+		s.IntervalSeconds = patience.Seconds() // it is live for longer
 		s.Node, s.Number, s.CPURatio, s.At = node, n, &cpu, now.Add(time.Duration(n)*time.Millisecond)
 		s.EventID = schemas.SampleID(node, s.BootID, n)
 		if _, err := b.Publish(within(t), s); err != nil {
@@ -53,13 +54,20 @@ func TestNodes_AreTheLastSamplesByName(t *testing.T) {
 	}
 	nodes("/api/v1/nodes", "node-a #1 0.3; node-b #2 0.2; ")
 	put("node-b", 3, 0.4)
-	nodes("/api/v1/nodes?recent_seconds=60", "node-a #1 0.3 0.3; node-b #3 0.4 0.2 0.4; ")
+	nodes("/api/v1/nodes?recent_seconds=3600", "node-a #1 0.3 0.3; node-b #3 0.4 0.2 0.4; ")
+	nodes("/api/v1/nodes?limit=1&sort=load", "node-b #3 0.4; ")
+	nodes("/api/v1/nodes?limit=1&after=node-a", "node-b #3 0.4; ")
+	nodes("/api/v1/nodes?node=node-a,node-x&live=true", "node-a #1 0.3; ")
+	nodes("/api/v1/nodes?search=E-B", "node-b #3 0.4; ")
+	for field, query := range map[string]string{"limit": "limit=0", "sort": "sort=age", "live": "live=yes", "node": "node=A,b", "after": "after=x&sort=load"} {
+		refused(t, query, h.do(t, "GET", "/api/v1/nodes?"+query, ""), 400, schemas.CodeInvalid, field)
+	}
 	refused(t, "recent_seconds=-1", h.do(t, "GET", "/api/v1/nodes?recent_seconds=-1", ""), 400, schemas.CodeInvalid, "recent_seconds")
 }
 
 func TestNodes_AreAnEmptyListWhereNoneReported(t *testing.T) {
 	h := open(t, bustest.New(t), gateway.Options{})
-	for path, want := range map[string]string{"/api/v1/nodes": `{"nodes":[]}`, "/api/v1/regressors": `{"regressors":[]}`} {
+	for path, want := range map[string]string{"/api/v1/nodes": `{"nodes":[],"total":0,"live":0}`, "/api/v1/regressors": `{"regressors":[]}`} {
 		if a := h.do(t, "GET", path, ""); a.status != http.StatusOK || strings.TrimSpace(a.body) != want {
 			t.Errorf("GET %s = %d %s, want 200 %s", path, a.status, a.body, want)
 		}

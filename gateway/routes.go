@@ -27,7 +27,9 @@ type route struct {
 	handle handler
 	role   Role // that it needs, where the gateway knows its users
 	live   bool // stays open: its duration is no answer time
-	free   bool // is asked by machines that watch over it: never too often
+	free   bool // not limited in rate: asked by probes
+
+	anyHost bool // answered under any host name: asked by probes and scrapers by the name of a pod
 }
 
 // routes lists everything that is served; openapi.yaml describes each.
@@ -51,9 +53,9 @@ func (g *Gateway) routes() []route {
 		{method: "DELETE", path: "/api/v1/session", handle: g.endSession},
 		{method: "GET", path: "/api/v1/about", handle: g.about, role: Reader},
 		{method: "GET", path: "/api/v1/openapi.yaml", handle: g.openAPI},
-		{method: "GET", path: "/metrics", handle: g.showMetrics, role: Reader},
-		{method: "GET", path: "/healthz", handle: g.health, free: true},
-		{method: "GET", path: "/readyz", handle: g.ready, free: true},
+		{method: "GET", path: "/metrics", handle: g.showMetrics, role: Reader, anyHost: true},
+		{method: "GET", path: "/healthz", handle: g.health, free: true, anyHost: true},
+		{method: "GET", path: "/readyz", handle: g.ready, free: true, anyHost: true},
 		{method: "GET", path: "/web/{file}", handle: g.asset},
 		{method: "GET", path: "/{$}", handle: g.page},
 	}
@@ -144,8 +146,13 @@ func (a *answer) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController reach flushing and deadlines.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// answerTo lets a request through to its route, if whoever asks may use it now.
+// answerTo checks host name, rate and role of a request, then calls its route.
 func (g *Gateway) answerTo(w http.ResponseWriter, r *http.Request, rt route) error {
+	if !rt.anyHost {
+		if err := g.checkHost(r); err != nil {
+			return err
+		}
+	}
 	who, wrong := g.identify(r)
 	if !rt.free {
 		if err := g.slow(w, clientOf(r, who)); err != nil {
@@ -197,7 +204,12 @@ func (g *Gateway) refuse(a *answer, r *http.Request, err error) {
 	if status == http.StatusInternalServerError {
 		g.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
-	if err := writeJSON(a, status, refusal); err != nil {
+	var body any = refusal
+	var submission *failedSubmission
+	if errors.As(err, &submission) {
+		body = &SubmitError{Error: refusal, JobID: submission.jobID}
+	}
+	if err := writeJSON(a, status, body); err != nil {
 		g.log.Debug("answer not sent", "path", r.URL.Path, "error", err)
 	}
 }

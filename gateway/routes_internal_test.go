@@ -94,9 +94,9 @@ func TestRoutes_AreClosedButForThese(t *testing.T) {
 
 func TestOpenAPI_HasTheFieldsOfTheGoTypes(t *testing.T) {
 	d := readDocument(t)
-	for _, v := range []any{schemas.Error{}, schemas.JobRequest{}, schemas.Alternative{}, schemas.Load{}, schemas.Effect{}, schemas.Choice{}, schemas.Admission{}, schemas.ProbeEpoch{}, schemas.Advice{},
+	for _, v := range []any{schemas.Error{}, SubmitError{}, schemas.JobRequest{}, schemas.Alternative{}, schemas.Evidence{}, schemas.TimeEvidence{}, schemas.StartupEvidence{}, schemas.AccuracyEvidence{}, schemas.DriftFactor{}, schemas.Load{}, schemas.Effect{}, schemas.Choice{}, schemas.Admission{}, schemas.ProbeEpoch{}, schemas.Advice{},
 		schemas.JobStatus{}, schemas.JobList{}, schemas.Score{}, schemas.ScoreLine{}, schemas.CalibrationBin{}, schemas.Sample{}, schemas.Promoted{}, Point{}, NodeStatus{}, NodeList{}, RegressorStatus{},
-		RegressorList{}, schemas.RegressorVersion{}, schemas.Rejected{}, schemas.Drift{}, RegressorLife{}, schemas.PromoteRequest{}, schemas.RollbackRequest{}, LiveEvent{}, About{}, Session{}} {
+		RegressorList{}, schemas.RegressorVersion{}, schemas.Rejected{}, schemas.Drift{}, RegressorLife{}, schemas.PromoteRequest{}, schemas.RollbackRequest{}, LiveEvent{}, Missed{}, About{}, Session{}} {
 		typ := reflect.TypeOf(v)
 		s, ok := d.Components.Schemas[typ.Name()]
 		if !ok {
@@ -130,6 +130,9 @@ func TestOpenAPI_HasTheFieldsOfTheGoTypes(t *testing.T) {
 
 // jsonNames returns the names of a struct's fields in JSON, embedded ones included.
 func jsonNames(t reflect.Type) []string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	var names []string
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -205,7 +208,7 @@ func TestWrap_AnswersWhoIsCutOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &Gateway{log: slog.New(slog.DiscardHandler), metrics: m, limiter: newLimiter(0)}
+	g := &Gateway{log: slog.New(slog.DiscardHandler), metrics: m, limiter: newLimiter(0), hosts: hostNames{any: true}}
 	ctx, cut := context.WithCancel(t.Context())
 	w := httptest.NewRecorder()
 	g.wrap(route{path: "/", handle: func(http.ResponseWriter, *http.Request) error {

@@ -279,7 +279,7 @@ func TestReadTokens_SaysWhichLineIsWrong(t *testing.T) {
 func TestRate_IsOfEachClient(t *testing.T) {
 	b, a := bustest.New(t), &callers{}
 	serve(t, b, a.endpoints()...)
-	h := knowing(t, b, gateway.Options{Rate: 0.01}) // none comes back while this test runs
+	h := knowing(t, b, gateway.Options{Rate: 1e-6}) // none comes back while this test runs
 	status := func(path, token string) answer { return h.send(t, "GET", path, bearer(token), nil) }
 	for _, token := range []string{submitterToken, adminToken, "", "token-of-nobody"} {
 		left := 2
@@ -314,15 +314,14 @@ func TestBody_IsNotWaitedForForEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	begin := time.Now()
-	fmt.Fprintf(c, "POST /api/v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
-	if err := c.SetReadDeadline(begin.Add(20 * time.Second)); err != nil {
+	fmt.Fprintf(c, "POST /api/v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	reply := make([]byte, 64)
 	n, err := c.Read(reply)
 	if err != nil || !strings.HasPrefix(string(reply[:n]), "HTTP/1.1 408") {
-		t.Errorf("after %s: %q, %v, want 408", time.Since(begin), reply[:n], err)
+		t.Errorf("%q, %v, want 408", reply[:n], err)
 	}
 }
 

@@ -39,6 +39,8 @@ type Feature struct {
 	// Scarce are values that some examples have, but too few for a guarantee: a row
 	// with one of them lies a range beyond the examples.
 	Scarce []float64 `json:"scarce,omitempty"`
+	// Typical is the value that a caller may use where it does not know one; 0 unless it says so.
+	Typical float64 `json:"typical,omitempty"`
 }
 
 // chosen reports whether a feature may have measured levels.

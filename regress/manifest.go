@@ -22,6 +22,9 @@ const (
 	FamilyLaw      = "law"
 	FamilyLawTrees = "law+trees"
 	FamilyGaussian = "gaussian"
+	// FamilyHierarchy is for regressors whose file has the medians of what Manifest.Hierarchy
+	// predicts.
+	FamilyHierarchy = "hierarchy"
 )
 
 // Regressor is a fitted function of a row of features, with all that is known
@@ -64,6 +67,11 @@ type Manifest struct {
 	Gaussian *Gaussian `json:"gaussian,omitempty"`
 	// Constant says that all targets were equal, and the regressor is one leaf.
 	Constant bool `json:"constant,omitempty"`
+	// Hierarchy is what the predictions of a tabulated regressor were computed from,
+	// and their distributions are: see package evidence.
+	Hierarchy json.RawMessage `json:"hierarchy,omitempty"`
+	// Evaluations of the hierarchy by runs and configurations that were left out, by model.
+	Evaluations json.RawMessage `json:"evaluations,omitempty"`
 	// Examples that were learnt from.
 	Examples Examples `json:"examples"`
 	// Scores and Coverage of the out-of-fold predictions, absent where nothing

@@ -21,7 +21,7 @@ type Action string
 
 // The actions.
 const (
-	ActionStart Action = "start" // run it as chosen: the answer to a request, and in the log what ends the waiting of a queued job
+	ActionStart Action = "start" // run it as chosen: the answer to a request, or the advice of an admitted job
 	ActionKeep  Action = "keep"  // go on unchanged
 	ActionBatch Action = "change_batch_size"
 	ActionCPUs  Action = "change_cpus"
@@ -35,12 +35,26 @@ type Alternative struct {
 	PredictedSeconds  *float64 `json:"predicted_seconds,omitempty"`   // predicted time, its median: start-up and all epochs, or those that remain, beside the jobs that run meanwhile
 	MeanSeconds       *float64 `json:"mean_seconds,omitempty"`        // its mean
 	UpperBoundSeconds *float64 `json:"upper_bound_seconds,omitempty"` // kept with the requested confidence; absent if none is known
-	PredictedAccuracy *float64 `json:"predicted_accuracy,omitempty"`  // after the last epoch, 0 to 1
-	Probability       *float64 `json:"probability,omitempty"`         // of meeting the SLO, 0 to 1
+	PredictedAccuracy *float64 `json:"predicted_accuracy,omitempty"`  // after the last epoch, its median, 0 to 1
+	Probability       *float64 `json:"probability,omitempty"`         // of meeting the SLO, and the target accuracy if there is one, 0 to 1
 	CPUSeconds        *float64 `json:"cpu_seconds,omitempty"`         // what it costs: CPUs times predicted time
 	Score             *float64 `json:"score,omitempty"`               // weighted score, where no SLO is given
 	Extrapolated      bool     `json:"extrapolated,omitempty"`        // beyond what was ever measured: no guarantee
 	Reason            string   `json:"reason,omitempty"`              // why it was chosen or lost
+
+	// Expected accuracy, by which alternatives are ranked, 0 to 1.
+	MeanAccuracy *float64 `json:"mean_accuracy,omitempty"`
+	// Lower end of the interval that contains the accuracy with the requested confidence;
+	// absent if it may be below all that was measured.
+	AccuracyLower *float64 `json:"accuracy_lower,omitempty"`
+	// Upper end of that interval.
+	AccuracyUpper *float64 `json:"accuracy_upper,omitempty"`
+	// Of meeting the SLO alone, where there is a target accuracy, 0 to 1.
+	SLOProbability *float64 `json:"slo_probability,omitempty"`
+	// Of reaching the target accuracy alone, 0 to 1.
+	AccuracyProbability *float64 `json:"accuracy_probability,omitempty"`
+	// What the figures rest on.
+	Evidence *Evidence `json:"evidence,omitempty"`
 }
 
 // Load is what surrounds a job on its nodes, itself included.
@@ -48,8 +62,14 @@ type Load struct {
 	ConcurrentJobs   float64 `json:"concurrent_jobs"`    // jobs at once
 	Processes        float64 `json:"processes"`          // sum of their CPUs
 	ProcessesPerCore float64 `json:"processes_per_core"` // processes / logical processors of the node; 0 if its size is unknown
-	ForeignCPURatio  float64 `json:"foreign_cpu_ratio"`  // busy share of the node beyond its known jobs, 0 to 1
 	StableTimeRatio  float64 `json:"stable_time_ratio"`  // longest stretch without a change of concurrency / whole time, 0 to 1
+
+	// ForeignCPURatio is the share of the node's processors that work unknown to Courier takes, in
+	// steps of 0.1; absent if unknown.
+	ForeignCPURatio Ratio `json:"foreign_cpu_ratio,omitzero"`
+	// ForeignIOWaitRatio is the share of the node's processors that idle while work unknown to
+	// Courier waits for storage, in steps of 0.1; absent if unknown.
+	ForeignIOWaitRatio Ratio `json:"foreign_io_wait_ratio,omitzero"`
 }
 
 // Effect is what a job does to another that is running already.
@@ -72,6 +92,7 @@ type Advice struct {
 	Action         Action            `json:"action"`                    // what to do
 	Message        string            `json:"message"`                   // the advice in a sentence
 	Model          string            `json:"model"`                     // name of what is trained
+	Dataset        string            `json:"dataset,omitempty"`         // name of its training data; absent: none was named
 	Nodes          []string          `json:"nodes"`                     // where it runs
 	SLOSeconds     float64           `json:"slo_seconds,omitempty"`     // absent: none was given
 	ElapsedSeconds float64           `json:"elapsed_seconds,omitempty"` // since submission
@@ -84,8 +105,8 @@ type Advice struct {
 	Alternatives   []Alternative     `json:"alternatives"`              // every candidate, the chosen one included
 	Effects        []Effect          `json:"effects,omitempty"`         // on the running jobs
 	Menu           []Choice          `json:"menu,omitempty"`            // other ways to run it: out of what it breaks or misses, or un-beaten where no SLO was given
-	Probes         []ProbeEpoch      `json:"probes,omitempty"`          // epochs that would teach most about a model that nobody knows, in order
-	Relatives      []string          `json:"relatives,omitempty"`       // known models that the figures of an unknown one come from, the likest first
+	Probes         []ProbeEpoch      `json:"probes,omitempty"`          // epochs that teach most about a model of which nothing is known, in order
+	Relatives      []string          `json:"relatives,omitempty"`       // not set any more: figures of other models are no prediction
 	Admission      *Admission        `json:"admission,omitempty"`       // what the cluster's policy says; absent: it may start
 	Regressors     map[string]string `json:"regressors"`                // target to the sha256 of its regressor
 }
@@ -107,9 +128,6 @@ func (a *Advice) Running(batchSize, cpus uint32) *Alternative {
 // AdviceID returns the identity of an advice event: several advisors that see
 // the same cause make the same one.
 func AdviceID(job string, cause uint64) string { return fmt.Sprintf("%s/%d/advice", job, cause) }
-
-// AdmittedID returns the identity of the advice that lets a queued job start.
-func AdmittedID(job string) string { return job + "/admitted" }
 
 // Subject implements Event.
 func (a *Advice) Subject() string { return JobSubject(a.JobID, EventAdvice) }

@@ -59,7 +59,8 @@ func messages() []message {
 		{"ended", job + schemas.EventFailed, "event", schemas.Ended{}, "", "The job has failed."},
 		{"ended", job + schemas.EventCancelled, "event", schemas.Ended{}, "", "The job was cancelled."},
 		{"ended", job + schemas.EventLost, "event", schemas.Ended{}, "", "The job was silent for too long; undone by its next event."},
-		{"advice", job + schemas.EventAdvice, "event", schemas.Advice{}, "", "A new prediction for a running job."},
+		{"admitted", job + schemas.EventAdmitted, "event", schemas.JobAdmitted{}, "", "A queued job may start."},
+		{"advice", job + schemas.EventAdvice, "event", schemas.Advice{}, "", "A new prediction for a running job, or the advice of an admitted one."},
 		{"risk", job + schemas.EventRisk, "event", schemas.Risk{}, "", "A promise is at risk, or no longer."},
 		{"moved", job + schemas.EventMoved, "event", schemas.Moved{}, "", "A move was carried out, judged or refused by the runner."},
 		{"alive", job + schemas.EventAlive, "notice", schemas.Alive{}, "", "The runner's heartbeat; core NATS, not stored."},
@@ -139,10 +140,12 @@ func schemaOf(c comments, t reflect.Type) object {
 	case reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
 	case reflect.TypeFor[schemas.Duration]():
-		return object{"type": "string", "examples": []string{"10m", "90s"}}
+		return object{"type": "string", "examples": []string{"10m", "90s", "2d"}}
 	case reflect.TypeFor[schemas.CPUs]():
 		number := object{"type": "integer", "minimum": 1}
 		return object{"oneOf": []any{number, object{"type": "array", "items": number}}}
+	case reflect.TypeFor[schemas.Ratio]():
+		return object{"type": "number", "minimum": 0, "maximum": 1}
 	case reflect.TypeFor[[]byte]():
 		return object{"type": "string", "contentEncoding": "base64"}
 	}

@@ -3,7 +3,6 @@ package schemas
 import (
 	"math"
 	"slices"
-	"time"
 )
 
 // readJobRequest returns a job request, or false if encoding/json is to look at it.
@@ -44,7 +43,7 @@ func (r *jsonReader) requestField(q *JobRequest, key []byte) {
 	case "target_accuracy":
 		q.TargetAccuracy = r.float()
 	case "slo":
-		span, err := time.ParseDuration(string(r.text()))
+		span, err := ParseDuration(string(r.text()))
 		q.SLO, r.ok = Duration(span), r.ok && err == nil
 	case "weights":
 		q.Weights = r.weights(q.Weights)

@@ -26,6 +26,9 @@ func (w *jsonWriter) advice(b []byte, a *Advice) []byte {
 	b = w.text(b, `,"action":`, string(a.Action))
 	b = w.text(b, `,"message":`, a.Message)
 	b = w.text(b, `,"model":`, a.Model)
+	if a.Dataset != "" {
+		b = w.text(b, `,"dataset":`, a.Dataset)
+	}
 	b = w.texts(b, `,"nodes":`, a.Nodes)
 	b = w.some(b, `,"slo_seconds":`, a.SLOSeconds)
 	b = w.some(b, `,"elapsed_seconds":`, a.ElapsedSeconds)
@@ -36,8 +39,9 @@ func (w *jsonWriter) advice(b []byte, a *Advice) []byte {
 	b = w.float(b, `,"load":{"concurrent_jobs":`, a.Load.ConcurrentJobs)
 	b = w.float(b, `,"processes":`, a.Load.Processes)
 	b = w.float(b, `,"processes_per_core":`, a.Load.ProcessesPerCore)
-	b = w.float(b, `,"foreign_cpu_ratio":`, a.Load.ForeignCPURatio)
 	b = w.float(b, `,"stable_time_ratio":`, a.Load.StableTimeRatio)
+	b = w.ratio(b, `,"foreign_cpu_ratio":`, a.Load.ForeignCPURatio)
+	b = w.ratio(b, `,"foreign_io_wait_ratio":`, a.Load.ForeignIOWaitRatio)
 	b = w.alternatives(append(b, '}'), a)
 	if len(a.Effects) > 0 {
 		b = w.other(b, `,"effects":`, a.Effects)
@@ -102,6 +106,14 @@ func (w *jsonWriter) alternative(b []byte, a *Alternative) []byte {
 	if a.Reason != "" {
 		b = w.text(b, `,"reason":`, a.Reason)
 	}
+	b = w.known(b, `,"mean_accuracy":`, a.MeanAccuracy)
+	b = w.known(b, `,"accuracy_lower":`, a.AccuracyLower)
+	b = w.known(b, `,"accuracy_upper":`, a.AccuracyUpper)
+	b = w.known(b, `,"slo_probability":`, a.SLOProbability)
+	b = w.known(b, `,"accuracy_probability":`, a.AccuracyProbability)
+	if a.Evidence != nil {
+		b = w.evidence(append(b, `,"evidence":`...), a.Evidence)
+	}
 	return append(b, '}')
 }
 
@@ -145,6 +157,17 @@ func (w *jsonWriter) some(b []byte, name string, v float64) []byte {
 		return b
 	}
 	return w.float(b, name, v)
+}
+
+// ratio writes a known ratio and leaves out an unknown one.
+func (w *jsonWriter) ratio(b []byte, name string, r Ratio) []byte {
+	if r == (Ratio{}) {
+		return b
+	}
+	if !r.Known {
+		return append(append(b, name...), "null"...)
+	}
+	return w.float(b, name, r.Value)
 }
 
 // float writes a number without exponent where that is short, as encoding/json.

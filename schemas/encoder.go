@@ -11,6 +11,14 @@ type Input struct {
 	Name     string
 	Levels   []string // of a category, by their values
 	Min, Max float64  // of a number
+	Typical  float64  // of a number that may be unknown
+}
+
+// ForeignColumn is a column of foreign load, ColumnForeignCPU or ColumnForeignIOWait.
+type ForeignColumn struct {
+	Column
+	Typical  float64 // stands in for an unknown value
+	Greatest float64 // of the examples
 }
 
 // Encoder turns a job, its load and its node into the rows of one regressor: in
@@ -28,6 +36,7 @@ type Encoder struct {
 	withSpeed  bool
 	modelAt    int // index of the column; -1: none
 	cpuModelAt int
+	foreign    []ForeignColumn // the last columns
 }
 
 // cpuModel is a level of its column. Nodes whose speed nobody measured are levels
@@ -97,12 +106,18 @@ type NodeCode struct {
 // Cores are a column where all examples know them, processes per core where those
 // differ, too (else they are processes, again), the CPU model and the speed where
 // any does: examples without are a level of their own. The accuracy does not
-// depend on the node.
-func NewEncoder(target string, models []string, nodes []Hardware) *Encoder {
+// depend on the node. The columns of foreign load, if any, are chosen by the caller.
+func NewEncoder(
+	target string, models []string, nodes []Hardware, foreign ...ForeignColumn,
+) *Encoder {
 	e := &Encoder{columns: ColumnsOf(target), models: slices.Compact(slices.Sorted(slices.Values(models)))}
 	if target != TargetAccuracy {
 		e.chooseNodeColumns(nodes)
 	}
+	for _, f := range foreign {
+		e.columns = append(e.columns, f.Column)
+	}
+	e.foreign = foreign
 	e.index()
 	return e
 }
@@ -170,6 +185,8 @@ func ReadEncoder(inputs []Input) (*Encoder, error) {
 			e.cores = extent{in.Min, in.Max}
 		case ColumnNodeSpeed:
 			e.speed, e.withSpeed = extent{in.Min, in.Max}, true
+		case ColumnForeignCPU, ColumnForeignIOWait:
+			e.foreign = append(e.foreign, ForeignColumn{columns[0], in.Typical, in.Max})
 		}
 	}
 	for _, c := range e.columns {
@@ -269,5 +286,45 @@ func (e *Encoder) cpuModel(h Hardware) float64 {
 }
 
 // Fill writes the row of some features, whose codes are this encoder's, into dst,
-// which is as long as Columns.
-func (e *Encoder) Fill(dst []float64, f *Features) { f.Fill(dst, e.columns) }
+// which is as long as Columns. A foreign load that is unknown is the typical one.
+func (e *Encoder) Fill(dst []float64, f *Features) {
+	if len(e.foreign) > 0 && e.LacksForeign(f) {
+		typical := *f
+		e.assume(&typical, func(c ForeignColumn) float64 { return c.Typical })
+		f = &typical
+	}
+	f.Fill(dst, e.columns)
+}
+
+// LacksForeign reports whether the regressor has a column of a foreign load that is unknown among
+// the features.
+func (e *Encoder) LacksForeign(f *Features) bool {
+	return slices.ContainsFunc(e.foreign, func(c ForeignColumn) bool { return !c.of(&f.Load).Known })
+}
+
+// Busiest returns the features with each unknown foreign load replaced by the greatest one that
+// the examples had.
+func (e *Encoder) Busiest(f Features) Features {
+	e.assume(&f, func(c ForeignColumn) float64 { return c.Greatest })
+	return f
+}
+
+// assume fills in the unknown foreign loads that the regressor has columns of.
+func (e *Encoder) assume(f *Features, value func(ForeignColumn) float64) {
+	for _, c := range e.foreign {
+		if r := c.of(&f.Load); !r.Known {
+			*r = RatioOf(value(c))
+		}
+	}
+}
+
+// of returns the column's ratio in a load.
+func (c Column) of(l *Load) *Ratio {
+	if c == ColumnForeignCPU {
+		return &l.ForeignCPURatio
+	}
+	return &l.ForeignIOWaitRatio
+}
+
+// Foreign returns the ratio of a load that a column of foreign load holds.
+func (c Column) Foreign(l *Load) Ratio { return *c.of(l) }

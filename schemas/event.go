@@ -164,6 +164,8 @@ func newEvent(subject string) Event {
 		return &Epoch{}
 	case "job." + EventFinished, "job." + EventFailed, "job." + EventCancelled, "job." + EventLost:
 		return &Ended{Outcome: t[2]}
+	case "job." + EventAdmitted:
+		return &JobAdmitted{}
 	case "job." + EventAdvice:
 		return &Advice{}
 	case "job." + EventRisk:

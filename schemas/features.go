@@ -24,11 +24,15 @@ const (
 	ColumnProcessesPerCore
 	ColumnCPUModel
 	ColumnNodeSpeed
+	ColumnForeignCPU
+	ColumnForeignIOWait
 )
 
 var columnNames = [...]string{"batch_size", "cpus", "concurrent_jobs", "processes", "model", "epochs_done",
-	"cores", "processes_per_core", "cpu_model", "node_speed_operations_per_second"}
-var columnUnits = [...]string{"samples", "processes", "jobs", "processes", "", "epochs", "processors", "processes per processor", "", "operations per second"}
+	"cores", "processes_per_core", "cpu_model", "node_speed_operations_per_second",
+	"foreign_cpu_ratio", "foreign_io_wait_ratio"}
+var columnUnits = [...]string{"samples", "processes", "jobs", "processes", "", "epochs",
+	"processors", "processes per processor", "", "operations per second", "ratio", "ratio"}
 
 // String returns the column's name in a regressor's file.
 func (c Column) String() string { return columnNames[c] }
@@ -39,7 +43,8 @@ func (c Column) Unit() string { return columnUnits[c] }
 // Continuous reports whether the values of the column are met, not chosen.
 func (c Column) Continuous() bool {
 	switch c {
-	case ColumnConcurrentJobs, ColumnProcesses, ColumnEpochsDone, ColumnProcessesPerCore, ColumnNodeSpeed:
+	case ColumnConcurrentJobs, ColumnProcesses, ColumnEpochsDone, ColumnProcessesPerCore,
+		ColumnNodeSpeed, ColumnForeignCPU, ColumnForeignIOWait:
 		return true
 	}
 	return false
@@ -111,6 +116,10 @@ func (f *Features) Fill(dst []float64, columns []Column) {
 			dst[i] = f.Node.CPUModel
 		case ColumnNodeSpeed:
 			dst[i] = f.Node.Speed
+		case ColumnForeignCPU:
+			dst[i] = f.Load.ForeignCPURatio.Value
+		case ColumnForeignIOWait:
+			dst[i] = f.Load.ForeignIOWaitRatio.Value
 		}
 	}
 }
@@ -142,6 +151,8 @@ type Span struct {
 	Until time.Time // zero: it still runs
 
 	Hardware []Hardware // of its nodes, in their order; fewer: of the others nothing is known
+	Foreign  []Foreign  // load of its nodes that is not due to jobs, in their order, for LoadNow
+	Usage    Usage      // of its epochs so far
 }
 
 func (s *Span) hardware(i int) (h Hardware) {
@@ -167,8 +178,8 @@ func (s *Span) overlap(from, until time.Time) time.Duration {
 
 // LoadBetween returns the load of the job self, time-weighted between from and
 // until, as the other jobs' spans make it, and the node where it is that. A job on
-// several nodes takes the most loaded one. The ratio of foreign CPU time is not
-// known from spans and stays 0.
+// several nodes takes the most loaded one. The foreign load is unknown: ForeignDuring
+// returns that of an epoch.
 func LoadBetween(self Span, spans []Span, from, until time.Time) (Load, Hardware) {
 	return self.most(func(node string) Load { return loadOn(node, self, spans, from, until) })
 }
@@ -225,10 +236,14 @@ func longestGap(times []time.Time) float64 {
 }
 
 // LoadNow returns the load that a job of cpus on nodes has, or would have,
-// beside the jobs whose spans have no end, and the node where it is that.
+// beside the jobs whose spans have no end, and the node where it is that. The foreign load is
+// that of its own span.
 func LoadNow(self Span, spans []Span) (Load, Hardware) {
 	return self.most(func(node string) Load {
 		l := Load{ConcurrentJobs: 1, Processes: float64(self.CPUs), StableTimeRatio: 1}
+		if i := slices.Index(self.Nodes, node); i < len(self.Foreign) {
+			self.Foreign[i].Set(&l)
+		}
 		for i := range spans {
 			if s := &spans[i]; s.JobID != self.JobID && s.Until.IsZero() && s.on(node) {
 				l.ConcurrentJobs++

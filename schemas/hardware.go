@@ -3,6 +3,7 @@ package schemas
 import (
 	"cmp"
 	"math"
+	"strconv"
 )
 
 // Hardware is what is known of a node as a machine.
@@ -125,4 +126,20 @@ func Fuller(processes float64, on Hardware, others float64, other Hardware) bool
 		return processes > others
 	}
 	return on.Speed > 0 && on.Speed < other.Speed
+}
+
+// NodeType names what makes nodes alike: the CPU model and the cores where the CPU model is known,
+// else the speed and the cores. It is "" where neither is known.
+func (h Hardware) NodeType() string {
+	var room [64]byte // every decision asks for it
+	b := room[:0]
+	switch {
+	case h.CPUModel != "":
+		b = append(b, h.CPUModel...)
+	case h.Speed > 0:
+		b = append(strconv.AppendFloat(b, rounded(h.Speed), 'g', 3, 64), " operations/s"...)
+	default:
+		return ""
+	}
+	return string(append(strconv.AppendUint(append(b, ", "...), uint64(h.Cores), 10), " cores"...))
 }

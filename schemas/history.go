@@ -28,5 +28,25 @@ func History() []Change {
 		{"2026-11-21", "subjects person.<person>.job.submit, .job.cancel and .job.<id>.started, epoch, finished, failed, cancelled, moved, alive; the code forbidden; the reply told", "where NATS knows its users, nobody speaks for the jobs of another"},
 		{"2026-11-22", "promise of a job request; threshold of an advice", "a confidence may be that of each promise, or the mean of all"},
 		{"2026-11-22", "speed_operations_per_second of a node sample is the best so far, no longer what was measured at the collector's start", "whatever disturbs a measurement makes it slower"},
+		{
+			"2026-11-22",
+			"job event admitted; job.<id>.advice is stored in the stream ADVICE, no longer in JOB",
+			"predictions were most of the bytes of JOB and are not part of the cluster state; old ones in JOB stay readable",
+		},
+		{
+			"2026-11-22",
+			"relatives of an advice and predicted_seconds of its probes are not set any more",
+			"figures taken from other models predict nothing of one that never ran",
+		},
+		{
+			"2026-11-22",
+			"state, dataset, node_type, batch_size_from, batch_size_to, ratio_low and ratio_high of a drift; its scope node_type",
+			"predictions of the jobs in scope are corrected, and the log tells when that begins, changes and ends",
+		},
+		{
+			"2026-11-22",
+			"dataset of started, epoch, finished, failed, cancelled, advice, drift, a job's status and a line of the score",
+			"a model on another dataset is something else: its runs are no evidence",
+		},
 	}
 }

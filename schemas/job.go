@@ -25,6 +25,7 @@ func (s *JobStamp) validate() error {
 // can be understood alone.
 type Setting struct {
 	Model           string   `json:"model" ch:"model"`                                 // name of what is trained
+	Dataset         string   `json:"dataset,omitempty" ch:"dataset"`                   // name of its training data; "" is a dataset of its own
 	BatchSize       uint32   `json:"batch_size" ch:"batch_size"`                       // samples in one iteration
 	CPUs            uint32   `json:"cpus" ch:"cpus"`                                   // processes of the job, over all its nodes
 	Epochs          uint32   `json:"epochs" ch:"epochs"`                               // epochs it will run
@@ -37,6 +38,9 @@ func (s *Setting) validate() error {
 		return Invalid("model", "is missing")
 	}
 	if err := validateText("model", s.Model); err != nil {
+		return err
+	}
+	if err := validateText("dataset", s.Dataset); err != nil {
 		return err
 	}
 	if s.BatchSize < 1 || s.BatchSize > MaxBatchSize {

@@ -21,5 +21,6 @@ const (
 const LeaseTTL = 5 * time.Second
 
 // StoreLeaseTTL is the same for the writer of a stream's tables, whose lease has the
-// name of its durable: rows wait so long where a store was killed.
-const StoreLeaseTTL = 2 * time.Second
+// name of its durable: rows wait so long where a store was killed. A store whose disk stalls
+// for two thirds of it loses the lease and repeats its batch, so it is no shorter.
+const StoreLeaseTTL = 5 * time.Second

@@ -27,16 +27,16 @@ type Choice struct {
 	PredictedSeconds  *float64 `json:"predicted_seconds,omitempty"`
 	UpperBoundSeconds *float64 `json:"upper_bound_seconds,omitempty"` // kept with the requested confidence
 	PredictedAccuracy *float64 `json:"predicted_accuracy,omitempty"`  // after the last epoch, 0 to 1
-	Probability       *float64 `json:"probability,omitempty"`         // of meeting the SLO
+	Probability       *float64 `json:"probability,omitempty"`         // of meeting the SLO, and the target accuracy if there is one
 	CPUSeconds        *float64 `json:"cpu_seconds,omitempty"`         // CPUs times predicted time, waiting left out
 }
 
-// ProbeEpoch is an epoch that would teach most about a model that nobody knows.
+// ProbeEpoch is an epoch that teaches most about a model of which nothing is known.
 type ProbeEpoch struct {
 	BatchSize        uint32   `json:"batch_size"`
 	CPUs             uint32   `json:"cpus"`
 	Epochs           uint32   `json:"epochs"`
-	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"` // as the relatives have it; absent without any
+	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"` // not set any more: figures of other models are no prediction
 }
 
 // Admission policies of a cluster.
@@ -53,7 +53,7 @@ type Verdict string
 const (
 	Admitted Verdict = "admitted" // it may start now
 	Refused  Verdict = "refused"  // it must not start; the menu says what could
-	Queued   Verdict = "queued"   // it is held; job.<id>.advice with action "start" ends that
+	Queued   Verdict = "queued"   // it is held until job.<id>.admitted, or job.<id>.advice with action "start"
 )
 
 // Admission is what the cluster's policy says to a job; an advice has none under
@@ -78,26 +78,31 @@ type Ticket struct {
 }
 
 var choiceText = map[string]string{
-	ChoiceUnbeaten: "nothing beats", ChoiceBatch: "another batch size", ChoiceCPUs: "fewer CPUs", ChoiceEpochs: "fewer epochs",
+	ChoiceUnbeaten: "unbeaten", ChoiceBatch: "another batch size", ChoiceCPUs: "fewer CPUs", ChoiceEpochs: "fewer epochs",
 	ChoiceStart: "later start", ChoiceDeadline: "longer SLO",
 }
 
-// Text says the choice in a line.
+// Text describes the choice in a line.
 func (c *Choice) Text() string {
-	s := fmt.Sprintf("%s: batch size %d on %d CPUs, %d epochs", choiceText[c.Kind], c.BatchSize, c.CPUs, c.Epochs)
+	s := fmt.Sprintf("%s: batch size %d on %s, %s",
+		choiceText[c.Kind], c.BatchSize, FormatCPUs(c.CPUs), FormatCount(uint64(c.Epochs), "epoch"))
 	if c.StartSeconds > 0 {
-		s += fmt.Sprintf(", started in %.3g s", c.StartSeconds)
+		s += ", started in " + FormatSeconds(c.StartSeconds)
 	}
 	if c.SLOSeconds > 0 {
-		s += fmt.Sprintf(", with an SLO of %.4g s", c.SLOSeconds)
+		s += ", with an SLO of " + FormatSeconds(c.SLOSeconds)
 	}
-	for _, f := range []struct {
-		format string
-		value  *float64
-	}{{": done in %.3g s", c.PredictedSeconds}, {", accuracy %.4f", c.PredictedAccuracy}, {", %.3g CPU seconds", c.CPUSeconds}, {", SLO kept with probability %.3f", c.Probability}} {
-		if f.value != nil {
-			s += fmt.Sprintf(f.format, *f.value)
-		}
+	if c.PredictedSeconds != nil {
+		s += ": done in " + FormatSeconds(*c.PredictedSeconds)
+	}
+	if c.PredictedAccuracy != nil {
+		s += fmt.Sprintf(", accuracy %.4f", *c.PredictedAccuracy)
+	}
+	if c.CPUSeconds != nil && c.CPUs > 1 { // of one CPU it is the time
+		s += ", CPU time " + FormatSeconds(*c.CPUSeconds)
+	}
+	if c.Probability != nil {
+		s += ", kept with probability " + FormatProbability(*c.Probability)
 	}
 	return s
 }

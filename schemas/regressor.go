@@ -73,7 +73,7 @@ type Fitted struct {
 	Examples            uint64   `json:"examples" ch:"examples"`                           // it was fitted on
 	Settings            uint64   `json:"settings" ch:"settings"`                           // distinct settings among them
 	MeanSquaredError    float64  `json:"mean_squared_error" ch:"mean_squared_error"`       // out of fold, grouped by setting, in squared units of the target
-	MedianAbsoluteRatio float64  `json:"median_absolute_ratio" ch:"median_absolute_ratio"` // median of |error| / truth, out of fold
+	MedianAbsoluteRatio float64  `json:"median_absolute_ratio" ch:"median_absolute_ratio"` // error on held-out runs: the median of |error| / truth; by evidence its mean, of accuracies that of |error|
 	R2                  *float64 `json:"r2,omitempty" ch:"r2"`                             // out of fold; absent for a constant target
 	FitSeconds          float64  `json:"fit_seconds" ch:"fit_seconds"`                     // wall-clock time of the fit
 }
@@ -137,7 +137,7 @@ type Promoted struct {
 	Examples            uint64   `json:"examples" ch:"examples"`                           // it was fitted on
 	Settings            uint64   `json:"settings" ch:"settings"`                           // distinct settings among them
 	MeanSquaredError    float64  `json:"mean_squared_error" ch:"mean_squared_error"`       // out of fold, grouped by setting, in squared units of the target
-	MedianAbsoluteRatio float64  `json:"median_absolute_ratio" ch:"median_absolute_ratio"` // median of |error| / truth, out of fold
+	MedianAbsoluteRatio float64  `json:"median_absolute_ratio" ch:"median_absolute_ratio"` // error on held-out runs: the median of |error| / truth; by evidence its mean, of accuracies that of |error|
 	R2                  *float64 `json:"r2,omitempty" ch:"r2"`                             // out of fold; absent for a constant target
 	FitSeconds          float64  `json:"fit_seconds" ch:"fit_seconds"`                     // wall-clock time of the fit
 	Reason              string   `json:"reason" ch:"reason"`                               // why it was put in use
@@ -294,6 +294,7 @@ type RegressorVersion struct {
 	RejectedAt time.Time `json:"rejected_at,omitzero"` // absent if it was not
 	Revision   uint64    `json:"revision,omitempty"`   // of the champion's key, when it was put in use last
 	Grounds
+	Corrections []*Drift `json:"corrections,omitempty"` // for drift, that are part of what is in use, by their begin
 }
 
 // RegressorList is the reply to regressor.list.

@@ -46,29 +46,6 @@ func DecodeRequest(data []byte, r Request) error {
 	return r.Validate()
 }
 
-// Duration is a time span that a person types: "10m", "90s", "1h30m".
-type Duration time.Duration
-
-// MarshalJSON writes the duration as Go writes it.
-func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
-
-// UnmarshalJSON reads a duration such as "10m".
-func (d *Duration) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b)) // any JSON string without exotic escapes; no duration has one
-	if err != nil || b[0] != '"' {
-		return Invalid("slo", `want a duration as text, such as "10m"`)
-	}
-	v, err := time.ParseDuration(s)
-	if err != nil {
-		return Invalid("slo", `%q is not a duration such as "10m", "90s" or "1h30m"`, clip(s))
-	}
-	*d = Duration(v)
-	return nil
-}
-
-// Seconds returns the duration in seconds.
-func (d Duration) Seconds() float64 { return time.Duration(d).Seconds() }
-
 // CPUs is a list of CPU counts to choose from. JSON may give one number; it is
 // always written as a list.
 type CPUs []int
@@ -109,7 +86,7 @@ const (
 type JobRequest struct {
 	JobID           string            `json:"id,omitempty"`               // [a-z0-9_-]{1,64}; made by the advisor if absent
 	Model           string            `json:"model"`                      // name of what is trained, 1 to 256 characters
-	Dataset         string            `json:"dataset,omitempty"`          // name of the training data
+	Dataset         string            `json:"dataset,omitempty"`          // name of the training data: runs on another dataset are no evidence; absent is a dataset of its own
 	Parameters      uint64            `json:"parameters,omitempty"`       // weights of the network; absent if unknown
 	Layers          uint32            `json:"layers,omitempty"`           // layers of the network; absent if unknown
 	TrainingSamples uint64            `json:"training_samples,omitempty"` // samples in one epoch; absent if unknown

@@ -7,6 +7,7 @@ const (
 	CauseEpochs     = "slow_epochs" // its own epochs take longer than predicted
 	CauseIOWait     = "io_wait"     // they do, and the node waits for its disks
 	CauseNeighbours = "neighbours"  // more runs beside it than when it was promised
+	CauseForeign    = "foreign"     // work unknown to Courier takes more of its node than then
 	CauseLate       = "late_start"  // it was started late
 	CauseModel      = "regressor"   // nothing of this: the predictions have changed
 )
@@ -41,7 +42,7 @@ func (e *Risk) Validate() error {
 		return err
 	}
 	switch e.Cause {
-	case CauseEpochs, CauseIOWait, CauseNeighbours, CauseLate, CauseModel:
+	case CauseEpochs, CauseIOWait, CauseNeighbours, CauseForeign, CauseLate, CauseModel:
 	default:
 		return Invalid("cause", "%q is not a cause", clip(e.Cause))
 	}

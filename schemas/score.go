@@ -1,6 +1,10 @@
 package schemas
 
-import "math"
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+)
 
 // ScoreRequest asks how promises came out: job.score. It has no fields.
 type ScoreRequest struct{}
@@ -18,7 +22,7 @@ type Score struct {
 	Promises   ScoreLine   `json:"promises"`    // all of them
 	Confidence []ScoreLine `json:"confidences"` // promises by the confidence asked for
 	Users      []ScoreLine `json:"users"`       // promises by user, and confidence
-	Models     []ScoreLine `json:"models"`      // promises by model, and confidence
+	Models     []ScoreLine `json:"models"`      // promises by model and dataset, and confidence
 	Decisions  []ScoreLine `json:"decisions"`   // all such submissions by decision, and confidence
 	// Calibration holds all such submissions by the probability that was said of
 	// what they ran with: where it is honest, as many kept their SLO.
@@ -28,6 +32,7 @@ type Score struct {
 // ScoreLine counts the jobs of a group.
 type ScoreLine struct {
 	Name       string   `json:"name,omitempty"`       // of the user, model or decision; absent for all, or where there is none
+	Dataset    string   `json:"dataset,omitempty"`    // of the model; absent where none was named
 	Confidence *float64 `json:"confidence,omitempty"` // that was asked for, to four digits; absent for all
 	Others     bool     `json:"others,omitempty"`     // groups beyond the most that are kept apart
 	Tally
@@ -48,6 +53,11 @@ type Tally struct {
 	KeptRatio *float64 `json:"kept_ratio,omitempty"` // kept / jobs; absent without jobs
 	KeptLow   *float64 `json:"kept_low,omitempty"`   // its 95 % interval (Wilson 1927)
 	KeptHigh  *float64 `json:"kept_high,omitempty"`
+
+	// Cancelled and Lost are further jobs that ran as advised and did not end by themselves.
+	// They are not among Jobs: nobody knows whether they would have kept their SLO.
+	Cancelled uint64 `json:"cancelled"` // ended by a request
+	Lost      uint64 `json:"lost"`      // silent for too long, and not back yet
 }
 
 // Add counts a job.
@@ -108,6 +118,41 @@ func (c *Calibration) Add(probability float64, kept bool) {
 	i := calibrationBin(probability)
 	c.bins[i].Tally.Add(kept)
 	c.bins[i].sum += probability
+}
+
+// calibrationState is a bin as it is kept in a snapshot.
+type calibrationState struct {
+	Tally
+	Sum float64 `json:"sum"` // of probabilities
+}
+
+// MarshalJSON writes the counts, so that they can be read back exactly.
+func (c *Calibration) MarshalJSON() ([]byte, error) {
+	var all [len(c.bins)]calibrationState
+	for i, b := range c.bins {
+		all[i] = calibrationState{b.Tally, b.sum}
+	}
+	return json.Marshal(all)
+}
+
+// UnmarshalJSON reads the counts that MarshalJSON wrote.
+func (c *Calibration) UnmarshalJSON(data []byte) error {
+	var all []calibrationState
+	if err := json.Unmarshal(data, &all); err != nil {
+		return err
+	}
+	if len(all) != len(c.bins) {
+		return fmt.Errorf("calibration has %d bins, want %d", len(all), len(c.bins))
+	}
+	for i, b := range all {
+		c.bins[i].Tally, c.bins[i].sum = b.Tally, b.Sum
+	}
+	return nil
+}
+
+// Tally returns the counts of the bin of a probability.
+func (c *Calibration) Tally(probability float64) *Tally {
+	return &c.bins[calibrationBin(probability)].Tally
 }
 
 // Bins returns every bin, in order.

@@ -92,6 +92,7 @@ type JobStatus struct {
 	JobID          string     `json:"job_id"`
 	State          State      `json:"state"`
 	Model          string     `json:"model"`
+	Dataset        string     `json:"dataset,omitempty"` // absent: none was named
 	User           string     `json:"user,omitempty"`
 	Nodes          []string   `json:"nodes,omitempty"`
 	BatchSize      uint32     `json:"batch_size,omitempty"`       // running with, or advised

@@ -20,20 +20,41 @@ const (
 )
 
 // Streams returns every stream of the event log. Limits are those of an
-// embedded server; a full stream drops its oldest messages.
+// embedded server; a full stream drops its oldest messages. A stream that loses
+// a subject comes before the stream that takes it over, because NATS refuses
+// streams whose subjects overlap: until 2026-11-22 JOB held the advice.
 func Streams() []Stream {
 	return []Stream{
 		{Name: StreamJob, Subjects: jobFilters(), MaxAge: 400 * day, MaxBytes: 4 * gib, Replicas: 1, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
 		{Name: StreamNode, Subjects: []string{NodeSubject("*", EventSample)}, MaxAge: 7 * day, MaxBytes: gib, Replicas: 1, Duplicates: 2 * time.Minute, MaxMessage: MaxMessageBytes},
 		{Name: StreamRegressor, Subjects: regressorFilters(), MaxAge: 400 * day, MaxBytes: gib / 4, Replicas: 1, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
+		adviceStream(),
 		{Name: StreamDead, Subjects: []string{DeadSubject("*"), DeadReplayedSubject("*")}, MaxAge: 30 * day, MaxBytes: gib / 4, Replicas: 1, Duplicates: 10 * time.Minute, MaxMessage: 2 * MaxMessageBytes},
 	}
 }
 
-// jobFilters names each stored event of a job, because job.<id>.alive matches
-// job.*.* and must not be stored.
+// adviceStream is the stream of predictions for running jobs. They are most of the
+// bytes of all events of jobs, and of no use to a service once the tables have them.
+func adviceStream() Stream {
+	return Stream{
+		Name:       StreamAdvice,
+		Subjects:   []string{JobSubject("*", EventAdvice)},
+		MaxAge:     7 * day,
+		MaxBytes:   gib,
+		Replicas:   1,
+		Duplicates: 10 * time.Minute,
+		MaxMessage: MaxMessageBytes,
+	}
+}
+
+// jobFilters names each event of a job that is part of the cluster state.
+// job.<id>.alive matches job.*.* and must not be stored; job.<id>.advice has a
+// stream of its own.
 func jobFilters() []string {
-	events := []string{EventSubmitted, EventStarted, EventEpoch, EventFinished, EventFailed, EventCancelled, EventLost, EventAdvice, EventRisk, EventMoved}
+	events := []string{
+		EventSubmitted, EventAdmitted, EventStarted, EventEpoch,
+		EventFinished, EventFailed, EventCancelled, EventLost, EventRisk, EventMoved,
+	}
 	filters := make([]string, len(events))
 	for i, e := range events {
 		filters[i] = JobSubject("*", e)
@@ -56,6 +77,7 @@ const (
 	StreamJob       = "JOB"
 	StreamNode      = "NODE"
 	StreamRegressor = "REGRESSOR"
+	StreamAdvice    = "ADVICE"
 	StreamDead      = "DEAD"
 
 	BucketAdmission  = "ADMISSION"  // key-value: AdmissionPool to the last Ticket, changed by compare-and-set
@@ -63,7 +85,12 @@ const (
 	BucketLeases     = "LEASES"     // key-value: what only one process may do to the Lease of who does it
 	BucketIntents    = "INTENTS"    // key-value: stream to the store's Intent
 	BucketRegressors = "REGRESSORS" // object store: artifacts named by their sha256
+	BucketSnapshots  = "SNAPSHOTS"  // object store: states of services, each kept for SnapshotAge
 )
+
+// SnapshotAge is how long the snapshot of a state is kept. A service writes one far more
+// often; the age removes those of versions that no longer run.
+const SnapshotAge = 7 * day
 
 // MaxMessageBytes is the largest request or event that is accepted.
 const MaxMessageBytes = 256 << 10
@@ -80,7 +107,7 @@ type Durable struct {
 // StoreDurables returns the durables by which the store follows the log.
 func StoreDurables() []Durable {
 	var all []Durable
-	for _, stream := range []string{StreamJob, StreamNode, StreamRegressor} {
+	for _, stream := range []string{StreamJob, StreamNode, StreamRegressor, StreamAdvice} {
 		all = append(all, Durable{Name: "store-" + stream, Stream: stream, MaxAckPending: 3 * MaxBatchMessages, AckWait: 90 * time.Second, BackOff: RedeliveryDelays()})
 	}
 	return all

@@ -38,6 +38,7 @@ const (
 	EventFailed    = "failed"
 	EventCancelled = "cancelled"
 	EventLost      = "lost"
+	EventAdmitted  = "admitted"
 	EventAdvice    = "advice"
 	EventRisk      = "risk"
 	EventMoved     = "moved"

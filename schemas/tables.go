@@ -141,6 +141,7 @@ type AdviceRow struct {
 	Action            string            `ch:"action"`
 	Message           string            `ch:"message"`
 	Model             string            `ch:"model"`
+	Dataset           string            `ch:"dataset"`
 	Nodes             []string          `ch:"nodes"`
 	SLOSeconds        float64           `ch:"slo_seconds"`
 	ElapsedSeconds    float64           `ch:"elapsed_seconds"`
@@ -158,11 +159,12 @@ type AdviceRow struct {
 	Regressors        map[string]string `ch:"regressors"`
 	AlternativeArrays
 	Threshold float64 `ch:"threshold"` // least probability that was promised
+	Stream    string  `ch:"stream"`    // in which the sequence counts; set by the store: StreamJob in old logs
 }
 
 func (a *Advice) row() *AdviceRow {
 	r := &AdviceRow{JobStamp: a.JobStamp, CauseSequence: a.CauseSequence, Decision: string(a.Decision), Action: string(a.Action), Message: a.Message,
-		Model: a.Model, Nodes: a.Nodes, SLOSeconds: a.SLOSeconds, ElapsedSeconds: a.ElapsedSeconds, Confidence: a.Confidence, Threshold: a.Least(), EpochsDone: a.EpochsDone,
+		Model: a.Model, Dataset: a.Dataset, Nodes: a.Nodes, SLOSeconds: a.SLOSeconds, ElapsedSeconds: a.ElapsedSeconds, Confidence: a.Confidence, Threshold: a.Least(), EpochsDone: a.EpochsDone,
 		ConcurrentJobs: a.Load.ConcurrentJobs, Processes: a.Load.Processes, Regressors: a.Regressors}
 	if c := a.Chosen; c != nil {
 		r.BatchSize, r.CPUs, r.Epochs = c.BatchSize, c.CPUs, c.Epochs

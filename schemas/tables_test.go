@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +21,9 @@ type sqlColumn struct{ Name, Type string }
 
 var (
 	createTable = regexp.MustCompile(`(?s)^CREATE TABLE IF NOT EXISTS (\w+) \((.*?)\n\) (ENGINE = .*)$`)
-	addColumn   = regexp.MustCompile(`(?s)^ALTER TABLE (\w+) ADD COLUMN IF NOT EXISTS (.*)$`)
+	addColumn   = regexp.MustCompile(`(?s)^ALTER TABLE (\w+) ADD COLUMN IF NOT EXISTS (.*?)( AFTER (\w+))?$`)
 	repeatable  = regexp.MustCompile(`^(CREATE (TABLE|VIEW|MATERIALIZED VIEW) IF NOT EXISTS|CREATE OR REPLACE VIEW|ALTER TABLE \w+\s+(ADD|DROP|MODIFY|COMMENT) COLUMN IF (NOT )?EXISTS|ALTER TABLE \w+ MODIFY (TTL|SETTING|COMMENT|QUERY)|INSERT INTO \w+ SETTINGS insert_deduplication_token = )\s?`)
-	codec       = regexp.MustCompile(`( DEFAULT \w+)?( CODEC\(.*\))?$`)
+	codec       = regexp.MustCompile(`( DEFAULT (\w+|'\w+'))?( CODEC\(.*\))?$`)
 	blanks      = regexp.MustCompile(`\s+`)
 )
 
@@ -41,11 +42,20 @@ func described(t *testing.T) (columns map[string][]sqlColumn, engines map[string
 				columns[match[1]], engines[match[1]] = columnsOf(match[2]), match[3]
 			}
 			if match := addColumn.FindStringSubmatch(s); match != nil {
-				columns[match[1]] = append(columns[match[1]], columnsOf(match[2])...)
+				columns[match[1]] = insertAfter(columns[match[1]], match[4], columnsOf(match[2]))
 			}
 		}
 	}
 	return columns, engines
+}
+
+// insertAfter puts columns behind the one of a name, or at the end.
+func insertAfter(all []sqlColumn, name string, added []sqlColumn) []sqlColumn {
+	at := slices.IndexFunc(all, func(c sqlColumn) bool { return c.Name == name })
+	if at < 0 {
+		at = len(all) - 1
+	}
+	return slices.Insert(all, at+1, added...)
 }
 
 // columnsOf reads a list of columns; those of a Nested become arrays.
@@ -191,7 +201,7 @@ func TestRowOf_FindsTheTable(t *testing.T) {
 	}{
 		{&schemas.Submitted{}, "job_submitted"}, {&schemas.Started{}, "job_started"}, {&schemas.Epoch{}, "job_epoch"}, {&schemas.Ended{}, "job_ended"},
 		{&schemas.Advice{}, "job_advice"}, {&schemas.Sample{}, "node_sample"}, {&schemas.Trained{}, "regressor_trained"}, {&schemas.Promoted{}, "regressor_promoted"}, {&schemas.Rejected{}, "regressor_rejected"}, {&schemas.Drift{}, "regressor_drift"},
-		{&schemas.Alive{}, ""}, {&schemas.Fitting{}, ""}, {&schemas.Dead{}, ""}, {&schemas.Replayed{}, ""},
+		{&schemas.Alive{}, ""}, {&schemas.JobAdmitted{}, ""}, {&schemas.Fitting{}, ""}, {&schemas.Dead{}, ""}, {&schemas.Replayed{}, ""},
 	}
 	for _, test := range tests {
 		table, row, ok := schemas.RowOf(test.event)

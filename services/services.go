@@ -50,6 +50,11 @@ type Group []Part
 // then it stops the groups in reverse order and waits for each. It returns the
 // first error of a part; a part that returned without being asked is one.
 func Run(ctx context.Context, log *slog.Logger, groups ...Group) error {
+	return RunWithin(ctx, log, Grace, groups...)
+}
+
+// RunWithin is Run with another time than Grace for all parts together to stop.
+func RunWithin(ctx context.Context, log *slog.Logger, grace time.Duration, groups ...Group) error {
 	first := make(chan error, 1)
 	report := func(err error) {
 		select {
@@ -87,7 +92,7 @@ func Run(ctx context.Context, log *slog.Logger, groups ...Group) error {
 		log.Debug("stopping")
 	case failure = <-first:
 	}
-	deadline := time.After(Grace)
+	deadline := time.After(grace)
 	for i := len(all) - 1; i >= 0; i-- {
 		all[i].cancel()
 		done := make(chan struct{})
@@ -98,7 +103,7 @@ func Run(ctx context.Context, log *slog.Logger, groups ...Group) error {
 		select {
 		case <-done:
 		case <-deadline:
-			return errors.Join(failure, fmt.Errorf("%v did not stop within %s", all[i].parts, Grace))
+			return errors.Join(failure, fmt.Errorf("%v did not stop within %s", all[i].parts, grace))
 		}
 	}
 	if failure == nil {

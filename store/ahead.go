@@ -20,7 +20,7 @@ type ahead struct {
 // sorted is a batch by table, without an insert.
 func (s *Store) sorted(b *bus.Batch) *ahead {
 	a := &ahead{}
-	a.groups, a.copies = tabulate(s.tables, b.Records)
+	a.groups, a.copies = tabulate(s.tables, b.Stream, b.Records)
 	return a
 }
 

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"testing"
-	"time"
 
 	"courier/schemas"
 	"courier/store"
@@ -69,12 +68,12 @@ func TestDatabase_InsertsBehindItsNamesake(t *testing.T) {
 	must(t, d.Migrate(t.Context()))
 	ctx := clickhouse.Context(t.Context(), clickhouse.WithQueryID(t.Name()))
 	before := make(chan error, 1)
-	go func() { before <- d.Exec(ctx, "SELECT sleepEachRow(0.5) FROM numbers(20) SETTINGS max_block_size = 1") }()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for ask(t, d, "SELECT count() AS n FROM system.processes WHERE query_id = '"+t.Name()+"'") == 0 {
-		<-tick.C
-	}
+	go func() {
+		before <- d.Exec(ctx, "SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
+	}()
+	await(t, "its namesake", func() bool {
+		return ask(t, d, "SELECT count() AS n FROM system.processes WHERE query_id = ?", t.Name()) > 0
+	})
 	s := newStory()
 	s.sample("node-a", 1)
 	must(t, d.InsertAs(ctx, "node_sample", []any{s.events[0]}, "token"))

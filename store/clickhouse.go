@@ -114,7 +114,7 @@ func parse(url string) (*clickhouse.Options, error) {
 		options.DialTimeout = 5 * time.Second
 	}
 	if options.MaxOpenConns == 0 {
-		options.MaxOpenConns = 16 // 3 streams, 3 for each of 3 histories, and questions
+		options.MaxOpenConns = 17 // 4 streams, 3 for each of 3 histories, and questions
 	}
 	if options.Compression == nil && options.Protocol == clickhouse.Native {
 		options.Compression = &clickhouse.Compression{Method: clickhouse.CompressionLZ4}

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"courier/store"
 	"courier/store/storetest"
@@ -58,26 +56,40 @@ func TestOpen_TakesEachScheme(t *testing.T) {
 	}
 }
 
+// attempts is a log that calls enough when it has the second attempt. One goroutine writes to it.
+type attempts struct {
+	bytes.Buffer
+	count  int
+	enough func()
+}
+
+func (a *attempts) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("clickhouse is not there yet")) {
+		if a.count++; a.count == 2 {
+			a.enough()
+		}
+	}
+	return a.Buffer.Write(line)
+}
+
 // TestMigrate_WaitsForTheDatabase begins while nothing listens.
 func TestMigrate_WaitsForTheDatabase(t *testing.T) {
 	for _, scheme := range []string{"clickhouse", "http"} {
 		t.Run(scheme, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			must(t, err)
-			host := l.Addr().String()
-			must(t, l.Close())
-			var log bytes.Buffer
-			d, err := store.Open(t.Context(), store.Options{URL: scheme + "://u:secret@" + host + "/courier"}, slog.New(slog.NewTextHandler(&log, nil)), nil)
+			const host = "127.0.0.1:1"
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			log := &attempts{enough: cancel}
+			o := store.Options{URL: scheme + "://u:secret@" + host + "/courier"}
+			d, err := store.Open(ctx, o, slog.New(slog.NewTextHandler(log, nil)), nil)
 			must(t, err)
 			defer d.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
-			defer cancel()
 			err = d.Migrate(ctx)
 			if err == nil || !strings.Contains(err.Error(), scheme+"://"+host+"/courier") {
 				t.Errorf("Migrate = %v, want an error that names the address", err)
 			}
-			if got := strings.Count(log.String(), "clickhouse is not there yet"); got < 2 {
-				t.Errorf("%d attempts are in the log, want 2 or more:\n%s", got, log.String())
+			if log.count < 2 {
+				t.Errorf("%d attempts are in the log, want 2 or more:\n%s", log.count, log.String())
 			}
 			if strings.Contains(log.String()+err.Error(), "secret") {
 				t.Errorf("log or error tell the password:\n%s\n%v", log.String(), err)

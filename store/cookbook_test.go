@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"courier/schemas"
 	"courier/store"
@@ -139,7 +138,7 @@ func curl(t testing.TB, address, question string) string {
 	u.RawQuery = url.Values{"database": {strings.TrimPrefix(u.Path, "/")}, "default_format": {"PrettyCompactMonoBlock"}, "wait_end_of_query": {"1"},
 		"output_format_pretty_color": {"0"}, "output_format_pretty_row_numbers": {"0"}}.Encode()
 	u.Path = "/"
-	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Post(u.String(), "text/plain", strings.NewReader(question))
 	must(t, err)
 	defer response.Body.Close()

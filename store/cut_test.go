@@ -1,17 +1,13 @@
 package store_test
 
 import (
-	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/url"
 	"sync"
 	"testing"
-	"time"
 
 	"courier/schemas"
-	"courier/store"
 	"courier/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,10 +17,13 @@ import (
 type wire struct {
 	listener net.Listener
 	target   string
-	mu       sync.Mutex
-	open     []net.Conn
-	cuts     int
 	all      sync.WaitGroup
+
+	mu     sync.Mutex
+	open   []net.Conn
+	cuts   int
+	pieces int // that came through, either way
+	left   int // until a cut, the last of which does not come through; 0: no cut
 }
 
 func newWire(t *testing.T, target string) *wire {
@@ -54,15 +53,64 @@ func (w *wire) accept() {
 		w.mu.Lock()
 		w.open = append(w.open, client, server)
 		w.mu.Unlock()
-		w.all.Go(func() { _, _ = io.Copy(server, client); _ = server.Close() })
-		w.all.Go(func() { _, _ = io.Copy(client, server); _ = client.Close() })
+		w.all.Go(func() { w.carry(server, client) })
+		w.all.Go(func() { w.carry(client, server) })
 	}
+}
+
+// carry carries pieces one way until one end closes.
+func (w *wire) carry(to, from net.Conn) {
+	defer to.Close()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 && w.passes() {
+			_, err = to.Write(buffer[:n])
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// passes counts a piece and reports whether it comes through.
+func (w *wire) passes() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pieces++
+	if w.left == 0 {
+		return true
+	}
+	if w.left--; w.left > 0 {
+		return true
+	}
+	w.cutNow()
+	return false
+}
+
+// cutAfter cuts the line when so many pieces have come; 0: it does not.
+func (w *wire) cutAfter(pieces int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.left = pieces
+}
+
+// carried is how many pieces have come.
+func (w *wire) carried() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pieces
 }
 
 // cut ends all connections at once, without a word.
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.cutNow()
+}
+
+// cutNow is cut where the wire is locked.
+func (w *wire) cutNow() {
 	for _, c := range w.open {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
@@ -84,12 +132,10 @@ func TestStore_LosesItsConnection(t *testing.T) {
 			must(t, direct.Migrate(t.Context()))
 			w := newWire(t, u.Host)
 			u.Host = w.listener.Addr().String()
-			d, err := store.Open(t.Context(), store.Options{URL: u.String(), Timeout: 5 * time.Second}, slog.New(slog.DiscardHandler), nil)
-			must(t, err)
-			defer d.Close()
+			d := storetest.Open(t, u.String())
 			writer := newStore(t, nil, d)
 			var samples []*schemas.Sample
-			failures, took := 0, 10*time.Millisecond // of a whole batch, so that cuts fall anywhere in it
+			failures, pieces := 0, 20 // of a whole batch, so that cuts fall anywhere in it
 			for n := range uint64(20) {
 				s := newStory()
 				for i := range uint64(50) {
@@ -97,18 +143,17 @@ func TestStore_LosesItsConnection(t *testing.T) {
 				}
 				b := batch(schemas.StreamNode, 50*n+1, s.events...)
 				for attempt := 1; ; attempt++ {
-					start := time.Now()
-					cutting := time.AfterFunc(rand.N(time.Duration(attempt)*took), w.cut)
-					if attempt > 6 {
-						cutting.Stop()
+					begin := w.carried()
+					if attempt <= 6 {
+						w.cutAfter(1 + rand.N(attempt*pieces))
 					}
 					err = writer.Write(t.Context(), b)
-					cutting.Stop()
+					w.cutAfter(0)
 					if attempt == 20 {
 						t.Fatalf("batch %d was not written in 20 attempts, the last without a cut: %v", n, err)
 					}
 					if err == nil {
-						took = time.Since(start)
+						pieces = w.carried() - begin
 						break
 					}
 					failures++

@@ -4,7 +4,7 @@
 // # Use
 //
 // Open names a ClickHouse, New a follower of the log; Run migrates the database
-// and then writes every event of the JOB, NODE and REGRESSOR streams into the
+// and then writes every event of the JOB, NODE, REGRESSOR and ADVICE streams into the
 // table of its type, until its context ends. NewHistory reads the events of jobs
 // back, as the same structs that were published. The tables and views are those
 // of schemas/clickhouse; people ask them in SQL.

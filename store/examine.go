@@ -83,7 +83,7 @@ func (v *Verifier) look(ctx context.Context, log *tally, t *table, hours []*Hour
 			l.hours[hourOf(h.At)] = h
 			numbers = append(numbers, fmt.Sprint(hourOf(h.At)))
 		}
-		l.where = fmt.Sprintf("%s AND %s IN (%s) AND %s", w.within("at"), hourSQL, strings.Join(numbers, ","), w.slice(i))
+		l.where = fmt.Sprintf("%s AND %s IN (%s) AND %s AND %s", w.within("at"), hourSQL, strings.Join(numbers, ","), w.slice(i), t.of(log.stream))
 		if err := l.run(ctx); err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func (l *lookout) take(ctx context.Context, r bus.Record) error {
 		return nil
 	}
 	l.events[e] = &found{logged: true}
-	l.batch.add(&r, row)
+	l.batch.add(l.tally.stream, &r, row)
 	const chunk = 5000 // events that are looked up and brought in at once
 	if len(l.batch.items) < chunk {
 		return nil

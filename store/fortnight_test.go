@@ -25,11 +25,13 @@ const slowHour, learntHour, slowness = 8*24 + 12, 10*24 + 9, 1.4
 
 // network is what is trained: an epoch of batch size 64 alone on a fast node.
 type network struct {
-	model, user string
-	seconds     float64
+	model, dataset, user string
+	seconds              float64
 }
 
-var networks = []network{{"lenet5", "ada", 64}, {"digits-mlp", "bob", 24}, {"resnet20", "carl", 128}}
+var networks = []network{
+	{"lenet5", "mnist", "ada", 64}, {"digits-mlp", "digits", "bob", 24}, {"resnet20", "cifar10", "carl", 128},
+}
 
 // settings by batch size: what an epoch takes beside 64, and the last accuracy.
 var settings = map[uint32][2]float64{16: {1.625, 0.9375}, 64: {1, 0.90625}, 256: {0.75, 0.84375}}
@@ -166,7 +168,10 @@ func (f *fortnight) job(p *plan) {
 		e.Action, e.ElapsedSeconds, e.Message = schemas.ActionStart, at.Sub(requested).Seconds(), "start now"
 	}
 	at = at.Add(time.Duration(1+p.number%3) * time.Second)
-	s := schemas.Setting{Model: p.model, BatchSize: p.batch, CPUs: 2, Epochs: 5, TrainingSamples: 50_000, Nodes: []string{p.node}}
+	s := schemas.Setting{
+		Model: p.model, Dataset: p.dataset, BatchSize: p.batch, CPUs: 2, Epochs: 5,
+		TrainingSamples: 50_000, Nodes: []string{p.node},
+	}
 	f.add(&schemas.Started{JobStamp: stamp(schemas.StartedID(p.id, 1)), Setting: s, NodeCores: 4, HeartbeatSeconds: 10, Command: "python", User: p.user, Moves: []string{schemas.MoveBatchSize}})
 	started := at
 	at = at.Add(2 * time.Second)
@@ -221,7 +226,7 @@ func (f *fortnight) decision(p *plan) schemas.Decision {
 func (f *fortnight) submit(p *plan, at time.Time) {
 	stamp := schemas.JobStamp{Stamp: schemas.Stamp{EventID: p.id + "/0/submitted", At: at}, JobID: p.id}
 	all := f.alternatives(p, 5)
-	advice := schemas.Advice{JobStamp: stamp, Decision: f.decision(p), Action: schemas.ActionStart, Message: "run it", Model: p.model, Nodes: []string{p.node}, SLOSeconds: p.slo, Confidence: 0.95, Alternatives: all}
+	advice := schemas.Advice{JobStamp: stamp, Decision: f.decision(p), Action: schemas.ActionStart, Message: "run it", Model: p.model, Dataset: p.dataset, Nodes: []string{p.node}, SLOSeconds: p.slo, Confidence: 0.95, Alternatives: all}
 	for i := range all {
 		if all[i].BatchSize == p.batch {
 			advice.Chosen = &all[i]
@@ -231,13 +236,13 @@ func (f *fortnight) submit(p *plan, at time.Time) {
 	if p.waitsQueue {
 		advice.Admission.Verdict = schemas.Queued
 	}
-	f.add(&schemas.Submitted{JobStamp: stamp, Advice: advice, Request: schemas.JobRequest{JobID: p.id, Model: p.model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16, 64, 256}, Epochs: 5,
+	f.add(&schemas.Submitted{JobStamp: stamp, Advice: advice, Request: schemas.JobRequest{JobID: p.id, Model: p.model, Dataset: p.dataset, CPUs: schemas.CPUs{2}, BatchSizes: []int{16, 64, 256}, Epochs: 5,
 		SLO: schemas.Duration(p.slo * 1e9), Confidence: 0.95, User: p.user}})
 }
 
 func (f *fortnight) advise(p *plan, stamp schemas.JobStamp, batch, epochs uint32, seconds float64) *schemas.Advice {
 	chosen := schemas.Alternative{BatchSize: batch, CPUs: 2, Epochs: epochs, PredictedSeconds: &seconds, UpperBoundSeconds: pointer(seconds * 1.125), PredictedAccuracy: pointer(settings[batch][1]), Probability: pointer(p.odds)}
-	e := &schemas.Advice{JobStamp: stamp, Decision: f.decision(p), Action: schemas.ActionBatch, Message: fmt.Sprintf("change to batch size %d", batch), Model: p.model, Nodes: []string{p.node}, SLOSeconds: p.slo, Confidence: 0.95,
+	e := &schemas.Advice{JobStamp: stamp, Decision: f.decision(p), Action: schemas.ActionBatch, Message: fmt.Sprintf("change to batch size %d", batch), Model: p.model, Dataset: p.dataset, Nodes: []string{p.node}, SLOSeconds: p.slo, Confidence: 0.95,
 		EpochsDone: 5 - epochs, Load: schemas.Load{ConcurrentJobs: 1, Processes: 2}, Chosen: &chosen, Alternatives: []schemas.Alternative{chosen}, Regressors: map[string]string{schemas.TargetEpochTime: digest("a")}}
 	f.add(e)
 	return e

@@ -119,7 +119,7 @@ func runVictim(t *testing.T, o order) []byte {
 	t.Helper()
 	text, err := json.Marshal(o)
 	must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), victimVariable+"="+string(text))
@@ -148,6 +148,7 @@ func publishAll(t *testing.T, b *bus.Bus) (stop func() map[string]uint64) {
 			job := fmt.Sprintf("job-%d", n)
 			s.started(job, 1)
 			s.epoch(job, 1, 1)
+			s.advice(job, n)
 			for i := range uint64(8) {
 				s.at = s.at.Add(time.Duration(n%5) * time.Minute)
 				s.sample(fmt.Sprintf("node-%d", n%3), 8*n+i)
@@ -189,8 +190,8 @@ func compare(t *testing.T, b *bus.Bus, d *store.Database) {
 	t.Helper()
 	want := make(map[string][]placed)
 	var samples []*schemas.Sample
-	for _, name := range []string{schemas.StreamJob, schemas.StreamNode, schemas.StreamRegressor} {
-		for _, r := range readLog(t, b, name) {
+	for _, durable := range schemas.StoreDurables() {
+		for _, r := range readLog(t, b, durable.Stream) {
 			table, _, _ := schemas.RowOf(r.Event)
 			want[table] = append(want[table], placed{r.Event.ID(), r.Sequence})
 			if s, ok := r.Event.(*schemas.Sample); ok {
@@ -217,7 +218,7 @@ func compare(t *testing.T, b *bus.Bus, d *store.Database) {
 // readLog returns all that a stream holds now.
 func readLog(t *testing.T, b *bus.Bus, name string) (all []bus.Record) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err := b.Read(ctx, bus.FollowOptions{Stream: name}, func(r bus.Record) error {
 		all = append(all, r)

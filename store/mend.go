@@ -8,8 +8,11 @@ import (
 	"strings"
 )
 
-// mend makes rows of a span anew and returns those that differ even so.
-func (u *rolled) mend(ctx context.Context, p part, rows []wrongRow) (left []wrongRow, err error) {
+// mend makes rows of a span anew and returns those that differ even so, and those of the span that
+// are busy.
+func (u *rolled) mend(
+	ctx context.Context, p part, rows []wrongRow,
+) (left, busy []wrongRow, err error) {
 	const turns = 3
 	left = rows
 	for turn := 0; turn < turns && len(left) > 0; turn++ {
@@ -24,14 +27,14 @@ func (u *rolled) mend(ctx context.Context, p part, rows []wrongRow) (left []wron
 				return len(keys) == 0, err
 			})
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
-		if left, err = u.wrong(ctx, p); err != nil {
-			return nil, err
+		if left, busy, err = u.wrong(ctx, p); err != nil {
+			return nil, nil, err
 		}
 	}
-	return left, nil
+	return left, busy, nil
 }
 
 // replace makes the rows of those keys anew that are at rest, and takes them out of

@@ -44,15 +44,16 @@ func TestMetrics_ShowTheWayOfABatch(t *testing.T) {
 	s.epoch("alpha", 1, 1)
 	s.epoch("alpha", 1, 2)
 	b := batch(schemas.StreamJob, 1, s.events...)
-	b.Records[0].StoredAt = time.Now().Add(-time.Minute)
+	begin := time.Now()
+	b.Records[0].StoredAt = begin.Add(-time.Minute)
 
 	must(t, d.Exec(t.Context(), "RENAME TABLE job_epoch TO hidden"))
 	if err := w.Write(t.Context(), b); err == nil {
 		t.Fatal("a batch was written without its table")
 	}
 	got := gather(t, reg)
-	if age := got["courier_store_oldest_unacked_seconds/JOB"]; age < 60 || age > 120 {
-		t.Errorf("oldest unacked event is %v s old, want a little over 60", age)
+	if age := got["courier_store_oldest_unacked_seconds/JOB"]; age < 60 || age > time.Since(b.Records[0].StoredAt).Seconds() {
+		t.Errorf("oldest unacked event is %v s old, want at least 60", age)
 	}
 	if n := got["courier_store_batch_errors_total/JOB"]; n != 1 {
 		t.Errorf("%v batch errors, want 1", n)
@@ -72,8 +73,8 @@ func TestMetrics_ShowTheWayOfABatch(t *testing.T) {
 			t.Errorf("%s = %v, want %v", name, got[name], want)
 		}
 	}
-	if last := got["courier_store_last_batch_timestamp_seconds/JOB"]; time.Since(time.Unix(int64(last), 0)) > time.Minute {
-		t.Errorf("last batch was written at %v, want now", last)
+	if last := got["courier_store_last_batch_timestamp_seconds/JOB"]; last < float64(begin.Unix()) {
+		t.Errorf("last batch was written at %v, want after %v", last, begin)
 	}
 }
 
@@ -83,7 +84,7 @@ func TestMetrics_ShowWhatIsBehind(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	d, b := storetest.New(t), bustest.New(t)
 	s := newStory()
-	s.at = time.Now().UTC().Add(time.Minute)
+	s.at = time.Now().UTC().Add(time.Hour)
 	for n := range uint64(100) {
 		s.sample("ahead", n)
 		_, err := b.Publish(t.Context(), s.events[n])
@@ -101,8 +102,9 @@ func TestMetrics_ShowWhatIsBehind(t *testing.T) {
 	})
 	finish()
 	got := gather(t, reg)
-	if ahead := got["courier_store_clock_ahead_seconds"]; ahead < 60 || ahead > 170 || got["courier_store_clock_behind_seconds"] != 0 {
-		t.Errorf("clocks are %v s ahead and %v behind, want one ahead by a minute and a half", ahead, got["courier_store_clock_behind_seconds"])
+	if ahead := got["courier_store_clock_ahead_seconds"]; ahead < 3000 || ahead > 3710 || got["courier_store_clock_behind_seconds"] != 0 {
+		t.Errorf("clocks are %v s ahead and %v behind, want one ahead by an hour",
+			ahead, got["courier_store_clock_behind_seconds"])
 	}
 	if bytes := got["courier_store_batch_bytes_total/NODE"]; bytes < 100*100 {
 		t.Errorf("batches had %v bytes, want those of 100 samples", bytes)
@@ -114,7 +116,7 @@ func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(patience)
 	for !ok() {
 		select {
 		case <-tick.C:

@@ -91,11 +91,11 @@ func (r *rebuilder) run(ctx context.Context) error {
 func (r *rebuilder) forget(ctx context.Context, stream string, first uint64) error {
 	statements := []string{fmt.Sprintf("DELETE FROM log_position WHERE stream = '%s'", stream)}
 	for _, t := range r.tables {
-		if t.stream() != stream {
+		if !t.holds(stream) {
 			continue
 		}
-		if first > 1 {
-			statements = append(statements, fmt.Sprintf("DELETE FROM %s WHERE sequence >= %d", t.name, first))
+		if first > 1 || len(t.streams) > 1 {
+			statements = append(statements, fmt.Sprintf("DELETE FROM %s WHERE sequence >= %d AND %s", t.name, first, t.of(stream)))
 			continue
 		}
 		statements = append(statements, "TRUNCATE TABLE "+t.name) // the log has all that ever was
@@ -116,10 +116,10 @@ func (r *rebuilder) forget(ctx context.Context, stream string, first uint64) err
 		return err
 	}
 	for _, t := range r.tables {
-		if t.stream() != stream {
+		if !t.holds(stream) {
 			continue
 		}
-		if err := r.subtract(ctx, t, first-1); err != nil {
+		if err := r.subtract(ctx, t, stream, first-1); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
@@ -128,12 +128,12 @@ func (r *rebuilder) forget(ctx context.Context, stream string, first uint64) err
 
 // subtract leaves in a table's roll-ups only the part of the rows that the table
 // has still, in the hours that it has not dropped by age.
-func (r *rebuilder) subtract(ctx context.Context, t *table, position uint64) error {
+func (r *rebuilder) subtract(ctx context.Context, t *table, stream string, position uint64) error {
 	life, err := r.database.life(ctx, t.name, "at", 0)
 	if err != nil {
 		return err
 	}
-	windows, err := r.windows(ctx, &tally{position: position}, t, life)
+	windows, err := r.windows(ctx, &tally{stream: stream, position: position}, t, life)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func filled(t *testing.T, b *bus.Bus) map[string]uint64 {
 
 func rebuild(t *testing.T, b *bus.Bus, d *store.Database) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	must(t, store.Rebuild(ctx, b, d, slog.New(slog.DiscardHandler), store.RebuildOptions{MaxMessages: 100}))
 }

@@ -60,6 +60,9 @@ type RollUpReport struct {
 	Table  string        `json:"table"`
 	From   time.Time     `json:"from"`  // what happened before was not compared
 	Hours  []*RollUpHour `json:"hours"` // those that differ, by time
+
+	// Busy are rows that may differ: stores were writing them at every look.
+	Busy uint64 `json:"busy,omitempty"`
 }
 
 // RollUpHour is an hour in which a roll-up differs from its table.
@@ -104,6 +107,16 @@ func (r *Report) Different() (found, left int) {
 		}
 	}
 	return found, left
+}
+
+// Busy returns how many rows of roll-ups could not be judged.
+func (r *Report) Busy() (rows uint64) {
+	for _, s := range r.Streams {
+		for _, u := range s.RollUps {
+			rows += u.Busy
+		}
+	}
+	return rows
 }
 
 // Checksum is the sum of the events' hashes modulo 2^64; in JSON sixteen hex digits.

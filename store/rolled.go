@@ -83,24 +83,38 @@ func (u *rolled) verify(ctx context.Context, life span, windows []window) (*Roll
 		if !ok {
 			continue
 		}
-		rows, err := u.wrong(ctx, p)
+		rows, busy, err := u.wrong(ctx, p)
 		if err != nil {
 			return nil, err
 		}
 		hours := byHour(rows)
 		if len(hours) > 0 && u.options.Repair {
-			left, err := u.mend(ctx, p, rows)
-			if err != nil {
+			if busy, err = u.repair(ctx, p, rows, hours); err != nil {
 				return nil, err
-			}
-			for _, h := range hours {
-				h.Mended = !slices.ContainsFunc(left, func(l wrongRow) bool { return at(l.Hour).Equal(h.At) })
-				u.log.Info("roll-up repaired", "table", u.name, "hour", h.At, "missing", h.Missing, "wrong", h.Wrong, "extra", h.Extra, "mended", h.Mended)
 			}
 		}
 		report.Hours = append(report.Hours, hours...)
+		report.Busy += uint64(len(busy))
 	}
 	return report, nil
+}
+
+// repair mends rows that differ, notes in their hours what came of it, and returns the rows that
+// are busy.
+func (u *rolled) repair(
+	ctx context.Context, p part, rows []wrongRow, hours []*RollUpHour,
+) (busy []wrongRow, err error) {
+	left, busy, err := u.mend(ctx, p, rows)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range hours {
+		within := func(r wrongRow) bool { return at(r.Hour).Equal(h.At) }
+		h.Mended = !slices.ContainsFunc(left, within) && !slices.ContainsFunc(busy, within)
+		u.log.Info("roll-up repaired", "table", u.name, "hour", h.At,
+			"missing", h.Missing, "wrong", h.Wrong, "extra", h.Extra, "mended", h.Mended)
+	}
+	return busy, nil
 }
 
 // part returns what of the roll-up is looked at with one of all windows.
@@ -178,15 +192,16 @@ const (
 // wrong returns the rows of a span that differ, by hour and key. A batch reaches
 // the table before the roll-up. So a row is judged only by a look during which
 // nothing behind the position had a part in it: all that was behind when the look
-// ended is seen by moving. A row that batches reach at every look stays out: it is
-// of this very moment.
-func (u *rolled) wrong(ctx context.Context, p part) (rows []wrongRow, err error) {
+// ended is seen by moving. A row that batches reach at every look is busy: it is of
+// this very moment, or of a batch that takes long.
+func (u *rolled) wrong(ctx context.Context, p part) (rows, busy []wrongRow, err error) {
 	var open map[string]bool // not judged yet; nil: all
 	err = u.repeatedly(ctx, func() (bool, error) {
 		position, err := u.position(ctx)
 		if err != nil {
 			return false, err
 		}
+		busy = nil
 		var differ []wrongRow
 		if err := u.database.Query(ctx, &differ, u.comparison(p)); err != nil || len(differ) == 0 {
 			return true, err
@@ -201,6 +216,7 @@ func (u *rolled) wrong(ctx context.Context, p part) (rows []wrongRow, err error)
 			case open != nil && !open[r.Key]:
 			case moving[r.Key]:
 				left[r.Key] = true
+				busy = append(busy, r)
 			default:
 				rows = append(rows, r)
 			}
@@ -209,7 +225,7 @@ func (u *rolled) wrong(ctx context.Context, p part) (rows []wrongRow, err error)
 		return len(open) == 0, nil
 	})
 	slices.SortFunc(rows, func(a, b wrongRow) int { return cmp.Or(cmp.Compare(a.Hour, b.Hour), strings.Compare(a.Key, b.Key)) })
-	return rows, err
+	return rows, busy, err
 }
 
 // repeatedly calls look until it is done, at most so many times.
@@ -231,7 +247,7 @@ func (u *rolled) repeatedly(ctx context.Context, look func() (done bool, err err
 
 // position is up to where nobody writes the source any more.
 func (u *rolled) position(ctx context.Context) (uint64, error) {
-	position, err := u.database.Position(ctx, u.source.stream())
+	position, err := u.database.Position(ctx, u.source.streams[0])
 	return max(position, u.written), err
 }
 

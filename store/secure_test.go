@@ -108,7 +108,7 @@ func TestOpen_ByTLSWithAPasswordFromAFile(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.what, err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		var rows []struct {
 			One uint8 `ch:"one"`
 		}

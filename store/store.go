@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,7 +43,8 @@ func New(b *bus.Bus, d *Database, log *slog.Logger, reg prometheus.Registerer, o
 //
 //	JOB ───────► batches ─► job_submitted, job_started, job_epoch, … ─┐
 //	NODE ──────► batches ─► node_sample (─► node_minute) ─────────────┼─► log_position ─► ack
-//	REGRESSOR ─► batches ─► regressor_promoted, … ────────────────────┘
+//	REGRESSOR ─► batches ─► regressor_promoted, … ────────────────────┤
+//	ADVICE ────► batches ─► job_advice (old logs: from JOB) ──────────┘
 func (s *Store) Run(ctx context.Context) error {
 	if err := s.database.Migrate(ctx); err != nil {
 		if ctx.Err() != nil && !errors.Is(err, ErrNewer) && !errors.Is(err, ErrRefused) {
@@ -176,7 +178,7 @@ func (s *Store) repair(ctx context.Context) {
 			continue
 		}
 		found, left := r.Different()
-		s.log.Warn("tables were repaired", "differing_hours", found, "left", left)
+		s.log.Warn("tables were repaired", "differing_hours", found, "left", left, "busy_rows", r.Busy())
 	}
 }
 
@@ -217,6 +219,10 @@ func (s *Store) fill(ctx context.Context, b bus.Batch, g *group, a *ahead) error
 		}
 	}
 	if b.Repeated {
+		// The roll-ups are rebuilt even if ClickHouse refuses the right to end statements.
+		if err := s.database.stopWriter(ctx); err != nil && !errors.Is(err, ErrRefused) {
+			return err
+		}
 		if err := s.complete(ctx, g); err != nil {
 			return err
 		}
@@ -260,7 +266,11 @@ func (s *Store) complete(ctx context.Context, g *group) error {
 	}
 	s.log.Warn("clickhouse knows a batch that it lost; its rows are restored", "table", g.table.name, "rows", len(missing))
 	s.metrics.restored.WithLabelValues(g.table.name).Add(float64(len(missing)))
-	return s.database.restore(ctx, g.table, missing, "restored")
+	suffix := "restored"
+	if stream := missing[0].stream; stream != "" {
+		suffix += "_" + strings.ToLower(stream) // two writers may restore the table at once
+	}
+	return s.database.restore(ctx, g.table, missing, suffix)
 }
 
 // token returns the deduplication token of a table's part of a batch. The

@@ -15,6 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// patience is how long a test waits for what must happen: a guard against hanging,
+// which no machine is too busy for.
+const patience = 5 * time.Minute
+
 // contract runs a test in each protocol that the server speaks.
 func contract(t *testing.T, test func(t *testing.T, d *store.Database)) {
 	for _, protocol := range storetest.Protocols(t) {
@@ -80,7 +84,7 @@ func run(t testing.TB, s *store.Store) (stop func()) {
 // reach waits until the tables hold each stream up to a sequence.
 func reach(t testing.TB, d *store.Database, want map[string]uint64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -118,6 +122,28 @@ func TestStore_FillsEveryTable(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The views name what is corrected, and count a correction as one drift of its regressor.
+func TestStore_TellsWhatBecomesOfACorrection(t *testing.T) {
+	d, b := storetest.New(t), bustest.New(t)
+	s := newStory()
+	s.regressors() // with an alarm
+	s.corrections()
+	run(t, newStore(t, b, d))
+	reach(t, d, publish(t, b, s.events))
+	scope := "drifted = 'resnet on V100, batch size from 512'"
+	for query, want := range map[string]uint64{
+		"SELECT count() AS n FROM drifts WHERE state = 'active' AND ratio_low = 1.375 AND " + scope:   1,
+		"SELECT count() AS n FROM drifts WHERE state = 'replaced' AND ratio_low IS NULL AND " + scope: 1,
+		"SELECT count() AS n FROM drifts WHERE state = '' AND drifted = 'node-a'":                     1,
+		"SELECT count() AS n FROM regressor_life WHERE kind = 'drift_end' AND " + scope:               1,
+		"SELECT sum(drifts) AS n FROM regressors WHERE model_digest = 'abc'":                          2,
+	} {
+		if got := ask(t, d, query); got != want {
+			t.Errorf("%s: %d, want %d", query, got, want)
+		}
+	}
 }
 
 func TestStore_BeginsWhereItEnded(t *testing.T) {

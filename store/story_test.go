@@ -36,7 +36,10 @@ func (s *story) jobStamp(id, job string, run uint32) schemas.JobStamp {
 func (s *story) add(e schemas.Event) { s.events = append(s.events, e) }
 
 func setting(batch uint32) schemas.Setting {
-	return schemas.Setting{Model: "digits-mlp", BatchSize: batch, CPUs: 2, Epochs: 3, TrainingSamples: 1438, Nodes: []string{"node-a", "node-b"}}
+	return schemas.Setting{
+		Model: "digits-mlp", Dataset: "digits", BatchSize: batch, CPUs: 2, Epochs: 3,
+		TrainingSamples: 1438, Nodes: []string{"node-a", "node-b"},
+	}
 }
 
 func (s *story) submitted(job string, slo time.Duration) {
@@ -81,7 +84,7 @@ func (s *story) ended(job string, run uint32, outcome string) {
 func (s *story) advice(job string, cause uint64) {
 	chosen := schemas.Alternative{BatchSize: 64, CPUs: 2, Epochs: 2, PredictedSeconds: pointer(3.25), UpperBoundSeconds: pointer(4.0), Probability: pointer(0.5)}
 	s.add(&schemas.Advice{JobStamp: s.jobStamp(schemas.AdviceID(job, cause), job, 1), CauseSequence: cause, Decision: schemas.BestEffort, Action: schemas.ActionKeep, Message: "keep on",
-		Model: "digits-mlp", Nodes: []string{"node-a"}, SLOSeconds: 10, ElapsedSeconds: 2.5, Confidence: 0.95, EpochsDone: 1, Load: schemas.Load{ConcurrentJobs: 2, Processes: 4},
+		Model: "digits-mlp", Dataset: "digits", Nodes: []string{"node-a"}, SLOSeconds: 10, ElapsedSeconds: 2.5, Confidence: 0.95, EpochsDone: 1, Load: schemas.Load{ConcurrentJobs: 2, Processes: 4},
 		Chosen: &chosen, Alternatives: []schemas.Alternative{chosen, {BatchSize: 128, CPUs: 2, Epochs: 2, Reason: "was never measured"}}, Regressors: map[string]string{"epoch_time": "abc"}})
 }
 
@@ -139,15 +142,19 @@ func stream(e schemas.Event) string {
 		return schemas.StreamNode
 	case *schemas.Trained, *schemas.Promoted, *schemas.Rejected, *schemas.Drift:
 		return schemas.StreamRegressor
+	case *schemas.Advice:
+		return schemas.StreamAdvice
 	}
 	return schemas.StreamJob
 }
 
-// batch returns the events of one stream as a batch that begins at a sequence.
+// batch returns the events of one stream as a batch that begins at a sequence. JOB
+// may have advice, as in logs from before that had a stream of its own.
 func batch(name string, first uint64, events ...schemas.Event) bus.Batch {
 	b := bus.Batch{Stream: name, First: first}
 	for i, e := range events {
-		if stream(e) != name {
+		_, advice := e.(*schemas.Advice)
+		if stream(e) != name && !(advice && name == schemas.StreamJob) {
 			panic(fmt.Sprintf("%T is not of stream %s", e, name))
 		}
 		b.Last = first + uint64(i)
@@ -170,4 +177,21 @@ func TestStory_IsValid(t *testing.T) {
 			t.Errorf("%T: %v", e, err)
 		}
 	}
+}
+
+// corrections adds the life of a correction: it begins, and a fit ends it.
+func (s *story) corrections() {
+	at := time.Unix(1_790_000_000, 0).UTC()
+	e := schemas.Drift{
+		Stamp: s.stamp(schemas.CorrectionID("epoch_time", 2, "a")), Target: "epoch_time", CauseSequence: 9,
+		ModelDigest: "abc", Scope: schemas.DriftModel, Model: "resnet", NodeType: "V100", BatchSizeFrom: 512,
+		SinceAt: at, Ratio: 1.5, RatioLow: pointer(1.375), RatioHigh: pointer(1.625), BeforeRatio: 1, Jobs: 2,
+		Detector: "factor", Statistic: 9, Threshold: 6.5, WindowJobs: 4, WindowSinceAt: at,
+		State: schemas.DriftActive, Message: "jobs of model resnet with batch size 512 or more take 1.50 times as long",
+	}
+	s.add(&e)
+	over := e
+	over.Stamp, over.State = s.stamp(schemas.CorrectionID("epoch_time", 3, "a")), schemas.DriftReplaced
+	over.Ratio, over.BeforeRatio, over.RatioLow, over.RatioHigh = 1, 1.5, nil, nil
+	s.add(&over)
 }

@@ -18,7 +18,9 @@ type table struct {
 	takers []func() taker // by column
 	key    string         // first column of its order: the second token of its events' subjects
 	insert string
-	lookup string // event_id and sequence of the rows that have an event_id of the batch
+	lookup string // event_id and place of the rows that have an event_id of the batch
+
+	streams []string // whose events fill it; if several, each row names its own
 }
 
 // batchTable is the name by which a lookup knows the batch's events.
@@ -37,20 +39,37 @@ func newTable(s schemas.Table) *table {
 	t := &table{name: s.Name, row: s.Row}
 	switch kind, _, _ := strings.Cut(s.Name, "_"); kind {
 	case "job":
-		t.key = "job_id"
+		t.key, t.streams = "job_id", []string{schemas.StreamJob}
 	case "node":
-		t.key = "node"
+		t.key, t.streams = "node", []string{schemas.StreamNode}
 	case "regressor":
-		t.key = "target"
+		t.key, t.streams = "target", []string{schemas.StreamRegressor}
+	}
+	place := "event_id, sequence"
+	if t.name == "job_advice" { // JOB in logs from before advice had a stream of its own
+		t.streams = []string{schemas.StreamJob, schemas.StreamAdvice}
+		place += ", stream"
 	}
 	t.insert, t.takers = insertInto(t.name, s.Row), takers(reflect.TypeOf(s.Row))
-	t.lookup = fmt.Sprintf("SELECT event_id, sequence FROM %s WHERE %s IN (SELECT key FROM %s) AND event_id IN (SELECT event_id FROM %s)", t.name, t.key, batchTable, batchTable)
+	t.lookup = fmt.Sprintf("SELECT %s FROM %s WHERE %s IN (SELECT key FROM %s) AND event_id IN (SELECT event_id FROM %s)",
+		place, t.name, t.key, batchTable, batchTable)
 	if t.name == "node_sample" {
 		// Jobs are many and short, nodes few and endless: without the time, each
 		// lookup would read all that a node ever sent. A sample has one instant.
 		t.lookup += " AND at BETWEEN fromUnixTimestamp64Nano(?, 'UTC') AND fromUnixTimestamp64Nano(?, 'UTC')"
 	}
 	return t
+}
+
+// holds reports whether events of a stream fill the table.
+func (t *table) holds(stream string) bool { return slices.Contains(t.streams, stream) }
+
+// of returns the condition that a row is of a stream, in whose sequences it counts.
+func (t *table) of(stream string) string {
+	if len(t.streams) == 1 {
+		return "1"
+	}
+	return fmt.Sprintf("stream = '%s'", stream)
 }
 
 // rowOf returns the row of an event; ok is false for one of another table.
@@ -98,15 +117,16 @@ type group struct {
 type item struct {
 	id       string
 	key      string
+	stream   string // if rows of its table name it
 	sequence uint64
 	at       time.Time // when it happened
 	row      any
 }
 
-// tabulate sorts the records of a batch into the tables' order. Of several
+// tabulate sorts the records of a batch of a stream into the tables' order. Of several
 // records with one event_id it takes the first, and counts the others as copies.
 // Records that no table holds are left out.
-func tabulate(all []*table, records []bus.Record) (groups []*group, copies map[string]int) {
+func tabulate(all []*table, stream string, records []bus.Record) (groups []*group, copies map[string]int) {
 	type identity struct{ table, id string }
 	byName := make(map[string]*group)
 	seen := make(map[identity]bool, len(records))
@@ -128,7 +148,7 @@ func tabulate(all []*table, records []bus.Record) (groups []*group, copies map[s
 			g = &group{}
 			byName[name] = g
 		}
-		g.add(r, row)
+		g.add(stream, r, row)
 	}
 	for _, t := range all {
 		if g := byName[t.name]; g != nil {
@@ -139,10 +159,15 @@ func tabulate(all []*table, records []bus.Record) (groups []*group, copies map[s
 	return groups, copies
 }
 
-func (g *group) add(r *bus.Record, row any) {
+// add puts a record of a stream, and its row, into the group.
+func (g *group) add(stream string, r *bus.Record, row any) {
 	_, rest, _ := strings.Cut(r.Subject, ".")
 	key, _, _ := strings.Cut(rest, ".")
-	g.put(item{id: r.Event.ID(), key: key, at: r.Event.Stamped().At, sequence: r.Sequence, row: row})
+	it := item{id: r.Event.ID(), key: key, at: r.Event.Stamped().At, sequence: r.Sequence, row: row}
+	if a, ok := row.(*schemas.AdviceRow); ok {
+		a.Stream, it.stream = stream, stream
+	}
+	g.put(it)
 }
 
 func (g *group) put(it item) {
@@ -161,14 +186,15 @@ func (g *group) put(it item) {
 // without returns the group's rows but those that found shows elsewhere in the
 // table. A row found at its own sequence is this batch's own, from an attempt before.
 func (g *group) without(found []place) []any {
-	at := make(map[string][]uint64, len(found))
+	at := make(map[string][]place, len(found))
 	for _, f := range found {
-		at[f.EventID] = append(at[f.EventID], f.Sequence)
+		at[f.EventID] = append(at[f.EventID], f)
 	}
 	rows := make([]any, 0, len(g.items))
 	for i := range g.items {
 		it := &g.items[i]
-		if !slices.ContainsFunc(at[it.id], func(sequence uint64) bool { return sequence != it.sequence }) {
+		own := place{it.id, it.stream, it.sequence}
+		if !slices.ContainsFunc(at[it.id], func(p place) bool { return p != own }) {
 			rows = append(rows, it.row)
 		}
 	}
@@ -200,5 +226,6 @@ func rowsOf(items []item) []any {
 // place is where a table has an event.
 type place struct {
 	EventID  string `ch:"event_id"`
+	Stream   string `ch:"stream"` // if rows of its table name it
 	Sequence uint64 `ch:"sequence"`
 }

@@ -106,14 +106,3 @@ func (l *tally) join(table string, hours map[int64]*Hour, life span) (all []*Hou
 	}
 	return all
 }
-
-// stream returns the stream that fills a table.
-func (t *table) stream() string {
-	switch t.key {
-	case "node":
-		return schemas.StreamNode
-	case "target":
-		return schemas.StreamRegressor
-	}
-	return schemas.StreamJob
-}

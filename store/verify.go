@@ -149,7 +149,7 @@ func (v *Verifier) stream(ctx context.Context, d schemas.Durable) (*StreamReport
 	}
 	s := &StreamReport{Stream: name, First: log.first, Last: position, Events: log.events}
 	for _, t := range v.tables {
-		if t.stream() != name {
+		if !t.holds(name) {
 			continue
 		}
 		if err := v.table(ctx, log, t, s); err != nil {

@@ -23,13 +23,14 @@ func TestVerify_WorksBesideARunningStore(t *testing.T) {
 	var late sync.WaitGroup
 	done := make(chan struct{})
 	last := uint64(0)
+	const firstLate = 1 << 40 // beyond the numbers of publishAll, which names the same nodes
 	late.Go(func() {
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for n := uint64(1); ; n++ {
 			s := newStory()
 			s.at = begin.Add(time.Duration(n%100) * 20 * time.Second)
-			s.sample(fmt.Sprintf("node-%d", n%3), n)
+			s.sample(fmt.Sprintf("node-%d", n%3), firstLate+n)
 			sequence, err := b.Publish(t.Context(), s.events[0])
 			if err != nil {
 				t.Error(err)
@@ -50,16 +51,18 @@ func TestVerify_WorksBesideARunningStore(t *testing.T) {
 			t.Errorf("while a store writes %+v differ, want nothing", got)
 		}
 	}
-	missing, mended := uint64(0), false
+	missing, mended, busy := uint64(0), false, uint64(0)
 	for round := range 2 {
 		must(t, d.Exec(t.Context(), fmt.Sprintf("DELETE FROM node_sample WHERE sequence < 500 AND number %% 2 = %d", round)))
 		must(t, d.Exec(t.Context(), fmt.Sprintf("DELETE FROM node_minute WHERE toMinute(minute) %% 2 = %d", round)))
 		must(t, d.Exec(t.Context(), "INSERT INTO job_epoch SELECT * FROM job_epoch LIMIT 10 SETTINGS insert_deduplicate = 0"))
-		_, got := verify(t, b, d, store.VerifyOptions{Repair: true}, 0)
+		r, got := verify(t, b, d, store.VerifyOptions{Repair: true}, 0)
+		busy += r.Busy()
 		missing += got["node_sample"].Missing
 		mended = mended || got["node_minute"].Missing+got["node_minute"].Wrong > 0
 		for name, f := range got {
-			if !f.Mended {
+			_, rollUp := map[string]bool{"node_minute": true, "node_hour": true, "job_run": true}[name]
+			if !f.Mended && !(rollUp && r.Busy() > 0) {
 				t.Errorf("round %d: %s: %+v, want it mended", round, name, f)
 			}
 		}
@@ -75,6 +78,10 @@ func TestVerify_WorksBesideARunningStore(t *testing.T) {
 	stop()
 	if missing != 499 || !mended {
 		t.Errorf("%d samples were missing in all, want 499; minutes were wrong: %v, want true", missing, mended)
+	}
+	if busy > 0 { // minutes that a slow store was writing at every look
+		t.Logf("%d rows were busy", busy)
+		verify(t, b, d, store.VerifyOptions{Repair: true}, 0)
 	}
 	clean(t, b, d, "at the end")
 	compare(t, b, d)

@@ -28,7 +28,7 @@ func verify(t testing.TB, b *bus.Bus, d *store.Database, o store.VerifyOptions, 
 	if window > 0 {
 		v.SetWindow(window)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r, err := v.Verify(ctx)
 	must(t, err)

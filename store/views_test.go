@@ -74,3 +74,38 @@ func TestViews_KnowTheStateOfAJob(t *testing.T) {
 		})
 	}
 }
+
+// Every view that names a model names its dataset, and what drifted is a model on a dataset.
+func TestViews_NameTheDataset(t *testing.T) {
+	d := storetest.New(t)
+	s := newStory()
+	s.job("mlp-1", time.Minute, schemas.EventFinished)
+	jobs := s.events
+	s.events = nil
+	at := time.Unix(1_790_000_000, 0).UTC()
+	drift := &schemas.Drift{
+		Stamp: s.stamp(schemas.DriftID("epoch_time", 7)), Target: "epoch_time", CauseSequence: 7,
+		ModelDigest: "abc", Scope: schemas.DriftModel, Model: "digits-mlp", Dataset: "digits",
+		SinceAt: at, WindowSinceAt: at, Ratio: 1.25, BeforeRatio: 1,
+	}
+	s.add(drift)
+	write(t, newStore(t, nil, d), batch(schemas.StreamJob, 1, jobs...))
+	write(t, newStore(t, nil, d), batch(schemas.StreamRegressor, 1, s.events...))
+	type line struct {
+		Text string `ch:"text"`
+	}
+	for _, view := range []string{"jobs", "promises", "epochs", "advice", "alternatives"} {
+		var got []line
+		must(t, d.Query(t.Context(), &got, "SELECT DISTINCT concat(model, ' on ', dataset) AS text FROM "+view))
+		if diff := cmp.Diff([]line{{"digits-mlp on digits"}}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", view, diff)
+		}
+	}
+	for _, view := range []string{"drifts", "regressor_life"} {
+		var got []line
+		must(t, d.Query(t.Context(), &got, "SELECT toString(drifted) AS text FROM "+view))
+		if diff := cmp.Diff([]line{{"digits-mlp on digits"}}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", view, diff)
+		}
+	}
+}

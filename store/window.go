@@ -108,7 +108,8 @@ func (v *Verifier) windows(ctx context.Context, log *tally, t *table, life span)
 		Hour int64  `ch:"hour"`
 		Rows uint64 `ch:"n"`
 	}
-	err := v.database.Query(ctx, &counts, fmt.Sprintf("SELECT %s AS hour, count() AS n FROM %s WHERE %s AND sequence <= %d GROUP BY hour ORDER BY hour", hourSQL, t.name, life.within("at"), log.position))
+	err := v.database.Query(ctx, &counts, fmt.Sprintf("SELECT %s AS hour, count() AS n FROM %s WHERE %s AND %s AND sequence <= %d GROUP BY hour ORDER BY hour",
+		hourSQL, t.name, life.within("at"), t.of(log.stream), log.position))
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +157,7 @@ func (v *Verifier) sum(ctx context.Context, log *tally, t *table, w window, hour
 			Older    uint64 `ch:"older"`
 		}
 		err := v.database.Query(ctx, &found, fmt.Sprintf("SELECT hour, sum(copies) AS all_rows, countIf(place >= %[1]d) AS events, sumIf(hash, place >= %[1]d) AS checksum, countIf(place < %[1]d) AS older FROM (%s) GROUP BY hour",
-			log.first, distinct(t, w.within("at")+" AND "+w.slice(i), log.position)))
+			log.first, distinct(t, w.within("at")+" AND "+w.slice(i)+" AND "+t.of(log.stream), log.position)))
 		if err != nil {
 			return err
 		}

@@ -24,10 +24,15 @@ func named(ctx context.Context) context.Context {
 	return ctx
 }
 
-// stopWriter ends what ClickHouse still does for a writer before, which was killed or
-// lost its lease. An insert that goes on would meet the rows that this writer makes
-// of the same batch, and count twice in a roll-up that is made again meanwhile.
+// stopWriter ends the statements that ClickHouse still runs for the writer of ctx's stream:
+// those of a previous writer that was killed or lost its lease, and those that this writer
+// has given up after a timeout or a lost connection. An insert that went on between a
+// table and its roll-ups would be counted twice in a roll-up that is rebuilt meanwhile.
 func (d *Database) stopWriter(ctx context.Context) error {
-	prefix, _ := ctx.Value(writerKey{}).(string)
-	return d.exec(context.WithValue(ctx, writerKey{}, nil), "stop the writer before", fmt.Sprintf("KILL QUERY WHERE startsWith(query_id, '%s') SYNC", prefix))
+	prefix, is := ctx.Value(writerKey{}).(string)
+	if !is {
+		return nil // it writes no stream
+	}
+	statement := fmt.Sprintf("KILL QUERY WHERE startsWith(query_id, '%s') SYNC", prefix)
+	return d.exec(context.WithValue(ctx, writerKey{}, nil), "stop the previous writer", statement)
 }

@@ -8,103 +8,157 @@ import (
 	"courier/schemas"
 )
 
-// widest is the most hours in which a run is looked for; one that says it took
-// longer is looked at each time.
-const widest = 10_000
-
-// place is an hour of a node.
-type place struct {
-	node string
-	hour int64
-}
+// longRun is the number of hours from which on a run is kept in a list of its node instead of
+// in every hour that it touches: a node has few runs as long as two days.
+const longRun = 48
 
 func hourOf(at time.Time) int64 { return at.Unix() / 3600 }
 
-// neighbours finds the runs that were on a node at some time, without looking at
-// all that ever were.
+// neighbours finds the runs on a node at some time. It holds the runs that have not ended and
+// the last ones that have; Past decides when a run leaves.
 type neighbours struct {
-	over map[place][]*run  // runs that have ended, in every hour that they touch
-	open map[string][]*run // runs that have not, by node
+	nodes map[string]*nodeRuns
+	found []*run         // buffer
+	spans []schemas.Span // buffer
 }
 
-func newNeighbours() *neighbours {
-	return &neighbours{over: map[place][]*run{}, open: map[string][]*run{}}
+// nodeRuns are the runs of one node.
+type nodeRuns struct {
+	open  []*run           // not ended
+	long  []*run           // ended, of longRun hours or more
+	hours map[int64][]*run // ended, in every hour that they touch
 }
 
-// begin takes a run that has begun, or goes on after it was lost.
+func newNeighbours() *neighbours { return &neighbours{nodes: map[string]*nodeRuns{}} }
+
+func (n *neighbours) of(node string) *nodeRuns {
+	of := n.nodes[node]
+	if of == nil {
+		of = &nodeRuns{hours: map[int64][]*run{}}
+		n.nodes[node] = of
+	}
+	return of
+}
+
+// begin adds a run that has begun, or continues after it was lost.
 func (n *neighbours) begin(r *run) {
-	n.leave(r)
-	r.listed = r.span.Nodes
+	n.remove(r)
+	r.listed, r.indexed = r.span.Nodes, indexedOpen
 	for _, node := range r.listed {
-		n.open[node] = append(n.open[node], r)
+		of := n.of(node)
+		of.open = append(of.open, r)
 	}
 }
 
-// end takes a run that has ended.
+// end moves a run that has ended to its hours.
 func (n *neighbours) end(r *run) {
-	n.leave(r)
-	for _, node := range r.span.Nodes {
-		first, last := hourOf(r.span.From), hourOf(r.span.Until)
-		if last-first > widest {
-			n.open[node] = append(n.open[node], r)
-			continue
-		}
-		for h := first; h <= last; h++ {
-			p := place{node, h}
-			n.over[p] = append(n.over[p], r)
-		}
-	}
-}
-
-// leave takes a run from those that are open.
-func (n *neighbours) leave(r *run) {
+	n.remove(r)
+	r.listed, r.indexed = r.span.Nodes, indexedEnded
+	first, last := hourOf(r.span.From), hourOf(r.span.Until)
 	for _, node := range r.listed {
-		n.open[node] = slices.DeleteFunc(n.open[node], func(o *run) bool { return o == r })
-	}
-	r.listed = nil
-}
-
-// of returns the spans of the runs that touch the time of a run on its nodes, in
-// the order in which the log tells of them: sums of numbers depend on it.
-func (n *neighbours) of(r *run) []schemas.Span {
-	var found []*run
-	take := func(all []*run) {
-		for _, o := range all {
-			if o != r && (r.span.Until.IsZero() || o.span.From.Before(r.span.Until)) && (o.span.Until.IsZero() || o.span.Until.After(r.span.From)) {
-				found = append(found, o)
-			}
-		}
-	}
-	for _, node := range r.span.Nodes {
-		take(n.open[node])
-		until := r.span.Until
-		if until.IsZero() {
-			until = n.latest(r)
-		}
-		first, last := hourOf(r.span.From), hourOf(until)
-		if last-first > widest {
-			for _, all := range n.over {
-				take(all)
-			}
+		of := n.of(node)
+		if last-first >= longRun {
+			of.long = append(of.long, r)
 			continue
 		}
 		for h := first; h <= last; h++ {
-			take(n.over[place{node, h}])
+			of.hours[h] = append(of.hours[h], r)
 		}
 	}
-	slices.SortFunc(found, func(a, b *run) int { return cmp.Compare(a.number, b.number) })
-	found = slices.Compact(found)
-	spans := make([]schemas.Span, len(found))
-	for i, o := range found {
-		spans[i] = o.span
-	}
-	return spans
 }
 
-// latest is until when a run that has not ended is known: its last epoch.
-func (n *neighbours) latest(r *run) time.Time {
-	if len(r.epochs) == 0 {
-		return r.span.From
+// remove takes a run out of the index. Its span must not have changed since it was added,
+// except for the end of an open run.
+func (n *neighbours) remove(r *run) {
+	for _, node := range r.listed {
+		of := n.nodes[node]
+		if of == nil {
+			continue
+		}
+		of.remove(r)
+		if len(of.open)+len(of.long)+len(of.hours) == 0 {
+			delete(n.nodes, node)
+		}
 	}
-	return r.epochs[len(r.epochs)-1].At
+	r.listed, r.indexed = nil, notIndexed
+}
+
+func (of *nodeRuns) remove(r *run) {
+	if r.indexed == indexedOpen {
+		of.open = without(of.open, r)
+		return
+	}
+	first, last := hourOf(r.span.From), hourOf(r.span.Until)
+	if last-first >= longRun {
+		of.long = without(of.long, r)
+		return
+	}
+	for h := first; h <= last; h++ {
+		if of.hours[h] = without(of.hours[h], r); len(of.hours[h]) == 0 {
+			delete(of.hours, h)
+		}
+	}
+}
+
+func without(all []*run, r *run) []*run {
+	return slices.DeleteFunc(all, func(o *run) bool { return o == r })
+}
+
+// between returns the spans of the other runs on the nodes of a run that touch some of its
+// time, in the order of the log: sums of floating-point numbers depend on it. The slice is
+// valid until the next call.
+func (n *neighbours) between(r *run, from, until time.Time) []schemas.Span {
+	n.spans = n.spans[:0]
+	for _, o := range n.touching(r, from, until) {
+		n.spans = append(n.spans, o.span)
+	}
+	return n.spans
+}
+
+// others returns the other runs that touch the time of a run that has ended, on its nodes.
+func (n *neighbours) others(r *run) []*run {
+	return slices.Clone(n.touching(r, r.span.From, r.span.Until))
+}
+
+// touching returns the other runs on the nodes of a run that touch some of its time. The slice
+// is valid until the next call.
+func (n *neighbours) touching(r *run, from, until time.Time) []*run {
+	n.found = n.found[:0]
+	if from.Before(r.span.From) {
+		from = r.span.From
+	}
+	if !r.span.Until.IsZero() && r.span.Until.Before(until) {
+		until = r.span.Until
+	}
+	for _, node := range r.span.Nodes {
+		if of := n.nodes[node]; of != nil {
+			n.take(of, r, from, until)
+		}
+	}
+	slices.SortFunc(n.found, func(a, b *run) int { return cmp.Compare(a.number, b.number) })
+	n.found = slices.Compact(n.found)
+	return n.found
+}
+
+func (n *neighbours) take(of *nodeRuns, r *run, from, until time.Time) {
+	add := func(all []*run) {
+		for _, o := range all {
+			ended := !o.span.Until.IsZero()
+			if o != r && o.span.From.Before(until) && !(ended && !o.span.Until.After(from)) {
+				n.found = append(n.found, o)
+			}
+		}
+	}
+	add(of.open)
+	add(of.long)
+	first, last := hourOf(from), hourOf(until)
+	if last-first > int64(len(of.hours)) {
+		for _, all := range of.hours {
+			add(all)
+		}
+		return
+	}
+	for h := first; h <= last; h++ {
+		add(of.hours[h])
+	}
 }

@@ -25,7 +25,7 @@ func TestNeighbours_AreFoundAsByLookingAtAll(t *testing.T) {
 		job, begin := fmt.Sprint("job-", n), 40*random.Float64()
 		long := random.ExpFloat64()
 		if n%50 == 0 {
-			long = 2 * widest
+			long = 3 * longRun
 		}
 		set := schemas.Setting{Model: "m", BatchSize: 4, CPUs: 1, Nodes: []string{fmt.Sprint("n", random.IntN(3))}}
 		if n%7 == 0 {
@@ -48,7 +48,7 @@ func TestNeighbours_AreFoundAsByLookingAtAll(t *testing.T) {
 	for _, r := range p.order {
 		until := r.span.Until
 		if until.IsZero() {
-			until = r.epochs[len(r.epochs)-1].At
+			until = r.lastKnown()
 		}
 		for _, node := range r.span.Nodes {
 			all := []schemas.Span{}
@@ -61,7 +61,7 @@ func TestNeighbours_AreFoundAsByLookingAtAll(t *testing.T) {
 			self.Nodes = []string{node}
 			self.Hardware = self.Hardware[:1]
 			want, _ := schemas.LoadBetween(self, all, r.span.From, until)
-			got, _ := schemas.LoadBetween(self, p.beside(r), r.span.From, until)
+			got, _ := schemas.LoadBetween(self, p.near.between(r, r.span.From, until), r.span.From, until)
 			if d := cmp.Diff(want, got); d != "" {
 				t.Fatalf("%s on %s (-all +neighbours):\n%s", r.span.JobID, node, d)
 			}

@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 const (
 	nodeSilence  = time.Minute // after which a node has left, as far as is known
 	keptNotes    = 256         // changes that are remembered
-	mostKnown    = 4096        // nodes, and models, that are remembered
+	mostKnown    = 20_000      // nodes, and models, that are remembered: those heard of last
 	lateKnowable = time.Minute // clocks of nodes may be off by as much
 )
 
@@ -19,8 +20,8 @@ const (
 // left, core counts, CPU models, new models. It may be used by several goroutines.
 type changes struct {
 	mu     sync.Mutex
-	nodes  map[string]nodeState
-	models map[string]bool
+	nodes  *lru[string, nodeState]
+	models *lru[string, struct{}]
 	notes  []note
 }
 
@@ -36,7 +37,12 @@ type note struct {
 	text string
 }
 
-func newChanges() *changes { return &changes{nodes: map[string]nodeState{}, models: map[string]bool{}} }
+func newChanges() *changes {
+	return &changes{
+		nodes:  newLRU[string, nodeState](mostKnown),
+		models: newLRU[string, struct{}](mostKnown),
+	}
+}
 
 func (k *changes) note(at time.Time, format string, values ...any) {
 	k.notes = append(k.notes[max(0, len(k.notes)+1-keptNotes):], note{at, fmt.Sprintf(format, values...)})
@@ -47,7 +53,7 @@ func (k *changes) note(at time.Time, format string, values ...any) {
 func (k *changes) sample(e *schemas.Sample, news bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s, met := k.nodes[e.Node]
+	s, met := k.nodes.get(e.Node)
 	switch {
 	case !met && news:
 		k.note(e.At, "node %s joined", e.Node)
@@ -58,12 +64,12 @@ func (k *changes) sample(e *schemas.Sample, news bool) {
 		return
 	}
 	k.see(e.Node, e.Cores, e.At, e.At)
-	if s, met = k.nodes[e.Node]; met && e.CPUModel != "" && e.CPUModel != s.cpu {
+	if s, met = k.nodes.get(e.Node); met && e.CPUModel != "" && e.CPUModel != s.cpu {
 		if s.cpu != "" {
 			k.note(e.At, "node %s has CPUs %s instead of %s", e.Node, e.CPUModel, s.cpu)
 		}
 		s.cpu = e.CPUModel
-		k.nodes[e.Node] = s
+		k.nodes.put(e.Node, s)
 	}
 }
 
@@ -71,12 +77,13 @@ func (k *changes) sample(e *schemas.Sample, news bool) {
 func (k *changes) job(s *schemas.Setting, cores uint32, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.models[s.Model] && len(k.models) < mostKnown {
-		k.models[s.Model] = true
-		k.note(at, "first job of model %s", s.Model)
+	level := schemas.ModelLevel(s.Model, s.Dataset)
+	if _, met := k.models.get(level); !met {
+		k.models.put(level, struct{}{})
+		k.note(at, "first job of model %s", level)
 	}
 	for _, name := range s.Nodes {
-		state, met := k.nodes[name]
+		state, met := k.nodes.get(name)
 		if !met {
 			k.note(at, "first job on node %s", name)
 		}
@@ -90,8 +97,8 @@ func (k *changes) job(s *schemas.Setting, cores uint32, at time.Time) {
 // see keeps the state of a node, and notes another number of cores. What is told
 // late, of a run that was imported, changes nothing now.
 func (k *changes) see(name string, cores uint32, heard, at time.Time) {
-	before, met := k.nodes[name]
-	if !met && len(k.nodes) >= mostKnown || at.Before(before.told) {
+	before, _ := k.nodes.get(name)
+	if at.Before(before.told) {
 		return
 	}
 	if before.cores > 0 && cores > 0 && before.cores != cores {
@@ -100,7 +107,7 @@ func (k *changes) see(name string, cores uint32, heard, at time.Time) {
 	if cores == 0 {
 		cores = before.cores
 	}
-	k.nodes[name] = nodeState{cores, before.cpu, heard, at}
+	k.nodes.put(name, nodeState{cores, before.cpu, heard, at})
 }
 
 // between tells what changed in some time, oldest first as far as it was noted;
@@ -114,11 +121,13 @@ func (k *changes) between(from, until time.Time) (texts []string) {
 			texts = append(texts, n.text)
 		}
 	}
-	for _, name := range sortedNames(k.nodes) {
-		heard := k.nodes[name].heard
-		if !heard.IsZero() && !heard.Before(from) && until.Sub(heard) > nodeSilence {
-			texts = append(texts, fmt.Sprintf("node %s has been silent since %s", name, heard.UTC().Format(time.RFC3339)))
+	var silent []string
+	k.nodes.each(func(name string, s nodeState) {
+		if !s.heard.IsZero() && !s.heard.Before(from) && until.Sub(s.heard) > nodeSilence {
+			since := s.heard.UTC().Format(time.RFC3339)
+			silent = append(silent, fmt.Sprintf("node %s has been silent since %s", name, since))
 		}
-	}
-	return texts
+	})
+	slices.Sort(silent)
+	return append(texts, silent...)
 }

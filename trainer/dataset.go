@@ -11,9 +11,10 @@ import (
 )
 
 // Dataset turns examples into what regress fits. A setting is what the owner
-// and the cluster fix: equal features, but for the epochs done.
-func Dataset(target string, examples []Example) *regress.Dataset {
-	e := encoderOf(target, examples)
+// and the cluster fix: equal features, but for the epochs done. Columns of foreign load are those
+// that the caller chooses.
+func Dataset(target string, examples []Example, foreign ...schemas.ForeignColumn) *regress.Dataset {
+	e := encoderOf(target, examples, foreign)
 	columns := e.Columns()
 	d := &regress.Dataset{TargetName: target, TargetUnit: map[string]string{schemas.TargetEpochTime: "seconds", schemas.TargetStartup: "seconds"}[target]}
 	for _, c := range columns {
@@ -24,7 +25,7 @@ func Dataset(target string, examples []Example) *regress.Dataset {
 	row := make([]float64, len(columns))
 	for i := range examples {
 		x := &examples[i]
-		x.Features.ModelCode, _ = e.Model(x.Model)
+		x.Features.ModelCode, _ = e.Model(x.level())
 		x.Features.Node = e.Node(x.Hardware)
 		e.Fill(row, &x.Features)
 		for k := range columns {
@@ -39,6 +40,9 @@ func Dataset(target string, examples []Example) *regress.Dataset {
 			groups[setting] = len(groups)
 		}
 		d.Group = append(d.Group, groups[setting])
+	}
+	for _, c := range foreign {
+		d.Features[slices.Index(columns, c.Column)].Typical = c.Typical
 	}
 	for k, c := range columns {
 		if c.Alone() {
@@ -90,12 +94,14 @@ func scarce(c schemas.Column, column []float64, examples []Example) (values []fl
 }
 
 // encoderOf chooses the columns by what the examples know.
-func encoderOf(target string, examples []Example) *schemas.Encoder {
+func encoderOf(
+	target string, examples []Example, foreign []schemas.ForeignColumn,
+) *schemas.Encoder {
 	models, nodes := make([]string, len(examples)), make([]schemas.Hardware, len(examples))
 	for i := range examples {
-		models[i], nodes[i] = examples[i].Model, examples[i].Hardware
+		models[i], nodes[i] = examples[i].level(), examples[i].Hardware
 	}
-	return schemas.NewEncoder(target, models, nodes)
+	return schemas.NewEncoder(target, models, nodes, foreign...)
 }
 
 // span of the examples' times.

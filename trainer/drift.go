@@ -3,6 +3,7 @@ package trainer
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"courier/bus"
@@ -18,6 +19,9 @@ const epochsPerOutcome = 20
 // longAgo is how long after it happened an event is no news: a past run that is
 // imported, or a spool that was found again.
 const longAgo = time.Hour
+
+// mostUnsaid is the number of drifts that wait for a bus that is away: the last ones.
+const mostUnsaid = 64
 
 // running is what a run has shown so far.
 type running struct {
@@ -40,122 +44,129 @@ func (s *running) add(residual float64, within *bool) {
 }
 
 // judge compares an event with its prediction, and returns what drifted by it.
-func (w *watcher) judge(r bus.Record) (f Finding, found bool) {
-	at := time.Time{}
-	switch e := r.Event.(type) {
-	case *schemas.Epoch:
-		at = e.At
-	case *schemas.Ended:
-		at = e.At
-	}
+func (w *watcher) judge(n *news) (f Finding, found bool) {
+	at := n.Event.Stamped().At
 	if !at.After(w.epochTime.Manifest().Examples.Last) {
 		return f, false // the champion has learnt from it
 	}
-	if r.StoredAt.Sub(at) > longAgo {
-		return f, false // what was imported teaches, but says nothing of the cluster as it is
+	if n.StoredAt.Sub(at) > longAgo {
+		return f, false // imported runs teach, but tell nothing about the cluster as it is
 	}
 	if w.watch == nil {
 		w.calibrate() // not before: the examples are folded only now
 	}
-	switch e := r.Event.(type) {
+	switch n.Event.(type) {
 	case *schemas.Epoch:
-		k := runKey{e.JobID, e.Run}
-		past := w.past.runs[k]
-		if past == nil {
-			return f, false
-		}
-		x, ok := w.past.example(past, w.past.beside(past), e, schemas.TargetEpochTime)
-		if !ok {
-			return f, false
-		}
-		residual, within, ok := w.residual(&x)
-		if !ok {
-			return f, false
-		}
-		s := w.running[k]
-		if s == nil {
-			s = &running{begin: begin(e)}
-			w.running[k] = s
-		}
-		s.add(residual, within)
-		if s.n >= epochsPerOutcome {
-			return w.outcome(k, &e.Setting)
-		}
+		return w.judgeEpoch(n.run, n.epoch)
 	case *schemas.Ended:
-		k := runKey{e.JobID, e.Run}
-		past := w.past.runs[k]
-		if past == nil {
-			return f, false
-		}
-		if len(past.epochs) > 0 {
-			return w.outcome(k, &past.epochs[len(past.epochs)-1].Setting)
-		}
-		for _, x := range w.past.wholeJob(past, w.past.beside(past), schemas.TargetEpochTime) {
-			if residual, within, ok := w.residual(&x); ok {
-				s := &running{begin: past.span.From}
-				s.add(residual, within)
-				w.running[k] = s
-				return w.outcome(k, &e.Setting)
-			}
-		}
+		return w.judgeEnd(n.run)
 	}
 	return f, false
 }
 
+// judgeEpoch compares an epoch with its prediction.
+func (w *watcher) judgeEpoch(r *run, e *epoch) (f Finding, found bool) {
+	x, ok := w.past.example(r, e, false, schemas.TargetEpochTime)
+	if !ok {
+		return f, false
+	}
+	residual, within, ok := w.residual(&x)
+	if !ok {
+		return f, false
+	}
+	s, _ := w.running.get(r.key)
+	if s == nil {
+		s = &running{begin: e.begin()}
+		w.running.put(r.key, s)
+	}
+	s.add(residual, within)
+	if s.n < epochsPerOutcome {
+		return f, false
+	}
+	return w.outcome(r)
+}
+
+// judgeEnd compares what is left of a run that has ended with its prediction.
+func (w *watcher) judgeEnd(r *run) (f Finding, found bool) {
+	if r.told > 0 {
+		return w.outcome(r)
+	}
+	x, ok := w.past.wholeJob(r, schemas.TargetEpochTime)
+	if !ok {
+		return f, false
+	}
+	residual, within, ok := w.residual(&x)
+	if !ok {
+		return f, false
+	}
+	s := &running{begin: r.span.From}
+	s.add(residual, within)
+	w.running.put(r.key, s)
+	return w.outcome(r)
+}
+
 // outcome hands what a run has shown to the watch.
-func (w *watcher) outcome(k runKey, set *schemas.Setting) (f Finding, found bool) {
-	s := w.running[k]
+func (w *watcher) outcome(r *run) (f Finding, found bool) {
+	s, _ := w.running.get(r.key)
 	if s == nil {
 		return f, false
 	}
-	delete(w.running, k)
-	if w.measured != nil && !w.measured[settingOf(set)] {
+	w.running.remove(r.key)
+	if w.measured != nil && !w.measured[settingOf(r)] {
 		return f, false
 	}
-	return w.watch.Add(Outcome{At: s.begin, Model: set.Model, Nodes: set.Nodes, Residual: s.sum / float64(s.n), Held: float64(s.held) / float64(max(1, s.bound)), Bounded: s.bound > 0})
+	return w.watch.Add(Outcome{
+		At:       s.begin,
+		Model:    r.level(),
+		Nodes:    r.span.Nodes,
+		Residual: s.sum / float64(s.n),
+		Held:     float64(s.held) / float64(max(1, s.bound)),
+		Bounded:  s.bound > 0,
+	})
 }
 
 // leastReplications are the runs beyond one of each setting that tell how alike runs of a setting are.
 const leastReplications = 5
 
+// calibrationRuns is the number of runs, the last ones that the champion learnt from, that
+// calibrate a watch. Their standard deviation is known to 2 % (1/sqrt(2n) for normal residuals).
+const calibrationRuns = 2000
+
 // measuredSetting is what is chosen for a run; its load is met.
 type measuredSetting struct {
-	model       string
+	model       string // its level
 	batch, cpus uint32
 }
 
-func settingOf(s *schemas.Setting) measuredSetting {
-	return measuredSetting{s.Model, s.BatchSize, s.CPUs}
+// settingOf returns the setting of a run at its last epoch, or at its end.
+func settingOf(r *run) measuredSetting {
+	m := measuredSetting{r.level(), r.batch, r.span.CPUs}
+	if r.whole != nil {
+		m.batch, m.cpus = r.whole.batch, r.whole.cpus
+	}
+	return m
 }
 
-// calibrate begins a watch for the champion. The regressor's own residuals are
-// those of settings that were left out, and say how wrong it is about settings
-// that it never met, which is no drift. So where settings were run several times,
-// their runs around the champion's prediction give the deviation (one degree of
-// freedom goes to each setting), and only runs of such settings are judged.
-// Elsewhere it is the regressor's.
+// calibrate begins a watch for the champion. The regressor's own residuals are those of settings
+// that were left out, and measure its error for settings that it never met, which is no drift.
+// So where settings were run several times, their runs around the champion's prediction give the
+// deviation (one degree of freedom goes to each setting), and only runs of such settings are
+// judged. Elsewhere it is the regressor's.
 func (w *watcher) calibrate() {
 	d := deviation(w.epochTime.Manifest().Calibration.Residuals)
 	w.measured = nil
-	last, settings := w.epochTime.Manifest().Examples.Last, map[measuredSetting]bool{}
+	settings := map[measuredSetting]bool{}
 	runs, squares := 0, 0.0
-	for _, r := range w.past.order {
-		if len(r.epochs) == 0 || r.epochs[0].At.After(last) {
+	for _, r := range slices.Backward(w.past.order) {
+		if runs == calibrationRuns {
+			break
+		}
+		mean, ok := w.meanResidual(r)
+		if !ok {
 			continue
 		}
-		spans := w.past.beside(r)
-		var sum, n float64
-		for _, e := range r.epochs {
-			if x, ok := w.past.example(r, spans, e, schemas.TargetEpochTime); ok && !e.At.After(last) {
-				if residual, _, ok := w.residual(&x); ok {
-					sum, n = sum+residual, n+1
-				}
-			}
-		}
-		if n > 0 {
-			runs, squares = runs+1, squares+sum/n*sum/n
-			settings[settingOf(&r.epochs[0].Setting)] = true
-		}
+		runs, squares = runs+1, squares+mean*mean
+		settings[settingOf(r)] = true
 	}
 	if free := runs - len(settings); free >= leastReplications {
 		if replicated := math.Sqrt(squares / float64(free)); replicated < d {
@@ -165,12 +176,36 @@ func (w *watcher) calibrate() {
 	w.watch = NewWatch(d)
 }
 
+// meanResidual returns the mean residual of the last epochs of a run, as many as are judged
+// together, that the champion has learnt from; ok is false if there are none.
+func (w *watcher) meanResidual(r *run) (mean float64, ok bool) {
+	last := w.epochTime.Manifest().Examples.Last
+	if r.dropped || len(r.epochs) == 0 || r.epochs[0].end().After(last) {
+		return 0, false
+	}
+	var sum, n float64
+	for i := len(r.epochs) - 1; i >= 0 && n < epochsPerOutcome; i-- {
+		e := &r.epochs[i]
+		if e.end().After(last) {
+			continue
+		}
+		x, usable := w.past.example(r, e, i < r.frozen, schemas.TargetEpochTime)
+		if !usable {
+			continue
+		}
+		if residual, _, known := w.residual(&x); known {
+			sum, n = sum+residual, n+1
+		}
+	}
+	return sum / n, n > 0
+}
+
 // residual is log(measured / predicted) of an example, and whether that is within
 // the bound at the usual confidence (nil: there is none); ok is false where the
 // champion cannot predict it. A node that is unlike all that the champion learnt of
 // is judged as the one that it is most like: if that errs, it is time to fit.
 func (w *watcher) residual(x *Example) (residual float64, within *bool, ok bool) {
-	code, known := w.encoder.Model(x.Model)
+	code, known := w.encoder.Model(x.level())
 	if !known {
 		return 0, nil, false
 	}
@@ -210,20 +245,23 @@ func (w *watcher) use(p *regress.Predictor, digest string) {
 		return
 	}
 	w.epochTime, w.digest, w.encoder = p, digest, encoder
-	w.watch, w.running, w.cut = nil, map[runKey]*running{}, time.Time{}
+	w.watch, w.cut = nil, time.Time{}
+	w.running = newLRU[runKey, *running](mostShadows)
 }
 
 // readEncoder returns what makes rows for a regressor.
 func readEncoder(m *regress.Manifest) (*schemas.Encoder, error) {
 	inputs := make([]schemas.Input, len(m.Features))
 	for i, f := range m.Features {
-		inputs[i] = schemas.Input{Name: f.Name, Levels: f.Levels, Min: f.Min, Max: f.Max}
+		inputs[i] = schemas.Input{
+			Name: f.Name, Levels: f.Levels, Min: f.Min, Max: f.Max, Typical: f.Typical,
+		}
 	}
 	return schemas.ReadEncoder(inputs)
 }
 
 // found publishes what drifted, and remembers from when on examples are true.
-func (t *Trainer) found(ctx context.Context, w *watcher, f *Finding, r bus.Record) (reason string) {
+func (t *Trainer) found(ctx context.Context, w *watcher, f *Finding, r *news) (reason string) {
 	w.foundAt = f.Since
 	if r.Sequence <= w.told {
 		return "" // it was found before this process was started
@@ -233,10 +271,10 @@ func (t *Trainer) found(ctx context.Context, w *watcher, f *Finding, r bus.Recor
 	delete(t.trials, schemas.TargetEpochTime) // it begins again without what is no longer true
 	t.mu.Unlock()
 	e := f.drift(schemas.TargetEpochTime, w.digest, r.Sequence, r.StoredAt, t.changes.between(f.LooseSince, r.StoredAt))
-	w.unsaid = append(w.unsaid, e)
+	w.unsaid = append(w.unsaid[max(0, len(w.unsaid)+1-mostUnsaid):], e)
 	t.say(ctx, w)
 	t.metrics.drifts.Inc()
-	t.log.Info("drift", "target", e.Target, "scope", e.Scope, "node", e.Node, "model", e.Model, "ratio", e.Ratio, "since", e.SinceAt, "jobs", e.Jobs)
+	t.log.Info("drift", "target", e.Target, "scope", e.Scope, "node", e.Node, "model", e.Model, "dataset", e.Dataset, "ratio", e.Ratio, "since", e.SinceAt, "jobs", e.Jobs)
 	return "drift: " + e.Message
 }
 
@@ -272,17 +310,6 @@ func (t *Trainer) stale(d drifted) {
 	t.drifts = append(t.drifts[max(0, len(t.drifts)+1-keptDrifts):], d)
 }
 
-// recent returns the examples of a target as they are true now. Only the time of
-// epochs is watched.
-func (t *Trainer) recent(target string, examples []Example) []Example {
-	if target != schemas.TargetEpochTime {
-		return examples
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return recent(examples, t.drifts)
-}
-
 // recallDrifts reads what drifted before this process was started, and returns
 // the sequence of the last job's event that showed it.
 func (t *Trainer) recallDrifts(ctx context.Context) (last uint64, err error) {
@@ -291,7 +318,10 @@ func (t *Trainer) recallDrifts(ctx context.Context) (last uint64, err error) {
 	o := bus.FollowOptions{Stream: schemas.StreamRegressor, Subjects: []string{schemas.RegressorSubject(schemas.TargetEpochTime, schemas.EventDrift)}, CaughtUp: stop}
 	err = t.bus.Follow(reading, o, func(r bus.Record) error {
 		e := r.Event.(*schemas.Drift)
-		t.stale(drifted{Scope{e.Scope, e.Node + e.Model}, e.SinceAt, e.Ratio / e.BeforeRatio})
+		if e.State != "" {
+			return nil // a correction of another method
+		}
+		t.stale(drifted{causeOf(e), e.SinceAt, e.Ratio / e.BeforeRatio})
 		last = max(last, e.CauseSequence)
 		return nil
 	})

@@ -37,6 +37,13 @@ func ended(job string, run uint32, outcome string, s, seconds float64, set schem
 	return e
 }
 
+// untimed is the end of a run that did all of its epochs, of which none was timed.
+func untimed(job string, run uint32, s, seconds float64, set schemas.Setting) *schemas.Ended {
+	e := ended(job, run, schemas.EventFinished, s, seconds, set)
+	e.EpochsDone = set.Epochs
+	return e
+}
+
 // fold applies events in order.
 func fold(events ...schemas.Event) *trainer.Past {
 	p := trainer.NewPast()
@@ -72,7 +79,7 @@ func TestPast_Examples(t *testing.T) {
 		e.BatchSize = 64
 		return e
 	}
-	whole, startup, accuracy := ended("a", 1, schemas.EventFinished, 6, 6, a), 1.5, 0.96
+	whole, startup, accuracy := untimed("a", 1, 6, 6, a), 1.5, 0.96
 	whole.StartupSeconds, whole.Accuracy = &startup, &accuracy
 	for _, c := range []struct {
 		name   string
@@ -99,14 +106,15 @@ func TestPast_Examples(t *testing.T) {
 		{"a number that goes back", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 2, 2, 2, a), epoch("a", 1, 1, 4, 2, a)}, schemas.TargetEpochTime, ""},
 		{"a job that was lost and is back", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), lost, epoch("a", 1, 2, 4, 2, a)}, schemas.TargetEpochTime,
 			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; "},
-		{"epochs were not recognised: the whole job", []schemas.Event{started("a", 1, 0, a), ended("a", 1, schemas.EventFinished, 6, 6, a)}, schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 0 value 2.00 weight 1.00; "},
+		{"no epoch was seen: nothing", []schemas.Event{started("a", 1, 0, a), ended("a", 1, schemas.EventFinished, 6, 6, a)}, schemas.TargetEpochTime, ""},
+		{"epochs that were not timed: the whole job", []schemas.Event{started("a", 1, 0, a), untimed("a", 1, 6, 6, a)}, schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 3 value 2.00 weight 1.00; "},
 		{"the whole job, less the start-up that is known", []schemas.Event{started("a", 1, 0, a), whole}, schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 0 value 1.50 weight 1.00; "},
+			"b16 c2 jobs 1.00 procs 2.00 done 3 value 1.50 weight 1.00; "},
 		{"the accuracy of the whole job is that after its epochs", []schemas.Event{started("a", 1, 0, a), whole}, schemas.TargetAccuracy,
 			"b16 c2 jobs 1.00 procs 2.00 done 3 value 0.96 weight 1.00; "},
 		{"a job beside which nothing is known of but that it was there", []schemas.Event{started("a", 1, 0, a), started("b", 1, 0, b), ended("b", 1, schemas.EventFinished, 6, 0, b), whole}, schemas.TargetEpochTime,
-			"b16 c2 jobs 2.00 procs 3.00 done 0 value 1.50 weight 1.00; "},
+			"b16 c2 jobs 2.00 procs 3.00 done 3 value 1.50 weight 1.00; "},
 		{"a failed job without epochs", []schemas.Event{started("a", 1, 0, a), ended("a", 1, schemas.EventFailed, 6, 6, a)}, schemas.TargetEpochTime, ""},
 		{"accuracy: a run counts once", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 2, 4, 2, a)}, schemas.TargetAccuracy,
 			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91 weight 0.50; b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92 weight 0.50; "},

@@ -257,7 +257,7 @@ func TestTrainer_DiesAtEveryStep(t *testing.T) {
 				f.factor["a"], f.factor["b"] = 1, 1
 				f.run(t, 100)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			dead := false
 			o := trainer.DieAfter(trainer.Options{NewEpochs: 1 << 30, Trees: 30, CoolDown: time.Hour}, func(name string) error {

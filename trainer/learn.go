@@ -12,19 +12,15 @@ import (
 	"courier/schemas"
 )
 
-// train recalls what is new of the past, once, and fits each target.
+// train fits each target on the past as it is now.
 func (t *Trainer) train(ctx context.Context, w wish) (schemas.TrainReply, error) {
 	reply := schemas.TrainReply{Promoted: []schemas.Promoted{}}
-	var past *Past
-	err := t.aside(ctx, func() (err error) {
-		past, err = t.recall(ctx)
-		return err
-	})
+	last, err := t.bus.LastSequence(ctx, schemas.StreamJob)
 	if err != nil {
 		return reply, err
 	}
 	for _, target := range w.targets {
-		outcome, err := t.learn(ctx, past, target, &w, &reply)
+		outcome, err := t.learn(ctx, last, target, &w, &reply)
 		switch {
 		case errors.Is(err, regress.ErrTooFewExamples):
 			t.metrics.fits.WithLabelValues(target, "too_few").Inc()
@@ -36,15 +32,13 @@ func (t *Trainer) train(ctx context.Context, w wish) (schemas.TrainReply, error)
 			t.metrics.fits.WithLabelValues(target, outcome).Inc()
 		}
 	}
-	for reason, n := range past.Refused() {
-		t.metrics.refused.WithLabelValues(reason).Set(float64(n))
-	}
 	return reply, nil
 }
 
-// learn fits a target, if that is wanted still, and places the regressor: it is put in
-// use, becomes a challenger, or is of no use. outcome is a word for the metrics.
-func (t *Trainer) learn(ctx context.Context, past *Past, target string, w *wish, reply *schemas.TrainReply) (outcome string, err error) {
+// learn fits a target on the log up to a sequence at least, if that is still wanted, and places
+// the regressor: it is promoted, becomes a challenger, or is rejected. outcome is a word for the
+// metrics.
+func (t *Trainer) learn(ctx context.Context, last uint64, target string, w *wish, reply *schemas.TrainReply) (outcome string, err error) {
 	_, revision, err := t.champion(ctx, target)
 	if err != nil {
 		return "", err
@@ -55,9 +49,16 @@ func (t *Trainer) learn(ctx context.Context, past *Past, target string, w *wish,
 		}
 		w.reason = enoughReason
 	}
+	var l lesson
 	var c *candidate
 	err = t.aside(ctx, func() (err error) {
-		c, err = t.fit(ctx, past, target, w.reason)
+		if l, err = t.recall(ctx, target, last); err != nil {
+			return err
+		}
+		for reason, n := range l.refused {
+			t.metrics.refused.WithLabelValues(reason).Set(float64(n))
+		}
+		c, err = t.fit(ctx, l.examples, target, w.reason)
 		return err
 	})
 	if err != nil {
@@ -66,7 +67,7 @@ func (t *Trainer) learn(ctx context.Context, past *Past, target string, w *wish,
 	if err := t.o.step("fitted"); err != nil {
 		return "", err
 	}
-	return t.place(ctx, c, past.last, target, w, reply)
+	return t.place(ctx, c, l.last, target, w, reply)
 }
 
 // place decides what becomes of a candidate that was fitted on the log up to a sequence.
@@ -87,9 +88,14 @@ func (t *Trainer) place(ctx context.Context, c *candidate, last uint64, target s
 	switch {
 	case revision == 0:
 		g.DecidedBy = schemas.DecidedFirst
-		rejected = worthless(c.fitted.MeanSquaredError, c.examples)
+		if c.predictor.Manifest().Family != regress.FamilyHierarchy {
+			rejected = worthless(c.fitted.MeanSquaredError, c.examples)
+		}
 	case w.promote:
 		g.DecidedBy = schemas.DecidedRequest
+	case c.predictor.Manifest().Family == regress.FamilyHierarchy:
+		// It is the same method with more runs, and corrects itself where these drift.
+		g.DecidedBy = schemas.DecidedGrowth
 	default:
 		grown, err := t.grown(target, c, &g)
 		if err != nil {
@@ -137,34 +143,40 @@ type candidate struct {
 }
 
 // fit fits one target. What an advisor would refuse is an error here.
-func (t *Trainer) fit(ctx context.Context, past *Past, target, reason string) (*candidate, error) {
+func (t *Trainer) fit(ctx context.Context, examples []Example, target, reason string) (*candidate, error) {
 	begin := time.Now()
-	c := &candidate{examples: past.Examples(target)}
-	t.metrics.examples.WithLabelValues(target).Set(float64(len(c.examples)))
-	if len(c.examples) == 0 {
+	t.metrics.examples.WithLabelValues(target).Set(float64(len(examples)))
+	if len(examples) == 0 {
 		return nil, fmt.Errorf("fit %s: %w: none at all", target, regress.ErrTooFewExamples)
 	}
 	o := t.o
 	o.Progress = t.progress(target, reason)
-	r, err := Fit(ctx, target, t.recent(target, c.examples), o)
-	if errors.Is(err, regress.ErrTooFewExamples) {
-		r, err = Fit(ctx, target, c.examples, o) // the past that is no longer true is better than none
-	}
+	r, err := t.fitTarget(ctx, target, examples, o)
 	if err != nil {
 		return nil, err
 	}
-	took := time.Since(begin).Seconds()
-	t.metrics.seconds.WithLabelValues(target).Observe(took)
-	c.model = r.EncodeModel()
-	if c.manifest, err = r.EncodeManifest(); err != nil {
-		return nil, err
+	took := time.Since(begin)
+	t.metrics.seconds.WithLabelValues(target).Observe(took.Seconds())
+	return newCandidate(r, examples, took)
+}
+
+// fitTarget fits the examples that are true now, or goes on from the evidence of the champion, which
+// finds by itself what drifted.
+func (t *Trainer) fitTarget(
+	ctx context.Context, target string, examples []Example, o Options,
+) (*regress.Regressor, error) {
+	if o.Method == MethodEvidence {
+		var before *regress.Manifest
+		if s := (*t.standings.Load())[target]; s.champion != nil {
+			before = s.champion.predictor.Manifest()
+		}
+		return fitAfter(ctx, target, examples, before, o)
 	}
-	if c.predictor, err = regress.Load(c.model, c.manifest); err != nil {
-		return nil, err
+	r, err := Fit(ctx, target, t.trueExamples(ctx, target, examples), o)
+	if errors.Is(err, regress.ErrTooFewExamples) {
+		return Fit(ctx, target, examples, o) // the past that is no longer true is better than none
 	}
-	c.fitted = fitted(c.predictor.Manifest())
-	c.fitted.ModelDigest, c.fitted.ManifestDigest, c.fitted.FitSeconds = digestOf(c.model), digestOf(c.manifest), took
-	return c, nil
+	return r, err
 }
 
 // progressEvery is the least time between two notices of a fit's progress.
@@ -194,8 +206,11 @@ func fitted(m *regress.Manifest) schemas.Fitted {
 		if !math.IsNaN(s.MSE.Value) {
 			f.MeanSquaredError = s.MSE.Value
 		}
-		if !math.IsNaN(s.MedianAPE.Value) {
-			f.MedianAbsoluteRatio = s.MedianAPE.Value
+		for _, e := range []regress.Estimate{s.MedianAPE, s.MAPE, s.MAE} {
+			if !math.IsNaN(e.Value) {
+				f.MedianAbsoluteRatio = e.Value
+				break
+			}
 		}
 	}
 	return f
@@ -228,13 +243,15 @@ func meanError(examples []Example) float64 {
 		x := &examples[i]
 		v := sum{x.Value * x.Weight, x.Weight}
 		add := func(s sum) sum { return sum{s.value + v.value, s.weight + v.weight} }
-		all, models[x.Model], settings[settingText(x)] = add(all), add(models[x.Model]), add(settings[settingText(x)])
+		level, setting := x.level(), settingText(x)
+		all = add(all)
+		models[level], settings[setting] = add(models[level]), add(settings[setting])
 	}
 	var squares, weight float64
 	for i := range examples {
 		x := &examples[i]
 		own := settings[settingText(x)]
-		for _, of := range []sum{models[x.Model], all} {
+		for _, of := range []sum{models[x.level()], all} {
 			if rest := of.weight - own.weight; rest > 1e-9 {
 				e := x.Value - (of.value-own.value)/rest
 				squares, weight = squares+x.Weight*e*e, weight+x.Weight
@@ -291,7 +308,7 @@ func (t *Trainer) countTrue(examples []Example, last time.Time) (before, now int
 	defer t.mu.Unlock()
 	for i := range examples {
 		x := &examples[i]
-		if anyStale(t.drifts, x.At, x.Model, x.Nodes) {
+		if anyStale(t.drifts, x.At, x.level(), x.Nodes) {
 			continue
 		}
 		if now++; !x.At.After(last) {

@@ -15,7 +15,7 @@ const keptChampions = 3
 
 // Life is a fold over the REGRESSOR stream: every regressor, and what became of it.
 type Life struct {
-	seen    map[string]bool // event IDs: a copy changes nothing
+	seen    *lru[string, struct{}] // IDs of the last events: a copy changes nothing
 	targets map[string]*reign
 }
 
@@ -23,17 +23,38 @@ type Life struct {
 type reign struct {
 	versions   map[string]*schemas.RegressorVersion // by the digest of the model
 	since      map[string]uint64                    // of the JOB stream: what a challenger is judged on begins after it
+	pruned     map[string]bool                      // whose files this process has dropped
 	champions  []string                             // digests in the order in which they were put in use
 	challenger string                               // "" if there is none
+
+	corrections map[string]*schemas.Drift // that are active, as far as was told
 }
 
 // NewLife returns the fold before the first event.
-func NewLife() *Life { return &Life{seen: map[string]bool{}, targets: map[string]*reign{}} }
+func NewLife() *Life {
+	return &Life{seen: newLRU[string, struct{}](mostSeen), targets: map[string]*reign{}}
+}
+
+const (
+	// mostSeen is the number of events among which a copy is noticed. A trainer publishes an
+	// event again only right after it failed to, or at its start.
+	mostSeen = 1024
+	// mostVersions of a target are remembered beside those whose files are kept.
+	mostVersions = 2 * mostListed
+	// mostChampions is the number of past promotions of a target that are remembered.
+	mostChampions = 64
+)
 
 func (l *Life) of(target string) *reign {
 	r := l.targets[target]
 	if r == nil {
-		r = &reign{versions: map[string]*schemas.RegressorVersion{}, since: map[string]uint64{}}
+		r = &reign{
+			versions: map[string]*schemas.RegressorVersion{},
+			since:    map[string]uint64{},
+			pruned:   map[string]bool{},
+
+			corrections: map[string]*schemas.Drift{},
+		}
 		l.targets[target] = r
 	}
 	return r
@@ -41,17 +62,21 @@ func (l *Life) of(target string) *reign {
 
 // Apply takes the next event; others than those of regressors change nothing.
 func (l *Life) Apply(e schemas.Event) {
-	if l.seen[e.ID()] {
+	if _, seen := l.seen.get(e.ID()); seen {
 		return
 	}
-	l.seen[e.ID()] = true
+	l.seen.put(e.ID(), struct{}{})
 	switch e := e.(type) {
 	case *schemas.Trained:
 		l.of(e.Target).trained(e)
+		l.of(e.Target).forget()
 	case *schemas.Promoted:
 		l.of(e.Target).promoted(e)
+		l.of(e.Target).forget()
 	case *schemas.Rejected:
 		l.of(e.Target).rejected(e)
+	case *schemas.Drift:
+		l.of(e.Target).corrected(e)
 	}
 }
 
@@ -60,6 +85,7 @@ func (r *reign) trained(e *schemas.Trained) {
 	v := &schemas.RegressorVersion{Target: e.Target, Fitted: e.Fitted, State: schemas.RegressorChallenger, TrainedAt: e.At, TrainedFor: e.Reason}
 	v.Rival, v.Reason = e.Rival, "not judged yet"
 	r.versions[e.ModelDigest], r.since[e.ModelDigest], r.challenger = v, e.SinceSequence, e.ModelDigest
+	delete(r.pruned, e.ModelDigest) // fitted again: its files are there again
 }
 
 // passOver ends the trial of a challenger before it was judged.
@@ -87,7 +113,34 @@ func (r *reign) promoted(e *schemas.Promoted) {
 	r.passOver()
 	v.State, v.PromotedAt, v.ReplacedAt, v.Revision = schemas.RegressorChampion, e.At, time.Time{}, e.Revision
 	v.Grounds = schemas.Grounds{Reason: e.Reason, DecidedBy: e.DecidedBy, Rival: e.Rival, SinceSequence: e.SinceSequence, Judgement: e.Judgement}
-	r.champions = append(r.champions, e.ModelDigest)
+	r.champions = append(r.champions[max(0, len(r.champions)+1-mostChampions):], e.ModelDigest)
+}
+
+// forget drops the versions that were trained first, beyond mostVersions. Versions whose files
+// are kept stay.
+func (r *reign) forget() {
+	if len(r.versions) <= mostVersions {
+		return
+	}
+	keep := r.keeps()
+	var oldest *schemas.RegressorVersion
+	for digest, v := range r.versions {
+		if !keep[digest] && (oldest == nil || trainedBefore(v, oldest)) {
+			oldest = v
+		}
+	}
+	if oldest != nil {
+		delete(r.versions, oldest.ModelDigest)
+		delete(r.since, oldest.ModelDigest)
+		delete(r.pruned, oldest.ModelDigest)
+	}
+}
+
+func trainedBefore(v, other *schemas.RegressorVersion) bool {
+	if !v.TrainedAt.Equal(other.TrainedAt) {
+		return v.TrainedAt.Before(other.TrainedAt)
+	}
+	return v.ModelDigest < other.ModelDigest
 }
 
 func (r *reign) rejected(e *schemas.Rejected) {
@@ -175,6 +228,9 @@ func (l *Life) List(target string) []schemas.RegressorVersion {
 		for _, digest := range slices.Sorted(maps.Keys(r.versions)) {
 			v := *r.versions[digest]
 			v.Kept = keep[digest]
+			if digest == r.champion() {
+				v.Corrections = r.activeCorrections()
+			}
 			all = append(all, v)
 		}
 		own := all[first:]

@@ -65,3 +65,31 @@ func TestLife(t *testing.T) {
 		t.Errorf("%d are listed, want the last %d and two that are kept", got, mostListed)
 	}
 }
+
+// Fits of a year are not remembered for ever, but what is in use and its predecessors are.
+func TestLife_ForgetsOldFits(t *testing.T) {
+	l := NewLife()
+	at := time.Unix(0, 0).UTC()
+	for n := range 5000 {
+		digest := fmt.Sprint("digest-", n)
+		at = at.Add(time.Minute)
+		l.Apply(&schemas.Trained{Stamp: schemas.Stamp{EventID: "trained/" + digest, At: at}, Target: "epoch_time",
+			Fitted: schemas.Fitted{ModelDigest: digest}})
+		if n < 100 {
+			l.Apply(&schemas.Promoted{Stamp: schemas.Stamp{EventID: fmt.Sprint("promoted/", n), At: at},
+				Target: "epoch_time", ModelDigest: digest, Revision: uint64(n + 1)})
+		}
+		l.of("epoch_time").pruned[digest] = true
+	}
+	r := l.of("epoch_time")
+	most := mostVersions
+	if len(r.versions) > most || len(r.since) > most || len(r.pruned) > most || l.seen.len() > mostSeen || len(r.champions) > mostChampions {
+		t.Errorf("%d versions, %d sequences, %d pruned, %d events and %d champions are remembered",
+			len(r.versions), len(r.since), len(r.pruned), l.seen.len(), len(r.champions))
+	}
+	for _, digest := range []string{"digest-99", "digest-98", "digest-97", "digest-4999"} {
+		if r.versions[digest] == nil {
+			t.Errorf("%s is forgotten, want the last champions and the challenger to stay", digest)
+		}
+	}
+}

@@ -48,7 +48,11 @@ func (t *Trainer) present(ctx context.Context, c *candidate, target, reason stri
 	}
 	t.log.Info("regressor trained", "target", target, "reason", reason, "digest", e.ModelDigest, "family", e.Family, "examples", e.Examples, "settings", e.Settings,
 		"median_absolute_ratio", e.MedianAbsoluteRatio, "fit_seconds", e.FitSeconds)
-	return e, t.o.step("trained")
+	if err := t.o.step("trained"); err != nil {
+		return e, err
+	}
+	t.prune(ctx, target) // the challenger before it is not needed any more
+	return e, nil
 }
 
 // promote changes the champion's key, then says so, then drops the files that
@@ -71,6 +75,7 @@ func (t *Trainer) promote(ctx context.Context, target string, f schemas.Fitted, 
 	if err := t.o.step("told"); err != nil {
 		return e, err
 	}
+	t.announce(ctx, c.Target)
 	t.prune(ctx, target)
 	return e, nil
 }
@@ -175,29 +180,51 @@ func (t *Trainer) use(ctx context.Context, v *schemas.RegressorVersion, reason, 
 	return &e, err
 }
 
-// prune drops the files that no regressor needs that could be put in use.
+// prune drops the files that no regressor needs that could be promoted.
 func (t *Trainer) prune(ctx context.Context, target string) {
 	t.mu.Lock()
-	keep := map[string]bool{}
-	var drop []string
-	for _, all := range t.life.targets {
-		for digest := range all.keeps() {
-			keep[digest], keep[all.versions[digest].ManifestDigest] = true, true
+	needed, former := t.files(target)
+	t.mu.Unlock()
+	for _, files := range former {
+		dropped := true
+		for _, digest := range files {
+			if needed[digest] {
+				continue
+			}
+			if err := t.bus.DropArtifact(ctx, digest); err != nil {
+				dropped = false
+				if ctx.Err() == nil {
+					t.log.Warn("files of a former regressor not dropped", "target", target, "digest", digest, "error", err)
+				}
+			}
+		}
+		if dropped {
+			t.mu.Lock()
+			t.life.of(target).pruned[files[0]] = true
+			t.mu.Unlock()
 		}
 	}
-	for digest, v := range t.life.of(target).versions {
-		for _, d := range []string{digest, v.ManifestDigest} {
-			if !keep[d] {
-				drop = append(drop, d)
+}
+
+// files returns the digests of the files that regressors of any target need, and those of model
+// and manifest of each version of one target whose files may be dropped.
+func (t *Trainer) files(target string) (needed map[string]bool, former [][2]string) {
+	needed = map[string]bool{}
+	for _, all := range t.life.targets {
+		for digest := range all.keeps() {
+			needed[digest] = true
+			if v := all.versions[digest]; v != nil {
+				needed[v.ManifestDigest] = true
 			}
 		}
 	}
-	t.mu.Unlock()
-	for _, digest := range drop {
-		if err := t.bus.DropArtifact(ctx, digest); err != nil && ctx.Err() == nil {
-			t.log.Warn("files of a former regressor stay", "target", target, "digest", digest, "error", err)
+	r := t.life.of(target)
+	for digest, v := range r.versions {
+		if !needed[digest] && !r.pruned[digest] {
+			former = append(former, [2]string{digest, v.ManifestDigest})
 		}
 	}
+	return needed, former
 }
 
 // repeatPromotions publishes the events of champions whose last event names

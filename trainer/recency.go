@@ -2,14 +2,11 @@ package trainer
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"courier/schemas"
 )
-
-func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 const (
 	// staleShare is the most that all stale examples weigh together, beside those
@@ -27,14 +24,14 @@ type drifted struct {
 	ratio float64
 }
 
-// stale reports whether what happened at an instant with a model on nodes is.
-func (d drifted) stale(at time.Time, model string, nodes []string) bool {
-	return at.Before(d.from) && d.scope.touches(&Outcome{Model: model, Nodes: nodes})
+// stale reports whether what happened at an instant with the level of a model on nodes is.
+func (d drifted) stale(at time.Time, level string, nodes []string) bool {
+	return at.Before(d.from) && d.scope.touches(&Outcome{Model: level, Nodes: nodes})
 }
 
 // anyStale is stale by any of some drifts.
-func anyStale(drifts []drifted, at time.Time, model string, nodes []string) bool {
-	return slices.ContainsFunc(drifts, func(d drifted) bool { return d.stale(at, model, nodes) })
+func anyStale(drifts []drifted, at time.Time, level string, nodes []string) bool {
+	return slices.ContainsFunc(drifts, func(d drifted) bool { return d.stale(at, level, nodes) })
 }
 
 // recent weighs examples of times that drifts made stale: one whose setting has a
@@ -46,14 +43,14 @@ func recent(examples []Example, drifts []drifted) []Example {
 	setting := func(x *Example) string {
 		f := x.Features
 		f.EpochsDone, f.ModelCode, f.Node = 0, 0, schemas.NodeCode{}
-		return fmt.Sprint(x.Model, x.Hardware.Rounded(), f)
+		return fmt.Sprint(x.level(), x.Hardware.Rounded(), f)
 	}
 	stale := make([]bool, len(examples))
 	again := map[string]bool{}
 	var fresh, old float64
 	for i := range examples {
 		x := &examples[i]
-		if stale[i] = anyStale(drifts, x.At, x.Model, x.Nodes); !stale[i] {
+		if stale[i] = anyStale(drifts, x.At, x.level(), x.Nodes); !stale[i] {
 			again[setting(x)] = true
 			fresh += x.Weight
 		}
@@ -71,7 +68,7 @@ func recent(examples []Example, drifts []drifted) []Example {
 		if stale[i] {
 			weighed, old = append(weighed, len(kept)), old+x.Weight
 			for _, d := range drifts {
-				if d.stale(x.At, x.Model, x.Nodes) {
+				if d.stale(x.At, x.level(), x.Nodes) {
 					x.Value *= d.ratio
 				}
 			}
@@ -96,7 +93,10 @@ func (f *Finding) drift(target, digest string, cause uint64, at time.Time, chang
 	case ScopeNode:
 		e.Node, subject = f.Cause.Name, "jobs on node "+f.Cause.Name
 	case ScopeModel:
-		e.Model, subject = f.Cause.Name, "jobs of model "+f.Cause.Name
+		e.Model, e.Dataset = schemas.ParseModelLevel(f.Cause.Name)
+		if subject = "jobs of model " + e.Model; e.Dataset != "" {
+			subject += " on dataset " + e.Dataset
+		}
 	}
 	e.Message = fmt.Sprintf("%s take %.2f times as long as predicted since %s (%d jobs; before: %.2f times", subject, f.Ratio, f.Since.UTC().Format(time.RFC3339), f.Jobs, f.BeforeRatio)
 	if f.RestJobs > 0 {
@@ -105,6 +105,17 @@ func (f *Finding) drift(target, digest string, cause uint64, at time.Time, chang
 	}
 	e.Message += ")"
 	return e
+}
+
+// causeOf returns what an event says has drifted.
+func causeOf(e *schemas.Drift) Scope {
+	switch e.Scope {
+	case ScopeNode:
+		return Scope{e.Scope, e.Node}
+	case ScopeModel:
+		return Scope{e.Scope, schemas.ModelLevel(e.Model, e.Dataset)}
+	}
+	return Scope{Kind: e.Scope}
 }
 
 // String is "all", "node/<node>" or "model/<model>".

@@ -22,7 +22,7 @@ const (
 // lasting shift is one difference of many, and does not count (von Neumann 1941, with
 // the median in place of the mean).
 type roughness struct {
-	last  map[roughKey]float64
+	last  *lru[roughKey, float64]
 	steps []float64 // ring of |differences| / sqrt(2), in calibrated standard deviations
 	next  int
 	above int // of them, beyond roughShare
@@ -37,13 +37,8 @@ func (r *roughness) add(o *Outcome, z float64) {
 	} else {
 		k.nodes = strings.Join(o.Nodes, ",")
 	}
-	before, known := r.last[k]
-	if r.last == nil {
-		r.last = map[roughKey]float64{}
-	}
-	if known || len(r.last) < mostScopes {
-		r.last[k] = z
-	}
+	before, known := r.last.get(k)
+	r.last.put(k, z)
 	if !known {
 		return
 	}

@@ -2,9 +2,11 @@ package trainer
 
 import (
 	"context"
+	"sync"
 
 	"courier/bus"
 	"courier/regress"
+	"courier/regress/evidence"
 	"courier/schemas"
 )
 
@@ -19,6 +21,22 @@ type standing struct {
 type loaded struct {
 	predictor *regress.Predictor
 	digest    string // of its model
+
+	read  sync.Once
+	state *evidence.State
+}
+
+// evidence returns the state of a regressor of that family, ready to be followed; nil for others.
+func (l *loaded) evidence() *evidence.State {
+	if l == nil {
+		return nil
+	}
+	l.read.Do(func() {
+		if s := evidenceOf(l.predictor.Manifest()); s != nil {
+			l.state, _ = s.Follow(nil) // an advisor refuses what cannot be compiled
+		}
+	})
+	return l.state
 }
 
 func (l *loaded) of() *regress.Predictor {
@@ -38,6 +56,9 @@ func (t *Trainer) followLife(ctx context.Context, known chan struct{}) error {
 			t.log.Warn("promotions not compared with their events", "error", err)
 		}
 		t.renew(ctx)
+		for _, target := range schemas.Targets() {
+			t.announce(ctx, target) // a trainer died before it did
+		}
 		close(known)
 	}}
 	return t.bus.Follow(ctx, o, func(r bus.Record) error {
@@ -78,7 +99,7 @@ func (t *Trainer) renew(ctx context.Context) {
 				}
 				return nil
 			}
-			l = &loaded{p, v.ModelDigest}
+			l = &loaded{predictor: p, digest: v.ModelDigest}
 		}
 		used[v.ManifestDigest] = l
 		return l

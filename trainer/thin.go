@@ -2,14 +2,9 @@ package trainer
 
 import (
 	"cmp"
-	"encoding/binary"
-	"math"
+	"fmt"
 	"slices"
 )
-
-func appendBits(b []byte, v float64) []byte {
-	return binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-}
 
 // thin leaves most examples at most, or one of each setting if that is more: the
 // newest of each, and as many of each as there are while that is possible. Those
@@ -27,7 +22,7 @@ func thin(examples []Example, most int) []Example {
 	groups := map[string]*group{}
 	var order []*group
 	for i := range examples {
-		k := settingText(&examples[i])
+		k := levelText(&examples[i])
 		g := groups[k]
 		if g == nil {
 			g = &group{}
@@ -57,6 +52,12 @@ func thin(examples []Example, most int) []Example {
 		thinned[n].Weight *= factor[i]
 	}
 	return thinned
+}
+
+// levelText is the setting of an example with the level of its foreign load.
+func levelText(x *Example) string {
+	l := &x.Features.Load
+	return fmt.Sprint(settingText(x), l.ForeignCPURatio, l.ForeignIOWaitRatio)
 }
 
 // share is how many of each group stay, so that all together are most at most; 1

@@ -17,10 +17,12 @@ import (
 // Options of a trainer. Zero fields mean the defaults that stand beside them.
 type Options struct {
 	Version   string        // of the program, for manifests; "0.0.0"
+	Method    Method        // of fits; MethodFamilies
 	NewEpochs int           // fit after that many new epochs; 40
 	Every     time.Duration // fit that often, if there are new epochs; 24 h
 	CoolDown  time.Duration // least time between two fits that nobody asked for; 5 s
-	Window    time.Duration // what happened longer ago teaches nothing; 0: all teaches
+	Window    time.Duration // what happened longer ago teaches nothing; 10 years, below 0 without limit
+	Limits    Limits        // of what is kept of the past
 	Examples  int           // that a fit learns from at most, or one of each setting; 10,000
 	Trees     int           // of each forest; 200
 	Depth     int           // of each tree; 8
@@ -31,9 +33,26 @@ type Options struct {
 	step func(name string) error // tests let the trainer die after a step
 }
 
+// Method is how regressors are fitted.
+type Method string
+
+const (
+	// MethodEvidence predicts each model by its own runs, with the distributions of package
+	// evidence. Every run counts at once, and drift is corrected.
+	MethodEvidence Method = "evidence"
+	// MethodFamilies fits one regressor for all models by the best of several families. A
+	// challenger is promoted once it has predicted new jobs better than the champion.
+	MethodFamilies Method = "families"
+)
+
+// defaultWindow is 10 years: imported studies are that old. Memory is bounded by Limits, and what
+// changed since is found by its drift, so that a shorter window is seldom needed.
+const defaultWindow = 10 * 365 * 24 * time.Hour
+
 func (o Options) withDefaults() Options {
+	o.Window = cmp.Or(o.Window, defaultWindow)
 	o.Version, o.NewEpochs, o.CoolDown = cmp.Or(o.Version, "0.0.0"), cmp.Or(o.NewEpochs, 40), cmp.Or(o.CoolDown, 5*time.Second)
-	o.Every = cmp.Or(o.Every, 24*time.Hour)
+	o.Every, o.Method = cmp.Or(o.Every, 24*time.Hour), cmp.Or(o.Method, MethodFamilies)
 	o.Examples, o.Trees, o.Depth = cmp.Or(o.Examples, 10_000), cmp.Or(o.Trees, 200), cmp.Or(o.Depth, 8)
 	if o.step == nil {
 		o.step = func(string) error { return nil }
@@ -41,10 +60,21 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// horizon returns the instant before which nothing teaches; zero if there is none.
+func (o *Options) horizon(now time.Time) time.Time {
+	if o.Window < 0 {
+		return time.Time{}
+	}
+	return now.Add(-o.Window)
+}
+
 // Trainer fits regressors, judges them, and puts them in use.
 type Trainer struct {
-	bus       *bus.Bus
-	history   func() History
+	bus     *bus.Bus
+	history func() History
+
+	mayHaveHistory bool // the database may come later
+
 	log       *slog.Logger
 	metrics   *metrics
 	o         Options
@@ -52,9 +82,15 @@ type Trainer struct {
 	orders    chan order
 	standings atomic.Pointer[map[string]standing]
 	changes   *changes
+	fitTook   atomic.Int64         // nanoseconds of the last fit of all targets
 	fresh     atomic.Int64         // epochs since the last fit
 	due       atomic.Pointer[wish] // waits for the cool-down
-	past      *Past                // that was learnt from; of work only
+	views     chan view            // questions to the owner of the past
+
+	corrections chan struct{} // what is served is to be corrected
+	deferred    atomic.Bool   // a correction waits for its turn
+	corrected   time.Time     // end of the last correction, which only the worker knows
+	correctTook time.Duration
 
 	mu     sync.Mutex
 	life   *Life
@@ -99,10 +135,14 @@ func (o order) carryOut(ctx context.Context) {
 // past, or nil while there is none: then all comes from the log.
 func New(b *bus.Bus, history func() History, o Options, log *slog.Logger, reg prometheus.Registerer) *Trainer {
 	o = o.withDefaults()
-	if history == nil {
-		history = func() History { return nil }
+	t := &Trainer{
+		bus: b, history: history, mayHaveHistory: history != nil, log: log, metrics: newMetrics(reg), o: o,
+		corrections: make(chan struct{}, 1),
 	}
-	return &Trainer{bus: b, history: history, log: log, metrics: newMetrics(reg), o: o}
+	if history == nil {
+		t.history = func() History { return nil }
+	}
+	return t
 }
 
 // Run works until ctx ends; a fit in hand is given up then. Of several trainers
@@ -124,9 +164,10 @@ func (t *Trainer) run(ctx context.Context) error {
 	t.wishes, t.orders, t.changes = make(chan wish, 1), make(chan order, 8), newChanges()
 	t.life, t.loaded, t.trials, t.drifts = NewLife(), map[string]*loaded{}, map[string]*Trial{}, nil
 	t.standings.Store(&map[string]standing{})
-	t.past = nil
+	t.views = make(chan view)
 	t.fresh.Store(0)
 	t.due.Store(nil)
+	t.corrected, t.correctTook = time.Time{}, 0
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	known := make(chan struct{}) // what became of the regressors
@@ -161,30 +202,39 @@ func (t *Trainer) work(ctx context.Context) error {
 	defer every.Stop()
 	cool := time.NewTicker(t.o.CoolDown)
 	defer cool.Stop()
+	var fitted time.Time // end of the last fit
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-cool.C:
+			if time.Since(fitted) < t.coolDown() {
+				continue
+			}
 			if w := t.due.Swap(nil); w != nil {
 				t.fresh.Store(0)
 				t.grant(ctx, *w)
+				fitted = time.Now()
 			}
 		case <-every.C:
 			if t.fresh.Load() > 0 {
 				t.fresh.Store(0)
 				t.grant(ctx, wish{targets: schemas.Targets(), reason: "on schedule"})
+				fitted = time.Now()
 			}
 		case w := <-t.wishes:
 			t.grant(ctx, w)
+			fitted = time.Now()
 		case o := <-t.orders:
 			o.carryOut(ctx)
+		case <-t.corrections:
+			t.correctInTime(ctx)
 		}
 	}
 }
 
-// aside has something computed that takes long, and carries out orders meanwhile: to
-// go back to another regressor must not wait for a fit.
+// aside has something computed that takes long, and carries out orders and corrections meanwhile:
+// neither to go back to another regressor nor what drifts waits for a fit.
 func (t *Trainer) aside(ctx context.Context, compute func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- compute() }()
@@ -194,13 +244,17 @@ func (t *Trainer) aside(ctx context.Context, compute func() error) error {
 			return err
 		case o := <-t.orders:
 			o.carryOut(ctx)
+		case <-t.corrections:
+			t.correctInTime(ctx)
 		}
 	}
 }
 
 // grant fulfils a wish.
 func (t *Trainer) grant(ctx context.Context, w wish) {
+	begin := time.Now()
 	reply, err := t.train(ctx, w)
+	t.fitTook.Store(int64(time.Since(begin)))
 	if err != nil && ctx.Err() == nil {
 		t.log.Warn("not trained", "reason", w.reason, "error", err)
 	}

@@ -17,8 +17,11 @@ import (
 	"courier/trainer"
 )
 
+// patience is how long a test waits for a condition. It only guards against hanging.
+const patience = 5 * time.Minute
+
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }

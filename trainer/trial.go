@@ -10,14 +10,17 @@ import (
 
 // When a regressor is better than the one in use (models: champion and challenger).
 const (
-	leastJobs     = 50   // that both predicted, or
-	leastSettings = 20   // distinct ones
-	leastGain     = 0.02 // share by which the loss must be lower
-	coverageSlack = 0.03 // that the bound may hold less often than it says
-	mostJobs      = 400  // after which a rival that is not better never will be
-	fewSettings   = 5    // below that a bootstrap over settings says nothing: jobs stand for themselves
-	nextLook      = 2    // times as many jobs
-	middle        = 0.5  // level of a prediction, and of what an accuracy promises: it has no bound
+	leastJobs     = 50           // that both predicted, or
+	leastSettings = 20           // distinct ones
+	leastGain     = 0.02         // share by which the loss must be lower
+	coverageSlack = 0.03         // that the bound may hold less often than it says
+	mostJobs      = 400          // after which a rival that is not better never will be
+	fewSettings   = 5            // below that a bootstrap over settings says nothing: jobs stand for themselves
+	nextLook      = 2            // times as many jobs
+	mostJudged    = 4 * mostJobs // jobs that count while a verdict cannot be carried out
+	mostShadows   = 50_000       // runs that are compared at once, those that were heard of last
+	mostGained    = 10_000       // settings that are counted as gained, or as lost
+	middle        = 0.5          // level of a prediction, and of what an accuracy promises: it has no bound
 )
 
 // Trial compares the champion with a rival on the same jobs, which neither has
@@ -25,7 +28,7 @@ const (
 type Trial struct {
 	champion, rival *entrant
 	level           float64
-	running         map[runKey]*shadow
+	running         *lru[runKey, *shadow]
 	losses          [2][]float64 // of the champion and of the rival, a job each
 	covered         [2]float64   // jobs within the bound
 	groups          []int        // setting of each job
@@ -61,7 +64,7 @@ func judgeable(p *regress.Predictor) (*entrant, error) {
 // predict returns the prediction for an example; ok is false where it knows nothing
 // of it, or only guesses.
 func (j *entrant) predict(x *Example) (p regress.Prediction, ok bool) {
-	code, known := j.encoder.Model(x.Model)
+	code, known := j.encoder.Model(x.level())
 	if !known {
 		return p, false
 	}
@@ -85,7 +88,14 @@ func (j *entrant) promise(x *Example, level float64) (value, bound float64, ok b
 
 // newTrial compares two regressors of a target.
 func newTrial(target string, champion, rival *regress.Predictor) (*Trial, error) {
-	t := &Trial{level: schemas.DefaultConfidence, running: map[runKey]*shadow{}, settings: map[string]int{}, gained: map[string]bool{}, lost: map[string]bool{}, look: leastSettings}
+	t := &Trial{
+		level:    schemas.DefaultConfidence,
+		running:  newLRU[runKey, *shadow](mostShadows),
+		settings: map[string]int{},
+		gained:   map[string]bool{},
+		lost:     map[string]bool{},
+		look:     leastSettings,
+	}
 	if target == schemas.TargetAccuracy {
 		t.level = middle
 	}
@@ -102,19 +112,14 @@ func (t *Trial) add(k runKey, x *Example) {
 	setting := settingText(x)
 	value, bound, known := t.champion.promise(x, t.level)
 	rivalValue, rivalBound, too := t.rival.promise(x, t.level)
-	switch {
-	case !known && too:
-		t.gained[setting] = true
-	case known && !too:
-		t.lost[setting] = true
-	}
+	t.compareReach(setting, known, too)
 	if !known || !too {
 		return
 	}
-	s := t.running[k]
+	s, _ := t.running.get(k)
 	if s == nil {
 		s = &shadow{setting: setting}
-		t.running[k] = s
+		t.running.put(k, s)
 	}
 	for i, p := range [2][2]float64{{value, bound}, {rivalValue, rivalBound}} {
 		s.loss[i] += (t.pinball(x.Value, p[0], middle) + t.pinball(x.Value, p[1], t.level)) / 2
@@ -124,6 +129,16 @@ func (t *Trial) add(k runKey, x *Example) {
 	}
 	if s.n++; s.n >= epochsPerOutcome {
 		t.count(k)
+	}
+}
+
+// compareReach notes a setting that only one of the two predicts without extrapolation.
+func (t *Trial) compareReach(setting string, champion, rival bool) {
+	switch {
+	case rival && !champion && len(t.gained) < mostGained:
+		t.gained[setting] = true
+	case champion && !rival && len(t.lost) < mostGained:
+		t.lost[setting] = true
 	}
 }
 
@@ -139,11 +154,15 @@ func (t *Trial) pinball(truth, quantile, level float64) float64 {
 // count makes a job of what a run has shown: when it ends, and now and then if it
 // is long.
 func (t *Trial) count(k runKey) {
-	s := t.running[k]
+	s, _ := t.running.get(k)
 	if s == nil {
 		return
 	}
-	delete(t.running, k)
+	t.running.remove(k)
+	if len(t.groups) >= mostJudged {
+		t.look = min(t.look, len(t.groups))
+		return
+	}
 	if _, met := t.settings[s.setting]; !met {
 		t.settings[s.setting] = len(t.settings)
 	}
@@ -157,7 +176,7 @@ func (t *Trial) count(k runKey) {
 // settingText is the setting of an example: what its owner and the cluster fix.
 func settingText(x *Example) string {
 	f := x.Features
-	return fmt.Sprint(x.Model, x.Hardware.Rounded(), f.BatchSize, f.CPUs, math.Round(f.Load.ConcurrentJobs))
+	return fmt.Sprint(x.level(), x.Hardware.Rounded(), f.BatchSize, f.CPUs, math.Round(f.Load.ConcurrentJobs))
 }
 
 // judgement returns how the rival stands.
@@ -251,12 +270,7 @@ func grows(t *Trial, examples []Example) schemas.Judgement {
 		x := examples[i]
 		_, known := t.champion.predict(&x)
 		_, too := t.rival.predict(&x)
-		switch {
-		case too && !known:
-			t.gained[settingText(&x)] = true
-		case known && !too:
-			t.lost[settingText(&x)] = true
-		}
+		t.compareReach(settingText(&x), known, too)
 	}
 	return schemas.Judgement{GainedSettings: uint32(len(t.gained)), LostSettings: uint32(len(t.lost))}
 }

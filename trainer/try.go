@@ -3,14 +3,14 @@ package trainer
 import (
 	"context"
 	"slices"
+	"sort"
 
-	"courier/bus"
 	"courier/schemas"
 )
 
 // try lets champions and their rivals predict what an event tells, and orders what
 // follows from it.
-func (t *Trainer) try(w *watcher, standings map[string]standing, r bus.Record) {
+func (t *Trainer) try(w *watcher, standings map[string]standing, n *news) {
 	for target, s := range standings {
 		if s.rival == nil {
 			continue
@@ -21,12 +21,9 @@ func (t *Trainer) try(w *watcher, standings map[string]standing, r bus.Record) {
 			trial = t.begin(target, s, w.past) // with this event
 			t.trials[target] = trial
 		} else {
-			trial.take(target, w.past, s.contest.since, r)
+			trial.take(target, w.past, s.contest.since, n)
 		}
-		verdict, j, reason := undecided, schemas.Judgement{}, ""
-		if trial != nil {
-			verdict, j, reason = trial.rule()
-		}
+		verdict, j, reason := trial.rule()
 		t.mu.Unlock()
 		if verdict == undecided {
 			continue
@@ -51,42 +48,65 @@ func (t *Trainer) try(w *watcher, standings map[string]standing, r bus.Record) {
 func (t *Trainer) again(trial *Trial) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	trial.ended, trial.look = false, 0
+	trial.ended, trial.look = false, len(trial.groups)+1
 }
 
-// begin begins a trial with what the log has of it already; nil if this version
-// cannot judge one of the two.
+// begin starts a trial with the runs that began after both regressors were fitted. One that
+// cannot be judged is over at once, so that the reason is logged once.
 func (t *Trainer) begin(target string, s standing, past *Past) *Trial {
 	trial, err := newTrial(target, s.champion.predictor, s.rival.predictor)
 	if err != nil {
 		t.log.Warn("regressors cannot be compared", "target", target, "error", err)
-		return nil
+		return &Trial{
+			champion: &entrant{predictor: s.champion.predictor},
+			rival:    &entrant{predictor: s.rival.predictor},
+			ended:    true,
+		}
 	}
 	if target == schemas.TargetEpochTime {
 		trial.drifts = slices.Clone(t.drifts)
 	}
-	for _, run := range past.order {
-		for _, e := range run.epochs {
-			trial.epoch(target, past, run, s.contest.since, e)
+	for _, r := range past.since(s.contest.since) {
+		if len(trial.groups) >= mostJobs {
+			break // enough for a verdict
 		}
-		if run.ended != nil {
-			trial.end(target, past, run, s.contest.since)
+		if !r.dropped {
+			trial.replay(target, past, r, s.contest.since)
 		}
 	}
 	return trial
 }
 
-// take takes the next event of the log.
-func (t *Trial) take(target string, past *Past, since uint64, r bus.Record) {
-	switch e := r.Event.(type) {
+// since returns the runs whose first event came after a sequence, in the order of the log; some
+// may be dropped.
+func (p *Past) since(sequence uint64) []*run {
+	i := sort.Search(len(p.order), func(i int) bool { return p.order[i].first > sequence })
+	return p.order[i:]
+}
+
+// replay takes the events of a run that were kept.
+func (t *Trial) replay(target string, past *Past, r *run, since uint64) {
+	if !t.fair(r, since) {
+		return
+	}
+	for i := range r.epochs {
+		t.epoch(target, past, r, &r.epochs[i], i == 0, i < r.frozen)
+	}
+	if r.outcome != "" {
+		t.end(target, past, r)
+	}
+}
+
+// take takes the next event of the log. A trial that is over takes none.
+func (t *Trial) take(target string, past *Past, since uint64, n *news) {
+	if t.ended || !t.fair(n.run, since) {
+		return
+	}
+	switch n.Event.(type) {
 	case *schemas.Epoch:
-		if run := past.runs[runKey{e.JobID, e.Run}]; run != nil && len(run.epochs) > 0 && run.epochs[len(run.epochs)-1] == e {
-			t.epoch(target, past, run, since, e)
-		}
+		t.epoch(target, past, n.run, n.epoch, n.run.told == 1, false)
 	case *schemas.Ended:
-		if run := past.runs[runKey{e.JobID, e.Run}]; run != nil && run.ended == e {
-			t.end(target, past, run, since)
-		}
+		t.end(target, past, n.run)
 	}
 }
 
@@ -94,34 +114,29 @@ func (t *Trial) take(target string, past *Past, since uint64, r bus.Record) {
 // from it, because it began after both were fitted, in the log and by its own time, nor
 // did anything drift since.
 func (t *Trial) fair(run *run, since uint64) bool {
-	return !anyStale(t.drifts, run.span.From, run.model, run.span.Nodes) && run.first > since && !run.span.From.Before(t.champion.predictor.Manifest().Examples.Last) && !run.span.From.Before(t.rival.predictor.Manifest().Examples.Last)
+	return !anyStale(t.drifts, run.span.From, run.level(), run.span.Nodes) && run.first > since && !run.span.From.Before(t.champion.predictor.Manifest().Examples.Last) && !run.span.From.Before(t.rival.predictor.Manifest().Examples.Last)
 }
 
-func (t *Trial) epoch(target string, past *Past, run *run, since uint64, e *schemas.Epoch) {
-	if !t.fair(run, since) {
-		return
-	}
-	k := runKey{e.JobID, e.Run}
+// epoch takes an epoch of a run. isFirst says that it is the first of the run, isFinal that its
+// load is.
+func (t *Trial) epoch(target string, past *Past, r *run, e *epoch, isFirst, isFinal bool) {
 	if target == schemas.TargetStartup {
-		if x, ok := past.startup(run, past.beside(run)); ok && run.epochs[0] == e {
-			t.add(k, &x)
+		if x, ok := past.startup(r); ok && isFirst {
+			t.add(r.key, &x)
 		}
 		return
 	}
-	if x, ok := past.example(run, past.beside(run), e, target); ok {
-		t.add(k, &x)
+	if x, ok := past.example(r, e, isFinal, target); ok {
+		t.add(r.key, &x)
 	}
 }
 
-func (t *Trial) end(target string, past *Past, run *run, since uint64) {
-	if !t.fair(run, since) {
-		return
-	}
-	k := runKey{run.ended.JobID, run.ended.Run}
-	if len(run.epochs) == 0 {
-		for _, x := range past.wholeJob(run, past.beside(run), target) {
-			t.add(k, &x)
+// end takes the end of a run.
+func (t *Trial) end(target string, past *Past, r *run) {
+	if r.told == 0 && target != schemas.TargetStartup {
+		if x, ok := past.wholeJob(r, target); ok {
+			t.add(r.key, &x)
 		}
 	}
-	t.count(k)
+	t.count(r.key)
 }

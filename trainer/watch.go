@@ -21,7 +21,7 @@ func Lambda(detectors int) float64 {
 
 const (
 	recentOutcomes = 1024 // jobs that a cause is looked for in
-	mostScopes     = 1024 // nodes, and models, that have detectors
+	mostScopes     = 1024 // nodes, and models, that have detectors: those that had jobs last
 	patience       = 8    // jobs that an alarm waits for, while what drifted is not clear
 	settlingJobs   = 50   // jobs after an alarm by which the new level is learnt
 	settlingShare  = 4    // the jobs that alarmed count like so many of them: they were chosen by the alarm
@@ -30,7 +30,7 @@ const (
 // Outcome is what came of one job, beside its prediction.
 type Outcome struct {
 	At       time.Time // when it began
-	Model    string
+	Model    string    // its level: the model and its dataset
 	Nodes    []string
 	Residual float64 // mean of log(measured / predicted)
 	Held     float64 // share of its epochs that took no longer than the bound at the usual confidence
@@ -57,10 +57,10 @@ type Scope struct {
 type Watch struct {
 	deviation     float64 // of log residuals
 	all           PageHinkley
-	nodes, models map[string]*PageHinkley
+	nodes, models *lru[string, *PageHinkley]
 	adwin         Adwin
 	rough         roughness
-	level         map[Scope]float64 // what is known to differ already, in standard deviations
+	level         *lru[Scope, float64] // what is known to differ already, in standard deviations
 	settling      Scope
 	settled       float64  // jobs behind the level that settles; 0: none settles
 	recent        []judged // ring of the last recentOutcomes
@@ -82,7 +82,13 @@ const leastDeviation = 0.03
 // NewWatch returns a watch for a regressor whose log residuals have a standard
 // deviation; less than leastDeviation counts as that.
 func NewWatch(deviation float64) *Watch {
-	return &Watch{deviation: max(deviation, leastDeviation), nodes: map[string]*PageHinkley{}, models: map[string]*PageHinkley{}, level: map[Scope]float64{}}
+	return &Watch{
+		deviation: max(deviation, leastDeviation),
+		nodes:     newLRU[string, *PageHinkley](mostScopes),
+		models:    newLRU[string, *PageHinkley](mostScopes),
+		level:     newLRU[Scope, float64](mostScopes),
+		rough:     roughness{last: newLRU[roughKey, float64](mostScopes)},
+	}
 }
 
 // Add takes the next outcome; found is true if it shows that something drifted.
@@ -108,13 +114,9 @@ func (w *Watch) Add(o Outcome) (f Finding, found bool) {
 			detector, d, lambda = s, p, Lambda(detectors)
 		}
 	}
-	if p := detectorOf(w.models, o.Model); p != nil {
-		consider(p, Scope{ScopeModel, o.Model}, len(w.models))
-	}
+	consider(detectorOf(w.models, o.Model), Scope{ScopeModel, o.Model}, w.models.len())
 	for _, name := range o.Nodes {
-		if p := detectorOf(w.nodes, name); p != nil {
-			consider(p, Scope{ScopeNode, name}, len(w.nodes))
-		}
+		consider(detectorOf(w.nodes, name), Scope{ScopeNode, name}, w.nodes.len())
 	}
 	w.count++
 	first, sum, alarm := d.Alarm(lambda)
@@ -129,11 +131,11 @@ func (w *Watch) Add(o Outcome) (f Finding, found bool) {
 // them began, and whether older ones are not.
 func (w *Watch) Window() (count int, since time.Time, cut bool) { return w.adwin.Window() }
 
-func detectorOf(all map[string]*PageHinkley, name string) *PageHinkley {
-	p := all[name]
-	if p == nil && len(all) < mostScopes {
+func detectorOf(all *lru[string, *PageHinkley], name string) *PageHinkley {
+	p, found := all.get(name)
+	if !found {
 		p = new(PageHinkley)
-		all[name] = p
+		all.put(name, p)
 	}
 	return p
 }
@@ -141,16 +143,18 @@ func detectorOf(all map[string]*PageHinkley, name string) *PageHinkley {
 // expected is how far off an outcome is known to be: one slow node slows a job on
 // several, but does so once.
 func (w *Watch) expected(o *Outcome) float64 {
-	if len(w.level) == 0 {
+	if w.level.len() == 0 {
 		return 0
 	}
 	most := 0.0
 	for _, name := range o.Nodes {
-		if l := w.level[Scope{ScopeNode, name}]; math.Abs(l) > math.Abs(most) {
+		if l, _ := w.level.get(Scope{ScopeNode, name}); math.Abs(l) > math.Abs(most) {
 			most = l
 		}
 	}
-	return w.level[Scope{Kind: ScopeAll}] + w.level[Scope{ScopeModel, o.Model}] + most
+	all, _ := w.level.get(Scope{Kind: ScopeAll})
+	model, _ := w.level.get(Scope{ScopeModel, o.Model})
+	return all + model + most
 }
 
 func (w *Watch) remember(j judged) {
@@ -177,10 +181,16 @@ func (w *Watch) settle(o *Outcome, surprise float64) {
 		return
 	}
 	w.settled++
-	w.level[w.settling] += surprise / w.settled
+	w.raise(w.settling, surprise/w.settled)
 	if w.settled >= settlingJobs {
 		w.settled = 0
 	}
+}
+
+// raise adds to the level of a scope.
+func (w *Watch) raise(s Scope, by float64) {
+	level, _ := w.level.get(s)
+	w.level.put(s, level+by)
 }
 
 // touches reports whether an outcome is one of a scope.
@@ -197,10 +207,10 @@ func (s Scope) touches(o *Outcome) bool {
 // find turns an alarm into a finding, or waits until it is clear what drifted.
 func (w *Watch) find(detector Scope, first int, sum, lambda float64) (f Finding, found bool) {
 	outcomes := w.since(first)
-	cause, begin, sure := explain(outcomes, len(w.nodes), len(w.models), w.rough.factor())
+	cause, begin, sure := explain(outcomes, w.nodes.len(), w.models.len(), w.rough.factor())
 	first, outcomes = w.count-len(outcomes)+begin, outcomes[begin:]
 	name, only := onlyNode(outcomes)
-	if only = only && len(w.nodes) > 1 && cause.Kind != ScopeModel; only {
+	if only = only && w.nodes.len() > 1 && cause.Kind != ScopeModel; only {
 		cause, sure = Scope{ScopeNode, name}, false // more was not seen
 	}
 	if !sure && w.waited < patience {
@@ -212,16 +222,15 @@ func (w *Watch) find(detector Scope, first int, sum, lambda float64) (f Finding,
 	f.WindowJobs, f.WindowSince, f.WindowCut = w.adwin.Window()
 	before := max(0, w.count-len(w.recent), first-knownSlack)
 	f.LooseSince = w.recent[before%recentOutcomes].At
-	w.level[cause] += f.shift
+	w.raise(cause, f.shift)
 	w.settling, w.settled, w.waited = cause, float64(min(f.Jobs, settlingShare)), 0
-	w.all, w.nodes, w.models = PageHinkley{}, fresh(w.nodes), fresh(w.models)
+	w.all = PageHinkley{}
+	reset(w.nodes)
+	reset(w.models)
 	return f, true
 }
 
-// fresh starts every detector anew: what they saw is explained.
-func fresh(all map[string]*PageHinkley) map[string]*PageHinkley {
-	for _, p := range all {
-		*p = PageHinkley{}
-	}
-	return all
+// reset starts every detector again: what they saw is explained.
+func reset(all *lru[string, *PageHinkley]) {
+	all.each(func(_ string, p *PageHinkley) { *p = PageHinkley{} })
 }

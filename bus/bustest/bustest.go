@@ -12,6 +12,9 @@ import (
 	"courier/bus/server"
 )
 
+// patience is how long a test waits for its server. It only guards against hanging.
+const patience = 5 * time.Minute
+
 // Server is a NATS server that a test may stop and start again.
 type Server struct {
 	dir  string
@@ -36,7 +39,7 @@ func start(t testing.TB, port int) *Server {
 // Restart starts the server again over the same data and the same port.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
-	ns, err := server.New(server.Options{DataDir: s.dir, Port: s.port}, slog.New(slog.DiscardHandler))
+	ns, err := server.New(server.Options{DataDir: s.dir, Port: s.port, Start: patience}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +73,7 @@ func New(t testing.TB) *bus.Bus {
 
 func connect(t testing.TB, o bus.Options) *bus.Bus {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	b, err := bus.Connect(ctx, o, slog.New(slog.DiscardHandler), nil)
 	if err != nil {

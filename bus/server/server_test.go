@@ -17,6 +17,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// patience is how long the test waits. It only guards against hanging.
+const patience = 5 * time.Minute
+
 // TestServer_GoesOnAfterAFullDisk fills the disk, so that the server gives up
 // writing, and makes room again: it takes messages again, and has all that it had
 // acknowledged, for clients over the network and of this process.
@@ -24,10 +27,10 @@ func TestServer_GoesOnAfterAFullDisk(t *testing.T) {
 	for name, port := range map[string]int{"network": 0, "in process": -1} {
 		t.Run(name, func(t *testing.T) {
 			dir := smallDisk(t)
-			s, err := server.New(server.Options{DataDir: filepath.Join(dir, "nats"), Port: port}, slog.New(slog.DiscardHandler))
+			s, err := server.New(server.Options{DataDir: filepath.Join(dir, "nats"), Port: port, Start: patience}, slog.New(slog.DiscardHandler))
 			must(t, err)
 			must(t, s.Start(t.Context()))
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			ended := make(chan error, 1)
 			go func() { ended <- s.Wait(ctx) }()
 			defer func() {
@@ -45,26 +48,27 @@ func TestServer_GoesOnAfterAFullDisk(t *testing.T) {
 			must(t, err)
 			_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log"}, Storage: jetstream.FileStorage})
 			must(t, err)
-			publish := func() error {
-				trying, stop := context.WithTimeout(ctx, 500*time.Millisecond)
+			publish := func(timeout time.Duration) error {
+				trying, stop := context.WithTimeout(ctx, timeout)
 				defer stop()
 				_, err := js.Publish(trying, "log", make([]byte, 1000))
 				return err
 			}
+			const full, again = 3 * time.Second, 500 * time.Millisecond // a full disk leaves out the answer
 			acknowledged := uint64(0)
 			for range 100 {
-				must(t, publish())
+				must(t, publish(patience))
 				acknowledged++
 			}
 			filler := fill(t, dir)
-			for publish() == nil { // the last block may have had some room
+			for publish(full) == nil { // the last block may have had some room
 				acknowledged++
 			}
-			if publish() == nil {
+			if publish(full) == nil {
 				t.Fatal("a full disk took a message")
 			}
 			must(t, os.Remove(filler))
-			for err = publish(); err != nil; err = publish() {
+			for err = publish(again); err != nil; err = publish(again) {
 				if ctx.Err() != nil {
 					t.Fatalf("no message was taken again: %v", err)
 				}

@@ -344,7 +344,7 @@ func (c *cluster) closesGateway(t *testing.T) {
 }
 
 // changesKeys lets a person in and out again and changes keys of every kind, as
-// docs/threats.md says; what has to be started again is, and nothing else.
+// docs/howto/secure-a-cluster.md says; what has to be started again is, and nothing else.
 func (c *cluster) changesKeys(t *testing.T) {
 	k, away := c.keys, t.TempDir()
 	nats, page := c.serial(t, "nats1", "4222"), c.serial(t, "gateway", "8080")

@@ -10,16 +10,18 @@ export async function ask(path, body) {
   return answer;
 }
 
-// follow calls on.<kind> with each live event, on.open and on.lost. The browser
-// connects again by itself, except after an answer that is no event stream.
-export function follow(on) {
-  const source = new EventSource('/api/v1/events');
+// follow calls on.<kind> with each live event of these kinds, on.missed when events were
+// lost, on.open and on.lost. The browser connects again by itself and continues after the
+// last event, except after an answer that is no event stream.
+export function follow(kinds, on) {
+  const source = new EventSource(`/api/v1/events?type=${kinds.join(',')}`);
   source.onopen = on.open;
   source.onerror = () => {
     on.lost();
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => follow(on), 3000);
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => follow(kinds, on), 3000);
   };
-  for (const kind of ['sample', 'job', 'advice', 'regressor']) {
+  for (const kind of kinds) {
     source.addEventListener(kind, (e) => on[kind](JSON.parse(e.data).event));
   }
+  source.addEventListener('missed', on.missed);
 }

@@ -19,21 +19,32 @@ function connection(trouble) {
   text(byId('connection'), trouble ? `✕ ${trouble}` : '● live');
 }
 
-// soon runs task a moment after the first of many calls, and never twice at a time.
+// soon runs task a moment after the first of many calls, never twice at a time, and again
+// when it was called meanwhile.
 function soon(task) {
-  let asked = false;
+  let waiting = false, running = false, again = false;
+  const call = () => {
+    if (running) again = true;
+    else if (!waiting) {
+      waiting = true;
+      setTimeout(run, 300);
+    }
+  };
   const run = async () => {
+    waiting = false;
+    running = true;
     await task().then(() => following && connection(), (err) => connection(err.message));
-    asked = false;
+    running = false;
+    if (again) {
+      again = false;
+      call();
+    }
   };
-  return () => {
-    if (!asked) setTimeout(run, 300);
-    asked = true;
-  };
+  return call;
 }
 
 const readJobs = soon(async () => jobs.load(await ask(`jobs?limit=${limit}`), past));
-const readNodes = soon(async () => nodes.load(await ask('nodes?recent_seconds=300')));
+const readNodes = soon(() => nodes.read(ask));
 const readScore = soon(async () => score.load(await ask('score')));
 const readRegressors = soon(async () => {
   whatIf.regressors(await ask('regressors'));
@@ -47,14 +58,17 @@ const readAll = soon(async () => {
 
 await session.start();
 
-follow({
-  open: () => { following = true; readNodes(); readRegressors(); readScore(); readAll(); },
+const readPresent = () => { readNodes(); readRegressors(); readScore(); readAll(); };
+
+follow(['job', 'advice', 'regressor'], {
+  open: () => { following = true; readPresent(); },
   lost: () => { following = false; connection('connection lost, trying again'); },
-  sample: (s) => { if (!nodes.take(s)) readNodes(); },
+  missed: readPresent,
   job: (e) => { if (e.advice) advice.take(e.advice); readJobs(); if (e.outcome) readScore(); },
   advice: (a) => { advice.take(a); readJobs(); },
   regressor: readRegressors,
 });
+nodes.start(readNodes);
 
 byId('jobs-more').addEventListener('click', () => { past *= 4; limit = Math.min(1000, Math.max(limit, 2 * past)); readJobs(); });
 whatIf.start();
@@ -64,5 +78,6 @@ ask('about').then((a) => {
   if (a.clickhouse_url) byId('links').append(el('a', { href: a.clickhouse_url }, 'SQL over HTTP'));
 }).catch(() => {}); // the footer is not worth a message
 setInterval(() => { nodes.draw(); jobs.draw(); }, 1000);
+setInterval(() => document.hidden || readNodes(), 2000); // live samples of a large cluster would be too many
 setInterval(readJobs, 10_000); // what no event tells, and a service that was away
 setInterval(readRegressors, 10_000); // how challengers stand

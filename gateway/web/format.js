@@ -38,5 +38,8 @@ export function time(at) {
   return d.toLocaleString('en-GB', form);
 }
 
+// trained names a model and its dataset, if it has one, as regressors do.
+export const trained = (model, dataset) => (dataset ? `${model}@${dataset}` : model);
+
 const decisions = { meets_slo: '✓ meets SLO', best_effort: '! best effort', exploring: '? exploring', weighted: '= weighted' };
 export const decision = (d) => decisions[d] ?? d ?? unknown;

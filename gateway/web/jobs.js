@@ -1,6 +1,6 @@
 // The jobs: state, epochs, and the predicted end against the deadline.
 import { byId, el, keyed, text } from './dom.js';
-import { chance, cpus, decision, duration, number, percent, time, unknown } from './format.js';
+import { chance, cpus, decision, duration, number, percent, time, trained, unknown } from './format.js';
 import { timeline } from './chart.js';
 
 const states = { submitted: '◌ submitted', queued: '◔ queued', refused: '⊘ refused', running: '▶ running', finished: '■ finished', failed: '✕ failed', cancelled: '– cancelled', lost: '? lost' };
@@ -18,7 +18,10 @@ export function load(list, past) {
   byId('jobs-empty').hidden = jobs.length > 0;
   byId('jobs-table').hidden = jobs.length === 0;
   byId('jobs-more').hidden = !list.next && ended.length <= past;
-  keyed(byId('models'), [...new Set(jobs.map((j) => j.model))], (m) => m, (m) => el('option', { value: m }), () => {});
+  for (const name of ['model', 'dataset']) {
+    const known = [...new Set(jobs.map((j) => j[name]).filter(Boolean))];
+    keyed(byId(name + 's'), known, (v) => v, (v) => el('option', { value: v }), () => {});
+  }
   draw();
 }
 
@@ -47,7 +50,7 @@ function end(j) {
 function update(row, j) {
   const at = (i, query) => row.children[i].querySelector(query);
   const cells = [
-    [j.job_id, j.model],
+    [j.job_id, trained(j.model, j.dataset)],
     [states[j.state] ?? j.state, j.reason ?? (j.nodes ?? []).join(', ')],
     [j.batch_size ? `batch ${number(j.batch_size)}` : unknown, j.cpus ? cpus(j.cpus) : ''],
     [j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done), j.accuracy === undefined ? '' : `accuracy ${percent(j.accuracy, 1)}`],

@@ -3,6 +3,9 @@
 import { el } from './dom.js';
 import { number, percent, time } from './format.js';
 
+// begins says whether a drift is an alarm, or a correction that begins or changes; others end one.
+export const begins = (d) => d.state !== 'replaced' && d.state !== 'withdrawn';
+
 const left = 44, right = 10, top = 24, label = 18;
 const at = (s) => Date.parse(s);
 
@@ -54,7 +57,7 @@ export function life({ versions, first, promotions, rejections, drifts }, room) 
   const all = [...versions.map((v) => v.trained_at), ...promotions.map((p) => p.at), ...rejections.map((r) => r.at), ...drifts.map((d) => d.at)];
   const where = place(versions, Math.max(...all.map(at))), began = at(versions[0].trained_at);
   const spot = (s) => where(at(s)) + first - 1, later = (e) => at(e.at) >= began;
-  const alarms = drifts.filter(later).map((d) => ({ at: spot(d.at), say: `${time(d.at)}: ${d.message}` }));
+  const alarms = drifts.filter((d) => begins(d) && later(d)).map((d) => ({ at: spot(d.at), say: `${time(d.at)}: ${d.message}` }));
   const judged = [...promotions.map((e) => ({ ...e, name: 'version' })), ...rejections.map((e) => ({ ...e, name: 'hollow' }))].filter((e) => later(e) && e.loss > 0 && e.rival_loss > 0);
   const width = wide(room, judged.length ? 3 : 1);
   const base = { width, first, n: first + versions.length - 1, alarms };

@@ -1,26 +1,59 @@
-// The nodes: the last sample of each, and its last minutes.
+// The nodes: a page of them, each with its last sample and its last minutes.
 import { byId, el, keyed, text } from './dom.js';
 import { bytes, duration, number, percent, unknown } from './format.js';
 import { minutes, sparkline } from './chart.js';
 
-const nodes = new Map(); // name to what GET /nodes says of it, and heard: by this page's clock
+const size = 12; // nodes on a page
+let shown = []; // as GET /nodes has them, and heard: by this page's clock
+let total = 0, alive = 0, next; // of all that match; next is after of the next page
+let pages = ['']; // after of each page up to the one that is shown
+let reads = 0; // counts, so that a late answer does not replace a newer one
 
 const age = (n) => (Date.now() - n.heard) / 1000;
 const live = (n) => age(n) <= n.patience_seconds;
 
-export function load(list) {
-  nodes.clear();
-  for (const n of list.nodes) nodes.set(n.node, { recent: [], ...n, heard: Date.now() - 1000 * n.age_seconds });
-  draw();
+// query is what the search box and the order ask for.
+function query(extra) {
+  const q = new URLSearchParams({ limit: size, sort: byId('nodes-sort').value, ...extra });
+  const search = byId('nodes-search').value.trim();
+  if (search) q.set('search', search);
+  if (byId('nodes-live').checked) q.set('live', 'true');
+  if (pages.at(-1)) q.set('after', pages.at(-1));
+  return `nodes?${q}`;
 }
 
-// take adds a live sample; false says that the node is new and the list must be read again.
-export function take(sample) {
-  const n = nodes.get(sample.node);
-  if (!n) return false;
-  Object.assign(n, { sample, heard: Date.now() });
-  n.recent = [...n.recent, sample].filter((p) => Date.now() - Date.parse(p.at) < minutes * 60_000);
-  return true;
+// read asks for the page of nodes again. Their recent points are asked for once, later
+// samples are appended.
+export async function read(ask) {
+  const turn = ++reads, known = new Map(shown.map((n) => [n.node, n]));
+  let list;
+  try {
+    list = await ask(query({}));
+    if (list.nodes.some((n) => !known.has(n.node))) list = await ask(query({ recent_seconds: 60 * minutes }));
+  } catch (err) {
+    if (err.field !== 'after') throw err;
+    pages = ['']; // the node that the page began after is gone
+    return read(ask);
+  }
+  if (turn !== reads) return undefined;
+  ({ total, live: alive, next } = list);
+  shown = list.nodes.map((n) => {
+    const recent = n.recent ?? known.get(n.node)?.recent ?? [];
+    if (Date.parse(n.sample.at) > Date.parse(recent.at(-1)?.at ?? 0) + 1) recent.push(n.sample);
+    return { ...n, recent: recent.filter((p) => Date.now() - Date.parse(p.at) < minutes * 60_000), heard: Date.now() - 1000 * n.age_seconds };
+  });
+  draw();
+  return undefined;
+}
+
+// start lets the controls ask for other nodes.
+export function start(again) {
+  const first = () => { pages = ['']; again(); };
+  for (const id of ['nodes-sort', 'nodes-live']) byId(id).addEventListener('change', first);
+  byId('nodes-search').addEventListener('input', first);
+  byId('nodes-form').addEventListener('submit', (e) => { e.preventDefault(); first(); });
+  byId('nodes-next').addEventListener('click', () => { if (next) pages.push(next); again(); });
+  byId('nodes-previous').addEventListener('click', () => { if (pages.length > 1) pages.pop(); again(); });
 }
 
 const gauge = (name, label) => el('p', { class: 'gauge ' + name }, el('span', {}, label), el('progress', { max: 1, 'aria-label': label }), el('b'));
@@ -47,8 +80,15 @@ function update(card, n) {
 }
 
 export function draw() {
-  const list = [...nodes.values()].sort((a, b) => a.node.localeCompare(b.node));
-  text(byId('nodes-count'), list.length ? `${list.filter(live).length} of ${list.length} live` : '');
-  byId('nodes-empty').hidden = list.length > 0;
-  keyed(byId('nodes-list'), list, (n) => n.node, make, update);
+  const filtered = byId('nodes-search').value.trim() !== '' || byId('nodes-live').checked;
+  const from = size * (pages.length - 1);
+  text(byId('nodes-count'), total ? `${number(alive)} of ${number(total)} live` : '');
+  byId('nodes-empty').hidden = total > 0 || filtered;
+  byId('nodes-none').hidden = total > 0 || !filtered;
+  byId('nodes-form').hidden = total <= 1 && !filtered;
+  byId('nodes-pages').hidden = total <= size;
+  text(byId('nodes-range'), shown.length ? `${number(from + 1)} to ${number(from + shown.length)} of ${number(total)}` : '');
+  byId('nodes-previous').disabled = pages.length === 1;
+  byId('nodes-next').disabled = !next;
+  keyed(byId('nodes-list'), shown, (n) => n.node, make, update);
 }

@@ -1,7 +1,7 @@
 // The life of the regressors: what is in use, what wants to be, and how it came.
 import { byId, el, keyed, text } from './dom.js';
 import { number, percent, time, unknown } from './format.js';
-import { life } from './life.js';
+import { begins, life } from './life.js';
 
 const drawn = 40, listed = 4; // versions in a drawing, and in a table; REST has them all
 const order = ['epoch_time', 'startup_time', 'accuracy'];
@@ -60,8 +60,8 @@ function fillTarget(article, { target, versions }) {
   text(used, champion ? `In use is ${name(champion)} since ${time(champion.promoted_at)}: ${figures(champion)}. Decided by ${champion.decided_by ?? unknown}: ${champion.reason}.` : 'Nothing is in use.');
   text(next, challenger ? `${name(challenger).replace('v', 'V')} is the challenger: ${figures(challenger)}. ${judged(challenger) || 'Not judged yet'}.` : '');
   next.hidden = !challenger;
-  const last = drifts.at(-1);
-  text(alarms, last ? `${count(drifts.length, 'drift alarm')}, the last at ${time(last.at)}: ${last.message}` : '');
+  const last = drifts.at(-1), corrections = (champion?.corrections ?? []).map((d) => `Corrected: ${d.message}.`);
+  text(alarms, last ? [...corrections, `${count(drifts.filter(begins).length, 'drift alarm')}, the latest event at ${time(last.at)}: ${last.message}`].join(' ') : '');
   alarms.hidden = !last;
   const first = Math.max(1, versions.length - drawn + 1), panels = figure.firstChild;
   panels.replaceChildren(...life({ versions: versions.slice(first - 1), first, promotions: of(told.promotions), rejections: of(told.rejections), drifts }, panels.clientWidth));
@@ -73,7 +73,7 @@ function fillTarget(article, { target, versions }) {
 function show() {
   const there = [...new Set(told.regressors.map((v) => v.target))].sort((a, b) => order.indexOf(a) - order.indexOf(b));
   const targets = there.map((target) => ({ target, versions: told.regressors.filter((v) => v.target === target).reverse() }));
-  text(byId('regressors-count'), told.regressors.length ? `${number(told.regressors.filter((v) => v.state === 'champion').length)} in use, ${number(told.regressors.length)} fitted, ${count(told.drifts.length, 'drift alarm')}` : '');
+  text(byId('regressors-count'), told.regressors.length ? `${number(told.regressors.filter((v) => v.state === 'champion').length)} in use, ${number(told.regressors.length)} fitted, ${count(told.drifts.filter(begins).length, 'drift alarm')}` : '');
   byId('regressors-empty').hidden = targets.length > 0;
   byId('regressors-note').hidden = targets.length === 0;
   keyed(byId('regressors-list'), targets, (t) => t.target, makeTarget, fillTarget);

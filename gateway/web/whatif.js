@@ -3,15 +3,15 @@ import { byId, el, text } from './dom.js';
 import { ask } from './api.js';
 import { chance, cpus, decision, duration, number, percent, unknown } from './format.js';
 
-const fields = ['model', 'cpus', 'batch_sizes', 'epochs', 'slo'];
+const fields = ['model', 'dataset', 'cpus', 'batch_sizes', 'epochs', 'slo'];
 
 // whole leaves what is no whole number as it was typed: Courier says what is wrong.
 const whole = (t) => (/^\d+$/.test(t) ? Number(t) : t);
 const list = (t) => t.split(/[\s,]+/).filter(Boolean).map(whole);
 
 function request(form) {
-  const [model, cpus, batches, epochs, slo] = fields.map((name) => form.elements[name].value.trim());
-  return { model, cpus: list(cpus), epochs: whole(epochs), ...(batches && { batch_sizes: list(batches) }), ...(slo && { slo }) };
+  const [model, dataset, cpus, batches, epochs, slo] = fields.map((name) => form.elements[name].value.trim());
+  return { model, ...(dataset && { dataset }), cpus: list(cpus), epochs: whole(epochs), ...(batches && { batch_sizes: list(batches) }), ...(slo && { slo }) };
 }
 
 // complain shows a message at its field, or under the form, and clears the others.
@@ -34,9 +34,15 @@ function row(a, chosen) {
     ...cells.map((c, i) => el('td', { 'data-label': heads[i + 1].textContent }, c)));
 }
 
+// foreign describes what work unknown to Courier takes of the nodes, where that is known and not 0.
+function foreign(load) {
+  const { foreign_cpu_ratio: cpu, foreign_io_wait_ratio: wait } = load;
+  return (cpu ? `, other work takes ${percent(cpu)} of the processors` : '') + (wait ? `, for other work ${percent(wait)} of them wait for storage` : '');
+}
+
 function show(a) {
   byId('what-if-advice').replaceChildren(el('span', { class: 'tag ' + a.decision }, decision(a.decision)), ' ', a.message);
-  text(byId('what-if-load'), `On ${(a.nodes ?? []).join(', ') || 'no node yet'}, beside ${number(Math.max(0, a.load.concurrent_jobs - 1), 1)} other job(s)`);
+  text(byId('what-if-load'), `On ${(a.nodes ?? []).join(', ') || 'no node yet'}, beside ${number(Math.max(0, a.load.concurrent_jobs - 1), 1)} other job(s)${foreign(a.load)}`);
   byId('what-if-table').classList.toggle('unscored', a.alternatives.every((x) => x.score === undefined));
   byId('what-if-table').tBodies[0].replaceChildren(...a.alternatives.map((x) => row(x, a.chosen)));
   byId('what-if-menu').replaceChildren(...(a.menu ?? []).map(choice));
@@ -45,7 +51,7 @@ function show(a) {
     el('li', { class: e.breaks_slo ? 'risk' : '' }, `${e.job_id}: ${duration(e.before_seconds)} left become ${duration(e.after_seconds)}${e.breaks_slo ? ', and it misses its SLO' : ''}`)));
 }
 
-const kinds = { unbeaten: 'nothing beats', batch_size: 'another batch size', cpus: 'fewer CPUs', epochs: 'fewer epochs', later_start: 'later start', later_deadline: 'longer SLO' };
+const kinds = { unbeaten: 'unbeaten', batch_size: 'another batch size', cpus: 'fewer CPUs', epochs: 'fewer epochs', later_start: 'later start', later_deadline: 'longer SLO' };
 
 // choice says an entry of the menu in a line.
 function choice(c) {

@@ -34,7 +34,10 @@ func (r *running) id() string { return r.job.Request.JobID }
 
 func (r *running) setting(n *node) schemas.Setting {
 	q := &r.job.Request
-	return schemas.Setting{Model: q.Model, BatchSize: r.choice.batch, CPUs: r.choice.cpus, Epochs: r.epochs, TrainingSamples: q.TrainingSamples, Nodes: []string{n.Name}}
+	return schemas.Setting{
+		Model: q.Model, Dataset: q.Dataset, BatchSize: r.choice.batch, CPUs: r.choice.cpus,
+		Epochs: r.epochs, TrainingSamples: q.TrainingSamples, Nodes: []string{n.Name},
+	}
 }
 
 func submittedEvent(q *schemas.JobRequest, a *schemas.Advice, at float64) *schemas.Submitted {

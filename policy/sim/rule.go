@@ -104,7 +104,7 @@ func (v *View) Place(q *schemas.JobRequest) (Node, error) {
 
 // Answer makes the advice to run a request in a way on a node.
 func Answer(q *schemas.JobRequest, at time.Time, decision schemas.Decision, on Node, load schemas.Load, batch, cpus uint32) *schemas.Advice {
-	a := &schemas.Advice{JobStamp: schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: q.JobID}, Decision: decision, Action: schemas.ActionStart, Model: q.Model,
+	a := &schemas.Advice{JobStamp: schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: q.JobID}, Decision: decision, Action: schemas.ActionStart, Model: q.Model, Dataset: q.Dataset,
 		Nodes: []string{on.Name}, SLOSeconds: q.SLO.Seconds(), Confidence: q.Confidence, Load: load, Regressors: map[string]string{},
 		Message: fmt.Sprintf("batch size %d on %d CPUs", batch, cpus)}
 	for _, c := range candidates(q) {

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"net/http"
+	"runtime/debug"
+	"time"
 
 	"courier/advisor"
 	"courier/schemas"
@@ -11,6 +14,7 @@ import (
 type advisorCommand struct {
 	serviceFlags
 	admissionFlags
+	adviceFlags
 }
 
 // admissionFlags are the policy of the cluster.
@@ -19,9 +23,56 @@ type admissionFlags struct {
 	Promise   string `help:"What the confidence of a request that does not say is of: each promise, so that each job keeps its SLO with it, or the mean of all promises that ask for the same, so that more jobs get one. The same for all advisors of a cluster." enum:"each,mean" default:"each" env:"COURIER_PROMISE"`
 }
 
+// adviceFlags say when a running job gets new advice, and how much of its past is kept.
+type adviceFlags struct {
+	MinChange   float64       `name:"advice-min-change" help:"Share of the remaining time by which the predicted end of a running job must move for a new advice. A change of the decision or of the action is always published." default:"0.05" env:"COURIER_ADVICE_MIN_CHANGE"`
+	MinInterval time.Duration `name:"advice-min-interval" help:"Time after which an advice that has changed less is published again." default:"30s" env:"COURIER_ADVICE_MIN_INTERVAL"`
+	Snapshots   time.Duration `name:"snapshot-interval" help:"Time between two snapshots of the state, which a start loads instead of replaying the event log." default:"5m" env:"COURIER_SNAPSHOT_INTERVAL"`
+	MaxLogGiB   int64         `name:"max-job-log-gib" help:"Size in GiB up to which the stream of job events is widened to keep the events of all running jobs; 0: never." default:"64" env:"COURIER_MAX_JOB_LOG_GIB"`
+}
+
+// options returns the options of an advisor.
+func (f *adviceFlags) options(a admissionFlags) (advisor.Options, error) {
+	if f.MinChange <= 0 || f.MinInterval <= 0 || f.Snapshots <= 0 || f.MaxLogGiB < 0 {
+		return advisor.Options{}, errors.New("--advice-min-change, --advice-min-interval and " +
+			"--snapshot-interval must be above 0, --max-job-log-gib at least 0")
+	}
+	o := advisor.Options{
+		Version:           semanticVersion(),
+		Admission:         a.Admission,
+		Promise:           schemas.Promise(a.Promise),
+		AdviceMinChange:   f.MinChange,
+		AdviceMinInterval: f.MinInterval,
+		SnapshotInterval:  f.Snapshots,
+		MaxLogBytes:       f.MaxLogGiB << 30,
+	}
+	if f.MaxLogGiB == 0 {
+		o.MaxLogBytes = -1
+	}
+	return o, nil
+}
+
+// advisorMemory is what the garbage collector keeps an advisor within, in bytes.
+const advisorMemory = 256 << 20
+
+// advisorGrowth is by how many percent the heap of an advisor grows between collections.
+// The state of a small cluster takes so little that answers would be collected every few
+// megabytes; that of a large one is bounded by advisorMemory.
+const advisorGrowth = 400
+
 func (c *advisorCommand) Run(w *world) error {
+	if w.getenv("GOGC") == "" {
+		debug.SetGCPercent(advisorGrowth)
+	}
+	if w.getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(advisorMemory)
+	}
+	o, err := c.options(c.admissionFlags)
+	if err != nil {
+		return err
+	}
 	return c.serve(w, "advisor", func(r *room) (services.Part, func() error, http.Handler, error) {
-		a := advisor.New(r.bus, advisor.Options{Version: semanticVersion(), Admission: c.Admission, Promise: schemas.Promise(c.Promise)}, r.log, r.reg)
+		a := advisor.New(r.bus, o, r.log, r.reg)
 		return services.Part{Name: "advisor", Run: a.Run}, a.Ready, nil, nil
 	})
 }

@@ -30,7 +30,7 @@ const alertsFile = "../../deploy/prometheus/alerts.yml"
 func exported(t *testing.T) map[string][]string {
 	t.Helper()
 	reg, log := services.NewRegistry(), slog.New(slog.DiscardHandler)
-	b, err := bus.Connect(within(t, 10*time.Second), bus.Options{URL: bustest.NewServer(t).URL()}, log, reg)
+	b, err := bus.Connect(within(t, patience), bus.Options{URL: bustest.NewServer(t).URL()}, log, reg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,6 +49,7 @@ func exported(t *testing.T) map[string][]string {
 	if _, err := gateway.New(b, gateway.Options{Gatherer: reg}, log, reg); err != nil {
 		t.Fatal(err)
 	}
+	services.NewChild(services.ChildOptions{Name: "trainer"}, log, reg)
 	if _, err := engine.New(engine.Options{DataDir: t.TempDir()}, log, reg); err != nil {
 		t.Fatal(err)
 	}

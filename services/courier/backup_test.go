@@ -48,7 +48,7 @@ func backUp(t *testing.T, nc *nats.Conn, stream string) *streamBackup {
 		t.Fatalf("back up %s: %v", stream, b.Error)
 	}
 	for {
-		m, err := pieces.NextMsg(10 * time.Second)
+		m, err := pieces.NextMsg(patience)
 		if err != nil {
 			t.Fatalf("back up %s: %v", stream, err)
 		}
@@ -80,7 +80,7 @@ func (b *streamBackup) restore(t *testing.T, nc *nats.Conn, stream string) {
 		t.Fatalf("restore %s: %v", stream, to.Error)
 	}
 	for _, piece := range append(slices.Clone(b.chunks), nil) {
-		m, err := nc.Request(to.Subject, piece, 10*time.Second)
+		m, err := nc.Request(to.Subject, piece, patience)
 		if err != nil {
 			t.Fatalf("restore %s: %v", stream, err)
 		}
@@ -97,7 +97,7 @@ func askServer(t *testing.T, nc *nats.Conn, subject string, question, answer any
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := nc.Request(subject, data, 10*time.Second)
+	m, err := nc.Request(subject, data, patience)
 	if err == nil {
 		err = json.Unmarshal(m.Data, answer)
 	}
@@ -124,7 +124,7 @@ func streamsOf(t *testing.T, nc *nats.Conn) []string {
 		t.Fatal(err)
 	}
 	var all []string
-	names := js.StreamNames(within(t, 10*time.Second))
+	names := js.StreamNames(within(t, patience))
 	for name := range names.Name() {
 		all = append(all, name)
 	}
@@ -158,7 +158,7 @@ func statement(t *testing.T, library, data, sql string) {
 	}
 	defer held.Close()
 	done := filepath.Join(store, "done.tsv")
-	cmd := exec.CommandContext(within(t, time.Minute), program, "engine-host", "-library", library, "-store", store, "--",
+	cmd := exec.CommandContext(within(t, patience), program, "engine-host", "-library", library, "-store", store, "--",
 		"--config-file="+config, "--path="+store, "--query="+sql+"; SELECT 1 INTO OUTFILE '"+done+"' TRUNCATE FORMAT TSV")
 	cmd.Dir, cmd.Env, cmd.ExtraFiles = run, []string{"HOME=" + run, "TZ=UTC"}, []*os.File{alive}
 	out, _ := cmd.CombinedOutput() // its status is that of an engine that ended unasked
@@ -201,7 +201,7 @@ func (c *cluster) happen(t *testing.T, from, to uint64) {
 		e := &schemas.Epoch{Setting: schemas.Setting{Model: "m", BatchSize: 64, CPUs: 2, Epochs: 1000, Nodes: []string{"node-a"}}, Epoch: uint32(n) + 1, DurationSeconds: 1, DurationSource: schemas.DurationReported, Accuracy: &accuracy}
 		e.EventID, e.At, e.JobID, e.Run = schemas.EpochID("job", 1, e.Epoch), time.Now().UTC(), "job", 1
 		for _, event := range []schemas.Event{s, e} {
-			if _, err := c.log.Publish(within(t, 5*time.Second), event); err != nil {
+			if _, err := c.log.Publish(within(t, patience), event); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -219,7 +219,7 @@ func (c *cluster) count(t *testing.T, want uint64) {
 			var rows []struct {
 				N uint64 `ch:"n"`
 			}
-			if err := d.Query(within(t, 10*time.Second), &rows, sql); err != nil || rows[0].N != want {
+			if err := d.Query(within(t, patience), &rows, sql); err != nil || rows[0].N != want {
 				return false // perhaps the table is not there yet
 			}
 		}
@@ -231,7 +231,7 @@ func (c *cluster) count(t *testing.T, want uint64) {
 func (c *cluster) command(t *testing.T, want exitStatus, args ...string) {
 	t.Helper()
 	var out bytes.Buffer
-	err := run(within(t, time.Minute), append(append([]string{"store"}, args...), "--nats-url", c.url, "--clickhouse-url", c.table), func(string) string { return "" }, &out, &out)
+	err := run(within(t, patience), append(append([]string{"store"}, args...), "--nats-url", c.url, "--clickhouse-url", c.table), func(string) string { return "" }, &out, &out)
 	var status exitStatus
 	if err != nil && !errors.As(err, &status) || status != want {
 		t.Fatalf("courier store %s = %v, want status %d\n%s", strings.Join(args, " "), err, want, out.String())
@@ -262,10 +262,10 @@ func keep(t *testing.T, library string, logFirst bool) *backups {
 	running(t, "before", server, k.tables, func(t *testing.T, c *cluster) {
 		c.happen(t, 0, early)
 		var err error
-		if k.digest, err = c.log.PutArtifact(within(t, 5*time.Second), []byte("a regressor")); err != nil {
+		if k.digest, err = c.log.PutArtifact(within(t, patience), []byte("a regressor")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.log.SetChampion(within(t, 5*time.Second), schemas.Champion{Target: schemas.TargetEpochTime, ModelDigest: k.digest}, 0); err != nil {
+		if _, err := c.log.SetChampion(within(t, patience), schemas.Champion{Target: schemas.TargetEpochTime, ModelDigest: k.digest}, 0); err != nil {
 			t.Fatal(err)
 		}
 		if logFirst {
@@ -327,10 +327,10 @@ func TestBackup_BringsBackLogAndTables(t *testing.T) {
 			}
 			running(t, "after", server, data, func(t *testing.T, c *cluster) {
 				c.count(t, late)
-				if text, err := c.log.Artifact(within(t, 5*time.Second), k.digest); err != nil || string(text) != "a regressor" {
+				if text, err := c.log.Artifact(within(t, patience), k.digest); err != nil || string(text) != "a regressor" {
 					t.Errorf("the regressor is %q, %v", text, err)
 				}
-				if champion, _, err := c.log.Champion(within(t, 5*time.Second), schemas.TargetEpochTime); err != nil || champion.ModelDigest != k.digest {
+				if champion, _, err := c.log.Champion(within(t, patience), schemas.TargetEpochTime); err != nil || champion.ModelDigest != k.digest {
 					t.Errorf("the champion is %+v, %v", champion, err)
 				}
 				c.happen(t, late, later)
@@ -342,17 +342,17 @@ func TestBackup_BringsBackLogAndTables(t *testing.T) {
 	}
 }
 
-// documentedStreams are those that docs/operations.md says to back up.
+// documentedStreams are those that docs/howto/back-up.md says to back up.
 func documentedStreams(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/operations.md")
+	text, err := os.ReadFile("../../docs/howto/back-up.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, list, found := strings.Cut(string(text), "for s in ")
 	list, _, ended := strings.Cut(list, ";")
 	if !found || !ended {
-		t.Fatal("docs/operations.md does not say which streams to back up")
+		t.Fatal("docs/howto/back-up.md does not say which streams to back up")
 	}
 	all := strings.Fields(list)
 	slices.Sort(all)

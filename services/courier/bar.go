@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"courier/schemas"
 	"courier/services"
 )
 
@@ -24,7 +25,7 @@ func newBar(out io.Writer, total int) *bar {
 func (b *bar) draw(done int, what string) {
 	const width = 24
 	full := width * done / b.total
-	line := fmt.Sprintf("   [%s%s] %d/%d %s, %.0f s", stringOf('#', full), stringOf('.', width-full), done, b.total, what, time.Since(b.begin).Seconds())
+	line := fmt.Sprintf("   [%s%s] %d/%d %s, %s", stringOf('#', full), stringOf('.', width-full), done, b.total, what, schemas.FormatSeconds(time.Since(b.begin).Round(time.Second).Seconds()))
 	if b.terminal {
 		fmt.Fprintf(b.out, "\r\x1b[K%s", line)
 	} else {

@@ -18,8 +18,8 @@ import (
 
 // BenchmarkAll measures courier all as its user sees it, in a process of its own
 // with the engine installed: seconds until a request is answered (s/ready) and
-// until SQL is (s/sql), and the memory of the program and its engine when nothing
-// happens (MB/idle, resident).
+// until SQL is (s/sql), and the memory of the program, trainer and engine when nothing
+// happens (MB/idle: resident; pages that they share count for each).
 func BenchmarkAll(b *testing.B) {
 	library := testLibrary(b)
 	if library == "" {

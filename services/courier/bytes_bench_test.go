@@ -29,13 +29,13 @@ func BenchmarkBytesPerEvent(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		f := &fleet{begin: time.Now().Add(-time.Hour)}
+		begin := time.Now().Add(-time.Hour)
 		random := rand.New(rand.NewPCG(1, 2))
 		for n := range samples {
-			s := f.sample("boot", n*fleetNodes/nodes)
+			s := fleetSample("boot", fleetNodes, n*fleetNodes/nodes)
 			s.Node = fmt.Sprint("node-", n%nodes)
 			s.Number = uint64(n / nodes)
-			s.EventID, s.At = schemas.SampleID(s.Node, "boot", s.Number), f.begin.Add(time.Duration(s.Number)*fleetInterval)
+			s.EventID, s.At = schemas.SampleID(s.Node, "boot", s.Number), begin.Add(time.Duration(s.Number)*fleetInterval)
 			for _, figure := range []*float64{s.CPURatio, s.IOWaitRatio, s.CPUPressureRatio, s.IOPressureRatio, s.MemoryPressureRatio, s.LoadAverage, s.MemoryAvailableBytes,
 				s.DiskReadBytesPerSecond, s.DiskWrittenBytesPerSecond, s.DiskBusyRatio, s.NetworkReceivedBytesPerSecond, s.NetworkTransmittedBytesPerSecond} {
 				*figure = sixDigits(*figure * random.Float64())
@@ -43,7 +43,7 @@ func BenchmarkBytesPerEvent(b *testing.B) {
 			put(b, js, s)
 		}
 		for n := range epochs {
-			e := f.epoch("boot", n)
+			e := fleetEpoch("boot", n)
 			e.DurationSeconds += random.Float64()
 			*e.Accuracy -= 0.1 * random.Float64()
 			put(b, js, e)

@@ -65,12 +65,11 @@ func benchmarkCatchUp(b *testing.B, each int) {
 // putSamples fills the log with samples of a fleet's nodes, so many in a message.
 func putSamples(b *testing.B, js jetstream.JetStream, samples, each int) {
 	b.Helper()
-	f := &fleet{}
 	begin := time.Now().Add(-4 * time.Hour)
 	for m := range samples / each {
 		events := make([]schemas.Event, each)
 		for i := range events {
-			s := f.sample("boot", m%fleetNodes+fleetNodes*(m/fleetNodes*each+i))
+			s := fleetSample("boot", fleetNodes, m%fleetNodes+fleetNodes*(m/fleetNodes*each+i))
 			s.At = begin.Add(time.Duration(s.Number) * fleetInterval)
 			events[i] = s
 		}

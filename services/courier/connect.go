@@ -113,8 +113,9 @@ func closeBus(b *bus.Bus) {
 type serviceFlags struct {
 	natsFlags
 	replicaFlags
-	HTTPAddress string      `name:"http-address" help:"Address of /metrics, /healthz and /readyz, such as :9100; empty: none." default:"" env:"COURIER_HTTP_ADDRESS"`
-	tls         *tls.Config // of that address; nil: plain HTTP
+	HTTPAddress string                       `name:"http-address" help:"Address of /metrics, /healthz and /readyz, such as :9100; empty: none." default:"" env:"COURIER_HTTP_ADDRESS"`
+	tls         *tls.Config                  // of that address; nil: plain HTTP
+	listening   func(address net.Addr) error // called once it listens; may be nil
 }
 
 // room is what a service's own part is made from.
@@ -162,6 +163,11 @@ func (f serviceFlags) serve(w *world, name string, build func(r *room) (part ser
 		}
 		w.log.Info("http is served", "address", l.Addr().String(), "tls", f.tls != nil)
 		group = append(group, services.Part{Name: "http", Run: func(ctx context.Context) error { return services.ServeHTTP(ctx, l, handler) }})
+		if f.listening != nil {
+			if err := f.listening(l.Addr()); err != nil {
+				return err
+			}
+		}
 	}
 	w.log.Info("service runs", "service", name, "version", buildVersion())
 	return services.Run(w.ctx, w.log, services.Group{busPart(b)}, group)

@@ -47,12 +47,12 @@ type lane struct {
 
 func startLoad(t *testing.T, url string) *load {
 	t.Helper()
-	b, err := bus.Connect(within(t, 30*time.Second), bus.Options{URL: url, Name: t.Name()}, slog.New(slog.DiscardHandler), nil)
+	b, err := bus.Connect(within(t, patience), bus.Options{URL: url, Name: t.Name()}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeBus(b) })
-	await(t, "the streams", func() bool { return b.Prepare(within(t, 5*time.Second)) == nil })
+	await(t, "the streams", func() bool { return b.Prepare(within(t, oneTry)) == nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	l := &load{bus: b, end: cancel, sequence: make(map[string]uint64)}
 	for i := range loadLanes {

@@ -50,7 +50,7 @@ func natsServer(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	s, err := server.New(server.Options{DataDir: args[0], Port: port, Start: time.Minute}, log)
+	s, err := server.New(server.Options{DataDir: args[0], Port: port, Start: patience}, log)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (s *site) engine() *os.Process { return s.clickhouse.Process(s.t) }
 // bus returns a connection past the lines.
 func (s *site) bus(t *testing.T) *bus.Bus {
 	t.Helper()
-	b, err := bus.Connect(within(t, 30*time.Second), bus.Options{URL: s.natsURL, Name: t.Name()}, slog.New(slog.DiscardHandler), nil)
+	b, err := bus.Connect(within(t, patience), bus.Options{URL: s.natsURL, Name: t.Name()}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func TestDamage_LosesNothing(t *testing.T) {
 	// Not before the tables are made: one that is made while the disk is full has no
 	// definition on it (ClickHouse 26.7), which the store says and leaves to its operator.
 	await(t, "the store", func() bool {
-		position, err := s.tables.Position(within(t, 5*time.Second), "NODE")
+		position, err := s.tables.Position(within(t, oneTry), "NODE")
 		return err == nil && position > 0
 	})
 	kills := 4
@@ -156,19 +156,20 @@ func (s *site) follow(t *testing.T, load *load) {
 // reach waits until the tables hold the streams up to sequences.
 func (s *site) reach(t *testing.T, want map[string]uint64) {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(patience)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for stream, sequence := range want {
 		for {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), oneTry)
 			position, err := s.tables.Position(ctx, stream)
 			cancel()
 			if err == nil && position >= sequence {
 				break
 			}
 			if t.Context().Err() != nil || time.Now().After(deadline) {
-				t.Fatalf("the tables hold %s up to %d (%v) two minutes after all was whole, want %d", stream, position, err, sequence)
+				t.Fatalf("the tables hold %s up to %d (%v) %s after all was whole, want %d",
+					stream, position, err, patience, sequence)
 			}
 			<-tick.C
 		}
@@ -179,7 +180,7 @@ func (s *site) reach(t *testing.T, want map[string]uint64) {
 func (s *site) settle(t *testing.T, load *load) {
 	s.reach(t, load.last())
 	s.collector.kill() // it would publish for ever
-	last, err := s.bus(t).LastSequence(within(t, 10*time.Second), "NODE")
+	last, err := s.bus(t).LastSequence(within(t, patience), "NODE")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +202,7 @@ func (s *site) examine(t *testing.T, load *load) {
 		t.Errorf("the roll-up has %d samples, want %d", got, want)
 	}
 	var out bytes.Buffer
-	err := run(within(t, 5*time.Minute), []string{"store", "verify", "--nats-url", s.natsURL, "--clickhouse-url", s.address}, func(string) string { return "" }, &out, &out)
+	err := run(within(t, patience), []string{"store", "verify", "--nats-url", s.natsURL, "--clickhouse-url", s.address}, func(string) string { return "" }, &out, &out)
 	if err != nil {
 		t.Errorf("courier store verify: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -21,7 +22,6 @@ import (
 const (
 	crowdAtOnce  = 3   // most jobs at once: as many as were measured
 	crowdOverlap = 1.3 // jobs at once that the mean gap between two arrivals aims at
-	crowdAugment = 2 * demoAugment
 )
 
 // crowdJob is one job among others.
@@ -35,7 +35,7 @@ type crowdJob struct {
 	Probability       *float64         `json:"probability"`
 	PredictedSeconds  *float64         `json:"predicted_seconds"`
 	MeasuredSeconds   float64          `json:"measured_seconds"`
-	QuarterSeconds    *float64         `json:"quarter_seconds"` // its whole time, as predicted after a quarter of its epochs
+	QuarterSeconds    *float64         `json:"quarter_seconds"` // predicted after a quarter of it
 	PredictedAccuracy *float64         `json:"predicted_accuracy"`
 	MeasuredAccuracy  *float64         `json:"measured_accuracy"`
 	Met               bool             `json:"met"`
@@ -47,8 +47,9 @@ type crowdResult struct {
 	Confidence float64    `json:"confidence"`
 	Promised   uint64     `json:"promised"`
 	Kept       uint64     `json:"kept"`
-	KeptLow    float64    `json:"kept_low"` // of the share of promises kept: the 95 % interval (Wilson 1927)
-	KeptHigh   float64    `json:"kept_high"`
+	// The 95 % interval of the share of promises kept (Wilson 1927).
+	KeptLow  float64 `json:"kept_low"`
+	KeptHigh float64 `json:"kept_high"`
 	// Medians of |predicted / measured - 1| of the whole time.
 	SubmitError  float64 `json:"median_error_at_submit"`
 	QuarterError float64 `json:"median_error_after_a_quarter"`
@@ -63,9 +64,14 @@ func (d *demo) crowd(ctx context.Context, measured []float64) (crowdResult, erro
 	}
 	shortest := slices.Min(measured)
 	d.say("")
-	d.say("3. %d jobs come at random, at most %d at once, with SLOs drawn from N(%.2f s, %.2f s) but not under %.2f s", d.c.Jobs, crowdAtOnce, mean, mean/3, shortest)
+	d.say("3. Promise: %d jobs come at random, at most %d at once", d.c.Jobs, crowdAtOnce)
+	d.say("   SLOs are drawn from a normal distribution, mean %s, standard deviation %s, least %s.",
+		schemas.FormatSeconds(mean), schemas.FormatSeconds(mean/3), schemas.FormatSeconds(shortest))
 	predicted := d.watchQuarters(ctx)
-	result := crowdResult{Confidence: cmp.Or(d.c.Confidence, schemas.DefaultConfidence), Jobs: make([]crowdJob, d.c.Jobs)}
+	result := crowdResult{
+		Confidence: cmp.Or(d.c.Confidence, schemas.DefaultConfidence),
+		Jobs:       make([]crowdJob, d.c.Jobs),
+	}
 	var lines sync.Mutex
 	group, jobs := errgroup.WithContext(ctx)
 	group.SetLimit(crowdAtOnce)
@@ -81,8 +87,7 @@ func (d *demo) crowd(ctx context.Context, measured []float64) (crowdResult, erro
 			lines.Lock()
 			defer lines.Unlock()
 			result.Jobs[i] = j
-			d.say("   SLO %5.2f s: batch size %3d on %d CPUs beside %.0f, %s; predicted %s, took %.2f s, %s", j.SLOSeconds, j.BatchSize, j.CPUs, j.Neighbours, j.Decision,
-				figure(j.PredictedSeconds, "%.2f s"), j.MeasuredSeconds, map[bool]string{true: "met", false: "missed"}[j.Met])
+			d.say("   %s", j.String())
 			return nil
 		})
 		if err := pause(jobs, gap); err != nil {
@@ -100,10 +105,28 @@ func (d *demo) crowd(ctx context.Context, measured []float64) (crowdResult, erro
 	return result, nil
 }
 
+// String describes the job in a line.
+func (j *crowdJob) String() string {
+	outcome := "missed"
+	if j.Met {
+		outcome = "met"
+	}
+	return fmt.Sprintf("SLO %s: batch size %d on %s beside %.0f, %s; predicted %s, took %s, %s",
+		schemas.FormatSeconds(j.SLOSeconds), j.BatchSize, schemas.FormatCPUs(j.CPUs), j.Neighbours,
+		j.Decision, durationFigure(j.PredictedSeconds), schemas.FormatSeconds(j.MeasuredSeconds),
+		outcome)
+}
+
 // crowdJob submits and runs one job.
 func (d *demo) crowdJob(ctx context.Context, sloSeconds float64, seed uint32) (crowdJob, error) {
-	q := schemas.JobRequest{CPUs: demoCPUs, SLO: schemas.Duration(time.Duration(sloSeconds*1e3).Abs() * time.Millisecond), Confidence: d.c.Confidence, Labels: map[string]string{"phase": "crowd"}}
-	r, err := d.jobSeeded(ctx, q, 0, seed)
+	q := schemas.JobRequest{
+		CPUs:       factorialCPUs,
+		BatchSizes: factorialBatchSizes,
+		SLO:        schemas.Duration(time.Duration(sloSeconds*1e3).Abs() * time.Millisecond),
+		Confidence: d.c.Confidence,
+		Labels:     map[string]string{"phase": "crowd"},
+	}
+	r, err := d.job(ctx, q, 0, seed)
 	if err != nil {
 		return crowdJob{}, err
 	}
@@ -111,8 +134,18 @@ func (d *demo) crowdJob(ctx context.Context, sloSeconds float64, seed uint32) (c
 		return crowdJob{}, fmt.Errorf("job %s got no advice", r.JobID)
 	}
 	a, c := r.Advice, r.Advice.Chosen
-	j := crowdJob{JobID: r.JobID, SLOSeconds: q.SLO.Seconds(), Decision: a.Decision, BatchSize: c.BatchSize, CPUs: c.CPUs, Neighbours: a.Load.ConcurrentJobs - 1,
-		Probability: c.Probability, MeasuredSeconds: response(r), PredictedAccuracy: c.PredictedAccuracy, MeasuredAccuracy: r.Accuracy}
+	j := crowdJob{
+		JobID:             r.JobID,
+		SLOSeconds:        q.SLO.Seconds(),
+		Decision:          a.Decision,
+		BatchSize:         c.BatchSize,
+		CPUs:              c.CPUs,
+		Neighbours:        a.Load.ConcurrentJobs - 1,
+		Probability:       c.Probability,
+		MeasuredSeconds:   response(r),
+		PredictedAccuracy: c.PredictedAccuracy,
+		MeasuredAccuracy:  r.Accuracy,
+	}
 	if c.PredictedSeconds != nil {
 		whole := a.ElapsedSeconds + *c.PredictedSeconds
 		j.PredictedSeconds = &whole
@@ -135,7 +168,8 @@ func (d *demo) watchQuarters(ctx context.Context) *quarters {
 	ctx, stop := context.WithCancel(ctx)
 	q := &quarters{seconds: map[string]float64{}, stop: stop, ended: make(chan error, 1)}
 	go func() {
-		q.ended <- d.local.bus.Listen(ctx, schemas.JobSubject("*", schemas.EventAdvice), func(e schemas.Event) { q.note(e.(*schemas.Advice)) })
+		advice := schemas.JobSubject("*", schemas.EventAdvice)
+		q.ended <- d.local.bus.Listen(ctx, advice, func(e schemas.Event) { q.note(e.(*schemas.Advice)) })
 	}()
 	return q
 }
@@ -206,17 +240,26 @@ func (d *demo) printCrowd(r crowdResult) error {
 		return e.Encode(r)
 	}
 	t := tabwriter.NewWriter(d.w.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\nSLO\tbatch\tCPUs\tbeside\tdecision\tchance\tpredicted\tmeasured\tpredicted\tmeasured\tmet\t")
-	fmt.Fprintln(t, "\tsize\t\t\t\t\ttime\ttime\taccuracy\taccuracy\t\t")
+	fmt.Fprintln(t, "\nSLO\tbatch\tCPUs\tbeside\tdecision\tprobability\t"+
+		"predicted\ttook\tmet\tpredicted\treached\t")
+	fmt.Fprintln(t, "\tsize\t\t\t\t\ttime\t\t\taccuracy\taccuracy\t")
 	for _, j := range r.Jobs {
-		fmt.Fprintf(t, "%.2f s\t%d\t%d\t%.0f\t%s\t%s\t%s\t%.2f s\t%s\t%s\t%s\t\n", j.SLOSeconds, j.BatchSize, j.CPUs, j.Neighbours, j.Decision, figure(j.Probability, "%.3f"),
-			figure(j.PredictedSeconds, "%.2f s"), j.MeasuredSeconds, figure(j.PredictedAccuracy, "%.4f"), figure(j.MeasuredAccuracy, "%.4f"), yes(j.Met))
+		row := []string{
+			schemas.FormatSeconds(j.SLOSeconds), fmt.Sprint(j.BatchSize), fmt.Sprint(j.CPUs),
+			fmt.Sprint(j.Neighbours), string(j.Decision), figure(j.Probability, "%.3f"),
+			durationFigure(j.PredictedSeconds), schemas.FormatSeconds(j.MeasuredSeconds), yes(j.Met),
+			figure(j.PredictedAccuracy, "%.3f"), figure(j.MeasuredAccuracy, "%.3f"),
+		}
+		fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.w.stdout, "\npromised %d, kept %d: %.3f (95 %% interval %.3f to %.3f), asked for %.2f\n", r.Promised, r.Kept, float64(r.Kept)/float64(max(1, r.Promised)), r.KeptLow, r.KeptHigh, r.Confidence)
-	fmt.Fprintf(d.w.stdout, "median error of the time: %.1f %% at submission, %.1f %% after a quarter of the epochs\n", 100*r.SubmitError, 100*r.QuarterError)
+	share := float64(r.Kept) / float64(max(1, r.Promised))
+	fmt.Fprintf(d.w.stdout, "\npromised %d, kept %d: %.3f (95 %% interval %.3f to %.3f), asked for %.2f\n",
+		r.Promised, r.Kept, share, r.KeptLow, r.KeptHigh, r.Confidence)
+	fmt.Fprintf(d.w.stdout, "median error of the time: %.1f %% at submission,"+
+		" %.1f %% after a quarter of the epochs\n", 100*r.SubmitError, 100*r.QuarterError)
 	return nil
 }
 

@@ -24,7 +24,8 @@ func (d *demo) hog(ctx context.Context) (undo func(), err error) {
 		all.Wait()
 	}
 	for range runtime.NumCPU() {
-		c := exec.CommandContext(ctx, program, "workload", "digits", "--epochs", "100000", "--augment", "1000")
+		c := exec.CommandContext(ctx, program, "workload", "digits",
+			"--epochs", "100000", "--augment", "1000")
 		if err := c.Start(); err != nil {
 			undo()
 			return nil, fmt.Errorf("start a CPU hog: %w", err)
@@ -56,6 +57,7 @@ func (d *demo) limit(context.Context) (undo func(), err error) {
 		undo()
 		return nil, fmt.Errorf("limit the processors of a cgroup: %w", err)
 	}
-	d.wrap = []string{"sh", "-c", `echo $$ >` + filepath.Join(group, "cgroup.procs") + ` && exec "$@"`, "sh"}
+	enter := `echo $$ >` + filepath.Join(group, "cgroup.procs") + ` && exec "$@"`
+	d.wrap = []string{"sh", "-c", enter, "sh"}
 	return undo, nil
 }

@@ -21,7 +21,6 @@ const (
 	slowLast    = 10  // jobs by whose times SLOs are drawn: users ask for what they have seen
 	slowHardest = 0.7 // of their median is the hardest SLO
 	slowEasiest = 2.2 // and so much the easiest
-	slowAugment = demoAugment / 2
 )
 
 // slowPhase is what happened between two changes of the machine. Counts of jobs
@@ -60,7 +59,9 @@ func (d *demo) slow(ctx context.Context, measured []float64) error {
 	return d.printSlow(phases)
 }
 
-func (d *demo) phases(ctx context.Context, measured []float64, life *lifeWatch) ([]slowPhase, error) {
+func (d *demo) phases(
+	ctx context.Context, measured []float64, life *lifeWatch,
+) ([]slowPhase, error) {
 	first, err := d.phase(ctx, "as it was measured", false, measured, life)
 	phases := []slowPhase{first}
 	for _, change := range []struct {
@@ -88,7 +89,9 @@ func (d *demo) phases(ctx context.Context, measured []float64, life *lifeWatch) 
 
 // phase runs some jobs; where the machine was changed, until something else is in
 // use for their times, and some more.
-func (d *demo) phase(ctx context.Context, name string, changed bool, measured []float64, life *lifeWatch) (slowPhase, error) {
+func (d *demo) phase(
+	ctx context.Context, name string, changed bool, measured []float64, life *lifeWatch,
+) (slowPhase, error) {
 	d.say("   %s", name)
 	p := slowPhase{Machine: name}
 	seen := slices.Clone(measured)
@@ -96,7 +99,8 @@ func (d *demo) phase(ctx context.Context, name string, changed bool, measured []
 	var before, after []crowdJob
 	for calm := 0; calm < slowCalm; p.Jobs++ {
 		usual := median(slices.Clone(seen[max(0, len(seen)-slowLast):]))
-		j, err := d.crowdJob(ctx, usual*(slowHardest+d.random.Float64()*(slowEasiest-slowHardest)), d.random.Uint32())
+		slo := usual * (slowHardest + d.random.Float64()*(slowEasiest-slowHardest))
+		j, err := d.crowdJob(ctx, slo, d.random.Uint32())
 		if err != nil {
 			return p, err
 		}
@@ -118,7 +122,8 @@ func (d *demo) phase(ctx context.Context, name string, changed bool, measured []
 	p.Before, p.After = recordOf(before), recordOf(after)
 	c, _, err := d.local.bus.Champion(ctx, schemas.TargetEpochTime)
 	p.Regressor = c.ModelDigest
-	d.say("      %d jobs; promises kept %d of %d, times off by %.0f %%; then %d of %d, %.0f %%", p.Jobs, p.Before.Kept, p.Before.Promised, 100*p.Before.MedianError,
+	d.say("      %d jobs; promises kept %d of %d, times off by %.0f %%; then %d of %d, %.0f %%",
+		p.Jobs, p.Before.Kept, p.Before.Promised, 100*p.Before.MedianError,
 		p.After.Kept, p.After.Promised, 100*p.After.MedianError)
 	return p, err
 }
@@ -178,7 +183,11 @@ type lifeWatch struct {
 func (d *demo) watchLife(ctx context.Context) *lifeWatch {
 	ctx, stop := context.WithCancel(ctx)
 	l := &lifeWatch{stop: stop, ended: make(chan error, 1)}
-	o := bus.FollowOptions{Stream: schemas.StreamRegressor, Subjects: []string{schemas.RegressorSubject(schemas.TargetEpochTime, "*")}, New: true}
+	o := bus.FollowOptions{
+		Stream:   schemas.StreamRegressor,
+		Subjects: []string{schemas.RegressorSubject(schemas.TargetEpochTime, "*")},
+		New:      true,
+	}
 	go func() {
 		l.ended <- d.local.bus.Follow(ctx, o, func(r bus.Record) error {
 			l.mu.Lock()
@@ -217,11 +226,14 @@ func (d *demo) printSlow(phases []slowPhase) error {
 		return fmt.Sprint(*jobs)
 	}
 	t := tabwriter.NewWriter(d.w.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\nmachine\tjobs\tnoticed\tfitted\tin use\tpromises kept\ttimes off\tthen kept\ttimes off\t")
+	fmt.Fprintln(t, "\nmachine\tjobs\tnoticed\tfitted\tin use\tpromises kept\ttimes off\t"+
+		"then kept\ttimes off\t")
 	fmt.Fprintln(t, "\t\tafter\tafter\tafter\tbefore\tbefore\tafter\tafter\t")
 	for _, p := range phases {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d of %d\t%.0f %%\t%d of %d\t%.0f %%\t\n", p.Machine, p.Jobs, after(p.Noticed), after(p.Fitted), after(p.Promoted),
-			p.Before.Kept, p.Before.Promised, 100*p.Before.MedianError, p.After.Kept, p.After.Promised, 100*p.After.MedianError)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d of %d\t%.0f %%\t%d of %d\t%.0f %%\t\n",
+			p.Machine, p.Jobs, after(p.Noticed), after(p.Fitted), after(p.Promoted),
+			p.Before.Kept, p.Before.Promised, 100*p.Before.MedianError,
+			p.After.Kept, p.After.Promised, 100*p.After.MedianError)
 	}
 	return t.Flush()
 }

@@ -4,10 +4,16 @@ package main
 
 import (
 	"cmp"
+	"container/heap"
+	"context"
+	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,56 +29,142 @@ import (
 const fleetVariable = "COURIER_FLEET"
 
 const (
-	fleetNodes           = 1000
-	fleetInterval        = 2 * time.Second
-	fleetEpochsPerSecond = 200
+	fleetInterval     = 2 * time.Second // between two samples of a node
+	fleetJobEpochs    = 50
+	fleetEpochSeconds = 6 // mean over models and batch sizes
+	fleetBatchSize    = 64
+	fleetNodes        = 1000 // of the benchmarks that only write
 )
 
-// BenchmarkFleet publishes what a thousand nodes and two hundred epochs a second make,
-// while NATS, the store and ClickHouse, each a process, take it: how old the oldest event
-// was that no table had yet, at worst; the store's memory at its highest, and how much
-// higher it was in the last third than in the second; and processors that each part takes.
+// BenchmarkFleet runs a cluster of 1,000 and of 10,000 nodes, each of which sends a sample
+// every 2 s and runs one job of 50 epochs after the other, with a mean epoch time of 6 s. Every
+// job is submitted first. NATS, the store, ClickHouse, the advisor, the trainer and the gateway
+// are processes of their own.
+//
+// It reports the cores of each process, its highest memory and the growth of its memory from the
+// second to the last third, the greatest age of an event that no table had yet, and the time
+// from publishing an epoch until its advice was heard (only advice that is news is published).
 func BenchmarkFleet(b *testing.B) {
 	lasts, err := time.ParseDuration(cmp.Or(os.Getenv(fleetVariable), "30s"))
 	if err != nil {
 		b.Fatalf("%s: %v", fleetVariable, err)
 	}
-	clickhouse := storetest.NewServer(b)
-	url, nats, log := natsProcess(b)
-	store := spawn(b, "store", "--nats-url="+url, "--clickhouse-url="+clickhouse.Address(b))
-	parts := map[string]int{"nats": nats, "store": store.cmd.Process.Pid, "clickhouse": clickhouse.Process(b).Pid}
-	for b.Loop() {
-		before := map[string]float64{}
-		for part, pid := range parts {
-			before[part] = processSeconds(b, pid)
-		}
-		f := &fleet{begin: time.Now(), lasts: lasts}
-		published := make(chan error, 1)
-		go func() { published <- f.publish(url) }()
-		lag, thirds, err := f.watch(b, log, parts["store"], published)
-		if err != nil {
-			b.Fatal(err)
-		}
-		took := time.Since(f.begin).Seconds()
-		for part, pid := range parts {
-			b.ReportMetric((processSeconds(b, pid)-before[part])/took, part+"-cores")
-		}
-		b.ReportMetric(float64(f.count)/took, "events/s")
-		b.ReportMetric(lag.Seconds(), "lag-s")
-		b.ReportMetric(statusMB(b, parts["store"], "VmHWM"), "MB/store")
-		b.ReportMetric(thirds[2]-thirds[1], "MB/growth")
+	for _, nodes := range []int{1000, 10_000} {
+		b.Run(fmt.Sprint("nodes=", nodes), func(b *testing.B) {
+			for b.Loop() {
+				benchmarkFleet(b, nodes, lasts)
+			}
+		})
 	}
 }
 
-// fleet is what the nodes publish.
+func benchmarkFleet(b *testing.B, nodes int, lasts time.Duration) {
+	clickhouse := storetest.NewServer(b)
+	url, nats, log := natsProcess(b)
+	address := clickhouse.Address(b)
+	start := func(args ...string) int { return spawn(b, args...).cmd.Process.Pid }
+	parts := map[string]int{
+		"nats":       nats,
+		"clickhouse": clickhouse.Process(b).Pid,
+		"store":      start("store", "--nats-url="+url, "--clickhouse-url="+address),
+		"trainer":    start("trainer", "--nats-url="+url, "--clickhouse-url="+address),
+		"advisor":    start("advisor", "--nats-url="+url),
+		"gateway": start("gateway", "--nats-url="+url,
+			fmt.Sprint("--http-address=127.0.0.1:", storetest.FreePort(b))),
+	}
+
+	f := newFleet(nodes, lasts)
+	await(b, "an answering advisor", func() bool {
+		var page schemas.JobList
+		return log.Request(within(b, time.Second), schemas.SubjectJobList, &schemas.JobListRequest{}, &page) == nil
+	})
+	before := map[string]float64{}
+	for part, pid := range parts {
+		before[part] = processSeconds(b, pid)
+	}
+
+	published := make(chan error, 1)
+	go func() { published <- f.publish(b.Context(), url) }()
+	thirds, lag, err := f.watch(b, log, parts, published)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	took := time.Since(f.begin).Seconds()
+	for part, pid := range parts {
+		b.ReportMetric((processSeconds(b, pid)-before[part])/took, part+"-cores")
+		b.ReportMetric(statusMB(b, pid, "VmHWM"), part+"-MB")
+		b.ReportMetric(thirds[part][2]-thirds[part][1], part+"-MB-growth")
+	}
+	b.ReportMetric(float64(f.samples)/took, "samples/s")
+	b.ReportMetric(float64(f.epochs)/took, "epochs/s")
+	b.ReportMetric(lag.Seconds(), "lag-s")
+	f.report(b)
+}
+
+// fleet is a cluster of nodes with one job on each.
 type fleet struct {
 	begin time.Time
 	lasts time.Duration
-	count int
+	boot  string
+	nodes []fleetNode
+	due   epochQueue
+
+	samples, epochs int
+	refused         int // submissions that failed
+
+	mu        sync.Mutex
+	published map[string]publishedEpoch // the last of each job
+	latencies []float64                 // milliseconds
 }
 
-// publish sends each event at its time, as a collector encodes it.
-func (f *fleet) publish(url string) error {
+// fleetNode is a node and its current job.
+type fleetNode struct {
+	number  int // of the job on this node
+	setting schemas.Setting
+	epoch   uint32
+}
+
+type publishedEpoch struct {
+	epoch uint32
+	at    time.Time
+}
+
+// epochQueue holds the next epoch of each node, the earliest first.
+type epochQueue []dueEpoch
+
+type dueEpoch struct {
+	at   time.Duration // since the begin
+	node int
+}
+
+func (q epochQueue) Len() int           { return len(q) }
+func (q epochQueue) Less(i, j int) bool { return q[i].at < q[j].at }
+func (q epochQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *epochQueue) Push(x any)        { *q = append(*q, x.(dueEpoch)) }
+
+func (q *epochQueue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+// newFleet returns a fleet whose first jobs start evenly over the time of one job.
+func newFleet(nodes int, lasts time.Duration) *fleet {
+	f := &fleet{
+		lasts:     lasts,
+		nodes:     make([]fleetNode, nodes),
+		published: map[string]publishedEpoch{},
+	}
+	rampUp := min(fleetJobEpochs*fleetEpochSeconds*time.Second, lasts/4)
+	for i := range nodes {
+		heap.Push(&f.due, dueEpoch{rampUp * time.Duration(i) / time.Duration(nodes), i})
+	}
+	return f
+}
+
+// publish sends each event when it is due, encoded as a collector does.
+func (f *fleet) publish(ctx context.Context, url string) error {
 	nc, err := nats.Connect(url)
 	if err != nil {
 		return err
@@ -82,93 +174,325 @@ func (f *fleet) publish(url string) error {
 	if err != nil {
 		return err
 	}
+	heard, err := nc.Subscribe(schemas.JobSubject("*", schemas.EventAdvice), f.hear)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = heard.Unsubscribe() }() // the connection goes next
+
 	put := func(e schemas.Event) error {
 		data, err := schemas.Marshal(e)
 		if err != nil {
 			return err
 		}
-		f.count++
-		_, err = js.PublishAsync(e.Subject(), data, jetstream.WithMsgID(e.ID()), jetstream.WithStallWait(time.Minute))
+		options := []jetstream.PublishOpt{
+			jetstream.WithMsgID(e.ID()),
+			jetstream.WithStallWait(time.Minute),
+		}
+		_, err = js.PublishAsync(e.Subject(), data, options...)
 		return err
 	}
-	boot := strconv.FormatInt(f.begin.UnixNano(), 36)
+	f.boot = strconv.FormatInt(time.Now().UnixNano(), 36)
+	submissions := make(chan int, len(f.nodes))
+	submitted := f.submitters(ctx, nc, submissions)
+	defer close(submissions)
+
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for samples, epochs := 0, 0; time.Since(f.begin) < f.lasts; <-tick.C {
-		passed := time.Since(f.begin)
-		for ; time.Duration(samples)*fleetInterval/fleetNodes < passed; samples++ {
-			if err := put(f.sample(boot, samples)); err != nil {
+	for f.begin = time.Now(); time.Since(f.begin) < f.lasts; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case s := <-submitted:
+			if err := f.start(s, put); err != nil {
 				return err
 			}
+			continue
+		case <-tick.C:
 		}
-		for ; float64(epochs) < passed.Seconds()*fleetEpochsPerSecond; epochs++ {
-			if err := put(f.epoch(boot, epochs)); err != nil {
-				return err
-			}
+		if err := f.publishDue(put, submissions); err != nil {
+			return err
 		}
 	}
 	<-js.PublishAsyncComplete()
 	return nil
 }
 
-func (f *fleet) sample(boot string, n int) *schemas.Sample {
-	node, number := fmt.Sprint("node-", n%fleetNodes), uint64(n/fleetNodes+1)
+// publishDue sends the samples and epochs that are due; a job that is over makes room for the
+// next, which is submitted first.
+func (f *fleet) publishDue(put func(schemas.Event) error, submissions chan<- int) error {
+	passed := time.Since(f.begin)
+	for ; time.Duration(f.samples)*fleetInterval/time.Duration(len(f.nodes)) < passed; f.samples++ {
+		if err := put(fleetSample(f.boot, len(f.nodes), f.samples)); err != nil {
+			return err
+		}
+	}
+	for len(f.due) > 0 && f.due[0].at < passed {
+		next := heap.Pop(&f.due).(dueEpoch)
+		n := &f.nodes[next.node]
+		if n.epoch == fleetJobEpochs || n.setting.Epochs == 0 {
+			if n.epoch == fleetJobEpochs {
+				if err := put(f.finished(next.node)); err != nil {
+					return err
+				}
+			}
+			submissions <- next.node
+			continue
+		}
+		e := f.nextEpoch(next.node)
+		f.note(e)
+		if err := put(e); err != nil {
+			return err
+		}
+		f.epochs++
+		heap.Push(&f.due, dueEpoch{next.at + seconds(f.epochSeconds(next.node)), next.node})
+	}
+	return nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// submission is an answered request for the next job of a node.
+type submission struct {
+	node   int
+	advice *schemas.Advice // nil: it was refused or not answered
+}
+
+// submitters ask the advisor for the next job of each node that they are given, until that
+// channel is closed.
+func (f *fleet) submitters(ctx context.Context, nc *nats.Conn, nodes <-chan int) <-chan submission {
+	answered := make(chan submission, len(f.nodes))
+	for range 32 {
+		go func() {
+			for node := range nodes {
+				answered <- submission{node, f.submit(ctx, nc, node)}
+			}
+		}()
+	}
+	return answered
+}
+
+func (f *fleet) submit(ctx context.Context, nc *nats.Conn, node int) *schemas.Advice {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	body, err := json.Marshal(map[string]any{
+		"id":          f.job(node, f.nodes[node].number+1),
+		"model":       fmt.Sprint("model-", node%12),
+		"cpus":        2,
+		"batch_sizes": []int{32, 64, 128, 256},
+		"epochs":      fleetJobEpochs,
+		"slo":         fmt.Sprintf("%ds", fleetJobEpochs*fleetEpochSeconds*3/2),
+		"nodes":       []string{fleetNodeName(node)},
+	})
+	if err != nil {
+		return nil
+	}
+	reply, err := nc.RequestWithContext(ctx, schemas.SubjectJobSubmit, body)
+	if err != nil {
+		return nil
+	}
+	var a schemas.Advice
+	if json.Unmarshal(reply.Data, &a) != nil || a.Chosen == nil {
+		return nil
+	}
+	return &a
+}
+
+// start begins the job that was submitted; one that got no answer is submitted again.
+func (f *fleet) start(s submission, put func(schemas.Event) error) error {
+	n := &f.nodes[s.node]
+	if s.advice == nil {
+		f.refused++
+		heap.Push(&f.due, dueEpoch{time.Since(f.begin) + time.Second, s.node})
+		return nil
+	}
+	n.number++
+	n.epoch = 0
+	n.setting = schemas.Setting{
+		Model:     fmt.Sprint("model-", s.node%12),
+		BatchSize: s.advice.Chosen.BatchSize,
+		CPUs:      2,
+		Epochs:    fleetJobEpochs,
+		Nodes:     []string{fleetNodeName(s.node)},
+	}
+	e := &schemas.Started{Setting: n.setting}
+	e.JobID, e.Run, e.At = f.job(s.node, n.number), 1, time.Now().UTC()
+	e.EventID = schemas.StartedID(e.JobID, 1)
+	heap.Push(&f.due, dueEpoch{time.Since(f.begin) + seconds(f.epochSeconds(s.node)), s.node})
+	return put(e)
+}
+
+// epochSeconds is the next epoch time of the job on a node: a law of model and batch size, with
+// 3 % noise.
+func (f *fleet) epochSeconds(node int) float64 {
+	s := &f.nodes[node].setting
+	model := 0.75 + 0.5*float64(node%12)/11
+	batch := 0.5 + 0.5*fleetBatchSize/float64(max(s.BatchSize, 1))
+	return fleetEpochSeconds * model * batch * math.Exp(0.03*rand.NormFloat64())
+}
+
+func fleetNodeName(node int) string { return fmt.Sprint("node-", node) }
+
+func (f *fleet) job(node, number int) string {
+	return fmt.Sprintf("job-%s-%d-%d", f.boot, node, number)
+}
+
+// fleetSample is the n-th sample of all nodes, which send in turn.
+func fleetSample(boot string, nodes, n int) *schemas.Sample {
+	node, number := fleetNodeName(n%nodes), uint64(n/nodes+1)
 	wave := 0.5 + 0.4*math.Sin(float64(n)/1e4)
 	figure := func(scale float64) *float64 { v := sixDigits(wave * scale); return &v }
-	s := &schemas.Sample{Node: node, BootID: boot, Number: number, IntervalSeconds: fleetInterval.Seconds(), Cores: 64, CPURatio: figure(1), IOWaitRatio: figure(0.1), CPUPressureRatio: figure(0.2),
-		IOPressureRatio: figure(0.05), MemoryPressureRatio: figure(0.01), LoadAverage: figure(60), MemoryTotalBytes: figure(5e11), MemoryAvailableBytes: figure(3e11), DiskReadBytesPerSecond: figure(1e8),
-		DiskWrittenBytesPerSecond: figure(5e7), DiskBusyRatio: figure(0.6), NetworkReceivedBytesPerSecond: figure(1e8), NetworkTransmittedBytesPerSecond: figure(1e8), CPUModel: "a processor", SpeedOperationsPerSecond: figure(1e9)}
+	s := &schemas.Sample{
+		Node: node, BootID: boot, Number: number,
+		IntervalSeconds: fleetInterval.Seconds(), Cores: 64,
+
+		CPURatio: figure(1), IOWaitRatio: figure(0.1), CPUPressureRatio: figure(0.2),
+		IOPressureRatio: figure(0.05), MemoryPressureRatio: figure(0.01), LoadAverage: figure(60),
+
+		MemoryTotalBytes: figure(5e11), MemoryAvailableBytes: figure(3e11),
+		DiskReadBytesPerSecond: figure(1e8), DiskWrittenBytesPerSecond: figure(5e7),
+		DiskBusyRatio: figure(0.6), NetworkReceivedBytesPerSecond: figure(1e8),
+		NetworkTransmittedBytesPerSecond: figure(1e8),
+
+		CPUModel: "a processor", SpeedOperationsPerSecond: new(1e9),
+	}
 	s.EventID, s.At = schemas.SampleID(node, boot, number), time.Now().UTC()
 	return s
 }
 
-// sixDigits is a figure as a collector tells it.
+// fleetEpoch is the n-th epoch of 200 jobs that run at once, 50 epochs each.
+func fleetEpoch(boot string, n int) *schemas.Epoch {
+	const jobs = 200
+	slot, number := n%jobs, n/jobs
+	accuracy := 0.9
+	e := &schemas.Epoch{
+		Setting: schemas.Setting{
+			Model: "model", BatchSize: fleetBatchSize, CPUs: 2, Epochs: fleetJobEpochs,
+			Nodes: []string{fleetNodeName(slot)},
+		},
+		Epoch:           uint32(number%fleetJobEpochs) + 1,
+		DurationSeconds: 1,
+		DurationSource:  schemas.DurationReported,
+		Accuracy:        &accuracy,
+	}
+	e.JobID, e.Run = fmt.Sprintf("job-%s-%d-%d", boot, slot, number/fleetJobEpochs), 1
+	e.EventID, e.At = schemas.EpochID(e.JobID, 1, e.Epoch), time.Now().UTC()
+	return e
+}
+
+// sixDigits rounds as a collector does.
 func sixDigits(v float64) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
 	return v
 }
 
-// epoch is of one of 200 jobs that run at once, fifty epochs each.
-func (f *fleet) epoch(boot string, n int) *schemas.Epoch {
-	const jobs, epochs = 200, 50
-	number := n / jobs
-	job, accuracy := fmt.Sprintf("job-%s-%d-%d", boot, n%jobs, number/epochs), 0.9
-	e := &schemas.Epoch{Setting: schemas.Setting{Model: "model", BatchSize: 64, CPUs: 2, Epochs: epochs, Nodes: []string{fmt.Sprint("node-", n%jobs)}}, Epoch: uint32(number%epochs) + 1,
-		DurationSeconds: 1, DurationSource: schemas.DurationReported, Accuracy: &accuracy}
-	e.EventID, e.At, e.JobID, e.Run = schemas.EpochID(job, 1, e.Epoch), time.Now().UTC(), job, 1
+func (f *fleet) nextEpoch(node int) *schemas.Epoch {
+	n := &f.nodes[node]
+	n.epoch++
+	accuracy := 0.9 - 0.5/float64(n.epoch)
+	e := &schemas.Epoch{
+		Setting: n.setting, Epoch: n.epoch, DurationSeconds: f.epochSeconds(node),
+		DurationSource: schemas.DurationReported, Accuracy: &accuracy, NodeCores: 64,
+	}
+	e.JobID, e.Run, e.At = f.job(node, n.number), 1, time.Now().UTC()
+	e.EventID = schemas.EpochID(e.JobID, 1, e.Epoch)
 	return e
 }
 
-// watch looks once a second until all is published and stored, and returns the greatest
-// lag, and the store's highest memory, in MB, in each third of the time.
-func (f *fleet) watch(b *testing.B, log *bus.Bus, store int, published <-chan error) (lag time.Duration, thirds [3]float64, err error) {
+func (f *fleet) finished(node int) *schemas.Ended {
+	n := &f.nodes[node]
+	e := &schemas.Ended{Outcome: schemas.EventFinished, EpochsDone: n.epoch, Setting: n.setting}
+	e.JobID, e.Run, e.At = f.job(node, n.number), 1, time.Now().UTC()
+	e.EventID = schemas.EndedID(e.JobID, 1, e.Outcome)
+	n.epoch, n.setting.Epochs = 0, 0
+	f.mu.Lock()
+	delete(f.published, e.JobID)
+	f.mu.Unlock()
+	return e
+}
+
+// note remembers when an epoch was published.
+func (f *fleet) note(e *schemas.Epoch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.published[e.JobID] = publishedEpoch{e.Epoch, e.At}
+}
+
+// hear measures how long after its epoch an advice comes.
+func (f *fleet) hear(m *nats.Msg) {
+	var a struct {
+		JobID      string `json:"job_id"`
+		EpochsDone uint32 `json:"epochs_done"`
+		Run        uint32 `json:"run"`
+	}
+	if json.Unmarshal(m.Data, &a) != nil || a.Run == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p, ok := f.published[a.JobID]; ok && p.epoch == a.EpochsDone {
+		f.latencies = append(f.latencies, float64(time.Since(p.at).Microseconds())/1000)
+	}
+}
+
+func (f *fleet) report(b *testing.B) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b.ReportMetric(float64(f.refused), "unanswered")
+	b.ReportMetric(float64(len(f.latencies))/f.lasts.Seconds(), "advice/s")
+	if len(f.latencies) == 0 {
+		b.Error("no advice was heard")
+		return
+	}
+	slices.Sort(f.latencies)
+	b.ReportMetric(f.latencies[len(f.latencies)/2], "advice-p50-ms")
+	b.ReportMetric(f.latencies[len(f.latencies)*99/100], "advice-p99-ms")
+}
+
+// watch looks once a second until all is published and stored. It returns the highest memory of
+// each process in each third of the time, in MB, and the greatest lag of the tables.
+func (f *fleet) watch(
+	b *testing.B, log *bus.Bus, parts map[string]int, published <-chan error,
+) (thirds map[string][3]float64, lag time.Duration, err error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	over := false
-	for {
+	thirds = map[string][3]float64{}
+	for begin, over := time.Now(), false; ; {
 		select {
 		case err := <-published:
 			if err != nil {
-				return lag, thirds, err
+				return thirds, lag, err
 			}
 			over = true
 		case <-tick.C:
 		}
-		waits := false
-		for _, d := range schemas.StoreDurables() {
-			behind, err := log.Backlog(within(b, 10*time.Second), d)
-			if err != nil {
-				return lag, thirds, err
-			}
-			if !behind.Oldest.IsZero() {
-				waits = true
-				lag = max(lag, time.Since(behind.Oldest))
-			}
+		behind, err := longestLag(b, log)
+		if err != nil {
+			return thirds, lag, err
 		}
-		if over && !waits {
-			return lag, thirds, nil
+		lag = max(lag, behind)
+		if over && behind == 0 {
+			return thirds, lag, nil
 		}
-		third := min(2, int(3*time.Since(f.begin)/f.lasts))
-		thirds[third] = max(thirds[third], statusMB(b, store, "VmRSS"))
+		third := min(2, int(3*time.Since(begin)/f.lasts))
+		for part, pid := range parts {
+			highest := thirds[part]
+			highest[third] = max(highest[third], statusMB(b, pid, "VmRSS"))
+			thirds[part] = highest
+		}
 	}
+}
+
+// longestLag is the age of the oldest event that is in no table yet, 0 if there is none.
+func longestLag(b *testing.B, log *bus.Bus) (lag time.Duration, err error) {
+	for _, d := range schemas.StoreDurables() {
+		behind, err := log.Backlog(within(b, 10*time.Second), d)
+		if err != nil {
+			return lag, err
+		}
+		if !behind.Oldest.IsZero() {
+			lag = max(lag, time.Since(behind.Oldest))
+		}
+	}
+	return lag, nil
 }

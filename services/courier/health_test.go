@@ -29,17 +29,19 @@ func TestHealth_IsTheAnswerOfTheService(t *testing.T) {
 	gone := httptest.NewServer(mux)
 	gone.Close()
 	for _, c := range []struct {
-		url  string
-		fail string // part of the error; empty: none
+		url     string
+		timeout string
+		fail    string // part of the error; empty: none
 	}{
-		{s.URL + "/ready", ""},
-		{s.URL + "/waiting", "503 Service Unavailable: the log is not read yet"},
-		{s.URL + "/nothing", "404 Not Found"},
-		{s.URL + "/slow", "deadline exceeded"},
-		{gone.URL + "/ready", "refused"},
-		{"127.0.0.1:80", "ask for health"},
+		{s.URL + "/ready", "5m", ""},
+		{s.URL + "/waiting", "5m", "503 Service Unavailable: the log is not read yet"},
+		{s.URL + "/nothing", "5m", "404 Not Found"},
+		{s.URL + "/slow", "50ms", "deadline exceeded"},
+		{gone.URL + "/ready", "5m", "refused"},
+		{"127.0.0.1:80", "5m", "ask for health"},
 	} {
-		err := run(context.Background(), []string{"health", c.url, "--timeout", "200ms"}, os.Getenv, io.Discard, io.Discard)
+		args := []string{"health", c.url, "--timeout", c.timeout}
+		err := run(context.Background(), args, os.Getenv, io.Discard, io.Discard)
 		switch {
 		case c.fail == "" && err != nil:
 			t.Errorf("health %s: %v, want none", c.url, err)

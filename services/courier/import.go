@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"courier/collector/past"
+	"courier/importer"
 )
 
 // importCommand brings past runs into the log.
@@ -31,6 +31,7 @@ type importCommand struct {
 	Where           map[string]string `help:"Only rows whose column has this value, such as time_suspect=0; repeatable." mapsep:"none" placeholder:"COLUMN=VALUE"`
 	NamePattern     string            `help:"Read fields from files' names, such as 'cpu(?P<cpus>\\d+)-batch(?P<batch_size>\\d+)'." placeholder:"REGEXP"`
 	Model           string            `help:"What was trained, where the source does not say."`
+	Dataset         string            `help:"Name of the training data, where the source does not say."`
 	BatchSize       uint32            `help:"Samples in one iteration, where the source does not say." placeholder:"N"`
 	CPUs            uint32            `name:"cpus" help:"Processes of the job, where the source does not say." placeholder:"N"`
 	Epochs          uint32            `help:"Epochs of a run, where the source does not say. A finished run with fewer is refused." placeholder:"N"`
@@ -63,7 +64,7 @@ for the whole time, or import the driver's log.
 Refused are runs that lie: fewer epochs than promised, the time of another run of this import to the last digit, times that are not positive, an end before the start
 or in the future, logs that two jobs wrote into.`
 
-const importFields = "run_id, model, batch_size, cpus, epochs, duration_seconds, startup_seconds, started_at, ended_at, accuracy, concurrent_jobs, nodes, node_cores, training_samples, user, outcome; of a row per epoch, epoch, epoch_seconds, accuracy and loss"
+const importFields = "run_id, model, dataset, batch_size, cpus, epochs, duration_seconds, startup_seconds, started_at, ended_at, accuracy, concurrent_jobs, nodes, node_cores, training_samples, user, outcome; of a row per epoch, epoch, epoch_seconds, accuracy and loss"
 
 func (c *importCommand) Run(w *world) error {
 	o, err := c.options()
@@ -88,23 +89,25 @@ func (c *importCommand) Run(w *world) error {
 }
 
 // options checks the flags.
-func (c *importCommand) options() (o past.Options, err error) {
-	o = past.Options{Columns: c.Columns, Where: c.Where, Now: time.Now(), Defaults: map[string]string{past.FieldModel: c.Model, past.FieldNodes: c.Node}}
-	for field, n := range map[string]uint64{past.FieldBatchSize: uint64(c.BatchSize), past.FieldCPUs: uint64(c.CPUs), past.FieldEpochs: uint64(c.Epochs), past.FieldTrainingSamples: c.TrainingSamples, past.FieldNodeCores: uint64(c.NodeCores)} {
+func (c *importCommand) options() (o importer.Options, err error) {
+	o = importer.Options{Columns: c.Columns, Where: c.Where, Now: time.Now(), Defaults: map[string]string{
+		importer.FieldModel: c.Model, importer.FieldDataset: c.Dataset, importer.FieldNodes: c.Node,
+	}}
+	for field, n := range map[string]uint64{importer.FieldBatchSize: uint64(c.BatchSize), importer.FieldCPUs: uint64(c.CPUs), importer.FieldEpochs: uint64(c.Epochs), importer.FieldTrainingSamples: c.TrainingSamples, importer.FieldNodeCores: uint64(c.NodeCores)} {
 		if n > 0 {
 			o.Defaults[field] = strconv.FormatUint(n, 10)
 		}
 	}
 	for field := range c.Columns {
-		if !slices.Contains(past.Fields(), field) {
-			return o, fmt.Errorf("--columns: %q is not a field; want FIELD=NAME, such as batch_size=bs, with a field of %s", field, strings.Join(past.Fields(), ", "))
+		if !slices.Contains(importer.Fields(), field) {
+			return o, fmt.Errorf("--columns: %q is not a field; want FIELD=NAME, such as batch_size=bs, with a field of %s", field, strings.Join(importer.Fields(), ", "))
 		}
 	}
 	if o.Zone, err = time.LoadLocation(c.TimeZone); err != nil {
 		return o, fmt.Errorf("--time-zone: %w; want a name such as UTC or Europe/Amsterdam", err)
 	}
 	if c.Since != "" {
-		if o.Since, err = past.Instant(c.Since, o.Zone); err != nil {
+		if o.Since, err = importer.Instant(c.Since, o.Zone); err != nil {
 			return o, fmt.Errorf("--since: %w", err)
 		}
 	}
@@ -113,8 +116,8 @@ func (c *importCommand) options() (o past.Options, err error) {
 			return o, fmt.Errorf("--name-pattern: %w", err)
 		}
 		for _, group := range o.Names.SubexpNames()[1:] {
-			if group != "" && !slices.Contains(past.Fields(), group) {
-				return o, fmt.Errorf("--name-pattern: the group %q is not a field; want one of %s", group, strings.Join(past.Fields(), ", "))
+			if group != "" && !slices.Contains(importer.Fields(), group) {
+				return o, fmt.Errorf("--name-pattern: the group %q is not a field; want one of %s", group, strings.Join(importer.Fields(), ", "))
 			}
 		}
 	}
@@ -122,8 +125,8 @@ func (c *importCommand) options() (o past.Options, err error) {
 }
 
 // read reads every source.
-func (c *importCommand) read(o past.Options) (past.Result, error) {
-	r := past.New(o)
+func (c *importCommand) read(o importer.Options) (importer.Result, error) {
+	r := importer.New(o)
 	for _, path := range c.Paths {
 		info, err := os.Stat(path)
 		if err == nil && info.IsDir() {
@@ -132,20 +135,20 @@ func (c *importCommand) read(o past.Options) (past.Result, error) {
 			err = c.readFile(r, path)
 		}
 		if err != nil {
-			return past.Result{}, err
+			return importer.Result{}, err
 		}
 	}
 	return r.Finish(), nil
 }
 
-func (c *importCommand) readDirectory(r *past.Reader, path string) error {
-	if c.Format != past.FormatAuto && c.Format != past.FormatMLflow && c.Format != past.FormatSpark {
+func (c *importCommand) readDirectory(r *importer.Reader, path string) error {
+	if c.Format != importer.FormatAuto && c.Format != importer.FormatMLflow && c.Format != importer.FormatSpark {
 		return fmt.Errorf("%s is a directory: name its files, or --format mlflow or spark", path)
 	}
 	return r.Directory(c.Format, filepath.ToSlash(path), os.DirFS(path))
 }
 
-func (c *importCommand) readFile(r *past.Reader, path string) error {
+func (c *importCommand) readFile(r *importer.Reader, path string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -153,12 +156,12 @@ func (c *importCommand) readFile(r *past.Reader, path string) error {
 	defer file.Close() // only read
 	in := bufio.NewReaderSize(file, 64<<10)
 	format := c.Format
-	if format == past.FormatAuto {
+	if format == importer.FormatAuto {
 		begin, err := in.Peek(64 << 10)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("read %s: %w", path, err)
 		}
-		if format = past.Detect(path, begin); format == "" {
+		if format = importer.Detect(path, begin); format == "" {
 			return fmt.Errorf("%s is of no known format: name it with --format", path)
 		}
 	}
@@ -167,18 +170,18 @@ func (c *importCommand) readFile(r *past.Reader, path string) error {
 
 // importSummary is what courier import --output json prints.
 type importSummary struct {
-	DryRun   bool              `json:"dry_run,omitempty"` // imported is what would be
-	Read     int               `json:"read"`              // runs met in the sources
-	Imported int               `json:"imported"`
-	Events   int               `json:"events"` // published for them
-	There    int               `json:"already_there"`
-	Refused  int               `json:"refused"`
-	LeftOut  int               `json:"left_out,omitempty"` // rows that --where left out
-	LaidOut  int               `json:"laid_out,omitempty"` // runs whose times follow --since
-	Columns  map[string]string `json:"columns,omitempty"`  // field to the column that it was read from
-	Reasons  []importReason    `json:"reasons"`            // of the refusals, the most frequent first
-	Refusals []*past.Refusal   `json:"refusals"`           // every one
-	Trained  []string          `json:"trained,omitempty"`  // what the regressors learnt
+	DryRun   bool                `json:"dry_run,omitempty"` // imported is what would be
+	Read     int                 `json:"read"`              // runs met in the sources
+	Imported int                 `json:"imported"`
+	Events   int                 `json:"events"` // published for them
+	There    int                 `json:"already_there"`
+	Refused  int                 `json:"refused"`
+	LeftOut  int                 `json:"left_out,omitempty"` // rows that --where left out
+	LaidOut  int                 `json:"laid_out,omitempty"` // runs whose times follow --since
+	Columns  map[string]string   `json:"columns,omitempty"`  // field to the column that it was read from
+	Reasons  []importReason      `json:"reasons"`            // of the refusals, the most frequent first
+	Refusals []*importer.Refusal `json:"refusals"`           // every one
+	Trained  []string            `json:"trained,omitempty"`  // what the regressors learnt
 }
 
 // importReason counts a reason.
@@ -187,8 +190,8 @@ type importReason struct {
 	Runs   int    `json:"runs"`
 }
 
-func newImportSummary(found *past.Result, dry bool) *importSummary {
-	s := &importSummary{DryRun: dry, Read: found.Read, Refused: len(found.Refused), LeftOut: found.LeftOut, LaidOut: found.LaidOut, Columns: found.Columns, Reasons: []importReason{}, Refusals: append([]*past.Refusal{}, found.Refused...)}
+func newImportSummary(found *importer.Result, dry bool) *importSummary {
+	s := &importSummary{DryRun: dry, Read: found.Read, Refused: len(found.Refused), LeftOut: found.LeftOut, LaidOut: found.LaidOut, Columns: found.Columns, Reasons: []importReason{}, Refusals: append([]*importer.Refusal{}, found.Refused...)}
 	for _, f := range found.Refused {
 		i := slices.IndexFunc(s.Reasons, func(r importReason) bool { return r.Reason == f.Reason })
 		if i < 0 {
@@ -211,7 +214,7 @@ func (s *importSummary) print(out io.Writer, format string) error {
 	}
 	if len(s.Columns) > 0 {
 		var pairs []string
-		for _, field := range past.Fields() {
+		for _, field := range importer.Fields() {
 			if name := s.Columns[field]; name != "" {
 				pairs = append(pairs, field+"="+name)
 			}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"courier/bus"
-	"courier/collector/past"
+	"courier/importer"
 	"courier/schemas"
 )
 
@@ -16,7 +16,7 @@ import (
 const trainTimeout = 5 * time.Minute
 
 // publish brings the runs into the log that it does not hold yet.
-func (c *importCommand) publish(w *world, runs []*past.Run, s *importSummary) error {
+func (c *importCommand) publish(w *world, runs []*importer.Run, s *importSummary) error {
 	b, err := c.connect(w)
 	if err != nil {
 		if !c.DryRun {
@@ -99,10 +99,10 @@ func (i imported) add(e schemas.Event) {
 }
 
 // has reports whether the whole run is there.
-func (i imported) has(r *past.Run) bool { return i[r.JobID] != nil && i[r.JobID].ended >= r.Number }
+func (i imported) has(r *importer.Run) bool { return i[r.JobID] != nil && i[r.JobID].ended >= r.Number }
 
 // missing returns the events of a run that are not there.
-func (i imported) missing(r *past.Run) []schemas.Event {
+func (i imported) missing(r *importer.Run) []schemas.Event {
 	var all []schemas.Event
 	for _, e := range r.Events() {
 		switch e := e.(type) {
@@ -125,7 +125,7 @@ func (i imported) missing(r *past.Run) []schemas.Event {
 }
 
 // plan counts what would be published.
-func (s *importSummary) plan(runs []*past.Run, there imported) {
+func (s *importSummary) plan(runs []*importer.Run, there imported) {
 	for _, r := range runs {
 		if there.has(r) {
 			s.There++
@@ -140,7 +140,7 @@ func (s *importSummary) plan(runs []*past.Run, there imported) {
 const drawEvery = 50 * time.Millisecond
 
 // publish publishes the runs, oldest first, each in order and its end last.
-func (s *importSummary) publish(w *world, b *bus.Bus, runs []*past.Run, there imported) error {
+func (s *importSummary) publish(w *world, b *bus.Bus, runs []*importer.Run, there imported) error {
 	bar := newBar(w.stderr, max(1, len(runs)))
 	drawn := time.Time{}
 	for i, r := range runs {

@@ -22,7 +22,7 @@ const studyPath = "../../../shared/data/courier-paper/measured_runs.csv"
 func courierJSON(t *testing.T, into any, args ...string) {
 	t.Helper()
 	var out, log strings.Builder
-	if err := run(within(t, time.Minute), append(args, "--output", "json"), os.Getenv, &out, &log); err != nil {
+	if err := run(within(t, patience), append(args, "--output", "json"), os.Getenv, &out, &log); err != nil {
 		t.Fatalf("courier %s: %v\n%s", strings.Join(args, " "), err, log.String())
 	}
 	if err := json.Unmarshal([]byte(out.String()), into); err != nil {
@@ -33,7 +33,7 @@ func courierJSON(t *testing.T, into any, args ...string) {
 // lastSequence is how many events the log of jobs has held.
 func lastSequence(t *testing.T, b *bus.Bus) uint64 {
 	t.Helper()
-	n, err := b.LastSequence(within(t, 5*time.Second), schemas.StreamJob)
+	n, err := b.LastSequence(within(t, patience), schemas.StreamJob)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 		t.Errorf("again: %+v and %d new events, want nothing new", again, lastSequence(t, l.bus)-before)
 	}
 
-	ctx := within(t, 30*time.Second)
+	ctx := within(t, patience)
 	for _, c := range []struct {
 		model             string
 		cpus              int
@@ -98,8 +98,8 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 // that is said about the past.
 func silentPast(t *testing.T, b *bus.Bus) {
 	t.Helper()
-	for _, stream := range []string{schemas.StreamJob, schemas.StreamRegressor} {
-		ctx, stop := context.WithCancel(within(t, 20*time.Second))
+	for _, stream := range []string{schemas.StreamJob, schemas.StreamRegressor, schemas.StreamAdvice} {
+		ctx, stop := context.WithCancel(within(t, patience))
 		err := b.Follow(ctx, bus.FollowOptions{Stream: stream, CaughtUp: stop}, func(r bus.Record) error {
 			switch r.Event.(type) {
 			case *schemas.Started, *schemas.Epoch, *schemas.Trained, *schemas.Promoted:
@@ -145,15 +145,15 @@ func TestImport_GoesOnWhereItStopped(t *testing.T) {
 		t.Run(fmt.Sprint("after ", stopped), func(t *testing.T) {
 			b := bustest.New(t)
 			for _, e := range all[:stopped] {
-				if _, err := b.Publish(within(t, 5*time.Second), e); err != nil {
+				if _, err := b.Publish(within(t, patience), e); err != nil {
 					t.Fatal(err)
 				}
 			}
-			there, err := readImported(within(t, 5*time.Second), b)
+			there, err := readImported(within(t, patience), b)
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, _ := testWorld(within(t, 10*time.Second))
+			w, _ := testWorld(within(t, patience))
 			s := importSummary{}
 			if err := s.publish(w, b, found.Runs, there); err != nil {
 				t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -24,12 +23,11 @@ import (
 	"courier/services"
 	"courier/store"
 	"courier/store/engine"
-	"courier/trainer"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// localFlags say how a cluster in one process is set up.
+// localFlags are the settings of a cluster that one command runs.
 type localFlags struct {
 	Data               string `help:"Directory of all that is kept." default:"courier-data" type:"path" env:"COURIER_DATA"`
 	NATSPort           int    `name:"nats-port" help:"Port of NATS; 0: any free one (default: 4222, or a free one)." default:"-1" env:"COURIER_NATS_PORT"`
@@ -45,7 +43,8 @@ type localFlags struct {
 	SyncAlways    bool          `name:"nats-sync-always" help:"Write each event to the disk before it is acknowledged: safe against power loss, and slower." env:"COURIER_NATS_SYNC_ALWAYS"`
 	Node          string        `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
 	Interval      time.Duration `help:"Time between two samples of the node." default:"2s" env:"COURIER_INTERVAL"`
-	Trainer       string        `help:"on; off: none fits in this process, but a courier trainer beside it, which delays no answers." enum:"on,off" default:"on" env:"COURIER_TRAINER"`
+	Trainer       string        `help:"on: fit in a child process, which gives way to the other processes; off: do not fit, a courier trainer elsewhere does." enum:"on,off" default:"on" env:"COURIER_TRAINER"`
+	hostFlags
 	admissionFlags
 	trainerFlags
 }
@@ -61,7 +60,8 @@ type Endpoints struct {
 	ClickHousePassword  string `json:"clickhouse_password,omitempty"` // of that user; the file is for its owner alone
 }
 
-// local is the whole of Courier in one process.
+// local is the whole of Courier: one process, and children for the trainer and the
+// ClickHouse engine.
 type local struct {
 	*world
 	f       localFlags
@@ -70,11 +70,12 @@ type local struct {
 	server  *server.Server // nil with external NATS
 	bus     *bus.Bus
 	advisor *advisor.Advisor
-	past    recollection
+	trainer *services.Child                // nil with --trainer=off
 	db      atomic.Pointer[store.Database] // nil while there is none
 	release func()
 	http    net.Listener
 	groups  []services.Group
+	grace   time.Duration // for all of them together to stop
 
 	mu        sync.Mutex
 	endpoints Endpoints
@@ -90,7 +91,10 @@ func startLocal(w *world, f localFlags, say func(string, ...any)) (*local, error
 	if err != nil {
 		return nil, err
 	}
-	l := &local{world: w, f: f, say: say, reg: services.NewRegistry(), release: release, sqlReady: make(chan struct{})}
+	l := &local{
+		world: w, f: f, say: say, reg: services.NewRegistry(), release: release,
+		grace: services.Grace, sqlReady: make(chan struct{}),
+	}
 	for _, step := range []func() error{l.startNATS, l.build, func() error { return l.writeEndpoints(func(*Endpoints) {}) }} {
 		if err := step(); err != nil {
 			l.abandon()
@@ -162,10 +166,19 @@ func (l *local) build() error {
 	}
 	l.advisor = advisor.New(l.bus, advisor.Options{Version: semanticVersion(), Admission: l.f.Admission, Promise: schemas.Promise(l.f.Promise)}, l.log, l.reg)
 	work := services.Group{{Name: "collector", Run: c.Run}, {Name: "advisor", Run: l.advisor.Run}}
-	if l.f.Trainer != "off" {
-		work = append(work, services.Part{Name: "trainer", Run: trainer.New(l.bus, l.past.history, l.f.trainerFlags.options(), l.log, l.reg).Run})
+	if l.trainer, err = l.newTrainer(); err != nil {
+		return err
 	}
-	g, err := gateway.New(l.bus, gateway.Options{Ready: l.advisor.Ready, Gatherer: l.reg, Version: buildVersion(), ClickHouseURL: l.clickHouseURL}, l.log, l.reg)
+	if l.trainer != nil {
+		work = append(work, services.Part{Name: "trainer", Run: l.trainer.Run})
+	}
+	g, err := gateway.New(l.bus, gateway.Options{
+		Ready:         l.ready,
+		Gatherer:      l.gatherer(),
+		Version:       buildVersion(),
+		ClickHouseURL: l.clickHouseURL,
+		AllowedHosts:  l.f.AllowedHosts,
+	}, l.log, l.reg)
 	if err != nil {
 		return err
 	}
@@ -184,7 +197,9 @@ func (l *local) build() error {
 		services.Group{busPart(l.bus)},
 		services.Group{{Name: "sql", Run: l.sql}},
 		work,
-		services.Group{{Name: "gateway", Run: g.Run}, {Name: "http", Run: func(ctx context.Context) error { return services.ServeHTTP(ctx, l.http, http.Handler(g.Handler())) }}})
+		services.Group{{Name: "gateway", Run: g.Run}, {Name: "http", Run: func(ctx context.Context) error {
+			return services.ServeHTTP(ctx, l.http, g.Handler())
+		}}})
 	return nil
 }
 
@@ -194,7 +209,7 @@ func (l *local) spoolDir() string { return filepath.Join(l.f.Data, "spool") }
 // run works until ctx ends.
 func (l *local) run(ctx context.Context) error {
 	defer l.release()
-	return services.Run(ctx, l.log, l.groups...)
+	return services.RunWithin(ctx, l.log, l.grace, l.groups...)
 }
 
 // sql runs the engine and the store until ctx ends. Without an engine it says
@@ -294,8 +309,10 @@ func (l *local) store(ctx context.Context, url string, opened Endpoints) error {
 		}
 		return err
 	}
-	l.past.set(store.NewHistory(d))
 	l.db.Store(d)
+	if l.trainer != nil {
+		l.trainer.SetInput(url)
+	}
 	err = l.writeEndpoints(func(e *Endpoints) {
 		opened.NATSURL, opened.HTTPURL = e.NATSURL, e.HTTPURL
 		*e = opened

@@ -63,6 +63,7 @@ type world struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
 	log            *slog.Logger
+	logFlags       []string // those that log was made from, for a child process
 }
 
 // cli is all that the command line knows.
@@ -71,7 +72,7 @@ type cli struct {
 	LogFormat string           `help:"auto, text or json; auto is text on a terminal." default:"auto" env:"COURIER_LOG_FORMAT"`
 	Version   kong.VersionFlag `help:"Print the version and exit."`
 
-	All  allCommand  `cmd:"" help:"Run everything in one process, on embedded parts."`
+	All  allCommand  `cmd:"" help:"Run everything with one command, on embedded parts."`
 	Demo demoCommand `cmd:"" help:"Measure, learn, advise and prove it, with real training jobs, in about two minutes."`
 
 	Run     runCommand     `cmd:"" help:"Run a training command under an SLO."`
@@ -106,10 +107,7 @@ type cli struct {
 // those of courier run go to the job's command instead.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
 	var c cli
-	parser, err := kong.New(&c, kong.Name("courier"), kong.Description("Courier keeps the deadlines of training jobs on a shared cluster."),
-		kong.Vars{"version": buildVersion(), "rules": strings.Join(ruleNames, ","), "past_rules": strings.Join(replayRules, ","), "batch_messages": strconv.Itoa(schemas.MaxBatchMessages)}, kong.Writers(stdout, stderr), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Help(printHelp),
-		kong.ExplicitGroups([]kong.Group{{Key: "services", Title: "Services:"}, {Key: "parts", Title: "Parts:"}, {Key: "files", Title: "On files, without a server:"}}),
-		kong.Exit(func(status int) { panic(exitStatus(status)) }))
+	parser, err := newParser(&c, stdout, stderr)
 	if err != nil {
 		return err
 	}
@@ -126,7 +124,38 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		ctx, stop = services.Signals(ctx)
 		defer stop()
 	}
-	return parsed.Run(&world{ctx: ctx, stdout: stdout, stderr: stderr, getenv: getenv, log: log})
+	return parsed.Run(&world{
+		ctx:      ctx,
+		stdout:   stdout,
+		stderr:   stderr,
+		getenv:   getenv,
+		log:      log,
+		logFlags: []string{"--log-level=" + c.LogLevel, "--log-format=" + c.LogFormat},
+	})
+}
+
+// newParser returns the parser of the command line.
+func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
+	return kong.New(c,
+		kong.Name("courier"),
+		kong.Description("Courier keeps the deadlines of training jobs on a shared cluster."),
+		kong.Vars{
+			"version":        buildVersion(),
+			"rules":          strings.Join(ruleNames, ","),
+			"past_rules":     strings.Join(replayRules, ","),
+			"batch_messages": strconv.Itoa(schemas.MaxBatchMessages),
+		},
+		kong.Writers(stdout, stderr),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Help(printHelp),
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "services", Title: "Services:"},
+			{Key: "parts", Title: "Parts:"},
+			{Key: "files", Title: "On files, without a server:"},
+		}),
+		kong.Exit(func(status int) { panic(exitStatus(status)) }),
+	)
 }
 
 // parse turns kong's exit after --help and --version into an error.

@@ -9,13 +9,12 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"courier/bus"
-	"courier/collector"
 	"courier/schemas"
 	"courier/store/storetest"
 
@@ -37,6 +36,13 @@ type sharedEngine struct{ m *testing.M }
 
 func (s sharedEngine) Run() int { return storetest.Main(s.m) }
 
+// patience is how long a test waits for what must happen: a guard against hanging,
+// which no machine is too busy for.
+const patience = 5 * time.Minute
+
+// oneTry is how long one request may take that is repeated until it is answered.
+const oneTry = time.Minute
+
 func within(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
@@ -48,7 +54,7 @@ func await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(patience)
 	for !ok() {
 		select {
 		case <-tick.C:
@@ -56,6 +62,24 @@ func await(t testing.TB, what string, ok func() bool) {
 			t.Fatalf("waited too long for %s", what)
 		}
 	}
+}
+
+// sharedBuffer may be written by several goroutines.
+type sharedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *sharedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *sharedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 // testWorld is a world whose output is kept.
@@ -82,6 +106,7 @@ func startAll(t testing.TB, change func(*localFlags)) *local {
 		cancel()
 		t.Fatal(err)
 	}
+	l.grace = patience
 	ended := make(chan error, 1)
 	go func() { ended <- l.run(ctx) }()
 	t.Cleanup(func() {
@@ -90,65 +115,30 @@ func startAll(t testing.TB, change func(*localFlags)) *local {
 			t.Errorf("courier all ended with %v", err)
 		}
 	})
-	select {
-	case <-l.advisor.Answering():
-	case err := <-ended:
-		ended <- err
-		t.Fatal(err)
+	if !l.awaitReady(ended) {
+		t.Fatal("courier all ended before it was ready")
+	}
+	if l.trainer != nil {
+		awaitTrainer(t, l.bus)
 	}
 	return l
 }
 
-// digitsJob runs a real training job under courier run, in a process of its own.
-func digitsJob(t testing.TB, b *bus.Bus, q schemas.JobRequest, batch int) collector.JobResult {
+// awaitTrainer returns when a trainer answers.
+func awaitTrainer(t testing.TB, b *bus.Bus) {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	q.Model = demoModel
-	var output bytes.Buffer
-	r, err := collector.RunJob(within(t, time.Minute), collector.JobOptions{
-		Request: q, BatchSize: batch, NoPTY: true, SpoolDir: filepath.Join(t.TempDir(), "spool"), Stdout: &output, Stderr: &output,
-		Command: []string{program, "workload", "digits", "--network", "mlp", "--batch-size", "{batch}", "--cpus", "{cpus}", "--epochs", "{epochs}", "--augment", "1"},
-		Connect: func(context.Context) (*bus.Bus, error) { return b, nil },
-	}, slog.New(slog.DiscardHandler))
-	if err != nil || r.ExitCode != 0 {
-		t.Fatalf("job %s: status %d, %v\n%s", r.JobID, r.ExitCode, err, output.String())
-	}
-	return r
-}
-
-// learn runs jobs and learns from them, and runs them again where their times told
-// nothing: on a busy machine the noise of few short epochs may be larger than what
-// settings change, and then no regressor is put in use.
-func learn(t testing.TB, b *bus.Bus, jobs func()) schemas.TrainReply {
-	t.Helper()
-	train := func(target string) (reply schemas.TrainReply) {
-		if err := b.Request(within(t, time.Minute), schemas.SubjectRegressorTrain, &schemas.TrainRequest{Target: target, Promote: true}, &reply); err != nil {
-			t.Fatal(err)
-		}
-		return reply
-	}
-	for range 5 {
-		jobs()
-		if len(train(schemas.TargetEpochTime).Promoted) == 0 {
-			continue
-		}
-		reply := train("")
-		if len(reply.Promoted) < 2 {
-			t.Fatalf("train = %+v, want at least epoch time and accuracy", reply)
-		}
-		return reply
-	}
-	t.Fatal("no regressor of epoch times is worth using")
-	return schemas.TrainReply{}
+	await(t, "the trainer", func() bool {
+		var reply schemas.RegressorList
+		ctx, cancel := context.WithTimeout(t.Context(), oneTry)
+		defer cancel()
+		return b.Request(ctx, schemas.SubjectRegressorList, &schemas.RegressorListRequest{}, &reply) == nil
+	})
 }
 
 // get reads JSON from the gateway.
 func get(t testing.TB, url string, into any) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(within(t, 5*time.Second), http.MethodGet, url, nil)
+	req, err := http.NewRequestWithContext(within(t, patience), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +173,7 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 		{"regressor train --nats-url nats://127.0.0.1:1", "127.0.0.1:1"},
 	} {
 		var out bytes.Buffer
-		err := run(within(t, 20*time.Second), strings.Fields(c.args), func(string) string { return "" }, &out, &out)
+		err := run(within(t, patience), strings.Fields(c.args), func(string) string { return "" }, &out, &out)
 		var status exitStatus
 		if err == nil || errors.As(err, &status) {
 			t.Errorf("courier %s: no error", c.args)

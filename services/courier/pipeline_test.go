@@ -14,7 +14,8 @@ import (
 )
 
 // From a node's sample to an answered request, and the answer kept: real samples,
-// real training jobs, a real fit, and, where the engine is, real tables.
+// real training jobs, of which only the durations are imagined, a real fit, and, where
+// the engine is, real tables.
 func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	library := testLibrary(t)
 	l := startAll(t, func(f *localFlags) {
@@ -22,14 +23,14 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 			f.Engine, f.EngineLibrary = "auto", library
 		}
 	})
-	ctx := within(t, 2*time.Minute)
+	ctx := within(t, patience)
 	node, err := schemas.LocalNodeName()
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	// Step 1: samples come in, and the advisor knows the node.
-	request := schemas.JobRequest{Model: demoModel, CPUs: schemas.CPUs{1, 2}, BatchSizes: []int{4, 16, 64}, Epochs: 4, SLO: schemas.Duration(time.Minute)}
+	request := schemas.JobRequest{Model: demoModel, CPUs: schemas.CPUs{1, 2}, BatchSizes: []int{4, 16, 64}, Epochs: 4, SLO: schemas.Duration(time.Hour)}
 	predict := func() (a schemas.Advice) {
 		if err := l.bus.Request(ctx, schemas.SubjectJobPredict, &request, &a); err != nil {
 			t.Fatal(err)
@@ -55,7 +56,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 		}
 	})
 
-	if settings := len(request.BatchSizes) * len(request.CPUs); ran == settings && len(trained.Promoted) != 2 { // too few starts for a third
+	if len(trained.Promoted) != 2 { // too few starts for a third
 		t.Fatalf("train = %+v", trained)
 	}
 
@@ -63,7 +64,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	await(t, "all regressors", func() bool { return len(predict().Regressors) == len(trained.Promoted) })
 	a := predict()
 	if a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 || a.Chosen.PredictedAccuracy == nil {
-		t.Errorf("with a minute of time %s %+v, want meets_slo with batch size 4", a.Decision, a.Chosen)
+		t.Errorf("with an hour of time %s %+v, want meets_slo with batch size 4", a.Decision, a.Chosen)
 	}
 	r := digitsJob(t, l.bus, schemas.JobRequest{JobID: "kept", CPUs: request.CPUs, BatchSizes: request.BatchSizes, Epochs: 4, SLO: request.SLO}, 0)
 	ran++
@@ -96,7 +97,7 @@ func compareTables(t *testing.T, l *local) {
 	t.Helper()
 	select {
 	case <-l.sqlReady:
-	case <-within(t, time.Minute).Done():
+	case <-within(t, patience).Done():
 		t.Fatal("the engine is not ready")
 	}
 	want := countLog(t, l.bus)
@@ -115,8 +116,8 @@ func compareTables(t *testing.T, l *local) {
 func countLog(t *testing.T, b *bus.Bus) map[string]uint64 {
 	t.Helper()
 	counts, seen := map[string]uint64{}, map[string]bool{}
-	for _, stream := range []string{schemas.StreamJob, schemas.StreamRegressor} {
-		ctx, cancel := context.WithCancel(within(t, 20*time.Second))
+	for _, stream := range []string{schemas.StreamJob, schemas.StreamRegressor, schemas.StreamAdvice} {
+		ctx, cancel := context.WithCancel(within(t, patience))
 		err := b.Follow(ctx, bus.FollowOptions{Stream: stream, CaughtUp: cancel}, func(r bus.Record) error {
 			if table, _, ok := schemas.RowOf(r.Event); ok && !seen[r.Event.ID()] {
 				seen[r.Event.ID()] = true
@@ -152,7 +153,7 @@ func countTable(t *testing.T, l *local, table string) uint64 {
 	var rows []struct {
 		N uint64 `ch:"n"`
 	}
-	if err := l.db.Load().Query(within(t, 5*time.Second), &rows, "SELECT count() AS n FROM "+table); err != nil {
+	if err := l.db.Load().Query(within(t, patience), &rows, "SELECT count() AS n FROM "+table); err != nil {
 		t.Fatal(err)
 	}
 	return rows[0].N

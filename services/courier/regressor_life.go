@@ -19,12 +19,13 @@ const (
 	momentReplaced = "replaced"
 	momentRejected = "rejected"
 	momentDrift    = "drift"
+	momentDriftEnd = "drift_end" // of what was corrected
 )
 
 // moment is something that happened to a regressor.
 type moment struct {
 	At          time.Time `json:"at"`
-	Kind        string    `json:"kind"` // "trained", "promoted", "replaced", "rejected" or "drift"
+	Kind        string    `json:"kind"` // "trained", "promoted", "replaced", "rejected", "drift" or "drift_end"
 	Target      string    `json:"target"`
 	ModelDigest string    `json:"model_digest"`         // sha256, in hex: whose moment it is
 	Other       string    `json:"other,omitempty"`      // sha256 of the model that it was compared with, or that came instead
@@ -74,7 +75,11 @@ func momentsOf(e schemas.Event) []moment {
 	case *schemas.Rejected:
 		return []moment{{At: e.At, Kind: momentRejected, Target: e.Target, ModelDigest: e.ModelDigest, Other: e.Rival, Reason: e.Reason, Judgement: e.Judgement}}
 	case *schemas.Drift:
-		return []moment{{At: e.At, Kind: momentDrift, Target: e.Target, ModelDigest: e.ModelDigest, Reason: e.Message}}
+		kind := momentDrift
+		if e.State == schemas.DriftReplaced || e.State == schemas.DriftWithdrawn {
+			kind = momentDriftEnd
+		}
+		return []moment{{At: e.At, Kind: kind, Target: e.Target, ModelDigest: e.ModelDigest, Reason: e.Message}}
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func newChronicle(t *testing.T) *chronicle {
 
 func (c *chronicle) publish(e schemas.Event) {
 	c.t.Helper()
-	if _, err := c.bus.Publish(within(c.t, 10*time.Second), e); err != nil {
+	if _, err := c.bus.Publish(within(c.t, patience), e); err != nil {
 		c.t.Fatal(err)
 	}
 }

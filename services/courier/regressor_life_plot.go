@@ -52,14 +52,14 @@ func (t *targetLife) axis(title, y string, values []float64) *plot {
 	return p
 }
 
-// errorPlot shows the median error of each version, and as a line that of the one
+// errorPlot shows the held-out error of each version, and as a line that of the one
 // in use.
 func (t *targetLife) errorPlot() template.HTML {
 	var errors []float64
 	for i := range t.Versions {
 		errors = append(errors, 100*t.Versions[i].MedianAbsoluteRatio)
 	}
-	p := t.axis("Median error out of fold; the line is in use", "%", errors)
+	p := t.axis("Held-out error; the line is in use", "%", errors)
 	begin, height := 0.0, math.NaN()
 	for i := range t.Moments {
 		m := &t.Moments[i]

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -34,18 +35,25 @@ func printRegressors(out io.Writer, l *schemas.RegressorList) error {
 		return err
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "target\tdigest\tstate\tkept\tfamily\texamples\tsettings\tmedian error\ttrained\tdecided by\twhy")
+	fmt.Fprintln(t, "target\tdigest\tstate\tkept\tfamily\texamples\tsettings\theld-out error\ttrained\tdecided by\twhy")
 	for i := range l.Regressors {
 		v := &l.Regressors[i]
 		by := v.DecidedBy
 		if by == "" {
 			by = "-"
 		}
-		fmt.Fprintf(t, "%s\t%.12s\t%s\t%s\t%s\t%d\t%d\t%.1f %%\t%s\t%s\t%s\n", v.Target, v.ModelDigest, v.State, map[bool]string{true: "yes", false: "no"}[v.Kept], v.Family, v.Examples, v.Settings,
-			100*v.MedianAbsoluteRatio, second(v.TrainedAt), by, cut(whyOf(v), whyLetters, false))
+		fmt.Fprintf(t, "%s\t%.12s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", v.Target, v.ModelDigest, v.State, map[bool]string{true: "yes", false: "no"}[v.Kept], v.Family, v.Examples, v.Settings,
+			strings.Replace(schemas.FormatError(v.Target, v.Family, v.MedianAbsoluteRatio), " error", "", 1), second(v.TrainedAt), by, cut(whyOf(v), whyLetters, false))
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	for i := range l.Regressors {
+		for _, e := range l.Regressors[i].Corrections {
+			if _, err := fmt.Fprintf(out, "\n%s is corrected: %s.\n", e.Target, e.Message); err != nil {
+				return err
+			}
+		}
 	}
 	_, err := fmt.Fprintln(out, "\ncourier regressor show DIGEST tells the whole life of one; what is kept can be promoted.")
 	return err

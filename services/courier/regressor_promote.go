@@ -56,7 +56,8 @@ func change(w *world, n natsFlags, o outputFlags, q schemas.Request) error {
 	if p.Rival != "" {
 		instead = fmt.Sprintf(" instead of %.12s", p.Rival)
 	}
-	_, err = fmt.Fprintf(w.stdout, "%s: %.12s is in use%s, as revision %d (%s; %s of %d examples in %d settings, median error %.1f %%)\n",
-		p.Target, p.ModelDigest, instead, p.Revision, p.Reason, p.Family, p.Examples, p.Settings, 100*p.MedianAbsoluteRatio)
+	_, err = fmt.Fprintf(w.stdout, "%s: %.12s is in use%s, as revision %d (%s; %s of %d examples in %d settings, %s)\n",
+		p.Target, p.ModelDigest, instead, p.Revision, p.Reason, p.Family, p.Examples, p.Settings,
+		schemas.FormatError(p.Target, p.Family, p.MedianAbsoluteRatio))
 	return err
 }

@@ -89,8 +89,12 @@ func printLife(out io.Writer, v *shownLife) error {
 	}
 	line("regressor", "%s of %s", v.ModelDigest, v.Target)
 	line("state", "%s", stateWords(&v.RegressorVersion))
-	line("fitted", "%s on %d examples of %d settings, in %.2f s, for: %s", v.Family, v.Examples, v.Settings, v.FitSeconds, v.TrainedFor)
-	line("error", "median %.1f %%, mean squared %.4g, R2 %s, on settings that were not learnt from", 100*v.MedianAbsoluteRatio, v.MeanSquaredError, figure(v.R2, "%.4f"))
+	line("fitted", "%s on %d examples of %d settings, in %s, for: %s", v.Family, v.Examples, v.Settings, schemas.FormatSeconds(v.FitSeconds), v.TrainedFor)
+	squared := "" // unknown where runs were held out and not settings
+	if v.MeanSquaredError > 0 {
+		squared = fmt.Sprintf(", mean squared error %.4g, R2 %s", v.MeanSquaredError, figure(v.R2, "%.4f"))
+	}
+	line("error", "%s%s, on what was not learnt from", schemas.FormatError(v.Target, v.Family, v.MedianAbsoluteRatio), squared)
 	by := ""
 	if v.DecidedBy != "" {
 		by = " (decided by " + v.DecidedBy + ")"
@@ -98,6 +102,9 @@ func printLife(out io.Writer, v *shownLife) error {
 	line("why", "%s%s", whyOf(&v.RegressorVersion), by)
 	if words := judgementWords(&v.Judgement); words != "" {
 		line("judged", "%s; the other is %.12s", words, v.Rival)
+	}
+	for _, e := range v.Corrections {
+		line("corrected", "%s", e.Message)
 	}
 	line("files", "%s", map[bool]string{true: "kept: it can be promoted", false: "no longer kept"}[v.Kept])
 	if err := t.Flush(); err != nil {

@@ -104,10 +104,12 @@ func (p *fittingBars) end() {
 
 func printTrained(out io.Writer, r *schemas.TrainReply) error {
 	for _, p := range r.Promoted {
-		fmt.Fprintf(out, "%s: %s of %d examples in %d settings, median error %.1f %%, in use as revision %d\n", p.Target, p.Family, p.Examples, p.Settings, 100*p.MedianAbsoluteRatio, p.Revision)
+		fmt.Fprintf(out, "%s: %s of %d examples in %d settings, %s, in use as revision %d\n", p.Target, p.Family, p.Examples, p.Settings,
+			schemas.FormatError(p.Target, p.Family, p.MedianAbsoluteRatio), p.Revision)
 	}
 	for _, e := range r.Trained {
-		fmt.Fprintf(out, "%s: %s of %d examples in %d settings, median error %.1f %%: challenger %.12s, to be judged on the jobs that come\n", e.Target, e.Family, e.Examples, e.Settings, 100*e.MedianAbsoluteRatio, e.ModelDigest)
+		fmt.Fprintf(out, "%s: %s of %d examples in %d settings, %s: challenger %.12s, to be judged on the jobs that come\n", e.Target, e.Family, e.Examples, e.Settings,
+			schemas.FormatError(e.Target, e.Family, e.MedianAbsoluteRatio), e.ModelDigest)
 	}
 	for _, e := range r.Rejected {
 		fmt.Fprintf(out, "%s: rejected: %s\n", e.Target, e.Reason)

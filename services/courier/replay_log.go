@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,15 +19,23 @@ import (
 	"courier/services"
 )
 
-// replayLog is a recorded log: the events of jobs, nodes and regressors in the
-// order in which they were stored, and the files of the regressors.
+// replayLog is a recorded log: the events of jobs, nodes and regressors and the advice
+// in the order in which they were stored, and the files of the regressors.
 type replayLog struct {
-	records   []bus.Record
+	records   []replayRecord
 	artifacts map[string][]byte // by sha256, in hex
 }
 
+// replayRecord is an event and its place in a stream.
+type replayRecord struct {
+	bus.Record
+	stream string
+}
+
 // replayStreams are what a replay reads.
-var replayStreams = []string{schemas.StreamJob, schemas.StreamNode, schemas.StreamRegressor}
+var replayStreams = []string{
+	schemas.StreamJob, schemas.StreamNode, schemas.StreamRegressor, schemas.StreamAdvice,
+}
 
 // readBus reads all that the streams keep, up to their present end. An artifact
 // that is gone is left out: what it predicted cannot be repeated, and that is said.
@@ -35,10 +44,14 @@ func readBus(ctx context.Context, b *bus.Bus) (*replayLog, error) {
 		return nil, fmt.Errorf("no courier keeps its log there: %w", err)
 	}
 	l := &replayLog{artifacts: map[string][]byte{}}
-	streams := make([][]bus.Record, len(replayStreams))
+	streams := make([][]replayRecord, len(replayStreams))
 	for i, stream := range replayStreams {
-		err := b.Read(ctx, bus.FollowOptions{Stream: stream}, func(r bus.Record) error {
-			streams[i] = append(streams[i], r)
+		_, err := b.LastSequence(ctx, stream)
+		if stream == schemas.StreamAdvice && errors.Is(err, schemas.ErrNotFound) {
+			continue // the server is of a release that stored advice in JOB
+		}
+		err = b.Read(ctx, bus.FollowOptions{Stream: stream}, func(r bus.Record) error {
+			streams[i] = append(streams[i], replayRecord{r, stream})
 			return nil
 		})
 		if err != nil {
@@ -61,21 +74,37 @@ func readBus(ctx context.Context, b *bus.Bus) (*replayLog, error) {
 	return l, nil
 }
 
-// merged puts streams into one order: by the time of storing, and never against
-// the order of a stream.
-func merged(streams [][]bus.Record) []bus.Record {
-	var all []bus.Record
+// merged puts streams into one order: by the time of storing, never against the order of a
+// stream, and no advice before its cause in JOB, whatever the clocks of two servers say.
+func merged(streams [][]replayRecord) []replayRecord {
+	var all []replayRecord
+	jobs := uint64(0) // the last sequence of JOB in all
 	for {
-		first := -1
+		first, early := -1, -1
 		for i, s := range streams {
-			if len(s) > 0 && (first < 0 || s[0].StoredAt.Before(streams[first][0].StoredAt)) {
-				first = i
+			if len(s) == 0 {
+				continue
 			}
+			cause, _, _ := madeFrom(&s[0])
+			next := &first
+			if s[0].stream == schemas.StreamAdvice && cause > jobs {
+				next = &early
+			}
+			if *next < 0 || s[0].StoredAt.Before(streams[*next][0].StoredAt) {
+				*next = i
+			}
+		}
+		if first < 0 {
+			first = early // its cause is not in the log
 		}
 		if first < 0 {
 			return all
 		}
-		all, streams[first] = append(all, streams[first][0]), streams[first][1:]
+		r := streams[first][0]
+		if r.stream == schemas.StreamJob {
+			jobs = r.Sequence
+		}
+		all, streams[first] = append(all, r), streams[first][1:]
 	}
 }
 
@@ -122,6 +151,7 @@ func readURL(w *world, n natsFlags) (*replayLog, error) {
 // logLine is a line of a saved log: an event with its place, or an artifact.
 type logLine struct {
 	Subject  string          `json:"subject,omitempty"`
+	Stream   string          `json:"stream,omitempty"`   // ADVICE; absent: JOB, NODE or REGRESSOR, as the subject says
 	Sequence uint64          `json:"sequence,omitempty"` // in its stream
 	StoredAt *time.Time      `json:"stored_at,omitempty"`
 	Event    json.RawMessage `json:"event,omitempty"`
@@ -150,7 +180,11 @@ func (l *replayLog) write(out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := e.Encode(logLine{Subject: r.Subject, Sequence: r.Sequence, StoredAt: &r.StoredAt, Event: event}); err != nil {
+		line := logLine{Subject: r.Subject, Sequence: r.Sequence, StoredAt: &r.StoredAt, Event: event}
+		if r.stream == schemas.StreamAdvice {
+			line.Stream = r.stream
+		}
+		if err := e.Encode(line); err != nil {
 			return err
 		}
 	}
@@ -191,6 +225,18 @@ func (l *replayLog) add(line *logLine) error {
 	if s, ok := e.(interface{ SetSequence(uint64) }); ok {
 		s.SetSequence(line.Sequence)
 	}
-	l.records = append(l.records, bus.Record{Event: e, Subject: line.Subject, Sequence: line.Sequence, StoredAt: line.StoredAt.UTC()})
+	r := bus.Record{Event: e, Subject: line.Subject, Sequence: line.Sequence, StoredAt: line.StoredAt.UTC()}
+	l.records = append(l.records, replayRecord{r, cmp.Or(line.Stream, streamOf(e))})
 	return nil
+}
+
+// streamOf returns the stream that stores an event, or that stored an advice before ADVICE did.
+func streamOf(e schemas.Event) string {
+	switch e.(type) {
+	case *schemas.Sample:
+		return schemas.StreamNode
+	case *schemas.Trained, *schemas.Promoted, *schemas.Rejected, *schemas.Drift:
+		return schemas.StreamRegressor
+	}
+	return schemas.StreamJob
 }

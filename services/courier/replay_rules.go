@@ -78,7 +78,7 @@ func (p *pastPaper) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice,
 	q = allEpochs(q)
 	for target, field := range map[string]**learnt{schemas.TargetEpochTime: &p.epochTime, schemas.TargetAccuracy: &p.accuracy} {
 		v := p.regressors[target]
-		if v == nil || !v.point.knows(q.Model) {
+		if v == nil || !v.point.knows(levelOf(&q)) {
 			on, err := p.Place(&q)
 			if err != nil {
 				return nil, err
@@ -91,11 +91,14 @@ func (p *pastPaper) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice,
 	return p.paperRule.Submit(q, at)
 }
 
-// knows reports whether examples of a model were learnt from.
-func (l *learnt) knows(model string) bool {
-	_, known := l.encoder.Model(model)
+// knows reports whether examples of the level of a model were learnt from.
+func (l *learnt) knows(level string) bool {
+	_, known := l.encoder.Model(level)
 	return known
 }
+
+// levelOf names what a request trains: its model and dataset.
+func levelOf(q *schemas.JobRequest) string { return schemas.ModelLevel(q.Model, q.Dataset) }
 
 // pastAny is a rule without regressors.
 type pastAny struct{ sim.Rule }
@@ -144,7 +147,7 @@ func (l *replayLog) answers(ctx context.Context, rule pastRule, s pastSetting) (
 				return nil, err
 			}
 			all[e.JobID] = a
-		case step.ask:
+		case !step.changes():
 		case submitted && all[e.JobID] != nil:
 			own := *e
 			own.Advice, own.Written = *all[e.JobID], nil

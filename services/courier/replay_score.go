@@ -61,7 +61,7 @@ func (l *replayLog) lookBack(ctx context.Context) (*hindsight, error) {
 			h.submissions = append(h.submissions, e)
 			h.predicted[e.JobID] = advisor.Decide(cluster.Ask((&pastSetting{}).request(e), e.Advice.At), set.advisor(), e.Advice.At)
 		}
-		if s.ask {
+		if !s.changes() {
 			continue
 		}
 		j := cluster.Apply(s.Event, s.Sequence, s.StoredAt)

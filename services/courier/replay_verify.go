@@ -10,14 +10,13 @@ import (
 	"slices"
 
 	"courier/advisor"
-	"courier/bus"
 	"courier/schemas"
 )
 
 // verification says whether a log replays to the numbers that it holds.
 type verification struct {
 	Answers     tally        `json:"answers"`     // to job.submit
-	Predictions tally        `json:"predictions"` // of running jobs, advice events
+	Predictions tally        `json:"predictions"` // of running jobs, advice events; and admissions
 	Warnings    tally        `json:"warnings"`    // risk events, all-clears included
 	Unknown     []unknown    `json:"unrepeatable"`
 	Differences []difference `json:"first_differences"` // at most one of each kind
@@ -52,7 +51,7 @@ type unknown struct {
 // difference is where a replay first comes to something else.
 type difference struct {
 	EventID  string          `json:"event_id"`
-	Sequence uint64          `json:"sequence"` // in JOB
+	Sequence uint64          `json:"sequence"` // in its stream
 	Field    string          `json:"field"`
 	Recorded json.RawMessage `json:"recorded"` // null: absent
 	Replayed json.RawMessage `json:"replayed"`
@@ -64,7 +63,7 @@ type verifier struct {
 	cluster  *advisor.Cluster
 	result   verification
 	reasons  map[string]int
-	tried    map[*bus.Record]attempt // at their causes
+	tried    map[*replayRecord]attempt // at their causes
 	first    map[*tally]*difference
 }
 
@@ -79,19 +78,21 @@ var errNoRun = errors.New("the log does not tell of the run that it speaks of")
 
 // verify makes everything again that an advisor wrote into the log.
 func (l *replayLog) verify(ctx context.Context) (*verification, error) {
-	v := &verifier{versions: l.versions(), cluster: advisor.NewCluster(), reasons: map[string]int{}, tried: map[*bus.Record]attempt{}, first: map[*tally]*difference{}}
+	v := &verifier{versions: l.versions(), cluster: advisor.NewCluster(), reasons: map[string]int{}, tried: map[*replayRecord]attempt{}, first: map[*tally]*difference{}}
 	for _, s := range l.steps() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if s.ask {
-			v.tried[s.Record] = v.again(s.Record)
+			v.tried[s.replayRecord] = v.again(s.replayRecord)
 			continue
 		}
-		if _, _, ok := madeFrom(s.Event); ok {
-			v.count(s.Record)
+		if _, _, ok := madeFrom(s.replayRecord); ok {
+			v.count(s.replayRecord)
 		}
-		v.cluster.Apply(s.Event, s.Sequence, s.StoredAt)
+		if s.changes() {
+			v.cluster.Apply(s.Event, s.Sequence, s.StoredAt)
+		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(v.reasons)) {
 		v.result.Unknown = append(v.result.Unknown, unknown{reason, v.reasons[reason]})
@@ -107,7 +108,7 @@ func (l *replayLog) verify(ctx context.Context) (*verification, error) {
 // count judges an event. What was not equal at its cause is asked again at its
 // own place: an advisor that has just started speaks of an old cause, but has
 // read all that came after it.
-func (v *verifier) count(r *bus.Record) {
+func (v *verifier) count(r *replayRecord) {
 	t := &v.result.Predictions
 	switch r.Event.(type) {
 	case *schemas.Submitted:
@@ -136,16 +137,18 @@ func (v *verifier) count(r *bus.Record) {
 }
 
 // again decides anew what an event says.
-func (v *verifier) again(r *bus.Record) attempt {
+func (v *verifier) again(r *replayRecord) attempt {
 	q := v.cluster.Recall(r.Event)
 	if q == nil {
 		return attempt{err: errNoRun}
 	}
-	_, at, _ := madeFrom(r.Event)
+	_, at, _ := madeFrom(r)
 	candidates := []regressorSet{}
 	var recorded *schemas.Advice
 	switch e := r.Event.(type) {
 	case *schemas.Submitted:
+		recorded = &e.Advice
+	case *schemas.JobAdmitted:
 		recorded = &e.Advice
 	case *schemas.Advice:
 		recorded = e
@@ -184,7 +187,7 @@ func (v *verifier) again(r *bus.Record) attempt {
 
 // compared holds a decision against what was recorded of it: a whole advice, or
 // the figures of a warning.
-func compared(r *bus.Record, q *advisor.Question, recorded, again *schemas.Advice) (*difference, error) {
+func compared(r *replayRecord, q *advisor.Question, recorded, again *schemas.Advice) (*difference, error) {
 	var a, b any = recorded, again
 	if recorded != nil {
 		again.EventID, again.CauseSequence = recorded.EventID, recorded.CauseSequence

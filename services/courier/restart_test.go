@@ -15,7 +15,9 @@ import (
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/collector"
+	"courier/runner"
 	"courier/schemas"
+	"courier/spool"
 	"courier/store"
 	"courier/store/storetest"
 )
@@ -87,14 +89,14 @@ func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 	}
 	await(t, "the advisor", func() bool {
 		var l schemas.JobList
-		return b.Request(within(t, time.Second), schemas.SubjectJobList, &schemas.JobListRequest{}, &l) == nil
+		return b.Request(within(t, oneTry), schemas.SubjectJobList, &schemas.JobListRequest{}, &l) == nil
 	})
 
 	// Jobs run all the time, two at once, while the parts die.
-	spool := filepath.Join(t.TempDir(), "spool")
+	spoolDir := filepath.Join(t.TempDir(), "spool")
 	stop, done := make(chan struct{}), make(chan []string, 2)
 	for lane := range 2 {
-		go func() { done <- runJobs(t, b, spool, lane, stop) }()
+		go func() { done <- runJobs(t, b, spoolDir, lane, stop) }()
 	}
 	for _, c := range parts {
 		epochsSoFar := seen(t, b)
@@ -108,13 +110,13 @@ func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 	await(t, "more epochs after NATS was away", func() bool { return seen(t, b) > epochsSoFar+30 })
 	close(stop)
 	jobs := append(<-done, <-done...)
-	if _, err := collector.ReplaySpool(within(t, 20*time.Second), spool, b, slog.New(slog.DiscardHandler)); err != nil {
+	if _, err := spool.Replay(within(t, patience), spoolDir, b, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	checkLog(t, b, jobs)
 	await(t, "the advisor to know every end", func() bool {
 		var l schemas.JobList
-		err := b.Request(within(t, time.Second), schemas.SubjectJobList, &schemas.JobListRequest{State: schemas.StateFinished, Limit: schemas.MaxPage}, &l)
+		err := b.Request(within(t, oneTry), schemas.SubjectJobList, &schemas.JobListRequest{State: schemas.StateFinished, Limit: schemas.MaxPage}, &l)
 		return err == nil && len(l.Jobs) == len(jobs)
 	})
 	checkTables(t, b, storetest.Open(t, address))
@@ -123,7 +125,7 @@ func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 const restartEpochs = 5
 
 // runJobs runs short jobs one after the other until stop, and returns their IDs.
-func runJobs(t *testing.T, b *bus.Bus, spool string, lane int, stop chan struct{}) []string {
+func runJobs(t *testing.T, b *bus.Bus, spoolDir string, lane int, stop chan struct{}) []string {
 	program, err := os.Executable()
 	if err != nil {
 		t.Error(err)
@@ -138,8 +140,9 @@ func runJobs(t *testing.T, b *bus.Bus, spool string, lane int, stop chan struct{
 		}
 		var output bytes.Buffer
 		q := schemas.JobRequest{JobID: fmt.Sprintf("lane%d-%d", lane, n), Model: demoModel, CPUs: schemas.CPUs{1}, BatchSizes: []int{4, 8, 16, 32, 64}, Epochs: restartEpochs, Nodes: []string{"node-a"}}
-		r, err := collector.RunJob(t.Context(), collector.JobOptions{
-			Request: q, Node: "node-a", BatchSize: q.BatchSizes[n%len(q.BatchSizes)], NoPTY: true, SpoolDir: spool, Stdout: &output, Stderr: &output, Patience: time.Second,
+		r, err := runner.Run(t.Context(), runner.Options{
+			Observer: collector.NewObserver(slog.New(slog.DiscardHandler)),
+			Request:  q, Node: "node-a", BatchSize: q.BatchSizes[n%len(q.BatchSizes)], NoPTY: true, SpoolDir: spoolDir, Stdout: &output, Stderr: &output, Patience: time.Second,
 			Command: []string{program, "workload", "digits", "--batch-size", "{batch}", "--cpus", "{cpus}", "--epochs", "{epochs}", "--augment", "1"},
 			Connect: func(context.Context) (*bus.Bus, error) { return b, nil },
 		}, slog.New(slog.DiscardHandler))
@@ -151,7 +154,7 @@ func runJobs(t *testing.T, b *bus.Bus, spool string, lane int, stop chan struct{
 	}
 }
 
-// seen returns the last sequence of the JOB stream.
+// seen returns the number of events of jobs in the log.
 func seen(t *testing.T, b *bus.Bus) int {
 	n := 0
 	for _, events := range readLog(t, b) {
@@ -160,21 +163,25 @@ func seen(t *testing.T, b *bus.Bus) int {
 	return n
 }
 
-// readLog returns the identities in the JOB stream, by table; each counts once.
+// readLog returns the identities in JOB and ADVICE, by table; each counts once.
 func readLog(t *testing.T, b *bus.Bus) map[string]map[string]bool {
 	t.Helper()
 	all := map[string]map[string]bool{}
-	ctx, cancel := context.WithCancel(within(t, 20*time.Second))
-	err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamJob, CaughtUp: cancel}, func(r bus.Record) error {
-		table, _, _ := schemas.RowOf(r.Event)
-		if all[table] == nil {
-			all[table] = map[string]bool{}
+	for _, stream := range []string{schemas.StreamJob, schemas.StreamAdvice} {
+		o := bus.FollowOptions{Stream: stream}
+		err := b.Read(within(t, patience), o, func(r bus.Record) error {
+			table, _, ok := schemas.RowOf(r.Event)
+			if ok && all[table] == nil {
+				all[table] = map[string]bool{}
+			}
+			if ok {
+				all[table][r.Event.ID()] = true
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		all[table][r.Event.ID()] = true
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return all
 }
@@ -215,7 +222,7 @@ func checkTables(t *testing.T, b *bus.Bus, d *store.Database) {
 		}
 		await(t, "all rows of "+table, func() bool {
 			rows = rows[:0]
-			return d.Query(within(t, 5*time.Second), &rows, "SELECT event_id FROM "+table) == nil && len(rows) >= len(ids)
+			return d.Query(within(t, oneTry), &rows, "SELECT event_id FROM "+table) == nil && len(rows) >= len(ids)
 		})
 		times := map[string]int{}
 		for _, r := range rows {
@@ -237,7 +244,7 @@ func one(t *testing.T, d *store.Database, sql string) uint64 {
 	var rows []struct {
 		N uint64 `ch:"n"`
 	}
-	if err := d.Query(within(t, time.Minute), &rows, sql); err != nil {
+	if err := d.Query(within(t, patience), &rows, sql); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 	return rows[0].N

@@ -8,6 +8,7 @@ import (
 
 	"courier/bus"
 	"courier/collector"
+	"courier/runner"
 )
 
 type runCommand struct {
@@ -40,8 +41,9 @@ func (c *runCommand) Run(w *world) error {
 	request := c.request()
 	request.User = c.asker(request.User)
 	var connection atomic.Pointer[bus.Bus] // it may come after the job has ended
-	result, err := collector.RunJob(w.ctx, collector.JobOptions{
-		Request: request, Node: node, Command: command, EpochPattern: c.EpochPattern, Format: c.Format, NoPTY: c.NoPTY, NoCgroup: c.NoCgroup, Progress: !c.NoProgress,
+	result, err := runner.Run(w.ctx, runner.Options{
+		Observer: collector.NewObserver(w.log),
+		Request:  request, Node: node, Command: command, EpochPattern: c.EpochPattern, Format: c.Format, NoPTY: c.NoPTY, NoCgroup: c.NoCgroup, Progress: !c.NoProgress,
 		Adapt: c.Adapt, BatchSize: c.BatchSize, SpoolDir: c.SpoolDir, Stdin: os.Stdin, Stdout: w.stdout, Stderr: w.stderr, ForwardSignals: true,
 		Connect: func(ctx context.Context) (*bus.Bus, error) {
 			b, err := bus.Connect(ctx, c.person(c.NATSURL, "courier-run"), w.log, nil)

@@ -80,7 +80,7 @@ func newScale(b *testing.B, advisors int) *scale {
 	b.Helper()
 	s := &scale{}
 	s.url, s.nats, s.log = natsProcess(b)
-	publishPast(b, &local{bus: s.log}, 1000)
+	publishPast(b, s.log, "past", 1000)
 	trainer := spawn(b, "trainer", "--nats-url="+s.url)
 	await(b, "regressors", func() bool {
 		var reply schemas.TrainReply
@@ -247,9 +247,8 @@ func (s *scale) sample(b *testing.B, samples, round int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f := &fleet{begin: time.Now()}
 	for n := range samples {
-		put(b, js, f.sample(fmt.Sprint("boot-", round), n*10))
+		put(b, js, fleetSample(fmt.Sprint("boot-", round), fleetNodes, n*10))
 	}
 	<-js.PublishAsyncComplete()
 }

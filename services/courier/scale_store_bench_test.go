@@ -43,11 +43,11 @@ func benchmarkScaleStores(b *testing.B, stores int) {
 		for part := range parts {
 			before[part] = spentBy(b, parts[part])
 		}
-		f, begin, boot := &fleet{begin: time.Now()}, time.Now(), fmt.Sprint("boot-", round)
+		begin, boot := time.Now(), fmt.Sprint("boot-", round)
 		for n := range samples {
-			put(b, js, f.sample(boot, n))
+			put(b, js, fleetSample(boot, fleetNodes, n))
 			if n%(samples/epochs) == 0 {
-				put(b, js, f.epoch(boot, n/(samples/epochs)))
+				put(b, js, fleetEpoch(boot, n/(samples/epochs)))
 			}
 		}
 		<-js.PublishAsyncComplete()

@@ -25,9 +25,10 @@ func printScore(out io.Writer, s *schemas.Score) error {
 		if x.KeptLow != nil {
 			interval = fmt.Sprintf("%.3f-%.3f", *x.KeptLow, *x.KeptHigh)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t\n", kind, name, confidence, x.Jobs, x.Kept, figure(x.KeptRatio, "%.3f"), interval)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%d\t%d\t\n", kind, name, confidence,
+			x.Jobs, x.Kept, figure(x.KeptRatio, "%.3f"), interval, x.Cancelled, x.Lost)
 	}
-	fmt.Fprintln(t, "promises of\tname\tconfidence\tjobs\tkept\tratio\tinterval\t")
+	fmt.Fprintln(t, "promises of\tname\tconfidence\tjobs\tkept\tratio\tinterval\tcancelled\tlost\t")
 	line("all", "", "", s.Promises.Tally)
 	for _, g := range []struct {
 		kind  string
@@ -35,7 +36,7 @@ func printScore(out io.Writer, s *schemas.Score) error {
 	}{{"confidence", s.Confidence}, {"user", s.Users}, {"model", s.Models}, {"decision", s.Decisions}} {
 		for i := range g.lines {
 			l := &g.lines[i]
-			name := l.Name
+			name := trainedName(l.Name, l.Dataset)
 			if l.Others {
 				name = "(others)"
 			}
@@ -64,4 +65,5 @@ func printScore(out io.Writer, s *schemas.Score) error {
 const scoreLegend = `
 Counted are submissions with an SLO whose job ran as advised and ended by itself. A promise is an answer with the decision
 meets_slo; the lines by decision, and those by probability, hold the other answers, too. Intervals are at 95 % (Wilson).
+Jobs that ran as advised and were cancelled or lost are counted apart: they change no ratio.
 `

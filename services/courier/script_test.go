@@ -5,19 +5,21 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"time"
-
+	"regexp"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The real command line, a story per file. cluster DIR waits until a courier all
-// in DIR answers, and sets COURIER_NATS_URL and HTTP_URL to its addresses. nats
-// publish SUBJECT FILE, nats limit STREAM AGE and nats delete STREAM are what
-// somebody with tools of their own does there.
+// The real command line, a story per file. Its own commands are:
+//   - cluster DIR waits until advisor and trainer of a courier all in DIR answer, and sets
+//     COURIER_NATS_URL and HTTP_URL to its addresses.
+//   - until PATTERN COMMAND… repeats a command until it prints what matches.
+//   - nats publish SUBJECT FILE, nats limit STREAM AGE and nats delete STREAM are what somebody
+//     with tools of their own does there.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -26,7 +28,9 @@ func TestScript(t *testing.T) {
 			e.Setenv("USER", "ada")
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cluster": awaitCluster, "nats": natsTool},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"cluster": awaitCluster, "until": awaitOutput, "nats": natsTool,
+		},
 	})
 }
 
@@ -36,7 +40,7 @@ func natsTool(ts *testscript.TestScript, _ bool, args []string) {
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	ts.Check(err)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	switch {
 	case len(args) == 3 && args[0] == "publish":
@@ -63,23 +67,39 @@ func awaitCluster(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: cluster DIR")
 	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
-	for {
+	awaitScript(ts, "the cluster in "+args[0], func() bool {
 		var e Endpoints
 		data, err := os.ReadFile(ts.MkAbs(filepath.Join(args[0], "run", "endpoints.json")))
-		if err == nil && json.Unmarshal(data, &e) == nil {
-			ts.Setenv("COURIER_NATS_URL", e.NATSURL)
-			ts.Setenv("HTTP_URL", e.HTTPURL)
-			if ts.Exec("courier", "jobs") == nil {
-				return
-			}
+		if err != nil || json.Unmarshal(data, &e) != nil {
+			return false
 		}
+		ts.Setenv("COURIER_NATS_URL", e.NATSURL)
+		ts.Setenv("HTTP_URL", e.HTTPURL)
+		return ts.Exec("courier", "jobs") == nil && ts.Exec("courier", "regressor", "list") == nil
+	})
+}
+
+func awaitOutput(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: until PATTERN COMMAND…")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	awaitScript(ts, args[0], func() bool {
+		return ts.Exec(args[1], args[2:]...) == nil && pattern.MatchString(ts.ReadFile("stdout"))
+	})
+}
+
+// awaitScript waits for a condition.
+func awaitScript(ts *testscript.TestScript, what string, ok func() bool) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for !ok() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			ts.Fatalf("the cluster in %s does not answer", args[0])
+			ts.Fatalf("waited too long for %s", what)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func TestSecure_UsersOfTheTables(t *testing.T) {
 		return d
 	}
 	writer := as("courier")
-	if err := writer.Migrate(within(t, time.Minute)); err != nil {
+	if err := writer.Migrate(within(t, patience)); err != nil {
 		t.Fatalf("the store makes its tables: %v", err)
 	}
 	for _, c := range []struct {
@@ -99,7 +99,7 @@ func TestSecure_UsersOfTheTables(t *testing.T) {
 		{"INSERT INTO FUNCTION url('http://127.0.0.1:1/', CSV, 'a String') VALUES ('x')", ""},
 	} {
 		for user := range tablePasswords {
-			err := as(user).Exec(within(t, 20*time.Second), c.statement)
+			err := as(user).Exec(within(t, patience), c.statement)
 			if may := strings.Contains(c.may, user); may != (err == nil) {
 				t.Errorf("%s: %s = %v, want it done: %t", user, c.statement, err, may)
 			} else if !may && !strings.Contains(err.Error(), "ACCESS_DENIED") && !strings.Contains(err.Error(), "Not enough privileges") && !strings.Contains(err.Error(), "readonly mode") {
@@ -111,11 +111,11 @@ func TestSecure_UsersOfTheTables(t *testing.T) {
 		var rows []struct {
 			N uint64 `ch:"n"`
 		}
-		if err := as(user).Query(within(t, 20*time.Second), &rows, "SELECT count() AS n FROM jobs"); err != nil {
+		if err := as(user).Query(within(t, patience), &rows, "SELECT count() AS n FROM jobs"); err != nil {
 			t.Errorf("%s reads: %v", user, err)
 		}
 	}
-	if err := store.NewHistory(as("trainer")).Events(within(t, 20*time.Second), time.Time{}, func(schemas.Event) error { return nil }); err != nil {
+	if err := store.NewHistory(as("trainer")).Events(within(t, patience), time.Time{}, func(schemas.Event) error { return nil }); err != nil {
 		t.Errorf("the trainer recalls: %v", err)
 	}
 }

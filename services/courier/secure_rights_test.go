@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,29 +37,28 @@ func listens(subject string) trial {
 func (g *guarded) permits(user string, try trial) bool {
 	g.t.Helper()
 	nc, refused := g.raw(user)
-	if err := errors.Join(try(nc), nc.FlushTimeout(5*time.Second)); err != nil {
+	if err := errors.Join(try(nc), nc.FlushTimeout(patience)); err != nil {
 		g.t.Fatalf("%s: %v", user, err)
 	}
 	// The refusal was read before the flush's answer, and is handed on at once, but
 	// by another goroutine: a second one that is sure to come says that all came.
-	if err := errors.Join(publishes("not.permitted.to.anybody")(nc), nc.FlushTimeout(5*time.Second)); err != nil {
+	if err := errors.Join(publishes("not.permitted.to.anybody")(nc), nc.FlushTimeout(patience)); err != nil {
 		g.t.Fatalf("%s: %v", user, err)
 	}
-	for {
-		select {
-		case err := <-refused:
-			return strings.Contains(err.Error(), "not.permitted.to.anybody")
-		case <-time.After(5 * time.Second):
-			g.t.Fatalf("%s: the server did not refuse what nobody may", user)
-		}
+	select {
+	case err := <-refused:
+		return strings.Contains(err.Error(), "not.permitted.to.anybody")
+	case <-time.After(patience):
+		g.t.Fatalf("%s: the server did not refuse what nobody may", user)
 	}
+	return false
 }
 
 // The rights of deploy/nats/users.conf: what each user may not do, and beside it
 // who may, so that a right that is missing to all is no proof.
 func TestSecure_RightsHold(t *testing.T) {
 	g := guard(t, false, "ada", "bob")
-	if err := g.as(schemas.Operator, false).Prepare(within(t, 20*time.Second)); err != nil {
+	if err := g.as(schemas.Operator, false).Prepare(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
 	advice, epoch := schemas.JobSubject("j1", schemas.EventAdvice), schemas.JobSubject("j1", schemas.EventEpoch)
@@ -70,8 +70,13 @@ func TestSecure_RightsHold(t *testing.T) {
 		not  string // who may not
 	}{
 		{"hear advice", listens(schemas.JobSubject("*", schemas.EventAdvice)), "ada", "collector store trainer gateway"},
-		{"read advice", publishes(api + "DIRECT.GET.JOB." + advice), "ada advisor gateway", "collector trainer"},
-		{"read any message of jobs", publishes(api + "STREAM.MSG.GET.JOB"), "store", "collector ada trainer gateway advisor"},
+		{"read advice", publishes(api + "DIRECT.GET.ADVICE." + advice), "ada gateway", "collector trainer"},
+		{"read advice of an old log", publishes(api + "DIRECT.GET.JOB." + advice), "ada advisor gateway", "collector trainer"},
+		{"hear that a job is admitted", listens(schemas.JobSubject("*", schemas.EventAdmitted)), "ada", "collector store trainer gateway"},
+		{"read that a job is admitted", publishes(api + "DIRECT.GET.JOB." + schemas.JobSubject("j1", schemas.EventAdmitted)), "ada", "collector trainer"},
+		{"make a consumer of advice", publishes(api + "CONSUMER.CREATE.ADVICE.mine." + advice), "gateway store", "collector ada trainer advisor"},
+		{"take the store's place at advice", publishes(api + "CONSUMER.MSG.NEXT.ADVICE.store-ADVICE"), "store", "collector ada trainer gateway advisor"},
+		{"read any message of jobs", publishes(api + "STREAM.MSG.GET.JOB"), "store advisor", "collector ada trainer gateway"},
 		{"make a consumer of jobs", publishes(api + "CONSUMER.CREATE.JOB.mine." + advice), "advisor trainer gateway store", "collector ada"},
 		{"make an old consumer of jobs", publishes(api + "CONSUMER.DURABLE.CREATE.JOB.mine"), "", "collector ada store trainer gateway advisor"},
 		{"take the store's place", publishes(api + "CONSUMER.MSG.NEXT.JOB.store-JOB"), "store", "collector ada trainer gateway advisor"},
@@ -94,7 +99,9 @@ func TestSecure_RightsHold(t *testing.T) {
 		{"take a stream's lease", publishes("$KV.LEASES.store-JOB"), "store", "ada bob collector trainer gateway advisor"},
 		{"take the trainer's lease", publishes("$KV.LEASES." + schemas.LeaseTrainer), "trainer", "ada bob collector store gateway advisor"},
 		{"write a sample", publishes(schemas.NodeSubject("node-a", schemas.EventSample)), "collector", "ada bob store trainer gateway advisor"},
-		{"change a stream", publishes(api + "STREAM.UPDATE.JOB"), "operator", "ada bob collector store trainer gateway advisor"},
+		{"widen the stream of jobs", publishes(api + "STREAM.UPDATE.JOB"), "operator advisor", "ada bob collector store trainer gateway"},
+		{"change another stream", publishes(api + "STREAM.UPDATE.NODE"), "operator", "ada bob collector store trainer gateway advisor"},
+		{"write a snapshot", publishes("$O.SNAPSHOTS.C.x"), "advisor", "ada bob collector store gateway trainer"},
 		{"delete a stream", publishes(api + "STREAM.DELETE.JOB"), "operator", "ada bob collector store trainer gateway advisor"},
 		{"delete a message", publishes(api + "STREAM.MSG.DELETE.JOB"), "operator", "ada bob collector store trainer gateway advisor"},
 		{"make a stream of any name", publishes(api + "STREAM.CREATE.MINE"), "operator", "ada bob collector store trainer gateway advisor"},
@@ -117,7 +124,7 @@ func TestSecure_RightsHold(t *testing.T) {
 // write the champion's key, by every way that he has.
 func TestSecure_OnlyTheTrainerPromotes(t *testing.T) {
 	g := guard(t, false, "ada")
-	ctx := within(t, time.Minute)
+	ctx := within(t, patience)
 	if err := g.as(schemas.Operator, false).Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -132,12 +139,12 @@ func TestSecure_OnlyTheTrainerPromotes(t *testing.T) {
 			continue
 		}
 		nc, refused := g.raw(user)
-		if err := errors.Join(nc.Publish("$KV.CHAMPIONS."+champion.Target, []byte(`{}`)), nc.FlushTimeout(5*time.Second)); err != nil {
+		if err := errors.Join(nc.Publish("$KV.CHAMPIONS."+champion.Target, []byte(`{}`)), nc.FlushTimeout(patience)); err != nil {
 			t.Fatal(err)
 		}
 		select {
 		case <-refused:
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience):
 			t.Errorf("%s writes the champion's key", user)
 		}
 	}
@@ -151,26 +158,22 @@ func TestSecure_OnlyTheTrainerPromotes(t *testing.T) {
 }
 
 // A person's own way: what he asks and tells carries his name, and what is refused
-// is said at once.
+// is said: neither the request nor the event times out.
 func TestSecure_RefusalsAreTold(t *testing.T) {
 	g := guard(t, false, "ada")
-	if err := g.as(schemas.Operator, false).Prepare(within(t, 20*time.Second)); err != nil {
+	if err := g.as(schemas.Operator, false).Prepare(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
-	begin := time.Now()
 	for what, err := range map[string]error{
-		"promote": g.as("ada", true).Request(within(t, 20*time.Second), schemas.SubjectRegressorPromote, &schemas.PromoteRequest{}, new(schemas.Promoted)),
+		"promote": g.as("ada", true).Request(within(t, patience), schemas.SubjectRegressorPromote, &schemas.PromoteRequest{}, new(schemas.Promoted)),
 		"publish": func() error {
-			_, err := g.as("store", false).Publish(within(t, 20*time.Second), sampleOf("node-a"))
+			_, err := g.as("store", false).Publish(within(t, patience), sampleOf("node-a"))
 			return err
 		}(),
 	} {
 		if !errors.Is(err, schemas.ErrForbidden) || !strings.Contains(fmt.Sprint(err), "does not permit") {
 			t.Errorf("%s = %v, want forbidden by nats", what, err)
 		}
-	}
-	if took := time.Since(begin); took > 4*time.Second {
-		t.Errorf("that was said after %s", took)
 	}
 }
 
@@ -203,12 +206,12 @@ func TestSecure_TheRightsTakeNkeysFromTheEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Stop()
-	b, err := bus.Connect(within(t, 10*time.Second), bus.Options{URL: s.URL(), SeedFile: g.file("advisor.nk")}, slog.New(slog.DiscardHandler), nil)
+	b, err := bus.Connect(within(t, patience), bus.Options{URL: s.URL(), SeedFile: g.file("advisor.nk")}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closeBus(b)
-	if err := b.Prepare(within(t, 20*time.Second)); err != nil {
+	if err := b.Prepare(within(t, patience)); err != nil {
 		t.Errorf("the advisor makes the streams: %v", err)
 	}
 }
@@ -241,7 +244,7 @@ func TestSecure_MistakesAreTold(t *testing.T) {
 	}
 	ca, nk := "--nats-ca="+g.file("ca.crt"), "--nats-nkey="+g.file("ada.nk")
 	cert := []string{"--nats-cert=" + g.file("client.crt"), "--nats-key=" + g.file("client.key")}
-	ctx, secrets := within(t, 20*time.Second), append(g.secrets(), "SUsomethingelse")
+	ctx, secrets := within(t, patience), append(g.secrets(), "SUsomethingelse")
 	var mistakes sync.WaitGroup
 	with := func(more ...string) []string { return append(append([]string{}, cert...), more...) }
 	for _, c := range []struct {
@@ -278,7 +281,7 @@ func TestSecure_MistakesAreTold(t *testing.T) {
 	if err := run(ctx, []string{"jobs", "--nats-url=" + clear.URL(), ca}, func(string) string { return "" }, &out, &out); err == nil || !strings.Contains(err.Error(), "secure connection not available") {
 		t.Errorf("an authority, and a server without TLS: %v, want that it is refused", err)
 	}
-	b, err := bus.Connect(within(t, 10*time.Second), bus.Options{URL: g.url(), CAFile: g.file("ca.crt"), CertFile: g.file("client.crt"), KeyFile: g.file("client.key"), SeedFile: g.file("ada.nk")}, slog.New(slog.DiscardHandler), nil)
+	b, err := bus.Connect(within(t, patience), bus.Options{URL: g.url(), CAFile: g.file("ca.crt"), CertFile: g.file("client.crt"), KeyFile: g.file("client.key"), SeedFile: g.file("ada.nk")}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatalf("with all of it right: %v", err)
 	}
@@ -288,9 +291,8 @@ func TestSecure_MistakesAreTold(t *testing.T) {
 // No secret of an address reaches an error or a log, whatever is wrong with it.
 func TestSecure_AddressesKeepTheirSecrets(t *testing.T) {
 	const secret = "pa55-w0rd-of-ada"
-	ctx := within(t, 4*time.Second)
 	var addresses sync.WaitGroup
-	for _, c := range [][]string{
+	for _, args := range [][]string{
 		{"jobs", "--nats-url=nats://ada:" + secret + "@127.0.0.1:1"},
 		{"jobs", "--nats-url=nats://" + secret + "@127.0.0.1:1"},
 		{"jobs", "--nats-url=nats://ada:" + secret + "%zz@127.0.0.1:1,nats://ada:" + secret + "@127.0.0.1:2"},
@@ -302,13 +304,43 @@ func TestSecure_AddressesKeepTheirSecrets(t *testing.T) {
 		{"all", "--data=" + t.TempDir(), "--nats-url=nats://ada:" + secret + "@127.0.0.1:1", "--http-port=0"},
 	} {
 		addresses.Go(func() {
-			var out bytes.Buffer
-			err := run(ctx, append(c, "--log-level=debug"), func(string) string { return "" }, &out, &out)
-			if err == nil && out.Len() == 0 {
-				t.Errorf("courier %s says nothing", c[0])
+			text := tellsOfAddress(within(t, patience), append(args, "--log-level=debug"))
+			if text == "" {
+				t.Errorf("courier %s says nothing", args[0])
 			}
-			tellsNone(t, fmt.Sprint("courier ", c[0]), fmt.Sprint(err)+out.String(), []string{secret})
+			tellsNone(t, fmt.Sprint("courier ", args[0]), text, []string{secret})
 		})
 	}
 	addresses.Wait()
+}
+
+// tellsOfAddress runs the program to its end, a service until it has told of an address that does
+// not answer, and returns what it wrote and its error.
+func tellsOfAddress(ctx context.Context, args []string) string {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	out := &watchedBuffer{word: "127.0.0.1:1", seen: func() {}} // of this process and of the trainer's
+	if args[0] != "jobs" && args[1] != "verify" {
+		out.seen = stop
+	}
+	err := run(ctx, args, func(string) string { return "" }, out, out)
+	if err == nil {
+		return out.String()
+	}
+	return err.Error() + out.String()
+}
+
+// watchedBuffer calls seen when a word was written.
+type watchedBuffer struct {
+	sharedBuffer
+	word string
+	seen func()
+}
+
+func (b *watchedBuffer) Write(p []byte) (int, error) {
+	n, err := b.sharedBuffer.Write(p)
+	if strings.Contains(b.String(), b.word) {
+		b.seen()
+	}
+	return n, err
 }

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"courier/bus"
 	"courier/bus/server"
@@ -75,7 +74,7 @@ func (g *guarded) flags(user string) []string {
 // as connects as a user, as a person unless he is a service.
 func (g *guarded) as(user string, person bool) *bus.Bus {
 	g.t.Helper()
-	b, err := bus.Connect(within(g.t, 10*time.Second), bus.Options{URL: g.url(), Name: user, CAFile: g.file("ca.crt"), SeedFile: g.file(user + ".nk"), Person: person}, slog.New(slog.DiscardHandler), nil)
+	b, err := bus.Connect(within(g.t, patience), bus.Options{URL: g.url(), Name: user, CAFile: g.file("ca.crt"), SeedFile: g.file(user + ".nk"), Person: person}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -116,7 +115,7 @@ func (g *guarded) command(user string, args ...string) (string, error) {
 	if user != "" {
 		flags = g.flags(user)
 	}
-	c := exec.CommandContext(within(g.t, time.Minute), program, append(append(sub[:len(sub):len(sub)], flags...), rest...)...)
+	c := exec.CommandContext(within(g.t, patience), program, append(append(sub[:len(sub):len(sub)], flags...), rest...)...)
 	c.Env = append(os.Environ(), "USER=root", "XDG_CACHE_HOME="+filepath.Join(filepath.Dir(g.dir), "cache-"+user))
 	out, err := c.CombinedOutput()
 	return string(out), err
@@ -170,7 +169,7 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 		var rows []struct {
 			N uint64 `ch:"n"`
 		}
-		return d.Query(within(t, 5*time.Second), &rows, "SELECT count() AS n FROM job_epoch") == nil && rows[0].N == 24
+		return d.Query(within(t, oneTry), &rows, "SELECT count() AS n FROM job_epoch") == nil && rows[0].N == 24
 	})
 	g.tellsLater(parts[0])
 	g.asksTheGateway(fmt.Sprintf("https://127.0.0.1:%d", port))
@@ -245,7 +244,7 @@ func (g *guarded) asksTheGateway(at string) {
 		{"operator", "DELETE", "/api/v1/jobs/bobs", "", 200, `"cancelled"`},
 		{"operator", "GET", "/metrics", "", 200, "courier_gateway_requests_total"},
 	} {
-		r, err := http.NewRequestWithContext(within(g.t, time.Minute), c.method, at+c.path, strings.NewReader(c.body))
+		r, err := http.NewRequestWithContext(within(g.t, patience), c.method, at+c.path, strings.NewReader(c.body))
 		if err != nil {
 			g.t.Fatal(err)
 		}

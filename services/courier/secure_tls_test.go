@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"courier/store"
 	"courier/store/storetest"
@@ -83,7 +82,7 @@ func TestSecure_TLSSettingsOnAServer(t *testing.T) {
 		var rows []struct {
 			Version string `ch:"version"`
 		}
-		return d.Query(within(t, 10*time.Second), &rows, "SELECT version() AS version")
+		return d.Query(within(t, patience), &rows, "SELECT version() AS version")
 	}
 	await(t, "the server", func() bool { return ask("127.0.0.1", ca) == nil })
 	if err := ask("localhost", ""); err == nil {

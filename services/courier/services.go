@@ -13,6 +13,7 @@ import (
 	"courier/gateway"
 	"courier/schemas"
 	"courier/services"
+	"courier/spool"
 	"courier/store"
 )
 
@@ -29,16 +30,16 @@ func (c *collectorCommand) Run(w *world) error {
 	if w.getenv("GOGC") == "" {
 		debug.SetGCPercent(50) // its garbage is little, and each node runs one
 	}
-	collector.Shed() // the other commands are parsed, and not run
+	collector.ReleaseMemory() // parsing the other commands needed it
 	return c.serve(w, "collector", func(r *room) (services.Part, func() error, http.Handler, error) {
 		node, err := nodeName(c.Node)
 		if err != nil {
 			return services.Part{}, nil, nil, err
 		}
 		if c.SpoolDir == "" {
-			c.SpoolDir = collector.DefaultSpoolDir()
+			c.SpoolDir = spool.DefaultDir()
 		}
-		s, err := collector.New(r.bus, collector.Options{Node: node, Interval: c.Interval, NodeExporterURL: c.NodeExporterURL, SamplesPerMessage: c.SamplesPerMessage, Alone: true, SpoolDir: c.SpoolDir}, r.log, r.reg)
+		s, err := collector.New(r.bus, collector.Options{Node: node, Interval: c.Interval, NodeExporterURL: c.NodeExporterURL, SamplesPerMessage: c.SamplesPerMessage, Dedicated: true, SpoolDir: c.SpoolDir}, r.log, r.reg)
 		if err != nil {
 			return services.Part{}, nil, nil, err
 		}
@@ -108,13 +109,19 @@ type gatewayCommand struct {
 	TLSCert       string  `name:"tls-cert" help:"File with the certificate (PEM) of the gateway; with it HTTPS is served." env:"COURIER_TLS_CERT"`
 	TLSKey        string  `name:"tls-key" help:"File with the key of --tls-cert." env:"COURIER_TLS_KEY"`
 	ClickHouseURL string  `name:"clickhouse-http-url" help:"Where people ask ClickHouse over HTTP, for the page to show." env:"COURIER_CLICKHOUSE_HTTP_URL"`
+	hostFlags
+}
+
+// hostFlags are those of a gateway without tokens that is reached by a name.
+type hostFlags struct {
+	AllowedHosts []string `name:"allowed-host" sep:"," help:"Host names by which the gateway is reached, beside localhost and IP addresses; * allows any. Protects against DNS rebinding; not needed with --tokens or TLS." env:"COURIER_ALLOWED_HOST"`
 }
 
 func (c *gatewayCommand) Run(w *world) error {
 	if c.HTTPAddress == "" {
 		c.HTTPAddress = "127.0.0.1:8080"
 	}
-	o := gateway.Options{Version: buildVersion(), ClickHouseURL: func() string { return c.ClickHouseURL }, Rate: c.RateLimit}
+	o := gateway.Options{Version: buildVersion(), ClickHouseURL: func() string { return c.ClickHouseURL }, Rate: c.RateLimit, AllowedHosts: c.AllowedHosts}
 	if c.RateLimit < 0 {
 		return fmt.Errorf("--rate-limit %g: want 0 or more", c.RateLimit)
 	}

@@ -150,7 +150,7 @@ func TestLearner_Refits(t *testing.T) {
 	}
 	l := newLearner(t.Context(), 1, 2)
 	s := sim.NewScenario(simulatedWorld(), 0, 0.95, 1)
-	for _, r := range s.History {
+	for _, r := range s.History[:len(s.History)/3] { // enough for each target, and quickly fitted
 		l.add(r.Event, r.Sequence)
 	}
 	finished := func(id string) {

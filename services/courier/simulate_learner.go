@@ -99,18 +99,20 @@ type learnt struct {
 func newLearnt(p *regress.Predictor, digest string) (*learnt, error) {
 	inputs := make([]schemas.Input, len(p.Features()))
 	for i, f := range p.Manifest().Features {
-		inputs[i] = schemas.Input{Name: f.Name, Levels: f.Levels, Min: f.Min, Max: f.Max}
+		inputs[i] = schemas.Input{
+			Name: f.Name, Levels: f.Levels, Min: f.Min, Max: f.Max, Typical: f.Typical,
+		}
 	}
 	encoder, err := schemas.ReadEncoder(inputs)
 	return &learnt{predictor: p, digest: digest, encoder: encoder, row: make([]float64, len(inputs))}, err
 }
 
-// point is the prediction for a model, a node and features, in the unit of the
+// point is the prediction for the level of a model, a node and features, in the unit of the
 // target.
-func (l *learnt) point(model string, on schemas.Hardware, f schemas.Features) (float64, error) {
-	code, known := l.encoder.Model(model)
+func (l *learnt) point(level string, on schemas.Hardware, f schemas.Features) (float64, error) {
+	code, known := l.encoder.Model(level)
 	if !known {
-		return 0, fmt.Errorf("the regressor has learnt nothing of model %s", model)
+		return 0, fmt.Errorf("the regressor has learnt nothing of model %s", level)
 	}
 	f.ModelCode, f.Node = code, l.encoder.Node(on)
 	l.encoder.Fill(l.row, &f)

@@ -54,11 +54,11 @@ func (p *paperRule) points(q *schemas.JobRequest, on sim.Node) ([]pointed, error
 		load, machine := p.Load(on, uint32(cpus)), schemas.Hardware{Cores: on.Cores}
 		for _, batch := range q.BatchSizes {
 			f := schemas.Features{BatchSize: uint32(batch), CPUs: uint32(cpus), Load: load, EpochsDone: uint32(q.Epochs)}
-			epoch, err := p.epochTime.point(q.Model, machine, f)
+			epoch, err := p.epochTime.point(levelOf(q), machine, f)
 			if err != nil {
 				return nil, err
 			}
-			accuracy, err := p.accuracy.point(q.Model, machine, f)
+			accuracy, err := p.accuracy.point(levelOf(q), machine, f)
 			if err != nil {
 				return nil, err
 			}

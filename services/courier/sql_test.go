@@ -28,7 +28,7 @@ func sqlData(t *testing.T) string {
 	}
 	u.User, u.Path = url.UserPassword(e.User, e.Password), "/"+e.Database
 	d := storetest.Open(t, u.String())
-	if err := d.Migrate(within(t, 20*time.Second)); err != nil {
+	if err := d.Migrate(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{"TRUNCATE TABLE job_submitted", "INSERT INTO job_submitted (event_id, at, job_id, model, slo_seconds, predicted_seconds) VALUES ('a', '2026-03-02 08:00:00', 'morning', 'lenet5', 600, 412.5), ('b', '2026-03-02 20:00:00', 'night, late', 'lenet5', 0, NULL)"} {
@@ -54,7 +54,7 @@ func sqlData(t *testing.T) string {
 func sqlRun(t *testing.T, data string, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	err := run(within(t, time.Minute), append([]string{"sql", "--data", data}, args...), func(string) string { return "" }, &out, &out)
+	err := run(within(t, patience), append([]string{"sql", "--data", data}, args...), func(string) string { return "" }, &out, &out)
 	return out.String(), err
 }
 

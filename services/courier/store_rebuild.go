@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"courier/bus"
+	"courier/schemas"
 	"courier/store"
 )
 
@@ -32,7 +33,7 @@ func (c *storeRebuildCommand) Run(w *world) error {
 		}
 		p.end()
 		if c.Output != "json" {
-			fmt.Fprintf(w.stdout, "Rebuilt from the log in %.1f s.\n", time.Since(begin).Seconds())
+			fmt.Fprintf(w.stdout, "Rebuilt from the log in %s.\n", schemas.FormatSeconds(time.Since(begin).Seconds()))
 		}
 		return nil
 	})

@@ -22,13 +22,13 @@ func TestStoreRebuild_MakesADatabaseFromTheLog(t *testing.T) {
 	b := server.Connect(t)
 	for n := range uint64(50) {
 		s := &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now().UTC()}, Node: "node-a", BootID: "boot", Number: n, IntervalSeconds: 2, Cores: 2}
-		if _, err := b.Publish(within(t, 5*time.Second), s); err != nil {
+		if _, err := b.Publish(within(t, patience), s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	rebuild := func() (string, error) {
 		var out bytes.Buffer
-		err := run(within(t, time.Minute), []string{"store", "rebuild", "--nats-url", server.URL(), "--clickhouse-url", address}, func(string) string { return "" }, &out, &out)
+		err := run(within(t, patience), []string{"store", "rebuild", "--nats-url", server.URL(), "--clickhouse-url", address}, func(string) string { return "" }, &out, &out)
 		return out.String(), err
 	}
 	for _, when := range []string{"the first time", "again"} {
@@ -50,10 +50,10 @@ func TestStoreRebuild_MakesADatabaseFromTheLog(t *testing.T) {
 	position := uint64(0)
 	await(t, "the store", func() bool {
 		s := &schemas.Sample{Stamp: schemas.Stamp{EventID: fmt.Sprintf("node-a/boot/%d", 100+position), At: time.Now().UTC()}, Node: "node-a", BootID: "boot", Number: 100 + position, IntervalSeconds: 2, Cores: 2}
-		if _, err := b.Publish(within(t, 5*time.Second), s); err != nil {
+		if _, err := b.Publish(within(t, patience), s); err != nil {
 			t.Fatal(err)
 		}
-		have, err := d.Position(within(t, 5*time.Second), schemas.StreamNode)
+		have, err := d.Position(within(t, oneTry), schemas.StreamNode)
 		position++
 		return err == nil && have > 50
 	})

@@ -13,7 +13,7 @@ type storeSchemaCommand struct {
 // Help is the rest of what --help says.
 func (c *storeSchemaCommand) Help() string {
 	return "Prints the SQL that makes the tables and views, for who makes them by hand: one server has them made by the store when it starts. What is printed for a cluster was parsed " +
-		"by ClickHouse, and not run on a cluster yet; see docs/cluster.md."
+		"by ClickHouse, and not run on a cluster yet; see docs/howto/clickhouse-cluster.md."
 }
 
 // Run prints.

@@ -157,7 +157,11 @@ func printVerified(out io.Writer, v verified) error {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", s.Stream, sequences(s), u.Table, len(u.Hours), log, have, older, u.Expired, differ)
 		}
 		for _, u := range s.RollUps {
-			fmt.Fprintf(t, "%s\t\t%s\t\t\t\t\t\t%d\n", s.Stream, u.RollUp, len(u.Hours))
+			busy := ""
+			if u.Busy > 0 {
+				busy = fmt.Sprint(u.Busy)
+			}
+			fmt.Fprintf(t, "%s\t\t%s\t\t\t\t\t%s\t%d\n", s.Stream, u.RollUp, busy, len(u.Hours))
 		}
 	}
 	if err := t.Flush(); err != nil {
@@ -176,6 +180,10 @@ func printVerified(out io.Writer, v verified) error {
 				fmt.Fprintf(out, "%s %s\n", u.RollUp, wordsOfRollUp(u.Table, h))
 			}
 		}
+	}
+	if busy := v.Busy(); busy > 0 {
+		fmt.Fprintf(out, "%d rows of roll-ups were being written all the time and are not compared: "+
+			"verify again later.\n", busy)
 	}
 	_, err := fmt.Fprintln(out, v.verdict())
 	return err

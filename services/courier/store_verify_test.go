@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"courier/schemas"
 )
@@ -23,13 +22,13 @@ func TestStoreVerify_FindsAndRepairsWhatACourierAllLost(t *testing.T) {
 		if d == nil {
 			return false
 		}
-		position, err := d.Position(within(t, time.Second), schemas.StreamNode)
+		position, err := d.Position(within(t, oneTry), schemas.StreamNode)
 		return err == nil && position >= 10
 	})
 	verify := func(want exitStatus, args ...string) string {
 		t.Helper()
 		var out bytes.Buffer
-		err := run(within(t, time.Minute), append([]string{"store", "verify", "--data", l.f.Data}, args...), func(string) string { return "" }, &out, &out)
+		err := run(within(t, patience), append([]string{"store", "verify", "--data", l.f.Data}, args...), func(string) string { return "" }, &out, &out)
 		var status exitStatus
 		if err != nil && !errors.As(err, &status) {
 			t.Fatalf("courier store verify %s: %v", strings.Join(args, " "), err)
@@ -70,7 +69,7 @@ func TestStoreVerify_FindsAndRepairsWhatACourierAllLost(t *testing.T) {
 		} `json:"streams"`
 	}
 	text := verify(0, "-o", "json", "--since", "0s")
-	if err := json.Unmarshal([]byte(text), &r); err != nil || !r.OK || len(r.Streams) != 3 {
+	if err := json.Unmarshal([]byte(text), &r); err != nil || !r.OK || len(r.Streams) != len(schemas.StoreDurables()) {
 		t.Errorf("-o json: %v\n%s", err, text)
 	}
 	for _, s := range r.Streams {
@@ -83,18 +82,18 @@ func TestStoreVerify_FindsAndRepairsWhatACourierAllLost(t *testing.T) {
 func TestStore_IsTheServiceWithoutAWord(t *testing.T) {
 	var out bytes.Buffer
 	nothing := func(string) string { return "" }
-	err := run(within(t, time.Minute), []string{"store"}, nothing, &out, &out)
+	err := run(within(t, patience), []string{"store"}, nothing, &out, &out)
 	if err == nil || !strings.Contains(err.Error(), "--clickhouse-url") {
 		t.Errorf("courier store = %v, want the service's own flags missed", err)
 	}
-	err = run(within(t, time.Minute), []string{"store", "--batch-age=soon"}, nothing, &out, &out)
+	err = run(within(t, patience), []string{"store", "--batch-age=soon"}, nothing, &out, &out)
 	if err == nil || !strings.Contains(err.Error(), "--batch-age") {
 		t.Errorf("courier store --batch-age=soon = %v, want the flag refused as the service does", err)
 	}
-	if err := run(within(t, time.Minute), []string{"store", "--help"}, nothing, &out, &out); !errors.Is(err, exitStatus(0)) || !strings.Contains(out.String(), "$COURIER_BATCH_AGE") || !strings.Contains(out.String(), "store verify") {
+	if err := run(within(t, patience), []string{"store", "--help"}, nothing, &out, &out); !errors.Is(err, exitStatus(0)) || !strings.Contains(out.String(), "$COURIER_BATCH_AGE") || !strings.Contains(out.String(), "store verify") {
 		t.Errorf("courier store --help ended with %v, want the service's flags and verify in\n%s", err, out.String())
 	}
-	err = run(within(t, time.Minute), []string{"store", "verify"}, nothing, &out, &out)
+	err = run(within(t, patience), []string{"store", "verify"}, nothing, &out, &out)
 	if err == nil || !strings.Contains(err.Error(), "--data") {
 		t.Errorf("courier store verify = %v, want to be told what to name", err)
 	}
@@ -110,7 +109,7 @@ func TestStoreSchema_PrintsTheStatements(t *testing.T) {
 		{[]string{"--clickhouse-cluster=main"}, "CREATE TABLE IF NOT EXISTS node_sample ON CLUSTER main AS node_sample_local ENGINE = Distributed(main", "EXISTS node_sample ("},
 	} {
 		var out bytes.Buffer
-		if err := run(within(t, 10*time.Second), append([]string{"store", "schema"}, c.args...), func(string) string { return "" }, &out, &out); err != nil {
+		if err := run(within(t, patience), append([]string{"store", "schema"}, c.args...), func(string) string { return "" }, &out, &out); err != nil {
 			t.Fatal(err)
 		}
 		if text := out.String(); !strings.Contains(text, c.want) || strings.Contains(text, c.not) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -16,13 +17,13 @@ import (
 type requestFlags struct {
 	ID              string            `help:"Name of the job, [a-z0-9_-]{1,64}; made if absent." env:"COURIER_ID"`
 	Model           string            `help:"Name of what is trained." required:"" env:"COURIER_MODEL"`
-	Dataset         string            `help:"Name of the training data." env:"COURIER_DATASET"`
+	Dataset         string            `help:"Name of the training data. Only runs on it are evidence; none is a dataset of its own." env:"COURIER_DATASET"`
 	CPUs            []int             `name:"cpus" help:"CPU counts to choose from." required:"" env:"COURIER_CPUS"`
 	BatchSizes      []int             `help:"Batch sizes to choose from (default: 64,128,256,512)." env:"COURIER_BATCH_SIZES"`
 	Epochs          int               `help:"Passes over the data; absent: chosen, see --max-epochs and --target-accuracy." env:"COURIER_EPOCHS"`
 	MaxEpochs       int               `help:"Most passes over the data where they are chosen (default: 100)." env:"COURIER_MAX_EPOCHS"`
 	TargetAccuracy  float64           `help:"Enough, where epochs are chosen: an accuracy from 0 to 1." env:"COURIER_TARGET_ACCURACY"`
-	SLO             time.Duration     `name:"slo" help:"Time from submission to the last epoch's end, such as 10m; absent: a weighted score decides." env:"COURIER_SLO"`
+	SLO             schemas.Duration  `name:"slo" help:"Time from submission to the end of the last epoch, such as 10m, 6h30m or 2d; without it a weighted score decides." env:"COURIER_SLO"`
 	Confidence      float64           `help:"Wanted probability of meeting the SLO (default: 0.95)." env:"COURIER_CONFIDENCE"`
 	Promise         string            `help:"What the confidence is of: each promise, or the mean of all that ask for the same; absent: as the advisor is set." enum:",each,mean" default:"" env:"COURIER_PROMISE"`
 	Nodes           []string          `help:"Nodes it runs on; absent: the least loaded that fits." env:"COURIER_NODES"`
@@ -33,7 +34,7 @@ type requestFlags struct {
 
 func (f *requestFlags) request() schemas.JobRequest {
 	return schemas.JobRequest{JobID: f.ID, Model: f.Model, Dataset: f.Dataset, CPUs: f.CPUs, BatchSizes: f.BatchSizes, Epochs: f.Epochs, MaxEpochs: f.MaxEpochs, TargetAccuracy: f.TargetAccuracy,
-		SLO: schemas.Duration(f.SLO), Confidence: f.Confidence, Promise: schemas.Promise(f.Promise), Nodes: f.Nodes, TrainingSamples: f.TrainingSamples, User: f.User, Labels: f.Labels}
+		SLO: f.SLO, Confidence: f.Confidence, Promise: schemas.Promise(f.Promise), Nodes: f.Nodes, TrainingSamples: f.TrainingSamples, User: f.User, Labels: f.Labels}
 }
 
 // outputFlags say how a tool prints.
@@ -88,6 +89,7 @@ type predictCommand struct {
 	natsFlags
 	outputFlags
 	requestFlags
+	Explain bool `help:"Print what each figure rests on, too."`
 }
 
 func (c *predictCommand) Run(w *world) error {
@@ -96,7 +98,11 @@ func (c *predictCommand) Run(w *world) error {
 	if err := q.Validate(); err != nil {
 		return err
 	}
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobPredict, &q, printAdvice)
+	text := printAdvice
+	if c.Explain {
+		text = explainAdvice
+	}
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobPredict, &q, text)
 }
 
 type statusCommand struct {
@@ -132,6 +138,22 @@ func (c *jobsCommand) Run(w *world) error {
 	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobList, &schemas.JobListRequest{State: schemas.State(c.State), Limit: c.Limit, After: c.After}, printJobs)
 }
 
+// duration prints seconds that may be unknown.
+func duration(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return schemas.FormatSeconds(*v)
+}
+
+// chance prints a probability that may be unknown.
+func chance(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return schemas.FormatProbability(*v)
+}
+
 // figure prints a number that may be unknown.
 func figure(v *float64, format string) string {
 	if v == nil {
@@ -140,20 +162,40 @@ func figure(v *float64, format string) string {
 	return fmt.Sprintf(format, *v)
 }
 
+// printForeign prints what work unknown to Courier takes of the nodes, where that is known and
+// not nothing.
+func printForeign(out io.Writer, l *schemas.Load) {
+	if cpu := l.ForeignCPURatio; cpu.Value > 0 {
+		fmt.Fprintf(out, "          other work takes %.0f %% of the processors\n", 100*cpu.Value)
+	}
+	if r := l.ForeignIOWaitRatio; r.Value > 0 {
+		fmt.Fprintf(out, "          %.0f %% of them wait for storage, for other work\n", 100*r.Value)
+	}
+}
+
+// company says how many jobs run at once, the asked one included.
+func company(jobs float64) string {
+	if jobs <= 1 {
+		return "no other job"
+	}
+	return fmt.Sprintf("%.3g jobs at once, this one included", jobs)
+}
+
 func printAdvice(out io.Writer, a *schemas.Advice) error {
 	if a.JobID != "" {
 		fmt.Fprintf(out, "job       %s\n", a.JobID)
 	}
 	fmt.Fprintf(out, "decision  %s\nadvice    %s\n", a.Decision, a.Message)
 	if len(a.Nodes) > 0 {
-		fmt.Fprintf(out, "nodes     %v, %g jobs at once, this one included\n", a.Nodes, a.Load.ConcurrentJobs)
+		fmt.Fprintf(out, "nodes     %s, %s\n", strings.Join(a.Nodes, ", "), company(a.Load.ConcurrentJobs))
+		printForeign(out, &a.Load)
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nbatch\tcpus\tepochs\ttime\tbound\taccuracy\tprobability\t")
 	for i := range a.Alternatives {
 		x := &a.Alternatives[i]
-		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", x.BatchSize, x.CPUs, x.Epochs, figure(x.PredictedSeconds, "%.2f s"), figure(x.UpperBoundSeconds, "%.2f s"),
-			figure(x.PredictedAccuracy, "%.4f"), figure(x.Probability, "%.3f"), x.Reason)
+		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", x.BatchSize, x.CPUs, x.Epochs,
+			duration(x.PredictedSeconds), duration(x.UpperBoundSeconds), figure(x.PredictedAccuracy, "%.4f"), chance(x.Probability), x.Reason)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -166,9 +208,9 @@ func printAdvice(out io.Writer, a *schemas.Advice) error {
 func printAround(out io.Writer, a *schemas.Advice) {
 	for i := range a.Effects {
 		e := &a.Effects[i]
-		fmt.Fprintf(out, "\neffect    %s: %.2f s left become %.2f s", e.JobID, e.BeforeSeconds, e.AfterSeconds)
+		fmt.Fprintf(out, "\neffect    %s: %s left become %s", e.JobID, schemas.FormatSeconds(e.BeforeSeconds), schemas.FormatSeconds(e.AfterSeconds))
 		if e.BreaksSLO {
-			fmt.Fprintf(out, ", and its SLO is kept with probability %s instead of %s", figure(e.AfterProbability, "%.3f"), figure(e.BeforeProbability, "%.3f"))
+			fmt.Fprintf(out, ", and its SLO is kept with probability %s instead of %s", chance(e.AfterProbability), chance(e.BeforeProbability))
 		}
 	}
 	if len(a.Effects) > 0 {
@@ -195,7 +237,7 @@ func printJobs(out io.Writer, l *schemas.JobList) error {
 		if j.MetSLO != nil {
 			met = map[bool]string{true: "yes", false: "no"}[*j.MetSLO]
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d/%d\t%s\t%s\t%s\t%s\n", j.JobID, j.State, j.Model, j.BatchSize, j.CPUs, j.EpochsDone, j.Epochs,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d/%d\t%s\t%s\t%s\t%s\n", j.JobID, j.State, trainedName(j.Model, j.Dataset), j.BatchSize, j.CPUs, j.EpochsDone, j.Epochs,
 			figure(j.Accuracy, "%.4f"), clock(j.DeadlineAt), clock(j.PredictedEndAt), met)
 	}
 	if err := t.Flush(); err != nil {
@@ -205,6 +247,14 @@ func printJobs(out io.Writer, l *schemas.JobList) error {
 		fmt.Fprintf(out, "more: courier jobs --after %s\n", l.Next)
 	}
 	return nil
+}
+
+// trainedName names a model and its dataset, if it has one, as regressors do.
+func trainedName(model, dataset string) string {
+	if dataset == "" {
+		return model
+	}
+	return schemas.ModelLevel(model, dataset)
 }
 
 // clock prints an instant with its zone.

@@ -10,8 +10,9 @@ import (
 )
 
 // orphanPatience is how long an engine may still hold a data directory whose
-// supervisor has died: its host gives it ten seconds to stop.
-const orphanPatience = 12 * time.Second
+// supervisor has died: its host gives it ten seconds to stop, and a loaded machine
+// takes longer.
+const orphanPatience = 30 * time.Second
 
 // errLocked says that somebody else holds a lock.
 var errLocked = errors.New("locked")

@@ -25,6 +25,9 @@ import (
 	"courier/store/engine"
 )
 
+// patience is how long a test waits for a condition. It only guards against hanging.
+const patience = 5 * time.Minute
+
 // running is an Engine under test whose Run has been called.
 type running struct {
 	*engine.Engine
@@ -76,7 +79,7 @@ func (r *running) wait() error {
 	case err := <-r.done:
 		r.done <- err
 		return err
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		r.t.Fatal("Run does not return")
 		return nil
 	}
@@ -88,7 +91,7 @@ func (r *running) stop() error { r.cancel(); return r.wait() }
 // ready waits for the endpoint.
 func (r *running) ready() engine.Endpoint {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
 	p, err := r.Ready(ctx)
 	if err != nil {
@@ -101,7 +104,7 @@ func (r *running) ready() engine.Endpoint {
 func (r *running) readyAfter(pid int) engine.Endpoint {
 	r.t.Helper()
 	var p engine.Endpoint
-	eventually(r.t, 30*time.Second, "the engine is started again", func() bool {
+	eventually(r.t, "the engine is started again", func() bool {
 		p = r.ready()
 		return p.PID != pid
 	})
@@ -109,16 +112,16 @@ func (r *running) readyAfter(pid int) engine.Endpoint {
 }
 
 // eventually waits for a condition.
-func eventually(t testing.TB, within time.Duration, what string, holds func() bool) {
+func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
-	deadline := time.After(within)
+	deadline := time.After(patience)
 	for !holds() {
 		select {
 		case <-again.C:
 		case <-deadline:
-			t.Fatalf("within %v not: %s", within, what)
+			t.Fatalf("waited too long for: %s", what)
 		}
 	}
 }
@@ -128,7 +131,7 @@ func fake(t testing.TB, mode string) engine.Options {
 	t.Helper()
 	return engine.Options{
 		DataDir: t.TempDir(), Library: elfLibrary(t), Getenv: func(string) string { return "" },
-		HostCommand: []string{testProgram(t), roleFakeHost, mode}, StartTimeout: 20 * time.Second,
+		HostCommand: []string{testProgram(t), roleFakeHost, mode}, StartTimeout: patience,
 	}
 }
 

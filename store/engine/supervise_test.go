@@ -69,6 +69,12 @@ func TestEngine_ReportsAStartThatCannotSucceed(t *testing.T) {
 			o.StartTimeout = time.Second
 			e := run(t, o)
 			err := e.wait()
+			for err != nil && !strings.Contains(err.Error(), c.want) &&
+				o.StartTimeout < patience { // the child did not come so far on a loaded machine
+				o.StartTimeout *= 2
+				e = run(t, o)
+				err = e.wait()
+			}
 			if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
 				t.Errorf("Run() = %v, want an error with %q that is %v", err, c.want, c.is)
 			}
@@ -107,7 +113,7 @@ func TestEngine_KeepsTryingOnceItHasAnswered(t *testing.T) {
 	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "a third attempt", func() bool {
+	eventually(t, "a third attempt", func() bool {
 		return testutil.ToFloat64(counter(t, e.reg, "courier_engine_restarts_total")) >= 3
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -140,7 +146,7 @@ func TestEngine_IsKilledIfItDoesNotStop(t *testing.T) {
 func TestEngine_StopsWhileItStarts(t *testing.T) {
 	needFake(t)
 	e := run(t, fake(t, fakeSilent))
-	eventually(t, 10*time.Second, "a child", func() bool { return !strings.Contains(e.hostLog(), "no file") })
+	eventually(t, "a child", func() bool { return !strings.Contains(e.hostLog(), "no file") })
 	if err := e.stop(); err != nil {
 		t.Errorf("Run() = %v, want nil", err)
 	}
@@ -188,13 +194,10 @@ func TestEngine_RefusesAPortInUse(t *testing.T) {
 	} {
 		o := fake(t, fakeWell)
 		set(&o)
-		started := time.Now()
+		o.StartTimeout = 2 * patience // it does not wait for that
 		err := run(t, o).wait()
 		if !errors.Is(err, engine.ErrPortTaken) || !strings.Contains(err.Error(), fmt.Sprint(taken)) {
 			t.Errorf("%s: Run() = %v, want ErrPortTaken for %d", name, err, taken)
-		}
-		if took := time.Since(started); took > 2*time.Second {
-			t.Errorf("%s: the error took %v, want 2 s at most", name, took)
 		}
 	}
 }
@@ -223,7 +226,7 @@ func TestEngine_MovesIfAPortItChoseIsTakenMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var thief net.Listener
-	eventually(t, 10*time.Second, "the port is free", func() bool {
+	eventually(t, "the port is free", func() bool {
 		var err error
 		thief, err = net.Listen("tcp", address)
 		return err == nil || e.ready().PID != first.PID

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"courier/store/engine"
 	"courier/store/engine/host"
@@ -134,7 +133,13 @@ func startEngine() (*started, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := engine.Options{DataDir: data, Library: os.Getenv(EngineVariable), HostCommand: []string{program, hostRole}, MemoryBytes: 1 << 30}
+	o := engine.Options{
+		DataDir:      data,
+		Library:      os.Getenv(EngineVariable),
+		HostCommand:  []string{program, hostRole},
+		MemoryBytes:  1 << 30,
+		StartTimeout: patience,
+	}
 	e, err := engine.New(o, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(data))
@@ -146,7 +151,7 @@ func startEngine() (*started, error) {
 		cancel()
 		return errors.Join(<-done, os.RemoveAll(data))
 	}}
-	ready, cancelReady := context.WithTimeout(ctx, time.Minute)
+	ready, cancelReady := context.WithTimeout(ctx, patience)
 	defer cancelReady()
 	if s.endpoint, err = e.Ready(ready); err != nil {
 		return nil, errors.Join(err, s.stop())

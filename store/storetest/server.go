@@ -32,8 +32,17 @@ func NewServerIn(t testing.TB, dir string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(engine.Options{DataDir: dir, Library: os.Getenv(EngineVariable), HostCommand: []string{program, hostRole},
-		HTTPPort: FreePort(t), TCPPort: FreePort(t), MemoryBytes: 1 << 30, MaxRestartDelay: 100 * time.Millisecond}, slog.New(slog.NewTextHandler(t.Output(), nil)), nil)
+	o := engine.Options{
+		DataDir:         dir,
+		Library:         os.Getenv(EngineVariable),
+		HostCommand:     []string{program, hostRole},
+		HTTPPort:        FreePort(t),
+		TCPPort:         FreePort(t),
+		MemoryBytes:     1 << 30,
+		StartTimeout:    patience,
+		MaxRestartDelay: 100 * time.Millisecond,
+	}
+	e, err := engine.New(o, slog.New(slog.NewTextHandler(t.Output(), nil)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +85,7 @@ func FreePort(t testing.TB) int {
 // ready waits until the engine answers.
 func (s *Server) ready(t testing.TB) engine.Endpoint {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	p, err := s.engine.Ready(ctx)
 	skipOrFail(t, err)

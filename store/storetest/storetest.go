@@ -27,6 +27,10 @@ import (
 // one for each protocol, are separated by blanks. The path is ignored.
 const ServerVariable = "COURIER_TEST_CLICKHOUSE"
 
+// patience is how long a test waits for a server, and for each of its statements. It only guards
+// against hanging: a machine without a moment to spare takes half a minute for some.
+const patience = 5 * time.Minute
+
 // New returns a migrated database that lives as long as the test.
 func New(t testing.TB) *store.Database {
 	t.Helper()
@@ -37,7 +41,7 @@ func New(t testing.TB) *store.Database {
 func NewIn(t testing.TB, protocol string) *store.Database {
 	t.Helper()
 	d := Open(t, Address(t, protocol))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := d.Migrate(ctx); err != nil {
 		t.Fatal(err)
@@ -48,7 +52,8 @@ func NewIn(t testing.TB, protocol string) *store.Database {
 // Open opens the database at an address until the test ends.
 func Open(t testing.TB, address string) *store.Database {
 	t.Helper()
-	d, err := store.Open(t.Context(), store.Options{URL: address}, slog.New(slog.DiscardHandler), nil)
+	o := store.Options{URL: address, Timeout: patience}
+	d, err := store.Open(t.Context(), o, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,9 +126,10 @@ func Empty(t testing.TB, protocol string) string {
 // may have stopped its server; what follows needs it or not.
 func command(t testing.TB, server, statement string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	d, err := store.Open(ctx, store.Options{URL: server}, slog.New(slog.DiscardHandler), nil)
+	o := store.Options{URL: server, Timeout: patience}
+	d, err := store.Open(ctx, o, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Error(err)
 		return

@@ -1,0 +1,161 @@
+package advisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// example reads an event from the examples of the contract.
+func example[E any](t *testing.T, name string) *E {
+	t.Helper()
+	data, err := os.ReadFile("../schemas/testdata/" + name + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := new(E)
+	if err := json.Unmarshal(data, e); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// queuedJob returns the events of a job that waited and runs: as a new log has them, and as a log
+// from before advice had a stream of its own.
+func queuedJob(t *testing.T) (now, before []schemas.Event) {
+	t.Helper()
+	submitted := example[schemas.Submitted](t, "submitted")
+	admitted := example[schemas.JobAdmitted](t, "admitted")
+	submitted.Advice.Admission = &schemas.Admission{
+		Policy:   schemas.AdmissionQueue,
+		Verdict:  schemas.Queued,
+		Position: 1,
+	}
+	admitted.JobID, admitted.Advice.JobID = submitted.JobID, submitted.JobID
+	admitted.EventID = schemas.AdmittedID(submitted.JobID)
+	admitted.Advice.EventID, admitted.Advice.CauseSequence = admitted.EventID, 1
+	start := admitted.Advice
+
+	begun := &schemas.Started{HeartbeatSeconds: 5}
+	begun.Setting = schemas.Setting{BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"node-a"}}
+	begun.Model = submitted.Request.Model
+	begun.JobStamp = schemas.JobStamp{JobID: submitted.JobID, Run: 1}
+	begun.EventID, begun.At = schemas.StartedID(submitted.JobID, 1), start.At
+	keep := example[schemas.Advice](t, "advice")
+	keep.JobID, keep.CauseSequence = submitted.JobID, 3
+	keep.EventID = schemas.AdviceID(keep.JobID, keep.CauseSequence)
+	return []schemas.Event{submitted, admitted, begun}, []schemas.Event{submitted, &start, begun, keep}
+}
+
+// A log that holds advice in JOB folds to the state of one that holds it in ADVICE.
+func TestCluster_ReadsLogsThatHoldAdvice(t *testing.T) {
+	states := map[string][]Job{}
+	fold := func(name string, events []schemas.Event) {
+		c := NewCluster()
+		for i, e := range events {
+			c.Apply(e, uint64(i+1), e.Stamped().At)
+			id := "mlp-7"
+			if j := c.jobs[id]; j != nil && i < 3 {
+				states[name] = append(states[name], *j)
+			}
+		}
+		if len(c.running) != 1 || c.waits()+len(c.arrivals.order) != 0 {
+			t.Errorf("%s: %d jobs run, want 1; %d are held", name, len(c.running), c.waits()+len(c.arrivals.order))
+		}
+	}
+	now, before := queuedJob(t)
+	fold("new", now)
+	fold("old", before)
+	var seen []schemas.State
+	for _, j := range states["new"] {
+		seen = append(seen, j.State)
+	}
+	want := []schemas.State{schemas.StateQueued, schemas.StateSubmitted, schemas.StateRunning}
+	if !slices.Equal(seen, want) || states["new"][1].Promise == nil {
+		t.Fatalf("the job is %v, promised %v, want %v", seen, states["new"][1].Promise, want)
+	}
+	if d := cmp.Diff(states["old"], states["new"], cmpopts.IgnoreUnexported(Job{})); d != "" {
+		t.Errorf("an old log folds to another state (-old +new):\n%s", d)
+	}
+}
+
+// run starts an advisor on a bus and waits until it answers.
+func run(t *testing.T, b *bus.Bus) *Advisor {
+	t.Helper()
+	a := New(b, Options{}, slog.New(slog.DiscardHandler), nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case <-a.Answering():
+	case <-time.After(patience):
+		t.Fatal("the advisor does not answer")
+	}
+	return a
+}
+
+// publishAll stores events, as advisors and runners before this one did.
+func publishAll(t *testing.T, b *bus.Bus, events []schemas.Event) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, e := range events {
+		e.Stamped().At = time.Now().UTC()
+		if _, err := b.Publish(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ADVICE is not read by an advisor that starts, so it predicts every running job again.
+func TestAdvisor_PredictsRunningJobsAgainAfterARestart(t *testing.T) {
+	b := bustest.New(t)
+	events, _ := queuedJob(t)
+	publishAll(t, b, events)
+	a := run(t, b)
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	j := a.cluster.running["mlp-7"]
+	if j == nil || j.Advice == nil || j.Advice.CauseSequence != j.last || j.Advice.Run != 1 {
+		t.Errorf("after the restart the job is %+v", j)
+	}
+}
+
+// An advisor that crashed after it had admitted a job has not published the advice; the next one
+// that starts does.
+func TestAdvisor_PublishesTheAdviceOfAnAdmittedJob(t *testing.T) {
+	b := bustest.New(t)
+	events, _ := queuedJob(t)
+	publishAll(t, b, events[:2])
+	run(t, b)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	published := errors.New("the advice was published")
+	err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamAdvice}, func(r bus.Record) error {
+		if r.Event.ID() == schemas.AdmittedID("mlp-7") {
+			return published
+		}
+		return nil
+	})
+	if !errors.Is(err, published) {
+		t.Errorf("ADVICE does not hold the advice of the admission: %v", err)
+	}
+}

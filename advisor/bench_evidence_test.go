@@ -1,0 +1,48 @@
+package advisor_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/schemas"
+)
+
+// processorMicroseconds is the processor time of the process, which other processes on the machine
+// disturb less than the time that passes.
+func processorMicroseconds(b *testing.B) float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e3
+}
+
+// BenchmarkDecideEvidence answers for four alternatives by the evidence method, and reports the
+// processor time of a decision: of configurations that ran, of those between them, of those of
+// which nothing can be promised, and where the epochs are chosen, without and with a target
+// accuracy.
+func BenchmarkDecideEvidence(b *testing.B) {
+	r := evidenceRegressors(b, evidenceRuns(nil))
+	for _, c := range []struct {
+		name   string
+		change func(*schemas.JobRequest)
+	}{
+		{"measured", nil},
+		{"interpolated", func(q *schemas.JobRequest) { q.BatchSizes = []int{48, 96, 192, 384} }},
+		{"extrapolated", func(q *schemas.JobRequest) { q.CPUs = schemas.CPUs{4} }},
+		{"free-epochs", func(q *schemas.JobRequest) { q.Epochs, q.MaxEpochs = 0, 40 }},
+		{"target", func(q *schemas.JobRequest) { q.Epochs, q.MaxEpochs, q.TargetAccuracy = 0, 40, 0.5 }},
+	} {
+		q, now := evidenceQuestion(c.change), time.Now()
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			before := processorMicroseconds(b)
+			for b.Loop() {
+				advisor.Decide(q, r, now)
+			}
+			b.ReportMetric((processorMicroseconds(b)-before)/float64(b.N), "cpu-µs/decision")
+		})
+	}
+}

@@ -1,0 +1,160 @@
+package advisor_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/regress/evidence"
+	"courier/schemas"
+)
+
+// trainedModel ran three times with each of three batch sizes on two datasets: ten epochs, which
+// take a hundred times as long on the large one, reach less there, and begin later.
+const trainedModel = "resnet50"
+
+var datasetTimes = map[string]float64{"small": 1, "large": 100}
+
+func datasetSeconds(dataset string, batch int) float64 {
+	return datasetTimes[dataset] * (4 + 400/float64(batch))
+}
+
+func datasetAccuracy(dataset string, epoch int) float64 {
+	return math.Floor(100*(1-math.Exp(-float64(epoch)/4))) / 100 / (1 + datasetTimes[dataset]/200)
+}
+
+// datasetRegressors are fitted on these runs.
+func datasetRegressors(t testing.TB) advisor.Regressors {
+	var runs []evidence.Run
+	for dataset, times := range datasetTimes {
+		for _, batch := range []int{32, 64, 128} {
+			for k := range 3 {
+				r := evidence.Run{
+					ID:             fmt.Sprint(dataset, batch, "-", k),
+					StartedAt:      evidenceBegin.Add(time.Duration(1000*k+batch) * time.Second),
+					StartupSeconds: 2 * times,
+				}
+				r.Model, r.Dataset, r.BatchSize, r.CPUs = trainedModel, dataset, batch, 1
+				r.ConcurrentJobs = 1
+				for e := 1; e <= 10; e++ {
+					r.Epochs = append(r.Epochs, evidence.Epoch{
+						Number: e, Seconds: datasetSeconds(dataset, batch) * (1 + 0.01*float64(k-1)),
+						Accuracy: datasetAccuracy(dataset, e), HasAccuracy: true,
+					})
+				}
+				runs = append(runs, r)
+			}
+		}
+	}
+	return evidenceRegressors(t, runs)
+}
+
+// onDataset asks for ten epochs of the model on a dataset.
+func onDataset(model, dataset string, slo time.Duration) *advisor.Question {
+	q := schemas.JobRequest{
+		Model: model, Dataset: dataset, CPUs: schemas.CPUs{1}, BatchSizes: []int{64}, Epochs: 10,
+		SLO: schemas.Duration(slo), Nodes: []string{"node-a"},
+	}
+	return &advisor.Question{
+		Request: q.WithDefaults(), Nodes: []string{"node-a"}, Hardware: make([]schemas.Hardware, 1),
+	}
+}
+
+// Time, start-up and accuracy of an answer, and with them a promise, rest on the runs on the
+// dataset that was asked for.
+func TestDecide_RestsOnTheDatasetThatWasAskedFor(t *testing.T) {
+	r, now := datasetRegressors(t), time.Now()
+	const slo = 300 * time.Second // ample on the small dataset, hopeless on the large one
+	for dataset, decision := range map[string]schemas.Decision{
+		"small": schemas.MeetsSLO, "large": schemas.BestEffort,
+	} {
+		a := advisor.Decide(onDataset(trainedModel, dataset, slo), r, now)
+		want := 2*datasetTimes[dataset] + 10*datasetSeconds(dataset, 64)
+		if a.Decision != decision || a.Dataset != dataset || a.Chosen.PredictedSeconds == nil ||
+			math.Abs(*a.Chosen.PredictedSeconds/want-1) > 0.02 {
+			t.Errorf("%s: %s of dataset %q, %+v; want %s and %g s", dataset, a.Decision, a.Dataset, a.Chosen, decision, want)
+			continue
+		}
+		if got := *a.Chosen.PredictedAccuracy; math.Abs(got-datasetAccuracy(dataset, 10)) > 0.02 {
+			t.Errorf("%s: accuracy %g, want %g", dataset, got, datasetAccuracy(dataset, 10))
+		}
+		if kept := *a.Chosen.Probability; (kept > 0.95) != (decision == schemas.MeetsSLO) {
+			t.Errorf("%s: %s with probability %g", dataset, decision, kept)
+		}
+	}
+}
+
+// A neighbour on the slow dataset takes as long as its own runs did, not as those of its model on
+// the quick one.
+func TestDecide_KnowsTheDatasetsOfNeighbours(t *testing.T) {
+	r := datasetRegressors(t)
+	for dataset := range datasetTimes {
+		q := onDataset(trainedModel, "small", time.Hour)
+		q.Others = []advisor.Member{{
+			JobID: "other", Hardware: make([]schemas.Hardware, 1), EpochsDone: 5, Confidence: 0.95,
+			Setting: schemas.Setting{
+				Model: trainedModel, Dataset: dataset, BatchSize: 64, CPUs: 1, Epochs: 10, Nodes: []string{"node-a"},
+			},
+		}}
+		a := advisor.Decide(q, r, time.Now())
+		want := 5 * datasetSeconds(dataset, 64)
+		if len(a.Effects) != 1 || math.Abs(a.Effects[0].BeforeSeconds/want-1) > 0.02 {
+			t.Errorf("%s: effects %+v, want one of a job with %g s left", dataset, a.Effects, want)
+		}
+	}
+}
+
+// Without runs on the dataset that was asked for, nothing is predicted, and the answer lists the
+// datasets of the model's runs.
+func TestDecide_ListsTheDatasetsOfAModelWhereItKnowsNothing(t *testing.T) {
+	r, now := datasetRegressors(t), time.Now()
+	for _, c := range []struct{ model, dataset, want string }{
+		{trainedModel, "", "model resnet50 without a dataset (it has run on datasets large and small; name one with --dataset): run it with"},
+		{trainedModel, "medium", "model resnet50 on dataset medium (it has run on datasets large and small): run it with"},
+		{"vgg", "small", "model vgg on dataset small: run it with"},
+		{"vgg", "", "model vgg: run it with"},
+	} {
+		a := advisor.Decide(onDataset(c.model, c.dataset, time.Hour), r, now)
+		if a.Decision != schemas.Exploring || !strings.Contains(a.Message, "nothing is known yet of "+c.want) {
+			t.Errorf("%s on %q: %s, %q; want exploring, %q", c.model, c.dataset, a.Decision, a.Message, c.want)
+		}
+		for _, alt := range a.Alternatives {
+			if alt.PredictedSeconds != nil || alt.Probability != nil || alt.PredictedAccuracy != nil {
+				t.Errorf("%s on %q: figures without a run: %+v", c.model, c.dataset, alt)
+			}
+		}
+	}
+}
+
+// Whatever is said of the model is said of its runs on the dataset.
+func TestDecide_SpeaksOfTheDataset(t *testing.T) {
+	r, now := datasetRegressors(t), time.Now()
+	for _, c := range []struct {
+		name, want string
+		change     func(q *advisor.Question)
+	}{
+		{
+			"no run reached the target", "no run of model resnet50 on dataset large has reached accuracy 0.8,",
+			func(q *advisor.Question) {
+				q.Request.Epochs, q.Request.MaxEpochs, q.Request.TargetAccuracy = 0, 10, 0.8
+			},
+		},
+		{
+			"another number of CPUs", "because model resnet50 on dataset large ran on such nodes with 1 CPU only",
+			func(q *advisor.Question) { q.Request.CPUs = schemas.CPUs{4} },
+		},
+		{
+			"another type of node", "model resnet50 on dataset large has 9 runs, but none on a node like node-a",
+			func(q *advisor.Question) { q.Hardware = []schemas.Hardware{evidenceNode} },
+		},
+	} {
+		q := onDataset(trainedModel, "large", 10*time.Hour)
+		c.change(q)
+		if a := advisor.Decide(q, r, now); !strings.Contains(a.Message, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, a.Message, c.want)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package advisor
+
+import (
+	"bytes"
+	"testing"
+
+	"courier/schemas"
+)
+
+// history returns the events of a random cluster, without copies.
+func history(t *testing.T, seed uint64, steps int) []logged {
+	t.Helper()
+	w := newWorld(NewCluster(), seed)
+	w.copies, w.c.limits = false, foldLimits
+	for range steps {
+		w.step(t)
+	}
+	return w.log
+}
+
+// foldLimits pack jobs soon, but forget none, because a copy of an event of a forgotten job
+// cannot be told from a new one.
+var foldLimits = limits{nodes: mostNodes, models: mostModels, ended: keptJobs, whole: 10}
+
+func folded(log []logged) *Cluster {
+	c := NewCluster()
+	c.limits = foldLimits
+	applyAll(c, log)
+	return c
+}
+
+// applyAll folds a log; a nil event stands for heartbeats.
+func applyAll(c *Cluster, log []logged) {
+	for _, l := range log {
+		if l.event == nil {
+			hearAll(c, l.at)
+		} else {
+			c.Apply(l.event, l.sequence, l.at)
+		}
+	}
+}
+
+// withCopies returns a log in which the events of jobs come again: at once, and later.
+func withCopies(log []logged) []logged {
+	var all []logged
+	for i, l := range log {
+		all = append(all, l)
+		if isJobEvent(l.event) {
+			all = append(all, l)
+		}
+		for _, back := range []int{3, 40, 700} {
+			if i >= back && isJobEvent(log[i-back].event) {
+				late := log[i-back]
+				late.at = l.at
+				all = append(all, late)
+			}
+		}
+	}
+	return all
+}
+
+func isJobEvent(e schemas.Event) bool {
+	_, isSample := e.(*schemas.Sample)
+	return e != nil && !isSample
+}
+
+// The log gives one state: also with duplicates at once and late, and where its reader
+// stops at any place and goes on from a snapshot.
+func TestCluster_FoldsToTheSameState(t *testing.T) {
+	const steps = 800
+	for seed := range uint64(2) {
+		log := history(t, seed, steps)
+		want := folded(log)
+		if len(want.jobs)+len(want.past) < 50 || len(want.past) == 0 {
+			t.Fatalf("seed %d: %d jobs and %d packed ones are too few", seed, len(want.jobs), len(want.past))
+		}
+		same := func(name string, got *Cluster) {
+			t.Helper()
+			if !bytes.Equal(encoded(t, got), encoded(t, want)) {
+				t.Fatalf("seed %d, %s: %s", seed, name, differenceOf(t, got, want))
+			}
+		}
+		same("with duplicates", folded(withCopies(log)))
+		for cut := 0; cut < len(log); cut += 1 + len(log)/10 {
+			c := restored(t, folded(log[:cut]))
+			applyAll(c, log[cut:])
+			same("cut and restored", c)
+		}
+	}
+}

@@ -1,0 +1,263 @@
+package advisor_test
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/regress"
+	"courier/schemas"
+)
+
+// fittedBesideHogs are regressors whose epochs take 1 + load times as long beside a foreign load of
+// 0, 0.2 or 0.5 of the processors.
+var fittedBesideHogs = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
+	all, err := fit()
+	if err != nil {
+		return nil, err
+	}
+	column := schemas.ForeignColumn{Column: schemas.ColumnForeignCPU, Typical: 0.2, Greatest: 0.5}
+	calm := dataset(schemas.TargetEpochTime)
+	d := &regress.Dataset{TargetName: calm.TargetName}
+	d.Features = append(calm.Features, regress.Feature{
+		Name: column.String(), Continuous: true, Typical: column.Typical,
+	})
+	d.Columns = make([][]float64, len(d.Features))
+	for n, hog := range []float64{0, 0.2, 0.5} {
+		for i, column := range calm.Columns {
+			d.Columns[i] = append(d.Columns[i], column...)
+		}
+		for i, seconds := range calm.Target {
+			d.Columns[len(calm.Columns)] = append(d.Columns[len(calm.Columns)], hog)
+			d.Target = append(d.Target, seconds*(1+hog))
+			d.Group = append(d.Group, 1000*n+calm.Group[i])
+		}
+	}
+	all = map[string]*regress.Regressor{
+		schemas.TargetStartup:  all[schemas.TargetStartup],
+		schemas.TargetAccuracy: all[schemas.TargetAccuracy],
+	}
+	o := regress.LawOptions{Transform: regress.Log, Seed: 1}
+	all[schemas.TargetEpochTime], err = regress.FitLaw(testContext, d, o)
+	return all, err
+})
+
+func ratio(v float64) *float64 { return &v }
+
+// busySample is a sample of five seconds of a node with two processors.
+func busySample(node string, cpu, ioWait *float64, at time.Time) *schemas.Sample {
+	return sampleOf(node, schemas.Hardware{Cores: 2}, func(s *schemas.Sample) {
+		s.At, s.IntervalSeconds, s.SpeedOperationsPerSecond = at, 5, nil
+		s.CPURatio, s.IOWaitRatio = cpu, ioWait
+	})
+}
+
+// watched feeds a cluster with samples of a node, one each five seconds, the last at an instant.
+func watched(c *advisor.Cluster, node string, samples int, cpu, ioWait *float64, last time.Time) {
+	for i := range samples {
+		at := last.Add(time.Duration(i+1-samples) * 5 * time.Second)
+		c.Apply(busySample(node, cpu, ioWait, at), uint64(i+1), at)
+	}
+}
+
+func TestDecide_AHogChangesThePrediction(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0).UTC()
+	hogs, old := using(t, fittedBesideHogs), regressors(t)
+	alone := trueStartup + 10*trueSeconds(16, 2, 1)
+	beside := func(hog float64) float64 { return trueStartup + 10*trueSeconds(16, 2, 1)*(1+hog) }
+	for _, c := range []struct {
+		name    string
+		r       advisor.Regressors
+		cpu     *float64
+		want    float64 // seconds
+		ratio   schemas.Ratio
+		promise bool
+	}{
+		{"an idle node", hogs, ratio(0.01), alone, schemas.RatioOf(0), true},
+		{"a hog of one of its two processors", hogs, ratio(0.5), beside(0.5),
+			schemas.RatioOf(0.5), true},
+		{"a hog of more than was measured", hogs, ratio(0.9), 0, schemas.RatioOf(0.9), false},
+		{"unknown: the typical load", hogs, nil, beside(0.2), schemas.Ratio{}, true},
+		{"a regressor without the column", old, ratio(0.5), alone, schemas.RatioOf(0.5), true},
+	} {
+		cluster := advisor.NewCluster()
+		watched(cluster, "n", 12, c.cpu, nil, now)
+		a := askOn(c.r, cluster, now, "n")
+		if got := *a.Chosen.PredictedSeconds; c.want > 0 && math.Abs(got/c.want-1) > 0.05 {
+			t.Errorf("%s: predicted %.2f s, want about %.2f", c.name, got, c.want)
+		}
+		if a.Load.ForeignCPURatio != c.ratio {
+			t.Errorf("%s: the advice assumes %+v, want %+v", c.name, a.Load.ForeignCPURatio, c.ratio)
+		}
+		if promised := a.Chosen.UpperBoundSeconds != nil; promised != c.promise {
+			t.Errorf("%s: promised %t, want %t", c.name, promised, c.promise)
+		}
+	}
+
+	// The bound of an unknown load holds for the greatest that was measured.
+	unknown, busiest := advisor.NewCluster(), advisor.NewCluster()
+	watched(busiest, "n", 12, ratio(0.5), nil, now)
+	bound := *askOn(hogs, unknown, now, "n").Chosen.UpperBoundSeconds
+	if least := *askOn(hogs, busiest, now, "n").Chosen.UpperBoundSeconds; bound < 0.99*least {
+		t.Errorf("the bound of an unknown load is %.2f s, that of the greatest %.2f s", bound, least)
+	}
+}
+
+func TestAsk_TakesTheForeignLoadFromSamples(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0).UTC()
+	started := func(job string, ago time.Duration) func(*advisor.Cluster) {
+		return func(c *advisor.Cluster) {
+			e := startedEvent(job, 1)
+			e.At, e.Setting.Nodes = now.Add(-ago), []string{"n"}
+			c.Apply(e, 1, e.At)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		before func(*advisor.Cluster)
+		cpu    *float64
+		ioWait *float64
+		after  time.Duration // that the question comes after the last sample
+		want   schemas.Foreign
+	}{
+		{"nothing is told", nil, nil, nil, 0, schemas.Foreign{}},
+		{"a hog and a busy disk", nil, ratio(0.3), ratio(0.2), 0,
+			schemas.Foreign{CPU: schemas.RatioOf(0.3), IOWait: schemas.RatioOf(0.2)}},
+		{"the last sample is a minute old", nil, ratio(0.3), ratio(0.2), 61 * time.Second,
+			schemas.Foreign{}},
+		{"a known job explains it", started("a", time.Hour/2), ratio(1), nil, 0,
+			schemas.Foreign{CPU: schemas.RatioOf(0)}},
+		{"a job has just come", started("a", 0), ratio(1), nil, 0, schemas.Foreign{}},
+	} {
+		cluster := advisor.NewCluster()
+		if c.before != nil {
+			c.before(cluster)
+		}
+		watched(cluster, "n", 12, c.cpu, c.ioWait, now)
+		q := cluster.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now.Add(c.after))
+		if q.Foreign[0] != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, q.Foreign[0], c.want)
+		}
+	}
+
+	late := advisor.NewCluster() // a spool that was found again
+	late.Apply(busySample("n", ratio(0.9), nil, now.Add(-time.Hour)), 1, now)
+	q := late.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now)
+	if q.Foreign[0] != (schemas.Foreign{}) {
+		t.Errorf("a sample of an hour ago counts: %+v", q.Foreign[0])
+	}
+}
+
+// An epoch tells of the foreign load where nobody samples the node, and a job that uses less than
+// its processes leaves the rest to others.
+func TestAsk_TakesTheForeignLoadFromEpochs(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0).UTC()
+	cluster := advisor.NewCluster()
+	start := startedEvent("a", 1)
+	start.At, start.Setting.Nodes = now.Add(-10*time.Second), []string{"n"}
+	cluster.Apply(start, 1, start.At)
+	e := epochEvent("a", 1, 1)
+	e.At, e.Setting.Nodes, e.DurationSeconds = now, []string{"n"}, 9.5
+	e.NodeCPURatio, e.JobCPUSeconds = ratio(0.8), ratio(6) // of 1.6 processors it keeps 0.6 busy
+	j := cluster.Apply(e, 2, now)
+
+	want := schemas.RatioOf(0.5)
+	if q := cluster.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now); q.Foreign[0].CPU != want {
+		t.Errorf("of a new job: %+v, want %+v", q.Foreign[0].CPU, want)
+	}
+	if q := cluster.Again(j, now); q.Foreign[0].CPU != want || q.Self.Foreign[0].CPU != want {
+		t.Errorf("of the job itself: %+v, %+v, want %+v", q.Foreign[0], q.Self.Foreign[0], want)
+	}
+	now = now.Add(6 * time.Second)
+	cluster.Apply(busySample("n", ratio(0.8), nil, now), 3, now)
+	if q := cluster.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now); q.Foreign[0].CPU != want {
+		t.Errorf("with a sample that says the same: %+v, want %+v", q.Foreign[0].CPU, want)
+	}
+}
+
+func TestAsk_PlacesAJobBesideLessForeignLoad(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0).UTC()
+	cluster := advisor.NewCluster()
+	watched(cluster, "a", 3, ratio(0.8), nil, now)
+	watched(cluster, "b", 3, ratio(0.1), nil, now)
+	q := cluster.Ask(schemas.JobRequest{Model: model, CPUs: schemas.CPUs{1}}, now)
+	if fmt.Sprint(q.Nodes) != "[b]" {
+		t.Errorf("placed on %v, want the node without a hog", q.Nodes)
+	}
+}
+
+// A hog that comes while a job runs lengthens what is left of it after one epoch beside the hog,
+// and is named as the cause of the risk; once it has gone, the risk is over.
+func TestWatch_AHogThatComesPutsAPromiseAtRisk(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0).UTC()
+	r, cluster, sequence := using(t, fittedBesideHogs), advisor.NewCluster(), uint64(100)
+	watched(cluster, "node-a", 12, ratio(0), nil, now)
+	q := schemas.JobRequest{
+		JobID: "a", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10,
+		SLO: schemas.Duration(9 * time.Second), Confidence: 0.9, Nodes: running.Nodes,
+	}.WithDefaults()
+	submitted := &schemas.Submitted{Request: q, Advice: *advisor.Decide(cluster.Ask(q, now), r, now)}
+	submitted.JobID, submitted.At = "a", now
+	if submitted.Advice.Decision != schemas.MeetsSLO {
+		t.Fatalf("the SLO is not promised: %s", submitted.Advice.Message)
+	}
+	var risks []*schemas.Risk
+	apply := func(e schemas.Event) *advisor.Job {
+		sequence++
+		j := cluster.Apply(e, sequence, now)
+		risks = cluster.Watch(e, j, sequence, r, now)
+		return j
+	}
+	epoch := func(number uint32, hog float64) *schemas.Advice {
+		seconds := trueSeconds(16, 2, 1) * (1 + hog)
+		now = now.Add(time.Duration(seconds * float64(time.Second)))
+		e := epochEvent("a", 1, number)
+		e.At, e.DurationSeconds = now, seconds
+		e.NodeCPURatio, e.JobCPUSeconds = ratio(1), ratio(2*seconds/(1+hog))
+		return advisor.Decide(cluster.Again(apply(e), now), r, now)
+	}
+	apply(submitted)
+	start := startedEvent("a", 1)
+	start.At = now
+	apply(start)
+
+	if epoch(1, 0); len(risks) != 0 {
+		t.Fatalf("a risk without a hog: %s", risks[0].Message)
+	}
+	a := epoch(2, 0.5)
+	want := 8 * trueSeconds(16, 2, 1) * 1.5
+	if got := *a.Chosen.PredictedSeconds; math.Abs(got/want-1) > 0.05 {
+		t.Errorf("beside the hog %.2f s are left, want about %.2f", got, want)
+	}
+	if math.Abs(a.EpochRatio-1) > 0.05 {
+		t.Errorf("its epochs take %.2f times as long as predicted, want 1", a.EpochRatio)
+	}
+	if len(risks) != 1 || risks[0].Cause != schemas.CauseForeign || risks[0].Cleared {
+		t.Fatalf("risks %+v, want one of the foreign load", risks)
+	}
+	if epoch(3, 0); len(risks) != 1 || !risks[0].Cleared {
+		t.Errorf("risks %+v, want an all-clear", risks)
+	}
+}
+
+// A replay asks with the foreign load that the recorded answer assumed, whatever samples say.
+func TestRecall_AssumesTheRecordedForeignLoad(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0).UTC()
+	r, cluster := using(t, fittedBesideHogs), advisor.NewCluster()
+	watched(cluster, "n", 12, ratio(0.2), nil, now)
+	recorded := &schemas.Submitted{Advice: *askOn(r, cluster, now, "n")}
+	recorded.Request = schemas.JobRequest{
+		JobID: "asked", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10,
+		SLO: schemas.Duration(time.Hour), Confidence: 0.9, Nodes: []string{"n"},
+	}.WithDefaults()
+	watched(cluster, "n", 12, ratio(0.5), nil, now.Add(time.Minute))
+
+	again := advisor.Decide(cluster.Recall(recorded), r, now)
+	got, want := *again.Chosen.PredictedSeconds, *recorded.Advice.Chosen.PredictedSeconds
+	if again.Load != recorded.Advice.Load || got != want {
+		t.Errorf("replayed %+v, %.3f s, want %+v, %.3f s", again.Load, got, recorded.Advice.Load, want)
+	}
+}

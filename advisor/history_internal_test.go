@@ -1,0 +1,195 @@
+package advisor
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"courier/schemas"
+)
+
+// smallLimits let a short history reach every limit.
+var smallLimits = limits{nodes: 40, models: 12, ended: 150, whole: 30}
+
+// historySteps is how many steps a random history has, all seeds together. It is
+// COURIER_STEPS where that is set.
+func historySteps(t *testing.T) int {
+	text := os.Getenv("COURIER_STEPS")
+	if text == "" {
+		return 10_000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Whatever happens to a cluster, and whenever its advisor starts again: the state that is
+// restored from a snapshot and the rest of the log is the state that went on, gives the
+// same answers, and keeps its indices and limits.
+func TestCluster_RandomHistory(t *testing.T) {
+	const seeds = 4
+	steps := historySteps(t) / seeds
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { playHistory(t, seed, steps) })
+	}
+}
+
+func playHistory(t *testing.T, seed uint64, steps int) {
+	w := newWorld(NewCluster(), seed)
+	w.c.limits = smallLimits
+	saved, since := restored(t, w.c), 0 // a state, and where the log goes on from it
+	checks, restarts := 0, 0
+	next := 100
+	for step := range steps {
+		w.step(t)
+		if step%50 == 0 {
+			checkIndices(t, w)
+		}
+		if step < next {
+			continue
+		}
+		next = step + 50 + w.random.IntN(2000)
+		checks++
+		applyAll(saved, w.log[since:])
+		live := encoded(t, w.c)
+		if !bytes.Equal(encoded(t, saved), live) {
+			t.Fatalf("step %d: the restored state is another:\n%s", step, differenceOf(t, saved, w.c))
+		}
+		if checks%8 == 1 {
+			if diff := firstDifference(fingerprint(t, saved, w.now), fingerprint(t, w.c, w.now)); diff != "" {
+				t.Fatalf("step %d: restored, it answers %s", step, diff)
+			}
+		}
+		if w.random.IntN(2) == 0 { // the advisor starts again
+			w.c = saved
+			restarts++
+		}
+		saved = restored(t, w.c)
+		w.log = slices.Clone(w.log[max(0, len(w.log)-3000):])
+		since = len(w.log)
+	}
+	t.Logf("%d steps, %d events, %d comparisons, %d restarts", steps, w.sequence, checks, restarts)
+}
+
+// differenceOf shows where the encoded forms of two states differ.
+func differenceOf(t *testing.T, got, want *Cluster) string {
+	t.Helper()
+	lines := func(c *Cluster) string {
+		frames := decompressed(t, encoded(t, c))
+		return string(bytes.ReplaceAll(frames, []byte(`,"`), []byte(",\n\"")))
+	}
+	return firstDifference(lines(got), lines(want))
+}
+
+// checkIndices recomputes what the state keeps step by step, and holds it to its limits.
+func checkIndices(t *testing.T, w *world) {
+	t.Helper()
+	c := w.c
+	wrong := func(format string, args ...any) {
+		t.Helper()
+		t.Fatalf("after event %d: %s", w.sequence, fmt.Sprintf(format, args...))
+	}
+	counts := map[schemas.State]int{}
+	procs, jobs, expected := map[string]float64{}, map[string]float64{}, map[string]float64{}
+	ended, due := 0, 0
+	for id, j := range c.jobs {
+		counts[j.State]++
+		if j.ID != id || c.past[id] != nil {
+			wrong("job %s is kept as %s, or twice", j.ID, id)
+		}
+		if (c.running[id] == j) != (j.State == schemas.StateRunning) {
+			wrong("job %s is %s, and running: %v", id, j.State, c.running[id] == j)
+		}
+		if j.State == schemas.StateRunning {
+			for _, n := range j.Setting.Nodes {
+				procs[n] += float64(j.Setting.CPUs)
+				jobs[n]++
+			}
+		}
+		if j.expected(w.now) {
+			seen := map[string]bool{}
+			for _, n := range j.Promise.Nodes {
+				if !seen[n] {
+					expected[n] += j.promisedCPUs()
+				}
+				seen[n] = true
+			}
+		}
+		if j.filed > 0 {
+			ended++
+		}
+		if j.due > 0 {
+			due++
+		}
+		if j.resting() != (j.filed > 0) && j.State != schemas.StateSubmitted {
+			wrong("job %s is %s, and its place among the ended ones is %d", id, j.State, j.filed)
+		}
+		if j.State == schemas.StateSubmitted && (j.filed > 0) == (j.due > 0) {
+			wrong("job %s is submitted, abandoned %v, may be %v", id, j.filed > 0, j.due > 0)
+		}
+	}
+	if len(c.running) != counts[schemas.StateRunning] || len(c.waiting) != counts[schemas.StateQueued] || c.waits() != len(c.queue()) {
+		wrong("%d run and %d wait, the indices have %d and %d", counts[schemas.StateRunning], counts[schemas.StateQueued], len(c.running), len(c.waiting))
+	}
+	if !slices.IsSortedFunc(c.waiting, compareUrgency) {
+		wrong("the queue is not in order")
+	}
+	if ended != c.ended.count || due != c.due.count || len(c.past) != c.old.count || len(c.jobs)+len(c.past) != c.order.count {
+		wrong("%d ended, %d due, %d packed, %d in all; the lists have %d, %d, %d and %d", ended, due, len(c.past), len(c.jobs)+len(c.past), c.ended.count, c.due.count, c.old.count, c.order.count)
+	}
+	busy := 0
+	for name, n := range c.nodes {
+		if float64(len(n.running)) != jobs[name] {
+			wrong("%d jobs on node %s, want %g", len(n.running), name, jobs[name])
+		}
+		if len(n.running) > 0 {
+			busy++
+			if tally := c.tallies[name]; tally == nil || tally.procs != procs[name] || tally.jobs != jobs[name] {
+				wrong("tally %+v of node %s, want %g jobs and %g processes", tally, name, jobs[name], procs[name])
+			}
+		}
+		if sum := c.arrivals.cpus(name, w.now); math.Abs(sum-expected[name]) > 1e-9 {
+			wrong("%g CPUs are expected on node %s, want %g", sum, name, expected[name])
+		}
+	}
+	if len(c.tallies) != busy || len(jobs) != busy || len(c.idleNodes.at) != len(c.nodes)-busy {
+		wrong("%d tallies, %d nodes with jobs, %d idle of %d, want %d busy", len(c.tallies), len(jobs), len(c.idleNodes.at), len(c.nodes), busy)
+	}
+	for name := range c.fleet {
+		if c.nodes[name] == nil {
+			wrong("the fleet has a node %s that nobody knows", name)
+		}
+	}
+	checkLimits(t, w)
+}
+
+func checkLimits(t *testing.T, w *world) {
+	t.Helper()
+	c := w.c
+	for _, l := range []struct {
+		name      string
+		size, max int
+	}{
+		{"nodes", len(c.nodes), max(c.limits.nodes, len(c.tallies))},
+		{"models", len(c.models), c.limits.models},
+		{"ended jobs", c.ended.count, c.limits.whole},
+		{"all ended jobs", c.ended.count + c.old.count, c.limits.ended},
+		{"order", len(c.order.entries), 2*c.order.count + 64},
+		{"ended list", len(c.ended.entries), 2*c.ended.count + 64},
+		{"means", len(c.means), mostMeans},
+		{"users", len(c.score.users), keptGroups + 1},
+	} {
+		if l.size > l.max {
+			t.Fatalf("after event %d: %d %s, want at most %d", w.sequence, l.size, l.name, l.max)
+		}
+	}
+	if r := c.record; r != nil && (len(r.kinds) > mostKinds || len(r.alpha) > mostAlphas || len(r.recent) > recordWindow) {
+		t.Fatalf("a record of %d kinds, %d confidences and %d jobs", len(r.kinds), len(r.alpha), len(r.recent))
+	}
+}

@@ -1,0 +1,114 @@
+package advisor
+
+import (
+	"cmp"
+	"slices"
+
+	"courier/schemas"
+)
+
+// jobList is a list of jobs in the order of a key. Adding at the end and removing
+// anywhere take constant time, averaged over many calls, and a search is binary. Jobs may
+// share a key: they stay in the order in which they were added.
+type jobList struct {
+	entries []entry
+	count   int // entries that are not removed
+}
+
+// entry is a place in a list: a job, a packed job, or neither, which is a removed entry.
+type entry struct {
+	key  uint64
+	job  *Job
+	past *pastJob
+}
+
+func (e *entry) removed() bool { return e.job == nil && e.past == nil }
+
+func (e *entry) state() schemas.State {
+	if e.job != nil {
+		return e.job.State
+	}
+	return e.past.state
+}
+
+// unpacked returns the job of an entry that is not removed.
+func (e *entry) unpacked() *Job {
+	if e.job != nil {
+		return e.job
+	}
+	return e.past.unpack()
+}
+
+// add inserts an entry behind those of the same key.
+func (l *jobList) add(e entry) {
+	l.count++
+	if n := len(l.entries); n == 0 || l.entries[n-1].key <= e.key {
+		l.entries = append(l.entries, e)
+		return
+	}
+	l.entries = slices.Insert(l.entries, l.lowerBound(e.key+1), e)
+}
+
+func (l *jobList) lowerBound(key uint64) int {
+	at, _ := slices.BinarySearchFunc(l.entries, key, func(e entry, key uint64) int {
+		return cmp.Compare(e.key, key)
+	})
+	return at
+}
+
+// index returns where a job or a packed job is, -1 if it is not in the list.
+func (l *jobList) index(of entry) int {
+	for i := l.lowerBound(of.key); i < len(l.entries) && l.entries[i].key == of.key; i++ {
+		if e := &l.entries[i]; e.job == of.job && e.past == of.past && !e.removed() {
+			return i
+		}
+	}
+	return -1
+}
+
+// remove takes an entry out and reports whether it was there.
+func (l *jobList) remove(e entry) bool {
+	i := l.index(e)
+	if i < 0 {
+		return false
+	}
+	l.entries[i].job, l.entries[i].past = nil, nil
+	l.count--
+	l.tidy()
+	return true
+}
+
+// replace puts another entry with the same key in the place of one.
+func (l *jobList) replace(old, with entry) {
+	if i := l.index(old); i >= 0 {
+		l.entries[i] = with
+	}
+}
+
+// tidy drops removed entries: those at the ends at once, others when most are removed.
+func (l *jobList) tidy() {
+	for len(l.entries) > 0 && l.entries[0].removed() {
+		l.entries = l.entries[1:]
+	}
+	for n := len(l.entries); n > 0 && l.entries[n-1].removed(); n-- {
+		l.entries = l.entries[:n-1]
+	}
+	const few = 64
+	if len(l.entries) > 2*l.count+few {
+		kept := make([]entry, 0, 2*l.count)
+		for i := range l.entries {
+			if !l.entries[i].removed() {
+				kept = append(kept, l.entries[i])
+			}
+		}
+		l.entries = kept
+	}
+}
+
+// first returns the first entry; ok is false for an empty list.
+func (l *jobList) first() (e entry, ok bool) {
+	if len(l.entries) == 0 { // tidy keeps a removed entry from being the first
+		return entry{}, false
+	}
+	return l.entries[0], true
+}

@@ -1,0 +1,221 @@
+package advisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/bus/bustest"
+	"courier/schemas"
+)
+
+// post is an event log that takes events only when it is told to.
+type post struct {
+	mu    sync.Mutex
+	fails int // how many publishes of warnings fail first
+	sent  []string
+	gate  chan struct{} // each publish takes one; closed: all go
+}
+
+func (p *post) publish(ctx context.Context, e schemas.Event) (uint64, error) {
+	select {
+	case <-p.gate:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, is := e.(*schemas.Risk); is && p.fails > 0 {
+		p.fails--
+		return 0, &schemas.Error{Code: schemas.CodeUnavailable}
+	}
+	p.sent = append(p.sent, e.ID())
+	return uint64(len(p.sent)), nil
+}
+
+func (p *post) all() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.sent)
+}
+
+func adviceFor(job string, cause uint64) *schemas.Advice {
+	a := &schemas.Advice{CauseSequence: cause}
+	a.JobID, a.EventID = job, schemas.AdviceID(job, cause)
+	return a
+}
+
+func riskFor(job string, cause uint64) *schemas.Risk {
+	r := &schemas.Risk{CauseSequence: cause}
+	r.JobID, r.EventID = job, schemas.RiskID(job, cause)
+	return r
+}
+
+func newTestOutbox(p *post) *outbox {
+	return newOutbox(p.publish, newMetrics(nil), slog.New(slog.DiscardHandler))
+}
+
+// Of the advice of a job that cannot be published yet the newest is sent, and of two
+// jobs each has its own; a closed outbox sends what it has before it ends.
+func TestOutbox_KeepsTheNewestAdviceOfEachJob(t *testing.T) {
+	p := &post{gate: make(chan struct{})}
+	close(p.gate)
+	o := newTestOutbox(p)
+	for cause := range uint64(5) {
+		o.addAdvice(adviceFor("a", cause))
+		o.addAdvice(adviceFor("b", 10+cause))
+	}
+	o.close()
+	o.run(t.Context())
+	want := []string{schemas.AdviceID("a", 4), schemas.AdviceID("b", 14)}
+	if got := slices.Sorted(slices.Values(p.all())); !slices.Equal(got, want) {
+		t.Errorf("sent %v, want %v", got, want)
+	}
+}
+
+// While an advice is being published, the next one of its job waits, so that the log has
+// them in their order.
+func TestOutbox_SendsTheAdviceOfAJobInOrder(t *testing.T) {
+	p := &post{gate: make(chan struct{})}
+	o := newTestOutbox(p)
+	o.addAdvice(adviceFor("a", 1))
+	if o.nextAdvice().CauseSequence != 1 {
+		t.Fatal("the first advice is another")
+	}
+	o.addAdvice(adviceFor("a", 2))
+	o.addAdvice(adviceFor("b", 3))
+	if a := o.nextAdvice(); a.JobID != "b" {
+		t.Fatalf("beside advice 1 of a, %s is sent", a.EventID)
+	}
+	o.sentAdvice("a")
+	if a := o.nextAdvice(); a.JobID != "a" || a.CauseSequence != 2 {
+		t.Errorf("after advice 1 of a, %s is sent", a.EventID)
+	}
+}
+
+// Warnings are sent in their order, all of them, also where the log is away at first.
+func TestOutbox_SendsEveryWarningInOrder(t *testing.T) {
+	p := &post{gate: make(chan struct{}), fails: 2}
+	close(p.gate)
+	o := newTestOutbox(p)
+	var want []string
+	for cause := range uint64(100) {
+		job := fmt.Sprint("job-", cause%3)
+		o.expectRisk()
+		o.addRisk(riskFor(job, cause))
+		o.addAdvice(adviceFor(job, cause))
+		want = append(want, schemas.RiskID(job, cause))
+	}
+	if n := o.unsentRisks(); n != 100 {
+		t.Errorf("%d warnings are unsent, want 100", n)
+	}
+	o.close()
+	o.run(t.Context())
+	isRisk := func(id string) bool { return slices.Contains(want, id) }
+	got := slices.DeleteFunc(p.all(), func(id string) bool { return !isRisk(id) })
+	if !slices.Equal(got, want) || o.unsentRisks() != 0 {
+		t.Errorf("sent %v, want %v", got, want)
+	}
+}
+
+// The queue has a bound: the oldest advice gives way, and never more jobs wait.
+func TestOutbox_HasABound(t *testing.T) {
+	o := newTestOutbox(&post{gate: make(chan struct{})})
+	for n := range uint64(maxUnsent + 1000) {
+		o.addAdvice(adviceFor(fmt.Sprint("job-", n), n))
+	}
+	if len(o.advice) != maxUnsent || len(o.order) != maxUnsent {
+		t.Errorf("%d pieces of advice in %d places, want %d", len(o.advice), len(o.order), maxUnsent)
+	}
+	if a := o.nextAdvice(); a.CauseSequence != 1000 {
+		t.Errorf("the oldest is of %d, want 1000", a.CauseSequence)
+	}
+}
+
+// Where too many warnings wait, the fold waits; the end of the outbox ends that.
+func TestOutbox_AFullListOfWarningsHoldsTheFold(t *testing.T) {
+	p := &post{gate: make(chan struct{})}
+	o := newTestOutbox(p)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() { o.run(ctx) })
+	added := make(chan uint64, maxUnsent+2)
+	all.Go(func() {
+		for n := range uint64(maxUnsent + 2) {
+			o.addRisk(riskFor("a", n))
+			added <- n
+		}
+	})
+	for range maxUnsent {
+		<-added
+	}
+	select {
+	case n := <-added:
+		t.Errorf("warning %d was taken beyond the bound", n)
+	default:
+	}
+	p.gate <- struct{}{} // one is published, and one more is taken
+	if n := <-added; n != maxUnsent {
+		t.Errorf("warning %d was taken next, want %d", n, maxUnsent)
+	}
+	cancel()
+	all.Wait()
+}
+
+// A stop ends publishes that get no answer.
+func TestOutbox_EndsWithItsContext(t *testing.T) {
+	o := newTestOutbox(&post{gate: make(chan struct{})})
+	o.addAdvice(adviceFor("a", 1))
+	o.expectRisk()
+	o.addRisk(riskFor("a", 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); o.run(ctx) }()
+	cancel()
+	<-ended
+	if o.unsentRisks() != 1 {
+		t.Error("a warning that was not published counts as sent")
+	}
+}
+
+// An advisor that stops publishes what waits first.
+func TestAdvisor_PublishesWhatWaitsBeforeItStops(t *testing.T) {
+	b := bustest.New(t)
+	a := asleep(t, b, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	<-a.Answering()
+	for n := range uint64(200) {
+		advice := adviceFor(fmt.Sprint("job-", n), 1)
+		advice.At, advice.Decision = time.Now().UTC(), schemas.Exploring
+		advice.Chosen = &schemas.Alternative{BatchSize: 1, CPUs: 1, Epochs: 1}
+		a.outbox.addAdvice(advice)
+	}
+	cancel()
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	last := schemas.JobSubject("job-199", schemas.EventAdvice)
+	records, err := b.Last(inTime(t), streamOf(t, schemas.EventAdvice), last)
+	if err != nil || len(records) != 1 || a.outbox.unsentRisks() != 0 {
+		t.Errorf("the last advice is %+v, %v, want it in the log", records, err)
+	}
+}
+
+// streamOf returns the stream that keeps an event of jobs.
+func streamOf(t *testing.T, event string) string {
+	t.Helper()
+	for _, s := range schemas.Streams() {
+		if slices.Contains(s.Subjects, schemas.JobSubject("*", event)) {
+			return s.Name
+		}
+	}
+	t.Fatalf("no stream keeps %s", event)
+	return ""
+}

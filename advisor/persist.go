@@ -1,0 +1,268 @@
+package advisor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+const (
+	snapshotKind = "advisor" // of the snapshots of the cluster's state
+
+	// keptSnapshots is how many snapshots of a version are kept: the newest, and the one
+	// before it, in case that the newest turns out to be damaged.
+	keptSnapshots = 2
+
+	// snapshotDay is how old the newest snapshot may become where no event comes: well
+	// before schemas.SnapshotAge removes it.
+	snapshotDay = 24 * time.Hour
+
+	snapshotTimeout     = time.Minute     // to write one
+	lastSnapshotTimeout = 5 * time.Second // to write the one at the end
+
+	restoreRetry = 250 * time.Millisecond // while NATS is away
+)
+
+// saved is what is known of the newest snapshot. Only the part that writes snapshots uses
+// it, after the start and before the end.
+type saved struct {
+	sequence uint64    // last event that it holds
+	at       time.Time // when this advisor wrote, loaded or found it
+	stream   time.Time // when the stream was created that the state was rebuilt from
+	damaged  []string  // names of snapshots that this advisor could not read at its start
+}
+
+// restore loads the newest snapshot that can be used. Without one the whole log is
+// replayed. It waits while NATS is away; the error is that of ctx.
+func (a *Advisor) restore(ctx context.Context) error {
+	for warned := false; ; {
+		err := a.tryRestore(ctx)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !errors.Is(err, schemas.ErrUnavailable) {
+			a.log.Warn("no snapshot is used, replaying the whole event log", "error", err)
+			return nil
+		}
+		if !warned {
+			a.log.Warn("snapshots cannot be read yet", "error", err)
+			warned = true
+		}
+		pause(ctx, restoreRetry)
+	}
+}
+
+func (a *Advisor) tryRestore(ctx context.Context) error {
+	place, err := a.bus.Place(ctx, schemas.StreamJob)
+	if err != nil {
+		return err
+	}
+	a.saved = saved{at: time.Now(), stream: place.CreatedAt}
+	a.replayTo.Store(place.Last)
+	all, err := a.bus.Snapshots(ctx, snapshotKind, SnapshotVersion)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		c, err := a.stateOf(ctx, s, place)
+		if errors.Is(err, schemas.ErrUnavailable) {
+			return err
+		}
+		if err != nil {
+			a.metrics.snapshots.WithLabelValues("ignored").Inc()
+			a.log.Warn("snapshot ignored", "sequence", s.Sequence, "error", err)
+			a.saved.damaged = append(a.saved.damaged, s.Name)
+			continue
+		}
+		a.adopt(c, s, place)
+		return nil
+	}
+	return nil
+}
+
+// stateOf reads the state of a snapshot, if it belongs to the stream as it is now.
+func (a *Advisor) stateOf(
+	ctx context.Context, s bus.Snapshot, place bus.StreamPlace,
+) (c *Cluster, err error) {
+	if err := a.bus.CheckSnapshot(ctx, s, place); err != nil {
+		return nil, err
+	}
+	err = a.bus.LoadSnapshot(ctx, s, func(r io.Reader) (err error) {
+		c, err = DecodeCluster(r)
+		return err
+	})
+	return c, err
+}
+
+// adopt goes on from a snapshot.
+func (a *Advisor) adopt(c *Cluster, s bus.Snapshot, place bus.StreamPlace) {
+	a.mu.Lock()
+	a.cluster, a.applied, a.appliedAt = c, s.Sequence, s.StoredAt
+	a.mu.Unlock()
+	a.noteSaved(s)
+	a.metrics.snapshots.WithLabelValues("loaded").Inc()
+	a.log.Info("snapshot loaded", "sequence", s.Sequence, "last", place.Last, "bytes", s.Bytes)
+	if s.Sequence+1 < place.First {
+		a.log.Warn("events between the snapshot and the event log are lost",
+			"after", s.Sequence, "before", place.First)
+	}
+}
+
+func (a *Advisor) noteSaved(s bus.Snapshot) {
+	a.saved.sequence, a.saved.at = s.Sequence, time.Now()
+	a.metrics.savedAt.Set(float64(s.WrittenAt.Unix()))
+	if s.Bytes > 0 {
+		a.metrics.savedBytes.Set(float64(s.Bytes))
+	}
+}
+
+// keepSnapshots stores the state every now and then, also during the replay.
+func (a *Advisor) keepSnapshots(ctx context.Context) error {
+	tick := time.NewTicker(a.o.Check)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if !a.snapshotDue(time.Now()) || !a.bus.Connected() {
+			continue
+		}
+		writing, cancel := context.WithTimeout(ctx, snapshotTimeout)
+		a.snapshot(writing, a.o.SnapshotEvents/2)
+		cancel()
+	}
+}
+
+// snapshotDue reports whether so many events, or so much time, have passed that the state
+// is to be stored again.
+func (a *Advisor) snapshotDue(now time.Time) bool {
+	a.mu.RLock()
+	events := a.applied - min(a.applied, a.saved.sequence)
+	a.mu.RUnlock()
+	since := now.Sub(a.saved.at)
+	switch {
+	case events >= a.o.SnapshotEvents:
+		return since >= a.o.SnapshotInterval/10
+	case events > 0:
+		return since >= a.o.SnapshotInterval
+	}
+	return since >= snapshotDay
+}
+
+// lastSnapshot stores the state after everything else has ended.
+func (a *Advisor) lastSnapshot(ctx context.Context) {
+	a.mu.RLock()
+	applied := a.applied
+	a.mu.RUnlock()
+	if applied == a.saved.sequence || !a.bus.Connected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSnapshotTimeout)
+	defer cancel()
+	a.snapshot(ctx, 0)
+}
+
+// snapshot stores the state, unless another advisor has stored one of no more than near
+// events ago, and deletes what is not needed any more.
+func (a *Advisor) snapshot(ctx context.Context, near uint64) {
+	if err := a.trySnapshot(ctx, near); err != nil {
+		a.saved.at = time.Now() // the next attempt is as far away as the next snapshot
+		a.metrics.snapshots.WithLabelValues("failed").Inc()
+		a.log.Warn("snapshot not stored", "error", err)
+	}
+}
+
+func (a *Advisor) trySnapshot(ctx context.Context, near uint64) error {
+	// The sequence is read before the end of the stream: the stream grows meanwhile, and a state
+	// ahead of it would look like that of another stream.
+	a.mu.RLock()
+	applied := a.applied
+	a.mu.RUnlock()
+	place, err := a.bus.Place(ctx, schemas.StreamJob)
+	if err != nil {
+		return err
+	}
+	usable, useless, err := a.storedSnapshots(ctx, place)
+	if err != nil {
+		return err
+	}
+	if !place.CreatedAt.Equal(a.saved.stream) || applied > place.Last {
+		return errors.New("the JOB stream was created again; restart the advisor")
+	}
+	if len(usable) > 0 && a.isFresh(usable[0], applied, near) {
+		a.noteSaved(usable[0])
+	} else if s, frozen := a.freeze(); frozen != nil {
+		if err := a.bus.SaveSnapshot(ctx, s, frozen.Encode); err != nil {
+			return err
+		}
+		a.metrics.snapshots.WithLabelValues("written").Inc()
+		a.noteSaved(s)
+		usable = append([]bus.Snapshot{s}, usable...)
+	}
+	return a.prune(ctx, usable, useless)
+}
+
+// isFresh reports whether a stored snapshot makes another one needless: it holds all
+// events, or nearly all and was written a short while ago.
+func (a *Advisor) isFresh(s bus.Snapshot, applied, near uint64) bool {
+	if s.Sequence >= applied {
+		return true
+	}
+	return s.Sequence+near >= applied && time.Since(s.WrittenAt) < a.o.SnapshotInterval/2
+}
+
+// freeze returns the state as it is now with its header; nil while the state has a
+// warning that the log has not.
+func (a *Advisor) freeze() (bus.Snapshot, *Frozen) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.outbox.unsentRisks() > 0 {
+		return bus.Snapshot{}, nil
+	}
+	return bus.Snapshot{
+		Kind: snapshotKind, Version: SnapshotVersion, Stream: schemas.StreamJob,
+		StreamCreatedAt: a.saved.stream, Sequence: a.applied, StoredAt: a.appliedAt,
+		WrittenAt: time.Now().UTC(),
+	}, a.cluster.Freeze()
+}
+
+// storedSnapshots lists the snapshots of this version: those that belong to the stream as
+// it is now, the newest first, and the others.
+func (a *Advisor) storedSnapshots(
+	ctx context.Context, place bus.StreamPlace,
+) (usable, useless []bus.Snapshot, err error) {
+	all, err := a.bus.Snapshots(ctx, snapshotKind, SnapshotVersion)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range all {
+		err := a.bus.CheckSnapshot(ctx, s, place)
+		switch {
+		case errors.Is(err, bus.ErrSnapshot) || slices.Contains(a.saved.damaged, s.Name):
+			useless = append(useless, s)
+		case err == nil:
+			usable = append(usable, s)
+		default:
+			return nil, nil, err
+		}
+	}
+	return usable, useless, nil
+}
+
+// prune deletes the snapshots beyond those that are kept.
+func (a *Advisor) prune(ctx context.Context, usable, useless []bus.Snapshot) error {
+	useless = append(useless, usable[min(keptSnapshots, len(usable)):]...)
+	for _, s := range useless {
+		if err := a.bus.DropSnapshot(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}

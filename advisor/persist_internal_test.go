@@ -1,0 +1,455 @@
+package advisor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for ctx := inTime(t); !ok(); {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+// recorder publishes the events of jobs, each submitted, started, and run for some epochs.
+type recorder struct {
+	t *testing.T
+	b *bus.Bus
+}
+
+func (r *recorder) publish(e schemas.Event) uint64 {
+	r.t.Helper()
+	sequence, err := r.b.Publish(inTime(r.t), e)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return sequence
+}
+
+func stampOf(job, id string, run uint32) schemas.JobStamp {
+	at := schemas.Stamp{EventID: id, At: time.Now().UTC()}
+	return schemas.JobStamp{Stamp: at, JobID: job, Run: run}
+}
+
+func settingOn(n int) schemas.Setting {
+	return schemas.Setting{
+		Model: "m", BatchSize: 16, CPUs: 1, Epochs: 3, Nodes: []string{fmt.Sprint("node-", n%3)},
+	}
+}
+
+func (r *recorder) begin(n int) (job string, last uint64) {
+	r.t.Helper()
+	q := nightly(3)
+	q.JobID = fmt.Sprint("job-", n)
+	a := asleep(r.t, r.b, Options{})
+	if _, err := a.submit(inTime(r.t), q); err != nil {
+		r.t.Fatal(err)
+	}
+	return q.JobID, r.publish(&schemas.Started{
+		JobStamp: stampOf(q.JobID, schemas.StartedID(q.JobID, 1), 1), Setting: settingOn(n),
+	})
+}
+
+func (r *recorder) epoch(n int, number uint32) uint64 {
+	job := fmt.Sprint("job-", n)
+	return r.publish(&schemas.Epoch{
+		JobStamp: stampOf(job, schemas.EpochID(job, 1, number), 1), Setting: settingOn(n),
+		Epoch: number, DurationSeconds: float64(n%5 + 1), DurationSource: schemas.DurationReported,
+	})
+}
+
+func (r *recorder) end(n int) uint64 {
+	job := fmt.Sprint("job-", n)
+	return r.publish(&schemas.Ended{
+		JobStamp: stampOf(job, schemas.EndedID(job, 1, schemas.EventFinished), 1),
+		Setting:  settingOn(n), Outcome: schemas.EventFinished, EpochsDone: 3,
+	})
+}
+
+// jobs records some jobs, of which every other one has ended.
+func (r *recorder) jobs(from, until int) (last uint64) {
+	r.t.Helper()
+	for n := from; n < until; n++ {
+		r.begin(n)
+		for number := range uint32(3) {
+			last = r.epoch(n, number+1)
+		}
+		if n%2 == 0 {
+			last = r.end(n)
+		}
+	}
+	return last
+}
+
+// killed runs an advisor until it has applied an event and its snapshots have reached
+// another, and ends it without the snapshot of a clean stop.
+func killed(t *testing.T, b *bus.Bus, applied, saved uint64, o Options) {
+	t.Helper()
+	a := asleep(t, b, o)
+	if err := a.restore(inTime(t)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, kill := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.runParts(ctx) }()
+	defer func() {
+		kill()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	eventually(t, "the advisor to come that far", func() bool {
+		a.mu.RLock()
+		defer a.mu.RUnlock()
+		return a.applied >= applied
+	})
+	eventually(t, "a snapshot", func() bool { return begun(t, b).applied >= saved })
+}
+
+// often makes an advisor store its state after each event.
+var often = Options{
+	Check: time.Millisecond, SnapshotInterval: time.Millisecond, SnapshotEvents: 1,
+}
+
+func stored(t *testing.T, b *bus.Bus) []bus.Snapshot {
+	t.Helper()
+	all, err := b.Snapshots(inTime(t), snapshotKind, SnapshotVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// replayed returns the state of a restored advisor after the rest of the log, without
+// what does not follow from the log: signs of life, and the last advice.
+func replayed(t *testing.T, a *Advisor) []byte {
+	t.Helper()
+	o := bus.FollowOptions{Stream: schemas.StreamJob, From: a.applied + 1}
+	if err := a.bus.Read(inTime(t), o, func(r bus.Record) error {
+		a.apply(r, false)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range a.cluster.jobs {
+		j.heard, j.Advice = time.Time{}, nil
+	}
+	var state bytes.Buffer
+	if err := a.cluster.Freeze().Encode(&state); err != nil {
+		t.Fatal(err)
+	}
+	return state.Bytes()
+}
+
+// begun returns an advisor that has loaded the newest snapshot.
+func begun(t *testing.T, b *bus.Bus) *Advisor {
+	t.Helper()
+	a := asleep(t, b, Options{})
+	if err := a.restore(inTime(t)); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// An advisor that is killed goes on from its last snapshot, and comes to the state that a
+// replay of the whole log gives, also when that happens again and again.
+func TestRestore_AfterAKillEqualsAFullReplay(t *testing.T) {
+	b := bustest.New(t)
+	r := &recorder{t, b}
+	for round := range 3 {
+		last := r.jobs(10*round, 10*round+10)
+		killed(t, b, last, last, often)
+		r.jobs(100+round, 101+round) // nobody sees them before the next start
+		a := begun(t, b)
+		if a.applied < last {
+			t.Fatalf("round %d begins with event %d, want the snapshot of %d", round, a.applied, last)
+		}
+		if !bytes.Equal(replayed(t, a), replayed(t, asleep(t, b, Options{}))) {
+			t.Errorf("round %d: the state differs from that of a full replay", round)
+		}
+	}
+}
+
+// A clean stop stores the state, and a start needs no event of the log then.
+func TestRun_StoresTheStateWhenItStops(t *testing.T) {
+	b := bustest.New(t)
+	last := (&recorder{t, b}).jobs(0, 4)
+	a := asleep(t, b, Options{})
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	<-a.Answering()
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if next := begun(t, b); next.applied < last {
+		t.Errorf("the next start begins with event %d, want %d", next.applied, last)
+	}
+}
+
+// A snapshot that does not fit is passed over for an older one, or for the whole log.
+func TestRestore_IgnoresWhatDoesNotFit(t *testing.T) {
+	garbage := func(w io.Writer) error {
+		_, err := io.WriteString(w, fmt.Sprintf(snapshotTitle, SnapshotVersion)+"and then nothing of the kind")
+		return err
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*bus.Snapshot)
+		encode func(io.Writer) error
+	}{
+		{"of another version", func(s *bus.Snapshot) { s.Version++ }, nil},
+		{"of another service", func(s *bus.Snapshot) { s.Kind = "other" }, nil},
+		{"of a stream that was made again", func(s *bus.Snapshot) {
+			s.StreamCreatedAt = s.StreamCreatedAt.Add(time.Second)
+		}, nil},
+		{"ahead of the stream", func(s *bus.Snapshot) { s.Sequence += 1000 }, nil},
+		{"of another past", func(s *bus.Snapshot) { s.StoredAt = s.StoredAt.Add(1) }, nil},
+		{"damaged", func(*bus.Snapshot) {}, garbage},
+		{"cut", func(*bus.Snapshot) {}, func(w io.Writer) error {
+			var whole bytes.Buffer
+			if err := NewCluster().Freeze().Encode(&whole); err != nil {
+				return err
+			}
+			_, err := w.Write(whole.Bytes()[:whole.Len()/2])
+			return err
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := bustest.New(t)
+			r := &recorder{t, b}
+			last := r.jobs(0, 2)
+			place, err := b.Place(inTime(t), schemas.StreamJob)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := asleep(t, b, Options{})
+			want := replayed(t, a)
+			a.applied, a.saved.stream = place.Last, place.CreatedAt
+			s, frozen := a.freeze()
+			if c.change(&s); c.encode == nil {
+				c.encode = frozen.Encode
+			}
+			if err := b.SaveSnapshot(inTime(t), s, c.encode); err != nil {
+				t.Fatal(err)
+			}
+			next := begun(t, b)
+			if next.applied != 0 {
+				t.Errorf("it begins with event %d, want the whole log", next.applied)
+			}
+			if !bytes.Equal(replayed(t, next), want) {
+				t.Error("the state differs from that of a full replay")
+			}
+			killed(t, b, last, last, often) // writes one that fits
+			if next := begun(t, b); next.applied < last {
+				t.Errorf("beside one that fits it begins with event %d, want %d", next.applied, last)
+			}
+		})
+	}
+}
+
+// Two advisors store their state beside each other, leave the snapshots of another
+// version alone, and together keep no more than the newest few of their own.
+func TestSnapshots_OfTwoAdvisors(t *testing.T) {
+	b := bustest.New(t)
+	r := &recorder{t, b}
+	place, err := b.Place(inTime(t), schemas.StreamJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := bus.Snapshot{
+		Kind: snapshotKind, Version: SnapshotVersion + 1, Stream: schemas.StreamJob,
+		StreamCreatedAt: place.CreatedAt, WrittenAt: time.Now().UTC(),
+	}
+	encode := func(w io.Writer) error { _, err := io.WriteString(w, "of a newer advisor"); return err }
+	for range 3 {
+		if err := b.SaveSnapshot(inTime(t), other, encode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	for range cap(ended) {
+		a := asleep(t, b, often)
+		go func() { ended <- a.Run(ctx) }()
+		<-a.Answering()
+	}
+	last := r.jobs(0, 20)
+	eventually(t, "a snapshot of the last event", func() bool {
+		all := stored(t, b)
+		return len(all) > 0 && all[0].Sequence >= last
+	})
+	stop()
+	for range cap(ended) {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(stored(t, b)); n < 1 || n > 2*keptSnapshots {
+		t.Errorf("%d snapshots are kept, want 1 to %d", n, 2*keptSnapshots)
+	}
+	newer, err := b.Snapshots(inTime(t), snapshotKind, SnapshotVersion+1)
+	if err != nil || len(newer) != 3 {
+		t.Errorf("%d snapshots of the other version, %v, want all 3", len(newer), err)
+	}
+	a := begun(t, b)
+	if a.applied < last {
+		t.Errorf("the next start begins with event %d, want %d", a.applied, last)
+	}
+	if !bytes.Equal(replayed(t, a), replayed(t, asleep(t, b, Options{}))) {
+		t.Error("the state differs from that of a full replay")
+	}
+}
+
+// What the log has dropped of a job that runs is known from the snapshot.
+func TestRestore_KnowsARunningJobWhoseEventsAreDropped(t *testing.T) {
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	r := &recorder{t, b}
+	job, last := r.begin(1)
+	killed(t, b, last, last, often)
+	r.epoch(1, 1)
+	dropped := r.epoch(1, 2)
+	purge(t, server.URL(), dropped)
+	a := asleep(t, b, Options{})
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	<-a.Answering()
+	reply, err := a.status(inTime(t), &schemas.JobStatusRequest{JobID: job})
+	s, ok := reply.(schemas.JobStatus)
+	if err != nil || !ok || s.State != schemas.StateRunning || s.User != "ada" ||
+		s.SLOSeconds != 3600 || s.EpochsDone != 2 {
+		t.Errorf("status %+v, %v, want running for ada after epoch 2", reply, err)
+	}
+	q := nightly(3)
+	q.JobID = job
+	if again, err := a.submit(inTime(t), q); err != nil || adviceOf(t, again) == nil {
+		t.Errorf("the same request again = %v, %v, want its first advice", again, err)
+	}
+}
+
+// purge drops the events of JOB before a sequence.
+func purge(t *testing.T, url string, before uint64) {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(inTime(t), schemas.StreamJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Purge(inTime(t), jetstream.WithPurgeSequence(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// While it replays, an advisor says how far it is.
+func TestReady_SaysHowFarTheReplayIs(t *testing.T) {
+	b := bustest.New(t)
+	last := (&recorder{t, b}).jobs(0, 1)
+	a := begun(t, b)
+	err := a.Ready()
+	want := fmt.Sprintf("still replaying the event log (event 0 of %d); retry in a moment", last)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Ready = %v, want %q", err, want)
+	}
+}
+
+// A state with a warning that the log does not have is not stored.
+func TestFreeze_WaitsForTheLogToHaveTheWarnings(t *testing.T) {
+	a := asleep(t, bustest.New(t), Options{})
+	a.outbox.expectRisk()
+	if _, frozen := a.freeze(); frozen != nil {
+		t.Error("the state is stored before its warning")
+	}
+	a.outbox.addRisk(riskFor("a", 1))
+	if _, frozen := a.freeze(); frozen != nil {
+		t.Error("the state is stored before its warning")
+	}
+	a.outbox.close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	a.outbox.publish = func(context.Context, schemas.Event) (uint64, error) {
+		return 0, errors.New("refused for good")
+	}
+	a.outbox.run(ctx)
+	if _, frozen := a.freeze(); frozen == nil {
+		t.Error("the state is not stored after its warning")
+	}
+}
+
+// The state is stored while events come in: what is applied between two reads is no sign that the
+// stream was created again.
+func TestSnapshots_AreStoredWhileEventsCome(t *testing.T) {
+	b := bustest.New(t)
+	log := &recorder{t, b}
+	job, _ := log.begin(1)
+	a := asleep(t, b, Options{SnapshotInterval: time.Nanosecond})
+	if err := a.restore(inTime(t)); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, stop := context.WithCancel(inTime(t))
+	var parts sync.WaitGroup
+	parts.Go(func() {
+		_ = b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamJob, From: 1}, func(r bus.Record) error {
+			a.apply(r, false)
+			return nil
+		})
+	})
+	parts.Go(func() {
+		for n := 1; ctx.Err() == nil; n++ {
+			e := &schemas.Epoch{
+				JobStamp: stampOf(job, fmt.Sprint("epoch-", n), 1), Setting: settingOn(1),
+				Epoch: uint32(n), DurationSeconds: 1, DurationSource: schemas.DurationReported,
+			}
+			if _, err := b.Publish(ctx, e); err != nil {
+				return
+			}
+		}
+	})
+	for range 50 {
+		if err := a.trySnapshot(inTime(t), 0); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	stop()
+	parts.Wait()
+}

@@ -1,0 +1,146 @@
+package advisor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+)
+
+// asleep returns an advisor that has not read the event log: what is recorded it does
+// not know, like an advisor that lags, or one that has dropped old jobs from memory.
+func asleep(t *testing.T, b *bus.Bus, o Options) *Advisor {
+	t.Helper()
+	return New(b, o, slog.New(slog.DiscardHandler), nil)
+}
+
+// patience is how long a test waits for a condition. It only guards against hanging.
+const patience = 5 * time.Minute
+
+func inTime(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func nightly(epochs int) *schemas.JobRequest {
+	return &schemas.JobRequest{
+		JobID: "nightly", Model: "m", CPUs: schemas.CPUs{1}, Epochs: epochs, User: "ada",
+		SLO: schemas.Duration(time.Hour),
+	}
+}
+
+// adviceOf returns the advice of a reply, which is written already for a new job.
+func adviceOf(t *testing.T, reply any) *schemas.Advice {
+	t.Helper()
+	a, ok := reply.(*schemas.Advice)
+	if !ok || a == nil {
+		t.Fatalf("the reply is %T %v, want the first advice", reply, reply)
+	}
+	return a
+}
+
+// The same request gets its first advice, and another body a conflict, also where
+// memory has dropped the job or its request, or has not read it yet.
+func TestSubmit_AnswersFromTheLogWhatMemoryLacks(t *testing.T) {
+	for _, policy := range []string{schemas.AdmissionAdvise, schemas.AdmissionQueue} {
+		for _, memory := range []struct {
+			name string
+			keep func(*Cluster)
+		}{
+			{"no job", func(*Cluster) {}},
+			{"an ended job without its request", func(c *Cluster) {
+				c.jobs["nightly"] = &Job{ID: "nightly", State: schemas.StateFinished}
+			}},
+			{"a packed job, which has lost its answer", func(c *Cluster) {
+				s := &schemas.Submitted{Request: nightly(3).WithDefaults()}
+				j := &Job{ID: "nightly", State: schemas.StateFinished, Submitted: s}
+				c.past["nightly"] = j.pack()
+			}},
+		} {
+			t.Run(policy+", "+memory.name, func(t *testing.T) {
+				b := bustest.New(t)
+				o := Options{Admission: policy}
+				if _, err := asleep(t, b, o).submit(inTime(t), nightly(3)); err != nil {
+					t.Fatal(err)
+				}
+				first := recordedAdvice(t, b)
+				a := asleep(t, b, o)
+				memory.keep(a.cluster)
+				reply, err := a.submit(inTime(t), nightly(3))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := adviceOf(t, reply)
+				if !got.At.Equal(first.At) || got.EventID != first.EventID {
+					t.Errorf("advice %s of %s, want the first, of %s", got.EventID, got.At, first.At)
+				}
+				_, err = a.submit(inTime(t), nightly(4))
+				if !errors.Is(err, schemas.ErrConflict) {
+					t.Errorf("another body = %v, want conflict", err)
+				}
+			})
+		}
+	}
+}
+
+func recordedAdvice(t *testing.T, b *bus.Bus) *schemas.Advice {
+	t.Helper()
+	subject := schemas.JobSubject("nightly", schemas.EventSubmitted)
+	records, err := b.Last(inTime(t), schemas.StreamJob, subject)
+	if err != nil || len(records) != 1 {
+		t.Fatalf("%d records, %v", len(records), err)
+	}
+	return &records[0].Event.(*schemas.Submitted).Advice
+}
+
+// Where the event log does not answer, nothing is guessed.
+func TestSubmit_IsUnavailableWithoutTheLog(t *testing.T) {
+	s := bustest.NewServer(t)
+	a := asleep(t, s.Connect(t), Options{})
+	a.cluster.jobs["nightly"] = &Job{ID: "nightly", State: schemas.StateFinished}
+	s.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := a.submit(ctx, nightly(3)); !errors.Is(err, schemas.ErrUnavailable) {
+		t.Errorf("submit = %v, want unavailable", err)
+	}
+}
+
+// A job that only the log knows has its status, and its owner alone may cancel it.
+func TestStatus_OfAJobThatOnlyTheLogHas(t *testing.T) {
+	b := bustest.New(t)
+	if _, err := asleep(t, b, Options{}).submit(inTime(t), nightly(3)); err != nil {
+		t.Fatal(err)
+	}
+	a := asleep(t, b, Options{})
+	a.applied = math.MaxUint64 // it has read everything, and dropped the job since
+	reply, err := a.status(inTime(t), &schemas.JobStatusRequest{JobID: "nightly"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ok := reply.(schemas.JobStatus)
+	if !ok || s.State != schemas.StateSubmitted || s.User != "ada" || s.Epochs != 3 {
+		t.Errorf("status %+v, want submitted by ada", reply)
+	}
+	cancel := &schemas.JobCancelRequest{JobID: "nightly"}
+	if _, err := a.cancelFor(inTime(t), "bob", cancel); !errors.Is(err, schemas.ErrForbidden) {
+		t.Errorf("bob cancels ada's job: %v, want forbidden", err)
+	}
+	for range 2 { // the second time changes nothing
+		reply, err = a.cancelFor(inTime(t), "ada", cancel)
+		if s, ok := reply.(schemas.JobStatus); err != nil || !ok || s.State != schemas.StateCancelled {
+			t.Errorf("ada cancels her job: %+v, %v", reply, err)
+		}
+	}
+	unknown := &schemas.JobStatusRequest{JobID: "unknown"}
+	if _, err := a.status(inTime(t), unknown); !errors.Is(err, schemas.ErrNotFound) {
+		t.Errorf("status of an unknown job = %v, want not_found", err)
+	}
+}

@@ -1,0 +1,146 @@
+package advisor
+
+import (
+	"cmp"
+	"math"
+
+	"courier/regress/evidence"
+	"courier/schemas"
+)
+
+// groundRoom is the room for the evidence of one alternative.
+type groundRoom struct {
+	all      schemas.Evidence
+	time     schemas.TimeEvidence
+	startup  schemas.StartupEvidence
+	accuracy schemas.AccuracyEvidence
+}
+
+// grounds fills in what the figures of an alternative rest on. An advice for a running job has
+// none: the answer to its request had it.
+func (d *decision) grounds(alt *schemas.Alternative, fate *ahead, a *evidence.Accuracy) {
+	if d.rooms == nil {
+		return
+	}
+	d.rooms = append(d.rooms, groundRoom{})
+	room := &d.rooms[len(d.rooms)-1]
+	if r := d.r.EpochTime; r != nil && r.evidence != nil {
+		room.all.Time = &room.time
+		d.timeGrounds(room.all.Time, alt, fate)
+	}
+	if r := d.r.Startup; r != nil && r.evidence != nil && d.begun.Scale > 0 && fate != nil {
+		room.all.Startup = &room.startup
+		room.startup = schemas.StartupEvidence{
+			Seconds:      math.Round(d.begun.Median()*1e6) / 1e6,
+			NodeTypeRuns: uint32(d.begun.onNodeType), ModelRuns: uint32(d.begun.all),
+		}
+	}
+	if a != nil && a.ModelRuns > 0 {
+		room.all.Accuracy = &room.accuracy
+		room.accuracy = schemas.AccuracyEvidence{
+			Support: a.Support.String(), BatchSizeRuns: uint32(a.Runs), ModelRuns: uint32(a.ModelRuns),
+			LongestEpochs: uint32(a.Longest), HighestAccuracy: a.Highest(),
+		}
+		if !a.Known {
+			room.accuracy.KnownFromEpoch = d.knownFrom(alt.BatchSize)
+		}
+	}
+	alt.Evidence = &room.all
+}
+
+// knownFrom is the epoch from which the accuracy of a batch size is known; 0: never.
+func (d *decision) knownFrom(batch uint32) uint32 {
+	r := d.r.Accuracy
+	const anyAccuracy, likely = 0, 0.5
+	c := r.accuracyConfiguration(d.codes.accuracy, batch)
+	return uint32(r.evidence.SmallestEpochs(c, anyAccuracy, likely, schemas.MaxEpochs))
+}
+
+// timeGrounds fills in what the time of an alternative rests on: where loads change on its way,
+// the least certain moment. fate is nil where no time is known.
+func (d *decision) timeGrounds(t *schemas.TimeEvidence, alt *schemas.Alternative, fate *ahead) {
+	r := d.r.EpochTime
+	e := evidence.EpochTime{}
+	if fate != nil {
+		e = fate.widest
+	}
+	if !e.Known() {
+		e = r.evidence.Epochs(r.drift, d.configuration(alt))
+	}
+	t.Support, t.NodeType = e.Support.String(), d.placeType()
+	t.ConfigurationRuns = uint32(e.Counts.Configuration)
+	t.NodeTypeRuns, t.ModelRuns = uint32(e.Counts.NodeType), uint32(e.Counts.Model)
+	if !e.Support.Promisable() {
+		m := d.missing(alt)
+		t.Lacks, t.RanLow, t.RanHigh = m.Lacks, uint32(m.Low), uint32(m.High)
+	}
+	if !e.Known() {
+		return
+	}
+	t.CorrectionRatio = visibleRatio(e.Correction.Shift)
+	if e.Correction.Factors > 0 {
+		c := d.configuration(alt)
+		t.Corrections = r.correctionsOf(&c)
+	}
+	t.OutcomeRatio = visibleRatio(d.q.Record.shift(kind{d.a.Model, d.a.Dataset, alt.CPUs}))
+}
+
+// configuration is that of an alternative, as the evidence of epoch times has it, under the load
+// that it would begin with.
+func (d *decision) configuration(alt *schemas.Alternative) evidence.Configuration {
+	r, cores := d.r.EpochTime, d.f.hardware[d.at[0]].Cores
+	if d.standIn {
+		cores = 0
+	}
+	load := d.loadOf(alt.CPUs).Load
+	c := r.timeConfiguration(d.codes.time, alt.BatchSize, alt.CPUs, load, cores, d.placeType())
+	c.Model, c.Dataset = d.a.Model, d.a.Dataset // the code of one that never ran is that of none
+	return c
+}
+
+// placeType is the type of the job's node, the first of several, or of those that stand in for it.
+func (d *decision) placeType() string {
+	if d.standIn {
+		return d.r.EpochTime.evidence.NodeType(d.f.names[d.at[0]], "")
+	}
+	return d.f.types[d.at[0]]
+}
+
+// missing is what a promise of an alternative lacks. If nothing lacks when it begins, it is the
+// load that it meets later.
+func (d *decision) missing(alt *schemas.Alternative) evidence.Missing {
+	r := d.r.EpochTime
+	if r == nil || r.evidence == nil {
+		return evidence.Missing{}
+	}
+	if e := alt.Evidence; e != nil && e.Time != nil && e.Time.Lacks != "" {
+		return evidence.Missing{Lacks: e.Time.Lacks, Low: int(e.Time.RanLow), High: int(e.Time.RanHigh)}
+	}
+	m := r.evidence.Missing(d.configuration(alt))
+	m.Lacks = cmp.Or(m.Lacks, evidence.LacksLoad)
+	return m
+}
+
+// visibleRatio is the ratio of a shift of a logarithm; 0 where it is 1 to three digits.
+func visibleRatio(shift float64) float64 {
+	const visible = 0.0005
+	if math.Abs(shift) < visible {
+		return 0
+	}
+	return math.Round(math.Exp(shift)*1e6) / 1e6
+}
+
+// correctionsOf returns the active factors that hold for a configuration.
+func (r *Regressor) correctionsOf(c *evidence.Configuration) []schemas.DriftFactor {
+	var all []schemas.DriftFactor
+	for i := range r.factors {
+		f := &r.factors[i]
+		if f.Covers(c) {
+			all = append(all, schemas.DriftFactor{
+				Scope: f.Kind, BatchSize: uint32(f.BatchSize), Ratio: math.Round(f.Ratio*1e6) / 1e6,
+				Runs: uint32(f.Runs), SinceAt: f.Since.UTC(),
+			})
+		}
+	}
+	return all
+}

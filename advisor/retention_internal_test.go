@@ -1,0 +1,129 @@
+package advisor
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// runningSince returns a state with jobs that run, by their first sequence; the job with
+// sequence s started s minutes after noon.
+func runningSince(firsts ...uint64) *Cluster {
+	c := NewCluster()
+	for _, first := range firsts {
+		id := string(rune('a' + first%26))
+		started := noon.Add(time.Duration(first) * time.Minute)
+		c.running[id] = &Job{ID: id, State: schemas.StateRunning, first: first, StartedAt: started}
+	}
+	return c
+}
+
+var noon = time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
+
+const gibibyte = 1 << 30
+
+// A log of 100 events, from 1 to 100, of one GiB each.
+func TestLogNeed(t *testing.T) {
+	whole := bus.StreamPlace{
+		First: 1, Last: 100, Messages: 100, Bytes: 100 * gibibyte, MaxBytes: 200 * gibibyte,
+		MaxAge: 1000 * time.Minute,
+	}
+	half := whole
+	half.First, half.Messages, half.Bytes = 51, 50, 50*gibibyte
+	endless := whole
+	endless.MaxBytes, endless.MaxAge = -1, 0
+	for _, c := range []struct {
+		name     string
+		c        *Cluster
+		place    bus.StreamPlace
+		job      string
+		gib      int64
+		age      time.Duration
+		headroom float64
+	}{
+		{"no job runs", runningSince(), whole, "", 0, 0, 1},
+		{"since a fifth of the log", runningSince(81, 90), whole, "d", 41, 38 * time.Minute, 0.9},
+		{"since its begin", runningSince(1, 90), whole, "b", 201, 198 * time.Minute, 0.5},
+		{"its first events are dropped", runningSince(41), half, "p", 121, 118 * time.Minute, 0},
+		{"without a limit", runningSince(1), endless, "b", 201, 198 * time.Minute, 1},
+		{"recorded a moment ago", runningSince(101), whole, "", 0, 0, 1},
+	} {
+		a := &Advisor{cluster: c.c}
+		n := a.logNeed(c.place, noon.Add(100*time.Minute))
+		if n.job != c.job || n.bytes != c.gib*gibibyte || n.age != c.age {
+			t.Errorf("%s: %+v, want %q, %d GiB and %s", c.name, n, c.job, c.gib, c.age)
+		}
+		if got := headroom(c.place, n); math.Abs(got-c.headroom) > 1e-9 {
+			t.Errorf("%s: headroom %g, want %g", c.name, got, c.headroom)
+		}
+	}
+}
+
+// A stream that is too small for the oldest running job is widened, as far as the ceiling
+// lets it, and never narrowed.
+func TestCheckLog_WidensTheStream(t *testing.T) {
+	const mebibyte = 1 << 20
+	for _, c := range []struct {
+		name    string
+		limit   int64 // of the stream before
+		ceiling int64
+		want    int64
+	}{
+		{"too small", mebibyte, 64 * gibibyte, gibibyte},
+		{"up to the ceiling", mebibyte, 2 * mebibyte, 2 * mebibyte},
+		{"the ceiling is lower", 4 * mebibyte, mebibyte, 4 * mebibyte},
+		{"never", mebibyte, -1, mebibyte},
+		{"large enough", 2 * gibibyte, 64 * gibibyte, 2 * gibibyte},
+		{"without a limit", -1, 64 * gibibyte, -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := bustest.NewServer(t)
+			b := server.Connect(t)
+			limit(t, server.URL(), c.limit)
+			_, last := (&recorder{t, b}).begin(1)
+			a := begun(t, b)
+			a.o.MaxLogBytes = c.ceiling
+			replayed(t, a)
+			if a.applied != last || len(a.cluster.running) != 1 {
+				t.Fatalf("after event %d %d jobs run, want one", a.applied, len(a.cluster.running))
+			}
+			if err := a.checkLog(inTime(t)); err != nil {
+				t.Fatal(err)
+			}
+			place, err := b.Place(inTime(t), schemas.StreamJob)
+			if err != nil || place.MaxBytes != c.want {
+				t.Errorf("the limit is %d, %v, want %d", place.MaxBytes, err, c.want)
+			}
+		})
+	}
+}
+
+// limit sets the size of JOB as an operator may.
+func limit(t *testing.T, url string, bytes int64) {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(inTime(t), schemas.StreamJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	config.MaxBytes = bytes
+	if _, err := js.UpdateStream(inTime(t), config); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,178 @@
+package advisor
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"courier/schemas"
+)
+
+// lifeOfPod returns the events of a job of its own model on a node of its own, as pods
+// have them.
+func lifeOfPod(n int) []schemas.Event {
+	id, probability, seconds := fmt.Sprintf("job-%d", n), 0.97, 4.2
+	setting := schemas.Setting{
+		Model: fmt.Sprintf("model-%d", n), BatchSize: 64, CPUs: 2, Epochs: 2,
+		Nodes: []string{fmt.Sprintf("pod-%d", n)},
+	}
+	stamp := func(run uint32) schemas.JobStamp {
+		return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id}, JobID: id, Run: run}
+	}
+	chosen := schemas.Alternative{
+		BatchSize: 64, CPUs: 2, Epochs: 2, Probability: &probability, PredictedSeconds: &seconds,
+		MeanSeconds: &seconds, UpperBoundSeconds: &seconds, CPUSeconds: &seconds, Reason: reasonMostAccurate,
+	}
+	advice := schemas.Advice{
+		JobStamp: stamp(0), Decision: schemas.MeetsSLO, Model: setting.Model, Nodes: setting.Nodes,
+		Confidence: 0.95, Chosen: &chosen,
+		Alternatives: []schemas.Alternative{chosen, chosen, chosen, chosen},
+		Regressors:   map[string]string{schemas.TargetEpochTime: "digest"},
+	}
+	request := schemas.JobRequest{
+		JobID: id, Model: setting.Model, CPUs: schemas.CPUs{2}, BatchSizes: []int{32, 64, 128, 256},
+		Epochs: 2, SLO: schemas.Duration(time.Minute), Confidence: 0.95, User: "ada",
+	}
+	again := advice
+	again.Run, again.Action = 1, schemas.ActionKeep
+	return []schemas.Event{
+		&schemas.Submitted{JobStamp: stamp(0), Request: request, Advice: advice},
+		&schemas.Started{JobStamp: stamp(1), Setting: setting},
+		&schemas.Epoch{JobStamp: stamp(1), Setting: setting, Epoch: 1, DurationSeconds: 2},
+		&again,
+		&schemas.Epoch{JobStamp: stamp(1), Setting: setting, Epoch: 2, DurationSeconds: 2},
+		&schemas.Ended{JobStamp: stamp(1), Setting: setting, Outcome: schemas.EventFinished, EpochsDone: 2},
+	}
+}
+
+// runThrough folds the life of a job.
+func runThrough(c *Cluster, n int, at time.Time) { apply(c, lifeOfPod(n), n, at) }
+
+// begin folds the life of a job up to its advice after the first epoch.
+func begin(c *Cluster, n int, at time.Time) { apply(c, lifeOfPod(n)[:4], n, at) }
+
+func apply(c *Cluster, events []schemas.Event, n int, at time.Time) {
+	for i, e := range events {
+		at = at.Add(2 * time.Second)
+		e.Stamped().At = at
+		c.Apply(e, uint64(8*n+i+1), at)
+	}
+}
+
+// However many jobs, models and nodes come and go, the state stays within its limits. With
+// COURIER_SIZE set there are 300,000 names and the limits of the product, else a tenth.
+func TestCluster_NamesAndEndedJobsAreBounded(t *testing.T) {
+	names, c := 300_000, NewCluster()
+	if os.Getenv("COURIER_SIZE") == "" {
+		names /= 10
+		c.limits = limits{mostNodes / 10, mostModels / 10, keptJobs / 10, keptWhole / 10}
+	}
+	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
+	for n := range names / 2 { // each has a model and a node of its own
+		runThrough(c, n, at.Add(time.Duration(n)*time.Second))
+	}
+	for _, size := range []struct {
+		name      string
+		got, want int
+	}{
+		{"jobs", len(c.jobs), c.limits.whole},
+		{"packed jobs", len(c.past), c.limits.ended - c.limits.whole},
+		{"jobs in order", c.order.count, c.limits.ended},
+		{"running jobs", len(c.running), 0},
+		{"nodes", len(c.nodes), c.limits.nodes},
+		{"idle nodes", len(c.idleNodes.at), c.limits.nodes},
+		{"hardware", len(c.fleet), c.limits.nodes},
+		{"tallies", len(c.tallies), 0},
+		{"models", len(c.models), c.limits.models},
+		{"models by use", len(c.lastModels.at), c.limits.models},
+		{"expected nodes", len(c.arrivals.onNode), 0},
+		{"jobs that may be abandoned", len(c.due.entries), 0},
+		{"kinds of jobs", len(c.record.kinds), mostKinds},
+		{"groups of models", len(c.score.models), keptGroups + 1},
+	} {
+		if size.got != size.want {
+			t.Errorf("%d %s, want %d", size.got, size.name, size.want)
+		}
+	}
+	if heap := heapBytes(); os.Getenv("COURIER_SIZE") != "" {
+		t.Logf("heap %.1f MB", float64(heap)/1e6)
+	}
+	runtime.KeepAlive(c)
+}
+
+func heapBytes() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// BenchmarkCluster measures a state with 100,000 ended and 10,000 running jobs: what it
+// takes in memory, and how long it takes to freeze, to encode, to decode, and to look for
+// silent jobs.
+func BenchmarkCluster(b *testing.B) {
+	before := heapBytes()
+	c := NewCluster()
+	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
+	const ended, running = keptJobs, 10_000
+	for n := range ended {
+		runThrough(c, n, at.Add(time.Duration(n)*time.Second))
+	}
+	at = at.Add(ended * time.Second)
+	for n := range running {
+		begin(c, ended+n, at)
+	}
+	grown := float64(heapBytes()-before) / 1e6
+	data := encoded(b, c)
+	for _, part := range []struct {
+		name string
+		run  func()
+	}{
+		{"freeze", func() { c.Freeze() }},
+		{"encode", func() { encoded(b, c) }},
+		{"decode", func() { restored(b, c) }},
+		{"silent", func() { c.Silent(at.Add(time.Second)) }},
+	} {
+		b.Run(part.name, func(b *testing.B) {
+			for b.Loop() {
+				part.run()
+			}
+			b.ReportMetric(grown, "heap-MB")
+			b.ReportMetric(float64(len(data))/1e6, "snapshot-MB")
+		})
+	}
+}
+
+// BenchmarkCluster_Ask asks where a job should run, and decides, among 1,000 nodes and
+// 10,000 held jobs: a half waits in the queue, a half was admitted and is about to start.
+func BenchmarkCluster_Ask(b *testing.B) {
+	c, now := NewCluster(), time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
+	const nodes, held = 1000, 10_000
+	for n := range nodes {
+		c.Apply(&schemas.Sample{Node: fmt.Sprintf("node-%d", n), Cores: 64}, uint64(n), now)
+	}
+	for n := range held {
+		verdict := [...]schemas.Verdict{schemas.Queued, schemas.Admitted}[n%2]
+		e := &schemas.Submitted{}
+		e.JobID, e.At = fmt.Sprintf("job-%d", n), now
+		e.Request = schemas.JobRequest{JobID: e.JobID, Model: "digits-mlp", CPUs: schemas.CPUs{2}, SLO: schemas.Duration(time.Duration(n) * time.Second), Epochs: 3}
+		e.Advice = schemas.Advice{JobStamp: e.JobStamp, Nodes: []string{fmt.Sprintf("node-%d", n%nodes)}, Chosen: &schemas.Alternative{CPUs: 2, BatchSize: 64, Epochs: 3}}
+		e.Advice.Admission = &schemas.Admission{Policy: schemas.AdmissionQueue, Verdict: verdict}
+		c.Apply(e, uint64(nodes+n), now)
+	}
+	q := schemas.JobRequest{Model: "digits-mlp", CPUs: schemas.CPUs{1, 2, 4}, Epochs: 3, SLO: schemas.Duration(time.Minute)}.WithDefaults()
+	var took []time.Duration
+	for b.Loop() {
+		begin := time.Now()
+		Decide(c.Ask(q, now), Regressors{}, now)
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	b.ReportMetric(took[len(took)*99/100].Seconds()*1e3, "p99-ms")
+	if c.waits() != held/2 || len(c.arrivals.order) != held/2 {
+		b.Fatalf("%d wait and %d are expected, want %d each", c.waits(), len(c.arrivals.order), held/2)
+	}
+}

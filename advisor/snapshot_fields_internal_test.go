@@ -1,0 +1,192 @@
+package advisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"courier/schemas"
+)
+
+// filler sets every field of a value, unexported ones included, to something other than
+// zero, each to something else.
+type filler struct{ n int64 }
+
+func (f *filler) fill(v reflect.Value) {
+	f.n++
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		v.SetInt(f.n)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		v.SetUint(uint64(f.n))
+	case reflect.Float64:
+		v.SetFloat(float64(f.n) + 0.5)
+	case reflect.String:
+		v.SetString(fmt.Sprint("text-", f.n))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		f.fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		f.fill(v.Index(0))
+	case reflect.Array:
+		for i := range v.Len() {
+			f.fill(v.Index(i))
+		}
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		f.fill(key)
+		f.fill(value)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		f.fillStruct(v)
+	default:
+		panic(fmt.Sprintf("no value for a %s", v.Type()))
+	}
+}
+
+func (f *filler) fillStruct(v reflect.Value) {
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		v.Set(reflect.ValueOf(time.Unix(1_790_000_000+f.n, 0).UTC()))
+		return
+	}
+	if v.Type() == reflect.TypeFor[schemas.Ratio]() {
+		v.Set(reflect.ValueOf(schemas.RatioOf(1 / float64(f.n))))
+		return
+	}
+	for i := range v.NumField() {
+		if v.Type().Field(i).Tag.Get("json") == "-" {
+			continue // of a message, and not part of it
+		}
+		field := v.Field(i)
+		f.fill(reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem())
+	}
+}
+
+// filled returns a value without a field that is zero.
+func filled[T any]() T {
+	var v T
+	(&filler{}).fill(reflect.ValueOf(&v).Elem())
+	return v
+}
+
+// viaJSON returns a state as a snapshot gives it back.
+func viaJSON[T any](t *testing.T, state T) T {
+	t.Helper()
+	text, err := json.Marshal(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back T
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
+// A field that is added to the state, and not to the snapshot, fails this test.
+func TestSnapshot_HasEveryField(t *testing.T) {
+	job := filled[Job]()
+	job.State = schemas.StateRunning
+	record := filled[Record]()
+	record.recent, record.sorted = []float64{3, 1, 2}, []float64{1, 2, 3}
+	record.lastKinds, record.lastAlphas = keys(record.kinds), keys(record.alpha)
+	scored, promised := filled[score](), filled[means]()
+	counted, described := filled[tally](), filled[model]()
+	node := filled[Node]()
+	for _, c := range []struct {
+		name      string
+		got, want any
+	}{
+		{"Job", viaJSON(t, job.state()).job(), &job},
+		{"Record", viaJSON(t, record.state()).record(), &record},
+		{"score", first(viaJSON(t, scored.state())).score(), scored},
+		{"means", meansOf(viaJSON(t, promised.states())), promised},
+		{"tally", first(viaJSON(t, counted.state())).tally(), counted},
+		{"model", modelVia(t, described), &described},
+		{"Node", nodeVia(t, node), &node},
+	} {
+		for _, field := range different(reflect.ValueOf(c.got), reflect.ValueOf(c.want)) {
+			t.Errorf("field %s of %s is not what the snapshot was made of", field, c.name)
+		}
+	}
+}
+
+// The state of the cluster is in the snapshot, or follows from what is.
+func TestSnapshot_HasEveryPartOfTheCluster(t *testing.T) {
+	saved := []string{
+		"jobs", "past", "order", "ends", "due", "nodes", "idleNodes", "fleet", "tallies",
+		"models", "lastModels", "record", "score", "means",
+	}
+	derived := []string{"limits", "ended", "old", "running", "waiting", "arrivals", "recordShared"}
+	for field := range reflect.TypeFor[Cluster]().Fields() {
+		if !slices.Contains(saved, field.Name) && !slices.Contains(derived, field.Name) {
+			t.Errorf("field %s: does a snapshot have it, and SnapshotVersion another value?", field.Name)
+		}
+	}
+}
+
+func first[T any](v T) *T { return &v }
+
+func keys[K comparable, V any](m map[K]V) (all []K) {
+	for k := range m {
+		all = append(all, k)
+	}
+	return all
+}
+
+func modelVia(t *testing.T, m model) *model {
+	t.Helper()
+	c := NewCluster()
+	*c.useModel("m") = m
+	return restored(t, c).models["m"]
+}
+
+// nodeVia returns a node from the snapshot of a cluster in which a job runs on it.
+func nodeVia(t *testing.T, n Node) *Node {
+	t.Helper()
+	c := NewCluster()
+	*c.useNode(n.Name) = n
+	c.idleNodes.remove(n.Name)
+	j := n.running[0]
+	j.State, j.Setting.Nodes, j.due, j.filed = schemas.StateRunning, []string{n.Name}, 0, 0
+	j.Submitted, j.mark = nil, nil
+	c.jobs[j.ID], c.running[j.ID] = j, j
+	c.order.add(entry{key: j.first, job: j})
+	c.tallies.change(&j.Setting, 1, n.changed)
+	return restored(t, c).nodes[n.Name]
+}
+
+// different returns the names of the fields that differ.
+func different(got, want reflect.Value) (names []string) {
+	for got.Kind() == reflect.Pointer {
+		got, want = got.Elem(), want.Elem()
+	}
+	if got.Kind() != reflect.Struct {
+		if !reflect.DeepEqual(got.Interface(), want.Interface()) {
+			names = append(names, fmt.Sprintf("itself, %v, want %v,", got.Interface(), want.Interface()))
+		}
+		return names
+	}
+	for i := range got.NumField() {
+		a, b := reflect.New(got.Type()).Elem(), reflect.New(got.Type()).Elem()
+		a.Set(got)
+		b.Set(want)
+		if !reflect.DeepEqual(opened(a.Field(i)), opened(b.Field(i))) {
+			names = append(names, got.Type().Field(i).Name)
+		}
+	}
+	return names
+}
+
+// opened returns the value of a field that may be unexported.
+func opened(field reflect.Value) any {
+	return reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem().Interface()
+}

@@ -1,0 +1,128 @@
+package advisor
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+)
+
+// encoded returns the snapshot of a cluster.
+func encoded(t testing.TB, c *Cluster) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := c.Freeze().Encode(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// restored returns a cluster from its snapshot, with the same limits.
+func restored(t testing.TB, c *Cluster) *Cluster {
+	t.Helper()
+	next, err := DecodeCluster(bytes.NewReader(encoded(t, c)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.limits = c.limits
+	return next
+}
+
+// decompressed returns the frames of a snapshot.
+func decompressed(t testing.TB, snapshot []byte) []byte {
+	t.Helper()
+	_, packed, _ := bytes.Cut(snapshot, []byte("\n"))
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return frames
+}
+
+// busyCluster is a state with jobs in every state.
+func busyCluster(t testing.TB) *Cluster { return busyWorld(t).c }
+
+func busyWorld(t testing.TB) *world {
+	t.Helper()
+	w := newWorld(NewCluster(), 1)
+	w.c.limits = smallLimits
+	for range 5000 {
+		w.step(t)
+	}
+	return w
+}
+
+func TestSnapshot_RestoresTheSameState(t *testing.T) {
+	w := busyWorld(t)
+	c := w.c
+	first := encoded(t, c)
+	if again := encoded(t, restored(t, c)); !bytes.Equal(again, first) {
+		t.Errorf("a restored state is encoded to other bytes: %d, want %d", len(again), len(first))
+	}
+	if diff := firstDifference(fingerprint(t, restored(t, c), w.now), fingerprint(t, c, w.now)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDecodeCluster_RefusesAnotherVersion(t *testing.T) {
+	other := fmt.Sprintf(snapshotTitle, SnapshotVersion+1)
+	_, rest, _ := strings.Cut(string(encoded(t, NewCluster())), "\n")
+	if _, err := DecodeCluster(strings.NewReader(other + rest)); err == nil || errors.Is(err, errDamaged) {
+		t.Errorf("error %v, want one that names the version", err)
+	}
+}
+
+// Whatever byte is wrong or missing, the input is refused, or nothing has changed.
+func TestDecodeCluster_RefusesDamage(t *testing.T) {
+	c := busyCluster(t)
+	data := encoded(t, c)
+	for cut := 0; cut < len(data); cut += 1 + len(data)/60 {
+		if _, err := DecodeCluster(bytes.NewReader(data[:cut])); err == nil {
+			t.Fatalf("%d of %d bytes were accepted", cut, len(data))
+		}
+	}
+	for at := 0; at < len(data); at += 1 + len(data)/60 {
+		damaged := bytes.Clone(data)
+		damaged[at] ^= 0x55
+		got, err := DecodeCluster(bytes.NewReader(damaged))
+		if err == nil && !bytes.Equal(encoded(t, got), data) {
+			t.Fatalf("byte %d of %d was wrong, and the state is another", at, len(data))
+		}
+	}
+}
+
+// FuzzDecodeCluster reads any input, as it is and as the content of a well-formed file.
+func FuzzDecodeCluster(f *testing.F) {
+	data := encoded(f, busyCluster(f))
+	f.Add(data)
+	f.Add(decompressed(f, data))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var file bytes.Buffer
+		fmt.Fprintf(&file, snapshotTitle, SnapshotVersion)
+		w := gzip.NewWriter(&file)
+		if _, err := w.Write(data); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, input := range [][]byte{data, file.Bytes()} {
+			c, err := DecodeCluster(bytes.NewReader(input))
+			if err != nil {
+				continue
+			}
+			w := newWorld(c, 1) // what was accepted can be used
+			for range 100 {
+				w.step(t)
+			}
+			encoded(t, c)
+		}
+	})
+}

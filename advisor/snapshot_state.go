@@ -1,0 +1,265 @@
+package advisor
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"courier/schemas"
+)
+
+// headState is what a snapshot has once.
+type headState struct {
+	Ends   uint64       `json:"ends"`
+	Due    []string     `json:"due,omitempty"` // IDs of the jobs that may be abandoned, in order
+	Record *recordState `json:"record,omitempty"`
+	Score  scoreState   `json:"score"`
+	Means  []meanState  `json:"means,omitempty"`
+}
+
+func (c *Cluster) headState() headState {
+	h := headState{Ends: c.ends, Record: c.sharedRecord().state(), Score: c.score.state(), Means: c.means.states()}
+	for _, e := range c.due.entries {
+		if !e.removed() {
+			h.Due = append(h.Due, e.job.ID)
+		}
+	}
+	return h
+}
+
+// nodeState is a node in a snapshot. Tallies of nodes have frames of their own.
+type nodeState struct {
+	Name     string           `json:"name"`
+	Cores    uint32           `json:"cores,omitempty"`
+	Heard    time.Time        `json:"heard,omitzero"`
+	Busy     bool             `json:"busy,omitempty"` // jobs run on it
+	Hardware schemas.Hardware `json:"hardware,omitzero"`
+	Known    bool             `json:"known,omitempty"` // something was reported of its hardware
+	Changed  time.Time        `json:"changed,omitzero"`
+	Foreign  ForeignLoad      `json:"foreign,omitzero"`
+}
+
+// nodeStates returns the idle nodes by their last use, and then those with running jobs,
+// in any order.
+func (c *Cluster) nodeStates() []nodeState {
+	all := make([]nodeState, 0, len(c.nodes))
+	for _, name := range c.idleNodes.names() {
+		all = append(all, c.nodeState(c.nodes[name]))
+	}
+	for _, n := range c.nodes {
+		if len(n.running) > 0 {
+			all = append(all, c.nodeState(n))
+		}
+	}
+	return all
+}
+
+func (c *Cluster) nodeState(n *Node) nodeState {
+	s := nodeState{
+		Name: n.Name, Cores: n.Cores, Heard: n.Heard, Busy: len(n.running) > 0,
+		Changed: n.changed, Foreign: n.foreign,
+	}
+	s.Hardware, s.Known = c.fleet[n.Name]
+	return s
+}
+
+// modelState is a model in a snapshot.
+type modelState struct {
+	Name           string          `json:"name"` // its level
+	Described      Description     `json:"described,omitzero"`
+	Configurations []Configuration `json:"configurations,omitempty"`
+}
+
+func (c *Cluster) modelStates() []modelState {
+	all := make([]modelState, 0, len(c.models))
+	for _, name := range c.lastModels.names() {
+		m := c.models[name]
+		all = append(all, modelState{name, m.described, m.configurations})
+	}
+	return all
+}
+
+// tallyState is a tally in a snapshot.
+type tallyState struct {
+	Node         string    `json:"node"`
+	At           time.Time `json:"at,omitzero"`
+	Jobs         float64   `json:"jobs"`
+	Procs        float64   `json:"procs"`
+	JobSeconds   float64   `json:"job_seconds"`
+	ProcsSeconds float64   `json:"procs_seconds"`
+}
+
+func (t *tally) state() tallyState {
+	return tallyState{t.node, t.at, t.jobs, t.procs, t.jobSeconds, t.procsSeconds}
+}
+
+func (s *tallyState) tally() tally {
+	return tally{s.Node, s.At, s.Jobs, s.Procs, s.JobSeconds, s.ProcsSeconds}
+}
+
+// states returns the tallies, in any order.
+func (all tallies) states() []tallyState {
+	states := make([]tallyState, 0, len(all))
+	for _, t := range all {
+		states = append(states, t.state())
+	}
+	return states
+}
+
+// recordState is the record in a snapshot.
+type recordState struct {
+	Recent []float64    `json:"recent"`
+	Kinds  []kindState  `json:"kinds"` // by their last use
+	All    totalState   `json:"all"`
+	Alpha  []alphaState `json:"alpha"` // by their last use
+	Digest string       `json:"digest"`
+}
+
+type totalState struct {
+	Sum float64 `json:"sum"`
+	N   float64 `json:"n"`
+}
+
+func (t total) state() totalState { return totalState{t.sum, t.n} }
+
+func (s totalState) total() total { return total{s.Sum, s.N} }
+
+type kindState struct {
+	Model   string `json:"model"`
+	Dataset string `json:"dataset,omitempty"`
+	CPUs    uint32 `json:"cpus"`
+	totalState
+}
+
+type alphaState struct {
+	Confidence float64 `json:"confidence"`
+	Alpha      float64 `json:"alpha"`
+}
+
+func (r *Record) state() *recordState {
+	if r == nil {
+		return nil
+	}
+	s := &recordState{Recent: r.recent, All: r.all.state(), Digest: r.digest}
+	for _, k := range r.lastKinds {
+		s.Kinds = append(s.Kinds, kindState{k.model, k.dataset, k.cpus, r.kinds[k].state()})
+	}
+	for _, c := range r.lastAlphas {
+		s.Alpha = append(s.Alpha, alphaState{c, r.alpha[c]})
+	}
+	return s
+}
+
+func (s *recordState) record() *Record {
+	if s == nil {
+		return nil
+	}
+	r := &Record{
+		recent: s.Recent,
+		sorted: slices.Sorted(slices.Values(s.Recent)),
+		kinds:  map[kind]total{},
+		all:    s.All.total(),
+		alpha:  map[float64]float64{},
+		digest: s.Digest,
+	}
+	for _, k := range s.Kinds {
+		key := kind{k.Model, k.Dataset, k.CPUs}
+		r.kinds[key], r.lastKinds = k.total(), append(r.lastKinds, key)
+	}
+	for _, a := range s.Alpha {
+		r.alpha[a.Confidence], r.lastAlphas = a.Alpha, append(r.lastAlphas, a.Confidence)
+	}
+	return r
+}
+
+// scoreState is the score in a snapshot.
+type scoreState struct {
+	Promises    schemas.Tally        `json:"promises"`
+	Confidences []groupState         `json:"confidences,omitempty"`
+	Users       []groupState         `json:"users,omitempty"`
+	Models      []groupState         `json:"models,omitempty"`
+	Decisions   []groupState         `json:"decisions,omitempty"`
+	Calibration *schemas.Calibration `json:"calibration"`
+}
+
+type groupState struct {
+	Name       string        `json:"name,omitempty"`
+	Dataset    string        `json:"dataset,omitempty"`
+	Confidence float64       `json:"confidence,omitempty"`
+	Others     bool          `json:"others,omitempty"`
+	Tally      schemas.Tally `json:"tally"`
+}
+
+func (s *score) state() scoreState {
+	calibration := s.calibration
+	return scoreState{
+		Promises:    s.promises,
+		Confidences: s.confidences.states(),
+		Users:       s.users.states(),
+		Models:      s.models.states(),
+		Decisions:   s.decisions.states(),
+		Calibration: &calibration,
+	}
+}
+
+func (s *scoreState) score() score {
+	all := score{
+		promises:    s.Promises,
+		confidences: groupsOf(s.Confidences),
+		users:       groupsOf(s.Users),
+		models:      groupsOf(s.Models),
+		decisions:   groupsOf(s.Decisions),
+	}
+	if s.Calibration != nil {
+		all.calibration = *s.Calibration
+	}
+	return all
+}
+
+func (g groups) states() []groupState {
+	all := make([]groupState, 0, len(g))
+	for key, t := range g {
+		all = append(all, groupState{key.name, key.dataset, key.confidence, key.others, *t})
+	}
+	slices.SortFunc(all, func(a, b groupState) int {
+		if a.Others != b.Others {
+			return map[bool]int{true: 1, false: -1}[a.Others]
+		}
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Dataset, b.Dataset),
+			cmp.Compare(a.Confidence, b.Confidence))
+	})
+	return all
+}
+
+func groupsOf(states []groupState) groups {
+	all := make(groups, len(states))
+	for _, s := range states {
+		t := s.Tally
+		all[group{s.Name, s.Dataset, s.Confidence, s.Others}] = &t
+	}
+	return all
+}
+
+// meanState is the mean of promises of a confidence in a snapshot.
+type meanState struct {
+	Confidence float64    `json:"confidence"`
+	Threshold  float64    `json:"threshold"`
+	Over       totalState `json:"over"`
+}
+
+func (m means) states() []meanState {
+	all := make([]meanState, 0, len(m))
+	for _, c := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, meanState{c, m[c].threshold, m[c].over.state()})
+	}
+	return all
+}
+
+func meansOf(states []meanState) means {
+	all := make(means, len(states))
+	for _, s := range states {
+		all[s.Confidence] = &mean{threshold: s.Threshold, over: s.Over.total()}
+	}
+	return all
+}

@@ -1,0 +1,449 @@
+package advisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/schemas"
+)
+
+// logged is an event as the log has it.
+type logged struct {
+	event    schemas.Event
+	sequence uint64
+	at       time.Time
+}
+
+// world makes up the events of a cluster and applies them to its state. The same seed
+// gives the same events.
+type world struct {
+	c        *Cluster
+	random   *rand.Rand
+	now      time.Time
+	sequence uint64
+	log      []logged // of the JOB and NODE streams, as one
+	made     int      // jobs
+	copies   bool     // the log has duplicates and late copies
+}
+
+func newWorld(c *Cluster, seed uint64) *world {
+	return &world{
+		c:      c,
+		random: rand.New(rand.NewPCG(seed, 17)),
+		now:    time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC),
+		copies: true,
+	}
+}
+
+// step lets something happen: mostly an event, now and then a request or a look.
+func (w *world) step(t testing.TB) {
+	w.now = w.now.Add(time.Duration(w.random.IntN(2000)) * time.Millisecond)
+	if w.random.IntN(500) == 0 { // a quiet night
+		w.now = w.now.Add(time.Duration(w.random.IntN(40)) * time.Hour)
+	}
+	switch n := w.random.IntN(100); {
+	case n < 15:
+		w.submit()
+	case n < 27:
+		w.start()
+	case n < 55:
+		w.epoch()
+	case n < 67:
+		w.end()
+	case n < 72:
+		w.admit()
+	case n < 77:
+		w.advise()
+	case n < 80:
+		w.risk()
+	case n < 90:
+		w.sample()
+	case n < 93:
+		w.repeat()
+	case n < 95:
+		w.silence()
+	case n < 96:
+		w.hear()
+	default:
+		w.ask(t)
+	}
+}
+
+func (w *world) apply(e schemas.Event) *Job {
+	w.sequence++
+	w.log = append(w.log, logged{e, w.sequence, w.now})
+	return w.c.Apply(e, w.sequence, w.now)
+}
+
+func (w *world) pick(all ...string) string { return all[w.random.IntN(len(all))] }
+
+func (w *world) chance() *float64 {
+	p := float64(w.random.IntN(1000)) / 1000
+	return &p
+}
+
+// node is one of a few that come often, or one of many that come once.
+func (w *world) node() string {
+	if w.random.IntN(10) > 0 {
+		return fmt.Sprintf("node-%d", w.random.IntN(12))
+	}
+	return fmt.Sprintf("pod-%d", w.random.IntN(1_000_000))
+}
+
+func (w *world) nodes() []string {
+	all := []string{w.node()}
+	if w.random.IntN(5) == 0 {
+		all = append(all, w.node())
+	}
+	return all
+}
+
+func (w *world) model() string {
+	if w.random.IntN(5) > 0 {
+		return fmt.Sprintf("model-%d", w.random.IntN(5))
+	}
+	return fmt.Sprintf("run-%d", w.random.IntN(1_000_000))
+}
+
+func (w *world) setting() schemas.Setting {
+	return schemas.Setting{
+		Model:     w.model(),
+		Dataset:   w.pick("", "cifar10", "imagenet"),
+		BatchSize: uint32(16 << w.random.IntN(4)),
+		CPUs:      uint32(1 + w.random.IntN(4)),
+		Epochs:    uint32(1 + w.random.IntN(6)),
+		Nodes:     w.nodes(),
+	}
+}
+
+func (w *world) stamp(id string, job string, run uint32) schemas.JobStamp {
+	at := w.now.Add(-time.Duration(w.random.IntN(3000)) * time.Millisecond)
+	if w.random.IntN(50) == 0 { // a wrong clock, a spool, an import
+		at = at.Add(time.Duration(w.random.IntN(240)-200) * time.Minute)
+	}
+	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at}, JobID: job, Run: run}
+}
+
+// job is one of those that came last, or any, or one that nobody knows.
+func (w *world) job() string {
+	switch n := w.random.IntN(20); {
+	case w.made == 0 || n == 0:
+		return fmt.Sprintf("stray-%d", w.random.IntN(50))
+	case n < 3:
+		return fmt.Sprintf("job-%d", w.random.IntN(w.made))
+	}
+	return fmt.Sprintf("job-%d", max(0, w.made-1-w.random.IntN(60)))
+}
+
+func (w *world) submit() {
+	s := w.setting()
+	id := fmt.Sprintf("job-%d", w.made)
+	w.made++
+	if w.random.IntN(20) == 0 {
+		id = w.job() // after it has started, or again
+	}
+	q := schemas.JobRequest{
+		JobID:      id,
+		Model:      s.Model,
+		Dataset:    s.Dataset,
+		CPUs:       schemas.CPUs{int(s.CPUs)},
+		BatchSizes: []int{int(s.BatchSize), 512},
+		Epochs:     int(s.Epochs),
+		Confidence: float64(80+w.random.IntN(19)) / 100,
+		User:       w.pick("ada", "grace", ""),
+		Labels:     map[string]string{"team": "x"},
+	}
+	if w.random.IntN(4) > 0 {
+		q.SLO = schemas.Duration(time.Duration(1+w.random.IntN(600)) * time.Second)
+	}
+	if w.random.IntN(3) == 0 {
+		q.Promise, q.Parameters = schemas.PromiseMean, uint64(w.random.IntN(1000))
+	}
+	e := &schemas.Submitted{Request: q, Advice: *w.advice(id, &s, &q)}
+	e.JobStamp = w.stamp(id+"/submitted", id, 0)
+	e.Advice.Action = schemas.ActionStart
+	if n := w.random.IntN(10); n < 6 {
+		verdict := [...]schemas.Verdict{schemas.Queued, schemas.Queued, schemas.Queued, schemas.Admitted, schemas.Admitted, schemas.Refused}[n]
+		e.Advice.Admission = &schemas.Admission{Policy: schemas.AdmissionQueue, Verdict: verdict}
+		e.Advice.Message = string(verdict) + ", as it is: so"
+	}
+	w.apply(e)
+}
+
+func (w *world) advice(id string, s *schemas.Setting, q *schemas.JobRequest) *schemas.Advice {
+	chosen := schemas.Alternative{
+		BatchSize:         s.BatchSize,
+		CPUs:              s.CPUs,
+		Epochs:            s.Epochs,
+		PredictedSeconds:  w.chance(),
+		UpperBoundSeconds: w.chance(),
+		Probability:       w.chance(),
+	}
+	*chosen.PredictedSeconds = 1 + 10**chosen.PredictedSeconds
+	*chosen.UpperBoundSeconds += *chosen.PredictedSeconds
+	a := &schemas.Advice{
+		JobStamp:     w.stamp(id+"/submitted", id, 0),
+		Model:        s.Model,
+		Dataset:      s.Dataset,
+		Nodes:        s.Nodes,
+		Decision:     [...]schemas.Decision{schemas.MeetsSLO, schemas.MeetsSLO, schemas.BestEffort, schemas.Exploring}[w.random.IntN(4)],
+		Action:       schemas.ActionKeep,
+		Confidence:   q.Confidence,
+		Load:         schemas.Load{Processes: float64(s.CPUs)},
+		Chosen:       &chosen,
+		Alternatives: []schemas.Alternative{chosen},
+		Regressors:   map[string]string{schemas.TargetEpochTime: w.pick("one", "two")},
+	}
+	a.At = w.now
+	if q.Promise == schemas.PromiseMean {
+		a.Threshold = max(0.5, q.Confidence-0.1)
+	}
+	return a
+}
+
+func (w *world) start() {
+	id := w.job()
+	s := w.setting()
+	run := uint32(1)
+	if j := w.c.job(id); j != nil {
+		if run = j.Run + 1; w.random.IntN(2) == 0 && j.Run > 0 {
+			return // most jobs run once
+		}
+		if p := j.Promise; p != nil && w.random.IntN(5) > 0 { // as advised
+			s.Model, s.BatchSize, s.CPUs, s.Epochs = p.Model, p.Chosen.BatchSize, p.Chosen.CPUs, p.Chosen.Epochs
+		}
+		if s.Model == "" {
+			s.Model = "model-0"
+		}
+	}
+	e := &schemas.Started{Setting: s, NodeCores: uint32(w.random.IntN(3) * 4), User: w.pick("ada", "")}
+	e.HeartbeatSeconds = float64(10 * w.random.IntN(2))
+	e.JobStamp = w.stamp(schemas.StartedID(id, run), id, run)
+	w.apply(e)
+}
+
+// running is a job that runs, nil if none does.
+func (w *world) running() *Job {
+	if len(w.c.running) == 0 {
+		return nil
+	}
+	ids := make([]string, 0, len(w.c.running))
+	for id := range w.c.running {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return w.c.jobs[ids[w.random.IntN(len(ids))]]
+}
+
+func (w *world) epoch() {
+	id, run, number, s := w.job(), uint32(1), uint32(1), w.setting()
+	j := w.running()
+	if w.random.IntN(6) == 0 {
+		j = w.c.job(id) // perhaps one that was lost, or has ended
+	}
+	if j != nil {
+		id, run, number = j.ID, max(1, j.Run), j.EpochsDone+1
+		if len(j.Setting.Nodes) > 0 {
+			s = j.Setting
+		}
+		if w.random.IntN(10) == 0 {
+			s.BatchSize *= 2
+		}
+		if w.random.IntN(30) == 0 { // it moves, or its start was lost
+			s.Nodes, run = w.nodes(), run+uint32(w.random.IntN(2))
+		}
+	}
+	e := &schemas.Epoch{Setting: s, Epoch: number, DurationSeconds: 1 + *w.chance(), Accuracy: w.chance(), NodeIOWaitRatio: w.chance()}
+	e.JobStamp = w.stamp(schemas.EpochID(id, run, number), id, run)
+	w.apply(e)
+}
+
+func (w *world) end() {
+	id, run, s, done := w.job(), uint32(1), w.setting(), uint32(0)
+	j := w.running()
+	if w.random.IntN(6) == 0 {
+		j = w.c.job(id)
+	}
+	if j != nil {
+		id, run, done = j.ID, j.Run, j.EpochsDone
+		if len(j.Setting.Nodes) > 0 {
+			s = j.Setting
+		}
+	}
+	outcome := w.pick(schemas.EventFinished, schemas.EventFinished, schemas.EventFinished, schemas.EventFailed, schemas.EventCancelled, schemas.EventLost)
+	if outcome == schemas.EventFinished {
+		done = s.Epochs
+	}
+	eventID := schemas.EndedID(id, run, outcome)
+	if outcome == schemas.EventLost && j != nil {
+		eventID = schemas.LostID(id, j.last)
+	}
+	e := &schemas.Ended{Outcome: outcome, Setting: s, EpochsDone: done, Accuracy: w.chance(), Reason: "it " + outcome}
+	e.JobStamp = w.stamp(eventID, id, run)
+	w.apply(e)
+}
+
+// admit ends the waiting of a queued job, or of one that does not wait.
+func (w *world) admit() {
+	id := w.job()
+	if queue := w.c.queue(); len(queue) > 0 && w.random.IntN(10) > 0 {
+		id = queue[w.random.IntN(min(3, len(queue)))].ID
+	}
+	j := w.c.job(id)
+	if j == nil || j.Submitted == nil {
+		return
+	}
+	s := w.setting()
+	a := w.advice(id, &s, &j.Submitted.Request)
+	a.EventID, a.Action, a.CauseSequence = schemas.AdmittedID(id), schemas.ActionStart, w.sequence
+	a.Admission = &schemas.Admission{Policy: schemas.AdmissionQueue, Verdict: schemas.Admitted}
+	w.apply(a)
+}
+
+func (w *world) advise() {
+	j := w.running()
+	if j == nil {
+		return
+	}
+	a := w.advice(j.ID, &j.Setting, &schemas.JobRequest{Confidence: 0.95})
+	a.Run, a.CauseSequence, a.EventID = j.Run, w.sequence, schemas.AdviceID(j.ID, w.sequence)
+	w.apply(a)
+}
+
+func (w *world) risk() {
+	j := w.running()
+	if j == nil {
+		return
+	}
+	r := &schemas.Risk{CauseSequence: w.sequence, Cause: schemas.CauseEpochs, Cleared: w.random.IntN(2) == 0, Probability: *w.chance()}
+	r.JobStamp = w.stamp(schemas.RiskID(j.ID, w.sequence), j.ID, j.Run)
+	w.apply(r)
+}
+
+func (w *world) sample() {
+	speed := float64(1+w.random.IntN(3)) * 1e9
+	w.apply(&schemas.Sample{
+		Stamp:                    schemas.Stamp{At: w.now},
+		Node:                     w.node(),
+		Cores:                    uint32(2 << w.random.IntN(3)),
+		CPUModel:                 w.pick("x", "y", ""),
+		SpeedOperationsPerSecond: &speed,
+		IntervalSeconds:          2,
+	})
+}
+
+// repeat delivers an event again, mostly a late one.
+func (w *world) repeat() {
+	if !w.copies || len(w.log) == 0 {
+		return
+	}
+	old := w.log[len(w.log)-1-w.random.IntN(min(len(w.log), 3000))]
+	if old.event != nil {
+		w.apply(old.event)
+	}
+}
+
+// silence records the silent jobs as lost.
+func (w *world) silence() {
+	for _, j := range w.c.Silent(w.now) {
+		e := &schemas.Ended{Outcome: schemas.EventLost, Setting: j.Setting, EpochsDone: j.EpochsDone, Reason: "silent"}
+		e.JobStamp = w.stamp(schemas.LostID(j.ID, j.last), j.ID, j.Run)
+		w.apply(e)
+	}
+}
+
+// hear takes heartbeats, which are not in the log: a nil event stands for them.
+func (w *world) hear() {
+	w.log = append(w.log, logged{nil, 0, w.now})
+	hearAll(w.c, w.now)
+}
+
+func hearAll(c *Cluster, now time.Time) {
+	for _, j := range c.running {
+		j.heard = now
+	}
+}
+
+// ask makes questions, which must change nothing that is encoded.
+func (w *world) ask(testing.TB) {
+	s := w.setting()
+	q := schemas.JobRequest{Model: s.Model, CPUs: schemas.CPUs{int(s.CPUs)}, Confidence: 0.95}
+	w.c.Ask(q, w.now)
+	if j := w.running(); j != nil {
+		w.c.Again(j, w.now)
+	}
+}
+
+// fingerprint is what a cluster answers at a moment.
+func fingerprint(t testing.TB, c *Cluster, now time.Time) string {
+	t.Helper()
+	var s strings.Builder
+	line := func(v any) {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Write(text)
+		s.WriteByte('\n')
+	}
+	jobs, _ := c.newestFirst("", "")
+	for j := range jobs {
+		line(j.status())
+	}
+	question := func(q *Question) {
+		fmt.Fprintf(&s, "%s %v %v %v %v %v %v %v %v\n",
+			q.JobID, q.Nodes, q.Hardware, q.Elapsed, q.Others, q.Tried, q.Threshold, q.Described, q.Run)
+		if q.Self != nil {
+			fmt.Fprintf(&s, "self %v\n", *q.Self)
+		}
+		line(q.Record.state())
+		line(Decide(q, Regressors{}, now))
+	}
+	for _, model := range []string{"model-0", "model-3", "unknown"} {
+		for _, promise := range []schemas.Promise{schemas.PromiseEach, schemas.PromiseMean} {
+			q := schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, Confidence: 0.9, SLO: schemas.Duration(time.Minute), Promise: promise}.WithDefaults()
+			question(c.Ask(q, now))
+			q.Nodes = []string{"node-1", "node-2"}
+			question(c.Ask(q, now.Add(30*time.Second)))
+		}
+	}
+	ids := make([]string, 0, len(c.running))
+	for id := range c.running {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		question(c.Again(c.running[id], now))
+	}
+	for _, j := range c.queue() {
+		question(c.asked(j, now))
+	}
+	for _, j := range c.Silent(now) { // last: it drops what has expired
+		fmt.Fprintln(&s, "silent", j.ID)
+	}
+	line(c.Score())
+	fmt.Fprintln(&s, c.waits())
+	return s.String()
+}
+
+// firstDifference is where two texts differ first, "" if they do not.
+func firstDifference(got, want string) string {
+	if got == want {
+		return ""
+	}
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range a {
+		if i >= len(b) {
+			return fmt.Sprintf("line %d more: %s", i+1, a[i])
+		}
+		if a[i] != b[i] {
+			return fmt.Sprintf("line %d:\n%s\nwant\n%s", i+1, a[i], b[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, want %d", len(a), len(b))
+}

@@ -1,0 +1,69 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// maxLast bounds how many subjects Last reads.
+const maxLast = 64
+
+// Last returns the last message of each subject that a filter matches, in the order of
+// the stream, as the leader of the stream has it: what any publisher has been
+// acknowledged is seen. A message that cannot be read is left out.
+func (b *Bus) Last(ctx context.Context, stream, filter string) ([]Record, error) {
+	subjects, err := b.subjects(ctx, stream, filter)
+	if err != nil {
+		return nil, err
+	}
+	var all []Record
+	for _, subject := range subjects {
+		msg, err := b.storedLast(ctx, stream, subject)
+		if err != nil {
+			return nil, err
+		}
+		if msg == nil {
+			continue // dropped since the subjects were listed
+		}
+		events, err := parse(msg.Subject, msg.Data)
+		if err != nil {
+			b.log.Debug("message skipped", "subject", subject, "reason", err)
+			continue // the followers of the stream publish a dead letter
+		}
+		place := Record{Subject: msg.Subject, Sequence: msg.Sequence, StoredAt: msg.Time}
+		for _, e := range events {
+			all = append(all, place.of(e))
+		}
+	}
+	slices.SortFunc(all, func(x, y Record) int { return cmp.Compare(x.Sequence, y.Sequence) })
+	return all, nil
+}
+
+// subjects lists the subjects of a stream that a filter matches.
+func (b *Bus) subjects(ctx context.Context, stream, filter string) ([]string, error) {
+	if !strings.ContainsAny(filter, "*>") {
+		return []string{filter}, nil
+	}
+	s, err := b.js.Stream(ctx, stream)
+	if err != nil {
+		return nil, fmt.Errorf("open stream %s: %w", stream, unavailable(err))
+	}
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(filter))
+	if err != nil {
+		return nil, fmt.Errorf("list subjects of %s: %w", filter, unavailable(err))
+	}
+	found := info.State.Subjects
+	if len(found) > maxLast {
+		return nil, fmt.Errorf("list subjects of %s: %d are more than %d", filter, len(found), maxLast)
+	}
+	all := make([]string, 0, len(found))
+	for subject := range found {
+		all = append(all, subject)
+	}
+	return all, nil
+}

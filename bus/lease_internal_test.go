@@ -1,0 +1,52 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"courier/bus/server"
+	"courier/schemas"
+)
+
+// A batch in hand outlives the end of its service, but not the loss of the lease.
+func TestFinishContext_EndsWithTheLease(t *testing.T) {
+	s, err := server.New(server.Options{DataDir: t.TempDir(), Port: 0}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	b, err := Connect(t.Context(), Options{URL: s.URL()}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Close(context.Background()) }()
+	if err := b.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, end := context.WithCancel(t.Context())
+	err = b.Hold(ctx, "test", 300*time.Millisecond, func(working context.Context) error {
+		finishing, cancel := finishContext(working)
+		defer cancel()
+		end()
+		<-working.Done()
+		kv, err := b.js.KeyValue(finishing, schemas.BucketLeases)
+		if err != nil {
+			return err
+		}
+		if _, err := kv.PutString(finishing, "test", `{"holder":"another","ttl_seconds":60}`); err != nil {
+			return err
+		}
+		<-finishing.Done()
+		return context.Cause(finishing)
+	})
+	if !errors.Is(err, errLeaseLost) {
+		t.Errorf("the batch in hand ended with %v, want %v", err, errLeaseLost)
+	}
+}

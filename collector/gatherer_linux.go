@@ -1,0 +1,163 @@
+package collector
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/node_exporter/collector"
+	"golang.org/x/sys/unix"
+)
+
+// gatherer reads the node's counters with node_exporter's collectors in this process.
+type gatherer struct {
+	mu          sync.Mutex
+	forSamples  collectorSet
+	forObserver collectorSet
+	unavailable []string // collectors that this system does not support, with the reason
+	names       map[*prometheus.Desc]string
+}
+
+// sharedGatherer returns the gatherer of this process. There is only one, because node_exporter
+// keeps its collectors and their state in package variables.
+var sharedGatherer = sync.OnceValues(newGatherer)
+
+func newGatherer() (*gatherer, error) {
+	// node_exporter's collectors take their settings from its flags. Without parsing, it has no
+	// collectors. It must not see the arguments of this process.
+	if _, err := kingpin.CommandLine.Parse([]string{}); err != nil {
+		return nil, fmt.Errorf("initialise the flags of node_exporter: %w", err)
+	}
+	g := &gatherer{names: map[*prometheus.Desc]string{}}
+	available := map[string]collector.Collector{}
+	for _, name := range sampleCollectors {
+		c, err := newCollector(name)
+		if err != nil {
+			g.unavailable = append(g.unavailable, fmt.Sprintf("%s (%v)", name, err))
+			continue
+		}
+		available[name] = c
+	}
+	if len(available) == 0 {
+		return nil, fmt.Errorf("no node_exporter collector is available: %s",
+			strings.Join(g.unavailable, ", "))
+	}
+	g.forSamples = newCollectorSet(available, sampleCollectors)
+	g.forObserver = newCollectorSet(available, observerCollectors)
+	return g, nil
+}
+
+// newCollector creates a collector and reads it once.
+func newCollector(name string) (collector.Collector, error) {
+	all, err := collector.NewNodeCollector(slog.New(slog.DiscardHandler), name)
+	if err != nil {
+		return nil, err
+	}
+	c := all.Collectors[name]
+	drained := make(chan struct{})
+	metrics := make(chan prometheus.Metric)
+	go func() {
+		defer close(drained)
+		for range metrics {
+		}
+	}()
+	err = c.Update(metrics)
+	close(metrics)
+	<-drained
+	return c, err
+}
+
+// collectorSet is a set of collectors that are read together.
+type collectorSet []collector.Collector
+
+func newCollectorSet(available map[string]collector.Collector, names []string) collectorSet {
+	var set collectorSet
+	for _, name := range names {
+		if c, isAvailable := available[name]; isAvailable {
+			set = append(set, c)
+		}
+	}
+	return set
+}
+
+// update sends all metrics and closes the channel. If a collector fails, its figures are missing in
+// the sample.
+func (s collectorSet) update(metrics chan<- prometheus.Metric) {
+	defer close(metrics)
+	for _, c := range s {
+		_ = c.Update(metrics) // the missing figures show the failure
+	}
+}
+
+// read reads the counters for a sample.
+func (g *gatherer) read(context.Context) (nodeReading, error) { return g.readSet(g.forSamples) }
+
+// readForObserver reads the counters for an Observer.
+func (g *gatherer) readForObserver() (nodeReading, error) { return g.readSet(g.forObserver) }
+
+// readSet reads a set of collectors without a registry. A registry would sort and check all
+// metrics, of which a sample needs a tenth, and cost as much as publishing the sample.
+func (g *gatherer) readSet(set collectorSet) (nodeReading, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := newReading(time.Now())
+	metrics := make(chan prometheus.Metric, 64)
+	go set.update(metrics)
+
+	var failure error
+	for m := range metrics {
+		name := g.name(m.Desc())
+		if _, isNeeded := setters[name]; !isNeeded {
+			continue
+		}
+		var written dto.Metric
+		if err := m.Write(&written); err != nil {
+			failure = fmt.Errorf("read metric %s: %w", name, err)
+			continue
+		}
+		r.addMetric(name, &written)
+	}
+	return r, failure
+}
+
+// maxNames limits the cached names, because some collectors create new descriptions each time.
+const maxNames = 512
+
+// name returns the name in a description, which only its text contains.
+func (g *gatherer) name(d *prometheus.Desc) string {
+	name, isCached := g.names[d]
+	if isCached {
+		return name
+	}
+	_, name, _ = strings.Cut(d.String(), `fqName: "`)
+	name, _, _ = strings.Cut(name, `"`)
+	if len(g.names) < maxNames {
+		g.names[d] = name
+	}
+	return name
+}
+
+// readBootID returns the ID that the kernel assigned at the boot.
+func readBootID() (string, error) {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("read the boot ID: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// sinceBoot returns the time since the boot, including time in suspend.
+func sinceBoot() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		return 0 // a kernel before 2.6.39
+	}
+	return time.Duration(t.Nano())
+}

@@ -1,0 +1,31 @@
+//go:build !linux
+
+package collector
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+)
+
+// gatherer is never created, because the collectors of node_exporter require Linux.
+type gatherer struct {
+	unavailable []string
+}
+
+func sharedGatherer() (*gatherer, error) {
+	return nil, fmt.Errorf("node samples require Linux, this is %s", runtime.GOOS)
+}
+
+func (g *gatherer) read(context.Context) (nodeReading, error) { return g.readForObserver() }
+
+func (g *gatherer) readForObserver() (nodeReading, error) {
+	return nodeReading{}, fmt.Errorf("no node counters on %s", runtime.GOOS)
+}
+
+func readBootID() (string, error) {
+	return "", fmt.Errorf("no boot ID on %s", runtime.GOOS)
+}
+
+func sinceBoot() time.Duration { return 0 }

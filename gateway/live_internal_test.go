@@ -1,0 +1,54 @@
+package gateway
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestHub_TakesABoundedNumberOfClientsOfOne(t *testing.T) {
+	m, err := newMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHub(m, 3)
+	for range maxOfOne {
+		if _, _, err := h.join(t.Context(), "ada", &eventFilter{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := h.join(t.Context(), "ada", &eventFilter{}); err != errMany {
+		t.Errorf("client %d of one user: %v, want %v", maxOfOne+1, err, errMany)
+	}
+	if _, _, err := h.join(t.Context(), "bob", &eventFilter{}); err != nil {
+		t.Errorf("the first of another: %v, want room", err)
+	}
+}
+
+func TestHub_TakesABoundedNumberOfClients(t *testing.T) {
+	m, err := newMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHub(m, 3)
+	first, _, err := h.join(t.Context(), "ada", &eventFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxClients - 1 {
+		if _, _, err := h.join(t.Context(), fmt.Sprint(i%10), &eventFilter{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := h.join(t.Context(), "bob", &eventFilter{}); err != errFull {
+		t.Errorf("client %d: %v, want %v", maxClients+1, err, errFull)
+	}
+	h.leave(first)
+	h.leave(first) // twice is once
+	if _, _, err := h.join(t.Context(), "bob", &eventFilter{}); err != nil {
+		t.Errorf("after one left: %v, want room", err)
+	}
+	h.close()
+	if _, _, err := h.join(t.Context(), "bob", &eventFilter{}); err != errStopping || len(h.clients) != 0 {
+		t.Errorf("after close: %v with %d clients, want %v with none", err, len(h.clients), errStopping)
+	}
+}

@@ -1,0 +1,139 @@
+package importer
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"courier/runner/output"
+	"courier/schemas"
+)
+
+// bigdl reads the log of a BigDL driver: one run. Its epochs, their times and
+// accuracies are read as those of a job that runs (package output); the batch
+// size is that of the first iteration. Where lines begin with the time of day,
+// the run has times of its own, and what lies before its training is start-up.
+func (r *Reader) bigdl(name string, in io.Reader) error {
+	l := &driverLog{zone: r.o.Zone, draft: &draft{Place: Place{File: name}, values: map[string]string{}}}
+	if err := eachLine(in, l.line); err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	l.take(l.log.End())
+	d, why := l.end()
+	if why != nil {
+		r.read++
+		r.refuse(d.Place, why)
+		return nil
+	}
+	r.place(d)
+	return nil
+}
+
+var (
+	bigdlClock   = regexp.MustCompile(`\[Epoch (\d+) (\d+)/(\d+)\]\[Iteration (\d+)\]\[Wall Clock ([0-9.]+(?:E-?\d+)?)\s?s\]`)
+	bigdlRecords = regexp.MustCompile(`\] ?Train(?:ed)? (\d+)(?:\.0)? (?:records )?in `)
+	lineTime     = regexp.MustCompile(`^\[?(\d{4}-\d\d-\d\d|\d\d-\d\d-\d\d|\d\d/\d\d/\d\d)[ T](\d\d:\d\d:\d\d(?:[.,]\d+)?)`)
+)
+
+// driverLog is a log that is being read.
+type driverLog struct {
+	zone  *time.Location
+	draft *draft
+	log   output.BigDL
+
+	clock     float64   // last seconds since training began
+	iteration uint64    // last one
+	epoch     uint64    // that it is of
+	first     time.Time // of the first line with one
+	began     time.Time // when training began, by the lines of its iterations
+	broken    *Refusal
+	brokenAt  int
+}
+
+func (l *driverLog) line(number int, line []byte) {
+	if l.broken != nil || line == nil {
+		return
+	}
+	at := l.time(line)
+	for _, m := range bigdlClock.FindAllSubmatch(line, -1) {
+		clock, err := strconv.ParseFloat(string(m[5]), 64)
+		iteration, bad := strconv.ParseUint(string(m[4]), 10, 64)
+		if err != nil || bad != nil {
+			continue
+		}
+		if clock < l.clock || iteration < l.iteration {
+			l.broken, l.brokenAt = refuse(ReasonMixed, FieldEpoch, "iteration %d at %g s follows iteration %d at %g s: give each job a log of its own", iteration, clock, l.iteration, l.clock), number
+			return
+		}
+		l.clock, l.iteration = clock, iteration
+		if l.epoch, err = strconv.ParseUint(string(m[1]), 10, 32); err != nil {
+			continue
+		}
+		if l.draft.values[FieldTrainingSamples] == "" {
+			l.draft.values[FieldTrainingSamples] = string(m[3])
+		}
+		// Loggers cut the fraction of a second, so that the latest begin is nearest to
+		// the true one. A validation is told long after the clock that its lines have.
+		if began := at.Add(-duration(clock)); !at.IsZero() && bigdlRecords.Match(line) && began.After(l.began) {
+			l.began = began
+		}
+	}
+	if m := bigdlRecords.FindSubmatch(line); m != nil && l.draft.values[FieldBatchSize] == "" {
+		l.draft.values[FieldBatchSize] = string(m[1])
+	}
+	l.take(l.log.Line(line, time.Time{}))
+}
+
+// time is when a line was written; zero: it does not tell.
+func (l *driverLog) time(line []byte) time.Time {
+	m := lineTime.FindSubmatch(line)
+	if m == nil {
+		return time.Time{}
+	}
+	day := strings.ReplaceAll(string(m[1]), "/", "-")
+	if len(day) == len("06-01-02") {
+		day = "20" + day
+	}
+	at, err := time.ParseInLocation("2006-01-02 15:04:05", day+" "+strings.ReplaceAll(string(m[2]), ",", "."), l.zone)
+	if err != nil {
+		return time.Time{}
+	}
+	if l.first.IsZero() {
+		l.first = at
+	}
+	return at
+}
+
+func (l *driverLog) take(epochs []output.Report) {
+	for _, e := range epochs {
+		l.draft.epochs = append(l.draft.epochs, Epoch{Number: e.Epoch, Seconds: e.Seconds, Source: schemas.DurationReported, Loss: e.Loss, Accuracy: e.Accuracy})
+	}
+}
+
+// end says what the log told.
+func (l *driverLog) end() (*draft, *Refusal) {
+	d := l.draft
+	if l.broken != nil {
+		d.Line = l.brokenAt
+		return d, l.broken
+	}
+	if len(d.epochs) == 0 {
+		return d, refuse(ReasonNothing, FieldEpoch, "no epoch ends in it: want BigDL's lines, such as [Epoch 1 60032/60000][Iteration 469][Wall Clock 27.8s] Epoch finished.")
+	}
+	if last := d.epochs[len(d.epochs)-1].Number; l.epoch > uint64(last) {
+		return d, refuse(ReasonUnfinished, FieldEpoch, "it ends within epoch %d", l.epoch)
+	}
+	if l.began.IsZero() {
+		return d, nil
+	}
+	started := l.began
+	if l.first.Before(started) {
+		d.values[FieldStartup] = fmt.Sprint(started.Sub(l.first).Seconds())
+		started = l.first
+	}
+	d.values[FieldStartedAt] = started.Format(time.RFC3339Nano)
+	return d, nil
+}

@@ -1,0 +1,209 @@
+package importer
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"courier/schemas"
+)
+
+// csv reads a table with a header. Where it has a column of epoch numbers each
+// row is an epoch, and rows of one run_id are a run; else each row is a run.
+func (r *Reader) csv(name string, in io.Reader) error {
+	b := bufio.NewReaderSize(in, 64<<10)
+	begin, err := b.Peek(b.Size())
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	t := csv.NewReader(b)
+	t.Comma, t.FieldsPerRecord, t.TrimLeadingSpace = separator(begin), -1, true
+	header, err := t.Read()
+	if err != nil || len(header) < 2 {
+		r.read++
+		r.refuse(Place{File: name, Line: 1}, refuse(ReasonUnreadable, "", "want a header of at least two columns, separated by commas, semicolons or tabs"))
+		return nil
+	}
+	header[0] = strings.TrimPrefix(header[0], "\ufeff")
+	table := &table{Reader: r, name: name, header: header, columns: columnsOf(header, r.o.Columns), open: map[string]*draft{}}
+	if err := table.check(); err != nil {
+		return err
+	}
+	maps.Copy(r.columns, table.columns)
+	for {
+		row, err := t.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		var wrong *csv.ParseError
+		switch {
+		case errors.As(err, &wrong):
+			r.read++
+			r.refuse(Place{name, wrong.Line}, refuse(ReasonUnreadable, "", "%s", wrong.Err))
+		case err != nil:
+			return fmt.Errorf("read %s: %w", name, err)
+		default:
+			line, _ := t.FieldPos(0)
+			table.row(line, row)
+		}
+	}
+	table.end()
+	return nil
+}
+
+// separator is what separates most fields of the first line.
+func separator(begin []byte) rune {
+	line, _, _ := bytes.Cut(begin, []byte("\n"))
+	best, most := ',', 0
+	for _, c := range ",;\t" {
+		if n := bytes.Count(line, []byte(string(c))); n > most {
+			best, most = c, n
+		}
+	}
+	return best
+}
+
+// table is a table that is being read.
+type table struct {
+	*Reader
+	name    string
+	header  []string
+	columns map[string]string // field to column
+	open    map[string]*draft // by run_id, where a row is an epoch
+	order   []string
+}
+
+// check finds columns that the user asked for and the table does not have.
+func (t *table) check() error {
+	for field, column := range t.o.Columns {
+		if !slices.Contains(t.header, column) {
+			return fmt.Errorf("%s: --columns %s=%s: no such column; it has %s", t.name, field, column, strings.Join(t.header, ", "))
+		}
+	}
+	for column := range t.o.Where {
+		if !slices.Contains(t.header, column) {
+			return fmt.Errorf("%s: --where %s: no such column; it has %s", t.name, column, strings.Join(t.header, ", "))
+		}
+	}
+	return nil
+}
+
+func (t *table) row(line int, row []string) {
+	cell := func(column string) string {
+		if i := slices.Index(t.header, column); i < len(row) {
+			return strings.TrimSpace(row[i])
+		}
+		return ""
+	}
+	for column, want := range t.o.Where {
+		if cell(column) != want {
+			t.left++
+			return
+		}
+	}
+	d := &draft{Place: Place{t.name, line}, values: map[string]string{}, called: t.columns}
+	for field, column := range t.columns {
+		d.values[field] = cell(column)
+	}
+	if _, perEpoch := t.columns[FieldEpoch]; perEpoch {
+		t.epoch(d)
+		return
+	}
+	if len(row) != len(t.header) {
+		t.Reader.read++
+		t.refuse(d.Place, refuse(ReasonUnreadable, "", "%d fields, the header has %d", len(row), len(t.header)))
+		return
+	}
+	t.place(d)
+}
+
+// epoch adds a row to the run that it is an epoch of; one that cannot be read
+// takes the whole run with it.
+func (t *table) epoch(d *draft) {
+	id := d.values[FieldRunID]
+	run := t.open[id]
+	if run == nil {
+		run = d
+		t.open[id], t.order = d, append(t.order, id)
+	}
+	if run.broken != nil {
+		return
+	}
+	e, why := epochOf(d)
+	if why != nil {
+		why.Field = callField(t.columns, why.Field)
+		run.Place, run.broken = d.Place, why
+		return
+	}
+	run.epochs = append(run.epochs, e)
+}
+
+// epochOf reads the fields of an epoch.
+func epochOf(d *draft) (e Epoch, why *Refusal) {
+	field := FieldEpochSeconds
+	if d.called[field] == "" {
+		field = FieldSeconds
+	}
+	number, err := strconv.ParseUint(d.values[FieldEpoch], 10, 32)
+	if err != nil || number > schemas.MaxEpochs {
+		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not the number of an epoch", clip(d.values[FieldEpoch]))
+	}
+	e.Number, e.Source = uint32(number), schemas.DurationReported
+	if d.values[field] == "" {
+		return e, refuse(ReasonMissing, FieldEpochSeconds, "a row is an epoch here, and does not say how long it took: name the column with --columns epoch_seconds=NAME")
+	}
+	if e.Seconds, why = seconds(field, d.values[field]); why != nil {
+		return e, why
+	}
+	if text := d.values[FieldAccuracy]; text != "" {
+		if e.Accuracy, why = share(FieldAccuracy, text); why != nil {
+			return e, why
+		}
+	}
+	if v, err := strconv.ParseFloat(d.values[FieldLoss], 64); err == nil && v-v == 0 {
+		e.Loss = &v
+	}
+	return e, nil
+}
+
+// end places the runs whose rows are epochs.
+func (t *table) end() {
+	for _, id := range t.order {
+		d := t.open[id]
+		if d.broken != nil {
+			t.Reader.read++
+			t.refuse(d.Place, d.broken)
+			continue
+		}
+		for _, field := range []string{FieldEpochSeconds, FieldSeconds, FieldAccuracy, FieldEpoch, FieldLoss} {
+			delete(d.values, field) // of its first epoch
+		}
+		countFromOne(d.epochs)
+		t.place(d)
+	}
+}
+
+// countFromOne renumbers epochs that a source counts from zero.
+func countFromOne(epochs []Epoch) {
+	if len(epochs) == 0 || epochs[0].Number != 0 {
+		return
+	}
+	for i := range epochs {
+		epochs[i].Number++
+	}
+}
+
+// callField adds the name that a source gives a field.
+func callField(called map[string]string, field string) string {
+	if name := called[field]; name != "" && name != field {
+		return field + " (" + name + ")"
+	}
+	return field
+}

@@ -1,0 +1,94 @@
+package importer_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"courier/importer"
+)
+
+// sound holds what is true of every result, whatever the bytes were: runs and
+// refusals are those that were met, every event is one of the contract, and the
+// same bytes make the same events.
+func sound(t *testing.T, read func() (importer.Result, error)) {
+	t.Helper()
+	a, err := read()
+	if err != nil {
+		return
+	}
+	if len(a.Runs)+len(a.Refused) != a.Read {
+		t.Fatalf("%d runs and %d refusals of %d", len(a.Runs), len(a.Refused), a.Read)
+	}
+	for _, r := range a.Refused {
+		if r.Reason == "" || r.Message == "" || r.File == "" {
+			t.Fatalf("refused without a reason or a place: %+v", r)
+		}
+	}
+	text := func(f importer.Result) string {
+		var b strings.Builder
+		for _, r := range f.Runs {
+			for _, e := range r.Events() {
+				if err := e.Validate(); err != nil {
+					t.Fatalf("%s: %v", e.ID(), err)
+				}
+				b.WriteString(e.ID() + "\n")
+			}
+			if !strings.HasSuffix(b.String(), r.EndID()+"\n") {
+				t.Fatalf("%s is not the last event of its run", r.EndID())
+			}
+		}
+		return b.String()
+	}
+	b, err := read()
+	if err != nil || text(a) != text(b) {
+		t.Fatalf("the same bytes again make other events (%v):\n%s\n%s", err, text(a), text(b))
+	}
+}
+
+// fuzzFile fuzzes a format of files.
+func fuzzFile(f *testing.F, format string, seeds ...string) {
+	for _, s := range seeds {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		importer.Detect("a", []byte(text))
+		sound(t, func() (importer.Result, error) {
+			r := importer.New(importer.Options{Since: since, Now: now, Columns: map[string]string{importer.FieldUser: "who"}, Defaults: map[string]string{importer.FieldModel: "m", importer.FieldCPUs: "2", importer.FieldBatchSize: "64"}})
+			err := r.File(format, "a.txt", strings.NewReader(text))
+			return r.Finish(), err
+		})
+	})
+}
+
+func FuzzCSV(f *testing.F) {
+	fuzzFile(f, importer.FormatCSV, "who,model,batch,cpus,epochs,time_s,start_time,njobs\nada,m,64,1,10,72.5,2021-03-01,3\n", "run;epoch;seconds;val_acc\na;0;2.5;0.8\na;1;2;0.9\n", "\"\n")
+}
+
+func FuzzJSONLines(f *testing.F) {
+	fuzzFile(f, importer.FormatJSON, `{"run_id":"r","model":"m","batch_size":64,"cpus":2,"epoch_seconds":[2.5,2],"accuracies":[0.8,null]}`,
+		`{"event_id":"j/1/started","at":"2024-05-01T10:00:00Z","job_id":"j","run":1,"model":"m","batch_size":64,"cpus":2,"epochs":1,"nodes":["n"],"heartbeat_seconds":0}`+"\n"+
+			`{"subject":"job.j.finished","event":{"event_id":"j/1/finished","at":"2024-05-01T10:01:00Z","job_id":"j","run":1,"outcome":"finished","epochs_done":0,"duration_seconds":60,"model":"m","batch_size":64,"cpus":2,"epochs":1,"nodes":["n"]}}`)
+}
+
+func FuzzBigDL(f *testing.F) {
+	fuzzFile(f, importer.FormatBigDL, driverLog(true, 27.5, 51.25), driverLog(false, 27.5))
+}
+
+func FuzzSpark(f *testing.F) {
+	fuzzFile(f, importer.FormatSpark, appLog([3]any{"epoch 1", 4.0, 6.0}, [3]any{"epoch 2", 6.5, 8.0}, [3]any{"epoch 3", 8.0, 9.0}), appLog([3]any{"all", 4.0, 6.0}))
+}
+
+func FuzzMLflow(f *testing.F) {
+	run := store(nil)
+	f.Add(string(run["6067/1c6b2d5b/meta.yaml"].Data), string(run["6067/1c6b2d5b/metrics/val_accuracy"].Data), "64", "3")
+	f.Add("run_uuid: \"a\"\nstatus: FAILED\nstart_time: 1.7e12", "1721450907000 1\n", "1e300", "1")
+	f.Fuzz(func(t *testing.T, meta, metric, batch, epochs string) {
+		sound(t, func() (importer.Result, error) {
+			r := importer.New(importer.Options{Since: since, Now: now, Defaults: map[string]string{importer.FieldCPUs: "2"}})
+			err := r.Directory(importer.FormatMLflow, "mlruns", fstest.MapFS{"0/1/meta.yaml": {Data: []byte(meta)}, "0/1/params/model": {Data: []byte("m")},
+				"0/1/params/batch": {Data: []byte(batch)}, "0/1/params/epochs": {Data: []byte(epochs)}, "0/1/metrics/accuracy": {Data: []byte(metric)}})
+			return r.Finish(), err
+		})
+	})
+}

@@ -1,0 +1,146 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"courier/schemas"
+)
+
+// Lists of a run's line: a value per epoch.
+const (
+	listSeconds    = "epoch_seconds"
+	listAccuracies = "accuracies"
+	listLosses     = "losses"
+)
+
+// jsonLines reads lines that are each a run,
+//
+//	{"run_id":"r1","model":"lenet5","dataset":"mnist","batch_size":64,"cpus":2,"epochs":3,
+//	 "started_at":"2024-05-01T10:00:00Z","epoch_seconds":[2.5,2.1,2.2],
+//	 "accuracies":[0.81,0.88,0.9],"losses":[0.9,0.5,0.4],"nodes":["worker-1"]}
+//
+// with the fields of a table, or an event of the contract: its body alone, or as
+// {"subject":…,"event":…}, as courier replay --save writes it. Runs are read
+// strictly: a field that is none is refused by its name. Events keep their IDs;
+// those that are not of a run's own story (submissions, advice) are left alone.
+func (r *Reader) jsonLines(name string, in io.Reader) error {
+	s := &story{Reader: r, name: name, runs: map[string]*told{}}
+	err := eachLine(in, func(number int, line []byte) {
+		at := Place{name, number}
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(line, &fields); err != nil {
+			r.read++
+			r.refuse(at, refuse(ReasonUnreadable, "", "it is not a JSON object: %s", err))
+			return
+		}
+		switch {
+		case fields["artifact"] != nil:
+		case fields["event"] != nil:
+			s.event(at, textOf(fields["subject"]), fields["event"])
+		case fields["event_id"] != nil:
+			s.event(at, "", line)
+		default:
+			r.line(at, fields)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	s.end()
+	return nil
+}
+
+// textOf is a JSON string, number or list of them as a table would have it.
+func textOf(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil {
+		var all []string
+		for _, v := range list {
+			all = append(all, textOf(v))
+		}
+		return strings.Join(all, ",")
+	}
+	return string(bytes.TrimSpace(raw))
+}
+
+// line takes a run.
+func (r *Reader) line(at Place, fields map[string]json.RawMessage) {
+	var have []string
+	for name := range fields {
+		if name != listSeconds && name != listAccuracies && name != listLosses {
+			have = append(have, name)
+		}
+	}
+	slices.Sort(have)
+	d := &draft{Place: at, values: map[string]string{}, called: columnsOf(have, r.o.Columns)}
+	used := map[string]bool{}
+	for field, name := range d.called {
+		used[name] = true
+		if value := textOf(fields[name]); value != "null" {
+			d.values[field] = value
+		}
+	}
+	for _, name := range have {
+		if !used[name] {
+			r.read++
+			r.refuse(at, refuse(ReasonInvalid, clip(name), "is no field of a run; want one of %s, %s, %s, %s", strings.Join(Fields(), ", "), listSeconds, listAccuracies, listLosses))
+			return
+		}
+	}
+	if why := d.lists(fields); why != nil {
+		r.read++
+		r.refuse(at, why)
+		return
+	}
+	r.place(d)
+}
+
+// lists reads what a run's line has per epoch.
+func (d *draft) lists(fields map[string]json.RawMessage) *Refusal {
+	read := func(name string) (values []*float64, why *Refusal) {
+		if raw := fields[name]; raw != nil && json.Unmarshal(raw, &values) != nil {
+			return nil, refuse(ReasonInvalid, name, "want a list of numbers, one per epoch, such as [2.5, 2.1]")
+		}
+		return values, nil
+	}
+	took, why := read(listSeconds)
+	if why != nil {
+		return why
+	}
+	accuracies, why := read(listAccuracies)
+	if why != nil {
+		return why
+	}
+	losses, why := read(listLosses)
+	if why != nil {
+		return why
+	}
+	for name, list := range map[string][]*float64{listAccuracies: accuracies, listLosses: losses} {
+		if len(list) > 0 && len(list) != len(took) {
+			return refuse(ReasonEpochs, name, "%d values, but %d epochs have a time", len(list), len(took))
+		}
+	}
+	for i, v := range took {
+		if v == nil || !(*v > 0) {
+			return refuse(ReasonPositive, listSeconds, "that of epoch %d is not above 0", i+1)
+		}
+		e := Epoch{Number: uint32(i + 1), Seconds: *v, Source: schemas.DurationReported}
+		if len(accuracies) > 0 {
+			e.Accuracy = accuracies[i]
+		}
+		if len(losses) > 0 {
+			e.Loss = losses[i]
+		}
+		d.epochs = append(d.epochs, e)
+	}
+	return nil
+}

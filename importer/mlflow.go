@@ -1,0 +1,251 @@
+package importer
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"courier/schemas"
+)
+
+// Directory reads the directory of a rolling Spark event log, or of MLflow's file
+// store: the whole store, an experiment, or a run. The error is one of reading.
+func (r *Reader) Directory(format, name string, dir fs.FS) error {
+	if len(r.o.Where) > 0 {
+		return fmt.Errorf("%s: --where chooses rows of tables, and this is none", name)
+	}
+	segments, err := fs.Glob(dir, "events_*")
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(segments) > 0 && format != FormatMLflow:
+		return r.rolling(name, dir, segments)
+	case format == FormatSpark:
+		return fmt.Errorf("%s holds no events_… of a rolling event log; name the files of others", name)
+	}
+	before := r.read
+	if err := r.mlflow(name, dir, ".", 0); err != nil {
+		return err
+	}
+	if r.read == before {
+		return fmt.Errorf("%s holds no run of MLflow (a meta.yaml with a run_id), and no events_… of Spark", name)
+	}
+	return nil
+}
+
+// rolling reads an event log of several files, in their order.
+func (r *Reader) rolling(name string, dir fs.FS, segments []string) error {
+	number := func(segment string) (n int) {
+		fmt.Sscanf(segment, "events_%d_", &n) // 0 for another name, which stands first
+		return n
+	}
+	slices.SortFunc(segments, func(a, b string) int { return number(a) - number(b) })
+	a := newApplication(name)
+	for _, segment := range segments {
+		file, err := dir.Open(segment)
+		if err != nil {
+			return err
+		}
+		err = a.read(file, path.Join(name, segment))
+		_ = file.Close() // only read
+		if err != nil {
+			return err
+		}
+	}
+	r.application(a)
+	return nil
+}
+
+// deepest is how many directories a run lies in a store: experiment and run.
+const deepest = 2
+
+// mlflow reads a run, or the runs of an experiment or a store
+// (mlflow/store/tracking/file_store.py).
+func (r *Reader) mlflow(name string, dir fs.FS, at string, depth int) error {
+	meta, err := fs.ReadFile(dir, path.Join(at, "meta.yaml"))
+	if err == nil {
+		if values := flat(string(meta)); values["run_id"] != "" || values["run_uuid"] != "" {
+			return r.mlflowRun(name, dir, at, values)
+		}
+	}
+	if depth == deepest {
+		return nil
+	}
+	entries, err := fs.ReadDir(dir, at)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() && e.Name() != ".trash" {
+			if err := r.mlflow(name, dir, path.Join(at, e.Name()), depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flat reads the top level of a YAML file that has but names and plain values.
+func flat(text string) map[string]string {
+	values := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
+		if !ok || name == "" || strings.ContainsAny(name[:1], " \t-#") {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		if n := len(value); n >= 2 && (value[0] == '\'' || value[0] == '"') && value[n-1] == value[0] {
+			value = value[1 : n-1]
+		}
+		if value == "null" || value == "~" {
+			value = ""
+		}
+		values[name] = value
+	}
+	return values
+}
+
+// statuses of mlflow.entities.RunStatus, which the file store writes as numbers.
+var statuses = map[string]string{"1": "running", "2": "scheduled", "3": "finished", "4": "failed", "5": "killed"}
+
+// mlflowRun reads one run.
+func (r *Reader) mlflowRun(name string, dir fs.FS, at string, meta map[string]string) error {
+	d := &draft{Place: Place{File: path.Join(name, at)}, values: map[string]string{}}
+	if meta["lifecycle_stage"] == "deleted" {
+		r.read++
+		r.refuse(d.Place, refuse(ReasonNothing, "lifecycle_stage", "it was deleted in MLflow"))
+		return nil
+	}
+	params, err := files(dir, path.Join(at, "tags"))
+	if err != nil {
+		return err
+	}
+	given, err := files(dir, path.Join(at, "params"))
+	if err != nil {
+		return err
+	}
+	maps.Copy(params, given)
+	d.called = columnsOf(slices.Sorted(maps.Keys(params)), r.o.Columns)
+	for field, name := range d.called {
+		if !measured(field) {
+			d.values[field] = strings.TrimSpace(params[name])
+		}
+	}
+	d.values[FieldRunID], d.values[FieldUser] = meta["run_id"]+meta["run_uuid"], meta["user_id"]
+	if meta["run_id"] != "" {
+		d.values[FieldRunID] = meta["run_id"]
+	}
+	d.values[FieldStartedAt], d.values[FieldEndedAt] = meta["start_time"], meta["end_time"]
+	d.values[FieldOutcome] = statuses[meta["status"]]
+	if d.values[FieldOutcome] == "" {
+		d.values[FieldOutcome] = meta["status"]
+	}
+	d.values[FieldNodes] = params[r.o.Columns[FieldNodes]]
+	if d.values[FieldNodes] == "" && r.o.Defaults[FieldNodes] == "" {
+		d.nodes = []string{nodeOf(name)} // all of a store
+	}
+	metrics, err := files(dir, path.Join(at, "metrics"))
+	if err != nil {
+		return err
+	}
+	if why := r.curves(d, metrics); why != nil {
+		r.read++
+		r.refuse(d.Place, why)
+		return nil
+	}
+	r.place(d)
+	return nil
+}
+
+// measured tells whether a field comes from metrics, or from meta.yaml, and not
+// from parameters.
+func measured(field string) bool {
+	return slices.Contains([]string{FieldEpoch, FieldEpochSeconds, FieldAccuracy, FieldLoss, FieldRunID, FieldUser, FieldOutcome, FieldStartedAt, FieldEndedAt, FieldSeconds, FieldNodes}, field)
+}
+
+// largestFile is the most that is read of a parameter or metric.
+const largestFile = 16 << 20
+
+// files reads all files below a directory, by their path in it; metrics with a
+// slash in their name lie in directories. A directory that is not there is empty.
+func files(dir fs.FS, at string) (map[string]string, error) {
+	found := map[string]string{}
+	if _, err := fs.Stat(dir, at); err != nil {
+		return found, nil
+	}
+	err := fs.WalkDir(dir, at, func(file string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		if info, err := e.Info(); err != nil || info.Size() > largestFile {
+			return err
+		}
+		text, err := fs.ReadFile(dir, file)
+		found[strings.TrimPrefix(file, at+"/")] = string(text)
+		return err
+	})
+	return found, err
+}
+
+// curves makes the epochs of a run of its metrics: of the first of a time, an
+// accuracy and a loss that has a value per epoch. Without a time per epoch, one
+// lasts from the value before to its own, and the first, from the start of the
+// run, is timed by arrival: it contains the start-up.
+func (r *Reader) curves(d *draft, metrics map[string]string) *Refusal {
+	byField := map[string][]point{}
+	for field, name := range columnsOf(slices.Sorted(maps.Keys(metrics)), r.o.Columns) {
+		points, why := pointsOf(metrics[name])
+		if why != nil {
+			why.Field = field + " (metrics/" + name + ")"
+			return why
+		}
+		if field == FieldSeconds && len(points) > 0 {
+			d.values[FieldSeconds] = points[len(points)-1].text
+		}
+		byField[field] = points
+	}
+	if p := byField[FieldAccuracy]; len(p) > 0 {
+		d.values[FieldAccuracy] = p[len(p)-1].text
+	}
+	promised := r.value(d, FieldEpochs)
+	for _, field := range []string{FieldEpochSeconds, FieldAccuracy, FieldLoss} {
+		points := byField[field]
+		if len(points) > 1 || len(points) == 1 && promised == "1" {
+			delete(d.values, FieldSeconds)
+			return r.epochs(d, field, points, byField)
+		}
+	}
+	return nil
+}
+
+// epochs makes epochs of the points of a metric.
+func (r *Reader) epochs(d *draft, field string, points []point, all map[string][]point) *Refusal {
+	if why := perEpoch(points, field, r.value(d, FieldEpochs)); why != nil {
+		return why
+	}
+	start, err := Instant(r.value(d, FieldStartedAt), r.o.Zone)
+	if err != nil {
+		return refuse(ReasonInvalid, FieldStartedAt, "%s", err)
+	}
+	before := start.UnixMilli()
+	for i, p := range points {
+		e := Epoch{Number: uint32(i + 1), Source: schemas.DurationArrival, Seconds: float64(p.at-before) / 1000, End: float64(p.at-start.UnixMilli()) / 1000}
+		if field == FieldEpochSeconds {
+			e.Seconds, e.Source = p.value, schemas.DurationReported
+		}
+		if !(e.Seconds > 0) || p.at < before {
+			return refuse(ReasonPositive, FieldEpoch, "the value of step %d was logged no later than the one before: what is logged at the end tells no epoch's time; log a metric epoch_seconds", p.step)
+		}
+		for other, value := range map[string]**float64{FieldAccuracy: &e.Accuracy, FieldLoss: &e.Loss} {
+			if k := slices.IndexFunc(all[other], func(o point) bool { return o.step == p.step }); k >= 0 {
+				*value = &all[other][k].value
+			}
+		}
+		d.epochs, before = append(d.epochs, e), p.at
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package importer
+
+import "fmt"
+
+// Place is where something stands.
+type Place struct {
+	File string `json:"file"`
+	Line int    `json:"line,omitempty"` // from 1; 0: the file as a whole
+}
+
+// String is "file:line".
+func (p Place) String() string {
+	if p.Line == 0 {
+		return p.File
+	}
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}
+
+// Reasons for refusing a run.
+const (
+	ReasonMissing    = "a field is missing"
+	ReasonInvalid    = "a field is not valid"
+	ReasonUnreadable = "it cannot be read"
+	ReasonEpochs     = "epochs are missing"
+	ReasonCopied     = "its time is a copy of another run's"
+	ReasonPositive   = "a time is not positive"
+	ReasonOrder      = "it ended before it started"
+	ReasonFuture     = "it ends in the future"
+	ReasonMixed      = "lines of another job, or of a restart, are in its log"
+	ReasonUnfinished = "it has no end"
+	ReasonNothing    = "it holds no run"
+)
+
+// Refusal says why a run was left out.
+type Refusal struct {
+	Place
+	Field   string `json:"field,omitempty"` // as the contract calls it, and as the source does where that differs
+	Reason  string `json:"reason"`          // one of the Reason constants
+	Message string `json:"message"`         // what is wrong, and what would be right
+}
+
+// Error implements error.
+func (r *Refusal) Error() string {
+	if r.Field == "" {
+		return fmt.Sprintf("%s: %s", r.Place, r.Message)
+	}
+	return fmt.Sprintf("%s: %s: %s", r.Place, r.Field, r.Message)
+}
+
+func refuse(reason, field, format string, values ...any) *Refusal {
+	return &Refusal{Reason: reason, Field: field, Message: fmt.Sprintf(format, values...)}
+}
+
+// clip shortens foreign text for a message.
+func clip(s string) string {
+	if len(s) > 60 {
+		return s[:60] + "…"
+	}
+	return s
+}

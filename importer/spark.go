@@ -1,0 +1,279 @@
+package importer
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"courier/schemas"
+)
+
+// spark reads an event log of Spark (core/util/JsonProtocol): one application,
+// which is one run. Its processes are the cores of its executors, its nodes their
+// hosts, and what lies before its first job is start-up. An epoch is the jobs
+// whose description or group says so ("epoch 3"); where none does, only the whole
+// time is known. What was trained, and with which batch size, is told by Spark
+// properties that the user names, by the arguments of the command, or not at all.
+func (r *Reader) spark(name string, in io.Reader) error {
+	a := newApplication(name)
+	if err := a.read(in, name); err != nil {
+		return err
+	}
+	r.application(a)
+	return nil
+}
+
+// application places what an event log told.
+func (r *Reader) application(a *application) {
+	d, why := a.end(r.o.Columns)
+	if why != nil {
+		r.read++
+		r.refuse(d.Place, why)
+		return
+	}
+	r.place(d)
+}
+
+// application is an event log that is being read.
+type application struct {
+	draft          *draft
+	id, user       string
+	started, ended int64 // milliseconds since 1970
+	properties     map[string]string
+	command        string
+	executors      map[string]int // cores, by ID
+	cores, most    int            // of its executors now, and at most
+	hosts          []string
+	jobs           map[int]*sparkJob
+	broken         *Refusal
+}
+
+// sparkJob is what Spark calls a job.
+type sparkJob struct {
+	epoch         int // -1: it says of none
+	from, until   int64
+	failed, ended bool
+}
+
+func newApplication(name string) *application {
+	return &application{draft: &draft{Place: Place{File: name}, values: map[string]string{}}, executors: map[string]int{}, jobs: map[int]*sparkJob{}}
+}
+
+// sparkEvent has the fields that are looked at, of whatever event.
+type sparkEvent struct {
+	Event      string
+	AppID      string `json:"App ID"`
+	Timestamp  int64
+	User       string
+	ExecutorID string `json:"Executor ID"`
+	Executor   struct {
+		Host  string
+		Cores int `json:"Total Cores"`
+	} `json:"Executor Info"`
+	JobID      int                     `json:"Job ID"`
+	Submitted  int64                   `json:"Submission Time"`
+	Completed  int64                   `json:"Completion Time"`
+	Properties map[string]string       `json:"Properties"`
+	JobResult  struct{ Result string } `json:"Job Result"`
+	Spark      map[string]string       `json:"Spark Properties"`
+	System     map[string]string       `json:"System Properties"`
+}
+
+// wanted are the events that are looked at; there may be a million others.
+var wanted = regexp.MustCompile(`"Event":\s*"SparkListener(ApplicationStart|ApplicationEnd|EnvironmentUpdate|ExecutorAdded|ExecutorRemoved|JobStart|JobEnd)"`)
+
+func (a *application) read(in io.Reader, name string) error {
+	err := eachLine(in, func(number int, line []byte) {
+		head := line[:min(len(line), 120)]
+		if a.broken != nil || line == nil || !wanted.Match(head) {
+			return
+		}
+		var e sparkEvent
+		if err := json.Unmarshal(line, &e); err != nil {
+			a.draft.File, a.draft.Line = name, number
+			a.broken = refuse(ReasonUnreadable, "", "it is not an event of Spark: %s", err)
+			return
+		}
+		a.event(&e)
+	})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	return nil
+}
+
+func (a *application) event(e *sparkEvent) {
+	switch e.Event {
+	case "SparkListenerApplicationStart":
+		a.id, a.user, a.started = e.AppID, e.User, e.Timestamp
+	case "SparkListenerApplicationEnd":
+		a.ended = e.Timestamp
+	case "SparkListenerEnvironmentUpdate":
+		a.properties, a.command = e.Spark, e.System["sun.java.command"]
+	case "SparkListenerExecutorAdded":
+		a.cores += e.Executor.Cores - a.executors[e.ExecutorID]
+		a.executors[e.ExecutorID] = e.Executor.Cores
+		a.most = max(a.most, a.cores)
+		host, _, _ := strings.Cut(e.Executor.Host, ":")
+		if node := schemas.NodeName(host); host != "" && !slices.Contains(a.hosts, node) {
+			a.hosts = append(a.hosts, node)
+		}
+	case "SparkListenerExecutorRemoved":
+		a.cores -= a.executors[e.ExecutorID]
+		delete(a.executors, e.ExecutorID)
+	case "SparkListenerJobStart":
+		a.jobs[e.JobID] = &sparkJob{epoch: epochNamed(e.Properties), from: e.Submitted}
+	case "SparkListenerJobEnd":
+		if j := a.jobs[e.JobID]; j != nil {
+			j.until, j.ended, j.failed = e.Completed, true, e.JobResult.Result != "JobSucceeded"
+		}
+	}
+}
+
+var epochName = regexp.MustCompile(`(?i)\bepoch[\s_:#=-]*(\d{1,6})\b`)
+
+// epochNamed is the epoch that the properties of a job name, or -1.
+func epochNamed(properties map[string]string) int {
+	for _, key := range []string{"spark.job.description", "spark.jobGroup.id"} {
+		if m := epochName.FindStringSubmatch(properties[key]); m != nil {
+			if n, err := strconv.Atoi(m[1]); err == nil {
+				return n
+			}
+		}
+	}
+	return -1
+}
+
+// end says what the log told; asked are names of properties, by field.
+func (a *application) end(asked map[string]string) (*draft, *Refusal) {
+	d := a.draft
+	switch {
+	case a.broken != nil:
+		return d, a.broken
+	case a.started == 0:
+		return d, refuse(ReasonNothing, "", "no SparkListenerApplicationStart is in it: want an event log as spark.eventLog.enabled writes it, not compressed")
+	case a.ended == 0:
+		return d, refuse(ReasonUnfinished, FieldEndedAt, "application %s has no SparkListenerApplicationEnd: it runs, or its log is cut", clip(a.id))
+	case a.ended < a.started:
+		return d, refuse(ReasonOrder, FieldEndedAt, "application %s ended %d ms before it started", clip(a.id), a.started-a.ended)
+	}
+	d.values[FieldRunID], d.values[FieldUser], d.nodes = a.id, a.user, a.hosts
+	d.values[FieldStartedAt] = time.UnixMilli(a.started).UTC().Format(time.RFC3339Nano)
+	if a.most > 0 {
+		d.values[FieldCPUs] = strconv.Itoa(a.most)
+	}
+	arguments := argumentsOf(a.command)
+	for field, name := range columnsOf(slices.Sorted(maps.Keys(arguments)), nil) {
+		if slices.Contains([]string{FieldBatchSize, FieldEpochs}, field) {
+			d.values[field] = arguments[name]
+		}
+	}
+	for field, name := range asked {
+		if v, ok := a.properties[name]; ok {
+			d.values[field] = v
+		}
+	}
+	return d, a.times()
+}
+
+// argumentsOf are the options of a command, --batchSize 128 or --batch-size=128,
+// by their names as other sources write them.
+func argumentsOf(command string) map[string]string {
+	found := map[string]string{}
+	words := strings.Fields(command)
+	for i, word := range words {
+		name, long := strings.CutPrefix(word, "--")
+		if !long {
+			continue
+		}
+		value := ""
+		if k := strings.IndexByte(name, '='); k >= 0 {
+			name, value = name[:k], name[k+1:]
+		} else if i+1 < len(words) {
+			value = words[i+1]
+		}
+		found[name] = value
+	}
+	return found
+}
+
+// times turns the jobs of Spark into start-up, epochs, and a whole time.
+func (a *application) times() *Refusal {
+	d := a.draft
+	first, last := int64(0), int64(0)
+	epochs := map[int]*sparkJob{}
+	for _, id := range slices.Sorted(maps.Keys(a.jobs)) {
+		j := a.jobs[id]
+		if j.from < a.started {
+			return refuse(ReasonOrder, FieldStartedAt, "job %d of Spark was submitted %d ms before its application started", id, a.started-j.from)
+		}
+		if !j.ended || j.failed {
+			d.values[FieldOutcome] = "failed"
+		}
+		if j.ended && j.until < j.from {
+			return refuse(ReasonOrder, FieldEndedAt, "job %d of Spark ended %d ms before it was submitted", id, j.from-j.until)
+		}
+		if first == 0 || j.from < first {
+			first = j.from
+		}
+		last = max(last, j.until)
+		if e := epochs[j.epoch]; j.epoch >= 0 && e != nil {
+			e.from, e.until, e.ended = min(e.from, j.from), max(e.until, j.until), e.ended && j.ended && !j.failed
+		} else if j.epoch >= 0 {
+			copied := *j
+			copied.ended = j.ended && !j.failed
+			epochs[j.epoch] = &copied
+		}
+	}
+	if first == 0 || last <= a.started {
+		return refuse(ReasonNothing, "", "no job of Spark ended in application %s", clip(a.id))
+	}
+	if len(epochs) == 0 {
+		d.values[FieldStartup] = milliseconds(first - a.started)
+		d.values[FieldSeconds] = milliseconds(last - a.started)
+		if d.values[FieldStartup] == "" {
+			delete(d.values, FieldStartup)
+		}
+		return nil
+	}
+	return a.epochs(epochs)
+}
+
+func milliseconds(n int64) string {
+	if n <= 0 {
+		return ""
+	}
+	return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64)
+}
+
+// epochs makes an epoch of the jobs of each: it lasts from the end of the one
+// before, so that what the driver does between them is part of it, and the first
+// from its own begin.
+func (a *application) epochs(found map[int]*sparkJob) *Refusal {
+	begin := int64(0)
+	for _, number := range slices.Sorted(maps.Keys(found)) {
+		e := found[number]
+		if !e.ended {
+			break
+		}
+		if begin == 0 {
+			begin = e.from
+			if text := milliseconds(begin - a.started); text != "" {
+				a.draft.values[FieldStartup] = text
+			}
+		}
+		if e.until <= begin {
+			return refuse(ReasonPositive, FieldEpochSeconds, "epoch %d ended before the one before it: its jobs ran at once", number)
+		}
+		a.draft.epochs = append(a.draft.epochs, Epoch{Number: uint32(number), Seconds: float64(e.until-begin) / 1000, Source: schemas.DurationReported})
+		begin = e.until
+	}
+	countFromOne(a.draft.epochs)
+	return nil
+}

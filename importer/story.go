@@ -1,0 +1,146 @@
+package importer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"courier/schemas"
+)
+
+// story gathers events of the contract into runs.
+type story struct {
+	*Reader
+	name  string
+	runs  map[string]*told // by job and run
+	order []*told
+}
+
+// told is a run as its events tell it.
+type told struct {
+	place   Place
+	job     string
+	run     uint32
+	started *schemas.Started
+	epochs  []*schemas.Epoch
+	ended   *schemas.Ended
+	broken  *Refusal
+}
+
+// event takes an event; subject is empty for a body alone.
+func (s *story) event(at Place, subject string, body json.RawMessage) {
+	var stamp struct {
+		schemas.JobStamp
+		Outcome   *string          `json:"outcome"`
+		Epoch     *json.RawMessage `json:"epoch"`
+		Heartbeat *json.RawMessage `json:"heartbeat_seconds"`
+	}
+	if err := json.Unmarshal(body, &stamp); err != nil {
+		s.read++
+		s.refuse(at, refuse(ReasonUnreadable, "event", "%s", err))
+		return
+	}
+	if subject == "" {
+		switch {
+		case stamp.Outcome != nil:
+			subject = schemas.JobSubject(stamp.JobID, *stamp.Outcome)
+		case stamp.Epoch != nil:
+			subject = schemas.JobSubject(stamp.JobID, schemas.EventEpoch)
+		case stamp.Heartbeat != nil || strings.HasSuffix(stamp.EventID, "/"+schemas.EventStarted):
+			subject = schemas.JobSubject(stamp.JobID, schemas.EventStarted)
+		}
+	}
+	switch subject {
+	case schemas.JobSubject(stamp.JobID, schemas.EventStarted), schemas.JobSubject(stamp.JobID, schemas.EventEpoch), schemas.JobSubject(stamp.JobID, schemas.EventFinished),
+		schemas.JobSubject(stamp.JobID, schemas.EventFailed), schemas.JobSubject(stamp.JobID, schemas.EventCancelled):
+	default:
+		return
+	}
+	t := s.told(at, stamp.JobID, stamp.Run)
+	event, err := schemas.Parse(subject, body)
+	var refusal *schemas.Error
+	if errors.As(err, &refusal) {
+		t.place, t.broken = at, refuse(ReasonInvalid, refusal.Field, "%s", refusal.Message)
+		return
+	}
+	t.add(at, event)
+}
+
+func (s *story) told(at Place, job string, run uint32) *told {
+	key := fmt.Sprintf("%s/%d", job, run)
+	if s.runs[key] == nil {
+		s.runs[key] = &told{place: at, job: job, run: run}
+		s.order = append(s.order, s.runs[key])
+	}
+	return s.runs[key]
+}
+
+// add takes an event; copies change nothing.
+func (t *told) add(at Place, event schemas.Event) {
+	want := ""
+	switch e := event.(type) {
+	case *schemas.Started:
+		t.started, want = e, schemas.StartedID(t.job, t.run)
+	case *schemas.Epoch:
+		want = schemas.EpochID(t.job, t.run, e.Epoch)
+		if n := len(t.epochs); n == 0 || t.epochs[n-1].Epoch != e.Epoch {
+			t.epochs = append(t.epochs, e)
+		}
+	case *schemas.Ended:
+		t.ended, want = e, schemas.EndedID(t.job, t.run, e.Outcome)
+	}
+	if event.ID() != want && t.broken == nil {
+		t.place, t.broken = at, refuse(ReasonInvalid, "event_id", "%q is not that of this event, %q", clip(event.ID()), want)
+	}
+}
+
+// end makes runs of what was told.
+func (s *story) end() {
+	for _, t := range s.order {
+		s.read++
+		run, why := t.build()
+		if why != nil {
+			s.refuse(t.place, why)
+			continue
+		}
+		s.Reader.runs = append(s.Reader.runs, run)
+	}
+}
+
+// build makes a run that keeps its events.
+func (t *told) build() (*Run, *Refusal) {
+	switch {
+	case t.broken != nil:
+		return nil, t.broken
+	case t.run == 0:
+		return nil, refuse(ReasonInvalid, "run", "0 is no run: it counts starts from 1")
+	case t.ended == nil:
+		return nil, refuse(ReasonUnfinished, "", "run %d of job %s has no finished, failed or cancelled event", t.run, t.job)
+	case t.started == nil && len(t.epochs) == 0:
+		return nil, refuse(ReasonMissing, FieldStartedAt, "run %d of job %s has neither a started event nor an epoch", t.run, t.job)
+	}
+	r := &Run{Place: t.place, SourceID: t.job, JobID: t.job, Number: t.run, Setting: t.ended.Setting, Outcome: t.ended.Outcome, Startup: t.ended.StartupSeconds, Accuracy: t.ended.Accuracy}
+	if t.started != nil {
+		r.StartedAt, r.Setting, r.kept = t.started.At, t.started.Setting, append(r.kept, t.started)
+	} else {
+		first := t.epochs[0]
+		r.Setting, r.StartedAt = first.Setting, first.At.Add(-duration(first.DurationSeconds))
+	}
+	last := r.StartedAt
+	for _, e := range t.epochs {
+		if e.At.Before(last) {
+			return nil, refuse(ReasonOrder, "at", "epoch %d of job %s ended at %s, before what came before it", e.Epoch, t.job, e.At)
+		}
+		last = e.At
+		r.Epochs, r.kept = append(r.Epochs, Epoch{Number: e.Epoch, Seconds: e.DurationSeconds, Source: e.DurationSource, Accuracy: e.Accuracy}), append(r.kept, e)
+	}
+	if t.ended.At.Before(last) {
+		return nil, refuse(ReasonOrder, "at", "job %s ended at %s, before its start or last epoch", t.job, t.ended.At)
+	}
+	if r.Seconds, r.kept = t.ended.At.Sub(r.StartedAt).Seconds(), append(r.kept, t.ended); !(r.Seconds > 0) {
+		return nil, refuse(ReasonPositive, "at", "job %s ended when it started", t.job)
+	}
+	r.silent = len(t.epochs) == 0 && t.ended.DurationSeconds == 0
+	return r, r.checkEpochs()
+}

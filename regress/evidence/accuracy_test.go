@@ -1,0 +1,117 @@
+package evidence_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"courier/regress/evidence"
+)
+
+func TestSmallestEpochs_ReachesTheTarget(t *testing.T) {
+	runs := []evidence.Run{curveOf("1", 32, 12, 1), curveOf("2", 32, 12, 1), curveOf("3", 32, 12, 1)}
+	_, p := fit(t, runs)
+	c := configurationOf("a", 32, "x")
+	for _, target := range []float64{0.1, 0.5, 0.9, 1} {
+		n := p.SmallestEpochs(c, target, 0.9, 60)
+		reaches := func(epochs int) bool {
+			a := p.Accuracy(c, epochs)
+			return a.Reaches(target) >= 0.9
+		}
+		if n == 0 || !reaches(n) || reaches(n-1) {
+			t.Errorf("target %g: %d epochs", target, n)
+		}
+		if few := p.SmallestEpochs(c, target, 0.9, n-1); few != 0 {
+			t.Errorf("target %g: %d epochs of at most %d", target, few, n-1)
+		}
+	}
+	if n := p.SmallestEpochs(c, 1.1, 0.5, 60); n != 0 {
+		t.Errorf("%d epochs to an accuracy that was never seen", n)
+	}
+}
+
+// curveOf returns a run whose accuracy rises by 0.1 an epoch up to a limit.
+func curveOf(id string, batch, epochs int, most float64) evidence.Run {
+	r := evidence.Run{ID: id, Configuration: configurationOf("a", batch, "x")}
+	for e := 1; e <= epochs; e++ {
+		r.Epochs = append(r.Epochs, evidence.Epoch{Number: e, Seconds: 1,
+			Accuracy: min(math.Round(float64(e))/10, most), HasAccuracy: true})
+	}
+	return r
+}
+
+// A run that ended early has not failed to reach a level; a long one has.
+func TestAccuracy_EndedEarlyIsNoFailure(t *testing.T) {
+	reaches := func(epochs int, most float64) float64 {
+		runs := []evidence.Run{curveOf("1", 32, 10, 1), curveOf("2", 32, 10, 1), curveOf("3", 32, 10, 1),
+			curveOf("4", 32, epochs, most), curveOf("5", 32, epochs, most)}
+		_, p := fit(t, runs)
+		a := p.Accuracy(configurationOf("a", 32, "x"), 12)
+		return a.Reaches(0.9)
+	}
+	if short, long := reaches(3, 1), reaches(20, 0.5); short < 0.9 || long > 0.75 {
+		t.Errorf("P(0.9) is %g with two runs that ended early, %g with two that stayed below",
+			short, long)
+	}
+}
+
+func TestAccuracy_IsUnknownBeforeTheFirstLevel(t *testing.T) {
+	r := evidence.Run{ID: "1", Configuration: configurationOf("a", 32, "x"), Epochs: []evidence.Epoch{
+		{Number: 10, Accuracy: 0.5, HasAccuracy: true}, {Number: 20, Accuracy: 0.6, HasAccuracy: true}}}
+	_, p := fit(t, []evidence.Run{r})
+	c := configurationOf("a", 32, "x")
+	if a := p.Accuracy(c, 3); a.Known || a.Median != 0 {
+		t.Errorf("accuracy after 3 epochs is %+v, want unknown", a)
+	}
+	if a := p.Accuracy(c, 15); !a.Known || a.Median != 0.5 || a.Beyond {
+		t.Errorf("accuracy after 15 epochs is %+v, want 0.5", a)
+	}
+	if a := p.Accuracy(c, 30); !a.Beyond || a.Reaches(0.7) != 0 {
+		t.Errorf("accuracy after 30 epochs is %+v, want one beyond all runs, and no chance of 0.7", a)
+	}
+}
+
+// With LastEpoch a level counts from the epoch after which a run stays there.
+func TestAccuracy_LastEpochCounts(t *testing.T) {
+	r := curveOf("1", 32, 10, 1)
+	r.Epochs[2].Accuracy = 0.9 // and back to 0.4
+	for _, last := range []bool{false, true} {
+		h, err := evidence.Fit(context.Background(), []evidence.Run{r}, evidence.Options{LastEpoch: last})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := evidence.Compile(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := p.Accuracy(configurationOf("a", 32, "x"), 4)
+		if got := a.Reaches(0.8) > 0.5; got == last {
+			t.Errorf("last epoch %v: P(0.8) after 4 epochs is %g", last, a.Reaches(0.8))
+		}
+	}
+}
+
+// The interval contains the median, and what runs that went differently reached.
+func TestAccuracy_IntervalSpansTheRuns(t *testing.T) {
+	var runs []evidence.Run
+	for i, most := range []float64{0.8, 0.8, 0.8, 0.9, 0.9, 0.7} {
+		r := curveOf(string(rune('a'+i)), 32, 12, most)
+		runs = append(runs, r)
+	}
+	_, p := fit(t, runs)
+	a := p.Accuracy(configurationOf("a", 32, "x"), 12)
+	low, high := a.Interval(0.9)
+	if low > 0.7 || high < 0.9 || a.Median < low || a.Median > high {
+		t.Errorf("accuracy is %g between %g and %g, runs reached 0.7 to 0.9", a.Median, low, high)
+	}
+	if narrow, wide := a.Interval(0.2); narrow < low || wide > high {
+		t.Errorf("with confidence 0.2 between %g and %g, with 0.9 between %g and %g", narrow, wide, low, high)
+	}
+	if a.ModelRuns != 6 || a.Longest != 12 || a.Highest() != 0.9 {
+		t.Errorf("%d runs of up to %d epochs, the highest %g; want 6, 12 and 0.9", a.ModelRuns, a.Longest, a.Highest())
+	}
+	unknown := p.Accuracy(configurationOf("other", 32, "x"), 12)
+	if low, high := unknown.Interval(0.9); low != 0 || high != 0 || unknown.Highest() != 0 {
+		t.Errorf("a model that never ran is between %g and %g", low, high)
+	}
+}

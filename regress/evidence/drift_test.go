@@ -1,0 +1,220 @@
+package evidence_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"courier/regress/evidence"
+)
+
+func TestDrift_IsAFoldOverPlainState(t *testing.T) {
+	c := configurationOf("a", 32, "x")
+	_, p := fit(t, runsOf(c, 10, 10.1, 9.9))
+	var drift, stored evidence.Drift
+	random := rand.New(rand.NewPCG(1, 1))
+	for i := range evidence.MaxResiduals + 30 {
+		run := runsOf(c, 10*math.Exp(0.02*random.NormFloat64()+0.3*float64(i/80%2)))[0]
+		run.StartedAt = time.Unix(int64(i), 0).UTC()
+		r, _ := p.Residual(&run)
+		var err error
+		if drift, err = drift.Add(r); err != nil {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored = evidence.Drift{}
+		if err := json.Unmarshal(b, &stored); err != nil {
+			t.Fatal(err)
+		}
+		if stored, err = stored.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !reflect.DeepEqual(drift, stored) {
+		t.Error("a state that was stored after each run differs from one that was not")
+	}
+	if n := len(drift.Residuals); n != evidence.MaxResiduals {
+		t.Errorf("%d residuals are kept, want %d", n, evidence.MaxResiduals)
+	}
+	by, err := drift.Corrections()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := p.CorrectedTime(by, c, 1)
+	if off := got.Median()/10 - 1; math.Abs(off) > 0.02 {
+		t.Errorf("median is %g after times went up and down again, want about 10", got.Median())
+	}
+}
+
+func TestDrift_RefusesWhatIsNoResidual(t *testing.T) {
+	good := evidence.Residual{Configuration: configurationOf("a", 32, "x"),
+		Value: 0.1, Variance: 0.01, Shared: 0.005}
+	var drift evidence.Drift
+	for name, spoil := range map[string]func(r *evidence.Residual){
+		"not a number":     func(r *evidence.Residual) { r.Value = math.NaN() },
+		"infinite":         func(r *evidence.Residual) { r.Value = math.Inf(1) },
+		"no variance":      func(r *evidence.Residual) { r.Variance = 0 },
+		"shared above all": func(r *evidence.Residual) { r.Shared = 1 },
+		"no batch size":    func(r *evidence.Residual) { r.BatchSize = 0 },
+	} {
+		r := good
+		spoil(&r)
+		if d, err := drift.Add(r); err == nil || len(d.Residuals) != 0 {
+			t.Errorf("%s is added: %v", name, err)
+		}
+	}
+	if _, err := drift.Add(good); err != nil {
+		t.Error(err)
+	}
+}
+
+// A jump of one model says nothing of another, and is obsolete evidence for a fit.
+func TestDrift_ScopeIsTheModelThatShifted(t *testing.T) {
+	a, b := configurationOf("a", 32, "x"), configurationOf("b", 32, "x")
+	_, p := fit(t, append(runsOf(a, 10, 10.1, 9.9), runsOf(b, 10, 10.1, 9.9)...))
+	var drift evidence.Drift
+	for i := range 12 {
+		run := runsOf(a, 15)[0]
+		if i%2 == 1 {
+			run = runsOf(b, 10)[0]
+		}
+		run.StartedAt = time.Unix(int64(i), 0)
+		r, _ := p.Residual(&run)
+		var err error
+		if drift, err = drift.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	by, err := drift.Corrections()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		c       evidence.Configuration
+		seconds float64
+		factors int
+	}{{a, 15, 1}, {b, 10, 0}} {
+		got := p.CorrectedTime(by, test.c, 1)
+		off := got.Median()/test.seconds - 1
+		if math.Abs(off) > 0.03 || got.Correction.Factors != test.factors {
+			t.Errorf("%s: %g s with %d factors, want about %g with %d", test.c.Model, got.Median(),
+				got.Correction.Factors, test.seconds, test.factors)
+		}
+	}
+	f := by.Factors()
+	if len(f) != 1 || f[0].Model != "a" || math.Abs(f[0].Ratio-1.5) > 0.05 {
+		t.Fatalf("factors are %+v, want one of a", f)
+	}
+	earlier := f[0].Since.Add(-time.Second)
+	if !f[0].Obsolete(a, earlier) || f[0].Obsolete(a, f[0].Since) || f[0].Obsolete(b, earlier) {
+		t.Error("obsolete are the runs of a before the jump")
+	}
+}
+
+// After a refit the residuals are gone; the spread of errors is still known.
+func TestDrift_AfterARefitOnlyTheSpreadIsKept(t *testing.T) {
+	c := configurationOf("a", 32, "x")
+	_, p := fit(t, runsOf(c, 10, 10.1, 9.9, 10.05))
+	var drift evidence.Drift
+	for i := range 20 {
+		run := runsOf(c, 10*math.Exp(0.2*float64(i%2*2-1)))[0]
+		r, _ := p.Residual(&run)
+		var err error
+		if drift, err = drift.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drift = drift.Refitted()
+	by, err := drift.Corrections()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after := p.Time(c, 1), p.CorrectedTime(by, c, 1)
+	if len(drift.Residuals) != 0 || after.Location != before.Location || after.Scale < 2*before.Scale {
+		t.Errorf("after errors of 20 %% and a refit: %+v, without corrections %+v", after, before)
+	}
+}
+
+// After a jump old times of a configuration with new runs are left out; those of another
+// configuration in scope are multiplied; what is out of scope stays, and so do accuracies.
+func TestDrift_AdjustsRunsForAFit(t *testing.T) {
+	old := curveOf("old", 32, 5, 1)
+	other := curveOf("other", 64, 5, 1)
+	foreign := runsOf(configurationOf("b", 32, "x"), 1, 1.01)
+	history := append(foreign, old, other)
+	_, p := fit(t, history)
+	var drift evidence.Drift
+	at := time.Unix(1000, 0).UTC()
+	for i := range 12 {
+		run := curveOf(fmt.Sprint(i), 32, 5, 1)
+		if run.StartedAt = at.Add(time.Duration(i) * time.Minute); i%2 == 1 {
+			run = foreign[0]
+			run.ID, run.StartedAt = fmt.Sprint(i), at.Add(time.Duration(i)*time.Minute)
+		}
+		for e := range run.Epochs {
+			if run.Model == "a" {
+				run.Epochs[e].Seconds *= 1.5
+			}
+		}
+		history = append(history, run)
+		r, ok := p.Residual(&run)
+		if !ok {
+			t.Fatal("no residual")
+		}
+		var err error
+		if drift, err = drift.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(label string, adjusted []evidence.Run) {
+		t.Helper()
+		_, p := fit(t, adjusted)
+		for _, test := range []struct {
+			c       evidence.Configuration
+			seconds float64
+			runs    int
+		}{{old.Configuration, 1.5, 6}, {other.Configuration, 1.5, 1}, {foreign[0].Configuration, 1, 8}} {
+			got := p.Time(test.c, 1)
+			off := got.Median()/test.seconds - 1
+			if math.Abs(off) > 0.05 || got.Counts.Configuration != test.runs {
+				t.Errorf("%s: %s %d takes %g s after %d runs, want %g after %d", label, test.c.Model,
+					test.c.BatchSize, got.Median(), got.Counts.Configuration, test.seconds, test.runs)
+			}
+		}
+		if a := p.Accuracy(old.Configuration, 5); a.Runs != 7 {
+			t.Errorf("%s: accuracy rests on %d runs, want 7", label, a.Runs)
+		}
+	}
+	check("active", drift.Adjust(p, history))
+	drift = drift.Refitted()
+	check("past", drift.Adjust(p, history))
+	if history[2].Epochs[0].Seconds != 1 {
+		t.Error("the runs themselves were changed")
+	}
+	for range 2 * evidence.MaxPast {
+		drift.Past = append(drift.Past[:min(len(drift.Past), evidence.MaxPast)], drift.Past[0])
+		drift = drift.Refitted()
+	}
+	if n := len(drift.Past); n != evidence.MaxPast {
+		t.Errorf("%d past factors are kept, want %d", n, evidence.MaxPast)
+	}
+}
+
+func TestDrift_RefusesAStateThatNoFoldMade(t *testing.T) {
+	full := evidence.Drift{ErrorWeight: 1}
+	full.Residuals = make([]evidence.Residual, evidence.MaxResiduals+1)
+	r := evidence.Residual{Configuration: configurationOf("a", 32, "x"), Variance: 0.01}
+	if _, err := full.Add(r); err == nil {
+		t.Error("a residual is added to a state with too many")
+	}
+	if _, err := full.Corrections(); err == nil {
+		t.Error("a state with too many residuals is compiled")
+	}
+}

@@ -1,0 +1,75 @@
+package evidence
+
+import "math"
+
+// EpochTime is what is known about the epochs of one run that is to come or runs.
+type EpochTime struct {
+	// Location of the log of the seconds of an epoch.
+	Location float64
+	// Variance of the run's own mean about it, and Noise of each epoch about that.
+	Variance, Noise float64
+	Degrees         float64
+	Support         Support
+	Counts          Counts
+	// Correction that is contained; the zero value if there was none to apply.
+	Correction Correction
+}
+
+// Known reports whether there is a prediction at all.
+func (e *EpochTime) Known() bool { return e.Variance > 0 }
+
+// Seconds returns the distribution of the seconds of a number of epochs.
+func (e *EpochTime) Seconds(epochs int) Distribution {
+	if !e.Known() {
+		return Distribution{}
+	}
+	n := float64(max(epochs, 1))
+	return Distribution{math.Log(n) + e.Location, math.Sqrt(e.Variance + e.Noise/n), e.Degrees}
+}
+
+// Given returns what is known after the run itself had some epochs of a mean duration:
+// the nearer its own mean the more epochs there were (normal posterior).
+func (e EpochTime) Given(meanSeconds float64, epochs int) EpochTime {
+	if !e.Known() || epochs < 1 || !believable(meanSeconds) {
+		return e
+	}
+	noise := max(e.Noise, leastNoise) / float64(epochs)
+	share := e.Variance / (e.Variance + noise)
+	e.Location += share * (math.Log(meanSeconds) - e.Location)
+	e.Variance = share * noise
+	return e
+}
+
+// leastNoise keeps a run whose epochs were never seen to vary from being certain.
+const leastNoise = 1e-6
+
+// Epochs predicts the epochs of a run of a configuration, after the corrections of
+// drift, if there are any. Where the model never ran on the node type, nothing is known.
+func (p *Predictor) Epochs(by *Corrections, c Configuration) EpochTime {
+	s := p.subjects[c.subject()]
+	if s == nil || s.time == nil || !c.valid() {
+		return EpochTime{}
+	}
+	c = c.Banded()
+	e, support, counts := s.time.estimate(&c)
+	t := EpochTime{Support: support, Counts: counts}
+	if support == NeverRun {
+		return t
+	}
+	t.Location, t.Variance = e.mean, e.variance+e.run
+	t.Noise, t.Degrees = s.time.model.EpochVariance, s.time.degrees(support)
+	if by != nil {
+		t.correct(by.Of(c), e.variance)
+	}
+	return t
+}
+
+// correct applies a correction. It may take off no more than the variance that the runs
+// of the configuration share.
+func (e *EpochTime) correct(x Correction, shared float64) {
+	e.Correction = x
+	e.Location += x.Shift
+	e.Variance = max(e.Variance+x.Variance, e.Variance-shared) * x.Inflation
+	e.Noise *= x.Inflation
+	e.Degrees = min(e.Degrees, correctedDegrees)
+}

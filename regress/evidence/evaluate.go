@@ -1,0 +1,205 @@
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+// Evaluation says how well the runs of one subject were predicted by others.
+type Evaluation struct {
+	Model   string `json:"model"`
+	Dataset string `json:"dataset,omitempty"`
+	// Measured are runs of configurations (batch sizes, for accuracy) that others ran,
+	// and Unmeasured runs whose whole configuration was left out.
+	Measured           TimeScore     `json:"measured"`
+	Unmeasured         TimeScore     `json:"unmeasured"`
+	AccuracyMeasured   AccuracyScore `json:"accuracy_measured"`
+	AccuracyUnmeasured AccuracyScore `json:"accuracy_unmeasured"`
+}
+
+// TimeScore scores predictions of the epoch seconds of runs; all fields are 0 without
+// runs.
+type TimeScore struct {
+	Runs int `json:"runs"`
+	// RelativeError is the mean of |predicted/measured - 1|.
+	RelativeError float64 `json:"relative_error"`
+	// LogDensity is the mean log density of the log seconds.
+	LogDensity float64 `json:"log_density"`
+	// Coverage is the share of runs that took at most the bound for 0.95.
+	Coverage float64 `json:"coverage"`
+}
+
+// AccuracyScore scores predictions of the accuracies of runs.
+type AccuracyScore struct {
+	Runs int `json:"runs"`
+	// AbsoluteError is the mean over runs of the mean over epochs of |predicted -
+	// measured| accuracy, where the accuracy is known.
+	AbsoluteError float64 `json:"absolute_error"`
+}
+
+const (
+	evaluationFolds      = 5
+	evaluationConfidence = 0.95
+)
+
+// Evaluate predicts each run without the fold that it is in, first of runs, then of
+// configurations. Hyperparameters and variances are those of h, which was fitted to
+// the same runs; they are few.
+func Evaluate(ctx context.Context, runs []Run, h *Hierarchy) ([]Evaluation, error) {
+	runsOf := bySubject(regrouped(distinct(runs), h.NodeGroups))
+	var all []Evaluation
+	for i := range h.Subjects {
+		s := &h.Subjects[i]
+		own := runsOf[subject{s.Model, s.Dataset}]
+		e := Evaluation{Model: s.Model, Dataset: s.Dataset}
+		for fold := range evaluationFolds {
+			if err := ctx.Err(); err != nil {
+				return nil, fmt.Errorf("evaluate evidence: %w", err)
+			}
+			s.evaluate(own, leaveRunsOut(own, fold), &e)
+			s.evaluate(own, leaveConfigurationsOut(own, fold), &e)
+			s.evaluateAccuracy(own, leaveRunsOut(own, fold), &e)
+			s.evaluateAccuracy(own, leaveBatchesOut(own, fold), &e)
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// leaveRunsOut tells which of sorted runs belong to a fold: runs of a configuration are
+// dealt to all folds. A configuration with a single run stays.
+func leaveRunsOut(runs []Run, fold int) []bool {
+	out := make([]bool, len(runs))
+	for i := 0; i < len(runs); {
+		n := i
+		for n < len(runs) && runs[n].Configuration == runs[i].Configuration {
+			n++
+		}
+		for k := i; k < n; k++ {
+			out[k] = n-i > 1 && k%evaluationFolds == fold
+		}
+		i = n
+	}
+	return out
+}
+
+func leaveConfigurationsOut(runs []Run, fold int) []bool {
+	out, at := make([]bool, len(runs)), 0
+	for i := range runs {
+		if i > 0 && runs[i].Configuration != runs[i-1].Configuration {
+			at++
+		}
+		out[i] = at%evaluationFolds == fold
+	}
+	return out
+}
+
+func leaveBatchesOut(runs []Run, fold int) []bool {
+	seen, out := map[int]int{}, make([]bool, len(runs))
+	for i := range runs {
+		b := runs[i].BatchSize
+		if _, ok := seen[b]; !ok {
+			seen[b] = len(seen)
+		}
+		out[i] = seen[b]%evaluationFolds == fold
+	}
+	return out
+}
+
+// without returns the runs that are not left out.
+func without(runs []Run, out []bool) []Run {
+	var kept []Run
+	for i := range runs {
+		if !out[i] {
+			kept = append(kept, runs[i])
+		}
+	}
+	return kept
+}
+
+// evaluate scores the times of the runs that are left out.
+func (s *Subject) evaluate(runs []Run, out []bool, e *Evaluation) {
+	if s.Time == nil {
+		return
+	}
+	t := *s.Time
+	if t.Configurations = measure(without(runs, out)); len(t.Configurations) == 0 {
+		return
+	}
+	p, ok := newTimePredictor(&t)
+	if !ok {
+		return
+	}
+	for i := range runs {
+		timing, timed := runs[i].timing()
+		if !out[i] || !timed {
+			continue
+		}
+		estimate, support, _ := p.estimate(&runs[i].Configuration)
+		score := &e.Unmeasured
+		switch support {
+		case NeverRun:
+			continue
+		case Measured:
+			score = &e.Measured
+		}
+		score.add(p.run(&estimate, support, timing.epochs), timing.mean)
+	}
+}
+
+// add counts a run whose log epoch seconds are y.
+func (s *TimeScore) add(d Distribution, y float64) {
+	s.Runs++
+	n := float64(s.Runs)
+	mean := func(m *float64, x float64) { *m += (x - *m) / n }
+	mean(&s.RelativeError, math.Abs(math.Expm1(d.Location-y)))
+	mean(&s.LogDensity, d.logDensity(y))
+	covered := 0.0
+	if y <= math.Log(d.Quantile(evaluationConfidence)) {
+		covered = 1
+	}
+	mean(&s.Coverage, covered)
+}
+
+// evaluateAccuracy scores the accuracies of the runs that are left out.
+func (s *Subject) evaluateAccuracy(runs []Run, out []bool, e *Evaluation) {
+	if s.Accuracy == nil {
+		return
+	}
+	curves := curvesOf(without(runs, out))
+	if len(curves) == 0 {
+		return
+	}
+	m := *s.Accuracy
+	m.Batches = nil
+	m.count(curves)
+	p := newAccuracyPredictor(&m)
+	for i := range runs {
+		if left := curvesOf(runs[i : i+1]); out[i] && len(left) > 0 {
+			if _, ok := p.measured[runs[i].BatchSize]; ok {
+				e.AccuracyMeasured.add(p, &left[0])
+			} else {
+				e.AccuracyUnmeasured.add(p, &left[0])
+			}
+		}
+	}
+}
+
+// add counts a run; the best accuracy so far counts, unless the last epoch does.
+func (s *AccuracyScore) add(p *accuracyPredictor, c *curve) {
+	best, sum, n := 0.0, 0.0, 0.0
+	for _, x := range c.epochs {
+		if best = max(best, x.Accuracy); p.model.LastEpoch {
+			best = x.Accuracy
+		}
+		if a := p.predict(c.batch, x.Number); a.Known {
+			sum += math.Abs(a.Median - best)
+			n++
+		}
+	}
+	if n > 0 {
+		s.Runs++
+		s.AbsoluteError += (sum/n - s.AbsoluteError) / float64(s.Runs)
+	}
+}

@@ -1,0 +1,181 @@
+package evidence
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// MaxConfigurations is how many configurations of a subject are kept, the latest
+// first: work grows with their cube.
+const MaxConfigurations = 200
+
+// Options of a fit. Zero fields mean the documented defaults.
+type Options struct {
+	// LastEpoch counts the accuracy after the last epoch instead of that of the best
+	// epoch: a level is reached at the epoch from which the run stays at or above it.
+	LastEpoch bool
+	// Threads that fit subjects side by side; 0 means 1.
+	Threads int
+}
+
+// Fit learns from runs. Runs that show nothing are ignored; without any run the
+// hierarchy is empty. It ends early with an error if ctx ends.
+func Fit(ctx context.Context, runs []Run, o Options) (*Hierarchy, error) {
+	runs = distinct(runs)
+	groups := groupNodes(runs)
+	runsOf := bySubject(regrouped(runs, groups))
+	subjects := slices.SortedFunc(maps.Keys(runsOf), subject.compare)
+	h := &Hierarchy{Format: format, Subjects: make([]Subject, len(subjects)), NodeGroups: groups}
+	measured := make([][]ConfigurationTimes, len(subjects))
+	var all components
+	var startups spread
+	for i, s := range subjects {
+		measured[i] = measure(runsOf[s])
+		all.add(componentsOf(measured[i]))
+		h.Subjects[i] = Subject{Model: s.model, Dataset: s.dataset}
+		h.Subjects[i].Startup = measureStartups(runsOf[s])
+		startups.add(startupSpread(h.Subjects[i].Startup))
+	}
+	for i := range h.Subjects {
+		shareStartupVariance(h.Subjects[i].Startup, startups)
+	}
+	err := forEach(cmp.Or(o.Threads, 1), len(subjects), func(i int) error {
+		s := &h.Subjects[i]
+		var err error
+		if s.Time, err = fitTime(ctx, measured[i], all); err != nil {
+			return err
+		}
+		s.Accuracy, err = fitAccuracy(ctx, runsOf[subjects[i]], o.LastEpoch)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("fit evidence: %w", err)
+	}
+	h.Subjects = slices.DeleteFunc(h.Subjects, func(s Subject) bool {
+		return s.Time == nil && s.Startup == nil && s.Accuracy == nil
+	})
+	return h, nil
+}
+
+// forEach calls do for 0 to n-1 on several goroutines and returns the first error.
+func forEach(threads, n int, do func(i int) error) error {
+	errs := make([]error, n)
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(max(threads, 1), max(n, 1)) {
+		workers.Go(func() {
+			for i := range next {
+				errs[i] = do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	return cmp.Or(errs...)
+}
+
+// measure sums up the timed runs of one subject by configuration.
+func measure(runs []Run) []ConfigurationTimes {
+	var all []ConfigurationTimes
+	for i := 0; i < len(runs); {
+		m, n := ConfigurationTimes{Configuration: runs[i].Configuration}, i
+		for ; n < len(runs) && runs[n].Configuration == m.Configuration; n++ {
+			m.count(&runs[n])
+		}
+		if i = n; m.Runs > 0 {
+			all = append(all, m)
+		}
+	}
+	return latest(all)
+}
+
+// count adds a run to the sums (Welford's recurrence).
+func (m *ConfigurationTimes) count(r *Run) {
+	t, ok := r.timing()
+	if !ok {
+		return
+	}
+	m.Runs++
+	n := float64(m.Runs)
+	d := t.mean - m.Mean
+	m.Mean += d / n
+	m.Squares += d * (t.mean - m.Mean)
+	m.InverseEpochs += (1/t.epochs - m.InverseEpochs) / n
+	m.EpochSquares += t.squares
+	m.EpochFreedom += t.freedom
+	if r.StartedAt.After(m.LastAt) {
+		m.LastAt = r.StartedAt
+	}
+}
+
+// latest keeps the configurations that ran last, if there are too many.
+func latest(all []ConfigurationTimes) []ConfigurationTimes {
+	if len(all) <= MaxConfigurations {
+		return all
+	}
+	slices.SortStableFunc(all, func(a, b ConfigurationTimes) int { return b.LastAt.Compare(a.LastAt) })
+	all = slices.Clone(all[:MaxConfigurations])
+	slices.SortFunc(all, func(a, b ConfigurationTimes) int { return a.compare(b.Configuration) })
+	return all
+}
+
+// fitTime fits the epoch times of one subject; nil if none was timed.
+func fitTime(
+	ctx context.Context, measured []ConfigurationTimes, all components,
+) (*TimeModel, error) {
+	if len(measured) == 0 {
+		return nil, nil
+	}
+	v := variancesOf(componentsOf(measured), all)
+	t := &TimeModel{
+		EpochVariance: v.epoch, RunVariance: v.run, Degrees: v.degrees,
+		Configurations: measured,
+	}
+	l := newLikelihood(t.observations())
+	var err error
+	t.Hyperparameters, err = l.search(ctx)
+	t.RunVariance *= l.runRatio
+	return t, err
+}
+
+// observations are the configurations as the process sees them: the means of their runs,
+// and what the variances of runs and of epochs contribute to the variances of these means.
+type observations struct {
+	points          []point
+	several         bool // node types
+	y, runs, epochs []float64
+	degrees         float64 // of freedom of the variance of runs
+}
+
+func (t *TimeModel) observations() observations {
+	nodes := t.nodeTypes()
+	o := observations{several: len(nodes) > 1, degrees: t.Degrees}
+	for i := range t.Configurations {
+		m := &t.Configurations[i]
+		n := float64(m.Runs)
+		o.points = append(o.points, pointOf(&m.Configuration, nodes[m.NodeType]))
+		o.y = append(o.y, m.Mean)
+		o.runs = append(o.runs, t.RunVariance/n)
+		o.epochs = append(o.epochs, t.EpochVariance*m.InverseEpochs/n)
+	}
+	return o
+}
+
+// nodeTypes numbers the node types of the configurations.
+func (t *TimeModel) nodeTypes() map[string]int {
+	nodes := map[string]int{}
+	for i := range t.Configurations {
+		name := t.Configurations[i].NodeType
+		if _, ok := nodes[name]; !ok {
+			nodes[name] = len(nodes)
+		}
+	}
+	return nodes
+}

@@ -1,0 +1,124 @@
+package evidence
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Hierarchy is all that was learned from runs. It is plain data: its JSON form
+// read back predicts the same. Compile makes it ready to answer.
+type Hierarchy struct {
+	Format   int       `json:"format"` // 1
+	Subjects []Subject `json:"subjects"`
+	// NodeGroups are nodes that differ from others of their type.
+	NodeGroups []NodeGroup `json:"node_groups,omitempty"`
+}
+
+const format = 1
+
+// Subject is what was learned about one model on one dataset.
+type Subject struct {
+	Model    string         `json:"model"`
+	Dataset  string         `json:"dataset,omitempty"`
+	Time     *TimeModel     `json:"time,omitempty"`
+	Startup  []StartupTimes `json:"startup,omitempty"`
+	Accuracy *AccuracyModel `json:"accuracy,omitempty"`
+}
+
+// TimeModel predicts the epoch times of a subject.
+type TimeModel struct {
+	Hyperparameters
+	// EpochVariance of the log seconds of an epoch within its run, RunVariance of a
+	// run within its configuration, with Degrees of freedom.
+	EpochVariance float64 `json:"epoch_variance"`
+	RunVariance   float64 `json:"run_variance"`
+	Degrees       float64 `json:"degrees"`
+	// Configurations that ran, in order.
+	Configurations []ConfigurationTimes `json:"configurations"`
+}
+
+// ConfigurationTimes is what the runs of one configuration showed about epoch time.
+type ConfigurationTimes struct {
+	Configuration
+	Runs int `json:"runs"`
+	// Mean over runs of the log of the mean epoch seconds, and the sum of Squares
+	// about it.
+	Mean    float64 `json:"mean"`
+	Squares float64 `json:"squares"`
+	// InverseEpochs is the mean over runs of 1/epochs.
+	InverseEpochs float64 `json:"inverse_epochs"`
+	// EpochSquares of log epoch seconds about the means of their runs.
+	EpochSquares float64   `json:"epoch_squares"`
+	EpochFreedom float64   `json:"epoch_freedom"`
+	LastAt       time.Time `json:"last_at,omitzero"`
+}
+
+// ErrInvalid is wrapped by the errors of Compile.
+var ErrInvalid = errors.New("invalid hierarchy")
+
+// check returns an error for a hierarchy that no fit could have made.
+func (h *Hierarchy) check() error {
+	if h.Format != format {
+		return fmt.Errorf("%w: format %d, want %d", ErrInvalid, h.Format, format)
+	}
+	for i := range h.Subjects {
+		s := &h.Subjects[i]
+		if err := s.check(); err != nil {
+			return fmt.Errorf("%w: model %q, dataset %q: %w", ErrInvalid, s.Model, s.Dataset, err)
+		}
+	}
+	return nil
+}
+
+func (s *Subject) check() error {
+	if s.Time != nil {
+		if err := s.Time.check(s); err != nil {
+			return fmt.Errorf("time: %w", err)
+		}
+	}
+	for i := range s.Startup {
+		if err := s.Startup[i].check(); err != nil {
+			return fmt.Errorf("startup on %q: %w", s.Startup[i].NodeType, err)
+		}
+	}
+	if s.Accuracy != nil {
+		if err := s.Accuracy.check(); err != nil {
+			return fmt.Errorf("accuracy: %w", err)
+		}
+	}
+	return nil
+}
+
+func (t *TimeModel) check(s *Subject) error {
+	if n := len(t.Configurations); n == 0 || n > MaxConfigurations {
+		return fmt.Errorf("%d configurations, want 1 to %d", n, MaxConfigurations)
+	}
+	positive := append([]float64{t.Amplitude, t.Effect, t.RunVariance, t.Degrees}, t.Lengths[:]...)
+	for _, x := range positive {
+		if !(x > 0) || x > 1e6 {
+			return fmt.Errorf("hyperparameter or variance is %g", x)
+		}
+	}
+	if !(math.Abs(t.Offset) < 1e3) || !(t.EpochVariance >= 0) || t.EpochVariance > 1e6 ||
+		!(t.NodeAmplitude >= 0) || t.NodeAmplitude > 1e3 {
+		return fmt.Errorf("offset %g, epoch variance %g, node amplitude %g",
+			t.Offset, t.EpochVariance, t.NodeAmplitude)
+	}
+	for i := range t.Configurations {
+		m := &t.Configurations[i]
+		if m.Model != s.Model || m.Dataset != s.Dataset || !m.valid() || m.Banded() != m.Configuration {
+			return fmt.Errorf("configuration %d does not belong here", i)
+		}
+		if i > 0 && t.Configurations[i-1].compare(m.Configuration) >= 0 {
+			return fmt.Errorf("configuration %d is out of order", i)
+		}
+		if m.Runs < 1 || !(math.Abs(m.Mean) < 100) || !(m.Squares >= 0) || m.Squares > 1e9 ||
+			!(m.InverseEpochs > 0) || m.InverseEpochs > 1 {
+			return fmt.Errorf("configuration %d: %d runs, mean %g, squares %g, inverse epochs %g",
+				i, m.Runs, m.Mean, m.Squares, m.InverseEpochs)
+		}
+	}
+	return nil
+}

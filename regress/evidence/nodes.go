@@ -1,0 +1,155 @@
+package evidence
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+)
+
+// NodeGroup is a node whose runs differ from those of other nodes of its type, as far as
+// is known of their hardware: it is a type of its own.
+type NodeGroup struct {
+	Node     string `json:"node"`
+	NodeType string `json:"node_type,omitempty"` // as the caller named it
+	Group    string `json:"group"`               // the type that its runs are fitted with
+}
+
+const (
+	// splitEvidence is how many standard deviations a node must differ by, and
+	// splitDeviation how much the factor of a node may vary between configurations.
+	splitEvidence  = 6.0
+	splitDeviation = 0.1
+)
+
+// groupNodes tells nodes apart whose hardware is not known, or not known to differ. Of
+// each node type, the node with most runs is compared with the others, configuration by
+// configuration. A node that is clearly faster or slower begins a group, and nodes with
+// fewer runs join the first group that they do not differ from.
+func groupNodes(runs []Run) []NodeGroup {
+	types := map[string]map[string]nodeRuns{}
+	for i := range runs {
+		r := &runs[i]
+		t, timed := r.timing()
+		if r.Node == "" || !timed {
+			continue
+		}
+		if types[r.NodeType] == nil {
+			types[r.NodeType] = map[string]nodeRuns{}
+		}
+		of := types[r.NodeType]
+		if of[r.Node] == nil {
+			of[r.Node] = nodeRuns{}
+		}
+		of[r.Node].count(r.Configuration, t.mean)
+	}
+	var groups []NodeGroup
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		groups = append(groups, groupType(name, types[name])...)
+	}
+	return groups
+}
+
+// nodeRuns is the log epoch seconds of one node, by configuration.
+type nodeRuns map[Configuration]tally
+
+func (n nodeRuns) count(c Configuration, y float64) {
+	t := n[c]
+	t.n++
+	t.sum += y
+	n[c] = t
+}
+
+func (n nodeRuns) runs() (sum float64) {
+	for _, t := range n {
+		sum += t.n
+	}
+	return sum
+}
+
+// add counts the runs of another node.
+func (n nodeRuns) add(o nodeRuns) {
+	for c, t := range o {
+		own := n[c]
+		own.n += t.n
+		own.sum += t.sum
+		n[c] = own
+	}
+}
+
+// differs reports whether configurations that ran on both take different times.
+func (n nodeRuns) differs(o nodeRuns) bool {
+	weighted, precision := 0.0, 0.0
+	both := slices.SortedFunc(maps.Keys(n), func(a, b Configuration) int {
+		return cmp.Or(a.subject().compare(b.subject()), a.compare(b))
+	})
+	for _, c := range both {
+		a, b := n[c], o[c]
+		if b.n == 0 {
+			continue
+		}
+		w := 1 / (priorRunDeviation*priorRunDeviation*(1/a.n+1/b.n) + splitDeviation*splitDeviation)
+		weighted += w * (a.sum/a.n - b.sum/b.n)
+		precision += w
+	}
+	return precision > 0 && math.Abs(weighted)/math.Sqrt(precision) >= splitEvidence
+}
+
+// groupType returns the nodes of one type that do not belong to its first group.
+func groupType(nodeType string, nodes map[string]nodeRuns) []NodeGroup {
+	names := slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(nodes[b].runs(), nodes[a].runs()), cmp.Compare(a, b))
+	})
+	type group struct {
+		label string
+		runs  nodeRuns
+	}
+	groups := []group{{nodeType, nodeRuns{}}}
+	var split []NodeGroup
+	for _, name := range names {
+		at := slices.IndexFunc(groups, func(g group) bool { return !nodes[name].differs(g.runs) })
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, group{nodeType + "@" + name, nodeRuns{}})
+		}
+		groups[at].runs.add(nodes[name])
+		if at > 0 {
+			split = append(split, NodeGroup{name, nodeType, groups[at].label})
+		}
+	}
+	return split
+}
+
+// regrouped returns the runs with the groups of their nodes as node types.
+func regrouped(runs []Run, groups []NodeGroup) []Run {
+	if len(groups) == 0 {
+		return runs
+	}
+	of := groupMap(groups)
+	runs = slices.Clone(runs)
+	for i := range runs {
+		if g, ok := of[nodeKey{runs[i].Node, runs[i].NodeType}]; ok {
+			runs[i].NodeType = g
+		}
+	}
+	return runs
+}
+
+type nodeKey struct{ node, nodeType string }
+
+func groupMap(groups []NodeGroup) map[nodeKey]string {
+	of := map[nodeKey]string{}
+	for _, g := range groups {
+		of[nodeKey{g.Node, g.NodeType}] = g.Group
+	}
+	return of
+}
+
+// NodeType returns the node type that configurations on a node have: the one that is
+// given, unless the node's runs differ from those of its type.
+func (p *Predictor) NodeType(node, nodeType string) string {
+	if g, ok := p.groups[nodeKey{node, nodeType}]; ok {
+		return g
+	}
+	return nodeType
+}

@@ -1,0 +1,280 @@
+package evidence_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"courier/regress/evidence"
+)
+
+// runsOf returns runs of one configuration with the given seconds per epoch.
+func runsOf(c evidence.Configuration, seconds ...float64) []evidence.Run {
+	var runs []evidence.Run
+	for i, s := range seconds {
+		runs = append(runs, evidence.Run{ID: fmt.Sprint(c, i), Configuration: c,
+			Epochs: []evidence.Epoch{{Number: 1, Seconds: s}, {Number: 2, Seconds: s}}})
+	}
+	return runs
+}
+
+func TestTime_SupportIsTheModelsOwn(t *testing.T) {
+	var runs []evidence.Run
+	for _, b := range []int{16, 32, 128, 2048} {
+		runs = append(runs, runsOf(configurationOf("a", b, "x"), 1000/float64(b), 1020/float64(b))...)
+	}
+	runs = append(runs, runsOf(configurationOf("b", 64, "x"), 1)...)
+	runs = append(runs, runsOf(configurationOf("b", 64, "y"), 1)...)
+	_, p := fit(t, runs)
+	for _, test := range []struct {
+		model string
+		batch int
+		cpus  int
+		node  string
+		want  evidence.Support
+	}{
+		{"a", 32, 1, "x", evidence.Measured},
+		{"a", 64, 1, "x", evidence.Interpolated},
+		{"a", 100, 1, "x", evidence.Interpolated},
+		{"a", 512, 1, "x", evidence.Extrapolated},  // four octaves between 128 and 2048
+		{"a", 8, 1, "x", evidence.Extrapolated},    // below all
+		{"a", 4096, 1, "x", evidence.Extrapolated}, // above all
+		{"a", 32, 2, "x", evidence.Extrapolated},   // never ran with two CPUs
+		{"a", 64, 1, "y", evidence.NeverRun},       // only b ran there
+		{"b", 32, 1, "x", evidence.Extrapolated},   // only a ran with 32
+		{"c", 64, 1, "x", evidence.NeverRun},
+	} {
+		c := configurationOf(test.model, test.batch, test.node)
+		c.CPUs = test.cpus
+		got := p.Time(c, 3)
+		if got.Support != test.want || got.Known() == (test.want == evidence.NeverRun) {
+			t.Errorf("%+v: %v, median %g, want %v", test, got.Support, got.Median(), test.want)
+		}
+		promisable := test.want == evidence.Measured || test.want == evidence.Interpolated
+		if got.Support.Promisable() != promisable {
+			t.Errorf("%+v: promisable is %v", test, !promisable)
+		}
+	}
+	counts := p.Time(configurationOf("a", 32, "x"), 3).Counts
+	if want := (evidence.Counts{Configuration: 2, NodeType: 8, Model: 8}); counts != want {
+		t.Errorf("counts are %+v, want %+v", counts, want)
+	}
+}
+
+// A dataset is part of what is trained.
+func TestTime_AnotherDatasetIsNoEvidence(t *testing.T) {
+	c := configurationOf("a", 32, "x")
+	c.Dataset = "small"
+	_, p := fit(t, runsOf(c, 1, 1))
+	c.Dataset = "large"
+	if got := p.Time(c, 1); got.Known() {
+		t.Errorf("another dataset is predicted: %+v", got)
+	}
+}
+
+func TestTime_IsTheMeanOfManyRuns(t *testing.T) {
+	c := configurationOf("a", 32, "x")
+	var seconds []float64
+	for i := range 40 {
+		seconds = append(seconds, 100*math.Exp(0.02*math.Sin(float64(i))))
+	}
+	_, p := fit(t, runsOf(c, seconds...))
+	got := p.Time(c, 10)
+	if off := got.Median()/1000 - 1; math.Abs(off) > 0.005 {
+		t.Errorf("median is %g, want about 1000", got.Median())
+	}
+	if bound := got.Quantile(0.95) / got.Median(); bound > 1.06 {
+		t.Errorf("bound is %g times the median after 40 runs with a deviation of 0.014", bound)
+	}
+}
+
+func TestTime_DuplicatesCountOnce(t *testing.T) {
+	c := configurationOf("a", 32, "x")
+	runs := runsOf(c, 10, 20)
+	runs[1].ID = runs[0].ID
+	_, p := fit(t, runs)
+	if got := p.Time(c, 1); got.Counts.Configuration != 1 || math.Abs(got.Median()/20-1) > 0.01 {
+		t.Errorf("%d runs, median %g, want the last of two with one ID",
+			got.Counts.Configuration, got.Median())
+	}
+}
+
+// Start-up is learned from the first run of a model on a node type, wide at first.
+func TestTime_StartupIsLearnedFromTheFirstRun(t *testing.T) {
+	c := configurationOf("a", 32, "x")
+	runs := runsOf(c, 0.1, 0.1, 0.1, 0.1)
+	_, p := fit(t, runs)
+	if got := p.Time(c, 8); got.StartupSeconds != 0 || math.Abs(got.Median()-0.8) > 0.01 {
+		t.Fatalf("without a start-up: %g s of %g s", got.StartupSeconds, got.Median())
+	}
+	width := func(n int) float64 {
+		for i := range n {
+			runs[i].StartupSeconds = 3
+		}
+		_, p := fit(t, runs)
+		got := p.Time(c, 8)
+		if math.Abs(got.StartupSeconds-3) > 1e-9 || math.Abs(got.Median()-3.8) > 0.05 {
+			t.Fatalf("%d runs of 3 s: start-up %g s, total %g s", n, got.StartupSeconds, got.Median())
+		}
+		return got.Quantile(0.95) / got.Median()
+	}
+	first, fourth := width(1), width(4)
+	if first < 1.5 || fourth >= first {
+		t.Errorf("the bound is %g times the median after one start-up, %g after four", first, fourth)
+	}
+	elsewhere := configurationOf("a", 32, "y")
+	_, p = fit(t, append(runs, runsOf(elsewhere, 0.1)...))
+	if got := p.Time(elsewhere, 8); math.Abs(got.StartupSeconds-3) > 1e-9 {
+		t.Errorf("start-up on another node type is %g s, want that of the model, 3 s", got.StartupSeconds)
+	}
+}
+
+// A run that is slower than others of its configuration is predicted by its own epochs,
+// the more the more it had; with less uncertainty.
+func TestEpochs_GivenTheRunsOwn(t *testing.T) {
+	c := configurationOf("a", 32, "x")
+	random := rand.New(rand.NewPCG(1, 1))
+	var runs []evidence.Run
+	for i := range 5 {
+		r := evidence.Run{ID: fmt.Sprint(i), Configuration: c}
+		for e, x := range draw(random, 10, 20) {
+			r.Epochs = append(r.Epochs, evidence.Epoch{Number: e + 1, Seconds: x})
+		}
+		runs = append(runs, r)
+	}
+	_, p := fit(t, runs)
+	e := p.Epochs(nil, c)
+	before, width := e.Seconds(20).Median(), e.Seconds(20).Scale
+	if want := p.Time(c, 20).Distribution; e.Seconds(20) != want {
+		t.Fatalf("20 epochs take %+v, want %+v", e.Seconds(20), want)
+	}
+	for _, n := range []int{1, 5, 50} {
+		own := e.Given(12, n)
+		d := own.Seconds(20)
+		if d.Median() <= before || d.Median() > 240 || d.Scale >= width {
+			t.Errorf("after %d epochs of 12 s: median %g (before %g), scale %g (before %g)",
+				n, d.Median(), before, d.Scale, width)
+		}
+		before, width = d.Median(), d.Scale
+	}
+	if before < 235 {
+		t.Errorf("after 50 epochs of 12 s, 20 more take %g s, want about 240", before)
+	}
+	if same := e.Given(12, 0); same != e {
+		t.Error("no epochs change the prediction")
+	}
+	never := p.Epochs(nil, configurationOf("b", 32, "x"))
+	if given := never.Given(12, 5); given.Known() || given.Seconds(3).Known() {
+		t.Error("the epochs of a model that never ran are known")
+	}
+}
+
+// A predictor answers alike however many loads it was asked about, and by how many at once.
+func TestTime_AnswersDoNotDependOnWhatWasAskedBefore(t *testing.T) {
+	h, asked := fit(t, synthetic(20))
+	c := synthetic(1)[0].Configuration
+	c.BatchSize = 50
+	var group sync.WaitGroup
+	for worker := range 4 {
+		group.Go(func() {
+			for i := range 400 {
+				of := c
+				of.ConcurrentJobs = 2 + float64((i+100*worker)%400)/4
+				asked.Time(of, 3)
+			}
+		})
+	}
+	group.Wait()
+	for i := range 400 {
+		fresh, err := evidence.Compile(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ConcurrentJobs = 2 + float64(i)/4
+		if got, want := asked.Time(c, 3), fresh.Time(c, 3); got != want {
+			t.Fatalf("%g jobs: %+v, by a fresh predictor %+v", c.ConcurrentJobs, got, want)
+		}
+	}
+}
+
+func TestLargestEpochs_KeepsTheLimit(t *testing.T) {
+	c := configurationOf("a", 32, "x")
+	_, p := fit(t, runsOf(c, 10, 10.2, 9.9))
+	for _, limit := range []float64{5, 11, 95, 1000, 1e9} {
+		n := p.LargestEpochs(nil, c, limit, 0.95, 60)
+		keeps := func(epochs int) bool {
+			d := p.Time(c, epochs)
+			return d.Probability(limit) >= 0.95
+		}
+		if n > 0 && !keeps(n) || n < 60 && keeps(n+1) {
+			t.Errorf("limit %g: %d epochs", limit, n)
+		}
+	}
+	if n := p.LargestEpochs(nil, configurationOf("b", 32, "x"), 1e9, 0.95, 60); n != 0 {
+		t.Errorf("%d epochs of a model that never ran", n)
+	}
+}
+
+func TestCompile_RefusesWhatNoFitMakes(t *testing.T) {
+	h, _ := fit(t, append(runsOf(configurationOf("a", 32, "x"), 1, 1.1), curveOf("c", 64, 9, 1)))
+	b, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type hierarchy = evidence.Hierarchy
+	for name, spoil := range map[string]func(h *hierarchy){
+		"format":        func(h *hierarchy) { h.Format = 2 },
+		"no amplitude":  func(h *hierarchy) { h.Subjects[0].Time.Amplitude = 0 },
+		"length":        func(h *hierarchy) { h.Subjects[0].Time.Lengths[2] = -1 },
+		"nothing ran":   func(h *hierarchy) { h.Subjects[0].Time.Configurations = nil },
+		"another model": func(h *hierarchy) { h.Subjects[0].Time.Configurations[0].Model = "b" },
+		"no runs":       func(h *hierarchy) { h.Subjects[0].Time.Configurations[0].Runs = 0 },
+		"levels":        func(h *hierarchy) { h.Subjects[0].Accuracy.Levels[0] = 2 },
+		"passages":      func(h *hierarchy) { h.Subjects[0].Accuracy.Batches[0].Passages = nil },
+		"reached":       func(h *hierarchy) { h.Subjects[0].Accuracy.Batches[0].Passages[0].Reached = 9 },
+		"twice":         func(h *hierarchy) { h.Subjects = append(h.Subjects, h.Subjects[0]) },
+	} {
+		var broken evidence.Hierarchy
+		if err := json.Unmarshal(b, &broken); err != nil {
+			t.Fatal(err)
+		}
+		spoil(&broken)
+		if _, err := evidence.Compile(&broken); !errors.Is(err, evidence.ErrInvalid) {
+			t.Errorf("%s: error %v, want ErrInvalid", name, err)
+		}
+	}
+}
+
+func FuzzCompile(f *testing.F) {
+	h, _ := fit(f, append(runsOf(configurationOf("a", 32, "x"), 1, 1.1), curveOf("c", 64, 9, 1)))
+	b, err := json.Marshal(h)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte(`{"format":1}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var h evidence.Hierarchy
+		if json.Unmarshal(b, &h) != nil {
+			return
+		}
+		p, err := evidence.Compile(&h)
+		if err != nil {
+			return
+		}
+		for _, batch := range []int{32, 50, 64} {
+			c := configurationOf("a", batch, "x")
+			if d := p.Time(c, 3); d.Known() && math.IsNaN(d.Probability(3)) {
+				t.Errorf("probability is not a number")
+			}
+			a := p.Accuracy(c, 3)
+			if x := a.Reaches(0.5); !(x >= 0 && x <= 1) {
+				t.Errorf("P(0.5) is %g", x)
+			}
+		}
+	})
+}

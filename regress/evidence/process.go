@@ -1,0 +1,169 @@
+package evidence
+
+import "math"
+
+// inputs is how many features the law and the process have: log2 batch size, log2
+// CPUs, concurrent jobs / 2, processes per core, foreign CPU.
+const inputs = 5
+
+type point struct {
+	x    [inputs]float64
+	node int
+}
+
+func pointOf(c *Configuration, node int) point {
+	return point{[inputs]float64{
+		math.Log2(float64(c.BatchSize)), math.Log2(float64(c.CPUs)),
+		c.ConcurrentJobs / 2, c.ProcessesPerCore, c.ForeignCPURatio,
+	}, node}
+}
+
+// Hyperparameters of the law and the Gaussian process of one subject, found by the
+// largest marginal likelihood times priors.
+type Hyperparameters struct {
+	// Offset is the log2 of the batch size at which the cost per iteration equals
+	// the cost per sample on one CPU.
+	Offset float64 `json:"offset"`
+	// Amplitude of the process, and NodeAmplitude of what is a node type's own, as
+	// standard deviations of log seconds.
+	Amplitude     float64 `json:"amplitude"`
+	NodeAmplitude float64 `json:"node_amplitude,omitempty"`
+	// Lengths over which features matter, in their units.
+	Lengths [inputs]float64 `json:"lengths"`
+	// Effect is the standard deviation of the configuration effect.
+	Effect float64 `json:"effect"`
+}
+
+// terms of the law: intercept, cost of samples and iterations, and the loads.
+const terms = inputs
+
+// The prior of the law's coefficients. That of the costs is 1, as the time of an epoch is
+// proportional to 1/CPUs + 2^Offset/batch: the CPUs share the samples, not the iterations.
+var (
+	lawMean     = [terms]float64{0, 1}
+	lawVariance = [terms]float64{100, 0.25, 1, 1, 1}
+)
+
+// law returns the regressors of the law at a point.
+func (h *Hyperparameters) law(p *point) [terms]float64 {
+	row := [terms]float64{1, math.Log(math.Exp2(-p.x[1]) + math.Exp2(h.Offset-p.x[0]))}
+	copy(row[2:], p.x[2:])
+	return row
+}
+
+// process is the Gaussian process of one subject, conditioned on its configurations.
+type process struct {
+	Hyperparameters
+	severalNodes bool
+	points       []point
+	scaled       [][inputs]float64 // features of points in lengths
+	laws         [][terms]float64
+	weights      []float64 // K^-1 (y - H m)
+	inverse      []float64 // K^-1
+	inflation    float64   // q: of variances where nothing was measured, at least 1
+}
+
+// scale divides the features of a point by their lengths.
+func (h *Hyperparameters) scale(p *point) (x [inputs]float64) {
+	for f := range x {
+		x[f] = p.x[f] / h.Lengths[f]
+	}
+	return x
+}
+
+// kernel is the covariance of the law and the process at p and at point i; x is p
+// scaled.
+func (g *process) kernel(p *point, x *[inputs]float64, law *[terms]float64, i int) float64 {
+	far, y := 0.0, &g.scaled[i]
+	for f := range x {
+		z := x[f] - y[f]
+		far += z * z
+	}
+	return g.covariance(matern52(far), p.node == g.points[i].node, law, &g.laws[i])
+}
+
+func (g *process) covariance(near float64, same bool, a, b *[terms]float64) float64 {
+	k := g.Amplitude * g.Amplitude * near
+	if g.severalNodes && same {
+		k += 1 + g.NodeAmplitude*g.NodeAmplitude*near
+	}
+	for t, v := range lawVariance {
+		k += a[t] * v * b[t]
+	}
+	return k
+}
+
+// prior is the mean of the law at a point before any run.
+func (g *process) prior(law *[terms]float64) float64 {
+	m := 0.0
+	for t := range terms {
+		m += law[t] * lawMean[t]
+	}
+	return m
+}
+
+// newProcess conditions the process on observations.
+func newProcess(h Hyperparameters, o observations) (*process, bool) {
+	n, points := len(o.points), o.points
+	g := &process{Hyperparameters: h, severalNodes: o.several, points: points}
+	residual := make([]float64, n)
+	for i := range points {
+		g.laws = append(g.laws, h.law(&points[i]))
+		g.scaled = append(g.scaled, h.scale(&points[i]))
+		residual[i] = o.y[i] - g.prior(&g.laws[i])
+	}
+	k := make([]float64, n*n)
+	for i := range n {
+		for j := range i + 1 {
+			k[i*n+j] = g.kernel(&points[i], &g.scaled[i], &g.laws[i], j)
+		}
+		k[i*n+i] += h.Effect*h.Effect + o.runs[i] + o.epochs[i]
+	}
+	c, ok := factorize(n, k)
+	if !ok {
+		return nil, false
+	}
+	g.weights, g.inverse = c.solve(residual), c.inverse()
+	g.inflation = max(1, inflation(g.weights, g.inverse))
+	return g, true
+}
+
+// inflation compares the squared leave-one-out errors with their variances, both
+// in closed form (Rasmussen, Williams 2006, equations 5.10 to 5.12), with a prior
+// of weight 4 on 1.
+func inflation(weights, inverse []float64) float64 {
+	const weight = 4.
+	n := len(weights)
+	sum := weight
+	for i, w := range weights {
+		sum += w * w / inverse[i*n+i]
+	}
+	return sum / (weight + float64(n))
+}
+
+// predict returns mean and variance at a point. measured is its index among the
+// points, or -1 if its configuration never ran: then the variance includes the
+// configuration effect and is inflated. k is room for as many numbers as points.
+func (g *process) predict(p *point, measured int, k []float64) (mean, variance float64) {
+	law, scaled := g.law(p), g.scale(p)
+	n := len(g.points)
+	k = k[:n]
+	for i := range k {
+		k[i] = g.kernel(p, &scaled, &law, i)
+	}
+	effect := g.Effect * g.Effect
+	if measured >= 0 {
+		k[measured] += effect
+	}
+	variance = g.covariance(1, true, &law, &law) + effect
+	explained := 0.0
+	for i, x := range k {
+		row := g.inverse[i*n : i*n+n]
+		explained += x * (x*row[i] + 2*dot(row[:i], k[:i]))
+	}
+	variance = max(variance-explained, 1e-12)
+	if measured < 0 {
+		variance *= g.inflation
+	}
+	return g.prior(&law) + dot(k, g.weights), variance
+}

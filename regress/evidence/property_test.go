@@ -1,0 +1,191 @@
+package evidence_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"courier/regress/evidence"
+)
+
+// strange returns runs of a few models as no cluster should have them: single runs and
+// epochs, constant, huge and tiny times, missing and impossible numbers, duplicates.
+func strange(random *rand.Rand) []evidence.Run {
+	var runs []evidence.Run
+	pick := func(of ...float64) float64 { return of[random.IntN(len(of))] }
+	for range 1 + random.IntN(30) {
+		r := evidence.Run{
+			ID: pickString(random, "", "a", "b", fmt.Sprint(random.IntN(40))),
+			Configuration: evidence.Configuration{
+				Model: pickString(random, "m", "n"), Dataset: pickString(random, "", "d"),
+				NodeType:  pickString(random, "", "x", "y"),
+				BatchSize: int(pick(1, 2, 16, 64, 100, 1<<20, 0, -3)), CPUs: int(pick(1, 1, 2, 64, 0)),
+				Load: evidence.Load{ConcurrentJobs: pick(0, 1, 1.3, 3, -1, math.NaN()),
+					ProcessesPerCore: pick(0, 0.5, 40), ForeignCPURatio: pick(0, 0.07, 1)}},
+			Node:           pickString(random, "", "1", "2", "3"),
+			StartedAt:      time.Unix(int64(random.IntN(1000)), 0).UTC(),
+			StartupSeconds: pick(0, 0, 1e-12, 2, 1e5, -1, math.NaN()),
+			MeanSeconds:    pick(0, 1, 1e-9, 1e12, math.Inf(1)), EpochCount: random.IntN(4) - 1,
+		}
+		base := pick(1e-9, 1, 1, 1000, 1e12)
+		noise := pick(0, 0.03, 3)
+		for e := range random.IntN(12) {
+			seconds := base * math.Exp(noise*random.NormFloat64())
+			if random.IntN(10) == 0 {
+				seconds = pick(0, -1, math.NaN(), math.Inf(1))
+			}
+			r.Epochs = append(r.Epochs, evidence.Epoch{Number: e + random.IntN(2), Seconds: seconds,
+				Accuracy: pick(random.Float64(), 0, 1, 0.5, 2, math.NaN()), HasAccuracy: random.IntN(3) > 0})
+		}
+		runs = append(runs, r)
+	}
+	return runs
+}
+
+func pickString(random *rand.Rand, of ...string) string { return of[random.IntN(len(of))] }
+
+func fit(t testing.TB, runs []evidence.Run) (*evidence.Hierarchy, *evidence.Predictor) {
+	t.Helper()
+	h, err := evidence.Fit(context.Background(), runs, evidence.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := evidence.Compile(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, p
+}
+
+// asked returns configurations near and far from those that ran.
+func asked(random *rand.Rand, runs []evidence.Run) []evidence.Configuration {
+	var all []evidence.Configuration
+	for range 6 {
+		c := runs[random.IntN(len(runs))].Configuration
+		all = append(all, c)
+		c.BatchSize = 1 + random.IntN(300)
+		all = append(all, c)
+		c.CPUs, c.ConcurrentJobs = 1+random.IntN(8), float64(random.IntN(4))
+		all = append(all, c)
+		c.NodeType = "elsewhere"
+		all = append(all, c)
+	}
+	return all
+}
+
+func checkTime(t *testing.T, p *evidence.Predictor, c evidence.Configuration, epochs int) {
+	t.Helper()
+	d := p.Time(c, epochs)
+	if !d.Known() {
+		if d.Support != evidence.NeverRun {
+			t.Fatalf("%+v: %v without a prediction", c, d.Support)
+		}
+		return
+	}
+	median := d.Median()
+	if !(median > 0) || math.IsInf(median, 0) || !(d.Scale > 0) || math.IsInf(d.Scale, 0) {
+		t.Fatalf("%+v: median %g, scale %g", c, median, d.Scale)
+	}
+	last := 0.0
+	for _, f := range []float64{1e-9, 0.5, 0.9, 0.99, 1, 1.01, 1.1, 2, 10, 1e9} {
+		probability := d.Probability(median * f)
+		if !(probability >= last && probability <= 1) {
+			t.Fatalf("%+v: probability %g of %g times the median, before %g", c, probability, f, last)
+		}
+		if f < 1 && probability > 0.5 || f > 1.001 && probability < 0.5 {
+			t.Fatalf("%+v: probability %g of %g times the median", c, probability, f)
+		}
+		last = probability
+	}
+	for _, confidence := range []float64{0.05, 0.5, 0.9, 0.95, 0.99, 0.9999} {
+		bound := d.Quantile(confidence)
+		if !(bound > 0) || math.IsInf(bound, 0) {
+			continue
+		}
+		if got := d.Probability(bound); math.Abs(got-confidence) > 1e-6 {
+			t.Fatalf("%+v: probability of the bound for %g is %g", c, confidence, got)
+		}
+	}
+}
+
+func checkAccuracy(t *testing.T, p *evidence.Predictor, c evidence.Configuration) {
+	t.Helper()
+	before := p.Accuracy(c, 0)
+	for _, epochs := range []int{1, 2, 3, 5, 10, 100, 1 << 40} {
+		a := p.Accuracy(c, epochs)
+		if a.Known && !(a.Median >= 0 && a.Median <= 1 && a.Mean >= 0 && a.Mean <= 1) {
+			t.Fatalf("%+v after %d epochs: %+v", c, epochs, a)
+		}
+		if before.Known && (!a.Known || a.Median < before.Median || a.Mean < before.Mean-1e-12) {
+			t.Fatalf("%+v: accuracy falls to %+v after %d epochs", c, a, epochs)
+		}
+		last := 1.0
+		for target := 0.0; target <= 1; target += 0.05 {
+			reaches := a.Reaches(target)
+			if !(reaches >= 0 && reaches <= last) || reaches < before.Reaches(target)-1e-12 {
+				t.Fatalf("%+v: P(%g) is %g, of less %g, before %g",
+					c, target, reaches, last, before.Reaches(target))
+			}
+			last = reaches
+		}
+		if a.Quantile(0.1) > a.Quantile(0.9) {
+			t.Fatalf("%+v: quantiles are out of order", c)
+		}
+		before = a
+	}
+}
+
+func TestPredictions_AreConsistentWhateverRan(t *testing.T) {
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 5))
+		runs := strange(random)
+		h, p := fit(t, runs)
+		b, err := json.Marshal(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again evidence.Hierarchy
+		if err := json.Unmarshal(b, &again); err != nil {
+			t.Fatal(err)
+		}
+		q, err := evidence.Compile(&again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range asked(random, runs) {
+			for _, epochs := range []int{1, 7, 1000} {
+				checkTime(t, p, c, epochs)
+				if got, want := q.Time(c, epochs), p.Time(c, epochs); got != want {
+					t.Fatalf("%+v: %+v after JSON, want %+v", c, got, want)
+				}
+				if got, want := q.Accuracy(c, epochs), p.Accuracy(c, epochs); !reflect.DeepEqual(got, want) {
+					t.Fatalf("%+v: %+v after JSON, want %+v", c, got, want)
+				}
+			}
+			checkAccuracy(t, p, c)
+		}
+	}
+}
+
+func TestFit_DoesNotDependOnTheOrderOfRuns(t *testing.T) {
+	for seed := range uint64(30) {
+		random := rand.New(rand.NewPCG(seed, 6))
+		runs := strange(random)
+		for i := range runs {
+			runs[i].ID = fmt.Sprint(i)
+		}
+		h, _ := fit(t, runs)
+		random.Shuffle(len(runs), func(i, j int) { runs[i], runs[j] = runs[j], runs[i] })
+		g, _ := fit(t, runs)
+		a, _ := json.Marshal(h)
+		b, _ := json.Marshal(g)
+		if string(a) != string(b) {
+			t.Fatalf("seed %d: another order of runs gives another fit", seed)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package evidence
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// Configuration is what decides how long an epoch takes: the unit that repeated
+// runs are pooled by.
+type Configuration struct {
+	Model     string `json:"model"`
+	Dataset   string `json:"dataset,omitempty"`
+	NodeType  string `json:"node_type,omitempty"`
+	BatchSize int    `json:"batch_size"` // samples, 1 or more
+	CPUs      int    `json:"cpus"`       // processes of the job, 1 or more
+	Load
+}
+
+// Load is what else runs on the node, the job included. Zero fields mean that the
+// load was not measured; they form a level of their own.
+type Load struct {
+	ConcurrentJobs   float64 `json:"concurrent_jobs,omitempty"`
+	ProcessesPerCore float64 `json:"processes_per_core,omitempty"`
+	ForeignCPURatio  float64 `json:"foreign_cpu_ratio,omitempty"`
+}
+
+// The widths of the bands in which loads count as equal.
+const (
+	jobsBand      = 1. / 4
+	processesBand = 1. / 8
+	foreignBand   = 1. / 10
+)
+
+// Banded returns the configuration with its load rounded to bands: quarters of
+// concurrent jobs, eighths of processes per core, tenths of foreign CPU.
+func (c Configuration) Banded() Configuration {
+	c.ConcurrentJobs = math.Round(c.ConcurrentJobs/jobsBand) * jobsBand
+	c.ProcessesPerCore = math.Round(c.ProcessesPerCore/processesBand) * processesBand
+	c.ForeignCPURatio = math.Round(c.ForeignCPURatio/foreignBand) / math.Round(1/foreignBand)
+	return c
+}
+
+// valid reports whether predictions can be computed for the configuration.
+func (c *Configuration) valid() bool {
+	if c.BatchSize < 1 || c.CPUs < 1 {
+		return false
+	}
+	for _, x := range [...]float64{c.ConcurrentJobs, c.ProcessesPerCore, c.ForeignCPURatio} {
+		if !(x >= 0 && x <= 1e6) {
+			return false
+		}
+	}
+	return true
+}
+
+// subject is what is trained: runs of other subjects are no evidence for it.
+func (c *Configuration) subject() subject { return subject{c.Model, c.Dataset} }
+
+type subject struct{ model, dataset string }
+
+func (s subject) compare(t subject) int {
+	return cmp.Or(cmp.Compare(s.model, t.model), cmp.Compare(s.dataset, t.dataset))
+}
+
+// compare orders configurations of one subject.
+func (c Configuration) compare(d Configuration) int {
+	return cmp.Or(
+		cmp.Compare(c.NodeType, d.NodeType), cmp.Compare(c.CPUs, d.CPUs),
+		cmp.Compare(c.ConcurrentJobs, d.ConcurrentJobs),
+		cmp.Compare(c.ProcessesPerCore, d.ProcessesPerCore),
+		cmp.Compare(c.ForeignCPURatio, d.ForeignCPURatio),
+		cmp.Compare(c.BatchSize, d.BatchSize))
+}
+
+// Run is one training run, or a stretch of it under one configuration. Only what
+// was seen belongs in it: epochs that were requested but not seen do not.
+type Run struct {
+	// ID tells runs apart; of several runs with one ID the last counts. Runs
+	// without an ID are all different.
+	ID string
+	// Job of which it is a stretch; empty: ID. A State compares the stretches of a job once, when it
+	// has ended.
+	Job string
+	Configuration
+	// Node is the name of the node. Where the runs of a node differ from those of others
+	// of its type, it is fitted as a type of its own: see Predictor.NodeType.
+	Node      string
+	StartedAt time.Time
+	// EndedAt is when the run, with all its stretches, ended; zero while it runs.
+	EndedAt time.Time
+	// StartupSeconds from the start to the first epoch's begin; 0 if unknown.
+	StartupSeconds float64
+	// Epochs that were seen, in any order.
+	Epochs []Epoch
+	// MeanSeconds per epoch of EpochCount epochs, for runs whose epochs were not
+	// timed one by one. It is ignored if an epoch has Seconds.
+	MeanSeconds float64
+	EpochCount  int
+}
+
+// name tells what is compared once.
+func (r *Run) name() string { return cmp.Or(r.Job, r.ID) }
+
+// when is the end of a run, or its begin if no end is known.
+func (r *Run) when() time.Time {
+	if r.EndedAt.IsZero() {
+		return r.StartedAt
+	}
+	return r.EndedAt
+}
+
+// Epoch is one pass over the data.
+type Epoch struct {
+	Number      int     // from 1
+	Seconds     float64 // 0 if unknown
+	Accuracy    float64 // after the epoch, 0 to 1
+	HasAccuracy bool
+}
+
+// Bounds of believable epoch times, in seconds.
+const minSeconds, maxSeconds = 1e-9, 1e12
+
+func believable(seconds float64) bool { return seconds >= minSeconds && seconds <= maxSeconds }
+
+// timing is the evidence of one run about epoch time.
+type timing struct {
+	mean    float64 // log of the mean epoch seconds
+	epochs  float64 // that were timed
+	squares float64 // of log epoch seconds about their mean
+	freedom float64 // degrees of freedom of squares
+}
+
+// timing returns the evidence of a run about epoch time, if it has any.
+func (r *Run) timing() (timing, bool) {
+	sum, logs, n := 0.0, 0.0, 0.0
+	for _, e := range r.Epochs {
+		if believable(e.Seconds) {
+			sum, logs, n = sum+e.Seconds, logs+math.Log(e.Seconds), n+1
+		}
+	}
+	if n == 0 {
+		t := timing{mean: math.Log(r.MeanSeconds), epochs: float64(r.EpochCount)}
+		return t, believable(r.MeanSeconds) && r.EpochCount > 0
+	}
+	t := timing{mean: math.Log(sum / n), epochs: n, freedom: n - 1}
+	for _, e := range r.Epochs {
+		if believable(e.Seconds) {
+			d := math.Log(e.Seconds) - logs/n
+			t.squares += d * d
+		}
+	}
+	return t, true
+}
+
+// distinct returns the valid runs without duplicates, in an order that does not depend
+// on that of the input, with banded loads and epochs in order.
+func distinct(runs []Run) []Run {
+	last := map[string]int{}
+	for i := range runs {
+		last[runs[i].ID] = i
+	}
+	var kept []Run
+	for i, r := range runs {
+		if r.ID != "" && last[r.ID] != i || !r.valid() {
+			continue
+		}
+		r.Configuration = r.Banded()
+		r.Epochs = slices.Clone(r.Epochs)
+		slices.SortStableFunc(r.Epochs, func(a, b Epoch) int { return cmp.Compare(a.Number, b.Number) })
+		kept = append(kept, r)
+	}
+	slices.SortStableFunc(kept, compareRuns)
+	return kept
+}
+
+// bySubject returns the runs of each subject in order.
+func bySubject(runs []Run) map[subject][]Run {
+	of := map[subject][]Run{}
+	for _, r := range runs {
+		s := r.subject()
+		of[s] = append(of[s], r)
+	}
+	for _, own := range of {
+		slices.SortStableFunc(own, compareRuns)
+	}
+	return of
+}
+
+// compareRuns orders runs of any subjects; equal are those that nothing tells apart.
+func compareRuns(a, b Run) int {
+	first := cmp.Or(a.subject().compare(b.subject()), a.Configuration.compare(b.Configuration),
+		a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.Node, b.Node), cmp.Compare(a.ID, b.ID),
+		cmp.Compare(len(a.Epochs), len(b.Epochs)), cmp.Compare(a.StartupSeconds, b.StartupSeconds))
+	if first != 0 {
+		return first
+	}
+	ta, _ := a.timing()
+	tb, _ := b.timing()
+	return cmp.Compare(ta.mean, tb.mean)
+}

@@ -1,0 +1,124 @@
+package evidence
+
+import "time"
+
+// Scope is a set of configurations that shift together. Empty fields hold for all.
+type Scope struct {
+	Kind     string `json:"kind"` // one of the Scope constants
+	Model    string `json:"model,omitempty"`
+	Dataset  string `json:"dataset,omitempty"`
+	NodeType string `json:"node_type,omitempty"`
+	// BatchSize from which or up to which a range holds.
+	BatchSize int `json:"batch_size,omitempty"`
+}
+
+// The kinds of scopes.
+const (
+	ScopeAll       = "all"
+	ScopeNode      = "node_type"
+	ScopeModel     = "model"
+	ScopeModelNode = "model_on_node_type"
+	ScopeFrom      = "batch_size_from"
+	ScopeTo        = "batch_size_to"
+)
+
+// Covers reports whether a configuration belongs to the scope.
+func (s *Scope) Covers(c *Configuration) bool {
+	if s.Kind == ScopeAll {
+		return true
+	}
+	if s.Kind == ScopeNode {
+		return c.NodeType == s.NodeType
+	}
+	if c.Model != s.Model || c.Dataset != s.Dataset {
+		return false
+	}
+	switch s.Kind {
+	case ScopeModelNode:
+		return c.NodeType == s.NodeType
+	case ScopeFrom:
+		return c.BatchSize >= s.BatchSize
+	case ScopeTo:
+		return c.BatchSize <= s.BatchSize
+	}
+	return true
+}
+
+// penalty is subtracted from the evidence for a scope: of two that explain the same,
+// the wider one is taken.
+func (s *Scope) penalty() float64 {
+	switch s.Kind {
+	case ScopeAll:
+		return 0
+	case ScopeNode, ScopeModel:
+		return 0.2
+	case ScopeModelNode:
+		return 0.3
+	}
+	return 0.4
+}
+
+// Factor is a jump of the times of a scope.
+type Factor struct {
+	Scope
+	// Ratio of measured to predicted seconds since the jump, and its 95 % interval.
+	Ratio float64 `json:"ratio"`
+	Low   float64 `json:"low,omitempty"`
+	High  float64 `json:"high,omitempty"`
+	// Since is the end of the first run after the jump, and StartedAt its begin.
+	Since     time.Time `json:"since,omitzero"`
+	StartedAt time.Time `json:"started_at,omitzero"`
+	// Runs in scope that ended since then, and of how many Configurations.
+	Runs           int `json:"runs"`
+	Configurations int `json:"configurations,omitempty"`
+	// RestRatio is that of the RestRuns other runs that ended since then; 0 without any.
+	RestRatio float64 `json:"rest_ratio,omitempty"`
+	RestRuns  int     `json:"rest_runs,omitempty"`
+	// Explained is the share of the squared residuals since then, in their variances, that the
+	// factor explains, 0 to 1.
+	Explained float64 `json:"explained,omitempty"`
+	// Evidence is the sum of the residuals in its standard deviations, and Threshold what it must
+	// reach.
+	Evidence  float64 `json:"evidence"`
+	Threshold float64 `json:"threshold,omitempty"`
+
+	start      int
+	subjects   map[subject]bool // that ran since
+	edge       int              // of a range: the next batch size outside that ran since; 0: none
+	shift      float64
+	preference float64 // among factors of other scopes
+}
+
+// Obsolete reports whether a run that ended at an instant is of the time before the jump: a new fit
+// should leave it out.
+func (f *Factor) Obsolete(c Configuration, endedAt time.Time) bool {
+	return f.Covers(&c) && endedAt.Before(f.Since)
+}
+
+// scopesOf lists the scopes of the residuals.
+func scopesOf(residuals []Residual) []Scope {
+	seen := map[Scope]bool{}
+	var all []Scope
+	add := func(s Scope) {
+		if !seen[s] {
+			seen[s] = true
+			all = append(all, s)
+		}
+	}
+	add(Scope{Kind: ScopeAll})
+	for i := range residuals {
+		c := &residuals[i].Configuration
+		add(Scope{Kind: ScopeNode, NodeType: c.NodeType})
+		s := Scope{Kind: ScopeModel, Model: c.Model, Dataset: c.Dataset}
+		add(s)
+		on := s
+		on.Kind, on.NodeType = ScopeModelNode, c.NodeType
+		add(on)
+		s.BatchSize = c.BatchSize
+		s.Kind = ScopeFrom
+		add(s)
+		s.Kind = ScopeTo
+		add(s)
+	}
+	return all
+}

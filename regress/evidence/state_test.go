@@ -1,0 +1,281 @@
+package evidence_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"courier/regress/evidence"
+)
+
+// cluster plays runs on some lanes at once and folds them into a state as they become known: their
+// epochs as they end, and that they ended. A second is a minute of the clock.
+type cluster struct {
+	t      *testing.T
+	random *rand.Rand
+	lanes  []time.Time // at which each is free
+	runs   []evidence.Run
+	state  *evidence.State
+}
+
+func newCluster(t *testing.T, seed uint64, lanes int) *cluster {
+	c := &cluster{t: t, random: rand.New(rand.NewPCG(seed, 21))}
+	for range lanes {
+		c.lanes = append(c.lanes, time.Unix(0, 0).UTC())
+	}
+	return c
+}
+
+// run plays a run of three epochs on the lane that is free first, and returns its end.
+func (c *cluster) run(of evidence.Configuration, seconds float64) time.Time {
+	lane := 0
+	for i := range c.lanes {
+		if c.lanes[i].Before(c.lanes[lane]) {
+			lane = i
+		}
+	}
+	name := fmt.Sprint("run ", len(c.runs))
+	run := evidence.Run{ID: name, Configuration: of, StartedAt: c.lanes[lane]}
+	at := run.StartedAt
+	for i, s := range draw(c.random, seconds, 3) {
+		run.Epochs = append(run.Epochs, evidence.Epoch{Number: i + 1, Seconds: s})
+		at = at.Add(time.Duration(s * float64(time.Minute)))
+	}
+	run.EndedAt, c.lanes[lane] = at, at
+	c.runs = append(c.runs, run)
+	return at
+}
+
+// known returns what is known at an instant: of runs that run, the epochs that have ended.
+func (c *cluster) known(now time.Time) []evidence.Run {
+	var all []evidence.Run
+	for _, r := range c.runs {
+		if r.EndedAt.After(now) {
+			at, n := r.StartedAt, 0
+			for _, e := range r.Epochs {
+				if at = at.Add(time.Duration(e.Seconds * float64(time.Minute))); !at.After(now) {
+					n++
+				}
+			}
+			r.EndedAt, r.Epochs = time.Time{}, r.Epochs[:n]
+		}
+		if len(r.Epochs) > 0 {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// update folds in what is known at an instant.
+func (c *cluster) update(runs []evidence.Run) {
+	c.t.Helper()
+	var err error
+	if c.state, err = c.state.Update(context.Background(), runs, evidence.Options{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// off returns by how much the served median of an epoch exceeds a time.
+func (c *cluster) off(of evidence.Configuration, seconds float64) float64 {
+	c.t.Helper()
+	p, by, err := c.state.Compile()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	got := p.CorrectedTime(by, of, 1)
+	if !got.Support.Promisable() {
+		return math.Inf(1)
+	}
+	return got.Median()/seconds - 1
+}
+
+// settled is a cluster that has run two models with five batch sizes, each three times.
+func settled(t *testing.T, seed uint64, lanes int) *cluster {
+	c := newCluster(t, seed, lanes)
+	var last time.Time
+	for i := range 30 {
+		if end := c.run(place(i), seconds(i)); end.After(last) {
+			last = end
+		}
+	}
+	c.update(c.known(last))
+	return c
+}
+
+// place and seconds are those of the ith of ten configurations, of two models in turn.
+func place(i int) evidence.Configuration {
+	return configurationOf([]string{"a", "b"}[i%2], 16<<(i/2%5), "x")
+}
+
+func seconds(i int) float64 {
+	return []float64{4, 20}[i%2] * (1 + 64/float64(place(i).BatchSize))
+}
+
+// Runs overlap as they do in a cluster: what ends after others that began later is compared too.
+func TestState_NoticesDriftOfRunsThatOverlap(t *testing.T) {
+	for seed := range uint64(5) {
+		c := settled(t, seed, 4)
+		order := c.random.Perm(10)
+		var ends []time.Time
+		for _, i := range order[:6] {
+			ends = append(ends, c.run(place(i), 1.4*seconds(i)))
+		}
+		for _, end := range ends {
+			c.update(c.known(end))
+		}
+		for i := range 10 {
+			if off := c.off(place(i), 1.4*seconds(i)); math.Abs(off) > 0.1 {
+				t.Errorf("seed %d: %v is off by %.2f after six slower runs", seed, place(i), off)
+			}
+		}
+		f := c.state.Factors()
+		if len(f) == 0 || f[0].Kind != evidence.ScopeAll || f[0].Low > 1.4 || f[0].High < 1.4 {
+			t.Errorf("seed %d: factors %+v, want one of all with 1.4 in its interval", seed, f)
+		}
+	}
+}
+
+// One run that was disturbed changes nothing for other models, and is no suspect after the next.
+func TestState_OneDisturbedRunIsNoDrift(t *testing.T) {
+	c := settled(t, 1, 1)
+	c.update(c.known(c.run(place(0), 3*seconds(0))))
+	if off := c.off(place(1), seconds(1)); math.Abs(off) > 0.04 {
+		t.Errorf("the other model is off by %.2f", off)
+	}
+	if off, f := c.off(place(2), seconds(2)), c.state.Factors(); off < 0.3 || len(f) > 0 {
+		t.Errorf("its model is off by %.2f with %d factors, want a suspicion", off, len(f))
+	}
+	c.update(c.known(c.run(place(2), seconds(2))))
+	if off := c.off(place(4), seconds(4)); math.Abs(off) > 0.05 {
+		t.Errorf("its model is off by %.2f after the next run", off)
+	}
+	c.update(c.known(c.run(place(0), seconds(0))))
+	if off := c.off(place(0), seconds(0)); off > 0.4 || c.state.Corrected {
+		t.Errorf("it is off by %.2f after its next run", off)
+	}
+}
+
+// A new model during a drift is known at once, and the correction of the others stays; so do both
+// when runs of the past are found, and when old ones are forgotten.
+func TestState_KeepsItsCorrectionWhateverBecomesKnown(t *testing.T) {
+	c := settled(t, 2, 1)
+	var end time.Time
+	for _, i := range []int{0, 1, 2, 4} { // model a alone is slower
+		end = c.run(place(i), seconds(i)*[]float64{1.5, 1}[i%2])
+	}
+	c.update(c.known(end))
+	check := func(label string) {
+		t.Helper()
+		for i, factor := range []float64{1.5, 1, 1.5, 1, 1.5, 1, 1.5, 1} {
+			if off := c.off(place(i), factor*seconds(i)); math.Abs(off) > 0.12 {
+				t.Errorf("%s: %v is off by %.2f", label, place(i), off)
+			}
+		}
+	}
+	check("drift")
+	young := configurationOf("new", 32, "x")
+	c.update(c.known(c.run(young, 7)))
+	check("a new model")
+	if off := c.off(young, 7); math.Abs(off) > 0.1 {
+		t.Errorf("the new model is off by %.2f", off)
+	}
+	again := configurationOf("a", 1024, "x") // twice the largest batch size
+	before := 4 * (1 + 64/1024.)
+	c.update(c.known(c.run(again, 1.5*before)))
+	check("a new batch size")
+	if off := c.off(again, 1.5*before); math.Abs(off) > 0.1 {
+		t.Errorf("the new batch size is off by %.2f: it ran after the drift", off)
+	}
+	for i := range 10 {
+		late := c.runs[i]
+		late.ID, late.EndedAt = fmt.Sprint("late ", i), late.EndedAt.Add(-time.Second)
+		c.runs = append(c.runs, late)
+	}
+	c.update(c.known(end.Add(time.Hour)))
+	check("late runs")
+	c.runs = c.runs[5:]
+	c.update(c.known(end.Add(time.Hour)))
+	check("forgotten runs")
+}
+
+// Copies, other orders and a restart change nothing.
+func TestState_IsAFoldOverPlainState(t *testing.T) {
+	c := settled(t, 3, 2)
+	var ends []time.Time
+	for i := range 4 {
+		ends = append(ends, c.run(place(i), 1.4*seconds(i)))
+	}
+	for _, end := range ends {
+		runs := c.known(end)
+		c.random.Shuffle(len(runs), func(i, j int) { runs[i], runs[j] = runs[j], runs[i] })
+		c.update(runs)
+	}
+	first, err := json.Marshal(c.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again evidence.State
+	if err := json.Unmarshal(first, &again); err != nil {
+		t.Fatal(err)
+	}
+	c.state = &again
+	runs := c.known(ends[3])
+	c.update(append(runs, runs...))
+	second, err := json.Marshal(c.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(first) != string(second) {
+		t.Errorf("the same runs change a state:\n%s\n%s", first, second)
+	}
+}
+
+// A correction without a fit serves what an update would serve.
+func TestState_CorrectsAsAnUpdateDoes(t *testing.T) {
+	c := settled(t, 4, 1)
+	first := len(c.runs)
+	for i := range 4 {
+		end := c.run(place(i), 1.4*seconds(i))
+		before := c.state
+		quick, drifts, err := before.Correct(c.runs[first+i:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.update(c.known(end))
+		if !drifts || !c.state.Corrected {
+			t.Fatalf("after %d runs: drifts %v, an update says %v", i+1, drifts, c.state.Corrected)
+		}
+		want := c.off(place(5), seconds(5))
+		updated := c.state
+		c.state = quick
+		if got := c.off(place(5), seconds(5)); got != want {
+			t.Errorf("after %d runs: corrected by %.3f, an update by %.3f", i+1, got, want)
+		}
+		c.state = updated
+	}
+}
+
+// A first fit may know a part of the history: what is imported then is the base, with which the next
+// runs are compared.
+func TestState_AHistoryThatComesInPartsIsTheBase(t *testing.T) {
+	c := newCluster(t, 5, 1)
+	var ends []time.Time
+	for i := range 30 {
+		ends = append(ends, c.run(place(i/3), seconds(i/3)))
+	}
+	c.update(c.known(ends[6])) // of two configurations, and some epochs of a third
+	c.update(c.known(ends[29]))
+	for n, i := range []int{9, 2} {
+		c.update(c.known(c.run(place(i), 1.45*seconds(i))))
+		if !c.state.Corrected {
+			t.Errorf("not corrected after %d slower runs", n+1)
+		}
+	}
+	if off := c.off(place(5), 1.45*seconds(5)); math.Abs(off) > 0.15 {
+		t.Errorf("another configuration is off by %.2f after two slower runs", off)
+	}
+}

@@ -1,0 +1,130 @@
+package evidence
+
+import (
+	"math"
+	"slices"
+	"sync"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Distribution is a Student-t distribution of a logarithm: of seconds here.
+type Distribution struct {
+	Location float64 // of the logarithm
+	Scale    float64 // of the logarithm, above 0
+	Degrees  float64 // of freedom; rounded down to a whole number from 1 to 128
+}
+
+// Median returns the value that is exceeded half the time.
+func (d Distribution) Median() float64 { return math.Exp(d.Location) }
+
+// Quantile returns the value that is not exceeded with probability p, in (0, 1).
+func (d Distribution) Quantile(p float64) float64 {
+	return math.Exp(d.Location + d.Scale*studentOf(d.Degrees).quantile(p))
+}
+
+// Probability returns how likely a value of at most limit is.
+func (d Distribution) Probability(limit float64) float64 {
+	if !(limit > 0) {
+		return 0
+	}
+	return studentOf(d.Degrees).below((math.Log(limit) - d.Location) / d.Scale)
+}
+
+// logDensity of the logarithm y.
+func (d Distribution) logDensity(y float64) float64 {
+	degrees := studentOf(d.Degrees).degrees
+	return distuv.StudentsT{Mu: d.Location, Sigma: d.Scale, Nu: degrees}.LogProb(y)
+}
+
+// Known reports whether there is a distribution at all.
+func (d Distribution) Known() bool { return d.Scale > 0 }
+
+// Around returns the distribution with the same relative spread about another median:
+// that of a forecast, for example, in which loads change.
+func (d Distribution) Around(median float64) Distribution {
+	d.Location = math.Log(median)
+	return d
+}
+
+// student tabulates the upper half of the standard t distribution. Points are
+// evenly spaced in asinh(z), which suits the middle and the tail; between them
+// probabilities are linear in that.
+type student struct {
+	degrees float64
+	table   [studentPoints]float64
+}
+
+const (
+	studentPoints = 512
+	studentMost   = 128  // degrees; beyond it the distribution is nearly normal
+	studentReach  = 40.0 // the last tabulated z; beyond it the tail is a power
+	studentSteep  = 4.0  // spacing is even in asinh(studentSteep * z)
+	mostProbable  = 1 - 1e-12
+)
+
+var studentStep = math.Asinh(studentSteep*studentReach) / (studentPoints - 1)
+
+var students [studentMost + 1]struct {
+	once  sync.Once
+	table *student
+}
+
+// studentOf returns the table for degrees of freedom, rounded down.
+func studentOf(degrees float64) *student {
+	n := 1
+	if degrees >= studentMost {
+		n = studentMost
+	} else if degrees > 1 {
+		n = int(degrees)
+	}
+	s := &students[n]
+	s.once.Do(func() { s.table = newStudent(float64(n)) })
+	return s.table
+}
+
+func newStudent(degrees float64) *student {
+	t := distuv.StudentsT{Sigma: 1, Nu: degrees}
+	s := &student{degrees: degrees}
+	for i := range s.table {
+		s.table[i] = t.CDF(math.Sinh(float64(i)*studentStep) / studentSteep)
+	}
+	s.table[0] = 0.5 // exactly: below the median no probability is over one half
+	return s
+}
+
+// below returns the probability of a value of at most z.
+func (s *student) below(z float64) float64 {
+	switch {
+	case z < 0:
+		return 1 - s.below(-z)
+	case z >= studentReach:
+		rest := 1 - s.table[studentPoints-1]
+		return min(1-rest*math.Pow(studentReach/z, s.degrees), mostProbable)
+	case math.IsNaN(z):
+		return 0
+	}
+	u := studentSteep * z
+	at := math.Log(u+math.Sqrt(u*u+1)) / studentStep // asinh, which is slower, to 1e-15
+	i := min(int(at), studentPoints-2)
+	return s.table[i] + (at-float64(i))*(s.table[i+1]-s.table[i])
+}
+
+// quantile is the inverse of below.
+func (s *student) quantile(p float64) float64 {
+	if p < 0.5 {
+		return -s.quantile(1 - p)
+	}
+	p = min(p, mostProbable)
+	last := s.table[studentPoints-1]
+	if p >= last {
+		return studentReach * math.Pow((1-last)/(1-p), 1/s.degrees)
+	}
+	i, _ := slices.BinarySearch(s.table[:], p)
+	i = max(i-1, 0)
+	at := float64(i)
+	if step := s.table[i+1] - s.table[i]; step > 0 {
+		at += (p - s.table[i]) / step
+	}
+	return math.Sinh(at*studentStep) / studentSteep
+}

@@ -1,0 +1,198 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"courier/schemas"
+)
+
+// controlVariable is the environment variable with the path of the control file.
+const controlVariable = "COURIER_CONTROL"
+
+// controlFile is the content of the control file. The file is replaced as a whole.
+type controlFile struct {
+	BatchSize uint32 `json:"batch_size"`
+	FromEpoch uint32 `json:"from_epoch"` // first epoch with the batch size, from 1
+}
+
+// hasBatchPlaceholder reports whether a command contains the placeholder of the batch size.
+func hasBatchPlaceholder(command []string) bool {
+	return slices.ContainsFunc(command, func(argument string) bool {
+		return strings.Contains(argument, batchPlaceholder)
+	})
+}
+
+// supportedMoves returns the moves that the run can carry out.
+func (j *job) supportedMoves() []string {
+	if j.o.Adapt == AdaptOff {
+		return nil
+	}
+	return []string{schemas.MoveBatchSize}
+}
+
+// startAdaptation prepares changes of the batch size, and writes the first control file.
+func (j *job) startAdaptation() error {
+	s := &j.result.Setting
+	means := j.o.Adapt
+	if means == AdaptOff {
+		means = ""
+	}
+	j.adaptation = newAdaptation(means, &j.o.Request, s)
+	if j.o.Adapt != AdaptControl {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "courier-")
+	if err != nil {
+		return fmt.Errorf("create a directory for the control file: %w", err)
+	}
+	j.controlPath = filepath.Join(dir, "control.json")
+	return j.writeControlFile(controlFile{BatchSize: s.BatchSize, FromEpoch: 1})
+}
+
+// writeControlFile replaces the control file atomically.
+func (j *job) writeControlFile(c controlFile) error {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	next := j.controlPath + ".next"
+	if err = os.WriteFile(next, append(text, '\n'), 0o600); err == nil {
+		err = os.Rename(next, j.controlPath)
+	}
+	if err != nil {
+		return fmt.Errorf("write the control file: %w", err)
+	}
+	return nil
+}
+
+// removeControlFile removes the control file with its directory.
+func (j *job) removeControlFile() {
+	if j.controlPath == "" {
+		return
+	}
+	if err := os.RemoveAll(filepath.Dir(j.controlPath)); err != nil {
+		j.log.Warn("control file not removed", "path", j.controlPath, "error", err)
+	}
+}
+
+// applyAdvice lets advice for this run change the batch size.
+func (j *job) applyAdvice(a *schemas.Advice, now time.Time) {
+	isOfThisRun := a.JobID == j.result.JobID && a.Run == j.result.Run
+	if !isOfThisRun || j.result.Cancelled || j.isRestarting {
+		return
+	}
+	current := j.result.Setting.BatchSize
+	elapsed := now.Sub(j.epochs.lastAt)
+	s := j.adaptation.addAdvice(a, now, elapsed, j.epochs.startupSeconds)
+	if requested := j.adaptation.requested; s.batchSize > 0 && requested != nil {
+		j.screen.message("changing the batch size from %d to %d at the next epoch: "+
+			"predicted remaining time %s instead of %s",
+			current, s.batchSize,
+			durationText(requested.predicted), durationText(requested.unchanged))
+	} else if s.batchSize > 0 {
+		j.screen.message("keeping batch size %d: the advice was withdrawn", s.batchSize)
+	}
+	j.perform(s)
+}
+
+// assessEpoch lets an epoch confirm or undo a change of the batch size. The first epoch of a
+// process that is timed by arrival has no usable duration, because it includes the start-up.
+func (j *job) assessEpoch(f finishedEpoch, isFirst bool) {
+	seconds := f.seconds
+	if isFirst && f.source == schemas.DurationArrival {
+		seconds = 0
+	}
+	batchSize := j.result.Setting.BatchSize
+	j.perform(j.adaptation.addEpoch(f.number, batchSize, seconds, time.Now()))
+}
+
+// perform carries out a decision of the adaptation.
+func (j *job) perform(s adaptationStep) {
+	if s.moved != nil {
+		j.publishMove(s.moved)
+	}
+	if s.batchSize == 0 || j.o.Adapt != AdaptControl {
+		return // a restart waits for the end of the epoch
+	}
+	c := controlFile{BatchSize: s.batchSize, FromEpoch: j.epochs.last + 1}
+	if err := j.writeControlFile(c); err != nil {
+		j.log.Warn("batch size not changed", "error", err)
+		j.perform(adaptationStep{moved: j.adaptation.end(err.Error()).moved})
+	}
+}
+
+// publishMove publishes the outcome of a move, and informs the user if it was not kept.
+func (j *job) publishMove(e *schemas.Moved) {
+	number := uint32(len(j.result.Moves) + 1)
+	e.JobStamp = j.stamp(schemas.MovedID(j.result.JobID, j.result.Run, number))
+	e.Reason = truncateReason(e.Reason)
+	j.result.Moves = append(j.result.Moves, *e)
+	j.out.Add(e)
+	switch e.Outcome {
+	case schemas.MoveRefused:
+		j.screen.message("batch size %d rejected: %s", e.ToBatchSize, oneLine(e.Reason))
+	case schemas.MoveUndone:
+		j.screen.message("returning to batch size %d: %s", e.FromBatchSize, oneLine(e.Reason))
+	}
+}
+
+// stopForRestart stops the process if a move requires a restart. It is called at the end of an
+// epoch.
+func (j *job) stopForRestart() {
+	if j.o.Adapt != AdaptRestart || j.adaptation.requested == nil {
+		return
+	}
+	if j.isRestarting || j.result.Cancelled || !j.process.isRunning() {
+		return
+	}
+	if epochs := j.result.Setting.Epochs; epochs > 0 && j.epochs.last >= epochs {
+		return
+	}
+	j.isRestarting = true
+	j.stop()
+}
+
+// restart starts the command again if it was stopped for a restart, and reports whether it runs.
+// It first reads the rest of the output of the previous process.
+func (j *job) restart() (isRunning bool) {
+	if !j.isRestarting || j.result.Cancelled {
+		return false
+	}
+	j.addReports(j.output.Close(time.Now()))
+	s := &j.result.Setting
+	if s.Epochs > 0 && j.epochs.last >= s.Epochs && j.process.state.Success() {
+		return false // it completed its last epoch before it stopped
+	}
+
+	j.process.close()
+	j.output, j.isRestarting = j.output.Restart(), false
+	if requested := j.adaptation.requested; requested != nil {
+		s.BatchSize = requested.to
+	}
+	if err := j.launch(j.epochs.last); err != nil {
+		j.restartErr = fmt.Errorf("restart the command with batch size %d: %w", s.BatchSize, err)
+		j.screen.message("%s", oneLine(j.restartErr.Error()))
+		j.perform(j.adaptation.end(j.restartErr.Error()))
+		return false
+	}
+	j.epochs.lastAt, j.progress.batchSize = time.Now(), s.BatchSize
+	j.log.Info("job restarted",
+		"job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize,
+		"epochs_done", j.epochs.last)
+	return true
+}
+
+// abandonRestarts ends the adaptation of a command that does not continue from its checkpoint.
+func (j *job) abandonRestarts(epoch uint32) {
+	j.screen.message("the restarted command began with epoch %d: its epochs are counted from %d; "+
+		"it must continue after {epoch}", epoch, j.epochs.last+1)
+	j.perform(j.adaptation.end(fmt.Sprintf(
+		"the restarted command began with epoch %d instead of continuing after epoch %d",
+		epoch, j.epochs.last)))
+}

@@ -1,0 +1,434 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/runner"
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// adaptiveRun is a run whose batch size changes. Each epoch of its command waits for a line of
+// input.
+type adaptiveRun struct {
+	t              *testing.T
+	server         *bustest.Server
+	bus            *bus.Bus
+	id             string
+	input          *os.File
+	stdout, stderr *buffer
+	cancel         context.CancelFunc
+	done           chan runner.Result
+}
+
+// startAdaptive starts a run of ten epochs.
+func startAdaptive(t *testing.T, how string, noPTY bool, command []string) *adaptiveRun {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := bustest.NewServer(t)
+	a := &adaptiveRun{
+		t:      t,
+		server: server,
+		bus:    server.Connect(t),
+		id:     how,
+		input:  w,
+		stdout: newBuffer(),
+		stderr: newBuffer(),
+		done:   make(chan runner.Result, 1),
+	}
+	o := options(t, command)
+	o.Request.JobID, o.Request.Epochs, o.Request.BatchSizes = a.id, 10, []int{16, 32, 64}
+	o.Connect, o.Adapt, o.BatchSize = over(a.bus), how, 16
+	o.Stdin, o.Stdout, o.Stderr = r, a.stdout, a.stderr
+	o.NoPTY, o.Patience = noPTY, time.Millisecond // there is no advisor
+	ctx, cancel := context.WithCancel(context.Background())
+	a.cancel = cancel
+	go func() {
+		defer close(a.done)
+		got, err := runner.Run(ctx, o, quiet)
+		if err != nil {
+			t.Error(err)
+		}
+		a.done <- got
+	}()
+	t.Cleanup(func() {
+		cancel()
+		_ = w.Close() // the test may have closed it
+		<-a.done
+		_ = r.Close()
+	})
+	return a
+}
+
+// runEpochs completes the epochs from the first to the one before the last, which then runs.
+func (a *adaptiveRun) runEpochs(first, last int) {
+	a.t.Helper()
+	for i := first; i < last; i++ {
+		a.stdout.await(a.t, fmt.Sprintf("begin %d\n", i))
+		if _, err := io.WriteString(a.input, "\n"); err != nil {
+			a.t.Fatal(err)
+		}
+		a.stdout.await(a.t, fmt.Sprintf(`{"epoch":%d,`, i))
+	}
+	a.stdout.await(a.t, fmt.Sprintf("begin %d\n", last))
+}
+
+// awaitRestart completes the running epoch, and waits until the command has restarted after it.
+func (a *adaptiveRun) awaitRestart(epoch int, start string) {
+	a.t.Helper()
+	if _, err := io.WriteString(a.input, "\n"); err != nil {
+		a.t.Fatal(err)
+	}
+	a.stdout.await(a.t, fmt.Sprintf(`{"epoch":%d,`, epoch))
+	a.stdout.await(a.t, start)
+}
+
+// advise publishes advice for a batch size until the run prints a message, because the run may
+// not be subscribed yet.
+func (a *adaptiveRun) advise(cause uint64, run, after, to uint32, message string) {
+	a.t.Helper()
+	deadline := time.NewTimer(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer deadline.Stop()
+	defer tick.Stop()
+	for !strings.Contains(a.stderr.String(), message) {
+		a.publish(cause, run, after, to)
+		cause++
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			a.t.Fatalf("stderr = %q, want %q", a.stderr, message)
+		}
+	}
+}
+
+func (a *adaptiveRun) publish(cause uint64, run, after, to uint32) {
+	a.t.Helper()
+	remaining := 10 - after
+	seconds := func(batch uint32) *float64 { s := float64(remaining) * 8 / float64(batch); return &s }
+	e := &schemas.Advice{
+		CauseSequence: cause,
+		Decision:      schemas.MeetsSLO,
+		Action:        schemas.ActionBatch,
+		Model:         "digits-mlp",
+		EpochsDone:    after,
+		Confidence:    0.95,
+		Alternatives: []schemas.Alternative{
+			{BatchSize: 16, CPUs: 2, Epochs: remaining, PredictedSeconds: seconds(16)},
+			{BatchSize: to, CPUs: 2, Epochs: remaining, PredictedSeconds: seconds(to)},
+		},
+	}
+	e.Chosen = &e.Alternatives[1]
+	e.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: schemas.AdviceID(a.id, cause), At: time.Now().UTC()},
+		JobID: a.id,
+		Run:   run,
+	}
+	if _, err := a.bus.Publish(a.t.Context(), e); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// started returns the started event of the job.
+func (a *adaptiveRun) started() *schemas.Started {
+	a.t.Helper()
+	return stored(a.t, a.bus, schemas.JobSubject(a.id, schemas.EventStarted), 1)[0].(*schemas.Started)
+}
+
+// batchSizes returns the batch sizes of the n epochs in the log.
+func (a *adaptiveRun) batchSizes(n int) (all []uint32) {
+	a.t.Helper()
+	for i, e := range stored(a.t, a.bus, schemas.JobSubject(a.id, schemas.EventEpoch), n) {
+		if e := e.(*schemas.Epoch); e.Epoch != uint32(i+1) {
+			a.t.Errorf("event %d is epoch %d, want each epoch once and in order", i, e.Epoch)
+		}
+		all = append(all, e.(*schemas.Epoch).BatchSize)
+	}
+	return all
+}
+
+func TestRun_ChangesTheBatchSizeWithTheControlFile(t *testing.T) {
+	a := startAdaptive(t, runner.AdaptControl, true, trainingCommand("control", "10"))
+	a.runEpochs(1, 2)
+	start := a.started()
+	if diff := cmp.Diff([]string{schemas.MoveBatchSize}, start.Moves); diff != "" {
+		t.Errorf("moves of started (-want +got):\n%s", diff)
+	}
+	a.publish(1, start.Run+1, 1, 64) // of another run, which must be ignored
+	a.advise(
+		100,
+		start.Run,
+		1,
+		48,
+		"batch size 48 rejected: it is not among the requested batch sizes",
+	)
+	a.advise(
+		200,
+		start.Run,
+		1,
+		32,
+		"changing the batch size from 16 to 32 at the next epoch: predicted remaining "+
+			"time 2.25 s instead of 4.5 s",
+	)
+	a.runEpochs(2, 10)
+	if err := a.input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := <-a.done
+	if diff := cmp.Diff([]uint32{
+		16,
+		16,
+		32,
+		32,
+		32,
+		32,
+		32,
+		32,
+		32,
+		32,
+	}, a.batchSizes(10)); diff != "" {
+		t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
+	}
+	var outcomes []string
+	for _, e := range stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 3) {
+		e := e.(*schemas.Moved)
+		if err := e.Validate(); err != nil {
+			t.Error(err)
+		}
+		outcomes = append(
+			outcomes,
+			fmt.Sprintf("%s %s %d→%d from %d",
+				e.ID()[len(a.id):], e.Outcome, e.FromBatchSize, e.ToBatchSize, e.Epoch),
+		)
+	}
+	run := fmt.Sprintf("/%d/", start.Run)
+	want := []string{
+		run + "1/moved refused 16→48 from 0",
+		run + "2/moved carried_out 16→32 from 3",
+		run + "3/moved kept 16→32 from 3",
+	}
+	if diff := cmp.Diff(want, outcomes); diff != "" {
+		t.Errorf("moves (-want +got):\n%s", diff)
+	}
+	ended := stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventFinished), 1)[0].(*schemas.Ended)
+	if ended.BatchSize != 32 || got.Setting.BatchSize != 32 || len(got.Moves) != 3 ||
+		*got.Moves[2].BeforeEpochSeconds != 0.5 || *got.Moves[2].AfterEpochSeconds != 0.25 {
+		t.Errorf(
+			"finished = %+v, result = %+v, want batch size 32, and measured epochs of 0.5 s and 0.25 s",
+			ended,
+			got,
+		)
+	}
+	if left, err := filepath.Glob(
+		filepath.Join(os.TempDir(), "courier-*", "control.json"),
+	); err != nil || len(left) > 0 {
+		t.Errorf("control files are left: %v, %v", left, err)
+	}
+}
+
+func TestRun_ChangesTheBatchSizeWithARestart(t *testing.T) {
+	for _, noPTY := range []bool{true, false} {
+		t.Run(fmt.Sprintf("no-pty=%v", noPTY), func(t *testing.T) { testChangeWithRestart(t, noPTY) })
+	}
+}
+
+func testChangeWithRestart(t *testing.T, noPTY bool) {
+	a := startAdaptive(
+		t,
+		runner.AdaptRestart,
+		noPTY,
+		trainingCommand("resume", "{batch}", "{epoch}", "10"),
+	)
+	a.runEpochs(1, 3)
+	start := a.started()
+	a.advise(100, start.Run, 2, 64, "changing the batch size from 16 to 64 at the next epoch")
+	a.awaitRestart(3, "start after 3 3\n")
+	a.runEpochs(4, 10)
+	if err := a.input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := <-a.done
+	if diff := cmp.Diff([]uint32{
+		16,
+		16,
+		16,
+		64,
+		64,
+		64,
+		64,
+		64,
+		64,
+		64,
+	}, a.batchSizes(10)); diff != "" {
+		t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
+	}
+	if n := strings.Count(a.stdout.String(), "start after"); n != 2 {
+		t.Errorf("output = %q, want one restart after epoch 3", a.stdout)
+	}
+	if got.ExitCode != 0 || got.Cancelled || len(got.Moves) != 2 ||
+		got.Moves[1].Outcome != schemas.MoveKept || got.Moves[0].Epoch != 4 {
+		t.Errorf("result = %+v, want a finished job and a kept move", got)
+	}
+	ended := stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventFinished), 1)[0].(*schemas.Ended)
+	if ended.EpochsDone != 10 || ended.BatchSize != 64 {
+		t.Errorf("finished = %+v, want ten epochs, the last with batch size 64", ended)
+	}
+	a.started() // a restart does not publish another started event
+}
+
+// The duration of the command's epochs does not depend on the batch size.
+func TestRun_UndoesAMoveWithoutGain(t *testing.T) {
+	command := trainingCommand("resume", "10", "{epoch}", "10", "{batch}")
+	a := startAdaptive(t, runner.AdaptRestart, true, command)
+	a.runEpochs(1, 2)
+	a.advise(100, a.started().Run, 1, 32, "changing the batch size from 16 to 32")
+	a.awaitRestart(2, "start after 2 2\n")
+	a.runEpochs(3, 5)
+	a.awaitRestart(5, "start after 5 5\n")
+	a.runEpochs(6, 10)
+	if err := a.input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := <-a.done
+	if diff := cmp.Diff([]uint32{
+		16,
+		16,
+		32,
+		32,
+		32,
+		16,
+		16,
+		16,
+		16,
+		16,
+	}, a.batchSizes(10)); diff != "" {
+		t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
+	}
+	if len(got.Moves) != 2 || got.Moves[1].Outcome != schemas.MoveUndone ||
+		!strings.Contains(a.stderr.String(), "returning to batch size 16: epochs take 0.8 s") {
+		t.Errorf("moves = %+v, stderr %q, want the move undone", got.Moves, a.stderr)
+	}
+}
+
+// A restarted command that begins with epoch 1 loses its progress, so it is not restarted again.
+// Its epochs count when they exceed the last one.
+func TestRun_DoesNotRestartACommandWithoutCheckpoint(t *testing.T) {
+	a := startAdaptive(t, runner.AdaptRestart, true, trainingCommand("resume", "{batch}", "0", "4"))
+	a.runEpochs(1, 3)
+	a.advise(100, a.started().Run, 2, 64, "changing the batch size from 16 to 64")
+	a.awaitRestart(3, "start after 0 3\n")
+	if err := a.input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := <-a.done
+	if diff := cmp.Diff([]uint32{16, 16, 16, 64}, a.batchSizes(4)); diff != "" {
+		t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
+	}
+	if len(got.Moves) != 1 || got.Moves[0].Outcome != schemas.MoveRefused ||
+		!strings.Contains(got.Moves[0].Reason, "began with epoch 1 instead of continuing after epoch 3") {
+		t.Errorf("moves = %+v, want one rejected move", got.Moves)
+	}
+}
+
+// A job that is cancelled while it stops for a restart is not restarted, and its epochs are kept.
+func TestRun_CancelledDuringARestart(t *testing.T) {
+	a := startAdaptive(t, runner.AdaptRestart, true, trainingCommand("lingering", "{batch}"))
+	a.stdout.await(t, `{"epoch":1,`)
+	a.advise(100, a.started().Run, 1, 64, "changing the batch size from 16 to 64")
+	if _, err := io.WriteString(a.input, "\n"); err != nil {
+		t.Fatal(err)
+	}
+	a.stdout.await(t, "asked to end")
+	e := &schemas.Ended{Outcome: schemas.EventCancelled, Reason: "changed my mind"}
+	e.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: a.id + "/1/cancelled", At: time.Now().UTC()},
+		JobID: a.id,
+		Run:   a.started().Run,
+	}
+	if _, err := a.bus.Publish(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	a.stderr.await(t, "stopping the job: changed my mind")
+	if err := a.input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := <-a.done
+	if !got.Cancelled || strings.Count(a.stdout.String(), `"epoch":1,`) != 1 {
+		t.Errorf("result = %+v, output %q, want it cancelled and not restarted", got, a.stdout)
+	}
+	if diff := cmp.Diff([]uint32{16, 16}, a.batchSizes(2)); diff != "" {
+		t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
+	}
+	if len(got.Moves) != 1 || got.Moves[0].Outcome != schemas.MoveRefused ||
+		got.Moves[0].Reason != "the job ended first" {
+		t.Errorf("moves = %+v, want one rejected move", got.Moves)
+	}
+}
+
+// A restart during an outage of NATS is published in order after the outage.
+func TestRun_RestartsWhileNATSIsUnreachable(t *testing.T) {
+	a := startAdaptive(
+		t,
+		runner.AdaptRestart,
+		true,
+		trainingCommand("resume", "{batch}", "{epoch}", "10"),
+	)
+	a.runEpochs(1, 3)
+	a.advise(100, a.started().Run, 2, 64, "changing the batch size from 16 to 64")
+	a.server.Stop()
+	a.awaitRestart(3, "start after 3 3\n")
+	a.runEpochs(4, 7)
+	a.server.Restart(t)
+	a.batchSizes(6) // while the job is running
+	a.runEpochs(7, 10)
+	if err := a.input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := <-a.done
+	if diff := cmp.Diff([]uint32{
+		16,
+		16,
+		16,
+		64,
+		64,
+		64,
+		64,
+		64,
+		64,
+		64,
+	}, a.batchSizes(10)); diff != "" {
+		t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
+	}
+	moved := stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 2)
+	if moved[0].(*schemas.Moved).Outcome != schemas.MoveCarriedOut ||
+		moved[1].(*schemas.Moved).Outcome != schemas.MoveKept || got.Spooled != 0 {
+		t.Errorf("moves %+v, %d events on disk, want carried_out and kept in the log", moved, got.Spooled)
+	}
+}
+
+func TestRun_RejectsAnInvalidAdaptation(t *testing.T) {
+	for _, test := range []struct{ adapt, want string }{
+		{"sometimes", "adapt"},
+		{runner.AdaptRestart, "{batch}"},
+	} {
+		o := options(t, trainingCommand("epochs", "1"))
+		o.Adapt = test.adapt
+		if _, err := runner.Run(t.Context(), o, quiet); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
+			t.Errorf("Run(adapt %s) = %v, want an error that names %s", test.adapt, err, test.want)
+		}
+	}
+}

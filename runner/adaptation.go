@@ -1,0 +1,358 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"courier/schemas"
+)
+
+// Parameters of the adaptation (resource policies, section 1.3).
+const (
+	assessedEpochs   = 3                // number of epochs after which a move is assessed
+	minGainShare     = 0.5              // of the predicted gain; a move with less is undone
+	undoneBarTime    = 10 * time.Minute // for which an undone move is not repeated
+	minSavingRatio   = 0.05             // of the remaining time; less is within the prediction error
+	restartBenefit   = 2                // minimum ratio of the saved time to the cost of a restart
+	assumedStartup   = 20 * time.Second // cost of a restart if the start-up time is unknown
+	maxAdviceAge     = 2                // epochs since the advice
+	maxPendingEpochs = 3                // within which a job must apply the control file
+	overdueShare     = 0.95             // of an epoch, after which the epoch is overdue
+)
+
+// adaptation decides which advised batch size a run changes to at the next epoch, and whether the
+// change was worthwhile. It is a fold over advice and epochs, and performs no I/O.
+//
+//	current ──advice──► requested ──first epoch──► on trial ──third epoch──► kept
+//	   ▲                    │ withdrawn or ignored                   └─────► undone, requested back
+//	   └────────────────────┘
+type adaptation struct {
+	means   string // schemas.ByControl or ByRestart; empty: the run does not adapt
+	sizes   []int  // batch sizes of the request
+	epochs  uint32 // number of epochs of the job; 0: unknown
+	current uint32 // batch size of the last epoch; initially that of the start
+
+	done       uint32    // last epoch
+	recent     []float64 // durations of the last epochs with the current batch size
+	lastCause  uint64    // cause of the newest advice
+	requested  *move     // requested from the job, and not applied yet
+	onTrial    *move     // applied, and not assessed yet
+	barredTill map[uint32]time.Time
+	isReported map[string]bool // rejections that were reported
+}
+
+// move is a change of the batch size.
+type move struct {
+	from, to    uint32
+	cause       uint64 // of its advice
+	requestedAt uint32 // last epoch when it was requested
+	firstEpoch  uint32 // first epoch with the new batch size
+	isUndo      bool   // it undoes another move, and is not assessed
+
+	predicted, unchanged           *float64 // remaining seconds of the job with and without it
+	predictedEpoch, unchangedEpoch *float64 // seconds of an epoch with and without it
+	before                         *float64 // mean seconds of the epochs before it
+	lastBefore                     float64  // seconds of the last epoch before it; 0: none
+}
+
+// adaptationStep is the decision that follows from advice or an epoch.
+type adaptationStep struct {
+	batchSize uint32         // from the next epoch on; 0: no change
+	moved     *schemas.Moved // event to publish, without its stamp; nil: none
+}
+
+func newAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting) *adaptation {
+	return &adaptation{
+		means:      means,
+		sizes:      request.WithDefaults().BatchSizes,
+		epochs:     s.Epochs,
+		current:    s.BatchSize,
+		barredTill: map[uint32]time.Time{},
+		isReported: map[string]bool{},
+	}
+}
+
+// addAdvice takes advice for this run. The last epoch ended elapsed before now, and startupSeconds
+// is the start-up time of the job, or nil if unknown. Outdated or duplicate advice, and advice to
+// keep the current batch size, starts no move.
+func (a *adaptation) addAdvice(
+	advice *schemas.Advice,
+	now time.Time,
+	elapsed time.Duration,
+	startupSeconds *float64,
+) adaptationStep {
+	isNew := advice.CauseSequence > a.lastCause && advice.EpochsDone <= a.done
+	if a.means == "" || advice.Chosen == nil || !isNew {
+		return adaptationStep{}
+	}
+	a.lastCause = advice.CauseSequence
+	to := advice.Chosen.BatchSize
+	if advice.Action != schemas.ActionBatch || to == a.current {
+		return a.withdraw()
+	}
+	// Only one move at a time. A request that can be withdrawn is replaced.
+	if a.onTrial != nil || a.requested != nil && (a.requested.to == to || !a.canWithdraw()) {
+		return adaptationStep{}
+	}
+
+	m := a.newMove(advice, elapsed)
+	if reason := a.objection(m, advice, now, startupSeconds); reason != "" {
+		return a.reject(m, reason)
+	}
+	a.requested = m
+	return adaptationStep{batchSize: to}
+}
+
+// newMove returns the move that advice asks for.
+func (a *adaptation) newMove(advice *schemas.Advice, elapsed time.Duration) *move {
+	with := advice.Chosen
+	m := &move{
+		from:           a.current,
+		to:             with.BatchSize,
+		cause:          advice.CauseSequence,
+		requestedAt:    a.done,
+		predicted:      with.PredictedSeconds,
+		predictedEpoch: meanEpochSeconds(with, 0),
+	}
+	if advice.EpochsDone == 0 {
+		elapsed = 0 // it was spent on the start-up
+	}
+	if without := advice.Running(a.current, with.CPUs); without != nil {
+		m.unchanged = without.PredictedSeconds
+		m.unchangedEpoch = meanEpochSeconds(without, elapsed.Seconds())
+	}
+	return m
+}
+
+// meanEpochSeconds returns the mean duration of the remaining epochs of an alternative, of which
+// the first one has already run for elapsed seconds. For an overdue epoch, the advisor predicts a
+// twentieth of an epoch as its remaining time.
+func meanEpochSeconds(alt *schemas.Alternative, elapsed float64) *float64 {
+	if alt.PredictedSeconds == nil || alt.Epochs == 0 {
+		return nil
+	}
+	mean := (*alt.PredictedSeconds + elapsed) / float64(alt.Epochs)
+	if elapsed > overdueShare*mean {
+		mean = *alt.PredictedSeconds / (float64(alt.Epochs) - overdueShare)
+	}
+	return &mean
+}
+
+// objection returns why a move is not started, or an empty string. The text before a colon
+// identifies the reason, see reject.
+func (a *adaptation) objection(
+	m *move,
+	advice *schemas.Advice,
+	now time.Time,
+	startupSeconds *float64,
+) string {
+	barredTill, wasUndone := a.barredTill[m.to]
+	hasSaving := m.predicted == nil || m.unchanged == nil ||
+		*m.predicted <= (1-minSavingRatio)**m.unchanged
+	switch {
+	case !slices.Contains(a.sizes, int(m.to)):
+		return fmt.Sprintf("it is not among the requested batch sizes: %v", a.sizes)
+	case advice.EpochsDone+maxAdviceAge < a.done:
+		return fmt.Sprintf("the advice is outdated: it follows epoch %d, but epoch %d has ended",
+			advice.EpochsDone, a.done)
+	case a.epochs > 0 && a.done+1 >= a.epochs:
+		return "no epoch remains for it"
+	case wasUndone && now.Before(barredTill):
+		return "it was undone recently"
+	case !hasSaving:
+		return fmt.Sprintf("it saves too little: predicted are %s with it and %s without it",
+			schemas.FormatSeconds(*m.predicted), schemas.FormatSeconds(*m.unchanged))
+	case a.means == schemas.ByRestart:
+		return restartObjection(m, startupSeconds)
+	}
+	return ""
+}
+
+// restartObjection returns why a move is not worth a restart, or an empty string.
+func restartObjection(m *move, startupSeconds *float64) string {
+	cost := assumedStartup.Seconds()
+	if startupSeconds != nil {
+		cost = *startupSeconds
+	}
+	if m.predicted == nil || m.unchanged == nil {
+		return "without a prediction, it is unknown whether it is worth a restart"
+	}
+	if saved := *m.unchanged - *m.predicted; saved < restartBenefit*cost {
+		return fmt.Sprintf("it saves %s and a restart costs %s: it must save at least twice the cost",
+			schemas.FormatSeconds(saved), schemas.FormatSeconds(cost))
+	}
+	return ""
+}
+
+// canWithdraw reports whether the requested move can be withdrawn. The job applies it when the
+// epoch ends that was running at the request.
+func (a *adaptation) canWithdraw() bool {
+	return !a.requested.isUndo && a.done == a.requested.requestedAt
+}
+
+// withdraw withdraws the requested move if possible.
+func (a *adaptation) withdraw() adaptationStep {
+	if a.requested == nil || !a.canWithdraw() {
+		return adaptationStep{}
+	}
+	a.requested = nil
+	return adaptationStep{batchSize: a.current}
+}
+
+// reject returns the event of a rejected move, once for each batch size and reason.
+func (a *adaptation) reject(m *move, reason string) adaptationStep {
+	kind, _, _ := strings.Cut(reason, ":")
+	key := fmt.Sprint(m.to, kind)
+	if a.isReported[key] {
+		return adaptationStep{}
+	}
+	a.isReported[key] = true
+	return adaptationStep{moved: m.event(a.means, schemas.MoveRefused, reason)}
+}
+
+// addEpoch takes an epoch with its batch size. The duration is 0 if it is not usable.
+func (a *adaptation) addEpoch(
+	number, batchSize uint32,
+	seconds float64,
+	now time.Time,
+) adaptationStep {
+	a.done = number
+	if a.means == "" {
+		return adaptationStep{}
+	}
+
+	var s adaptationStep
+	switch m := a.requested; {
+	case m != nil && batchSize == m.to:
+		s = a.applied(m, number, seconds)
+	case m != nil && a.means == schemas.ByControl && number >= m.requestedAt+maxPendingEpochs:
+		a.requested = nil
+		s = a.reject(m, fmt.Sprintf("the training does not apply it: epoch %d ran with batch size %d",
+			number, batchSize))
+		s.batchSize = a.current
+	}
+	if batchSize != a.current { // the training changed it by itself
+		a.current, a.recent, a.onTrial = batchSize, nil, nil
+		if a.requested != nil {
+			a.requested.from = batchSize
+		}
+	}
+	if seconds > 0 {
+		a.recent = append(a.recent[max(0, len(a.recent)+1-assessedEpochs):], seconds)
+	}
+	if a.onTrial != nil && len(a.recent) == assessedEpochs {
+		return a.assess(now)
+	}
+	return s
+}
+
+// applied records that the training has applied a move.
+func (a *adaptation) applied(m *move, number uint32, seconds float64) adaptationStep {
+	m.firstEpoch, m.before = number, mean(a.recent)
+	if n := len(a.recent); n > 0 {
+		m.lastBefore = a.recent[n-1]
+	}
+	a.requested, a.onTrial, a.current, a.recent = nil, m, m.to, nil
+	if m.isUndo {
+		a.onTrial = nil
+		return adaptationStep{}
+	}
+	e := m.event(a.means, schemas.MoveCarriedOut, "")
+	if seconds > 0 {
+		e.AfterEpochSeconds, e.EpochsMeasured, e.GainRatio = &seconds, 1, m.gain(seconds)
+	}
+	return adaptationStep{moved: e}
+}
+
+// assess compares the measured gain of the move on trial with the predicted one.
+func (a *adaptation) assess(now time.Time) adaptationStep {
+	m, after := a.onTrial, mean(a.recent)
+	a.onTrial = nil
+	outcome, reason, gain := schemas.MoveKept, "no gain was predicted", m.gain(*after)
+	if gain != nil {
+		reason = fmt.Sprintf("epochs take %s, predicted were %s, and %s without it: "+
+			"%.2f of the predicted gain",
+			schemas.FormatSeconds(*after), schemas.FormatSeconds(*m.predictedEpoch),
+			schemas.FormatSeconds(*m.unchangedEpoch), max(0, *gain))
+		if *gain < minGainShare && (a.epochs == 0 || a.done+1 < a.epochs) {
+			outcome = schemas.MoveUndone
+		}
+	}
+
+	s := adaptationStep{moved: m.event(a.means, outcome, reason)}
+	s.moved.AfterEpochSeconds, s.moved.EpochsMeasured = after, assessedEpochs
+	s.moved.GainRatio = gain
+	if outcome == schemas.MoveUndone {
+		a.barredTill[m.to] = now.Add(undoneBarTime)
+		a.requested = &move{
+			from:        m.to,
+			to:          m.from,
+			cause:       m.cause,
+			requestedAt: a.done,
+			isUndo:      true,
+		}
+		s.batchSize = m.from
+	}
+	return s
+}
+
+// gain returns the measured share of the predicted gain, or nil if no gain was predicted. Gains
+// are relative to an epoch without the move. Its duration is the predicted one, the mean of the
+// last measured epochs or the last measured epoch, whichever is longest, because predictions and
+// means are too short for a job that becomes slower.
+func (m *move) gain(after float64) *float64 {
+	if m.predictedEpoch == nil || m.unchangedEpoch == nil || *m.predictedEpoch >= *m.unchangedEpoch {
+		return nil
+	}
+	without := max(*m.unchangedEpoch, m.lastBefore)
+	if m.before != nil {
+		without = max(without, *m.before)
+	}
+	gain := (1 - after/without) / (1 - *m.predictedEpoch / *m.unchangedEpoch)
+	return &gain
+}
+
+// end ends the adaptation, and rejects a requested move, because the run has ended or its command
+// cannot be changed.
+func (a *adaptation) end(reason string) adaptationStep {
+	var s adaptationStep
+	if m := a.requested; m != nil && !m.isUndo {
+		s = a.reject(m, reason)
+	}
+	a.means, a.requested, a.onTrial = "", nil, nil
+	return s
+}
+
+// event returns the event of a move without its stamp.
+func (m *move) event(means, outcome, reason string) *schemas.Moved {
+	return &schemas.Moved{
+		CauseSequence:         m.cause,
+		Move:                  schemas.MoveBatchSize,
+		Outcome:               outcome,
+		Means:                 means,
+		FromBatchSize:         m.from,
+		ToBatchSize:           m.to,
+		Epoch:                 m.firstEpoch,
+		PredictedSeconds:      m.predicted,
+		UnmovedSeconds:        m.unchanged,
+		PredictedEpochSeconds: m.predictedEpoch,
+		UnmovedEpochSeconds:   m.unchangedEpoch,
+		BeforeEpochSeconds:    m.before,
+		Reason:                reason,
+	}
+}
+
+// mean returns the mean, or nil without values.
+func mean(values []float64) *float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	m := sum / float64(len(values))
+	return &m
+}

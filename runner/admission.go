@@ -1,0 +1,109 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os/signal"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// awaitAdmission waits until the admission policy of the cluster permits the job to start, and
+// returns the advice for it. It returns an error if the job is refused or cancelled, or if this
+// process is stopped, which cancels the job.
+func (j *job) awaitAdmission(
+	ctx context.Context,
+	b *bus.Bus,
+	advice *schemas.Advice,
+) (*schemas.Advice, error) {
+	admission := advice.Admission
+	if admission == nil || admission.Verdict == schemas.Admitted {
+		return advice, nil
+	}
+	j.screen.print(adviceText(advice))
+	if admission.Verdict == schemas.Refused {
+		message := fmt.Sprintf("job %s is %s", advice.JobID, advice.Message)
+		return nil, &schemas.Error{Code: schemas.CodeConflict, Message: message}
+	}
+
+	j.screen.message("job %s is queued at position %d", advice.JobID, admission.Position)
+	if j.o.ForwardSignals {
+		signal.Notify(j.signals, forwardedSignals...)
+		defer signal.Stop(j.signals)
+	}
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	events := make(chan schemas.Event, 1)
+	followed := make(chan error, 1)
+	go func() {
+		followed <- b.Follow(waiting, admissionEvents(advice.JobID), sendFirst(events))
+	}()
+	defer func() { stop(); <-followed }()
+
+	for {
+		select {
+		case e := <-events:
+			switch e := e.(type) {
+			case *schemas.JobAdmitted:
+				j.screen.message("job %s is admitted", e.JobID)
+				return &e.Advice, nil
+			case *schemas.Advice:
+				j.screen.message("job %s is admitted", e.JobID)
+				return e, nil
+			case *schemas.Ended:
+				return nil, fmt.Errorf("job %s was cancelled in the queue: %s",
+					e.JobID, cmp.Or(e.Reason, "by request"))
+			}
+		case s := <-j.signals:
+			if isTermination(s) {
+				return nil, j.leaveQueue(ctx, b, fmt.Sprintf("interrupted by signal: %v", s))
+			}
+		case <-ctx.Done():
+			return nil, j.leaveQueue(ctx, b, "courier run was stopped")
+		}
+	}
+}
+
+// admissionEvents follows the events that end the waiting of a job, including stored ones. Logs of
+// versions without an admitted event have advice with the action start instead.
+func admissionEvents(job string) bus.FollowOptions {
+	o := bus.FollowOptions{Stream: schemas.StreamJob, LastPerSubject: true}
+	for _, event := range []string{
+		schemas.EventAdmitted,
+		schemas.EventCancelled,
+		schemas.EventAdvice,
+	} {
+		o.Subjects = append(o.Subjects, schemas.JobSubject(job, event))
+	}
+	return o
+}
+
+// sendFirst returns a handler that sends the first event that ends the waiting.
+func sendFirst(events chan<- schemas.Event) func(bus.Record) error {
+	return func(r bus.Record) error {
+		if a, ok := r.Event.(*schemas.Advice); ok && a.Action != schemas.ActionStart {
+			return nil
+		}
+		select {
+		case events <- r.Event:
+		default:
+		}
+		return nil
+	}
+}
+
+// leaveQueue cancels a queued job, so that no capacity is reserved for it, and returns an error
+// with the reason.
+func (j *job) leaveQueue(ctx context.Context, b *bus.Bus, reason string) error {
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.o.Patience)
+	defer cancel()
+	id := j.result.JobID
+	var status schemas.JobStatus
+	request := &schemas.JobCancelRequest{JobID: id, Reason: reason}
+	if err := b.Request(asking, schemas.SubjectJobCancel, request, &status); err != nil {
+		return fmt.Errorf("cancel the queued job %s: %w", id, err)
+	}
+	return fmt.Errorf("job %s was cancelled in the queue: %s", id, reason)
+}

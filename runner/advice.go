@@ -1,0 +1,83 @@
+package runner
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"courier/schemas"
+)
+
+// adviceText returns advice as text for a user: the decision, its reason, and a table of all
+// alternatives. An unknown figure is a dash.
+func adviceText(a *schemas.Advice) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "courier: job %s: %s", a.JobID, a.Decision)
+	if c := a.Chosen; c != nil {
+		fmt.Fprintf(&b, ": batch size %d, %s, %s", c.BatchSize, schemas.FormatCPUs(c.CPUs), schemas.FormatCount(uint64(c.Epochs), "epoch"))
+	}
+	b.WriteByte('\n')
+	if a.Message != "" {
+		fmt.Fprintf(&b, "courier: %s\n", oneLine(a.Message))
+	}
+
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "   batch size\tCPUs\ttime\tupper bound\taccuracy\tSLO probability\t")
+	for i := range a.Alternatives {
+		alt := &a.Alternatives[i]
+		mark := " "
+		if isChosen(a, alt) {
+			mark = "*"
+		}
+		fmt.Fprintf(table, " %s %d\t%d\t%s\t%s\t%s\t%s\t%s\n",
+			mark, alt.BatchSize, alt.CPUs,
+			durationText(alt.PredictedSeconds), durationText(alt.UpperBoundSeconds),
+			ratioText(alt.PredictedAccuracy), chanceText(alt.Probability), oneLine(alt.Reason))
+	}
+	_ = table.Flush() // a strings.Builder returns no error
+
+	for i := range a.Menu {
+		fmt.Fprintf(&b, "courier: or %s\n", a.Menu[i].Text())
+	}
+	return b.String()
+}
+
+func isChosen(a *schemas.Advice, alt *schemas.Alternative) bool {
+	c := a.Chosen
+	return c != nil && c.BatchSize == alt.BatchSize && c.CPUs == alt.CPUs && c.Epochs == alt.Epochs
+}
+
+const unknownText = "-"
+
+func durationText(seconds *float64) string {
+	if seconds == nil {
+		return unknownText
+	}
+	return schemas.FormatSeconds(*seconds)
+}
+
+func ratioText(ratio *float64) string {
+	if ratio == nil {
+		return unknownText
+	}
+	return strconv.FormatFloat(*ratio, 'f', 3, 64)
+}
+
+func chanceText(probability *float64) string {
+	if probability == nil {
+		return unknownText
+	}
+	return schemas.FormatProbability(*probability)
+}
+
+// oneLine replaces control characters, so that text from other sources cannot break the table or
+// the terminal.
+func oneLine(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f {
+			return ' '
+		}
+		return c
+	}, text)
+}

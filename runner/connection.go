@@ -1,0 +1,158 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"courier/bus"
+	"courier/schemas"
+	"courier/spool"
+)
+
+var errNoBus = errors.New("no connection to NATS is configured")
+
+// connection is the connection of a run to NATS. It connects in the background, without a time
+// limit.
+type connection struct {
+	log       *slog.Logger
+	ready     chan struct{} // closed when bus and err are set
+	bus       *bus.Bus      // nil: the connection failed
+	err       error         // why it failed
+	connected chan *bus.Bus // delivers the bus once, to the outbox
+	replayed  chan struct{} // closed when the events of earlier runs are published
+	cancelled chan *schemas.Ended
+	advice    chan *schemas.Advice
+	risks     chan *schemas.Risk
+	tasks     sync.WaitGroup
+}
+
+// connect starts to connect. When it is connected, it publishes the events that earlier runs left
+// in the spool directory.
+func connect(
+	ctx context.Context,
+	dial func(context.Context) (*bus.Bus, error),
+	spoolDir string,
+	log *slog.Logger,
+) *connection {
+	c := &connection{
+		log:       log,
+		ready:     make(chan struct{}),
+		connected: make(chan *bus.Bus, 1),
+		replayed:  make(chan struct{}),
+		cancelled: make(chan *schemas.Ended),
+		advice:    make(chan *schemas.Advice, 16),
+		risks:     make(chan *schemas.Risk, 16),
+	}
+	if dial == nil {
+		c.err = errNoBus
+		close(c.ready)
+		return c
+	}
+	c.tasks.Go(func() {
+		c.bus, c.err = dial(ctx)
+		close(c.ready)
+		if c.err != nil {
+			return
+		}
+		c.connected <- c.bus
+		defer close(c.replayed)
+		if _, err := spool.Replay(ctx, spoolDir, c.bus, log); err != nil {
+			log.Debug("events of earlier runs not published", "error", err)
+		}
+	})
+	return c
+}
+
+// wait waits until all goroutines have returned, after their context has ended.
+func (c *connection) wait() { c.tasks.Wait() }
+
+// finish waits until the events of earlier runs are published, if NATS is connected.
+func (c *connection) finish(ctx context.Context) {
+	select {
+	case <-c.ready:
+	default:
+		return
+	}
+	if c.bus == nil || !c.bus.Connected() {
+		return
+	}
+	select {
+	case <-c.replayed:
+	case <-ctx.Done():
+	}
+}
+
+// await waits for the bus. It returns an error if the connection failed or ctx ends first.
+func (c *connection) await(ctx context.Context) (*bus.Bus, error) {
+	select {
+	case <-c.ready:
+		return c.bus, c.err
+	case <-ctx.Done():
+		return nil, &schemas.Error{Code: schemas.CodeUnavailable, Message: "NATS is unreachable"}
+	}
+}
+
+// subscribe receives cancellations, advice and risks of the job. Cancellations are read from the
+// log, so that one is received even if NATS is connected later; the first one can be the last
+// cancellation of an earlier run. Advice and risks are received only while they are published.
+func (c *connection) subscribe(ctx context.Context, job string) {
+	c.tasks.Go(func() {
+		b, err := c.await(ctx)
+		if err != nil {
+			return
+		}
+		o := bus.FollowOptions{
+			Stream:         schemas.StreamJob,
+			Subjects:       []string{schemas.JobSubject(job, schemas.EventCancelled)},
+			LastPerSubject: true,
+		}
+		// Follow ends with its context, and its handler returns no error.
+		_ = b.Follow(ctx, o, func(r bus.Record) error {
+			if e, ok := r.Event.(*schemas.Ended); ok {
+				select {
+				case c.cancelled <- e:
+				case <-ctx.Done():
+				}
+			}
+			return nil
+		})
+	})
+	c.tasks.Go(func() { listen(ctx, c, schemas.JobSubject(job, schemas.EventAdvice), c.advice) })
+	c.tasks.Go(func() { listen(ctx, c, schemas.JobSubject(job, schemas.EventRisk), c.risks) })
+}
+
+// listen sends the events of a subject to a channel. It drops events while the channel is full.
+func listen[E schemas.Event](ctx context.Context, c *connection, subject string, to chan<- E) {
+	b, err := c.await(ctx)
+	if err != nil {
+		return
+	}
+	err = b.Listen(ctx, subject, func(e schemas.Event) {
+		if event, ok := e.(E); ok {
+			select {
+			case to <- event:
+			default:
+			}
+		}
+	})
+	if err != nil && ctx.Err() == nil {
+		c.log.Warn("predictions for the job are not received", "subject", subject, "error", err)
+	}
+}
+
+// notify sends an event without storing it, if NATS is connected.
+func (c *connection) notify(e schemas.Event) {
+	select {
+	case <-c.ready:
+	default:
+		return
+	}
+	if c.bus == nil || !c.bus.Connected() {
+		return
+	}
+	if err := c.bus.Notify(e); err != nil {
+		c.log.Debug("event not sent", "subject", e.Subject(), "error", err)
+	}
+}

@@ -1,0 +1,97 @@
+package runner_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus/bustest"
+	"courier/runner"
+	"courier/schemas"
+)
+
+func TestRun_ReturnsTheExitStatus(t *testing.T) {
+	b := bustest.New(t)
+	advise(t, b, 0)
+	for _, noPTY := range []bool{true, false} {
+		o := options(t, trainingCommand("exit", "42"))
+		o.Connect, o.NoPTY = over(b), noPTY
+		got, err := runner.Run(t.Context(), o, quiet)
+		if err != nil || got.ExitCode != 42 || got.Cancelled {
+			t.Errorf("Run(no-pty %v) = %+v, %v, want exit status 42", noPTY, got, err)
+		}
+		events := stored(t, b, schemas.JobSubject(got.JobID, schemas.EventFailed), 1)
+		if e := events[0].(*schemas.Ended); *e.ExitCode != 42 || e.Reason != "exit status 42" ||
+			e.EpochsDone != 0 || e.DurationSeconds <= 0 {
+			t.Errorf("failed = %+v, want exit status 42 and the duration of the run", e)
+		}
+	}
+}
+
+func TestRun_StopsWhenCancelled(t *testing.T) {
+	b := bustest.New(t)
+	advise(t, b, 0)
+	old := &schemas.Ended{Outcome: schemas.EventCancelled}
+	old.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: "halt/0/cancelled", At: time.Now().Add(-time.Hour)},
+		JobID: "halt",
+	}
+	if _, err := b.Publish(t.Context(), old); err != nil { // of an earlier run, which must be ignored
+		t.Fatal(err)
+	}
+	stdout := newBuffer()
+	o := options(t, trainingCommand("signals"))
+	o.Request.JobID, o.Connect, o.Stdout = "halt", over(b), stdout
+	done := make(chan runner.Result, 1)
+	go func() {
+		got, err := runner.Run(context.Background(), o, quiet)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- got
+	}()
+	stdout.await(t, "ready")
+	e := &schemas.Ended{Outcome: schemas.EventCancelled, Reason: "not needed\x1b[31m any more"}
+	e.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: "halt/1/cancelled", At: time.Now().UTC()},
+		JobID: "halt",
+		Run:   1,
+	}
+	if _, err := b.Publish(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	got := <-done
+	if !got.Cancelled || got.ExitCode != 7 || !strings.Contains(stdout.String(), "got terminated") {
+		t.Errorf("Run() = %+v, output %q, want cancelled by SIGTERM", got, stdout)
+	}
+	stored(
+		t,
+		b,
+		schemas.JobSubject("halt", schemas.EventCancelled),
+		2,
+	) // the event of the run has the identity of the advisor's, so it is a duplicate
+}
+
+func TestRun_KillsAJobThatDoesNotStop(t *testing.T) {
+	stdout, stderr := newBuffer(), newBuffer()
+	o := options(t, trainingCommand("stubborn"))
+	o.Stdout, o.Stderr, o.Grace = stdout, stderr, 50*time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan runner.Result, 1)
+	go func() {
+		got, err := runner.Run(ctx, o, quiet)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- got
+	}()
+	stdout.await(t, "ready")
+	cancel()
+	if got := <-done; !got.Cancelled || got.ExitCode != 128+9 {
+		t.Errorf("Run() = %+v, want cancelled, exit status 137", got)
+	}
+	if !strings.Contains(stderr.String(), "did not stop within 50ms") {
+		t.Errorf("stderr = %q, want a message about the kill", stderr)
+	}
+}

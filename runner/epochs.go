@@ -1,0 +1,107 @@
+package runner
+
+import (
+	"time"
+
+	"courier/runner/output"
+	"courier/schemas"
+)
+
+// finishedEpoch is an epoch of this run with a duration.
+type finishedEpoch struct {
+	number    uint32 // from 1
+	seconds   float64
+	source    string // schemas.DurationReported or schemas.DurationArrival
+	loss      *float64
+	accuracy  *float64
+	samples   uint64 // number of samples behind accuracy; 0: not reported
+	batchSize uint32 // batch size of the epoch; 0: not reported
+}
+
+// epochFold is the state of a run's epochs. It is a fold over reports.
+type epochFold struct {
+	startedAt      time.Time // start of the first process; has the monotonic clock
+	offset         uint32    // 1 for a job that counts from 0, otherwise 0
+	last           uint32    // last epoch
+	lastAt         time.Time // when it was reported
+	done           uint32    // number of accepted epochs
+	ignored        int       // reports with a repeated or smaller number, or without a duration
+	hasReport      bool      // a report was added
+	startupSeconds *float64  // until the first epoch; nil: unknown
+}
+
+func newEpochFold(startedAt time.Time) *epochFold {
+	return &epochFold{startedAt: startedAt, lastAt: startedAt}
+}
+
+// add takes the reports that arrived together, and returns the epochs that are accepted. A number
+// must be greater than the previous one. An epoch without a reported duration lasts from the
+// previous report to this one, by the monotonic clock. Reports that arrived together share that
+// time, because the job has buffered them. The first such duration includes the start-up.
+func (f *epochFold) add(reports []output.Report) []finishedEpoch {
+	var accepted []finishedEpoch
+	previous := f.last
+	for _, r := range reports {
+		if !f.hasReport {
+			previous = f.addFirst(r)
+		}
+		number := r.Epoch + f.offset
+		if number <= f.last || number > schemas.MaxEpochs {
+			f.ignored++
+			continue
+		}
+		f.last = number
+		accepted = append(accepted, finishedEpoch{
+			number:    number,
+			seconds:   r.Seconds,
+			source:    schemas.DurationReported,
+			loss:      r.Loss,
+			accuracy:  r.Accuracy,
+			samples:   r.ValidationSamples,
+			batchSize: r.BatchSize,
+		})
+	}
+	if len(accepted) == 0 {
+		return nil
+	}
+
+	at := reports[len(reports)-1].At
+	accepted = f.timeByArrival(accepted, at.Sub(f.lastAt).Seconds()/float64(f.last-previous))
+	f.lastAt = at
+	f.done += uint32(len(accepted))
+	return accepted
+}
+
+// addFirst takes the first report of a run, and returns the number of the epoch before it. A run
+// that continues from a checkpoint starts with a higher number. The start-up time is known if the
+// report has a duration.
+func (f *epochFold) addFirst(r output.Report) (previous uint32) {
+	f.hasReport = true
+	if r.Epoch == 0 {
+		f.offset = 1
+	}
+	f.last = r.Epoch + f.offset - 1
+	if r.Seconds > 0 {
+		startup := max(0, r.At.Sub(f.startedAt).Seconds()-r.Seconds)
+		f.startupSeconds = &startup
+	}
+	return f.last
+}
+
+// timeByArrival sets the duration of epochs without a reported one, and removes epochs that have
+// no duration after that.
+func (f *epochFold) timeByArrival(epochs []finishedEpoch, seconds float64) []finishedEpoch {
+	timed := epochs[:0]
+	for _, e := range epochs {
+		if e.seconds == 0 && seconds > 0 && seconds <= schemas.MaxSLO.Seconds() {
+			e.seconds = seconds
+			e.source = schemas.DurationArrival
+		}
+		if e.seconds == 0 {
+			f.ignored++
+			continue
+		}
+		timed = append(timed, e)
+	}
+	return timed
+}

@@ -1,0 +1,98 @@
+package runner
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/runner/output"
+)
+
+func TestEpochFold(t *testing.T) {
+	type arrival struct {
+		after   float64 // seconds since the start
+		reports string  // number[=seconds] separated by spaces
+	}
+	for _, test := range []struct {
+		name     string
+		arrivals []arrival
+		want     string // number=seconds/source
+		ignored  int
+		startup  string
+	}{
+		{
+			"a reported duration",
+			[]arrival{{10, "1=2.5"}, {13, "2=2.75"}},
+			"1=2.5/reported 2=2.75/reported",
+			0,
+			"7.5",
+		},
+		{
+			"the time since the previous report",
+			[]arrival{{10, "1"}, {13, "2"}, {17, "3"}},
+			"1=10/arrival 2=3/arrival 3=4/arrival",
+			0,
+			"-",
+		},
+		{
+			"reports that arrive together",
+			[]arrival{{10, "1"}, {16, "2 3 4"}},
+			"1=10/arrival 2=2/arrival 3=2/arrival 4=2/arrival",
+			0,
+			"-",
+		},
+		{"missing epochs", []arrival{{10, "1"}, {16, "4"}}, "1=10/arrival 4=2/arrival", 0, "-"},
+		{"a count from 0", []arrival{{10, "0=1"}, {11, "1=1"}}, "1=1/reported 2=1/reported", 0, "9"},
+		{
+			"continued from a checkpoint",
+			[]arrival{{10, "7"}, {12, "8"}},
+			"7=10/arrival 8=2/arrival",
+			0,
+			"-",
+		},
+		{
+			"smaller and repeated numbers",
+			[]arrival{{10, "5=1"}, {11, "5=1 4=1"}, {12, "6=1"}},
+			"5=1/reported 6=1/reported",
+			2,
+			"9",
+		},
+		{"no time passed", []arrival{{0, "1"}, {5, "1 2"}}, "2=5/arrival", 2, "-"},
+		{"reported before the start", []arrival{{1, "1=5"}}, "1=5/reported", 0, "0"},
+		{"a number out of range", []arrival{{1, "1=1"}, {2, "2000000=1"}}, "1=1/reported", 1, "0"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := newEpochFold(noon)
+			var got []string
+			for _, a := range test.arrivals {
+				var reports []output.Report
+				for _, text := range strings.Fields(a.reports) {
+					r := output.Report{At: noon.Add(durationOf(a.after))}
+					if n, _ := fmt.Sscanf(text, "%d=%g", &r.Epoch, &r.Seconds); n == 0 {
+						t.Fatalf("report %q", text)
+					}
+					reports = append(reports, r)
+				}
+				for _, f := range e.add(reports) {
+					got = append(got, fmt.Sprintf("%d=%g/%s", f.number, f.seconds, f.source))
+				}
+			}
+			startup := "-"
+			if e.startupSeconds != nil {
+				startup = fmt.Sprint(*e.startupSeconds)
+			}
+			if text := strings.Join(got, " "); text != test.want || e.ignored != test.ignored ||
+				startup != test.startup {
+				t.Errorf("add() = %q, %d ignored, startup %s; want %q, %d, %s",
+					text, e.ignored, startup, test.want, test.ignored, test.startup)
+			}
+		})
+	}
+}
+
+func TestUnassignedRunNumber(t *testing.T) {
+	if got := unassignedRunNumber(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)); got != 217_382_400 {
+		t.Errorf("unassignedRunNumber() = %d, want 217382400 seconds since 2020", got)
+	}
+}

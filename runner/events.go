@@ -1,0 +1,159 @@
+package runner
+
+import (
+	"time"
+
+	"courier/runner/output"
+	"courier/runner/usage"
+	"courier/schemas"
+)
+
+// addReports publishes the events of epochs that were reported together. They share what the node
+// and the job did since the previous report.
+func (j *job) addReports(reports []output.Report) {
+	if len(reports) == 0 {
+		return
+	}
+	isFirst, isRestart := j.isFirstReport, j.isFirstReport && j.epochs.hasReport
+	j.isFirstReport = false
+	if isRestart && reports[0].Epoch+j.epochs.offset <= j.epochs.last {
+		j.abandonRestarts(reports[0].Epoch)
+	}
+	accepted := j.epochs.add(reports)
+	if j.epochs.ignored > 0 && !j.hasWarned {
+		j.hasWarned = true
+		j.screen.message("epoch ignored: its number is not above %d, or it has no duration",
+			j.epochs.last)
+	}
+	if len(accepted) == 0 {
+		return
+	}
+
+	var node schemas.Epoch
+	j.o.Observer.Load(&node)
+	totals := j.process.usage()
+	used := totals.Since(j.used)
+	for _, f := range accepted {
+		if j.o.Adapt == AdaptControl && f.batchSize > 0 {
+			j.result.Setting.BatchSize = f.batchSize
+		}
+		e := j.epochEvent(f, &node, used, len(accepted))
+		j.result.Epochs = append(j.result.Epochs, *e)
+		if f.accuracy != nil {
+			j.result.Accuracy = f.accuracy
+		}
+		j.out.Add(e)
+		j.assessEpoch(f, isFirst)
+	}
+	j.used = totals
+	j.progress.done, j.progress.batchSize = j.epochs.last, j.result.Setting.BatchSize
+	j.drawProgress()
+	j.stopForRestart()
+}
+
+// epochEvent returns the event of one of several epochs that were reported together.
+func (j *job) epochEvent(
+	f finishedEpoch,
+	node *schemas.Epoch,
+	used usage.Used,
+	epochs int,
+) *schemas.Epoch {
+	e := &schemas.Epoch{
+		JobStamp:          j.stamp(schemas.EpochID(j.result.JobID, j.result.Run, f.number)),
+		Setting:           j.result.Setting,
+		Epoch:             f.number,
+		DurationSeconds:   f.seconds,
+		DurationSource:    f.source,
+		Loss:              f.loss,
+		Accuracy:          f.accuracy,
+		ValidationSamples: f.samples,
+		NodeCores:         node.NodeCores,
+		NodeCPURatio:      node.NodeCPURatio,
+		NodeIOWaitRatio:   node.NodeIOWaitRatio,
+		NodeLoadAverage:   node.NodeLoadAverage,
+	}
+	used.Fill(e, epochs)
+	return e
+}
+
+// When the user is informed that no epoch is recognised.
+const (
+	hintAfter = 20 * time.Second
+	hintLines = 200
+)
+
+// hint informs the user once that no epoch is recognised, and how to change that.
+func (j *job) hint(now time.Time) {
+	if j.hasHinted || j.epochs.hasReport || j.output.Recognised() {
+		return
+	}
+	elapsed := now.Sub(j.startedAt)
+	if elapsed < hintAfter && j.output.Lines() < hintLines {
+		return
+	}
+
+	j.hasHinted = true
+	if j.output.Lines() == 0 {
+		j.screen.message("no epoch recognised after %s: the job has printed nothing", durationWords(elapsed))
+		return
+	}
+	j.screen.message("no epoch recognised after %s and %d lines; the last line is\n  %s\n"+
+		"if the job prints its epochs in another format than BigDL or JSON, use --epoch-pattern '%s'\n"+
+		"until an epoch is recognised, only the duration of the whole run is recorded",
+		durationWords(elapsed), j.output.Lines(), j.output.LastLine(), output.PatternExample)
+}
+
+// drawProgress updates the progress bar.
+func (j *job) drawProgress() {
+	if j.process.isRunning() {
+		j.screen.draw(j.progress.text(time.Now()))
+	}
+}
+
+// publishEnd publishes how the run ended. The error is why the command was not started, or nil.
+func (j *job) publishEnd(startErr error) {
+	e := &schemas.Ended{
+		Outcome:  schemas.EventFinished,
+		Setting:  j.result.Setting,
+		Accuracy: j.result.Accuracy,
+	}
+	if startErr != nil {
+		e.Outcome, e.Reason = schemas.EventFailed, truncateReason(startErr.Error())
+	} else {
+		j.perform(j.adaptation.end("the job ended first"))
+		e.Setting = j.result.Setting
+		j.describeExit(e)
+	}
+	e.JobStamp = j.stamp(schemas.EndedID(j.result.JobID, j.result.Run, e.Outcome))
+	j.out.Add(e)
+	j.log.Info("job ended",
+		"job", j.result.JobID, "run", j.result.Run, "outcome", e.Outcome,
+		"epochs", e.EpochsDone, "duration_seconds", e.DurationSeconds)
+}
+
+// describeExit sets the outcome and the figures of a command that has ended.
+func (j *job) describeExit(e *schemas.Ended) {
+	j.result.Ended = j.process.endedAt
+	exitCode, exitReason := exitStatus(j.process.state)
+	j.result.ExitCode = exitCode
+	code := int32(exitCode)
+	seconds := j.result.Ended.Sub(j.startedAt).Seconds()
+	e.ExitCode, e.DurationSeconds = &code, min(seconds, schemas.MaxSLO.Seconds())
+	e.EpochsDone, e.StartupSeconds = j.epochs.done, j.epochs.startupSeconds
+
+	switch {
+	case j.restartErr != nil:
+		e.Outcome, e.Reason = schemas.EventFailed, truncateReason(j.restartErr.Error())
+	case j.result.Cancelled || j.stopReason != "" && code != 0:
+		e.Outcome, e.Reason = schemas.EventCancelled, truncateReason(j.stopReason)
+	case code != 0:
+		e.Outcome, e.Reason = schemas.EventFailed, exitReason
+	}
+	j.result.Cancelled = e.Outcome == schemas.EventCancelled
+}
+
+// truncateReason truncates a reason to the size that an event can hold.
+func truncateReason(reason string) string {
+	const maxBytes = 4 << 10
+	return reason[:min(len(reason), maxBytes)]
+}

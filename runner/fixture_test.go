@@ -1,0 +1,206 @@
+package runner_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/runner"
+	"courier/schemas"
+)
+
+// patience limits how long a test waits, so that a failing test cannot hang. No machine
+// is too slow for it.
+const patience = 5 * time.Minute
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// steadyNode is a node whose load never changes.
+type steadyNode struct{}
+
+func (steadyNode) Hardware() schemas.Hardware {
+	return schemas.Hardware{Cores: 4, CPUModel: "test processor"}
+}
+
+func (steadyNode) Load(e *schemas.Epoch) {
+	busy, waiting, load := 0.5, 0.125, 3.5
+	e.NodeCores = 4
+	e.NodeCPURatio, e.NodeIOWaitRatio, e.NodeLoadAverage = &busy, &waiting, &load
+}
+
+// request returns a valid request.
+func request() schemas.JobRequest {
+	return schemas.JobRequest{
+		Model:      "digits-mlp",
+		CPUs:       schemas.CPUs{2},
+		BatchSizes: []int{8, 32},
+		Epochs:     3,
+		SLO:        schemas.Duration(time.Minute),
+	}
+}
+
+// options returns options for a command on pipes without a bus.
+func options(t *testing.T, command []string) runner.Options {
+	return runner.Options{
+		Request:  request(),
+		Node:     "testnode",
+		Command:  command,
+		NoPTY:    true,
+		SpoolDir: t.TempDir(),
+		Patience: time.Minute,
+	}
+}
+
+// over returns a connect function for a connected bus.
+func over(b *bus.Bus) func(context.Context) (*bus.Bus, error) {
+	return func(context.Context) (*bus.Bus, error) { return b, nil }
+}
+
+// buffer is a concurrent buffer whose content a test can wait for.
+type buffer struct {
+	mu      sync.Mutex
+	b       bytes.Buffer
+	changed chan struct{}
+}
+
+func newBuffer() *buffer { return &buffer{changed: make(chan struct{}, 1)} }
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case b.changed <- struct{}{}:
+	default:
+	}
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// await waits until the buffer contains the text.
+func (b *buffer) await(t *testing.T, text string) {
+	t.Helper()
+	b.awaitThat(t, "contain "+text, func(all string) bool { return strings.Contains(all, text) })
+}
+
+// awaitThat waits until the content satisfies a condition.
+func (b *buffer) awaitThat(t *testing.T, want string, is func(all string) bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	for !is(b.String()) {
+		select {
+		case <-b.changed:
+		case <-deadline:
+			t.Fatalf("output = %q, want it to %s", b.String(), want)
+		}
+	}
+}
+
+// advise serves job.submit and job.status. It advises the last requested batch size, and reports a
+// number of earlier runs.
+func advise(t *testing.T, b *bus.Bus, runs uint32) {
+	t.Helper()
+	serve(t, b, bus.Service{Name: "advisor", Version: "0.0.1", Endpoints: []bus.Endpoint{
+		bus.Handle(schemas.SubjectJobSubmit, func(_ context.Context, q *schemas.JobRequest) (any, error) {
+			return adviceFor(q), nil
+		}),
+		bus.Handle(schemas.SubjectJobStatus, func(
+			_ context.Context,
+			q *schemas.JobStatusRequest,
+		) (any, error) {
+			return &schemas.JobStatus{JobID: q.JobID, Run: runs}, nil
+		}),
+	}})
+}
+
+func adviceFor(q *schemas.JobRequest) *schemas.Advice {
+	a := &schemas.Advice{
+		Decision:   schemas.MeetsSLO,
+		Action:     schemas.ActionStart,
+		Message:    "batch 32 meets the SLO",
+		Model:      q.Model,
+		Nodes:      q.Nodes,
+		SLOSeconds: q.SLO.Seconds(),
+	}
+	a.EventID, a.At, a.JobID = q.JobID+"/0/advice", time.Now().UTC(), q.JobID
+	for _, batch := range q.BatchSizes {
+		seconds, accuracy := 200/float64(batch), 0.99-float64(batch)/1000
+		a.Alternatives = append(a.Alternatives, schemas.Alternative{
+			BatchSize:         uint32(batch),
+			CPUs:              uint32(q.CPUs[0]),
+			Epochs:            uint32(q.Epochs),
+			PredictedSeconds:  &seconds,
+			PredictedAccuracy: &accuracy,
+			Reason:            "slower",
+		})
+	}
+	chosen := a.Alternatives[len(a.Alternatives)-1]
+	a.Chosen = &chosen
+	return a
+}
+
+// serve runs a service until the test ends, and waits until it responds.
+func serve(t *testing.T, b *bus.Bus, s bus.Service) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- b.Serve(ctx, s) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	ask, stop := context.WithTimeout(ctx, 20*time.Second)
+	defer stop()
+	for {
+		var reply any
+		err := b.Request(ask, schemas.SubjectJobSubmit, struct{}{}, &reply)
+		if !errors.Is(err, schemas.ErrUnavailable) {
+			return
+		}
+		if ask.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// stored waits until n events in JOB match the subject, and returns them.
+func stored(t *testing.T, b *bus.Bus, subject string, n int) []schemas.Event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var all []schemas.Event
+	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: []string{subject}}
+	if err := b.Follow(ctx, o, func(r bus.Record) error {
+		if all = append(all, r.Event); len(all) == n {
+			cancel()
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != n {
+		t.Fatalf("%d events of %s, want %d", len(all), subject, n)
+	}
+	return all
+}
+
+// ids returns the identities of events.
+func ids(events []schemas.Event) []string {
+	var all []string
+	for _, e := range events {
+		all = append(all, e.ID())
+	}
+	return all
+}

@@ -1,0 +1,67 @@
+package runner
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/runner/output"
+)
+
+func TestHint(t *testing.T) {
+	long := strings.Repeat("z", 1000)
+	for _, test := range []struct {
+		name, text string
+		after      time.Duration
+		want       string // "" for no hint
+	}{
+		{"too early", "loading\n", 19 * time.Second, ""},
+		{
+			"after some time",
+			"loading\nstep 7\n",
+			20 * time.Second,
+			"no epoch recognised after 20 s and 2 lines; the last line is\n  step 7\n",
+		},
+		{
+			"after many lines",
+			strings.Repeat("step\n", 200),
+			time.Second,
+			"no epoch recognised after 1 s and 200 lines; the last line is\n  step\n",
+		},
+		{"no output", "", time.Minute, "no epoch recognised after 60 s: the job has printed nothing\n"},
+		{"a long line is truncated", long + "\n", time.Minute, "\n  " + long[:160] + "…\n"},
+		{
+			"BigDL before the end of the first epoch",
+			strings.Repeat(
+				"[Epoch 1 64/600][Iteration 9][Wall Clock 3s] Trained 64.0 records in 1 seconds. Loss is 1.\n",
+				300,
+			),
+			time.Minute,
+			"",
+		},
+		{"after an epoch", `{"epoch":1}` + "\n", time.Minute, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var b bytes.Buffer
+			out, err := output.New(output.FormatAuto, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := &job{
+				screen:    newScreen(&b, &b, false),
+				output:    out,
+				epochs:    newEpochFold(noon),
+				startedAt: noon,
+			}
+			j.epochs.add(j.output.Write(0, []byte(test.text), noon.Add(time.Second)))
+			for range 2 {
+				j.hint(noon.Add(test.after))
+			}
+			if test.want == "" && b.Len() > 0 || !strings.Contains(b.String(), test.want) ||
+				strings.Count(b.String(), "no epoch") > 1 {
+				t.Errorf("hint = %q, want once %q", b.String(), test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,295 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"courier/runner/output"
+	"courier/runner/usage"
+	"courier/schemas"
+	"courier/spool"
+)
+
+// job is one run of a training job. It is owned by the goroutine of Run. Other goroutines send to
+// it:
+//
+//	command ──bytes──► readers ──► screen
+//	                            │ chunks
+//	bus ──cancel, advice, risk──┤
+//	signals, timers ────────────┴──► supervise ──► outbox ──► bus or spool file
+type job struct {
+	o      Options
+	log    *slog.Logger
+	screen *screen
+	conn   *connection
+	out    *spool.Outbox
+	fleet  schemas.Fleet // hardware of the job's nodes, from their samples
+	result Result
+
+	process   *jobProcess
+	cgroup    *usage.Cgroup // of the process; nil: that of this process
+	startedAt time.Time     // of the first process; has the monotonic clock
+	signals   chan os.Signal
+	killTimer <-chan time.Time // fires when a stopped process must be killed; nil: not stopped
+
+	output        *output.Parser
+	epochs        *epochFold
+	used          usage.Totals // until the start of the current epoch
+	progress      progressLine
+	heartbeats    int
+	hasHinted     bool // the user was informed that no epoch is recognised
+	hasWarned     bool // the user was informed that an epoch was ignored
+	isFirstReport bool // the process has not reported an epoch
+
+	adaptation   *adaptation
+	controlPath  string // path of the control file; empty: none
+	isRestarting bool   // the process was stopped for a restart
+	restartErr   error  // why a restart failed
+	stopReason   string // why the process was stopped; empty: it was not
+}
+
+func newJob(o Options, log *slog.Logger) (*job, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	parser, err := output.New(o.Format, o.EpochPattern)
+	if err != nil {
+		return nil, err
+	}
+	return &job{
+		o:       o,
+		log:     log,
+		output:  parser,
+		screen:  newScreen(o.Stdout, o.Stderr, o.Progress),
+		fleet:   schemas.Fleet{},
+		signals: make(chan os.Signal, 8),
+	}, nil
+}
+
+// start starts the command and publishes the start of the job.
+func (j *job) start() error {
+	if !hasBatchPlaceholder(j.o.Command) {
+		j.screen.message("the command has no %s: it must read the batch size from COURIER_BATCH_SIZE",
+			batchPlaceholder)
+	}
+	if err := j.startAdaptation(); err != nil {
+		return err
+	}
+	if j.o.ForwardSignals { // from here on, signals stop the job instead of this process
+		signal.Notify(j.signals, forwardedSignals...)
+	}
+	notifyResize(j.signals)
+	j.createCgroup()
+	j.startedAt = time.Now()
+	if err := j.launch(0); err != nil {
+		signal.Stop(j.signals)
+		return err
+	}
+
+	s := &j.result.Setting
+	j.result.Started, j.epochs = j.startedAt, newEpochFold(j.startedAt)
+	j.progress = progressLine{
+		epochs:    s.Epochs,
+		batchSize: s.BatchSize,
+		submitted: j.result.Submitted,
+		slo:       time.Duration(j.o.Request.SLO),
+	}
+	j.progress.predict(j.result.Advice, j.result.Submitted)
+	j.publishStart()
+	return nil
+}
+
+// publishStart publishes the started event.
+func (j *job) publishStart() {
+	s := &j.result.Setting
+	e := &schemas.Started{
+		JobStamp:         j.stamp(schemas.StartedID(j.result.JobID, j.result.Run)),
+		Setting:          *s,
+		NodeCores:        j.o.Observer.Hardware().Cores,
+		HeartbeatSeconds: schemas.Heartbeat.Seconds(),
+		Command:          filepath.Base(j.o.Command[0]),
+		User:             j.o.Request.User,
+		Moves:            j.supportedMoves(),
+	}
+	e.SetHardware(j.hardware())
+	j.out.Add(e)
+	j.log.Info("job started",
+		"job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize, "cpus", s.CPUs)
+}
+
+// launch starts the program with the current setting, after a number of completed epochs.
+func (j *job) launch(epochsDone uint32) error {
+	s := &j.result.Setting
+	env := environment(os.Environ(), j.result.JobID, s, epochsDone, time.Duration(j.o.Request.SLO))
+	if j.controlPath != "" {
+		env = append(env, controlVariable+"="+j.controlPath)
+	}
+	j.o.Observer.Load(&schemas.Epoch{}) // the load of the first epoch is measured from here
+	j.used = usage.Started(j.cgroup)
+	start := func() (*jobProcess, error) {
+		cmd := newCommand(fillPlaceholders(j.o.Command, s, epochsDone), env, j.o.Stdin)
+		return startProcess(cmd, j.cgroup, !j.o.NoPTY, j.terminalSize(), j.screen.write)
+	}
+
+	p, err := start()
+	if err != nil && j.cgroup != nil { // a missing permission may show only here
+		j.log.Debug("job not started in its own cgroup", "error", err)
+		j.removeCgroup()
+		j.used = usage.Started(nil)
+		p, err = start()
+	}
+	if err != nil {
+		return err
+	}
+	if p.terminalErr != nil {
+		j.log.Debug("job runs on pipes", "reason", p.terminalErr)
+	}
+	j.process, j.isFirstReport = p, true
+	return nil
+}
+
+func (j *job) terminalSize() windowSize { return sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin) }
+
+// createCgroup creates a cgroup for the command if that is permitted.
+func (j *job) createCgroup() {
+	if j.o.NoCgroup {
+		return
+	}
+	c, err := usage.NewCgroup(fmt.Sprintf("%s-%d", j.result.JobID, j.result.Run))
+	if err != nil {
+		j.log.Debug("no cgroup created for the job", "reason", err)
+		return
+	}
+	j.cgroup = c
+}
+
+// removeCgroup removes the cgroup of the command, unless it still has processes.
+func (j *job) removeCgroup() {
+	if err := j.cgroup.Remove(); err != nil {
+		j.log.Debug("cgroup of the job not removed", "error", err)
+	}
+	j.cgroup = nil
+}
+
+func (j *job) stamp(eventID string) schemas.JobStamp {
+	return schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: eventID, At: time.Now().UTC()},
+		JobID: j.result.JobID,
+		Run:   j.result.Run,
+	}
+}
+
+// supervise handles everything that happens to the job until its process has ended and the output
+// is read. It never waits for the network. It is long because it is the only event loop.
+func (j *job) supervise(ctx context.Context) {
+	heartbeat, second := time.NewTicker(schemas.Heartbeat), time.NewTicker(time.Second)
+	defer heartbeat.Stop()
+	defer second.Stop()
+	defer signal.Stop(j.signals)
+
+	done, exited, chunks := ctx.Done(), j.process.exited, j.process.chunks
+	for exited != nil || chunks != nil {
+		select {
+		case c, isOpen := <-chunks:
+			if !isOpen {
+				chunks = nil
+				break
+			}
+			j.addReports(j.output.Write(c.stream, c.data, c.at))
+		case <-exited:
+			exited, j.killTimer = nil, nil
+			j.process.wakeReaders()
+			if j.result.Cancelled || j.isRestarting {
+				_ = j.process.kill() // its children, of which usually none are left
+			}
+		case s := <-j.signals:
+			j.forwardSignal(s)
+		case <-done:
+			done = nil
+			j.cancel("courier run was stopped")
+		case e := <-j.conn.cancelled:
+			j.cancelByRequest(e)
+		case <-j.killTimer:
+			j.screen.message("the job did not stop within %s: killing it", j.o.Grace)
+			_ = j.process.kill() // it may have ended already
+		case a := <-j.conn.advice:
+			j.progress.predict(a, time.Now())
+			j.applyAdvice(a, time.Now())
+			j.drawProgress()
+		case r := <-j.conn.risks:
+			j.screen.message("%s", oneLine(r.Message))
+		case <-heartbeat.C:
+			j.sendHeartbeat()
+		case <-second.C:
+			j.drawProgress()
+		}
+		j.hint(time.Now())
+		if exited == nil && chunks == nil && j.restart() {
+			exited, chunks = j.process.exited, j.process.chunks
+		}
+	}
+
+	j.addReports(j.output.Close(time.Now()))
+	j.screen.close()
+	j.process.close()
+}
+
+func (j *job) sendHeartbeat() {
+	j.heartbeats++
+	id := fmt.Sprintf("%s/%d/alive/%d", j.result.JobID, j.result.Run, j.heartbeats)
+	j.conn.notify(&schemas.Alive{JobStamp: j.stamp(id)})
+}
+
+// forwardSignal forwards a signal to the job.
+func (j *job) forwardSignal(s os.Signal) {
+	if isResize(s) {
+		j.process.resize(j.terminalSize())
+		return
+	}
+	if !j.process.isRunning() && !j.isRestarting {
+		return
+	}
+	if isTermination(s) {
+		j.stopReason = fmt.Sprintf("interrupted by signal: %v", s)
+		j.result.Cancelled = j.result.Cancelled || j.isRestarting // it is not restarted
+	}
+	if err := j.process.signal(s); err != nil {
+		j.log.Debug("signal not forwarded", "signal", s, "error", err)
+	}
+}
+
+// cancelByRequest stops the job because of a cancelled event, unless that is of an earlier run.
+func (j *job) cancelByRequest(e *schemas.Ended) {
+	if e.Run < j.result.Run && e.At.Before(j.result.Submitted) {
+		return
+	}
+	j.cancel(cmp.Or(e.Reason, "cancelled by request"))
+}
+
+// cancel stops the job. A job that is already stopping keeps its grace period.
+func (j *job) cancel(reason string) {
+	if j.result.Cancelled || !j.process.isRunning() && !j.isRestarting {
+		return
+	}
+	j.result.Cancelled, j.stopReason = true, reason
+	j.screen.message("stopping the job: %s", oneLine(reason))
+	if !j.isRestarting {
+		j.stop()
+	}
+}
+
+// stop asks the process to end, and sets the time at which it is killed.
+func (j *job) stop() {
+	_ = j.process.terminate() // it may have ended already
+	j.killTimer = time.After(j.o.Grace)
+}

@@ -1,0 +1,173 @@
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+	"courier/spool"
+)
+
+// Values of Options.Adapt: how a running job changes to an advised batch size.
+const (
+	AdaptOff     = "off"             // it does not change
+	AdaptControl = schemas.ByControl // it reads the control file between epochs
+	AdaptRestart = schemas.ByRestart // it is restarted from its checkpoint after an epoch
+)
+
+var adaptValues = []string{AdaptOff, AdaptControl, AdaptRestart}
+
+// Options are the options of Run.
+type Options struct {
+	// Request is the request to the advisor. Run sets these fields if they are empty: the job ID,
+	// the nodes (this node) and the user (the current one).
+	Request schemas.JobRequest
+
+	// Node is the name of this node; default schemas.LocalNodeName.
+	Node string
+
+	// Command is the program with its arguments. Run replaces {batch}, {cpus}, {epochs}, and
+	// {epoch} (the number of completed epochs).
+	Command []string
+
+	Adapt     string // how the job changes to an advised batch size; default AdaptOff
+	BatchSize int    // initial batch size instead of the advised one; 0: the advised one
+
+	Format       string // format of the output, see output.Formats; default output.FormatAuto
+	EpochPattern string // regular expression for output.FormatPattern
+
+	NoPTY    bool         // run on pipes instead of a pseudo terminal
+	NoCgroup bool         // run in the cgroup of this process
+	Observer NodeObserver // measures this node; nil: its load and CPU model are unknown
+
+	Stdin  *os.File  // of the command; nil: empty
+	Stdout io.Writer // receives the output, on a pseudo terminal also the error output; nil: discarded
+	Stderr io.Writer // receives the error output, messages and the progress bar; nil: discarded
+
+	Progress       bool          // show a progress bar if Stderr is a terminal
+	ForwardSignals bool          // forward signals of this process; they must not cancel the context
+	SpoolDir       string        // directory for unpublished events; default spool.DefaultDir
+	Patience       time.Duration // maximum wait for NATS and the advisor; default 5 s
+	Grace          time.Duration // time between SIGTERM and SIGKILL; default 10 s
+
+	// Connect connects to NATS, and retries until its context ends. Run calls it once, in another
+	// goroutine, and does not close the bus. Nil: NATS is not used, and events stay in SpoolDir.
+	Connect func(ctx context.Context) (*bus.Bus, error)
+}
+
+// Result describes a run of a job.
+type Result struct {
+	JobID     string
+	Run       uint32          // number of the run, see Run
+	Advice    *schemas.Advice // nil: the advisor was unreachable
+	Setting   schemas.Setting // what it ran with, including the final batch size
+	Epochs    []schemas.Epoch // in order
+	Moves     []schemas.Moved // changes of the batch size, in order
+	Submitted time.Time
+	Started   time.Time // zero: the command was not started
+	Ended     time.Time // zero: the command was not started
+	ExitCode  int       // of the command; 128 + number if a signal ended it
+	Accuracy  *float64  // of the last epoch that reported one; nil: none did
+	Cancelled bool      // stopped by job.cancel, a signal, or the end of the context
+	Spooled   int       // events in SpoolDir, which the next run publishes
+}
+
+const (
+	defaultPatience = 5 * time.Second
+	defaultGrace    = 10 * time.Second
+)
+
+// withDefaults returns the options with defaults for empty fields.
+func (o Options) withDefaults() (Options, error) {
+	if o.Node == "" {
+		name, err := schemas.LocalNodeName()
+		if err != nil {
+			return o, err
+		}
+		o.Node = name
+	}
+	if o.Stdout == nil {
+		o.Stdout = io.Discard
+	}
+	if o.Stderr == nil {
+		o.Stderr = io.Discard
+	}
+	if o.SpoolDir == "" {
+		o.SpoolDir = spool.DefaultDir()
+	}
+	if o.Adapt == "" {
+		o.Adapt = AdaptOff
+	}
+	if o.Observer == nil {
+		o.Observer = unobservedNode{}
+	}
+	if o.Patience <= 0 {
+		o.Patience = defaultPatience
+	}
+	if o.Grace <= 0 {
+		o.Grace = defaultGrace
+	}
+	if len(o.Request.Nodes) == 0 {
+		o.Request.Nodes = []string{o.Node}
+	}
+	if o.Request.User == "" {
+		if u, err := user.Current(); err == nil {
+			o.Request.User = u.Username
+		}
+	}
+	return o, nil
+}
+
+// validate checks the options before anything starts.
+func (o *Options) validate() error {
+	if err := o.Request.Validate(); err != nil {
+		return err
+	}
+	if !schemas.ValidToken(o.Node) {
+		return schemas.Invalid("node", "%q is not a name of 1 to %d characters a-z, 0-9, _ and -",
+			o.Node, schemas.MaxTokenLength)
+	}
+	if o.BatchSize < 0 || o.BatchSize > schemas.MaxBatchSize {
+		return schemas.Invalid("batch_size", "%d is not between 1 and %d",
+			o.BatchSize, schemas.MaxBatchSize)
+	}
+	if !slices.Contains(adaptValues, o.Adapt) {
+		return schemas.Invalid("adapt", "%q is not one of %s",
+			o.Adapt, strings.Join(adaptValues, ", "))
+	}
+	if o.Adapt == AdaptRestart && !hasBatchPlaceholder(o.Command) {
+		return schemas.Invalid("adapt", "%s requires %s in the command, otherwise nothing changes",
+			AdaptRestart, batchPlaceholder)
+	}
+	if len(o.Command) == 0 || o.Command[0] == "" {
+		return schemas.Invalid("command", "missing: give the program and its arguments after --")
+	}
+	if _, err := exec.LookPath(o.Command[0]); err != nil && !errors.Is(err, exec.ErrDot) {
+		return fmt.Errorf("find the program: %w", err)
+	}
+	return nil
+}
+
+// newJobID returns a unique ID for a job of the model.
+func newJobID(model string) string {
+	name := strings.Trim(schemas.NodeName(model), "-")
+	return name[:min(len(name), 40)] + "-" + strings.ToLower(rand.Text()[:12])
+}
+
+// runNumberOrigin is where run numbers start that the advisor did not assign.
+var runNumberOrigin = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// unassignedRunNumber returns the number of a run if the advisor is unreachable.
+func unassignedRunNumber(now time.Time) uint32 {
+	return uint32(now.Sub(runNumberOrigin) / time.Second)
+}

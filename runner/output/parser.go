@@ -1,0 +1,197 @@
+package output
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"courier/schemas"
+)
+
+// Formats of a job's output.
+const (
+	FormatAuto    = "auto"    // BigDL or JSON, whichever reports the first epoch
+	FormatBigDL   = "bigdl"   // the log of BigDL's optimizers
+	FormatJSON    = "json"    // a JSON object per epoch
+	FormatPattern = "pattern" // the user's own regular expression
+)
+
+// Formats lists every format.
+func Formats() []string { return []string{FormatAuto, FormatBigDL, FormatJSON, FormatPattern} }
+
+// Report is what a job's output contains about one epoch.
+type Report struct {
+	Epoch             uint32   // number as printed; some jobs count from 0
+	Seconds           float64  // duration; 0: not reported
+	Loss              *float64 // training loss; nil: not reported
+	Accuracy          *float64 // 0 to 1; nil: not reported
+	ValidationSamples uint64   // number of samples behind Accuracy; 0: not reported
+	BatchSize         uint32   // batch size of the epoch; 0: not reported
+	At                time.Time
+}
+
+// lineFormat parses one format. It is given every line in order.
+type lineFormat interface {
+	// Line returns the epochs that a line completes: usually none, otherwise one.
+	Line(line []byte, at time.Time) []Report
+
+	// End returns the epoch that the end of the output completes, if any.
+	End() []Report
+
+	// restart returns a parser of the same format that has read nothing.
+	restart() lineFormat
+
+	// recognised reports whether a line of this format was read.
+	recognised() bool
+}
+
+var (
+	_ lineFormat = (*BigDL)(nil)
+	_ lineFormat = (*jsonLines)(nil)
+	_ lineFormat = (*pattern)(nil)
+)
+
+// Parser turns the bytes that a job prints into reports.
+type Parser struct {
+	formats  []lineFormat // after the first report, only the format that reported it
+	streams  [2]lines     // standard output and standard error
+	count    int          // lines read
+	lastLine string       // shortened
+}
+
+// New returns a parser of a format. An expression without a format implies FormatPattern. Errors
+// name the flag of the command line that is wrong.
+func New(format, expression string) (*Parser, error) {
+	if expression != "" && (format == "" || format == FormatAuto) {
+		format = FormatPattern
+	}
+	if expression != "" && format != FormatPattern {
+		return nil, fmt.Errorf("--epoch-pattern requires --format %s, not %s", FormatPattern, format)
+	}
+
+	switch format {
+	case FormatAuto, "":
+		return &Parser{formats: []lineFormat{&BigDL{}, &jsonLines{}}}, nil
+	case FormatBigDL:
+		return &Parser{formats: []lineFormat{&BigDL{}}}, nil
+	case FormatJSON:
+		return &Parser{formats: []lineFormat{&jsonLines{}}}, nil
+	case FormatPattern:
+		p, err := newPattern(expression)
+		if err != nil {
+			return nil, err
+		}
+		return &Parser{formats: []lineFormat{p}}, nil
+	}
+	return nil, fmt.Errorf("invalid --format %q: want %s", format, strings.Join(Formats(), ", "))
+}
+
+// Restart returns a parser of the same format for a command that was restarted. The command may
+// count epochs and time from zero, and an unfinished line is discarded.
+func (p *Parser) Restart() *Parser {
+	next := &Parser{count: p.count, lastLine: p.lastLine}
+	for _, f := range p.formats {
+		next.formats = append(next.formats, f.restart())
+	}
+	return next
+}
+
+// Write takes the bytes that arrived on a stream (0: standard output, 1: standard error), and
+// returns the epochs that they complete.
+func (p *Parser) Write(stream int, data []byte, at time.Time) []Report {
+	var reports []Report
+	p.streams[stream].add(data, func(line []byte) {
+		reports = append(reports, p.line(line, at)...)
+	})
+	return reports
+}
+
+// Close returns the epochs that the end of the output completes.
+func (p *Parser) Close(at time.Time) []Report {
+	var reports []Report
+	for i := range p.streams {
+		p.streams[i].end(func(line []byte) {
+			reports = append(reports, p.line(line, at)...)
+		})
+	}
+	for _, f := range p.formats {
+		if found := f.End(); len(found) > 0 {
+			p.formats = []lineFormat{f}
+			return append(reports, found...)
+		}
+	}
+	return reports
+}
+
+func (p *Parser) line(line []byte, at time.Time) []Report {
+	p.count++
+	p.lastLine = excerpt(line)
+	for _, f := range p.formats {
+		if found := f.Line(line, at); len(found) > 0 {
+			p.formats = []lineFormat{f}
+			return found
+		}
+	}
+	return nil
+}
+
+// Recognised reports whether the output contained a line of a known format.
+func (p *Parser) Recognised() bool {
+	for _, f := range p.formats {
+		if f.recognised() {
+			return true
+		}
+	}
+	return false
+}
+
+// Lines returns the number of lines read.
+func (p *Parser) Lines() int { return p.count }
+
+// LastLine returns the beginning of the last line.
+func (p *Parser) LastLine() string { return p.lastLine }
+
+// maxExcerptBytes is the length of a line in a message.
+const maxExcerptBytes = 160
+
+// excerpt returns the beginning of a line for a message.
+func excerpt(line []byte) string {
+	if len(line) > maxExcerptBytes {
+		return string(line[:maxExcerptBytes]) + "…"
+	}
+	return string(line)
+}
+
+// validSeconds returns a duration, or 0 if an epoch cannot have it.
+func validSeconds(seconds float64) float64 {
+	if seconds > 0 && seconds <= schemas.MaxSLO.Seconds() {
+		return seconds
+	}
+	return 0
+}
+
+// validAccuracy returns an accuracy, or nil if it is outside 0 to 1.
+func validAccuracy(v float64) *float64 {
+	if v >= 0 && v <= 1 {
+		return &v
+	}
+	return nil
+}
+
+// validLoss returns a loss, or nil if it is not finite. A diverged network prints NaN, which
+// JSON cannot represent.
+func validLoss(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// validBatchSize returns a batch size, or 0 if the number is not a valid one.
+func validBatchSize(v float64) uint32 {
+	if v >= 1 && v <= schemas.MaxBatchSize && v == math.Trunc(v) {
+		return uint32(v)
+	}
+	return 0
+}

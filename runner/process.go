@@ -1,0 +1,254 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"courier/runner/usage"
+	"courier/schemas"
+)
+
+// Placeholders in the command of a job.
+const (
+	batchPlaceholder      = "{batch}"
+	cpusPlaceholder       = "{cpus}"
+	epochsPlaceholder     = "{epochs}"
+	epochsDonePlaceholder = "{epoch}" // completed epochs; 0 except after a restart
+)
+
+// fillPlaceholders replaces the placeholders in a command.
+func fillPlaceholders(command []string, s *schemas.Setting, epochsDone uint32) []string {
+	number := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+	replacer := strings.NewReplacer(
+		batchPlaceholder, number(s.BatchSize),
+		cpusPlaceholder, number(s.CPUs),
+		epochsPlaceholder, number(s.Epochs),
+		epochsDonePlaceholder, number(epochsDone),
+	)
+	filled := make([]string, len(command))
+	for i, argument := range command {
+		filled[i] = replacer.Replace(argument)
+	}
+	return filled
+}
+
+// environment returns the environment of a job: that of this process and the setting of the job.
+// Python buffers its output unless PYTHONUNBUFFERED is set.
+func environment(
+	inherited []string,
+	job string,
+	s *schemas.Setting,
+	epochsDone uint32,
+	slo time.Duration,
+) []string {
+	env := append([]string(nil), inherited...)
+	env = append(env,
+		"PYTHONUNBUFFERED=1",
+		"COURIER_JOB_ID="+job,
+		fmt.Sprintf("COURIER_BATCH_SIZE=%d", s.BatchSize),
+		fmt.Sprintf("COURIER_CPUS=%d", s.CPUs),
+		fmt.Sprintf("COURIER_EPOCHS=%d", s.Epochs),
+		fmt.Sprintf("COURIER_EPOCHS_DONE=%d", epochsDone),
+	)
+	if slo > 0 {
+		env = append(env, "COURIER_SLO_SECONDS="+strconv.FormatFloat(slo.Seconds(), 'f', -1, 64))
+	}
+	return env
+}
+
+// newCommand returns the command for a program with its arguments and environment.
+func newCommand(arguments, env []string, stdin *os.File) *exec.Cmd {
+	cmd := exec.Command(arguments[0], arguments[1:]...)
+	cmd.Env = env
+	if stdin != nil {
+		cmd.Stdin = stdin // a nil *os.File is not a nil io.Reader
+	}
+	return cmd
+}
+
+// outputChunk is output of a job with its time of arrival.
+type outputChunk struct {
+	stream int // 0: standard output or the terminal, 1: standard error
+	data   []byte
+	at     time.Time // has the monotonic clock
+}
+
+// jobProcess is the process of a job. It leads its own session and process group, and its output
+// is a pseudo terminal or two pipes.
+type jobProcess struct {
+	cmd     *exec.Cmd
+	cgroup  *usage.Cgroup    // nil: the cgroup of this process
+	streams []*os.File       // this process's ends of its output, by outputChunk.stream
+	chunks  chan outputChunk // closed at the end of the output
+
+	exited  chan struct{} // closed when state and endedAt are set
+	state   *os.ProcessState
+	endedAt time.Time // has the monotonic clock
+
+	terminal    *os.File // this process's end of the pseudo terminal; nil: pipes
+	terminalErr error    // why there is no pseudo terminal although it was requested
+}
+
+// startProcess starts a command in a cgroup, which may be nil. Its output first goes to copyTo, in
+// the reading goroutine, and then to chunks.
+func startProcess(
+	cmd *exec.Cmd,
+	cgroup *usage.Cgroup,
+	usePTY bool,
+	size windowSize,
+	copyTo func(stream int, data []byte),
+) (*jobProcess, error) {
+	p := &jobProcess{
+		cmd:    cmd,
+		cgroup: cgroup,
+		chunks: make(chan outputChunk, 64),
+		exited: make(chan struct{}),
+	}
+	childEnds, err := p.openStreams(usePTY, size)
+	if err != nil {
+		return nil, err
+	}
+	err = cgroup.Start(cmd)
+	for _, f := range childEnds {
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		p.close()
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
+	}
+
+	go func() {
+		_ = cmd.Wait() // the state contains how it ended
+		p.state, p.endedAt = cmd.ProcessState, time.Now()
+		close(p.exited)
+	}()
+	go p.read(copyTo)
+	return p, nil
+}
+
+// openStreams opens a pseudo terminal if it is requested and available, and otherwise pipes. It
+// returns the child's ends.
+func (p *jobProcess) openStreams(usePTY bool, size windowSize) ([]*os.File, error) {
+	if usePTY {
+		childEnds, err := p.openTerminal(size)
+		if err == nil {
+			isolate(p.cmd, true)
+			return childEnds, nil
+		}
+		p.terminalErr = err
+	}
+	isolate(p.cmd, false)
+	return p.openPipes()
+}
+
+// openPipes opens two pipes and returns the child's ends.
+func (p *jobProcess) openPipes() ([]*os.File, error) {
+	var childEnds []*os.File
+	for range 2 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			p.close()
+			return nil, fmt.Errorf("open a pipe: %w", err)
+		}
+		p.streams, childEnds = append(p.streams, r), append(childEnds, w)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = childEnds[0], childEnds[1]
+	return childEnds, nil
+}
+
+// read reads every stream to its end and then closes chunks.
+func (p *jobProcess) read(copyTo func(stream int, data []byte)) {
+	var readers sync.WaitGroup
+	for i, f := range p.streams {
+		readers.Go(func() { p.readStream(i, f, copyTo) })
+	}
+	readers.Wait()
+	close(p.chunks)
+}
+
+// Limits of reading after the process has ended. Its children can keep the streams open forever.
+const (
+	maxQuietAfterExit = 300 * time.Millisecond // without output
+	maxReadAfterExit  = 10 * time.Second       // in total
+)
+
+// readStream reads one stream to its end. After the process has ended, it stops when no more
+// output arrives.
+func (p *jobProcess) readStream(i int, f *os.File, copyTo func(stream int, data []byte)) {
+	buffer := make([]byte, 64<<10)
+	var limit, deadline time.Time // in total and of the next read; zero while the process runs
+	for {
+		select {
+		case <-p.exited:
+			now := time.Now()
+			if limit.IsZero() {
+				limit = now.Add(maxReadAfterExit)
+			}
+			deadline = earlier(limit, now.Add(maxQuietAfterExit))
+			_ = f.SetReadDeadline(deadline) // if unsupported, it reads to the end of the stream
+		default:
+		}
+
+		n, err := f.Read(buffer)
+		if n > 0 {
+			at := time.Now()
+			copyTo(i, buffer[:n])
+			data := append([]byte(nil), buffer[:n]...)
+			p.chunks <- outputChunk{stream: i, data: data, at: at}
+		}
+		isWakeUp := deadline.IsZero() || time.Now().Before(deadline)
+		if errors.Is(err, os.ErrDeadlineExceeded) && isWakeUp {
+			continue // wakeReaders has interrupted the read
+		}
+		if err != nil { // the end: io.EOF on a pipe, an I/O error on a terminal
+			return
+		}
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// wakeReaders interrupts the readers, so that they notice that the process has ended.
+func (p *jobProcess) wakeReaders() {
+	for _, f := range p.streams {
+		_ = f.SetReadDeadline(time.Now()) // if unsupported, they read to the end of the stream
+	}
+}
+
+// close closes this process's ends of the streams.
+func (p *jobProcess) close() {
+	for _, f := range p.streams {
+		_ = f.Close() // it was only read
+	}
+}
+
+// isRunning reports whether the process has not ended.
+func (p *jobProcess) isRunning() bool {
+	select {
+	case <-p.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// usage returns what the process and its children have used. After the process has ended, only
+// its CPU time and the figures of its cgroup are known.
+func (p *jobProcess) usage() usage.Totals {
+	totals := usage.Read(p.cmd.Process.Pid, p.cgroup)
+	if !p.isRunning() {
+		totals.AddExited(p.state)
+	}
+	return totals
+}

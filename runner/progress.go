@@ -1,0 +1,102 @@
+package runner
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"courier/schemas"
+)
+
+// progressLine is the state of the progress bar. It is a fold over epochs and advice.
+type progressLine struct {
+	epochs    uint32        // number of epochs of the job
+	done      uint32        // last epoch
+	batchSize uint32        // current batch size
+	submitted time.Time     // has the monotonic clock
+	slo       time.Duration // 0: none
+	finish    time.Time     // predicted; zero: unknown
+}
+
+// predict takes advice that arrived at an instant. It predicts the remaining time of a running job,
+// and the total time of a job that has not started. If the job does not run with the advised batch
+// size, the prediction for its own batch size is used.
+func (p *progressLine) predict(a *schemas.Advice, at time.Time) {
+	p.finish = time.Time{}
+	if a == nil || a.Chosen == nil {
+		return
+	}
+	alternative := a.Chosen
+	if alternative.BatchSize != p.batchSize {
+		if running := a.Running(p.batchSize, alternative.CPUs); running != nil {
+			alternative = running
+		}
+	}
+	if alternative.PredictedSeconds != nil {
+		p.finish = at.Add(durationOf(*alternative.PredictedSeconds))
+	}
+}
+
+const barCells = 20
+
+// text returns the progress bar at an instant:
+//
+//	[########............] 4/10 epochs, 12s, finish predicted in 18s, at 30s of 1m0s: SLO met
+func (p *progressLine) text(now time.Time) string {
+	ratio := 0.0
+	if p.epochs > 0 {
+		ratio = math.Min(1, float64(p.done)/float64(p.epochs))
+	}
+	full := int(ratio * barCells)
+	elapsed := now.Sub(p.submitted)
+	var b strings.Builder
+	fmt.Fprintf(&b, "[%s%s] %d/%d epochs, %s",
+		strings.Repeat("#", full), strings.Repeat(".", barCells-full),
+		p.done, p.epochs, durationWords(elapsed))
+
+	switch {
+	case p.finish.IsZero() && p.slo > 0:
+		fmt.Fprintf(&b, " of %s, finish not predicted yet", durationWords(p.slo))
+	case p.finish.IsZero():
+		b.WriteString(", finish not predicted yet")
+	default:
+		remaining := max(0, p.finish.Sub(now))
+		total := elapsed + remaining
+		fmt.Fprintf(&b, ", finish predicted in %s, at %s", durationWords(remaining), durationWords(total))
+		if p.slo > 0 {
+			fmt.Fprintf(&b, " of %s: SLO %s", durationWords(p.slo), sloOutcome(total, p.slo))
+		}
+	}
+	return b.String()
+}
+
+func sloOutcome(total, slo time.Duration) string {
+	if total > slo {
+		return "missed"
+	}
+	return "met"
+}
+
+// rounded returns a duration with about three significant digits.
+func rounded(d time.Duration) time.Duration {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
+// durationOf converts predicted seconds to a duration. A number that is not a valid duration
+// becomes the longest SLO.
+func durationOf(seconds float64) time.Duration {
+	if !(seconds >= 0 && seconds <= schemas.MaxSLO.Seconds()) {
+		return schemas.MaxSLO
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// durationWords writes a duration for people, such as 2m 5s.
+func durationWords(d time.Duration) string { return schemas.FormatSeconds(rounded(d).Seconds()) }

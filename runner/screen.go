@@ -1,0 +1,115 @@
+package runner
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"unicode/utf8"
+)
+
+// screen writes the output of the job, messages and the progress bar to standard output and
+// standard error. The output of the job is unchanged. The progress bar is one line, which is
+// cleared before other output and drawn again after it, but never within a line of the job. A
+// screen is safe for concurrent use.
+type screen struct {
+	mu         sync.Mutex
+	streams    [2]io.Writer // standard output and standard error
+	columns    func() int   // width of the terminal for the progress bar; nil: no progress bar
+	bar        string       // text of the progress bar; empty: none
+	isBarShown bool
+	isMidLine  [2]bool // the job has not completed its line on that stream
+	isBroken   [2]bool // a write to that stream failed
+}
+
+// newScreen returns a screen. It has a progress bar if that is requested and standard error is a
+// terminal.
+func newScreen(stdout, stderr io.Writer, hasBar bool) *screen {
+	s := &screen{streams: [2]io.Writer{stdout, stderr}}
+	if _, isTerminal := columnsOf(stderr); isTerminal && hasBar {
+		s.columns = func() int {
+			columns, _ := columnsOf(stderr)
+			return columns
+		}
+	}
+	return s
+}
+
+// write writes output of the job to a stream. If the stream is broken, the output is discarded and
+// the job continues.
+func (s *screen) write(stream int, data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clearBar()
+	if !s.isBroken[stream] {
+		_, err := s.streams[stream].Write(data)
+		s.isBroken[stream] = err != nil
+	}
+	s.isMidLine[stream] = data[len(data)-1] != '\n'
+	s.showBar()
+}
+
+// message prints a message to the user on its own line.
+func (s *screen) message(format string, values ...any) {
+	s.print(fmt.Sprintf("courier: "+format+"\n", values...))
+}
+
+// print prints complete lines to standard error.
+func (s *screen) print(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clearBar()
+	if s.isMidLine[1] || s.isMidLine[0] && s.columns != nil {
+		text = "\n" + text
+		s.isMidLine = [2]bool{}
+	}
+	_, _ = io.WriteString(s.streams[1], text) // a failure cannot be reported anywhere
+	s.showBar()
+}
+
+// draw sets the text of the progress bar; an empty text removes it. It does nothing while another
+// goroutine writes, because the terminal may be paused.
+func (s *screen) draw(line string) {
+	if !s.mu.TryLock() {
+		return
+	}
+	defer s.mu.Unlock()
+	if line == s.bar && s.isBarShown {
+		return
+	}
+	s.clearBar()
+	s.bar = line
+	s.showBar()
+}
+
+// close removes the progress bar.
+func (s *screen) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clearBar()
+	s.bar = ""
+}
+
+// clearBar erases the progress bar.
+func (s *screen) clearBar() {
+	if s.isBarShown {
+		_, _ = io.WriteString(s.streams[1], "\r\x1b[K") // see print
+		s.isBarShown = false
+	}
+}
+
+// showBar draws the progress bar unless a line of the job is incomplete.
+func (s *screen) showBar() {
+	if s.columns == nil || s.bar == "" || s.isMidLine[0] || s.isMidLine[1] {
+		return
+	}
+	_, _ = io.WriteString(s.streams[1], truncateLine(s.bar, s.columns()-1)) // see print
+	s.isBarShown = true
+}
+
+// truncateLine truncates a line to a number of characters.
+func truncateLine(line string, characters int) string {
+	if characters <= 0 || utf8.RuneCountInString(line) <= characters {
+		return line
+	}
+	return string([]rune(line)[:characters])
+}

@@ -1,0 +1,24 @@
+//go:build !linux
+
+package usage
+
+import (
+	"errors"
+	"os/exec"
+)
+
+// Cgroup is never created, because only Linux has cgroups.
+type Cgroup struct{}
+
+// NewCgroup returns an error.
+func NewCgroup(string) (*Cgroup, error) { return nil, errors.New("only Linux has cgroups") }
+
+func (c *Cgroup) dirs() cgroupDirs { return nil }
+
+// Start starts a command.
+func (c *Cgroup) Start(cmd *exec.Cmd) error { return cmd.Start() }
+
+// Remove does nothing.
+func (c *Cgroup) Remove() error { return nil }
+
+func (d cgroupDirs) read() (counters, map[string]stallTime) { return counters{}, nil }

@@ -1,0 +1,35 @@
+// Package usage measures what the processes of a job use: CPU time, memory, storage, and the time
+// that they wait for resources.
+//
+// # Use
+//
+// Started returns the Totals of a command before its start, and Read its current Totals. Since
+// returns the difference of two Totals, and Used.Fill writes it into an epoch event. NewCgroup
+// creates a cgroup for the command, whose figures are more exact than those of its processes.
+//
+// # Where the figures come from
+//
+// Each figure comes from the job's own cgroup (v1 or v2) if that counts it, otherwise from the
+// process tree; the epoch event lists the figures of the cgroup. A cgroup is the job's own if no
+// other process is in it. A command that moves itself to a cgroup (systemd-run --scope) is
+// therefore found there.
+//
+// NewCgroup creates a cgroup below the one of this process, if that is permitted and does not
+// change how the job runs. With v1 that means accounting of CPU time and memory only; with v2 it
+// means that no controller for processors or disks is enabled. The cgroup is removed at the end,
+// or by a later run if processes were left in it.
+//
+// Pressure requires v2, alone or beside v1. The I/O wait of threads requires delay accounting
+// (sysctl kernel.task_delayacct=1), and is missing for an interval in which a thread ended.
+//
+// # Limits
+//
+// A figure that was not measured is nil, never 0. The figures exist on Linux only. Memory that
+// processes share counts in each of them. A job that passes its work to a daemon (docker run) is
+// measured without it.
+//
+// # Concurrency, test
+//
+// The functions keep no state. The parsers of /proc and of cgroup files are pure functions with
+// tables and fuzz tests. Other tests create cgroups, and are skipped where that is not permitted.
+package usage

@@ -1,0 +1,205 @@
+package usage
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Cgroup v2 has one hierarchy. Cgroup v1 has one for each controller or small set of controllers,
+// and a system can have both. These controllers of v1 account what a job uses.
+const (
+	unified = "" // the hierarchy of v2
+	cpuacct = "cpuacct"
+	memory  = "memory"
+	blkio   = "blkio"
+)
+
+// cgroupDirs are the directories of a cgroup in the hierarchies that account something, by
+// controller. It is empty if there is no cgroup.
+type cgroupDirs map[string]string
+
+// cgroupMount is the mount of a hierarchy.
+type cgroupMount struct {
+	controllers []string // of v1, among other options; nil: v2
+	root        string   // the cgroup that is mounted
+	point       string   // the directory of that cgroup
+}
+
+// parseCgroupMounts parses the text of /proc/<pid>/mountinfo (see proc_pid_mountinfo(5)).
+func parseCgroupMounts(mountinfo string) []cgroupMount {
+	var mounts []cgroupMount
+	for line := range strings.Lines(mountinfo) {
+		mount, filesystem, _ := strings.Cut(line, " - ")
+		mountFields, fsFields := strings.Fields(mount), strings.Fields(filesystem)
+		if len(mountFields) < 5 || len(fsFields) < 3 {
+			continue
+		}
+		m := cgroupMount{root: unescapeMount(mountFields[3]), point: unescapeMount(mountFields[4])}
+		switch fsFields[0] {
+		case "cgroup":
+			m.controllers = strings.Split(fsFields[2], ",")
+		case "cgroup2":
+		default:
+			continue
+		}
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+// unescapeMount replaces the octal escapes of blanks and backslashes.
+func unescapeMount(path string) string {
+	escapes := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	return escapes.Replace(path)
+}
+
+// membership is the cgroup of a process in one hierarchy.
+type membership struct {
+	controllers []string // of v1; nil: v2
+	path        string
+}
+
+// parseMemberships parses the text of /proc/<pid>/cgroup (see cgroups(7)). It omits cgroups that
+// are removed, or that are outside the namespace of this process.
+func parseMemberships(text string) []membership {
+	var memberships []membership
+	for line := range strings.Lines(text) {
+		number, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		controllers, path, found := strings.Cut(rest, ":")
+		isRemoved := strings.HasSuffix(path, " (deleted)")
+		isOutside := slices.Contains(strings.Split(path, "/"), "..")
+		if !found || !strings.HasPrefix(path, "/") || isRemoved || isOutside {
+			continue
+		}
+		m := membership{path: path}
+		if controllers != "" {
+			m.controllers = strings.Split(controllers, ",")
+		} else if number != "0" {
+			continue
+		}
+		memberships = append(memberships, m)
+	}
+	return memberships
+}
+
+// dir returns the directory of the cgroup; ok is false if it is not mounted.
+func (m membership) dir(mounts []cgroupMount) (dir string, ok bool) {
+	for _, mount := range mounts {
+		if !m.isIn(mount) {
+			continue
+		}
+		below, found := strings.CutPrefix(m.path, strings.TrimSuffix(mount.root, "/"))
+		if found && (below == "" || below[0] == '/') {
+			return strings.TrimSuffix(mount.point+below, "/"), true
+		}
+	}
+	return "", false
+}
+
+// isIn reports whether the membership and the mount are of the same hierarchy.
+func (m membership) isIn(mount cgroupMount) bool {
+	if m.controllers == nil || mount.controllers == nil {
+		return m.controllers == nil && mount.controllers == nil
+	}
+	return slices.Contains(mount.controllers, m.controllers[0])
+}
+
+// accounting returns the controllers of the membership that account what a job uses.
+func (m membership) accounting() []string {
+	if m.controllers == nil {
+		return []string{unified}
+	}
+	return slices.DeleteFunc(slices.Clone(m.controllers), func(c string) bool {
+		return c != cpuacct && c != memory && c != blkio
+	})
+}
+
+// parseKeyed parses lines of a key and a number, such as those of cpu.stat and memory.stat.
+func parseKeyed(text []byte) map[string]float64 {
+	values := map[string]float64{}
+	for line := range bytes.Lines(text) {
+		key, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+		if n, err := strconv.ParseUint(string(value), 10, 64); err == nil {
+			values[string(key)] = float64(n)
+		}
+	}
+	return values
+}
+
+// sumOf sums the values of keys in a unit. It returns nil if a key is missing.
+func sumOf(values map[string]float64, unit float64, keys ...string) *float64 {
+	sum := 0.0
+	for _, key := range keys {
+		value, found := values[key]
+		if !found {
+			return nil
+		}
+		sum += value * unit
+	}
+	return &sum
+}
+
+// parseIOStat parses io.stat of v2 and sums the bytes over the devices that count. An empty text
+// means that nothing was transferred.
+func parseIOStat(text []byte, counts func(device string) bool) (read, written float64, ok bool) {
+	devices, counted := 0, 0
+	for line := range bytes.Lines(text) {
+		fields := strings.Fields(string(line))
+		if len(fields) < 2 {
+			continue
+		}
+		devices++
+		if !counts(fields[0]) {
+			continue
+		}
+		counted++
+		for _, f := range fields[1:] {
+			key, value, _ := strings.Cut(f, "=")
+			n, err := strconv.ParseUint(value, 10, 64)
+			switch {
+			case err != nil:
+			case key == "rbytes":
+				read += float64(n)
+			case key == "wbytes":
+				written += float64(n)
+			}
+		}
+	}
+	return read, written, counted > 0 || devices == 0
+}
+
+// parseBlkio parses blkio.throttle.io_service_bytes_recursive and similar files of v1. An empty
+// text means that the figures are unknown: from version 6.9 on, kernels leave the file empty until
+// a limit is set.
+func parseBlkio(text []byte, counts func(device string) bool) (read, written float64, ok bool) {
+	for line := range bytes.Lines(text) {
+		fields := strings.Fields(string(line))
+		if len(fields) != 3 || !counts(fields[0]) {
+			continue
+		}
+		n, err := strconv.ParseUint(fields[2], 10, 64)
+		if err != nil {
+			continue
+		}
+		switch fields[1] {
+		case "Read":
+			read, ok = read+float64(n), true
+		case "Write":
+			written, ok = written+float64(n), true
+		}
+	}
+	return read, written, ok
+}
+
+// parsePIDs parses the text of cgroup.procs. A process of another namespace has the PID 0.
+func parsePIDs(text []byte) []int {
+	var pids []int
+	for line := range bytes.Lines(text) {
+		if pid, err := strconv.Atoi(string(bytes.TrimSpace(line))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}

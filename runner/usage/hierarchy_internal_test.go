@@ -1,0 +1,228 @@
+package usage
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Mounts of systems with v2, with v1 and with both, and of a container that sees the paths of its
+// host.
+const (
+	mountsV2 = `24 30 0:22 / /proc rw,nosuid - proc proc rw
+35 24 0:30 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:4 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot
+`
+	mountsV1 = `25 17 0:20 / /sys/fs/cgroup ro,nosuid,nodev,noexec shared:8 - tmpfs tmpfs ro,mode=755
+26 25 0:21 / /sys/fs/cgroup/systemd rw,nosuid,nodev,noexec,relatime shared:9 - cgroup cgroup rw,xattr,release_agent=/usr/lib/systemd/systemd-cgroups-agent,name=systemd
+30 25 0:25 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid,nodev,noexec,relatime shared:13 - cgroup cgroup rw,cpuacct,cpu
+31 25 0:26 / /sys/fs/cgroup/memory rw,nosuid,nodev,noexec,relatime shared:14 - cgroup cgroup rw,memory
+33 25 0:28 / /sys/fs/cgroup/blkio rw,nosuid,nodev,noexec,relatime shared:16 - cgroup cgroup rw,blkio
+`
+	mountsHybrid = mountsV1 +
+		"36 25 0:31 / /sys/fs/cgroup/unified rw,nosuid,nodev,noexec,relatime shared:5 - " +
+		"cgroup2 cgroup rw\n"
+	mountsContainer = `612 611 0:28 /docker/8f1b /sys/fs/cgroup/memory ro,nosuid,nodev,noexec,relatime master:16 - cgroup cgroup rw,memory
+700 611 0:40 /a\040b /mnt/with\040blank rw - cgroup cgroup rw,blkio
+`
+)
+
+func TestMembership_Dir(t *testing.T) {
+	for _, test := range []struct{ name, mounts, cgroup, want string }{
+		{
+			"v2",
+			mountsV2,
+			"0::/user.slice/user-1000.slice/session-2.scope\n",
+			"=/sys/fs/cgroup/user.slice/user-1000.slice/session-2.scope",
+		},
+		{
+			"v1",
+			mountsV1,
+			"8:blkio:/\n5:memory:/slurm/uid_7/job_9\n4:cpu,cpuacct:/slurm/uid_7/job_9\n1:name=systemd:/\n",
+			"blkio=/sys/fs/cgroup/blkio memory=/sys/fs/cgroup/memory/slurm/uid_7/job_9 " +
+				"cpuacct=/sys/fs/cgroup/cpu,cpuacct/slurm/uid_7/job_9",
+		},
+		{
+			"both",
+			mountsHybrid,
+			"5:memory:/a\n0::/b\n",
+			"memory=/sys/fs/cgroup/memory/a =/sys/fs/cgroup/unified/b",
+		},
+		{
+			"paths of the host",
+			mountsContainer,
+			"5:memory:/docker/8f1b/job\n",
+			"memory=/sys/fs/cgroup/memory/job",
+		},
+		{"a path with the same prefix", mountsContainer, "5:memory:/docker/8f1b2\n", ""},
+		{"escaped", mountsContainer, "8:blkio:/a b/c\n", "blkio=/mnt/with blank/c"},
+		{"not mounted", mountsV2, "5:memory:/a\n", ""},
+		{"removed", mountsV2, "0::/gone (deleted)\n", ""},
+		{"outside", mountsV2, "0::/../../init.scope\n", ""},
+		{"no v2 number", mountsV2, "7::/a\n", ""},
+		{"garbage", "x - \n1 2 3 4 5 - cgroup\n\xff", "::\n0:x\n\n:", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var got []string
+			for _, m := range parseMemberships(test.cgroup) {
+				dir, ok := m.dir(parseCgroupMounts(test.mounts))
+				if !ok {
+					continue
+				}
+				for _, c := range m.accounting() {
+					got = append(got, c+"="+dir)
+				}
+			}
+			if text := strings.Join(got, " "); text != test.want {
+				t.Errorf("directories = %q, want %q", text, test.want)
+			}
+		})
+	}
+}
+
+// Files of kernels 4.18 (v1) and 6.1 (v2).
+const (
+	cpuStatV2 = "usage_usec 84215736\nuser_usec 71003325\nsystem_usec 13212411\n" +
+		"nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n"
+	memoryStatV2 = "anon 41943040\nfile 104857600\nkernel 1200128\nshmem 0\n" +
+		"file_mapped 2097152\nfile_dirty 0\ninactive_anon 4096\nworkingset_refault_anon 0\n"
+	memoryStatV1 = "cache 954368\nrss 1847296\nmapped_file 0\n" +
+		"hierarchical_memory_limit 9223372036854771712\ntotal_cache 954368\n" +
+		"total_rss 1847296\ntotal_mapped_file 4096\n"
+	ioStatV2 = "253:0 rbytes=999 wbytes=999 rios=9 wios=9 dbytes=0 dios=0\n" +
+		"8:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n" +
+		"259:0 rbytes=100 wbytes=0 rios=1 wios=0 dbytes=0 dios=0 cost.usage=5\n7:1 \n"
+	blkioV1 = "8:0 Read 4096\n8:0 Write 8192\n8:0 Sync 4096\n8:0 Async 8192\n" +
+		"8:0 Discard 0\n8:0 Total 12288\n253:0 Read 999\n253:0 Total 999\nTotal 13287\n"
+)
+
+// isTestDisk reports whether a device of these files is a disk. 253:0 is stacked on the disks.
+func isTestDisk(device string) bool { return device == "8:0" || device == "259:0" }
+
+func TestCgroupFiles(t *testing.T) {
+	type figures struct {
+		Read, Written float64
+		OK            bool
+	}
+	io := func(read, written float64, ok bool) figures { return figures{read, written, ok} }
+	for _, test := range []struct {
+		name string
+		got  figures
+		want figures
+	}{
+		{"io.stat", io(parseIOStat([]byte(ioStatV2), isTestDisk)), figures{4196, 8192, true}},
+		{"io.stat without transfers", io(parseIOStat(nil, isTestDisk)), figures{0, 0, true}},
+		{
+			"io.stat with stacked devices only",
+			io(parseIOStat([]byte("253:0 rbytes=9 wbytes=9\n"), isTestDisk)),
+			figures{},
+		},
+		{
+			"io.stat, garbage",
+			io(parseIOStat([]byte("8:0 rbytes=-1 wbytes=x =\n\xff \xff=1\n"), isTestDisk)),
+			figures{0, 0, true},
+		},
+		{"blkio", io(parseBlkio([]byte(blkioV1), isTestDisk)), figures{4096, 8192, true}},
+		{"blkio without figures", io(parseBlkio([]byte("Total 0\n"), isTestDisk)), figures{}},
+		{"blkio, garbage", io(parseBlkio([]byte("8:0 Read x\n8:0\n\xff"), isTestDisk)), figures{}},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s = %+v, want %+v", test.name, test.got, test.want)
+		}
+	}
+	for _, test := range []struct {
+		name, text string
+		keys       []string
+		want       *float64
+	}{
+		{"cpu.stat", cpuStatV2, []string{"usage_usec"}, ptr(84215736.0)},
+		{"memory.stat", memoryStatV2, []string{"anon", "file_mapped"}, ptr(44040192.0)},
+		{"memory.stat of v1", memoryStatV1, []string{"total_rss", "total_mapped_file"}, ptr(1851392.0)},
+		{"a missing key", memoryStatV1, []string{"total_rss", "file_mapped"}, nil},
+		{"garbage", "anon x\nanon\n\xff 1 2\n", []string{"anon"}, nil},
+	} {
+		if diff := cmp.Diff(
+			test.want,
+			sumOf(parseKeyed([]byte(test.text)), 1, test.keys...),
+		); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+	if got := parsePIDs([]byte("12\n0\n\nx\n4194304")); !slices.Equal(got, []int{12, 0, 4194304}) {
+		t.Errorf("parsePIDs() = %v, want 12, 0 and 4194304", got)
+	}
+}
+
+func TestParsePressure(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		want       stallTime
+	}{
+		{
+			"both",
+			"some avg10=1.65 avg60=7.71 avg300=22.62 total=20559205553\n" +
+				"full avg10=0.00 avg60=0.02 avg300=0.08 total=63302243\n",
+			stallTime{ptr(20559.205553), ptr(63.302243)},
+		},
+		{
+			"CPU pressure before kernel 5.13",
+			"some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n",
+			stallTime{some: ptr(5e-6)},
+		},
+		{"disabled", "", stallTime{}},
+		{"garbage", "some total=x\nfull\nfull total=-1\n\xff total=1\n", stallTime{}},
+	} {
+		if diff := cmp.Diff(
+			test.want,
+			parsePressure([]byte(test.text)),
+			cmp.AllowUnexported(stallTime{}),
+		); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+func FuzzCgroupFiles(f *testing.F) {
+	for _, seed := range []string{
+		mountsHybrid,
+		mountsContainer,
+		"5:memory:/a\n0::/b\n",
+		cpuStatV2,
+		memoryStatV1,
+		ioStatV2,
+		blkioV1,
+		"some avg10=0.00 total=5\n",
+		"12\n0\n",
+	} {
+		f.Add(seed, seed)
+	}
+	f.Fuzz(func(t *testing.T, text, mountinfo string) {
+		mounts := parseCgroupMounts(mountinfo)
+		for _, m := range parseMemberships(text) {
+			if dir, ok := m.dir(mounts); ok && strings.Contains(m.path, "/../") {
+				t.Errorf("directory %q for the path %q", dir, m.path)
+			}
+		}
+		for key, value := range parseKeyed([]byte(text)) {
+			if !(value >= 0) {
+				t.Errorf("%q = %v", key, value)
+			}
+		}
+		for _, parse := range []func([]byte, func(string) bool) (float64, float64, bool){
+			parseIOStat,
+			parseBlkio,
+		} {
+			countAll := func(string) bool { return true }
+			read, written, _ := parse([]byte(text), countAll)
+			if !(read >= 0 && written >= 0) {
+				t.Errorf("read = %v, written = %v", read, written)
+			}
+		}
+		if s := parsePressure([]byte(text)); s.some != nil && !(*s.some >= 0) ||
+			s.full != nil && !(*s.full >= 0) {
+			t.Errorf("pressure = %+v", s)
+		}
+		parsePIDs([]byte(text)) // must not panic
+	})
+}

@@ -1,0 +1,130 @@
+package usage
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// process is the part of /proc/<pid>/stat that is used.
+type process struct {
+	pid, parent, session int
+
+	ticks         uint64 // CPU time of the process and of its reaped children, in clock ticks
+	residentPages uint64
+	childFaults   uint64 // page faults of its reaped children, which increase with each of them
+	isExiting     bool   // it has already left its v1 cgroups
+	delayTicks    uint64 // I/O wait of the thread, in clock ticks; 0 without delay accounting
+}
+
+// exitingFlag is PF_EXITING of the kernel.
+const exitingFlag = 0x4
+
+// parseProcess parses the text of /proc/<pid>/stat. The name in its second field may contain
+// spaces and parentheses, so fields are counted from the last parenthesis.
+func parseProcess(text []byte) (p process, ok bool) {
+	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if open < 0 || end < open {
+		return p, false
+	}
+	const firstField = 3 // the state, see proc_pid_stat(5)
+	fields := bytes.Fields(text[end+1:])
+	if len(fields) < 22 {
+		return p, false
+	}
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(text[:open])))
+	if err != nil {
+		return p, false
+	}
+
+	ok = true
+	number := func(field int) uint64 { // counted as in proc_pid_stat(5)
+		n, err := strconv.ParseUint(string(fields[field-firstField]), 10, 64)
+		ok = ok && err == nil
+		return n
+	}
+	p = process{
+		pid:           pid,
+		parent:        int(number(4)),
+		session:       int(number(6)),
+		ticks:         number(14) + number(15) + number(16) + number(17),
+		residentPages: number(24),
+		childFaults:   number(11),
+		isExiting:     number(9)&exitingFlag != 0,
+	}
+	const delayField = 42
+	if len(fields) > delayField-firstField {
+		p.delayTicks = number(delayField)
+	}
+	return p, ok
+}
+
+// parseIO parses the text of /proc/<pid>/io. It returns the bytes that were transferred from and
+// to storage.
+func parseIO(text []byte) (read, written float64, ok bool) {
+	found := 0
+	for line := range bytes.Lines(text) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 64)
+		if err != nil {
+			continue
+		}
+		switch string(name) {
+		case "read_bytes":
+			read, found = float64(n), found+1
+		case "write_bytes":
+			written, found = float64(n), found+1
+		}
+	}
+	return read, written, found == 2
+}
+
+// family returns the processes of a job: the first process, its descendants, and processes of its
+// session whose parent has ended.
+func family(all []process, first int) []process {
+	children := map[int][]process{}
+	isMember := map[int]bool{}
+	var members, unvisited []process
+	for _, p := range all {
+		children[p.parent] = append(children[p.parent], p)
+		if p.pid == first || p.session == first {
+			isMember[p.pid] = true
+			unvisited = append(unvisited, p)
+		}
+	}
+	for len(unvisited) > 0 {
+		p := unvisited[len(unvisited)-1]
+		unvisited = unvisited[:len(unvisited)-1]
+		members = append(members, p)
+		for _, c := range children[p.pid] {
+			if !isMember[c.pid] {
+				isMember[c.pid] = true
+				unvisited = append(unvisited, c)
+			}
+		}
+	}
+	return members
+}
+
+// ioWaits is how long the living threads of a job have waited for storage.
+type ioWaits struct {
+	seconds     map[int]float64 // by thread
+	childFaults uint64          // page faults of reaped processes
+}
+
+// ioWaitBetween returns the increase of the I/O wait over all threads. It is unknown if a thread
+// or process has ended, because its I/O wait is lost.
+func ioWaitBetween(before, after *ioWaits) *float64 {
+	if before == nil || after == nil || before.childFaults != after.childFaults {
+		return nil
+	}
+	for thread, seconds := range before.seconds {
+		if current, isAlive := after.seconds[thread]; !isAlive || current < seconds {
+			return nil
+		}
+	}
+	sum := 0.0
+	for thread, seconds := range after.seconds {
+		sum += seconds - before.seconds[thread]
+	}
+	return &sum
+}

@@ -1,0 +1,132 @@
+package usage
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ticksPerSecond is the unit of CPU times in /proc (USER_HZ), which is the same on every
+// architecture that Go supports.
+const ticksPerSecond = 100
+
+// Read returns the totals of a process and its descendants. The cgroup is the one that was created
+// for them, or nil. The figures of a process include its reaped children.
+func Read(pid int, c *Cgroup) Totals {
+	candidates := candidatesOf(pid)
+	members := family(processes(), pid)
+	t := Totals{at: time.Now()}
+	if len(members) > 0 {
+		t.tree, t.ioWaits = countersOf(members), ioWaitsOf(members)
+	}
+
+	t.cgroup = c.dirs() // stays the same after the process has ended
+	isAlive := func(p process) bool { return p.pid == pid && !p.isExiting }
+	if slices.ContainsFunc(members, isAlive) {
+		t.cgroup = ownCgroup(candidates, c.dirs(), members)
+	}
+	t.counted, t.pressure = t.cgroup.read()
+	return t
+}
+
+// countersOf sums the counters of processes.
+func countersOf(members []process) counters {
+	var seconds, resident, read, written float64
+	isReadable := true
+	for _, p := range members {
+		seconds += float64(p.ticks) / ticksPerSecond
+		resident += float64(p.residentPages) * float64(os.Getpagesize())
+		text, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/io")
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // the process has ended
+		}
+		r, w, ok := parseIO(text)
+		isReadable = isReadable && err == nil && ok
+		read, written = read+r, written+w
+	}
+
+	c := counters{cpuSeconds: &seconds}
+	if resident > 0 { // a zombie has no memory
+		c.memoryBytes = &resident
+	}
+	if isReadable { // another user's process is not readable, and makes the sum unknown
+		c.readBytes, c.writtenBytes = &read, &written
+	}
+	return c
+}
+
+// ioWaitsOf returns how long each thread of the processes has waited for storage, or nil if the
+// kernel does not account delays.
+func ioWaitsOf(members []process) *ioWaits {
+	if !accountsDelays() {
+		return nil
+	}
+	waits := &ioWaits{seconds: map[int]float64{}}
+	for _, p := range members {
+		waits.childFaults += p.childFaults
+		tasks := "/proc/" + strconv.Itoa(p.pid) + "/task"
+		threads, err := os.ReadDir(tasks)
+		if err != nil {
+			continue // the process has ended
+		}
+		for _, t := range threads {
+			text, err := os.ReadFile(filepath.Join(tasks, t.Name(), "stat"))
+			if err != nil {
+				continue // the thread has ended
+			}
+			if thread, ok := parseProcess(text); ok {
+				waits.seconds[thread.pid] = float64(thread.delayTicks) / ticksPerSecond
+			}
+		}
+	}
+	return waits
+}
+
+// accountsDelays reports whether the kernel accounts how long tasks wait for storage. Kernels
+// before 5.14 have no setting for it. There it is enabled if the first process has waited, because
+// that process reads from storage during the boot.
+func accountsDelays() bool {
+	text, err := os.ReadFile("/proc/sys/kernel/task_delayacct")
+	if err == nil {
+		return strings.TrimSpace(string(text)) == "1"
+	}
+	if text, err = os.ReadFile("/proc/1/stat"); err != nil {
+		return false
+	}
+	first, ok := parseProcess(text)
+	return ok && first.delayTicks > 0
+}
+
+// processes returns every process that can be read.
+func processes() []process {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = proc.Close() }() // it was only read
+	names, err := proc.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+
+	var all []process
+	for _, name := range names {
+		if name[0] < '0' || name[0] > '9' {
+			continue
+		}
+		text, err := os.ReadFile("/proc/" + name + "/stat")
+		if err != nil {
+			continue // the process has ended
+		}
+		if p, ok := parseProcess(text); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}

@@ -1,0 +1,138 @@
+package usage
+
+import (
+	"maps"
+	"os"
+	"time"
+
+	"courier/schemas"
+)
+
+// resources are the resources for which pressure is measured.
+var resources = []string{"cpu", "io", "memory"}
+
+// Totals is what a job has used until an instant.
+type Totals struct {
+	at      time.Time // has the monotonic clock
+	tree    counters  // of the process tree
+	ioWaits *ioWaits  // nil: the kernel does not account delays
+
+	cgroup   cgroupDirs // the job's own; empty if it has none
+	counted  counters   // by the cgroup
+	pressure map[string]stallTime
+}
+
+// Started returns the totals of a command that is about to start in a cgroup, which may be nil.
+// The cgroup may have counted an earlier command.
+func Started(c *Cgroup) Totals {
+	zero := counters{cpuSeconds: new(float64), readBytes: new(float64), writtenBytes: new(float64)}
+	t := Totals{at: time.Now(), tree: zero, ioWaits: &ioWaits{}, cgroup: c.dirs()}
+	t.counted, t.pressure = t.cgroup.read()
+	return t
+}
+
+// AddExited adds what is known about a command that has exited: its CPU time.
+func (t *Totals) AddExited(state *os.ProcessState) {
+	if t.tree.cpuSeconds == nil {
+		seconds := (state.UserTime() + state.SystemTime()).Seconds()
+		t.tree.cpuSeconds = &seconds
+	}
+}
+
+// Used is what a job used between two instants. An unknown figure is nil.
+type Used struct {
+	counters
+	ioWaitSeconds *float64
+
+	// Share of the time in which some or all tasks waited for a resource, by resource.
+	somePressure, fullPressure map[string]*float64
+
+	cgroupFigures []string // figures that come from the cgroup
+}
+
+// Since returns what was used between an earlier instant and t. The cgroup takes precedence over
+// the process tree, because it includes processes that have ended, and counts each process once.
+func (t Totals) Since(earlier Totals) Used {
+	u := Used{
+		counters:      t.tree.since(earlier.tree),
+		ioWaitSeconds: ioWaitBetween(earlier.ioWaits, t.ioWaits),
+		somePressure:  map[string]*float64{},
+		fullPressure:  map[string]*float64{},
+	}
+	if len(t.cgroup) == 0 || !maps.Equal(t.cgroup, earlier.cgroup) {
+		return u
+	}
+
+	counted := t.counted.since(earlier.counted)
+	if counted.cpuSeconds != nil {
+		u.cpuSeconds = counted.cpuSeconds
+		u.cgroupFigures = append(u.cgroupFigures, schemas.FigureCPU)
+	}
+	// The cgroup of a job that has ended holds little more than caches.
+	if counted.memoryBytes != nil && u.memoryBytes != nil {
+		u.memoryBytes = counted.memoryBytes
+		u.cgroupFigures = append(u.cgroupFigures, schemas.FigureMemory)
+	}
+	if counted.readBytes != nil && counted.writtenBytes != nil {
+		u.readBytes, u.writtenBytes = counted.readBytes, counted.writtenBytes
+		u.cgroupFigures = append(u.cgroupFigures, schemas.FigureIO)
+	}
+
+	seconds := t.at.Sub(earlier.at).Seconds()
+	for _, r := range resources {
+		before, after := earlier.pressure[r], t.pressure[r]
+		u.somePressure[r] = pressureRatio(before.some, after.some, seconds)
+		u.fullPressure[r] = pressureRatio(before.full, after.full, seconds)
+	}
+	return u
+}
+
+// Fill writes the figures into the event of an epoch. Several epochs that ended together share
+// what was used.
+func (u Used) Fill(e *schemas.Epoch, epochs int) {
+	share := func(v *float64) *float64 {
+		if v == nil {
+			return nil
+		}
+		s := *v / float64(epochs)
+		return &s
+	}
+	e.JobCPUSeconds = share(u.cpuSeconds)
+	e.JobMemoryBytes = u.memoryBytes
+	e.JobReadBytes, e.JobWrittenBytes = share(u.readBytes), share(u.writtenBytes)
+	e.JobIOWaitSeconds = share(u.ioWaitSeconds)
+	e.JobCgroupFigures = u.cgroupFigures
+
+	e.JobCPUPressureRatio, e.JobCPUFullPressureRatio = u.somePressure["cpu"], u.fullPressure["cpu"]
+	e.JobIOPressureRatio, e.JobIOFullPressureRatio = u.somePressure["io"], u.fullPressure["io"]
+	e.JobMemoryPressureRatio = u.somePressure["memory"]
+	e.JobMemoryFullPressureRatio = u.fullPressure["memory"]
+}
+
+// counters is what processes have used. An unknown figure is nil.
+type counters struct {
+	cpuSeconds   *float64 // user and system time
+	memoryBytes  *float64 // currently resident; shared pages count in each process
+	readBytes    *float64 // from storage
+	writtenBytes *float64 // to storage
+}
+
+// since returns the increase since an earlier instant, and the current memory.
+func (c counters) since(earlier counters) counters {
+	return counters{
+		cpuSeconds:   increase(earlier.cpuSeconds, c.cpuSeconds),
+		memoryBytes:  c.memoryBytes,
+		readBytes:    increase(earlier.readBytes, c.readBytes),
+		writtenBytes: increase(earlier.writtenBytes, c.writtenBytes),
+	}
+}
+
+// increase returns the increase of a counter. It is unknown if the counter decreased, which
+// happens if a process ended for which no process of the job waited.
+func increase(before, after *float64) *float64 {
+	if before == nil || after == nil || *after < *before {
+		return nil
+	}
+	d := *after - *before
+	return &d
+}

@@ -1,0 +1,158 @@
+package usage
+
+import (
+	"testing"
+	"time"
+
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTotals_Since(t *testing.T) {
+	own, other := cgroupDirs{unified: "/c/job"}, cgroupDirs{unified: "/c/other"}
+	tree := func(cpu, resident float64) counters {
+		return counters{
+			cpuSeconds:   &cpu,
+			memoryBytes:  &resident,
+			readBytes:    ptr(10 * cpu),
+			writtenBytes: ptr(20 * cpu),
+		}
+	}
+	for _, test := range []struct {
+		name          string
+		before, after Totals
+		want          schemas.Epoch
+	}{
+		{"the cgroup takes precedence",
+			Totals{
+				at:       noon,
+				tree:     tree(1, 50),
+				cgroup:   own,
+				counted:  counters{cpuSeconds: ptr(2.0), readBytes: ptr(0.0), writtenBytes: ptr(0.0)},
+				pressure: map[string]stallTime{"cpu": {ptr(1.0), ptr(1.0)}, "io": {ptr(0.0), nil}},
+			},
+			Totals{
+				at:     noon.Add(4 * time.Second),
+				tree:   tree(3, 60),
+				cgroup: own,
+				counted: counters{
+					cpuSeconds:   ptr(7.0),
+					memoryBytes:  ptr(40.0),
+					readBytes:    ptr(5.0),
+					writtenBytes: ptr(6.0),
+				},
+				pressure: map[string]stallTime{"cpu": {ptr(3.0), ptr(2.0)}, "io": {ptr(0.0), nil}},
+			},
+			schemas.Epoch{
+				JobCPUSeconds:           ptr(5.0),
+				JobMemoryBytes:          ptr(40.0),
+				JobReadBytes:            ptr(5.0),
+				JobWrittenBytes:         ptr(6.0),
+				JobCgroupFigures:        []string{"cpu", "memory", "io"},
+				JobCPUPressureRatio:     ptr(0.5),
+				JobCPUFullPressureRatio: ptr(0.25),
+				JobIOPressureRatio:      ptr(0.0),
+			}},
+		{"figures that the cgroup does not count",
+			Totals{
+				at:      noon,
+				tree:    tree(1, 50),
+				cgroup:  own,
+				counted: counters{cpuSeconds: ptr(2.0)},
+			}, Totals{
+				at:      noon.Add(time.Second),
+				tree:    tree(3, 60),
+				cgroup:  own,
+				counted: counters{cpuSeconds: ptr(7.0)},
+			},
+			schemas.Epoch{
+				JobCPUSeconds:    ptr(5.0),
+				JobMemoryBytes:   ptr(60.0),
+				JobReadBytes:     ptr(20.0),
+				JobWrittenBytes:  ptr(40.0),
+				JobCgroupFigures: []string{"cpu"},
+			}},
+		{
+			"another cgroup",
+			Totals{
+				at:       noon,
+				tree:     tree(1, 50),
+				cgroup:   own,
+				counted:  counters{cpuSeconds: ptr(2.0)},
+				pressure: map[string]stallTime{"cpu": {some: ptr(1.0)}},
+			},
+			Totals{
+				at:       noon.Add(time.Second),
+				tree:     tree(3, 60),
+				cgroup:   other,
+				counted:  counters{cpuSeconds: ptr(9.0)},
+				pressure: map[string]stallTime{"cpu": {some: ptr(1.5)}},
+			},
+			schemas.Epoch{
+				JobCPUSeconds:   ptr(2.0),
+				JobMemoryBytes:  ptr(60.0),
+				JobReadBytes:    ptr(20.0),
+				JobWrittenBytes: ptr(40.0),
+			},
+		},
+		{
+			"after the job has ended",
+			Totals{at: noon, tree: tree(1, 50), cgroup: own, counted: counters{cpuSeconds: ptr(2.0)}},
+			Totals{
+				at:      noon.Add(time.Second),
+				tree:    counters{cpuSeconds: ptr(3.0)},
+				cgroup:  own,
+				counted: counters{cpuSeconds: ptr(3.5), memoryBytes: ptr(4.0)},
+			},
+			schemas.Epoch{JobCPUSeconds: ptr(1.5), JobCgroupFigures: []string{"cpu"}},
+		},
+		{
+			"a new thread",
+			Totals{ioWaits: &ioWaits{map[int]float64{1: 1, 2: 5}, 7}},
+			Totals{ioWaits: &ioWaits{map[int]float64{1: 1.5, 2: 5, 4: 2}, 7}},
+			schemas.Epoch{JobIOWaitSeconds: ptr(2.5)},
+		},
+		{
+			"a thread ended",
+			Totals{ioWaits: &ioWaits{map[int]float64{1: 1, 2: 5}, 7}},
+			Totals{ioWaits: &ioWaits{map[int]float64{1: 1.5}, 7}},
+			schemas.Epoch{},
+		},
+		{
+			"a reused thread ID",
+			Totals{ioWaits: &ioWaits{map[int]float64{1: 1, 2: 5}, 7}},
+			Totals{ioWaits: &ioWaits{map[int]float64{1: 1.5, 2: 0}, 7}},
+			schemas.Epoch{},
+		},
+		{
+			"a reaped child",
+			Totals{ioWaits: &ioWaits{}},
+			Totals{ioWaits: &ioWaits{map[int]float64{1: 0}, 90}},
+			schemas.Epoch{},
+		},
+		{
+			"without waits",
+			Totals{ioWaits: &ioWaits{}},
+			Totals{ioWaits: &ioWaits{map[int]float64{1: 0}, 0}},
+			schemas.Epoch{JobIOWaitSeconds: ptr(0.0)},
+		},
+		{"without delay accounting", Totals{ioWaits: &ioWaits{}}, Totals{}, schemas.Epoch{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var got schemas.Epoch
+			test.after.Since(test.before).Fill(&got, 1)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("Since() (-want +got):\n%s", diff)
+			}
+		})
+	}
+	var half schemas.Epoch
+	Used{
+		counters:      counters{cpuSeconds: ptr(4.0), memoryBytes: ptr(9.0)},
+		ioWaitSeconds: ptr(1.0),
+	}.Fill(&half, 2)
+	if *half.JobCPUSeconds != 2 || *half.JobMemoryBytes != 9 || *half.JobIOWaitSeconds != 0.5 {
+		t.Errorf("one of two epochs = %+v, want half of each counter", half)
+	}
+}

@@ -1,0 +1,37 @@
+package schemas
+
+// JobAdmitted is job.<id>.admitted: the admission policy let a queued job start. It is part of the
+// cluster state, so it is stored with the other events of jobs. The advice is also published as
+// job.<id>.advice, with action start.
+type JobAdmitted struct {
+	JobStamp
+	Advice Advice `json:"advice"` // what to start, and what is promised
+}
+
+// NewJobAdmitted returns the event that admits the job of an advice.
+func NewJobAdmitted(a *Advice) *JobAdmitted {
+	e := &JobAdmitted{JobStamp: a.JobStamp, Advice: *a}
+	e.EventID = AdmittedID(a.JobID)
+	return e
+}
+
+// AdmittedID returns the identity of the event that admits a queued job, and of its advice.
+func AdmittedID(job string) string { return job + "/admitted" }
+
+// Subject implements Event.
+func (e *JobAdmitted) Subject() string { return JobSubject(e.JobID, EventAdmitted) }
+
+// Validate implements Event.
+func (e *JobAdmitted) Validate() error {
+	if err := e.JobStamp.validate(); err != nil {
+		return err
+	}
+	if e.Advice.JobID != e.JobID {
+		return Invalid("advice", "is for job %q, want %q", clip(e.Advice.JobID), clip(e.JobID))
+	}
+	if e.Advice.Action != ActionStart {
+		action := clip(string(e.Advice.Action))
+		return Invalid("advice", "its action is %q, want %q", action, ActionStart)
+	}
+	return e.Advice.Validate()
+}

@@ -1,0 +1,145 @@
+package schemas
+
+import (
+	"encoding/json"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Duration is a time span as people write it: "10m", "90s", "1h30m", "2d".
+type Duration time.Duration
+
+// MarshalJSON writes the duration as Go does, for example "10m0s".
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// UnmarshalJSON reads what ParseDuration reads; the error names the field slo.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b)) // any JSON string without exotic escapes; no duration has one
+	if err != nil || b[0] != '"' {
+		return Invalid("slo", `want a duration as text, such as "10m"`)
+	}
+	v, err := ParseDuration(s)
+	if err != nil {
+		return err
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// UnmarshalText reads what ParseDuration reads, for flags.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := ParseDuration(string(b))
+	*d = Duration(v)
+	return err
+}
+
+// Seconds returns the duration in seconds.
+func (d Duration) Seconds() float64 { return time.Duration(d).Seconds() }
+
+const hoursPerDay = 24
+
+// days finds the number of days that a duration begins with.
+var days = regexp.MustCompile(`^([+-]?[0-9]*\.?[0-9]+)d`)
+
+// ParseDuration reads a duration with the units of time.ParseDuration, or days of 24 hours before
+// them: "90s", "1h30m", "2d", "1d12h". It reads what FormatSeconds writes, with its spaces, too.
+// The error is an *Error with CodeInvalid for the field slo.
+func ParseDuration(s string) (time.Duration, error) {
+	text := joined(s)
+	var whole time.Duration
+	if m := days.FindStringSubmatch(text); m != nil {
+		n, err := strconv.ParseFloat(m[1], 64)
+		if err != nil || math.Abs(n) > MaxSLO.Hours()/hoursPerDay {
+			return 0, Invalid("slo", "%q is longer than %s", clip(s), FormatSeconds(MaxSLO.Seconds()))
+		}
+		whole = time.Duration(n * hoursPerDay * float64(time.Hour))
+		if text = text[len(m[0]):]; text == "" {
+			return whole, nil
+		}
+	}
+	rest, err := time.ParseDuration(text)
+	switch {
+	case err != nil && strings.Contains(err.Error(), "missing unit"):
+		return 0, Invalid("slo", `%q has no unit, use for example "10m"`, clip(s))
+	case err != nil || whole != 0 && strings.ContainsAny(text[:1], "+-"):
+		return 0, Invalid("slo", `%q is not a duration such as "10m", "90s", "1h30m" or "2d"`, clip(s))
+	case whole < 0:
+		return whole - rest, nil
+	}
+	return whole + rest, nil
+}
+
+// joined removes the spaces before or after a unit: those that do not part two numbers.
+func joined(s string) string {
+	if !strings.Contains(s, " ") {
+		return s
+	}
+	isUnit := func(i int) bool { return i >= 0 && i < len(s) && s[i] >= 'a' && s[i] <= 'z' }
+	var b strings.Builder
+	for i := range len(s) {
+		if s[i] != ' ' || !isUnit(i-1) && !isUnit(i+1) {
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String()
+}
+
+// FormatSeconds writes a number of seconds for people: "0.114 s", "48.7 s", "7m 38s", "6h 28m",
+// "2d".
+func FormatSeconds(v float64) string { return string(AppendSeconds(nil, v)) }
+
+// AppendSeconds appends what FormatSeconds returns.
+func AppendSeconds(b []byte, v float64) []byte {
+	const minute, hour, day = 60, 60 * 60, hoursPerDay * 60 * 60
+	if v < 0 {
+		b, v = append(b, '-'), -v
+	}
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return append(b, "unknown"...)
+	case v == 0:
+		return append(b, "0 s"...)
+	case v < 0.001:
+		return append(b, "under 1 ms"...)
+	case v < 99.95:
+		return append(strconv.AppendFloat(b, v, 'g', 3, 64), " s"...)
+	case v < hour-0.5:
+		return appendUnits(b, math.Round(v), minute, "m", "s")
+	case v < day-minute/2:
+		return appendUnits(b, math.Round(v/minute), minute, "h", "m")
+	}
+	return appendUnits(b, math.Round(v/hour), hoursPerDay, "d", "h")
+}
+
+// appendUnits writes a count of small units as large ones and the rest, if there is one.
+func appendUnits(b []byte, count, perLarge float64, large, small string) []byte {
+	b = append(strconv.AppendFloat(b, math.Floor(count/perLarge), 'f', 0, 64), large...)
+	rest := math.Mod(count, perLarge)
+	if rest == 0 {
+		return b
+	}
+	return append(strconv.AppendFloat(append(b, ' '), rest, 'f', 0, 64), small...)
+}
+
+// CeilSeconds returns the shortest duration of at least v seconds that FormatSeconds writes
+// exactly: what is asked for as it is written is enough.
+func CeilSeconds(v float64) float64 {
+	const minute, hour, day = 60, 60 * 60, hoursPerDay * 60 * 60
+	unit := 0.001
+	switch {
+	case v > day-minute/2:
+		unit = hour
+	case v > hour-0.5:
+		unit = minute
+	case v > 99.9:
+		unit = 1
+	case v > 9.99:
+		unit = 0.1
+	case v > 0.999:
+		unit = 0.01
+	}
+	return math.Round(math.Ceil(v/unit-1e-9)*unit*1e3) / 1e3
+}

@@ -1,0 +1,44 @@
+package schemas_test
+
+import (
+	"testing"
+
+	"courier/schemas"
+)
+
+func TestModelLevel_IsReadBack(t *testing.T) {
+	for _, c := range []struct{ model, dataset, level string }{
+		{"resnet50", "", "resnet50"},
+		{"resnet50", "cifar10", "resnet50@cifar10"},
+		{"resnet50@cifar10", "", `resnet50\@cifar10`},
+		{"a@", "b", `a\@@b`},
+		{"a", "@b", `a@\@b`},
+		{`a\`, "b", `a\\@b`},
+		{`a\@b`, `c\`, `a\\\@b@c\\`},
+		{"", "", ""},
+	} {
+		if got := schemas.ModelLevel(c.model, c.dataset); got != c.level {
+			t.Errorf("ModelLevel(%q, %q) = %q, want %q", c.model, c.dataset, got, c.level)
+		}
+		model, dataset := schemas.ParseModelLevel(c.level)
+		if model != c.model || dataset != c.dataset {
+			t.Errorf("ParseModelLevel(%q) = %q, %q, want %q, %q", c.level, model, dataset, c.model, c.dataset)
+		}
+	}
+}
+
+// No two pairs share a level: a promise for one would rest on the runs of the other.
+func FuzzModelLevel(f *testing.F) {
+	f.Add("a@", "b", "a", "@b")
+	f.Add(`a\`, "b", `a\@b`, "")
+	f.Fuzz(func(t *testing.T, model, dataset, otherModel, otherDataset string) {
+		level := schemas.ModelLevel(model, dataset)
+		if m, d := schemas.ParseModelLevel(level); m != model || d != dataset {
+			t.Errorf("%q, %q became the level %q and then %q, %q", model, dataset, level, m, d)
+		}
+		same := model == otherModel && dataset == otherDataset
+		if other := schemas.ModelLevel(otherModel, otherDataset); (level == other) != same {
+			t.Errorf("%q, %q and %q, %q have the levels %q and %q", model, dataset, otherModel, otherDataset, level, other)
+		}
+	})
+}

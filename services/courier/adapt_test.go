@@ -1,0 +1,210 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/runner"
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A training that is in time until its epochs take eight times as long: the advisor
+// sees them, advises a larger batch, the run takes it up at an epoch's end, and log
+// and tables tell what it brought.
+func TestAdapt_MovesAJobThatIsSlowedDown(t *testing.T) {
+	library := testLibrary(t)
+	l := startAll(t, func(f *localFlags) {
+		if library != "" {
+			f.Engine, f.EngineLibrary = "auto", library
+		}
+	})
+	sizes := []int{4, 16, 64}
+	learn(t, l.bus, func() {
+		for _, batch := range sizes {
+			for _, cpus := range []int{1, 2} {
+				q := schemas.JobRequest{CPUs: schemas.CPUs{cpus}, BatchSizes: sizes, Epochs: 4}
+				digitsJob(t, l.bus, q, batch)
+			}
+		}
+	})
+	q := schemas.JobRequest{
+		JobID: "slowed", Model: demoModel, CPUs: schemas.CPUs{1}, BatchSizes: sizes, Epochs: 30,
+		SLO: schemas.Duration(24 * time.Hour), Confidence: 0.6,
+	}
+	q.SLO = schemas.Duration(1.6 * predictedSeconds(t, l.bus, q) * float64(time.Second))
+
+	j := slowedJob{t: t, bus: l.bus, id: q.JobID, epochs: q.Epochs}
+	r := j.run(q)
+	t.Logf("%s", j.said.String())
+	checkMoves(t, q, r, j.said.String())
+
+	var status schemas.JobStatus
+	await(t, "the job's end", func() bool {
+		status = j.status()
+		return status.State == schemas.StateFinished
+	})
+	if status.BatchSize != r.Setting.BatchSize || status.EpochsDone != uint32(q.Epochs) {
+		t.Errorf("status %+v, want the batch size that it ran with at last, %d",
+			status, r.Setting.BatchSize)
+	}
+	if n := countLog(t, l.bus)["job_moved"]; n != uint64(len(r.Moves)) {
+		t.Errorf("the log holds %d moves, want %d", n, len(r.Moves))
+	}
+	if library != "" {
+		checkMovesInSQL(t, l, r.Moves)
+	}
+}
+
+// predictedSeconds waits until a job can be predicted, and returns how long it takes
+// with batch size 4.
+func predictedSeconds(t *testing.T, b *bus.Bus, q schemas.JobRequest) float64 {
+	t.Helper()
+	var seconds *float64
+	await(t, "a prediction", func() bool {
+		var a schemas.Advice
+		err := b.Request(within(t, oneTry), schemas.SubjectJobPredict, &q, &a)
+		if alt := a.Running(4, 1); err == nil && alt != nil {
+			seconds = alt.PredictedSeconds
+		}
+		return seconds != nil
+	})
+	return *seconds
+}
+
+// slowedJob is a job that is slowed down.
+type slowedJob struct {
+	t      *testing.T
+	bus    *bus.Bus
+	id     string
+	epochs int
+	said   sharedBuffer // by courier run
+}
+
+// run runs the job with batch size 4 at first.
+func (j *slowedJob) run(q schemas.JobRequest) runner.Result {
+	j.t.Helper()
+	end, begin, err := os.Pipe()
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	defer end.Close()
+	o := runner.Options{
+		Request: q, BatchSize: 4, Adapt: runner.AdaptControl,
+		Stdin: end, Stdout: io.Discard, Stderr: &j.said,
+	}
+	var paced sync.WaitGroup
+	paced.Go(func() { j.pace(begin) })
+	r := runClocked(j.t, j.bus, o, &j.said)
+	paced.Wait()
+	return r
+}
+
+// Numbers of the epochs that are the first of the slow ones, and after which the job
+// waits until it has another batch size: the advisor knows slow ones alone by then.
+const firstSlow, decided = 6, 16
+
+// pace lets the job's epochs end one by one, each when the advisor knows the one before.
+func (j *slowedJob) pace(input io.WriteCloser) {
+	defer input.Close()
+	for n := 1; n <= j.epochs && !j.t.Failed(); n++ {
+		slower := 1
+		if n >= firstSlow {
+			slower = 8
+		}
+		if _, err := fmt.Fprintln(input, slower); err != nil {
+			j.t.Errorf("epoch %d: %v", n, err)
+			return
+		}
+		known := func() bool { return j.status().EpochsDone >= uint32(n) }
+		moved := func() bool { return strings.Contains(j.said.String(), asksForMore) }
+		if !j.reaches(known) || n == decided && !j.reaches(moved) {
+			j.t.Errorf("waited too long after epoch %d: %s", n, j.said.String())
+		}
+	}
+}
+
+const asksForMore = "changing the batch size from 4 to"
+
+// reaches waits for a condition, in any goroutine.
+func (j *slowedJob) reaches(ok func() bool) bool {
+	ctx := within(j.t, patience)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// status is what the advisor knows of the job; nothing before it knows it.
+func (j *slowedJob) status() (s schemas.JobStatus) {
+	q := schemas.JobStatusRequest{JobID: j.id}
+	_ = j.bus.Request(within(j.t, oneTry), schemas.SubjectJobStatus, &q, &s) // asked again
+	return s
+}
+
+// checkMoves holds the result of the run against what happened.
+func checkMoves(t *testing.T, q schemas.JobRequest, r runner.Result, said string) {
+	t.Helper()
+	i := slices.IndexFunc(r.Moves, func(m schemas.Moved) bool {
+		return m.Outcome == schemas.MoveCarriedOut
+	})
+	if i < 0 || r.Moves[i].FromBatchSize != 4 {
+		t.Fatalf("moves %+v, want batch size 4 left", r.Moves)
+	}
+	first := r.Moves[i]
+	if first.PredictedEpochSeconds == nil || first.UnmovedEpochSeconds == nil ||
+		*first.PredictedEpochSeconds >= *first.UnmovedEpochSeconds ||
+		first.BeforeEpochSeconds == nil || first.AfterEpochSeconds == nil {
+		t.Errorf("move %+v, want what was predicted and measured", first)
+	}
+	for i, e := range r.Epochs[:first.Epoch] {
+		want := uint32(4)
+		if e.Epoch == first.Epoch {
+			want = first.ToBatchSize
+		}
+		if e.Epoch != uint32(i+1) || e.BatchSize != want {
+			t.Errorf("epoch %d is number %d with batch size %d, want %d",
+				i+1, e.Epoch, e.BatchSize, want)
+		}
+	}
+	if len(r.Epochs) != q.Epochs || !strings.Contains(said, asksForMore) {
+		t.Errorf("%d epochs, want all %d, and the change told", len(r.Epochs), q.Epochs)
+	}
+}
+
+// checkMovesInSQL waits until the tables have the moves, and compares them.
+func checkMovesInSQL(t *testing.T, l *local, want []schemas.Moved) {
+	t.Helper()
+	ctx := within(t, patience)
+	select {
+	case <-l.sqlReady:
+	case <-ctx.Done():
+		t.Fatal("the engine is not ready")
+	}
+	var rows []schemas.Moved
+	await(t, "the moves in SQL", func() bool {
+		rows = nil
+		err := l.db.Load().Query(ctx, &rows, "SELECT * FROM job_moved ORDER BY sequence")
+		return err == nil && len(rows) == len(want)
+	})
+	for i := range rows {
+		rows[i].Sequence, rows[i].At = 0, want[i].At
+	}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Errorf("moves in SQL (-run +table):\n%s", diff)
+	}
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/schemas"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestArguments_ParseToTheSameFlags(t *testing.T) {
+	for _, want := range []trainerCommand{
+		{},
+		{
+			OnlyIdle:   true,
+			Supervised: true,
+			trainerFlags: trainerFlags{
+				NewEpochs:     7,
+				RefitEvery:    90 * time.Minute,
+				CoolDown:      time.Second,
+				ExampleWindow: 24 * time.Hour,
+				MostExamples:  100,
+				Trees:         3,
+				Seed:          1 << 63,
+			},
+			clickHouseFlags: clickHouseFlags{ClickHousePasswordFile: "with space and = sign"},
+		},
+	} {
+		want.NATSReplicas = 1
+		args, err := arguments(&want, "nats-url")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(args, " "); strings.Contains(text, "--nats-url") {
+			t.Errorf("arguments %s have the flag that was left out", text)
+		}
+		var got trainerCommand
+		parser, err := kong.New(&got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parser.Parse(args); err != nil {
+			t.Fatalf("parse %q: %v", args, err)
+		}
+		want.NATSURL = got.NATSURL // left out
+		ours := cmp.AllowUnexported(trainerCommand{}, serviceFlags{}, natsFlags{})
+		if diff := cmp.Diff(want, got, ours); diff != "" {
+			t.Errorf("flags after arguments %q differ (-want +got):\n%s", args, diff)
+		}
+	}
+}
+
+// scrape returns the body of a page of the gateway with its status.
+func scrape(t testing.TB, url string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(within(t, patience), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// The trainer's process is killed: readiness and metrics show it, it is restarted, and
+// the next fit has learnt from every epoch, those published meanwhile included.
+func TestAll_RestartsAKilledTrainerAndLosesNothing(t *testing.T) {
+	l := startAll(t, nil)
+	publishPast(t, l.bus, "before", 200)
+	if status, body := scrape(t, l.endpoints.HTTPURL+"/readyz"); status != http.StatusOK {
+		t.Errorf("readyz = %d %s, want 200", status, body)
+	}
+
+	killed := l.trainer.PID()
+	process, err := os.FindProcess(killed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	publishPast(t, l.bus, "after", 200)
+	await(t, "another trainer process", func() bool {
+		pid := l.trainer.PID()
+		return pid != 0 && pid != killed && l.trainer.Ready() == nil
+	})
+	awaitTrainer(t, l.bus)
+
+	var reply schemas.TrainReply
+	// Accuracy has no neighbours: an epoch whose time says nothing is an example, too.
+	request := schemas.TrainRequest{Target: schemas.TargetAccuracy, Promote: true}
+	err = l.bus.Request(within(t, patience), schemas.SubjectRegressorTrain, &request, &reply)
+	if err != nil || len(reply.Promoted) != 1 {
+		t.Fatalf("train = %+v, %v, want one regressor promoted", reply, err)
+	}
+	if got := reply.Promoted[0].Examples; got != 400 {
+		t.Errorf("fit learnt from %d epochs, want 400", got)
+	}
+	awaitMetrics(t, l,
+		`courier_services_child_up{process="trainer"} 1`,
+		`courier_services_child_restarts_total{process="trainer"} 1`,
+		`courier_trainer_fits_total{outcome="promoted",process="trainer",target="accuracy"} 1`,
+		`process_resident_memory_bytes{process="trainer"} `,
+		"\nprocess_resident_memory_bytes ",
+	)
+}
+
+// awaitMetrics waits until the page of metrics has all texts. It leaves out those of a trainer that
+// does not answer in time.
+func awaitMetrics(t *testing.T, l *local, texts ...string) {
+	t.Helper()
+	var page string
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(page)
+		}
+	})
+	for _, text := range texts {
+		await(t, fmt.Sprintf("metrics with %q", text), func() bool {
+			_, page = scrape(t, l.endpoints.HTTPURL+"/metrics")
+			return strings.Contains(page, text)
+		})
+	}
+}
+
+// A courier all that is killed takes its trainer with it: both hold the same standard
+// error, whose other end is at its end when neither lives.
+func TestAll_KilledLeavesNoTrainer(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	all := exec.Command(program, "all", "--data", dir, "--engine=off", "--nats-port=0", "--http-port=0", "--log-level=info")
+	stderr, err := all.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := all.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = all.Process.Kill() }) // it was, unless the test failed before
+	log := make(chan string, 1)
+	go func() {
+		text, _ := io.ReadAll(stderr) // what there is of it tells enough
+		log <- string(text)
+	}()
+	e := awaitEndpoints(t, dir, func(e Endpoints) bool { return e.HTTPURL != "" })
+	await(t, "the trainer's process", func() bool {
+		status, _ := scrape(t, e.HTTPURL+"/readyz")
+		return status == http.StatusOK
+	})
+	if err := all.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case text := <-log:
+		if !strings.Contains(text, `"process":"trainer"`) {
+			t.Errorf("the log has no line of the trainer:\n%s", text)
+		}
+	case <-within(t, patience).Done():
+		t.Error("courier all was killed and its trainer still lives")
+	}
+	_ = all.Wait() // its status is that of the kill
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"courier/bus"
+	"courier/collector"
+	"courier/deploy/workloads/digits"
+	"courier/runner"
+	"courier/schemas"
+)
+
+// clockedRole is the first argument of a test binary that is to train on the digits
+// by a clock of its own: then come the flags of the workload.
+const clockedRole = "digits-by-a-clock-of-tests"
+
+func init() {
+	if len(os.Args) > 2 && os.Args[1] == clockedRole {
+		if err := clockedDigits(os.Args[2], os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+// clockedCommand trains the perceptron as the workload does, in a process of its own.
+func clockedCommand(t testing.TB) []string {
+	t.Helper()
+	return []string{
+		program(t), clockedRole, "{cpus}",
+		"--network", "mlp", "--batch-size", "{batch}", "--cpus", "{cpus}", "--epochs", "{epochs}",
+		"--augment", "1",
+	}
+}
+
+// clockedDigits trains for real, and reports epochs that take what epochSeconds says
+// and not what a busy machine makes of them. Each epoch is reported after a line of
+// input: by how much the epoch takes longer than that. Without input epochs take no longer.
+func clockedDigits(cpus string, args []string) error {
+	n, err := strconv.ParseFloat(cpus, 64)
+	if err != nil {
+		return err
+	}
+	return digits.Run(context.Background(), args, &clockedEpochs{
+		cpus:   n,
+		slower: 1,
+		input:  bufio.NewScanner(os.Stdin),
+	})
+}
+
+// clockedEpochs takes the lines of a training and prints them with other durations.
+type clockedEpochs struct {
+	cpus   float64
+	slower float64
+	input  *bufio.Scanner
+}
+
+// Write takes the line of an epoch. The training waits for it before the next one.
+func (c *clockedEpochs) Write(text []byte) (int, error) {
+	line := map[string]any{}
+	if err := json.Unmarshal(text, &line); err != nil {
+		return 0, err
+	}
+	if c.input.Scan() {
+		slower, err := strconv.ParseFloat(c.input.Text(), 64)
+		if err != nil {
+			return 0, err
+		}
+		c.slower = slower
+	}
+	batch, _ := line["batch_size"].(float64)
+	epoch, _ := line["epoch"].(float64)
+	line["seconds"] = c.slower * epochSeconds(batch, c.cpus, epoch)
+	if err := json.NewEncoder(os.Stdout).Encode(line); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// epochSeconds are minutes, beside which the seconds or minutes that a test takes on
+// whatever machine are nothing. Epochs of a run differ by some percent.
+func epochSeconds(batch, cpus, epoch float64) float64 {
+	scatter := 1 + 0.01*float64(int(epoch)%3-1)
+	return (20 + 1120/batch) / cpus * scatter
+}
+
+// digitsJob runs a real training job under courier run. Its durations are those of
+// epochSeconds, so that the regressors of them are always good enough to be used.
+func digitsJob(t testing.TB, b *bus.Bus, q schemas.JobRequest, batch int) runner.Result {
+	t.Helper()
+	var output sharedBuffer
+	o := runner.Options{
+		Request: q, BatchSize: batch, Stdout: &output, Stderr: &output,
+	}
+	return runClocked(t, b, o, &output)
+}
+
+// runClocked runs a clocked training under courier run, to its end.
+func runClocked(
+	t testing.TB, b *bus.Bus, o runner.Options, output *sharedBuffer,
+) runner.Result {
+	t.Helper()
+	o.Request.Model, o.Command, o.NoPTY = demoModel, clockedCommand(t), true
+	o.Patience = patience
+	o.Observer = collector.NewObserver(slog.New(slog.DiscardHandler))
+	o.SpoolDir = filepath.Join(t.TempDir(), "spool")
+	o.Connect = func(context.Context) (*bus.Bus, error) { return b, nil }
+	r, err := runner.Run(within(t, patience), o, slog.New(slog.DiscardHandler))
+	if err != nil || r.ExitCode != 0 {
+		t.Fatalf("job %s: status %d, %v\n%s", r.JobID, r.ExitCode, err, output.String())
+	}
+	return r
+}
+
+// learn runs jobs and has regressors of them put in use. The trainer stops once, when
+// the tables are ready, and starts again with them.
+func learn(t testing.TB, b *bus.Bus, jobs func()) (reply schemas.TrainReply) {
+	t.Helper()
+	jobs()
+	request := schemas.TrainRequest{Promote: true}
+	var err error
+	await(t, "the trainer", func() bool {
+		err = b.Request(within(t, patience), schemas.SubjectRegressorTrain, &request, &reply)
+		return !errors.Is(err, schemas.ErrUnavailable)
+	})
+	if err != nil || len(reply.Promoted) < 2 {
+		t.Fatalf("train = %+v, %v, want at least epoch time and accuracy", reply, err)
+	}
+	return reply
+}

@@ -1,0 +1,173 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// ErrFull means that the spool file of a run has reached its maximum size.
+var ErrFull = errors.New("spool file is full")
+
+// maxFileBytes limits the spool file of one run to about 90,000 epochs.
+const maxFileBytes = 64 << 20
+
+// fileSuffix is the suffix of the spool files of runs.
+const fileSuffix = ".jsonl"
+
+// DefaultDir returns the default directory for events that could not be published. It is in
+// the user's cache directory, or in the directory for temporary files if there is no cache.
+func DefaultDir() string {
+	if dir, err := os.UserCacheDir(); err == nil {
+		return filepath.Join(dir, "courier", "spool")
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("courier-spool-%d", os.Getuid()))
+}
+
+// runFile is the spool file of one run. It is created with the first event, and stays locked
+// until the run ends. It outlives the process if it still holds unpublished events.
+type runFile struct {
+	path string
+
+	mu             sync.Mutex // held during a write, never during a publish
+	file           *os.File
+	sizeBytes      int64
+	publishedBytes int64 // offset of the first unpublished event
+	unpublished    int   // number of unpublished events
+}
+
+func newRunFile(dir, job string, run uint32) *runFile {
+	return &runFile{path: filepath.Join(dir, fmt.Sprintf("%s-%d%s", job, run, fileSuffix))}
+}
+
+// append writes an event to the end of the file. If the file is full, it accepts only the end
+// of the job and returns ErrFull for every other event.
+func (f *runFile) append(e schemas.Event) error {
+	line, err := encodeLine(e)
+	if err != nil {
+		return err
+	}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.open(); err != nil {
+		return err
+	}
+
+	_, isEnd := e.(*schemas.Ended)
+	if !isEnd && f.sizeBytes+int64(len(line)) > maxFileBytes {
+		return fmt.Errorf("write %s to %s: %w", e.Subject(), f.path, ErrFull)
+	}
+
+	if n, err := f.file.Write(line); err != nil {
+		if f.file.Truncate(f.sizeBytes) != nil {
+			// The partial line stays. A line break separates it from the next event, and
+			// readers skip it.
+			separator, _ := f.file.Write([]byte("\n"))
+			f.sizeBytes += int64(n + separator)
+		}
+		return fmt.Errorf("write %s to the spool: %w", e.Subject(), err)
+	}
+
+	f.sizeBytes += int64(len(line))
+	f.unpublished++
+	return nil
+}
+
+// open creates and locks the file on the first call. The caller holds the mutex.
+func (f *runFile) open() error {
+	if f.file != nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return fmt.Errorf("create the spool directory: %w", err)
+	}
+	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the spool file: %w", err)
+	}
+	if err := lock(file); err != nil {
+		return errors.Join(fmt.Errorf("lock the spool file %s: %w", f.path, err), file.Close())
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return errors.Join(fmt.Errorf("open the spool file: %w", err), file.Close())
+	}
+
+	f.file, f.sizeBytes = file, info.Size()
+	if f.sizeBytes == 0 {
+		return nil
+	}
+
+	// An earlier process left events, and perhaps a partial line.
+	n, err := file.WriteString("\n")
+	f.sizeBytes, f.unpublished = f.sizeBytes+int64(n), 1
+	return err
+}
+
+// waiting returns the number of unpublished events.
+func (f *runFile) waiting() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.unpublished
+}
+
+// replay publishes the unpublished events in order, and empties the file after the last one.
+// It stops at the first error. The next call may publish some events again, which NATS drops
+// by their message IDs. Only one goroutine may call replay.
+func (f *runFile) replay(ctx context.Context, b *bus.Bus, log *slog.Logger) error {
+	log = log.With("spool", f.path)
+	for {
+		f.mu.Lock()
+		from, until, events := f.publishedBytes, f.sizeBytes, f.unpublished
+		f.mu.Unlock()
+		if events == 0 {
+			return nil
+		}
+		section := io.NewSectionReader(f.file, from, until-from)
+		if _, err := publishLines(ctx, b, section, log); err != nil {
+			return err
+		}
+		if err := f.markPublished(until, events); err != nil {
+			return err
+		}
+	}
+}
+
+// markPublished records that the events before an offset are published.
+func (f *runFile) markPublished(until int64, events int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.publishedBytes, f.unpublished = until, f.unpublished-events
+	if f.publishedBytes < f.sizeBytes {
+		return nil
+	}
+	if err := f.file.Truncate(0); err != nil {
+		return fmt.Errorf("empty the spool file: %w", err)
+	}
+	f.sizeBytes, f.publishedBytes = 0, 0
+	return nil
+}
+
+// close unlocks the file, and removes it if every event is published.
+func (f *runFile) close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file == nil {
+		return nil
+	}
+	err := f.file.Close()
+	f.file = nil
+	if err == nil && f.unpublished == 0 {
+		err = os.Remove(f.path)
+	}
+	return err
+}

@@ -1,0 +1,96 @@
+package spool
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// mountTmpfs mounts a small file system, or skips the test if that is not permitted.
+func mountTmpfs(t *testing.T, flags uintptr, size string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", flags, "size="+size); err != nil {
+		t.Skip("mounting is not permitted here: ", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func TestSampleQueue_LosesNothingOnAFullDisk(t *testing.T) {
+	log := newLogBuffer()
+	q := OpenSamples(mountTmpfs(t, 0, "16k"), log.logger())
+	defer q.Close()
+	fill(t, q, 1, 200) // about 250 bytes each
+	log.await(t, "no space left")
+	got := q.Stats()
+	isSplit := len(q.memory) > 0 && len(q.memory) < 200 && got.Bytes > 0 && got.Bytes <= 16<<10
+	if got.Samples != 200 || !isSplit || got.WriteFailures == 0 {
+		t.Errorf("stats %+v, %d samples in memory, want disk and memory used", got, len(q.memory))
+	}
+	if diff := cmp.Diff(numberRange(1, 200), drain(t, q)); diff != "" {
+		t.Errorf("published (-want +got):\n%s", diff)
+	}
+	fill(t, q, 201, 210) // published samples have freed the space
+	if len(q.memory) != 0 {
+		t.Errorf("%d samples in memory, want them on disk", len(q.memory))
+	}
+	if diff := cmp.Diff(numberRange(201, 210), drain(t, q)); diff != "" {
+		t.Errorf("published (-want +got):\n%s", diff)
+	}
+}
+
+func TestSampleQueue_UsesMemoryOnAReadOnlyDisk(t *testing.T) {
+	log := newLogBuffer()
+	q := OpenSamples(mountTmpfs(t, unix.MS_RDONLY, "16k"), log.logger())
+	defer q.Close()
+	log.await(t, "read-only file system")
+	fill(t, q, 1, 3)
+	if diff := cmp.Diff(numberRange(1, 3), drain(t, q)); diff != "" {
+		t.Errorf("published (-want +got):\n%s", diff)
+	}
+}
+
+// A partial line of a full disk must not damage the next event.
+func TestRunFile_HoldsCompleteEventsOnAFullDisk(t *testing.T) {
+	dir := mountTmpfs(t, 0, "8k")
+	f := newRunFile(dir, "a", 1)
+	kept := 0
+	for n := uint32(1); n <= 100; n++ {
+		if err := f.append(epochEvent("a", n)); err != nil {
+			break
+		}
+		kept++
+	}
+	if kept == 0 || kept == 100 || f.sizeBytes > 8<<10 {
+		t.Fatalf("%d events in %d bytes, want a full disk", kept, f.sizeBytes)
+	}
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=64k"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.append(endedEvent("a")); err != nil { // space was freed
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	count := func(schemas.Event) error { read++; return nil }
+	fail := func(line []byte, err error) { t.Errorf("unreadable line %q: %v", line, err) }
+	if err := readLines(bytes.NewReader(text), count, fail); err != nil || read != kept+1 {
+		t.Errorf("%d events read, %v, want %d and the end", read, err, kept)
+	}
+	if err := f.close(); err != nil {
+		t.Error(err)
+	}
+}

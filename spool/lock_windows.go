@@ -1,0 +1,35 @@
+package spool
+
+import (
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// lockOffset is the offset of the locked byte. It is beyond the end of every spool file,
+// because Windows denies other processes access to locked bytes.
+const lockOffset = 1 << 30
+
+// lock locks a file for this process until it is closed. It fails at once if another process
+// holds the lock. The lock ends with the process, even after a crash.
+func lock(f *os.File) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var lockErr error
+	err = raw.Control(func(fd uintptr) {
+		lockErr = windows.LockFileEx(
+			windows.Handle(fd),
+			windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
+			0,
+			1,
+			0,
+			&windows.Overlapped{Offset: lockOffset},
+		)
+	})
+	if err != nil {
+		return err
+	}
+	return lockErr
+}

@@ -1,0 +1,205 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+const (
+	maxQueued      = 1024            // events in memory
+	publishTimeout = 2 * time.Second // per event, including the acknowledgement
+	replayInterval = time.Second     // between attempts to publish the spool file
+)
+
+// Outbox publishes the events of one run in its own goroutine, so that a job never waits for
+// NATS. Events that cannot be published at once go to the run's spool file, and are published
+// from there when NATS is reachable. Events keep the order of Add: an event in the spool file
+// is older than every event in the queue.
+//
+//	Add ──► queue (bounded) ──► Run ──► bus
+//	             │ full          └ NATS unreachable, or older events in the spool file
+//	             └───► spool file ◄┘
+//
+// Add, Lost and Path are safe for concurrent use. Run and Finish are called once each.
+type Outbox struct {
+	file    *runFile
+	log     *slog.Logger
+	lost    atomic.Int64  // events that neither NATS nor the disk accepted
+	changed chan struct{} // signals a change of queue or closed; capacity 1
+	stopped chan struct{} // closed when Run returns
+
+	mu     sync.Mutex // held during a write to the spool file, never during a publish
+	queue  []schemas.Event
+	closed bool // Finish was called, so no event follows
+}
+
+// NewOutbox returns the outbox of a run. Its spool file is in dir, and is created only when an
+// event cannot be published.
+func NewOutbox(dir, job string, run uint32, log *slog.Logger) *Outbox {
+	return &Outbox{
+		file:    newRunFile(dir, job, run),
+		log:     log,
+		changed: make(chan struct{}, 1),
+		stopped: make(chan struct{}),
+	}
+}
+
+// Lost returns the number of events that neither NATS nor the disk accepted.
+func (o *Outbox) Lost() int64 { return o.lost.Load() }
+
+// Path returns the path of the run's spool file. The file may not exist.
+func (o *Outbox) Path() string { return o.file.path }
+
+// Add queues an event for publishing. It never waits for the network: if the queue is full, its
+// oldest event goes to the spool file.
+func (o *Outbox) Add(e schemas.Event) {
+	o.mu.Lock()
+	if len(o.queue) >= maxQueued {
+		o.spool(o.queue[0])
+		o.dequeue()
+	}
+	o.queue = append(o.queue, e)
+	o.mu.Unlock()
+	o.notify()
+}
+
+// dequeue removes the oldest event from the queue. The caller holds the mutex.
+func (o *Outbox) dequeue() {
+	o.queue[0] = nil
+	o.queue = o.queue[1:]
+}
+
+func (o *Outbox) notify() {
+	select {
+	case o.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Run publishes events until Finish is called and the queue is empty. After ctx has ended,
+// events go to the spool file. The channel connected delivers the bus once it is connected.
+func (o *Outbox) Run(ctx context.Context, connected <-chan *bus.Bus) {
+	defer close(o.stopped)
+	retry := time.NewTicker(replayInterval)
+	defer retry.Stop()
+
+	var b *bus.Bus
+	for {
+		select {
+		case b = <-connected:
+			connected = nil
+			o.replay(ctx, b)
+		case <-retry.C:
+			o.replay(ctx, b)
+		case <-o.changed:
+			if !o.publishQueue(ctx, b) {
+				continue
+			}
+			select {
+			case b = <-connected: // it was connected at the same time as the last event
+			default:
+			}
+			o.replay(ctx, b)
+			o.closeFile()
+			return
+		}
+	}
+}
+
+// publishQueue publishes or spools events until the queue is empty, and reports whether the
+// outbox is closed.
+func (o *Outbox) publishQueue(ctx context.Context, b *bus.Bus) (isClosed bool) {
+	for {
+		o.mu.Lock()
+		if len(o.queue) == 0 {
+			isClosed = o.closed
+			o.mu.Unlock()
+			return isClosed
+		}
+		oldest := o.queue[0]
+		o.mu.Unlock()
+		o.remove(oldest, o.publish(ctx, b, oldest))
+	}
+}
+
+// remove removes the oldest event from the queue, and spools it unless it is settled, which
+// means published or permanently rejected. If Add has moved the event to the spool file in the
+// meantime, it stays there, and NATS drops the duplicate by its message ID.
+func (o *Outbox) remove(oldest schemas.Event, isSettled bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.queue) == 0 || o.queue[0] != oldest {
+		return
+	}
+	if !isSettled {
+		o.spool(oldest)
+	}
+	o.dequeue()
+}
+
+// publish publishes one event and reports whether it is settled. It publishes nothing while
+// older events are in the spool file.
+func (o *Outbox) publish(ctx context.Context, b *bus.Bus, e schemas.Event) (isSettled bool) {
+	if b == nil || !b.Connected() || o.file.waiting() > 0 || ctx.Err() != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+
+	_, err := b.Publish(ctx, e)
+	switch {
+	case errors.Is(err, schemas.ErrInvalid):
+		o.lost.Add(1) // a retry would be rejected as well
+		o.log.Warn("invalid event dropped", "event", e.ID(), "error", err)
+		return true
+	case errors.Is(err, schemas.ErrForbidden):
+		// The permission may be missing by mistake, so a retry can succeed.
+		o.log.Warn("event is forbidden and spooled", "event", e.ID(), "error", err)
+	case err != nil:
+		o.log.Debug("event is spooled", "event", e.ID(), "error", err)
+	}
+	return err == nil
+}
+
+// spool writes an event to the spool file. If that fails, the event is lost, and the first loss
+// is logged. The caller holds the mutex, which preserves the order of events.
+func (o *Outbox) spool(e schemas.Event) {
+	err := o.file.append(e)
+	if err != nil && o.lost.Add(1) == 1 {
+		o.log.Warn("event lost: NATS and the spool are unavailable", "event", e.ID(), "error", err)
+	}
+}
+
+// replay publishes the events in the run's spool file.
+func (o *Outbox) replay(ctx context.Context, b *bus.Bus) {
+	if b == nil || !b.Connected() || ctx.Err() != nil {
+		return
+	}
+	if err := o.file.replay(ctx, b, o.log); err != nil {
+		o.log.Debug("spool not replayed", "error", err)
+	}
+}
+
+func (o *Outbox) closeFile() {
+	if err := o.file.close(); err != nil {
+		o.log.Warn("spool file not closed", "error", err)
+	}
+}
+
+// Finish waits until Run has published or spooled each event, and returns the number of events
+// in the spool file. No Add may follow.
+func (o *Outbox) Finish() int {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.notify()
+	<-o.stopped
+	return o.file.waiting()
+}

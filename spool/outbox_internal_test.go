@@ -1,0 +1,300 @@
+package spool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func setting() schemas.Setting {
+	return schemas.Setting{Model: "m", BatchSize: 8, CPUs: 1, Epochs: 3, Nodes: []string{"n"}}
+}
+
+func stamp(job, eventID string, at time.Time) schemas.JobStamp {
+	return schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: eventID, At: at},
+		JobID: job,
+		Run:   1,
+	}
+}
+
+// epochEvent returns epoch n of run 1 of a job.
+func epochEvent(job string, n uint32) *schemas.Epoch {
+	at := noon.Add(time.Duration(n) * time.Second)
+	return &schemas.Epoch{
+		JobStamp:        stamp(job, schemas.EpochID(job, 1, n), at),
+		Setting:         setting(),
+		Epoch:           n,
+		DurationSeconds: 1,
+		DurationSource:  schemas.DurationReported,
+	}
+}
+
+func endedEvent(job string) *schemas.Ended {
+	return &schemas.Ended{
+		JobStamp: stamp(job, schemas.EndedID(job, 1, schemas.EventFinished), noon),
+		Outcome:  schemas.EventFinished,
+		Setting:  setting(),
+	}
+}
+
+// storedIDs waits for n events in the stream JOB and returns their identities.
+func storedIDs(t *testing.T, b *bus.Bus, n int) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var all []string
+	collect := func(r bus.Record) error {
+		if all = append(all, r.Event.ID()); len(all) == n {
+			cancel()
+		}
+		return nil
+	}
+	o := bus.FollowOptions{Stream: schemas.StreamJob}
+	if err := b.Follow(ctx, o, collect); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestReplay_PublishesEachEventOnceAndInOrder(t *testing.T) {
+	b, dir := bustest.New(t), t.TempDir()
+	f := newRunFile(dir, "a", 1)
+	for _, n := range []uint32{1, 2, 1, 3} {
+		if err := f.append(epochEvent("a", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := Replay(t.Context(), dir, b, quiet); n != 0 || err != nil {
+		t.Errorf("Replay() = %d, %v while the run is alive, want 0", n, err)
+	}
+	if err := f.close(); err != nil {
+		t.Fatal(err)
+	}
+	// Epoch 2 was published before, but its acknowledgement was lost.
+	if _, err := b.Publish(t.Context(), epochEvent("a", 2)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := Replay(t.Context(), dir, b, quiet); n != 3 || err != nil {
+		t.Errorf("Replay() = %d, %v, want 3", n, err)
+	}
+	if diff := cmp.Diff([]string{"a/1/2", "a/1/1", "a/1/3"}, storedIDs(t, b, 3)); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
+		t.Errorf("spool holds %v, want nothing", left)
+	}
+}
+
+func TestReplay_SkipsUnreadableLines(t *testing.T) {
+	b, dir := bustest.New(t), t.TempDir()
+	line, err := encodeLine(epochEvent("a", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := encodeLine(epochEvent("b", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "\n{\n" + string(line) +
+		`{"subject":"job.a.epoch","event":{"epoch":-1}}` + "\n" +
+		`{"subject":"no.such.thing","event":{}}` + "\n" +
+		strings.Repeat("z", 3*schemas.MaxMessageBytes) + "\n" +
+		string(other) + string(line[:len(line)/2])
+	if err := os.WriteFile(filepath.Join(dir, "a-1.jsonl"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := Replay(t.Context(), dir, b, quiet); n != 2 || err != nil {
+		t.Errorf("Replay() = %d, %v, want 2", n, err)
+	}
+	if diff := cmp.Diff([]string{"a/1/1", "b/1/1"}, storedIDs(t, b, 2)); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if len(left) != 1 || filepath.Base(left[0]) != "notes.txt" {
+		t.Errorf("directory holds %v, want only notes.txt", left)
+	}
+}
+
+func TestReplay_KeepsFilesWhileNATSIsUnreachable(t *testing.T) {
+	server, dir := bustest.NewServer(t), t.TempDir()
+	b := server.Connect(t)
+	f := newRunFile(dir, "a", 1)
+	if err := errors.Join(f.append(epochEvent("a", 1)), f.close()); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if n, err := Replay(ctx, dir, b, quiet); n != 0 || !errors.Is(err, schemas.ErrUnavailable) {
+		t.Errorf("Replay() = %d, %v, want unavailable", n, err)
+	}
+	if _, err := os.Stat(f.path); err != nil {
+		t.Errorf("spool file: %v, want it kept", err)
+	}
+	if n, err := Replay(t.Context(), filepath.Join(dir, "none"), b, quiet); n != 0 || err != nil {
+		t.Errorf("Replay() of a missing directory = %d, %v, want 0", n, err)
+	}
+}
+
+func TestRunFile_ContinuesADamagedFile(t *testing.T) {
+	dir := t.TempDir()
+	f := newRunFile(dir, "a", 1)
+	if err := os.WriteFile(f.path, []byte(`{"subject":"job.a.ep`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.append(epochEvent("a", 2)), f.close()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	skipped := 0
+	collect := func(e schemas.Event) error { got = append(got, e.ID()); return nil }
+	skip := func([]byte, error) { skipped++ }
+	if err := readLines(bytes.NewReader(text), collect, skip); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got, []string{"a/1/2"}) || skipped != 1 {
+		t.Errorf("events %v, %d lines skipped, want a/1/2 and 1", got, skipped)
+	}
+}
+
+func TestRunFile_IsBounded(t *testing.T) {
+	f := newRunFile(t.TempDir(), "a", 1)
+	if err := f.append(epochEvent("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	f.sizeBytes = maxFileBytes - 10
+	if err := f.append(epochEvent("a", 2)); !errors.Is(err, ErrFull) {
+		t.Errorf("append() to a full file = %v, want ErrFull", err)
+	}
+	if err := f.append(endedEvent("a")); err != nil {
+		t.Errorf("append() of the end = %v, want nil", err)
+	}
+	if err := f.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func FuzzReadLines(f *testing.F) {
+	line, err := encodeLine(epochEvent("a", 1))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(line)
+	f.Add(append(slices.Clone(line), line[:20]...))
+	f.Add([]byte("{}\n\n{\"subject\":\"dead.x\",\"event\":null}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		validate := func(e schemas.Event) error {
+			if e.ID() == "" || e.Validate() != nil {
+				t.Errorf("event %+v is not valid", e)
+			}
+			return nil
+		}
+		skip := func([]byte, error) {}
+		if err := readLines(bytes.NewReader(text), validate, skip); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestOutbox_SpoolsWhatTheQueueCannotHold(t *testing.T) {
+	b, dir := bustest.New(t), t.TempDir()
+	o := NewOutbox(dir, "a", 1, quiet)
+	const events = maxQueued + 50 // Run has not started: the first 50 go to the spool file
+	for n := range uint32(events) {
+		o.Add(epochEvent("a", n+1))
+	}
+	if got := o.file.waiting(); got != 50 {
+		t.Errorf("%d events on disk, want 50", got)
+	}
+	connected := make(chan *bus.Bus, 1)
+	connected <- b
+	go o.Run(t.Context(), connected)
+	if left := o.Finish(); left != 0 {
+		t.Errorf("%d events left, want none", left)
+	}
+	checkOrder(t, storedIDs(t, b, events), events)
+	if o.lost.Load() != 0 {
+		t.Errorf("%d events lost, want none", o.lost.Load())
+	}
+}
+
+// checkOrder fails unless the identities are those of epochs 1 to want of job a, in order.
+func checkOrder(t *testing.T, ids []string, want int) {
+	t.Helper()
+	if len(ids) != want {
+		t.Errorf("%d events in the log, want %d", len(ids), want)
+	}
+	for n, id := range ids {
+		if want := epochEvent("a", uint32(n+1)).ID(); id != want {
+			t.Fatalf("event %d of the log is %s, want %s", n+1, id, want)
+		}
+	}
+}
+
+// The queue overflows during the publish of its oldest event, which then fails.
+func TestOutbox_KeepsOrderWhenItOverflowsDuringAPublish(t *testing.T) {
+	b, dir := bustest.New(t), t.TempDir()
+	o := NewOutbox(dir, "a", 1, quiet)
+	o.Add(epochEvent("a", 1))
+	publishing := o.queue[0]
+	const events = maxQueued + 2
+	for n := uint32(2); n <= events; n++ {
+		o.Add(epochEvent("a", n))
+	}
+	o.remove(publishing, false)
+	if got := o.file.waiting(); got != 2 {
+		t.Errorf("%d events on disk, want 2", got)
+	}
+	connected := make(chan *bus.Bus, 1)
+	connected <- b
+	go o.Run(t.Context(), connected)
+	if left := o.Finish(); left != 0 {
+		t.Errorf("%d events left, want none", left)
+	}
+	checkOrder(t, storedIDs(t, b, events), events)
+}
+
+func TestOutbox_CountsLostEvents(t *testing.T) {
+	dir := t.TempDir()
+	blocked := filepath.Join(dir, "file")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := NewOutbox(filepath.Join(blocked, "spool"), "a", 1, quiet) // the directory cannot be created
+	o.Add(epochEvent("a", 1))
+	go o.Run(t.Context(), nil)
+	if left := o.Finish(); left != 0 || o.lost.Load() != 1 {
+		t.Errorf("%d on disk, %d lost, want 0 and 1", left, o.lost.Load())
+	}
+}
+
+func TestDefaultDir_IsBelowTheCache(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Skip(err)
+	}
+	if got, want := DefaultDir(), filepath.Join(cache, "courier", "spool"); got != want {
+		t.Errorf("DefaultDir() = %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,123 @@
+package spool
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// Replay publishes the events that earlier runs left in a directory, and removes the files
+// that are completely published. The events of each run are published in order and with their
+// original timestamps. Files of running jobs are skipped. Replay returns the number of
+// published events, including duplicates that NATS dropped.
+func Replay(ctx context.Context, dir string, b *bus.Bus, log *slog.Logger) (int, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+fileSuffix))
+	if err != nil {
+		return 0, fmt.Errorf("list the spool directory %s: %w", dir, err)
+	}
+
+	published := 0
+	var failures []error
+	for _, path := range paths {
+		n, err := replayFile(ctx, path, b, log)
+		published += n
+		if err == nil {
+			continue
+		}
+		failures = append(failures, fmt.Errorf("replay %s: %w", path, err))
+		if ctx.Err() != nil || errors.Is(err, schemas.ErrUnavailable) {
+			break // the remaining files would fail for the same reason
+		}
+	}
+	return published, errors.Join(failures...)
+}
+
+func replayFile(ctx context.Context, path string, b *bus.Bus, log *slog.Logger) (int, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil // another process has replayed and removed it
+	}
+	if err != nil {
+		return 0, err
+	}
+	if lock(f) != nil {
+		return 0, f.Close() // its run is still alive
+	}
+
+	n, err := publishLines(ctx, b, f, log.With("spool", path))
+	if err == nil {
+		err = f.Truncate(0) // a process that has already opened the file finds it empty
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return n, err
+	}
+
+	if n > 0 {
+		log.Info("spool replayed", "path", path, "events", n)
+	}
+	return n, os.Remove(path)
+}
+
+// publishLines publishes the events of a spool file in order, and returns their number. It
+// skips lines that are not events, and events that the bus rejects as invalid.
+func publishLines(ctx context.Context, b *bus.Bus, r io.Reader, log *slog.Logger) (int, error) {
+	published := 0
+	publish := func(e schemas.Event) error {
+		_, err := b.Publish(ctx, e)
+		if errors.Is(err, schemas.ErrInvalid) {
+			log.Warn("invalid spooled event dropped", "event", e.ID(), "error", err)
+			return nil
+		}
+		if err == nil {
+			published++
+		}
+		return err
+	}
+	skip := func(line []byte, err error) {
+		log.Warn("unreadable spool line skipped", "line", excerpt(line), "error", err)
+	}
+	err := readLines(r, publish, skip)
+	return published, err
+}
+
+// readLines calls handle for each event of a spool file, in order and once per identity, and
+// skip for each line that is not an event. It stops at the first error of handle.
+func readLines(
+	r io.Reader,
+	handle func(schemas.Event) error,
+	skip func(line []byte, err error),
+) error {
+	buffer := bufio.NewReaderSize(r, 2*schemas.MaxMessageBytes)
+	seen := map[string]bool{}
+	for {
+		line, readErr := buffer.ReadSlice('\n')
+		isEOF := errors.Is(readErr, io.EOF)
+		if readErr != nil && !isEOF && !errors.Is(readErr, bufio.ErrBufferFull) {
+			return fmt.Errorf("read the spool file: %w", readErr)
+		}
+
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			e, err := decodeLine(line)
+			if err != nil {
+				skip(line, err)
+			} else if !seen[e.ID()] {
+				seen[e.ID()] = true
+				if err := handle(e); err != nil {
+					return err
+				}
+			}
+		}
+		if isEOF {
+			return nil
+		}
+	}
+}

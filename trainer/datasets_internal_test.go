@@ -1,0 +1,203 @@
+package trainer
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"courier/regress"
+	"courier/regress/evidence"
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// onDatasets are runs of one model on two datasets, at five batch sizes with three runs each: an
+// epoch on the large one takes a hundred times as long.
+func onDatasets() (all []Example) {
+	begin := time.Unix(1_790_000_000, 0)
+	for _, of := range []struct {
+		dataset string
+		times   float64
+	}{{"small", 1}, {"large", 100}} {
+		for i, batch := range []uint32{16, 32, 64, 128, 256} {
+			for k := range 3 {
+				seconds := of.times * (4 + 400/float64(batch)) * (1 + 0.01*float64(k-1))
+				run := timed("resnet50", 10*i+k, batch, begin, seconds, seconds)
+				for j := range run {
+					run[j].Job += of.dataset
+					run[j].Dataset = of.dataset
+					run[j].At = run[j].At.Add(time.Duration(len(all)) * time.Hour)
+				}
+				all = append(all, run...)
+			}
+		}
+	}
+	return all
+}
+
+// What is learned of a model on one dataset has no effect on what is predicted of it on another,
+// and predicts nothing where no dataset is named.
+func TestFitEvidence_TellsDatasetsApart(t *testing.T) {
+	examples := onDatasets()
+	r, err := Fit(context.Background(), schemas.TargetEpochTime, examples, Options{Method: MethodEvidence})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, corrections, err := evidenceOf(&r.Manifest).Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dataset, times := range map[string]float64{"small": 1, "large": 100} {
+		c := evidence.Configuration{
+			Model: "resnet50", Dataset: dataset, BatchSize: 64, CPUs: 1,
+			Load: evidence.Load{ConcurrentJobs: 1},
+		}
+		got, want := p.CorrectedTime(corrections, c, 1), times*(4+400./64)
+		if math.Abs(got.Median()/want-1) > 0.02 || got.Counts.Configuration != 3 || got.Counts.Model != 15 {
+			t.Errorf("%s: %g s by %+v, want %g s by 15 runs", dataset, got.Median(), got.Counts, want)
+		}
+	}
+	for _, dataset := range []string{"", "other"} {
+		c := evidence.Configuration{Model: "resnet50", Dataset: dataset, BatchSize: 64, CPUs: 1}
+		if got := p.Epochs(corrections, c); got.Known() || got.Support.Promisable() {
+			t.Errorf("dataset %q: %s, %+v; it has no run", dataset, got.Support, got)
+		}
+	}
+	if n := r.Manifest.Examples.Settings; n != 10 {
+		t.Errorf("%d configurations, want 10", n)
+	}
+}
+
+// The file, and regressors of the families, have a level for each dataset of a model.
+func TestFit_ADatasetMakesALevelOfItsOwn(t *testing.T) {
+	for _, method := range []Method{MethodEvidence, MethodFamilies} {
+		examples := onDatasets()
+		r, err := Fit(context.Background(), schemas.TargetEpochTime, examples, Options{Method: method})
+		if err != nil {
+			t.Fatalf("%s: %v", method, err)
+		}
+		p, err := regress.Compile(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		judge, err := judgeable(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		levels := []string{"resnet50@large", "resnet50@small"}
+		if diff := cmp.Diff(levels, judge.encoder.Levels(schemas.ColumnModel)); diff != "" {
+			t.Errorf("%s: levels (-want +got):\n%s", method, diff)
+		}
+		for i := range examples {
+			x := &examples[i]
+			got, ok := judge.predict(x)
+			if !ok || math.Abs(got.Value/x.Value-1) > 0.1 {
+				t.Errorf("%s, %s, batch size %d: %g s, measured %g s",
+					method, x.level(), x.Features.BatchSize, got.Value, x.Value)
+			}
+		}
+		nameless := examples[0]
+		nameless.Dataset = ""
+		if got, ok := judge.predict(&nameless); ok {
+			t.Errorf("%s: without a dataset, of which there is no run: %g s", method, got.Value)
+		}
+	}
+}
+
+// datasetRun are the events of a run of two epochs on a dataset; later names that of its epochs
+// and its end.
+func datasetRun(job, dataset, later string) []schemas.Event {
+	begin := time.Unix(1_790_000_000, 0).UTC()
+	stamp := func(id string, seconds int) schemas.JobStamp {
+		at := begin.Add(time.Duration(seconds) * time.Second)
+		return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at}, JobID: job, Run: 1}
+	}
+	set := schemas.Setting{Model: "m", Dataset: dataset, BatchSize: 4, CPUs: 1, Epochs: 2, Nodes: []string{job}}
+	events := []schemas.Event{&schemas.Started{JobStamp: stamp(schemas.StartedID(job, 1), 0), Setting: set}}
+	set.Dataset = later
+	for n := uint32(1); n <= 2; n++ {
+		accuracy := 0.5
+		events = append(events, &schemas.Epoch{
+			JobStamp: stamp(schemas.EpochID(job, 1, n), 3+2*int(n)), Setting: set, Epoch: n,
+			DurationSeconds: 2, DurationSource: schemas.DurationReported, Accuracy: &accuracy,
+		})
+	}
+	id := schemas.EndedID(job, 1, schemas.EventFinished)
+	return append(events, &schemas.Ended{
+		JobStamp: stamp(id, 8), Setting: set, Outcome: schemas.EventFinished, EpochsDone: 2,
+	})
+}
+
+func TestPast_KeepsTheDatasetOfARun(t *testing.T) {
+	p, sequence := NewPast(), uint64(0)
+	for _, run := range [][]schemas.Event{
+		datasetRun("one", "cifar10", "cifar10"), datasetRun("two", "imagenet", "imagenet"),
+		datasetRun("three", "", ""), datasetRun("four", "cifar10", "imagenet"), datasetRun("five", "cifar10", ""),
+	} {
+		for _, e := range run {
+			sequence++
+			p.Add(e, sequence)
+		}
+	}
+	for _, target := range schemas.Targets() {
+		of := map[string]string{}
+		for _, x := range p.Examples(target) {
+			of[x.Job] = x.Model + " on " + x.Dataset
+		}
+		want := map[string]string{"one": "m on cifar10", "two": "m on imagenet", "three": "m on "}
+		if diff := cmp.Diff(want, of); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", target, diff)
+		}
+	}
+	// Each target leaves out the two runs that name several datasets.
+	if n := p.Refused()[refusedModel]; n != 2*len(schemas.Targets()) {
+		t.Errorf("%d runs of several datasets are left out, want 2 of each target", n)
+	}
+	if n := len(p.shelf.configurations); n != 3 {
+		t.Errorf("%d configurations, want one of each dataset", n)
+	}
+	for _, run := range p.order {
+		p.forget(run)
+	}
+	if len(p.datasets) > 0 {
+		t.Errorf("datasets %v are kept without a run", p.datasets)
+	}
+}
+
+// What drifted is the model on a dataset, in the event and when it is read again.
+func TestDrift_NamesTheDataset(t *testing.T) {
+	for _, c := range []struct {
+		cause          Scope
+		model, dataset string
+	}{
+		{Scope{ScopeModel, schemas.ModelLevel("m", "cifar10")}, "m", "cifar10"},
+		{Scope{ScopeModel, schemas.ModelLevel("m@v2", "")}, "m@v2", ""},
+		{Scope{ScopeNode, "node-a"}, "", ""},
+		{Scope{Kind: ScopeAll}, "", ""},
+	} {
+		f := Finding{Cause: c.cause, Since: time.Unix(1, 0), Ratio: 1.5, BeforeRatio: 1, Jobs: 3}
+		e := f.drift(schemas.TargetEpochTime, "d", 7, time.Unix(2, 0), nil)
+		if err := e.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if e.Model != c.model || e.Dataset != c.dataset || causeOf(e) != c.cause {
+			t.Errorf("%s: an event of model %q on %q, read as %s", c.cause, e.Model, e.Dataset, causeOf(e))
+		}
+	}
+	old := []drifted{{Scope{ScopeModel, "m@cifar10"}, time.Unix(10, 0), 1.5}}
+	for _, dataset := range []string{"cifar10", "imagenet", ""} {
+		x := Example{Model: "m", Dataset: dataset, At: time.Unix(1, 0)}
+		if got := anyStale(old, x.At, x.level(), nil); got != (dataset == "cifar10") {
+			t.Errorf("dataset %q is stale: %v", dataset, got)
+		}
+	}
+	k := newChanges()
+	k.job(&schemas.Setting{Model: "m", Dataset: "cifar10"}, 0, time.Unix(100, 0))
+	k.job(&schemas.Setting{Model: "m", Dataset: "imagenet"}, 0, time.Unix(101, 0))
+	want := []string{"first job of model m@cifar10", "first job of model m@imagenet"}
+	if diff := cmp.Diff(want, k.between(time.Unix(100, 0), time.Unix(102, 0))); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}

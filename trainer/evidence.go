@@ -1,0 +1,283 @@
+package trainer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"courier/regress"
+	"courier/regress/evidence"
+	"courier/schemas"
+)
+
+// evidenceRuns groups the examples of a target into runs, which are the unit of evidence: the
+// epochs of one run of a job with one configuration and one load.
+func evidenceRuns(target string, examples []Example) []evidence.Run {
+	type key struct {
+		job string
+		run uint32
+		evidence.Configuration
+	}
+	numbers := map[key]int{}
+	var runs []evidence.Run
+	for i := range examples {
+		x := &examples[i]
+		k := key{x.Job, x.Run, configurationOf(target, x)}
+		if x.Job == "" {
+			k.job = fmt.Sprint("example ", i)
+		}
+		n, found := numbers[k]
+		if !found {
+			n = len(runs)
+			numbers[k] = n
+			runs = append(runs, evidence.Run{
+				ID:            fmt.Sprint(k.job, " ", n),
+				Job:           fmt.Sprintf("%s/%d", k.job, k.run),
+				Configuration: k.Configuration,
+				StartedAt:     x.begin(),
+				EndedAt:       x.EndedAt,
+				Node:          firstOf(x.Nodes),
+			})
+		}
+		addExample(target, &runs[n], x)
+	}
+	return runs
+}
+
+// configurationOf is what the predictions of a target depend on.
+func configurationOf(target string, x *Example) evidence.Configuration {
+	c := evidence.Configuration{
+		Model: x.Model, Dataset: x.Dataset,
+		BatchSize: int(x.Features.BatchSize), CPUs: int(x.Features.CPUs),
+	}
+	if target == schemas.TargetAccuracy {
+		c.CPUs = 1
+		return c
+	}
+	c.NodeType = x.Hardware.NodeType()
+	if target == schemas.TargetEpochTime {
+		c.Load = evidence.Load{
+			ConcurrentJobs:   x.Features.Load.ConcurrentJobs,
+			ProcessesPerCore: x.Features.Load.ProcessesPerCore,
+		}
+	}
+	return c.Banded()
+}
+
+func firstOf(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return names[0]
+}
+
+// begin is when the epoch, or what else the example is of, began.
+func (x *Example) begin() time.Time {
+	return x.At.Add(-time.Duration(x.Seconds * float64(time.Second)))
+}
+
+// addExample adds what an example shows to its run.
+func addExample(target string, r *evidence.Run, x *Example) {
+	switch target {
+	case schemas.TargetStartup:
+		r.StartupSeconds = x.Value
+	case schemas.TargetAccuracy:
+		r.Epochs = append(r.Epochs, evidence.Epoch{
+			Number: int(x.Features.EpochsDone), Accuracy: x.Value, HasAccuracy: true,
+		})
+	default:
+		if x.WholeRun {
+			r.MeanSeconds, r.EpochCount = x.Value, int(max(1, x.Features.EpochsDone))
+			return
+		}
+		r.Epochs = append(r.Epochs, evidence.Epoch{Number: int(x.Features.EpochsDone), Seconds: x.Value})
+	}
+}
+
+// fitEvidence fits a target by the evidence of each model's own runs, going on from what was
+// served before, nil if nothing was.
+func fitEvidence(
+	ctx context.Context, target string, examples []Example, before *regress.Manifest, o Options,
+) (*regress.Regressor, error) {
+	runs := evidenceRuns(target, examples)
+	state, err := evidenceOf(before).Update(ctx, runs, evidence.Options{Threads: o.Threads})
+	if err != nil {
+		return nil, err
+	}
+	if len(state.Subjects) == 0 {
+		return nil, fmt.Errorf("fit %s: %w: no run of any model", target, regress.ErrTooFewExamples)
+	}
+	var evaluations json.RawMessage
+	if state.Corrected && before != nil {
+		evaluations = before.Evaluations // nothing was fitted
+	}
+	return serve(ctx, target, examples, state, evaluations, o)
+}
+
+// serve makes a regressor of a state. The file holds the medians as a tree, so that any reader of
+// such files predicts them; the manifest holds the distribution. Without evaluations of what is
+// served, they are made.
+func serve(
+	ctx context.Context, target string, examples []Example, state *evidence.State,
+	evaluations json.RawMessage, o Options,
+) (*regress.Regressor, error) {
+	runs, served := evidenceRuns(target, examples), served{target: target}
+	var err error
+	if served.predictor, served.corrections, err = state.Compile(); err != nil {
+		return nil, err
+	}
+	r, err := served.tree(ctx, examples, o)
+	if err != nil {
+		return nil, err
+	}
+	if r.Manifest.Hierarchy, err = json.Marshal(state); err != nil {
+		return nil, fmt.Errorf("encode the hierarchy of %s: %w", target, err)
+	}
+	if len(evaluations) == 0 {
+		all, err := evidence.Evaluate(ctx, state.Adjusted(runs), state.Hierarchy)
+		if err != nil {
+			return nil, err
+		}
+		if evaluations, err = json.Marshal(all); err != nil {
+			return nil, fmt.Errorf("encode the evaluations of %s: %w", target, err)
+		}
+	}
+	var scored []evidence.Evaluation
+	if err := json.Unmarshal(evaluations, &scored); err != nil {
+		return nil, fmt.Errorf("read the evaluations of %s: %w", target, err)
+	}
+	r.Manifest.Evaluations, r.Manifest.Scores = evaluations, heldOutScores(target, scored)
+	r.Manifest.Family = regress.FamilyHierarchy
+	r.Manifest.Examples.Count, r.Manifest.Examples.Settings = len(examples), configurations(runs)
+	return r, nil
+}
+
+// configurations counts the distinct configurations of runs.
+func configurations(runs []evidence.Run) int {
+	seen := map[evidence.Configuration]bool{}
+	for i := range runs {
+		seen[runs[i].Configuration] = true
+	}
+	return len(seen)
+}
+
+// heldOutScores sums up how runs of measured configurations were predicted by other runs, each run
+// counting once; nil if none could be left out. Of an accuracy the error is absolute, of a time
+// relative.
+func heldOutScores(target string, all []evidence.Evaluation) *regress.Scores {
+	runs, sum := 0, 0.0
+	for i := range all {
+		n, e := all[i].Measured.Runs, all[i].Measured.RelativeError
+		if target == schemas.TargetAccuracy {
+			n, e = all[i].AccuracyMeasured.Runs, all[i].AccuracyMeasured.AbsoluteError
+		}
+		runs, sum = runs+n, sum+float64(n)*e
+	}
+	if runs == 0 {
+		return nil
+	}
+	none := regress.Estimate{Value: math.NaN(), Low: math.NaN(), High: math.NaN()}
+	held := regress.Estimate{Value: sum / float64(runs), Low: math.NaN(), High: math.NaN()}
+	s := &regress.Scores{Examples: runs, MSE: none, MAE: none, R2: none, MAPE: held, MedianAPE: none}
+	if target == schemas.TargetAccuracy {
+		s.MAE, s.MAPE = held, none
+	}
+	return s
+}
+
+// evidenceOf returns the state of a regressor of that family; nil for others.
+func evidenceOf(m *regress.Manifest) *evidence.State {
+	if m == nil || m.Family != regress.FamilyHierarchy {
+		return nil
+	}
+	var s evidence.State
+	if json.Unmarshal(m.Hierarchy, &s) != nil || s.Hierarchy == nil {
+		return nil // an advisor refuses it, too; all is fitted again
+	}
+	return &s
+}
+
+// served answers for a target as an advisor does.
+type served struct {
+	target      string
+	predictor   *evidence.Predictor
+	corrections *evidence.Corrections
+}
+
+// tree is one tree that predicts the medians at the examples and at quarter octaves of the batch
+// size between them.
+func (s *served) tree(ctx context.Context, examples []Example, o Options) (*regress.Regressor, error) {
+	d := Dataset(s.target, s.grid(examples))
+	transform := regress.Log
+	if s.target == schemas.TargetAccuracy {
+		transform = regress.None
+	}
+	return regress.FitForest(ctx, d, regress.ForestOptions{
+		Trees: 1, MaxDepth: 64, Criterion: regress.Squared, Transform: transform,
+		Folds: -1, MinExamples: 1, MinSettings: 1, Seed: o.Seed, Threads: o.Threads,
+	})
+}
+
+// grid returns an example for each distinct configuration of the examples, and for the batch
+// sizes a quarter of an octave apart between those of a model on a dataset, with the served
+// median.
+func (s *served) grid(examples []Example) []Example {
+	type place struct {
+		configuration evidence.Configuration
+		epochs        uint32
+	}
+	seen := map[place]bool{}
+	least, most := map[string]uint32{}, map[string]uint32{}
+	for i := range examples {
+		x := &examples[i]
+		level := x.level()
+		if b := x.Features.BatchSize; most[level] == 0 {
+			least[level], most[level] = b, b
+		} else {
+			least[level], most[level] = min(least[level], b), max(most[level], b)
+		}
+	}
+	var all []Example
+	add := func(x Example) {
+		at := place{configurationOf(s.target, &x), 0}
+		if s.target == schemas.TargetAccuracy {
+			at.epochs = x.Features.EpochsDone
+		}
+		if seen[at] {
+			return
+		}
+		seen[at] = true
+		if median, known := s.median(at.configuration, int(at.epochs)); known {
+			x.Value, x.Weight = median, 1
+			all = append(all, x)
+		}
+	}
+	for i := range examples {
+		add(examples[i])
+	}
+	for i := range examples {
+		x := examples[i]
+		low, high := math.Log2(float64(least[x.level()])), math.Log2(float64(most[x.level()]))
+		for q := math.Ceil(4 * low); q < 4*high; q++ {
+			x.Features.BatchSize = uint32(math.Round(math.Exp2(q / 4)))
+			add(x)
+		}
+	}
+	return all
+}
+
+// median returns the served median at a configuration, of accuracies after some epochs.
+func (s *served) median(c evidence.Configuration, epochs int) (median float64, known bool) {
+	switch s.target {
+	case schemas.TargetStartup:
+		d := s.predictor.Startup(c)
+		return d.Median(), d.Known()
+	case schemas.TargetAccuracy:
+		a := s.predictor.Accuracy(c, epochs)
+		return a.Median, a.Known
+	}
+	e := s.predictor.Epochs(s.corrections, c)
+	return math.Exp(e.Location), e.Known()
+}

@@ -1,0 +1,240 @@
+package trainer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"courier/regress"
+	"courier/schemas"
+)
+
+// Rules for the columns of foreign load.
+const (
+	// foreignKnownShare is the share of the examples, by weight, that must know a foreign load.
+	foreignKnownShare = 0.5
+	// foreignRuns is how many runs must have had the usual level of a foreign load, and how many
+	// other levels: fewer may owe their times to anything else.
+	foreignRuns = 5
+	// foreignGain is the share by which a column must lower the held-out error.
+	foreignGain = 0.02
+	// foreignExamples bounds the examples that columns are compared on.
+	foreignExamples = 2000
+	// foreignFolds is the number of folds of that comparison.
+	foreignFolds = 5
+	// explainedSlack is how much more held-out error is borne by examples of all times, beside
+	// those that a drift made current: they know the cluster with and without the foreign load.
+	explainedSlack = 0.05
+)
+
+// foreignColumns chooses the columns of foreign load for a fit: those that clearly lower the error
+// on runs that were held out. Only the time of epochs has any. The same examples give the same
+// columns.
+func foreignColumns(
+	ctx context.Context, target string, examples []Example,
+) (chosen []schemas.ForeignColumn) {
+	if target != schemas.TargetEpochTime {
+		return nil
+	}
+	examples = thin(examples, foreignExamples)
+	var candidates []schemas.ForeignColumn
+	for _, c := range []schemas.Column{schemas.ColumnForeignCPU, schemas.ColumnForeignIOWait} {
+		if column, ok := foreignColumn(c, examples); ok {
+			candidates = append(candidates, column)
+		}
+	}
+	if len(candidates) == 0 {
+		return nil
+	}
+
+	least := heldOut(ctx, examples, nil)
+	for range candidates { // one column more each time
+		var best []schemas.ForeignColumn
+		bestErrors := least
+		for _, c := range candidates {
+			if slices.Contains(chosen, c) {
+				continue
+			}
+			with := append(slices.Clone(chosen), c)
+			errors := heldOut(ctx, examples, with)
+			if improves(errors, least, examples) && meanOf(errors) < meanOf(bestErrors) {
+				best, bestErrors = with, errors
+			}
+		}
+		if best == nil {
+			break
+		}
+		chosen, least = best, bestErrors
+	}
+	return chosen
+}
+
+// foreignColumn describes a column by the examples; ok is false if too few know its value, or if
+// it hardly varies among them.
+func foreignColumn(
+	c schemas.Column, examples []Example,
+) (column schemas.ForeignColumn, ok bool) {
+	runs := map[float64]map[string]bool{}
+	all, known := 0.0, 0.0
+	var values []float64
+	for i := range examples {
+		x := &examples[i]
+		all += x.Weight
+		r := c.Foreign(&x.Features.Load)
+		if !r.Known {
+			continue
+		}
+		known += x.Weight
+		values = append(values, r.Value)
+		if runs[r.Value] == nil {
+			runs[r.Value] = map[string]bool{}
+		}
+		runs[r.Value][runOf(examples, i)] = true
+	}
+	if len(runs) < 2 || known < foreignKnownShare*all {
+		return column, false
+	}
+
+	slices.Sort(values)
+	column = schemas.ForeignColumn{
+		Column: c, Typical: values[len(values)/2], Greatest: values[len(values)-1],
+	}
+	usual, others := usualLevel(runs), map[string]bool{}
+	for level, of := range runs {
+		if level != usual {
+			maps.Copy(others, of)
+		}
+	}
+	return column, len(runs[usual]) >= foreignRuns && len(others) >= foreignRuns
+}
+
+// usualLevel returns the level that most runs had, the lowest of several.
+func usualLevel(runs map[float64]map[string]bool) (usual float64) {
+	most := 0
+	for _, level := range slices.Sorted(maps.Keys(runs)) {
+		if n := len(runs[level]); n > most {
+			usual, most = level, n
+		}
+	}
+	return usual
+}
+
+// runOf names the run of an example; one without a job stands for itself.
+func runOf(examples []Example, i int) string {
+	return cmp.Or(examples[i].Job, fmt.Sprint("#", i))
+}
+
+// heldOut returns the absolute error of the logarithm of each example's time as a law predicts it
+// that was fitted without the example's run; nil if none can be fitted.
+func heldOut(ctx context.Context, examples []Example, columns []schemas.ForeignColumn) []float64 {
+	d := Dataset(schemas.TargetEpochTime, examples, columns...)
+	d.Group = runGroups(examples)
+	folds := regress.Folds(d.Group, foreignFolds, 1)
+	if folds == nil {
+		return nil
+	}
+	o := regress.LawOptions{
+		Transform: regress.Log, Folds: -1, MinExamples: 1, MinSettings: 1, Threads: 1,
+	}
+	predicted, err := regress.OutOfFold(d, folds, func(train *regress.Dataset) (
+		func(row []float64) float64, error,
+	) {
+		r, err := regress.FitLaw(ctx, train, o)
+		if err != nil {
+			return nil, err
+		}
+		p, err := regress.Compile(r)
+		if err != nil {
+			return nil, err
+		}
+		return func(row []float64) float64 {
+			point, err := p.Predict(row)
+			if err != nil {
+				return math.NaN()
+			}
+			return point.Value
+		}, nil
+	})
+	if err != nil {
+		return nil
+	}
+	errors := make([]float64, len(predicted))
+	for i, y := range predicted {
+		if errors[i] = math.Abs(math.Log(y / d.Target[i])); math.IsNaN(errors[i]) {
+			return nil
+		}
+	}
+	return errors
+}
+
+// runGroups numbers the runs of examples.
+func runGroups(examples []Example) []int {
+	number, groups := map[string]int{}, make([]int, len(examples))
+	for i := range examples {
+		run := runOf(examples, i)
+		if _, known := number[run]; !known {
+			number[run] = len(number)
+		}
+		groups[i] = number[run]
+	}
+	return groups
+}
+
+// improves reports whether errors are lower than others of the same examples, by more than what
+// another choice of runs would make of it.
+func improves(errors, others []float64, examples []Example) bool {
+	if errors == nil || others == nil || !(meanOf(errors) <= (1-foreignGain)*meanOf(others)) {
+		return false
+	}
+	difference, err := regress.Paired(errors, others, runGroups(examples), 1)
+	return err == nil && difference.High < 0
+}
+
+func meanOf(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// foreignExplains reports whether columns of foreign load explain what drifted: with them, a fit
+// on the examples of all times predicts the current ones as well as a fit on the examples that
+// were corrected for the drift. Stretching old times to the level of the current ones would hide
+// what the foreign load does.
+func foreignExplains(ctx context.Context, all, corrected []Example, drifts []drifted) bool {
+	columns := foreignColumns(ctx, schemas.TargetEpochTime, all)
+	if len(columns) == 0 {
+		return false
+	}
+	current := func(examples []Example, columns []schemas.ForeignColumn) (sum, n float64) {
+		examples = thin(examples, foreignExamples)
+		for i, e := range heldOut(ctx, examples, columns) {
+			if x := &examples[i]; !anyStale(drifts, x.At, x.level(), x.Nodes) {
+				sum, n = sum+e, n+1
+			}
+		}
+		return sum, n
+	}
+	sum, n := current(all, columns)
+	others, m := current(corrected, foreignColumns(ctx, schemas.TargetEpochTime, corrected))
+	return n > 0 && m > 0 && sum/n <= (1+explainedSlack)*others/m
+}
+
+// trueExamples returns the examples of a target as they are true now: those that drifts changed are
+// corrected, unless a foreign load explains the drifts.
+func (t *Trainer) trueExamples(ctx context.Context, target string, all []Example) []Example {
+	if target != schemas.TargetEpochTime {
+		return all
+	}
+	t.mu.Lock()
+	drifts := slices.Clone(t.drifts)
+	t.mu.Unlock()
+	if len(drifts) == 0 || foreignExplains(ctx, all, recent(all, drifts), drifts) {
+		return all
+	}
+	return recent(all, drifts)
+}

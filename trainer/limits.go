@@ -1,0 +1,35 @@
+package trainer
+
+import "cmp"
+
+// Limits bound what a Past keeps. A zero field means the default beside it.
+//
+// The defaults keep twenty times the examples of one fit (Options.Examples), so that a fit
+// finds the newest of every configuration, in about 100 MB.
+type Limits struct {
+	SettingRuns int // ended runs of one configuration; 1,000
+	Runs        int // ended runs in all; 50,000
+	Epochs      int // epochs of ended runs in all; 200,000
+	RunEpochs   int // epochs of one run; 1,000
+	Spans       int // runs after the end of a run in which it is looked for as a neighbour; 20,000
+	OpenRuns    int // runs that have not ended; 50,000
+}
+
+// crowdedRunEpochs is the limit of epochs of one run while many runs are open.
+const crowdedRunEpochs = 64
+
+func (l Limits) withDefaults() Limits {
+	l.SettingRuns = cmp.Or(l.SettingRuns, 1_000)
+	l.Runs = cmp.Or(l.Runs, 50_000)
+	l.Epochs = cmp.Or(l.Epochs, 200_000)
+	l.RunEpochs = cmp.Or(l.RunEpochs, 1_000)
+	l.Spans = cmp.Or(l.Spans, 20_000)
+	l.OpenRuns = cmp.Or(l.OpenRuns, 50_000)
+	return l
+}
+
+// runEpochs returns the limit of epochs of one run while a number of runs is open: all open
+// runs together hold about Epochs, and each at least crowdedRunEpochs.
+func (l *Limits) runEpochs(open int) int {
+	return min(l.RunEpochs, max(crowdedRunEpochs, l.Epochs/max(open, 1)))
+}

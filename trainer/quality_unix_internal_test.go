@@ -1,0 +1,82 @@
+//go:build unix
+
+package trainer
+
+import (
+	"cmp"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"courier/regress"
+	"courier/schemas"
+)
+
+// A fit on a bounded past predicts the jobs that follow as well as one on the whole past.
+// COURIER_QUALITY_JOBS plays more jobs a day.
+func TestFit_IsAsGoodOnABoundedPast(t *testing.T) {
+	jobs, o := 40, Options{Trees: 10, Depth: 6, Examples: 600, Threads: 1}
+	if n, err := strconv.Atoi(os.Getenv("COURIER_QUALITY_JOBS")); err == nil {
+		jobs, o = n, Options{}
+	}
+	epochs := 20 * 30 * jobs // that are played
+	all := NewLimitedPast(Limits{Runs: 1 << 30, Epochs: 1 << 30, SettingRuns: 1 << 30})
+	few := NewLimitedPast(Limits{Runs: epochs / 60, Epochs: epochs / 4, SettingRuns: 20, Spans: 5 * jobs})
+	y := newYear(func(e schemas.Event, sequence uint64) {
+		all.Add(e, sequence)
+		few.Add(e, sequence)
+	})
+	y.models = 3
+	y.days(20, jobs)
+	unbounded := fitOn(t, all, o)
+	bounded := fitOn(t, few, o)
+	later := NewPast()
+	y.feed = func(e schemas.Event, sequence uint64) { later.Add(e, sequence) }
+	y.days(3, jobs)
+	held := later.Examples(schemas.TargetEpochTime)
+	want, predicted := medianError(t, unbounded, held)
+	got, too := medianError(t, bounded, held)
+	_, kept := few.Len()
+	_, known := all.Len()
+	t.Logf("median error on %d epochs that followed: %.4f on all %d epochs, %.4f on %d (%d and %d predicted)",
+		len(held), want, known, got, kept, predicted, too)
+	if got > 1.1*want || float64(too) < 0.9*float64(predicted) {
+		t.Errorf("the median error is %.4f on a bounded past, %.4f on the whole; %d and %d of %d are predicted",
+			got, want, too, predicted, len(held))
+	}
+}
+
+func fitOn(t *testing.T, p *Past, o Options) *entrant {
+	t.Helper()
+	r, err := Fit(t.Context(), schemas.TargetEpochTime, p.Examples(schemas.TargetEpochTime), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	predictor, err := regress.Compile(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := judgeable(predictor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// medianError returns the median of |predicted / measured - 1|, and how many were predicted.
+func medianError(t *testing.T, j *entrant, held []Example) (median float64, predicted int) {
+	t.Helper()
+	var errors []float64
+	for i := range held {
+		if p, ok := j.predict(&held[i]); ok {
+			errors = append(errors, math.Abs(p.Value/held[i].Value-1))
+		}
+	}
+	if len(errors) == 0 {
+		t.Fatal("nothing is predicted")
+	}
+	slices.SortFunc(errors, cmp.Compare[float64])
+	return errors[len(errors)/2], len(errors)
+}

@@ -1,0 +1,309 @@
+//go:build unix
+
+package trainer
+
+import (
+	"container/heap"
+	"context"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/regress"
+	"courier/schemas"
+)
+
+// year plays the events of a cluster: half of its jobs run on 200 nodes, the others on pods whose
+// name is never used again, and one job in ten trains a model that is never trained again.
+type year struct {
+	random   *rand.Rand
+	now      time.Time
+	models   int // that are trained again and again
+	jobs     int
+	sequence uint64
+	running  jobHeap
+	feed     func(e schemas.Event, sequence uint64)
+}
+
+// yearJob is a running job of a year.
+type yearJob struct {
+	name    string
+	set     schemas.Setting
+	next    time.Time // end of its current epoch
+	begun   time.Time
+	seconds float64 // of its current epoch
+	done    uint32
+}
+
+type jobHeap []*yearJob
+
+func (h jobHeap) Len() int           { return len(h) }
+func (h jobHeap) Less(i, j int) bool { return h[i].next.Before(h[j].next) }
+func (h jobHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *jobHeap) Push(j any)        { *h = append(*h, j.(*yearJob)) }
+func (h *jobHeap) Pop() any {
+	last := len(*h) - 1
+	j := (*h)[last]
+	*h = (*h)[:last]
+	return j
+}
+
+func newYear(feed func(schemas.Event, uint64)) *year {
+	return &year{
+		random: rand.New(rand.NewPCG(7, 8)),
+		now:    time.Now().UTC().Add(-366 * 24 * time.Hour).Truncate(time.Hour),
+		models: 30,
+		feed:   feed,
+	}
+}
+
+// days plays some days with a number of jobs each.
+func (y *year) days(days, jobsPerDay int) {
+	gap := 24 * time.Hour / time.Duration(jobsPerDay)
+	for range days * jobsPerDay {
+		y.now = y.now.Add(gap)
+		for len(y.running) > 0 && !y.running[0].next.After(y.now) {
+			y.epoch(y.running[0])
+		}
+		y.start()
+	}
+}
+
+func (y *year) start() {
+	y.jobs++
+	number := strconv.Itoa(y.jobs)
+	model := "model-" + strconv.Itoa(y.random.IntN(y.models))
+	if y.jobs%10 == 0 {
+		model = "experiment-" + number
+	}
+	node := "node-" + strconv.Itoa(y.random.IntN(200))
+	if y.jobs%2 == 0 {
+		node = "pod-" + number
+	}
+	j := &yearJob{name: "job-" + number, begun: y.now}
+	j.set = schemas.Setting{
+		Model:     model,
+		BatchSize: 4 << y.random.IntN(6),
+		CPUs:      1 << y.random.IntN(4),
+		Epochs:    uint32(10 + y.random.IntN(41)),
+		Nodes:     []string{node},
+	}
+	e := &schemas.Started{Setting: j.set, NodeCores: 8}
+	e.JobStamp = y.stamp(j, schemas.EventStarted, y.now)
+	y.publish(e)
+	y.prepare(j, y.now)
+	heap.Push(&y.running, j)
+}
+
+// prepare draws the time of the next epoch: it depends on the batch size, CPUs and model.
+func (y *year) prepare(j *yearJob, from time.Time) {
+	work := 30 * (1 + 8/float64(j.set.BatchSize)) * (1 + float64(len(j.set.Model)%5))
+	j.seconds = work / math.Sqrt(float64(j.set.CPUs)) * math.Exp(0.05*y.random.NormFloat64())
+	j.next = from.Add(time.Duration(j.seconds * float64(time.Second)))
+}
+
+func (y *year) epoch(j *yearJob) {
+	j.done++
+	accuracy := 1 - 1/float64(1+j.done)
+	e := &schemas.Epoch{Setting: j.set, Epoch: j.done, DurationSeconds: j.seconds, NodeCores: 8,
+		DurationSource: schemas.DurationReported, Accuracy: &accuracy}
+	e.JobStamp = y.stamp(j, strconv.Itoa(int(j.done)), j.next)
+	y.publish(e)
+	if j.done < j.set.Epochs {
+		y.prepare(j, j.next)
+		heap.Fix(&y.running, 0)
+		return
+	}
+	heap.Pop(&y.running)
+	end := &schemas.Ended{Setting: j.set, Outcome: schemas.EventFinished, EpochsDone: j.done,
+		DurationSeconds: j.next.Sub(j.begun).Seconds(), Accuracy: &accuracy}
+	end.JobStamp = y.stamp(j, schemas.EventFinished, j.next)
+	y.publish(end)
+}
+
+func (y *year) stamp(j *yearJob, what string, at time.Time) schemas.JobStamp {
+	id := j.name + "/1/" + what
+	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at}, JobID: j.name, Run: 1}
+}
+
+func (y *year) publish(e schemas.Event) {
+	y.sequence++
+	y.feed(e, y.sequence)
+}
+
+// yearTrainer is a trainer with its watcher, of which nothing runs.
+func yearTrainer(t *testing.T, l Limits) (*Trainer, *watcher) {
+	tr := New(bustest.New(t), nil, Options{Limits: l}, slog.New(slog.DiscardHandler), nil)
+	tr.orders, tr.changes, tr.wishes = make(chan order, 8), newChanges(), make(chan wish, 1)
+	tr.trials = map[string]*Trial{}
+	tr.standings.Store(&map[string]standing{})
+	return tr, &watcher{past: NewLimitedPast(l)}
+}
+
+// stand lets two regressors of epoch times that were fitted on the past predict what follows.
+func (w *watcher) stand(t *testing.T, tr *Trainer) {
+	t.Helper()
+	examples := w.past.Examples(schemas.TargetEpochTime)
+	var both [2]*loaded
+	for i := range both {
+		o := Options{Trees: 5, Depth: 4, Examples: 300, Seed: uint64(i)}
+		r, err := Fit(t.Context(), schemas.TargetEpochTime, examples, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := regress.Compile(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both[i] = &loaded{predictor: p, digest: strconv.Itoa(i)}
+	}
+	s := standing{champion: both[0], rival: both[1], contest: contest{since: w.past.last}}
+	tr.standings.Store(&map[string]standing{schemas.TargetEpochTime: s})
+}
+
+// counts returns the size of everything that events can make grow, with its bound.
+func (w *watcher) counts(tr *Trainer, l Limits) map[string][2]int {
+	l = l.withDefaults()
+	runs := l.Runs + l.Spans + l.OpenRuns
+	p := w.past
+	_, epochs := p.Len()
+	sizes := map[string][2]int{
+		"runs":            {len(p.runs), runs},
+		"runs in order":   {len(p.order), 2*(l.Runs+l.OpenRuns) + 1},
+		"runs on shelf":   {p.shelf.runs, l.Runs},
+		"configurations":  {len(p.shelf.configurations), l.Runs},
+		"epochs":          {epochs, l.Epochs + l.RunEpochs*p.open.Len()},
+		"ended neighbors": {len(p.ended), l.Spans},
+		"nodes":           {len(p.nodes), runs},
+		"nodes' hardware": {len(p.fleet), runs},
+		"models":          {len(p.models), runs},
+		"nodes in index":  {len(p.near.nodes), l.Spans + l.OpenRuns},
+		"changed nodes":   {tr.changes.nodes.len(), mostKnown},
+		"changed models":  {tr.changes.models.len(), mostKnown},
+		"notes":           {len(tr.changes.notes), keptNotes},
+		"unsaid":          {len(w.unsaid), mostUnsaid},
+		"drifts":          {len(tr.drifts), keptDrifts},
+		"measured":        {len(w.measured), calibrationRuns},
+	}
+	if w.running != nil {
+		sizes["judged runs"] = [2]int{w.running.len(), mostShadows}
+	}
+	if w.watch != nil {
+		sizes["node detectors"] = [2]int{w.watch.nodes.len(), mostScopes}
+		sizes["model detectors"] = [2]int{w.watch.models.len(), mostScopes}
+		sizes["levels"] = [2]int{w.watch.level.len(), mostScopes}
+		sizes["rough places"] = [2]int{w.watch.rough.last.len(), mostScopes}
+	}
+	if trial := tr.trials[schemas.TargetEpochTime]; trial != nil {
+		sizes["compared runs"] = [2]int{trial.running.len(), mostShadows}
+		sizes["judged jobs"] = [2]int{len(trial.groups), mostJudged}
+		sizes["judged settings"] = [2]int{len(trial.settings), mostJudged}
+		sizes["gained"] = [2]int{len(trial.gained), mostGained}
+		sizes["lost"] = [2]int{len(trial.lost), mostGained}
+	}
+	return sizes
+}
+
+// What a trainer keeps is the same after twelve months as after one. With
+// COURIER_YEAR_JOBS_PER_DAY the year is played in full size and the heap is reported.
+func TestTrainer_KeepsNoMoreAfterAYear(t *testing.T) {
+	const usual = 10_000
+	jobs, l := 4, Limits{SettingRuns: 5, Runs: 40, Epochs: 5_000, RunEpochs: 30, Spans: 20, OpenRuns: 30}
+	full, _ := strconv.Atoi(os.Getenv("COURIER_YEAR_JOBS_PER_DAY"))
+	if full > 0 {
+		jobs, l = full, Limits{}
+	}
+	tr, w := yearTrainer(t, l)
+	events := 0
+	y := newYear(func(e schemas.Event, sequence uint64) {
+		events++
+		tr.take(t.Context(), w, bus.Record{Event: e, Sequence: sequence, StoredAt: e.Stamped().At})
+	})
+	months := 12
+	if n, err := strconv.Atoi(os.Getenv("COURIER_YEAR_MONTHS")); err == nil {
+		months = n
+	}
+	for month := range months {
+		begin, before := cpuTime(t), events
+		y.days(30, jobs)
+		if full > 0 {
+			reportMonth(t, w, month+1, cpuTime(t)-begin, events-before)
+		} else if month == 1 {
+			w.stand(t, tr)
+		}
+		for what, n := range w.counts(tr, l) {
+			if n[0] > n[1] {
+				t.Errorf("after month %d: %d %s, want at most %d", month+1, n[0], what, n[1])
+			}
+		}
+	}
+	if full >= usual {
+		reportFit(t, w)
+	}
+	if full == 0 && w.past.shelf.runs != l.Runs {
+		t.Errorf("the past has %d runs after a year, want its limit, %d", w.past.shelf.runs, l.Runs)
+	}
+}
+
+// reportMonth reports the live heap and the time of an event.
+func reportMonth(t *testing.T, w *watcher, month int, took time.Duration, events int) {
+	t.Helper()
+	heap := liveHeap()
+	runs, epochs := w.past.Len()
+	t.Logf("month %2d: %4.0f MB live, %d runs, %d epochs, %d runs known, %d nodes, %d models, %d events, %.0f ns of CPU time each",
+		month, heap, runs, epochs, len(w.past.runs), len(w.past.nodes), len(w.past.models), events,
+		float64(took.Nanoseconds())/float64(events))
+	if heap > 600 {
+		t.Errorf("after month %d the heap is %.0f MB, want at most 600", month, heap)
+	}
+}
+
+// reportFit fits the targets one after the other as a trainer does, and reports the memory that
+// the process took from the system.
+func reportFit(t *testing.T, w *watcher) {
+	t.Helper()
+	for _, target := range schemas.Targets() {
+		begin := time.Now()
+		examples := w.past.Examples(target)
+		if len(examples) == 0 {
+			continue // no job of the year tells its start-up
+		}
+		read := time.Since(begin)
+		if _, err := Fit(context.Background(), target, examples, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		t.Logf("%s: %d examples in %v, fitted in %v, %d MB from the system", target, len(examples),
+			read.Round(time.Millisecond), time.Since(begin).Round(time.Millisecond), m.Sys>>20)
+		if m.Sys > 600<<20 {
+			t.Errorf("with a fit of %s the process has %d MB, want at most 600", target, m.Sys>>20)
+		}
+	}
+}
+
+// cpuTime returns the CPU time of the process, which other processes do not stretch.
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
+}
+
+// liveHeap returns the size of the live heap, in MB.
+func liveHeap() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc) / (1 << 20)
+}
