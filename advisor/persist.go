@@ -185,11 +185,7 @@ func (a *Advisor) trySnapshot(ctx context.Context, near uint64) error {
 	a.mu.RLock()
 	applied := a.applied
 	a.mu.RUnlock()
-	place, err := a.bus.Place(ctx, schemas.StreamJob)
-	if err != nil {
-		return err
-	}
-	usable, useless, err := a.storedSnapshots(ctx, place)
+	place, usable, useless, err := a.storedSnapshots(ctx)
 	if err != nil {
 		return err
 	}
@@ -204,7 +200,11 @@ func (a *Advisor) trySnapshot(ctx context.Context, near uint64) error {
 		}
 		a.metrics.snapshots.WithLabelValues("written").Inc()
 		a.noteSaved(s)
-		usable = append([]bus.Snapshot{s}, usable...)
+		// Listed again, for another advisor may have stored one meanwhile: whoever lists last
+		// sees all of them, and leaves no more than are kept.
+		if _, usable, useless, err = a.storedSnapshots(ctx); err != nil {
+			return err
+		}
 	}
 	return a.prune(ctx, usable, useless)
 }
@@ -234,13 +234,17 @@ func (a *Advisor) freeze() (bus.Snapshot, *Frozen) {
 }
 
 // storedSnapshots lists the snapshots of this version: those that belong to the stream as
-// it is now, the newest first, and the others.
+// it is now, the newest first, and the others. The stream is looked at after them: it
+// grows meanwhile, and a snapshot ahead of it would look like that of another stream.
 func (a *Advisor) storedSnapshots(
-	ctx context.Context, place bus.StreamPlace,
-) (usable, useless []bus.Snapshot, err error) {
+	ctx context.Context,
+) (place bus.StreamPlace, usable, useless []bus.Snapshot, err error) {
 	all, err := a.bus.Snapshots(ctx, snapshotKind, SnapshotVersion)
 	if err != nil {
-		return nil, nil, err
+		return place, nil, nil, err
+	}
+	if place, err = a.bus.Place(ctx, schemas.StreamJob); err != nil {
+		return place, nil, nil, err
 	}
 	for _, s := range all {
 		err := a.bus.CheckSnapshot(ctx, s, place)
@@ -250,10 +254,10 @@ func (a *Advisor) storedSnapshots(
 		case err == nil:
 			usable = append(usable, s)
 		default:
-			return nil, nil, err
+			return place, nil, nil, err
 		}
 	}
-	return usable, useless, nil
+	return place, usable, useless, nil
 }
 
 // prune deletes the snapshots beyond those that are kept.

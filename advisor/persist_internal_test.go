@@ -308,6 +308,7 @@ func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	// An advisor that is stopped between a snapshot and the removal of older ones leaves one more.
 	if n := len(stored(t, b)); n < 1 || n > 2*keptSnapshots {
 		t.Errorf("%d snapshots are kept, want 1 to %d", n, 2*keptSnapshots)
 	}

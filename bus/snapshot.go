@@ -84,10 +84,8 @@ func (b *Bus) Snapshots(ctx context.Context, kind string, version int) ([]Snapsh
 	if err != nil {
 		return nil, err
 	}
-	listing, cancel := context.WithTimeout(ctx, snapshotListTimeout)
-	defer cancel()
-	list, err := objects.List(listing)
-	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
+	list, err := listObjects(ctx, objects)
+	if err != nil {
 		return nil, fmt.Errorf("list snapshots: %w", unavailable(err))
 	}
 	var all []Snapshot
@@ -106,6 +104,25 @@ func (b *Bus) Snapshots(ctx context.Context, kind string, version int) ([]Snapsh
 		return cmp.Or(cmp.Compare(y.Sequence, x.Sequence), y.WrittenAt.Compare(x.WrittenAt))
 	})
 	return all, nil
+}
+
+// listObjects lists the objects of a bucket; none is no error. A list that got stuck, as
+// snapshotListTimeout says, is begun again.
+func listObjects(ctx context.Context, objects jetstream.ObjectStore) (
+	list []*jetstream.ObjectInfo, err error,
+) {
+	for range snapshotListTries {
+		listing, cancel := context.WithTimeout(ctx, snapshotListTimeout)
+		list, err = objects.List(listing)
+		cancel()
+		if errors.Is(err, jetstream.ErrNoObjectsFound) {
+			return nil, nil
+		}
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			break
+		}
+	}
+	return list, err
 }
 
 // CheckSnapshot returns ErrSnapshot if a snapshot does not belong to its stream as it is
@@ -174,6 +191,7 @@ const (
 	// snapshotListTimeout bounds a list of snapshots. The client waits until the deadline of
 	// its context where an entry is replaced while it lists.
 	snapshotListTimeout = 3 * time.Second
+	snapshotListTries   = 3
 )
 
 // boundedReader reads until its context ends.
