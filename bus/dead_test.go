@@ -205,7 +205,7 @@ func TestReplay_Refuses(t *testing.T) {
 	}{
 		{"broken", "NODE", nodeSubject, []byte("{broken"), nil, "still not understood: invalid: not JSON at byte 2"},
 		{"empty", "NODE", nodeSubject, nil, nil, "still not understood: invalid: "},
-		{"another node's", "NODE", "node.node-b.sample", body(t, sample(5)), nil, `still not understood: invalid: the body says "node.node-a.sample", its subject "node.node-b.sample"`},
+		{"another node's", "NODE", "node.node-b.sample", body(t, sample(5)), nil, `still not understood: invalid: the body belongs on subject "node.node-a.sample", not on "node.node-b.sample"`},
 		{"cut", "NODE", nodeSubject, long, func(d *schemas.Dead) { d.OriginBytes = 200_000 }, "the letter was cut: it has the first 131072 bytes of 200000; the whole may still lie in NODE at 50"},
 		{"cut by an older program", "NODE", nodeSubject, long, func(d *schemas.Dead) { d.OriginBytes = 0 }, "the letter was cut: it has the first 131072 bytes; the whole"},
 		{"as long as can be", "NODE", nodeSubject, long, nil, "still not understood"},

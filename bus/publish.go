@@ -134,7 +134,7 @@ func (b *Bus) tell(ctx context.Context, subject string, e schemas.Event) (sequen
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	var told schemas.Told
+	var told schemas.Receipt
 	err = b.ask(ctx, subject, e, &told)
 	b.metrics.published.WithLabelValues(kind(e.Subject()), outcome(err)).Inc()
 	if err != nil {

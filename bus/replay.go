@@ -53,7 +53,7 @@ func (b *Bus) Replayable(ctx context.Context, l *Letter) (Replay, error) {
 
 // judgeLetter asks the decoder that refused the bytes whether it takes them now.
 func judgeLetter(l *Letter) Replay {
-	if l.Cut() {
+	if l.Truncated() {
 		whole := ""
 		if l.OriginBytes > 0 {
 			whole = fmt.Sprintf(" of %d", l.OriginBytes)

@@ -97,9 +97,9 @@ type learnt struct {
 }
 
 func newLearnt(p *regress.Predictor, digest string) (*learnt, error) {
-	inputs := make([]schemas.Input, len(p.Features()))
+	inputs := make([]schemas.EncoderInput, len(p.Features()))
 	for i, f := range p.Manifest().Features {
-		inputs[i] = schemas.Input{
+		inputs[i] = schemas.EncoderInput{
 			Name: f.Name, Levels: f.Levels, Min: f.Min, Max: f.Max, Typical: f.Typical,
 		}
 	}
