@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"courier/advisor"
-	"courier/policy/sim"
 	"courier/schemas"
+	"courier/simulate"
 )
 
 // replayRules are the rules that can be asked about a past: all of simulate but
 // the oracle, which no log can be.
-var replayRules = []string{"courier", "paper", sim.RuleRandom, sim.RuleLargest}
+var replayRules = []string{"courier", "paper", simulate.RuleRandom, simulate.RuleLargest}
 
 // ruleRecorded is what the advisor of the log decided.
 const ruleRecorded = "recorded"
@@ -20,7 +20,7 @@ const ruleRecorded = "recorded"
 // pastRule answers the submissions of a log. Before each it is told which
 // regressors were in use.
 type pastRule interface {
-	sim.Rule
+	simulate.Rule
 	use(all regressorSet)
 	heeds(s pastSetting) bool // whether it answers otherwise than without the setting
 }
@@ -31,10 +31,10 @@ func newPastRule(ctx context.Context, name string) pastRule {
 		return &pastCourier{cluster: advisor.NewCluster()}
 	case "paper":
 		return &pastPaper{paperRule: newPaperRule(newLearner(ctx, 1, 0))}
-	case sim.RuleRandom:
-		return pastAny{sim.NewRandom(1)}
+	case simulate.RuleRandom:
+		return pastAny{simulate.NewRandom(1)}
 	}
-	return pastAny{sim.NewLargest()}
+	return pastAny{simulate.NewLargest()}
 }
 
 // pastCourier is the advisor with other regressors.
@@ -47,12 +47,12 @@ func (c *pastCourier) use(all regressorSet) { c.regressors = all.advisor() }
 
 func (c *pastCourier) heeds(pastSetting) bool { return true }
 
-// Apply implements sim.Rule.
+// Apply implements simulate.Rule.
 func (c *pastCourier) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	c.cluster.Apply(e, sequence, at)
 }
 
-// Submit implements sim.Rule.
+// Submit implements simulate.Rule.
 func (c *pastCourier) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	return advisor.Decide(c.cluster.Ask(q, at), c.regressors, at), nil
 }
@@ -68,12 +68,12 @@ func (p *pastPaper) use(all regressorSet) { p.regressors = all }
 
 func (p *pastPaper) heeds(s pastSetting) bool { return len(s.regressors) > 0 }
 
-// Apply implements sim.Rule.
+// Apply implements simulate.Rule.
 func (p *pastPaper) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	p.View.Apply(e, sequence, at)
 }
 
-// Submit implements sim.Rule.
+// Submit implements simulate.Rule.
 func (p *pastPaper) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	q = allEpochs(q)
 	for target, field := range map[string]**learnt{schemas.TargetEpochTime: &p.epochTime, schemas.TargetAccuracy: &p.accuracy} {
@@ -84,7 +84,7 @@ func (p *pastPaper) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice,
 				return nil, err
 			}
 			cpus, batch := uint32(slices.Max(q.CPUs)), uint32(slices.Max(q.BatchSizes))
-			return sim.Answer(&q, at, schemas.Exploring, on, p.Load(on, cpus), batch, cpus), nil
+			return simulate.Answer(&q, at, schemas.Exploring, on, p.Load(on, cpus), batch, cpus), nil
 		}
 		*field = v.point
 	}
@@ -101,13 +101,13 @@ func (l *learnt) knows(level string) bool {
 func levelOf(q *schemas.JobRequest) string { return schemas.ModelLevel(q.Model, q.Dataset) }
 
 // pastAny is a rule without regressors.
-type pastAny struct{ sim.Rule }
+type pastAny struct{ simulate.Rule }
 
 func (pastAny) use(regressorSet) {}
 
 func (pastAny) heeds(pastSetting) bool { return false }
 
-// Submit implements sim.Rule.
+// Submit implements simulate.Rule.
 func (p pastAny) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	return p.Rule.Submit(allEpochs(q), at)
 }

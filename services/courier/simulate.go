@@ -9,7 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"courier/policy/sim"
+	"courier/simulate"
 )
 
 // simulateCommand plays clusters that exist on paper only.
@@ -25,15 +25,15 @@ type simulateFlags struct {
 	Seed  uint64 `help:"Of arrivals, SLOs, noise, the warm-up and the fits." default:"1"`
 }
 
-func (f *simulateFlags) world() (*sim.World, error) {
+func (f *simulateFlags) world() (*simulate.World, error) {
 	if f.World == "" {
-		return sim.DefaultWorld(), nil
+		return simulate.DefaultWorld(), nil
 	}
 	data, err := os.ReadFile(f.World)
 	if err != nil {
 		return nil, err
 	}
-	w, err := sim.ParseWorld(data)
+	w, err := simulate.ParseWorld(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", f.World, plain(err))
 	}
@@ -53,10 +53,10 @@ const maxSubmissions = 100_000
 
 // simulation is what courier simulate slo --output json prints.
 type simulation struct {
-	Submissions int         `json:"submissions"`
-	Confidence  float64     `json:"confidence"`
-	Seed        uint64      `json:"seed"`
-	Rules       []sim.Score `json:"rules"`
+	Submissions int              `json:"submissions"`
+	Confidence  float64          `json:"confidence"`
+	Seed        uint64           `json:"seed"`
+	Rules       []simulate.Score `json:"rules"`
 }
 
 func (c *simulateSLO) Run(w *world) error {
@@ -67,7 +67,7 @@ func (c *simulateSLO) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	scenario := sim.NewScenario(model, c.Submissions, c.Confidence, c.Seed)
+	scenario := simulate.NewScenario(model, c.Submissions, c.Confidence, c.Seed)
 	result := simulation{Submissions: c.Submissions, Confidence: c.Confidence, Seed: c.Seed}
 	bar := newBar(w.stderr, len(c.Rules)*c.Submissions)
 	for i, name := range c.Rules {
@@ -80,7 +80,7 @@ func (c *simulateSLO) Run(w *world) error {
 		if err != nil {
 			return fmt.Errorf("simulate rule %s: %w", name, err)
 		}
-		result.Rules = append(result.Rules, sim.ScoreOf(name, outcomes))
+		result.Rules = append(result.Rules, simulate.ScoreOf(name, outcomes))
 	}
 	if bar.terminal {
 		bar.draw(bar.total, "done")

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"courier/policy/sim"
 	"courier/schemas"
+	"courier/simulate"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -29,8 +29,8 @@ var learntOnce = sync.OnceValues(func() (*learner, error) {
 
 // simulatedWorld is the default one with a short warm-up and short jobs, so that
 // fits are quick under the race detector, too.
-func simulatedWorld() *sim.World {
-	w := sim.DefaultWorld()
+func simulatedWorld() *simulate.World {
+	w := simulate.DefaultWorld()
 	w.WarmUp.JobsAtOnce = []int{1, 3}
 	for i := range w.Families {
 		w.Families[i].Epochs, w.Families[i].CPUs = []int{3}, [][]int{{2}, {2, 8}}
@@ -39,7 +39,7 @@ func simulatedWorld() *sim.World {
 }
 
 // learningRules are the rules with regressors, ready to answer.
-func learningRules(t testing.TB) map[string]sim.Rule {
+func learningRules(t testing.TB) map[string]simulate.Rule {
 	t.Helper()
 	l, err := learntOnce()
 	if err != nil {
@@ -50,12 +50,12 @@ func learningRules(t testing.TB) map[string]sim.Rule {
 		n.epochTime, n.startup, n.accuracy = l.epochTime, l.startup, l.accuracy
 		return n
 	}
-	return map[string]sim.Rule{"courier": newCourierRule(fresh(), schemas.PromiseEach), ruleMean: newCourierRule(fresh(), schemas.PromiseMean), "paper": newPaperRule(fresh())}
+	return map[string]simulate.Rule{"courier": newCourierRule(fresh(), schemas.PromiseEach), ruleMean: newCourierRule(fresh(), schemas.PromiseMean), "paper": newPaperRule(fresh())}
 }
 
 // told writes down what a rule was told before each answer, and the answers.
 type told struct {
-	sim.Rule
+	simulate.Rule
 	events []schemas.Event
 	lines  []string // per submission
 }
@@ -85,25 +85,25 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 		t.Skip("only computes")
 	}
 	const same = 40
-	a := sim.NewScenario(simulatedWorld(), same+10, 0.95, simulateSeed)
+	a := simulate.NewScenario(simulatedWorld(), same+10, 0.95, simulateSeed)
 	now := a.Jobs[same-1].At
 	other := simulatedWorld()
-	other.Drift = []sim.Drift{{AfterSeconds: now + 0.001, Factor: 3}}
-	b := &sim.Scenario{World: other, History: a.History, Jobs: slices.Clone(a.Jobs[:same])}
+	other.Drift = []simulate.Drift{{AfterSeconds: now + 0.001, Factor: 3}}
+	b := &simulate.Scenario{World: other, History: a.History, Jobs: slices.Clone(a.Jobs[:same])}
 	for _, j := range other.Jobs(same+10, 0.95, simulateSeed+1)[same:] {
 		j.At += now
 		b.Jobs = append(b.Jobs, j)
 	}
 	for name := range simulatedRules {
 		var first *told
-		for _, s := range []*sim.Scenario{a, b} {
+		for _, s := range []*simulate.Scenario{a, b} {
 			rule := simulatedRules[name](t.Context(), &simulateSLO{simulateFlags: simulateFlags{Seed: simulateSeed}})
 			if known := learningRules(t)[name]; known != nil {
 				rule = known
 			}
 			r := &told{Rule: rule}
-			if name == sim.RuleOracle || name == sim.RuleInformed {
-				break // they see the world: policy/sim holds that the oracle's advice differs
+			if name == simulate.RuleOracle || name == simulate.RuleInformed {
+				break // they see the world: simulate holds that the oracle's advice differs
 			}
 			if _, err := s.Play(t.Context(), r, nil); err != nil {
 				t.Fatal(err)
@@ -124,15 +124,15 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 
 // The same play again gives the same, regressors and all.
 func TestSimulate_LearningRulesAreDeterministic(t *testing.T) {
-	s := sim.NewScenario(simulatedWorld(), 30, 0.95, simulateSeed)
+	s := simulate.NewScenario(simulatedWorld(), 30, 0.95, simulateSeed)
 	for name := range learningRules(t) {
-		var scores []sim.Score
+		var scores []simulate.Score
 		for range 2 {
 			outcomes, err := s.Play(t.Context(), learningRules(t)[name], nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			scores = append(scores, sim.ScoreOf(name, outcomes))
+			scores = append(scores, simulate.ScoreOf(name, outcomes))
 		}
 		if diff := cmp.Diff(scores[0], scores[1]); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -149,7 +149,7 @@ func TestLearner_Refits(t *testing.T) {
 		t.Skip("only computes")
 	}
 	l := newLearner(t.Context(), 1, 2)
-	s := sim.NewScenario(simulatedWorld(), 0, 0.95, 1)
+	s := simulate.NewScenario(simulatedWorld(), 0, 0.95, 1)
 	for _, r := range s.History[:len(s.History)/3] { // enough for each target, and quickly fitted
 		l.add(r.Event, r.Sequence)
 	}
@@ -197,7 +197,7 @@ func TestChoosePoint(t *testing.T) {
 // BenchmarkSimulate plays 1,000 submissions of the default world by the rules
 // that learn, without their fits.
 func BenchmarkSimulate(b *testing.B) {
-	s := sim.NewScenario(sim.DefaultWorld(), 1000, 0.95, simulateSeed)
+	s := simulate.NewScenario(simulate.DefaultWorld(), 1000, 0.95, simulateSeed)
 	for name := range learningRules(b) {
 		b.Run("rule="+name+"/submissions=1000", func(b *testing.B) {
 			b.ReportAllocs()

@@ -3,8 +3,8 @@ package main
 import (
 	"time"
 
-	"courier/policy/sim"
 	"courier/schemas"
+	"courier/simulate"
 )
 
 // paperRule chooses as the paper does (Courier, ICPE 2021, section 4.4): of the
@@ -13,12 +13,12 @@ import (
 // refuses. It knows no bound, no future and no start-up.
 type paperRule struct {
 	*learner
-	sim.View
+	simulate.View
 }
 
 func newPaperRule(l *learner) *paperRule { return &paperRule{learner: l} }
 
-// Apply implements sim.Rule.
+// Apply implements simulate.Rule.
 func (p *paperRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	p.add(e, sequence)
 	p.View.Apply(e, sequence, at)
@@ -30,7 +30,7 @@ type pointed struct {
 	seconds, accuracy float64
 }
 
-// Submit implements sim.Rule.
+// Submit implements simulate.Rule.
 func (p *paperRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	if _, err := p.learn(); err != nil {
 		return nil, err
@@ -44,11 +44,11 @@ func (p *paperRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice,
 		return nil, err
 	}
 	decision, best := choosePoint(all, q.SLO.Seconds())
-	return sim.Answer(&q, at, decision, on, p.Load(on, best.cpus), best.batch, best.cpus), nil
+	return simulate.Answer(&q, at, decision, on, p.Load(on, best.cpus), best.batch, best.cpus), nil
 }
 
 // points predicts every candidate on a node.
-func (p *paperRule) points(q *schemas.JobRequest, on sim.Node) ([]pointed, error) {
+func (p *paperRule) points(q *schemas.JobRequest, on simulate.Node) ([]pointed, error) {
 	var all []pointed
 	for _, cpus := range q.CPUs {
 		load, machine := p.Load(on, uint32(cpus)), schemas.Hardware{Cores: on.Cores}

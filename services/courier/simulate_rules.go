@@ -6,34 +6,34 @@ import (
 	"time"
 
 	"courier/advisor"
-	"courier/policy/sim"
 	"courier/schemas"
+	"courier/simulate"
 )
 
 // ruleMean is the advisor whose confidence is the mean of all promises.
 const ruleMean = "courier-mean"
 
 // ruleNames are the rules in the order in which they are shown.
-var ruleNames = []string{"courier", ruleMean, "paper", sim.RuleRandom, sim.RuleLargest, sim.RuleOracle}
+var ruleNames = []string{"courier", ruleMean, "paper", simulate.RuleRandom, simulate.RuleLargest, simulate.RuleOracle}
 
 // knownRules are all that may be asked for.
-var knownRules = append(slices.Clone(ruleNames), sim.RuleInformed)
+var knownRules = append(slices.Clone(ruleNames), simulate.RuleInformed)
 
 // simulatedRules make a rule for one play.
-var simulatedRules = map[string]func(context.Context, *simulateSLO) sim.Rule{
-	"courier": func(ctx context.Context, c *simulateSLO) sim.Rule {
+var simulatedRules = map[string]func(context.Context, *simulateSLO) simulate.Rule{
+	"courier": func(ctx context.Context, c *simulateSLO) simulate.Rule {
 		return newCourierRule(newLearner(ctx, c.Seed, c.Refit), schemas.PromiseEach)
 	},
-	ruleMean: func(ctx context.Context, c *simulateSLO) sim.Rule {
+	ruleMean: func(ctx context.Context, c *simulateSLO) simulate.Rule {
 		return newCourierRule(newLearner(ctx, c.Seed, c.Refit), schemas.PromiseMean)
 	},
-	"paper": func(ctx context.Context, c *simulateSLO) sim.Rule {
+	"paper": func(ctx context.Context, c *simulateSLO) simulate.Rule {
 		return newPaperRule(newLearner(ctx, c.Seed, c.Refit))
 	},
-	sim.RuleRandom:   func(_ context.Context, c *simulateSLO) sim.Rule { return sim.NewRandom(c.Seed) },
-	sim.RuleLargest:  func(context.Context, *simulateSLO) sim.Rule { return sim.NewLargest() },
-	sim.RuleInformed: func(_ context.Context, c *simulateSLO) sim.Rule { return sim.NewInformed(c.Seed) },
-	sim.RuleOracle:   func(context.Context, *simulateSLO) sim.Rule { return sim.NewOracle() },
+	simulate.RuleRandom:   func(_ context.Context, c *simulateSLO) simulate.Rule { return simulate.NewRandom(c.Seed) },
+	simulate.RuleLargest:  func(context.Context, *simulateSLO) simulate.Rule { return simulate.NewLargest() },
+	simulate.RuleInformed: func(_ context.Context, c *simulateSLO) simulate.Rule { return simulate.NewInformed(c.Seed) },
+	simulate.RuleOracle:   func(context.Context, *simulateSLO) simulate.Rule { return simulate.NewOracle() },
 }
 
 // courierRule is the advisor without a network.
@@ -42,7 +42,7 @@ type courierRule struct {
 	promise    schemas.Promise
 	cluster    *advisor.Cluster
 	regressors advisor.Regressors
-	last       sim.Record
+	last       simulate.Record
 	touched    *advisor.Job // that the last event changed
 }
 
@@ -50,13 +50,13 @@ func newCourierRule(l *learner, promise schemas.Promise) *courierRule {
 	return &courierRule{learner: l, promise: promise, cluster: advisor.NewCluster()}
 }
 
-// Apply implements sim.Rule.
+// Apply implements simulate.Rule.
 func (c *courierRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	c.add(e, sequence)
-	c.last, c.touched = sim.Record{Event: e, Sequence: sequence, At: at}, c.cluster.Apply(e, sequence, at)
+	c.last, c.touched = simulate.Record{Event: e, Sequence: sequence, At: at}, c.cluster.Apply(e, sequence, at)
 }
 
-// Watch implements sim.Watcher.
+// Watch implements simulate.Watcher.
 func (c *courierRule) Watch(at time.Time) []*schemas.Risk {
 	if c.regressors.EpochTime == nil {
 		return nil // nothing was promised yet
@@ -64,7 +64,7 @@ func (c *courierRule) Watch(at time.Time) []*schemas.Risk {
 	return c.cluster.Watch(c.last.Event, c.touched, c.last.Sequence, c.regressors, at)
 }
 
-// Submit implements sim.Rule.
+// Submit implements simulate.Rule.
 func (c *courierRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	learnt, err := c.learn()
 	if err != nil {

@@ -1,12 +1,12 @@
-// Package sim is a cluster in a loop: jobs come, rules promise SLOs and choose
+// Package simulate is a cluster in a loop: jobs come, rules promise SLOs and choose
 // how the jobs run, neighbours slow each other down, and what became of every
 // promise is counted against the truth.
 //
 // # Use
 //
-//	s := sim.NewScenario(sim.DefaultWorld(), 1000, 0.95, 7)
-//	outcomes, err := s.Play(ctx, sim.NewRandom(7), nil)
-//	score := sim.ScoreOf("random", outcomes)
+//	s := simulate.NewScenario(simulate.DefaultWorld(), 1000, 0.95, 7)
+//	outcomes, err := s.Play(ctx, simulate.NewRandom(7), nil)
+//	score := simulate.ScoreOf("random", outcomes)
 //
 // A World says what exists: nodes, kinds of jobs with their true laws, noise,
 // arrivals, drift. A Scenario is a world with everything drawn that chance
@@ -40,4 +40,4 @@
 //
 // A rule is tested by playing two scenarios whose jobs are equal up to some
 // moment: what it advised before must be equal.
-package sim
+package simulate

@@ -1,4 +1,4 @@
-package sim_test
+package simulate_test
 
 import (
 	"context"
@@ -9,25 +9,25 @@ import (
 	"testing"
 	"time"
 
-	"courier/policy/sim"
 	"courier/schemas"
+	"courier/simulate"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 // smallWorld is the default one with a short warm-up.
-func smallWorld() *sim.World {
-	w := sim.DefaultWorld()
+func smallWorld() *simulate.World {
+	w := simulate.DefaultWorld()
 	w.WarmUp.JobsAtOnce = []int{1, 3}
 	return w
 }
 
 // rules of this package, by name.
-func rules(seed uint64) map[string]sim.Rule {
-	return map[string]sim.Rule{sim.RuleRandom: sim.NewRandom(seed), sim.RuleLargest: sim.NewLargest(), sim.RuleOracle: sim.NewOracle()}
+func rules(seed uint64) map[string]simulate.Rule {
+	return map[string]simulate.Rule{simulate.RuleRandom: simulate.NewRandom(seed), simulate.RuleLargest: simulate.NewLargest(), simulate.RuleOracle: simulate.NewOracle()}
 }
 
-func played(t *testing.T, s *sim.Scenario, r sim.Rule) []sim.Outcome {
+func played(t *testing.T, s *simulate.Scenario, r simulate.Rule) []simulate.Outcome {
 	t.Helper()
 	outcomes, err := s.Play(t.Context(), r, nil)
 	if err != nil {
@@ -38,13 +38,13 @@ func played(t *testing.T, s *sim.Scenario, r sim.Rule) []sim.Outcome {
 
 // recorder writes down what a rule is told and what it advises.
 type recorder struct {
-	sim.Rule
-	log    []sim.Record
+	simulate.Rule
+	log    []simulate.Record
 	advice []*schemas.Advice
 }
 
 func (r *recorder) Apply(e schemas.Event, sequence uint64, at time.Time) {
-	r.log = append(r.log, sim.Record{Event: e, Sequence: sequence, At: at})
+	r.log = append(r.log, simulate.Record{Event: e, Sequence: sequence, At: at})
 	r.Rule.Apply(e, sequence, at)
 }
 
@@ -57,13 +57,13 @@ func (r *recorder) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, 
 func TestPlay_IsDeterministic(t *testing.T) {
 	play := func(seed uint64, name string) string {
 		r := &recorder{Rule: rules(seed)[name]}
-		var outcomes []sim.Outcome
-		if name == sim.RuleOracle { // it is not hidden behind another
-			outcomes = played(t, sim.NewScenario(smallWorld(), 80, 0.95, seed), r.Rule)
+		var outcomes []simulate.Outcome
+		if name == simulate.RuleOracle { // it is not hidden behind another
+			outcomes = played(t, simulate.NewScenario(smallWorld(), 80, 0.95, seed), r.Rule)
 		} else {
-			outcomes = played(t, sim.NewScenario(smallWorld(), 80, 0.95, seed), r)
+			outcomes = played(t, simulate.NewScenario(smallWorld(), 80, 0.95, seed), r)
 		}
-		text, err := json.Marshal([]any{outcomes, r.log, sim.ScoreOf(name, outcomes)})
+		text, err := json.Marshal([]any{outcomes, r.log, simulate.ScoreOf(name, outcomes)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestPlay_IsDeterministic(t *testing.T) {
 func TestPlay_CommonRandomNumbers(t *testing.T) {
 	startups := func(name string) map[string]float64 {
 		r := &recorder{Rule: rules(1)[name]}
-		played(t, sim.NewScenario(smallWorld(), 40, 0.95, 5), r)
+		played(t, simulate.NewScenario(smallWorld(), 40, 0.95, 5), r)
 		all := map[string]float64{}
 		for _, record := range r.log {
 			if e, ok := record.Event.(*schemas.Ended); ok && e.StartupSeconds != nil {
@@ -93,7 +93,7 @@ func TestPlay_CommonRandomNumbers(t *testing.T) {
 		}
 		return all
 	}
-	if diff := cmp.Diff(startups(sim.RuleRandom), startups(sim.RuleLargest)); diff != "" {
+	if diff := cmp.Diff(startups(simulate.RuleRandom), startups(simulate.RuleLargest)); diff != "" {
 		t.Errorf("start-ups differ between rules (-random +largest):\n%s", diff)
 	}
 }
@@ -101,8 +101,8 @@ func TestPlay_CommonRandomNumbers(t *testing.T) {
 // Every submission ends exactly once, after all its epochs, and every event is
 // valid and in order. A refused job is withdrawn and never starts.
 func TestPlay_Conserves(t *testing.T) {
-	s := sim.NewScenario(smallWorld(), 120, 0.95, 4)
-	r := &recorder{Rule: refuseEveryThird{sim.NewRandom(4)}}
+	s := simulate.NewScenario(smallWorld(), 120, 0.95, 4)
+	r := &recorder{Rule: refuseEveryThird{simulate.NewRandom(4)}}
 	outcomes := played(t, s, r)
 	type life struct{ submitted, started, epochs, ended int }
 	lives := map[string]*life{}
@@ -148,7 +148,7 @@ func TestPlay_Conserves(t *testing.T) {
 			t.Errorf("outcome %+v", o)
 		}
 	}
-	score := sim.ScoreOf("some", outcomes)
+	score := simulate.ScoreOf("some", outcomes)
 	if score.Submitted != 120 || score.Accepted != 80 || score.Refused != 40 || score.Accepted+score.Refused+score.Explored != score.Submitted {
 		t.Errorf("score %+v", score)
 	}
@@ -159,7 +159,7 @@ func TestPlay_Conserves(t *testing.T) {
 	}
 }
 
-type refuseEveryThird struct{ sim.Rule }
+type refuseEveryThird struct{ simulate.Rule }
 
 func (r refuseEveryThird) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	a, err := r.Rule.Submit(q, at)
@@ -179,13 +179,13 @@ func number(id string) int {
 
 // futures are two scenarios that are equal up to the answer to job number same,
 // and then differ in all that comes: other jobs, and nodes three times as slow.
-func futures(same int) (a, b *sim.Scenario) {
+func futures(same int) (a, b *simulate.Scenario) {
 	w := smallWorld()
-	a = sim.NewScenario(w, same+20, 0.95, 6)
+	a = simulate.NewScenario(w, same+20, 0.95, 6)
 	now := a.Jobs[same-1].At
 	other := *w
-	other.Drift = []sim.Drift{{AfterSeconds: now + 0.001, Factor: 3}}
-	b = &sim.Scenario{World: &other, History: a.History, Jobs: slices.Clone(a.Jobs[:same])}
+	other.Drift = []simulate.Drift{{AfterSeconds: now + 0.001, Factor: 3}}
+	b = &simulate.Scenario{World: &other, History: a.History, Jobs: slices.Clone(a.Jobs[:same])}
 	for _, j := range other.Jobs(same+20, 0.95, 60)[same:] {
 		j.At += now
 		b.Jobs = append(b.Jobs, j)
@@ -204,7 +204,7 @@ func TestPlay_NoRuleSeesTheFuture(t *testing.T) {
 		for i := range same {
 			differ = differ || x[i].Decision != y[i].Decision || x[i].BatchSize != y[i].BatchSize || x[i].CPUs != y[i].CPUs || x[i].Node != y[i].Node
 		}
-		if differ != (name == sim.RuleOracle) {
+		if differ != (name == simulate.RuleOracle) {
 			t.Errorf("%s: the advice differs: %v", name, differ)
 		}
 	}
@@ -213,12 +213,12 @@ func TestPlay_NoRuleSeesTheFuture(t *testing.T) {
 // The oracle keeps what it promises, refuses next to nothing that could have
 // been kept, and no other rule of this package is near it.
 func TestOracle(t *testing.T) {
-	s := sim.NewScenario(smallWorld(), 300, 0.95, 2)
-	oracle := sim.ScoreOf(sim.RuleOracle, played(t, s, sim.NewOracle()))
+	s := simulate.NewScenario(smallWorld(), 300, 0.95, 2)
+	oracle := simulate.ScoreOf(simulate.RuleOracle, played(t, s, simulate.NewOracle()))
 	if *oracle.KeptRatio < 0.99 || oracle.WrongRefusalRatio > 0.01 || *oracle.AccuracyRegret > 0.001 {
 		t.Errorf("oracle: kept %.3f, wrong refusals %.3f, regret %.4f", *oracle.KeptRatio, oracle.WrongRefusalRatio, *oracle.AccuracyRegret)
 	}
-	random := sim.ScoreOf(sim.RuleRandom, played(t, s, sim.NewRandom(2)))
+	random := simulate.ScoreOf(simulate.RuleRandom, played(t, s, simulate.NewRandom(2)))
 	if *random.KeptRatio > 0.8 {
 		t.Errorf("random: kept %.3f, want at most 0.8", *random.KeptRatio)
 	}
@@ -226,7 +226,7 @@ func TestOracle(t *testing.T) {
 
 // silly gives an advice that makes no sense.
 type silly struct {
-	sim.View
+	simulate.View
 	spoil func(a *schemas.Advice) (*schemas.Advice, error)
 }
 
@@ -235,7 +235,7 @@ func (s *silly) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, err
 	if err != nil {
 		return nil, err
 	}
-	return s.spoil(sim.Answer(&q, at, schemas.MeetsSLO, n, schemas.Load{}, uint32(q.BatchSizes[0]), uint32(q.CPUs[0])))
+	return s.spoil(simulate.Answer(&q, at, schemas.MeetsSLO, n, schemas.Load{}, uint32(q.BatchSizes[0]), uint32(q.CPUs[0])))
 }
 
 func TestPlay_RefusesAdviceThatMakesNoSense(t *testing.T) {
@@ -252,7 +252,7 @@ func TestPlay_RefusesAdviceThatMakesNoSense(t *testing.T) {
 		{"11 epochs were advised, 10 asked for", func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen.Epochs++; return a, nil }},
 		{`names the nodes ["moon"]`, func(a *schemas.Advice) (*schemas.Advice, error) { a.Nodes = []string{"moon"}; return a, nil }},
 	} {
-		_, err := sim.NewScenario(smallWorld(), 3, 0.95, 1).Play(t.Context(), &silly{spoil: c.spoil}, nil)
+		_, err := simulate.NewScenario(smallWorld(), 3, 0.95, 1).Play(t.Context(), &silly{spoil: c.spoil}, nil)
 		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "job sim-000001") {
 			t.Errorf("%v, want job sim-000001 and %q", err, c.says)
 		}
@@ -261,7 +261,7 @@ func TestPlay_RefusesAdviceThatMakesNoSense(t *testing.T) {
 
 func TestPlay_StopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := sim.NewScenario(smallWorld(), 50, 0.95, 1).Play(ctx, sim.NewLargest(), func(done int) {
+	_, err := simulate.NewScenario(smallWorld(), 50, 0.95, 1).Play(ctx, simulate.NewLargest(), func(done int) {
 		if done == 10 {
 			cancel()
 		}
@@ -277,7 +277,7 @@ func TestPlay_StopsWithItsContext(t *testing.T) {
 // The load is what it says: CPUs times time of all candidates evenly, alone,
 // over the time between submissions, is a share of all cores.
 func TestJobs_Load(t *testing.T) {
-	w := sim.DefaultWorld()
+	w := simulate.DefaultWorld()
 	jobs := w.Jobs(20_000, 0.95, 1)
 	fast, tight := 0, 0
 	for i := range jobs {
@@ -306,8 +306,8 @@ func TestJobs_Load(t *testing.T) {
 // The informed rule knows probabilities, not the future: it keeps as many of its
 // promises as it says, within chance, and breaks some. It is the same each time.
 func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
-	s := sim.NewScenario(smallWorld(), 80, 0.6, 3)
-	score := sim.ScoreOf(sim.RuleInformed, played(t, s, sim.NewInformed(3)))
+	s := simulate.NewScenario(smallWorld(), 80, 0.6, 3)
+	score := simulate.ScoreOf(simulate.RuleInformed, played(t, s, simulate.NewInformed(3)))
 	if score.Accepted == 0 || score.Kept == score.Accepted || *score.KeptHigh < 0.6 || score.Refused == 0 {
 		t.Errorf("informed: %+v, want promises, some of them broken, and at least 0.6 kept", score)
 	}
@@ -318,7 +318,7 @@ func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
 	if said /= float64(score.Accepted); said < *score.KeptLow-0.02 || said > *score.KeptHigh+0.02 {
 		t.Errorf("informed said %.3f on average, and kept %.3f to %.3f", said, *score.KeptLow, *score.KeptHigh)
 	}
-	if diff := cmp.Diff(score, sim.ScoreOf(sim.RuleInformed, played(t, s, sim.NewInformed(3)))); diff != "" {
+	if diff := cmp.Diff(score, simulate.ScoreOf(simulate.RuleInformed, played(t, s, simulate.NewInformed(3)))); diff != "" {
 		t.Errorf("another play differs:\n%s", diff)
 	}
 }

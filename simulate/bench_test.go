@@ -1,9 +1,9 @@
-package sim_test
+package simulate_test
 
 import (
 	"testing"
 
-	"courier/policy/sim"
+	"courier/simulate"
 )
 
 // BenchmarkSimulate plays 1,000 submissions of the default world; of the rules
@@ -11,14 +11,14 @@ import (
 func BenchmarkSimulate(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		rule func() sim.Rule
+		rule func() simulate.Rule
 	}{
-		{"random", func() sim.Rule { return sim.NewRandom(7) }},
-		{"largest", sim.NewLargest},
-		{"oracle", sim.NewOracle},
+		{"random", func() simulate.Rule { return simulate.NewRandom(7) }},
+		{"largest", simulate.NewLargest},
+		{"oracle", simulate.NewOracle},
 	} {
 		b.Run("rule="+c.name+"/submissions=1000", func(b *testing.B) {
-			s := sim.NewScenario(sim.DefaultWorld(), 1000, 0.95, 7)
+			s := simulate.NewScenario(simulate.DefaultWorld(), 1000, 0.95, 7)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := s.Play(b.Context(), c.rule(), nil); err != nil {

@@ -1,4 +1,4 @@
-package sim_test
+package simulate_test
 
 import (
 	"encoding/json"
@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"courier/policy/sim"
 	"courier/schemas"
+	"courier/simulate"
 )
 
 // changed is the default world with some text replaced.
 func changed(t testing.TB, old, new string) []byte {
 	t.Helper()
-	data, err := json.Marshal(sim.DefaultWorld())
+	data, err := json.Marshal(simulate.DefaultWorld())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestParseWorld_NamesTheField(t *testing.T) {
 		{`"epochs":[10]`, `"epochs":[10,1000]`, ""},
 		{`"jobs_at_once":[1,`, `"jobs_at_once":[64,`, ""},
 	} {
-		_, err := sim.ParseWorld(changed(t, c.old, c.new))
+		_, err := simulate.ParseWorld(changed(t, c.old, c.new))
 		if c.field == "" && c.new != `"laod":0.7` {
 			if err != nil {
 				t.Errorf("%s: %v, want no error", c.new, err)
@@ -80,7 +80,7 @@ func TestParseWorld_NamesTheField(t *testing.T) {
 	}
 	for name, data := range map[string]string{"nothing": "", "half a world": `{"load":`, "two worlds": "{} {}", "an empty one": "{}", "a list": "[]",
 		"a large one": `{"source":"` + strings.Repeat("a", 1<<20) + `"}`} {
-		if _, err := sim.ParseWorld([]byte(data)); !errors.Is(err, schemas.ErrInvalid) {
+		if _, err := simulate.ParseWorld([]byte(data)); !errors.Is(err, schemas.ErrInvalid) {
 			t.Errorf("%s: %v, want invalid", name, err)
 		}
 	}
@@ -92,20 +92,20 @@ func FuzzParseWorld(f *testing.F) {
 	f.Add(changed(f, `"drift":[]`, `"drift":[{"after_seconds":50,"factor":2,"node":"node-2"}]`))
 	f.Add([]byte(`{"nodes":[{"name":"n","cores":1}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		w, err := sim.ParseWorld(data)
+		w, err := simulate.ParseWorld(data)
 		if err != nil {
 			if !errors.Is(err, schemas.ErrInvalid) {
 				t.Fatalf("%v is not invalid", err)
 			}
 			return
 		}
-		s := &sim.Scenario{World: w, Jobs: w.Jobs(3, 0.9, 1)}
+		s := &simulate.Scenario{World: w, Jobs: w.Jobs(3, 0.9, 1)}
 		for _, j := range s.Jobs {
 			if err := j.Request.Validate(); err != nil {
 				t.Fatalf("request %+v: %v", j.Request, err)
 			}
 		}
-		outcomes, err := s.Play(t.Context(), sim.NewLargest(), nil)
+		outcomes, err := s.Play(t.Context(), simulate.NewLargest(), nil)
 		if err != nil && !strings.Contains(err.Error(), "overloaded") {
 			t.Fatal(err)
 		}
