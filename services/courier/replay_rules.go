@@ -30,7 +30,7 @@ func newPastRule(ctx context.Context, name string) pastRule {
 	case "courier":
 		return &pastCourier{cluster: advisor.NewCluster()}
 	case "paper":
-		return &pastPaper{paperRule: newPaperRule(newLearner(ctx, 1, 0))}
+		return &pastPaper{PaperRule: simulate.NewPaperRule(simulate.NewLearner(ctx, 1, 0))}
 	case simulate.RuleRandom:
 		return pastAny{simulate.NewRandom(1)}
 	}
@@ -60,7 +60,7 @@ func (c *pastCourier) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advic
 // pastPaper is the paper's rule. Of a model that its regressors do not know it
 // says nothing.
 type pastPaper struct {
-	*paperRule
+	*simulate.PaperRule
 	regressors regressorSet
 }
 
@@ -76,9 +76,10 @@ func (p *pastPaper) Apply(e schemas.Event, sequence uint64, at time.Time) {
 // Submit implements simulate.Rule.
 func (p *pastPaper) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	q = allEpochs(q)
-	for target, field := range map[string]**learnt{schemas.TargetEpochTime: &p.epochTime, schemas.TargetAccuracy: &p.accuracy} {
-		v := p.regressors[target]
-		if v == nil || !v.point.knows(levelOf(&q)) {
+	level := schemas.ModelLevel(q.Model, q.Dataset)
+	epochTime, accuracy := p.regressors[schemas.TargetEpochTime], p.regressors[schemas.TargetAccuracy]
+	for _, v := range []*servedVersion{epochTime, accuracy} {
+		if v == nil || !v.point.Knows(level) {
 			on, err := p.Place(&q)
 			if err != nil {
 				return nil, err
@@ -86,19 +87,10 @@ func (p *pastPaper) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice,
 			cpus, batch := uint32(slices.Max(q.CPUs)), uint32(slices.Max(q.BatchSizes))
 			return simulate.Answer(&q, at, schemas.Exploring, on, p.Load(on, cpus), batch, cpus), nil
 		}
-		*field = v.point
 	}
-	return p.paperRule.Submit(q, at)
+	p.Use(epochTime.point, accuracy.point)
+	return p.PaperRule.Decide(q, at)
 }
-
-// knows reports whether examples of the level of a model were learnt from.
-func (l *learnt) knows(level string) bool {
-	_, known := l.encoder.Model(level)
-	return known
-}
-
-// levelOf names what a request trains: its model and dataset.
-func levelOf(q *schemas.JobRequest) string { return schemas.ModelLevel(q.Model, q.Dataset) }
 
 // pastAny is a rule without regressors.
 type pastAny struct{ simulate.Rule }

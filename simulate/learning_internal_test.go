@@ -1,4 +1,4 @@
-package main
+package simulate
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"courier/schemas"
-	"courier/simulate"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -18,8 +17,8 @@ import (
 const simulateSeed = 6
 
 // learntOnce is what the rules learn from the history that all tests share.
-var learntOnce = sync.OnceValues(func() (*learner, error) {
-	l := newLearner(context.Background(), simulateSeed, 0)
+var learntOnce = sync.OnceValues(func() (*Learner, error) {
+	l := NewLearner(context.Background(), simulateSeed, 0)
 	for _, r := range simulatedWorld().History(simulateSeed) {
 		l.add(r.Event, r.Sequence)
 	}
@@ -29,8 +28,8 @@ var learntOnce = sync.OnceValues(func() (*learner, error) {
 
 // simulatedWorld is the default one with a short warm-up and short jobs, so that
 // fits are quick under the race detector, too.
-func simulatedWorld() *simulate.World {
-	w := simulate.DefaultWorld()
+func simulatedWorld() *World {
+	w := DefaultWorld()
 	w.WarmUp.JobsAtOnce = []int{1, 3}
 	for i := range w.Families {
 		w.Families[i].Epochs, w.Families[i].CPUs = []int{3}, [][]int{{2}, {2, 8}}
@@ -39,23 +38,27 @@ func simulatedWorld() *simulate.World {
 }
 
 // learningRules are the rules with regressors, ready to answer.
-func learningRules(t testing.TB) map[string]simulate.Rule {
+func learningRules(t testing.TB) map[string]Rule {
 	t.Helper()
 	l, err := learntOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh := func() *learner {
-		n := newLearner(t.Context(), simulateSeed, 0)
+	fresh := func() *Learner {
+		n := NewLearner(t.Context(), simulateSeed, 0)
 		n.epochTime, n.startup, n.accuracy = l.epochTime, l.startup, l.accuracy
 		return n
 	}
-	return map[string]simulate.Rule{"courier": newCourierRule(fresh(), schemas.PromiseEach), ruleMean: newCourierRule(fresh(), schemas.PromiseMean), "paper": newPaperRule(fresh())}
+	return map[string]Rule{
+		RuleCourier: NewCourierRule(fresh(), schemas.PromiseEach),
+		RuleMean:    NewCourierRule(fresh(), schemas.PromiseMean),
+		RulePaper:   NewPaperRule(fresh()),
+	}
 }
 
 // told writes down what a rule was told before each answer, and the answers.
 type told struct {
-	simulate.Rule
+	Rule
 	events []schemas.Event
 	lines  []string // per submission
 }
@@ -85,24 +88,24 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 		t.Skip("only computes")
 	}
 	const same = 40
-	a := simulate.NewScenario(simulatedWorld(), same+10, 0.95, simulateSeed)
+	a := NewScenario(simulatedWorld(), same+10, 0.95, simulateSeed)
 	now := a.Jobs[same-1].At
 	other := simulatedWorld()
-	other.Drift = []simulate.Drift{{AfterSeconds: now + 0.001, Factor: 3}}
-	b := &simulate.Scenario{World: other, History: a.History, Jobs: slices.Clone(a.Jobs[:same])}
+	other.Drift = []Drift{{AfterSeconds: now + 0.001, Factor: 3}}
+	b := &Scenario{World: other, History: a.History, Jobs: slices.Clone(a.Jobs[:same])}
 	for _, j := range other.Jobs(same+10, 0.95, simulateSeed+1)[same:] {
 		j.At += now
 		b.Jobs = append(b.Jobs, j)
 	}
-	for name := range simulatedRules {
+	for _, name := range Rules() {
 		var first *told
-		for _, s := range []*simulate.Scenario{a, b} {
-			rule := simulatedRules[name](t.Context(), &simulateSLO{simulateFlags: simulateFlags{Seed: simulateSeed}})
+		for _, s := range []*Scenario{a, b} {
+			rule := NewRule(t.Context(), name, simulateSeed, 0)
 			if known := learningRules(t)[name]; known != nil {
 				rule = known
 			}
 			r := &told{Rule: rule}
-			if name == simulate.RuleOracle || name == simulate.RuleInformed {
+			if name == RuleOracle || name == RuleInformed {
 				break // they see the world: simulate holds that the oracle's advice differs
 			}
 			if _, err := s.Play(t.Context(), r, nil); err != nil {
@@ -124,15 +127,15 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 
 // The same play again gives the same, regressors and all.
 func TestSimulate_LearningRulesAreDeterministic(t *testing.T) {
-	s := simulate.NewScenario(simulatedWorld(), 30, 0.95, simulateSeed)
+	s := NewScenario(simulatedWorld(), 30, 0.95, simulateSeed)
 	for name := range learningRules(t) {
-		var scores []simulate.Score
+		var scores []Score
 		for range 2 {
 			outcomes, err := s.Play(t.Context(), learningRules(t)[name], nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			scores = append(scores, simulate.ScoreOf(name, outcomes))
+			scores = append(scores, ScoreOf(name, outcomes))
 		}
 		if diff := cmp.Diff(scores[0], scores[1]); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -148,8 +151,8 @@ func TestLearner_Refits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("only computes")
 	}
-	l := newLearner(t.Context(), 1, 2)
-	s := simulate.NewScenario(simulatedWorld(), 0, 0.95, 1)
+	l := NewLearner(t.Context(), 1, 2)
+	s := NewScenario(simulatedWorld(), 0, 0.95, 1)
 	for _, r := range s.History[:len(s.History)/3] { // enough for each target, and quickly fitted
 		l.add(r.Event, r.Sequence)
 	}
@@ -173,20 +176,20 @@ func TestLearner_Refits(t *testing.T) {
 }
 
 func TestChoosePoint(t *testing.T) {
-	fast, middle, slow := pointed{512, 4, 50, 0.90}, pointed{128, 4, 99, 0.94}, pointed{64, 4, 200, 0.96}
+	fast, middle, slow := predictedCandidate{512, 4, 50, 0.90}, predictedCandidate{128, 4, 99, 0.94}, predictedCandidate{64, 4, 200, 0.96}
 	for _, c := range []struct {
 		name     string
-		all      []pointed
+		all      []predictedCandidate
 		slo      float64
 		decision schemas.Decision
-		want     pointed
+		want     predictedCandidate
 	}{
-		{"the most accurate within the SLO", []pointed{slow, middle, fast}, 100, schemas.MeetsSLO, middle},
-		{"the order says nothing", []pointed{fast, slow, middle}, 100, schemas.MeetsSLO, middle},
-		{"exactly the SLO is within", []pointed{slow, fast}, 200, schemas.MeetsSLO, slow},
-		{"none within: a refusal with the fastest", []pointed{slow, fast, middle}, 49, schemas.BestEffort, fast},
-		{"as accurate: the faster", []pointed{{64, 2, 90, 0.96}, {64, 8, 80, 0.96}}, 100, schemas.MeetsSLO, pointed{64, 8, 80, 0.96}},
-		{"a faster one that is less accurate", []pointed{middle, {128, 8, 80, 0.93}}, 100, schemas.MeetsSLO, middle},
+		{"the most accurate within the SLO", []predictedCandidate{slow, middle, fast}, 100, schemas.MeetsSLO, middle},
+		{"the order says nothing", []predictedCandidate{fast, slow, middle}, 100, schemas.MeetsSLO, middle},
+		{"exactly the SLO is within", []predictedCandidate{slow, fast}, 200, schemas.MeetsSLO, slow},
+		{"none within: a refusal with the fastest", []predictedCandidate{slow, fast, middle}, 49, schemas.BestEffort, fast},
+		{"as accurate: the faster", []predictedCandidate{{64, 2, 90, 0.96}, {64, 8, 80, 0.96}}, 100, schemas.MeetsSLO, predictedCandidate{64, 8, 80, 0.96}},
+		{"a faster one that is less accurate", []predictedCandidate{middle, {128, 8, 80, 0.93}}, 100, schemas.MeetsSLO, middle},
 	} {
 		if decision, got := choosePoint(c.all, c.slo); decision != c.decision || got != c.want {
 			t.Errorf("%s: %s %+v, want %s %+v", c.name, decision, got, c.decision, c.want)
@@ -197,7 +200,7 @@ func TestChoosePoint(t *testing.T) {
 // BenchmarkSimulate plays 1,000 submissions of the default world by the rules
 // that learn, without their fits.
 func BenchmarkSimulate(b *testing.B) {
-	s := simulate.NewScenario(simulate.DefaultWorld(), 1000, 0.95, simulateSeed)
+	s := NewScenario(DefaultWorld(), 1000, 0.95, simulateSeed)
 	for name := range learningRules(b) {
 		b.Run("rule="+name+"/submissions=1000", func(b *testing.B) {
 			b.ReportAllocs()
