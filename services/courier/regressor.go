@@ -31,7 +31,6 @@ type regressorCommand struct {
 	Predict regressorPredict `cmd:"" help:"Add predictions, bounds and probabilities to a table." group:"files"`
 	Compare regressorCompare `cmd:"" help:"Compare two regressors on the same examples." group:"files"`
 	Export  regressorExport  `cmd:"" help:"Write a regressor for another program." group:"files"`
-	Paper   regressorPaper   `cmd:"" help:"Print the tables of the ICPE 2021 study beside those from its recovered runs." group:"files"`
 }
 
 // The files of a regressor's directory.
