@@ -52,7 +52,7 @@ func (o *Options) identity() ([]nats.Option, error) {
 		o.User = UserOf(o.SeedFile)
 	}
 	if !schemas.ValidToken(o.User) {
-		return nil, fmt.Errorf("%w: user %q is not a name of 1 to 64 of a-z, 0-9, _ and -: name the one to whom the seed belongs", ErrIdentity, o.User)
+		return nil, fmt.Errorf("%w: user %q is not a name of 1 to 64 characters from a-z, 0-9, _ and -: name the one to whom the seed belongs", ErrIdentity, o.User)
 	}
 	return append(options, sign, nats.CustomInboxPrefix(schemas.InboxPrefix(o.User))), nil
 }
