@@ -57,3 +57,12 @@ func (b *Bus) WidenStream(
 	}
 	return b.Place(ctx, stream)
 }
+// An empty stream has first = last + 1.
+func (b *Bus) Bounds(ctx context.Context, stream string) (first, last uint64, err error) {
+	s, err := b.js.Stream(ctx, stream)
+	if err != nil {
+		return 0, 0, fmt.Errorf("open stream %s: %w", stream, unavailable(err))
+	}
+	state := s.CachedInfo().State
+	return max(state.FirstSeq, 1), state.LastSeq, nil
+}
