@@ -36,14 +36,15 @@ var house = map[string][]string{
 	"trainer":                            {"bus", "schemas", "regress", "regress/evidence"},
 	"advisor":                            {"bus", "schemas", "regress", "regress/evidence"},
 	"gateway":                            {"bus", "schemas"},
-	"policy/sim":                         {"schemas"},
+	"simulate":                           {"advisor", "regress", "schemas", "trainer"},
+	"simulate/drift":                     {"advisor", "regress", "schemas", "simulate", "trainer"},
 	"deploy":                             {},
 	"deploy/containers":                  {},
 	"deploy/workloads/digits":            {},
 	"deploy/workloads/digits/cmd/digits": {"deploy/workloads/digits"},
 	"services":                           {},
 	"services/courier": {"services", "schemas", "bus", "bus/server", "spool", "runner", "runner/output", "collector", "importer", "store", "store/engine", "store/engine/host",
-		"trainer", "advisor", "gateway", "regress", "policy/sim", "deploy/workloads/digits"},
+		"trainer", "advisor", "gateway", "regress", "simulate", "simulate/drift", "deploy/workloads/digits"},
 }
 
 // forTests are rooms that only tests and test rooms import.
@@ -60,7 +61,7 @@ var modules = map[string][]string{
 	"github.com/creack/pty":               {"runner", "store/engine/host"},
 	"github.com/dmitryikh/leaves":         {"regress"},
 	"gonum.org/v1/gonum":                  {"regress", "regress/evidence", "deploy/workloads/digits"},
-	"golang.org/x/sync":                   {"services", "services/courier"},
+	"golang.org/x/sync":                   {"services", "services/courier", "simulate/drift"},
 	"github.com/alecthomas/kong":          {"services/courier"},
 	"github.com/prometheus/client_golang": {"bus", "collector", "store", "store/engine", "trainer", "advisor", "gateway", "services", "services/courier"},
 	"github.com/prometheus/client_model":  {"collector", "services"},

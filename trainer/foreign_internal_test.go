@@ -51,6 +51,9 @@ func columnsOf(chosen []schemas.ForeignColumn) (names []string) {
 }
 
 func TestForeignColumns_AreThoseThatLowerTheHeldOutError(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a question of numbers, not of races")
+	}
 	unknown := func(all []Example, share float64) []Example {
 		for i := range all {
 			if float64(i) < share*float64(len(all)) {
@@ -99,6 +102,9 @@ func TestHeldOut_ErrorIsLowerWithTheForeignLoad(t *testing.T) {
 // A fit on examples with a hog predicts longer times beside one, is extrapolated beyond the
 // greatest that it saw, and takes an unknown load for a typical one.
 func TestFit_PredictsLongerTimesBesideAHog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a question of numbers, not of races")
+	}
 	examples := hogExamples(1, 120, 1)
 	fitted, err := Fit(t.Context(), schemas.TargetEpochTime, examples, Options{Seed: 1})
 	if err != nil {
@@ -156,6 +162,9 @@ func TestFit_PredictsLongerTimesBesideAHog(t *testing.T) {
 // A hog that comes is no reason to stretch the times from before it came; a machine that becomes
 // slower is.
 func TestForeignExplains_TellsAHogFromASlowerMachine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a question of numbers, not of races")
+	}
 	for seed := range uint64(5) {
 		calm := func(hog float64) []Example {
 			return slices.DeleteFunc(hogExamples(seed, 300, 1), func(x Example) bool {

@@ -17,6 +17,9 @@ import (
 // A fit on a bounded past predicts the jobs that follow as well as one on the whole past.
 // COURIER_QUALITY_JOBS plays more jobs a day.
 func TestFit_IsAsGoodOnABoundedPast(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a question of numbers, not of races")
+	}
 	jobs, o := 40, Options{Trees: 10, Depth: 6, Examples: 600, Threads: 1}
 	if n, err := strconv.Atoi(os.Getenv("COURIER_QUALITY_JOBS")); err == nil {
 		jobs, o = n, Options{}

@@ -69,6 +69,9 @@ func drawn(random *rand.Rand, jobs, settings int, factor float64) (r ruling) {
 
 // Regressors that are equal must not replace each other, those that are better must.
 func TestTrial_IsNotFooled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a question of numbers, not of races")
+	}
 	random := rand.New(rand.NewPCG(1, 2))
 	const plays = 300
 	for _, c := range []struct {

@@ -132,6 +132,9 @@ func TestWatch_NoticesTheReturn(t *testing.T) {
 
 // With all detectors on, few alarms are false.
 func TestWatch_IsSilentWithoutDrift(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a question of numbers, not of races")
+	}
 	p, found := newPlace(5, 4, 0.05), 0
 	for range 300_000 {
 		if _, is := p.job(); is {

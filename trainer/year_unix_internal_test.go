@@ -215,6 +215,9 @@ func (w *watcher) counts(tr *Trainer, l Limits) map[string][2]int {
 // What a trainer keeps is the same after twelve months as after one. With
 // COURIER_YEAR_JOBS_PER_DAY the year is played in full size and the heap is reported.
 func TestTrainer_KeepsNoMoreAfterAYear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a question of numbers, not of races")
+	}
 	const usual = 10_000
 	jobs, l := 4, Limits{SettingRuns: 5, Runs: 40, Epochs: 5_000, RunEpochs: 30, Spans: 20, OpenRuns: 30}
 	full, _ := strconv.Atoi(os.Getenv("COURIER_YEAR_JOBS_PER_DAY"))

@@ -14,8 +14,7 @@ import (
 type demoCommand struct {
 	outputFlags
 	Jobs       int     `help:"Instead of three jobs one after the other, run this many that overlap at random; takes some minutes." default:"0"`
-	Slow       bool    `name:"slow-machine" help:"Instead of three jobs, run many, while a CPU hog and a cgroup limit slow the machine down and go away again: drift, fits, promotions and promises; takes some ten minutes." default:"false"`
-	Confidence float64 `help:"Probability of meeting the SLO that the jobs of --jobs and --slow-machine ask for (default: 0.95)." default:"0"`
+	Confidence float64 `help:"Probability of meeting the SLO that the jobs of --jobs ask for (default: 0.95)." default:"0"`
 	admissionFlags
 	Seed          uint64 `help:"Seed of the order of the runs, the random batch sizes and the training." default:"1"`
 	Data          string `help:"Directory of all that is kept (default: a temporary one, removed at the end)." type:"path"`
@@ -61,10 +60,10 @@ func (c *demoCommand) Run(w *world) error {
 // localFlags are the settings of the demo's services.
 func (c *demoCommand) localFlags(dir string) localFlags {
 	learning := trainerFlags{
-		Method: string(trainer.MethodEvidence), NewEpochs: 1 << 30, Trees: 200, Seed: c.Seed,
-	}
-	if c.Slow {
-		learning.NewEpochs = 0 // as in a service
+		Method:    string(trainer.MethodEvidence),
+		NewEpochs: 1 << 30,
+		Trees:     200,
+		Seed:      c.Seed,
 	}
 	return localFlags{
 		Data:               dir,
@@ -86,8 +85,7 @@ type demo struct {
 	w      *world
 	local  *local
 	random *rand.Rand
-	copies int      // of each image in an epoch
-	wrap   []string // command that starts the command of each job; nil: none
+	copies int // of each image in an epoch
 }
 
 // say prints a line for people; JSON keeps stdout for itself.
@@ -100,7 +98,7 @@ func (d *demo) say(format string, args ...any) {
 
 func (d *demo) run(ctx context.Context) error {
 	d.say("Courier is up: page %s, NATS %s", d.local.endpoints.HTTPURL, d.local.endpoints.NATSURL)
-	if d.c.Jobs == 0 && !d.c.Slow {
+	if d.c.Jobs == 0 {
 		return d.promises(ctx)
 	}
 	measured, err := d.measure(ctx, d.factorial())
@@ -109,9 +107,6 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	if err := d.learn(ctx); err != nil {
 		return err
-	}
-	if d.c.Slow {
-		return d.slow(ctx, measured.all())
 	}
 	r, err := d.crowd(ctx, measured.all())
 	if err != nil {

@@ -27,8 +27,7 @@ var (
 )
 
 const (
-	demoRounds      = 3
-	factorialAtOnce = 2 // most jobs at once
+	demoRounds = 3
 
 	demoModel  = "digits-mlp"
 	demoEpochs = 8
@@ -37,7 +36,6 @@ const (
 // The size of a job is chosen for the machine as it is just now.
 const (
 	demoJobSeconds = 3.5 // of a job on one CPU, about
-	slowJobSeconds = 1.5 // of those that --slow-machine runs by the hundred
 	sizingBatch    = 16
 	sizingCopies   = 10
 	sizingSeconds  = 2.0 // of epochs that are measured for it
@@ -77,12 +75,8 @@ func (d *demo) replicated() []setting {
 
 // factorial is the full factorial in random order.
 func (d *demo) factorial() []setting {
-	most := factorialAtOnce
-	if d.c.Jobs > 0 {
-		most = crowdAtOnce
-	}
 	var all []setting
-	for jobs := 1; jobs <= most; jobs++ {
+	for jobs := 1; jobs <= crowdAtOnce; jobs++ {
 		for _, cpus := range factorialCPUs {
 			for _, batch := range factorialBatchSizes {
 				all = append(all, setting{batch, cpus, jobs})
@@ -155,7 +149,7 @@ func (d *demo) measure(ctx context.Context, design []setting) (measured, error) 
 		return nil, fmt.Errorf("size the job for this machine: %w", err)
 	}
 	d.say("   A job trains for %d epochs with %d distorted copies of each image,"+
-		" about %s on this machine.", demoEpochs, d.copies, schemas.FormatSeconds(d.jobSeconds()))
+		" about %s on this machine.", demoEpochs, d.copies, schemas.FormatSeconds(demoJobSeconds))
 	of := measured{}
 	bar := newBar(d.w.stderr, len(design))
 	for i, s := range design {
@@ -203,15 +197,7 @@ func (d *demo) sayTypical(typical []typicalTime, noise float64) {
 		" the noise of this machine.", 100*noise)
 }
 
-// jobSeconds is how long a job is to take, about.
-func (d *demo) jobSeconds() float64 {
-	if d.c.Slow {
-		return slowJobSeconds
-	}
-	return demoJobSeconds
-}
-
-// size chooses the copies of each image so that a job takes jobSeconds: it trains for a while and
+// size chooses the copies of each image so that a job takes demoJobSeconds: it trains for a while and
 // sees how long a copy takes.
 func (d *demo) size(ctx context.Context) error {
 	program, err := os.Executable()
@@ -241,7 +227,7 @@ func (d *demo) size(ctx context.Context) error {
 	cancel()
 	_ = c.Wait() // it was killed
 	perCopy := seconds / epochs / (sizingCopies + 1)
-	copies := d.jobSeconds()/demoEpochs/perCopy - 1
+	copies := demoJobSeconds/demoEpochs/perCopy - 1
 	d.copies = int(min(max(copies, fewestCopies), mostCopies))
 	return nil
 }

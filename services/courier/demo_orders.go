@@ -198,12 +198,13 @@ func (d *demo) job(
 	if err != nil {
 		return runner.Result{}, err
 	}
-	command := append(slices.Clone(d.wrap),
+	command := []string{
 		program, "workload", "digits", "--network", "mlp",
 		"--batch-size", "{batch}", "--cpus", "{cpus}", "--epochs", "{epochs}",
 		"--augment", fmt.Sprint(d.copies),
 		"--learning-rate", fmt.Sprintf("%.3g", sizedLearning/float64(d.copies)),
-		"--seed", fmt.Sprint(seed))
+		"--seed", fmt.Sprint(seed),
+	}
 	printed := &tail{}
 	r, err := runner.Run(ctx, runner.Options{
 		Request:   demoRequest(q),

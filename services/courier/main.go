@@ -17,6 +17,7 @@ import (
 
 	"courier/schemas"
 	"courier/services"
+	"courier/simulate"
 
 	"github.com/alecthomas/kong"
 )
@@ -141,7 +142,7 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.Description("Courier keeps the deadlines of training jobs on a shared cluster."),
 		kong.Vars{
 			"version":        buildVersion(),
-			"rules":          strings.Join(ruleNames, ","),
+			"rules":          strings.Join(simulate.DefaultRules(), ","),
 			"past_rules":     strings.Join(replayRules, ","),
 			"batch_messages": strconv.Itoa(schemas.MaxBatchMessages),
 		},

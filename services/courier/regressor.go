@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -31,7 +30,6 @@ type regressorCommand struct {
 	Predict regressorPredict `cmd:"" help:"Add predictions, bounds and probabilities to a table." group:"files"`
 	Compare regressorCompare `cmd:"" help:"Compare two regressors on the same examples." group:"files"`
 	Export  regressorExport  `cmd:"" help:"Write a regressor for another program." group:"files"`
-	Paper   regressorPaper   `cmd:"" help:"Print the tables of the ICPE 2021 study beside those from its recovered runs." group:"files"`
 }
 
 // The files of a regressor's directory.
@@ -183,29 +181,6 @@ func (c *regressorPredict) write(out io.Writer, p *regress.Predictor, t *example
 
 // nine writes nine digits.
 func nine(x float64) string { return strconv.FormatFloat(x, 'g', 9, 64) }
-
-// writeOut writes a file whole or not at all; - is standard output.
-func writeOut(w *world, path string, write func(out io.Writer) error) (err error) {
-	if path == "-" {
-		return write(w.stdout)
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".courier-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(file.Name()))
-		}
-	}()
-	if err := write(file); err != nil {
-		return errors.Join(err, file.Close())
-	}
-	if err := errors.Join(file.Chmod(0o644), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
-}
 
 type regressorExport struct {
 	Regressor string `arg:"" help:"Directory of the regressor." type:"path"`

@@ -140,7 +140,7 @@ func (c *regressorFit) fit(w *world, f *fittedRegressor) error {
 	if c.Transform != "auto" {
 		o.Transform = regress.Transform(c.Transform)
 	}
-	o.Baselines = []regress.Baseline{queueingBaseline(f.data)}
+	o.Baselines = []regress.Baseline{regress.QueueingBaseline(f.data)}
 	if c.Grid == "paper" {
 		if err := c.search(w, f, &o); err != nil {
 			return err

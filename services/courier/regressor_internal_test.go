@@ -2,13 +2,8 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -140,31 +135,5 @@ func TestTicks_AreFewAndInside(t *testing.T) {
 				t.Errorf("ticks(%+v) has %g", c, v)
 			}
 		}
-	}
-}
-
-// The study's tables from the recovered runs: what was published and what is
-// known of them must stand there.
-func TestRegressorPaper_PrintsEveryTable(t *testing.T) {
-	if testing.Short() {
-		t.Skip("fits the study's whole grid")
-	}
-	data := filepath.Join("..", "..", "..", "shared", "data", "courier-paper")
-	if _, err := os.Stat(filepath.Join(data, "measured_runs.csv")); errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("the recovered runs are absent: %s", data)
-	}
-	var out bytes.Buffer
-	if err := run(context.Background(), []string{"regressor", "paper", "--data", data, "--shuffles", "1"}, os.Getenv, &out, &bytes.Buffer{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"77 times of 72 settings", "Tables 2 and 12", "Tables 3 and 13", "467.919", "77 runs, 61 residual degrees", "Table 4", "9928.175",
-		"Table 6", "4538.05", "Table 7", "published 2000, 6, mae, auto", "Tables 8 and 11", "376.659", "3024.48", "Table 9", "published batch 128, 280.19 s",
-		"Figures 9 and 10", "published 60%", "published 100%"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is missing", want)
-		}
-	}
-	if t.Failed() {
-		t.Log(out.String())
 	}
 }

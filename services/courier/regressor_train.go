@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -118,11 +117,4 @@ func printTrained(out io.Writer, r *schemas.TrainReply) error {
 		fmt.Fprintln(out, reason)
 	}
 	return nil
-}
-
-// indented writes JSON for people.
-func indented(out io.Writer, v any) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }

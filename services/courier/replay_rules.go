@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"courier/advisor"
-	"courier/policy/sim"
 	"courier/schemas"
+	"courier/simulate"
 )
 
 // replayRules are the rules that can be asked about a past: all of simulate but
 // the oracle, which no log can be.
-var replayRules = []string{"courier", "paper", sim.RuleRandom, sim.RuleLargest}
+var replayRules = []string{"courier", "paper", simulate.RuleRandom, simulate.RuleLargest}
 
 // ruleRecorded is what the advisor of the log decided.
 const ruleRecorded = "recorded"
@@ -20,7 +20,7 @@ const ruleRecorded = "recorded"
 // pastRule answers the submissions of a log. Before each it is told which
 // regressors were in use.
 type pastRule interface {
-	sim.Rule
+	simulate.Rule
 	use(all regressorSet)
 	heeds(s pastSetting) bool // whether it answers otherwise than without the setting
 }
@@ -30,11 +30,11 @@ func newPastRule(ctx context.Context, name string) pastRule {
 	case "courier":
 		return &pastCourier{cluster: advisor.NewCluster()}
 	case "paper":
-		return &pastPaper{paperRule: newPaperRule(newLearner(ctx, 1, 0))}
-	case sim.RuleRandom:
-		return pastAny{sim.NewRandom(1)}
+		return &pastPaper{PaperRule: simulate.NewPaperRule(simulate.NewLearner(ctx, 1, 0))}
+	case simulate.RuleRandom:
+		return pastAny{simulate.NewRandom(1)}
 	}
-	return pastAny{sim.NewLargest()}
+	return pastAny{simulate.NewLargest()}
 }
 
 // pastCourier is the advisor with other regressors.
@@ -47,12 +47,12 @@ func (c *pastCourier) use(all regressorSet) { c.regressors = all.advisor() }
 
 func (c *pastCourier) heeds(pastSetting) bool { return true }
 
-// Apply implements sim.Rule.
+// Apply implements simulate.Rule.
 func (c *pastCourier) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	c.cluster.Apply(e, sequence, at)
 }
 
-// Submit implements sim.Rule.
+// Submit implements simulate.Rule.
 func (c *pastCourier) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	return advisor.Decide(c.cluster.Ask(q, at), c.regressors, at), nil
 }
@@ -60,7 +60,7 @@ func (c *pastCourier) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advic
 // pastPaper is the paper's rule. Of a model that its regressors do not know it
 // says nothing.
 type pastPaper struct {
-	*paperRule
+	*simulate.PaperRule
 	regressors regressorSet
 }
 
@@ -68,46 +68,38 @@ func (p *pastPaper) use(all regressorSet) { p.regressors = all }
 
 func (p *pastPaper) heeds(s pastSetting) bool { return len(s.regressors) > 0 }
 
-// Apply implements sim.Rule.
+// Apply implements simulate.Rule.
 func (p *pastPaper) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	p.View.Apply(e, sequence, at)
 }
 
-// Submit implements sim.Rule.
+// Submit implements simulate.Rule.
 func (p *pastPaper) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	q = allEpochs(q)
-	for target, field := range map[string]**learnt{schemas.TargetEpochTime: &p.epochTime, schemas.TargetAccuracy: &p.accuracy} {
-		v := p.regressors[target]
-		if v == nil || !v.point.knows(levelOf(&q)) {
+	level := schemas.ModelLevel(q.Model, q.Dataset)
+	epochTime, accuracy := p.regressors[schemas.TargetEpochTime], p.regressors[schemas.TargetAccuracy]
+	for _, v := range []*servedVersion{epochTime, accuracy} {
+		if v == nil || !v.point.Knows(level) {
 			on, err := p.Place(&q)
 			if err != nil {
 				return nil, err
 			}
 			cpus, batch := uint32(slices.Max(q.CPUs)), uint32(slices.Max(q.BatchSizes))
-			return sim.Answer(&q, at, schemas.Exploring, on, p.Load(on, cpus), batch, cpus), nil
+			return simulate.Answer(&q, at, schemas.Exploring, on, p.Load(on, cpus), batch, cpus), nil
 		}
-		*field = v.point
 	}
-	return p.paperRule.Submit(q, at)
+	p.Use(epochTime.point, accuracy.point)
+	return p.PaperRule.Decide(q, at)
 }
-
-// knows reports whether examples of the level of a model were learnt from.
-func (l *learnt) knows(level string) bool {
-	_, known := l.encoder.Model(level)
-	return known
-}
-
-// levelOf names what a request trains: its model and dataset.
-func levelOf(q *schemas.JobRequest) string { return schemas.ModelLevel(q.Model, q.Dataset) }
 
 // pastAny is a rule without regressors.
-type pastAny struct{ sim.Rule }
+type pastAny struct{ simulate.Rule }
 
 func (pastAny) use(regressorSet) {}
 
 func (pastAny) heeds(pastSetting) bool { return false }
 
-// Submit implements sim.Rule.
+// Submit implements simulate.Rule.
 func (p pastAny) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	return p.Rule.Submit(allEpochs(q), at)
 }

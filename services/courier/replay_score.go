@@ -6,6 +6,7 @@ import (
 
 	"courier/advisor"
 	"courier/schemas"
+	"courier/simulate"
 	"courier/trainer"
 )
 
@@ -94,7 +95,7 @@ func (l *replayLog) fitReferee(ctx context.Context, h *hindsight) (regressorSet,
 			}
 			continue
 		}
-		p, digest, err := served(r)
+		p, digest, err := simulate.Reload(r)
 		if err != nil {
 			return nil, err
 		}

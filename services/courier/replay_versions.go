@@ -11,12 +11,13 @@ import (
 	"courier/advisor"
 	"courier/regress"
 	"courier/schemas"
+	"courier/simulate"
 )
 
 // servedVersion is a regressor of the past, as the advisor takes it and as a point rule.
 type servedVersion struct {
 	served *advisor.Regressor
-	point  *learnt
+	point  *simulate.PointRegressor
 }
 
 func newVersion(p *regress.Predictor, digest string) (*servedVersion, error) {
@@ -24,7 +25,7 @@ func newVersion(p *regress.Predictor, digest string) (*servedVersion, error) {
 	if err != nil {
 		return nil, err
 	}
-	point, err := newLearnt(p, digest)
+	point, err := simulate.NewPointRegressor(p, digest)
 	return &servedVersion{served, point}, err
 }
 

@@ -1,151 +1,119 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
-	"slices"
-	"strings"
-	"text/tabwriter"
 
-	"courier/policy/sim"
+	"courier/simulate"
+	"courier/simulate/drift"
 )
 
-// simulateCommand plays clusters that exist on paper only.
+// simulateCommand runs simulated clusters.
 type simulateCommand struct {
-	SLO   simulateSLO   `cmd:"" name:"slo" help:"Let rules promise SLOs to the same submissions in a simulated cluster, and compare what they kept."`
-	Drift simulateDrift `cmd:"" help:"Let jobs take longer from one moment on: how soon that is noticed, what is named, how often it is a false alarm, and how promises hold meanwhile."`
-}
-
-// simulateFlags are those of everything that is simulated.
-type simulateFlags struct {
-	outputFlags
-	World string `help:"World to play, a JSON file (default: the built-in one)." type:"path" placeholder:"FILE"`
-	Seed  uint64 `help:"Of arrivals, SLOs, noise, the warm-up and the fits." default:"1"`
-}
-
-func (f *simulateFlags) world() (*sim.World, error) {
-	if f.World == "" {
-		return sim.DefaultWorld(), nil
-	}
-	data, err := os.ReadFile(f.World)
-	if err != nil {
-		return nil, err
-	}
-	w, err := sim.ParseWorld(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %s", f.World, plain(err))
-	}
-	return w, nil
+	SLO   simulateSLO   `cmd:"" name:"slo" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
+	Drift simulateDrift `cmd:"" help:"Measure how soon drift is detected, which cause is named, how many alarms are false, and how promises hold meanwhile."`
 }
 
 type simulateSLO struct {
-	simulateFlags
-	Submissions int      `help:"How many jobs are submitted." default:"1000"`
-	Confidence  float64  `help:"Of meeting the SLO that every job asks for, between 0 and 1." default:"0.95"`
-	Rules       []string `help:"Who decides: ${rules}; informed, too: what is possible with every probability known." default:"${rules}"`
-	Refit       int      `help:"Fit the regressors anew after that many finished jobs; 0: only once, on the warm-up." default:"0"`
+	outputFlags
+	World       string   `help:"World to simulate, a JSON file (default: the built-in one)." type:"path" placeholder:"FILE"`
+	Seed        uint64   `help:"Seed of arrivals, SLOs, noise, the warm-up and the fits." default:"1"`
+	Submissions int      `help:"Number of jobs that are submitted." default:"1000"`
+	Confidence  float64  `help:"Confidence of meeting the SLO that every job asks for, between 0 and 1." default:"0.95"`
+	Rules       []string `help:"Rules to compare: ${rules}; also informed, which knows every probability." default:"${rules}"`
+	Refit       int      `help:"Fit the regressors again after this many finished jobs; 0: only once, on the warm-up." default:"0"`
 }
 
-// maxSubmissions bounds the memory of a simulation.
-const maxSubmissions = 100_000
-
-// simulation is what courier simulate slo --output json prints.
-type simulation struct {
-	Submissions int         `json:"submissions"`
-	Confidence  float64     `json:"confidence"`
-	Seed        uint64      `json:"seed"`
-	Rules       []sim.Score `json:"rules"`
+// Help is the example of courier simulate slo --help.
+func (c *simulateSLO) Help() string {
+	return `Example:
+  courier simulate slo --submissions 200 --rules courier,paper,random`
 }
 
 func (c *simulateSLO) Run(w *world) error {
-	if err := c.check(); err != nil {
+	o := simulate.CompareOptions{
+		Submissions: c.Submissions,
+		Confidence:  c.Confidence,
+		Seed:        c.Seed,
+		Refit:       c.Refit,
+		Rules:       c.Rules,
+	}
+	if err := o.Validate(); err != nil {
 		return err
 	}
-	model, err := c.world()
+	simulated, err := c.world()
 	if err != nil {
 		return err
 	}
-	scenario := sim.NewScenario(model, c.Submissions, c.Confidence, c.Seed)
-	result := simulation{Submissions: c.Submissions, Confidence: c.Confidence, Seed: c.Seed}
+
 	bar := newBar(w.stderr, len(c.Rules)*c.Submissions)
-	for i, name := range c.Rules {
-		progress := func(done int) {
-			if step := max(1, c.Submissions/50); bar.terminal && (done == 1 || done%step == 0) {
-				bar.draw(i*c.Submissions+done, name)
-			}
+	step, before, last := max(1, c.Submissions/50), 0, ""
+	o.Progress = func(rule string, done int) {
+		if last != "" && rule != last {
+			before += c.Submissions
 		}
-		outcomes, err := scenario.Play(w.ctx, simulatedRules[name](w.ctx, c), progress)
-		if err != nil {
-			return fmt.Errorf("simulate rule %s: %w", name, err)
+		last = rule
+		if bar.terminal && (done == 1 || done%step == 0) {
+			bar.draw(before+done, rule)
 		}
-		result.Rules = append(result.Rules, sim.ScoreOf(name, outcomes))
+	}
+	result, err := simulate.Compare(w.ctx, simulated, o)
+	if err != nil {
+		return err
 	}
 	if bar.terminal {
 		bar.draw(bar.total, "done")
 		bar.end()
 	}
-	return c.print(w.stdout, result)
+	return c.print(w.stdout, result, result.WriteText)
 }
 
-func (c *simulateSLO) check() error {
-	if c.Submissions < 1 || c.Submissions > maxSubmissions {
-		return fmt.Errorf("submissions is %d, want 1 to %d", c.Submissions, maxSubmissions)
+func (c *simulateSLO) world() (*simulate.World, error) {
+	if c.World == "" {
+		return simulate.DefaultWorld(), nil
 	}
-	if !(c.Confidence > 0 && c.Confidence < 1) {
-		return fmt.Errorf("confidence is %g, want a number between 0 and 1", c.Confidence)
+	data, err := os.ReadFile(c.World)
+	if err != nil {
+		return nil, err
 	}
-	if c.Refit < 0 {
-		return fmt.Errorf("refit is %d, want 0 or more", c.Refit)
+	w, err := simulate.ParseWorld(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s", c.World, plain(err))
 	}
-	for i, name := range c.Rules {
-		if simulatedRules[name] == nil {
-			return fmt.Errorf("rule %q is not one of %s", name, strings.Join(knownRules, ", "))
-		}
-		if slices.Contains(c.Rules[:i], name) {
-			return fmt.Errorf("rule %q is given twice", name)
-		}
-	}
-	return nil
+	return w, nil
 }
 
-func (c *simulateSLO) print(out io.Writer, result simulation) error {
-	if c.Output == "json" {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(result)
-	}
-	fmt.Fprintf(out, "%d submissions, confidence %g, seed %d\n\n", result.Submissions, result.Confidence, result.Seed)
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "rule\taccepted\trefused\texplored\tkept\tinterval\twrong refusals\tat once\tregret\tat once\tCPU hours\twarned\tfalse\t")
-	for _, s := range result.Rules {
-		interval := "-"
-		if s.KeptLow != nil {
-			interval = fmt.Sprintf("%.3f-%.3f", *s.KeptLow, *s.KeptHigh)
-		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t%.3f\t%.3f\t%s\t%s\t%.1f\t%s\t%s\t\n", s.Rule, s.Accepted, s.Refused, s.Explored, figure(s.KeptRatio, "%.3f"), interval,
-			s.WrongRefusalRatio, s.WrongRefusalAtOnceRatio, figure(s.AccuracyRegret, "%.4f"), figure(s.AccuracyRegretAtOnce, "%.4f"), s.CPUSeconds/3600,
-			figure(s.WarnedRatio, "%.3f"), figure(s.FalseWarningRatio, "%.3f"))
-	}
-	if err := t.Flush(); err != nil {
+type simulateDrift struct {
+	outputFlags
+	Seed           uint64  `help:"Seed of all random numbers." default:"1"`
+	Change         float64 `help:"Relative change of job times: 0.10 is 10 % longer, -0.10 is 10 % shorter." default:"0.10"`
+	Noise          float64 `help:"Standard deviation of log(measured / predicted)." default:"0.05"`
+	StationaryJobs int     `help:"Number of jobs without drift, in which false alarms are counted." default:"1000000"`
+	Repetitions    int     `help:"Number of simulated drifts of each kind." default:"1000"`
+	Nodes          int     `help:"Nodes of the cluster." default:"4"`
+	Models         int     `help:"Models that are trained." default:"2"`
+	Confidence     float64 `help:"Confidence of the promises, between 0 and 1." default:"0.90"`
+}
+
+// Help is the example of courier simulate drift --help.
+func (c *simulateDrift) Help() string {
+	return `Example:
+  courier simulate drift --change 0.30 --repetitions 100 --stationary-jobs 100000`
+}
+
+func (c *simulateDrift) Run(w *world) error {
+	r, err := drift.Run(w.ctx, drift.Options{
+		Seed:           c.Seed,
+		Change:         c.Change,
+		Noise:          c.Noise,
+		StationaryJobs: c.StationaryJobs,
+		Repetitions:    c.Repetitions,
+		Nodes:          c.Nodes,
+		Models:         c.Models,
+		Confidence:     c.Confidence,
+	})
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(out, simulateLegend)
-	return err
+	return c.print(w.stdout, r, r.WriteText)
 }
-
-// simulateLegend explains each column.
-const simulateLegend = `
-accepted        promised to meet the SLO, and run as chosen
-refused         told that nothing meets the SLO, and withdrawn
-explored        run without a promise
-kept            share of the accepted that met their SLO, start-up included
-interval        95 % binomial interval (Wilson) of kept
-wrong refusals  share of all submissions that were refused though some candidate would have met the SLO, beside all who came later
-regret          how much less accurate than the best such candidate the accepted are, on average (0.003 is 0.3 points)
-at once         the same, had nobody come later: a world in which no job ran
-CPU hours       processors times time, of all that ran
-warned          share of the broken promises whose first warning came with at least 0.2 of the SLO left
-false           share of the promises that were warned of and kept
-`

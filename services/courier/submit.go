@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -37,11 +36,6 @@ func (f *requestFlags) request() schemas.JobRequest {
 		SLO: f.SLO, Confidence: f.Confidence, Promise: schemas.Promise(f.Promise), Nodes: f.Nodes, TrainingSamples: f.TrainingSamples, User: f.User, Labels: f.Labels}
 }
 
-// outputFlags say how a tool prints.
-type outputFlags struct {
-	Output string `short:"o" help:"text or json." enum:"text,json" default:"text" env:"COURIER_OUTPUT"`
-}
-
 // requestTimeout is how long a tool waits for an answer.
 const requestTimeout = 5 * time.Second
 
@@ -62,12 +56,7 @@ func askBus[T any](w *world, b *bus.Bus, o outputFlags, subject string, request 
 	if err := b.Request(ctx, subject, request, &reply); err != nil {
 		return err
 	}
-	if o.Output == "json" {
-		e := json.NewEncoder(w.stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(&reply)
-	}
-	return text(w.stdout, &reply)
+	return o.print(w.stdout, &reply, func(out io.Writer) error { return text(out, &reply) })
 }
 
 type submitCommand struct {

@@ -14,6 +14,7 @@ import (
 	"courier/advisor"
 	"courier/regress"
 	"courier/schemas"
+	"courier/simulate"
 	"courier/trainer"
 )
 
@@ -152,7 +153,7 @@ func (f *unlikeFleet) fit() {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		p, digest, err := served(fitted)
+		p, digest, err := simulate.Reload(fitted)
 		if err != nil {
 			f.t.Fatal(err)
 		}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"courier/schemas"
+	"courier/services"
+)
+
+// outputFlags are the flags of commands that print a result.
+type outputFlags struct {
+	Output string `short:"o" help:"Output format (text, json)." enum:"text,json" default:"text" env:"COURIER_OUTPUT"`
+}
+
+// print prints a value as JSON, or calls text.
+func (f outputFlags) print(out io.Writer, v any, text func(io.Writer) error) error {
+	if f.Output == "json" {
+		return indented(out, v)
+	}
+	return text(out)
+}
+
+// indented writes JSON for people.
+func indented(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// writeOut writes a file whole or not at all; - is standard output.
+func writeOut(w *world, path string, write func(out io.Writer) error) (err error) {
+	if path == "-" {
+		return write(w.stdout)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".courier-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	if err := write(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	if err := errors.Join(file.Chmod(0o644), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}
+
+// bar is a progress bar on a terminal, and a line per step elsewhere.
+type bar struct {
+	out      io.Writer
+	total    int
+	begin    time.Time
+	terminal bool
+}
+
+func newBar(out io.Writer, total int) *bar {
+	return &bar{out: out, total: total, begin: time.Now(), terminal: services.IsTerminal(out)}
+}
+
+func (b *bar) draw(done int, what string) {
+	const width = 24
+	full := width * done / b.total
+	line := fmt.Sprintf("   [%s%s] %d/%d %s, %s", stringOf('#', full), stringOf('.', width-full), done, b.total, what, schemas.FormatSeconds(time.Since(b.begin).Round(time.Second).Seconds()))
+	if b.terminal {
+		fmt.Fprintf(b.out, "\r\x1b[K%s", line)
+	} else {
+		fmt.Fprintln(b.out, line)
+	}
+}
+
+func (b *bar) end() {
+	if b.terminal {
+		fmt.Fprintln(b.out)
+	}
+}
+
+func stringOf(c byte, n int) string { return string(slices.Repeat([]byte{c}, n)) }

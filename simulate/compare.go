@@ -1,0 +1,137 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// MaxSubmissions bounds the memory of a comparison.
+const MaxSubmissions = 100_000
+
+// CompareOptions describe a comparison of rules.
+type CompareOptions struct {
+	Submissions int
+	Confidence  float64 // of meeting the SLO, which every job asks for; between 0 and 1
+	Seed        uint64
+	Refit       int      // finished jobs between two fits; 0: one fit, on the warm-up
+	Rules       []string // of Rules
+	// Progress is called with the number of jobs that a rule has answered; may be nil.
+	Progress func(rule string, done int)
+}
+
+// Validate returns an error that names the first invalid option.
+func (o *CompareOptions) Validate() error {
+	if o.Submissions < 1 || o.Submissions > MaxSubmissions {
+		return fmt.Errorf("submissions is %d, want 1 to %d", o.Submissions, MaxSubmissions)
+	}
+	if !(o.Confidence > 0 && o.Confidence < 1) {
+		return fmt.Errorf("confidence is %g, want a number between 0 and 1", o.Confidence)
+	}
+	if o.Refit < 0 {
+		return fmt.Errorf("refit is %d, want 0 or more", o.Refit)
+	}
+	for i, name := range o.Rules {
+		if !slices.Contains(Rules(), name) {
+			return fmt.Errorf("rule %q is not one of %s", name, strings.Join(Rules(), ", "))
+		}
+		if slices.Contains(o.Rules[:i], name) {
+			return fmt.Errorf("rule %q is given twice", name)
+		}
+	}
+	return nil
+}
+
+// Comparison is the outcome of Compare.
+type Comparison struct {
+	Submissions int     `json:"submissions"`
+	Confidence  float64 `json:"confidence"`
+	Seed        uint64  `json:"seed"`
+	Rules       []Score `json:"rules"`
+}
+
+// Compare lets each rule answer the same submissions, each in its own copy of the world.
+func Compare(ctx context.Context, w *World, o CompareOptions) (*Comparison, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	scenario := NewScenario(w, o.Submissions, o.Confidence, o.Seed)
+	result := &Comparison{Submissions: o.Submissions, Confidence: o.Confidence, Seed: o.Seed}
+	for _, name := range o.Rules {
+		progress := func(done int) {
+			if o.Progress != nil {
+				o.Progress(name, done)
+			}
+		}
+		outcomes, err := scenario.Play(ctx, NewRule(ctx, name, o.Seed, o.Refit), progress)
+		if err != nil {
+			return nil, fmt.Errorf("simulate rule %s: %w", name, err)
+		}
+		result.Rules = append(result.Rules, ScoreOf(name, outcomes))
+	}
+	return result, nil
+}
+
+// WriteText writes the comparison as a table with a legend.
+func (c *Comparison) WriteText(out io.Writer) error {
+	fmt.Fprintf(out, "%d submissions, confidence %g, seed %d\n\n", c.Submissions, c.Confidence, c.Seed)
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "rule\taccepted\trefused\texplored\tkept\tinterval\twrong refusals\tat once\t"+
+		"regret\tat once\tCPU hours\twarned\tfalse\t")
+	for _, s := range c.Rules {
+		interval := "-"
+		if s.KeptLow != nil {
+			interval = fmt.Sprintf("%.3f-%.3f", *s.KeptLow, *s.KeptHigh)
+		}
+		cells := []string{
+			s.Rule,
+			fmt.Sprint(s.Accepted),
+			fmt.Sprint(s.Refused),
+			fmt.Sprint(s.Explored),
+			optional(s.KeptRatio, "%.3f"),
+			interval,
+			fmt.Sprintf("%.3f", s.WrongRefusalRatio),
+			fmt.Sprintf("%.3f", s.WrongRefusalAtOnceRatio),
+			optional(s.AccuracyRegret, "%.4f"),
+			optional(s.AccuracyRegretAtOnce, "%.4f"),
+			fmt.Sprintf("%.1f", s.CPUSeconds/3600),
+			optional(s.WarnedRatio, "%.3f"),
+			optional(s.FalseWarningRatio, "%.3f"),
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t")+"\t")
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(out, comparisonLegend)
+	return err
+}
+
+// comparisonLegend explains the columns.
+const comparisonLegend = `
+accepted        jobs that were promised to meet their SLO, and ran as chosen
+refused         jobs that were refused because nothing meets the SLO, and were withdrawn
+explored        jobs that ran without a promise
+kept            share of the accepted jobs that met their SLO, start-up included
+interval        95 % binomial interval (Wilson) of kept
+wrong refusals  share of all submissions that were refused although a candidate would have met
+                the SLO beside all jobs that came later
+regret          mean difference in accuracy between the best such candidate and the accepted one
+                (0.003 is 0.3 points)
+at once         the same if no job had come later
+CPU hours       processors times time, of all jobs that ran
+warned          share of the broken promises with a first warning at least 0.2 of the SLO before
+                its end
+false           share of the promises with a warning that were kept
+`
+
+// optional formats a number, or - for nil.
+func optional(v *float64, format string) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf(format, *v)
+}

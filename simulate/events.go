@@ -1,0 +1,82 @@
+package simulate
+
+import (
+	"math"
+	"time"
+
+	"courier/schemas"
+)
+
+// origin is the first judged second, by the clock that events show.
+var origin = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// longestPlay bounds simulated time, so that every instant can be written down:
+// 30 years, in seconds.
+const longestPlay = 1e9
+
+// clock turns seconds since the first judged one into an instant.
+func clock(seconds float64) time.Time {
+	return origin.Add(time.Duration(math.Round(seconds * float64(time.Second))))
+}
+
+// numbered sets the place in the log, as the bus does with what it reads.
+func numbered(e schemas.Event, sequence uint64) {
+	if e, ok := e.(interface{ SetSequence(uint64) }); ok {
+		e.SetSequence(sequence)
+	}
+}
+
+func jobStamp(id, job string, run uint32, at float64) schemas.JobStamp {
+	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: clock(at)}, JobID: job, Run: run}
+}
+
+func (r *running) id() string { return r.job.Request.JobID }
+
+func (r *running) setting(n *node) schemas.Setting {
+	q := &r.job.Request
+	return schemas.Setting{
+		Model: q.Model, Dataset: q.Dataset, BatchSize: r.choice.batch, CPUs: r.choice.cpus,
+		Epochs: r.epochs, TrainingSamples: q.TrainingSamples, Nodes: []string{n.Name},
+	}
+}
+
+func submittedEvent(q *schemas.JobRequest, a *schemas.Advice, at float64) *schemas.Submitted {
+	e := &schemas.Submitted{JobStamp: jobStamp(q.JobID+"/submitted", q.JobID, 0, at), Request: *q, Advice: *a}
+	e.Advice.EventID = e.EventID
+	return e
+}
+
+func withdrawnEvent(q *schemas.JobRequest, at float64) *schemas.Ended {
+	return &schemas.Ended{JobStamp: jobStamp(schemas.EndedID(q.JobID, 0, schemas.EventCancelled), q.JobID, 0, at), Outcome: schemas.EventCancelled, Reason: "refused"}
+}
+
+func (r *running) startedEvent(n *node) *schemas.Started {
+	return &schemas.Started{JobStamp: jobStamp(schemas.StartedID(r.id(), 1), r.id(), 1, r.startedAt), Setting: r.setting(n), NodeCores: n.Cores}
+}
+
+// epochEvent reports the epoch that ends now.
+func (r *running) epochEvent(n *node) *schemas.Epoch {
+	accuracy := r.measuredAccuracy(r.epoch)
+	jobs := r.jobSeconds / (n.now - r.beganAt)
+	return &schemas.Epoch{JobStamp: jobStamp(schemas.EpochID(r.id(), 1, r.epoch), r.id(), 1, n.now), Setting: r.setting(n), Epoch: r.epoch,
+		DurationSeconds: n.now - r.beganAt, DurationSource: schemas.DurationReported, NodeCores: n.Cores, Accuracy: &accuracy, ConcurrentJobs: &jobs}
+}
+
+func (r *running) finishedEvent(n *node) *schemas.Ended {
+	accuracy := r.measuredAccuracy(r.epochs)
+	startup := r.job.family.StartupSeconds * r.job.luck.startup
+	var status int32
+	return &schemas.Ended{JobStamp: jobStamp(schemas.EndedID(r.id(), 1, schemas.EventFinished), r.id(), 1, n.now), Setting: r.setting(n), Outcome: schemas.EventFinished,
+		ExitCode: &status, DurationSeconds: n.now - r.startedAt, StartupSeconds: &startup, EpochsDone: r.epochs, Accuracy: &accuracy}
+}
+
+func (r *running) measuredAccuracy(epoch uint32) float64 {
+	return min(1, max(0, r.job.accuracy(r.choice, epoch)+r.job.luck.accuracy[epoch-1]))
+}
+
+func (n *node) sampleEvent(number uint64, w *World, at float64) *schemas.Sample {
+	busy := min(1, float64(n.processes)/float64(n.Cores))
+	const boot = "sim"
+	return &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID(n.Name, boot, number), At: clock(at)}, Node: n.Name, BootID: boot, Number: number,
+		IntervalSeconds: w.SampleSeconds, Cores: n.Cores, CPURatio: &busy}
+}

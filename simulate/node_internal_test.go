@@ -1,0 +1,218 @@
+package simulate
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"courier/schemas"
+)
+
+// still is a job without noise: an epoch of e^constant seconds alone, twice as
+// long for each other process per core.
+func still(id string, startup float64, epochs int, seconds float64) *Job {
+	f := &Family{Model: "m", StartupSeconds: startup, TrainingSamples: 64, EpochSeconds: TimeLaw{Constant: math.Log(seconds), Neighbours: 1}}
+	j := &Job{Request: schemas.JobRequest{JobID: id, Model: "m", Epochs: epochs, BatchSizes: []int{64}, CPUs: schemas.CPUs{4}}, family: f, luck: luck{startup: 1}}
+	for range epochs {
+		j.luck.epochs, j.luck.accuracy = append(j.luck.epochs, 1), append(j.luck.accuracy, 0)
+	}
+	return j
+}
+
+// steps runs a node to its end, and says what ended when.
+func steps(n *node) string {
+	text := ""
+	for len(n.jobs) > 0 {
+		if r, what := n.step(); what != drifted {
+			text += fmt.Sprintf("%s/%d at %.6g; ", r.id(), r.epoch, n.now)
+		}
+	}
+	return text
+}
+
+// Two jobs of 4 CPUs on 4 cores: beside the other, everything takes twice as
+// long, because ln(1 + 4/4) = ln 2.
+func TestNode_ContentionByHand(t *testing.T) {
+	a, b := still("a", 10, 2, 100), still("b", 0, 1, 30)
+	alone := candidate{64, 4}
+	for _, c := range []struct {
+		name string
+		run  func(n *node) string
+		want string
+	}{
+		{"alone: 10 s of start-up and two epochs of 100 s", func(n *node) string {
+			n.start(a, alone, 2, false)
+			return steps(n)
+		}, "a/0 at 10; a/1 at 110; a/2 at 210; "},
+		// b comes at 60, when half of a's first epoch is done. It starts at once and
+		// needs 60 s: until 120 both are half as fast, and a does 30 of its 50 s.
+		{"a neighbour in the middle of an epoch", func(n *node) string {
+			n.start(a, alone, 2, false)
+			n.step()
+			n.advance(60)
+			n.start(b, alone, 1, false)
+			return steps(n)
+		}, "a/0 at 10; b/0 at 60; b/1 at 120; a/1 at 140; a/2 at 240; "},
+		// b comes at 4; a's start-up ends at 10 all the same, b runs at half its rate
+		// although a only starts up, and ends at 64. a has done 27 of 100 s then.
+		{"a start-up loads the node, and nothing delays it", func(n *node) string {
+			n.start(a, alone, 1, false)
+			n.advance(4)
+			n.start(b, alone, 1, false)
+			return steps(n)
+		}, "b/0 at 4; a/0 at 10; b/1 at 64; a/1 at 137; "},
+		// From 60 on the node is four times as slow: 50 s are left, and take 200.
+		{"a drift in the middle of an epoch", func(n *node) string {
+			n.drifts = []Drift{{AfterSeconds: 60, Factor: 4}}
+			n.start(a, alone, 1, false)
+			return steps(n)
+		}, "a/0 at 10; a/1 at 260; "},
+	} {
+		n := &node{Node: &Node{Name: "n", Cores: 4}}
+		got := c.run(n)
+		if c.name == "a neighbour in the middle of an epoch" {
+			got = "a/0 at 10; " + got // its first step was taken by hand
+		}
+		if got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+		if n.processes != 0 {
+			t.Errorf("%s: %d processes are left", c.name, n.processes)
+		}
+	}
+}
+
+func TestNode_TryChangesNothing(t *testing.T) {
+	n := &node{Node: &Node{Name: "n", Cores: 4}}
+	n.start(still("a", 10, 2, 100), candidate{64, 4}, 2, false)
+	before := n.copied()
+	// b is there from 0 to 60; c comes at 20, and everything is then (1 + 8/4) times
+	// slower: b has 20 of 30 s left at 20, which take 60 s.
+	b, c := still("b", 0, 1, 30), still("c", 0, 1, 1000)
+	if got := n.try(b, candidate{64, 4}, nil); math.Abs(got-60) > 1e-9 {
+		t.Errorf("try = %g s, want 60", got)
+	}
+	if got := n.try(b, candidate{64, 4}, []arrival{{0, 20, c, candidate{64, 4}, 1}}); math.Abs(got-80) > 1e-9 {
+		t.Errorf("try with a later neighbour = %g s, want 80", got)
+	}
+	if len(n.jobs) != 1 || n.jobs[0] != before.jobs[0] || n.processes != 4 || n.now != 0 {
+		t.Errorf("the node is %+v after a try, want %+v", n, before)
+	}
+}
+
+// The noise of an epoch has a median of 1 and the standard deviation of the
+// world; that of a run is shared by its epochs.
+func TestNoise_Moments(t *testing.T) {
+	noise := Noise{RunRatio: 0.04, EpochRatio: 0.03, Accuracy: 0.002}
+	const runs = 20_000
+	var sum, squares, products, starts, accuracy float64
+	for i := range runs {
+		l := noise.luck(1, fmt.Sprint("job-", i), 2)
+		a, b := math.Log(l.epochs[0]), math.Log(l.epochs[1])
+		sum, squares, products = sum+a, squares+a*a, products+a*b
+		starts += math.Log(l.startup) * math.Log(l.startup)
+		accuracy += l.accuracy[0] * l.accuracy[0]
+	}
+	for _, c := range []struct {
+		what      string
+		got, want float64
+		within    float64
+	}{
+		{"mean of the logarithm", sum / runs, 0, 0.0015},
+		{"deviation of an epoch", math.Sqrt(squares / runs), 0.05, 0.001},
+		{"covariance of two epochs of a run", products / runs, 0.04 * 0.04, 0.0001},
+		{"deviation of a start-up", math.Sqrt(starts / runs), 0.05, 0.001},
+		{"deviation of an accuracy", math.Sqrt(accuracy / runs), 0.002, 0.00005},
+	} {
+		if math.Abs(c.got-c.want) > c.within {
+			t.Errorf("%s = %g, want %g within %g", c.what, c.got, c.want, c.within)
+		}
+	}
+}
+
+// Noise belongs to the job and the number of its epoch, not to the draws before.
+func TestNoise_BelongsToTheJob(t *testing.T) {
+	noise := Noise{RunRatio: 0.04, EpochRatio: 0.03}
+	short, long := noise.luck(1, "a", 3), noise.luck(1, "a", 9)
+	for k := range short.epochs {
+		if short.epochs[k] != long.epochs[k] {
+			t.Errorf("epoch %d: %g in a run of 3, %g in one of 9", k+1, short.epochs[k], long.epochs[k])
+		}
+	}
+	if other := noise.luck(1, "b", 3); other.epochs[0] == short.epochs[0] {
+		t.Error("two jobs have the same noise")
+	}
+	if other := noise.luck(2, "a", 3); other.epochs[0] == short.epochs[0] {
+		t.Error("two seeds give the same noise")
+	}
+}
+
+// The law, term by term.
+func TestTimeLaw(t *testing.T) {
+	l := TimeLaw{Constant: 1, Batch: -0.5, CPUs: -0.25, InverseCPUs: 0.5, BatchCPUs: 0.125, Jobs: 0.5, Neighbours: 2}
+	for _, c := range []struct {
+		what      string
+		got, want float64
+	}{
+		{"64 on 1 CPU", l.alone(64, 1), math.Exp(1 + 0.5)},
+		{"128 on 1 CPU", l.alone(128, 1), math.Exp(1.5 - 0.5*math.Ln2)},
+		{"64 on 2 CPUs", l.alone(64, 2), math.Exp(1 - 0.25*math.Ln2 + 0.25)},
+		{"128 on 2 CPUs", l.alone(128, 2), math.Exp(1 - 0.75*math.Ln2 + 0.25 + 0.125*math.Ln2*math.Ln2)},
+		{"nobody beside", l.contention(4, 1, 4, 16), 1},
+		{"three beside with 12 processes", l.contention(4, 4, 16, 16), 2 * math.Pow(1+12.0/16, 2)},
+	} {
+		if math.Abs(c.got/c.want-1) > 1e-12 {
+			t.Errorf("%s: %g, want %g", c.what, c.got, c.want)
+		}
+	}
+}
+
+// A smaller batch is more accurate after as many epochs, and as accurate after
+// as many iterations.
+func TestAccuracyLaw(t *testing.T) {
+	l := AccuracyLaw{Constant: 1.84, Iterations: -0.567}
+	if a, b := l.after(60_000, 64, 1), l.after(60_000, 512, 8); math.Abs(a-b) > 1e-12 {
+		t.Errorf("as many iterations: %g and %g", a, b)
+	}
+	if a, b := l.after(60_000, 64, 10), l.after(60_000, 512, 10); !(a > b && a < 1 && b > 0) {
+		t.Errorf("as many epochs: %g with batch 64, %g with 512", a, b)
+	}
+	if got := (&AccuracyLaw{Constant: 20}).after(1, 1, 1); got != 0 {
+		t.Errorf("an error beyond 1 gives the accuracy %g, want 0", got)
+	}
+}
+
+// What hindsight says of the choice that was made is what happened to it, and a
+// foreseen future is near it.
+func TestPlay_HindsightIsWhatHappened(t *testing.T) {
+	s := NewScenario(DefaultWorld(), 150, 0.95, 3)
+	var p *play
+	outcomes, err := s.Play(t.Context(), &spy{Rule: NewRandom(3), play: &p}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range outcomes {
+		o := &outcomes[i]
+		var later []arrival
+		for k := i + 1; k < len(outcomes); k++ {
+			if l := &outcomes[k]; l.Node == o.Node {
+				later = append(later, arrival{k, s.Jobs[k].At, &s.Jobs[k], candidate{l.BatchSize, l.CPUs}, l.Epochs})
+			}
+		}
+		got := p.before[i].try(&s.Jobs[i], candidate{o.BatchSize, o.CPUs}, later)
+		if math.Abs(got-o.Seconds) > 1e-6 {
+			t.Fatalf("%s took %g s, in hindsight %g", o.JobID, o.Seconds, got)
+		}
+		if o.MetSLO && o.InHindsight.Accuracy < o.Accuracy {
+			t.Fatalf("%s met its SLO with accuracy %g, and the best in hindsight is %+v", o.JobID, o.Accuracy, o.InHindsight)
+		}
+	}
+}
+
+// spy keeps the world that a rule plays in.
+type spy struct {
+	Rule
+	play **play
+}
+
+func (s *spy) know(p *play) { *s.play = p }

@@ -1,0 +1,324 @@
+package simulate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/schemas"
+	"courier/simulate"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// smallWorld is the default one with a short warm-up.
+func smallWorld() *simulate.World {
+	w := simulate.DefaultWorld()
+	w.WarmUp.JobsAtOnce = []int{1, 3}
+	return w
+}
+
+// rules of this package, by name.
+func rules(seed uint64) map[string]simulate.Rule {
+	return map[string]simulate.Rule{simulate.RuleRandom: simulate.NewRandom(seed), simulate.RuleLargest: simulate.NewLargest(), simulate.RuleOracle: simulate.NewOracle()}
+}
+
+func played(t *testing.T, s *simulate.Scenario, r simulate.Rule) []simulate.Outcome {
+	t.Helper()
+	outcomes, err := s.Play(t.Context(), r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outcomes
+}
+
+// recorder writes down what a rule is told and what it advises.
+type recorder struct {
+	simulate.Rule
+	log    []simulate.Record
+	advice []*schemas.Advice
+}
+
+func (r *recorder) Apply(e schemas.Event, sequence uint64, at time.Time) {
+	r.log = append(r.log, simulate.Record{Event: e, Sequence: sequence, At: at})
+	r.Rule.Apply(e, sequence, at)
+}
+
+func (r *recorder) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+	a, err := r.Rule.Submit(q, at)
+	r.advice = append(r.advice, a)
+	return a, err
+}
+
+func TestPlay_IsDeterministic(t *testing.T) {
+	play := func(seed uint64, name string) string {
+		r := &recorder{Rule: rules(seed)[name]}
+		var outcomes []simulate.Outcome
+		if name == simulate.RuleOracle { // it is not hidden behind another
+			outcomes = played(t, simulate.NewScenario(smallWorld(), 80, 0.95, seed), r.Rule)
+		} else {
+			outcomes = played(t, simulate.NewScenario(smallWorld(), 80, 0.95, seed), r)
+		}
+		text, err := json.Marshal([]any{outcomes, r.log, simulate.ScoreOf(name, outcomes)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for name := range rules(0) {
+		first := play(1, name)
+		if again := play(1, name); again != first {
+			t.Errorf("%s: the same seed gives another play", name)
+		}
+		if play(2, name) == first {
+			t.Errorf("%s: another seed gives the same play", name)
+		}
+	}
+}
+
+// All rules meet the same submissions and the same noise.
+func TestPlay_CommonRandomNumbers(t *testing.T) {
+	startups := func(name string) map[string]float64 {
+		r := &recorder{Rule: rules(1)[name]}
+		played(t, simulate.NewScenario(smallWorld(), 40, 0.95, 5), r)
+		all := map[string]float64{}
+		for _, record := range r.log {
+			if e, ok := record.Event.(*schemas.Ended); ok && e.StartupSeconds != nil {
+				all[e.JobID] = *e.StartupSeconds
+			}
+		}
+		return all
+	}
+	if diff := cmp.Diff(startups(simulate.RuleRandom), startups(simulate.RuleLargest)); diff != "" {
+		t.Errorf("start-ups differ between rules (-random +largest):\n%s", diff)
+	}
+}
+
+// Every submission ends exactly once, after all its epochs, and every event is
+// valid and in order. A refused job is withdrawn and never starts.
+func TestPlay_Conserves(t *testing.T) {
+	s := simulate.NewScenario(smallWorld(), 120, 0.95, 4)
+	r := &recorder{Rule: refuseEveryThird{simulate.NewRandom(4)}}
+	outcomes := played(t, s, r)
+	type life struct{ submitted, started, epochs, ended int }
+	lives := map[string]*life{}
+	var last time.Time
+	var lastSequence uint64
+	for _, record := range r.log {
+		if err := record.Event.Validate(); err != nil {
+			t.Fatalf("%s: %v", record.Event.ID(), err)
+		}
+		if record.At.Before(last) || record.Sequence != lastSequence+1 {
+			t.Fatalf("%s: sequence %d at %s after %d at %s", record.Event.ID(), record.Sequence, record.At, lastSequence, last)
+		}
+		last, lastSequence = record.At, record.Sequence
+		of := func(id string) *life {
+			if lives[id] == nil {
+				lives[id] = &life{}
+			}
+			return lives[id]
+		}
+		switch e := record.Event.(type) {
+		case *schemas.Submitted:
+			of(e.JobID).submitted++
+		case *schemas.Started:
+			of(e.JobID).started++
+		case *schemas.Epoch:
+			of(e.JobID).epochs++
+			if int(e.Epoch) != lives[e.JobID].epochs {
+				t.Fatalf("epoch %d of %s comes as number %d", e.Epoch, e.JobID, lives[e.JobID].epochs)
+			}
+		case *schemas.Ended:
+			of(e.JobID).ended++
+		}
+	}
+	for i, o := range outcomes {
+		want := life{1, 1, 10, 1}
+		if i%3 == 2 {
+			want = life{1, 0, 0, 1}
+		}
+		if *lives[o.JobID] != want {
+			t.Errorf("%s: %+v, want %+v", o.JobID, *lives[o.JobID], want)
+		}
+		if ran := o.Decision != schemas.BestEffort; ran != (o.Seconds > 0) || ran != (o.Epochs > 0) {
+			t.Errorf("outcome %+v", o)
+		}
+	}
+	score := simulate.ScoreOf("some", outcomes)
+	if score.Submitted != 120 || score.Accepted != 80 || score.Refused != 40 || score.Accepted+score.Refused+score.Explored != score.Submitted {
+		t.Errorf("score %+v", score)
+	}
+	for id, l := range lives {
+		if strings.HasPrefix(id, "warm-") && *l != (life{0, 1, 10, 1}) {
+			t.Errorf("%s: %+v", id, *l)
+		}
+	}
+}
+
+type refuseEveryThird struct{ simulate.Rule }
+
+func (r refuseEveryThird) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+	a, err := r.Rule.Submit(q, at)
+	if err == nil && strings.ContainsAny(q.JobID[len(q.JobID)-2:], "0123456789") && number(q.JobID)%3 == 0 {
+		a.Decision, a.Nodes = schemas.BestEffort, nil
+	}
+	return a, err
+}
+
+func number(id string) int {
+	n := 0
+	for _, c := range id[len("sim-"):] {
+		n = 10*n + int(c-'0')
+	}
+	return n
+}
+
+// futures are two scenarios that are equal up to the answer to job number same,
+// and then differ in all that comes: other jobs, and nodes three times as slow.
+func futures(same int) (a, b *simulate.Scenario) {
+	w := smallWorld()
+	a = simulate.NewScenario(w, same+20, 0.95, 6)
+	now := a.Jobs[same-1].At
+	other := *w
+	other.Drift = []simulate.Drift{{AfterSeconds: now + 0.001, Factor: 3}}
+	b = &simulate.Scenario{World: &other, History: a.History, Jobs: slices.Clone(a.Jobs[:same])}
+	for _, j := range other.Jobs(same+20, 0.95, 60)[same:] {
+		j.At += now
+		b.Jobs = append(b.Jobs, j)
+	}
+	return a, b
+}
+
+// Rules see events only: equal events so far and different futures give equal
+// advice. Only the oracle may differ, and does.
+func TestPlay_NoRuleSeesTheFuture(t *testing.T) {
+	const same = 40
+	for name := range rules(0) {
+		a, b := futures(same)
+		differ := false
+		x, y := played(t, a, rules(6)[name]), played(t, b, rules(6)[name])
+		for i := range same {
+			differ = differ || x[i].Decision != y[i].Decision || x[i].BatchSize != y[i].BatchSize || x[i].CPUs != y[i].CPUs || x[i].Node != y[i].Node
+		}
+		if differ != (name == simulate.RuleOracle) {
+			t.Errorf("%s: the advice differs: %v", name, differ)
+		}
+	}
+}
+
+// The oracle keeps what it promises, refuses next to nothing that could have
+// been kept, and no other rule of this package is near it.
+func TestOracle(t *testing.T) {
+	s := simulate.NewScenario(smallWorld(), 300, 0.95, 2)
+	oracle := simulate.ScoreOf(simulate.RuleOracle, played(t, s, simulate.NewOracle()))
+	if *oracle.KeptRatio < 0.99 || oracle.WrongRefusalRatio > 0.01 || *oracle.AccuracyRegret > 0.001 {
+		t.Errorf("oracle: kept %.3f, wrong refusals %.3f, regret %.4f", *oracle.KeptRatio, oracle.WrongRefusalRatio, *oracle.AccuracyRegret)
+	}
+	random := simulate.ScoreOf(simulate.RuleRandom, played(t, s, simulate.NewRandom(2)))
+	if *random.KeptRatio > 0.8 {
+		t.Errorf("random: kept %.3f, want at most 0.8", *random.KeptRatio)
+	}
+}
+
+// silly gives an advice that makes no sense.
+type silly struct {
+	simulate.View
+	spoil func(a *schemas.Advice) (*schemas.Advice, error)
+}
+
+func (s *silly) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+	n, err := s.Place(&q)
+	if err != nil {
+		return nil, err
+	}
+	return s.spoil(simulate.Answer(&q, at, schemas.MeetsSLO, n, schemas.Load{}, uint32(q.BatchSizes[0]), uint32(q.CPUs[0])))
+}
+
+func TestPlay_RefusesAdviceThatMakesNoSense(t *testing.T) {
+	failed := errors.New("no regressor")
+	for _, c := range []struct {
+		says  string
+		spoil func(a *schemas.Advice) (*schemas.Advice, error)
+	}{
+		{"no regressor", func(*schemas.Advice) (*schemas.Advice, error) { return nil, failed }},
+		{"chooses nothing", func(*schemas.Advice) (*schemas.Advice, error) { return nil, nil }},
+		{"chooses nothing", func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen = nil; return a, nil }},
+		{`decision is "weighted"`, func(a *schemas.Advice) (*schemas.Advice, error) { a.Decision = schemas.Weighted; return a, nil }},
+		{"batch size 65 on", func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen.BatchSize++; return a, nil }},
+		{"11 epochs were advised, 10 asked for", func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen.Epochs++; return a, nil }},
+		{`names the nodes ["moon"]`, func(a *schemas.Advice) (*schemas.Advice, error) { a.Nodes = []string{"moon"}; return a, nil }},
+	} {
+		_, err := simulate.NewScenario(smallWorld(), 3, 0.95, 1).Play(t.Context(), &silly{spoil: c.spoil}, nil)
+		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "job sim-000001") {
+			t.Errorf("%v, want job sim-000001 and %q", err, c.says)
+		}
+	}
+}
+
+func TestPlay_StopsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := simulate.NewScenario(smallWorld(), 50, 0.95, 1).Play(ctx, simulate.NewLargest(), func(done int) {
+		if done == 10 {
+			cancel()
+		}
+		if done > 10 {
+			t.Errorf("%d jobs after the end", done)
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Play = %v, want canceled", err)
+	}
+}
+
+// The load is what it says: CPUs times time of all candidates evenly, alone,
+// over the time between submissions, is a share of all cores.
+func TestJobs_Load(t *testing.T) {
+	w := simulate.DefaultWorld()
+	jobs := w.Jobs(20_000, 0.95, 1)
+	fast, tight := 0, 0
+	for i := range jobs {
+		if i > 0 && jobs[i].At < jobs[i-1].At {
+			t.Fatalf("job %d comes before the one before", i)
+		}
+		if jobs[i].Request.Model == "lenet5" {
+			fast++
+		}
+		if jobs[i].Request.SLO.Seconds() < 60 {
+			tight++
+		}
+	}
+	gap := jobs[len(jobs)-1].At / float64(len(jobs))
+	if gap < 27.5 || gap > 28.5 { // 27.97 s by the law of world.json, 1 % of chance
+		t.Errorf("a job each %.2f s, want 28", gap)
+	}
+	if fast < 9_700 || fast > 10_300 {
+		t.Errorf("%d of 20,000 jobs are of a family with half of the share", fast)
+	}
+	if tight == 0 || tight == len(jobs) {
+		t.Errorf("%d of all SLOs are under a minute", tight)
+	}
+}
+
+// The informed rule knows probabilities, not the future: it keeps as many of its
+// promises as it says, within chance, and breaks some. It is the same each time.
+func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
+	s := simulate.NewScenario(smallWorld(), 80, 0.6, 3)
+	score := simulate.ScoreOf(simulate.RuleInformed, played(t, s, simulate.NewInformed(3)))
+	if score.Accepted == 0 || score.Kept == score.Accepted || *score.KeptHigh < 0.6 || score.Refused == 0 {
+		t.Errorf("informed: %+v, want promises, some of them broken, and at least 0.6 kept", score)
+	}
+	said := 0.0
+	for _, b := range score.Calibration {
+		said += *b.MeanProbability * float64(b.Jobs)
+	}
+	if said /= float64(score.Accepted); said < *score.KeptLow-0.02 || said > *score.KeptHigh+0.02 {
+		t.Errorf("informed said %.3f on average, and kept %.3f to %.3f", said, *score.KeptLow, *score.KeptHigh)
+	}
+	if diff := cmp.Diff(score, simulate.ScoreOf(simulate.RuleInformed, played(t, s, simulate.NewInformed(3)))); diff != "" {
+		t.Errorf("another play differs:\n%s", diff)
+	}
+}

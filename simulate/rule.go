@@ -1,0 +1,160 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"courier/schemas"
+)
+
+// Rule answers job requests. It sees the event log of its world and nothing
+// else. Calls come from one goroutine, in the order of simulated time.
+type Rule interface {
+	// Apply tells the next event. It is not to be changed: other rules see it, too.
+	Apply(e schemas.Event, sequence uint64, at time.Time)
+	// Submit answers a request, whose defaults are filled in. Of the advice the
+	// decision, the node and the chosen alternative count: meets_slo is a promise,
+	// best_effort a refusal, exploring a run without a promise.
+	Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error)
+}
+
+// Watcher is a rule that watches the jobs that run.
+type Watcher interface {
+	// Watch returns the warnings and all-clears that the event last applied calls
+	// for. It is asked after each event of a job.
+	Watch(at time.Time) []*schemas.Risk
+}
+
+// knowing is a rule that is shown the world itself: only the oracle of this
+// package can be.
+type knowing interface{ know(p *play) }
+
+// View is what the events so far tell of nodes and running jobs, for rules that
+// keep no state of their own.
+type View struct {
+	nodes   []Node // by name
+	running map[string]schemas.Span
+}
+
+// Apply takes the next event.
+func (v *View) Apply(e schemas.Event, _ uint64, _ time.Time) {
+	switch e := e.(type) {
+	case *schemas.Sample:
+		i, known := slices.BinarySearchFunc(v.nodes, e.Node, func(n Node, name string) int {
+			switch {
+			case n.Name < name:
+				return -1
+			case n.Name > name:
+				return 1
+			}
+			return 0
+		})
+		if !known {
+			v.nodes = slices.Insert(v.nodes, i, Node{})
+		}
+		v.nodes[i] = Node{Name: e.Node, Cores: e.Cores}
+	case *schemas.Started:
+		if v.running == nil {
+			v.running = map[string]schemas.Span{}
+		}
+		v.running[e.JobID] = schemas.Span{JobID: e.JobID, Nodes: e.Nodes, CPUs: e.CPUs, From: e.At}
+	case *schemas.Ended:
+		delete(v.running, e.JobID)
+	}
+}
+
+// Load returns what would surround a job of cpus on a node.
+func (v *View) Load(n Node, cpus uint32) schemas.Load {
+	spans := make([]schemas.Span, 0, len(v.running))
+	for _, s := range v.running {
+		spans = append(spans, s) // in any order: loads of whole processes add up exactly
+	}
+	load, _ := schemas.LoadNow(schemas.Span{Nodes: []string{n.Name}, CPUs: cpus, Hardware: []schemas.Hardware{{Cores: n.Cores}}}, spans)
+	return load
+}
+
+// Place returns the node that a request names; else the one with the fewest
+// processes per core that has room for the fewest CPUs asked for, the first by
+// name of several: as the advisor does.
+func (v *View) Place(q *schemas.JobRequest) (Node, error) {
+	if len(q.Nodes) > 0 {
+		named := Node{Name: q.Nodes[0]}
+		for _, n := range v.nodes {
+			if n.Name == named.Name {
+				named.Cores = n.Cores
+			}
+		}
+		return named, nil
+	}
+	best, least := -1, 0.0
+	for i, n := range v.nodes {
+		if int(n.Cores) < slices.Min(q.CPUs) {
+			continue
+		}
+		if load := v.Load(n, 0).ProcessesPerCore; best < 0 || load < least {
+			best, least = i, load
+		}
+	}
+	if best < 0 {
+		return Node{}, fmt.Errorf("no node has room for job %s", q.JobID)
+	}
+	return v.nodes[best], nil
+}
+
+// Answer makes the advice to run a request in a way on a node.
+func Answer(q *schemas.JobRequest, at time.Time, decision schemas.Decision, on Node, load schemas.Load, batch, cpus uint32) *schemas.Advice {
+	a := &schemas.Advice{JobStamp: schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: q.JobID}, Decision: decision, Action: schemas.ActionStart, Model: q.Model, Dataset: q.Dataset,
+		Nodes: []string{on.Name}, SLOSeconds: q.SLO.Seconds(), Confidence: q.Confidence, Load: load, Regressors: map[string]string{},
+		Message: fmt.Sprintf("batch size %d on %d CPUs", batch, cpus)}
+	for _, c := range candidates(q) {
+		a.Alternatives = append(a.Alternatives, schemas.Alternative{BatchSize: c.batch, CPUs: c.cpus, Epochs: uint32(q.Epochs)})
+		if c.batch == batch && c.cpus == cpus {
+			chosen := a.Alternatives[len(a.Alternatives)-1]
+			a.Chosen = &chosen
+		}
+	}
+	return a
+}
+
+// Names of the rules of this package.
+const (
+	RuleRandom  = "random"
+	RuleLargest = "largest"
+	RuleOracle  = "oracle"
+)
+
+// chance takes a random candidate and promises everything.
+type chance struct {
+	View
+	seed uint64
+}
+
+// NewRandom returns the rule that takes any candidate, all as likely, and
+// accepts always.
+func NewRandom(seed uint64) Rule { return &chance{seed: seed} }
+
+func (c *chance) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+	all := candidates(&q)
+	choice := all[chances(c.seed, streamRandomRule, q.JobID).IntN(len(all))]
+	return accept(&c.View, &q, at, choice)
+}
+
+// largest takes the largest batch and promises everything.
+type largest struct{ View }
+
+// NewLargest returns the rule that takes the largest batch size with the most
+// CPUs, and accepts always.
+func NewLargest() Rule { return &largest{} }
+
+func (l *largest) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+	return accept(&l.View, &q, at, candidate{uint32(slices.Max(q.BatchSizes)), uint32(slices.Max(q.CPUs))})
+}
+
+func accept(v *View, q *schemas.JobRequest, at time.Time, c candidate) (*schemas.Advice, error) {
+	n, err := v.Place(q)
+	if err != nil {
+		return nil, err
+	}
+	return Answer(q, at, schemas.MeetsSLO, n, v.Load(n, c.cpus), c.batch, c.cpus), nil
+}

@@ -1,0 +1,118 @@
+package simulate
+
+import (
+	"slices"
+
+	"courier/schemas"
+)
+
+// Score is how a rule did.
+type Score struct {
+	Rule      string `json:"rule"`
+	Submitted int    `json:"submitted"`
+	Accepted  int    `json:"accepted"` // promises given
+	Refused   int    `json:"refused"`
+	Explored  int    `json:"explored"` // ran without a promise
+
+	Kept      int      `json:"kept"`       // of the promises
+	KeptRatio *float64 `json:"kept_ratio"` // kept / accepted; null if nothing was accepted
+	KeptLow   *float64 `json:"kept_low"`   // its 95 % interval (Wilson 1927)
+	KeptHigh  *float64 `json:"kept_high"`
+
+	// Held against what would have happened on the advised node in truth: in
+	// hindsight, while all who came later do as they did. The figures "at once" hold
+	// it against a world in which nobody comes later, which no job ran in.
+	WrongRefusalRatio       float64 `json:"wrong_refusal_ratio"` // refused though some candidate would have met the SLO / submitted
+	WrongRefusalAtOnceRatio float64 `json:"wrong_refusal_at_once_ratio"`
+	FeasibleRatio           float64 `json:"feasible_ratio"` // some candidate would have met the SLO / submitted
+	FeasibleAtOnceRatio     float64 `json:"feasible_at_once_ratio"`
+	// AccuracyRegret is the mean over the accepted jobs with such a candidate of how
+	// much less accurate the chosen one truly is than the best of them; 0 where the
+	// choice is more accurate, because it would not have met the SLO. Null if there
+	// is none.
+	AccuracyRegret       *float64 `json:"accuracy_regret"`
+	AccuracyRegretAtOnce *float64 `json:"accuracy_regret_at_once"`
+
+	CPUSeconds float64 `json:"cpu_seconds"` // CPUs times time, of all that ran
+
+	Watched
+
+	// Calibration holds the promises by the probability that the rule said; absent
+	// for a rule that says none.
+	Calibration []schemas.CalibrationBin `json:"calibration,omitempty"`
+}
+
+// calibrated counts promises by their probability, nil if none has one.
+func calibrated(outcomes []Outcome) []schemas.CalibrationBin {
+	var c schemas.Calibration
+	said := false
+	for i := range outcomes {
+		if o := &outcomes[i]; o.promised() && o.Probability != nil {
+			c.Add(*o.Probability, o.MetSLO)
+			said = true
+		}
+	}
+	if !said {
+		return nil
+	}
+	return slices.DeleteFunc(c.Bins(), func(b schemas.CalibrationBin) bool { return b.Jobs == 0 })
+}
+
+// promised reports whether a rule promised the SLO.
+func (o *Outcome) promised() bool {
+	return o.Decision != schemas.BestEffort && o.Decision != schemas.Exploring
+}
+
+// ScoreOf sums up the outcomes of a rule.
+func ScoreOf(rule string, outcomes []Outcome) Score {
+	s := Score{Rule: rule, Submitted: len(outcomes), Watched: watched(outcomes), Calibration: calibrated(outcomes)}
+	for i := range outcomes {
+		o := &outcomes[i]
+		s.CPUSeconds += float64(o.CPUs) * o.Seconds
+		switch o.Decision {
+		case schemas.BestEffort:
+			s.Refused++
+		case schemas.Exploring:
+			s.Explored++
+		default:
+			s.Accepted++
+			if o.MetSLO {
+				s.Kept++
+			}
+		}
+	}
+	if s.Accepted > 0 {
+		ratio := float64(s.Kept) / float64(s.Accepted)
+		low, high := schemas.Wilson(uint64(s.Kept), uint64(s.Accepted))
+		s.KeptRatio, s.KeptLow, s.KeptHigh = &ratio, &low, &high
+	}
+	s.FeasibleAtOnceRatio, s.WrongRefusalAtOnceRatio, s.AccuracyRegretAtOnce = compared(outcomes, func(o *Outcome) Best { return o.AtOnce })
+	s.FeasibleRatio, s.WrongRefusalRatio, s.AccuracyRegret = compared(outcomes, func(o *Outcome) Best { return o.InHindsight })
+	return s
+}
+
+// compared holds decisions against a truth.
+func compared(outcomes []Outcome, truth func(o *Outcome) Best) (feasible, wrong float64, regret *float64) {
+	sum, accepted := 0.0, 0
+	for i := range outcomes {
+		o := &outcomes[i]
+		best := truth(o)
+		if !best.Feasible {
+			continue
+		}
+		feasible++
+		switch o.Decision {
+		case schemas.BestEffort:
+			wrong++
+		case schemas.MeetsSLO:
+			accepted++
+			sum += max(0, best.Accuracy-o.Accuracy)
+		}
+	}
+	if accepted > 0 {
+		sum /= float64(accepted)
+		regret = &sum
+	}
+	all := float64(max(1, len(outcomes)))
+	return feasible / all, wrong / all, regret
+}
