@@ -12,20 +12,23 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Backlog is what a stream holds that ConsumeBatch has not handled to the end.
+// Backlog describes the messages of a stream that ConsumeBatch has not handled.
 type Backlog struct {
-	Done     uint64    // sequence up to which all is handled
-	Messages uint64    // sequences behind it
-	Oldest   time.Time // when the first of them was stored, by the server's clock; zero if there is none
+	Done     uint64 // last sequence up to which every message is handled
+	Messages uint64 // sequences after Done
+
+	// Oldest is when the first message after Done was stored, by the server's clock; zero if
+	// there is none.
+	Oldest time.Time
 }
 
-// Backlog tells how far a durable's batches are behind its stream, from the
-// intents: what a consumer was sent, or has acknowledged, says less.
+// Backlog returns how far a durable's batches are behind its stream. It reads the intent of
+// the durable, because acknowledgements may lag behind it.
 func (b *Bus) Backlog(ctx context.Context, d schemas.Durable) (Backlog, error) {
 	fail := func(err error) (Backlog, error) {
-		return Backlog{}, fmt.Errorf("look at the backlog of %s: %w", d.Name, unavailable(err))
+		return Backlog{}, fmt.Errorf("read the backlog of %s: %w", d.Name, unavailable(err))
 	}
-	_, i, _, err := b.intentOf(ctx, d)
+	_, i, _, err := b.readIntent(ctx, d)
 	if err != nil {
 		return Backlog{}, err
 	}
@@ -38,10 +41,11 @@ func (b *Bus) Backlog(ctx context.Context, d schemas.Durable) (Backlog, error) {
 		return fail(err)
 	}
 	state := stream.CachedInfo().State
-	if done = max(done, state.FirstSeq-min(state.FirstSeq, 1)); state.LastSeq <= done {
+	removed := state.FirstSeq - min(state.FirstSeq, 1) // by the stream's limits
+	if done = max(done, removed); state.LastSeq <= done {
 		return Backlog{Done: done}, nil
 	}
-	msg, err := b.storedFrom(ctx, d.Stream, done+1)
+	msg, err := b.nextStored(ctx, d.Stream, done+1)
 	if err != nil {
 		return fail(err)
 	}
@@ -51,32 +55,34 @@ func (b *Bus) Backlog(ctx context.Context, d schemas.Durable) (Backlog, error) {
 	return Backlog{Done: done, Messages: state.LastSeq - done, Oldest: msg.Time}, nil
 }
 
-// Followed reports whether somebody takes a durable's messages now: it is looked
-// at for a second, because between two batches nobody waits for any.
-func (b *Bus) Followed(ctx context.Context, d schemas.Durable) (bool, error) {
-	const looks, pause = 10, 100 * time.Millisecond
-	for range looks {
+// HasReader reports whether a process consumes a durable. It checks for a second, because a
+// consumer has no open pull request between two batches.
+func (b *Bus) HasReader(ctx context.Context, d schemas.Durable) (bool, error) {
+	const checks, pause = 10, 100 * time.Millisecond
+	for range checks {
 		consumer, err := b.js.Consumer(ctx, d.Stream, d.Name)
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return false, nil
 		}
 		if err != nil {
-			return false, fmt.Errorf("look at durable %s: %w", d.Name, unavailable(err))
+			return false, fmt.Errorf("inspect durable %s: %w", d.Name, unavailable(err))
 		}
 		if consumer.CachedInfo().NumWaiting > 0 {
 			return true, nil
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := sleep(ctx, pause); err != nil {
 			return false, err
 		}
 	}
 	return false, nil
 }
 
-// Rewind makes a durable's batches begin again with the first message that the
-// stream keeps, and returns that one's sequence and the last one's; last is
-// first-1 if it keeps none. Whoever follows it loses his turn at his next batch.
-func (b *Bus) Rewind(ctx context.Context, d schemas.Durable) (first, last uint64, err error) {
+// Rewind makes a durable's batches start again at the first message of the stream. It returns
+// the first and last sequence of the stream; last is first-1 if the stream is empty. A process
+// that consumes the durable fails at its next batch.
+func (b *Bus) Rewind(
+	ctx context.Context, d schemas.Durable,
+) (first, last uint64, err error) {
 	fail := func(err error) (uint64, uint64, error) {
 		return 0, 0, fmt.Errorf("rewind durable %s: %w", d.Name, unavailable(err))
 	}
@@ -96,7 +102,8 @@ func (b *Bus) Rewind(ctx context.Context, d schemas.Durable) (first, last uint64
 	if _, err := kv.Put(ctx, d.Name, data); err != nil {
 		return fail(err)
 	}
-	if err := stream.DeleteConsumer(ctx, d.Name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+	err = stream.DeleteConsumer(ctx, d.Name)
+	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return fail(err)
 	}
 	return max(state.FirstSeq, 1), state.LastSeq, nil

@@ -8,138 +8,159 @@ import (
 	"time"
 )
 
-// collector gathers a batch.
-type collector struct {
+// batchBuilder collects the messages of a batch.
+type batchBuilder struct {
 	*batcher
 	batch Batch
-	at    time.Time // of the last message
-	count int
+	at    time.Time // when the last message was stored
+	count int       // messages, dead ones included
 }
 
-func (r *batcher) collect(repeated bool) *collector {
-	return &collector{batcher: r, batch: Batch{Stream: r.d.Stream, Repeated: repeated}}
+func (r *batcher) newBuilder(redelivered bool) *batchBuilder {
+	batch := Batch{Stream: r.durable.Stream, Redelivered: redelivered}
+	return &batchBuilder{batcher: r, batch: batch}
 }
 
-func (c *collector) add(ctx context.Context, subject string, data []byte, sequence uint64, at time.Time) error {
+// add appends the events of the next message.
+func (c *batchBuilder) add(
+	ctx context.Context, subject string, data []byte, sequence uint64, at time.Time,
+) error {
 	if c.count == 0 {
 		c.batch.First = sequence
 	}
 	c.batch.Last, c.at = sequence, at
 	c.count++
 	c.batch.Bytes += len(data)
-	var err error
-	c.batch.Records, err = c.records(ctx, c.batch.Records, c.d.Stream, c.d.Name, data, Record{Subject: subject, Sequence: sequence, StoredAt: at})
+
+	position := Record{Subject: subject, Sequence: sequence, StoredAt: at}
+	records, err := c.appendRecords(
+		ctx, c.batch.Records, c.durable.Stream, c.durable.Name, data, position)
+	c.batch.Records = records
 	return err
 }
 
-// fill adds what the stream holds from a sequence up to, not including, another.
-// There is a hole where a process died between taking messages and recording
-// its intent: the server keeps them back for the dead one until AckWait has
-// passed, and acknowledging what follows would acknowledge them as well.
-func (c *collector) fill(ctx context.Context, from, until uint64) error {
-	if from >= until {
+// fillGap adds the messages of the stream with first <= sequence < end. The durable leaves a
+// gap if a process crashed after it had received messages and before it recorded their intent:
+// the server withholds these messages until AckWait has passed, and an acknowledgement of
+// later messages would acknowledge them too.
+func (c *batchBuilder) fillGap(ctx context.Context, first, end uint64) error {
+	if first >= end {
 		return nil
 	}
-	return c.storedRange(ctx, c.d.Stream, from, until, func(msg *stored) error {
-		if msg.Sequence == until {
+	return c.visitStored(ctx, c.durable.Stream, first, end, func(msg *storedMessage) error {
+		if msg.Sequence == end {
 			return nil
 		}
 		return c.add(ctx, msg.Subject, msg.Data, msg.Sequence, msg.Time)
 	})
 }
 
-func (c *collector) intent() intent {
+func (c *batchBuilder) intent() intent {
 	return intent{First: c.batch.First, Last: c.batch.Last, At: c.at, Count: c.count}
 }
 
-// gathered is a batch and where its last message is acknowledged, "" if there is none,
-// which may be one that was handled before.
-type gathered struct {
-	*collector
+// maxBatchBytes limits a batch by its size in the log. In memory its events take three times
+// as much, and another batch is gathered meanwhile.
+const maxBatchBytes = 32 << 20
+
+// isFull reports whether a batch has reached a limit of messages, events or bytes.
+func (c *batchBuilder) isFull() bool {
+	n := max(c.count, len(c.batch.Records))
+	return n >= c.options.MaxMessages || c.batch.Bytes >= maxBatchBytes
+}
+
+// gatheredBatch is a batch and the subject that acknowledges its messages. An empty batch may
+// have one, for messages that were handled before.
+type gatheredBatch struct {
+	*batchBuilder
 	ack string
 }
 
-// place is how far a stream was gathered: the last message's sequence, and when it
-// was stored.
-type place struct {
+// logPosition identifies a message of a stream by its sequence and the time it was stored.
+type logPosition struct {
 	sequence uint64
 	at       time.Time
 }
 
-// anew says that the log has lost its end, or was thrown away, and counts again:
-// this message lies before the last that was gathered, and was stored after it.
-type anew struct{ sequence uint64 }
+// streamReset reports that the stream was truncated or created again, and assigns sequences
+// that it had assigned before.
+type streamReset struct{ sequence uint64 } // of the first new message
 
-func (a anew) Error() string { return fmt.Sprintf("the log counts again from %d", a.sequence) }
+func (e streamReset) Error() string {
+	return fmt.Sprintf("the stream was reset: it assigned sequence %d again", e.sequence)
+}
 
-func (p place) before(message place) bool {
+// isReset reports whether a message shows that the stream was reset after position p: it has
+// an earlier sequence, and was stored later.
+func (p logPosition) isReset(message logPosition) bool {
 	return message.sequence <= p.sequence && !p.at.IsZero() && message.at.After(p.at)
 }
 
-// placeOf reads a message's place in its stream from the subject on which it is
-// acknowledged, without the garbage that Metadata of nats.go makes for each:
-// $JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<deliveries>.<sequence>.<the consumer's>.<instant>.<pending>[.<token>]
-func placeOf(ack string) (p place, err error) {
-	before := 5
+// parseAckSubject reads a message's position from the subject that acknowledges it. Unlike
+// Metadata of nats.go it does not allocate.
+//
+//	$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<deliveries>.<sequence>.
+//	  <consumer sequence>.<timestamp>.<pending>[.<token>]
+func parseAckSubject(ack string) (p logPosition, err error) {
+	skipped := 5
 	if strings.Count(ack, ".") > 8 {
-		before = 7
+		skipped = 7
 	}
 	rest := ack
-	for range before {
+	for range skipped {
 		_, rest, _ = strings.Cut(rest, ".")
 	}
 	sequence, rest, _ := strings.Cut(rest, ".")
 	_, rest, _ = strings.Cut(rest, ".")
-	instant, _, _ := strings.Cut(rest, ".")
-	if p.sequence, err = strconv.ParseUint(sequence, 10, 64); err != nil || !strings.HasPrefix(ack, "$JS.ACK.") {
-		return p, fmt.Errorf("a message is acknowledged at %q, which tells no place", ack)
+	timestamp, _, _ := strings.Cut(rest, ".")
+
+	p.sequence, err = strconv.ParseUint(sequence, 10, 64)
+	if err != nil || !strings.HasPrefix(ack, "$JS.ACK.") {
+		return p, fmt.Errorf("ack subject %q has no stream sequence", ack)
 	}
-	nanoseconds, err := strconv.ParseInt(instant, 10, 64)
+	nanoseconds, err := strconv.ParseInt(timestamp, 10, 64)
 	p.at = time.Unix(0, nanoseconds)
 	return p, err
 }
 
-// gather gathers one batch by size or age, of what lies behind a place.
-func (r *batcher) gather(ctx context.Context, p *puller, after place) (gathered, error) {
-	g := gathered{collector: r.collect(false)}
-	g.batch.Records = make([]Record, 0, r.usual)
-	defer func() { r.usual = len(g.batch.Records) }()
-	until := time.Now().Add(r.o.MaxAge)
-	// What is in hand is finished although ctx ends: it has a bound of its own.
+// gather builds one batch, by size or age, of the messages after a position.
+func (r *batcher) gather(
+	ctx context.Context, p *puller, after logPosition,
+) (gatheredBatch, error) {
+	g := gatheredBatch{batchBuilder: r.newBuilder(false)}
+	g.batch.Records = make([]Record, 0, r.lastSize)
+	defer func() { r.lastSize = len(g.batch.Records) }()
+	deadline := time.Now().Add(r.options.MaxAge)
+
+	// Messages that have arrived are added even after the end of ctx.
 	finishing, cancel := finishContext(ctx)
 	defer cancel()
-	for !g.full() {
-		msg, err := p.next(ctx, until)
+	for !g.isFull() {
+		msg, err := p.next(ctx, deadline)
 		if msg == nil || err != nil {
 			return g, err
 		}
-		at, err := placeOf(msg.Reply)
+		position, err := parseAckSubject(msg.Reply)
 		if err != nil {
-			return g, fmt.Errorf("read a message's place in %s: %w", r.d.Stream, err)
+			return g, fmt.Errorf("read the position of a message in %s: %w",
+				r.durable.Stream, err)
 		}
 		g.ack = msg.Reply
-		if after.before(at) {
-			return g, anew{at.sequence}
+		if after.isReset(position) {
+			return g, streamReset{position.sequence}
 		}
-		had := max(after.sequence, g.batch.Last)
-		if at.sequence <= had {
-			continue // handled already, or a redelivery of what is in hand
+		last := max(after.sequence, g.batch.Last)
+		if position.sequence <= last {
+			continue // a redelivery
 		}
-		if err := g.fill(finishing, had+1, at.sequence); err != nil {
+
+		if err := g.fillGap(finishing, last+1, position.sequence); err != nil {
 			return g, err
 		}
-		if err := g.add(finishing, msg.Subject, msg.Data, at.sequence, at.at); err != nil {
+		err = g.add(finishing, msg.Subject, msg.Data, position.sequence, position.at)
+		if err != nil {
 			return g, err
 		}
 	}
 	return g, nil
-}
-
-// mostBytes is as much as a batch takes in of the log: events need three times as much
-// in memory, and another batch waits meanwhile.
-const mostBytes = 32 << 20
-
-// full says that a batch has as many messages, events or bytes as it may have.
-func (c *collector) full() bool {
-	return max(c.count, len(c.batch.Records)) >= c.o.MaxMessages || c.batch.Bytes >= mostBytes
 }

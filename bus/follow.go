@@ -11,11 +11,10 @@ import (
 
 	"courier/schemas"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Record is an event and its place in the log.
+// Record is an event and its position in the log.
 type Record struct {
 	Event    schemas.Event
 	Subject  string
@@ -23,8 +22,8 @@ type Record struct {
 	StoredAt time.Time // by the server's clock
 }
 
-// of returns the record of an event that was read at the same place.
-func (r Record) of(e schemas.Event) Record {
+// withEvent returns the record with an event of the message at its position.
+func (r Record) withEvent(e schemas.Event) Record {
 	if s, ok := e.(interface{ SetSequence(uint64) }); ok {
 		s.SetSequence(r.Sequence)
 	}
@@ -32,34 +31,38 @@ func (r Record) of(e schemas.Event) Record {
 	return r
 }
 
-// FollowOptions says what to follow.
+// FollowOptions selects the messages to deliver.
 type FollowOptions struct {
 	Stream         string
-	Subjects       []string              // filters, in which * is any token; empty: all of the stream
-	From           uint64                // first sequence; 0: all that is kept
-	Until          uint64                // last sequence; 0: without end
-	LastPerSubject bool                  // of what is stored, only the last of each subject
-	New            bool                  // nothing of what is stored
-	Share          bool                  // what this Bus itself sends by PublishOnce is handed over as it was sent, not read again; of all subjects
-	Passed         func(sequence uint64) // called behind every message, also one that the filters leave out
-	CaughtUp       func()                // called once, when all that was stored at the start was delivered
+	Subjects       []string // filters, in which * matches any token; empty: the whole stream
+	From           uint64   // first sequence; 0: the oldest message
+	Until          uint64   // last sequence; 0: no end
+	LastPerSubject bool     // of the stored messages, deliver only the last of each subject
+	New            bool     // deliver no stored messages
 
-	once bool // nothing but what is stored
+	// ReusePublished delivers the events that this Bus publishes by PublishOnce as the
+	// published values, instead of decoding them. At most one follower of a Bus may set it.
+	ReusePublished bool
+
+	Progress func(sequence uint64) // called after every message, also after filtered ones
+	CaughtUp func()                // called once, after the messages stored at the start
+
+	storedOnly bool // deliver no messages published after the start
 }
 
-// Follow delivers the events of a stream in order, one at a time, first what is
-// stored, then what comes, until ctx ends, or Until is reached; then it returns nil. An error of the
-// handler ends it with that error. What cannot be understood goes to the dead
-// letters. When the server was away it goes on where it was.
+// Follow delivers the events of a stream in order, one at a time: first the stored ones, then
+// new ones as they arrive. It returns nil when ctx ends or Until is reached, and the error of
+// the handler if that fails. A message that cannot be decoded becomes a dead letter. When the
+// connection is back after an outage, Follow continues at its position.
 func (b *Bus) Follow(ctx context.Context, o FollowOptions, handle func(Record) error) error {
-	if o.Share {
-		defer b.own.share()()
+	if o.ReusePublished {
+		defer b.published.enable()()
 	}
 	follow := b.follow
-	if b.narrow(&o) {
-		seen := map[string]bool{}
+	if b.canListen(&o) {
+		delivered := map[string]bool{}
 		follow = func(ctx context.Context, o *FollowOptions, handle func(Record) error) error {
-			return b.followLatest(ctx, o, seen, handle)
+			return b.followLatest(ctx, o, delivered, handle)
 		}
 	}
 	for {
@@ -71,26 +74,26 @@ func (b *Bus) Follow(ctx context.Context, o FollowOptions, handle func(Record) e
 		if errors.As(err, &h) {
 			return fmt.Errorf("follow %s: %w", o.Stream, h.error)
 		}
-		if errors.Is(err, errReached) {
+		if errors.Is(err, errEndReached) {
 			return nil
 		}
-		if errors.Is(err, errOthersNow) {
+		if errors.Is(err, errLastDelivered) {
 			continue
 		}
 		b.log.Debug("follow again", "stream", o.Stream, "from", o.From, "error", err)
-		if wait(ctx, retryDelay) != nil {
+		if sleep(ctx, retryDelay) != nil {
 			return nil
 		}
 	}
 }
 
-// Read delivers what a stream keeps now as Follow does, and returns. The error is
-// the handler's, or says that ctx ended before. CaughtUp is not called.
+// Read delivers the stored messages of a stream as Follow does, and returns. The error is the
+// handler's, or ctx's if that ended before. CaughtUp is not called.
 func (b *Bus) Read(ctx context.Context, o FollowOptions, handle func(Record) error) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	complete := false
-	o.once = true
+	o.storedOnly = true
 	o.CaughtUp = func() { complete = true; stop() }
 	if err := b.Follow(reading, o, handle); err != nil {
 		return err
@@ -103,16 +106,16 @@ func (b *Bus) Read(ctx context.Context, o FollowOptions, handle func(Record) err
 
 type handlerError struct{ error }
 
-// errOthersNow says that the last of each subject are through, and what comes is
-// read by another consumer.
-var errOthersNow = errors.New("the last of each subject were read")
+// errLastDelivered ends a consumer of the last message per subject. The next consumer
+// delivers every message.
+var errLastDelivered = errors.New("the last message of each subject was delivered")
 
-// errReached says that all that was asked for is through.
-var errReached = errors.New("the last sequence was reached")
+// errEndReached ends a consumer at FollowOptions.Until.
+var errEndReached = errors.New("the last sequence was reached")
 
-// follow runs one ordered consumer and moves o past what was handled.
+// follow runs one ordered consumer, and moves o past the handled messages.
 func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) error) error {
-	consumer, err := b.reader(ctx, o)
+	consumer, err := b.orderedConsumer(ctx, o)
 	if err != nil {
 		return unavailable(err)
 	}
@@ -120,7 +123,9 @@ func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) 
 	if consumer.CachedInfo().NumPending == 0 {
 		o.caughtUp()
 	}
-	it, err := consumer.Messages(jetstream.PullHeartbeat(pingEvery)) // the server that has the consumer may be gone: that is noticed after two
+
+	// Two missed heartbeats show that the server of the consumer is gone.
+	it, err := consumer.Messages(jetstream.PullHeartbeat(pingInterval))
 	if err != nil {
 		return unavailable(err)
 	}
@@ -132,50 +137,82 @@ func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) 
 		if err != nil {
 			return err
 		}
-		meta, err := msg.Metadata()
-		if err != nil {
-			return fmt.Errorf("read a message's place in %s: %w", o.Stream, err)
-		}
-		if o.Until > 0 && meta.Sequence.Stream > o.Until {
-			return errReached
-		}
-		if !o.wants(msg.Subject()) {
-			o.moveOn(meta)
-			continue
-		}
-		runtime.Gosched() // whoever waits for the ack of this message answers a request: they go first
-		place := Record{Event: b.own.taken(o, msg), Subject: msg.Subject(), Sequence: meta.Sequence.Stream, StoredAt: meta.Timestamp}
-		var records []Record
-		if place.Event != nil {
-			records = []Record{place}
-			b.metrics.consumed.WithLabelValues(o.Stream).Inc()
-		} else if records, err = b.records(ctx, nil, o.Stream, "follower", msg.Data(), place); err != nil {
+		if err := b.handleMessage(ctx, o, msg, handle); err != nil {
 			return err
-		}
-		for _, r := range records {
-			if err := handle(r); err != nil {
-				return handlerError{err}
-			}
-		}
-		if o.moveOn(meta) && len(o.Subjects) > 1 {
-			return errOthersNow
-		}
-		if meta.Sequence.Stream == o.Until {
-			return errReached
 		}
 	}
 }
 
-// reader makes the ordered consumer that delivers what o still wants.
-func (b *Bus) reader(ctx context.Context, o *FollowOptions) (jetstream.Consumer, error) {
-	if o.New && o.From == 0 { // from now on, also over a lost connection
+// handleMessage passes the events of one message to handle, and moves o past the message. It
+// returns errEndReached or errLastDelivered if the consumer has delivered all that o asks for.
+func (b *Bus) handleMessage(
+	ctx context.Context, o *FollowOptions, msg jetstream.Msg, handle func(Record) error,
+) error {
+	meta, err := msg.Metadata()
+	if err != nil {
+		return fmt.Errorf("read the position of a message in %s: %w", o.Stream, err)
+	}
+	sequence := meta.Sequence.Stream
+	if o.Until > 0 && sequence > o.Until {
+		return errEndReached
+	}
+	if !o.selects(msg.Subject()) {
+		o.advance(meta)
+		return nil
+	}
+
+	// The goroutine that waits for the ack of this message answers a request: it goes first.
+	runtime.Gosched()
+	records, err := b.recordsOf(ctx, o, msg, meta)
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		if err := handle(r); err != nil {
+			return handlerError{err}
+		}
+	}
+
+	if o.advance(meta) && len(o.Subjects) > 1 {
+		return errLastDelivered
+	}
+	if sequence == o.Until {
+		return errEndReached
+	}
+	return nil
+}
+
+// recordsOf returns the events of a message, which this Bus may have published itself.
+func (b *Bus) recordsOf(
+	ctx context.Context, o *FollowOptions, msg jetstream.Msg, meta *jetstream.MsgMetadata,
+) ([]Record, error) {
+	position := Record{
+		Subject:  msg.Subject(),
+		Sequence: meta.Sequence.Stream,
+		StoredAt: meta.Timestamp,
+	}
+	if e := b.published.eventOf(o, msg); e != nil {
+		position.Event = e
+		b.metrics.consumed.WithLabelValues(o.Stream).Inc()
+		return []Record{position}, nil
+	}
+	return b.appendRecords(ctx, nil, o.Stream, "follower", msg.Data(), position)
+}
+
+// orderedConsumer creates the consumer that delivers the rest of o.
+func (b *Bus) orderedConsumer(ctx context.Context, o *FollowOptions) (jetstream.Consumer, error) {
+	if o.New && o.From == 0 { // fixed once, so that a reconnect loses no message
 		stream, err := b.js.Stream(ctx, o.Stream)
 		if err != nil {
 			return nil, err
 		}
 		o.From = stream.CachedInfo().State.LastSeq + 1
 	}
-	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: o.asked(), DeliverPolicy: jetstream.DeliverAllPolicy, InactiveThreshold: orphanAge}
+	cfg := jetstream.OrderedConsumerConfig{
+		FilterSubjects:    o.serverFilters(),
+		DeliverPolicy:     jetstream.DeliverAllPolicy,
+		InactiveThreshold: orphanAge,
+	}
 	switch {
 	case o.From > 0:
 		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, o.From
@@ -185,65 +222,54 @@ func (b *Bus) reader(ctx context.Context, o *FollowOptions) (jetstream.Consumer,
 	return b.js.OrderedConsumer(ctx, o.Stream, cfg)
 }
 
-// asked are the filters that the server applies. Several with wildcards cost it a
-// walk over all subjects of a block for each message (2.14, LoadNextMsgMulti), and each
-// job has subjects of its own: then all messages are read, and wants chooses.
-func (o *FollowOptions) asked() []string {
+// serverFilters are the filters that the server applies. For several filters with wildcards
+// the server walks over all subjects of a block per message (2.14, LoadNextMsgMulti), and each
+// job has its own subjects. In that case the server sends all messages, and selects filters
+// them.
+func (o *FollowOptions) serverFilters() []string {
 	if len(o.Subjects) > 1 && !o.LastPerSubject {
 		return nil
 	}
 	return o.Subjects
 }
 
-// wants says whether a message's subject passes the filters.
-func (o *FollowOptions) wants(subject string) bool {
-	return len(o.Subjects) < 2 || slices.ContainsFunc(o.Subjects, func(filter string) bool { return passes(filter, subject) })
+// selects reports whether a subject matches one of several filters. The server applies a
+// single filter.
+func (o *FollowOptions) selects(subject string) bool {
+	matches := func(filter string) bool { return subjectMatches(filter, subject) }
+	return len(o.Subjects) < 2 || slices.ContainsFunc(o.Subjects, matches)
 }
 
-// passes says whether a subject has a filter's tokens, of which * is any.
-func passes(filter, subject string) bool {
+// subjectMatches reports whether a subject has the tokens of a filter, in which * matches any
+// token.
+func subjectMatches(filter, subject string) bool {
 	for {
-		want, filters, more := strings.Cut(filter, ".")
-		is, rest, follows := strings.Cut(subject, ".")
-		if want != "*" && want != is || more != follows {
+		want, filterRest, moreFilter := strings.Cut(filter, ".")
+		have, subjectRest, moreSubject := strings.Cut(subject, ".")
+		if want != "*" && want != have || moreFilter != moreSubject {
 			return false
 		}
-		if !more {
+		if !moreFilter {
 			return true
 		}
-		filter, subject = filters, rest
+		filter, subject = filterRest, subjectRest
 	}
 }
 
-// moveOn moves the options past a message, and says whether it was the last of the
-// last of each subject.
-func (o *FollowOptions) moveOn(meta *jetstream.MsgMetadata) bool {
+// advance moves the options past a message. It reports whether the message completes the last
+// messages per subject.
+func (o *FollowOptions) advance(meta *jetstream.MsgMetadata) (lastDelivered bool) {
 	o.From = meta.Sequence.Stream + 1
-	if o.Passed != nil {
-		o.Passed(meta.Sequence.Stream)
+	if o.Progress != nil {
+		o.Progress(meta.Sequence.Stream)
 	}
 	if meta.NumPending > 0 {
 		return false
 	}
 	o.caughtUp()
-	were := o.LastPerSubject
+	lastDelivered = o.LastPerSubject
 	o.LastPerSubject = false
-	return were
-}
-
-// orphanAge is after how long the server drops the consumer of a follower that died.
-const orphanAge = 30 * time.Second
-
-// deleteConsumer spares the server a consumer that nobody reads any more.
-func (b *Bus) deleteConsumer(stream string, consumer jetstream.Consumer) {
-	if !b.Connected() {
-		return // it ends after orphanAge
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if err := b.js.DeleteConsumer(ctx, stream, consumer.CachedInfo().Name); err != nil {
-		b.log.Debug("consumer not deleted", "stream", stream, "error", err)
-	}
+	return lastDelivered
 }
 
 func (o *FollowOptions) caughtUp() {
@@ -253,82 +279,50 @@ func (o *FollowOptions) caughtUp() {
 	}
 }
 
-// LastSequence returns the sequence of the last message of a stream. The error matches
-// schemas.ErrNotFound if the server does not have the stream.
-func (b *Bus) LastSequence(ctx context.Context, stream string) (uint64, error) {
-	s, err := b.js.Stream(ctx, stream)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		missing := &schemas.Error{Code: schemas.CodeNotFound, Message: "stream not found"}
-		return 0, fmt.Errorf("open stream %s: %w", stream, missing)
+// orphanAge is the time after which the server deletes the consumer of a crashed follower.
+const orphanAge = 30 * time.Second
+
+// deleteConsumer deletes a consumer before the server does so after orphanAge.
+func (b *Bus) deleteConsumer(stream string, consumer jetstream.Consumer) {
+	if !b.Connected() {
+		return
 	}
-	if err != nil {
-		return 0, fmt.Errorf("open stream %s: %w", stream, unavailable(err))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := b.js.DeleteConsumer(ctx, stream, consumer.CachedInfo().Name); err != nil {
+		b.log.Debug("consumer not deleted", "stream", stream, "error", err)
 	}
-	return s.CachedInfo().State.LastSeq, nil
 }
 
-// records appends the events of a message, of which a record tells the place, or
-// buries it: then there are none.
-func (b *Bus) records(ctx context.Context, all []Record, stream, consumer string, data []byte, r Record) ([]Record, error) {
-	events, err := parse(r.Subject, data)
+// appendRecords appends the events of the message at a position. If the message cannot be
+// decoded, it publishes a dead letter and appends nothing.
+func (b *Bus) appendRecords(
+	ctx context.Context, all []Record, stream, consumer string, data []byte, position Record,
+) ([]Record, error) {
+	events, err := decode(position.Subject, data)
 	if err != nil {
-		return all, b.bury(ctx, stream, r.Sequence, r.Subject, consumer, data, err)
+		return all, b.publishDead(ctx, position, stream, consumer, data, err)
 	}
 	for _, e := range events {
-		all = append(all, r.of(e))
+		all = append(all, position.withEvent(e))
 	}
 	b.metrics.consumed.WithLabelValues(stream).Add(float64(len(events)))
 	return all, nil
 }
 
-// parse reads the events of a message. A panic of the decoder is an error: a message of
-// another process never ends this one.
-func parse(subject string, data []byte) (events []schemas.Event, err error) {
-	return parseWith(schemas.ParseAll, subject, data)
+// decode decodes the events of a message. A panic of the decoder becomes an error, so that no
+// message can end the process.
+func decode(subject string, data []byte) ([]schemas.Event, error) {
+	return decodeWith(schemas.ParseAll, subject, data)
 }
 
-func parseWith(
-	decode func(string, []byte) ([]schemas.Event, error), subject string, data []byte,
+func decodeWith(
+	parse func(string, []byte) ([]schemas.Event, error), subject string, data []byte,
 ) (events []schemas.Event, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			events, err = nil, fmt.Errorf("the decoder panicked: %v", p)
 		}
 	}()
-	return decode(subject, data)
-}
-
-// Listen delivers core messages of a subject until ctx ends; what cannot be
-// understood is logged and dropped, as nobody keeps such messages.
-func (b *Bus) Listen(ctx context.Context, subject string, handle func(schemas.Event)) error {
-	return b.ListenPersons(ctx, []string{subject}, func(_ string, e schemas.Event) { handle(e) })
-}
-
-// ListenPersons is Listen to several subjects that tells who said it: the person
-// of a subject that carries one, else "".
-func (b *Bus) ListenPersons(ctx context.Context, subjects []string, handle func(person string, e schemas.Event)) error {
-	messages := make(chan *nats.Msg, 1024)
-	for _, subject := range subjects {
-		sub, err := b.nc.ChanSubscribe(subject, messages)
-		if err != nil {
-			return fmt.Errorf("listen to %s: %w", subject, unavailable(err))
-		}
-		defer func() { _ = sub.Unsubscribe() }() // the connection may be closed already
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case m := <-messages:
-			person, plain := schemas.SplitPerson(m.Subject)
-			events, err := parse(plain, m.Data)
-			if err != nil {
-				b.log.Debug("message dropped", "subject", m.Subject, "reason", err)
-				continue
-			}
-			for _, e := range events {
-				handle(person, e)
-			}
-		}
-	}
+	return parse(subject, data)
 }

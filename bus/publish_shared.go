@@ -9,62 +9,63 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// own holds the events that this Bus has sent and its one sharing follower has
-// not met yet, so that a service does not read its own words. It trusts bytes,
-// not names: an event that another process stored under the same identity is read.
-type own struct {
+// publishedEvents holds the events that this Bus has published by PublishOnce and that its
+// follower with FollowOptions.ReusePublished has not received yet. The follower then need
+// not decode them. Events are compared by their bytes: if another process stored a different
+// event under the same identity, the follower decodes that one.
+type publishedEvents struct {
 	mu   sync.Mutex
-	sent map[string]sent // by message ID; nil while nobody follows with FollowOptions.Share
+	byID map[string]publishedEvent // by message ID; nil while there is no such follower
 }
 
-type sent struct {
+type publishedEvent struct {
 	event schemas.Event
 	data  []byte
 }
 
-// share lets events be offered until the returned function is called.
-func (o *own) share() (end func()) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.sent = map[string]sent{}
+// enable keeps published events until the returned function is called.
+func (p *publishedEvents) enable() (disable func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.byID = map[string]publishedEvent{}
 	return func() {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.sent = nil
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.byID = nil
 	}
 }
 
-// lend offers an event to the sharing follower; false where there is none.
-func (o *own) lend(e schemas.Event, data []byte) bool {
-	if o == nil {
+// add keeps an event for the follower and reports whether there is one.
+func (p *publishedEvents) add(e schemas.Event, data []byte) bool {
+	if p == nil {
 		return false
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.sent == nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byID == nil {
 		return false
 	}
-	o.sent[e.ID()] = sent{e, data}
+	p.byID[e.ID()] = publishedEvent{e, data}
 	return true
 }
 
-// take ends the offer and returns the event, nil if no event of these bytes is
-// on offer.
-func (o *own) take(id string, data []byte) schemas.Event {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	s, ok := o.sent[id]
-	if !ok || !bytes.Equal(s.data, data) {
+// take removes and returns the event with these bytes, or nil if there is none.
+func (p *publishedEvents) take(id string, data []byte) schemas.Event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found, ok := p.byID[id]
+	if !ok || !bytes.Equal(found.data, data) {
 		return nil
 	}
-	delete(o.sent, id)
-	return s.event
+	delete(p.byID, id)
+	return found.event
 }
 
-// taken is the event of a message, if this Bus sent it; nil: it is to be read.
-func (o *own) taken(f *FollowOptions, msg jetstream.Msg) schemas.Event {
-	if !f.Share {
+// eventOf returns the event of a message that this Bus published, or nil if the message has
+// to be decoded.
+func (p *publishedEvents) eventOf(o *FollowOptions, msg jetstream.Msg) schemas.Event {
+	if !o.ReusePublished {
 		return nil
 	}
-	return o.take(msg.Headers().Get(jetstream.MsgIDHeader), msg.Data())
+	return p.take(msg.Headers().Get(jetstream.MsgIDHeader), msg.Data())
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// maxLast bounds how many subjects Last reads.
-const maxLast = 64
+// maxSubjects bounds the subjects that Last reads.
+const maxSubjects = 64
 
-// Last returns the last message of each subject that a filter matches, in the order of
-// the stream, as the leader of the stream has it: what any publisher has been
-// acknowledged is seen. A message that cannot be read is left out.
+// Last returns the last message of each subject that a filter matches, in the order of the
+// stream. It reads from the leader of the stream, so it sees every acknowledged message. A
+// message that cannot be decoded is left out.
 func (b *Bus) Last(ctx context.Context, stream, filter string) ([]Record, error) {
 	subjects, err := b.subjects(ctx, stream, filter)
 	if err != nil {
@@ -25,21 +25,21 @@ func (b *Bus) Last(ctx context.Context, stream, filter string) ([]Record, error)
 	}
 	var all []Record
 	for _, subject := range subjects {
-		msg, err := b.storedLast(ctx, stream, subject)
+		msg, err := b.lastStored(ctx, stream, subject)
 		if err != nil {
 			return nil, err
 		}
 		if msg == nil {
-			continue // dropped since the subjects were listed
+			continue // removed after the subjects were listed
 		}
-		events, err := parse(msg.Subject, msg.Data)
+		events, err := decode(msg.Subject, msg.Data)
 		if err != nil {
 			b.log.Debug("message skipped", "subject", subject, "reason", err)
-			continue // the followers of the stream publish a dead letter
+			continue // the readers of the stream publish a dead letter
 		}
-		place := Record{Subject: msg.Subject, Sequence: msg.Sequence, StoredAt: msg.Time}
+		position := Record{Subject: msg.Subject, Sequence: msg.Sequence, StoredAt: msg.Time}
 		for _, e := range events {
-			all = append(all, place.of(e))
+			all = append(all, position.withEvent(e))
 		}
 	}
 	slices.SortFunc(all, func(x, y Record) int { return cmp.Compare(x.Sequence, y.Sequence) })
@@ -60,8 +60,9 @@ func (b *Bus) subjects(ctx context.Context, stream, filter string) ([]string, er
 		return nil, fmt.Errorf("list subjects of %s: %w", filter, unavailable(err))
 	}
 	found := info.State.Subjects
-	if len(found) > maxLast {
-		return nil, fmt.Errorf("list subjects of %s: %d are more than %d", filter, len(found), maxLast)
+	if len(found) > maxSubjects {
+		return nil, fmt.Errorf("list subjects of %s: %d are more than %d",
+			filter, len(found), maxSubjects)
 	}
 	all := make([]string, 0, len(found))
 	for subject := range found {
@@ -69,8 +70,9 @@ func (b *Bus) subjects(ctx context.Context, stream, filter string) ([]string, er
 	}
 	return all, nil
 }
-// LastSamples returns the newest stored sample of each of these nodes that has one, by node.
-// It waits for the server until ctx ends, and then returns what it has read.
+
+// LastSamples returns the newest stored sample of each node that has one, by node. It waits
+// for the server until ctx ends, and then returns the samples read so far.
 func (b *Bus) LastSamples(ctx context.Context, nodes ...string) map[string]Record {
 	ctx, done := context.WithCancel(ctx)
 	defer done()

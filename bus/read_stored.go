@@ -10,54 +10,59 @@ import (
 	"courier/schemas"
 )
 
-// stored is a message of a stream, as its leader tells it.
-type stored struct {
+// storedMessage is a message of a stream in the encoding of the JetStream API.
+type storedMessage struct {
 	Subject  string    `json:"subject"`
 	Sequence uint64    `json:"seq"`
 	Data     []byte    `json:"data"`
 	Time     time.Time `json:"time"`
 }
 
-// storedFrom returns the first message of a stream at a sequence or after it, over
-// what was deleted; nil if there is none. It asks the leader: what a direct get does
-// not find, a replica may only not have yet.
-func (b *Bus) storedFrom(ctx context.Context, stream string, sequence uint64) (*stored, error) {
-	msg, err := b.storedAt(ctx, stream, map[string]any{"seq": sequence, "next_by_subj": ">"})
+// nextStored returns the first message of a stream at or after a sequence, or nil if there is
+// none. It asks the leader: a direct get may ask a replica that does not have the message yet.
+func (b *Bus) nextStored(
+	ctx context.Context, stream string, sequence uint64,
+) (*storedMessage, error) {
+	query := map[string]any{"seq": sequence, "next_by_subj": ">"}
+	msg, err := b.getStored(ctx, stream, query)
 	if err != nil {
 		return nil, fmt.Errorf("read %s at %d: %w", stream, sequence, err)
 	}
 	return msg, nil
 }
 
-// storedLast returns the last message of a subject from the leader of a stream; nil if
+// lastStored returns the last message of a subject from the leader of a stream, or nil if
 // there is none.
-func (b *Bus) storedLast(ctx context.Context, stream, subject string) (*stored, error) {
-	msg, err := b.storedAt(ctx, stream, map[string]any{"last_by_subj": subject})
+func (b *Bus) lastStored(ctx context.Context, stream, subject string) (*storedMessage, error) {
+	msg, err := b.getStored(ctx, stream, map[string]any{"last_by_subj": subject})
 	if err != nil {
 		return nil, fmt.Errorf("read the last message of %s: %w", subject, err)
 	}
 	return msg, nil
 }
 
-// storedAt returns the message that the leader of a stream finds for a request of the
-// JetStream API; nil if there is none.
-func (b *Bus) storedAt(ctx context.Context, stream string, q map[string]any) (*stored, error) {
-	request, err := json.Marshal(q)
+// getStored sends a STREAM.MSG.GET request of the JetStream API to the leader of a stream. It
+// returns nil if no message matches.
+func (b *Bus) getStored(
+	ctx context.Context, stream string, query map[string]any,
+) (*storedMessage, error) {
+	request, err := json.Marshal(query)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, storedTimeout)
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
 	subject := "$JS.API.STREAM.MSG.GET." + stream
-	ctx, done := b.permitted(ctx, subject)
+	ctx, done := b.watchPermission(ctx, subject)
 	msg, err := b.nc.RequestWithContext(ctx, subject, request)
 	if err = done(err); err != nil {
 		return nil, unavailable(err)
 	}
+
 	var reply struct {
-		Message *stored `json:"message"`
+		Message *storedMessage `json:"message"`
 		Error   *struct {
-			Number      int    `json:"err_code"`
+			Code        int    `json:"err_code"`
 			Description string `json:"description"`
 		} `json:"error"`
 	}
@@ -65,29 +70,34 @@ func (b *Bus) storedAt(ctx context.Context, stream string, q map[string]any) (*s
 		return nil, err
 	}
 	const notFound = 10037 // JSNoMessageFoundErr of nats-server
-	if e := reply.Error; e != nil && e.Number != notFound {
+	if e := reply.Error; e != nil && e.Code != notFound {
 		return nil, errors.New(e.Description)
 	}
 	return reply.Message, nil
 }
 
 const (
-	storedTimeout  = 5 * time.Second        // after which nobody leads the stream
-	storedPause    = 100 * time.Millisecond // before one is asked again that has less than there is
-	storedPatience = 50                     // times that it is asked
+	leaderTimeout = 5 * time.Second // without an answer, the stream has no leader
+
+	// A leader that is behind is asked again after behindPause, at most behindTries times.
+	behindPause = 100 * time.Millisecond
+	behindTries = 50
 )
 
-// errShort says that a stream ends before a message that it once had.
-var errShort = errors.New("the stream ends before that")
+// errStreamShorter reports a stream that ends before a message that it once held.
+var errStreamShorter = errors.New("the stream ends before that")
 
-// storedRange hands over what a stream has of a range of sequences, the last of which
-// it was told to have. That there is no more is believed of a leader that had the last
-// before it was asked, and leads still: one that was elected a moment ago may have yet
-// to read what it was sent.
-func (b *Bus) storedRange(ctx context.Context, stream string, first, last uint64, each func(*stored) error) error {
-	led, had := "", false
+// visitStored visits the messages of a stream from first to last, which the stream once held.
+//
+// A leader that was elected a moment ago may not have applied all messages yet. Therefore
+// visitStored accepts the end of the stream only from a leader that reported last as stored
+// before the read that found nothing, and is still the leader after it.
+func (b *Bus) visitStored(
+	ctx context.Context, stream string, first, last uint64, visit func(*storedMessage) error,
+) error {
+	leader, hasLast := "", false
 	for tries := 0; first <= last; {
-		msg, err := b.storedFrom(ctx, stream, first)
+		msg, err := b.nextStored(ctx, stream, first)
 		if err != nil {
 			return err
 		}
@@ -95,30 +105,38 @@ func (b *Bus) storedRange(ctx context.Context, stream string, first, last uint64
 			if msg.Sequence > last {
 				return nil
 			}
-			if err := each(msg); err != nil {
+			if err := visit(msg); err != nil {
 				return err
 			}
-			first, had = msg.Sequence+1, false
+			first, hasLast = msg.Sequence+1, false
 			continue
 		}
+
 		s, err := b.js.Stream(ctx, stream)
 		if err != nil {
 			return fmt.Errorf("open stream %s: %w", stream, unavailable(err))
 		}
-		leader := ""
+		current := ""
 		if c := s.CachedInfo().Cluster; c != nil {
-			leader = c.Leader
+			current = c.Leader
 		}
-		if had && leader == led {
+		if hasLast && current == leader {
 			return nil
 		}
-		if led, had = leader, s.CachedInfo().State.LastSeq >= last; had {
+		leader, hasLast = current, s.CachedInfo().State.LastSeq >= last
+		if hasLast {
 			continue
 		}
-		if tries++; tries == storedPatience {
-			return fmt.Errorf("read %s from %d to %d: %w: %w", stream, first, last, &schemas.Error{Code: schemas.CodeUnavailable, Message: "it is not there yet"}, errShort)
+
+		if tries++; tries == behindTries {
+			missing := &schemas.Error{
+				Code:    schemas.CodeUnavailable,
+				Message: "the messages are not there yet",
+			}
+			return fmt.Errorf("read %s from %d to %d: %w: %w",
+				stream, first, last, missing, errStreamShorter)
 		}
-		if err := wait(ctx, storedPause); err != nil {
+		if err := sleep(ctx, behindPause); err != nil {
 			return err
 		}
 	}

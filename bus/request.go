@@ -23,79 +23,97 @@ type Service struct {
 	Version     string // semantic version
 	Description string
 	Endpoints   []Endpoint
-	Ready       func() // called once, when requests are answered; may be nil
+	Ready       func() // called once, when the service accepts requests; may be nil
 }
 
-// Endpoint answers one subject.
+// Endpoint answers requests on one subject.
 type Endpoint struct {
-	subject string
-	handle  func(ctx context.Context, subject string, data []byte) (any, error) // subject as it was asked
+	subject string // may have a wildcard
+
+	// handle gets the subject of the request.
+	handle func(ctx context.Context, subject string, data []byte) (any, error)
 }
 
-// Handle returns an endpoint whose requests are read strictly into Q, checked,
-// and handed to handle. Its error crosses the wire as a schemas.Error.
+// Handle returns an endpoint that decodes requests strictly into Q, validates them and calls
+// handle. The error of handle crosses the wire as a schemas.Error.
 func Handle[Q any, R interface {
 	*Q
 	schemas.Request
 }](subject string, handle func(ctx context.Context, q R) (any, error)) Endpoint {
-	return answering(subject, func(ctx context.Context, _ string, q R) (any, error) { return handle(ctx, q) })
+	return newEndpoint(subject, func(ctx context.Context, _ string, q R) (any, error) {
+		return handle(ctx, q)
+	})
 }
 
-// HandlePerson is Handle of what persons ask for themselves: it answers the
-// subject with any person before it, and handle is told which one it was. NATS
-// vouches for the name where users may publish under their own only.
+// HandlePerson is Handle for requests of persons: it answers the subject prefixed with any
+// person, and passes that person to handle. The name is authentic if the server lets users
+// publish under their own name only.
 func HandlePerson[Q any, R interface {
 	*Q
 	schemas.Request
 }](subject string, handle func(ctx context.Context, person string, q R) (any, error)) Endpoint {
-	return answering(schemas.PersonSubject("*", subject), handle)
+	return newEndpoint(schemas.PersonSubject("*", subject), handle)
 }
 
-func answering[Q any, R interface {
+func newEndpoint[Q any, R interface {
 	*Q
 	schemas.Request
 }](subject string, handle func(ctx context.Context, person string, q R) (any, error)) Endpoint {
-	return Endpoint{subject: subject, handle: func(ctx context.Context, asked string, data []byte) (any, error) {
+	decodeAndHandle := func(ctx context.Context, requested string, data []byte) (any, error) {
 		q := R(new(Q))
 		if err := schemas.DecodeRequest(data, q); err != nil {
 			return nil, err
 		}
-		person, _ := schemas.SplitPerson(asked)
+		person, _ := schemas.SplitPerson(requested)
 		return handle(ctx, person, q)
-	}}
+	}
+	return Endpoint{subject: subject, handle: decodeAndHandle}
 }
 
-// HandleEvent answers events that persons tell of their jobs, each with whose
-// connection it came from; the reply of handle is that of the endpoint.
-func HandleEvent(subject string, handle func(ctx context.Context, person string, e schemas.Event) (any, error)) Endpoint {
-	return Endpoint{subject: schemas.PersonSubject("*", subject), handle: func(ctx context.Context, asked string, data []byte) (any, error) {
-		person, plain := schemas.SplitPerson(asked)
-		e, err := schemas.Parse(plain, data)
+// HandleEvent returns an endpoint for events that persons publish about their jobs. It passes
+// the person to handle, whose result is the reply.
+func HandleEvent(
+	subject string,
+	handle func(ctx context.Context, person string, e schemas.Event) (any, error),
+) Endpoint {
+	decodeAndHandle := func(ctx context.Context, requested string, data []byte) (any, error) {
+		person, subject := schemas.SplitPerson(requested)
+		e, err := schemas.Parse(subject, data)
 		if err != nil {
 			return nil, err
 		}
 		return handle(ctx, person, e)
-	}}
+	}
+	return Endpoint{subject: schemas.PersonSubject("*", subject), handle: decodeAndHandle}
 }
 
-// statusOf translates the codes of schemas to NATS service error codes, which
-// follow HTTP.
+// statusOf translates the codes of schemas to NATS service error codes, which follow HTTP.
 var statusOf = map[schemas.Code]string{
-	schemas.CodeInvalid: "400", schemas.CodeNotFound: "404", schemas.CodeConflict: "409", schemas.CodeUnavailable: "503", schemas.CodeInternal: "500",
-	schemas.CodeForbidden: "403",
+	schemas.CodeInvalid:     "400",
+	schemas.CodeForbidden:   "403",
+	schemas.CodeNotFound:    "404",
+	schemas.CodeConflict:    "409",
+	schemas.CodeInternal:    "500",
+	schemas.CodeUnavailable: "503",
 }
 
-// Serve answers requests in the queue group of the service until ctx ends;
-// requests in hand are answered first. Each endpoint answers one request at a time.
+// Serve answers requests in the queue group of the service until ctx ends. It then answers the
+// requests that have arrived, and returns. Each endpoint handles one request at a time.
 func (b *Bus) Serve(ctx context.Context, s Service) error {
-	svc, err := micro.AddService(b.nc, micro.Config{Name: s.Name, Version: s.Version, Description: s.Description, QueueGroup: s.Name})
+	svc, err := micro.AddService(b.nc, micro.Config{
+		Name:        s.Name,
+		Version:     s.Version,
+		Description: s.Description,
+		QueueGroup:  s.Name,
+	})
 	if err != nil {
 		return fmt.Errorf("add service %s: %w", s.Name, err)
 	}
-	// Requests in hand are answered after ctx ends: Stop drains.
-	handling := context.WithoutCancel(ctx)
+
+	handling := context.WithoutCancel(ctx) // Stop drains the requests that have arrived
 	for _, e := range s.Endpoints {
-		ok := b.metrics.requests.WithLabelValues(e.subject, "ok") // looked up once: most answers are
+		// Most requests succeed: look their metric up once.
+		ok := b.metrics.requests.WithLabelValues(e.subject, "ok")
 		handler := micro.HandlerFunc(func(r micro.Request) { b.answer(handling, e, r, ok) })
 		name := micro.WithEndpointSubject(e.subject)
 		if err := svc.AddEndpoint(endpointName(e.subject), handler, name); err != nil {
@@ -103,8 +121,9 @@ func (b *Bus) Serve(ctx context.Context, s Service) error {
 			return fmt.Errorf("add endpoint %s: %w", e.subject, err)
 		}
 	}
+
 	if err := b.nc.Flush(); err != nil {
-		b.log.Warn("service is announced late", "service", s.Name, "error", err)
+		b.log.Warn("service announcement delayed", "service", s.Name, "error", err)
 	}
 	if s.Ready != nil {
 		s.Ready()
@@ -116,32 +135,33 @@ func (b *Bus) Serve(ctx context.Context, s Service) error {
 	return nil
 }
 
-// endpointName is the subject as micro accepts a name.
+// endpointName derives a name that package micro accepts.
 func endpointName(subject string) string {
 	return strings.NewReplacer(".", "-", "*", "any").Replace(subject)
 }
 
-// buffers are those that replies are written to. The connection copies what it is
-// to send, so that each serves again.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
+// replyBuffers holds buffers for encoded replies. The connection copies a reply when it is
+// sent, so a buffer can be used again at once.
+var replyBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// answer handles one request and measures it, by ok if it is not refused. The
-// subject label is bounded: it is the endpoint's own.
+// answer handles one request and observes its duration, in ok if the request succeeds. The
+// subject label is the endpoint's, so it has few values.
 func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request, ok prometheus.Observer) {
-	begin, took := time.Now(), ok
-	buffer := buffers.Get().(*[]byte)
-	defer buffers.Put(buffer)
+	start, duration := time.Now(), ok
+	buffer := replyBuffers.Get().(*[]byte)
+	defer replyBuffers.Put(buffer)
+
 	err := b.reply(ctx, e, r, buffer)
 	if err != nil {
 		refusal := schemas.AsError(err)
-		took = b.metrics.requests.WithLabelValues(e.subject, string(refusal.Code))
+		duration = b.metrics.requests.WithLabelValues(e.subject, string(refusal.Code))
 		if refusal.Code == schemas.CodeInternal {
 			b.log.Error("request failed", "subject", e.subject, "error", err)
 		}
-		body, _ := json.Marshal(refusal) // three strings: cannot fail
+		body, _ := json.Marshal(refusal) // strings only: cannot fail
 		status := statusOf[refusal.Code]
 		if status == "" {
-			status = "500" // a code of a later version
+			status = "500" // the code of a newer version
 		}
 		err = r.Error(status, refusal.Error(), body)
 	} else {
@@ -150,12 +170,11 @@ func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request, ok promet
 	if err != nil {
 		b.log.Warn("reply not sent", "subject", e.subject, "error", err)
 	}
-	took.Observe(time.Since(begin).Seconds())
+	duration.Observe(time.Since(start).Seconds())
 }
 
-// reply calls the handler and encodes what it returns into buffer. A panic of either is
-// logged with its stack, counted, and becomes an error: one request never ends the
-// process.
+// reply calls the handler and encodes its result into buffer. A panic is logged with its
+// stack, counted, and becomes an error, so that no request can end the process.
 func (b *Bus) reply(ctx context.Context, e Endpoint, r micro.Request, buffer *[]byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -176,27 +195,29 @@ func (b *Bus) reply(ctx context.Context, e Endpoint, r micro.Request, buffer *[]
 // errPanicked is the error of a request whose handler panicked.
 var errPanicked = errors.New("the handler panicked")
 
-// Request asks and reads the reply into reply. A refusal comes back as
-// *schemas.Error; where nobody answers its code is CodeUnavailable. A person
-// asks for himself.
+// Request sends a request and decodes the reply. An error of the service is a *schemas.Error;
+// without an answer its code is CodeUnavailable. If the user is a person, the subject names
+// that person.
 func (b *Bus) Request(ctx context.Context, subject string, request, reply any) error {
-	if b.person {
+	if b.isPerson {
 		subject = schemas.PersonSubject(b.user, subject)
 	}
-	return b.ask(ctx, subject, request, reply)
+	return b.request(ctx, subject, request, reply)
 }
 
-// RequestFor is Request in the name of a person, by a service that knows who asks.
-func (b *Bus) RequestFor(ctx context.Context, person, subject string, request, reply any) error {
-	return b.ask(ctx, schemas.PersonSubject(person, subject), request, reply)
+// RequestFor is Request on behalf of a person whom the calling service has authenticated.
+func (b *Bus) RequestFor(
+	ctx context.Context, person, subject string, request, reply any,
+) error {
+	return b.request(ctx, schemas.PersonSubject(person, subject), request, reply)
 }
 
-func (b *Bus) ask(ctx context.Context, subject string, request, reply any) error {
+func (b *Bus) request(ctx context.Context, subject string, request, reply any) error {
 	data, err := schemas.Marshal(request)
 	if err != nil {
 		return err
 	}
-	ctx, done := b.permitted(ctx, subject)
+	ctx, done := b.watchPermission(ctx, subject)
 	msg, err := b.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data})
 	if err = done(err); errors.Is(err, schemas.ErrForbidden) {
 		return err
@@ -205,26 +226,29 @@ func (b *Bus) ask(ctx context.Context, subject string, request, reply any) error
 		if errors.Is(err, context.Canceled) {
 			return fmt.Errorf("request %s: %w", subject, err)
 		}
-		return fmt.Errorf("request %s: %w", subject, noAnswer(subject, err))
+		return fmt.Errorf("request %s: %w", subject, explainNoAnswer(subject, err))
 	}
+
 	if msg.Header.Get(micro.ErrorCodeHeader) != "" {
 		refusal := &schemas.Error{}
 		if err := json.Unmarshal(msg.Data, refusal); err != nil || refusal.Code == "" {
-			refusal = &schemas.Error{Code: schemas.CodeInternal, Message: msg.Header.Get(micro.ErrorHeader)}
+			message := msg.Header.Get(micro.ErrorHeader)
+			refusal = &schemas.Error{Code: schemas.CodeInternal, Message: message}
 		}
 		return refusal
 	}
 	if err := json.Unmarshal(msg.Data, reply); err != nil {
-		return fmt.Errorf("read the reply of %s: %w", subject, err)
+		return fmt.Errorf("decode the reply of %s: %w", subject, err)
 	}
 	return nil
 }
 
-// noAnswer says in the user's words that nobody serves a subject.
-func noAnswer(subject string, err error) error {
+// explainNoAnswer describes for users that no service answers a subject.
+func explainNoAnswer(subject string, err error) error {
 	message := "nats does not answer"
 	if errors.Is(err, nats.ErrNoResponders) {
 		message = "no service answers " + subject + "; is courier running?"
 	}
-	return fmt.Errorf("%w (%w)", &schemas.Error{Code: schemas.CodeUnavailable, Message: message}, err)
+	wire := &schemas.Error{Code: schemas.CodeUnavailable, Message: message}
+	return fmt.Errorf("%w (%w)", wire, err)
 }

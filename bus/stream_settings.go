@@ -13,105 +13,150 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Difference is a setting of a stream or consumer that is not as declared.
+// Difference is a setting of a stream or consumer that differs from its declaration.
 type Difference struct {
 	Setting string // such as "max_age"
-	Have    string // what the server has, in words; "absent" of what is not there
-	Want    string // what schemas declares; begins with "at least" where more is no difference
-	Failure string // why the server did not change it; "" where it was not asked to
+	Have    string // value on the server; Absent if the stream does not exist
+	Want    string // declared value; begins with "at least" for a minimum
+	Failure string // why the server did not change it; "" if no change was attempted
 }
 
-// setting is a part of a configuration that schemas declares. What is declared
-// nowhere else is compared and changed nowhere else.
-type setting[C any] struct {
-	name  string
-	words func(c *C) string
-	fits  func(have, want *C) bool
-	set   func(to, from *C)
-	least bool
+// declaredSetting is a field of the configuration C that schemas declares. Settings outside
+// of these lists are neither compared nor changed.
+type declaredSetting[C any] struct {
+	name    string
+	format  func(c *C) string
+	matches func(have, want *C) bool
+	copy    func(to, from *C)
+	minimum bool
 }
 
-// exact is a setting that has one right value.
-func exact[C any, V comparable](name string, field func(*C) *V, words func(V) string) setting[C] {
-	return setting[C]{
-		name:  name,
-		words: func(c *C) string { return words(*field(c)) },
-		fits:  func(have, want *C) bool { return *field(have) == *field(want) },
-		set:   func(to, from *C) { *field(to) = *field(from) },
+// exact is a setting with exactly one right value.
+func exact[C any, V comparable](
+	name string, field func(*C) *V, format func(V) string,
+) declaredSetting[C] {
+	return declaredSetting[C]{
+		name:    name,
+		format:  func(c *C) string { return format(*field(c)) },
+		matches: func(have, want *C) bool { return *field(have) == *field(want) },
+		copy:    func(to, from *C) { *field(to) = *field(from) },
 	}
 }
 
-// least is a setting of which more is right as well. Values that are not
-// positive have no limit where the server reads them so.
-func least[C any, V cmp.Ordered](name string, field func(*C) *V, words func(V) string) setting[C] {
-	s := exact(name, field, words)
-	var none V
-	s.fits = func(have, want *C) bool { return *field(have) <= none || *field(have) >= *field(want) }
-	s.least = true
+// atLeast is a setting that may be higher than declared. The server treats values below 1 as
+// unlimited.
+func atLeast[C any, V cmp.Ordered](
+	name string, field func(*C) *V, format func(V) string,
+) declaredSetting[C] {
+	s := exact(name, field, format)
+	s.matches = func(have, want *C) bool {
+		var zero V
+		return *field(have) <= zero || *field(have) >= *field(want)
+	}
+	s.minimum = true
 	return s
 }
 
-// streamSettings are those that Stream declares, and those that would lose
-// messages if somebody set them.
-var streamSettings = []setting[jetstream.StreamConfig]{
+type (
+	streamConfig   = jetstream.StreamConfig
+	consumerConfig = jetstream.ConsumerConfig
+)
+
+// streamSettings are the settings that schemas.Stream declares, and those that would lose
+// messages if they were changed.
+var streamSettings = []declaredSetting[streamConfig]{
 	{
-		name: "subjects",
-		words: func(c *jetstream.StreamConfig) string {
-			return strings.Join(slices.Sorted(slices.Values(c.Subjects)), " ")
+		name:   "subjects",
+		format: func(c *streamConfig) string { return strings.Join(sorted(c.Subjects), " ") },
+		matches: func(have, want *streamConfig) bool {
+			return slices.Equal(sorted(have.Subjects), sorted(want.Subjects))
 		},
-		fits: func(have, want *jetstream.StreamConfig) bool {
-			return slices.Equal(slices.Sorted(slices.Values(have.Subjects)), slices.Sorted(slices.Values(want.Subjects)))
-		},
-		set: func(to, from *jetstream.StreamConfig) { to.Subjects = from.Subjects },
+		copy: func(to, from *streamConfig) { to.Subjects = from.Subjects },
 	},
-	least("max_age", func(c *jetstream.StreamConfig) *time.Duration { return &c.MaxAge }, spanWords),
-	least("max_bytes", func(c *jetstream.StreamConfig) *int64 { return &c.MaxBytes }, limitWords[int64]),
-	least("replicas", func(c *jetstream.StreamConfig) *int { return &c.Replicas }, limitWords[int]),
-	exact("duplicate_window", func(c *jetstream.StreamConfig) *time.Duration { return &c.Duplicates }, spanWords),
-	exact("max_message_bytes", func(c *jetstream.StreamConfig) *int32 { return &c.MaxMsgSize }, limitWords[int32]),
-	exact("storage", func(c *jetstream.StreamConfig) *jetstream.StorageType { return &c.Storage }, stringWords[jetstream.StorageType]),
-	exact("retention", func(c *jetstream.StreamConfig) *jetstream.RetentionPolicy { return &c.Retention }, stringWords[jetstream.RetentionPolicy]),
-	exact("discard", func(c *jetstream.StreamConfig) *jetstream.DiscardPolicy { return &c.Discard }, stringWords[jetstream.DiscardPolicy]),
-	exact("allow_direct", func(c *jetstream.StreamConfig) *bool { return &c.AllowDirect }, plainWords[bool]),
-	exact("sealed", func(c *jetstream.StreamConfig) *bool { return &c.Sealed }, plainWords[bool]),
-	exact("no_ack", func(c *jetstream.StreamConfig) *bool { return &c.NoAck }, plainWords[bool]),
-	exact("max_messages", func(c *jetstream.StreamConfig) *int64 { return &c.MaxMsgs }, limitWords[int64]),
-	exact("max_messages_per_subject", func(c *jetstream.StreamConfig) *int64 { return &c.MaxMsgsPerSubject }, limitWords[int64]),
-	exact("max_consumers", func(c *jetstream.StreamConfig) *int { return &c.MaxConsumers }, limitWords[int]),
+	atLeast("max_age", func(c *streamConfig) *time.Duration { return &c.MaxAge }, formatDuration),
+	atLeast("max_bytes", func(c *streamConfig) *int64 { return &c.MaxBytes }, formatLimit[int64]),
+	atLeast("replicas", func(c *streamConfig) *int { return &c.Replicas }, formatLimit[int]),
+	exact("duplicate_window",
+		func(c *streamConfig) *time.Duration { return &c.Duplicates }, formatDuration),
+	exact("max_message_bytes",
+		func(c *streamConfig) *int32 { return &c.MaxMsgSize }, formatLimit[int32]),
+	exact("storage",
+		func(c *streamConfig) *jetstream.StorageType { return &c.Storage },
+		formatStringer[jetstream.StorageType]),
+	exact("retention",
+		func(c *streamConfig) *jetstream.RetentionPolicy { return &c.Retention },
+		formatStringer[jetstream.RetentionPolicy]),
+	exact("discard",
+		func(c *streamConfig) *jetstream.DiscardPolicy { return &c.Discard },
+		formatStringer[jetstream.DiscardPolicy]),
+	exact("allow_direct", func(c *streamConfig) *bool { return &c.AllowDirect }, formatAny[bool]),
+	exact("sealed", func(c *streamConfig) *bool { return &c.Sealed }, formatAny[bool]),
+	exact("no_ack", func(c *streamConfig) *bool { return &c.NoAck }, formatAny[bool]),
+	exact("max_messages", func(c *streamConfig) *int64 { return &c.MaxMsgs }, formatLimit[int64]),
+	exact("max_messages_per_subject",
+		func(c *streamConfig) *int64 { return &c.MaxMsgsPerSubject }, formatLimit[int64]),
+	exact("max_consumers",
+		func(c *streamConfig) *int { return &c.MaxConsumers }, formatLimit[int]),
 }
 
-// streamConfig is a stream as NATS is asked for it.
-func streamConfig(s schemas.Stream) jetstream.StreamConfig {
-	return jetstream.StreamConfig{
-		Name: s.Name, Subjects: s.Subjects, MaxAge: s.MaxAge, MaxBytes: s.MaxBytes, Replicas: s.Replicas, Duplicates: s.Duplicates, MaxMsgSize: s.MaxMessage,
-		Storage: jetstream.FileStorage, Discard: jetstream.DiscardOld, Retention: jetstream.LimitsPolicy, AllowDirect: true,
-		MaxMsgs: -1, MaxMsgsPerSubject: -1, MaxConsumers: -1,
+func sorted(subjects []string) []string { return slices.Sorted(slices.Values(subjects)) }
+
+// declaredConfig is the configuration of a declared stream.
+func declaredConfig(s schemas.Stream) streamConfig {
+	return streamConfig{
+		Name:              s.Name,
+		Subjects:          s.Subjects,
+		MaxAge:            s.MaxAge,
+		MaxBytes:          s.MaxBytes,
+		Replicas:          s.Replicas,
+		Duplicates:        s.Duplicates,
+		MaxMsgSize:        s.MaxMessage,
+		Storage:           jetstream.FileStorage,
+		Discard:           jetstream.DiscardOld,
+		Retention:         jetstream.LimitsPolicy,
+		AllowDirect:       true,
+		MaxMsgs:           -1,
+		MaxMsgsPerSubject: -1,
+		MaxConsumers:      -1,
 	}
 }
 
-// durableSettings are those that Durable declares.
-var durableSettings = []setting[jetstream.ConsumerConfig]{
-	exact("ack_policy", func(c *jetstream.ConsumerConfig) *jetstream.AckPolicy { return &c.AckPolicy }, stringWords[jetstream.AckPolicy]),
-	exact("deliver_policy", func(c *jetstream.ConsumerConfig) *jetstream.DeliverPolicy { return &c.DeliverPolicy }, stringWords[jetstream.DeliverPolicy]),
-	exact("filter_subject", func(c *jetstream.ConsumerConfig) *string { return &c.FilterSubject }, plainWords[string]),
-	exact("ack_wait", func(c *jetstream.ConsumerConfig) *time.Duration { return &c.AckWait }, spanWords),
-	exact("max_ack_pending", func(c *jetstream.ConsumerConfig) *int { return &c.MaxAckPending }, limitWords[int]),
+// durableSettings are the settings that schemas.Durable declares.
+var durableSettings = []declaredSetting[consumerConfig]{
+	exact("ack_policy",
+		func(c *consumerConfig) *jetstream.AckPolicy { return &c.AckPolicy },
+		formatStringer[jetstream.AckPolicy]),
+	exact("deliver_policy",
+		func(c *consumerConfig) *jetstream.DeliverPolicy { return &c.DeliverPolicy },
+		formatStringer[jetstream.DeliverPolicy]),
+	exact("filter_subject",
+		func(c *consumerConfig) *string { return &c.FilterSubject }, formatAny[string]),
+	exact("ack_wait",
+		func(c *consumerConfig) *time.Duration { return &c.AckWait }, formatDuration),
+	exact("max_ack_pending",
+		func(c *consumerConfig) *int { return &c.MaxAckPending }, formatLimit[int]),
 }
 
-// durableConfig is a durable as NATS is asked for it.
-func durableConfig(d schemas.Durable) jetstream.ConsumerConfig {
-	return jetstream.ConsumerConfig{Durable: d.Name, AckPolicy: jetstream.AckAllPolicy, AckWait: d.AckWait, MaxAckPending: d.MaxAckPending, DeliverPolicy: jetstream.DeliverAllPolicy}
+// durableConfig is the configuration of a declared durable consumer.
+func durableConfig(d schemas.Durable) consumerConfig {
+	return consumerConfig{
+		Durable:       d.Name,
+		AckPolicy:     jetstream.AckAllPolicy,
+		AckWait:       d.AckWait,
+		MaxAckPending: d.MaxAckPending,
+		DeliverPolicy: jetstream.DeliverAllPolicy,
+	}
 }
 
-// compare tells what is not as declared.
-func compare[C any](settings []setting[C], have, want C) []Difference {
+// compare returns the settings in which have differs from want.
+func compare[C any](settings []declaredSetting[C], have, want C) []Difference {
 	var all []Difference
 	for _, s := range settings {
-		if s.fits(&have, &want) {
+		if s.matches(&have, &want) {
 			continue
 		}
-		d := Difference{Setting: s.name, Have: s.words(&have), Want: s.words(&want)}
-		if s.least {
+		d := Difference{Setting: s.name, Have: s.format(&have), Want: s.format(&want)}
+		if s.minimum {
 			d.Want = "at least " + d.Want
 		}
 		all = append(all, d)
@@ -119,46 +164,48 @@ func compare[C any](settings []setting[C], have, want C) []Difference {
 	return all
 }
 
-// merge is have with what is declared; all else stays as somebody set it.
-func merge[C any](settings []setting[C], have, want C) C {
+// merge returns have with the declared settings of want. Other settings stay.
+func merge[C any](settings []declaredSetting[C], have, want C) C {
 	for _, s := range settings {
-		if !s.fits(&have, &want) {
-			s.set(&have, &want)
+		if !s.matches(&have, &want) {
+			s.copy(&have, &want)
 		}
 	}
 	return have
 }
 
-// apply changes have to want: all at once, else whatever can be changed alone,
-// again while that helps, because one limit may stand in another's way. It
-// returns what stays different and why.
-func apply[C any](settings []setting[C], have, want C, update func(C) error) []Difference {
+// apply updates have to want and returns the differences that remain, with the reason. It
+// first tries all settings at once, then each setting alone, and repeats that as long as one
+// succeeds, because one limit may depend on another.
+func apply[C any](settings []declaredSetting[C], have, want C, update func(C) error) []Difference {
 	if len(compare(settings, have, want)) == 0 || update(merge(settings, have, want)) == nil {
 		return nil
 	}
+
 	failures := map[string]error{}
 	for changed := true; changed; {
 		changed = false
 		for _, s := range settings {
-			if s.fits(&have, &want) {
+			if s.matches(&have, &want) {
 				continue
 			}
 			next := have
-			s.set(&next, &want)
+			s.copy(&next, &want)
 			if failures[s.name] = update(next); failures[s.name] == nil {
 				have, changed = next, true
 			}
 		}
 	}
+
 	rest := compare(settings, have, want)
 	for i := range rest {
-		rest[i].Failure = reasonWords(failures[rest[i].Setting])
+		rest[i].Failure = refusalReason(failures[rest[i].Setting])
 	}
 	return rest
 }
 
-// reasonWords is what the server answered, without its numbers.
-func reasonWords(err error) string {
+// refusalReason returns the server's description of an error, without its error codes.
+func refusalReason(err error) string {
 	var refused *jetstream.APIError
 	if errors.As(err, &refused) && refused.Description != "" {
 		return refused.Description
@@ -166,8 +213,8 @@ func reasonWords(err error) string {
 	return unavailable(err).Error()
 }
 
-// spanWords writes a duration without empty parts: "168h", not "168h0m0s".
-func spanWords(d time.Duration) string {
+// formatDuration formats a duration without zero parts: "168h" instead of "168h0m0s".
+func formatDuration(d time.Duration) string {
 	if d <= 0 {
 		return "unlimited"
 	}
@@ -181,13 +228,13 @@ func spanWords(d time.Duration) string {
 	return s
 }
 
-func limitWords[V int | int32 | int64](n V) string {
+func formatLimit[V int | int32 | int64](n V) string {
 	if n < 0 {
 		return "unlimited"
 	}
 	return fmt.Sprint(n)
 }
 
-func stringWords[V fmt.Stringer](v V) string { return strings.ToLower(v.String()) }
+func formatStringer[V fmt.Stringer](v V) string { return strings.ToLower(v.String()) }
 
-func plainWords[V any](v V) string { return fmt.Sprint(v) }
+func formatAny[V any](v V) string { return fmt.Sprint(v) }
