@@ -261,7 +261,7 @@ func TestSecure_MistakesAreTold(t *testing.T) {
 		{with(ca, "--nats-nkey="+strange), "is not a name"},
 		{with(ca, "--nats-nkey="+other.file("advisor.nk")), "knows no user with the nkey in"},
 		{with(ca), "requires authentication"},
-		{[]string{ca, nk, "--nats-cert=" + g.file("client.crt")}, "are given together"},
+		{[]string{ca, nk, "--nats-cert=" + g.file("client.crt")}, "and vice versa"},
 		{[]string{ca, nk, "--nats-cert=" + g.file("client.crt"), "--nats-key=" + g.file("ca.key")}, "private key does not match"},
 		{[]string{ca, nk}, "certificate required"},
 	} {
