@@ -174,9 +174,9 @@ func (r *letterReplay) words() string {
 	switch r.Fate {
 	case bus.FateReplayed:
 		line += fmt.Sprintf("replayed as %s %d", r.Stream, r.Sequence)
-	case bus.FateThere:
+	case bus.FateAlreadyStored:
 		line += fmt.Sprintf("is there already as %s %d; marked as replayed", r.Stream, r.Sequence)
-	case bus.FateBefore:
+	case bus.FateAlreadyReplayed:
 		line += fmt.Sprintf("was replayed before as %s %d", r.Stream, r.Sequence)
 	case bus.FateReplayable:
 		line += fmt.Sprintf("can be replayed as event %s", r.EventID)
@@ -194,7 +194,7 @@ func printCounts(out io.Writer, r *replayReport) error {
 	for _, kind := range []struct {
 		fate  bus.Fate
 		words string
-	}{{bus.FateReplayed, "replayed"}, {bus.FateThere, "there already"}, {bus.FateBefore, "replayed before"}, {bus.FateReplayable, "can be replayed"}, {bus.FateRefused, "refused"}, {fateOpen, "still open"}} {
+	}{{bus.FateReplayed, "replayed"}, {bus.FateAlreadyStored, "there already"}, {bus.FateAlreadyReplayed, "replayed before"}, {bus.FateReplayable, "can be replayed"}, {bus.FateRefused, "refused"}, {fateOpen, "still open"}} {
 		if n := r.Counts[kind.fate]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, kind.words))
 		}
