@@ -36,6 +36,7 @@ var house = map[string][]string{
 	"trainer":                            {"bus", "schemas", "regress", "regress/evidence"},
 	"advisor":                            {"bus", "schemas", "regress", "regress/evidence"},
 	"gateway":                            {"bus", "schemas"},
+	"replay":                             {"advisor", "bus", "regress", "schemas", "simulate", "trainer"},
 	"simulate":                           {"advisor", "regress", "schemas", "trainer"},
 	"simulate/drift":                     {"advisor", "regress", "schemas", "simulate", "trainer"},
 	"deploy":                             {},
@@ -44,7 +45,7 @@ var house = map[string][]string{
 	"deploy/workloads/digits/cmd/digits": {"deploy/workloads/digits"},
 	"services":                           {},
 	"services/courier": {"services", "schemas", "bus", "bus/server", "spool", "runner", "runner/output", "collector", "importer", "store", "store/engine", "store/engine/host",
-		"trainer", "advisor", "gateway", "regress", "simulate", "simulate/drift", "deploy/workloads/digits"},
+		"trainer", "advisor", "gateway", "regress", "replay", "simulate", "simulate/drift", "deploy/workloads/digits"},
 }
 
 // forTests are rooms that only tests and test rooms import.
