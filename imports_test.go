@@ -20,6 +20,7 @@ var house = map[string][]string{
 	"schemas":                            {},
 	"regress":                            {},
 	"regress/evidence":                   {},
+	"regress/table":                      {"regress"},
 	"bus":                                {"schemas"},
 	"bus/server":                         {},
 	"bus/bustest":                        {"bus", "bus/server", "schemas"},
@@ -36,6 +37,7 @@ var house = map[string][]string{
 	"trainer":                            {"bus", "schemas", "regress", "regress/evidence"},
 	"advisor":                            {"bus", "schemas", "regress", "regress/evidence"},
 	"gateway":                            {"bus", "schemas"},
+	"report":                             {"bus", "regress", "regress/table", "schemas", "trainer"},
 	"replay":                             {"advisor", "bus", "regress", "schemas", "simulate", "trainer"},
 	"simulate":                           {"advisor", "regress", "schemas", "trainer"},
 	"simulate/drift":                     {"advisor", "regress", "schemas", "simulate", "trainer"},
@@ -45,7 +47,7 @@ var house = map[string][]string{
 	"deploy/workloads/digits/cmd/digits": {"deploy/workloads/digits"},
 	"services":                           {},
 	"services/courier": {"services", "schemas", "bus", "bus/server", "spool", "runner", "runner/output", "collector", "importer", "store", "store/engine", "store/engine/host",
-		"trainer", "advisor", "gateway", "regress", "replay", "simulate", "simulate/drift", "deploy/workloads/digits"},
+		"trainer", "advisor", "gateway", "regress", "regress/table", "report", "replay", "simulate", "simulate/drift", "deploy/workloads/digits"},
 }
 
 // forTests are rooms that only tests and test rooms import.
