@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 // place is where an instant lies on the axis of versions: version n was fitted at
 // n, and what happened between two fits lies between them, as far as time had come.
-func (t *targetLife) place(m *moment) float64 {
+func (t *targetLife) place(m *Moment) float64 {
 	k := 0
 	for k < len(t.Versions) && !t.Versions[k].TrainedAt.After(m.At) {
 		k++
@@ -24,7 +24,7 @@ func (t *targetLife) place(m *moment) float64 {
 }
 
 // after is how far the last moments lie behind the last version, up to 1.
-func (t *targetLife) after(m *moment, k int) float64 {
+func (t *targetLife) after(m *Moment, k int) float64 {
 	if k == 0 || len(t.Moments) == 0 {
 		return 0
 	}
@@ -94,8 +94,8 @@ func (t *targetLife) errorPlot() template.HTML {
 }
 
 // judged returns the moments whose figures were compared.
-func (t *targetLife) judged() []*moment {
-	var all []*moment
+func (t *targetLife) judged() []*Moment {
+	var all []*Moment
 	for i := range t.Moments {
 		if m := &t.Moments[i]; m.Loss != nil && m.RivalLoss != nil && *m.RivalLoss > 0 {
 			all = append(all, m)

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ const (
 )
 
 // moment is something that happened to a regressor.
-type moment struct {
+type Moment struct {
 	At          time.Time `json:"at"`
 	Kind        string    `json:"kind"` // "trained", "promoted", "replaced", "rejected", "drift" or "drift_end"
 	Target      string    `json:"target"`
@@ -34,17 +34,17 @@ type moment struct {
 	schemas.Judgement
 }
 
-// regressorLife is all that the log tells of regressors.
-type regressorLife struct {
+// Life is all that the log tells of regressors.
+type Life struct {
 	versions []schemas.RegressorVersion // by target; the newest first
-	moments  []moment                   // in the order of the log
+	moments  []Moment                   // in the order of the log
 }
 
-// readLife reads the REGRESSOR stream to its end.
-func readLife(ctx context.Context, b *bus.Bus) (*regressorLife, error) {
+// ReadLife reads the REGRESSOR stream to its end.
+func ReadLife(ctx context.Context, b *bus.Bus) (*Life, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	fold, l := trainer.NewLife(), &regressorLife{}
+	fold, l := trainer.NewLife(), &Life{}
 	seen := map[string]bool{}
 	err := b.Read(ctx, bus.FollowOptions{Stream: schemas.StreamRegressor}, func(r bus.Record) error {
 		fold.Apply(r.Event)
@@ -62,39 +62,39 @@ func readLife(ctx context.Context, b *bus.Bus) (*regressorLife, error) {
 }
 
 // momentsOf says whose life an event changes, and how.
-func momentsOf(e schemas.Event) []moment {
+func momentsOf(e schemas.Event) []Moment {
 	switch e := e.(type) {
 	case *schemas.Trained:
-		return []moment{{At: e.At, Kind: momentTrained, Target: e.Target, ModelDigest: e.ModelDigest, Other: e.Rival, Reason: e.Reason}}
+		return []Moment{{At: e.At, Kind: momentTrained, Target: e.Target, ModelDigest: e.ModelDigest, Other: e.Rival, Reason: e.Reason}}
 	case *schemas.Promoted:
-		all := []moment{{At: e.At, Kind: momentPromoted, Target: e.Target, ModelDigest: e.ModelDigest, Other: e.Rival, DecidedBy: e.DecidedBy, Reason: e.Reason, Judgement: e.Judgement}}
+		all := []Moment{{At: e.At, Kind: momentPromoted, Target: e.Target, ModelDigest: e.ModelDigest, Other: e.Rival, DecidedBy: e.DecidedBy, Reason: e.Reason, Judgement: e.Judgement}}
 		if e.Rival != "" && e.Rival != e.ModelDigest {
-			all = append(all, moment{At: e.At, Kind: momentReplaced, Target: e.Target, ModelDigest: e.Rival, Other: e.ModelDigest, Reason: e.Reason})
+			all = append(all, Moment{At: e.At, Kind: momentReplaced, Target: e.Target, ModelDigest: e.Rival, Other: e.ModelDigest, Reason: e.Reason})
 		}
 		return all
 	case *schemas.Rejected:
-		return []moment{{At: e.At, Kind: momentRejected, Target: e.Target, ModelDigest: e.ModelDigest, Other: e.Rival, Reason: e.Reason, Judgement: e.Judgement}}
+		return []Moment{{At: e.At, Kind: momentRejected, Target: e.Target, ModelDigest: e.ModelDigest, Other: e.Rival, Reason: e.Reason, Judgement: e.Judgement}}
 	case *schemas.Drift:
 		kind := momentDrift
 		if e.State == schemas.DriftReplaced || e.State == schemas.DriftWithdrawn {
 			kind = momentDriftEnd
 		}
-		return []moment{{At: e.At, Kind: kind, Target: e.Target, ModelDigest: e.ModelDigest, Reason: e.Message}}
+		return []Moment{{At: e.At, Kind: kind, Target: e.Target, ModelDigest: e.ModelDigest, Reason: e.Message}}
 	}
 	return nil
 }
 
 // of returns the life of one regressor. The same bytes may be fitted for two
 // targets, so both are named.
-func (l *regressorLife) of(target, digest string) []moment {
-	return slices.DeleteFunc(slices.Clone(l.moments), func(m moment) bool { return m.Target != target || m.ModelDigest != digest })
+func (l *Life) Of(target, digest string) []Moment {
+	return slices.DeleteFunc(slices.Clone(l.moments), func(m Moment) bool { return m.Target != target || m.ModelDigest != digest })
 }
 
 // targets are those that have a life.
-func (l *regressorLife) targets() []string {
+func (l *Life) targets() []string {
 	var all []string
 	for _, target := range schemas.Targets() {
-		if slices.ContainsFunc(l.moments, func(m moment) bool { return m.Target == target }) {
+		if slices.ContainsFunc(l.moments, func(m Moment) bool { return m.Target == target }) {
 			all = append(all, target)
 		}
 	}
@@ -120,7 +120,7 @@ func judgementWords(j *schemas.Judgement) string {
 }
 
 // find returns the one regressor that a target or the first digits of a digest name.
-func find(all []schemas.RegressorVersion, name string) (*schemas.RegressorVersion, error) {
+func FindRegressor(all []schemas.RegressorVersion, name string) (*schemas.RegressorVersion, error) {
 	if slices.Contains(schemas.Targets(), name) {
 		k := slices.IndexFunc(all, func(v schemas.RegressorVersion) bool { return v.Target == name && v.State == schemas.RegressorChampion })
 		if k < 0 {

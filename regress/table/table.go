@@ -1,4 +1,7 @@
-package main
+// Package table reads tables of examples, CSV or JSON lines, and turns them into datasets for
+// package regress, or into rows for a fitted regressor. A Table is changed by Where and Drop only;
+// it is not safe for concurrent use while it changes.
+package table
 
 import (
 	"bufio"
@@ -16,16 +19,15 @@ import (
 	"courier/regress"
 )
 
-// exampleTable is a file of examples as it was read: a name per column, and as
-// many cells in every row.
-type exampleTable struct {
-	header []string
-	rows   [][]string
+// Table is a file of examples: a name for each column, and a cell for each name in every row.
+type Table struct {
+	Header []string
+	Rows   [][]string
 }
 
-// readExamples reads CSV with a header line, or JSON lines: an object per line,
-// whose values are numbers, strings, booleans or null.
-func readExamples(r io.Reader) (*exampleTable, error) {
+// Read reads CSV with a header line, or JSON lines: an object per line, with numbers, strings,
+// booleans or null as values.
+func Read(r io.Reader) (*Table, error) {
 	b := bufio.NewReader(r)
 	if mark, err := b.Peek(3); err == nil && bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 		if _, err := b.Discard(3); err != nil {
@@ -53,13 +55,13 @@ func readExamples(r io.Reader) (*exampleTable, error) {
 	}
 }
 
-func readCSV(r io.Reader) (*exampleTable, error) {
+func readCSV(r io.Reader) (*Table, error) {
 	c := csv.NewReader(r)
 	header, err := c.Read()
 	if err != nil {
 		return nil, fmt.Errorf("header: %w", err)
 	}
-	t := &exampleTable{}
+	t := &Table{}
 	seen := make(map[string]bool, len(header))
 	for i, name := range header {
 		name = strings.TrimSpace(name)
@@ -67,7 +69,7 @@ func readCSV(r io.Reader) (*exampleTable, error) {
 			return nil, fmt.Errorf("header: column %d is named %q, want a name of its own", i+1, name)
 		}
 		seen[name] = true
-		t.header = append(t.header, name)
+		t.Header = append(t.Header, name)
 	}
 	for {
 		row, err := c.Read()
@@ -77,19 +79,19 @@ func readCSV(r io.Reader) (*exampleTable, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.rows = append(t.rows, row)
+		t.Rows = append(t.Rows, row)
 	}
 }
 
-// A table of JSON lines may not be nearly empty: memory stays within a multiple of
-// the file. Small ones are as they like.
-const smallTable, mostEmpty = 1 << 20, 32
+// A table of JSON lines with more than smallTable cells must have a value in one of maxEmpty cells,
+// so that memory stays within a multiple of the size of the file.
+const smallTable, maxEmpty = 1 << 20, 32
 
-// readJSONLines takes the columns in the order in which fields first appear.
-func readJSONLines(r io.Reader) (*exampleTable, error) {
+// readJSONLines orders the columns by the first appearance of their fields.
+func readJSONLines(r io.Reader) (*Table, error) {
 	d := json.NewDecoder(r)
 	d.UseNumber()
-	t := &exampleTable{}
+	t := &Table{}
 	at := make(map[string]int)
 	filled := 0
 	for line := 1; ; line++ {
@@ -100,27 +102,28 @@ func readJSONLines(r io.Reader) (*exampleTable, error) {
 		if err != nil {
 			return nil, fmt.Errorf("example %d: %w", line, err)
 		}
-		t.rows = append(t.rows, cells)
+		t.Rows = append(t.Rows, cells)
 		for _, cell := range cells {
 			if cell != "" {
 				filled++
 			}
 		}
-		if room := len(t.rows) * len(t.header); room > smallTable && room > mostEmpty*filled {
-			return nil, fmt.Errorf("%d examples have %d different fields, but only %d values", len(t.rows), len(t.header), filled)
+		if cells := len(t.Rows) * len(t.Header); cells > smallTable && cells > maxEmpty*filled {
+			return nil, fmt.Errorf("%d examples have %d different fields, but only %d values",
+				len(t.Rows), len(t.Header), filled)
 		}
 	}
-	for i, row := range t.rows {
-		t.rows[i] = append(row, make([]string, len(t.header)-len(row))...)
+	for i, row := range t.Rows {
+		t.Rows[i] = append(row, make([]string, len(t.Header)-len(row))...)
 	}
-	if len(t.header) == 0 {
+	if len(t.Header) == 0 {
 		return nil, errors.New("the examples have no fields")
 	}
 	return t, nil
 }
 
-// readObject reads the next example; io.EOF says that there is none.
-func readObject(d *json.Decoder, at map[string]int, t *exampleTable) ([]string, error) {
+// readObject reads the next example; it returns io.EOF after the last one.
+func readObject(d *json.Decoder, at map[string]int, t *Table) ([]string, error) {
 	open, err := d.Token()
 	if err != nil {
 		return nil, err
@@ -132,7 +135,9 @@ func readObject(d *json.Decoder, at map[string]int, t *exampleTable) ([]string, 
 	return cells, err
 }
 
-func readFields(d *json.Decoder, open json.Token, at map[string]int, t *exampleTable) ([]string, error) {
+func readFields(
+	d *json.Decoder, open json.Token, at map[string]int, t *Table,
+) ([]string, error) {
 	if open != json.Delim('{') {
 		return nil, fmt.Errorf("starts with %v, want an object", open)
 	}
@@ -155,9 +160,9 @@ func readFields(d *json.Decoder, open json.Token, at map[string]int, t *exampleT
 		}
 		k, known := at[name]
 		if !known {
-			k = len(t.header)
+			k = len(t.Header)
 			at[name] = k
-			t.header = append(t.header, name)
+			t.Header = append(t.Header, name)
 		}
 		for len(cells) <= k {
 			cells = append(cells, "")
@@ -170,29 +175,31 @@ func readFields(d *json.Decoder, open json.Token, at map[string]int, t *exampleT
 	return cells, err
 }
 
-// column returns the number of a column.
-func (t *exampleTable) column(name string) (int, error) {
-	i := slices.Index(t.header, name)
+// Column returns the index of a column.
+func (t *Table) Column(name string) (int, error) {
+	i := slices.Index(t.Header, name)
 	if i < 0 {
-		return 0, fmt.Errorf("there is no column %q among %s", name, strings.Join(t.header, ", "))
+		return 0, fmt.Errorf("there is no column %q among %s", name, strings.Join(t.Header, ", "))
 	}
 	return i, nil
 }
 
-// where keeps the rows in which columns have the given values.
-func (t *exampleTable) where(conditions map[string]string) error {
+// Where keeps the rows in which columns have the given values.
+func (t *Table) Where(conditions map[string]string) error {
 	for name, value := range conditions {
-		k, err := t.column(name)
+		k, err := t.Column(name)
 		if err != nil {
 			return fmt.Errorf("where: %w", err)
 		}
-		t.rows = slices.DeleteFunc(t.rows, func(row []string) bool { return strings.TrimSpace(row[k]) != value })
+		t.Rows = slices.DeleteFunc(t.Rows, func(row []string) bool {
+			return strings.TrimSpace(row[k]) != value
+		})
 	}
 	return nil
 }
 
-// number reads a cell; what is no number is NaN.
-func number(cell string) float64 {
+// Number returns the number in a cell; NaN if it is not a number.
+func Number(cell string) float64 {
 	x, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
 	if err != nil {
 		return math.NaN()
@@ -200,34 +207,34 @@ func number(cell string) float64 {
 	return x
 }
 
-// mostlyNumbers is the share of cells that must be numbers for a column to hold
-// numbers, and not names of levels: a few misprints are dropped and counted.
-const mostlyNumbers = 0.95
+// minNumbers is the share of cells that must be numbers for a column to be numeric. The other cells
+// are misprints; their rows are dropped and counted.
+const minNumbers = 0.95
 
-// feature describes a column, by its cells if its levels are not known.
-func (t *exampleTable) feature(name string, category bool) (regress.Feature, error) {
-	k, err := t.column(name)
+// Feature describes a column by its cells; with category it has levels even if they are numbers.
+func (t *Table) Feature(name string, category bool) (regress.Feature, error) {
+	k, err := t.Column(name)
 	if err != nil {
 		return regress.Feature{}, err
 	}
 	f := regress.Feature{Name: name}
 	filled, numbers := 0, 0
 	levels := make(map[string]struct{})
-	for _, row := range t.rows {
+	for _, row := range t.Rows {
 		cell := strings.TrimSpace(row[k])
 		if cell == "" {
 			continue
 		}
 		filled++
 		levels[cell] = struct{}{}
-		if !math.IsNaN(number(cell)) || strings.EqualFold(cell, "nan") {
+		if !math.IsNaN(Number(cell)) || strings.EqualFold(cell, "nan") {
 			numbers++
 		}
 	}
 	if filled == 0 {
 		return f, fmt.Errorf("column %s is empty", name)
 	}
-	if !category && float64(numbers) >= mostlyNumbers*float64(filled) {
+	if !category && float64(numbers) >= minNumbers*float64(filled) {
 		return f, nil
 	}
 	for level := range levels {
@@ -237,9 +244,9 @@ func (t *exampleTable) feature(name string, category bool) (regress.Feature, err
 	return f, nil
 }
 
-// values are a column as numbers: levels by their index, what is unknown as NaN.
-func (t *exampleTable) values(f regress.Feature) ([]float64, error) {
-	k, err := t.column(f.Name)
+// Values returns a column as numbers: levels by their index, unknown ones as NaN.
+func (t *Table) Values(f regress.Feature) ([]float64, error) {
+	k, err := t.Column(f.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -247,12 +254,12 @@ func (t *exampleTable) values(f regress.Feature) ([]float64, error) {
 	for i, name := range f.Levels {
 		levels[name] = i
 	}
-	values := make([]float64, len(t.rows))
-	for i, row := range t.rows {
+	values := make([]float64, len(t.Rows))
+	for i, row := range t.Rows {
 		cell := strings.TrimSpace(row[k])
 		switch level, known := levels[cell]; {
 		case f.Levels == nil:
-			values[i] = number(cell)
+			values[i] = Number(cell)
 		case known:
 			values[i] = float64(level)
 		default:
@@ -262,27 +269,27 @@ func (t *exampleTable) values(f regress.Feature) ([]float64, error) {
 	return values, nil
 }
 
-// groups numbers the rows by what they have in some columns; nil without any.
-func (t *exampleTable) groups(names []string) ([]int, error) {
+// Groups numbers the distinct combinations of values in some columns; nil without columns.
+func (t *Table) Groups(names []string) ([]int, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	keys := make([][]string, len(t.rows))
+	keys := make([][]string, len(t.Rows))
 	for _, name := range names {
-		k, err := t.column(name)
+		k, err := t.Column(name)
 		if err != nil {
 			return nil, fmt.Errorf("group: %w", err)
 		}
-		for i, row := range t.rows {
+		for i, row := range t.Rows {
 			cell := strings.TrimSpace(row[k])
-			if x := number(cell); !math.IsNaN(x) {
-				cell = strconv.FormatFloat(x, 'g', -1, 64) // 64 and 64.0 are one setting
+			if x := Number(cell); !math.IsNaN(x) {
+				cell = strconv.FormatFloat(x, 'g', -1, 64) // 64 and 64.0 are equal.
 			}
 			keys[i] = append(keys[i], cell)
 		}
 	}
 	seen := make(map[string]int)
-	groups := make([]int, len(t.rows))
+	groups := make([]int, len(t.Rows))
 	for i, key := range keys {
 		name := fmt.Sprintf("%q", key)
 		if _, known := seen[name]; !known {

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"courier/schemas"
 )
 
-// explainAdvice prints an advice, and what the figures of each alternative rest on.
-func explainAdvice(out io.Writer, a *schemas.Advice) error {
-	if err := printAdvice(out, a); err != nil {
+// ExplainAdvice writes an advice, and the evidence for the figures of each alternative.
+func ExplainAdvice(out io.Writer, a *schemas.Advice) error {
+	if err := Advice(out, a); err != nil {
 		return err
 	}
 	for i := range a.Alternatives {

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -10,10 +10,10 @@ import (
 	"courier/regress"
 )
 
-// writeReportHTML writes the report as one page that needs nothing else.
-func writeReportHTML(out io.Writer, f *fittedRegressor) error {
+// WriteHTML writes the report as one self-contained page.
+func (f *Fit) WriteHTML(out io.Writer) error {
 	plots := []template.HTML{predictedPlot(f)}
-	for i := range f.data.Features {
+	for i := range f.Data.Features {
 		plots = append(plots, residualPlot(f, i))
 	}
 	importances, err := importancePlot(f)
@@ -21,7 +21,7 @@ func writeReportHTML(out io.Writer, f *fittedRegressor) error {
 		return err
 	}
 	plots = append(plots, importances, coveragePlot(f))
-	for i := range f.data.Features {
+	for i := range f.Data.Features {
 		p, err := dependencePlot(f, i)
 		if err != nil {
 			return err
@@ -39,20 +39,20 @@ func writeReportHTML(out io.Writer, f *fittedRegressor) error {
 		Constant bool
 		Why      string
 		Beware   string
-	}{&f.report, f.dropped, f.unknown, plots, levelsOf(f.report.Levels),
-		f.regressor.Manifest.Features, f.regressor.Manifest.Version, f.regressor.Manifest.Constant, whyNotFirst(&f.report), warning(&f.report)})
+	}{&f.Report, f.Dropped, f.RowsWithoutTarget, plots, levelsOf(f.Report.Levels),
+		f.Regressor.Manifest.Features, f.Regressor.Manifest.Version, f.Regressor.Manifest.Constant, whyNotFirst(&f.Report), warning(&f.Report)})
 }
 
-func (f *fittedRegressor) unit() string { return f.report.Target + inUnit(f.report.Unit) }
+func (f *Fit) unit() string { return f.Report.Target + inUnit(f.Report.Unit) }
 
 // predictedPlot shows held-out examples: measured across, predicted up, and a
 // line to the bound.
-func predictedPlot(f *fittedRegressor) template.HTML {
-	log := f.report.Transform == regress.Log
-	p := &plot{title: fmt.Sprintf("Held-out settings: predicted, and up to the bound at %g", f.report.Confidence), x: "measured " + f.unit(),
+func predictedPlot(f *Fit) template.HTML {
+	log := f.Report.Transform == regress.Log
+	p := &plot{title: fmt.Sprintf("Held-out settings: predicted, and up to the bound at %g", f.Report.Confidence), x: "measured " + f.unit(),
 		y: "predicted (red: the bound was too low)", logX: log, logY: log}
 	var ys []float64
-	for _, h := range f.report.HeldOut {
+	for _, h := range f.Report.HeldOut {
 		ys = append(ys, h.Truth, h.Predicted)
 		if h.Bound != 0 {
 			ys = append(ys, h.Bound)
@@ -61,7 +61,7 @@ func predictedPlot(f *fittedRegressor) template.HTML {
 	p.span(ys, ys)
 	ends := []float64{p.minX, p.maxX}
 	p.line("even", ends, ends)
-	for _, h := range f.report.HeldOut {
+	for _, h := range f.Report.HeldOut {
 		if h.Bound != 0 {
 			class := "bound"
 			if h.Truth > h.Bound {
@@ -75,16 +75,16 @@ func predictedPlot(f *fittedRegressor) template.HTML {
 }
 
 // residualPlot shows what held-out predictions miss, along a feature.
-func residualPlot(f *fittedRegressor, feature int) template.HTML {
-	name := f.data.Features[feature]
+func residualPlot(f *Fit, feature int) template.HTML {
+	name := f.Data.Features[feature]
 	p := &plot{title: "Residuals by " + name.Name, x: name.Name, y: "measured - predicted", names: name.Levels}
-	if f.report.Transform == regress.Log {
+	if f.Report.Transform == regress.Log {
 		p.y = "measured / predicted - 1"
 	}
 	var xs, ys []float64
-	for _, h := range f.report.HeldOut {
+	for _, h := range f.Report.HeldOut {
 		y := h.Truth - h.Predicted
-		if f.report.Transform == regress.Log {
+		if f.Report.Transform == regress.Log {
 			y = h.Truth/h.Predicted - 1
 		}
 		xs, ys = append(xs, h.Row[feature]), append(ys, y)
@@ -106,33 +106,33 @@ func spansMuch(xs []float64) bool {
 	return len(xs) > 0 && slices.Min(xs) > 0 && slices.Max(xs) >= 8*slices.Min(xs)
 }
 
-func importancePlot(f *fittedRegressor) (template.HTML, error) {
-	shares, err := regress.Importance(f.predictor, f.data, 1)
+func importancePlot(f *Fit) (template.HTML, error) {
+	shares, err := regress.Importance(f.Predictor, f.Data, 1)
 	if err != nil {
 		return "", err
 	}
 	p := &plot{title: "Importance: what shuffling a feature changes", x: "feature", y: "share", minX: -0.5, maxX: float64(len(shares)) - 0.5, maxY: 1.05 * max(0.01, slices.Max(shares))}
 	for i, s := range shares {
-		p.names = append(p.names, f.data.Features[i].Name)
-		p.bar(float64(i), s, fmt.Sprintf("%s: %.3f", f.data.Features[i].Name, s))
+		p.names = append(p.names, f.Data.Features[i].Name)
+		p.bar(float64(i), s, fmt.Sprintf("%s: %.3f", f.Data.Features[i].Name, s))
 	}
 	return p.svg(), nil
 }
 
 // coveragePlot shows how often bounds held, with 95 % intervals, beside what was
 // asked for.
-func coveragePlot(f *fittedRegressor) template.HTML {
+func coveragePlot(f *Fit) template.HTML {
 	type held struct {
 		name  string
 		asked float64
 		ratio regress.Estimate
 	}
 	var all []held
-	for _, c := range f.regressor.Manifest.Coverage {
+	for _, c := range f.Regressor.Manifest.Coverage {
 		all = append(all, held{fmt.Sprintf("at %g", c.Level), c.Level, c.Ratio})
 	}
-	for _, g := range f.report.Groups {
-		all = append(all, held{g.Level, f.report.Confidence, g.Coverage.Ratio})
+	for _, g := range f.Report.Groups {
+		all = append(all, held{g.Level, f.Report.Confidence, g.Coverage.Ratio})
 	}
 	p := &plot{title: "Coverage: share under the bound, dashed what was asked", x: "bound, and categories at the confidence", y: "share", minX: -0.5, maxX: float64(max(1, len(all))) - 0.5, minY: 0, maxY: 1.02}
 	for i, h := range all {
@@ -151,11 +151,11 @@ func coveragePlot(f *fittedRegressor) template.HTML {
 const dependenceSteps = 40
 
 // dependencePlot shows the mean prediction along a feature.
-func dependencePlot(f *fittedRegressor, feature int) (template.HTML, error) {
-	d := f.data.Features[feature]
-	column := f.data.Columns[feature]
+func dependencePlot(f *Fit, feature int) (template.HTML, error) {
+	d := f.Data.Features[feature]
+	column := f.Data.Columns[feature]
 	low, high := slices.Min(column), slices.Max(column)
-	p := &plot{title: "Partial dependence on " + d.Name, x: d.Name, y: f.unit(), names: d.Levels, logX: d.Levels == nil && spansMuch(column), logY: f.report.Transform == regress.Log}
+	p := &plot{title: "Partial dependence on " + d.Name, x: d.Name, y: f.unit(), names: d.Levels, logX: d.Levels == nil && spansMuch(column), logY: f.Report.Transform == regress.Log}
 	var at []float64
 	for i := range d.Levels {
 		at = append(at, float64(i))
@@ -167,7 +167,7 @@ func dependencePlot(f *fittedRegressor, feature int) (template.HTML, error) {
 		}
 		at = append(at, min(max(x, low), high))
 	}
-	curve, err := regress.PartialDependence(f.predictor, f.data, feature, at)
+	curve, err := regress.PartialDependence(f.Predictor, f.Data, feature, at)
 	if err != nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 
 // The score of the contract's example, as people read it.
 func TestScore_PrintsTheExample(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "..", "schemas", "testdata", "score.json"))
+	data, err := os.ReadFile(filepath.Join("..", "schemas", "testdata", "score.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestScore_PrintsTheExample(t *testing.T) {
 	}
 	s.Users = append(s.Users, schemas.ScoreLine{Others: true})
 	var out bytes.Buffer
-	if err := printScore(&out, &s); err != nil {
+	if err := Score(&out, &s); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(scoreExample, out.String()); diff != "" {

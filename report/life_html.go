@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -10,38 +10,14 @@ import (
 	"courier/schemas"
 )
 
-type regressorReport struct {
-	natsFlags
-	Target string `help:"epoch_time, startup_time or accuracy; absent: all." placeholder:"TARGET"`
-	Out    string `help:"Page to write; - is standard output." required:"" placeholder:"FILE.html"`
-}
-
-// Run reads the log and writes the page. No database is asked, and no trainer.
-func (c *regressorReport) Run(w *world) error {
-	q := schemas.RegressorListRequest{Target: c.Target}
-	if err := q.Validate(); err != nil {
-		return err
-	}
-	b, err := c.connect(w)
-	if err != nil {
-		return err
-	}
-	defer closeBus(b)
-	life, err := readLife(w.ctx, b)
-	if err != nil {
-		return err
-	}
-	return writeOut(w, c.Out, func(out io.Writer) error { return writeLifeHTML(out, life, c.Target, time.Now()) })
-}
-
-// writeLifeHTML writes the life of a target's regressors, or of all, as one page
-// that needs nothing else.
-func writeLifeHTML(out io.Writer, l *regressorLife, target string, now time.Time) error {
+// WriteHTML writes the history of the regressors of a target, or of all if it is empty, as one
+// self-contained page. version is that of the program.
+func (l *Life) WriteHTML(out io.Writer, target, version string, now time.Time) error {
 	page := struct {
 		Version string
 		At      time.Time
 		Lives   []*targetLife
-	}{buildVersion(), now, nil}
+	}{version, now, nil}
 	for _, t := range l.targets() {
 		if target == "" || t == target {
 			page.Lives = append(page.Lives, newTargetLife(l, t))
@@ -55,12 +31,12 @@ type targetLife struct {
 	Target               string
 	Champion, Challenger *schemas.RegressorVersion  // nil if there is none
 	Versions             []schemas.RegressorVersion // oldest first: version 1 is the first
-	Moments              []moment                   // oldest first, without those of who was replaced
+	Moments              []Moment                   // oldest first, without those of who was replaced
 	Plots                []template.HTML
 	Drifts, Judged       int
 }
 
-func newTargetLife(l *regressorLife, target string) *targetLife {
+func newTargetLife(l *Life, target string) *targetLife {
 	t := &targetLife{Target: target}
 	for _, v := range slices.Backward(l.versions) {
 		if v.Target == target {

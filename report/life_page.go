@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ var lifePage = template.Must(template.New("life").Funcs(template.FuncMap{
 	"error":    schemas.FormatError,
 	"duration": schemas.FormatSeconds,
 	"digest":   func(s string) string { return fmt.Sprintf("%.12s", s) },
-	"figure":   func(v *float64) string { return figure(v, "%.4g") },
-	"share":    func(v *float64) string { return figure(v, "%.3f") },
+	"figure":   func(v *float64) string { return Optional(v, "%.4g") },
+	"share":    func(v *float64) string { return Optional(v, "%.3f") },
 	"why":      whyOf,
 	"state":    stateWords,
 	"words":    judgementWords,

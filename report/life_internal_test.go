@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ func newChronicle(t *testing.T) *chronicle {
 
 func (c *chronicle) publish(e schemas.Event) {
 	c.t.Helper()
-	if _, err := c.bus.Publish(within(c.t, patience), e); err != nil {
+	if _, err := c.bus.Publish(c.t.Context(), e); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -83,7 +83,7 @@ func (c *chronicle) story() {
 func TestReadLife_TellsTheMomentsOfEach(t *testing.T) {
 	c := newChronicle(t)
 	c.story()
-	life, err := readLife(t.Context(), c.bus)
+	life, err := ReadLife(t.Context(), c.bus)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestReadLife_TellsTheMomentsOfEach(t *testing.T) {
 		"c": "trained, promoted test, replaced by a",
 	} {
 		var got []string
-		for _, m := range life.of(schemas.TargetEpochTime, digestOf(letter)) {
+		for _, m := range life.Of(schemas.TargetEpochTime, digestOf(letter)) {
 			line := m.Kind
 			switch m.Kind {
 			case momentReplaced:
@@ -116,19 +116,19 @@ func TestReadLife_TellsTheMomentsOfEach(t *testing.T) {
 func TestLifePage_TellsAlarmsPromotionsAndReasons(t *testing.T) {
 	c := newChronicle(t)
 	var empty, page, other bytes.Buffer
-	life, err := readLife(t.Context(), c.bus)
+	life, err := ReadLife(t.Context(), c.bus)
 	if err == nil {
-		err = writeLifeHTML(&empty, life, "", c.at)
+		err = life.WriteHTML(&empty, "", "1.2.3", c.at)
 	}
 	c.story()
 	if err == nil {
-		life, err = readLife(t.Context(), c.bus)
+		life, err = ReadLife(t.Context(), c.bus)
 	}
 	if err == nil {
-		err = writeLifeHTML(&page, life, "", c.at)
+		err = life.WriteHTML(&page, "", "1.2.3", c.at)
 	}
 	if err == nil {
-		err = writeLifeHTML(&other, life, schemas.TargetAccuracy, c.at)
+		err = life.WriteHTML(&other, schemas.TargetAccuracy, "1.2.3", c.at)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestLifePage_TellsAlarmsPromotionsAndReasons(t *testing.T) {
 func TestTargetLife_PlacesMomentsBetweenVersions(t *testing.T) {
 	c := newChronicle(t)
 	c.story()
-	life, err := readLife(t.Context(), c.bus)
+	life, err := ReadLife(t.Context(), c.bus)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestTargetLife_PlacesMomentsBetweenVersions(t *testing.T) {
 	}
 }
 
-func TestFind_NamesARegressorByTargetOrDigits(t *testing.T) {
+func TestFindRegressor_NamesARegressorByTargetOrDigits(t *testing.T) {
 	all := []schemas.RegressorVersion{
 		{Target: "epoch_time", State: schemas.RegressorChampion, Fitted: schemas.Fitted{ModelDigest: "abcdef01"}},
 		{Target: "epoch_time", State: schemas.RegressorFormer, Fitted: schemas.Fitted{ModelDigest: "abcdef02"}},
@@ -184,33 +184,14 @@ func TestFind_NamesARegressorByTargetOrDigits(t *testing.T) {
 		{"accuracy", "", "nothing is in use for accuracy yet"},
 		{"abcdef0123", "", "none begins with abcdef0123"},
 	} {
-		v, err := find(all, c.name)
+		v, err := FindRegressor(all, c.name)
 		switch {
 		case c.wrong != "":
 			if err == nil || !strings.Contains(err.Error(), c.wrong) {
-				t.Errorf("find(%s) = %v, want an error with %q", c.name, err, c.wrong)
+				t.Errorf("FindRegressor(%s) = %v, want an error with %q", c.name, err, c.wrong)
 			}
 		case err != nil || v.ModelDigest != c.want:
-			t.Errorf("find(%s) = %v, %v, want %s", c.name, v, err, c.want)
+			t.Errorf("FindRegressor(%s) = %v, %v, want %s", c.name, v, err, c.want)
 		}
-	}
-}
-
-// A bar for each fit, that ends where the next begins.
-func TestFittingBars_FollowEachFit(t *testing.T) {
-	var out bytes.Buffer
-	bars := &fittingBars{out: &out}
-	for _, f := range []schemas.Fitting{{Target: "epoch_time", Done: 1, Planned: 2, Reason: "asked for"}, {Target: "epoch_time", Done: 2, Planned: 2, Reason: "asked for"}, {Target: "accuracy", Done: 3, Planned: 4, Reason: "drift"}, {Target: "accuracy"}} {
-		bars.take(&f)
-	}
-	bars.take(&schemas.Promoted{})
-	bars.end()
-	var got []string
-	for line := range strings.Lines(out.String()) {
-		got = append(got, line[:strings.LastIndex(line, ",")])
-	}
-	want := []string{"   [############............] 1/2 parts of epoch_time, asked for", "   [########################] 2/2 parts of epoch_time, asked for", "   [##################......] 3/4 parts of accuracy, drift"}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("bars (-want +got):\n%s", d)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"courier/schemas"
 )
 
-// correction is what is said of one of batch sizes from 512.
+// correction is a correction of batch sizes from 512.
 func (c *chronicle) correction(revision uint64, state string, ratio float64, message string) *schemas.Drift {
 	return &schemas.Drift{
 		Stamp:  c.stamp(schemas.CorrectionID(schemas.TargetEpochTime, revision, "a")),
@@ -18,22 +18,23 @@ func (c *chronicle) correction(revision uint64, state string, ratio float64, mes
 	}
 }
 
-// List, show and page tell what is corrected; an end is no alarm.
+// List, show and page show corrections; the end of a correction is not an alarm.
 func TestRegressors_TellCorrections(t *testing.T) {
 	c := newChronicle(t)
 	c.trained("a", "the first regressor", 0.125)
 	c.promoted("a", "", schemas.DecidedFirst, "the first regressor", schemas.Judgement{})
 	c.publish(c.correction(1, schemas.DriftActive, 1.5, "jobs of model net take 1.50 times as long"))
-	life, err := readLife(t.Context(), c.bus)
+	life, err := ReadLife(t.Context(), c.bus)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var list, shown, page bytes.Buffer
-	if err := printRegressors(&list, &schemas.RegressorList{Regressors: life.versions}); err != nil {
+	if err := Regressors(&list, &schemas.RegressorList{Regressors: life.versions}); err != nil {
 		t.Fatal(err)
 	}
 	v := life.versions[0]
-	if err := printLife(&shown, &shownLife{v, life.of(v.Target, v.ModelDigest)}); err != nil {
+	r := &RegressorLife{v, life.Of(v.Target, v.ModelDigest)}
+	if err := r.WriteText(&shown); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
@@ -45,10 +46,10 @@ func TestRegressors_TellCorrections(t *testing.T) {
 		}
 	}
 	c.publish(c.correction(2, schemas.DriftReplaced, 1, "a fit has learned"))
-	if life, err = readLife(t.Context(), c.bus); err != nil {
+	if life, err = ReadLife(t.Context(), c.bus); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeLifeHTML(&page, life, "", c.at); err != nil {
+	if err := life.WriteHTML(&page, "", "1.2.3", c.at); err != nil {
 		t.Fatal(err)
 	}
 	if got := life.versions[0].Corrections; len(got) != 0 {

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 	"courier/schemas"
 )
 
-// What NATS cannot change is said with the server's reason, after what it could.
-func TestPrintStreams_SaysWhatWasChangedAndWhatCannot(t *testing.T) {
+// Changes come first; what NATS cannot change follows with the reason of the server.
+func TestStreams_ListsChangesAndFailures(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	node := schemas.Streams()[1]
 	stored := node
@@ -22,9 +22,9 @@ func TestPrintStreams_SaysWhatWasChangedAndWhatCannot(t *testing.T) {
 	before[0].Consumers[0].Differences = []bus.Difference{{Setting: "ack_policy", Have: "explicit", Want: "all"}}
 	after := []bus.StreamState{{Declared: node, Server: stored, Found: true, Messages: 5, Bytes: 1536, OldestAt: now.Add(-26 * time.Hour),
 		Differences: []bus.Difference{{Setting: "storage", Have: "memory", Want: "file", Failure: "it can not"}}, Consumers: before[0].Consumers}}
-	r := reportStreams(after, changed(deviations(before), deviations(after)), now)
+	r := NewStreams(after, ChangedStreams(before, after), now)
 	var out bytes.Buffer
-	if err := printStreams(&out, r, true); err != nil {
+	if err := r.WriteText(&out, true); err != nil {
 		t.Fatal(err)
 	}
 	want := `stream  messages  bytes    max bytes                   oldest  max age  window  replicas  state
@@ -38,7 +38,7 @@ NODE: storage is memory, want file; NATS cannot change it: it can not
 NODE store-NODE: ack_policy is explicit, want all
 `
 	if got := out.String(); got != want {
-		t.Errorf("printStreams wrote\n%s\nwant\n%s", got, want)
+		t.Errorf("WriteText wrote\n%s\nwant\n%s", got, want)
 	}
 	if r.OK {
 		t.Error("a report with differences is not ok")
