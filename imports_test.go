@@ -43,11 +43,11 @@ var house = map[string][]string{
 	"simulate/drift":                     {"advisor", "regress", "schemas", "simulate", "trainer"},
 	"deploy":                             {},
 	"deploy/containers":                  {},
-	"deploy/workloads/digits":            {},
-	"deploy/workloads/digits/cmd/digits": {"deploy/workloads/digits"},
+	"workloads/digits":                   {},
+	"workloads/digits/cmd/digits":        {"workloads/digits"},
 	"services":                           {},
 	"services/courier": {"services", "schemas", "bus", "bus/server", "spool", "runner", "runner/output", "collector", "importer", "store", "store/engine", "store/engine/host",
-		"trainer", "advisor", "gateway", "regress", "regress/table", "report", "replay", "simulate", "simulate/drift", "deploy/workloads/digits"},
+		"trainer", "advisor", "gateway", "regress", "regress/table", "report", "replay", "simulate", "simulate/drift", "workloads/digits"},
 }
 
 // forTests are rooms that only tests and test rooms import.
@@ -63,7 +63,7 @@ var modules = map[string][]string{
 	"github.com/alecthomas/kingpin":       {"collector"},
 	"github.com/creack/pty":               {"runner", "store/engine/host"},
 	"github.com/dmitryikh/leaves":         {"regress"},
-	"gonum.org/v1/gonum":                  {"regress", "regress/evidence", "deploy/workloads/digits"},
+	"gonum.org/v1/gonum":                  {"regress", "regress/evidence", "workloads/digits"},
 	"golang.org/x/sync":                   {"services", "services/courier", "simulate/drift"},
 	"github.com/alecthomas/kong":          {"services/courier"},
 	"github.com/prometheus/client_golang": {"bus", "collector", "store", "store/engine", "trainer", "advisor", "gateway", "services", "services/courier"},
