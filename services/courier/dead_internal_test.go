@@ -13,7 +13,7 @@ import (
 )
 
 // On a server whose stream DEAD an older program set up, no mark could be
-// written: nothing is published, and the message says what repairs that.
+// written: nothing is published, and the error names the command that repairs it.
 func TestDeadReplay_NeedsTheSubjectOfMarks(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
@@ -48,7 +48,7 @@ func TestDeadReplay_NeedsTheSubjectOfMarks(t *testing.T) {
 	}
 	c := deadReplay{natsFlags: natsFlags{NATSURL: server.URL()}, All: true}
 	w, _ := testWorld(t.Context())
-	if err := c.Run(w); err == nil || !strings.Contains(err.Error(), "could not be marked: DEAD: subjects is dead.*, want dead.* dead.*.replayed; courier streams --apply") {
+	if err := c.Run(w); err == nil || !strings.Contains(err.Error(), "could not be marked: DEAD: subjects is dead.*, want dead.* dead.*.replayed; run courier streams --apply") {
 		t.Errorf("replay = %v", err)
 	}
 	if last, err := b.LastSequence(t.Context(), schemas.StreamNode); err != nil || last != 0 {

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"courier/deploy/workloads/digits"
+	"courier/workloads/digits"
 )
 
 // Two short epochs, and what their lines say.

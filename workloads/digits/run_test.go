@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"courier/deploy/workloads/digits"
+	"courier/workloads/digits"
 )
 
 type epoch struct {

@@ -2,7 +2,7 @@
 // digits. It is the same program as `courier workload digits`, for where no
 // more than the workload is wanted:
 //
-//	go run ./deploy/workloads/digits/cmd/digits --batch-size 16 --format text
+//	go run ./workloads/digits/cmd/digits --batch-size 16 --format text
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"courier/deploy/workloads/digits"
+	"courier/workloads/digits"
 )
 
 func main() {

@@ -12,14 +12,14 @@ import (
 	"strings"
 	"testing"
 
-	"courier/deploy/workloads/digits"
+	"courier/workloads/digits"
 )
 
 // The benchmarks hold what the README promises of the workload, on a machine
 // with two CPUs and nothing else to do: a figure on the wrong side of its bar
 // fails. Epochs that are compared run in turn, and the shortest of each counts.
 //
-//	go test -run '^$' -bench . -benchtime 1x ./deploy/workloads/digits
+//	go test -run '^$' -bench . -benchtime 1x ./workloads/digits
 
 var networks = []string{"mlp", "cnn"}
 
