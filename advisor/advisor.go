@@ -210,7 +210,7 @@ func (a *Advisor) followJobs(ctx context.Context) error {
 	a.mu.RLock()
 	from := a.applied + 1
 	a.mu.RUnlock()
-	o := bus.FollowOptions{Stream: schemas.StreamJob, Share: true, From: from, CaughtUp: func() {
+	o := bus.FollowOptions{Stream: schemas.StreamJob, ReusePublished: true, From: from, CaughtUp: func() {
 		live = true
 		a.catchUp()
 		close(a.caughtUp)

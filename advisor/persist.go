@@ -58,7 +58,7 @@ func (a *Advisor) restore(ctx context.Context) error {
 }
 
 func (a *Advisor) tryRestore(ctx context.Context) error {
-	place, err := a.bus.Place(ctx, schemas.StreamJob)
+	place, err := a.bus.StreamInfo(ctx, schemas.StreamJob)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (a *Advisor) tryRestore(ctx context.Context) error {
 
 // stateOf reads the state of a snapshot, if it belongs to the stream as it is now.
 func (a *Advisor) stateOf(
-	ctx context.Context, s bus.Snapshot, place bus.StreamPlace,
+	ctx context.Context, s bus.Snapshot, place bus.StreamInfo,
 ) (c *Cluster, err error) {
 	if err := a.bus.CheckSnapshot(ctx, s, place); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (a *Advisor) stateOf(
 }
 
 // adopt goes on from a snapshot.
-func (a *Advisor) adopt(c *Cluster, s bus.Snapshot, place bus.StreamPlace) {
+func (a *Advisor) adopt(c *Cluster, s bus.Snapshot, place bus.StreamInfo) {
 	a.mu.Lock()
 	a.cluster, a.applied, a.appliedAt = c, s.Sequence, s.StoredAt
 	a.mu.Unlock()
@@ -238,12 +238,12 @@ func (a *Advisor) freeze() (bus.Snapshot, *Frozen) {
 // grows meanwhile, and a snapshot ahead of it would look like that of another stream.
 func (a *Advisor) storedSnapshots(
 	ctx context.Context,
-) (place bus.StreamPlace, usable, useless []bus.Snapshot, err error) {
+) (place bus.StreamInfo, usable, useless []bus.Snapshot, err error) {
 	all, err := a.bus.Snapshots(ctx, snapshotKind, SnapshotVersion)
 	if err != nil {
 		return place, nil, nil, err
 	}
-	if place, err = a.bus.Place(ctx, schemas.StreamJob); err != nil {
+	if place, err = a.bus.StreamInfo(ctx, schemas.StreamJob); err != nil {
 		return place, nil, nil, err
 	}
 	for _, s := range all {

@@ -242,7 +242,7 @@ func TestRestore_IgnoresWhatDoesNotFit(t *testing.T) {
 			b := bustest.New(t)
 			r := &recorder{t, b}
 			last := r.jobs(0, 2)
-			place, err := b.Place(inTime(t), schemas.StreamJob)
+			place, err := b.StreamInfo(inTime(t), schemas.StreamJob)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -276,7 +276,7 @@ func TestRestore_IgnoresWhatDoesNotFit(t *testing.T) {
 func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 	b := bustest.New(t)
 	r := &recorder{t, b}
-	place, err := b.Place(inTime(t), schemas.StreamJob)
+	place, err := b.StreamInfo(inTime(t), schemas.StreamJob)
 	if err != nil {
 		t.Fatal(err)
 	}

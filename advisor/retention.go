@@ -44,7 +44,7 @@ func (a *Advisor) keepLog(ctx context.Context) error {
 
 // checkLog is one comparison.
 func (a *Advisor) checkLog(ctx context.Context) error {
-	place, err := a.bus.Place(ctx, schemas.StreamJob)
+	place, err := a.bus.StreamInfo(ctx, schemas.StreamJob)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ type logNeed struct {
 
 // logNeed computes what JOB is to keep, from the sequences since the first event of the
 // oldest running job, and from the mean size of the events that the stream has.
-func (a *Advisor) logNeed(place bus.StreamPlace, now time.Time) logNeed {
+func (a *Advisor) logNeed(place bus.StreamInfo, now time.Time) logNeed {
 	a.mu.RLock()
 	oldest := a.cluster.oldestRunning()
 	var n logNeed
@@ -96,7 +96,7 @@ func (a *Advisor) logNeed(place bus.StreamPlace, now time.Time) logNeed {
 }
 
 // meanBytes is the mean size of a message of a stream.
-func meanBytes(place bus.StreamPlace) float64 {
+func meanBytes(place bus.StreamInfo) float64 {
 	if place.Messages == 0 {
 		return 0
 	}
@@ -105,7 +105,7 @@ func meanBytes(place bus.StreamPlace) float64 {
 
 // headroom is the share of the limits of JOB that is left before the first event of the
 // oldest running job is dropped.
-func headroom(place bus.StreamPlace, n logNeed) float64 {
+func headroom(place bus.StreamInfo, n logNeed) float64 {
 	switch {
 	case n.job == "":
 		return 1

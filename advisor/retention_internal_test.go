@@ -31,7 +31,7 @@ const gibibyte = 1 << 30
 
 // A log of 100 events, from 1 to 100, of one GiB each.
 func TestLogNeed(t *testing.T) {
-	whole := bus.StreamPlace{
+	whole := bus.StreamInfo{
 		First: 1, Last: 100, Messages: 100, Bytes: 100 * gibibyte, MaxBytes: 200 * gibibyte,
 		MaxAge: 1000 * time.Minute,
 	}
@@ -42,7 +42,7 @@ func TestLogNeed(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		c        *Cluster
-		place    bus.StreamPlace
+		place    bus.StreamInfo
 		job      string
 		gib      int64
 		age      time.Duration
@@ -97,7 +97,7 @@ func TestCheckLog_WidensTheStream(t *testing.T) {
 			if err := a.checkLog(inTime(t)); err != nil {
 				t.Fatal(err)
 			}
-			place, err := b.Place(inTime(t), schemas.StreamJob)
+			place, err := b.StreamInfo(inTime(t), schemas.StreamJob)
 			if err != nil || place.MaxBytes != c.want {
 				t.Errorf("the limit is %d, %v, want %d", place.MaxBytes, err, c.want)
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Ticket returns the cluster's last admission and the revision of its key; an
-// empty one and 0 before the first.
+// Ticket returns the cluster's last admission and the revision of its key. Before the first
+// admission it returns an empty ticket and 0.
 func (b *Bus) Ticket(ctx context.Context) (schemas.Ticket, uint64, error) {
 	var t schemas.Ticket
 	kv, err := b.js.KeyValue(ctx, schemas.BucketAdmission)
@@ -32,8 +32,8 @@ func (b *Bus) Ticket(ctx context.Context) (schemas.Ticket, uint64, error) {
 	return t, entry.Revision(), nil
 }
 
-// TakeTicket makes an admission the cluster's last if the key still has the
-// given revision (0: it does not exist); schemas.ErrConflict otherwise.
+// TakeTicket stores the cluster's last admission if the key still has the given revision
+// (0: it does not exist). Otherwise the error matches schemas.ErrConflict.
 func (b *Bus) TakeTicket(ctx context.Context, t schemas.Ticket, revision uint64) error {
 	kv, err := b.js.KeyValue(ctx, schemas.BucketAdmission)
 	if err != nil {
@@ -44,8 +44,8 @@ func (b *Bus) TakeTicket(ctx context.Context, t schemas.Ticket, revision uint64)
 		return err
 	}
 	_, err = kv.Update(ctx, schemas.AdmissionPool, data, revision)
-	if taken(err) {
-		return &schemas.Error{Code: schemas.CodeConflict, Message: "another job was admitted meanwhile"}
+	if isRevisionConflict(err) {
+		return &schemas.Error{Code: schemas.CodeConflict, Message: "another job was admitted first"}
 	}
 	if err != nil {
 		return fmt.Errorf("admit job %s: %w", t.JobID, unavailable(err))
@@ -53,8 +53,8 @@ func (b *Bus) TakeTicket(ctx context.Context, t schemas.Ticket, revision uint64)
 	return nil
 }
 
-// taken reports whether somebody else was first.
-func taken(err error) bool {
+// isRevisionConflict reports whether a compare-and-set lost against another writer.
+func isRevisionConflict(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
 }

@@ -22,12 +22,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// takeAndDie lets a process take some messages of a durable and die with them.
-func takeAndDie(t *testing.T, url string, d schemas.Durable, count int) {
+// fetchAndCrash fetches messages of a durable and never acknowledges them.
+func fetchAndCrash(t *testing.T, url string, d schemas.Durable, count int) {
 	t.Helper()
 	js := outside(t, url)
 	defer js.Conn().Close()
-	c, err := js.CreateOrUpdateConsumer(within(t), d.Stream, jetstream.ConsumerConfig{Durable: d.Name, AckPolicy: jetstream.AckAllPolicy, AckWait: d.AckWait, MaxAckPending: d.MaxAckPending})
+	c, err := js.CreateOrUpdateConsumer(
+		within(t),
+		d.Stream,
+		jetstream.ConsumerConfig{
+			Durable:       d.Name,
+			AckPolicy:     jetstream.AckAllPolicy,
+			AckWait:       d.AckWait,
+			MaxAckPending: d.MaxAckPending,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,17 +48,23 @@ func takeAndDie(t *testing.T, url string, d schemas.Durable, count int) {
 	}
 }
 
-// TestConsumeBatch_TakesWhatADeadProcessHadTaken: messages that a process took
-// and died with before it recorded its intent come first, not never; and a batch
-// that failed comes again whole. Neither is read by direct gets, which are denied
-// here: a replica that lags may answer one, and what it does not have yet would be
-// taken for deleted.
-func TestConsumeBatch_TakesWhatADeadProcessHadTaken(t *testing.T) {
+// A process crashes with messages that it received before it recorded their intent. The next
+// process handles them first. A batch that failed is handled again as a whole. Neither uses
+// direct gets, which this server denies: a lagging replica may answer one, and a message that
+// it does not have yet would look deleted.
+func TestConsumeBatch_HandlesTheMessagesOfACrashedProcess(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "nats.conf")
-	if err := os.WriteFile(config, []byte(`authorization { users: [{user: root, password: root}, {user: store, password: store, permissions: {publish: {deny: ["$JS.API.DIRECT.GET.NODE"]}}}] }`), 0o600); err != nil {
+	if err := os.WriteFile(
+		config,
+		[]byte(`authorization { users: [{user: root, password: root}, {user: store, password: store, permissions: {publish: {deny: ["$JS.API.DIRECT.GET.NODE"]}}}] }`),
+		0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(server.Options{DataDir: t.TempDir(), Config: config, Start: patience}, slog.New(slog.DiscardHandler))
+	s, err := server.New(
+		server.Options{DataDir: t.TempDir(), Config: config, Start: patience},
+		slog.New(slog.DiscardHandler),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,17 +86,26 @@ func TestConsumeBatch_TakesWhatADeadProcessHadTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range uint64(30) {
-		s := &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now()}, Node: "node-a", BootID: "boot", Number: n, IntervalSeconds: 2, Cores: 2}
+		s := &schemas.Sample{
+			Stamp:           schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now()},
+			Node:            "node-a",
+			BootID:          "boot",
+			Number:          n,
+			IntervalSeconds: 2,
+			Cores:           2,
+		}
 		if _, err := root.Publish(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	takeAndDie(t, url("root"), d, 10)
+	fetchAndCrash(t, url("root"), d, 10)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var got []uint64
 	tries := 0
-	if err := as("store").ConsumeBatch(ctx, d, bus.BatchOptions{MaxAge: 100 * time.Millisecond}, func(_ context.Context, batch bus.Batch) error {
+	if err := as("store").ConsumeBatch(ctx, d, bus.BatchOptions{
+		MaxAge: 100 * time.Millisecond,
+	}, func(_ context.Context, batch bus.Batch) error {
 		if tries++; tries == 1 {
 			return errors.New("the first batch fails")
 		}
@@ -105,11 +129,11 @@ func TestConsumeBatch_TakesWhatADeadProcessHadTaken(t *testing.T) {
 	}
 }
 
-// warnings is a log that keeps the lines about batches that start again, as many as fit.
+// warnings is a log that keeps the lines about batches that restart, as many as fit.
 type warnings chan string
 
 func (w warnings) Write(line []byte) (int, error) {
-	if bytes.Contains(line, []byte("batches start again")) {
+	if bytes.Contains(line, []byte("batches restart after a failure")) {
 		select {
 		case w <- string(line):
 		default:
@@ -118,17 +142,21 @@ func (w warnings) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// soon matches the delays after which batches start again; a batch's own go up to 15 s.
-var soon = regexp.MustCompile(`retry_seconds=[15]\s`)
+// shortRetry matches the delays before batches restart; those of a single batch grow to 15 s.
+var shortRetry = regexp.MustCompile(`retry_seconds=[15]\s`)
 
-// TestConsumeBatch_GoesOnSoonAfterEachOutage: a store that has run for months and
-// seen many outages waits no longer for the next one than for the first.
-func TestConsumeBatch_GoesOnSoonAfterEachOutage(t *testing.T) {
+// After many outages, batches restart as soon as after the first one.
+func TestConsumeBatch_RestartsSoonAfterEachOutage(t *testing.T) {
 	t.Parallel() // it mostly waits
 	server := bustest.NewServer(t)
 	server.Connect(t) // prepares
 	failed := make(warnings, 10)
-	b, err := bus.Connect(t.Context(), bus.Options{URL: server.URL()}, slog.New(slog.NewTextHandler(failed, nil)), nil)
+	b, err := bus.Connect(
+		t.Context(),
+		bus.Options{URL: server.URL()},
+		slog.New(slog.NewTextHandler(failed, nil)),
+		nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +165,9 @@ func TestConsumeBatch_GoesOnSoonAfterEachOutage(t *testing.T) {
 	var outage atomic.Bool
 	ended, handled := make(chan error, 1), make(chan uint64, 100)
 	go func() {
-		ended <- b.ConsumeBatch(ctx, schemas.StoreDurables()[1], bus.BatchOptions{MaxAge: 50 * time.Millisecond}, func(_ context.Context, batch bus.Batch) error {
+		ended <- b.ConsumeBatch(ctx, schemas.StoreDurables()[1], bus.BatchOptions{
+			MaxAge: 50 * time.Millisecond,
+		}, func(_ context.Context, batch bus.Batch) error {
 			if outage.CompareAndSwap(true, false) {
 				server.Stop()
 			}
@@ -148,7 +178,17 @@ func TestConsumeBatch_GoesOnSoonAfterEachOutage(t *testing.T) {
 	number := uint64(0)
 	publish := func() uint64 {
 		number++
-		sequence, err := b.Publish(ctx, &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", number), At: time.Now()}, Node: "node-a", BootID: "boot", Number: number, IntervalSeconds: 2, Cores: 2})
+		sequence, err := b.Publish(
+			ctx,
+			&schemas.Sample{
+				Stamp:           schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", number), At: time.Now()},
+				Node:            "node-a",
+				BootID:          "boot",
+				Number:          number,
+				IntervalSeconds: 2,
+				Cores:           2,
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +198,7 @@ func TestConsumeBatch_GoesOnSoonAfterEachOutage(t *testing.T) {
 		outage.Store(true)
 		publish()
 		for begun := true; begun || len(failed) > 0; begun = false {
-			if line := <-failed; !soon.MatchString(line) {
+			if line := <-failed; !shortRetry.MatchString(line) {
 				t.Errorf("outage %d: %s, want a retry after 1 or 5 s", n+1, line)
 			}
 		}
@@ -177,9 +217,8 @@ func TestConsumeBatch_GoesOnSoonAfterEachOutage(t *testing.T) {
 	}
 }
 
-// TestBacklog_IsWhatNoBatchHas: what is open counts, what is done does not, and
-// nothing is left behind the last batch.
-func TestBacklog_IsWhatNoBatchHas(t *testing.T) {
+// The messages of an unfinished batch count, those of a finished one do not.
+func TestBacklog_CountsUnhandledMessages(t *testing.T) {
 	b := bustest.New(t)
 	d := schemas.StoreDurables()[1]
 	backlog := func(messages uint64) {
@@ -188,13 +227,21 @@ func TestBacklog_IsWhatNoBatchHas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Messages != messages || got.Oldest.IsZero() != (messages == 0) || messages > 0 && time.Since(got.Oldest) > time.Minute {
+		if got.Messages != messages || got.Oldest.IsZero() != (messages == 0) ||
+			messages > 0 && time.Since(got.Oldest) > time.Minute {
 			t.Errorf("Backlog() = %+v, want %d messages of just now", got, messages)
 		}
 	}
 	backlog(0)
 	for n := range uint64(20) {
-		s := &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now()}, Node: "node-a", BootID: "boot", Number: n, IntervalSeconds: 2, Cores: 2}
+		s := &schemas.Sample{
+			Stamp:           schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now()},
+			Node:            "node-a",
+			BootID:          "boot",
+			Number:          n,
+			IntervalSeconds: 2,
+			Cores:           2,
+		}
 		if _, err := b.Publish(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +249,10 @@ func TestBacklog_IsWhatNoBatchHas(t *testing.T) {
 	backlog(20)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := b.ConsumeBatch(ctx, d, bus.BatchOptions{MaxMessages: 10, MaxAge: patience}, func(_ context.Context, batch bus.Batch) error {
+	if err := b.ConsumeBatch(ctx, d, bus.BatchOptions{
+		MaxMessages: 10,
+		MaxAge:      patience,
+	}, func(_ context.Context, batch bus.Batch) error {
 		if backlog(20 - batch.First + 1); batch.Bytes < 10*100 {
 			t.Errorf("the batch has %d bytes, want those of ten samples", batch.Bytes)
 		}
@@ -216,13 +266,20 @@ func TestBacklog_IsWhatNoBatchHas(t *testing.T) {
 	backlog(0)
 }
 
-// A batch that another process has taken over is no longer closed by the first one: it
-// stays open until the other process has handled it.
+// After another process has taken over a batch, the first process cannot close it: the intent
+// stays open until the other process has handled the batch.
 func TestConsumeBatch_ClosesOnlyItsOwnBatch(t *testing.T) {
 	server := bustest.NewServer(t)
 	first, second := server.Connect(t), server.Connect(t)
 	d := schemas.StoreDurables()[1]
-	s := &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", 1), At: time.Now()}, Node: "node-a", BootID: "boot", Number: 1, IntervalSeconds: 2, Cores: 2}
+	s := &schemas.Sample{
+		Stamp:           schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", 1), At: time.Now()},
+		Node:            "node-a",
+		BootID:          "boot",
+		Number:          1,
+		IntervalSeconds: 2,
+		Cores:           2,
+	}
 	if _, err := first.Publish(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -263,9 +320,9 @@ func TestConsumeBatch_ClosesOnlyItsOwnBatch(t *testing.T) {
 	}
 }
 
-// TestConsumeBatch_TakesALogThatBeganAgain: after a power cut or a loss of its disk
-// a log counts from less than was handled. What comes then is not taken for old.
-func TestConsumeBatch_TakesALogThatBeganAgain(t *testing.T) {
+// After a power cut or the loss of its disk, a stream assigns sequences again that were
+// handled before. The new messages are not mistaken for redeliveries.
+func TestConsumeBatch_AfterAStreamReset(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	d := schemas.StoreDurables()[1]
@@ -274,7 +331,9 @@ func TestConsumeBatch_TakesALogThatBeganAgain(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		if err := b.ConsumeBatch(ctx, d, bus.BatchOptions{MaxAge: 50 * time.Millisecond}, func(_ context.Context, batch bus.Batch) error {
+		if err := b.ConsumeBatch(ctx, d, bus.BatchOptions{
+			MaxAge: 50 * time.Millisecond,
+		}, func(_ context.Context, batch bus.Batch) error {
 			for _, r := range batch.Records {
 				if handled[r.Event.ID()]++; r.Event.ID() == until {
 					cancel()
@@ -288,7 +347,14 @@ func TestConsumeBatch_TakesALogThatBeganAgain(t *testing.T) {
 	publish := func(from, to uint64) string {
 		t.Helper()
 		for n := from; n <= to; n++ {
-			s := &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now()}, Node: "node-a", BootID: "boot", Number: n, IntervalSeconds: 2, Cores: 2}
+			s := &schemas.Sample{
+				Stamp:           schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now()},
+				Node:            "node-a",
+				BootID:          "boot",
+				Number:          n,
+				IntervalSeconds: 2,
+				Cores:           2,
+			}
 			if _, err := b.Publish(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
@@ -304,7 +370,7 @@ func TestConsumeBatch_TakesALogThatBeganAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	consume(publish(31, 40))
-	consume(publish(41, 80)) // and beyond where the old one ended
+	consume(publish(41, 80)) // beyond the end of the old stream
 	for n := uint64(1); n <= 80; n++ {
 		if id := schemas.SampleID("node-a", "boot", n); handled[id] != 1 {
 			t.Errorf("%s was handled %d times, want once", id, handled[id])
@@ -312,14 +378,14 @@ func TestConsumeBatch_TakesALogThatBeganAgain(t *testing.T) {
 	}
 }
 
-// closer counts what was prepared and not put down yet.
+// closer counts open prepared values.
 type closer struct{ open *atomic.Int64 }
 
 func (c closer) Close() error { c.open.Add(-1); return nil }
 
-// TestConsumeBatch_PreparesTheNext: a batch is prepared while the one before it is
-// handled, and what was prepared is there for one attempt.
-func TestConsumeBatch_PreparesTheNext(t *testing.T) {
+// The next batch is prepared while the current one is handled. Only the first attempt gets
+// the prepared value.
+func TestConsumeBatch_PreparesTheNextBatch(t *testing.T) {
 	b := bustest.New(t)
 	publish(t, b, 1, 21)
 	ctx, cancel := context.WithCancel(within(t))
@@ -327,32 +393,43 @@ func TestConsumeBatch_PreparesTheNext(t *testing.T) {
 	var open atomic.Int64
 	prepared := make(chan string, 10)
 	attempts := map[string]int{}
-	err := b.ConsumeBatch(ctx, nodeDurable(), bus.BatchOptions{MaxMessages: 10, MaxAge: patience, Prepare: func(_ context.Context, batch *bus.Batch) {
-		open.Add(1)
-		batch.Ahead = closer{&open}
-		prepared <- batch.Token
-	}}, func(_ context.Context, batch bus.Batch) error {
-		attempts[batch.Token]++
-		if first := attempts[batch.Token] == 1; (batch.Ahead != nil) != first || batch.Repeated == first {
-			t.Errorf("attempt %d at %s has %v prepared, repeated %v", attempts[batch.Token], batch.Token, batch.Ahead, batch.Repeated)
-		}
-		for batch.First == 1 && attempts[batch.Token] == 1 { // the second is prepared before the first is handled
-			select {
-			case token := <-prepared:
-				if token == "NODE/11-20" {
-					return errors.New("the database is away")
-				}
-			case <-ctx.Done():
-				t.Error("the next batch is not prepared meanwhile")
-				return nil
+	err := b.ConsumeBatch(
+		ctx,
+		nodeDurable(),
+		bus.BatchOptions{MaxMessages: 10, MaxAge: patience, Prepare: func(_ context.Context, batch *bus.Batch) {
+			open.Add(1)
+			batch.Prepared = closer{&open}
+			prepared <- batch.Token
+		}},
+		func(_ context.Context, batch bus.Batch) error {
+			attempts[batch.Token]++
+			if first := attempts[batch.Token] == 1; (batch.Prepared != nil) != first || batch.Redelivered == first {
+				t.Errorf(
+					"attempt %d at %s has %v prepared, redelivered %v",
+					attempts[batch.Token],
+					batch.Token,
+					batch.Prepared,
+					batch.Redelivered,
+				)
 			}
-		}
-		if batch.Last == 20 {
-			cancel()
-		}
-		return nil
-	})
+			for batch.First == 1 && attempts[batch.Token] == 1 { // the second is prepared before the first is handled
+				select {
+				case token := <-prepared:
+					if token == "NODE/11-20" {
+						return errors.New("the database is away")
+					}
+				case <-ctx.Done():
+					t.Error("the next batch is not prepared in the meantime")
+					return nil
+				}
+			}
+			if batch.Last == 20 {
+				cancel()
+			}
+			return nil
+		},
+	)
 	if err != nil || !maps.Equal(attempts, map[string]int{"NODE/1-10": 2, "NODE/11-20": 1}) || open.Load() != 0 {
-		t.Errorf("attempts %v, %d prepared batches were not put down, %v", attempts, open.Load(), err)
+		t.Errorf("attempts %v, %d prepared batches were not released, %v", attempts, open.Load(), err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,106 +16,136 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options says where the server is, and who connects. Of the files the zero value
-// means none: no TLS but what the URL asks for, no user but the URL's.
+// Options names the server and the user of a connection. Without any of the files, the
+// connection uses TLS and credentials only as far as the URL asks for them.
 type Options struct {
-	URL       string                     // such as "nats://127.0.0.1:4222"; several are separated by commas
-	InProcess nats.InProcessConnProvider // a server in this process; wins over URL
-	Name      string                     // of the connection, as the server shows it
-	Replicas  int                        // NATS servers that keep a copy of each stream and bucket, 1 to 5; the least, as in schemas.Stream; 0: as declared there
+	URL       string                     // such as "nats://127.0.0.1:4222"; comma-separated
+	InProcess nats.InProcessConnProvider // a server in this process; takes precedence over URL
+	Name      string                     // connection name that the server shows
 
-	CAFile            string // certificates in PEM of the authorities that sign the server's; given, nothing but TLS is spoken
-	CertFile, KeyFile string // the client's own certificate and key in PEM, where the server asks for one
-	SeedFile          string // seed of the user's nkey, which proves who connects
-	User              string // whose seed it is; default the name of the file up to its first dot
+	// Replicas is the minimum number of NATS servers that keep a copy of each stream and
+	// bucket, 1 to 5. 0 means the number that schemas.Stream declares.
+	Replicas int
 
-	// Person: the user submits, cancels and tells of jobs of his own, by subjects that
-	// carry his name; the advisor lets nobody do that to the jobs of another.
+	// CAFile holds PEM certificates of the authorities that sign the server's certificate.
+	// If set, TLS is required.
+	CAFile string
+
+	// CertFile and KeyFile hold the client's certificate and key in PEM, for servers that
+	// require them.
+	CertFile, KeyFile string
+
+	SeedFile string // nkey seed of the user
+	User     string // user of the seed; default: the name of SeedFile up to its first dot
+
+	// Person limits the user to jobs that the user owns. Submissions, cancellations and
+	// events go to subjects with the user's name, and the advisor checks the ownership.
 	Person bool
 }
 
-// Bus is a connection to NATS that speaks schemas.
+// Bus is a connection to NATS that publishes and reads the messages of schemas.
 type Bus struct {
-	nc      *nats.Conn
-	js      jetstream.JetStream
-	log     *slog.Logger
-	metrics *metrics
-	least   int // Options.Replicas
-	own     own
-	user    string   // who this connection is; "": the server does not ask
-	person  bool     // speaks of his own jobs only
-	asking  sync.Map // *asked to context.CancelCauseFunc: messages whose answer is waited for
+	nc          *nats.Conn
+	js          jetstream.JetStream
+	log         *slog.Logger
+	metrics     *metrics
+	minReplicas int // Options.Replicas
+	published   publishedEvents
+	user        string   // "" if the server requires no authentication
+	isPerson    bool     // Options.Person
+	pending     sync.Map // *pendingSend to context.CancelCauseFunc
 }
 
 // retryDelay is the pause between two attempts to connect.
 const retryDelay = 250 * time.Millisecond
 
-// A server that is cut off says nothing: after pingsOut pings without an answer, 4 to
-// 6 s, the connection is given up and another server asked. The client's own measure
-// is six minutes.
+// A server that is cut off closes no connection. After maxPingsOut unanswered pings, 4 to
+// 6 s, the client drops the connection and tries another server. The client's default takes
+// six minutes.
 const (
-	pingEvery = 2 * time.Second
-	pingsOut  = 2
+	pingInterval = 2 * time.Second
+	maxPingsOut  = 2
 )
 
-// Connect connects to NATS, tries again until ctx ends, and reconnects for ever
-// afterwards. The error names the address; files that cannot be used are
-// ErrIdentity, at once.
-func Connect(ctx context.Context, o Options, log *slog.Logger, reg prometheus.Registerer) (*Bus, error) {
-	who, err := o.identity()
+// Connect connects to NATS. It retries until ctx ends, and reconnects for ever afterwards.
+// The error names the address. If a file cannot be used, Connect fails at once with
+// ErrIdentity.
+func Connect(
+	ctx context.Context, o Options, log *slog.Logger, reg prometheus.Registerer,
+) (*Bus, error) {
+	credentials, err := o.credentials()
 	if err != nil {
 		return nil, err
 	}
-	b := &Bus{log: log, metrics: newMetrics(reg), least: o.Replicas}
+	b := &Bus{log: log, metrics: newMetrics(reg), minReplicas: o.Replicas}
 	if o.SeedFile != "" {
-		b.user, b.person = o.User, o.Person
+		b.user, b.isPerson = o.User, o.Person
 	}
-	opts := append(who,
-		nats.Name(o.Name), nats.MaxReconnects(-1), nats.ReconnectWait(retryDelay), nats.Timeout(2*time.Second),
-		nats.DrainTimeout(5*time.Second), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsOut),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil {
-				log.Warn("nats connection lost", "error", err)
-			}
-		}),
-		nats.ReconnectHandler(func(nc *nats.Conn) { log.Info("nats connection is back", "url", WithoutSecrets(nc.ConnectedUrl())) }),
-		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
-			if s != nil {
-				log.Warn("nats subscription", "subject", s.Subject, "error", err)
-				return
-			}
-			b.refused(err)
-		}),
-	)
+
+	opts := append(credentials, b.connectionOptions(o.Name)...)
 	if o.InProcess != nil {
 		opts = append(opts, nats.InProcessServer(o.InProcess))
 	}
-	for warned := false; ; {
-		var err error
-		if b.nc, err = nats.Connect(o.URL, opts...); err == nil {
-			break
-		}
-		err = o.reason(err)
-		if !warned {
-			log.Warn("nats is not there yet", "url", WithoutSecrets(o.URL), "error", err)
-			warned = true
-		}
-		if wait(ctx, retryDelay) != nil {
-			return nil, fmt.Errorf("connect to nats at %s: %w", WithoutSecrets(o.URL), err)
-		}
+	if err := b.dial(ctx, &o, opts); err != nil {
+		return nil, err
 	}
-	js, err := jetstream.New(b.nc)
+
+	b.js, err = jetstream.New(b.nc)
 	if err != nil {
 		b.nc.Close()
 		return nil, fmt.Errorf("use jetstream at %s: %w", WithoutSecrets(o.URL), err)
 	}
-	b.js = js
 	return b, nil
 }
 
-// Prepare creates the streams and buckets, or changes them to what schemas
-// says. It may be called by every service at every start; what was set to keep
-// more than that stays.
+// connectionOptions are the client options that do not depend on the user.
+func (b *Bus) connectionOptions(name string) []nats.Option {
+	return []nats.Option{
+		nats.Name(name),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(retryDelay),
+		nats.Timeout(2 * time.Second),
+		nats.DrainTimeout(5 * time.Second),
+		nats.PingInterval(pingInterval),
+		nats.MaxPingsOutstanding(maxPingsOut),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				b.log.Warn("nats connection lost", "error", err)
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			b.log.Info("nats connection is back", "url", WithoutSecrets(nc.ConnectedUrl()))
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
+			if s != nil {
+				b.log.Warn("nats subscription", "subject", s.Subject, "error", err)
+				return
+			}
+			b.cancelForbidden(err)
+		}),
+	}
+}
+
+// dial connects, and retries until ctx ends.
+func (b *Bus) dial(ctx context.Context, o *Options, opts []nats.Option) error {
+	for warned := false; ; warned = true {
+		var err error
+		if b.nc, err = nats.Connect(o.URL, opts...); err == nil {
+			return nil
+		}
+		err = o.explain(err)
+		if !warned {
+			b.log.Warn("nats is not reachable yet", "url", WithoutSecrets(o.URL), "error", err)
+		}
+		if sleep(ctx, retryDelay) != nil {
+			return fmt.Errorf("connect to nats at %s: %w", WithoutSecrets(o.URL), err)
+		}
+	}
+}
+
+// Prepare creates the streams and buckets, or changes them to the settings that schemas
+// declares. Every service may call it at every start. Limits that keep more than declared
+// stay.
 func (b *Bus) Prepare(ctx context.Context) error {
 	for _, s := range b.declaredStreams() {
 		if err := b.prepareStream(ctx, s); err != nil {
@@ -124,10 +155,10 @@ func (b *Bus) Prepare(ctx context.Context) error {
 	return b.prepareBuckets(ctx)
 }
 
-// Connected reports whether the server is reached right now.
+// Connected reports whether the connection to the server is up.
 func (b *Bus) Connected() bool { return b.nc.IsConnected() }
 
-// Close sends what is buffered, lets subscriptions finish and disconnects.
+// Close sends buffered messages, lets subscriptions finish and disconnects.
 func (b *Bus) Close(ctx context.Context) error {
 	if b.nc.IsClosed() {
 		return nil
@@ -146,8 +177,8 @@ func (b *Bus) Close(ctx context.Context) error {
 	}
 }
 
-// wait pauses for d or until ctx ends, and returns ctx's error then.
-func wait(ctx context.Context, d time.Duration) error {
+// sleep pauses for d. If ctx ends first, it returns ctx's error.
+func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -158,13 +189,24 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// unavailable marks errors of a server that is away with CodeUnavailable.
+// unavailableErrors are the client's errors for a server that does not answer.
+var unavailableErrors = []error{
+	nats.ErrNoResponders,
+	nats.ErrTimeout,
+	nats.ErrConnectionClosed,
+	nats.ErrDisconnected,
+	nats.ErrConnectionReconnecting,
+	jetstream.ErrNoStreamResponse,
+	context.DeadlineExceeded,
+}
+
+// unavailable gives the errors of a server that does not answer the code CodeUnavailable.
+// Other errors stay as they are.
 func unavailable(err error) error {
-	for _, away := range []error{nats.ErrNoResponders, nats.ErrTimeout, nats.ErrConnectionClosed, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
-		jetstream.ErrNoStreamResponse, context.DeadlineExceeded} {
-		if errors.Is(err, away) {
-			return fmt.Errorf("%w (%w)", &schemas.Error{Code: schemas.CodeUnavailable, Message: "nats does not answer"}, err)
-		}
+	isCause := func(cause error) bool { return errors.Is(err, cause) }
+	if !slices.ContainsFunc(unavailableErrors, isCause) {
+		return err
 	}
-	return err
+	wire := &schemas.Error{Code: schemas.CodeUnavailable, Message: "nats does not answer"}
+	return fmt.Errorf("%w (%w)", wire, err)
 }

@@ -21,7 +21,7 @@ import (
 // patience is how long a test waits for a condition. It only guards against hanging.
 const patience = 5 * time.Minute
 
-// within returns a context that ends the waiting of a test after its patience.
+// within returns a context that ends after patience.
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
@@ -43,7 +43,7 @@ func publish(t *testing.T, b *bus.Bus, from, until uint64) {
 	}
 }
 
-func TestPublish_DropsACopy(t *testing.T) {
+func TestPublish_DropsADuplicate(t *testing.T) {
 	b := bustest.New(t)
 	first, err := b.Publish(within(t), sample(1))
 	if err != nil {
@@ -55,7 +55,7 @@ func TestPublish_DropsACopy(t *testing.T) {
 	}
 }
 
-func TestPublish_RefusesAnInvalidEvent(t *testing.T) {
+func TestPublish_RejectsAnInvalidEvent(t *testing.T) {
 	b := bustest.New(t)
 	s := sample(1)
 	s.Cores = 0
@@ -64,7 +64,7 @@ func TestPublish_RefusesAnInvalidEvent(t *testing.T) {
 	}
 }
 
-// follow collects the sequence numbers of samples until want have come.
+// follow collects the numbers of want samples.
 func follow(t *testing.T, b *bus.Bus, o bus.FollowOptions, want int) []uint64 {
 	t.Helper()
 	ctx, cancel := context.WithCancel(within(t))
@@ -86,7 +86,7 @@ func follow(t *testing.T, b *bus.Bus, o bus.FollowOptions, want int) []uint64 {
 	return got
 }
 
-func TestFollow_DeliversInOrderFromAnyPlace(t *testing.T) {
+func TestFollow_DeliversInOrderFromAnySequence(t *testing.T) {
 	b := bustest.New(t)
 	publish(t, b, 1, 6)
 	for _, c := range []struct {
@@ -104,8 +104,8 @@ func TestFollow_DeliversInOrderFromAnyPlace(t *testing.T) {
 	}
 }
 
-// Which events come does not depend on who filters: the server, or the reader.
-func TestFollow_DeliversWhatPassesItsFilters(t *testing.T) {
+// The delivered events do not depend on whether the server or the reader filters.
+func TestFollow_DeliversTheSelectedSubjects(t *testing.T) {
 	b := bustest.New(t)
 	for i := range 3 {
 		job := fmt.Sprint("job-", i)
@@ -115,8 +115,19 @@ func TestFollow_DeliversWhatPassesItsFilters(t *testing.T) {
 		set := schemas.Setting{Model: "m", BatchSize: 4, CPUs: 1, Epochs: 2, Nodes: []string{"node-a"}}
 		for _, e := range []schemas.Event{
 			&schemas.Started{JobStamp: stamp(schemas.StartedID(job, 1)), Setting: set},
-			&schemas.Epoch{JobStamp: stamp(schemas.EpochID(job, 1, 1)), Setting: set, Epoch: 1, DurationSeconds: 1, DurationSource: schemas.DurationReported},
-			&schemas.Ended{JobStamp: stamp(schemas.EndedID(job, 1, schemas.EventFinished)), Setting: set, Outcome: schemas.EventFinished, DurationSeconds: 2},
+			&schemas.Epoch{
+				JobStamp:        stamp(schemas.EpochID(job, 1, 1)),
+				Setting:         set,
+				Epoch:           1,
+				DurationSeconds: 1,
+				DurationSource:  schemas.DurationReported,
+			},
+			&schemas.Ended{
+				JobStamp:        stamp(schemas.EndedID(job, 1, schemas.EventFinished)),
+				Setting:         set,
+				Outcome:         schemas.EventFinished,
+				DurationSeconds: 2,
+			},
 		} {
 			if _, err := b.Publish(within(t), e); err != nil {
 				t.Fatal(err)
@@ -129,14 +140,34 @@ func TestFollow_DeliversWhatPassesItsFilters(t *testing.T) {
 		want     string
 	}{
 		{[]string{schemas.JobSubject("*", schemas.EventEpoch)}, false, "[2 5 8]"},
-		{[]string{schemas.JobSubject("*", schemas.EventStarted), schemas.JobSubject("*", schemas.EventEpoch)}, false, "[1 2 4 5 7 8]"},
-		{[]string{schemas.JobSubject("job-1", "*"), schemas.JobSubject("job-2", schemas.EventFinished)}, false, "[4 5 6 9]"},
-		{[]string{schemas.JobSubject("job-1", schemas.EventEpoch), schemas.JobSubject("job-2", schemas.EventEpoch)}, true, "[5 8]"},
+		{
+			[]string{schemas.JobSubject("*", schemas.EventStarted), schemas.JobSubject("*", schemas.EventEpoch)},
+			false,
+			"[1 2 4 5 7 8]",
+		},
+		{
+			[]string{schemas.JobSubject("job-1", "*"), schemas.JobSubject("job-2", schemas.EventFinished)},
+			false,
+			"[4 5 6 9]",
+		},
+		{
+			[]string{
+				schemas.JobSubject("job-1", schemas.EventEpoch),
+				schemas.JobSubject("job-2", schemas.EventEpoch),
+			},
+			true,
+			"[5 8]",
+		},
 		{[]string{schemas.JobSubject("job-7", "*"), schemas.JobSubject("job-8", "*")}, false, "[]"},
 	} {
 		ctx, cancel := context.WithCancel(within(t))
 		got, calls := []uint64{}, 0
-		o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: c.subjects, LastPerSubject: c.last, CaughtUp: func() { calls++; cancel() }}
+		o := bus.FollowOptions{
+			Stream:         schemas.StreamJob,
+			Subjects:       c.subjects,
+			LastPerSubject: c.last,
+			CaughtUp:       func() { calls++; cancel() },
+		}
 		err := b.Follow(ctx, o, func(r bus.Record) error { got = append(got, r.Sequence); return nil })
 		if fmt.Sprint(got) != c.want || calls != 1 || err != nil {
 			t.Errorf("Follow(%v) = %v, caught up %d times, %v; want %s", c.subjects, got, calls, err, c.want)
@@ -144,20 +175,24 @@ func TestFollow_DeliversWhatPassesItsFilters(t *testing.T) {
 	}
 }
 
-func TestFollow_SaysWhenItHasCaughtUp(t *testing.T) {
+func TestFollow_ReportsWhenItHasCaughtUp(t *testing.T) {
 	b := bustest.New(t)
 	for _, stored := range []int{0, 3} {
 		publish(t, b, 1, uint64(stored)+1)
 		ctx, cancel := context.WithCancel(within(t))
 		seen, calls := 0, 0
-		err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamNode, CaughtUp: func() { calls++; cancel() }}, func(bus.Record) error { seen++; return nil })
+		err := b.Follow(
+			ctx,
+			bus.FollowOptions{Stream: schemas.StreamNode, CaughtUp: func() { calls++; cancel() }},
+			func(bus.Record) error { seen++; return nil },
+		)
 		if err != nil || seen != stored || calls != 1 {
 			t.Errorf("with %d stored: saw %d, caught up %d times, err %v", stored, seen, calls, err)
 		}
 	}
 }
 
-func TestFollow_GoesOnAfterTheServerWasAway(t *testing.T) {
+func TestFollow_ContinuesAfterAnOutage(t *testing.T) {
 	s := bustest.NewServer(t)
 	b := s.Connect(t)
 	publish(t, b, 1, 3)
@@ -197,7 +232,7 @@ func TestFollow_GoesOnAfterTheServerWasAway(t *testing.T) {
 	}
 }
 
-func TestFollow_BuriesWhatItCannotUnderstand(t *testing.T) {
+func TestFollow_UndecodableMessageBecomesADeadLetter(t *testing.T) {
 	s := bustest.NewServer(t)
 	b := s.Connect(t)
 	nc, err := nats.Connect(s.URL())
@@ -220,35 +255,41 @@ func TestFollow_BuriesWhatItCannotUnderstand(t *testing.T) {
 		cancel()
 		return nil
 	})
-	if err != nil || dead == nil || string(dead.Data) != "{broken" || dead.OriginSequence != 1 || !strings.Contains(dead.Reason, "JSON") {
+	if err != nil || dead == nil || string(dead.Data) != "{broken" || dead.OriginSequence != 1 ||
+		!strings.Contains(dead.Reason, "JSON") {
 		t.Errorf("dead letter %+v, err %v", dead, err)
 	}
 }
 
 func nodeDurable() schemas.Durable { return schemas.StoreDurables()[1] }
 
-func TestConsumeBatch_HandsOutExactRanges(t *testing.T) {
+func TestConsumeBatch_DeliversExactRanges(t *testing.T) {
 	b := bustest.New(t)
 	publish(t, b, 1, 26)
 	ctx, cancel := context.WithCancel(within(t))
 	var next uint64 = 1
-	err := b.ConsumeBatch(ctx, nodeDurable(), bus.BatchOptions{MaxMessages: 10, MaxAge: 50 * time.Millisecond}, func(_ context.Context, batch bus.Batch) error {
-		if batch.First != next || int(batch.Last-batch.First)+1 != len(batch.Records) || len(batch.Records) > 10 {
-			t.Errorf("batch %s with %d records, want first %d", batch.Token, len(batch.Records), next)
-		}
-		if next = batch.Last + 1; next == 26 {
-			cancel()
-		}
-		return nil
-	})
+	err := b.ConsumeBatch(
+		ctx,
+		nodeDurable(),
+		bus.BatchOptions{MaxMessages: 10, MaxAge: 50 * time.Millisecond},
+		func(_ context.Context, batch bus.Batch) error {
+			if batch.First != next || int(batch.Last-batch.First)+1 != len(batch.Records) || len(batch.Records) > 10 {
+				t.Errorf("batch %s with %d records, want first %d", batch.Token, len(batch.Records), next)
+			}
+			if next = batch.Last + 1; next == 26 {
+				cancel()
+			}
+			return nil
+		},
+	)
 	if err != nil || next != 26 {
 		t.Errorf("ConsumeBatch ended at %d, %v", next, err)
 	}
 }
 
-// A handler that dies between its work and the ack sees the same batch again,
-// although new messages have come, and then only what is new.
-func TestConsumeBatch_RepeatsAnOpenIntentWithTheSameRows(t *testing.T) {
+// After a crash between the handler and the ack, the handler gets the same batch again even
+// if newer messages are stored, and then only the newer ones.
+func TestConsumeBatch_RepeatsAnOpenIntentWithTheSameRecords(t *testing.T) {
 	b := bustest.New(t)
 	publish(t, b, 1, 8)
 	options := bus.BatchOptions{MaxMessages: 7, MaxAge: patience}
@@ -277,8 +318,15 @@ func TestConsumeBatch_RepeatsAnOpenIntentWithTheSameRows(t *testing.T) {
 			for _, r := range batch.Records {
 				rest = append(rest, r.Sequence)
 			}
-		} else if batch.Token != token || ids(batch) != digest || !batch.Repeated {
-			t.Errorf("first batch %s %q repeated=%v, want %s %q", batch.Token, ids(batch), batch.Repeated, token, digest)
+		} else if batch.Token != token || ids(batch) != digest || !batch.Redelivered {
+			t.Errorf(
+				"first batch %s %q redelivered=%v, want %s %q",
+				batch.Token,
+				ids(batch),
+				batch.Redelivered,
+				token,
+				digest,
+			)
 		}
 		if batch.Last == 11 {
 			cancel()
@@ -295,14 +343,19 @@ func TestConsumeBatch_RepeatsAfterAnError(t *testing.T) {
 	publish(t, b, 1, 2)
 	ctx, cancel := context.WithCancel(within(t))
 	calls := 0
-	err := b.ConsumeBatch(ctx, nodeDurable(), bus.BatchOptions{MaxAge: 50 * time.Millisecond}, func(_ context.Context, batch bus.Batch) error {
-		calls++
-		if calls == 1 {
-			return errors.New("the database is away")
-		}
-		cancel()
-		return nil
-	})
+	err := b.ConsumeBatch(
+		ctx,
+		nodeDurable(),
+		bus.BatchOptions{MaxAge: 50 * time.Millisecond},
+		func(_ context.Context, batch bus.Batch) error {
+			calls++
+			if calls == 1 {
+				return errors.New("the database is away")
+			}
+			cancel()
+			return nil
+		},
+	)
 	if err != nil || calls != 2 {
 		t.Errorf("handled %d times, %v; want 2", calls, err)
 	}
@@ -354,7 +407,7 @@ func TestServe_TranslatesErrors(t *testing.T) {
 	}
 }
 
-// rawBody is sent as it is.
+// rawBody is encoded as its own bytes.
 type rawBody string
 
 func (r rawBody) MarshalJSON() ([]byte, error) { return []byte(r), nil }
@@ -400,7 +453,7 @@ func TestChampion_ChangesByCompareAndSet(t *testing.T) {
 	}
 }
 
-func TestConnect_SaysWhereItFailed(t *testing.T) {
+func TestConnect_ErrorNamesTheAddress(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := bus.Connect(ctx, bus.Options{URL: "nats://me:secret@127.0.0.1:1"}, slog.New(slog.DiscardHandler), nil)
@@ -426,8 +479,8 @@ func TestFollow_LeavesNoConsumerBehind(t *testing.T) {
 	}
 }
 
-// A follower learns how far it has come from messages that its filters leave out, too.
-func TestFollow_PassesEveryMessage(t *testing.T) {
+// Progress also counts the messages that the filters leave out.
+func TestFollow_ReportsProgressOfEveryMessage(t *testing.T) {
 	b := bustest.New(t)
 	set := schemas.Setting{Model: "m", BatchSize: 4, CPUs: 1, Epochs: 2, Nodes: []string{"node-a"}}
 	for i := range 4 {
@@ -438,9 +491,12 @@ func TestFollow_PassesEveryMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	subjects := []string{schemas.JobSubject("job-1", schemas.EventStarted), schemas.JobSubject("*", schemas.EventEpoch)}
+	subjects := []string{
+		schemas.JobSubject("job-1", schemas.EventStarted),
+		schemas.JobSubject("*", schemas.EventEpoch),
+	}
 	var order []string
-	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: subjects, Passed: func(sequence uint64) {
+	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: subjects, Progress: func(sequence uint64) {
 		order = append(order, fmt.Sprint("passed ", sequence))
 	}}
 	err := b.Read(within(t), o, func(r bus.Record) error {
@@ -451,7 +507,7 @@ func TestFollow_PassesEveryMessage(t *testing.T) {
 	if got := strings.Join(order, ", "); got != want || err != nil {
 		t.Errorf("%s, %v; want %s", got, err, want)
 	}
-	if place, err := b.Place(within(t), schemas.StreamJob); place.First != 1 || err != nil {
+	if place, err := b.StreamInfo(within(t), schemas.StreamJob); place.First != 1 || err != nil {
 		t.Errorf("Place = %+v, %v; want 1 as the first event", place, err)
 	}
 }

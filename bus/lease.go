@@ -13,32 +13,37 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Hold calls work while this process alone holds a lease, again and again until
-// ctx ends or work returns before its context ends: then it returns work's error.
-// Other processes wait meanwhile.
+// Hold waits for a lease and calls work while this process holds it. It returns the error of
+// work. If the lease is lost, it waits for the lease and calls work again. It returns nil if
+// ctx ends while it waits.
 //
-// The context of work ends with ctx, or when the lease is lost. The lease is renewed
-// three times per ttl until work returns, also after its context has ended: work may
-// still have a batch to finish. Then the lease is given back. A lease is no proof of
-// exclusion: what must not happen twice is written by compare-and-set all the same.
-func (b *Bus) Hold(ctx context.Context, name string, ttl time.Duration, work func(ctx context.Context) error) error {
+// The context of work ends with ctx, or when the lease is lost. Until work returns, Hold renews
+// the lease three times per ttl, also after the end of ctx, so that work can finish its batch.
+// Then it gives the lease back. A lease does not prove exclusion: writes that must not happen
+// twice need a compare-and-set as well.
+func (b *Bus) Hold(
+	ctx context.Context, name string, ttl time.Duration, work func(ctx context.Context) error,
+) error {
 	l := &lease{bus: b, name: name, ttl: ttl, holder: rand.Text()}
 	for {
 		if err := l.take(ctx); err != nil {
 			return nil // ctx has ended
 		}
+
 		lost, err := l.hold(ctx, work)
 		if lost == nil {
 			l.giveBack(ctx)
 			return err
 		}
-		b.log.Warn("lease lost, taken again when it is free", "lease", name, "error", lost)
+		b.log.Warn("lease lost, waiting for it", "lease", name, "error", lost)
 	}
 }
 
-// hold calls work and renews the lease until work returns. It returns the error of work,
-// and why the lease was lost if that is what ended work.
-func (l *lease) hold(ctx context.Context, work func(ctx context.Context) error) (lost, err error) {
+// hold calls work and renews the lease until work returns. It returns the error of work and,
+// if the loss of the lease has ended work, the reason of the loss.
+func (l *lease) hold(
+	ctx context.Context, work func(ctx context.Context) error,
+) (lost, err error) {
 	held, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	done := make(chan error, 1)
@@ -59,19 +64,19 @@ func (l *lease) hold(ctx context.Context, work func(ctx context.Context) error) 
 	ended := working.Err() != nil && ctx.Err() == nil
 	stop()
 	if lost = <-done; !ended {
-		lost = nil // work has done what it had to do, or ctx ended
+		lost = nil // work has finished, or ctx has ended
 	}
 	return lost, err
 }
 
-// errLeaseLost is why a batch in hand is given up: another process may write it now.
+// errLeaseLost cancels the current batch: another process may write it now.
 var errLeaseLost = errors.New("the lease is lost")
 
-// heldKey is the context key of the context that ends when the lease of a work is lost.
+// heldKey is the context key of a context that ends when the lease is lost.
 type heldKey struct{}
 
-// afterLoss calls f when the lease is lost under which ctx was made, if there is one.
-// Unlike ctx, a lease outlives the end of its process's service.
+// afterLoss calls f when the lease of ctx is lost. It does nothing if ctx is not, and does not
+// descend from, the context of a function that Hold called. The end of ctx does not matter.
 func afterLoss(ctx context.Context, f func()) (stop func() bool) {
 	held, ok := ctx.Value(heldKey{}).(context.Context)
 	if !ok {
@@ -80,39 +85,42 @@ func afterLoss(ctx context.Context, f func()) (stop func() bool) {
 	return context.AfterFunc(held, f)
 }
 
-// lease is one process's view of a key.
+// lease is one process's view of a lease.
 type lease struct {
 	bus      *Bus
 	name     string
 	ttl      time.Duration
 	holder   string
 	revision uint64
-	sentAt   time.Time // when the last write that succeeded was sent: its ttl counts from then or later
+	sentAt   time.Time // of the last successful write: the lease holds for ttl from then
 }
 
 // take waits until the lease is free and takes it. An error means that ctx ended.
 func (l *lease) take(ctx context.Context) error {
 	var seen uint64
-	var since time.Time // this process's monotonic clock: clocks of others may differ
+	var seenAt time.Time // by the monotonic clock: the clocks of other machines may differ
 	for {
 		held, revision, err := l.read(ctx)
+		heldTTL := time.Duration(held.TTLSeconds * float64(time.Second))
+		expired := revision == seen && time.Since(seenAt) >= max(l.ttl, heldTTL)
 		switch {
 		case err != nil:
 			l.bus.log.Debug("lease cannot be read yet", "lease", l.name, "error", err)
-		case held.Holder == "" || held.Holder == l.holder || revision == seen && time.Since(since) >= max(l.ttl, time.Duration(held.TTLSeconds*float64(time.Second))):
+		case held.Holder == "" || held.Holder == l.holder || expired:
 			if err := l.write(ctx, l.holder, revision); err == nil {
 				return nil
 			}
 		case revision != seen:
-			seen, since = revision, time.Now()
+			seen, seenAt = revision, time.Now()
 		}
-		if err := wait(ctx, l.ttl/10); err != nil {
+		if err := sleep(ctx, l.ttl/10); err != nil {
 			return err
 		}
 	}
 }
 
-// renew keeps the lease until ctx ends (nil), or it is lost.
+// renew renews the lease until ctx ends, and then returns nil. If the lease is lost, it returns
+// the reason.
 func (l *lease) renew(ctx context.Context) error {
 	tick := time.NewTicker(l.ttl / 3)
 	defer tick.Stop()
@@ -122,30 +130,31 @@ func (l *lease) renew(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		trying, cancel := context.WithTimeout(ctx, l.ttl/3)
-		err := l.write(trying, l.holder, l.revision)
+		attempt, cancel := context.WithTimeout(ctx, l.ttl/3)
+		err := l.write(attempt, l.holder, l.revision)
 		cancel()
 		switch {
 		case err == nil:
 		case errors.Is(err, schemas.ErrConflict):
-			// An earlier write may have arrived although its answer did not.
-			if held, revision, again := l.read(ctx); again == nil && held.Holder == l.holder {
+			// The answer to an earlier successful write may have been lost.
+			held, revision, readErr := l.read(ctx)
+			if readErr == nil && held.Holder == l.holder {
 				l.revision = revision
 				continue
 			}
 			return err
 		case ctx.Err() == nil && time.Since(l.sentAt) >= 2*l.ttl/3:
-			return err // somebody may take it soon
+			return err // another process may take it soon
 		}
 	}
 }
 
-// giveBack frees the lease, so that nobody has to wait for its end.
+// giveBack releases the lease before it expires.
 func (l *lease) giveBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.ttl/3)
 	defer cancel()
 	if err := l.write(ctx, "", l.revision); err != nil {
-		l.bus.log.Debug("lease not given back, it will run out", "lease", l.name, "error", err)
+		l.bus.log.Debug("lease not given back, it will expire", "lease", l.name, "error", err)
 	}
 }
 
@@ -167,7 +176,8 @@ func (l *lease) read(ctx context.Context) (held schemas.Lease, revision uint64, 
 	return held, entry.Revision(), nil
 }
 
-// write makes holder the holder if the key still has the revision.
+// write sets the holder if the key still has the revision. Otherwise the error matches
+// schemas.ErrConflict.
 func (l *lease) write(ctx context.Context, holder string, revision uint64) error {
 	kv, err := l.bus.js.KeyValue(ctx, schemas.BucketLeases)
 	if err != nil {
@@ -179,8 +189,9 @@ func (l *lease) write(ctx context.Context, holder string, revision uint64) error
 	}
 	sent := time.Now()
 	next, err := kv.Update(ctx, l.name, data, revision)
-	if taken(err) {
-		return &schemas.Error{Code: schemas.CodeConflict, Message: "the lease " + l.name + " is another's"}
+	if isRevisionConflict(err) {
+		message := "another process has written the lease " + l.name
+		return &schemas.Error{Code: schemas.CodeConflict, Message: message}
 	}
 	if err != nil {
 		return fmt.Errorf("write lease %s: %w", l.name, unavailable(err))

@@ -11,7 +11,7 @@ import (
 	"courier/schemas"
 )
 
-// A batch in hand outlives the end of its service, but not the loss of the lease.
+// The context of the current batch outlives its parent, but not the lease.
 func TestFinishContext_EndsWithTheLease(t *testing.T) {
 	s, err := server.New(server.Options{DataDir: t.TempDir(), Port: 0}, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -97,7 +97,7 @@ func TestHold_KeepsTheLeaseForLong(t *testing.T) {
 	}
 }
 
-// A service that ends finishes the batch in hand. No other process may begin meanwhile.
+// A service that stops finishes its batch. Until then no other process gets the lease.
 func TestHold_KeepsTheLeaseUntilWorkReturns(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
@@ -129,7 +129,7 @@ func TestHold_KeepsTheLeaseUntilWorkReturns(t *testing.T) {
 	}
 }
 
-func TestHold_IsTakenFromWhoIsCutOff(t *testing.T) {
+func TestHold_PassesOnWhenTheHolderIsCutOff(t *testing.T) {
 	t.Parallel() // it mostly waits
 	server := bustest.NewServer(t)
 	first, second := server.Connect(t), server.Connect(t)

@@ -11,37 +11,44 @@ import (
 )
 
 type metrics struct {
-	published *prometheus.CounterVec // by stream-level kind and outcome
-	consumed  *prometheus.CounterVec
-	dead      *prometheus.CounterVec
-	retried   *prometheus.CounterVec
+	published *prometheus.CounterVec // by subjectKind and outcome
+	consumed  *prometheus.CounterVec // by stream
+	dead      *prometheus.CounterVec // by stream and reason
+	repeated  *prometheus.CounterVec // by stream
 	requests  *prometheus.HistogramVec
 	panics    *prometheus.CounterVec // by subject of the endpoint
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{
-		published: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_bus_published_messages_total", Help: "Events published, by kind and outcome."}, []string{"kind", "outcome"}),
-		consumed:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_bus_consumed_messages_total", Help: "Events read from a stream."}, []string{"stream"}),
-		dead:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_bus_dead_messages_total", Help: "Messages that could not be understood, by reason: size, json, value (a field's type or range) or subject."}, []string{"stream", "reason"}),
-		retried:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "courier_bus_repeated_batches_total", Help: "Batches that were handled again."}, []string{"stream"}),
-		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "courier_bus_request_seconds", Help: "Time to answer a request, by subject and outcome.",
-			Buckets: prometheus.ExponentialBuckets(20e-6, 3, 12)}, []string{"subject", "code"}),
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
-	m.panics = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "courier_bus_handler_panics_total",
-		Help: "Requests whose handler panicked, by subject of the endpoint.",
-	}, []string{"subject"})
+	m := &metrics{
+		published: counter("courier_bus_published_messages_total",
+			"Published events, by kind and outcome.", "kind", "outcome"),
+		consumed: counter("courier_bus_consumed_messages_total",
+			"Events read from a stream.", "stream"),
+		dead: counter("courier_bus_dead_messages_total",
+			"Messages that could not be decoded, by reason: size, json, value (type or range "+
+				"of a field) or subject.", "stream", "reason"),
+		repeated: counter("courier_bus_repeated_batches_total",
+			"Batches that were handled again after a failure.", "stream"),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "courier_bus_request_seconds",
+			Help:    "Time to answer a request, by subject and outcome.",
+			Buckets: prometheus.ExponentialBuckets(20e-6, 3, 12),
+		}, []string{"subject", "code"}),
+		panics: counter("courier_bus_handler_panics_total",
+			"Requests whose handler panicked, by subject of the endpoint.", "subject"),
+	}
 	if reg != nil {
-		for _, c := range []prometheus.Collector{m.published, m.consumed, m.dead, m.retried, m.requests, m.panics} {
-			reg.MustRegister(c)
-		}
+		reg.MustRegister(m.published, m.consumed, m.dead, m.repeated, m.requests, m.panics)
 	}
 	return m
 }
 
-// reasonKind sorts what is wrong with a message into a label with a bound.
-func reasonKind(data []byte, reason error) string {
+// reasonLabel returns the metric label for the reason why a message could not be decoded.
+func reasonLabel(data []byte, reason error) string {
 	var e *schemas.Error
 	switch {
 	case len(data) > schemas.MaxMessageBytes:
@@ -54,8 +61,8 @@ func reasonKind(data []byte, reason error) string {
 	return "subject"
 }
 
-// WithoutSecrets returns a list of addresses without users, passwords and tokens,
-// also of addresses that cannot be read.
+// WithoutSecrets removes users, passwords and tokens from a list of addresses, including
+// addresses that cannot be parsed.
 func WithoutSecrets(urls string) string {
 	list := strings.Split(urls, ",")
 	for i, s := range list {

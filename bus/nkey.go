@@ -9,31 +9,33 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Prefixes of nkeys: they become the first letters of what is written, "SU" and
-// "U" (github.com/nats-io/nkeys, strkey.go).
+// Prefixes of nkeys. They become the first letters of the encoded key, "SU" and "U"
+// (github.com/nats-io/nkeys, strkey.go).
 const (
 	prefixSeed = 18 << 3
 	prefixUser = 20 << 3
 )
 
-// NewUser makes the nkey of a user: the seed, which proves who connects and which
-// only he may have, and the public key, by which the server knows him.
+// NewUser generates the nkey of a user. The seed is the user's secret; the public key goes
+// into the configuration of the server.
 func NewUser() (seed, public string, err error) {
 	key, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return "", "", err
 	}
 	head := []byte{prefixSeed | prefixUser>>5, prefixUser & 31 << 3}
-	return encodeNkey(append(head, private.Seed()...)), encodeNkey(append([]byte{prefixUser}, key...)), nil
+	seed = encodeNkey(append(head, private.Seed()...))
+	public = encodeNkey(append([]byte{prefixUser}, key...))
+	return seed, public, nil
 }
 
-// encodeNkey writes bytes as an nkey: base32, with a checksum at their end.
+// encodeNkey encodes bytes as an nkey: base32 of the bytes and their checksum.
 func encodeNkey(data []byte) string {
 	data = binary.LittleEndian.AppendUint16(data, checksum(data))
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(data)
 }
 
-// checksum is CRC-16 with the polynomial 0x1021 and nothing before it (XMODEM).
+// checksum is CRC-16/XMODEM: polynomial 0x1021, initial value 0.
 func checksum(data []byte) (crc uint16) {
 	for _, b := range data {
 		crc ^= uint16(b) << 8

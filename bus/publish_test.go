@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A stream of several servers refuses a copy while it stores the first. One server
-// never does, so the test answers in the place of the stream.
-func TestPublish_AsksAgainWhileACopyIsStored(t *testing.T) {
+// A replicated stream rejects a duplicate while it stores the original. A single server never
+// does, so the test answers in place of the stream.
+func TestPublish_RetriesWhileACopyIsStored(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {

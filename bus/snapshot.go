@@ -19,13 +19,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Snapshot describes a stored state: what a service knew after an event of a stream.
+// Snapshot describes the stored state of a service after an event of a stream.
 type Snapshot struct {
-	Kind            string    `json:"kind"`              // what the state is of, [a-z]+
-	Version         int       `json:"version"`           // of its encoding
-	Stream          string    `json:"stream"`            // that it was rebuilt from
-	StreamCreatedAt time.Time `json:"stream_created_at"` // tells a stream from one made again
-	Sequence        uint64    `json:"sequence"`          // of the last event that it holds
+	Kind            string    `json:"kind"`              // of state, [a-z]+
+	Version         int       `json:"version"`           // of the encoding
+	Stream          string    `json:"stream"`            // replayed to reach the state
+	StreamCreatedAt time.Time `json:"stream_created_at"` // differs if it was created again
+	Sequence        uint64    `json:"sequence"`          // of the last event in the state
 	StoredAt        time.Time `json:"stored_at"`         // when the stream stored that event
 	WrittenAt       time.Time `json:"written_at"`
 
@@ -36,16 +36,17 @@ type Snapshot struct {
 	chunks uint32
 }
 
-// ErrSnapshot says that a snapshot cannot be used: it is damaged, or does not belong to
-// the stream as it is now.
+// ErrSnapshot reports a snapshot that is damaged or does not match the current stream.
 var ErrSnapshot = errors.New("the snapshot cannot be used")
 
-// snapshotHeader is the key of the metadata of an object that holds a Snapshot as JSON.
+// snapshotHeader is the metadata key of the Snapshot, which is encoded as JSON.
 const snapshotHeader = "courier-snapshot"
 
-// SaveSnapshot stores the state that encode writes. It is seen by Snapshots when it is
-// complete; its digest is stored with it. Any number of processes may do that at once.
-func (b *Bus) SaveSnapshot(ctx context.Context, s Snapshot, encode func(io.Writer) error) error {
+// SaveSnapshot stores the state that encode writes, with its digest. Snapshots lists it once it
+// is complete. Any number of processes may call it at the same time.
+func (b *Bus) SaveSnapshot(
+	ctx context.Context, s Snapshot, encode func(io.Writer) error,
+) error {
 	objects, err := b.snapshots(ctx)
 	if err != nil {
 		return err
@@ -58,6 +59,7 @@ func (b *Bus) SaveSnapshot(ctx context.Context, s Snapshot, encode func(io.Write
 		Name:     fmt.Sprintf("%s.v%d.%d.%s", s.Kind, s.Version, s.Sequence, rand.Text()),
 		Metadata: map[string]string{snapshotHeader: string(header)},
 	}
+
 	read, write := io.Pipe()
 	encoded := make(chan struct{})
 	go func() {
@@ -66,7 +68,7 @@ func (b *Bus) SaveSnapshot(ctx context.Context, s Snapshot, encode func(io.Write
 		write.CloseWithError(errors.Join(encode(buffered), buffered.Flush()))
 	}()
 	_, err = objects.Put(ctx, meta, read)
-	read.CloseWithError(err) // ends the encoder where Put failed
+	read.CloseWithError(err) // ends the encoder if Put failed
 	<-encoded
 	if err != nil {
 		return fmt.Errorf("store snapshot %s: %w", meta.Name, unavailable(err))
@@ -74,11 +76,11 @@ func (b *Bus) SaveSnapshot(ctx context.Context, s Snapshot, encode func(io.Write
 	return nil
 }
 
-// snapshotChunk is how many bytes of a snapshot are sent in one message.
+// snapshotChunk is the number of bytes of a snapshot in one message.
 const snapshotChunk = 128 << 10
 
-// Snapshots lists the complete snapshots of a kind and version, the one with the last
-// event first. Those whose header cannot be read are left out.
+// Snapshots lists the complete snapshots of a kind and version, the latest event first. It
+// leaves out snapshots whose header cannot be decoded.
 func (b *Bus) Snapshots(ctx context.Context, kind string, version int) ([]Snapshot, error) {
 	objects, err := b.snapshots(ctx)
 	if err != nil {
@@ -106,8 +108,8 @@ func (b *Bus) Snapshots(ctx context.Context, kind string, version int) ([]Snapsh
 	return all, nil
 }
 
-// listObjects lists the objects of a bucket; none is no error. A list that got stuck, as
-// snapshotListTimeout says, is begun again.
+// listObjects lists the objects of a bucket, which may be empty. It tries again after
+// snapshotListTimeout.
 func listObjects(ctx context.Context, objects jetstream.ObjectStore) (
 	list []*jetstream.ObjectInfo, err error,
 ) {
@@ -125,55 +127,58 @@ func listObjects(ctx context.Context, objects jetstream.ObjectStore) (
 	return list, err
 }
 
-// CheckSnapshot returns ErrSnapshot if a snapshot does not belong to its stream as it is
-// now: the stream was made again, or was restored to an earlier state.
-func (b *Bus) CheckSnapshot(ctx context.Context, s Snapshot, now StreamPlace) error {
+// CheckSnapshot returns ErrSnapshot if a snapshot does not match the current stream: the stream
+// was created again, or restored to an earlier state.
+func (b *Bus) CheckSnapshot(ctx context.Context, s Snapshot, current StreamInfo) error {
 	switch {
-	case !s.StreamCreatedAt.Equal(now.CreatedAt):
+	case !s.StreamCreatedAt.Equal(current.CreatedAt):
 		return fmt.Errorf("%w: stream %s was created again", ErrSnapshot, s.Stream)
-	case s.Sequence > now.Last:
-		return fmt.Errorf("%w: it is ahead of stream %s, %d of %d", ErrSnapshot, s.Stream,
-			s.Sequence, now.Last)
-	case s.Sequence < now.First:
-		return nil // its last event is dropped already
+	case s.Sequence > current.Last:
+		return fmt.Errorf("%w: it is ahead of stream %s, %d of %d",
+			ErrSnapshot, s.Stream, s.Sequence, current.Last)
+	case s.Sequence < current.First:
+		return nil // the stream has dropped the event
 	}
-	msg, err := b.storedFrom(ctx, s.Stream, s.Sequence)
+	msg, err := b.nextStored(ctx, s.Stream, s.Sequence)
 	if err != nil {
 		return err
 	}
 	if msg != nil && msg.Sequence == s.Sequence && !msg.Time.Equal(s.StoredAt) {
-		return fmt.Errorf("%w: stream %s has another event at %d", ErrSnapshot, s.Stream, s.Sequence)
+		return fmt.Errorf("%w: stream %s has a different event at %d",
+			ErrSnapshot, s.Stream, s.Sequence)
 	}
 	return nil
 }
 
-// LoadSnapshot reads a snapshot, checks its digest, and calls decode with the state. What
-// cannot be read or decoded is ErrSnapshot.
-func (b *Bus) LoadSnapshot(ctx context.Context, s Snapshot, decode func(io.Reader) error) error {
+// LoadSnapshot reads a snapshot, checks its digest, and calls decode with the state. The error
+// matches ErrSnapshot if the snapshot cannot be read or decoded.
+func (b *Bus) LoadSnapshot(
+	ctx context.Context, s Snapshot, decode func(io.Reader) error,
+) error {
 	data, err := b.readSnapshot(ctx, s)
 	if err != nil {
 		return fmt.Errorf("read snapshot %s: %w", s.Name, err)
 	}
-	if err := guarded(decode, bytes.NewReader(data)); err != nil {
+	if err := decodeState(decode, bytes.NewReader(data)); err != nil {
 		return fmt.Errorf("decode snapshot %s: %w: %w", s.Name, ErrSnapshot, err)
 	}
 	return nil
 }
 
-// readSnapshot returns the bytes of a snapshot, whose digest the client checks. They are
-// read as a whole, because a decoder may take longer than the server waits for a reader.
+// readSnapshot returns the bytes of a snapshot; the client checks their digest. It reads them
+// before they are decoded, because the server does not wait for a slow decoder.
 func (b *Bus) readSnapshot(ctx context.Context, s Snapshot) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
-	if err := b.complete(ctx, s); err != nil {
+	if err := b.checkComplete(ctx, s); err != nil {
 		return nil, err
 	}
 	objects, err := b.snapshots(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// The client waits until the deadline of its context for a part that another advisor has
-	// deleted meanwhile; without a deadline, for some seconds.
+	// If another advisor deletes a chunk now, the client waits for it until the deadline of
+	// its context; without a deadline it gives up after some seconds.
 	object, err := objects.Get(context.WithoutCancel(ctx), s.Name)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSnapshot, err)
@@ -188,13 +193,13 @@ func (b *Bus) readSnapshot(ctx context.Context, s Snapshot) ([]byte, error) {
 
 const (
 	snapshotTimeout = 30 * time.Second // to read a snapshot
-	// snapshotListTimeout bounds a list of snapshots. The client waits until the deadline of
-	// its context where an entry is replaced while it lists.
+	// snapshotListTimeout bounds one listing. If an entry is replaced while the client lists,
+	// the client waits until the deadline of its context.
 	snapshotListTimeout = 3 * time.Second
 	snapshotListTries   = 3
 )
 
-// boundedReader reads until its context ends.
+// boundedReader fails once its context has ended.
 type boundedReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -207,9 +212,9 @@ func (r boundedReader) Read(b []byte) (int, error) {
 	return r.r.Read(b)
 }
 
-// complete checks that the bucket has all parts of a snapshot: a reader would wait for
-// one that is missing.
-func (b *Bus) complete(ctx context.Context, s Snapshot) error {
+// checkComplete checks that the bucket has all chunks of a snapshot. A reader would wait for a
+// missing one.
+func (b *Bus) checkComplete(ctx context.Context, s Snapshot) error {
 	stream, err := b.js.Stream(ctx, snapshotStream)
 	if err != nil {
 		return fmt.Errorf("open stream %s: %w", snapshotStream, unavailable(err))
@@ -217,16 +222,16 @@ func (b *Bus) complete(ctx context.Context, s Snapshot) error {
 	subject := "$O." + schemas.BucketSnapshots + ".C." + s.nuid
 	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subject))
 	if err != nil {
-		return fmt.Errorf("look at snapshot %s: %w", s.Name, unavailable(err))
+		return fmt.Errorf("inspect snapshot %s: %w", s.Name, unavailable(err))
 	}
 	if n := info.State.Subjects[subject]; n != uint64(s.chunks) {
-		return fmt.Errorf("%w: %s has %d parts of %d", ErrSnapshot, s.Name, n, s.chunks)
+		return fmt.Errorf("%w: %s has %d of %d chunks", ErrSnapshot, s.Name, n, s.chunks)
 	}
 	return nil
 }
 
-// guarded calls decode; a panic over damaged bytes is an error.
-func guarded(decode func(io.Reader) error, r io.Reader) (err error) {
+// decodeState calls decode and turns a panic on damaged bytes into an error.
+func decodeState(decode func(io.Reader) error, r io.Reader) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the decoder panicked: %v", p)
@@ -235,34 +240,40 @@ func guarded(decode func(io.Reader) error, r io.Reader) (err error) {
 	return decode(r)
 }
 
-// DropSnapshot deletes a snapshot and what its deletion would leave behind. One that is
-// gone already is no error.
+// DropSnapshot deletes a snapshot and the delete marker that NATS leaves. A missing snapshot is
+// no error.
 func (b *Bus) DropSnapshot(ctx context.Context, s Snapshot) error {
 	objects, err := b.snapshots(ctx)
 	if err != nil {
 		return err
 	}
-	if err := objects.Delete(ctx, s.Name); err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
+	err = objects.Delete(ctx, s.Name)
+	if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
 		return fmt.Errorf("delete snapshot %s: %w", s.Name, unavailable(err))
 	}
 	stream, err := b.js.Stream(ctx, snapshotStream)
 	if err != nil {
 		return fmt.Errorf("open stream %s: %w", snapshotStream, unavailable(err))
 	}
-	mark := "$O." + schemas.BucketSnapshots + ".M." + base64.URLEncoding.EncodeToString([]byte(s.Name))
-	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(mark)); err != nil {
-		return fmt.Errorf("delete the mark of snapshot %s: %w", s.Name, unavailable(err))
+	name := base64.URLEncoding.EncodeToString([]byte(s.Name))
+	marker := "$O." + schemas.BucketSnapshots + ".M." + name
+	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(marker)); err != nil {
+		return fmt.Errorf("delete the marker of snapshot %s: %w", s.Name, unavailable(err))
 	}
 	return nil
 }
 
-// snapshotStream is the stream behind the bucket of snapshots.
+// snapshotStream is the stream of the object store for snapshots.
 const snapshotStream = "OBJ_" + schemas.BucketSnapshots
 
 func (b *Bus) snapshots(ctx context.Context) (jetstream.ObjectStore, error) {
 	objects, err := b.js.ObjectStore(ctx, schemas.BucketSnapshots)
 	if err != nil {
-		return nil, fmt.Errorf("open object store %s: %w", schemas.BucketSnapshots, unavailable(err))
+		return nil, fmt.Errorf(
+			"open object store %s: %w",
+			schemas.BucketSnapshots,
+			unavailable(err),
+		)
 	}
 	return objects, nil
 }

@@ -26,7 +26,7 @@ func bytesOf(data []byte) func(io.Writer) error {
 // snapshotAt describes the state after the last event of the stream of samples.
 func snapshotAt(t *testing.T, b *bus.Bus) bus.Snapshot {
 	t.Helper()
-	place, err := b.Place(within(t), schemas.StreamNode)
+	place, err := b.StreamInfo(within(t), schemas.StreamNode)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +114,8 @@ func TestSaveSnapshot_OfAnEncoderThatFails(t *testing.T) {
 	}
 }
 
-// A snapshot that lacks a part, holds other bytes, or makes its decoder panic is an
-// error, and none that is waited for.
+// A snapshot with a missing chunk or changed bytes, or one that makes its decoder panic,
+// returns an error without waiting.
 func TestLoadSnapshot_Damaged(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -157,8 +157,12 @@ func TestLoadSnapshot_Damaged(t *testing.T) {
 	}
 }
 
-// damageObject changes the parts of the one object in the bucket.
-func damageObject(t *testing.T, js jetstream.JetStream, damage func(jetstream.Stream, []*jetstream.RawStreamMsg) error) {
+// damageObject changes the chunks of the only object in the bucket.
+func damageObject(
+	t *testing.T,
+	js jetstream.JetStream,
+	damage func(jetstream.Stream, []*jetstream.RawStreamMsg) error,
+) {
 	t.Helper()
 	s, err := js.Stream(within(t), "OBJ_"+schemas.BucketSnapshots)
 	if err != nil {
@@ -177,13 +181,13 @@ func damageObject(t *testing.T, js jetstream.JetStream, damage func(jetstream.St
 	}
 }
 
-// A snapshot is of one stream: not of one that was made again, of one that ends before
-// it, or of one that took another way after it was restored.
-func TestCheckSnapshot_KnowsItsStream(t *testing.T) {
+// A snapshot does not match a stream that was created again, ends before it, or diverged after
+// a restore.
+func TestCheckSnapshot_MatchesItsStream(t *testing.T) {
 	b := bustest.New(t)
 	publish(t, b, 1, 4)
 	s := snapshotAt(t, b)
-	place, err := b.Place(within(t), schemas.StreamNode)
+	place, err := b.StreamInfo(within(t), schemas.StreamNode)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +199,7 @@ func TestCheckSnapshot_KnowsItsStream(t *testing.T) {
 	other.StoredAt = other.StoredAt.Add(time.Nanosecond)
 	for i, c := range []struct {
 		s     bus.Snapshot
-		place bus.StreamPlace
+		place bus.StreamInfo
 		want  error
 	}{
 		{s, place, nil}, {s, dropped, nil},

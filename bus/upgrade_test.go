@@ -43,7 +43,7 @@ func oldLayout(t *testing.T, js jetstream.JetStream) {
 	})
 }
 
-// stored returns the identities that a stream holds of some subjects.
+// stored returns the event IDs that a stream holds on some subjects.
 func stored(t *testing.T, b *bus.Bus, o bus.FollowOptions) (ids []string) {
 	t.Helper()
 	err := b.Read(within(t), o, func(r bus.Record) error {
@@ -56,8 +56,8 @@ func stored(t *testing.T, b *bus.Bus, o bus.FollowOptions) (ids []string) {
 	return ids
 }
 
-// A server of a release that stored advice in JOB is brought to the present layout, by a service
-// that starts and by courier streams --apply. What JOB holds stays readable.
+// The streams of a release that stored advice in JOB are changed to the current layout, by the
+// start of a service and by courier streams --apply. The messages in JOB stay readable.
 func TestUpgrade_AdviceMovesToItsOwnStream(t *testing.T) {
 	for name, upgrade := range map[string]func(*bus.Bus) error{
 		"Prepare": func(b *bus.Bus) error { return b.Prepare(within(t)) },
@@ -65,7 +65,7 @@ func TestUpgrade_AdviceMovesToItsOwnStream(t *testing.T) {
 			states, err := b.ApplyStreams(within(t))
 			for _, s := range states {
 				if !s.OK() {
-					err = fmt.Errorf("%s differs: %s", s.Declared.Name, words(s.Differences))
+					err = fmt.Errorf("%s differs: %s", s.Declared.Name, formatAll(s.Differences))
 				}
 			}
 			return err
@@ -112,8 +112,8 @@ func TestUpgrade_AdviceMovesToItsOwnStream(t *testing.T) {
 	}
 }
 
-// A release whose streams have a subject that a newer one has moved to another stream starts all
-// the same, and brings the rest of its settings in order.
+// A newer release has moved a subject to another stream. An older release starts nevertheless,
+// and applies its other settings.
 func TestPrepare_LeavesASubjectThatAnotherStreamHas(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
@@ -137,11 +137,11 @@ func TestPrepare_LeavesASubjectThatAnotherStreamHas(t *testing.T) {
 	}
 	differences := states[0].Differences // of JOB
 	if len(differences) != 1 || differences[0].Setting != "subjects" {
-		t.Errorf("after Prepare JOB differs in %q, want only its subjects", words(differences))
+		t.Errorf("after Prepare JOB differs in %q, want only its subjects", formatAll(differences))
 	}
 }
 
-// A dead letter of an advice that was stored in JOB is replayed into ADVICE.
+// The dead letter of an advice that was stored in JOB is replayed into ADVICE.
 func TestReplay_OfAnOldAdvice(t *testing.T) {
 	b := bustest.New(t)
 	a := advice(t, 7)

@@ -197,9 +197,9 @@ func (r *LetterReplay) Text() string {
 	switch r.Fate {
 	case bus.FateReplayed:
 		line += fmt.Sprintf("replayed as %s %d", r.Stream, r.Sequence)
-	case bus.FateThere:
+	case bus.FateAlreadyStored:
 		line += fmt.Sprintf("is there already as %s %d; marked as replayed", r.Stream, r.Sequence)
-	case bus.FateBefore:
+	case bus.FateAlreadyReplayed:
 		line += fmt.Sprintf("was replayed before as %s %d", r.Stream, r.Sequence)
 	case bus.FateReplayable:
 		line += fmt.Sprintf("can be replayed as event %s", r.EventID)
@@ -219,8 +219,8 @@ func (r *LetterReplays) WriteCounts(out io.Writer) error {
 		words string
 	}{
 		{bus.FateReplayed, "replayed"},
-		{bus.FateThere, "there already"},
-		{bus.FateBefore, "replayed before"},
+		{bus.FateAlreadyStored, "there already"},
+		{bus.FateAlreadyReplayed, "replayed before"},
 		{bus.FateReplayable, "can be replayed"},
 		{bus.FateRefused, "refused"},
 		{FateOpen, "still open"},

@@ -69,8 +69,8 @@ func TestLetterReplay_Text(t *testing.T) {
 		want string
 	}{
 		{bus.FateReplayed, "4  NODE 9 node.a.sample: replayed as NODE 15"},
-		{bus.FateThere, "4  NODE 9 node.a.sample: is there already as NODE 15; marked as replayed"},
-		{bus.FateBefore, "4  NODE 9 node.a.sample: was replayed before as NODE 15"},
+		{bus.FateAlreadyStored, "4  NODE 9 node.a.sample: is there already as NODE 15; marked as replayed"},
+		{bus.FateAlreadyReplayed, "4  NODE 9 node.a.sample: was replayed before as NODE 15"},
 		{bus.FateReplayable, "4  NODE 9 node.a.sample: can be replayed as event a/boot/1"},
 		{bus.FateRefused, "4  NODE 9 node.a.sample: refused: why"},
 		{FateOpen, "4  NODE 9 node.a.sample: still open, replay it again: why"},

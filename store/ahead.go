@@ -27,7 +27,7 @@ func (s *Store) sorted(b *bus.Batch) *ahead {
 // prepare readies a new batch.
 func (s *Store) prepare(ctx context.Context, b *bus.Batch) {
 	a := s.sorted(b)
-	b.Ahead = a
+	b.Prepared = a
 	var largest *group
 	for _, g := range a.groups {
 		if largest == nil || len(g.items) > len(largest.items) {

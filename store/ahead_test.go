@@ -41,7 +41,7 @@ func TestStore_PreparesInserts(t *testing.T) {
 			if !store.Ready(copied) {
 				t.Error("an insert with copies was used")
 			}
-			must(t, copied.Ahead.Close())
+			must(t, copied.Prepared.Close())
 			for what, want := range map[string]uint64{"count()": 20, "uniqExact(event_id)": 20} {
 				if n := ask(t, d, "SELECT "+what+" AS n FROM node_sample"); n != want {
 					t.Errorf("%s is %d, want %d", what, n, want)
@@ -52,7 +52,7 @@ func TestStore_PreparesInserts(t *testing.T) {
 			}
 			late := batch(schemas.StreamNode, 26, samples()[20:]...)
 			w.Prepare(t.Context(), &late)
-			must(t, late.Ahead.Close())
+			must(t, late.Prepared.Close())
 			write(t, w, late) // a batch whose preparation was put down is written all the same
 			if n := ask(t, d, "SELECT count() AS n FROM node_sample"); n != 30 {
 				t.Errorf("%d samples, want 30", n)

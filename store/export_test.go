@@ -17,7 +17,7 @@ func (s *Store) Prepare(ctx context.Context, b *bus.Batch) { s.prepare(ctx, b) }
 
 // Ready reports whether an insert of a batch is ready.
 func Ready(b bus.Batch) bool {
-	a, _ := b.Ahead.(*ahead)
+	a, _ := b.Prepared.(*ahead)
 	return a != nil && a.insert != nil
 }
 

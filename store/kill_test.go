@@ -102,7 +102,7 @@ func TestStore_IsKilled(t *testing.T) {
 	for round := range 12 {
 		o := order{NATS: server.URL(), ClickHouse: address, Batch: 1 + round%4, Point: []string{"after", "during", "before"}[round%3], Delay: rand.N(8 * time.Millisecond)}
 		out := runVictim(t, o)
-		repeated += bytes.Count(out, []byte("open batch is repeated"))
+		repeated += bytes.Count(out, []byte("unfinished batch is handled again"))
 	}
 	last := stop()
 	if repeated < 8 {

@@ -62,7 +62,7 @@ type rebuilder struct {
 func (r *rebuilder) run(ctx context.Context) error {
 	durables := schemas.StoreDurables()
 	for _, d := range durables {
-		followed, err := r.bus.Followed(ctx, d)
+		followed, err := r.bus.HasReader(ctx, d)
 		if err != nil {
 			return err
 		}

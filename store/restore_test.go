@@ -40,7 +40,7 @@ func TestStore_RestoresABatchThatClickHouseKnowsAndLost(t *testing.T) {
 			if n := ask(t, d, "SELECT count() AS n FROM node_sample"); n != 0 {
 				t.Fatalf("%d rows are left, want none: else nothing is tested", n)
 			}
-			b.Repeated = true
+			b.Redelivered = true
 			must(t, writer.Write(t.Context(), b))
 			must(t, writer.Write(t.Context(), b))
 			if n := ask(t, d, "SELECT count() AS n FROM node_sample"); n != 50 {
@@ -66,7 +66,7 @@ func TestStore_RepeatsABatchWhoseTokenIsForgotten(t *testing.T) {
 			must(t, d.Exec(t.Context(), fmt.Sprintf("ALTER TABLE %s MODIFY SETTING non_replicated_deduplication_window = %d", table, window)))
 		}
 	}
-	b.Repeated = true
+	b.Redelivered = true
 	must(t, writer.Write(t.Context(), b))
 	for _, q := range []string{"SELECT count() AS n FROM node_sample", "SELECT sum(samples) AS n FROM node_minute", "SELECT sum(samples) AS n FROM node_hour"} {
 		if n := ask(t, d, q); n != 50 {
@@ -103,7 +103,7 @@ func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
 			must(t, d.Query(t.Context(), &want, figures))
 			loseParts(t, d, "node_minute")
 			for _, again := range []bus.Batch{before, b} { // all that was in flight is repeated, and once more
-				again.Repeated = true
+				again.Redelivered = true
 				must(t, writer.Write(t.Context(), again))
 				must(t, writer.Write(t.Context(), again))
 			}

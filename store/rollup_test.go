@@ -77,7 +77,7 @@ func TestStore_RebuildsEachRollUp(t *testing.T) {
 		for _, table := range []string{"node_minute", "node_hour", "job_run"} {
 			damage(table)
 			for _, b := range all {
-				b.Repeated = true
+				b.Redelivered = true
 				write(t, w, b)
 			}
 			t.Log(table, name)

@@ -103,7 +103,7 @@ func TestStore_StopsAnInsertThatItRepeats(t *testing.T) {
 		s := newStory()
 		s.sample("node-a", 1)
 		b := batch(schemas.StreamNode, 1, s.events...)
-		b.Repeated = true
+		b.Redelivered = true
 		must(t, newStore(t, nil, d).Write(ctx, b))
 		if running() > 0 {
 			t.Error("the first attempt still runs after the roll-ups were rebuilt")

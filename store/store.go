@@ -132,7 +132,7 @@ func (s *Store) write(ctx context.Context, b bus.Batch) error {
 		return nil
 	}
 	s.metrics.begin(b.Stream, b.Records[0].StoredAt)
-	for ; ; b.Repeated = true {
+	for ; ; b.Redelivered = true {
 		err := s.put(ctx, b)
 		s.metrics.end(b, time.Now(), err)
 		if table := brokenTable(err); table != "" {
@@ -184,7 +184,7 @@ func (s *Store) repair(ctx context.Context) {
 
 // put tries once to write a batch.
 func (s *Store) put(ctx context.Context, b bus.Batch) error {
-	a, _ := b.Ahead.(*ahead)
+	a, _ := b.Prepared.(*ahead)
 	if a == nil {
 		a = s.sorted(&b)
 	}
@@ -204,7 +204,7 @@ func (s *Store) fill(ctx context.Context, b bus.Batch, g *group, a *ahead) error
 	}
 	rows, copies := g.without(found), a.copies[g.table.name]
 	copies += len(g.items) - len(rows)
-	if b.Repeated { // ClickHouse may have forgotten the token: tables from a backup know none
+	if b.Redelivered { // ClickHouse may have forgotten the token: tables from a backup know none
 		rows = rowsOf(g.missing(found))
 	}
 	if len(rows) > 0 {
@@ -218,7 +218,7 @@ func (s *Store) fill(ctx context.Context, b bus.Batch, g *group, a *ahead) error
 			return err
 		}
 	}
-	if b.Repeated {
+	if b.Redelivered {
 		// The roll-ups are rebuilt even if ClickHouse refuses the right to end statements.
 		if err := s.database.stopWriter(ctx); err != nil && !errors.Is(err, ErrRefused) {
 			return err
@@ -244,7 +244,7 @@ func (s *Store) copies(ctx context.Context, b bus.Batch, g *group) ([]place, err
 		if err := s.marks.follow(ctx, s.database, &b); err != nil {
 			return nil, err
 		}
-		if doubtful := s.marks.doubtful(g); !b.Repeated {
+		if doubtful := s.marks.doubtful(g); !b.Redelivered {
 			g = doubtful
 		}
 	}

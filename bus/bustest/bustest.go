@@ -1,5 +1,5 @@
-// Package bustest gives each test a real JetStream server inside its process,
-// in the test's own directory, on no port unless one is asked for.
+// Package bustest runs a real JetStream server for a test: in the process and directory of the
+// test, and without a port unless the test needs one.
 package bustest
 
 import (
@@ -12,18 +12,18 @@ import (
 	"courier/bus/server"
 )
 
-// patience is how long a test waits for its server. It only guards against hanging.
+// patience bounds the start of a server. It only guards against hanging.
 const patience = 5 * time.Minute
 
-// Server is a NATS server that a test may stop and start again.
+// Server is a NATS server that a test may stop and restart.
 type Server struct {
-	dir  string
-	port int
-	s    *server.Server
+	dir     string
+	port    int
+	running *server.Server
 }
 
-// NewServer returns a server that runs until the test ends and listens on a
-// free port of the loopback address.
+// NewServer returns a server that runs until the test ends and listens on a free port of the
+// loopback address.
 func NewServer(t testing.TB) *Server {
 	t.Helper()
 	return start(t, 0)
@@ -36,39 +36,40 @@ func start(t testing.TB, port int) *Server {
 	return s
 }
 
-// Restart starts the server again over the same data and the same port.
+// Restart starts the server again with the same data and port.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
-	ns, err := server.New(server.Options{DataDir: s.dir, Port: s.port, Start: patience}, slog.New(slog.DiscardHandler))
+	o := server.Options{DataDir: s.dir, Port: s.port, Start: patience}
+	ns, err := server.New(o, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := ns.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.s = ns
+	s.running = ns
 	if s.port == 0 {
 		s.port = ns.Port()
 	}
 }
 
-// Stop ends the server and closes its connections.
-func (s *Server) Stop() { s.s.Stop() }
+// Stop stops the server and closes its connections.
+func (s *Server) Stop() { s.running.Stop() }
 
 // URL returns the server's address.
-func (s *Server) URL() string { return s.s.URL() }
+func (s *Server) URL() string { return s.running.URL() }
 
-// Connect returns a prepared bus over TCP that lives as long as the test.
+// Connect returns a prepared bus over TCP. It is closed when the test ends.
 func (s *Server) Connect(t testing.TB) *bus.Bus {
 	t.Helper()
 	return connect(t, bus.Options{URL: s.URL(), Name: t.Name()})
 }
 
-// New returns a prepared bus on a server of its own, without any port.
+// New returns a prepared bus with its own server, which listens on no port.
 func New(t testing.TB) *bus.Bus {
 	t.Helper()
 	s := start(t, -1)
-	return connect(t, bus.Options{InProcess: s.s, Name: t.Name()})
+	return connect(t, bus.Options{InProcess: s.running, Name: t.Name()})
 }
 
 func connect(t testing.TB, o bus.Options) *bus.Bus {

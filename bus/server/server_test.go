@@ -17,17 +17,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// patience is how long the test waits. It only guards against hanging.
+// patience bounds the waits of the test. It only guards against hanging.
 const patience = 5 * time.Minute
 
-// TestServer_GoesOnAfterAFullDisk fills the disk, so that the server gives up
-// writing, and makes room again: it takes messages again, and has all that it had
-// acknowledged, for clients over the network and of this process.
-func TestServer_GoesOnAfterAFullDisk(t *testing.T) {
+// The test fills the disk until the server stops writing, and frees space again. The server
+// then accepts messages and still has every acknowledged one, for clients over the network and
+// in this process.
+func TestServer_RecoversFromAFullDisk(t *testing.T) {
 	for name, port := range map[string]int{"network": 0, "in process": -1} {
 		t.Run(name, func(t *testing.T) {
 			dir := smallDisk(t)
-			s, err := server.New(server.Options{DataDir: filepath.Join(dir, "nats"), Port: port, Start: patience}, slog.New(slog.DiscardHandler))
+			s, err := server.New(
+				server.Options{DataDir: filepath.Join(dir, "nats"), Port: port, Start: patience},
+				slog.New(slog.DiscardHandler),
+			)
 			must(t, err)
 			must(t, s.Start(t.Context()))
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -46,7 +49,10 @@ func TestServer_GoesOnAfterAFullDisk(t *testing.T) {
 			defer nc.Close()
 			js, err := jetstream.New(nc)
 			must(t, err)
-			_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log"}, Storage: jetstream.FileStorage})
+			_, err = js.CreateStream(
+				ctx,
+				jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log"}, Storage: jetstream.FileStorage},
+			)
 			must(t, err)
 			publish := func(timeout time.Duration) error {
 				trying, stop := context.WithTimeout(ctx, timeout)
@@ -77,7 +83,11 @@ func TestServer_GoesOnAfterAFullDisk(t *testing.T) {
 			stream, err := js.Stream(ctx, "LOG")
 			must(t, err)
 			if have := stream.CachedInfo().State.Msgs; have < acknowledged {
-				t.Errorf("the stream has %d messages, want at least the %d that were acknowledged", have, acknowledged)
+				t.Errorf(
+					"the stream has %d messages, want at least the %d that were acknowledged",
+					have,
+					acknowledged,
+				)
 			}
 		})
 	}

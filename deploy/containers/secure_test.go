@@ -193,7 +193,7 @@ func (c *cluster) refusesClients(t *testing.T) {
 		what, says string
 		flags      []string
 	}{
-		{"without a key", "wants to know who connects", []string{ca}},
+		{"without a key", "requires authentication", []string{ca}},
 		{"with a key of another cluster", "knows no user", []string{ca, "--nats-nkey=" + strange.file("worker.nk")}},
 		{"with the authority of another cluster", "not signed by the authority", []string{"--nats-ca=" + strange.file("ca.crt"), seed}},
 		{"without an authority", "name the file of the authority", []string{seed}},

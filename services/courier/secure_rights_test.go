@@ -260,8 +260,8 @@ func TestSecure_MistakesAreTold(t *testing.T) {
 		{with(ca, "--nats-nkey="+public), "holds a public nkey"},
 		{with(ca, "--nats-nkey="+strange), "is not a name"},
 		{with(ca, "--nats-nkey="+other.file("advisor.nk")), "knows no user with the nkey in"},
-		{with(ca), "wants to know who connects"},
-		{[]string{ca, nk, "--nats-cert=" + g.file("client.crt")}, "are given together"},
+		{with(ca), "requires authentication"},
+		{[]string{ca, nk, "--nats-cert=" + g.file("client.crt")}, "and vice versa"},
 		{[]string{ca, nk, "--nats-cert=" + g.file("client.crt"), "--nats-key=" + g.file("ca.key")}, "private key does not match"},
 		{[]string{ca, nk}, "certificate required"},
 	} {

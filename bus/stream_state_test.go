@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// outside is a person with tools of their own on the same server.
+// outside is a JetStream client that is not a Bus.
 func outside(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -69,8 +69,8 @@ func node(t *testing.T, all []bus.StreamState, err error) bus.StreamState {
 	return found
 }
 
-// words writes differences as "setting: have, want (failure)".
-func words(all []bus.Difference) string {
+// formatAll formats differences as "setting: have, want (failure)".
+func formatAll(all []bus.Difference) string {
 	var lines []string
 	for _, d := range all {
 		line := fmt.Sprintf("%s: %s, %s", d.Setting, d.Have, d.Want)
@@ -88,29 +88,55 @@ func TestStreams_AreAsDeclaredAfterPrepare(t *testing.T) {
 	states, err := b.Streams(within(t))
 	s := node(t, states, err)
 	if len(states) != len(schemas.Streams()) || !s.Found || !s.OK() {
-		t.Errorf("%d streams, NODE differs in %s", len(states), words(s.Differences))
+		t.Errorf("%d streams, NODE differs in %s", len(states), formatAll(s.Differences))
 	}
-	if s.Messages != 3 || s.First != 1 || s.Last != 3 || s.Bytes == 0 || time.Since(s.OldestAt) > time.Minute || s.Server.MaxAge != 7*24*time.Hour || s.Server.MaxBytes != 1<<30 {
+	if s.Messages != 3 || s.First != 1 || s.Last != 3 || s.Bytes == 0 || time.Since(s.OldestAt) > time.Minute ||
+		s.Server.MaxAge != 7*24*time.Hour ||
+		s.Server.MaxBytes != 1<<30 {
 		t.Errorf("NODE is %+v", s)
 	}
 }
 
-// Each story changes NODE behind Courier's back: what is said of it, what is
-// left after it was applied, and why.
-func TestApplyStreams_ChangesWhatNATSCan(t *testing.T) {
+// Each case changes NODE without a Bus and expects a difference, and what remains of it after
+// ApplyStreams.
+func TestApplyStreams_AppliesWhatNATSAllows(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*jetstream.StreamConfig)
 		want   string
 	}{
 		{"shorter", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, "max_age: 1h, at least 168h"},
-		{"longer is the operator's own", func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxBytes = 8760*time.Hour, 8<<30 }, ""},
+		{
+			"longer is the operator's own",
+			func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxBytes = 8760*time.Hour, 8<<30 },
+			"",
+		},
 		{"without an end", func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxBytes = 0, -1 }, ""},
-		{"smaller", func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 }, "max_bytes: 1048576, at least 1073741824"},
-		{"a window in the way of an age", func(c *jetstream.StreamConfig) { c.Duplicates, c.MaxAge = time.Minute, time.Minute }, "max_age: 1m, at least 168h; duplicate_window: 1m, 2m"},
-		{"other subjects", func(c *jetstream.StreamConfig) { c.Subjects = []string{"node.*.sample", "node.*.other"} }, "subjects: node.*.other node.*.sample, node.*.sample"},
-		{"smaller messages, refused when full", func(c *jetstream.StreamConfig) { c.MaxMsgSize, c.Discard = 1024, jetstream.DiscardNew }, "max_message_bytes: 1024, 262144; discard: discardnew, discardold"},
-		{"fewer messages", func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxMsgsPerSubject = 5, 1 }, "max_messages: 5, unlimited; max_messages_per_subject: 1, unlimited"},
+		{
+			"smaller",
+			func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 },
+			"max_bytes: 1048576, at least 1073741824",
+		},
+		{
+			"a window in the way of an age",
+			func(c *jetstream.StreamConfig) { c.Duplicates, c.MaxAge = time.Minute, time.Minute },
+			"max_age: 1m, at least 168h; duplicate_window: 1m, 2m",
+		},
+		{
+			"other subjects",
+			func(c *jetstream.StreamConfig) { c.Subjects = []string{"node.*.sample", "node.*.other"} },
+			"subjects: node.*.other node.*.sample, node.*.sample",
+		},
+		{
+			"smaller messages, refused when full",
+			func(c *jetstream.StreamConfig) { c.MaxMsgSize, c.Discard = 1024, jetstream.DiscardNew },
+			"max_message_bytes: 1024, 262144; discard: discardnew, discardold",
+		},
+		{
+			"fewer messages",
+			func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxMsgsPerSubject = 5, 1 },
+			"max_messages: 5, unlimited; max_messages_per_subject: 1, unlimited",
+		},
 		{"no direct reads", func(c *jetstream.StreamConfig) { c.AllowDirect = false }, "allow_direct: false, true"},
 		{"what is not declared", func(c *jetstream.StreamConfig) { c.Description = "ours" }, ""},
 	} {
@@ -120,13 +146,13 @@ func TestApplyStreams_ChangesWhatNATSCan(t *testing.T) {
 			publish(t, b, 1, 2)
 			editNode(t, js, c.change)
 			before, err := b.Streams(within(t))
-			if s := node(t, before, err); words(s.Differences) != c.want {
-				t.Errorf("Streams: NODE differs in %q, want %q", words(s.Differences), c.want)
+			if s := node(t, before, err); formatAll(s.Differences) != c.want {
+				t.Errorf("Streams: NODE differs in %q, want %q", formatAll(s.Differences), c.want)
 			}
 			for range 2 { // the second time there is nothing to do
 				after, err := b.ApplyStreams(within(t))
 				if s := node(t, after, err); !s.OK() || s.Messages != 1 {
-					t.Errorf("ApplyStreams left %q and %d messages", words(s.Differences), s.Messages)
+					t.Errorf("ApplyStreams left %q and %d messages", formatAll(s.Differences), s.Messages)
 				}
 			}
 			stream, err := js.Stream(within(t), schemas.StreamNode)
@@ -135,7 +161,8 @@ func TestApplyStreams_ChangesWhatNATSCan(t *testing.T) {
 			}
 			if got := stream.CachedInfo().Config; c.want == "" {
 				want := got
-				if c.change(&want); want.MaxAge != got.MaxAge || want.MaxBytes != got.MaxBytes || want.Description != got.Description {
+				if c.change(&want); want.MaxAge != got.MaxAge || want.MaxBytes != got.MaxBytes ||
+					want.Description != got.Description {
 					t.Errorf("the operator's own setting is gone: %+v", got)
 				}
 			}
@@ -143,14 +170,14 @@ func TestApplyStreams_ChangesWhatNATSCan(t *testing.T) {
 	}
 }
 
-func TestApplyStreams_CreatesWhatIsAbsent(t *testing.T) {
+func TestApplyStreams_CreatesMissingStreams(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
 		t.Fatal(err)
 	}
 	states, err := b.Streams(within(t))
-	if s := node(t, states, err); s.Found || words(s.Differences) != "stream: absent, present" {
+	if s := node(t, states, err); s.Found || formatAll(s.Differences) != "stream: absent, present" {
 		t.Errorf("Streams: %+v", s)
 	}
 	states, err = b.ApplyStreams(within(t))
@@ -159,51 +186,65 @@ func TestApplyStreams_CreatesWhatIsAbsent(t *testing.T) {
 	}
 }
 
-// What NATS cannot change in a stream that is there is said with its own
-// reason; all else is changed, and Prepare says the same.
-func TestApplyStreams_SaysWhatNATSCannot(t *testing.T) {
+// A setting that NATS cannot change is reported with the reason of the server. The other
+// settings are changed. Prepare reports the same.
+func TestApplyStreams_ReportsRejectedSettings(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateStream(within(t), jetstream.StreamConfig{Name: schemas.StreamNode, Subjects: []string{"node.*.sample"}, Storage: jetstream.MemoryStorage, MaxAge: time.Minute, MaxBytes: 1 << 20}); err != nil {
+	if _, err := js.CreateStream(
+		within(t),
+		jetstream.StreamConfig{
+			Name:     schemas.StreamNode,
+			Subjects: []string{"node.*.sample"},
+			Storage:  jetstream.MemoryStorage,
+			MaxAge:   time.Minute,
+			MaxBytes: 1 << 20,
+		},
+	); err != nil {
 		t.Fatal(err)
 	}
 	err := b.Prepare(within(t))
-	if err == nil || !strings.Contains(err.Error(), "change stream NODE (max_age is 1m, want at least 168h; ") || !strings.Contains(err.Error(), "storage is memory, want file") {
+	if err == nil || !strings.Contains(err.Error(), "change stream NODE (max_age is 1m, want at least 168h; ") ||
+		!strings.Contains(err.Error(), "storage is memory, want file") {
 		t.Errorf("Prepare = %v", err)
 	}
 	states, err := b.ApplyStreams(within(t))
 	s := node(t, states, err)
 	want := "max_bytes: 1048576, at least 1073741824 (insufficient memory resources available); storage: memory, file (stream configuration update can not change storage type)"
-	if words(s.Differences) != want {
-		t.Errorf("ApplyStreams left %s\nwant %s", words(s.Differences), want)
+	if formatAll(s.Differences) != want {
+		t.Errorf("ApplyStreams left %s\nwant %s", formatAll(s.Differences), want)
 	}
 	if s.Server.MaxAge != 7*24*time.Hour || s.Server.Duplicates != 2*time.Minute {
 		t.Errorf("what can be changed was not: %+v", s.Server)
 	}
 }
 
-// Where another stream has the subjects there is nothing to create.
-func TestApplyStreams_SaysWhoHasTheSubjects(t *testing.T) {
+// If another stream has the subjects, the stream cannot be created.
+func TestApplyStreams_ReportsOverlappingSubjects(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateStream(within(t), jetstream.StreamConfig{Name: "THEIRS", Subjects: []string{"node.>"}}); err != nil {
+	if _, err := js.CreateStream(
+		within(t),
+		jetstream.StreamConfig{Name: "THEIRS", Subjects: []string{"node.>"}},
+	); err != nil {
 		t.Fatal(err)
 	}
 	states, err := b.ApplyStreams(within(t))
-	if s := node(t, states, err); words(s.Differences) != "stream: absent, present (subjects overlap with an existing stream)" {
-		t.Errorf("ApplyStreams left %s", words(s.Differences))
+	if s := node(t, states, err); formatAll(
+		s.Differences,
+	) != "stream: absent, present (subjects overlap with an existing stream)" {
+		t.Errorf("ApplyStreams left %s", formatAll(s.Differences))
 	}
 }
 
-// Prepare changes nothing that keeps more, so that services which start do not
-// undo what an operator did.
-func TestPrepare_LeavesWhatKeepsMore(t *testing.T) {
+// Prepare keeps higher limits, so that a restart does not undo the change of an operator.
+func TestPrepare_KeepsHigherLimits(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	editNode(t, js, func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxMsgSize = 1000*time.Hour, 1024 })
@@ -211,21 +252,35 @@ func TestPrepare_LeavesWhatKeepsMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	states, err := b.Streams(within(t))
-	if s := node(t, states, err); !s.OK() || s.Server.MaxAge != 1000*time.Hour || s.Server.MaxMessage != schemas.MaxMessageBytes {
+	if s := node(t, states, err); !s.OK() || s.Server.MaxAge != 1000*time.Hour ||
+		s.Server.MaxMessage != schemas.MaxMessageBytes {
 		t.Errorf("after Prepare NODE is %+v", s.Server)
 	}
 }
 
-func TestStreams_TellHowFarReadersHaveCome(t *testing.T) {
+func TestStreams_ReportTheProgressOfConsumers(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	publish(t, b, 1, 11)
 	d := schemas.StoreDurables()[1]
-	c, err := js.CreateConsumer(within(t), d.Stream, jetstream.ConsumerConfig{Durable: d.Name, AckPolicy: jetstream.AckAllPolicy, AckWait: 200 * time.Millisecond, MaxAckPending: 100})
+	c, err := js.CreateConsumer(
+		within(t),
+		d.Stream,
+		jetstream.ConsumerConfig{
+			Durable:       d.Name,
+			AckPolicy:     jetstream.AckAllPolicy,
+			AckWait:       200 * time.Millisecond,
+			MaxAckPending: 100,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateConsumer(within(t), d.Stream, jetstream.ConsumerConfig{Name: "passing", AckPolicy: jetstream.AckNonePolicy}); err != nil {
+	if _, err := js.CreateConsumer(
+		within(t),
+		d.Stream,
+		jetstream.ConsumerConfig{Name: "passing", AckPolicy: jetstream.AckNonePolicy},
+	); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // taken and not acknowledged, so that they come again
@@ -242,10 +297,17 @@ func TestStreams_TellHowFarReadersHaveCome(t *testing.T) {
 		t.Fatalf("consumers %+v, want the durable first", s.Consumers)
 	}
 	got, other := s.Consumers[0], s.Consumers[1]
-	if !got.Durable || !got.Declared || got.Pending+uint64(got.AckPending) != 10 || got.AckPending < 4 || other.Durable || other.Declared || other.Pending != 10 {
+	if !got.Durable || !got.Declared || got.Pending+uint64(got.AckPending) != 10 || got.AckPending < 4 ||
+		other.Durable ||
+		other.Declared ||
+		other.Pending != 10 {
 		t.Errorf("consumers %+v", s.Consumers)
 	}
-	if w := words(got.Differences); w != fmt.Sprintf("ack_wait: 200ms, 1m30s; max_ack_pending: 100, %d", d.MaxAckPending) || s.OK() {
+	if w := formatAll(got.Differences); w != fmt.Sprintf(
+		"ack_wait: 200ms, 1m30s; max_ack_pending: 100, %d",
+		d.MaxAckPending,
+	) ||
+		s.OK() {
 		t.Errorf("the durable differs in %q", w)
 	}
 	states, err = b.ApplyStreams(within(t))
@@ -254,28 +316,41 @@ func TestStreams_TellHowFarReadersHaveCome(t *testing.T) {
 	}
 }
 
-// A durable whose way of acknowledging is wrong cannot be changed.
-func TestApplyStreams_SaysWhatADurableCannot(t *testing.T) {
+// The ack policy of a durable cannot be changed.
+func TestApplyStreams_ReportsRejectedSettingsOfADurable(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	d := schemas.StoreDurables()[1]
-	if _, err := js.CreateConsumer(within(t), d.Stream, jetstream.ConsumerConfig{Durable: d.Name, AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Second, MaxAckPending: d.MaxAckPending}); err != nil {
+	if _, err := js.CreateConsumer(
+		within(t),
+		d.Stream,
+		jetstream.ConsumerConfig{
+			Durable:       d.Name,
+			AckPolicy:     jetstream.AckExplicitPolicy,
+			AckWait:       time.Second,
+			MaxAckPending: d.MaxAckPending,
+		},
+	); err != nil {
 		t.Fatal(err)
 	}
 	states, err := b.ApplyStreams(within(t))
 	s := node(t, states, err)
-	if rest := s.Consumers[0].Differences; len(rest) != 1 || rest[0].Setting != "ack_policy" || rest[0].Failure == "" {
-		t.Errorf("left %s", words(rest))
+	if rest := s.Consumers[0].Differences; len(rest) != 1 || rest[0].Setting != "ack_policy" ||
+		rest[0].Failure == "" {
+		t.Errorf("left %s", formatAll(rest))
 	}
 }
 
-func TestStreams_SaysThatTheServerIsAway(t *testing.T) {
+func TestStreams_ReportAnUnreachableServer(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	for name, call := range map[string]func(context.Context) ([]bus.StreamState, error){"Streams": b.Streams, "ApplyStreams": b.ApplyStreams} {
+	for name, call := range map[string]func(context.Context) ([]bus.StreamState, error){
+		"Streams":      b.Streams,
+		"ApplyStreams": b.ApplyStreams,
+	} {
 		if _, err := call(ctx); err == nil || !strings.Contains(err.Error(), "nats does not answer") {
 			t.Errorf("%s of a server that is away = %v", name, err)
 		}
@@ -312,8 +387,8 @@ func TestPrepare_AtOnce(t *testing.T) {
 	}
 }
 
-// One server cannot keep three copies, and says so; what it has stays as it is.
-func TestStreams_WantsTheReplicasOfItsOptions(t *testing.T) {
+// A single server cannot keep three replicas. The difference is reported, and the stream stays.
+func TestStreams_RequireTheReplicasOfTheOptions(t *testing.T) {
 	server := bustest.NewServer(t)
 	server.Connect(t)
 	b, err := bus.Connect(within(t), bus.Options{URL: server.URL(), Replicas: 3}, slog.New(slog.DiscardHandler), nil)
@@ -326,7 +401,7 @@ func TestStreams_WantsTheReplicasOfItsOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range states {
-		if w := words(s.Differences); w != "replicas: 1, at least 3" {
+		if w := formatAll(s.Differences); w != "replicas: 1, at least 3" {
 			t.Errorf("%s differs in %q", s.Declared.Name, w)
 		}
 	}

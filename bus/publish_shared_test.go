@@ -10,15 +10,15 @@ import (
 	"courier/schemas"
 )
 
-// only is a sample on a subject of its own.
-func only(number uint64) *schemas.Sample {
+// sampleOfOwnNode is a sample on its own subject.
+func sampleOfOwnNode(number uint64) *schemas.Sample {
 	s := sample(number)
 	s.Node = fmt.Sprintf("node-%d", number)
 	return s
 }
 
-// However old the first is, another event on its subject is not the first.
-func TestPublishOnce_IsOnceForItsSubject(t *testing.T) {
+// A later event on the subject is never the first, at any distance in time.
+func TestPublishOnce_StoresOneEventPerSubject(t *testing.T) {
 	b := bustest.NewServer(t).Connect(t)
 	sequence, first, err := b.PublishOnce(within(t), sample(1))
 	if err != nil || !first {
@@ -26,35 +26,45 @@ func TestPublishOnce_IsOnceForItsSubject(t *testing.T) {
 	}
 	again, first, err := b.PublishOnce(within(t), sample(2))
 	if err != nil || first || again != sequence {
-		t.Errorf("PublishOnce with another identity = %d, first %v, %v, want %d and not the first", again, first, err, sequence)
+		t.Errorf(
+			"PublishOnce with another identity = %d, first %v, %v, want %d and not the first",
+			again,
+			first,
+			err,
+			sequence,
+		)
 	}
 }
 
-// What a Bus sent itself comes back as the same value; what another process
-// stored under the same identity is read, although an event of this Bus is on
-// offer under that name at that moment.
-func TestFollow_SharesWhatThisBusSent(t *testing.T) {
+// Events that this Bus published are delivered as the same value. An event that another process
+// stored under the same identity is decoded, even while this Bus keeps an event of that
+// identity.
+func TestFollow_ReusesPublishedEvents(t *testing.T) {
 	server := bustest.NewServer(t)
 	mine, other := server.Connect(t), server.Connect(t)
 	ctx, cancel := context.WithCancel(within(t))
 	records, live, ended := make(chan bus.Record, 3), make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- mine.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamNode, Share: true, CaughtUp: func() { close(live) }}, func(r bus.Record) error {
+		ended <- mine.Follow(ctx, bus.FollowOptions{
+			Stream:         schemas.StreamNode,
+			ReusePublished: true,
+			CaughtUp:       func() { close(live) },
+		}, func(r bus.Record) error {
 			records <- r
 			return nil
 		})
 	}()
 	<-live
-	theirs := only(1)
+	theirs := sampleOfOwnNode(1)
 	theirs.Cores = 16
 	if _, first, err := other.PublishOnce(within(t), theirs); err != nil || !first {
 		t.Fatalf("PublishOnce = first %v, %v, want the first", first, err)
 	}
-	late := only(1) // the same identity, another body
+	late := sampleOfOwnNode(1) // the same identity, another body
 	if _, first, err := mine.PublishOnce(within(t), late); err != nil || first {
 		t.Fatalf("PublishOnce of a copy = first %v, %v, want a copy", first, err)
 	}
-	own := only(2)
+	own := sampleOfOwnNode(2)
 	if _, first, err := mine.PublishOnce(within(t), own); err != nil || !first {
 		t.Fatalf("PublishOnce = first %v, %v, want the first", first, err)
 	}
@@ -68,7 +78,7 @@ func TestFollow_SharesWhatThisBusSent(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if _, first, err := mine.PublishOnce(within(t), only(3)); err != nil || !first {
+	if _, first, err := mine.PublishOnce(within(t), sampleOfOwnNode(3)); err != nil || !first {
 		t.Errorf("PublishOnce without a follower = first %v, %v, want the first", first, err)
 	}
 }

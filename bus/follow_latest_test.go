@@ -16,18 +16,18 @@ import (
 	"courier/schemas"
 )
 
-// narrowServer is a server that knows two users: one may do all, and the other
-// what deploy gives to persons, as far as it matters here.
-type narrowServer struct {
+// restrictedServer has two users: one without restrictions, and one with the permissions that
+// deploy gives to persons.
+type restrictedServer struct {
 	dir, config string
 	seeds       map[string]string
 	port        int
 	s           *server.Server
 }
 
-func newNarrowServer(t *testing.T) *narrowServer {
+func newRestrictedServer(t *testing.T) *restrictedServer {
 	t.Helper()
-	n := &narrowServer{dir: t.TempDir(), seeds: map[string]string{}}
+	n := &restrictedServer{dir: t.TempDir(), seeds: map[string]string{}}
 	keys := t.TempDir()
 	public := map[string]string{}
 	for _, user := range []string{"root", "ada"} {
@@ -52,10 +52,13 @@ func newNarrowServer(t *testing.T) *narrowServer {
 	return n
 }
 
-func (n *narrowServer) start(t *testing.T) {
+func (n *restrictedServer) start(t *testing.T) {
 	t.Helper()
 	var err error
-	if n.s, err = server.New(server.Options{DataDir: n.dir, Port: n.port, Config: n.config, Start: patience}, slog.New(slog.DiscardHandler)); err != nil {
+	if n.s, err = server.New(
+		server.Options{DataDir: n.dir, Port: n.port, Config: n.config, Start: patience},
+		slog.New(slog.DiscardHandler),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.s.Start(t.Context()); err != nil {
@@ -64,9 +67,14 @@ func (n *narrowServer) start(t *testing.T) {
 	n.port = n.s.Port()
 }
 
-func (n *narrowServer) as(t *testing.T, user string) *bus.Bus {
+func (n *restrictedServer) as(t *testing.T, user string) *bus.Bus {
 	t.Helper()
-	b, err := bus.Connect(within(t), bus.Options{URL: n.s.URL(), SeedFile: n.seeds[user]}, slog.New(slog.DiscardHandler), nil)
+	b, err := bus.Connect(
+		within(t),
+		bus.Options{URL: n.s.URL(), SeedFile: n.seeds[user]},
+		slog.New(slog.DiscardHandler),
+		nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,14 +84,21 @@ func (n *narrowServer) as(t *testing.T, user string) *bus.Bus {
 
 func cancelled(job string, run uint32) *schemas.Ended {
 	e := &schemas.Ended{Outcome: schemas.EventCancelled}
-	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.EndedID(job, run, schemas.EventCancelled), At: time.Unix(1_790_000_000, 0).UTC()}, JobID: job, Run: run}
+	e.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{
+			EventID: schemas.EndedID(job, run, schemas.EventCancelled),
+			At:      time.Unix(1_790_000_000, 0).UTC(),
+		},
+		JobID: job,
+		Run:   run,
+	}
 	return e
 }
 
-// Whoever may make no consumer hears the last of what he asks for, then what comes,
-// and after a lost connection what came meanwhile, each once.
-func TestFollow_TheLatestWithoutAConsumer(t *testing.T) {
-	n := newNarrowServer(t)
+// A user without the right to create consumers receives the last message of each subject, then
+// new messages, and after a lost connection those published in the meantime, each once.
+func TestFollow_LatestWithoutAConsumer(t *testing.T) {
+	n := newRestrictedServer(t)
 	root := n.as(t, "root")
 	if err := root.Prepare(within(t)); err != nil {
 		t.Fatal(err)
@@ -107,7 +122,15 @@ func TestFollow_TheLatestWithoutAConsumer(t *testing.T) {
 	heard, caughtUp := make(chan string, 16), make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	o := bus.FollowOptions{Stream: schemas.StreamJob, LastPerSubject: true, Subjects: []string{schemas.JobSubject("j1", schemas.EventCancelled), schemas.JobSubject("j1", schemas.EventAdvice)}, CaughtUp: func() { close(caughtUp) }}
+	o := bus.FollowOptions{
+		Stream:         schemas.StreamJob,
+		LastPerSubject: true,
+		Subjects: []string{
+			schemas.JobSubject("j1", schemas.EventCancelled),
+			schemas.JobSubject("j1", schemas.EventAdvice),
+		},
+		CaughtUp: func() { close(caughtUp) },
+	}
 	go func() {
 		ended <- ada.Follow(ctx, o, func(r bus.Record) error { heard <- r.Event.ID(); return nil })
 	}()
@@ -139,18 +162,27 @@ func TestFollow_TheLatestWithoutAConsumer(t *testing.T) {
 	next("j1/4/cancelled")
 
 	var read []string
-	if err := ada.Read(within(t), o, func(r bus.Record) error { read = append(read, r.Event.ID()); return nil }); err != nil || strings.Join(read, " ") != "j1/4/cancelled" {
+	if err := ada.Read(
+		within(t),
+		o,
+		func(r bus.Record) error { read = append(read, r.Event.ID()); return nil },
+	); err != nil ||
+		strings.Join(read, " ") != "j1/4/cancelled" {
 		t.Errorf("Read = %v, %v", read, err)
 	}
 	// What needs a consumer is refused, and not silently.
 	all, end := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer end()
-	if err := ada.Read(all, bus.FollowOptions{Stream: schemas.StreamJob}, func(bus.Record) error { return nil }); err == nil {
+	if err := ada.Read(
+		all,
+		bus.FollowOptions{Stream: schemas.StreamJob},
+		func(bus.Record) error { return nil },
+	); err == nil {
 		t.Error("who may make no consumer reads the whole stream")
 	}
 }
 
-func TestNewUser_MakesKeysThatTheClientReads(t *testing.T) {
+func TestNewUser_KeysAreReadableByTheClient(t *testing.T) {
 	for range 50 {
 		seed, public, err := bus.NewUser()
 		if err != nil || !strings.HasPrefix(seed, "SU") || !strings.HasPrefix(public, "U") {
@@ -166,9 +198,9 @@ func TestNewUser_MakesKeysThatTheClientReads(t *testing.T) {
 	}
 }
 
-// The last message of a subject may have several events.
-func TestRead_TheLatestOfSeveral(t *testing.T) {
-	n := newNarrowServer(t)
+// The last message of a subject may hold several events.
+func TestRead_LatestMessageWithSeveralEvents(t *testing.T) {
+	n := newRestrictedServer(t)
 	root := n.as(t, "root")
 	if err := root.Prepare(within(t)); err != nil {
 		t.Fatal(err)
@@ -183,10 +215,15 @@ func TestRead_TheLatestOfSeveral(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []uint64
-	err := n.as(t, "ada").Read(within(t), bus.FollowOptions{Stream: schemas.StreamNode, Subjects: []string{samples[0].Subject()}, LastPerSubject: true}, func(r bus.Record) error {
-		got = append(got, r.Event.(*schemas.Sample).Number)
-		return nil
-	})
+	err := n.as(t, "ada").
+		Read(within(t), bus.FollowOptions{
+			Stream:         schemas.StreamNode,
+			Subjects:       []string{samples[0].Subject()},
+			LastPerSubject: true,
+		}, func(r bus.Record) error {
+			got = append(got, r.Event.(*schemas.Sample).Number)
+			return nil
+		})
 	if err != nil || fmt.Sprint(got) != "[0 1 2]" {
 		t.Errorf("read %v and %v, want 0 to 2", got, err)
 	}

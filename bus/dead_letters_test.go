@@ -15,11 +15,27 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// letter writes a dead letter, as a program does that could not understand data,
-// and returns its place in the stream DEAD.
-func letter(t *testing.T, b *bus.Bus, stream string, origin uint64, subject string, data []byte, change func(*schemas.Dead)) uint64 {
+// letter publishes a dead letter for data, as a reader does that cannot decode it, and
+// returns its sequence in the stream DEAD.
+func letter(
+	t *testing.T,
+	b *bus.Bus,
+	stream string,
+	origin uint64,
+	subject string,
+	data []byte,
+	change func(*schemas.Dead),
+) uint64 {
 	t.Helper()
-	d := &schemas.Dead{Stream: stream, OriginSequence: origin, OriginSubject: subject, Consumer: "store-" + stream, Reason: "invalid: no event has this subject", Data: data, OriginBytes: len(data)}
+	d := &schemas.Dead{
+		Stream:         stream,
+		OriginSequence: origin,
+		OriginSubject:  subject,
+		Consumer:       "store-" + stream,
+		Reason:         "invalid: no event has this subject",
+		Data:           data,
+		OriginBytes:    len(data),
+	}
 	d.EventID, d.At = fmt.Sprintf("%s/%d/dead", stream, origin), time.Now().UTC()
 	if change != nil {
 		change(d)
@@ -31,7 +47,7 @@ func letter(t *testing.T, b *bus.Bus, stream string, origin uint64, subject stri
 	return sequence
 }
 
-// body is a sample as it lies in the log, with a space that no encoder writes.
+// body is a stored sample with a space that no encoder writes.
 func body(t *testing.T, s *schemas.Sample) []byte {
 	t.Helper()
 	data, err := schemas.Marshal(s)
@@ -43,7 +59,7 @@ func body(t *testing.T, s *schemas.Sample) []byte {
 
 var nodeSubject = schemas.NodeSubject("node-a", schemas.EventSample)
 
-// lines writes letters as "sequence origin copies replayed".
+// lines formats letters as "sequence origin copies replayed".
 func lines(letters []bus.Letter) string {
 	var all []string
 	for _, l := range letters {
@@ -60,14 +76,30 @@ func TestLetters_NewestFirstWithoutCopies(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)
-	letter(t, b, "JOB", 3, "job.a.epoch", []byte("{"), func(d *schemas.Dead) { d.Reason = "invalid: not JSON at byte 1" })
+	letter(
+		t,
+		b,
+		"JOB",
+		3,
+		"job.a.epoch",
+		[]byte("{"),
+		func(d *schemas.Dead) { d.Reason = "invalid: not JSON at byte 1" },
+	)
 	letter(t, b, "NODE", 9, nodeSubject, []byte("x"), nil)
 	again := func(d *schemas.Dead) { d.EventID = "NODE/7/dead" } // as after the window: under another message ID
 	data := body(t, sample(7))
-	if _, err := js.Publish(within(t), schemas.DeadSubject("NODE"), deadBody(t, "NODE", 7, nodeSubject, data, again)); err != nil {
+	if _, err := js.Publish(
+		within(t),
+		schemas.DeadSubject("NODE"),
+		deadBody(t, "NODE", 7, nodeSubject, data, again),
+	); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.Publish(within(t), schemas.DeadSubject("NODE"), deadBody(t, "NODE", 7, nodeSubject, []byte("the same place in a new stream"), again)); err != nil {
+	if _, err := js.Publish(
+		within(t),
+		schemas.DeadSubject("NODE"),
+		deadBody(t, "NODE", 7, nodeSubject, []byte("the same place in a new stream"), again),
+	); err != nil {
 		t.Fatal(err)
 	}
 	for _, subject := range []string{"dead.node", "dead.node.replayed"} {
@@ -102,9 +134,24 @@ func TestLetters_NewestFirstWithoutCopies(t *testing.T) {
 }
 
 // deadBody is a dead letter as bytes.
-func deadBody(t *testing.T, stream string, origin uint64, subject string, data []byte, change func(*schemas.Dead)) []byte {
+func deadBody(
+	t *testing.T,
+	stream string,
+	origin uint64,
+	subject string,
+	data []byte,
+	change func(*schemas.Dead),
+) []byte {
 	t.Helper()
-	d := &schemas.Dead{Stream: stream, OriginSequence: origin, OriginSubject: subject, Consumer: "follower", Reason: "invalid", Data: data, OriginBytes: len(data)}
+	d := &schemas.Dead{
+		Stream:         stream,
+		OriginSequence: origin,
+		OriginSubject:  subject,
+		Consumer:       "follower",
+		Reason:         "invalid",
+		Data:           data,
+		OriginBytes:    len(data),
+	}
 	d.At = time.Now().UTC()
 	change(d)
 	out, err := schemas.Marshal(d)
@@ -114,7 +161,7 @@ func deadBody(t *testing.T, stream string, origin uint64, subject string, data [
 	return out
 }
 
-func TestLetter_SaysWhatIsNotThere(t *testing.T) {
+func TestLetter_ReportsWhatIsMissing(t *testing.T) {
 	b := bustest.New(t)
 	at := letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)
 	l, err := b.Letter(within(t), at)
@@ -125,22 +172,27 @@ func TestLetter_SaysWhatIsNotThere(t *testing.T) {
 		t.Fatalf("Replay = %+v, %v", r, err)
 	}
 	for sequence, want := range map[uint64]string{
-		0: "letter: the stream DEAD has no 0; it holds 2 messages, from 1 to 2",
-		2: "letter: 2 is the mark that letter 1 was replayed",
-		3: "letter: the stream DEAD has no 3; it holds 2 messages, from 1 to 2",
+		0: "letter: stream DEAD has no message 0; it holds 2 messages, from 1 to 2",
+		2: "letter: message 2 is no letter: it marks letter 1 as replayed",
+		3: "letter: stream DEAD has no message 3; it holds 2 messages, from 1 to 2",
 	} {
-		if _, err := b.Letter(within(t), sequence); !errors.Is(err, schemas.ErrNotFound) || !strings.Contains(err.Error(), want) {
+		if _, err := b.Letter(within(t), sequence); !errors.Is(err, schemas.ErrNotFound) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("Letter(%d) = %v, want %s", sequence, err, want)
 		}
 	}
 }
 
-// What is replayed has its own bytes, subject and identity, is told apart for
-// ever after, and so are its copies.
+// A replay keeps bytes, subject and identity of the message. The letter and its copies stay
+// marked as replayed.
 func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
-	if _, err := js.Publish(within(t), nodeSubject, body(t, sample(7))); err != nil { // by somebody who gives no identity
+	if _, err := js.Publish(
+		within(t),
+		nodeSubject,
+		body(t, sample(7)),
+	); err != nil { // by somebody who gives no identity
 		t.Fatal(err)
 	}
 	at := letter(t, b, "NODE", 1, nodeSubject, body(t, sample(7)), nil)
@@ -148,7 +200,8 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 	if err != nil || len(letters) != 1 {
 		t.Fatalf("Letters = %+v, %v", letters, err)
 	}
-	if r, err := b.Replayable(within(t), &letters[0]); err != nil || r.Fate != bus.FateReplayable || r.EventID != sample(7).ID() {
+	if r, err := b.Replayable(within(t), &letters[0]); err != nil || r.Fate != bus.FateReplayable ||
+		r.EventID != sample(7).ID() {
 		t.Errorf("Replayable = %+v, %v", r, err)
 	}
 	if last, err := b.LastSequence(within(t), schemas.StreamNode); err != nil || last != 1 {
@@ -163,14 +216,27 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 		t.Fatal(err)
 	}
 	msg, err := stream.GetMsg(within(t), 2)
-	if err != nil || string(msg.Data) != string(body(t, sample(7))) || msg.Subject != nodeSubject || msg.Header.Get(jetstream.MsgIDHeader) != sample(7).ID() {
+	if err != nil || string(msg.Data) != string(body(t, sample(7))) || msg.Subject != nodeSubject ||
+		msg.Header.Get(jetstream.MsgIDHeader) != sample(7).ID() {
 		t.Errorf("the log has %+v, %v", msg, err)
 	}
-	copied := deadBody(t, "NODE", 1, nodeSubject, body(t, sample(7)), func(d *schemas.Dead) { d.EventID = "NODE/1/dead" })
-	if _, err := js.Publish(within(t), schemas.DeadSubject("NODE"), copied); err != nil { // a reader that still does not understand it
+	copied := deadBody(
+		t,
+		"NODE",
+		1,
+		nodeSubject,
+		body(t, sample(7)),
+		func(d *schemas.Dead) { d.EventID = "NODE/1/dead" },
+	)
+	if _, err := js.Publish(
+		within(t),
+		schemas.DeadSubject("NODE"),
+		copied,
+	); err != nil { // a reader that still does not understand it
 		t.Fatal(err)
 	}
-	if letters, _, err = b.Letters(within(t), bus.LetterQuery{Stream: "NODE"}); err != nil || lines(letters) != "1 NODE/1 x2 2" {
+	if letters, _, err = b.Letters(within(t), bus.LetterQuery{Stream: "NODE"}); err != nil ||
+		lines(letters) != "1 NODE/1 x2 2" {
 		t.Errorf("Letters = %s, %v", lines(letters), err)
 	}
 	for _, sequence := range []uint64{at, 3} { // the copy is younger than the mark
@@ -178,7 +244,7 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateBefore || r.Sequence != 2 {
+		if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateAlreadyReplayed || r.Sequence != 2 {
 			t.Errorf("Replay again = %+v, %v", r, err)
 		}
 	}
@@ -203,14 +269,49 @@ func TestReplay_Refuses(t *testing.T) {
 		change  func(*schemas.Dead)
 		want    string
 	}{
-		{"broken", "NODE", nodeSubject, []byte("{broken"), nil, "still not understood: invalid: not JSON at byte 2"},
-		{"empty", "NODE", nodeSubject, nil, nil, "still not understood: invalid: "},
-		{"another node's", "NODE", "node.node-b.sample", body(t, sample(5)), nil, `still not understood: invalid: the body says "node.node-a.sample", its subject "node.node-b.sample"`},
-		{"cut", "NODE", nodeSubject, long, func(d *schemas.Dead) { d.OriginBytes = 200_000 }, "the letter was cut: it has the first 131072 bytes of 200000; the whole may still lie in NODE at 50"},
-		{"cut by an older program", "NODE", nodeSubject, long, func(d *schemas.Dead) { d.OriginBytes = 0 }, "the letter was cut: it has the first 131072 bytes; the whole"},
-		{"as long as can be", "NODE", nodeSubject, long, nil, "still not understood"},
-		{"kept by nobody", "JOB", "job.a.alive", aliveBody, nil, "no stream keeps job.a.alive now"},
-		{"of another stream", "JOB", nodeSubject, body(t, sample(6)), nil, "the stream JOB refuses it: expected stream does not match"},
+		{
+			"broken",
+			"NODE",
+			nodeSubject,
+			[]byte("{broken"),
+			nil,
+			"still cannot be decoded: invalid: not JSON at byte 2",
+		},
+		{"empty", "NODE", nodeSubject, nil, nil, "still cannot be decoded: invalid: "},
+		{
+			"another node's",
+			"NODE",
+			"node.node-b.sample",
+			body(t, sample(5)),
+			nil,
+			`still cannot be decoded: invalid: the body says "node.node-a.sample", its subject "node.node-b.sample"`,
+		},
+		{
+			"cut",
+			"NODE",
+			nodeSubject,
+			long,
+			func(d *schemas.Dead) { d.OriginBytes = 200_000 },
+			"the letter was cut to 131072 bytes of 200000; stream NODE may still have the message at 50",
+		},
+		{
+			"cut by an older program",
+			"NODE",
+			nodeSubject,
+			long,
+			func(d *schemas.Dead) { d.OriginBytes = 0 },
+			"the letter was cut to 131072 bytes; stream",
+		},
+		{"as long as can be", "NODE", nodeSubject, long, nil, "still cannot be decoded"},
+		{"kept by nobody", "JOB", "job.a.alive", aliveBody, nil, "no stream stores job.a.alive now"},
+		{
+			"of another stream",
+			"JOB",
+			nodeSubject,
+			body(t, sample(6)),
+			nil,
+			"stream JOB rejects it: expected stream does not match",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := bustest.New(t)
@@ -230,8 +331,8 @@ func TestReplay_Refuses(t *testing.T) {
 	}
 }
 
-// An identity that the stream still remembers decides: of the dead original, so
-// that a replay would vanish; or of a copy that came since.
+// Within the duplicate window the stream knows the identity either of the dead original, so
+// that a replay would vanish, or of a copy that was stored later.
 func TestReplay_InsideTheWindow(t *testing.T) {
 	b := bustest.New(t)
 	publish(t, b, 1, 3)
@@ -242,15 +343,22 @@ func TestReplay_InsideTheWindow(t *testing.T) {
 		sequence uint64
 		reason   string
 	}{
-		{1, 1, bus.FateRefused, 0, "NODE still takes it for a copy of its original, which came a moment ago; replay it again in 2m"},
-		{9, 2, bus.FateThere, 2, ""},
+		{
+			1,
+			1,
+			bus.FateRefused,
+			0,
+			"stream NODE takes it for a duplicate of its original; replay it again in 2m",
+		},
+		{9, 2, bus.FateAlreadyStored, 2, ""},
 	} {
 		l, err := b.Letter(within(t), letter(t, b, "NODE", c.origin, nodeSubject, body(t, sample(c.number)), nil))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r, err := b.Replay(within(t), l)
-		if err != nil || r.Fate != c.fate || r.Sequence != c.sequence || r.Reason != c.reason || (l.Replayed != nil) != (c.fate == bus.FateThere) {
+		if err != nil || r.Fate != c.fate || r.Sequence != c.sequence || r.Reason != c.reason ||
+			(l.Replayed != nil) != (c.fate == bus.FateAlreadyStored) {
 			t.Errorf("Replay(sample %d) = %+v, %v, marked %v", c.number, r, err, l.Replayed)
 		}
 	}
@@ -259,9 +367,9 @@ func TestReplay_InsideTheWindow(t *testing.T) {
 	}
 }
 
-// Stopped between the two writes, a replay is finished by the next one, and
-// nothing is in the log twice.
-func TestReplay_IsFinishedAfterADeathInBetween(t *testing.T) {
+// If a replay is interrupted between the message and its mark, the next replay completes it
+// and stores no duplicate.
+func TestReplay_CompletesAnInterruptedReplay(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	at := letter(t, b, "NODE", 40, nodeSubject, body(t, sample(7)), nil)
@@ -278,7 +386,9 @@ func TestReplay_IsFinishedAfterADeathInBetween(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := b.Replay(within(t), l); err == nil || !strings.Contains(err.Error(), "letter 1 is replayed as NODE 1, but not marked") || r.Fate != bus.FateReplayed {
+	if r, err := b.Replay(within(t), l); err == nil ||
+		!strings.Contains(err.Error(), "letter 1 is replayed as NODE 1, but not marked") ||
+		r.Fate != bus.FateReplayed {
 		t.Fatalf("Replay = %+v, %v", r, err)
 	}
 	if _, err := b.ApplyStreams(within(t)); err != nil {
@@ -287,21 +397,26 @@ func TestReplay_IsFinishedAfterADeathInBetween(t *testing.T) {
 	if l, err = b.Letter(within(t), at); err != nil || l.Replayed != nil {
 		t.Fatalf("Letter = %+v, %v", l, err)
 	}
-	if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateThere || r.Sequence != 1 {
+	if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateAlreadyStored || r.Sequence != 1 {
 		t.Errorf("Replay after the death = %+v, %v", r, err)
 	}
 	letters, _, err := b.Letters(within(t), bus.LetterQuery{})
-	if last, _ := b.LastSequence(within(t), schemas.StreamNode); err != nil || lines(letters) != "1 NODE/40 x1 1" || last != 1 {
+	if last, _ := b.LastSequence(within(t), schemas.StreamNode); err != nil || lines(letters) != "1 NODE/40 x1 1" ||
+		last != 1 {
 		t.Errorf("Letters = %s, NODE ends at %d, %v", lines(letters), last, err)
 	}
 }
 
-// A subject that no contract knows is a letter as well, and not the end of the reader.
-func TestFollow_BuriesStrangeSubjects(t *testing.T) {
+// A message on an unknown subject becomes a dead letter and does not stop its reader.
+func TestFollow_UnknownSubjectBecomesADeadLetter(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	for _, token := range []string{strings.Repeat("n", 2000), "\x01\x1b[2J", "\xff\xfe", "ünï", "A"} {
-		if _, err := js.Publish(within(t), schemas.NodeSubject(token, schemas.EventSample), []byte("{}")); err != nil {
+		if _, err := js.Publish(
+			within(t),
+			schemas.NodeSubject(token, schemas.EventSample),
+			[]byte("{}"),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -318,7 +433,7 @@ func TestFollow_BuriesStrangeSubjects(t *testing.T) {
 	}
 }
 
-func TestLetters_SaysThatTheServerIsAway(t *testing.T) {
+func TestLetters_ReportsAnUnreachableServer(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)

@@ -16,9 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// Replies are written to buffers that serve again, at two endpoints at once: each
-// asker gets its own.
-func TestBus_RepliesToEachAsker(t *testing.T) {
+// Two endpoints share reply buffers, and each request still gets its own reply.
+func TestServe_ConcurrentReplies(t *testing.T) {
 	b := bustest.New(t)
 	reply := func(_ context.Context, q *schemas.JobRequest) (any, error) {
 		return &schemas.Advice{Model: q.Model, Message: strings.Repeat(q.Model, 50)}, nil
@@ -38,7 +37,14 @@ func TestBus_RepliesToEachAsker(t *testing.T) {
 				model := strings.Repeat(string(rune('a'+n*8+k)), 1+k)
 				for range 100 {
 					var a schemas.Advice
-					if err := b.Request(ctx, subject, &schemas.JobRequest{Model: model, CPUs: schemas.CPUs{1}, Epochs: 1}, &a); err != nil || a.Model != model || a.Message != strings.Repeat(model, 50) {
+					if err := b.Request(
+						ctx,
+						subject,
+						&schemas.JobRequest{Model: model, CPUs: schemas.CPUs{1}, Epochs: 1},
+						&a,
+					); err != nil ||
+						a.Model != model ||
+						a.Message != strings.Repeat(model, 50) {
 						t.Errorf("asked about %s, got %q, %q, %v", model, a.Model, a.Message, err)
 						return
 					}
@@ -53,9 +59,9 @@ func TestBus_RepliesToEachAsker(t *testing.T) {
 	}
 }
 
-// A handler that panics, or whose reply panics when it is encoded, answers internal;
-// the endpoint goes on, and the panic is counted and logged with its stack.
-func TestBus_RecoversFromAPanicOfAHandler(t *testing.T) {
+// If a handler or the encoding of its reply panics, the request fails with code internal, the
+// panic is counted and logged with its stack, and the endpoint keeps answering.
+func TestServe_RecoversFromAPanic(t *testing.T) {
 	reg, log := prometheus.NewRegistry(), &lockedBuffer{}
 	b, err := bus.Connect(within(t), bus.Options{URL: bustest.NewServer(t).URL()},
 		slog.New(slog.NewTextHandler(log, nil)), reg)
@@ -91,7 +97,7 @@ courier_bus_handler_panics_total{subject="job.predict"} 2
 	if err := testutil.GatherAndCompare(reg, want, "courier_bus_handler_panics_total"); err != nil {
 		t.Error(err)
 	}
-	if text := log.String(); !strings.Contains(text, "of the test") || !strings.Contains(text, "respond_test.go") {
+	if text := log.String(); !strings.Contains(text, "of the test") || !strings.Contains(text, "request_test.go") {
 		t.Errorf("the log has no panic with its stack:\n%s", text)
 	}
 }
@@ -115,7 +121,7 @@ func serve(t *testing.T, b *bus.Bus, e bus.Endpoint) {
 	<-ready
 }
 
-// lockedBuffer collects a log that several goroutines write.
+// lockedBuffer is a buffer for concurrent writers.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	all strings.Builder

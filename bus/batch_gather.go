@@ -1,0 +1,166 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// batchBuilder collects the messages of a batch.
+type batchBuilder struct {
+	*batcher
+	batch Batch
+	at    time.Time // when the last message was stored
+	count int       // messages, dead ones included
+}
+
+func (r *batcher) newBuilder(redelivered bool) *batchBuilder {
+	batch := Batch{Stream: r.durable.Stream, Redelivered: redelivered}
+	return &batchBuilder{batcher: r, batch: batch}
+}
+
+// add appends the events of the next message.
+func (c *batchBuilder) add(
+	ctx context.Context, subject string, data []byte, sequence uint64, at time.Time,
+) error {
+	if c.count == 0 {
+		c.batch.First = sequence
+	}
+	c.batch.Last, c.at = sequence, at
+	c.count++
+	c.batch.Bytes += len(data)
+
+	position := Record{Subject: subject, Sequence: sequence, StoredAt: at}
+	records, err := c.appendRecords(
+		ctx, c.batch.Records, c.durable.Stream, c.durable.Name, data, position)
+	c.batch.Records = records
+	return err
+}
+
+// fillGap adds the messages of the stream with first <= sequence < end. The durable leaves a
+// gap if a process crashed after it had received messages and before it recorded their intent:
+// the server withholds these messages until AckWait has passed, and an acknowledgement of
+// later messages would acknowledge them too.
+func (c *batchBuilder) fillGap(ctx context.Context, first, end uint64) error {
+	if first >= end {
+		return nil
+	}
+	return c.visitStored(ctx, c.durable.Stream, first, end, func(msg *storedMessage) error {
+		if msg.Sequence == end {
+			return nil
+		}
+		return c.add(ctx, msg.Subject, msg.Data, msg.Sequence, msg.Time)
+	})
+}
+
+func (c *batchBuilder) intent() intent {
+	return intent{First: c.batch.First, Last: c.batch.Last, At: c.at, Count: c.count}
+}
+
+// maxBatchBytes limits a batch by its size in the log. In memory its events take three times
+// as much, and another batch is gathered meanwhile.
+const maxBatchBytes = 32 << 20
+
+// isFull reports whether a batch has reached a limit of messages, events or bytes.
+func (c *batchBuilder) isFull() bool {
+	n := max(c.count, len(c.batch.Records))
+	return n >= c.options.MaxMessages || c.batch.Bytes >= maxBatchBytes
+}
+
+// gatheredBatch is a batch and the subject that acknowledges its messages. An empty batch may
+// have one, for messages that were handled before.
+type gatheredBatch struct {
+	*batchBuilder
+	ack string
+}
+
+// logPosition identifies a message of a stream by its sequence and the time it was stored.
+type logPosition struct {
+	sequence uint64
+	at       time.Time
+}
+
+// streamReset reports that the stream was truncated or created again, and assigns sequences
+// that it had assigned before.
+type streamReset struct{ sequence uint64 } // of the first new message
+
+func (e streamReset) Error() string {
+	return fmt.Sprintf("the stream was reset: it assigned sequence %d again", e.sequence)
+}
+
+// isReset reports whether a message shows that the stream was reset after position p: it has
+// an earlier sequence, and was stored later.
+func (p logPosition) isReset(message logPosition) bool {
+	return message.sequence <= p.sequence && !p.at.IsZero() && message.at.After(p.at)
+}
+
+// parseAckSubject reads a message's position from the subject that acknowledges it. Unlike
+// Metadata of nats.go it does not allocate.
+//
+//	$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<deliveries>.<sequence>.
+//	  <consumer sequence>.<timestamp>.<pending>[.<token>]
+func parseAckSubject(ack string) (p logPosition, err error) {
+	skipped := 5
+	if strings.Count(ack, ".") > 8 {
+		skipped = 7
+	}
+	rest := ack
+	for range skipped {
+		_, rest, _ = strings.Cut(rest, ".")
+	}
+	sequence, rest, _ := strings.Cut(rest, ".")
+	_, rest, _ = strings.Cut(rest, ".")
+	timestamp, _, _ := strings.Cut(rest, ".")
+
+	p.sequence, err = strconv.ParseUint(sequence, 10, 64)
+	if err != nil || !strings.HasPrefix(ack, "$JS.ACK.") {
+		return p, fmt.Errorf("ack subject %q has no stream sequence", ack)
+	}
+	nanoseconds, err := strconv.ParseInt(timestamp, 10, 64)
+	p.at = time.Unix(0, nanoseconds)
+	return p, err
+}
+
+// gather builds one batch, by size or age, of the messages after a position.
+func (r *batcher) gather(
+	ctx context.Context, p *puller, after logPosition,
+) (gatheredBatch, error) {
+	g := gatheredBatch{batchBuilder: r.newBuilder(false)}
+	g.batch.Records = make([]Record, 0, r.lastSize)
+	defer func() { r.lastSize = len(g.batch.Records) }()
+	deadline := time.Now().Add(r.options.MaxAge)
+
+	// Messages that have arrived are added even after the end of ctx.
+	finishing, cancel := finishContext(ctx)
+	defer cancel()
+	for !g.isFull() {
+		msg, err := p.next(ctx, deadline)
+		if msg == nil || err != nil {
+			return g, err
+		}
+		position, err := parseAckSubject(msg.Reply)
+		if err != nil {
+			return g, fmt.Errorf("read the position of a message in %s: %w",
+				r.durable.Stream, err)
+		}
+		g.ack = msg.Reply
+		if after.isReset(position) {
+			return g, streamReset{position.sequence}
+		}
+		last := max(after.sequence, g.batch.Last)
+		if position.sequence <= last {
+			continue // a redelivery
+		}
+
+		if err := g.fillGap(finishing, last+1, position.sequence); err != nil {
+			return g, err
+		}
+		err = g.add(finishing, msg.Subject, msg.Data, position.sequence, position.at)
+		if err != nil {
+			return g, err
+		}
+	}
+	return g, nil
+}

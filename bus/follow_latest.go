@@ -1,0 +1,127 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// canListen reports whether Follow can do without a JetStream consumer: o selects only the
+// last messages of subjects without wildcards, and new messages. Where users have permissions
+// this is the only way, because the right to create consumers would let a user have messages
+// delivered to subjects to which the user may not publish.
+func (b *Bus) canListen(o *FollowOptions) bool {
+	hasWildcard := func(s string) bool { return strings.ContainsAny(s, "*>") }
+	return b.user != "" && o.LastPerSubject && o.From == 0 && len(o.Subjects) > 0 &&
+		!slices.ContainsFunc(o.Subjects, hasWildcard)
+}
+
+// followLatest delivers the last stored message of each subject, then new messages from a core
+// NATS subscription; those have no sequence. It returns after a reconnect, and the next call
+// reads the stored messages again. delivered holds the IDs of events that need no delivery.
+func (b *Bus) followLatest(
+	ctx context.Context, o *FollowOptions, delivered map[string]bool, handle func(Record) error,
+) error {
+	messages := make(chan *nats.Msg, maxQueued)
+	if !o.storedOnly {
+		for _, subject := range o.Subjects {
+			sub, err := b.nc.ChanSubscribe(subject, messages)
+			if err != nil {
+				return unavailable(err)
+			}
+			defer func() { _ = sub.Unsubscribe() }() // the connection may be closed already
+		}
+	}
+	reconnected := b.nc.StatusChanged(nats.CONNECTED)
+	defer b.nc.RemoveStatusListener(reconnected)
+
+	if err := b.readLatest(ctx, o, delivered, handle); err != nil {
+		return err
+	}
+	o.caughtUp()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-reconnected:
+			return errors.New("the connection was lost in the meantime")
+		case m := <-messages:
+			events, err := decode(m.Subject, m.Data)
+			if err != nil {
+				b.log.Debug("message dropped", "subject", m.Subject, "reason", err)
+				continue
+			}
+			for _, e := range events {
+				r := Record{Event: e, Subject: m.Subject, StoredAt: time.Now().UTC()}
+				if err := deliverOnce(r, delivered, handle); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// readLatest delivers the last stored message of each subject, in the order of the stream.
+func (b *Bus) readLatest(
+	ctx context.Context, o *FollowOptions, delivered map[string]bool, handle func(Record) error,
+) error {
+	stream, err := b.js.Stream(ctx, o.Stream)
+	if err != nil {
+		return unavailable(err)
+	}
+
+	var found []Record
+	for _, subject := range o.Subjects {
+		watched, done := b.watchPermission(ctx, "$JS.API.DIRECT.GET."+o.Stream+"."+subject)
+		msg, err := stream.GetLastMsgForSubject(watched, subject)
+		if err = done(err); errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read the last message of %s: %w", subject, unavailable(err))
+		}
+		events, err := decode(msg.Subject, msg.Data)
+		if err != nil {
+			// The readers of the stream publish a dead letter.
+			b.log.Debug("message dropped", "subject", subject, "reason", err)
+			continue
+		}
+		for _, e := range events {
+			found = append(found, Record{
+				Event:    e,
+				Subject:  msg.Subject,
+				Sequence: msg.Sequence,
+				StoredAt: msg.Time,
+			})
+		}
+	}
+
+	slices.SortStableFunc(found, func(x, y Record) int {
+		return cmp.Compare(x.Sequence, y.Sequence)
+	})
+	for _, r := range found {
+		if err := deliverOnce(r, delivered, handle); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deliverOnce passes an event to the handler unless it was delivered before.
+func deliverOnce(r Record, delivered map[string]bool, handle func(Record) error) error {
+	if delivered[r.Event.ID()] {
+		return nil
+	}
+	delivered[r.Event.ID()] = true
+	if err := handle(r); err != nil {
+		return handlerError{err}
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"courier/schemas"
+)
+
+// storedMessage is a message of a stream in the encoding of the JetStream API.
+type storedMessage struct {
+	Subject  string    `json:"subject"`
+	Sequence uint64    `json:"seq"`
+	Data     []byte    `json:"data"`
+	Time     time.Time `json:"time"`
+}
+
+// nextStored returns the first message of a stream at or after a sequence, or nil if there is
+// none. It asks the leader: a direct get may ask a replica that does not have the message yet.
+func (b *Bus) nextStored(
+	ctx context.Context, stream string, sequence uint64,
+) (*storedMessage, error) {
+	query := map[string]any{"seq": sequence, "next_by_subj": ">"}
+	msg, err := b.getStored(ctx, stream, query)
+	if err != nil {
+		return nil, fmt.Errorf("read %s at %d: %w", stream, sequence, err)
+	}
+	return msg, nil
+}
+
+// lastStored returns the last message of a subject from the leader of a stream, or nil if
+// there is none.
+func (b *Bus) lastStored(ctx context.Context, stream, subject string) (*storedMessage, error) {
+	msg, err := b.getStored(ctx, stream, map[string]any{"last_by_subj": subject})
+	if err != nil {
+		return nil, fmt.Errorf("read the last message of %s: %w", subject, err)
+	}
+	return msg, nil
+}
+
+// getStored sends a STREAM.MSG.GET request of the JetStream API to the leader of a stream. It
+// returns nil if no message matches.
+func (b *Bus) getStored(
+	ctx context.Context, stream string, query map[string]any,
+) (*storedMessage, error) {
+	request, err := json.Marshal(query)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
+	defer cancel()
+	subject := "$JS.API.STREAM.MSG.GET." + stream
+	ctx, done := b.watchPermission(ctx, subject)
+	msg, err := b.nc.RequestWithContext(ctx, subject, request)
+	if err = done(err); err != nil {
+		return nil, unavailable(err)
+	}
+
+	var reply struct {
+		Message *storedMessage `json:"message"`
+		Error   *struct {
+			Code        int    `json:"err_code"`
+			Description string `json:"description"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(msg.Data, &reply); err != nil {
+		return nil, err
+	}
+	const notFound = 10037 // JSNoMessageFoundErr of nats-server
+	if e := reply.Error; e != nil && e.Code != notFound {
+		return nil, errors.New(e.Description)
+	}
+	return reply.Message, nil
+}
+
+const (
+	leaderTimeout = 5 * time.Second // without an answer, the stream has no leader
+
+	// A leader that is behind is asked again after behindPause, at most behindTries times.
+	behindPause = 100 * time.Millisecond
+	behindTries = 50
+)
+
+// errStreamShorter reports a stream that ends before a message that it once held.
+var errStreamShorter = errors.New("the stream ends before that")
+
+// visitStored visits the messages of a stream from first to last, which the stream once held.
+//
+// A leader that was elected a moment ago may not have applied all messages yet. Therefore
+// visitStored accepts the end of the stream only from a leader that reported last as stored
+// before the read that found nothing, and is still the leader after it.
+func (b *Bus) visitStored(
+	ctx context.Context, stream string, first, last uint64, visit func(*storedMessage) error,
+) error {
+	leader, hasLast := "", false
+	for tries := 0; first <= last; {
+		msg, err := b.nextStored(ctx, stream, first)
+		if err != nil {
+			return err
+		}
+		if msg != nil {
+			if msg.Sequence > last {
+				return nil
+			}
+			if err := visit(msg); err != nil {
+				return err
+			}
+			first, hasLast = msg.Sequence+1, false
+			continue
+		}
+
+		s, err := b.js.Stream(ctx, stream)
+		if err != nil {
+			return fmt.Errorf("open stream %s: %w", stream, unavailable(err))
+		}
+		current := ""
+		if c := s.CachedInfo().Cluster; c != nil {
+			current = c.Leader
+		}
+		if hasLast && current == leader {
+			return nil
+		}
+		leader, hasLast = current, s.CachedInfo().State.LastSeq >= last
+		if hasLast {
+			continue
+		}
+
+		if tries++; tries == behindTries {
+			missing := &schemas.Error{
+				Code:    schemas.CodeUnavailable,
+				Message: "the messages are not there yet",
+			}
+			return fmt.Errorf("read %s from %d to %d: %w: %w",
+				stream, first, last, missing, errStreamShorter)
+		}
+		if err := sleep(ctx, behindPause); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// StreamInfo describes what a stream holds. CreatedAt tells streams of the same name apart.
+type StreamInfo struct {
+	CreatedAt   time.Time
+	First, Last uint64 // sequences; First is Last+1 in an empty stream
+	Messages    uint64
+	Bytes       uint64
+	FirstAt     time.Time     // when the oldest message was stored; zero for an empty stream
+	MaxBytes    int64         // below 1: unlimited
+	MaxAge      time.Duration // 0: unlimited
+}
+
+// StreamInfo returns what a stream holds now.
+func (b *Bus) StreamInfo(ctx context.Context, stream string) (StreamInfo, error) {
+	s, err := b.js.Stream(ctx, stream)
+	if err != nil {
+		return StreamInfo{}, fmt.Errorf("open stream %s: %w", stream, unavailable(err))
+	}
+	info := s.CachedInfo()
+	return StreamInfo{
+		CreatedAt: info.Created,
+		First:     info.State.FirstSeq,
+		Last:      info.State.LastSeq,
+		Messages:  info.State.Msgs,
+		Bytes:     info.State.Bytes,
+		FirstAt:   info.State.FirstTime,
+		MaxBytes:  info.Config.MaxBytes,
+		MaxAge:    info.Config.MaxAge,
+	}, nil
+}
+
+// Bounds returns the first and last sequence of a stream. In an empty stream, first is
+// last+1.
+func (b *Bus) Bounds(ctx context.Context, stream string) (first, last uint64, err error) {
+	info, err := b.StreamInfo(ctx, stream)
+	return max(info.First, 1), info.Last, err
+}
+
+// LastSequence returns the sequence of the last message of a stream. The error matches
+// schemas.ErrNotFound if the server does not have the stream.
+func (b *Bus) LastSequence(ctx context.Context, stream string) (uint64, error) {
+	s, err := b.js.Stream(ctx, stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		missing := &schemas.Error{Code: schemas.CodeNotFound, Message: "stream not found"}
+		return 0, fmt.Errorf("open stream %s: %w", stream, missing)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("open stream %s: %w", stream, unavailable(err))
+	}
+	return s.CachedInfo().State.LastSeq, nil
+}
+
+// WidenStream raises the limits of a stream to at least maxBytes and maxAge, and never lowers
+// one. It returns the stream with its limits afterwards.
+func (b *Bus) WidenStream(
+	ctx context.Context, stream string, maxBytes int64, maxAge time.Duration,
+) (StreamInfo, error) {
+	s, err := b.js.Stream(ctx, stream)
+	if err != nil {
+		return StreamInfo{}, fmt.Errorf("open stream %s: %w", stream, unavailable(err))
+	}
+
+	config, changed := s.CachedInfo().Config, false
+	if config.MaxBytes > 0 && config.MaxBytes < maxBytes {
+		config.MaxBytes, changed = maxBytes, true
+	}
+	if config.MaxAge > 0 && config.MaxAge < maxAge {
+		config.MaxAge, changed = maxAge, true
+	}
+	if changed {
+		if err := b.updateStream(ctx, config); err != nil {
+			return StreamInfo{}, fmt.Errorf("widen stream %s: %w", stream, unavailable(err))
+		}
+	}
+	return b.StreamInfo(ctx, stream)
+}
