@@ -142,7 +142,7 @@ func (l *replayLog) answers(ctx context.Context, rule pastRule, s pastSetting) (
 		case !step.changes():
 		case submitted && all[e.JobID] != nil:
 			own := *e
-			own.Advice, own.Written = *all[e.JobID], nil
+			own.Advice, own.EncodedAdvice = *all[e.JobID], nil
 			rule.Apply(&own, step.Sequence, step.StoredAt)
 		default:
 			rule.Apply(step.Event, step.Sequence, step.StoredAt)
