@@ -154,7 +154,7 @@ func (l *Log) answers(
 
 		case isSubmission && all[e.JobID] != nil:
 			own := *e
-			own.Advice, own.Written = *all[e.JobID], nil
+			own.Advice, own.EncodedAdvice = *all[e.JobID], nil
 			r.Apply(&own, step.Sequence, step.StoredAt)
 
 		default:

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// readJobRequest returns a job request, or false if encoding/json is to look at it.
+// readJobRequest decodes a job request. It returns false if encoding/json has to decode it.
 func readJobRequest(data []byte) (q JobRequest, ok bool) {
 	r := jsonReader{data: data, ok: true}
 	r.object(func(key []byte) { r.requestField(&q, key) })
-	r.next()
-	return q, r.ok && r.at == len(data)
+	return q, r.atEnd()
 }
 
 // requestField reads one field of a job request.
@@ -52,7 +51,7 @@ func (r *jsonReader) requestField(q *JobRequest, key []byte) {
 	case "promise":
 		q.Promise = Promise(r.text())
 	case "nodes":
-		q.Nodes = r.names()
+		q.Nodes = r.texts()
 	case "user":
 		q.User = string(r.text())
 	case "labels":
@@ -65,7 +64,7 @@ func (r *jsonReader) requestField(q *JobRequest, key []byte) {
 	}
 }
 
-// weights reads those, into the ones that came before, if any did.
+// weights reads weights into w, which holds the values of an earlier key "weights", or is nil.
 func (r *jsonReader) weights(w *Weights) *Weights {
 	if w == nil {
 		w = &Weights{}
@@ -83,45 +82,17 @@ func (r *jsonReader) weights(w *Weights) *Weights {
 	return w
 }
 
-func (r *jsonReader) count() int { return int(r.integer(math.MaxInt)) }
-
-// counts reads a list of them; as many as may be valid cost one allocation.
+// counts reads an array of whole numbers. The capacity suffices for every valid request, so that
+// reading takes one allocation.
 func (r *jsonReader) counts() []int {
-	all := make([]int, 0, MaxCandidates)
-	r.list(func() { all = append(all, r.count()) })
-	return slices.Clone(all)
+	counts := make([]int, 0, MaxCandidates)
+	r.list(func() { counts = append(counts, r.count()) })
+	return slices.Clone(counts)
 }
 
-// names reads a list of texts.
-func (r *jsonReader) names() []string {
-	all := []string{}
-	r.list(func() { all = append(all, string(r.text())) })
-	return all
-}
-
-// object reads one whose fields are read by their keys.
-func (r *jsonReader) object(field func(key []byte)) {
-	r.take('{')
-	for first := true; r.ok && r.next() != '}'; first = false {
-		if !first {
-			r.take(',')
-		}
-		key := r.text()
-		if r.take(':'); r.ok {
-			field(key)
-		}
-	}
-	r.take('}')
-}
-
-// list reads one by its elements.
-func (r *jsonReader) list(element func()) {
-	r.take('[')
-	for first := true; r.ok && r.next() != ']'; first = false {
-		if !first {
-			r.take(',')
-		}
-		element()
-	}
-	r.take(']')
+// texts reads an array of strings.
+func (r *jsonReader) texts() []string {
+	texts := []string{}
+	r.list(func() { texts = append(texts, string(r.text())) })
+	return texts
 }

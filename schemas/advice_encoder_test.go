@@ -11,8 +11,8 @@ import (
 	"courier/schemas"
 )
 
-// fill sets every field of a value, so that a field which the writer does not
-// know is missed; with empty, every other one stays as it is.
+// fill sets every field of a value, so that the comparison finds a field that the encoder omits. If
+// empty is true, it sets only every other field.
 func fill(v reflect.Value, random *rand.Rand, empty bool) {
 	if empty && random.IntN(2) == 0 {
 		return
@@ -43,10 +43,15 @@ func fill(v reflect.Value, random *rand.Rand, empty bool) {
 			v.SetMapIndex(key, value)
 		}
 	case reflect.String:
-		v.SetString([]string{"digits-mlp", `"quoted"`, "a<b>&c\\", "zwölf\n", "\xff", ""}[random.IntN(6)])
+		v.SetString([]string{
+			"digits-mlp", `"quoted"`, "a<b>&c\\", "zwölf\n", "\xff", "",
+		}[random.IntN(6)])
 	case reflect.Float64:
 		rounded := math.Round(math.Exp(40*random.Float64()-14)*1e6) / 1e6
-		v.SetFloat([]float64{0.1, 1, 1e-9, 1e22, -2.5, 0.000001, 0.05, 999999999.999999, 1e15, math.Copysign(0, -1), math.Pi, rounded, -rounded, math.Nextafter(rounded, 0)}[random.IntN(14)])
+		v.SetFloat([]float64{
+			0.1, 1, 1e-9, 1e22, -2.5, 0.000001, 0.05, 999999999.999999, 1e15, math.Copysign(0, -1),
+			math.Pi, rounded, -rounded, math.Nextafter(rounded, 0),
+		}[random.IntN(14)])
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Uint32, reflect.Uint64:
@@ -54,14 +59,14 @@ func fill(v reflect.Value, random *rand.Rand, empty bool) {
 	}
 }
 
-func TestMarshal_WritesAnAdviceAsEncodingJSONDoes(t *testing.T) {
+func TestMarshal_EncodesAdviceLikeEncodingJSON(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for n := range 2000 {
 		a := &schemas.Advice{}
 		if n > 0 {
 			fill(reflect.ValueOf(a).Elem(), random, n > 200)
 		}
-		if len(a.Alternatives) > 0 && n%2 == 0 { // as in every advice that is given
+		if len(a.Alternatives) > 0 && n%2 == 0 { // as in every published advice
 			chosen := a.Alternatives[n%len(a.Alternatives)]
 			a.Chosen = &chosen
 		}
@@ -72,7 +77,8 @@ func TestMarshal_WritesAnAdviceAsEncodingJSONDoes(t *testing.T) {
 		if got, err := schemas.Marshal(a); err != nil || string(got) != string(want) {
 			t.Fatalf("Marshal = %v\n%s\nwant\n%s", err, got, want)
 		}
-		if got, err := schemas.Append([]byte("before"), a); err != nil || string(got) != "before"+string(want) {
+		if got, err := schemas.Append([]byte("before"), a); err != nil ||
+			string(got) != "before"+string(want) {
 			t.Fatalf("Append = %v\n%s\nwant\nbefore%s", err, got, want)
 		}
 	}
@@ -80,7 +86,8 @@ func TestMarshal_WritesAnAdviceAsEncodingJSONDoes(t *testing.T) {
 	if _, err := schemas.Marshal(&schemas.Advice{Confidence: nan}); err == nil {
 		t.Error("Marshal of NaN succeeded")
 	}
-	if got, err := schemas.Append([]byte("before"), &schemas.Told{Sequence: 7}); err != nil || string(got) != `before{"sequence":7}` {
+	if got, err := schemas.Append([]byte("before"), &schemas.Receipt{Sequence: 7}); err != nil ||
+		string(got) != `before{"sequence":7}` {
 		t.Errorf("Append = %s, %v", got, err)
 	}
 }

@@ -9,9 +9,14 @@ import (
 	"time"
 )
 
-// fullSample has something in every field.
+// fullSample returns a sample with all fields set.
 func fullSample() *Sample {
-	s := &Sample{Stamp: Stamp{EventID: "node-a/boot/7", At: time.Date(2026, 11, 20, 1, 2, 3, 456789, time.UTC)}}
+	s := &Sample{
+		Stamp: Stamp{
+			EventID: "node-a/boot/7",
+			At:      time.Date(2026, 11, 20, 1, 2, 3, 456789, time.UTC),
+		},
+	}
 	v := reflect.ValueOf(s).Elem()
 	for i := range v.NumField() {
 		switch f := v.Field(i).Addr().Interface().(type) {
@@ -31,7 +36,7 @@ func fullSample() *Sample {
 	return s
 }
 
-// No field of a sample is left to encoding/json.
+// The decoder reads every field of a sample without encoding/json.
 func TestReadSample_KnowsEveryField(t *testing.T) {
 	want := fullSample()
 	figures := 0
@@ -44,8 +49,9 @@ func TestReadSample_KnowsEveryField(t *testing.T) {
 			figures++
 		}
 	}
-	if figures != sampleFigures {
-		t.Errorf("a sample has %d figures that may be absent, want sampleFigures to say so, not %d", figures, sampleFigures)
+	if figures != optionalSampleFields {
+		t.Errorf("a sample has %d optional fields, but optionalSampleFields is %d",
+			figures, optionalSampleFields)
 	}
 	data, err := json.Marshal(want)
 	if err != nil {
@@ -56,17 +62,26 @@ func TestReadSample_KnowsEveryField(t *testing.T) {
 	}
 }
 
-// What is read at all is what encoding/json reads.
+// The decoder returns the result of encoding/json, or nil.
 func FuzzReadSample(f *testing.F) {
 	example, err := os.ReadFile(filepath.Join("testdata", "sample.json"))
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(example)
-	for _, s := range []string{`{}`, ` { "cpu_ratio" : -0.0e+0 , "number":18446744073709551615 } `, `{"number":01}`, `{"number":1.0}`, `{"number":1e3}`, `{"cores":4294967296}`, `{"interval_seconds":1e999}`,
-		`{"interval_seconds":.5}`, `{"interval_seconds":1.}`, `{"interval_seconds":-}`, `{"interval_seconds":0x1p-2}`, `{"interval_seconds":1_000}`, `{"node":"a\u0062"}`, `{"node":"é"}`, `{"node":null}`,
-		`{"Node":"a"}`, `{"node":"a","node":"b"}`, `{"cpu_ratio":null}`, `{"cpu_ratio":1,"cpu_ratio":2}`, `{"at":"2026-11-20T01:02:03+01:00"}`, `{"at":"2026-11-20 01:02:03Z"}`, `{"node":"a",}`, `{"node":"a"}{}`,
-		`{"event_id":"a/b/1","node":"a","boot_id":"b"}`, `{"event_id":"a/","node":"","boot_id":"/"}`} {
+	for _, s := range []string{
+		`{}`, ` { "cpu_ratio" : -0.0e+0 , "number":18446744073709551615 } `, `{"number":01}`,
+		`{"number":1.0}`, `{"number":1e3}`, `{"cores":4294967296}`, `{"interval_seconds":1e999}`,
+		`{"interval_seconds":.5}`, `{"interval_seconds":1.}`, `{"interval_seconds":-}`,
+		`{"interval_seconds":0x1p-2}`, `{"interval_seconds":1_000}`, `{"node":"a\u0062"}`,
+		`{"node":"é"}`, `{"node":null}`,
+		`{"Node":"a"}`, `{"node":"a","node":"b"}`,
+		`{"cpu_ratio":null}`, `{"cpu_ratio":1,"cpu_ratio":2}`,
+		`{"at":"2026-11-20T01:02:03+01:00"}`, `{"at":"2026-11-20 01:02:03Z"}`, `{"node":"a",}`,
+		`{"node":"a"}{}`,
+		`{"event_id":"a/b/1","node":"a","boot_id":"b"}`,
+		`{"event_id":"a/","node":"","boot_id":"/"}`,
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -76,7 +91,7 @@ func FuzzReadSample(f *testing.F) {
 		}
 		var want Sample
 		if err := json.Unmarshal(data, &want); err != nil {
-			t.Fatalf("encoding/json refuses it: %v", err)
+			t.Fatalf("encoding/json rejects it: %v", err)
 		}
 		if !reflect.DeepEqual(got, &want) {
 			t.Fatalf("read %+v, encoding/json %+v", got, want)
@@ -84,11 +99,14 @@ func FuzzReadSample(f *testing.F) {
 	})
 }
 
-// BenchmarkParseSample reads a sample with every field, and encoding/json the same.
+// BenchmarkParseSample decodes a sample with all fields, also with encoding/json.
 func BenchmarkParseSample(b *testing.B) {
 	s := fullSample()
 	s.Node, s.IOWaitRatio = "node-a", nil
-	for _, ratio := range []**float64{&s.CPURatio, &s.CPUPressureRatio, &s.IOPressureRatio, &s.IOFullPressureRatio, &s.MemoryPressureRatio, &s.MemoryFullPressureRatio, &s.DiskBusyRatio} {
+	for _, ratio := range []**float64{
+		&s.CPURatio, &s.CPUPressureRatio, &s.IOPressureRatio, &s.IOFullPressureRatio,
+		&s.MemoryPressureRatio, &s.MemoryFullPressureRatio, &s.DiskBusyRatio,
+	} {
 		x := 0.123456789
 		*ratio = &x
 	}
