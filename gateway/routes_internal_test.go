@@ -13,7 +13,7 @@ import (
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // document is what the tests read of openapi.yaml.
