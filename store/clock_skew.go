@@ -8,61 +8,65 @@ import (
 	"courier/schemas"
 )
 
-// clockWindow is for how long, at least, a node's least delay counts.
+// clockWindow is the minimum time for which the smallest delay of a node counts.
 const clockWindow = 5 * time.Minute
 
-// clocks compares the nodes' clocks with the log's. A sample reaches the log after
-// it was taken, by its delay or, from a spool, much later: so the least delay of a
-// while is what the clocks differ by, and a little. One below 0 is a clock ahead.
-// The zero value is ready. Its size is that of the cluster.
-type clocks struct {
-	mu          sync.Mutex
-	since       time.Time                // when the window began
-	now, before map[string]time.Duration // by node, least delay of this window and of the last
+// clockSkew compares the clocks of nodes with the log's. The delay between a sample's timestamp
+// and its arrival in the log is the difference of the clocks plus the delivery, which takes long
+// for samples from a spool. The smallest delay of a window is therefore close to the difference
+// of the clocks. A negative delay shows a clock that is ahead.
+//
+// The zero value is ready to use. Its size grows with the number of nodes.
+type clockSkew struct {
+	mu                sync.Mutex
+	since             time.Time                // start of the window
+	current, previous map[string]time.Duration // smallest delay of the window, by node
 }
 
-// note takes the samples of a batch, at an instant.
-func (c *clocks) note(records []bus.Record, at time.Time) {
+// add adds the samples of a batch that was written at now.
+func (c *clockSkew) add(records []bus.Record, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.turn(at)
+	c.advance(now)
 	for i := range records {
 		s, ok := records[i].Event.(*schemas.Sample)
 		if !ok {
 			continue
 		}
 		delay := records[i].StoredAt.Sub(s.At)
-		if least, known := c.now[s.Node]; !known || delay < least {
-			c.now[s.Node] = delay
+		if smallest, ok := c.current[s.Node]; !ok || delay < smallest {
+			c.current[s.Node] = delay
 		}
 	}
 }
 
-// turn begins a new window where one has passed.
-func (c *clocks) turn(at time.Time) {
-	if passed := at.Sub(c.since); passed >= clockWindow {
-		c.before, c.now, c.since = c.now, make(map[string]time.Duration), at
-		if passed >= 2*clockWindow {
-			c.before = nil // nothing came for so long
-		}
+// advance starts a new window if the current one has ended.
+func (c *clockSkew) advance(now time.Time) {
+	age := now.Sub(c.since)
+	if age < clockWindow {
+		return
+	}
+	c.previous, c.current, c.since = c.current, make(map[string]time.Duration), now
+	if age >= 2*clockWindow {
+		c.previous = nil // older than the previous window
 	}
 }
 
-// skew returns how far the node that is furthest ahead of the log's clock is
-// ahead, and how far the one furthest behind is behind; both at least 0.
-func (c *clocks) skew(at time.Time) (ahead, behind time.Duration) {
+// skew returns how far any node is ahead of the log's clock, and how far any node is behind it.
+// Both are at least 0.
+func (c *clockSkew) skew(now time.Time) (ahead, behind time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.turn(at)
-	for node, least := range c.now {
-		if last, known := c.before[node]; known {
-			least = min(least, last)
+	c.advance(now)
+	for node, delay := range c.current {
+		if previous, ok := c.previous[node]; ok {
+			delay = min(delay, previous)
 		}
-		ahead, behind = max(ahead, -least), max(behind, least)
+		ahead, behind = max(ahead, -delay), max(behind, delay)
 	}
-	for node, least := range c.before {
-		if _, known := c.now[node]; !known {
-			ahead, behind = max(ahead, -least), max(behind, least)
+	for node, delay := range c.previous {
+		if _, ok := c.current[node]; !ok {
+			ahead, behind = max(ahead, -delay), max(behind, delay)
 		}
 	}
 	return ahead, behind

@@ -22,12 +22,12 @@ var update = flag.Bool("update", false, "write the answers in docs/cookbook.md a
 
 const cookbook = "../docs/cookbook.md"
 
-// recipe finds a question of the cookbook: its heading, its SQL and its answer.
+// recipe matches a recipe of the cookbook: its heading, its SQL and its result.
 var recipe = regexp.MustCompile("(?ms)^### ([^\n]+)\n(?:[^#`\n][^\n]*\n|\n)*```sql\n(.*?)```\n\n```\n(.*?)```\n")
 
-// TestCookbook_SaysWhatTheEngineAnswers asks every question of the cookbook over
-// HTTP, as curl does, of a fortnight that went through the store.
-func TestCookbook_SaysWhatTheEngineAnswers(t *testing.T) {
+// The test runs every query of the cookbook over HTTP, like curl, on a fortnight that the store
+// has written, and compares the results.
+func TestCookbook_MatchesTheEngine(t *testing.T) {
 	if !slices.Contains(storetest.Protocols(t), "http") {
 		t.Skip("the server is not known to speak HTTP")
 	}
@@ -50,11 +50,20 @@ func TestCookbook_SaysWhatTheEngineAnswers(t *testing.T) {
 			t.Errorf("%s: the answer is empty", heading)
 		}
 		if *update {
-			all = strings.Replace(all, "```sql\n"+question+"```\n\n```\n"+want, "```sql\n"+question+"```\n\n```\n"+got, 1)
+			all = strings.Replace(
+				all,
+				"```sql\n"+question+"```\n\n```\n"+want,
+				"```sql\n"+question+"```\n\n```\n"+got,
+				1,
+			)
 			continue
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-in the cookbook +answered; go test ./store -run Cookbook -update writes it):\n%s", heading, diff)
+			t.Errorf(
+				"%s (-in the cookbook +answered; go test ./store -run Cookbook -update writes it):\n%s",
+				heading,
+				diff,
+			)
 		}
 	}
 	if *update {
@@ -73,7 +82,7 @@ func TestCookbook_SaysWhatTheEngineAnswers(t *testing.T) {
 	}
 }
 
-// loadFortnight writes two weeks that lie at fixed days, whatever day it is.
+// loadFortnight writes two weeks with fixed dates.
 func loadFortnight(t testing.TB, d *store.Database) {
 	t.Helper()
 	keepForever(t, d)
@@ -84,7 +93,7 @@ func loadFortnight(t testing.TB, d *store.Database) {
 	write(t, w, batch(schemas.StreamRegressor, 1, regressors...))
 }
 
-// keepForever takes the time to live from the tables, which counts from today.
+// keepForever removes the TTL of the tables, which is relative to today.
 func keepForever(t testing.TB, d *store.Database) {
 	t.Helper()
 	for _, table := range []string{"node_sample", "node_minute", "node_hour"} {
@@ -92,27 +101,49 @@ func keepForever(t testing.TB, d *store.Database) {
 	}
 }
 
-// views are the names of a database's views for people.
+// views returns the views of a database that users query.
 func views(t testing.TB, d *store.Database) (names []string) {
 	t.Helper()
 	var rows []struct {
 		Name string `ch:"name"`
 	}
-	must(t, d.Query(t.Context(), &rows, "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View' ORDER BY name"))
+	must(
+		t,
+		d.Query(
+			t.Context(),
+			&rows,
+			"SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View' ORDER BY name",
+		),
+	)
 	for _, r := range rows {
 		names = append(names, r.Name)
 	}
 	return names
 }
 
-// DESCRIBE tells what each view is, and what is not plain of its columns.
-func TestViews_SayWhatTheyAre(t *testing.T) {
+// DESCRIBE shows what a view is for, and explains its columns.
+func TestViews_AreDescribed(t *testing.T) {
 	d := storetest.New(t)
 	for _, view := range views(t, d) {
-		comments := ask(t, d, "SELECT toUInt64(comment != '') AS n FROM system.tables WHERE database = currentDatabase() AND name = ?", view)
-		columns := ask(t, d, "SELECT countIf(comment != '') AS n FROM system.columns WHERE database = currentDatabase() AND table = ?", view)
+		comments := ask(
+			t,
+			d,
+			"SELECT toUInt64(comment != '') AS n FROM system.tables WHERE database = currentDatabase() AND name = ?",
+			view,
+		)
+		columns := ask(
+			t,
+			d,
+			"SELECT countIf(comment != '') AS n FROM system.columns WHERE database = currentDatabase() AND table = ?",
+			view,
+		)
 		if comments != 1 || columns < 4 {
-			t.Errorf("%s: %d comments of the view and %d of its columns, want one and 4 or more", view, comments, columns)
+			t.Errorf(
+				"%s: %d comments of the view and %d of its columns, want one and 4 or more",
+				view,
+				comments,
+				columns,
+			)
 		}
 	}
 	migrations, err := schemas.Migrations()
@@ -122,7 +153,13 @@ func TestViews_SayWhatTheyAre(t *testing.T) {
 		for _, s := range m.Statements {
 			for _, c := range commented.FindAllStringSubmatch(s, -1) {
 				table := strings.Fields(s)[2]
-				if ask(t, d, "SELECT count() AS n FROM system.columns WHERE database = currentDatabase() AND table = ? AND name = ?", table, c[1]) != 1 {
+				if ask(
+					t,
+					d,
+					"SELECT count() AS n FROM system.columns WHERE database = currentDatabase() AND table = ? AND name = ?",
+					table,
+					c[1],
+				) != 1 {
 					t.Errorf("%s comments %s.%s, which is not there", m.Name, table, c[1])
 				}
 			}
@@ -130,13 +167,18 @@ func TestViews_SayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// curl asks over HTTP and returns the answer as a table for people.
+// curl runs a query over HTTP and returns a formatted table.
 func curl(t testing.TB, address, question string) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	must(t, err)
-	u.RawQuery = url.Values{"database": {strings.TrimPrefix(u.Path, "/")}, "default_format": {"PrettyCompactMonoBlock"}, "wait_end_of_query": {"1"},
-		"output_format_pretty_color": {"0"}, "output_format_pretty_row_numbers": {"0"}}.Encode()
+	u.RawQuery = url.Values{
+		"database":                         {strings.TrimPrefix(u.Path, "/")},
+		"default_format":                   {"PrettyCompactMonoBlock"},
+		"wait_end_of_query":                {"1"},
+		"output_format_pretty_color":       {"0"},
+		"output_format_pretty_row_numbers": {"0"},
+	}.Encode()
 	u.Path = "/"
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Post(u.String(), "text/plain", strings.NewReader(question))

@@ -24,7 +24,7 @@ import (
 
 const victimVariable = "COURIER_TEST_STORE_VICTIM"
 
-// order tells a victim what to do.
+// order is an environment variable that configures a victim.
 type order struct {
 	NATS, ClickHouse string
 	Batch            int           // which batch it dies at, from 1; 0: none
@@ -32,10 +32,10 @@ type order struct {
 	Delay            time.Duration // of the death "during", from the batch's begin
 }
 
-// ownEnd is the exit status of a victim that was not killed.
+// ownEnd is the exit status of a victim that has not killed itself.
 const ownEnd = 2
 
-// victim is the main of a process that runs a store and kills itself as ordered.
+// victim is the main function of a process that runs a store and kills itself as configured.
 func victim() int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	var o order
@@ -89,8 +89,8 @@ func die() {
 	select {}
 }
 
-// TestStore_IsKilled kills the store at every point of a batch while messages
-// keep arriving, and holds the tables and the roll-up against the log.
+// The test kills the store at every point of a batch while messages keep arriving, and compares
+// the tables and the roll-up with the log.
 func TestStore_IsKilled(t *testing.T) {
 	address := storetest.Address(t, storetest.Protocols(t)[0])
 	d := storetest.Open(t, address)
@@ -100,7 +100,13 @@ func TestStore_IsKilled(t *testing.T) {
 	stop := publishAll(t, b)
 	repeated := 0
 	for round := range 12 {
-		o := order{NATS: server.URL(), ClickHouse: address, Batch: 1 + round%4, Point: []string{"after", "during", "before"}[round%3], Delay: rand.N(8 * time.Millisecond)}
+		o := order{
+			NATS:       server.URL(),
+			ClickHouse: address,
+			Batch:      1 + round%4,
+			Point:      []string{"after", "during", "before"}[round%3],
+			Delay:      rand.N(8 * time.Millisecond),
+		}
 		out := runVictim(t, o)
 		repeated += bytes.Count(out, []byte("unfinished batch is handled again"))
 	}
@@ -132,8 +138,8 @@ func runVictim(t *testing.T, o order) []byte {
 	return out.Bytes()
 }
 
-// publishAll publishes samples and job events until it is stopped, which returns
-// the last sequence of each stream.
+// publishAll publishes samples and job events until stop is called, which returns the last
+// sequence of each stream.
 func publishAll(t *testing.T, b *bus.Bus) (stop func() map[string]uint64) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan map[string]uint64, 1)
@@ -169,7 +175,7 @@ func publishAll(t *testing.T, b *bus.Bus) (stop func() map[string]uint64) {
 	return stop
 }
 
-// minute is a line of the roll-up.
+// minute is a row of the roll-up.
 type minute struct {
 	Node    string    `ch:"node"`
 	Minute  time.Time `ch:"minute"`
@@ -185,7 +191,7 @@ type placed struct {
 	Sequence uint64 `ch:"sequence"`
 }
 
-// compare holds every table and the roll-up against the log itself.
+// compare compares every table and the roll-up with the log.
 func compare(t *testing.T, b *bus.Bus, d *store.Database) {
 	t.Helper()
 	want := make(map[string][]placed)
@@ -203,7 +209,13 @@ func compare(t *testing.T, b *bus.Bus, d *store.Database) {
 		var got []placed
 		must(t, d.Query(t.Context(), &got, "SELECT event_id, sequence FROM "+table.Name+" ORDER BY sequence"))
 		if diff := cmp.Diff(want[table.Name], got); diff != "" {
-			t.Errorf("%s is not the log: %d rows, want %d (-want +got):\n%.2000s", table.Name, len(got), len(want[table.Name]), diff)
+			t.Errorf(
+				"%s is not the log: %d rows, want %d (-want +got):\n%.2000s",
+				table.Name,
+				len(got),
+				len(want[table.Name]),
+				diff,
+			)
 		}
 	}
 	var got []minute
@@ -215,7 +227,7 @@ func compare(t *testing.T, b *bus.Bus, d *store.Database) {
 	t.Logf("log, tables and roll-up agree on %d epochs and %d samples", len(want["job_epoch"]), len(samples))
 }
 
-// readLog returns all that a stream holds now.
+// readLog returns all events of a stream.
 func readLog(t *testing.T, b *bus.Bus, name string) (all []bus.Record) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -8,102 +8,116 @@ import (
 	"courier/schemas"
 )
 
-// Schema returns the statements that make an empty database what this program
-// expects, in order: those that Migrate runs, and the records that it has run them.
-// With the name of a cluster they are the same for that: each table is a replicated
-// one named …_local on every shard, under a distributed one of the plain name, and
-// the roll-ups are made where their rows are. All rows of a job, node or target
-// share a shard. The error names a migration that has no form on a cluster.
+// Schema returns the statements that set up an empty database, in order: those that Migrate
+// runs, with the records of the applied migrations.
+//
+// With the name of a cluster, the statements set up the cluster: each table is a replicated
+// table <name>_local on every shard and a distributed table <name> over them, and the roll-ups
+// are on the shards of their rows. All rows of a job, node or target share a shard. The error
+// names a migration that cannot be translated for a cluster.
 func Schema(cluster string) ([]string, error) {
 	all, err := schemas.Migrations()
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
 	if cluster != "" && !databaseName.MatchString(cluster) {
-		return nil, fmt.Errorf("the cluster's name %.80q is not 1 to 64 letters, digits and _", cluster)
+		return nil, fmt.Errorf("the cluster name %.80q is not 1 to 64 letters, digits and _",
+			cluster)
 	}
-	p := planner{cluster: cluster, tables: make(map[string]bool)}
-	statements, err := p.plan(migrationTable)
+	p := clusterPlanner{cluster: cluster, tables: make(map[string]bool)}
+	statements, err := p.translate(migrationTable)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range all {
 		for _, s := range m.Statements {
-			some, err := p.plan(s)
+			translated, err := p.translate(s)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", m.Name, err)
 			}
-			statements = append(statements, some...)
+			statements = append(statements, translated...)
 		}
-		statements = append(statements, fmt.Sprintf("INSERT INTO schema_migrations SELECT %d, '%s', now64(9, 'UTC')", m.Number, m.Name))
+		statements = append(statements, fmt.Sprintf(
+			"INSERT INTO schema_migrations SELECT %d, '%s', now64(9, 'UTC')", m.Number, m.Name))
 	}
 	return statements, nil
 }
 
-// planner turns the statements of one node into those of a cluster.
-type planner struct {
-	cluster string
-	tables  map[string]bool // that were made so far
+// clusterPlanner translates statements for one server into statements for a cluster.
+type clusterPlanner struct {
+	cluster string          // "" for one server
+	tables  map[string]bool // created so far
 }
 
-// The forms of statements that migrations have; a test of schemas holds them to it.
+// The forms of statements in migrations. A test of schemas checks that there are no others.
 var (
-	makeTable = regexp.MustCompile(`(?s)^CREATE TABLE IF NOT EXISTS (\w+) (\(.*\n\)) ENGINE = (\w*MergeTree)(?:\(([^()]*)\))?(.*)$`)
-	makeView  = regexp.MustCompile(`(?s)^(CREATE (?:OR REPLACE )?(MATERIALIZED )?VIEW (?:IF NOT EXISTS )?\w+)( .*)$`)
-	alter     = regexp.MustCompile(`(?s)^ALTER TABLE (\w+)\s+(.*)$`)
-	backfill  = regexp.MustCompile(`(?s)^INSERT INTO \w+ SETTINGS (insert_deduplication_token = .*)$`)
-	firstKey  = regexp.MustCompile(`ORDER BY \(?(\w+)`)
-	source    = regexp.MustCompile(`\b(TO|FROM) (\w+)`)
+	makeTable = regexp.MustCompile(`(?s)^CREATE TABLE IF NOT EXISTS (\w+) (\(.*\n\)) ` +
+		`ENGINE = (\w*MergeTree)(?:\(([^()]*)\))?(.*)$`)
+	makeView = regexp.MustCompile(`(?s)^(CREATE (?:OR REPLACE )?(MATERIALIZED )?VIEW ` +
+		`(?:IF NOT EXISTS )?\w+)( .*)$`)
+	alter    = regexp.MustCompile(`(?s)^ALTER TABLE (\w+)\s+(.*)$`)
+	backfill = regexp.MustCompile(`(?s)^INSERT INTO \w+ SETTINGS ` +
+		`(insert_deduplication_token = .*)$`)
+	firstKey = regexp.MustCompile(`ORDER BY \(?(\w+)`)
+	source   = regexp.MustCompile(`\b(TO|FROM) (\w+)`)
 )
 
 // local is the name of a table's part on one shard.
 func local(table string) string { return table + "_local" }
 
-// plan returns a statement's form.
-func (p *planner) plan(s string) ([]string, error) {
+// translate returns the statements for the cluster.
+func (p *clusterPlanner) translate(s string) ([]string, error) {
 	if p.cluster == "" {
 		return []string{s}, nil
 	}
 	if m := makeTable.FindStringSubmatch(s); m != nil {
-		return p.table(m[1], m[2], m[3], m[4], m[5])
+		return p.createTable(m[1], m[2], m[3], m[4], m[5])
 	}
 	if m := makeView.FindStringSubmatch(s); m != nil {
 		rest := m[3]
 		if m[2] != "" {
-			rest = p.beside(rest)
+			rest = p.useLocalTables(rest)
 		}
 		return []string{m[1] + p.on() + rest}, nil
 	}
 	if m := alter.FindStringSubmatch(s); m != nil {
 		return p.alter(m[1], m[2]), nil
 	}
-	if m := backfill.FindStringSubmatch(s); m != nil { // once, through the distributed tables
-		return []string{strings.Replace(s, "SETTINGS ", "SETTINGS distributed_foreground_insert = 1, ", 1)}, nil
+	if m := backfill.FindStringSubmatch(s); m != nil { // run once, on the distributed tables
+		foreground := "SETTINGS distributed_foreground_insert = 1, "
+		return []string{strings.Replace(s, "SETTINGS ", foreground, 1)}, nil
 	}
-	return nil, fmt.Errorf("no form on a cluster is known of %.60q", s)
+	return nil, fmt.Errorf("cannot translate the statement %.60q for a cluster", s)
 }
 
-func (p *planner) on() string { return " ON CLUSTER " + p.cluster }
+func (p *clusterPlanner) on() string { return " ON CLUSTER " + p.cluster }
 
-// table makes a replicated table and the distributed one over it.
-func (p *planner) table(name, columns, engine, arguments, rest string) ([]string, error) {
+// createTable creates a replicated table and the distributed table over it.
+func (p *clusterPlanner) createTable(
+	name, columns, engine, arguments, rest string,
+) ([]string, error) {
 	key := firstKey.FindStringSubmatch(rest)
 	if key == nil {
-		return nil, fmt.Errorf("%s has no order", name)
+		return nil, fmt.Errorf("%s has no sorting key", name)
 	}
 	p.tables[name] = true
 	if arguments != "" {
 		arguments = ", " + arguments
 	}
+	rest = strings.ReplaceAll(rest,
+		"non_replicated_deduplication_window", "replicated_deduplication_window")
 	return []string{
-		fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s %s ENGINE = Replicated%s('/clickhouse/tables/{shard}/{database}/{table}', '{replica}'%s)%s",
-			local(name), p.on(), columns, engine, arguments, strings.ReplaceAll(rest, "non_replicated_deduplication_window", "replicated_deduplication_window")),
-		fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s AS %s ENGINE = Distributed(%s, currentDatabase(), %[3]s, cityHash64(%[5]s))", name, p.on(), local(name), p.cluster, key[1]),
+		fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s %s ENGINE = Replicated%s("+
+			"'/clickhouse/tables/{shard}/{database}/{table}', '{replica}'%s)%s",
+			local(name), p.on(), columns, engine, arguments, rest),
+		fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s AS %s ENGINE = Distributed("+
+			"%s, currentDatabase(), %[3]s, cityHash64(%[5]s))",
+			name, p.on(), local(name), p.cluster, key[1]),
 	}, nil
 }
 
-// beside makes a view read and fill the tables of its own shard.
-func (p *planner) beside(view string) string {
+// useLocalTables makes a view read and fill the tables of its own shard.
+func (p *clusterPlanner) useLocalTables(view string) string {
 	return source.ReplaceAllStringFunc(view, func(s string) string {
 		word, name, _ := strings.Cut(s, " ")
 		if !p.tables[name] {
@@ -113,9 +127,11 @@ func (p *planner) beside(view string) string {
 	})
 }
 
-// alter changes a table on its shards, and above them where that shows.
-func (p *planner) alter(name, change string) []string {
-	statement := func(name string) string { return "ALTER TABLE " + name + p.on() + " " + p.beside(change) }
+// alter changes a table on its shards, and the distributed table if that needs the change.
+func (p *clusterPlanner) alter(name, change string) []string {
+	statement := func(name string) string {
+		return "ALTER TABLE " + name + p.on() + " " + p.useLocalTables(change)
+	}
 	switch {
 	case !p.tables[name]:
 		return []string{statement(name)} // a view

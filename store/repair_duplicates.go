@@ -8,62 +8,71 @@ import (
 	"strings"
 )
 
-// single takes rows out of the table so that each event has one, the first. The
-// rows of an event are alike, so each is named by its place on the disk. Where a
-// merge has moved it meanwhile, nothing is deleted, and the next turn looks again.
-// So no event is without a row at any time.
-func (l *lookout) single(ctx context.Context) error {
-	const most, idle = 10_000, 5 // rows in one statement; turns without effect
-	for left, turns := uint64(0), 0; turns < idle; turns++ {
-		var surplus []struct {
+// deleteDuplicates deletes rows so that the first row of each event remains. The rows of an event
+// are equal, so a statement addresses each row by its position on disk. If a merge moves rows in
+// the meantime, the statement deletes nothing, and the next attempt reads the positions again.
+// Every event has a row at any time.
+func (c *eventComparison) deleteDuplicates(ctx context.Context) error {
+	const maxRows, maxIdle = 10_000, 5 // rows per statement; attempts without effect
+	for left, idle := uint64(0), 0; idle < maxIdle; idle++ {
+		var duplicates []struct {
 			All uint64 `ch:"all_rows"`
-			rowPlace
+			rowPosition
 		}
-		err := l.database.Query(ctx, &surplus, fmt.Sprintf("SELECT part, place, first_block, last_block, count() OVER () AS all_rows FROM (SELECT %s, "+
-			"row_number() OVER (PARTITION BY %s, halfMD5(event_id) ORDER BY sequence, _part, _part_offset) AS number FROM %s WHERE %s AND sequence <= %d) WHERE number > 1 ORDER BY part, place LIMIT %d",
-			placeSQL, hourSQL, l.table.name, l.where, l.tally.position, most))
-		if err != nil || len(surplus) == 0 {
+		err := c.database.Query(ctx, &duplicates, fmt.Sprintf(
+			"SELECT part, place, first_block, last_block, count() OVER () AS all_rows FROM ("+
+				"SELECT %s, row_number() OVER (PARTITION BY %s, halfMD5(event_id) "+
+				"ORDER BY sequence, _part, _part_offset) AS number "+
+				"FROM %s WHERE %s AND sequence <= %d) "+
+				"WHERE number > 1 ORDER BY part, place LIMIT %d",
+			positionSQL, hourSQL, c.table.name, c.where, c.log.position, maxRows))
+		if err != nil || len(duplicates) == 0 {
 			return err
 		}
-		if surplus[0].All != left {
-			left, turns = surplus[0].All, 0
+		if duplicates[0].All != left {
+			left, idle = duplicates[0].All, 0
 		}
-		rows := make([]rowPlace, len(surplus))
-		for i := range surplus {
-			rows[i] = surplus[i].rowPlace
+
+		positions := make([]rowPosition, len(duplicates))
+		for i := range duplicates {
+			positions[i] = duplicates[i].rowPosition
 		}
-		if err := l.database.remove(ctx, l.table.name, rows); err != nil {
+		if err := c.database.deleteRows(ctx, c.table.name, positions); err != nil {
 			return err
 		}
 	}
-	return nil // what is left is found by the second look
+	return nil // the second comparison reports the rest
 }
 
-// rowPlace is where a row lies on the disk: a part, which never changes, and the
-// row's number in it. A part holds what the inserts from a first to a last block
-// brought; a merge puts one of more blocks in the place of several.
-type rowPlace struct {
+// rowPosition is the position of a row on disk: an immutable part, and the row's offset in it. A
+// part holds the blocks from First to Last; a merge replaces parts by one part with their
+// blocks.
+type rowPosition struct {
 	Part  string `ch:"part"`
 	Row   uint64 `ch:"place"`
 	First uint64 `ch:"first_block"`
 	Last  uint64 `ch:"last_block"`
 }
 
-// placeSQL selects a rowPlace.
-const placeSQL = "_part AS part, _part_offset AS place, toUInt64(splitByChar('_', _part)[2]) AS first_block, toUInt64(splitByChar('_', _part)[3]) AS last_block"
+// positionSQL selects a rowPosition.
+const positionSQL = "_part AS part, _part_offset AS place, " +
+	"toUInt64(splitByChar('_', _part)[2]) AS first_block, " +
+	"toUInt64(splitByChar('_', _part)[3]) AS last_block"
 
-// remove deletes rows by their places, those that no merge has moved.
-func (d *Database) remove(ctx context.Context, table string, rows []rowPlace) error {
+// deleteRows deletes the rows at these positions, except those that a merge has moved.
+func (d *Database) deleteRows(ctx context.Context, table string, rows []rowPosition) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	numbers := make(map[string][]string)
+	offsets := make(map[string][]string) // by part
 	for _, r := range rows {
-		numbers[r.Part] = append(numbers[r.Part], fmt.Sprint(r.Row))
+		offsets[r.Part] = append(offsets[r.Part], fmt.Sprint(r.Row))
 	}
-	var parts []string
-	for _, part := range slices.Sorted(maps.Keys(numbers)) {
-		parts = append(parts, fmt.Sprintf("(_part = '%s' AND _part_offset IN (%s))", part, strings.Join(numbers[part], ",")))
+	var conditions []string
+	for _, part := range slices.Sorted(maps.Keys(offsets)) {
+		conditions = append(conditions, fmt.Sprintf("(_part = '%s' AND _part_offset IN (%s))",
+			part, strings.Join(offsets[part], ",")))
 	}
-	return d.exec(ctx, "repair "+table, "DELETE FROM "+table+" WHERE "+strings.Join(parts, " OR "))
+	statement := "DELETE FROM " + table + " WHERE " + strings.Join(conditions, " OR ")
+	return d.exec(ctx, "repair "+table, statement)
 }

@@ -3,71 +3,126 @@ package store
 import (
 	"context"
 	"fmt"
-
-	"github.com/ClickHouse/clickhouse-go/v2"
+	"maps"
+	"slices"
+	"strings"
 )
 
-// rollUp is a table that a materialized view fills from another.
-type rollUp struct {
-	name, view string
-	time       string // its column that says when; "" if its rows have no hour of their own
-	key        string // of its rows
-	of         string // the same of a row of the source
-}
-
-// rollUps by the table that they are of. One that is made of another comes after
-// it: what it says is computed from what the other then says.
-var rollUps = map[string][]rollUp{
-	"node_sample": {
-		{"node_minute", "node_minute_view", "minute", "(node, minute)", "(node, toStartOfMinute(at))"},
-		{"node_hour", "node_hour_view", "hour", "(node, hour)", "(node, toStartOfHour(at))"},
-	},
-	"job_epoch": {{"job_run", "job_run_view", "", "(job_id, run)", "(job_id, run)"}},
-}
-
-// rebuild makes the rows of the roll-ups again that a repeated batch has a part in.
-//
-// ClickHouse inserts into a table and its roll-ups one after the other. Killed in
-// between, or between a roll-up's token and its block, it keeps the one and lacks
-// the other, and refuses or skips what is missing for ever. What a roll-up says of
-// the minutes of the batch follows from the table alone, so it is thrown away and
-// computed anew; whoever dies meanwhile repeats the batch.
-//
-//	node_sample ─► node_minute: thrown away, computed anew ─► node_hour: counts them twice,
-//	                                                          thrown away, computed anew
-func (d *Database) rebuild(ctx context.Context, source string, first, last uint64) error {
-	for _, r := range rollUps[source] {
-		if err := d.rebuildOne(ctx, source, r, first, last); err != nil {
-			return err
+// repairRows recomputes rows of a part. It returns the rows that differ nevertheless, and the
+// busy rows of the part.
+func (c *rollUpCheck) repairRows(
+	ctx context.Context, p rollUpPart, rows []differingRow,
+) (left, busy []differingRow, err error) {
+	const maxTurns = 3
+	left = rows
+	for turn := 0; turn < maxTurns && len(left) > 0; turn++ {
+		const chunkSize = 1000 // keys have up to 100 bytes, and a statement up to 256 KiB
+		for chunk := range slices.Chunk(left, chunkSize) {
+			keys := make(map[string]bool, len(chunk))
+			for _, r := range chunk {
+				keys[r.Key] = true
+			}
+			err := c.retryBusy(ctx, func() (bool, error) {
+				err := c.recompute(ctx, p, keys)
+				return len(keys) == 0, err
+			})
+			if err != nil {
+				return nil, nil, err
+			}
+		}
+		if left, busy, err = c.differingRows(ctx, p); err != nil {
+			return nil, nil, err
 		}
 	}
-	return nil
+	return left, busy, nil
 }
 
-// rebuildOne is rebuild of one roll-up.
-func (d *Database) rebuildOne(ctx context.Context, source string, r rollUp, first, last uint64) error {
-	definition, err := d.definition(ctx, r)
+// recompute recomputes the rows of the keys to which no store is writing, and removes these keys
+// from the map.
+//
+// Stores may insert rows for the same keys in the meantime. Therefore recompute deletes rows by
+// their position on disk, and inserts only what the table holds up to the position of its
+// stream. After a crash in between, the next repair finds rows missing.
+func (c *rollUpCheck) recompute(ctx context.Context, p rollUpPart, keys map[string]bool) error {
+	position, err := c.position(ctx)
 	if err != nil {
 		return err
 	}
-	touched := fmt.Sprintf("%s IN (SELECT %s FROM %s WHERE sequence BETWEEN %d AND %d)", r.key, r.of, source, first, last)
-	if err := d.exec(ctx, "rebuild "+r.name, "DELETE FROM "+r.name+" WHERE "+touched); err != nil {
+	positions, lastBlock, err := c.rowPositions(ctx, p, keys)
+	if err != nil {
 		return err
 	}
-	insert, end := d.begin(ctx, "rebuild "+r.name, clickhouse.Settings{"insert_deduplicate": 0})
-	return end.with(d.conn.Exec(insert, fmt.Sprintf("INSERT INTO %s SELECT * FROM (%s) WHERE %s", r.name, definition, touched)))
+	inFlight, err := c.keysInFlight(ctx, p, position)
+	if err != nil {
+		return err
+	}
+	idle, doomed := make(map[string]bool), []rowPosition(nil)
+	for k := range keys {
+		if !inFlight[k] {
+			idle[k] = true
+			doomed = append(doomed, positions[k]...)
+		}
+	}
+	if len(idle) == 0 {
+		return nil
+	}
+
+	if err := c.database.deleteRows(ctx, c.name, doomed); err != nil {
+		return err
+	}
+	if len(doomed) > 0 { // a merge may have moved rows before the deletion: skip their keys
+		after, _, err := c.rowPositions(ctx, p, idle)
+		if err != nil {
+			return err
+		}
+		isOld := func(r rowPosition) bool { return r.First <= lastBlock }
+		for k, rows := range after {
+			if slices.ContainsFunc(rows, isOld) {
+				delete(idle, k)
+			}
+		}
+	}
+	if len(idle) == 0 {
+		return nil
+	}
+
+	// By a side table, because another roll-up may read this one.
+	err = c.database.attachSideTable(ctx, c.name, "repaired", func(side string) error {
+		condition := fmt.Sprintf("%s AND sequence <= %d", p.sourceCondition, position)
+		return c.database.exec(ctx, "rebuild "+c.name, fmt.Sprintf(
+			"INSERT INTO %s SELECT * FROM (%s) WHERE %s%s",
+			side, c.query, c.keyCondition(p, idle), c.filterSource(condition)))
+	})
+	if err == nil {
+		for k := range idle {
+			delete(keys, k)
+		}
+	}
+	return err
 }
 
-// definition returns the SELECT that makes a roll-up's rows.
-func (d *Database) definition(ctx context.Context, r rollUp) (string, error) {
-	var view []struct {
-		Select string `ch:"as_select"`
+// keyCondition is the condition that a row has one of the keys.
+func (c *rollUpCheck) keyCondition(p rollUpPart, keys map[string]bool) string {
+	list := strings.Join(slices.Sorted(maps.Keys(keys)), ", ")
+	return fmt.Sprintf("%s AND %s IN (%s)", p.condition, c.key, list)
+}
+
+// rowPositions returns the positions of the roll-up's rows by key, and the last block among
+// them.
+func (c *rollUpCheck) rowPositions(
+	ctx context.Context, p rollUpPart, keys map[string]bool,
+) (all map[string][]rowPosition, lastBlock uint64, err error) {
+	var rows []struct {
+		Key string `ch:"name"`
+		rowPosition
 	}
-	if err := d.Query(ctx, &view, "SELECT as_select FROM system.tables WHERE database = currentDatabase() AND name = ?", r.view); err != nil {
-		return "", err
+	err = c.database.Query(ctx, &rows, fmt.Sprintf(
+		"SELECT toString(%s) AS name, %s FROM %s WHERE %s",
+		c.key, positionSQL, c.name, c.keyCondition(p, keys)))
+	all = make(map[string][]rowPosition)
+	for _, r := range rows {
+		all[r.Key] = append(all[r.Key], r.rowPosition)
+		lastBlock = max(lastBlock, r.Last)
 	}
-	if len(view) != 1 || view[0].Select == "" {
-		return "", fmt.Errorf("rebuild %s: no view %s", r.name, r.view)
-	}
-	return view[0].Select, nil
+	return all, lastBlock, err
 }

@@ -9,159 +9,196 @@ import (
 	"courier/bus"
 )
 
-// examine looks at the events of the suspect hours of a table, and with Repair
-// mends what differs.
-func (v *Verifier) examine(ctx context.Context, log *tally, t *table, hours []*Hour) error {
-	suspects := slices.DeleteFunc(slices.Clone(hours), func(h *Hour) bool { return !h.suspect })
+// compareEvents compares the events of the suspect hours of a table one by one. With Repair it
+// repairs the differences.
+func (v *Verifier) compareEvents(
+	ctx context.Context, log *logHours, t *table, hours []*Hour,
+) error {
+	isFine := func(h *Hour) bool { return !h.suspect }
+	suspects := slices.DeleteFunc(slices.Clone(hours), isFine)
 	done := 0
-	for _, part := range together(suspects, v.options.window) {
+	for _, group := range groupHours(suspects, v.options.windowRows) {
 		v.options.Progress(t.name+" by event", uint64(done), uint64(len(suspects)))
-		for _, h := range part { // what is known only now is counted anew
-			h.LogEvents, h.LogChecksum, h.TableEvents, h.TableChecksum, h.Older = 0, 0, 0, 0, 0
+		for _, h := range group { // count again, event by event
+			h.LogEvents, h.LogChecksum = 0, 0
+			h.TableEvents, h.TableChecksum, h.Older = 0, 0, 0
 		}
-		if err := v.settle(ctx, log, t, part); err != nil {
+		if err := v.compareAndRepair(ctx, log, t, group); err != nil {
 			return err
 		}
-		done += len(part)
+		done += len(group)
 	}
 	return nil
 }
 
-// together groups hours of at most so many events; one hour may have more.
-func together(hours []*Hour, most uint64) (groups [][]*Hour) {
-	have := uint64(0)
+// groupHours groups hours so that a group has at most maxEvents events, unless a single hour
+// has more.
+func groupHours(hours []*Hour, maxEvents uint64) (groups [][]*Hour) {
+	size := uint64(0)
 	for _, h := range hours {
 		n := max(h.messages, h.rows)
-		if len(groups) == 0 || have+n > most {
-			groups, have = append(groups, nil), 0
+		if len(groups) == 0 || size+n > maxEvents {
+			groups, size = append(groups, nil), 0
 		}
-		have += n
+		size += n
 		groups[len(groups)-1] = append(groups[len(groups)-1], h)
 	}
 	return groups
 }
 
-// settle looks at a group of hours, and mends and looks again.
-func (v *Verifier) settle(ctx context.Context, log *tally, t *table, hours []*Hour) error {
-	if err := v.look(ctx, log, t, hours, v.options.Repair); err != nil {
+// compareAndRepair compares a group of hours. With Repair it repairs them and compares the
+// hours that differed again.
+func (v *Verifier) compareAndRepair(
+	ctx context.Context, log *logHours, t *table, hours []*Hour,
+) error {
+	if err := v.compareHours(ctx, log, t, hours, v.options.Repair); err != nil {
 		return err
 	}
 	if !v.options.Repair {
 		return nil
 	}
-	differ := slices.DeleteFunc(slices.Clone(hours), func(h *Hour) bool { return !h.Differs() })
-	if len(differ) == 0 {
+	isEqual := func(h *Hour) bool { return !h.Differs() }
+	differing := slices.DeleteFunc(slices.Clone(hours), isEqual)
+	if len(differing) == 0 {
 		return nil
 	}
-	after := make([]*Hour, len(differ))
-	for i, h := range differ {
-		after[i] = &Hour{At: h.At, from: h.from, last: h.last, messages: h.messages, rows: h.rows + h.Missing}
+
+	after := make([]*Hour, len(differing))
+	for i, h := range differing {
+		after[i] = &Hour{
+			At:       h.At,
+			from:     h.from,
+			last:     h.last,
+			messages: h.messages,
+			rows:     h.rows + h.Missing,
+		}
 	}
-	if err := v.look(ctx, log, t, after, false); err != nil {
+	if err := v.compareHours(ctx, log, t, after, false); err != nil {
 		return err
 	}
-	for i, h := range differ {
+	for i, h := range differing {
 		h.Mended = !after[i].Differs()
-		v.log.Info("hour repaired", "table", t.name, "hour", h.At, "missing", h.Missing, "double", h.Double, "extra", h.Extra, "mended", h.Mended)
+		v.log.Info("hour repaired", "table", t.name, "hour", h.At, "missing", h.Missing,
+			"double", h.Double, "extra", h.Extra, "mended", h.Mended)
 	}
 	return nil
 }
 
-// look compares a group of hours event by event, a slice at a time.
-func (v *Verifier) look(ctx context.Context, log *tally, t *table, hours []*Hour, repair bool) error {
-	n, most := uint64(0), v.options.window
+// compareHours compares a group of hours event by event, one slice at a time.
+func (v *Verifier) compareHours(
+	ctx context.Context, log *logHours, t *table, hours []*Hour, repair bool,
+) error {
+	events, maxEvents := uint64(0), v.options.windowRows
+	byNumber := make(map[int64]*Hour, len(hours))
+	var numbers []string
 	for _, h := range hours {
-		n += max(h.messages, h.rows)
+		events += max(h.messages, h.rows)
+		byNumber[hourOf(h.At)] = h
+		numbers = append(numbers, fmt.Sprint(hourOf(h.At)))
 	}
-	w := window{slices: max(1, (n+most-1)/most)}
+
+	w := window{
+		hourRange: hourRange{hourOf(hours[0].At), hourOf(hours[len(hours)-1].At) + 1},
+		slices:    max(1, (events+maxEvents-1)/maxEvents),
+	}
 	for i := range w.slices {
-		l := &lookout{Verifier: v, tally: log, table: t, repair: repair, hours: make(map[int64]*Hour), events: make(map[event]*found), slices: w.slices, slice: i,
-			batch: &group{table: t}}
-		var numbers []string
-		w.span = span{hourOf(hours[0].At), hourOf(hours[len(hours)-1].At) + 1}
-		for _, h := range hours {
-			l.hours[hourOf(h.At)] = h
-			numbers = append(numbers, fmt.Sprint(hourOf(h.At)))
+		c := &eventComparison{
+			Verifier: v,
+			log:      log,
+			table:    t,
+			repair:   repair,
+			hours:    byNumber,
+			slices:   w.slices,
+			slice:    i,
+			events:   make(map[hourEvent]*eventState),
+			unseen:   &tableRows{table: t},
 		}
-		l.where = fmt.Sprintf("%s AND %s IN (%s) AND %s AND %s", w.within("at"), hourSQL, strings.Join(numbers, ","), w.slice(i), t.of(log.stream))
-		if err := l.run(ctx); err != nil {
+		c.where = fmt.Sprintf("%s AND %s IN (%s) AND %s AND %s",
+			w.condition("at"), hourSQL, strings.Join(numbers, ","), w.sliceCondition(i),
+			t.fromStream(log.stream))
+		if err := c.run(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lookout compares one slice of a group of hours event by event.
-type lookout struct {
+// eventComparison compares one slice of a group of hours event by event.
+type eventComparison struct {
 	*Verifier
-	tally         *tally
+	log           *logHours
 	table         *table
 	repair        bool
-	where         string // the table's rows
+	where         string // SQL condition for the rows
 	hours         map[int64]*Hour
 	slices, slice uint64
 
-	events map[event]*found // of table and log
-	start  uint64           // first sequence that the log has still
-	batch  *group           // events of the log that are not in their hour of the table
+	events   map[hourEvent]*eventState
+	logStart uint64     // first sequence that the log still has
+	unseen   *tableRows // logged events without a row in their hour
 }
 
-// event is an event_id in an hour.
-type event struct {
+// hourEvent identifies an event within an hour.
+type hourEvent struct {
 	hour int64
 	hash uint64
 }
 
-// found is where an event is.
-type found struct {
-	place  uint64 // its row's sequence
-	copies uint64 // of its row
-	logged bool   // it is in the log
+// eventState records where an event was found.
+type eventState struct {
+	sequence uint64 // of its first row
+	rows     uint64
+	isLogged bool
 }
 
-func (l *lookout) run(ctx context.Context) error {
-	if err := l.readTable(ctx); err != nil {
+func (c *eventComparison) run(ctx context.Context) error {
+	if err := c.scanTable(ctx); err != nil {
 		return err
 	}
-	if err := l.readLog(ctx); err != nil {
+	if err := c.scanLog(ctx); err != nil {
 		return err
 	}
-	if err := l.bring(ctx); err != nil {
+	if err := c.resolveUnseen(ctx); err != nil {
 		return err
 	}
-	doubles, extras := l.count()
-	for list, hashes := range map[bool]map[int64][]uint64{true: doubles, false: extras} {
-		if err := l.name(ctx, hashes, list); err != nil {
-			return err
-		}
+	duplicates, extras := c.countRows()
+	err := c.listIDs(ctx, duplicates, func(h *Hour) *[]string { return &h.DoubleIDs })
+	if err != nil {
+		return err
 	}
-	if l.repair && len(doubles) > 0 {
-		return l.single(ctx)
+	err = c.listIDs(ctx, extras, func(h *Hour) *[]string { return &h.ExtraIDs })
+	if err != nil {
+		return err
+	}
+	if c.repair && len(duplicates) > 0 {
+		return c.deleteDuplicates(ctx)
 	}
 	return nil
 }
 
-// readTable remembers the table's events.
-func (l *lookout) readTable(ctx context.Context) error {
+// scanTable records the events of the table.
+func (c *eventComparison) scanTable(ctx context.Context) error {
 	var rows []struct {
-		Hour   int64  `ch:"hour"`
-		Hash   uint64 `ch:"hash"`
-		Copies uint64 `ch:"copies"`
-		Place  uint64 `ch:"place"`
+		Hour     int64  `ch:"hour"`
+		Hash     uint64 `ch:"hash"`
+		Copies   uint64 `ch:"copies"`
+		Sequence uint64 `ch:"place"`
 	}
-	if err := l.database.Query(ctx, &rows, distinct(l.table, l.where, l.tally.position)); err != nil {
+	query := distinctEvents(c.table, c.where, c.log.position)
+	if err := c.database.Query(ctx, &rows, query); err != nil {
 		return err
 	}
 	for _, r := range rows {
-		l.events[event{r.Hour, r.Hash}] = &found{place: r.Place, copies: r.Copies}
+		state := &eventState{sequence: r.Sequence, rows: r.Copies}
+		c.events[hourEvent{r.Hour, r.Hash}] = state
 	}
 	return nil
 }
 
-// readLog marks what the log has, and brings in what only the log has.
-func (l *lookout) readLog(ctx context.Context) error {
+// scanLog reads the events of the log.
+func (c *eventComparison) scanLog(ctx context.Context) error {
 	from, last := uint64(0), uint64(0)
-	for _, h := range l.hours {
+	for _, h := range c.hours {
 		if h.messages > 0 {
 			if from == 0 || h.from < from {
 				from = h.from
@@ -169,130 +206,134 @@ func (l *lookout) readLog(ctx context.Context) error {
 			last = max(last, h.last)
 		}
 	}
-	l.start = l.tally.first
+	c.logStart = c.log.first
 	if from == 0 {
-		return nil // no event of these hours is in the log
+		return nil // the log has no event of these hours
 	}
-	l.start = last + 1
-	return l.read(ctx, l.tally.stream, from, last, func(r bus.Record) error {
-		if l.start > last { // the first: has the log dropped what was there?
-			if l.start = r.Sequence; r.Sequence == from {
-				l.start = l.tally.first
+
+	// If the first message is later than before, the log has dropped messages since then.
+	c.logStart = last + 1
+	return c.readLog(ctx, c.log.stream, from, last, func(r bus.Record) error {
+		if c.logStart > last { // the first message
+			if c.logStart = r.Sequence; r.Sequence == from {
+				c.logStart = c.log.first
 			}
 		}
-		return l.take(ctx, r)
+		return c.addLogged(ctx, r)
 	})
 }
 
-// take marks one event of the log.
-func (l *lookout) take(ctx context.Context, r bus.Record) error {
-	row, ok := l.table.rowOf(r.Event)
+// addLogged records an event of the log.
+func (c *eventComparison) addLogged(ctx context.Context, r bus.Record) error {
+	row, ok := c.table.rowOf(r.Event)
 	if !ok {
 		return nil
 	}
-	e := event{hourOf(r.Event.Stamped().At), hash(r.Event.ID())}
-	h := l.hours[e.hour]
-	if h == nil || e.hash%l.slices != l.slice {
+	e := hourEvent{hourOf(r.Event.Stamped().At), hash(r.Event.ID())}
+	h := c.hours[e.hour]
+	if h == nil || e.hash%c.slices != c.slice {
 		return nil
 	}
-	f := l.events[e]
-	if f != nil {
-		if !f.logged {
-			f.logged = true
+	if state := c.events[e]; state != nil {
+		if !state.isLogged {
+			state.isLogged = true
 			h.LogEvents++
 			h.LogChecksum += Checksum(e.hash)
 		}
 		return nil
 	}
-	l.events[e] = &found{logged: true}
-	l.batch.add(l.tally.stream, &r, row)
-	const chunk = 5000 // events that are looked up and brought in at once
-	if len(l.batch.items) < chunk {
+
+	c.events[e] = &eventState{isLogged: true}
+	c.unseen.add(c.log.stream, &r, row)
+	const maxUnseen = 5000 // events per lookup
+	if len(c.unseen.rows) < maxUnseen {
 		return nil
 	}
-	return l.bring(ctx)
+	return c.resolveUnseen(ctx)
 }
 
-// bring counts the events of the batch that the table has nowhere, and writes them.
-func (l *lookout) bring(ctx context.Context) error {
-	g := l.batch
-	if len(g.items) == 0 {
+// resolveUnseen counts the unseen events that the table has in no hour, and with repair
+// restores them.
+func (c *eventComparison) resolveUnseen(ctx context.Context) error {
+	g := c.unseen
+	if len(g.rows) == 0 {
 		return nil
 	}
-	l.batch = &group{table: l.table}
-	at, err := l.database.places(ctx, g)
+	c.unseen = &tableRows{table: c.table}
+	stored, err := c.database.findStored(ctx, g)
 	if err != nil {
 		return err
 	}
+
+	// The store drops a duplicate with a different timestamp; so does this.
 	seen := make(map[string]bool)
-	missing := slices.DeleteFunc(g.missing(at), func(i item) bool { // a copy with another time, which the store drops
-		again := seen[i.id]
-		seen[i.id] = true
-		return again
-	})
+	isDuplicate := func(r eventRow) bool {
+		duplicate := seen[r.id]
+		seen[r.id] = true
+		return duplicate
+	}
+	missing := slices.DeleteFunc(g.missing(stored), isDuplicate)
 	for i := range missing {
-		h := l.hours[hourOf(missing[i].at)]
+		h := c.hours[hourOf(missing[i].at)]
 		h.LogEvents++
 		h.LogChecksum += Checksum(hash(missing[i].id))
 		h.Missing++
-		note(&h.MissingIDs, missing[i].id)
+		appendLimited(&h.MissingIDs, missing[i].id)
 	}
-	if len(missing) == 0 || !l.repair {
+	if len(missing) == 0 || !c.repair {
 		return nil
 	}
-	return l.database.restore(ctx, l.table, missing, "repaired")
+	return c.database.restore(ctx, c.table, missing, "repaired")
 }
 
-// count counts what the table has, and returns by hour the hashes of what is
-// double, and of what the log lacks.
-func (l *lookout) count() (doubles, extras map[int64][]uint64) {
-	doubles, extras = make(map[int64][]uint64), make(map[int64][]uint64)
-	for e, f := range l.events {
-		h := l.hours[e.hour]
-		if f.copies == 0 {
+// countRows counts the rows of the table. It returns, by hour, the hashes of events with
+// duplicate rows, and of those that the log does not have.
+func (c *eventComparison) countRows() (duplicates, extras map[int64][]uint64) {
+	duplicates, extras = make(map[int64][]uint64), make(map[int64][]uint64)
+	for e, state := range c.events {
+		h := c.hours[e.hour]
+		if state.rows == 0 {
 			continue // only in the log
 		}
-		if f.copies > 1 {
-			h.Double += f.copies - 1
-			doubles[e.hour] = append(doubles[e.hour], e.hash)
+		if state.rows > 1 {
+			h.Double += state.rows - 1
+			duplicates[e.hour] = append(duplicates[e.hour], e.hash)
 		}
-		if !f.logged && f.place < l.start {
+		if !state.isLogged && state.sequence < c.logStart {
 			h.Older++
 			continue
 		}
 		h.TableEvents++
 		h.TableChecksum += Checksum(e.hash)
-		if !f.logged {
+		if !state.isLogged {
 			h.Extra++
 			extras[e.hour] = append(extras[e.hour], e.hash)
 		}
 	}
-	return doubles, extras
+	return duplicates, extras
 }
 
-// name writes the first few events of each hour down by their names.
-func (l *lookout) name(ctx context.Context, hashes map[int64][]uint64, double bool) error {
-	for hour, list := range hashes {
-		slices.Sort(list)
+// listIDs adds the event_ids of the first few hashes of each hour to a list of the hour.
+func (c *eventComparison) listIDs(
+	ctx context.Context, hashes map[int64][]uint64, list func(*Hour) *[]string,
+) error {
+	for hour, all := range hashes {
+		slices.Sort(all)
 		var numbers []string
-		for _, n := range list[:min(len(list), mostIDs)] {
+		for _, n := range all[:min(len(all), maxListed)] {
 			numbers = append(numbers, fmt.Sprint(n))
 		}
-		var names []struct {
+		var events []struct {
 			ID string `ch:"event_id"`
 		}
-		err := l.database.Query(ctx, &names, fmt.Sprintf("SELECT DISTINCT event_id FROM %s WHERE %s AND halfMD5(event_id) IN (%s) ORDER BY event_id",
-			l.table.name, span{hour, hour + 1}.within("at"), strings.Join(numbers, ",")))
+		err := c.database.Query(ctx, &events, fmt.Sprintf("SELECT DISTINCT event_id FROM %s "+
+			"WHERE %s AND halfMD5(event_id) IN (%s) ORDER BY event_id",
+			c.table.name, hourRange{hour, hour + 1}.condition("at"), strings.Join(numbers, ",")))
 		if err != nil {
 			return err
 		}
-		h := l.hours[hour]
-		for _, n := range names {
-			if double {
-				note(&h.DoubleIDs, n.ID)
-			} else {
-				note(&h.ExtraIDs, n.ID)
-			}
+		for _, e := range events {
+			appendLimited(list(c.hours[hour]), e.ID)
 		}
 	}
 	return nil

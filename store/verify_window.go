@@ -7,94 +7,88 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
-
-	"courier/schemas"
 )
 
-// span is a range of hours, counted from 1970: from the first up to, not
-// including, the second.
-type span struct{ from, until int64 }
+// hourRange is a range of hours, counted from 1970: from <= hour < until.
+type hourRange struct{ from, until int64 }
 
-func (s span) has(hour int64) bool { return hour >= s.from && hour < s.until }
+func (r hourRange) contains(hour int64) bool { return hour >= r.from && hour < r.until }
 
-// within is the condition that the hours of column, an instant, are of the span.
-func (s span) within(column string) string {
+// condition is the SQL condition that the time in a column lies in the range.
+func (r hourRange) condition(column string) string {
 	const nanos = int64(time.Hour)
-	from, until := max(s.from, 0), min(s.until, math.MaxInt64/nanos)
-	return fmt.Sprintf("(%s >= fromUnixTimestamp64Nano(toInt64(%d), 'UTC') AND %[1]s < fromUnixTimestamp64Nano(toInt64(%[3]d), 'UTC'))", column, from*nanos, until*nanos)
+	from, until := max(r.from, 0), min(r.until, math.MaxInt64/nanos)
+	return fmt.Sprintf("(%s >= fromUnixTimestamp64Nano(toInt64(%d), 'UTC') "+
+		"AND %[1]s < fromUnixTimestamp64Nano(toInt64(%[3]d), 'UTC'))",
+		column, from*nanos, until*nanos)
 }
 
-// window is a span of hours whose rows are looked at together, in slices if one
-// hour alone has more than fit.
+// hourStart returns the start of an hour that is counted from 1970.
+func hourStart(hour int64) time.Time { return time.Unix(hour*3600, 0).UTC() }
+
+// window is a range of hours whose rows are compared at once. If a single hour has too many
+// rows, its window is divided into slices.
 type window struct {
-	span
+	hourRange
 	slices uint64 // at least 1
 }
 
-// slice is the condition that an event belongs to one slice of the window.
-func (w window) slice(i uint64) string {
+// sliceCondition is the SQL condition that an event belongs to a slice of the window.
+func (w window) sliceCondition(i uint64) string {
 	if w.slices <= 1 {
 		return "1"
 	}
 	return fmt.Sprintf("halfMD5(event_id) %% %d = %d", w.slices, i)
 }
 
-// hourSQL is the hour of a row, as hourOf has it.
+// hourSQL is hourOf in SQL.
 const hourSQL = "intDiv(toUnixTimestamp64Nano(at), 3600000000000)"
 
-// current returns an error unless the tables are those that this program knows.
-func (d *Database) current(ctx context.Context) error {
-	all, err := schemas.Migrations()
-	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
-	}
-	applied, err := d.migration(ctx)
-	if err != nil {
-		return err
-	}
-	if applied > len(all) {
-		return fmt.Errorf("%w: it has migration %d, the program ends at %d", ErrNewer, applied, len(all))
-	}
-	if applied < len(all) {
-		return fmt.Errorf("the database has %d of %d migrations: a store that starts brings it forward", applied, len(all))
-	}
-	return nil
-}
+var ttlClause = regexp.MustCompile(` TTL (.*?)(?: SETTINGS |$)`)
 
-var ttl = regexp.MustCompile(` TTL (.*?)(?: SETTINGS |$)`)
-
-// life returns the hours whose rows a table keeps for at least an hour more, and
-// that began after since ago (0: any). at is the name of the table's instant. A
-// time to live is counted in seconds of 32 bits: it ends what is later than that
-// in ways of its own.
-func (d *Database) life(ctx context.Context, table, at string, since time.Duration) (span, error) {
-	all := span{0, math.MaxInt64}
+// keptHours returns the hours whose rows a table keeps for at least another hour, limited to
+// those that started within since (0: no limit). timeColumn is the column of the TTL.
+//
+// A TTL is computed in 32-bit seconds. Rows beyond that expire unpredictably, so the range ends
+// before.
+func (d *Database) keptHours(
+	ctx context.Context, table, timeColumn string, since time.Duration,
+) (hourRange, error) {
+	all := hourRange{0, math.MaxInt64}
 	if since > 0 {
 		all.from = hourOf(time.Now().Add(-since)) + 1
 	}
+
 	var engine []struct {
 		Full string `ch:"engine_full"`
 	}
-	if err := d.Query(ctx, &engine, "SELECT engine_full FROM system.tables WHERE database = currentDatabase() AND name = ?", table); err != nil {
+	err := d.Query(ctx, &engine, "SELECT engine_full FROM system.tables "+
+		"WHERE database = currentDatabase() AND name = ?", table)
+	if err != nil {
 		return all, err
 	}
 	if len(engine) != 1 {
 		return all, fmt.Errorf("%d tables have the name %s, want 1", len(engine), table)
 	}
-	m := ttl.FindStringSubmatch(engine[0].Full)
+	m := ttlClause.FindStringSubmatch(engine[0].Full)
 	if m == nil {
 		return all, nil
 	}
-	const years = 30 // longer than any table is kept
+
+	const maxYears = 30 // longer than any TTL
 	var kept []struct {
 		Hours uint64 `ch:"hours"`
 		Now   uint32 `ch:"present"`
 	}
-	err := d.Query(ctx, &kept, fmt.Sprintf("SELECT max(number) AS hours, toUnixTimestamp(now()) AS present FROM (SELECT number, toDateTime64(toStartOfHour(now('UTC')), 9, 'UTC') - toIntervalHour(number) AS %s FROM numbers(%d)) "+
-		"WHERE %s > now('UTC') + toIntervalHour(1)", at, years*366*24, m[1]))
+	err = d.Query(ctx, &kept, fmt.Sprintf(
+		"SELECT max(number) AS hours, toUnixTimestamp(now()) AS present FROM ("+
+			"SELECT number, toDateTime64(toStartOfHour(now('UTC')), 9, 'UTC') "+
+			"- toIntervalHour(number) AS %s FROM numbers(%d)) "+
+			"WHERE %s > now('UTC') + toIntervalHour(1)", timeColumn, maxYears*366*24, m[1]))
 	if err != nil {
-		return all, fmt.Errorf("read its time to live: %w", err)
+		return all, fmt.Errorf("read the TTL of %s: %w", table, err)
 	}
 	hours := int64(kept[0].Hours)
 	all.from = max(all.from, int64(kept[0].Now)/3600-hours+1)
@@ -102,14 +96,18 @@ func (d *Database) life(ctx context.Context, table, at string, since time.Durati
 	return all, nil
 }
 
-// windows cuts a table's life into windows by the number of its rows.
-func (v *Verifier) windows(ctx context.Context, log *tally, t *table, life span) ([]window, error) {
+// windows divides the kept hours of a table into windows by the number of rows.
+func (v *Verifier) windows(
+	ctx context.Context, log *logHours, t *table, kept hourRange,
+) ([]window, error) {
 	var counts []struct {
 		Hour int64  `ch:"hour"`
 		Rows uint64 `ch:"n"`
 	}
-	err := v.database.Query(ctx, &counts, fmt.Sprintf("SELECT %s AS hour, count() AS n FROM %s WHERE %s AND %s AND sequence <= %d GROUP BY hour ORDER BY hour",
-		hourSQL, t.name, life.within("at"), t.of(log.stream), log.position))
+	err := v.database.Query(ctx, &counts, fmt.Sprintf(
+		"SELECT %s AS hour, count() AS n FROM %s "+
+			"WHERE %s AND %s AND sequence <= %d GROUP BY hour ORDER BY hour",
+		hourSQL, t.name, kept.condition("at"), t.fromStream(log.stream), log.position))
 	if err != nil {
 		return nil, err
 	}
@@ -117,37 +115,39 @@ func (v *Verifier) windows(ctx context.Context, log *tally, t *table, life span)
 	for _, c := range counts {
 		rows[c.Hour] = c.Rows
 	}
-	return cut(life, rows, v.options.window), nil
+	return divide(kept, rows, v.options.windowRows), nil
 }
 
-// cut tiles a span with windows of at most so many rows, where one hour alone has
-// not more.
-func cut(life span, rows map[int64]uint64, most uint64) (all []window) {
-	w, have := window{span: span{life.from, life.from}, slices: 1}, uint64(0)
-	end := func(until int64) {
+// divide tiles a range with windows of at most maxRows rows. An hour with more rows gets its
+// own window.
+func divide(all hourRange, rows map[int64]uint64, maxRows uint64) (windows []window) {
+	w, size := window{hourRange: hourRange{all.from, all.from}, slices: 1}, uint64(0)
+	endWindow := func(until int64) {
 		if w.until = until; w.until > w.from {
-			all = append(all, w)
+			windows = append(windows, w)
 		}
-		w, have = window{span: span{until, until}, slices: 1}, 0
+		w, size = window{hourRange: hourRange{until, until}, slices: 1}, 0
 	}
 	for _, hour := range slices.Sorted(maps.Keys(rows)) {
 		n := rows[hour]
-		if have > 0 && have+n > most {
-			end(hour)
+		if size > 0 && size+n > maxRows {
+			endWindow(hour)
 		}
-		if have += n; n > most {
-			end(hour)
-			w.slices = (n + most - 1) / most
-			end(hour + 1)
+		if size += n; n > maxRows {
+			endWindow(hour)
+			w.slices = (n + maxRows - 1) / maxRows
+			endWindow(hour + 1)
 		}
 	}
-	end(life.until)
-	return all
+	endWindow(all.until)
+	return windows
 }
 
-// sum adds what a table has in a window to its hours. Events are told apart by
-// hour and hash, a slice at a time.
-func (v *Verifier) sum(ctx context.Context, log *tally, t *table, w window, hours map[int64]*Hour) error {
+// addTableHours adds the counts of a table in a window to its hours. It distinguishes events by
+// hour and hash, one slice at a time.
+func (v *Verifier) addTableHours(
+	ctx context.Context, log *logHours, t *table, w window, hours map[int64]*Hour,
+) error {
 	for i := range w.slices {
 		var found []struct {
 			Hour     int64  `ch:"hour"`
@@ -156,15 +156,21 @@ func (v *Verifier) sum(ctx context.Context, log *tally, t *table, w window, hour
 			Checksum uint64 `ch:"checksum"`
 			Older    uint64 `ch:"older"`
 		}
-		err := v.database.Query(ctx, &found, fmt.Sprintf("SELECT hour, sum(copies) AS all_rows, countIf(place >= %[1]d) AS events, sumIf(hash, place >= %[1]d) AS checksum, countIf(place < %[1]d) AS older FROM (%s) GROUP BY hour",
-			log.first, distinct(t, w.within("at")+" AND "+w.slice(i)+" AND "+t.of(log.stream), log.position)))
+		where := strings.Join([]string{
+			w.condition("at"), w.sliceCondition(i), t.fromStream(log.stream),
+		}, " AND ")
+		err := v.database.Query(ctx, &found, fmt.Sprintf(
+			"SELECT hour, sum(copies) AS all_rows, countIf(place >= %[1]d) AS events, "+
+				"sumIf(hash, place >= %[1]d) AS checksum, countIf(place < %[1]d) AS older "+
+				"FROM (%s) GROUP BY hour",
+			log.first, distinctEvents(t, where, log.position)))
 		if err != nil {
 			return err
 		}
 		for _, f := range found {
 			h := hours[f.Hour]
 			if h == nil {
-				h = &Hour{At: time.Unix(f.Hour*3600, 0).UTC()}
+				h = &Hour{At: hourStart(f.Hour)}
 				hours[f.Hour] = h
 			}
 			h.rows += f.Rows
@@ -176,8 +182,10 @@ func (v *Verifier) sum(ctx context.Context, log *tally, t *table, w window, hour
 	return nil
 }
 
-// distinct selects the events of a table up to a position: hour, hash, the number
-// of their rows, and the first one's sequence.
-func distinct(t *table, where string, position uint64) string {
-	return fmt.Sprintf("SELECT %s AS hour, halfMD5(event_id) AS hash, count() AS copies, min(sequence) AS place FROM %s WHERE %s AND sequence <= %d GROUP BY hour, hash", hourSQL, t.name, where, position)
+// distinctEvents selects the events of a table up to a position: hour, hash, number of rows
+// (copies), and sequence of the first row (place).
+func distinctEvents(t *table, where string, position uint64) string {
+	return fmt.Sprintf("SELECT %s AS hour, halfMD5(event_id) AS hash, count() AS copies, "+
+		"min(sequence) AS place FROM %s WHERE %s AND sequence <= %d GROUP BY hour, hash",
+		hourSQL, t.name, where, position)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestViews_KnowTheStateOfAJob(t *testing.T) {
+func TestViews_ShowTheStateOfAJob(t *testing.T) {
 	type line struct {
 		State  string   `ch:"state"`
 		Run    uint32   `ch:"run"`
@@ -30,10 +30,26 @@ func TestViews_KnowTheStateOfAJob(t *testing.T) {
 			s.started(job, 1)
 			s.epoch(job, 1, 1)
 		}, line{State: "running", Run: 1, Epochs: 1}},
-		{"in-time", func(s *story, job string) { s.job(job, time.Minute, schemas.EventFinished) }, line{"finished", 1, 3, &yes, pointer(11.000000077)}},
-		{"too-late", func(s *story, job string) { s.job(job, 2*time.Second, schemas.EventFinished) }, line{"finished", 1, 3, &no, pointer(11.000000077)}},
-		{"without-slo", func(s *story, job string) { s.job(job, 0, schemas.EventFinished) }, line{"finished", 1, 3, nil, pointer(11.000000077)}},
-		{"failed", func(s *story, job string) { s.job(job, time.Minute, schemas.EventFailed) }, line{"failed", 1, 3, &no, pointer(11.000000077)}},
+		{
+			"in-time",
+			func(s *story, job string) { s.job(job, time.Minute, schemas.EventFinished) },
+			line{"finished", 1, 3, &yes, pointer(11.000000077)},
+		},
+		{
+			"too-late",
+			func(s *story, job string) { s.job(job, 2*time.Second, schemas.EventFinished) },
+			line{"finished", 1, 3, &no, pointer(11.000000077)},
+		},
+		{
+			"without-slo",
+			func(s *story, job string) { s.job(job, 0, schemas.EventFinished) },
+			line{"finished", 1, 3, nil, pointer(11.000000077)},
+		},
+		{
+			"failed",
+			func(s *story, job string) { s.job(job, time.Minute, schemas.EventFailed) },
+			line{"failed", 1, 3, &no, pointer(11.000000077)},
+		},
 		{"cancelled-before-start", func(s *story, job string) {
 			s.submitted(job, time.Minute)
 			s.ended(job, 0, schemas.EventCancelled)
@@ -67,7 +83,15 @@ func TestViews_KnowTheStateOfAJob(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var got []line
-			must(t, d.Query(t.Context(), &got, "SELECT state, run, epochs_done, met_slo, response_seconds FROM jobs WHERE job_id = ?", test.name))
+			must(
+				t,
+				d.Query(
+					t.Context(),
+					&got,
+					"SELECT state, run, epochs_done, met_slo, response_seconds FROM jobs WHERE job_id = ?",
+					test.name,
+				),
+			)
 			if diff := cmp.Diff([]line{test.want}, got); diff != "" {
 				t.Errorf("jobs (-want +got):\n%s", diff)
 			}
@@ -75,8 +99,8 @@ func TestViews_KnowTheStateOfAJob(t *testing.T) {
 	}
 }
 
-// Every view that names a model names its dataset, and what drifted is a model on a dataset.
-func TestViews_NameTheDataset(t *testing.T) {
+// Every view with a model has its dataset. Drift concerns a model on a dataset.
+func TestViews_HaveTheDataset(t *testing.T) {
 	d := storetest.New(t)
 	s := newStory()
 	s.job("mlp-1", time.Minute, schemas.EventFinished)

@@ -7,64 +7,65 @@ import (
 	"unsafe"
 )
 
-// rowsAtOnce is how many rows are turned into columns at once: what is read of them
-// stays in the processor's cache meanwhile.
-const rowsAtOnce = 512
+// columnChunk is the number of rows that are converted into columns at once. The rows of a
+// chunk fit into the processor's cache.
+const columnChunk = 512
 
-// taker takes the values of one column out of rows of its type, rowsAtOnce at most: a
-// slice that is good until the next call.
-type taker func(rows []unsafe.Pointer) any
+// columnReader returns the values of one column for at most columnChunk rows. The slice is
+// valid until the next call.
+type columnReader func(rows []unsafe.Pointer) any
 
-// takers are the columns of a row's type, and make what each insert needs of its own.
-// To look a field up by reflection in each row would cost more than to send it.
-func takers(row reflect.Type) (all []func() taker) {
+// columnReaders returns a constructor for each column of a row type; each insert needs its own
+// readers. They read fields by offset, because reflection in each row would cost more than
+// sending the row.
+func columnReaders(row reflect.Type) (all []func() columnReader) {
 	for _, index := range columnFields(row) {
-		offset, part := uintptr(0), row
+		offset, field := uintptr(0), row
 		for _, i := range index {
-			f := part.Field(i)
-			offset, part = offset+f.Offset, f.Type
+			f := field.Field(i)
+			offset, field = offset+f.Offset, f.Type
 		}
-		all = append(all, takerOf(part, offset))
+		all = append(all, newColumnReader(field, offset))
 	}
 	return all
 }
 
-// takerOf is the column of a field.
-func takerOf(field reflect.Type, offset uintptr) func() taker {
+// newColumnReader returns the constructor for a field at an offset of the row.
+func newColumnReader(field reflect.Type, offset uintptr) func() columnReader {
 	switch reflect.Zero(field).Interface().(type) {
 	case string:
-		return take[string](offset)
+		return readField[string](offset)
 	case time.Time:
-		return take[time.Time](offset)
+		return readField[time.Time](offset)
 	case uint64:
-		return take[uint64](offset)
+		return readField[uint64](offset)
 	case uint32:
-		return take[uint32](offset)
+		return readField[uint32](offset)
 	case float64:
-		return take[float64](offset)
+		return readField[float64](offset)
 	case bool:
-		return take[bool](offset)
+		return readField[bool](offset)
 	case *int32:
-		return take[*int32](offset)
+		return readField[*int32](offset)
 	case *float64:
-		return take[*float64](offset)
+		return readField[*float64](offset)
 	case []string:
-		return take[[]string](offset)
+		return readField[[]string](offset)
 	case []uint32:
-		return take[[]uint32](offset)
+		return readField[[]uint32](offset)
 	case []float64:
-		return take[[]float64](offset)
+		return readField[[]float64](offset)
 	case []*float64:
-		return take[[]*float64](offset)
+		return readField[[]*float64](offset)
 	case map[string]string:
-		return take[map[string]string](offset)
+		return readField[map[string]string](offset)
 	}
-	panic("no column takes " + field.String())
+	panic("unsupported column type " + field.String())
 }
 
-func take[T any](offset uintptr) func() taker {
-	return func() taker {
-		values := make([]T, rowsAtOnce)
+func readField[T any](offset uintptr) func() columnReader {
+	return func() columnReader {
+		values := make([]T, columnChunk)
 		return func(rows []unsafe.Pointer) any {
 			for i, row := range rows {
 				values[i] = *(*T)(unsafe.Add(row, offset))
@@ -74,28 +75,29 @@ func take[T any](offset uintptr) func() taker {
 	}
 }
 
-// columns hands the values of rows over by column, some rows at a time.
-func (t *table) columns(rows []any, to func(column int, values any) error) error {
-	columns := make([]taker, len(t.takers))
-	for c, prepare := range t.takers {
-		columns[c] = prepare()
+// eachColumn calls appendTo with the values of each column, chunk by chunk.
+func (t *table) eachColumn(rows []any, appendTo func(column int, values any) error) error {
+	readers := make([]columnReader, len(t.readers))
+	for c, newReader := range t.readers {
+		readers[c] = newReader()
 	}
-	of := reflect.PointerTo(reflect.TypeOf(t.row))
-	at := make([]unsafe.Pointer, 0, rowsAtOnce)
+	rowType := reflect.PointerTo(reflect.TypeOf(t.row))
+	chunk := make([]unsafe.Pointer, 0, columnChunk)
 	for i, row := range rows {
 		v := reflect.ValueOf(row)
-		if v.Type() != of {
-			return fmt.Errorf("%s is no row of %s", v.Type(), t.name)
+		if v.Type() != rowType {
+			return fmt.Errorf("encode rows of %s: %s is not its row type", t.name, v.Type())
 		}
-		if at = append(at, v.UnsafePointer()); len(at) < rowsAtOnce && i < len(rows)-1 {
+		chunk = append(chunk, v.UnsafePointer())
+		if len(chunk) < columnChunk && i < len(rows)-1 {
 			continue
 		}
-		for c, values := range columns {
-			if err := to(c, values(at)); err != nil {
+		for c, read := range readers {
+			if err := appendTo(c, read(chunk)); err != nil {
 				return err
 			}
 		}
-		at = at[:0]
+		chunk = chunk[:0]
 	}
 	return nil
 }

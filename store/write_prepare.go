@@ -8,61 +8,68 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// ahead is what is ready of a batch while the one before it is written: its events by
-// table, and an insert of the largest part, for which only the word is missing. ClickHouse
-// and this process take turns otherwise, each waiting for the other.
-type ahead struct {
-	groups []*group
-	copies map[string]int // by table, within the batch
-	insert *insertion     // of all rows of its table; nil if there is none
+// preparedBatch is a batch grouped by table, with a prepared insert for the largest group. It
+// is built while the previous batch is written, so that ClickHouse and this process work at the
+// same time.
+type preparedBatch struct {
+	groups     []*tableRows
+	duplicates map[string]int  // within the batch, by table
+	insert     *preparedInsert // of all rows of its table; nil if there is none
 }
 
-// sorted is a batch by table, without an insert.
-func (s *Store) sorted(b *bus.Batch) *ahead {
-	a := &ahead{}
-	a.groups, a.copies = tabulate(s.tables, b.Stream, b.Records)
-	return a
+// groupBatch groups a batch by table, without an insert.
+func (s *Store) groupBatch(b *bus.Batch) *preparedBatch {
+	p := &preparedBatch{}
+	p.groups, p.duplicates = groupByTable(s.tables, b.Stream, b.Records)
+	return p
 }
 
-// prepare readies a new batch.
+// prepare sets b.Prepared.
 func (s *Store) prepare(ctx context.Context, b *bus.Batch) {
-	a := s.sorted(b)
-	b.Prepared = a
-	var largest *group
-	for _, g := range a.groups {
-		if largest == nil || len(g.items) > len(largest.items) {
+	p := s.groupBatch(b)
+	b.Prepared = p
+	var largest *tableRows
+	for _, g := range p.groups {
+		if largest == nil || len(g.rows) > len(largest.rows) {
 			largest = g
 		}
 	}
 	if largest == nil {
 		return
 	}
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer context.AfterFunc(ctx, cancel)() // once it is ready, the end of ctx is not its end
-	// An insert that is open meanwhile would keep others from the table, also who loads it
-	// again for the batch before.
-	i, err := s.database.prepareInsert(longer, largest.table, rowsOf(largest.items), token(s.salt, *b, largest.table), driver.WithReleaseConnection())
+
+	// ctx may end the preparation, but not the insert after it.
+	insertCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer context.AfterFunc(ctx, cancel)()
+	token := dedupToken(s.tokenPrefix, *b, largest.table)
+
+	// The insert keeps no connection: ClickHouse would hold a lock on the table, and block a
+	// reload of it for the previous batch.
+	i, err := s.database.prepareInsert(insertCtx, largest.table, rowValues(largest.rows), token,
+		driver.WithReleaseConnection())
 	if err != nil {
 		s.log.Debug("an insert is not prepared", "table", largest.table.name, "error", err)
-		return // put tries again, and tells
+		return // writeGroup tries again and reports the error
 	}
-	a.insert = i
+	p.insert = i
 }
 
-// take returns the insert of so many rows of a table if it is ready, once.
-func (a *ahead) take(t *table, rows int) *insertion {
-	if i := a.insert; i != nil && i.table == t && i.rows == rows && i.ctx.Err() == nil {
-		a.insert = nil
-		return i
+// takeInsert returns the prepared insert if it is for this number of rows of the table, or nil.
+// The caller then owns it.
+func (p *preparedBatch) takeInsert(t *table, rows int) *preparedInsert {
+	i := p.insert
+	if i == nil || i.table != t || i.rows != rows || i.ctx.Err() != nil {
+		return nil
 	}
-	return nil
+	p.insert = nil
+	return i
 }
 
-// Close ends what was not taken.
-func (a *ahead) Close() error {
-	if a.insert != nil {
-		a.insert.drop()
-		a.insert = nil
+// Close drops the insert unless it was taken.
+func (p *preparedBatch) Close() error {
+	if p.insert != nil {
+		p.insert.drop()
+		p.insert = nil
 	}
 	return nil
 }

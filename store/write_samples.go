@@ -7,20 +7,22 @@ import (
 	"courier/bus"
 )
 
-// marks know which samples cannot be in their table yet, so that not every batch is
-// looked up: a copy has the instant of its original, and what happened after all that
-// the table has of its node is new. That holds while this store alone writes: behind a
-// gap in the log, where another may have written, they begin anew with the table.
-type marks struct {
-	next   uint64 // sequence of the next batch
-	start  time.Time
-	latest map[string]time.Time // by node, of those seen since
+// knownSamples detects samples that cannot be in their table yet, so that not every batch needs
+// a lookup. A duplicate has the timestamp of its original. Therefore a sample that is later than
+// all rows of its node is new.
+//
+// This holds while this store alone writes the stream. After a gap in the log, where another
+// store may have written, knownSamples reads the state of the table again.
+type knownSamples struct {
+	next   uint64               // first sequence of the next batch
+	start  time.Time            // latest row of the table when it was read
+	latest map[string]time.Time // by node, of the samples since then
 }
 
-// follow readies the marks for a batch.
-func (m *marks) follow(ctx context.Context, d *Database, b *bus.Batch) error {
-	if m.latest != nil && b.First == m.next {
-		m.next = b.Last + 1
+// startBatch prepares for a batch, and reads the state of the table if there is a gap.
+func (k *knownSamples) startBatch(ctx context.Context, d *Database, b *bus.Batch) error {
+	if k.latest != nil && b.First == k.next {
+		k.next = b.Last + 1
 		return nil
 	}
 	var rows []struct {
@@ -29,24 +31,23 @@ func (m *marks) follow(ctx context.Context, d *Database, b *bus.Batch) error {
 	if err := d.Query(ctx, &rows, "SELECT max(at) AS at FROM node_sample"); err != nil {
 		return err
 	}
-	*m = marks{next: b.Last + 1, latest: map[string]time.Time{}}
+	*k = knownSamples{next: b.Last + 1, latest: map[string]time.Time{}}
 	for _, r := range rows {
-		m.start = r.At
+		k.start = r.At
 	}
 	return nil
 }
 
-// doubtful are the items of a group that may be in the table already.
-func (m *marks) doubtful(g *group) *group {
-	some := &group{table: g.table}
-	for i := range g.items {
-		it := &g.items[i]
-		mark := m.latest[it.key]
-		if it.at.After(mark) && it.at.After(m.start) {
-			m.latest[it.key] = it.at
+// maybeStored returns the rows of g that may be in the table.
+func (k *knownSamples) maybeStored(g *tableRows) *tableRows {
+	maybe := &tableRows{table: g.table}
+	for i := range g.rows {
+		r := &g.rows[i]
+		if r.at.After(k.latest[r.key]) && r.at.After(k.start) {
+			k.latest[r.key] = r.at
 			continue
 		}
-		some.put(*it)
+		maybe.append(*r)
 	}
-	return some
+	return maybe
 }

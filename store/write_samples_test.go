@@ -12,10 +12,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A copy is known wherever its original came from, and what can be none is not looked up.
-func TestStore_LooksUpOnlyWhatMayBeACopy(t *testing.T) {
+// Duplicates are detected whoever wrote the original. Samples that cannot be duplicates are not
+// looked up.
+func TestStore_LooksUpPossibleDuplicates(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	d, err := store.Open(t.Context(), store.Options{URL: storetest.Address(t, storetest.Protocols(t)[0])}, slog.New(slog.DiscardHandler), reg)
+	d, err := store.Open(
+		t.Context(),
+		store.Options{URL: storetest.Address(t, storetest.Protocols(t)[0])},
+		slog.New(slog.DiscardHandler),
+		reg,
+	)
 	must(t, err)
 	defer d.Close()
 	must(t, d.Migrate(t.Context()))

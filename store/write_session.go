@@ -8,31 +8,34 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// writerKey is the context key of how the queries of a stream's writer are called.
+// writerKey is the context key of the query ID prefix of a stream's writer.
 type writerKey struct{}
 
-// asWriter names the statements under a context those of the writer of a stream.
+// asWriter marks the statements of a context as those of the writer of a stream: their query
+// IDs get a common prefix.
 func (d *Database) asWriter(ctx context.Context, stream string) context.Context {
-	return context.WithValue(ctx, writerKey{}, fmt.Sprintf("courier/%s/%s/", d.options.Auth.Database, stream))
+	prefix := fmt.Sprintf("courier/%s/%s/", d.options.Auth.Database, stream)
+	return context.WithValue(ctx, writerKey{}, prefix)
 }
 
-// named gives a statement of a writer its name.
-func named(ctx context.Context) context.Context {
-	if prefix, is := ctx.Value(writerKey{}).(string); is {
+// withQueryID gives a writer's statement its query ID.
+func withQueryID(ctx context.Context) context.Context {
+	if prefix, ok := ctx.Value(writerKey{}).(string); ok {
 		return clickhouse.Context(ctx, clickhouse.WithQueryID(prefix+rand.Text()))
 	}
 	return ctx
 }
 
-// stopWriter ends the statements that ClickHouse still runs for the writer of ctx's stream:
-// those of a previous writer that was killed or lost its lease, and those that this writer
-// has given up after a timeout or a lost connection. An insert that went on between a
-// table and its roll-ups would be counted twice in a roll-up that is rebuilt meanwhile.
+// stopWriter ends the running statements of the writer of ctx's stream. They may belong to a
+// previous writer that crashed or lost its lease, or to this writer after a timeout or a lost
+// connection. If an insert continued after its table and before its roll-ups, a roll-up that is
+// rebuilt in the meantime would count its rows twice.
 func (d *Database) stopWriter(ctx context.Context) error {
-	prefix, is := ctx.Value(writerKey{}).(string)
-	if !is {
-		return nil // it writes no stream
+	prefix, ok := ctx.Value(writerKey{}).(string)
+	if !ok {
+		return nil // not a writer
 	}
 	statement := fmt.Sprintf("KILL QUERY WHERE startsWith(query_id, '%s') SYNC", prefix)
-	return d.exec(context.WithValue(ctx, writerKey{}, nil), "stop the previous writer", statement)
+	ctx = context.WithValue(ctx, writerKey{}, nil)
+	return d.exec(ctx, "stop the previous writer", statement)
 }

@@ -11,19 +11,19 @@ import (
 	"courier/schemas"
 )
 
-// table is a table that the log fills, and its statements.
+// table describes a table that the log fills, and its statements.
 type table struct {
-	name   string
-	row    any            // zero value of its rows
-	takers []func() taker // by column
-	key    string         // first column of its order: the second token of its events' subjects
-	insert string
-	lookup string // event_id and place of the rows that have an event_id of the batch
+	name    string
+	row     any                   // zero value of its row type
+	readers []func() columnReader // by column
+	key     string                // first column of the sorting key: second token of the subjects
+	insert  string
+	lookup  string // selects the stored rows with an event_id of a batch
 
-	streams []string // whose events fill it; if several, each row names its own
+	streams []string // streams whose events fill it; if several, the rows have a column stream
 }
 
-// batchTable is the name by which a lookup knows the batch's events.
+// batchTable is the name of the external table that holds the event_ids of a lookup.
 const batchTable = "batch"
 
 // tables returns every table that the log fills, in the order of schemas.
@@ -45,42 +45,46 @@ func newTable(s schemas.Table) *table {
 	case "regressor":
 		t.key, t.streams = "target", []string{schemas.StreamRegressor}
 	}
-	place := "event_id, sequence"
-	if t.name == "job_advice" { // JOB in logs from before advice had a stream of its own
+
+	columns := "event_id, sequence"
+	if t.name == "job_advice" { // logs from before the stream ADVICE hold advice in JOB
 		t.streams = []string{schemas.StreamJob, schemas.StreamAdvice}
-		place += ", stream"
+		columns += ", stream"
 	}
-	t.insert, t.takers = insertInto(t.name, s.Row), takers(reflect.TypeOf(s.Row))
-	t.lookup = fmt.Sprintf("SELECT %s FROM %s WHERE %s IN (SELECT key FROM %s) AND event_id IN (SELECT event_id FROM %s)",
-		place, t.name, t.key, batchTable, batchTable)
+	t.insert, t.readers = insertInto(t.name, s.Row), columnReaders(reflect.TypeOf(s.Row))
+	t.lookup = fmt.Sprintf("SELECT %s FROM %s WHERE %s IN (SELECT key FROM %s) "+
+		"AND event_id IN (SELECT event_id FROM %s)",
+		columns, t.name, t.key, batchTable, batchTable)
 	if t.name == "node_sample" {
-		// Jobs are many and short, nodes few and endless: without the time, each
-		// lookup would read all that a node ever sent. A sample has one instant.
-		t.lookup += " AND at BETWEEN fromUnixTimestamp64Nano(?, 'UTC') AND fromUnixTimestamp64Nano(?, 'UTC')"
+		// A job has few rows, but a node has no end of them: without the time range, a lookup
+		// would read all samples of its nodes. A duplicate has the timestamp of its original.
+		t.lookup += " AND at BETWEEN fromUnixTimestamp64Nano(?, 'UTC')" +
+			" AND fromUnixTimestamp64Nano(?, 'UTC')"
 	}
 	return t
 }
 
-// holds reports whether events of a stream fill the table.
-func (t *table) holds(stream string) bool { return slices.Contains(t.streams, stream) }
+// isFilledBy reports whether events of a stream fill the table.
+func (t *table) isFilledBy(stream string) bool { return slices.Contains(t.streams, stream) }
 
-// of returns the condition that a row is of a stream, in whose sequences it counts.
-func (t *table) of(stream string) string {
+// fromStream returns the SQL condition for the rows of a stream.
+func (t *table) fromStream(stream string) string {
 	if len(t.streams) == 1 {
 		return "1"
 	}
 	return fmt.Sprintf("stream = '%s'", stream)
 }
 
-// rowOf returns the row of an event; ok is false for one of another table.
+// rowOf returns the row of an event. ok is false if the event belongs to another table.
 func (t *table) rowOf(e schemas.Event) (row any, ok bool) {
 	name, row, ok := schemas.RowOf(e)
 	return row, ok && name == t.name
 }
 
-// insertInto returns the statement that inserts rows into a table by name.
+// insertInto returns the statement that inserts rows into the named table.
 func insertInto(name string, row any) string {
-	return fmt.Sprintf("INSERT INTO %s (%s)", name, strings.Join(columnNames(reflect.TypeOf(row)), ", "))
+	columns := strings.Join(columnNames(reflect.TypeOf(row)), ", ")
+	return fmt.Sprintf("INSERT INTO %s (%s)", name, columns)
 }
 
 // columnNames returns the ch tags of a row's fields.
@@ -92,8 +96,8 @@ func columnNames(row reflect.Type) []string {
 	return names
 }
 
-// columnFields returns where in a row each column is, those of embedded structs in
-// their place.
+// columnFields returns the index of the field of each column, including those of embedded
+// structs.
 func columnFields(row reflect.Type) [][]int {
 	var fields [][]int
 	for _, f := range reflect.VisibleFields(row) {
@@ -104,128 +108,137 @@ func columnFields(row reflect.Type) [][]int {
 	return fields
 }
 
-// group is what one table gets of a batch: rows of different events, in the
-// order of the log.
-type group struct {
+// tableRows are the rows of a batch for one table, in the order of the log, without duplicates.
+type tableRows struct {
 	table *table
-	items []item
-	from  time.Time // earliest instant among them
-	until time.Time // latest
+	rows  []eventRow
+	from  time.Time // earliest timestamp
+	until time.Time // latest timestamp
 }
 
-// item is one row and what identifies it.
-type item struct {
-	id       string
-	key      string
-	stream   string // if rows of its table name it
+// eventRow is the row of an event, and its identity.
+type eventRow struct {
+	id       string // event_id
+	key      string // value of the column table.key
+	stream   string // if the table has a column for it
 	sequence uint64
-	at       time.Time // when it happened
+	at       time.Time // of the event
 	row      any
 }
 
-// tabulate sorts the records of a batch of a stream into the tables' order. Of several
-// records with one event_id it takes the first, and counts the others as copies.
-// Records that no table holds are left out.
-func tabulate(all []*table, stream string, records []bus.Record) (groups []*group, copies map[string]int) {
+// storedRow is a row that a table already has.
+type storedRow struct {
+	EventID  string `ch:"event_id"`
+	Stream   string `ch:"stream"` // if the table has a column for it
+	Sequence uint64 `ch:"sequence"`
+}
+
+// groupByTable groups the records of a batch in the order of all. Of several records with the
+// same event_id it takes the first and counts the others as duplicates, by table. It leaves out
+// events without a table.
+func groupByTable(
+	all []*table, stream string, records []bus.Record,
+) (groups []*tableRows, duplicates map[string]int) {
 	type identity struct{ table, id string }
-	byName := make(map[string]*group)
+	byName := make(map[string]*tableRows)
 	seen := make(map[identity]bool, len(records))
-	copies = make(map[string]int)
+	duplicates = make(map[string]int)
 	for i := range records {
 		r := &records[i]
 		name, row, ok := schemas.RowOf(r.Event)
 		if !ok {
 			continue
 		}
-		of := identity{name, r.Event.ID()}
-		if seen[of] {
-			copies[name]++
+		event := identity{name, r.Event.ID()}
+		if seen[event] {
+			duplicates[name]++
 			continue
 		}
-		seen[of] = true
+		seen[event] = true
 		g := byName[name]
 		if g == nil {
-			g = &group{}
+			g = &tableRows{}
 			byName[name] = g
 		}
 		g.add(stream, r, row)
 	}
+
 	for _, t := range all {
 		if g := byName[t.name]; g != nil {
 			g.table = t
 			groups = append(groups, g)
 		}
 	}
-	return groups, copies
+	return groups, duplicates
 }
 
-// add puts a record of a stream, and its row, into the group.
-func (g *group) add(stream string, r *bus.Record, row any) {
+// add appends the row of a record of a stream.
+func (g *tableRows) add(stream string, r *bus.Record, row any) {
 	_, rest, _ := strings.Cut(r.Subject, ".")
 	key, _, _ := strings.Cut(rest, ".")
-	it := item{id: r.Event.ID(), key: key, at: r.Event.Stamped().At, sequence: r.Sequence, row: row}
+	added := eventRow{
+		id:       r.Event.ID(),
+		key:      key,
+		sequence: r.Sequence,
+		at:       r.Event.Stamped().At,
+		row:      row,
+	}
 	if a, ok := row.(*schemas.AdviceRow); ok {
-		a.Stream, it.stream = stream, stream
+		a.Stream, added.stream = stream, stream
 	}
-	g.put(it)
+	g.append(added)
 }
 
-func (g *group) put(it item) {
-	if len(g.items) == 0 || it.at.Before(g.from) {
-		g.from = it.at
+func (g *tableRows) append(r eventRow) {
+	if len(g.rows) == 0 || r.at.Before(g.from) {
+		g.from = r.at
 	}
-	if len(g.items) == 0 || it.at.After(g.until) {
-		g.until = it.at
+	if len(g.rows) == 0 || r.at.After(g.until) {
+		g.until = r.at
 	}
-	if len(g.items) == cap(g.items) { // append would grow a long slice by a quarter, and copy it each time
-		g.items = slices.Grow(g.items, max(16, len(g.items)))
+	if len(g.rows) == cap(g.rows) { // double: append grows a long slice by a quarter only
+		g.rows = slices.Grow(g.rows, max(16, len(g.rows)))
 	}
-	g.items = append(g.items, it)
+	g.rows = append(g.rows, r)
 }
 
-// without returns the group's rows but those that found shows elsewhere in the
-// table. A row found at its own sequence is this batch's own, from an attempt before.
-func (g *group) without(found []place) []any {
-	at := make(map[string][]place, len(found))
-	for _, f := range found {
-		at[f.EventID] = append(at[f.EventID], f)
+// withoutDuplicates returns the rows without those that are stored at a different sequence. A
+// row that is stored at its own sequence was written by an earlier attempt of the batch.
+func (g *tableRows) withoutDuplicates(stored []storedRow) []any {
+	byID := make(map[string][]storedRow, len(stored))
+	for _, s := range stored {
+		byID[s.EventID] = append(byID[s.EventID], s)
 	}
-	rows := make([]any, 0, len(g.items))
-	for i := range g.items {
-		it := &g.items[i]
-		own := place{it.id, it.stream, it.sequence}
-		if !slices.ContainsFunc(at[it.id], func(p place) bool { return p != own }) {
-			rows = append(rows, it.row)
+	rows := make([]any, 0, len(g.rows))
+	for i := range g.rows {
+		r := &g.rows[i]
+		own := storedRow{r.id, r.stream, r.sequence}
+		isOther := func(s storedRow) bool { return s != own }
+		if !slices.ContainsFunc(byID[r.id], isOther) {
+			rows = append(rows, r.row)
 		}
 	}
 	return rows
 }
 
-// missing returns the events that were found nowhere.
-func (g *group) missing(found []place) (items []item) {
-	there := make(map[string]bool, len(found))
-	for _, f := range found {
-		there[f.EventID] = true
+// missing returns the rows that are not stored.
+func (g *tableRows) missing(stored []storedRow) (rows []eventRow) {
+	isStored := make(map[string]bool, len(stored))
+	for _, s := range stored {
+		isStored[s.EventID] = true
 	}
-	for i := range g.items {
-		if !there[g.items[i].id] {
-			items = append(items, g.items[i])
+	for i := range g.rows {
+		if !isStored[g.rows[i].id] {
+			rows = append(rows, g.rows[i])
 		}
-	}
-	return items
-}
-
-func rowsOf(items []item) []any {
-	rows := make([]any, len(items))
-	for i := range items {
-		rows[i] = items[i].row
 	}
 	return rows
 }
 
-// place is where a table has an event.
-type place struct {
-	EventID  string `ch:"event_id"`
-	Stream   string `ch:"stream"` // if rows of its table name it
-	Sequence uint64 `ch:"sequence"`
+func rowValues(rows []eventRow) []any {
+	values := make([]any, len(rows))
+	for i := range rows {
+		values[i] = rows[i].row
+	}
+	return values
 }

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// rollUp is a table that a materialized view fills from its source.
+type rollUp struct {
+	name, view string
+	time       string // column with the time; "" if its rows belong to no hour
+	key        string // expression for the key of a row
+	sourceKey  string // the same key as an expression on a row of the source
+}
+
+// rollUps are the roll-ups by source. A roll-up that reads another one follows it, and is
+// computed from the recomputed rows of that one.
+var rollUps = map[string][]rollUp{
+	"node_sample": {
+		{
+			name:      "node_minute",
+			view:      "node_minute_view",
+			time:      "minute",
+			key:       "(node, minute)",
+			sourceKey: "(node, toStartOfMinute(at))",
+		},
+		{
+			name:      "node_hour",
+			view:      "node_hour_view",
+			time:      "hour",
+			key:       "(node, hour)",
+			sourceKey: "(node, toStartOfHour(at))",
+		},
+	},
+	"job_epoch": {
+		{
+			name:      "job_run",
+			view:      "job_run_view",
+			key:       "(job_id, run)",
+			sourceKey: "(job_id, run)",
+		},
+	},
+}
+
+// rebuildRollUps recomputes the rows of the roll-ups to which a repeated batch contributes.
+//
+// ClickHouse inserts into a table and its roll-ups one after the other. If it crashes in
+// between, or between the token and the block of a roll-up, the roll-up may lack rows that
+// ClickHouse skips for ever as duplicates. The rows of a roll-up follow from the table alone,
+// so they are deleted and recomputed. After a crash during that, the batch is repeated.
+//
+//	node_sample ─► node_minute: deleted, recomputed ─► node_hour: has counted them twice,
+//	                                                   deleted, recomputed
+func (d *Database) rebuildRollUps(ctx context.Context, source string, first, last uint64) error {
+	for _, r := range rollUps[source] {
+		if err := d.rebuildRollUp(ctx, source, r, first, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Database) rebuildRollUp(
+	ctx context.Context, source string, r rollUp, first, last uint64,
+) error {
+	query, err := d.viewQuery(ctx, r)
+	if err != nil {
+		return err
+	}
+	kind := "rebuild " + r.name
+	affected := fmt.Sprintf("%s IN (SELECT %s FROM %s WHERE sequence BETWEEN %d AND %d)",
+		r.key, r.sourceKey, source, first, last)
+	if err := d.exec(ctx, kind, "DELETE FROM "+r.name+" WHERE "+affected); err != nil {
+		return err
+	}
+	insertCtx, running := d.begin(ctx, kind, clickhouse.Settings{"insert_deduplicate": 0})
+	return running.end(d.conn.Exec(insertCtx,
+		fmt.Sprintf("INSERT INTO %s SELECT * FROM (%s) WHERE %s", r.name, query, affected)))
+}
+
+// viewQuery returns the SELECT of the view that fills a roll-up.
+func (d *Database) viewQuery(ctx context.Context, r rollUp) (string, error) {
+	var view []struct {
+		Select string `ch:"as_select"`
+	}
+	err := d.Query(ctx, &view, "SELECT as_select FROM system.tables "+
+		"WHERE database = currentDatabase() AND name = ?", r.view)
+	if err != nil {
+		return "", err
+	}
+	if len(view) != 1 || view[0].Select == "" {
+		return "", fmt.Errorf("rebuild %s: the database has no view %s", r.name, r.view)
+	}
+	return view[0].Select, nil
+}
