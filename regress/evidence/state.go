@@ -65,6 +65,9 @@ func (s *State) Update(ctx context.Context, runs []Run, o Options) (*State, erro
 	if err != nil {
 		return nil, err
 	}
+	if since, usable, found := next.differing(runs); found {
+		return next.regroup(ctx, usable, since, o)
+	}
 	by, err := next.corrections()
 	if err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ type cluster struct {
 	lanes  []time.Time // at which each is free
 	runs   []evidence.Run
 	state  *evidence.State
+	node   string // of runs and questions
 }
 
 func newCluster(t *testing.T, seed uint64, lanes int) *cluster {
@@ -39,7 +40,7 @@ func (c *cluster) run(of evidence.Configuration, seconds float64) time.Time {
 		}
 	}
 	name := fmt.Sprint("run ", len(c.runs))
-	run := evidence.Run{ID: name, Configuration: of, StartedAt: c.lanes[lane]}
+	run := evidence.Run{ID: name, Configuration: of, Node: c.node, StartedAt: c.lanes[lane]}
 	at := run.StartedAt
 	for i, s := range draw(c.random, seconds, 3) {
 		run.Epochs = append(run.Epochs, evidence.Epoch{Number: i + 1, Seconds: s})
@@ -86,6 +87,7 @@ func (c *cluster) off(of evidence.Configuration, seconds float64) float64 {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	of.NodeType = p.NodeType(c.node, of.NodeType)
 	got := p.CorrectedTime(by, of, 1)
 	if !got.Support.Promisable() {
 		return math.Inf(1)
@@ -135,6 +137,40 @@ func TestState_NoticesDriftOfRunsThatOverlap(t *testing.T) {
 		f := c.state.Factors()
 		if len(f) == 0 || f[0].Kind != evidence.ScopeAll || f[0].Low > 1.4 || f[0].High < 1.4 {
 			t.Errorf("seed %d: factors %+v, want one of all with 1.4 in its interval", seed, f)
+		}
+	}
+}
+
+// A node that joins and is slower than the others of its type is no drift: the others are as fast as
+// before, and so is what is predicted of them, in whatever order the runs of both become known.
+func TestState_ANodeThatDiffersIsNoDrift(t *testing.T) {
+	for seed := range uint64(8) {
+		c := newCluster(t, seed, 2)
+		c.node = "fast"
+		var last time.Time
+		for i := range 30 {
+			last = c.run(place(i), seconds(i))
+		}
+		c.update(c.known(last))
+		order := c.random.Perm(40)
+		for _, k := range order {
+			c.node = []string{"fast", "slow"}[k%2]
+			factor := []float64{1, 1.5}[k%2]
+			end := c.run(place(k/2), factor*seconds(k/2))
+			c.update(c.known(end))
+		}
+		for i := range 10 {
+			c.node = "fast"
+			if off := c.off(place(i), seconds(i)); math.Abs(off) > 0.05 {
+				t.Errorf("seed %d: %v on the fast node is off by %.2f", seed, place(i), off)
+			}
+			c.node = "slow"
+			if off := c.off(place(i), 1.5*seconds(i)); math.Abs(off) > 0.06 {
+				t.Errorf("seed %d: %v on the slow node is off by %.2f", seed, place(i), off)
+			}
+		}
+		if f := c.state.Factors(); len(f) > 0 {
+			t.Errorf("seed %d: %d factors, want none: %+v", seed, len(f), f[0])
 		}
 	}
 }
