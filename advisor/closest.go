@@ -17,7 +17,7 @@ func (d *decision) whyNone() {
 		s.say("no alternative keeps the SLO and reaches accuracy ")
 		s.ratio(target)
 		s.say(" with probability ")
-		s.ratio(d.a.Least())
+		s.ratio(d.a.RequiredProbability())
 		s.say(": ")
 		d.whyNotTarget()
 		return
@@ -27,7 +27,7 @@ func (d *decision) whyNone() {
 		return
 	}
 	s.say("no alternative keeps the SLO with probability ")
-	s.ratio(d.a.Least())
+	s.ratio(d.a.RequiredProbability())
 }
 
 // route is how a target accuracy is reached, SLO or not.

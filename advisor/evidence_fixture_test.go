@@ -126,7 +126,7 @@ func evidenceRegressor(t testing.TB, target string, state *evidence.State) *advi
 	encoder.Fill(row, &schemas.Features{BatchSize: 32, CPUs: 1, EpochsDone: 1})
 	for i, c := range encoder.Columns() {
 		d.Features = append(d.Features, regress.Feature{
-			Name: c.String(), Continuous: c.Continuous(), Alone: c.Alone(), Levels: encoder.Levels(c),
+			Name: c.String(), Continuous: c.Continuous(), Alone: c.DescribesNode(), Levels: encoder.Levels(c),
 		})
 		d.Columns = append(d.Columns, row[i:i+1])
 	}

@@ -31,7 +31,7 @@ func dataset(target string, nodes ...schemas.Hardware) *regress.Dataset {
 	encoder := schemas.NewEncoder(target, []string{model}, nodes)
 	d := &regress.Dataset{TargetName: target}
 	for _, c := range encoder.Columns() {
-		d.Features = append(d.Features, regress.Feature{Name: c.String(), Continuous: c.Continuous(), Alone: c.Alone(), Levels: encoder.Levels(c)})
+		d.Features = append(d.Features, regress.Feature{Name: c.String(), Continuous: c.Continuous(), Alone: c.DescribesNode(), Levels: encoder.Levels(c)})
 		d.Columns = append(d.Columns, nil)
 	}
 	group := 0

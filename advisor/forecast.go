@@ -177,7 +177,7 @@ const mostOfAnEpoch = 0.95
 func (f *forecast) fullest(j *ahead) int {
 	at := j.at[0]
 	for _, n := range j.at[1:] {
-		if schemas.Fuller(f.nodes[n].procs, f.hardware[n], f.nodes[at].procs, f.hardware[at]) {
+		if schemas.MoreLoaded(f.nodes[n].procs, f.hardware[n], f.nodes[at].procs, f.hardware[at]) {
 			at = n
 		}
 	}

@@ -19,7 +19,7 @@ var fittedBesideHogs = sync.OnceValues(func() (map[string]*regress.Regressor, er
 	if err != nil {
 		return nil, err
 	}
-	column := schemas.ForeignColumn{Column: schemas.ColumnForeignCPU, Typical: 0.2, Greatest: 0.5}
+	column := schemas.ForeignColumn{Column: schemas.ColumnForeignCPU, Typical: 0.2, Max: 0.5}
 	calm := dataset(schemas.TargetEpochTime)
 	d := &regress.Dataset{TargetName: calm.TargetName}
 	d.Features = append(calm.Features, regress.Feature{

@@ -53,7 +53,7 @@ func (j *Job) submitted(e *schemas.Submitted) bool {
 		return false
 	}
 	kept := *e
-	kept.Written = nil // a second copy of the advice
+	kept.EncodedAdvice = nil // a second copy of the advice
 	j.Submitted, j.User = &kept, e.Request.User
 	if j.State != "" {
 		return true

@@ -95,7 +95,7 @@ func (c *Cluster) between(from, to []tally) (load surroundings, node string, ok 
 			return load, node, false
 		}
 		on := c.fleet[to[i].node]
-		if procs := (to[i].procsSeconds - from[i].procsSeconds) / seconds; i == 0 || schemas.Fuller(procs, on, load.Processes, load.on) {
+		if procs := (to[i].procsSeconds - from[i].procsSeconds) / seconds; i == 0 || schemas.MoreLoaded(procs, on, load.Processes, load.on) {
 			load = surroundings{schemas.Load{ConcurrentJobs: (to[i].jobSeconds - from[i].jobSeconds) / seconds, Processes: procs}, on}
 			node = to[i].node
 		}

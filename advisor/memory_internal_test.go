@@ -48,7 +48,7 @@ func steep(t *testing.T, slope float64) *Regressor {
 func settingOf(n int) schemas.Features {
 	jobs := float64(1 + n%5)
 	return schemas.Features{BatchSize: uint32(4 + n%11), CPUs: uint32(1 + n%3), EpochsDone: uint32(n % 2), ModelCode: float64(n % 2), Load: schemas.Load{ConcurrentJobs: jobs, Processes: jobs + float64(n%4)},
-		Node: schemas.NodeCode{Cores: []float64{2, 8}[n/3%2], Speed: 1e9 + 1e7*float64(n%101), Beyond: n%13 == 0}}
+		Node: schemas.NodeCode{Cores: []float64{2, 8}[n/3%2], Speed: 1e9 + 1e7*float64(n%101), OutsideSupport: n%13 == 0}}
 }
 
 // What is remembered is what is predicted, of more settings by more regressors than

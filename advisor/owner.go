@@ -61,7 +61,7 @@ func (a *Advisor) tellFor(ctx context.Context, person string, e schemas.Event) (
 	if starts && !known {
 		a.waitFor(ctx, sequence) // whose it is, is decided by the log
 	}
-	return &schemas.Told{Sequence: sequence}, nil
+	return &schemas.Receipt{Sequence: sequence}, nil
 }
 
 // ownerOf returns the owner of a job, "" if it has none in particular; known is false

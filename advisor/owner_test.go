@@ -13,7 +13,7 @@ import (
 // told publishes an event as a person does.
 func told(t *testing.T, b *bus.Bus, person string, e schemas.Event) error {
 	t.Helper()
-	var reply schemas.Told
+	var reply schemas.Receipt
 	err := b.RequestFor(within(t), person, e.Subject(), e, &reply)
 	if err == nil && reply.Sequence == 0 {
 		t.Errorf("%s told %s, and it has no sequence", person, e.ID())

@@ -32,9 +32,9 @@ func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
 	if len(features) > maxColumns {
 		return nil, fmt.Errorf("%d features are more than %d", len(features), maxColumns)
 	}
-	inputs := make([]schemas.Input, len(features))
+	inputs := make([]schemas.EncoderInput, len(features))
 	for i, f := range features {
-		inputs[i] = schemas.Input{
+		inputs[i] = schemas.EncoderInput{
 			Name: f.Name, Levels: f.Levels, Min: f.Min, Max: f.Max, Typical: f.Typical,
 		}
 	}
@@ -42,7 +42,7 @@ func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Regressor{Digest: digest, predictor: p, encoder: encoder, model: encoder.At(schemas.ColumnModel), serial: made.Add(1)}
+	r := &Regressor{Digest: digest, predictor: p, encoder: encoder, model: encoder.ColumnIndex(schemas.ColumnModel), serial: made.Add(1)}
 	if r.model < 0 {
 		return nil, fmt.Errorf("no feature %q", schemas.ColumnModel)
 	}
@@ -81,7 +81,7 @@ func (r *Regressor) residuals(modelCode float64, on schemas.NodeCode) []float64 
 		code := modelCode
 		switch l.Feature {
 		case r.model:
-		case r.encoder.At(schemas.ColumnCPUModel):
+		case r.encoder.ColumnIndex(schemas.ColumnCPUModel):
 			code = on.CPUModel
 		default:
 			return c.Residuals
@@ -102,7 +102,7 @@ func (r *Regressor) predict(f *schemas.Features, m *memory) (regress.Prediction,
 		row := m.row[:len(r.encoder.Columns())]
 		r.encoder.Fill(row, f)
 		p, err := r.predictor.Predict(row)
-		if f.Node.Beyond {
+		if f.Node.OutsideSupport {
 			p.Extrapolated, p.Distance = true, p.Distance+1
 		}
 		*s = saying{r.serial, *f, p, err == nil}

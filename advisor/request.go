@@ -101,7 +101,7 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 	a.mu.Lock()
 	a.cluster.Apply(e, sequence, e.At)
 	a.mu.Unlock()
-	return e.Written, nil
+	return e.EncodedAdvice, nil
 }
 
 // submittedEvent returns the event that records a request with its advice. The advice
@@ -112,7 +112,7 @@ func submittedEvent(q schemas.JobRequest, advice *schemas.Advice) (*schemas.Subm
 	e.JobStamp = schemas.JobStamp{Stamp: stamp, JobID: q.JobID}
 	e.Advice.EventID = e.EventID
 	written, err := schemas.Marshal(&e.Advice)
-	e.Written = written
+	e.EncodedAdvice = written
 	return e, err
 }
 

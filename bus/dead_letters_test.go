@@ -284,7 +284,7 @@ func TestReplay_Refuses(t *testing.T) {
 			"node.node-b.sample",
 			body(t, sample(5)),
 			nil,
-			`still cannot be decoded: invalid: the body says "node.node-a.sample", its subject "node.node-b.sample"`,
+			`still cannot be decoded: invalid: the body belongs on subject "node.node-a.sample", not on "node.node-b.sample"`,
 		},
 		{
 			"cut",

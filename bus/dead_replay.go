@@ -62,7 +62,7 @@ func (b *Bus) Replayable(ctx context.Context, l *Letter) (Replay, error) {
 
 // checkLetter reports whether the decoder accepts the bytes of a letter now.
 func checkLetter(l *Letter) Replay {
-	if l.Cut() {
+	if l.Truncated() {
 		size := ""
 		if l.OriginBytes > 0 {
 			size = fmt.Sprintf(" of %d", l.OriginBytes)

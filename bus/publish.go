@@ -157,7 +157,7 @@ func (b *Bus) publishThroughAdvisor(
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 
-	var reply schemas.Told
+	var reply schemas.Receipt
 	err = b.request(ctx, subject, e, &reply)
 	b.metrics.published.WithLabelValues(subjectKind(e.Subject()), outcome(err)).Inc()
 	if err != nil {

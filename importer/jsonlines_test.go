@@ -19,7 +19,7 @@ func TestReader_JSONLines(t *testing.T) {
 		{"the whole time", begin + `"epochs":3,"duration_seconds":9.5,"accuracy":0.9}`, "m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished accuracy 0.9\n"},
 		{"its end, and milliseconds", `{"model":"m","batch":64,"cpus":2,"epochs":3,"duration_seconds":9.5,"ended_at":1714557609500}`, "m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\n"},
 		{"its dataset", begin + `"dataset":"cifar10","epochs":3,"duration_seconds":9.5}`, "m@cifar10 b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\n"},
-		{"a dataset that is no text", begin + `"dataset":"cifar\u000010","epochs":3,"duration_seconds":9.5}`, "refused: runs.jsonl:1: dataset: \"cifar\\x0010\" holds a character that is not printable text\n"},
+		{"a dataset that is no text", begin + `"dataset":"cifar\u000010","epochs":3,"duration_seconds":9.5}`, "refused: runs.jsonl:1: dataset: \"cifar\\x0010\" contains a character that is not printable\n"},
 		{"fewer than promised", begin + `"epochs":3,"epoch_seconds":[2.5,2]}`, "refused: runs.jsonl:1: epochs: 3 were promised, 2 are there\n"},
 		{"more than promised", begin + `"epochs":1,"epoch_seconds":[2.5,2]}`, "refused: runs.jsonl:1: epochs: 1 were promised, 2 are there: another run's are among them\n"},
 		{"an epoch without time", begin + `"epoch_seconds":[2.5,0]}`, "refused: runs.jsonl:1: epoch_seconds: that of epoch 2 is not above 0\n"},

@@ -1,11 +1,12 @@
 package schemas
 
 // JobAdmitted is job.<id>.admitted: the admission policy let a queued job start. It is part of the
-// cluster state, so it is stored with the other events of jobs. The advice is also published as
+// cluster state and is stored with the other events of jobs. The same advice is also published as
 // job.<id>.advice, with action start.
 type JobAdmitted struct {
 	JobStamp
-	Advice Advice `json:"advice"` // what to start, and what is promised
+	// What to start, and the promise that goes with it.
+	Advice Advice `json:"advice"`
 }
 
 // NewJobAdmitted returns the event that admits the job of an advice.
@@ -31,7 +32,7 @@ func (e *JobAdmitted) Validate() error {
 	}
 	if e.Advice.Action != ActionStart {
 		action := clip(string(e.Advice.Action))
-		return Invalid("advice", "its action is %q, want %q", action, ActionStart)
+		return Invalid("advice", "action is %q, want %q", action, ActionStart)
 	}
 	return e.Advice.Validate()
 }

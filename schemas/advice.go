@@ -5,117 +5,168 @@ import (
 	"fmt"
 )
 
-// Decision is the verdict of an advice.
+// Decision is the conclusion of an advice.
 type Decision string
 
 // The decisions.
 const (
 	MeetsSLO   Decision = "meets_slo"   // the chosen alternative is predicted to meet the SLO
-	BestEffort Decision = "best_effort" // none meets it: the fastest is chosen
-	Exploring  Decision = "exploring"   // too little is known about this model: run the chosen one to learn
-	Weighted   Decision = "weighted"    // no SLO was given: the weighted score decided
+	BestEffort Decision = "best_effort" // no alternative is: the fastest one is chosen
+	Exploring  Decision = "exploring"   // too little is known about the model: run the choice to learn
+	Weighted   Decision = "weighted"    // the request has no SLO: the weighted score decided
 )
 
-// Action is what a running job should do.
+// Action is what the runner of a job should do.
 type Action string
 
 // The actions.
 const (
-	ActionStart Action = "start" // run it as chosen: the answer to a request, or the advice of an admitted job
-	ActionKeep  Action = "keep"  // go on unchanged
+	// ActionStart: run the job as chosen. It is in the answer to a request and in the advice of
+	// an admitted job.
+	ActionStart Action = "start"
+	ActionKeep  Action = "keep" // continue unchanged
 	ActionBatch Action = "change_batch_size"
 	ActionCPUs  Action = "change_cpus"
 )
 
-// Alternative is one way to run a job. Figures that are not known are absent.
+// Alternative is one way to run a job. Unknown figures are absent.
 type Alternative struct {
-	BatchSize         uint32   `json:"batch_size"`                    // samples in one iteration
-	CPUs              uint32   `json:"cpus"`                          // processes
-	Epochs            uint32   `json:"epochs"`                        // epochs, or those that remain of a running job
-	PredictedSeconds  *float64 `json:"predicted_seconds,omitempty"`   // predicted time, its median: start-up and all epochs, or those that remain, beside the jobs that run meanwhile
-	MeanSeconds       *float64 `json:"mean_seconds,omitempty"`        // its mean
-	UpperBoundSeconds *float64 `json:"upper_bound_seconds,omitempty"` // kept with the requested confidence; absent if none is known
-	PredictedAccuracy *float64 `json:"predicted_accuracy,omitempty"`  // after the last epoch, its median, 0 to 1
-	Probability       *float64 `json:"probability,omitempty"`         // of meeting the SLO, and the target accuracy if there is one, 0 to 1
-	CPUSeconds        *float64 `json:"cpu_seconds,omitempty"`         // what it costs: CPUs times predicted time
-	Score             *float64 `json:"score,omitempty"`               // weighted score, where no SLO is given
-	Extrapolated      bool     `json:"extrapolated,omitempty"`        // beyond what was ever measured: no guarantee
-	Reason            string   `json:"reason,omitempty"`              // why it was chosen or lost
+	// Samples per iteration.
+	BatchSize uint32 `json:"batch_size"`
+	// Number of processes.
+	CPUs uint32 `json:"cpus"`
+	// Total epochs; for a running job, the remaining epochs.
+	Epochs uint32 `json:"epochs"`
+	// Median of the predicted time: start-up and all epochs, or the remaining epochs of a running
+	// job. It includes the slowdown by co-located jobs.
+	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"`
+	// Mean of the predicted time.
+	MeanSeconds *float64 `json:"mean_seconds,omitempty"`
+	// Time that is not exceeded with the requested confidence; absent if no bound is known.
+	UpperBoundSeconds *float64 `json:"upper_bound_seconds,omitempty"`
+	// Median of the predicted accuracy after the last epoch, 0 to 1.
+	PredictedAccuracy *float64 `json:"predicted_accuracy,omitempty"`
+	// Probability of meeting the SLO and, if there is one, the target accuracy, 0 to 1.
+	Probability *float64 `json:"probability,omitempty"`
+	// Cost: CPUs times predicted time.
+	CPUSeconds *float64 `json:"cpu_seconds,omitempty"`
+	// Weighted score of a request without an SLO.
+	Score *float64 `json:"score,omitempty"`
+	// True if the prediction is outside the support: no guarantee.
+	Extrapolated bool `json:"extrapolated,omitempty"`
+	// Why the alternative was chosen or rejected.
+	Reason string `json:"reason,omitempty"`
 
 	// Expected accuracy, by which alternatives are ranked, 0 to 1.
 	MeanAccuracy *float64 `json:"mean_accuracy,omitempty"`
-	// Lower end of the interval that contains the accuracy with the requested confidence;
-	// absent if it may be below all that was measured.
+	// Lower end of the interval that contains the accuracy with the requested confidence; absent
+	// if the accuracy may be lower than every measured one.
 	AccuracyLower *float64 `json:"accuracy_lower,omitempty"`
 	// Upper end of that interval.
 	AccuracyUpper *float64 `json:"accuracy_upper,omitempty"`
-	// Of meeting the SLO alone, where there is a target accuracy, 0 to 1.
+	// Probability of meeting the SLO alone, for a request with a target accuracy, 0 to 1.
 	SLOProbability *float64 `json:"slo_probability,omitempty"`
-	// Of reaching the target accuracy alone, 0 to 1.
+	// Probability of reaching the target accuracy alone, 0 to 1.
 	AccuracyProbability *float64 `json:"accuracy_probability,omitempty"`
-	// What the figures rest on.
+	// Measurements behind the figures.
 	Evidence *Evidence `json:"evidence,omitempty"`
 }
 
-// Load is what surrounds a job on its nodes, itself included.
+// Load is the load on the nodes of a job, the job included.
 type Load struct {
-	ConcurrentJobs   float64 `json:"concurrent_jobs"`    // jobs at once
-	Processes        float64 `json:"processes"`          // sum of their CPUs
-	ProcessesPerCore float64 `json:"processes_per_core"` // processes / logical processors of the node; 0 if its size is unknown
-	StableTimeRatio  float64 `json:"stable_time_ratio"`  // longest stretch without a change of concurrency / whole time, 0 to 1
+	// Number of jobs that run at the same time.
+	ConcurrentJobs float64 `json:"concurrent_jobs"`
+	// Sum of the CPUs of these jobs.
+	Processes float64 `json:"processes"`
+	// Processes divided by the logical processors of the node; 0 if that number is unknown.
+	ProcessesPerCore float64 `json:"processes_per_core"`
+	// Longest period without a change of concurrency, as a share of the whole time, 0 to 1.
+	StableTimeRatio float64 `json:"stable_time_ratio"`
 
-	// ForeignCPURatio is the share of the node's processors that work unknown to Courier takes, in
-	// steps of 0.1; absent if unknown.
+	// Share of the node's processors used by work unknown to Courier, in steps of 0.1; absent if
+	// unknown.
 	ForeignCPURatio Ratio `json:"foreign_cpu_ratio,omitzero"`
-	// ForeignIOWaitRatio is the share of the node's processors that idle while work unknown to
-	// Courier waits for storage, in steps of 0.1; absent if unknown.
+	// Share of the node's processors that are idle while work unknown to Courier waits for
+	// storage, in steps of 0.1; absent if unknown.
 	ForeignIOWaitRatio Ratio `json:"foreign_io_wait_ratio,omitzero"`
 }
 
-// Effect is what a job does to another that is running already.
+// Effect is the predicted interference of a new job with a running one.
 type Effect struct {
-	JobID         string  `json:"job_id"`
-	BeforeSeconds float64 `json:"before_seconds"` // predicted remaining time without the new job
-	AfterSeconds  float64 `json:"after_seconds"`  // with it
-	BreaksSLO     bool    `json:"breaks_slo"`     // its probability falls under its confidence, or further under while it can still be kept
+	JobID string `json:"job_id"`
+	// Predicted remaining time without the new job.
+	BeforeSeconds float64 `json:"before_seconds"`
+	// Predicted remaining time with the new job.
+	AfterSeconds float64 `json:"after_seconds"`
+	// True if the probability of meeting the SLO falls below the confidence, or falls further
+	// while the SLO can still be met.
+	BreaksSLO bool `json:"breaks_slo"`
 
-	BeforeProbability *float64 `json:"before_probability,omitempty"` // of meeting its SLO without the new job; absent if it has none or nothing is known
-	AfterProbability  *float64 `json:"after_probability,omitempty"`  // with it
-	Confidence        float64  `json:"confidence,omitempty"`         // that it asked for
+	// Probability of meeting the SLO without the new job; absent without an SLO or a prediction.
+	BeforeProbability *float64 `json:"before_probability,omitempty"`
+	// Probability of meeting the SLO with the new job.
+	AfterProbability *float64 `json:"after_probability,omitempty"`
+	// Confidence that the running job requested.
+	Confidence float64 `json:"confidence,omitempty"`
 }
 
-// Advice answers a job request, and is job.<id>.advice for a job that runs.
+// Advice answers a job request. For a running job it is the event job.<id>.advice.
 type Advice struct {
 	JobStamp
-	CauseSequence  uint64            `json:"cause_sequence,omitempty"` // sequence in JOB of the event that caused it; in a reply, of the last one that was known
-	Decision       Decision          `json:"decision"`
-	Action         Action            `json:"action"`                    // what to do
-	Message        string            `json:"message"`                   // the advice in a sentence
-	Model          string            `json:"model"`                     // name of what is trained
-	Dataset        string            `json:"dataset,omitempty"`         // name of its training data; absent: none was named
-	Nodes          []string          `json:"nodes"`                     // where it runs
-	SLOSeconds     float64           `json:"slo_seconds,omitempty"`     // absent: none was given
-	ElapsedSeconds float64           `json:"elapsed_seconds,omitempty"` // since submission
-	Confidence     float64           `json:"confidence"`                // asked for
-	Threshold      float64           `json:"threshold,omitempty"`       // least probability that was promised, where the confidence is the mean of all promises; absent: the confidence
-	EpochsDone     uint32            `json:"epochs_done"`               // so far
-	EpochRatio     float64           `json:"epoch_ratio,omitempty"`     // how much longer its own epochs take than predicted, shrunk towards 1; absent before the first
-	Load           Load              `json:"load"`                      // assumed for the prediction
-	Chosen         *Alternative      `json:"chosen"`                    // what to run
-	Alternatives   []Alternative     `json:"alternatives"`              // every candidate, the chosen one included
-	Effects        []Effect          `json:"effects,omitempty"`         // on the running jobs
-	Menu           []Choice          `json:"menu,omitempty"`            // other ways to run it: out of what it breaks or misses, or un-beaten where no SLO was given
-	Probes         []ProbeEpoch      `json:"probes,omitempty"`          // epochs that teach most about a model of which nothing is known, in order
-	Relatives      []string          `json:"relatives,omitempty"`       // not set any more: figures of other models are no prediction
-	Admission      *Admission        `json:"admission,omitempty"`       // what the cluster's policy says; absent: it may start
-	Regressors     map[string]string `json:"regressors"`                // target to the sha256 of its regressor
+	// Sequence in the stream JOB of the event that caused the advice; in a reply, of the last
+	// event that the advisor had read.
+	CauseSequence uint64   `json:"cause_sequence,omitempty"`
+	Decision      Decision `json:"decision"`
+	// What to do.
+	Action Action `json:"action"`
+	// The advice in one sentence.
+	Message string `json:"message"`
+	// Name of the model that is trained.
+	Model string `json:"model"`
+	// Name of the training data; absent if the request has none.
+	Dataset string `json:"dataset,omitempty"`
+	// Nodes on which the job runs.
+	Nodes []string `json:"nodes"`
+	// Requested SLO; absent if there is none.
+	SLOSeconds float64 `json:"slo_seconds,omitempty"`
+	// Time since submission.
+	ElapsedSeconds float64 `json:"elapsed_seconds,omitempty"`
+	// Requested confidence.
+	Confidence float64 `json:"confidence"`
+	// Minimum probability that counts as meeting the SLO where the confidence applies to the mean
+	// of all promises; absent: the confidence.
+	Threshold float64 `json:"threshold,omitempty"`
+	// Epochs completed so far.
+	EpochsDone uint32 `json:"epochs_done"`
+	// Measured divided by predicted time of the job's own epochs, shrunk towards 1; absent before
+	// the first epoch.
+	EpochRatio float64 `json:"epoch_ratio,omitempty"`
+	// Load assumed for the prediction.
+	Load Load `json:"load"`
+	// What to run.
+	Chosen *Alternative `json:"chosen"`
+	// Every candidate, the chosen one included.
+	Alternatives []Alternative `json:"alternatives"`
+	// Interference with running jobs.
+	Effects []Effect `json:"effects,omitempty"`
+	// Other ways to run the job: those that avoid a broken or missed SLO; without an SLO, those
+	// that no alternative dominates.
+	Menu []Choice `json:"menu,omitempty"`
+	// Most informative epochs to run for an unknown model, in order.
+	Probes []ProbeEpoch `json:"probes,omitempty"`
+	// No longer set: figures of other models are no prediction.
+	Relatives []string `json:"relatives,omitempty"`
+	// Result of the cluster's admission policy; absent: the job may start.
+	Admission *Admission `json:"admission,omitempty"`
+	// Target to the sha256 of its regressor.
+	Regressors map[string]string `json:"regressors"`
 }
 
-// Least is the least probability that was promised.
-func (a *Advice) Least() float64 { return cmp.Or(a.Threshold, a.Confidence) }
+// RequiredProbability returns the minimum probability that counts as meeting the SLO.
+func (a *Advice) RequiredProbability() float64 { return cmp.Or(a.Threshold, a.Confidence) }
 
-// Running returns the alternative of a batch size and CPUs, nil if it is none:
-// what is predicted of a job as it runs, whatever was chosen.
+// Running returns the alternative with a batch size and CPUs, or nil: the prediction for a job as
+// it runs, which may differ from the chosen alternative.
 func (a *Advice) Running(batchSize, cpus uint32) *Alternative {
 	for i := range a.Alternatives {
 		if alt := &a.Alternatives[i]; alt.BatchSize == batchSize && alt.CPUs == cpus {
@@ -125,8 +176,8 @@ func (a *Advice) Running(batchSize, cpus uint32) *Alternative {
 	return nil
 }
 
-// AdviceID returns the identity of an advice event: several advisors that see
-// the same cause make the same one.
+// AdviceID returns the identity of an advice event. Several advisors that read the same cause
+// publish advice with the same identity.
 func AdviceID(job string, cause uint64) string { return fmt.Sprintf("%s/%d/advice", job, cause) }
 
 // Subject implements Event.
@@ -140,8 +191,10 @@ func (a *Advice) Validate() error {
 	switch a.Decision {
 	case MeetsSLO, BestEffort, Exploring, Weighted:
 	default:
-		return Invalid("decision", "%q is not meets_slo, best_effort, exploring or weighted", clip(string(a.Decision)))
+		return Invalid("decision", "%q is not meets_slo, best_effort, exploring or weighted",
+			clip(string(a.Decision)))
 	}
+
 	if a.Chosen == nil {
 		return Invalid("chosen", "is missing")
 	}
@@ -149,8 +202,9 @@ func (a *Advice) Validate() error {
 		return Invalid("alternatives", "%d are more than %d", len(a.Alternatives), MaxCandidates)
 	}
 	for i := range a.Alternatives {
-		if alt := &a.Alternatives[i]; !finite(alt.PredictedSeconds) || !finite(alt.UpperBoundSeconds) {
-			return Invalid("alternatives", "a time of number %d is not finite", i)
+		alt := &a.Alternatives[i]
+		if !finite(alt.PredictedSeconds) || !finite(alt.UpperBoundSeconds) {
+			return Invalid("alternatives", "a time of alternative %d is not finite", i)
 		}
 	}
 	return nil

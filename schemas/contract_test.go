@@ -24,65 +24,145 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files json/*.json, asyncapi.yaml")
 
-// message is one message of the contract, for the generated documents.
+// message describes a message for the generated documents.
 type message struct {
-	name    string // of its file
-	subject string // with {parameters}
-	kind    string // request, event, notice (core NATS, not stored)
-	value   any
-	reply   string // name of the reply of a request
-	about   string
+	name        string // file name
+	subject     string // with {parameters}
+	kind        string // request, event, notice (core NATS, not stored) or reply
+	value       any
+	reply       string // name of the reply to a request
+	description string
 }
 
-// arrays is the message of which one may hold several.
+// arrays is the message that may also be sent as an array.
 const arrays = "sample"
 
 func messages() []message {
-	job, node, target := "job.{id}.", "node.{node}.", "regressor.{target}."
+	var all []message
+	for _, group := range [][]message{
+		jobRequests(), regressorRequests(), jobEvents(), otherEvents(), replies(),
+	} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+func request(name, subject string, value any, reply, description string) message {
+	return message{name, subject, "request", value, reply, description}
+}
+
+func event(name, subject string, value any, description string) message {
+	return message{name, subject, "event", value, "", description}
+}
+
+func notice(name, subject string, value any, description string) message {
+	return message{name, subject, "notice", value, "", description + "; core NATS, not stored."}
+}
+
+func jobRequests() []message {
+	personal := func(subject string) string { return schemas.PersonSubject("{person}", subject) }
 	return []message{
-		{"job_request", schemas.SubjectJobSubmit, "request", schemas.JobRequest{}, "advice", "Submits a job; the reply is the advice, sent after it was recorded."},
-		{"job_request", schemas.SubjectJobPredict, "request", schemas.JobRequest{}, "advice", "Asks the same without submitting."},
-		{"job_status_request", schemas.SubjectJobStatus, "request", schemas.JobStatusRequest{}, "job_status", "Asks for one job."},
-		{"job_list_request", schemas.SubjectJobList, "request", schemas.JobListRequest{}, "job_list", "Asks for jobs, newest first."},
-		{"job_cancel_request", schemas.SubjectJobCancel, "request", schemas.JobCancelRequest{}, "job_status", "Ends a job."},
-		{"job_request", schemas.PersonSubject("{person}", schemas.SubjectJobSubmit), "request", schemas.JobRequest{}, "advice", "job.submit for oneself, where NATS knows its users; so are the events that a runner tells of a job, with the reply told."},
-		{"job_cancel_request", schemas.PersonSubject("{person}", schemas.SubjectJobCancel), "request", schemas.JobCancelRequest{}, "job_status", "job.cancel of a job of one's own."},
-		{"score_request", schemas.SubjectJobScore, "request", schemas.ScoreRequest{}, "score", "Asks how promises came out."},
-		{"train_request", schemas.SubjectRegressorTrain, "request", schemas.TrainRequest{}, "train_reply", "Fits the regressors now."},
-		{"promote_request", schemas.SubjectRegressorPromote, "request", schemas.PromoteRequest{}, "promoted", "Puts a regressor in use that was fitted before."},
-		{"rollback_request", schemas.SubjectRegressorRollback, "request", schemas.RollbackRequest{}, "promoted", "Puts the champion before in use again."},
-		{"regressor_list_request", schemas.SubjectRegressorList, "request", schemas.RegressorListRequest{}, "regressor_list", "Asks for the regressors and what became of them."},
-		{"submitted", job + schemas.EventSubmitted, "event", schemas.Submitted{}, "", "A request was recorded with its advice."},
-		{"started", job + schemas.EventStarted, "event", schemas.Started{}, "", "A runner has started the job's command."},
-		{"epoch", job + schemas.EventEpoch, "event", schemas.Epoch{}, "", "An epoch has ended."},
-		{"ended", job + schemas.EventFinished, "event", schemas.Ended{}, "", "The job has finished."},
-		{"ended", job + schemas.EventFailed, "event", schemas.Ended{}, "", "The job has failed."},
-		{"ended", job + schemas.EventCancelled, "event", schemas.Ended{}, "", "The job was cancelled."},
-		{"ended", job + schemas.EventLost, "event", schemas.Ended{}, "", "The job was silent for too long; undone by its next event."},
-		{"admitted", job + schemas.EventAdmitted, "event", schemas.JobAdmitted{}, "", "A queued job may start."},
-		{"advice", job + schemas.EventAdvice, "event", schemas.Advice{}, "", "A new prediction for a running job, or the advice of an admitted one."},
-		{"risk", job + schemas.EventRisk, "event", schemas.Risk{}, "", "A promise is at risk, or no longer."},
-		{"moved", job + schemas.EventMoved, "event", schemas.Moved{}, "", "A move was carried out, judged or refused by the runner."},
-		{"alive", job + schemas.EventAlive, "notice", schemas.Alive{}, "", "The runner's heartbeat; core NATS, not stored."},
-		{"sample", node + schemas.EventSample, "event", schemas.Sample{}, "", "A measurement of a node, or an array of several, oldest first."},
-		{"trained", target + schemas.EventTrained, "event", schemas.Trained{}, "", "A challenger was fitted."},
-		{"fitting", target + schemas.EventFitting, "notice", schemas.Fitting{}, "", "How far a fit has come; core NATS, not stored."},
-		{"promoted", target + schemas.EventPromoted, "event", schemas.Promoted{}, "", "A regressor is in use from now on."},
-		{"rejected", target + schemas.EventRejected, "event", schemas.Rejected{}, "", "A regressor was not taken into use."},
-		{"drift", target + schemas.EventDrift, "event", schemas.Drift{}, "", "Jobs no longer are as the regressor in use predicts."},
-		{"dead", "dead.{stream}", "event", schemas.Dead{}, "", "A message that could not be understood."},
-		{"replayed", "dead.{stream}." + schemas.EventReplayed, "event", schemas.Replayed{}, "", "The bytes of a dead letter were published again."},
-		{"job_status", "", "reply", schemas.JobStatus{}, "", ""},
-		{"job_list", "", "reply", schemas.JobList{}, "", ""},
-		{"score", "", "reply", schemas.Score{}, "", ""},
-		{"train_reply", "", "reply", schemas.TrainReply{}, "", ""},
-		{"regressor_list", "", "reply", schemas.RegressorList{}, "", ""},
-		{"told", "", "reply", schemas.Told{}, "", ""},
-		{"error", "", "reply", schemas.Error{}, "", ""},
+		request("job_request", schemas.SubjectJobSubmit, schemas.JobRequest{}, "advice",
+			"Submit a job. The reply is the advice, sent after it was recorded."),
+		request("job_request", schemas.SubjectJobPredict, schemas.JobRequest{}, "advice",
+			"Request advice without submitting a job."),
+		request("job_status_request", schemas.SubjectJobStatus, schemas.JobStatusRequest{},
+			"job_status", "Report one job."),
+		request("job_list_request", schemas.SubjectJobList, schemas.JobListRequest{},
+			"job_list", "List jobs, newest first."),
+		request("job_cancel_request", schemas.SubjectJobCancel, schemas.JobCancelRequest{},
+			"job_status", "Cancel a job."),
+		request("job_request", personal(schemas.SubjectJobSubmit), schemas.JobRequest{}, "advice",
+			"job.submit by a user of a secured cluster. Runners publish the events of the user's "+
+				"jobs under the same prefix and get the reply receipt."),
+		request("job_cancel_request", personal(schemas.SubjectJobCancel),
+			schemas.JobCancelRequest{}, "job_status",
+			"job.cancel by a user of a secured cluster for a job of their own."),
+		request("score_request", schemas.SubjectJobScore, schemas.ScoreRequest{}, "score",
+			"Report the SLO attainment."),
 	}
 }
 
-// comments holds the doc comments of the package: type, and type.field.
+func regressorRequests() []message {
+	return []message{
+		request("train_request", schemas.SubjectRegressorTrain, schemas.TrainRequest{},
+			"train_reply", "Fit the regressors now."),
+		request("promote_request", schemas.SubjectRegressorPromote, schemas.PromoteRequest{},
+			"promoted", "Make a fitted regressor the champion."),
+		request("rollback_request", schemas.SubjectRegressorRollback, schemas.RollbackRequest{},
+			"promoted", "Make the previous champion the champion again."),
+		request("regressor_list_request", schemas.SubjectRegressorList,
+			schemas.RegressorListRequest{}, "regressor_list",
+			"List the regressors and their history."),
+	}
+}
+
+func jobEvents() []message {
+	subject := func(e string) string { return schemas.JobSubject("{id}", e) }
+	return []message{
+		event("submitted", subject(schemas.EventSubmitted), schemas.Submitted{},
+			"A request was recorded with its advice."),
+		event("started", subject(schemas.EventStarted), schemas.Started{},
+			"The runner has started the job's command."),
+		event("epoch", subject(schemas.EventEpoch), schemas.Epoch{}, "An epoch has ended."),
+		event("ended", subject(schemas.EventFinished), schemas.Ended{}, "The job has finished."),
+		event("ended", subject(schemas.EventFailed), schemas.Ended{}, "The job has failed."),
+		event("ended", subject(schemas.EventCancelled), schemas.Ended{}, "The job was cancelled."),
+		event("ended", subject(schemas.EventLost), schemas.Ended{},
+			"The job was silent for too long. Its next event reverses this."),
+		event("admitted", subject(schemas.EventAdmitted), schemas.JobAdmitted{},
+			"A queued job may start."),
+		event("advice", subject(schemas.EventAdvice), schemas.Advice{},
+			"A new prediction for a running job, or the advice of an admitted job."),
+		event("risk", subject(schemas.EventRisk), schemas.Risk{},
+			"An SLO is at risk, or no longer at risk."),
+		event("moved", subject(schemas.EventMoved), schemas.Moved{},
+			"The runner carried out, evaluated or refused a move."),
+		notice("alive", subject(schemas.EventAlive), schemas.Alive{}, "The runner's heartbeat"),
+	}
+}
+
+func otherEvents() []message {
+	subject := func(e string) string { return schemas.RegressorSubject("{target}", e) }
+	return []message{
+		event("sample", schemas.NodeSubject("{node}", schemas.EventSample), schemas.Sample{},
+			"A measurement of a node, or an array of several, oldest first."),
+		event("trained", subject(schemas.EventTrained), schemas.Trained{},
+			"A challenger was fitted."),
+		notice("fitting", subject(schemas.EventFitting), schemas.Fitting{},
+			"The progress of a fit"),
+		event("promoted", subject(schemas.EventPromoted), schemas.Promoted{},
+			"A regressor is the champion from now on."),
+		event("rejected", subject(schemas.EventRejected), schemas.Rejected{},
+			"A regressor was not promoted."),
+		event("drift", subject(schemas.EventDrift), schemas.Drift{},
+			"Jobs deviate from the predictions of the champion."),
+		event("dead", schemas.DeadSubject("{stream}"), schemas.Dead{}, "An unreadable message."),
+		event("replayed", schemas.DeadReplayedSubject("{stream}"), schemas.Replayed{},
+			"The bytes of a dead letter were published again."),
+	}
+}
+
+func replies() []message {
+	var all []message
+	for _, r := range []struct {
+		name  string
+		value any
+	}{
+		{"job_status", schemas.JobStatus{}},
+		{"job_list", schemas.JobList{}},
+		{"score", schemas.Score{}},
+		{"train_reply", schemas.TrainReply{}},
+		{"regressor_list", schemas.RegressorList{}},
+		{"receipt", schemas.Receipt{}},
+		{"error", schemas.Error{}},
+	} {
+		all = append(all, message{name: r.name, kind: "reply", value: r.value})
+	}
+	return all
+}
+
+// comments maps "type" and "type.field" to the doc comments of the package.
 type comments map[string]string
 
 func readComments(t *testing.T) comments {
@@ -110,7 +190,9 @@ func readComments(t *testing.T) comments {
 				if st, ok := s.Type.(*ast.StructType); ok {
 					for _, field := range st.Fields.List {
 						for _, id := range field.Names {
-							c[s.Name.Name+"."+id.Name] = oneLine(field.Doc.Text() + field.Comment.Text())
+							c[s.Name.Name+"."+id.Name] = oneLine(
+								field.Doc.Text() + field.Comment.Text(),
+							)
 						}
 					}
 				}
@@ -123,18 +205,28 @@ func readComments(t *testing.T) comments {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// values of the types that are closed sets.
+// enums holds the values of types that are closed sets.
 var enums = map[reflect.Type][]string{
-	reflect.TypeFor[schemas.Decision](): {string(schemas.MeetsSLO), string(schemas.BestEffort), string(schemas.Exploring), string(schemas.Weighted)},
-	reflect.TypeFor[schemas.Action]():   {string(schemas.ActionStart), string(schemas.ActionKeep), string(schemas.ActionBatch), string(schemas.ActionCPUs)},
-	reflect.TypeFor[schemas.Promise]():  {string(schemas.PromiseEach), string(schemas.PromiseMean)},
-	reflect.TypeFor[schemas.Code]():     {"invalid", "not_found", "conflict", "unavailable", "internal"},
-	reflect.TypeFor[schemas.State]():    {"submitted", "running", "finished", "failed", "cancelled", "lost", "queued", "refused"},
+	reflect.TypeFor[schemas.Decision](): {
+		string(schemas.MeetsSLO), string(schemas.BestEffort), string(schemas.Exploring),
+		string(schemas.Weighted),
+	},
+	reflect.TypeFor[schemas.Action](): {
+		string(schemas.ActionStart), string(schemas.ActionKeep), string(schemas.ActionBatch),
+		string(schemas.ActionCPUs),
+	},
+	reflect.TypeFor[schemas.Promise](): {string(schemas.PromiseEach), string(schemas.PromiseMean)},
+	reflect.TypeFor[schemas.Code](): {
+		"invalid", "not_found", "conflict", "unavailable", "internal",
+	},
+	reflect.TypeFor[schemas.State](): {
+		"submitted", "running", "finished", "failed", "cancelled", "lost", "queued", "refused",
+	},
 }
 
 type object = map[string]any
 
-// schemaOf describes a Go type.
+// schemaOf returns the JSON Schema of a Go type.
 func schemaOf(c comments, t reflect.Type) object {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -177,7 +269,7 @@ func schemaOf(c comments, t reflect.Type) object {
 	panic("no JSON Schema for " + t.String())
 }
 
-// addFields adds the fields of a struct, those of embedded ones in their place.
+// addFields adds the fields of a struct and of its embedded structs.
 func addFields(c comments, t reflect.Type, o object) {
 	for f := range fields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -189,8 +281,8 @@ func addFields(c comments, t reflect.Type, o object) {
 			continue
 		}
 		s := schemaOf(c, f.Type)
-		if about := c[t.Name()+"."+f.Name]; about != "" {
-			s["description"] = about
+		if description := c[t.Name()+"."+f.Name]; description != "" {
+			s["description"] = description
 		}
 		o["properties"].(object)[name] = s
 		if !strings.Contains(options, "omit") {
@@ -209,7 +301,7 @@ func fields(t reflect.Type) func(yield func(reflect.StructField) bool) {
 	}
 }
 
-// golden compares with a file, or writes it.
+// golden compares a text with a golden file, or updates the file.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	if *update {
@@ -222,7 +314,8 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(want), string(got)); d != "" {
-		t.Errorf("%s is not what the types say; go test ./schemas -update renews it (-file +types):\n%s", name, d)
+		t.Errorf("%s does not match the types; run go test ./schemas -update (-file +types):\n%s",
+			name, d)
 	}
 }
 
@@ -247,7 +340,7 @@ func TestContract_JSONSchemas(t *testing.T) {
 	files, _ := filepath.Glob("json/*.json")
 	for _, f := range files {
 		if !wanted[f] {
-			t.Errorf("%s belongs to no message", f)
+			t.Errorf("%s does not belong to any message", f)
 		}
 	}
 }
@@ -259,7 +352,7 @@ asyncapi: 3.0.0
 info:
   title: Courier
   version: 1.0.0
-  description: Job requests, events and samples of Courier over NATS. Refusals carry the NATS service error headers and an error body.
+  description: Job requests, events and samples of Courier over NATS. Error replies have the NATS service error headers and an error body.
   license: {name: Apache-2.0, url: "https://www.apache.org/licenses/LICENSE-2.0"}
 servers:
   local: {host: "127.0.0.1:4222", protocol: nats}
@@ -271,12 +364,15 @@ channels:
 		if m.subject == "" {
 			continue
 		}
-		fmt.Fprintf(&b, "  %s:\n    address: %s\n    description: %s\n", id.Replace(m.subject), quoted(m.subject), quoted(m.about))
+		fmt.Fprintf(&b, "  %s:\n    address: %s\n    description: %s\n", id.Replace(m.subject),
+			quoted(m.subject), quoted(m.description))
 		if _, rest, ok := strings.Cut(m.subject, "{"); ok {
 			name, _, _ := strings.Cut(rest, "}")
-			fmt.Fprintf(&b, "    parameters:\n      %s: {description: \"[a-z0-9_-]{1,64}\"}\n", name)
+			fmt.Fprintf(&b, "    parameters:\n      %s: {description: \"[a-z0-9_-]{1,64}\"}\n",
+				name)
 		}
-		fmt.Fprintf(&b, "    messages:\n      %s: {$ref: \"#/components/messages/%s\"}\n", m.name, m.name)
+		fmt.Fprintf(&b, "    messages:\n      %s: {$ref: \"#/components/messages/%s\"}\n", m.name,
+			m.name)
 		if m.name == arrays {
 			fmt.Fprintf(&b, "      %ss: {$ref: \"#/components/messages/%ss\"}\n", m.name, m.name)
 		}
@@ -290,9 +386,12 @@ channels:
 		if m.kind == "request" {
 			action = "receive"
 		}
-		fmt.Fprintf(&b, "  %s:\n    action: %s\n    channel: {$ref: \"#/channels/%s\"}\n", key, action, key)
+		fmt.Fprintf(&b, "  %s:\n    action: %s\n    channel: {$ref: \"#/channels/%s\"}\n", key,
+			action, key)
 		if m.reply != "" {
-			fmt.Fprintf(&b, "    reply:\n      channel: {$ref: \"#/channels/%s\"}\n      messages:\n        - {$ref: \"#/components/messages/%s\"}\n        - {$ref: \"#/components/messages/error\"}\n", key, m.reply)
+			fmt.Fprintf(&b,
+				"    reply:\n      channel: {$ref: \"#/channels/%s\"}\n      messages:\n        - {$ref: \"#/components/messages/%s\"}\n        - {$ref: \"#/components/messages/error\"}\n",
+				key, m.reply)
 		}
 	}
 	b.WriteString("components:\n  messages:\n")
@@ -304,7 +403,9 @@ channels:
 		done[m.name] = true
 		fmt.Fprintf(&b, "    %s:\n      payload: {$ref: \"./json/%s.json\"}\n", m.name, m.name)
 		if m.name == arrays {
-			fmt.Fprintf(&b, "    %ss:\n      payload: {type: array, minItems: 1, items: {$ref: \"./json/%s.json\"}}\n", m.name, m.name)
+			fmt.Fprintf(&b,
+				"    %ss:\n      payload: {type: array, minItems: 1, items: {$ref: \"./json/%s.json\"}}\n",
+				m.name, m.name)
 		}
 	}
 	golden(t, "asyncapi.yaml", b.Bytes())
@@ -327,16 +428,24 @@ func covers(filter, subject string) bool {
 }
 
 func TestContract_NoStreamCoversARequest(t *testing.T) {
-	if !covers("job.>", "job.submit") || covers("job.*.*", "job.submit") || !covers("job.*.epoch", "job.a.epoch") {
+	if !covers("job.>", "job.submit") || covers("job.*.*", "job.submit") || !covers("job.*.epoch",
+		"job.a.epoch") {
 		t.Fatal("covers does not match as NATS does")
 	}
 	for _, stream := range schemas.Streams() {
 		for _, filter := range stream.Subjects {
-			personal := []string{schemas.PersonSubject("a", schemas.SubjectJobSubmit), schemas.PersonSubject("epoch", schemas.SubjectJobCancel),
-				schemas.PersonSubject("a", schemas.JobSubject("b", schemas.EventEpoch)), schemas.PersonSubject("a", schemas.JobSubject("b", schemas.EventAlive))}
+			personal := []string{
+				schemas.PersonSubject("a", schemas.SubjectJobSubmit),
+				schemas.PersonSubject("epoch", schemas.SubjectJobCancel),
+				schemas.PersonSubject("a", schemas.JobSubject("b", schemas.EventEpoch)),
+				schemas.PersonSubject(
+					"a", schemas.JobSubject("b", schemas.EventAlive),
+				),
+			}
 			for _, subject := range append(personal, schemas.RequestSubjects()...) {
 				if covers(filter, subject) {
-					t.Errorf("stream %s with filter %s answers the request %s with its own ack", stream.Name, filter, subject)
+					t.Errorf("stream %s with filter %s acknowledges the request %s", stream.Name,
+						filter, subject)
 				}
 			}
 			if covers(filter, schemas.JobSubject("a", schemas.EventAlive)) {
@@ -351,20 +460,23 @@ func TestContract_EveryEventHasAStream(t *testing.T) {
 		if m.kind != "event" {
 			continue
 		}
-		subject := strings.NewReplacer("{id}", "a", "{node}", "a", "{target}", "a", "{stream}", "job").Replace(m.subject)
-		homes := 0
+		subject := strings.NewReplacer("{id}", "a", "{node}", "a", "{target}", "a", "{stream}",
+			"job").Replace(m.subject)
+		streams := 0
 		for _, stream := range schemas.Streams() {
-			if slices.ContainsFunc(stream.Subjects, func(f string) bool { return covers(f, subject) }) {
-				homes++
+			if slices.ContainsFunc(stream.Subjects, func(f string) bool {
+				return covers(f, subject)
+			}) {
+				streams++
 			}
 		}
-		if homes != 1 {
-			t.Errorf("%s is stored by %d streams, want 1", subject, homes)
+		if streams != 1 {
+			t.Errorf("%s is stored in %d streams, want 1", subject, streams)
 		}
 	}
 }
 
-// Each example is read by its type, is valid, and writes itself again unchanged.
+// Each example decodes into its type, is valid, and encodes to the same JSON.
 func TestContract_Examples(t *testing.T) {
 	for _, m := range messages() {
 		file := filepath.Join("testdata", m.name+".json")
@@ -394,13 +506,13 @@ func TestContract_Examples(t *testing.T) {
 			t.Fatal(file)
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s reads and writes differently (-file +again):\n%s", file, d)
+			t.Errorf("%s changes when it is decoded and encoded (-file +encoded):\n%s", file, d)
 		}
 		checkAgainstSchema(t, m.name, want.(object))
 	}
 }
 
-// checkAgainstSchema holds an example's fields against the generated schema.
+// checkAgainstSchema compares the fields of an example with the generated schema.
 func checkAgainstSchema(t *testing.T, name string, example object) {
 	var s struct {
 		Properties object   `json:"properties"`
@@ -415,7 +527,7 @@ func checkAgainstSchema(t *testing.T, name string, example object) {
 	}
 	for field := range maps.Keys(example) {
 		if s.Properties[field] == nil {
-			t.Errorf("testdata/%s.json has %s, its schema has not", name, field)
+			t.Errorf("testdata/%s.json has %s, which its schema lacks", name, field)
 		}
 	}
 	for _, field := range s.Required {
@@ -425,7 +537,6 @@ func checkAgainstSchema(t *testing.T, name string, example object) {
 	}
 }
 
-// What a person may do for himself has his name in front; all else is as it was.
 func TestPersonSubject(t *testing.T) {
 	for _, c := range []struct{ plain, want string }{
 		{schemas.SubjectJobSubmit, "person.ada.job.submit"},
@@ -445,7 +556,8 @@ func TestPersonSubject(t *testing.T) {
 			t.Errorf("PersonSubject(ada, %s) = %s, want %s", c.plain, got, c.want)
 		}
 		person, plain := schemas.SplitPerson(got)
-		if wanted := map[bool]string{true: "ada"}[got != c.plain]; plain != c.plain || person != wanted {
+		if wanted := map[bool]string{true: "ada"}[got != c.plain]; plain != c.plain ||
+			person != wanted {
 			t.Errorf("SplitPerson(%s) = %q, %q, want %q, %q", got, person, plain, wanted, c.plain)
 		}
 	}

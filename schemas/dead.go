@@ -1,51 +1,64 @@
 package schemas
 
-// Dead is dead.<stream>: a message that could not be understood, with its bytes.
+// Dead is dead.<stream>, a dead letter: an unreadable message with its bytes.
 type Dead struct {
 	Stamp
-	Stream         string `json:"stream" ch:"stream"`                   // where it lay, upper case
-	OriginSequence uint64 `json:"origin_sequence" ch:"origin_sequence"` // its place there
+	// Stream of the original message, in upper case.
+	Stream string `json:"stream" ch:"stream"`
+	// Sequence of the original message in that stream.
+	OriginSequence uint64 `json:"origin_sequence" ch:"origin_sequence"`
 	OriginSubject  string `json:"origin_subject" ch:"origin_subject"`
-	Consumer       string `json:"consumer" ch:"consumer"` // who could not understand it
-	Reason         string `json:"reason" ch:"reason"`
-	Data           []byte `json:"data" ch:"data"`                 // original bytes, base64 in JSON; cut after 128 KiB
-	OriginBytes    int    `json:"origin_bytes" ch:"origin_bytes"` // of the whole original; 0: not told, as in letters of older programs
+	// Consumer that could not read the message.
+	Consumer string `json:"consumer" ch:"consumer"`
+	Reason   string `json:"reason" ch:"reason"`
+	// Original bytes, base64 in JSON, truncated to 128 KiB.
+	Data []byte `json:"data" ch:"data"`
+	// Size of the whole original; 0 if unknown, as in letters of older versions.
+	OriginBytes int `json:"origin_bytes" ch:"origin_bytes"`
 }
 
-// MaxDeadBytes is how much of a dead letter's original is kept.
+// MaxDeadBytes is the maximum number of original bytes in a dead letter.
 const MaxDeadBytes = 128 << 10
 
 // Subject implements Event.
 func (e *Dead) Subject() string { return DeadSubject(e.Stream) }
 
-// Validate implements Event.
+// Validate implements Event. It accepts any non-empty origin subject: a strange subject is one
+// reason for a dead letter, and a refused dead letter would be redelivered forever.
 func (e *Dead) Validate() error {
 	if err := e.Stamp.validate(); err != nil {
 		return err
 	}
-	if e.OriginSubject == "" { // else any: strange subjects are a reason to die, and what refused them here would be met for ever
+	if e.OriginSubject == "" {
 		return Invalid("origin_subject", "is missing")
 	}
 	return nil
 }
 
-// Cut reports whether bytes of the original are missing. Where their number was
-// not told, a letter of the greatest length counts as cut.
-func (e *Dead) Cut() bool {
+// Truncated reports whether bytes of the original are missing. If the original size is unknown, a
+// letter of the maximum size counts as truncated.
+func (e *Dead) Truncated() bool {
 	return e.OriginBytes > len(e.Data) || e.OriginBytes == 0 && len(e.Data) >= MaxDeadBytes
 }
 
-// Replayed is dead.<stream>.replayed: the bytes of a dead letter were published
-// again on their origin subject.
+// Replayed is dead.<stream>.replayed: the bytes of a dead letter were published again on their
+// origin subject.
 type Replayed struct {
 	Stamp
-	Stream           string `json:"stream" ch:"stream"`                       // where the message lay and lies again, upper case
-	OriginSequence   uint64 `json:"origin_sequence" ch:"origin_sequence"`     // its place there when it died
-	LetterID         string `json:"letter_id" ch:"letter_id"`                 // event_id of the letter
-	LetterSequence   uint64 `json:"letter_sequence" ch:"letter_sequence"`     // of the letter in the stream DEAD
-	DataDigest       string `json:"data_digest" ch:"data_digest"`             // sha256 of the bytes, in hex: with letter_id it names all copies of the letter
-	ReplayedID       string `json:"replayed_id" ch:"replayed_id"`             // event_id of what was published
-	ReplayedSequence uint64 `json:"replayed_sequence" ch:"replayed_sequence"` // its place in stream
+	// Stream of the original message and of its copy, in upper case.
+	Stream string `json:"stream" ch:"stream"`
+	// Sequence of the original message in that stream.
+	OriginSequence uint64 `json:"origin_sequence" ch:"origin_sequence"`
+	// event_id of the dead letter.
+	LetterID string `json:"letter_id" ch:"letter_id"`
+	// Sequence of the dead letter in the stream DEAD.
+	LetterSequence uint64 `json:"letter_sequence" ch:"letter_sequence"`
+	// sha256 of the bytes, in hex; letter_id and data_digest identify all copies of the letter.
+	DataDigest string `json:"data_digest" ch:"data_digest"`
+	// event_id of the published event.
+	ReplayedID string `json:"replayed_id" ch:"replayed_id"`
+	// Sequence of the published event in its stream.
+	ReplayedSequence uint64 `json:"replayed_sequence" ch:"replayed_sequence"`
 }
 
 // Subject implements Event.

@@ -5,67 +5,99 @@ import (
 	"time"
 )
 
-// What drifts: jobs as a whole, those on a node or on nodes of a type, or those of a model.
+// Scopes of a drift.
 const (
-	DriftAll      = "all"
-	DriftNode     = "node"
-	DriftNodeType = "node_type"
-	DriftModel    = "model"
+	DriftAll      = "all"       // all jobs
+	DriftNode     = "node"      // jobs on one node
+	DriftNodeType = "node_type" // jobs on nodes of one type
+	DriftModel    = "model"     // jobs of one model
 )
 
-// What becomes of a correction. An alarm of a method that does not correct has none of these.
+// States of a correction. An alarm of a method that does not correct predictions has none.
 const (
 	DriftActive    = "active"    // predictions in scope are multiplied by the ratio
-	DriftReplaced  = "replaced"  // a fit has learned from the jobs since then: no correction is needed
-	DriftWithdrawn = "withdrawn" // later jobs do not show it
+	DriftReplaced  = "replaced"  // a newer fit includes these jobs: no correction is needed
+	DriftWithdrawn = "withdrawn" // later jobs do not confirm the drift
 )
 
-// Drift is regressor.<target>.drift: jobs no longer are as the regressor in use
-// predicts, since when, by how much, and what explains most of it. It is said
-// once; the way back is a drift of its own. Where predictions are corrected, it is
-// said when a correction begins, when it changes by more than its interval, and when
-// it ends.
+// Drift is regressor.<target>.drift: jobs deviate from the predictions of the champion. The event
+// contains since when, by how much, and which scope explains most of it. It is published once per
+// drift; a return to the earlier level is another drift. A correction of predictions is published
+// when it begins, when it changes by more than its interval, and when it ends.
 type Drift struct {
 	Stamp
-	Target        string `json:"target" ch:"target"`
-	CauseSequence uint64 `json:"cause_sequence" ch:"cause_sequence"` // of the job's event that showed it
-	ModelDigest   string `json:"model_digest" ch:"model_digest"`     // sha256 of the regressor that predicted, or that is corrected, in hex
+	Target string `json:"target" ch:"target"`
+	// Sequence of the job event that revealed the drift.
+	CauseSequence uint64 `json:"cause_sequence" ch:"cause_sequence"`
+	// sha256, in hex, of the regressor whose predictions were compared or are corrected.
+	ModelDigest string `json:"model_digest" ch:"model_digest"`
 
-	Scope       string    `json:"scope" ch:"scope"`                     // what drifted: "all", "node", "node_type" or "model"
-	Node        string    `json:"node,omitempty" ch:"node"`             // if it is a node
-	Model       string    `json:"model,omitempty" ch:"model"`           // if it is a model
-	Dataset     string    `json:"dataset,omitempty" ch:"dataset"`       // on which it is trained, if it is a model; absent: none was named
-	SinceAt     time.Time `json:"since_at" ch:"since_at"`               // begin of the first job that shows it
-	Ratio       float64   `json:"ratio" ch:"ratio"`                     // measured / predicted of what drifted since then, geometric mean; 1 when a correction ends
-	BeforeRatio float64   `json:"before_ratio" ch:"before_ratio"`       // what that was known to be before; 1 at first
-	Jobs        uint32    `json:"jobs" ch:"jobs"`                       // of what drifted, that ended since then
-	RestRatio   *float64  `json:"rest_ratio,omitempty" ch:"rest_ratio"` // that of all other jobs; absent if none ended
-	RestJobs    uint32    `json:"rest_jobs" ch:"rest_jobs"`             // all others that ended since then
+	// What drifted: "all", "node", "node_type" or "model".
+	Scope string `json:"scope" ch:"scope"`
+	// Node, for the scope node.
+	Node string `json:"node,omitempty" ch:"node"`
+	// Model, for the scope model.
+	Model string `json:"model,omitempty" ch:"model"`
+	// Dataset of the model; absent if the jobs have none.
+	Dataset string `json:"dataset,omitempty" ch:"dataset"`
+	// Start of the first job that shows the drift.
+	SinceAt time.Time `json:"since_at" ch:"since_at"`
+	// Geometric mean of measured / predicted time in scope since then; 1 when a correction ends.
+	Ratio float64 `json:"ratio" ch:"ratio"`
+	// Previous ratio of the scope; initially 1.
+	BeforeRatio float64 `json:"before_ratio" ch:"before_ratio"`
+	// Number of jobs in scope that ended since then.
+	Jobs uint32 `json:"jobs" ch:"jobs"`
+	// Ratio of all other jobs; absent if none ended.
+	RestRatio *float64 `json:"rest_ratio,omitempty" ch:"rest_ratio"`
+	// Number of other jobs that ended since then.
+	RestJobs uint32 `json:"rest_jobs" ch:"rest_jobs"`
 
-	ExplainedRatio float64   `json:"explained_ratio" ch:"explained_ratio"`         // share of the squared surprises since then that this alone explains, 0 to 1
-	Detector       string    `json:"detector" ch:"detector"`                       // that alarmed: "page_hinkley/all", "page_hinkley/node/<node>" or "page_hinkley/model/<model>"; "factor" of a correction
-	Statistic      float64   `json:"statistic" ch:"statistic"`                     // of the detector, in standard deviations
-	Threshold      float64   `json:"threshold" ch:"threshold"`                     // that it exceeds
-	Deviation      float64   `json:"deviation" ch:"deviation"`                     // standard deviation of the regressor's log residuals
-	WindowJobs     uint32    `json:"window_jobs" ch:"window_jobs"`                 // the last jobs that are still alike (ADWIN); of a correction, those compared
-	WindowSinceAt  time.Time `json:"window_since_at" ch:"window_since_at"`         // begin of the first of them
-	KnownChanges   []string  `json:"known_changes,omitempty" ch:"known_changes"`   // what else changed then: nodes that joined or left, core counts, new models
-	Message        string    `json:"message" ch:"message"`                         // all that in words
-	CoverageRatio  *float64  `json:"coverage_ratio,omitempty" ch:"coverage_ratio"` // share of its jobs' epochs since then within the regressor's bound at 0.95; absent: it has none
+	// Share of the squared log residuals since then that the drift alone explains, 0 to 1.
+	ExplainedRatio float64 `json:"explained_ratio" ch:"explained_ratio"`
+	// Detector that raised the alarm: "page_hinkley/all", "page_hinkley/node/<node>" or
+	// "page_hinkley/model/<model>"; "factor" for a correction.
+	Detector string `json:"detector" ch:"detector"`
+	// Statistic of the detector, in standard deviations.
+	Statistic float64 `json:"statistic" ch:"statistic"`
+	// Threshold that the statistic exceeds.
+	Threshold float64 `json:"threshold" ch:"threshold"`
+	// Standard deviation of the regressor's log residuals.
+	Deviation float64 `json:"deviation" ch:"deviation"`
+	// Number of latest jobs without a change among them (ADWIN); for a correction, the number of
+	// compared jobs.
+	WindowJobs uint32 `json:"window_jobs" ch:"window_jobs"`
+	// Start of the first of them.
+	WindowSinceAt time.Time `json:"window_since_at" ch:"window_since_at"`
+	// Other changes at that time: nodes that joined or left, core counts, new models.
+	KnownChanges []string `json:"known_changes,omitempty" ch:"known_changes"`
+	// Description of the drift.
+	Message string `json:"message" ch:"message"`
+	// Share of the epochs in scope since then that took no longer than the regressor's upper bound
+	// at 0.95; absent if it has no bound.
+	CoverageRatio *float64 `json:"coverage_ratio,omitempty" ch:"coverage_ratio"`
 
-	State         string   `json:"state,omitempty" ch:"state"`                     // of a correction: "active", "replaced" or "withdrawn"; absent of an alarm
-	NodeType      string   `json:"node_type,omitempty" ch:"node_type"`             // hardware, of a scope of a node type; of a model: on such nodes only
-	BatchSizeFrom uint32   `json:"batch_size_from,omitempty" ch:"batch_size_from"` // of a model: these batch sizes and larger ones only
-	BatchSizeTo   uint32   `json:"batch_size_to,omitempty" ch:"batch_size_to"`     // of a model: these batch sizes and smaller ones only
-	RatioLow      *float64 `json:"ratio_low,omitempty" ch:"ratio_low"`             // 95 % interval of the ratio, of an active correction
-	RatioHigh     *float64 `json:"ratio_high,omitempty" ch:"ratio_high"`
+	// State of a correction: "active", "replaced" or "withdrawn"; absent for an alarm.
+	State string `json:"state,omitempty" ch:"state"`
+	// Node type, for the scope node_type; for the scope model, limits it to nodes of the type.
+	NodeType string `json:"node_type,omitempty" ch:"node_type"`
+	// Limits the scope model to this batch size and larger ones.
+	BatchSizeFrom uint32 `json:"batch_size_from,omitempty" ch:"batch_size_from"`
+	// Limits the scope model to this batch size and smaller ones.
+	BatchSizeTo uint32 `json:"batch_size_to,omitempty" ch:"batch_size_to"`
+	// Lower end of the 95 % interval of the ratio of an active correction.
+	RatioLow *float64 `json:"ratio_low,omitempty" ch:"ratio_low"`
+	// Upper end of that interval.
+	RatioHigh *float64 `json:"ratio_high,omitempty" ch:"ratio_high"`
 }
 
-// DriftID returns the identity of a drift that a job's event showed.
-func DriftID(target string, cause uint64) string { return fmt.Sprintf("%s/%d/drift", target, cause) }
+// DriftID returns the identity of a drift that a job event revealed.
+func DriftID(target string, cause uint64) string {
+	return fmt.Sprintf("%s/%d/drift", target, cause)
+}
 
-// CorrectionID returns the identity of the drift that says what became of a correction with the
-// promotion of some revision.
+// CorrectionID returns the identity of the drift event that a promotion causes for the correction
+// of a scope.
 func CorrectionID(target string, revision uint64, scope string) string {
 	return fmt.Sprintf("%s/%d/drift/%s", target, revision, scope)
 }
@@ -84,11 +116,13 @@ func (e *Drift) Validate() error {
 	if err := e.validateScope(); err != nil {
 		return err
 	}
+
 	switch e.State {
 	case "", DriftActive, DriftReplaced, DriftWithdrawn:
 	default:
 		return Invalid("state", "%q is not active, replaced or withdrawn", clip(e.State))
 	}
+
 	for _, v := range []struct {
 		field string
 		value *float64
@@ -115,7 +149,7 @@ func (e *Drift) validateScope() error {
 		return validateToken("node", e.Node)
 	case DriftModel:
 		if e.Model == "" {
-			return Invalid("model", "is missing: the model that drifted")
+			return Invalid("model", "is missing; scope model needs the model that drifted")
 		}
 		return validateText("model", e.Model)
 	default:

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Duration is a time span as people write it: "10m", "90s", "1h30m", "2d".
+// Duration is a time span that JSON and flags write as text: "10m", "90s", "1h30m", "2d".
 type Duration time.Duration
 
-// MarshalJSON writes the duration as Go does, for example "10m0s".
+// MarshalJSON formats the duration with time.Duration.String, for example "10m0s".
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
 
-// UnmarshalJSON reads what ParseDuration reads; the error names the field slo.
+// UnmarshalJSON parses a JSON string with ParseDuration. The error names the field slo.
 func (d *Duration) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b)) // any JSON string without exotic escapes; no duration has one
+	s, err := strconv.Unquote(string(b)) // a duration has no escape that only JSON knows
 	if err != nil || b[0] != '"' {
 		return Invalid("slo", `want a duration as text, such as "10m"`)
 	}
@@ -29,7 +29,7 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// UnmarshalText reads what ParseDuration reads, for flags.
+// UnmarshalText parses a flag with ParseDuration.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := ParseDuration(string(b))
 	*d = Duration(v)
@@ -41,16 +41,16 @@ func (d Duration) Seconds() float64 { return time.Duration(d).Seconds() }
 
 const hoursPerDay = 24
 
-// days finds the number of days that a duration begins with.
-var days = regexp.MustCompile(`^([+-]?[0-9]*\.?[0-9]+)d`)
+// leadingDays matches the days at the start of a duration.
+var leadingDays = regexp.MustCompile(`^([+-]?[0-9]*\.?[0-9]+)d`)
 
-// ParseDuration reads a duration with the units of time.ParseDuration, or days of 24 hours before
-// them: "90s", "1h30m", "2d", "1d12h". It reads what FormatSeconds writes, with its spaces, too.
-// The error is an *Error with CodeInvalid for the field slo.
+// ParseDuration parses a duration with the units of time.ParseDuration, optionally preceded by days
+// of 24 hours: "90s", "1h30m", "2d", "1d12h". It also accepts the output of FormatSeconds, with its
+// spaces. The error is an *Error with CodeInvalid for the field slo.
 func ParseDuration(s string) (time.Duration, error) {
-	text := joined(s)
+	text := removeUnitSpaces(s)
 	var whole time.Duration
-	if m := days.FindStringSubmatch(text); m != nil {
+	if m := leadingDays.FindStringSubmatch(text); m != nil {
 		n, err := strconv.ParseFloat(m[1], 64)
 		if err != nil || math.Abs(n) > MaxSLO.Hours()/hoursPerDay {
 			return 0, Invalid("slo", "%q is longer than %s", clip(s), FormatSeconds(MaxSLO.Seconds()))
@@ -60,10 +60,11 @@ func ParseDuration(s string) (time.Duration, error) {
 			return whole, nil
 		}
 	}
+
 	rest, err := time.ParseDuration(text)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "missing unit"):
-		return 0, Invalid("slo", `%q has no unit, use for example "10m"`, clip(s))
+		return 0, Invalid("slo", `%q: missing unit, use for example "10m"`, clip(s))
 	case err != nil || whole != 0 && strings.ContainsAny(text[:1], "+-"):
 		return 0, Invalid("slo", `%q is not a duration such as "10m", "90s", "1h30m" or "2d"`, clip(s))
 	case whole < 0:
@@ -72,8 +73,8 @@ func ParseDuration(s string) (time.Duration, error) {
 	return whole + rest, nil
 }
 
-// joined removes the spaces before or after a unit: those that do not part two numbers.
-func joined(s string) string {
+// removeUnitSpaces removes each space before or after a unit. A space between two numbers stays.
+func removeUnitSpaces(s string) string {
 	if !strings.Contains(s, " ") {
 		return s
 	}
@@ -87,11 +88,11 @@ func joined(s string) string {
 	return b.String()
 }
 
-// FormatSeconds writes a number of seconds for people: "0.114 s", "48.7 s", "7m 38s", "6h 28m",
-// "2d".
+// FormatSeconds returns a duration in seconds as readable text: "0.114 s", "48.7 s", "7m 38s",
+// "6h 28m", "2d".
 func FormatSeconds(v float64) string { return string(AppendSeconds(nil, v)) }
 
-// AppendSeconds appends what FormatSeconds returns.
+// AppendSeconds appends the result of FormatSeconds.
 func AppendSeconds(b []byte, v float64) []byte {
 	const minute, hour, day = 60, 60 * 60, hoursPerDay * 60 * 60
 	if v < 0 {
@@ -114,7 +115,7 @@ func AppendSeconds(b []byte, v float64) []byte {
 	return appendUnits(b, math.Round(v/hour), hoursPerDay, "d", "h")
 }
 
-// appendUnits writes a count of small units as large ones and the rest, if there is one.
+// appendUnits appends a count of small units as large units and, unless it is 0, the remainder.
 func appendUnits(b []byte, count, perLarge float64, large, small string) []byte {
 	b = append(strconv.AppendFloat(b, math.Floor(count/perLarge), 'f', 0, 64), large...)
 	rest := math.Mod(count, perLarge)
@@ -124,8 +125,8 @@ func appendUnits(b []byte, count, perLarge float64, large, small string) []byte 
 	return append(strconv.AppendFloat(append(b, ' '), rest, 'f', 0, 64), small...)
 }
 
-// CeilSeconds returns the shortest duration of at least v seconds that FormatSeconds writes
-// exactly: what is asked for as it is written is enough.
+// CeilSeconds returns the shortest duration of at least v seconds that FormatSeconds prints without
+// rounding, so that a request with the printed duration is long enough.
 func CeilSeconds(v float64) float64 {
 	const minute, hour, day = 60, 60 * 60, hoursPerDay * 60 * 60
 	unit := 0.001

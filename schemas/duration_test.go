@@ -14,7 +14,7 @@ func TestParseDuration(t *testing.T) {
 	for _, c := range []struct {
 		text  string
 		want  time.Duration
-		error string // part of the message; "": none
+		error string // part of the message; "": no error
 	}{
 		{text: "10m", want: 10 * time.Minute},
 		{text: "1h30m", want: 90 * time.Minute},
@@ -27,8 +27,8 @@ func TestParseDuration(t *testing.T) {
 		{text: "1 0m", error: "is not a duration"},
 		{text: " ", error: "is not a duration"},
 		{text: "-1d1h", want: -25 * time.Hour},
-		{text: "10", error: `"10" has no unit, use for example "10m"`},
-		{text: "1d10", error: "has no unit"},
+		{text: "10", error: `"10": missing unit, use for example "10m"`},
+		{text: "1d10", error: "missing unit"},
 		{text: "1d-2h", error: "is not a duration"},
 		{text: "", error: "is not a duration"},
 		{text: "ten minutes", error: "is not a duration"},
@@ -49,7 +49,9 @@ func TestFormatSeconds(t *testing.T) {
 		seconds float64
 		want    string
 	}{
-		{0, "0 s"}, {0.0001, "under 1 ms"}, {0.1141, "0.114 s"}, {1.4812, "1.48 s"}, {48.74, "48.7 s"},
+		{0, "0 s"}, {
+			0.0001, "under 1 ms",
+		}, {0.1141, "0.114 s"}, {1.4812, "1.48 s"}, {48.74, "48.7 s"},
 		{99.9, "99.9 s"}, {99.96, "1m 40s"}, {458, "7m 38s"}, {3599.4, "59m 59s"}, {3599.6, "1h"},
 		{23_300, "6h 28m"}, {86_399, "1d"}, {183_600, "2d 3h"}, {172_800, "2d"},
 		{600, "10m"}, {-15.4, "-15.4 s"},
@@ -61,19 +63,19 @@ func TestFormatSeconds(t *testing.T) {
 	}
 }
 
-// What is asked for as it is written is no less than what is needed, and not much more.
+// The result is at least the argument, little longer, and printed without rounding.
 func TestCeilSeconds(t *testing.T) {
 	for _, v := range []float64{
-		0.0004, 0.1141, 0.9995, 1, 1.2, 1.4812, 9.991, 9.996, 48.74, 99.9, 99.91, 99.96, 180.16, 458, 3599.2,
-		3599.6, 3600, 23_300, 86_360, 86_399, 86_401, 183_600, 183_601,
+		0.0004, 0.1141, 0.9995, 1, 1.2, 1.4812, 9.991, 9.996, 48.74, 99.9, 99.91, 99.96,
+		180.16, 458, 3599.2, 3599.6, 3600, 23_300, 86_360, 86_399, 86_401, 183_600, 183_601,
 	} {
 		got := schemas.CeilSeconds(v)
 		written, err := schemas.ParseDuration(schemas.FormatSeconds(got))
 		if err != nil || math.Abs(written.Seconds()-got) > 1e-6 {
-			t.Errorf("%v becomes %v, written %q (%v)", v, got, schemas.FormatSeconds(got), err)
+			t.Errorf("CeilSeconds(%v) = %v, printed as %q (%v)", v, got, schemas.FormatSeconds(got), err)
 		}
 		if got < v-1e-9 || got > 1.05*v+0.001 {
-			t.Errorf("%v becomes %v, want at least that and little more", v, got)
+			t.Errorf("CeilSeconds(%v) = %v, want at least that and little more", v, got)
 		}
 	}
 }

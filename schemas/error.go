@@ -5,25 +5,28 @@ import (
 	"fmt"
 )
 
-// Code says what kind of error crossed the wire. It is a closed set, because
-// two tables translate it: to NATS service errors and to HTTP status.
+// Code is the kind of an Error. The set is closed, because two tables map it: to NATS service
+// errors and to HTTP status codes.
 type Code string
 
 // The codes of an Error.
 const (
-	CodeInvalid     Code = "invalid"     // the request or event itself is wrong; repeating it cannot help
+	CodeInvalid     Code = "invalid"     // the request or event is wrong; a retry cannot help
 	CodeNotFound    Code = "not_found"   // no such job, node or regressor
-	CodeConflict    Code = "conflict"    // contradicts what is recorded already
-	CodeUnavailable Code = "unavailable" // a part is away; try again later
-	CodeForbidden   Code = "forbidden"   // this user may not: the job is another's, or the right is missing
+	CodeConflict    Code = "conflict"    // contradicts recorded events
+	CodeUnavailable Code = "unavailable" // a service is not reachable; retry later
+	CodeForbidden   Code = "forbidden"   // the user has no right to this, or the job has another owner
 	CodeInternal    Code = "internal"    // a fault of Courier; details are in its log
 )
 
-// Error is the body of every refusal: {"code":"invalid","field":"slo","message":"…"}.
+// Error is the body of every error reply: {"code":"invalid","field":"slo","message":"…"}.
 type Error struct {
-	Code    Code   `json:"code"`            // kind of error
-	Field   string `json:"field,omitempty"` // field of the request that is wrong; absent if none is
-	Message string `json:"message"`         // what is wrong, and what would be right
+	// Kind of error.
+	Code Code `json:"code"`
+	// Field of the request that is wrong; absent if the error concerns no single field.
+	Field string `json:"field,omitempty"`
+	// What is wrong and how to correct it.
+	Message string `json:"message"`
 }
 
 // Error implements error.
@@ -43,7 +46,7 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code && t.Field == "" && t.Message == ""
 }
 
-// Sentinels for errors.Is, one for each code.
+// Sentinel errors for errors.Is, one per code.
 var (
 	ErrInvalid     = &Error{Code: CodeInvalid}
 	ErrNotFound    = &Error{Code: CodeNotFound}
@@ -58,8 +61,8 @@ func Invalid(field, format string, args ...any) *Error {
 	return &Error{Code: CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
-// AsError returns err as the Error that crosses the wire. An error that is not
-// an Error becomes CodeInternal without its details, which belong in the log.
+// AsError returns err as the Error of a reply. An err of another type becomes CodeInternal without
+// its details, which belong in the log.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

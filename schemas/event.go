@@ -10,21 +10,24 @@ import (
 
 // Event is a message of the event log.
 type Event interface {
-	// Subject is where the event is published.
+	// Subject returns the subject on which the event is published.
 	Subject() string
-	// ID is the event's identity: the message ID, carried as event_id.
+	// ID returns the event's identity: the field event_id, which is also the message ID.
 	ID() string
-	// Stamped returns what every event begins with.
+	// Stamped returns the fields that all events have.
 	Stamped() *Stamp
 	// Validate returns an *Error with CodeInvalid that names the wrong field.
 	Validate() error
 }
 
-// Stamp is what every event begins with.
+// Stamp holds the fields that all events have.
 type Stamp struct {
-	EventID  string    `json:"event_id" ch:"event_id"` // identity; copies of the event share it
-	At       time.Time `json:"at" ch:"at"`             // when it happened, by the publisher's clock, UTC
-	Sequence uint64    `json:"-" ch:"sequence"`        // place in its stream; set by the reader, 0 before
+	// Identity; duplicates of an event have the same one.
+	EventID string `json:"event_id" ch:"event_id"`
+	// Time of the event by the publisher's clock, UTC.
+	At time.Time `json:"at" ch:"at"`
+	// Position in its stream, set by the reader; 0 before.
+	Sequence uint64 `json:"-" ch:"sequence"`
 }
 
 // ID implements Event.
@@ -33,7 +36,7 @@ func (s *Stamp) ID() string { return s.EventID }
 // Stamped implements Event.
 func (s *Stamp) Stamped() *Stamp { return s }
 
-// SetSequence is called by the bus on each event that it reads from a stream.
+// SetSequence sets the position in the stream; the bus calls it on each event that it reads.
 func (s *Stamp) SetSequence(n uint64) { s.Sequence = n }
 
 // validate checks the stamp of an event.
@@ -47,31 +50,32 @@ func (s *Stamp) validate() error {
 	return nil
 }
 
-// Parse reads an event of the given subject. Unknown fields are ignored, so
-// that an old service survives a new field. The error is an *Error with
-// CodeInvalid; the message belongs to the dead letters then.
+// Parse decodes and validates an event of the given subject. It ignores unknown fields, so that an
+// old service survives a new field. The error is an *Error with CodeInvalid; the message is then a
+// dead letter.
 func Parse(subject string, data []byte) (Event, error) {
 	if isSample(subject) && len(data) <= MaxMessageBytes {
 		if s := readSample(data); s != nil {
-			return checked(s, subject)
+			return validateEvent(s, subject)
 		}
 	}
+
 	e := newEvent(subject)
 	if e == nil {
 		return nil, Invalid("", "no event has the subject %q", clip(subject))
 	}
 	if len(data) > MaxMessageBytes {
-		return nil, Invalid("", "%d bytes are more than the %d of the largest message", len(data), MaxMessageBytes)
+		return nil, Invalid("", "message has %d bytes, limit is %d", len(data), MaxMessageBytes)
 	}
 	if err := json.Unmarshal(data, e); err != nil {
 		return nil, jsonError(err)
 	}
-	return checked(e, subject)
+	return validateEvent(e, subject)
 }
 
-// ParseAll reads the events of a message: one, or of node.<node>.sample all of an
-// array of samples, in its order. One that cannot be read makes all of them an
-// error, which tells its place.
+// ParseAll decodes the events of a message. A message on node.<node>.sample may hold an array of
+// samples; any other message holds one event. If one sample is invalid, the whole message is an
+// error that contains the sample's number.
 func ParseAll(subject string, data []byte) ([]Event, error) {
 	if !isArray(data) {
 		e, err := Parse(subject, data)
@@ -81,40 +85,42 @@ func ParseAll(subject string, data []byte) ([]Event, error) {
 		return []Event{e}, nil
 	}
 	if !isSample(subject) || len(data) > MaxMessageBytes {
-		_, err := Parse(subject, data) // it says why not
+		_, err := Parse(subject, data) // returns the reason
 		return nil, err
 	}
+
 	samples := readSamples(data)
-	all := make([]Event, 0, len(samples))
+	events := make([]Event, 0, len(samples))
 	for _, s := range samples {
-		e, err := checked(s, subject)
+		e, err := validateEvent(s, subject)
 		if err != nil {
-			return nil, fmt.Errorf("sample %d: %w", len(all)+1, err)
+			return nil, fmt.Errorf("sample %d: %w", len(events)+1, err)
 		}
-		all = append(all, e)
+		events = append(events, e)
 	}
-	if len(all) > 0 {
-		return all, nil
+	if len(events) > 0 {
+		return events, nil
 	}
-	var texts []json.RawMessage
-	if err := json.Unmarshal(data, &texts); err != nil {
+
+	var elements []json.RawMessage
+	if err := json.Unmarshal(data, &elements); err != nil {
 		return nil, jsonError(err)
 	}
-	if len(texts) == 0 {
+	if len(elements) == 0 {
 		return nil, Invalid("", "the array has no sample")
 	}
-	for i, text := range texts {
-		e, err := Parse(subject, text)
+	for i, element := range elements {
+		e, err := Parse(subject, element)
 		if err != nil {
 			return nil, fmt.Errorf("sample %d: %w", i+1, err)
 		}
-		all = append(all, e)
+		events = append(events, e)
 	}
-	return all, nil
+	return events, nil
 }
 
-// MessageID is the identity of a message of some events: the event's, or of several
-// that from the first to the last.
+// MessageID returns the message ID for one or more events of one message: the identity of the only
+// event, or those of the first and the last.
 func MessageID(events []Event) string {
 	if len(events) == 1 {
 		return events[0].ID()
@@ -122,31 +128,33 @@ func MessageID(events []Event) string {
 	return events[0].ID() + " to " + events[len(events)-1].ID()
 }
 
-// isArray tells an array from other JSON.
+// isArray reports whether JSON is an array.
 func isArray(data []byte) bool {
 	data = bytes.TrimLeft(data, " \t\r\n")
 	return len(data) > 0 && data[0] == '['
 }
 
-// isSample says whether a subject is that of samples, without the garbage of newEvent.
+// isSample reports whether samples are published on a subject. Unlike newEvent it does not
+// allocate.
 func isSample(subject string) bool {
-	rest, is := strings.CutPrefix(subject, "node.")
+	rest, ok := strings.CutPrefix(subject, "node.")
 	_, event, _ := strings.Cut(rest, ".")
-	return is && event == EventSample
+	return ok && event == EventSample
 }
 
-// checked is an event that is valid and has the subject that its message had.
-func checked(e Event, subject string) (Event, error) {
+// validateEvent returns the event if it is valid and belongs on the subject of its message.
+func validateEvent(e Event, subject string) (Event, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
 	if e.Subject() != subject {
-		return nil, Invalid("", "the body says %q, its subject %q", clip(e.Subject()), clip(subject))
+		return nil, Invalid("", "the body belongs on subject %q, not on %q",
+			clip(e.Subject()), clip(subject))
 	}
 	return e, nil
 }
 
-// newEvent returns an empty event of the type that the subject names, or nil.
+// newEvent returns an empty event of the type for a subject, or nil for an unknown subject.
 func newEvent(subject string) Event {
 	t := strings.Split(subject, ".")
 	if len(t) == 2 && t[0] == "dead" {
@@ -162,7 +170,8 @@ func newEvent(subject string) Event {
 		return &Started{}
 	case "job." + EventEpoch:
 		return &Epoch{}
-	case "job." + EventFinished, "job." + EventFailed, "job." + EventCancelled, "job." + EventLost:
+	case "job." + EventFinished, "job." + EventFailed, "job." + EventCancelled,
+		"job." + EventLost:
 		return &Ended{Outcome: t[2]}
 	case "job." + EventAdmitted:
 		return &JobAdmitted{}
@@ -192,14 +201,13 @@ func newEvent(subject string) Event {
 	return nil
 }
 
-// jsonError turns a decoding error into an Error that names the field where
-// encoding/json knows it.
+// jsonError converts a decoding error. The result names the field if encoding/json reports it.
 func jsonError(err error) *Error {
 	switch e := err.(type) {
 	case *Error:
 		return e
 	case *json.UnmarshalTypeError:
-		return Invalid(e.Field, "a JSON %s does not fit, want %s", e.Value, e.Type)
+		return Invalid(e.Field, "got a JSON %s, want %s", e.Value, e.Type)
 	case *json.SyntaxError:
 		return Invalid("", "not JSON at byte %d: %s", e.Offset, e.Error())
 	}
@@ -209,14 +217,15 @@ func jsonError(err error) *Error {
 	return Invalid("", "not JSON: %s", clip(err.Error()))
 }
 
-// Marshal writes an event or reply as JSON; what was written before stays as it
-// is. It cannot fail for a validated value; the error names the type otherwise.
+// Marshal encodes an event or reply as JSON. It returns a json.RawMessage unchanged, and it embeds
+// the encoded advice of a Submitted event as it is. It cannot fail for a validated value; otherwise
+// the error names the type.
 func Marshal(v any) ([]byte, error) {
 	switch v := v.(type) {
 	case json.RawMessage:
 		return v, nil
 	case *Submitted:
-		if v.Written != nil {
+		if v.EncodedAdvice != nil {
 			return v.splice()
 		}
 	case *Advice:
@@ -229,11 +238,11 @@ func Marshal(v any) ([]byte, error) {
 	return b, nil
 }
 
-// Append is Marshal at the end of dst, which spares an advice the allocation of
-// more bytes than everything else that it is made of.
+// Append appends the result of Marshal to dst. With a reused dst, encoding an advice allocates
+// nothing.
 func Append(dst []byte, v any) ([]byte, error) {
-	a, is := v.(*Advice)
-	if !is {
+	a, ok := v.(*Advice)
+	if !ok {
 		b, err := Marshal(v)
 		return append(dst, b...), err
 	}

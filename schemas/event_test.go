@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// samplesOf returns the example of a sample as often as asked, by number.
+// samplesOf returns count copies of the example sample with different numbers.
 func samplesOf(t testing.TB, count int) (all []*schemas.Sample) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "sample.json"))
@@ -51,22 +51,38 @@ func TestParseAll_ReadsOneOrSeveral(t *testing.T) {
 		{"several", subject, string(array), "", 3},
 		{"of one", subject, "[" + string(one) + "]", "", 1},
 		{"spaced", subject, " [\n" + string(one) + "\n,\t" + string(one) + "]\n", "", 2},
-		{"not what collectors write", subject, "[" + strings.Replace(string(one), `"node"`, `"N\u006fde"`, 1) + "]", "", 1},
+		{
+			"not what collectors write", subject,
+			"[" + strings.Replace(string(one), `"node"`, `"N\u006fde"`, 1) + "]", "", 1,
+		},
 		{"none", subject, "[]", "has no sample", 0},
-		{"the second of another node", subject, wrong(`,{"event_id":"`+three[1].EventID, `,{"node":"other","event_id":"`+three[1].EventID), "", 3}, // the last word counts, as in encoding/json
+		{
+			"the second of another node", subject,
+			wrong(`,{"event_id":"`+three[1].EventID,
+				`,{"node":"other","event_id":"`+three[1].EventID),
+			"", 3,
+		}, // the last value of a repeated key counts, as in encoding/json
 		{"one out of range", subject, wrong(`"number":2`, `"number":-2`), "sample 2", 0},
 		{"no cores", subject, wrong(`"cores":`, `"cores":0,"no":`), "sample 1", 0},
 		{"cut", subject, string(array[:len(array)-1]), "not JSON", 0},
 		{"something behind", subject, string(array) + "{}", "not JSON", 0},
 		{"in an array", subject, "[" + string(array) + "]", "sample 1", 0},
-		{"no samples", schemas.JobSubject("a", schemas.EventEpoch), string(array), "does not fit", 0},
+		{
+			"no samples", schemas.JobSubject("a", schemas.EventEpoch), string(array),
+			"got a JSON array", 0,
+		},
 		{"no subject", "node.a.b", string(array), "no event has the subject", 0},
-		{"too long", subject, "[" + strings.Repeat(" ", schemas.MaxMessageBytes) + string(one) + "]", "largest message", 0},
+		{
+			"too long", subject,
+			"[" + strings.Repeat(" ", schemas.MaxMessageBytes) + string(one) + "]", "limit is", 0,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := schemas.ParseAll(c.subject, []byte(c.data))
-			if len(got) != c.want || (err == nil) != (c.reason == "") || err != nil && !strings.Contains(err.Error(), c.reason) {
-				t.Fatalf("%d events and %v, want %d and an error of %q", len(got), err, c.want, c.reason)
+			if len(got) != c.want || (err == nil) != (c.reason == "") || err != nil &&
+				!strings.Contains(err.Error(), c.reason) {
+				t.Fatalf("%d events and %v, want %d and an error of %q", len(got), err, c.want,
+					c.reason)
 			}
 			if c.name == "several" {
 				for i, e := range got {
@@ -79,7 +95,7 @@ func TestParseAll_ReadsOneOrSeveral(t *testing.T) {
 	}
 }
 
-// An array has the events that its elements are alone.
+// An array has the events of its elements.
 func FuzzParseAll(f *testing.F) {
 	array, err := schemas.Marshal(samplesOf(f, 2))
 	if err != nil {

@@ -2,89 +2,92 @@ package schemas
 
 import "time"
 
-// Evidence says what the figures of an alternative rest on: runs of the model itself on the
-// dataset itself, as others are no evidence. A part of which nothing is known is absent, as the whole is where a
-// regressor of another method answered. An advice for a running job has none.
+// Evidence describes the measurements behind the figures of an alternative. Only runs of the same
+// model on the same dataset count. A part without measurements is absent. The whole is absent if a
+// regressor of another family answered, and in advice for a running job.
 type Evidence struct {
-	// Of the epoch time.
+	// Measurements behind the epoch time.
 	Time *TimeEvidence `json:"time,omitempty"`
-	// Of the start-up; absent if none was ever measured: the predicted time contains none.
+	// Measurements of the start-up; absent if there are none: the predicted time excludes it.
 	Startup *StartupEvidence `json:"startup,omitempty"`
-	// Of the accuracy; absent if none was ever measured.
+	// Measurements behind the accuracy; absent if there are none.
 	Accuracy *AccuracyEvidence `json:"accuracy,omitempty"`
 }
 
-// TimeEvidence says what a predicted time rests on. Only timed runs count.
+// TimeEvidence describes the measurements behind a predicted time. Only timed runs count.
 type TimeEvidence struct {
-	// "measured": the configuration ran; "interpolated": batch sizes around it did;
-	// "extrapolated": nothing near it did, no guarantee; "never run": nothing on such a node did.
+	// "measured": the configuration was run; "interpolated": batch sizes around it were run;
+	// "extrapolated": no similar configuration was run, no guarantee; "never run": nothing was run
+	// on such a node.
 	Support string `json:"support"`
-	// Runs with this batch size, these CPUs and this load on such a node.
+	// Runs with this batch size, CPUs and load on such a node.
 	ConfigurationRuns uint32 `json:"configuration_runs"`
 	// Runs of the model on the dataset on such a node.
 	NodeTypeRuns uint32 `json:"node_type_runs"`
 	// Runs of the model on the dataset.
 	ModelRuns uint32 `json:"model_runs"`
-	// Type of node whose runs count; absent where nothing is known of a node but its name.
+	// Type of node whose runs count; absent if only the node's name is known.
 	NodeType string `json:"node_type,omitempty"`
 
-	// Why nothing can be promised: there are no runs of this "model", "node_type",
-	// "cpus", "load" or "batch_size"; the batch sizes that ran are too far apart ("neighbours")
-	// or too few ("configurations"), or their runs differ too much ("agreement").
+	// Why there is no guarantee: no runs of this "model", "node_type", "cpus", "load" or
+	// "batch_size"; measured batch sizes too far apart ("neighbours"); too few configurations
+	// ("configurations"); or runs that differ too much ("agreement").
 	Lacks string `json:"lacks,omitempty"`
-	// What ran instead: least CPUs, batch size or jobs at once, or how many configurations.
+	// Minimum of the measured CPUs, batch sizes or concurrent jobs, or the number of
+	// configurations.
 	RanLow uint32 `json:"ran_low,omitempty"`
-	// The largest of them.
+	// Maximum of the measured values.
 	RanHigh uint32 `json:"ran_high,omitempty"`
 
-	// What corrections of drift multiply the epoch time by; absent if none is active.
+	// Factor by which drift corrections multiply the epoch time; absent if none is active.
 	CorrectionRatio float64 `json:"correction_ratio,omitempty"`
-	// The shifts among them. What they leave of the ratio are slow changes and what is the
-	// configuration's own.
+	// Sudden shifts among the corrections. The rest of the ratio consists of gradual changes and
+	// of the configuration's own deviation.
 	Corrections []DriftFactor `json:"corrections,omitempty"`
-	// Measured to predicted time of ended jobs like it, by which bound and probability are
-	// shifted; absent if it is 1.
+	// Measured divided by predicted time of similar finished jobs, by which upper bound and
+	// probability are adjusted; absent if it is 1.
 	OutcomeRatio float64 `json:"outcome_ratio,omitempty"`
 }
 
-// DriftFactor is a shift of the times of a scope that predictions are corrected by.
+// DriftFactor is a correction of predicted times in a scope.
 type DriftFactor struct {
-	// What shifted: "all", "node_type", "model", "model_on_node_type", or "batch_size_from" or
-	// "batch_size_to" of the model.
+	// Scope of the shift: "all", "node_type", "model", "model_on_node_type", or "batch_size_from"
+	// or "batch_size_to" of the model.
 	Scope string `json:"scope"`
-	// Batch size from which or up to which the last two hold.
+	// Minimum or maximum batch size of the last two scopes.
 	BatchSize uint32 `json:"batch_size,omitempty"`
-	// Ratio of measured to predicted time.
+	// Measured divided by predicted time.
 	Ratio float64 `json:"ratio"`
 	// Runs in the scope since the shift.
 	Runs uint32 `json:"runs"`
-	// When the first of them began.
+	// Start of the first of these runs.
 	SinceAt time.Time `json:"since_at,omitzero"`
 }
 
-// StartupEvidence says what the start-up that a predicted time contains rests on.
+// StartupEvidence describes the measurements behind the start-up time in a predicted time.
 type StartupEvidence struct {
-	// Its median, contained in the predicted time.
+	// Median of the start-up time, included in the predicted time.
 	Seconds float64 `json:"seconds"`
-	// Runs of the model on the dataset on such a node; 0 if it is that of other nodes.
+	// Runs of the model on the dataset on such a node; 0 if the value is from other nodes.
 	NodeTypeRuns uint32 `json:"node_type_runs"`
 	// Runs of the model on the dataset.
 	ModelRuns uint32 `json:"model_runs"`
 }
 
-// AccuracyEvidence says what a predicted accuracy rests on. Only runs that showed it count.
+// AccuracyEvidence describes the measurements behind a predicted accuracy. Only runs that reported
+// an accuracy count.
 type AccuracyEvidence struct {
-	// "measured": the batch size ran; "interpolated": those around it did; "extrapolated": none
-	// near it did, and nothing is known.
+	// "measured": the batch size was run; "interpolated": batch sizes around it were run;
+	// "extrapolated": no similar batch size was run, and the accuracy is unknown.
 	Support string `json:"support"`
 	// Runs with this batch size.
 	BatchSizeRuns uint32 `json:"batch_size_runs"`
 	// Runs of the model on the dataset.
 	ModelRuns uint32 `json:"model_runs"`
-	// Epochs of the longest of them: later the accuracy is taken as it was then.
+	// Epochs of the longest run. Its last accuracy is assumed for later epochs.
 	LongestEpochs uint32 `json:"longest_epochs"`
-	// Highest accuracy that any of them reached, 0 to 1.
+	// Highest accuracy of any run, 0 to 1.
 	HighestAccuracy float64 `json:"highest_accuracy"`
-	// Epoch from which the accuracy is known, where it is not after so few.
+	// First epoch with a known accuracy, if the requested number of epochs is smaller.
 	KnownFromEpoch uint32 `json:"known_from_epoch,omitempty"`
 }

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Column is an input of a regressor.
+// Column is a feature of a regressor.
 type Column uint8
 
-// The columns. Batch size, CPUs, concurrent jobs, processes and model are those
-// of the paper (Courier, ICPE 2021, section 4.3); its nodes were alike, so that it
-// needs none of cores, processes per core, CPU model and speed of a node.
+// The columns. Batch size, CPUs, concurrent jobs, processes and model are the features of the paper
+// (Courier, ICPE 2021, section 4.3). Its nodes were identical, so it has no feature for the cores,
+// the processes per core, the CPU model or the speed of a node.
 const (
 	ColumnBatchSize Column = iota
 	ColumnCPUs
@@ -28,19 +28,29 @@ const (
 	ColumnForeignIOWait
 )
 
-var columnNames = [...]string{"batch_size", "cpus", "concurrent_jobs", "processes", "model", "epochs_done",
-	"cores", "processes_per_core", "cpu_model", "node_speed_operations_per_second",
-	"foreign_cpu_ratio", "foreign_io_wait_ratio"}
-var columnUnits = [...]string{"samples", "processes", "jobs", "processes", "", "epochs",
-	"processors", "processes per processor", "", "operations per second", "ratio", "ratio"}
+// columns holds the name of each column in a regressor's file, and its unit.
+var columns = [...]struct{ name, unit string }{
+	ColumnBatchSize:        {"batch_size", "samples"},
+	ColumnCPUs:             {"cpus", "processes"},
+	ColumnConcurrentJobs:   {"concurrent_jobs", "jobs"},
+	ColumnProcesses:        {"processes", "processes"},
+	ColumnModel:            {"model", ""},
+	ColumnEpochsDone:       {"epochs_done", "epochs"},
+	ColumnCores:            {"cores", "processors"},
+	ColumnProcessesPerCore: {"processes_per_core", "processes per processor"},
+	ColumnCPUModel:         {"cpu_model", ""},
+	ColumnNodeSpeed:        {"node_speed_operations_per_second", "operations per second"},
+	ColumnForeignCPU:       {"foreign_cpu_ratio", "ratio"},
+	ColumnForeignIOWait:    {"foreign_io_wait_ratio", "ratio"},
+}
 
 // String returns the column's name in a regressor's file.
-func (c Column) String() string { return columnNames[c] }
+func (c Column) String() string { return columns[c].name }
 
 // Unit returns the unit of the column's values; "" for a category.
-func (c Column) Unit() string { return columnUnits[c] }
+func (c Column) Unit() string { return columns[c].unit }
 
-// Continuous reports whether the values of the column are met, not chosen.
+// Continuous reports whether the values of the column are observed rather than chosen.
 func (c Column) Continuous() bool {
 	switch c {
 	case ColumnConcurrentJobs, ColumnProcesses, ColumnEpochsDone, ColumnProcessesPerCore,
@@ -50,46 +60,50 @@ func (c Column) Continuous() bool {
 	return false
 }
 
-// Alone reports whether the column tells how quick a node is, which multiplies the
-// time of whatever runs there.
-func (c Column) Alone() bool {
+// DescribesNode reports whether the column describes the speed of a node, which scales the time of
+// every job on it.
+func (c Column) DescribesNode() bool {
 	return c == ColumnCores || c == ColumnCPUModel || c == ColumnNodeSpeed
 }
 
-// ColumnsOf returns the columns that every regressor of the target is fitted on;
-// NewEncoder adds those that tell nodes apart.
+// ColumnsOf returns the columns that every regressor of the target has. NewEncoder adds the columns
+// that distinguish nodes.
 func ColumnsOf(target string) []Column {
-	columns := []Column{ColumnBatchSize, ColumnCPUs, ColumnConcurrentJobs, ColumnProcesses, ColumnModel}
-	if target == TargetAccuracy {
-		columns = append(columns, ColumnEpochsDone)
+	all := []Column{
+		ColumnBatchSize, ColumnCPUs, ColumnConcurrentJobs, ColumnProcesses, ColumnModel,
 	}
-	return columns
+	if target == TargetAccuracy {
+		all = append(all, ColumnEpochsDone)
+	}
+	return all
 }
 
-// ParseColumns returns the columns of the given names. An unknown name is an
-// error: that regressor was fitted by another version and must not answer.
+// ParseColumns returns the columns with the given names. An unknown name is an error: a regressor
+// with that column was fitted by another version and must not answer.
 func ParseColumns(names []string) ([]Column, error) {
-	columns := make([]Column, len(names))
+	parsed := make([]Column, len(names))
 	for i, name := range names {
-		k := slices.Index(columnNames[:], name)
+		k := slices.IndexFunc(columns[:], func(c struct{ name, unit string }) bool {
+			return c.name == name
+		})
 		if k < 0 {
 			return nil, fmt.Errorf("feature %q is not known to this version", clip(name))
 		}
-		columns[i] = Column(k)
+		parsed[i] = Column(k)
 	}
-	return columns, nil
+	return parsed, nil
 }
 
-// Features is a job and what surrounds it, as numbers are made of it: in
-// training from what happened, in advice from what is asked.
+// Features describes a job and its load as input of a regressor. Training builds it from what
+// happened, advice from what is requested.
 type Features struct {
-	BatchSize  uint32  // samples in one iteration
+	BatchSize  uint32  // samples per iteration
 	CPUs       uint32  // processes of the job
 	Load       Load    // this job included
 	ModelCode  float64 // index of the model among the regressor's levels
 	EpochsDone uint32  // epochs after which the target holds; accuracy only
 
-	Node NodeCode // of the node whose load it is, as the regressor reads it
+	Node NodeCode // encoded node to which the load belongs
 }
 
 // Fill writes the values of the columns into dst, which has their length.
@@ -124,17 +138,17 @@ func (f *Features) Fill(dst []float64, columns []Column) {
 	}
 }
 
-// quarters rounds a load to quarter steps. Loads of past epochs are means over
-// time; rounded, those of one setting are equal, so that they form a group, and
-// a regressor has few thresholds, so that it can be compiled to a table.
+// quarters rounds a load to quarter steps. Loads of past epochs are means over time. After rounding
+// they are equal within a configuration, so that they form a group, and a regressor has few
+// thresholds, so that it can be compiled to a table.
 func quarters(v float64) float64 { return math.Round(4*v) / 4 }
 
-// MinStableTimeRatio is the share of an epoch that must have passed at one
-// concurrency for the epoch to teach anything.
+// MinStableTimeRatio is the minimum share of an epoch at one concurrency for the epoch to be an
+// example.
 const MinStableTimeRatio = 0.5
 
-// ExampleWeight returns the weight of an epoch as an example: that of its
-// longest stretch at one concurrency, and none under MinStableTimeRatio.
+// ExampleWeight returns the weight of an epoch as an example: the share of its longest period at
+// one concurrency, or 0 below MinStableTimeRatio.
 func (l Load) ExampleWeight() float64 {
 	if l.StableTimeRatio < MinStableTimeRatio {
 		return 0
@@ -142,19 +156,20 @@ func (l Load) ExampleWeight() float64 {
 	return l.StableTimeRatio
 }
 
-// Span is a time in which a job ran. Only started jobs have one.
+// Span is the period in which a started job ran.
 type Span struct {
 	JobID string
 	Nodes []string
 	CPUs  uint32
 	From  time.Time
-	Until time.Time // zero: it still runs
+	Until time.Time // zero: the job still runs
 
-	Hardware []Hardware // of its nodes, in their order; fewer: of the others nothing is known
-	Foreign  []Foreign  // load of its nodes that is not due to jobs, in their order, for LoadNow
-	Usage    Usage      // of its epochs so far
+	Hardware []Hardware // of the nodes, in their order; missing entries are unknown
+	Foreign  []Foreign  // foreign load of the nodes, in their order, for LoadNow
+	Usage    Usage      // of the epochs so far
 }
 
+// hardware returns the hardware of the node with index i.
 func (s *Span) hardware(i int) (h Hardware) {
 	if i < len(s.Hardware) {
 		h = s.Hardware[i]
@@ -165,7 +180,7 @@ func (s *Span) hardware(i int) (h Hardware) {
 // on reports whether the span's job runs on the node.
 func (s *Span) on(node string) bool { return slices.Contains(s.Nodes, node) }
 
-// overlap returns how long the span lies within from and until.
+// overlap returns how much of the span lies between from and until.
 func (s *Span) overlap(from, until time.Time) time.Duration {
 	if s.From.After(from) {
 		from = s.From
@@ -176,33 +191,37 @@ func (s *Span) overlap(from, until time.Time) time.Duration {
 	return max(0, until.Sub(from))
 }
 
-// LoadBetween returns the load of the job self, time-weighted between from and
-// until, as the other jobs' spans make it, and the node where it is that. A job on
-// several nodes takes the most loaded one. The foreign load is unknown: ForeignDuring
-// returns that of an epoch.
+// LoadBetween returns the time-weighted load of the job self between from and until, computed from
+// the spans of the other jobs, and the node with that load. For a job on several nodes it is the
+// most loaded node. The foreign load is unknown; ForeignDuring returns it for an epoch.
 func LoadBetween(self Span, spans []Span, from, until time.Time) (Load, Hardware) {
-	return self.most(func(node string) Load { return loadOn(node, self, spans, from, until) })
+	return self.highestLoad(func(node string) Load {
+		return loadOn(node, self, spans, from, until)
+	})
 }
 
-// most returns the load of the most loaded node of a job, and that node.
-func (s *Span) most(loadOn func(node string) Load) (most Load, on Hardware) {
+// highestLoad returns the load of the job's most loaded node, and that node.
+func (s *Span) highestLoad(loadOn func(node string) Load) (highest Load, on Hardware) {
 	for i, node := range s.Nodes {
-		if l, h := loadOn(node), s.hardware(i); i == 0 || Fuller(l.Processes, h, most.Processes, on) {
-			most, on = l, h
+		l, h := loadOn(node), s.hardware(i)
+		if i == 0 || MoreLoaded(l.Processes, h, highest.Processes, on) {
+			highest, on = l, h
 		}
 	}
 	if on.Cores > 0 {
-		most.ProcessesPerCore = most.Processes / float64(on.Cores)
+		highest.ProcessesPerCore = highest.Processes / float64(on.Cores)
 	}
-	return most, on
+	return highest, on
 }
 
+// loadOn returns the time-weighted load of the job self on one of its nodes.
 func loadOn(node string, self Span, spans []Span, from, until time.Time) Load {
 	l := Load{ConcurrentJobs: 1, Processes: float64(self.CPUs), StableTimeRatio: 1}
 	whole := until.Sub(from)
 	if whole <= 0 {
 		return l
 	}
+
 	changes := []time.Time{from, until}
 	for i := range spans {
 		s := &spans[i]
@@ -225,7 +244,7 @@ func loadOn(node string, self Span, spans []Span, from, until time.Time) Load {
 	return l
 }
 
-// longestGap returns the longest time between neighbours, in seconds.
+// longestGap returns the longest time between consecutive instants, in seconds.
 func longestGap(times []time.Time) float64 {
 	slices.SortFunc(times, time.Time.Compare)
 	var longest time.Duration
@@ -235,17 +254,17 @@ func longestGap(times []time.Time) float64 {
 	return longest.Seconds()
 }
 
-// LoadNow returns the load that a job of cpus on nodes has, or would have,
-// beside the jobs whose spans have no end, and the node where it is that. The foreign load is
-// that of its own span.
+// LoadNow returns the load that the job self has, or would have, beside the jobs whose spans have
+// no end, and the node with that load. The foreign load is taken from self.
 func LoadNow(self Span, spans []Span) (Load, Hardware) {
-	return self.most(func(node string) Load {
+	return self.highestLoad(func(node string) Load {
 		l := Load{ConcurrentJobs: 1, Processes: float64(self.CPUs), StableTimeRatio: 1}
 		if i := slices.Index(self.Nodes, node); i < len(self.Foreign) {
 			self.Foreign[i].Set(&l)
 		}
 		for i := range spans {
-			if s := &spans[i]; s.JobID != self.JobID && s.Until.IsZero() && s.on(node) {
+			s := &spans[i]
+			if s.JobID != self.JobID && s.Until.IsZero() && s.on(node) {
 				l.ConcurrentJobs++
 				l.Processes += float64(s.CPUs)
 			}

@@ -14,7 +14,7 @@ var (
 	large = schemas.Hardware{Cores: 16, CPUModel: "new", Speed: 2e9}
 )
 
-// Three unlike jobs on two unlike nodes: small has 2 processors, large 16.
+// Three different jobs run on two different nodes: small has 2 processors, large 16.
 //
 //	seconds   0    10    20    30    40
 //	a small   |-------------------------  (2 CPUs)
@@ -23,9 +23,29 @@ var (
 func threeJobs() []schemas.Span {
 	at := func(s int) time.Time { return time.Unix(int64(1_790_000_000+s), 0) }
 	return []schemas.Span{
-		{JobID: "a", Nodes: []string{"small"}, CPUs: 2, From: at(0), Hardware: []schemas.Hardware{small}},
-		{JobID: "b", Nodes: []string{"small", "large"}, CPUs: 4, From: at(10), Until: at(30), Hardware: []schemas.Hardware{small, large}},
-		{JobID: "c", Nodes: []string{"large"}, CPUs: 8, From: at(10), Until: at(20), Hardware: []schemas.Hardware{large}},
+		{
+			JobID:    "a",
+			Nodes:    []string{"small"},
+			CPUs:     2,
+			From:     at(0),
+			Hardware: []schemas.Hardware{small},
+		},
+		{
+			JobID:    "b",
+			Nodes:    []string{"small", "large"},
+			CPUs:     4,
+			From:     at(10),
+			Until:    at(30),
+			Hardware: []schemas.Hardware{small, large},
+		},
+		{
+			JobID:    "c",
+			Nodes:    []string{"large"},
+			CPUs:     8,
+			From:     at(10),
+			Until:    at(20),
+			Hardware: []schemas.Hardware{large},
+		},
 	}
 }
 
@@ -41,18 +61,76 @@ func TestLoadBetween(t *testing.T) {
 		want        schemas.Load
 		on          schemas.Hardware
 	}{
-		{"alone", jobs[0], 0, 10, schemas.Load{ConcurrentJobs: 1, Processes: 2, ProcessesPerCore: 1, StableTimeRatio: 1}, small},
-		{"beside b all the time", jobs[0], 12, 28, schemas.Load{ConcurrentJobs: 2, Processes: 6, ProcessesPerCore: 3, StableTimeRatio: 1}, small},
-		{"beside b half of the time", jobs[0], 0, 20, schemas.Load{ConcurrentJobs: 1.5, Processes: 4, ProcessesPerCore: 2, StableTimeRatio: 0.5}, small},
-		{"b comes and goes: its longest stretch counts", jobs[0], 5, 35, schemas.Load{ConcurrentJobs: 1 + 2.0/3, Processes: 2 + 4*2.0/3, ProcessesPerCore: 1 + 4.0/3, StableTimeRatio: 2.0 / 3}, small},
-		{"c beside b", jobs[2], 10, 20, schemas.Load{ConcurrentJobs: 2, Processes: 12, ProcessesPerCore: 0.75, StableTimeRatio: 1}, large},
-		{"on two nodes the one with most processes per core counts, though the other has more processes", jobs[1], 10, 20,
-			schemas.Load{ConcurrentJobs: 2, Processes: 6, ProcessesPerCore: 3, StableTimeRatio: 1}, small},
-		{"on two nodes of unknown size the one with most processes counts", unknown, 10, 20, schemas.Load{ConcurrentJobs: 2, Processes: 12, StableTimeRatio: 1}, schemas.Hardware{}},
-		{"no time at all", jobs[2], 10, 10, schemas.Load{ConcurrentJobs: 1, Processes: 8, ProcessesPerCore: 0.5, StableTimeRatio: 1}, large},
+		{
+			"alone", jobs[0], 0, 10,
+			schemas.Load{ConcurrentJobs: 1, Processes: 2, ProcessesPerCore: 1, StableTimeRatio: 1},
+			small,
+		},
+		{
+			"beside b all the time", jobs[0], 12, 28,
+			schemas.Load{ConcurrentJobs: 2, Processes: 6, ProcessesPerCore: 3, StableTimeRatio: 1},
+			small,
+		},
+		{
+			"beside b half of the time", jobs[0], 0, 20,
+			schemas.Load{
+				ConcurrentJobs:   1.5,
+				Processes:        4,
+				ProcessesPerCore: 2,
+				StableTimeRatio:  0.5,
+			},
+			small,
+		},
+		{
+			"b comes and goes: its longest stretch counts", jobs[0], 5, 35,
+			schemas.Load{
+				ConcurrentJobs:   1 + 2.0/3,
+				Processes:        2 + 4*2.0/3,
+				ProcessesPerCore: 1 + 4.0/3,
+				StableTimeRatio:  2.0 / 3,
+			},
+			small,
+		},
+		{
+			"c beside b", jobs[2], 10, 20,
+			schemas.Load{
+				ConcurrentJobs:   2,
+				Processes:        12,
+				ProcessesPerCore: 0.75,
+				StableTimeRatio:  1,
+			},
+			large,
+		},
+		{
+			"on two nodes the one with most processes per core counts, though the other has more processes",
+			jobs[1], 10, 20,
+			schemas.Load{
+				ConcurrentJobs:   2,
+				Processes:        6,
+				ProcessesPerCore: 3,
+				StableTimeRatio:  1,
+			},
+			small,
+		},
+		{
+			"on two nodes of unknown size the one with most processes counts", unknown, 10, 20,
+			schemas.Load{ConcurrentJobs: 2, Processes: 12, StableTimeRatio: 1}, schemas.Hardware{},
+		},
+		{
+			"no time at all", jobs[2], 10, 10,
+			schemas.Load{
+				ConcurrentJobs:   1,
+				Processes:        8,
+				ProcessesPerCore: 0.5,
+				StableTimeRatio:  1,
+			},
+			large,
+		},
 	} {
 		got, on := schemas.LoadBetween(c.self, jobs, at(c.from), at(c.until))
-		if d := cmp.Diff(c.want, got, cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })); d != "" || on != c.on {
+		if d := cmp.Diff(c.want, got, cmp.Comparer(func(a, b float64) bool {
+			return a-b < 1e-9 && b-a < 1e-9
+		})); d != "" || on != c.on {
 			t.Errorf("%s: on %+v, want %+v (-want +got):\n%s", c.name, on, c.on, d)
 		}
 	}
@@ -60,7 +138,12 @@ func TestLoadBetween(t *testing.T) {
 
 func TestLoadNow_CountsWhatStillRuns(t *testing.T) {
 	jobs := threeJobs()
-	got, on := schemas.LoadNow(schemas.Span{JobID: "d", Nodes: []string{"small"}, CPUs: 1, Hardware: []schemas.Hardware{small}}, jobs)
+	got, on := schemas.LoadNow(schemas.Span{
+		JobID:    "d",
+		Nodes:    []string{"small"},
+		CPUs:     1,
+		Hardware: []schemas.Hardware{small},
+	}, jobs)
 	want := schemas.Load{ConcurrentJobs: 2, Processes: 3, ProcessesPerCore: 1.5, StableTimeRatio: 1}
 	if got != want || on != small {
 		t.Errorf("LoadNow = %+v on %+v, want %+v", got, on, want)
@@ -79,7 +162,13 @@ func TestExampleWeight(t *testing.T) {
 }
 
 func TestColumns_NameEveryFeature(t *testing.T) {
-	f := schemas.Features{BatchSize: 64, CPUs: 2, ModelCode: 1, EpochsDone: 5, Load: schemas.Load{ConcurrentJobs: 1.6, Processes: 3.1}}
+	f := schemas.Features{
+		BatchSize:  64,
+		CPUs:       2,
+		ModelCode:  1,
+		EpochsDone: 5,
+		Load:       schemas.Load{ConcurrentJobs: 1.6, Processes: 3.1},
+	}
 	columns := schemas.ColumnsOf(schemas.TargetAccuracy)
 	var names []string
 	for _, c := range columns {

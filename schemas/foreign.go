@@ -2,14 +2,14 @@ package schemas
 
 import "time"
 
-// Foreign is the load of a node that comes from none of the jobs that Courier knows. Both ratios
-// are rounded to steps of a tenth: loads that differ by less are one level of a feature.
+// Foreign is the load of a node that no known job causes. Both ratios are rounded to tenths, so
+// that similar loads are one level of a feature.
 type Foreign struct {
-	// CPU is the share of the node's processors that other work takes, or would take beside
-	// idle jobs: work that shares busy processors with jobs gets less than it wants.
+	// CPU is the share of the node's processors that foreign work uses, or would use if the jobs
+	// were idle: on busy processors it gets less than it demands.
 	CPU Ratio
-	// IOWait is the share of the node's processors that idle while other work waits for storage.
-	// It is unknown where the processors are busy, because a busy processor hides it.
+	// IOWait is the share of the node's processors that are idle while foreign work waits for
+	// storage. It is unknown if the processors are busy, because a busy processor hides it.
 	IOWait Ratio
 }
 
@@ -17,36 +17,37 @@ type Foreign struct {
 func (f Foreign) Set(l *Load) { l.ForeignCPURatio, l.ForeignIOWaitRatio = f.CPU, f.IOWait }
 
 const (
-	// saturatedRatio is the busy share of a node from which on its processors are contended.
+	// saturatedRatio is the minimum busy share of a node whose processors are contended.
 	saturatedRatio = 0.9
-	// hungryShare is the part of a thread's fair share of contended processors from which on
-	// foreign work counts as at least one thread that wants more.
-	hungryShare = 0.75
-	// quietBytesPerSecond is the storage traffic under which a job does not wait for storage.
-	quietBytesPerSecond = 16 << 10
+	// throttledShare is the minimum part of a thread's fair share of contended processors that
+	// foreign work must get to count as at least one throttled thread.
+	throttledShare = 0.75
+	// idleBytesPerSecond is the maximum storage traffic of a job that does not wait for storage.
+	idleBytesPerSecond = 16 << 10
 )
 
-// Known is the part of a node's load that is due to known jobs.
+// Known is the part of a node's load that known jobs cause.
 type Known struct {
-	Processes float64 // of the jobs
+	Processes float64 // processes of the jobs
 	CPU       float64 // processors that they keep busy
-	IOWait    float64 // threads of theirs that wait for storage
+	IOWait    float64 // their threads that wait for storage
 	HasIOWait bool    // IOWait is known
 }
 
-// ForeignOf splits a node's load: what the known jobs do not explain is foreign. cpu and ioWait are
-// the node's ratios.
+// ForeignOf returns the part of a node's load that the known jobs do not explain. cpu and ioWait
+// are the node's ratios.
 //
-// Where processors are contended, every thread gets the same share of them. Foreign work that got
-// at least such a share wants more: as many processors as it got shares.
+// On contended processors every thread gets the same share. Foreign work that got at least
+// throttledShare of such a share demands as many processors as it got shares.
 func ForeignOf(cores uint32, cpu, ioWait Ratio, known Known) (f Foreign) {
 	if cores == 0 || !cpu.Known {
 		return f
 	}
+
 	n := float64(cores)
 	foreign := max(0, cpu.Value*n-known.CPU)
 	if share := known.CPU / known.Processes; cpu.Value >= saturatedRatio && known.Processes > 0 &&
-		share > 0 && share < 1 && foreign >= hungryShare*share {
+		share > 0 && share < 1 && foreign >= throttledShare*share {
 		foreign /= share
 	}
 	f.CPU = RatioOf(foreign / n).Tenths()
@@ -57,16 +58,16 @@ func ForeignOf(cores uint32, cpu, ioWait Ratio, known Known) (f Foreign) {
 	return f
 }
 
-// Usage adds up what a job took in some of its epochs.
+// Usage is the sum of the resources that a job used in some of its epochs.
 type Usage struct {
 	CPUSeconds    float64 // CPU time
-	Seconds       float64 // of the epochs whose CPU time is known
-	IOWaitSeconds float64 // time that its threads waited for storage
-	IOSeconds     float64 // of the epochs for which that is known
+	Seconds       float64 // duration of the epochs with a known CPU time
+	IOWaitSeconds float64 // time that the job's threads waited for storage
+	IOSeconds     float64 // duration of the epochs with a known IO-wait time
 }
 
-// UsageOf returns what a job took in an epoch. since is when the epoch before it ended or its run
-// started: the epoch's figures cover the time since then.
+// UsageOf returns the usage of a job in an epoch. since is the end of the previous epoch or the
+// start of the run: the epoch's figures cover the time since then.
 func UsageOf(e *Epoch, since time.Time) (u Usage) {
 	seconds := observedSeconds(e, since)
 	if seconds == 0 {
@@ -79,22 +80,22 @@ func UsageOf(e *Epoch, since time.Time) (u Usage) {
 	case e.JobIOWaitSeconds != nil:
 		u.IOWaitSeconds, u.IOSeconds = *e.JobIOWaitSeconds, seconds
 	case e.JobReadBytes != nil && e.JobWrittenBytes != nil &&
-		*e.JobReadBytes+*e.JobWrittenBytes <= quietBytesPerSecond*seconds:
+		*e.JobReadBytes+*e.JobWrittenBytes <= idleBytesPerSecond*seconds:
 		u.IOSeconds = seconds
 	}
 	return u
 }
 
-// observedSeconds is the time that an epoch's figures of node and job cover; 0 if it is unclear.
-// Epochs that were reported together share their figures, so that a duration in the job's own
-// output fits the time between reports only where there is one epoch in it.
+// observedSeconds returns the time that an epoch's figures of node and job cover, or 0 if it is
+// unknown. Epochs that are reported together share their figures. A duration from the job's output
+// therefore counts only if it matches the time since the previous report.
 func observedSeconds(e *Epoch, since time.Time) float64 {
 	if e.DurationSource == DurationArrival {
 		return e.DurationSeconds
 	}
-	const longer = 1.5 // than the epoch: it was reported with others, or there is a start-up
+	const maxRatio = 1.5 // a longer gap contains other epochs or the start-up
 	gap := e.At.Sub(since).Seconds()
-	if since.IsZero() || gap < e.DurationSeconds/longer || gap > e.DurationSeconds*longer {
+	if since.IsZero() || gap < e.DurationSeconds/maxRatio || gap > e.DurationSeconds*maxRatio {
 		return 0
 	}
 	return gap
@@ -106,8 +107,8 @@ func (u *Usage) Add(o Usage) {
 	u.IOWaitSeconds, u.IOSeconds = u.IOWaitSeconds+o.IOWaitSeconds, u.IOSeconds+o.IOSeconds
 }
 
-// Known returns what a job with some processes takes of a node. One whose CPU time is unknown
-// keeps a processor busy with each of them.
+// Known returns the load of a job with the given number of processes. If its CPU time is unknown,
+// each process counts as one busy processor.
 func (u Usage) Known(processes float64) Known {
 	k := Known{Processes: processes, CPU: processes}
 	if u.Seconds > 0 {
@@ -119,7 +120,7 @@ func (u Usage) Known(processes float64) Known {
 	return k
 }
 
-// Add adds what another job takes for a share of the time.
+// Add adds the load of another job that was there for a share of the time.
 func (k *Known) Add(o Known, share float64) {
 	k.Processes += share * o.Processes
 	k.CPU += share * o.CPU
@@ -127,8 +128,8 @@ func (k *Known) Add(o Known, share float64) {
 	k.HasIOWait = k.HasIOWait && (o.HasIOWait || share == 0)
 }
 
-// Observation is what an epoch tells of its job and its node. It is all that is needed of an epoch
-// to split the load of its node, once its neighbours are known.
+// Observation holds the figures of an epoch from which Foreign computes the foreign load of its
+// node, once the co-located jobs are known.
 type Observation struct {
 	Usage  Usage
 	Cores  uint32 // processors of the node
@@ -136,17 +137,19 @@ type Observation struct {
 	IOWait Ratio  // IO-wait share of the node
 }
 
-// Observe returns what an epoch tells of its job and its node. since is as in UsageOf.
+// Observe returns the observation of an epoch. since is as in UsageOf.
 func Observe(e *Epoch, since time.Time) Observation {
 	return Observation{
-		Usage: UsageOf(e, since), Cores: e.NodeCores,
-		CPU: RatioAt(e.NodeCPURatio), IOWait: RatioAt(e.NodeIOWaitRatio),
+		Usage:  UsageOf(e, since),
+		Cores:  e.NodeCores,
+		CPU:    RatioAt(e.NodeCPURatio),
+		IOWait: RatioAt(e.NodeIOWaitRatio),
 	}
 }
 
 // Foreign returns the foreign load of the node of the job self in an epoch that ended at until,
-// beside the spans of other jobs. It is unknown for a job on several nodes, because the figures are
-// those of one of them, and where the job's own CPU time is unknown.
+// given the spans of other jobs. It is unknown for a job on several nodes, because the figures
+// describe only one of them, and for a job with unknown CPU time.
 func (o Observation) Foreign(self Span, others []Span, until time.Time) (f Foreign) {
 	if len(self.Nodes) != 1 || o.Usage.Seconds == 0 {
 		return f

@@ -139,10 +139,10 @@ func TestForeignDuring_SubtractsTheJobAndItsNeighbours(t *testing.T) {
 }
 
 func TestEncoder_AnUnknownForeignLoadIsTheTypicalOne(t *testing.T) {
-	cpu := schemas.ForeignColumn{Column: schemas.ColumnForeignCPU, Typical: 0.2, Greatest: 0.9}
+	cpu := schemas.ForeignColumn{Column: schemas.ColumnForeignCPU, Typical: 0.2, Max: 0.9}
 	made := schemas.NewEncoder(schemas.TargetEpochTime, []string{"m"}, []schemas.Hardware{{}}, cpu)
-	inputs := []schemas.Input{{Name: "model", Levels: []string{"m"}}}
-	inputs = append(inputs, schemas.Input{Name: "foreign_cpu_ratio", Max: 0.9, Typical: 0.2})
+	inputs := []schemas.EncoderInput{{Name: "model", Levels: []string{"m"}}}
+	inputs = append(inputs, schemas.EncoderInput{Name: "foreign_cpu_ratio", Max: 0.9, Typical: 0.2})
 	read, err := schemas.ReadEncoder(inputs)
 	if err != nil {
 		t.Fatal(err)

@@ -6,44 +6,52 @@ import (
 	"strconv"
 )
 
-// Hardware is what is known of a node as a machine.
+// Hardware describes a node as a machine.
 type Hardware struct {
 	Cores    uint32  // logical processors; 0 if unknown
-	CPUModel string  // of its processors, as the system names it; "" if unknown
-	Speed    float64 // operations per second of one of them, as the collector measures; 0 if unknown
-	Slowest  float64 // speed that a job told of it, the least: a regressor may know it by that; 0: none did
+	CPUModel string  // name of the processor model as the system reports it; "" if unknown
+	Speed    float64 // operations per second of one processor by the collector's measure; 0 if unknown
+	// Slowest is the lowest speed that an event of a job reported for the node, 0 if none did: the
+	// examples of a regressor may have that speed.
+	Slowest float64
 }
 
-// speedStep is the step of speeds, as a logarithm: about a tenth. Measurements of
-// one node differ by less, so that they are one speed.
+// speedStep is the step to which the logarithm of a speed is rounded, about a tenth. Measurements
+// of one node differ by less.
 const speedStep = 0.1
 
-// Near reports whether two values of a column may be of nodes alike: a speed is
-// measured and rounded, so that nodes alike may have two.
+// Near reports whether two values of a column may belong to identical nodes. Speeds are measured
+// and rounded, so identical nodes may differ by one step.
 func (c Column) Near(x, y float64) bool {
 	return x == y || c == ColumnNodeSpeed && math.Abs(math.Log(x/y)) < 1.5*speedStep
 }
 
-// faster reports whether a speed is higher than another by more than measurements
-// of one node differ.
+// faster reports whether a speed exceeds another by more than measurements of one node differ.
 func faster(speed, than float64) bool { return speed > than*math.Exp(speedStep) }
 
-// agrees reports whether what is known of both, told of one node, may be one
-// machine. Speeds contradict only where nobody knows that the CPU model is the same.
-func (h Hardware) agrees(with Hardware) bool {
-	return (h.Cores == 0 || with.Cores == 0 || h.Cores == with.Cores) &&
-		(h.CPUModel == "" || with.CPUModel == "" || h.CPUModel == with.CPUModel) &&
-		(h.Speed == 0 || with.Speed == 0 || h.CPUModel != "" && h.CPUModel == with.CPUModel || !faster(h.Speed, with.Speed) && !faster(with.Speed, h.Speed))
+// compatible reports whether two reports about one node may describe the same machine. Different
+// speeds are compatible if both have the same known CPU model.
+func (h Hardware) compatible(other Hardware) bool {
+	sameCores := h.Cores == 0 || other.Cores == 0 || h.Cores == other.Cores
+	sameModel := h.CPUModel == "" || other.CPUModel == "" || h.CPUModel == other.CPUModel
+	sameSpeed := h.Speed == 0 || other.Speed == 0 ||
+		h.CPUModel != "" && h.CPUModel == other.CPUModel ||
+		!faster(h.Speed, other.Speed) && !faster(other.Speed, h.Speed)
+	return sameCores && sameModel && sameSpeed
 }
 
-// or fills in what is unknown.
+// or returns the hardware with unknown properties taken from other.
 func (h Hardware) or(other Hardware) Hardware {
-	slowest := cmp.Or(min(h.Slowest, other.Slowest), max(h.Slowest, other.Slowest))
-	return Hardware{cmp.Or(h.Cores, other.Cores), cmp.Or(h.CPUModel, other.CPUModel), cmp.Or(h.Speed, other.Speed), slowest}
+	return Hardware{
+		Cores:    cmp.Or(h.Cores, other.Cores),
+		CPUModel: cmp.Or(h.CPUModel, other.CPUModel),
+		Speed:    cmp.Or(h.Speed, other.Speed),
+		Slowest:  cmp.Or(min(h.Slowest, other.Slowest), max(h.Slowest, other.Slowest)),
+	}
 }
 
-// Rounded returns the hardware with its speed rounded to steps of about a tenth,
-// so that nodes alike have one speed, and without the slowest.
+// Rounded returns the hardware with its speed rounded to steps of about a tenth, so that identical
+// nodes have one speed, and without Slowest.
 func (h Hardware) Rounded() Hardware {
 	h.Speed, h.Slowest = rounded(h.Speed), 0
 	return h
@@ -56,48 +64,48 @@ func rounded(speed float64) float64 {
 	return math.Exp(speedStep * math.Round(math.Log(speed)/speedStep))
 }
 
-// Fleet is what is known of the hardware of nodes: a fold over samples and jobs.
-// What was told first stays until something else is told, and what one event does
-// not know another may have told. Whatever disturbs the measurement of a speed makes
-// it slower: of a node whose cores and CPU model stay the same one that is faster by
-// a tenth is believed, and none that is slower.
+// Fleet maps node names to the known hardware. It is a fold over samples and job events. A known
+// property stays until an incompatible report replaces the hardware of the node. Disturbances only
+// lower a measured speed, so for a node with unchanged cores and CPU model a speed replaces the
+// known one only if it is faster by about a tenth.
 type Fleet map[string]Hardware
 
-// Sample takes what a node tells of itself, and returns what is known of it.
-func (f Fleet) Sample(s *Sample) Hardware { return f.see(s.Node, s.Hardware()) }
+// Sample adds the hardware of a node's sample and returns the known hardware of the node.
+func (f Fleet) Sample(s *Sample) Hardware { return f.merge(s.Node, s.Hardware()) }
 
-func (f Fleet) see(node string, told Hardware) Hardware {
-	if known := f[node]; known.agrees(told) {
-		if faster(told.Speed, known.Speed) {
-			known.Speed = told.Speed
+// merge adds the reported hardware of a node and returns the known hardware.
+func (f Fleet) merge(node string, reported Hardware) Hardware {
+	if known := f[node]; known.compatible(reported) {
+		if faster(reported.Speed, known.Speed) {
+			known.Speed = reported.Speed
 		}
-		told = known.or(told)
+		reported = known.or(reported)
 	}
-	f[node] = told
-	return told
+	f[node] = reported
+	return reported
 }
 
-// See takes what an event of a job tells of its nodes, in their order, and returns
-// what is known of them. smallest are the processors of the smallest of them, 0 if
-// unknown: all that most events tell.
-func (f Fleet) See(nodes []string, told []Hardware, smallest uint32) []Hardware {
+// See adds the hardware that an event of a job reports for its nodes, in their order, and returns
+// the known hardware of the nodes. minCores is the number of processors of the smallest node, 0 if
+// unknown; most events report nothing else.
+func (f Fleet) See(nodes []string, reported []Hardware, minCores uint32) []Hardware {
 	all := make([]Hardware, len(nodes))
 	for i, name := range nodes {
 		var h Hardware
-		if i < len(told) {
-			h = told[i]
+		if i < len(reported) {
+			h = reported[i]
 		}
 		if h.Cores == 0 && len(nodes) == 1 {
-			h.Cores = smallest
+			h.Cores = minCores
 		}
 		h.Slowest = h.Speed
-		all[i] = f.see(name, h)
-		all[i].Cores = cmp.Or(all[i].Cores, smallest)
+		all[i] = f.merge(name, h)
+		all[i].Cores = cmp.Or(all[i].Cores, minCores)
 	}
 	return all
 }
 
-// Of returns what is known of some nodes, in their order.
+// Of returns the known hardware of nodes, in their order.
 func (f Fleet) Of(nodes []string) []Hardware {
 	all := make([]Hardware, len(nodes))
 	for i, name := range nodes {
@@ -106,19 +114,19 @@ func (f Fleet) Of(nodes []string) []Hardware {
 	return all
 }
 
-// Complete returns what is known of a node at the end of the fold, where that agrees
-// with what was known of it at some time; what was known, where it was another machine.
+// Complete returns h, which was known of a node during the fold, with unknown properties taken from
+// the end of the fold. It returns h unchanged if the node was a different machine.
 func (f Fleet) Complete(node string, h Hardware) Hardware {
-	if known := f[node]; known.agrees(h) {
+	if known := f[node]; known.compatible(h) {
 		return known.or(h)
 	}
 	return h
 }
 
-// Fuller reports whether some processes on a node slow a job down more than others
-// on another of its nodes: by processes per core where both sizes are known, of
-// equals on the slower node.
-func Fuller(processes float64, on Hardware, others float64, other Hardware) bool {
+// MoreLoaded reports whether processes on one node of a job slow it down more than other processes
+// on another of its nodes. It compares processes per core if both sizes are known, and prefers the
+// slower node on a tie.
+func MoreLoaded(processes float64, on Hardware, others float64, other Hardware) bool {
 	if on.Cores > 0 && other.Cores > 0 {
 		processes, others = processes/float64(on.Cores), others/float64(other.Cores)
 	}
@@ -128,11 +136,11 @@ func Fuller(processes float64, on Hardware, others float64, other Hardware) bool
 	return on.Speed > 0 && on.Speed < other.Speed
 }
 
-// NodeType names what makes nodes alike: the CPU model and the cores where the CPU model is known,
-// else the speed and the cores. It is "" where neither is known.
+// NodeType returns the name of the node's type: the CPU model and the cores, or the speed and the
+// cores if the CPU model is unknown, or "" if both are unknown.
 func (h Hardware) NodeType() string {
-	var room [64]byte // every decision asks for it
-	b := room[:0]
+	var buffer [64]byte // avoids an allocation: every decision calls this
+	b := buffer[:0]
 	switch {
 	case h.CPUModel != "":
 		b = append(b, h.CPUModel...)

@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// JobStamp is what every event of a job begins with.
+// JobStamp holds the fields that all events of a job have.
 type JobStamp struct {
 	Stamp
-	JobID string `json:"job_id" ch:"job_id"` // [a-z0-9_-]{1,64}
-	Run   uint32 `json:"run" ch:"run"`       // counts starts of the same job from 1; 0 before the first
+	// [a-z0-9_-]{1,64}
+	JobID string `json:"job_id" ch:"job_id"`
+	// Number of the run, from 1; 0 before the first start.
+	Run uint32 `json:"run" ch:"run"`
 }
 
 func (s *JobStamp) validate() error {
@@ -21,16 +23,23 @@ func (s *JobStamp) validate() error {
 	return validateToken("job_id", s.JobID)
 }
 
-// Setting is what the owner of a job fixes, repeated on its events so that each
-// can be understood alone.
+// Setting holds the properties of a job that its owner determines. They are repeated in its events,
+// so that each event can be interpreted alone.
 type Setting struct {
-	Model           string   `json:"model" ch:"model"`                                 // name of what is trained
-	Dataset         string   `json:"dataset,omitempty" ch:"dataset"`                   // name of its training data; "" is a dataset of its own
-	BatchSize       uint32   `json:"batch_size" ch:"batch_size"`                       // samples in one iteration
-	CPUs            uint32   `json:"cpus" ch:"cpus"`                                   // processes of the job, over all its nodes
-	Epochs          uint32   `json:"epochs" ch:"epochs"`                               // epochs it will run
-	TrainingSamples uint64   `json:"training_samples,omitempty" ch:"training_samples"` // samples in one epoch; 0 if unknown
-	Nodes           []string `json:"nodes" ch:"nodes"`                                 // nodes it runs on
+	// Name of the model that is trained.
+	Model string `json:"model" ch:"model"`
+	// Name of the training data; "" is a dataset of its own.
+	Dataset string `json:"dataset,omitempty" ch:"dataset"`
+	// Samples per iteration.
+	BatchSize uint32 `json:"batch_size" ch:"batch_size"`
+	// Processes of the job on all its nodes.
+	CPUs uint32 `json:"cpus" ch:"cpus"`
+	// Total epochs of the run.
+	Epochs uint32 `json:"epochs" ch:"epochs"`
+	// Samples per epoch; 0 if unknown.
+	TrainingSamples uint64 `json:"training_samples,omitempty" ch:"training_samples"`
+	// Nodes on which the job runs.
+	Nodes []string `json:"nodes" ch:"nodes"`
 }
 
 func (s *Setting) validate() error {
@@ -53,7 +62,7 @@ func (s *Setting) validate() error {
 		return Invalid("epochs", "%d is more than %d", s.Epochs, MaxEpochs)
 	}
 	if len(s.Nodes) == 0 {
-		return Invalid("nodes", "is missing: the nodes that the job runs on")
+		return Invalid("nodes", "is missing; want the nodes on which the job runs")
 	}
 	return validateNodes(s.Nodes)
 }
@@ -61,15 +70,17 @@ func (s *Setting) validate() error {
 // Submitted is job.<id>.submitted: a request and the advice that answered it.
 type Submitted struct {
 	JobStamp
-	Request JobRequest `json:"request"` // as it was understood, defaults filled in
-	Advice  Advice     `json:"advice"`  // the reply
+	// The request with its defaults filled in.
+	Request JobRequest `json:"request"`
+	// The reply.
+	Advice Advice `json:"advice"`
 
-	// Written is the advice as JSON, if it was written already: it is not written again.
-	Written json.RawMessage `json:"-"`
+	// EncodedAdvice is the advice as JSON if it was encoded before; Marshal reuses it.
+	EncodedAdvice json.RawMessage `json:"-"`
 }
 
-// splice writes the event around the advice that was written before; Marshal
-// calls it, because json.Marshal would read those bytes twice more.
+// splice encodes the event around EncodedAdvice. Marshal calls it instead of json.Marshal, which
+// would scan these bytes twice.
 func (e *Submitted) splice() ([]byte, error) {
 	head, err := json.Marshal(struct {
 		*JobStamp
@@ -79,7 +90,7 @@ func (e *Submitted) splice() ([]byte, error) {
 		return nil, err
 	}
 	head = append(head[:len(head)-1], `,"advice":`...)
-	return append(append(head, e.Written...), '}'), nil
+	return append(append(head, e.EncodedAdvice...), '}'), nil
 }
 
 // Subject implements Event.
@@ -100,19 +111,26 @@ func (e *Submitted) Validate() error {
 type Started struct {
 	JobStamp
 	Setting
-	NodeCores        uint32   `json:"node_cores" ch:"node_cores"`               // logical processors of its node (of the smallest, if several)
-	HeartbeatSeconds float64  `json:"heartbeat_seconds" ch:"heartbeat_seconds"` // promised interval of job.<id>.alive; 0: this client sends none
-	Command          string   `json:"command,omitempty" ch:"command"`           // name of the program, without arguments
-	User             string   `json:"user,omitempty" ch:"user"`                 // who runs it
-	Moves            []string `json:"moves,omitempty" ch:"moves"`               // that the runner can do, "batch_size"; others are advice only
+	// Logical processors of the node; for several nodes, of the smallest one.
+	NodeCores uint32 `json:"node_cores" ch:"node_cores"`
+	// Promised interval of job.<id>.alive; 0 if the client sends no heartbeats.
+	HeartbeatSeconds float64 `json:"heartbeat_seconds" ch:"heartbeat_seconds"`
+	// Name of the program, without arguments.
+	Command string `json:"command,omitempty" ch:"command"`
+	// User who runs the job.
+	User string `json:"user,omitempty" ch:"user"`
+	// Moves that the runner can carry out, "batch_size"; all others are advice only.
+	Moves []string `json:"moves,omitempty" ch:"moves"`
 
-	NodesCores                    []uint32  `json:"nodes_cores,omitempty" ch:"nodes_cores"`                                             // logical processors of each of its nodes, in their order; 0 if unknown
-	NodesCPUModel                 []string  `json:"nodes_cpu_model,omitempty" ch:"nodes_cpu_model"`                                     // CPU model of each; "" if unknown
-	NodesSpeedOperationsPerSecond []float64 `json:"nodes_speed_operations_per_second,omitempty" ch:"nodes_speed_operations_per_second"` // speed of each, as in its samples; 0 if unknown
+	// Logical processors of each node, in their order; 0 if unknown.
+	NodesCores []uint32 `json:"nodes_cores,omitempty" ch:"nodes_cores"`
+	// CPU model of each node; "" if unknown.
+	NodesCPUModel []string `json:"nodes_cpu_model,omitempty" ch:"nodes_cpu_model"`
+	// Speed of each node, as in its samples; 0 if unknown.
+	NodesSpeedOperationsPerSecond []float64 `json:"nodes_speed_operations_per_second,omitempty" ch:"nodes_speed_operations_per_second"`
 }
 
-// Hardware returns what the event tells of each node of the job, nil where it
-// tells nothing.
+// Hardware returns the hardware of each node of the job, or nil if the event has none.
 func (e *Started) Hardware() []Hardware {
 	if len(e.NodesCores)+len(e.NodesCPUModel)+len(e.NodesSpeedOperationsPerSecond) == 0 {
 		return nil
@@ -132,7 +150,7 @@ func (e *Started) Hardware() []Hardware {
 	return all
 }
 
-// SetHardware tells of each node of the job what is known of it.
+// SetHardware sets the hardware of each node of the job.
 func (e *Started) SetHardware(all []Hardware) {
 	e.NodesCores, e.NodesCPUModel, e.NodesSpeedOperationsPerSecond = nil, nil, nil
 	for _, h := range all {
@@ -142,12 +160,16 @@ func (e *Started) SetHardware(all []Hardware) {
 	}
 }
 
-// validateHardware holds the lists of what is known of nodes against the nodes.
+// validateHardware checks the hardware of the nodes.
 func (e *Started) validateHardware() error {
 	for _, list := range []struct {
 		field   string
 		entries int
-	}{{"nodes_cores", len(e.NodesCores)}, {"nodes_cpu_model", len(e.NodesCPUModel)}, {"nodes_speed_operations_per_second", len(e.NodesSpeedOperationsPerSecond)}} {
+	}{
+		{"nodes_cores", len(e.NodesCores)},
+		{"nodes_cpu_model", len(e.NodesCPUModel)},
+		{"nodes_speed_operations_per_second", len(e.NodesSpeedOperationsPerSecond)},
+	} {
 		if list.entries != 0 && list.entries != len(e.Nodes) {
 			return Invalid(list.field, "%d entries for %d nodes", list.entries, len(e.Nodes))
 		}
@@ -160,7 +182,8 @@ func (e *Started) validateHardware() error {
 			return err
 		}
 		if !(h.Speed >= 0 && h.Speed <= maxSpeed) {
-			return Invalid("nodes_speed_operations_per_second", "%v is not between 0 and %g", h.Speed, float64(maxSpeed))
+			return Invalid("nodes_speed_operations_per_second", "%v is not between 0 and %g",
+				h.Speed, float64(maxSpeed))
 		}
 	}
 	return nil
@@ -186,49 +209,76 @@ func (e *Started) Validate() error {
 	return e.validateHardware()
 }
 
-// Ways in which an epoch's duration was learnt.
+// Sources of an epoch's duration.
 const (
-	DurationReported = "reported" // a number in the job's own output
-	DurationArrival  = "arrival"  // time between lines, by the runner's monotonic clock
+	DurationReported = "reported" // a number in the job's output
+	DurationArrival  = "arrival"  // time between output lines, by the runner's monotonic clock
 )
 
-// Epoch is job.<id>.epoch: one pass over the data, at its end. What was not
-// measured is absent.
+// Epoch is job.<id>.epoch: the end of one pass over the data. Unmeasured values are absent.
 type Epoch struct {
 	JobStamp
 	Setting
-	Epoch           uint32  `json:"epoch" ch:"epoch"`                       // its number, from 1
-	DurationSeconds float64 `json:"duration_seconds" ch:"duration_seconds"` // of the epoch with its validation
-	DurationSource  string  `json:"duration_source" ch:"duration_source"`   // "reported" or "arrival"
-	NodeCores       uint32  `json:"node_cores" ch:"node_cores"`             // logical processors of its node
+	// Number of the epoch, from 1.
+	Epoch uint32 `json:"epoch" ch:"epoch"`
+	// Duration of the epoch with its validation.
+	DurationSeconds float64 `json:"duration_seconds" ch:"duration_seconds"`
+	// "reported" or "arrival"
+	DurationSource string `json:"duration_source" ch:"duration_source"`
+	// Logical processors of the node.
+	NodeCores uint32 `json:"node_cores" ch:"node_cores"`
 
-	Loss     *float64 `json:"loss,omitempty" ch:"loss"`         // training loss
-	Accuracy *float64 `json:"accuracy,omitempty" ch:"accuracy"` // on the validation set, 0 to 1
+	// Training loss.
+	Loss *float64 `json:"loss,omitempty" ch:"loss"`
+	// Accuracy on the validation set, 0 to 1.
+	Accuracy *float64 `json:"accuracy,omitempty" ch:"accuracy"`
 
-	ConcurrentJobs  *float64 `json:"concurrent_jobs,omitempty" ch:"concurrent_jobs"`       // jobs on the node meanwhile, this one included, time-weighted, as the runner knew
-	NodeCPURatio    *float64 `json:"node_cpu_ratio,omitempty" ch:"node_cpu_ratio"`         // busy share of the node's processors meanwhile, 0 to 1
-	NodeIOWaitRatio *float64 `json:"node_io_wait_ratio,omitempty" ch:"node_io_wait_ratio"` // IO-wait share of the node's processors meanwhile, 0 to 1
-	NodeLoadAverage *float64 `json:"node_load_average,omitempty" ch:"node_load_average"`   // one-minute load average at the end
+	// Time-weighted number of jobs on the node during the epoch, this one included, as known to
+	// the runner.
+	ConcurrentJobs *float64 `json:"concurrent_jobs,omitempty" ch:"concurrent_jobs"`
+	// Busy share of the node's processors during the epoch, 0 to 1.
+	NodeCPURatio *float64 `json:"node_cpu_ratio,omitempty" ch:"node_cpu_ratio"`
+	// IO-wait share of the node's processors during the epoch, 0 to 1.
+	NodeIOWaitRatio *float64 `json:"node_io_wait_ratio,omitempty" ch:"node_io_wait_ratio"`
+	// One-minute load average at the end of the epoch.
+	NodeLoadAverage *float64 `json:"node_load_average,omitempty" ch:"node_load_average"`
 
-	// Of the job's cgroup where JobCgroupFigures names them, else of its process tree.
-	JobCPUSeconds   *float64 `json:"job_cpu_seconds,omitempty" ch:"job_cpu_seconds"`     // CPU time in the epoch
-	JobMemoryBytes  *float64 `json:"job_memory_bytes,omitempty" ch:"job_memory_bytes"`   // resident memory at the end; pages that processes share count in each of a tree, and once in a cgroup
-	JobReadBytes    *float64 `json:"job_read_bytes,omitempty" ch:"job_read_bytes"`       // read from storage in the epoch
-	JobWrittenBytes *float64 `json:"job_written_bytes,omitempty" ch:"job_written_bytes"` // written to storage in the epoch
+	// The figures of the job are from its cgroup if JobCgroupFigures names them, else from its
+	// process tree.
 
-	ValidationSamples uint64 `json:"validation_samples,omitempty" ch:"validation_samples"` // samples that the accuracy is of; 0 if unknown
+	// CPU time of the job in the epoch.
+	JobCPUSeconds *float64 `json:"job_cpu_seconds,omitempty" ch:"job_cpu_seconds"`
+	// Resident memory at the end. Shared pages count once per process in a process tree and once
+	// in a cgroup.
+	JobMemoryBytes *float64 `json:"job_memory_bytes,omitempty" ch:"job_memory_bytes"`
+	// Bytes read from storage in the epoch.
+	JobReadBytes *float64 `json:"job_read_bytes,omitempty" ch:"job_read_bytes"`
+	// Bytes written to storage in the epoch.
+	JobWrittenBytes *float64 `json:"job_written_bytes,omitempty" ch:"job_written_bytes"`
 
-	JobIOWaitSeconds           *float64 `json:"job_io_wait_seconds,omitempty" ch:"job_io_wait_seconds"`                       // time that its threads waited for storage in the epoch, summed (delay accounting); absent also if one of them ended
-	JobCPUPressureRatio        *float64 `json:"job_cpu_pressure_ratio,omitempty" ch:"job_cpu_pressure_ratio"`                 // share of the time in which some task of its cgroup waited for a CPU (PSI), 0 to 1
-	JobCPUFullPressureRatio    *float64 `json:"job_cpu_full_pressure_ratio,omitempty" ch:"job_cpu_full_pressure_ratio"`       // in which all of them that had work did
-	JobIOPressureRatio         *float64 `json:"job_io_pressure_ratio,omitempty" ch:"job_io_pressure_ratio"`                   // the same for IO
-	JobIOFullPressureRatio     *float64 `json:"job_io_full_pressure_ratio,omitempty" ch:"job_io_full_pressure_ratio"`         //
-	JobMemoryPressureRatio     *float64 `json:"job_memory_pressure_ratio,omitempty" ch:"job_memory_pressure_ratio"`           // the same for memory
-	JobMemoryFullPressureRatio *float64 `json:"job_memory_full_pressure_ratio,omitempty" ch:"job_memory_full_pressure_ratio"` //
-	JobCgroupFigures           []string `json:"job_cgroup_figures,omitempty" ch:"job_cgroup_figures"`                         // which of cpu, memory and io its cgroup told
+	// Number of samples in the validation set; 0 if unknown.
+	ValidationSamples uint64 `json:"validation_samples,omitempty" ch:"validation_samples"`
+
+	// Time that the job's threads waited for storage in the epoch, summed (delay accounting); also
+	// absent if one of the threads ended.
+	JobIOWaitSeconds *float64 `json:"job_io_wait_seconds,omitempty" ch:"job_io_wait_seconds"`
+	// Share of time in which at least one task of the job's cgroup waited for a CPU (PSI), 0 to 1.
+	JobCPUPressureRatio *float64 `json:"job_cpu_pressure_ratio,omitempty" ch:"job_cpu_pressure_ratio"`
+	// Share of time in which all runnable tasks of the cgroup waited for a CPU, 0 to 1.
+	JobCPUFullPressureRatio *float64 `json:"job_cpu_full_pressure_ratio,omitempty" ch:"job_cpu_full_pressure_ratio"`
+	// Share of time in which at least one task of the cgroup waited for IO, 0 to 1.
+	JobIOPressureRatio *float64 `json:"job_io_pressure_ratio,omitempty" ch:"job_io_pressure_ratio"`
+	// Share of time in which all tasks of the cgroup with work waited for IO, 0 to 1.
+	JobIOFullPressureRatio *float64 `json:"job_io_full_pressure_ratio,omitempty" ch:"job_io_full_pressure_ratio"`
+	// Share of time in which at least one task of the cgroup waited for memory, 0 to 1.
+	JobMemoryPressureRatio *float64 `json:"job_memory_pressure_ratio,omitempty" ch:"job_memory_pressure_ratio"`
+	// Share of time in which all tasks of the cgroup with work waited for memory, 0 to 1.
+	JobMemoryFullPressureRatio *float64 `json:"job_memory_full_pressure_ratio,omitempty" ch:"job_memory_full_pressure_ratio"`
+	// Figures that are from the job's cgroup: "cpu", "memory" and "io".
+	JobCgroupFigures []string `json:"job_cgroup_figures,omitempty" ch:"job_cgroup_figures"`
 }
 
-// Figures of a job that its cgroup may tell, in JobCgroupFigures.
+// Entries of JobCgroupFigures.
 const (
 	FigureCPU    = "cpu"
 	FigureMemory = "memory"
@@ -236,7 +286,9 @@ const (
 )
 
 // EpochID returns the identity of an epoch event.
-func EpochID(job string, run, epoch uint32) string { return fmt.Sprintf("%s/%d/%d", job, run, epoch) }
+func EpochID(job string, run, epoch uint32) string {
+	return fmt.Sprintf("%s/%d/%d", job, run, epoch)
+}
 
 // Subject implements Event.
 func (e *Epoch) Subject() string { return JobSubject(e.JobID, EventEpoch) }
@@ -250,11 +302,14 @@ func (e *Epoch) Validate() error {
 		return Invalid("epoch", "%d is not between 1 and %d", e.Epoch, MaxEpochs)
 	}
 	if !(e.DurationSeconds > 0 && e.DurationSeconds <= MaxSLO.Seconds()) {
-		return Invalid("duration_seconds", "%v is not above 0 and at most a year", e.DurationSeconds)
+		return Invalid("duration_seconds", "%v is not above 0 and at most a year",
+			e.DurationSeconds)
 	}
 	if e.DurationSource != DurationReported && e.DurationSource != DurationArrival {
-		return Invalid("duration_source", "%q is neither %q nor %q", clip(e.DurationSource), DurationReported, DurationArrival)
+		return Invalid("duration_source", "%q is not %q or %q",
+			clip(e.DurationSource), DurationReported, DurationArrival)
 	}
+
 	if err := validateRatio("accuracy", e.Accuracy); err != nil {
 		return err
 	}
@@ -270,44 +325,58 @@ func (e *Epoch) Validate() error {
 	return e.Setting.validate()
 }
 
+// validatePressure checks the figures of the job's cgroup.
 func (e *Epoch) validatePressure() error {
 	for _, r := range []struct {
 		field string
 		value *float64
-	}{{"job_cpu_pressure_ratio", e.JobCPUPressureRatio}, {"job_cpu_full_pressure_ratio", e.JobCPUFullPressureRatio},
-		{"job_io_pressure_ratio", e.JobIOPressureRatio}, {"job_io_full_pressure_ratio", e.JobIOFullPressureRatio},
-		{"job_memory_pressure_ratio", e.JobMemoryPressureRatio}, {"job_memory_full_pressure_ratio", e.JobMemoryFullPressureRatio}} {
+	}{
+		{"job_cpu_pressure_ratio", e.JobCPUPressureRatio},
+		{"job_cpu_full_pressure_ratio", e.JobCPUFullPressureRatio},
+		{"job_io_pressure_ratio", e.JobIOPressureRatio},
+		{"job_io_full_pressure_ratio", e.JobIOFullPressureRatio},
+		{"job_memory_pressure_ratio", e.JobMemoryPressureRatio},
+		{"job_memory_full_pressure_ratio", e.JobMemoryFullPressureRatio},
+	} {
 		if err := validateRatio(r.field, r.value); err != nil {
 			return err
 		}
 	}
 	for _, f := range e.JobCgroupFigures {
 		if f != FigureCPU && f != FigureMemory && f != FigureIO {
-			return Invalid("job_cgroup_figures", "%q is not one of %s, %s and %s", clip(f), FigureCPU, FigureMemory, FigureIO)
+			return Invalid("job_cgroup_figures", "%q is not %s, %s or %s",
+				clip(f), FigureCPU, FigureMemory, FigureIO)
 		}
 	}
 	return nil
 }
 
-// validateRatio accepts absence and a share from 0 to 1.
+// validateRatio accepts nil and a share from 0 to 1.
 func validateRatio(field string, v *float64) error {
 	if v != nil && !(*v >= 0 && *v <= 1) {
-		return Invalid(field, "%v is not a share between 0 and 1", *v)
+		return Invalid(field, "%v is not between 0 and 1", *v)
 	}
 	return nil
 }
 
-// Ended is job.<id>.finished, .failed, .cancelled or .lost: why a job no longer
-// counts. Lost is undone by the job's next event; the others are final for the run.
+// Ended is job.<id>.finished, .failed, .cancelled or .lost: the end of a run. The job's next event
+// reverses "lost"; the other outcomes are final for the run.
 type Ended struct {
 	JobStamp
-	Outcome         string   `json:"outcome" ch:"outcome"`                             // "finished", "failed", "cancelled" or "lost"
-	Reason          string   `json:"reason,omitempty" ch:"reason"`                     // why, in words
-	ExitCode        *int32   `json:"exit_code,omitempty" ch:"exit_code"`               // of the command; absent if it has none
-	DurationSeconds float64  `json:"duration_seconds,omitempty" ch:"duration_seconds"` // since the run started, 0 if it never did
-	StartupSeconds  *float64 `json:"startup_seconds,omitempty" ch:"startup_seconds"`   // from the start to the first epoch's begin
-	EpochsDone      uint32   `json:"epochs_done" ch:"epochs_done"`                     // epochs seen in this run
-	Accuracy        *float64 `json:"accuracy,omitempty" ch:"accuracy"`                 // of the last epoch
+	// "finished", "failed", "cancelled" or "lost"
+	Outcome string `json:"outcome" ch:"outcome"`
+	// Explanation of the outcome.
+	Reason string `json:"reason,omitempty" ch:"reason"`
+	// Exit code of the command; absent if it has none.
+	ExitCode *int32 `json:"exit_code,omitempty" ch:"exit_code"`
+	// Time since the start of the run; 0 if it never started.
+	DurationSeconds float64 `json:"duration_seconds,omitempty" ch:"duration_seconds"`
+	// Time from the start to the beginning of the first epoch.
+	StartupSeconds *float64 `json:"startup_seconds,omitempty" ch:"startup_seconds"`
+	// Epochs observed in this run.
+	EpochsDone uint32 `json:"epochs_done" ch:"epochs_done"`
+	// Accuracy of the last epoch.
+	Accuracy *float64 `json:"accuracy,omitempty" ch:"accuracy"`
 	Setting
 }
 
@@ -316,8 +385,8 @@ func EndedID(job string, run uint32, outcome string) string {
 	return fmt.Sprintf("%s/%d/%s", job, run, outcome)
 }
 
-// LostID returns the identity of a lost event: last is the sequence of the last
-// event that was heard, so that a job can be lost again and several advisors record it once.
+// LostID returns the identity of a lost event. last is the sequence of the last received event, so
+// that a job can be lost again and several advisors record one loss only once.
 func LostID(job string, last uint64) string { return fmt.Sprintf("%s/%d/lost", job, last) }
 
 // Subject implements Event.
@@ -348,13 +417,12 @@ func (e *Ended) Validate() error {
 	return nil
 }
 
-// Alive is job.<id>.alive: the runner's heartbeat, over core NATS, not stored.
+// Alive is job.<id>.alive: the runner's heartbeat, sent over core NATS and not stored.
 type Alive struct {
 	JobStamp
 }
 
-// Heartbeat is how often a runner says that its job lives, and Silence how long
-// it may be silent before the job is lost.
+// Heartbeat is the interval of a runner's heartbeats. After Silence without one the job is lost.
 const (
 	Heartbeat = 10 * time.Second
 	Silence   = 3 * Heartbeat
@@ -366,5 +434,5 @@ func (e *Alive) Subject() string { return JobSubject(e.JobID, EventAlive) }
 // Validate implements Event.
 func (e *Alive) Validate() error { return e.JobStamp.validate() }
 
-// finite reports whether v is absent or a finite number.
+// finite reports whether v is nil or a finite number.
 func finite(v *float64) bool { return v == nil || !math.IsNaN(*v) && !math.IsInf(*v, 0) }

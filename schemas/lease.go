@@ -2,25 +2,24 @@ package schemas
 
 import "time"
 
-// Lease is the value of a key in the bucket of leases: who alone may do
-// something. The holder writes it again before it runs out; whoever sees the same
-// revision for that long, by its own clock, may take it.
+// Lease is the value of a key in the bucket LEASES. It gives one process the exclusive right to a
+// task. The holder renews it before it expires. Another process may take it after it has seen the
+// same revision for the duration of the lease, by its own clock.
 type Lease struct {
-	Holder     string  `json:"holder"`      // drawn at random by each process; "" if it was given back
-	TTLSeconds float64 `json:"ttl_seconds"` // for how long one write holds
+	Holder     string  `json:"holder"`      // random name of the process; "" if it was released
+	TTLSeconds float64 `json:"ttl_seconds"` // validity of one write
 }
 
 // Names of leases.
 const (
-	LeaseTrainer = "trainer"      // who alone fits and promotes
-	LeaseRepair  = "store-repair" // who alone repairs the tables
+	LeaseTrainer = "trainer"      // the right to fit and promote
+	LeaseRepair  = "store-repair" // the right to repair the tables
 )
 
-// LeaseTTL is for how long one write of a lease holds: a trainer that was killed is
-// replaced after so long.
+// LeaseTTL is the validity of one write of a lease: a killed trainer is replaced after that time.
 const LeaseTTL = 5 * time.Second
 
-// StoreLeaseTTL is the same for the writer of a stream's tables, whose lease has the
-// name of its durable: rows wait so long where a store was killed. A store whose disk stalls
-// for two thirds of it loses the lease and repeats its batch, so it is no shorter.
+// StoreLeaseTTL is the validity for the writer of a stream's tables, whose lease has the name of
+// its durable. Rows are delayed by that time after a store was killed. It is not shorter, because a
+// store whose disk stalls for two thirds of it loses the lease and repeats its batch.
 const StoreLeaseTTL = 5 * time.Second

@@ -2,16 +2,16 @@ package schemas
 
 import "strings"
 
-// datasetMark is between the names of a model and of its dataset in a level. Where a name has the
-// mark or levelEscape, levelEscape is before it.
+// datasetMark separates the names of a model and its dataset in a level. levelEscape precedes each
+// of the two characters within a name.
 const (
 	datasetMark = '@'
 	levelEscape = '\\'
 )
 
-// ModelLevel names what is trained, as the levels of ColumnModel do: "model@dataset", or the
-// model alone without a dataset. Runs of one model on two datasets predict nothing of each other,
-// so that each dataset makes a level of its own. Different pairs have different levels.
+// ModelLevel returns the level of ColumnModel for a model and its dataset: "model@dataset", or the
+// model alone without a dataset. Each pair has its own level, because runs on one dataset predict
+// nothing about another.
 func ModelLevel(model, dataset string) string {
 	if dataset == "" {
 		return escapeLevel(model)
@@ -19,7 +19,7 @@ func ModelLevel(model, dataset string) string {
 	return escapeLevel(model) + string(datasetMark) + escapeLevel(dataset)
 }
 
-// ParseModelLevel returns the model and the dataset that ModelLevel named.
+// ParseModelLevel returns the model and the dataset of a level.
 func ParseModelLevel(level string) (model, dataset string) {
 	for i := 0; i < len(level); i++ {
 		switch level[i] {

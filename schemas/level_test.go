@@ -22,12 +22,13 @@ func TestModelLevel_IsReadBack(t *testing.T) {
 		}
 		model, dataset := schemas.ParseModelLevel(c.level)
 		if model != c.model || dataset != c.dataset {
-			t.Errorf("ParseModelLevel(%q) = %q, %q, want %q, %q", c.level, model, dataset, c.model, c.dataset)
+			t.Errorf("ParseModelLevel(%q) = %q, %q, want %q, %q", c.level, model, dataset, c.model,
+				c.dataset)
 		}
 	}
 }
 
-// No two pairs share a level: a promise for one would rest on the runs of the other.
+// Different pairs have different levels. Otherwise the runs of one pair would be evidence for another.
 func FuzzModelLevel(f *testing.F) {
 	f.Add("a@", "b", "a", "@b")
 	f.Add(`a\`, "b", `a\@b`, "")
@@ -38,7 +39,8 @@ func FuzzModelLevel(f *testing.F) {
 		}
 		same := model == otherModel && dataset == otherDataset
 		if other := schemas.ModelLevel(otherModel, otherDataset); (level == other) != same {
-			t.Errorf("%q, %q and %q, %q have the levels %q and %q", model, dataset, otherModel, otherDataset, level, other)
+			t.Errorf("%q, %q and %q, %q have the levels %q and %q", model, dataset, otherModel,
+				otherDataset, level, other)
 		}
 	})
 }

@@ -5,72 +5,90 @@ import (
 	"time"
 )
 
-// Kinds of a choice: what it changes.
+// Kinds of a choice.
 const (
-	ChoiceUnbeaten = "unbeaten"       // no other alternative is faster, more accurate and cheaper: yours to choose where no SLO was given
+	// ChoiceUnbeaten: no other alternative is faster, more accurate and cheaper. The user may
+	// choose it if the request has no SLO.
+	ChoiceUnbeaten = "unbeaten"
 	ChoiceBatch    = "batch_size"     // another batch size
 	ChoiceCPUs     = "cpus"           // fewer CPUs
 	ChoiceEpochs   = "epochs"         // fewer epochs
-	ChoiceStart    = "later_start"    // started later, when others have ended
-	ChoiceDeadline = "later_deadline" // with a longer SLO, started later where it must be
+	ChoiceStart    = "later_start"    // a later start, after other jobs have ended
+	ChoiceDeadline = "later_deadline" // a longer SLO and, if necessary, a later start
 )
 
-// Choice is an entry of an advice's menu: another way to run the job. A way out
-// keeps its own SLO with the confidence asked for, and that of every running job.
+// Choice is an entry of an advice's menu: another way to run the job. A choice of a kind other than
+// ChoiceUnbeaten meets the job's SLO with the requested confidence, and that of every running job.
 type Choice struct {
-	Kind              string   `json:"kind"`                    // what it changes
-	BatchSize         uint32   `json:"batch_size"`              // samples in one iteration
-	CPUs              uint32   `json:"cpus"`                    // processes
-	Epochs            uint32   `json:"epochs"`                  // to run
-	StartSeconds      float64  `json:"start_seconds,omitempty"` // to wait before the start; absent: start now
-	SLOSeconds        float64  `json:"slo_seconds,omitempty"`   // the SLO to ask for; absent: that of the request
-	PredictedSeconds  *float64 `json:"predicted_seconds,omitempty"`
-	UpperBoundSeconds *float64 `json:"upper_bound_seconds,omitempty"` // kept with the requested confidence
-	PredictedAccuracy *float64 `json:"predicted_accuracy,omitempty"`  // after the last epoch, 0 to 1
-	Probability       *float64 `json:"probability,omitempty"`         // of meeting the SLO, and the target accuracy if there is one
-	CPUSeconds        *float64 `json:"cpu_seconds,omitempty"`         // CPUs times predicted time, waiting left out
+	// Difference from the chosen alternative.
+	Kind string `json:"kind"`
+	// Samples per iteration.
+	BatchSize uint32 `json:"batch_size"`
+	// Number of processes.
+	CPUs uint32 `json:"cpus"`
+	// Total epochs.
+	Epochs uint32 `json:"epochs"`
+	// Time to wait before the start; absent: start now.
+	StartSeconds float64 `json:"start_seconds,omitempty"`
+	// SLO to request; absent: that of the request.
+	SLOSeconds       float64  `json:"slo_seconds,omitempty"`
+	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"`
+	// Time that is not exceeded with the requested confidence.
+	UpperBoundSeconds *float64 `json:"upper_bound_seconds,omitempty"`
+	// Predicted accuracy after the last epoch, 0 to 1.
+	PredictedAccuracy *float64 `json:"predicted_accuracy,omitempty"`
+	// Probability of meeting the SLO and, if there is one, the target accuracy.
+	Probability *float64 `json:"probability,omitempty"`
+	// CPUs times predicted time, without the time before the start.
+	CPUSeconds *float64 `json:"cpu_seconds,omitempty"`
 }
 
-// ProbeEpoch is an epoch that teaches most about a model of which nothing is known.
+// ProbeEpoch is an informative configuration for the first epochs of an unknown model.
 type ProbeEpoch struct {
-	BatchSize        uint32   `json:"batch_size"`
-	CPUs             uint32   `json:"cpus"`
-	Epochs           uint32   `json:"epochs"`
-	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"` // not set any more: figures of other models are no prediction
+	BatchSize uint32 `json:"batch_size"`
+	CPUs      uint32 `json:"cpus"`
+	Epochs    uint32 `json:"epochs"`
+	// No longer set: figures of other models are no prediction.
+	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"`
 }
 
 // Admission policies of a cluster.
 const (
-	AdmissionAdvise  = "advise"  // every job may start; what it does to others is told
-	AdmissionProtect = "protect" // a job that would break a promise given is refused
-	AdmissionQueue   = "queue"   // it is held, and started when it fits; the earliest deadline first
+	AdmissionAdvise  = "advise"  // every job may start; the advice reports the interference
+	AdmissionProtect = "protect" // a job that would break a promise is refused
+	AdmissionQueue   = "queue"   // such a job is held until it fits; the earliest deadline is first
 )
 
-// Verdict of an admission policy on a job.
+// Verdict is the result of an admission policy for a job.
 type Verdict string
 
 // The verdicts.
 const (
-	Admitted Verdict = "admitted" // it may start now
-	Refused  Verdict = "refused"  // it must not start; the menu says what could
-	Queued   Verdict = "queued"   // it is held until job.<id>.admitted, or job.<id>.advice with action "start"
+	Admitted Verdict = "admitted" // the job may start now
+	Refused  Verdict = "refused"  // it must not start; the menu lists alternatives
+	Queued   Verdict = "queued"   // it is held until its advice has the action "start"
 )
 
-// Admission is what the cluster's policy says to a job; an advice has none under
-// the policy advise.
+// Admission is the result of the cluster's admission policy. Under the policy advise an advice has
+// none.
 type Admission struct {
-	Policy       string   `json:"policy"`                  // protect or queue
-	Verdict      Verdict  `json:"verdict"`                 // what it says
-	Breaks       []string `json:"breaks,omitempty"`        // jobs whose promise a start now would break
-	Position     int      `json:"position,omitempty"`      // in the queue, from 1
-	StartSeconds *float64 `json:"start_seconds,omitempty"` // until a queued job is predicted to start; absent if nobody knows
+	// "protect" or "queue"
+	Policy string `json:"policy"`
+	// Result of the policy.
+	Verdict Verdict `json:"verdict"`
+	// Jobs whose promise a start now would break.
+	Breaks []string `json:"breaks,omitempty"`
+	// Position in the queue, from 1.
+	Position int `json:"position,omitempty"`
+	// Predicted time until a queued job starts; absent if unknown.
+	StartSeconds *float64 `json:"start_seconds,omitempty"`
 }
 
-// AdmissionPool is the key of the one pool that a cluster admits its jobs to.
+// AdmissionPool is the key of the only pool to which a cluster admits jobs.
 const AdmissionPool = "cluster"
 
-// Ticket is an admission or a place in the queue: whoever takes the next one
-// knows of it first, so that two advisors never give the same room away.
+// Ticket records an admission or a place in the queue. An advisor must read the last ticket before
+// it writes the next one, so that two advisors never assign the same capacity.
 type Ticket struct {
 	JobID   string    `json:"job_id"`
 	Verdict Verdict   `json:"verdict"` // admitted or queued
@@ -78,11 +96,15 @@ type Ticket struct {
 }
 
 var choiceText = map[string]string{
-	ChoiceUnbeaten: "unbeaten", ChoiceBatch: "another batch size", ChoiceCPUs: "fewer CPUs", ChoiceEpochs: "fewer epochs",
-	ChoiceStart: "later start", ChoiceDeadline: "longer SLO",
+	ChoiceUnbeaten: "unbeaten",
+	ChoiceBatch:    "another batch size",
+	ChoiceCPUs:     "fewer CPUs",
+	ChoiceEpochs:   "fewer epochs",
+	ChoiceStart:    "later start",
+	ChoiceDeadline: "longer SLO",
 }
 
-// Text describes the choice in a line.
+// Text returns a one-line description.
 func (c *Choice) Text() string {
 	s := fmt.Sprintf("%s: batch size %d on %s, %s",
 		choiceText[c.Kind], c.BatchSize, FormatCPUs(c.CPUs), FormatCount(uint64(c.Epochs), "epoch"))
@@ -98,7 +120,7 @@ func (c *Choice) Text() string {
 	if c.PredictedAccuracy != nil {
 		s += fmt.Sprintf(", accuracy %.4f", *c.PredictedAccuracy)
 	}
-	if c.CPUSeconds != nil && c.CPUs > 1 { // of one CPU it is the time
+	if c.CPUSeconds != nil && c.CPUs > 1 { // for one CPU it equals the time
 		s += ", CPU time " + FormatSeconds(*c.CPUSeconds)
 	}
 	if c.Probability != nil {

@@ -2,50 +2,67 @@ package schemas
 
 import "fmt"
 
-// Moves that a runner can do, as its started event names them.
-const MoveBatchSize = "batch_size" // another batch size from the next epoch on
+// MoveBatchSize is the move that a runner can carry out, as its started event names it: another
+// batch size from the next epoch on.
+const MoveBatchSize = "batch_size"
 
-// What became of a move.
+// Outcomes of a move.
 const (
-	MoveCarriedOut = "carried_out" // the first epoch with it has ended
-	MoveKept       = "kept"        // judged: it brought what was predicted, or enough of it
-	MoveUndone     = "undone"      // judged: it did not, and is taken back
-	MoveRefused    = "refused"     // it was advised, and was not or could not be done
+	MoveCarriedOut = "carried_out" // the first epoch with the move has ended
+	MoveKept       = "kept"        // evaluated: the measured gain is close enough to the prediction
+	MoveUndone     = "undone"      // evaluated: it is not, and the move is reversed
+	MoveRefused    = "refused"     // the runner did not or could not carry out the advice
 )
 
-// How a runner changes the batch size of its training.
+// Means by which a runner changes the batch size.
 const (
-	ByControl = "control" // the training reads it between epochs
-	ByRestart = "restart" // the command is started again
+	ByControl = "control" // the training program reads it between epochs
+	ByRestart = "restart" // the runner restarts the command
 )
 
-// Moved is job.<id>.moved: what became of a move that was advised for a running
-// job, with its predicted and measured effect. A move is judged once and is
-// carried out before that; figures that nobody knows are absent.
+// Moved is job.<id>.moved: the outcome of a move that was advised for a running job, with its
+// predicted and measured effect. A move is carried out first and evaluated once. Unknown figures
+// are absent.
 type Moved struct {
 	JobStamp
-	CauseSequence uint64 `json:"cause_sequence" ch:"cause_sequence"`   // that of the advice that asked for it
-	Move          string `json:"move" ch:"move"`                       // "batch_size"
-	Outcome       string `json:"outcome" ch:"outcome"`                 // "carried_out", "kept", "undone" or "refused"
-	Means         string `json:"means" ch:"means"`                     // "control" or "restart"
-	FromBatchSize uint32 `json:"from_batch_size" ch:"from_batch_size"` // samples in one iteration before
-	ToBatchSize   uint32 `json:"to_batch_size" ch:"to_batch_size"`     // and as advised
-	Epoch         uint32 `json:"epoch,omitempty" ch:"epoch"`           // the first with it; 0: none
+	// Sequence of the cause of the advice that requested the move.
+	CauseSequence uint64 `json:"cause_sequence" ch:"cause_sequence"`
+	// "batch_size"
+	Move string `json:"move" ch:"move"`
+	// "carried_out", "kept", "undone" or "refused"
+	Outcome string `json:"outcome" ch:"outcome"`
+	// "control" or "restart"
+	Means string `json:"means" ch:"means"`
+	// Samples per iteration before the move.
+	FromBatchSize uint32 `json:"from_batch_size" ch:"from_batch_size"`
+	// Advised samples per iteration.
+	ToBatchSize uint32 `json:"to_batch_size" ch:"to_batch_size"`
+	// First epoch with the move; 0 if there is none.
+	Epoch uint32 `json:"epoch,omitempty" ch:"epoch"`
 
-	PredictedSeconds      *float64 `json:"predicted_seconds,omitempty" ch:"predicted_seconds"`             // that the rest of the job was predicted to take with it
-	UnmovedSeconds        *float64 `json:"unmoved_seconds,omitempty" ch:"unmoved_seconds"`                 // and without it
-	PredictedEpochSeconds *float64 `json:"predicted_epoch_seconds,omitempty" ch:"predicted_epoch_seconds"` // of an epoch with it, their mean
-	UnmovedEpochSeconds   *float64 `json:"unmoved_epoch_seconds,omitempty" ch:"unmoved_epoch_seconds"`     // and without it
-	BeforeEpochSeconds    *float64 `json:"before_epoch_seconds,omitempty" ch:"before_epoch_seconds"`       // measured: mean of the last epochs before it
-	AfterEpochSeconds     *float64 `json:"after_epoch_seconds,omitempty" ch:"after_epoch_seconds"`         // measured: mean of the first epochs with it
-	EpochsMeasured        uint32   `json:"epochs_measured" ch:"epochs_measured"`                           // behind that mean
+	// Predicted remaining time with the move.
+	PredictedSeconds *float64 `json:"predicted_seconds,omitempty" ch:"predicted_seconds"`
+	// Predicted remaining time without the move.
+	UnmovedSeconds *float64 `json:"unmoved_seconds,omitempty" ch:"unmoved_seconds"`
+	// Predicted mean epoch time with the move.
+	PredictedEpochSeconds *float64 `json:"predicted_epoch_seconds,omitempty" ch:"predicted_epoch_seconds"`
+	// Predicted mean epoch time without the move.
+	UnmovedEpochSeconds *float64 `json:"unmoved_epoch_seconds,omitempty" ch:"unmoved_epoch_seconds"`
+	// Measured mean time of the last epochs before the move.
+	BeforeEpochSeconds *float64 `json:"before_epoch_seconds,omitempty" ch:"before_epoch_seconds"`
+	// Measured mean time of the first epochs with the move.
+	AfterEpochSeconds *float64 `json:"after_epoch_seconds,omitempty" ch:"after_epoch_seconds"`
+	// Number of epochs in that mean.
+	EpochsMeasured uint32 `json:"epochs_measured" ch:"epochs_measured"`
 
-	GainRatio *float64 `json:"gain_ratio,omitempty" ch:"gain_ratio"` // gain in time per epoch that came / that was predicted; absent if none was
+	// Measured divided by predicted gain in time per epoch; absent if no gain was predicted.
+	GainRatio *float64 `json:"gain_ratio,omitempty" ch:"gain_ratio"`
 
-	Reason string `json:"reason,omitempty" ch:"reason"` // why it was refused, kept or undone, in words
+	// Why the move was refused, kept or undone.
+	Reason string `json:"reason,omitempty" ch:"reason"`
 }
 
-// MovedID returns the identity of a moved event, the number-th of its run.
+// MovedID returns the identity of a moved event; number counts those of the run.
 func MovedID(job string, run, number uint32) string {
 	return fmt.Sprintf("%s/%d/%d/moved", job, run, number)
 }
@@ -64,17 +81,22 @@ func (e *Moved) Validate() error {
 	switch e.Outcome {
 	case MoveCarriedOut, MoveKept, MoveUndone, MoveRefused:
 	default:
-		return Invalid("outcome", "%q is not carried_out, kept, undone or refused", clip(e.Outcome))
+		return Invalid("outcome", "%q is not carried_out, kept, undone or refused",
+			clip(e.Outcome))
 	}
 	if e.Means != ByControl && e.Means != ByRestart {
-		return Invalid("means", "%q is neither %q nor %q", clip(e.Means), ByControl, ByRestart)
+		return Invalid("means", "%q is not %q or %q", clip(e.Means), ByControl, ByRestart)
 	}
 	for _, size := range []uint32{e.FromBatchSize, e.ToBatchSize} {
 		if size < 1 || size > MaxBatchSize {
 			return Invalid("to_batch_size", "%d is not between 1 and %d", size, MaxBatchSize)
 		}
 	}
-	for _, v := range []*float64{e.PredictedSeconds, e.UnmovedSeconds, e.PredictedEpochSeconds, e.UnmovedEpochSeconds, e.BeforeEpochSeconds, e.AfterEpochSeconds, e.GainRatio} {
+
+	for _, v := range []*float64{
+		e.PredictedSeconds, e.UnmovedSeconds, e.PredictedEpochSeconds, e.UnmovedEpochSeconds,
+		e.BeforeEpochSeconds, e.AfterEpochSeconds, e.GainRatio,
+	} {
 		if !finite(v) {
 			return Invalid("after_epoch_seconds", "is not finite")
 		}

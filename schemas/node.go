@@ -2,42 +2,66 @@ package schemas
 
 import "fmt"
 
-// Sample is node.<node>.sample: one measurement of a node. Rates and ratios are
-// means over the interval before At. What the system does not measure is absent.
+// Sample is node.<node>.sample: one measurement of a node. Rates and ratios are means over the
+// interval before At. Values that the system does not provide are absent.
 type Sample struct {
 	Stamp
-	Node            string  `json:"node" ch:"node"`                         // its name
-	BootID          string  `json:"boot_id" ch:"boot_id"`                   // tells two machines with one name apart
-	Number          uint64  `json:"number" ch:"number"`                     // counts samples of this collector from 1
-	IntervalSeconds float64 `json:"interval_seconds" ch:"interval_seconds"` // time that the means cover
-	Cores           uint32  `json:"cores" ch:"cores"`                       // logical processors
+	// Name of the node.
+	Node string `json:"node" ch:"node"`
+	// Distinguishes two machines with the same name.
+	BootID string `json:"boot_id" ch:"boot_id"`
+	// Number of the sample of this collector, from 1.
+	Number uint64 `json:"number" ch:"number"`
+	// Interval that the means cover.
+	IntervalSeconds float64 `json:"interval_seconds" ch:"interval_seconds"`
+	// Logical processors.
+	Cores uint32 `json:"cores" ch:"cores"`
 
-	CPURatio    *float64 `json:"cpu_ratio,omitempty" ch:"cpu_ratio"`         // busy share of all processors, 0 to 1; IO-wait is not busy
-	IOWaitRatio *float64 `json:"io_wait_ratio,omitempty" ch:"io_wait_ratio"` // IO-wait share, 0 to 1
+	// Busy share of all processors, 0 to 1; IO-wait is not busy.
+	CPURatio *float64 `json:"cpu_ratio,omitempty" ch:"cpu_ratio"`
+	// IO-wait share of all processors, 0 to 1.
+	IOWaitRatio *float64 `json:"io_wait_ratio,omitempty" ch:"io_wait_ratio"`
 
-	CPUPressureRatio    *float64 `json:"cpu_pressure_ratio,omitempty" ch:"cpu_pressure_ratio"`       // share of time in which some task waited for a CPU (PSI)
-	IOPressureRatio     *float64 `json:"io_pressure_ratio,omitempty" ch:"io_pressure_ratio"`         // the same for IO
-	MemoryPressureRatio *float64 `json:"memory_pressure_ratio,omitempty" ch:"memory_pressure_ratio"` // the same for memory
+	// Share of time in which at least one task waited for a CPU (PSI), 0 to 1.
+	CPUPressureRatio *float64 `json:"cpu_pressure_ratio,omitempty" ch:"cpu_pressure_ratio"`
+	// Share of time in which at least one task waited for IO (PSI), 0 to 1.
+	IOPressureRatio *float64 `json:"io_pressure_ratio,omitempty" ch:"io_pressure_ratio"`
+	// Share of time in which at least one task waited for memory (PSI), 0 to 1.
+	MemoryPressureRatio *float64 `json:"memory_pressure_ratio,omitempty" ch:"memory_pressure_ratio"`
 
-	LoadAverage          *float64 `json:"load_average,omitempty" ch:"load_average"`                     // over one minute
-	MemoryTotalBytes     *float64 `json:"memory_total_bytes,omitempty" ch:"memory_total_bytes"`         //
-	MemoryAvailableBytes *float64 `json:"memory_available_bytes,omitempty" ch:"memory_available_bytes"` // for new work, without swapping
+	// Load average over one minute.
+	LoadAverage *float64 `json:"load_average,omitempty" ch:"load_average"`
+	// Total memory.
+	MemoryTotalBytes *float64 `json:"memory_total_bytes,omitempty" ch:"memory_total_bytes"`
+	// Memory available for new processes without swapping.
+	MemoryAvailableBytes *float64 `json:"memory_available_bytes,omitempty" ch:"memory_available_bytes"`
 
-	DiskReadBytesPerSecond    *float64 `json:"disk_read_bytes_per_second,omitempty" ch:"disk_read_bytes_per_second"`       // all disks
-	DiskWrittenBytesPerSecond *float64 `json:"disk_written_bytes_per_second,omitempty" ch:"disk_written_bytes_per_second"` // all disks
-	DiskBusyRatio             *float64 `json:"disk_busy_ratio,omitempty" ch:"disk_busy_ratio"`                             // of the busiest disk, 0 to 1
+	// Read rate of all disks.
+	DiskReadBytesPerSecond *float64 `json:"disk_read_bytes_per_second,omitempty" ch:"disk_read_bytes_per_second"`
+	// Write rate of all disks.
+	DiskWrittenBytesPerSecond *float64 `json:"disk_written_bytes_per_second,omitempty" ch:"disk_written_bytes_per_second"`
+	// Busy share of the busiest disk, 0 to 1.
+	DiskBusyRatio *float64 `json:"disk_busy_ratio,omitempty" ch:"disk_busy_ratio"`
 
-	NetworkReceivedBytesPerSecond    *float64 `json:"network_received_bytes_per_second,omitempty" ch:"network_received_bytes_per_second"`       // all interfaces but loopback
-	NetworkTransmittedBytesPerSecond *float64 `json:"network_transmitted_bytes_per_second,omitempty" ch:"network_transmitted_bytes_per_second"` // all interfaces but loopback
+	// Receive rate of all interfaces except loopback.
+	NetworkReceivedBytesPerSecond *float64 `json:"network_received_bytes_per_second,omitempty" ch:"network_received_bytes_per_second"`
+	// Transmit rate of all interfaces except loopback.
+	NetworkTransmittedBytesPerSecond *float64 `json:"network_transmitted_bytes_per_second,omitempty" ch:"network_transmitted_bytes_per_second"`
 
-	CPUModel                 string   `json:"cpu_model,omitempty" ch:"cpu_model"`                                     // of the processors, as the system names it
-	SpeedOperationsPerSecond *float64 `json:"speed_operations_per_second,omitempty" ch:"speed_operations_per_second"` // of one processor, in the collector's own measure: the best so far
+	// Model of the processors as the system reports it.
+	CPUModel string `json:"cpu_model,omitempty" ch:"cpu_model"`
+	// Highest measured speed of one processor since the collector's start, by the collector's own
+	// benchmark.
+	SpeedOperationsPerSecond *float64 `json:"speed_operations_per_second,omitempty" ch:"speed_operations_per_second"`
 
-	IOFullPressureRatio     *float64 `json:"io_full_pressure_ratio,omitempty" ch:"io_full_pressure_ratio"`         // share of time in which all tasks that had work waited for IO (PSI), 0 to 1
-	MemoryFullPressureRatio *float64 `json:"memory_full_pressure_ratio,omitempty" ch:"memory_full_pressure_ratio"` // the same for memory; of a CPU the kernel tells none for a node
+	// Share of time in which all tasks with work waited for IO (PSI), 0 to 1.
+	IOFullPressureRatio *float64 `json:"io_full_pressure_ratio,omitempty" ch:"io_full_pressure_ratio"`
+	// Share of time in which all tasks with work waited for memory (PSI), 0 to 1. The kernel has no
+	// such figure for the CPUs of a node.
+	MemoryFullPressureRatio *float64 `json:"memory_full_pressure_ratio,omitempty" ch:"memory_full_pressure_ratio"`
 }
 
-// Hardware returns what the sample tells of the node as a machine.
+// Hardware returns the hardware of the node.
 func (s *Sample) Hardware() Hardware {
 	h := Hardware{Cores: s.Cores, CPUModel: s.CPUModel}
 	if s.SpeedOperationsPerSecond != nil {
@@ -66,14 +90,23 @@ func (s *Sample) Validate() error {
 		return Invalid("cores", "%d is not between 1 and %d", s.Cores, MaxCPUs)
 	}
 	if !(s.IntervalSeconds > 0 && s.IntervalSeconds <= 86_400) {
-		return Invalid("interval_seconds", "%v is not above 0 and at most a day", s.IntervalSeconds)
+		return Invalid("interval_seconds", "%v is not above 0 and at most a day",
+			s.IntervalSeconds)
 	}
+
 	for _, r := range []struct {
 		field string
 		value *float64
-	}{{"cpu_ratio", s.CPURatio}, {"io_wait_ratio", s.IOWaitRatio}, {"cpu_pressure_ratio", s.CPUPressureRatio},
-		{"io_pressure_ratio", s.IOPressureRatio}, {"memory_pressure_ratio", s.MemoryPressureRatio}, {"disk_busy_ratio", s.DiskBusyRatio},
-		{"io_full_pressure_ratio", s.IOFullPressureRatio}, {"memory_full_pressure_ratio", s.MemoryFullPressureRatio}} {
+	}{
+		{"cpu_ratio", s.CPURatio},
+		{"io_wait_ratio", s.IOWaitRatio},
+		{"cpu_pressure_ratio", s.CPUPressureRatio},
+		{"io_pressure_ratio", s.IOPressureRatio},
+		{"memory_pressure_ratio", s.MemoryPressureRatio},
+		{"disk_busy_ratio", s.DiskBusyRatio},
+		{"io_full_pressure_ratio", s.IOFullPressureRatio},
+		{"memory_full_pressure_ratio", s.MemoryFullPressureRatio},
+	} {
 		if err := validateRatio(r.field, r.value); err != nil {
 			return err
 		}
@@ -82,10 +115,11 @@ func (s *Sample) Validate() error {
 		return err
 	}
 	if v := s.SpeedOperationsPerSecond; v != nil && !(*v > 0 && *v <= maxSpeed) {
-		return Invalid("speed_operations_per_second", "%v is not above 0 and at most %g", *v, float64(maxSpeed))
+		return Invalid("speed_operations_per_second", "%v is not above 0 and at most %g",
+			*v, float64(maxSpeed))
 	}
 	return nil
 }
 
-// maxSpeed is beyond any processor, in operations per second.
+// maxSpeed is a speed that no processor reaches, in operations per second.
 const maxSpeed = 1e15

@@ -11,10 +11,13 @@ import (
 	"courier/schemas"
 )
 
-// what the examples of messages say, changed in one place, is refused by its field.
-func TestValidate_RefusesWhatNoNodeIs(t *testing.T) {
+// An example with one wrong value is rejected with an error that names the field.
+func TestValidate_RejectsImplausibleNodes(t *testing.T) {
 	sample, started := schemas.Sample{}, schemas.Started{}
-	for file, e := range map[string]any{"testdata/sample.json": &sample, "testdata/started.json": &started} {
+	for file, e := range map[string]any{
+		"testdata/sample.json":  &sample,
+		"testdata/started.json": &started,
+	} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +39,7 @@ func TestValidate_RefusesWhatNoNodeIs(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		event schemas.Event
-		field string // that is named; "": none
+		field string // field that the error names; "": no error
 	}{
 		{"a sample", sampled("x", 1e9), ""},
 		{"no speed", sampled("x", 0), "speed_operations_per_second"},
@@ -46,13 +49,23 @@ func TestValidate_RefusesWhatNoNodeIs(t *testing.T) {
 		{"nothing is told", told(), ""},
 		{"a node of which nothing is known", told(schemas.Hardware{}), ""},
 		{"more entries than nodes", told(schemas.Hardware{}, schemas.Hardware{}), "nodes_cores"},
-		{"a negative speed", told(schemas.Hardware{Speed: -1}), "nodes_speed_operations_per_second"},
-		{"more cores than there can be", told(schemas.Hardware{Cores: schemas.MaxCPUs + 1}), "nodes_cores"},
-		{"a CPU model without end", told(schemas.Hardware{CPUModel: strings.Repeat("x", 1<<16)}), "nodes_cpu_model"},
+		{
+			"a negative speed", told(schemas.Hardware{Speed: -1}),
+			"nodes_speed_operations_per_second",
+		},
+		{
+			"more cores than there can be", told(schemas.Hardware{Cores: schemas.MaxCPUs + 1}),
+			"nodes_cores",
+		},
+		{
+			"a CPU model without end",
+			told(schemas.Hardware{CPUModel: strings.Repeat("x", 1<<16)}), "nodes_cpu_model",
+		},
 	} {
 		err := c.event.Validate()
 		var refused *schemas.Error
-		if errors.As(err, &refused) != (c.field != "") || refused != nil && refused.Field != c.field {
+		if errors.As(err, &refused) != (c.field != "") || refused != nil &&
+			refused.Field != c.field {
 			t.Errorf("%s: %v, want an error of %q", c.name, err, c.field)
 		}
 	}

@@ -7,89 +7,117 @@ import (
 	"time"
 )
 
-// Targets: what regressors predict.
+// Targets are the quantities that regressors predict.
 const (
 	TargetEpochTime = "epoch_time"   // seconds of one epoch
-	TargetStartup   = "startup_time" // seconds from the start to the first epoch's begin
+	TargetStartup   = "startup_time" // seconds from the start to the beginning of the first epoch
 	TargetAccuracy  = "accuracy"     // after a number of epochs, 0 to 1
 )
 
-// Targets lists every target that is fitted.
+// Targets lists every target.
 func Targets() []string { return []string{TargetEpochTime, TargetStartup, TargetAccuracy} }
 
-// Champion is the regressor in use for a target: the value of its key in the
-// bucket of champions. Artifacts are immutable and named by their digest. How it
-// came to be so stands beside it, for whoever has to repeat its event.
+// Champion is the regressor in use for a target: the value of its key in the bucket CHAMPIONS.
+// Artifacts are immutable and named by their digest. The grounds of the promotion are stored with
+// it, so that another trainer can publish the event again.
 type Champion struct {
 	Target         string  `json:"target"`
 	ModelDigest    string  `json:"model_digest"`    // sha256 of the LightGBM text, in hex
 	ManifestDigest string  `json:"manifest_digest"` // sha256 of the manifest, in hex
-	FitSeconds     float64 `json:"fit_seconds"`     // wall-clock time of its fit
+	FitSeconds     float64 `json:"fit_seconds"`     // wall-clock time of the fit
 	Grounds
 }
 
-// Who or what decides that a regressor is put in use.
+// Reasons for which a regressor is promoted.
 const (
-	DecidedFirst    = "first"    // there was none before
-	DecidedGrowth   = "growth"   // it answers what the champion cannot, and all that the champion can
-	DecidedTest     = "test"     // it was better on jobs that neither had learnt from
-	DecidedRollback = "rollback" // the champion before was better on jobs that neither had learnt from
-	DecidedRequest  = "request"  // somebody asked for it
+	DecidedFirst    = "first"    // the target had no regressor
+	DecidedGrowth   = "growth"   // it predicts more configurations than the champion, and no fewer
+	DecidedTest     = "test"     // it was better on jobs that neither was fitted on
+	DecidedRollback = "rollback" // the previous champion was better on such jobs
+	DecidedRequest  = "request"  // a user requested it
 )
 
-// Grounds say why a regressor was put in use, or was not.
+// Grounds describe why a regressor was promoted or rejected.
 type Grounds struct {
-	Reason        string `json:"reason" ch:"reason"`                           // in words
-	DecidedBy     string `json:"decided_by,omitempty" ch:"decided_by"`         // "first", "growth", "test", "rollback" or "request"
-	Rival         string `json:"rival,omitempty" ch:"rival"`                   // sha256 of the model that it was judged against; absent if there was none
-	SinceSequence uint64 `json:"since_sequence,omitempty" ch:"since_sequence"` // of the JOB stream: jobs that begin after it were not known then
+	// Explanation of the decision.
+	Reason string `json:"reason" ch:"reason"`
+	// "first", "growth", "test", "rollback" or "request"
+	DecidedBy string `json:"decided_by,omitempty" ch:"decided_by"`
+	// sha256 of the regressor with which it was compared; absent if there was none.
+	Rival string `json:"rival,omitempty" ch:"rival"`
+	// Sequence in the stream JOB: jobs that begin after it were unknown at the time of the fit.
+	SinceSequence uint64 `json:"since_sequence,omitempty" ch:"since_sequence"`
 	Judgement
 }
 
-// Judgement compares a regressor with its rival on the same jobs, that neither
-// had learnt from. Losses are the mean of two pinball losses, of the prediction
-// (level 0.5), by which settings are chosen, and of the bound at a level, which is
-// promised; of log seconds for times. The smaller the better. What is not known is
-// absent.
+// Judgement compares a regressor with its rival on the same jobs, which neither was fitted on. A
+// loss is the mean of two pinball losses, smaller is better: that of the prediction (level 0.5), by
+// which alternatives are chosen, and that of the upper bound at a level, which is promised. Losses
+// of times are computed on log seconds. Unknown figures are absent.
 type Judgement struct {
-	JudgedLevel        float64  `json:"judged_level,omitempty" ch:"judged_level"`                 // of the bound, 0 to 1
-	JudgedJobs         uint32   `json:"judged_jobs,omitempty" ch:"judged_jobs"`                   // that both could predict
-	JudgedSettings     uint32   `json:"judged_settings,omitempty" ch:"judged_settings"`           // distinct ones among them
-	Loss               *float64 `json:"loss,omitempty" ch:"loss"`                                 // of the regressor, mean over jobs
-	RivalLoss          *float64 `json:"rival_loss,omitempty" ch:"rival_loss"`                     // of its rival
-	LossDifferenceLow  *float64 `json:"loss_difference_low,omitempty" ch:"loss_difference_low"`   // of loss - rival loss: 95 % interval, by a bootstrap over settings
-	LossDifferenceHigh *float64 `json:"loss_difference_high,omitempty" ch:"loss_difference_high"` //
-	CoverageRatio      *float64 `json:"coverage_ratio,omitempty" ch:"coverage_ratio"`             // share of jobs that took no longer than its bound
-	RivalCoverageRatio *float64 `json:"rival_coverage_ratio,omitempty" ch:"rival_coverage_ratio"` // the same of its rival
-	GainedSettings     uint32   `json:"gained_settings,omitempty" ch:"gained_settings"`           // that it can promise for, and its rival cannot
-	LostSettings       uint32   `json:"lost_settings,omitempty" ch:"lost_settings"`               // that its rival can promise for, and it cannot
+	// Level of the upper bound, 0 to 1.
+	JudgedLevel float64 `json:"judged_level,omitempty" ch:"judged_level"`
+	// Number of jobs that both can predict.
+	JudgedJobs uint32 `json:"judged_jobs,omitempty" ch:"judged_jobs"`
+	// Distinct configurations among them.
+	JudgedSettings uint32 `json:"judged_settings,omitempty" ch:"judged_settings"`
+	// Mean loss of the regressor per job.
+	Loss *float64 `json:"loss,omitempty" ch:"loss"`
+	// Mean loss of the rival per job.
+	RivalLoss *float64 `json:"rival_loss,omitempty" ch:"rival_loss"`
+	// Lower end of the 95 % interval of loss - rival loss, by a bootstrap over configurations.
+	LossDifferenceLow *float64 `json:"loss_difference_low,omitempty" ch:"loss_difference_low"`
+	// Upper end of that interval.
+	LossDifferenceHigh *float64 `json:"loss_difference_high,omitempty" ch:"loss_difference_high"`
+	// Share of jobs within the regressor's upper bound.
+	CoverageRatio *float64 `json:"coverage_ratio,omitempty" ch:"coverage_ratio"`
+	// Share of jobs within the rival's upper bound.
+	RivalCoverageRatio *float64 `json:"rival_coverage_ratio,omitempty" ch:"rival_coverage_ratio"`
+	// Configurations with a guarantee of the regressor only.
+	GainedSettings uint32 `json:"gained_settings,omitempty" ch:"gained_settings"`
+	// Configurations with a guarantee of the rival only.
+	LostSettings uint32 `json:"lost_settings,omitempty" ch:"lost_settings"`
 }
 
-// Fitted says what a fit came to.
+// Fitted describes the result of a fit.
 type Fitted struct {
-	ModelDigest         string   `json:"model_digest" ch:"model_digest"`                   // sha256, in hex
-	ManifestDigest      string   `json:"manifest_digest" ch:"manifest_digest"`             // sha256, in hex
-	Family              string   `json:"family" ch:"family"`                               // such as "forest"
-	Examples            uint64   `json:"examples" ch:"examples"`                           // it was fitted on
-	Settings            uint64   `json:"settings" ch:"settings"`                           // distinct settings among them
-	MeanSquaredError    float64  `json:"mean_squared_error" ch:"mean_squared_error"`       // out of fold, grouped by setting, in squared units of the target
-	MedianAbsoluteRatio float64  `json:"median_absolute_ratio" ch:"median_absolute_ratio"` // error on held-out runs: the median of |error| / truth; by evidence its mean, of accuracies that of |error|
-	R2                  *float64 `json:"r2,omitempty" ch:"r2"`                             // out of fold; absent for a constant target
-	FitSeconds          float64  `json:"fit_seconds" ch:"fit_seconds"`                     // wall-clock time of the fit
+	// sha256 of the regressor, in hex.
+	ModelDigest string `json:"model_digest" ch:"model_digest"`
+	// sha256 of the manifest, in hex.
+	ManifestDigest string `json:"manifest_digest" ch:"manifest_digest"`
+	// Regressor family, such as "forest".
+	Family string `json:"family" ch:"family"`
+	// Number of examples.
+	Examples uint64 `json:"examples" ch:"examples"`
+	// Distinct configurations among them.
+	Settings uint64 `json:"settings" ch:"settings"`
+	// Out-of-fold error, grouped by configuration, in squared units of the target.
+	MeanSquaredError float64 `json:"mean_squared_error" ch:"mean_squared_error"`
+	// Error on held-out runs: median of |error| / truth. For the family "hierarchy" it is the mean,
+	// and for accuracies the mean of |error|.
+	MedianAbsoluteRatio float64 `json:"median_absolute_ratio" ch:"median_absolute_ratio"`
+	// Out-of-fold coefficient of determination; absent for a constant target.
+	R2 *float64 `json:"r2,omitempty" ch:"r2"`
+	// Wall-clock time of the fit.
+	FitSeconds float64 `json:"fit_seconds" ch:"fit_seconds"`
 }
 
-// Trained is regressor.<target>.trained: a challenger was fitted. It is in use
-// only once it is promoted; until then it predicts in the shadow of the champion.
+// Trained is regressor.<target>.trained: a challenger was fitted. It is used only after its
+// promotion; until then its predictions are compared with those of the champion.
 type Trained struct {
 	Stamp
 	Target string `json:"target" ch:"target"`
 	Fitted
-	Reason        string `json:"reason" ch:"reason"`                 // why it was fitted
-	Rival         string `json:"rival,omitempty" ch:"rival"`         // sha256 of the champion's model at that time; absent if there was none
-	SinceSequence uint64 `json:"since_sequence" ch:"since_sequence"` // of the JOB stream: it is judged on jobs that begin after it
+	// Why it was fitted.
+	Reason string `json:"reason" ch:"reason"`
+	// sha256 of the champion at that time; absent if there was none.
+	Rival string `json:"rival,omitempty" ch:"rival"`
+	// Sequence in the stream JOB: the challenger is judged on jobs that begin after it.
+	SinceSequence uint64 `json:"since_sequence" ch:"since_sequence"`
 }
 
-// TrainedID returns the identity of a fit: the same bytes may be fitted again.
+// TrainedID returns the identity of a fit. It contains the time, because another fit may have the
+// same digest.
 func TrainedID(target, manifestDigest string, at time.Time) string {
 	return fmt.Sprintf("%s/%.16s/%d/trained", target, manifestDigest, at.UnixNano())
 }
@@ -105,14 +133,16 @@ func (e *Trained) Validate() error {
 	return validateToken("target", e.Target)
 }
 
-// Fitting is regressor.<target>.fitting: how far a fit has come, over core NATS,
-// not stored.
+// Fitting is regressor.<target>.fitting: the progress of a fit, sent over core NATS and not stored.
 type Fitting struct {
 	Stamp
-	Target  string `json:"target"`
-	Done    uint32 `json:"done"`    // parts of the fit that are done
-	Planned uint32 `json:"planned"` // all its parts
-	Reason  string `json:"reason"`  // why it is fitted
+	Target string `json:"target"`
+	// Completed parts of the fit.
+	Done uint32 `json:"done"`
+	// All parts of the fit.
+	Planned uint32 `json:"planned"`
+	// Why it is fitted.
+	Reason string `json:"reason"`
 }
 
 // Subject implements Event.
@@ -126,24 +156,39 @@ func (e *Fitting) Validate() error {
 	return validateToken("target", e.Target)
 }
 
-// Promoted is regressor.<target>.promoted: a regressor is in use from now on.
+// Promoted is regressor.<target>.promoted: a regressor is the champion from now on.
 type Promoted struct {
 	Stamp
-	Target              string   `json:"target" ch:"target"`
-	Revision            uint64   `json:"revision" ch:"revision"`                           // of the champion's key
-	ModelDigest         string   `json:"model_digest" ch:"model_digest"`                   // sha256, in hex
-	ManifestDigest      string   `json:"manifest_digest" ch:"manifest_digest"`             // sha256, in hex
-	Family              string   `json:"family" ch:"family"`                               // such as "forest"
-	Examples            uint64   `json:"examples" ch:"examples"`                           // it was fitted on
-	Settings            uint64   `json:"settings" ch:"settings"`                           // distinct settings among them
-	MeanSquaredError    float64  `json:"mean_squared_error" ch:"mean_squared_error"`       // out of fold, grouped by setting, in squared units of the target
-	MedianAbsoluteRatio float64  `json:"median_absolute_ratio" ch:"median_absolute_ratio"` // error on held-out runs: the median of |error| / truth; by evidence its mean, of accuracies that of |error|
-	R2                  *float64 `json:"r2,omitempty" ch:"r2"`                             // out of fold; absent for a constant target
-	FitSeconds          float64  `json:"fit_seconds" ch:"fit_seconds"`                     // wall-clock time of the fit
-	Reason              string   `json:"reason" ch:"reason"`                               // why it was put in use
-	DecidedBy           string   `json:"decided_by,omitempty" ch:"decided_by"`             // "first", "growth", "test", "rollback" or "request"
-	Rival               string   `json:"rival,omitempty" ch:"rival"`                       // sha256 of the model that it replaced; absent if there was none
-	SinceSequence       uint64   `json:"since_sequence,omitempty" ch:"since_sequence"`     // of the JOB stream: jobs that begin after it were not known then
+	Target string `json:"target" ch:"target"`
+	// Revision of the champion's key.
+	Revision uint64 `json:"revision" ch:"revision"`
+	// sha256 of the regressor, in hex.
+	ModelDigest string `json:"model_digest" ch:"model_digest"`
+	// sha256 of the manifest, in hex.
+	ManifestDigest string `json:"manifest_digest" ch:"manifest_digest"`
+	// Regressor family, such as "forest".
+	Family string `json:"family" ch:"family"`
+	// Number of examples.
+	Examples uint64 `json:"examples" ch:"examples"`
+	// Distinct configurations among them.
+	Settings uint64 `json:"settings" ch:"settings"`
+	// Out-of-fold error, grouped by configuration, in squared units of the target.
+	MeanSquaredError float64 `json:"mean_squared_error" ch:"mean_squared_error"`
+	// Error on held-out runs: median of |error| / truth. For the family "hierarchy" it is the mean,
+	// and for accuracies the mean of |error|.
+	MedianAbsoluteRatio float64 `json:"median_absolute_ratio" ch:"median_absolute_ratio"`
+	// Out-of-fold coefficient of determination; absent for a constant target.
+	R2 *float64 `json:"r2,omitempty" ch:"r2"`
+	// Wall-clock time of the fit.
+	FitSeconds float64 `json:"fit_seconds" ch:"fit_seconds"`
+	// Why it was promoted.
+	Reason string `json:"reason" ch:"reason"`
+	// "first", "growth", "test", "rollback" or "request"
+	DecidedBy string `json:"decided_by,omitempty" ch:"decided_by"`
+	// sha256 of the regressor that it replaced; absent if there was none.
+	Rival string `json:"rival,omitempty" ch:"rival"`
+	// Sequence in the stream JOB: jobs that begin after it were unknown at the time of the fit.
+	SinceSequence uint64 `json:"since_sequence,omitempty" ch:"since_sequence"`
 	Judgement
 }
 
@@ -163,18 +208,23 @@ func (e *Promoted) Validate() error {
 	return validateToken("target", e.Target)
 }
 
-// Rejected is regressor.<target>.rejected: a regressor was not taken into use.
+// Rejected is regressor.<target>.rejected: a regressor was not promoted.
 type Rejected struct {
 	Stamp
-	Target      string `json:"target" ch:"target"`
-	ModelDigest string `json:"model_digest" ch:"model_digest"` // sha256, in hex
-	Reason      string `json:"reason" ch:"reason"`
-	Rival       string `json:"rival,omitempty" ch:"rival"` // sha256 of the champion's model; absent if it was not judged
+	Target string `json:"target" ch:"target"`
+	// sha256 of the regressor, in hex.
+	ModelDigest string `json:"model_digest" ch:"model_digest"`
+	// Why it was rejected.
+	Reason string `json:"reason" ch:"reason"`
+	// sha256 of the champion; absent if the two were not compared.
+	Rival string `json:"rival,omitempty" ch:"rival"`
 	Judgement
 }
 
 // RejectedID returns the identity of a rejection.
-func RejectedID(target, digest string) string { return fmt.Sprintf("%s/%s/rejected", target, digest) }
+func RejectedID(target, digest string) string {
+	return fmt.Sprintf("%s/%s/rejected", target, digest)
+}
 
 // Subject implements Event.
 func (e *Rejected) Subject() string { return RegressorSubject(e.Target, EventRejected) }
@@ -187,10 +237,12 @@ func (e *Rejected) Validate() error {
 	return validateToken("target", e.Target)
 }
 
-// TrainRequest asks the trainer to fit now: regressor.train.
+// TrainRequest is regressor.train: fit now.
 type TrainRequest struct {
-	Target  string `json:"target,omitempty"`  // absent: every target
-	Promote bool   `json:"promote,omitempty"` // put in use at once, without being judged
+	// Target to fit; absent: every target.
+	Target string `json:"target,omitempty"`
+	// Promote the result at once, without comparing it with the champion.
+	Promote bool `json:"promote,omitempty"`
 }
 
 // Subject implements Request.
@@ -199,34 +251,40 @@ func (r *TrainRequest) Subject() string { return SubjectRegressorTrain }
 // Validate implements Request.
 func (r *TrainRequest) Validate() error { return validateTarget(r.Target, true) }
 
-// validateTarget accepts the targets, and "" for all of them.
+// validateTarget accepts the targets and, if all is true, "" for all of them.
 func validateTarget(target string, all bool) error {
 	switch {
 	case target == "" && all, slices.Contains(Targets(), target):
 		return nil
 	case target == "":
-		return Invalid("target", "is missing: one of %v", Targets())
+		return Invalid("target", "is missing, want one of %v", Targets())
 	}
 	return Invalid("target", "%q is not one of %v", clip(target), Targets())
 }
 
-// TrainReply says what a fit came to.
+// TrainReply is the reply to regressor.train.
 type TrainReply struct {
-	Promoted []Promoted `json:"promoted"`           // regressors now in use
-	Trained  []Trained  `json:"trained,omitempty"`  // challengers, to be judged on the jobs that come
-	Rejected []Rejected `json:"rejected,omitempty"` // regressors that are not taken into use
-	Waiting  []string   `json:"waiting,omitempty"`  // why a target was not fitted, in words
+	// Regressors that are now champions.
+	Promoted []Promoted `json:"promoted"`
+	// Challengers, which will be compared with the champions on new jobs.
+	Trained []Trained `json:"trained,omitempty"`
+	// Regressors that were not promoted.
+	Rejected []Rejected `json:"rejected,omitempty"`
+	// Why targets were not fitted.
+	Waiting []string `json:"waiting,omitempty"`
 }
 
-// PromoteRequest puts a regressor in use that was fitted before:
-// regressor.promote. The reply is the event promoted.
+// PromoteRequest is regressor.promote: make a fitted regressor the champion. The reply is the event
+// promoted.
 type PromoteRequest struct {
-	Target      string `json:"target"`
-	ModelDigest string `json:"model_digest"`     // sha256, in hex: all of it, or at least 6 digits that only one has
-	Reason      string `json:"reason,omitempty"` // why, in words, for the record
+	Target string `json:"target"`
+	// sha256 of the regressor, in hex, or at least its first 6 digits if they are unique.
+	ModelDigest string `json:"model_digest"`
+	// Reason for the record.
+	Reason string `json:"reason,omitempty"`
 }
 
-// MinDigestDigits are the fewest digits by which a regressor can be named.
+// MinDigestDigits is the minimum number of digits in an abbreviated digest.
 const MinDigestDigits = 6
 
 // Subject implements Request.
@@ -237,17 +295,21 @@ func (r *PromoteRequest) Validate() error {
 	if err := validateTarget(r.Target, false); err != nil {
 		return err
 	}
-	if len(r.ModelDigest) < MinDigestDigits || len(r.ModelDigest) > 64 || strings.Trim(r.ModelDigest, "0123456789abcdef") != "" {
-		return Invalid("model_digest", "%q is not %d to 64 digits of a sha256 in hex; regressor.list shows them", clip(r.ModelDigest), MinDigestDigits)
+	isHex := strings.Trim(r.ModelDigest, "0123456789abcdef") == ""
+	if len(r.ModelDigest) < MinDigestDigits || len(r.ModelDigest) > 64 || !isHex {
+		return Invalid("model_digest",
+			"%q is not %d to 64 digits of a sha256 in hex; regressor.list shows them",
+			clip(r.ModelDigest), MinDigestDigits)
 	}
 	return validateText("reason", r.Reason)
 }
 
-// RollbackRequest puts the champion before in use again: regressor.rollback. The
-// reply is the event promoted.
+// RollbackRequest is regressor.rollback: make the previous champion the champion again. The reply
+// is the event promoted.
 type RollbackRequest struct {
 	Target string `json:"target"`
-	Reason string `json:"reason,omitempty"` // why, in words, for the record
+	// Reason for the record.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Subject implements Request.
@@ -261,9 +323,10 @@ func (r *RollbackRequest) Validate() error {
 	return validateText("reason", r.Reason)
 }
 
-// RegressorListRequest asks for the regressors: regressor.list.
+// RegressorListRequest is regressor.list: list the regressors.
 type RegressorListRequest struct {
-	Target string `json:"target,omitempty"` // absent: of every target
+	// Target of the regressors; absent: every target.
+	Target string `json:"target,omitempty"`
 }
 
 // Subject implements Request.
@@ -272,32 +335,40 @@ func (r *RegressorListRequest) Subject() string { return SubjectRegressorList }
 // Validate implements Request.
 func (r *RegressorListRequest) Validate() error { return validateTarget(r.Target, true) }
 
-// What a regressor is.
+// States of a regressor.
 const (
 	RegressorChampion   = "champion"   // in use
-	RegressorChallenger = "challenger" // predicts in the shadow, to be judged
-	RegressorFormer     = "former"     // was in use
-	RegressorRejected   = "rejected"   // was judged, or could not be used
-	RegressorUntried    = "untried"    // another was fitted before it could be judged
+	RegressorChallenger = "challenger" // predicts beside the champion, to be compared with it
+	RegressorFormer     = "former"     // was champion before
+	RegressorRejected   = "rejected"   // was worse than the champion, or is unusable
+	RegressorUntried    = "untried"    // a newer challenger replaced it before the comparison
 )
 
-// RegressorVersion is a regressor and what became of it.
+// RegressorVersion is a regressor and its history.
 type RegressorVersion struct {
 	Target string `json:"target"`
 	Fitted
-	State      string    `json:"state"`                // "champion", "challenger", "former", "rejected" or "untried"
-	Kept       bool      `json:"kept"`                 // its files are there: it can be promoted
-	TrainedAt  time.Time `json:"trained_at"`           //
-	TrainedFor string    `json:"trained_for"`          // why it was fitted, in words
-	PromotedAt time.Time `json:"promoted_at,omitzero"` // when it was put in use last; absent if it never was
-	ReplacedAt time.Time `json:"replaced_at,omitzero"` // when another was put in use instead; absent if none was
-	RejectedAt time.Time `json:"rejected_at,omitzero"` // absent if it was not
-	Revision   uint64    `json:"revision,omitempty"`   // of the champion's key, when it was put in use last
+	// "champion", "challenger", "former", "rejected" or "untried"
+	State string `json:"state"`
+	// True if its files are still stored, so that it can be promoted.
+	Kept      bool      `json:"kept"`
+	TrainedAt time.Time `json:"trained_at"`
+	// Why it was fitted.
+	TrainedFor string `json:"trained_for"`
+	// Time of its last promotion; absent if there is none.
+	PromotedAt time.Time `json:"promoted_at,omitzero"`
+	// Time at which another regressor replaced it; absent if none did.
+	ReplacedAt time.Time `json:"replaced_at,omitzero"`
+	// Time of its rejection; absent if it was not rejected.
+	RejectedAt time.Time `json:"rejected_at,omitzero"`
+	// Revision of the champion's key at its last promotion.
+	Revision uint64 `json:"revision,omitempty"`
 	Grounds
-	Corrections []*Drift `json:"corrections,omitempty"` // for drift, that are part of what is in use, by their begin
+	// Active drift corrections of its predictions, in the order of their beginning.
+	Corrections []*Drift `json:"corrections,omitempty"`
 }
 
 // RegressorList is the reply to regressor.list.
 type RegressorList struct {
-	Regressors []RegressorVersion `json:"regressors"` // by target; the newest first
+	Regressors []RegressorVersion `json:"regressors"` // by target, newest first
 }

@@ -10,25 +10,27 @@ import (
 	"time"
 )
 
-// Request is the body of a request.
+// Request is a message that a service answers.
 type Request interface {
+	// Subject returns the subject of the request.
 	Subject() string
+	// Validate returns an *Error with CodeInvalid that names the wrong field.
 	Validate() error
 }
 
-// DecodeRequest reads a request strictly: an unknown field, a second value or a
-// value out of range is an *Error with CodeInvalid that names the field. The request
-// is empty before.
+// DecodeRequest decodes a request strictly into r, which must be empty. An unknown field, a second
+// JSON value or a value out of range is an *Error with CodeInvalid that names the field.
 func DecodeRequest(data []byte, r Request) error {
 	if len(data) > MaxMessageBytes {
-		return Invalid("", "%d bytes are more than the %d of the largest request", len(data), MaxMessageBytes)
+		return Invalid("", "request has %d bytes, limit is %d", len(data), MaxMessageBytes)
 	}
-	if q, is := r.(*JobRequest); is {
-		if plain, ok := readJobRequest(data); ok {
-			*q = plain
+	if q, ok := r.(*JobRequest); ok {
+		if decoded, ok := readJobRequest(data); ok {
+			*q = decoded
 			return q.Validate()
 		}
 	}
+
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}")
 	}
@@ -36,7 +38,7 @@ func DecodeRequest(data []byte, r Request) error {
 	d.DisallowUnknownFields()
 	if err := d.Decode(r); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return Invalid("", "the JSON ends too early")
+			return Invalid("", "the JSON is incomplete")
 		}
 		return jsonError(err)
 	}
@@ -46,11 +48,11 @@ func DecodeRequest(data []byte, r Request) error {
 	return r.Validate()
 }
 
-// CPUs is a list of CPU counts to choose from. JSON may give one number; it is
-// always written as a list.
+// CPUs is a list of CPU counts to choose from. JSON may contain a number or a list; the output is
+// always a list.
 type CPUs []int
 
-// UnmarshalJSON reads a number or a list of numbers.
+// UnmarshalJSON decodes a number or a list of numbers.
 func (c *CPUs) UnmarshalJSON(b []byte) error {
 	if one, err := strconv.Atoi(string(b)); err == nil {
 		*c = CPUs{one}
@@ -64,14 +66,15 @@ func (c *CPUs) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Weights of the score that decides where no SLO is given. They are shares of 1.
+// Weights are the weights of the score that decides if the request has no SLO, as shares of 1.
 type Weights struct {
-	Accuracy float64 `json:"accuracy"` // weight of accuracy / largest, 0 to 1
-	Time     float64 `json:"time"`     // weight of 1 - time / longest, 0 to 1
+	// Weight of accuracy / highest accuracy, 0 to 1.
+	Accuracy float64 `json:"accuracy"`
+	// Weight of 1 - time / longest time, 0 to 1.
+	Time float64 `json:"time"`
 }
 
-// Limits of a job request. They are far above what is sensible, and exist so
-// that an absurd number is refused instead of being computed with.
+// Limits of a job request. They are far above sensible values; absurd numbers are errors.
 const (
 	MaxCandidates = 64 // batch sizes times CPU counts
 	MaxBatchSize  = 1 << 24
@@ -82,51 +85,73 @@ const (
 	maxLabels     = 64
 )
 
-// JobRequest asks for a job: job.submit records it, job.predict only answers.
+// JobRequest is job.submit, which records a job, or job.predict, which only answers.
 type JobRequest struct {
-	JobID           string            `json:"id,omitempty"`               // [a-z0-9_-]{1,64}; made by the advisor if absent
-	Model           string            `json:"model"`                      // name of what is trained, 1 to 256 characters
-	Dataset         string            `json:"dataset,omitempty"`          // name of the training data: runs on another dataset are no evidence; absent is a dataset of its own
-	Parameters      uint64            `json:"parameters,omitempty"`       // weights of the network; absent if unknown
-	Layers          uint32            `json:"layers,omitempty"`           // layers of the network; absent if unknown
-	TrainingSamples uint64            `json:"training_samples,omitempty"` // samples in one epoch; absent if unknown
-	CPUs            CPUs              `json:"cpus"`                       // CPU counts to choose from; one number may be given
-	BatchSizes      []int             `json:"batch_sizes,omitempty"`      // candidates; default 64, 128, 256, 512
-	Epochs          int               `json:"epochs,omitempty"`           // passes over the data; absent: chosen, see max_epochs and target_accuracy
-	MaxEpochs       int               `json:"max_epochs,omitempty"`       // most passes over the data where epochs are chosen; default 100
-	TargetAccuracy  float64           `json:"target_accuracy,omitempty"`  // where epochs are chosen: enough is an accuracy of this, 0 to 1
-	SLO             Duration          `json:"slo,omitempty"`              // from submission to the end of the last epoch; absent: the weights decide
-	Weights         *Weights          `json:"weights,omitempty"`          // without slo only; default 0.5 each
-	Confidence      float64           `json:"confidence,omitempty"`       // of meeting the SLO, between 0 and 1; default 0.95
-	Promise         Promise           `json:"promise,omitempty"`          // what the confidence is of: each promise, or the mean of all; default: the cluster's setting
-	Nodes           []string          `json:"nodes,omitempty"`            // nodes it runs on; absent: the least loaded that fits
-	User            string            `json:"user,omitempty"`             // who asks
-	Labels          map[string]string `json:"labels,omitempty"`           // the user's tags
+	// [a-z0-9_-]{1,64}; generated by the advisor if absent.
+	JobID string `json:"id,omitempty"`
+	// Name of the model that is trained, 1 to 256 characters.
+	Model string `json:"model"`
+	// Name of the training data. Runs on another dataset are no evidence; an absent name is a
+	// dataset of its own.
+	Dataset string `json:"dataset,omitempty"`
+	// Number of weights of the network; absent if unknown.
+	Parameters uint64 `json:"parameters,omitempty"`
+	// Number of layers of the network; absent if unknown.
+	Layers uint32 `json:"layers,omitempty"`
+	// Samples per epoch; absent if unknown.
+	TrainingSamples uint64 `json:"training_samples,omitempty"`
+	// CPU counts to choose from: a list or one number.
+	CPUs CPUs `json:"cpus"`
+	// Batch sizes to choose from; default 64, 128, 256, 512.
+	BatchSizes []int `json:"batch_sizes,omitempty"`
+	// Passes over the data; absent: chosen according to max_epochs and target_accuracy.
+	Epochs int `json:"epochs,omitempty"`
+	// Maximum number of epochs to choose; default 100.
+	MaxEpochs int `json:"max_epochs,omitempty"`
+	// Accuracy that suffices when the epochs are chosen, 0 to 1.
+	TargetAccuracy float64 `json:"target_accuracy,omitempty"`
+	// Maximum time from submission to the end of the last epoch; absent: the weights decide.
+	SLO Duration `json:"slo,omitempty"`
+	// Weights of the score, only without slo; default 0.5 each.
+	Weights *Weights `json:"weights,omitempty"`
+	// Required probability of meeting the SLO, between 0 and 1; default 0.95.
+	Confidence float64 `json:"confidence,omitempty"`
+	// Whether the confidence applies to each promise or to the mean of all; default: the setting
+	// of the cluster.
+	Promise Promise `json:"promise,omitempty"`
+	// Nodes on which the job runs; absent: the least loaded node on which it fits.
+	Nodes []string `json:"nodes,omitempty"`
+	// User who submits the job.
+	User string `json:"user,omitempty"`
+	// Tags of the user.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// Promise says what a confidence is of.
+// Promise selects what a confidence applies to.
 type Promise string
 
 // The promises.
 const (
-	PromiseEach Promise = "each" // this one: its own probability is at least the confidence
-	PromiseMean Promise = "mean" // all that ask for the same: on average they are kept as often as the confidence says
+	// PromiseEach: the probability of this job is at least the confidence.
+	PromiseEach Promise = "each"
+	// PromiseMean: the mean SLO attainment of all such promises is at least the confidence.
+	PromiseMean Promise = "mean"
 )
 
 // Subject implements Request.
 func (r *JobRequest) Subject() string { return SubjectJobSubmit }
 
-// DefaultBatchSizes are the candidates of a request that names none; they are
-// those of the paper (Courier, ICPE 2021, Table 1).
+// DefaultBatchSizes returns the batch sizes of a request without batch sizes, those of the paper
+// (Courier, ICPE 2021, Table 1).
 func DefaultBatchSizes() []int { return []int{64, 128, 256, 512} }
 
-// DefaultConfidence is the confidence of a request that names none.
+// DefaultConfidence is the confidence of a request without one.
 const DefaultConfidence = 0.95
 
-// DefaultMaxEpochs bounds the epochs of a request that lets them be chosen.
+// DefaultMaxEpochs is the maximum number of epochs to choose for a request without one.
 const DefaultMaxEpochs = 100
 
-// WithDefaults returns the request with every optional field that has a default filled in.
+// WithDefaults returns the request with the defaults of absent fields.
 func (r JobRequest) WithDefaults() JobRequest {
 	if len(r.BatchSizes) == 0 {
 		r.BatchSizes = DefaultBatchSizes()
@@ -151,39 +176,42 @@ func (r *JobRequest) Validate() error {
 		}
 	}
 	if r.Model == "" {
-		return Invalid("model", "is missing: the name of what is trained")
+		return Invalid("model", "is missing; want the name of the model")
 	}
 	if err := r.validateTexts(); err != nil {
 		return err
 	}
+
 	if err := validateCounts("cpus", r.CPUs, MaxCPUs); err != nil {
 		return err
 	}
 	if len(r.CPUs) == 0 {
-		return Invalid("cpus", "is missing: a number of CPUs, or a list to choose from")
+		return Invalid("cpus", "is missing; want a number of CPUs, or a list to choose from")
 	}
 	if err := validateCounts("batch_sizes", r.BatchSizes, MaxBatchSize); err != nil {
 		return err
 	}
 	if n := len(r.CPUs) * max(len(r.BatchSizes), 1); n > MaxCandidates {
-		return Invalid("batch_sizes", "%d batch sizes and CPU counts together are more than %d candidates", n, MaxCandidates)
+		return Invalid("batch_sizes", "%d combinations with cpus are more than %d", n, MaxCandidates)
 	}
+
 	if err := r.validateEpochs(); err != nil {
 		return err
 	}
 	return r.validateGoal()
 }
 
-// validateEpochs accepts a number of epochs, or what it is to be chosen by.
+// validateEpochs accepts either a number of epochs or the fields that choose it.
 func (r *JobRequest) validateEpochs() error {
-	free := r.MaxEpochs != 0 || r.TargetAccuracy != 0
+	chosen := r.MaxEpochs != 0 || r.TargetAccuracy != 0
 	switch {
-	case r.Epochs == 0 && !free:
-		return Invalid("epochs", "is missing: a number, or max_epochs or target_accuracy to have it chosen")
+	case r.Epochs == 0 && !chosen:
+		return Invalid("epochs",
+			"is missing; want a number, or max_epochs or target_accuracy to choose it")
 	case r.Epochs < 0 || r.Epochs > MaxEpochs:
 		return Invalid("epochs", "%d is not between 1 and %d", r.Epochs, MaxEpochs)
-	case r.Epochs > 0 && free:
-		return Invalid("epochs", "are fixed: leave out max_epochs and target_accuracy, or leave out epochs to have them chosen")
+	case r.Epochs > 0 && chosen:
+		return Invalid("epochs", "excludes max_epochs and target_accuracy, which choose it")
 	case r.MaxEpochs < 0 || r.MaxEpochs > MaxEpochs:
 		return Invalid("max_epochs", "%d is not between 1 and %d", r.MaxEpochs, MaxEpochs)
 	case !(r.TargetAccuracy >= 0 && r.TargetAccuracy <= 1):
@@ -192,7 +220,7 @@ func (r *JobRequest) validateEpochs() error {
 	return nil
 }
 
-// validateGoal checks what the job is to reach.
+// validateGoal checks SLO, confidence, promise and weights.
 func (r *JobRequest) validateGoal() error {
 	if r.SLO < 0 || time.Duration(r.SLO) > MaxSLO {
 		return Invalid("slo", "%s is not between 1ns and %s", time.Duration(r.SLO), MaxSLO)
@@ -205,7 +233,7 @@ func (r *JobRequest) validateGoal() error {
 	}
 	if w := r.Weights; w != nil {
 		if r.SLO != 0 {
-			return Invalid("weights", "decide only where no slo is given")
+			return Invalid("weights", "must be absent if slo is given")
 		}
 		if !(w.Accuracy >= 0 && w.Time >= 0 && w.Accuracy <= 1 && w.Time <= 1 && w.Accuracy+w.Time > 0) {
 			return Invalid("weights", "want two shares between 0 and 1, not both 0")
@@ -215,17 +243,21 @@ func (r *JobRequest) validateGoal() error {
 }
 
 func (r *JobRequest) validateTexts() error {
-	for _, f := range []struct{ name, value string }{{"model", r.Model}, {"dataset", r.Dataset}, {"user", r.User}} {
+	for _, f := range []struct{ name, value string }{
+		{"model", r.Model}, {"dataset", r.Dataset}, {"user", r.User},
+	} {
 		if err := validateText(f.name, f.value); err != nil {
 			return err
 		}
 	}
+
 	if len(r.Labels) > maxLabels {
 		return Invalid("labels", "%d are more than %d", len(r.Labels), maxLabels)
 	}
 	for k, v := range r.Labels {
 		if k == "" || validateText("labels", k) != nil || validateText("labels", v) != nil {
-			return Invalid("labels", "%q: want names and values of printable text, at most %d bytes", clip(k), maxText)
+			return Invalid("labels",
+				"%q: want names and values of printable text, at most %d bytes", clip(k), maxText)
 		}
 	}
 	return validateNodes(r.Nodes)
@@ -250,7 +282,7 @@ func validateText(field, s string) error {
 	}
 	for _, c := range s {
 		if c < ' ' || c == 0x7f || c == '\uFFFD' {
-			return Invalid(field, "%q holds a character that is not printable text", clip(s))
+			return Invalid(field, "%q contains a character that is not printable", clip(s))
 		}
 	}
 	return nil

@@ -72,7 +72,7 @@ func TestDecodeRequest_NamesTheWrongField(t *testing.T) {
 	}
 }
 
-// What is accepted survives its defaults, writing and reading.
+// A valid request stays the same through defaults, encoding and decoding.
 func FuzzDecodeRequest(f *testing.F) {
 	example, err := os.ReadFile(filepath.Join("testdata", "job_request.json"))
 	if err != nil {
@@ -101,7 +101,7 @@ func FuzzDecodeRequest(f *testing.F) {
 	})
 }
 
-// No subject and no bytes make Parse panic, and what it accepts is valid.
+// Parse never panics, and every event that it returns is valid.
 func FuzzParse(f *testing.F) {
 	for _, m := range messages() {
 		if m.kind != "event" {
@@ -111,7 +111,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(strings.NewReplacer("{id}", "mlp-7", "{node}", "node-a", "{target}", "epoch_time", "{stream}", "node").Replace(m.subject), data)
+		f.Add(strings.NewReplacer("{id}", "mlp-7", "{node}", "node-a", "{target}", "epoch_time",
+			"{stream}", "node").Replace(m.subject),
+			data)
 	}
 	f.Fuzz(func(t *testing.T, subject string, data []byte) {
 		e, err := schemas.Parse(subject, data)
@@ -148,7 +150,9 @@ func TestParse_IsTolerantOfNewFields(t *testing.T) {
 
 func TestNodeName(t *testing.T) {
 	for _, c := range []struct{ host, want string }{
-		{"Node7.Rack.Example", "node7-rack-example"}, {"", "node"}, {"ok-1_2", "ok-1_2"}, {strings.Repeat("x", 100), strings.Repeat("x", 64)}, {"käse", "k--se"},
+		{"Node7.Rack.Example", "node7-rack-example"}, {"", "node"}, {"ok-1_2", "ok-1_2"}, {
+			strings.Repeat("x", 100), strings.Repeat("x", 64),
+		}, {"käse", "k--se"},
 	} {
 		if got := schemas.NodeName(c.host); got != c.want || !schemas.ValidToken(got) {
 			t.Errorf("NodeName(%q) = %q, want %q", c.host, got, c.want)
@@ -156,8 +160,8 @@ func TestNodeName(t *testing.T) {
 	}
 }
 
-// A submitted job that carries its advice as it was written reads the same.
-func TestMarshal_SubmittedWithWrittenAdvice(t *testing.T) {
+// A submitted event with EncodedAdvice encodes to the same JSON.
+func TestMarshal_SubmittedWithEncodedAdvice(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "submitted.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +175,7 @@ func TestMarshal_SubmittedWithWrittenAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	submitted := e.(*schemas.Submitted)
-	if submitted.Written, err = schemas.Marshal(&submitted.Advice); err != nil {
+	if submitted.EncodedAdvice, err = schemas.Marshal(&submitted.Advice); err != nil {
 		t.Fatal(err)
 	}
 	spliced, err := schemas.Marshal(e)

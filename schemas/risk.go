@@ -2,32 +2,44 @@ package schemas
 
 import "fmt"
 
-// Why a promise is at risk.
+// Causes of a risk.
 const (
-	CauseEpochs     = "slow_epochs" // its own epochs take longer than predicted
-	CauseIOWait     = "io_wait"     // they do, and the node waits for its disks
-	CauseNeighbours = "neighbours"  // more runs beside it than when it was promised
-	CauseForeign    = "foreign"     // work unknown to Courier takes more of its node than then
-	CauseLate       = "late_start"  // it was started late
-	CauseModel      = "regressor"   // nothing of this: the predictions have changed
+	CauseEpochs     = "slow_epochs" // the job's epochs take longer than predicted
+	CauseIOWait     = "io_wait"     // the same, and the node waits for its disks
+	CauseNeighbours = "neighbours"  // more jobs share the node than at the time of the promise
+	CauseForeign    = "foreign"     // work unknown to Courier uses more of the node than then
+	CauseLate       = "late_start"  // the job started late
+	CauseModel      = "regressor"   // none of these: the predictions have changed
 )
 
-// Risk is job.<id>.risk: the probability that a job keeps its SLO fell under its
-// confidence, or is back above it.
+// Risk is job.<id>.risk: the probability that a job meets its SLO fell below its confidence, or
+// rose above it again.
 type Risk struct {
 	JobStamp
-	CauseSequence    uint64   `json:"cause_sequence" ch:"cause_sequence"`                 // sequence in JOB of the event that told it
-	Cleared          bool     `json:"cleared" ch:"cleared"`                               // all clear: it is back above
-	Cause            string   `json:"cause" ch:"cause"`                                   // why; of an all-clear, of the risk that is over
-	Probability      float64  `json:"probability" ch:"probability"`                       // of keeping the SLO as it runs
-	Confidence       float64  `json:"confidence" ch:"confidence"`                         // that was asked for
-	PredictedSeconds float64  `json:"predicted_seconds" ch:"predicted_seconds"`           // that it still takes, the median
-	LeftSeconds      float64  `json:"left_seconds" ch:"left_seconds"`                     // that the SLO leaves; negative if it is over
-	Action           string   `json:"action" ch:"action"`                                 // what saves it; keep: nothing that is known
-	BatchSize        uint32   `json:"batch_size,omitempty" ch:"batch_size"`               // to change to at the next epoch
-	SavedProbability *float64 `json:"saved_probability,omitempty" ch:"saved_probability"` // of keeping the SLO then
-	AccuracyLoss     *float64 `json:"accuracy_loss,omitempty" ch:"accuracy_loss"`         // what it costs in accuracy; negative is a gain
-	Message          string   `json:"message" ch:"message"`                               // all this in a sentence
+	// Sequence in the stream JOB of the event that revealed it.
+	CauseSequence uint64 `json:"cause_sequence" ch:"cause_sequence"`
+	// True if the risk is over: the probability is above the confidence again.
+	Cleared bool `json:"cleared" ch:"cleared"`
+	// Cause of the risk, or of the risk that is over.
+	Cause string `json:"cause" ch:"cause"`
+	// Probability of meeting the SLO if the job continues unchanged.
+	Probability float64 `json:"probability" ch:"probability"`
+	// Requested confidence.
+	Confidence float64 `json:"confidence" ch:"confidence"`
+	// Median of the predicted remaining time.
+	PredictedSeconds float64 `json:"predicted_seconds" ch:"predicted_seconds"`
+	// Time until the deadline; negative if it has passed.
+	LeftSeconds float64 `json:"left_seconds" ch:"left_seconds"`
+	// Action that restores the SLO; "keep" if none is known.
+	Action string `json:"action" ch:"action"`
+	// Batch size to use from the next epoch on.
+	BatchSize uint32 `json:"batch_size,omitempty" ch:"batch_size"`
+	// Probability of meeting the SLO after the action.
+	SavedProbability *float64 `json:"saved_probability,omitempty" ch:"saved_probability"`
+	// Loss of accuracy due to the action; negative for a gain.
+	AccuracyLoss *float64 `json:"accuracy_loss,omitempty" ch:"accuracy_loss"`
+	// The event in one sentence.
+	Message string `json:"message" ch:"message"`
 }
 
 // RiskID returns the identity of a risk event.
@@ -44,8 +56,9 @@ func (e *Risk) Validate() error {
 	switch e.Cause {
 	case CauseEpochs, CauseIOWait, CauseNeighbours, CauseForeign, CauseLate, CauseModel:
 	default:
-		return Invalid("cause", "%q is not a cause", clip(e.Cause))
+		return Invalid("cause", "%q is not a known cause", clip(e.Cause))
 	}
+
 	for _, p := range []*float64{&e.Probability, &e.Confidence, e.SavedProbability} {
 		if err := validateRatio("probability", p); err != nil {
 			return err

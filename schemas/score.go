@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// ScoreRequest asks how promises came out: job.score. It has no fields.
+// ScoreRequest is job.score: report the SLO attainment. It has no fields.
 type ScoreRequest struct{}
 
 // Subject implements Request.
@@ -15,49 +15,66 @@ func (r *ScoreRequest) Subject() string { return SubjectJobScore }
 // Validate implements Request.
 func (r *ScoreRequest) Validate() error { return nil }
 
-// Score is the public score: of the submissions with an SLO whose job ran as
-// advised and ended by itself, how many kept it. A promise is an advice with the
-// decision meets_slo.
+// Score reports the SLO attainment of the submissions with an SLO whose job ran as advised and
+// ended by itself. A promise is an advice with the decision meets_slo.
 type Score struct {
-	Promises   ScoreLine   `json:"promises"`    // all of them
-	Confidence []ScoreLine `json:"confidences"` // promises by the confidence asked for
-	Users      []ScoreLine `json:"users"`       // promises by user, and confidence
-	Models     []ScoreLine `json:"models"`      // promises by model and dataset, and confidence
-	Decisions  []ScoreLine `json:"decisions"`   // all such submissions by decision, and confidence
-	// Calibration holds all such submissions by the probability that was said of
-	// what they ran with: where it is honest, as many kept their SLO.
+	// All promises.
+	Promises ScoreLine `json:"promises"`
+	// Promises by requested confidence.
+	Confidence []ScoreLine `json:"confidences"`
+	// Promises by user and confidence.
+	Users []ScoreLine `json:"users"`
+	// Promises by model, dataset and confidence.
+	Models []ScoreLine `json:"models"`
+	// All such submissions by decision and confidence.
+	Decisions []ScoreLine `json:"decisions"`
+	// All such submissions by the predicted probability of the configuration that was run. With
+	// calibrated probabilities the SLO attainment of each range lies in the range.
 	Calibration []CalibrationBin `json:"calibration"`
 }
 
 // ScoreLine counts the jobs of a group.
 type ScoreLine struct {
-	Name       string   `json:"name,omitempty"`       // of the user, model or decision; absent for all, or where there is none
-	Dataset    string   `json:"dataset,omitempty"`    // of the model; absent where none was named
-	Confidence *float64 `json:"confidence,omitempty"` // that was asked for, to four digits; absent for all
-	Others     bool     `json:"others,omitempty"`     // groups beyond the most that are kept apart
+	// User, model or decision; absent for the line of all promises and for an unnamed user.
+	Name string `json:"name,omitempty"`
+	// Dataset of the model; absent if the requests have none.
+	Dataset string `json:"dataset,omitempty"`
+	// Requested confidence, to four digits; absent for the line of all promises.
+	Confidence *float64 `json:"confidence,omitempty"`
+	// True for the line that sums all groups beyond the maximum number of groups.
+	Others bool `json:"others,omitempty"`
 	Tally
 }
 
 // CalibrationBin counts the jobs of a range of probabilities.
 type CalibrationBin struct {
-	FromProbability float64  `json:"from_probability"`           // the least
-	ToProbability   float64  `json:"to_probability"`             // above the most; the last bin holds 1, too
-	MeanProbability *float64 `json:"mean_probability,omitempty"` // of its jobs; absent without any
+	// Lower end of the range, inclusive.
+	FromProbability float64 `json:"from_probability"`
+	// Upper end of the range, exclusive; inclusive in the last bin.
+	ToProbability float64 `json:"to_probability"`
+	// Mean probability of the jobs; absent without jobs.
+	MeanProbability *float64 `json:"mean_probability,omitempty"`
 	Tally
 }
 
-// Tally counts jobs and how many of them kept their SLO.
+// Tally counts jobs and how many of them met their SLO.
 type Tally struct {
-	Jobs      uint64   `json:"jobs"`                 // that ran as advised and ended by themselves
-	Kept      uint64   `json:"kept"`                 // of these
-	KeptRatio *float64 `json:"kept_ratio,omitempty"` // kept / jobs; absent without jobs
-	KeptLow   *float64 `json:"kept_low,omitempty"`   // its 95 % interval (Wilson 1927)
-	KeptHigh  *float64 `json:"kept_high,omitempty"`
+	// Jobs that ran as advised and ended by themselves.
+	Jobs uint64 `json:"jobs"`
+	// Jobs among them that met their SLO.
+	Kept uint64 `json:"kept"`
+	// Kept divided by jobs; absent without jobs.
+	KeptRatio *float64 `json:"kept_ratio,omitempty"`
+	// Lower end of the 95 % interval of the ratio (Wilson 1927).
+	KeptLow *float64 `json:"kept_low,omitempty"`
+	// Upper end of that interval.
+	KeptHigh *float64 `json:"kept_high,omitempty"`
 
-	// Cancelled and Lost are further jobs that ran as advised and did not end by themselves.
-	// They are not among Jobs: nobody knows whether they would have kept their SLO.
-	Cancelled uint64 `json:"cancelled"` // ended by a request
-	Lost      uint64 `json:"lost"`      // silent for too long, and not back yet
+	// Further jobs that ran as advised and were cancelled. Cancelled and lost jobs are not among
+	// the jobs above, because it is unknown whether they would have met their SLO.
+	Cancelled uint64 `json:"cancelled"`
+	// Further jobs that ran as advised and are lost.
+	Lost uint64 `json:"lost"`
 }
 
 // Add counts a job.
@@ -78,7 +95,7 @@ func (t Tally) WithRatio() Tally {
 	return t
 }
 
-// Wilson returns the 95 % interval of a share (Wilson 1927); of is above 0.
+// Wilson returns the 95 % interval of the share hits / of (Wilson 1927); of must not be 0.
 func Wilson(hits, of uint64) (low, high float64) {
 	const z = 1.959963984540054
 	n, p := float64(of), float64(hits)/float64(of)
@@ -87,8 +104,7 @@ func Wilson(hits, of uint64) (low, high float64) {
 	return max(0, middle-half), min(1, middle+half)
 }
 
-// Calibration counts jobs by the probability that was said of them. The zero
-// value is ready.
+// Calibration counts jobs by their predicted probability. The zero value is ready to use.
 type Calibration struct {
 	bins [len(calibrationEdges) - 1]struct {
 		Tally
@@ -96,10 +112,10 @@ type Calibration struct {
 	}
 }
 
-// calibrationEdges are finer where promises are made.
+// calibrationEdges are the limits of the bins. Bins are narrower near common confidences.
 var calibrationEdges = [...]float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1}
 
-// calibrationBin is the number of the bin of a probability.
+// calibrationBin returns the index of the bin of a probability.
 func calibrationBin(probability float64) int {
 	i := 0
 	for i < len(calibrationEdges)-2 && probability >= calibrationEdges[i+1] {
@@ -108,25 +124,25 @@ func calibrationBin(probability float64) int {
 	return i
 }
 
-// CalibrationFrom returns the least probability of the bin of a probability.
+// CalibrationFrom returns the lower end of the bin of a probability.
 func CalibrationFrom(probability float64) float64 {
 	return calibrationEdges[calibrationBin(probability)]
 }
 
-// Add counts a job of which a probability was said, 0 to 1.
+// Add counts a job with a predicted probability, 0 to 1.
 func (c *Calibration) Add(probability float64, kept bool) {
 	i := calibrationBin(probability)
 	c.bins[i].Tally.Add(kept)
 	c.bins[i].sum += probability
 }
 
-// calibrationState is a bin as it is kept in a snapshot.
+// calibrationState is the form of a bin in a snapshot.
 type calibrationState struct {
 	Tally
 	Sum float64 `json:"sum"` // of probabilities
 }
 
-// MarshalJSON writes the counts, so that they can be read back exactly.
+// MarshalJSON encodes the counts without loss.
 func (c *Calibration) MarshalJSON() ([]byte, error) {
 	var all [len(c.bins)]calibrationState
 	for i, b := range c.bins {
@@ -135,7 +151,7 @@ func (c *Calibration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// UnmarshalJSON reads the counts that MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (c *Calibration) UnmarshalJSON(data []byte) error {
 	var all []calibrationState
 	if err := json.Unmarshal(data, &all); err != nil {
@@ -159,7 +175,11 @@ func (c *Calibration) Tally(probability float64) *Tally {
 func (c *Calibration) Bins() []CalibrationBin {
 	all := make([]CalibrationBin, len(c.bins))
 	for i, b := range c.bins {
-		all[i] = CalibrationBin{FromProbability: calibrationEdges[i], ToProbability: calibrationEdges[i+1], Tally: b.WithRatio()}
+		all[i] = CalibrationBin{
+			FromProbability: calibrationEdges[i],
+			ToProbability:   calibrationEdges[i+1],
+			Tally:           b.WithRatio(),
+		}
 		if b.Jobs > 0 {
 			mean := b.sum / float64(b.Jobs)
 			all[i].MeanProbability = &mean

@@ -2,14 +2,14 @@ package schemas
 
 import "time"
 
-// State of a job, as a fold over its events says it.
+// State is the state of a job according to its events.
 type State string
 
 // The states.
 const (
 	StateSubmitted State = "submitted"
 	StateQueued    State = "queued"  // held by the cluster's admission policy
-	StateRefused   State = "refused" // by the cluster's admission policy
+	StateRefused   State = "refused" // refused by the cluster's admission policy
 	StateRunning   State = "running"
 	StateFinished  State = "finished"
 	StateFailed    State = "failed"
@@ -17,14 +17,17 @@ const (
 	StateLost      State = "lost"
 )
 
-// States lists every state in the order of a job's life.
+// States lists every state in the order in which a job passes through them.
 func States() []State {
-	return []State{StateSubmitted, StateQueued, StateRefused, StateRunning, StateFinished, StateFailed, StateCancelled, StateLost}
+	return []State{
+		StateSubmitted, StateQueued, StateRefused, StateRunning,
+		StateFinished, StateFailed, StateCancelled, StateLost,
+	}
 }
 
-// JobStatusRequest asks for one job: job.status.
+// JobStatusRequest is job.status: report one job.
 type JobStatusRequest struct {
-	JobID string `json:"id"` // of the job
+	JobID string `json:"id"` // job ID
 }
 
 // Subject implements Request.
@@ -33,10 +36,10 @@ func (r *JobStatusRequest) Subject() string { return SubjectJobStatus }
 // Validate implements Request.
 func (r *JobStatusRequest) Validate() error { return validateToken("id", r.JobID) }
 
-// JobCancelRequest asks to end a job: job.cancel. The reply is its JobStatus.
+// JobCancelRequest is job.cancel: end a job. The reply is its JobStatus.
 type JobCancelRequest struct {
-	JobID  string `json:"id"`               // of the job
-	Reason string `json:"reason,omitempty"` // why, for the record
+	JobID  string `json:"id"`               // job ID
+	Reason string `json:"reason,omitempty"` // reason for the record
 }
 
 // Subject implements Request.
@@ -56,11 +59,11 @@ const (
 	MaxPage     = 1000
 )
 
-// JobListRequest asks for jobs, newest first: job.list.
+// JobListRequest is job.list: list jobs, newest first.
 type JobListRequest struct {
 	State State  `json:"state,omitempty"` // only jobs in this state
-	Limit int    `json:"limit,omitempty"` // jobs on a page, 1 to 1000; default 100
-	After string `json:"after,omitempty"` // the next field of the page before
+	Limit int    `json:"limit,omitempty"` // jobs per page, 1 to 1000; default 100
+	After string `json:"after,omitempty"` // the field next of the previous page
 }
 
 // Subject implements Request.
@@ -87,40 +90,60 @@ func (r *JobListRequest) Validate() error {
 	return Invalid("state", "%q is not one of %v", clip(string(r.State)), States())
 }
 
-// JobStatus is what is known of a job: the reply of job.status and job.cancel.
+// JobStatus describes a job. It is the reply to job.status and job.cancel.
 type JobStatus struct {
-	JobID          string     `json:"job_id"`
-	State          State      `json:"state"`
-	Model          string     `json:"model"`
-	Dataset        string     `json:"dataset,omitempty"` // absent: none was named
-	User           string     `json:"user,omitempty"`
-	Nodes          []string   `json:"nodes,omitempty"`
-	BatchSize      uint32     `json:"batch_size,omitempty"`       // running with, or advised
-	CPUs           uint32     `json:"cpus,omitempty"`             // running with, or advised
-	Epochs         uint32     `json:"epochs,omitempty"`           // to run
-	EpochsDone     uint32     `json:"epochs_done"`                // so far
-	Run            uint32     `json:"run"`                        // starts so far
-	SLOSeconds     float64    `json:"slo_seconds,omitempty"`      // absent: none
-	SubmittedAt    *time.Time `json:"submitted_at,omitempty"`     // absent: started without a request
-	StartedAt      *time.Time `json:"started_at,omitempty"`       // of the last run
-	EndedAt        *time.Time `json:"ended_at,omitempty"`         // absent while it may go on
-	DeadlineAt     *time.Time `json:"deadline_at,omitempty"`      // submission + SLO
-	PredictedEndAt *time.Time `json:"predicted_end_at,omitempty"` // of a running job; absent if unknown
-	Probability    *float64   `json:"probability,omitempty"`      // of meeting the SLO, as predicted now
-	AtRisk         bool       `json:"at_risk,omitempty"`          // a warning stands: the probability fell under the confidence
-	Accuracy       *float64   `json:"accuracy,omitempty"`         // of the last epoch
-	Decision       Decision   `json:"decision,omitempty"`         // of the last advice
-	MetSLO         *bool      `json:"met_slo,omitempty"`          // of a finished job with an SLO
-	Reason         string     `json:"reason,omitempty"`           // why it ended
+	JobID string `json:"job_id"`
+	State State  `json:"state"`
+	Model string `json:"model"`
+	// Absent if the request has none.
+	Dataset string   `json:"dataset,omitempty"`
+	User    string   `json:"user,omitempty"`
+	Nodes   []string `json:"nodes,omitempty"`
+	// Current batch size; before the start, the advised one.
+	BatchSize uint32 `json:"batch_size,omitempty"`
+	// Current CPUs; before the start, the advised ones.
+	CPUs uint32 `json:"cpus,omitempty"`
+	// Total epochs.
+	Epochs uint32 `json:"epochs,omitempty"`
+	// Epochs completed so far.
+	EpochsDone uint32 `json:"epochs_done"`
+	// Number of starts so far.
+	Run uint32 `json:"run"`
+	// Absent if the request has none.
+	SLOSeconds float64 `json:"slo_seconds,omitempty"`
+	// Absent if the job was started without a request.
+	SubmittedAt *time.Time `json:"submitted_at,omitempty"`
+	// Start of the last run.
+	StartedAt *time.Time `json:"started_at,omitempty"`
+	// Absent while the job may continue.
+	EndedAt *time.Time `json:"ended_at,omitempty"`
+	// Submission time plus SLO.
+	DeadlineAt *time.Time `json:"deadline_at,omitempty"`
+	// Predicted end of a running job; absent if unknown.
+	PredictedEndAt *time.Time `json:"predicted_end_at,omitempty"`
+	// Current probability of meeting the SLO.
+	Probability *float64 `json:"probability,omitempty"`
+	// True while a warning is active: the probability fell below the confidence.
+	AtRisk bool `json:"at_risk,omitempty"`
+	// Accuracy of the last epoch.
+	Accuracy *float64 `json:"accuracy,omitempty"`
+	// Decision of the last advice.
+	Decision Decision `json:"decision,omitempty"`
+	// Whether a finished job met its SLO.
+	MetSLO *bool `json:"met_slo,omitempty"`
+	// Why the job ended.
+	Reason string `json:"reason,omitempty"`
 }
 
-// JobList is a page of jobs, the reply of job.list.
+// JobList is a page of jobs, the reply to job.list.
 type JobList struct {
 	Jobs []JobStatus `json:"jobs"`
-	Next string      `json:"next,omitempty"` // give it as after for the next page; absent on the last
+	// Value of the field after for the next page; absent on the last page.
+	Next string `json:"next,omitempty"`
 }
 
-// Told is the reply to an event that a person told of his job: where it is kept.
-type Told struct {
-	Sequence uint64 `json:"sequence"` // of the event in its stream; of a copy, that of the first
+// Receipt is the reply to an event that a user published for a job of their own.
+type Receipt struct {
+	// Sequence of the event in its stream; for a duplicate, that of the first copy.
+	Sequence uint64 `json:"sequence"`
 }

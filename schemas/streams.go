@@ -2,16 +2,16 @@ package schemas
 
 import "time"
 
-// Stream is one durable part of the event log and its limits. Those that decide
-// how much is kept are the least: a server may be set to keep more.
+// Stream is a durable part of the event log with its limits. The retention limits are minimums; a
+// server may be configured to keep more.
 type Stream struct {
 	Name       string        // upper case
-	Subjects   []string      // filters; none covers a request
-	MaxAge     time.Duration // older messages are dropped; the least
-	MaxBytes   int64         // the oldest messages beyond are dropped; the least
-	Replicas   int           // servers that hold a copy, 1 to 5; the least
-	Duplicates time.Duration // window in which NATS drops a message ID's copy
-	MaxMessage int32         // bytes of the largest message
+	Subjects   []string      // filters; none matches a request
+	MaxAge     time.Duration // minimum age at which messages are dropped
+	MaxBytes   int64         // minimum size beyond which the oldest messages are dropped
+	Replicas   int           // minimum number of replicas, 1 to 5
+	Duplicates time.Duration // window in which NATS drops duplicates of a message ID
+	MaxMessage int32         // maximum size of a message in bytes
 }
 
 const (
@@ -19,37 +19,66 @@ const (
 	gib = int64(1) << 30
 )
 
-// Streams returns every stream of the event log. Limits are those of an
-// embedded server; a full stream drops its oldest messages. A stream that loses
-// a subject comes before the stream that takes it over, because NATS refuses
-// streams whose subjects overlap: until 2026-11-22 JOB held the advice.
+// Streams returns every stream of the event log. The limits suit an embedded server; a full stream
+// drops its oldest messages.
+//
+// JOB precedes ADVICE, because early versions stored advice in JOB: NATS refuses streams with
+// overlapping subjects, so a stream that loses a subject must be updated before the stream that
+// takes it over is created.
 func Streams() []Stream {
 	return []Stream{
-		{Name: StreamJob, Subjects: jobFilters(), MaxAge: 400 * day, MaxBytes: 4 * gib, Replicas: 1, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
-		{Name: StreamNode, Subjects: []string{NodeSubject("*", EventSample)}, MaxAge: 7 * day, MaxBytes: gib, Replicas: 1, Duplicates: 2 * time.Minute, MaxMessage: MaxMessageBytes},
-		{Name: StreamRegressor, Subjects: regressorFilters(), MaxAge: 400 * day, MaxBytes: gib / 4, Replicas: 1, Duplicates: 10 * time.Minute, MaxMessage: MaxMessageBytes},
-		adviceStream(),
-		{Name: StreamDead, Subjects: []string{DeadSubject("*"), DeadReplayedSubject("*")}, MaxAge: 30 * day, MaxBytes: gib / 4, Replicas: 1, Duplicates: 10 * time.Minute, MaxMessage: 2 * MaxMessageBytes},
+		{
+			Name:       StreamJob,
+			Subjects:   jobFilters(),
+			MaxAge:     400 * day,
+			MaxBytes:   4 * gib,
+			Replicas:   1,
+			Duplicates: 10 * time.Minute,
+			MaxMessage: MaxMessageBytes,
+		},
+		{
+			Name:       StreamNode,
+			Subjects:   []string{NodeSubject("*", EventSample)},
+			MaxAge:     7 * day,
+			MaxBytes:   gib,
+			Replicas:   1,
+			Duplicates: 2 * time.Minute,
+			MaxMessage: MaxMessageBytes,
+		},
+		{
+			Name:       StreamRegressor,
+			Subjects:   regressorFilters(),
+			MaxAge:     400 * day,
+			MaxBytes:   gib / 4,
+			Replicas:   1,
+			Duplicates: 10 * time.Minute,
+			MaxMessage: MaxMessageBytes,
+		},
+		// Predictions for running jobs are most of the bytes of all job events. No service needs
+		// them once they are in the tables.
+		{
+			Name:       StreamAdvice,
+			Subjects:   []string{JobSubject("*", EventAdvice)},
+			MaxAge:     7 * day,
+			MaxBytes:   gib,
+			Replicas:   1,
+			Duplicates: 10 * time.Minute,
+			MaxMessage: MaxMessageBytes,
+		},
+		{
+			Name:       StreamDead,
+			Subjects:   []string{DeadSubject("*"), DeadReplayedSubject("*")},
+			MaxAge:     30 * day,
+			MaxBytes:   gib / 4,
+			Replicas:   1,
+			Duplicates: 10 * time.Minute,
+			MaxMessage: 2 * MaxMessageBytes,
+		},
 	}
 }
 
-// adviceStream is the stream of predictions for running jobs. They are most of the
-// bytes of all events of jobs, and of no use to a service once the tables have them.
-func adviceStream() Stream {
-	return Stream{
-		Name:       StreamAdvice,
-		Subjects:   []string{JobSubject("*", EventAdvice)},
-		MaxAge:     7 * day,
-		MaxBytes:   gib,
-		Replicas:   1,
-		Duplicates: 10 * time.Minute,
-		MaxMessage: MaxMessageBytes,
-	}
-}
-
-// jobFilters names each event of a job that is part of the cluster state.
-// job.<id>.alive matches job.*.* and must not be stored; job.<id>.advice has a
-// stream of its own.
+// jobFilters lists each job event that is part of the cluster state. A filter job.*.* would also
+// store job.<id>.alive and job.<id>.advice.
 func jobFilters() []string {
 	events := []string{
 		EventSubmitted, EventAdmitted, EventStarted, EventEpoch,
@@ -62,8 +91,8 @@ func jobFilters() []string {
 	return filters
 }
 
-// regressorFilters names each stored event of a regressor, because
-// regressor.<target>.fitting must not be stored.
+// regressorFilters lists each stored event of a regressor. A filter regressor.*.* would also store
+// regressor.<target>.fitting.
 func regressorFilters() []string {
 	var filters []string
 	for _, e := range []string{EventTrained, EventPromoted, EventRejected, EventDrift} {
@@ -80,45 +109,57 @@ const (
 	StreamAdvice    = "ADVICE"
 	StreamDead      = "DEAD"
 
-	BucketAdmission  = "ADMISSION"  // key-value: AdmissionPool to the last Ticket, changed by compare-and-set
-	BucketChampions  = "CHAMPIONS"  // key-value: target to Champion, changed by compare-and-set
-	BucketLeases     = "LEASES"     // key-value: what only one process may do to the Lease of who does it
-	BucketIntents    = "INTENTS"    // key-value: stream to the store's Intent
-	BucketRegressors = "REGRESSORS" // object store: artifacts named by their sha256
-	BucketSnapshots  = "SNAPSHOTS"  // object store: states of services, each kept for SnapshotAge
+	// BucketAdmission is a key-value bucket: AdmissionPool to the last Ticket, updated by
+	// compare-and-set.
+	BucketAdmission = "ADMISSION"
+	// BucketChampions is a key-value bucket: target to Champion, updated by compare-and-set.
+	BucketChampions = "CHAMPIONS"
+	// BucketLeases is a key-value bucket: name of a lease to Lease.
+	BucketLeases = "LEASES"
+	// BucketIntents is a key-value bucket: stream to the store's Intent.
+	BucketIntents = "INTENTS"
+	// BucketRegressors is an object store: artifacts, named by their sha256.
+	BucketRegressors = "REGRESSORS"
+	// BucketSnapshots is an object store: snapshots of services, kept for SnapshotAge.
+	BucketSnapshots = "SNAPSHOTS"
 )
 
-// SnapshotAge is how long the snapshot of a state is kept. A service writes one far more
-// often; the age removes those of versions that no longer run.
+// SnapshotAge is the age at which a snapshot is deleted. Services write snapshots far more often;
+// the age removes those of versions that no longer run.
 const SnapshotAge = 7 * day
 
-// MaxMessageBytes is the largest request or event that is accepted.
+// MaxMessageBytes is the maximum size of a request or event.
 const MaxMessageBytes = 256 << 10
 
-// Durable is a consumer that outlives its process.
+// Durable is a durable consumer.
 type Durable struct {
 	Name          string
 	Stream        string
-	MaxAckPending int             // at least three of its largest batches
+	MaxAckPending int             // at least three maximum batches
 	AckWait       time.Duration   // at least three insert timeouts
-	BackOff       []time.Duration // delays before the redeliveries
+	BackOff       []time.Duration // delays before redeliveries
 }
 
-// StoreDurables returns the durables by which the store follows the log.
+// StoreDurables returns the consumers of the store.
 func StoreDurables() []Durable {
 	var all []Durable
 	for _, stream := range []string{StreamJob, StreamNode, StreamRegressor, StreamAdvice} {
-		all = append(all, Durable{Name: "store-" + stream, Stream: stream, MaxAckPending: 3 * MaxBatchMessages, AckWait: 90 * time.Second, BackOff: RedeliveryDelays()})
+		all = append(all, Durable{
+			Name:          "store-" + stream,
+			Stream:        stream,
+			MaxAckPending: 3 * MaxBatchMessages,
+			AckWait:       90 * time.Second,
+			BackOff:       RedeliveryDelays(),
+		})
 	}
 	return all
 }
 
-// MaxBatchMessages is the largest number of messages in one batch of the store. A
-// batch is so large only where the store has to catch up: of ten thousand, each row costs
-// ClickHouse twice as much.
+// MaxBatchMessages is the maximum number of messages in a batch of the store. Batches reach it only
+// while the store catches up. With batches of 10,000 each row costs ClickHouse twice as much.
 const MaxBatchMessages = 50_000
 
-// RedeliveryDelays returns the growing delays after which a message is delivered again.
+// RedeliveryDelays returns the increasing delays before redeliveries of a message.
 func RedeliveryDelays() []time.Duration {
 	return []time.Duration{time.Second, 5 * time.Second, 15 * time.Second, time.Minute}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Request subjects: two tokens, answered by a service. No stream's filter may
-// match one, else the stream's own ack answers the asker.
+// Request subjects have two tokens. No stream's filter may match one: the client would receive the
+// stream's ack instead of the service's reply.
 const (
 	SubjectJobSubmit         = "job.submit"
 	SubjectJobPredict        = "job.predict"
@@ -24,12 +24,16 @@ const (
 
 // RequestSubjects lists every request subject.
 func RequestSubjects() []string {
-	return []string{SubjectJobSubmit, SubjectJobPredict, SubjectJobStatus, SubjectJobList, SubjectJobCancel, SubjectJobScore,
-		SubjectRegressorTrain, SubjectRegressorPromote, SubjectRegressorRollback, SubjectRegressorList}
+	return []string{
+		SubjectJobSubmit, SubjectJobPredict, SubjectJobStatus,
+		SubjectJobList, SubjectJobCancel, SubjectJobScore,
+		SubjectRegressorTrain, SubjectRegressorPromote,
+		SubjectRegressorRollback, SubjectRegressorList,
+	}
 }
 
-// Last tokens of event subjects: job.<id>.<event>, node.<node>.<event>,
-// regressor.<target>.<event>, dead.<stream>.<event>.
+// The last tokens of event subjects: job.<id>.<event>, node.<node>.<event>,
+// regressor.<target>.<event> and dead.<stream>.<event>.
 const (
 	EventSubmitted = "submitted"
 	EventStarted   = "started"
@@ -61,21 +65,20 @@ func NodeSubject(node, event string) string { return "node." + node + "." + even
 // RegressorSubject returns regressor.<target>.<event>.
 func RegressorSubject(target, event string) string { return "regressor." + target + "." + event }
 
-// DeadSubject returns dead.<stream> in lower case, where messages go that could not be understood.
+// DeadSubject returns dead.<stream> in lower case, the subject of dead letters.
 func DeadSubject(stream string) string { return "dead." + strings.ToLower(stream) }
 
 // DeadReplayedSubject returns dead.<stream>.replayed in lower case; "*" makes a filter.
 func DeadReplayedSubject(stream string) string { return DeadSubject(stream) + "." + EventReplayed }
 
-// PersonalEvents lists the last tokens of events that persons tell of their jobs
-// and that are kept.
+// PersonalEvents lists the last tokens of the stored events that users publish for their own jobs.
 func PersonalEvents() []string {
 	return []string{EventStarted, EventEpoch, EventFinished, EventFailed, EventCancelled, EventMoved}
 }
 
-// PersonSubject returns person.<person>.<subject> for what a person asks or tells
-// for himself, any other subject as it is; "*" as the person makes a filter. Such
-// subjects have four tokens or five: no stream and no other request has them.
+// PersonSubject returns person.<person>.<subject> for a request or event that a user sends for
+// themselves, and any other subject unchanged; "*" as the person makes a filter. Such subjects have
+// four or five tokens, so no stream's filter and no other request matches them.
 func PersonSubject(person, subject string) string {
 	if !personal(subject) {
 		return subject
@@ -83,18 +86,18 @@ func PersonSubject(person, subject string) string {
 	return "person." + person + "." + subject
 }
 
-// personal are the requests that a person makes for himself only, and the events
-// that he tells of his own jobs; all else is asked and told alike by everybody.
+// personal reports whether users send the subject for themselves: requests that concern their own
+// jobs, and the events of these jobs.
 func personal(subject string) bool {
-	t := strings.Split(subject, ".")
-	if len(t) != 3 || t[0] != "job" {
+	tokens := strings.Split(subject, ".")
+	if len(tokens) != 3 || tokens[0] != "job" {
 		return subject == SubjectJobSubmit || subject == SubjectJobCancel
 	}
-	return t[2] == EventAlive || slices.Contains(PersonalEvents(), t[2])
+	return tokens[2] == EventAlive || slices.Contains(PersonalEvents(), tokens[2])
 }
 
-// SplitPerson undoes PersonSubject: the person, and the subject without him. Of
-// any other subject the person is "".
+// SplitPerson is the inverse of PersonSubject: it returns the person and the plain subject. For any
+// other subject the person is "".
 func SplitPerson(subject string) (person, plain string) {
 	rest, ok := strings.CutPrefix(subject, "person.")
 	if !ok {
@@ -104,14 +107,14 @@ func SplitPerson(subject string) (person, plain string) {
 	return person, plain
 }
 
-// InboxPrefix is where a user's answers arrive: nobody else may listen there.
+// InboxPrefix returns the prefix of a user's reply subjects, to which no other user may subscribe.
 func InboxPrefix(user string) string { return "_INBOX_" + user }
 
-// Operator is the user who looks after a cluster: as a person who may ask and
-// tell for all, he speaks on the plain subjects.
+// Operator is the user who administers a cluster and may send requests and events for all users, on
+// the plain subjects.
 const Operator = "operator"
 
-// MaxTokenLength is the longest job ID, node name or target.
+// MaxTokenLength is the maximum length of a job ID, node name or target.
 const MaxTokenLength = 64
 
 // ValidToken reports whether s matches [a-z0-9_-]{1,64}.
@@ -130,13 +133,13 @@ func ValidToken(s string) bool {
 
 func validateToken(field, s string) error {
 	if !ValidToken(s) {
-		return Invalid(field, "%q is not a name of 1 to 64 of a-z, 0-9, _ and -", clip(s))
+		return Invalid(field, "%q is not a name of 1 to 64 characters from a-z, 0-9, _ and -", clip(s))
 	}
 	return nil
 }
 
-// NodeName turns a host name into a node's name: lower case, at most 64
-// characters, every other character becomes "-".
+// NodeName returns the node name of a host: its name in lower case, truncated to 64 characters,
+// with "-" for every invalid character.
 func NodeName(host string) string {
 	if len(host) > MaxTokenLength {
 		host = host[:MaxTokenLength]
@@ -153,16 +156,16 @@ func NodeName(host string) string {
 	return string(b)
 }
 
-// LocalNodeName returns the name of the node this process runs on.
+// LocalNodeName returns the name of the node on which this process runs.
 func LocalNodeName() (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
-		return "", fmt.Errorf("read host name: %w", err)
+		return "", fmt.Errorf("get host name: %w", err)
 	}
 	return NodeName(host), nil
 }
 
-// clip shortens foreign text for an error message.
+// clip truncates untrusted text for an error message.
 func clip(s string) string {
 	if len(s) > 80 {
 		return strings.ToValidUTF8(s[:80], "") + "…"

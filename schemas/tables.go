@@ -12,11 +12,11 @@ import (
 //go:embed clickhouse/*.sql
 var migrationFiles embed.FS
 
-// Migration is one numbered step of the database's life; final once released.
+// Migration is a numbered change of the database. It is final once released.
 type Migration struct {
 	Number     int      // from 1, without gaps
-	Name       string   // of its file
-	Statements []string // in order, each one SQL statement
+	Name       string   // file name
+	Statements []string // SQL statements, in order
 }
 
 // Migrations returns every migration in order.
@@ -26,24 +26,29 @@ func Migrations() ([]Migration, error) {
 		return nil, err
 	}
 	slices.Sort(names)
+
 	var all []Migration
 	for i, name := range names {
 		base := strings.TrimPrefix(name, "clickhouse/")
 		number, err := strconv.Atoi(strings.SplitN(base, "_", 2)[0])
 		if err != nil || number != i+1 {
-			return nil, fmt.Errorf("migration %s: want the number %04d", base, i+1)
+			return nil, fmt.Errorf("migration %s: number must be %04d", base, i+1)
 		}
 		text, err := migrationFiles.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Migration{Number: number, Name: base, Statements: statements(string(text))})
+		all = append(all, Migration{
+			Number:     number,
+			Name:       base,
+			Statements: splitStatements(string(text)),
+		})
 	}
 	return all, nil
 }
 
-// statements splits SQL at semicolons that end a line and drops comments.
-func statements(text string) []string {
+// splitStatements splits SQL at semicolons at the end of a line and drops comments.
+func splitStatements(text string) []string {
 	var all []string
 	var b strings.Builder
 	for _, line := range strings.Split(text, "\n") {
@@ -62,22 +67,32 @@ func statements(text string) []string {
 	return all
 }
 
-// Table is a table that holds the rows of one type.
+// Table is a table for the rows of one type.
 type Table struct {
 	Name string
 	Row  any // zero value; its ch tags are the columns, in order
 }
 
-// Tables returns every table that the log fills.
+// Tables returns every table into which the store inserts events.
 func Tables() []Table {
 	return []Table{
-		{"job_submitted", SubmittedRow{}}, {"job_started", Started{}}, {"job_epoch", Epoch{}}, {"job_ended", Ended{}},
-		{"job_advice", AdviceRow{}}, {"job_risk", Risk{}}, {"job_moved", Moved{}}, {"node_sample", Sample{}}, {"regressor_trained", Trained{}}, {"regressor_promoted", Promoted{}}, {"regressor_rejected", Rejected{}}, {"regressor_drift", Drift{}},
+		{"job_submitted", SubmittedRow{}},
+		{"job_started", Started{}},
+		{"job_epoch", Epoch{}},
+		{"job_ended", Ended{}},
+		{"job_advice", AdviceRow{}},
+		{"job_risk", Risk{}},
+		{"job_moved", Moved{}},
+		{"node_sample", Sample{}},
+		{"regressor_trained", Trained{}},
+		{"regressor_promoted", Promoted{}},
+		{"regressor_rejected", Rejected{}},
+		{"regressor_drift", Drift{}},
 	}
 }
 
-// RowOf returns the table of an event and its row, a pointer to a struct with
-// ch tags. ok is false for an event that no table holds.
+// RowOf returns the table of an event and its row, a pointer to a struct with ch tags. ok is false
+// for an event without a table.
 func RowOf(e Event) (table string, row any, ok bool) {
 	switch e := e.(type) {
 	case *Submitted:
@@ -108,16 +123,15 @@ func RowOf(e Event) (table string, row any, ok bool) {
 	return "", nil, false
 }
 
-// AlternativeArrays are the alternatives of an advice as parallel arrays, so that
-// ARRAY JOIN gives one line for each.
+// AlternativeArrays holds the alternatives of an advice as parallel arrays for ARRAY JOIN.
 type AlternativeArrays struct {
-	AlternativeBatchSizes []uint32   `ch:"alternatives.batch_size"`
-	AlternativeCPUs       []uint32   `ch:"alternatives.cpus"`
-	AlternativeEpochs     []uint32   `ch:"alternatives.epochs"`
-	AlternativeSeconds    []*float64 `ch:"alternatives.predicted_seconds"`
-	AlternativeAccuracies []*float64 `ch:"alternatives.predicted_accuracy"`
-	AlternativeOdds       []*float64 `ch:"alternatives.probability"`
-	AlternativeReasons    []string   `ch:"alternatives.reason"`
+	AlternativeBatchSizes    []uint32   `ch:"alternatives.batch_size"`
+	AlternativeCPUs          []uint32   `ch:"alternatives.cpus"`
+	AlternativeEpochs        []uint32   `ch:"alternatives.epochs"`
+	AlternativeSeconds       []*float64 `ch:"alternatives.predicted_seconds"`
+	AlternativeAccuracies    []*float64 `ch:"alternatives.predicted_accuracy"`
+	AlternativeProbabilities []*float64 `ch:"alternatives.probability"`
+	AlternativeReasons       []string   `ch:"alternatives.reason"`
 }
 
 func (r *AlternativeArrays) set(alternatives []Alternative) {
@@ -128,7 +142,7 @@ func (r *AlternativeArrays) set(alternatives []Alternative) {
 		r.AlternativeEpochs = append(r.AlternativeEpochs, alt.Epochs)
 		r.AlternativeSeconds = append(r.AlternativeSeconds, alt.PredictedSeconds)
 		r.AlternativeAccuracies = append(r.AlternativeAccuracies, alt.PredictedAccuracy)
-		r.AlternativeOdds = append(r.AlternativeOdds, alt.Probability)
+		r.AlternativeProbabilities = append(r.AlternativeProbabilities, alt.Probability)
 		r.AlternativeReasons = append(r.AlternativeReasons, alt.Reason)
 	}
 }
@@ -158,24 +172,41 @@ type AdviceRow struct {
 	Probability       *float64          `ch:"probability"`
 	Regressors        map[string]string `ch:"regressors"`
 	AlternativeArrays
-	Threshold float64 `ch:"threshold"` // least probability that was promised
-	Stream    string  `ch:"stream"`    // in which the sequence counts; set by the store: StreamJob in old logs
+	// Threshold is Advice.RequiredProbability.
+	Threshold float64 `ch:"threshold"`
+	// Stream is the stream of the row's sequence, set by the store; StreamJob in old logs.
+	Stream string `ch:"stream"`
 }
 
 func (a *Advice) row() *AdviceRow {
-	r := &AdviceRow{JobStamp: a.JobStamp, CauseSequence: a.CauseSequence, Decision: string(a.Decision), Action: string(a.Action), Message: a.Message,
-		Model: a.Model, Dataset: a.Dataset, Nodes: a.Nodes, SLOSeconds: a.SLOSeconds, ElapsedSeconds: a.ElapsedSeconds, Confidence: a.Confidence, Threshold: a.Least(), EpochsDone: a.EpochsDone,
-		ConcurrentJobs: a.Load.ConcurrentJobs, Processes: a.Load.Processes, Regressors: a.Regressors}
+	r := &AdviceRow{
+		JobStamp:       a.JobStamp,
+		CauseSequence:  a.CauseSequence,
+		Decision:       string(a.Decision),
+		Action:         string(a.Action),
+		Message:        a.Message,
+		Model:          a.Model,
+		Dataset:        a.Dataset,
+		Nodes:          a.Nodes,
+		SLOSeconds:     a.SLOSeconds,
+		ElapsedSeconds: a.ElapsedSeconds,
+		Confidence:     a.Confidence,
+		Threshold:      a.RequiredProbability(),
+		EpochsDone:     a.EpochsDone,
+		ConcurrentJobs: a.Load.ConcurrentJobs,
+		Processes:      a.Load.Processes,
+		Regressors:     a.Regressors,
+	}
 	if c := a.Chosen; c != nil {
 		r.BatchSize, r.CPUs, r.Epochs = c.BatchSize, c.CPUs, c.Epochs
-		r.PredictedSeconds, r.UpperBoundSeconds, r.PredictedAccuracy, r.Probability = c.PredictedSeconds, c.UpperBoundSeconds, c.PredictedAccuracy, c.Probability
+		r.PredictedSeconds, r.UpperBoundSeconds = c.PredictedSeconds, c.UpperBoundSeconds
+		r.PredictedAccuracy, r.Probability = c.PredictedAccuracy, c.Probability
 	}
 	r.AlternativeArrays.set(a.Alternatives)
 	return r
 }
 
-// SubmittedRow is a submitted job as a row: the request, and the advice that
-// answered it.
+// SubmittedRow is a submitted job as a row: the request and the advice that answered it.
 type SubmittedRow struct {
 	JobStamp
 	Model             string            `ch:"model"`
@@ -198,22 +229,39 @@ type SubmittedRow struct {
 	PredictedAccuracy *float64          `ch:"predicted_accuracy"`
 	Probability       *float64          `ch:"probability"`
 	AlternativeArrays
-	Verdict string `ch:"verdict"` // of the admission policy; empty under the policy advise
-
-	Threshold float64 `ch:"threshold"` // least probability that was promised
+	// Verdict is that of the admission policy; empty under the policy advise.
+	Verdict string `ch:"verdict"`
+	// Threshold is Advice.RequiredProbability.
+	Threshold float64 `ch:"threshold"`
 }
 
 func (e *Submitted) row() *SubmittedRow {
 	q := &e.Request
-	r := &SubmittedRow{JobStamp: e.JobStamp, Model: q.Model, Dataset: q.Dataset, Parameters: q.Parameters, Layers: q.Layers, TrainingSamples: q.TrainingSamples,
-		RequestCPUs: unsigned(q.CPUs), RequestBatchSizes: unsigned(q.BatchSizes), Epochs: uint32(q.Epochs), SLOSeconds: q.SLO.Seconds(), Confidence: q.Confidence, Threshold: e.Advice.Least(),
-		Nodes: e.Advice.Nodes, User: q.User, Labels: q.Labels, Decision: string(e.Advice.Decision)}
+	r := &SubmittedRow{
+		JobStamp:          e.JobStamp,
+		Model:             q.Model,
+		Dataset:           q.Dataset,
+		Parameters:        q.Parameters,
+		Layers:            q.Layers,
+		TrainingSamples:   q.TrainingSamples,
+		RequestCPUs:       unsigned(q.CPUs),
+		RequestBatchSizes: unsigned(q.BatchSizes),
+		Epochs:            uint32(q.Epochs),
+		SLOSeconds:        q.SLO.Seconds(),
+		Confidence:        q.Confidence,
+		Threshold:         e.Advice.RequiredProbability(),
+		Nodes:             e.Advice.Nodes,
+		User:              q.User,
+		Labels:            q.Labels,
+		Decision:          string(e.Advice.Decision),
+	}
 	if e.Advice.Admission != nil {
 		r.Verdict = string(e.Advice.Admission.Verdict)
 	}
 	if c := e.Advice.Chosen; c != nil {
 		r.BatchSize, r.CPUs = c.BatchSize, c.CPUs
-		r.PredictedSeconds, r.PredictedAccuracy, r.Probability = c.PredictedSeconds, c.PredictedAccuracy, c.Probability
+		r.PredictedSeconds, r.PredictedAccuracy = c.PredictedSeconds, c.PredictedAccuracy
+		r.Probability = c.Probability
 	}
 	r.AlternativeArrays.set(e.Advice.Alternatives)
 	return r

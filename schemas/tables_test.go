@@ -16,19 +16,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sqlColumn is a column as the database or a struct has it.
+// sqlColumn is a column of a table or of a struct.
 type sqlColumn struct{ Name, Type string }
 
 var (
-	createTable = regexp.MustCompile(`(?s)^CREATE TABLE IF NOT EXISTS (\w+) \((.*?)\n\) (ENGINE = .*)$`)
-	addColumn   = regexp.MustCompile(`(?s)^ALTER TABLE (\w+) ADD COLUMN IF NOT EXISTS (.*?)( AFTER (\w+))?$`)
-	repeatable  = regexp.MustCompile(`^(CREATE (TABLE|VIEW|MATERIALIZED VIEW) IF NOT EXISTS|CREATE OR REPLACE VIEW|ALTER TABLE \w+\s+(ADD|DROP|MODIFY|COMMENT) COLUMN IF (NOT )?EXISTS|ALTER TABLE \w+ MODIFY (TTL|SETTING|COMMENT|QUERY)|INSERT INTO \w+ SETTINGS insert_deduplication_token = )\s?`)
-	codec       = regexp.MustCompile(`( DEFAULT (\w+|'\w+'))?( CODEC\(.*\))?$`)
-	blanks      = regexp.MustCompile(`\s+`)
+	createTable = regexp.MustCompile(
+		`(?s)^CREATE TABLE IF NOT EXISTS (\w+) \((.*?)\n\) (ENGINE = .*)$`,
+	)
+	addColumn = regexp.MustCompile(
+		`(?s)^ALTER TABLE (\w+) ADD COLUMN IF NOT EXISTS (.*?)( AFTER (\w+))?$`,
+	)
+	repeatable = regexp.MustCompile(
+		`^(CREATE (TABLE|VIEW|MATERIALIZED VIEW) IF NOT EXISTS|CREATE OR REPLACE VIEW|ALTER TABLE \w+\s+(ADD|DROP|MODIFY|COMMENT) COLUMN IF (NOT )?EXISTS|ALTER TABLE \w+ MODIFY (TTL|SETTING|COMMENT|QUERY)|INSERT INTO \w+ SETTINGS insert_deduplication_token = )\s?`,
+	)
+	codec  = regexp.MustCompile(`( DEFAULT (\w+|'\w+'))?( CODEC\(.*\))?$`)
+	blanks = regexp.MustCompile(`\s+`)
 )
 
-// described are the tables that the migrations leave: columns in order, and what
-// follows them.
+// described holds the tables after all migrations: their columns in order and the rest of the
+// definition.
 func described(t *testing.T) (columns map[string][]sqlColumn, engines map[string]string) {
 	t.Helper()
 	migrations, err := schemas.Migrations()
@@ -49,7 +55,7 @@ func described(t *testing.T) (columns map[string][]sqlColumn, engines map[string
 	return columns, engines
 }
 
-// insertAfter puts columns behind the one of a name, or at the end.
+// insertAfter inserts columns after the named one, or at the end.
 func insertAfter(all []sqlColumn, name string, added []sqlColumn) []sqlColumn {
 	at := slices.IndexFunc(all, func(c sqlColumn) bool { return c.Name == name })
 	if at < 0 {
@@ -58,10 +64,13 @@ func insertAfter(all []sqlColumn, name string, added []sqlColumn) []sqlColumn {
 	return slices.Insert(all, at+1, added...)
 }
 
-// columnsOf reads a list of columns; those of a Nested become arrays.
+// columnsOf parses a list of columns. The columns of a Nested column become arrays.
 func columnsOf(list string) (all []sqlColumn) {
 	for _, item := range splitTop(list) {
-		name, kind, _ := strings.Cut(strings.TrimSpace(blanks.ReplaceAllString(codec.ReplaceAllString(item, ""), " ")), " ")
+		name, kind, _ := strings.Cut(strings.TrimSpace(
+			blanks.ReplaceAllString(codec.ReplaceAllString(item, ""), " "),
+		),
+			" ")
 		if inner, nested := strings.CutPrefix(kind, "Nested ("); nested {
 			for _, c := range columnsOf(strings.TrimSuffix(inner, ")")) {
 				all = append(all, sqlColumn{name + "." + c.Name, "Array(" + c.Type + ")"})
@@ -91,7 +100,7 @@ func splitTop(list string) (items []string) {
 	return append(items, list[from:])
 }
 
-// tagged are the columns that a row's struct asks for.
+// tagged returns the columns of a row's struct.
 func tagged(row reflect.Type) (all []sqlColumn) {
 	for i := range row.NumField() {
 		f := row.Field(i)
@@ -104,7 +113,7 @@ func tagged(row reflect.Type) (all []sqlColumn) {
 	return all
 }
 
-// sqlType is the type that holds a field's values.
+// sqlType returns the ClickHouse type of a field.
 func sqlType(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -127,7 +136,7 @@ func TestTables_AreTheirStructs(t *testing.T) {
 	columns, engines := described(t)
 	for _, table := range schemas.Tables() {
 		got := columns[table.Name]
-		for i := range got { // how text is stored does not change what it is
+		for i := range got { // LowCardinality is only a storage format
 			got[i].Type = strings.ReplaceAll(got[i].Type, "LowCardinality(String)", "String")
 		}
 		if diff := cmp.Diff(tagged(reflect.TypeOf(table.Row)), got); diff != "" {
@@ -135,13 +144,15 @@ func TestTables_AreTheirStructs(t *testing.T) {
 		}
 	}
 	for name, engine := range engines {
-		if name != "log_position" && !strings.Contains(engine, "non_replicated_deduplication_window") {
-			t.Errorf("%s has no deduplication window: a batch that is repeated would count twice", name)
+		if name != "log_position" && !strings.Contains(engine,
+			"non_replicated_deduplication_window") {
+			t.Errorf("%s has no deduplication window: a batch that is repeated would count twice",
+				name)
 		}
 	}
 }
 
-// A row that is a message itself has the message's names.
+// The columns of a row that is itself a message have the message's JSON names.
 func TestTables_HaveTheNamesOfTheMessages(t *testing.T) {
 	var check func(row reflect.Type)
 	check = func(row reflect.Type) {
@@ -153,7 +164,8 @@ func TestTables_HaveTheNamesOfTheMessages(t *testing.T) {
 			}
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if column := f.Tag.Get("ch"); name != "" && name != "-" && name != column {
-				t.Errorf("%s.%s is %q in JSON and %q in its table", row.Name(), f.Name, name, column)
+				t.Errorf("%s.%s is %q in JSON and %q in its table", row.Name(), f.Name, name,
+					column)
 			}
 		}
 	}
@@ -179,7 +191,8 @@ func TestMigrations_AreNumberedAndMayBeRepeated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := len(m.Statements), strings.Count(string(text), ";\n"); got != want || want == 0 {
+		if got, want := len(m.Statements), strings.Count(string(text), ";\n"); got != want ||
+			want == 0 {
 			t.Errorf("%s has %d statements, want %d", m.Name, got, want)
 		}
 		for _, s := range m.Statements {
@@ -199,9 +212,19 @@ func TestRowOf_FindsTheTable(t *testing.T) {
 		event schemas.Event
 		table string
 	}{
-		{&schemas.Submitted{}, "job_submitted"}, {&schemas.Started{}, "job_started"}, {&schemas.Epoch{}, "job_epoch"}, {&schemas.Ended{}, "job_ended"},
-		{&schemas.Advice{}, "job_advice"}, {&schemas.Sample{}, "node_sample"}, {&schemas.Trained{}, "regressor_trained"}, {&schemas.Promoted{}, "regressor_promoted"}, {&schemas.Rejected{}, "regressor_rejected"}, {&schemas.Drift{}, "regressor_drift"},
-		{&schemas.Alive{}, ""}, {&schemas.JobAdmitted{}, ""}, {&schemas.Fitting{}, ""}, {&schemas.Dead{}, ""}, {&schemas.Replayed{}, ""},
+		{
+			&schemas.Submitted{}, "job_submitted",
+		}, {
+			&schemas.Started{}, "job_started",
+		}, {&schemas.Epoch{}, "job_epoch"}, {&schemas.Ended{}, "job_ended"},
+		{&schemas.Advice{}, "job_advice"}, {&schemas.Sample{}, "node_sample"}, {
+			&schemas.Trained{}, "regressor_trained",
+		}, {
+			&schemas.Promoted{}, "regressor_promoted",
+		}, {&schemas.Rejected{}, "regressor_rejected"}, {&schemas.Drift{}, "regressor_drift"},
+		{&schemas.Alive{}, ""}, {
+			&schemas.JobAdmitted{}, "",
+		}, {&schemas.Fitting{}, ""}, {&schemas.Dead{}, ""}, {&schemas.Replayed{}, ""},
 	}
 	for _, test := range tests {
 		table, row, ok := schemas.RowOf(test.event)

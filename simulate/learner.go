@@ -101,9 +101,9 @@ type PointRegressor struct {
 
 // NewPointRegressor returns a regressor that predicts points; digest is the SHA-256 of its file.
 func NewPointRegressor(p *regress.Predictor, digest string) (*PointRegressor, error) {
-	inputs := make([]schemas.Input, len(p.Features()))
+	inputs := make([]schemas.EncoderInput, len(p.Features()))
 	for i, f := range p.Manifest().Features {
-		inputs[i] = schemas.Input{
+		inputs[i] = schemas.EncoderInput{
 			Name:    f.Name,
 			Levels:  f.Levels,
 			Min:     f.Min,

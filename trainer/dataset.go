@@ -18,7 +18,7 @@ func Dataset(target string, examples []Example, foreign ...schemas.ForeignColumn
 	columns := e.Columns()
 	d := &regress.Dataset{TargetName: target, TargetUnit: map[string]string{schemas.TargetEpochTime: "seconds", schemas.TargetStartup: "seconds"}[target]}
 	for _, c := range columns {
-		d.Features = append(d.Features, regress.Feature{Name: c.String(), Unit: c.Unit(), Continuous: c.Continuous(), Alone: c.Alone(), Levels: e.Levels(c)})
+		d.Features = append(d.Features, regress.Feature{Name: c.String(), Unit: c.Unit(), Continuous: c.Continuous(), Alone: c.DescribesNode(), Levels: e.Levels(c)})
 		d.Columns = append(d.Columns, make([]float64, len(examples)))
 	}
 	groups := map[string]int{}
@@ -45,7 +45,7 @@ func Dataset(target string, examples []Example, foreign ...schemas.ForeignColumn
 		d.Features[slices.Index(columns, c.Column)].Typical = c.Typical
 	}
 	for k, c := range columns {
-		if c.Alone() {
+		if c.DescribesNode() {
 			d.Features[k].Scarce = scarce(c, d.Columns[k], examples)
 		}
 	}

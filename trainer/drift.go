@@ -251,9 +251,9 @@ func (w *watcher) use(p *regress.Predictor, digest string) {
 
 // readEncoder returns what makes rows for a regressor.
 func readEncoder(m *regress.Manifest) (*schemas.Encoder, error) {
-	inputs := make([]schemas.Input, len(m.Features))
+	inputs := make([]schemas.EncoderInput, len(m.Features))
 	for i, f := range m.Features {
-		inputs[i] = schemas.Input{
+		inputs[i] = schemas.EncoderInput{
 			Name: f.Name, Levels: f.Levels, Min: f.Min, Max: f.Max, Typical: f.Typical,
 		}
 	}

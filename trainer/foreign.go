@@ -100,7 +100,7 @@ func foreignColumn(
 
 	slices.Sort(values)
 	column = schemas.ForeignColumn{
-		Column: c, Typical: values[len(values)/2], Greatest: values[len(values)-1],
+		Column: c, Typical: values[len(values)/2], Max: values[len(values)-1],
 	}
 	usual, others := usualLevel(runs), map[string]bool{}
 	for level, of := range runs {

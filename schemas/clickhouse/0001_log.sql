@@ -1,7 +1,7 @@
--- One table for each event of the log. Columns and their order are those of the
--- Go structs (schemas/tables.go); a test holds both together. Each table has a
--- deduplication window, so that a batch that is sent twice changes nothing.
--- Every statement may be repeated: a program that died halfway starts again.
+-- One table per event type. Columns and their order equal those of the Go structs
+-- (schemas/tables.go); a test compares them. Each table has a deduplication window, so that a
+-- repeated insert of a batch has no effect. Every statement can be repeated: after a crash the
+-- migration starts again.
 
 CREATE TABLE IF NOT EXISTS job_submitted (
     event_id String,
@@ -203,8 +203,8 @@ CREATE TABLE IF NOT EXISTS regressor_rejected (
 ) ENGINE = MergeTree ORDER BY (target, at)
 SETTINGS non_replicated_deduplication_window = 1000;
 
--- How far the tables hold each stream: every event up to this sequence is in,
--- and of those behind it perhaps some. The greatest row of a stream counts.
+-- Progress per stream: the tables contain every event up to this sequence, and possibly some later
+-- ones. The row with the highest sequence of a stream counts.
 CREATE TABLE IF NOT EXISTS log_position (
     stream LowCardinality(String),
     sequence UInt64,

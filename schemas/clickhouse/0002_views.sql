@@ -1,4 +1,4 @@
--- The roll-up of node samples to minutes, kept after the samples themselves.
+-- The roll-up of node samples to minutes, which are kept longer than the samples.
 
 CREATE TABLE IF NOT EXISTS node_minute (
     node LowCardinality(String),
@@ -11,15 +11,14 @@ CREATE TABLE IF NOT EXISTS node_minute (
 ) ENGINE = AggregatingMergeTree ORDER BY (node, minute)
 SETTINGS non_replicated_deduplication_window = 1000;
 
--- The columns are qualified, because cpu_ratio alone would be the aggregate of
--- that name.
+-- The columns are qualified, because an unqualified cpu_ratio would be the aggregate of that name.
 CREATE MATERIALIZED VIEW IF NOT EXISTS node_minute_view TO node_minute AS
 SELECT s.node AS node, toStartOfMinute(s.at) AS minute, toUInt64(count()) AS samples,
     avgState(s.cpu_ratio) AS cpu_ratio, max(s.cpu_ratio) AS cpu_ratio_max,
     avgState(s.io_wait_ratio) AS io_wait_ratio, avgState(s.load_average) AS load_average
 FROM node_sample AS s GROUP BY node, minute;
 
--- Views with plain names, for people.
+-- Views for users.
 
 CREATE VIEW IF NOT EXISTS node_load AS
 SELECT m.node AS node, m.minute AS minute, sum(m.samples) AS samples, avgMerge(m.cpu_ratio) AS cpu_ratio,
@@ -47,8 +46,8 @@ SELECT at, job_id, decision, model, slo_seconds, alternative.batch_size AS batch
     alternative.predicted_accuracy AS predicted_accuracy, alternative.probability AS probability, alternative.reason AS reason
 FROM job_advice ARRAY JOIN alternatives AS alternative;
 
--- One line for each submitted job. An end counts until the job starts again,
--- and "lost" only until the job's next event.
+-- One row per submitted job. An end is valid until the next start, and "lost" only until the job's
+-- next event.
 CREATE VIEW IF NOT EXISTS jobs AS
 SELECT s.job_id AS job_id, s.model AS model, s.user AS user, s.at AS submitted_at, s.slo_seconds AS slo_seconds, s.decision AS decision,
     s.batch_size AS advised_batch_size, s.predicted_seconds AS predicted_seconds, s.predicted_accuracy AS predicted_accuracy,

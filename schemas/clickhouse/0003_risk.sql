@@ -1,4 +1,4 @@
--- Warnings and all-clears, and the public score.
+-- Warnings and their end, and the SLO attainment.
 
 CREATE TABLE IF NOT EXISTS job_risk (
     event_id String,
@@ -21,8 +21,8 @@ CREATE TABLE IF NOT EXISTS job_risk (
 ) ENGINE = MergeTree ORDER BY (job_id, at)
 SETTINGS non_replicated_deduplication_window = 1000;
 
--- One line for each promise whose job ran as advised and has ended by itself:
--- what was promised, and what came. The SLO counts to the end of the last epoch.
+-- One row per promise whose job ran as advised and ended by itself, with the promised and the
+-- measured values. The SLO applies until the end of the last epoch.
 CREATE VIEW IF NOT EXISTS promises AS
 SELECT s.job_id AS job_id, s.user AS user, s.model AS model, s.decision AS decision, s.at AS submitted_at, s.confidence AS confidence,
     s.probability AS probability, s.slo_seconds AS slo_seconds, s.predicted_seconds AS predicted_seconds,

@@ -1,9 +1,9 @@
--- What the admission policy said.
+-- The verdict of the admission policy.
 
 ALTER TABLE job_submitted ADD COLUMN IF NOT EXISTS verdict LowCardinality(String);
 
--- One line for each submitted job. An end counts until the job starts again,
--- and "lost" only until the job's next event.
+-- One row per submitted job. An end is valid until the next start, and "lost" only until the job's
+-- next event.
 CREATE OR REPLACE VIEW jobs AS
 SELECT s.job_id AS job_id, s.model AS model, s.user AS user, s.at AS submitted_at, s.slo_seconds AS slo_seconds, s.decision AS decision,
     s.batch_size AS advised_batch_size, s.predicted_seconds AS predicted_seconds, s.predicted_accuracy AS predicted_accuracy,

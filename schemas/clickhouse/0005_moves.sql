@@ -1,4 +1,4 @@
--- Moves of running jobs: what was asked of a runner, and what it brought.
+-- Moves of running jobs: the advised change and its measured effect.
 
 ALTER TABLE job_started ADD COLUMN IF NOT EXISTS moves Array(LowCardinality(String));
 
@@ -27,11 +27,10 @@ CREATE TABLE IF NOT EXISTS job_moved (
 ) ENGINE = MergeTree ORDER BY (job_id, at)
 SETTINGS non_replicated_deduplication_window = 1000;
 
--- A promise is the answer to a request, or the advice that ended the job's
--- waiting. One line for each whose job began as advised and has ended by itself:
--- what was promised, and what came; a job that Courier moved to another batch
--- size still has its promise. The SLO counts from the request to the end of the
--- last epoch.
+-- A promise is the answer to a request, or the advice that ended the job's queueing time. One row
+-- per promise whose job started as advised and ended by itself, with the promised and the measured
+-- values. A job that Courier moved to another batch size keeps its promise. The SLO applies from
+-- the request to the end of the last epoch.
 CREATE OR REPLACE VIEW promises AS
 SELECT s.job_id AS job_id, s.user AS user, s.model AS model, if(a.job_id != '', a.decision, s.decision) AS decision, s.at AS submitted_at, s.confidence AS confidence,
     if(a.job_id != '', a.probability, s.probability) AS probability, s.slo_seconds AS slo_seconds,

@@ -1,4 +1,4 @@
--- Drift: when jobs no longer were as predicted, and what explained most of it.
+-- Drift: since when jobs deviate from their predictions, and which scope explains most of it.
 
 CREATE TABLE IF NOT EXISTS regressor_drift (
     event_id String,

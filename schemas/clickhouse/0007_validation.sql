@@ -1,3 +1,3 @@
--- How many samples an accuracy is of: that says which accuracies are alike.
+-- The size of the validation set, which determines which accuracies are indistinguishable.
 
 ALTER TABLE job_epoch ADD COLUMN IF NOT EXISTS validation_samples UInt64;

@@ -1,4 +1,4 @@
--- Challengers, and how they were judged.
+-- Challengers and their comparison with the champion.
 
 CREATE TABLE IF NOT EXISTS regressor_trained (
     event_id String,

@@ -1,6 +1,5 @@
--- One line for each event of a regressor: fitted, put in use, refused, or no
--- longer true. What an event does not tell is NULL, or '' where it is a text. A
--- refusal has the examples and the error of its fit.
+-- One row per event of a regressor: trained, promoted, rejected, or drift. A value that the event
+-- does not have is NULL, or '' for text. A rejection has the examples and the error of its fit.
 CREATE VIEW IF NOT EXISTS regressor_life AS
 SELECT at, target, 'trained' AS kind, model_digest, family, toNullable(examples) AS examples, toNullable(settings) AS settings,
     toNullable(median_absolute_ratio) AS median_absolute_ratio, r2, toNullable(fit_seconds) AS fit_seconds, '' AS decided_by, reason, rival,

@@ -1,5 +1,5 @@
--- What tells unlike nodes apart: CPU model and speed, in a node's samples and,
--- because those are kept for days only, of each node of a job at its start.
+-- CPU model and speed, which distinguish nodes: in the samples and, because these are deleted after
+-- some days, for each node of a job at its start.
 
 ALTER TABLE node_sample ADD COLUMN IF NOT EXISTS cpu_model LowCardinality(String);
 ALTER TABLE node_sample ADD COLUMN IF NOT EXISTS speed_operations_per_second Nullable(Float64);

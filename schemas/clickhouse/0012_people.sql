@@ -1,15 +1,14 @@
--- SQL for people: roll-ups that its questions need, and views with plain names
--- whose columns say what they are.
+-- Roll-ups for common queries, and views with descriptions of their columns.
 --
--- Stop the stores of the version before while this runs: they do not know of the
--- roll-ups that it adds, and would repeat a batch without repairing them.
+-- Stop stores of the previous version while this runs: they do not know the roll-ups that it adds,
+-- and would repeat a batch without repairing them.
 
 -- Node samples: each for 90 days, minutes for 400 days, hours for five years.
 
 ALTER TABLE node_minute ADD COLUMN IF NOT EXISTS cores SimpleAggregateFunction(max, UInt32);
 ALTER TABLE node_minute MODIFY TTL minute + INTERVAL 400 DAY;
 
--- Filled from the minutes as they come in. Repeated batches: store/rollup.go.
+-- Filled by inserts into the minutes. For repeated batches see store/rollup.go.
 CREATE TABLE IF NOT EXISTS node_hour (
     node LowCardinality(String),
     hour DateTime('UTC'),
@@ -23,8 +22,8 @@ CREATE TABLE IF NOT EXISTS node_hour (
 TTL hour + INTERVAL 5 YEAR
 SETTINGS non_replicated_deduplication_window = 1000;
 
--- Minutes that were there before. The token makes it happen once; nobody inserts
--- minutes while it does.
+-- Existing minutes. The deduplication token makes the insert happen once; no other process inserts
+-- minutes meanwhile.
 INSERT INTO node_hour SETTINGS insert_deduplication_token = '0012/node_hour', max_threads = 1
 SELECT m.node AS node, toStartOfHour(m.minute) AS hour, sum(m.samples) AS samples,
     avgMergeState(m.cpu_ratio) AS cpu_ratio, max(m.cpu_ratio_max) AS cpu_ratio_max,
@@ -43,9 +42,9 @@ SELECT s.node AS node, toStartOfMinute(s.at) AS minute, toUInt64(count()) AS sam
     avgState(s.io_wait_ratio) AS io_wait_ratio, avgState(s.load_average) AS load_average, max(s.cores) AS cores
 FROM node_sample AS s GROUP BY node, minute;
 
--- What the epochs of a run come to: a job's line needs no look at its epochs.
--- Shares are kept as seconds, of an epoch's duration, so that they add up; each
--- has the seconds of the epochs in which it was measured.
+-- Aggregates of the epochs of a run, so that the view of jobs does not read epochs. Shares are
+-- stored as seconds of an epoch's duration, which can be summed, together with the seconds of the
+-- epochs in which they were measured.
 CREATE TABLE IF NOT EXISTS job_run (
     job_id String,
     run UInt32,
@@ -85,8 +84,8 @@ SELECT e.job_id AS job_id, e.run AS run, max(e.sequence) AS sequence, max(e.at) 
     sum(e.job_cpu_seconds) AS job_cpu_seconds, max(e.job_memory_bytes) AS job_memory_bytes
 FROM job_epoch AS e GROUP BY job_id, run;
 
--- One line for each submitted job. An end counts until the job starts again,
--- and "lost" only until the job's next event.
+-- One row per submitted job. An end is valid until the next start, and "lost" only until the job's
+-- next event.
 CREATE OR REPLACE VIEW jobs AS
 SELECT s.job_id AS job_id, s.model AS model, s.user AS user, s.at AS submitted_at, s.slo_seconds AS slo_seconds, s.confidence AS confidence, s.decision AS decision,
     s.batch_size AS advised_batch_size, s.predicted_seconds AS predicted_seconds, s.predicted_accuracy AS predicted_accuracy, s.probability AS probability,
@@ -126,11 +125,10 @@ LEFT JOIN (SELECT DISTINCT job_id FROM job_advice WHERE action = 'start') AS a O
 LEFT JOIN (SELECT job_id, min(at) AS warned_at, argMax(cause, sequence) AS cause FROM job_risk WHERE NOT cleared GROUP BY job_id) AS w ON w.job_id = s.job_id
 SETTINGS join_use_nulls = 0;
 
--- A promise is the answer to a request, or the advice that ended the job's
--- waiting. One line for each whose job began as advised and has ended by itself:
--- what was promised, and what came; a job that Courier moved to another batch
--- size still has its promise. The SLO counts from the request to the end of the
--- last epoch.
+-- A promise is the answer to a request, or the advice that ended the job's queueing time. One row
+-- per promise whose job started as advised and ended by itself, with the promised and the measured
+-- values. A job that Courier moved to another batch size keeps its promise. The SLO applies from
+-- the request to the end of the last epoch.
 CREATE OR REPLACE VIEW promises AS
 SELECT s.job_id AS job_id, s.user AS user, s.model AS model, if(a.job_id != '', a.decision, s.decision) AS decision, s.at AS submitted_at, s.confidence AS confidence,
     if(a.job_id != '', a.probability, s.probability) AS probability, s.slo_seconds AS slo_seconds,
@@ -195,7 +193,7 @@ SELECT h.node AS node, h.hour AS hour, sum(h.samples) AS samples, avgMerge(h.cpu
     max(h.cpu_ratio_max) AS cpu_ratio_max, avgMerge(h.io_wait_ratio) AS io_wait_ratio, avgMerge(h.load_average) AS load_average, nullIf(max(h.cores), 0) AS cores
 FROM node_hour AS h GROUP BY node, hour;
 
--- One line for each regressor that was fitted for a target.
+-- One row per fitted regressor.
 CREATE VIEW IF NOT EXISTS regressors AS
 SELECT l.target AS target, l.model_digest AS model_digest,
     multiIf(l.model_digest = c.model_digest, 'in_use', countIf(l.kind = 'promoted') > 0, 'former', countIf(l.kind = 'rejected') > 0, 'rejected', 'challenger') AS state,
@@ -209,7 +207,7 @@ LEFT JOIN (SELECT target, argMax(model_digest, sequence) AS model_digest FROM re
 GROUP BY l.target, l.model_digest, c.model_digest HAVING countIf(l.kind != 'drift') > 0
 SETTINGS join_use_nulls = 0;
 
--- What the views and their columns are: DESCRIBE jobs shows it.
+-- Descriptions of the views and their columns, which DESCRIBE prints.
 
 ALTER TABLE jobs MODIFY COMMENT 'One line for each submitted job';
 ALTER TABLE jobs

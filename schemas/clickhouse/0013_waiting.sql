@@ -1,5 +1,4 @@
--- What a job itself waits for, from its cgroup where it has one of its own, and
--- how long all tasks of a node did.
+-- Pressure and IO wait of a job, from its cgroup if it has one, and full pressure of a node.
 
 ALTER TABLE job_epoch ADD COLUMN IF NOT EXISTS job_io_wait_seconds Nullable(Float64);
 ALTER TABLE job_epoch ADD COLUMN IF NOT EXISTS job_cpu_pressure_ratio Nullable(Float64);

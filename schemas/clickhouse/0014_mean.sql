@@ -1,4 +1,4 @@
--- What was promised where the confidence is the mean of all promises.
+-- The promised probability where the confidence applies to the mean of all promises.
 
 ALTER TABLE job_submitted ADD COLUMN IF NOT EXISTS threshold Float64 DEFAULT confidence;
 ALTER TABLE job_advice ADD COLUMN IF NOT EXISTS threshold Float64 DEFAULT confidence;

@@ -1,4 +1,4 @@
--- Advice has had a stream of its own since JOB became too large for it: the
--- sequence of a row counts in the stream that its row names.
+-- Advice has its own stream. The column stream names the stream to which a row's sequence belongs.
+-- Older rows belong to JOB.
 
 ALTER TABLE job_advice ADD COLUMN IF NOT EXISTS stream LowCardinality(String) DEFAULT 'JOB';

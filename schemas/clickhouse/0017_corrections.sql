@@ -1,5 +1,4 @@
--- Drift that is corrected: which jobs are, by how much, and what became of it. A
--- correction that ends is a line of its own.
+-- Drift corrections: their scope, ratio and state. The end of a correction is a row of its own.
 
 ALTER TABLE regressor_drift ADD COLUMN IF NOT EXISTS state LowCardinality(String);
 ALTER TABLE regressor_drift ADD COLUMN IF NOT EXISTS dataset LowCardinality(String) AFTER model;
@@ -35,7 +34,8 @@ ALTER TABLE drifts
     COMMENT COLUMN IF EXISTS coverage_ratio 'share of epochs within the bound since then',
     COMMENT COLUMN IF EXISTS known_changes 'what else changed then';
 
--- The life of a regressor tells the same, and counts as its drifts only what begins or changes.
+-- The view regressor_life has the same columns. Only the begin or change of a correction counts as
+-- a drift.
 CREATE OR REPLACE VIEW regressor_life AS
 SELECT at, target, 'trained' AS kind, model_digest, family, toNullable(examples) AS examples, toNullable(settings) AS settings,
     toNullable(median_absolute_ratio) AS median_absolute_ratio, r2, toNullable(fit_seconds) AS fit_seconds, '' AS decided_by, reason, rival,

@@ -1,5 +1,5 @@
--- The dataset belongs to what is trained: runs of a model on another dataset are runs of
--- something else. It stands behind the model in every table and view.
+-- The dataset, because runs of a model on another dataset are no evidence. Its column follows the
+-- model in every table and view.
 
 ALTER TABLE job_started ADD COLUMN IF NOT EXISTS dataset LowCardinality(String) AFTER model;
 ALTER TABLE job_epoch ADD COLUMN IF NOT EXISTS dataset LowCardinality(String) AFTER model;

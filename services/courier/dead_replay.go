@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"courier/bus"
+	"courier/report"
 	"courier/schemas"
 )
 
@@ -26,25 +25,6 @@ type deadReplay struct {
 func (c *deadReplay) Help() string {
 	return "Publishes the original bytes on their origin subject, under the identity that their event has, so that nothing counts twice; then marks the letter. " +
 		"What still cannot be understood is refused with the reason, and so is what was cut. The exit status is 1 when something was refused."
-}
-
-// replayReport is what courier dead replay -o json prints.
-type replayReport struct {
-	Replays []letterReplay   `json:"replays"`
-	Counts  map[bus.Fate]int `json:"counts"`
-	DryRun  bool             `json:"dry_run"`
-}
-
-// letterReplay is what came of a letter.
-type letterReplay struct {
-	Letter         uint64   `json:"letter_sequence"`
-	Stream         string   `json:"stream"`
-	OriginSequence uint64   `json:"origin_sequence"`
-	OriginSubject  string   `json:"origin_subject"`
-	Fate           bus.Fate `json:"fate"`               // "replayed", "there", "before", "refused", "replayable" or "open"
-	Sequence       uint64   `json:"sequence,omitempty"` // of the event in stream
-	EventID        string   `json:"replayed_id,omitempty"`
-	Reason         string   `json:"reason,omitempty"`
 }
 
 // Run replays one letter after the other.
@@ -70,15 +50,11 @@ func (c *deadReplay) Run(w *world) error {
 			return err
 		}
 	}
-	report, err := c.replay(w, b, letters)
-	print := printCounts
-	if c.Output == "json" {
-		print = func(out io.Writer, r *replayReport) error { return indented(out, r) }
-	}
-	if err := errors.Join(err, print(w.stdout, report)); err != nil {
+	r, err := c.replay(w, b, letters)
+	if err := errors.Join(err, c.print(w.stdout, r, r.WriteCounts)); err != nil {
 		return err
 	}
-	if report.Counts[bus.FateRefused] > 0 {
+	if r.Counts[bus.FateRefused] > 0 {
 		return exitStatus(1)
 	}
 	return nil
@@ -129,79 +105,53 @@ func markable(ctx context.Context, b *bus.Bus) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range deviations(states) {
-		if d.place == schemas.StreamDead && (d.Setting == "subjects" || d.Have == bus.Absent) {
-			return fmt.Errorf("nothing is replayed, because it could not be marked: %s; courier streams --apply repairs that", d.words())
-		}
+	if difference := report.StreamDifference(states, schemas.StreamDead, "subjects"); difference != "" {
+		return fmt.Errorf("letters are not replayed, because they could not be marked: %s;"+
+			" run courier streams --apply", difference)
 	}
 	return nil
 }
 
-// replay tells of each letter as it goes, also of one that an error stopped midway.
-func (c *deadReplay) replay(w *world, b *bus.Bus, letters []bus.Letter) (*replayReport, error) {
-	act := b.Replay
+// replay replays the letters one after another, and prints the outcome of each at once, also of one
+// whose replay failed midway.
+func (c *deadReplay) replay(
+	w *world, b *bus.Bus, letters []bus.Letter,
+) (*report.LetterReplays, error) {
+	replay := b.Replay
 	if c.DryRun {
-		act = b.Replayable
+		replay = b.Replayable
 	}
-	report := &replayReport{Replays: []letterReplay{}, Counts: map[bus.Fate]int{}, DryRun: c.DryRun}
+	all := &report.LetterReplays{
+		Replays: []report.LetterReplay{},
+		Counts:  map[bus.Fate]int{},
+		DryRun:  c.DryRun,
+	}
 	for i := range letters {
 		l := &letters[i]
-		r, failed := act(w.ctx, l)
-		if failed != nil {
-			r.Fate, r.Reason = fateOpen, failed.Error()
+		r, failure := replay(w.ctx, l)
+		if failure != nil {
+			r.Fate, r.Reason = report.FateOpen, failure.Error()
 		}
 		l.Data = nil
-		report.Counts[r.Fate]++
-		one := letterReplay{l.Sequence, l.Stream, l.OriginSequence, l.OriginSubject, r.Fate, r.Sequence, r.EventID, r.Reason}
+		all.Counts[r.Fate]++
+		one := report.LetterReplay{
+			Letter:         l.Sequence,
+			Stream:         l.Stream,
+			OriginSequence: l.OriginSequence,
+			OriginSubject:  l.OriginSubject,
+			Fate:           r.Fate,
+			Sequence:       r.Sequence,
+			EventID:        r.EventID,
+			Reason:         r.Reason,
+		}
 		if c.Output == "json" {
-			report.Replays = append(report.Replays, one)
-		} else if _, err := fmt.Fprintln(w.stdout, one.words()); err != nil {
-			return report, err
+			all.Replays = append(all.Replays, one)
+		} else if _, err := fmt.Fprintln(w.stdout, one.Text()); err != nil {
+			return all, err
 		}
-		if failed != nil {
-			return report, failed
-		}
-	}
-	return report, nil
-}
-
-// fateOpen is the fate of a letter whose replay failed midway: it is replayed again.
-const fateOpen bus.Fate = "open"
-
-// words says what came of a letter.
-func (r *letterReplay) words() string {
-	line := fmt.Sprintf("%d  %s %d %s: ", r.Letter, r.Stream, r.OriginSequence, r.OriginSubject)
-	switch r.Fate {
-	case bus.FateReplayed:
-		line += fmt.Sprintf("replayed as %s %d", r.Stream, r.Sequence)
-	case bus.FateAlreadyStored:
-		line += fmt.Sprintf("is there already as %s %d; marked as replayed", r.Stream, r.Sequence)
-	case bus.FateAlreadyReplayed:
-		line += fmt.Sprintf("was replayed before as %s %d", r.Stream, r.Sequence)
-	case bus.FateReplayable:
-		line += fmt.Sprintf("can be replayed as event %s", r.EventID)
-	case fateOpen:
-		line += "still open, replay it again: " + r.Reason
-	default:
-		line += "refused: " + r.Reason
-	}
-	return tame(line)
-}
-
-// printCounts writes how many letters had which fate.
-func printCounts(out io.Writer, r *replayReport) error {
-	var parts []string
-	for _, kind := range []struct {
-		fate  bus.Fate
-		words string
-	}{{bus.FateReplayed, "replayed"}, {bus.FateAlreadyStored, "there already"}, {bus.FateAlreadyReplayed, "replayed before"}, {bus.FateReplayable, "can be replayed"}, {bus.FateRefused, "refused"}, {fateOpen, "still open"}} {
-		if n := r.Counts[kind.fate]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, kind.words))
+		if failure != nil {
+			return all, failure
 		}
 	}
-	if len(parts) == 0 {
-		parts = []string{"no letter is left to replay"}
-	}
-	_, err := fmt.Fprintln(out, strings.Join(parts, ", "))
-	return err
+	return all, nil
 }

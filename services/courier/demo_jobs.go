@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"courier/report"
 	"courier/schemas"
 
 	"golang.org/x/sync/errgroup"
@@ -113,7 +114,7 @@ func (j *crowdJob) String() string {
 	}
 	return fmt.Sprintf("SLO %s: batch size %d on %s beside %.0f, %s; predicted %s, took %s, %s",
 		schemas.FormatSeconds(j.SLOSeconds), j.BatchSize, schemas.FormatCPUs(j.CPUs), j.Neighbours,
-		j.Decision, durationFigure(j.PredictedSeconds), schemas.FormatSeconds(j.MeasuredSeconds),
+		j.Decision, report.OptionalSeconds(j.PredictedSeconds), schemas.FormatSeconds(j.MeasuredSeconds),
 		outcome)
 }
 
@@ -246,9 +247,9 @@ func (d *demo) printCrowd(r crowdResult) error {
 	for _, j := range r.Jobs {
 		row := []string{
 			schemas.FormatSeconds(j.SLOSeconds), fmt.Sprint(j.BatchSize), fmt.Sprint(j.CPUs),
-			fmt.Sprint(j.Neighbours), string(j.Decision), figure(j.Probability, "%.3f"),
-			durationFigure(j.PredictedSeconds), schemas.FormatSeconds(j.MeasuredSeconds), yes(j.Met),
-			figure(j.PredictedAccuracy, "%.3f"), figure(j.MeasuredAccuracy, "%.3f"),
+			fmt.Sprint(j.Neighbours), string(j.Decision), report.Optional(j.Probability, "%.3f"),
+			report.OptionalSeconds(j.PredictedSeconds), schemas.FormatSeconds(j.MeasuredSeconds), yes(j.Met),
+			report.Optional(j.PredictedAccuracy, "%.3f"), report.Optional(j.MeasuredAccuracy, "%.3f"),
 		}
 		fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
 	}

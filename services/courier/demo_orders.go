@@ -15,6 +15,7 @@ import (
 
 	"courier/bus"
 	"courier/collector"
+	"courier/report"
 	"courier/runner"
 	"courier/runner/output"
 	"courier/schemas"
@@ -176,7 +177,7 @@ func outcome(met bool, accuracy *float64) string {
 	if met {
 		text = "met"
 	}
-	return text + " with accuracy " + figure(accuracy, "%.3f")
+	return text + " with accuracy " + report.Optional(accuracy, "%.3f")
 }
 
 // otherThan draws one of the other batch sizes.
@@ -279,10 +280,10 @@ func (d *demo) print(result demoResult) error {
 	for _, j := range result.Jobs {
 		row := []string{
 			schemas.FormatSeconds(j.SLOSeconds), string(j.Decision), fmt.Sprint(j.BatchSize),
-			durationFigure(j.PredictedSeconds), schemas.FormatSeconds(j.MeasuredSeconds),
-			yes(j.Met), figure(j.MeasuredAccuracy, "%.3f"), "", fmt.Sprint(j.RandomBatchSize),
+			report.OptionalSeconds(j.PredictedSeconds), schemas.FormatSeconds(j.MeasuredSeconds),
+			yes(j.Met), report.Optional(j.MeasuredAccuracy, "%.3f"), "", fmt.Sprint(j.RandomBatchSize),
 			schemas.FormatSeconds(j.RandomMeasuredSeconds), yes(j.RandomMet),
-			figure(j.RandomAccuracy, "%.3f"),
+			report.Optional(j.RandomAccuracy, "%.3f"),
 		}
 		fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
 	}
@@ -297,14 +298,6 @@ func (d *demo) print(result demoResult) error {
 		fmt.Fprintln(d.w.stdout, "skipped:", s)
 	}
 	return nil
-}
-
-// durationFigure prints a duration that may be unknown.
-func durationFigure(seconds *float64) string {
-	if seconds == nil {
-		return "-"
-	}
-	return schemas.FormatSeconds(*seconds)
 }
 
 func yes(b bool) string {

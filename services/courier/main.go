@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"courier/replay"
 	"courier/schemas"
 	"courier/services"
 	"courier/simulate"
@@ -143,7 +144,7 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.Vars{
 			"version":        buildVersion(),
 			"rules":          strings.Join(simulate.DefaultRules(), ","),
-			"past_rules":     strings.Join(replayRules, ","),
+			"past_rules":     strings.Join(replay.Rules(), ","),
 			"batch_messages": strconv.Itoa(schemas.MaxBatchMessages),
 		},
 		kong.Writers(stdout, stderr),

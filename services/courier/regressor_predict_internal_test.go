@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"courier/regress/table"
 )
 
 // The last column tells a measured level, one between two, and one beyond all
@@ -32,7 +34,7 @@ func TestRegressorPredict_TellsBetweenFromBeyond(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ratio := func(row []string) float64 { return number(row[5]) / number(row[4]) }
+	ratio := func(row []string) float64 { return table.Number(row[5]) / table.Number(row[4]) }
 	for i, want := range []string{"extrapolated", "false", "between", "between", "true", "true"} {
 		if got := rows[i][7]; got != want {
 			t.Errorf("row %d is %q: %q, want %q", i, rows[i], got, want)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/replay"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,7 +18,7 @@ import (
 
 // realPast lets real jobs run, be learnt from, and run beside each other under
 // SLOs, and returns the log that they left, and how many they were.
-func realPast(t *testing.T, l *local) (past *replayLog, ran int) {
+func realPast(t *testing.T, l *local) (past *replay.Log, ran int) {
 	t.Helper()
 	learn(t, l.bus, func() {
 		for _, batch := range []int{4, 16, 64} {
@@ -45,7 +45,7 @@ func realPast(t *testing.T, l *local) (past *replayLog, ran int) {
 	jobs.Wait()
 	learn(t, l.bus, func() {})
 	digitsJob(t, l.bus, schemas.JobRequest{JobID: "four", CPUs: schemas.CPUs{1, 2}, BatchSizes: []int{4, 16, 64}, Epochs: 4, SLO: slo}, 0)
-	log, err := readBus(within(t, patience), l.bus)
+	log, err := replay.ReadBus(within(t, patience), l.bus)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,13 +65,13 @@ func TestReplay_OfARealLog(t *testing.T) {
 }
 
 // The log replays to the same numbers, from the bus as from a file.
-func sameNumbers(t *testing.T, l *local, log *replayLog, ran int) {
+func sameNumbers(t *testing.T, l *local, log *replay.Log, ran int) {
 	t.Helper()
-	v, err := log.verify(t.Context())
+	v, err := log.Verify(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := v.total(); all.Different > 0 || all.Unrepeatable > 0 || v.Answers.Equal != ran || v.Predictions.Equal == 0 {
+	if all := v.Total(); all.Different > 0 || all.Unrepeatable > 0 || v.Answers.Equal != ran || v.Predictions.Equal == 0 {
 		t.Errorf("verify = %+v, want %d equal answers, equal predictions, and nothing else", v, ran)
 	}
 
@@ -84,25 +84,25 @@ func sameNumbers(t *testing.T, l *local, log *replayLog, ran int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := parseLog(bytes.NewReader(saved))
+	again, err := replay.Parse(bytes.NewReader(saved))
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, err := again.verify(t.Context())
+	from, err := again.Verify(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if from.Answers != v.Answers || from.Predictions.Equal < v.Predictions.Equal || from.total().Different > 0 {
+	if from.Answers != v.Answers || from.Predictions.Equal < v.Predictions.Equal || from.Total().Different > 0 {
 		t.Errorf("from the file %+v, from the bus %+v", from, v)
 	}
 
 	digest := ""
-	for _, p := range log.versions().promotions {
+	for _, p := range log.Promotions() {
 		if p.Target == schemas.TargetEpochTime {
 			digest = p.ManifestDigest
 		}
 	}
-	var results [2]replayed
+	var results [2]replay.Result
 	for i := range results {
 		out.Reset()
 		c := replayCommand{Log: file, outputFlags: outputFlags{Output: "json"}, Rules: []string{"courier", "paper", "random", "largest"}, Regressor: []string{digest}, Confidence: 0.5}
@@ -139,32 +139,32 @@ func sameNumbers(t *testing.T, l *local, log *replayLog, ran int) {
 }
 
 // sameInOldLog replays a log as a release stored it that had no ADVICE.
-func sameInOldLog(t *testing.T, log *replayLog) {
+func sameInOldLog(t *testing.T, log *replay.Log) {
 	t.Helper()
-	v, err := log.verify(t.Context())
+	v, err := log.Verify(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	old, advised := inJob(log)
-	from, err := old.verify(t.Context())
+	from, err := old.Verify(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if advised == 0 || advised != v.Predictions.Equal {
 		t.Errorf("%d advice were moved, %+v predictions are in the log", advised, v.Predictions)
 	}
-	if diff := cmp.Diff(v.total(), from.total()); diff != "" {
+	if diff := cmp.Diff(v.Total(), from.Total()); diff != "" {
 		t.Errorf("the old log replays to other numbers (-new +old):\n%s\n%+v", diff, from)
 	}
 }
 
 // inJob moves the advice of a log into JOB, in the order in which all of it was stored, and
 // returns how many there are.
-func inJob(log *replayLog) (old *replayLog, advised int) {
-	old = &replayLog{artifacts: log.artifacts}
+func inJob(log *replay.Log) (old *replay.Log, advised int) {
+	old = &replay.Log{Artifacts: log.Artifacts}
 	places, last := map[uint64]uint64{}, uint64(0) // in JOB: old by new
-	for _, r := range log.records {
-		if r.stream == schemas.StreamAdvice || ofJobs(&r) {
+	for _, r := range log.Records {
+		if r.Stream == schemas.StreamAdvice || r.Stream == schemas.StreamJob {
 			last++
 		}
 		switch e := r.Event.(type) {
@@ -179,32 +179,32 @@ func inJob(log *replayLog) (old *replayLog, advised int) {
 		case *schemas.Advice:
 			moved := *e
 			moved.CauseSequence = places[e.CauseSequence]
-			r.Event, r.Sequence, r.stream = &moved, last, schemas.StreamJob
+			r.Event, r.Sequence, r.Stream = &moved, last, schemas.StreamJob
 			advised++
-			old.records = append(old.records, r)
+			old.Records = append(old.Records, r)
 			continue
 		}
-		if ofJobs(&r) {
+		if r.Stream == schemas.StreamJob {
 			places[r.Sequence], r.Sequence = last, last
 		}
-		old.records = append(old.records, r)
+		old.Records = append(old.Records, r)
 	}
 	return old, advised
 }
 
 // What was changed in a log, or is not in it, is found and named.
-func differs(t *testing.T, log *replayLog) {
+func differs(t *testing.T, log *replay.Log) {
 	t.Helper()
 	lied := 0.123456
-	for i := range log.records {
-		if e, ok := log.records[i].Event.(*schemas.Submitted); ok && e.JobID == "four" {
+	for i := range log.Records {
+		if e, ok := log.Records[i].Event.(*schemas.Submitted); ok && e.JobID == "four" {
 			changed := *e
 			changed.Advice.Alternatives = append([]schemas.Alternative(nil), e.Advice.Alternatives...)
 			changed.Advice.Alternatives[1].PredictedSeconds = &lied
-			log.records[i].Event = &changed
+			log.Records[i].Event = &changed
 		}
 	}
-	v, err := log.verify(t.Context())
+	v, err := log.Verify(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,33 +213,14 @@ func differs(t *testing.T, log *replayLog) {
 		t.Errorf("verify = %+v, want the lie in alternatives[1].predicted_seconds of four/submitted", v)
 	}
 
-	log.artifacts = nil
-	v, err = log.verify(t.Context())
-	if all := v.total(); err != nil || v.Answers.Equal == 0 || v.Answers.Unrepeatable == 0 || all.Different > 0 || len(v.Unknown) == 0 {
+	log.Artifacts = nil
+	v, err = log.Verify(t.Context())
+	if all := v.Total(); err != nil || v.Answers.Equal == 0 || v.Answers.Unrepeatable == 0 || all.Different > 0 || len(v.Unrepeatable) == 0 {
 		t.Errorf("without artifacts verify = %+v, %v, want the answers without regressors equal, and the others unrepeatable", v, err)
 	}
-	for _, u := range v.Unknown {
+	for _, u := range v.Unrepeatable {
 		if !strings.Contains(u.Reason, "are not in the log") {
 			t.Errorf("unrepeatable because %s", u.Reason)
 		}
-	}
-}
-
-// Lines that are none are named.
-func TestParseLog_NamesTheLine(t *testing.T) {
-	for _, c := range []struct{ in, says string }{
-		{`{"artifact":"ab","data":"AA=="}` + "\n{", "line 2: unexpected EOF"},
-		{`{"subject":"job.a.started"}`, "line 1: want an event with subject, sequence and stored_at"},
-		{`{"subject":"job.a.b","sequence":1,"stored_at":"2026-01-01T00:00:00Z","event":{}}`, `line 1: no event has the subject "job.a.b"`},
-	} {
-		if _, err := parseLog(strings.NewReader(c.in)); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("parseLog(%s) = %v, want %q", c.in, err, c.says)
-		}
-	}
-	if l, err := parseLog(strings.NewReader("")); err != nil || len(l.records) != 0 {
-		t.Errorf("parseLog of nothing = %v, %v", l, err)
-	}
-	if _, err := (&replayLog{}).lookBack(context.Background()); err != nil {
-		t.Errorf("lookBack on an empty log = %v", err)
 	}
 }

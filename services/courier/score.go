@@ -1,10 +1,7 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"text/tabwriter"
-
+	"courier/report"
 	"courier/schemas"
 )
 
@@ -14,56 +11,5 @@ type scoreCommand struct {
 }
 
 func (c *scoreCommand) Run(w *world) error {
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobScore, &schemas.ScoreRequest{}, printScore)
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobScore, &schemas.ScoreRequest{}, report.Score)
 }
-
-// printScore writes the public score as two tables.
-func printScore(out io.Writer, s *schemas.Score) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	line := func(kind, name, confidence string, x schemas.Tally) {
-		interval := "-"
-		if x.KeptLow != nil {
-			interval = fmt.Sprintf("%.3f-%.3f", *x.KeptLow, *x.KeptHigh)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%d\t%d\t\n", kind, name, confidence,
-			x.Jobs, x.Kept, figure(x.KeptRatio, "%.3f"), interval, x.Cancelled, x.Lost)
-	}
-	fmt.Fprintln(t, "promises of\tname\tconfidence\tjobs\tkept\tratio\tinterval\tcancelled\tlost\t")
-	line("all", "", "", s.Promises.Tally)
-	for _, g := range []struct {
-		kind  string
-		lines []schemas.ScoreLine
-	}{{"confidence", s.Confidence}, {"user", s.Users}, {"model", s.Models}, {"decision", s.Decisions}} {
-		for i := range g.lines {
-			l := &g.lines[i]
-			name := trainedName(l.Name, l.Dataset)
-			if l.Others {
-				name = "(others)"
-			}
-			line(g.kind, name, figure(l.Confidence, "%.4g"), l.Tally)
-		}
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(t, "\nprobability said\tmean\tjobs\tkept\tratio\tinterval\t")
-	for i := range s.Calibration {
-		b := &s.Calibration[i]
-		if b.Jobs == 0 {
-			continue
-		}
-		fmt.Fprintf(t, "%.2f-%.2f\t%s\t%d\t%d\t%.3f\t%.3f-%.3f\t\n", b.FromProbability, b.ToProbability, figure(b.MeanProbability, "%.3f"), b.Jobs, b.Kept, *b.KeptRatio, *b.KeptLow, *b.KeptHigh)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprint(out, scoreLegend)
-	return err
-}
-
-// scoreLegend says what is counted.
-const scoreLegend = `
-Counted are submissions with an SLO whose job ran as advised and ended by itself. A promise is an answer with the decision
-meets_slo; the lines by decision, and those by probability, hold the other answers, too. Intervals are at 95 % (Wilson).
-Jobs that ran as advised and were cancelled or lost are counted apart: they change no ratio.
-`

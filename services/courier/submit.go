@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"courier/bus"
+	"courier/report"
 	"courier/schemas"
 )
 
@@ -71,7 +69,7 @@ func (c *submitCommand) Run(w *world) error {
 	if err := q.Validate(); err != nil {
 		return err
 	}
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobSubmit, &q, printAdvice)
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobSubmit, &q, report.Advice)
 }
 
 type predictCommand struct {
@@ -87,9 +85,9 @@ func (c *predictCommand) Run(w *world) error {
 	if err := q.Validate(); err != nil {
 		return err
 	}
-	text := printAdvice
+	text := report.Advice
 	if c.Explain {
-		text = explainAdvice
+		text = report.ExplainAdvice
 	}
 	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobPredict, &q, text)
 }
@@ -101,7 +99,7 @@ type statusCommand struct {
 }
 
 func (c *statusCommand) Run(w *world) error {
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: c.ID}, printStatus)
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: c.ID}, report.Job)
 }
 
 type cancelCommand struct {
@@ -112,7 +110,7 @@ type cancelCommand struct {
 }
 
 func (c *cancelCommand) Run(w *world) error {
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: c.ID, Reason: c.Reason}, printStatus)
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: c.ID, Reason: c.Reason}, report.Job)
 }
 
 type jobsCommand struct {
@@ -124,132 +122,5 @@ type jobsCommand struct {
 }
 
 func (c *jobsCommand) Run(w *world) error {
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobList, &schemas.JobListRequest{State: schemas.State(c.State), Limit: c.Limit, After: c.After}, printJobs)
-}
-
-// duration prints seconds that may be unknown.
-func duration(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return schemas.FormatSeconds(*v)
-}
-
-// chance prints a probability that may be unknown.
-func chance(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return schemas.FormatProbability(*v)
-}
-
-// figure prints a number that may be unknown.
-func figure(v *float64, format string) string {
-	if v == nil {
-		return "-"
-	}
-	return fmt.Sprintf(format, *v)
-}
-
-// printForeign prints what work unknown to Courier takes of the nodes, where that is known and
-// not nothing.
-func printForeign(out io.Writer, l *schemas.Load) {
-	if cpu := l.ForeignCPURatio; cpu.Value > 0 {
-		fmt.Fprintf(out, "          other work takes %.0f %% of the processors\n", 100*cpu.Value)
-	}
-	if r := l.ForeignIOWaitRatio; r.Value > 0 {
-		fmt.Fprintf(out, "          %.0f %% of them wait for storage, for other work\n", 100*r.Value)
-	}
-}
-
-// company says how many jobs run at once, the asked one included.
-func company(jobs float64) string {
-	if jobs <= 1 {
-		return "no other job"
-	}
-	return fmt.Sprintf("%.3g jobs at once, this one included", jobs)
-}
-
-func printAdvice(out io.Writer, a *schemas.Advice) error {
-	if a.JobID != "" {
-		fmt.Fprintf(out, "job       %s\n", a.JobID)
-	}
-	fmt.Fprintf(out, "decision  %s\nadvice    %s\n", a.Decision, a.Message)
-	if len(a.Nodes) > 0 {
-		fmt.Fprintf(out, "nodes     %s, %s\n", strings.Join(a.Nodes, ", "), company(a.Load.ConcurrentJobs))
-		printForeign(out, &a.Load)
-	}
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\nbatch\tcpus\tepochs\ttime\tbound\taccuracy\tprobability\t")
-	for i := range a.Alternatives {
-		x := &a.Alternatives[i]
-		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", x.BatchSize, x.CPUs, x.Epochs,
-			duration(x.PredictedSeconds), duration(x.UpperBoundSeconds), figure(x.PredictedAccuracy, "%.4f"), chance(x.Probability), x.Reason)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	printAround(out, a)
-	return nil
-}
-
-// printAround prints what the job does to others, and what else could be run.
-func printAround(out io.Writer, a *schemas.Advice) {
-	for i := range a.Effects {
-		e := &a.Effects[i]
-		fmt.Fprintf(out, "\neffect    %s: %s left become %s", e.JobID, schemas.FormatSeconds(e.BeforeSeconds), schemas.FormatSeconds(e.AfterSeconds))
-		if e.BreaksSLO {
-			fmt.Fprintf(out, ", and its SLO is kept with probability %s instead of %s", chance(e.AfterProbability), chance(e.BeforeProbability))
-		}
-	}
-	if len(a.Effects) > 0 {
-		fmt.Fprintln(out)
-	}
-	for i := range a.Menu {
-		if i == 0 {
-			fmt.Fprintln(out)
-		}
-		fmt.Fprintf(out, "or        %s\n", a.Menu[i].Text())
-	}
-}
-
-func printStatus(out io.Writer, s *schemas.JobStatus) error {
-	return printJobs(out, &schemas.JobList{Jobs: []schemas.JobStatus{*s}})
-}
-
-func printJobs(out io.Writer, l *schemas.JobList) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "job\tstate\tmodel\tbatch\tcpus\tepochs\taccuracy\tdeadline\tpredicted end\tmet SLO")
-	for i := range l.Jobs {
-		j := &l.Jobs[i]
-		met := "-"
-		if j.MetSLO != nil {
-			met = map[bool]string{true: "yes", false: "no"}[*j.MetSLO]
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d/%d\t%s\t%s\t%s\t%s\n", j.JobID, j.State, trainedName(j.Model, j.Dataset), j.BatchSize, j.CPUs, j.EpochsDone, j.Epochs,
-			figure(j.Accuracy, "%.4f"), clock(j.DeadlineAt), clock(j.PredictedEndAt), met)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if l.Next != "" {
-		fmt.Fprintf(out, "more: courier jobs --after %s\n", l.Next)
-	}
-	return nil
-}
-
-// trainedName names a model and its dataset, if it has one, as regressors do.
-func trainedName(model, dataset string) string {
-	if dataset == "" {
-		return model
-	}
-	return schemas.ModelLevel(model, dataset)
-}
-
-// clock prints an instant with its zone.
-func clock(t *time.Time) string {
-	if t == nil {
-		return "-"
-	}
-	return t.UTC().Format("2006-01-02 15:04:05Z")
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobList, &schemas.JobListRequest{State: schemas.State(c.State), Limit: c.Limit, After: c.After}, report.Jobs)
 }

@@ -14,7 +14,7 @@ import (
 
 	"courier/bus"
 	"courier/collector"
-	"courier/deploy/workloads/digits"
+	"courier/workloads/digits"
 	"courier/runner"
 	"courier/schemas"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"courier/deploy/workloads/digits"
+	"courier/workloads/digits"
 )
 
 type workloadCommand struct {

@@ -1,0 +1,125 @@
+package table
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestRead(t *testing.T) {
+	for _, c := range []struct {
+		name, in string
+		header   []string
+		rows     [][]string
+		says     string
+	}{
+		{"csv", "a,b\n1,x\n2,\"y,z\"\n", []string{"a", "b"}, [][]string{{"1", "x"}, {"2", "y,z"}}, ""},
+		{"a mark before the header, and Windows lines", "\ufeffa,b\r\n1,x\r\n", []string{"a", "b"}, [][]string{{"1", "x"}}, ""},
+		{"json lines", `{"a":1,"b":"x"}` + "\n" + `{"b":null,"c":true,"a":2.50}`, []string{"a", "b", "c"},
+			[][]string{{"1", "x", ""}, {"2.50", "", "true"}}, ""},
+		{"only a header", "a,b\n", []string{"a", "b"}, nil, ""},
+		{"empty", " \n", nil, nil, "empty"},
+		{"a name twice", "a,a\n", nil, nil, `column 2 is named "a"`},
+		{"no name", "a,\n", nil, nil, `column 2 is named ""`},
+		{"a short row", "a,b\n1\n", nil, nil, "wrong number of fields"},
+		{"a quote left open", "a,b\n\"1,2\n", nil, nil, "\""},
+		{"nested", `{"a":[1]}`, nil, nil, "example 1: field a"},
+		{"json cut off", `{"a":1`, nil, nil, "example 1"},
+		{"no object", "{\"a\":1}\n[1]", nil, nil, "want an object"},
+		{"no fields", "{}\n{}", nil, nil, "no fields"},
+		{"a field of its own for every example", sparse(3000), nil, nil, "different fields"},
+	} {
+		got, err := Read(strings.NewReader(c.in))
+		if c.says != "" {
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %v, want %q", c.name, err, c.says)
+			}
+			continue
+		}
+		if err != nil || !reflect.DeepEqual(got.Header, c.header) || !reflect.DeepEqual(got.Rows, c.rows) {
+			t.Errorf("%s: %+v, %v, want %q and %q", c.name, got, err, c.header, c.rows)
+		}
+	}
+}
+
+func sparse(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "{\"f%d\":1}\n", i)
+	}
+	return b.String()
+}
+
+// Whatever comes in, rows are as wide as the header, names are there once, and a
+// dataset can be made or refused.
+func FuzzRead(f *testing.F) {
+	for _, seed := range []string{"a,b\n1,x\n2,y\n", "\ufeffa\n1\n", `{"a":1,"b":"x"}` + "\n" + `{"c":null}`, "a,b\n\"1\n2\",3\n", "{\"\":1}", "a;b\n1;2\n",
+		"batch,t\n1e308,-0\nNaN,Inf\n0x1p-2,1_0\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		table, err := Read(bytes.NewReader(in))
+		if err != nil {
+			return
+		}
+		seen := map[string]bool{}
+		for _, name := range table.Header {
+			if seen[name] || name == "" {
+				t.Fatalf("column %q", name)
+			}
+			seen[name] = true
+		}
+		for _, row := range table.Rows {
+			if len(row) != len(table.Header) {
+				t.Fatalf("row of %d cells for %d columns", len(row), len(table.Header))
+			}
+		}
+		last := table.Header[len(table.Header)-1]
+		e, err := table.Dataset(Columns{
+			Target:   table.Header[0],
+			Features: []string{last},
+			Group:    []string{last},
+		})
+		if err != nil {
+			return
+		}
+		for _, x := range append(e.Data.Columns[0], e.Data.Target...) {
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				t.Fatalf("a clean example has %g", x)
+			}
+		}
+	})
+}
+
+func TestFeature_TellsNumbersFromCategories(t *testing.T) {
+	table := &Table{Header: []string{"n", "c", "mixed", "none"}}
+	for i := range 40 {
+		mixed := fmt.Sprint(i)
+		if i == 7 {
+			mixed = "7o"
+		}
+		table.Rows = append(table.Rows, []string{fmt.Sprint(i), string(rune('a' + i%3)), mixed, " "})
+	}
+	for _, c := range []struct {
+		name     string
+		category bool
+		levels   int
+		says     string
+	}{{"n", false, 0, ""}, {"n", true, 40, ""}, {"c", false, 3, ""}, {"mixed", false, 0, ""}, {"none", false, 0, "is empty"}, {"x", false, 0, "no column"}} {
+		f, err := table.Feature(c.name, c.category)
+		if c.says != "" {
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %v, want %q", c.name, err, c.says)
+			}
+		} else if err != nil || len(f.Levels) != c.levels {
+			t.Errorf("%s: %d levels, %v, want %d", c.name, len(f.Levels), err, c.levels)
+		}
+	}
+	group, err := (&Table{Header: []string{"a", "b"}, Rows: [][]string{{"64", "x"}, {"64.0", "x"}, {"64", "y"}}}).Groups([]string{"a", "b"})
+	if err != nil || !reflect.DeepEqual(group, []int{0, 0, 1}) {
+		t.Errorf("groups = %v, %v", group, err)
+	}
+}

@@ -1,0 +1,240 @@
+package replay
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// Log is a recorded log: the events of jobs, nodes and regressors and the advice in the order in
+// which they were stored, and the files of the regressors.
+type Log struct {
+	Records   []Record
+	Artifacts map[string][]byte // by SHA-256 in hex
+}
+
+// Record is an event with its position in a stream.
+type Record struct {
+	bus.Record
+	Stream string
+}
+
+// streamNames are the streams that a replay reads.
+var streamNames = []string{
+	schemas.StreamJob, schemas.StreamNode, schemas.StreamRegressor, schemas.StreamAdvice,
+}
+
+// ReadBus reads all streams up to their current end. A missing artifact is left out: predictions
+// of that regressor are reported as unrepeatable.
+func ReadBus(ctx context.Context, b *bus.Bus) (*Log, error) {
+	_, _, err := b.Champion(ctx, schemas.TargetEpochTime)
+	if err != nil && !errors.Is(err, schemas.ErrNotFound) {
+		return nil, fmt.Errorf("the server has no event log of courier: %w", err)
+	}
+	l := &Log{Artifacts: map[string][]byte{}}
+	streams := make([][]Record, len(streamNames))
+	for i, stream := range streamNames {
+		_, err := b.LastSequence(ctx, stream)
+		if stream == schemas.StreamAdvice && errors.Is(err, schemas.ErrNotFound) {
+			continue // The server was filled by a release that stored advice in JOB.
+		}
+		err = b.Read(ctx, bus.FollowOptions{Stream: stream}, func(r bus.Record) error {
+			streams[i] = append(streams[i], Record{r, stream})
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	l.Records = mergeStreams(streams)
+
+	for _, p := range l.Promotions() {
+		for _, digest := range []string{p.ModelDigest, p.ManifestDigest} {
+			data, err := b.Artifact(ctx, digest)
+			if errors.Is(err, schemas.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			l.Artifacts[digest] = data
+		}
+	}
+	return l, nil
+}
+
+// mergeStreams orders the records of all streams by the time at which they were stored. It keeps
+// the order of each stream, and puts no advice before its cause in JOB, even if the clocks of two
+// servers disagree.
+func mergeStreams(streams [][]Record) []Record {
+	var all []Record
+	lastOfJobs := uint64(0) // sequence in JOB of the last merged event of that stream
+	for {
+		first, firstEarly := -1, -1 // streams; firstEarly has advice whose cause is not merged yet
+		for i, s := range streams {
+			if len(s) == 0 {
+				continue
+			}
+			cause, _, _ := s[0].madeFrom()
+			next := &first
+			if s[0].Stream == schemas.StreamAdvice && cause > lastOfJobs {
+				next = &firstEarly
+			}
+			if *next < 0 || s[0].StoredAt.Before(streams[*next][0].StoredAt) {
+				*next = i
+			}
+		}
+		if first < 0 {
+			first = firstEarly // The cause is not in the log.
+		}
+		if first < 0 {
+			return all
+		}
+
+		r := streams[first][0]
+		if r.Stream == schemas.StreamJob {
+			lastOfJobs = r.Sequence
+		}
+		all, streams[first] = append(all, r), streams[first][1:]
+	}
+}
+
+// Promotions returns the promotions of the log, the oldest first.
+func (l *Log) Promotions() []*schemas.Promoted {
+	var all []*schemas.Promoted
+	for i := range l.Records {
+		if p, ok := l.Records[i].Event.(*schemas.Promoted); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// savedLine is a line of a saved log: an event with its position, or an artifact.
+type savedLine struct {
+	Subject string `json:"subject,omitempty"`
+	// Stream is ADVICE, or absent for JOB, NODE and REGRESSOR, which follow from the subject.
+	Stream   string          `json:"stream,omitempty"`
+	Sequence uint64          `json:"sequence,omitempty"` // in its stream
+	StoredAt *time.Time      `json:"stored_at,omitempty"`
+	Event    json.RawMessage `json:"event,omitempty"`
+	Artifact string          `json:"artifact,omitempty"` // SHA-256 of Data in hex
+	Data     []byte          `json:"data,omitempty"`     // base64 in JSON
+}
+
+// Write writes the log as JSON lines: artifacts ordered by digest, then the events. The same log
+// gives the same bytes.
+func (l *Log) Write(out io.Writer) error {
+	lines := bufio.NewWriter(out)
+	e := json.NewEncoder(lines)
+	digests := make([]string, 0, len(l.Artifacts))
+	for digest := range l.Artifacts {
+		digests = append(digests, digest)
+	}
+	slices.Sort(digests)
+	for _, digest := range digests {
+		if err := e.Encode(savedLine{Artifact: digest, Data: l.Artifacts[digest]}); err != nil {
+			return err
+		}
+	}
+
+	for i := range l.Records {
+		r := &l.Records[i]
+		event, err := schemas.Marshal(r.Event)
+		if err != nil {
+			return err
+		}
+		line := savedLine{
+			Subject:  r.Subject,
+			Sequence: r.Sequence,
+			StoredAt: &r.StoredAt,
+			Event:    event,
+		}
+		if r.Stream == schemas.StreamAdvice {
+			line.Stream = r.Stream
+		}
+		if err := e.Encode(line); err != nil {
+			return err
+		}
+	}
+	return lines.Flush()
+}
+
+// Parse reads the JSON lines of Write. An error names the line.
+func Parse(in io.Reader) (*Log, error) {
+	l := &Log{Artifacts: map[string][]byte{}}
+	d := json.NewDecoder(bufio.NewReader(in))
+	for n := 1; ; n++ {
+		var line savedLine
+		err := d.Decode(&line)
+		if errors.Is(err, io.EOF) {
+			return l, nil
+		}
+		if err == nil {
+			err = l.add(&line)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %s", n, withoutCode(err))
+		}
+	}
+}
+
+// withoutCode returns the text of an error; of a refusal only field and message.
+func withoutCode(err error) string {
+	var refusal *schemas.Error
+	switch {
+	case !errors.As(err, &refusal) || refusal.Code == schemas.CodeInternal:
+		return err.Error()
+	case refusal.Field != "":
+		return refusal.Field + ": " + refusal.Message
+	}
+	return refusal.Message
+}
+
+func (l *Log) add(line *savedLine) error {
+	switch {
+	case line.Artifact != "":
+		l.Artifacts[line.Artifact] = line.Data
+		return nil
+	case line.StoredAt == nil || line.Sequence == 0:
+		return errors.New("want an event with subject, sequence and stored_at, or an artifact")
+	}
+
+	e, err := schemas.Parse(line.Subject, line.Event)
+	if err != nil {
+		return err
+	}
+	if s, ok := e.(interface{ SetSequence(uint64) }); ok {
+		s.SetSequence(line.Sequence)
+	}
+	l.Records = append(l.Records, Record{
+		Record: bus.Record{
+			Event:    e,
+			Subject:  line.Subject,
+			Sequence: line.Sequence,
+			StoredAt: line.StoredAt.UTC(),
+		},
+		Stream: cmp.Or(line.Stream, streamOf(e)),
+	})
+	return nil
+}
+
+// streamOf returns the stream of an event; JOB for advice, which older releases stored there.
+func streamOf(e schemas.Event) string {
+	switch e.(type) {
+	case *schemas.Sample:
+		return schemas.StreamNode
+	case *schemas.Trained, *schemas.Promoted, *schemas.Rejected, *schemas.Drift:
+		return schemas.StreamRegressor
+	}
+	return schemas.StreamJob
+}

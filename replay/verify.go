@@ -1,0 +1,286 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"courier/advisor"
+	"courier/schemas"
+)
+
+// Verification compares the decisions of a log with those made again from its events.
+type Verification struct {
+	Answers      Counts         `json:"answers"`     // to job.submit
+	Predictions  Counts         `json:"predictions"` // advice for running jobs, and admissions
+	Warnings     Counts         `json:"warnings"`    // risk events, including all-clears
+	Unrepeatable []Unrepeatable `json:"unrepeatable"`
+	Differences  []Difference   `json:"first_differences"` // at most one of each kind
+}
+
+// Counts counts recorded events by the outcome of making them again: with the same numbers, with
+// other numbers, or not at all, because their inputs are not in the log.
+type Counts struct {
+	Equal        int `json:"equal"`
+	Different    int `json:"different"`
+	Unrepeatable int `json:"unrepeatable"`
+}
+
+// Total adds up all kinds.
+func (v *Verification) Total() (all Counts) {
+	for _, c := range []Counts{v.Answers, v.Predictions, v.Warnings} {
+		all.Equal += c.Equal
+		all.Different += c.Different
+		all.Unrepeatable += c.Unrepeatable
+	}
+	return all
+}
+
+// Unrepeatable is the reason why some events could not be made again.
+type Unrepeatable struct {
+	Reason string `json:"reason"`
+	Events int    `json:"events"`
+}
+
+// Difference is the first field in which a replayed event differs.
+type Difference struct {
+	EventID  string          `json:"event_id"`
+	Sequence uint64          `json:"sequence"` // in its stream
+	Field    string          `json:"field"`
+	Recorded json.RawMessage `json:"recorded"` // null: absent
+	Replayed json.RawMessage `json:"replayed"`
+}
+
+// verifier applies a log to the state of an advisor and makes its decisions again.
+type verifier struct {
+	versions *versions
+	cluster  *advisor.Cluster
+	result   Verification
+	reasons  map[string]int
+	attempts map[*Record]attempt // at the cause of a record
+	first    map[*Counts]*Difference
+}
+
+// attempt is the outcome of making a decision again; equal if both fields are nil.
+type attempt struct {
+	difference *Difference
+	err        error // why it cannot be made again
+}
+
+// errNoRun means that the state has no run of the job of an event.
+var errNoRun = errors.New("the log does not hold the run of the event")
+
+// Verify makes every decision of the log again and compares the numbers.
+func (l *Log) Verify(ctx context.Context) (*Verification, error) {
+	v := &verifier{
+		versions: l.versions(),
+		cluster:  advisor.NewCluster(),
+		reasons:  map[string]int{},
+		attempts: map[*Record]attempt{},
+		first:    map[*Counts]*Difference{},
+	}
+	for _, s := range l.steps() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if s.decide {
+			v.attempts[s.Record] = v.decideAgain(s.Record)
+			continue
+		}
+		if _, _, ok := s.madeFrom(); ok {
+			v.count(s.Record)
+		}
+		if s.changesState() {
+			v.cluster.Apply(s.Event, s.Sequence, s.StoredAt)
+		}
+	}
+
+	for _, reason := range slices.Sorted(maps.Keys(v.reasons)) {
+		v.result.Unrepeatable = append(v.result.Unrepeatable,
+			Unrepeatable{Reason: reason, Events: v.reasons[reason]})
+	}
+	for _, c := range []*Counts{&v.result.Answers, &v.result.Predictions, &v.result.Warnings} {
+		if d := v.first[c]; d != nil {
+			v.result.Differences = append(v.result.Differences, *d)
+		}
+	}
+	return &v.result, nil
+}
+
+// count counts a decision. If it was not equal at its cause, it is made again at its own position:
+// an advisor that has just started names an old cause, but has read all later events.
+func (v *verifier) count(r *Record) {
+	counts := &v.result.Predictions
+	switch r.Event.(type) {
+	case *schemas.Submitted:
+		counts = &v.result.Answers
+	case *schemas.Risk:
+		counts = &v.result.Warnings
+	}
+
+	a, tried := v.attempts[r]
+	if !tried || a.difference != nil || errors.Is(a.err, errNoRun) {
+		second := v.decideAgain(r)
+		if !tried || second == (attempt{}) || a.difference == nil {
+			a = second
+		}
+	}
+	switch {
+	case a.err != nil:
+		counts.Unrepeatable++
+		v.reasons[a.err.Error()]++
+	case a.difference == nil:
+		counts.Equal++
+	default:
+		counts.Different++
+		if v.first[counts] == nil {
+			v.first[counts] = a.difference
+		}
+	}
+}
+
+// decideAgain makes the decision of a record with the current state.
+func (v *verifier) decideAgain(r *Record) attempt {
+	q := v.cluster.Recall(r.Event)
+	if q == nil {
+		return attempt{err: errNoRun}
+	}
+	_, at, _ := r.madeFrom()
+	recorded := adviceOf(r.Event)
+	candidates, err := v.candidates(q, recorded, r)
+	if err != nil {
+		return attempt{err: err}
+	}
+
+	var first attempt
+	for i, regressors := range candidates {
+		decided := advisor.Decide(q, regressors.advisor(), at)
+		if recorded != nil {
+			v.cluster.Judge(decided, recorded)
+		}
+		d, err := compare(r, q, recorded, decided)
+		if d == nil || err != nil {
+			return attempt{err: err}
+		}
+		if i == 0 {
+			first.difference = d
+		}
+	}
+	return first
+}
+
+// adviceOf returns the advice that an event holds; nil for a warning.
+func adviceOf(e schemas.Event) *schemas.Advice {
+	switch e := e.(type) {
+	case *schemas.Submitted:
+		return &e.Advice
+	case *schemas.JobAdmitted:
+		return &e.Advice
+	case *schemas.Advice:
+		return e
+	}
+	return nil
+}
+
+// candidates returns the sets of regressors that may have made a decision.
+func (v *verifier) candidates(
+	q *advisor.Question, recorded *schemas.Advice, r *Record,
+) ([]regressorSet, error) {
+	_, at, _ := r.madeFrom()
+	if recorded == nil {
+		all, err := v.versions.champions(at)
+		return []regressorSet{all}, err
+	}
+	hasCores := func(h schemas.Hardware) bool { return h.Cores > 0 }
+	if recorded.Load.ProcessesPerCore > 0 && !slices.ContainsFunc(q.Hardware, hasCores) {
+		return nil, errors.New("the samples of its node are no longer in the log")
+	}
+	return v.versions.named(recorded.Regressors, at)
+}
+
+// compare compares a decision with the recorded one: a whole advice, or the numbers of a warning.
+func compare(
+	r *Record, q *advisor.Question, recorded, again *schemas.Advice,
+) (*Difference, error) {
+	var a, b any = recorded, again
+	if recorded != nil {
+		again.EventID, again.CauseSequence = recorded.EventID, recorded.CauseSequence
+	} else {
+		risk := r.Event.(*schemas.Risk)
+		a, b = warning{&risk.Probability, &risk.PredictedSeconds}, warning{}
+		if x := again.Running(q.Self.Setting.BatchSize, q.Self.Setting.CPUs); x != nil {
+			b = warning{x.Probability, x.PredictedSeconds}
+		}
+	}
+	x, err := schemas.Marshal(a)
+	if err != nil {
+		return nil, err
+	}
+	y, err := schemas.Marshal(b)
+	if err != nil || bytes.Equal(x, y) {
+		return nil, err
+	}
+
+	d := &Difference{EventID: r.Event.ID(), Sequence: r.Sequence}
+	var was, is any
+	if err := json.Unmarshal(x, &was); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(y, &is); err != nil {
+		return nil, err
+	}
+	d.find("", was, is)
+	return d, nil
+}
+
+// find sets the first field, by name, in which two documents differ.
+func (d *Difference) find(path string, a, b any) bool {
+	if x, ok := a.(map[string]any); ok {
+		if y, ok := b.(map[string]any); ok {
+			return d.findInObjects(path, x, y)
+		}
+	}
+	if x, ok := a.([]any); ok {
+		if y, ok := b.([]any); ok && len(x) == len(y) {
+			for i := range x {
+				if d.find(fmt.Sprintf("%s[%d]", path, i), x[i], y[i]) {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	was, _ := json.Marshal(a) // Both were just decoded from JSON.
+	is, _ := json.Marshal(b)
+	if bytes.Equal(was, is) {
+		return false
+	}
+	d.Field, d.Recorded, d.Replayed = path[min(1, len(path)):], was, is
+	return true
+}
+
+func (d *Difference) findInObjects(path string, a, b map[string]any) bool {
+	names := slices.Collect(maps.Keys(a))
+	for name := range b {
+		if _, both := a[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if d.find(path+"."+name, a[name], b[name]) {
+			return true
+		}
+	}
+	return false
+}
+
+// warning holds the numbers of a warning that are compared.
+type warning struct {
+	Probability      *float64 `json:"probability"`
+	PredictedSeconds *float64 `json:"predicted_seconds"`
+}

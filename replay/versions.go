@@ -1,0 +1,216 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"courier/advisor"
+	"courier/regress"
+	"courier/schemas"
+	"courier/simulate"
+)
+
+// version is a promoted regressor, as the advisor and as the rule of the paper use it.
+type version struct {
+	advised *advisor.Regressor
+	point   *simulate.PointRegressor
+}
+
+func newVersion(p *regress.Predictor, digest string) (*version, error) {
+	advised, err := advisor.NewRegressor(p, digest)
+	if err != nil {
+		return nil, err
+	}
+	point, err := simulate.NewPointRegressor(p, digest)
+	return &version{advised, point}, err
+}
+
+// regressorSet holds the regressors of a moment by target.
+type regressorSet map[string]*version
+
+// with returns the set with another regressor for a target.
+func (s regressorSet) with(target string, v *version) regressorSet {
+	next := maps.Clone(s)
+	next[target] = v
+	return next
+}
+
+// advisor returns the set for advisor.Decide.
+func (s regressorSet) advisor() advisor.Regressors {
+	var all advisor.Regressors
+	for target, field := range map[string]**advisor.Regressor{
+		schemas.TargetEpochTime: &all.EpochTime,
+		schemas.TargetStartup:   &all.Startup,
+		schemas.TargetAccuracy:  &all.Accuracy,
+	} {
+		if v := s[target]; v != nil {
+			*field = v.advised
+		}
+	}
+	return all
+}
+
+// versions are the regressors that a log names.
+type versions struct {
+	log        *Log
+	promotions []*schemas.Promoted // oldest first
+	loaded     map[string]*version // by digest of the manifest
+}
+
+func (l *Log) versions() *versions {
+	return &versions{log: l, promotions: l.Promotions(), loaded: map[string]*version{}}
+}
+
+// load loads a promoted regressor from the artifacts of the log.
+func (v *versions) load(p *schemas.Promoted) (*version, error) {
+	if r := v.loaded[p.ManifestDigest]; r != nil {
+		return r, nil
+	}
+	model, manifest := v.log.Artifacts[p.ModelDigest], v.log.Artifacts[p.ManifestDigest]
+	if model == nil || manifest == nil {
+		return nil, fmt.Errorf("the files of the %s regressor %.12s are not in the log",
+			p.Target, p.ModelDigest)
+	}
+	loaded, err := regress.Load(model, manifest)
+	if err != nil {
+		return nil, fmt.Errorf("load the %s regressor %.12s: %w", p.Target, p.ModelDigest, err)
+	}
+	r, err := newVersion(loaded, p.ModelDigest)
+	if err != nil {
+		return nil, fmt.Errorf("load the %s regressor %.12s: %w", p.Target, p.ModelDigest, err)
+	}
+	v.loaded[p.ManifestDigest] = r
+	return r, nil
+}
+
+// maxVersions bounds how many regressors of one digest are tried. The trees of a law are a single
+// leaf, so that several versions have the same digest, and the advisor starts to use a version
+// slightly before or after the log records it.
+const maxVersions = 3
+
+// named returns the sets of regressors with the given digests, ordered by how close to a time they
+// were promoted.
+func (v *versions) named(digests map[string]string, at time.Time) ([]regressorSet, error) {
+	all := []regressorSet{{}}
+	for _, target := range schemas.Targets() {
+		digest, named := digests[target]
+		if !named {
+			continue
+		}
+		candidates := v.nearest(target, digest, at)
+		if len(candidates) == 0 {
+			return nil, fmt.Errorf("the log has no promotion of the %s regressor %.12s",
+				target, digest)
+		}
+		var next []regressorSet
+		for _, p := range candidates {
+			r, err := v.load(p)
+			if err != nil {
+				return nil, err
+			}
+			for _, before := range all {
+				next = append(next, before.with(target, r))
+			}
+		}
+		all = next
+	}
+	return all, nil
+}
+
+// nearest returns the promotions of a regressor, each version once: those until a time, the newest
+// first, then the later ones. An empty digest means any.
+func (v *versions) nearest(target, digest string, at time.Time) []*schemas.Promoted {
+	var all []*schemas.Promoted
+	for _, p := range v.promotions {
+		if p.Target == target && (digest == "" || p.ModelDigest == digest) {
+			all = append(all, p)
+		}
+	}
+	distance := func(p *schemas.Promoted) time.Duration {
+		if p.At.After(at) {
+			return 1<<62 + p.At.Sub(at)
+		}
+		return at.Sub(p.At)
+	}
+	slices.SortStableFunc(all, func(a, b *schemas.Promoted) int {
+		return cmp.Compare(distance(a), distance(b))
+	})
+
+	seen := map[string]bool{}
+	all = slices.DeleteFunc(all, func(p *schemas.Promoted) bool {
+		isDuplicate := seen[p.ManifestDigest]
+		seen[p.ManifestDigest] = true
+		return isDuplicate
+	})
+	return all[:min(len(all), maxVersions)]
+}
+
+// champions returns the regressors that were in use at a time. Where the files of one are not in
+// the log, its predecessor is returned, and an error that names the missing one.
+func (v *versions) champions(at time.Time) (regressorSet, error) {
+	all := regressorSet{}
+	var missing error
+	for _, target := range schemas.Targets() {
+		for _, p := range v.nearest(target, "", at) {
+			if p.At.After(at) {
+				break
+			}
+			r, err := v.load(p)
+			if err == nil {
+				all[target] = r
+				break
+			}
+			if missing == nil {
+				missing = err
+			}
+		}
+	}
+	return all, missing
+}
+
+// of returns the regressors that answered a submission, with those of replaced instead.
+func (v *versions) of(e *schemas.Submitted, replaced regressorSet) regressorSet {
+	set, _ := v.champions(e.Advice.At) // The verification reports missing files.
+	if named, err := v.named(e.Advice.Regressors, e.Advice.At); err == nil {
+		set = named[0]
+	}
+	for target, r := range replaced {
+		set = set.with(target, r)
+	}
+	return set
+}
+
+// given returns the regressor of a name: the beginning of a digest of the log, or a name for load.
+func (v *versions) given(
+	name string, load func(name string) (*regress.Predictor, error),
+) (target string, r *version, err error) {
+	var found *schemas.Promoted
+	for _, p := range v.promotions {
+		if len(name) >= 6 &&
+			(strings.HasPrefix(p.ModelDigest, name) || strings.HasPrefix(p.ManifestDigest, name)) {
+			found = p
+		}
+	}
+	if found != nil {
+		r, err = v.load(found)
+		return found.Target, r, err
+	}
+
+	p, err := load(name)
+	if err != nil {
+		return "", nil, err
+	}
+	target = p.Manifest().Target
+	if !slices.Contains(schemas.Targets(), target) {
+		return "", nil, fmt.Errorf("%s predicts %s, want one of %s",
+			name, target, strings.Join(schemas.Targets(), ", "))
+	}
+	if r, err = newVersion(p, p.Manifest().SHA256); err != nil {
+		return "", nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return target, r, nil
+}

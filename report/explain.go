@@ -1,0 +1,201 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"courier/schemas"
+)
+
+// ExplainAdvice writes an advice, and the evidence for the figures of each alternative.
+func ExplainAdvice(out io.Writer, a *schemas.Advice) error {
+	if err := Advice(out, a); err != nil {
+		return err
+	}
+	for i := range a.Alternatives {
+		fmt.Fprintln(out)
+		if err := explainAlternative(out, a, &a.Alternatives[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// explainAlternative prints a line for each kind of figure.
+func explainAlternative(out io.Writer, a *schemas.Advice, alt *schemas.Alternative) error {
+	fmt.Fprintf(out, "batch size %d on %s, %s\n", alt.BatchSize, schemas.FormatCPUs(alt.CPUs), schemas.FormatCount(uint64(alt.Epochs), "epoch"))
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(t, "  %s\t%s\n", name, text)
+		}
+	}
+	e := alt.Evidence
+	if e == nil {
+		line("time", "the regressor in use does not say what it rests on")
+		return t.Flush()
+	}
+	if e.Time != nil {
+		line("time", timeText(alt, e.Time, a))
+		line("correction", correctionText(e.Time))
+		line("outcomes", outcomeText(e.Time))
+	}
+	line("start-up", startupText(alt, e))
+	line("accuracy", accuracyText(alt, e.Accuracy, a))
+	line("target", targetText(alt))
+	return t.Flush()
+}
+
+// timeText says what a predicted time rests on.
+func timeText(alt *schemas.Alternative, e *schemas.TimeEvidence, a *schemas.Advice) string {
+	s := "not known: "
+	if alt.PredictedSeconds != nil {
+		s = schemas.FormatSeconds(*alt.PredictedSeconds)
+		if alt.UpperBoundSeconds != nil {
+			s += fmt.Sprintf(", at most %s with probability %.4g", schemas.FormatSeconds(*alt.UpperBoundSeconds), a.Confidence)
+		}
+		s += "; " + e.Support + ": "
+	}
+	switch {
+	case e.ModelRuns == 0:
+		return s + "no run of " + a.Model
+	case e.NodeTypeRuns == 0:
+		return s + fmt.Sprintf("no run of %s on %s, %d on other nodes", a.Model, placeText(e), e.ModelRuns)
+	}
+	s += fmt.Sprintf("%s of this configuration, %d of %s on %s",
+		schemas.FormatCount(uint64(e.ConfigurationRuns), "run"), e.NodeTypeRuns, a.Model, placeText(e))
+	if others := e.ModelRuns - e.NodeTypeRuns; others > 0 {
+		s += fmt.Sprintf(", %d on other nodes", others)
+	}
+	if lacks := lacksText(e); lacks != "" {
+		s += "; " + lacks
+	}
+	return s
+}
+
+// placeText names the nodes whose runs count.
+func placeText(e *schemas.TimeEvidence) string {
+	if e.NodeType == "" {
+		return "nodes of unknown hardware"
+	}
+	return "such nodes (" + e.NodeType + ")"
+}
+
+// lacksText says why nothing can be promised.
+func lacksText(e *schemas.TimeEvidence) string {
+	ran := fmt.Sprintf("%d to %d", e.RanLow, e.RanHigh)
+	if e.RanLow == e.RanHigh {
+		ran = fmt.Sprint(e.RanLow, " only")
+	}
+	switch e.Lacks {
+	case "cpus":
+		return "no promise: CPUs of the runs: " + ran
+	case "batch_size":
+		return "no promise: batch sizes of the runs: " + ran
+	case "neighbours":
+		return fmt.Sprintf("no promise: batch sizes %d and %d ran, but none between", e.RanLow, e.RanHigh)
+	case "load":
+		if e.RanHigh == 0 {
+			return "no promise: no run under such a load"
+		}
+		return "no promise: jobs at once of the runs: " + ran
+	case "configurations":
+		return fmt.Sprintf("no promise: %s are too few", schemas.FormatCount(uint64(e.RanHigh), "configuration"))
+	case "agreement":
+		return "no promise: the runs around it are too few or differ too much"
+	}
+	return ""
+}
+
+// scopeTexts name what a shift holds for.
+var scopeTexts = map[string]string{
+	"all":                "all jobs",
+	"node_type":          "this type of node",
+	"model":              "this model",
+	"model_on_node_type": "this model on this type of node",
+	"batch_size_from":    "this model from batch size %d on",
+	"batch_size_to":      "this model up to batch size %d",
+}
+
+// correctionText says which corrections of drift are active; "" if none is.
+func correctionText(e *schemas.TimeEvidence) string {
+	if e.CorrectionRatio == 0 {
+		return ""
+	}
+	s := fmt.Sprintf("%.3g times as long as in the runs before drift", e.CorrectionRatio)
+	for _, c := range e.Corrections {
+		scope := scopeTexts[c.Scope]
+		if c.BatchSize > 0 {
+			scope = fmt.Sprintf(scope, c.BatchSize)
+		}
+		s += fmt.Sprintf("; %s: %.3g times since %s (%s)", scope, c.Ratio, clock(&c.SinceAt), schemas.FormatCount(uint64(c.Runs), "run"))
+	}
+	return s
+}
+
+// outcomeText says how bound and probability are shifted; "" if they are not.
+func outcomeText(e *schemas.TimeEvidence) string {
+	if e.OutcomeRatio == 0 {
+		return ""
+	}
+	return fmt.Sprintf("jobs like it took %.3g times as long as predicted: bound and probability allow for that", e.OutcomeRatio)
+}
+
+// startupText says what the start-up rests on.
+func startupText(alt *schemas.Alternative, e *schemas.Evidence) string {
+	s := e.Startup
+	switch {
+	case alt.PredictedSeconds == nil:
+		return ""
+	case s == nil:
+		return "never measured: the time contains none"
+	case s.NodeTypeRuns == 0:
+		return fmt.Sprintf("%s, of %s on other nodes", schemas.FormatSeconds(s.Seconds), schemas.FormatCount(uint64(s.ModelRuns), "run"))
+	}
+	return fmt.Sprintf("%s, of %s on such nodes", schemas.FormatSeconds(s.Seconds), schemas.FormatCount(uint64(s.NodeTypeRuns), "run"))
+}
+
+// accuracyText says what a predicted accuracy rests on.
+func accuracyText(alt *schemas.Alternative, e *schemas.AccuracyEvidence, a *schemas.Advice) string {
+	if e == nil {
+		return "never measured"
+	}
+	s := "not known: "
+	switch {
+	case alt.PredictedAccuracy == nil && e.KnownFromEpoch > 0:
+		s = fmt.Sprintf("known from epoch %d on: ", e.KnownFromEpoch)
+	case alt.PredictedAccuracy != nil:
+		s = fmt.Sprintf("%.4f%s; %s: ", *alt.PredictedAccuracy, intervalText(alt, a), e.Support)
+	}
+	s += fmt.Sprintf("%s with this batch size, %d of %s, the highest %.4g",
+		schemas.FormatCount(uint64(e.BatchSizeRuns), "run"), e.ModelRuns, a.Model, e.HighestAccuracy)
+	if alt.Epochs > e.LongestEpochs {
+		s += fmt.Sprintf("; no run had more than %s: later ones are taken to add nothing", schemas.FormatCount(uint64(e.LongestEpochs), "epoch"))
+	}
+	return s
+}
+
+// intervalText is the interval of an accuracy.
+func intervalText(alt *schemas.Alternative, a *schemas.Advice) string {
+	switch low, high := alt.AccuracyLower, alt.AccuracyUpper; {
+	case high == nil:
+		return ""
+	case low == nil:
+		return fmt.Sprintf(", at most %.4f with probability %.4g", *high, (1+a.Confidence)/2)
+	default:
+		return fmt.Sprintf(", from %.4f to %.4f with probability %.4g", *low, *high, a.Confidence)
+	}
+}
+
+// targetText gives the probabilities of SLO and target accuracy; "" without a target.
+func targetText(alt *schemas.Alternative) string {
+	if alt.AccuracyProbability == nil {
+		return ""
+	}
+	s := "accuracy reached with probability " + chance(alt.AccuracyProbability)
+	if alt.SLOProbability != nil {
+		s += ", SLO kept with " + chance(alt.SLOProbability) + ", both with " + chance(alt.Probability)
+	}
+	return s
+}

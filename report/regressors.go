@@ -1,0 +1,120 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"courier/schemas"
+)
+
+// RegressorLife is a regressor of a cluster with its history.
+type RegressorLife struct {
+	schemas.RegressorVersion
+	Life []Moment `json:"life"` // in the order of the log
+}
+
+// WriteText writes the figures of a regressor, its state and its history.
+func (v *RegressorLife) WriteText(out io.Writer) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(name, format string, values ...any) {
+		fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, values...))
+	}
+	line("regressor", "%s of %s", v.ModelDigest, v.Target)
+	line("state", "%s", stateWords(&v.RegressorVersion))
+	line("fitted", "%s on %d examples of %d settings, in %s, for: %s", v.Family, v.Examples, v.Settings, schemas.FormatSeconds(v.FitSeconds), v.TrainedFor)
+	squared := "" // unknown where runs were held out and not settings
+	if v.MeanSquaredError > 0 {
+		squared = fmt.Sprintf(", mean squared error %.4g, R2 %s", v.MeanSquaredError, Optional(v.R2, "%.4f"))
+	}
+	line("error", "%s%s, on what was not learnt from", schemas.FormatError(v.Target, v.Family, v.MedianAbsoluteRatio), squared)
+	by := ""
+	if v.DecidedBy != "" {
+		by = " (decided by " + v.DecidedBy + ")"
+	}
+	line("why", "%s%s", whyOf(&v.RegressorVersion), by)
+	if words := judgementWords(&v.Judgement); words != "" {
+		line("judged", "%s; the other is %.12s", words, v.Rival)
+	}
+	for _, e := range v.Corrections {
+		line("corrected", "%s", e.Message)
+	}
+	line("files", "%s", map[bool]string{true: "kept: it can be promoted", false: "no longer kept"}[v.Kept])
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	for _, m := range v.Life {
+		words := m.Reason
+		switch {
+		case m.Kind == momentReplaced:
+			words = fmt.Sprintf("by %.12s: %s", m.Other, m.Reason)
+		case m.DecidedBy != "":
+			words = fmt.Sprintf("%s (decided by %s)", m.Reason, m.DecidedBy)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", second(m.At), m.Kind, words)
+	}
+	return t.Flush()
+}
+
+// stateWords says what a regressor is and since when.
+func stateWords(v *schemas.RegressorVersion) string {
+	switch v.State {
+	case schemas.RegressorChampion:
+		return fmt.Sprintf("champion since %s, as revision %d", second(v.PromotedAt), v.Revision)
+	case schemas.RegressorChallenger:
+		return fmt.Sprintf("challenger since %s", second(v.TrainedAt))
+	case schemas.RegressorFormer:
+		return fmt.Sprintf("former, in use from %s to %s", second(v.PromotedAt), second(v.ReplacedAt))
+	case schemas.RegressorRejected:
+		return fmt.Sprintf("rejected %s", second(v.RejectedAt))
+	}
+	return v.State
+}
+
+// whyLetters is how much of a reason a line of the list shows.
+const whyLetters = 72
+
+// Regressors writes a line for each regressor.
+func Regressors(out io.Writer, l *schemas.RegressorList) error {
+	if len(l.Regressors) == 0 {
+		_, err := fmt.Fprintln(out, "No regressor yet: the first is fitted when jobs have run, or by courier regressor train.")
+		return err
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "target\tdigest\tstate\tkept\tfamily\texamples\tsettings\theld-out error\ttrained\tdecided by\twhy")
+	for i := range l.Regressors {
+		v := &l.Regressors[i]
+		by := v.DecidedBy
+		if by == "" {
+			by = "-"
+		}
+		fmt.Fprintf(t, "%s\t%.12s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", v.Target, v.ModelDigest, v.State, map[bool]string{true: "yes", false: "no"}[v.Kept], v.Family, v.Examples, v.Settings,
+			strings.Replace(schemas.FormatError(v.Target, v.Family, v.MedianAbsoluteRatio), " error", "", 1), second(v.TrainedAt), by, cut(whyOf(v), whyLetters, false))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i := range l.Regressors {
+		for _, e := range l.Regressors[i].Corrections {
+			if _, err := fmt.Fprintf(out, "\n%s is corrected: %s.\n", e.Target, e.Message); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := fmt.Fprintln(out, "\ncourier regressor show DIGEST tells the whole life of one; what is kept can be promoted.")
+	return err
+}
+
+// second prints an instant with its zone.
+func second(t time.Time) string { return clock(&t) }
+
+// whyOf is why a regressor is what it is.
+func whyOf(v *schemas.RegressorVersion) string {
+	if v.State == schemas.RegressorUntried {
+		return "another took its place before it was judged"
+	}
+	return v.Reason
+}

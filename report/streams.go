@@ -1,0 +1,282 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// Streams compares the streams of a server with those that the program declares.
+type Streams struct {
+	OK      bool           `json:"ok"` // nothing differs
+	Streams []streamReport `json:"streams"`
+	Changed []string       `json:"changed,omitempty"` // by --apply, in words
+	Wrong   []string       `json:"wrong,omitempty"`   // all differences, in words
+}
+
+type streamReport struct {
+	Stream        string             `json:"stream"`
+	OK            bool               `json:"ok"`
+	Found         bool               `json:"found"`
+	Messages      uint64             `json:"messages"`
+	Bytes         uint64             `json:"bytes"`
+	First         uint64             `json:"first_sequence"`
+	Last          uint64             `json:"last_sequence"`
+	OldestAt      *time.Time         `json:"oldest_at,omitempty"`
+	OldestSeconds float64            `json:"oldest_seconds,omitempty"` // its age
+	Declared      streamLimits       `json:"declared"`
+	Server        streamLimits       `json:"server"`
+	Differences   []differenceReport `json:"differences,omitempty"`
+	Consumers     []consumerReport   `json:"consumers"`
+	Missing       []string           `json:"missing_consumers,omitempty"` // declared, and not made yet
+}
+
+// streamLimits are those of a stream; no age 0 or bytes below 0 is a limit.
+type streamLimits struct {
+	Subjects        []string `json:"subjects"`
+	MaxAgeSeconds   float64  `json:"max_age_seconds"`
+	MaxBytes        int64    `json:"max_bytes"`
+	Replicas        int      `json:"replicas"`
+	WindowSeconds   float64  `json:"duplicate_window_seconds"`
+	MaxMessageBytes int32    `json:"max_message_bytes"`
+}
+
+type consumerReport struct {
+	Name        string             `json:"name"`
+	OK          bool               `json:"ok"`
+	Durable     bool               `json:"durable"`
+	Declared    bool               `json:"declared"`
+	Pending     uint64             `json:"pending"`
+	AckPending  int                `json:"ack_pending"`
+	Redelivered int                `json:"redelivered"`
+	Differences []differenceReport `json:"differences,omitempty"`
+}
+
+type differenceReport struct {
+	Setting string `json:"setting"`
+	Have    string `json:"have"`
+	Want    string `json:"want"`
+	Failure string `json:"failure,omitempty"` // why NATS did not change it
+}
+
+// NewStreams returns the report of a server; changed are the changes that were made, in words.
+func NewStreams(states []bus.StreamState, changed []string, now time.Time) *Streams {
+	r := &Streams{OK: true, Changed: changed}
+	for i := range states {
+		s := &states[i]
+		one := streamReport{Stream: s.Declared.Name, OK: s.OK(), Found: s.Found, Messages: s.Messages, Bytes: s.Bytes, First: s.First, Last: s.Last,
+			Declared: limitsOf(&s.Declared), Server: limitsOf(&s.Server), Differences: differencesOf(s.Differences), Consumers: []consumerReport{}}
+		if !s.OldestAt.IsZero() {
+			one.OldestAt, one.OldestSeconds = &s.OldestAt, max(now.Sub(s.OldestAt), 0).Seconds()
+		}
+		for _, c := range s.Consumers {
+			one.Consumers = append(one.Consumers, consumerReport{c.Name, len(c.Differences) == 0, c.Durable, c.Declared, c.Pending, c.AckPending, c.Redelivered, differencesOf(c.Differences)})
+		}
+		for _, d := range schemas.StoreDurables() {
+			if d.Stream == s.Declared.Name && !slices.ContainsFunc(s.Consumers, func(c bus.ConsumerState) bool { return c.Name == d.Name }) {
+				one.Missing = append(one.Missing, d.Name)
+			}
+		}
+		r.OK = r.OK && one.OK
+		r.Streams = append(r.Streams, one)
+	}
+	for _, d := range deviations(states) {
+		r.Wrong = append(r.Wrong, d.words())
+	}
+	return r
+}
+
+func differencesOf(all []bus.Difference) []differenceReport {
+	var out []differenceReport
+	for _, d := range all {
+		out = append(out, differenceReport(d))
+	}
+	return out
+}
+
+// limitsOf is a declaration in base units.
+func limitsOf(s *schemas.Stream) streamLimits {
+	return streamLimits{Subjects: s.Subjects, MaxAgeSeconds: s.MaxAge.Seconds(), MaxBytes: s.MaxBytes, Replicas: s.Replicas, WindowSeconds: s.Duplicates.Seconds(), MaxMessageBytes: s.MaxMessage}
+}
+
+// deviation is a difference and where it is.
+type deviation struct {
+	place string // stream, or stream and consumer
+	bus.Difference
+}
+
+func deviations(states []bus.StreamState) []deviation {
+	var all []deviation
+	for i := range states {
+		s := &states[i]
+		for _, d := range s.Differences {
+			all = append(all, deviation{s.Declared.Name, d})
+		}
+		for _, consumer := range s.Consumers {
+			for _, d := range consumer.Differences {
+				all = append(all, deviation{s.Declared.Name + " " + consumer.Name, d})
+			}
+		}
+	}
+	return all
+}
+
+// ChangedStreams describes the differences that are gone.
+func ChangedStreams(before, after []bus.StreamState) []string {
+	left := map[string]bool{}
+	for _, d := range deviations(after) {
+		left[d.place+" "+d.Setting] = true
+	}
+	var lines []string
+	for _, d := range deviations(before) {
+		switch {
+		case left[d.place+" "+d.Setting]:
+		case d.Have == bus.Absent:
+			lines = append(lines, d.place+": created")
+		default:
+			lines = append(lines, fmt.Sprintf("%s: %s was %s, is %s now", d.place, d.Setting, d.Have, strings.TrimPrefix(d.Want, "at least ")))
+		}
+	}
+	return lines
+}
+
+// words says what is not as declared.
+func (d deviation) words() string {
+	line := fmt.Sprintf("%s: %s is %s, want %s", d.place, d.Setting, d.Have, d.Want)
+	if d.Have == bus.Absent {
+		line = d.place + ": is absent"
+	}
+	if d.Failure != "" {
+		line += "; NATS cannot change it: " + d.Failure
+	}
+	return line
+}
+
+// WriteText writes streams, consumers, changes and differences. applied reports whether changes were
+// asked for.
+func (r *Streams) WriteText(out io.Writer, applied bool) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "stream\tmessages\tbytes\tmax bytes\toldest\tmax age\twindow\treplicas\tstate")
+	for i := range r.Streams {
+		s := &r.Streams[i]
+		if !s.Found {
+			fmt.Fprintf(t, "%s\t-\t-\t%s\t-\t%s\t%s\t%d\tabsent\n", s.Stream, sizeWords(s.Declared.MaxBytes), ageWords(s.Declared.MaxAgeSeconds), ageWords(s.Declared.WindowSeconds), s.Declared.Replicas)
+			continue
+		}
+		oldest := "-"
+		if s.OldestAt != nil {
+			oldest = ageWords(s.OldestSeconds)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Stream, s.Messages, sizeWords(int64(s.Bytes)), beside(sizeWords(s.Server.MaxBytes), sizeWords(s.Declared.MaxBytes)),
+			oldest, beside(ageLimit(s.Server.MaxAgeSeconds), ageLimit(s.Declared.MaxAgeSeconds)), beside(ageWords(s.Server.WindowSeconds), ageWords(s.Declared.WindowSeconds)),
+			beside(fmt.Sprint(s.Server.Replicas), fmt.Sprint(s.Declared.Replicas)), stateOf(s.OK))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if err := printReaders(out, r); err != nil {
+		return err
+	}
+	for i, line := range slices.Concat(r.Changed, r.Wrong) {
+		if i == 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintln(out, line)
+	}
+	if !r.OK && !applied {
+		fmt.Fprintln(out, "\ncourier streams --apply brings the server to what is declared.")
+	}
+	return nil
+}
+
+// printReaders writes how far each reader has come.
+func printReaders(out io.Writer, r *Streams) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nstream\treader\tpending\tack pending\tredelivered\tstate")
+	for i := range r.Streams {
+		s := &r.Streams[i]
+		for _, c := range s.Consumers {
+			state := "follows"
+			switch {
+			case c.Declared:
+				state = stateOf(c.OK)
+			case c.Durable:
+				state = "not Courier's"
+			}
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\n", s.Stream, c.Name, c.Pending, c.AckPending, c.Redelivered, state)
+		}
+		for _, name := range s.Missing {
+			fmt.Fprintf(t, "%s\t%s\t-\t-\t-\tabsent: made by the store that first reads\n", s.Stream, name)
+		}
+	}
+	return t.Flush()
+}
+
+func stateOf(ok bool) string { return map[bool]string{true: "ok", false: "differs"}[ok] }
+
+// beside writes a limit, and what is declared where that is something else.
+func beside(have, want string) string {
+	if have == want {
+		return have
+	}
+	return fmt.Sprintf("%s (declared %s)", have, want)
+}
+
+// sizeWords writes bytes with a binary unit; below 0 there is no limit.
+func sizeWords(n int64) string {
+	if n < 0 {
+		return "unlimited"
+	}
+	units := []string{"B", "KiB", "MiB", "GiB"}
+	value, i := float64(n), 0
+	for value >= 1024 && i < len(units)-1 {
+		value, i = value/1024, i+1
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", value), ".0") + " " + units[i]
+}
+
+// ageLimit is ageWords of a limit, of which 0 is none.
+func ageLimit(seconds float64) string {
+	if seconds <= 0 {
+		return "unlimited"
+	}
+	return ageWords(seconds)
+}
+
+// ageWords writes a time with its largest unit, and the next one where that tells.
+func ageWords(seconds float64) string {
+	d := max(time.Duration(seconds*float64(time.Second)), 0).Truncate(time.Second)
+	const day = 24 * time.Hour
+	two := func(unit, next time.Duration, name, nextName string) string {
+		if rest := d % unit / next; rest > 0 {
+			return fmt.Sprintf("%d%s%d%s", d/unit, name, rest, nextName)
+		}
+		return fmt.Sprintf("%d%s", d/unit, name)
+	}
+	switch {
+	case d >= 2*day:
+		return two(day, time.Hour, "d", "h")
+	case d >= time.Hour:
+		return two(time.Hour, time.Minute, "h", "m")
+	case d >= time.Minute:
+		return two(time.Minute, time.Second, "m", "s")
+	}
+	return fmt.Sprintf("%ds", d/time.Second)
+}
+
+// StreamDifference describes that a stream is absent or that one of its settings differs; empty if
+// neither is the case.
+func StreamDifference(states []bus.StreamState, stream, setting string) string {
+	for _, d := range deviations(states) {
+		if d.place == stream && (d.Setting == setting || d.Have == bus.Absent) {
+			return d.words()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,208 @@
+package digits_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"courier/workloads/digits"
+)
+
+// The benchmarks hold what the README promises of the workload, on a machine
+// with two CPUs and nothing else to do: a figure on the wrong side of its bar
+// fails. Epochs that are compared run in turn, and the shortest of each counts.
+//
+//	go test -run '^$' -bench . -benchtime 1x ./workloads/digits
+
+var networks = []string{"mlp", "cnn"}
+
+// flagLine returns the arguments for a network, a batch size and CPUs.
+func flagLine(network string, batchSize, cpus int, more ...string) []string {
+	return append([]string{"--network", network, "--batch-size", strconv.Itoa(batchSize), "--cpus", strconv.Itoa(cpus)}, more...)
+}
+
+// shortest returns the seconds of the shortest epoch of each command line, of
+// rounds in which each runs two.
+func shortest(b *testing.B, rounds int, lines ...[]string) []float64 {
+	b.Helper()
+	best := slices.Repeat([]float64{math.Inf(1)}, len(lines))
+	for range rounds {
+		for i, line := range lines {
+			for _, e := range train(b, append(line, "--epochs", "2")...) {
+				best[i] = min(best[i], e.Seconds)
+			}
+		}
+	}
+	return best
+}
+
+// BenchmarkEpoch has the time of an epoch at the default flags.
+func BenchmarkEpoch(b *testing.B) {
+	for _, network := range networks {
+		for _, cpus := range []int{1, 2} {
+			for _, batchSize := range []int{4, 8, 16, 32, 64, 128} {
+				b.Run(fmt.Sprintf("%s/cpus=%d/batch=%d", network, cpus, batchSize), func(b *testing.B) {
+					best := math.Inf(1)
+					for b.Loop() {
+						best = min(best, shortest(b, 2, flagLine(network, batchSize, cpus))[0])
+					}
+					b.ReportMetric(best, "s/epoch")
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkBatchSize holds that an epoch at batch size 4 takes 1.3 times one
+// at 64.
+func BenchmarkBatchSize(b *testing.B) {
+	for _, network := range networks {
+		for _, cpus := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/cpus=%d", network, cpus), func(b *testing.B) {
+				for b.Loop() {
+					best := shortest(b, 6, flagLine(network, 4, cpus), flagLine(network, 64, cpus))
+					ratio := best[0] / best[1]
+					b.ReportMetric(ratio, "batch4/batch64")
+					if ratio < 1.3 {
+						b.Errorf("an epoch at batch size 4 takes %.2f times one at 64, want 1.3", ratio)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkCPUs holds that two CPUs take at most 0.65 of one's time, from
+// batch size 32 on.
+func BenchmarkCPUs(b *testing.B) {
+	for _, network := range networks {
+		for _, batchSize := range []int{32, 64, 128} {
+			b.Run(fmt.Sprintf("%s/batch=%d", network, batchSize), func(b *testing.B) {
+				for b.Loop() {
+					best := shortest(b, 10, flagLine(network, batchSize, 1), flagLine(network, batchSize, 2))
+					ratio := best[1] / best[0]
+					b.ReportMetric(ratio, "cpus2/cpus1")
+					if ratio > 0.65 {
+						b.Errorf("two CPUs take %.2f of one's time, want 0.65 at most", ratio)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkNeighbours holds that an epoch beside two other such jobs takes 1.4
+// times one alone, by the medians of 20 epochs.
+func BenchmarkNeighbours(b *testing.B) {
+	for _, network := range networks {
+		for _, cpus := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/cpus=%d", network, cpus), func(b *testing.B) {
+				for b.Loop() {
+					line := flagLine(network, 32, cpus, "--epochs", "20")
+					alone := median(train(b, line...))
+					stop := startNeighbours(b, 2, line)
+					beside := median(train(b, line...))
+					stop()
+					b.ReportMetric(beside/alone, "beside/alone")
+					if beside < 1.4*alone {
+						b.Errorf("an epoch beside two neighbours takes %.2f times one alone, want 1.4", beside/alone)
+					}
+				}
+			})
+		}
+	}
+}
+
+func median(epochs []epoch) float64 {
+	seconds := make([]float64, len(epochs))
+	for i, e := range epochs {
+		seconds[i] = e.Seconds
+	}
+	slices.Sort(seconds)
+	return (seconds[(len(seconds)-1)/2] + seconds[len(seconds)/2]) / 2
+}
+
+// BenchmarkAccuracy holds that after the default epochs batch size 4 is two
+// points better than 128, for the mean of three seeds.
+func BenchmarkAccuracy(b *testing.B) {
+	for _, network := range networks {
+		b.Run(network, func(b *testing.B) {
+			for b.Loop() {
+				final := make(map[int]float64)
+				for _, batchSize := range []int{4, 8, 16, 32, 64, 128} {
+					for _, seed := range []string{"1", "2", "3"} {
+						epochs := train(b, flagLine(network, batchSize, 2, "--seed", seed)...)
+						final[batchSize] += epochs[len(epochs)-1].Accuracy / 3
+					}
+					b.ReportMetric(final[batchSize], fmt.Sprintf("accuracy@%d", batchSize))
+				}
+				if final[4] < final[128]+0.02 {
+					b.Errorf("accuracy is %.4f at batch size 4 and %.4f at 128, want 0.02 more at 4", final[4], final[128])
+				}
+			}
+		})
+	}
+}
+
+// neighbourFlags is the environment variable that turns the test program into
+// a neighbour: a process that trains by the flags in it.
+const neighbourFlags = "DIGITS_NEIGHBOUR_FLAGS"
+
+func TestMain(m *testing.M) {
+	if flags := os.Getenv(neighbourFlags); flags != "" {
+		if err := digits.Run(context.Background(), strings.Fields(flags), os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// startNeighbours starts processes that train until stop is called, and
+// returns when each has finished an epoch.
+func startNeighbours(b *testing.B, count int, line []string) (stop func()) {
+	b.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	var neighbours []*exec.Cmd
+	stop = func() {
+		cancel()
+		for _, n := range neighbours {
+			_ = n.Wait() // killed by cancel: that is its error
+		}
+	}
+	for range count {
+		n := exec.CommandContext(ctx, program)
+		n.Env = append(os.Environ(), neighbourFlags+"="+strings.Join(append(line, "--epochs", "100000"), " "))
+		out, err := n.StdoutPipe()
+		if err == nil {
+			err = n.Start()
+		}
+		if err != nil {
+			stop()
+			b.Fatal(err)
+		}
+		neighbours = append(neighbours, n)
+		lines := bufio.NewScanner(out)
+		if !lines.Scan() {
+			stop()
+			b.Fatalf("a neighbour ended before its first epoch")
+		}
+		go func() {
+			for lines.Scan() { // ends with the process
+			}
+		}()
+	}
+	return stop
+}
