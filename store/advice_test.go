@@ -56,7 +56,7 @@ func upgraded(t *testing.T) (*bus.Bus, *store.Database, []advisedAt) {
 	server, d := bustest.NewServer(t), storetest.New(t)
 	b := server.Connect(t)
 	storeAdviceInJob(t, server.URL())
-	old, fresh := newStory(), newStory()
+	old, fresh := newTestLog(), newTestLog()
 	old.job("alpha", time.Minute, schemas.EventFinished)
 	fresh.job("beta", time.Minute, schemas.EventFinished)
 	last := uint64(0)
@@ -129,7 +129,7 @@ func TestStore_SeparatesTheAdviceOfOldLogs(t *testing.T) {
 func TestStore_DropsTheDuplicateOfAnOldAdvice(t *testing.T) {
 	d := storetest.New(t)
 	w := newStore(t, nil, d)
-	s := newStory()
+	s := newTestLog()
 	s.advice("alpha", 7)
 	write(t, w, batch(schemas.StreamJob, 1, s.events...))
 	write(t, w, batch(schemas.StreamAdvice, 1, s.events...))

@@ -51,7 +51,7 @@ func benchmarkWrite(b *testing.B, d *store.Database, kind string, rows int) {
 	next := uint64(1) << 40
 	for b.Loop() {
 		b.StopTimer()
-		s, name := newStory(), schemas.StreamNode
+		s, name := newTestLog(), schemas.StreamNode
 		for i := range rows {
 			n := next + uint64(i)
 			s.at = time.Now().Add(-time.Duration(rows-i) * time.Millisecond).UTC()
@@ -78,7 +78,7 @@ func BenchmarkHistory_Events(b *testing.B) {
 			w := newStore(b, nil, d)
 			const jobs, batches = 400, 10
 			for n := range batches {
-				s := newStory()
+				s := newTestLog()
 				for j := range jobs {
 					job := fmt.Sprintf("job-%d-%d", n, j)
 					s.started(job, 1)
@@ -150,7 +150,7 @@ func streams(b *testing.B, url string, options ...jetstream.JetStreamOpt) jetstr
 func publishRaw(b *testing.B, url string, samples, each int) {
 	b.Helper()
 	js := streams(b, url, jetstream.WithPublishAsyncMaxPending(1000))
-	s := newStory()
+	s := newTestLog()
 	begin := s.at.Add(-4 * time.Hour)
 	for n := range samples / each {
 		s.events, s.at = s.events[:0], begin.Add(time.Duration(n/100*each)*4*time.Second)

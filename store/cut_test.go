@@ -137,7 +137,7 @@ func TestStore_LosesItsConnection(t *testing.T) {
 			var samples []*schemas.Sample
 			failures, pieces := 0, 20 // of a whole batch, so that cuts fall anywhere in it
 			for n := range uint64(20) {
-				s := newStory()
+				s := newTestLog()
 				for i := range uint64(50) {
 					s.sample("node-a", 50*n+i)
 				}

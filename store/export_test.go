@@ -46,9 +46,9 @@ func (d *Database) InsertAs(ctx context.Context, name string, rows []any, token 
 	return i.send(ctx)
 }
 
-func tableOf(name string) *table {
+func tableOf(name string) *eventTable {
 	all := tables()
-	return all[slices.IndexFunc(all, func(t *table) bool { return t.name == name })]
+	return all[slices.IndexFunc(all, func(t *eventTable) bool { return t.name == name })]
 }
 
 // AsWriter marks the statements of a context as those of a stream's writer.

@@ -14,7 +14,7 @@ import (
 // From 10 March at noon node-c is slow; that is detected on the 11th, and learned on the 12th.
 // The last job stops reporting.
 type fortnight struct {
-	story
+	testLog
 	begin time.Time
 }
 
@@ -43,7 +43,7 @@ type plan struct {
 	number     int
 	batch      uint32
 	beside     string // the model that shares its node for its first three epochs; empty: none
-	outcome    string // empty: it says nothing more after two epochs
+	outcome    string // empty: no events after two epochs
 	reason     string
 	predicted  float64 // seconds, as promised
 	slo        float64
@@ -128,7 +128,7 @@ func (p *plan) promise() {
 	}
 	known := 0.0
 	if p.beside != "" {
-		known = 0.25 // what a neighbour usually costs, which is not what resnet20 costs
+		known = 0.25 // usual interference of a neighbour, unlike that of resnet20
 	}
 	p.predicted = 4 + seconds*(5+3*known)
 	p.slo = float64(int(p.predicted*1.2/10)+1) * 10
@@ -136,7 +136,7 @@ func (p *plan) promise() {
 	if p.waitsQueue {
 		p.slo += 180
 	}
-	if p.hour%24 == 10 && mixed(p.number)%3 == 1 { // asked for too much
+	if p.hour%24 == 10 && mixed(p.number)%3 == 1 { // an infeasible request
 		p.best, p.odds, p.slo = true, 0.5, float64(int(p.predicted/10))*10
 	}
 }

@@ -51,7 +51,7 @@ func eventsSince(events []schemas.Event, since time.Time) (all []schemas.Event) 
 func TestHistory_ReturnsThePublishedEvents(t *testing.T) {
 	contract(t, func(t *testing.T, d *store.Database) {
 		b := bustest.New(t)
-		s := newStory()
+		s := newTestLog()
 		s.job("alpha", time.Minute, schemas.EventFinished)
 		s.started("beta", 1)
 		s.epoch("beta", 1, 1)
@@ -74,7 +74,7 @@ func TestHistory_ReturnsThePublishedEvents(t *testing.T) {
 
 func TestHistory_ReturnsDuplicatesOnce(t *testing.T) {
 	d := storetest.New(t)
-	s := newStory()
+	s := newTestLog()
 	s.started("alpha", 1)
 	s.epoch("alpha", 1, 1)
 	write(t, newStore(t, nil, d), batch(schemas.StreamJob, 1, s.events...))
@@ -89,10 +89,10 @@ func TestHistory_ReturnsDuplicatesOnce(t *testing.T) {
 func TestHistory_HasNoGaps(t *testing.T) {
 	d := storetest.New(t)
 	w := newStore(t, nil, d)
-	s := newStory()
+	s := newTestLog()
 	s.started("alpha", 1)
 	write(t, w, batch(schemas.StreamJob, 1, s.events...))
-	next := newStory()
+	next := newTestLog()
 	next.epoch("alpha", 1, 1)
 	next.ended("alpha", 1, schemas.EventFinished)
 	must(t, d.Exec(t.Context(), "RENAME TABLE job_ended TO hidden"))
@@ -111,7 +111,7 @@ func TestHistory_HasNoGaps(t *testing.T) {
 
 func TestHistory_StopsAtAnErrorOfYield(t *testing.T) {
 	d := storetest.New(t)
-	s := newStory()
+	s := newTestLog()
 	for n := range uint32(5) {
 		s.epoch("alpha", 1, n+1)
 	}
@@ -139,7 +139,7 @@ func TestHistory_StopsAtAnErrorOfYield(t *testing.T) {
 // Each reader holds three connections of a bounded pool.
 func TestHistory_ConcurrentReaders(t *testing.T) {
 	contract(t, func(t *testing.T, d *store.Database) {
-		s := newStory()
+		s := newTestLog()
 		for job := range 50 {
 			s.job(fmt.Sprintf("job-%d", job), time.Minute, schemas.EventFinished)
 		}

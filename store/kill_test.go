@@ -24,8 +24,8 @@ import (
 
 const victimVariable = "COURIER_TEST_STORE_VICTIM"
 
-// order is an environment variable that configures a victim.
-type order struct {
+// killOrder configures a victim, as JSON in its environment.
+type killOrder struct {
 	NATS, ClickHouse string
 	Batch            int           // which batch it dies at, from 1; 0: none
 	Point            string        // "before" the inserts, "after" them (before the ack), or "during"
@@ -38,7 +38,7 @@ const ownEnd = 2
 // victim is the main function of a process that runs a store and kills itself as configured.
 func victim() int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	var o order
+	var o killOrder
 	if err := json.Unmarshal([]byte(os.Getenv(victimVariable)), &o); err != nil {
 		log.Error("read order", "error", err)
 		return ownEnd
@@ -100,7 +100,7 @@ func TestStore_IsKilled(t *testing.T) {
 	stop := publishAll(t, b)
 	repeated := 0
 	for round := range 12 {
-		o := order{
+		o := killOrder{
 			NATS:       server.URL(),
 			ClickHouse: address,
 			Batch:      1 + round%4,
@@ -121,7 +121,7 @@ func TestStore_IsKilled(t *testing.T) {
 }
 
 // runVictim runs a victim until it has killed itself, and returns its log.
-func runVictim(t *testing.T, o order) []byte {
+func runVictim(t *testing.T, o killOrder) []byte {
 	t.Helper()
 	text, err := json.Marshal(o)
 	must(t, err)
@@ -150,7 +150,7 @@ func publishAll(t *testing.T, b *bus.Bus) (stop func() map[string]uint64) {
 		defer tick.Stop()
 		for n := uint64(1); ctx.Err() == nil; n++ {
 			<-tick.C
-			s := newStory()
+			s := newTestLog()
 			job := fmt.Sprintf("job-%d", n)
 			s.started(job, 1)
 			s.epoch(job, 1, 1)
@@ -186,7 +186,7 @@ type minute struct {
 	Load    *float64  `ch:"load_average"`
 }
 
-type placed struct {
+type sequencedID struct {
 	EventID  string `ch:"event_id"`
 	Sequence uint64 `ch:"sequence"`
 }
@@ -194,19 +194,19 @@ type placed struct {
 // compare compares every table and the roll-up with the log.
 func compare(t *testing.T, b *bus.Bus, d *store.Database) {
 	t.Helper()
-	want := make(map[string][]placed)
+	want := make(map[string][]sequencedID)
 	var samples []*schemas.Sample
 	for _, durable := range schemas.StoreDurables() {
 		for _, r := range readLog(t, b, durable.Stream) {
 			table, _, _ := schemas.RowOf(r.Event)
-			want[table] = append(want[table], placed{r.Event.ID(), r.Sequence})
+			want[table] = append(want[table], sequencedID{r.Event.ID(), r.Sequence})
 			if s, ok := r.Event.(*schemas.Sample); ok {
 				samples = append(samples, s)
 			}
 		}
 	}
 	for _, table := range schemas.Tables() {
-		var got []placed
+		var got []sequencedID
 		must(t, d.Query(t.Context(), &got, "SELECT event_id, sequence FROM "+table.Name+" ORDER BY sequence"))
 		if diff := cmp.Diff(want[table.Name], got); diff != "" {
 			t.Errorf(

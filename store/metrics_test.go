@@ -45,7 +45,7 @@ func TestMetrics_CountABatch(t *testing.T) {
 	defer d.Close()
 	must(t, d.Migrate(t.Context()))
 	w := store.New(nil, d, slog.New(slog.DiscardHandler), reg, store.Options{})
-	s := newStory()
+	s := newTestLog()
 	s.epoch("alpha", 1, 1)
 	s.epoch("alpha", 1, 1)
 	s.epoch("alpha", 1, 2)
@@ -90,7 +90,7 @@ func TestMetrics_CountABatch(t *testing.T) {
 func TestMetrics_ShowWhatIsBehind(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	d, b := storetest.New(t), bustest.New(t)
-	s := newStory()
+	s := newTestLog()
 	s.at = time.Now().UTC().Add(time.Hour)
 	for n := range uint64(100) {
 		s.sample("ahead", n)

@@ -140,7 +140,7 @@ func (r *rebuilder) clear(ctx context.Context, stream string, first uint64) erro
 // repairRollUps recomputes the roll-ups of a table from its remaining rows, in the hours of which
 // its TTL has deleted nothing.
 func (r *rebuilder) repairRollUps(
-	ctx context.Context, t *table, stream string, position uint64,
+	ctx context.Context, t *eventTable, stream string, position uint64,
 ) error {
 	kept, err := r.database.keptHours(ctx, t.name, "at", 0)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // filled is a log of samples and epochs that ends with a dead letter.
 func filled(t *testing.T, b *bus.Bus) map[string]uint64 {
 	t.Helper()
-	s := newStory()
+	s := newTestLog()
 	last := make(map[string]uint64)
 	for n := range uint64(400) {
 		s.at = s.at.Add(time.Duration(n%3) * time.Second)
@@ -87,7 +87,7 @@ func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
 	rebuild(t, b, lost)
 	compare(t, b, lost)
 	finish = run(t, newStore(t, b, lost)) // the store goes on
-	s := newStory()
+	s := newTestLog()
 	s.sample("node-9", 1)
 	sequence, err := b.Publish(t.Context(), s.events[0])
 	must(t, err)
@@ -178,7 +178,7 @@ func TestRebuild_RejectsALogOlderThanTheTables(t *testing.T) {
 	reach(t, d, last)
 	finish()
 	other := bustest.New(t)
-	s := newStory()
+	s := newTestLog()
 	s.sample("node-9", 1)
 	_, err := other.Publish(t.Context(), s.events[0])
 	must(t, err)

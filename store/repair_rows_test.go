@@ -18,7 +18,7 @@ import (
 // fifty is a written batch of fifty samples.
 func fifty(t *testing.T, d *store.Database) (*store.Store, bus.Batch) {
 	t.Helper()
-	s := newStory()
+	s := newTestLog()
 	for i := range uint64(50) {
 		s.sample("node-a", i)
 	}
@@ -99,7 +99,7 @@ func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) {
 			d := storetest.NewIn(t, protocol)
-			s := newStory()
+			s := newTestLog()
 			for i := range uint64(90) {
 				s.sample("node-a", i)
 				s.sample("node-b", i)

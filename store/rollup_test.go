@@ -45,7 +45,7 @@ func compareRollUps(t *testing.T, d *store.Database) {
 // or counted twice. The contributions of other batches stay.
 func TestStore_RebuildsEachRollUp(t *testing.T) {
 	d := storetest.New(t)
-	s := newStory()
+	s := newTestLog()
 	for i := range uint64(90) {
 		s.sample("node-a", i)
 		s.sample("node-b", i)

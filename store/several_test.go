@@ -20,7 +20,7 @@ import (
 func TestStore_WritesMessagesWithSeveralSamples(t *testing.T) {
 	d, server := storetest.New(t), bustest.NewServer(t)
 	b := server.Connect(t)
-	s := newStory()
+	s := newTestLog()
 	const count = 250
 	for n := range uint64(count) {
 		s.sample("node-a", n)

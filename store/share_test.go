@@ -37,7 +37,7 @@ func TestStore_SharesTheStreams(t *testing.T) {
 		m.stop = run(t, s)
 		members = append(members, m)
 	}
-	// hasOneWriter reports whether one store says that it writes the stream. On a busy machine
+	// hasOneWriter reports whether one store is the writer of the stream. On a busy machine
 	// another may do so before the one that has lost the lease knows of it.
 	hasOneWriter := func(d schemas.Durable) bool {
 		n := 0.0
@@ -89,7 +89,7 @@ func TestStore_StopsThePreviousWriter(t *testing.T) {
 		if err := <-ended; err == nil {
 			t.Error("it ended by itself")
 		}
-		await(t, "its end", func() bool { return !running() }) // ClickHouse tells the client first
+		await(t, "its end", func() bool { return !running() }) // ClickHouse answers the client first
 	})
 }
 
@@ -110,7 +110,7 @@ func TestStore_StopsAnInsertBeforeItsRepetition(t *testing.T) {
 				" AND query LIKE 'SELECT sum(sipHash64%'")
 		}
 		await(t, "the first attempt", func() bool { return running() > 0 })
-		s := newStory()
+		s := newTestLog()
 		s.sample("node-a", 1)
 		b := batch(schemas.StreamNode, 1, s.events...)
 		b.Redelivered = true

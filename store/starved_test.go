@@ -27,7 +27,7 @@ func TestStore_KeepsItsConnectionsOnABusyMachine(t *testing.T) {
 			}
 		})
 	}
-	s, next := newStory(), uint64(1)
+	s, next := newTestLog(), uint64(1)
 	for i := range uint64(25) {
 		s.sample("node-a", i)
 		b := batch(schemas.StreamNode, next, s.events[len(s.events)-1])

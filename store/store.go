@@ -18,7 +18,7 @@ import (
 type Store struct {
 	bus          *bus.Bus
 	database     *Database
-	tables       []*table
+	tables       []*eventTable
 	options      Options
 	log          *slog.Logger
 	metrics      *storeMetrics

@@ -105,7 +105,7 @@ func reach(t testing.TB, d *store.Database, want map[string]uint64) {
 func TestStore_FillsEveryTable(t *testing.T) {
 	contract(t, func(t *testing.T, d *store.Database) {
 		b := bustest.New(t)
-		s := newStory()
+		s := newTestLog()
 		s.job("alpha", time.Minute, schemas.EventFinished)
 		s.job("beta", time.Second, schemas.EventFailed)
 		for n := range uint64(130) {
@@ -138,7 +138,7 @@ func TestStore_FillsEveryTable(t *testing.T) {
 // The views show corrections, and count a correction as one drift of its regressor.
 func TestStore_WritesTheLifeOfACorrection(t *testing.T) {
 	d, b := storetest.New(t), bustest.New(t)
-	s := newStory()
+	s := newTestLog()
 	s.regressors() // with an alarm
 	s.corrections()
 	run(t, newStore(t, b, d))
@@ -159,7 +159,7 @@ func TestStore_WritesTheLifeOfACorrection(t *testing.T) {
 
 func TestStore_ContinuesAtItsPosition(t *testing.T) {
 	d, b := storetest.New(t), bustest.New(t)
-	s := newStory()
+	s := newTestLog()
 	for round := range 3 {
 		stop := run(t, newStore(t, b, d))
 		for range 20 {
@@ -176,7 +176,7 @@ func TestStore_ContinuesAtItsPosition(t *testing.T) {
 // The test writes a batch again after each possible interruption: complete, in some tables only,
 // without its roll-up.
 func TestStore_RepeatsABatch(t *testing.T) {
-	s := newStory()
+	s := newTestLog()
 	s.job("alpha", time.Minute, schemas.EventFinished)
 	jobs := s.events
 	s.events = nil
@@ -245,13 +245,13 @@ func TestStore_DropsDuplicates(t *testing.T) {
 	contract(t, func(t *testing.T, d *store.Database) {
 		w := newStore(t, nil, d)
 		told := func() []schemas.Event {
-			s := newStory()
+			s := newTestLog()
 			s.started("alpha", 1)
 			s.epoch("alpha", 1, 1)
 			s.epoch("alpha", 1, 2)
 			return s.events
 		}
-		s := newStory()
+		s := newTestLog()
 		s.epoch("alpha", 1, 3)
 		first, second := batch(
 			schemas.StreamJob,
@@ -270,7 +270,7 @@ func TestStore_DropsDuplicates(t *testing.T) {
 		if got := ask(t, d, "SELECT max(sequence) AS n FROM job_epoch WHERE epoch < 3"); got != 3 {
 			t.Errorf("the copies' rows have sequences up to %d, want those of the first batch, up to 3", got)
 		}
-		sample := func() []schemas.Event { s := newStory(); s.sample("node-a", 7); return s.events }
+		sample := func() []schemas.Event { s := newTestLog(); s.sample("node-a", 7); return s.events }
 		original := sample()
 		write(t, w, batch(schemas.StreamNode, 1, original...))
 		repeated := batch(schemas.StreamNode, 500, sample()[0])
@@ -286,7 +286,7 @@ func TestStore_DropsDuplicates(t *testing.T) {
 func TestStore_KeepsTheRowsOfAnOldLog(t *testing.T) {
 	d := storetest.New(t)
 	w := newStore(t, nil, d)
-	s := newStory()
+	s := newTestLog()
 	s.sample("node-a", 1)
 	s.sample("node-a", 2)
 	write(t, w, batch(schemas.StreamNode, 1, s.events[0]))
@@ -301,7 +301,7 @@ func TestStore_KeepsTheRowsOfAnOldLog(t *testing.T) {
 // A wrong clock must not stop the store.
 func TestStore_WritesSamplesOfManyMonths(t *testing.T) {
 	d := storetest.New(t)
-	s := newStory()
+	s := newTestLog()
 	for month := range 130 {
 		s.at = time.Now().UTC().AddDate(0, month, 0)
 		s.sample("node-a", uint64(month)+1)

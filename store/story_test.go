@@ -10,29 +10,29 @@ import (
 	"courier/schemas"
 )
 
-// story is a log for a test: events in order, one second apart.
-type story struct {
+// testLog is a log for a test: events in order, one second apart.
+type testLog struct {
 	events []schemas.Event
 	at     time.Time
 }
 
-// newStory starts an hour ago, at a full minute, because the TTL of samples is relative to now.
-func newStory() *story {
-	return &story{at: time.Now().UTC().Add(-time.Hour).Truncate(time.Minute)}
+// newTestLog starts an hour ago, at a full minute, because the TTL of samples is relative to now.
+func newTestLog() *testLog {
+	return &testLog{at: time.Now().UTC().Add(-time.Hour).Truncate(time.Minute)}
 }
 
 func pointer[T any](v T) *T { return &v }
 
-func (s *story) stamp(id string) schemas.Stamp {
+func (s *testLog) stamp(id string) schemas.Stamp {
 	s.at = s.at.Add(time.Second + 7*time.Nanosecond)
 	return schemas.Stamp{EventID: id, At: s.at}
 }
 
-func (s *story) jobStamp(id, job string, run uint32) schemas.JobStamp {
+func (s *testLog) jobStamp(id, job string, run uint32) schemas.JobStamp {
 	return schemas.JobStamp{Stamp: s.stamp(id), JobID: job, Run: run}
 }
 
-func (s *story) add(e schemas.Event) { s.events = append(s.events, e) }
+func (s *testLog) add(e schemas.Event) { s.events = append(s.events, e) }
 
 func setting(batch uint32) schemas.Setting {
 	return schemas.Setting{
@@ -41,7 +41,7 @@ func setting(batch uint32) schemas.Setting {
 	}
 }
 
-func (s *story) submitted(job string, slo time.Duration) {
+func (s *testLog) submitted(job string, slo time.Duration) {
 	alternatives := []schemas.Alternative{
 		{
 			BatchSize:         64,
@@ -92,7 +92,7 @@ func (s *story) submitted(job string, slo time.Duration) {
 		}})
 }
 
-func (s *story) started(job string, run uint32) {
+func (s *testLog) started(job string, run uint32) {
 	s.add(
 		&schemas.Started{
 			JobStamp:         s.jobStamp(schemas.StartedID(job, run), job, run),
@@ -112,7 +112,7 @@ func (s *story) started(job string, run uint32) {
 	)
 }
 
-func (s *story) epoch(job string, run, n uint32) {
+func (s *testLog) epoch(job string, run, n uint32) {
 	e := &schemas.Epoch{
 		JobStamp:         s.jobStamp(schemas.EpochID(job, run, n), job, run),
 		Setting:          setting(64),
@@ -130,7 +130,7 @@ func (s *story) epoch(job string, run, n uint32) {
 	s.add(e)
 }
 
-func (s *story) ended(job string, run uint32, outcome string) {
+func (s *testLog) ended(job string, run uint32, outcome string) {
 	e := &schemas.Ended{
 		JobStamp:        s.jobStamp(schemas.EndedID(job, run, outcome), job, run),
 		Outcome:         outcome,
@@ -154,7 +154,7 @@ func (s *story) ended(job string, run uint32, outcome string) {
 	s.add(e)
 }
 
-func (s *story) advice(job string, cause uint64) {
+func (s *testLog) advice(job string, cause uint64) {
 	chosen := schemas.Alternative{
 		BatchSize:         64,
 		CPUs:              2,
@@ -188,7 +188,7 @@ func (s *story) advice(job string, cause uint64) {
 	)
 }
 
-func (s *story) risk(job string, cause uint64) {
+func (s *testLog) risk(job string, cause uint64) {
 	s.add(
 		&schemas.Risk{
 			JobStamp:         s.jobStamp(schemas.RiskID(job, cause), job, 1),
@@ -207,7 +207,7 @@ func (s *story) risk(job string, cause uint64) {
 }
 
 // moved adds a change to batch size 32 that the runner kept.
-func (s *story) moved(job string, cause uint64) {
+func (s *testLog) moved(job string, cause uint64) {
 	for n, outcome := range []string{schemas.MoveCarriedOut, schemas.MoveKept} {
 		e := &schemas.Moved{
 			JobStamp:              s.jobStamp(schemas.MovedID(job, 1, uint32(n+1)), job, 1),
@@ -231,7 +231,7 @@ func (s *story) moved(job string, cause uint64) {
 }
 
 // sample adds a sample whose ratios are multiples of 1/64, so that their sums are exact.
-func (s *story) sample(node string, number uint64) {
+func (s *testLog) sample(node string, number uint64) {
 	e := &schemas.Sample{
 		Stamp:           s.stamp(schemas.SampleID(node, "boot", number)),
 		Node:            node,
@@ -251,7 +251,7 @@ func (s *story) sample(node string, number uint64) {
 	s.add(e)
 }
 
-func (s *story) regressors() {
+func (s *testLog) regressors() {
 	s.add(
 		&schemas.Promoted{
 			Stamp:               s.stamp(schemas.PromotedID("epoch_time", 1)),
@@ -306,7 +306,7 @@ func (s *story) regressors() {
 }
 
 // job adds all events of a job: submitted, run, advised, ended.
-func (s *story) job(job string, slo time.Duration, outcome string) {
+func (s *testLog) job(job string, slo time.Duration, outcome string) {
 	s.submitted(job, slo)
 	s.started(job, 1)
 	for n := uint32(1); n <= 3; n++ {
@@ -352,7 +352,7 @@ func batch(name string, first uint64, events ...schemas.Event) bus.Batch {
 }
 
 func TestStory_IsValid(t *testing.T) {
-	s := newStory()
+	s := newTestLog()
 	s.job("a", time.Minute, schemas.EventFinished)
 	s.ended("a", 1, schemas.EventLost)
 	s.sample("node-a", 1)
@@ -366,7 +366,7 @@ func TestStory_IsValid(t *testing.T) {
 }
 
 // corrections adds the events of a correction, which a fit ends.
-func (s *story) corrections() {
+func (s *testLog) corrections() {
 	at := time.Unix(1_790_000_000, 0).UTC()
 	e := schemas.Drift{
 		Stamp: s.stamp(schemas.CorrectionID("epoch_time", 2, "a")), Target: "epoch_time", CauseSequence: 9,

@@ -38,7 +38,7 @@ const defaultWindowRows = 500_000
 type Verifier struct {
 	bus      *bus.Bus
 	database *Database
-	tables   []*table
+	tables   []*eventTable
 	options  VerifyOptions
 	log      *slog.Logger
 }
@@ -178,7 +178,7 @@ func (v *Verifier) verifyStream(ctx context.Context, d schemas.Durable) (*Stream
 
 // verifyTable compares one table with the log and with its roll-ups.
 func (v *Verifier) verifyTable(
-	ctx context.Context, log *logHours, t *table, s *StreamReport,
+	ctx context.Context, log *logHours, t *eventTable, s *StreamReport,
 ) error {
 	kept, err := v.database.keptHours(ctx, t.name, "at", v.options.Since)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // compareEvents compares the events of the suspect hours of a table one by one. With Repair it
 // repairs the differences.
 func (v *Verifier) compareEvents(
-	ctx context.Context, log *logHours, t *table, hours []*Hour,
+	ctx context.Context, log *logHours, t *eventTable, hours []*Hour,
 ) error {
 	isFine := func(h *Hour) bool { return !h.suspect }
 	suspects := slices.DeleteFunc(slices.Clone(hours), isFine)
@@ -49,7 +49,7 @@ func groupHours(hours []*Hour, maxEvents uint64) (groups [][]*Hour) {
 // compareAndRepair compares a group of hours. With Repair it repairs them and compares the
 // hours that differed again.
 func (v *Verifier) compareAndRepair(
-	ctx context.Context, log *logHours, t *table, hours []*Hour,
+	ctx context.Context, log *logHours, t *eventTable, hours []*Hour,
 ) error {
 	if err := v.compareHours(ctx, log, t, hours, v.options.Repair); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (v *Verifier) compareAndRepair(
 
 // compareHours compares a group of hours event by event, one slice at a time.
 func (v *Verifier) compareHours(
-	ctx context.Context, log *logHours, t *table, hours []*Hour, repair bool,
+	ctx context.Context, log *logHours, t *eventTable, hours []*Hour, repair bool,
 ) error {
 	events, maxEvents := uint64(0), v.options.windowRows
 	byNumber := make(map[int64]*Hour, len(hours))
@@ -127,7 +127,7 @@ func (v *Verifier) compareHours(
 type eventComparison struct {
 	*Verifier
 	log           *logHours
-	table         *table
+	table         *eventTable
 	repair        bool
 	where         string // SQL condition for the rows
 	hours         map[int64]*Hour

@@ -27,7 +27,7 @@ func TestVerify_WorksBesideARunningStore(t *testing.T) {
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for n := uint64(1); ; n++ {
-			s := newStory()
+			s := newTestLog()
 			s.at = begin.Add(time.Duration(n%100) * 20 * time.Second)
 			s.sample(fmt.Sprintf("node-%d", n%3), firstLate+n)
 			sequence, err := b.Publish(t.Context(), s.events[0])

@@ -60,7 +60,7 @@ func totals(r *store.Report, table string) (log, have, older, expired uint64) {
 func TestVerify_AcceptsDuplicatesAndDroppedMessages(t *testing.T) {
 	d := storetest.New(t)
 	b, js := jet(t)
-	s := newStory()
+	s := newTestLog()
 	for n := range uint64(60) {
 		s.sample("node-a", n+1)
 	}
@@ -78,7 +78,7 @@ func TestVerify_AcceptsDuplicatesAndDroppedMessages(t *testing.T) {
 	for _, e := range s.events[10:30] {
 		again(t, js, e)
 	}
-	late := *s.events[61].(*schemas.Epoch) // the same epoch, said to be of another hour: the store drops it
+	late := *s.events[61].(*schemas.Epoch) // the same epoch in another hour: the store drops it
 	late.At = late.At.Add(-5 * time.Hour)
 	again(t, js, &late)
 	reach(t, d, map[string]uint64{schemas.StreamNode: 81, schemas.StreamJob: 3})
@@ -96,7 +96,7 @@ func TestVerify_AcceptsDuplicatesAndDroppedMessages(t *testing.T) {
 		t.Errorf("%d events in the log, %d in the table, %d older, want 50, 50, 10", log, have, older)
 	}
 
-	// Nobody brings back what is only in the table, but what is double there is seen.
+	// Rows that only the table has stay, but their duplicates are found.
 	must(
 		t,
 		d.Exec(
@@ -120,7 +120,7 @@ func TestVerify_AcceptsDuplicatesAndDroppedMessages(t *testing.T) {
 // whether the table still has them or not.
 func TestVerify_LeavesOutExpiredHours(t *testing.T) {
 	d, b := storetest.New(t), bustest.New(t)
-	s := newStory()
+	s := newTestLog()
 	for n, at := range []time.Time{
 		time.Now().AddDate(0, 0, -120),
 		time.Date(2150, 1, 1, 0, 0, 0, 0, time.UTC),

@@ -15,7 +15,7 @@ import (
 type rollUpCheck struct {
 	*Verifier
 	rollUp
-	source     *table
+	source     *eventTable
 	query      string            // of the view, reading sources only
 	aggregates []columnAggregate // of its columns without the key
 	written    uint64            // last sequence of the source's stream that a store has written
@@ -44,7 +44,7 @@ type rollUpPart struct {
 
 // verifyRollUps compares the roll-ups of a table with it. With Repair it repairs them.
 func (v *Verifier) verifyRollUps(
-	ctx context.Context, t *table, written uint64, kept hourRange, windows []window,
+	ctx context.Context, t *eventTable, written uint64, kept hourRange, windows []window,
 ) (all []*RollUpReport, err error) {
 	queries := make(map[string]string)
 	for _, r := range rollUps[t.name] {

@@ -81,7 +81,7 @@ func clean(t testing.TB, b *bus.Bus, d *store.Database, when string) *store.Repo
 // runs a store.
 func lived(t testing.TB, b *bus.Bus, d *store.Database) {
 	t.Helper()
-	s := newStory()
+	s := newTestLog()
 	s.job("alpha", time.Minute, schemas.EventFinished)
 	s.job("beta", time.Second, schemas.EventFailed)
 	s.regressors()
@@ -164,7 +164,7 @@ func TestVerify_FindsAndRepairsDifferences(t *testing.T) {
 				"node_hour":   {Wrong: 3},
 			},
 			all{"node_sample": {Missing: 3, Double: 3 * (4*3 + 5), Mended: true}}},
-		{"the roll-up is broken, and a table has what the log has not, which stays",
+		{"a roll-up is wrong, and a table has a row that the log lacks, which stays",
 			[]string{
 				"DELETE FROM node_minute WHERE node = 'node-c'",
 				"INSERT INTO node_minute (node, minute, samples) SELECT DISTINCT node, minute, 1 FROM node_minute WHERE node = 'node-b' ORDER BY minute LIMIT 5" + undone,

@@ -98,7 +98,7 @@ func (d *Database) keptHours(
 
 // windows divides the kept hours of a table into windows by the number of rows.
 func (v *Verifier) windows(
-	ctx context.Context, log *logHours, t *table, kept hourRange,
+	ctx context.Context, log *logHours, t *eventTable, kept hourRange,
 ) ([]window, error) {
 	var counts []struct {
 		Hour int64  `ch:"hour"`
@@ -146,7 +146,7 @@ func divide(all hourRange, rows map[int64]uint64, maxRows uint64) (windows []win
 // addTableHours adds the counts of a table in a window to its hours. It distinguishes events by
 // hour and hash, one slice at a time.
 func (v *Verifier) addTableHours(
-	ctx context.Context, log *logHours, t *table, w window, hours map[int64]*Hour,
+	ctx context.Context, log *logHours, t *eventTable, w window, hours map[int64]*Hour,
 ) error {
 	for i := range w.slices {
 		var found []struct {
@@ -184,7 +184,7 @@ func (v *Verifier) addTableHours(
 
 // distinctEvents selects the events of a table up to a position: hour, hash, number of rows
 // (copies), and sequence of the first row (place).
-func distinctEvents(t *table, where string, position uint64) string {
+func distinctEvents(t *eventTable, where string, position uint64) string {
 	return fmt.Sprintf("SELECT %s AS hour, halfMD5(event_id) AS hash, count() AS copies, "+
 		"min(sequence) AS place FROM %s WHERE %s AND sequence <= %d GROUP BY hour, hash",
 		hourSQL, t.name, where, position)

@@ -98,7 +98,7 @@ func (s *Store) writeGroup(ctx context.Context, b bus.Batch, g *tableRows, p *pr
 
 // insertRows inserts rows, by the prepared insert if there is one for them.
 func (s *Store) insertRows(
-	ctx context.Context, b bus.Batch, t *table, rows []any, p *preparedBatch,
+	ctx context.Context, b bus.Batch, t *eventTable, rows []any, p *preparedBatch,
 ) (err error) {
 	i := p.takeInsert(t, len(rows))
 	if i == nil {
@@ -165,7 +165,7 @@ func (s *Store) restoreMissing(ctx context.Context, g *tableRows) error {
 // the time at which the log stored the last message of the batch, which differs in a log that
 // was created again and assigns the same sequences. The last message, because the limits of the
 // stream drop the messages of an old batch from its start.
-func dedupToken(prefix string, b bus.Batch, t *table) string {
+func dedupToken(prefix string, b bus.Batch, t *eventTable) string {
 	last := b.Records[len(b.Records)-1]
 	return fmt.Sprintf("%s%s/%s/%d", prefix, b.Token, t.name, last.StoredAt.UnixNano())
 }

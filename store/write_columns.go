@@ -76,7 +76,7 @@ func readField[T any](offset uintptr) func() columnReader {
 }
 
 // eachColumn calls appendTo with the values of each column, chunk by chunk.
-func (t *table) eachColumn(rows []any, appendTo func(column int, values any) error) error {
+func (t *eventTable) eachColumn(rows []any, appendTo func(column int, values any) error) error {
 	readers := make([]columnReader, len(t.readers))
 	for c, newReader := range t.readers {
 		readers[c] = newReader()

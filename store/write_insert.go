@@ -59,7 +59,7 @@ func insertSettings(token string) clickhouse.Settings {
 // preparedInsert is a block of rows that is ready to be sent. A second insert of the same rows
 // with the same token changes nothing.
 type preparedInsert struct {
-	table     *table
+	table     *eventTable
 	rows      int
 	ctx       context.Context // of the statement
 	batch     driver.Batch
@@ -69,7 +69,7 @@ type preparedInsert struct {
 // prepareInsert encodes rows into columns. The insert keeps a connection, and a lock on the
 // table in ClickHouse, unless an option prevents that.
 func (d *Database) prepareInsert(
-	ctx context.Context, t *table, rows []any, token string,
+	ctx context.Context, t *eventTable, rows []any, token string,
 	options ...driver.PrepareBatchOption,
 ) (*preparedInsert, error) {
 	i := &preparedInsert{table: t, rows: len(rows)}
@@ -97,7 +97,7 @@ func (i *preparedInsert) drop() {
 
 // encodeBlock starts an insert and appends rows to its columns.
 func (d *Database) encodeBlock(
-	ctx context.Context, t *table, rows []any, options ...driver.PrepareBatchOption,
+	ctx context.Context, t *eventTable, rows []any, options ...driver.PrepareBatchOption,
 ) (driver.Batch, error) {
 	b, err := d.conn.PrepareBatch(ctx, t.insert, options...)
 	if err != nil {
@@ -111,7 +111,7 @@ func (d *Database) encodeBlock(
 }
 
 // insert inserts rows without a token.
-func (d *Database) insert(ctx context.Context, t *table, rows []any) error {
+func (d *Database) insert(ctx context.Context, t *eventTable, rows []any) error {
 	b, err := d.encodeBlock(ctx, t, rows)
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ func (s *Store) prepare(ctx context.Context, b *bus.Batch) {
 
 // takeInsert returns the prepared insert if it is for this number of rows of the table, or nil.
 // The caller then owns it.
-func (p *preparedBatch) takeInsert(t *table, rows int) *preparedInsert {
+func (p *preparedBatch) takeInsert(t *eventTable, rows int) *preparedInsert {
 	i := p.insert
 	if i == nil || i.table != t || i.rows != rows || i.ctx.Err() != nil {
 		return nil

@@ -18,7 +18,7 @@ func TestStore_PreparesInserts(t *testing.T) {
 			d := storetest.NewIn(t, protocol)
 			w := newStore(t, nil, d)
 			samples := func() []schemas.Event {
-				s := newStory()
+				s := newTestLog()
 				for n := range uint64(30) {
 					s.sample("node-a", n+1)
 				}
@@ -80,7 +80,7 @@ func TestDatabase_InsertsBehindItsNamesake(t *testing.T) {
 	await(t, "its namesake", func() bool {
 		return ask(t, d, "SELECT count() AS n FROM system.processes WHERE query_id = ?", t.Name()) > 0
 	})
-	s := newStory()
+	s := newTestLog()
 	s.sample("node-a", 1)
 	must(t, d.InsertAs(ctx, "node_sample", []any{s.events[0]}, "token"))
 	<-before // it was ended for the other

@@ -11,8 +11,8 @@ import (
 	"courier/schemas"
 )
 
-// table describes a table that the log fills, and its statements.
-type table struct {
+// eventTable describes a table that the log fills, and its statements.
+type eventTable struct {
 	name    string
 	row     any                   // zero value of its row type
 	readers []func() columnReader // by column
@@ -27,16 +27,16 @@ type table struct {
 const batchTable = "batch"
 
 // tables returns every table that the log fills, in the order of schemas.
-func tables() []*table {
-	var all []*table
+func tables() []*eventTable {
+	var all []*eventTable
 	for _, t := range schemas.Tables() {
 		all = append(all, newTable(t))
 	}
 	return all
 }
 
-func newTable(s schemas.Table) *table {
-	t := &table{name: s.Name, row: s.Row}
+func newTable(s schemas.Table) *eventTable {
+	t := &eventTable{name: s.Name, row: s.Row}
 	switch kind, _, _ := strings.Cut(s.Name, "_"); kind {
 	case "job":
 		t.key, t.streams = "job_id", []string{schemas.StreamJob}
@@ -65,10 +65,10 @@ func newTable(s schemas.Table) *table {
 }
 
 // isFilledBy reports whether events of a stream fill the table.
-func (t *table) isFilledBy(stream string) bool { return slices.Contains(t.streams, stream) }
+func (t *eventTable) isFilledBy(stream string) bool { return slices.Contains(t.streams, stream) }
 
 // fromStream returns the SQL condition for the rows of a stream.
-func (t *table) fromStream(stream string) string {
+func (t *eventTable) fromStream(stream string) string {
 	if len(t.streams) == 1 {
 		return "1"
 	}
@@ -76,7 +76,7 @@ func (t *table) fromStream(stream string) string {
 }
 
 // rowOf returns the row of an event. ok is false if the event belongs to another table.
-func (t *table) rowOf(e schemas.Event) (row any, ok bool) {
+func (t *eventTable) rowOf(e schemas.Event) (row any, ok bool) {
 	name, row, ok := schemas.RowOf(e)
 	return row, ok && name == t.name
 }
@@ -110,7 +110,7 @@ func columnFields(row reflect.Type) [][]int {
 
 // tableRows are the rows of a batch for one table, in the order of the log, without duplicates.
 type tableRows struct {
-	table *table
+	table *eventTable
 	rows  []eventRow
 	from  time.Time // earliest timestamp
 	until time.Time // latest timestamp
@@ -137,7 +137,7 @@ type storedRow struct {
 // same event_id it takes the first and counts the others as duplicates, by table. It leaves out
 // events without a table.
 func groupByTable(
-	all []*table, stream string, records []bus.Record,
+	all []*eventTable, stream string, records []bus.Record,
 ) (groups []*tableRows, duplicates map[string]int) {
 	type identity struct{ table, id string }
 	byName := make(map[string]*tableRows)

@@ -25,10 +25,10 @@ const (
 	fakeUnable      = "unable"       // ends at once, with the reason
 	fakeSilent      = "silent"       // lives, and never writes ports
 	fakeOther       = "other"        // answers with another nonce
-	fakeDeaf        = "deaf"         // does not end when it is asked to
+	fakeDeaf        = "deaf"         // ignores a stop request
 	fakeSelfKilled  = "self-killed"  // dies of a signal before it listens
 	fakeException   = "exception"    // prints an exception of the engine and lives on
-	fakeUnconfined  = "unconfined"   // says that the kernel has no Landlock
+	fakeUnconfined  = "unconfined"   // reports that the kernel has no Landlock
 	fakeOnce        = "once"         // works the first time, and never again
 	fakeHalfWritten = "half-written" // writes its ports in two pieces
 )

@@ -67,7 +67,7 @@ func TestFindLibrary_Order(t *testing.T) {
 		without  []string // files of the tree that are not there
 		broken   string   // a file that is no library
 		want     string   // the file, "" for an error
-		from     string   // or what the error says
+		from     string   // or part of the error
 	}{
 		{
 			name:     "the flag is first",

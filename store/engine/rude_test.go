@@ -93,7 +93,9 @@ func TestEngine_SurvivesRudeClients(t *testing.T) {
 		},
 		{
 			"reset with two requests under way",
-			func(t *testing.T) { storm(t, p.HTTPURL, func(c rudeClient) { c.say(quick + quick); c.hear(1); c.reset() }) },
+			func(t *testing.T) {
+				storm(t, p.HTTPURL, func(c rudeClient) { c.say(quick + quick); c.hear(1); c.reset() })
+			},
 		},
 		{
 			"reset within a long answer",

@@ -35,23 +35,23 @@ type runningEngine struct {
 	options engine.Options
 	cancel  context.CancelFunc
 	done    chan error
-	log     *logBuffer
+	log     *concurrentLog
 	reg     *prometheus.Registry
 }
 
-// logBuffer is a buffer for concurrent writers.
-type logBuffer struct {
+// concurrentLog is a buffer for concurrent writers.
+type concurrentLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (b *logBuffer) Write(p []byte) (int, error) {
+func (b *concurrentLog) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.Write(p)
 }
 
-func (b *logBuffer) String() string {
+func (b *concurrentLog) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
@@ -60,7 +60,7 @@ func (b *logBuffer) String() string {
 // run starts an Engine, which is stopped when the test ends.
 func run(t testing.TB, o engine.Options) *runningEngine {
 	t.Helper()
-	log, reg := &logBuffer{}, prometheus.NewRegistry()
+	log, reg := &concurrentLog{}, prometheus.NewRegistry()
 	e, err := engine.New(o, slog.New(slog.NewTextHandler(log, nil)), reg)
 	if err != nil {
 		t.Fatal(err)
