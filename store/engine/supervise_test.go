@@ -59,7 +59,7 @@ func TestEngine_ReportsAPermanentFailure(t *testing.T) {
 		is         error
 	}{
 		{fakeUnable, "it is Tuesday", nil},
-		{fakeSilent, "wrote no ports", nil},
+		{fakeSilent, "has not reported its ports", nil},
 		{fakeOther, "another program answers", nil},
 		{fakeException, "Code: 210", engine.ErrPortTaken},
 		{fakeSelfKilled, "killed", nil},
