@@ -73,9 +73,11 @@ func BenchmarkCookbook(b *testing.B) {
 	must(b, d.Migrate(b.Context()))
 	keepForever(b, d)
 	fillMany(b, d)
-	text, err := os.ReadFile(cookbook)
-	must(b, err)
-	for _, r := range recipe.FindAllStringSubmatch(string(text), -1) {
+	var recipes [][]string
+	for _, page := range readCookbook(b) {
+		recipes = append(recipes, recipe.FindAllStringSubmatch(page, -1)...)
+	}
+	for _, r := range recipes {
 		b.Run(strings.ReplaceAll(strings.TrimSuffix(r[1], "?"), " ", "_"), func(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {

@@ -72,7 +72,7 @@ func (d *Database) applyMigrations(
 		if err != nil {
 			return fmt.Errorf("record %s: %w", m.Name, err)
 		}
-		*next = int(m.Number)
+		*next = m.Number
 		d.log.Info("database migrated", "address", d.address, "migration", m.Name)
 	}
 	return nil
