@@ -125,7 +125,7 @@ func (c *importCommand) options() (o importer.Options, err error) {
 }
 
 // read reads every source.
-func (c *importCommand) read(o importer.Options) (importer.Result, error) {
+func (c *importCommand) read(o importer.Options) (importer.ReadResult, error) {
 	r := importer.New(o)
 	for _, path := range c.Paths {
 		info, err := os.Stat(path)
@@ -135,7 +135,7 @@ func (c *importCommand) read(o importer.Options) (importer.Result, error) {
 			err = c.readFile(r, path)
 		}
 		if err != nil {
-			return importer.Result{}, err
+			return importer.ReadResult{}, err
 		}
 	}
 	return r.Finish(), nil
@@ -190,7 +190,7 @@ type importReason struct {
 	Runs   int    `json:"runs"`
 }
 
-func newImportSummary(found *importer.Result, dry bool) *importSummary {
+func newImportSummary(found *importer.ReadResult, dry bool) *importSummary {
 	s := &importSummary{DryRun: dry, Read: found.Read, Refused: len(found.Refused), LeftOut: found.LeftOut, LaidOut: found.LaidOut, Columns: found.Columns, Reasons: []importReason{}, Refusals: append([]*importer.Refusal{}, found.Refused...)}
 	for _, f := range found.Refused {
 		i := slices.IndexFunc(s.Reasons, func(r importReason) bool { return r.Reason == f.Reason })
