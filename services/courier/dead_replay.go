@@ -16,15 +16,20 @@ type deadReplay struct {
 	natsFlags
 	outputFlags
 	letterFlags
-	Letters []uint64 `arg:"" optional:"" name:"letter" help:"Of the letters, as courier dead list shows them."`
-	All     bool     `help:"All that were not replayed yet, the oldest first; --stream, --since and --reason choose among them."`
-	DryRun  bool     `help:"Only say what would come of it."`
+	Letters []uint64 `arg:"" optional:"" name:"letter" help:"Numbers of the letters, from courier dead list."`
+	All     bool     `help:"Replay all letters that were not replayed yet, oldest first; combine with --stream, --since and --reason."`
+	DryRun  bool     `help:"Only report what would happen."`
 }
 
-// Help is the rest of what --help says.
+// Help is the end of the help text.
 func (c *deadReplay) Help() string {
-	return "Publishes the original bytes on their origin subject, under the identity that their event has, so that nothing counts twice; then marks the letter. " +
-		"What still cannot be understood is refused with the reason, and so is what was cut. The exit status is 1 when something was refused."
+	return `Publishes the original bytes on their original subject with the ID of their event, so that no event
+counts twice, and then marks the letter. Refuses letters that still cannot be decoded, and truncated
+ones. The exit status is 1 when a letter was refused.
+
+Examples:
+  courier dead replay 4 7
+  courier dead replay --all --stream NODE --dry-run`
 }
 
 // Run replays one letter after the other.

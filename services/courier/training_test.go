@@ -14,9 +14,9 @@ import (
 
 	"courier/bus"
 	"courier/collector"
-	"courier/workloads/digits"
 	"courier/runner"
 	"courier/schemas"
+	"courier/workloads/digits"
 )
 
 // clockedRole is the first argument of a test binary that is to train on the digits
