@@ -45,7 +45,15 @@ Example:
 
 // natsUsers are the users of deploy/nats/users.conf apart from persons; their nkeys are variables
 // in that file.
-var natsUsers = []string{"advisor", "store", "trainer", "collector", "gateway", schemas.Operator, "system"}
+var natsUsers = []string{
+	"advisor",
+	"store",
+	"trainer",
+	"collector",
+	"gateway",
+	schemas.Operator,
+	"system",
+}
 
 // worker is the person for whom the containers of the local cluster run jobs. The block of worker in
 // the permissions is the template for every other person.
@@ -53,8 +61,11 @@ const worker = "worker"
 
 func (c *certsCommand) Run(w *world) error {
 	for _, p := range c.Persons {
-		if taken := append(slices.Clone(natsUsers), scraper); !schemas.ValidToken(p) || slices.Contains(taken, p) {
-			return fmt.Errorf("--person %q: want a name of 1 to 64 of a-z, 0-9, _ and -, and none of %s", p, strings.Join(taken, ", "))
+		if taken := append(slices.Clone(natsUsers), scraper); !schemas.ValidToken(p) ||
+			slices.Contains(taken, p) {
+			return fmt.Errorf("--person %q: want a name of 1 to 64 of a-z, 0-9, _ and -, and"+
+				" none of %s",
+				p, strings.Join(taken, ", "))
 		}
 	}
 	if c.Days < 1 {
@@ -218,12 +229,14 @@ func fillRights(text string, persons []string, nkeys map[string]string) (string,
 	before, rest, begins := strings.Cut(text, personBegin)
 	block, after, ends := strings.Cut(rest, personEnd)
 	if !begins || !ends {
-		return "", fmt.Errorf("no block between the lines %q and %q", strings.TrimSpace(personBegin), strings.TrimSpace(personEnd))
+		return "", fmt.Errorf("no block between the lines %q and %q",
+			strings.TrimSpace(personBegin), strings.TrimSpace(personEnd))
 	}
 	var b strings.Builder
 	b.WriteString(before)
 	for _, p := range persons {
-		b.WriteString(strings.NewReplacer("$"+nkeyVariable(worker), nkeys[p], worker, p).Replace(block))
+		b.WriteString(strings.NewReplacer("$"+
+			nkeyVariable(worker), nkeys[p], worker, p).Replace(block))
 	}
 	b.WriteString(after)
 	filled := b.String()

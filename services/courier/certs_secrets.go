@@ -65,13 +65,16 @@ func (d *certsDir) tokens(persons []string) error {
 // which replace the passwords from the environment.
 func (d *certsDir) passwords() error {
 	text := strings.Builder{}
-	text.WriteString("<!-- Passwords in the place of those in users.xml and trainer.xml, which are read before. -->\n<clickhouse>\n  <users>\n")
+	text.WriteString("<!-- Passwords in the place of those in users.xml and trainer.xml, which" +
+		" are read before. -->\n<clickhouse>\n  <users>\n")
 	for _, user := range tableUsers {
 		sum, err := d.secret(user + ".password")
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&text, "    <%s><password remove=\"1\"/><password_sha256_hex>%s</password_sha256_hex></%s>\n", user, sum, user)
+		fmt.Fprintf(&text,
+			"    <%s><password remove=\"1\"/><password_sha256_hex>%s</password_sha256_hex></%s>\n",
+			user, sum, user)
 	}
 	text.WriteString("  </users>\n</clickhouse>\n")
 	return d.put("passwords.xml", []byte(text.String()))
@@ -102,7 +105,8 @@ func (d *certsDir) containers() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(containerFiles)) {
 		folder := filepath.Join("containers", name)
-		if err := errors.Join(os.MkdirAll(d.file(folder), 0o755), os.Chmod(d.file(folder), 0o755)); err != nil { // Chmod ignores the umask.
+		// Chmod ignores the umask.
+		if err := errors.Join(os.MkdirAll(d.file(folder), 0o755), os.Chmod(d.file(folder), 0o755)); err != nil {
 			return err
 		}
 		for _, file := range append([]string{"ca.crt"}, containerFiles[name]...) {

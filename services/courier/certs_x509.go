@@ -31,15 +31,25 @@ type authority struct {
 func (d *certsDir) certificates(hosts []string) error {
 	var a *authority
 	local := []string{"localhost", "127.0.0.1", "::1"}
-	nats := append([]string{"nats", "nats-1", "nats-2", "nats-3", "nats1", "nats2", "nats3"}, local...)
+	nats := append([]string{
+		"nats", "nats-1", "nats-2", "nats-3", "nats1", "nats2", "nats3",
+	}, local...)
 	for _, c := range []struct {
 		name   string
 		hosts  []string
 		usages []x509.ExtKeyUsage
 	}{
 		{"nats", nats, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}},
-		{"clickhouse", append([]string{"clickhouse"}, local...), []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}},
-		{"gateway", append([]string{"gateway"}, local...), []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}},
+		{
+			"clickhouse",
+			append([]string{"clickhouse"}, local...),
+			[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		},
+		{
+			"gateway",
+			append([]string{"gateway"}, local...),
+			[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		},
 		{"client", nil, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
 		{routes, nats, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}},
 	} {
@@ -69,7 +79,13 @@ func (d *certsDir) certificates(hosts []string) error {
 // authority reads the authority, or creates it.
 func (d *certsDir) authority() (*authority, error) {
 	if !d.has("ca.crt") {
-		template := &x509.Certificate{Subject: pkix.Name{CommonName: "Courier"}, IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
+		template := &x509.Certificate{
+			Subject:               pkix.Name{CommonName: "Courier"},
+			IsCA:                  true,
+			BasicConstraintsValid: true,
+			MaxPathLenZero:        true,
+			KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		}
 		if err := d.sign(nil, "ca", template); err != nil {
 			return nil, fmt.Errorf("create ca.crt: %w", err)
 		}
@@ -87,7 +103,12 @@ func (d *certsDir) authority() (*authority, error) {
 
 // leaf returns the template for a server with names and addresses, or for a client.
 func leaf(name string, hosts []string, usages []x509.ExtKeyUsage) *x509.Certificate {
-	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: usages}
+	c := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: name},
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           usages,
+	}
 	for _, h := range hosts {
 		if ip := net.ParseIP(h); ip != nil {
 			c.IPAddresses = append(c.IPAddresses, ip)
@@ -119,7 +140,10 @@ func (d *certsDir) sign(a *authority, name string, template *x509.Certificate) e
 	if err != nil {
 		return err
 	}
-	if err := d.add(name+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})); err != nil {
+	if err := d.add(name+".key", pem.EncodeToMemory(&pem.Block{
+		Type:  "PRIVATE KEY",
+		Bytes: secret,
+	})); err != nil {
 		return err
 	}
 	return d.add(name+".crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))

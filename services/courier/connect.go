@@ -34,7 +34,15 @@ type identityFlags struct {
 
 // options returns the options of a connection of a service or of the operator.
 func (f identityFlags) options(url, name string) bus.Options {
-	return bus.Options{URL: url, Name: name, CAFile: f.NATSCA, CertFile: f.NATSCert, KeyFile: f.NATSKey, SeedFile: f.NATSNkey, User: f.NATSUser}
+	return bus.Options{
+		URL:      url,
+		Name:     name,
+		CAFile:   f.NATSCA,
+		CertFile: f.NATSCert,
+		KeyFile:  f.NATSKey,
+		SeedFile: f.NATSNkey,
+		User:     f.NATSUser,
+	}
 }
 
 // person returns the options of a connection of a person, who only has access to their own jobs,
@@ -83,7 +91,11 @@ func (f replicaFlags) Validate() error {
 }
 
 // connect connects an interactive command within connectTimeout.
-func (f natsFlags) connect(w *world) (*bus.Bus, error) { return f.connectReplicated(w, replicaFlags{}) }
+func (f natsFlags) connect(
+	w *world,
+) (*bus.Bus, error) {
+	return f.connectReplicated(w, replicaFlags{})
+}
 
 // connectReplicated is connect for a command that manages streams.
 func (f natsFlags) connectReplicated(w *world, r replicaFlags) (*bus.Bus, error) {
@@ -125,7 +137,11 @@ type room struct {
 }
 
 // serve connects, creates the streams and runs the part that build returns until the context ends.
-func (f serviceFlags) serve(w *world, name string, build func(r *room) (part services.Part, ready func() error, handler http.Handler, err error)) error {
+func (f serviceFlags) serve(
+	w *world,
+	name string,
+	build func(r *room) (part services.Part, ready func() error, handler http.Handler, err error),
+) error {
 	reg := services.NewRegistry()
 	o := f.options(f.NATSURL, "courier-"+name)
 	o.Replicas = f.NATSReplicas
@@ -161,7 +177,10 @@ func (f serviceFlags) serve(w *world, name string, build func(r *room) (part ser
 			l = tls.NewListener(l, f.tls)
 		}
 		w.log.Info("serving http", "address", l.Addr().String(), "tls", f.tls != nil)
-		group = append(group, services.Part{Name: "http", Run: func(ctx context.Context) error { return services.ServeHTTP(ctx, l, handler) }})
+		group = append(group, services.Part{
+			Name: "http",
+			Run:  func(ctx context.Context) error { return services.ServeHTTP(ctx, l, handler) },
+		})
 		if f.listening != nil {
 			if err := f.listening(l.Addr()); err != nil {
 				return err

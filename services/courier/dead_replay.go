@@ -68,9 +68,11 @@ func (c *deadReplay) Run(w *world) error {
 func (c *deadReplay) check(q bus.LetterQuery) error {
 	switch {
 	case !c.All && len(c.Letters) == 0:
-		return schemas.Invalid("letter", "is missing: name letters as courier dead list shows them, or --all")
+		return schemas.Invalid("letter",
+			"is missing: name letters as courier dead list shows them, or --all")
 	case c.All && len(c.Letters) > 0:
-		return schemas.Invalid("all", "is not for %d letters that are named; want one or the other", len(c.Letters))
+		return schemas.Invalid("all",
+			"is not for %d letters that are named; want one or the other", len(c.Letters))
 	case !c.All && (q.Stream != "" || q.Reason != "" || !q.Since.IsZero()):
 		return schemas.Invalid("all", "is missing: --stream, --since and --reason choose among all")
 	}
@@ -79,7 +81,9 @@ func (c *deadReplay) check(q bus.LetterQuery) error {
 
 // letters finds what is to be replayed, in the order in which it died. They are
 // known before the first is replayed: what a reader buries again is not met twice.
-func (c *deadReplay) letters(ctx context.Context, b *bus.Bus, q bus.LetterQuery) ([]bus.Letter, error) {
+func (c *deadReplay) letters(
+	ctx context.Context, b *bus.Bus, q bus.LetterQuery,
+) ([]bus.Letter, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadTimeout)
 	defer cancel()
 	if c.All {
@@ -110,7 +114,9 @@ func markable(ctx context.Context, b *bus.Bus) error {
 	if err != nil {
 		return err
 	}
-	if difference := report.StreamDifference(states, schemas.StreamDead, "subjects"); difference != "" {
+	if difference := report.StreamDifference(
+		states, schemas.StreamDead, "subjects",
+	); difference != "" {
 		return fmt.Errorf("letters are not replayed, because they could not be marked: %s;"+
 			" run courier streams --apply", difference)
 	}

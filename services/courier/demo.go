@@ -47,7 +47,8 @@ func (c *demoCommand) Run(w *world) error {
 	d.local = l
 	err = d.run(ctx)
 	if err == nil && c.Stay {
-		d.say("stays up at %s, NATS at %s; Ctrl-C ends it", l.endpoints.HTTPURL, l.endpoints.NATSURL)
+		d.say("stays up at %s, NATS at %s; Ctrl-C ends it", l.endpoints.HTTPURL,
+			l.endpoints.NATSURL)
 		<-ctx.Done()
 	}
 	cancel()

@@ -84,7 +84,9 @@ func (c *importCommand) Run(w *world) error {
 	}
 	s := newImportSummary(&found, c.DryRun)
 	if err := c.publish(w, found.Runs, s); err != nil {
-		return fmt.Errorf("%w; %d of %d runs are in the log: repeat the command, nothing is added twice", err, s.Imported+s.There, len(found.Runs))
+		return fmt.Errorf("%w; %d of %d runs are in the log: repeat the command, nothing is"+
+			" added twice",
+			err, s.Imported+s.There, len(found.Runs))
 	}
 	if err := s.print(w.stdout, c.Output); err != nil {
 		return err
@@ -97,17 +99,32 @@ func (c *importCommand) Run(w *world) error {
 
 // options validates the flags.
 func (c *importCommand) options() (o importer.Options, err error) {
-	o = importer.Options{Columns: c.Columns, Where: c.Where, Now: time.Now(), Defaults: map[string]string{
-		importer.FieldModel: c.Model, importer.FieldDataset: c.Dataset, importer.FieldNodes: c.Node,
-	}}
-	for field, n := range map[string]uint64{importer.FieldBatchSize: uint64(c.BatchSize), importer.FieldCPUs: uint64(c.CPUs), importer.FieldEpochs: uint64(c.Epochs), importer.FieldTrainingSamples: c.TrainingSamples, importer.FieldNodeCores: uint64(c.NodeCores)} {
+	o = importer.Options{
+		Columns: c.Columns,
+		Where:   c.Where,
+		Now:     time.Now(),
+		Defaults: map[string]string{
+			importer.FieldModel:   c.Model,
+			importer.FieldDataset: c.Dataset,
+			importer.FieldNodes:   c.Node,
+		},
+	}
+	for field, n := range map[string]uint64{
+		importer.FieldBatchSize:       uint64(c.BatchSize),
+		importer.FieldCPUs:            uint64(c.CPUs),
+		importer.FieldEpochs:          uint64(c.Epochs),
+		importer.FieldTrainingSamples: c.TrainingSamples,
+		importer.FieldNodeCores:       uint64(c.NodeCores),
+	} {
 		if n > 0 {
 			o.Defaults[field] = strconv.FormatUint(n, 10)
 		}
 	}
 	for field := range c.Columns {
 		if !slices.Contains(importer.Fields(), field) {
-			return o, fmt.Errorf("--columns: %q is not a field; want FIELD=NAME, such as batch_size=bs, with one of %s", field, strings.Join(importer.Fields(), ", "))
+			return o, fmt.Errorf("--columns: %q is not a field; want FIELD=NAME, such as"+
+				" batch_size=bs, with one of %s",
+				field, strings.Join(importer.Fields(), ", "))
 		}
 	}
 	if o.Zone, err = time.LoadLocation(c.TimeZone); err != nil {
@@ -124,7 +141,8 @@ func (c *importCommand) options() (o importer.Options, err error) {
 		}
 		for _, group := range o.Names.SubexpNames()[1:] {
 			if group != "" && !slices.Contains(importer.Fields(), group) {
-				return o, fmt.Errorf("--name-pattern: the group %q is not a field; want one of %s", group, strings.Join(importer.Fields(), ", "))
+				return o, fmt.Errorf("--name-pattern: the group %q is not a field; want one of %s",
+					group, strings.Join(importer.Fields(), ", "))
 			}
 		}
 	}
@@ -149,7 +167,8 @@ func (c *importCommand) read(o importer.Options) (importer.Result, error) {
 }
 
 func (c *importCommand) readDirectory(r *importer.Reader, path string) error {
-	if c.Format != importer.FormatAuto && c.Format != importer.FormatMLflow && c.Format != importer.FormatSpark {
+	if c.Format != importer.FormatAuto && c.Format != importer.FormatMLflow &&
+		c.Format != importer.FormatSpark {
 		return fmt.Errorf("%s is a directory: name its files, or --format mlflow or spark", path)
 	}
 	return r.Directory(c.Format, filepath.ToSlash(path), os.DirFS(path))
@@ -198,7 +217,16 @@ type importReason struct {
 }
 
 func newImportSummary(found *importer.Result, dry bool) *importSummary {
-	s := &importSummary{DryRun: dry, Read: found.Read, Refused: len(found.Refused), LeftOut: found.LeftOut, LaidOut: found.LaidOut, Columns: found.Columns, Reasons: []importReason{}, Refusals: append([]*importer.Refusal{}, found.Refused...)}
+	s := &importSummary{
+		DryRun:   dry,
+		Read:     found.Read,
+		Refused:  len(found.Refused),
+		LeftOut:  found.LeftOut,
+		LaidOut:  found.LaidOut,
+		Columns:  found.Columns,
+		Reasons:  []importReason{},
+		Refusals: append([]*importer.Refusal{}, found.Refused...),
+	}
 	for _, f := range found.Refused {
 		i := slices.IndexFunc(s.Reasons, func(r importReason) bool { return r.Reason == f.Reason })
 		if i < 0 {
@@ -206,7 +234,9 @@ func newImportSummary(found *importer.Result, dry bool) *importSummary {
 		}
 		s.Reasons[i].Runs++
 	}
-	slices.SortStableFunc(s.Reasons, func(a, b importReason) int { return cmp.Compare(b.Runs, a.Runs) })
+	slices.SortStableFunc(s.Reasons, func(a, b importReason) int {
+		return cmp.Compare(b.Runs, a.Runs)
+	})
 	return s
 }
 
@@ -236,7 +266,8 @@ func (s *importSummary) print(out io.Writer, format string) error {
 		fmt.Fprintf(out, "; %d runs without timestamps, scheduled sequentially", s.LaidOut)
 	}
 	verb := map[bool]string{true: "would be imported", false: "imported"}[s.DryRun]
-	fmt.Fprintf(out, "\n%s  %d runs, %d events\nexisting  %d runs\nrefused   %d runs\n", verb, s.Imported, s.Events, s.There, s.Refused)
+	fmt.Fprintf(out, "\n%s  %d runs, %d events\nexisting  %d runs\nrefused   %d runs\n", verb,
+		s.Imported, s.Events, s.There, s.Refused)
 	for _, r := range s.Reasons {
 		fmt.Fprintf(out, "%8d  %s\n", r.Runs, r.Reason)
 	}

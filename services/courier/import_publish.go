@@ -62,11 +62,18 @@ type knownJob struct {
 // readImported reads the last event of each kind of each job. It finds earlier imports, because the
 // deduplication window of NATS is short.
 func readImported(ctx context.Context, b *bus.Bus) (imported, error) {
-	if _, err := b.LastSequence(ctx, schemas.StreamJob); err != nil { // Read would wait for an absent stream.
+	// Read would wait for an absent stream.
+	if _, err := b.LastSequence(ctx, schemas.StreamJob); err != nil {
 		return nil, fmt.Errorf("read the log: %w", err)
 	}
 	var subjects []string
-	for _, kind := range []string{schemas.EventStarted, schemas.EventEpoch, schemas.EventFinished, schemas.EventFailed, schemas.EventCancelled} {
+	for _, kind := range []string{
+		schemas.EventStarted,
+		schemas.EventEpoch,
+		schemas.EventFinished,
+		schemas.EventFailed,
+		schemas.EventCancelled,
+	} {
 		subjects = append(subjects, schemas.JobSubject("*", kind))
 	}
 	there := imported{}
@@ -99,7 +106,11 @@ func (i imported) add(e schemas.Event) {
 }
 
 // has reports whether the log has the whole run.
-func (i imported) has(r *importer.Run) bool { return i[r.JobID] != nil && i[r.JobID].ended >= r.Number }
+func (i imported) has(
+	r *importer.Run,
+) bool {
+	return i[r.JobID] != nil && i[r.JobID].ended >= r.Number
+}
 
 // missing returns the events of a run that the log does not have.
 func (i imported) missing(r *importer.Run) []schemas.Event {
@@ -111,7 +122,8 @@ func (i imported) missing(r *importer.Run) []schemas.Event {
 				continue
 			}
 		case *schemas.Epoch:
-			if k := i[e.JobID]; k != nil && (k.run > e.Run || k.run == e.Run && k.epoch >= e.Epoch) {
+			if k := i[e.JobID]; k != nil && (k.run > e.Run || k.run == e.Run &&
+				k.epoch >= e.Epoch) {
 				continue
 			}
 		case *schemas.Ended:
@@ -172,7 +184,9 @@ func (s *importSummary) train(ctx context.Context, b *bus.Bus, first bool) error
 	ctx, cancel := context.WithTimeout(ctx, trainTimeout)
 	defer cancel()
 	var reply schemas.TrainReply
-	err := b.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{Promote: first}, &reply)
+	err := b.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{
+		Promote: first,
+	}, &reply)
 	if errors.Is(err, schemas.ErrUnavailable) {
 		s.Trained = []string{"no trainer is running: the runs are used when one starts"}
 		return nil

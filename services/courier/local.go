@@ -94,7 +94,11 @@ func startLocal(w *world, f localFlags, say func(string, ...any)) (*local, error
 		world: w, f: f, say: say, reg: services.NewRegistry(), release: release,
 		grace: services.Grace, sqlReady: make(chan struct{}),
 	}
-	for _, step := range []func() error{l.startNATS, l.build, func() error { return l.writeEndpoints(func(*Endpoints) {}) }} {
+	for _, step := range []func() error{
+		l.startNATS,
+		l.build,
+		func() error { return l.writeEndpoints(func(*Endpoints) {}) },
+	} {
 		if err := step(); err != nil {
 			l.abandon()
 			return nil, err
@@ -121,14 +125,22 @@ func (l *local) abandon() {
 func (l *local) startNATS() error {
 	o := bus.Options{Name: "courier-all"}
 	if l.f.ExternalNATS == "" {
-		port, note, err := services.Port{Flag: "--nats-port", Given: l.f.NATSPort, Default: 4222}.Choose(l.ctx, "127.0.0.1")
+		port, note, err := services.Port{
+			Flag:    "--nats-port",
+			Given:   l.f.NATSPort,
+			Default: 4222,
+		}.Choose(l.ctx, "127.0.0.1")
 		if err != nil {
 			return err
 		}
 		if note != "" {
 			l.say("nats: %s", note)
 		}
-		l.server, err = server.New(server.Options{DataDir: filepath.Join(l.f.Data, "nats"), Port: port, SyncAlways: l.f.SyncAlways}, l.log)
+		l.server, err = server.New(server.Options{
+			DataDir:    filepath.Join(l.f.Data, "nats"),
+			Port:       port,
+			SyncAlways: l.f.SyncAlways,
+		}, l.log)
 		if err != nil {
 			return err
 		}
@@ -159,11 +171,19 @@ func (l *local) build() error {
 			return err
 		}
 	}
-	c, err := collector.New(l.bus, collector.Options{Node: node, Interval: l.f.Interval, SpoolDir: l.spoolDir()}, l.log, l.reg)
+	c, err := collector.New(l.bus, collector.Options{
+		Node:     node,
+		Interval: l.f.Interval,
+		SpoolDir: l.spoolDir(),
+	}, l.log, l.reg)
 	if err != nil {
 		return err
 	}
-	l.advisor = advisor.New(l.bus, advisor.Options{Version: semanticVersion(), Admission: l.f.Admission, Promise: schemas.Promise(l.f.Promise)}, l.log, l.reg)
+	l.advisor = advisor.New(l.bus, advisor.Options{
+		Version:   semanticVersion(),
+		Admission: l.f.Admission,
+		Promise:   schemas.Promise(l.f.Promise),
+	}, l.log, l.reg)
 	work := services.Group{{Name: "collector", Run: c.Run}, {Name: "advisor", Run: l.advisor.Run}}
 	if l.trainer, err = l.newTrainer(); err != nil {
 		return err
@@ -182,7 +202,11 @@ func (l *local) build() error {
 		return err
 	}
 	var note string
-	if l.http, note, err = (services.Port{Flag: "--http-port", Given: l.f.HTTPPort, Default: 8080}).Listen(l.ctx, "127.0.0.1"); err != nil {
+	if l.http, note, err = (services.Port{
+		Flag:    "--http-port",
+		Given:   l.f.HTTPPort,
+		Default: 8080,
+	}).Listen(l.ctx, "127.0.0.1"); err != nil {
 		return err
 	}
 	if note != "" {
@@ -196,9 +220,12 @@ func (l *local) build() error {
 		services.Group{busPart(l.bus)},
 		services.Group{{Name: "sql", Run: l.sql}},
 		work,
-		services.Group{{Name: "gateway", Run: g.Run}, {Name: "http", Run: func(ctx context.Context) error {
-			return services.ServeHTTP(ctx, l.http, g.Handler())
-		}}})
+		services.Group{{Name: "gateway", Run: g.Run}, {
+			Name: "http",
+			Run: func(ctx context.Context) error {
+				return services.ServeHTTP(ctx, l.http, g.Handler())
+			},
+		}})
 	return nil
 }
 
@@ -235,13 +262,31 @@ func (l *local) sql(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	o := engine.Options{DataDir: filepath.Join(l.f.Data, "clickhouse"), Library: library, Getenv: l.getenv}
+	o := engine.Options{
+		DataDir: filepath.Join(l.f.Data, "clickhouse"),
+		Library: library,
+		Getenv:  l.getenv,
+	}
 	for _, p := range []struct {
 		port *int
 		services.Port
 	}{
-		{&o.HTTPPort, services.Port{Flag: "--clickhouse-http-port", Given: l.f.ClickHouseHTTPPort, Default: 8123}},
-		{&o.TCPPort, services.Port{Flag: "--clickhouse-tcp-port", Given: l.f.ClickHouseTCPPort, Default: 9000}},
+		{
+			&o.HTTPPort,
+			services.Port{
+				Flag:    "--clickhouse-http-port",
+				Given:   l.f.ClickHouseHTTPPort,
+				Default: 8123,
+			},
+		},
+		{
+			&o.TCPPort,
+			services.Port{
+				Flag:    "--clickhouse-tcp-port",
+				Given:   l.f.ClickHouseTCPPort,
+				Default: 9000,
+			},
+		},
 	} {
 		var note string
 		if *p.port, note, err = p.Choose(ctx, "127.0.0.1"); err != nil {
@@ -255,7 +300,10 @@ func (l *local) sql(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return services.Run(ctx, l.log, services.Group{{Name: "engine", Run: e.Run}}, services.Group{{Name: "store", Run: func(ctx context.Context) error {
+	return services.Run(ctx, l.log, services.Group{{
+		Name: "engine",
+		Run:  e.Run,
+	}}, services.Group{{Name: "store", Run: func(ctx context.Context) error {
 		at, err := e.Ready(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -263,8 +311,13 @@ func (l *local) sql(ctx context.Context) error {
 			}
 			return err
 		}
-		return l.store(ctx, storeURL(at), Endpoints{ClickHouseHTTPURL: at.HTTPURL, ClickHouseNativeURL: at.NativeURL,
-			ClickHouseDatabase: at.Database, ClickHouseUser: at.ReaderUser, ClickHousePassword: at.ReaderPassword})
+		return l.store(ctx, storeURL(at), Endpoints{
+			ClickHouseHTTPURL:   at.HTTPURL,
+			ClickHouseNativeURL: at.NativeURL,
+			ClickHouseDatabase:  at.Database,
+			ClickHouseUser:      at.ReaderUser,
+			ClickHousePassword:  at.ReaderPassword,
+		})
 	}}})
 }
 
@@ -285,7 +338,8 @@ func (l *local) library(ctx context.Context) (string, error) {
 		if _, npm := exec.LookPath("npm"); npm != nil {
 			return "", err
 		}
-		l.say("SQL needs the ClickHouse engine: downloading 178 MB with npm, once (--engine=off skips it)")
+		l.say("SQL needs the ClickHouse engine: downloading 178 MB with npm, once (--engine=off" +
+			" skips it)")
 		found, err = engine.Install(ctx, engine.InstallOptions{})
 	}
 	return found.Path, err
@@ -320,7 +374,8 @@ func (l *local) store(ctx context.Context, url string, opened Endpoints) error {
 		return err
 	}
 	if opened.ClickHouseHTTPURL != "" {
-		l.say("sql       courier sql --data %s 'SELECT * FROM jobs' (%s, %s)", l.f.Data, opened.ClickHouseHTTPURL, opened.ClickHouseNativeURL)
+		l.say("sql       courier sql --data %s 'SELECT * FROM jobs' (%s, %s)", l.f.Data,
+			opened.ClickHouseHTTPURL, opened.ClickHouseNativeURL)
 	}
 	l.sqlOnce.Do(func() { close(l.sqlReady) })
 	return store.New(l.bus, d, l.log, l.reg, o).Run(ctx)

@@ -20,7 +20,11 @@ func (l *local) newTrainer() (*services.Child, error) {
 	if l.server != nil {
 		url = l.server.URL()
 	}
-	c := trainerCommand{trainerFlags: l.f.trainerFlags, clickHouseFlags: l.f.clickHouseFlags, Supervised: true}
+	c := trainerCommand{
+		trainerFlags:    l.f.trainerFlags,
+		clickHouseFlags: l.f.clickHouseFlags,
+		Supervised:      true,
+	}
 	c.identityFlags = l.f.identityFlags
 	c.NATSReplicas = 1
 	c.HTTPAddress = "127.0.0.1:0"

@@ -16,7 +16,11 @@ type regressorPromote struct {
 }
 
 func (c *regressorPromote) Run(w *world) error {
-	return change(w, c.natsFlags, c.outputFlags, &schemas.PromoteRequest{Target: c.Target, ModelDigest: c.Digest, Reason: c.Reason})
+	return change(w, c.natsFlags, c.outputFlags, &schemas.PromoteRequest{
+		Target:      c.Target,
+		ModelDigest: c.Digest,
+		Reason:      c.Reason,
+	})
 }
 
 type regressorRollback struct {
@@ -27,7 +31,10 @@ type regressorRollback struct {
 }
 
 func (c *regressorRollback) Run(w *world) error {
-	return change(w, c.natsFlags, c.outputFlags, &schemas.RollbackRequest{Target: c.Target, Reason: c.Reason})
+	return change(w, c.natsFlags, c.outputFlags, &schemas.RollbackRequest{
+		Target: c.Target,
+		Reason: c.Reason,
+	})
 }
 
 // change requests another champion and prints it.
@@ -53,7 +60,8 @@ func change(w *world, n natsFlags, o outputFlags, q schemas.Request) error {
 	if p.Rival != "" {
 		instead = fmt.Sprintf(" instead of %.12s", p.Rival)
 	}
-	_, err = fmt.Fprintf(w.stdout, "%s: %.12s is in use%s, as revision %d (%s; %s of %d examples in %d settings, %s)\n",
+	_, err = fmt.Fprintf(w.stdout,
+		"%s: %.12s is in use%s, as revision %d (%s; %s of %d examples in %d settings, %s)\n",
 		p.Target, p.ModelDigest, instead, p.Revision, p.Reason, p.Family, p.Examples, p.Settings,
 		schemas.FormatError(p.Target, p.Family, p.MedianAbsoluteRatio))
 	return err

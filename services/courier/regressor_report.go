@@ -29,5 +29,7 @@ func (c *regressorReport) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	return writeOut(w, c.Out, func(out io.Writer) error { return life.WriteHTML(out, c.Target, buildVersion(), time.Now()) })
+	return writeOut(w, c.Out, func(out io.Writer) error {
+		return life.WriteHTML(out, c.Target, buildVersion(), time.Now())
+	})
 }

@@ -25,13 +25,16 @@ func (c *regressorShow) Run(w *world) error {
 		return c.directory(w, dir)
 	}
 	if !slices.Contains(schemas.Targets(), c.Regressor) && !digestDigits(c.Regressor) {
-		return schemas.Invalid("regressor", "%q is neither a directory, nor one of %v, nor %d to 64 digits of a digest in hex", c.Regressor, schemas.Targets(), schemas.MinDigestDigits)
+		return schemas.Invalid("regressor",
+			"%q is neither a directory, nor one of %v, nor %d to 64 digits of a digest in hex",
+			c.Regressor, schemas.Targets(), schemas.MinDigestDigits)
 	}
 	return c.cluster(w)
 }
 
 func digestDigits(s string) bool {
-	return len(s) >= schemas.MinDigestDigits && len(s) <= 64 && strings.Trim(s, "0123456789abcdef") == ""
+	return len(s) >= schemas.MinDigestDigits && len(s) <= 64 &&
+		strings.Trim(s, "0123456789abcdef") == ""
 }
 
 func (c *regressorShow) directory(w *world, dir string) error {

@@ -60,7 +60,8 @@ func showFitting(ctx context.Context, b *bus.Bus, w *world, target string) (stop
 	p, done := &fittingBars{out: w.stderr, terminal: true}, make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := b.Listen(listening, schemas.RegressorSubject(target, schemas.EventFitting), p.take); err != nil {
+		if err := b.Listen(listening, schemas.RegressorSubject(target, schemas.EventFitting),
+			p.take); err != nil {
 			w.log.Warn("cannot show progress", "error", err)
 		}
 	}()
@@ -103,11 +104,15 @@ func (p *fittingBars) end() {
 
 func printTrained(out io.Writer, r *schemas.TrainReply) error {
 	for _, p := range r.Promoted {
-		fmt.Fprintf(out, "%s: %s of %d examples in %d configurations, %s, champion as revision %d\n", p.Target, p.Family, p.Examples, p.Settings,
+		fmt.Fprintf(out,
+			"%s: %s of %d examples in %d configurations, %s, champion as revision %d\n", p.Target,
+			p.Family, p.Examples, p.Settings,
 			schemas.FormatError(p.Target, p.Family, p.MedianAbsoluteRatio), p.Revision)
 	}
 	for _, e := range r.Trained {
-		fmt.Fprintf(out, "%s: %s of %d examples in %d configurations, %s: challenger %.12s, to be compared on later jobs\n", e.Target, e.Family, e.Examples, e.Settings,
+		fmt.Fprintf(out,
+			"%s: %s of %d examples in %d configurations, %s: challenger %.12s, to be compared on"+
+				" later jobs\n", e.Target, e.Family, e.Examples, e.Settings,
 			schemas.FormatError(e.Target, e.Family, e.MedianAbsoluteRatio), e.ModelDigest)
 	}
 	for _, e := range r.Rejected {

@@ -36,15 +36,29 @@ func (c *runCommand) Run(w *world) error {
 		command = command[1:]
 	}
 	if len(command) == 0 {
-		return fmt.Errorf("no command: courier run --model NAME --cpus N --epochs N -- COMMAND --batch-size {batch}")
+		return fmt.Errorf("no command: courier run --model NAME --cpus N --epochs N -- COMMAND" +
+			" --batch-size {batch}")
 	}
 	request := c.request()
 	request.User = c.asker(request.User)
 	var connection atomic.Pointer[bus.Bus] // It may be set after the job has ended.
 	result, err := runner.Run(w.ctx, runner.Options{
-		Observer: collector.NewObserver(w.log),
-		Request:  request, Node: node, Command: command, EpochPattern: c.EpochPattern, Format: c.Format, NoPTY: c.NoPTY, NoCgroup: c.NoCgroup, Progress: !c.NoProgress,
-		Adapt: c.Adapt, BatchSize: c.BatchSize, SpoolDir: c.SpoolDir, Stdin: os.Stdin, Stdout: w.stdout, Stderr: w.stderr, ForwardSignals: true,
+		Observer:       collector.NewObserver(w.log),
+		Request:        request,
+		Node:           node,
+		Command:        command,
+		EpochPattern:   c.EpochPattern,
+		Format:         c.Format,
+		NoPTY:          c.NoPTY,
+		NoCgroup:       c.NoCgroup,
+		Progress:       !c.NoProgress,
+		Adapt:          c.Adapt,
+		BatchSize:      c.BatchSize,
+		SpoolDir:       c.SpoolDir,
+		Stdin:          os.Stdin,
+		Stdout:         w.stdout,
+		Stderr:         w.stderr,
+		ForwardSignals: true,
 		Connect: func(ctx context.Context) (*bus.Bus, error) {
 			b, err := bus.Connect(ctx, c.person(c.NATSURL, "courier-run"), w.log, nil)
 			connection.Store(b)

@@ -39,7 +39,14 @@ func (c *collectorCommand) Run(w *world) error {
 		if c.SpoolDir == "" {
 			c.SpoolDir = spool.DefaultDir()
 		}
-		s, err := collector.New(r.bus, collector.Options{Node: node, Interval: c.Interval, NodeExporterURL: c.NodeExporterURL, SamplesPerMessage: c.SamplesPerMessage, Dedicated: true, SpoolDir: c.SpoolDir}, r.log, r.reg)
+		s, err := collector.New(r.bus, collector.Options{
+			Node:              node,
+			Interval:          c.Interval,
+			NodeExporterURL:   c.NodeExporterURL,
+			SamplesPerMessage: c.SamplesPerMessage,
+			Dedicated:         true,
+			SpoolDir:          c.SpoolDir,
+		}, r.log, r.reg)
 		if err != nil {
 			return services.Part{}, nil, nil, err
 		}
@@ -121,7 +128,12 @@ func (c *gatewayCommand) Run(w *world) error {
 	if c.HTTPAddress == "" {
 		c.HTTPAddress = "127.0.0.1:8080"
 	}
-	o := gateway.Options{Version: buildVersion(), ClickHouseURL: func() string { return c.ClickHouseURL }, Rate: c.RateLimit, AllowedHosts: c.AllowedHosts}
+	o := gateway.Options{
+		Version:       buildVersion(),
+		ClickHouseURL: func() string { return c.ClickHouseURL },
+		Rate:          c.RateLimit,
+		AllowedHosts:  c.AllowedHosts,
+	}
 	if c.RateLimit < 0 {
 		return fmt.Errorf("--rate-limit %g: want 0 or more", c.RateLimit)
 	}

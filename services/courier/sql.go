@@ -41,7 +41,11 @@ Examples:
 }
 
 // sqlFormats are the formats of ClickHouse by value of --output.
-var sqlFormats = map[string]string{"table": "PrettyCompactMonoBlock", "csv": "CSVWithNames", "json": "JSONEachRow"}
+var sqlFormats = map[string]string{
+	"table": "PrettyCompactMonoBlock",
+	"csv":   "CSVWithNames",
+	"json":  "JSONEachRow",
+}
 
 // longestStatement is the maximum length in bytes, that of ClickHouse (max_query_size).
 const longestStatement = 256 << 10
@@ -63,10 +67,13 @@ func (c *sqlCommand) Run(w *world) error {
 	var refusal *sqlError
 	if errors.As(err, &refusal) && refusal.code == codeUnknownTable {
 		var views strings.Builder
-		if err := askSQL(ctx, e, "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View' ORDER BY name", "TSV", &views); err != nil {
+		if err := askSQL(ctx, e,
+			"SELECT name FROM system.tables WHERE database = currentDatabase() AND engine ="+
+				" 'View' ORDER BY name", "TSV", &views); err != nil {
 			return refusal
 		}
-		return fmt.Errorf("%w\nthe views are %s", refusal, strings.Join(strings.Fields(views.String()), ", "))
+		return fmt.Errorf("%w\nthe views are %s", refusal,
+			strings.Join(strings.Fields(views.String()), ", "))
 	}
 	return err
 }
@@ -108,7 +115,9 @@ func openedIn(dir string) (e Endpoints, err error) {
 	name := filepath.Join(dir, "run", "endpoints.json")
 	data, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return e, fmt.Errorf("no courier all has run in %s: start it, or set --data to its directory", dir)
+		return e, fmt.Errorf("no courier all has run in %s: start it, or set --data to its"+
+			" directory",
+			dir)
 	}
 	if err != nil {
 		return e, err
@@ -125,8 +134,15 @@ func openedIn(dir string) (e Endpoints, err error) {
 // askSQL writes the answer to out. The engine only sends a complete answer, so that a query that
 // fails midway prints nothing.
 func askSQL(ctx context.Context, e Endpoints, statement, format string, out io.Writer) error {
-	query := url.Values{"database": {e.ClickHouseDatabase}, "default_format": {format}, "wait_end_of_query": {"1"}, "output_format_pretty_color": {"0"}, "output_format_pretty_row_numbers": {"0"}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.ClickHouseHTTPURL+"/?"+query.Encode(), strings.NewReader(statement))
+	query := url.Values{
+		"database":                         {e.ClickHouseDatabase},
+		"default_format":                   {format},
+		"wait_end_of_query":                {"1"},
+		"output_format_pretty_color":       {"0"},
+		"output_format_pretty_row_numbers": {"0"},
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		e.ClickHouseHTTPURL+"/?"+query.Encode(), strings.NewReader(statement))
 	if err != nil {
 		return err
 	}
@@ -187,16 +203,19 @@ func newSQLError(text string) *sqlError {
 				limit[1] += "000"
 			}
 			if d, err := time.ParseDuration(limit[1] + "ms"); err == nil {
-				e.text = fmt.Sprintf("the query takes longer than %v, the limit max_execution_time of read-only users:"+
+				e.text = fmt.Sprintf("the query takes longer than %v, the limit"+
+					" max_execution_time of read-only users:"+
 					" query fewer days, or a roll-up (node_load_hourly)", d)
 			}
 		}
 	case codeMemory:
 		if limit := sqlMemory.FindStringSubmatch(rest); limit != nil {
-			e.text = fmt.Sprintf("the query needs more than %s, the limit max_memory_usage of read-only users:"+
+			e.text = fmt.Sprintf("the query needs more than %s, the limit max_memory_usage of"+
+				" read-only users:"+
 				" query fewer days, fewer columns, or a roll-up (node_load_hourly)", limit[1])
 		} else {
-			e.text = "the engine has no memory left for the query (its limit is max_server_memory_usage):" +
+			e.text = "the engine has no memory left for the query (its limit is" +
+				" max_server_memory_usage):" +
 				" retry, or query fewer days: " + rest
 		}
 	case codeUnknownColumn:

@@ -29,15 +29,20 @@ Example:
 }
 
 func (c *storeRebuildCommand) Run(w *world) error {
-	return compare(w, c.natsFlags, c.clickHouseFlags.options(c.ClickHouseURL), c.Output, store.VerifyOptions{}, func(b *bus.Bus, d *store.Database, p *progress) error {
-		begin := time.Now()
-		if err := store.Rebuild(w.ctx, b, d, w.log, store.RebuildOptions{MaxMessages: c.BatchMessages, Progress: p.draw}); err != nil {
-			return err
-		}
-		p.end()
-		if c.Output != "json" {
-			fmt.Fprintf(w.stdout, "Rebuilt from the log in %s.\n", schemas.FormatSeconds(time.Since(begin).Seconds()))
-		}
-		return nil
-	})
+	return compare(w, c.natsFlags, c.clickHouseFlags.options(c.ClickHouseURL), c.Output,
+		store.VerifyOptions{}, func(b *bus.Bus, d *store.Database, p *progress) error {
+			begin := time.Now()
+			if err := store.Rebuild(w.ctx, b, d, w.log, store.RebuildOptions{
+				MaxMessages: c.BatchMessages,
+				Progress:    p.draw,
+			}); err != nil {
+				return err
+			}
+			p.end()
+			if c.Output != "json" {
+				fmt.Fprintf(w.stdout, "Rebuilt from the log in %s.\n",
+					schemas.FormatSeconds(time.Since(begin).Seconds()))
+			}
+			return nil
+		})
 }

@@ -50,11 +50,21 @@ func (c *storeVerifyCommand) Run(w *world) error {
 	if err := c.locate(); err != nil {
 		return err
 	}
-	return compare(w, c.natsFlags, c.clickHouseFlags.options(c.ClickHouseURL), c.Output, store.VerifyOptions{Since: c.Since, Repair: c.Repair}, nil)
+	return compare(w, c.natsFlags, c.clickHouseFlags.options(c.ClickHouseURL), c.Output, store.VerifyOptions{
+		Since:  c.Since,
+		Repair: c.Repair,
+	}, nil)
 }
 
 // compare calls first, compares log and tables, and prints the differences.
-func compare(w *world, n natsFlags, database store.Options, output string, o store.VerifyOptions, first func(*bus.Bus, *store.Database, *progress) error) error {
+func compare(
+	w *world,
+	n natsFlags,
+	database store.Options,
+	output string,
+	o store.VerifyOptions,
+	first func(*bus.Bus, *store.Database, *progress) error,
+) error {
 	b, err := n.connect(w)
 	if err != nil {
 		return err
@@ -106,9 +116,16 @@ func (c *storeVerifyCommand) locate() error {
 	if err != nil {
 		return err
 	}
-	at := engine.Endpoint{NativeURL: e.ClickHouseNativeURL, Database: e.ClickHouseDatabase, User: e.ClickHouseUser, Password: e.ClickHousePassword}
+	at := engine.Endpoint{
+		NativeURL: e.ClickHouseNativeURL,
+		Database:  e.ClickHouseDatabase,
+		User:      e.ClickHouseUser,
+		Password:  e.ClickHousePassword,
+	}
 	if c.Repair {
-		if at.User, at.Password, err = engine.Writer(filepath.Join(c.Data, "clickhouse")); err != nil {
+		if at.User, at.Password, err = engine.Writer(
+			filepath.Join(c.Data, "clickhouse"),
+		); err != nil {
 			return err
 		}
 	}
@@ -149,7 +166,8 @@ func (p *progress) end() {
 // printVerified writes the compared numbers, then each hour that differs.
 func printVerified(out io.Writer, v verified) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "stream\tsequences\ttable\thours\tin the log\tin the table\tolder\tnot compared\tdiffering")
+	fmt.Fprintln(t,
+		"stream\tsequences\ttable\thours\tin the log\tin the table\tolder\tnot compared\tdiffering")
 	for _, s := range v.Streams {
 		for _, u := range s.Tables {
 			var log, have, older, differ uint64
@@ -159,7 +177,8 @@ func printVerified(out io.Writer, v verified) error {
 					differ++
 				}
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", s.Stream, sequences(s), u.Table, len(u.Hours), log, have, older, u.Expired, differ)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", s.Stream, sequences(s),
+				u.Table, len(u.Hours), log, have, older, u.Expired, differ)
 		}
 		for _, u := range s.RollUps {
 			busy := ""
@@ -187,8 +206,9 @@ func printVerified(out io.Writer, v verified) error {
 		}
 	}
 	if busy := v.Busy(); busy > 0 {
-		fmt.Fprintf(out, "%d rows of roll-ups were being written all the time and are not compared: "+
-			"verify again later.\n", busy)
+		fmt.Fprintf(out,
+			"%d rows of roll-ups were being written all the time and are not compared: "+
+				"verify again later.\n", busy)
 	}
 	_, err := fmt.Fprintln(out, v.verdict())
 	return err
@@ -207,11 +227,14 @@ func (v verified) verdict() string {
 	case v.Found == 0:
 		return "Log, tables and roll-ups agree."
 	case v.OK:
-		return fmt.Sprintf("%d hours differed and are repaired: log, tables and roll-ups agree.", v.Found)
+		return fmt.Sprintf("%d hours differed and are repaired: log, tables and roll-ups agree.",
+			v.Found)
 	case v.Repair:
 		return fmt.Sprintf("%d hours differed, %d of them still do.", v.Found, v.Left)
 	}
-	return fmt.Sprintf("%d hours differ; courier store verify --repair replays what is missing from the log.", v.Found)
+	return fmt.Sprintf("%d hours differ; courier store verify --repair replays what is missing"+
+		" from the log.",
+		v.Found)
 }
 
 // wordsOf describes the differences in an hour of a table.
@@ -225,7 +248,9 @@ func wordsOf(h *store.Hour) string {
 	add(h.Missing, "missing in the table", h.MissingIDs)
 	add(h.Double, "double in the table", h.DoubleIDs)
 	add(h.Extra, "only in the table, although the log keeps their place", h.ExtraIDs)
-	words = append(words, fmt.Sprintf("%d in the log, %s, and %d in the table, %s", h.LogEvents, h.LogChecksum, h.TableEvents, h.TableChecksum))
+	words = append(words,
+		fmt.Sprintf("%d in the log, %s, and %d in the table, %s", h.LogEvents, h.LogChecksum,
+			h.TableEvents, h.TableChecksum))
 	if h.Mended {
 		words = append(words, "repaired")
 	}
@@ -238,7 +263,11 @@ func wordsOfRollUp(table string, h *store.RollUpHour) string {
 	for _, w := range []struct {
 		n    uint64
 		what string
-	}{{h.Missing, "missing"}, {h.Wrong, "not what " + table + " says"}, {h.Extra, "of which " + table + " has nothing"}} {
+	}{
+		{h.Missing, "missing"},
+		{h.Wrong, "not what " + table + " says"},
+		{h.Extra, "of which " + table + " has nothing"},
+	} {
 		if w.n > 0 {
 			words = append(words, fmt.Sprintf("%d rows %s", w.n, w.what))
 		}

@@ -30,15 +30,37 @@ type requestFlags struct {
 }
 
 func (f *requestFlags) request() schemas.JobRequest {
-	return schemas.JobRequest{JobID: f.ID, Model: f.Model, Dataset: f.Dataset, CPUs: f.CPUs, BatchSizes: f.BatchSizes, Epochs: f.Epochs, MaxEpochs: f.MaxEpochs, TargetAccuracy: f.TargetAccuracy,
-		SLO: f.SLO, Confidence: f.Confidence, Promise: schemas.Promise(f.Promise), Nodes: f.Nodes, TrainingSamples: f.TrainingSamples, User: f.User, Labels: f.Labels}
+	return schemas.JobRequest{
+		JobID:           f.ID,
+		Model:           f.Model,
+		Dataset:         f.Dataset,
+		CPUs:            f.CPUs,
+		BatchSizes:      f.BatchSizes,
+		Epochs:          f.Epochs,
+		MaxEpochs:       f.MaxEpochs,
+		TargetAccuracy:  f.TargetAccuracy,
+		SLO:             f.SLO,
+		Confidence:      f.Confidence,
+		Promise:         schemas.Promise(f.Promise),
+		Nodes:           f.Nodes,
+		TrainingSamples: f.TrainingSamples,
+		User:            f.User,
+		Labels:          f.Labels,
+	}
 }
 
 // requestTimeout bounds how long an interactive command waits for an answer.
 const requestTimeout = 5 * time.Second
 
 // ask sends a request and prints the reply as JSON, or with text.
-func ask[T any](w *world, n natsFlags, o outputFlags, subject string, request any, text func(io.Writer, *T) error) error {
+func ask[T any](
+	w *world,
+	n natsFlags,
+	o outputFlags,
+	subject string,
+	request any,
+	text func(io.Writer, *T) error,
+) error {
 	b, err := n.connect(w)
 	if err != nil {
 		return err
@@ -47,7 +69,14 @@ func ask[T any](w *world, n natsFlags, o outputFlags, subject string, request an
 	return askBus(w, b, o, subject, request, text)
 }
 
-func askBus[T any](w *world, b *bus.Bus, o outputFlags, subject string, request any, text func(io.Writer, *T) error) error {
+func askBus[T any](
+	w *world,
+	b *bus.Bus,
+	o outputFlags,
+	subject string,
+	request any,
+	text func(io.Writer, *T) error,
+) error {
 	ctx, cancel := context.WithTimeout(w.ctx, requestTimeout)
 	defer cancel()
 	var reply T
@@ -99,7 +128,9 @@ type statusCommand struct {
 }
 
 func (c *statusCommand) Run(w *world) error {
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: c.ID}, report.Job)
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobStatus, &schemas.JobStatusRequest{
+		JobID: c.ID,
+	}, report.Job)
 }
 
 type cancelCommand struct {
@@ -110,7 +141,10 @@ type cancelCommand struct {
 }
 
 func (c *cancelCommand) Run(w *world) error {
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: c.ID, Reason: c.Reason}, report.Job)
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobCancel, &schemas.JobCancelRequest{
+		JobID:  c.ID,
+		Reason: c.Reason,
+	}, report.Job)
 }
 
 type jobsCommand struct {
@@ -122,5 +156,9 @@ type jobsCommand struct {
 }
 
 func (c *jobsCommand) Run(w *world) error {
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobList, &schemas.JobListRequest{State: schemas.State(c.State), Limit: c.Limit, After: c.After}, report.Jobs)
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobList, &schemas.JobListRequest{
+		State: schemas.State(c.State),
+		Limit: c.Limit,
+		After: c.After,
+	}, report.Jobs)
 }
