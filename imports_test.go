@@ -100,7 +100,7 @@ var modules = map[string][]string{
 
 // testModules may be imported by any test.
 var testModules = []string{
-	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "gopkg.in/yaml.v3",
+	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.yaml.in/yaml/v3",
 	"github.com/nats-io/nats.go",
 	"github.com/prometheus/client_golang", "golang.org/x/sys", "golang.org/x/term",
 	"github.com/creack/pty", "golang.org/x/sync",

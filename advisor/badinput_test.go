@@ -25,7 +25,7 @@ var badInputs = []struct {
 }{
 	{"impossible SLOs", []string{"advisor/TestDecide", "advisor/TestDecide_OffersWaysOutOfAMiss"}},
 	{"deadlines in the past", []string{"advisor/TestDecide_PromisesNothingWhenTimeIsOver"}},
-	{"duplicate job IDs", []string{"advisor/TestAdvisor_TheSameSubmitGetsTheFirstAdvice", "bus/TestPublishOnce_IsOnceForItsSubject"}},
+	{"duplicate job IDs", []string{"advisor/TestAdvisor_TheSameSubmitGetsTheFirstAdvice", "bus/TestPublishOnce_StoresOneEventPerSubject"}},
 	{"epochs out of order or twice", []string{"advisor/TestCluster_ApplyIgnoresWhatIsOld", "advisor/TestCluster_FoldsToTheSameState"}},
 	{"a job that never reports", []string{"advisor/TestDecide_PromisesNothingWhenTimeIsOver", "advisor/TestCluster_Silent"}},
 	{"clocks that disagree", []string{"advisor/TestCluster_JudgesByCausesNotByClocks"}},

@@ -56,7 +56,7 @@ func TestDecide_NamesTheTrueReason(t *testing.T) {
 				t.Errorf("%s: message %q has no %q", c.name, a.Message, part)
 			}
 		}
-		if alt := a.Running(128, uint32(a.Alternatives[0].CPUs)); alt != nil && !strings.Contains(alt.Reason, c.reason) &&
+		if alt := a.Running(128, a.Alternatives[0].CPUs); alt != nil && !strings.Contains(alt.Reason, c.reason) &&
 			a.Chosen.BatchSize != 128 {
 			t.Errorf("%s: batch size 128 lost as %q, want %q", c.name, alt.Reason, c.reason)
 		}

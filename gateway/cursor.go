@@ -9,23 +9,23 @@ import (
 	"courier/schemas"
 )
 
-// position is the place up to which a stream was handled.
+// position is a position in a stream: everything up to it was processed.
 type position struct {
-	sequence uint64 // of a message
-	index    uint32 // of its last event that was handled, from 0; wholeMessage: all
+	sequence uint64 // sequence of a message
+	index    uint32 // index of its last processed event, from 0, or wholeMessage
 }
 
-// wholeMessage is the index after which nothing of a message is left.
+// wholeMessage is the index of a completely processed message.
 const wholeMessage = math.MaxUint32
 
-// endOf is the position after a whole message.
+// endOf returns the position after a whole message.
 func endOf(sequence uint64) position { return position{sequence, wholeMessage} }
 
-// next returns the position after the next event of a stream, which is in the message with
-// this sequence. Only a message with samples holds several events.
-func (p position) next(sequence uint64, several bool) position {
+// next returns the position after the next event of a stream, which is in the message with the
+// given sequence. batched reports whether a message may contain several events.
+func (p position) next(sequence uint64, batched bool) position {
 	switch {
-	case !several:
+	case !batched:
 		return endOf(sequence)
 	case p.sequence == sequence:
 		return position{sequence, p.index + 1}
@@ -33,8 +33,8 @@ func (p position) next(sequence uint64, several bool) position {
 	return position{sequence: sequence}
 }
 
-// unhandled is the first sequence of which something may not be handled.
-func (p position) unhandled() uint64 {
+// resumeSequence returns the first sequence that may contain unprocessed events.
+func (p position) resumeSequence() uint64 {
 	if p.index == wholeMessage {
 		return p.sequence + 1
 	}
@@ -45,14 +45,14 @@ func (p position) compare(o position) int {
 	return cmp.Or(cmp.Compare(p.sequence, o.sequence), cmp.Compare(p.index, o.index))
 }
 
-// unknownPosition marks a stream of which a client has not said where it is.
+// unknownPosition is the position in a stream that a client's event ID does not contain.
 var unknownPosition = position{sequence: math.MaxUint64}
 
-// cursor is a position in each stream of the feeds, in their order: everything up to it
-// was handled. As text, such as "node=34.0,job=12", it is the ID of an event.
+// cursor holds a position in the stream of each feed, in their order. Its text form, such as
+// "node=34.0,job=12", is the ID of a live event.
 type cursor []position
 
-// advance moves each position forward to another cursor's.
+// advance moves each position forward to that of another cursor.
 func (c cursor) advance(to cursor) {
 	for i := range c {
 		if c[i].compare(to[i]) < 0 {
@@ -61,7 +61,7 @@ func (c cursor) advance(to cursor) {
 	}
 }
 
-// appendTo appends the cursor as text.
+// appendTo appends the text form of the cursor.
 func (c cursor) appendTo(b []byte, feeds []feed) []byte {
 	for i, p := range c {
 		if i > 0 {
@@ -76,18 +76,19 @@ func (c cursor) appendTo(b []byte, feeds []feed) []byte {
 	return b
 }
 
-// parseCursor reads a cursor. Streams that it does not name are unknown; streams that the
-// gateway does not follow are ignored, because another version may follow them.
+// parseCursor parses the text form of a cursor. The position in a stream without an entry is
+// unknownPosition. Entries of unknown streams are ignored, because another version may follow them.
 func parseCursor(text string, feeds []feed) (cursor, error) {
 	c := make(cursor, len(feeds))
 	for i := range c {
 		c[i] = unknownPosition
 	}
 	for part := range strings.SplitSeq(text, ",") {
-		name, place, found := strings.Cut(part, "=")
-		p, err := parsePosition(place)
+		name, value, found := strings.Cut(part, "=")
+		p, err := parsePosition(value)
 		if err != nil || !found {
-			return nil, schemas.Invalid(lastEventID, "want the id of an event, such as job=12,node=34.0")
+			return nil, schemas.Invalid(lastEventID,
+				"want the id of an event, such as job=12,node=34.0")
 		}
 		for i := range feeds {
 			if feeds[i].name == name {

@@ -14,7 +14,10 @@ func TestCursor_IsReadAsItIsWritten(t *testing.T) {
 		want cursor // nil: an error
 	}{
 		{"node=34.0,job=12,regressor=0", cursor{{34, 0}, endOf(12), endOf(0)}},
-		{"node=9223372036854775807.7,job=1,regressor=2", cursor{{1<<63 - 1, 7}, endOf(1), endOf(2)}},
+		{
+			"node=9223372036854775807.7,job=1,regressor=2",
+			cursor{{1<<63 - 1, 7}, endOf(1), endOf(2)},
+		},
 		{"", nil},
 		{"job", nil},
 		{"job=", nil},
@@ -26,7 +29,8 @@ func TestCursor_IsReadAsItIsWritten(t *testing.T) {
 		{"job=12.4294967295", nil},
 	} {
 		got, err := parseCursor(c.text, testFeeds)
-		if (err != nil) != (c.want == nil) || !cmp.Equal(c.want, got, cmp.AllowUnexported(position{})) {
+		if (err != nil) != (c.want == nil) || !cmp.Equal(c.want, got,
+			cmp.AllowUnexported(position{})) {
 			t.Errorf("parseCursor(%q) = %v, %v, want %v", c.text, got, err, c.want)
 		}
 		if written := string(c.want.appendTo(nil, testFeeds)); c.want != nil && written != c.text {
@@ -55,8 +59,9 @@ func TestPosition_CountsTheEventsOfAMessage(t *testing.T) {
 		}
 		p = next
 	}
-	if got := p.next(10, false); got != endOf(10) || got.unhandled() != 11 || p.unhandled() != 9 {
-		t.Errorf("after a message with one event: %v, then from %d", got, got.unhandled())
+	if got := p.next(10, false); got != endOf(10) || got.resumeSequence() != 11 ||
+		p.resumeSequence() != 9 {
+		t.Errorf("after a message with one event: %v, then from %d", got, got.resumeSequence())
 	}
 }
 
@@ -77,7 +82,8 @@ func TestMissedBefore_BoundsWhatIsReadAgain(t *testing.T) {
 		{endOf(0), 1, 1_000_000 + max, 1_000_000},
 	} {
 		if got := missedBefore(c.have, c.first, endOf(c.head)); got != c.want {
-			t.Errorf("from %v of a stream from %d to %d: missed %d, want %d", c.have, c.first, c.head, got, c.want)
+			t.Errorf("from %v of a stream from %d to %d: missed %d, want %d", c.have, c.first,
+				c.head, got, c.want)
 		}
 	}
 }

@@ -12,39 +12,44 @@ import (
 	"courier/schemas"
 )
 
-// lastEventID is the header by which a client says which event it got last.
+// lastEventID is the header with the ID of the last event that a client received.
 const lastEventID = "Last-Event-ID"
 
-// Bounds of what is read again for a client that comes back.
+// Bounds for clients that reconnect with an event ID.
 const (
-	maxResumed    = 5000             // messages of each stream; the older ones are missed
+	maxResumed    = 5000             // messages per stream; older ones are missed
 	maxResuming   = 8                // clients at a time
-	resumeTimeout = 30 * time.Second // for reading and writing all of it
+	resumeTimeout = 30 * time.Second // for reading and writing all messages
 )
 
-// Missed is the data of the server-sent event "missed": the client did not get these
-// events, and continues behind them.
+// Missed is the data of the server-sent event "missed": the client did not receive these events and
+// continues after them.
 type Missed struct {
 	Reason string            `json:"reason"` // slow, old, reset or unavailable
-	Events map[string]uint64 `json:"events"` // by stream in lower case
+	Events map[string]uint64 `json:"events"` // number per stream, in lower case
 }
 
 // Reasons of Missed.
 const (
-	missedSlow        = "slow"        // the client read too slowly; events that its filter wants
-	missedOld         = "old"         // more than maxResumed, or dropped by the stream; messages, whatever the filter
-	missedReset       = "reset"       // the stream was created anew; how many is not known
-	missedUnavailable = "unavailable" // NATS did not deliver them; at most that many messages
+	// missedSlow: the client read too slowly. Only events that match its filter count.
+	missedSlow = "slow"
+	// missedOld: more than maxResumed messages, or messages that the stream has dropped. Messages
+	// count regardless of the filter.
+	missedOld = "old"
+	// missedReset: the stream was recreated. The number is unknown.
+	missedReset = "reset"
+	// missedUnavailable: NATS did not deliver the messages. The number is an upper limit.
+	missedUnavailable = "unavailable"
 )
 
-// events is GET /api/v1/events: server-sent events until the client leaves, does not read,
-// or the gateway stops.
+// events is GET /api/v1/events. It sends server-sent events until the client disconnects or does
+// not read, or the gateway stops.
 func (g *Gateway) events(w http.ResponseWriter, r *http.Request) error {
 	filter, err := g.readFilter(r)
 	if err != nil {
 		return err
 	}
-	var from cursor // nil: from now on
+	var from cursor // nil: only new events
 	if id := r.Header.Get(lastEventID); id != "" {
 		if from, err = parseCursor(id, g.feeds); err != nil {
 			return err
@@ -53,7 +58,8 @@ func (g *Gateway) events(w http.ResponseWriter, r *http.Request) error {
 	if err := g.awaitFeeds(r.Context()); err != nil {
 		return err
 	}
-	c, heads, err := g.hub.join(r.Context(), clientOf(r, askerOf(r.Context())), filter)
+
+	c, heads, err := g.hub.join(r.Context(), clientKey(r, identityOf(r.Context())), filter)
 	if err != nil {
 		return err
 	}
@@ -61,16 +67,23 @@ func (g *Gateway) events(w http.ResponseWriter, r *http.Request) error {
 
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Accel-Buffering", "no") // proxies must not hold events back
-	s := &eventStream{gateway: g, client: c, w: w, rc: http.NewResponseController(w), at: slices.Clone(heads)}
-	defer func() { _ = s.rc.SetWriteDeadline(time.Time{}) }() // the connection may serve more requests
+	w.Header().Set("X-Accel-Buffering", "no") // proxies must not buffer events
+	s := &eventStream{
+		gateway: g,
+		client:  c,
+		w:       w,
+		rc:      http.NewResponseController(w),
+		at:      slices.Clone(heads),
+	}
+	// The connection may serve more requests.
+	defer func() { _ = s.rc.SetWriteDeadline(time.Time{}) }()
 	if err := s.serve(from, heads); errors.Is(err, os.ErrDeadlineExceeded) {
 		g.metrics.slow.Inc()
 	}
-	return nil // the client is gone; EventSource comes back
+	return nil // the client is disconnected; EventSource reconnects
 }
 
-// awaitFeeds waits until the live clients get every new event.
+// awaitFeeds waits until the head of every feed is known, so that live clients get every new event.
 func (g *Gateway) awaitFeeds(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -78,7 +91,7 @@ func (g *Gateway) awaitFeeds(ctx context.Context) error {
 	case <-g.hub.started:
 		return nil
 	case <-ctx.Done():
-		return &schemas.Error{Code: schemas.CodeUnavailable, Message: "the event log is not read yet; try again"}
+		return unavailable("still reading the event log; retry in a moment")
 	}
 }
 
@@ -88,11 +101,11 @@ type eventStream struct {
 	client  *client
 	w       http.ResponseWriter
 	rc      *http.ResponseController
-	at      cursor // what the client has: the id of the next event written
-	line    []byte // reused
+	at      cursor // position of the client
+	line    []byte // reused buffer
 }
 
-// serve writes what happened since the cursor from, then what happens.
+// serve writes the events since the cursor from, if it is not nil, then new events.
 func (s *eventStream) serve(from, heads cursor) error {
 	if err := s.write([]byte("retry: 2000\n\n")); err != nil {
 		return err
@@ -110,25 +123,25 @@ func (s *eventStream) serve(from, heads cursor) error {
 	keepAlive := time.NewTicker(s.gateway.options.KeepAlive)
 	defer keepAlive.Stop()
 	for {
-		silent := false
+		idle := false
 		select {
 		case <-s.client.wake:
 		case <-keepAlive.C:
-			silent = true
+			idle = true
 		case <-s.client.ctx.Done():
 			return nil
 		}
-		if err := s.writeBatch(s.gateway.hub.take(s.client), silent); err != nil {
+		if err := s.writeBatch(s.gateway.hub.take(s.client), idle); err != nil {
 			return err
 		}
 	}
 }
 
-// writeBatch writes queued events and what was lost after them; if there is neither and
-// the connection was silent, a comment.
-func (s *eventStream) writeBatch(b batch, silent bool) error {
-	for _, f := range b.frames {
-		if err := s.event(f.feed, f.at, f.done, f.text); err != nil {
+// writeBatch writes queued events and the number of events that were lost after them. On an idle
+// connection it writes a comment.
+func (s *eventStream) writeBatch(b batch, idle bool) error {
+	for _, q := range b.events {
+		if err := s.event(q.feed, q.at, q.done, q.text); err != nil {
 			return err
 		}
 	}
@@ -138,16 +151,16 @@ func (s *eventStream) writeBatch(b batch, silent bool) error {
 			return err
 		}
 	}
-	if silent && len(b.frames) == 0 {
-		return s.comment("still here")
+	if idle && len(b.events) == 0 {
+		return s.comment("keep-alive")
 	}
 	return s.rc.Flush()
 }
 
-// event writes an event that the client does not have yet.
+// event writes an event unless the client already has it.
 func (s *eventStream) event(feed int, at position, done cursor, text []byte) error {
 	if at.compare(s.at[feed]) <= 0 {
-		return nil // from another gateway, which was ahead
+		return nil // received from another gateway that was ahead
 	}
 	s.at.advance(done)
 	if err := s.write(s.id()); err != nil {
@@ -156,7 +169,7 @@ func (s *eventStream) event(feed int, at position, done cursor, text []byte) err
 	return s.write(text)
 }
 
-// missed tells the client how many events of each feed it did not get.
+// missed writes the number of lost events per feed.
 func (s *eventStream) missed(reason string, lost []uint64) error {
 	m := Missed{Reason: reason, Events: map[string]uint64{}}
 	for i, n := range lost {
@@ -174,8 +187,8 @@ func (s *eventStream) missed(reason string, lost []uint64) error {
 	return s.write([]byte("event: missed\ndata: " + string(data) + "\n\n"))
 }
 
-// comment writes a comment, which keeps proxies from closing the connection, with the id
-// of what was handled, so that a filtered client does not fall behind.
+// comment writes a comment with the current id. It keeps proxies from closing the connection, and
+// the id advances even if no event passes the client's filter.
 func (s *eventStream) comment(text string) error {
 	if err := s.write(s.id()); err != nil {
 		return err
@@ -186,7 +199,7 @@ func (s *eventStream) comment(text string) error {
 	return s.rc.Flush()
 }
 
-// id returns the id line of what the client has.
+// id returns the id line for the client's position.
 func (s *eventStream) id() []byte {
 	s.line = s.at.appendTo(append(s.line[:0], "id: "...), s.gateway.feeds)
 	s.line = append(s.line, '\n')
@@ -203,7 +216,7 @@ func (s *eventStream) write(lines []byte) error {
 	return err
 }
 
-// resume writes the events between what the client has and the heads, stream by stream.
+// resume writes the events between the client's position and the heads, stream by stream.
 func (s *eventStream) resume(heads cursor) error {
 	ctx, cancel := context.WithTimeout(s.client.ctx, resumeTimeout)
 	defer cancel()
@@ -222,14 +235,15 @@ func (s *eventStream) resume(heads cursor) error {
 		if err := s.resumeFeed(ctx, i, heads[i]); err != nil {
 			return err
 		}
-		if s.at[i].compare(heads[i]) < 0 { // what follows the last event is not wanted
+		if s.at[i].compare(heads[i]) < 0 { // the rest does not match the filter
 			s.at[i] = heads[i]
 		}
 	}
 	return nil
 }
 
-// resumeFeed writes the events of one feed up to its head. The error is that of the client.
+// resumeFeed writes the events of one feed up to its head. It returns only errors of the client's
+// connection.
 func (s *eventStream) resumeFeed(ctx context.Context, i int, head position) error {
 	if s.at[i] == head {
 		return nil
@@ -245,15 +259,16 @@ func (s *eventStream) resumeFeed(ctx context.Context, i int, head position) erro
 	if err != nil {
 		return skip(missedUnavailable, head.sequence-min(head.sequence, s.at[i].sequence))
 	}
+
 	if s.at[i].sequence > last {
 		s.at[i] = head
 		return skip(missedReset, 0)
 	}
 	if s.at[i].compare(head) >= 0 {
-		return nil // this gateway is behind; what the client has is not sent again
+		return nil // this gateway is behind the client
 	}
 	if missed := missedBefore(s.at[i], first, head); missed > 0 {
-		s.at[i] = endOf(s.at[i].unhandled() + missed - 1)
+		s.at[i] = endOf(s.at[i].resumeSequence() + missed - 1)
 		if err := skip(missedOld, missed); err != nil {
 			return err
 		}
@@ -261,31 +276,34 @@ func (s *eventStream) resumeFeed(ctx context.Context, i int, head position) erro
 	return s.replay(ctx, i, head, skip)
 }
 
-// missedBefore returns how many messages after have cannot be read again, because the
-// stream begins later or they are too many.
+// missedBefore returns how many messages after the client's position cannot be sent, because the
+// stream has dropped them or they are too many.
 func missedBefore(have position, first uint64, head position) uint64 {
 	if head.sequence > maxResumed {
 		first = max(first, head.sequence-maxResumed+1)
 	}
-	return max(first, have.unhandled()) - have.unhandled()
+	return max(first, have.resumeSequence()) - have.resumeSequence()
 }
 
-// replay reads the events of one feed after what the client has, up to its head.
-func (s *eventStream) replay(ctx context.Context, i int, head position, skip func(string, uint64) error) error {
+// replay writes the events of one feed from the client's position up to the head of the feed.
+func (s *eventStream) replay(
+	ctx context.Context, i int, head position, skip func(string, uint64) error,
+) error {
 	feed, at := &s.gateway.feeds[i], position{}
 	var failed error
 	o := bus.FollowOptions{
 		Stream:   feed.stream,
 		Subjects: s.client.filter.subjects(feed),
-		From:     s.at[i].unhandled(),
+		From:     s.at[i].resumeSequence(),
 		Until:    head.sequence,
 	}
 	err := s.gateway.bus.Read(ctx, o, func(r bus.Record) error {
-		at = at.next(r.Sequence, feed.several)
+		at = at.next(r.Sequence, feed.batched)
 		kind := kindOf(r.Event)
 		if at.compare(head) > 0 || kind == "" || !s.client.filter.wants(kind, r.Subject) {
 			return nil
 		}
+
 		done := slices.Clone(s.at)
 		done[i] = at
 		text, err := render(kind, r)

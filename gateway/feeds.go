@@ -13,30 +13,44 @@ import (
 // feed is a stream that the gateway follows for its live clients.
 type feed struct {
 	stream string
-	name   string           // of the stream in event IDs
-	kinds  []string         // of its events, as kindOf names them
-	stored storedRecords    // what is read of the records from before the start
-	apply  func(bus.Record) // keeps the state that the REST routes answer with; may be nil
+	name   string           // name of the stream in event IDs
+	kinds  []string         // kinds of its events, as returned by kindOf
+	stored storedRecords    // older records that apply receives at the start
+	apply  func(bus.Record) // updates the state for REST responses; may be nil
 
-	several bool // a message may hold several events
+	batched bool // a message may contain several events
 }
 
-// storedRecords says which records from before the start reach apply of a feed.
+// storedRecords selects the older records that apply of a feed receives at the start.
 type storedRecords int
 
 const (
 	storedNone           storedRecords = iota
-	storedLastPerSubject               // the last of each subject
+	storedLastPerSubject               // the last record of each subject
 	storedAll
 )
 
-// newFeeds lists the streams that the gateway follows. Their order is that of cursors.
+// newFeeds returns the feeds, in the order of the positions in a cursor.
 func (g *Gateway) newFeeds() []feed {
 	feeds := []feed{
-		{stream: schemas.StreamNode, kinds: []string{"sample"}, stored: storedLastPerSubject, apply: g.applyNode, several: true},
-		{stream: schemas.StreamJob, kinds: []string{"job", "advice"}}, // logs of before ADVICE have advice here
+		{
+			stream:  schemas.StreamNode,
+			kinds:   []string{"sample"},
+			stored:  storedLastPerSubject,
+			apply:   g.applyNode,
+			batched: true,
+		},
+		{
+			stream: schemas.StreamJob,
+			kinds:  []string{"job", "advice"},
+		}, // old logs store advice in JOB
 		{stream: schemas.StreamAdvice, kinds: []string{"advice"}},
-		{stream: schemas.StreamRegressor, kinds: []string{"regressor"}, stored: storedAll, apply: g.applyRegressor},
+		{
+			stream: schemas.StreamRegressor,
+			kinds:  []string{"regressor"},
+			stored: storedAll,
+			apply:  g.applyRegressor,
+		},
 	}
 	for i := range feeds {
 		feeds[i].name = strings.ToLower(feeds[i].stream)
@@ -54,11 +68,11 @@ func (g *Gateway) kinds() []string {
 	return slices.Compact(all)
 }
 
-// boundsPause is between two attempts to read where a stream ends.
+// boundsPause is the pause between attempts to get the end of a stream.
 const boundsPause = 200 * time.Millisecond
 
-// follow hands the records of a feed to its state and, from the end of what was stored
-// before, to the live clients. It returns nil when ctx ends.
+// follow passes the records of a feed to apply and, after the older records, to the live clients.
+// It returns nil when ctx ends.
 func (g *Gateway) follow(ctx context.Context, i int) error {
 	f := &g.feeds[i]
 	head, err := g.lastPosition(ctx, f.stream)
@@ -67,23 +81,23 @@ func (g *Gateway) follow(ctx context.Context, i int) error {
 	}
 	o := bus.FollowOptions{Stream: f.stream, LastPerSubject: f.stored == storedLastPerSubject}
 	live := f.stored == storedNone
-	at := position{} // of the last record
+	at := position{} // position of the last record
 	begin := func() {
 		live = true
-		if at.compare(head) > 0 { // stored after head was read
+		if at.compare(head) > 0 { // stored since the call of lastPosition
 			head = at
 		}
 		g.hub.start(i, endOf(head.sequence))
 	}
 	if live {
-		o.From = head.unhandled()
+		o.From = head.resumeSequence()
 		begin()
 	} else {
 		o.CaughtUp = begin
 	}
 
 	return g.bus.Follow(ctx, o, func(r bus.Record) error {
-		at = at.next(r.Sequence, f.several)
+		at = at.next(r.Sequence, f.batched)
 		if f.apply != nil {
 			f.apply(r)
 		}
@@ -94,19 +108,19 @@ func (g *Gateway) follow(ctx context.Context, i int) error {
 	})
 }
 
-// lastPosition returns the end of a stream. It waits until NATS answers; the error is that
-// of ctx.
+// lastPosition returns the end of a stream. It retries until NATS answers and returns only the
+// error of ctx.
 func (g *Gateway) lastPosition(ctx context.Context, stream string) (position, error) {
 	tick := time.NewTicker(boundsPause)
 	defer tick.Stop()
 	for {
-		asking, cancel := context.WithTimeout(ctx, requestTimeout)
-		_, last, err := g.bus.Bounds(asking, stream)
+		attempt, cancel := context.WithTimeout(ctx, requestTimeout)
+		_, last, err := g.bus.Bounds(attempt, stream)
 		cancel()
 		if err == nil {
 			return endOf(last), nil
 		}
-		g.log.Debug("end of stream not known yet", "stream", stream, "error", err)
+		g.log.Debug("stream end not known yet, retrying", "stream", stream, "error", err)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

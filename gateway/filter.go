@@ -8,15 +8,15 @@ import (
 	"courier/schemas"
 )
 
-// eventFilter says which live events a client wants.
+// eventFilter selects the live events of a client.
 type eventFilter struct {
 	kinds map[string]bool // nil: all
 
-	// With jobs or nodes, only events of these jobs and samples of these nodes.
+	// If jobs or nodes is set, only events of these jobs and samples of these nodes match.
 	jobs, nodes map[string]bool
 }
 
-// readFilter reads the parameters type, job and node.
+// readFilter parses the parameters type, job and node.
 func (g *Gateway) readFilter(r *http.Request) (*eventFilter, error) {
 	query, err := readQuery(r, "type", "job", "node")
 	if err != nil {
@@ -29,7 +29,8 @@ func (g *Gateway) readFilter(r *http.Request) (*eventFilter, error) {
 	known := g.kinds()
 	for kind := range f.kinds {
 		if !slices.Contains(known, kind) {
-			return nil, schemas.Invalid("type", "%s is none of %s", kind, strings.Join(known, ", "))
+			return nil, schemas.Invalid("type", "%q is not one of %s", kind,
+				strings.Join(known, ", "))
 		}
 	}
 	if f.jobs, err = readNames(query, "job"); err != nil {
@@ -39,7 +40,7 @@ func (g *Gateway) readFilter(r *http.Request) (*eventFilter, error) {
 	return f, err
 }
 
-// wants reports whether an event of a kind passes.
+// wants reports whether an event matches.
 func (f *eventFilter) wants(kind, subject string) bool {
 	if f.kinds != nil && !f.kinds[kind] {
 		return false
@@ -52,7 +53,7 @@ func (f *eventFilter) wants(kind, subject string) bool {
 	return f.namesOf(kind)[name]
 }
 
-// namesOf returns the names that events of a kind are filtered by.
+// namesOf returns the names by which events of a kind are filtered.
 func (f *eventFilter) namesOf(kind string) map[string]bool {
 	switch kind {
 	case "job", "advice":
@@ -63,17 +64,19 @@ func (f *eventFilter) namesOf(kind string) map[string]bool {
 	return nil
 }
 
-// wantsAny reports whether events of a feed can pass.
+// wantsAny reports whether events of a feed can match.
 func (f *eventFilter) wantsAny(d *feed) bool {
+	allNames := f.jobs == nil && f.nodes == nil
 	for _, kind := range d.kinds {
-		if (f.kinds == nil || f.kinds[kind]) && (f.jobs == nil && f.nodes == nil || len(f.namesOf(kind)) > 0) {
+		kindMatches := f.kinds == nil || f.kinds[kind]
+		if kindMatches && (allNames || len(f.namesOf(kind)) > 0) {
 			return true
 		}
 	}
 	return false
 }
 
-// subjects returns a filter by which NATS delivers less of a feed; nil if there is none.
+// subjects returns a filter with which NATS delivers only a part of a feed, or nil.
 func (f *eventFilter) subjects(d *feed) []string {
 	names := f.namesOf(d.kinds[0])
 	if len(names) != 1 {

@@ -17,24 +17,36 @@ import (
 
 // Options of a Gateway.
 type Options struct {
-	Ready         func() error        // for /readyz, why the process is not ready; nil: ready when NATS is connected
-	Gatherer      prometheus.Gatherer // of /metrics; nil: /metrics is not found
-	Version       string              // of the program; "" is shown as unknown
-	ClickHouseURL func() string       // where SQL is answered over HTTP; nil or "": nowhere
-	Tokens        *Tokens             // of the users; nil: everybody who reaches the gateway has all rights
+	// Ready returns for /readyz why the process is not ready; nil: ready if NATS is connected.
+	Ready func() error
+	// Gatherer provides /metrics; nil: /metrics does not exist.
+	Gatherer prometheus.Gatherer
+	// Version is the version of the program; "": unknown.
+	Version string
+	// ClickHouseURL returns the address for SQL over HTTP; nil or "": none.
+	ClickHouseURL func() string
+	// Tokens authenticates users; nil: every client has all rights.
+	Tokens *Tokens
 
-	// AllowedHosts are names by which the gateway is reached, beside localhost and IP
-	// addresses; AnyHost allows all. Not checked with Tokens or under TLS.
+	// AllowedHosts lists host names of the gateway besides localhost and IP addresses; AnyHost
+	// allows all. They are not checked with Tokens or TLS.
 	AllowedHosts []string
 
-	Rate         float64       // requests a second of one user, or of one address without a token; 0: no limit
-	BodyTimeout  time.Duration // for the body of a request to arrive; 0: 10 s, the largest over a slow line
-	WriteTimeout time.Duration // for one event to a client that does not read; 0: 10 s
-	KeepAlive    time.Duration // between comments to a silent live client; 0: 15 s, less than the idle limit of proxies
+	// Rate is the maximum number of requests per second of a user, or of an address without a
+	// token; 0: no limit.
+	Rate float64
+	// BodyTimeout is the maximum time to receive a request body; 0: 10 s, which suffices for the
+	// largest body over a slow connection.
+	BodyTimeout time.Duration
+	// WriteTimeout is the maximum time to send one event to a live client; 0: 10 s.
+	WriteTimeout time.Duration
+	// KeepAlive is the interval of comments on an idle live connection; 0: 15 s, less than the
+	// usual idle timeout of proxies.
+	KeepAlive time.Duration
 }
 
-// requestTimeout bounds a request that records nothing. Answers take milliseconds; after
-// this time the service is away.
+// requestTimeout is the timeout of a request that records nothing. Replies take milliseconds, so
+// that a slower service counts as unavailable.
 const requestTimeout = 2 * time.Second
 
 // Gateway serves Courier over HTTP.
@@ -47,18 +59,17 @@ type Gateway struct {
 	hub     *hub
 	limiter *limiter
 	nodes   *nodeTable
-	lives   atomic.Pointer[lives] // written by Run alone
+	history atomic.Pointer[regressorHistory] // written only by Run
 	hosts   hostNames
 	assets  map[string]asset
 	handler http.Handler
 
-	nodesFull sync.Once     // the log says it once
-	resuming  chan struct{} // holds a value for each client whose events are read again
+	nodesFull sync.Once     // logs the first eviction of a node
+	resuming  chan struct{} // semaphore of the clients that resume
 }
 
-// New returns a Gateway over the bus. It starts nothing. It fails if an allowed host is
-// not a name, if the registerer has a metric of the same name, or if the embedded page is
-// damaged. reg may be nil.
+// New returns a Gateway that uses the bus. It starts nothing. It returns an error if an allowed host
+// is invalid or a metric is already registered. reg may be nil.
 func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*Gateway, error) {
 	if o.KeepAlive <= 0 {
 		o.KeepAlive = 15 * time.Second
@@ -69,6 +80,7 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*G
 	if o.WriteTimeout <= 0 {
 		o.WriteTimeout = 10 * time.Second
 	}
+
 	hosts, err := newHostNames(o.AllowedHosts)
 	if err != nil {
 		return nil, err
@@ -79,8 +91,9 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*G
 	}
 	assets, err := readAssets()
 	if err != nil {
-		return nil, fmt.Errorf("read the page: %w", err)
+		return nil, fmt.Errorf("read embedded files: %w", err)
 	}
+
 	g := &Gateway{
 		bus:     b,
 		options: o,
@@ -91,7 +104,7 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*G
 		hosts:   hosts,
 		assets:  assets,
 	}
-	g.lives.Store(&lives{})
+	g.history.Store(&regressorHistory{})
 	g.feeds = g.newFeeds()
 	g.hub = newHub(m, len(g.feeds))
 	g.resuming = make(chan struct{}, maxResuming)
@@ -99,16 +112,16 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*G
 	return g, nil
 }
 
-// Handler returns what answers every route.
+// Handler returns the handler of all routes.
 func (g *Gateway) Handler() http.Handler { return g.handler }
 
-// Run follows the event log until ctx ends, then disconnects the live clients
-// and returns nil. An error means that a stream can no longer be followed.
+// Run follows the event log until ctx ends, then disconnects the live clients and returns nil. It
+// returns an error if it can no longer follow a stream.
 //
-//	NODE ──────► follow ──► nodes ──┐
-//	JOB ───────► follow ────────────┤
-//	ADVICE ────► follow ────────────┼──► hub ──► a queue per client ──► /api/v1/events
-//	REGRESSOR ─► follow ──► lives ──┘
+//	NODE ──────► follow ──► nodes ────┐
+//	JOB ───────► follow ──────────────┤
+//	ADVICE ────► follow ──────────────┼──► hub ──► a queue per client ──► /api/v1/events
+//	REGRESSOR ─► follow ──► history ──┘
 func (g *Gateway) Run(ctx context.Context) error {
 	defer g.hub.close()
 	ctx, cancel := context.WithCancel(ctx)
@@ -122,25 +135,26 @@ func (g *Gateway) Run(ctx context.Context) error {
 		if err := <-ended; err != nil && first == nil {
 			first = err
 		}
-		cancel() // the first to return ends all
+		cancel() // the first return stops all
 	}
 	return first
 }
 
-// request asks a service and reads its reply.
+// request sends a request to a service and decodes the reply.
 func (g *Gateway) request(ctx context.Context, subject string, request, reply any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return g.bus.Request(ctx, subject, request, reply)
 }
 
-// requestFor asks a service in the name of the user of ctx, who may change only jobs
-// of the same user. Without tokens, and for an administrator who cancels, it asks in no name.
-func (g *Gateway) requestFor(ctx context.Context, subject string, request, reply any,
-	timeout time.Duration) error {
+// requestFor sends a request in the name of the user of ctx, who may change only their own jobs.
+// Without tokens, and for a cancellation by an admin, it sends the request in no name.
+func (g *Gateway) requestFor(
+	ctx context.Context, subject string, request, reply any, timeout time.Duration,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	who := askerOf(ctx)
+	who := identityOf(ctx)
 	if who.user == "" || who.role == Admin && subject == schemas.SubjectJobCancel {
 		return g.bus.Request(ctx, subject, request, reply)
 	}

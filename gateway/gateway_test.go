@@ -88,7 +88,12 @@ func open(t *testing.T, b *bus.Bus, o gateway.Options) *house {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx) }()
-	h := &house{bus: b, url: s.URL, end: func() error { cancel(); err := <-done; done <- err; return err }}
+	h := &house{bus: b, url: s.URL, end: func() error {
+		cancel()
+		err := <-done
+		done <- err
+		return err
+	}}
 	t.Cleanup(func() {
 		if err := h.end(); err != nil {
 			t.Errorf("Run = %v, want nil", err)
@@ -104,9 +109,15 @@ func serve(t *testing.T, b *bus.Bus, endpoints ...bus.Endpoint) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	announced := bus.Handle(schemas.SubjectRegressorTrain, func(context.Context, *schemas.TrainRequest) (any, error) { return struct{}{}, nil })
+	announced := bus.Handle(schemas.SubjectRegressorTrain, func(context.Context, *schemas.TrainRequest) (any, error) {
+		return struct{}{}, nil
+	})
 	go func() {
-		done <- b.Serve(ctx, bus.Service{Name: "test", Version: "1.0.0", Endpoints: append(endpoints, announced)})
+		done <- b.Serve(ctx, bus.Service{
+			Name:      "test",
+			Version:   "1.0.0",
+			Endpoints: append(endpoints, announced),
+		})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -115,7 +126,8 @@ func serve(t *testing.T, b *bus.Bus, endpoints ...bus.Endpoint) {
 		}
 	})
 	eventually(t, func() error { // endpoints are added in order: when the last one answers, all do
-		return b.Request(within(t), schemas.SubjectRegressorTrain, schemas.TrainRequest{}, new(struct{}))
+		return b.Request(within(t), schemas.SubjectRegressorTrain, schemas.TrainRequest{},
+			new(struct{}))
 	})
 }
 
@@ -170,7 +182,8 @@ func refused(t *testing.T, what string, a answer, status int, code schemas.Code,
 	t.Helper()
 	e := read[schemas.Error](t, a)
 	if a.status != status || e.Code != code || e.Field != field || e.Message == "" {
-		t.Errorf("%s = %d %s, want %d with code %q and field %q", what, a.status, a.body, status, code, field)
+		t.Errorf("%s = %d %s, want %d with code %q and field %q", what, a.status, a.body, status,
+			code, field)
 	}
 	if got := a.header.Get("Content-Type"); got != "application/json" {
 		t.Errorf("%s: content type %q, want application/json", what, got)

@@ -10,20 +10,20 @@ import (
 	"courier/schemas"
 )
 
-// AnyHost as an allowed host turns the check of host names off.
+// AnyHost as an allowed host disables the check of host names.
 const AnyHost = "*"
 
-// hostNames are the names by which the gateway may be asked without tokens.
+// hostNames holds the host names under which the gateway answers without tokens.
 //
-// A page of another site can point its own name at the gateway's address (DNS
-// rebinding); the browser then takes both for one site, but still sends that name in
-// Host. IP addresses are safe, because no DNS answer is involved.
+// A page of another site can resolve its own name to the gateway's address (DNS rebinding). The
+// browser then treats both as the same site, but still sends that name in the Host header. IP
+// addresses are safe, because no name is resolved.
 type hostNames struct {
 	any   bool
-	names map[string]bool // lower case, without port and final dot
+	names map[string]bool // lower case, without port and trailing dot
 }
 
-// newHostNames returns localhost and the given names. An error names one that is none.
+// newHostNames returns localhost and the given names, or an error for an invalid name.
 func newHostNames(allowed []string) (hostNames, error) {
 	h := hostNames{names: map[string]bool{"localhost": true}}
 	for _, name := range allowed {
@@ -32,14 +32,15 @@ func newHostNames(allowed []string) (hostNames, error) {
 			continue
 		}
 		if name == "" || strings.ContainsAny(name, ":/*@ ") {
-			return h, fmt.Errorf("allowed host %q: want a name without scheme, port and wildcard, or %s alone", name, AnyHost)
+			return h, fmt.Errorf("invalid allowed host %q: want a name without scheme, port or "+
+				"wildcard, or %s alone", name, AnyHost)
 		}
 		h.names[plainHost(name)] = true
 	}
 	return h, nil
 }
 
-// plainHost returns the host of a Host header without its port, in lower case.
+// plainHost returns the value of a Host header without port, in lower case.
 func plainHost(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -47,8 +48,8 @@ func plainHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// allows reports whether a request with this Host header may be answered. Without one
-// (HTTP/1.0) it does not come from a browser.
+// allows reports whether a Host header is allowed. Requests without one (HTTP/1.0) do not come from
+// a browser.
 func (h hostNames) allows(host string) bool {
 	name := plainHost(host)
 	if h.any || name == "" || h.names[name] {
@@ -58,16 +59,16 @@ func (h hostNames) allows(host string) bool {
 	return err == nil
 }
 
-// checkHost refuses a request under a name that is not the gateway's. Tokens make the
-// check unnecessary, since a browser sends the cookie to the gateway's own name only;
-// so does TLS, since the certificate is of that name.
+// checkHost rejects a request for an unknown host name. Tokens make the check unnecessary, because a
+// browser sends the cookie only to the gateway's own name. So does TLS, because the certificate is
+// valid only for that name.
 func (g *Gateway) checkHost(r *http.Request) error {
 	if g.options.Tokens != nil || r.TLS != nil || g.hosts.allows(r.Host) {
 		return nil
 	}
-	const most = 255 // bytes, of a DNS name
-	name := plainHost(r.Host)
-	message := fmt.Sprintf("%.*q is not a name of this gateway; to allow it, start the gateway with "+
-		"--allowed-host (COURIER_ALLOWED_HOST), or with --tokens", most, name)
-	return &statusError{http.StatusMisdirectedRequest, &schemas.Error{Code: schemas.CodeForbidden, Message: message}}
+	const maxNameBytes = 255 // of a DNS name
+	message := fmt.Sprintf("%.*q is not a host name of this gateway; to allow it, start the gateway "+
+		"with --allowed-host (COURIER_ALLOWED_HOST) or --tokens", maxNameBytes, plainHost(r.Host))
+	err := &schemas.Error{Code: schemas.CodeForbidden, Message: message}
+	return &statusError{http.StatusMisdirectedRequest, err}
 }

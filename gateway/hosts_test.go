@@ -119,7 +119,8 @@ func newGateway(t *testing.T, b *bus.Bus, o gateway.Options) *gateway.Gateway {
 func TestNew_RefusesWhatIsNoHost(t *testing.T) {
 	b := bustest.New(t)
 	for _, host := range []string{"", "http://a.example", "a.example:8080", "*.example", "a b"} {
-		_, err := gateway.New(b, gateway.Options{AllowedHosts: []string{host}}, slog.New(slog.DiscardHandler), nil)
+		_, err := gateway.New(b, gateway.Options{AllowedHosts: []string{host}},
+			slog.New(slog.DiscardHandler), nil)
 		if err == nil || !strings.Contains(err.Error(), "allowed host") {
 			t.Errorf("New with the allowed host %q = %v, want an error that says so", host, err)
 		}

@@ -9,16 +9,16 @@ import (
 	"courier/schemas"
 )
 
-// predict hands a what-if question on.
+// predict is POST /api/v1/predict.
 func (g *Gateway) predict(w http.ResponseWriter, r *http.Request) error {
 	body, err := g.readBody(w, r)
 	if err != nil {
 		return err
 	}
-	return g.relay(w, r, schemas.SubjectJobPredict, body)
+	return g.forward(w, r, schemas.SubjectJobPredict, body)
 }
 
-// listJobs asks for a page of jobs.
+// listJobs is GET /api/v1/jobs.
 func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
 	query, err := readQuery(r, "state", "limit", "after")
 	if err != nil {
@@ -31,20 +31,24 @@ func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
 	if query.Has("limit") && limit == 0 {
 		return schemas.Invalid("limit", "0 is not between 1 and %d", schemas.MaxPage)
 	}
-	request := schemas.JobListRequest{State: schemas.State(query.Get("state")), Limit: limit, After: query.Get("after")}
-	return g.relay(w, r, request.Subject(), &request)
+	request := schemas.JobListRequest{
+		State: schemas.State(query.Get("state")),
+		Limit: limit,
+		After: query.Get("after"),
+	}
+	return g.forward(w, r, request.Subject(), &request)
 }
 
-// job asks for one job.
+// job is GET /api/v1/jobs/{id}.
 func (g *Gateway) job(w http.ResponseWriter, r *http.Request) error {
 	if _, err := readQuery(r); err != nil {
 		return err
 	}
 	request := schemas.JobStatusRequest{JobID: r.PathValue("id")}
-	return g.relay(w, r, request.Subject(), &request)
+	return g.forward(w, r, request.Subject(), &request)
 }
 
-// cancelJob asks the advisor to end a job.
+// cancelJob is DELETE /api/v1/jobs/{id}. The advisor records a cancellation like a submission.
 func (g *Gateway) cancelJob(w http.ResponseWriter, r *http.Request) error {
 	query, err := readQuery(r, "reason")
 	if err != nil {
@@ -52,14 +56,17 @@ func (g *Gateway) cancelJob(w http.ResponseWriter, r *http.Request) error {
 	}
 	request := schemas.JobCancelRequest{JobID: r.PathValue("id"), Reason: query.Get("reason")}
 	var status json.RawMessage
-	if err := g.requestFor(r.Context(), request.Subject(), &request, &status, submitTimeout); err != nil {
-		return err // the advisor records a cancellation as it records a submission
+	err = g.requestFor(r.Context(), request.Subject(), &request, &status, submitTimeout)
+	if err != nil {
+		return err
 	}
 	return writeJSON(w, http.StatusOK, status)
 }
 
-// relay asks a service and answers 200 with its unchanged reply.
-func (g *Gateway) relay(w http.ResponseWriter, r *http.Request, subject string, request any) error {
+// forward sends a request to a service and responds with the unchanged reply.
+func (g *Gateway) forward(
+	w http.ResponseWriter, r *http.Request, subject string, request any,
+) error {
 	var reply json.RawMessage
 	if err := g.request(r.Context(), subject, request, &reply); err != nil {
 		return err
@@ -67,13 +74,13 @@ func (g *Gateway) relay(w http.ResponseWriter, r *http.Request, subject string, 
 	return writeJSON(w, http.StatusOK, reply)
 }
 
-// advice answers with the latest advice of a job, read from the log: its last
-// advice event, or the advice that answered its submission.
+// advice is GET /api/v1/jobs/{id}/advice: the last advice event of the job, or the advice that
+// answered its submission, read from the event log.
 func (g *Gateway) advice(w http.ResponseWriter, r *http.Request) error {
 	if _, err := readQuery(r); err != nil {
 		return err
 	}
-	// Checked here because the ID becomes a filter, in which "*" would match every job.
+	// The ID becomes a filter, in which "*" would match every job.
 	request := schemas.JobStatusRequest{JobID: r.PathValue("id")}
 	if err := request.Validate(); err != nil {
 		return err
@@ -85,8 +92,8 @@ func (g *Gateway) advice(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, advice)
 }
 
-// lastAdvice reads the log of one job. An *Error with CodeNotFound means that
-// there is none, one with CodeUnavailable that the log does not answer.
+// lastAdvice returns the last advice of a job from the event log. The error has CodeNotFound if
+// there is none, and CodeUnavailable if the log cannot be read.
 func (g *Gateway) lastAdvice(ctx context.Context, id string) (*schemas.Advice, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -106,16 +113,21 @@ func (g *Gateway) lastAdvice(ctx context.Context, id string) (*schemas.Advice, e
 			return nil
 		})
 	}
-	// JOB holds the answer to the request, and in old logs the advice; what ADVICE holds is newer.
+
+	// JOB contains the answer to the request and, in old logs, advice. ADVICE is newer.
 	err := read(schemas.StreamJob, schemas.EventSubmitted, schemas.EventAdvice)
 	if err == nil {
 		err = read(schemas.StreamAdvice, schemas.EventAdvice)
 	}
 	switch {
 	case err != nil:
-		return nil, &schemas.Error{Code: schemas.CodeUnavailable, Message: "the event log does not answer"}
+		return nil, unavailable("the event log cannot be read; retry later")
 	case last == nil:
-		return nil, &schemas.Error{Code: schemas.CodeNotFound, Field: "id", Message: "no advice is recorded for this job"}
+		return nil, &schemas.Error{
+			Code:    schemas.CodeNotFound,
+			Field:   "id",
+			Message: "no advice is recorded for this job",
+		}
 	}
 	return last, nil
 }

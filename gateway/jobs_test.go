@@ -27,7 +27,8 @@ type asked struct {
 // advisor is a service that answers job.* with the contract's examples, and
 // refuses jobs whose ID is an error code with that code.
 func advisor(t *testing.T, saw *asked) []bus.Endpoint {
-	advice, status := example[schemas.Advice](t, "advice"), example[schemas.JobStatus](t, "job_status")
+	advice := example[schemas.Advice](t, "advice")
+	status := example[schemas.JobStatus](t, "job_status")
 	answerJob := func(_ context.Context, q *schemas.JobRequest) (any, error) {
 		saw.request = q
 		return advice, nil
@@ -40,7 +41,11 @@ func advisor(t *testing.T, saw *asked) []bus.Endpoint {
 				return nil, io.ErrUnexpectedEOF
 			}
 			if q.JobID != status.JobID {
-				return nil, &schemas.Error{Code: schemas.Code(q.JobID), Field: "id", Message: "as asked"}
+				return nil, &schemas.Error{
+					Code:    schemas.Code(q.JobID),
+					Field:   "id",
+					Message: "as asked",
+				}
 			}
 			return status, nil
 		}),
@@ -59,12 +64,14 @@ func TestJobs_TranslateToRequestsAndBack(t *testing.T) {
 	b, saw := bustest.New(t), &asked{}
 	serve(t, b, advisor(t, saw)...)
 	h := open(t, b, gateway.Options{})
-	advice, status := example[schemas.Advice](t, "advice"), example[schemas.JobStatus](t, "job_status")
+	advice := example[schemas.Advice](t, "advice")
+	status := example[schemas.JobStatus](t, "job_status")
 	body := `{"id":"mlp-7","model":"digits-mlp","cpus":2,"batch_sizes":[4,16],"epochs":10,"slo":"8s"}`
 
 	a := h.do(t, "POST", "/api/v1/jobs", body)
 	if a.status != http.StatusCreated || a.header.Get("Location") != "/api/v1/jobs/"+advice.JobID {
-		t.Errorf("POST /api/v1/jobs = %d at %q, want 201 at /api/v1/jobs/%s", a.status, a.header.Get("Location"), advice.JobID)
+		t.Errorf("POST /api/v1/jobs = %d at %q, want 201 at /api/v1/jobs/%s", a.status,
+			a.header.Get("Location"), advice.JobID)
 	}
 	if d := cmp.Diff(*advice, read[schemas.Advice](t, a)); d != "" {
 		t.Errorf("POST /api/v1/jobs: the advice differs from the service's (-want +got):\n%s", d)
@@ -87,10 +94,15 @@ func TestJobs_TranslateToRequestsAndBack(t *testing.T) {
 	}
 
 	a = h.do(t, "GET", "/api/v1/jobs?state=running&limit=7&after=mlp-9", "")
-	if l := read[schemas.JobList](t, a); a.status != http.StatusOK || len(l.Jobs) != 1 || l.Next != "mlp-6" {
+	if l := read[schemas.JobList](t, a); a.status != http.StatusOK || len(l.Jobs) != 1 ||
+		l.Next != "mlp-6" {
 		t.Errorf("GET /api/v1/jobs = %d %s, want the service's page", a.status, a.body)
 	}
-	if d := cmp.Diff(&schemas.JobListRequest{State: schemas.StateRunning, Limit: 7, After: "mlp-9"}, saw.list); d != "" {
+	if d := cmp.Diff(&schemas.JobListRequest{
+		State: schemas.StateRunning,
+		Limit: 7,
+		After: "mlp-9",
+	}, saw.list); d != "" {
 		t.Errorf("GET /api/v1/jobs: the service was asked something else (-want +got):\n%s", d)
 	}
 
@@ -100,8 +112,12 @@ func TestJobs_TranslateToRequestsAndBack(t *testing.T) {
 	}
 
 	a = h.do(t, "DELETE", "/api/v1/jobs/mlp-7?reason=wrong%20data", "")
-	if d := cmp.Diff(&schemas.JobCancelRequest{JobID: "mlp-7", Reason: "wrong data"}, saw.cancel); a.status != http.StatusOK || d != "" {
-		t.Errorf("DELETE /api/v1/jobs/mlp-7 = %d; the service was asked (-want +got):\n%s", a.status, d)
+	if d := cmp.Diff(&schemas.JobCancelRequest{
+		JobID:  "mlp-7",
+		Reason: "wrong data",
+	}, saw.cancel); a.status != http.StatusOK || d != "" {
+		t.Errorf("DELETE /api/v1/jobs/mlp-7 = %d; the service was asked (-want +got):\n%s",
+			a.status, d)
 	}
 }
 
@@ -115,9 +131,18 @@ func TestJobs_RefuseWithStatusCodeAndField(t *testing.T) {
 		code               schemas.Code
 		field              string
 	}{
-		{"POST", "/api/v1/jobs", `{"model":"m","cpus":2,"epochs":10,"slo":"soon"}`, 400, schemas.CodeInvalid, "slo"},
-		{"POST", "/api/v1/jobs", `{"model":"m","cpus":2,"epochs":10,"batchsize":4}`, 400, schemas.CodeInvalid, "batchsize"},
-		{"POST", "/api/v1/predict", `{"model":"m","cpus":-2,"epochs":10}`, 400, schemas.CodeInvalid, "cpus"},
+		{
+			"POST", "/api/v1/jobs", `{"model":"m","cpus":2,"epochs":10,"slo":"soon"}`, 400,
+			schemas.CodeInvalid, "slo",
+		},
+		{
+			"POST", "/api/v1/jobs", `{"model":"m","cpus":2,"epochs":10,"batchsize":4}`, 400,
+			schemas.CodeInvalid, "batchsize",
+		},
+		{
+			"POST", "/api/v1/predict", `{"model":"m","cpus":-2,"epochs":10}`, 400,
+			schemas.CodeInvalid, "cpus",
+		},
 		{"POST", "/api/v1/predict", `{"model":`, 400, schemas.CodeInvalid, ""},
 		{"POST", "/api/v1/predict", `{} {}`, 400, schemas.CodeInvalid, ""},
 		{"GET", "/api/v1/jobs/not_found", "", 404, schemas.CodeNotFound, "id"},
@@ -141,7 +166,8 @@ func TestJobs_RefuseWithStatusCodeAndField(t *testing.T) {
 		what := c.method + " " + c.path
 		refused(t, what, h.do(t, c.method, c.path, c.body), c.status, c.code, c.field)
 	}
-	if a := h.do(t, "GET", "/api/v1/jobs/broken", ""); strings.Contains(a.body, io.ErrUnexpectedEOF.Error()) {
+	if a := h.do(t, "GET", "/api/v1/jobs/broken", ""); strings.Contains(a.body,
+		io.ErrUnexpectedEOF.Error()) {
 		t.Errorf("GET /api/v1/jobs/broken = %s: the details belong in the log", a.body)
 	}
 }
@@ -181,7 +207,8 @@ func TestBody_IsLimitedAndTyped(t *testing.T) {
 
 func TestJobs_AreUnavailableWithoutAService(t *testing.T) {
 	h := open(t, bustest.New(t), gateway.Options{})
-	refused(t, "GET /api/v1/jobs", h.do(t, "GET", "/api/v1/jobs", ""), 503, schemas.CodeUnavailable, "")
+	refused(t, "GET /api/v1/jobs", h.do(t, "GET", "/api/v1/jobs", ""), 503,
+		schemas.CodeUnavailable, "")
 }
 
 func TestJobs_AreUnavailableWhenTheServiceIsTooSlow(t *testing.T) {
@@ -194,13 +221,15 @@ func TestJobs_AreUnavailableWhenTheServiceIsTooSlow(t *testing.T) {
 	}))
 	t.Cleanup(func() { close(free) }) // before serve's own, which waits for the request in hand
 	h := open(t, b, gateway.Options{})
-	refused(t, "GET /api/v1/jobs", h.do(t, "GET", "/api/v1/jobs", ""), 503, schemas.CodeUnavailable, "")
+	refused(t, "GET /api/v1/jobs", h.do(t, "GET", "/api/v1/jobs", ""), 503,
+		schemas.CodeUnavailable, "")
 }
 
 func TestAdvice_IsTheLatestInTheLog(t *testing.T) {
 	b := bustest.New(t)
 	h := open(t, b, gateway.Options{})
-	submitted, advice := example[schemas.Submitted](t, "submitted"), example[schemas.Advice](t, "advice")
+	submitted := example[schemas.Submitted](t, "submitted")
+	advice := example[schemas.Advice](t, "advice")
 	other := *advice
 	other.JobID, other.EventID = "other", "other/1/advice"
 	later := *advice
@@ -218,7 +247,8 @@ func TestAdvice_IsTheLatestInTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := h.do(t, "GET", "/api/v1/jobs/"+submitted.JobID+"/advice", "")
-		if d := cmp.Diff(*c.want, read[schemas.Advice](t, a)); a.status != http.StatusOK || d != "" {
+		if d := cmp.Diff(*c.want, read[schemas.Advice](t, a)); a.status != http.StatusOK ||
+			d != "" {
 			t.Errorf("after %s: GET advice = %d (-want +got):\n%s", c.event.ID(), a.status, d)
 		}
 	}
@@ -229,7 +259,8 @@ func TestAdvice_OfAnOldLog(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	storeAdviceInJob(t, server.URL())
-	submitted, advice := example[schemas.Submitted](t, "submitted"), example[schemas.Advice](t, "advice")
+	submitted := example[schemas.Submitted](t, "submitted")
+	advice := example[schemas.Advice](t, "advice")
 	for _, e := range []schemas.Event{submitted, advice} {
 		if _, err := b.Publish(within(t), e); err != nil {
 			t.Fatal(err)
@@ -275,9 +306,12 @@ func TestScore_IsAskedOfTheAdvisor(t *testing.T) {
 	b := bustest.New(t)
 	h := open(t, b, gateway.Options{})
 	want := *example[schemas.Score](t, "score")
-	serve(t, b, bus.Handle(schemas.SubjectJobScore, func(context.Context, *schemas.ScoreRequest) (any, error) { return want, nil }))
+	serve(t, b, bus.Handle(schemas.SubjectJobScore, func(context.Context, *schemas.ScoreRequest) (any, error) {
+		return want, nil
+	}))
 	if diff := cmp.Diff(want, read[schemas.Score](t, h.do(t, "GET", "/api/v1/score", ""))); diff != "" {
 		t.Errorf("GET /api/v1/score: %s", diff)
 	}
-	refused(t, "a query", h.do(t, "GET", "/api/v1/score?user=ada", ""), 400, schemas.CodeInvalid, "user")
+	refused(t, "a query", h.do(t, "GET", "/api/v1/score?user=ada", ""), 400, schemas.CodeInvalid,
+		"user")
 }

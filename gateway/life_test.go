@@ -17,7 +17,8 @@ import (
 // fitter is a service that answers regressor.* with the contract's examples, and
 // refuses what it does not keep.
 func fitter(t *testing.T, saw *[]any) []bus.Endpoint {
-	list, promoted := example[schemas.RegressorList](t, "regressor_list"), example[schemas.Promoted](t, "promoted")
+	list := example[schemas.RegressorList](t, "regressor_list")
+	promoted := example[schemas.Promoted](t, "promoted")
 	return []bus.Endpoint{
 		bus.Handle(schemas.SubjectRegressorList, func(_ context.Context, q *schemas.RegressorListRequest) (any, error) {
 			*saw = append(*saw, *q)
@@ -26,7 +27,11 @@ func fitter(t *testing.T, saw *[]any) []bus.Endpoint {
 		bus.Handle(schemas.SubjectRegressorPromote, func(_ context.Context, q *schemas.PromoteRequest) (any, error) {
 			*saw = append(*saw, *q)
 			if q.ModelDigest == "000000" {
-				return nil, &schemas.Error{Code: schemas.CodeNotFound, Field: "model_digest", Message: "no such regressor"}
+				return nil, &schemas.Error{
+					Code:    schemas.CodeNotFound,
+					Field:   "model_digest",
+					Message: "no such regressor",
+				}
 			}
 			return promoted, nil
 		}),
@@ -48,22 +53,33 @@ func TestLife_IsTheListAndWhatHappened(t *testing.T) {
 		}
 	}
 	serve(t, b, fitter(t, &saw)...)
-	promoted, rejected, drift := example[schemas.Promoted](t, "promoted"), example[schemas.Rejected](t, "rejected"), example[schemas.Drift](t, "drift")
+	promoted := example[schemas.Promoted](t, "promoted")
+	rejected := example[schemas.Rejected](t, "rejected")
+	drift := example[schemas.Drift](t, "drift")
 	first := *promoted
 	first.Revision, first.EventID = 1, schemas.PromotedID(first.Target, 1)
 	other := *promoted
-	other.Target, other.EventID = schemas.TargetAccuracy, schemas.PromotedID(schemas.TargetAccuracy, 2)
+	other.Target, other.EventID = schemas.TargetAccuracy, schemas.PromotedID(
+		schemas.TargetAccuracy, 2,
+	)
 	publish(&first)
 	publish(&other)
 	publish(drift)
 	h := open(t, b, gateway.Options{})
 	publish(promoted)
 	publish(rejected)
-	want := gateway.RegressorLife{Regressors: example[schemas.RegressorList](t, "regressor_list").Regressors,
-		Promotions: []*schemas.Promoted{&first, promoted}, Rejections: []*schemas.Rejected{rejected}, Drifts: []*schemas.Drift{drift}}
+	want := gateway.RegressorLife{
+		Regressors: example[schemas.RegressorList](t, "regressor_list").Regressors,
+		Promotions: []*schemas.Promoted{
+			&first, promoted,
+		},
+		Rejections: []*schemas.Rejected{rejected},
+		Drifts:     []*schemas.Drift{drift},
+	}
 	eventually(t, func() error {
 		a := h.do(t, "GET", "/api/v1/regressors/life?target="+promoted.Target, "")
-		if d := cmp.Diff(want, read[gateway.RegressorLife](t, a)); a.status != http.StatusOK || d != "" {
+		if d := cmp.Diff(want, read[gateway.RegressorLife](t, a)); a.status != http.StatusOK ||
+			d != "" {
 			return fmt.Errorf("life = %d (-want +got):\n%s", a.status, d)
 		}
 		return nil
@@ -71,16 +87,22 @@ func TestLife_IsTheListAndWhatHappened(t *testing.T) {
 	if last := saw[len(saw)-1]; last != (schemas.RegressorListRequest{Target: promoted.Target}) {
 		t.Errorf("the trainer was asked %+v, want the target", last)
 	}
-	if n := len(read[gateway.RegressorLife](t, h.do(t, "GET", "/api/v1/regressors/life", "")).Promotions); n != 3 {
+	if n := len(
+		read[gateway.RegressorLife](t, h.do(t, "GET", "/api/v1/regressors/life", "")).Promotions,
+	); n != 3 {
 		t.Errorf("%d promotions of all targets, want 3", n)
 	}
-	refused(t, "a target that nobody fits", h.do(t, "GET", "/api/v1/regressors/life?target=weather", ""), 400, schemas.CodeInvalid, "target")
-	refused(t, "another parameter", h.do(t, "GET", "/api/v1/regressors/life?limit=3", ""), 400, schemas.CodeInvalid, "limit")
+	refused(t, "a target that nobody fits",
+		h.do(t, "GET", "/api/v1/regressors/life?target=weather", ""), 400, schemas.CodeInvalid,
+		"target")
+	refused(t, "another parameter", h.do(t, "GET", "/api/v1/regressors/life?limit=3", ""), 400,
+		schemas.CodeInvalid, "limit")
 }
 
 func TestLife_NeedsTheTrainer(t *testing.T) {
 	h := open(t, bustest.New(t), gateway.Options{})
-	refused(t, "life", h.do(t, "GET", "/api/v1/regressors/life", ""), 503, schemas.CodeUnavailable, "")
+	refused(t, "life", h.do(t, "GET", "/api/v1/regressors/life", ""), 503, schemas.CodeUnavailable,
+		"")
 }
 
 func TestRegressors_ArePromotedAndRolledBack(t *testing.T) {
@@ -92,12 +114,23 @@ func TestRegressors_ArePromotedAndRolledBack(t *testing.T) {
 		path, body string
 		want       any
 	}{
-		{"epoch_time/promote", `{"model_digest":"cd34ab","reason":"a new machine"}`, schemas.PromoteRequest{Target: "epoch_time", ModelDigest: "cd34ab", Reason: "a new machine"}},
-		{"accuracy/rollback", `{"reason":"worse"}`, schemas.RollbackRequest{Target: "accuracy", Reason: "worse"}},
+		{
+			"epoch_time/promote", `{"model_digest":"cd34ab","reason":"a new machine"}`,
+			schemas.PromoteRequest{
+				Target:      "epoch_time",
+				ModelDigest: "cd34ab",
+				Reason:      "a new machine",
+			},
+		},
+		{
+			"accuracy/rollback", `{"reason":"worse"}`,
+			schemas.RollbackRequest{Target: "accuracy", Reason: "worse"},
+		},
 		{"startup_time/rollback", `{}`, schemas.RollbackRequest{Target: "startup_time"}},
 	} {
 		a := h.do(t, "POST", "/api/v1/regressors/"+c.path, c.body)
-		if d := cmp.Diff(promoted, read[schemas.Promoted](t, a)); a.status != http.StatusOK || d != "" {
+		if d := cmp.Diff(promoted, read[schemas.Promoted](t, a)); a.status != http.StatusOK ||
+			d != "" {
 			t.Errorf("%s = %d, want the promotion (-want +got):\n%s", c.path, a.status, d)
 		}
 		if got := saw[len(saw)-1]; got != c.want {
@@ -110,7 +143,10 @@ func TestRegressors_ArePromotedAndRolledBack(t *testing.T) {
 		code       schemas.Code
 		field      string
 	}{
-		{"epoch_time/promote", `{"model_digest":"000000"}`, 404, schemas.CodeNotFound, "model_digest"},
+		{
+			"epoch_time/promote", `{"model_digest":"000000"}`, 404, schemas.CodeNotFound,
+			"model_digest",
+		},
 		{"epoch_time/promote", `{"model_digest":"cd3"}`, 400, schemas.CodeInvalid, "model_digest"},
 		{"epoch_time/promote", `{}`, 400, schemas.CodeInvalid, "model_digest"},
 		{"weather/promote", `{"model_digest":"cd34ab"}`, 400, schemas.CodeInvalid, "target"},
@@ -118,8 +154,11 @@ func TestRegressors_ArePromotedAndRolledBack(t *testing.T) {
 		{"epoch_time/rollback", `{"force":true}`, 400, schemas.CodeInvalid, "force"},
 		{"epoch_time/rollback", `null`, 400, schemas.CodeInvalid, ""},
 		{"epoch_time/rollback", `[1]`, 400, schemas.CodeInvalid, ""},
-		{"epoch_time/rollback", ``, 415, schemas.CodeInvalid, ""}, // no JSON: another page's form cannot roll back
+		{
+			"epoch_time/rollback", ``, 415, schemas.CodeInvalid, "",
+		}, // no JSON: another page's form cannot roll back
 	} {
-		refused(t, c.path+" "+c.body, h.do(t, "POST", "/api/v1/regressors/"+c.path, c.body), c.status, c.code, c.field)
+		refused(t, c.path+" "+c.body, h.do(t, "POST", "/api/v1/regressors/"+c.path, c.body),
+			c.status, c.code, c.field)
 	}
 }

@@ -41,13 +41,13 @@ func TestLimiter_FillsWithTime(t *testing.T) {
 func TestLimiter_IsBounded(t *testing.T) {
 	l := newLimiter(1)
 	now := time.Unix(1_790_000_000, 0)
-	for i := range 3 * mostBuckets {
+	for i := range 3 * maxBuckets {
 		if _, ok := l.allow(fmt.Sprint(i), now); !ok {
 			t.Fatalf("the first request of client %d is refused", i)
 		}
 	}
-	if n := len(l.buckets); n > mostBuckets {
-		t.Errorf("%d buckets, want at most %d", n, mostBuckets)
+	if n := len(l.buckets); n > maxBuckets {
+		t.Errorf("%d buckets, want at most %d", n, maxBuckets)
 	}
 }
 
@@ -62,8 +62,8 @@ func TestClientOf(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.RemoteAddr = c.remote
-		if got := clientOf(r, asker{user: c.user}); got != c.want {
-			t.Errorf("clientOf(%s, %q) = %q, want %q", c.remote, c.user, got, c.want)
+		if got := clientKey(r, identity{user: c.user}); got != c.want {
+			t.Errorf("clientKey(%s, %q) = %q, want %q", c.remote, c.user, got, c.want)
 		}
 	}
 }

@@ -10,25 +10,24 @@ import (
 	"courier/schemas"
 )
 
-// Bounds of the live clients. Clients share the text of an event: a queue holds
-// references, so that a thousand events are in memory once, not once for each client.
+// Bounds of the live clients. The queues of all clients share the text of an event.
 const (
-	queueEvents = 1024    // that a client may lie behind
-	queueBytes  = 4 << 20 // of these events
-	maxClients  = 512
-	maxOfOne    = 64 // of one user, or one address
+	maxQueueEvents   = 1024
+	maxQueueBytes    = 4 << 20
+	maxClients       = 512
+	maxClientsPerKey = 64 // of one user or address
 )
 
 // LiveEvent is the data of one server-sent event. The event's name is its kind:
 // "sample", "job", "advice" or "regressor".
 type LiveEvent struct {
-	Subject  string        `json:"subject"`   // such as job.<id>.epoch
-	Sequence uint64        `json:"sequence"`  // in its stream
+	Subject  string        `json:"subject"`   // for example job.<id>.epoch
+	Sequence uint64        `json:"sequence"`  // sequence in its stream
 	StoredAt time.Time     `json:"stored_at"` // by the clock of NATS
-	Event    schemas.Event `json:"event"`     // as it was published
+	Event    schemas.Event `json:"event"`     // published event
 }
 
-// kindOf names an event for the clients; "" for one that they do not get.
+// kindOf returns the kind of an event, or "" for an event that clients do not receive.
 func kindOf(e schemas.Event) string {
 	switch e.(type) {
 	case *schemas.Sample:
@@ -37,22 +36,23 @@ func kindOf(e schemas.Event) string {
 		return "advice"
 	case *schemas.Trained, *schemas.Promoted, *schemas.Rejected, *schemas.Drift:
 		return "regressor"
-	case *schemas.Submitted, *schemas.JobAdmitted, *schemas.Started, *schemas.Epoch, *schemas.Ended, *schemas.Moved, *schemas.Risk:
+	case *schemas.Submitted, *schemas.JobAdmitted, *schemas.Started, *schemas.Epoch,
+		*schemas.Ended, *schemas.Moved, *schemas.Risk:
 		return "job"
 	}
 	return ""
 }
 
-// frame is an event on its way to the clients.
-type frame struct {
+// queuedEvent is an encoded event in the queues of clients.
+type queuedEvent struct {
 	feed int      // index of its feed
-	at   position // in its stream
-	done cursor   // after it, in all streams
+	at   position // position in its stream
+	done cursor   // positions in all streams after the event
 	text []byte   // event and data lines
 }
 
-// render writes a record as the lines of a server-sent event, without its id. JSON has no
-// line breaks, so that one data line holds it.
+// render encodes a record as a server-sent event without its id. The encoded JSON has no line
+// breaks, so that it fits into one data line.
 func render(kind string, r bus.Record) ([]byte, error) {
 	e := LiveEvent{Subject: r.Subject, Sequence: r.Sequence, StoredAt: r.StoredAt, Event: r.Event}
 	data, err := schemas.Marshal(e)
@@ -62,48 +62,49 @@ func render(kind string, r bus.Record) ([]byte, error) {
 	return []byte("event: " + kind + "\ndata: " + string(data) + "\n\n"), nil
 }
 
-// announce hands a record to every live client that wants it.
+// announce sends a record to every live client whose filter it matches.
 func (g *Gateway) announce(feed int, at position, r bus.Record) {
 	kind := kindOf(r.Event)
 	if kind != "" {
 		g.metrics.events.WithLabelValues(kind).Inc()
 	}
 	if err := g.hub.send(feed, at, kind, r); err != nil {
-		g.log.Warn("event not announced", "subject", r.Subject, "error", err)
+		g.log.Warn("skipped a live event that cannot be encoded", "subject", r.Subject, "error",
+			err)
 	}
 }
 
-// hub hands each event to every client. It never waits for a client: events that do not
-// fit into a client's queue are counted, and the client is told.
+// hub distributes events to the clients. It never waits for a client: events that do not fit into a
+// client's queue are counted, and the client receives their number.
 type hub struct {
 	metrics *metrics
 	started chan struct{} // closed when the head of every feed is known
 
 	mu      sync.Mutex
 	clients map[*client]struct{}
-	heads   cursor // of the feeds
-	waiting int    // feeds whose head is not known yet
+	heads   cursor // heads of the feeds
+	waiting int    // number of feeds whose head is unknown
 	closed  bool
 }
 
-// client is a live connection. The fields below its filter are guarded by the hub.
+// client is a live connection. The hub's lock guards the fields after filter.
 type client struct {
-	ctx    context.Context // ends when the client is dropped
+	ctx    context.Context // ends when the client is removed
 	cancel context.CancelFunc
-	wake   chan struct{} // holds a value while the queue may have something
-	who    string
+	wake   chan struct{} // has a value if the queue may not be empty
+	key    string
 	filter *eventFilter
 
-	queue []frame
+	queue []queuedEvent
 	bytes int
-	lost  []uint64 // events of each feed that did not fit; nil: none
+	lost  []uint64 // number of events of each feed that did not fit; nil: none
 }
 
-// errFull, errMany and errStopping say why a client may not join the hub.
+// Errors of hub.join.
 var (
-	errMany     = &schemas.Error{Code: schemas.CodeUnavailable, Message: "you have too many live clients; close some"}
-	errFull     = &schemas.Error{Code: schemas.CodeUnavailable, Message: "too many live clients; try again later"}
-	errStopping = &schemas.Error{Code: schemas.CodeUnavailable, Message: "the gateway is stopping"}
+	errTooManyOfKey = unavailable("you have too many live clients; close some")
+	errTooMany      = unavailable("too many live clients; retry later")
+	errStopping     = unavailable("the gateway is stopping")
 )
 
 func newHub(m *metrics, feeds int) *hub {
@@ -116,7 +117,7 @@ func newHub(m *metrics, feeds int) *hub {
 	}
 }
 
-// start sets the head of a feed: from here on all of its events are sent.
+// start sets the head of a feed. All later events are sent to the clients.
 func (h *hub) start(feed int, head position) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,43 +127,44 @@ func (h *hub) start(feed int, head position) {
 	}
 }
 
-// join returns a new client and the heads after which it gets every event that its filter
-// wants. The error is errFull, errMany or errStopping.
-func (h *hub) join(ctx context.Context, who string, filter *eventFilter) (*client, cursor, error) {
+// join returns a new client and the heads. The client receives every later event that matches its
+// filter. The error is errTooMany, errTooManyOfKey or errStopping.
+func (h *hub) join(ctx context.Context, key string, filter *eventFilter) (*client, cursor, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return nil, nil, errStopping
 	}
 	if len(h.clients) >= maxClients {
-		return nil, nil, errFull
+		return nil, nil, errTooMany
 	}
-	has := 0
+	sameKey := 0
 	for c := range h.clients {
-		if c.who == who {
-			has++
+		if c.key == key {
+			sameKey++
 		}
 	}
-	if has >= maxOfOne {
-		return nil, nil, errMany
+	if sameKey >= maxClientsPerKey {
+		return nil, nil, errTooManyOfKey
 	}
 
-	c := &client{who: who, filter: filter, wake: make(chan struct{}, 1)}
+	c := &client{key: key, filter: filter, wake: make(chan struct{}, 1)}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	h.clients[c] = struct{}{}
 	h.metrics.clients.Set(float64(len(h.clients)))
 	return c, slices.Clone(h.heads), nil
 }
 
-// leave forgets a client, unless it was dropped already.
+// leave removes a client.
 func (h *hub) leave(c *client) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.drop(c)
+	h.remove(c)
 }
 
-// drop ends the client's context once. h.mu is held.
-func (h *hub) drop(c *client) {
+// remove deletes a client and ends its context. It does nothing for a removed client. The caller
+// holds h.mu.
+func (h *hub) remove(c *client) {
 	if _, ok := h.clients[c]; !ok {
 		return
 	}
@@ -171,8 +173,8 @@ func (h *hub) drop(c *client) {
 	h.metrics.clients.Set(float64(len(h.clients)))
 }
 
-// send queues an event for the clients that want it and moves the head of its feed. It
-// never blocks. An event without a kind only moves the head.
+// send queues an event for the matching clients and moves the head of its feed. It never blocks. An
+// event without a kind only moves the head.
 func (h *hub) send(feed int, at position, kind string, r bus.Record) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -181,19 +183,19 @@ func (h *hub) send(feed int, at position, kind string, r bus.Record) error {
 		return nil
 	}
 
-	var f frame // made for the first client that wants it
+	var event queuedEvent // encoded for the first matching client
 	for c := range h.clients {
 		if !c.filter.wants(kind, r.Subject) {
 			continue
 		}
-		if f.text == nil {
+		if event.text == nil {
 			text, err := render(kind, r)
 			if err != nil {
 				return err
 			}
-			f = frame{feed: feed, at: at, done: slices.Clone(h.heads), text: text}
+			event = queuedEvent{feed: feed, at: at, done: slices.Clone(h.heads), text: text}
 		}
-		c.push(f, len(h.heads))
+		c.push(event, len(h.heads))
 		if c.lost != nil {
 			h.metrics.missed.WithLabelValues(missedSlow).Inc()
 		}
@@ -201,46 +203,48 @@ func (h *hub) send(feed int, at position, kind string, r bus.Record) error {
 	return nil
 }
 
-// push queues a frame, or counts it as lost. Once one is lost all are, until the queue is
-// taken, so that what is lost comes after what is queued. The hub's lock is held.
-func (c *client) push(f frame, feeds int) {
-	full := len(c.queue) >= queueEvents || c.bytes+len(f.text) > queueBytes && len(c.queue) > 0
+// push queues an event, or counts it as lost. After one lost event all are lost until the queue is
+// emptied, so that the lost events follow the queued ones. The caller holds the hub's lock.
+func (c *client) push(event queuedEvent, feeds int) {
+	tooLarge := c.bytes+len(event.text) > maxQueueBytes && len(c.queue) > 0
+	full := len(c.queue) >= maxQueueEvents || tooLarge
 	if full && c.lost == nil {
 		c.lost = make([]uint64, feeds)
 	}
 	if c.lost != nil {
-		c.lost[f.feed]++
+		c.lost[event.feed]++
 	} else {
-		c.queue, c.bytes = append(c.queue, f), c.bytes+len(f.text)
+		c.queue, c.bytes = append(c.queue, event), c.bytes+len(event.text)
 	}
+
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
-// batch is what a client has to write: frames, then how much was lost after them.
+// batch is the content of a client's queue.
 type batch struct {
-	frames []frame
-	lost   []uint64 // by feed; nil: nothing
-	heads  cursor   // after all of it
+	events []queuedEvent
+	lost   []uint64 // number of lost events after these, by feed; nil: none
+	heads  cursor   // position after the batch
 }
 
-// take empties the client's queue.
+// take returns the content of the client's queue and empties it.
 func (h *hub) take(c *client) batch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	b := batch{frames: c.queue, lost: c.lost, heads: slices.Clone(h.heads)}
+	b := batch{events: c.queue, lost: c.lost, heads: slices.Clone(h.heads)}
 	c.queue, c.bytes, c.lost = nil, 0, nil
 	return b
 }
 
-// close drops every client and lets none join any more.
+// close removes every client. No client can join afterwards.
 func (h *hub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
 	for c := range h.clients {
-		h.drop(c)
+		h.remove(c)
 	}
 }

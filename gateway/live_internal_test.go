@@ -11,13 +11,13 @@ func TestHub_TakesABoundedNumberOfClientsOfOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHub(m, 3)
-	for range maxOfOne {
+	for range maxClientsPerKey {
 		if _, _, err := h.join(t.Context(), "ada", &eventFilter{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := h.join(t.Context(), "ada", &eventFilter{}); err != errMany {
-		t.Errorf("client %d of one user: %v, want %v", maxOfOne+1, err, errMany)
+	if _, _, err := h.join(t.Context(), "ada", &eventFilter{}); err != errTooManyOfKey {
+		t.Errorf("client %d of one user: %v, want %v", maxClientsPerKey+1, err, errTooManyOfKey)
 	}
 	if _, _, err := h.join(t.Context(), "bob", &eventFilter{}); err != nil {
 		t.Errorf("the first of another: %v, want room", err)
@@ -39,8 +39,8 @@ func TestHub_TakesABoundedNumberOfClients(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := h.join(t.Context(), "bob", &eventFilter{}); err != errFull {
-		t.Errorf("client %d: %v, want %v", maxClients+1, err, errFull)
+	if _, _, err := h.join(t.Context(), "bob", &eventFilter{}); err != errTooMany {
+		t.Errorf("client %d: %v, want %v", maxClients+1, err, errTooMany)
 	}
 	h.leave(first)
 	h.leave(first) // twice is once
@@ -48,7 +48,9 @@ func TestHub_TakesABoundedNumberOfClients(t *testing.T) {
 		t.Errorf("after one left: %v, want room", err)
 	}
 	h.close()
-	if _, _, err := h.join(t.Context(), "bob", &eventFilter{}); err != errStopping || len(h.clients) != 0 {
-		t.Errorf("after close: %v with %d clients, want %v with none", err, len(h.clients), errStopping)
+	if _, _, err := h.join(t.Context(), "bob", &eventFilter{}); err != errStopping ||
+		len(h.clients) != 0 {
+		t.Errorf("after close: %v with %d clients, want %v with none", err, len(h.clients),
+			errStopping)
 	}
 }

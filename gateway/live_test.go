@@ -59,8 +59,10 @@ func (h *house) listen(t *testing.T, query, id string) *listener {
 		return nil
 	})
 	t.Cleanup(func() { cancel(); resp.Body.Close() })
-	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
-		t.Fatalf("GET /api/v1/events%s = %d %s, want 200 text/event-stream", query, resp.StatusCode, kind)
+	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK ||
+		kind != "text/event-stream" {
+		t.Fatalf("GET /api/v1/events%s = %d %s, want 200 text/event-stream", query,
+			resp.StatusCode, kind)
 	}
 	scan := bufio.NewScanner(resp.Body)
 	scan.Buffer(nil, 2*schemas.MaxMessageBytes)
@@ -162,8 +164,10 @@ func TestEvents_AreSentAsTheyAreStored(t *testing.T) {
 		if err := json.Unmarshal(raw, &want); err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(want, data["event"]); kind != c.kind || data["sequence"] != float64(sequence) || d != "" {
-			t.Errorf("event of %s = %s number %v, want %s number %d (-want +got):\n%s", c.event.Subject(), kind, data["sequence"], c.kind, sequence, d)
+		if d := cmp.Diff(want, data["event"]); kind != c.kind ||
+			data["sequence"] != float64(sequence) || d != "" {
+			t.Errorf("event of %s = %s number %v, want %s number %d (-want +got):\n%s",
+				c.event.Subject(), kind, data["sequence"], c.kind, sequence, d)
 		}
 	}
 }
@@ -194,7 +198,8 @@ func TestEvents_EndWhenTheGatewayStops(t *testing.T) {
 	if err := l.scan.Err(); err != nil {
 		t.Errorf("the events ended with %v, want a clean end", err)
 	}
-	refused(t, "GET /api/v1/events after the end", h.do(t, "GET", "/api/v1/events", ""), 503, schemas.CodeUnavailable, "")
+	refused(t, "GET /api/v1/events after the end", h.do(t, "GET", "/api/v1/events", ""), 503,
+		schemas.CodeUnavailable, "")
 }
 
 // A client that does not read loses events, is told how many, and goes on; the others do
@@ -282,7 +287,9 @@ func TestEvents_ContinueAfterAnyEvent(t *testing.T) {
 	l := listen(t, h)
 	h.publish(t, epoch(t, "a", 1))
 	h.publish(t, sample(t, "node-a", 1))
-	batch := []*schemas.Sample{sample(t, "node-a", 2), sample(t, "node-a", 3), sample(t, "node-a", 4)}
+	batch := []*schemas.Sample{
+		sample(t, "node-a", 2), sample(t, "node-a", 3), sample(t, "node-a", 4),
+	}
 	if _, err := b.PublishSamples(within(t), batch); err != nil {
 		t.Fatal(err)
 	}
@@ -328,9 +335,18 @@ func TestEvents_AreFilteredLiveAndAgain(t *testing.T) {
 		l     *listener
 	}
 	streams := []*stream{
-		{query: "", want: []string{"job.a.advice", "job.a.epoch", "job.b.epoch", "node.node-a.sample", "node.node-b.sample", "regressor.epoch_time.drift"}},
+		{
+			query: "",
+			want: []string{
+				"job.a.advice", "job.a.epoch", "job.b.epoch", "node.node-a.sample",
+				"node.node-b.sample", "regressor.epoch_time.drift",
+			},
+		},
 		{query: "?type=job", want: []string{"job.a.epoch", "job.b.epoch"}},
-		{query: "?type=advice,regressor", want: []string{"job.a.advice", "regressor.epoch_time.drift"}},
+		{
+			query: "?type=advice,regressor",
+			want:  []string{"job.a.advice", "regressor.epoch_time.drift"},
+		},
 		{query: "?job=a", want: []string{"job.a.advice", "job.a.epoch"}},
 		{query: "?job=a,b&type=job", want: []string{"job.a.epoch", "job.b.epoch"}},
 		{query: "?node=node-b", want: []string{"node.node-b.sample"}},
@@ -369,9 +385,12 @@ func TestEvents_AreFilteredLiveAndAgain(t *testing.T) {
 	}
 
 	for _, c := range []struct{ query, field string }{
-		{"?type=node", "type"}, {"?type=", "type"}, {"?job=A", "job"}, {"?node=a,,b", "node"}, {"?since=1", "since"},
+		{
+			"?type=node", "type",
+		}, {"?type=", "type"}, {"?job=A", "job"}, {"?node=a,,b", "node"}, {"?since=1", "since"},
 	} {
-		refused(t, c.query, h.do(t, "GET", "/api/v1/events"+c.query, ""), 400, schemas.CodeInvalid, c.field)
+		refused(t, c.query, h.do(t, "GET", "/api/v1/events"+c.query, ""), 400, schemas.CodeInvalid,
+			c.field)
 	}
 	a := h.send(t, "GET", "/api/v1/events", http.Header{"Last-Event-Id": {"yesterday"}}, nil)
 	refused(t, "a wrong id", a, 400, schemas.CodeInvalid, "Last-Event-ID")
@@ -405,7 +424,10 @@ func TestEvents_TellWhatIsNoLongerInTheLog(t *testing.T) {
 	}
 	l := h.listen(t, "", "job=1")
 	kind, missed := l.event()
-	if d := cmp.Diff(map[string]any{"reason": "old", "events": map[string]any{"job": 2.0}}, missed); kind != "missed" || d != "" {
+	if d := cmp.Diff(map[string]any{
+		"reason": "old",
+		"events": map[string]any{"job": 2.0},
+	}, missed); kind != "missed" || d != "" {
 		t.Errorf("%s (-want +got):\n%s", kind, d)
 	}
 	for want := 4.0; want <= 5; want++ {

@@ -12,56 +12,61 @@ import (
 	"courier/schemas"
 )
 
-// Bounds of what is remembered of the nodes.
+// Bounds of the node table.
 const (
-	maxNodes      = 16_384           // the one that was silent longest makes room
-	silence       = 10 * time.Second // a node is live at least that long after a sample
-	liveIntervals = 3                // and for that many of its intervals
+	maxNodes      = 16_384           // a new node evicts the one that was silent for the longest time
+	minLiveAge    = 10 * time.Second // a node is live at least that long after a sample
+	liveIntervals = 3                // and for at least that many of its intervals
 )
 
-// NodeList answers GET /api/v1/nodes.
+// NodeList is the response of GET /api/v1/nodes.
 type NodeList struct {
-	Nodes []NodeStatus `json:"nodes"`          // a page, in the order that was asked for
-	Total int          `json:"total"`          // nodes that match, on all pages
-	Live  int          `json:"live"`           // of these, the live ones
-	Next  string       `json:"next,omitempty"` // after of the next page; absent on the last
+	Nodes []NodeStatus `json:"nodes"`          // a page, in the requested order
+	Total int          `json:"total"`          // number of matching nodes on all pages
+	Live  int          `json:"live"`           // number of live nodes among them
+	Next  string       `json:"next,omitempty"` // parameter after of the next page; absent on the last
 }
 
-// NodeStatus is what is known of a node.
+// NodeStatus describes a node.
 type NodeStatus struct {
-	Node            string         `json:"node"`
-	Live            bool           `json:"live"`             // age_seconds is within patience_seconds
-	AgeSeconds      float64        `json:"age_seconds"`      // since its last sample was stored, by the clocks of NATS and the gateway
-	PatienceSeconds float64        `json:"patience_seconds"` // how old its last sample may be while it is live
-	Sample          schemas.Sample `json:"sample"`           // its last
-	Recent          []Point        `json:"recent,omitempty"` // its last minutes, oldest first, where asked for
+	Node string `json:"node"`
+	// Live reports whether age_seconds is at most patience_seconds.
+	Live bool `json:"live"`
+	// AgeSeconds is the time since the last sample was stored, by the clocks of NATS and gateway.
+	AgeSeconds float64 `json:"age_seconds"`
+	// PatienceSeconds is the maximum age of the last sample of a live node.
+	PatienceSeconds float64 `json:"patience_seconds"`
+	// Sample is the last sample.
+	Sample schemas.Sample `json:"sample"`
+	// Recent holds the points of the requested time, oldest first.
+	Recent []Point `json:"recent,omitempty"`
 }
 
-// nodeTable holds the last sample and the recent points of each node. A sample costs the
-// same however many nodes there are; readers copy what they return.
+// nodeTable holds the last sample and the recent points of each node. The cost of a sample does not
+// depend on the number of nodes. Readers get copies.
 type nodeTable struct {
-	mu     sync.RWMutex
-	byName map[string]*node
-	sorted []*node    // by name
-	heard  *list.List // of *node, the one that was silent longest first
+	mu         sync.RWMutex
+	byName     map[string]*tableNode
+	sorted     []*tableNode // by name
+	bySampleAt *list.List   // of *tableNode, by the arrival of their last sample, oldest first
 }
 
-// node is one entry; its fields are guarded by the table's lock.
-type node struct {
+// tableNode is an entry of the table, whose lock guards the fields.
+type tableNode struct {
 	name     string
-	sample   *schemas.Sample // never changed, as other readers of the event hold it
+	sample   *schemas.Sample // immutable: other readers of the event share it
 	storedAt time.Time       // of the sample
 	recent   pointRing
-	place    *list.Element // in heard
+	element  *list.Element // in bySampleAt
 }
 
 func newNodeTable() *nodeTable {
-	return &nodeTable{byName: map[string]*node{}, heard: list.New()}
+	return &nodeTable{byName: map[string]*tableNode{}, bySampleAt: list.New()}
 }
 
-func compareName(n *node, name string) int { return strings.Compare(n.name, name) }
+func compareName(n *tableNode, name string) int { return strings.Compare(n.name, name) }
 
-// apply takes in a sample and returns the name of the node that made room for it, or "".
+// apply adds a sample and returns the name of the node that was evicted for it, or "".
 func (t *nodeTable) apply(s *schemas.Sample, storedAt time.Time) (evicted string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,8 +75,8 @@ func (t *nodeTable) apply(s *schemas.Sample, storedAt time.Time) (evicted string
 		if len(t.sorted) >= maxNodes {
 			evicted = t.evict()
 		}
-		n = &node{name: strings.Clone(s.Node)}
-		n.place = t.heard.PushBack(n)
+		n = &tableNode{name: strings.Clone(s.Node)}
+		n.element = t.bySampleAt.PushBack(n)
 		t.byName[n.name] = n
 		i, _ := slices.BinarySearchFunc(t.sorted, n.name, compareName)
 		t.sorted = slices.Insert(t.sorted, i, n)
@@ -79,13 +84,13 @@ func (t *nodeTable) apply(s *schemas.Sample, storedAt time.Time) (evicted string
 
 	n.sample, n.storedAt = s, storedAt
 	n.recent.add(s.At, s.CPURatio, s.IOWaitRatio)
-	t.heard.MoveToBack(n.place)
+	t.bySampleAt.MoveToBack(n.element)
 	return evicted
 }
 
-// evict drops the node that was silent longest and returns its name. t.mu is held.
+// evict deletes the node with the oldest sample and returns its name. The caller holds t.mu.
 func (t *nodeTable) evict() string {
-	n := t.heard.Remove(t.heard.Front()).(*node)
+	n := t.bySampleAt.Remove(t.bySampleAt.Front()).(*tableNode)
 	delete(t.byName, n.name)
 	i, _ := slices.BinarySearchFunc(t.sorted, n.name, compareName)
 	t.sorted = slices.Delete(t.sorted, i, i+1)
@@ -98,29 +103,29 @@ func (t *nodeTable) size() int {
 	return len(t.sorted)
 }
 
-// nodeQuery says which nodes to list.
+// nodeQuery selects the nodes to list.
 type nodeQuery struct {
 	names  map[string]bool // exact names; nil: all
 	search string          // part of the name; "": all
 	live   bool            // only live nodes
-	byLoad bool            // sorted by CPU ratio, the highest first; else by name
-	after  string          // name of the last node of the previous page; "": the first page
-	limit  int             // nodes on a page
-	recent time.Duration   // length of the recent points; 0: none
+	byLoad bool            // sort by CPU ratio, highest first; else by name
+	after  string          // name of the last node of the previous page; "": first page
+	limit  int             // nodes per page
+	recent time.Duration   // time covered by the recent points; 0: none
 }
 
-func (q *nodeQuery) matches(n *node) bool {
+func (q *nodeQuery) matches(n *tableNode) bool {
 	return (q.names == nil || q.names[n.name]) && strings.Contains(n.name, q.search)
 }
 
-// rankedNode is a node with the sort key that it had when it was found.
+// rankedNode is a node with its sort key at the time of the query.
 type rankedNode struct {
-	*node
+	*tableNode
 	load float64
 }
 
-// list returns a page of nodes. It fails if the pages are sorted by load and after names
-// no node.
+// list returns a page of nodes. It returns an error if nodes are sorted by load and the node named by
+// after is unknown.
 func (t *nodeTable) list(q *nodeQuery, now time.Time) (NodeList, error) {
 	l := NodeList{Nodes: []NodeStatus{}}
 	found, err := t.find(q, now, &l)
@@ -141,8 +146,8 @@ func (t *nodeTable) list(q *nodeQuery, now time.Time) (NodeList, error) {
 	return l, nil
 }
 
-// find returns the nodes of the page that follows after, and one more if there is one. It
-// counts all that match.
+// find returns the nodes of the page that follows after, and one more if there is one. It sets the
+// totals of l.
 func (t *nodeTable) find(q *nodeQuery, now time.Time, l *NodeList) ([]rankedNode, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -150,7 +155,8 @@ func (t *nodeTable) find(q *nodeQuery, now time.Time, l *NodeList) ([]rankedNode
 	if q.byLoad && q.after != "" {
 		n := t.byName[q.after]
 		if n == nil {
-			return nil, schemas.Invalid("after", "no node %s is known now; begin with the first page", q.after)
+			return nil, schemas.Invalid("after", "node %q is unknown; restart with the first page",
+				q.after)
 		}
 		last = rankedNode{n, n.load()}
 	}
@@ -169,7 +175,7 @@ func (t *nodeTable) find(q *nodeQuery, now time.Time, l *NodeList) ([]rankedNode
 			l.Live++
 		}
 		switch r := (rankedNode{n, n.load()}); {
-		case q.byLoad && (last.node == nil || compareLoad(r, last) > 0):
+		case q.byLoad && (last.tableNode == nil || compareLoad(r, last) > 0):
 			found = insertRanked(found, r, q.limit+1)
 		case !q.byLoad && n.name > q.after && len(found) <= q.limit:
 			found = append(found, r)
@@ -178,19 +184,19 @@ func (t *nodeTable) find(q *nodeQuery, now time.Time, l *NodeList) ([]rankedNode
 	return found, nil
 }
 
-// insertRanked keeps the first most nodes in order of their load.
-func insertRanked(found []rankedNode, r rankedNode, most int) []rankedNode {
-	if len(found) == most {
-		if compareLoad(r, found[most-1]) >= 0 {
+// insertRanked inserts a node in the order of load and keeps at most limit nodes.
+func insertRanked(found []rankedNode, r rankedNode, limit int) []rankedNode {
+	if len(found) == limit {
+		if compareLoad(r, found[limit-1]) >= 0 {
 			return found
 		}
-		found = found[:most-1]
+		found = found[:limit-1]
 	}
 	i, _ := slices.BinarySearchFunc(found, r, compareLoad)
 	return slices.Insert(found, i, r)
 }
 
-// compareLoad sorts by load, the highest first, then by name.
+// compareLoad orders nodes by load, highest first, then by name.
 func compareLoad(a, b rankedNode) int {
 	if a.load != b.load {
 		return cmp.Compare(b.load, a.load)
@@ -198,23 +204,24 @@ func compareLoad(a, b rankedNode) int {
 	return strings.Compare(a.name, b.name)
 }
 
-// load is the CPU ratio; nodes that do not measure it come after an idle one.
-func (n *node) load() float64 {
+// load returns the CPU ratio. A node without one sorts after an idle node.
+func (n *tableNode) load() float64 {
 	if n.sample.CPURatio == nil {
 		return -1
 	}
 	return *n.sample.CPURatio
 }
 
-func (n *node) live(now time.Time) bool { return now.Sub(n.storedAt) <= n.patience() }
+func (n *tableNode) live(now time.Time) bool { return now.Sub(n.storedAt) <= n.patience() }
 
-// patience is how long after a sample the node still counts as live.
-func (n *node) patience() time.Duration {
-	return max(silence, time.Duration(liveIntervals*n.sample.IntervalSeconds*float64(time.Second)))
+// patience returns the maximum age of the last sample of a live node.
+func (n *tableNode) patience() time.Duration {
+	intervals := liveIntervals * n.sample.IntervalSeconds * float64(time.Second)
+	return max(minLiveAge, time.Duration(intervals))
 }
 
-// status copies what is known of the node, with the points of the time before now.
-func (n *node) status(now time.Time, recent time.Duration) NodeStatus {
+// status returns the status of the node with the points of the given time before now.
+func (n *tableNode) status(now time.Time, recent time.Duration) NodeStatus {
 	s := NodeStatus{
 		Node:            n.name,
 		Live:            n.live(now),
@@ -228,7 +235,7 @@ func (n *node) status(now time.Time, recent time.Duration) NodeStatus {
 	return s
 }
 
-// applyNode takes a record of NODE into the table. Only the follower of NODE calls it.
+// applyNode adds a record of NODE to the table. Only the follower of NODE calls it.
 func (g *Gateway) applyNode(r bus.Record) {
 	s, ok := r.Event.(*schemas.Sample)
 	if !ok {
@@ -237,8 +244,8 @@ func (g *Gateway) applyNode(r bus.Record) {
 	if evicted := g.nodes.apply(s, r.StoredAt); evicted != "" {
 		g.metrics.nodesEvicted.Inc()
 		g.nodesFull.Do(func() {
-			g.log.Warn("more nodes than are shown; the one that was silent longest makes room",
-				"nodes", maxNodes, "first_evicted", evicted)
+			g.log.Warn("node table is full; evicting the nodes with the oldest samples",
+				"max_nodes", maxNodes, "evicted_node", evicted)
 		})
 	}
 	g.metrics.nodes.Set(float64(g.nodes.size()))

@@ -14,7 +14,12 @@ func busyTable(n, points int) (*nodeTable, []*schemas.Sample) {
 	table, samples := newNodeTable(), make([]*schemas.Sample, n)
 	for i := range n {
 		cpu, wait := float64(i%100)/100, 0.02
-		samples[i] = &schemas.Sample{Node: fmt.Sprintf("node-%05d", i), IntervalSeconds: 2, CPURatio: &cpu, IOWaitRatio: &wait}
+		samples[i] = &schemas.Sample{
+			Node:            fmt.Sprintf("node-%05d", i),
+			IntervalSeconds: 2,
+			CPURatio:        &cpu,
+			IOWaitRatio:     &wait,
+		}
 		for k := range points {
 			samples[i].At = noon.Add(time.Duration(2*k) * time.Second)
 			table.apply(samples[i], samples[i].At)

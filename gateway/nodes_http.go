@@ -9,16 +9,16 @@ import (
 	"courier/schemas"
 )
 
-// Sizes of a page of nodes where the query has no limit.
+// Default page sizes of nodes.
 const (
 	nodePage       = schemas.MaxPage
-	nodePageRecent = 100 // with recent points, which are up to 300 a node
+	nodePageRecent = 100 // with recent points, of which a node has up to 300
 )
 
-// maxNames bounds the names in one parameter of a query.
+// maxNames is the maximum number of names in a query parameter.
 const maxNames = 256
 
-// listNodes answers with the last samples of a page of nodes.
+// listNodes is GET /api/v1/nodes.
 func (g *Gateway) listNodes(w http.ResponseWriter, r *http.Request) error {
 	q, err := readNodeQuery(r)
 	if err != nil {
@@ -32,7 +32,8 @@ func (g *Gateway) listNodes(w http.ResponseWriter, r *http.Request) error {
 }
 
 func readNodeQuery(r *http.Request) (*nodeQuery, error) {
-	query, err := readQuery(r, "recent_seconds", "limit", "after", "node", "search", "live", "sort")
+	query, err := readQuery(r,
+		"recent_seconds", "limit", "after", "node", "search", "live", "sort")
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +91,7 @@ func readNodeLimit(query url.Values, recent bool) (int, error) {
 	return limit, nil
 }
 
-// readNames returns the names of a parameter that are separated by commas; nil if it is
-// absent.
+// readNames returns the comma-separated names of a parameter, or nil if it is absent.
 func readNames(query url.Values, parameter string) (map[string]bool, error) {
 	if !query.Has(parameter) {
 		return nil, nil
@@ -99,10 +99,11 @@ func readNames(query url.Values, parameter string) (map[string]bool, error) {
 	names := map[string]bool{}
 	for name := range strings.SplitSeq(query.Get(parameter), ",") {
 		if !schemas.ValidToken(name) {
-			return nil, schemas.Invalid(parameter, "want names of a-z, 0-9, _ and -, separated by commas")
+			return nil, schemas.Invalid(parameter,
+				"want names of a-z, 0-9, _ and -, separated by commas")
 		}
 		if names[name] = true; len(names) > maxNames {
-			return nil, schemas.Invalid(parameter, "more than %d names", maxNames)
+			return nil, schemas.Invalid(parameter, "has more than %d names", maxNames)
 		}
 	}
 	return names, nil

@@ -19,7 +19,12 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // returns the node that made room.
 func hear(t *nodeTable, node string, s int) string {
 	at := noon.Add(time.Duration(s) * time.Second)
-	return t.apply(&schemas.Sample{Stamp: schemas.Stamp{At: at}, Node: node, Number: uint64(s), IntervalSeconds: 2}, at)
+	return t.apply(&schemas.Sample{
+		Stamp:           schemas.Stamp{At: at},
+		Node:            node,
+		Number:          uint64(s),
+		IntervalSeconds: 2,
+	}, at)
 }
 
 func mustList(t *testing.T, table *nodeTable, q nodeQuery, now time.Time) NodeList {
@@ -43,12 +48,23 @@ func TestNodeTable_SaysHowOldEachNodeIs(t *testing.T) {
 		{interval: 2, age: 10*time.Second + 1, live: false, patience: 10, wantedAge: 10.000000001},
 		{interval: 30, age: 90 * time.Second, live: true, patience: 90, wantedAge: 90},
 		{interval: 30, age: 91 * time.Second, live: false, patience: 90, wantedAge: 91},
-		{interval: 2, age: -time.Second, live: true, patience: 10, wantedAge: 0}, // the clocks differ
+		{
+			interval:  2,
+			age:       -time.Second,
+			live:      true,
+			patience:  10,
+			wantedAge: 0,
+		}, // the clocks differ
 	} {
 		table := newNodeTable()
-		table.apply(&schemas.Sample{Stamp: schemas.Stamp{At: noon}, Node: "a", IntervalSeconds: c.interval}, noon)
+		table.apply(&schemas.Sample{
+			Stamp:           schemas.Stamp{At: noon},
+			Node:            "a",
+			IntervalSeconds: c.interval,
+		}, noon)
 		got := mustList(t, table, nodeQuery{limit: 1}, noon.Add(c.age)).Nodes[0]
-		if got.Live != c.live || got.PatienceSeconds != c.patience || got.AgeSeconds != c.wantedAge || got.Recent != nil {
+		if got.Live != c.live || got.PatienceSeconds != c.patience ||
+			got.AgeSeconds != c.wantedAge || got.Recent != nil {
 			t.Errorf("interval %v s, %v after its sample: live %v, age %v s, patience %v s, want %v, %v, %v",
 				c.interval, c.age, got.Live, got.AgeSeconds, got.PatienceSeconds, c.live, c.wantedAge, c.patience)
 		}
@@ -67,16 +83,24 @@ func TestNodeTable_ForgetsTheNodeThatIsSilentLongest(t *testing.T) {
 	if evicted := hear(table, "newcomer", maxNodes+1); evicted != name(1) {
 		t.Errorf("a newcomer evicts %q, want %s", evicted, name(1))
 	}
-	if table.size() != maxNodes || len(table.byName) != maxNodes || table.heard.Len() != maxNodes {
+	if table.size() != maxNodes || len(table.byName) != maxNodes ||
+		table.bySampleAt.Len() != maxNodes {
 		t.Errorf("%d nodes sorted, %d by name, %d heard, want %d each",
-			table.size(), len(table.byName), table.heard.Len(), maxNodes)
+			table.size(), len(table.byName), table.bySampleAt.Len(), maxNodes)
 	}
-	for want, there := range map[string]bool{name(0): true, name(1): false, name(2): true, "newcomer": true} {
+	for want, there := range map[string]bool{
+		name(0):    true,
+		name(1):    false,
+		name(2):    true,
+		"newcomer": true,
+	} {
 		if _, is := table.byName[want]; is != there {
 			t.Errorf("%s is remembered: %t, want %t", want, is, there)
 		}
 	}
-	if !slices.IsSortedFunc(table.sorted, func(a, b *node) int { return strings.Compare(a.name, b.name) }) {
+	if !slices.IsSortedFunc(table.sorted, func(a, b *tableNode) int {
+		return strings.Compare(a.name, b.name)
+	}) {
 		t.Error("the names are not sorted")
 	}
 }
@@ -85,7 +109,13 @@ func TestNodeTable_ForgetsTheNodeThatIsSilentLongest(t *testing.T) {
 func TestNodeTable_PagesAndFilters(t *testing.T) {
 	table := newNodeTable()
 	now := noon.Add(time.Minute)
-	loads := map[string]float64{"gpu-1": 0.5, "gpu-2": 0.9, "cpu-1": 0.5, "cpu-2": 0.1, "cpu-3": math.NaN()}
+	loads := map[string]float64{
+		"gpu-1": 0.5,
+		"gpu-2": 0.9,
+		"cpu-1": 0.5,
+		"cpu-2": 0.1,
+		"cpu-3": math.NaN(),
+	}
 	for node, load := range loads {
 		s := &schemas.Sample{Stamp: schemas.Stamp{At: now}, Node: node, IntervalSeconds: 2}
 		if !math.IsNaN(load) {
@@ -107,7 +137,11 @@ func TestNodeTable_PagesAndFilters(t *testing.T) {
 		{"by load", nodeQuery{byLoad: true}, "gpu-2 cpu-1 gpu-1 cpu-2 cpu-3", 4},
 		{"live", nodeQuery{live: true}, "cpu-1 cpu-3 gpu-1 gpu-2", 4},
 		{"search", nodeQuery{search: "pu-2", byLoad: true}, "gpu-2 cpu-2", 1},
-		{"names", nodeQuery{names: map[string]bool{"cpu-3": true, "gpu-2": true, "absent": true}}, "cpu-3 gpu-2", 2},
+		{
+			"names",
+			nodeQuery{names: map[string]bool{"cpu-3": true, "gpu-2": true, "absent": true}},
+			"cpu-3 gpu-2", 2,
+		},
 		{"nothing", nodeQuery{search: "tpu"}, "", 0},
 	} {
 		for size := 1; size <= len(loads)+1; size++ {
@@ -116,7 +150,8 @@ func TestNodeTable_PagesAndFilters(t *testing.T) {
 			q.limit = size
 			for pages := 0; pages == 0 || q.after != ""; pages++ {
 				l := mustList(t, table, q, now)
-				if l.Total != len(strings.Fields(c.want)) || l.Live != c.live || len(l.Nodes) > size {
+				if l.Total != len(strings.Fields(c.want)) || l.Live != c.live ||
+					len(l.Nodes) > size {
 					t.Errorf("%s, pages of %d: %d of %d live on a page of %d, want %d of %s",
 						c.name, size, l.Live, l.Total, len(l.Nodes), c.live, c.want)
 				}
@@ -152,7 +187,8 @@ func TestPointRing_KeepsTheLastPoints(t *testing.T) {
 		for k, p := range points {
 			n := i - len(points) + 1 + k
 			want := float64(n) / samples
-			if !p.At.Equal(at(n)) || math.Abs(*p.CPURatio-want) > 1.0/ratioSteps || p.IOWaitRatio != nil {
+			if !p.At.Equal(at(n)) || math.Abs(*p.CPURatio-want) > 1.0/ratioSteps ||
+				p.IOWaitRatio != nil {
 				t.Fatalf("after %d samples: point %d = %v, want %v at %v", i+1, k, p, want, at(n))
 			}
 		}
@@ -194,7 +230,9 @@ func TestPointRing_HoldsClocksThatJump(t *testing.T) {
 		r.add(noon.Add(time.Duration(i)*day/10), &half, nil)
 	}
 	all := r.since(noon)
-	if first, last := all[0].At, all[len(all)-1].At; !last.Equal(noon.Add((2*recentPoints-1)*day/10)) ||
+	if first, last := all[0].At, all[len(all)-1].At; !last.Equal(
+		noon.Add((2*recentPoints-1)*day/10),
+	) ||
 		!first.Equal(noon.Add(recentPoints*day/10)) || len(all) != recentPoints {
 		t.Errorf("after 60 days: %d points from %v to %v", len(all), first, last)
 	}

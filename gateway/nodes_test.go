@@ -22,7 +22,9 @@ func TestNodes_AreTheLastSamplesByName(t *testing.T) {
 		t.Helper()
 		s := example[schemas.Sample](t, "sample")
 		s.IntervalSeconds = patience.Seconds() // it is live for longer
-		s.Node, s.Number, s.CPURatio, s.At = node, n, &cpu, now.Add(time.Duration(n)*time.Millisecond)
+		s.Node, s.Number, s.CPURatio, s.At = node, n, &cpu, now.Add(
+			time.Duration(n)*time.Millisecond,
+		)
 		s.EventID = schemas.SampleID(node, s.BootID, n)
 		if _, err := b.Publish(within(t), s); err != nil {
 			t.Fatal(err)
@@ -59,16 +61,28 @@ func TestNodes_AreTheLastSamplesByName(t *testing.T) {
 	nodes("/api/v1/nodes?limit=1&after=node-a", "node-b #3 0.4; ")
 	nodes("/api/v1/nodes?node=node-a,node-x&live=true", "node-a #1 0.3; ")
 	nodes("/api/v1/nodes?search=E-B", "node-b #3 0.4; ")
-	for field, query := range map[string]string{"limit": "limit=0", "sort": "sort=age", "live": "live=yes", "node": "node=A,b", "after": "after=x&sort=load"} {
-		refused(t, query, h.do(t, "GET", "/api/v1/nodes?"+query, ""), 400, schemas.CodeInvalid, field)
+	for field, query := range map[string]string{
+		"limit": "limit=0",
+		"sort":  "sort=age",
+		"live":  "live=yes",
+		"node":  "node=A,b",
+		"after": "after=x&sort=load",
+	} {
+		refused(t, query, h.do(t, "GET", "/api/v1/nodes?"+query, ""), 400, schemas.CodeInvalid,
+			field)
 	}
-	refused(t, "recent_seconds=-1", h.do(t, "GET", "/api/v1/nodes?recent_seconds=-1", ""), 400, schemas.CodeInvalid, "recent_seconds")
+	refused(t, "recent_seconds=-1", h.do(t, "GET", "/api/v1/nodes?recent_seconds=-1", ""), 400,
+		schemas.CodeInvalid, "recent_seconds")
 }
 
 func TestNodes_AreAnEmptyListWhereNoneReported(t *testing.T) {
 	h := open(t, bustest.New(t), gateway.Options{})
-	for path, want := range map[string]string{"/api/v1/nodes": `{"nodes":[],"total":0,"live":0}`, "/api/v1/regressors": `{"regressors":[]}`} {
-		if a := h.do(t, "GET", path, ""); a.status != http.StatusOK || strings.TrimSpace(a.body) != want {
+	for path, want := range map[string]string{
+		"/api/v1/nodes":      `{"nodes":[],"total":0,"live":0}`,
+		"/api/v1/regressors": `{"regressors":[]}`,
+	} {
+		if a := h.do(t, "GET", path, ""); a.status != http.StatusOK ||
+			strings.TrimSpace(a.body) != want {
 			t.Errorf("GET %s = %d %s, want 200 %s", path, a.status, a.body, want)
 		}
 	}
@@ -78,14 +92,24 @@ func TestRegressors_AreTheChampionsWithTheirFigures(t *testing.T) {
 	b := bustest.New(t)
 	h := open(t, b, gateway.Options{})
 	promoted := example[schemas.Promoted](t, "promoted")
-	champion := schemas.Champion{Target: promoted.Target, ModelDigest: promoted.ModelDigest, ManifestDigest: promoted.ManifestDigest}
+	champion := schemas.Champion{
+		Target:         promoted.Target,
+		ModelDigest:    promoted.ModelDigest,
+		ManifestDigest: promoted.ManifestDigest,
+	}
 	revision, err := b.SetChampion(within(t), champion, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := gateway.RegressorList{Regressors: []gateway.RegressorStatus{{Target: champion.Target, ModelDigest: champion.ModelDigest, ManifestDigest: champion.ManifestDigest, Revision: revision}}}
+	want := gateway.ChampionList{Regressors: []gateway.ChampionStatus{{
+		Target:         champion.Target,
+		ModelDigest:    champion.ModelDigest,
+		ManifestDigest: champion.ManifestDigest,
+		Revision:       revision,
+	}}}
 	list := func() string {
-		return cmp.Diff(want, read[gateway.RegressorList](t, h.do(t, "GET", "/api/v1/regressors", "")))
+		return cmp.Diff(want,
+			read[gateway.ChampionList](t, h.do(t, "GET", "/api/v1/regressors", "")))
 	}
 	if d := list(); d != "" {
 		t.Errorf("before the event: GET /api/v1/regressors (-want +got):\n%s", d)

@@ -24,11 +24,11 @@ var files embed.FS
 type asset struct {
 	data []byte
 	kind string // content type
-	tag  string // ETag: of its bytes, so that a browser asks again and loads only what changed
+	tag  string // ETag, computed from the content
 }
 
-// contentTypes of the embedded files. The system's own table is not asked: it
-// differs from machine to machine.
+// contentTypes maps extensions of embedded files to content types. The system's table differs
+// between machines.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -37,7 +37,7 @@ var contentTypes = map[string]string{
 	".yaml": "application/yaml",
 }
 
-// readAssets reads every embedded file, by its path.
+// readAssets returns the embedded files by path.
 func readAssets() (map[string]asset, error) {
 	assets := map[string]asset{}
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
@@ -50,7 +50,7 @@ func readAssets() (map[string]asset, error) {
 		}
 		kind, known := contentTypes[path.Ext(name)]
 		if !known {
-			return fmt.Errorf("%s: no content type for this kind of file", name)
+			return fmt.Errorf("%s: no content type for its extension", name)
 		}
 		sum := sha256.Sum256(data)
 		assets[name] = asset{data: data, kind: kind, tag: `"` + hex.EncodeToString(sum[:8]) + `"`}
@@ -59,7 +59,7 @@ func readAssets() (map[string]asset, error) {
 	return assets, err
 }
 
-// serveFile answers with an embedded file.
+// serveFile responds with an embedded file.
 func (g *Gateway) serveFile(w http.ResponseWriter, r *http.Request, name string) error {
 	a, ok := g.assets[name]
 	if !ok {
@@ -87,13 +87,15 @@ func (g *Gateway) openAPI(w http.ResponseWriter, r *http.Request) error {
 	return g.serveFile(w, r, "openapi.yaml")
 }
 
-// About answers GET /api/v1/about.
+// About is the response of GET /api/v1/about.
 type About struct {
-	Version       string `json:"version"`                  // of the program
-	ClickHouseURL string `json:"clickhouse_url,omitempty"` // where SQL is answered over HTTP, without user and password; absent: nowhere
+	// Version of the program.
+	Version string `json:"version"`
+	// ClickHouseURL is the address for SQL over HTTP, without user and password; absent if none.
+	ClickHouseURL string `json:"clickhouse_url,omitempty"`
 }
 
-// about says what this Courier is and where its SQL is.
+// about is GET /api/v1/about.
 func (g *Gateway) about(w http.ResponseWriter, _ *http.Request) error {
 	a := About{Version: g.options.Version}
 	if a.Version == "" {
@@ -105,8 +107,8 @@ func (g *Gateway) about(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, http.StatusOK, a)
 }
 
-// withoutSecrets returns an http address without user, password and query, and
-// "" for anything else.
+// withoutSecrets returns an HTTP address without user, password and query, or "" for any other
+// address.
 func withoutSecrets(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -118,25 +120,25 @@ func withoutSecrets(address string) string {
 // showMetrics is GET /metrics, in the Prometheus text format.
 func (g *Gateway) showMetrics(w http.ResponseWriter, r *http.Request) error {
 	if g.options.Gatherer == nil {
-		return &schemas.Error{Code: schemas.CodeNotFound, Message: "this gateway shows no metrics"}
+		return &schemas.Error{Code: schemas.CodeNotFound, Message: "this gateway has no metrics"}
 	}
 	promhttp.HandlerFor(g.options.Gatherer, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 	return nil
 }
 
-// health is GET /healthz: the process answers.
+// health is GET /healthz: the process responds.
 func (g *Gateway) health(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, http.StatusOK, map[string]string{"status": "alive"})
 }
 
-// ready is GET /readyz: the process can do its work now.
+// ready is GET /readyz: the process can serve requests.
 func (g *Gateway) ready(w http.ResponseWriter, _ *http.Request) error {
 	if !g.bus.Connected() {
-		return &schemas.Error{Code: schemas.CodeUnavailable, Message: "nats is not connected"}
+		return unavailable("NATS is not connected")
 	}
 	if g.options.Ready != nil {
 		if err := g.options.Ready(); err != nil {
-			return &schemas.Error{Code: schemas.CodeUnavailable, Message: err.Error()}
+			return unavailable(err.Error())
 		}
 	}
 	return writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})

@@ -41,9 +41,12 @@ func TestRoutes_RefuseWhatIsNone(t *testing.T) {
 
 func TestRoutes_CarrySecurityHeaders(t *testing.T) {
 	h := open(t, bustest.New(t), gateway.Options{})
-	for _, path := range []string{"/", "/web/app.js", "/api/v1/nodes", "/api/v1/nothing", "/metrics"} {
+	for _, path := range []string{
+		"/", "/web/app.js", "/api/v1/nodes", "/api/v1/nothing", "/metrics",
+	} {
 		a := h.send(t, "GET", path, http.Header{"Origin": {"https://elsewhere.example"}}, nil)
-		if got := a.header.Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'self';") {
+		if got := a.header.Get("Content-Security-Policy"); !strings.HasPrefix(got,
+			"default-src 'self';") {
 			t.Errorf("GET %s: policy %q, want this origin only", path, got)
 		}
 		if got := a.header.Get("X-Content-Type-Options"); got != "nosniff" {
@@ -60,7 +63,11 @@ var references = regexp.MustCompile(`(?:src="|href="|from '\.|url\()(/[^"')#]*)`
 
 func TestPage_HasEveryFileThatItRefersTo(t *testing.T) {
 	h := open(t, bustest.New(t), gateway.Options{})
-	kinds := map[string]string{"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
+	kinds := map[string]string{
+		"js":  "text/javascript; charset=utf-8",
+		"css": "text/css; charset=utf-8",
+		"svg": "image/svg+xml",
+	}
 	seen, todo := map[string]bool{}, []string{"/"}
 	for len(todo) > 0 {
 		path := todo[0]
@@ -85,13 +92,17 @@ func TestPage_HasEveryFileThatItRefersTo(t *testing.T) {
 		}
 		for _, m := range references.FindAllStringSubmatch(a.body, -1) {
 			to := m[1]
-			if strings.HasSuffix(path, ".js") && !strings.HasPrefix(to, "/web/") && strings.HasSuffix(to, ".js") {
+			if strings.HasSuffix(path, ".js") && !strings.HasPrefix(to, "/web/") &&
+				strings.HasSuffix(to, ".js") {
 				to = "/web" + to // from './dom.js'
 			}
 			todo = append(todo, to)
 		}
 	}
-	for _, want := range []string{"/web/app.js", "/web/api.js", "/web/whatif.js", "/web/style.css", "/web/icon.svg", "/api/v1/openapi.yaml"} {
+	for _, want := range []string{
+		"/web/app.js", "/web/api.js", "/web/whatif.js", "/web/style.css", "/web/icon.svg",
+		"/api/v1/openapi.yaml",
+	} {
 		if !seen[want] {
 			t.Errorf("the page does not lead to %s", want)
 		}
@@ -101,14 +112,24 @@ func TestPage_HasEveryFileThatItRefersTo(t *testing.T) {
 func TestPage_HoldsNothingThatItsPolicyForbids(t *testing.T) {
 	h := open(t, bustest.New(t), gateway.Options{})
 	page := h.do(t, "GET", "/", "").body
-	for _, forbidden := range []string{`(?i)<style`, `(?i)\sstyle=`, `(?i)\son[a-z]+=`, `(?i)<script(?:[^>]*)>[^<]`, `(?i)(?:src|href)="https?:`} {
+	for _, forbidden := range []string{
+		`(?i)<style`, `(?i)\sstyle=`, `(?i)\son[a-z]+=`, `(?i)<script(?:[^>]*)>[^<]`,
+		`(?i)(?:src|href)="https?:`,
+	} {
 		if m := regexp.MustCompile(forbidden).FindString(page); m != "" {
 			t.Errorf("the page holds %q", m)
 		}
 	}
-	for _, name := range []string{"app", "api", "dom", "chart", "nodes", "jobs", "advice", "whatif", "score", "format", "life", "regressors", "session"} {
+	for _, name := range []string{
+		"app", "api", "dom", "chart", "nodes", "jobs", "advice", "whatif", "score", "format",
+		"life", "regressors", "session",
+	} {
 		script := h.do(t, "GET", "/web/"+name+".js", "").body
-		if m := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(`).FindString(script); m != "" {
+		if m := regexp.MustCompile(
+			`innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(`,
+		).FindString(
+			script,
+		); m != "" {
 			t.Errorf("%s.js uses %s: text from the log must never become markup", name, m)
 		}
 	}
@@ -117,19 +138,28 @@ func TestPage_HoldsNothingThatItsPolicyForbids(t *testing.T) {
 func TestPage_IsNotLoadedTwice(t *testing.T) {
 	h := open(t, bustest.New(t), gateway.Options{})
 	first := h.do(t, "GET", "/web/app.js", "")
-	again := h.send(t, "GET", "/web/app.js", http.Header{"If-None-Match": {first.header.Get("ETag")}}, nil)
-	if first.status != http.StatusOK || first.body == "" || again.status != http.StatusNotModified || again.body != "" {
-		t.Errorf("GET /web/app.js = %d, again with its ETag = %d, want 200 and 304", first.status, again.status)
+	again := h.send(t, "GET", "/web/app.js",
+		http.Header{"If-None-Match": {first.header.Get("ETag")}}, nil)
+	if first.status != http.StatusOK || first.body == "" ||
+		again.status != http.StatusNotModified ||
+		again.body != "" {
+		t.Errorf("GET /web/app.js = %d, again with its ETag = %d, want 200 and 304", first.status,
+			again.status)
 	}
 }
 
 func TestAbout_ShowsTheAddressWithoutSecrets(t *testing.T) {
 	address := ""
-	h := open(t, bustest.New(t), gateway.Options{Version: "1.2.3", ClickHouseURL: func() string { return address }})
+	h := open(t, bustest.New(t), gateway.Options{Version: "1.2.3", ClickHouseURL: func() string {
+		return address
+	}})
 	for _, c := range []struct{ address, want string }{
 		{"", ""},
 		{"http://127.0.0.1:8123/", "http://127.0.0.1:8123/"},
-		{"https://courier:secret@db.example:8443/?password=secret&database=courier", "https://db.example:8443/"},
+		{
+			"https://courier:secret@db.example:8443/?password=secret&database=courier",
+			"https://db.example:8443/",
+		},
 		{"clickhouse://db.example:9000", ""},
 		{"javascript:alert(1)", ""},
 		{"http://%zz", ""},

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// recentPoints is how many points of a node are kept: ten minutes at the default
-// interval of 2 s. At 8 bytes each, those of maxNodes nodes take 39 MB.
+// recentPoints is the number of points per node: ten minutes at the default interval of 2 s. With
+// 8 bytes each, the points of maxNodes nodes take 39 MB.
 const recentPoints = 300
 
-// Point is what a sparkline needs of a sample. Values that were not measured are absent;
-// the others are rounded to 1/50,000.
+// Point holds the values of a sample for a chart. Unmeasured values are absent; others are rounded
+// to 1/50,000.
 type Point struct {
-	At          time.Time `json:"at"`                      // to the millisecond
+	At          time.Time `json:"at"`                      // rounded to milliseconds
 	CPURatio    *float64  `json:"cpu_ratio,omitempty"`     // 0 to 1
 	IOWaitRatio *float64  `json:"io_wait_ratio,omitempty"` // 0 to 1
 }
@@ -43,14 +43,14 @@ func unpackRatio(p uint16) *float64 {
 	return &r
 }
 
-// pointRing keeps the last recentPoints points of a node.
+// pointRing is a ring buffer of the last recentPoints points of a node.
 type pointRing struct {
 	base   time.Time
 	points []packedPoint
-	oldest int // index, once the ring is full
+	oldest int // index of the oldest point in a full ring
 }
 
-// add appends a point. One from before the first that is kept (a late sample) is left out.
+// add appends a point. It ignores a late sample from before the base of the ring.
 func (r *pointRing) add(at time.Time, cpu, wait *float64) {
 	if len(r.points) == 0 {
 		r.base = at
@@ -69,16 +69,17 @@ func (r *pointRing) add(at time.Time, cpu, wait *float64) {
 		r.oldest = (r.oldest + 1) % recentPoints
 		return
 	}
-	if len(r.points) == cap(r.points) { // append would reserve more than is ever used
-		grown := make([]packedPoint, len(r.points), min(recentPoints, max(8, 2*len(r.points))))
+	if len(r.points) == cap(r.points) { // append would allocate more than the maximum
+		capacity := min(recentPoints, max(8, 2*len(r.points)))
+		grown := make([]packedPoint, len(r.points), capacity)
 		copy(grown, r.points)
 		r.points = grown
 	}
 	r.points = append(r.points, p)
 }
 
-// rebase moves the base, after 49 days, to the oldest point, or empties the ring if at is
-// that much later than its oldest point, and returns the offset of at.
+// rebase moves the base to the oldest point and returns the offset of at. It is needed after 49
+// days, when offsets overflow. If at is that much later than the oldest point, it empties the ring.
 func (r *pointRing) rebase(at time.Time) int64 {
 	shift := r.points[r.oldest].offset
 	base := r.base.Add(time.Duration(shift) * time.Millisecond)
@@ -88,20 +89,25 @@ func (r *pointRing) rebase(at time.Time) int64 {
 		return 0
 	}
 	for i := range r.points {
-		r.points[i].offset -= min(shift, r.points[i].offset) // a late point may be before the oldest
+		// A late point may be before the oldest.
+		r.points[i].offset -= min(shift, r.points[i].offset)
 	}
 	r.base = base
 	return offset
 }
 
-// since returns the points from an instant on, in the order in which they came.
+// since returns the points since an instant, in the order of their arrival.
 func (r *pointRing) since(from time.Time) []Point {
 	var all []Point
 	for i := range r.points {
 		p := r.points[(r.oldest+i)%len(r.points)]
 		at := r.base.Add(time.Duration(p.offset) * time.Millisecond)
 		if !at.Before(from) {
-			all = append(all, Point{At: at, CPURatio: unpackRatio(p.cpu), IOWaitRatio: unpackRatio(p.wait)})
+			all = append(all, Point{
+				At:          at,
+				CPURatio:    unpackRatio(p.cpu),
+				IOWaitRatio: unpackRatio(p.wait),
+			})
 		}
 	}
 	return all

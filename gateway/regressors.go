@@ -8,29 +8,29 @@ import (
 	"courier/schemas"
 )
 
-// RegressorList answers GET /api/v1/regressors.
-type RegressorList struct {
-	Regressors []RegressorStatus `json:"regressors"` // targets that have a champion
+// ChampionList is the response of GET /api/v1/regressors.
+type ChampionList struct {
+	Regressors []ChampionStatus `json:"regressors"` // of the targets with a champion
 }
 
-// RegressorStatus is the champion of a target.
-type RegressorStatus struct {
+// ChampionStatus describes the champion of a target.
+type ChampionStatus struct {
 	Target         string            `json:"target"`
 	ModelDigest    string            `json:"model_digest"`       // sha256, in hex
 	ManifestDigest string            `json:"manifest_digest"`    // sha256, in hex
-	Revision       uint64            `json:"revision"`           // of the champion's key
-	Promoted       *schemas.Promoted `json:"promoted,omitempty"` // its figures; absent until its event is seen
+	Revision       uint64            `json:"revision"`           // revision of the champion's key
+	Promoted       *schemas.Promoted `json:"promoted,omitempty"` // absent until the event was read
 }
 
-// listRegressors answers with the champions as the bus holds them now.
+// listRegressors is GET /api/v1/regressors.
 func (g *Gateway) listRegressors(w http.ResponseWriter, r *http.Request) error {
 	if _, err := readQuery(r); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 	defer cancel()
-	list := RegressorList{Regressors: []RegressorStatus{}}
-	lives := *g.lives.Load()
+	list := ChampionList{Regressors: []ChampionStatus{}}
+	history := *g.history.Load()
 	for _, target := range schemas.Targets() {
 		champion, revision, err := g.bus.Champion(ctx, target)
 		if errors.Is(err, schemas.ErrNotFound) {
@@ -39,9 +39,16 @@ func (g *Gateway) listRegressors(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		s := RegressorStatus{Target: target, ModelDigest: champion.ModelDigest, ManifestDigest: champion.ManifestDigest, Revision: revision}
-		if all := lives[target].promotions; len(all) > 0 && all[len(all)-1].Revision == revision {
-			s.Promoted = all[len(all)-1]
+
+		s := ChampionStatus{
+			Target:         target,
+			ModelDigest:    champion.ModelDigest,
+			ManifestDigest: champion.ManifestDigest,
+			Revision:       revision,
+		}
+		promotions := history[target].promotions
+		if n := len(promotions); n > 0 && promotions[n-1].Revision == revision {
+			s.Promoted = promotions[n-1]
 		}
 		list.Regressors = append(list.Regressors, s)
 	}

@@ -16,25 +16,24 @@ import (
 	"courier/schemas"
 )
 
-// handler answers a request, or returns an error before it wrote anything: the
-// wrapper turns it into the answer.
+// handler responds to a request, or returns an error before it has written anything. The wrapper
+// converts the error to a response.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// route is one line of what the gateway serves.
-type route struct {
-	method string
-	path   string
-	handle handler
-	role   Role // that it needs, where the gateway knows its users
-	live   bool // stays open: its duration is no answer time
-	free   bool // not limited in rate: asked by probes
-
-	anyHost bool // answered under any host name: asked by probes and scrapers by the name of a pod
+// apiRoute is a route of the gateway.
+type apiRoute struct {
+	method    string
+	path      string
+	handle    handler
+	role      Role // required role if the gateway has tokens
+	live      bool // long-lived: its duration is not a response time
+	unlimited bool // exempt from the rate limit, for probes
+	anyHost   bool // allowed under any host name, for probes and scrapers that use a pod's name
 }
 
-// routes lists everything that is served; openapi.yaml describes each.
-func (g *Gateway) routes() []route {
-	return []route{
+// routes returns all routes. openapi.yaml describes them.
+func (g *Gateway) routes() []apiRoute {
+	return []apiRoute{
 		{method: "POST", path: "/api/v1/jobs", handle: g.submit, role: Submitter},
 		{method: "GET", path: "/api/v1/jobs", handle: g.listJobs, role: Reader},
 		{method: "GET", path: "/api/v1/jobs/{id}", handle: g.job, role: Reader},
@@ -44,9 +43,19 @@ func (g *Gateway) routes() []route {
 		{method: "GET", path: "/api/v1/score", handle: g.score, role: Reader},
 		{method: "GET", path: "/api/v1/nodes", handle: g.listNodes, role: Reader},
 		{method: "GET", path: "/api/v1/regressors", handle: g.listRegressors, role: Reader},
-		{method: "GET", path: "/api/v1/regressors/life", handle: g.life, role: Reader},
-		{method: "POST", path: "/api/v1/regressors/{target}/promote", handle: g.promote, role: Admin},
-		{method: "POST", path: "/api/v1/regressors/{target}/rollback", handle: g.rollback, role: Admin},
+		{method: "GET", path: "/api/v1/regressors/life", handle: g.regressorLife, role: Reader},
+		{
+			method: "POST",
+			path:   "/api/v1/regressors/{target}/promote",
+			handle: g.promote,
+			role:   Admin,
+		},
+		{
+			method: "POST",
+			path:   "/api/v1/regressors/{target}/rollback",
+			handle: g.rollback,
+			role:   Admin,
+		},
 		{method: "GET", path: "/api/v1/events", handle: g.events, role: Reader, live: true},
 		{method: "GET", path: "/api/v1/session", handle: g.session},
 		{method: "POST", path: "/api/v1/session", handle: g.openSession, role: Reader},
@@ -54,14 +63,14 @@ func (g *Gateway) routes() []route {
 		{method: "GET", path: "/api/v1/about", handle: g.about, role: Reader},
 		{method: "GET", path: "/api/v1/openapi.yaml", handle: g.openAPI},
 		{method: "GET", path: "/metrics", handle: g.showMetrics, role: Reader, anyHost: true},
-		{method: "GET", path: "/healthz", handle: g.health, free: true, anyHost: true},
-		{method: "GET", path: "/readyz", handle: g.ready, free: true, anyHost: true},
+		{method: "GET", path: "/healthz", handle: g.health, unlimited: true, anyHost: true},
+		{method: "GET", path: "/readyz", handle: g.ready, unlimited: true, anyHost: true},
 		{method: "GET", path: "/web/{file}", handle: g.asset},
 		{method: "GET", path: "/{$}", handle: g.page},
 	}
 }
 
-// statusOf translates the codes of schemas to HTTP.
+// statusOf maps error codes to HTTP status codes.
 var statusOf = map[schemas.Code]int{
 	schemas.CodeInvalid:     http.StatusBadRequest,
 	schemas.CodeNotFound:    http.StatusNotFound,
@@ -71,7 +80,7 @@ var statusOf = map[schemas.Code]int{
 	schemas.CodeInternal:    http.StatusInternalServerError,
 }
 
-// statusError is a refusal whose HTTP status says more than its code.
+// statusError is an error with a more specific HTTP status than that of its code.
 type statusError struct {
 	status int
 	err    *schemas.Error
@@ -80,32 +89,46 @@ type statusError struct {
 func (e *statusError) Error() string { return e.err.Error() }
 func (e *statusError) Unwrap() error { return e.err }
 
-// mux returns the handler of all routes, with the security headers before and
-// an answer for what is not a route.
+// unavailable returns an error with CodeUnavailable.
+func unavailable(message string) *schemas.Error {
+	return &schemas.Error{Code: schemas.CodeUnavailable, Message: message}
+}
+
+// contentPolicy is the Content-Security-Policy of every response.
+const contentPolicy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// mux returns the handler of all routes, which sets the security headers and responds to unknown
+// routes.
 func (g *Gateway) mux() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range g.routes() {
 		mux.Handle(rt.method+" "+rt.path, g.wrap(rt))
 	}
-	mux.Handle("/", g.wrap(route{path: "unknown", handle: unknown(mux)}))
-	foreign := http.NewCrossOriginProtection() // a page of another origin changes nothing, whoever looks at it
-	foreign.SetDenyHandler(g.wrap(route{path: "unknown", handle: func(http.ResponseWriter, *http.Request) error {
-		return &schemas.Error{Code: schemas.CodeForbidden, Message: "the request comes from a page of another origin"}
-	}}))
-	guarded := foreign.Handler(mux)
+	mux.Handle("/", g.wrap(apiRoute{path: "unknown", handle: unknownRoute(mux)}))
+
+	crossOrigin := http.NewCrossOriginProtection()
+	crossOrigin.SetDenyHandler(g.wrap(apiRoute{path: "unknown", handle: denyCrossOrigin}))
+	protected := crossOrigin.Handler(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy", contentPolicy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		guarded.ServeHTTP(w, r)
+		protected.ServeHTTP(w, r)
 	})
 }
 
-// unknown refuses what is no route: 405 where the path exists for another
-// method, else 404.
-func unknown(mux *http.ServeMux) handler {
+// denyCrossOrigin rejects a request that a page of another origin sent.
+func denyCrossOrigin(http.ResponseWriter, *http.Request) error {
+	return &schemas.Error{
+		Code:    schemas.CodeForbidden,
+		Message: "cross-origin requests are not allowed",
+	}
+}
+
+// unknownRoute rejects an unknown route: 405 if the path exists for another method, else 404.
+func unknownRoute(mux *http.ServeMux) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var allowed []string
 		for _, method := range []string{"DELETE", "GET", "POST"} {
@@ -116,62 +139,66 @@ func unknown(mux *http.ServeMux) handler {
 			}
 		}
 		if len(allowed) == 0 {
-			return &schemas.Error{Code: schemas.CodeNotFound, Message: "no such route; /api/v1/openapi.yaml lists them"}
+			return &schemas.Error{
+				Code:    schemas.CodeNotFound,
+				Message: "no such route; see /api/v1/openapi.yaml",
+			}
 		}
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		return &statusError{http.StatusMethodNotAllowed, schemas.Invalid("", "this route takes %s", strings.Join(allowed, " and "))}
+		err := schemas.Invalid("", "this route allows only %s", strings.Join(allowed, " and "))
+		return &statusError{http.StatusMethodNotAllowed, err}
 	}
 }
 
-// answer remembers the status that was written.
-type answer struct {
+// responseWriter records the status of a response.
+type responseWriter struct {
 	http.ResponseWriter
-	status int // 0: nothing was written yet
+	status int // 0: nothing was written
 }
 
-func (a *answer) WriteHeader(status int) {
+func (a *responseWriter) WriteHeader(status int) {
 	if a.status == 0 {
 		a.status = status
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
 
-func (a *answer) Write(b []byte) (int, error) {
+func (a *responseWriter) Write(b []byte) (int, error) {
 	if a.status == 0 {
 		a.status = http.StatusOK
 	}
 	return a.ResponseWriter.Write(b)
 }
 
-// Unwrap lets http.ResponseController reach flushing and deadlines.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+// Unwrap gives http.ResponseController access to flushing and deadlines.
+func (a *responseWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// answerTo checks host name, rate and role of a request, then calls its route.
-func (g *Gateway) answerTo(w http.ResponseWriter, r *http.Request, rt route) error {
+// serve checks host name, rate and role of a request, then calls its route.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, rt apiRoute) error {
 	if !rt.anyHost {
 		if err := g.checkHost(r); err != nil {
 			return err
 		}
 	}
-	who, wrong := g.identify(r)
-	if !rt.free {
-		if err := g.slow(w, clientOf(r, who)); err != nil {
+	who, unknownToken := g.identify(r)
+	if !rt.unlimited {
+		if err := g.limit(w, clientKey(r, who)); err != nil {
 			return err
 		}
 	}
-	if err := g.permit(w, rt, who, wrong); err != nil {
+	if err := g.authorize(w, rt, who, unknownToken); err != nil {
 		return err
 	}
-	return rt.handle(w, withAsker(r, who))
+	return rt.handle(w, withIdentity(r, who))
 }
 
-// wrap is the one place that answers errors and counts requests.
-func (g *Gateway) wrap(rt route) http.Handler {
+// wrap returns the handler of a route, which converts errors to responses and counts requests.
+func (g *Gateway) wrap(rt apiRoute) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
-		a := &answer{ResponseWriter: w}
-		if err := g.answerTo(a, r, rt); err != nil {
-			g.refuse(a, r, err)
+		a := &responseWriter{ResponseWriter: w}
+		if err := g.serve(a, r, rt); err != nil {
+			g.writeError(a, r, err)
 		}
 		if a.status == 0 {
 			a.status = http.StatusOK
@@ -183,10 +210,10 @@ func (g *Gateway) wrap(rt route) http.Handler {
 	})
 }
 
-// refuse answers err as a schemas.Error.
-func (g *Gateway) refuse(a *answer, r *http.Request, err error) {
-	refusal := schemas.AsError(err)
-	status, known := statusOf[refusal.Code]
+// writeError responds with err as a schemas.Error.
+func (g *Gateway) writeError(a *responseWriter, r *http.Request, err error) {
+	response := schemas.AsError(err)
+	status, known := statusOf[response.Code]
 	if !known {
 		status = http.StatusInternalServerError
 	}
@@ -195,26 +222,29 @@ func (g *Gateway) refuse(a *answer, r *http.Request, err error) {
 		status = special.status
 	}
 	if a.status != 0 {
-		g.log.Debug("request not answered", "path", r.URL.Path, "error", err) // it has a part of an answer
+		g.log.Debug("response interrupted", "path", r.URL.Path, "error", err)
 		return
 	}
-	if r.Context().Err() != nil && status != http.StatusRequestTimeout { // the client is gone, or is cut off by the gateway's end: then silence would read as 200
-		status, refusal = http.StatusServiceUnavailable, &schemas.Error{Code: schemas.CodeUnavailable, Message: "the gateway stops; ask again"}
+	// The client disconnected, or the gateway is stopping. An empty response would have status 200.
+	if r.Context().Err() != nil && status != http.StatusRequestTimeout {
+		status = http.StatusServiceUnavailable
+		response = unavailable("the gateway is stopping; retry")
 	}
 	if status == http.StatusInternalServerError {
 		g.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
-	var body any = refusal
+
+	var body any = response
 	var submission *failedSubmission
 	if errors.As(err, &submission) {
-		body = &SubmitError{Error: refusal, JobID: submission.jobID}
+		body = &SubmitError{Error: response, JobID: submission.jobID}
 	}
 	if err := writeJSON(a, status, body); err != nil {
-		g.log.Debug("answer not sent", "path", r.URL.Path, "error", err)
+		g.log.Debug("response not sent", "path", r.URL.Path, "error", err)
 	}
 }
 
-// writeJSON answers with v. No answer of the API may be kept by a cache.
+// writeJSON responds with v. Responses of the API must not be cached.
 func writeJSON(w http.ResponseWriter, status int, v any) error {
 	body, err := schemas.Marshal(v)
 	if err != nil {
@@ -223,32 +253,38 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the client is gone: nobody to tell
+	_, _ = w.Write(append(body, '\n')) // fails only if the client is disconnected
 	return nil
 }
 
-// readBody returns the JSON of a request, not yet understood.
+// readBody returns the body of a request if it is JSON.
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
-		return nil, &statusError{http.StatusUnsupportedMediaType, schemas.Invalid("", "want a body of content type application/json")}
+		err := schemas.Invalid("", "want a body with content type application/json")
+		return nil, &statusError{http.StatusUnsupportedMediaType, err}
 	}
+
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(g.options.BodyTimeout)) // not all have one, as in tests
+	_ = rc.SetReadDeadline(time.Now().Add(g.options.BodyTimeout)) // not supported in tests
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, schemas.MaxMessageBytes))
-	if err == nil { // else the connection ends, and what is left of the body is not waited for
+	if err == nil { // otherwise the connection is closed without reading the rest of the body
 		_ = rc.SetReadDeadline(time.Time{})
 	}
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		return nil, &statusError{http.StatusRequestEntityTooLarge, schemas.Invalid("", "the body has more than %d bytes", large.Limit)}
+
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		err := schemas.Invalid("", "body has more than %d bytes", tooLarge.Limit)
+		return nil, &statusError{http.StatusRequestEntityTooLarge, err}
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, &statusError{http.StatusRequestTimeout, schemas.Invalid("", "the body took longer than %s", g.options.BodyTimeout)}
+		err := schemas.Invalid("", "body was not received within %s", g.options.BodyTimeout)
+		return nil, &statusError{http.StatusRequestTimeout, err}
 	}
 	if err != nil {
-		return nil, schemas.Invalid("", "the body ends too early")
+		return nil, schemas.Invalid("", "body is incomplete")
 	}
+
 	var raw json.RawMessage
 	if err := json.Unmarshal(body, &raw); err != nil {
 		return nil, schemas.Invalid("", "not JSON: %s", err)
@@ -256,25 +292,25 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (json.RawMess
 	return raw, nil
 }
 
-// readQuery returns the query of a request, which may hold each of the names once.
+// readQuery returns the query of a request. Each of the names may occur at most once.
 func readQuery(r *http.Request, names ...string) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, schemas.Invalid("", "the query is not name=value&…")
+		return nil, schemas.Invalid("", "invalid query: want name=value&…")
 	}
 	for name, values := range query {
 		if !slices.Contains(names, name) {
-			return nil, schemas.Invalid(name, "is not a parameter of this route; it takes %v", names)
+			return nil, schemas.Invalid(name, "is not a parameter of this route; want one of %v",
+				names)
 		}
 		if len(values) > 1 {
-			return nil, schemas.Invalid(name, "is given %d times", len(values))
+			return nil, schemas.Invalid(name, "is repeated %d times", len(values))
 		}
 	}
 	return query, nil
 }
 
-// readCount returns a whole number of the query; 0 if it is absent. The range
-// is checked by whoever uses it.
+// readCount returns a whole number of the query, or 0 if it is absent. The caller checks the range.
 func readCount(query url.Values, name string) (int, error) {
 	if !query.Has(name) {
 		return 0, nil

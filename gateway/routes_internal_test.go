@@ -13,7 +13,7 @@ import (
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // document is what the tests read of openapi.yaml.
@@ -60,8 +60,10 @@ func TestRoutes_AreThoseOfOpenAPI(t *testing.T) {
 			if err := operation.Decode(&o); err != nil {
 				t.Fatal(err)
 			}
-			if _, errors := o.Responses["default"]; o.Summary == "" || o.OperationID == "" || len(o.Responses) < 2 || !errors {
-				t.Errorf("%s %s: want a summary, an operationId, an answer and a default refusal", method, path)
+			if _, errors := o.Responses["default"]; o.Summary == "" || o.OperationID == "" ||
+				len(o.Responses) < 2 || !errors {
+				t.Errorf("%s %s: want a summary, an operationId, an answer and a default refusal",
+					method, path)
 			}
 		}
 	}
@@ -74,7 +76,10 @@ func TestRoutes_AreThoseOfOpenAPI(t *testing.T) {
 
 // Whoever has no token reaches these and nothing else, as openapi.yaml says.
 func TestRoutes_AreClosedButForThese(t *testing.T) {
-	open := []string{"GET /api/v1/session", "DELETE /api/v1/session", "GET /api/v1/openapi.yaml", "GET /healthz", "GET /readyz", "GET /web/{file}", "GET /{$}"}
+	open := []string{
+		"GET /api/v1/session", "DELETE /api/v1/session", "GET /api/v1/openapi.yaml",
+		"GET /healthz", "GET /readyz", "GET /web/{file}", "GET /{$}",
+	}
 	d := readDocument(t)
 	for _, rt := range (&Gateway{}).routes() {
 		name := rt.method + " " + rt.path
@@ -86,7 +91,8 @@ func TestRoutes_AreClosedButForThese(t *testing.T) {
 		if err := operation.Decode(&o); err != nil {
 			t.Fatal(err)
 		}
-		if described := o.Security != nil && len(o.Security) == 0; described != (rt.role == Anybody) {
+		if described := o.Security != nil &&
+			len(o.Security) == 0; described != (rt.role == Anybody) {
 			t.Errorf("openapi.yaml says that %s is open: %t", name, described)
 		}
 	}
@@ -94,9 +100,18 @@ func TestRoutes_AreClosedButForThese(t *testing.T) {
 
 func TestOpenAPI_HasTheFieldsOfTheGoTypes(t *testing.T) {
 	d := readDocument(t)
-	for _, v := range []any{schemas.Error{}, SubmitError{}, schemas.JobRequest{}, schemas.Alternative{}, schemas.Evidence{}, schemas.TimeEvidence{}, schemas.StartupEvidence{}, schemas.AccuracyEvidence{}, schemas.DriftFactor{}, schemas.Load{}, schemas.Effect{}, schemas.Choice{}, schemas.Admission{}, schemas.ProbeEpoch{}, schemas.Advice{},
-		schemas.JobStatus{}, schemas.JobList{}, schemas.Score{}, schemas.ScoreLine{}, schemas.CalibrationBin{}, schemas.Sample{}, schemas.Promoted{}, Point{}, NodeStatus{}, NodeList{}, RegressorStatus{},
-		RegressorList{}, schemas.RegressorVersion{}, schemas.Rejected{}, schemas.Drift{}, RegressorLife{}, schemas.PromoteRequest{}, schemas.RollbackRequest{}, LiveEvent{}, Missed{}, About{}, Session{}} {
+	for _, v := range []any{
+		schemas.Error{}, SubmitError{}, schemas.JobRequest{}, schemas.Alternative{},
+		schemas.Evidence{}, schemas.TimeEvidence{}, schemas.StartupEvidence{},
+		schemas.AccuracyEvidence{}, schemas.DriftFactor{}, schemas.Load{}, schemas.Effect{},
+		schemas.Choice{}, schemas.Admission{}, schemas.ProbeEpoch{}, schemas.Advice{},
+		schemas.JobStatus{}, schemas.JobList{}, schemas.Score{}, schemas.ScoreLine{},
+		schemas.CalibrationBin{}, schemas.Sample{}, schemas.Promoted{}, Point{}, NodeStatus{},
+		NodeList{}, ChampionStatus{},
+		ChampionList{}, schemas.RegressorVersion{},
+		schemas.Rejected{}, schemas.Drift{}, RegressorLife{}, schemas.PromoteRequest{},
+		schemas.RollbackRequest{}, LiveEvent{}, Missed{}, About{}, Session{},
+	} {
 		typ := reflect.TypeOf(v)
 		s, ok := d.Components.Schemas[typ.Name()]
 		if !ok {
@@ -168,7 +183,8 @@ func TestOpenAPI_RefersOnlyToWhatItHas(t *testing.T) {
 			if n.Kind == yaml.MappingNode && i%2 == 0 && c.Value == "$ref" {
 				references++
 				at := whole
-				for _, step := range strings.Split(strings.TrimPrefix(n.Content[i+1].Value, "#/"), "/") {
+				for _, step := range strings.Split(strings.TrimPrefix(n.Content[i+1].Value, "#/"),
+					"/") {
 					m, _ := at.(map[string]any)
 					at = m[step]
 				}
@@ -185,37 +201,50 @@ func TestOpenAPI_RefersOnlyToWhatItHas(t *testing.T) {
 	}
 }
 
-func TestRefuse_AnswersACodeOfTomorrowAsInternal(t *testing.T) {
+func TestWriteError_AnswersAnUnknownCodeAsInternal(t *testing.T) {
 	g := &Gateway{log: slog.New(slog.DiscardHandler)}
 	w := httptest.NewRecorder()
-	g.refuse(&answer{ResponseWriter: w}, httptest.NewRequest("GET", "/", nil), &schemas.Error{Code: "exhausted", Message: "m"})
-	if want := `{"code":"exhausted","message":"m"}` + "\n"; w.Code != http.StatusInternalServerError || w.Body.String() != want {
-		t.Errorf("refuse = %d %s, want 500 %s", w.Code, w.Body, want)
+	g.writeError(&responseWriter{ResponseWriter: w}, httptest.NewRequest("GET", "/", nil), &schemas.Error{
+		Code:    "exhausted",
+		Message: "m",
+	})
+	if want := `{"code":"exhausted","message":"m"}` +
+		"\n"; w.Code != http.StatusInternalServerError || w.Body.String() != want {
+		t.Errorf("writeError = %d %s, want 500 %s", w.Code, w.Body, want)
 	}
 }
 
 func TestStatusOf_KnowsEveryCode(t *testing.T) {
-	for _, e := range []*schemas.Error{schemas.ErrInvalid, schemas.ErrNotFound, schemas.ErrConflict, schemas.ErrUnavailable, schemas.ErrForbidden, schemas.ErrInternal} {
+	for _, e := range []*schemas.Error{
+		schemas.ErrInvalid, schemas.ErrNotFound, schemas.ErrConflict, schemas.ErrUnavailable,
+		schemas.ErrForbidden, schemas.ErrInternal,
+	} {
 		if statusOf[e.Code] == 0 {
 			t.Errorf("statusOf lacks %q", e.Code)
 		}
 	}
 }
 
-// A request that is cut off has no answer yet, and silence would read as 200.
-func TestWrap_AnswersWhoIsCutOff(t *testing.T) {
+// An interrupted request needs an explicit status: an empty response would have status 200.
+func TestWrap_AnswersAnInterruptedRequest(t *testing.T) {
 	m, err := newMetrics(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &Gateway{log: slog.New(slog.DiscardHandler), metrics: m, limiter: newLimiter(0), hosts: hostNames{any: true}}
+	g := &Gateway{
+		log:     slog.New(slog.DiscardHandler),
+		metrics: m,
+		limiter: newLimiter(0),
+		hosts:   hostNames{any: true},
+	}
 	ctx, cut := context.WithCancel(t.Context())
 	w := httptest.NewRecorder()
-	g.wrap(route{path: "/", handle: func(http.ResponseWriter, *http.Request) error {
+	g.wrap(apiRoute{path: "/", handle: func(http.ResponseWriter, *http.Request) error {
 		cut()
 		return ctx.Err()
 	}}).ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", "/", nil))
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "unavailable") {
-		t.Errorf("who is cut off is answered %d %s, want 503 unavailable", w.Code, w.Body)
+	if w.Code != http.StatusServiceUnavailable ||
+		!strings.Contains(w.Body.String(), "unavailable") {
+		t.Errorf("interrupted request: %d %s, want 503 unavailable", w.Code, w.Body)
 	}
 }

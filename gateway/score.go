@@ -6,11 +6,11 @@ import (
 	"courier/schemas"
 )
 
-// score asks how promises came out.
+// score is GET /api/v1/score.
 func (g *Gateway) score(w http.ResponseWriter, r *http.Request) error {
 	if _, err := readQuery(r); err != nil {
 		return err
 	}
 	request := schemas.ScoreRequest{}
-	return g.relay(w, r, request.Subject(), &request)
+	return g.forward(w, r, request.Subject(), &request)
 }

@@ -12,36 +12,36 @@ import (
 	"courier/schemas"
 )
 
-// submitTimeout is longer than the advisor works on a submission, so that the
-// gateway does not give up on a job that is still being recorded.
+// submitTimeout is longer than the advisor's timeout, so that the gateway does not give up on a job
+// that is still being recorded.
 const submitTimeout = schemas.SubmitTimeout + requestTimeout
 
-// idempotencyKey is the header by which a client repeats a submission safely.
+// idempotencyKey is the header with which a client can safely retry a submission.
 const idempotencyKey = "Idempotency-Key"
 
-// maxKeyLength bounds an idempotency key, in characters.
+// maxKeyLength is the maximum length of an idempotency key in characters.
 const maxKeyLength = 255
 
-// SubmitError answers a submission that failed after its job got an ID. The job may
-// have been recorded nevertheless: submitting again with this ID cannot create a second.
+// SubmitError is the response to a submission that failed after its job got an ID. The job may have
+// been recorded. A retry with this ID cannot create a second job.
 type SubmitError struct {
 	*schemas.Error
-	JobID string `json:"job_id"` // of the job that may have been recorded
+	JobID string `json:"job_id"` // ID of the job that may have been recorded
 }
 
 // failedSubmission is the error behind a SubmitError.
 type failedSubmission struct {
-	jobID   string
-	refusal *schemas.Error // what the client gets
-	cause   error          // what the log gets
+	jobID    string
+	response *schemas.Error // for the client
+	cause    error          // for the log
 }
 
 func (f *failedSubmission) Error() string   { return f.cause.Error() }
-func (f *failedSubmission) Unwrap() []error { return []error{f.refusal, f.cause} }
+func (f *failedSubmission) Unwrap() []error { return []error{f.response, f.cause} }
 
-// submit passes a job request on to the advisor and answers with the recorded advice.
-// The request carries an ID before the advisor is asked, so that a client that
-// gets no answer can repeat it.
+// submit is POST /api/v1/jobs: it forwards a job request to the advisor and responds with the
+// recorded advice. The gateway adds a missing job ID before, so that a client without a response can
+// retry.
 func (g *Gateway) submit(w http.ResponseWriter, r *http.Request) error {
 	body, err := g.readBody(w, r)
 	if err != nil {
@@ -51,14 +51,15 @@ func (g *Gateway) submit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, body, err := withJobID(body, key, askerOf(r.Context()).user)
+	id, body, err := withJobID(body, key, identityOf(r.Context()).user)
 	if err != nil {
 		return err
 	}
 
 	var advice json.RawMessage
-	if err := g.requestFor(r.Context(), schemas.SubjectJobSubmit, body, &advice, submitTimeout); err != nil {
-		return failSubmission(w, err, id, key)
+	err = g.requestFor(r.Context(), schemas.SubjectJobSubmit, body, &advice, submitTimeout)
+	if err != nil {
+		return submissionError(w, err, id, key)
 	}
 	w.Header().Set("Location", jobPath(id))
 	return writeJSON(w, http.StatusCreated, advice)
@@ -73,12 +74,13 @@ func readKey(r *http.Request) (string, error) {
 	case len(values) == 0:
 		return "", nil
 	case len(values) > 1:
-		return "", schemas.Invalid(idempotencyKey, "the header is given %d times", len(values))
+		return "", schemas.Invalid(idempotencyKey, "header is repeated %d times", len(values))
 	}
 
 	key := values[0]
 	if key == "" || len(key) > maxKeyLength {
-		return "", schemas.Invalid(idempotencyKey, "%d characters, want 1 to %d", len(key), maxKeyLength)
+		return "", schemas.Invalid(idempotencyKey, "has %d characters, want 1 to %d", len(key),
+			maxKeyLength)
 	}
 	for i := range len(key) {
 		if key[i] < '!' || key[i] > '~' {
@@ -88,8 +90,8 @@ func readKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// withJobID returns the job ID of a request and the request with it. Without an ID in
-// the body it is derived from the key, or random if there is no key either.
+// withJobID returns the job ID of a request, and the request with that ID. If the body has no ID, it
+// is derived from the key, or random without a key.
 func withJobID(body json.RawMessage, key, user string) (string, json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
@@ -97,15 +99,16 @@ func withJobID(body json.RawMessage, key, user string) (string, json.RawMessage,
 	}
 
 	for name, value := range fields {
-		if !strings.EqualFold(name, "id") { // JSON field names are matched regardless of case
+		if !strings.EqualFold(name, "id") { // encoding/json ignores the case of field names
 			continue
 		}
 		var id string
 		if err := json.Unmarshal(value, &id); err != nil {
-			return "", nil, schemas.Invalid("id", "want text")
+			return "", nil, schemas.Invalid("id", "want a string")
 		}
 		if id != "" && key != "" {
-			return "", nil, schemas.Invalid(idempotencyKey, "give either this header or an id, which has the same effect")
+			return "", nil, schemas.Invalid(idempotencyKey,
+				"conflicts with the field id; use one of them")
 		}
 		if id != "" {
 			return id, body, nil
@@ -117,37 +120,38 @@ func withJobID(body json.RawMessage, key, user string) (string, json.RawMessage,
 	if key != "" {
 		id = jobIDOfKey(user, key)
 	}
-	fields["id"], _ = json.Marshal(id) // a string: cannot fail
+	fields["id"], _ = json.Marshal(id) // cannot fail for a string
 	body, err := json.Marshal(fields)
 	return id, body, err
 }
 
-// jobIDOfKey derives a job ID from an idempotency key of a user. It needs no memory:
-// every gateway derives the same ID, at any time.
+// jobIDOfKey derives a job ID from a user's idempotency key. Every gateway derives the same ID, so
+// that no state is needed.
 func jobIDOfKey(user, key string) string {
-	sum := sha256.Sum256([]byte(user + "\x00" + key)) // a user name has no NUL
 	const size = 15                                   // bytes: 120 bits, 24 characters
+	sum := sha256.Sum256([]byte(user + "\x00" + key)) // a user name has no NUL
 	return schemas.JobIDPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:size]))
 }
 
-// failSubmission adds the job ID to an error after which the job may be recorded, and
-// names the key where the key is what conflicts.
-func failSubmission(w http.ResponseWriter, err error, id, key string) error {
-	refusal := *schemas.AsError(err)
-	switch refusal.Code {
+// submissionError adds the job ID to an error after which the job may be recorded. For a conflict it
+// names the idempotency key.
+func submissionError(w http.ResponseWriter, err error, id, key string) error {
+	response := *schemas.AsError(err)
+	switch response.Code {
 	case schemas.CodeUnavailable, schemas.CodeInternal:
 		w.Header().Set("Location", jobPath(id))
-		refusal.Message += fmt.Sprintf("; job %s may be recorded: submit it again with this id", id)
+		response.Message += fmt.Sprintf("; job %s may be recorded: retry with this id", id)
 		if key != "" {
-			refusal.Message += " or the same " + idempotencyKey
+			response.Message += " or the same " + idempotencyKey
 		}
 	case schemas.CodeConflict:
 		if key != "" {
-			refusal.Field = idempotencyKey
-			refusal.Message = fmt.Sprintf("job %s was submitted with this key and another body", id)
+			response.Field = idempotencyKey
+			response.Message = fmt.Sprintf("job %s was submitted with this key and another body",
+				id)
 		}
 	default:
-		return err // it was refused, and has no job
+		return err // the request was rejected, and there is no job
 	}
-	return &failedSubmission{jobID: id, refusal: &refusal, cause: err}
+	return &failedSubmission{jobID: id, response: &response, cause: err}
 }

@@ -33,9 +33,13 @@ func (r *recorder) submit(id string) (any, error) {
 func (r *recorder) endpoints() []bus.Endpoint {
 	return []bus.Endpoint{
 		bus.Handle(schemas.SubjectJobSubmit,
-			func(_ context.Context, q *schemas.JobRequest) (any, error) { return r.submit(q.JobID) }),
+			func(_ context.Context, q *schemas.JobRequest) (any, error) {
+				return r.submit(q.JobID)
+			}),
 		bus.HandlePerson(schemas.SubjectJobSubmit,
-			func(_ context.Context, _ string, q *schemas.JobRequest) (any, error) { return r.submit(q.JobID) }),
+			func(_ context.Context, _ string, q *schemas.JobRequest) (any, error) {
+				return r.submit(q.JobID)
+			}),
 	}
 }
 
@@ -51,7 +55,9 @@ func TestSubmit_RepeatedAfterAFailureIsOneJob(t *testing.T) {
 		again            func(id string) string // body of the second submission
 	}{
 		{"with the id of the error", `{"model":"m","cpus":2,"epochs":3}`, "",
-			func(id string) string { return `{"id":"` + id + `","model":"m","cpus":2,"epochs":3}` }},
+			func(id string) string {
+				return `{"id":"` + id + `","model":"m","cpus":2,"epochs":3}`
+			}},
 		{"with the same key", `{"id":"","model":"m","cpus":2,"epochs":3}`, "3f1c-nightly",
 			func(string) string { return `{"model":"m","cpus":2,"epochs":3}` }},
 		{"with an own id", `{"ID":"nightly-7","model":"m","cpus":2,"epochs":3}`, "",
@@ -70,12 +76,14 @@ func TestSubmit_RepeatedAfterAFailureIsOneJob(t *testing.T) {
 			refused(t, "first submission", failed, 503, schemas.CodeUnavailable, "")
 			id := read[gateway.SubmitError](t, failed).JobID
 			if !schemas.ValidToken(id) || failed.header.Get("Location") != "/api/v1/jobs/"+id {
-				t.Fatalf("failed submission = %s at %q, want a job_id and its path", failed.body, failed.header.Get("Location"))
+				t.Fatalf("failed submission = %s at %q, want a job_id and its path", failed.body,
+					failed.header.Get("Location"))
 			}
 
 			other := open(t, b, gateway.Options{}) // the client's next request may reach another gateway
 			again := other.send(t, "POST", "/api/v1/jobs", header, strings.NewReader(c.again(id)))
-			if again.status != http.StatusCreated || again.header.Get("Location") != "/api/v1/jobs/"+id {
+			if again.status != http.StatusCreated ||
+				again.header.Get("Location") != "/api/v1/jobs/"+id {
 				t.Errorf("second submission = %d %s at %q, want 201 for job %s",
 					again.status, again.body, again.header.Get("Location"), id)
 			}
@@ -89,7 +97,8 @@ func TestSubmit_RepeatedAfterAFailureIsOneJob(t *testing.T) {
 func TestSubmit_WithoutAnAdvisorNamesTheJob(t *testing.T) {
 	h := open(t, bustest.New(t), gateway.Options{})
 	a := h.do(t, "POST", "/api/v1/jobs", `{"model":"m","cpus":2,"epochs":3}`)
-	if e := read[gateway.SubmitError](t, a); a.status != 503 || !strings.HasPrefix(e.JobID, schemas.JobIDPrefix) {
+	if e := read[gateway.SubmitError](t, a); a.status != 503 || !strings.HasPrefix(e.JobID,
+		schemas.JobIDPrefix) {
 		t.Errorf("POST /api/v1/jobs = %d %s, want 503 with a job_id", a.status, a.body)
 	}
 }
@@ -106,7 +115,8 @@ func TestSubmit_WaitsAsLongAsTheAdvisorWorks(t *testing.T) {
 	}))
 	h := open(t, b, gateway.Options{})
 	if a := h.do(t, "POST", "/api/v1/jobs", `{"model":"m","cpus":2,"epochs":3}`); a.status != http.StatusCreated {
-		t.Errorf("a submission that is answered at the last moment = %d %s, want 201", a.status, a.body)
+		t.Errorf("a submission that is answered at the last moment = %d %s, want 201", a.status,
+			a.body)
 	}
 }
 
@@ -120,7 +130,8 @@ func TestSubmit_KeyIsOfItsUser(t *testing.T) {
 	} {
 		header := bearer(c.token)
 		header.Set("Idempotency-Key", c.key)
-		a := h.send(t, "POST", "/api/v1/jobs", header, strings.NewReader(`{"model":"m","cpus":2,"epochs":3}`))
+		a := h.send(t, "POST", "/api/v1/jobs", header,
+			strings.NewReader(`{"model":"m","cpus":2,"epochs":3}`))
 		ids[strings.TrimPrefix(a.header.Get("Location"), "/api/v1/jobs/")] = true
 	}
 	if len(ids) != 3 || r.count() != 3 {

@@ -19,56 +19,57 @@ import (
 	"courier/schemas"
 )
 
-// Role is what whoever asks may do; each may do all that the one before may.
+// Role is a set of rights. Each role includes the rights of the previous one.
 type Role int
 
-// Roles, from the least.
+// The roles, in the order of their rights.
 const (
-	Anybody   Role = iota // the page's files, health, the description of the API
-	Reader                // all that changes nothing
-	Submitter             // submits jobs, and cancels those of his own
-	Admin                 // cancels any job, changes the regressors in use
+	Anybody   Role = iota // files of the page, health, description of the API
+	Reader                // all requests that change nothing
+	Submitter             // submit jobs and cancel own ones
+	Admin                 // cancel any job, change champions
 )
 
 var roleNames = []string{"anybody", "reader", "submitter", "admin"}
 
-// String returns the role's name in the file of tokens.
+// String returns the role's name in the token file.
 func (r Role) String() string { return roleNames[r] }
 
-// asker is who asks.
-type asker struct {
-	user string // "": the gateway has no tokens, or this one has none
+// identity is the user of a request.
+type identity struct {
+	user string // "": the gateway has no tokens, or the request has none
 	role Role
 }
 
-// Tokens knows who asks by the token that he shows. It holds hashes only, and
-// reads its file again when that changes.
+// Tokens identifies users by their tokens. It holds only hashes, and reloads its file when it
+// changes.
 type Tokens struct {
 	file string
 
-	mu     sync.Mutex
-	all    []tokenOf
-	looked time.Time // at the file
-	stamp  stamp     // of what was read; the zero one of a file that could not be
+	mu        sync.Mutex
+	tokens    []userToken
+	checkedAt time.Time   // last check of the file
+	version   fileVersion // of the loaded file; zero if it could not be read
 }
 
-// stamp tells a file that was changed from one that was not.
-type stamp struct {
-	at   time.Time
-	size int64
+// fileVersion distinguishes versions of a file.
+type fileVersion struct {
+	modifiedAt time.Time
+	size       int64
 }
 
-// lookEvery is how long a token may still work that was taken out of the file.
-const lookEvery = time.Second
+// checkInterval is the maximum time for which a token that was removed from the file remains valid.
+const checkInterval = time.Second
 
-type tokenOf struct {
+// userToken is a line of the token file.
+type userToken struct {
 	hash [sha256.Size]byte
-	asker
+	identity
 }
 
-// ReadTokens reads a file of tokens: a line for each with the sha256 of the token
-// in hex, the user and the role reader, submitter or admin; # begins a comment.
-// An error names the line, never what it holds.
+// ReadTokens reads a token file. Each line contains the sha256 of a token in hex, the user, and the
+// role reader, submitter or admin; # starts a comment. An error contains the line number but not the
+// content of the line.
 func ReadTokens(file string) (*Tokens, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -79,103 +80,109 @@ func ReadTokens(file string) (*Tokens, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)
 	}
-	t := &Tokens{file: file, stamp: stamp{info.ModTime(), info.Size()}}
+
+	t := &Tokens{file: file, version: fileVersion{info.ModTime(), info.Size()}}
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		text, _, _ := strings.Cut(lines.Text(), "#")
-		words := strings.Fields(text)
-		if len(words) == 0 {
+		fields := strings.Fields(text)
+		if len(fields) == 0 {
 			continue
 		}
-		token, err := readToken(words)
+		token, err := parseToken(fields)
 		if err != nil {
 			return nil, fmt.Errorf("tokens: %s line %d: %w", file, n, err)
 		}
-		if slices.ContainsFunc(t.all, func(other tokenOf) bool { return other.hash == token.hash }) {
-			return nil, fmt.Errorf("tokens: %s line %d: this token stands there twice", file, n)
+		isDuplicate := func(other userToken) bool { return other.hash == token.hash }
+		if slices.ContainsFunc(t.tokens, isDuplicate) {
+			return nil, fmt.Errorf("tokens: %s line %d: duplicate token", file, n)
 		}
-		t.all = append(t.all, token)
+		t.tokens = append(t.tokens, token)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("tokens: read %s: %w", file, err)
 	}
-	if len(t.all) == 0 {
-		return nil, fmt.Errorf("tokens: %s has none, so that nobody could ask", file)
+	if len(t.tokens) == 0 {
+		return nil, fmt.Errorf("tokens: %s contains no token; add at least one", file)
 	}
 	return t, nil
 }
 
-func readToken(words []string) (t tokenOf, err error) {
-	if len(words) != 3 {
-		return t, fmt.Errorf("want sha256, user and role, there are %d words", len(words))
+// parseToken parses the fields of a line.
+func parseToken(fields []string) (t userToken, err error) {
+	if len(fields) != 3 {
+		return t, fmt.Errorf("want sha256, user and role, have %d fields", len(fields))
 	}
-	hash, err := hex.DecodeString(words[0])
+	hash, err := hex.DecodeString(fields[0])
 	if err != nil || len(hash) != len(t.hash) {
-		return t, errors.New("the first word is no sha256 in hex; the token itself must not stand there")
+		return t, errors.New(
+			"the first field is not a sha256 in hex; do not store the token itself",
+		)
 	}
 	copy(t.hash[:], hash)
-	role := slices.Index(roleNames, words[2])
+
+	role := slices.Index(roleNames, fields[2])
 	if role < int(Reader) {
-		return t, errors.New("the role is none of reader, submitter and admin")
+		return t, errors.New("the role is not reader, submitter or admin")
 	}
-	if !schemas.ValidToken(words[1]) {
-		return t, errors.New("the user is not a name of 1 to 64 of a-z, 0-9, _ and -")
+	if !schemas.ValidToken(fields[1]) {
+		return t, errors.New("the user is not a name of 1 to 64 characters from a-z, 0-9, _ and -")
 	}
-	t.asker = asker{words[1], Role(role)}
+	t.identity = identity{fields[1], Role(role)}
 	return t, nil
 }
 
-// refresh reads the file again if it has changed. A file that is wrong changes
-// nothing, and the log says so once.
+// refresh reloads the file if it has changed. An invalid file changes nothing and is logged once.
 func (t *Tokens) refresh(now time.Time, log *slog.Logger) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now.Sub(t.looked) < lookEvery {
+	if now.Sub(t.checkedAt) < checkInterval {
 		return
 	}
-	t.looked = now
-	is := stamp{}
+	t.checkedAt = now
+
+	version := fileVersion{}
 	info, err := os.Stat(t.file)
 	if err == nil {
-		is = stamp{info.ModTime(), info.Size()}
+		version = fileVersion{info.ModTime(), info.Size()}
 	}
-	if is == t.stamp {
+	if version == t.version {
 		return
 	}
-	t.stamp = is
-	var fresh *Tokens
+
+	t.version = version
+	var reloaded *Tokens
 	if err == nil {
-		fresh, err = ReadTokens(t.file)
+		reloaded, err = ReadTokens(t.file)
 	}
 	if err != nil {
-		log.Warn("tokens stay as they were", "error", err)
+		log.Warn("tokens not reloaded, keeping the previous ones", "error", err)
 		return
 	}
-	t.all, t.stamp = fresh.all, fresh.stamp
-	log.Info("tokens are read again", "tokens", len(t.all))
+	t.tokens, t.version = reloaded.tokens, reloaded.version
+	log.Info("tokens reloaded", "tokens", len(t.tokens))
 }
 
-// find returns to whom a token belongs. Each is compared in the same time,
-// whatever was shown.
-func (t *Tokens) find(token string) (who asker, found bool) {
+// find returns the identity of a token. It compares all hashes in constant time.
+func (t *Tokens) find(token string) (who identity, found bool) {
 	hash := sha256.Sum256([]byte(token))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i := range t.all {
-		if subtle.ConstantTimeCompare(hash[:], t.all[i].hash[:]) == 1 {
-			who, found = t.all[i].asker, true
+	for i := range t.tokens {
+		if subtle.ConstantTimeCompare(hash[:], t.tokens[i].hash[:]) == 1 {
+			who, found = t.tokens[i].identity, true
 		}
 	}
 	return who, found
 }
 
-// sessionCookie carries the token of the page, which cannot send a header with
-// every request that it makes (EventSource).
+// sessionCookie contains the token of the web page, because EventSource cannot send a header.
 const sessionCookie = "courier_token"
 
-// shown is the token of a request, "" if it has none.
-func shown(r *http.Request) string {
-	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+// tokenOf returns the token of a request, or "".
+func tokenOf(r *http.Request) string {
+	scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
+	if found && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(token)
 	}
 	if c, err := r.Cookie(sessionCookie); err == nil {
@@ -184,77 +191,100 @@ func shown(r *http.Request) string {
 	return ""
 }
 
-// identify says who asks. Without tokens everybody is the one who may do all.
-func (g *Gateway) identify(r *http.Request) (who asker, wrong bool) {
+// identify returns the identity of a request. Without Tokens every request has the role Admin.
+func (g *Gateway) identify(r *http.Request) (who identity, unknownToken bool) {
 	if g.options.Tokens == nil {
-		return asker{"", Admin}, false
+		return identity{"", Admin}, false
 	}
-	token := shown(r)
+	token := tokenOf(r)
 	if token == "" {
-		return asker{}, false
+		return identity{}, false
 	}
 	g.options.Tokens.refresh(time.Now(), g.log)
 	who, found := g.options.Tokens.find(token)
 	return who, !found
 }
 
-// permit refuses who may not use a route.
-func (g *Gateway) permit(w http.ResponseWriter, rt route, who asker, wrong bool) error {
+// authorize rejects a request whose role does not suffice for the route.
+func (g *Gateway) authorize(
+	w http.ResponseWriter, rt apiRoute, who identity, unknownToken bool,
+) error {
 	if rt.role <= who.role {
 		return nil
 	}
 	if who.user != "" {
-		return &schemas.Error{Code: schemas.CodeForbidden, Message: fmt.Sprintf("%s may do what a %s may; this is for the role %s", who.user, who.role, rt.role)}
+		return &schemas.Error{
+			Code: schemas.CodeForbidden,
+			Message: fmt.Sprintf("user %s has the role %s, but this route needs the role %s",
+				who.user, who.role, rt.role),
+		}
 	}
+
 	w.Header().Set("WWW-Authenticate", `Bearer realm="courier"`)
-	message := "show a token: Authorization: Bearer TOKEN"
-	if wrong {
-		message = "this token is not known here"
+	message := "missing token; send the header Authorization: Bearer TOKEN"
+	if unknownToken {
+		message = "unknown token"
 	}
-	return &statusError{http.StatusUnauthorized, &schemas.Error{Code: schemas.CodeForbidden, Message: message}}
+	err := &schemas.Error{Code: schemas.CodeForbidden, Message: message}
+	return &statusError{http.StatusUnauthorized, err}
 }
 
-type askerKey struct{}
+type identityKey struct{}
 
-// withAsker remembers who asks.
-func withAsker(r *http.Request, who asker) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), askerKey{}, who))
+// withIdentity returns the request with an identity in its context.
+func withIdentity(r *http.Request, who identity) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), identityKey{}, who))
 }
 
-// askerOf is who asks.
-func askerOf(ctx context.Context) asker {
-	who, _ := ctx.Value(askerKey{}).(asker)
+// identityOf returns the identity in a context.
+func identityOf(ctx context.Context) identity {
+	who, _ := ctx.Value(identityKey{}).(identity)
 	return who
 }
 
-// Session answers /api/v1/session: who asks, and what he may do.
+// Session is the response of /api/v1/session.
 type Session struct {
-	User   string `json:"user,omitempty"` // absent: nobody is known by name
+	User   string `json:"user,omitempty"` // absent if unknown
 	Role   string `json:"role"`           // anybody, reader, submitter or admin
-	Tokens bool   `json:"tokens"`         // this gateway wants tokens
+	Tokens bool   `json:"tokens"`         // the gateway has tokens
 }
 
-// session says who asks.
+// session is GET /api/v1/session.
 func (g *Gateway) session(w http.ResponseWriter, r *http.Request) error {
-	who := askerOf(r.Context())
-	return writeJSON(w, http.StatusOK, Session{User: who.user, Role: who.role.String(), Tokens: g.options.Tokens != nil})
+	who := identityOf(r.Context())
+	return writeJSON(w, http.StatusOK, Session{
+		User:   who.user,
+		Role:   who.role.String(),
+		Tokens: g.options.Tokens != nil,
+	})
 }
 
-// openSession gives a browser its token as a cookie that no script reads and
-// that no other site can have sent.
+// openSession is POST /api/v1/session: it stores the token in a cookie that scripts cannot read and
+// that browsers do not send with requests from other sites.
 func (g *Gateway) openSession(w http.ResponseWriter, r *http.Request) error {
 	if g.options.Tokens != nil {
-		http.SetCookie(w, g.cookie(r, shown(r), 0))
+		http.SetCookie(w, g.cookie(r, tokenOf(r), 0))
 	}
 	return g.session(w, r)
 }
 
-// endSession takes the cookie away.
+// endSession is DELETE /api/v1/session: it deletes the cookie.
 func (g *Gateway) endSession(w http.ResponseWriter, r *http.Request) error {
 	http.SetCookie(w, g.cookie(r, "", -1))
-	return writeJSON(w, http.StatusOK, Session{Role: Anybody.String(), Tokens: g.options.Tokens != nil})
+	return writeJSON(w, http.StatusOK, Session{
+		Role:   Anybody.String(),
+		Tokens: g.options.Tokens != nil,
+	})
 }
 
 func (g *Gateway) cookie(r *http.Request, value string, age int) *http.Cookie {
-	return &http.Cookie{Name: sessionCookie, Value: value, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil}
+	return &http.Cookie{
+		Name:     sessionCookie,
+		Value:    value,
+		Path:     "/",
+		MaxAge:   age,
+		HttpOnly: true,
+		SameSite: http.SameSiteStrictMode,
+		Secure:   r.TLS != nil,
+	}
 }

@@ -47,12 +47,24 @@ func TestTokens_FollowTheirFile(t *testing.T) {
 		said   string
 	}{
 		{"at first", func() {}, time.Hour, true, false, ""},
-		{"bob in place of ada, a moment later", func() { write(line("bob")) }, time.Millisecond, true, false, ""},
-		{"and a second later", func() {}, lookEvery, false, true, "read again"},
-		{"nonsense", func() { write("nonsense\n") }, lookEvery, false, true, "stay as they were"},
-		{"nonsense still", func() {}, lookEvery, false, true, ""},
-		{"no file", func() { _ = os.Remove(file) }, lookEvery, false, true, "stay as they were"},
-		{"both", func() { write(line("ada") + line("bob")) }, lookEvery, true, true, "read again"},
+		{
+			"bob in place of ada, a moment later", func() { write(line("bob")) }, time.Millisecond,
+			true, false, "",
+		},
+		{"and a second later", func() {}, checkInterval, false, true, "tokens reloaded"},
+		{
+			"nonsense", func() { write("nonsense\n") }, checkInterval, false, true,
+			"keeping the previous ones",
+		},
+		{"nonsense still", func() {}, checkInterval, false, true, ""},
+		{
+			"no file", func() { _ = os.Remove(file) }, checkInterval, false, true,
+			"keeping the previous ones",
+		},
+		{
+			"both", func() { write(line("ada") + line("bob")) }, checkInterval, true, true,
+			"tokens reloaded",
+		},
 	} {
 		c.change()
 		now = now.Add(c.passes)
@@ -60,8 +72,10 @@ func TestTokens_FollowTheirFile(t *testing.T) {
 		tokens.refresh(now, slog.New(slog.NewTextHandler(&log, nil)))
 		_, ada := tokens.find("token-of-ada")
 		_, bob := tokens.find("token-of-bob")
-		if ada != c.ada || bob != c.bob || c.said == "" && log.Len() > 0 || !strings.Contains(log.String(), c.said) {
-			t.Errorf("%s: ada %t, bob %t, said %q; want %t, %t, %q", c.what, ada, bob, log.String(), c.ada, c.bob, c.said)
+		if ada != c.ada || bob != c.bob || c.said == "" && log.Len() > 0 ||
+			!strings.Contains(log.String(), c.said) {
+			t.Errorf("%s: ada %t, bob %t, said %q; want %t, %t, %q", c.what, ada, bob,
+				log.String(), c.ada, c.bob, c.said)
 		}
 	}
 }

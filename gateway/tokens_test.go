@@ -47,7 +47,9 @@ const (
 func knowing(t *testing.T, b *bus.Bus, o gateway.Options) *house {
 	t.Helper()
 	var err error
-	if o.Tokens, err = tokens(t, "# who may ask", "", hashOf(readerToken)+" rita reader", hashOf(submitterToken)+"  ada submitter # she trains", hashOf(adminToken)+" otto admin"); err != nil {
+	if o.Tokens, err = tokens(t, "# who may ask", "", hashOf(readerToken)+" rita reader",
+		hashOf(submitterToken)+"  ada submitter # she trains", hashOf(adminToken)+
+			" otto admin"); err != nil {
 		t.Fatal(err)
 	}
 	return open(t, b, o)
@@ -129,7 +131,10 @@ func TestTokens_GiveRolesAndNames(t *testing.T) {
 		{"GET", "/metrics", "", 401, 200, 200, 200, [2]string{}},
 		{"POST", "/api/v1/jobs", job, 401, 403, 201, 201, [2]string{"submit:ada", "submit:otto"}},
 		{"DELETE", "/api/v1/jobs/j1", "", 401, 403, 200, 200, [2]string{"cancel:ada", "cancel"}},
-		{"POST", "/api/v1/regressors/epoch_time/promote", promotion, 401, 403, 403, 200, [2]string{"", "promote"}},
+		{
+			"POST", "/api/v1/regressors/epoch_time/promote", promotion, 401, 403, 403, 200,
+			[2]string{"", "promote"},
+		},
 		{"GET", "/", "", 200, 200, 200, 200, [2]string{}},
 		{"GET", "/web/app.js", "", 200, 200, 200, 200, [2]string{}},
 		{"GET", "/healthz", "", 200, 200, 200, 200, [2]string{}},
@@ -140,21 +145,31 @@ func TestTokens_GiveRolesAndNames(t *testing.T) {
 			name, token string
 			want        int
 			as          string
-		}{{"nobody", "", c.nobody, ""}, {"a stranger", "token-of-nobody", c.nobody, ""}, {"a reader", readerToken, c.reader, ""},
-			{"a submitter", submitterToken, c.submitter, c.as[0]}, {"an admin", adminToken, c.admin, c.as[1]}} {
+		}{{"nobody", "", c.nobody, ""}, {
+			"a stranger", "token-of-nobody", c.nobody, "",
+		}, {"a reader", readerToken, c.reader, ""},
+			{
+				"a submitter", submitterToken, c.submitter, c.as[0],
+			}, {"an admin", adminToken, c.admin, c.as[1]}} {
 			got := h.send(t, c.method, c.path, bearer(who.token), strings.NewReader(c.body))
 			if got.status != who.want {
-				t.Errorf("%s: %s %s = %d %s, want %d", who.name, c.method, c.path, got.status, got.body, who.want)
+				t.Errorf("%s: %s %s = %d %s, want %d", who.name, c.method, c.path, got.status,
+					got.body, who.want)
 			}
 			if as := a.take(); as != who.as {
-				t.Errorf("%s: %s %s reached a service as %q, want %q", who.name, c.method, c.path, as, who.as)
+				t.Errorf("%s: %s %s reached a service as %q, want %q", who.name, c.method, c.path,
+					as, who.as)
 			}
-			if asksFor := got.header.Get("WWW-Authenticate"); (got.status == 401) != strings.HasPrefix(asksFor, "Bearer") {
-				t.Errorf("%s: %s %s = %d with WWW-Authenticate %q", who.name, c.method, c.path, got.status, asksFor)
+			if asksFor := got.header.Get("WWW-Authenticate"); (got.status == 401) != strings.HasPrefix(
+				asksFor, "Bearer",
+			) {
+				t.Errorf("%s: %s %s = %d with WWW-Authenticate %q", who.name, c.method, c.path,
+					got.status, asksFor)
 			}
 		}
 	}
-	refused(t, "no token", h.do(t, "GET", "/api/v1/jobs", ""), http.StatusUnauthorized, schemas.CodeForbidden, "")
+	refused(t, "no token", h.do(t, "GET", "/api/v1/jobs", ""), http.StatusUnauthorized,
+		schemas.CodeForbidden, "")
 }
 
 // Without tokens everything is as it was: nobody has a name, and everybody may.
@@ -196,19 +211,23 @@ func TestSession_LetsThePageWork(t *testing.T) {
 		t.Cleanup(func() { _ = answer.Body.Close() })
 		return answer
 	}
-	if got := ask("POST", "/api/v1/session", "token-of-nobody"); got.StatusCode != 401 || len(got.Cookies()) != 0 {
+	if got := ask("POST", "/api/v1/session", "token-of-nobody"); got.StatusCode != 401 ||
+		len(got.Cookies()) != 0 {
 		t.Errorf("a wrong token = %d with cookies %v", got.StatusCode, got.Cookies())
 	}
 	opened := ask("POST", "/api/v1/session", submitterToken)
-	if cookies := opened.Cookies(); opened.StatusCode != 200 || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode {
-		t.Fatalf("a session = %d with cookies %v, want one that is HttpOnly and SameSite=Strict", opened.StatusCode, cookies)
+	if cookies := opened.Cookies(); opened.StatusCode != 200 || len(cookies) != 1 ||
+		!cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode {
+		t.Fatalf("a session = %d with cookies %v, want one that is HttpOnly and SameSite=Strict",
+			opened.StatusCode, cookies)
 	}
 	for _, path := range []string{"/api/v1/jobs", "/api/v1/events", "/api/v1/about"} {
 		if got := ask("GET", path, ""); got.StatusCode != 200 {
 			t.Errorf("GET %s with the cookie = %d", path, got.StatusCode)
 		}
 	}
-	if got := ask("DELETE", "/api/v1/jobs/j1", ""); got.StatusCode != 200 || a.take() != "cancel:ada" {
+	if got := ask("DELETE", "/api/v1/jobs/j1", ""); got.StatusCode != 200 ||
+		a.take() != "cancel:ada" {
 		t.Errorf("a cancel with the cookie = %d, want it ada's", got.StatusCode)
 	}
 	ask("DELETE", "/api/v1/session", "")
@@ -232,14 +251,22 @@ func TestRoutes_AreClosedToOtherOrigins(t *testing.T) {
 		{"DELETE", http.Header{"Origin": {"null"}}, 403},
 		{"DELETE", http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403},
 		{"DELETE", http.Header{"Sec-Fetch-Site": {"same-site"}}, 403},
-		{"OPTIONS", http.Header{"Origin": {"https://elsewhere.example"}, "Access-Control-Request-Method": {"DELETE"}}, 405},
+		{
+			"OPTIONS",
+			http.Header{
+				"Origin":                        {"https://elsewhere.example"},
+				"Access-Control-Request-Method": {"DELETE"},
+			},
+			405,
+		},
 		{"DELETE", http.Header{"Origin": {h.url}}, 200},
 		{"DELETE", http.Header{}, 200}, // no browser
 	} {
 		c.header.Set("Cookie", "courier_token="+submitterToken)
 		got := h.send(t, c.method, "/api/v1/jobs/j1", c.header, nil)
 		if as := a.take(); got.status != c.want || (as == "cancel:ada") != (c.want == 200) {
-			t.Errorf("%s with %v = %d %s and reached a service as %q, want %d", c.method, c.header, got.status, got.body, as, c.want)
+			t.Errorf("%s with %v = %d %s and reached a service as %q, want %d", c.method, c.header,
+				got.status, got.body, as, c.want)
 		}
 		for name := range got.header {
 			if strings.HasPrefix(name, "Access-Control-") {
@@ -255,21 +282,26 @@ func TestReadTokens_SaysWhichLineIsWrong(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		{[]string{"# nothing"}, "has none"},
-		{[]string{"", secret + " ada reader"}, "line 2: the first word is no sha256"},
-		{[]string{hashOf(secret)[:40] + " ada reader"}, "line 1: the first word is no sha256"},
-		{[]string{hashOf(secret) + " ada"}, "there are 2 words"},
-		{[]string{hashOf(secret) + " ada king"}, "the role is none of"},
-		{[]string{hashOf(secret) + " ada anybody"}, "the role is none of"},
+		{[]string{"# nothing"}, "contains no token"},
+		{[]string{"", secret + " ada reader"}, "line 2: the first field is not a sha256"},
+		{[]string{hashOf(secret)[:40] + " ada reader"}, "line 1: the first field is not a sha256"},
+		{[]string{hashOf(secret) + " ada"}, "have 2 fields"},
+		{[]string{hashOf(secret) + " ada king"}, "the role is not"},
+		{[]string{hashOf(secret) + " ada anybody"}, "the role is not"},
 		{[]string{hashOf(secret) + " Ada reader"}, "the user is not a name"},
-		{[]string{hashOf(secret) + " ada reader", hashOf(secret) + " bob admin"}, "line 2: this token stands there twice"},
+		{
+			[]string{hashOf(secret) + " ada reader", hashOf(secret) + " bob admin"},
+			"line 2: duplicate token",
+		},
 	} {
 		_, err := tokens(t, c.lines...)
-		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), hashOf(secret)) {
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(),
+			secret) || strings.Contains(err.Error(), hashOf(secret)) {
 			t.Errorf("ReadTokens(%q) = %v, want %q and no token", c.lines, err, c.want)
 		}
 	}
-	if _, err := gateway.ReadTokens(filepath.Join(t.TempDir(), "absent")); err == nil || !strings.Contains(err.Error(), "absent") {
+	if _, err := gateway.ReadTokens(filepath.Join(t.TempDir(), "absent")); err == nil ||
+		!strings.Contains(err.Error(), "absent") {
 		t.Errorf("ReadTokens of a file that is not there = %v", err)
 	}
 }
@@ -314,7 +346,8 @@ func TestBody_IsNotWaitedForForEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	fmt.Fprintf(c, "POST /api/v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	fmt.Fprintf(c,
+		"POST /api/v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
@@ -333,22 +366,30 @@ func TestTokens_AreNotLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := &lockedBuffer{}
-	g, err := gateway.New(b, gateway.Options{Tokens: known, Rate: 5}, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
+	g, err := gateway.New(b, gateway.Options{Tokens: known, Rate: 5},
+		slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad := bus.Handle(schemas.SubjectJobList, func(context.Context, *schemas.JobListRequest) (any, error) { return nil, fmt.Errorf("broken") })
+	bad := bus.Handle(schemas.SubjectJobList, func(context.Context, *schemas.JobListRequest) (any, error) {
+		return nil, fmt.Errorf("broken")
+	})
 	serve(t, b, bad)
 	s := httptest.NewServer(g.Handler())
 	defer s.Close()
 	h := &house{url: s.URL}
 	for range 12 { // beyond the rate too
-		for _, header := range []http.Header{bearer(submitterToken), bearer("token-of-nobody"), {"Cookie": {"courier_token=" + submitterToken}}} {
+		for _, header := range []http.Header{
+			bearer(submitterToken),
+			bearer("token-of-nobody"),
+			{"Cookie": {"courier_token=" + submitterToken}},
+		} {
 			h.send(t, "GET", "/api/v1/jobs", header, nil)
 			h.send(t, "GET", "/api/v1/jobs?token="+submitterToken, header, nil)
 		}
 	}
-	if text := log.String(); !strings.Contains(text, "request failed") || strings.Contains(text, "token-of") || strings.Contains(text, hashOf(submitterToken)) {
+	if text := log.String(); !strings.Contains(text, "request failed") || strings.Contains(text,
+		"token-of") || strings.Contains(text, hashOf(submitterToken)) {
 		t.Errorf("the log tells a token, or nothing at all:\n%s", text)
 	}
 }

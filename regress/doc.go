@@ -28,12 +28,7 @@
 // bounds and Predictor: what a law or a process knows lies in the manifest, and the
 // file's trees correct it.
 //
-// FitBoostingStream learns from more examples than memory holds as numbers; it
-// reads them twice and keeps bytes.
-//
-// While answers are used, an Adaptive keeps their bounds honest: it folds outcomes
-// into a state, and Predictor.AdaptiveBound reads it. FitLinear, Importance,
-// PartialDependence and Paired explain and compare.
+// Importance, PartialDependence and Paired explain and compare.
 //
 // # Promises
 //

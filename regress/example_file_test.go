@@ -64,29 +64,6 @@ func ExampleDataset_Clean() {
 	// 1 target is 0 or below
 }
 
-// Predict a range: quantiles of one target, which never cross.
-func ExampleFitQuantiles() {
-	data := &regress.Dataset{Features: []regress.Feature{{Name: "x"}}, Columns: make([][]float64, 1), TargetName: "y"}
-	for i := range 2000 {
-		x := float64(i%20) / 2
-		data.Columns[0] = append(data.Columns[0], x)
-		data.Target = append(data.Target, x*(1+math.Mod(float64(i)*0.618034, 1))) // evenly between x and 2x
-	}
-	q, err := regress.FitQuantiles(context.Background(), data, []float64{0.1, 0.5, 0.9},
-		regress.BoostingOptions{Trees: 100, Leaves: 20, LearningRate: 0.2, Folds: -1})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	values, err := q.Predict([]float64{5}, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Printf("of y at 5 a tenth lies under %.1f, half under %.1f, nine tenths under %.1f\n", values[0], values[1], values[2])
-	// Output: of y at 5 a tenth lies under 5.5, half under 7.5, nine tenths under 9.5
-}
-
 // Which features matter, and how the prediction moves along one.
 func ExamplePartialDependence() {
 	data := runs()

@@ -60,38 +60,3 @@ func ExampleSelect() {
 	// within 10 % of the truth: true
 	// bound above the prediction, and promised: true true
 }
-
-// Keep bounds true when the cluster changes: everything takes 30 % longer, and
-// the bound follows.
-func ExampleAdaptive() {
-	r, err := regress.FitLaw(context.Background(), runs(), regress.LawOptions{Transform: regress.Log})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	p, err := regress.Compile(r)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	state, err := regress.NewAdaptive(r.Manifest.Calibration, 0.9, 0)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	point, err := p.Predict([]float64{128, 4, 3})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	before, _ := p.AdaptiveBound(point, state)
-	for range 60 {
-		state = state.Next(p.Residual(point, 1.3*point.Value))
-	}
-	after, _ := p.AdaptiveBound(point, state)
-	fmt.Println("25 % more is under the bound at first:", 1.25*point.Value <= before)
-	fmt.Println("in the end:", 1.25*point.Value <= after)
-	// Output:
-	// 25 % more is under the bound at first: false
-	// in the end: true
-}

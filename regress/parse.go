@@ -30,16 +30,11 @@ type parser struct {
 	text     string
 	at, line int // offset of the next line, number of the last one
 	manifest *Manifest
-	foreign  bool // LightGBM wrote it, and the manifest follows from it
 }
 
 func (p *parser) regressor() (*Regressor, error) {
 	r := &Regressor{Manifest: *p.manifest}
-	header := p.header
-	if p.foreign {
-		header = p.foreignHeader
-	}
-	sizes, err := header(r)
+	sizes, err := p.header(r)
 	if err != nil {
 		return nil, err
 	}
@@ -156,6 +151,21 @@ func (p *parser) header(r *Regressor) ([]int, error) {
 	return p.sizes()
 }
 
+// objective reads the objective and whether trees are averaged.
+func (p *parser) objective() (average bool, err error) {
+	objective, err := p.field("objective")
+	if err != nil {
+		return false, err
+	}
+	if !slices.Contains(objectives, objective) {
+		return false, fmt.Errorf("objective %.60q, want one of %s", objective, strings.Join(objectives, ", "))
+	}
+	if average = p.peek("average_output\n"); average {
+		err = p.expect("average_output")
+	}
+	return average, err
+}
+
 func (p *parser) sizes() ([]int, error) {
 	value, err := p.field("tree_sizes")
 	if err != nil {
@@ -241,11 +251,7 @@ func (p *parser) lists(t *tree) (err error) {
 	integers("left_child", nodes, -leaves, nodes-1, func(i, c int) { t.nodes[i].left = int32(c) })
 	integers("right_child", nodes, -leaves, nodes-1, func(i, c int) { t.nodes[i].right = int32(c) })
 	numbers("leaf_value", leaves, func(i int, x float64) { t.leaves[i].value = x })
-	if p.foreign && leaves == 1 && err == nil && p.peek("leaf_weight=\n") { // LightGBM knows none
-		t.leaves[0].weight, err = 0, p.expect("leaf_weight=")
-	} else {
-		numbers("leaf_weight", leaves, func(i int, x float64) { t.leaves[i].weight = x })
-	}
+	numbers("leaf_weight", leaves, func(i int, x float64) { t.leaves[i].weight = x })
 	integers("leaf_count", leaves, 0, maxCount, func(i, c int) { t.leaves[i].count = c })
 	numbers("internal_value", nodes, func(i int, x float64) { t.nodes[i].value = x })
 	numbers("internal_weight", nodes, func(i int, x float64) { t.nodes[i].weight = x })
@@ -369,11 +375,6 @@ func (p *parser) footer() error {
 	for p.peek("[") {
 		if line, err := p.next(); err != nil || !strings.HasSuffix(line, "]") {
 			return fmt.Errorf("parameters: %.60q does not end with a bracket", line)
-		}
-	}
-	if p.foreign && p.peek("\n") {
-		if err := p.expect(""); err != nil {
-			return err
 		}
 	}
 	if err := p.expect("end of parameters", "", "pandas_categorical:null"); err != nil {

@@ -10,7 +10,7 @@ import (
 // Targets are the quantities that regressors predict.
 const (
 	TargetEpochTime = "epoch_time"   // seconds of one epoch
-	TargetStartup   = "startup_time" // seconds from the start to the beginning of the first epoch
+	TargetStartup   = "startup_time" // seconds of a run outside its epochs: before the first and after the last
 	TargetAccuracy  = "accuracy"     // after a number of epochs, 0 to 1
 )
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,57 +19,84 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the answers in docs/cookbook.md and the golden files again")
+var update = flag.Bool("update", false, "update the answers in docs/cookbook and the golden files")
 
-const cookbook = "../docs/cookbook.md"
+// cookbookIndex lists the questions and views, cookbookPages contain the queries and answers.
+const (
+	cookbookIndex = "../docs/cookbook.md"
+	cookbookPages = "../docs/cookbook/*.md"
+)
 
-// recipe finds a question of the cookbook: its heading, its SQL and its answer.
-var recipe = regexp.MustCompile("(?ms)^### ([^\n]+)\n(?:[^#`\n][^\n]*\n|\n)*```sql\n(.*?)```\n\n```\n(.*?)```\n")
+// recipe matches a question of the cookbook: its heading, its SQL and its answer.
+var recipe = regexp.MustCompile("(?ms)^## ([^\n]+)\n(?:[^#`\n][^\n]*\n|\n)*```sql\n(.*?)```\n\n```\n(.*?)```\n")
 
-// TestCookbook_SaysWhatTheEngineAnswers asks every question of the cookbook over
-// HTTP, as curl does, of a fortnight that went through the store.
-func TestCookbook_SaysWhatTheEngineAnswers(t *testing.T) {
+// readCookbook returns the text of each page by file name.
+func readCookbook(t testing.TB) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(cookbookPages)
+	must(t, err)
+	pages := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		pages[file] = string(text)
+	}
+	return pages
+}
+
+// TestCookbook_AnswersMatchTheEngine runs every query of the cookbook over HTTP, as curl does, on a
+// fortnight of events that went through the store.
+func TestCookbook_AnswersMatchTheEngine(t *testing.T) {
 	if !slices.Contains(storetest.Protocols(t), "http") {
-		t.Skip("the server is not known to speak HTTP")
+		t.Skip("the server has no known HTTP address")
 	}
 	address := storetest.Address(t, "http")
 	d := storetest.Open(t, address)
 	must(t, d.Migrate(t.Context()))
 	loadFortnight(t, d)
-	text, err := os.ReadFile(cookbook)
+
+	index, err := os.ReadFile(cookbookIndex)
 	must(t, err)
-	all, asked, seen := string(text), "", make(map[string]bool)
-	for _, r := range recipe.FindAllStringSubmatch(string(text), -1) {
-		heading, question, want := r[1], r[2], r[3]
-		if seen[heading] {
-			t.Errorf("%s: there are two", heading)
-		}
-		seen[heading] = true
-		asked += question
-		got := curl(t, address, question)
-		if lines := strings.Count(got, "\n"); lines < 3 {
-			t.Errorf("%s: the answer is empty", heading)
+	queries, questions, blocks := "", map[string]bool{}, 0
+	for file, page := range readCookbook(t) {
+		blocks += strings.Count(page, "```sql\n")
+		updated := page
+		for _, r := range recipe.FindAllStringSubmatch(page, -1) {
+			heading, query, want := r[1], r[2], r[3]
+			if questions[heading] {
+				t.Errorf("%s: duplicate question %s", file, heading)
+			}
+			questions[heading] = true
+			queries += query
+			if !strings.Contains(string(index), "- ["+heading+"](") {
+				t.Errorf("%s does not list the question %s", cookbookIndex, heading)
+			}
+
+			got := curl(t, address, query)
+			if lines := strings.Count(got, "\n"); lines < 3 {
+				t.Errorf("%s: the answer is empty", heading)
+			}
+			begin := "```sql\n" + query + "```\n\n```\n"
+			updated = strings.Replace(updated, begin+want, begin+got, 1)
+			if diff := cmp.Diff(want, got); diff != "" && !*update {
+				t.Errorf("%s: %s (-page +engine; go test ./store -run Cookbook -update):\n%s",
+					file, heading, diff)
+			}
 		}
 		if *update {
-			all = strings.Replace(all, "```sql\n"+question+"```\n\n```\n"+want, "```sql\n"+question+"```\n\n```\n"+got, 1)
-			continue
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-in the cookbook +answered; go test ./store -run Cookbook -update writes it):\n%s", heading, diff)
+			must(t, os.WriteFile(file, []byte(updated), 0o644))
 		}
 	}
-	if *update {
-		must(t, os.WriteFile(cookbook, []byte(all), 0o644))
-	}
-	if n := strings.Count(string(text), "```sql\n"); len(seen) != n || n < 15 {
-		t.Errorf("%d of %d questions are understood, want all, and 15 or more", len(seen), n)
+
+	if len(questions) != blocks || blocks < 15 {
+		t.Errorf("parsed %d of %d questions, want all, and at least 15", len(questions), blocks)
 	}
 	for _, view := range views(t, d) {
-		if !strings.Contains(asked, "FROM "+view+"\n") && !strings.Contains(asked, "FROM "+view+" ") {
-			t.Errorf("no question asks the view %s", view)
+		if !strings.Contains(queries, "FROM "+view+"\n") && !strings.Contains(queries, "FROM "+view+" ") {
+			t.Errorf("no question queries the view %s", view)
 		}
-		if !strings.Contains(string(text), "| `"+view+"` |") {
-			t.Errorf("the cookbook's list does not have the view %s", view)
+		if !strings.Contains(string(index), "| `"+view+"` |") {
+			t.Errorf("%s does not list the view %s", cookbookIndex, view)
 		}
 	}
 }

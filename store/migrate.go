@@ -64,7 +64,7 @@ func (d *Database) migrate(ctx context.Context, all []schemas.Migration, begun *
 		if err := d.exec(ctx, "migrate", "INSERT INTO schema_migrations SELECT ?, ?, now64(9, 'UTC')", m.Number, m.Name); err != nil {
 			return fmt.Errorf("record %s: %w", m.Name, err)
 		}
-		*begun = int(m.Number)
+		*begun = m.Number
 		d.log.Info("database migrated", "address", d.address, "migration", m.Name)
 	}
 	return nil

@@ -133,8 +133,8 @@ func (r *run) meanOfLater() float64 {
 	return sum / n
 }
 
-// startup makes an example of the time of a run to its first epoch; ok is false if its output
-// does not tell it.
+// startup makes an example of the time that a run spends outside its epochs: before the first, and
+// after the last of a finished run. ok is false if the output of the run does not show it.
 func (p *Past) startup(r *run) (x Example, ok bool) {
 	if len(r.epochs) == 0 {
 		return x, false
@@ -146,6 +146,9 @@ func (p *Past) startup(r *run) (x Example, ok bool) {
 	}
 	if e.number != 1 || !(seconds > 0) {
 		return x, false
+	}
+	if r.outcome == schemas.EventFinished {
+		seconds += max(0, r.span.Until.Sub(r.epochs[len(r.epochs)-1].end()).Seconds())
 	}
 	var l load
 	if r.startLoad != nil {

@@ -2,6 +2,7 @@ package trainer_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -81,6 +82,9 @@ func TestPast_Examples(t *testing.T) {
 	}
 	whole, startup, accuracy := untimed("a", 1, 6, 6, a), 1.5, 0.96
 	whole.StartupSeconds, whole.Accuracy = &startup, &accuracy
+	begun := []schemas.Event{
+		started("a", 1, 0, a), epoch("a", 1, 1, 5, 2, a), epoch("a", 1, 2, 7, 2, a),
+	}
 	for _, c := range []struct {
 		name   string
 		events []schemas.Event
@@ -115,6 +119,14 @@ func TestPast_Examples(t *testing.T) {
 			"b16 c2 jobs 1.00 procs 2.00 done 3 value 0.96 weight 1.00; "},
 		{"a job beside which nothing is known of but that it was there", []schemas.Event{started("a", 1, 0, a), started("b", 1, 0, b), ended("b", 1, schemas.EventFinished, 6, 0, b), whole}, schemas.TargetEpochTime,
 			"b16 c2 jobs 2.00 procs 3.00 done 3 value 1.50 weight 1.00; "},
+		{"start-up while the job runs", begun, schemas.TargetStartup,
+			"b16 c2 jobs 1.00 procs 2.00 done 0 value 3.00 weight 1.00; "},
+		{"start-up, with the time after the last epoch", append(slices.Clone(begun),
+			ended("a", 1, schemas.EventFinished, 8.5, 8.5, a)), schemas.TargetStartup,
+			"b16 c2 jobs 1.00 procs 2.00 done 0 value 4.50 weight 1.00; "},
+		{"start-up of a job that was stopped during an epoch", append(slices.Clone(begun),
+			ended("a", 1, schemas.EventCancelled, 8.5, 8.5, a)), schemas.TargetStartup,
+			"b16 c2 jobs 1.00 procs 2.00 done 0 value 3.00 weight 1.00; "},
 		{"a failed job without epochs", []schemas.Event{started("a", 1, 0, a), ended("a", 1, schemas.EventFailed, 6, 6, a)}, schemas.TargetEpochTime, ""},
 		{"accuracy: a run counts once", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 2, 4, 2, a)}, schemas.TargetAccuracy,
 			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91 weight 0.50; b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92 weight 0.50; "},

@@ -59,7 +59,7 @@ func (t *Trainer) readJobs(ctx context.Context, out chan<- passage) error {
 		Stream:   schemas.StreamJob,
 		Subjects: jobEvents(),
 		From:     last, // again: a message may hold several events
-		Progress:   func(sequence uint64) { _ = hand(passage{position: sequence}) },
+		Progress: func(sequence uint64) { _ = hand(passage{position: sequence}) },
 		CaughtUp: func() { _ = hand(passage{position: stored, live: true}) },
 	}
 	return t.bus.Follow(ctx, o, func(r bus.Record) error {

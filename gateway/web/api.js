@@ -1,7 +1,7 @@
-// The public REST and events, and nothing else.
+// Access to the REST API and the live events.
 
-// ask sends a body, or none, and returns the answer; a refusal is thrown as an
-// Error with the field that Courier names.
+// ask sends a request, with an optional body, and returns the response. It throws an Error with the
+// field that the error response names.
 export async function ask(path, body) {
   const post = { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) };
   const response = await fetch('/api/v1/' + path, body && post);
@@ -10,9 +10,9 @@ export async function ask(path, body) {
   return answer;
 }
 
-// follow calls on.<kind> with each live event of these kinds, on.missed when events were
-// lost, on.open and on.lost. The browser connects again by itself and continues after the
-// last event, except after an answer that is no event stream.
+// follow calls on.<kind> for each live event of these kinds, on.missed after lost events, and on.open
+// and on.lost for the connection. The browser reconnects and resumes after the last event, except
+// after a response that is not an event stream.
 export function follow(kinds, on) {
   const source = new EventSource(`/api/v1/events?type=${kinds.join(',')}`);
   source.onopen = on.open;

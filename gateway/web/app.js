@@ -1,4 +1,4 @@
-// Wires the page: reads the present state at every connection, then follows.
+// Connects the parts of the page: loads the current state at each connection, then follows events.
 import { ask, follow } from './api.js';
 import { byId, el, text } from './dom.js';
 import * as advice from './advice.js';
@@ -9,19 +9,19 @@ import * as score from './score.js';
 import * as session from './session.js';
 import * as whatIf from './whatif.js';
 
-let limit = 50; // jobs asked for
-let past = 10; // of those that have ended, shown
+let limit = 50; // requested jobs
+let past = 10; // displayed jobs that have ended
 let following = false;
 
-// connection says whether what the page shows is the present state.
+// connection shows whether the page is up to date.
 function connection(trouble) {
   byId('connection').dataset.state = trouble ? 'lost' : 'live';
   text(byId('connection'), trouble ? `✕ ${trouble}` : '● live');
 }
 
-// soon runs task a moment after the first of many calls, never twice at a time, and again
-// when it was called meanwhile.
-function soon(task) {
+// debounce returns a function that runs task shortly after the first of many calls. Runs never
+// overlap; a call during a run causes another run.
+function debounce(task) {
   let waiting = false, running = false, again = false;
   const call = () => {
     if (running) again = true;
@@ -43,14 +43,14 @@ function soon(task) {
   return call;
 }
 
-const readJobs = soon(async () => jobs.load(await ask(`jobs?limit=${limit}`), past));
-const readNodes = soon(() => nodes.read(ask));
-const readScore = soon(async () => score.load(await ask('score')));
-const readRegressors = soon(async () => {
+const readJobs = debounce(async () => jobs.load(await ask(`jobs?limit=${limit}`), past));
+const readNodes = debounce(() => nodes.read(ask));
+const readScore = debounce(async () => score.load(await ask('score')));
+const readRegressors = debounce(async () => {
   whatIf.regressors(await ask('regressors'));
-  await ask('regressors/life').then(regressors.load, regressors.trouble); // the trainer may be away, all else goes on
+  await ask('regressors/life').then(regressors.load, regressors.trouble); // only the trainer may be unavailable
 });
-const readAll = soon(async () => {
+const readAll = debounce(async () => {
   jobs.load(await ask(`jobs?limit=${limit}`), past);
   const found = await Promise.allSettled(jobs.advised().map((id) => ask(`jobs/${id}/advice`)));
   advice.take(...found.filter((f) => f.status === 'fulfilled').map((f) => f.value));
@@ -58,12 +58,12 @@ const readAll = soon(async () => {
 
 await session.start();
 
-const readPresent = () => { readNodes(); readRegressors(); readScore(); readAll(); };
+const readState = () => { readNodes(); readRegressors(); readScore(); readAll(); };
 
 follow(['job', 'advice', 'regressor'], {
-  open: () => { following = true; readPresent(); },
-  lost: () => { following = false; connection('connection lost, trying again'); },
-  missed: readPresent,
+  open: () => { following = true; readState(); },
+  lost: () => { following = false; connection('connection lost, reconnecting'); },
+  missed: readState,
   job: (e) => { if (e.advice) advice.take(e.advice); readJobs(); if (e.outcome) readScore(); },
   advice: (a) => { advice.take(a); readJobs(); },
   regressor: readRegressors,
@@ -76,8 +76,8 @@ text(byId('zone'), Intl.DateTimeFormat().resolvedOptions().timeZone);
 ask('about').then((a) => {
   text(byId('about'), `Courier ${a.version}.`);
   if (a.clickhouse_url) byId('links').append(el('a', { href: a.clickhouse_url }, 'SQL over HTTP'));
-}).catch(() => {}); // the footer is not worth a message
+}).catch(() => {}); // the footer is optional
 setInterval(() => { nodes.draw(); jobs.draw(); }, 1000);
-setInterval(() => document.hidden || readNodes(), 2000); // live samples of a large cluster would be too many
-setInterval(readJobs, 10_000); // what no event tells, and a service that was away
-setInterval(readRegressors, 10_000); // how challengers stand
+setInterval(() => document.hidden || readNodes(), 2000); // polls, because a large cluster has too many live samples
+setInterval(readJobs, 10_000); // changes without an event, and services that were unavailable
+setInterval(readRegressors, 10_000); // the judgement of challengers

@@ -1,16 +1,16 @@
-// The jobs: state, epochs, and the predicted end against the deadline.
+// The jobs: state, epochs, predicted end and deadline.
 import { byId, el, keyed, text } from './dom.js';
-import { chance, cpus, decision, duration, number, percent, time, trained, unknown } from './format.js';
+import { probability, cpus, decision, duration, number, percent, time, modelLevel, unknown } from './format.js';
 import { timeline } from './chart.js';
 
 const states = { submitted: '◌ submitted', queued: '◔ queued', refused: '⊘ refused', running: '▶ running', finished: '■ finished', failed: '✕ failed', cancelled: '– cancelled', lost: '? lost' };
 let jobs = [];
 
 const open = (j) => ['submitted', 'queued', 'running'].includes(j.state);
-// advised returns the IDs of the first few jobs that have advice and may still end.
+// advised returns the IDs of the first few open jobs with advice.
 export const advised = () => jobs.filter((j) => open(j) && j.decision).slice(0, 8).map((j) => j.job_id);
 
-// load takes a page of jobs: all that may still end, then the newest that ended.
+// load shows a page of jobs: all open ones, then the newest that have ended.
 export function load(list, past) {
   const ended = list.jobs.filter((j) => !open(j));
   jobs = [...list.jobs.filter(open), ...ended.slice(0, past)];
@@ -25,7 +25,7 @@ export function load(list, past) {
   draw();
 }
 
-// make builds an empty row; the table's head names the cells.
+// make creates an empty row; the table header labels the cells.
 const make = () => el('tr', {}, ...[...byId('jobs-table').tHead.rows[0].cells].map(({ textContent: name }, i) => {
   const cell = el(i ? 'td' : 'th', i ? { 'data-label': name } : { scope: 'row' }, el('span'), el('small'));
   if (i === 3) cell.prepend(el('progress', { 'aria-label': name }));
@@ -33,29 +33,29 @@ const make = () => el('tr', {}, ...[...byId('jobs-table').tHead.rows[0].cells].m
   return cell;
 }));
 
-// late says by how many seconds a job misses its deadline, or will; below 0: to spare.
+// late returns by how many seconds a job ends, or will end, after its deadline; negative if before.
 function late(j) {
   const at = j.state === 'finished' ? j.ended_at : open(j) && j.predicted_end_at;
   return at && j.deadline_at ? (Date.parse(at) - Date.parse(j.deadline_at)) / 1000 : undefined;
 }
 
-// end says in words what the timeline draws.
+// end describes the timeline in words.
 function end(j) {
   const by = late(j), spare = by === undefined ? '' : `, ${duration(Math.abs(by))} ${by > 0 ? 'late' : 'to spare'}`;
   if (j.ended_at) return `ended ${time(j.ended_at)}${spare}`;
   if (j.predicted_end_at) return `predicted ${time(j.predicted_end_at)}${spare}`;
-  return j.state === 'running' ? 'not predicted yet' : 'not started';
+  return j.state === 'running' ? 'no prediction yet' : 'not started';
 }
 
 function update(row, j) {
   const at = (i, query) => row.children[i].querySelector(query);
   const cells = [
-    [j.job_id, trained(j.model, j.dataset)],
+    [j.job_id, modelLevel(j.model, j.dataset)],
     [states[j.state] ?? j.state, j.reason ?? (j.nodes ?? []).join(', ')],
     [j.batch_size ? `batch ${number(j.batch_size)}` : unknown, j.cpus ? cpus(j.cpus) : ''],
     [j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done), j.accuracy === undefined ? '' : `accuracy ${percent(j.accuracy, 1)}`],
     [end(j), j.deadline_at ? `deadline ${time(j.deadline_at)}` : 'no deadline'],
-    [j.met_slo ? '✓ met' : j.met_slo === false ? '✕ missed' : j.slo_seconds ? chance(j.probability) : 'no SLO', j.slo_seconds ? `SLO ${duration(j.slo_seconds)}` : ''],
+    [j.met_slo ? '✓ met' : j.met_slo === false ? '✕ missed' : j.slo_seconds ? probability(j.probability) : 'no SLO', j.slo_seconds ? `SLO ${duration(j.slo_seconds)}` : ''],
     [decision(j.decision), ''],
   ];
   cells.forEach(([main, small], i) => { text(at(i, 'span'), main); text(at(i, 'small'), small); });

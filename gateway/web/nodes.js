@@ -1,18 +1,18 @@
-// The nodes: a page of them, each with its last sample and its last minutes.
+// A page of nodes, each with its last sample and recent points.
 import { byId, el, keyed, text } from './dom.js';
 import { bytes, duration, number, percent, unknown } from './format.js';
 import { minutes, sparkline } from './chart.js';
 
-const size = 12; // nodes on a page
-let shown = []; // as GET /nodes has them, and heard: by this page's clock
-let total = 0, alive = 0, next; // of all that match; next is after of the next page
-let pages = ['']; // after of each page up to the one that is shown
-let reads = 0; // counts, so that a late answer does not replace a newer one
+const size = 12; // nodes per page
+let shown = []; // entries of GET /nodes, with heard: arrival of the sample by the browser's clock
+let total = 0, alive = 0, next; // totals of matching nodes; next: parameter after of the next page
+let pages = ['']; // parameter after of each page up to the current one
+let reads = 0; // counter to ignore responses that arrive after newer ones
 
 const age = (n) => (Date.now() - n.heard) / 1000;
 const live = (n) => age(n) <= n.patience_seconds;
 
-// query is what the search box and the order ask for.
+// query returns the path for the current search and order.
 function query(extra) {
   const q = new URLSearchParams({ limit: size, sort: byId('nodes-sort').value, ...extra });
   const search = byId('nodes-search').value.trim();
@@ -22,8 +22,7 @@ function query(extra) {
   return `nodes?${q}`;
 }
 
-// read asks for the page of nodes again. Their recent points are asked for once, later
-// samples are appended.
+// read reloads the page of nodes. It requests recent points once per node and appends later samples.
 export async function read(ask) {
   const turn = ++reads, known = new Map(shown.map((n) => [n.node, n]));
   let list;
@@ -32,7 +31,7 @@ export async function read(ask) {
     if (list.nodes.some((n) => !known.has(n.node))) list = await ask(query({ recent_seconds: 60 * minutes }));
   } catch (err) {
     if (err.field !== 'after') throw err;
-    pages = ['']; // the node that the page began after is gone
+    pages = ['']; // the last node of the previous page is unknown now
     return read(ask);
   }
   if (turn !== reads) return undefined;
@@ -46,7 +45,7 @@ export async function read(ask) {
   return undefined;
 }
 
-// start lets the controls ask for other nodes.
+// start connects the controls.
 export function start(again) {
   const first = () => { pages = ['']; again(); };
   for (const id of ['nodes-sort', 'nodes-live']) byId(id).addEventListener('change', first);

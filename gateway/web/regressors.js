@@ -1,27 +1,27 @@
-// The life of the regressors: what is in use, what wants to be, and how it came.
+// The regressors: champions, challengers and their history.
 import { byId, el, keyed, text } from './dom.js';
 import { number, percent, time, unknown } from './format.js';
 import { begins, life } from './life.js';
 
-const drawn = 40, listed = 4; // versions in a drawing, and in a table; REST has them all
+const drawn = 40, listed = 4; // versions in a chart and in a table; the REST API returns all
 const order = ['epoch_time', 'startup_time', 'accuracy'];
 const states = { champion: '★ in use', challenger: '◔ challenger', former: '■ former', rejected: '✕ rejected', untried: '– untried' };
-const many = new Set(); // targets whose older versions are listed, too
-let told = { regressors: [], promotions: [], rejections: [], drifts: [] };
+const expanded = new Set(); // targets with all versions in the table
+let current = { regressors: [], promotions: [], rejections: [], drifts: [] };
 
 const short = (digest) => (digest ?? '').slice(0, 12);
-const figures = (v) => `${v.family}, ${number(v.examples)} examples of ${number(v.settings)} settings, median error ${percent(v.median_absolute_ratio, 1)}`;
+const figures = (v) => `${v.family}, ${number(v.examples)} examples of ${number(v.settings)} configurations, median error ${percent(v.median_absolute_ratio, 1)}`;
 const count = (n, word) => `${number(n)} ${word}${n === 1 ? '' : 's'}`;
 
-// judged says how a regressor stood against the other on new jobs.
+// judged describes the comparison of a regressor with its rival on new jobs.
 function judged(v) {
   if (!v.judged_jobs || v.loss === undefined) return '';
-  return `${count(v.judged_jobs, 'job')} of ${count(v.judged_settings, 'setting')}: loss ${number(v.loss, 5)} against ${number(v.rival_loss, 5)}, bound kept ${percent(v.coverage_ratio, 1)} against ${percent(v.rival_coverage_ratio, 1)}`;
+  return `${count(v.judged_jobs, 'job')} of ${count(v.judged_settings, 'configuration')}: loss ${number(v.loss, 5)} compared with ${number(v.rival_loss, 5)}, coverage ${percent(v.coverage_ratio, 1)} compared with ${percent(v.rival_coverage_ratio, 1)}`;
 }
 
-const why = (v) => (v.state === 'untried' ? 'another took its place before it was judged' : v.reason);
+const why = (v) => (v.state === 'untried' ? 'replaced by a newer challenger before it was judged' : v.reason);
 
-const heads = ['Version', 'State', 'Examples', 'Median error', 'Fitted', 'In use', 'Why'];
+const heads = ['Version', 'State', 'Examples', 'Median error', 'Fitted', 'In use', 'Reason'];
 
 function makeRow() {
   return el('tr', {}, ...heads.map((name, i) => el(i ? 'td' : 'th', i ? { 'data-label': name } : { scope: 'row' }, el('span'), el('small'))));
@@ -33,7 +33,7 @@ function fillRow(row, { v, n }) {
   const cells = [
     [`${n}`, short(v.model_digest)],
     [states[v.state] ?? v.state, v.kept ? 'kept' : ''],
-    [number(v.examples), `${count(v.settings, 'setting')}, ${v.family}`],
+    [number(v.examples), `${count(v.settings, 'configuration')}, ${v.family}`],
     [percent(v.median_absolute_ratio, 1), ''],
     [time(v.trained_at), v.trained_for],
     [used, until],
@@ -45,55 +45,55 @@ function fillRow(row, { v, n }) {
 
 function makeTarget({ target }) {
   const more = el('button', { type: 'button' }, 'Show older versions');
-  more.addEventListener('click', () => { many.add(target); show(); });
+  more.addEventListener('click', () => { expanded.add(target); show(); });
   const head = el('thead', {}, el('tr', {}, ...heads.map((h) => el('th', { scope: 'col' }, h))));
-  const table = el('table', { class: 'cards' }, el('caption', {}, `Versions of ${target.replace('_', ' ')}, the newest first`), head, el('tbody'));
+  const table = el('table', { class: 'cards' }, el('caption', {}, `Versions of ${target.replace('_', ' ')}, newest first`), head, el('tbody'));
   return el('article', {}, el('h3', {}, target.replace('_', ' ')), el('p'), el('p'), el('p', { class: 'alarms' }),
-    el('figure', {}, el('div', { class: 'panels' }), el('figcaption', { class: 'note' }, 'Filled: in use, now (ringed) or before. Hollow: not, or not yet. Triangle: promoted. Dashed with a mark on top: drift alarm. Strokes: 95\u00a0% intervals.')), table, more);
+    el('figure', {}, el('div', { class: 'panels' }), el('figcaption', { class: 'note' }, 'Filled: champion, current (ringed) or former. Hollow: never promoted. Triangle: promotion. Dashed line: drift alarm. Vertical lines: 95\u00a0% intervals.')), table, more);
 }
 
 function fillTarget(article, { target, versions }) {
   const [, used, next, alarms, figure, table, more] = article.children;
-  const of = (list) => list.filter((e) => e.target === target), drifts = of(told.drifts);
+  const of = (list) => list.filter((e) => e.target === target), drifts = of(current.drifts);
   const champion = versions.findLast((v) => v.state === 'champion'), challenger = versions.findLast((v) => v.state === 'challenger');
   const name = (v) => `version ${versions.indexOf(v) + 1} (${short(v.model_digest)})`;
-  text(used, champion ? `In use is ${name(champion)} since ${time(champion.promoted_at)}: ${figures(champion)}. Decided by ${champion.decided_by ?? unknown}: ${champion.reason}.` : 'Nothing is in use.');
+  text(used, champion ? `The champion is ${name(champion)} since ${time(champion.promoted_at)}: ${figures(champion)}. Decided by ${champion.decided_by ?? unknown}: ${champion.reason}.` : 'There is no champion.');
   text(next, challenger ? `${name(challenger).replace('v', 'V')} is the challenger: ${figures(challenger)}. ${judged(challenger) || 'Not judged yet'}.` : '');
   next.hidden = !challenger;
   const last = drifts.at(-1), corrections = (champion?.corrections ?? []).map((d) => `Corrected: ${d.message}.`);
   text(alarms, last ? [...corrections, `${count(drifts.filter(begins).length, 'drift alarm')}, the latest event at ${time(last.at)}: ${last.message}`].join(' ') : '');
   alarms.hidden = !last;
   const first = Math.max(1, versions.length - drawn + 1), panels = figure.firstChild;
-  panels.replaceChildren(...life({ versions: versions.slice(first - 1), first, promotions: of(told.promotions), rejections: of(told.rejections), drifts }, panels.clientWidth));
+  panels.replaceChildren(...life({ versions: versions.slice(first - 1), first, promotions: of(current.promotions), rejections: of(current.rejections), drifts }, panels.clientWidth));
   const rows = versions.map((v, i) => ({ v, n: i + 1 })).reverse();
-  keyed(table.tBodies[0], rows.filter(({ v }, i) => many.has(target) || i < listed || v === champion), (r) => r.v.model_digest, makeRow, fillRow);
-  more.hidden = many.has(target) || rows.length <= listed;
+  keyed(table.tBodies[0], rows.filter(({ v }, i) => expanded.has(target) || i < listed || v === champion), (r) => r.v.model_digest, makeRow, fillRow);
+  more.hidden = expanded.has(target) || rows.length <= listed;
 }
 
 function show() {
-  const there = [...new Set(told.regressors.map((v) => v.target))].sort((a, b) => order.indexOf(a) - order.indexOf(b));
-  const targets = there.map((target) => ({ target, versions: told.regressors.filter((v) => v.target === target).reverse() }));
-  text(byId('regressors-count'), told.regressors.length ? `${number(told.regressors.filter((v) => v.state === 'champion').length)} in use, ${number(told.regressors.length)} fitted, ${count(told.drifts.filter(begins).length, 'drift alarm')}` : '');
+  const there = [...new Set(current.regressors.map((v) => v.target))].sort((a, b) => order.indexOf(a) - order.indexOf(b));
+  const targets = there.map((target) => ({ target, versions: current.regressors.filter((v) => v.target === target).reverse() }));
+  text(byId('regressors-count'), current.regressors.length ? `${number(current.regressors.filter((v) => v.state === 'champion').length)} in use, ${number(current.regressors.length)} fitted, ${count(current.drifts.filter(begins).length, 'drift alarm')}` : '');
   byId('regressors-empty').hidden = targets.length > 0;
   byId('regressors-note').hidden = targets.length === 0;
   keyed(byId('regressors-list'), targets, (t) => t.target, makeTarget, fillTarget);
 }
 
-// load takes what GET /regressors/life says.
+// load shows a response of GET /regressors/life.
 export function load(answer) {
-  told = answer;
+  current = answer;
   text(byId('regressors-error'), '');
   show();
 }
 
-// trouble says that what is shown may be old.
+// trouble reports that the display may be outdated.
 export function trouble(err) {
   byId('regressors-empty').hidden = true;
   text(byId('regressors-error'), `The trainer does not answer: ${err.message}`);
 }
 
 let width = 0;
-new ResizeObserver(([entry]) => { // a drawing has the width of its place, so that its letters keep their size
+new ResizeObserver(([entry]) => { // redraws at the new width, so that the text keeps its size
   if (Math.abs(entry.contentRect.width - width) < 1) return;
   width = entry.contentRect.width;
   show();

@@ -1,5 +1,5 @@
-// Who looks at the page. Where the gateway knows its users by tokens, it asks for
-// one, and keeps it as a cookie that no script can read.
+// The user of the page. If the gateway has tokens, the page requests one and stores it in a cookie
+// that scripts cannot read.
 import { byId, text } from './dom.js';
 
 async function session(method, token) {
@@ -20,10 +20,10 @@ async function signIn(event) {
   }
 }
 
-// start returns when the page may ask: at once, or never where a token is wanted
-// first, because with it the page is loaded again.
+// start returns when the page may send requests. If a token is missing it never returns, because the
+// page is reloaded after the sign-in.
 export async function start() {
-  const who = await session('GET').catch(() => ({ tokens: false })); // away: what follows says so
+  const who = await session('GET').catch(() => ({ tokens: false })); // unavailable: later requests report it
   if (!who.tokens) return;
   if (who.role !== 'anybody') {
     text(byId('user'), `${who.user}, ${who.role}`);

@@ -1,11 +1,11 @@
-// The what-if form: asks predict and shows every alternative with why it lost.
+// The what-if form: requests a prediction and shows every alternative with its reason.
 import { byId, el, text } from './dom.js';
 import { ask } from './api.js';
-import { chance, cpus, decision, duration, number, percent, unknown } from './format.js';
+import { probability, cpus, decision, duration, number, percent, unknown } from './format.js';
 
 const fields = ['model', 'dataset', 'cpus', 'batch_sizes', 'epochs', 'slo'];
 
-// whole leaves what is no whole number as it was typed: Courier says what is wrong.
+// whole returns text that is not a whole number unchanged, so that Courier reports the error.
 const whole = (t) => (/^\d+$/.test(t) ? Number(t) : t);
 const list = (t) => t.split(/[\s,]+/).filter(Boolean).map(whole);
 
@@ -14,7 +14,7 @@ function request(form) {
   return { model, ...(dataset && { dataset }), cpus: list(cpus), epochs: whole(epochs), ...(batches && { batch_sizes: list(batches) }), ...(slo && { slo }) };
 }
 
-// complain shows a message at its field, or under the form, and clears the others.
+// complain shows an error at its field, or below the form, and clears the others.
 function complain(field, message) {
   for (const name of fields) {
     text(byId(name + '-error'), name === field ? message : '');
@@ -26,18 +26,18 @@ function complain(field, message) {
 
 function row(a, chosen) {
   const mine = ['batch_size', 'cpus', 'epochs'].every((k) => a[k] === chosen[k]);
-  const why = [a.reason, a.extrapolated && 'beyond what was measured'].filter(Boolean).join('; ') || unknown;
-  const cells = [duration(a.predicted_seconds), duration(a.upper_bound_seconds), percent(a.predicted_accuracy, 1), chance(a.probability), number(a.score, 3), why];
+  const why = [a.reason, a.extrapolated && 'extrapolated'].filter(Boolean).join('; ') || unknown;
+  const cells = [duration(a.predicted_seconds), duration(a.upper_bound_seconds), percent(a.predicted_accuracy, 1), probability(a.probability), number(a.score, 3), why];
   const heads = byId('what-if-table').tHead.rows[0].cells;
   return el('tr', { class: mine ? 'chosen' : '' },
     el('th', { scope: 'row' }, el('span', {}, `${mine ? '✓ ' : ''}batch ${number(a.batch_size)}`), el('small', {}, `${cpus(a.cpus)}, ${number(a.epochs)} epochs${mine ? ', chosen' : ''}`)),
     ...cells.map((c, i) => el('td', { 'data-label': heads[i + 1].textContent }, c)));
 }
 
-// foreign describes what work unknown to Courier takes of the nodes, where that is known and not 0.
+// foreign describes the foreign load of the nodes if it is known and not 0.
 function foreign(load) {
   const { foreign_cpu_ratio: cpu, foreign_io_wait_ratio: wait } = load;
-  return (cpu ? `, other work takes ${percent(cpu)} of the processors` : '') + (wait ? `, for other work ${percent(wait)} of them wait for storage` : '');
+  return (cpu ? `, other work uses ${percent(cpu)} of the processors` : '') + (wait ? `, and ${percent(wait)} of them wait for its storage` : '');
 }
 
 function show(a) {
@@ -48,16 +48,16 @@ function show(a) {
   byId('what-if-menu').replaceChildren(...(a.menu ?? []).map(choice));
   byId('what-if-menu-title').hidden = !a.menu?.length;
   byId('what-if-effects').replaceChildren(...(a.effects ?? []).map((e) =>
-    el('li', { class: e.breaks_slo ? 'risk' : '' }, `${e.job_id}: ${duration(e.before_seconds)} left become ${duration(e.after_seconds)}${e.breaks_slo ? ', and it misses its SLO' : ''}`)));
+    el('li', { class: e.breaks_slo ? 'risk' : '' }, `${e.job_id}: ${duration(e.before_seconds)} remaining, ${duration(e.after_seconds)} with this job${e.breaks_slo ? '; misses its SLO' : ''}`)));
 }
 
 const kinds = { unbeaten: 'unbeaten', batch_size: 'another batch size', cpus: 'fewer CPUs', epochs: 'fewer epochs', later_start: 'later start', later_deadline: 'longer SLO' };
 
-// choice says an entry of the menu in a line.
+// choice describes an entry of the menu.
 function choice(c) {
   const parts = [`batch ${number(c.batch_size)} on ${cpus(c.cpus)}, ${number(c.epochs)} epochs`, c.start_seconds && `started in ${duration(c.start_seconds)}`,
     c.slo_seconds && `with an SLO of ${duration(c.slo_seconds)}`, `done in ${duration(c.predicted_seconds)}`,
-    c.predicted_accuracy !== undefined && `accuracy ${percent(c.predicted_accuracy, 1)}`, `${number(c.cpu_seconds, 1)} CPU seconds`, c.probability !== undefined && `SLO chance ${chance(c.probability)}`];
+    c.predicted_accuracy !== undefined && `accuracy ${percent(c.predicted_accuracy, 1)}`, `${number(c.cpu_seconds, 1)} CPU seconds`, c.probability !== undefined && `meets the SLO with probability ${probability(c.probability)}`];
   return el('li', {}, el('b', {}, kinds[c.kind] ?? c.kind), ': ', parts.filter(Boolean).join(', '));
 }
 
@@ -75,9 +75,9 @@ export function start() {
   });
 }
 
-// regressors says what the predictions rest on.
+// regressors shows the champions behind the predictions.
 export function regressors(answer) {
-  const figures = (p) => (p ? ` (${number(p.examples)} examples, typical error ${percent(p.median_absolute_ratio, 1)})` : '');
+  const figures = (p) => (p ? ` (${number(p.examples)} examples, median error ${percent(p.median_absolute_ratio, 1)})` : '');
   const parts = answer.regressors.map((r) => r.target.replace('_', ' ') + figures(r.promoted));
-  text(byId('rests-on'), parts.length ? `Regressors in use: ${parts.join(', ')}.` : 'No regressor yet: until jobs have run, the answer is exploring.');
+  text(byId('rests-on'), parts.length ? `Champions: ${parts.join(', ')}.` : 'No champion yet: until jobs have run, the decision is exploring.');
 }

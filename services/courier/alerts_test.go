@@ -20,7 +20,7 @@ import (
 	"courier/trainer"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 const alertsFile = "../../deploy/prometheus/alerts.yml"

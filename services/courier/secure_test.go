@@ -266,7 +266,7 @@ func (g *guarded) asksTheGateway(at string) {
 		status                   int
 		says                     string
 	}{
-		{"", "GET", "/api/v1/jobs", "", 401, "show a token"},
+		{"", "GET", "/api/v1/jobs", "", 401, "missing token"},
 		{"ada", "POST", "/api/v1/jobs", `{"id":"by-rest","model":"digits-mlp","cpus":1,"epochs":4}`, 201, `"by-rest"`},
 		{"ada", "POST", "/api/v1/jobs", `{"model":"digits-mlp","cpus":1,"epochs":4,"user":"bob"}`, 403, "cannot submit"},
 		{"bob", "DELETE", "/api/v1/jobs/by-rest", "", 403, "ada's"},
