@@ -12,12 +12,14 @@ import (
 	"courier/schemas"
 )
 
-// bigdl reads the log of a BigDL driver: one run. Its epochs, their times and
-// accuracies are read as those of a job that runs (package output); the batch
-// size is that of the first iteration. Where lines begin with the time of day,
-// the run has times of its own, and what lies before its training is start-up.
+// bigdl reads the log of a BigDL driver, which is one run. Package output parses the epochs, as for a
+// running job. The batch size is that of the first iteration. If lines begin with a timestamp, the
+// time before the training is the start-up.
 func (r *Reader) bigdl(name string, in io.Reader) error {
-	l := &driverLog{zone: r.o.Zone, draft: &draft{Place: Place{File: name}, values: map[string]string{}}}
+	l := &driverLog{
+		zone:  r.o.Zone,
+		draft: &draft{Place: Place{File: name}, values: map[string]string{}},
+	}
 	if err := eachLine(in, l.line); err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
@@ -33,22 +35,26 @@ func (r *Reader) bigdl(name string, in io.Reader) error {
 }
 
 var (
-	bigdlClock   = regexp.MustCompile(`\[Epoch (\d+) (\d+)/(\d+)\]\[Iteration (\d+)\]\[Wall Clock ([0-9.]+(?:E-?\d+)?)\s?s\]`)
+	bigdlClock = regexp.MustCompile(
+		`\[Epoch (\d+) (\d+)/(\d+)\]\[Iteration (\d+)\]\[Wall Clock ([0-9.]+(?:E-?\d+)?)\s?s\]`,
+	)
 	bigdlRecords = regexp.MustCompile(`\] ?Train(?:ed)? (\d+)(?:\.0)? (?:records )?in `)
-	lineTime     = regexp.MustCompile(`^\[?(\d{4}-\d\d-\d\d|\d\d-\d\d-\d\d|\d\d/\d\d/\d\d)[ T](\d\d:\d\d:\d\d(?:[.,]\d+)?)`)
+	lineTime     = regexp.MustCompile(
+		`^\[?(\d{4}-\d\d-\d\d|\d\d-\d\d-\d\d|\d\d/\d\d/\d\d)[ T](\d\d:\d\d:\d\d(?:[.,]\d+)?)`,
+	)
 )
 
-// driverLog is a log that is being read.
+// driverLog is the state of reading a log.
 type driverLog struct {
 	zone  *time.Location
 	draft *draft
 	log   output.BigDL
 
-	clock     float64   // last seconds since training began
-	iteration uint64    // last one
-	epoch     uint64    // that it is of
-	first     time.Time // of the first line with one
-	began     time.Time // when training began, by the lines of its iterations
+	clock     float64   // last time since the start of the training, in seconds
+	iteration uint64    // last iteration
+	epoch     uint64    // epoch of the last iteration
+	first     time.Time // first timestamp
+	began     time.Time // start of the training according to its iterations
 	broken    *Refusal
 	brokenAt  int
 }
@@ -65,7 +71,9 @@ func (l *driverLog) line(number int, line []byte) {
 			continue
 		}
 		if clock < l.clock || iteration < l.iteration {
-			l.broken, l.brokenAt = refuse(ReasonMixed, FieldEpoch, "iteration %d at %g s follows iteration %d at %g s: give each job a log of its own", iteration, clock, l.iteration, l.clock), number
+			l.broken, l.brokenAt = refuse(ReasonMixed, FieldEpoch,
+				"iteration %d at %g s follows iteration %d at %g s: give each job a log of its own",
+				iteration, clock, l.iteration, l.clock), number
 			return
 		}
 		l.clock, l.iteration = clock, iteration
@@ -75,9 +83,10 @@ func (l *driverLog) line(number int, line []byte) {
 		if l.draft.values[FieldTrainingSamples] == "" {
 			l.draft.values[FieldTrainingSamples] = string(m[3])
 		}
-		// Loggers cut the fraction of a second, so that the latest begin is nearest to
-		// the true one. A validation is told long after the clock that its lines have.
-		if began := at.Add(-duration(clock)); !at.IsZero() && bigdlRecords.Match(line) && began.After(l.began) {
+		// Timestamps are truncated to seconds, so the latest start is closest to the true one.
+		// Lines of a validation are excluded: they are logged long after their clock value.
+		if began := at.Add(-duration(clock)); !at.IsZero() && bigdlRecords.Match(line) &&
+			began.After(l.began) {
 			l.began = began
 		}
 	}
@@ -87,7 +96,7 @@ func (l *driverLog) line(number int, line []byte) {
 	l.take(l.log.Line(line, time.Time{}))
 }
 
-// time is when a line was written; zero: it does not tell.
+// time returns the timestamp of a line, or zero.
 func (l *driverLog) time(line []byte) time.Time {
 	m := lineTime.FindSubmatch(line)
 	if m == nil {
@@ -97,7 +106,8 @@ func (l *driverLog) time(line []byte) time.Time {
 	if len(day) == len("06-01-02") {
 		day = "20" + day
 	}
-	at, err := time.ParseInLocation("2006-01-02 15:04:05", day+" "+strings.ReplaceAll(string(m[2]), ",", "."), l.zone)
+	at, err := time.ParseInLocation("2006-01-02 15:04:05",
+		day+" "+strings.ReplaceAll(string(m[2]), ",", "."), l.zone)
 	if err != nil {
 		return time.Time{}
 	}
@@ -109,11 +119,17 @@ func (l *driverLog) time(line []byte) time.Time {
 
 func (l *driverLog) take(epochs []output.Report) {
 	for _, e := range epochs {
-		l.draft.epochs = append(l.draft.epochs, Epoch{Number: e.Epoch, Seconds: e.Seconds, Source: schemas.DurationReported, Loss: e.Loss, Accuracy: e.Accuracy})
+		l.draft.epochs = append(l.draft.epochs, Epoch{
+			Number:   e.Epoch,
+			Seconds:  e.Seconds,
+			Source:   schemas.DurationReported,
+			Loss:     e.Loss,
+			Accuracy: e.Accuracy,
+		})
 	}
 }
 
-// end says what the log told.
+// end returns the run of the log.
 func (l *driverLog) end() (*draft, *Refusal) {
 	d := l.draft
 	if l.broken != nil {
@@ -121,7 +137,8 @@ func (l *driverLog) end() (*draft, *Refusal) {
 		return d, l.broken
 	}
 	if len(d.epochs) == 0 {
-		return d, refuse(ReasonNothing, FieldEpoch, "no epoch ends in it: want BigDL's lines, such as [Epoch 1 60032/60000][Iteration 469][Wall Clock 27.8s] Epoch finished.")
+		return d, refuse(ReasonNothing, FieldEpoch,
+			"no epoch ends in it: want BigDL's lines, such as [Epoch 1 60032/60000][Iteration 469][Wall Clock 27.8s] Epoch finished.")
 	}
 	if last := d.epochs[len(d.epochs)-1].Number; l.epoch > uint64(last) {
 		return d, refuse(ReasonUnfinished, FieldEpoch, "it ends within epoch %d", l.epoch)

@@ -9,26 +9,34 @@ import (
 	"courier/schemas"
 )
 
-// mostBeside is how many jobs may have run at once.
-const mostBeside = 256
+// maxConcurrentJobs is the maximum number of jobs that ran at the same time.
+const maxConcurrentJobs = 256
 
-// build makes a run of a draft.
+// build converts a draft to a run.
 func (r *Reader) build(d *draft) (*Run, *Refusal) {
-	run := &Run{Place: d.Place, SourceID: r.value(d, FieldRunID), Number: 1, User: r.value(d, FieldUser), Epochs: d.epochs}
-	for _, part := range []func(*draft, *Run) *Refusal{r.setting, r.cluster, r.ending, r.times} {
-		if why := part(d, run); why != nil {
-			return nil, why
+	run := &Run{
+		Place:    d.Place,
+		SourceID: r.value(d, FieldRunID),
+		Number:   1,
+		User:     r.value(d, FieldUser),
+		Epochs:   d.epochs,
+	}
+	for _, part := range []func(*draft, *Run) *Refusal{
+		r.setting, r.cluster, r.ending, r.times,
+	} {
+		if refusal := part(d, run); refusal != nil {
+			return nil, refusal
 		}
 	}
-	if why := run.checkEpochs(); why != nil {
-		return nil, why
+	if refusal := run.checkEpochs(); refusal != nil {
+		return nil, refusal
 	}
-	return run, run.invalid()
+	return run, run.validate()
 }
 
-// invalid is what the contract has against the events of the run; it has no name
-// and perhaps no time yet, so it is asked about one that does.
-func (r *Run) invalid() *Refusal {
+// validate validates the run's events. The run has no job ID and possibly no start yet, so it uses
+// a copy with placeholders.
+func (r *Run) validate() *Refusal {
 	probe := *r
 	if probe.JobID = "past"; probe.StartedAt.IsZero() {
 		probe.StartedAt = time.Unix(1e9, 0)
@@ -42,11 +50,13 @@ func (r *Run) invalid() *Refusal {
 	return nil
 }
 
-// need reads a count that every run has.
+// need returns a required count.
 func (r *Reader) need(d *draft, field, flag string, most uint64) (uint64, *Refusal) {
 	text := r.value(d, field)
 	if text == "" {
-		return 0, refuse(ReasonMissing, field, "the source does not say it: name its column with --columns %s=NAME, or give --%s", field, flag)
+		return 0, refuse(ReasonMissing, field,
+			"the source does not say it: name its column with --columns %s=NAME, or give --%s",
+			field, flag)
 	}
 	return count(field, text, most)
 }
@@ -54,42 +64,46 @@ func (r *Reader) need(d *draft, field, flag string, most uint64) (uint64, *Refus
 func (r *Reader) setting(d *draft, run *Run) *Refusal {
 	s := &run.Setting
 	if s.Model = r.value(d, FieldModel); s.Model == "" {
-		return refuse(ReasonMissing, FieldModel, "the source does not say what was trained: name its column with --columns model=NAME, or give --model")
+		return refuse(ReasonMissing, FieldModel,
+			"the source does not say what was trained: name its column with --columns model=NAME, or give --model")
 	}
 	s.Dataset = r.value(d, FieldDataset)
-	batch, why := r.need(d, FieldBatchSize, "batch-size", schemas.MaxBatchSize)
-	if why != nil {
-		return why
+	batch, refusal := r.need(d, FieldBatchSize, "batch-size", schemas.MaxBatchSize)
+	if refusal != nil {
+		return refusal
 	}
-	cpus, why := r.need(d, FieldCPUs, "cpus", schemas.MaxCPUs)
-	if why != nil {
-		return why
+	cpus, refusal := r.need(d, FieldCPUs, "cpus", schemas.MaxCPUs)
+	if refusal != nil {
+		return refusal
 	}
 	s.BatchSize, s.CPUs = uint32(batch), uint32(cpus)
 	if text := r.value(d, FieldEpochs); text != "" {
-		n, why := count(FieldEpochs, text, schemas.MaxEpochs)
-		if why != nil {
-			return why
+		n, refusal := count(FieldEpochs, text, schemas.MaxEpochs)
+		if refusal != nil {
+			return refusal
 		}
 		s.Epochs = uint32(n)
 	} else if len(d.epochs) == 0 {
-		return refuse(ReasonMissing, FieldEpochs, "neither its epochs nor their number is known: name the column with --columns epochs=NAME, or give --epochs")
+		return refuse(ReasonMissing, FieldEpochs,
+			"neither its epochs nor their number is known: name the column with --columns epochs=NAME, or give --epochs")
 	} else {
-		s.Epochs = uint32(len(d.epochs)) // nothing else was promised
+		s.Epochs = uint32(len(d.epochs)) // the source has no other number
 	}
 	if text := r.value(d, FieldTrainingSamples); text != "" {
-		if s.TrainingSamples, why = count(FieldTrainingSamples, text, math.MaxInt64); why != nil {
-			return why
+		if s.TrainingSamples, refusal = count(FieldTrainingSamples, text, math.MaxInt64); refusal != nil {
+			return refusal
 		}
 	}
 	return nil
 }
 
-// cluster reads where the run was, and beside how many.
+// cluster reads the nodes of the run and the number of concurrent jobs.
 func (r *Reader) cluster(d *draft, run *Run) *Refusal {
 	run.Setting.Nodes = d.nodes
 	if text := r.value(d, FieldNodes); len(d.nodes) == 0 && text != "" {
-		for _, name := range strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ';' }) {
+		for _, name := range strings.FieldsFunc(text, func(c rune) bool {
+			return c == ',' || c == ';'
+		}) {
 			run.Setting.Nodes = append(run.Setting.Nodes, schemas.NodeName(strings.TrimSpace(name)))
 		}
 	}
@@ -97,58 +111,61 @@ func (r *Reader) cluster(d *draft, run *Run) *Refusal {
 		run.Setting.Nodes = []string{nodeOf(d.File)}
 	}
 	if text := r.value(d, FieldNodeCores); text != "" {
-		n, why := count(FieldNodeCores, text, schemas.MaxCPUs)
-		if why != nil {
-			return why
+		n, refusal := count(FieldNodeCores, text, schemas.MaxCPUs)
+		if refusal != nil {
+			return refusal
 		}
 		run.Cores = uint32(n)
 	}
 	if text := r.value(d, FieldConcurrentJobs); text != "" {
-		n, why := count(FieldConcurrentJobs, text, mostBeside)
-		if why != nil {
-			return why
+		n, refusal := count(FieldConcurrentJobs, text, maxConcurrentJobs)
+		if refusal != nil {
+			return refusal
 		}
 		run.Beside = uint32(n) - 1
 	}
 	return nil
 }
 
-// ending reads how the run ended.
+// ending reads outcome, accuracy and start-up.
 func (r *Reader) ending(d *draft, run *Run) *Refusal {
 	word := strings.ToLower(r.value(d, FieldOutcome))
 	outcome, known := outcomes[word]
 	switch {
 	case !known:
-		return refuse(ReasonInvalid, FieldOutcome, "%q is not finished, failed or cancelled", clip(word))
+		return refuse(ReasonInvalid, FieldOutcome, "%q is not finished, failed or cancelled",
+			clip(word))
 	case outcome == "":
-		return refuse(ReasonUnfinished, FieldOutcome, "it is %s: only runs that are over are of the past", word)
+		return refuse(ReasonUnfinished, FieldOutcome,
+			"it is %s: only runs that are over are of the past", word)
 	case len(d.epochs) == 0 && outcome != schemas.EventFinished:
-		return refuse(ReasonUnfinished, FieldOutcome, "it has %s, and none of its epochs has a time: nothing is learnt from it", outcome)
+		return refuse(ReasonUnfinished, FieldOutcome,
+			"it has %s, and none of its epochs has a time: nothing is learnt from it", outcome)
 	}
 	run.Outcome = outcome
 	if text := r.value(d, FieldAccuracy); text != "" {
-		var why *Refusal
-		if run.Accuracy, why = share(FieldAccuracy, text); why != nil {
-			return why
+		var refusal *Refusal
+		if run.Accuracy, refusal = share(FieldAccuracy, text); refusal != nil {
+			return refusal
 		}
 	}
 	if n := len(d.epochs); n > 0 && run.Accuracy == nil {
 		run.Accuracy = d.epochs[n-1].Accuracy
 	}
 	if text := r.value(d, FieldStartup); text != "" {
-		v, why := seconds(FieldStartup, text)
-		if why != nil {
-			return why
+		v, refusal := seconds(FieldStartup, text)
+		if refusal != nil {
+			return refusal
 		}
 		run.Startup = &v
 	}
 	return nil
 }
 
-// clockSlack is by how much two clocks of one run may differ.
+// clockSlack is the maximum difference of two clocks in one run, in seconds.
 const clockSlack = 1.0
 
-// times reads when the run was: any two of start, end and duration tell the third.
+// times reads start, end and duration; any two of them determine the third.
 func (r *Reader) times(d *draft, run *Run) *Refusal {
 	var ends [2]time.Time
 	for i, field := range []string{FieldStartedAt, FieldEndedAt} {
@@ -161,9 +178,9 @@ func (r *Reader) times(d *draft, run *Run) *Refusal {
 		}
 	}
 	if text := r.value(d, FieldSeconds); text != "" {
-		v, why := seconds(FieldSeconds, text)
-		if why != nil {
-			return why
+		v, refusal := seconds(FieldSeconds, text)
+		if refusal != nil {
+			return refusal
 		}
 		run.Seconds = v
 	}
@@ -172,11 +189,15 @@ func (r *Reader) times(d *draft, run *Run) *Refusal {
 		between = ends[1].Sub(ends[0]).Seconds()
 		switch {
 		case between < 0:
-			return refuse(ReasonOrder, FieldEndedAt, "%s is before its start, %s", ends[1].Format(time.RFC3339Nano), ends[0].Format(time.RFC3339Nano))
+			return refuse(ReasonOrder, FieldEndedAt, "%s is before its start, %s",
+				ends[1].Format(time.RFC3339Nano), ends[0].Format(time.RFC3339Nano))
 		case between == 0:
-			return refuse(ReasonPositive, FieldEndedAt, "it ended when it started, at %s", ends[1].Format(time.RFC3339Nano))
+			return refuse(ReasonPositive, FieldEndedAt, "it ended when it started, at %s",
+				ends[1].Format(time.RFC3339Nano))
 		case run.Seconds > between+clockSlack:
-			return refuse(ReasonOrder, FieldSeconds, "%g s do not fit between its start and its end, which are %g s apart", run.Seconds, between)
+			return refuse(ReasonOrder, FieldSeconds,
+				"%g s do not fit between its start and its end, which are %g s apart", run.Seconds,
+				between)
 		}
 		if run.Seconds == 0 {
 			run.Seconds = between
@@ -185,13 +206,15 @@ func (r *Reader) times(d *draft, run *Run) *Refusal {
 	if need := run.needed(); run.Seconds == 0 {
 		run.Seconds = need
 	} else if need > run.Seconds+clockSlack {
-		return refuse(ReasonOrder, FieldSeconds, "it took %g s, but its start-up and epochs take %g s", run.Seconds, need)
+		return refuse(ReasonOrder, FieldSeconds,
+			"it took %g s, but its start-up and epochs take %g s", run.Seconds, need)
 	} else {
 		run.Seconds = max(run.Seconds, need)
 	}
 	switch {
 	case run.Seconds == 0:
-		return refuse(ReasonMissing, FieldSeconds, "the source does not say how long it took: name its column with --columns duration_seconds=NAME")
+		return refuse(ReasonMissing, FieldSeconds,
+			"the source does not say how long it took: name its column with --columns duration_seconds=NAME")
 	case !ends[0].IsZero():
 		run.StartedAt = ends[0]
 	case !ends[1].IsZero():
@@ -200,15 +223,16 @@ func (r *Reader) times(d *draft, run *Run) *Refusal {
 		run.timeless = true
 	}
 	if !run.timeless {
-		run.Beside = 0 // who ran beside it is told by the times of the others
+		run.Beside = 0 // concurrency follows from the times of the runs
 	}
 	if run.Startup != nil && *run.Startup >= run.Seconds {
-		return refuse(ReasonOrder, FieldStartup, "%g s of start-up leave nothing of the %g s that it took", *run.Startup, run.Seconds)
+		return refuse(ReasonOrder, FieldStartup,
+			"%g s of start-up leave nothing of the %g s that it took", *run.Startup, run.Seconds)
 	}
 	return nil
 }
 
-// needed is the time until the last epoch's end.
+// needed returns the time from the start to the end of the last epoch.
 func (r *Run) needed() float64 {
 	if len(r.Epochs) == 0 {
 		return 0
@@ -222,24 +246,28 @@ func (r *Run) needed() float64 {
 	return sum
 }
 
-// checkEpochs refuses epochs that are not 1, 2, 3, … to the number promised.
+// checkEpochs rejects epochs that are not numbered from 1 to the configured number.
 func (r *Run) checkEpochs() *Refusal {
 	for i := range r.Epochs {
 		e := &r.Epochs[i]
 		if want := uint32(i + 1); e.Number != want {
-			return refuse(ReasonEpochs, FieldEpoch, "epoch %d follows epoch %d: epochs were lost, or are of two runs", e.Number, i)
+			return refuse(ReasonEpochs, FieldEpoch,
+				"epoch %d follows epoch %d: epochs were lost, or are of two runs", e.Number, i)
 		}
 		if !(e.Seconds > 0) {
-			return refuse(ReasonPositive, FieldEpochSeconds, "epoch %d took %g s", e.Number, e.Seconds)
+			return refuse(ReasonPositive, FieldEpochSeconds, "epoch %d took %g s", e.Number,
+				e.Seconds)
 		}
 	}
 	n := uint32(len(r.Epochs))
 	switch {
 	case n == 0:
 	case n < r.Setting.Epochs && r.Outcome == schemas.EventFinished:
-		return refuse(ReasonEpochs, FieldEpochs, "%d were promised, %d are there", r.Setting.Epochs, n)
+		return refuse(ReasonEpochs, FieldEpochs, "%d were promised, %d are there",
+			r.Setting.Epochs, n)
 	case n > r.Setting.Epochs:
-		return refuse(ReasonMixed, FieldEpochs, "%d were promised, %d are there: another run's are among them", r.Setting.Epochs, n)
+		return refuse(ReasonMixed, FieldEpochs,
+			"%d were promised, %d are there: another run's are among them", r.Setting.Epochs, n)
 	}
 	return nil
 }

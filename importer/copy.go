@@ -6,33 +6,34 @@ import (
 	"strings"
 )
 
-// copies refuses a run whose time is that of an earlier one to the last digit: a
-// reader that met a log without a time kept the one before, as in Courier's
-// published study. Few digits are equal by chance, so the digits must
-// tell all runs apart: chance must make less than one run in a thousand a copy.
-func (r *Reader) copies() {
+// rejectCopies rejects a run with exactly the time of an earlier one. In Courier's published study a
+// script repeated the previous time for a log without one. Times with few digits coincide by chance,
+// so the times need enough digits that a coincidence in the import has a probability below one in a
+// thousand.
+func (r *Reader) rejectCopies() {
 	first := map[string]*Run{}
-	enough := max(leastDigits, math.Log10(1000*float64(len(r.runs))))
+	enough := max(minDigits, math.Log10(1000*float64(len(r.runs))))
 	r.filter(func(run *Run) *Refusal {
-		mark, digits := run.mark()
+		times, digits := run.timeText()
 		if float64(digits) < enough {
 			return nil
 		}
-		if o := first[mark]; o != nil {
-			return refuse(ReasonCopied, FieldSeconds, "%s s is the time of %s, to the last digit", clip(mark), o.Place)
+		if o := first[times]; o != nil {
+			return refuse(ReasonCopied, FieldSeconds, "%s s is the time of %s, to the last digit",
+				clip(times), o.Place)
 		}
-		first[mark] = run
+		first[times] = run
 		return nil
 	})
 }
 
-// leastDigits are the fewest digits that can tell a copy.
-const leastDigits = 6
+// minDigits is the minimum number of digits that identify a copy.
+const minDigits = 6
 
-// mark is the run's time, or those of its epochs, as written, and how many
-// digits of it tell something: those of each time that differs from the others.
-func (r *Run) mark() (text string, digits int) {
-	if r.silent {
+// timeText returns the time of the run, or the times of its epochs, as text, and the number of
+// significant digits of the distinct times.
+func (r *Run) timeText() (text string, digits int) {
+	if r.hasNoTime {
 		return "", 0
 	}
 	if len(r.Epochs) == 0 {
@@ -51,8 +52,7 @@ func (r *Run) mark() (text string, digits int) {
 	return strings.Join(all, " "), digits
 }
 
-// significant counts the digits of a decimal number but for zeros at its begin
-// and end.
+// significant returns the number of digits of a decimal number without leading and trailing zeros.
 func significant(s string) int {
 	s = strings.ReplaceAll(s, ".", "")
 	return len(strings.Trim(s, "0"))

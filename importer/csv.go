@@ -15,8 +15,8 @@ import (
 	"courier/schemas"
 )
 
-// csv reads a table with a header. Where it has a column of epoch numbers each
-// row is an epoch, and rows of one run_id are a run; else each row is a run.
+// csv reads a table with a header. With a column of epoch numbers each row is an epoch, and rows with
+// the same run_id are a run; otherwise each row is a run.
 func (r *Reader) csv(name string, in io.Reader) error {
 	b := bufio.NewReaderSize(in, 64<<10)
 	begin, err := b.Peek(b.Size())
@@ -28,11 +28,19 @@ func (r *Reader) csv(name string, in io.Reader) error {
 	header, err := t.Read()
 	if err != nil || len(header) < 2 {
 		r.read++
-		r.refuse(Place{File: name, Line: 1}, refuse(ReasonUnreadable, "", "want a header of at least two columns, separated by commas, semicolons or tabs"))
+		r.refuse(Place{File: name, Line: 1},
+			refuse(ReasonUnreadable, "",
+				"want a header of at least two columns, separated by commas, semicolons or tabs"))
 		return nil
 	}
 	header[0] = strings.TrimPrefix(header[0], "\ufeff")
-	table := &table{Reader: r, name: name, header: header, columns: columnsOf(header, r.o.Columns), open: map[string]*draft{}}
+	table := &csvTable{
+		Reader:  r,
+		name:    name,
+		header:  header,
+		columns: columnsOf(header, r.o.Columns),
+		open:    map[string]*draft{},
+	}
 	if err := table.check(); err != nil {
 		return err
 	}
@@ -58,7 +66,7 @@ func (r *Reader) csv(name string, in io.Reader) error {
 	return nil
 }
 
-// separator is what separates most fields of the first line.
+// separator returns the separator that occurs most often in the first line.
 func separator(begin []byte) rune {
 	line, _, _ := bytes.Cut(begin, []byte("\n"))
 	best, most := ',', 0
@@ -70,32 +78,34 @@ func separator(begin []byte) rune {
 	return best
 }
 
-// table is a table that is being read.
-type table struct {
+// csvTable is the state of reading a table.
+type csvTable struct {
 	*Reader
 	name    string
 	header  []string
 	columns map[string]string // field to column
-	open    map[string]*draft // by run_id, where a row is an epoch
+	open    map[string]*draft // by run_id, if a row is an epoch
 	order   []string
 }
 
-// check finds columns that the user asked for and the table does not have.
-func (t *table) check() error {
+// check returns an error for a requested column that the table does not have.
+func (t *csvTable) check() error {
 	for field, column := range t.o.Columns {
 		if !slices.Contains(t.header, column) {
-			return fmt.Errorf("%s: --columns %s=%s: no such column; it has %s", t.name, field, column, strings.Join(t.header, ", "))
+			return fmt.Errorf("%s: --columns %s=%s: no such column; it has %s", t.name, field,
+				column, strings.Join(t.header, ", "))
 		}
 	}
 	for column := range t.o.Where {
 		if !slices.Contains(t.header, column) {
-			return fmt.Errorf("%s: --where %s: no such column; it has %s", t.name, column, strings.Join(t.header, ", "))
+			return fmt.Errorf("%s: --where %s: no such column; it has %s", t.name, column,
+				strings.Join(t.header, ", "))
 		}
 	}
 	return nil
 }
 
-func (t *table) row(line int, row []string) {
+func (t *csvTable) row(line int, row []string) {
 	cell := func(column string) string {
 		if i := slices.Index(t.header, column); i < len(row) {
 			return strings.TrimSpace(row[i])
@@ -118,15 +128,15 @@ func (t *table) row(line int, row []string) {
 	}
 	if len(row) != len(t.header) {
 		t.Reader.read++
-		t.refuse(d.Place, refuse(ReasonUnreadable, "", "%d fields, the header has %d", len(row), len(t.header)))
+		t.refuse(d.Place,
+			refuse(ReasonUnreadable, "", "%d fields, the header has %d", len(row), len(t.header)))
 		return
 	}
 	t.place(d)
 }
 
-// epoch adds a row to the run that it is an epoch of; one that cannot be read
-// takes the whole run with it.
-func (t *table) epoch(d *draft) {
+// epoch adds a row to its run. An invalid row invalidates the whole run.
+func (t *csvTable) epoch(d *draft) {
 	id := d.values[FieldRunID]
 	run := t.open[id]
 	if run == nil {
@@ -145,7 +155,7 @@ func (t *table) epoch(d *draft) {
 	run.epochs = append(run.epochs, e)
 }
 
-// epochOf reads the fields of an epoch.
+// epochOf parses the fields of an epoch.
 func epochOf(d *draft) (e Epoch, why *Refusal) {
 	field := FieldEpochSeconds
 	if d.called[field] == "" {
@@ -153,11 +163,13 @@ func epochOf(d *draft) (e Epoch, why *Refusal) {
 	}
 	number, err := strconv.ParseUint(d.values[FieldEpoch], 10, 32)
 	if err != nil || number > schemas.MaxEpochs {
-		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not the number of an epoch", clip(d.values[FieldEpoch]))
+		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not the number of an epoch",
+			clip(d.values[FieldEpoch]))
 	}
 	e.Number, e.Source = uint32(number), schemas.DurationReported
 	if d.values[field] == "" {
-		return e, refuse(ReasonMissing, FieldEpochSeconds, "a row is an epoch here, and does not say how long it took: name the column with --columns epoch_seconds=NAME")
+		return e, refuse(ReasonMissing, FieldEpochSeconds,
+			"a row is an epoch here, and does not say how long it took: name the column with --columns epoch_seconds=NAME")
 	}
 	if e.Seconds, why = seconds(field, d.values[field]); why != nil {
 		return e, why
@@ -173,8 +185,8 @@ func epochOf(d *draft) (e Epoch, why *Refusal) {
 	return e, nil
 }
 
-// end places the runs whose rows are epochs.
-func (t *table) end() {
+// end adds the runs whose rows are epochs.
+func (t *csvTable) end() {
 	for _, id := range t.order {
 		d := t.open[id]
 		if d.broken != nil {
@@ -182,8 +194,10 @@ func (t *table) end() {
 			t.refuse(d.Place, d.broken)
 			continue
 		}
-		for _, field := range []string{FieldEpochSeconds, FieldSeconds, FieldAccuracy, FieldEpoch, FieldLoss} {
-			delete(d.values, field) // of its first epoch
+		for _, field := range []string{
+			FieldEpochSeconds, FieldSeconds, FieldAccuracy, FieldEpoch, FieldLoss,
+		} {
+			delete(d.values, field) // belongs to the first epoch
 		}
 		countFromOne(d.epochs)
 		t.place(d)
@@ -200,7 +214,7 @@ func countFromOne(epochs []Epoch) {
 	}
 }
 
-// callField adds the name that a source gives a field.
+// callField returns a field with its name in the source.
 func callField(called map[string]string, field string) string {
 	if name := called[field]; name != "" && name != field {
 		return field + " (" + name + ")"

@@ -19,7 +19,7 @@ var since = time.Date(2020, 10, 21, 0, 0, 0, 0, time.UTC)
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // read reads one file.
-func read(t testing.TB, o importer.Options, format, name, text string) importer.Result {
+func read(t testing.TB, o importer.Options, format, name, text string) importer.ReadResult {
 	t.Helper()
 	r := importer.New(o)
 	if err := r.File(format, name, strings.NewReader(text)); err != nil {
@@ -29,7 +29,7 @@ func read(t testing.TB, o importer.Options, format, name, text string) importer.
 }
 
 // brief prints what matters of a result: a line per run, then the refusals.
-func brief(f importer.Result) string {
+func brief(f importer.ReadResult) string {
 	var b strings.Builder
 	for _, r := range f.Runs {
 		s := &r.Setting
@@ -37,7 +37,9 @@ func brief(f importer.Result) string {
 		if s.Dataset != "" {
 			name += "@" + s.Dataset
 		}
-		fmt.Fprintf(&b, "%s b%d c%d e%d on %s from %s %gs %s", name, s.BatchSize, s.CPUs, s.Epochs, strings.Join(s.Nodes, "+"), r.StartedAt.Format("2006-01-02T15:04:05.999"), r.Seconds, r.Outcome)
+		fmt.Fprintf(&b, "%s b%d c%d e%d on %s from %s %gs %s", name, s.BatchSize, s.CPUs, s.Epochs,
+			strings.Join(s.Nodes, "+"), r.StartedAt.Format("2006-01-02T15:04:05.999"), r.Seconds,
+			r.Outcome)
 		if r.Beside > 0 {
 			fmt.Fprintf(&b, " beside %d", r.Beside)
 		}
@@ -67,51 +69,113 @@ func TestReader_CSV(t *testing.T) {
 		change     func(*importer.Options)
 		want       string
 	}{
-		{"names of the study, and whole times", "cpu,batch,njobs,network,time_s,final_accuracy\n1,64,1,lenet5,493.510662,0.9567\n2,64,3,lenet5,531.700452,0.9585\n", nil,
+		{
+			"names of the study, and whole times",
+			"cpu,batch,njobs,network,time_s,final_accuracy\n1,64,1,lenet5,493.510662,0.9567\n2,64,3,lenet5,531.700452,0.9585\n",
+			nil,
 			"lenet5 b64 c1 e10 on runs from 2020-10-21T00:00:00 493.510662s finished accuracy 0.9567\n" +
-				"lenet5 b64 c2 e10 on runs from 2020-10-21T00:08:14.51 531.700452s finished beside 2 accuracy 0.9585\n"},
-		{"datasets, and a default where there is none", "model,dataset,batch,cpus,time_s\nm,imagenet,64,1,72.5\nm,,64,1,65.25\n",
+				"lenet5 b64 c2 e10 on runs from 2020-10-21T00:08:14.51 531.700452s finished beside 2 accuracy 0.9585\n",
+		},
+		{
+			"datasets, and a default where there is none",
+			"model,dataset,batch,cpus,time_s\nm,imagenet,64,1,72.5\nm,,64,1,65.25\n",
 			func(o *importer.Options) { o.Defaults[importer.FieldDataset] = "cifar10" },
-			"m@imagenet b64 c1 e10 on runs from 2020-10-21T00:00:00 72.5s finished\nm@cifar10 b64 c1 e10 on runs from 2020-10-21T00:01:13.5 65.25s finished\n"},
-		{"the time of another run", "model,batch,cpus,time_s\nm,64,1,72.8899\nm,128,1,65.25\nm,256,1,72.8899\n", nil,
+			"m@imagenet b64 c1 e10 on runs from 2020-10-21T00:00:00 72.5s finished\nm@cifar10 b64 c1 e10 on runs from 2020-10-21T00:01:13.5 65.25s finished\n",
+		},
+		{
+			"the time of another run",
+			"model,batch,cpus,time_s\nm,64,1,72.8899\nm,128,1,65.25\nm,256,1,72.8899\n",
+			nil,
 			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 72.8899s finished\nm b128 c1 e10 on runs from 2020-10-21T00:01:13.889 65.25s finished\n" +
-				"refused: runs.csv:4: duration_seconds: 72.8899 s is the time of runs.csv:2, to the last digit\n"},
-		{"equal times of few digits are no copies", "model,batch,cpus,time_s\nm,64,1,72.5\nm,64,1,72.5\n", nil,
-			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 72.5s finished\nm b64 c1 e10 on runs from 2020-10-21T00:01:13.5 72.5s finished\n"},
-		{"times of their own", "model;batch;cpus;start_time;end_time;host;njobs\nm;64;1;2021-03-01 10:00:00;2021-03-01 10:01:40;Worker.1;3\n", nil,
-			"m b64 c1 e10 on worker-1 from 2021-03-01T10:00:00 100s finished\n"},
-		{"milliseconds since 1970, and a duration with a unit", "model\tbatch\tcpus\tended_at\tduration_seconds\nm\t64.0\t1\t1614592900000\t1m40s\n", nil,
-			"m b64 c1 e10 on runs from 2021-03-01T10:00:00 100s finished\n"},
-		{"it ended before it started", "model,batch,cpus,start_time,end_time\nm,64,1,2021-03-01T10:00:00Z,2021-03-01T09:00:00Z\n", nil,
-			"refused: runs.csv:2: ended_at (end_time): 2021-03-01T09:00:00Z is before its start, 2021-03-01T10:00:00Z\n"},
+				"refused: runs.csv:4: duration_seconds: 72.8899 s is the time of runs.csv:2, to the last digit\n",
+		},
+		{
+			"equal times of few digits are no copies",
+			"model,batch,cpus,time_s\nm,64,1,72.5\nm,64,1,72.5\n", nil,
+			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 72.5s finished\nm b64 c1 e10 on runs from 2020-10-21T00:01:13.5 72.5s finished\n",
+		},
+		{
+			"times of their own",
+			"model;batch;cpus;start_time;end_time;host;njobs\nm;64;1;2021-03-01 10:00:00;2021-03-01 10:01:40;Worker.1;3\n",
+			nil,
+			"m b64 c1 e10 on worker-1 from 2021-03-01T10:00:00 100s finished\n",
+		},
+		{
+			"milliseconds since 1970, and a duration with a unit",
+			"model\tbatch\tcpus\tended_at\tduration_seconds\nm\t64.0\t1\t1614592900000\t1m40s\n",
+			nil,
+			"m b64 c1 e10 on runs from 2021-03-01T10:00:00 100s finished\n",
+		},
+		{
+			"it ended before it started",
+			"model,batch,cpus,start_time,end_time\nm,64,1,2021-03-01T10:00:00Z,2021-03-01T09:00:00Z\n",
+			nil,
+			"refused: runs.csv:2: ended_at (end_time): 2021-03-01T09:00:00Z is before its start, 2021-03-01T10:00:00Z\n",
+		},
 		{"a time that is not positive", "model,batch,cpus,time_s\nm,64,1,0\nm,64,1,-3.5\n", nil,
 			"refused: runs.csv:2: duration_seconds (time_s): 0 is not above 0 seconds\nrefused: runs.csv:3: duration_seconds (time_s): -3.5 is not above 0 seconds\n"},
-		{"it has not happened yet", "model,batch,cpus,start_time,time_s\nm,64,1,2030-01-01,100\n", nil,
-			"refused: runs.csv:2: ended_at: 2030-01-01T00:01:40Z is later than now: the past is over\n"},
-		{"nobody knows when", "model,batch,cpus,time_s\nm,64,1,100\n", func(o *importer.Options) { o.Since = time.Time{} },
-			"refused: runs.csv:2: started_at: the source does not say when it ran: give --since, such as --since 2020-10-21, and such runs are laid one after another from there\n"},
+		{
+			"it has not happened yet",
+			"model,batch,cpus,start_time,time_s\nm,64,1,2030-01-01,100\n", nil,
+			"refused: runs.csv:2: ended_at: 2030-01-01T00:01:40Z is later than now: the past is over\n",
+		},
+		{
+			"nobody knows when", "model,batch,cpus,time_s\nm,64,1,100\n",
+			func(o *importer.Options) { o.Since = time.Time{} },
+			"refused: runs.csv:2: started_at: the source does not say when it ran: give --since, such as --since 2020-10-21, and such runs are laid one after another from there\n",
+		},
 		{"a field is missing", "model,cpus,time_s\nm,1,100\n", nil,
 			"refused: runs.csv:2: batch_size: the source does not say it: name its column with --columns batch_size=NAME, or give --batch-size\n"},
-		{"a field is wrong", "model,batch,cpus,time_s,accuracy,status\nm,64.5,1,100,0.9,ok\nm,64,none,100,0.9,ok\nm,64,1,soon,0.9,ok\nm,64,1,100,93,ok\nm,64,1,100,0.9,odd\n", nil,
+		{
+			"a field is wrong",
+			"model,batch,cpus,time_s,accuracy,status\nm,64.5,1,100,0.9,ok\nm,64,none,100,0.9,ok\nm,64,1,soon,0.9,ok\nm,64,1,100,93,ok\nm,64,1,100,0.9,odd\n",
+			nil,
 			"refused: runs.csv:2: batch_size (batch): \"64.5\" is not a whole number between 1 and 16777216\n" +
 				"refused: runs.csv:3: cpus: \"none\" is not a whole number between 1 and 65536\n" +
 				"refused: runs.csv:4: duration_seconds (time_s): \"soon\" is not a time in seconds, such as 493.5, or with a unit, such as 8m13.5s\n" +
 				"refused: runs.csv:5: accuracy: \"93\" is not a share between 0 and 1\n" +
-				"refused: runs.csv:6: outcome (status): \"odd\" is not finished, failed or cancelled\n"},
-		{"runs that are not over, or failed", "model,batch,cpus,time_s,status\nm,64,1,100,RUNNING\nm,64,1,100,FAILED\n", nil,
+				"refused: runs.csv:6: outcome (status): \"odd\" is not finished, failed or cancelled\n",
+		},
+		{
+			"runs that are not over, or failed",
+			"model,batch,cpus,time_s,status\nm,64,1,100,RUNNING\nm,64,1,100,FAILED\n",
+			nil,
 			"refused: runs.csv:2: outcome (status): it is running: only runs that are over are of the past\n" +
-				"refused: runs.csv:3: outcome (status): it has failed, and none of its epochs has a time: nothing is learnt from it\n"},
-		{"columns that are named, and rows that are left out", "what,bs,n,t,keep\nm,64,1,100,yes\nm,32,1,110,no\n", func(o *importer.Options) {
-			o.Columns = map[string]string{importer.FieldModel: "what", importer.FieldCPUs: "n", importer.FieldSeconds: "t"}
-			o.Where = map[string]string{"keep": "yes"}
-		}, "m b64 c1 e10 on runs from 2020-10-21T00:00:00 100s finished\n"},
-		{"start-up is known", "model,batch,cpus,time_s,startup_s\nm,64,1,100,20\nm,64,1,100,100\n", nil,
-			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 100s finished startup 20\nrefused: runs.csv:3: startup_seconds (startup_s): 100 s of start-up leave nothing of the 100 s that it took\n"},
-		{"rows of the wrong length, and quotes", "model,batch,cpus,time_s\nm,64,1\n\"m\",64,1,100\nm\"x,64,1,100\n", nil,
-			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 100s finished\nrefused: runs.csv:2: 3 fields, the header has 4\nrefused: runs.csv:4: bare \" in non-quoted-field\n"},
-		{"no table", "hello\n", nil, "refused: runs.csv:1: want a header of at least two columns, separated by commas, semicolons or tabs\n"},
+				"refused: runs.csv:3: outcome (status): it has failed, and none of its epochs has a time: nothing is learnt from it\n",
+		},
+		{
+			"columns that are named, and rows that are left out",
+			"what,bs,n,t,keep\nm,64,1,100,yes\nm,32,1,110,no\n",
+			func(o *importer.Options) {
+				o.Columns = map[string]string{
+					importer.FieldModel:   "what",
+					importer.FieldCPUs:    "n",
+					importer.FieldSeconds: "t",
+				}
+				o.Where = map[string]string{"keep": "yes"}
+			},
+			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 100s finished\n",
+		},
+		{
+			"start-up is known",
+			"model,batch,cpus,time_s,startup_s\nm,64,1,100,20\nm,64,1,100,100\n", nil,
+			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 100s finished startup 20\nrefused: runs.csv:3: startup_seconds (startup_s): 100 s of start-up leave nothing of the 100 s that it took\n",
+		},
+		{
+			"rows of the wrong length, and quotes",
+			"model,batch,cpus,time_s\nm,64,1\n\"m\",64,1,100\nm\"x,64,1,100\n", nil,
+			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 100s finished\nrefused: runs.csv:2: 3 fields, the header has 4\nrefused: runs.csv:4: bare \" in non-quoted-field\n",
+		},
+		{
+			"no table", "hello\n", nil,
+			"refused: runs.csv:1: want a header of at least two columns, separated by commas, semicolons or tabs\n",
+		},
 	} {
-		o := importer.Options{Since: since, Now: now, Defaults: map[string]string{importer.FieldEpochs: "10"}}
+		o := importer.Options{
+			Since:    since,
+			Now:      now,
+			Defaults: map[string]string{importer.FieldEpochs: "10"},
+		}
 		if c.change != nil {
 			c.change(&o)
 		}
@@ -126,17 +190,39 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 		name, text, epochs string
 		want               string
 	}{
-		{"the dataset of its first row", "run,model,data set,batch,cpus,epoch,epoch_seconds\na,m,cifar10,64,2,1,2.5\na,m,cifar10,64,2,2,2\n", "",
-			"m@cifar10 b64 c2 e2 on runs from 2020-10-21T00:00:00 4.5s finished 1:2.5 2:2\n"},
-		{"two runs, counted from 0", "run,model,batch,cpus,epoch,epoch_seconds,val_acc\na,m,64,2,0,2.5,0.8\nb,m,32,2,0,3.5,0.7\na,m,64,2,1,2,0.9\nb,m,32,2,1,3,0.8\n", "",
-			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 4.5s finished accuracy 0.9 1:2.5=0.8 2:2=0.9\nm b32 c2 e2 on runs from 2020-10-21T00:00:05.5 6.5s finished accuracy 0.8 1:3.5=0.7 2:3=0.8\n"},
+		{
+			"the dataset of its first row",
+			"run,model,data set,batch,cpus,epoch,epoch_seconds\na,m,cifar10,64,2,1,2.5\na,m,cifar10,64,2,2,2\n",
+			"",
+			"m@cifar10 b64 c2 e2 on runs from 2020-10-21T00:00:00 4.5s finished 1:2.5 2:2\n",
+		},
+		{
+			"two runs, counted from 0",
+			"run,model,batch,cpus,epoch,epoch_seconds,val_acc\na,m,64,2,0,2.5,0.8\nb,m,32,2,0,3.5,0.7\na,m,64,2,1,2,0.9\nb,m,32,2,1,3,0.8\n",
+			"",
+			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 4.5s finished accuracy 0.9 1:2.5=0.8 2:2=0.9\nm b32 c2 e2 on runs from 2020-10-21T00:00:05.5 6.5s finished accuracy 0.8 1:3.5=0.7 2:3=0.8\n",
+		},
 		{"fewer than promised", "model,batch,cpus,epoch,seconds\nm,64,2,1,2.5\nm,64,2,2,2\n", "10",
 			"refused: runs.csv:2: epochs: 10 were promised, 2 are there\n"},
-		{"one is lost", "model,batch,cpus,epoch,seconds\nm,64,2,1,2.5\nm,64,2,3,2\n", "", "refused: runs.csv:2: epoch: epoch 3 follows epoch 1: epochs were lost, or are of two runs\n"},
-		{"one takes no time", "model,batch,cpus,epoch,seconds\nm,64,2,1,2.5\nm,64,2,2,0\n", "", "refused: runs.csv:3: duration_seconds (seconds): 0 is not above 0 seconds\n"},
-		{"a failed run has the epochs that it had", "model,batch,cpus,epoch,seconds,status\nm,64,2,1,2.5,failed\n", "10", "m b64 c2 e10 on runs from 2020-10-21T00:00:00 2.5s failed 1:2.5\n"},
+		{
+			"one is lost", "model,batch,cpus,epoch,seconds\nm,64,2,1,2.5\nm,64,2,3,2\n", "",
+			"refused: runs.csv:2: epoch: epoch 3 follows epoch 1: epochs were lost, or are of two runs\n",
+		},
+		{
+			"one takes no time", "model,batch,cpus,epoch,seconds\nm,64,2,1,2.5\nm,64,2,2,0\n", "",
+			"refused: runs.csv:3: duration_seconds (seconds): 0 is not above 0 seconds\n",
+		},
+		{
+			"a failed run has the epochs that it had",
+			"model,batch,cpus,epoch,seconds,status\nm,64,2,1,2.5,failed\n", "10",
+			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 2.5s failed 1:2.5\n",
+		},
 	} {
-		o := importer.Options{Since: since, Now: now, Defaults: map[string]string{importer.FieldEpochs: c.epochs}}
+		o := importer.Options{
+			Since:    since,
+			Now:      now,
+			Defaults: map[string]string{importer.FieldEpochs: c.epochs},
+		}
 		if got := brief(read(t, o, importer.FormatCSV, "runs.csv", c.text)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
@@ -155,9 +241,13 @@ func TestReader_CopiesNeedDigits(t *testing.T) {
 			text += fmt.Sprintf("r%d,m,64,1,%d.5\n", i, i+1)
 		}
 		text += fmt.Sprintf("a,m,64,1,%s\nb,m,128,1,%s\n", c.time, c.time)
-		f := read(t, importer.Options{Since: since, Defaults: map[string]string{importer.FieldEpochs: "10"}}, importer.FormatCSV, "runs.csv", text)
+		f := read(t, importer.Options{
+			Since:    since,
+			Defaults: map[string]string{importer.FieldEpochs: "10"},
+		}, importer.FormatCSV, "runs.csv", text)
 		if len(f.Refused) != c.copied || len(f.Runs) != c.runs-c.copied {
-			t.Errorf("%d runs, twice %s: %d refused, want %d", c.runs, c.time, len(f.Refused), c.copied)
+			t.Errorf("%d runs, twice %s: %d refused, want %d", c.runs, c.time, len(f.Refused),
+				c.copied)
 		}
 	}
 }
@@ -194,7 +284,11 @@ func TestReader_NamesAreOfTheContent(t *testing.T) {
 // A run of which only the total time is known makes no epoch events, but reports its epochs as
 // done; its neighbours report nothing else.
 func TestRun_Events(t *testing.T) {
-	o := importer.Options{Since: since, Names: regexp.MustCompile(`^(?P<model>\w+?)-n(?P<concurrent_jobs>\d+)`), Defaults: map[string]string{importer.FieldEpochs: "10", importer.FieldCPUs: "2"}}
+	o := importer.Options{
+		Since:    since,
+		Names:    regexp.MustCompile(`^(?P<model>\w+?)-n(?P<concurrent_jobs>\d+)`),
+		Defaults: map[string]string{importer.FieldEpochs: "10", importer.FieldCPUs: "2"},
+	}
 	f := read(t, o, importer.FormatCSV, "dir/lenet-n2.csv", "batch,time_s,accuracy\n64,100,0.9\n")
 	if len(f.Runs) != 1 {
 		t.Fatalf("%s", brief(f))
@@ -210,7 +304,8 @@ func TestRun_Events(t *testing.T) {
 		t.Errorf("events %s, want %s", got, want)
 	}
 	end := f.Runs[0].Events()[3].(*schemas.Ended)
-	if end.EpochsDone != 10 || end.Epochs != 10 || end.DurationSeconds != 100 || *end.Accuracy != 0.9 || !end.At.Equal(since.Add(100*time.Second)) {
+	if end.EpochsDone != 10 || end.Epochs != 10 || end.DurationSeconds != 100 ||
+		*end.Accuracy != 0.9 || !end.At.Equal(since.Add(100*time.Second)) {
 		t.Errorf("end %+v", end)
 	}
 }
@@ -222,7 +317,10 @@ func TestReader_TheStudy(t *testing.T) {
 		t.Skip("the study's runs are not here: ", err)
 	}
 	defer file.Close()
-	r := importer.New(importer.Options{Since: since, Defaults: map[string]string{importer.FieldEpochs: "10"}})
+	r := importer.New(importer.Options{
+		Since:    since,
+		Defaults: map[string]string{importer.FieldEpochs: "10"},
+	})
 	if err := r.File(importer.FormatCSV, "measured_runs.csv", file); err != nil {
 		t.Fatal(err)
 	}

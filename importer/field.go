@@ -11,7 +11,7 @@ import (
 	"courier/schemas"
 )
 
-// Fields of a run, as Options.Columns and refusals call them.
+// Names of a run's fields in Options.Columns and in refusals.
 const (
 	FieldRunID           = "run_id"
 	FieldModel           = "model"
@@ -30,27 +30,50 @@ const (
 	FieldTrainingSamples = "training_samples"
 	FieldUser            = "user"
 	FieldOutcome         = "outcome"
-	FieldEpoch           = "epoch" // number of an epoch, where a row is an epoch
+	FieldEpoch           = "epoch" // number of the epoch, if a row is an epoch
 	FieldEpochSeconds    = "epoch_seconds"
 	FieldLoss            = "loss"
 )
 
-// names by which sources call the fields, the field's own first.
-var names = []struct {
+// fieldNames lists the names of the fields in sources; the first is the field itself.
+var fieldNames = []struct {
 	field string
 	known []string
 }{
 	{FieldRunID, []string{"run_id", "run_uuid", "run", "id", "job_id", "job"}},
 	{FieldModel, []string{"model", "model_name", "network", "net", "architecture", "arch"}},
 	{FieldDataset, []string{"dataset", "dataset_name", "data_set"}},
-	{FieldBatchSize, []string{"batch_size", "batchsize", "batch", "bs", "train_batch_size", "minibatch_size", "mini_batch_size"}},
+	{
+		FieldBatchSize,
+		[]string{
+			"batch_size", "batchsize", "batch", "bs", "train_batch_size", "minibatch_size",
+			"mini_batch_size",
+		},
+	},
 	{FieldCPUs, []string{"cpus", "cpu", "cores", "num_cpus", "total_cores"}},
-	{FieldEpochs, []string{"epochs", "num_epochs", "n_epochs", "nepochs", "max_epochs", "max_epoch", "maxepoch"}},
-	{FieldSeconds, []string{"duration_seconds", "duration_s", "time_s", "time_seconds", "total_seconds", "elapsed_seconds", "seconds"}},
+	{
+		FieldEpochs,
+		[]string{
+			"epochs", "num_epochs", "n_epochs", "nepochs", "max_epochs", "max_epoch", "maxepoch",
+		},
+	},
+	{
+		FieldSeconds,
+		[]string{
+			"duration_seconds", "duration_s", "time_s", "time_seconds", "total_seconds",
+			"elapsed_seconds", "seconds",
+		},
+	},
 	{FieldStartup, []string{"startup_seconds", "startup_s"}},
 	{FieldStartedAt, []string{"started_at", "start_time", "start", "started"}},
 	{FieldEndedAt, []string{"ended_at", "end_time", "end", "ended", "finished_at"}},
-	{FieldAccuracy, []string{"accuracy", "final_accuracy", "val_accuracy", "validation_accuracy", "val_acc", "test_accuracy", "test_acc", "eval_accuracy", "top1_accuracy", "acc"}},
+	{
+		FieldAccuracy,
+		[]string{
+			"accuracy", "final_accuracy", "val_accuracy", "validation_accuracy", "val_acc",
+			"test_accuracy", "test_acc", "eval_accuracy", "top1_accuracy", "acc",
+		},
+	},
 	{FieldConcurrentJobs, []string{"concurrent_jobs", "njobs", "jobs"}},
 	{FieldNodes, []string{"nodes", "node", "host", "hostname"}},
 	{FieldNodeCores, []string{"node_cores"}},
@@ -64,26 +87,28 @@ var names = []struct {
 
 // Fields lists the name of every field.
 func Fields() []string {
-	all := make([]string, len(names))
-	for i := range names {
-		all[i] = names[i].field
+	all := make([]string, len(fieldNames))
+	for i := range fieldNames {
+		all[i] = fieldNames[i].field
 	}
 	return all
 }
 
-// columnsOf finds the fields among the names of a source: those that the user
-// named, else by the names that are known. The result is field to name.
-func columnsOf(have []string, asked map[string]string) map[string]string {
+// columnsOf maps fields to names in a source. It uses the names that the user requested, or known
+// names.
+func columnsOf(have []string, requested map[string]string) map[string]string {
 	found := map[string]string{}
-	for _, n := range names {
-		if name, ok := asked[n.field]; ok {
+	for _, n := range fieldNames {
+		if name, ok := requested[n.field]; ok {
 			if slices.Contains(have, name) {
 				found[n.field] = name
 			}
 			continue
 		}
 		for _, known := range n.known {
-			if i := slices.IndexFunc(have, func(h string) bool { return plain(h) == known }); i >= 0 {
+			if i := slices.IndexFunc(have, func(h string) bool {
+				return normalize(h) == known
+			}); i >= 0 {
 				found[n.field] = have[i]
 				break
 			}
@@ -92,8 +117,8 @@ func columnsOf(have []string, asked map[string]string) map[string]string {
 	return found
 }
 
-// plain is a name without capitals, and with one kind of separator.
-func plain(name string) string {
+// normalize returns a name in lower case with underscores as separators.
+func normalize(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == ' ' || r == '-' || r == '.' {
 			return '_'
@@ -102,23 +127,26 @@ func plain(name string) string {
 	}, strings.ToLower(strings.TrimSpace(name)))
 }
 
-// count reads a whole number between 1 and most.
-func count(field, text string, most uint64) (uint64, *Refusal) {
-	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64) // some write 128.0
-	if err != nil || v != math.Trunc(v) || !(v >= 1 && v <= float64(most)) {
-		return 0, refuse(ReasonInvalid, field, "%q is not a whole number between 1 and %d", clip(text), most)
+// count parses a whole number between 1 and limit.
+func count(field, text string, limit uint64) (uint64, *Refusal) {
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64) // accepts 128.0
+	if err != nil || v != math.Trunc(v) || !(v >= 1 && v <= float64(limit)) {
+		return 0, refuse(ReasonInvalid, field, "%q is not a whole number between 1 and %d",
+			clip(text), limit)
 	}
 	return uint64(v), nil
 }
 
-// seconds reads a duration: seconds, or with a unit as Go and Courier write it.
+// seconds parses a duration: a number of seconds, or a Go duration with units.
 func seconds(field, text string) (float64, *Refusal) {
 	text = strings.TrimSpace(text)
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		d, bad := time.ParseDuration(text)
 		if bad != nil {
-			return 0, refuse(ReasonInvalid, field, "%q is not a time in seconds, such as 493.5, or with a unit, such as 8m13.5s", clip(text))
+			return 0, refuse(ReasonInvalid, field,
+				"%q is not a time in seconds, such as 493.5, or with a unit, such as 8m13.5s",
+				clip(text))
 		}
 		v = d.Seconds()
 	}
@@ -131,7 +159,7 @@ func seconds(field, text string) (float64, *Refusal) {
 	return v, nil
 }
 
-// share reads a ratio from 0 to 1.
+// share parses a ratio from 0 to 1.
 func share(field, text string) (*float64, *Refusal) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil || !(v >= 0 && v <= 1) {
@@ -140,15 +168,19 @@ func share(field, text string) (*float64, *Refusal) {
 	return &v, nil
 }
 
-// layouts of instants without a number for them.
-var layouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02"}
+// layouts lists the accepted layouts of instants.
+var layouts = []string{
+	time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999",
+	"2006-01-02 15:04:05.999999999", "2006-01-02",
+}
 
-// Instant reads an instant: RFC 3339, a date with or without a time of day in the
-// zone, or seconds or milliseconds since 1970.
+// Instant parses an instant: RFC 3339, a date with or without a time of day in the zone, or seconds
+// or milliseconds since 1970.
 func Instant(text string, zone *time.Location) (time.Time, error) {
 	text = strings.TrimSpace(text)
 	for _, layout := range layouts {
-		if t, err := time.ParseInLocation(layout, text, zone); err == nil && t.Year() >= 1970 && t.Year() <= 2200 {
+		if t, err := time.ParseInLocation(layout, text, zone); err == nil && t.Year() >= 1970 &&
+			t.Year() <= 2200 {
 			return t.UTC(), nil
 		}
 	}
@@ -160,10 +192,11 @@ func Instant(text string, zone *time.Location) (time.Time, error) {
 			return time.UnixMicro(int64(math.Round(v * 1e3))).UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not an instant such as 2020-10-21T13:57:28Z, 2020-10-21 13:57:28, 2020-10-21, or seconds or milliseconds since 1970", clip(text))
+	return time.Time{}, fmt.Errorf("%q is not an instant such as 2020-10-21T13:57:28Z, 2020-10-21 13:57:28, 2020-10-21, or seconds or milliseconds since 1970",
+		clip(text))
 }
 
-// outcomes by the words of sources.
+// outcomes maps words in sources to outcomes; "" is a run that has not ended.
 var outcomes = map[string]string{
 	"": schemas.EventFinished, "finished": schemas.EventFinished, "success": schemas.EventFinished, "succeeded": schemas.EventFinished, "completed": schemas.EventFinished, "done": schemas.EventFinished, "ok": schemas.EventFinished,
 	"failed": schemas.EventFailed, "error": schemas.EventFailed, "crashed": schemas.EventFailed,

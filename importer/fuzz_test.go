@@ -11,7 +11,7 @@ import (
 // sound holds what is true of every result, whatever the bytes were: runs and
 // refusals are those that were met, every event is one of the contract, and the
 // same bytes make the same events.
-func sound(t *testing.T, read func() (importer.Result, error)) {
+func sound(t *testing.T, read func() (importer.ReadResult, error)) {
 	t.Helper()
 	a, err := read()
 	if err != nil {
@@ -25,7 +25,7 @@ func sound(t *testing.T, read func() (importer.Result, error)) {
 			t.Fatalf("refused without a reason or a place: %+v", r)
 		}
 	}
-	text := func(f importer.Result) string {
+	text := func(f importer.ReadResult) string {
 		var b strings.Builder
 		for _, r := range f.Runs {
 			for _, e := range r.Events() {
@@ -53,8 +53,17 @@ func fuzzFile(f *testing.F, format string, seeds ...string) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		importer.Detect("a", []byte(text))
-		sound(t, func() (importer.Result, error) {
-			r := importer.New(importer.Options{Since: since, Now: now, Columns: map[string]string{importer.FieldUser: "who"}, Defaults: map[string]string{importer.FieldModel: "m", importer.FieldCPUs: "2", importer.FieldBatchSize: "64"}})
+		sound(t, func() (importer.ReadResult, error) {
+			r := importer.New(importer.Options{
+				Since:   since,
+				Now:     now,
+				Columns: map[string]string{importer.FieldUser: "who"},
+				Defaults: map[string]string{
+					importer.FieldModel:     "m",
+					importer.FieldCPUs:      "2",
+					importer.FieldBatchSize: "64",
+				},
+			})
 			err := r.File(format, "a.txt", strings.NewReader(text))
 			return r.Finish(), err
 		})
@@ -62,7 +71,9 @@ func fuzzFile(f *testing.F, format string, seeds ...string) {
 }
 
 func FuzzCSV(f *testing.F) {
-	fuzzFile(f, importer.FormatCSV, "who,model,batch,cpus,epochs,time_s,start_time,njobs\nada,m,64,1,10,72.5,2021-03-01,3\n", "run;epoch;seconds;val_acc\na;0;2.5;0.8\na;1;2;0.9\n", "\"\n")
+	fuzzFile(f, importer.FormatCSV,
+		"who,model,batch,cpus,epochs,time_s,start_time,njobs\nada,m,64,1,10,72.5,2021-03-01,3\n",
+		"run;epoch;seconds;val_acc\na;0;2.5;0.8\na;1;2;0.9\n", "\"\n")
 }
 
 func FuzzJSONLines(f *testing.F) {
@@ -76,18 +87,32 @@ func FuzzBigDL(f *testing.F) {
 }
 
 func FuzzSpark(f *testing.F) {
-	fuzzFile(f, importer.FormatSpark, appLog([3]any{"epoch 1", 4.0, 6.0}, [3]any{"epoch 2", 6.5, 8.0}, [3]any{"epoch 3", 8.0, 9.0}), appLog([3]any{"all", 4.0, 6.0}))
+	fuzzFile(f, importer.FormatSpark, appLog([3]any{
+		"epoch 1", 4.0, 6.0,
+	}, [3]any{"epoch 2", 6.5, 8.0}, [3]any{"epoch 3", 8.0, 9.0}), appLog([3]any{"all", 4.0, 6.0}))
 }
 
 func FuzzMLflow(f *testing.F) {
 	run := store(nil)
-	f.Add(string(run["6067/1c6b2d5b/meta.yaml"].Data), string(run["6067/1c6b2d5b/metrics/val_accuracy"].Data), "64", "3")
+	f.Add(string(run["6067/1c6b2d5b/meta.yaml"].Data),
+		string(run["6067/1c6b2d5b/metrics/val_accuracy"].Data), "64", "3")
 	f.Add("run_uuid: \"a\"\nstatus: FAILED\nstart_time: 1.7e12", "1721450907000 1\n", "1e300", "1")
 	f.Fuzz(func(t *testing.T, meta, metric, batch, epochs string) {
-		sound(t, func() (importer.Result, error) {
-			r := importer.New(importer.Options{Since: since, Now: now, Defaults: map[string]string{importer.FieldCPUs: "2"}})
-			err := r.Directory(importer.FormatMLflow, "mlruns", fstest.MapFS{"0/1/meta.yaml": {Data: []byte(meta)}, "0/1/params/model": {Data: []byte("m")},
-				"0/1/params/batch": {Data: []byte(batch)}, "0/1/params/epochs": {Data: []byte(epochs)}, "0/1/metrics/accuracy": {Data: []byte(metric)}})
+		sound(t, func() (importer.ReadResult, error) {
+			r := importer.New(importer.Options{
+				Since:    since,
+				Now:      now,
+				Defaults: map[string]string{importer.FieldCPUs: "2"},
+			})
+			err := r.Directory(importer.FormatMLflow, "mlruns", fstest.MapFS{
+				"0/1/meta.yaml":    {Data: []byte(meta)},
+				"0/1/params/model": {Data: []byte("m")},
+				"0/1/params/batch": {Data: []byte(batch)},
+				"0/1/params/epochs": {Data: []byte(
+					epochs,
+				)},
+				"0/1/metrics/accuracy": {Data: []byte(metric)},
+			})
 			return r.Finish(), err
 		})
 	})

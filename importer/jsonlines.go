@@ -11,25 +11,24 @@ import (
 	"courier/schemas"
 )
 
-// Lists of a run's line: a value per epoch.
+// Fields with one value per epoch.
 const (
 	listSeconds    = "epoch_seconds"
 	listAccuracies = "accuracies"
 	listLosses     = "losses"
 )
 
-// jsonLines reads lines that are each a run,
+// jsonLines reads lines of which each is a run,
 //
 //	{"run_id":"r1","model":"lenet5","dataset":"mnist","batch_size":64,"cpus":2,"epochs":3,
 //	 "started_at":"2024-05-01T10:00:00Z","epoch_seconds":[2.5,2.1,2.2],
 //	 "accuracies":[0.81,0.88,0.9],"losses":[0.9,0.5,0.4],"nodes":["worker-1"]}
 //
-// with the fields of a table, or an event of the contract: its body alone, or as
-// {"subject":…,"event":…}, as courier replay --save writes it. Runs are read
-// strictly: a field that is none is refused by its name. Events keep their IDs;
-// those that are not of a run's own story (submissions, advice) are left alone.
+// with the fields of a table, or a Courier event: its body alone, or {"subject":…,"event":…}, the
+// output of courier replay --save. An unknown field of a run is an error that names it. Events keep
+// their IDs; events that a runner does not publish (submissions, advice) are ignored.
 func (r *Reader) jsonLines(name string, in io.Reader) error {
-	s := &story{Reader: r, name: name, runs: map[string]*told{}}
+	s := &eventRuns{Reader: r, name: name, runs: map[string]*eventRun{}}
 	err := eachLine(in, func(number int, line []byte) {
 		at := Place{name, number}
 		var fields map[string]json.RawMessage
@@ -55,7 +54,7 @@ func (r *Reader) jsonLines(name string, in io.Reader) error {
 	return nil
 }
 
-// textOf is a JSON string, number or list of them as a table would have it.
+// textOf returns a JSON string, number or list as the text of a table cell.
 func textOf(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -72,7 +71,7 @@ func textOf(raw json.RawMessage) string {
 	return string(bytes.TrimSpace(raw))
 }
 
-// line takes a run.
+// line reads a run.
 func (r *Reader) line(at Place, fields map[string]json.RawMessage) {
 	var have []string
 	for name := range fields {
@@ -92,7 +91,10 @@ func (r *Reader) line(at Place, fields map[string]json.RawMessage) {
 	for _, name := range have {
 		if !used[name] {
 			r.read++
-			r.refuse(at, refuse(ReasonInvalid, clip(name), "is no field of a run; want one of %s, %s, %s, %s", strings.Join(Fields(), ", "), listSeconds, listAccuracies, listLosses))
+			r.refuse(at,
+				refuse(ReasonInvalid, clip(name),
+					"is no field of a run; want one of %s, %s, %s, %s",
+					strings.Join(Fields(), ", "), listSeconds, listAccuracies, listLosses))
 			return
 		}
 	}
@@ -104,11 +106,12 @@ func (r *Reader) line(at Place, fields map[string]json.RawMessage) {
 	r.place(d)
 }
 
-// lists reads what a run's line has per epoch.
+// lists reads the fields with one value per epoch.
 func (d *draft) lists(fields map[string]json.RawMessage) *Refusal {
 	read := func(name string) (values []*float64, why *Refusal) {
 		if raw := fields[name]; raw != nil && json.Unmarshal(raw, &values) != nil {
-			return nil, refuse(ReasonInvalid, name, "want a list of numbers, one per epoch, such as [2.5, 2.1]")
+			return nil, refuse(ReasonInvalid, name,
+				"want a list of numbers, one per epoch, such as [2.5, 2.1]")
 		}
 		return values, nil
 	}
@@ -126,7 +129,8 @@ func (d *draft) lists(fields map[string]json.RawMessage) *Refusal {
 	}
 	for name, list := range map[string][]*float64{listAccuracies: accuracies, listLosses: losses} {
 		if len(list) > 0 && len(list) != len(took) {
-			return refuse(ReasonEpochs, name, "%d values, but %d epochs have a time", len(list), len(took))
+			return refuse(ReasonEpochs, name, "%d values, but %d epochs have a time", len(list),
+				len(took))
 		}
 	}
 	for i, v := range took {

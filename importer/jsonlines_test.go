@@ -14,21 +14,62 @@ func TestReader_JSONLines(t *testing.T) {
 	for _, c := range []struct {
 		name, text, want string
 	}{
-		{"epochs, and where it was", begin + `"epochs":3,"epoch_seconds":[2.5,2,2.25],"accuracies":[0.8,null,0.9],"losses":[1,0.5,0.25],"nodes":["Worker 1","w2"],"startup_seconds":4}`,
-			"m b64 c2 e3 on worker-1+w2 from 2024-05-01T10:00:00 10.75s finished startup 4 accuracy 0.9 1:2.5=0.8 2:2 3:2.25=0.9\n"},
-		{"the whole time", begin + `"epochs":3,"duration_seconds":9.5,"accuracy":0.9}`, "m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished accuracy 0.9\n"},
-		{"its end, and milliseconds", `{"model":"m","batch":64,"cpus":2,"epochs":3,"duration_seconds":9.5,"ended_at":1714557609500}`, "m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\n"},
-		{"its dataset", begin + `"dataset":"cifar10","epochs":3,"duration_seconds":9.5}`, "m@cifar10 b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\n"},
-		{"a dataset that is no text", begin + `"dataset":"cifar\u000010","epochs":3,"duration_seconds":9.5}`, "refused: runs.jsonl:1: dataset: \"cifar\\x0010\" contains a character that is not printable\n"},
-		{"fewer than promised", begin + `"epochs":3,"epoch_seconds":[2.5,2]}`, "refused: runs.jsonl:1: epochs: 3 were promised, 2 are there\n"},
-		{"more than promised", begin + `"epochs":1,"epoch_seconds":[2.5,2]}`, "refused: runs.jsonl:1: epochs: 1 were promised, 2 are there: another run's are among them\n"},
-		{"an epoch without time", begin + `"epoch_seconds":[2.5,0]}`, "refused: runs.jsonl:1: epoch_seconds: that of epoch 2 is not above 0\n"},
-		{"more accuracies than epochs", begin + `"epoch_seconds":[2.5],"accuracies":[0.5,0.6]}`, "refused: runs.jsonl:1: accuracies: 2 values, but 1 epochs have a time\n"},
-		{"less time than its epochs", begin + `"duration_seconds":3,"epoch_seconds":[2.5,2]}`, "refused: runs.jsonl:1: duration_seconds: it took 3 s, but its start-up and epochs take 4.5 s\n"},
-		{"a field that is none", begin + `"acuracy":0.9}`, "refused: runs.jsonl:1: acuracy: is no field of a run; want one of " + strings.Join(importer.Fields(), ", ") + ", epoch_seconds, accuracies, losses\n"},
-		{"no JSON, and the next line", "{\n" + begin + `"epochs":3,"duration_seconds":9.5}`, "m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\nrefused: runs.jsonl:1: it is not a JSON object: unexpected end of JSON input\n"},
+		{
+			"epochs, and where it was",
+			begin + `"epochs":3,"epoch_seconds":[2.5,2,2.25],"accuracies":[0.8,null,0.9],"losses":[1,0.5,0.25],"nodes":["Worker 1","w2"],"startup_seconds":4}`,
+			"m b64 c2 e3 on worker-1+w2 from 2024-05-01T10:00:00 10.75s finished startup 4 accuracy 0.9 1:2.5=0.8 2:2 3:2.25=0.9\n",
+		},
+		{
+			"the whole time", begin + `"epochs":3,"duration_seconds":9.5,"accuracy":0.9}`,
+			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished accuracy 0.9\n",
+		},
+		{
+			"its end, and milliseconds",
+			`{"model":"m","batch":64,"cpus":2,"epochs":3,"duration_seconds":9.5,"ended_at":1714557609500}`,
+			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\n",
+		},
+		{
+			"its dataset", begin + `"dataset":"cifar10","epochs":3,"duration_seconds":9.5}`,
+			"m@cifar10 b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\n",
+		},
+		{
+			"a dataset that is no text",
+			begin + `"dataset":"cifar\u000010","epochs":3,"duration_seconds":9.5}`,
+			"refused: runs.jsonl:1: dataset: \"cifar\\x0010\" contains a character that is not printable\n",
+		},
+		{
+			"fewer than promised", begin + `"epochs":3,"epoch_seconds":[2.5,2]}`,
+			"refused: runs.jsonl:1: epochs: 3 were promised, 2 are there\n",
+		},
+		{
+			"more than promised", begin + `"epochs":1,"epoch_seconds":[2.5,2]}`,
+			"refused: runs.jsonl:1: epochs: 1 were promised, 2 are there: another run's are among them\n",
+		},
+		{
+			"an epoch without time", begin + `"epoch_seconds":[2.5,0]}`,
+			"refused: runs.jsonl:1: epoch_seconds: that of epoch 2 is not above 0\n",
+		},
+		{
+			"more accuracies than epochs", begin + `"epoch_seconds":[2.5],"accuracies":[0.5,0.6]}`,
+			"refused: runs.jsonl:1: accuracies: 2 values, but 1 epochs have a time\n",
+		},
+		{
+			"less time than its epochs", begin + `"duration_seconds":3,"epoch_seconds":[2.5,2]}`,
+			"refused: runs.jsonl:1: duration_seconds: it took 3 s, but its start-up and epochs take 4.5 s\n",
+		},
+		{
+			"a field that is none", begin + `"acuracy":0.9}`,
+			"refused: runs.jsonl:1: acuracy: is no field of a run; want one of " + strings.Join(
+				importer.Fields(), ", ",
+			) + ", epoch_seconds, accuracies, losses\n",
+		},
+		{
+			"no JSON, and the next line", "{\n" + begin + `"epochs":3,"duration_seconds":9.5}`,
+			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\nrefused: runs.jsonl:1: it is not a JSON object: unexpected end of JSON input\n",
+		},
 	} {
-		if got := brief(read(t, importer.Options{Now: now}, importer.FormatJSON, "runs.jsonl", c.text)); got != c.want {
+		if got := brief(read(t, importer.Options{Now: now}, importer.FormatJSON, "runs.jsonl",
+			c.text)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 	}
@@ -56,9 +97,21 @@ func TestReader_JSONEvents(t *testing.T) {
 	}
 	started := &schemas.Started{JobStamp: stamp("j/2/started", 0), Setting: set}
 	epoch := func(n uint32, s, seconds float64) *schemas.Epoch {
-		return &schemas.Epoch{JobStamp: stamp(schemas.EpochID("j", 2, n), s), Setting: set, Epoch: n, DurationSeconds: seconds, DurationSource: schemas.DurationReported}
+		return &schemas.Epoch{
+			JobStamp:        stamp(schemas.EpochID("j", 2, n), s),
+			Setting:         set,
+			Epoch:           n,
+			DurationSeconds: seconds,
+			DurationSource:  schemas.DurationReported,
+		}
 	}
-	finished := &schemas.Ended{JobStamp: stamp("j/2/finished", 5), Setting: set, Outcome: schemas.EventFinished, EpochsDone: 2, DurationSeconds: 5}
+	finished := &schemas.Ended{
+		JobStamp:        stamp("j/2/finished", 5),
+		Setting:         set,
+		Outcome:         schemas.EventFinished,
+		EpochsDone:      2,
+		DurationSeconds: 5,
+	}
 	other := epoch(2, 4.5, 2)
 	other.EventID = "j/2/7"
 	advice := `{"subject":"job.j.advice","event":{"event_id":"j/3/advice"}}` + "\n"
@@ -68,13 +121,36 @@ func TestReader_JSONEvents(t *testing.T) {
 		more   string
 		want   string
 	}{
-		{"a run", []schemas.Event{started, epoch(1, 2.5, 2), epoch(2, 4.5, 2), finished}, advice, "m b64 c2 e2 on n from 2020-10-21T00:00:00 5s finished 1:2 2:2\n"},
-		{"its start is not there", []schemas.Event{epoch(1, 2.5, 2), epoch(2, 4.5, 2), finished}, "", "m b64 c2 e2 on n from 2020-10-21T00:00:00.5 4.5s finished 1:2 2:2\n"},
-		{"an epoch is not there", []schemas.Event{started, epoch(1, 2.5, 2), finished}, "", "refused: log.jsonl:1: epochs: 2 were promised, 1 are there\n"},
-		{"it has no end", []schemas.Event{started, epoch(1, 2.5, 2)}, "", "refused: log.jsonl:1: run 2 of job j has no finished, failed or cancelled event\n"},
-		{"times go back", []schemas.Event{started, epoch(1, 2.5, 2), epoch(2, 2, 2), finished}, "", "refused: log.jsonl:1: at: epoch 2 of job j ended at 2020-10-21 00:00:02 +0000 UTC, before what came before it\n"},
-		{"another identity", []schemas.Event{started, epoch(1, 2.5, 2), other, finished}, "", "refused: log.jsonl:3: event_id: \"j/2/7\" is not that of this event, \"j/2/2\"\n"},
-		{"a value out of range", []schemas.Event{started, epoch(1, 2.5, 0)}, "", "refused: log.jsonl:2: duration_seconds: 0 is not above 0 and at most a year\n"},
+		{
+			"a run", []schemas.Event{started, epoch(1, 2.5, 2), epoch(2, 4.5, 2), finished},
+			advice, "m b64 c2 e2 on n from 2020-10-21T00:00:00 5s finished 1:2 2:2\n",
+		},
+		{
+			"its start is not there",
+			[]schemas.Event{epoch(1, 2.5, 2), epoch(2, 4.5, 2), finished}, "",
+			"m b64 c2 e2 on n from 2020-10-21T00:00:00.5 4.5s finished 1:2 2:2\n",
+		},
+		{
+			"an epoch is not there", []schemas.Event{started, epoch(1, 2.5, 2), finished}, "",
+			"refused: log.jsonl:1: epochs: 2 were promised, 1 are there\n",
+		},
+		{
+			"it has no end", []schemas.Event{started, epoch(1, 2.5, 2)}, "",
+			"refused: log.jsonl:1: run 2 of job j has no finished, failed or cancelled event\n",
+		},
+		{
+			"times go back", []schemas.Event{started, epoch(1, 2.5, 2), epoch(2, 2, 2), finished},
+			"",
+			"refused: log.jsonl:1: at: epoch 2 of job j ended at 2020-10-21 00:00:02 +0000 UTC, before what came before it\n",
+		},
+		{
+			"another identity", []schemas.Event{started, epoch(1, 2.5, 2), other, finished}, "",
+			"refused: log.jsonl:3: event_id: \"j/2/7\" is not that of this event, \"j/2/2\"\n",
+		},
+		{
+			"a value out of range", []schemas.Event{started, epoch(1, 2.5, 0)}, "",
+			"refused: log.jsonl:2: duration_seconds: 0 is not above 0 and at most a year\n",
+		},
 	} {
 		for _, wrapped := range []bool{false, true} {
 			text := c.more
@@ -90,8 +166,10 @@ func TestReader_JSONEvents(t *testing.T) {
 				t.Errorf("%s (wrapped %t):\n got %s\nwant %s", c.name, wrapped, got, c.want)
 			}
 			for _, r := range f.Runs {
-				if events := r.Events(); r.EndID() != "j/2/finished" || events[len(events)-1].ID() != r.EndID() || len(events) != len(c.events) {
-					t.Errorf("%s: %d events to %s, want those of the file", c.name, len(events), r.EndID())
+				if events := r.Events(); r.EndID() != "j/2/finished" ||
+					events[len(events)-1].ID() != r.EndID() || len(events) != len(c.events) {
+					t.Errorf("%s: %d events to %s, want those of the file", c.name, len(events),
+						r.EndID())
 				}
 			}
 		}

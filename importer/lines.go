@@ -7,12 +7,11 @@ import (
 	"io"
 )
 
-// maxLine is the longest line that is read; Spark writes whole query plans.
+// maxLine is the maximum length of a line; Spark writes whole query plans.
 const maxLine = 16 << 20
 
-// eachLine calls do with every line that is not blank, without its end, and its
-// number from 1; the line is valid during the call. One beyond maxLine is given
-// as nil.
+// eachLine calls do for every line that is not blank, with its number from 1. The line is valid only
+// during the call; it is nil if it exceeds maxLine.
 func eachLine(in io.Reader, do func(number int, line []byte)) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	var line []byte

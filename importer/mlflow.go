@@ -11,8 +11,8 @@ import (
 	"courier/schemas"
 )
 
-// Directory reads the directory of a rolling Spark event log, or of MLflow's file
-// store: the whole store, an experiment, or a run. The error is one of reading.
+// Directory reads a directory of a rolling Spark event log, or of MLflow's file store: the whole
+// store, an experiment, or a run. It returns only I/O errors; Finish returns rejected runs.
 func (r *Reader) Directory(format, name string, dir fs.FS) error {
 	if len(r.o.Where) > 0 {
 		return fmt.Errorf("%s: --where chooses rows of tables, and this is none", name)
@@ -25,22 +25,24 @@ func (r *Reader) Directory(format, name string, dir fs.FS) error {
 	case len(segments) > 0 && format != FormatMLflow:
 		return r.rolling(name, dir, segments)
 	case format == FormatSpark:
-		return fmt.Errorf("%s holds no events_… of a rolling event log; name the files of others", name)
+		return fmt.Errorf("%s holds no events_… of a rolling event log; name the files of others",
+			name)
 	}
 	before := r.read
 	if err := r.mlflow(name, dir, ".", 0); err != nil {
 		return err
 	}
 	if r.read == before {
-		return fmt.Errorf("%s holds no run of MLflow (a meta.yaml with a run_id), and no events_… of Spark", name)
+		return fmt.Errorf("%s holds no run of MLflow (a meta.yaml with a run_id), and no events_… of Spark",
+			name)
 	}
 	return nil
 }
 
-// rolling reads an event log of several files, in their order.
+// rolling reads the files of a rolling event log in their order.
 func (r *Reader) rolling(name string, dir fs.FS, segments []string) error {
 	number := func(segment string) (n int) {
-		fmt.Sscanf(segment, "events_%d_", &n) // 0 for another name, which stands first
+		fmt.Sscanf(segment, "events_%d_", &n) // other names have the number 0
 		return n
 	}
 	slices.SortFunc(segments, func(a, b string) int { return number(a) - number(b) })
@@ -60,7 +62,7 @@ func (r *Reader) rolling(name string, dir fs.FS, segments []string) error {
 	return nil
 }
 
-// deepest is how many directories a run lies in a store: experiment and run.
+// deepest is the depth of a run's directory in a store: experiment and run.
 const deepest = 2
 
 // mlflow reads a run, or the runs of an experiment or a store
@@ -89,7 +91,7 @@ func (r *Reader) mlflow(name string, dir fs.FS, at string, depth int) error {
 	return nil
 }
 
-// flat reads the top level of a YAML file that has but names and plain values.
+// flat parses the top level of a YAML file with plain values.
 func flat(text string) map[string]string {
 	values := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -98,7 +100,8 @@ func flat(text string) map[string]string {
 			continue
 		}
 		value = strings.TrimSpace(value)
-		if n := len(value); n >= 2 && (value[0] == '\'' || value[0] == '"') && value[n-1] == value[0] {
+		if n := len(value); n >= 2 && (value[0] == '\'' || value[0] == '"') &&
+			value[n-1] == value[0] {
 			value = value[1 : n-1]
 		}
 		if value == "null" || value == "~" {
@@ -109,8 +112,14 @@ func flat(text string) map[string]string {
 	return values
 }
 
-// statuses of mlflow.entities.RunStatus, which the file store writes as numbers.
-var statuses = map[string]string{"1": "running", "2": "scheduled", "3": "finished", "4": "failed", "5": "killed"}
+// statuses maps the numbers of mlflow.entities.RunStatus in the file store to names.
+var statuses = map[string]string{
+	"1": "running",
+	"2": "scheduled",
+	"3": "finished",
+	"4": "failed",
+	"5": "killed",
+}
 
 // mlflowRun reads one run.
 func (r *Reader) mlflowRun(name string, dir fs.FS, at string, meta map[string]string) error {
@@ -146,7 +155,7 @@ func (r *Reader) mlflowRun(name string, dir fs.FS, at string, meta map[string]st
 	}
 	d.values[FieldNodes] = params[r.o.Columns[FieldNodes]]
 	if d.values[FieldNodes] == "" && r.o.Defaults[FieldNodes] == "" {
-		d.nodes = []string{nodeOf(name)} // all of a store
+		d.nodes = []string{nodeOf(name)} // one node for all runs of a store
 	}
 	metrics, err := files(dir, path.Join(at, "metrics"))
 	if err != nil {
@@ -161,17 +170,19 @@ func (r *Reader) mlflowRun(name string, dir fs.FS, at string, meta map[string]st
 	return nil
 }
 
-// measured tells whether a field comes from metrics, or from meta.yaml, and not
-// from parameters.
+// measured reports whether a field comes from metrics or meta.yaml instead of parameters.
 func measured(field string) bool {
-	return slices.Contains([]string{FieldEpoch, FieldEpochSeconds, FieldAccuracy, FieldLoss, FieldRunID, FieldUser, FieldOutcome, FieldStartedAt, FieldEndedAt, FieldSeconds, FieldNodes}, field)
+	return slices.Contains([]string{
+		FieldEpoch, FieldEpochSeconds, FieldAccuracy, FieldLoss, FieldRunID, FieldUser,
+		FieldOutcome, FieldStartedAt, FieldEndedAt, FieldSeconds, FieldNodes,
+	}, field)
 }
 
-// largestFile is the most that is read of a parameter or metric.
-const largestFile = 16 << 20
+// maxFile is the maximum size of a parameter or metric.
+const maxFile = 16 << 20
 
-// files reads all files below a directory, by their path in it; metrics with a
-// slash in their name lie in directories. A directory that is not there is empty.
+// files returns the content of all files below a directory by their relative path. A metric with a
+// slash in its name is in a subdirectory. A missing directory counts as empty.
 func files(dir fs.FS, at string) (map[string]string, error) {
 	found := map[string]string{}
 	if _, err := fs.Stat(dir, at); err != nil {
@@ -181,7 +192,7 @@ func files(dir fs.FS, at string) (map[string]string, error) {
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
-		if info, err := e.Info(); err != nil || info.Size() > largestFile {
+		if info, err := e.Info(); err != nil || info.Size() > maxFile {
 			return err
 		}
 		text, err := fs.ReadFile(dir, file)
@@ -191,12 +202,11 @@ func files(dir fs.FS, at string) (map[string]string, error) {
 	return found, err
 }
 
-// curves makes the epochs of a run of its metrics: of the first of a time, an
-// accuracy and a loss that has a value per epoch. Without a time per epoch, one
-// lasts from the value before to its own, and the first, from the start of the
-// run, is timed by arrival: it contains the start-up.
+// curves derives the epochs of a run from its metrics: from the first of epoch time, accuracy and loss
+// with a value per epoch. Without an epoch time, an epoch lasts from the previous value to its own.
+// The first epoch then begins at the start of the run and includes the start-up.
 func (r *Reader) curves(d *draft, metrics map[string]string) *Refusal {
-	byField := map[string][]point{}
+	byField := map[string][]metricPoint{}
 	for field, name := range columnsOf(slices.Sorted(maps.Keys(metrics)), r.o.Columns) {
 		points, why := pointsOf(metrics[name])
 		if why != nil {
@@ -222,8 +232,10 @@ func (r *Reader) curves(d *draft, metrics map[string]string) *Refusal {
 	return nil
 }
 
-// epochs makes epochs of the points of a metric.
-func (r *Reader) epochs(d *draft, field string, points []point, all map[string][]point) *Refusal {
+// epochs converts the points of a metric to epochs.
+func (r *Reader) epochs(
+	d *draft, field string, points []metricPoint, all map[string][]metricPoint,
+) *Refusal {
 	if why := perEpoch(points, field, r.value(d, FieldEpochs)); why != nil {
 		return why
 	}
@@ -233,15 +245,27 @@ func (r *Reader) epochs(d *draft, field string, points []point, all map[string][
 	}
 	before := start.UnixMilli()
 	for i, p := range points {
-		e := Epoch{Number: uint32(i + 1), Source: schemas.DurationArrival, Seconds: float64(p.at-before) / 1000, End: float64(p.at-start.UnixMilli()) / 1000}
+		e := Epoch{
+			Number:  uint32(i + 1),
+			Source:  schemas.DurationArrival,
+			Seconds: float64(p.at-before) / 1000,
+			End:     float64(p.at-start.UnixMilli()) / 1000,
+		}
 		if field == FieldEpochSeconds {
 			e.Seconds, e.Source = p.value, schemas.DurationReported
 		}
 		if !(e.Seconds > 0) || p.at < before {
-			return refuse(ReasonPositive, FieldEpoch, "the value of step %d was logged no later than the one before: what is logged at the end tells no epoch's time; log a metric epoch_seconds", p.step)
+			return refuse(ReasonPositive, FieldEpoch,
+				"the value of step %d was logged no later than the one before: what is logged at the end tells no epoch's time; log a metric epoch_seconds",
+				p.step)
 		}
-		for other, value := range map[string]**float64{FieldAccuracy: &e.Accuracy, FieldLoss: &e.Loss} {
-			if k := slices.IndexFunc(all[other], func(o point) bool { return o.step == p.step }); k >= 0 {
+		for other, value := range map[string]**float64{
+			FieldAccuracy: &e.Accuracy,
+			FieldLoss:     &e.Loss,
+		} {
+			if k := slices.IndexFunc(all[other], func(o metricPoint) bool {
+				return o.step == p.step
+			}); k >= 0 {
 				*value = &all[other][k].value
 			}
 		}

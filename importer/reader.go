@@ -12,18 +12,26 @@ import (
 	"courier/schemas"
 )
 
-// Options say what sources do not.
+// Options describe the sources.
 type Options struct {
-	Columns  map[string]string // field to its name in the source; what is absent goes by known names
-	Defaults map[string]string // field to its value, where the source has none
-	Where    map[string]string // column to the value that rows of a table must have; others are left out
-	Names    *regexp.Regexp    // its named groups are fields, read from a file's name; nil: none
-	Since    time.Time         // runs without times of their own are laid out from here, one after another; zero: they are refused
-	Zone     *time.Location    // of instants without one; nil: UTC
-	Now      time.Time         // nothing of the past is later; zero: not checked
+	// Columns maps fields to their names in the source; other fields have known names.
+	Columns map[string]string
+	// Defaults maps fields to the values that a source lacks.
+	Defaults map[string]string
+	// Where maps columns to the values of the rows to import; other rows are skipped.
+	Where map[string]string
+	// Names has named groups that are fields in a file name; nil: none.
+	Names *regexp.Regexp
+	// Since is the start of the first run without timestamps; such runs are scheduled sequentially
+	// from it. Zero: they are rejected.
+	Since time.Time
+	// Zone is the time zone of instants without one; nil: UTC.
+	Zone *time.Location
+	// Now is the maximum end of a run; zero: not checked.
+	Now time.Time
 }
 
-// Reader gathers runs from sources.
+// Reader reads runs from sources.
 type Reader struct {
 	o       Options
 	runs    []*Run
@@ -34,12 +42,12 @@ type Reader struct {
 	laidOut int
 }
 
-// Result is what a Reader found.
-type Result struct {
-	Read    int               // runs that were met
-	LeftOut int               // rows that Options.Where left out; they are not among Read
-	LaidOut int               // runs whose times follow Options.Since
-	Columns map[string]string // field to the name of the column that it was read from
+// ReadResult is the result of a Reader.
+type ReadResult struct {
+	Read    int               // number of runs in the sources, without rows skipped by Options.Where
+	LeftOut int               // number of rows skipped by Options.Where
+	LaidOut int               // number of runs scheduled from Options.Since
+	Columns map[string]string // field to the name of its column
 	Runs    []*Run            // oldest first
 	Refused []*Refusal
 }
@@ -54,9 +62,9 @@ func New(o Options) *Reader {
 
 // Formats of sources.
 const (
-	FormatAuto   = "auto"   // by a file's name and begin
-	FormatCSV    = "csv"    // a row per run, or per epoch
-	FormatJSON   = "json"   // a line per run, or per event of the contract
+	FormatAuto   = "auto"   // detected by file name and content
+	FormatCSV    = "csv"    // one row per run or epoch
+	FormatJSON   = "json"   // one line per run or event
 	FormatBigDL  = "bigdl"  // the log of a BigDL driver: one run
 	FormatSpark  = "spark"  // Spark's event log: one run
 	FormatMLflow = "mlflow" // the directory of MLflow's file store
@@ -67,11 +75,12 @@ func Formats() []string {
 	return []string{FormatAuto, FormatCSV, FormatJSON, FormatBigDL, FormatSpark, FormatMLflow}
 }
 
-// Detect tells the format of a file by its name and first bytes; empty: none.
+// Detect returns the format of a file according to its name and first bytes, or "".
 func Detect(name string, begin []byte) string {
 	text := string(begin)
 	switch extension := strings.ToLower(path.Ext(name)); {
-	case strings.Contains(text, `"Event":"SparkListener`), strings.Contains(text, `"Event":"org.apache.spark`):
+	case strings.Contains(text, `"Event":"SparkListener`), strings.Contains(text,
+		`"Event":"org.apache.spark`):
 		return FormatSpark
 	case strings.Contains(text, "][Wall Clock "):
 		return FormatBigDL
@@ -85,8 +94,8 @@ func Detect(name string, begin []byte) string {
 	return ""
 }
 
-// File reads a source of a format other than FormatAuto and FormatMLflow. What is
-// wrong with runs is kept for Finish; the error is one of reading.
+// File reads a source of a format other than FormatAuto and FormatMLflow. It returns only I/O errors
+// and invalid options; Finish returns rejected runs.
 func (r *Reader) File(format, name string, in io.Reader) error {
 	if format == FormatCSV {
 		return r.csv(name, in)
@@ -105,38 +114,44 @@ func (r *Reader) File(format, name string, in io.Reader) error {
 	return fmt.Errorf("%s: no file has the format %s", name, format)
 }
 
-// Finish lays out the runs without times, looks for copies, names the jobs, and
-// returns all, oldest first.
-func (r *Reader) Finish() Result {
+// Finish schedules the runs without timestamps, rejects copies, sets the job IDs, and returns all
+// runs, oldest first.
+func (r *Reader) Finish() ReadResult {
 	r.layOut()
-	r.copies()
-	r.future()
+	r.rejectCopies()
+	r.rejectFuture()
 	seen := map[string]int{}
 	for _, run := range r.runs {
 		if run.kept != nil {
 			continue
 		}
-		laid := run.StartedAt
+		start := run.StartedAt
 		if run.timeless {
-			run.StartedAt = time.Time{} // when it was laid out is no part of its name
+			run.StartedAt = time.Time{} // the ID does not depend on Options.Since
 		}
 		content := run.content()
 		run.name(seen[content])
 		seen[content]++
-		run.StartedAt = laid
+		run.StartedAt = start
 	}
 	slices.SortStableFunc(r.runs, func(a, b *Run) int { return a.StartedAt.Compare(b.StartedAt) })
-	return Result{Read: r.read, LeftOut: r.left, LaidOut: r.laidOut, Columns: r.columns, Runs: r.runs, Refused: r.refused}
+	return ReadResult{
+		Read:    r.read,
+		LeftOut: r.left,
+		LaidOut: r.laidOut,
+		Columns: r.columns,
+		Runs:    r.runs,
+		Refused: r.refused,
+	}
 }
 
-// refuse keeps why a run is left out.
+// refuse records a rejected run.
 func (r *Reader) refuse(at Place, why *Refusal) {
 	why.Place = at
 	r.refused = append(r.refused, why)
 }
 
-// layOut gives runs without times of their own some: one after another, so that
-// none is beside another that it may never have met.
+// layOut schedules runs without timestamps sequentially, so that they are not co-located.
 func (r *Reader) layOut() {
 	next := r.o.Since
 	r.filter(func(run *Run) *Refusal {
@@ -144,7 +159,8 @@ func (r *Reader) layOut() {
 			return nil
 		}
 		if r.o.Since.IsZero() {
-			return refuse(ReasonMissing, FieldStartedAt, "the source does not say when it ran: give --since, such as --since 2020-10-21, and such runs are laid one after another from there")
+			return refuse(ReasonMissing, FieldStartedAt,
+				"the source does not say when it ran: give --since, such as --since 2020-10-21, and such runs are laid one after another from there")
 		}
 		run.StartedAt = next
 		next = run.EndedAt().Add(time.Second)
@@ -153,8 +169,8 @@ func (r *Reader) layOut() {
 	})
 }
 
-// future refuses what has not happened yet.
-func (r *Reader) future() {
+// rejectFuture rejects runs that end in the future.
+func (r *Reader) rejectFuture() {
 	r.filter(func(run *Run) *Refusal {
 		if r.o.Now.IsZero() || !run.EndedAt().After(r.o.Now) {
 			return nil
@@ -163,16 +179,17 @@ func (r *Reader) future() {
 		if run.timeless {
 			field = "since"
 		}
-		return refuse(ReasonFuture, field, "%s is later than now: the past is over", run.EndedAt().UTC().Format(time.RFC3339))
+		return refuse(ReasonFuture, field, "%s is later than now: the past is over",
+			run.EndedAt().UTC().Format(time.RFC3339))
 	})
 }
 
-// filter keeps the runs that why has nothing against.
-func (r *Reader) filter(why func(*Run) *Refusal) {
+// filter removes the runs that check rejects.
+func (r *Reader) filter(check func(*Run) *Refusal) {
 	kept := r.runs[:0:0]
 	for _, run := range r.runs {
-		if w := why(run); w != nil {
-			r.refuse(run.Place, w)
+		if refusal := check(run); refusal != nil {
+			r.refuse(run.Place, refusal)
 			continue
 		}
 		kept = append(kept, run)
@@ -180,17 +197,17 @@ func (r *Reader) filter(why func(*Run) *Refusal) {
 	r.runs = kept
 }
 
-// draft is a run as its source tells it.
+// draft holds the unparsed values of a run.
 type draft struct {
 	Place
 	values map[string]string // by field
-	called map[string]string // field to its name in the source, for messages
+	called map[string]string // field to its name in the source, for error messages
 	epochs []Epoch
-	broken *Refusal // why it cannot be a run
-	nodes  []string // where it ran; none: as the fields say
+	broken *Refusal // set if the run is invalid
+	nodes  []string // nodes of the run; empty: from FieldNodes
 }
 
-// value returns what the source, the file's name or the defaults say of a field.
+// value returns a field from the source, the file name or the defaults.
 func (r *Reader) value(d *draft, field string) string {
 	if v := strings.TrimSpace(d.values[field]); v != "" {
 		return v
@@ -205,7 +222,7 @@ func (r *Reader) value(d *draft, field string) string {
 	return strings.TrimSpace(r.o.Defaults[field])
 }
 
-// place adds a draft as a run, or keeps why not.
+// place adds the run of a draft, or records its rejection.
 func (r *Reader) place(d *draft) {
 	r.read++
 	run, why := r.build(d)
@@ -217,8 +234,8 @@ func (r *Reader) place(d *draft) {
 	r.runs = append(r.runs, run)
 }
 
-// nodeOf is the node of runs that name none: the source's own, so that runs of
-// several sources are never taken to have been beside each other.
+// nodeOf returns the node of runs without one. Each source has its own, so that runs of different
+// sources are never co-located.
 func nodeOf(file string) string {
 	base := path.Base(file)
 	return schemas.NodeName(strings.TrimSuffix(base, path.Ext(base)))

@@ -2,13 +2,13 @@ package importer
 
 import "fmt"
 
-// Place is where something stands.
+// Place is a position in a source.
 type Place struct {
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"` // from 1; 0: the file as a whole
 }
 
-// String is "file:line".
+// String returns "file:line".
 func (p Place) String() string {
 	if p.Line == 0 {
 		return p.File
@@ -16,7 +16,7 @@ func (p Place) String() string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// Reasons for refusing a run.
+// Reasons for rejecting a run.
 const (
 	ReasonMissing    = "a field is missing"
 	ReasonInvalid    = "a field is not valid"
@@ -31,12 +31,12 @@ const (
 	ReasonNothing    = "it holds no run"
 )
 
-// Refusal says why a run was left out.
+// Refusal describes why a run was rejected.
 type Refusal struct {
 	Place
-	Field   string `json:"field,omitempty"` // as the contract calls it, and as the source does where that differs
+	Field   string `json:"field,omitempty"` // field, with its name in the source if that differs
 	Reason  string `json:"reason"`          // one of the Reason constants
-	Message string `json:"message"`         // what is wrong, and what would be right
+	Message string `json:"message"`         // what is wrong and how to correct it
 }
 
 // Error implements error.
@@ -51,7 +51,7 @@ func refuse(reason, field, format string, values ...any) *Refusal {
 	return &Refusal{Reason: reason, Field: field, Message: fmt.Sprintf(format, values...)}
 }
 
-// clip shortens foreign text for a message.
+// clip truncates untrusted text for a message.
 func clip(s string) string {
 	if len(s) > 60 {
 		return s[:60] + "…"

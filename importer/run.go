@@ -11,26 +11,26 @@ import (
 	"courier/schemas"
 )
 
-// Run is one training run that is over.
+// Run is a past training run.
 type Run struct {
 	Place
-	SourceID string // its own name in the source; empty: none
+	SourceID string // ID in the source; empty: none
 	JobID    string
-	Number   uint32 // which start of the job, from 1
+	Number   uint32 // number of the job's start, from 1
 	Setting  schemas.Setting
-	Cores    uint32   // of its smallest node; 0: unknown
-	User     string   // who ran it
-	Beside   uint32   // jobs like it that ran all the time beside it, of which no more is known
+	Cores    uint32   // logical processors of the smallest node; 0: unknown
+	User     string   // user who ran it
+	Beside   uint32   // number of equal jobs that ran concurrently all the time
 	Outcome  string   // schemas.EventFinished, EventFailed or EventCancelled
-	Seconds  float64  // from its start to its end
-	Startup  *float64 // seconds of that before its first epoch; nil: unknown
-	Accuracy *float64 // at its end, 0 to 1; nil: unknown
-	Epochs   []Epoch  // none: only the whole time is known
+	Seconds  float64  // from the start to the end
+	Startup  *float64 // seconds before the first epoch; nil: unknown
+	Accuracy *float64 // final accuracy, 0 to 1; nil: unknown
+	Epochs   []Epoch  // empty: only the total time is known
 
-	StartedAt time.Time       // zero until it is laid out, where the source does not tell
-	silent    bool            // it claims no time, though its events have some
-	timeless  bool            // it has no times of its own
-	kept      []schemas.Event // as the source has them
+	StartedAt time.Time       // without timestamps: zero until it is scheduled
+	hasNoTime bool            // imported events without a measured time
+	timeless  bool            // the source has no timestamps
+	kept      []schemas.Event // original events, if the source has them
 }
 
 // Epoch is one epoch of a Run.
@@ -38,25 +38,27 @@ type Epoch struct {
 	Number   uint32
 	Seconds  float64  // above 0
 	Source   string   // schemas.DurationReported or DurationArrival
-	End      float64  // seconds from the run's start; 0: they follow each other
-	Loss     *float64 // of training
+	End      float64  // seconds from the start of the run; 0: directly after the previous epoch
+	Loss     *float64 // training loss
 	Accuracy *float64 // 0 to 1
 }
 
-// EndedAt is when the run ended.
+// EndedAt returns the end of the run.
 func (r *Run) EndedAt() time.Time { return r.after(r.Seconds) }
 
 func (r *Run) after(seconds float64) time.Time {
 	return r.StartedAt.Add(duration(seconds))
 }
 
-func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+func duration(seconds float64) time.Duration {
+	return time.Duration(seconds * float64(time.Second))
+}
 
-// EndID is the identity of the event that completes the run: the last of Events.
+// EndID returns the identity of the last event of the run.
 func (r *Run) EndID() string { return schemas.EndedID(r.JobID, r.Number, r.Outcome) }
 
-// Events returns the run's events in the order in which they are published. The
-// last one is its end, so that a run whose end is in a log is there wholly.
+// Events returns the run's events in the order of publication. The last one is the end, so that a log
+// that contains the end contains the whole run.
 func (r *Run) Events() []schemas.Event {
 	if r.kept != nil {
 		return r.kept
@@ -64,7 +66,9 @@ func (r *Run) Events() []schemas.Event {
 	events := []schemas.Event{r.started(r.JobID)}
 	for i := range r.Beside {
 		id := fmt.Sprintf("%s-beside-%d", r.JobID, i+1)
-		events = append(events, r.started(id), r.ended(id, &schemas.Ended{Reason: "ran beside " + r.JobID + "; its own times are not known"}))
+		events = append(events, r.started(id), r.ended(id, &schemas.Ended{
+			Reason: "ran beside " + r.JobID + "; its own times are not known",
+		}))
 	}
 	end := r.startup()
 	for i := range r.Epochs {
@@ -72,14 +76,27 @@ func (r *Run) Events() []schemas.Event {
 		if end += e.Seconds; e.End > 0 {
 			end = e.End
 		}
-		x := &schemas.Epoch{Setting: r.Setting, Epoch: e.Number, DurationSeconds: e.Seconds, DurationSource: e.Source, NodeCores: r.Cores, Loss: e.Loss, Accuracy: e.Accuracy}
+		x := &schemas.Epoch{
+			Setting:         r.Setting,
+			Epoch:           e.Number,
+			DurationSeconds: e.Seconds,
+			DurationSource:  e.Source,
+			NodeCores:       r.Cores,
+			Loss:            e.Loss,
+			Accuracy:        e.Accuracy,
+		}
 		x.JobStamp = r.stamp(r.JobID, schemas.EpochID(r.JobID, r.Number, e.Number), r.after(end))
 		events = append(events, x)
 	}
-	return append(events, r.ended(r.JobID, &schemas.Ended{DurationSeconds: r.Seconds, StartupSeconds: r.Startup, EpochsDone: r.epochsDone(), Accuracy: r.Accuracy}))
+	return append(events, r.ended(r.JobID, &schemas.Ended{
+		DurationSeconds: r.Seconds,
+		StartupSeconds:  r.Startup,
+		EpochsDone:      r.epochsDone(),
+		Accuracy:        r.Accuracy,
+	}))
 }
 
-// startup is when the first epoch begins, in seconds from the start.
+// startup returns the time from the start to the first epoch in seconds.
 func (r *Run) startup() float64 {
 	if r.Startup == nil {
 		return 0
@@ -88,7 +105,11 @@ func (r *Run) startup() float64 {
 }
 
 func (r *Run) stamp(job, id string, at time.Time) schemas.JobStamp {
-	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at.UTC()}, JobID: job, Run: r.Number}
+	return schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: id, At: at.UTC()},
+		JobID: job,
+		Run:   r.Number,
+	}
 }
 
 func (r *Run) started(job string) *schemas.Started {
@@ -103,9 +124,8 @@ func (r *Run) ended(job string, e *schemas.Ended) *schemas.Ended {
 	return e
 }
 
-// name gives the run the ID of its job: its own name, else its model's, and a
-// digest of all that it says. Where it stands and when it was laid out are no part of it; occurrence
-// tells runs apart that say the same.
+// name sets the job ID: the run's ID in the source or its model, and a digest of its content. The
+// file name and Options.Since do not matter; occurrence distinguishes runs with the same content.
 func (r *Run) name(occurrence int) {
 	h := sha256.New()
 	h.Write([]byte(r.content()))
@@ -117,11 +137,12 @@ func (r *Run) name(occurrence int) {
 	}
 }
 
-// content is what the run says, as text.
+// content returns the text of which the job ID contains a digest.
 func (r *Run) content() string {
 	s := &r.Setting
 	var b strings.Builder
-	fmt.Fprintf(&b, "%q %q %d %d %d %d %d %s %v", r.SourceID, s.Model, s.BatchSize, s.CPUs, s.Epochs, s.TrainingSamples, r.Beside, r.Outcome, r.Seconds)
+	fmt.Fprintf(&b, "%q %q %d %d %d %d %d %s %v", r.SourceID, s.Model, s.BatchSize, s.CPUs,
+		s.Epochs, s.TrainingSamples, r.Beside, r.Outcome, r.Seconds)
 	if s.Dataset != "" {
 		fmt.Fprintf(&b, " dataset %q", s.Dataset)
 	}
@@ -144,13 +165,13 @@ func (r *Run) content() string {
 	return b.String()
 }
 
-// mostSlug is how much of a run's own name is in its job's.
-const mostSlug = 32
+// maxSlug is the maximum length of the name in a job ID.
+const maxSlug = 32
 
-// slugOf turns a name into a part of a job's ID.
+// slugOf converts a name to a part of a job ID.
 func slugOf(name string) string {
-	if len(name) > mostSlug {
-		name = name[:mostSlug]
+	if len(name) > maxSlug {
+		name = name[:maxSlug]
 	}
 	if name == "" {
 		return ""
@@ -158,8 +179,8 @@ func slugOf(name string) string {
 	return strings.Trim(schemas.NodeName(name), "-")
 }
 
-// epochsDone is how many epochs the source has rows of; without any, how many it says a finished
-// run had.
+// epochsDone returns the number of epochs in the source, or for a finished run without epochs the
+// configured number.
 func (r *Run) epochsDone() uint32 {
 	if n := len(r.Epochs); n > 0 || r.Outcome != schemas.EventFinished {
 		return uint32(n)

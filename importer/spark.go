@@ -14,12 +14,11 @@ import (
 	"courier/schemas"
 )
 
-// spark reads an event log of Spark (core/util/JsonProtocol): one application,
-// which is one run. Its processes are the cores of its executors, its nodes their
-// hosts, and what lies before its first job is start-up. An epoch is the jobs
-// whose description or group says so ("epoch 3"); where none does, only the whole
-// time is known. What was trained, and with which batch size, is told by Spark
-// properties that the user names, by the arguments of the command, or not at all.
+// spark reads an event log of Spark (core/util/JsonProtocol). Its application is one run. The
+// processes are the cores of the executors, the nodes their hosts, and the time before the first job
+// is the start-up. An epoch consists of the jobs with its number in the description or group
+// ("epoch 3"); without any, only the total time is known. Model and batch size come from Spark
+// properties that the user names, or from the arguments of the command.
 func (r *Reader) spark(name string, in io.Reader) error {
 	a := newApplication(name)
 	if err := a.read(in, name); err != nil {
@@ -29,7 +28,7 @@ func (r *Reader) spark(name string, in io.Reader) error {
 	return nil
 }
 
-// application places what an event log told.
+// application adds the run of an event log.
 func (r *Reader) application(a *application) {
 	d, why := a.end(r.o.Columns)
 	if why != nil {
@@ -40,32 +39,36 @@ func (r *Reader) application(a *application) {
 	r.place(d)
 }
 
-// application is an event log that is being read.
+// application is the state of reading an event log.
 type application struct {
-	draft          *draft
-	id, user       string
-	started, ended int64 // milliseconds since 1970
-	properties     map[string]string
-	command        string
-	executors      map[string]int // cores, by ID
-	cores, most    int            // of its executors now, and at most
-	hosts          []string
-	jobs           map[int]*sparkJob
-	broken         *Refusal
+	draft           *draft
+	id, user        string
+	started, ended  int64 // milliseconds since 1970
+	properties      map[string]string
+	command         string
+	executors       map[string]int // cores, by ID
+	cores, maxCores int            // current and maximum cores of the executors
+	hosts           []string
+	jobs            map[int]*sparkJob
+	broken          *Refusal
 }
 
-// sparkJob is what Spark calls a job.
+// sparkJob is a job in the sense of Spark.
 type sparkJob struct {
-	epoch         int // -1: it says of none
+	epoch         int // -1: none
 	from, until   int64
 	failed, ended bool
 }
 
 func newApplication(name string) *application {
-	return &application{draft: &draft{Place: Place{File: name}, values: map[string]string{}}, executors: map[string]int{}, jobs: map[int]*sparkJob{}}
+	return &application{
+		draft:     &draft{Place: Place{File: name}, values: map[string]string{}},
+		executors: map[string]int{},
+		jobs:      map[int]*sparkJob{},
+	}
 }
 
-// sparkEvent has the fields that are looked at, of whatever event.
+// sparkEvent has the relevant fields of all events.
 type sparkEvent struct {
 	Event      string
 	AppID      string `json:"App ID"`
@@ -85,8 +88,10 @@ type sparkEvent struct {
 	System     map[string]string       `json:"System Properties"`
 }
 
-// wanted are the events that are looked at; there may be a million others.
-var wanted = regexp.MustCompile(`"Event":\s*"SparkListener(ApplicationStart|ApplicationEnd|EnvironmentUpdate|ExecutorAdded|ExecutorRemoved|JobStart|JobEnd)"`)
+// wanted matches the relevant events; there may be a million others.
+var wanted = regexp.MustCompile(
+	`"Event":\s*"SparkListener(ApplicationStart|ApplicationEnd|EnvironmentUpdate|ExecutorAdded|ExecutorRemoved|JobStart|JobEnd)"`,
+)
 
 func (a *application) read(in io.Reader, name string) error {
 	err := eachLine(in, func(number int, line []byte) {
@@ -119,7 +124,7 @@ func (a *application) event(e *sparkEvent) {
 	case "SparkListenerExecutorAdded":
 		a.cores += e.Executor.Cores - a.executors[e.ExecutorID]
 		a.executors[e.ExecutorID] = e.Executor.Cores
-		a.most = max(a.most, a.cores)
+		a.maxCores = max(a.maxCores, a.cores)
 		host, _, _ := strings.Cut(e.Executor.Host, ":")
 		if node := schemas.NodeName(host); host != "" && !slices.Contains(a.hosts, node) {
 			a.hosts = append(a.hosts, node)
@@ -138,7 +143,7 @@ func (a *application) event(e *sparkEvent) {
 
 var epochName = regexp.MustCompile(`(?i)\bepoch[\s_:#=-]*(\d{1,6})\b`)
 
-// epochNamed is the epoch that the properties of a job name, or -1.
+// epochNamed returns the epoch number in the properties of a job, or -1.
 func epochNamed(properties map[string]string) int {
 	for _, key := range []string{"spark.job.description", "spark.jobGroup.id"} {
 		if m := epochName.FindStringSubmatch(properties[key]); m != nil {
@@ -150,23 +155,27 @@ func epochNamed(properties map[string]string) int {
 	return -1
 }
 
-// end says what the log told; asked are names of properties, by field.
-func (a *application) end(asked map[string]string) (*draft, *Refusal) {
+// end returns the run of the log; requested maps fields to names of properties.
+func (a *application) end(requested map[string]string) (*draft, *Refusal) {
 	d := a.draft
 	switch {
 	case a.broken != nil:
 		return d, a.broken
 	case a.started == 0:
-		return d, refuse(ReasonNothing, "", "no SparkListenerApplicationStart is in it: want an event log as spark.eventLog.enabled writes it, not compressed")
+		return d, refuse(ReasonNothing, "",
+			"no SparkListenerApplicationStart is in it: want an event log as spark.eventLog.enabled writes it, not compressed")
 	case a.ended == 0:
-		return d, refuse(ReasonUnfinished, FieldEndedAt, "application %s has no SparkListenerApplicationEnd: it runs, or its log is cut", clip(a.id))
+		return d, refuse(ReasonUnfinished, FieldEndedAt,
+			"application %s has no SparkListenerApplicationEnd: it runs, or its log is cut",
+			clip(a.id))
 	case a.ended < a.started:
-		return d, refuse(ReasonOrder, FieldEndedAt, "application %s ended %d ms before it started", clip(a.id), a.started-a.ended)
+		return d, refuse(ReasonOrder, FieldEndedAt, "application %s ended %d ms before it started",
+			clip(a.id), a.started-a.ended)
 	}
 	d.values[FieldRunID], d.values[FieldUser], d.nodes = a.id, a.user, a.hosts
 	d.values[FieldStartedAt] = time.UnixMilli(a.started).UTC().Format(time.RFC3339Nano)
-	if a.most > 0 {
-		d.values[FieldCPUs] = strconv.Itoa(a.most)
+	if a.maxCores > 0 {
+		d.values[FieldCPUs] = strconv.Itoa(a.maxCores)
 	}
 	arguments := argumentsOf(a.command)
 	for field, name := range columnsOf(slices.Sorted(maps.Keys(arguments)), nil) {
@@ -174,7 +183,7 @@ func (a *application) end(asked map[string]string) (*draft, *Refusal) {
 			d.values[field] = arguments[name]
 		}
 	}
-	for field, name := range asked {
+	for field, name := range requested {
 		if v, ok := a.properties[name]; ok {
 			d.values[field] = v
 		}
@@ -182,8 +191,7 @@ func (a *application) end(asked map[string]string) (*draft, *Refusal) {
 	return d, a.times()
 }
 
-// argumentsOf are the options of a command, --batchSize 128 or --batch-size=128,
-// by their names as other sources write them.
+// argumentsOf returns the flags of a command, such as --batchSize 128 or --batch-size=128, by name.
 func argumentsOf(command string) map[string]string {
 	found := map[string]string{}
 	words := strings.Fields(command)
@@ -203,7 +211,7 @@ func argumentsOf(command string) map[string]string {
 	return found
 }
 
-// times turns the jobs of Spark into start-up, epochs, and a whole time.
+// times derives start-up, epochs and total time from the Spark jobs.
 func (a *application) times() *Refusal {
 	d := a.draft
 	first, last := int64(0), int64(0)
@@ -211,20 +219,24 @@ func (a *application) times() *Refusal {
 	for _, id := range slices.Sorted(maps.Keys(a.jobs)) {
 		j := a.jobs[id]
 		if j.from < a.started {
-			return refuse(ReasonOrder, FieldStartedAt, "job %d of Spark was submitted %d ms before its application started", id, a.started-j.from)
+			return refuse(ReasonOrder, FieldStartedAt,
+				"job %d of Spark was submitted %d ms before its application started", id,
+				a.started-j.from)
 		}
 		if !j.ended || j.failed {
 			d.values[FieldOutcome] = "failed"
 		}
 		if j.ended && j.until < j.from {
-			return refuse(ReasonOrder, FieldEndedAt, "job %d of Spark ended %d ms before it was submitted", id, j.from-j.until)
+			return refuse(ReasonOrder, FieldEndedAt,
+				"job %d of Spark ended %d ms before it was submitted", id, j.from-j.until)
 		}
 		if first == 0 || j.from < first {
 			first = j.from
 		}
 		last = max(last, j.until)
 		if e := epochs[j.epoch]; j.epoch >= 0 && e != nil {
-			e.from, e.until, e.ended = min(e.from, j.from), max(e.until, j.until), e.ended && j.ended && !j.failed
+			e.from, e.until, e.ended = min(e.from, j.from), max(e.until, j.until), e.ended &&
+				j.ended && !j.failed
 		} else if j.epoch >= 0 {
 			copied := *j
 			copied.ended = j.ended && !j.failed
@@ -252,9 +264,8 @@ func milliseconds(n int64) string {
 	return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64)
 }
 
-// epochs makes an epoch of the jobs of each: it lasts from the end of the one
-// before, so that what the driver does between them is part of it, and the first
-// from its own begin.
+// epochs derives the epochs from their jobs. An epoch begins at the end of the previous one, so that
+// it includes the work of the driver between them; the first begins with its first job.
 func (a *application) epochs(found map[int]*sparkJob) *Refusal {
 	begin := int64(0)
 	for _, number := range slices.Sorted(maps.Keys(found)) {
@@ -269,9 +280,14 @@ func (a *application) epochs(found map[int]*sparkJob) *Refusal {
 			}
 		}
 		if e.until <= begin {
-			return refuse(ReasonPositive, FieldEpochSeconds, "epoch %d ended before the one before it: its jobs ran at once", number)
+			return refuse(ReasonPositive, FieldEpochSeconds,
+				"epoch %d ended before the one before it: its jobs ran at once", number)
 		}
-		a.draft.epochs = append(a.draft.epochs, Epoch{Number: uint32(number), Seconds: float64(e.until-begin) / 1000, Source: schemas.DurationReported})
+		a.draft.epochs = append(a.draft.epochs, Epoch{
+			Number:  uint32(number),
+			Seconds: float64(e.until-begin) / 1000,
+			Source:  schemas.DurationReported,
+		})
 		begin = e.until
 	}
 	countFromOne(a.draft.epochs)

@@ -150,7 +150,7 @@ func (c *importCommand) options() (o importer.Options, err error) {
 }
 
 // read reads all sources.
-func (c *importCommand) read(o importer.Options) (importer.Result, error) {
+func (c *importCommand) read(o importer.Options) (importer.ReadResult, error) {
 	r := importer.New(o)
 	for _, path := range c.Paths {
 		info, err := os.Stat(path)
@@ -160,7 +160,7 @@ func (c *importCommand) read(o importer.Options) (importer.Result, error) {
 			err = c.readFile(r, path)
 		}
 		if err != nil {
-			return importer.Result{}, err
+			return importer.ReadResult{}, err
 		}
 	}
 	return r.Finish(), nil
@@ -216,7 +216,7 @@ type importReason struct {
 	Runs   int    `json:"runs"`
 }
 
-func newImportSummary(found *importer.Result, dry bool) *importSummary {
+func newImportSummary(found *importer.ReadResult, dry bool) *importSummary {
 	s := &importSummary{
 		DryRun:   dry,
 		Read:     found.Read,

@@ -9,16 +9,16 @@ import (
 	"courier/schemas"
 )
 
-// story gathers events of the contract into runs.
-type story struct {
+// eventRuns groups Courier events by run.
+type eventRuns struct {
 	*Reader
 	name  string
-	runs  map[string]*told // by job and run
-	order []*told
+	runs  map[string]*eventRun // by job and run
+	order []*eventRun
 }
 
-// told is a run as its events tell it.
-type told struct {
+// eventRun holds the events of a run.
+type eventRun struct {
 	place   Place
 	job     string
 	run     uint32
@@ -28,8 +28,8 @@ type told struct {
 	broken  *Refusal
 }
 
-// event takes an event; subject is empty for a body alone.
-func (s *story) event(at Place, subject string, body json.RawMessage) {
+// event adds an event; subject is empty if the source has none.
+func (s *eventRuns) event(at Place, subject string, body json.RawMessage) {
 	var stamp struct {
 		schemas.JobStamp
 		Outcome   *string          `json:"outcome"`
@@ -52,12 +52,14 @@ func (s *story) event(at Place, subject string, body json.RawMessage) {
 		}
 	}
 	switch subject {
-	case schemas.JobSubject(stamp.JobID, schemas.EventStarted), schemas.JobSubject(stamp.JobID, schemas.EventEpoch), schemas.JobSubject(stamp.JobID, schemas.EventFinished),
-		schemas.JobSubject(stamp.JobID, schemas.EventFailed), schemas.JobSubject(stamp.JobID, schemas.EventCancelled):
+	case schemas.JobSubject(stamp.JobID, schemas.EventStarted), schemas.JobSubject(stamp.JobID,
+		schemas.EventEpoch), schemas.JobSubject(stamp.JobID, schemas.EventFinished),
+		schemas.JobSubject(stamp.JobID, schemas.EventFailed), schemas.JobSubject(stamp.JobID,
+			schemas.EventCancelled):
 	default:
 		return
 	}
-	t := s.told(at, stamp.JobID, stamp.Run)
+	t := s.run(at, stamp.JobID, stamp.Run)
 	event, err := schemas.Parse(subject, body)
 	var refusal *schemas.Error
 	if errors.As(err, &refusal) {
@@ -67,17 +69,18 @@ func (s *story) event(at Place, subject string, body json.RawMessage) {
 	t.add(at, event)
 }
 
-func (s *story) told(at Place, job string, run uint32) *told {
+// run returns the run with a number, and creates it if necessary.
+func (s *eventRuns) run(at Place, job string, run uint32) *eventRun {
 	key := fmt.Sprintf("%s/%d", job, run)
 	if s.runs[key] == nil {
-		s.runs[key] = &told{place: at, job: job, run: run}
+		s.runs[key] = &eventRun{place: at, job: job, run: run}
 		s.order = append(s.order, s.runs[key])
 	}
 	return s.runs[key]
 }
 
-// add takes an event; copies change nothing.
-func (t *told) add(at Place, event schemas.Event) {
+// add adds an event and ignores duplicates.
+func (t *eventRun) add(at Place, event schemas.Event) {
 	want := ""
 	switch e := event.(type) {
 	case *schemas.Started:
@@ -91,12 +94,13 @@ func (t *told) add(at Place, event schemas.Event) {
 		t.ended, want = e, schemas.EndedID(t.job, t.run, e.Outcome)
 	}
 	if event.ID() != want && t.broken == nil {
-		t.place, t.broken = at, refuse(ReasonInvalid, "event_id", "%q is not that of this event, %q", clip(event.ID()), want)
+		t.place, t.broken = at, refuse(ReasonInvalid, "event_id",
+			"%q is not that of this event, %q", clip(event.ID()), want)
 	}
 }
 
-// end makes runs of what was told.
-func (s *story) end() {
+// end converts the groups of events to runs.
+func (s *eventRuns) end() {
 	for _, t := range s.order {
 		s.read++
 		run, why := t.build()
@@ -108,19 +112,30 @@ func (s *story) end() {
 	}
 }
 
-// build makes a run that keeps its events.
-func (t *told) build() (*Run, *Refusal) {
+// build returns a run that keeps its events.
+func (t *eventRun) build() (*Run, *Refusal) {
 	switch {
 	case t.broken != nil:
 		return nil, t.broken
 	case t.run == 0:
 		return nil, refuse(ReasonInvalid, "run", "0 is no run: it counts starts from 1")
 	case t.ended == nil:
-		return nil, refuse(ReasonUnfinished, "", "run %d of job %s has no finished, failed or cancelled event", t.run, t.job)
+		return nil, refuse(ReasonUnfinished, "",
+			"run %d of job %s has no finished, failed or cancelled event", t.run, t.job)
 	case t.started == nil && len(t.epochs) == 0:
-		return nil, refuse(ReasonMissing, FieldStartedAt, "run %d of job %s has neither a started event nor an epoch", t.run, t.job)
+		return nil, refuse(ReasonMissing, FieldStartedAt,
+			"run %d of job %s has neither a started event nor an epoch", t.run, t.job)
 	}
-	r := &Run{Place: t.place, SourceID: t.job, JobID: t.job, Number: t.run, Setting: t.ended.Setting, Outcome: t.ended.Outcome, Startup: t.ended.StartupSeconds, Accuracy: t.ended.Accuracy}
+	r := &Run{
+		Place:    t.place,
+		SourceID: t.job,
+		JobID:    t.job,
+		Number:   t.run,
+		Setting:  t.ended.Setting,
+		Outcome:  t.ended.Outcome,
+		Startup:  t.ended.StartupSeconds,
+		Accuracy: t.ended.Accuracy,
+	}
 	if t.started != nil {
 		r.StartedAt, r.Setting, r.kept = t.started.At, t.started.Setting, append(r.kept, t.started)
 	} else {
@@ -130,17 +145,24 @@ func (t *told) build() (*Run, *Refusal) {
 	last := r.StartedAt
 	for _, e := range t.epochs {
 		if e.At.Before(last) {
-			return nil, refuse(ReasonOrder, "at", "epoch %d of job %s ended at %s, before what came before it", e.Epoch, t.job, e.At)
+			return nil, refuse(ReasonOrder, "at",
+				"epoch %d of job %s ended at %s, before what came before it", e.Epoch, t.job, e.At)
 		}
 		last = e.At
-		r.Epochs, r.kept = append(r.Epochs, Epoch{Number: e.Epoch, Seconds: e.DurationSeconds, Source: e.DurationSource, Accuracy: e.Accuracy}), append(r.kept, e)
+		r.Epochs, r.kept = append(r.Epochs, Epoch{
+			Number:   e.Epoch,
+			Seconds:  e.DurationSeconds,
+			Source:   e.DurationSource,
+			Accuracy: e.Accuracy,
+		}), append(r.kept, e)
 	}
 	if t.ended.At.Before(last) {
-		return nil, refuse(ReasonOrder, "at", "job %s ended at %s, before its start or last epoch", t.job, t.ended.At)
+		return nil, refuse(ReasonOrder, "at", "job %s ended at %s, before its start or last epoch",
+			t.job, t.ended.At)
 	}
 	if r.Seconds, r.kept = t.ended.At.Sub(r.StartedAt).Seconds(), append(r.kept, t.ended); !(r.Seconds > 0) {
 		return nil, refuse(ReasonPositive, "at", "job %s ended when it started", t.job)
 	}
-	r.silent = len(t.epochs) == 0 && t.ended.DurationSeconds == 0
+	r.hasNoTime = len(t.epochs) == 0 && t.ended.DurationSeconds == 0
 	return r, r.checkEpochs()
 }
