@@ -208,7 +208,7 @@ func metricsPage(byPackage map[string][]metric) string {
 }
 
 // metricsOf finds declarations with a literal name: options of client_golang, and calls of
-// helpers such as counter(name, help).
+// helpers such as counter(name, help, labels...).
 func metricsOf(file *ast.File) []metric {
 	var found []metric
 	add := func(kind string, name, help ast.Expr) {
@@ -227,7 +227,7 @@ func metricsOf(file *ast.File) []metric {
 		case *ast.CallExpr:
 			if name := nameOf(x.Fun); name == "NewDesc" && len(x.Args) > 1 {
 				add("gauge", x.Args[0], x.Args[1])
-			} else if len(x.Args) == 2 {
+			} else if len(x.Args) >= 2 {
 				add(strings.ToLower(name), x.Args[0], x.Args[1])
 			}
 		}

@@ -46,12 +46,18 @@ var house = map[string][]string{
 	"workloads/digits":            {},
 	"workloads/digits/cmd/digits": {"workloads/digits"},
 	"services":                    {},
-	"services/courier": {"services", "schemas", "bus", "bus/server", "spool", "runner", "runner/output", "collector", "importer", "store", "store/engine", "store/engine/host",
-		"trainer", "advisor", "gateway", "regress", "regress/table", "report", "replay", "simulate", "simulate/drift", "workloads/digits"},
+	"services/courier": {
+		"services", "schemas", "bus", "bus/server", "spool", "runner", "runner/output",
+		"collector", "importer", "store", "store/engine", "store/engine/host",
+		"trainer", "advisor", "gateway", "regress", "regress/table", "report", "replay",
+		"simulate", "simulate/drift", "workloads/digits",
+	},
 }
 
 // forTests are rooms that only tests and test rooms import.
-var forTests = []string{"bus/bustest", "store/storetest", "bus/server", "store/engine", "store/engine/host"}
+var forTests = []string{
+	"bus/bustest", "store/storetest", "bus/server", "store/engine", "store/engine/host",
+}
 
 // modules of others have one room each.
 var modules = map[string][]string{
@@ -66,17 +72,39 @@ var modules = map[string][]string{
 	"gonum.org/v1/gonum":                  {"regress", "regress/evidence", "workloads/digits"},
 	"golang.org/x/sync":                   {"services", "services/courier", "simulate/drift"},
 	"github.com/alecthomas/kong":          {"services/courier"},
-	"github.com/prometheus/client_golang": {"bus", "collector", "store", "store/engine", "trainer", "advisor", "gateway", "services", "services/courier"},
-	"github.com/prometheus/client_model":  {"collector", "services"},
-	"github.com/prometheus/common":        {"collector", "services"},
-	"github.com/prometheus/procfs":        {"collector"},
-	"golang.org/x/sys":                    {"store/engine", "store/engine/host", "spool", "runner", "runner/usage", "collector", "services"},
-	"golang.org/x/term":                   {"runner", "services"},
+	"github.com/prometheus/client_golang": {
+		"bus",
+		"collector",
+		"store",
+		"store/engine",
+		"trainer",
+		"advisor",
+		"gateway",
+		"services",
+		"services/courier",
+	},
+	"github.com/prometheus/client_model": {"collector", "services"},
+	"github.com/prometheus/common":       {"collector", "services"},
+	"github.com/prometheus/procfs":       {"collector"},
+	"golang.org/x/sys": {
+		"store/engine",
+		"store/engine/host",
+		"spool",
+		"runner",
+		"runner/usage",
+		"collector",
+		"services",
+	},
+	"golang.org/x/term": {"runner", "services"},
 }
 
 // testModules may be imported by any test.
-var testModules = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.yaml.in/yaml/v3", "github.com/nats-io/nats.go",
-	"github.com/prometheus/client_golang", "golang.org/x/sys", "golang.org/x/term", "github.com/creack/pty", "golang.org/x/sync"}
+var testModules = []string{
+	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.yaml.in/yaml/v3",
+	"github.com/nats-io/nats.go",
+	"github.com/prometheus/client_golang", "golang.org/x/sys", "golang.org/x/term",
+	"github.com/creack/pty", "golang.org/x/sync",
+}
 
 const module = "courier"
 
@@ -93,7 +121,8 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		if name := d.Name(); d.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
+		if name := d.Name(); d.IsDir() && path != "." && (strings.HasPrefix(name, ".") ||
+			name == "testdata" || name == "node_modules") {
 			return filepath.SkipDir
 		}
 		if !strings.HasSuffix(path, ".go") {
@@ -103,7 +132,12 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		all = append(all, source{path, filepath.ToSlash(filepath.Dir(path)), strings.HasSuffix(path, "_test.go"), f})
+		all = append(all, source{
+			path,
+			filepath.ToSlash(filepath.Dir(path)),
+			strings.HasSuffix(path, "_test.go"),
+			f,
+		})
 		return nil
 	})
 	if err != nil {
@@ -199,7 +233,8 @@ func TestImports_SubjectsAndSleeps(t *testing.T) {
 			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 				for _, prefix := range []string{`"job.`, `"node.`, `"regressor.`, `"dead.`} {
 					if strings.HasPrefix(lit.Value, prefix) && !slices.Contains([]string{`.txt"`, `.json"`, `.html"`}, filepath.Ext(lit.Value)) {
-						t.Errorf("%s spells the subject %s: take it from schemas", s.path, lit.Value)
+						t.Errorf("%s spells the subject %s: take it from schemas", s.path,
+							lit.Value)
 					}
 				}
 			}

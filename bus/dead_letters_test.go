@@ -192,7 +192,7 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 		within(t),
 		nodeSubject,
 		body(t, sample(7)),
-	); err != nil { // by somebody who gives no identity
+	); err != nil { // by a client that sets no message ID
 		t.Fatal(err)
 	}
 	at := letter(t, b, "NODE", 1, nodeSubject, body(t, sample(7)), nil)

@@ -24,7 +24,7 @@ func TestPublish_RetriesWhileACopyIsStored(t *testing.T) {
 	}
 	nc := js.Conn()
 	_, err := nc.Subscribe(sample(1).Subject(), func(m *nats.Msg) {
-		_ = m.Respond([]byte(answers[0])) // the publisher's failure tells
+		_ = m.Respond([]byte(answers[0])) // if it fails, the publisher fails
 		answers = answers[1:]
 	})
 	if err != nil {

@@ -62,7 +62,7 @@ func TestServe_ConcurrentReplies(t *testing.T) {
 // If a handler or the encoding of its reply panics, the request fails with code internal, the
 // panic is counted and logged with its stack, and the endpoint keeps answering.
 func TestServe_RecoversFromAPanic(t *testing.T) {
-	reg, log := prometheus.NewRegistry(), &lockedBuffer{}
+	reg, log := prometheus.NewRegistry(), &syncBuffer{}
 	b, err := bus.Connect(within(t), bus.Options{URL: bustest.NewServer(t).URL()},
 		slog.New(slog.NewTextHandler(log, nil)), reg)
 	if err != nil {
@@ -121,19 +121,19 @@ func serve(t *testing.T, b *bus.Bus, e bus.Endpoint) {
 	<-ready
 }
 
-// lockedBuffer is a buffer for concurrent writers.
-type lockedBuffer struct {
+// syncBuffer is a buffer for concurrent writers.
+type syncBuffer struct {
 	mu  sync.Mutex
 	all strings.Builder
 }
 
-func (b *lockedBuffer) Write(p []byte) (int, error) {
+func (b *syncBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.all.Write(p)
 }
 
-func (b *lockedBuffer) String() string {
+func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.all.String()

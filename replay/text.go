@@ -33,7 +33,8 @@ func (v *Verification) writeText(out io.Writer) error {
 		{"warnings", v.Warnings},
 		{"all", v.Total()},
 	} {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t\n", line.name, line.Equal, line.Different, line.Unrepeatable)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t\n", line.name, line.Equal, line.Different,
+			line.Unrepeatable)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -50,8 +51,9 @@ func (v *Verification) writeText(out io.Writer) error {
 
 func (r *Result) writeRules(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\nrule\tpromised\trefused\texplored\tmeasured\tkept\tinterval\taccuracy\tCPU s\t"+
-		"predicted\tkept\tCPU s\taccuracy\tregret\t")
+	fmt.Fprintln(t,
+		"\nrule\tpromised\trefused\texplored\tmeasured\tkept\tinterval\taccuracy\tCPU s\t"+
+			"predicted\tkept\tCPU s\taccuracy\tregret\t")
 	for _, s := range r.Rules {
 		interval, name := "-", s.Rule
 		if s.MeasuredKeptLow != nil {

@@ -41,7 +41,8 @@ func printForeign(out io.Writer, l *schemas.Load) {
 		fmt.Fprintf(out, "          other work takes %.0f %% of the processors\n", 100*cpu.Value)
 	}
 	if r := l.ForeignIOWaitRatio; r.Value > 0 {
-		fmt.Fprintf(out, "          %.0f %% of them wait for storage, for other work\n", 100*r.Value)
+		fmt.Fprintf(out, "          %.0f %% of them wait for storage, for other work\n",
+			100*r.Value)
 	}
 }
 
@@ -60,7 +61,8 @@ func Advice(out io.Writer, a *schemas.Advice) error {
 	}
 	fmt.Fprintf(out, "decision  %s\nadvice    %s\n", a.Decision, a.Message)
 	if len(a.Nodes) > 0 {
-		fmt.Fprintf(out, "nodes     %s, %s\n", strings.Join(a.Nodes, ", "), company(a.Load.ConcurrentJobs))
+		fmt.Fprintf(out, "nodes     %s, %s\n", strings.Join(a.Nodes, ", "),
+			company(a.Load.ConcurrentJobs))
 		printForeign(out, &a.Load)
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -68,7 +70,9 @@ func Advice(out io.Writer, a *schemas.Advice) error {
 	for i := range a.Alternatives {
 		x := &a.Alternatives[i]
 		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", x.BatchSize, x.CPUs, x.Epochs,
-			OptionalSeconds(x.PredictedSeconds), OptionalSeconds(x.UpperBoundSeconds), Optional(x.PredictedAccuracy, "%.4f"), chance(x.Probability), x.Reason)
+			OptionalSeconds(x.PredictedSeconds), OptionalSeconds(x.UpperBoundSeconds),
+			Optional(x.PredictedAccuracy,
+				"%.4f"), chance(x.Probability), x.Reason)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -81,9 +85,11 @@ func Advice(out io.Writer, a *schemas.Advice) error {
 func printAround(out io.Writer, a *schemas.Advice) {
 	for i := range a.Effects {
 		e := &a.Effects[i]
-		fmt.Fprintf(out, "\neffect    %s: %s left become %s", e.JobID, schemas.FormatSeconds(e.BeforeSeconds), schemas.FormatSeconds(e.AfterSeconds))
+		fmt.Fprintf(out, "\neffect    %s: %s left become %s", e.JobID,
+			schemas.FormatSeconds(e.BeforeSeconds), schemas.FormatSeconds(e.AfterSeconds))
 		if e.BreaksSLO {
-			fmt.Fprintf(out, ", and its SLO is kept with probability %s instead of %s", chance(e.AfterProbability), chance(e.BeforeProbability))
+			fmt.Fprintf(out, ", and its SLO is kept with probability %s instead of %s",
+				chance(e.AfterProbability), chance(e.BeforeProbability))
 		}
 	}
 	if len(a.Effects) > 0 {
@@ -105,14 +111,16 @@ func Job(out io.Writer, s *schemas.JobStatus) error {
 // Jobs writes a table of jobs.
 func Jobs(out io.Writer, l *schemas.JobList) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "job\tstate\tmodel\tbatch\tcpus\tepochs\taccuracy\tdeadline\tpredicted end\tmet SLO")
+	fmt.Fprintln(t,
+		"job\tstate\tmodel\tbatch\tcpus\tepochs\taccuracy\tdeadline\tpredicted end\tmet SLO")
 	for i := range l.Jobs {
 		j := &l.Jobs[i]
 		met := "-"
 		if j.MetSLO != nil {
 			met = map[bool]string{true: "yes", false: "no"}[*j.MetSLO]
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d/%d\t%s\t%s\t%s\t%s\n", j.JobID, j.State, trainedName(j.Model, j.Dataset), j.BatchSize, j.CPUs, j.EpochsDone, j.Epochs,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d/%d\t%s\t%s\t%s\t%s\n", j.JobID, j.State,
+			trainedName(j.Model, j.Dataset), j.BatchSize, j.CPUs, j.EpochsDone, j.Epochs,
 			Optional(j.Accuracy, "%.4f"), clock(j.DeadlineAt), clock(j.PredictedEndAt), met)
 	}
 	if err := t.Flush(); err != nil {

@@ -9,7 +9,9 @@ import (
 )
 
 // correction is a correction of batch sizes from 512.
-func (c *chronicle) correction(revision uint64, state string, ratio float64, message string) *schemas.Drift {
+func (c *chronicle) correction(
+	revision uint64, state string, ratio float64, message string,
+) *schemas.Drift {
 	return &schemas.Drift{
 		Stamp:  c.stamp(schemas.CorrectionID(schemas.TargetEpochTime, revision, "a")),
 		Target: schemas.TargetEpochTime, ModelDigest: digestOf("a"), Scope: schemas.DriftModel,
@@ -23,7 +25,8 @@ func TestRegressors_TellCorrections(t *testing.T) {
 	c := newChronicle(t)
 	c.trained("a", "the first regressor", 0.125)
 	c.promoted("a", "", schemas.DecidedFirst, "the first regressor", schemas.Judgement{})
-	c.publish(c.correction(1, schemas.DriftActive, 1.5, "jobs of model net take 1.50 times as long"))
+	c.publish(c.correction(1, schemas.DriftActive, 1.5,
+		"jobs of model net take 1.50 times as long"))
 	life, err := ReadLife(t.Context(), c.bus)
 	if err != nil {
 		t.Fatal(err)

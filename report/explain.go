@@ -24,7 +24,8 @@ func ExplainAdvice(out io.Writer, a *schemas.Advice) error {
 
 // explainAlternative prints a line for each kind of figure.
 func explainAlternative(out io.Writer, a *schemas.Advice, alt *schemas.Alternative) error {
-	fmt.Fprintf(out, "batch size %d on %s, %s\n", alt.BatchSize, schemas.FormatCPUs(alt.CPUs), schemas.FormatCount(uint64(alt.Epochs), "epoch"))
+	fmt.Fprintf(out, "batch size %d on %s, %s\n", alt.BatchSize, schemas.FormatCPUs(alt.CPUs),
+		schemas.FormatCount(uint64(alt.Epochs), "epoch"))
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, text string) {
 		if text != "" {
@@ -53,7 +54,8 @@ func timeText(alt *schemas.Alternative, e *schemas.TimeEvidence, a *schemas.Advi
 	if alt.PredictedSeconds != nil {
 		s = schemas.FormatSeconds(*alt.PredictedSeconds)
 		if alt.UpperBoundSeconds != nil {
-			s += fmt.Sprintf(", at most %s with probability %.4g", schemas.FormatSeconds(*alt.UpperBoundSeconds), a.Confidence)
+			s += fmt.Sprintf(", at most %s with probability %.4g",
+				schemas.FormatSeconds(*alt.UpperBoundSeconds), a.Confidence)
 		}
 		s += "; " + e.Support + ": "
 	}
@@ -61,10 +63,12 @@ func timeText(alt *schemas.Alternative, e *schemas.TimeEvidence, a *schemas.Advi
 	case e.ModelRuns == 0:
 		return s + "no run of " + a.Model
 	case e.NodeTypeRuns == 0:
-		return s + fmt.Sprintf("no run of %s on %s, %d on other nodes", a.Model, placeText(e), e.ModelRuns)
+		return s + fmt.Sprintf("no run of %s on %s, %d on other nodes", a.Model, placeText(e),
+			e.ModelRuns)
 	}
 	s += fmt.Sprintf("%s of this configuration, %d of %s on %s",
-		schemas.FormatCount(uint64(e.ConfigurationRuns), "run"), e.NodeTypeRuns, a.Model, placeText(e))
+		schemas.FormatCount(uint64(e.ConfigurationRuns), "run"), e.NodeTypeRuns, a.Model,
+		placeText(e))
 	if others := e.ModelRuns - e.NodeTypeRuns; others > 0 {
 		s += fmt.Sprintf(", %d on other nodes", others)
 	}
@@ -94,14 +98,16 @@ func lacksText(e *schemas.TimeEvidence) string {
 	case "batch_size":
 		return "no promise: batch sizes of the runs: " + ran
 	case "neighbours":
-		return fmt.Sprintf("no promise: batch sizes %d and %d ran, but none between", e.RanLow, e.RanHigh)
+		return fmt.Sprintf("no promise: batch sizes %d and %d ran, but none between", e.RanLow,
+			e.RanHigh)
 	case "load":
 		if e.RanHigh == 0 {
 			return "no promise: no run under such a load"
 		}
 		return "no promise: jobs at once of the runs: " + ran
 	case "configurations":
-		return fmt.Sprintf("no promise: %s are too few", schemas.FormatCount(uint64(e.RanHigh), "configuration"))
+		return fmt.Sprintf("no promise: %s are too few",
+			schemas.FormatCount(uint64(e.RanHigh), "configuration"))
 	case "agreement":
 		return "no promise: the runs around it are too few or differ too much"
 	}
@@ -129,7 +135,8 @@ func correctionText(e *schemas.TimeEvidence) string {
 		if c.BatchSize > 0 {
 			scope = fmt.Sprintf(scope, c.BatchSize)
 		}
-		s += fmt.Sprintf("; %s: %.3g times since %s (%s)", scope, c.Ratio, clock(&c.SinceAt), schemas.FormatCount(uint64(c.Runs), "run"))
+		s += fmt.Sprintf("; %s: %.3g times since %s (%s)", scope, c.Ratio, clock(&c.SinceAt),
+			schemas.FormatCount(uint64(c.Runs), "run"))
 	}
 	return s
 }
@@ -139,7 +146,9 @@ func outcomeText(e *schemas.TimeEvidence) string {
 	if e.OutcomeRatio == 0 {
 		return ""
 	}
-	return fmt.Sprintf("jobs like it took %.3g times as long as predicted: bound and probability allow for that", e.OutcomeRatio)
+	return fmt.Sprintf("jobs like it took %.3g times as long as predicted: bound and probability"+
+		" allow for that",
+		e.OutcomeRatio)
 }
 
 // startupText says what the start-up rests on.
@@ -151,9 +160,11 @@ func startupText(alt *schemas.Alternative, e *schemas.Evidence) string {
 	case s == nil:
 		return "never measured: the time contains none"
 	case s.NodeTypeRuns == 0:
-		return fmt.Sprintf("%s, of %s on other nodes", schemas.FormatSeconds(s.Seconds), schemas.FormatCount(uint64(s.ModelRuns), "run"))
+		return fmt.Sprintf("%s, of %s on other nodes", schemas.FormatSeconds(s.Seconds),
+			schemas.FormatCount(uint64(s.ModelRuns), "run"))
 	}
-	return fmt.Sprintf("%s, of %s on such nodes", schemas.FormatSeconds(s.Seconds), schemas.FormatCount(uint64(s.NodeTypeRuns), "run"))
+	return fmt.Sprintf("%s, of %s on such nodes", schemas.FormatSeconds(s.Seconds),
+		schemas.FormatCount(uint64(s.NodeTypeRuns), "run"))
 }
 
 // accuracyText says what a predicted accuracy rests on.
@@ -169,9 +180,11 @@ func accuracyText(alt *schemas.Alternative, e *schemas.AccuracyEvidence, a *sche
 		s = fmt.Sprintf("%.4f%s; %s: ", *alt.PredictedAccuracy, intervalText(alt, a), e.Support)
 	}
 	s += fmt.Sprintf("%s with this batch size, %d of %s, the highest %.4g",
-		schemas.FormatCount(uint64(e.BatchSizeRuns), "run"), e.ModelRuns, a.Model, e.HighestAccuracy)
+		schemas.FormatCount(uint64(e.BatchSizeRuns), "run"), e.ModelRuns, a.Model,
+		e.HighestAccuracy)
 	if alt.Epochs > e.LongestEpochs {
-		s += fmt.Sprintf("; no run had more than %s: later ones are taken to add nothing", schemas.FormatCount(uint64(e.LongestEpochs), "epoch"))
+		s += fmt.Sprintf("; no run had more than %s: later ones are taken to add nothing",
+			schemas.FormatCount(uint64(e.LongestEpochs), "epoch"))
 	}
 	return s
 }
@@ -195,7 +208,8 @@ func targetText(alt *schemas.Alternative) string {
 	}
 	s := "accuracy reached with probability " + chance(alt.AccuracyProbability)
 	if alt.SLOProbability != nil {
-		s += ", SLO kept with " + chance(alt.SLOProbability) + ", both with " + chance(alt.Probability)
+		s += ", SLO kept with " + chance(alt.SLOProbability) + ", both with " +
+			chance(alt.Probability)
 	}
 	return s
 }

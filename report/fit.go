@@ -26,7 +26,8 @@ type Fit struct {
 func (f *Fit) WriteText(out io.Writer) error {
 	r := &f.Report
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s from %d examples of %d settings, %s\n", r.Target, inUnit(r.Unit), r.Examples, r.Settings, transformWords(r.Transform))
+	fmt.Fprintf(&b, "%s%s from %d examples of %d settings, %s\n", r.Target, inUnit(r.Unit),
+		r.Examples, r.Settings, transformWords(r.Transform))
 	for _, feature := range f.Regressor.Manifest.Features {
 		fmt.Fprintf(&b, "  %s\n", featureWords(feature))
 	}
@@ -36,16 +37,22 @@ func (f *Fit) WriteText(out io.Writer) error {
 	for _, d := range f.Dropped {
 		fmt.Fprintf(&b, "  %d examples were dropped: %s\n", d.Count, d.Reason)
 	}
-	fmt.Fprintf(&b, "\nOn settings that were not learnt from (%d folds of settings, %s),\nby the pinball loss of the bound at %g:\n\n", r.Folds, shuffleWords(r.Shuffles), r.Confidence)
+	fmt.Fprintf(&b,
+		"\nOn settings that were not learnt from (%d folds of settings, %s),\nby the pinball"+
+			" loss of the bound at %g:\n\n", r.Folds, shuffleWords(r.Shuffles), r.Confidence)
 	if err := writeJudged(&b, r); err != nil {
 		return err
 	}
-	fmt.Fprintf(&b, "\nchosen: %s. The best of several looks a little better than it is: choosing is learning, too.\n", r.Winner)
+	fmt.Fprintf(&b,
+		"\nchosen: %s. The best of several looks a little better than it is: choosing is"+
+			" learning, too.\n", r.Winner)
 	if why := whyNotFirst(r); why != "" && !f.Regressor.Manifest.Constant {
 		fmt.Fprintln(&b, why)
 	}
 	if f.Regressor.Manifest.Constant {
-		fmt.Fprintf(&b, "All examples had the same %s: there was nothing to learn, and the regressor says that.\n", r.Target)
+		fmt.Fprintf(&b,
+			"All examples had the same %s: there was nothing to learn, and the regressor says"+
+				" that.\n", r.Target)
 	} else if beware := warning(r); beware != "" {
 		fmt.Fprintln(&b, beware)
 	}
@@ -68,8 +75,11 @@ func writeJudged(b *strings.Builder, r *regress.Report) error {
 			reasons = append(reasons, fmt.Sprintf("  no %s: %s\n", j.Name, reasonOf(j)))
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", j.Name, threeDigits(j.Pinball.Value), threeDigits(j.MSE.Value), mseRange(j.MSE),
-			known("%.4f", j.R2.Value), known("%.2f %%", 100*j.MAPE.Value), mapeRange(j.MAPE), known("%.3f", j.Coverage.Value), known("%.3f", j.Width.Value))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", j.Name,
+			threeDigits(j.Pinball.Value), threeDigits(j.MSE.Value), mseRange(j.MSE),
+			known("%.4f", j.R2.Value), known("%.2f %%", 100*j.MAPE.Value), mapeRange(j.MAPE),
+			known("%.3f",
+				j.Coverage.Value), known("%.3f", j.Width.Value))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -123,7 +133,9 @@ func whyNotFirst(r *regress.Report) string {
 	first := r.Candidates[0]
 	for _, j := range r.Candidates[1:] {
 		if j.Name == r.Winner {
-			return fmt.Sprintf("The loss of %s is %.1f %% lower, but %s is smoother between the measured levels.", first.Name, 100*(1-first.Pinball.Value/j.Pinball.Value), j.Name)
+			return fmt.Sprintf("The loss of %s is %.1f %% lower, but %s is smoother between the"+
+				" measured levels.",
+				first.Name, 100*(1-first.Pinball.Value/j.Pinball.Value), j.Name)
 		}
 	}
 	return ""
@@ -137,11 +149,14 @@ func warning(r *regress.Report) string {
 		}
 		for _, b := range r.Baselines {
 			if b.Error == "" && b.Pinball.Value <= j.Pinball.Value {
-				return fmt.Sprintf("Beware: the simple rule \"%s\" does no worse. From these features the examples teach little.", b.Name)
+				return fmt.Sprintf("Beware: the simple rule \"%s\" does no worse. From these"+
+					" features the examples teach little.",
+					b.Name)
 			}
 		}
 		if j.R2.Value <= 0 {
-			return "Beware: the mean of all examples predicts as well. From these features the examples teach little."
+			return "Beware: the mean of all examples predicts as well. From these features the" +
+				" examples teach little."
 		}
 	}
 	return ""
@@ -161,7 +176,8 @@ func writeGroups(b *strings.Builder, r *regress.Report) {
 	}
 	for _, g := range groups {
 		c := g.Coverage
-		fmt.Fprintf(b, "  %s %s: %.3f of its examples under the bound (%.3f to %.3f)%s\n", g.Feature, g.Level, c.Ratio.Value, c.Ratio.Low, c.Ratio.High, tooRarely(c))
+		fmt.Fprintf(b, "  %s %s: %.3f of its examples under the bound (%.3f to %.3f)%s\n",
+			g.Feature, g.Level, c.Ratio.Value, c.Ratio.Low, c.Ratio.High, tooRarely(c))
 	}
 }
 
@@ -185,7 +201,9 @@ func writeLevels(b *strings.Builder, r *regress.Report) {
 			methods = append(methods, l.Method)
 		}
 	}
-	fmt.Fprintf(b, "\nWithout all examples of a level (mean absolute error there, and the share under the bound; > is beyond the others):\n\n")
+	fmt.Fprintf(b,
+		"\nWithout all examples of a level (mean absolute error there, and the share under the"+
+			" bound; > is beyond the others):\n\n")
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\t%s\t\n", strings.Join(methods, "\t"))
 	for _, l := range r.Levels {
@@ -226,16 +244,22 @@ func writeGrid(b *strings.Builder, f *Fit) {
 		return
 	}
 	sorted := slices.Clone(f.Grid)
-	slices.SortStableFunc(sorted, func(a, b regress.GridPoint) int { return cmp.Compare(a.MSE, b.MSE) })
+	slices.SortStableFunc(sorted, func(a, b regress.GridPoint) int {
+		return cmp.Compare(a.MSE, b.MSE)
+	})
 	sorted = slices.CompactFunc(sorted, sameForest)
-	fmt.Fprintf(b, "\nOf %d settings of the grid the best, on plain %s:\n", len(f.Grid), f.Report.Target)
+	fmt.Fprintf(b, "\nOf %d settings of the grid the best, on plain %s:\n", len(f.Grid),
+		f.Report.Target)
 	for _, p := range sorted[:min(gridShown, len(sorted))] {
 		features := "all"
 		if p.Options.FeaturesPerSplit > 0 {
 			features = fmt.Sprint(p.Options.FeaturesPerSplit)
 		}
-		fmt.Fprintf(b, "  %d trees, depth %d, %s error, %s features per split: MSE %.4g, R2 %.4f, MAPE %.2f %%\n",
-			p.Options.Trees, p.Options.MaxDepth, p.Options.Criterion, features, p.MSE, p.R2, 100*p.MAPE)
+		fmt.Fprintf(b,
+			"  %d trees, depth %d, %s error, %s features per split: MSE %.4g, R2 %.4f, MAPE %.2f"+
+				" %%\n",
+			p.Options.Trees, p.Options.MaxDepth, p.Options.Criterion, features, p.MSE, p.R2,
+			100*p.MAPE)
 	}
 }
 
@@ -243,14 +267,17 @@ func writeGrid(b *strings.Builder, f *Fit) {
 // logarithm of four features, which are both 2.
 func sameForest(a, b regress.GridPoint) bool {
 	return a.Options.Trees == b.Options.Trees && a.Options.MaxDepth == b.Options.MaxDepth &&
-		a.Options.Criterion == b.Options.Criterion && a.Options.FeaturesPerSplit == b.Options.FeaturesPerSplit
+		a.Options.Criterion == b.Options.Criterion &&
+		a.Options.FeaturesPerSplit == b.Options.FeaturesPerSplit
 }
 
 // Manifest writes a description of a regressor.
 func Manifest(out io.Writer, m *regress.Manifest) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s by a %s, %s\n", m.Target, inUnit(m.Unit), m.Family, transformWords(m.Transform))
-	fmt.Fprintf(&b, "fitted on %d examples of %d settings (digest %.12s)", m.Examples.Count, m.Examples.Settings, m.Examples.Digest)
+	fmt.Fprintf(&b, "%s%s by a %s, %s\n", m.Target, inUnit(m.Unit), m.Family,
+		transformWords(m.Transform))
+	fmt.Fprintf(&b, "fitted on %d examples of %d settings (digest %.12s)", m.Examples.Count,
+		m.Examples.Settings, m.Examples.Digest)
 	if m.Version != "" {
 		fmt.Fprintf(&b, " by courier %s", m.Version)
 	}
@@ -264,7 +291,8 @@ func Manifest(out io.Writer, m *regress.Manifest) error {
 	}
 	switch {
 	case m.Gaussian != nil:
-		fmt.Fprintf(&b, "trend of scaled features: %s\ncorrection from %d examples, noise %.3g\n", m.Gaussian.Trend.Formula(features), len(m.Gaussian.Weights), m.Gaussian.Noise)
+		fmt.Fprintf(&b, "trend of scaled features: %s\ncorrection from %d examples, noise %.3g\n",
+			m.Gaussian.Trend.Formula(features), len(m.Gaussian.Weights), m.Gaussian.Noise)
 	case m.Law != nil:
 		fmt.Fprintf(&b, "law of scaled features: %s\n", m.Law.Formula(features))
 	}
@@ -272,10 +300,12 @@ func Manifest(out io.Writer, m *regress.Manifest) error {
 		fmt.Fprintf(&b, "all examples had the same %s\n", m.Target)
 	}
 	if s := m.Scores; s != nil {
-		fmt.Fprintf(&b, "on held-out settings: MSE %s, R2 %s, MAPE %s\n", interval(s.MSE, 1), interval(s.R2, 1), interval(s.MAPE, 100))
+		fmt.Fprintf(&b, "on held-out settings: MSE %s, R2 %s, MAPE %s\n", interval(s.MSE, 1),
+			interval(s.R2, 1), interval(s.MAPE, 100))
 	}
 	for _, c := range m.Coverage {
-		fmt.Fprintf(&b, "  bound at %g: %s under it, bound / prediction %.3f\n", c.Level, interval(c.Ratio, 1), c.Width.Value)
+		fmt.Fprintf(&b, "  bound at %g: %s under it, bound / prediction %.3f\n", c.Level,
+			interval(c.Ratio, 1), c.Width.Value)
 	}
 	if m.Calibration.Count == 0 {
 		fmt.Fprintln(&b, "  without calibration: no bound and no probability")

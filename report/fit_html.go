@@ -40,7 +40,8 @@ func (f *Fit) WriteHTML(out io.Writer) error {
 		Why      string
 		Beware   string
 	}{&f.Report, f.Dropped, f.RowsWithoutTarget, plots, levelsOf(f.Report.Levels),
-		f.Regressor.Manifest.Features, f.Regressor.Manifest.Version, f.Regressor.Manifest.Constant, whyNotFirst(&f.Report), warning(&f.Report)})
+		f.Regressor.Manifest.Features, f.Regressor.Manifest.Version,
+		f.Regressor.Manifest.Constant, whyNotFirst(&f.Report), warning(&f.Report)})
 }
 
 func (f *Fit) unit() string { return f.Report.Target + inUnit(f.Report.Unit) }
@@ -49,8 +50,14 @@ func (f *Fit) unit() string { return f.Report.Target + inUnit(f.Report.Unit) }
 // line to the bound.
 func predictedPlot(f *Fit) template.HTML {
 	log := f.Report.Transform == regress.Log
-	p := &plot{title: fmt.Sprintf("Held-out settings: predicted, and up to the bound at %g", f.Report.Confidence), x: "measured " + f.unit(),
-		y: "predicted (red: the bound was too low)", logX: log, logY: log}
+	p := &plot{
+		title: fmt.Sprintf("Held-out settings: predicted, and up to the bound at %g",
+			f.Report.Confidence),
+		x:    "measured " + f.unit(),
+		y:    "predicted (red: the bound was too low)",
+		logX: log,
+		logY: log,
+	}
 	var ys []float64
 	for _, h := range f.Report.HeldOut {
 		ys = append(ys, h.Truth, h.Predicted)
@@ -69,7 +76,8 @@ func predictedPlot(f *Fit) template.HTML {
 			}
 			p.line(class, []float64{h.Truth, h.Truth}, []float64{h.Predicted, h.Bound})
 		}
-		p.dot(h.Truth, h.Predicted, fmt.Sprintf("measured %.4g, predicted %.4g, bound %.4g", h.Truth, h.Predicted, h.Bound))
+		p.dot(h.Truth, h.Predicted,
+			fmt.Sprintf("measured %.4g, predicted %.4g, bound %.4g", h.Truth, h.Predicted, h.Bound))
 	}
 	return p.svg()
 }
@@ -77,7 +85,12 @@ func predictedPlot(f *Fit) template.HTML {
 // residualPlot shows what held-out predictions miss, along a feature.
 func residualPlot(f *Fit, feature int) template.HTML {
 	name := f.Data.Features[feature]
-	p := &plot{title: "Residuals by " + name.Name, x: name.Name, y: "measured - predicted", names: name.Levels}
+	p := &plot{
+		title: "Residuals by " + name.Name,
+		x:     name.Name,
+		y:     "measured - predicted",
+		names: name.Levels,
+	}
 	if f.Report.Transform == regress.Log {
 		p.y = "measured / predicted - 1"
 	}
@@ -111,7 +124,14 @@ func importancePlot(f *Fit) (template.HTML, error) {
 	if err != nil {
 		return "", err
 	}
-	p := &plot{title: "Importance: what shuffling a feature changes", x: "feature", y: "share", minX: -0.5, maxX: float64(len(shares)) - 0.5, maxY: 1.05 * max(0.01, slices.Max(shares))}
+	p := &plot{
+		title: "Importance: what shuffling a feature changes",
+		x:     "feature",
+		y:     "share",
+		minX:  -0.5,
+		maxX:  float64(len(shares)) - 0.5,
+		maxY:  1.05 * max(0.01, slices.Max(shares)),
+	}
 	for i, s := range shares {
 		p.names = append(p.names, f.Data.Features[i].Name)
 		p.bar(float64(i), s, fmt.Sprintf("%s: %.3f", f.Data.Features[i].Name, s))
@@ -134,7 +154,15 @@ func coveragePlot(f *Fit) template.HTML {
 	for _, g := range f.Report.Groups {
 		all = append(all, held{g.Level, f.Report.Confidence, g.Coverage.Ratio})
 	}
-	p := &plot{title: "Coverage: share under the bound, dashed what was asked", x: "bound, and categories at the confidence", y: "share", minX: -0.5, maxX: float64(max(1, len(all))) - 0.5, minY: 0, maxY: 1.02}
+	p := &plot{
+		title: "Coverage: share under the bound, dashed what was asked",
+		x:     "bound, and categories at the confidence",
+		y:     "share",
+		minX:  -0.5,
+		maxX:  float64(max(1, len(all))) - 0.5,
+		minY:  0,
+		maxY:  1.02,
+	}
 	for i, h := range all {
 		at := float64(i)
 		p.names = append(p.names, h.name)
@@ -143,7 +171,9 @@ func coveragePlot(f *Fit) template.HTML {
 			continue
 		}
 		p.line("bound", []float64{at, at}, []float64{h.ratio.Low, h.ratio.High})
-		p.dot(at, h.ratio.Value, fmt.Sprintf("%s: %.3f (%.3f to %.3f), asked %g", h.name, h.ratio.Value, h.ratio.Low, h.ratio.High, h.asked))
+		p.dot(at, h.ratio.Value,
+			fmt.Sprintf("%s: %.3f (%.3f to %.3f), asked %g", h.name, h.ratio.Value, h.ratio.Low,
+				h.ratio.High, h.asked))
 	}
 	return p.svg()
 }
@@ -155,7 +185,14 @@ func dependencePlot(f *Fit, feature int) (template.HTML, error) {
 	d := f.Data.Features[feature]
 	column := f.Data.Columns[feature]
 	low, high := slices.Min(column), slices.Max(column)
-	p := &plot{title: "Partial dependence on " + d.Name, x: d.Name, y: f.unit(), names: d.Levels, logX: d.Levels == nil && spansMuch(column), logY: f.Report.Transform == regress.Log}
+	p := &plot{
+		title: "Partial dependence on " + d.Name,
+		x:     d.Name,
+		y:     f.unit(),
+		names: d.Levels,
+		logX:  d.Levels == nil && spansMuch(column),
+		logY:  f.Report.Transform == regress.Log,
+	}
 	var at []float64
 	for i := range d.Levels {
 		at = append(at, float64(i))

@@ -13,7 +13,13 @@ func TestLevelsOf_HasACellForEachMethod(t *testing.T) {
 	check := func(method, level string) regress.LevelCheck {
 		return regress.LevelCheck{Method: method, Feature: "cpu", Level: level}
 	}
-	got := levelsOf([]regress.LevelCheck{check("a", "1"), check("a", "2"), check("b", "2"), check("b", "4"), check("c", "1")})
+	got := levelsOf([]regress.LevelCheck{
+		check("a", "1"),
+		check("a", "2"),
+		check("b", "2"),
+		check("b", "4"),
+		check("c", "1"),
+	})
 	var told []string
 	for _, l := range got.Lines {
 		line := l.Level
@@ -26,7 +32,8 @@ func TestLevelsOf_HasACellForEachMethod(t *testing.T) {
 		}
 		told = append(told, line)
 	}
-	if want := []string{"1 a - c", "2 a b -", "4 - b -"}; !reflect.DeepEqual(told, want) || !reflect.DeepEqual(got.Methods, []string{"a", "b", "c"}) {
+	if want := []string{"1 a - c", "2 a b -", "4 - b -"}; !reflect.DeepEqual(told, want) ||
+		!reflect.DeepEqual(got.Methods, []string{"a", "b", "c"}) {
 		t.Errorf("levelsOf = %q of %q, want %q", told, got.Methods, want)
 	}
 }
@@ -36,7 +43,9 @@ func TestPlot_NamesFitUnderTheAxis(t *testing.T) {
 	for i := range 30 {
 		many = append(many, fmt.Sprintf("resnet-%d", 100+i))
 	}
-	if got := fmt.Sprint((&plot{names: []string{"lenet5", "simplenet"}}).ticksX()); got != "[{0 lenet5} {1 simplenet}]" {
+	if got := fmt.Sprint((&plot{
+		names: []string{"lenet5", "simplenet"},
+	}).ticksX()); got != "[{0 lenet5} {1 simplenet}]" {
 		t.Errorf("ticksX of two names = %s", got)
 	}
 	for n := 3; n <= 30; n++ {
@@ -55,7 +64,8 @@ func TestPlot_NamesFitUnderTheAxis(t *testing.T) {
 	if got := cut("transformer", 6, false); got != "trans…" {
 		t.Errorf("cut = %q", got)
 	}
-	if got := fewValues([]float64{512, 64, 128, 64}, true); !reflect.DeepEqual(got, []float64{64, 128, 512}) {
+	if got := fewValues([]float64{512, 64, 128, 64}, true); !reflect.DeepEqual(got,
+		[]float64{64, 128, 512}) {
 		t.Errorf("fewValues = %g", got)
 	}
 	if got := fewValues([]float64{1, 1.01, 100}, false); got != nil {
@@ -64,8 +74,15 @@ func TestPlot_NamesFitUnderTheAxis(t *testing.T) {
 }
 
 func TestWhyNotFirst_TellsWhatWasBorne(t *testing.T) {
-	r := &regress.Report{Winner: "law", Candidates: []regress.Judged{{Name: "forest", Pinball: regress.Estimate{Value: 9}}, {Name: "law", Pinball: regress.Estimate{Value: 10}}}}
-	if got := whyNotFirst(r); !strings.Contains(got, "The loss of forest is 10.0 % lower, but law is smoother") {
+	r := &regress.Report{
+		Winner: "law",
+		Candidates: []regress.Judged{
+			{Name: "forest", Pinball: regress.Estimate{Value: 9}},
+			{Name: "law", Pinball: regress.Estimate{Value: 10}},
+		},
+	}
+	if got := whyNotFirst(r); !strings.Contains(got,
+		"The loss of forest is 10.0 % lower, but law is smoother") {
 		t.Errorf("whyNotFirst = %q", got)
 	}
 	r.Winner = "forest"
@@ -75,7 +92,14 @@ func TestWhyNotFirst_TellsWhatWasBorne(t *testing.T) {
 }
 
 func TestThreeDigits(t *testing.T) {
-	for x, want := range map[float64]string{3: "3.00", 312.4: "312", 0.9: "0.900", 27608.4: "27608", 0: "0.00", 2.5e12: "2.50e+12"} {
+	for x, want := range map[float64]string{
+		3:       "3.00",
+		312.4:   "312",
+		0.9:     "0.900",
+		27608.4: "27608",
+		0:       "0.00",
+		2.5e12:  "2.50e+12",
+	} {
 		if got := threeDigits(x); got != want {
 			t.Errorf("threeDigits(%g) = %s, want %s", x, got, want)
 		}
@@ -86,7 +110,10 @@ func TestThreeDigits(t *testing.T) {
 func TestWriteGrid_TellsEachSettingOnce(t *testing.T) {
 	f := &Fit{Report: regress.Report{Target: "t"}}
 	for k, trees := range []int{50, 50, 100} {
-		f.Grid = append(f.Grid, regress.GridPoint{Options: regress.ForestOptions{Trees: trees, MaxDepth: 4, FeaturesPerSplit: 2}, MSE: float64(1 + k/2)})
+		f.Grid = append(f.Grid, regress.GridPoint{
+			Options: regress.ForestOptions{Trees: trees, MaxDepth: 4, FeaturesPerSplit: 2},
+			MSE:     float64(1 + k/2),
+		})
 	}
 	var b strings.Builder
 	writeGrid(&b, f)
@@ -99,7 +126,14 @@ func TestTicks_AreFewAndInside(t *testing.T) {
 	for _, c := range []struct {
 		low, high float64
 		log       bool
-	}{{0, 1, false}, {-0.17, 0.33, false}, {60, 1100, true}, {0.9, 1.4, true}, {1e-6, 1e6, true}, {5, 6, false}} {
+	}{
+		{0, 1, false},
+		{-0.17, 0.33, false},
+		{60, 1100, true},
+		{0.9, 1.4, true},
+		{1e-6, 1e6, true},
+		{5, 6, false},
+	} {
 		all := ticks(c.low, c.high, c.log)
 		if len(all) < 2 || len(all) > 12 {
 			t.Errorf("ticks(%+v) = %g", c, all)

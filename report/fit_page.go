@@ -38,7 +38,9 @@ func levelsOf(checks []regress.LevelCheck) levelTable {
 		if k < 0 {
 			k, t.Methods = len(t.Methods), append(t.Methods, c.Method)
 		}
-		line := slices.IndexFunc(t.Lines, func(l levelLine) bool { return l.Feature == c.Feature && l.Level == c.Level })
+		line := slices.IndexFunc(t.Lines, func(l levelLine) bool {
+			return l.Feature == c.Feature && l.Level == c.Level
+		})
 		if line < 0 {
 			line, t.Lines = len(t.Lines), append(t.Lines, levelLine{LevelCheck: c})
 		}

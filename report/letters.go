@@ -93,8 +93,9 @@ func Letters(out io.Writer, letters []bus.Letter, total int) error {
 	if more := total - len(letters); more > 0 {
 		fmt.Fprintf(out, "%d older letters: add --limit %d to list them.\n", more, total)
 	}
-	_, err := fmt.Fprintln(out, "\nShow a letter with courier dead show LETTER; publish it again with"+
-		" courier dead replay LETTER.")
+	_, err := fmt.Fprintln(out,
+		"\nShow a letter with courier dead show LETTER; publish it again with"+
+			" courier dead replay LETTER.")
 	return err
 }
 
@@ -124,7 +125,8 @@ func LetterText(out io.Writer, l *bus.Letter) error {
 	if m := l.Replayed; m == nil {
 		line("state", "dead")
 	} else {
-		line("state", "replayed %s as %s %d, event %s", second(m.At), m.Stream, m.ReplayedSequence, m.ReplayedID)
+		line("state", "replayed %s as %s %d, event %s", second(m.At), m.Stream,
+			m.ReplayedSequence, m.ReplayedID)
 	}
 	text, isText := plainText(l.Data)
 	size := fmt.Sprintf("%d", len(l.Data))
@@ -134,7 +136,10 @@ func LetterText(out io.Writer, l *bus.Letter) error {
 	case l.Truncated():
 		size = fmt.Sprintf("the first %d", len(l.Data))
 	}
-	line("bytes", "%s, %s, sha256 %s", size, map[bool]string{true: "text", false: "in hex"}[isText], l.Digest)
+	line("bytes", "%s, %s, sha256 %s", size, map[bool]string{
+		true:  "text",
+		false: "in hex",
+	}[isText], l.Digest)
 	if err := t.Flush(); err != nil || len(l.Data) == 0 {
 		return err
 	}

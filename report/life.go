@@ -46,7 +46,9 @@ func ReadLife(ctx context.Context, b *bus.Bus) (*Life, error) {
 	defer cancel()
 	fold, l := trainer.NewLife(), &Life{}
 	seen := map[string]bool{}
-	err := b.Read(ctx, bus.FollowOptions{Stream: schemas.StreamRegressor}, func(r bus.Record) error {
+	err := b.Read(ctx, bus.FollowOptions{
+		Stream: schemas.StreamRegressor,
+	}, func(r bus.Record) error {
 		fold.Apply(r.Event)
 		if !seen[r.Event.ID()] {
 			seen[r.Event.ID()] = true
@@ -65,21 +67,58 @@ func ReadLife(ctx context.Context, b *bus.Bus) (*Life, error) {
 func momentsOf(e schemas.Event) []Moment {
 	switch e := e.(type) {
 	case *schemas.Trained:
-		return []Moment{{At: e.At, Kind: momentTrained, Target: e.Target, ModelDigest: e.ModelDigest, Other: e.Rival, Reason: e.Reason}}
+		return []Moment{{
+			At:          e.At,
+			Kind:        momentTrained,
+			Target:      e.Target,
+			ModelDigest: e.ModelDigest,
+			Other:       e.Rival,
+			Reason:      e.Reason,
+		}}
 	case *schemas.Promoted:
-		all := []Moment{{At: e.At, Kind: momentPromoted, Target: e.Target, ModelDigest: e.ModelDigest, Other: e.Rival, DecidedBy: e.DecidedBy, Reason: e.Reason, Judgement: e.Judgement}}
+		all := []Moment{{
+			At:          e.At,
+			Kind:        momentPromoted,
+			Target:      e.Target,
+			ModelDigest: e.ModelDigest,
+			Other:       e.Rival,
+			DecidedBy:   e.DecidedBy,
+			Reason:      e.Reason,
+			Judgement:   e.Judgement,
+		}}
 		if e.Rival != "" && e.Rival != e.ModelDigest {
-			all = append(all, Moment{At: e.At, Kind: momentReplaced, Target: e.Target, ModelDigest: e.Rival, Other: e.ModelDigest, Reason: e.Reason})
+			all = append(all, Moment{
+				At:          e.At,
+				Kind:        momentReplaced,
+				Target:      e.Target,
+				ModelDigest: e.Rival,
+				Other:       e.ModelDigest,
+				Reason:      e.Reason,
+			})
 		}
 		return all
 	case *schemas.Rejected:
-		return []Moment{{At: e.At, Kind: momentRejected, Target: e.Target, ModelDigest: e.ModelDigest, Other: e.Rival, Reason: e.Reason, Judgement: e.Judgement}}
+		return []Moment{{
+			At:          e.At,
+			Kind:        momentRejected,
+			Target:      e.Target,
+			ModelDigest: e.ModelDigest,
+			Other:       e.Rival,
+			Reason:      e.Reason,
+			Judgement:   e.Judgement,
+		}}
 	case *schemas.Drift:
 		kind := momentDrift
 		if e.State == schemas.DriftReplaced || e.State == schemas.DriftWithdrawn {
 			kind = momentDriftEnd
 		}
-		return []Moment{{At: e.At, Kind: kind, Target: e.Target, ModelDigest: e.ModelDigest, Reason: e.Message}}
+		return []Moment{{
+			At:          e.At,
+			Kind:        kind,
+			Target:      e.Target,
+			ModelDigest: e.ModelDigest,
+			Reason:      e.Message,
+		}}
 	}
 	return nil
 }
@@ -87,7 +126,9 @@ func momentsOf(e schemas.Event) []Moment {
 // of returns the life of one regressor. The same bytes may be fitted for two
 // targets, so both are named.
 func (l *Life) Of(target, digest string) []Moment {
-	return slices.DeleteFunc(slices.Clone(l.moments), func(m Moment) bool { return m.Target != target || m.ModelDigest != digest })
+	return slices.DeleteFunc(slices.Clone(l.moments), func(m Moment) bool {
+		return m.Target != target || m.ModelDigest != digest
+	})
 }
 
 // targets are those that have a life.
@@ -106,12 +147,15 @@ func judgementWords(j *schemas.Judgement) string {
 	if j.JudgedJobs == 0 || j.Loss == nil || j.RivalLoss == nil {
 		return ""
 	}
-	words := fmt.Sprintf("%d jobs of %d settings at level %g: loss %.4g against %.4g", j.JudgedJobs, j.JudgedSettings, j.JudgedLevel, *j.Loss, *j.RivalLoss)
+	words := fmt.Sprintf("%d jobs of %d settings at level %g: loss %.4g against %.4g",
+		j.JudgedJobs, j.JudgedSettings, j.JudgedLevel, *j.Loss, *j.RivalLoss)
 	if j.LossDifferenceLow != nil && j.LossDifferenceHigh != nil {
-		words += fmt.Sprintf(" (difference %.3g to %.3g)", *j.LossDifferenceLow, *j.LossDifferenceHigh)
+		words += fmt.Sprintf(" (difference %.3g to %.3g)", *j.LossDifferenceLow,
+			*j.LossDifferenceHigh)
 	}
 	if j.CoverageRatio != nil && j.RivalCoverageRatio != nil {
-		words += fmt.Sprintf(", bound kept %.3f against %.3f", *j.CoverageRatio, *j.RivalCoverageRatio)
+		words += fmt.Sprintf(", bound kept %.3f against %.3f", *j.CoverageRatio,
+			*j.RivalCoverageRatio)
 	}
 	if j.GainedSettings+j.LostSettings > 0 {
 		words += fmt.Sprintf(", %d settings gained, %d lost", j.GainedSettings, j.LostSettings)
@@ -122,9 +166,15 @@ func judgementWords(j *schemas.Judgement) string {
 // find returns the one regressor that a target or the first digits of a digest name.
 func FindRegressor(all []schemas.RegressorVersion, name string) (*schemas.RegressorVersion, error) {
 	if slices.Contains(schemas.Targets(), name) {
-		k := slices.IndexFunc(all, func(v schemas.RegressorVersion) bool { return v.Target == name && v.State == schemas.RegressorChampion })
+		k := slices.IndexFunc(all, func(v schemas.RegressorVersion) bool {
+			return v.Target == name && v.State == schemas.RegressorChampion
+		})
 		if k < 0 {
-			return nil, &schemas.Error{Code: schemas.CodeNotFound, Field: "regressor", Message: "nothing is in use for " + name + " yet"}
+			return nil, &schemas.Error{
+				Code:    schemas.CodeNotFound,
+				Field:   "regressor",
+				Message: "nothing is in use for " + name + " yet",
+			}
 		}
 		return &all[k], nil
 	}
@@ -138,9 +188,17 @@ func FindRegressor(all []schemas.RegressorVersion, name string) (*schemas.Regres
 	case 1:
 		return found[0], nil
 	case 0:
-		return nil, &schemas.Error{Code: schemas.CodeNotFound, Field: "regressor", Message: "none begins with " + name + "; courier regressor list shows them"}
+		return nil, &schemas.Error{
+			Code:    schemas.CodeNotFound,
+			Field:   "regressor",
+			Message: "none begins with " + name + "; courier regressor list shows them",
+		}
 	}
-	slices.SortFunc(found, func(a, b *schemas.RegressorVersion) int { return cmp.Compare(a.ModelDigest, b.ModelDigest) })
-	return nil, schemas.Invalid("regressor", "%d begin with %s, such as %.16s of %s and %.16s of %s: name more digits",
-		len(found), name, found[0].ModelDigest, found[0].Target, found[1].ModelDigest, found[1].Target)
+	slices.SortFunc(found, func(a, b *schemas.RegressorVersion) int {
+		return cmp.Compare(a.ModelDigest, b.ModelDigest)
+	})
+	return nil, schemas.Invalid("regressor",
+		"%d begin with %s, such as %.16s of %s and %.16s of %s: name more digits",
+		len(found), name, found[0].ModelDigest, found[0].Target, found[1].ModelDigest,
+		found[1].Target)
 }

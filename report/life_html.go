@@ -31,9 +31,10 @@ type targetLife struct {
 	Target               string
 	Champion, Challenger *schemas.RegressorVersion  // nil if there is none
 	Versions             []schemas.RegressorVersion // oldest first: version 1 is the first
-	Moments              []Moment                   // oldest first, without those of who was replaced
-	Plots                []template.HTML
-	Drifts, Judged       int
+	// oldest first, without those of who was replaced
+	Moments        []Moment
+	Plots          []template.HTML
+	Drifts, Judged int
 }
 
 func newTargetLife(l *Life, target string) *targetLife {
@@ -73,7 +74,9 @@ func newTargetLife(l *Life, target string) *targetLife {
 // number is which version a digest is, from 1; 0 for one that the log no longer
 // tells of.
 func (t *targetLife) number(digest string) int {
-	return 1 + slices.IndexFunc(t.Versions, func(v schemas.RegressorVersion) bool { return v.ModelDigest == digest })
+	return 1 + slices.IndexFunc(t.Versions, func(v schemas.RegressorVersion) bool {
+		return v.ModelDigest == digest
+	})
 }
 
 // Name is the number of a version and what its digest begins with.

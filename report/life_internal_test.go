@@ -43,23 +43,58 @@ func (c *chronicle) stamp(id string) schemas.Stamp {
 func digestOf(letter string) string { return strings.Repeat(letter, 64) }
 
 func (c *chronicle) trained(letter, reason string, medianError float64) {
-	c.publish(&schemas.Trained{Stamp: c.stamp(letter + "/trained"), Target: schemas.TargetEpochTime, Reason: reason, Fitted: fittedAs(letter, medianError)})
+	c.publish(&schemas.Trained{
+		Stamp:  c.stamp(letter + "/trained"),
+		Target: schemas.TargetEpochTime,
+		Reason: reason,
+		Fitted: fittedAs(letter, medianError),
+	})
 }
 
 func fittedAs(letter string, medianError float64) schemas.Fitted {
-	return schemas.Fitted{ModelDigest: digestOf(letter), ManifestDigest: digestOf(letter), Family: "forest", Examples: 40, Settings: 8, MedianAbsoluteRatio: medianError, FitSeconds: 0.25}
+	return schemas.Fitted{
+		ModelDigest:         digestOf(letter),
+		ManifestDigest:      digestOf(letter),
+		Family:              "forest",
+		Examples:            40,
+		Settings:            8,
+		MedianAbsoluteRatio: medianError,
+		FitSeconds:          0.25,
+	}
 }
 
 // judged are figures of a comparison that the regressor won or lost.
 func judged(loss, rival float64) schemas.Judgement {
 	low, high, coverage, rivals := 0.9*(loss-rival), 1.1*(loss-rival), 0.94, 0.625
-	return schemas.Judgement{JudgedLevel: 0.9, JudgedJobs: 52, JudgedSettings: 9, Loss: &loss, RivalLoss: &rival, LossDifferenceLow: &low, LossDifferenceHigh: &high, CoverageRatio: &coverage, RivalCoverageRatio: &rivals}
+	return schemas.Judgement{
+		JudgedLevel:        0.9,
+		JudgedJobs:         52,
+		JudgedSettings:     9,
+		Loss:               &loss,
+		RivalLoss:          &rival,
+		LossDifferenceLow:  &low,
+		LossDifferenceHigh: &high,
+		CoverageRatio:      &coverage,
+		RivalCoverageRatio: &rivals,
+	}
 }
 
 func (c *chronicle) promoted(letter, rival, by, reason string, j schemas.Judgement) {
 	c.revision++
-	e := &schemas.Promoted{Stamp: c.stamp(schemas.PromotedID(schemas.TargetEpochTime, c.revision)), Target: schemas.TargetEpochTime, Revision: c.revision, ModelDigest: digestOf(letter), ManifestDigest: digestOf(letter),
-		Family: "forest", Examples: 40, Settings: 8, MedianAbsoluteRatio: 0.04, Reason: reason, DecidedBy: by, Judgement: j}
+	e := &schemas.Promoted{
+		Stamp:               c.stamp(schemas.PromotedID(schemas.TargetEpochTime, c.revision)),
+		Target:              schemas.TargetEpochTime,
+		Revision:            c.revision,
+		ModelDigest:         digestOf(letter),
+		ManifestDigest:      digestOf(letter),
+		Family:              "forest",
+		Examples:            40,
+		Settings:            8,
+		MedianAbsoluteRatio: 0.04,
+		Reason:              reason,
+		DecidedBy:           by,
+		Judgement:           j,
+	}
 	if rival != "" {
 		e.Rival = digestOf(rival)
 	}
@@ -71,10 +106,28 @@ func (c *chronicle) promoted(letter, rival, by, reason string, j schemas.Judgeme
 func (c *chronicle) story() {
 	c.trained("a", "the first regressor", 0.125)
 	c.promoted("a", "", schemas.DecidedFirst, "the first regressor", schemas.Judgement{})
-	c.publish(&schemas.Drift{Stamp: c.stamp(schemas.DriftID(schemas.TargetEpochTime, 7)), Target: schemas.TargetEpochTime, CauseSequence: 7, ModelDigest: digestOf("a"), Scope: schemas.DriftNode, Node: "node-b", SinceAt: c.at,
-		Ratio: 1.3, BeforeRatio: 1, Jobs: 4, Message: "jobs on node <b> take 1.30 times as long as predicted"})
+	c.publish(&schemas.Drift{
+		Stamp:         c.stamp(schemas.DriftID(schemas.TargetEpochTime, 7)),
+		Target:        schemas.TargetEpochTime,
+		CauseSequence: 7,
+		ModelDigest:   digestOf("a"),
+		Scope:         schemas.DriftNode,
+		Node:          "node-b",
+		SinceAt:       c.at,
+		Ratio:         1.3,
+		BeforeRatio:   1,
+		Jobs:          4,
+		Message:       "jobs on node <b> take 1.30 times as long as predicted",
+	})
 	c.trained("b", "drift: jobs on node-b", 0.25)
-	c.publish(&schemas.Rejected{Stamp: c.stamp(schemas.RejectedID(schemas.TargetEpochTime, digestOf("b"))), Target: schemas.TargetEpochTime, ModelDigest: digestOf("b"), Rival: digestOf("a"), Reason: "worse: see figures", Judgement: judged(0.04, 0.02)})
+	c.publish(&schemas.Rejected{
+		Stamp:       c.stamp(schemas.RejectedID(schemas.TargetEpochTime, digestOf("b"))),
+		Target:      schemas.TargetEpochTime,
+		ModelDigest: digestOf("b"),
+		Rival:       digestOf("a"),
+		Reason:      "worse: see figures",
+		Judgement:   judged(0.04, 0.02),
+	})
 	c.trained("c", "enough new epochs", 0.0625)
 	c.promoted("c", "a", schemas.DecidedTest, "better: see figures", judged(0.01, 0.02))
 	c.promoted("a", "c", schemas.DecidedRollback, "better: as before", judged(0.02, 0.03))
@@ -133,16 +186,19 @@ func TestLifePage_TellsAlarmsPromotionsAndReasons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(empty.String(), "No regressor was fitted yet") || strings.Contains(other.String(), "epoch_time") {
+	if !strings.Contains(empty.String(), "No regressor was fitted yet") ||
+		strings.Contains(other.String(), "epoch_time") {
 		t.Errorf("without regressors of a target:\n%s\n%s", empty.String(), other.String())
 	}
 	got := page.String()
 	for text, want := range map[string]int{
-		"<svg ":                   3, // error, loss, coverage
-		`<g class="drift">`:       3, // one alarm in each
-		`<path class="promoted"`:  3,
-		"In use is version 1 (aa": 1, "decided by rollback": 1, "3 fitted, 3 judged, 1 drift alarms": 1,
-		"promoted, by test": 1, `<td class="what">rejected</td>`: 2, "node &lt;b&gt; take 1.30": 4, "node <b>": 0, "NaN": 0, "http://": 0, "https://": 0, "<script": 0,
+		"<svg ":                              3, // error, loss, coverage
+		`<g class="drift">`:                  3, // one alarm in each
+		`<path class="promoted"`:             3,
+		"In use is version 1 (aa":            1,
+		"decided by rollback":                1,
+		"3 fitted, 3 judged, 1 drift alarms": 1,
+		"promoted, by test":                  1, `<td class="what">rejected</td>`: 2, "node &lt;b&gt; take 1.30": 4, "node <b>": 0, "NaN": 0, "http://": 0, "https://": 0, "<script": 0,
 		`0.04 <span class="soft">(0.02)</span>`: 1, `0.940 <span class="soft">(0.625)</span>`: 3,
 	} {
 		if n := strings.Count(got, text); n != want {
@@ -164,7 +220,10 @@ func TestTargetLife_PlacesMomentsBetweenVersions(t *testing.T) {
 	for i := range l.Moments {
 		got = append(got, fmt.Sprintf("%s %.2f", l.Moments[i].Kind, l.place(&l.Moments[i])))
 	}
-	want := []string{"trained 1.00", "promoted 1.33", "drift 1.67", "trained 2.00", "rejected 2.50", "trained 3.00", "promoted 3.45", "promoted 3.90"}
+	want := []string{
+		"trained 1.00", "promoted 1.33", "drift 1.67", "trained 2.00", "rejected 2.50",
+		"trained 3.00", "promoted 3.45", "promoted 3.90",
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("places (-want +got):\n%s", d)
 	}
@@ -172,15 +231,32 @@ func TestTargetLife_PlacesMomentsBetweenVersions(t *testing.T) {
 
 func TestFindRegressor_NamesARegressorByTargetOrDigits(t *testing.T) {
 	all := []schemas.RegressorVersion{
-		{Target: "epoch_time", State: schemas.RegressorChampion, Fitted: schemas.Fitted{ModelDigest: "abcdef01"}},
-		{Target: "epoch_time", State: schemas.RegressorFormer, Fitted: schemas.Fitted{ModelDigest: "abcdef02"}},
-		{Target: "accuracy", State: schemas.RegressorChallenger, Fitted: schemas.Fitted{ModelDigest: "cccccc"}},
+		{
+			Target: "epoch_time",
+			State:  schemas.RegressorChampion,
+			Fitted: schemas.Fitted{ModelDigest: "abcdef01"},
+		},
+		{
+			Target: "epoch_time",
+			State:  schemas.RegressorFormer,
+			Fitted: schemas.Fitted{ModelDigest: "abcdef02"},
+		},
+		{
+			Target: "accuracy",
+			State:  schemas.RegressorChallenger,
+			Fitted: schemas.Fitted{ModelDigest: "cccccc"},
+		},
 	}
 	for _, c := range []struct{ name, want, wrong string }{
 		{"epoch_time", "abcdef01", ""},
 		{"abcdef02", "abcdef02", ""},
 		{"cccccc", "cccccc", ""},
-		{"abcdef", "", "2 begin with abcdef, such as abcdef01 of epoch_time and abcdef02 of epoch_time: name more digits"},
+		{
+			"abcdef",
+			"",
+			"2 begin with abcdef, such as abcdef01 of epoch_time and abcdef02 of epoch_time:" +
+				" name more digits",
+		},
 		{"accuracy", "", "nothing is in use for accuracy yet"},
 		{"abcdef0123", "", "none begins with abcdef0123"},
 	} {

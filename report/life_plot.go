@@ -79,7 +79,8 @@ func (t *targetLife) errorPlot() template.HTML {
 	for i := range t.Moments {
 		m := &t.Moments[i]
 		if n := t.number(m.ModelDigest); m.Kind == momentPromoted && n > 0 {
-			p.upmark(t.place(m), errors[n-1], fmt.Sprintf("%s: version %d promoted: %s", second(m.At), n, m.Reason))
+			p.upmark(t.place(m), errors[n-1],
+				fmt.Sprintf("%s: version %d promoted: %s", second(m.At), n, m.Reason))
 		}
 	}
 	for i := range t.Versions {
@@ -88,7 +89,9 @@ func (t *targetLife) errorPlot() template.HTML {
 		if v.State == schemas.RegressorChampion || v.State == schemas.RegressorFormer {
 			class = "dot"
 		}
-		p.mark(class, float64(i+1), errors[i], fmt.Sprintf("version %d, %.12s, %s: %.1f %% on %d examples of %d settings", i+1, v.ModelDigest, v.State, errors[i], v.Examples, v.Settings))
+		p.mark(class, float64(i+1), errors[i],
+			fmt.Sprintf("version %d, %.12s, %s: %.1f %% on %d examples of %d settings", i+1,
+				v.ModelDigest, v.State, errors[i], v.Examples, v.Settings))
 	}
 	return p.svg()
 }
@@ -111,7 +114,8 @@ func (t *targetLife) lossPlot() template.HTML {
 	for _, m := range t.judged() {
 		values = append(values, *m.Loss / *m.RivalLoss)
 	}
-	p := t.axis("Judged on the same new jobs: loss against the other", "loss / loss of the other", values)
+	p := t.axis("Judged on the same new jobs: loss against the other", "loss / loss of the other",
+		values)
 	p.line("even", []float64{p.minX, p.maxX}, []float64{1, 1})
 	for _, m := range t.judged() {
 		x, y := t.place(m), *m.Loss / *m.RivalLoss
@@ -120,16 +124,22 @@ func (t *targetLife) lossPlot() template.HTML {
 			class = "hollow"
 		}
 		if m.LossDifferenceLow != nil && m.LossDifferenceHigh != nil {
-			p.line("bound", []float64{x, x}, []float64{1 + *m.LossDifferenceLow / *m.RivalLoss, 1 + *m.LossDifferenceHigh / *m.RivalLoss})
+			p.line("bound", []float64{x, x}, []float64{
+				1 + *m.LossDifferenceLow / *m.RivalLoss,
+				1 + *m.LossDifferenceHigh / *m.RivalLoss,
+			})
 		}
-		p.mark(class, x, y, fmt.Sprintf("version %d %s: %s", t.number(m.ModelDigest), m.Kind, judgementWords(&m.Judgement)))
+		p.mark(class, x, y,
+			fmt.Sprintf("version %d %s: %s", t.number(m.ModelDigest), m.Kind,
+				judgementWords(&m.Judgement)))
 	}
 	return p.svg()
 }
 
 // coveragePlot shows how often the bounds held on those jobs.
 func (t *targetLife) coveragePlot() template.HTML {
-	p := t.axis("Judged on the same new jobs: bounds that held", "share of jobs (hollow: the other)", []float64{1})
+	p := t.axis("Judged on the same new jobs: bounds that held",
+		"share of jobs (hollow: the other)", []float64{1})
 	p.maxY = 1.04
 	for _, m := range t.judged() {
 		if m.CoverageRatio == nil || m.RivalCoverageRatio == nil {
@@ -137,8 +147,11 @@ func (t *targetLife) coveragePlot() template.HTML {
 		}
 		x, name := t.place(m), fmt.Sprintf("version %d %s", t.number(m.ModelDigest), m.Kind)
 		p.line("even", []float64{x - 0.3, x + 0.3}, []float64{m.JudgedLevel, m.JudgedLevel})
-		p.mark("hollow", x, *m.RivalCoverageRatio, fmt.Sprintf("%s: the other held %.3f of %d", name, *m.RivalCoverageRatio, m.JudgedJobs))
-		p.mark("dot", x, *m.CoverageRatio, fmt.Sprintf("%s: its bound held %.3f of %d, promised %g", name, *m.CoverageRatio, m.JudgedJobs, m.JudgedLevel))
+		p.mark("hollow", x, *m.RivalCoverageRatio,
+			fmt.Sprintf("%s: the other held %.3f of %d", name, *m.RivalCoverageRatio, m.JudgedJobs))
+		p.mark("dot", x, *m.CoverageRatio,
+			fmt.Sprintf("%s: its bound held %.3f of %d, promised %g", name, *m.CoverageRatio,
+				m.JudgedJobs, m.JudgedLevel))
 	}
 	return p.svg()
 }
@@ -156,5 +169,6 @@ func (p *plot) upmark(x, y float64, tip string) {
 // upright is a line over the whole height, with a mark at its top.
 func (p *plot) upright(class string, x float64, tip string) {
 	fmt.Fprintf(&p.marks, `<g class="%s"><title>%s</title><path d="M%.1f %.1fV%.1f"/><path class="head" d="M%.1f %.1fl-4 -7h8z"/></g>`,
-		class, html.EscapeString(tip), p.px(x), plotTop+2, plotHeight-plotBottom, p.px(x), plotTop+4)
+		class, html.EscapeString(tip), p.px(x), plotTop+2, plotHeight-plotBottom, p.px(x), plotTop+
+			4)
 }

@@ -81,7 +81,8 @@ func (p *plot) bar(x, y float64, tip string) {
 	floor := p.py(max(p.minY, 0))
 	width := 0.6 * (p.px(1) - p.px(0))
 	fmt.Fprintf(&p.marks, `<rect class="bar" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s</title></rect>`,
-		p.px(x)-width/2, min(p.py(y), floor), width, math.Abs(floor-p.py(y)), html.EscapeString(tip))
+		p.px(x)-width/2, min(p.py(y), floor), width, math.Abs(floor-p.py(y)),
+		html.EscapeString(tip))
 }
 
 // svg draws the axes around the marks.
@@ -182,7 +183,8 @@ func short(v float64) string {
 func ticks(low, high float64, log bool) []float64 {
 	var all []float64
 	if log {
-		for power := math.Floor(math.Log10(low)); power <= math.Log10(high) && len(all) < 40; power++ {
+		for power := math.Floor(math.Log10(low)); power <= math.Log10(high) &&
+			len(all) < 40; power++ {
 			for _, digit := range []float64{1, 2, 5} {
 				if v := digit * math.Pow(10, power); v >= low && v <= high {
 					all = append(all, v)

@@ -24,12 +24,15 @@ func (v *RegressorLife) WriteText(out io.Writer) error {
 	}
 	line("regressor", "%s of %s", v.ModelDigest, v.Target)
 	line("state", "%s", stateWords(&v.RegressorVersion))
-	line("fitted", "%s on %d examples of %d settings, in %s, for: %s", v.Family, v.Examples, v.Settings, schemas.FormatSeconds(v.FitSeconds), v.TrainedFor)
+	line("fitted", "%s on %d examples of %d settings, in %s, for: %s", v.Family, v.Examples,
+		v.Settings, schemas.FormatSeconds(v.FitSeconds), v.TrainedFor)
 	squared := "" // unknown where runs were held out and not settings
 	if v.MeanSquaredError > 0 {
-		squared = fmt.Sprintf(", mean squared error %.4g, R2 %s", v.MeanSquaredError, Optional(v.R2, "%.4f"))
+		squared = fmt.Sprintf(", mean squared error %.4g, R2 %s", v.MeanSquaredError,
+			Optional(v.R2, "%.4f"))
 	}
-	line("error", "%s%s, on what was not learnt from", schemas.FormatError(v.Target, v.Family, v.MedianAbsoluteRatio), squared)
+	line("error", "%s%s, on what was not learnt from",
+		schemas.FormatError(v.Target, v.Family, v.MedianAbsoluteRatio), squared)
 	by := ""
 	if v.DecidedBy != "" {
 		by = " (decided by " + v.DecidedBy + ")"
@@ -41,7 +44,10 @@ func (v *RegressorLife) WriteText(out io.Writer) error {
 	for _, e := range v.Corrections {
 		line("corrected", "%s", e.Message)
 	}
-	line("files", "%s", map[bool]string{true: "kept: it can be promoted", false: "no longer kept"}[v.Kept])
+	line("files", "%s", map[bool]string{
+		true:  "kept: it can be promoted",
+		false: "no longer kept",
+	}[v.Kept])
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -67,7 +73,8 @@ func stateWords(v *schemas.RegressorVersion) string {
 	case schemas.RegressorChallenger:
 		return fmt.Sprintf("challenger since %s", second(v.TrainedAt))
 	case schemas.RegressorFormer:
-		return fmt.Sprintf("former, in use from %s to %s", second(v.PromotedAt), second(v.ReplacedAt))
+		return fmt.Sprintf("former, in use from %s to %s", second(v.PromotedAt),
+			second(v.ReplacedAt))
 	case schemas.RegressorRejected:
 		return fmt.Sprintf("rejected %s", second(v.RejectedAt))
 	}
@@ -80,31 +87,43 @@ const whyLetters = 72
 // Regressors writes a line for each regressor.
 func Regressors(out io.Writer, l *schemas.RegressorList) error {
 	if len(l.Regressors) == 0 {
-		_, err := fmt.Fprintln(out, "No regressor yet: the first is fitted when jobs have run, or by courier regressor train.")
+		_, err := fmt.Fprintln(out,
+			"No regressor yet: the first is fitted when jobs have run, or by courier regressor"+
+				" train.")
 		return err
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "target\tdigest\tstate\tkept\tfamily\texamples\tsettings\theld-out error\ttrained\tdecided by\twhy")
+	fmt.Fprintln(t,
+		"target\tdigest\tstate\tkept\tfamily\texamples\tsettings\theld-out"+
+			" error\ttrained\tdecided by\twhy")
 	for i := range l.Regressors {
 		v := &l.Regressors[i]
 		by := v.DecidedBy
 		if by == "" {
 			by = "-"
 		}
-		fmt.Fprintf(t, "%s\t%.12s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", v.Target, v.ModelDigest, v.State, map[bool]string{true: "yes", false: "no"}[v.Kept], v.Family, v.Examples, v.Settings,
-			strings.Replace(schemas.FormatError(v.Target, v.Family, v.MedianAbsoluteRatio), " error", "", 1), second(v.TrainedAt), by, cut(whyOf(v), whyLetters, false))
+		fmt.Fprintf(t, "%s\t%.12s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", v.Target, v.ModelDigest,
+			v.State, map[bool]string{
+				true:  "yes",
+				false: "no",
+			}[v.Kept], v.Family, v.Examples, v.Settings,
+			strings.Replace(schemas.FormatError(v.Target, v.Family, v.MedianAbsoluteRatio),
+				" error", "", 1), second(v.TrainedAt), by, cut(whyOf(v), whyLetters, false))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	for i := range l.Regressors {
 		for _, e := range l.Regressors[i].Corrections {
-			if _, err := fmt.Fprintf(out, "\n%s is corrected: %s.\n", e.Target, e.Message); err != nil {
+			if _, err := fmt.Fprintf(
+				out, "\n%s is corrected: %s.\n", e.Target, e.Message,
+			); err != nil {
 				return err
 			}
 		}
 	}
-	_, err := fmt.Fprintln(out, "\ncourier regressor show DIGEST tells the whole life of one; what is kept can be promoted.")
+	_, err := fmt.Fprintln(out,
+		"\ncourier regressor show DIGEST tells the whole life of one; what is kept can be promoted.")
 	return err
 }
 

@@ -24,7 +24,12 @@ func Score(out io.Writer, s *schemas.Score) error {
 	for _, g := range []struct {
 		kind  string
 		lines []schemas.ScoreLine
-	}{{"confidence", s.Confidence}, {"user", s.Users}, {"model", s.Models}, {"decision", s.Decisions}} {
+	}{
+		{"confidence", s.Confidence},
+		{"user", s.Users},
+		{"model", s.Models},
+		{"decision", s.Decisions},
+	} {
 		for i := range g.lines {
 			l := &g.lines[i]
 			name := trainedName(l.Name, l.Dataset)
@@ -43,7 +48,9 @@ func Score(out io.Writer, s *schemas.Score) error {
 		if b.Jobs == 0 {
 			continue
 		}
-		fmt.Fprintf(t, "%.2f-%.2f\t%s\t%d\t%d\t%.3f\t%.3f-%.3f\t\n", b.FromProbability, b.ToProbability, Optional(b.MeanProbability, "%.3f"), b.Jobs, b.Kept, *b.KeptRatio, *b.KeptLow, *b.KeptHigh)
+		fmt.Fprintf(t, "%.2f-%.2f\t%s\t%d\t%d\t%.3f\t%.3f-%.3f\t\n", b.FromProbability,
+			b.ToProbability, Optional(b.MeanProbability, "%.3f"), b.Jobs, b.Kept, *b.KeptRatio,
+			*b.KeptLow, *b.KeptHigh)
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -70,16 +70,39 @@ func NewStreams(states []bus.StreamState, changed []string, now time.Time) *Stre
 	r := &Streams{OK: true, Changed: changed}
 	for i := range states {
 		s := &states[i]
-		one := streamReport{Stream: s.Declared.Name, OK: s.OK(), Found: s.Found, Messages: s.Messages, Bytes: s.Bytes, First: s.First, Last: s.Last,
-			Declared: limitsOf(&s.Declared), Server: limitsOf(&s.Server), Differences: differencesOf(s.Differences), Consumers: []consumerReport{}}
+		one := streamReport{
+			Stream:      s.Declared.Name,
+			OK:          s.OK(),
+			Found:       s.Found,
+			Messages:    s.Messages,
+			Bytes:       s.Bytes,
+			First:       s.First,
+			Last:        s.Last,
+			Declared:    limitsOf(&s.Declared),
+			Server:      limitsOf(&s.Server),
+			Differences: differencesOf(s.Differences),
+			Consumers:   []consumerReport{},
+		}
 		if !s.OldestAt.IsZero() {
 			one.OldestAt, one.OldestSeconds = &s.OldestAt, max(now.Sub(s.OldestAt), 0).Seconds()
 		}
 		for _, c := range s.Consumers {
-			one.Consumers = append(one.Consumers, consumerReport{c.Name, len(c.Differences) == 0, c.Durable, c.Declared, c.Pending, c.AckPending, c.Redelivered, differencesOf(c.Differences)})
+			one.Consumers = append(one.Consumers, consumerReport{
+				c.Name,
+				len(c.Differences) == 0,
+				c.Durable,
+				c.Declared,
+				c.Pending,
+				c.AckPending,
+				c.Redelivered,
+				differencesOf(c.Differences),
+			})
 		}
 		for _, d := range schemas.StoreDurables() {
-			if d.Stream == s.Declared.Name && !slices.ContainsFunc(s.Consumers, func(c bus.ConsumerState) bool { return c.Name == d.Name }) {
+			if d.Stream == s.Declared.Name &&
+				!slices.ContainsFunc(s.Consumers, func(c bus.ConsumerState) bool {
+					return c.Name == d.Name
+				}) {
 				one.Missing = append(one.Missing, d.Name)
 			}
 		}
@@ -102,7 +125,14 @@ func differencesOf(all []bus.Difference) []differenceReport {
 
 // limitsOf is a declaration in base units.
 func limitsOf(s *schemas.Stream) streamLimits {
-	return streamLimits{Subjects: s.Subjects, MaxAgeSeconds: s.MaxAge.Seconds(), MaxBytes: s.MaxBytes, Replicas: s.Replicas, WindowSeconds: s.Duplicates.Seconds(), MaxMessageBytes: s.MaxMessage}
+	return streamLimits{
+		Subjects:        s.Subjects,
+		MaxAgeSeconds:   s.MaxAge.Seconds(),
+		MaxBytes:        s.MaxBytes,
+		Replicas:        s.Replicas,
+		WindowSeconds:   s.Duplicates.Seconds(),
+		MaxMessageBytes: s.MaxMessage,
+	}
 }
 
 // deviation is a difference and where it is.
@@ -140,7 +170,9 @@ func ChangedStreams(before, after []bus.StreamState) []string {
 		case d.Have == bus.Absent:
 			lines = append(lines, d.place+": created")
 		default:
-			lines = append(lines, fmt.Sprintf("%s: %s was %s, is %s now", d.place, d.Setting, d.Have, strings.TrimPrefix(d.Want, "at least ")))
+			lines = append(lines,
+				fmt.Sprintf("%s: %s was %s, is %s now", d.place, d.Setting, d.Have,
+					strings.TrimPrefix(d.Want, "at least ")))
 		}
 	}
 	return lines
@@ -166,15 +198,21 @@ func (r *Streams) WriteText(out io.Writer, applied bool) error {
 	for i := range r.Streams {
 		s := &r.Streams[i]
 		if !s.Found {
-			fmt.Fprintf(t, "%s\t-\t-\t%s\t-\t%s\t%s\t%d\tabsent\n", s.Stream, sizeWords(s.Declared.MaxBytes), ageWords(s.Declared.MaxAgeSeconds), ageWords(s.Declared.WindowSeconds), s.Declared.Replicas)
+			fmt.Fprintf(t, "%s\t-\t-\t%s\t-\t%s\t%s\t%d\tabsent\n", s.Stream,
+				sizeWords(s.Declared.MaxBytes), ageWords(s.Declared.MaxAgeSeconds),
+				ageWords(s.Declared.WindowSeconds), s.Declared.Replicas)
 			continue
 		}
 		oldest := "-"
 		if s.OldestAt != nil {
 			oldest = ageWords(s.OldestSeconds)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Stream, s.Messages, sizeWords(int64(s.Bytes)), beside(sizeWords(s.Server.MaxBytes), sizeWords(s.Declared.MaxBytes)),
-			oldest, beside(ageLimit(s.Server.MaxAgeSeconds), ageLimit(s.Declared.MaxAgeSeconds)), beside(ageWords(s.Server.WindowSeconds), ageWords(s.Declared.WindowSeconds)),
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Stream, s.Messages,
+			sizeWords(int64(s.Bytes)), beside(sizeWords(s.Server.MaxBytes),
+				sizeWords(s.Declared.MaxBytes)),
+			oldest, beside(ageLimit(s.Server.MaxAgeSeconds), ageLimit(s.Declared.MaxAgeSeconds)),
+			beside(ageWords(s.Server.WindowSeconds),
+				ageWords(s.Declared.WindowSeconds)),
 			beside(fmt.Sprint(s.Server.Replicas), fmt.Sprint(s.Declared.Replicas)), stateOf(s.OK))
 	}
 	if err := t.Flush(); err != nil {
@@ -209,10 +247,12 @@ func printReaders(out io.Writer, r *Streams) error {
 			case c.Durable:
 				state = "not Courier's"
 			}
-			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\n", s.Stream, c.Name, c.Pending, c.AckPending, c.Redelivered, state)
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\n", s.Stream, c.Name, c.Pending, c.AckPending,
+				c.Redelivered, state)
 		}
 		for _, name := range s.Missing {
-			fmt.Fprintf(t, "%s\t%s\t-\t-\t-\tabsent: made by the store that first reads\n", s.Stream, name)
+			fmt.Fprintf(t, "%s\t%s\t-\t-\t-\tabsent: made by the store that first reads\n",
+				s.Stream, name)
 		}
 	}
 	return t.Flush()

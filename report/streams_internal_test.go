@@ -16,12 +16,40 @@ func TestStreams_ListsChangesAndFailures(t *testing.T) {
 	node := schemas.Streams()[1]
 	stored := node
 	stored.MaxBytes = -1
-	durable := bus.ConsumerState{Name: "store-NODE", Durable: true, Declared: true, Pending: 7, AckPending: 3, Redelivered: 2}
+	durable := bus.ConsumerState{
+		Name:        "store-NODE",
+		Durable:     true,
+		Declared:    true,
+		Pending:     7,
+		AckPending:  3,
+		Redelivered: 2,
+	}
 	before := []bus.StreamState{{Declared: node, Found: true, Differences: []bus.Difference{
-		{Setting: "storage", Have: "memory", Want: "file"}, {Setting: "max_age", Have: "1h", Want: "at least 168h"}}, Consumers: []bus.ConsumerState{durable}}}
-	before[0].Consumers[0].Differences = []bus.Difference{{Setting: "ack_policy", Have: "explicit", Want: "all"}}
-	after := []bus.StreamState{{Declared: node, Server: stored, Found: true, Messages: 5, Bytes: 1536, OldestAt: now.Add(-26 * time.Hour),
-		Differences: []bus.Difference{{Setting: "storage", Have: "memory", Want: "file", Failure: "it can not"}}, Consumers: before[0].Consumers}}
+		{Setting: "storage", Have: "memory", Want: "file"}, {
+			Setting: "max_age",
+			Have:    "1h",
+			Want:    "at least 168h",
+		}}, Consumers: []bus.ConsumerState{durable}}}
+	before[0].Consumers[0].Differences = []bus.Difference{{
+		Setting: "ack_policy",
+		Have:    "explicit",
+		Want:    "all",
+	}}
+	after := []bus.StreamState{{
+		Declared: node,
+		Server:   stored,
+		Found:    true,
+		Messages: 5,
+		Bytes:    1536,
+		OldestAt: now.Add(-26 * time.Hour),
+		Differences: []bus.Difference{{
+			Setting: "storage",
+			Have:    "memory",
+			Want:    "file",
+			Failure: "it can not",
+		}},
+		Consumers: before[0].Consumers,
+	}}
 	r := NewStreams(after, ChangedStreams(before, after), now)
 	var out bytes.Buffer
 	if err := r.WriteText(&out, true); err != nil {
@@ -49,7 +77,18 @@ func TestAgeWords(t *testing.T) {
 	for _, c := range []struct {
 		seconds float64
 		want    string
-	}{{-3, "0s"}, {0.4, "0s"}, {59, "59s"}, {60, "1m"}, {61, "1m1s"}, {3600, "1h"}, {3661, "1h1m"}, {47 * 3600, "47h"}, {48 * 3600, "2d"}, {49*3600 + 59, "2d1h"}} {
+	}{
+		{-3, "0s"},
+		{0.4, "0s"},
+		{59, "59s"},
+		{60, "1m"},
+		{61, "1m1s"},
+		{3600, "1h"},
+		{3661, "1h1m"},
+		{47 * 3600, "47h"},
+		{48 * 3600, "2d"},
+		{49*3600 + 59, "2d1h"},
+	} {
 		if got := ageWords(c.seconds); got != c.want {
 			t.Errorf("ageWords(%g) = %s, want %s", c.seconds, got, c.want)
 		}
@@ -61,7 +100,8 @@ func TestSizeWords(t *testing.T) {
 	for _, n := range []int64{-1, 0, 1023, 1024, 1536, 256 << 20, 1 << 30, 5 << 40} {
 		got = append(got, sizeWords(n))
 	}
-	if s := strings.Join(got, ", "); s != "unlimited, 0 B, 1023 B, 1 KiB, 1.5 KiB, 256 MiB, 1 GiB, 5120 GiB" {
+	if s := strings.Join(got, ", "); s != "unlimited, 0 B, 1023 B, 1 KiB, 1.5 KiB, 256 MiB, 1"+
+		" GiB, 5120 GiB" {
 		t.Errorf("sizes %s", s)
 	}
 }

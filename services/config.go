@@ -64,13 +64,15 @@ func (p Port) Listen(ctx context.Context, host string) (l net.Listener, note str
 		return l, "", wrapListen(p.Flag, port, err)
 	}
 	if p.Given >= 0 {
-		return nil, "", fmt.Errorf("%s %d is taken: give another, or 0 for any free one", p.Flag, port)
+		return nil, "", fmt.Errorf("%s %d is taken: give another, or 0 for any free one", p.Flag,
+			port)
 	}
 	l, err = lc.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, "", wrapListen(p.Flag, 0, err)
 	}
-	return l, fmt.Sprintf("port %d is taken, using %d (%s)", port, l.Addr().(*net.TCPAddr).Port, p.Flag), nil
+	return l, fmt.Sprintf("port %d is taken, using %d (%s)", port, l.Addr().(*net.TCPAddr).Port,
+		p.Flag), nil
 }
 
 func wrapListen(flag string, port int, err error) error {

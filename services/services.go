@@ -103,7 +103,8 @@ func RunWithin(ctx context.Context, log *slog.Logger, grace time.Duration, group
 		select {
 		case <-done:
 		case <-deadline:
-			return errors.Join(failure, fmt.Errorf("%v did not stop within %s", all[i].parts, grace))
+			return errors.Join(failure,
+				fmt.Errorf("%v did not stop within %s", all[i].parts, grace))
 		}
 	}
 	if failure == nil {

@@ -16,7 +16,11 @@ import (
 // have nothing else to do. Only Linux knows this by thread; elsewhere nothing is done
 // and it returns false.
 func Yield(niceness int, idle bool) (bool, error) {
-	policy := unix.SchedAttr{Policy: unix.SCHED_NORMAL, Nice: int32(niceness), Runtime: uint64(shortSlice)}
+	policy := unix.SchedAttr{
+		Policy:  unix.SCHED_NORMAL,
+		Nice:    int32(niceness),
+		Runtime: uint64(shortSlice),
+	}
 	if idle {
 		policy = unix.SchedAttr{Policy: unix.SCHED_IDLE}
 	}

@@ -77,7 +77,8 @@ func Compare(ctx context.Context, w *World, o CompareOptions) (*Comparison, erro
 
 // WriteText writes the comparison as a table with a legend.
 func (c *Comparison) WriteText(out io.Writer) error {
-	fmt.Fprintf(out, "%d submissions, confidence %g, seed %d\n\n", c.Submissions, c.Confidence, c.Seed)
+	fmt.Fprintf(out, "%d submissions, confidence %g, seed %d\n\n", c.Submissions, c.Confidence,
+		c.Seed)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "rule\taccepted\trefused\texplored\tkept\tinterval\twrong refusals\tat once\t"+
 		"regret\tat once\tCPU hours\twarned\tfalse\t")

@@ -41,33 +41,62 @@ func (r *running) setting(n *node) schemas.Setting {
 }
 
 func submittedEvent(q *schemas.JobRequest, a *schemas.Advice, at float64) *schemas.Submitted {
-	e := &schemas.Submitted{JobStamp: jobStamp(q.JobID+"/submitted", q.JobID, 0, at), Request: *q, Advice: *a}
+	e := &schemas.Submitted{
+		JobStamp: jobStamp(q.JobID+"/submitted", q.JobID, 0, at),
+		Request:  *q,
+		Advice:   *a,
+	}
 	e.Advice.EventID = e.EventID
 	return e
 }
 
 func withdrawnEvent(q *schemas.JobRequest, at float64) *schemas.Ended {
-	return &schemas.Ended{JobStamp: jobStamp(schemas.EndedID(q.JobID, 0, schemas.EventCancelled), q.JobID, 0, at), Outcome: schemas.EventCancelled, Reason: "refused"}
+	return &schemas.Ended{
+		JobStamp: jobStamp(schemas.EndedID(q.JobID, 0, schemas.EventCancelled), q.JobID, 0, at),
+		Outcome:  schemas.EventCancelled,
+		Reason:   "refused",
+	}
 }
 
 func (r *running) startedEvent(n *node) *schemas.Started {
-	return &schemas.Started{JobStamp: jobStamp(schemas.StartedID(r.id(), 1), r.id(), 1, r.startedAt), Setting: r.setting(n), NodeCores: n.Cores}
+	return &schemas.Started{
+		JobStamp:  jobStamp(schemas.StartedID(r.id(), 1), r.id(), 1, r.startedAt),
+		Setting:   r.setting(n),
+		NodeCores: n.Cores,
+	}
 }
 
 // epochEvent reports the epoch that ends now.
 func (r *running) epochEvent(n *node) *schemas.Epoch {
 	accuracy := r.measuredAccuracy(r.epoch)
 	jobs := r.jobSeconds / (n.now - r.beganAt)
-	return &schemas.Epoch{JobStamp: jobStamp(schemas.EpochID(r.id(), 1, r.epoch), r.id(), 1, n.now), Setting: r.setting(n), Epoch: r.epoch,
-		DurationSeconds: n.now - r.beganAt, DurationSource: schemas.DurationReported, NodeCores: n.Cores, Accuracy: &accuracy, ConcurrentJobs: &jobs}
+	return &schemas.Epoch{
+		JobStamp:        jobStamp(schemas.EpochID(r.id(), 1, r.epoch), r.id(), 1, n.now),
+		Setting:         r.setting(n),
+		Epoch:           r.epoch,
+		DurationSeconds: n.now - r.beganAt,
+		DurationSource:  schemas.DurationReported,
+		NodeCores:       n.Cores,
+		Accuracy:        &accuracy,
+		ConcurrentJobs:  &jobs,
+	}
 }
 
 func (r *running) finishedEvent(n *node) *schemas.Ended {
 	accuracy := r.measuredAccuracy(r.epochs)
 	startup := r.job.family.StartupSeconds * r.job.luck.startup
 	var status int32
-	return &schemas.Ended{JobStamp: jobStamp(schemas.EndedID(r.id(), 1, schemas.EventFinished), r.id(), 1, n.now), Setting: r.setting(n), Outcome: schemas.EventFinished,
-		ExitCode: &status, DurationSeconds: n.now - r.startedAt, StartupSeconds: &startup, EpochsDone: r.epochs, Accuracy: &accuracy}
+	return &schemas.Ended{
+		JobStamp: jobStamp(schemas.EndedID(r.id(), 1, schemas.EventFinished), r.id(), 1,
+			n.now),
+		Setting:         r.setting(n),
+		Outcome:         schemas.EventFinished,
+		ExitCode:        &status,
+		DurationSeconds: n.now - r.startedAt,
+		StartupSeconds:  &startup,
+		EpochsDone:      r.epochs,
+		Accuracy:        &accuracy,
+	}
 }
 
 func (r *running) measuredAccuracy(epoch uint32) float64 {
@@ -77,6 +106,9 @@ func (r *running) measuredAccuracy(epoch uint32) float64 {
 func (n *node) sampleEvent(number uint64, w *World, at float64) *schemas.Sample {
 	busy := min(1, float64(n.processes)/float64(n.Cores))
 	const boot = "sim"
-	return &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID(n.Name, boot, number), At: clock(at)}, Node: n.Name, BootID: boot, Number: number,
+	return &schemas.Sample{Stamp: schemas.Stamp{
+		EventID: schemas.SampleID(n.Name, boot, number),
+		At:      clock(at),
+	}, Node: n.Name, BootID: boot, Number: number,
 		IntervalSeconds: w.SampleSeconds, Cores: n.Cores, CPURatio: &busy}
 }

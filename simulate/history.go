@@ -45,7 +45,10 @@ func (w *World) warmUp(seed uint64, begin float64) (log []Record, end float64) {
 				n.now = now
 				for k := range groups[0] {
 					j := &groups[0][k]
-					n.start(j, candidate{uint32(j.Request.BatchSizes[0]), uint32(j.Request.CPUs[0])}, uint32(j.Request.Epochs), false)
+					n.start(j, candidate{
+						uint32(j.Request.BatchSizes[0]),
+						uint32(j.Request.CPUs[0]),
+					}, uint32(j.Request.Epochs), false)
 					tell(n.jobs[k].startedEvent(n), now)
 				}
 				groups = groups[1:]
@@ -123,8 +126,13 @@ func (w *World) design() []Job {
 		f := &w.Families[i]
 		for _, batch := range f.BatchSizes {
 			for _, cpus := range f.levelsOfCPUs() {
-				all = append(all, Job{family: f, Request: schemas.JobRequest{Model: f.Model, TrainingSamples: f.TrainingSamples,
-					BatchSizes: []int{batch}, CPUs: schemas.CPUs{cpus}, Epochs: slices.Max(f.Epochs)}})
+				all = append(all, Job{
+					family: f,
+					Request: schemas.JobRequest{Model: f.Model, TrainingSamples: f.TrainingSamples,
+						BatchSizes: []int{batch},
+						CPUs:       schemas.CPUs{cpus},
+						Epochs:     slices.Max(f.Epochs)},
+				})
 			}
 		}
 	}

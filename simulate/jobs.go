@@ -33,7 +33,13 @@ func (w *World) Jobs(submissions int, confidence float64, seed uint64) []Job {
 
 func (w *World) job(id string, at, confidence float64, r *rand.Rand, seed uint64) Job {
 	f := w.drawFamily(r)
-	q := schemas.JobRequest{JobID: id, Model: f.Model, TrainingSamples: f.TrainingSamples, BatchSizes: f.BatchSizes, Confidence: confidence}
+	q := schemas.JobRequest{
+		JobID:           id,
+		Model:           f.Model,
+		TrainingSamples: f.TrainingSamples,
+		BatchSizes:      f.BatchSizes,
+		Confidence:      confidence,
+	}
 	q.CPUs = f.CPUs[r.IntN(len(f.CPUs))]
 	q.Epochs = f.Epochs[r.IntN(len(f.Epochs))]
 	ratio := w.SLO.LeastRatio + (w.SLO.MostRatio-w.SLO.LeastRatio)*r.Float64()
@@ -90,7 +96,8 @@ func (f *Family) meanCoreSeconds() float64 {
 	for _, list := range f.CPUs {
 		for _, cpus := range list {
 			for _, batch := range f.BatchSizes {
-				seconds := f.StartupSeconds + epochs*f.EpochSeconds.alone(uint32(batch), uint32(cpus))
+				seconds := f.StartupSeconds + epochs*f.EpochSeconds.alone(uint32(batch),
+					uint32(cpus))
 				sum += float64(cpus) * seconds / float64(len(f.CPUs)*len(list)*len(f.BatchSizes))
 			}
 		}
@@ -113,4 +120,8 @@ func candidates(q *schemas.JobRequest) []candidate {
 }
 
 // offeredBy reports whether a request leaves the choice.
-func (c candidate) offeredBy(q *schemas.JobRequest) bool { return slices.Contains(candidates(q), c) }
+func (c candidate) offeredBy(
+	q *schemas.JobRequest,
+) bool {
+	return slices.Contains(candidates(q), c)
+}

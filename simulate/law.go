@@ -19,7 +19,8 @@ type TimeLaw struct {
 // alone is the law for a job that has its node for itself.
 func (l *TimeLaw) alone(batch, cpus uint32) float64 {
 	b, c := math.Log(float64(batch)/64), math.Log(float64(cpus))
-	return math.Exp(l.Constant + l.Batch*b + l.CPUs*c + l.InverseCPUs/float64(cpus) + l.BatchCPUs*b*c)
+	return math.Exp(l.Constant + l.Batch*b + l.CPUs*c + l.InverseCPUs/float64(cpus) +
+		l.BatchCPUs*b*c)
 }
 
 // contention is by what the neighbours multiply the seconds of an epoch; 1
@@ -28,7 +29,8 @@ func (l *TimeLaw) contention(cpus uint32, jobs, processes int, cores uint32) flo
 	if jobs == 1 {
 		return 1
 	}
-	return math.Exp(l.Jobs*math.Log(float64(jobs)) + l.Neighbours*math.Log1p(float64(processes-int(cpus))/float64(cores)))
+	return math.Exp(l.Jobs*math.Log(float64(jobs)) +
+		l.Neighbours*math.Log1p(float64(processes-int(cpus))/float64(cores)))
 }
 
 // AccuracyLaw gives the true accuracy after some epochs: 1 − exp(constant +

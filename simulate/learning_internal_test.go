@@ -176,7 +176,9 @@ func TestLearner_Refits(t *testing.T) {
 }
 
 func TestChoosePoint(t *testing.T) {
-	fast, middle, slow := predictedCandidate{512, 4, 50, 0.90}, predictedCandidate{128, 4, 99, 0.94}, predictedCandidate{64, 4, 200, 0.96}
+	fast := predictedCandidate{512, 4, 50, 0.90}
+	middle := predictedCandidate{128, 4, 99, 0.94}
+	slow := predictedCandidate{64, 4, 200, 0.96}
 	for _, c := range []struct {
 		name     string
 		all      []predictedCandidate
@@ -184,12 +186,48 @@ func TestChoosePoint(t *testing.T) {
 		decision schemas.Decision
 		want     predictedCandidate
 	}{
-		{"the most accurate within the SLO", []predictedCandidate{slow, middle, fast}, 100, schemas.MeetsSLO, middle},
-		{"the order says nothing", []predictedCandidate{fast, slow, middle}, 100, schemas.MeetsSLO, middle},
-		{"exactly the SLO is within", []predictedCandidate{slow, fast}, 200, schemas.MeetsSLO, slow},
-		{"none within: a refusal with the fastest", []predictedCandidate{slow, fast, middle}, 49, schemas.BestEffort, fast},
-		{"as accurate: the faster", []predictedCandidate{{64, 2, 90, 0.96}, {64, 8, 80, 0.96}}, 100, schemas.MeetsSLO, predictedCandidate{64, 8, 80, 0.96}},
-		{"a faster one that is less accurate", []predictedCandidate{middle, {128, 8, 80, 0.93}}, 100, schemas.MeetsSLO, middle},
+		{
+			"the most accurate within the SLO",
+			[]predictedCandidate{slow, middle, fast},
+			100,
+			schemas.MeetsSLO,
+			middle,
+		},
+		{
+			"the order says nothing",
+			[]predictedCandidate{fast, slow, middle},
+			100,
+			schemas.MeetsSLO,
+			middle,
+		},
+		{
+			"exactly the SLO is within",
+			[]predictedCandidate{slow, fast},
+			200,
+			schemas.MeetsSLO,
+			slow,
+		},
+		{
+			"none within: a refusal with the fastest",
+			[]predictedCandidate{slow, fast, middle},
+			49,
+			schemas.BestEffort,
+			fast,
+		},
+		{
+			"as accurate: the faster",
+			[]predictedCandidate{{64, 2, 90, 0.96}, {64, 8, 80, 0.96}},
+			100,
+			schemas.MeetsSLO,
+			predictedCandidate{64, 8, 80, 0.96},
+		},
+		{
+			"a faster one that is less accurate",
+			[]predictedCandidate{middle, {128, 8, 80, 0.93}},
+			100,
+			schemas.MeetsSLO,
+			middle,
+		},
 	} {
 		if decision, got := choosePoint(c.all, c.slo); decision != c.decision || got != c.want {
 			t.Errorf("%s: %s %+v, want %s %+v", c.name, decision, got, c.decision, c.want)

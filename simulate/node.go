@@ -40,7 +40,9 @@ func (w *World) nodes(now float64) []node {
 				all[i].drifts = append(all[i].drifts, d)
 			}
 		}
-		slices.SortStableFunc(all[i].drifts, func(a, b Drift) int { return cmp.Compare(a.AfterSeconds, b.AfterSeconds) })
+		slices.SortStableFunc(all[i].drifts, func(a, b Drift) int {
+			return cmp.Compare(a.AfterSeconds, b.AfterSeconds)
+		})
 	}
 	return all
 }
@@ -54,8 +56,16 @@ func (n *node) copied() node {
 
 // start puts a job on the node, now.
 func (n *node) start(j *Job, c candidate, epochs uint32, promised bool) {
-	n.jobs = append(n.jobs, running{job: j, choice: c, epochs: epochs, left: j.family.StartupSeconds * j.luck.startup,
-		alone: j.family.EpochSeconds.alone(c.batch, c.cpus), startedAt: n.now, beganAt: n.now, promised: promised})
+	n.jobs = append(n.jobs, running{
+		job:       j,
+		choice:    c,
+		epochs:    epochs,
+		left:      j.family.StartupSeconds * j.luck.startup,
+		alone:     j.family.EpochSeconds.alone(c.batch, c.cpus),
+		startedAt: n.now,
+		beganAt:   n.now,
+		promised:  promised,
+	})
 	n.processes += int(c.cpus)
 	n.refresh()
 }
@@ -72,7 +82,9 @@ func (n *node) refreshJob(r *running) {
 	r.rate = 1
 	if r.epoch > 0 {
 		l := &r.job.family.EpochSeconds
-		r.rate = 1 / (r.alone * l.contention(r.choice.cpus, len(n.jobs), n.processes, n.Cores) * r.job.luck.epochs[r.epoch-1] * n.drift())
+		r.rate = 1 / (r.alone * l.contention(
+			r.choice.cpus, len(n.jobs), n.processes, n.Cores,
+		) * r.job.luck.epochs[r.epoch-1] * n.drift())
 	}
 }
 

@@ -11,8 +11,23 @@ import (
 // still is a job without noise: an epoch of e^constant seconds alone, twice as
 // long for each other process per core.
 func still(id string, startup float64, epochs int, seconds float64) *Job {
-	f := &Family{Model: "m", StartupSeconds: startup, TrainingSamples: 64, EpochSeconds: TimeLaw{Constant: math.Log(seconds), Neighbours: 1}}
-	j := &Job{Request: schemas.JobRequest{JobID: id, Model: "m", Epochs: epochs, BatchSizes: []int{64}, CPUs: schemas.CPUs{4}}, family: f, luck: luck{startup: 1}}
+	f := &Family{
+		Model:           "m",
+		StartupSeconds:  startup,
+		TrainingSamples: 64,
+		EpochSeconds:    TimeLaw{Constant: math.Log(seconds), Neighbours: 1},
+	}
+	j := &Job{
+		Request: schemas.JobRequest{
+			JobID:      id,
+			Model:      "m",
+			Epochs:     epochs,
+			BatchSizes: []int{64},
+			CPUs:       schemas.CPUs{4},
+		},
+		family: f,
+		luck:   luck{startup: 1},
+	}
 	for range epochs {
 		j.luck.epochs, j.luck.accuracy = append(j.luck.epochs, 1), append(j.luck.accuracy, 0)
 	}
@@ -136,7 +151,8 @@ func TestNoise_BelongsToTheJob(t *testing.T) {
 	short, long := noise.luck(1, "a", 3), noise.luck(1, "a", 9)
 	for k := range short.epochs {
 		if short.epochs[k] != long.epochs[k] {
-			t.Errorf("epoch %d: %g in a run of 3, %g in one of 9", k+1, short.epochs[k], long.epochs[k])
+			t.Errorf("epoch %d: %g in a run of 3, %g in one of 9", k+1, short.epochs[k],
+				long.epochs[k])
 		}
 	}
 	if other := noise.luck(1, "b", 3); other.epochs[0] == short.epochs[0] {
@@ -149,7 +165,15 @@ func TestNoise_BelongsToTheJob(t *testing.T) {
 
 // The law, term by term.
 func TestTimeLaw(t *testing.T) {
-	l := TimeLaw{Constant: 1, Batch: -0.5, CPUs: -0.25, InverseCPUs: 0.5, BatchCPUs: 0.125, Jobs: 0.5, Neighbours: 2}
+	l := TimeLaw{
+		Constant:    1,
+		Batch:       -0.5,
+		CPUs:        -0.25,
+		InverseCPUs: 0.5,
+		BatchCPUs:   0.125,
+		Jobs:        0.5,
+		Neighbours:  2,
+	}
 	for _, c := range []struct {
 		what      string
 		got, want float64
@@ -157,7 +181,11 @@ func TestTimeLaw(t *testing.T) {
 		{"64 on 1 CPU", l.alone(64, 1), math.Exp(1 + 0.5)},
 		{"128 on 1 CPU", l.alone(128, 1), math.Exp(1.5 - 0.5*math.Ln2)},
 		{"64 on 2 CPUs", l.alone(64, 2), math.Exp(1 - 0.25*math.Ln2 + 0.25)},
-		{"128 on 2 CPUs", l.alone(128, 2), math.Exp(1 - 0.75*math.Ln2 + 0.25 + 0.125*math.Ln2*math.Ln2)},
+		{
+			"128 on 2 CPUs",
+			l.alone(128, 2),
+			math.Exp(1 - 0.75*math.Ln2 + 0.25 + 0.125*math.Ln2*math.Ln2),
+		},
 		{"nobody beside", l.contention(4, 1, 4, 16), 1},
 		{"three beside with 12 processes", l.contention(4, 4, 16, 16), 2 * math.Pow(1+12.0/16, 2)},
 	} {
@@ -196,7 +224,13 @@ func TestPlay_HindsightIsWhatHappened(t *testing.T) {
 		var later []arrival
 		for k := i + 1; k < len(outcomes); k++ {
 			if l := &outcomes[k]; l.Node == o.Node {
-				later = append(later, arrival{k, s.Jobs[k].At, &s.Jobs[k], candidate{l.BatchSize, l.CPUs}, l.Epochs})
+				later = append(later, arrival{
+					k,
+					s.Jobs[k].At,
+					&s.Jobs[k],
+					candidate{l.BatchSize, l.CPUs},
+					l.Epochs,
+				})
 			}
 		}
 		got := p.before[i].try(&s.Jobs[i], candidate{o.BatchSize, o.CPUs}, later)
@@ -204,7 +238,8 @@ func TestPlay_HindsightIsWhatHappened(t *testing.T) {
 			t.Fatalf("%s took %g s, in hindsight %g", o.JobID, o.Seconds, got)
 		}
 		if o.MetSLO && o.InHindsight.Accuracy < o.Accuracy {
-			t.Fatalf("%s met its SLO with accuracy %g, and the best in hindsight is %+v", o.JobID, o.Accuracy, o.InHindsight)
+			t.Fatalf("%s met its SLO with accuracy %g, and the best in hindsight is %+v", o.JobID,
+				o.Accuracy, o.InHindsight)
 		}
 	}
 }

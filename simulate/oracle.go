@@ -34,7 +34,8 @@ func (o *oracle) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, er
 			continue
 		}
 		seconds, broken := p.foresee(j, c, n)
-		if seconds <= q.SLO.Seconds() && (broken < fewest || broken == fewest && accuracy > best.Accuracy) {
+		if seconds <= q.SLO.Seconds() && (broken < fewest || broken == fewest &&
+			accuracy > best.Accuracy) {
 			best, fewest = Best{true, c.batch, c.cpus, accuracy}, broken
 		}
 	}
@@ -43,7 +44,11 @@ func (o *oracle) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, er
 		c := candidates(&q)[0]
 		decision, best = schemas.BestEffort, Best{BatchSize: c.batch, CPUs: c.cpus}
 	}
-	load := schemas.Load{ConcurrentJobs: float64(len(n.jobs) + 1), Processes: float64(n.processes + int(best.CPUs)), StableTimeRatio: 1}
+	load := schemas.Load{
+		ConcurrentJobs:  float64(len(n.jobs) + 1),
+		Processes:       float64(n.processes + int(best.CPUs)),
+		StableTimeRatio: 1,
+	}
 	load.ProcessesPerCore = load.Processes / float64(n.Cores)
 	return Answer(&q, at, decision, *n.Node, load, best.BatchSize, best.CPUs), nil
 }
@@ -56,7 +61,8 @@ func leastLoaded(nodes []node, q *schemas.JobRequest) *node {
 		if int(n.Cores) < slices.Min(q.CPUs) {
 			continue
 		}
-		if best == nil || n.perCore() < best.perCore() || n.perCore() == best.perCore() && n.Name < best.Name {
+		if best == nil || n.perCore() < best.perCore() || n.perCore() == best.perCore() &&
+			n.Name < best.Name {
 			best = n
 		}
 	}

@@ -17,7 +17,11 @@ type Scenario struct {
 
 // NewScenario draws a scenario; the same arguments give the same.
 func NewScenario(w *World, submissions int, confidence float64, seed uint64) *Scenario {
-	return &Scenario{World: w, History: w.History(seed), Jobs: w.Jobs(submissions, confidence, seed)}
+	return &Scenario{
+		World:   w,
+		History: w.History(seed),
+		Jobs:    w.Jobs(submissions, confidence, seed),
+	}
 }
 
 // Outcome is what became of one submission.
@@ -68,8 +72,17 @@ type play struct {
 // the order of submission. progress may be nil; it is told how many submissions
 // were answered. The error is ctx's or the rule's, or says that an advice or the
 // world makes no sense.
-func (s *Scenario) Play(ctx context.Context, rule Rule, progress func(done int)) ([]Outcome, error) {
-	p := &play{Scenario: s, ctx: ctx, rule: rule, nodes: s.World.nodes(0), index: map[string]int{}, arrivals: map[string][]arrival{}}
+func (s *Scenario) Play(
+	ctx context.Context, rule Rule, progress func(done int),
+) ([]Outcome, error) {
+	p := &play{
+		Scenario: s,
+		ctx:      ctx,
+		rule:     rule,
+		nodes:    s.World.nodes(0),
+		index:    map[string]int{},
+		arrivals: map[string][]arrival{},
+	}
 	if k, ok := rule.(knowing); ok {
 		k.know(p)
 	}
@@ -146,7 +159,12 @@ func (p *play) tell(e schemas.Event, at float64) {
 	for _, r := range w.Watch(clock(at)) {
 		if i, known := p.index[r.JobID]; known {
 			o := &p.outcomes[i]
-			o.Warnings = append(o.Warnings, Warning{at - p.Jobs[i].At, r.Cleared, r.Probability, r.Cause})
+			o.Warnings = append(o.Warnings, Warning{
+				at - p.Jobs[i].At,
+				r.Cleared,
+				r.Probability,
+				r.Cause,
+			})
 		}
 	}
 }
@@ -154,7 +172,8 @@ func (p *play) tell(e schemas.Event, at float64) {
 // step goes to a node's next change.
 func (p *play) step(n *node) error {
 	if at, _ := n.next(); at > longestPlay {
-		return fmt.Errorf("the world is overloaded: %d jobs on node %s would go on for over %g s", len(n.jobs), n.Name, longestPlay)
+		return fmt.Errorf("the world is overloaded: %d jobs on node %s would go on for over %g s",
+			len(n.jobs), n.Name, longestPlay)
 	}
 	if r, what := n.tellStep(p.tell); what == jobEnded {
 		o := &p.outcomes[p.index[r.id()]]
@@ -193,8 +212,18 @@ func (p *play) submit(j *Job) error {
 	}
 	choice := candidate{a.Chosen.BatchSize, a.Chosen.CPUs}
 	number, refused := len(p.outcomes), a.Decision == schemas.BestEffort
-	o := Outcome{JobID: q.JobID, Decision: a.Decision, Node: n.Name, BatchSize: choice.batch, CPUs: choice.cpus, Epochs: a.Chosen.Epochs,
-		Accuracy: j.accuracy(choice, a.Chosen.Epochs), AtOnce: n.best(j), SLOSeconds: j.Request.SLO.Seconds(), Probability: a.Chosen.Probability}
+	o := Outcome{
+		JobID:       q.JobID,
+		Decision:    a.Decision,
+		Node:        n.Name,
+		BatchSize:   choice.batch,
+		CPUs:        choice.cpus,
+		Epochs:      a.Chosen.Epochs,
+		Accuracy:    j.accuracy(choice, a.Chosen.Epochs),
+		AtOnce:      n.best(j),
+		SLOSeconds:  j.Request.SLO.Seconds(),
+		Probability: a.Chosen.Probability,
+	}
 	_, o.Watched = p.rule.(Watcher)
 	if refused {
 		o.Epochs = 0
@@ -239,7 +268,11 @@ func (p *play) check(q *schemas.JobRequest, a *schemas.Advice) (*node, error) {
 	}
 	c := candidate{a.Chosen.BatchSize, a.Chosen.CPUs}
 	switch {
-	case !slices.Contains([]schemas.Decision{schemas.MeetsSLO, schemas.BestEffort, schemas.Exploring}, a.Decision):
+	case !slices.Contains([]schemas.Decision{
+		schemas.MeetsSLO,
+		schemas.BestEffort,
+		schemas.Exploring,
+	}, a.Decision):
 		return nil, fmt.Errorf("the decision is %q", a.Decision)
 	case !c.offeredBy(q):
 		return nil, fmt.Errorf("batch size %d on %d CPUs was not offered", c.batch, c.cpus)

@@ -24,7 +24,11 @@ func smallWorld() *simulate.World {
 
 // rules of this package, by name.
 func rules(seed uint64) map[string]simulate.Rule {
-	return map[string]simulate.Rule{simulate.RuleRandom: simulate.NewRandom(seed), simulate.RuleLargest: simulate.NewLargest(), simulate.RuleOracle: simulate.NewOracle()}
+	return map[string]simulate.Rule{
+		simulate.RuleRandom:  simulate.NewRandom(seed),
+		simulate.RuleLargest: simulate.NewLargest(),
+		simulate.RuleOracle:  simulate.NewOracle(),
+	}
 }
 
 func played(t *testing.T, s *simulate.Scenario, r simulate.Rule) []simulate.Outcome {
@@ -113,7 +117,8 @@ func TestPlay_Conserves(t *testing.T) {
 			t.Fatalf("%s: %v", record.Event.ID(), err)
 		}
 		if record.At.Before(last) || record.Sequence != lastSequence+1 {
-			t.Fatalf("%s: sequence %d at %s after %d at %s", record.Event.ID(), record.Sequence, record.At, lastSequence, last)
+			t.Fatalf("%s: sequence %d at %s after %d at %s", record.Event.ID(), record.Sequence,
+				record.At, lastSequence, last)
 		}
 		last, lastSequence = record.At, record.Sequence
 		of := func(id string) *life {
@@ -130,7 +135,8 @@ func TestPlay_Conserves(t *testing.T) {
 		case *schemas.Epoch:
 			of(e.JobID).epochs++
 			if int(e.Epoch) != lives[e.JobID].epochs {
-				t.Fatalf("epoch %d of %s comes as number %d", e.Epoch, e.JobID, lives[e.JobID].epochs)
+				t.Fatalf("epoch %d of %s comes as number %d", e.Epoch, e.JobID,
+					lives[e.JobID].epochs)
 			}
 		case *schemas.Ended:
 			of(e.JobID).ended++
@@ -144,12 +150,14 @@ func TestPlay_Conserves(t *testing.T) {
 		if *lives[o.JobID] != want {
 			t.Errorf("%s: %+v, want %+v", o.JobID, *lives[o.JobID], want)
 		}
-		if ran := o.Decision != schemas.BestEffort; ran != (o.Seconds > 0) || ran != (o.Epochs > 0) {
+		if ran := o.Decision != schemas.BestEffort; ran != (o.Seconds > 0) ||
+			ran != (o.Epochs > 0) {
 			t.Errorf("outcome %+v", o)
 		}
 	}
 	score := simulate.ScoreOf("some", outcomes)
-	if score.Submitted != 120 || score.Accepted != 80 || score.Refused != 40 || score.Accepted+score.Refused+score.Explored != score.Submitted {
+	if score.Submitted != 120 || score.Accepted != 80 || score.Refused != 40 ||
+		score.Accepted+score.Refused+score.Explored != score.Submitted {
 		t.Errorf("score %+v", score)
 	}
 	for id, l := range lives {
@@ -163,7 +171,8 @@ type refuseEveryThird struct{ simulate.Rule }
 
 func (r refuseEveryThird) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	a, err := r.Rule.Submit(q, at)
-	if err == nil && strings.ContainsAny(q.JobID[len(q.JobID)-2:], "0123456789") && number(q.JobID)%3 == 0 {
+	if err == nil && strings.ContainsAny(q.JobID[len(q.JobID)-2:], "0123456789") &&
+		number(q.JobID)%3 == 0 {
 		a.Decision, a.Nodes = schemas.BestEffort, nil
 	}
 	return a, err
@@ -202,7 +211,8 @@ func TestPlay_NoRuleSeesTheFuture(t *testing.T) {
 		differ := false
 		x, y := played(t, a, rules(6)[name]), played(t, b, rules(6)[name])
 		for i := range same {
-			differ = differ || x[i].Decision != y[i].Decision || x[i].BatchSize != y[i].BatchSize || x[i].CPUs != y[i].CPUs || x[i].Node != y[i].Node
+			differ = differ || x[i].Decision != y[i].Decision || x[i].BatchSize != y[i].BatchSize ||
+				x[i].CPUs != y[i].CPUs || x[i].Node != y[i].Node
 		}
 		if differ != (name == simulate.RuleOracle) {
 			t.Errorf("%s: the advice differs: %v", name, differ)
@@ -215,8 +225,10 @@ func TestPlay_NoRuleSeesTheFuture(t *testing.T) {
 func TestOracle(t *testing.T) {
 	s := simulate.NewScenario(smallWorld(), 300, 0.95, 2)
 	oracle := simulate.ScoreOf(simulate.RuleOracle, played(t, s, simulate.NewOracle()))
-	if *oracle.KeptRatio < 0.99 || oracle.WrongRefusalRatio > 0.01 || *oracle.AccuracyRegret > 0.001 {
-		t.Errorf("oracle: kept %.3f, wrong refusals %.3f, regret %.4f", *oracle.KeptRatio, oracle.WrongRefusalRatio, *oracle.AccuracyRegret)
+	if *oracle.KeptRatio < 0.99 || oracle.WrongRefusalRatio > 0.01 ||
+		*oracle.AccuracyRegret > 0.001 {
+		t.Errorf("oracle: kept %.3f, wrong refusals %.3f, regret %.4f", *oracle.KeptRatio,
+			oracle.WrongRefusalRatio, *oracle.AccuracyRegret)
 	}
 	random := simulate.ScoreOf(simulate.RuleRandom, played(t, s, simulate.NewRandom(2)))
 	if *random.KeptRatio > 0.8 {
@@ -235,7 +247,8 @@ func (s *silly) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, err
 	if err != nil {
 		return nil, err
 	}
-	return s.spoil(simulate.Answer(&q, at, schemas.MeetsSLO, n, schemas.Load{}, uint32(q.BatchSizes[0]), uint32(q.CPUs[0])))
+	return s.spoil(simulate.Answer(&q, at, schemas.MeetsSLO, n, schemas.Load{},
+		uint32(q.BatchSizes[0]), uint32(q.CPUs[0])))
 }
 
 func TestPlay_RefusesAdviceThatMakesNoSense(t *testing.T) {
@@ -246,14 +259,29 @@ func TestPlay_RefusesAdviceThatMakesNoSense(t *testing.T) {
 	}{
 		{"no regressor", func(*schemas.Advice) (*schemas.Advice, error) { return nil, failed }},
 		{"chooses nothing", func(*schemas.Advice) (*schemas.Advice, error) { return nil, nil }},
-		{"chooses nothing", func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen = nil; return a, nil }},
+		{
+			"chooses nothing",
+			func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen = nil; return a, nil },
+		},
 		{`decision is "weighted"`, func(a *schemas.Advice) (*schemas.Advice, error) { a.Decision = schemas.Weighted; return a, nil }},
-		{"batch size 65 on", func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen.BatchSize++; return a, nil }},
-		{"11 epochs were advised, 10 asked for", func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen.Epochs++; return a, nil }},
+		{
+			"batch size 65 on",
+			func(a *schemas.Advice) (*schemas.Advice, error) {
+				a.Chosen.BatchSize++
+				return a, nil
+			},
+		},
+		{
+			"11 epochs were advised, 10 asked for",
+			func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen.Epochs++; return a, nil },
+		},
 		{`names the nodes ["moon"]`, func(a *schemas.Advice) (*schemas.Advice, error) { a.Nodes = []string{"moon"}; return a, nil }},
 	} {
-		_, err := simulate.NewScenario(smallWorld(), 3, 0.95, 1).Play(t.Context(), &silly{spoil: c.spoil}, nil)
-		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "job sim-000001") {
+		_, err := simulate.NewScenario(smallWorld(), 3, 0.95, 1).Play(t.Context(), &silly{
+			spoil: c.spoil,
+		}, nil)
+		if err == nil || !strings.Contains(err.Error(), c.says) ||
+			!strings.Contains(err.Error(), "job sim-000001") {
 			t.Errorf("%v, want job sim-000001 and %q", err, c.says)
 		}
 	}
@@ -308,7 +336,8 @@ func TestJobs_Load(t *testing.T) {
 func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
 	s := simulate.NewScenario(smallWorld(), 80, 0.6, 3)
 	score := simulate.ScoreOf(simulate.RuleInformed, played(t, s, simulate.NewInformed(3)))
-	if score.Accepted == 0 || score.Kept == score.Accepted || *score.KeptHigh < 0.6 || score.Refused == 0 {
+	if score.Accepted == 0 || score.Kept == score.Accepted || *score.KeptHigh < 0.6 ||
+		score.Refused == 0 {
 		t.Errorf("informed: %+v, want promises, some of them broken, and at least 0.6 kept", score)
 	}
 	said := 0.0
@@ -316,9 +345,11 @@ func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
 		said += *b.MeanProbability * float64(b.Jobs)
 	}
 	if said /= float64(score.Accepted); said < *score.KeptLow-0.02 || said > *score.KeptHigh+0.02 {
-		t.Errorf("informed said %.3f on average, and kept %.3f to %.3f", said, *score.KeptLow, *score.KeptHigh)
+		t.Errorf("informed said %.3f on average, and kept %.3f to %.3f", said, *score.KeptLow,
+			*score.KeptHigh)
 	}
-	if diff := cmp.Diff(score, simulate.ScoreOf(simulate.RuleInformed, played(t, s, simulate.NewInformed(3)))); diff != "" {
+	if diff := cmp.Diff(score,
+		simulate.ScoreOf(simulate.RuleInformed, played(t, s, simulate.NewInformed(3)))); diff != "" {
 		t.Errorf("another play differs:\n%s", diff)
 	}
 }

@@ -70,7 +70,11 @@ func (v *View) Load(n Node, cpus uint32) schemas.Load {
 	for _, s := range v.running {
 		spans = append(spans, s) // in any order: loads of whole processes add up exactly
 	}
-	load, _ := schemas.LoadNow(schemas.Span{Nodes: []string{n.Name}, CPUs: cpus, Hardware: []schemas.Hardware{{Cores: n.Cores}}}, spans)
+	load, _ := schemas.LoadNow(schemas.Span{
+		Nodes:    []string{n.Name},
+		CPUs:     cpus,
+		Hardware: []schemas.Hardware{{Cores: n.Cores}},
+	}, spans)
 	return load
 }
 
@@ -103,12 +107,30 @@ func (v *View) Place(q *schemas.JobRequest) (Node, error) {
 }
 
 // Answer makes the advice to run a request in a way on a node.
-func Answer(q *schemas.JobRequest, at time.Time, decision schemas.Decision, on Node, load schemas.Load, batch, cpus uint32) *schemas.Advice {
-	a := &schemas.Advice{JobStamp: schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: q.JobID}, Decision: decision, Action: schemas.ActionStart, Model: q.Model, Dataset: q.Dataset,
-		Nodes: []string{on.Name}, SLOSeconds: q.SLO.Seconds(), Confidence: q.Confidence, Load: load, Regressors: map[string]string{},
-		Message: fmt.Sprintf("batch size %d on %d CPUs", batch, cpus)}
+func Answer(
+	q *schemas.JobRequest,
+	at time.Time,
+	decision schemas.Decision,
+	on Node,
+	load schemas.Load,
+	batch, cpus uint32,
+) *schemas.Advice {
+	a := &schemas.Advice{JobStamp: schemas.JobStamp{
+		Stamp: schemas.Stamp{At: at},
+		JobID: q.JobID,
+	}, Decision: decision, Action: schemas.ActionStart, Model: q.Model, Dataset: q.Dataset,
+		Nodes:      []string{on.Name},
+		SLOSeconds: q.SLO.Seconds(),
+		Confidence: q.Confidence,
+		Load:       load,
+		Regressors: map[string]string{},
+		Message:    fmt.Sprintf("batch size %d on %d CPUs", batch, cpus)}
 	for _, c := range candidates(q) {
-		a.Alternatives = append(a.Alternatives, schemas.Alternative{BatchSize: c.batch, CPUs: c.cpus, Epochs: uint32(q.Epochs)})
+		a.Alternatives = append(a.Alternatives, schemas.Alternative{
+			BatchSize: c.batch,
+			CPUs:      c.cpus,
+			Epochs:    uint32(q.Epochs),
+		})
 		if c.batch == batch && c.cpus == cpus {
 			chosen := a.Alternatives[len(a.Alternatives)-1]
 			a.Chosen = &chosen
@@ -148,7 +170,10 @@ type largest struct{ View }
 func NewLargest() Rule { return &largest{} }
 
 func (l *largest) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
-	return accept(&l.View, &q, at, candidate{uint32(slices.Max(q.BatchSizes)), uint32(slices.Max(q.CPUs))})
+	return accept(&l.View, &q, at, candidate{
+		uint32(slices.Max(q.BatchSizes)),
+		uint32(slices.Max(q.CPUs)),
+	})
 }
 
 func accept(v *View, q *schemas.JobRequest, at time.Time, c candidate) (*schemas.Advice, error) {

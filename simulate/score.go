@@ -65,7 +65,12 @@ func (o *Outcome) promised() bool {
 
 // ScoreOf sums up the outcomes of a rule.
 func ScoreOf(rule string, outcomes []Outcome) Score {
-	s := Score{Rule: rule, Submitted: len(outcomes), Watched: watched(outcomes), Calibration: calibrated(outcomes)}
+	s := Score{
+		Rule:        rule,
+		Submitted:   len(outcomes),
+		Watched:     watched(outcomes),
+		Calibration: calibrated(outcomes),
+	}
 	for i := range outcomes {
 		o := &outcomes[i]
 		s.CPUSeconds += float64(o.CPUs) * o.Seconds
@@ -86,13 +91,18 @@ func ScoreOf(rule string, outcomes []Outcome) Score {
 		low, high := schemas.Wilson(uint64(s.Kept), uint64(s.Accepted))
 		s.KeptRatio, s.KeptLow, s.KeptHigh = &ratio, &low, &high
 	}
-	s.FeasibleAtOnceRatio, s.WrongRefusalAtOnceRatio, s.AccuracyRegretAtOnce = compared(outcomes, func(o *Outcome) Best { return o.AtOnce })
-	s.FeasibleRatio, s.WrongRefusalRatio, s.AccuracyRegret = compared(outcomes, func(o *Outcome) Best { return o.InHindsight })
+	atOnce := func(o *Outcome) Best { return o.AtOnce }
+	s.FeasibleAtOnceRatio, s.WrongRefusalAtOnceRatio, s.AccuracyRegretAtOnce =
+		compared(outcomes, atOnce)
+	inHindsight := func(o *Outcome) Best { return o.InHindsight }
+	s.FeasibleRatio, s.WrongRefusalRatio, s.AccuracyRegret = compared(outcomes, inHindsight)
 	return s
 }
 
 // compared holds decisions against a truth.
-func compared(outcomes []Outcome, truth func(o *Outcome) Best) (feasible, wrong float64, regret *float64) {
+func compared(
+	outcomes []Outcome, truth func(o *Outcome) Best,
+) (feasible, wrong float64, regret *float64) {
 	sum, accepted := 0.0, 0
 	for i := range outcomes {
 		o := &outcomes[i]

@@ -31,8 +31,18 @@ func (w *World) validate() error {
 		value, least, most float64
 	}{
 		{"load", w.Load, 0.01, 4},
-		{"noise.run_ratio", w.Noise.RunRatio, 0, 1}, {"noise.epoch_ratio", w.Noise.EpochRatio, 0, 1}, {"noise.accuracy", w.Noise.Accuracy, 0, 1},
-		{"slo.least_ratio", w.SLO.LeastRatio, 0.01, 1000}, {"slo.most_ratio", w.SLO.MostRatio, w.SLO.LeastRatio, 1000},
+		{"noise.run_ratio", w.Noise.RunRatio, 0, 1}, {
+			"noise.epoch_ratio",
+			w.Noise.EpochRatio,
+			0,
+			1,
+		}, {"noise.accuracy", w.Noise.Accuracy, 0, 1},
+		{"slo.least_ratio", w.SLO.LeastRatio, 0.01, 1000}, {
+			"slo.most_ratio",
+			w.SLO.MostRatio,
+			w.SLO.LeastRatio,
+			1000,
+		},
 		{"sample_seconds", w.SampleSeconds, 1, 20},
 	} {
 		if err := between(f.field, f.value, f.least, f.most); err != nil {
@@ -55,15 +65,20 @@ func (w *World) validate() error {
 		if err := w.validateFit(i); err != nil {
 			return err
 		}
-		if slices.ContainsFunc(w.Families[:i], func(f Family) bool { return f.Model == w.Families[i].Model }) {
-			return schemas.Invalid(fmt.Sprintf("families[%d].model", i), "%q is given twice", w.Families[i].Model)
+		if slices.ContainsFunc(w.Families[:i], func(f Family) bool {
+			return f.Model == w.Families[i].Model
+		}) {
+			return schemas.Invalid(fmt.Sprintf("families[%d].model", i), "%q is given twice",
+				w.Families[i].Model)
 		}
 	}
 	if err := w.validateWarmUp(); err != nil {
 		return err
 	}
 	if samples := w.gapSeconds() / w.SampleSeconds; samples > maxSamplesPerGap {
-		return schemas.Invalid("load", "%g: %.0f samples of a node would pass between two submissions, at most %d may", w.Load, samples, maxSamplesPerGap)
+		return schemas.Invalid("load",
+			"%g: %.0f samples of a node would pass between two submissions, at most %d may",
+			w.Load, samples, maxSamplesPerGap)
 	}
 	return nil
 }
@@ -81,7 +96,8 @@ func (w *World) validateNodes() error {
 			return schemas.Invalid(field+".name", "%q is given twice", n.Name)
 		}
 		if n.Cores < 1 || n.Cores > schemas.MaxCPUs {
-			return schemas.Invalid(field+".cores", "%d is not between 1 and %d", n.Cores, schemas.MaxCPUs)
+			return schemas.Invalid(field+".cores", "%d is not between 1 and %d", n.Cores,
+				schemas.MaxCPUs)
 		}
 	}
 	return nil
@@ -99,7 +115,9 @@ func (w *World) validateDrift() error {
 		if err := between(field+".factor", d.Factor, 0.01, 100); err != nil {
 			return err
 		}
-		if d.Node != "" && !slices.ContainsFunc(w.Nodes, func(n Node) bool { return n.Name == d.Node }) {
+		if d.Node != "" && !slices.ContainsFunc(w.Nodes, func(n Node) bool {
+			return n.Name == d.Node
+		}) {
 			return schemas.Invalid(field+".node", "%q is no node of this world", d.Node)
 		}
 	}
@@ -117,12 +135,19 @@ func (w *World) validateFit(i int) error {
 		if fewest := slices.Min(list); fewest > int(most) {
 			return schemas.Invalid(field, "no node has %d cores", fewest)
 		}
-		q := schemas.JobRequest{Model: f.Model, TrainingSamples: f.TrainingSamples, CPUs: list, BatchSizes: f.BatchSizes, Epochs: slices.Max(f.Epochs)}
+		q := schemas.JobRequest{
+			Model:           f.Model,
+			TrainingSamples: f.TrainingSamples,
+			CPUs:            list,
+			BatchSizes:      f.BatchSizes,
+			Epochs:          slices.Max(f.Epochs),
+		}
 		if err := q.Validate(); err != nil {
 			return schemas.Invalid(field, "no request could ask for it: %v", err)
 		}
 		if slo := w.SLO.MostRatio * f.fastest(&q); slo > schemas.MaxSLO.Seconds() {
-			return schemas.Invalid("slo.most_ratio", "an SLO of model %s would be %g s, more than a year", f.Model, slo)
+			return schemas.Invalid("slo.most_ratio",
+				"an SLO of model %s would be %g s, more than a year", f.Model, slo)
 		}
 	}
 	return nil
@@ -130,7 +155,9 @@ func (w *World) validateFit(i int) error {
 
 // validateWarmUp bounds how long the history may be.
 func (w *World) validateWarmUp() error {
-	least := slices.MinFunc(w.Nodes, func(a, b Node) int { return int(a.Cores) - int(b.Cores) }).Cores
+	least := slices.MinFunc(w.Nodes, func(a, b Node) int {
+		return int(a.Cores) - int(b.Cores)
+	}).Cores
 	runs, seconds := 0.0, 0.0
 	for _, atOnce := range w.WarmUp.JobsAtOnce {
 		for i := range w.Families {
@@ -140,16 +167,20 @@ func (w *World) validateWarmUp() error {
 			for _, c := range cpus {
 				slower := f.EpochSeconds.contention(uint32(c), atOnce, atOnce*w.mostCPUs(), least)
 				for _, b := range f.BatchSizes {
-					seconds += f.StartupSeconds + float64(slices.Max(f.Epochs))*slower*f.EpochSeconds.alone(uint32(b), uint32(c))
+					seconds += f.StartupSeconds +
+						float64(slices.Max(f.Epochs))*slower*f.EpochSeconds.alone(uint32(b),
+							uint32(c))
 				}
 			}
 		}
 	}
 	if runs > maxWarmUpRuns {
-		return schemas.Invalid("warm_up.jobs_at_once", "the design has %.0f runs, at most %d may be", runs, maxWarmUpRuns)
+		return schemas.Invalid("warm_up.jobs_at_once",
+			"the design has %.0f runs, at most %d may be", runs, maxWarmUpRuns)
 	}
 	if seconds > longestPlay {
-		return schemas.Invalid("warm_up.jobs_at_once", "the design may last %g s, at most %g may it", seconds, longestPlay)
+		return schemas.Invalid("warm_up.jobs_at_once",
+			"the design may last %g s, at most %g may it", seconds, longestPlay)
 	}
 	return nil
 }
@@ -171,7 +202,8 @@ func (f *Family) validate(field string) error {
 		return err
 	}
 	if f.TrainingSamples < 1 || f.TrainingSamples > maxSamples {
-		return schemas.Invalid(field+".training_samples", "%d is not between 1 and %d", f.TrainingSamples, maxSamples)
+		return schemas.Invalid(field+".training_samples", "%d is not between 1 and %d",
+			f.TrainingSamples, maxSamples)
 	}
 	if err := counts(field+".epochs", f.Epochs, maxEpochs); err != nil {
 		return err
@@ -187,7 +219,9 @@ func (f *Family) validate(field string) error {
 			return err
 		}
 		if n := len(list) * len(f.BatchSizes); n > schemas.MaxCandidates {
-			return schemas.Invalid(fmt.Sprintf("%s.cpus[%d]", field, i), "with the batch sizes these are %d candidates, more than %d", n, schemas.MaxCandidates)
+			return schemas.Invalid(fmt.Sprintf("%s.cpus[%d]", field, i),
+				"with the batch sizes these are %d candidates, more than %d", n,
+				schemas.MaxCandidates)
 		}
 	}
 	if err := between(field+".startup_seconds", f.StartupSeconds, 0, longestEpoch); err != nil {
@@ -201,7 +235,13 @@ func (f *Family) validateLaws(field string) error {
 	for _, c := range []struct {
 		name        string
 		value, most float64
-	}{{"constant", l.Constant, 20}, {"batch", l.Batch, 20}, {"cpus", l.CPUs, 20}, {"inverse_cpus", l.InverseCPUs, 20}, {"batch_cpus", l.BatchCPUs, 20}} {
+	}{
+		{"constant", l.Constant, 20},
+		{"batch", l.Batch, 20},
+		{"cpus", l.CPUs, 20},
+		{"inverse_cpus", l.InverseCPUs, 20},
+		{"batch_cpus", l.BatchCPUs, 20},
+	} {
 		if err := between(field+".epoch_seconds."+c.name, c.value, -c.most, c.most); err != nil {
 			return err
 		}
@@ -215,7 +255,9 @@ func (f *Family) validateLaws(field string) error {
 	for _, batch := range f.BatchSizes {
 		for _, cpus := range f.levelsOfCPUs() {
 			if s := l.alone(uint32(batch), uint32(cpus)); !(s >= leastEpoch && s <= longestEpoch) {
-				return schemas.Invalid(field+".epoch_seconds", "batch size %d on %d CPUs takes %g s, not between %g and %d", batch, cpus, s, leastEpoch, longestEpoch)
+				return schemas.Invalid(field+".epoch_seconds",
+					"batch size %d on %d CPUs takes %g s, not between %g and %d", batch, cpus, s,
+					leastEpoch, longestEpoch)
 			}
 		}
 	}

@@ -24,7 +24,9 @@ func TestWorld_BoundsTheWarmUp(t *testing.T) {
 		w.Families = append(w.Families, w.Families...)
 	}
 	for i := range w.Families {
-		w.Families[i].BatchSizes = []int{8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}
+		w.Families[i].BatchSizes = []int{
+			8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384,
+		}
 	}
 	if err := w.validateWarmUp(); !errors.As(err, &wrong) || wrong.Field != "warm_up.jobs_at_once" {
 		t.Errorf("a warm-up of 24,576 runs: %v, want invalid: warm_up.jobs_at_once", err)

@@ -84,9 +84,11 @@ func watched(outcomes []Outcome) (s Watched) {
 	s.Warned, s.FalseWarningRatio = &warned, &cried
 	if n := len(aheads); n > 0 {
 		slices.Sort(aheads)
-		ratio, standing, median := float64(warned)/float64(n), float64(stood)/float64(n), (aheads[(n-1)/2]+aheads[n/2])/2
+		ratio, standing := float64(warned)/float64(n), float64(stood)/float64(n)
+		median := (aheads[(n-1)/2] + aheads[n/2]) / 2
 		low, high := schemas.Wilson(uint64(warned), uint64(n))
-		s.WarnedRatio, s.WarnedLow, s.WarnedHigh, s.StandingWarnedRatio, s.MedianAheadRatio = &ratio, &low, &high, &standing, &median
+		s.WarnedRatio, s.WarnedLow, s.WarnedHigh = &ratio, &low, &high
+		s.StandingWarnedRatio, s.MedianAheadRatio = &standing, &median
 	}
 	return s
 }

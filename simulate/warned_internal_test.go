@@ -12,7 +12,13 @@ import (
 // warned of if no all-clear took that back.
 func TestWatched(t *testing.T) {
 	warned := func(met bool, warnings ...Warning) Outcome {
-		return Outcome{Decision: schemas.MeetsSLO, Watched: true, MetSLO: met, SLOSeconds: 100, Warnings: warnings}
+		return Outcome{
+			Decision:   schemas.MeetsSLO,
+			Watched:    true,
+			MetSLO:     met,
+			SLOSeconds: 100,
+			Warnings:   warnings,
+		}
 	}
 	at := func(seconds float64) Warning { return Warning{Seconds: seconds} }
 	clear := func(seconds float64) Warning { return Warning{Seconds: seconds, Cleared: true} }
@@ -33,8 +39,15 @@ func TestWatched(t *testing.T) {
 	number := func(v float64) *float64 { return &v }
 	three := 3
 	low, high := schemas.Wilson(3, 6)
-	want := Watched{Warned: &three, WarnedRatio: number(0.5), WarnedLow: &low, WarnedHigh: &high, StandingWarnedRatio: number(2.0 / 6),
-		MedianAheadRatio: number(0.195), FalseWarningRatio: number(0.1)}
+	want := Watched{
+		Warned:              &three,
+		WarnedRatio:         number(0.5),
+		WarnedLow:           &low,
+		WarnedHigh:          &high,
+		StandingWarnedRatio: number(2.0 / 6),
+		MedianAheadRatio:    number(0.195),
+		FalseWarningRatio:   number(0.1),
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("watched: %s", diff)
 	}

@@ -96,7 +96,8 @@ const maxWorldBytes = 1 << 20
 // CodeInvalid that names the wrong field.
 func ParseWorld(data []byte) (*World, error) {
 	if len(data) > maxWorldBytes {
-		return nil, schemas.Invalid("", "%d bytes are more than the %d of the largest world", len(data), maxWorldBytes)
+		return nil, schemas.Invalid("", "%d bytes are more than the %d of the largest world",
+			len(data), maxWorldBytes)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

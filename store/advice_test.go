@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// storeAdviceInJob makes the streams of a server those of the releases that stored advice in JOB.
+// storeAdviceInJob gives a server the streams of the releases that stored advice in JOB.
 func storeAdviceInJob(t *testing.T, url string) {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -41,7 +41,7 @@ type advisedAt struct {
 	Sequence uint64 `ch:"sequence"`
 }
 
-// adviceRows returns where the rows of job_advice are from.
+// adviceRows returns the origin of the rows of job_advice.
 func adviceRows(t *testing.T, d *store.Database) (rows []advisedAt) {
 	t.Helper()
 	const all = "SELECT event_id, stream, sequence FROM job_advice ORDER BY event_id, stream, sequence"
@@ -56,7 +56,7 @@ func upgraded(t *testing.T) (*bus.Bus, *store.Database, []advisedAt) {
 	server, d := bustest.NewServer(t), storetest.New(t)
 	b := server.Connect(t)
 	storeAdviceInJob(t, server.URL())
-	old, fresh := newStory(), newStory()
+	old, fresh := newTestLog(), newTestLog()
 	old.job("alpha", time.Minute, schemas.EventFinished)
 	fresh.job("beta", time.Minute, schemas.EventFinished)
 	last := uint64(0)
@@ -87,9 +87,9 @@ func upgraded(t *testing.T) (*bus.Bus, *store.Database, []advisedAt) {
 	return b, d, want
 }
 
-// Advice of both streams is in its table once, although its sequences overlap, and stays so
+// Advice from both streams is in its table once, although the sequences overlap. It stays so
 // through verify, repair and rebuild.
-func TestStore_KeepsTheAdviceOfOldLogsApart(t *testing.T) {
+func TestStore_SeparatesTheAdviceOfOldLogs(t *testing.T) {
 	b, d, want := upgraded(t)
 	same := func(after string) {
 		t.Helper()
@@ -125,11 +125,11 @@ func TestStore_KeepsTheAdviceOfOldLogsApart(t *testing.T) {
 	same("a rebuild")
 }
 
-// A copy of an advice in the other stream is dropped, also where both have the same sequence.
-func TestStore_DropsTheCopyOfAnOldAdvice(t *testing.T) {
+// A duplicate of an advice in the other stream is dropped, even with the same sequence.
+func TestStore_DropsTheDuplicateOfAnOldAdvice(t *testing.T) {
 	d := storetest.New(t)
 	w := newStore(t, nil, d)
-	s := newStory()
+	s := newTestLog()
 	s.advice("alpha", 7)
 	write(t, w, batch(schemas.StreamJob, 1, s.events...))
 	write(t, w, batch(schemas.StreamAdvice, 1, s.events...))

@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// BenchmarkStore_Write writes batches of samples and of epochs (of jobs with 25
-// epochs each) as Run does: look for copies, insert, roll up, record the position.
+// BenchmarkStore_Write writes batches of samples and of epochs (of jobs with 25 epochs each) as
+// Run does: look up duplicates, insert, roll up, record the position.
 func BenchmarkStore_Write(b *testing.B) {
 	for _, protocol := range storetest.Protocols(b) {
 		for _, kind := range []string{"samples", "epochs"} {
@@ -29,14 +29,17 @@ func BenchmarkStore_Write(b *testing.B) {
 	}
 }
 
-// BenchmarkStore_WriteToFullTables is the same over two million samples of ten
-// nodes and as many epochs that are there already.
+// BenchmarkStore_WriteToFullTables is BenchmarkStore_Write with tables that hold two million
+// samples of ten nodes and as many epochs.
 func BenchmarkStore_WriteToFullTables(b *testing.B) {
 	d := storetest.New(b)
 	must(b, d.Exec(b.Context(), "INSERT INTO node_sample (event_id, at, sequence, node, cpu_ratio) "+
 		"SELECT concat('old/boot/', toString(number)), now64(9) - toIntervalSecond(number / 5), number, concat('node-', toString(number % 10)), 0.5 FROM numbers(2000000)"))
-	must(b, d.Exec(b.Context(), "INSERT INTO job_epoch (event_id, at, sequence, job_id, run, epoch, duration_seconds) "+
-		"SELECT concat('old-', toString(intDiv(number, 25)), '/1/', toString(number % 25)), now64(9), number, concat('old-', toString(intDiv(number, 25))), 1, number % 25, 1 FROM numbers(2000000)"))
+	must(
+		b,
+		d.Exec(b.Context(), "INSERT INTO job_epoch (event_id, at, sequence, job_id, run, epoch, duration_seconds) "+
+			"SELECT concat('old-', toString(intDiv(number, 25)), '/1/', toString(number % 25)), now64(9), number, concat('old-', toString(intDiv(number, 25))), 1, number % 25, 1 FROM numbers(2000000)"),
+	)
 	for _, kind := range []string{"samples", "epochs"} {
 		b.Run(fmt.Sprintf("%s/rows=%d", kind, 1000), func(b *testing.B) { benchmarkWrite(b, d, kind, 1000) })
 	}
@@ -48,7 +51,7 @@ func benchmarkWrite(b *testing.B, d *store.Database, kind string, rows int) {
 	next := uint64(1) << 40
 	for b.Loop() {
 		b.StopTimer()
-		s, name := newStory(), schemas.StreamNode
+		s, name := newTestLog(), schemas.StreamNode
 		for i := range rows {
 			n := next + uint64(i)
 			s.at = time.Now().Add(-time.Duration(rows-i) * time.Millisecond).UTC()
@@ -67,7 +70,7 @@ func benchmarkWrite(b *testing.B, d *store.Database, kind string, rows int) {
 	b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 }
 
-// BenchmarkHistory_Events reads a hundred thousand epochs of four thousand jobs back.
+// BenchmarkHistory_Events reads 100,000 epochs of 4,000 jobs.
 func BenchmarkHistory_Events(b *testing.B) {
 	for _, protocol := range storetest.Protocols(b) {
 		b.Run(protocol, func(b *testing.B) {
@@ -75,7 +78,7 @@ func BenchmarkHistory_Events(b *testing.B) {
 			w := newStore(b, nil, d)
 			const jobs, batches = 400, 10
 			for n := range batches {
-				s := newStory()
+				s := newTestLog()
 				for j := range jobs {
 					job := fmt.Sprintf("job-%d-%d", n, j)
 					s.started(job, 1)
@@ -99,8 +102,8 @@ func BenchmarkHistory_Events(b *testing.B) {
 	}
 }
 
-// BenchmarkVerifier_Verify compares 200,000 samples of a hundred nodes, and the
-// roll-up, where nothing differs and where one row of each hour is missing.
+// BenchmarkVerifier_Verify compares 200,000 samples of 100 nodes, and the roll-up: without a
+// difference, and with one missing row per hour.
 func BenchmarkVerifier_Verify(b *testing.B) {
 	const samples = 200_000
 	d, server := storetest.New(b), bustest.NewServer(b)
@@ -109,7 +112,10 @@ func BenchmarkVerifier_Verify(b *testing.B) {
 	stop := run(b, store.New(log, d, slog.New(slog.DiscardHandler), nil, store.Options{}))
 	reach(b, d, map[string]uint64{schemas.StreamNode: samples})
 	stop()
-	for _, damage := range []string{"", "DELETE FROM node_sample WHERE node = 'node-7' AND at IN (SELECT min(at) FROM node_sample WHERE node = 'node-7' GROUP BY toStartOfHour(at))"} {
+	for _, damage := range []string{
+		"",
+		"DELETE FROM node_sample WHERE node = 'node-7' AND at IN (SELECT min(at) FROM node_sample WHERE node = 'node-7' GROUP BY toStartOfHour(at))",
+	} {
 		name, want := "agrees", 0
 		if damage != "" {
 			name, want = "every hour differs", 1
@@ -139,12 +145,12 @@ func streams(b *testing.B, url string, options ...jetstream.JetStreamOpt) jetstr
 	return js
 }
 
-// publishRaw fills the log fast, so many samples of a node to a message, unacknowledged
-// until the end.
+// publishRaw fills the log fast: several samples of a node per message, and acknowledgements only
+// at the end.
 func publishRaw(b *testing.B, url string, samples, each int) {
 	b.Helper()
 	js := streams(b, url, jetstream.WithPublishAsyncMaxPending(1000))
-	s := newStory()
+	s := newTestLog()
 	begin := s.at.Add(-4 * time.Hour)
 	for n := range samples / each {
 		s.events, s.at = s.events[:0], begin.Add(time.Duration(n/100*each)*4*time.Second)
@@ -158,7 +164,12 @@ func publishRaw(b *testing.B, url string, samples, each int) {
 		}
 		data, err := schemas.Marshal(message)
 		must(b, err)
-		_, err = js.PublishAsync(s.events[0].Subject(), data, jetstream.WithMsgID(schemas.MessageID(s.events)), jetstream.WithStallWait(time.Minute))
+		_, err = js.PublishAsync(
+			s.events[0].Subject(),
+			data,
+			jetstream.WithMsgID(schemas.MessageID(s.events)),
+			jetstream.WithStallWait(time.Minute),
+		)
 		must(b, err)
 	}
 	<-js.PublishAsyncComplete()

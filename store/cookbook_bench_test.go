@@ -12,14 +12,14 @@ import (
 	"courier/store/storetest"
 )
 
-// The sizes of the cluster that BenchmarkCookbook asks about.
+// The size of the cluster in BenchmarkCookbook.
 const (
 	manyJobs    = 40_000 // of 25 epochs each, over 60 days
 	manySamples = 10_000_000
 )
 
-// someJobs are the figures of numbered jobs; the end of the last is the end of the
-// cookbook's fortnight, so that days which its questions name are there.
+// someJobs computes the values of numbered jobs. The last one ends with the fortnight of the
+// cookbook, so that the tables hold the days that its queries name.
 const someJobs = `SELECT number AS j, concat('job-', toString(number)) AS job_id, concat('net-', toString(cityHash64(number) % 5)) AS model,
 	arrayElement([16, 32, 64, 128, 256], 1 + cityHash64(number, 1) % 5) AS batch, [1, 2, 4, 8][1 + cityHash64(number, 2) % 4] AS cpus,
 	concat('node-', toString(cityHash64(number, 7) % 100)) AS node, concat('user-', toString(number % 17)) AS user,
@@ -27,7 +27,7 @@ const someJobs = `SELECT number AS j, concat('job-', toString(number)) AS job_id
 	4 + (cityHash64(number, 4) % 1000) / 50. AS seconds, seconds * 25 * (0.9 + (cityHash64(number, 5) % 1000) / 2000.) AS slo
 FROM numbers(%jobs%)`
 
-// manyRows fill the tables; %some% stands for someJobs. Roll-ups follow by their views.
+// manyRows fill the tables; %some% stands for someJobs. The views fill the roll-ups.
 var manyRows = []string{
 	`INSERT INTO job_submitted (event_id, at, sequence, job_id, model, epochs, slo_seconds, confidence, nodes, user, decision, batch_size, cpus, predicted_seconds, predicted_accuracy, probability,
 		alternatives.batch_size, alternatives.cpus, alternatives.epochs, alternatives.predicted_seconds, alternatives.predicted_accuracy, alternatives.probability, alternatives.reason)
@@ -61,9 +61,9 @@ const manySamplesRows = `INSERT INTO node_sample (event_id, at, sequence, node, 
 	SELECT concat(node, '/b/', toString(n)), toDateTime64('2026-03-16 00:00:00', 9, 'UTC') - toIntervalSecond(200000 - 2 * n), number + 1, concat('node-', toString(number % 100)) AS node, 'b', intDiv(number, 100) AS n, 2, 16,
 		(cityHash64(number) % 1000) / 1000., (cityHash64(number, 1) % 100) / 1000., (cityHash64(number) % 1000) / 100., 64e9, 32e9 FROM numbers(?, ?)`
 
-// BenchmarkCookbook runs each query of the cookbook on ten million samples and a million epochs. It
-// reports the 95th percentile of its times and the best time, which other work on the machine affects
-// least. It needs COURIER_LONG=1.
+// BenchmarkCookbook runs each query of the cookbook on ten million samples and a million epochs.
+// It reports the 95th percentile of the durations, and the shortest, which other load on the
+// machine affects least. COURIER_LONG=1 turns it on.
 func BenchmarkCookbook(b *testing.B) {
 	if os.Getenv("COURIER_LONG") == "" {
 		b.Skip("COURIER_LONG is not set")
@@ -92,7 +92,7 @@ func BenchmarkCookbook(b *testing.B) {
 	}
 }
 
-// fillMany lets the engine make the rows itself.
+// fillMany lets the engine generate the rows.
 func fillMany(b *testing.B, d *store.Database) {
 	b.Helper()
 	jobs := strings.ReplaceAll(someJobs, "%jobs%", strconv.Itoa(manyJobs))

@@ -101,7 +101,7 @@ func TestCookbook_AnswersMatchTheEngine(t *testing.T) {
 	}
 }
 
-// loadFortnight writes two weeks that lie at fixed days, whatever day it is.
+// loadFortnight writes two weeks with fixed dates.
 func loadFortnight(t testing.TB, d *store.Database) {
 	t.Helper()
 	keepForever(t, d)
@@ -112,7 +112,7 @@ func loadFortnight(t testing.TB, d *store.Database) {
 	write(t, w, batch(schemas.StreamRegressor, 1, regressors...))
 }
 
-// keepForever takes the time to live from the tables, which counts from today.
+// keepForever removes the TTL of the tables, which is relative to today.
 func keepForever(t testing.TB, d *store.Database) {
 	t.Helper()
 	for _, table := range []string{"node_sample", "node_minute", "node_hour"} {
@@ -120,27 +120,49 @@ func keepForever(t testing.TB, d *store.Database) {
 	}
 }
 
-// views are the names of a database's views for people.
+// views returns the views of a database that users query.
 func views(t testing.TB, d *store.Database) (names []string) {
 	t.Helper()
 	var rows []struct {
 		Name string `ch:"name"`
 	}
-	must(t, d.Query(t.Context(), &rows, "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View' ORDER BY name"))
+	must(
+		t,
+		d.Query(
+			t.Context(),
+			&rows,
+			"SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View' ORDER BY name",
+		),
+	)
 	for _, r := range rows {
 		names = append(names, r.Name)
 	}
 	return names
 }
 
-// DESCRIBE tells what each view is, and what is not plain of its columns.
-func TestViews_SayWhatTheyAre(t *testing.T) {
+// DESCRIBE shows what a view is for, and explains its columns.
+func TestViews_AreDescribed(t *testing.T) {
 	d := storetest.New(t)
 	for _, view := range views(t, d) {
-		comments := ask(t, d, "SELECT toUInt64(comment != '') AS n FROM system.tables WHERE database = currentDatabase() AND name = ?", view)
-		columns := ask(t, d, "SELECT countIf(comment != '') AS n FROM system.columns WHERE database = currentDatabase() AND table = ?", view)
+		comments := ask(
+			t,
+			d,
+			"SELECT toUInt64(comment != '') AS n FROM system.tables WHERE database = currentDatabase() AND name = ?",
+			view,
+		)
+		columns := ask(
+			t,
+			d,
+			"SELECT countIf(comment != '') AS n FROM system.columns WHERE database = currentDatabase() AND table = ?",
+			view,
+		)
 		if comments != 1 || columns < 4 {
-			t.Errorf("%s: %d comments of the view and %d of its columns, want one and 4 or more", view, comments, columns)
+			t.Errorf(
+				"%s: %d comments of the view and %d of its columns, want one and 4 or more",
+				view,
+				comments,
+				columns,
+			)
 		}
 	}
 	migrations, err := schemas.Migrations()
@@ -150,7 +172,13 @@ func TestViews_SayWhatTheyAre(t *testing.T) {
 		for _, s := range m.Statements {
 			for _, c := range commented.FindAllStringSubmatch(s, -1) {
 				table := strings.Fields(s)[2]
-				if ask(t, d, "SELECT count() AS n FROM system.columns WHERE database = currentDatabase() AND table = ? AND name = ?", table, c[1]) != 1 {
+				if ask(
+					t,
+					d,
+					"SELECT count() AS n FROM system.columns WHERE database = currentDatabase() AND table = ? AND name = ?",
+					table,
+					c[1],
+				) != 1 {
 					t.Errorf("%s comments %s.%s, which is not there", m.Name, table, c[1])
 				}
 			}
@@ -158,13 +186,18 @@ func TestViews_SayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// curl asks over HTTP and returns the answer as a table for people.
+// curl runs a query over HTTP and returns a formatted table.
 func curl(t testing.TB, address, question string) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	must(t, err)
-	u.RawQuery = url.Values{"database": {strings.TrimPrefix(u.Path, "/")}, "default_format": {"PrettyCompactMonoBlock"}, "wait_end_of_query": {"1"},
-		"output_format_pretty_color": {"0"}, "output_format_pretty_row_numbers": {"0"}}.Encode()
+	u.RawQuery = url.Values{
+		"database":                         {strings.TrimPrefix(u.Path, "/")},
+		"default_format":                   {"PrettyCompactMonoBlock"},
+		"wait_end_of_query":                {"1"},
+		"output_format_pretty_color":       {"0"},
+		"output_format_pretty_row_numbers": {"0"},
+	}.Encode()
 	u.Path = "/"
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Post(u.String(), "text/plain", strings.NewReader(question))

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// wire is a line to a server that a test can cut.
+// wire is a proxy of a server whose connections a test can cut.
 type wire struct {
 	listener net.Listener
 	target   string
@@ -58,7 +58,7 @@ func (w *wire) accept() {
 	}
 }
 
-// carry carries pieces one way until one end closes.
+// carry copies data in one direction until one end closes.
 func (w *wire) carry(to, from net.Conn) {
 	defer to.Close()
 	buffer := make([]byte, 32<<10)
@@ -73,7 +73,7 @@ func (w *wire) carry(to, from net.Conn) {
 	}
 }
 
-// passes counts a piece and reports whether it comes through.
+// passes counts a packet and reports whether to forward it.
 func (w *wire) passes() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,28 +88,28 @@ func (w *wire) passes() bool {
 	return false
 }
 
-// cutAfter cuts the line when so many pieces have come; 0: it does not.
+// cutAfter cuts the connections after this number of packets; 0: never.
 func (w *wire) cutAfter(pieces int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.left = pieces
 }
 
-// carried is how many pieces have come.
+// carried is the number of packets.
 func (w *wire) carried() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pieces
 }
 
-// cut ends all connections at once, without a word.
+// cut resets all connections.
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cutNow()
 }
 
-// cutNow is cut where the wire is locked.
+// cutNow is cut for callers that hold the lock.
 func (w *wire) cutNow() {
 	for _, c := range w.open {
 		if tcp, ok := c.(*net.TCPConn); ok {
@@ -121,8 +121,8 @@ func (w *wire) cutNow() {
 	w.cuts++
 }
 
-// TestStore_LosesItsConnection cuts the line at any moment of an insert, so that
-// an insert may have been done although its answer was lost.
+// The test cuts the connection at every moment of an insert, so that an insert may have succeeded
+// although its answer was lost.
 func TestStore_LosesItsConnection(t *testing.T) {
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestStore_LosesItsConnection(t *testing.T) {
 			var samples []*schemas.Sample
 			failures, pieces := 0, 20 // of a whole batch, so that cuts fall anywhere in it
 			for n := range uint64(20) {
-				s := newStory()
+				s := newTestLog()
 				for i := range uint64(50) {
 					s.sample("node-a", 50*n+i)
 				}

@@ -1,59 +1,56 @@
-// Package store turns the event log into tables, and answers questions from
-// them.
+// Package store writes the event log into ClickHouse tables, and reads events back from them.
 //
 // # Use
 //
-// Open names a ClickHouse, New a follower of the log; Run migrates the database
-// and then writes every event of the JOB, NODE, REGRESSOR and ADVICE streams into the
-// table of its type, until its context ends. NewHistory reads the events of jobs
-// back, as the same structs that were published. The tables and views are those
-// of schemas/clickhouse; people ask them in SQL.
+// Open connects to a ClickHouse database, and New creates a store. Run migrates the database
+// and then writes every event of the streams JOB, NODE, REGRESSOR and ADVICE into the table of
+// its type, until its context ends. NewHistory reads the events of jobs back, as the structs
+// that were published. schemas/clickhouse defines the tables and views, for queries in SQL.
 //
-// # Promises
+// # Guarantees
 //
-// Every event of the log is in its table once, and counts once in the roll-ups,
-// whoever dies when. Three things together do it:
+// Every event of the log is in its table exactly once, and counts exactly once in the roll-ups,
+// regardless of which process crashes, and when. Three mechanisms ensure this:
 //
-//   - A batch is an exact range of a stream that is the same when it is repeated
-//     (bus.ConsumeBatch). Its inserts carry tokens made of that range, and
-//     ClickHouse skips a block whose token it knows, in the table and in the
-//     roll-up each for itself: an insert that died between the two is completed.
-//   - Before an insert, events whose event_id is in the table already are dropped:
-//     copies from beyond the time in which NATS recognises them. A row that has the
-//     sequence of the batch's own event is no copy but this very batch, so that a
-//     repeated batch makes the same block under the same token.
-//   - A batch is acknowledged when all its tables have it. log_position says up to
-//     where, and History reads no further: what it yields is a beginning of the
-//     log without holes.
+//   - A batch is an exact range of a stream and has the same rows when it is written again
+//     (bus.ConsumeBatch). The deduplication token of an insert is derived from the range.
+//     ClickHouse skips a block with a known token, in the table and in each roll-up
+//     separately, so a repeated insert completes an interrupted one.
+//   - Before an insert, the store drops events whose event_id is already in the table:
+//     duplicates from outside the duplicate window of NATS. A row with the same sequence is no
+//     duplicate but comes from an earlier attempt of the same batch, so a repeated batch has
+//     the same block and the same token.
+//   - A batch is acknowledged when all its rows are in their tables. log_position records the
+//     sequence up to which that holds, and History reads no further. Its result is a prefix of
+//     the log without gaps.
 //
-// Nothing is lost while ClickHouse is away: the log keeps the events, and the
-// batch in hand is tried again with growing delay. One database belongs to one
-// event log. Tables are filled in parallel for the streams and one after the
-// other within a batch. All methods may be called from several goroutines.
+// While ClickHouse is unavailable, the log keeps the events, and the store retries the current
+// batch with a growing delay. A database belongs to one event log. The streams are written
+// concurrently, the tables of one batch one after the other. All methods are safe for
+// concurrent use.
 //
-// # Proof
+// # Verification
 //
-// A Verifier compares the log with the tables at any time: per hour the distinct
-// event_ids, by number and checksum, and the roll-ups with what their tables say.
-// It tells what is missing, what is double and what only the table has, and repairs
-// by replay, beside a store that runs. Its memory does not grow with the log:
-// hours are summed up, and only those that differ are looked at event by event,
-// half a million at a time.
+// A Verifier compares the log with the tables at any time: the number and checksum of distinct
+// event_ids per hour, and the roll-ups with their tables. It reports missing rows, duplicate
+// rows, and rows of which the log has no event. With Repair it restores the tables from the
+// log, beside a running store. Its memory does not grow with the log: it sums hours, and
+// compares single events only in hours that differ, at most half a million at a time.
 //
-// # Asks
+// # Permissions
 //
-// The user needs INSERT, SELECT, CREATE TABLE and CREATE VIEW on the database,
-// and CREATE DATABASE where it does not exist yet; to repair, ALTER and DROP TABLE.
-// A Verifier that does not repair only reads.
+// The ClickHouse user needs INSERT, SELECT, CREATE TABLE and CREATE VIEW on the database, and
+// CREATE DATABASE if the database does not exist. Repairs need ALTER and DROP TABLE. A Verifier
+// without Repair only reads.
 //
-// # Inside
+// # Observability
 //
-// courier_store_* metrics show rows, copies, errors, time and the age of the
-// oldest event that is not in its table yet. How far the tables are:
+// The metrics courier_store_* count rows, duplicates and errors, and measure statements and the
+// age of the oldest event that is not in its table yet. For the progress of the tables:
 // SELECT stream, max(sequence) FROM log_position GROUP BY stream.
 //
 // # Tests
 //
-// storetest.New gives a test a database of its own on a real engine, or on the
-// server that COURIER_TEST_CLICKHOUSE names.
+// storetest.New creates a database for a test, on a real engine or on the server that
+// COURIER_TEST_CLICKHOUSE names.
 package store

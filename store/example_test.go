@@ -11,14 +11,19 @@ import (
 	"courier/store"
 )
 
-// A wrong address is refused at once, and never with its password.
+// An invalid address fails at once, and the error does not contain the password.
 func ExampleOpen() {
-	_, err := store.Open(context.Background(), store.Options{URL: "clickhouse://courier:secret@db:90x0/courier"}, slog.Default(), nil)
+	_, err := store.Open(
+		context.Background(),
+		store.Options{URL: "clickhouse://courier:secret@db:90x0/courier"},
+		slog.Default(),
+		nil,
+	)
 	fmt.Println(err)
-	// Output: open database clickhouse://db:90x0/courier: not an address of ClickHouse: host, port or settings cannot be read (special characters of user and password are written as %xx)
+	// Output: open database clickhouse://db:90x0/courier: not an address of ClickHouse: host, port or settings cannot be read (write special characters of user and password as %xx)
 }
 
-// A store follows the log until its context ends.
+// A store writes the log until its context ends.
 func ExampleStore_Run() {
 	ctx, log := context.Background(), slog.Default()
 	b, err := bus.Connect(ctx, bus.Options{URL: "nats://127.0.0.1:4222"}, log, nil)
@@ -40,18 +45,24 @@ func ExampleStore_Run() {
 
 // The epochs of the last day, as they were published.
 func ExampleHistory_Events() {
-	d, err := store.Open(context.Background(), store.Options{URL: "http://courier@127.0.0.1:8123/courier"}, slog.Default(), nil)
+	d, err := store.Open(
+		context.Background(),
+		store.Options{URL: "http://courier@127.0.0.1:8123/courier"},
+		slog.Default(),
+		nil,
+	)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer d.Close()
-	err = store.NewHistory(d).Events(context.Background(), time.Now().Add(-24*time.Hour), func(e schemas.Event) error {
-		if epoch, ok := e.(*schemas.Epoch); ok {
-			fmt.Println(epoch.JobID, epoch.Epoch, epoch.DurationSeconds)
-		}
-		return nil
-	})
+	err = store.NewHistory(d).
+		Events(context.Background(), time.Now().Add(-24*time.Hour), func(e schemas.Event) error {
+			if epoch, ok := e.(*schemas.Epoch); ok {
+				fmt.Println(epoch.JobID, epoch.Epoch, epoch.DurationSeconds)
+			}
+			return nil
+		})
 	if err != nil {
 		fmt.Println(err)
 	}

@@ -10,34 +10,34 @@ import (
 )
 
 // Write writes one batch, as Run does for each.
-func (s *Store) Write(ctx context.Context, b bus.Batch) error { return s.write(ctx, b) }
+func (s *Store) Write(ctx context.Context, b bus.Batch) error { return s.writeBatch(ctx, b) }
 
-// Prepare readies a batch, as while the one before is written.
+// Prepare prepares a batch, as Run does while the previous batch is written.
 func (s *Store) Prepare(ctx context.Context, b *bus.Batch) { s.prepare(ctx, b) }
 
-// Ready reports whether an insert of a batch is ready.
+// Ready reports whether an insert of a batch is prepared.
 func Ready(b bus.Batch) bool {
-	a, _ := b.Prepared.(*ahead)
+	a, _ := b.Prepared.(*preparedBatch)
 	return a != nil && a.insert != nil
 }
 
-// Follow is one stream's part of Run with another handler of its batches.
+// Follow consumes one stream as Run does, with a different handler.
 func (s *Store) Follow(ctx context.Context, d schemas.Durable, handle func(context.Context, bus.Batch) error) error {
-	return s.follow(ctx, d, handle)
+	return s.consume(ctx, d, handle)
 }
 
 // ColumnNames returns the columns of a row's struct.
 func ColumnNames(row any) []string { return columnNames(reflect.TypeOf(row)) }
 
-// SetWindow makes a verifier look at so many rows at once.
-func (v *Verifier) SetWindow(rows uint64) { v.options.window = rows }
+// SetWindow sets the number of rows that a verifier compares at once.
+func (v *Verifier) SetWindow(rows uint64) { v.options.windowRows = rows }
 
-// Insert writes rows into a table, and nothing else.
+// Insert inserts rows into a table without a token.
 func (d *Database) Insert(ctx context.Context, name string, rows []any) error {
-	return d.send(ctx, tableOf(name), rows)
+	return d.insert(ctx, tableOf(name), rows)
 }
 
-// InsertAs does it under a token, as a batch's part is written.
+// InsertAs inserts rows with a token, as a batch does.
 func (d *Database) InsertAs(ctx context.Context, name string, rows []any, token string) error {
 	i, err := d.prepareInsert(ctx, tableOf(name), rows, token)
 	if err != nil {
@@ -46,12 +46,12 @@ func (d *Database) InsertAs(ctx context.Context, name string, rows []any, token 
 	return i.send(ctx)
 }
 
-func tableOf(name string) *table {
+func tableOf(name string) *eventTable {
 	all := tables()
-	return all[slices.IndexFunc(all, func(t *table) bool { return t.name == name })]
+	return all[slices.IndexFunc(all, func(t *eventTable) bool { return t.name == name })]
 }
 
-// AsWriter names statements as those of a stream's writer.
+// AsWriter marks the statements of a context as those of a stream's writer.
 func (d *Database) AsWriter(ctx context.Context, stream string) context.Context {
 	return d.asWriter(ctx, stream)
 }

@@ -9,21 +9,20 @@ import (
 	"courier/schemas"
 )
 
-// fortnight is a log of two weeks with something to ask about; its figures follow
-// from rules, so that answers never change. Three users train three networks on
-// three nodes. Twice a day two jobs share a node; resnet20 makes whoever is beside
-// it wait for the disks. From 10 March at noon node-c is slow; that is noticed on
-// the 11th, and learnt on the 12th. The last job says nothing more.
+// fortnight is a deterministic log of two weeks. Three users train three networks on three
+// nodes. Twice a day two jobs share a node, and resnet20 makes its neighbours wait for the disks.
+// From 10 March at noon node-c is slow; that is detected on the 11th, and learned on the 12th.
+// The last job stops reporting.
 type fortnight struct {
-	story
+	testLog
 	begin time.Time
 }
 
-// Noon of Tuesday is when node-c becomes slow, hours after the begin, and when a
-// regressor that knows of it is in use.
+// Hours after the start at which node-c becomes slow (noon of Tuesday), and at which a regressor
+// that has learned it is promoted.
 const slowHour, learntHour, slowness = 8*24 + 12, 10*24 + 9, 1.4
 
-// network is what is trained: an epoch of batch size 64 alone on a fast node.
+// network describes an epoch of a model with batch size 64, alone on a fast node.
 type network struct {
 	model, dataset, user string
 	seconds              float64
@@ -33,10 +32,10 @@ var networks = []network{
 	{"lenet5", "mnist", "ada", 64}, {"digits-mlp", "digits", "bob", 24}, {"resnet20", "cifar10", "carl", 128},
 }
 
-// settings by batch size: what an epoch takes beside 64, and the last accuracy.
+// settings by batch size: duration of an epoch relative to 64, and final accuracy.
 var settings = map[uint32][2]float64{16: {1.625, 0.9375}, 64: {1, 0.90625}, 256: {0.75, 0.84375}}
 
-// plan is one job as it will come.
+// plan is one job of the fortnight.
 type plan struct {
 	network
 	id, node   string
@@ -44,7 +43,7 @@ type plan struct {
 	number     int
 	batch      uint32
 	beside     string // the model that shares its node for its first three epochs; empty: none
-	outcome    string // empty: it says nothing more after two epochs
+	outcome    string // empty: no events after two epochs
 	reason     string
 	predicted  float64 // seconds, as promised
 	slo        float64
@@ -53,7 +52,7 @@ type plan struct {
 	waitsQueue bool
 }
 
-// twoWeeks tells the jobs and regressors in one log each, and the samples.
+// twoWeeks builds the logs of jobs, regressors and samples.
 func twoWeeks() (jobs, samples, regressors []schemas.Event) {
 	f := &fortnight{begin: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)}
 	for day := range 14 {
@@ -87,10 +86,10 @@ func twoWeeks() (jobs, samples, regressors []schemas.Event) {
 	return jobs, samples, f.events
 }
 
-// mixed is an arbitrary number that follows from n.
+// mixed is an arbitrary number derived from n.
 func mixed(n int) int { return int(uint32(n+1) * 2654435761 >> 20) }
 
-// inOrder returns the events as they came.
+// inOrder returns the events in the order of their timestamps.
 func (f *fortnight) inOrder() []schemas.Event {
 	slices.SortStableFunc(f.events, func(a, b schemas.Event) int { return a.Stamped().At.Compare(b.Stamped().At) })
 	return f.events
@@ -98,7 +97,14 @@ func (f *fortnight) inOrder() []schemas.Event {
 
 func (f *fortnight) plan(network, day, hour int, node string) *plan {
 	n := networks[network]
-	p := &plan{network: n, node: node, hour: 24*day + hour, number: 8*day + hour/2, outcome: schemas.EventFinished, waitsQueue: hour == 18}
+	p := &plan{
+		network:    n,
+		node:       node,
+		hour:       24*day + hour,
+		number:     8*day + hour/2,
+		outcome:    schemas.EventFinished,
+		waitsQueue: hour == 18,
+	}
 	p.id = fmt.Sprintf("%s-%s", n.model, f.begin.Add(time.Duration(p.hour)*time.Hour).Format("0102-15"))
 	p.batch = []uint32{16, 64, 256}[mixed(100*p.number+network)%3]
 	switch p.hour {
@@ -114,7 +120,7 @@ func (f *fortnight) plan(network, day, hour int, node string) *plan {
 	return p
 }
 
-// promise fixes what is answered to the request: five epochs and a start of 4 s.
+// promise sets the advice for the request: five epochs and a start of 4 s.
 func (p *plan) promise() {
 	seconds := p.seconds * settings[p.batch][0]
 	if p.node == "node-c" && p.hour >= learntHour {
@@ -122,7 +128,7 @@ func (p *plan) promise() {
 	}
 	known := 0.0
 	if p.beside != "" {
-		known = 0.25 // what a neighbour usually costs, which is not what resnet20 costs
+		known = 0.25 // usual interference of a neighbour, unlike that of resnet20
 	}
 	p.predicted = 4 + seconds*(5+3*known)
 	p.slo = float64(int(p.predicted*1.2/10)+1) * 10
@@ -130,12 +136,12 @@ func (p *plan) promise() {
 	if p.waitsQueue {
 		p.slo += 180
 	}
-	if p.hour%24 == 10 && mixed(p.number)%3 == 1 { // asked for too much
+	if p.hour%24 == 10 && mixed(p.number)%3 == 1 { // an infeasible request
 		p.best, p.odds, p.slo = true, 0.5, float64(int(p.predicted/10))*10
 	}
 }
 
-// epochSeconds is what an epoch truly takes.
+// epochSeconds is the true duration of an epoch.
 func (p *plan) epochSeconds(n uint32, hour int) (seconds, neighbours, ioWait float64) {
 	seconds, ioWait = p.seconds*settings[p.batch][0], 0.03125
 	if p.model == "resnet20" {
@@ -154,7 +160,7 @@ func (p *plan) epochSeconds(n uint32, hour int) (seconds, neighbours, ioWait flo
 	return seconds * (1 + float64((p.number*7+int(n)*3)%5-2)/64), neighbours, ioWait
 }
 
-// job tells all of a job.
+// job adds the events of a job.
 func (f *fortnight) job(p *plan) {
 	at := f.begin.Add(time.Duration(p.hour) * time.Hour)
 	requested := at
@@ -172,7 +178,17 @@ func (f *fortnight) job(p *plan) {
 		Model: p.model, Dataset: p.dataset, BatchSize: p.batch, CPUs: 2, Epochs: 5,
 		TrainingSamples: 50_000, Nodes: []string{p.node},
 	}
-	f.add(&schemas.Started{JobStamp: stamp(schemas.StartedID(p.id, 1)), Setting: s, NodeCores: 4, HeartbeatSeconds: 10, Command: "python", User: p.user, Moves: []string{schemas.MoveBatchSize}})
+	f.add(
+		&schemas.Started{
+			JobStamp:         stamp(schemas.StartedID(p.id, 1)),
+			Setting:          s,
+			NodeCores:        4,
+			HeartbeatSeconds: 10,
+			Command:          "python",
+			User:             p.user,
+			Moves:            []string{schemas.MoveBatchSize},
+		},
+	)
 	started := at
 	at = at.Add(2 * time.Second)
 	done := uint32(0)
@@ -185,11 +201,31 @@ func (f *fortnight) job(p *plan) {
 		seconds *= settings[s.BatchSize][0] / settings[p.batch][0]
 		at = at.Add(time.Duration(seconds * 1e9))
 		accuracy := settings[s.BatchSize][1] * (1 - 1/float64(int(2)<<n))
-		f.add(&schemas.Epoch{JobStamp: stamp(schemas.EpochID(p.id, 1, n)), Setting: s, Epoch: n, DurationSeconds: seconds, DurationSource: schemas.DurationReported, NodeCores: 4,
-			Accuracy: &accuracy, Loss: pointer(1 / float64(n)), ConcurrentJobs: pointer(1 + neighbours), NodeCPURatio: pointer(0.5 + neighbours/4), NodeIOWaitRatio: &ioWait,
-			JobCPUSeconds: pointer(seconds * 1.5), JobMemoryBytes: pointer(p.seconds * (1 << 24)), JobReadBytes: pointer(p.seconds * (1 << 22)), JobWrittenBytes: pointer(0.0), ValidationSamples: 10_000})
+		f.add(
+			&schemas.Epoch{
+				JobStamp:        stamp(schemas.EpochID(p.id, 1, n)),
+				Setting:         s,
+				Epoch:           n,
+				DurationSeconds: seconds,
+				DurationSource:  schemas.DurationReported,
+				NodeCores:       4,
+				Accuracy:        &accuracy,
+				Loss:            pointer(1 / float64(n)),
+				ConcurrentJobs:  pointer(1 + neighbours),
+				NodeCPURatio:    pointer(0.5 + neighbours/4),
+				NodeIOWaitRatio: &ioWait,
+				JobCPUSeconds: pointer(
+					seconds * 1.5,
+				),
+				JobMemoryBytes:    pointer(p.seconds * (1 << 24)),
+				JobReadBytes:      pointer(p.seconds * (1 << 22)),
+				JobWrittenBytes:   pointer(0.0),
+				ValidationSamples: 10_000,
+			},
+		)
 		left := p.slo - at.Sub(requested).Seconds()
-		if remaining := seconds * float64(5-n); n == 2 && p.outcome == schemas.EventFinished && remaining > left*0.95 {
+		if remaining := seconds * float64(5-n); n == 2 && p.outcome == schemas.EventFinished &&
+			remaining > left*0.95 {
 			s.BatchSize = f.warn(p, stamp, s.BatchSize, seconds, remaining, left)
 		}
 	}
@@ -197,7 +233,15 @@ func (f *fortnight) job(p *plan) {
 		return
 	}
 	at = at.Add(time.Second)
-	e := &schemas.Ended{JobStamp: stamp(schemas.EndedID(p.id, 1, p.outcome)), Outcome: p.outcome, Reason: p.reason, DurationSeconds: at.Sub(started).Seconds(), StartupSeconds: pointer(2.0), EpochsDone: done, Setting: s}
+	e := &schemas.Ended{
+		JobStamp:        stamp(schemas.EndedID(p.id, 1, p.outcome)),
+		Outcome:         p.outcome,
+		Reason:          p.reason,
+		DurationSeconds: at.Sub(started).Seconds(),
+		StartupSeconds:  pointer(2.0),
+		EpochsDone:      done,
+		Setting:         s,
+	}
 	f.add(e)
 }
 
@@ -211,7 +255,18 @@ func (f *fortnight) alternatives(p *plan, epochs uint32) (all []schemas.Alternat
 		if batch == p.batch {
 			odds, reason = p.odds, "chosen"
 		}
-		all = append(all, schemas.Alternative{BatchSize: batch, CPUs: 2, Epochs: epochs, PredictedSeconds: &seconds, PredictedAccuracy: pointer(settings[batch][1]), Probability: &odds, Reason: reason})
+		all = append(
+			all,
+			schemas.Alternative{
+				BatchSize:         batch,
+				CPUs:              2,
+				Epochs:            epochs,
+				PredictedSeconds:  &seconds,
+				PredictedAccuracy: pointer(settings[batch][1]),
+				Probability:       &odds,
+				Reason:            reason,
+			},
+		)
 	}
 	return all
 }
@@ -226,7 +281,18 @@ func (f *fortnight) decision(p *plan) schemas.Decision {
 func (f *fortnight) submit(p *plan, at time.Time) {
 	stamp := schemas.JobStamp{Stamp: schemas.Stamp{EventID: p.id + "/0/submitted", At: at}, JobID: p.id}
 	all := f.alternatives(p, 5)
-	advice := schemas.Advice{JobStamp: stamp, Decision: f.decision(p), Action: schemas.ActionStart, Message: "run it", Model: p.model, Dataset: p.dataset, Nodes: []string{p.node}, SLOSeconds: p.slo, Confidence: 0.95, Alternatives: all}
+	advice := schemas.Advice{
+		JobStamp:     stamp,
+		Decision:     f.decision(p),
+		Action:       schemas.ActionStart,
+		Message:      "run it",
+		Model:        p.model,
+		Dataset:      p.dataset,
+		Nodes:        []string{p.node},
+		SLOSeconds:   p.slo,
+		Confidence:   0.95,
+		Alternatives: all,
+	}
 	for i := range all {
 		if all[i].BatchSize == p.batch {
 			advice.Chosen = &all[i]
@@ -236,20 +302,62 @@ func (f *fortnight) submit(p *plan, at time.Time) {
 	if p.waitsQueue {
 		advice.Admission.Verdict = schemas.Queued
 	}
-	f.add(&schemas.Submitted{JobStamp: stamp, Advice: advice, Request: schemas.JobRequest{JobID: p.id, Model: p.model, Dataset: p.dataset, CPUs: schemas.CPUs{2}, BatchSizes: []int{16, 64, 256}, Epochs: 5,
-		SLO: schemas.Duration(p.slo * 1e9), Confidence: 0.95, User: p.user}})
+	f.add(
+		&schemas.Submitted{
+			JobStamp: stamp,
+			Advice:   advice,
+			Request: schemas.JobRequest{
+				JobID:      p.id,
+				Model:      p.model,
+				Dataset:    p.dataset,
+				CPUs:       schemas.CPUs{2},
+				BatchSizes: []int{16, 64, 256},
+				Epochs:     5,
+				SLO:        schemas.Duration(p.slo * 1e9),
+				Confidence: 0.95,
+				User:       p.user,
+			},
+		},
+	)
 }
 
 func (f *fortnight) advise(p *plan, stamp schemas.JobStamp, batch, epochs uint32, seconds float64) *schemas.Advice {
-	chosen := schemas.Alternative{BatchSize: batch, CPUs: 2, Epochs: epochs, PredictedSeconds: &seconds, UpperBoundSeconds: pointer(seconds * 1.125), PredictedAccuracy: pointer(settings[batch][1]), Probability: pointer(p.odds)}
-	e := &schemas.Advice{JobStamp: stamp, Decision: f.decision(p), Action: schemas.ActionBatch, Message: fmt.Sprintf("change to batch size %d", batch), Model: p.model, Dataset: p.dataset, Nodes: []string{p.node}, SLOSeconds: p.slo, Confidence: 0.95,
-		EpochsDone: 5 - epochs, Load: schemas.Load{ConcurrentJobs: 1, Processes: 2}, Chosen: &chosen, Alternatives: []schemas.Alternative{chosen}, Regressors: map[string]string{schemas.TargetEpochTime: digest("a")}}
+	chosen := schemas.Alternative{
+		BatchSize:         batch,
+		CPUs:              2,
+		Epochs:            epochs,
+		PredictedSeconds:  &seconds,
+		UpperBoundSeconds: pointer(seconds * 1.125),
+		PredictedAccuracy: pointer(settings[batch][1]),
+		Probability:       pointer(p.odds),
+	}
+	e := &schemas.Advice{
+		JobStamp:     stamp,
+		Decision:     f.decision(p),
+		Action:       schemas.ActionBatch,
+		Message:      fmt.Sprintf("change to batch size %d", batch),
+		Model:        p.model,
+		Dataset:      p.dataset,
+		Nodes:        []string{p.node},
+		SLOSeconds:   p.slo,
+		Confidence:   0.95,
+		EpochsDone:   5 - epochs,
+		Load:         schemas.Load{ConcurrentJobs: 1, Processes: 2},
+		Chosen:       &chosen,
+		Alternatives: []schemas.Alternative{chosen},
+		Regressors:   map[string]string{schemas.TargetEpochTime: digest("a")},
+	}
 	f.add(e)
 	return e
 }
 
-// warn tells that the SLO is at risk after two epochs, and what is done about it.
-func (f *fortnight) warn(p *plan, stamp func(string) schemas.JobStamp, batch uint32, seconds, remaining, left float64) uint32 {
+// warn adds the events of an SLO at risk after two epochs, and of the reaction.
+func (f *fortnight) warn(
+	p *plan,
+	stamp func(string) schemas.JobStamp,
+	batch uint32,
+	seconds, remaining, left float64,
+) uint32 {
 	cause := schemas.CauseEpochs
 	switch {
 	case p.beside == "resnet20":
@@ -260,8 +368,24 @@ func (f *fortnight) warn(p *plan, stamp func(string) schemas.JobStamp, batch uin
 		cause = schemas.CauseLate
 	}
 	cost := uint64(p.number)*10 + 2
-	f.add(&schemas.Risk{JobStamp: stamp(schemas.RiskID(p.id, cost)), CauseSequence: cost, Cause: cause, Probability: 0.25, Confidence: 0.95, PredictedSeconds: remaining, LeftSeconds: left,
-		Action: string(schemas.ActionBatch), BatchSize: 256, SavedProbability: pointer(0.9), AccuracyLoss: pointer(settings[batch][1] - settings[256][1]), Message: "the SLO is at risk"})
+	f.add(
+		&schemas.Risk{
+			JobStamp:         stamp(schemas.RiskID(p.id, cost)),
+			CauseSequence:    cost,
+			Cause:            cause,
+			Probability:      0.25,
+			Confidence:       0.95,
+			PredictedSeconds: remaining,
+			LeftSeconds:      left,
+			Action: string(
+				schemas.ActionBatch,
+			),
+			BatchSize:        256,
+			SavedProbability: pointer(0.9),
+			AccuracyLoss:     pointer(settings[batch][1] - settings[256][1]),
+			Message:          "the SLO is at risk",
+		},
+	)
 	if batch == 256 {
 		return batch
 	}
@@ -271,7 +395,15 @@ func (f *fortnight) warn(p *plan, stamp func(string) schemas.JobStamp, batch uin
 		outcome, gain = schemas.MoveRefused, 0
 	}
 	move := func(n uint32, outcome string) *schemas.Moved {
-		e := &schemas.Moved{JobStamp: stamp(schemas.MovedID(p.id, 1, n)), CauseSequence: cost, Move: schemas.MoveBatchSize, Outcome: outcome, Means: schemas.ByControl, FromBatchSize: batch, ToBatchSize: 256}
+		e := &schemas.Moved{
+			JobStamp:      stamp(schemas.MovedID(p.id, 1, n)),
+			CauseSequence: cost,
+			Move:          schemas.MoveBatchSize,
+			Outcome:       outcome,
+			Means:         schemas.ByControl,
+			FromBatchSize: batch,
+			ToBatchSize:   256,
+		}
 		f.add(e)
 		return e
 	}
@@ -282,7 +414,9 @@ func (f *fortnight) warn(p *plan, stamp func(string) schemas.JobStamp, batch uin
 	for n, outcome := range []string{schemas.MoveCarriedOut, outcome} {
 		e := move(uint32(n+1), outcome)
 		e.Epoch, e.EpochsMeasured = 3, uint32(1+2*n)
-		e.BeforeEpochSeconds, e.UnmovedEpochSeconds, e.PredictedEpochSeconds = &seconds, &seconds, pointer(seconds*0.75/settings[batch][0])
+		e.BeforeEpochSeconds, e.UnmovedEpochSeconds, e.PredictedEpochSeconds = &seconds, &seconds, pointer(
+			seconds*0.75/settings[batch][0],
+		)
 		e.AfterEpochSeconds, e.GainRatio = pointer(seconds-(seconds-*e.PredictedEpochSeconds)*gain), &gain
 	}
 	return 256
@@ -303,42 +437,146 @@ func (f *fortnight) sample(node string, n, i int) {
 		busy += float64(n) / 32
 	}
 	number := uint64(i + 1)
-	f.add(&schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID(node, "boot", number), At: at}, Node: node, BootID: "boot", Number: number, IntervalSeconds: 600, Cores: 4,
-		CPURatio: &busy, IOWaitRatio: &wait, LoadAverage: pointer(busy * 4), MemoryTotalBytes: pointer(16e9), MemoryAvailableBytes: pointer(8e9)})
+	f.add(
+		&schemas.Sample{
+			Stamp:                schemas.Stamp{EventID: schemas.SampleID(node, "boot", number), At: at},
+			Node:                 node,
+			BootID:               "boot",
+			Number:               number,
+			IntervalSeconds:      600,
+			Cores:                4,
+			CPURatio:             &busy,
+			IOWaitRatio:          &wait,
+			LoadAverage:          pointer(busy * 4),
+			MemoryTotalBytes:     pointer(16e9),
+			MemoryAvailableBytes: pointer(8e9),
+		},
+	)
 }
 
-// digest is the sha256 of a regressor that has none.
+// digest is a made-up sha256 of a regressor.
 func digest(letter string) string { return strings.Repeat(letter, 64) }
 
-// regressors tells of the first regressor, of the alarm about node-c, of a
-// challenger that loses and of one that wins.
+// regressors adds the first regressor, the alarm about node-c, a challenger that loses and one
+// that wins.
 func (f *fortnight) regressors() {
 	stamp := func(hour int, id string) schemas.Stamp {
 		return schemas.Stamp{EventID: id, At: f.begin.Add(time.Duration(hour) * time.Hour)}
 	}
 	fitted := func(letter string, examples uint64, medianError float64) schemas.Fitted {
-		return schemas.Fitted{ModelDigest: digest(letter), ManifestDigest: digest(letter), Family: "law", Examples: examples, Settings: 12, MedianAbsoluteRatio: medianError, R2: pointer(0.875), FitSeconds: 0.25}
+		return schemas.Fitted{
+			ModelDigest:         digest(letter),
+			ManifestDigest:      digest(letter),
+			Family:              "law",
+			Examples:            examples,
+			Settings:            12,
+			MedianAbsoluteRatio: medianError,
+			R2:                  pointer(0.875),
+			FitSeconds:          0.25,
+		}
 	}
 	trained := func(hour int, letter string, examples uint64, medianError float64, reason string) {
-		f.add(&schemas.Trained{Stamp: stamp(hour, letter+"/trained"), Target: schemas.TargetEpochTime, Fitted: fitted(letter, examples, medianError), Reason: reason, Rival: digest("a")})
+		f.add(
+			&schemas.Trained{
+				Stamp:  stamp(hour, letter+"/trained"),
+				Target: schemas.TargetEpochTime,
+				Fitted: fitted(letter, examples, medianError),
+				Reason: reason,
+				Rival:  digest("a"),
+			},
+		)
 	}
-	promoted := func(hour int, letter string, revision, examples uint64, medianError float64, by, reason string, j schemas.Judgement) {
+	promoted := func(hour int, letter string, revision, examples uint64, medianError float64, by, reason string,
+		j schemas.Judgement) {
 		t := fitted(letter, examples, medianError)
-		f.add(&schemas.Promoted{Stamp: stamp(hour, schemas.PromotedID(schemas.TargetEpochTime, revision)), Target: schemas.TargetEpochTime, Revision: revision, ModelDigest: t.ModelDigest, ManifestDigest: t.ManifestDigest, Family: t.Family,
-			Examples: t.Examples, Settings: t.Settings, MedianAbsoluteRatio: t.MedianAbsoluteRatio, R2: t.R2, FitSeconds: t.FitSeconds, Reason: reason, DecidedBy: by, Judgement: j})
+		f.add(
+			&schemas.Promoted{
+				Stamp:               stamp(hour, schemas.PromotedID(schemas.TargetEpochTime, revision)),
+				Target:              schemas.TargetEpochTime,
+				Revision:            revision,
+				ModelDigest:         t.ModelDigest,
+				ManifestDigest:      t.ManifestDigest,
+				Family:              t.Family,
+				Examples:            t.Examples,
+				Settings:            t.Settings,
+				MedianAbsoluteRatio: t.MedianAbsoluteRatio,
+				R2:                  t.R2,
+				FitSeconds:          t.FitSeconds,
+				Reason:              reason,
+				DecidedBy:           by,
+				Judgement:           j,
+			},
+		)
 	}
 	judged := func(loss, coverage float64) schemas.Judgement {
-		return schemas.Judgement{JudgedLevel: 0.95, JudgedJobs: 52, JudgedSettings: 9, Loss: &loss, RivalLoss: pointer(0.25), LossDifferenceLow: pointer(-0.125), LossDifferenceHigh: pointer(0.5), CoverageRatio: &coverage, RivalCoverageRatio: pointer(0.75)}
+		return schemas.Judgement{
+			JudgedLevel:        0.95,
+			JudgedJobs:         52,
+			JudgedSettings:     9,
+			Loss:               &loss,
+			RivalLoss:          pointer(0.25),
+			LossDifferenceLow:  pointer(-0.125),
+			LossDifferenceHigh: pointer(0.5),
+			CoverageRatio:      &coverage,
+			RivalCoverageRatio: pointer(0.75),
+		}
 	}
 	trained(-3, "a", 120, 0.09375, "the first regressor")
 	promoted(-2, "a", 1, 120, 0.09375, schemas.DecidedFirst, "the first regressor", schemas.Judgement{})
 	trained(4*24, "b", 240, 0.125, "enough new epochs")
-	f.add(&schemas.Rejected{Stamp: stamp(5*24, "b/rejected"), Target: schemas.TargetEpochTime, ModelDigest: digest("b"), Reason: "worse on jobs that neither had learnt from", Rival: digest("a"), Judgement: judged(0.5, 0.875)})
+	f.add(
+		&schemas.Rejected{
+			Stamp:       stamp(5*24, "b/rejected"),
+			Target:      schemas.TargetEpochTime,
+			ModelDigest: digest("b"),
+			Reason:      "worse on jobs that neither had learnt from",
+			Rival:       digest("a"),
+			Judgement:   judged(0.5, 0.875),
+		},
+	)
 	since := f.begin.Add(slowHour * time.Hour)
-	f.add(&schemas.Drift{Stamp: stamp(9*24+14, schemas.DriftID(schemas.TargetEpochTime, 7)), Target: schemas.TargetEpochTime, CauseSequence: 7, ModelDigest: digest("a"), Scope: schemas.DriftNode, Node: "node-c", SinceAt: since,
-		Ratio: 1.375, BeforeRatio: 1, Jobs: 4, RestRatio: pointer(1.0), RestJobs: 8, ExplainedRatio: 0.75, Detector: "page_hinkley/node/node-c", Statistic: 18, Threshold: 16.5, Deviation: 0.0625, WindowJobs: 40, WindowSinceAt: since,
-		CoverageRatio: pointer(0.25), Message: "jobs on node-c take 1.375 of what was predicted"})
+	f.add(
+		&schemas.Drift{
+			Stamp:          stamp(9*24+14, schemas.DriftID(schemas.TargetEpochTime, 7)),
+			Target:         schemas.TargetEpochTime,
+			CauseSequence:  7,
+			ModelDigest:    digest("a"),
+			Scope:          schemas.DriftNode,
+			Node:           "node-c",
+			SinceAt:        since,
+			Ratio:          1.375,
+			BeforeRatio:    1,
+			Jobs:           4,
+			RestRatio:      pointer(1.0),
+			RestJobs:       8,
+			ExplainedRatio: 0.75,
+			Detector:       "page_hinkley/node/node-c",
+			Statistic:      18,
+			Threshold:      16.5,
+			Deviation:      0.0625,
+			WindowJobs:     40,
+			WindowSinceAt:  since,
+			CoverageRatio:  pointer(0.25),
+			Message:        "jobs on node-c take 1.375 of what was predicted",
+		},
+	)
 	trained(9*24+15, "c", 360, 0.0625, "drift: node-c")
-	promoted(learntHour, "c", 2, 360, 0.0625, schemas.DecidedTest, "better on jobs that neither had learnt from", judged(0.125, 0.9375))
-	f.add(&schemas.Rejected{Stamp: stamp(12*24, "d/rejected"), Target: schemas.TargetAccuracy, ModelDigest: digest("d"), Reason: "nobody tells of its fit"})
+	promoted(
+		learntHour,
+		"c",
+		2,
+		360,
+		0.0625,
+		schemas.DecidedTest,
+		"better on jobs that neither had learnt from",
+		judged(0.125, 0.9375),
+	)
+	f.add(
+		&schemas.Rejected{
+			Stamp:       stamp(12*24, "d/rejected"),
+			Target:      schemas.TargetAccuracy,
+			ModelDigest: digest("d"),
+			Reason:      "nobody tells of its fit",
+		},
+	)
 }

@@ -12,24 +12,31 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// History reads the events of jobs back.
+// History reads the events of jobs from the tables.
 type History struct {
 	database *Database
-	turns    chan struct{} // each Events holds three connections; too many at once would wait for each other
+	slots    chan struct{} // limits concurrent readers, which hold three connections each
 }
 
-// NewHistory returns a history over a database.
-func NewHistory(d *Database) *History { return &History{database: d, turns: make(chan struct{}, 3)} }
+// maxReaders limits concurrent calls of Events, so that they do not wait for each other's
+// connections.
+const maxReaders = 3
 
-// Events calls yield with the started, epoch and ended events of jobs that
-// happened at since or later (zero: all), in the order of the log, each event
-// once, with its Sequence. They are complete up to some place in the log: an
-// event that is missing comes after all that were yielded. An error of yield
-// ends it and is returned.
-func (h *History) Events(ctx context.Context, since time.Time, yield func(schemas.Event) error) error {
+// NewHistory returns a history of a database.
+func NewHistory(d *Database) *History {
+	return &History{database: d, slots: make(chan struct{}, maxReaders)}
+}
+
+// Events calls yield with the started, epoch and ended events of jobs with a timestamp of at
+// least since (zero: all), in the order of the log, each event once, with its Sequence. The
+// events are complete up to a sequence: a missing event has a higher sequence than all others.
+// If yield returns an error, Events returns it.
+func (h *History) Events(
+	ctx context.Context, since time.Time, yield func(schemas.Event) error,
+) error {
 	select {
-	case h.turns <- struct{}{}:
-		defer func() { <-h.turns }()
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -37,10 +44,19 @@ func (h *History) Events(ctx context.Context, since time.Time, yield func(schema
 	if err != nil {
 		return fmt.Errorf("read history: %w", err)
 	}
-	cursors := []*cursor{
-		{table: "job_started", fresh: func() (schemas.Event, *schemas.Stamp) { e := new(schemas.Started); return e, &e.Stamp }},
-		{table: "job_epoch", fresh: func() (schemas.Event, *schemas.Stamp) { e := new(schemas.Epoch); return e, &e.Stamp }},
-		{table: "job_ended", fresh: func() (schemas.Event, *schemas.Stamp) { e := new(schemas.Ended); return e, &e.Stamp }},
+	cursors := []*eventCursor{
+		{table: "job_started", newEvent: func() (schemas.Event, *schemas.Stamp) {
+			e := new(schemas.Started)
+			return e, &e.Stamp
+		}},
+		{table: "job_epoch", newEvent: func() (schemas.Event, *schemas.Stamp) {
+			e := new(schemas.Epoch)
+			return e, &e.Stamp
+		}},
+		{table: "job_ended", newEvent: func() (schemas.Event, *schemas.Stamp) {
+			e := new(schemas.Ended)
+			return e, &e.Stamp
+		}},
 	}
 	for _, c := range cursors {
 		defer c.close()
@@ -51,10 +67,10 @@ func (h *History) Events(ctx context.Context, since time.Time, yield func(schema
 	return merge(cursors, yield)
 }
 
-// merge yields the cursors' events by sequence.
-func merge(cursors []*cursor, yield func(schemas.Event) error) error {
+// merge yields the events of the cursors in the order of their sequences.
+func merge(cursors []*eventCursor, yield func(schemas.Event) error) error {
 	for {
-		var first *cursor
+		var first *eventCursor
 		for _, c := range cursors {
 			if c.event != nil && (first == nil || c.stamp.Sequence < first.stamp.Sequence) {
 				first = c
@@ -72,25 +88,28 @@ func merge(cursors []*cursor, yield func(schemas.Event) error) error {
 	}
 }
 
-// cursor walks the rows of one table.
-type cursor struct {
-	table string
-	fresh func() (schemas.Event, *schemas.Stamp)
+// eventCursor reads the rows of one table.
+type eventCursor struct {
+	table    string
+	newEvent func() (schemas.Event, *schemas.Stamp)
 
 	rows  driver.Rows
-	event schemas.Event // the next one, nil at the end
+	event schemas.Event // the current event; nil at the end
 	stamp *schemas.Stamp
 }
 
-// open asks for the table's rows up to a sequence and reads the first.
-func (c *cursor) open(ctx context.Context, d *Database, since time.Time, until uint64) error {
-	event, _ := c.fresh()
+// open queries the rows up to a sequence and reads the first one.
+func (c *eventCursor) open(ctx context.Context, d *Database, since time.Time, until uint64) error {
+	event, _ := c.newEvent()
 	var from int64
 	if since.After(time.Unix(0, 0)) {
 		from = since.UnixNano()
 	}
-	statement := fmt.Sprintf("SELECT %s FROM %s WHERE at >= fromUnixTimestamp64Nano(?, 'UTC') AND sequence <= ? ORDER BY sequence LIMIT 1 BY event_id",
-		strings.Join(columnNames(reflect.TypeOf(event).Elem()), ", "), c.table)
+	columns := strings.Join(columnNames(reflect.TypeOf(event).Elem()), ", ")
+	statement := fmt.Sprintf("SELECT %s FROM %s "+
+		"WHERE at >= fromUnixTimestamp64Nano(?, 'UTC') AND sequence <= ? "+
+		"ORDER BY sequence LIMIT 1 BY event_id", columns, c.table)
+
 	start := time.Now()
 	rows, err := d.conn.Query(ctx, statement, from, until)
 	if err == nil {
@@ -99,13 +118,13 @@ func (c *cursor) open(ctx context.Context, d *Database, since time.Time, until u
 	}
 	d.metrics.observe("history", time.Since(start), err)
 	if err != nil {
-		return fmt.Errorf("query %s at %s: %w", c.table, d.address, refused(err))
+		return fmt.Errorf("query %s at %s: %w", c.table, d.address, classify(err))
 	}
 	return nil
 }
 
-// next reads the next row.
-func (c *cursor) next() error {
+// next reads the next event.
+func (c *eventCursor) next() error {
 	c.event, c.stamp = nil, nil
 	if !c.rows.Next() {
 		if err := c.rows.Err(); err != nil {
@@ -113,7 +132,7 @@ func (c *cursor) next() error {
 		}
 		return nil
 	}
-	event, stamp := c.fresh()
+	event, stamp := c.newEvent()
 	if err := c.rows.ScanStruct(event); err != nil {
 		return fmt.Errorf("read %s: %w", c.table, err)
 	}
@@ -121,8 +140,8 @@ func (c *cursor) next() error {
 	return nil
 }
 
-func (c *cursor) close() {
+func (c *eventCursor) close() {
 	if c.rows != nil {
-		_ = c.rows.Close() // an error of the query was seen by next
+		_ = c.rows.Close() // next has returned any error of the query
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// recall returns all that a history tells.
+// recall returns all events of a history.
 func recall(t testing.TB, d *store.Database, since time.Time) (all []schemas.Event) {
 	t.Helper()
 	must(t, store.NewHistory(d).Events(t.Context(), since, func(e schemas.Event) error {
@@ -27,8 +27,8 @@ func recall(t testing.TB, d *store.Database, since time.Time) (all []schemas.Eve
 	return all
 }
 
-// told returns the events that a history tells, of those that happened since.
-func told(events []schemas.Event, since time.Time) (all []schemas.Event) {
+// eventsSince returns the events of a history since a time.
+func eventsSince(events []schemas.Event, since time.Time) (all []schemas.Event) {
 	for _, e := range events {
 		switch e := e.(type) {
 		case *schemas.Started:
@@ -48,10 +48,10 @@ func told(events []schemas.Event, since time.Time) (all []schemas.Event) {
 	return all
 }
 
-func TestHistory_TellsWhatWasPublished(t *testing.T) {
+func TestHistory_ReturnsThePublishedEvents(t *testing.T) {
 	contract(t, func(t *testing.T, d *store.Database) {
 		b := bustest.New(t)
-		s := newStory()
+		s := newTestLog()
 		s.job("alpha", time.Minute, schemas.EventFinished)
 		s.started("beta", 1)
 		s.epoch("beta", 1, 1)
@@ -64,16 +64,17 @@ func TestHistory_TellsWhatWasPublished(t *testing.T) {
 		reach(t, d, publish(t, b, s.events))
 		third := s.events[2].(*schemas.Epoch).At
 		for _, since := range []time.Time{{}, third, s.at.Add(time.Nanosecond)} {
-			if diff := cmp.Diff(told(s.events, since), recall(t, d, since), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(eventsSince(s.events, since), recall(t, d, since),
+				cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("history since %v (-published +told):\n%s", since, diff)
 			}
 		}
 	})
 }
 
-func TestHistory_TellsCopiesOnce(t *testing.T) {
+func TestHistory_ReturnsDuplicatesOnce(t *testing.T) {
 	d := storetest.New(t)
-	s := newStory()
+	s := newTestLog()
 	s.started("alpha", 1)
 	s.epoch("alpha", 1, 1)
 	write(t, newStore(t, nil, d), batch(schemas.StreamJob, 1, s.events...))
@@ -84,14 +85,14 @@ func TestHistory_TellsCopiesOnce(t *testing.T) {
 	}
 }
 
-// TestHistory_HasNoHoles reads while a batch is in some of its tables only.
-func TestHistory_HasNoHoles(t *testing.T) {
+// The test reads while a batch is in only some of its tables.
+func TestHistory_HasNoGaps(t *testing.T) {
 	d := storetest.New(t)
 	w := newStore(t, nil, d)
-	s := newStory()
+	s := newTestLog()
 	s.started("alpha", 1)
 	write(t, w, batch(schemas.StreamJob, 1, s.events...))
-	next := newStory()
+	next := newTestLog()
 	next.epoch("alpha", 1, 1)
 	next.ended("alpha", 1, schemas.EventFinished)
 	must(t, d.Exec(t.Context(), "RENAME TABLE job_ended TO hidden"))
@@ -108,9 +109,9 @@ func TestHistory_HasNoHoles(t *testing.T) {
 	}
 }
 
-func TestHistory_StopsWhereYieldStops(t *testing.T) {
+func TestHistory_StopsAtAnErrorOfYield(t *testing.T) {
 	d := storetest.New(t)
-	s := newStory()
+	s := newTestLog()
 	for n := range uint32(5) {
 		s.epoch("alpha", 1, n+1)
 	}
@@ -127,15 +128,18 @@ func TestHistory_StopsWhereYieldStops(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := store.NewHistory(d).Events(ctx, time.Time{}, func(schemas.Event) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := store.NewHistory(d).Events(ctx, time.Time{}, func(schemas.Event) error { return nil }); !errors.Is(
+		err,
+		context.Canceled,
+	) {
 		t.Errorf("Events with a context that has ended = %v, want %v", err, context.Canceled)
 	}
 }
 
-// TestHistory_IsReadByMany: each reader holds three connections of a bounded pool.
-func TestHistory_IsReadByMany(t *testing.T) {
+// Each reader holds three connections of a bounded pool.
+func TestHistory_ConcurrentReaders(t *testing.T) {
 	contract(t, func(t *testing.T, d *store.Database) {
-		s := newStory()
+		s := newTestLog()
 		for job := range 50 {
 			s.job(fmt.Sprintf("job-%d", job), time.Minute, schemas.EventFinished)
 		}
@@ -145,7 +149,9 @@ func TestHistory_IsReadByMany(t *testing.T) {
 		for range 12 {
 			all.Go(func() {
 				n := 0
-				if err := h.Events(t.Context(), time.Time{}, func(schemas.Event) error { n++; return nil }); err != nil || n != 250 {
+				if err := h.Events(t.Context(), time.Time{},
+					func(schemas.Event) error { n++; return nil }); err != nil ||
+					n != 250 {
 					t.Errorf("Events = %v after %d events, want 250", err, n)
 				}
 			})

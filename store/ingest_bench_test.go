@@ -17,11 +17,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// BenchmarkIngest brings node samples from the log into the tables, beside its two
-// halves alone: what a bare JetStream consumer reads of the same log (ack of all with
-// each batch), and what clickhouse-go inserts of the same rows from memory into the same
-// table and its roll-ups. Samples per second of each, and the share of the smaller half
-// that the store reaches. With 100 samples in a message the log is read faster.
+// BenchmarkIngest writes node samples from the log into the tables, and measures its two halves
+// alone: a plain JetStream consumer that reads the same log (ack of all with each batch), and
+// clickhouse-go that inserts the same rows from memory into the same table and roll-ups. It
+// reports samples per second, and the store's throughput relative to the slower half. With 100
+// samples per message the log is read faster.
 func BenchmarkIngest(b *testing.B) {
 	for _, each := range []int{1, 100} {
 		b.Run(fmt.Sprintf("samples_per_message=%d", each), func(b *testing.B) { benchIngest(b, each) })
@@ -39,7 +39,11 @@ func benchIngest(b *testing.B, each int) {
 		must(b, d.Migrate(b.Context()))
 		rows := sampleRows(b, log)
 		insert := rate(samples, func() { insertBare(b, d, rows) })
-		for _, table := range []string{"node_sample", "node_minute", "node_hour"} { // else they are merged beside the store
+		for _, table := range []string{
+			"node_sample",
+			"node_minute",
+			"node_hour",
+		} { // else they are merged beside the store
 			must(b, d.Exec(b.Context(), "TRUNCATE TABLE "+table))
 		}
 		forget(b, server.URL())
@@ -55,7 +59,7 @@ func benchIngest(b *testing.B, each int) {
 	}
 }
 
-// handled waits until the store has handled so many samples, without asking the database.
+// handled waits until the store has handled a number of samples, without querying the database.
 func handled(b *testing.B, log *bus.Bus, samples uint64) {
 	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 	defer cancel()
@@ -100,27 +104,36 @@ func sampleRows(b *testing.B, log *bus.Bus) (rows []any) {
 	return rows
 }
 
-// forget lets the next store begin with the log.
+// forget makes the next store start at the beginning of the log.
 func forget(b *testing.B, url string) {
 	js := streams(b, url)
 	intents, err := js.Stream(b.Context(), "KV_"+schemas.BucketIntents)
 	must(b, err)
 	must(b, intents.Purge(b.Context()))
 	for _, d := range schemas.StoreDurables() {
-		if err := js.DeleteConsumer(b.Context(), d.Stream, d.Name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		if err := js.DeleteConsumer(b.Context(), d.Stream, d.Name); err != nil &&
+			!errors.Is(err, jetstream.ErrConsumerNotFound) {
 			b.Fatal(err)
 		}
 	}
 }
 
-// readBare fetches all messages by a consumer of its own, so many at once: nats.go drops
-// what is more than 64 MiB.
+// readBare fetches all messages with its own consumer, in portions: nats.go drops messages beyond
+// 64 MiB.
 func readBare(b *testing.B, url string, samples, fetch int) {
 	js := streams(b, url)
 	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 	defer cancel()
 	name := fmt.Sprint("bare-", time.Now().UnixNano())
-	c, err := js.CreateConsumer(ctx, schemas.StreamNode, jetstream.ConsumerConfig{Durable: name, AckPolicy: jetstream.AckAllPolicy, MaxAckPending: 3 * schemas.MaxBatchMessages})
+	c, err := js.CreateConsumer(
+		ctx,
+		schemas.StreamNode,
+		jetstream.ConsumerConfig{
+			Durable:       name,
+			AckPolicy:     jetstream.AckAllPolicy,
+			MaxAckPending: 3 * schemas.MaxBatchMessages,
+		},
+	)
 	must(b, err)
 	defer func() { must(b, js.DeleteConsumer(ctx, schemas.StreamNode, name)) }()
 	for n := 0; n < samples; {

@@ -24,21 +24,21 @@ import (
 
 const victimVariable = "COURIER_TEST_STORE_VICTIM"
 
-// order tells a victim what to do.
-type order struct {
+// killOrder configures a victim, as JSON in its environment.
+type killOrder struct {
 	NATS, ClickHouse string
 	Batch            int           // which batch it dies at, from 1; 0: none
 	Point            string        // "before" the inserts, "after" them (before the ack), or "during"
 	Delay            time.Duration // of the death "during", from the batch's begin
 }
 
-// ownEnd is the exit status of a victim that was not killed.
+// ownEnd is the exit status of a victim that has not killed itself.
 const ownEnd = 2
 
-// victim is the main of a process that runs a store and kills itself as ordered.
+// victim is the main function of a process that runs a store and kills itself as configured.
 func victim() int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	var o order
+	var o killOrder
 	if err := json.Unmarshal([]byte(os.Getenv(victimVariable)), &o); err != nil {
 		log.Error("read order", "error", err)
 		return ownEnd
@@ -89,8 +89,8 @@ func die() {
 	select {}
 }
 
-// TestStore_IsKilled kills the store at every point of a batch while messages
-// keep arriving, and holds the tables and the roll-up against the log.
+// The test kills the store at every point of a batch while messages keep arriving, and compares
+// the tables and the roll-up with the log.
 func TestStore_IsKilled(t *testing.T) {
 	address := storetest.Address(t, storetest.Protocols(t)[0])
 	d := storetest.Open(t, address)
@@ -100,7 +100,13 @@ func TestStore_IsKilled(t *testing.T) {
 	stop := publishAll(t, b)
 	repeated := 0
 	for round := range 12 {
-		o := order{NATS: server.URL(), ClickHouse: address, Batch: 1 + round%4, Point: []string{"after", "during", "before"}[round%3], Delay: rand.N(8 * time.Millisecond)}
+		o := killOrder{
+			NATS:       server.URL(),
+			ClickHouse: address,
+			Batch:      1 + round%4,
+			Point:      []string{"after", "during", "before"}[round%3],
+			Delay:      rand.N(8 * time.Millisecond),
+		}
 		out := runVictim(t, o)
 		repeated += bytes.Count(out, []byte("unfinished batch is handled again"))
 	}
@@ -115,7 +121,7 @@ func TestStore_IsKilled(t *testing.T) {
 }
 
 // runVictim runs a victim until it has killed itself, and returns its log.
-func runVictim(t *testing.T, o order) []byte {
+func runVictim(t *testing.T, o killOrder) []byte {
 	t.Helper()
 	text, err := json.Marshal(o)
 	must(t, err)
@@ -132,8 +138,8 @@ func runVictim(t *testing.T, o order) []byte {
 	return out.Bytes()
 }
 
-// publishAll publishes samples and job events until it is stopped, which returns
-// the last sequence of each stream.
+// publishAll publishes samples and job events until stop is called, which returns the last
+// sequence of each stream.
 func publishAll(t *testing.T, b *bus.Bus) (stop func() map[string]uint64) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan map[string]uint64, 1)
@@ -144,7 +150,7 @@ func publishAll(t *testing.T, b *bus.Bus) (stop func() map[string]uint64) {
 		defer tick.Stop()
 		for n := uint64(1); ctx.Err() == nil; n++ {
 			<-tick.C
-			s := newStory()
+			s := newTestLog()
 			job := fmt.Sprintf("job-%d", n)
 			s.started(job, 1)
 			s.epoch(job, 1, 1)
@@ -169,7 +175,7 @@ func publishAll(t *testing.T, b *bus.Bus) (stop func() map[string]uint64) {
 	return stop
 }
 
-// minute is a line of the roll-up.
+// minute is a row of the roll-up.
 type minute struct {
 	Node    string    `ch:"node"`
 	Minute  time.Time `ch:"minute"`
@@ -180,30 +186,36 @@ type minute struct {
 	Load    *float64  `ch:"load_average"`
 }
 
-type placed struct {
+type sequencedID struct {
 	EventID  string `ch:"event_id"`
 	Sequence uint64 `ch:"sequence"`
 }
 
-// compare holds every table and the roll-up against the log itself.
+// compare compares every table and the roll-up with the log.
 func compare(t *testing.T, b *bus.Bus, d *store.Database) {
 	t.Helper()
-	want := make(map[string][]placed)
+	want := make(map[string][]sequencedID)
 	var samples []*schemas.Sample
 	for _, durable := range schemas.StoreDurables() {
 		for _, r := range readLog(t, b, durable.Stream) {
 			table, _, _ := schemas.RowOf(r.Event)
-			want[table] = append(want[table], placed{r.Event.ID(), r.Sequence})
+			want[table] = append(want[table], sequencedID{r.Event.ID(), r.Sequence})
 			if s, ok := r.Event.(*schemas.Sample); ok {
 				samples = append(samples, s)
 			}
 		}
 	}
 	for _, table := range schemas.Tables() {
-		var got []placed
+		var got []sequencedID
 		must(t, d.Query(t.Context(), &got, "SELECT event_id, sequence FROM "+table.Name+" ORDER BY sequence"))
 		if diff := cmp.Diff(want[table.Name], got); diff != "" {
-			t.Errorf("%s is not the log: %d rows, want %d (-want +got):\n%.2000s", table.Name, len(got), len(want[table.Name]), diff)
+			t.Errorf(
+				"%s is not the log: %d rows, want %d (-want +got):\n%.2000s",
+				table.Name,
+				len(got),
+				len(want[table.Name]),
+				diff,
+			)
 		}
 	}
 	var got []minute
@@ -215,7 +227,7 @@ func compare(t *testing.T, b *bus.Bus, d *store.Database) {
 	t.Logf("log, tables and roll-up agree on %d epochs and %d samples", len(want["job_epoch"]), len(samples))
 }
 
-// readLog returns all that a stream holds now.
+// readLog returns all events of a stream.
 func readLog(t *testing.T, b *bus.Bus, name string) (all []bus.Record) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -7,8 +7,7 @@ import (
 	"courier/store/storetest"
 )
 
-// TestMain runs the tests, or, if the environment says so, a store in a process
-// of its own that TestStore_IsKilled kills.
+// TestMain runs the tests, or a victim of TestStore_IsKilled.
 func TestMain(m *testing.M) {
 	if os.Getenv(victimVariable) != "" {
 		os.Exit(victim())

@@ -25,13 +25,19 @@ func gather(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 			for _, l := range m.GetLabel() {
 				name += "/" + l.GetValue()
 			}
-			all[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			all[name] = m.GetCounter().
+				GetValue() +
+				m.GetGauge().
+					GetValue() +
+				float64(
+					m.GetHistogram().GetSampleCount(),
+				)
 		}
 	}
 	return all
 }
 
-func TestMetrics_ShowTheWayOfABatch(t *testing.T) {
+func TestMetrics_CountABatch(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	address := storetest.Address(t, storetest.Protocols(t)[0])
 	d, err := store.Open(t.Context(), store.Options{URL: address}, slog.New(slog.DiscardHandler), reg)
@@ -39,7 +45,7 @@ func TestMetrics_ShowTheWayOfABatch(t *testing.T) {
 	defer d.Close()
 	must(t, d.Migrate(t.Context()))
 	w := store.New(nil, d, slog.New(slog.DiscardHandler), reg, store.Options{})
-	s := newStory()
+	s := newTestLog()
 	s.epoch("alpha", 1, 1)
 	s.epoch("alpha", 1, 1)
 	s.epoch("alpha", 1, 2)
@@ -52,7 +58,8 @@ func TestMetrics_ShowTheWayOfABatch(t *testing.T) {
 		t.Fatal("a batch was written without its table")
 	}
 	got := gather(t, reg)
-	if age := got["courier_store_oldest_unacked_seconds/JOB"]; age < 60 || age > time.Since(b.Records[0].StoredAt).Seconds() {
+	if age := got["courier_store_oldest_unacked_seconds/JOB"]; age < 60 ||
+		age > time.Since(b.Records[0].StoredAt).Seconds() {
 		t.Errorf("oldest unacked event is %v s old, want at least 60", age)
 	}
 	if n := got["courier_store_batch_errors_total/JOB"]; n != 1 {
@@ -66,7 +73,7 @@ func TestMetrics_ShowTheWayOfABatch(t *testing.T) {
 	must(t, w.Write(t.Context(), b))
 	got = gather(t, reg)
 	for name, want := range map[string]float64{
-		"courier_store_oldest_unacked_seconds/JOB": 0, "courier_store_rows_total/job_epoch": 2, "courier_store_copies_total/job_epoch": 1,
+		"courier_store_oldest_unacked_seconds/JOB": 0, "courier_store_rows_total/job_epoch": 2, "courier_store_duplicate_events_total/job_epoch": 1,
 		"courier_store_batches_total/JOB": 1, "courier_store_statement_seconds/insert": 1, "courier_store_batch_rows/JOB": 1,
 	} {
 		if got[name] != want {
@@ -78,12 +85,12 @@ func TestMetrics_ShowTheWayOfABatch(t *testing.T) {
 	}
 }
 
-// What the log has and the tables have not is shown, and the age of the oldest,
-// also when no batch of it is in hand.
+// The metrics show the number of events that the tables lack, and the age of the oldest, even if
+// they are in no batch.
 func TestMetrics_ShowWhatIsBehind(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	d, b := storetest.New(t), bustest.New(t)
-	s := newStory()
+	s := newTestLog()
 	s.at = time.Now().UTC().Add(time.Hour)
 	for n := range uint64(100) {
 		s.sample("ahead", n)
@@ -91,7 +98,10 @@ func TestMetrics_ShowWhatIsBehind(t *testing.T) {
 		must(t, err)
 	}
 	must(t, d.Exec(t.Context(), "RENAME TABLE node_sample TO hidden"))
-	finish := run(t, store.New(b, d, slog.New(slog.DiscardHandler), reg, store.Options{MaxAge: 10 * time.Millisecond}))
+	finish := run(
+		t,
+		store.New(b, d, slog.New(slog.DiscardHandler), reg, store.Options{MaxAge: 10 * time.Millisecond}),
+	)
 	await(t, "the backlog", func() bool { return gather(t, reg)["courier_store_lag_messages/NODE"] == 100 })
 	old := gather(t, reg)["courier_store_lag_seconds/NODE"]
 	await(t, "it to grow older", func() bool { return gather(t, reg)["courier_store_lag_seconds/NODE"] > old+1 })
@@ -102,7 +112,8 @@ func TestMetrics_ShowWhatIsBehind(t *testing.T) {
 	})
 	finish()
 	got := gather(t, reg)
-	if ahead := got["courier_store_clock_ahead_seconds"]; ahead < 3000 || ahead > 3710 || got["courier_store_clock_behind_seconds"] != 0 {
+	if ahead := got["courier_store_clock_ahead_seconds"]; ahead < 3000 || ahead > 3710 ||
+		got["courier_store_clock_behind_seconds"] != 0 {
 		t.Errorf("clocks are %v s ahead and %v behind, want one ahead by an hour",
 			ahead, got["courier_store_clock_behind_seconds"])
 	}

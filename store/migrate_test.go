@@ -19,7 +19,14 @@ func relations(t testing.TB, d *store.Database) map[string]string {
 		Name   string `ch:"name"`
 		Create string `ch:"create_table_query"`
 	}
-	must(t, d.Query(t.Context(), &rows, "SELECT name, replace(create_table_query, concat(database, '.'), '') AS create_table_query FROM system.tables WHERE database = currentDatabase()"))
+	must(
+		t,
+		d.Query(
+			t.Context(),
+			&rows,
+			"SELECT name, replace(create_table_query, concat(database, '.'), '') AS create_table_query FROM system.tables WHERE database = currentDatabase()",
+		),
+	)
 	all := make(map[string]string)
 	for _, r := range rows {
 		all[r.Name] = r.Create
@@ -27,7 +34,7 @@ func relations(t testing.TB, d *store.Database) map[string]string {
 	return all
 }
 
-func TestMigrate_MayBeRepeated(t *testing.T) {
+func TestMigrate_IsIdempotent(t *testing.T) {
 	contract(t, func(t *testing.T, d *store.Database) {
 		migrations, err := schemas.Migrations()
 		must(t, err)
@@ -44,9 +51,8 @@ func TestMigrate_MayBeRepeated(t *testing.T) {
 	})
 }
 
-// TestMigrate_GoesOnAfterADeath begins where a program died that had applied some
-// statements and recorded nothing.
-func TestMigrate_GoesOnAfterADeath(t *testing.T) {
+// A process has crashed after it applied some statements and before it recorded a migration.
+func TestMigrate_ContinuesAfterACrash(t *testing.T) {
 	want := relations(t, storetest.New(t))
 	migrations, err := schemas.Migrations()
 	must(t, err)
@@ -66,7 +72,7 @@ func TestMigrate_GoesOnAfterADeath(t *testing.T) {
 	}
 }
 
-func TestMigrate_MayRunTwiceAtOnce(t *testing.T) {
+func TestMigrate_RunsConcurrently(t *testing.T) {
 	address := storetest.Address(t, storetest.Protocols(t)[0])
 	var all sync.WaitGroup
 	for range 4 {
@@ -82,7 +88,7 @@ func TestMigrate_MayRunTwiceAtOnce(t *testing.T) {
 	}
 }
 
-func TestMigrate_RefusesANewerDatabase(t *testing.T) {
+func TestMigrate_RejectsANewerDatabase(t *testing.T) {
 	d := storetest.New(t)
 	must(t, d.Exec(t.Context(), "INSERT INTO schema_migrations SELECT 999, '0999_future.sql', now64(9)"))
 	if err := d.Migrate(t.Context()); !errors.Is(err, store.ErrNewer) {
@@ -93,14 +99,21 @@ func TestMigrate_RefusesANewerDatabase(t *testing.T) {
 	}
 }
 
-// TestMigrate_MakesTheColumnsOfTheRows holds the real tables against the structs.
-func TestMigrate_MakesTheColumnsOfTheRows(t *testing.T) {
+func TestMigrate_ColumnsMatchTheRowStructs(t *testing.T) {
 	d := storetest.New(t)
 	for _, table := range schemas.Tables() {
 		var rows []struct {
 			Name string `ch:"name"`
 		}
-		must(t, d.Query(t.Context(), &rows, "SELECT name FROM system.columns WHERE database = currentDatabase() AND table = ? ORDER BY position", table.Name))
+		must(
+			t,
+			d.Query(
+				t.Context(),
+				&rows,
+				"SELECT name FROM system.columns WHERE database = currentDatabase() AND table = ? ORDER BY position",
+				table.Name,
+			),
+		)
 		var got []string
 		for _, r := range rows {
 			got = append(got, r.Name)

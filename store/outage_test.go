@@ -7,8 +7,8 @@ import (
 	"courier/store/storetest"
 )
 
-// TestStore_OutlivesItsDatabase kills ClickHouse twice while the store writes
-// and messages keep arriving; it comes back over the same data.
+// The test kills ClickHouse twice while the store writes and messages keep arriving. ClickHouse
+// restarts with the same data.
 func TestStore_OutlivesItsDatabase(t *testing.T) {
 	server := storetest.NewServer(t)
 	d := storetest.Open(t, server.Address(t))

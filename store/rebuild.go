@@ -12,39 +12,44 @@ import (
 	"courier/schemas"
 )
 
-// ErrFollowed says that a store fills the tables now.
-var ErrFollowed = errors.New("a store follows the log; stop it first")
+// ErrStoreRunning reports that a store consumes the log.
+var ErrStoreRunning = errors.New("a store follows the log; stop it first")
 
-// RebuildOptions says how Rebuild works.
+// RebuildOptions configures a rebuild.
 type RebuildOptions struct {
-	MaxMessages int                                    // in one batch; default schemas.MaxBatchMessages
-	Progress    func(doing string, done, total uint64) // called now and then from one goroutine
+	MaxMessages int // of a batch; default schemas.MaxBatchMessages
+
+	// Progress, if set, is called now and then from one goroutine.
+	Progress func(action string, done, total uint64)
 }
 
-// Rebuild makes all tables and roll-ups anew from the log, also of a database that
-// is empty: what they hold of events that the log still has is taken out, and the
-// log is replayed through the store's own path. What the log has dropped stays as
-// it is, and its part in the roll-ups.
+// Rebuild restores all tables and roll-ups from the log, also in an empty database. It deletes
+// the rows of events that the log still has, and then writes the log again like a store. Rows of
+// events that the log has dropped stay, with their part in the roll-ups.
 //
-//	intents, positions ─► begin of the log      rows from there on ─► out      replay ─► in
+//	intents, positions ─► start of the log     rows from there on: deleted     log: written
 //
-// Killed at any point it is begun again, or finished by the store, which goes on
-// where the replay was. The error is ErrFollowed while a store runs, ErrOtherLog if
-// the tables hold more than the log ever had, and otherwise as of Migrate.
-func Rebuild(ctx context.Context, b *bus.Bus, d *Database, log *slog.Logger, o RebuildOptions) error {
+// After a crash at any point, call it again, or start a store, which continues the writing. The
+// error matches ErrStoreRunning if a store is running, ErrOtherLog if the tables hold later
+// sequences than the log ever assigned, and otherwise the errors of Migrate.
+func Rebuild(
+	ctx context.Context, b *bus.Bus, d *Database, log *slog.Logger, o RebuildOptions,
+) error {
 	if o.Progress == nil {
 		o.Progress = func(string, uint64, uint64) {}
 	}
 	if err := d.Migrate(ctx); err != nil {
 		return err
 	}
-	r := &rebuilder{Verifier: NewVerifier(b, d, log, VerifyOptions{Repair: true, Progress: o.Progress}), options: o}
-	held := false
+	v := NewVerifier(b, d, log, VerifyOptions{Repair: true, Progress: o.Progress})
+	r := &rebuilder{Verifier: v, options: o}
+
+	hasRun := false
 	err := b.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, func(ctx context.Context) error {
-		held = true
+		hasRun = true
 		return r.run(ctx)
 	})
-	if err == nil && !held {
+	if err == nil && !hasRun {
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -53,7 +58,7 @@ func Rebuild(ctx context.Context, b *bus.Bus, d *Database, log *slog.Logger, o R
 	return nil
 }
 
-// rebuilder is one Rebuild.
+// rebuilder is one call of Rebuild.
 type rebuilder struct {
 	*Verifier
 	options RebuildOptions
@@ -62,17 +67,19 @@ type rebuilder struct {
 func (r *rebuilder) run(ctx context.Context) error {
 	durables := schemas.StoreDurables()
 	for _, d := range durables {
-		followed, err := r.bus.HasReader(ctx, d)
+		hasReader, err := r.bus.HasReader(ctx, d)
 		if err != nil {
 			return err
 		}
-		if followed {
-			return fmt.Errorf("%s: %w", d.Stream, ErrFollowed)
+		if hasReader {
+			return fmt.Errorf("%s: %w", d.Stream, ErrStoreRunning)
 		}
-		if _, err := recorded(ctx, r.bus, r.database, d.Stream); err != nil {
-			return fmt.Errorf("%s: %w", d.Stream, err) // what only the tables have would be lost
+		// With a different log, rows that only the tables have would be lost.
+		if _, err := recordedPosition(ctx, r.bus, r.database, d.Stream); err != nil {
+			return fmt.Errorf("%s: %w", d.Stream, err)
 		}
 	}
+
 	last := make(map[string]uint64)
 	for _, d := range durables {
 		first, until, err := r.bus.Rewind(ctx, d)
@@ -80,25 +87,28 @@ func (r *rebuilder) run(ctx context.Context) error {
 			return err
 		}
 		last[d.Stream] = until
-		if err := r.forget(ctx, d.Stream, first); err != nil {
+		if err := r.clear(ctx, d.Stream, first); err != nil {
 			return fmt.Errorf("%s: %w", d.Stream, err)
 		}
 	}
-	return r.replay(ctx, last)
+	return r.writeLog(ctx, last)
 }
 
-// forget takes out of a stream's tables what the log has from a sequence on.
-func (r *rebuilder) forget(ctx context.Context, stream string, first uint64) error {
+// clear deletes the rows of a stream from the sequence first on.
+func (r *rebuilder) clear(ctx context.Context, stream string, first uint64) error {
 	statements := []string{fmt.Sprintf("DELETE FROM log_position WHERE stream = '%s'", stream)}
 	for _, t := range r.tables {
-		if !t.holds(stream) {
+		if !t.isFilledBy(stream) {
 			continue
 		}
 		if first > 1 || len(t.streams) > 1 {
-			statements = append(statements, fmt.Sprintf("DELETE FROM %s WHERE sequence >= %d AND %s", t.name, first, t.of(stream)))
+			statements = append(statements, fmt.Sprintf(
+				"DELETE FROM %s WHERE sequence >= %d AND %s",
+				t.name, first, t.fromStream(stream)))
 			continue
 		}
-		statements = append(statements, "TRUNCATE TABLE "+t.name) // the log has all that ever was
+		// The log is complete: clear the roll-ups too.
+		statements = append(statements, "TRUNCATE TABLE "+t.name)
 		for _, u := range rollUps[t.name] {
 			statements = append(statements, "TRUNCATE TABLE "+u.name)
 		}
@@ -109,56 +119,63 @@ func (r *rebuilder) forget(ctx context.Context, stream string, first uint64) err
 			return err
 		}
 	}
+
 	if first <= 1 {
 		return nil
 	}
-	if err := r.database.advance(ctx, stream, first-1); err != nil {
+	if err := r.database.recordPosition(ctx, stream, first-1); err != nil {
 		return err
 	}
 	for _, t := range r.tables {
-		if !t.holds(stream) {
+		if !t.isFilledBy(stream) {
 			continue
 		}
-		if err := r.subtract(ctx, t, stream, first-1); err != nil {
+		if err := r.repairRollUps(ctx, t, stream, first-1); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
 	return nil
 }
 
-// subtract leaves in a table's roll-ups only the part of the rows that the table
-// has still, in the hours that it has not dropped by age.
-func (r *rebuilder) subtract(ctx context.Context, t *table, stream string, position uint64) error {
-	life, err := r.database.life(ctx, t.name, "at", 0)
+// repairRollUps recomputes the roll-ups of a table from its remaining rows, in the hours of which
+// its TTL has deleted nothing.
+func (r *rebuilder) repairRollUps(
+	ctx context.Context, t *eventTable, stream string, position uint64,
+) error {
+	kept, err := r.database.keptHours(ctx, t.name, "at", 0)
 	if err != nil {
 		return err
 	}
-	windows, err := r.windows(ctx, &tally{stream: stream, position: position}, t, life)
+	log := &logHours{stream: stream, position: position}
+	windows, err := r.windows(ctx, log, t, kept)
 	if err != nil {
 		return err
 	}
-	_, err = r.rollUps(ctx, t, position, life, windows)
+	_, err = r.verifyRollUps(ctx, t, position, kept, windows)
 	return err
 }
 
-// replay runs a store until the tables have the streams up to their last sequences.
-func (r *rebuilder) replay(ctx context.Context, last map[string]uint64) error {
+// writeLog runs a store until the tables hold the streams up to their last sequences.
+func (r *rebuilder) writeLog(ctx context.Context, last map[string]uint64) error {
 	s := New(r.bus, r.database, r.log, nil, Options{MaxMessages: r.options.MaxMessages})
-	s.salt = rand.Text() + "/" // ClickHouse may know the tokens of the rows that were taken out
+	s.tokenPrefix = rand.Text() + "/" // ClickHouse may know the tokens of the deleted rows
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(running) }()
+
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
+		// By the backlog, because a dead letter at the end of a stream has no position.
 		done, total := uint64(0), uint64(0)
-		for _, d := range schemas.StoreDurables() { // not by positions: dead letters have none
+		for _, d := range schemas.StoreDurables() {
 			b, err := r.bus.Backlog(ctx, d)
 			if err != nil && ctx.Err() == nil {
-				r.log.Debug("backlog is not known", "stream", d.Stream, "error", err)
+				r.log.Debug("backlog cannot be read", "stream", d.Stream, "error", err)
 			}
-			done, total = done+min(b.Done, last[d.Stream]), total+last[d.Stream]
+			done += min(b.Done, last[d.Stream])
+			total += last[d.Stream]
 		}
 		r.options.Progress("replay", done, total)
 		if done == total {

@@ -19,10 +19,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// filled is a log of samples, epochs and a dead letter at its end.
+// filled is a log of samples and epochs that ends with a dead letter.
 func filled(t *testing.T, b *bus.Bus) map[string]uint64 {
 	t.Helper()
-	s := newStory()
+	s := newTestLog()
 	last := make(map[string]uint64)
 	for n := range uint64(400) {
 		s.at = s.at.Add(time.Duration(n%3) * time.Second)
@@ -45,9 +45,9 @@ func rebuild(t *testing.T, b *bus.Bus, d *store.Database) {
 	must(t, store.Rebuild(ctx, b, d, slog.New(slog.DiscardHandler), store.RebuildOptions{MaxMessages: 100}))
 }
 
-// What is wrong in any column, missing, double, or wrong in a roll-up is as the
-// log has it; so it is in a database that was lost altogether.
-func TestRebuild_MakesTheTablesOfTheLog(t *testing.T) {
+// Rebuild corrects wrong columns, missing and duplicate rows and wrong roll-ups, and restores a
+// lost database.
+func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute on a busy machine")
 	}
@@ -68,19 +68,26 @@ func TestRebuild_MakesTheTablesOfTheLog(t *testing.T) {
 	rebuild(t, b, d)
 	compare(t, b, d)
 	clean(t, b, d, "after a rebuild")
-	if n := ask(t, d, "SELECT countIf(load_average = 99) + (SELECT countIf(duration_seconds > 999) FROM job_epoch) AS n FROM node_sample"); n > 0 {
+	if n := ask(
+		t,
+		d,
+		"SELECT countIf(load_average = 99) + (SELECT countIf(duration_seconds > 999) FROM job_epoch) AS n FROM node_sample",
+	); n > 0 {
 		t.Errorf("%d wrong values are there still", n)
 	}
 	nc, err := nats.Connect(server.URL())
 	must(t, err)
 	defer nc.Close()
-	must(t, nc.Publish(schemas.NodeSubject("node-0", schemas.EventSample), []byte("garbage"))) // it ends the log, and no row comes of it
+	must(
+		t,
+		nc.Publish(schemas.NodeSubject("node-0", schemas.EventSample), []byte("garbage")),
+	) // it ends the log, and no row comes of it
 	must(t, nc.Flush())
 	lost := storetest.New(t)
 	rebuild(t, b, lost)
 	compare(t, b, lost)
 	finish = run(t, newStore(t, b, lost)) // the store goes on
-	s := newStory()
+	s := newTestLog()
 	s.sample("node-9", 1)
 	sequence, err := b.Publish(t.Context(), s.events[0])
 	must(t, err)
@@ -89,7 +96,7 @@ func TestRebuild_MakesTheTablesOfTheLog(t *testing.T) {
 	compare(t, b, lost)
 }
 
-// What the log has dropped stays, and counts in the roll-ups once.
+// Rows of events that the log has dropped stay, and count once in the roll-ups.
 func TestRebuild_KeepsWhatTheLogHasDropped(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, d := server.Connect(t), storetest.New(t)
@@ -107,10 +114,17 @@ func TestRebuild_KeepsWhatTheLogHasDropped(t *testing.T) {
 	node, err := js.Stream(t.Context(), schemas.StreamNode)
 	must(t, err)
 	must(t, node.Purge(t.Context(), jetstream.WithPurgeSequence(150)))
-	must(t, d.Exec(t.Context(), "ALTER TABLE node_sample UPDATE cpu_ratio = 0.5 WHERE sequence > 200 SETTINGS mutations_sync = 1"))
+	must(
+		t,
+		d.Exec(
+			t.Context(),
+			"ALTER TABLE node_sample UPDATE cpu_ratio = 0.5 WHERE sequence > 200 SETTINGS mutations_sync = 1",
+		),
+	)
 	rebuild(t, b, d)
 	clean(t, b, d, "after a rebuild")
-	if n := ask(t, d, "SELECT uniqExact(event_id) AS n FROM node_sample"); n != 400 || n != ask(t, d, "SELECT count() AS n FROM node_sample") {
+	if n := ask(t, d, "SELECT uniqExact(event_id) AS n FROM node_sample"); n != 400 ||
+		n != ask(t, d, "SELECT count() AS n FROM node_sample") {
 		t.Errorf("node_sample has %d events, want 400, each once", n)
 	}
 	must(t, d.Query(t.Context(), &after, minutesOf))
@@ -120,23 +134,32 @@ func TestRebuild_KeepsWhatTheLogHasDropped(t *testing.T) {
 	compareRollUps(t, d)
 }
 
-// A store that runs is not disturbed; a rebuild that dies is finished by the store.
-func TestRebuild_IsRefusedBesideAStoreAndFinishedByIt(t *testing.T) {
+// A rebuild beside a running store fails. A store completes an interrupted rebuild.
+func TestRebuild_FailsBesideAStoreAndIsCompletedByIt(t *testing.T) {
 	d, b := storetest.New(t), bustest.New(t)
 	last := filled(t, b)
 	finish := run(t, newStore(t, b, d))
 	reach(t, d, last)
-	if err := store.Rebuild(t.Context(), b, d, slog.New(slog.DiscardHandler), store.RebuildOptions{}); !errors.Is(err, store.ErrFollowed) {
-		t.Errorf("Rebuild beside a store = %v, want ErrFollowed", err)
+	if err := store.Rebuild(t.Context(), b, d, slog.New(slog.DiscardHandler), store.RebuildOptions{}); !errors.Is(
+		err,
+		store.ErrStoreRunning,
+	) {
+		t.Errorf("Rebuild beside a store = %v, want ErrStoreRunning", err)
 	}
 	compare(t, b, d)
 	finish()
 	dying, die := context.WithCancel(t.Context())
-	err := store.Rebuild(dying, b, d, slog.New(slog.DiscardHandler), store.RebuildOptions{MaxMessages: 20, Progress: func(doing string, done, _ uint64) {
-		if doing == "replay" && done > 0 {
-			die()
-		}
-	}})
+	err := store.Rebuild(
+		dying,
+		b,
+		d,
+		slog.New(slog.DiscardHandler),
+		store.RebuildOptions{MaxMessages: 20, Progress: func(doing string, done, _ uint64) {
+			if doing == "replay" && done > 0 {
+				die()
+			}
+		}},
+	)
 	if err == nil {
 		t.Error("a rebuild that died says that it is done")
 	}
@@ -146,20 +169,23 @@ func TestRebuild_IsRefusedBesideAStoreAndFinishedByIt(t *testing.T) {
 	compare(t, b, d)
 }
 
-// Tables that know more than the log keep it: a backup of the log was brought back, or
-// the log was thrown away.
-func TestRebuild_RefusesALogOlderThanTheTables(t *testing.T) {
+// If the tables hold later sequences than the log, Rebuild keeps them: the log was restored from
+// a backup, or created again.
+func TestRebuild_RejectsALogOlderThanTheTables(t *testing.T) {
 	b, d := bustest.New(t), storetest.New(t)
 	last := filled(t, b)
 	finish := run(t, newStore(t, b, d))
 	reach(t, d, last)
 	finish()
 	other := bustest.New(t)
-	s := newStory()
+	s := newTestLog()
 	s.sample("node-9", 1)
 	_, err := other.Publish(t.Context(), s.events[0])
 	must(t, err)
-	if err := store.Rebuild(t.Context(), other, d, slog.New(slog.DiscardHandler), store.RebuildOptions{}); !errors.Is(err, store.ErrOtherLog) {
+	if err := store.Rebuild(t.Context(), other, d, slog.New(slog.DiscardHandler), store.RebuildOptions{}); !errors.Is(
+		err,
+		store.ErrOtherLog,
+	) {
 		t.Errorf("Rebuild = %v, want ErrOtherLog", err)
 	}
 	compare(t, b, d)

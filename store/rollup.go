@@ -7,67 +7,91 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// rollUp is a table that a materialized view fills from another.
+// rollUp is a table that a materialized view fills from its source.
 type rollUp struct {
 	name, view string
-	time       string // its column that says when; "" if its rows have no hour of their own
-	key        string // of its rows
-	of         string // the same of a row of the source
+	time       string // column with the time; "" if its rows belong to no hour
+	key        string // expression for the key of a row
+	sourceKey  string // the same key as an expression on a row of the source
 }
 
-// rollUps by the table that they are of. One that is made of another comes after
-// it: what it says is computed from what the other then says.
+// rollUps are the roll-ups by source. A roll-up that reads another one follows it, and is
+// computed from the recomputed rows of that one.
 var rollUps = map[string][]rollUp{
 	"node_sample": {
-		{"node_minute", "node_minute_view", "minute", "(node, minute)", "(node, toStartOfMinute(at))"},
-		{"node_hour", "node_hour_view", "hour", "(node, hour)", "(node, toStartOfHour(at))"},
+		{
+			name:      "node_minute",
+			view:      "node_minute_view",
+			time:      "minute",
+			key:       "(node, minute)",
+			sourceKey: "(node, toStartOfMinute(at))",
+		},
+		{
+			name:      "node_hour",
+			view:      "node_hour_view",
+			time:      "hour",
+			key:       "(node, hour)",
+			sourceKey: "(node, toStartOfHour(at))",
+		},
 	},
-	"job_epoch": {{"job_run", "job_run_view", "", "(job_id, run)", "(job_id, run)"}},
+	"job_epoch": {
+		{
+			name:      "job_run",
+			view:      "job_run_view",
+			key:       "(job_id, run)",
+			sourceKey: "(job_id, run)",
+		},
+	},
 }
 
-// rebuild makes the rows of the roll-ups again that a repeated batch has a part in.
+// rebuildRollUps recomputes the rows of the roll-ups to which a repeated batch contributes.
 //
-// ClickHouse inserts into a table and its roll-ups one after the other. Killed in
-// between, or between a roll-up's token and its block, it keeps the one and lacks
-// the other, and refuses or skips what is missing for ever. What a roll-up says of
-// the minutes of the batch follows from the table alone, so it is thrown away and
-// computed anew; whoever dies meanwhile repeats the batch.
+// ClickHouse inserts into a table and its roll-ups one after the other. If it crashes in
+// between, or between the token and the block of a roll-up, the roll-up may lack rows that
+// ClickHouse skips for ever as duplicates. The rows of a roll-up follow from the table alone,
+// so they are deleted and recomputed. After a crash during that, the batch is repeated.
 //
-//	node_sample ─► node_minute: thrown away, computed anew ─► node_hour: counts them twice,
-//	                                                          thrown away, computed anew
-func (d *Database) rebuild(ctx context.Context, source string, first, last uint64) error {
+//	node_sample ─► node_minute: deleted, recomputed ─► node_hour: has counted them twice,
+//	                                                   deleted, recomputed
+func (d *Database) rebuildRollUps(ctx context.Context, source string, first, last uint64) error {
 	for _, r := range rollUps[source] {
-		if err := d.rebuildOne(ctx, source, r, first, last); err != nil {
+		if err := d.rebuildRollUp(ctx, source, r, first, last); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rebuildOne is rebuild of one roll-up.
-func (d *Database) rebuildOne(ctx context.Context, source string, r rollUp, first, last uint64) error {
-	definition, err := d.definition(ctx, r)
+func (d *Database) rebuildRollUp(
+	ctx context.Context, source string, r rollUp, first, last uint64,
+) error {
+	query, err := d.viewQuery(ctx, r)
 	if err != nil {
 		return err
 	}
-	touched := fmt.Sprintf("%s IN (SELECT %s FROM %s WHERE sequence BETWEEN %d AND %d)", r.key, r.of, source, first, last)
-	if err := d.exec(ctx, "rebuild "+r.name, "DELETE FROM "+r.name+" WHERE "+touched); err != nil {
+	kind := "rebuild " + r.name
+	affected := fmt.Sprintf("%s IN (SELECT %s FROM %s WHERE sequence BETWEEN %d AND %d)",
+		r.key, r.sourceKey, source, first, last)
+	if err := d.exec(ctx, kind, "DELETE FROM "+r.name+" WHERE "+affected); err != nil {
 		return err
 	}
-	insert, end := d.begin(ctx, "rebuild "+r.name, clickhouse.Settings{"insert_deduplicate": 0})
-	return end.with(d.conn.Exec(insert, fmt.Sprintf("INSERT INTO %s SELECT * FROM (%s) WHERE %s", r.name, definition, touched)))
+	insertCtx, running := d.begin(ctx, kind, clickhouse.Settings{"insert_deduplicate": 0})
+	return running.end(d.conn.Exec(insertCtx,
+		fmt.Sprintf("INSERT INTO %s SELECT * FROM (%s) WHERE %s", r.name, query, affected)))
 }
 
-// definition returns the SELECT that makes a roll-up's rows.
-func (d *Database) definition(ctx context.Context, r rollUp) (string, error) {
+// viewQuery returns the SELECT of the view that fills a roll-up.
+func (d *Database) viewQuery(ctx context.Context, r rollUp) (string, error) {
 	var view []struct {
 		Select string `ch:"as_select"`
 	}
-	if err := d.Query(ctx, &view, "SELECT as_select FROM system.tables WHERE database = currentDatabase() AND name = ?", r.view); err != nil {
+	err := d.Query(ctx, &view, "SELECT as_select FROM system.tables "+
+		"WHERE database = currentDatabase() AND name = ?", r.view)
+	if err != nil {
 		return "", err
 	}
 	if len(view) != 1 || view[0].Select == "" {
-		return "", fmt.Errorf("rebuild %s: no view %s", r.name, r.view)
+		return "", fmt.Errorf("rebuild %s: the database has no view %s", r.name, r.view)
 	}
 	return view[0].Select, nil
 }

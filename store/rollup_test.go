@@ -13,11 +13,11 @@ import (
 	"courier/store/storetest"
 )
 
-// minutesOf reads lines of the roll-up to minutes.
+// minutesOf reads rows of the roll-up to minutes.
 const minutesOf = "SELECT node, minute, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, load_average FROM node_load ORDER BY node, minute"
 
-// rolledUp are the roll-ups to hours and of runs, each beside the same computed
-// from the table itself. What the tests tell adds up exactly, in any order.
+// rolledUp are the roll-ups to hours and of runs, each with the same rows computed from the
+// table. The values of the tests add up exactly, in any order.
 var rolledUp = map[string][2]string{
 	"node_hour": {
 		"SELECT node, hour, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, load_average, cores FROM node_load_hourly",
@@ -29,7 +29,7 @@ var rolledUp = map[string][2]string{
 	},
 }
 
-// compareRollUps holds the roll-ups against their tables.
+// compareRollUps compares the roll-ups with their tables.
 func compareRollUps(t *testing.T, d *store.Database) {
 	t.Helper()
 	for name, q := range rolledUp {
@@ -41,11 +41,11 @@ func compareRollUps(t *testing.T, d *store.Database) {
 	}
 }
 
-// Whatever the roll-ups to hours and of runs lose, or count twice, a repeated batch
-// mends; other batches' part in the same lines stays.
+// A repeated batch repairs its rows in the roll-ups to hours and of runs, whether they are lost
+// or counted twice. The contributions of other batches stay.
 func TestStore_RebuildsEachRollUp(t *testing.T) {
 	d := storetest.New(t)
-	s := newStory()
+	s := newTestLog()
 	for i := range uint64(90) {
 		s.sample("node-a", i)
 		s.sample("node-b", i)
@@ -89,12 +89,15 @@ func TestStore_RebuildsEachRollUp(t *testing.T) {
 	}
 }
 
-// An upgrade fills the roll-ups that it adds, once.
+// An upgrade fills new roll-ups exactly once.
 func TestMigrate_FillsNewRollUps(t *testing.T) {
 	migrations, err := schemas.Migrations()
 	must(t, err)
 	d := storetest.Open(t, storetest.Empty(t, storetest.Protocols(t)[0]))
-	added := slices.IndexFunc(migrations, func(m schemas.Migration) bool { return strings.HasSuffix(m.Name, "_people.sql") })
+	added := slices.IndexFunc(
+		migrations,
+		func(m schemas.Migration) bool { return strings.HasSuffix(m.Name, "_people.sql") },
+	)
 	apply := func(from, to int) {
 		for _, m := range migrations[from:to] {
 			for _, statement := range m.Statements {
@@ -103,8 +106,20 @@ func TestMigrate_FillsNewRollUps(t *testing.T) {
 		}
 	}
 	apply(0, added)
-	must(t, d.Exec(t.Context(), "INSERT INTO node_sample (event_id, at, sequence, node, cpu_ratio, load_average) SELECT toString(number), now64(9) - toIntervalMinute(number), number, concat('node-', toString(number % 3)), number % 64 / 64, number % 8 FROM numbers(5000)"))
-	must(t, d.Exec(t.Context(), "INSERT INTO job_epoch (event_id, at, sequence, job_id, run, epoch, batch_size, duration_seconds) SELECT toString(number), now64(9), number, toString(number % 70), 1, number / 70, 64, number % 8 FROM numbers(5000)"))
+	must(
+		t,
+		d.Exec(
+			t.Context(),
+			"INSERT INTO node_sample (event_id, at, sequence, node, cpu_ratio, load_average) SELECT toString(number), now64(9) - toIntervalMinute(number), number, concat('node-', toString(number % 3)), number % 64 / 64, number % 8 FROM numbers(5000)",
+		),
+	)
+	must(
+		t,
+		d.Exec(
+			t.Context(),
+			"INSERT INTO job_epoch (event_id, at, sequence, job_id, run, epoch, batch_size, duration_seconds) SELECT toString(number), now64(9), number, toString(number % 70), 1, number / 70, 64, number % 8 FROM numbers(5000)",
+		),
+	)
 	apply(added, added+1)
 	apply(added, added+1) // a program that died before it could record the step
 	must(t, d.Migrate(t.Context()))
@@ -114,8 +129,8 @@ func TestMigrate_FillsNewRollUps(t *testing.T) {
 	}
 }
 
-// rollUp computes the roll-up of samples to minutes. The samples' numbers are
-// whole 64ths, so that sums do not depend on their order.
+// rollUp computes the roll-up of samples to minutes. All values are multiples of 1/64, so that
+// sums do not depend on their order.
 func rollUp(samples []*schemas.Sample) []minute {
 	type key struct {
 		node string
@@ -140,7 +155,7 @@ func rollUp(samples []*schemas.Sample) []minute {
 	return all
 }
 
-// mean returns mean and largest of what was measured; nil if nothing was.
+// mean returns the mean and the maximum of the measured values, nil without any.
 func mean(group []*schemas.Sample, of func(*schemas.Sample) *float64) (average, most *float64) {
 	sum, n := 0.0, 0
 	for _, s := range group {

@@ -24,24 +24,35 @@ import (
 	"courier/store/storetest"
 )
 
-// tlsFront is a server with TLS before another one, and the file with its
-// certificate, which signs itself.
+// tlsFront is a TLS proxy of a server, with the file of its self-signed certificate.
 func tlsFront(t *testing.T, behind string) (address, caFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(time.Hour),
+		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	caFile = filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+	l, err := tls.Listen(
+		"tcp",
+		"127.0.0.1:0",
+		&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +69,7 @@ func tlsFront(t *testing.T, behind string) (address, caFile string) {
 	return l.Addr().String(), caFile
 }
 
-// join carries bytes both ways until one side ends.
+// join copies data in both directions until one side closes.
 func join(near net.Conn, behind string) {
 	defer near.Close()
 	far, err := net.Dial("tcp", behind)
@@ -76,7 +87,7 @@ func join(near net.Conn, behind string) {
 	<-ended
 }
 
-// TLS by our own authority, and a password that stands in no address.
+// The connection uses TLS with a private authority, and a password from a file.
 func TestOpen_ByTLSWithAPasswordFromAFile(t *testing.T) {
 	u, err := url.Parse(storetest.Empty(t, "clickhouse"))
 	if err != nil {
@@ -100,7 +111,11 @@ func TestOpen_ByTLSWithAPasswordFromAFile(t *testing.T) {
 	}{
 		{"right", store.Options{URL: u.String(), CAFile: ca, PasswordFile: file}, ""},
 		{"without TLS", store.Options{URL: u.String(), PasswordFile: file}, "EOF"},
-		{"with the system's authorities", store.Options{URL: u.String() + "?secure=true", PasswordFile: file}, "unknown authority"},
+		{
+			"with the system's authorities",
+			store.Options{URL: u.String() + "?secure=true", PasswordFile: file},
+			"unknown authority",
+		},
 		{"with another authority", store.Options{URL: u.String(), CAFile: strange, PasswordFile: file}, "x509"},
 		{"without the password", store.Options{URL: u.String(), CAFile: ca}, "Authentication failed"},
 	} {
@@ -126,7 +141,7 @@ func TestOpen_ByTLSWithAPasswordFromAFile(t *testing.T) {
 	}
 }
 
-func TestOpen_SaysWhichFileIsWrong(t *testing.T) {
+func TestOpen_ErrorsNameTheFile(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty")
 	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -140,10 +155,11 @@ func TestOpen_SaysWhichFileIsWrong(t *testing.T) {
 		{store.Options{URL: "http://u@h:8123", CAFile: empty}, ""},
 		{store.Options{URL: "clickhouse://u@h:9440", PasswordFile: "/nowhere/password"}, "/nowhere/password"},
 		{store.Options{URL: "clickhouse://u@h:9440", PasswordFile: empty}, "is empty"},
-		{store.Options{URL: "clickhouse://u:hunter2@h:9440", PasswordFile: empty}, "leave one out"},
+		{store.Options{URL: "clickhouse://u:hunter2@h:9440", PasswordFile: empty}, "given twice"},
 	} {
 		_, err := store.Open(t.Context(), c.o, slog.New(slog.DiscardHandler), nil)
-		if !errors.Is(err, store.ErrAddress) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") {
+		if !errors.Is(err, store.ErrAddress) || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("Open(%s) = %v, want ErrAddress that says %q", c.o.URL, err, c.want)
 		}
 	}

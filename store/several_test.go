@@ -15,12 +15,12 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Messages of several samples, more than a batch has, some of them sent twice in
-// other company, and one that cannot be read, between single samples.
-func TestStore_TakesSeveralSamplesOfAMessage(t *testing.T) {
+// The log has messages with several samples, more than a batch may have. Some samples are
+// duplicates in a different message, and one message cannot be decoded.
+func TestStore_WritesMessagesWithSeveralSamples(t *testing.T) {
 	d, server := storetest.New(t), bustest.NewServer(t)
 	b := server.Connect(t)
-	s := newStory()
+	s := newTestLog()
 	const count = 250
 	for n := range uint64(count) {
 		s.sample("node-a", n)
@@ -29,7 +29,16 @@ func TestStore_TakesSeveralSamplesOfAMessage(t *testing.T) {
 	for _, e := range s.events {
 		samples = append(samples, e.(*schemas.Sample))
 	}
-	stop := run(t, store.New(b, d, slog.New(slog.DiscardHandler), nil, store.Options{MaxMessages: 64, MaxAge: 20 * time.Millisecond}))
+	stop := run(
+		t,
+		store.New(
+			b,
+			d,
+			slog.New(slog.DiscardHandler),
+			nil,
+			store.Options{MaxMessages: 64, MaxAge: 20 * time.Millisecond},
+		),
+	)
 	for from := 0; from < count; from += 30 {
 		_, err := b.PublishSamples(t.Context(), samples[from:min(from+40, count)])
 		must(t, err)

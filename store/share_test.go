@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Of several stores one writes each stream, and whichever ends, another goes on
-// where it was: nothing is written twice, no batch is repeated.
+// Of several stores one writes each stream. When it ends, another one continues: no row is
+// written twice, and no batch is repeated.
 func TestStore_SharesTheStreams(t *testing.T) {
 	d, server := storetest.New(t), bustest.NewServer(t)
 	feed := server.Connect(t)
@@ -27,16 +27,22 @@ func TestStore_SharesTheStreams(t *testing.T) {
 	var members []member
 	join := func() {
 		m := member{reg: prometheus.NewRegistry()}
-		s := store.New(server.Connect(t), d, slog.New(slog.DiscardHandler), m.reg, store.Options{MaxAge: 20 * time.Millisecond})
+		s := store.New(
+			server.Connect(t),
+			d,
+			slog.New(slog.DiscardHandler),
+			m.reg,
+			store.Options{MaxAge: 20 * time.Millisecond},
+		)
 		m.stop = run(t, s)
 		members = append(members, m)
 	}
-	// hasOneWriter reports whether one store says that it writes the stream. On a busy machine
+	// hasOneWriter reports whether one store is the writer of the stream. On a busy machine
 	// another may do so before the one that has lost the lease knows of it.
 	hasOneWriter := func(d schemas.Durable) bool {
 		n := 0.0
 		for _, m := range members {
-			n += gather(t, m.reg)["courier_store_writes/"+d.Stream]
+			n += gather(t, m.reg)["courier_store_is_writer/"+d.Stream]
 		}
 		return n == 1
 	}
@@ -62,8 +68,8 @@ func TestStore_SharesTheStreams(t *testing.T) {
 	compare(t, feed, d)
 }
 
-// What ClickHouse still does for a writer that is gone ends before another writes.
-func TestStore_StopsTheWriterBefore(t *testing.T) {
+// The running statements of a previous writer end before another one writes.
+func TestStore_StopsThePreviousWriter(t *testing.T) {
 	contract(t, func(t *testing.T, d *store.Database) {
 		ended := make(chan error, 1)
 		before := d.AsWriter(t.Context(), schemas.StreamNode)
@@ -71,7 +77,11 @@ func TestStore_StopsTheWriterBefore(t *testing.T) {
 			ended <- d.Exec(before, "SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
 		}()
 		running := func() bool { // its own text: the next writer's statements have names like it
-			return ask(t, d, "SELECT count() AS n FROM system.processes WHERE startsWith(query_id, 'courier/' || currentDatabase() || '/NODE/') AND query LIKE 'SELECT sum(sipHash64%'") > 0
+			return ask(
+				t,
+				d,
+				"SELECT count() AS n FROM system.processes WHERE startsWith(query_id, 'courier/' || currentDatabase() || '/NODE/') AND query LIKE 'SELECT sum(sipHash64%'",
+			) > 0
 		}
 		await(t, "the writer before", running)
 		stop := run(t, newStore(t, bustest.New(t), d))
@@ -79,13 +89,13 @@ func TestStore_StopsTheWriterBefore(t *testing.T) {
 		if err := <-ended; err == nil {
 			t.Error("it ended by itself")
 		}
-		await(t, "its end", func() bool { return !running() }) // ClickHouse tells the client first
+		await(t, "its end", func() bool { return !running() }) // ClickHouse answers the client first
 	})
 }
 
-// An insert that timed out at the store may still run at ClickHouse: it ends before the
-// roll-ups of its batch are rebuilt, which it would else count twice.
-func TestStore_StopsAnInsertThatItRepeats(t *testing.T) {
+// An insert that timed out may still run in ClickHouse. It ends before the roll-ups of its batch
+// are rebuilt, which otherwise would count its rows twice.
+func TestStore_StopsAnInsertBeforeItsRepetition(t *testing.T) {
 	contract(t, func(t *testing.T, d *store.Database) {
 		ctx := d.AsWriter(t.Context(), schemas.StreamNode)
 		first, giveUp := context.WithCancel(ctx)
@@ -100,7 +110,7 @@ func TestStore_StopsAnInsertThatItRepeats(t *testing.T) {
 				" AND query LIKE 'SELECT sum(sipHash64%'")
 		}
 		await(t, "the first attempt", func() bool { return running() > 0 })
-		s := newStory()
+		s := newTestLog()
 		s.sample("node-a", 1)
 		b := batch(schemas.StreamNode, 1, s.events...)
 		b.Redelivered = true

@@ -10,9 +10,9 @@ import (
 	"courier/store/storetest"
 )
 
-// On a machine without a moment to spare, what ends after a statement ends late. It
-// must not take the connection from the statements that come then.
-func TestStore_KeepsItsConnectionsWhereGoroutinesWait(t *testing.T) {
+// On a busy machine the goroutine that watches a statement ends late. It must not close the
+// connection of a later statement.
+func TestStore_KeepsItsConnectionsOnABusyMachine(t *testing.T) {
 	d := storetest.New(t)
 	w := newStore(t, nil, d)
 	var busy atomic.Bool
@@ -27,7 +27,7 @@ func TestStore_KeepsItsConnectionsWhereGoroutinesWait(t *testing.T) {
 			}
 		})
 	}
-	s, next := newStory(), uint64(1)
+	s, next := newTestLog(), uint64(1)
 	for i := range uint64(25) {
 		s.sample("node-a", i)
 		b := batch(schemas.StreamNode, next, s.events[len(s.events)-1])

@@ -15,11 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// patience is how long a test waits for what must happen: a guard against hanging,
-// which no machine is too busy for.
+// patience bounds the waits of a test. It only guards against hanging.
 const patience = 5 * time.Minute
 
-// contract runs a test in each protocol that the server speaks.
+// contract runs a test with each protocol of the server.
 func contract(t *testing.T, test func(t *testing.T, d *store.Database)) {
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) { test(t, storetest.NewIn(t, protocol)) })
@@ -31,7 +30,7 @@ func newStore(t testing.TB, b *bus.Bus, d *store.Database) *store.Store {
 	return store.New(b, d, slog.New(slog.DiscardHandler), nil, store.Options{MaxAge: 20 * time.Millisecond})
 }
 
-// ask returns the only number of a query, which names it n.
+// ask returns the number n that a query selects.
 func ask(t testing.TB, d *store.Database, statement string, args ...any) uint64 {
 	t.Helper()
 	var rows []struct {
@@ -81,7 +80,7 @@ func run(t testing.TB, s *store.Store) (stop func()) {
 	return stop
 }
 
-// reach waits until the tables hold each stream up to a sequence.
+// reach waits until the tables hold the streams up to these sequences.
 func reach(t testing.TB, d *store.Database, want map[string]uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -106,7 +105,7 @@ func reach(t testing.TB, d *store.Database, want map[string]uint64) {
 func TestStore_FillsEveryTable(t *testing.T) {
 	contract(t, func(t *testing.T, d *store.Database) {
 		b := bustest.New(t)
-		s := newStory()
+		s := newTestLog()
 		s.job("alpha", time.Minute, schemas.EventFinished)
 		s.job("beta", time.Second, schemas.EventFailed)
 		for n := range uint64(130) {
@@ -115,7 +114,19 @@ func TestStore_FillsEveryTable(t *testing.T) {
 		s.regressors()
 		run(t, newStore(t, b, d))
 		reach(t, d, publish(t, b, s.events))
-		want := map[string]uint64{"job_submitted": 2, "job_started": 2, "job_epoch": 6, "job_advice": 6, "job_risk": 2, "job_moved": 4, "job_ended": 2, "node_sample": 130, "regressor_promoted": 1, "regressor_rejected": 1, "regressor_drift": 1}
+		want := map[string]uint64{
+			"job_submitted":      2,
+			"job_started":        2,
+			"job_epoch":          6,
+			"job_advice":         6,
+			"job_risk":           2,
+			"job_moved":          4,
+			"job_ended":          2,
+			"node_sample":        130,
+			"regressor_promoted": 1,
+			"regressor_rejected": 1,
+			"regressor_drift":    1,
+		}
 		for _, table := range schemas.Tables() {
 			if got := ask(t, d, "SELECT count() AS n FROM "+table.Name); got != want[table.Name] {
 				t.Errorf("%s has %d rows, want %d", table.Name, got, want[table.Name])
@@ -124,10 +135,10 @@ func TestStore_FillsEveryTable(t *testing.T) {
 	})
 }
 
-// The views name what is corrected, and count a correction as one drift of its regressor.
-func TestStore_TellsWhatBecomesOfACorrection(t *testing.T) {
+// The views show corrections, and count a correction as one drift of its regressor.
+func TestStore_WritesTheLifeOfACorrection(t *testing.T) {
 	d, b := storetest.New(t), bustest.New(t)
-	s := newStory()
+	s := newTestLog()
 	s.regressors() // with an alarm
 	s.corrections()
 	run(t, newStore(t, b, d))
@@ -146,9 +157,9 @@ func TestStore_TellsWhatBecomesOfACorrection(t *testing.T) {
 	}
 }
 
-func TestStore_BeginsWhereItEnded(t *testing.T) {
+func TestStore_ContinuesAtItsPosition(t *testing.T) {
 	d, b := storetest.New(t), bustest.New(t)
-	s := newStory()
+	s := newTestLog()
 	for round := range 3 {
 		stop := run(t, newStore(t, b, d))
 		for range 20 {
@@ -162,10 +173,10 @@ func TestStore_BeginsWhereItEnded(t *testing.T) {
 	}
 }
 
-// TestStore_RepeatsABatch writes a batch again after each way in which it may
-// have been left: whole, with some tables only, without its roll-up.
+// The test writes a batch again after each possible interruption: complete, in some tables only,
+// without its roll-up.
 func TestStore_RepeatsABatch(t *testing.T) {
-	s := newStory()
+	s := newTestLog()
 	s.job("alpha", time.Minute, schemas.EventFinished)
 	jobs := s.events
 	s.events = nil
@@ -211,8 +222,16 @@ func TestStore_RepeatsABatch(t *testing.T) {
 					write(t, w, batch(schemas.StreamJob, 1, jobs...))
 					write(t, w, batch(schemas.StreamNode, 1, samples...))
 				}
-				got := state{ask(t, d, "SELECT count() AS n FROM job_epoch"), ask(t, d, "SELECT count() AS n FROM job_ended"),
-					ask(t, d, "SELECT count() AS n FROM node_sample"), ask(t, d, "SELECT sum(samples) AS n FROM node_minute")}
+				got := state{
+					ask(t, d, "SELECT count() AS n FROM job_epoch"),
+					ask(t, d, "SELECT count() AS n FROM job_ended"),
+					ask(
+						t,
+						d,
+						"SELECT count() AS n FROM node_sample",
+					),
+					ask(t, d, "SELECT sum(samples) AS n FROM node_minute"),
+				}
 				if diff := cmp.Diff(state{3, 1, 90, 90}, got); diff != "" {
 					t.Errorf("rows after two repetitions (-want +got):\n%s", diff)
 				}
@@ -221,21 +240,26 @@ func TestStore_RepeatsABatch(t *testing.T) {
 	}
 }
 
-// TestStore_DropsCopies repeats events at other places of the log, as after the
-// time in which NATS knows a copy.
-func TestStore_DropsCopies(t *testing.T) {
+// The log repeats events at later sequences, as after the duplicate window.
+func TestStore_DropsDuplicates(t *testing.T) {
 	contract(t, func(t *testing.T, d *store.Database) {
 		w := newStore(t, nil, d)
 		told := func() []schemas.Event {
-			s := newStory()
+			s := newTestLog()
 			s.started("alpha", 1)
 			s.epoch("alpha", 1, 1)
 			s.epoch("alpha", 1, 2)
 			return s.events
 		}
-		s := newStory()
+		s := newTestLog()
 		s.epoch("alpha", 1, 3)
-		first, second := batch(schemas.StreamJob, 1, told()...), batch(schemas.StreamJob, 4, append(append(told(), told()...), s.events...)...)
+		first, second := batch(
+			schemas.StreamJob,
+			1,
+			told()...), batch(
+			schemas.StreamJob,
+			4,
+			append(append(told(), told()...), s.events...)...)
 		write(t, w, first)
 		for range 2 { // the second time as a repeated batch
 			write(t, w, second)
@@ -246,7 +270,7 @@ func TestStore_DropsCopies(t *testing.T) {
 		if got := ask(t, d, "SELECT max(sequence) AS n FROM job_epoch WHERE epoch < 3"); got != 3 {
 			t.Errorf("the copies' rows have sequences up to %d, want those of the first batch, up to 3", got)
 		}
-		sample := func() []schemas.Event { s := newStory(); s.sample("node-a", 7); return s.events }
+		sample := func() []schemas.Event { s := newTestLog(); s.sample("node-a", 7); return s.events }
 		original := sample()
 		write(t, w, batch(schemas.StreamNode, 1, original...))
 		repeated := batch(schemas.StreamNode, 500, sample()[0])
@@ -258,12 +282,11 @@ func TestStore_DropsCopies(t *testing.T) {
 	})
 }
 
-// TestStore_KeepsAnotherLogsRows begins a new log over the same database: its
-// batches have the ranges of the old one's.
-func TestStore_KeepsAnotherLogsRows(t *testing.T) {
+// A new log on the same database has batches with the same ranges as the old log.
+func TestStore_KeepsTheRowsOfAnOldLog(t *testing.T) {
 	d := storetest.New(t)
 	w := newStore(t, nil, d)
-	s := newStory()
+	s := newTestLog()
 	s.sample("node-a", 1)
 	s.sample("node-a", 2)
 	write(t, w, batch(schemas.StreamNode, 1, s.events[0]))
@@ -275,10 +298,10 @@ func TestStore_KeepsAnotherLogsRows(t *testing.T) {
 	}
 }
 
-// TestStore_TakesSamplesOfManyMonths: a wrong clock must not stop the store.
-func TestStore_TakesSamplesOfManyMonths(t *testing.T) {
+// A wrong clock must not stop the store.
+func TestStore_WritesSamplesOfManyMonths(t *testing.T) {
 	d := storetest.New(t)
-	s := newStory()
+	s := newTestLog()
 	for month := range 130 {
 		s.at = time.Now().UTC().AddDate(0, month, 0)
 		s.sample("node-a", uint64(month)+1)

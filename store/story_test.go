@@ -10,30 +10,29 @@ import (
 	"courier/schemas"
 )
 
-// story is a log that a test tells: events in order, at instants that follow
-// each other by a second.
-type story struct {
+// testLog is a log for a test: events in order, one second apart.
+type testLog struct {
 	events []schemas.Event
 	at     time.Time
 }
 
-// newStory begins an hour ago, at a full minute: the samples' time to live counts from now.
-func newStory() *story {
-	return &story{at: time.Now().UTC().Add(-time.Hour).Truncate(time.Minute)}
+// newTestLog starts an hour ago, at a full minute, because the TTL of samples is relative to now.
+func newTestLog() *testLog {
+	return &testLog{at: time.Now().UTC().Add(-time.Hour).Truncate(time.Minute)}
 }
 
 func pointer[T any](v T) *T { return &v }
 
-func (s *story) stamp(id string) schemas.Stamp {
+func (s *testLog) stamp(id string) schemas.Stamp {
 	s.at = s.at.Add(time.Second + 7*time.Nanosecond)
 	return schemas.Stamp{EventID: id, At: s.at}
 }
 
-func (s *story) jobStamp(id, job string, run uint32) schemas.JobStamp {
+func (s *testLog) jobStamp(id, job string, run uint32) schemas.JobStamp {
 	return schemas.JobStamp{Stamp: s.stamp(id), JobID: job, Run: run}
 }
 
-func (s *story) add(e schemas.Event) { s.events = append(s.events, e) }
+func (s *testLog) add(e schemas.Event) { s.events = append(s.events, e) }
 
 func setting(batch uint32) schemas.Setting {
 	return schemas.Setting{
@@ -42,88 +41,272 @@ func setting(batch uint32) schemas.Setting {
 	}
 }
 
-func (s *story) submitted(job string, slo time.Duration) {
+func (s *testLog) submitted(job string, slo time.Duration) {
 	alternatives := []schemas.Alternative{
-		{BatchSize: 64, CPUs: 2, Epochs: 3, PredictedSeconds: pointer(4.5), PredictedAccuracy: pointer(0.9), Probability: pointer(0.97), Reason: "chosen"},
-		{BatchSize: 16, CPUs: 2, Epochs: 3, PredictedSeconds: pointer(9.5), PredictedAccuracy: pointer(0.95), Reason: "too slow"},
+		{
+			BatchSize:         64,
+			CPUs:              2,
+			Epochs:            3,
+			PredictedSeconds:  pointer(4.5),
+			PredictedAccuracy: pointer(0.9),
+			Probability:       pointer(0.97),
+			Reason:            "chosen",
+		},
+		{
+			BatchSize:         16,
+			CPUs:              2,
+			Epochs:            3,
+			PredictedSeconds:  pointer(9.5),
+			PredictedAccuracy: pointer(0.95),
+			Reason:            "too slow",
+		},
 		{BatchSize: 8, CPUs: 2, Epochs: 3, Reason: "unknown"},
 	}
 	stamp := s.jobStamp(job+"/0/submitted", job, 0)
 	s.add(&schemas.Submitted{JobStamp: stamp,
-		Request: schemas.JobRequest{JobID: job, Model: "digits-mlp", Dataset: "digits", CPUs: schemas.CPUs{1, 2}, BatchSizes: []int{64, 16, 8}, Epochs: 3,
-			SLO: schemas.Duration(slo), Confidence: 0.95, User: "ada", Labels: map[string]string{"team": "vision"}},
-		Advice: schemas.Advice{JobStamp: stamp, Decision: schemas.MeetsSLO, Action: schemas.ActionStart, Message: "run it", Model: "digits-mlp",
-			Nodes: []string{"node-a"}, SLOSeconds: slo.Seconds(), Confidence: 0.95, Chosen: &alternatives[0], Alternatives: alternatives}})
+		Request: schemas.JobRequest{
+			JobID:      job,
+			Model:      "digits-mlp",
+			Dataset:    "digits",
+			CPUs:       schemas.CPUs{1, 2},
+			BatchSizes: []int{64, 16, 8},
+			Epochs:     3,
+			SLO:        schemas.Duration(slo),
+			Confidence: 0.95,
+			User:       "ada",
+			Labels:     map[string]string{"team": "vision"},
+		},
+		Advice: schemas.Advice{
+			JobStamp: stamp,
+			Decision: schemas.MeetsSLO,
+			Action:   schemas.ActionStart,
+			Message:  "run it",
+			Model:    "digits-mlp",
+			Nodes: []string{
+				"node-a",
+			},
+			SLOSeconds:   slo.Seconds(),
+			Confidence:   0.95,
+			Chosen:       &alternatives[0],
+			Alternatives: alternatives,
+		}})
 }
 
-func (s *story) started(job string, run uint32) {
-	s.add(&schemas.Started{JobStamp: s.jobStamp(schemas.StartedID(job, run), job, run), Setting: setting(64), NodeCores: 2, HeartbeatSeconds: 10, Command: "courier", User: "ada", Moves: []string{schemas.MoveBatchSize},
-		NodesCores: []uint32{2, 4}, NodesCPUModel: []string{"x", ""}, NodesSpeedOperationsPerSecond: []float64{1.5e9, 0}})
+func (s *testLog) started(job string, run uint32) {
+	s.add(
+		&schemas.Started{
+			JobStamp:         s.jobStamp(schemas.StartedID(job, run), job, run),
+			Setting:          setting(64),
+			NodeCores:        2,
+			HeartbeatSeconds: 10,
+			Command:          "courier",
+			User:             "ada",
+			Moves:            []string{schemas.MoveBatchSize},
+			NodesCores: []uint32{
+				2,
+				4,
+			},
+			NodesCPUModel:                 []string{"x", ""},
+			NodesSpeedOperationsPerSecond: []float64{1.5e9, 0},
+		},
+	)
 }
 
-func (s *story) epoch(job string, run, n uint32) {
-	e := &schemas.Epoch{JobStamp: s.jobStamp(schemas.EpochID(job, run, n), job, run), Setting: setting(64), Epoch: n, DurationSeconds: 1.5, DurationSource: schemas.DurationReported,
-		NodeCores: 2, Accuracy: pointer(0.5 + float64(n)/10), ConcurrentJobs: pointer(1.25), JobCgroupFigures: []string{schemas.FigureCPU}}
+func (s *testLog) epoch(job string, run, n uint32) {
+	e := &schemas.Epoch{
+		JobStamp:         s.jobStamp(schemas.EpochID(job, run, n), job, run),
+		Setting:          setting(64),
+		Epoch:            n,
+		DurationSeconds:  1.5,
+		DurationSource:   schemas.DurationReported,
+		NodeCores:        2,
+		Accuracy:         pointer(0.5 + float64(n)/10),
+		ConcurrentJobs:   pointer(1.25),
+		JobCgroupFigures: []string{schemas.FigureCPU},
+	}
 	if n%2 == 1 {
 		e.Loss, e.NodeCPURatio, e.JobCPUSeconds = pointer(0.7), pointer(0.875), pointer(2.5)
 	}
 	s.add(e)
 }
 
-func (s *story) ended(job string, run uint32, outcome string) {
-	e := &schemas.Ended{JobStamp: s.jobStamp(schemas.EndedID(job, run, outcome), job, run), Outcome: outcome, DurationSeconds: 5, StartupSeconds: pointer(0.25), EpochsDone: 3, Accuracy: pointer(0.8), Setting: setting(64)}
+func (s *testLog) ended(job string, run uint32, outcome string) {
+	e := &schemas.Ended{
+		JobStamp:        s.jobStamp(schemas.EndedID(job, run, outcome), job, run),
+		Outcome:         outcome,
+		DurationSeconds: 5,
+		StartupSeconds:  pointer(0.25),
+		EpochsDone:      3,
+		Accuracy:        pointer(0.8),
+		Setting:         setting(64),
+	}
 	switch outcome {
 	case schemas.EventFinished:
 		e.ExitCode = pointer(int32(0))
 	case schemas.EventLost:
-		e.EventID, e.Reason, e.Setting = schemas.LostID(job, uint64(len(s.events))), "no sign of life for 30 s", schemas.Setting{Model: "digits-mlp"}
+		e.EventID, e.Reason, e.Setting = schemas.LostID(
+			job,
+			uint64(len(s.events)),
+		), "no sign of life for 30 s", schemas.Setting{
+			Model: "digits-mlp",
+		}
 	}
 	s.add(e)
 }
 
-func (s *story) advice(job string, cause uint64) {
-	chosen := schemas.Alternative{BatchSize: 64, CPUs: 2, Epochs: 2, PredictedSeconds: pointer(3.25), UpperBoundSeconds: pointer(4.0), Probability: pointer(0.5)}
-	s.add(&schemas.Advice{JobStamp: s.jobStamp(schemas.AdviceID(job, cause), job, 1), CauseSequence: cause, Decision: schemas.BestEffort, Action: schemas.ActionKeep, Message: "keep on",
-		Model: "digits-mlp", Dataset: "digits", Nodes: []string{"node-a"}, SLOSeconds: 10, ElapsedSeconds: 2.5, Confidence: 0.95, EpochsDone: 1, Load: schemas.Load{ConcurrentJobs: 2, Processes: 4},
-		Chosen: &chosen, Alternatives: []schemas.Alternative{chosen, {BatchSize: 128, CPUs: 2, Epochs: 2, Reason: "was never measured"}}, Regressors: map[string]string{"epoch_time": "abc"}})
+func (s *testLog) advice(job string, cause uint64) {
+	chosen := schemas.Alternative{
+		BatchSize:         64,
+		CPUs:              2,
+		Epochs:            2,
+		PredictedSeconds:  pointer(3.25),
+		UpperBoundSeconds: pointer(4.0),
+		Probability:       pointer(0.5),
+	}
+	s.add(
+		&schemas.Advice{
+			JobStamp:       s.jobStamp(schemas.AdviceID(job, cause), job, 1),
+			CauseSequence:  cause,
+			Decision:       schemas.BestEffort,
+			Action:         schemas.ActionKeep,
+			Message:        "keep on",
+			Model:          "digits-mlp",
+			Dataset:        "digits",
+			Nodes:          []string{"node-a"},
+			SLOSeconds:     10,
+			ElapsedSeconds: 2.5,
+			Confidence:     0.95,
+			EpochsDone:     1,
+			Load:           schemas.Load{ConcurrentJobs: 2, Processes: 4},
+			Chosen:         &chosen,
+			Alternatives: []schemas.Alternative{
+				chosen,
+				{BatchSize: 128, CPUs: 2, Epochs: 2, Reason: "was never measured"},
+			},
+			Regressors: map[string]string{"epoch_time": "abc"},
+		},
+	)
 }
 
-func (s *story) risk(job string, cause uint64) {
-	s.add(&schemas.Risk{JobStamp: s.jobStamp(schemas.RiskID(job, cause), job, 1), CauseSequence: cause, Cause: schemas.CauseNeighbours, Probability: 0.25, Confidence: 0.95,
-		PredictedSeconds: 12, LeftSeconds: 9.5, Action: string(schemas.ActionBatch), BatchSize: 64, SavedProbability: pointer(0.97), Message: "it is getting late"})
+func (s *testLog) risk(job string, cause uint64) {
+	s.add(
+		&schemas.Risk{
+			JobStamp:         s.jobStamp(schemas.RiskID(job, cause), job, 1),
+			CauseSequence:    cause,
+			Cause:            schemas.CauseNeighbours,
+			Probability:      0.25,
+			Confidence:       0.95,
+			PredictedSeconds: 12,
+			LeftSeconds:      9.5,
+			Action:           string(schemas.ActionBatch),
+			BatchSize:        64,
+			SavedProbability: pointer(0.97),
+			Message:          "it is getting late",
+		},
+	)
 }
 
-// moved adds a move to batch size 32 that the runner kept.
-func (s *story) moved(job string, cause uint64) {
+// moved adds a change to batch size 32 that the runner kept.
+func (s *testLog) moved(job string, cause uint64) {
 	for n, outcome := range []string{schemas.MoveCarriedOut, schemas.MoveKept} {
-		e := &schemas.Moved{JobStamp: s.jobStamp(schemas.MovedID(job, 1, uint32(n+1)), job, 1), CauseSequence: cause, Move: schemas.MoveBatchSize, Outcome: outcome, Means: schemas.ByControl,
-			FromBatchSize: 64, ToBatchSize: 128, Epoch: 2, PredictedSeconds: pointer(2.5), PredictedEpochSeconds: pointer(1.25), UnmovedEpochSeconds: pointer(2.25), BeforeEpochSeconds: pointer(2.0), AfterEpochSeconds: pointer(1.25 + float64(n)/8), EpochsMeasured: uint32(2*n + 1), GainRatio: pointer(1 - float64(n)/8)}
+		e := &schemas.Moved{
+			JobStamp:              s.jobStamp(schemas.MovedID(job, 1, uint32(n+1)), job, 1),
+			CauseSequence:         cause,
+			Move:                  schemas.MoveBatchSize,
+			Outcome:               outcome,
+			Means:                 schemas.ByControl,
+			FromBatchSize:         64,
+			ToBatchSize:           128,
+			Epoch:                 2,
+			PredictedSeconds:      pointer(2.5),
+			PredictedEpochSeconds: pointer(1.25),
+			UnmovedEpochSeconds:   pointer(2.25),
+			BeforeEpochSeconds:    pointer(2.0),
+			AfterEpochSeconds:     pointer(1.25 + float64(n)/8),
+			EpochsMeasured:        uint32(2*n + 1),
+			GainRatio:             pointer(1 - float64(n)/8),
+		}
 		s.add(e)
 	}
 }
 
-// sample adds a sample whose ratios are whole 64ths, so that their sums are exact.
-func (s *story) sample(node string, number uint64) {
-	e := &schemas.Sample{Stamp: s.stamp(schemas.SampleID(node, "boot", number)), Node: node, BootID: "boot", Number: number, IntervalSeconds: 2, Cores: 2,
-		CPURatio: pointer(float64(number%64) / 64), LoadAverage: pointer(float64(number%8) / 4), MemoryTotalBytes: pointer(8e9)}
+// sample adds a sample whose ratios are multiples of 1/64, so that their sums are exact.
+func (s *testLog) sample(node string, number uint64) {
+	e := &schemas.Sample{
+		Stamp:           s.stamp(schemas.SampleID(node, "boot", number)),
+		Node:            node,
+		BootID:          "boot",
+		Number:          number,
+		IntervalSeconds: 2,
+		Cores:           2,
+		CPURatio: pointer(
+			float64(number%64) / 64,
+		),
+		LoadAverage:      pointer(float64(number%8) / 4),
+		MemoryTotalBytes: pointer(8e9),
+	}
 	if number%3 != 0 {
 		e.IOWaitRatio, e.CPUModel, e.SpeedOperationsPerSecond = pointer(float64(number%16)/64), "x", pointer(1.5e9)
 	}
 	s.add(e)
 }
 
-func (s *story) regressors() {
-	s.add(&schemas.Promoted{Stamp: s.stamp(schemas.PromotedID("epoch_time", 1)), Target: "epoch_time", Revision: 1, ModelDigest: "abc", ManifestDigest: "def", Family: "forest",
-		Examples: 40, Settings: 8, MeanSquaredError: 0.25, MedianAbsoluteRatio: 0.125, R2: pointer(0.75), FitSeconds: 0.5, Reason: "first"})
-	s.add(&schemas.Rejected{Stamp: s.stamp(schemas.RejectedID("accuracy", "ghi")), Target: "accuracy", ModelDigest: "ghi", Reason: "worse than the champion"})
+func (s *testLog) regressors() {
+	s.add(
+		&schemas.Promoted{
+			Stamp:               s.stamp(schemas.PromotedID("epoch_time", 1)),
+			Target:              "epoch_time",
+			Revision:            1,
+			ModelDigest:         "abc",
+			ManifestDigest:      "def",
+			Family:              "forest",
+			Examples:            40,
+			Settings:            8,
+			MeanSquaredError:    0.25,
+			MedianAbsoluteRatio: 0.125,
+			R2:                  pointer(0.75),
+			FitSeconds:          0.5,
+			Reason:              "first",
+		},
+	)
+	s.add(
+		&schemas.Rejected{
+			Stamp:       s.stamp(schemas.RejectedID("accuracy", "ghi")),
+			Target:      "accuracy",
+			ModelDigest: "ghi",
+			Reason:      "worse than the champion",
+		},
+	)
 	at := time.Unix(1_790_000_000, 0).UTC()
-	s.add(&schemas.Drift{Stamp: s.stamp(schemas.DriftID("epoch_time", 7)), Target: "epoch_time", CauseSequence: 7, ModelDigest: "abc", Scope: schemas.DriftNode, Node: "node-a", SinceAt: at,
-		Ratio: 1.25, BeforeRatio: 1, Jobs: 4, RestRatio: pointer(1.0), RestJobs: 6, ExplainedRatio: 0.75, Detector: "page_hinkley/node/node-a", Statistic: 17, Threshold: 16.5, Deviation: 0.0625,
-		WindowJobs: 40, WindowSinceAt: at, KnownChanges: []string{"node node-b joined"}, Message: "jobs on node-a take 1.25 of what was predicted"})
+	s.add(
+		&schemas.Drift{
+			Stamp:          s.stamp(schemas.DriftID("epoch_time", 7)),
+			Target:         "epoch_time",
+			CauseSequence:  7,
+			ModelDigest:    "abc",
+			Scope:          schemas.DriftNode,
+			Node:           "node-a",
+			SinceAt:        at,
+			Ratio:          1.25,
+			BeforeRatio:    1,
+			Jobs:           4,
+			RestRatio:      pointer(1.0),
+			RestJobs:       6,
+			ExplainedRatio: 0.75,
+			Detector:       "page_hinkley/node/node-a",
+			Statistic:      17,
+			Threshold:      16.5,
+			Deviation:      0.0625,
+			WindowJobs:     40,
+			WindowSinceAt:  at,
+			KnownChanges:   []string{"node node-b joined"},
+			Message:        "jobs on node-a take 1.25 of what was predicted",
+		},
+	)
 }
 
-// job adds a whole life: submitted, run, advised, ended.
-func (s *story) job(job string, slo time.Duration, outcome string) {
+// job adds all events of a job: submitted, run, advised, ended.
+func (s *testLog) job(job string, slo time.Duration, outcome string) {
 	s.submitted(job, slo)
 	s.started(job, 1)
 	for n := uint32(1); n <= 3; n++ {
@@ -135,7 +318,7 @@ func (s *story) job(job string, slo time.Duration, outcome string) {
 	s.ended(job, 1, outcome)
 }
 
-// stream returns the stream that keeps an event.
+// stream returns the stream of an event.
 func stream(e schemas.Event) string {
 	switch e.(type) {
 	case *schemas.Sample:
@@ -148,8 +331,8 @@ func stream(e schemas.Event) string {
 	return schemas.StreamJob
 }
 
-// batch returns the events of one stream as a batch that begins at a sequence. JOB
-// may have advice, as in logs from before that had a stream of its own.
+// batch returns the events of one stream as a batch from a sequence on. JOB may hold advice, as
+// in logs from before the stream ADVICE.
 func batch(name string, first uint64, events ...schemas.Event) bus.Batch {
 	b := bus.Batch{Stream: name, First: first}
 	for i, e := range events {
@@ -159,14 +342,17 @@ func batch(name string, first uint64, events ...schemas.Event) bus.Batch {
 		}
 		b.Last = first + uint64(i)
 		e.(interface{ SetSequence(uint64) }).SetSequence(b.Last)
-		b.Records = append(b.Records, bus.Record{Event: e, Subject: e.Subject(), Sequence: b.Last, StoredAt: time.Unix(0, int64(b.Last))})
+		b.Records = append(
+			b.Records,
+			bus.Record{Event: e, Subject: e.Subject(), Sequence: b.Last, StoredAt: time.Unix(0, int64(b.Last))},
+		)
 	}
 	b.Token = fmt.Sprintf("%s/%d-%d", name, b.First, b.Last)
 	return b
 }
 
 func TestStory_IsValid(t *testing.T) {
-	s := newStory()
+	s := newTestLog()
 	s.job("a", time.Minute, schemas.EventFinished)
 	s.ended("a", 1, schemas.EventLost)
 	s.sample("node-a", 1)
@@ -179,8 +365,8 @@ func TestStory_IsValid(t *testing.T) {
 	}
 }
 
-// corrections adds the life of a correction: it begins, and a fit ends it.
-func (s *story) corrections() {
+// corrections adds the events of a correction, which a fit ends.
+func (s *testLog) corrections() {
 	at := time.Unix(1_790_000_000, 0).UTC()
 	e := schemas.Drift{
 		Stamp: s.stamp(schemas.CorrectionID("epoch_time", 2, "a")), Target: "epoch_time", CauseSequence: 9,

@@ -19,13 +19,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// telegrafVariable names a telegraf with inputs.nats_consumer, outputs.http,
+// telegrafVariable is the path of a telegraf program with inputs.nats_consumer, outputs.http,
 // parsers.json and serializers.csv.
 const telegrafVariable = "COURIER_TELEGRAF"
 
-// BenchmarkIngestByTelegraf brings the same samples as BenchmarkIngest into the same
-// table and its roll-ups by telegraf, at the settings that were best for it: CSV over
-// HTTP, and many messages unacknowledged, which needs a consumer made for it.
+// BenchmarkIngestByTelegraf writes the samples of BenchmarkIngest with telegraf into the same table
+// and roll-ups, with the fastest settings: CSV over HTTP, and many unacknowledged messages, which
+// needs a consumer created in advance.
 func BenchmarkIngestByTelegraf(b *testing.B) {
 	program := os.Getenv(telegrafVariable)
 	if program == "" {
@@ -70,12 +70,16 @@ func telegraf(b *testing.B, program, config string, d *store.Database, samples u
 	}
 }
 
-// forTelegraf makes the consumer that telegraf's queue group then finds.
+// forTelegraf creates the consumer for telegraf's queue group.
 func forTelegraf(b *testing.B, address string) {
 	js := streams(b, address)
 	_ = js.DeleteConsumer(b.Context(), schemas.StreamNode, "telegraf_consumers") // there may be none
-	_, err := js.CreatePushConsumer(b.Context(), schemas.StreamNode, jetstream.ConsumerConfig{Durable: "telegraf_consumers", DeliverGroup: "telegraf_consumers",
-		DeliverSubject: "deliver.telegraf", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 200_000, AckWait: 2 * time.Minute, FilterSubject: schemas.NodeSubject("*", schemas.EventSample)})
+	_, err := js.CreatePushConsumer(
+		b.Context(),
+		schemas.StreamNode,
+		jetstream.ConsumerConfig{Durable: "telegraf_consumers", DeliverGroup: "telegraf_consumers",
+			DeliverSubject: "deliver.telegraf", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 200_000, AckWait: 2 * time.Minute, FilterSubject: schemas.NodeSubject("*", schemas.EventSample)},
+	)
 	must(b, err)
 }
 

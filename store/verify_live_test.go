@@ -13,8 +13,7 @@ import (
 	"courier/store/storetest"
 )
 
-// A store writes all the time, also samples that come late, of the very minutes
-// that are repaired.
+// The store keeps writing, including late samples of the minutes that are being repaired.
 func TestVerify_WorksBesideARunningStore(t *testing.T) {
 	d, b := storetest.New(t), bustest.New(t)
 	begin := time.Now().UTC().Truncate(time.Hour).Add(-2 * time.Hour)
@@ -28,7 +27,7 @@ func TestVerify_WorksBesideARunningStore(t *testing.T) {
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for n := uint64(1); ; n++ {
-			s := newStory()
+			s := newTestLog()
 			s.at = begin.Add(time.Duration(n%100) * 20 * time.Second)
 			s.sample(fmt.Sprintf("node-%d", n%3), firstLate+n)
 			sequence, err := b.Publish(t.Context(), s.events[0])
@@ -53,9 +52,21 @@ func TestVerify_WorksBesideARunningStore(t *testing.T) {
 	}
 	missing, mended, busy := uint64(0), false, uint64(0)
 	for round := range 2 {
-		must(t, d.Exec(t.Context(), fmt.Sprintf("DELETE FROM node_sample WHERE sequence < 500 AND number %% 2 = %d", round)))
+		must(
+			t,
+			d.Exec(
+				t.Context(),
+				fmt.Sprintf("DELETE FROM node_sample WHERE sequence < 500 AND number %% 2 = %d", round),
+			),
+		)
 		must(t, d.Exec(t.Context(), fmt.Sprintf("DELETE FROM node_minute WHERE toMinute(minute) %% 2 = %d", round)))
-		must(t, d.Exec(t.Context(), "INSERT INTO job_epoch SELECT * FROM job_epoch LIMIT 10 SETTINGS insert_deduplicate = 0"))
+		must(
+			t,
+			d.Exec(
+				t.Context(),
+				"INSERT INTO job_epoch SELECT * FROM job_epoch LIMIT 10 SETTINGS insert_deduplicate = 0",
+			),
+		)
 		r, got := verify(t, b, d, store.VerifyOptions{Repair: true}, 0)
 		busy += r.Busy()
 		missing += got["node_sample"].Missing

@@ -17,8 +17,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// jet returns a bus, and the same server without the house's rules: to publish
-// what no courier would, and to drop what the log keeps.
+// jet returns a bus and a plain JetStream client of the same server, to publish unusual messages
+// and to delete messages.
 func jet(t *testing.T) (*bus.Bus, jetstream.JetStream) {
 	t.Helper()
 	server := bustest.NewServer(t)
@@ -31,7 +31,7 @@ func jet(t *testing.T) (*bus.Bus, jetstream.JetStream) {
 	return b, js
 }
 
-// again publishes an event without its identity as message ID: NATS keeps a copy.
+// again publishes an event without a message ID, so that NATS stores a duplicate.
 func again(t *testing.T, js jetstream.JetStream, e schemas.Event) {
 	t.Helper()
 	data, err := schemas.Marshal(e)
@@ -40,7 +40,7 @@ func again(t *testing.T, js jetstream.JetStream, e schemas.Event) {
 	must(t, err)
 }
 
-// totals sums a table's hours up.
+// totals sums the hours of a table.
 func totals(r *store.Report, table string) (log, have, older, expired uint64) {
 	for _, s := range r.Streams {
 		for _, u := range s.Tables {
@@ -56,12 +56,11 @@ func totals(r *store.Report, table string) (log, have, older, expired uint64) {
 	return log, have, older, expired
 }
 
-// What the log holds twice is in the table once, what it has dropped is in the
-// table all the same, and what nobody understands is in neither.
-func TestVerify_KnowsCopiesAndWhatTheLogHasDropped(t *testing.T) {
+// Duplicates in the log, dropped messages and dead letters are no differences.
+func TestVerify_AcceptsDuplicatesAndDroppedMessages(t *testing.T) {
 	d := storetest.New(t)
 	b, js := jet(t)
-	s := newStory()
+	s := newTestLog()
 	for n := range uint64(60) {
 		s.sample("node-a", n+1)
 	}
@@ -71,11 +70,15 @@ func TestVerify_KnowsCopiesAndWhatTheLogHasDropped(t *testing.T) {
 	publish(t, b, s.events)
 	_, err := js.Publish(t.Context(), schemas.NodeSubject("node-a", schemas.EventSample), []byte("garbage"))
 	must(t, err)
-	reach(t, d, map[string]uint64{schemas.StreamNode: 60, schemas.StreamJob: 2}) // copies come later, in other batches
+	reach(
+		t,
+		d,
+		map[string]uint64{schemas.StreamNode: 60, schemas.StreamJob: 2},
+	) // copies come later, in other batches
 	for _, e := range s.events[10:30] {
 		again(t, js, e)
 	}
-	late := *s.events[61].(*schemas.Epoch) // the same epoch, said to be of another hour: the store drops it
+	late := *s.events[61].(*schemas.Epoch) // the same epoch in another hour: the store drops it
 	late.At = late.At.Add(-5 * time.Hour)
 	again(t, js, &late)
 	reach(t, d, map[string]uint64{schemas.StreamNode: 81, schemas.StreamJob: 3})
@@ -93,8 +96,14 @@ func TestVerify_KnowsCopiesAndWhatTheLogHasDropped(t *testing.T) {
 		t.Errorf("%d events in the log, %d in the table, %d older, want 50, 50, 10", log, have, older)
 	}
 
-	// Nobody brings back what is only in the table, but what is double there is seen.
-	must(t, d.Exec(t.Context(), "INSERT INTO node_sample SELECT * FROM node_sample WHERE number < 15 SETTINGS insert_deduplicate = 0"))
+	// Rows that only the table has stay, but their duplicates are found.
+	must(
+		t,
+		d.Exec(
+			t.Context(),
+			"INSERT INTO node_sample SELECT * FROM node_sample WHERE number < 15 SETTINGS insert_deduplicate = 0",
+		),
+	)
 	want := found{Double: 14, Mended: true}
 	if _, got := verify(t, b, d, store.VerifyOptions{Repair: true}, 0); got["node_sample"] != want {
 		t.Errorf("repaired %+v, want %+v", got["node_sample"], want)
@@ -107,12 +116,18 @@ func TestVerify_KnowsCopiesAndWhatTheLogHasDropped(t *testing.T) {
 	}
 }
 
-// Samples past the table's time to live, and clocks that are a century off, are
-// no difference, whether the table still has them or not.
-func TestVerify_LeavesOutWhatTheTableDoesNotKeep(t *testing.T) {
+// Samples beyond the TTL of the table, or from a clock that is a century off, are no differences,
+// whether the table still has them or not.
+func TestVerify_LeavesOutExpiredHours(t *testing.T) {
 	d, b := storetest.New(t), bustest.New(t)
-	s := newStory()
-	for n, at := range []time.Time{time.Now().AddDate(0, 0, -120), time.Date(2150, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC), time.Now().Add(-50 * time.Hour), time.Now()} {
+	s := newTestLog()
+	for n, at := range []time.Time{
+		time.Now().AddDate(0, 0, -120),
+		time.Date(2150, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Now().Add(-50 * time.Hour),
+		time.Now(),
+	} {
 		s.at = at.UTC()
 		s.sample("node-a", uint64(n+1))
 		s.started(fmt.Sprintf("job-%d", n), 1) // this table keeps all
@@ -135,20 +150,25 @@ func TestVerify_LeavesOutWhatTheTableDoesNotKeep(t *testing.T) {
 	}
 }
 
-func TestVerify_RefusesTablesThatAreNotOfTheLog(t *testing.T) {
+func TestVerify_RejectsTheTablesOfAnotherLog(t *testing.T) {
 	tests := []struct {
 		name      string
 		statement string
 		want      error
 	}{
 		{"another log's", "INSERT INTO log_position VALUES ('NODE', 1000, now64(9))", store.ErrOtherLog},
-		{"a newer program's", "INSERT INTO schema_migrations VALUES (999, '0999_later.sql', now64(9))", store.ErrNewer},
+		{
+			"a newer program's",
+			"INSERT INTO schema_migrations VALUES (999, '0999_later.sql', now64(9))",
+			store.ErrNewer,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			d, b := storetest.New(t), bustest.New(t)
 			must(t, d.Exec(t.Context(), test.statement))
-			_, err := store.NewVerifier(b, d, slog.New(slog.DiscardHandler), store.VerifyOptions{}).Verify(t.Context())
+			_, err := store.NewVerifier(b, d, slog.New(slog.DiscardHandler), store.VerifyOptions{}).
+				Verify(t.Context())
 			if !errors.Is(err, test.want) {
 				t.Errorf("Verify = %v, want %v", err, test.want)
 			}
@@ -156,15 +176,15 @@ func TestVerify_RefusesTablesThatAreNotOfTheLog(t *testing.T) {
 	}
 	t.Run("not made yet", func(t *testing.T) {
 		d := storetest.Open(t, storetest.Empty(t, storetest.Protocols(t)[0]))
-		if _, err := store.NewVerifier(bustest.New(t), d, slog.New(slog.DiscardHandler), store.VerifyOptions{}).Verify(t.Context()); err == nil {
+		if _, err := store.NewVerifier(bustest.New(t), d, slog.New(slog.DiscardHandler),
+			store.VerifyOptions{}).Verify(t.Context()); err == nil {
 			t.Error("Verify of an empty database succeeded, want an error")
 		}
 	})
 }
 
-// Tables that were made anew, or came back from a backup, lack what a store has written
-// before, although nothing is on its way to them.
-func TestVerify_MissesWhatOtherTablesHad(t *testing.T) {
+// New tables, and those from a backup, lack rows that a store has written before.
+func TestVerify_FindsRowsThatOnlyOldTablesHad(t *testing.T) {
 	b := bustest.New(t)
 	last := filled(t, b)
 	before := storetest.New(t)

@@ -15,14 +15,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// found is what a report says of one table or roll-up: in all its hours.
+// found sums the hours of one table or roll-up of a report.
 type found struct {
 	Missing, Double, Extra, Wrong uint64
 	Mended                        bool // every hour that differed
 }
 
-// verify verifies and returns what differs, by table.
-func verify(t testing.TB, b *bus.Bus, d *store.Database, o store.VerifyOptions, window uint64) (*store.Report, map[string]found) {
+// verify returns the differences by table.
+func verify(
+	t testing.TB,
+	b *bus.Bus,
+	d *store.Database,
+	o store.VerifyOptions,
+	window uint64,
+) (*store.Report, map[string]found) {
 	t.Helper()
 	v := store.NewVerifier(b, d, slog.New(slog.DiscardHandler), o)
 	if window > 0 {
@@ -61,7 +67,7 @@ func verify(t testing.TB, b *bus.Bus, d *store.Database, o store.VerifyOptions, 
 	return r, all
 }
 
-// clean fails the test if anything differs.
+// clean fails the test at any difference.
 func clean(t testing.TB, b *bus.Bus, d *store.Database, when string) *store.Report {
 	t.Helper()
 	r, all := verify(t, b, d, store.VerifyOptions{}, 0)
@@ -71,11 +77,11 @@ func clean(t testing.TB, b *bus.Bus, d *store.Database, when string) *store.Repo
 	return r
 }
 
-// lived publishes a log of two jobs and of samples over three hours, some of
-// which come late, and has a store write it.
+// lived publishes the events of two jobs and of samples over three hours, some of them late, and
+// runs a store.
 func lived(t testing.TB, b *bus.Bus, d *store.Database) {
 	t.Helper()
-	s := newStory()
+	s := newTestLog()
 	s.job("alpha", time.Minute, schemas.EventFinished)
 	s.job("beta", time.Second, schemas.EventFailed)
 	s.regressors()
@@ -94,7 +100,7 @@ func lived(t testing.TB, b *bus.Bus, d *store.Database) {
 	stop()
 }
 
-func TestVerify_FindsAndMendsWhatDiffers(t *testing.T) {
+func TestVerify_FindsAndRepairsDifferences(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute on a busy machine")
 	}
@@ -107,27 +113,74 @@ func TestVerify_FindsAndMendsWhatDiffers(t *testing.T) {
 		repaired all // roll-ups against the mended one
 	}{
 		{"rows are deleted",
-			[]string{"DELETE FROM node_sample WHERE number BETWEEN 100 AND 149 AND node = 'node-a'", "DELETE FROM job_epoch WHERE job_id = 'beta'", "TRUNCATE TABLE job_advice"},
-			all{"node_sample": {Missing: 50}, "job_epoch": {Missing: 3}, "job_advice": {Missing: 6}, "node_minute": {Wrong: 1, Extra: 16}, "node_hour": {Wrong: 1}, "job_run": {Extra: 1}},
-			all{"node_sample": {Missing: 50, Mended: true}, "job_epoch": {Missing: 3, Mended: true}, "job_advice": {Missing: 6, Mended: true}}},
+			[]string{
+				"DELETE FROM node_sample WHERE number BETWEEN 100 AND 149 AND node = 'node-a'",
+				"DELETE FROM job_epoch WHERE job_id = 'beta'",
+				"TRUNCATE TABLE job_advice",
+			},
+			all{
+				"node_sample": {Missing: 50},
+				"job_epoch":   {Missing: 3},
+				"job_advice":  {Missing: 6},
+				"node_minute": {Wrong: 1, Extra: 16},
+				"node_hour":   {Wrong: 1},
+				"job_run":     {Extra: 1},
+			},
+			all{
+				"node_sample": {Missing: 50, Mended: true},
+				"job_epoch":   {Missing: 3, Mended: true},
+				"job_advice":  {Missing: 6, Mended: true},
+			}},
 		{"the samples are emptied",
 			[]string{"TRUNCATE TABLE node_sample"},
-			all{"node_sample": {Missing: 640}, "node_minute": {Extra: 201}, "node_hour": {Extra: 5}}, all{"node_sample": {Missing: 640, Mended: true}}},
+			all{
+				"node_sample": {Missing: 640},
+				"node_minute": {Extra: 201},
+				"node_hour":   {Extra: 5},
+			}, all{"node_sample": {Missing: 640, Mended: true}}},
 		{"rows are double, also in the roll-up",
-			[]string{"INSERT INTO node_sample SELECT * FROM node_sample WHERE number % 10 = 0" + undone, "INSERT INTO job_ended SELECT * FROM job_ended" + undone},
+			[]string{
+				"INSERT INTO node_sample SELECT * FROM node_sample WHERE number % 10 = 0" + undone,
+				"INSERT INTO job_ended SELECT * FROM job_ended" + undone,
+			},
 			all{"node_sample": {Double: 64}, "job_ended": {Double: 2}},
-			all{"node_sample": {Double: 64, Mended: true}, "job_ended": {Double: 2, Mended: true}, "node_minute": {Wrong: 61, Mended: true}, "node_hour": {Wrong: 5, Mended: true}}},
+			all{
+				"node_sample": {Double: 64, Mended: true},
+				"job_ended":   {Double: 2, Mended: true},
+				"node_minute": {Wrong: 61, Mended: true},
+				"node_hour":   {Wrong: 5, Mended: true},
+			}},
 		{"rows are there up to four times, among deleted ones",
-			[]string{"DETACH TABLE node_minute_view", "INSERT INTO node_sample SELECT * FROM node_sample WHERE number < 11" + undone,
-				"INSERT INTO node_sample SELECT * FROM node_sample WHERE number < 6" + undone, "DELETE FROM node_sample WHERE number = 4", "ATTACH TABLE node_minute_view"},
-			all{"node_sample": {Missing: 3, Double: 3 * (4*3 + 5)}, "node_minute": {Wrong: 9}, "node_hour": {Wrong: 3}},
+			[]string{
+				"DETACH TABLE node_minute_view",
+				"INSERT INTO node_sample SELECT * FROM node_sample WHERE number < 11" + undone,
+				"INSERT INTO node_sample SELECT * FROM node_sample WHERE number < 6" + undone,
+				"DELETE FROM node_sample WHERE number = 4",
+				"ATTACH TABLE node_minute_view",
+			},
+			all{
+				"node_sample": {Missing: 3, Double: 3 * (4*3 + 5)},
+				"node_minute": {Wrong: 9},
+				"node_hour":   {Wrong: 3},
+			},
 			all{"node_sample": {Missing: 3, Double: 3 * (4*3 + 5), Mended: true}}},
-		{"the roll-up is broken, and a table has what the log has not, which stays",
-			[]string{"DELETE FROM node_minute WHERE node = 'node-c'", "INSERT INTO node_minute (node, minute, samples) SELECT DISTINCT node, minute, 1 FROM node_minute WHERE node = 'node-b' ORDER BY minute LIMIT 5" + undone,
+		{"a roll-up is wrong, and a table has a row that the log lacks, which stays",
+			[]string{
+				"DELETE FROM node_minute WHERE node = 'node-c'",
+				"INSERT INTO node_minute (node, minute, samples) SELECT DISTINCT node, minute, 1 FROM node_minute WHERE node = 'node-b' ORDER BY minute LIMIT 5" + undone,
 				"INSERT INTO node_minute (node, minute, samples) SELECT 'no''body', toStartOfMinute(now()), 1",
-				"INSERT INTO job_started (event_id, at, sequence, job_id) VALUES ('forged/1/started', now64(9), 1, 'forged')"},
-			all{"node_minute": {Missing: 1, Wrong: 5, Extra: 1}, "node_hour": {Wrong: 1, Extra: 1}, "job_started": {Extra: 1}},
-			all{"node_minute": {Missing: 1, Wrong: 5, Extra: 1, Mended: true}, "node_hour": {Wrong: 1, Extra: 1, Mended: true}, "job_started": {Extra: 1}}},
+				"INSERT INTO job_started (event_id, at, sequence, job_id) VALUES ('forged/1/started', now64(9), 1, 'forged')",
+			},
+			all{
+				"node_minute": {Missing: 1, Wrong: 5, Extra: 1},
+				"node_hour":   {Wrong: 1, Extra: 1},
+				"job_started": {Extra: 1},
+			},
+			all{
+				"node_minute": {Missing: 1, Wrong: 5, Extra: 1, Mended: true},
+				"node_hour":   {Wrong: 1, Extra: 1, Mended: true},
+				"job_started": {Extra: 1},
+			}},
 	}
 	for i, protocol := range storetest.Protocols(t) {
 		window := []uint64{200, 0}[i%2] // of 200 rows: hours are cut into slices

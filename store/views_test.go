@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestViews_KnowTheStateOfAJob(t *testing.T) {
+func TestViews_ShowTheStateOfAJob(t *testing.T) {
 	type line struct {
 		State  string   `ch:"state"`
 		Run    uint32   `ch:"run"`
@@ -21,45 +21,61 @@ func TestViews_KnowTheStateOfAJob(t *testing.T) {
 	yes, no := true, false
 	tests := []struct {
 		name string
-		tell func(s *story, job string)
+		tell func(s *testLog, job string)
 		want line
 	}{
-		{"only-submitted", func(s *story, job string) { s.submitted(job, time.Minute) }, line{State: "submitted"}},
-		{"running", func(s *story, job string) {
+		{"only-submitted", func(s *testLog, job string) { s.submitted(job, time.Minute) }, line{State: "submitted"}},
+		{"running", func(s *testLog, job string) {
 			s.submitted(job, time.Minute)
 			s.started(job, 1)
 			s.epoch(job, 1, 1)
 		}, line{State: "running", Run: 1, Epochs: 1}},
-		{"in-time", func(s *story, job string) { s.job(job, time.Minute, schemas.EventFinished) }, line{"finished", 1, 3, &yes, pointer(11.000000077)}},
-		{"too-late", func(s *story, job string) { s.job(job, 2*time.Second, schemas.EventFinished) }, line{"finished", 1, 3, &no, pointer(11.000000077)}},
-		{"without-slo", func(s *story, job string) { s.job(job, 0, schemas.EventFinished) }, line{"finished", 1, 3, nil, pointer(11.000000077)}},
-		{"failed", func(s *story, job string) { s.job(job, time.Minute, schemas.EventFailed) }, line{"failed", 1, 3, &no, pointer(11.000000077)}},
-		{"cancelled-before-start", func(s *story, job string) {
+		{
+			"in-time",
+			func(s *testLog, job string) { s.job(job, time.Minute, schemas.EventFinished) },
+			line{"finished", 1, 3, &yes, pointer(11.000000077)},
+		},
+		{
+			"too-late",
+			func(s *testLog, job string) { s.job(job, 2*time.Second, schemas.EventFinished) },
+			line{"finished", 1, 3, &no, pointer(11.000000077)},
+		},
+		{
+			"without-slo",
+			func(s *testLog, job string) { s.job(job, 0, schemas.EventFinished) },
+			line{"finished", 1, 3, nil, pointer(11.000000077)},
+		},
+		{
+			"failed",
+			func(s *testLog, job string) { s.job(job, time.Minute, schemas.EventFailed) },
+			line{"failed", 1, 3, &no, pointer(11.000000077)},
+		},
+		{"cancelled-before-start", func(s *testLog, job string) {
 			s.submitted(job, time.Minute)
 			s.ended(job, 0, schemas.EventCancelled)
 		}, line{"cancelled", 0, 0, &no, pointer(1.000000007)}},
-		{"lost", func(s *story, job string) {
+		{"lost", func(s *testLog, job string) {
 			s.submitted(job, 0)
 			s.started(job, 1)
 			s.ended(job, 1, schemas.EventLost)
 		}, line{"lost", 1, 0, nil, pointer(2.000000014)}},
-		{"lost-and-found", func(s *story, job string) {
+		{"lost-and-found", func(s *testLog, job string) {
 			s.submitted(job, 0)
 			s.started(job, 1)
 			s.ended(job, 1, schemas.EventLost)
 			s.epoch(job, 1, 1)
 		}, line{State: "running", Run: 1, Epochs: 1}},
-		{"late-epoch-of-a-finished-run", func(s *story, job string) {
+		{"late-epoch-of-a-finished-run", func(s *testLog, job string) {
 			s.job(job, 0, schemas.EventFinished)
 			s.epoch(job, 1, 4)
 		}, line{"finished", 1, 4, nil, pointer(11.000000077)}},
-		{"started-again", func(s *story, job string) {
+		{"started-again", func(s *testLog, job string) {
 			s.job(job, time.Minute, schemas.EventFailed)
 			s.started(job, 2)
 		}, line{State: "running", Run: 2}},
 	}
 	d := storetest.New(t)
-	s := newStory()
+	s := newTestLog()
 	for _, test := range tests {
 		test.tell(s, test.name)
 	}
@@ -67,7 +83,15 @@ func TestViews_KnowTheStateOfAJob(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var got []line
-			must(t, d.Query(t.Context(), &got, "SELECT state, run, epochs_done, met_slo, response_seconds FROM jobs WHERE job_id = ?", test.name))
+			must(
+				t,
+				d.Query(
+					t.Context(),
+					&got,
+					"SELECT state, run, epochs_done, met_slo, response_seconds FROM jobs WHERE job_id = ?",
+					test.name,
+				),
+			)
 			if diff := cmp.Diff([]line{test.want}, got); diff != "" {
 				t.Errorf("jobs (-want +got):\n%s", diff)
 			}
@@ -75,10 +99,10 @@ func TestViews_KnowTheStateOfAJob(t *testing.T) {
 	}
 }
 
-// Every view that names a model names its dataset, and what drifted is a model on a dataset.
-func TestViews_NameTheDataset(t *testing.T) {
+// Every view with a model has its dataset. Drift concerns a model on a dataset.
+func TestViews_HaveTheDataset(t *testing.T) {
 	d := storetest.New(t)
-	s := newStory()
+	s := newTestLog()
 	s.job("mlp-1", time.Minute, schemas.EventFinished)
 	jobs := s.events
 	s.events = nil

@@ -66,7 +66,8 @@ func readCSV(r io.Reader) (*Table, error) {
 	for i, name := range header {
 		name = strings.TrimSpace(name)
 		if name == "" || seen[name] {
-			return nil, fmt.Errorf("header: column %d is named %q, want a name of its own", i+1, name)
+			return nil, fmt.Errorf("header: column %d is named %q, want a name of its own", i+1,
+				name)
 		}
 		seen[name] = true
 		t.Header = append(t.Header, name)

@@ -16,8 +16,20 @@ func TestRead(t *testing.T) {
 		rows     [][]string
 		says     string
 	}{
-		{"csv", "a,b\n1,x\n2,\"y,z\"\n", []string{"a", "b"}, [][]string{{"1", "x"}, {"2", "y,z"}}, ""},
-		{"a mark before the header, and Windows lines", "\ufeffa,b\r\n1,x\r\n", []string{"a", "b"}, [][]string{{"1", "x"}}, ""},
+		{
+			"csv",
+			"a,b\n1,x\n2,\"y,z\"\n",
+			[]string{"a", "b"},
+			[][]string{{"1", "x"}, {"2", "y,z"}},
+			"",
+		},
+		{
+			"a mark before the header, and Windows lines",
+			"\ufeffa,b\r\n1,x\r\n",
+			[]string{"a", "b"},
+			[][]string{{"1", "x"}},
+			"",
+		},
 		{"json lines", `{"a":1,"b":"x"}` + "\n" + `{"b":null,"c":true,"a":2.50}`, []string{"a", "b", "c"},
 			[][]string{{"1", "x", ""}, {"2.50", "", "true"}}, ""},
 		{"only a header", "a,b\n", []string{"a", "b"}, nil, ""},
@@ -39,7 +51,8 @@ func TestRead(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || !reflect.DeepEqual(got.Header, c.header) || !reflect.DeepEqual(got.Rows, c.rows) {
+		if err != nil || !reflect.DeepEqual(got.Header, c.header) ||
+			!reflect.DeepEqual(got.Rows, c.rows) {
 			t.Errorf("%s: %+v, %v, want %q and %q", c.name, got, err, c.header, c.rows)
 		}
 	}
@@ -101,14 +114,26 @@ func TestFeature_TellsNumbersFromCategories(t *testing.T) {
 		if i == 7 {
 			mixed = "7o"
 		}
-		table.Rows = append(table.Rows, []string{fmt.Sprint(i), string(rune('a' + i%3)), mixed, " "})
+		table.Rows = append(table.Rows, []string{
+			fmt.Sprint(i),
+			string(rune('a' + i%3)),
+			mixed,
+			" ",
+		})
 	}
 	for _, c := range []struct {
 		name     string
 		category bool
 		levels   int
 		says     string
-	}{{"n", false, 0, ""}, {"n", true, 40, ""}, {"c", false, 3, ""}, {"mixed", false, 0, ""}, {"none", false, 0, "is empty"}, {"x", false, 0, "no column"}} {
+	}{
+		{"n", false, 0, ""},
+		{"n", true, 40, ""},
+		{"c", false, 3, ""},
+		{"mixed", false, 0, ""},
+		{"none", false, 0, "is empty"},
+		{"x", false, 0, "no column"},
+	} {
 		f, err := table.Feature(c.name, c.category)
 		if c.says != "" {
 			if err == nil || !strings.Contains(err.Error(), c.says) {
@@ -118,7 +143,10 @@ func TestFeature_TellsNumbersFromCategories(t *testing.T) {
 			t.Errorf("%s: %d levels, %v, want %d", c.name, len(f.Levels), err, c.levels)
 		}
 	}
-	group, err := (&Table{Header: []string{"a", "b"}, Rows: [][]string{{"64", "x"}, {"64.0", "x"}, {"64", "y"}}}).Groups([]string{"a", "b"})
+	group, err := (&Table{
+		Header: []string{"a", "b"},
+		Rows:   [][]string{{"64", "x"}, {"64.0", "x"}, {"64", "y"}},
+	}).Groups([]string{"a", "b"})
 	if err != nil || !reflect.DeepEqual(group, []int{0, 0, 1}) {
 		t.Errorf("groups = %v, %v", group, err)
 	}

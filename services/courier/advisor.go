@@ -19,16 +19,16 @@ type advisorCommand struct {
 
 // admissionFlags are the policy of the cluster.
 type admissionFlags struct {
-	Admission string `help:"What happens to a job that would break a promise to a running one: advise says so, protect refuses it, queue holds it until it fits. The same for all advisors of a cluster." enum:"advise,protect,queue" default:"advise" env:"COURIER_ADMISSION"`
-	Promise   string `help:"What the confidence of a request that does not say is of: each promise, so that each job keeps its SLO with it, or the mean of all promises that ask for the same, so that more jobs get one. The same for all advisors of a cluster." enum:"each,mean" default:"each" env:"COURIER_PROMISE"`
+	Admission string `help:"Reaction to a job that would break a promise to a running one: advise warns, protect refuses the job, queue holds it until it fits. All advisors of a cluster use the same." enum:"advise,protect,queue" default:"advise" env:"COURIER_ADMISSION"`
+	Promise   string `help:"Promise of requests that name none: each keeps the SLO of every job with its confidence, mean only that of the average job, so that more jobs get a promise. All advisors of a cluster use the same." enum:"each,mean" default:"each" env:"COURIER_PROMISE"`
 }
 
 // adviceFlags say when a running job gets new advice, and how much of its past is kept.
 type adviceFlags struct {
-	MinChange   float64       `name:"advice-min-change" help:"Share of the remaining time by which the predicted end of a running job must move for a new advice. A change of the decision or of the action is always published." default:"0.05" env:"COURIER_ADVICE_MIN_CHANGE"`
-	MinInterval time.Duration `name:"advice-min-interval" help:"Time after which an advice that has changed less is published again." default:"30s" env:"COURIER_ADVICE_MIN_INTERVAL"`
+	MinChange   float64       `name:"advice-min-change" help:"Share of the remaining time by which the predicted end of a running job must move for a new advice. A changed decision or action is always published." default:"0.05" env:"COURIER_ADVICE_MIN_CHANGE"`
+	MinInterval time.Duration `name:"advice-min-interval" help:"Time after which an advice with a smaller change is published again." default:"30s" env:"COURIER_ADVICE_MIN_INTERVAL"`
 	Snapshots   time.Duration `name:"snapshot-interval" help:"Time between two snapshots of the state, which a start loads instead of replaying the event log." default:"5m" env:"COURIER_SNAPSHOT_INTERVAL"`
-	MaxLogGiB   int64         `name:"max-job-log-gib" help:"Size in GiB up to which the stream of job events is widened to keep the events of all running jobs; 0: never." default:"64" env:"COURIER_MAX_JOB_LOG_GIB"`
+	MaxLogGiB   int64         `name:"max-job-log-gib" help:"Maximum size in GiB to which the stream of job events grows to keep the events of all running jobs; 0: it never grows." default:"64" env:"COURIER_MAX_JOB_LOG_GIB"`
 }
 
 // options returns the options of an advisor.

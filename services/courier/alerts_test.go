@@ -30,12 +30,16 @@ const alertsFile = "../../deploy/prometheus/alerts.yml"
 func exported(t *testing.T) map[string][]string {
 	t.Helper()
 	reg, log := services.NewRegistry(), slog.New(slog.DiscardHandler)
-	b, err := bus.Connect(within(t, patience), bus.Options{URL: bustest.NewServer(t).URL()}, log, reg)
+	b, err := bus.Connect(within(t, patience), bus.Options{
+		URL: bustest.NewServer(t).URL(),
+	}, log, reg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeBus(b) })
-	d, err := store.Open(t.Context(), store.Options{URL: "clickhouse://127.0.0.1:1/courier"}, log, reg)
+	d, err := store.Open(t.Context(), store.Options{
+		URL: "clickhouse://127.0.0.1:1/courier",
+	}, log, reg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +104,9 @@ var (
 
 // namesOf returns the metrics of Courier that an expression of Prometheus names, and
 // all their labels. Each must be exported, and have the labels that it is asked for.
-func namesOf(t *testing.T, have map[string][]string, where, expr string) (metrics, labels []string) {
+func namesOf(
+	t *testing.T, have map[string][]string, where, expr string,
+) (metrics, labels []string) {
 	t.Helper()
 	for _, m := range ofCourier.FindAllStringSubmatch(expr, -1) {
 		own, known := have[m[1]]
@@ -145,7 +151,8 @@ func TestAlerts_NameWhatIsExported(t *testing.T) {
 			_, labels := namesOf(t, have, r.Alert, r.Expr)
 			for _, m := range grouped.FindAllStringSubmatch(r.Expr, -1) {
 				for _, l := range strings.Split(m[1], ",") {
-					if l = strings.TrimSpace(l); !slices.Contains(labels, l) && !slices.Contains(ofScrape, l) {
+					if l = strings.TrimSpace(l); !slices.Contains(labels, l) &&
+						!slices.Contains(ofScrape, l) {
 						t.Errorf("%s groups by %s, which nothing in it has", r.Alert, l)
 					}
 				}

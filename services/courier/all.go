@@ -28,7 +28,7 @@ func (c *allCommand) Run(w *world) error {
 		" --epochs {epochs}", l.endpoints.NATSURL)
 	err = <-ended
 	if err == nil {
-		say("courier   stopped, nothing is lost")
+		say("courier   stopped")
 	}
 	return err
 }

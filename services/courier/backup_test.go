@@ -43,7 +43,10 @@ func backUp(t *testing.T, nc *nats.Conn, stream string) *streamBackup {
 		t.Fatal(err)
 	}
 	b := &streamBackup{}
-	askServer(t, nc, "$JS.API.STREAM.SNAPSHOT."+stream, map[string]any{"deliver_subject": pieces.Subject, "jsck": true}, b)
+	askServer(t, nc, "$JS.API.STREAM.SNAPSHOT."+stream, map[string]any{
+		"deliver_subject": pieces.Subject,
+		"jsck":            true,
+	}, b)
 	if b.Error != nil {
 		t.Fatalf("back up %s: %v", stream, b.Error)
 	}
@@ -148,7 +151,10 @@ func statement(t *testing.T, library, data, sql string) {
 		t.Fatal(err)
 	}
 	config := filepath.Join(run, "config.xml")
-	text := fmt.Sprintf("<clickhouse><path>%s</path><backups><allowed_path>%s/backups</allowed_path></backups><logger><level>warning</level></logger></clickhouse>", store, store)
+	text := fmt.Sprintf("<clickhouse><path>%s</path><backups>"+
+		"<allowed_path>%s/backups</allowed_path></backups><logger><level>warning</level>"+
+		"</logger></clickhouse>",
+		store, store)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -158,8 +164,10 @@ func statement(t *testing.T, library, data, sql string) {
 	}
 	defer held.Close()
 	done := filepath.Join(store, "done.tsv")
-	cmd := exec.CommandContext(within(t, patience), program, "engine-host", "-library", library, "-store", store, "--",
-		"--config-file="+config, "--path="+store, "--query="+sql+"; SELECT 1 INTO OUTFILE '"+done+"' TRUNCATE FORMAT TSV")
+	cmd := exec.CommandContext(within(t, patience), program, "engine-host", "-library", library,
+		"-store", store, "--",
+		"--config-file="+config, "--path="+store, "--query="+sql+"; SELECT 1 INTO OUTFILE '"+done+
+			"' TRUNCATE FORMAT TSV")
 	cmd.Dir, cmd.Env, cmd.ExtraFiles = run, []string{"HOME=" + run, "TZ=UTC"}, []*os.File{alive}
 	out, _ := cmd.CombinedOutput() // its status is that of an engine that ended unasked
 	_ = alive.Close()              // the process has it
@@ -180,10 +188,20 @@ type cluster struct {
 
 // running runs a store on a server of NATS and on tables in a folder while do works,
 // then ends store and tables.
-func running(t *testing.T, name string, server *bustest.Server, data string, do func(t *testing.T, c *cluster)) {
+func running(
+	t *testing.T,
+	name string,
+	server *bustest.Server,
+	data string,
+	do func(t *testing.T, c *cluster),
+) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
-		c := &cluster{log: server.Connect(t), url: server.URL(), table: storetest.NewServerIn(t, data).Address(t)}
+		c := &cluster{
+			log:   server.Connect(t),
+			url:   server.URL(),
+			table: storetest.NewServerIn(t, data).Address(t),
+		}
 		spawn(t, "store", "--nats-url="+c.url, "--clickhouse-url="+c.table)
 		do(t, c)
 	})
@@ -197,8 +215,30 @@ func (c *cluster) happen(t *testing.T, from, to uint64) {
 	t.Helper()
 	accuracy := 0.9
 	for n := from; n < to; n++ {
-		s := &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now().UTC()}, Node: "node-a", BootID: "boot", Number: n, IntervalSeconds: 2, Cores: 2}
-		e := &schemas.Epoch{Setting: schemas.Setting{Model: "m", BatchSize: 64, CPUs: 2, Epochs: 1000, Nodes: []string{"node-a"}}, Epoch: uint32(n) + 1, DurationSeconds: 1, DurationSource: schemas.DurationReported, Accuracy: &accuracy}
+		s := &schemas.Sample{
+			Stamp: schemas.Stamp{
+				EventID: schemas.SampleID("node-a", "boot", n),
+				At:      time.Now().UTC(),
+			},
+			Node:            "node-a",
+			BootID:          "boot",
+			Number:          n,
+			IntervalSeconds: 2,
+			Cores:           2,
+		}
+		e := &schemas.Epoch{
+			Setting: schemas.Setting{
+				Model:     "m",
+				BatchSize: 64,
+				CPUs:      2,
+				Epochs:    1000,
+				Nodes:     []string{"node-a"},
+			},
+			Epoch:           uint32(n) + 1,
+			DurationSeconds: 1,
+			DurationSource:  schemas.DurationReported,
+			Accuracy:        &accuracy,
+		}
 		e.EventID, e.At, e.JobID, e.Run = schemas.EpochID("job", 1, e.Epoch), time.Now().UTC(), "job", 1
 		for _, event := range []schemas.Event{s, e} {
 			if _, err := c.log.Publish(within(t, patience), event); err != nil {
@@ -214,8 +254,13 @@ func (c *cluster) count(t *testing.T, want uint64) {
 	t.Helper()
 	d := storetest.Open(t, c.table)
 	await(t, fmt.Sprintf("%d in every table", want), func() bool {
-		for _, sql := range []string{"SELECT count() AS n FROM node_sample", "SELECT uniqExact(event_id) AS n FROM node_sample", "SELECT sum(samples) AS n FROM node_minute",
-			"SELECT count() AS n FROM job_epoch", "SELECT uniqExact(event_id) AS n FROM job_epoch"} {
+		for _, sql := range []string{
+			"SELECT count() AS n FROM node_sample",
+			"SELECT uniqExact(event_id) AS n FROM node_sample",
+			"SELECT sum(samples) AS n FROM node_minute",
+			"SELECT count() AS n FROM job_epoch",
+			"SELECT uniqExact(event_id) AS n FROM job_epoch",
+		} {
 			var rows []struct {
 				N uint64 `ch:"n"`
 			}
@@ -231,10 +276,15 @@ func (c *cluster) count(t *testing.T, want uint64) {
 func (c *cluster) command(t *testing.T, want exitStatus, args ...string) {
 	t.Helper()
 	var out bytes.Buffer
-	err := run(within(t, patience), append(append([]string{"store"}, args...), "--nats-url", c.url, "--clickhouse-url", c.table), func(string) string { return "" }, &out, &out)
+	err := run(within(t, patience),
+		append(append([]string{"store"}, args...), "--nats-url", c.url, "--clickhouse-url",
+			c.table), func(string) string {
+			return ""
+		}, &out, &out)
 	var status exitStatus
 	if err != nil && !errors.As(err, &status) || status != want {
-		t.Fatalf("courier store %s = %v, want status %d\n%s", strings.Join(args, " "), err, want, out.String())
+		t.Fatalf("courier store %s = %v, want status %d\n%s", strings.Join(args, " "), err, want,
+			out.String())
 	}
 }
 
@@ -252,7 +302,10 @@ const early, late, later = 300, 400, 450
 // keep lets things happen and backs them up, the tables before the log or behind it.
 func keep(t *testing.T, library string, logFirst bool) *backups {
 	t.Helper()
-	server, k := bustest.NewServer(t), &backups{log: map[string]*streamBackup{}, tables: t.TempDir()}
+	server, k := bustest.NewServer(t), &backups{
+		log:    map[string]*streamBackup{},
+		tables: t.TempDir(),
+	}
 	backUpLog := func(t *testing.T) {
 		nc := dial(t, server.URL())
 		for _, stream := range streamsOf(t, nc) {
@@ -262,10 +315,15 @@ func keep(t *testing.T, library string, logFirst bool) *backups {
 	running(t, "before", server, k.tables, func(t *testing.T, c *cluster) {
 		c.happen(t, 0, early)
 		var err error
-		if k.digest, err = c.log.PutArtifact(within(t, patience), []byte("a regressor")); err != nil {
+		if k.digest, err = c.log.PutArtifact(
+			within(t, patience), []byte("a regressor"),
+		); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.log.SetChampion(within(t, patience), schemas.Champion{Target: schemas.TargetEpochTime, ModelDigest: k.digest}, 0); err != nil {
+		if _, err := c.log.SetChampion(within(t, patience), schemas.Champion{
+			Target:      schemas.TargetEpochTime,
+			ModelDigest: k.digest,
+		}, 0); err != nil {
 			t.Fatal(err)
 		}
 		if logFirst {
@@ -299,7 +357,8 @@ func (k *backups) restore(t *testing.T, library string) (server *bustest.Server,
 	if err := os.MkdirAll(store, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.CopyFS(filepath.Join(store, "backups"), os.DirFS(filepath.Join(k.tables, "store", "backups"))); err != nil {
+	if err := os.CopyFS(filepath.Join(store, "backups"),
+		os.DirFS(filepath.Join(k.tables, "store", "backups"))); err != nil {
 		t.Fatal(err)
 	}
 	statement(t, library, data, "RESTORE DATABASE courier FROM File('courier')")
@@ -322,15 +381,20 @@ func TestBackup_BringsBackLogAndTables(t *testing.T) {
 			server, data := k.restore(t, library)
 			if !logFirst { // the log has what the tables lack
 				t.Run("rebuild", func(t *testing.T) {
-					(&cluster{url: server.URL(), table: storetest.NewServerIn(t, data).Address(t)}).command(t, 0, "rebuild")
+					(&cluster{
+						url:   server.URL(),
+						table: storetest.NewServerIn(t, data).Address(t),
+					}).command(t, 0, "rebuild")
 				})
 			}
 			running(t, "after", server, data, func(t *testing.T, c *cluster) {
 				c.count(t, late)
-				if text, err := c.log.Artifact(within(t, patience), k.digest); err != nil || string(text) != "a regressor" {
+				if text, err := c.log.Artifact(within(t, patience), k.digest); err != nil ||
+					string(text) != "a regressor" {
 					t.Errorf("the regressor is %q, %v", text, err)
 				}
-				if champion, _, err := c.log.Champion(within(t, patience), schemas.TargetEpochTime); err != nil || champion.ModelDigest != k.digest {
+				if champion, _, err := c.log.Champion(within(t, patience),
+					schemas.TargetEpochTime); err != nil || champion.ModelDigest != k.digest {
 					t.Errorf("the champion is %+v, %v", champion, err)
 				}
 				c.happen(t, late, later)

@@ -33,7 +33,8 @@ func BenchmarkAll(b *testing.B) {
 	n := 0.0
 	for b.Loop() {
 		dir := b.TempDir()
-		cmd := exec.Command(program, "all", "--data", dir, "--nats-port=0", "--http-port=0", "--clickhouse-http-port=0", "--clickhouse-tcp-port=0", "--engine-library", library)
+		cmd := exec.Command(program, "all", "--data", dir, "--nats-port=0", "--http-port=0",
+			"--clickhouse-http-port=0", "--clickhouse-tcp-port=0", "--engine-library", library)
 		begin := time.Now()
 		if err := cmd.Start(); err != nil {
 			b.Fatal(err)

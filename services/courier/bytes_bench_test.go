@@ -35,9 +35,15 @@ func BenchmarkBytesPerEvent(b *testing.B) {
 			s := fleetSample("boot", fleetNodes, n*fleetNodes/nodes)
 			s.Node = fmt.Sprint("node-", n%nodes)
 			s.Number = uint64(n / nodes)
-			s.EventID, s.At = schemas.SampleID(s.Node, "boot", s.Number), begin.Add(time.Duration(s.Number)*fleetInterval)
-			for _, figure := range []*float64{s.CPURatio, s.IOWaitRatio, s.CPUPressureRatio, s.IOPressureRatio, s.MemoryPressureRatio, s.LoadAverage, s.MemoryAvailableBytes,
-				s.DiskReadBytesPerSecond, s.DiskWrittenBytesPerSecond, s.DiskBusyRatio, s.NetworkReceivedBytesPerSecond, s.NetworkTransmittedBytesPerSecond} {
+			s.EventID, s.At = schemas.SampleID(s.Node, "boot", s.Number), begin.Add(
+				time.Duration(s.Number)*fleetInterval,
+			)
+			for _, figure := range []*float64{
+				s.CPURatio, s.IOWaitRatio, s.CPUPressureRatio, s.IOPressureRatio,
+				s.MemoryPressureRatio, s.LoadAverage, s.MemoryAvailableBytes,
+				s.DiskReadBytesPerSecond, s.DiskWrittenBytesPerSecond, s.DiskBusyRatio,
+				s.NetworkReceivedBytesPerSecond, s.NetworkTransmittedBytesPerSecond,
+			} {
 				*figure = sixDigits(*figure * random.Float64())
 			}
 			put(b, js, s)
@@ -49,7 +55,10 @@ func BenchmarkBytesPerEvent(b *testing.B) {
 			put(b, js, e)
 		}
 		<-js.PublishAsyncComplete()
-		for _, w := range []weighed{{"sample", schemas.StreamNode, "node_sample", samples}, {"epoch", schemas.StreamJob, "job_epoch", epochs}} {
+		for _, w := range []weighed{
+			{"sample", schemas.StreamNode, "node_sample", samples},
+			{"epoch", schemas.StreamJob, "job_epoch", epochs},
+		} {
 			w.report(b, log, address)
 		}
 	}
@@ -83,7 +92,10 @@ func (w weighed) report(b *testing.B, log *bus.Bus, address string) {
 		}
 		return n, err
 	}
-	await(b, w.table, func() bool { n, err := ask("SELECT count() AS n FROM " + w.table); return err == nil && n == w.count })
+	await(b, w.table, func() bool {
+		n, err := ask("SELECT count() AS n FROM " + w.table)
+		return err == nil && n == w.count
+	})
 	if err := d.Exec(b.Context(), "OPTIMIZE TABLE "+w.table+" FINAL"); err != nil {
 		b.Fatal(err)
 	}

@@ -19,7 +19,9 @@ import (
 // memory that the store took.
 func BenchmarkCatchUp(b *testing.B) {
 	for _, each := range []int{1, 100} {
-		b.Run(fmt.Sprintf("samples_per_message=%d", each), func(b *testing.B) { benchmarkCatchUp(b, each) })
+		b.Run(fmt.Sprintf("samples_per_message=%d", each), func(b *testing.B) {
+			benchmarkCatchUp(b, each)
+		})
 	}
 }
 
@@ -46,7 +48,8 @@ func benchmarkCatchUp(b *testing.B, each int) {
 		}
 		b.StartTimer()
 		begin := time.Now()
-		parts["store"] = []int{spawn(b, "store", "--nats-url="+url, "--clickhouse-url="+clickhouse.Address(b)).cmd.Process.Pid}
+		parts["store"] = []int{spawn(b, "store", "--nats-url="+url,
+			"--clickhouse-url="+clickhouse.Address(b)).cmd.Process.Pid}
 		await(b, "all in the tables", func() bool {
 			behind, err := log.Backlog(within(b, 10*time.Second), schemas.StoreDurables()[1])
 			if err != nil {

@@ -15,37 +15,57 @@ import (
 )
 
 type certsCommand struct {
-	Out        string   `help:"Directory to fill; made if absent." required:"" type:"path"`
-	Persons    []string `name:"person" help:"Person who submits jobs, [a-z0-9_-]{1,64}; repeat for each. One called worker is always there." sep:","`
-	Hosts      []string `name:"host" help:"Further names and addresses by which servers are reached, beside nats, nats-1 to nats-3, nats1 to nats3, clickhouse, gateway and localhost." sep:","`
-	Rights     string   `help:"File with the rights of users, deploy/nats/users.conf: users.conf in the directory is a copy of it with the nkeys filled in, and a block for each person." type:"existingfile"`
-	Containers bool     `help:"Fill the folder containers with what each container of docker-compose.secure.yml is to see; wants the rights, of this run or one before."`
-	Days       int      `help:"How long certificates are valid, in days." default:"825"`
+	Out        string   `help:"Directory for the files; created if absent." required:"" type:"path"`
+	Persons    []string `name:"person" help:"Person who submits jobs, 1 to 64 of a-z, 0-9, _ and -; may be repeated. The person worker always exists." sep:","`
+	Hosts      []string `name:"host" help:"Further names and addresses of the servers, besides nats, nats-1 to nats-3, nats1 to nats3, clickhouse, gateway and localhost." sep:","`
+	Rights     string   `help:"File with the permissions of NATS users, deploy/nats/users.conf. Writes a copy with the nkeys and a block for each person." type:"existingfile"`
+	Containers bool     `help:"Fill the folder containers with the files of each container of docker-compose.secure.yml. Needs --rights, now or in an earlier run."`
+	Days       int      `help:"Validity of certificates in days." default:"825"`
 }
 
-// Help is the rest of what --help says.
+// Help is the end of the help text.
 func (c *certsCommand) Help() string {
-	return `Makes what a cluster needs to know its own: an authority (ca.crt, ca.key), certificates of the servers (nats, clickhouse,
-gateway), one for clients and one for the routes between servers of NATS, an nkey seed for each user of NATS (USER.nk), a
-token of the gateway for each person, the operator and prometheus (NAME.token; their hashes are in the file tokens), a password
-for each user of ClickHouse (USER.password; their hashes are in passwords.xml), and nkeys.env with the public nkeys. A file
-that is there stays, so that the same command with another --person adds one; what would have to change is written beside it
-as NAME.new. Only their owner may read the files. ca.key and operator.nk belong into a safe, not onto a server.`
+	return `Creates the credentials of a cluster:
+  ca.crt, ca.key          certificate authority
+  nats, clickhouse,       certificates and keys (.crt, .key) of the servers, of clients,
+  gateway, client,        and of the routes between NATS servers
+  routes
+  USER.nk                 nkey seed of each NATS user; nkeys.env has the public nkeys
+  NAME.token              gateway token of each person, the operator and prometheus;
+                          the file tokens has their hashes
+  USER.password           password of each ClickHouse user; passwords.xml has their hashes
+
+Existing files are kept: run the same command with another --person to add one. A file that would
+change is written beside the existing one as NAME.new. Only the owner can read the files. Keep
+ca.key and operator.nk in a safe place, not on a server.
+
+Example:
+  courier certs --out secrets --person ada --rights deploy/nats/users.conf --containers`
 }
 
-// natsUsers are those of deploy/nats/users.conf beside persons; their nkeys are
-// variables there.
-var natsUsers = []string{"advisor", "store", "trainer", "collector", "gateway", schemas.Operator, "system"}
+// natsUsers are the users of deploy/nats/users.conf apart from persons; their nkeys are variables
+// in that file.
+var natsUsers = []string{
+	"advisor",
+	"store",
+	"trainer",
+	"collector",
+	"gateway",
+	schemas.Operator,
+	"system",
+}
 
-// worker is the person for whom the containers of the local cluster run jobs. His
-// block in the rights is the pattern for every other.
+// worker is the person for whom the containers of the local cluster run jobs. The block of worker in
+// the permissions is the template for every other person.
 const worker = "worker"
 
-// Run fills the directory and says what it did.
 func (c *certsCommand) Run(w *world) error {
 	for _, p := range c.Persons {
-		if taken := append(slices.Clone(natsUsers), scraper); !schemas.ValidToken(p) || slices.Contains(taken, p) {
-			return fmt.Errorf("--person %q: want a name of 1 to 64 of a-z, 0-9, _ and -, and none of %s", p, strings.Join(taken, ", "))
+		if taken := append(slices.Clone(natsUsers), scraper); !schemas.ValidToken(p) ||
+			slices.Contains(taken, p) {
+			return fmt.Errorf("--person %q: want a name of 1 to 64 of a-z, 0-9, _ and -, and"+
+				" none of %s",
+				p, strings.Join(taken, ", "))
 		}
 	}
 	if c.Days < 1 {
@@ -73,35 +93,35 @@ func (c *certsCommand) Run(w *world) error {
 			return fmt.Errorf("--containers: %w", err)
 		}
 	}
-	for _, line := range d.said {
+	for _, line := range d.lines {
 		fmt.Fprintln(w.stdout, line)
 	}
 	return nil
 }
 
-// certsDir is the directory that is filled.
+// certsDir is the directory of the credentials.
 type certsDir struct {
 	path  string
-	until time.Time // certificates are valid
-	said  []string
+	until time.Time // end of the validity of certificates
+	lines []string  // of the report
 }
 
 func (d *certsDir) file(name string) string { return filepath.Join(d.path, name) }
 
-func (d *certsDir) say(format string, args ...any) {
-	d.said = append(d.said, fmt.Sprintf(format, args...))
+func (d *certsDir) report(format string, args ...any) {
+	d.lines = append(d.lines, fmt.Sprintf(format, args...))
 }
 
-// has tells whether a file is there, and says that it stays.
+// has reports whether a file exists, which is then kept.
 func (d *certsDir) has(name string) bool {
 	_, err := os.Lstat(d.file(name))
 	if err == nil {
-		d.say("kept     %s", d.file(name))
+		d.report("kept     %s", d.file(name))
 	}
 	return err == nil
 }
 
-// add writes a file that is not there, for its owner alone.
+// add creates a file that only its owner can read.
 func (d *certsDir) add(name string, data []byte) error {
 	f, err := os.OpenFile(d.file(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -111,12 +131,12 @@ func (d *certsDir) add(name string, data []byte) error {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	d.say("made     %s", d.file(name))
+	d.report("created  %s", d.file(name))
 	return nil
 }
 
-// put adds what follows from other files; where it says something else than the
-// one that is there, it stands beside it.
+// put adds a file that is derived from others. If an existing one differs, the new one is written
+// beside it.
 func (d *certsDir) put(name string, data []byte) error {
 	old, err := os.ReadFile(d.file(name))
 	if errors.Is(err, os.ErrNotExist) {
@@ -126,17 +146,17 @@ func (d *certsDir) put(name string, data []byte) error {
 		return err
 	}
 	if bytes.Equal(old, data) {
-		d.say("kept     %s", d.file(name))
+		d.report("kept     %s", d.file(name))
 		return nil
 	}
 	if err := os.WriteFile(d.file(name+".new"), data, 0o600); err != nil {
 		return err
 	}
-	d.say("differs  %s: what it would be now is in %s.new", d.file(name), name)
+	d.report("differs  %s: the new version is in %s.new", d.file(name), name)
 	return nil
 }
 
-// persons are those that are wanted, and those that have a seed already.
+// persons returns the given persons, and those that have a seed already.
 func (d *certsDir) persons(wanted []string) ([]string, error) {
 	seeds, err := filepath.Glob(d.file("*.nk"))
 	if err != nil {
@@ -152,7 +172,7 @@ func (d *certsDir) persons(wanted []string) ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// users makes a seed for each user that has none, and the rights of all.
+// users creates a seed for each user without one, and the permissions of all users.
 func (d *certsDir) users(persons []string, rights string) error {
 	var env strings.Builder
 	nkeys := map[string]string{}
@@ -172,7 +192,7 @@ func (d *certsDir) users(persons []string, rights string) error {
 			return err
 		}
 		nkeys[user] = public
-		if user == worker || slices.Contains(natsUsers, user) { // those that the rights name
+		if user == worker || slices.Contains(natsUsers, user) { // The permissions name them.
 			fmt.Fprintf(&env, "%s=%s\n", nkeyVariable(user), public)
 		}
 	}
@@ -193,29 +213,30 @@ func (d *certsDir) users(persons []string, rights string) error {
 	return d.put("users.conf", []byte(filled))
 }
 
-// nkeyVariable is the variable that holds a user's public nkey.
+// nkeyVariable returns the name of the variable with the public nkey of a user.
 func nkeyVariable(user string) string {
 	return "COURIER_NKEY_" + strings.ToUpper(user)
 }
 
-// Lines around the rights of a person.
+// Lines around the permissions of a person.
 const (
 	personBegin = "# person: begin\n"
 	personEnd   = "# person: end\n"
 )
 
-// fillRights writes the block of a person for each of them, and nkeys for their
-// variables.
+// fillRights repeats the block of a person for each of them, and replaces variables by nkeys.
 func fillRights(text string, persons []string, nkeys map[string]string) (string, error) {
 	before, rest, begins := strings.Cut(text, personBegin)
 	block, after, ends := strings.Cut(rest, personEnd)
 	if !begins || !ends {
-		return "", fmt.Errorf("has no block between the lines %q and %q", strings.TrimSpace(personBegin), strings.TrimSpace(personEnd))
+		return "", fmt.Errorf("no block between the lines %q and %q",
+			strings.TrimSpace(personBegin), strings.TrimSpace(personEnd))
 	}
 	var b strings.Builder
 	b.WriteString(before)
 	for _, p := range persons {
-		b.WriteString(strings.NewReplacer("$"+nkeyVariable(worker), nkeys[p], worker, p).Replace(block))
+		b.WriteString(strings.NewReplacer("$"+
+			nkeyVariable(worker), nkeys[p], worker, p).Replace(block))
 	}
 	b.WriteString(after)
 	filled := b.String()

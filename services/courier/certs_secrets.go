@@ -17,14 +17,14 @@ import (
 	"courier/schemas"
 )
 
-// scraper has a token of the gateway, whose metrics it reads.
+// scraper reads the metrics of the gateway and has a token for that.
 const scraper = "prometheus"
 
 // tableUsers are the users of deploy/clickhouse that have a password.
 var tableUsers = []string{"courier", "trainer", "reader"}
 
-// secret makes the file of a user's secret if there is none, 260 random bits in letters
-// and digits, and returns their sha256 in hex.
+// secret creates the file of a secret if it is absent, 260 random bits as letters and digits. It
+// returns the SHA-256 of the secret in hex.
 func (d *certsDir) secret(name string) (string, error) {
 	if !d.has(name) {
 		if err := d.add(name, []byte(rand.Text()+rand.Text()+"\n")); err != nil {
@@ -39,8 +39,8 @@ func (d *certsDir) secret(name string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// tokens makes a token for each person, the operator and prometheus, and the file by
-// which the gateway knows them.
+// tokens creates a token for each person, the operator and prometheus, and the file of tokens for
+// the gateway.
 func (d *certsDir) tokens(persons []string) error {
 	text := strings.Builder{}
 	text.WriteString("# Tokens of the gateway: sha256, user, role (reader, submitter or admin).\n")
@@ -61,24 +61,27 @@ func (d *certsDir) tokens(persons []string) error {
 	return d.put("tokens", []byte(text.String()))
 }
 
-// passwords makes a password for each user of ClickHouse, and the settings by which
-// the server knows them, in the place of those from its environment.
+// passwords creates a password for each user of ClickHouse, and server settings with their hashes,
+// which replace the passwords from the environment.
 func (d *certsDir) passwords() error {
 	text := strings.Builder{}
-	text.WriteString("<!-- Passwords in the place of those in users.xml and trainer.xml, which are read before. -->\n<clickhouse>\n  <users>\n")
+	text.WriteString("<!-- Passwords in the place of those in users.xml and trainer.xml, which" +
+		" are read before. -->\n<clickhouse>\n  <users>\n")
 	for _, user := range tableUsers {
 		sum, err := d.secret(user + ".password")
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&text, "    <%s><password remove=\"1\"/><password_sha256_hex>%s</password_sha256_hex></%s>\n", user, sum, user)
+		fmt.Fprintf(&text,
+			"    <%s><password remove=\"1\"/><password_sha256_hex>%s</password_sha256_hex></%s>\n",
+			user, sum, user)
 	}
 	text.WriteString("  </users>\n</clickhouse>\n")
 	return d.put("passwords.xml", []byte(text.String()))
 }
 
-// containerFiles are what the containers of docker-compose.secure.yml see. The three of
-// NATS see the same.
+// containerFiles are the files of each container of docker-compose.secure.yml. The three NATS
+// containers have the same.
 var containerFiles = map[string][]string{
 	"nats":       {"nats.crt", "nats.key", "routes.crt", "routes.key", "users.conf"},
 	"clickhouse": {"clickhouse.crt", "clickhouse.key", "passwords.xml"},
@@ -92,10 +95,9 @@ var containerFiles = map[string][]string{
 	"grafana":    {"reader.password"},
 }
 
-// containers copies what each container sees into a folder of its own. Containers run
-// as users of their own, most of whom this machine does not know, so the copies may be
-// read by everybody: by nobody outside, because only their owner enters the folder
-// above them, and inside only by who sees that folder.
+// containers copies the files of each container into its own folder. Containers run as users that
+// do not exist on this machine, so the copies are world-readable. The folder above them can only be
+// entered by its owner, and a container only sees its own folder.
 func (d *certsDir) containers() error {
 	above := d.file("containers")
 	if err := errors.Join(os.MkdirAll(above, 0o700), os.Chmod(above, 0o700)); err != nil {
@@ -103,7 +105,8 @@ func (d *certsDir) containers() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(containerFiles)) {
 		folder := filepath.Join("containers", name)
-		if err := errors.Join(os.MkdirAll(d.file(folder), 0o755), os.Chmod(d.file(folder), 0o755)); err != nil { // whatever the umask
+		// Chmod ignores the umask.
+		if err := errors.Join(os.MkdirAll(d.file(folder), 0o755), os.Chmod(d.file(folder), 0o755)); err != nil {
 			return err
 		}
 		for _, file := range append([]string{"ca.crt"}, containerFiles[name]...) {
@@ -115,11 +118,11 @@ func (d *certsDir) containers() error {
 	return nil
 }
 
-// copy makes a file the same as another, at once for who reads it meanwhile.
+// copy replaces a file atomically by a copy of another.
 func (d *certsDir) copy(from, to string) error {
 	data, err := os.ReadFile(d.file(from))
 	if errors.Is(err, fs.ErrNotExist) && from == "users.conf" {
-		return fmt.Errorf("there is no %s: --rights makes it", from)
+		return fmt.Errorf("there is no %s: create it with --rights", from)
 	}
 	if err != nil {
 		return err
@@ -128,13 +131,13 @@ func (d *certsDir) copy(from, to string) error {
 		return nil
 	}
 	whole := d.file(to) + ".tmp"
-	defer func() { _ = os.Remove(whole) }()                                                       // left only where something failed
-	if err := errors.Join(os.WriteFile(whole, data, 0o600), os.Chmod(whole, 0o644)); err != nil { // whatever the umask
+	defer func() { _ = os.Remove(whole) }() // It only exists after a failure.
+	if err := errors.Join(os.WriteFile(whole, data, 0o600), os.Chmod(whole, 0o644)); err != nil {
 		return err
 	}
 	if err := os.Rename(whole, d.file(to)); err != nil {
 		return err
 	}
-	d.say("copied   %s", d.file(to))
+	d.report("copied   %s", d.file(to))
 	return nil
 }

@@ -16,7 +16,9 @@ import (
 func makeCerts(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	err := run(t.Context(), append([]string{"certs"}, args...), func(string) string { return "" }, &out, &out)
+	err := run(t.Context(), append([]string{"certs"}, args...), func(string) string {
+		return ""
+	}, &out, &out)
 	return out.String(), err
 }
 
@@ -31,7 +33,8 @@ func contents(t *testing.T, dir string) map[string]string {
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || info.Mode() != 0o600 {
-			t.Errorf("%s has the mode %v, want that of a file for its owner (%v)", e.Name(), info.Mode(), err)
+			t.Errorf("%s has the mode %v, want that of a file for its owner (%v)", e.Name(),
+				info.Mode(), err)
 		}
 		all[e.Name()] = read(t, filepath.Join(dir, e.Name()))
 	}
@@ -44,7 +47,11 @@ func TestCerts_NeverOverwrites(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	first := contents(t, dir)
-	for _, name := range []string{"ca.crt", "ca.key", "nats.crt", "nats.key", "client.crt", "client.key", "advisor.nk", "operator.nk", "worker.nk", "ada.nk", "ada.token", "tokens", "nkeys.env", "users.conf", "routes.crt", "courier.password", "trainer.password", "reader.password", "passwords.xml"} {
+	for _, name := range []string{
+		"ca.crt", "ca.key", "nats.crt", "nats.key", "client.crt", "client.key", "advisor.nk",
+		"operator.nk", "worker.nk", "ada.nk", "ada.token", "tokens", "nkeys.env", "users.conf",
+		"routes.crt", "courier.password", "trainer.password", "reader.password", "passwords.xml",
+	} {
 		if first[name] == "" {
 			t.Errorf("there is no %s", name)
 		}
@@ -53,7 +60,8 @@ func TestCerts_NeverOverwrites(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "ca.key"), safe); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := makeCerts(t, "--out", dir, "--rights", rights); err != nil || strings.Contains(out, "made") || strings.Contains(out, "differs") {
+	if out, err := makeCerts(t, "--out", dir, "--rights", rights); err != nil ||
+		strings.Contains(out, "made") || strings.Contains(out, "differs") {
 		t.Errorf("again: %v\n%s\nwant that all is kept", err, out)
 	}
 	if err := os.Rename(safe, filepath.Join(dir, "ca.key")); err != nil {
@@ -74,7 +82,10 @@ func TestCerts_NeverOverwrites(t *testing.T) {
 			t.Errorf("%s is the same: %t; want a new one only of what was taken away", name, same)
 		}
 	}
-	for name, want := range map[string][]string{"users.conf.new": {"person.ada.job.>", "person.bob.job.>", "_INBOX_bob.>"}, "tokens.new": {" ada submitter", " bob submitter", " operator admin"}} {
+	for name, want := range map[string][]string{
+		"users.conf.new": {"person.ada.job.>", "person.bob.job.>", "_INBOX_bob.>"},
+		"tokens.new":     {" ada submitter", " bob submitter", " operator admin"},
+	} {
 		for _, w := range want {
 			if !strings.Contains(second[name], w) {
 				t.Errorf("%s has no %q", name, w)
@@ -85,7 +96,8 @@ func TestCerts_NeverOverwrites(t *testing.T) {
 		t.Error("a nkey is not filled in")
 	}
 	third := maps.Clone(second)
-	if _, err := makeCerts(t, "--out", dir, "--person", "bob", "--rights", rights); err != nil || !maps.Equal(third, contents(t, dir)) {
+	if _, err := makeCerts(t, "--out", dir, "--person", "bob", "--rights", rights); err != nil ||
+		!maps.Equal(third, contents(t, dir)) {
 		t.Errorf("the same once more changes something (%v)", err)
 	}
 }
@@ -99,8 +111,23 @@ func TestCerts_AreOfTheirAuthority(t *testing.T) {
 	if !pool.AppendCertsFromPEM([]byte(read(t, filepath.Join(dir, "ca.crt")))) {
 		t.Fatal("ca.crt holds no certificate")
 	}
-	for name, hosts := range map[string][]string{"nats": {"nats", "nats-1", "nats-3", "nats1", "nats3", "127.0.0.1", "localhost", "nats.example.org", "10.1.2.3"}, "clickhouse": {"clickhouse", "10.1.2.3"}, "gateway": {"gateway", "localhost"}} {
-		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"))
+	for name, hosts := range map[string][]string{
+		"nats": {
+			"nats",
+			"nats-1",
+			"nats-3",
+			"nats1",
+			"nats3",
+			"127.0.0.1",
+			"localhost",
+			"nats.example.org",
+			"10.1.2.3",
+		},
+		"clickhouse": {"clickhouse", "10.1.2.3"},
+		"gateway":    {"gateway", "localhost"},
+	} {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".crt"),
+			filepath.Join(dir, name+".key"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,16 +137,25 @@ func TestCerts_AreOfTheirAuthority(t *testing.T) {
 			}
 		}
 	}
-	for name, usage := range map[string]x509.ExtKeyUsage{"client": x509.ExtKeyUsageServerAuth, "nats": x509.ExtKeyUsageClientAuth, "gateway": x509.ExtKeyUsageClientAuth} {
-		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"))
+	for name, usage := range map[string]x509.ExtKeyUsage{
+		"client":  x509.ExtKeyUsageServerAuth,
+		"nats":    x509.ExtKeyUsageClientAuth,
+		"gateway": x509.ExtKeyUsageClientAuth,
+	} {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".crt"),
+			filepath.Join(dir, name+".key"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{usage}}); err == nil {
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{
+			Roots:     pool,
+			KeyUsages: []x509.ExtKeyUsage{usage},
+		}); err == nil {
 			t.Errorf("%s.crt may be used from the other side", name)
 		}
 	}
-	routes, err := tls.LoadX509KeyPair(filepath.Join(dir, "routes.crt"), filepath.Join(dir, "routes.key"))
+	routes, err := tls.LoadX509KeyPair(filepath.Join(dir, "routes.crt"),
+		filepath.Join(dir, "routes.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,13 +181,20 @@ func TestCerts_AreOfTheirAuthority(t *testing.T) {
 // Folders of containers follow the files, may be read inside, and only there.
 func TestCerts_FillsFoldersOfContainers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "keys")
-	if _, err := makeCerts(t, "--out", dir, "--containers"); err == nil || !strings.Contains(err.Error(), "--rights") {
+	if _, err := makeCerts(t, "--out", dir, "--containers"); err == nil ||
+		!strings.Contains(err.Error(), "--rights") {
 		t.Errorf("without rights: %v", err)
 	}
 	if out, err := makeCerts(t, "--out", dir, "--rights", rights, "--containers"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for name, want := range map[string]os.FileMode{".": 0o700, "containers": 0o700, "containers/store": 0o755, "containers/store/store.nk": 0o644, "store.nk": 0o600} {
+	for name, want := range map[string]os.FileMode{
+		".":                         0o700,
+		"containers":                0o700,
+		"containers/store":          0o755,
+		"containers/store/store.nk": 0o644,
+		"store.nk":                  0o600,
+	} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v (%v), want %v", name, info.Mode().Perm(), err, want)
@@ -161,10 +204,12 @@ func TestCerts_FillsFoldersOfContainers(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := makeCerts(t, "--out", dir, "--containers")
-	if got := read(t, filepath.Join(dir, "containers", "gateway", "tokens")); err != nil || got != "# none\n" || strings.Count(out, "copied") != 1 {
+	if got := read(t, filepath.Join(dir, "containers", "gateway", "tokens")); err != nil ||
+		got != "# none\n" || strings.Count(out, "copied") != 1 {
 		t.Errorf("after a change of tokens: %v\n%s\nthe gateway sees %q", err, out, got)
 	}
-	if left, err := filepath.Glob(filepath.Join(dir, "containers", "*", "*.tmp")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(dir, "containers", "*", "*.tmp")); err != nil ||
+		len(left) > 0 {
 		t.Errorf("%v are left (%v)", left, err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// routes is the certificate by which the servers of NATS know each other. A route may
-// do what no user may, so it is its own authority: no other certificate is one.
+// routes is the certificate with which NATS servers authenticate each other. A route has more
+// permissions than any user, so this certificate is its own authority: no other one is accepted.
 const routes = "routes"
 
 // authority signs certificates.
@@ -26,20 +26,30 @@ type authority struct {
 	key         crypto.Signer
 }
 
-// certificates makes the authority and what it signs, as far as absent. Where
-// nothing is absent the authority is not needed, whose key may be in a safe.
+// certificates creates absent certificates, and the authority if one of them needs it: the key of
+// the authority may be kept elsewhere.
 func (d *certsDir) certificates(hosts []string) error {
 	var a *authority
 	local := []string{"localhost", "127.0.0.1", "::1"}
-	nats := append([]string{"nats", "nats-1", "nats-2", "nats-3", "nats1", "nats2", "nats3"}, local...)
+	nats := append([]string{
+		"nats", "nats-1", "nats-2", "nats-3", "nats1", "nats2", "nats3",
+	}, local...)
 	for _, c := range []struct {
 		name   string
 		hosts  []string
 		usages []x509.ExtKeyUsage
 	}{
 		{"nats", nats, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}},
-		{"clickhouse", append([]string{"clickhouse"}, local...), []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}},
-		{"gateway", append([]string{"gateway"}, local...), []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}},
+		{
+			"clickhouse",
+			append([]string{"clickhouse"}, local...),
+			[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		},
+		{
+			"gateway",
+			append([]string{"gateway"}, local...),
+			[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		},
 		{"client", nil, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
 		{routes, nats, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}},
 	} {
@@ -60,34 +70,45 @@ func (d *certsDir) certificates(hosts []string) error {
 			signs = nil
 		}
 		if err := d.sign(signs, c.name, leaf(c.name, c.hosts, c.usages)); err != nil {
-			return fmt.Errorf("make %s.crt: %w", c.name, err)
+			return fmt.Errorf("create %s.crt: %w", c.name, err)
 		}
 	}
 	return nil
 }
 
-// authority reads the authority, or makes it.
+// authority reads the authority, or creates it.
 func (d *certsDir) authority() (*authority, error) {
 	if !d.has("ca.crt") {
-		template := &x509.Certificate{Subject: pkix.Name{CommonName: "Courier"}, IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
+		template := &x509.Certificate{
+			Subject:               pkix.Name{CommonName: "Courier"},
+			IsCA:                  true,
+			BasicConstraintsValid: true,
+			MaxPathLenZero:        true,
+			KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		}
 		if err := d.sign(nil, "ca", template); err != nil {
-			return nil, fmt.Errorf("make ca.crt: %w", err)
+			return nil, fmt.Errorf("create ca.crt: %w", err)
 		}
 	}
 	pair, err := tls.LoadX509KeyPair(d.file("ca.crt"), d.file("ca.key"))
 	if err != nil {
-		return nil, fmt.Errorf("the authority ca.crt with its key ca.key: %w", err)
+		return nil, fmt.Errorf("load the authority ca.crt with its key ca.key: %w", err)
 	}
 	key, ok := pair.PrivateKey.(crypto.Signer)
 	if !ok {
-		return nil, errors.New("the authority's key cannot sign")
+		return nil, errors.New("the key of the authority cannot sign")
 	}
 	return &authority{pair.Leaf, key}, nil
 }
 
-// leaf is the certificate of a server with names and addresses, or of a client.
+// leaf returns the template for a server with names and addresses, or for a client.
 func leaf(name string, hosts []string, usages []x509.ExtKeyUsage) *x509.Certificate {
-	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: usages}
+	c := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: name},
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           usages,
+	}
 	for _, h := range hosts {
 		if ip := net.ParseIP(h); ip != nil {
 			c.IPAddresses = append(c.IPAddresses, ip)
@@ -98,13 +119,13 @@ func leaf(name string, hosts []string, usages []x509.ExtKeyUsage) *x509.Certific
 	return c
 }
 
-// sign makes a key and a certificate that an authority signs, or itself.
+// sign creates a key and a certificate, signed by an authority, or by itself if a is nil.
 func (d *certsDir) sign(a *authority, name string, template *x509.Certificate) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
 	}
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), d.until // clocks differ
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), d.until // Clocks differ.
 	if a == nil {
 		a = &authority{template, key}
 	}
@@ -119,7 +140,10 @@ func (d *certsDir) sign(a *authority, name string, template *x509.Certificate) e
 	if err != nil {
 		return err
 	}
-	if err := d.add(name+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})); err != nil {
+	if err := d.add(name+".key", pem.EncodeToMemory(&pem.Block{
+		Type:  "PRIVATE KEY",
+		Bytes: secret,
+	})); err != nil {
 		return err
 	}
 	return d.add(name+".crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))

@@ -68,7 +68,10 @@ func awaitSamples(b *testing.B, log *bus.Bus, node string, want int) {
 	ctx, cancel := context.WithTimeout(b.Context(), 30*time.Second)
 	defer cancel()
 	got := 0
-	_ = log.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamNode, Subjects: []string{schemas.NodeSubject(node, schemas.EventSample)}}, func(bus.Record) error {
+	_ = log.Follow(ctx, bus.FollowOptions{
+		Stream:   schemas.StreamNode,
+		Subjects: []string{schemas.NodeSubject(node, schemas.EventSample)},
+	}, func(bus.Record) error {
 		if got++; got == want {
 			cancel()
 		}

@@ -17,29 +17,36 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// natsFlags say where NATS is, and who connects.
+// natsFlags are the flags of commands that connect to NATS.
 type natsFlags struct {
 	NATSURL string `name:"nats-url" help:"NATS servers, separated by commas." default:"nats://127.0.0.1:4222" env:"COURIER_NATS_URL"`
 	identityFlags
 }
 
-// identityFlags say who connects to NATS, and how the server is known. All are
-// names of files, so that no secret stands in a command line.
+// identityFlags are the credentials for NATS. Secrets are in files, not on the command line.
 type identityFlags struct {
-	NATSCA   string `name:"nats-ca" help:"File with the certificates (PEM) of the authorities that sign NATS's; with it nothing but TLS is spoken." env:"COURIER_NATS_CA"`
-	NATSCert string `name:"nats-cert" help:"File with the certificate (PEM) to show to NATS, where it asks for one." env:"COURIER_NATS_CERT"`
+	NATSCA   string `name:"nats-ca" help:"File with the certificates (PEM) of the authorities of the NATS servers. Requires TLS." env:"COURIER_NATS_CA"`
+	NATSCert string `name:"nats-cert" help:"File with the client certificate (PEM) for NATS." env:"COURIER_NATS_CERT"`
 	NATSKey  string `name:"nats-key" help:"File with the key of --nats-cert." env:"COURIER_NATS_KEY"`
-	NATSNkey string `name:"nats-nkey" help:"File with the seed of the nkey that proves to NATS who connects." env:"COURIER_NATS_NKEY"`
-	NATSUser string `name:"nats-user" help:"Whose seed that is (default: the name of its file up to the first dot)." env:"COURIER_NATS_USER"`
+	NATSNkey string `name:"nats-nkey" help:"File with the nkey seed to authenticate with at NATS." env:"COURIER_NATS_NKEY"`
+	NATSUser string `name:"nats-user" help:"User of the nkey seed (default: the name of its file up to the first dot)." env:"COURIER_NATS_USER"`
 }
 
-// options are those of a connection of a service or of the cluster's operator.
+// options returns the options of a connection of a service or of the operator.
 func (f identityFlags) options(url, name string) bus.Options {
-	return bus.Options{URL: url, Name: name, CAFile: f.NATSCA, CertFile: f.NATSCert, KeyFile: f.NATSKey, SeedFile: f.NATSNkey, User: f.NATSUser}
+	return bus.Options{
+		URL:      url,
+		Name:     name,
+		CAFile:   f.NATSCA,
+		CertFile: f.NATSCert,
+		KeyFile:  f.NATSKey,
+		SeedFile: f.NATSNkey,
+		User:     f.NATSUser,
+	}
 }
 
-// person are the options of a connection of a person: who is not the operator
-// submits, cancels and tells of his own jobs.
+// person returns the options of a connection of a person, who only has access to their own jobs,
+// unless the person is the operator.
 func (f identityFlags) person(url, name string) bus.Options {
 	o := f.options(url, name)
 	if o.User == "" {
@@ -49,7 +56,7 @@ func (f identityFlags) person(url, name string) bus.Options {
 	return o
 }
 
-// asker is who asks: a person asks for himself, whatever else he is called.
+// asker returns the user of a request: with an nkey of a person always that person.
 func (f identityFlags) asker(user string) string {
 	if o := f.person("", ""); f.NATSNkey != "" && o.Person {
 		return o.User
@@ -57,9 +64,9 @@ func (f identityFlags) asker(user string) string {
 	return user
 }
 
-// clickHouseFlags are what no address of ClickHouse should carry.
+// clickHouseFlags are settings of a ClickHouse connection that should not be in its URL.
 type clickHouseFlags struct {
-	ClickHouseCA           string `name:"clickhouse-ca" help:"File with the certificates (PEM) of the authorities that sign ClickHouse's; with it nothing but TLS is spoken." env:"COURIER_CLICKHOUSE_CA"`
+	ClickHouseCA           string `name:"clickhouse-ca" help:"File with the certificates (PEM) of the authorities of the ClickHouse servers. Requires TLS." env:"COURIER_CLICKHOUSE_CA"`
 	ClickHousePasswordFile string `name:"clickhouse-password-file" help:"File with the password of the user of --clickhouse-url." env:"COURIER_CLICKHOUSE_PASSWORD_FILE"`
 }
 
@@ -67,15 +74,15 @@ func (f clickHouseFlags) options(url string) store.Options {
 	return store.Options{URL: url, CAFile: f.ClickHouseCA, PasswordFile: f.ClickHousePasswordFile}
 }
 
-// connectTimeout is how long a tool for people waits for NATS.
+// connectTimeout bounds how long an interactive command waits for NATS.
 const connectTimeout = 3 * time.Second
 
-// replicaFlags say how many NATS servers keep the log.
+// replicaFlags set the number of replicas of the log.
 type replicaFlags struct {
-	NATSReplicas int `name:"nats-replicas" help:"NATS servers that keep a copy of each stream and bucket, 1 to 5. The least: what has more stays so." default:"1" env:"COURIER_NATS_REPLICAS"`
+	NATSReplicas int `name:"nats-replicas" help:"Minimum number of replicas of each stream and bucket, 1 to 5; higher existing values are kept." default:"1" env:"COURIER_NATS_REPLICAS"`
 }
 
-// Validate refuses what NATS would.
+// Validate checks the limits of NATS.
 func (f replicaFlags) Validate() error {
 	if f.NATSReplicas < 1 || f.NATSReplicas > 5 {
 		return fmt.Errorf("--nats-replicas %d: want 1 to 5", f.NATSReplicas)
@@ -83,10 +90,14 @@ func (f replicaFlags) Validate() error {
 	return nil
 }
 
-// connect connects a tool: soon, or an error that says what to do.
-func (f natsFlags) connect(w *world) (*bus.Bus, error) { return f.connectReplicated(w, replicaFlags{}) }
+// connect connects an interactive command within connectTimeout.
+func (f natsFlags) connect(
+	w *world,
+) (*bus.Bus, error) {
+	return f.connectReplicated(w, replicaFlags{})
+}
 
-// connectReplicated is connect of a tool that looks at streams.
+// connectReplicated is connect for a command that manages streams.
 func (f natsFlags) connectReplicated(w *world, r replicaFlags) (*bus.Bus, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, connectTimeout)
 	defer cancel()
@@ -97,7 +108,7 @@ func (f natsFlags) connectReplicated(w *world, r replicaFlags) (*bus.Bus, error)
 		return nil, err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; start one with courier all, or name yours with --nats-url", err)
+		return nil, fmt.Errorf("%w; start one with courier all, or set --nats-url", err)
 	}
 	return b, nil
 }
@@ -106,34 +117,38 @@ func (f natsFlags) connectReplicated(w *world, r replicaFlags) (*bus.Bus, error)
 func closeBus(b *bus.Bus) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = b.Close(ctx) // the process ends anyhow
+	_ = b.Close(ctx) // The process ends.
 }
 
-// serviceFlags are those of every service.
+// serviceFlags are the flags of every service.
 type serviceFlags struct {
 	natsFlags
 	replicaFlags
-	HTTPAddress string                       `name:"http-address" help:"Address of /metrics, /healthz and /readyz, such as :9100; empty: none." default:"" env:"COURIER_HTTP_ADDRESS"`
-	tls         *tls.Config                  // of that address; nil: plain HTTP
-	listening   func(address net.Addr) error // called once it listens; may be nil
+	HTTPAddress string                       `name:"http-address" help:"Address of /metrics, /healthz and /readyz, such as :9100; empty: do not serve them." default:"" env:"COURIER_HTTP_ADDRESS"`
+	tls         *tls.Config                  // of HTTPAddress; nil: plain HTTP
+	listening   func(address net.Addr) error // called when it listens; may be nil
 }
 
-// room is what a service's own part is made from.
+// room holds the shared parts of a service.
 type room struct {
 	*world
 	bus *bus.Bus
 	reg *prometheus.Registry
 }
 
-// serve connects, prepares the streams and runs what build returns until the end.
-func (f serviceFlags) serve(w *world, name string, build func(r *room) (part services.Part, ready func() error, handler http.Handler, err error)) error {
+// serve connects, creates the streams and runs the part that build returns until the context ends.
+func (f serviceFlags) serve(
+	w *world,
+	name string,
+	build func(r *room) (part services.Part, ready func() error, handler http.Handler, err error),
+) error {
 	reg := services.NewRegistry()
 	o := f.options(f.NATSURL, "courier-"+name)
 	o.Replicas = f.NATSReplicas
 	b, err := bus.Connect(w.ctx, o, w.log, reg)
 	if err != nil {
 		if w.ctx.Err() != nil {
-			return nil // stopped before NATS came
+			return nil // It was stopped before NATS was available.
 		}
 		return err
 	}
@@ -148,7 +163,7 @@ func (f serviceFlags) serve(w *world, name string, build func(r *room) (part ser
 	if handler == nil {
 		handler = services.Observe(reg, func() error {
 			if !b.Connected() {
-				return errors.New("nats is away")
+				return errors.New("not connected to nats")
 			}
 			return ready()
 		})
@@ -161,19 +176,22 @@ func (f serviceFlags) serve(w *world, name string, build func(r *room) (part ser
 		if f.tls != nil {
 			l = tls.NewListener(l, f.tls)
 		}
-		w.log.Info("http is served", "address", l.Addr().String(), "tls", f.tls != nil)
-		group = append(group, services.Part{Name: "http", Run: func(ctx context.Context) error { return services.ServeHTTP(ctx, l, handler) }})
+		w.log.Info("serving http", "address", l.Addr().String(), "tls", f.tls != nil)
+		group = append(group, services.Part{
+			Name: "http",
+			Run:  func(ctx context.Context) error { return services.ServeHTTP(ctx, l, handler) },
+		})
 		if f.listening != nil {
 			if err := f.listening(l.Addr()); err != nil {
 				return err
 			}
 		}
 	}
-	w.log.Info("service runs", "service", name, "version", buildVersion())
+	w.log.Info("service started", "service", name, "version", buildVersion())
 	return services.Run(w.ctx, w.log, services.Group{busPart(b)}, group)
 }
 
-// busPart drains the bus when everything above it has stopped.
+// busPart drains the bus after all other parts have stopped.
 func busPart(b *bus.Bus) services.Part {
 	return services.Part{Name: "nats connection", Run: func(ctx context.Context) error {
 		<-ctx.Done()
@@ -183,7 +201,7 @@ func busPart(b *bus.Bus) services.Part {
 	}}
 }
 
-// prepare creates the streams; while JetStream is not ready it tries again.
+// prepare creates the streams; it retries while JetStream is not ready.
 func prepare(w *world, b *bus.Bus) error {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -194,7 +212,7 @@ func prepare(w *world, b *bus.Bus) error {
 		if err == nil || w.ctx.Err() != nil {
 			return err
 		}
-		w.log.Warn("streams are not there yet", "error", err)
+		w.log.Warn("streams are not ready, retrying", "error", err)
 		select {
 		case <-tick.C:
 		case <-w.ctx.Done():

@@ -47,7 +47,10 @@ type lane struct {
 
 func startLoad(t *testing.T, url string) *load {
 	t.Helper()
-	b, err := bus.Connect(within(t, patience), bus.Options{URL: url, Name: t.Name()}, slog.New(slog.DiscardHandler), nil)
+	b, err := bus.Connect(within(t, patience), bus.Options{
+		URL:  url,
+		Name: t.Name(),
+	}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,20 +114,47 @@ func (a *lane) next() schemas.Event {
 	stamp := func(run uint32, id string) schemas.JobStamp {
 		return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: now}, JobID: a.name, Run: run}
 	}
-	setting := schemas.Setting{Model: "load", BatchSize: 16, CPUs: 1, Epochs: runEpochs, Nodes: []string{a.name}}
+	setting := schemas.Setting{
+		Model:     "load",
+		BatchSize: 16,
+		CPUs:      1,
+		Epochs:    runEpochs,
+		Nodes:     []string{a.name},
+	}
 	if a.ended < a.epochs/runEpochs {
 		a.ended++
-		return &schemas.Ended{JobStamp: stamp(a.ended, schemas.EndedID(a.name, a.ended, schemas.EventFinished)), Setting: setting, Outcome: schemas.EventFinished, DurationSeconds: 1, EpochsDone: runEpochs}
+		return &schemas.Ended{
+			JobStamp: stamp(a.ended,
+				schemas.EndedID(a.name, a.ended, schemas.EventFinished)),
+			Setting:         setting,
+			Outcome:         schemas.EventFinished,
+			DurationSeconds: 1,
+			EpochsDone:      runEpochs,
+		}
 	}
 	if a.turn++; a.turn%3 == 0 {
 		run, epoch := a.epochs/runEpochs+1, a.epochs%runEpochs+1
 		a.epochs++
-		return &schemas.Epoch{JobStamp: stamp(run, schemas.EpochID(a.name, run, epoch)), Setting: setting, Epoch: epoch, DurationSeconds: 0.5, DurationSource: schemas.DurationReported}
+		return &schemas.Epoch{
+			JobStamp:        stamp(run, schemas.EpochID(a.name, run, epoch)),
+			Setting:         setting,
+			Epoch:           epoch,
+			DurationSeconds: 0.5,
+			DurationSource:  schemas.DurationReported,
+		}
 	}
 	a.samples++
 	ratio := float64(a.samples%64) / 64
-	return &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID(a.name, "boot", a.samples), At: now.Add(-time.Duration(a.samples%180) * time.Minute)},
-		Node: a.name, BootID: "boot", Number: a.samples, IntervalSeconds: 2, Cores: 2, CPURatio: &ratio}
+	return &schemas.Sample{Stamp: schemas.Stamp{
+		EventID: schemas.SampleID(a.name, "boot", a.samples),
+		At:      now.Add(-time.Duration(a.samples%180) * time.Minute),
+	},
+		Node:            a.name,
+		BootID:          "boot",
+		Number:          a.samples,
+		IntervalSeconds: 2,
+		Cores:           2,
+		CPURatio:        &ratio}
 }
 
 // stop ends the publishing, once all is acknowledged.
@@ -158,10 +188,22 @@ func (l *load) questions() (all []question) {
 			{"epochs", "FROM job_epoch WHERE job_id = '" + a.name + "'", uint64(a.epochs)},
 			{"ends", "FROM job_ended WHERE job_id = '" + a.name + "'", uint64(a.ended)},
 		} {
-			all = append(all, question{q.what, "SELECT count() AS n " + q.sql, q.want}, question{q.what + " told apart", "SELECT uniqExact(event_id) AS n " + q.sql, q.want})
+			all = append(all, question{
+				q.what,
+				"SELECT count() AS n " + q.sql,
+				q.want,
+			}, question{q.what + " told apart", "SELECT uniqExact(event_id) AS n " + q.sql, q.want})
 		}
-		all = append(all, question{"samples of the roll-up", "SELECT sum(samples) AS n FROM node_hour WHERE node = '" + a.name + "'", a.samples},
-			question{"epochs of the roll-up", "SELECT sum(epochs) AS n FROM job_run WHERE job_id = '" + a.name + "'", uint64(a.epochs)})
+		all = append(all, question{
+			"samples of the roll-up",
+			"SELECT sum(samples) AS n FROM node_hour WHERE node = '" + a.name + "'",
+			a.samples,
+		},
+			question{
+				"epochs of the roll-up",
+				"SELECT sum(epochs) AS n FROM job_run WHERE job_id = '" + a.name + "'",
+				uint64(a.epochs),
+			})
 	}
 	return all
 }
@@ -172,5 +214,6 @@ func (l *load) String() string {
 	for _, a := range l.lanes {
 		samples, epochs = samples+a.samples, epochs+uint64(a.epochs)
 	}
-	return fmt.Sprintf("%d samples and %d epochs were acknowledged (%d published again)", samples, epochs, l.copies)
+	return fmt.Sprintf("%d samples and %d epochs were acknowledged (%d published again)", samples,
+		epochs, l.copies)
 }

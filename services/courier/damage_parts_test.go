@@ -82,8 +82,18 @@ type site struct {
 }
 
 func newSite(t *testing.T, long bool, seed uint64) *site {
-	s := &site{t: t, long: long, draw: rand.New(rand.NewPCG(seed, 0)), pause: 500 * time.Millisecond, disks: make(map[string]string), busy: make(map[string]*sync.Mutex)}
-	for _, part := range []string{"nats", "clickhouse", "store", "collector", "publishers-line", "collector-line", "store-line", "tables-line"} {
+	s := &site{
+		t:     t,
+		long:  long,
+		draw:  rand.New(rand.NewPCG(seed, 0)),
+		pause: 500 * time.Millisecond,
+		disks: make(map[string]string),
+		busy:  make(map[string]*sync.Mutex),
+	}
+	for _, part := range []string{
+		"nats", "clickhouse", "store", "collector", "publishers-line", "collector-line",
+		"store-line", "tables-line",
+	} {
 		s.busy[part] = new(sync.Mutex)
 	}
 	natsDir, tablesDir := t.TempDir(), t.TempDir()
@@ -103,9 +113,11 @@ func newSite(t *testing.T, long bool, seed uint64) *site {
 	s.written = newLine(t, u.Host)
 	s.tables = storetest.Open(t, s.address)
 	u.Host = s.written.address()
-	s.store = spawn(t, "store", "--nats-url="+s.stored.url("nats"), "--clickhouse-url="+u.String(), "--batch-age=50ms")
+	s.store = spawn(t, "store", "--nats-url="+s.stored.url("nats"),
+		"--clickhouse-url="+u.String(), "--batch-age=50ms")
 	spool := filepath.Join(t.TempDir(), "spool")
-	s.collector = spawn(t, "collector", "--nats-url="+s.collected.url("nats"), "--node=node-a", "--interval=250ms", "--spool-dir="+spool)
+	s.collector = spawn(t, "collector", "--nats-url="+s.collected.url("nats"), "--node=node-a",
+		"--interval=250ms", "--spool-dir="+spool)
 	return s
 }
 
@@ -115,7 +127,10 @@ func (s *site) engine() *os.Process { return s.clickhouse.Process(s.t) }
 // bus returns a connection past the lines.
 func (s *site) bus(t *testing.T) *bus.Bus {
 	t.Helper()
-	b, err := bus.Connect(within(t, patience), bus.Options{URL: s.natsURL, Name: t.Name()}, slog.New(slog.DiscardHandler), nil)
+	b, err := bus.Connect(within(t, patience), bus.Options{
+		URL:  s.natsURL,
+		Name: t.Name(),
+	}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,15 +146,36 @@ func (s *site) deck() []damage {
 		name string
 		*child
 	}{{"nats", s.nats}, {"store", s.store}, {"collector", s.collector}} {
-		kills = append(kills, damage{name: "kill " + p.name, kill: true, begin: p.kill, end: p.start, lasts: 300 * time.Millisecond})
+		kills = append(kills, damage{
+			name:  "kill " + p.name,
+			kill:  true,
+			begin: p.kill,
+			end:   p.start,
+			lasts: 300 * time.Millisecond,
+		})
 		others[0] = append(others[0], s.stop(p.name, func() *os.Process { return p.cmd.Process }))
 	}
 	for _, l := range []struct {
 		name string
 		*line
-	}{{"publishers-line", s.published}, {"collector-line", s.collected}, {"store-line", s.stored}, {"tables-line", s.written}} {
-		others[1] = append(others[1], damage{name: "cut " + l.name, begin: l.cut, end: l.mend, lasts: s.at(time.Second, 2*time.Second)},
-			damage{name: "silence " + l.name, begin: l.silence, end: l.mend, lasts: s.at(time.Second, 5*time.Second)})
+	}{
+		{"publishers-line", s.published},
+		{"collector-line", s.collected},
+		{"store-line", s.stored},
+		{"tables-line", s.written},
+	} {
+		others[1] = append(others[1], damage{
+			name:  "cut " + l.name,
+			begin: l.cut,
+			end:   l.mend,
+			lasts: s.at(time.Second, 2*time.Second),
+		},
+			damage{
+				name:  "silence " + l.name,
+				begin: l.silence,
+				end:   l.mend,
+				lasts: s.at(time.Second, 5*time.Second),
+			})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.disks)) {
 		others[2] = append(others[2], s.fill(name))
@@ -170,7 +206,12 @@ func (s *site) at(short, long time.Duration) time.Duration {
 
 // killEngine kills ClickHouse, which its supervisor starts again.
 func (s *site) killEngine() damage {
-	return damage{name: "kill clickhouse", kill: true, begin: func() { _ = s.engine().Kill() }, end: func() {}}
+	return damage{
+		name:  "kill clickhouse",
+		kill:  true,
+		begin: func() { _ = s.engine().Kill() },
+		end:   func() {},
+	}
 }
 
 func (s *site) stopEngine() damage { return s.stop("clickhouse", s.engine) }
@@ -190,8 +231,11 @@ func (s *site) disk(t *testing.T, name, dir string) {
 	if s.long {
 		size = "1g"
 	}
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
-		t.Run("full disk of "+name, func(t *testing.T) { t.Skipf("no disk can be mounted here: %v %s", err, out) })
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+
+		size, "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Run("full disk of "+name, func(t *testing.T) {
+			t.Skipf("no disk can be mounted here: %v %s", err, out)
+		})
 		return
 	}
 	t.Cleanup(func() {
@@ -205,7 +249,10 @@ func (s *site) disk(t *testing.T, name, dir string) {
 // fill leaves a server no byte of its disk for a while.
 func (s *site) fill(name string) damage {
 	path := filepath.Join(s.disks[name], "filler")
-	return damage{name: "fill " + name, lasts: s.at(time.Second, 3*time.Second), waits: 300 * time.Millisecond,
+	return damage{
+		name:  "fill " + name,
+		lasts: s.at(time.Second, 3*time.Second),
+		waits: 300 * time.Millisecond,
 		begin: func() {
 			f, err := os.Create(path)
 			if err != nil {
@@ -217,5 +264,6 @@ func (s *site) fill(name string) damage {
 			}
 			_ = f.Close() // that it is full is what was wanted
 		},
-		end: func() { _ = os.Remove(path) }}
+		end: func() { _ = os.Remove(path) },
+	}
 }

@@ -194,15 +194,26 @@ func (s *site) examine(t *testing.T, load *load) {
 			t.Errorf("%s: %s = %d, want %d", q.what, q.sql, got, q.want)
 		}
 	}
-	samples := one(t, s.tables, "SELECT toUInt64(max(number)) AS n FROM node_sample WHERE node = 'node-a'")
-	if got := one(t, s.tables, "SELECT uniqExact(number) AS n FROM node_sample WHERE node = 'node-a' AND number > 0"); got != samples || samples == 0 {
+	samples := one(t, s.tables,
+		"SELECT toUInt64(max(number)) AS n FROM node_sample WHERE node = 'node-a'")
+	got := one(t, s.tables,
+		"SELECT uniqExact(number) AS n FROM node_sample WHERE node = 'node-a' AND number > 0")
+	if got != samples || samples == 0 {
 		t.Errorf("the collector's samples have %d numbers up to %d, want each", got, samples)
 	}
-	if got, want := one(t, s.tables, "SELECT sum(samples) AS n FROM node_minute"), one(t, s.tables, "SELECT count() AS n FROM node_sample"); got != want {
+	if got, want := one(t, s.tables, "SELECT sum(samples) AS n FROM node_minute"), one(t,
+		s.tables, "SELECT count() AS n FROM node_sample"); got != want {
 		t.Errorf("the roll-up has %d samples, want %d", got, want)
 	}
 	var out bytes.Buffer
-	err := run(within(t, patience), []string{"store", "verify", "--nats-url", s.natsURL, "--clickhouse-url", s.address}, func(string) string { return "" }, &out, &out)
+	err := run(within(t, patience), []string{
+		"store",
+		"verify",
+		"--nats-url",
+		s.natsURL,
+		"--clickhouse-url",
+		s.address,
+	}, func(string) string { return "" }, &out, &out)
 	if err != nil {
 		t.Errorf("courier store verify: %v", err)
 	}

@@ -41,7 +41,10 @@ func boards(t *testing.T) map[string]board {
 }
 
 var (
-	ofProcess  = []string{"up", "ALERTS", "process_resident_memory_bytes", "process_cpu_seconds_total"} // of Prometheus and its client
+	// of Prometheus and its client
+	ofProcess = []string{
+		"up", "ALERTS", "process_resident_memory_bytes", "process_cpu_seconds_total",
+	}
 	legend     = regexp.MustCompile(`\{\{(\w+)\}\}`)
 	otherNames = regexp.MustCompile(`\b(up|ALERTS|process_\w+)\{`)
 	groupedBy  = regexp.MustCompile(`(?:by|on) \(([^)]*)\)`)
@@ -77,14 +80,20 @@ func TestDashboards_NameWhatIsExported(t *testing.T) {
 					named = append(named, m[1])
 				}
 				for _, l := range named {
-					if l = strings.TrimSpace(l); !slices.Contains(labels, l) && !slices.Contains(ofScrape, l) {
-						t.Errorf("%s: %s names the label %s, which nothing in it has", file, p.Title, l)
+					if l = strings.TrimSpace(l); !slices.Contains(labels, l) &&
+						!slices.Contains(ofScrape, l) {
+						t.Errorf("%s: %s names the label %s, which nothing in it has", file,
+							p.Title, l)
 					}
 				}
 			}
 		}
 	}
-	for _, wanted := range []string{"courier_advisor_promises_total", "courier_bus_request_seconds_bucket", "courier_store_lag_seconds", "courier_advisor_risks_total", "courier_bus_dead_messages_total"} {
+	for _, wanted := range []string{
+		"courier_advisor_promises_total", "courier_bus_request_seconds_bucket",
+		"courier_store_lag_seconds", "courier_advisor_risks_total",
+		"courier_bus_dead_messages_total",
+	} {
 		if !used[wanted] {
 			t.Errorf("no dashboard shows %s", wanted)
 		}

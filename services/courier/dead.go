@@ -11,26 +11,26 @@ import (
 )
 
 type deadCommand struct {
-	List   deadList   `cmd:"" help:"List dead letters, the newest first."`
+	List   deadList   `cmd:"" help:"List dead letters, newest first."`
 	Show   deadShow   `cmd:"" help:"Show one dead letter with its original bytes."`
-	Replay deadReplay `cmd:"" help:"Publish the bytes of dead letters again, once they can be understood."`
+	Replay deadReplay `cmd:"" help:"Publish the original bytes of dead letters again, once they can be decoded."`
 }
 
-// deadTimeout bounds the reading of the stream DEAD.
+// deadTimeout bounds reading the stream DEAD.
 const deadTimeout = time.Minute
 
-// letterFlags say which dead letters are meant.
+// letterFlags select dead letters.
 type letterFlags struct {
-	Stream string        `help:"Only those of this stream, such as NODE." placeholder:"STREAM"`
-	Since  time.Duration `help:"Only those of the last, such as 24h." placeholder:"TIME"`
-	Reason string        `help:"Only those with these words in their reason." placeholder:"WORDS"`
+	Stream string        `help:"Only letters of this stream, such as NODE." placeholder:"STREAM"`
+	Since  time.Duration `help:"Only letters of this last period, such as 24h." placeholder:"TIME"`
+	Reason string        `help:"Only letters with this text in their reason." placeholder:"WORDS"`
 }
 
-// query checks the flags.
+// query validates the flags.
 func (f *letterFlags) query(now time.Time) (bus.LetterQuery, error) {
 	q := bus.LetterQuery{Stream: strings.ToUpper(f.Stream), Reason: f.Reason}
 	if f.Since < 0 {
-		return q, schemas.Invalid("since", "%s is not a time ago; want one such as 24h", f.Since)
+		return q, schemas.Invalid("since", "%s is negative; want a period such as 24h", f.Since)
 	}
 	if f.Since > 0 {
 		q.Since = now.Add(-f.Since)
@@ -51,10 +51,9 @@ type deadList struct {
 	natsFlags
 	outputFlags
 	letterFlags
-	Limit int `help:"Most letters to list." default:"20"`
+	Limit int `help:"Maximum number of letters." default:"20"`
 }
 
-// Run reads the stream DEAD to its end.
 func (c *deadList) Run(w *world) error {
 	q, err := c.query(time.Now())
 	if err != nil {

@@ -17,13 +17,28 @@ import (
 func TestDeadReplay_NeedsTheSubjectOfMarks(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
-	sample := &schemas.Sample{Node: "node-b", BootID: "boot", Number: 1, IntervalSeconds: 2, Cores: 2}
-	sample.EventID, sample.At = schemas.SampleID(sample.Node, sample.BootID, sample.Number), time.Now().UTC()
+	sample := &schemas.Sample{
+		Node:            "node-b",
+		BootID:          "boot",
+		Number:          1,
+		IntervalSeconds: 2,
+		Cores:           2,
+	}
+	sample.EventID, sample.At = schemas.SampleID(
+		sample.Node, sample.BootID, sample.Number,
+	), time.Now().UTC()
 	data, err := schemas.Marshal(sample)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead := &schemas.Dead{Stream: schemas.StreamNode, OriginSequence: 9, OriginSubject: sample.Subject(), Reason: "invalid", Data: data, OriginBytes: len(data)}
+	dead := &schemas.Dead{
+		Stream:         schemas.StreamNode,
+		OriginSequence: 9,
+		OriginSubject:  sample.Subject(),
+		Reason:         "invalid",
+		Data:           data,
+		OriginBytes:    len(data),
+	}
 	dead.EventID, dead.At = "NODE/9/dead", time.Now().UTC()
 	if _, err := b.Publish(t.Context(), dead); err != nil {
 		t.Fatal(err)
@@ -48,7 +63,10 @@ func TestDeadReplay_NeedsTheSubjectOfMarks(t *testing.T) {
 	}
 	c := deadReplay{natsFlags: natsFlags{NATSURL: server.URL()}, All: true}
 	w, _ := testWorld(t.Context())
-	if err := c.Run(w); err == nil || !strings.Contains(err.Error(), "could not be marked: DEAD: subjects is dead.*, want dead.* dead.*.replayed; run courier streams --apply") {
+	if err := c.Run(w); err == nil ||
+		!strings.Contains(err.Error(),
+			"could not be marked: DEAD: subjects is dead.*, want dead.* dead.*.replayed; run"+
+				" courier streams --apply") {
 		t.Errorf("replay = %v", err)
 	}
 	if last, err := b.LastSequence(t.Context(), schemas.StreamNode); err != nil || last != 0 {
@@ -58,7 +76,8 @@ func TestDeadReplay_NeedsTheSubjectOfMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, out := testWorld(t.Context())
-	if err := c.Run(w); err != nil || out.String() != "1  NODE 9 node.node-b.sample: replayed as NODE 1\n1 replayed\n" {
+	if err := c.Run(w); err != nil ||
+		out.String() != "1  NODE 9 node.node-b.sample: replayed as NODE 1\n1 replayed\n" {
 		t.Errorf("replay wrote %q, %v", out.String(), err)
 	}
 }

@@ -16,15 +16,20 @@ type deadReplay struct {
 	natsFlags
 	outputFlags
 	letterFlags
-	Letters []uint64 `arg:"" optional:"" name:"letter" help:"Of the letters, as courier dead list shows them."`
-	All     bool     `help:"All that were not replayed yet, the oldest first; --stream, --since and --reason choose among them."`
-	DryRun  bool     `help:"Only say what would come of it."`
+	Letters []uint64 `arg:"" optional:"" name:"letter" help:"Numbers of the letters, from courier dead list."`
+	All     bool     `help:"Replay all letters that were not replayed yet, oldest first; combine with --stream, --since and --reason."`
+	DryRun  bool     `help:"Only report what would happen."`
 }
 
-// Help is the rest of what --help says.
+// Help is the end of the help text.
 func (c *deadReplay) Help() string {
-	return "Publishes the original bytes on their origin subject, under the identity that their event has, so that nothing counts twice; then marks the letter. " +
-		"What still cannot be understood is refused with the reason, and so is what was cut. The exit status is 1 when something was refused."
+	return `Publishes the original bytes on their original subject with the ID of their event, so that no event
+counts twice, and then marks the letter. Refuses letters that still cannot be decoded, and truncated
+ones. The exit status is 1 when a letter was refused.
+
+Examples:
+  courier dead replay 4 7
+  courier dead replay --all --stream NODE --dry-run`
 }
 
 // Run replays one letter after the other.
@@ -63,9 +68,11 @@ func (c *deadReplay) Run(w *world) error {
 func (c *deadReplay) check(q bus.LetterQuery) error {
 	switch {
 	case !c.All && len(c.Letters) == 0:
-		return schemas.Invalid("letter", "is missing: name letters as courier dead list shows them, or --all")
+		return schemas.Invalid("letter",
+			"is missing: name letters as courier dead list shows them, or --all")
 	case c.All && len(c.Letters) > 0:
-		return schemas.Invalid("all", "is not for %d letters that are named; want one or the other", len(c.Letters))
+		return schemas.Invalid("all",
+			"is not for %d letters that are named; want one or the other", len(c.Letters))
 	case !c.All && (q.Stream != "" || q.Reason != "" || !q.Since.IsZero()):
 		return schemas.Invalid("all", "is missing: --stream, --since and --reason choose among all")
 	}
@@ -74,7 +81,9 @@ func (c *deadReplay) check(q bus.LetterQuery) error {
 
 // letters finds what is to be replayed, in the order in which it died. They are
 // known before the first is replayed: what a reader buries again is not met twice.
-func (c *deadReplay) letters(ctx context.Context, b *bus.Bus, q bus.LetterQuery) ([]bus.Letter, error) {
+func (c *deadReplay) letters(
+	ctx context.Context, b *bus.Bus, q bus.LetterQuery,
+) ([]bus.Letter, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadTimeout)
 	defer cancel()
 	if c.All {
@@ -105,7 +114,9 @@ func markable(ctx context.Context, b *bus.Bus) error {
 	if err != nil {
 		return err
 	}
-	if difference := report.StreamDifference(states, schemas.StreamDead, "subjects"); difference != "" {
+	if difference := report.StreamDifference(
+		states, schemas.StreamDead, "subjects",
+	); difference != "" {
 		return fmt.Errorf("letters are not replayed, because they could not be marked: %s;"+
 			" run courier streams --apply", difference)
 	}

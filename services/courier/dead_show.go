@@ -9,11 +9,10 @@ import (
 type deadShow struct {
 	natsFlags
 	outputFlags
-	Letter uint64 `arg:"" help:"Of the letter, as courier dead list shows it."`
-	Raw    bool   `help:"Write the original bytes and nothing else, as they are."`
+	Letter uint64 `arg:"" help:"Number of the letter, from courier dead list."`
+	Raw    bool   `help:"Write only the original bytes."`
 }
 
-// Run reads one letter.
 func (c *deadShow) Run(w *world) error {
 	b, err := c.connect(w)
 	if err != nil {
@@ -32,7 +31,7 @@ func (c *deadShow) Run(w *world) error {
 		return err
 	case c.Output == "json":
 		r := report.NewLetter(l)
-		r.Copies = 0 // not counted
+		r.Copies = 0 // Show does not count copies.
 		return indented(w.stdout, r)
 	}
 	return report.LetterText(w.stdout, l)

@@ -13,14 +13,14 @@ import (
 
 type demoCommand struct {
 	outputFlags
-	Jobs       int     `help:"Instead of three jobs one after the other, run this many that overlap at random; takes some minutes." default:"0"`
-	Confidence float64 `help:"Probability of meeting the SLO that the jobs of --jobs ask for (default: 0.95)." default:"0"`
+	Jobs       int     `help:"Run this many jobs that overlap at random, instead of three jobs one after another; takes some minutes." default:"0"`
+	Confidence float64 `help:"Confidence of meeting the SLO that the jobs of --jobs ask for (default: 0.95)." default:"0"`
 	admissionFlags
-	Seed          uint64 `help:"Seed of the order of the runs, the random batch sizes and the training." default:"1"`
-	Data          string `help:"Directory of all that is kept (default: a temporary one, removed at the end)." type:"path"`
-	Stay          bool   `help:"Keep everything running at the end, to look at the page, until Ctrl-C."`
-	Engine        string `help:"auto: embed ClickHouse; off: no SQL." enum:"auto,off" default:"auto" env:"COURIER_ENGINE"`
-	EngineLibrary string `help:"The ClickHouse engine's library, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
+	Seed          uint64 `help:"Seed of the order of runs, the random batch sizes and the fits." default:"1"`
+	Data          string `help:"Data directory (default: a temporary one, removed at the end)." type:"path"`
+	Stay          bool   `help:"Keep everything running at the end, until Ctrl-C."`
+	Engine        string `help:"Embed ClickHouse (auto), or run without SQL (off)." enum:"auto,off" default:"auto" env:"COURIER_ENGINE"`
+	EngineLibrary string `help:"File of the ClickHouse engine, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
 }
 
 func (c *demoCommand) Run(w *world) error {
@@ -47,7 +47,8 @@ func (c *demoCommand) Run(w *world) error {
 	d.local = l
 	err = d.run(ctx)
 	if err == nil && c.Stay {
-		d.say("stays up at %s, NATS at %s; Ctrl-C ends it", l.endpoints.HTTPURL, l.endpoints.NATSURL)
+		d.say("stays up at %s, NATS at %s; Ctrl-C ends it", l.endpoints.HTTPURL,
+			l.endpoints.NATSURL)
 		<-ctx.Done()
 	}
 	cancel()

@@ -13,7 +13,10 @@ func TestCrowdResult_Score(t *testing.T) {
 	var r crowdResult
 	for i := range 40 {
 		j := crowdJob{
-			Decision: schemas.MeetsSLO, MeasuredSeconds: 10, PredictedSeconds: seconds(11), Met: i >= 2,
+			Decision:         schemas.MeetsSLO,
+			MeasuredSeconds:  10,
+			PredictedSeconds: seconds(11),
+			Met:              i >= 2,
 		}
 		if i >= 30 {
 			j.Decision, j.PredictedSeconds, j.QuarterSeconds = schemas.BestEffort, nil, seconds(9.5)
@@ -59,7 +62,12 @@ func TestDemoResult_ScoreCountsAccuracyOfJobsThatMetTheirSLO(t *testing.T) {
 	high, low := 0.9, 0.6
 	r := demoResult{Jobs: []demoJob{
 		{Decision: schemas.MeetsSLO, Met: true, MeasuredAccuracy: &high, RandomAccuracy: &high},
-		{Decision: schemas.MeetsSLO, MeasuredAccuracy: &high, RandomAccuracy: &low, RandomMet: true},
+		{
+			Decision:         schemas.MeetsSLO,
+			MeasuredAccuracy: &high,
+			RandomAccuracy:   &low,
+			RandomMet:        true,
+		},
 		{Decision: schemas.BestEffort, Met: true, MeasuredAccuracy: &low, RandomMet: true},
 	}}
 	r.score()

@@ -114,7 +114,8 @@ func (j *crowdJob) String() string {
 	}
 	return fmt.Sprintf("SLO %s: batch size %d on %s beside %.0f, %s; predicted %s, took %s, %s",
 		schemas.FormatSeconds(j.SLOSeconds), j.BatchSize, schemas.FormatCPUs(j.CPUs), j.Neighbours,
-		j.Decision, report.OptionalSeconds(j.PredictedSeconds), schemas.FormatSeconds(j.MeasuredSeconds),
+		j.Decision, report.OptionalSeconds(j.PredictedSeconds),
+		schemas.FormatSeconds(j.MeasuredSeconds),
 		outcome)
 }
 
@@ -170,7 +171,9 @@ func (d *demo) watchQuarters(ctx context.Context) *quarters {
 	q := &quarters{seconds: map[string]float64{}, stop: stop, ended: make(chan error, 1)}
 	go func() {
 		advice := schemas.JobSubject("*", schemas.EventAdvice)
-		q.ended <- d.local.bus.Listen(ctx, advice, func(e schemas.Event) { q.note(e.(*schemas.Advice)) })
+		q.ended <- d.local.bus.Listen(ctx, advice, func(e schemas.Event) {
+			q.note(e.(*schemas.Advice))
+		})
 	}()
 	return q
 }
@@ -248,8 +251,10 @@ func (d *demo) printCrowd(r crowdResult) error {
 		row := []string{
 			schemas.FormatSeconds(j.SLOSeconds), fmt.Sprint(j.BatchSize), fmt.Sprint(j.CPUs),
 			fmt.Sprint(j.Neighbours), string(j.Decision), report.Optional(j.Probability, "%.3f"),
-			report.OptionalSeconds(j.PredictedSeconds), schemas.FormatSeconds(j.MeasuredSeconds), yes(j.Met),
-			report.Optional(j.PredictedAccuracy, "%.3f"), report.Optional(j.MeasuredAccuracy, "%.3f"),
+			report.OptionalSeconds(j.PredictedSeconds), schemas.FormatSeconds(j.MeasuredSeconds),
+			yes(j.Met),
+			report.Optional(j.PredictedAccuracy, "%.3f"), report.Optional(j.MeasuredAccuracy,
+				"%.3f"),
 		}
 		fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
 	}
@@ -257,7 +262,8 @@ func (d *demo) printCrowd(r crowdResult) error {
 		return err
 	}
 	share := float64(r.Kept) / float64(max(1, r.Promised))
-	fmt.Fprintf(d.w.stdout, "\npromised %d, kept %d: %.3f (95 %% interval %.3f to %.3f), asked for %.2f\n",
+	fmt.Fprintf(d.w.stdout,
+		"\npromised %d, kept %d: %.3f (95 %% interval %.3f to %.3f), asked for %.2f\n",
 		r.Promised, r.Kept, share, r.KeptLow, r.KeptHigh, r.Confidence)
 	fmt.Fprintf(d.w.stdout, "median error of the time: %.1f %% at submission,"+
 		" %.1f %% after a quarter of the epochs\n", 100*r.SubmitError, 100*r.QuarterError)

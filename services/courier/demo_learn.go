@@ -29,7 +29,8 @@ func (d *demo) learn(ctx context.Context) error {
 	for _, target := range []string{schemas.TargetEpochTime, schemas.TargetAccuracy} {
 		promotes := func(p schemas.Promoted) bool { return p.Target == target }
 		if !slices.ContainsFunc(reply.Promoted, promotes) {
-			return fmt.Errorf("train: no regressor of %s is worth using on a machine as busy as this"+
+			return fmt.Errorf("train: no regressor of %s is worth using on a machine as busy as"+
+				" this"+
 				" one: try again when it is quieter %v", target, reply.Waiting)
 		}
 	}

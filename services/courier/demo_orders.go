@@ -134,7 +134,9 @@ func demoRequest(q schemas.JobRequest) schemas.JobRequest {
 func (d *demo) order(ctx context.Context, sloSeconds float64) (demoJob, error) {
 	slo := time.Duration(sloSeconds * float64(time.Second)).Round(10 * time.Millisecond)
 	q := schemas.JobRequest{
-		CPUs: schemas.CPUs{1}, SLO: schemas.Duration(slo), Labels: map[string]string{"phase": "advised"},
+		CPUs: schemas.CPUs{1}, SLO: schemas.Duration(slo), Labels: map[string]string{
+			"phase": "advised",
+		},
 	}
 	advised, err := d.job(ctx, q, 0, d.random.Uint32())
 	if err != nil {
@@ -182,7 +184,9 @@ func outcome(met bool, accuracy *float64) string {
 
 // otherThan draws one of the other batch sizes.
 func (d *demo) otherThan(batch int) int {
-	others := slices.DeleteFunc(slices.Clone(demoBatchSizes), func(b int) bool { return b == batch })
+	others := slices.DeleteFunc(slices.Clone(demoBatchSizes), func(b int) bool {
+		return b == batch
+	})
 	return others[d.random.IntN(len(others))]
 }
 
@@ -281,7 +285,8 @@ func (d *demo) print(result demoResult) error {
 		row := []string{
 			schemas.FormatSeconds(j.SLOSeconds), string(j.Decision), fmt.Sprint(j.BatchSize),
 			report.OptionalSeconds(j.PredictedSeconds), schemas.FormatSeconds(j.MeasuredSeconds),
-			yes(j.Met), report.Optional(j.MeasuredAccuracy, "%.3f"), "", fmt.Sprint(j.RandomBatchSize),
+			yes(j.Met), report.Optional(j.MeasuredAccuracy, "%.3f"), "",
+			fmt.Sprint(j.RandomBatchSize),
 			schemas.FormatSeconds(j.RandomMeasuredSeconds), yes(j.RandomMet),
 			report.Optional(j.RandomAccuracy, "%.3f"),
 		}

@@ -13,12 +13,12 @@ const engineHostCommand = "engine-host"
 func engineHost(args []string) int { return host.HostMain(args) }
 
 type engineCommand struct {
-	Install engineInstallCommand `cmd:"" help:"Download the ClickHouse engine's library with npm, once per user."`
-	Show    engineShowCommand    `cmd:"" help:"Show which library would be used, and where it was looked for."`
+	Install engineInstallCommand `cmd:"" help:"Download the ClickHouse engine with npm, once per user."`
+	Show    engineShowCommand    `cmd:"" help:"Show which engine library is used, and where it was searched."`
 }
 
 type engineInstallCommand struct {
-	From string `help:"Take this archive of the package instead of npm; its checksum must fit." type:"existingfile"`
+	From string `help:"Install this archive of the package instead of using npm; its checksum must match." type:"existingfile"`
 }
 
 func (c *engineInstallCommand) Run(w *world) error {
@@ -31,7 +31,7 @@ func (c *engineInstallCommand) Run(w *world) error {
 }
 
 type engineShowCommand struct {
-	EngineLibrary string `help:"As in courier all." env:"COURIER_ENGINE_LIBRARY"`
+	EngineLibrary string `help:"File of the ClickHouse engine, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
 }
 
 func (c *engineShowCommand) Run(w *world) error {

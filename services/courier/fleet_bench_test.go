@@ -76,7 +76,8 @@ func benchmarkFleet(b *testing.B, nodes int, lasts time.Duration) {
 	f := newFleet(nodes, lasts)
 	await(b, "an answering advisor", func() bool {
 		var page schemas.JobList
-		return log.Request(within(b, time.Second), schemas.SubjectJobList, &schemas.JobListRequest{}, &page) == nil
+		return log.Request(within(b, time.Second), schemas.SubjectJobList,
+			&schemas.JobListRequest{}, &page) == nil
 	})
 	before := map[string]float64{}
 	for part, pid := range parts {

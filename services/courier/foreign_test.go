@@ -54,12 +54,21 @@ func TestForeign_AHogInTheLogChangesTheNextAdvice(t *testing.T) {
 		await(t, fmt.Sprintf("an advice with a foreign load of %g", cpu), func() bool {
 			sampled++
 			s := &schemas.Sample{
-				Node: node, BootID: "b", Number: sampled, IntervalSeconds: 5, Cores: 2, CPURatio: &cpu,
+				Node:            node,
+				BootID:          "b",
+				Number:          sampled,
+				IntervalSeconds: 5,
+				Cores:           2,
+				CPURatio:        &cpu,
 			}
 			s.EventID, s.At = schemas.SampleID(node, s.BootID, s.Number), time.Now().UTC()
 			publish(s)
 			q := &schemas.JobRequest{
-				Model: "m", CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 3, Nodes: []string{node},
+				Model:      "m",
+				CPUs:       schemas.CPUs{2},
+				BatchSizes: []int{16},
+				Epochs:     3,
+				Nodes:      []string{node},
 			}
 			if err := l.bus.Request(ctx, schemas.SubjectJobPredict, q, &a); err != nil {
 				t.Fatal(err)
@@ -94,7 +103,11 @@ func publishBesideHog(
 	stamp := func(id string) schemas.JobStamp {
 		return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at}, JobID: job, Run: 1}
 	}
-	publish(&schemas.Started{JobStamp: stamp(schemas.StartedID(job, 1)), Setting: set, NodeCores: 2})
+	publish(&schemas.Started{
+		JobStamp:  stamp(schemas.StartedID(job, 1)),
+		Setting:   set,
+		NodeCores: 2,
+	})
 	slower := max(1, (float64(cpus)+hog)/2)
 	rate := float64(cpus) / slower // processors that the job gets
 	seconds := 8 * (1 + 8/float64(set.BatchSize)) / float64(cpus) * slower *
@@ -131,9 +144,13 @@ func TestForeign_ARealHogChangesTheNextAdvice(t *testing.T) {
 	t.Run("cpu", func(t *testing.T) {
 		realHog{
 			model: "digits",
-			job: []string{program, "workload", "digits", "--batch-size", "{batch}", "--cpus", "{cpus}",
-				"--epochs", "{epochs}", "--augment", "14"},
-			hog:   []string{program, "workload", "digits", "--epochs", "100000", "--augment", "1000"},
+			job: []string{
+				program, "workload", "digits", "--batch-size", "{batch}", "--cpus", "{cpus}",
+				"--epochs", "{epochs}", "--augment", "14",
+			},
+			hog: []string{
+				program, "workload", "digits", "--epochs", "100000", "--augment", "1000",
+			},
 			count: runtime.NumCPU(),
 			load:  func(l *schemas.Load) schemas.Ratio { return l.ForeignCPURatio },
 		}.test(t)
@@ -231,7 +248,8 @@ func (h realHog) runJobs(t *testing.T, b *bus.Bus) {
 			Connect: func(context.Context) (*bus.Bus, error) { return b, nil },
 		}, slog.New(slog.DiscardHandler))
 		if err != nil || r.ExitCode != 0 || len(r.Epochs) != 3 {
-			t.Fatalf("status %d, %d epochs, %v: %s", r.ExitCode, len(r.Epochs), err, printed.String())
+			t.Fatalf("status %d, %d epochs, %v: %s", r.ExitCode, len(r.Epochs), err,
+				printed.String())
 		}
 		before := r.Started
 		for _, e := range r.Epochs {
@@ -304,7 +322,11 @@ func TestForeign_DiskProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		line := map[string]any{"epoch": epoch + 1, "seconds": time.Since(begin).Seconds(), "loss": 1}
+		line := map[string]any{
+			"epoch":   epoch + 1,
+			"seconds": time.Since(begin).Seconds(),
+			"loss":    1,
+		}
 		if err := out.Encode(line); err != nil {
 			t.Fatal(err)
 		}

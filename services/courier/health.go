@@ -13,19 +13,18 @@ import (
 )
 
 type healthCommand struct {
-	URL     string        `arg:"" help:"What to ask, such as http://127.0.0.1:9100/readyz."`
-	CA      string        `name:"ca" help:"File with the certificates (PEM) of the authorities that sign that of an https:// address." env:"COURIER_CA"`
-	Timeout time.Duration `help:"Longest time for the answer." default:"2s" env:"COURIER_TIMEOUT"`
+	URL     string        `arg:"" help:"URL to check, such as http://127.0.0.1:9100/readyz."`
+	CA      string        `name:"ca" help:"File with the certificates (PEM) of the authorities of an https:// server." env:"COURIER_CA"`
+	Timeout time.Duration `help:"Maximum time for the answer." default:"2s" env:"COURIER_TIMEOUT"`
 }
 
-// Run asks once: for the health check of a container that has no shell. The
-// error tells the status and what was answered.
+// Run sends one request, because a container image may have no shell for a health check.
 func (c *healthCommand) Run(w *world) error {
 	ctx, cancel := context.WithTimeout(w.ctx, c.Timeout)
 	defer cancel()
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL, nil)
 	if err != nil {
-		return fmt.Errorf("ask for health: %w", err)
+		return fmt.Errorf("check health: %w", err)
 	}
 	client := http.Client{}
 	if c.CA != "" {
@@ -37,9 +36,9 @@ func (c *healthCommand) Run(w *world) error {
 	}
 	answer, err := client.Do(q)
 	if err != nil {
-		return fmt.Errorf("ask for health: %w", err)
+		return fmt.Errorf("check health: %w", err)
 	}
-	defer func() { _ = answer.Body.Close() }() // it was only read
+	defer func() { _ = answer.Body.Close() }() // Nothing is written.
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 1000))
 	if err != nil {
 		return fmt.Errorf("read the answer of %s: %w", c.URL, err)

@@ -14,7 +14,9 @@ func TestHealth_IsTheAnswerOfTheService(t *testing.T) {
 	slow := make(chan struct{})
 	defer close(slow)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ready\n") })
+	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "ready\n")
+	})
 	mux.HandleFunc("GET /waiting", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the log is not read yet", http.StatusServiceUnavailable)
 	})
@@ -38,7 +40,7 @@ func TestHealth_IsTheAnswerOfTheService(t *testing.T) {
 		{s.URL + "/nothing", "5m", "404 Not Found"},
 		{s.URL + "/slow", "50ms", "deadline exceeded"},
 		{gone.URL + "/ready", "5m", "refused"},
-		{"127.0.0.1:80", "5m", "ask for health"},
+		{"127.0.0.1:80", "5m", "check health"},
 	} {
 		args := []string{"health", c.url, "--timeout", c.timeout}
 		err := run(context.Background(), args, os.Getenv, io.Discard, io.Discard)

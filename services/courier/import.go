@@ -18,53 +18,60 @@ import (
 	"courier/importer"
 )
 
-// importCommand brings past runs into the log.
 type importCommand struct {
 	natsFlags
 	outputFlags
 	Paths  []string `arg:"" help:"Files, or directories of MLflow or of a rolling Spark event log."`
-	Format string   `help:"auto: by each file's name and begin; csv: a row per run or epoch; json: a line per run or event; bigdl: a driver's log; spark: an event log; mlflow: a file store." enum:"auto,csv,json,bigdl,spark,mlflow" default:"auto"`
-	DryRun bool     `help:"Say what would be imported, and change nothing."`
-	Train  bool     `help:"Let the regressors learn from the runs at once." default:"true" negatable:""`
+	Format string   `help:"Format of the sources. auto: by name and content; csv: a row per run or epoch; json: a line per run or event; bigdl: a driver log; spark: an event log; mlflow: a file store." enum:"auto,csv,json,bigdl,spark,mlflow" default:"auto"`
+	DryRun bool     `help:"Only report what would be imported."`
+	Train  bool     `help:"Fit the regressors on the runs at once." default:"true" negatable:""`
 
-	Columns         map[string]string `help:"Names of fields in the source where they are not found by themselves, such as batch_size=bs,cpus=workers; for MLflow of parameters and metrics, for Spark of properties." placeholder:"FIELD=NAME" mapsep:","`
-	Where           map[string]string `help:"Only rows whose column has this value, such as time_suspect=0; repeatable." mapsep:"none" placeholder:"COLUMN=VALUE"`
-	NamePattern     string            `help:"Read fields from files' names, such as 'cpu(?P<cpus>\\d+)-batch(?P<batch_size>\\d+)'." placeholder:"REGEXP"`
-	Model           string            `help:"What was trained, where the source does not say."`
-	Dataset         string            `help:"Name of the training data, where the source does not say."`
-	BatchSize       uint32            `help:"Samples in one iteration, where the source does not say." placeholder:"N"`
-	CPUs            uint32            `name:"cpus" help:"Processes of the job, where the source does not say." placeholder:"N"`
-	Epochs          uint32            `help:"Epochs of a run, where the source does not say. A finished run with fewer is refused." placeholder:"N"`
-	TrainingSamples uint64            `help:"Samples in one epoch, where the source does not say." placeholder:"N"`
-	Node            string            `help:"Where the runs were, where the source does not say (default: the source's own name, so that runs of two sources are never neighbours)."`
-	NodeCores       uint32            `help:"Logical processors of that node." placeholder:"N"`
-	Since           string            `help:"When the first run began, where the source does not say when: runs are laid one after another from there, and concurrent_jobs makes neighbours." placeholder:"DATE"`
-	TimeZone        string            `help:"Of times without one, such as Europe/Amsterdam." default:"UTC"`
+	Columns         map[string]string `help:"Names of fields in the source that are not recognised, such as batch_size=bs,cpus=workers. For MLflow parameters and metrics, for Spark properties." placeholder:"FIELD=NAME" mapsep:","`
+	Where           map[string]string `help:"Only rows whose column has this value, such as time_suspect=0; may be repeated." mapsep:"none" placeholder:"COLUMN=VALUE"`
+	NamePattern     string            `help:"Regular expression that reads fields from file names, such as 'cpu(?P<cpus>\\d+)-batch(?P<batch_size>\\d+)'." placeholder:"REGEXP"`
+	Model           string            `help:"Model of runs whose source names none."`
+	Dataset         string            `help:"Dataset of runs whose source names none."`
+	BatchSize       uint32            `help:"Batch size of runs whose source has none." placeholder:"N"`
+	CPUs            uint32            `name:"cpus" help:"Number of processes of runs whose source has none." placeholder:"N"`
+	Epochs          uint32            `help:"Number of epochs of runs whose source has none. A finished run with fewer epochs is refused." placeholder:"N"`
+	TrainingSamples uint64            `help:"Number of samples in one epoch of runs whose source has none." placeholder:"N"`
+	Node            string            `help:"Node of runs whose source names none (default: the name of the source, so that runs of two sources are not neighbours)."`
+	NodeCores       uint32            `help:"Number of logical processors of that node." placeholder:"N"`
+	Since           string            `help:"Start of the first run, for sources without timestamps. Runs follow one another from there, with concurrent_jobs equal neighbours." placeholder:"DATE"`
+	TimeZone        string            `help:"Time zone of timestamps without one, such as Europe/Amsterdam." default:"UTC"`
 }
 
-// Help is what courier import -h says below its first line.
-func (c *importCommand) Help() string { return importHelp }
+// Help is the end of the help text.
+func (c *importCommand) Help() string {
+	return `Each run becomes a job with its own times. Importing a file twice adds nothing.
 
-const importHelp = `Each run becomes a job with the times that it had. The same file twice adds nothing.
+Fields are run_id, model, dataset, batch_size, cpus, epochs, duration_seconds, startup_seconds,
+started_at, ended_at, accuracy, concurrent_jobs, nodes, node_cores, training_samples, user and outcome;
+in a row per epoch also epoch, epoch_seconds, accuracy and loss. Common names, such as batch, njobs,
+network or time_s, are recognised; --columns names others. Timestamps are RFC 3339, a date with or
+without a time of day, or seconds or milliseconds since 1970.
 
-Fields are ` + importFields + `. Known names, such as batch, njobs, network or time_s, are found by themselves; --columns names others. Instants are RFC 3339, a date
-with or without a time of day, or seconds or milliseconds since 1970.
+A run with only a total time has no epochs. Its epoch time is the total time, less startup_seconds if
+known, divided by the number of epochs. That is exact if start-up is negligible or not included, and
+too long otherwise. Its accuracy is that of the last epoch.
 
-A run with only a whole time makes no epochs. Its epoch time is learnt as the time, less startup_seconds where that is known, divided by its epochs: right where
-start-up is negligible or not part of the time, too long by its share of an epoch otherwise. Its accuracy is learnt as that after the last epoch.
+Runs with timestamps are neighbours where they overlap on a node. Runs without are scheduled
+sequentially from --since, each beside concurrent_jobs equal jobs.
 
-Runs with times of their own are beside each other where these overlap on a node. Where runs have none, --since lays them one after another, and concurrent_jobs says
-how many equal jobs ran beside each.
+json    a run per line, with these fields and the lists epoch_seconds, accuracies and losses (a value
+        per epoch), or an event per line, as courier replay --save writes them
+bigdl   a driver log is a run; it has the batch size, --epochs is the expected number
+mlflow  a metric with a value per epoch (time, accuracy or loss) has the epochs
+spark   an application is a run; its epochs are jobs whose group or description has "epoch 3"; without
+        these give --epochs for the total time, or import the driver log
 
-JSON lines are a run each, with these fields and the lists epoch_seconds, accuracies and losses (a value per epoch), or an event of Courier each, as courier replay
---save writes them. BigDL: a driver's log is a run; its batch size is in it, --epochs says how many it must have. MLflow: a metric with a value per epoch (a time, an
-accuracy or a loss) tells the epochs. Spark: an application is a run; its epochs are jobs whose group or description says "epoch 3"; where none does, give --epochs
-for the whole time, or import the driver's log.
+Implausible runs are refused: fewer epochs than expected, exactly the time of another run of this
+import, times that are not positive, an end before the start or in the future, logs of two jobs.
 
-Refused are runs that lie: fewer epochs than promised, the time of another run of this import to the last digit, times that are not positive, an end before the start
-or in the future, logs that two jobs wrote into.`
-
-const importFields = "run_id, model, dataset, batch_size, cpus, epochs, duration_seconds, startup_seconds, started_at, ended_at, accuracy, concurrent_jobs, nodes, node_cores, training_samples, user, outcome; of a row per epoch, epoch, epoch_seconds, accuracy and loss"
+Examples:
+  courier import --dry-run runs.csv
+  courier import --model lenet5 --epochs 10 --train logs/*.log`
+}
 
 func (c *importCommand) Run(w *world) error {
 	o, err := c.options()
@@ -77,7 +84,9 @@ func (c *importCommand) Run(w *world) error {
 	}
 	s := newImportSummary(&found, c.DryRun)
 	if err := c.publish(w, found.Runs, s); err != nil {
-		return fmt.Errorf("%w; %d of %d runs are in the log: run the same again, nothing is added twice", err, s.Imported+s.There, len(found.Runs))
+		return fmt.Errorf("%w; %d of %d runs are in the log: repeat the command, nothing is"+
+			" added twice",
+			err, s.Imported+s.There, len(found.Runs))
 	}
 	if err := s.print(w.stdout, c.Output); err != nil {
 		return err
@@ -88,19 +97,34 @@ func (c *importCommand) Run(w *world) error {
 	return nil
 }
 
-// options checks the flags.
+// options validates the flags.
 func (c *importCommand) options() (o importer.Options, err error) {
-	o = importer.Options{Columns: c.Columns, Where: c.Where, Now: time.Now(), Defaults: map[string]string{
-		importer.FieldModel: c.Model, importer.FieldDataset: c.Dataset, importer.FieldNodes: c.Node,
-	}}
-	for field, n := range map[string]uint64{importer.FieldBatchSize: uint64(c.BatchSize), importer.FieldCPUs: uint64(c.CPUs), importer.FieldEpochs: uint64(c.Epochs), importer.FieldTrainingSamples: c.TrainingSamples, importer.FieldNodeCores: uint64(c.NodeCores)} {
+	o = importer.Options{
+		Columns: c.Columns,
+		Where:   c.Where,
+		Now:     time.Now(),
+		Defaults: map[string]string{
+			importer.FieldModel:   c.Model,
+			importer.FieldDataset: c.Dataset,
+			importer.FieldNodes:   c.Node,
+		},
+	}
+	for field, n := range map[string]uint64{
+		importer.FieldBatchSize:       uint64(c.BatchSize),
+		importer.FieldCPUs:            uint64(c.CPUs),
+		importer.FieldEpochs:          uint64(c.Epochs),
+		importer.FieldTrainingSamples: c.TrainingSamples,
+		importer.FieldNodeCores:       uint64(c.NodeCores),
+	} {
 		if n > 0 {
 			o.Defaults[field] = strconv.FormatUint(n, 10)
 		}
 	}
 	for field := range c.Columns {
 		if !slices.Contains(importer.Fields(), field) {
-			return o, fmt.Errorf("--columns: %q is not a field; want FIELD=NAME, such as batch_size=bs, with a field of %s", field, strings.Join(importer.Fields(), ", "))
+			return o, fmt.Errorf("--columns: %q is not a field; want FIELD=NAME, such as"+
+				" batch_size=bs, with one of %s",
+				field, strings.Join(importer.Fields(), ", "))
 		}
 	}
 	if o.Zone, err = time.LoadLocation(c.TimeZone); err != nil {
@@ -117,14 +141,15 @@ func (c *importCommand) options() (o importer.Options, err error) {
 		}
 		for _, group := range o.Names.SubexpNames()[1:] {
 			if group != "" && !slices.Contains(importer.Fields(), group) {
-				return o, fmt.Errorf("--name-pattern: the group %q is not a field; want one of %s", group, strings.Join(importer.Fields(), ", "))
+				return o, fmt.Errorf("--name-pattern: the group %q is not a field; want one of %s",
+					group, strings.Join(importer.Fields(), ", "))
 			}
 		}
 	}
 	return o, nil
 }
 
-// read reads every source.
+// read reads all sources.
 func (c *importCommand) read(o importer.Options) (importer.ReadResult, error) {
 	r := importer.New(o)
 	for _, path := range c.Paths {
@@ -142,7 +167,8 @@ func (c *importCommand) read(o importer.Options) (importer.ReadResult, error) {
 }
 
 func (c *importCommand) readDirectory(r *importer.Reader, path string) error {
-	if c.Format != importer.FormatAuto && c.Format != importer.FormatMLflow && c.Format != importer.FormatSpark {
+	if c.Format != importer.FormatAuto && c.Format != importer.FormatMLflow &&
+		c.Format != importer.FormatSpark {
 		return fmt.Errorf("%s is a directory: name its files, or --format mlflow or spark", path)
 	}
 	return r.Directory(c.Format, filepath.ToSlash(path), os.DirFS(path))
@@ -153,7 +179,7 @@ func (c *importCommand) readFile(r *importer.Reader, path string) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close() // only read
+	defer file.Close() // Nothing is written.
 	in := bufio.NewReaderSize(file, 64<<10)
 	format := c.Format
 	if format == importer.FormatAuto {
@@ -162,7 +188,7 @@ func (c *importCommand) readFile(r *importer.Reader, path string) error {
 			return fmt.Errorf("read %s: %w", path, err)
 		}
 		if format = importer.Detect(path, begin); format == "" {
-			return fmt.Errorf("%s is of no known format: name it with --format", path)
+			return fmt.Errorf("%s has an unknown format: set --format", path)
 		}
 	}
 	return r.File(format, filepath.ToSlash(path), in)
@@ -170,18 +196,18 @@ func (c *importCommand) readFile(r *importer.Reader, path string) error {
 
 // importSummary is what courier import --output json prints.
 type importSummary struct {
-	DryRun   bool                `json:"dry_run,omitempty"` // imported is what would be
-	Read     int                 `json:"read"`              // runs met in the sources
+	DryRun   bool                `json:"dry_run,omitempty"` // imported counts planned runs
+	Read     int                 `json:"read"`              // runs in the sources
 	Imported int                 `json:"imported"`
 	Events   int                 `json:"events"` // published for them
 	There    int                 `json:"already_there"`
 	Refused  int                 `json:"refused"`
-	LeftOut  int                 `json:"left_out,omitempty"` // rows that --where left out
-	LaidOut  int                 `json:"laid_out,omitempty"` // runs whose times follow --since
-	Columns  map[string]string   `json:"columns,omitempty"`  // field to the column that it was read from
-	Reasons  []importReason      `json:"reasons"`            // of the refusals, the most frequent first
-	Refusals []*importer.Refusal `json:"refusals"`           // every one
-	Trained  []string            `json:"trained,omitempty"`  // what the regressors learnt
+	LeftOut  int                 `json:"left_out,omitempty"` // rows excluded by --where
+	LaidOut  int                 `json:"laid_out,omitempty"` // runs scheduled from --since
+	Columns  map[string]string   `json:"columns,omitempty"`  // column of each field
+	Reasons  []importReason      `json:"reasons"`            // of refusals, the most frequent first
+	Refusals []*importer.Refusal `json:"refusals"`           // all
+	Trained  []string            `json:"trained,omitempty"`  // outcomes of the fits
 }
 
 // importReason counts a reason.
@@ -191,7 +217,16 @@ type importReason struct {
 }
 
 func newImportSummary(found *importer.ReadResult, dry bool) *importSummary {
-	s := &importSummary{DryRun: dry, Read: found.Read, Refused: len(found.Refused), LeftOut: found.LeftOut, LaidOut: found.LaidOut, Columns: found.Columns, Reasons: []importReason{}, Refusals: append([]*importer.Refusal{}, found.Refused...)}
+	s := &importSummary{
+		DryRun:   dry,
+		Read:     found.Read,
+		Refused:  len(found.Refused),
+		LeftOut:  found.LeftOut,
+		LaidOut:  found.LaidOut,
+		Columns:  found.Columns,
+		Reasons:  []importReason{},
+		Refusals: append([]*importer.Refusal{}, found.Refused...),
+	}
 	for _, f := range found.Refused {
 		i := slices.IndexFunc(s.Reasons, func(r importReason) bool { return r.Reason == f.Reason })
 		if i < 0 {
@@ -199,11 +234,13 @@ func newImportSummary(found *importer.ReadResult, dry bool) *importSummary {
 		}
 		s.Reasons[i].Runs++
 	}
-	slices.SortStableFunc(s.Reasons, func(a, b importReason) int { return cmp.Compare(b.Runs, a.Runs) })
+	slices.SortStableFunc(s.Reasons, func(a, b importReason) int {
+		return cmp.Compare(b.Runs, a.Runs)
+	})
 	return s
 }
 
-// shownRefusals are printed for people; all are in the JSON.
+// shownRefusals is the maximum number of refusals in text; JSON has all.
 const shownRefusals = 20
 
 func (s *importSummary) print(out io.Writer, format string) error {
@@ -226,10 +263,11 @@ func (s *importSummary) print(out io.Writer, format string) error {
 		fmt.Fprintf(out, "; %d rows left out by --where", s.LeftOut)
 	}
 	if s.LaidOut > 0 {
-		fmt.Fprintf(out, "; %d without times of their own, laid one after another", s.LaidOut)
+		fmt.Fprintf(out, "; %d runs without timestamps, scheduled sequentially", s.LaidOut)
 	}
 	verb := map[bool]string{true: "would be imported", false: "imported"}[s.DryRun]
-	fmt.Fprintf(out, "\n%s  %d runs, %d events\nthere     %d runs already\nrefused   %d runs\n", verb, s.Imported, s.Events, s.There, s.Refused)
+	fmt.Fprintf(out, "\n%s  %d runs, %d events\nexisting  %d runs\nrefused   %d runs\n", verb,
+		s.Imported, s.Events, s.There, s.Refused)
 	for _, r := range s.Reasons {
 		fmt.Fprintf(out, "%8d  %s\n", r.Runs, r.Reason)
 	}

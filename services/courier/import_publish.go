@@ -12,17 +12,17 @@ import (
 	"courier/schemas"
 )
 
-// trainTimeout is how long an import waits for the regressors.
+// trainTimeout bounds how long an import waits for fits.
 const trainTimeout = 5 * time.Minute
 
-// publish brings the runs into the log that it does not hold yet.
+// publish publishes the runs that the log does not hold yet.
 func (c *importCommand) publish(w *world, runs []*importer.Run, s *importSummary) error {
 	b, err := c.connect(w)
 	if err != nil {
 		if !c.DryRun {
 			return err
 		}
-		fmt.Fprintln(w.stderr, "what is in the log already is not known:", err)
+		fmt.Fprintln(w.stderr, "cannot compare with the log:", err)
 		s.plan(runs, imported{})
 		return nil
 	}
@@ -49,24 +49,31 @@ func (c *importCommand) publish(w *world, runs []*importer.Run, s *importSummary
 	return nil
 }
 
-// imported is what a log holds of jobs: how far it knows each.
+// imported is the state of each job in the log.
 type imported map[string]*knownJob
 
-// knownJob is the last that a log holds of a job. A run is published in order,
-// its end last: what is before is there, too.
+// knownJob holds the last events of a job. The events of a run are published in order, so all
+// earlier ones are in the log.
 type knownJob struct {
-	run, ended uint32 // last run that began, or had an epoch, and last that ended
-	epoch      uint32 // last one of that run
+	run, ended uint32 // last run that started, and last run that ended
+	epoch      uint32 // last epoch of run
 }
 
-// readImported reads the last event of each kind of each job. The window in which
-// NATS drops copies is short, so what is imported twice is found here.
+// readImported reads the last event of each kind of each job. It finds earlier imports, because the
+// deduplication window of NATS is short.
 func readImported(ctx context.Context, b *bus.Bus) (imported, error) {
-	if _, err := b.LastSequence(ctx, schemas.StreamJob); err != nil { // a stream that is missing would be waited for
+	// Read would wait for an absent stream.
+	if _, err := b.LastSequence(ctx, schemas.StreamJob); err != nil {
 		return nil, fmt.Errorf("read the log: %w", err)
 	}
 	var subjects []string
-	for _, kind := range []string{schemas.EventStarted, schemas.EventEpoch, schemas.EventFinished, schemas.EventFailed, schemas.EventCancelled} {
+	for _, kind := range []string{
+		schemas.EventStarted,
+		schemas.EventEpoch,
+		schemas.EventFinished,
+		schemas.EventFailed,
+		schemas.EventCancelled,
+	} {
 		subjects = append(subjects, schemas.JobSubject("*", kind))
 	}
 	there := imported{}
@@ -98,10 +105,14 @@ func (i imported) add(e schemas.Event) {
 	}
 }
 
-// has reports whether the whole run is there.
-func (i imported) has(r *importer.Run) bool { return i[r.JobID] != nil && i[r.JobID].ended >= r.Number }
+// has reports whether the log has the whole run.
+func (i imported) has(
+	r *importer.Run,
+) bool {
+	return i[r.JobID] != nil && i[r.JobID].ended >= r.Number
+}
 
-// missing returns the events of a run that are not there.
+// missing returns the events of a run that the log does not have.
 func (i imported) missing(r *importer.Run) []schemas.Event {
 	var all []schemas.Event
 	for _, e := range r.Events() {
@@ -111,7 +122,8 @@ func (i imported) missing(r *importer.Run) []schemas.Event {
 				continue
 			}
 		case *schemas.Epoch:
-			if k := i[e.JobID]; k != nil && (k.run > e.Run || k.run == e.Run && k.epoch >= e.Epoch) {
+			if k := i[e.JobID]; k != nil && (k.run > e.Run || k.run == e.Run &&
+				k.epoch >= e.Epoch) {
 				continue
 			}
 		case *schemas.Ended:
@@ -124,7 +136,7 @@ func (i imported) missing(r *importer.Run) []schemas.Event {
 	return all
 }
 
-// plan counts what would be published.
+// plan counts the events that would be published.
 func (s *importSummary) plan(runs []*importer.Run, there imported) {
 	for _, r := range runs {
 		if there.has(r) {
@@ -136,10 +148,10 @@ func (s *importSummary) plan(runs []*importer.Run, there imported) {
 	}
 }
 
-// drawEvery is how often the bar moves at most.
+// drawEvery is the minimum time between two updates of the progress bar.
 const drawEvery = 50 * time.Millisecond
 
-// publish publishes the runs, oldest first, each in order and its end last.
+// publish publishes the runs, oldest first, each in order.
 func (s *importSummary) publish(w *world, b *bus.Bus, runs []*importer.Run, there imported) error {
 	bar := newBar(w.stderr, max(1, len(runs)))
 	drawn := time.Time{}
@@ -166,17 +178,17 @@ func (s *importSummary) publish(w *world, b *bus.Bus, runs []*importer.Run, ther
 	return nil
 }
 
-// train lets the regressors learn, and notes what they say. Without a trainer the
-// runs wait for one in the log.
-// Where nothing was in use before, what is fitted is used at once, however far the
-// trainer had come meanwhile by itself.
+// train fits the regressors and records the outcome. Without a trainer the runs stay in the log for
+// a later one. If there was no champion before, the fitted regressors are used at once.
 func (s *importSummary) train(ctx context.Context, b *bus.Bus, first bool) error {
 	ctx, cancel := context.WithTimeout(ctx, trainTimeout)
 	defer cancel()
 	var reply schemas.TrainReply
-	err := b.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{Promote: first}, &reply)
+	err := b.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{
+		Promote: first,
+	}, &reply)
 	if errors.Is(err, schemas.ErrUnavailable) {
-		s.Trained = []string{"no trainer answers: the regressors learn when one runs"}
+		s.Trained = []string{"no trainer is running: the runs are used when one starts"}
 		return nil
 	}
 	if err != nil {

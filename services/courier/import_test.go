@@ -51,20 +51,36 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 		t.Skip("the study's runs are not here: ", err)
 	}
 	l := startAll(t, nil)
-	file := []string{"import", "--nats-url", l.endpoints.NATSURL, "--epochs", "10", "--training-samples", "60000", "--since", "2020-10-21", "--where", "campaign=fullfact", studyPath}
+	file := []string{
+		"import",
+		"--nats-url",
+		l.endpoints.NATSURL,
+		"--epochs",
+		"10",
+		"--training-samples",
+		"60000",
+		"--since",
+		"2020-10-21",
+		"--where",
+		"campaign=fullfact",
+		studyPath,
+	}
 	var s importSummary
 	courierJSON(t, &s, file...)
-	if s.Imported != 80 || s.Refused != 5 || s.There != 0 || len(s.Reasons) != 1 || s.Reasons[0].Runs != 5 {
+	if s.Imported != 80 || s.Refused != 5 || s.There != 0 || len(s.Reasons) != 1 ||
+		s.Reasons[0].Runs != 5 {
 		t.Errorf("summary %+v, want 80 of 85 runs, and 5 with copied times", s)
 	}
-	if got := strings.Join(s.Trained, "\n"); !strings.Contains(got, "epoch_time: ") || !strings.Contains(got, "accuracy: ") {
+	if got := strings.Join(s.Trained, "\n"); !strings.Contains(got, "epoch_time: ") ||
+		!strings.Contains(got, "accuracy: ") {
 		t.Errorf("trained %q, want epoch times and accuracies", got)
 	}
 	before := lastSequence(t, l.bus)
 	var again importSummary
 	courierJSON(t, &again, file...)
 	if again.Imported != 0 || again.There != 80 || lastSequence(t, l.bus) != before {
-		t.Errorf("again: %+v and %d new events, want nothing new", again, lastSequence(t, l.bus)-before)
+		t.Errorf("again: %+v and %d new events, want nothing new", again,
+			lastSequence(t, l.bus)-before)
 	}
 
 	ctx := within(t, patience)
@@ -73,22 +89,33 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 		cpus              int
 		seconds, accuracy []float64 // measured, alone on the cluster, of batch sizes 64 and 512
 	}{{"lenet5", 1, []float64{493.5, 179.7}, []float64{0.9567, 0.8957}}} {
-		q := schemas.JobRequest{Model: c.model, CPUs: schemas.CPUs{c.cpus}, BatchSizes: []int{64, 512}, Epochs: 10, SLO: schemas.Duration(time.Hour)}
+		q := schemas.JobRequest{
+			Model:      c.model,
+			CPUs:       schemas.CPUs{c.cpus},
+			BatchSizes: []int{64, 512},
+			Epochs:     10,
+			SLO:        schemas.Duration(time.Hour),
+		}
 		var a schemas.Advice
 		await(t, "the regressors", func() bool {
-			return l.bus.Request(ctx, schemas.SubjectJobPredict, &q, &a) == nil && len(a.Regressors) == 2
+			return l.bus.Request(ctx, schemas.SubjectJobPredict, &q, &a) == nil &&
+				len(a.Regressors) == 2
 		})
 		for i, x := range a.Alternatives {
 			if x.PredictedSeconds == nil || x.PredictedAccuracy == nil {
 				t.Errorf("%s, batch size %d: no figures: %+v", c.model, x.BatchSize, x)
 				continue
 			}
-			if math.Abs(*x.PredictedSeconds/c.seconds[i]-1) > 0.15 || math.Abs(*x.PredictedAccuracy-c.accuracy[i]) > 0.015 {
-				t.Errorf("%s, batch size %d: %.1f s and %.4f, measured %.1f s and %.4f", c.model, x.BatchSize, *x.PredictedSeconds, *x.PredictedAccuracy, c.seconds[i], c.accuracy[i])
+			if math.Abs(*x.PredictedSeconds/c.seconds[i]-1) > 0.15 ||
+				math.Abs(*x.PredictedAccuracy-c.accuracy[i]) > 0.015 {
+				t.Errorf("%s, batch size %d: %.1f s and %.4f, measured %.1f s and %.4f", c.model,
+					x.BatchSize, *x.PredictedSeconds, *x.PredictedAccuracy, c.seconds[i],
+					c.accuracy[i])
 			}
 		}
 		if a.Decision != schemas.MeetsSLO || a.Load.ConcurrentJobs != 1 {
-			t.Errorf("advice %s beside %g jobs, want meets_slo alone", a.Decision, a.Load.ConcurrentJobs)
+			t.Errorf("advice %s beside %g jobs, want meets_slo alone", a.Decision,
+				a.Load.ConcurrentJobs)
 		}
 	}
 	silentPast(t, l.bus)
@@ -98,9 +125,16 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 // that is said about the past.
 func silentPast(t *testing.T, b *bus.Bus) {
 	t.Helper()
-	for _, stream := range []string{schemas.StreamJob, schemas.StreamRegressor, schemas.StreamAdvice} {
+	for _, stream := range []string{
+		schemas.StreamJob,
+		schemas.StreamRegressor,
+		schemas.StreamAdvice,
+	} {
 		ctx, stop := context.WithCancel(within(t, patience))
-		err := b.Follow(ctx, bus.FollowOptions{Stream: stream, CaughtUp: stop}, func(r bus.Record) error {
+		err := b.Follow(ctx, bus.FollowOptions{
+			Stream:   stream,
+			CaughtUp: stop,
+		}, func(r bus.Record) error {
 			switch r.Event.(type) {
 			case *schemas.Started, *schemas.Epoch, *schemas.Trained, *schemas.Promoted:
 			case *schemas.Ended:
@@ -125,7 +159,8 @@ func TestImport_GoesOnWhereItStopped(t *testing.T) {
 	rows := "run,model,batch,cpus,started_at,epoch,epoch_seconds,accuracy\n"
 	for run := range 2 {
 		for epoch := range 3 {
-			rows += fmt.Sprintf("r%d,m,%d,2,2024-05-0%d 10:00:00,%d,%.3f,0.9\n", run, 32<<run, run+1, epoch, 2.5+0.125*float64(epoch+run))
+			rows += fmt.Sprintf("r%d,m,%d,2,2024-05-0%d 10:00:00,%d,%.3f,0.9\n", run, 32<<run,
+				run+1, epoch, 2.5+0.125*float64(epoch+run))
 		}
 	}
 	if err := os.WriteFile(path, []byte(rows), 0o600); err != nil {
@@ -159,7 +194,8 @@ func TestImport_GoesOnWhereItStopped(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s.Events != len(all)-stopped || lastSequence(t, b) != uint64(len(all)) {
-				t.Errorf("%d events were added, %d are there; want %d and %d", s.Events, lastSequence(t, b), len(all)-stopped, len(all))
+				t.Errorf("%d events were added, %d are there; want %d and %d", s.Events,
+					lastSequence(t, b), len(all)-stopped, len(all))
 			}
 		})
 	}

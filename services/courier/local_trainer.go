@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// newTrainer returns the trainer as a child process, so that a fit delays neither the
-// advisor's goroutines nor its garbage collector; nil with --trainer=off.
+// newTrainer returns the trainer as a child process, so that a fit delays neither the goroutines of
+// the advisor nor its garbage collector. It returns nil with --trainer=off.
 func (l *local) newTrainer() (*services.Child, error) {
 	if l.f.Trainer == "off" {
 		return nil, nil
@@ -20,7 +20,11 @@ func (l *local) newTrainer() (*services.Child, error) {
 	if l.server != nil {
 		url = l.server.URL()
 	}
-	c := trainerCommand{trainerFlags: l.f.trainerFlags, clickHouseFlags: l.f.clickHouseFlags, Supervised: true}
+	c := trainerCommand{
+		trainerFlags:    l.f.trainerFlags,
+		clickHouseFlags: l.f.clickHouseFlags,
+		Supervised:      true,
+	}
 	c.identityFlags = l.f.identityFlags
 	c.NATSReplicas = 1
 	c.HTTPAddress = "127.0.0.1:0"
@@ -31,13 +35,13 @@ func (l *local) newTrainer() (*services.Child, error) {
 	return services.NewChild(services.ChildOptions{
 		Name:   "trainer",
 		Args:   slices.Concat([]string{"trainer"}, l.logFlags, args),
-		Env:    []string{"COURIER_NATS_URL=" + url}, // it may hold a password
+		Env:    []string{"COURIER_NATS_URL=" + url}, // The URL may hold a password.
 		Stderr: l.stderr,
 	}, l.log, l.reg), nil
 }
 
-// arguments returns the command line that is parsed to the flags of command, without
-// those that are left out.
+// arguments returns a command line that is parsed to the flags of command, without those in
+// leftOut.
 func arguments(command any, leftOut ...string) ([]string, error) {
 	parser, err := kong.New(command)
 	if err != nil {
@@ -52,8 +56,8 @@ func arguments(command any, leftOut ...string) ([]string, error) {
 	return args, nil
 }
 
-// awaitReady waits until the advisor answers and the trainer's process runs. It
-// returns false when l.run ended before; its error is in ended again.
+// awaitReady waits until the advisor answers and the trainer runs. It returns false if l.run ended
+// before; its error is then still in ended.
 func (l *local) awaitReady(ended chan error) bool {
 	waits := []<-chan struct{}{l.advisor.Answering()}
 	if l.trainer != nil {
@@ -70,7 +74,7 @@ func (l *local) awaitReady(ended chan error) bool {
 	return true
 }
 
-// ready returns nil when the advisor answers and the trainer's process runs.
+// ready returns nil when the advisor answers and the trainer runs.
 func (l *local) ready() error {
 	if err := l.advisor.Ready(); err != nil || l.trainer == nil {
 		return err
@@ -78,7 +82,7 @@ func (l *local) ready() error {
 	return l.trainer.Ready()
 }
 
-// gatherer returns the metrics of this process and of the trainer's.
+// gatherer returns the metrics of this process and of the trainer.
 func (l *local) gatherer() prometheus.Gatherer {
 	if l.trainer == nil {
 		return l.reg

@@ -146,7 +146,8 @@ func TestAll_KilledLeavesNoTrainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	all := exec.Command(program, "all", "--data", dir, "--engine=off", "--nats-port=0", "--http-port=0", "--log-level=info")
+	all := exec.Command(program, "all", "--data", dir, "--engine=off", "--nats-port=0",
+		"--http-port=0", "--log-level=info")
 	stderr, err := all.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

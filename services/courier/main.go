@@ -1,6 +1,6 @@
-// Command courier keeps the deadlines of training jobs on a shared cluster. It
-// is the one program: every service, the tools for people, and the local cluster
-// are sub-commands, a file each. It hands each room what it needs of another.
+// Command courier keeps the deadlines of training jobs on a shared cluster. Every service, the
+// interactive tools and the local cluster are sub-commands, each in its own file. The command
+// connects packages that do not import each other.
 package main
 
 import (
@@ -47,7 +47,7 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// plain is an error as a person reads it: a refusal without its code.
+// plain returns the text of an error for people: a refusal without its code.
 func plain(err error) string {
 	var refusal *schemas.Error
 	if errors.As(err, &refusal) && refusal.Code != schemas.CodeInternal {
@@ -59,55 +59,57 @@ func plain(err error) string {
 	return err.Error()
 }
 
-// world is what a sub-command may touch.
+// world is the environment of a sub-command.
 type world struct {
 	ctx            context.Context
 	stdout, stderr io.Writer
 	getenv         func(string) string
 	log            *slog.Logger
-	logFlags       []string // those that log was made from, for a child process
+	logFlags       []string // flags of log, for a child process
 }
 
-// cli is all that the command line knows.
+// cli is the command line.
 type cli struct {
-	LogLevel  string           `help:"Least level that is logged: debug, info, warn or error." default:"warn" env:"COURIER_LOG_LEVEL"`
-	LogFormat string           `help:"auto, text or json; auto is text on a terminal." default:"auto" env:"COURIER_LOG_FORMAT"`
+	LogLevel  string           `help:"Minimum log level (debug, info, warn, error)." default:"warn" env:"COURIER_LOG_LEVEL"`
+	LogFormat string           `help:"Log format (auto, text, json); auto is text on a terminal." default:"auto" env:"COURIER_LOG_FORMAT"`
 	Version   kong.VersionFlag `help:"Print the version and exit."`
 
-	All  allCommand  `cmd:"" help:"Run everything with one command, on embedded parts."`
-	Demo demoCommand `cmd:"" help:"Measure, learn, advise and prove it, with real training jobs, in about two minutes."`
+	All  allCommand  `cmd:"" help:"Run all services in one process, with embedded NATS and ClickHouse."`
+	Demo demoCommand `cmd:"" help:"Measure, learn and promise with real training jobs, in about two minutes."`
 
 	Run     runCommand     `cmd:"" help:"Run a training command under an SLO."`
 	Submit  submitCommand  `cmd:"" help:"Submit a job request and print the advice."`
-	Predict predictCommand `cmd:"" help:"Ask what would be advised, without submitting."`
-	Status  statusCommand  `cmd:"" help:"Show one job."`
+	Predict predictCommand `cmd:"" help:"Print the advice for a job request without submitting it."`
+	Status  statusCommand  `cmd:"" help:"Show the state of a job."`
 	Jobs    jobsCommand    `cmd:"" help:"List jobs, newest first."`
-	Cancel  cancelCommand  `cmd:"" help:"End a job."`
-	Score   scoreCommand   `cmd:"" help:"Show how often promises held, and whether probabilities are honest."`
-	SQL     sqlCommand     `cmd:"" name:"sql" help:"Ask the tables of a local cluster."`
+	Cancel  cancelCommand  `cmd:"" help:"Cancel a job."`
+	Score   scoreCommand   `cmd:"" help:"Show SLO attainment and the calibration of probabilities."`
+	SQL     sqlCommand     `cmd:"" name:"sql" help:"Query the tables of a local cluster with SQL."`
 
-	Regressor regressorCommand `cmd:"" help:"List, judge and change the regressors in use; fit and compare them on files."`
-	Simulate  simulateCommand  `cmd:"" help:"Play simulated clusters, and compare rules."`
-	Import    importCommand    `cmd:"" help:"Bring past runs into the log: CSV, JSON lines, BigDL and Spark logs, MLflow."`
-	Replay    replayCommand    `cmd:"" help:"Play a recorded log again: verify its numbers, and compare rules on it."`
-	Dead      deadCommand      `cmd:"" help:"Dead letters, which could not be understood: list, show and replay them."`
-	Streams   streamsCommand   `cmd:"" help:"Show the streams of the log, and whether they are as declared."`
+	Regressor regressorCommand `cmd:"" help:"Show and change the regressors of a cluster; fit and compare regressors on files."`
+	Simulate  simulateCommand  `cmd:"" help:"Simulate clusters, and compare rules."`
+	Import    importCommand    `cmd:"" help:"Import past runs into the log: CSV, JSON lines, BigDL and Spark logs, MLflow."`
+	Replay    replayCommand    `cmd:"" help:"Replay a recorded log: verify its numbers, and compare rules on it."`
+	Dead      deadCommand      `cmd:"" help:"List, show and replay dead letters: messages that could not be decoded."`
+	Streams   streamsCommand   `cmd:"" help:"Compare the streams of the log with their declaration."`
 
 	Collector collectorCommand `cmd:"" help:"Service: publish samples of this node." group:"services"`
-	Store     storeCommands    `cmd:"" help:"Service: write the event log to ClickHouse; verify the tables." group:"services"`
+	Store     storeCommands    `cmd:"" help:"Service: write the event log to ClickHouse; verify and rebuild the tables." group:"services"`
 	Trainer   trainerCommand   `cmd:"" help:"Service: fit regressors." group:"services"`
 	Advisor   advisorCommand   `cmd:"" help:"Service: answer job requests." group:"services"`
-	Gateway   gatewayCommand   `cmd:"" help:"Service: REST and the web page." group:"services"`
+	Gateway   gatewayCommand   `cmd:"" help:"Service: serve REST and the web page." group:"services"`
 
-	Engine   engineCommand   `cmd:"" help:"The ClickHouse engine for SQL on this machine." group:"parts"`
-	Certs    certsCommand    `cmd:"" help:"Make certificates, nkeys and tokens for a cluster." group:"parts"`
-	Workload workloadCommand `cmd:"" help:"Real training jobs that the program carries." group:"parts"`
-	Health   healthCommand   `cmd:"" help:"Ask a service whether it is healthy, for the check of a container." group:"parts"`
+	Engine   engineCommand   `cmd:"" help:"Install and show the ClickHouse engine for SQL." group:"parts"`
+	Certs    certsCommand    `cmd:"" help:"Create certificates, nkeys, tokens and passwords for a cluster." group:"parts"`
+	Workload workloadCommand `cmd:"" help:"Run a built-in training job." group:"parts"`
+	Health   healthCommand   `cmd:"" help:"Check the health of a service, for example of a container." group:"parts"`
 }
 
-// run parses the command line and runs the sub-command. Signals end its context;
-// those of courier run go to the job's command instead.
-func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
+// run parses the command line and runs the sub-command. Signals end its context, except for courier
+// run, which forwards them to the command of the job.
+func run(
+	ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer,
+) error {
 	var c cli
 	parser, err := newParser(&c, stdout, stderr)
 	if err != nil {
@@ -170,12 +172,12 @@ func parse(parser *kong.Kong, args []string) (parsed *kong.Context, err error) {
 	parsed, err = parser.Parse(args)
 	var wrong *kong.ParseError
 	if errors.As(err, &wrong) {
-		return nil, fmt.Errorf("%w (courier %s --help shows what is possible)", err, command(wrong.Context))
+		return nil, fmt.Errorf("%w (see courier %s --help)", err, command(wrong.Context))
 	}
 	return parsed, err
 }
 
-// command names the sub-command that was being parsed.
+// command returns the name of the sub-command that was being parsed.
 func command(c *kong.Context) string {
 	var words []string
 	for _, p := range c.Path {
@@ -186,8 +188,8 @@ func command(c *kong.Context) string {
 	return strings.Join(words, " ")
 }
 
-// buildVersion is the release and the commit, as semantic versions write them:
-// 1.2.3+8cdb311f0a52. Without a release it is 0.0.0; the commit may be unknown.
+// buildVersion returns release and commit as a semantic version, such as 1.2.3+8cdb311f0a52. Without
+// a release it is 0.0.0; the commit may be unknown.
 func buildVersion() string {
 	release, revision := cmp.Or(version, "0.0.0"), commit
 	if info, ok := debug.ReadBuildInfo(); ok && revision == "" {

@@ -85,14 +85,25 @@ func (b *sharedBuffer) String() string {
 // testWorld is a world whose output is kept.
 func testWorld(ctx context.Context) (*world, *bytes.Buffer) {
 	var out bytes.Buffer
-	return &world{ctx: ctx, stdout: &out, stderr: io.Discard, getenv: os.Getenv, log: slog.New(slog.DiscardHandler)}, &out
+	return &world{
+		ctx:    ctx,
+		stdout: &out,
+		stderr: io.Discard,
+		getenv: os.Getenv,
+		log:    slog.New(slog.DiscardHandler),
+	}, &out
 }
 
 // startAll runs courier all in this process until the test ends. Its ports are
 // free ones; change may alter its flags.
 func startAll(t testing.TB, change func(*localFlags)) *local {
 	t.Helper()
-	f := localFlags{Data: t.TempDir(), Engine: "off", Interval: 200 * time.Millisecond, trainerFlags: trainerFlags{NewEpochs: 1 << 30, Trees: 50, Seed: 1}}
+	f := localFlags{
+		Data:         t.TempDir(),
+		Engine:       "off",
+		Interval:     200 * time.Millisecond,
+		trainerFlags: trainerFlags{NewEpochs: 1 << 30, Trees: 50, Seed: 1},
+	}
 	if testing.Short() {
 		f.Trees = 10
 	}
@@ -131,7 +142,8 @@ func awaitTrainer(t testing.TB, b *bus.Bus) {
 		var reply schemas.RegressorList
 		ctx, cancel := context.WithTimeout(t.Context(), oneTry)
 		defer cancel()
-		return b.Request(ctx, schemas.SubjectRegressorList, &schemas.RegressorListRequest{}, &reply) == nil
+		return b.Request(ctx, schemas.SubjectRegressorList, &schemas.RegressorListRequest{},
+			&reply) == nil
 	})
 }
 
@@ -165,15 +177,23 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 		{"fly", "unexpected argument fly"},
 		{"submit --model m --cpus 2", "epochs: is missing"},
 		{"submit --model m --cpus 0 --epochs 3", "cpus"},
-		{"submit --model m --cpus 2 --epochs 3 --nats-url nats://127.0.0.1:1", "start one with courier all"},
+		{
+			"submit --model m --cpus 2 --epochs 3 --nats-url nats://127.0.0.1:1",
+			"start one with courier all",
+		},
 		{"run --model m --cpus 2 --epochs 3", "COMMAND"},
 		{"jobs --output xml", "--output"},
 		{"advisor --log-level loud", "--log-level"},
-		{"regressor train --target moon --nats-url nats://127.0.0.1:1", "target: \"moon\" is not one of"},
+		{
+			"regressor train --target moon --nats-url nats://127.0.0.1:1",
+			"target: \"moon\" is not one of",
+		},
 		{"regressor train --nats-url nats://127.0.0.1:1", "127.0.0.1:1"},
 	} {
 		var out bytes.Buffer
-		err := run(within(t, patience), strings.Fields(c.args), func(string) string { return "" }, &out, &out)
+		err := run(within(t, patience), strings.Fields(c.args), func(string) string {
+			return ""
+		}, &out, &out)
 		var status exitStatus
 		if err == nil || errors.As(err, &status) {
 			t.Errorf("courier %s: no error", c.args)
@@ -189,11 +209,20 @@ func TestAll_RefusesAPortThatIsTaken(t *testing.T) {
 	first := startAll(t, nil)
 	taken := first.server.Port()
 	w, _ := testWorld(t.Context())
-	_, err := startLocal(w, localFlags{Data: t.TempDir(), NATSPort: taken, Engine: "off", Interval: time.Second}, t.Logf)
+	_, err := startLocal(w, localFlags{
+		Data:     t.TempDir(),
+		NATSPort: taken,
+		Engine:   "off",
+		Interval: time.Second,
+	}, t.Logf)
 	if err == nil || !strings.Contains(err.Error(), "--nats-port") {
 		t.Errorf("start with a taken port = %v, want an error that names --nats-port", err)
 	}
-	_, err = startLocal(w, localFlags{Data: first.f.Data, Engine: "off", Interval: time.Second}, t.Logf)
+	_, err = startLocal(w, localFlags{
+		Data:     first.f.Data,
+		Engine:   "off",
+		Interval: time.Second,
+	}, t.Logf)
 	if err == nil || !strings.Contains(err.Error(), "in use by another courier") {
 		t.Errorf("start in the same directory = %v", err)
 	}

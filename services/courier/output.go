@@ -72,7 +72,10 @@ func newBar(out io.Writer, total int) *bar {
 func (b *bar) draw(done int, what string) {
 	const width = 24
 	full := width * done / b.total
-	line := fmt.Sprintf("   [%s%s] %d/%d %s, %s", stringOf('#', full), stringOf('.', width-full), done, b.total, what, schemas.FormatSeconds(time.Since(b.begin).Round(time.Second).Seconds()))
+	line := fmt.Sprintf("   [%s%s] %d/%d %s, %s", stringOf('#', full), stringOf('.', width-full),
+		done, b.total, what, schemas.FormatSeconds(
+			time.Since(b.begin).Round(time.Second).Seconds(),
+		))
 	if b.terminal {
 		fmt.Fprintf(b.out, "\r\x1b[K%s", line)
 	} else {

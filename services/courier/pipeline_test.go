@@ -30,14 +30,22 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	}
 
 	// Step 1: samples come in, and the advisor knows the node.
-	request := schemas.JobRequest{Model: demoModel, CPUs: schemas.CPUs{1, 2}, BatchSizes: []int{4, 16, 64}, Epochs: 4, SLO: schemas.Duration(time.Hour)}
+	request := schemas.JobRequest{
+		Model:      demoModel,
+		CPUs:       schemas.CPUs{1, 2},
+		BatchSizes: []int{4, 16, 64},
+		Epochs:     4,
+		SLO:        schemas.Duration(time.Hour),
+	}
 	predict := func() (a schemas.Advice) {
 		if err := l.bus.Request(ctx, schemas.SubjectJobPredict, &request, &a); err != nil {
 			t.Fatal(err)
 		}
 		return a
 	}
-	await(t, "a sample of this node", func() bool { return slices.Equal(predict().Nodes, []string{node}) })
+	await(t, "a sample of this node", func() bool {
+		return slices.Equal(predict().Nodes, []string{node})
+	})
 	if a := predict(); a.Decision != schemas.Exploring || a.Chosen.PredictedSeconds != nil {
 		t.Errorf("on an empty system %+v, want exploring without figures", a)
 	}
@@ -47,7 +55,11 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	trained := learn(t, l.bus, func() {
 		for _, batch := range request.BatchSizes {
 			for _, cpus := range request.CPUs {
-				r := digitsJob(t, l.bus, schemas.JobRequest{CPUs: schemas.CPUs{cpus}, BatchSizes: request.BatchSizes, Epochs: 4}, batch)
+				r := digitsJob(t, l.bus, schemas.JobRequest{
+					CPUs:       schemas.CPUs{cpus},
+					BatchSizes: request.BatchSizes,
+					Epochs:     4,
+				}, batch)
 				if len(r.Epochs) != 4 || r.Accuracy == nil {
 					t.Fatalf("job %s: %d epochs, accuracy %v", r.JobID, len(r.Epochs), r.Accuracy)
 				}
@@ -61,24 +73,38 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	}
 
 	// Steps 8 and 9: the answer has figures, and the job keeps it.
-	await(t, "all regressors", func() bool { return len(predict().Regressors) == len(trained.Promoted) })
+	await(t, "all regressors", func() bool {
+		return len(predict().Regressors) == len(trained.Promoted)
+	})
 	a := predict()
-	if a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 || a.Chosen.PredictedAccuracy == nil {
-		t.Errorf("with an hour of time %s %+v, want meets_slo with batch size 4", a.Decision, a.Chosen)
+	if a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 ||
+		a.Chosen.PredictedAccuracy == nil {
+		t.Errorf("with an hour of time %s %+v, want meets_slo with batch size 4", a.Decision,
+			a.Chosen)
 	}
-	r := digitsJob(t, l.bus, schemas.JobRequest{JobID: "kept", CPUs: request.CPUs, BatchSizes: request.BatchSizes, Epochs: 4, SLO: request.SLO}, 0)
+	r := digitsJob(t, l.bus, schemas.JobRequest{
+		JobID:      "kept",
+		CPUs:       request.CPUs,
+		BatchSizes: request.BatchSizes,
+		Epochs:     4,
+		SLO:        request.SLO,
+	}, 0)
 	ran++
 	var status schemas.JobStatus
 	await(t, "the job's end", func() bool {
-		err := l.bus.Request(ctx, schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: "kept"}, &status)
+		err := l.bus.Request(ctx, schemas.SubjectJobStatus, &schemas.JobStatusRequest{
+			JobID: "kept",
+		}, &status)
 		return err == nil && status.State == schemas.StateFinished
 	})
 	if status.MetSLO == nil || !*status.MetSLO || r.Advice.Chosen.BatchSize != status.BatchSize {
-		t.Errorf("job %+v, advised %+v: want its SLO met with the advised batch size", status, r.Advice.Chosen)
+		t.Errorf("job %+v, advised %+v: want its SLO met with the advised batch size", status,
+			r.Advice.Chosen)
 	}
 	var advised schemas.Advice
 	get(t, l.endpoints.HTTPURL+"/api/v1/jobs/kept/advice", &advised)
-	if advised.CauseSequence == 0 || advised.Chosen == nil || advised.Chosen.PredictedSeconds == nil {
+	if advised.CauseSequence == 0 || advised.Chosen == nil ||
+		advised.Chosen.PredictedSeconds == nil {
 		t.Errorf("the running job was not predicted again: %+v", advised)
 	}
 	var page schemas.JobList
@@ -116,9 +142,16 @@ func compareTables(t *testing.T, l *local) {
 func countLog(t *testing.T, b *bus.Bus) map[string]uint64 {
 	t.Helper()
 	counts, seen := map[string]uint64{}, map[string]bool{}
-	for _, stream := range []string{schemas.StreamJob, schemas.StreamRegressor, schemas.StreamAdvice} {
+	for _, stream := range []string{
+		schemas.StreamJob,
+		schemas.StreamRegressor,
+		schemas.StreamAdvice,
+	} {
 		ctx, cancel := context.WithCancel(within(t, patience))
-		err := b.Follow(ctx, bus.FollowOptions{Stream: stream, CaughtUp: cancel}, func(r bus.Record) error {
+		err := b.Follow(ctx, bus.FollowOptions{
+			Stream:   stream,
+			CaughtUp: cancel,
+		}, func(r bus.Record) error {
 			if table, _, ok := schemas.RowOf(r.Event); ok && !seen[r.Event.ID()] {
 				seen[r.Event.ID()] = true
 				counts[table]++
@@ -153,7 +186,8 @@ func countTable(t *testing.T, l *local, table string) uint64 {
 	var rows []struct {
 		N uint64 `ch:"n"`
 	}
-	if err := l.db.Load().Query(within(t, patience), &rows, "SELECT count() AS n FROM "+table); err != nil {
+	if err := l.db.Load().Query(within(t, patience), &rows, "SELECT count() AS n FROM "+
+		table); err != nil {
 		t.Fatal(err)
 	}
 	return rows[0].N

@@ -43,14 +43,23 @@ func benchmarkRefit(b *testing.B, where string, epochs int) {
 	})
 	publishPast(b, l.bus, "past", epochs)
 	if where == "idle" {
-		spawn(b, "trainer", "--nats-url="+l.endpoints.NATSURL, "--new-epochs=1000000000", "--only-idle")
+		spawn(b, "trainer", "--nats-url="+l.endpoints.NATSURL, "--new-epochs=1000000000",
+			"--only-idle")
 		awaitTrainer(b, l.bus)
 	}
-	q := schemas.JobRequest{Model: "model-1", CPUs: schemas.CPUs{1, 2, 4, 8}, BatchSizes: []int{4, 16, 64, 128}, Epochs: 10, SLO: schemas.Duration(time.Hour)}
+	q := schemas.JobRequest{
+		Model:      "model-1",
+		CPUs:       schemas.CPUs{1, 2, 4, 8},
+		BatchSizes: []int{4, 16, 64, 128},
+		Epochs:     10,
+		SLO:        schemas.Duration(time.Hour),
+	}
 	refit := func() float64 {
 		begin := time.Now()
 		var reply schemas.TrainReply
-		if err := l.bus.Request(b.Context(), schemas.SubjectRegressorTrain, &schemas.TrainRequest{Promote: true}, &reply); err != nil || len(reply.Promoted) != len(schemas.Targets()) {
+		if err := l.bus.Request(b.Context(), schemas.SubjectRegressorTrain, &schemas.TrainRequest{
+			Promote: true,
+		}, &reply); err != nil || len(reply.Promoted) != len(schemas.Targets()) {
 			b.Fatalf("train = %+v, %v", reply, err)
 		}
 		return time.Since(begin).Seconds()
@@ -75,7 +84,13 @@ func percentileMs(took []time.Duration, p float64) float64 {
 
 // latencies asks 200 times a second, whether answers come or not, while something else
 // goes on, and returns how long each answer took since it should have been asked for.
-func latencies(b *testing.B, l *local, q schemas.JobRequest, meanwhile func(context.Context), most time.Duration) []time.Duration {
+func latencies(
+	b *testing.B,
+	l *local,
+	q schemas.JobRequest,
+	meanwhile func(context.Context),
+	most time.Duration,
+) []time.Duration {
 	ctx, cancel := context.WithTimeout(b.Context(), most)
 	defer cancel()
 	ended := make(chan struct{})
@@ -100,7 +115,9 @@ func latencies(b *testing.B, l *local, q schemas.JobRequest, meanwhile func(cont
 			due := begin.Add(time.Duration(n) * 5 * time.Millisecond)
 			all.Go(func() {
 				var a schemas.Advice
-				if err := l.bus.Request(b.Context(), schemas.SubjectJobPredict, &q, &a); err != nil {
+				if err := l.bus.Request(
+					b.Context(), schemas.SubjectJobPredict, &q, &a,
+				); err != nil {
 					b.Error(err)
 				}
 				mu.Lock()
@@ -119,7 +136,9 @@ func publishPast(t testing.TB, b *bus.Bus, prefix string, epochs int) {
 	fmt.Fprint(own, prefix)
 	stretch := 1 + 1e-12*float64(own.Sum32()) // the trainer leaves out copies of runs
 	var free [36]float64
-	origin := time.Now().Add(-time.Duration(float64(epochs)/36*1.1*float64(time.Second)) - time.Minute)
+	origin := time.Now().Add(-time.Duration(
+		float64(epochs)/36*1.1*float64(time.Second),
+	) - time.Minute)
 	publish := func(e schemas.Event) {
 		if _, err := b.Publish(t.Context(), e); err != nil {
 			t.Fatal(err)
@@ -132,22 +151,53 @@ func publishPast(t testing.TB, b *bus.Bus, prefix string, epochs int) {
 				slot = i
 			}
 		}
-		set := schemas.Setting{Model: fmt.Sprint("model-", random.IntN(4)), BatchSize: []uint32{4, 8, 16, 32, 64, 128}[random.IntN(6)], CPUs: []uint32{1, 2, 4, 8}[random.IntN(4)],
-			Epochs: 20, Nodes: []string{fmt.Sprint("node-", slot/3)}}
+		set := schemas.Setting{
+			Model:     fmt.Sprint("model-", random.IntN(4)),
+			BatchSize: []uint32{4, 8, 16, 32, 64, 128}[random.IntN(6)],
+			CPUs:      []uint32{1, 2, 4, 8}[random.IntN(4)],
+			Epochs:    20,
+			Nodes:     []string{fmt.Sprint("node-", slot/3)},
+		}
 		job, s := fmt.Sprint(prefix, "-", n), free[slot]
 		stamp := func(id string) schemas.JobStamp {
-			return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: origin.Add(time.Duration(s * float64(time.Second))).UTC()}, JobID: job, Run: 1}
+			return schemas.JobStamp{
+				Stamp: schemas.Stamp{
+					EventID: id,
+					At:      origin.Add(time.Duration(s * float64(time.Second))).UTC(),
+				},
+				JobID: job,
+				Run:   1,
+			}
 		}
-		publish(&schemas.Started{JobStamp: stamp(schemas.StartedID(job, 1)), Setting: set, NodeCores: 16})
+		publish(&schemas.Started{
+			JobStamp:  stamp(schemas.StartedID(job, 1)),
+			Setting:   set,
+			NodeCores: 16,
+		})
 		first := s
 		s += 0.2 + 0.4/float64(set.CPUs) + 0.05*random.Float64()
 		for i := range uint32(20) {
-			seconds := stretch * (1 + 8/float64(set.BatchSize)) / float64(set.CPUs) * math.Exp(0.05*random.NormFloat64())
+			noise := math.Exp(0.05 * random.NormFloat64())
+			seconds := stretch * (1 + 8/float64(set.BatchSize)) / float64(set.CPUs) * noise
 			s += seconds
 			accuracy := 0.9 + 0.004*float64(i) - 0.0002*float64(set.BatchSize)
-			publish(&schemas.Epoch{JobStamp: stamp(schemas.EpochID(job, 1, i+1)), Setting: set, NodeCores: 16, Epoch: i + 1, DurationSeconds: seconds, DurationSource: schemas.DurationReported, Accuracy: &accuracy})
+			publish(&schemas.Epoch{
+				JobStamp:        stamp(schemas.EpochID(job, 1, i+1)),
+				Setting:         set,
+				NodeCores:       16,
+				Epoch:           i + 1,
+				DurationSeconds: seconds,
+				DurationSource:  schemas.DurationReported,
+				Accuracy:        &accuracy,
+			})
 		}
-		publish(&schemas.Ended{JobStamp: stamp(schemas.EndedID(job, 1, schemas.EventFinished)), Setting: set, Outcome: schemas.EventFinished, DurationSeconds: s - first, EpochsDone: 20})
+		publish(&schemas.Ended{
+			JobStamp:        stamp(schemas.EndedID(job, 1, schemas.EventFinished)),
+			Setting:         set,
+			Outcome:         schemas.EventFinished,
+			DurationSeconds: s - first,
+			EpochsDone:      20,
+		})
 		free[slot] = s + random.Float64()
 	}
 }

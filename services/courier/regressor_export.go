@@ -29,8 +29,10 @@ func (c *regressorExport) Run(w *world) error {
 	m := p.Manifest()
 	name := map[string]string{"lightgbm": modelFile, "manifest": manifestFile}[c.Format]
 	if c.Format == "lightgbm" && (m.Law != nil || m.Gaussian != nil) {
-		return fmt.Errorf("%s: a regressor of the family %s is more than trees, and LightGBM's format"+
-			" holds trees only: fit it with --family forest or boosting, or export --format manifest",
+		return fmt.Errorf("%s: a regressor of the family %s is more than trees, and LightGBM's"+
+			" format"+
+			" holds trees only: fit it with --family forest or boosting, or export --format"+
+			" manifest",
 			c.Regressor, m.Family)
 	}
 	data, err := os.ReadFile(filepath.Join(c.Regressor, name))
@@ -38,7 +40,8 @@ func (c *regressorExport) Run(w *world) error {
 		return err
 	}
 	if c.Format == "lightgbm" && m.Transform == regress.Log {
-		fmt.Fprintln(w.stderr, "The trees predict the logarithm of the target: apply exp to their output.")
+		fmt.Fprintln(w.stderr,
+			"The trees predict the logarithm of the target: apply exp to their output.")
 	}
 	return writeOut(w, c.Out, func(out io.Writer) error {
 		_, err := out.Write(data)

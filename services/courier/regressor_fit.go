@@ -74,7 +74,8 @@ func (c *regressorFit) Run(w *world) error {
 	if err := f.WriteText(w.stdout); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w.stdout, "\nwritten: %s with %s, %s, report.txt, report.json and report.html\n",
+	_, err = fmt.Fprintf(w.stdout,
+		"\nwritten: %s with %s, %s, report.txt, report.json and report.html\n",
 		c.Out, modelFile, manifestFile)
 	return err
 }
@@ -133,7 +134,8 @@ func (c *regressorFit) searchGrid(w *world, f *report.Fit, o *regress.SelectOpti
 	}
 	f.Grid = points
 	b := points[best].Options
-	name := fmt.Sprintf("forest of the grid: %d trees, depth %d, %s", b.Trees, b.MaxDepth, b.Criterion)
+	name := fmt.Sprintf("forest of the grid: %d trees, depth %d, %s", b.Trees, b.MaxDepth,
+		b.Criterion)
 	o.Methods = append(o.Methods, regress.ForestMethod(name, b))
 	return nil
 }

@@ -19,7 +19,9 @@ import (
 )
 
 // fitTable fits a table and returns what lies in the directory then.
-func fitTable(t *testing.T, header []string, rows [][]string, arguments ...string) map[string]string {
+func fitTable(
+	t *testing.T, header []string, rows [][]string, arguments ...string,
+) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
 	table, out := filepath.Join(dir, "runs.csv"), filepath.Join(dir, "fitted")
@@ -30,7 +32,9 @@ func fitTable(t *testing.T, header []string, rows [][]string, arguments ...strin
 	if err := os.WriteFile(table, b.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	arguments = append([]string{"regressor", "fit", "--examples", table, "--out", out, "--no-progress"}, arguments...)
+	arguments = append([]string{
+		"regressor", "fit", "--examples", table, "--out", out, "--no-progress",
+	}, arguments...)
 	if !slices.Contains(arguments, "--shuffles") {
 		arguments = append(arguments, "--shuffles", "1")
 	}
@@ -39,7 +43,9 @@ func fitTable(t *testing.T, header []string, rows [][]string, arguments ...strin
 		t.Fatal(err)
 	}
 	files := map[string]string{"stdout": told.String()}
-	for _, name := range []string{modelFile, manifestFile, "report.txt", "report.json", "report.html"} {
+	for _, name := range []string{
+		modelFile, manifestFile, "report.txt", "report.json", "report.html",
+	} {
 		text, err := os.ReadFile(filepath.Join(out, name))
 		if err != nil {
 			t.Fatal(err)
@@ -55,8 +61,11 @@ func studyLike(seconds func(batch, cpus float64, jobs, network int) float64) (ro
 		for _, cpus := range []float64{1, 2, 4} {
 			for _, jobs := range []int{1, 3} {
 				for network := range 2 {
-					rows = append(rows, []string{fmt.Sprint(batch), fmt.Sprint(cpus), fmt.Sprint(jobs),
-						[]string{"lenet5", "simplenet"}[network], fmt.Sprint(seconds(batch, cpus, jobs, network))})
+					rows = append(rows, []string{
+						fmt.Sprint(batch), fmt.Sprint(cpus), fmt.Sprint(jobs),
+						[]string{"lenet5", "simplenet"}[network], fmt.Sprint(seconds(batch, cpus,
+							jobs, network)),
+					})
 				}
 			}
 		}
@@ -75,10 +84,20 @@ func TestRegressorFit_ReportShowsEveryBaseline(t *testing.T) {
 	for _, c := range []struct {
 		header  string
 		missing string
-	}{{"batch,cpu,njobs,network", ""}, {"batch_size,cpus,concurrent_jobs,model", ""}, {"b,c,j,n", "needs a feature batch or batch_size"}} {
-		files := fitTable(t, strings.Split(c.header+",seconds", ","), studyLike(aboutTheStudy), "--target", "seconds", "--features", c.header, "--family", "law", "--unit", "s")
+	}{
+		{"batch,cpu,njobs,network", ""},
+		{"batch_size,cpus,concurrent_jobs,model", ""},
+		{"b,c,j,n", "needs a feature batch or batch_size"},
+	} {
+		files := fitTable(t, strings.Split(c.header+",seconds", ","), studyLike(aboutTheStudy),
+			"--target", "seconds", "--features", c.header, "--family", "law", "--unit", "s")
 		for _, report := range []string{"stdout", "report.txt", "report.json", "report.html"} {
-			for _, rule := range []string{"linear model (ANOVA)", "same as last time", "queueing law", c.missing} {
+			for _, rule := range []string{
+				"linear model (ANOVA)",
+				"same as last time",
+				"queueing law",
+				c.missing,
+			} {
 				if !strings.Contains(files[report], rule) {
 					t.Errorf("%s: %s does not show %q", c.header, report, rule)
 				}
@@ -96,11 +115,14 @@ func TestRegressorFit_ReportShowsEveryBaseline(t *testing.T) {
 // One deal of the folds has no range, and none is shown.
 func TestRegressorFit_ShowsNoRangeOfOneShuffle(t *testing.T) {
 	header := []string{"batch", "cpu", "njobs", "network", "seconds"}
-	arguments := []string{"--target", "seconds", "--features", "batch,cpu,njobs,network", "--family", "law"}
+	arguments := []string{
+		"--target", "seconds", "--features", "batch,cpu,njobs,network", "--family", "law",
+	}
 	once := fitTable(t, header, studyLike(aboutTheStudy), arguments...)
 	twice := fitTable(t, header, studyLike(aboutTheStudy), append(arguments, "--shuffles", "2")...)
 	for _, report := range []string{"report.txt", "report.html"} {
-		if !strings.Contains(once[report], "folds of settings, dealt once") || strings.Contains(once[report], "range of 95") {
+		if !strings.Contains(once[report], "folds of settings, dealt once") ||
+			strings.Contains(once[report], "range of 95") {
 			t.Errorf("%s of one shuffle:\n%s", report, once["report.txt"])
 		}
 		if !strings.Contains(twice[report], "median of 2 shuffles and range of 95") {
@@ -113,23 +135,36 @@ func TestRegressorFit_ShowsNoRangeOfOneShuffle(t *testing.T) {
 }
 
 func TestRegressorFit_PageHasEveryPlot(t *testing.T) {
-	files := fitTable(t, []string{"batch", "cpu", "njobs", "network", "seconds"}, studyLike(aboutTheStudy), "--target", "seconds", "--features", "batch,cpu,njobs,network", "--family", "law", "--unit", "s")
+	files := fitTable(t, []string{
+		"batch", "cpu", "njobs", "network", "seconds",
+	}, studyLike(aboutTheStudy), "--target", "seconds", "--features", "batch,cpu,njobs,network",
+		"--family", "law", "--unit", "s")
 	page := files["report.html"]
-	for _, want := range []string{"Held-out settings: predicted, and up to the bound at 0.9", "Residuals by batch", "Residuals by cpu", "Residuals by njobs", "Residuals by network",
-		"Importance", "Coverage", "Partial dependence on batch", "Partial dependence on network", "prefers-color-scheme:dark", "Between and beyond the measured levels", ">512</text>", ">simplenet</text>"} {
+	for _, want := range []string{
+		"Held-out settings: predicted, and up to the bound at 0.9", "Residuals by batch",
+		"Residuals by cpu", "Residuals by njobs", "Residuals by network",
+		"Importance", "Coverage", "Partial dependence on batch", "Partial dependence on network",
+		"prefers-color-scheme:dark", "Between and beyond the measured levels", ">512</text>",
+		">simplenet</text>",
+	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
-	if strings.Contains(page, "http://") || strings.Contains(page, "https://") || strings.Contains(page, "<script") {
+	if strings.Contains(page, "http://") || strings.Contains(page, "https://") ||
+		strings.Contains(page, "<script") {
 		t.Error("the page needs more than itself")
 	}
 }
 
 // What teaches nothing must not look as if it did.
 func TestRegressorFit_SaysWhatTeachesNothing(t *testing.T) {
-	header, features := []string{"batch", "cpu", "njobs", "network", "y"}, []string{"--target", "y", "--features", "batch,cpu,njobs,network", "--family", "law"}
-	files := fitTable(t, header, studyLike(func(float64, float64, int, int) float64 { return 12.5 }), features...)
+	header, features := []string{
+		"batch", "cpu", "njobs", "network", "y",
+	}, []string{"--target", "y", "--features", "batch,cpu,njobs,network", "--family", "law"}
+	files := fitTable(t, header, studyLike(func(float64, float64, int, int) float64 {
+		return 12.5
+	}), features...)
 	for _, report := range []string{"report.txt", "report.html"} {
 		if !strings.Contains(files[report], "All examples had the same y") {
 			t.Errorf("%s does not say that the target is constant", report)
@@ -150,18 +185,36 @@ func TestRegressorFit_SaysWhatTeachesNothing(t *testing.T) {
 // A duration of 0 and a ratio above 1 are dropped with a count, and so is text
 // where numbers are expected.
 func TestRegressorFit_DropsWhatCannotBe(t *testing.T) {
-	for _, c := range []struct{ unit, bad, says string }{{"s", "0", "1 examples were dropped: target is 0 or below"}, {"ratio", "1.5", "1 examples were dropped: target is above 1"},
-		{"ratio", "-0.5", "1 examples were dropped: target is below 0"}, {"", "NaN", "1 examples were dropped: target is NaN"}, {"", "inf", "1 examples were dropped: target is above"}} {
-		rows := studyLike(func(batch, cpus float64, jobs, network int) float64 { return 0.5 + 0.3*math.Sin(batch/100+cpus) })
+	for _, c := range []struct{ unit, bad, says string }{{
+		"s",
+		"0",
+		"1 examples were dropped: target is 0 or below",
+	}, {"ratio", "1.5", "1 examples were dropped: target is above 1"},
+		{
+			"ratio",
+			"-0.5",
+			"1 examples were dropped: target is below 0",
+		}, {
+			"",
+			"NaN",
+			"1 examples were dropped: target is NaN",
+		}, {"", "inf", "1 examples were dropped: target is above"}} {
+		rows := studyLike(func(batch, cpus float64, jobs, network int) float64 {
+			return 0.5 + 0.3*math.Sin(batch/100+cpus)
+		})
 		rows[7][4] = c.bad
-		files := fitTable(t, []string{"batch", "cpu", "njobs", "network", "y"}, rows, "--target", "y", "--features", "batch,cpu,njobs,network", "--family", "law", "--unit", c.unit)
+		files := fitTable(t, []string{
+			"batch", "cpu", "njobs", "network", "y",
+		}, rows, "--target", "y", "--features", "batch,cpu,njobs,network", "--family", "law",
+			"--unit", c.unit)
 		if !strings.Contains(files["report.txt"], c.says) {
 			t.Errorf("a %s of %s: %q is missing in\n%s", c.unit, c.bad, c.says, files["report.txt"])
 		}
 		var told struct {
 			Dropped []regress.Dropped `json:"dropped"`
 		}
-		if err := json.Unmarshal([]byte(files["report.json"]), &told); err != nil || len(told.Dropped) != 1 || told.Dropped[0].Count != 1 {
+		if err := json.Unmarshal([]byte(files["report.json"]), &told); err != nil ||
+			len(told.Dropped) != 1 || told.Dropped[0].Count != 1 {
 			t.Errorf("report.json: %+v, %v", told, err)
 		}
 	}
@@ -173,15 +226,25 @@ func TestRegressorFit_LeavesNothingHalf(t *testing.T) {
 	dir := t.TempDir()
 	table, out := filepath.Join(dir, "runs.csv"), filepath.Join(dir, "fitted")
 	var b bytes.Buffer
-	if err := csv.NewWriter(&b).WriteAll(append([][]string{{"batch", "cpu", "njobs", "network", "s"}}, studyLike(aboutTheStudy)...)); err != nil {
+	if err := csv.NewWriter(&b).WriteAll(append([][]string{{
+		"batch",
+		"cpu",
+		"njobs",
+		"network",
+		"s",
+	}}, studyLike(aboutTheStudy)...)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(table, b.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	fit := func(ctx context.Context, family string) error {
-		return run(ctx, []string{"regressor", "fit", "--examples", table, "--target", "s", "--features", "batch,cpu,njobs,network", "--family", family,
-			"--shuffles", "1", "--no-progress", "--out", out}, os.Getenv, &bytes.Buffer{}, &bytes.Buffer{})
+		return run(ctx, []string{
+			"regressor", "fit", "--examples", table, "--target", "s", "--features",
+			"batch,cpu,njobs,network", "--family", family,
+			"--shuffles", "1", "--no-progress", "--out", out,
+		}, os.Getenv, &bytes.Buffer{},
+			&bytes.Buffer{})
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

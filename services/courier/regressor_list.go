@@ -8,10 +8,9 @@ import (
 type regressorList struct {
 	natsFlags
 	outputFlags
-	Target string `help:"epoch_time, startup_time or accuracy; absent: all." placeholder:"TARGET"`
+	Target string `help:"Only regressors of this target (epoch_time, startup_time, accuracy)." placeholder:"TARGET"`
 }
 
-// Run asks the trainer for all that it has fitted.
 func (c *regressorList) Run(w *world) error {
 	q := schemas.RegressorListRequest{Target: c.Target}
 	if err := q.Validate(); err != nil {

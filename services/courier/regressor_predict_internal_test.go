@@ -15,7 +15,8 @@ import (
 // apart; off the levels the bound is wider beside its prediction.
 func TestRegressorPredict_TellsBetweenFromBeyond(t *testing.T) {
 	header := []string{"batch", "cpu", "njobs", "network", "s"}
-	files := fitTable(t, header, studyLike(aboutTheStudy), "--target", "s", "--features", "batch,cpu,njobs,network", "--family", "law")
+	files := fitTable(t, header, studyLike(aboutTheStudy), "--target", "s", "--features",
+		"batch,cpu,njobs,network", "--family", "law")
 	dir := t.TempDir()
 	for _, name := range []string{modelFile, manifestFile} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(files[name]), 0o644); err != nil {
@@ -23,11 +24,16 @@ func TestRegressorPredict_TellsBetweenFromBeyond(t *testing.T) {
 		}
 	}
 	ask := filepath.Join(dir, "ask.csv")
-	if err := os.WriteFile(ask, []byte("batch,cpu,njobs,network\n128,2,1,lenet5\n180,2,1,lenet5\n128,3,2,lenet5\n1024,3,1,lenet5\n128,2,1,resnet\n"), 0o644); err != nil {
+	if err := os.WriteFile(ask,
+		[]byte("batch,cpu,njobs,network\n128,2,1,lenet5\n180,2,1,lenet5\n128,3,2,lenet5\n"+
+			"1024,3,1,lenet5\n128,2,1,resnet\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	var told bytes.Buffer
-	if err := run(context.Background(), []string{"regressor", "predict", "--regressor", dir, "--examples", ask}, os.Getenv, &told, &bytes.Buffer{}); err != nil {
+	if err := run(context.Background(), []string{
+		"regressor", "predict", "--regressor", dir, "--examples", ask,
+	}, os.Getenv, &told, &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&told).ReadAll()

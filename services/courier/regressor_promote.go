@@ -10,30 +10,34 @@ import (
 type regressorPromote struct {
 	natsFlags
 	outputFlags
-	Target string `arg:"" help:"epoch_time, startup_time or accuracy."`
-	Digest string `arg:"" help:"Of the regressor: at least 6 digits; courier regressor list shows them."`
-	Reason string `help:"Why, for the record." placeholder:"WORDS"`
+	Target string `arg:"" help:"Target of the regressor (epoch_time, startup_time, accuracy)."`
+	Digest string `arg:"" help:"At least 6 digits of the digest of the regressor, from courier regressor list."`
+	Reason string `help:"Reason to record." placeholder:"WORDS"`
 }
 
-// Run puts a regressor in use that the trainer still keeps.
 func (c *regressorPromote) Run(w *world) error {
-	return change(w, c.natsFlags, c.outputFlags, &schemas.PromoteRequest{Target: c.Target, ModelDigest: c.Digest, Reason: c.Reason})
+	return change(w, c.natsFlags, c.outputFlags, &schemas.PromoteRequest{
+		Target:      c.Target,
+		ModelDigest: c.Digest,
+		Reason:      c.Reason,
+	})
 }
 
 type regressorRollback struct {
 	natsFlags
 	outputFlags
-	Target string `arg:"" help:"epoch_time, startup_time or accuracy."`
-	Reason string `help:"Why, for the record." placeholder:"WORDS"`
+	Target string `arg:"" help:"Target of the regressor (epoch_time, startup_time, accuracy)."`
+	Reason string `help:"Reason to record." placeholder:"WORDS"`
 }
 
-// Run puts the champion before in use again.
 func (c *regressorRollback) Run(w *world) error {
-	return change(w, c.natsFlags, c.outputFlags, &schemas.RollbackRequest{Target: c.Target, Reason: c.Reason})
+	return change(w, c.natsFlags, c.outputFlags, &schemas.RollbackRequest{
+		Target: c.Target,
+		Reason: c.Reason,
+	})
 }
 
-// change asks for another regressor in use, and says which it is then. It waits
-// for a fit that runs, because a target is changed by one at a time.
+// change requests another champion and prints it.
 func change(w *world, n natsFlags, o outputFlags, q schemas.Request) error {
 	if err := q.Validate(); err != nil {
 		return err
@@ -56,7 +60,8 @@ func change(w *world, n natsFlags, o outputFlags, q schemas.Request) error {
 	if p.Rival != "" {
 		instead = fmt.Sprintf(" instead of %.12s", p.Rival)
 	}
-	_, err = fmt.Fprintf(w.stdout, "%s: %.12s is in use%s, as revision %d (%s; %s of %d examples in %d settings, %s)\n",
+	_, err = fmt.Fprintf(w.stdout,
+		"%s: %.12s is in use%s, as revision %d (%s; %s of %d examples in %d settings, %s)\n",
 		p.Target, p.ModelDigest, instead, p.Revision, p.Reason, p.Family, p.Examples, p.Settings,
 		schemas.FormatError(p.Target, p.Family, p.MedianAbsoluteRatio))
 	return err

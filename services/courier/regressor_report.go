@@ -10,11 +10,11 @@ import (
 
 type regressorReport struct {
 	natsFlags
-	Target string `help:"epoch_time, startup_time or accuracy; absent: all." placeholder:"TARGET"`
-	Out    string `help:"Page to write; - is standard output." required:"" placeholder:"FILE.html"`
+	Target string `help:"Only regressors of this target (epoch_time, startup_time, accuracy)." placeholder:"TARGET"`
+	Out    string `help:"HTML file to write; - is standard output." required:"" placeholder:"FILE.html"`
 }
 
-// Run reads the log and writes the page. No database is asked, and no trainer.
+// Run reads the log only; it needs neither a database nor a trainer.
 func (c *regressorReport) Run(w *world) error {
 	q := schemas.RegressorListRequest{Target: c.Target}
 	if err := q.Validate(); err != nil {
@@ -29,5 +29,7 @@ func (c *regressorReport) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	return writeOut(w, c.Out, func(out io.Writer) error { return life.WriteHTML(out, c.Target, buildVersion(), time.Now()) })
+	return writeOut(w, c.Out, func(out io.Writer) error {
+		return life.WriteHTML(out, c.Target, buildVersion(), time.Now())
+	})
 }

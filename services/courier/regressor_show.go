@@ -15,23 +15,26 @@ import (
 type regressorShow struct {
 	natsFlags
 	outputFlags
-	Regressor string `arg:"" help:"Directory that fit wrote; or a target, for its regressor in use; or at least 6 digits of a regressor's digest."`
+	Regressor string `arg:"" help:"Directory of courier regressor fit; or a target, for its champion; or at least 6 digits of a digest."`
 }
 
-// Run tells about a directory where there is one, and else about the cluster.
+// Run shows a directory if it exists, and else a regressor of the cluster.
 func (c *regressorShow) Run(w *world) error {
 	dir := kong.ExpandPath(c.Regressor)
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return c.directory(w, dir)
 	}
 	if !slices.Contains(schemas.Targets(), c.Regressor) && !digestDigits(c.Regressor) {
-		return schemas.Invalid("regressor", "%q is neither a directory, nor one of %v, nor %d to 64 digits of a digest in hex", c.Regressor, schemas.Targets(), schemas.MinDigestDigits)
+		return schemas.Invalid("regressor",
+			"%q is neither a directory, nor one of %v, nor %d to 64 digits of a digest in hex",
+			c.Regressor, schemas.Targets(), schemas.MinDigestDigits)
 	}
 	return c.cluster(w)
 }
 
 func digestDigits(s string) bool {
-	return len(s) >= schemas.MinDigestDigits && len(s) <= 64 && strings.Trim(s, "0123456789abcdef") == ""
+	return len(s) >= schemas.MinDigestDigits && len(s) <= 64 &&
+		strings.Trim(s, "0123456789abcdef") == ""
 }
 
 func (c *regressorShow) directory(w *world, dir string) error {
@@ -45,7 +48,7 @@ func (c *regressorShow) directory(w *world, dir string) error {
 	return report.Manifest(w.stdout, p.Manifest())
 }
 
-// cluster asks the trainer what a regressor is, and the log what happened to it.
+// cluster gets the regressor from the trainer, and its history from the log.
 func (c *regressorShow) cluster(w *world) error {
 	b, err := c.connect(w)
 	if err != nil {

@@ -11,18 +11,18 @@ import (
 	"courier/services"
 )
 
-// fitTimeout is how long a person waits for regressors: a million examples take a
-// minute for each target, and a fit that runs already is waited for.
+// fitTimeout bounds the wait for fits: a million examples take a minute for each target, and a
+// running fit ends first.
 const fitTimeout = 10 * time.Minute
 
 type regressorTrain struct {
 	natsFlags
 	outputFlags
-	Target  string `help:"epoch_time, startup_time or accuracy; absent: all." placeholder:"TARGET"`
-	Promote bool   `help:"Put what is fitted in use at once, without judging it on the jobs that come."`
+	Target  string `help:"Only fit this target (epoch_time, startup_time, accuracy)." placeholder:"TARGET"`
+	Promote bool   `help:"Use the fitted regressors at once, without comparing them with the champions on later jobs."`
 }
 
-// Run asks for a fit, and shows on a terminal how far it has come.
+// Run requests fits, and shows their progress on a terminal.
 func (c *regressorTrain) Run(w *world) error {
 	q := schemas.TrainRequest{Target: c.Target, Promote: c.Promote}
 	if err := q.Validate(); err != nil {
@@ -51,7 +51,7 @@ func (c *regressorTrain) Run(w *world) error {
 	return printTrained(w.stdout, &reply)
 }
 
-// showFitting draws a bar for each fit of a target, or of all, until it is stopped.
+// showFitting draws a progress bar for each fit of a target, or of all, until stop is called.
 func showFitting(ctx context.Context, b *bus.Bus, w *world, target string) (stop func()) {
 	if target == "" {
 		target = "*"
@@ -60,8 +60,9 @@ func showFitting(ctx context.Context, b *bus.Bus, w *world, target string) (stop
 	p, done := &fittingBars{out: w.stderr, terminal: true}, make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := b.Listen(listening, schemas.RegressorSubject(target, schemas.EventFitting), p.take); err != nil {
-			w.log.Warn("progress is not shown", "error", err)
+		if err := b.Listen(listening, schemas.RegressorSubject(target, schemas.EventFitting),
+			p.take); err != nil {
+			w.log.Warn("cannot show progress", "error", err)
 		}
 	}()
 	return func() {
@@ -71,15 +72,15 @@ func showFitting(ctx context.Context, b *bus.Bus, w *world, target string) (stop
 	}
 }
 
-// fittingBars is a bar for the fit in hand, one after the other.
+// fittingBars draws a bar for the current fit.
 type fittingBars struct {
 	out      io.Writer
 	terminal bool
 	target   string
-	bar      *bar // nil before the first
+	bar      *bar // nil before the first fit
 }
 
-// take draws how far a fit has come; other events are ignored.
+// take draws the progress of a fit; it ignores other events.
 func (p *fittingBars) take(e schemas.Event) {
 	f, ok := e.(*schemas.Fitting)
 	if !ok || f.Planned == 0 {
@@ -93,7 +94,7 @@ func (p *fittingBars) take(e schemas.Event) {
 	p.bar.draw(int(min(f.Done, f.Planned)), "parts of "+f.Target+", "+f.Reason)
 }
 
-// end leaves the last bar where it is.
+// end keeps the last bar on the terminal.
 func (p *fittingBars) end() {
 	if p.bar != nil {
 		p.bar.end()
@@ -103,11 +104,15 @@ func (p *fittingBars) end() {
 
 func printTrained(out io.Writer, r *schemas.TrainReply) error {
 	for _, p := range r.Promoted {
-		fmt.Fprintf(out, "%s: %s of %d examples in %d settings, %s, in use as revision %d\n", p.Target, p.Family, p.Examples, p.Settings,
+		fmt.Fprintf(out,
+			"%s: %s of %d examples in %d configurations, %s, champion as revision %d\n", p.Target,
+			p.Family, p.Examples, p.Settings,
 			schemas.FormatError(p.Target, p.Family, p.MedianAbsoluteRatio), p.Revision)
 	}
 	for _, e := range r.Trained {
-		fmt.Fprintf(out, "%s: %s of %d examples in %d settings, %s: challenger %.12s, to be judged on the jobs that come\n", e.Target, e.Family, e.Examples, e.Settings,
+		fmt.Fprintf(out,
+			"%s: %s of %d examples in %d configurations, %s: challenger %.12s, to be compared on"+
+				" later jobs\n", e.Target, e.Family, e.Examples, e.Settings,
 			schemas.FormatError(e.Target, e.Family, e.MedianAbsoluteRatio), e.ModelDigest)
 	}
 	for _, e := range r.Rejected {

@@ -14,7 +14,12 @@ import (
 func TestFittingBars_FollowEachFit(t *testing.T) {
 	var out bytes.Buffer
 	bars := &fittingBars{out: &out}
-	for _, f := range []schemas.Fitting{{Target: "epoch_time", Done: 1, Planned: 2, Reason: "asked for"}, {Target: "epoch_time", Done: 2, Planned: 2, Reason: "asked for"}, {Target: "accuracy", Done: 3, Planned: 4, Reason: "drift"}, {Target: "accuracy"}} {
+	for _, f := range []schemas.Fitting{
+		{Target: "epoch_time", Done: 1, Planned: 2, Reason: "asked for"},
+		{Target: "epoch_time", Done: 2, Planned: 2, Reason: "asked for"},
+		{Target: "accuracy", Done: 3, Planned: 4, Reason: "drift"},
+		{Target: "accuracy"},
+	} {
 		bars.take(&f)
 	}
 	bars.take(&schemas.Promoted{})
@@ -23,7 +28,11 @@ func TestFittingBars_FollowEachFit(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		got = append(got, line[:strings.LastIndex(line, ",")])
 	}
-	want := []string{"   [############............] 1/2 parts of epoch_time, asked for", "   [########################] 2/2 parts of epoch_time, asked for", "   [##################......] 3/4 parts of accuracy, drift"}
+	want := []string{
+		"   [############............] 1/2 parts of epoch_time, asked for",
+		"   [########################] 2/2 parts of epoch_time, asked for",
+		"   [##################......] 3/4 parts of accuracy, drift",
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("bars (-want +got):\n%s", d)
 	}

@@ -24,7 +24,11 @@ func realPast(t *testing.T, l *local) (past *replay.Log, ran int) {
 		for _, batch := range []int{4, 16, 64} {
 			for _, cpus := range []int{1, 2} {
 				for range 2 {
-					digitsJob(t, l.bus, schemas.JobRequest{CPUs: schemas.CPUs{cpus}, BatchSizes: []int{4, 16, 64}, Epochs: 4}, batch)
+					digitsJob(t, l.bus, schemas.JobRequest{
+						CPUs:       schemas.CPUs{cpus},
+						BatchSizes: []int{4, 16, 64},
+						Epochs:     4,
+					}, batch)
 					ran++
 				}
 			}
@@ -33,18 +37,31 @@ func realPast(t *testing.T, l *local) (past *replay.Log, ran int) {
 	await(t, "the regressors", func() bool {
 		var a schemas.Advice
 		q := schemas.JobRequest{Model: demoModel, CPUs: schemas.CPUs{1}, Epochs: 4}
-		return l.bus.Request(within(t, oneTry), schemas.SubjectJobPredict, &q, &a) == nil && len(a.Regressors) >= 2
+		return l.bus.Request(within(t, oneTry), schemas.SubjectJobPredict, &q, &a) == nil &&
+			len(a.Regressors) >= 2
 	})
 	slo := schemas.Duration(time.Hour)
 	var jobs sync.WaitGroup
 	for _, id := range []string{"one", "two", "three"} {
 		jobs.Go(func() {
-			digitsJob(t, l.bus, schemas.JobRequest{JobID: id, CPUs: schemas.CPUs{1, 2}, BatchSizes: []int{4, 16, 64}, Epochs: 4, SLO: slo}, 0)
+			digitsJob(t, l.bus, schemas.JobRequest{
+				JobID:      id,
+				CPUs:       schemas.CPUs{1, 2},
+				BatchSizes: []int{4, 16, 64},
+				Epochs:     4,
+				SLO:        slo,
+			}, 0)
 		})
 	}
 	jobs.Wait()
 	learn(t, l.bus, func() {})
-	digitsJob(t, l.bus, schemas.JobRequest{JobID: "four", CPUs: schemas.CPUs{1, 2}, BatchSizes: []int{4, 16, 64}, Epochs: 4, SLO: slo}, 0)
+	digitsJob(t, l.bus, schemas.JobRequest{
+		JobID:      "four",
+		CPUs:       schemas.CPUs{1, 2},
+		BatchSizes: []int{4, 16, 64},
+		Epochs:     4,
+		SLO:        slo,
+	}, 0)
 	log, err := replay.ReadBus(within(t, patience), l.bus)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +77,9 @@ func TestReplay_OfARealLog(t *testing.T) {
 	l := startAll(t, func(f *localFlags) { f.Promise = string(schemas.PromiseMean) })
 	log, ran := realPast(t, l)
 	t.Run("gives the same numbers", func(t *testing.T) { sameNumbers(t, l, log, ran) })
-	t.Run("gives the same numbers where JOB holds the advice", func(t *testing.T) { sameInOldLog(t, log) })
+	t.Run("gives the same numbers where JOB holds the advice", func(t *testing.T) {
+		sameInOldLog(t, log)
+	})
 	t.Run("finds what differs", func(t *testing.T) { differs(t, log) }) // changes the log
 }
 
@@ -71,13 +90,17 @@ func sameNumbers(t *testing.T, l *local, log *replay.Log, ran int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := v.Total(); all.Different > 0 || all.Unrepeatable > 0 || v.Answers.Equal != ran || v.Predictions.Equal == 0 {
+	if all := v.Total(); all.Different > 0 || all.Unrepeatable > 0 || v.Answers.Equal != ran ||
+		v.Predictions.Equal == 0 {
 		t.Errorf("verify = %+v, want %d equal answers, equal predictions, and nothing else", v, ran)
 	}
 
 	file := filepath.Join(t.TempDir(), "log.jsonl")
 	w, out := testWorld(t.Context())
-	if err := (&replayCommand{natsFlags: natsFlags{NATSURL: l.endpoints.NATSURL}, Save: file}).Run(w); err != nil {
+	if err := (&replayCommand{
+		natsFlags: natsFlags{NATSURL: l.endpoints.NATSURL},
+		Save:      file,
+	}).Run(w); err != nil {
 		t.Fatal(err)
 	}
 	saved, err := os.ReadFile(file)
@@ -92,7 +115,8 @@ func sameNumbers(t *testing.T, l *local, log *replay.Log, ran int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if from.Answers != v.Answers || from.Predictions.Equal < v.Predictions.Equal || from.Total().Different > 0 {
+	if from.Answers != v.Answers || from.Predictions.Equal < v.Predictions.Equal ||
+		from.Total().Different > 0 {
 		t.Errorf("from the file %+v, from the bus %+v", from, v)
 	}
 
@@ -105,7 +129,13 @@ func sameNumbers(t *testing.T, l *local, log *replay.Log, ran int) {
 	var results [2]replay.Result
 	for i := range results {
 		out.Reset()
-		c := replayCommand{Log: file, outputFlags: outputFlags{Output: "json"}, Rules: []string{"courier", "paper", "random", "largest"}, Regressor: []string{digest}, Confidence: 0.5}
+		c := replayCommand{
+			Log:         file,
+			outputFlags: outputFlags{Output: "json"},
+			Rules:       []string{"courier", "paper", "random", "largest"},
+			Regressor:   []string{digest},
+			Confidence:  0.5,
+		}
 		if err := c.Run(w); err != nil {
 			t.Fatal(err)
 		}
@@ -118,22 +148,28 @@ func sameNumbers(t *testing.T, l *local, log *replay.Log, ran int) {
 	}
 	rules := results[0].Rules
 	if len(rules) != 7 {
-		t.Fatalf("%d rules, want the record, two of courier and paper, random and largest: %+v", len(rules), rules)
+		t.Fatalf("%d rules, want the record, two of courier and paper, random and largest: %+v",
+			len(rules), rules)
 	}
 	recorded, courier := rules[0], rules[1]
-	if recorded.Submissions != 4 || recorded.Measured != recorded.Promised || (recorded.Promised > 0) != (recorded.MeasuredCPUSeconds > 0) {
-		t.Errorf("the record %+v, want four submissions, and every promise measured: the jobs ran as advised", recorded)
+	if recorded.Submissions != 4 || recorded.Measured != recorded.Promised ||
+		(recorded.Promised > 0) != (recorded.MeasuredCPUSeconds > 0) {
+		t.Errorf("the record %+v, want four submissions, and every promise measured: the jobs"+
+			" ran as advised",
+			recorded)
 	}
 	courier.Rule = recorded.Rule
 	if diff := cmp.Diff(recorded, courier); diff != "" {
 		t.Errorf("the same rule with the same regressors is another:\n%s", diff)
 	}
 	for _, s := range rules {
-		if s.Promised != s.Measured+s.Predicted+s.Unjudged || s.Submissions != s.Promised+s.Refused+s.Explored {
+		if s.Promised != s.Measured+s.Predicted+s.Unjudged ||
+			s.Submissions != s.Promised+s.Refused+s.Explored {
 			t.Errorf("%s does not add up: %+v", s.Rule, s)
 		}
 	}
-	if largest := rules[6]; largest.Promised != 4 || largest.Measured+largest.Predicted != 4 || largest.AllPredictedAccuracy == nil {
+	if largest := rules[6]; largest.Promised != 4 || largest.Measured+largest.Predicted != 4 ||
+		largest.AllPredictedAccuracy == nil {
 		t.Errorf("largest %+v, want four promises, those that ran otherwise predicted", largest)
 	}
 }
@@ -199,7 +235,8 @@ func differs(t *testing.T, log *replay.Log) {
 	for i := range log.Records {
 		if e, ok := log.Records[i].Event.(*schemas.Submitted); ok && e.JobID == "four" {
 			changed := *e
-			changed.Advice.Alternatives = append([]schemas.Alternative(nil), e.Advice.Alternatives...)
+			changed.Advice.Alternatives = append([]schemas.Alternative(nil),
+				e.Advice.Alternatives...)
 			changed.Advice.Alternatives[1].PredictedSeconds = &lied
 			log.Records[i].Event = &changed
 		}
@@ -208,15 +245,21 @@ func differs(t *testing.T, log *replay.Log) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Answers.Different != 1 || len(v.Differences) != 1 || v.Differences[0].EventID != "four/submitted" ||
-		v.Differences[0].Field != "alternatives[1].predicted_seconds" || string(v.Differences[0].Recorded) != "0.123456" {
-		t.Errorf("verify = %+v, want the lie in alternatives[1].predicted_seconds of four/submitted", v)
+	if v.Answers.Different != 1 || len(v.Differences) != 1 ||
+		v.Differences[0].EventID != "four/submitted" ||
+		v.Differences[0].Field != "alternatives[1].predicted_seconds" ||
+		string(v.Differences[0].Recorded) != "0.123456" {
+		t.Errorf("verify = %+v, want the lie in alternatives[1].predicted_seconds of four/submitted",
+			v)
 	}
 
 	log.Artifacts = nil
 	v, err = log.Verify(t.Context())
-	if all := v.Total(); err != nil || v.Answers.Equal == 0 || v.Answers.Unrepeatable == 0 || all.Different > 0 || len(v.Unrepeatable) == 0 {
-		t.Errorf("without artifacts verify = %+v, %v, want the answers without regressors equal, and the others unrepeatable", v, err)
+	if all := v.Total(); err != nil || v.Answers.Equal == 0 || v.Answers.Unrepeatable == 0 ||
+		all.Different > 0 || len(v.Unrepeatable) == 0 {
+		t.Errorf("without artifacts verify = %+v, %v, want the answers without regressors equal,"+
+			" and the others unrepeatable",
+			v, err)
 	}
 	for _, u := range v.Unrepeatable {
 		if !strings.Contains(u.Reason, "are not in the log") {

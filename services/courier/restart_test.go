@@ -102,7 +102,9 @@ func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 		epochsSoFar := seen(t, b)
 		c.kill()
 		c.start()
-		await(t, "more epochs after "+c.args[0]+" was killed", func() bool { return seen(t, b) > epochsSoFar+30 })
+		await(t, "more epochs after "+c.args[0]+" was killed", func() bool {
+			return seen(t, b) > epochsSoFar+30
+		})
 	}
 	server.Stop()
 	server.Restart(t)
@@ -116,7 +118,10 @@ func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 	checkLog(t, b, jobs)
 	await(t, "the advisor to know every end", func() bool {
 		var l schemas.JobList
-		err := b.Request(within(t, oneTry), schemas.SubjectJobList, &schemas.JobListRequest{State: schemas.StateFinished, Limit: schemas.MaxPage}, &l)
+		err := b.Request(within(t, oneTry), schemas.SubjectJobList, &schemas.JobListRequest{
+			State: schemas.StateFinished,
+			Limit: schemas.MaxPage,
+		}, &l)
 		return err == nil && len(l.Jobs) == len(jobs)
 	})
 	checkTables(t, b, storetest.Open(t, address))
@@ -139,15 +144,33 @@ func runJobs(t *testing.T, b *bus.Bus, spoolDir string, lane int, stop chan stru
 		default:
 		}
 		var output bytes.Buffer
-		q := schemas.JobRequest{JobID: fmt.Sprintf("lane%d-%d", lane, n), Model: demoModel, CPUs: schemas.CPUs{1}, BatchSizes: []int{4, 8, 16, 32, 64}, Epochs: restartEpochs, Nodes: []string{"node-a"}}
+		q := schemas.JobRequest{
+			JobID:      fmt.Sprintf("lane%d-%d", lane, n),
+			Model:      demoModel,
+			CPUs:       schemas.CPUs{1},
+			BatchSizes: []int{4, 8, 16, 32, 64},
+			Epochs:     restartEpochs,
+			Nodes:      []string{"node-a"},
+		}
 		r, err := runner.Run(t.Context(), runner.Options{
-			Observer: collector.NewObserver(slog.New(slog.DiscardHandler)),
-			Request:  q, Node: "node-a", BatchSize: q.BatchSizes[n%len(q.BatchSizes)], NoPTY: true, SpoolDir: spoolDir, Stdout: &output, Stderr: &output, Patience: time.Second,
-			Command: []string{program, "workload", "digits", "--batch-size", "{batch}", "--cpus", "{cpus}", "--epochs", "{epochs}", "--augment", "1"},
+			Observer:  collector.NewObserver(slog.New(slog.DiscardHandler)),
+			Request:   q,
+			Node:      "node-a",
+			BatchSize: q.BatchSizes[n%len(q.BatchSizes)],
+			NoPTY:     true,
+			SpoolDir:  spoolDir,
+			Stdout:    &output,
+			Stderr:    &output,
+			Patience:  time.Second,
+			Command: []string{
+				program, "workload", "digits", "--batch-size", "{batch}", "--cpus", "{cpus}",
+				"--epochs", "{epochs}", "--augment", "1",
+			},
 			Connect: func(context.Context) (*bus.Bus, error) { return b, nil },
 		}, slog.New(slog.DiscardHandler))
 		if err != nil || r.ExitCode != 0 || len(r.Epochs) != restartEpochs {
-			t.Errorf("job %s: status %d, %d epochs, %v\n%s", q.JobID, r.ExitCode, len(r.Epochs), err, output.String())
+			t.Errorf("job %s: status %d, %d epochs, %v\n%s", q.JobID, r.ExitCode, len(r.Epochs),
+				err, output.String())
 			return jobs
 		}
 		jobs = append(jobs, r.JobID)
@@ -222,7 +245,8 @@ func checkTables(t *testing.T, b *bus.Bus, d *store.Database) {
 		}
 		await(t, "all rows of "+table, func() bool {
 			rows = rows[:0]
-			return d.Query(within(t, oneTry), &rows, "SELECT event_id FROM "+table) == nil && len(rows) >= len(ids)
+			return d.Query(within(t, oneTry), &rows, "SELECT event_id FROM "+table) == nil &&
+				len(rows) >= len(ids)
 		})
 		times := map[string]int{}
 		for _, r := range rows {

@@ -14,16 +14,16 @@ import (
 type runCommand struct {
 	natsFlags
 	requestFlags
-	Adapt        string   `help:"How an advised batch size is taken while the command runs: off, it is advice only; control, the command reads it between epochs as batch_size from the JSON file that $$COURIER_CONTROL names, and prints it with each epoch; restart, the command is ended after an epoch (SIGTERM) and started again with the new {batch}, and {epoch} for the epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
-	BatchSize    int      `help:"Run with this batch size instead of the advised one; with --adapt, begin with it."`
-	EpochPattern string   `help:"Regular expression that finds an epoch in a line of output, with the groups epoch, and seconds, loss, accuracy, batch_size where there." env:"COURIER_EPOCH_PATTERN"`
-	Format       string   `help:"Of the output: auto, bigdl, json or pattern." default:"auto" enum:"auto,bigdl,json,pattern" env:"COURIER_FORMAT"`
-	NoCgroup     bool     `help:"Leave the command in the cgroup of this process; without it, it gets one of its own where that is permitted, which changes nothing and counts." env:"COURIER_NO_CGROUP"`
+	Adapt        string   `help:"How the command takes a new batch size while it runs. off: not at all; control: it reads batch_size between epochs from the JSON file in $$COURIER_CONTROL, and prints it with each epoch; restart: it is terminated after an epoch (SIGTERM) and started again with the new {batch}, and with {epoch}, the number of epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
+	BatchSize    int      `help:"Run with this batch size instead of the advised one; with --adapt, start with it."`
+	EpochPattern string   `help:"Regular expression that matches an epoch in a line of output, with the group epoch, and optionally seconds, loss, accuracy and batch_size." env:"COURIER_EPOCH_PATTERN"`
+	Format       string   `help:"Format of the output of the command (auto, bigdl, json, pattern)." default:"auto" enum:"auto,bigdl,json,pattern" env:"COURIER_FORMAT"`
+	NoCgroup     bool     `help:"Run the command in the cgroup of this process. By default it gets its own where permitted, only to measure its use." env:"COURIER_NO_CGROUP"`
 	NoPTY        bool     `name:"no-pty" help:"Give the command a pipe instead of a terminal." env:"COURIER_NO_PTY"`
-	NoProgress   bool     `help:"No progress bar."`
+	NoProgress   bool     `help:"Show no progress bar."`
 	Node         string   `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
-	SpoolDir     string   `help:"Where events wait that could not be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
-	Command      []string `arg:"" optional:"" passthrough:"" help:"The training command; {batch}, {cpus}, {epochs} and {epoch}, those done, are filled in."`
+	SpoolDir     string   `help:"Directory for events that cannot be published now (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
+	Command      []string `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {epochs} and {epoch}, the number of epochs done, are replaced."`
 }
 
 func (c *runCommand) Run(w *world) error {
@@ -36,15 +36,29 @@ func (c *runCommand) Run(w *world) error {
 		command = command[1:]
 	}
 	if len(command) == 0 {
-		return fmt.Errorf("no command: courier run --model NAME --cpus N --epochs N -- COMMAND --batch-size {batch}")
+		return fmt.Errorf("no command: courier run --model NAME --cpus N --epochs N -- COMMAND" +
+			" --batch-size {batch}")
 	}
 	request := c.request()
 	request.User = c.asker(request.User)
-	var connection atomic.Pointer[bus.Bus] // it may come after the job has ended
+	var connection atomic.Pointer[bus.Bus] // It may be set after the job has ended.
 	result, err := runner.Run(w.ctx, runner.Options{
-		Observer: collector.NewObserver(w.log),
-		Request:  request, Node: node, Command: command, EpochPattern: c.EpochPattern, Format: c.Format, NoPTY: c.NoPTY, NoCgroup: c.NoCgroup, Progress: !c.NoProgress,
-		Adapt: c.Adapt, BatchSize: c.BatchSize, SpoolDir: c.SpoolDir, Stdin: os.Stdin, Stdout: w.stdout, Stderr: w.stderr, ForwardSignals: true,
+		Observer:       collector.NewObserver(w.log),
+		Request:        request,
+		Node:           node,
+		Command:        command,
+		EpochPattern:   c.EpochPattern,
+		Format:         c.Format,
+		NoPTY:          c.NoPTY,
+		NoCgroup:       c.NoCgroup,
+		Progress:       !c.NoProgress,
+		Adapt:          c.Adapt,
+		BatchSize:      c.BatchSize,
+		SpoolDir:       c.SpoolDir,
+		Stdin:          os.Stdin,
+		Stdout:         w.stdout,
+		Stderr:         w.stderr,
+		ForwardSignals: true,
 		Connect: func(ctx context.Context) (*bus.Bus, error) {
 			b, err := bus.Connect(ctx, c.person(c.NATSURL, "courier-run"), w.log, nil)
 			connection.Store(b)

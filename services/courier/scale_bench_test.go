@@ -30,7 +30,9 @@ import (
 // costs scale, and the rate does not.
 func BenchmarkScale(b *testing.B) {
 	for _, advisors := range []int{1, 2, 4} {
-		b.Run(fmt.Sprintf("advisors=%d", advisors), func(b *testing.B) { benchmarkScale(b, advisors) })
+		b.Run(fmt.Sprintf("advisors=%d", advisors), func(b *testing.B) {
+			benchmarkScale(b, advisors)
+		})
 	}
 }
 
@@ -50,13 +52,15 @@ func benchmarkScale(b *testing.B, advisors int) {
 		before = s.spent(b)
 		s.progress(b, jobs, epochs, round)
 		after = s.quiet(b)
-		b.ReportMetric((after.advisors-before.advisors)/float64(advisors)/epochs*1e6, "us/epoch-advisor")
+		b.ReportMetric((after.advisors-before.advisors)/float64(advisors)/epochs*1e6,
+			"us/epoch-advisor")
 		b.ReportMetric((after.nats-before.nats)/epochs*1e6, "us/epoch-nats")
 
 		before = after
 		s.sample(b, samples, round)
 		after = s.quiet(b)
-		b.ReportMetric((after.advisors-before.advisors)/float64(advisors)/samples*1e6, "us/sample-advisor")
+		b.ReportMetric((after.advisors-before.advisors)/float64(advisors)/samples*1e6,
+			"us/sample-advisor")
 		b.ReportMetric((after.nats-before.nats)/samples*1e6, "us/sample-nats")
 	}
 	begin := time.Now()
@@ -84,7 +88,10 @@ func newScale(b *testing.B, advisors int) *scale {
 	trainer := spawn(b, "trainer", "--nats-url="+s.url)
 	await(b, "regressors", func() bool {
 		var reply schemas.TrainReply
-		err := s.log.Request(within(b, 30*time.Second), schemas.SubjectRegressorTrain, &schemas.TrainRequest{Promote: true}, &reply)
+		err := s.log.Request(within(b, 30*time.Second), schemas.SubjectRegressorTrain,
+			&schemas.TrainRequest{
+				Promote: true,
+			}, &reply)
 		return err == nil && len(reply.Promoted) == len(schemas.Targets())
 	})
 	trainer.kill()
@@ -100,7 +107,10 @@ func natsProcess(b *testing.B) (url string, pid int, log *bus.Bus) {
 	port := storetest.FreePort(b)
 	url = fmt.Sprintf("nats://127.0.0.1:%d", port)
 	pid = spawn(b, natsRole, filepath.Join(b.TempDir(), "jetstream"), strconv.Itoa(port)).cmd.Process.Pid
-	log, err := bus.Connect(within(b, 30*time.Second), bus.Options{URL: url, Name: b.Name()}, slog.New(slog.DiscardHandler), nil)
+	log, err := bus.Connect(within(b, 30*time.Second), bus.Options{
+		URL:  url,
+		Name: b.Name(),
+	}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -175,7 +185,14 @@ func (s *scale) quiet(b *testing.B) spent {
 }
 
 func askedAt(node int) schemas.JobRequest {
-	return schemas.JobRequest{Model: "model-1", CPUs: schemas.CPUs{2}, BatchSizes: []int{16, 32, 64, 128}, Epochs: 1000, SLO: schemas.Duration(time.Hour), Nodes: []string{fmt.Sprint("node-", node)}}
+	return schemas.JobRequest{
+		Model:      "model-1",
+		CPUs:       schemas.CPUs{2},
+		BatchSizes: []int{16, 32, 64, 128},
+		Epochs:     1000,
+		SLO:        schemas.Duration(time.Hour),
+		Nodes:      []string{fmt.Sprint("node-", node)},
+	}
 }
 
 func jobName(n int) string { return fmt.Sprint("now-", n) }
@@ -187,7 +204,9 @@ func (s *scale) begin(b *testing.B, jobs int) {
 		q := askedAt(n / 2)
 		q.JobID = jobName(n)
 		var a schemas.Advice
-		if err := s.log.Request(within(b, 10*time.Second), schemas.SubjectJobSubmit, &q, &a); err != nil {
+		if err := s.log.Request(
+			within(b, 10*time.Second), schemas.SubjectJobSubmit, &q, &a,
+		); err != nil {
 			b.Fatal(err)
 		}
 		e := &schemas.Started{Setting: settingOf(n), NodeCores: 16}
@@ -200,7 +219,13 @@ func (s *scale) begin(b *testing.B, jobs int) {
 }
 
 func settingOf(n int) schemas.Setting {
-	return schemas.Setting{Model: "model-1", BatchSize: 64, CPUs: 2, Epochs: 1000, Nodes: []string{fmt.Sprint("node-", n/2)}}
+	return schemas.Setting{
+		Model:     "model-1",
+		BatchSize: 64,
+		CPUs:      2,
+		Epochs:    1000,
+		Nodes:     []string{fmt.Sprint("node-", n/2)},
+	}
 }
 
 // request asks from 64 goroutines.
@@ -232,7 +257,14 @@ func (s *scale) progress(b *testing.B, jobs, epochs, round int) {
 	b.Helper()
 	for n := range epochs {
 		accuracy, job := 0.9, n%jobs
-		e := &schemas.Epoch{Setting: settingOf(job), NodeCores: 16, Epoch: uint32((round*epochs+n)/jobs) + 1, DurationSeconds: 0.6, DurationSource: schemas.DurationReported, Accuracy: &accuracy}
+		e := &schemas.Epoch{
+			Setting:         settingOf(job),
+			NodeCores:       16,
+			Epoch:           uint32((round*epochs+n)/jobs) + 1,
+			DurationSeconds: 0.6,
+			DurationSource:  schemas.DurationReported,
+			Accuracy:        &accuracy,
+		}
 		e.EventID, e.At, e.JobID, e.Run = schemas.EpochID(jobName(job), 1, e.Epoch), time.Now().UTC(), jobName(job), 1
 		if _, err := s.log.Publish(within(b, 10*time.Second), e); err != nil {
 			b.Fatal(err)

@@ -21,7 +21,9 @@ import (
 // of this machine, so that costs scale, and the rate does not.
 func BenchmarkScaleStores(b *testing.B) {
 	for _, stores := range []int{1, 2, 4} {
-		b.Run(fmt.Sprintf("stores=%d", stores), func(b *testing.B) { benchmarkScaleStores(b, stores) })
+		b.Run(fmt.Sprintf("stores=%d", stores), func(b *testing.B) {
+			benchmarkScaleStores(b, stores)
+		})
 	}
 }
 
@@ -31,7 +33,9 @@ func benchmarkScaleStores(b *testing.B, stores int) {
 	url, nats, log := natsProcess(b)
 	parts := map[string][]int{"nats": {nats}, "clickhouse": {clickhouse.Process(b).Pid}}
 	for range stores {
-		parts["stores"] = append(parts["stores"], spawn(b, "store", "--nats-url="+url, "--clickhouse-url="+clickhouse.Address(b)).cmd.Process.Pid)
+		parts["stores"] = append(parts["stores"],
+			spawn(b, "store", "--nats-url="+url, "--clickhouse-url="+
+				clickhouse.Address(b)).cmd.Process.Pid)
 	}
 	rested(b, parts["stores"], parts["clickhouse"]) // all have made or seen the tables
 	js, err := jetstream.New(dial(b, url))
@@ -64,7 +68,8 @@ func benchmarkScaleStores(b *testing.B, stores int) {
 		})
 		b.ReportMetric((samples+epochs)/time.Since(begin).Seconds(), "events/s")
 		for part := range parts {
-			b.ReportMetric((spentBy(b, parts[part])-before[part])/(samples+epochs)*1e6, "us/event-"+part)
+			b.ReportMetric((spentBy(b, parts[part])-before[part])/(samples+epochs)*1e6,
+				"us/event-"+part)
 		}
 	}
 }
@@ -76,7 +81,8 @@ func rested(b *testing.B, all ...[]int) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	<-tick.C
-	for before, now := 0.0, spentBy(b, pids); now-before > 0.2; before, now = now, spentBy(b, pids) {
+	for before, now := 0.0, spentBy(b, pids); now-before > 0.2; before, now = now, spentBy(b,
+		pids) {
 		<-tick.C
 	}
 }
@@ -99,7 +105,8 @@ func put(b *testing.B, js jetstream.JetStream, events ...schemas.Event) {
 	}
 	data, err := schemas.Marshal(message)
 	if err == nil {
-		_, err = js.PublishAsync(events[0].Subject(), data, jetstream.WithMsgID(schemas.MessageID(events)), jetstream.WithStallWait(time.Minute))
+		_, err = js.PublishAsync(events[0].Subject(), data,
+			jetstream.WithMsgID(schemas.MessageID(events)), jetstream.WithStallWait(time.Minute))
 	}
 	if err != nil {
 		b.Fatal(err)

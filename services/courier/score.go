@@ -11,5 +11,6 @@ type scoreCommand struct {
 }
 
 func (c *scoreCommand) Run(w *world) error {
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobScore, &schemas.ScoreRequest{}, report.Score)
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobScore, &schemas.ScoreRequest{},
+		report.Score)
 }

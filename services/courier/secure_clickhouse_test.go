@@ -19,7 +19,11 @@ import (
 )
 
 // Passwords of the users that deploy/clickhouse makes.
-var tablePasswords = map[string]string{"courier": "of-the-store-1", "reader": "of-the-reader-2", "trainer": "of-the-trainer-3"}
+var tablePasswords = map[string]string{
+	"courier": "of-the-store-1",
+	"reader":  "of-the-reader-2",
+	"trainer": "of-the-trainer-3",
+}
 
 // startTables runs the engine as a server of its own, with the users of
 // deploy/clickhouse where a ClickHouse server has them, and returns its native port.
@@ -40,8 +44,15 @@ func startTables(t *testing.T) int {
 			t.Fatal(err)
 		}
 	}
-	write("config.xml", fmt.Sprintf("<clickhouse><path>%s</path><users_config>%s/users.xml</users_config><listen_host>127.0.0.1</listen_host><tcp_port>%d</tcp_port><logger><level>warning</level><log>%s/log</log><console>0</console></logger></clickhouse>", data, run, port, run))
-	write("users.xml", "<clickhouse><profiles><default/></profiles><quotas><default/></quotas><users><default><password></password><profile>default</profile><quota>default</quota></default></users></clickhouse>")
+	write("config.xml",
+		fmt.Sprintf("<clickhouse><path>%s</path><users_config>%s/users.xml</users_config>"+
+			"<listen_host>127.0.0.1</listen_host><tcp_port>%d</tcp_port><logger>"+
+			"<level>warning</level><log>%s/log</log><console>0</console></logger></clickhouse>",
+			data, run, port, run))
+	write("users.xml",
+		"<clickhouse><profiles><default/></profiles><quotas><default/></quotas><users><default>"+
+			"<password></password><profile>default</profile><quota>default</quota></default>"+
+			"</users></clickhouse>")
 	deploy := filepath.Join("..", "..", "deploy", "clickhouse")
 	write("config.d/courier.xml", read(t, filepath.Join(deploy, "config.xml")))
 	write("users.d/courier.xml", read(t, filepath.Join(deploy, "users.xml")))
@@ -50,11 +61,19 @@ func startTables(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(program(t), engineHostCommand, "-library", library, "-store", data, "--", "--config-file="+filepath.Join(run, "config.xml"), "--path="+data, "--listen_host=127.0.0.1",
-		fmt.Sprintf("--tcp_port=%d", port), "--interactive", "--disable_suggestion", "--progress=off", "--history_file=/dev/null", "--query=SYSTEM START LISTEN TCP")
+	c := exec.Command(program(t), engineHostCommand, "-library", library, "-store", data, "--",
+		"--config-file="+filepath.Join(run, "config.xml"), "--path="+
+			data, "--listen_host=127.0.0.1",
+		fmt.Sprintf("--tcp_port=%d", port), "--interactive", "--disable_suggestion",
+		"--progress=off", "--history_file=/dev/null", "--query=SYSTEM START LISTEN TCP")
 	c.Dir, c.ExtraFiles = run, []*os.File{life}
-	c.Env = []string{"HOME=" + run, "TERM=dumb", "PATH=/nonexistent", "COURIER_CLICKHOUSE_PASSWORD=" + tablePasswords["courier"],
-		"COURIER_CLICKHOUSE_READER_PASSWORD=" + tablePasswords["reader"], "COURIER_CLICKHOUSE_TRAINER_PASSWORD=" + tablePasswords["trainer"]}
+	c.Env = []string{
+		"HOME=" + run, "TERM=dumb", "PATH=/nonexistent",
+		"COURIER_CLICKHOUSE_PASSWORD=" + tablePasswords["courier"],
+		"COURIER_CLICKHOUSE_READER_PASSWORD=" +
+			tablePasswords["reader"], "COURIER_CLICKHOUSE_TRAINER_PASSWORD=" +
+			tablePasswords["trainer"],
+	}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +90,15 @@ func startTables(t *testing.T) int {
 func TestSecure_UsersOfTheTables(t *testing.T) {
 	port := startTables(t)
 	as := func(user string) *store.Database {
-		u := url.URL{Scheme: "clickhouse", User: url.UserPassword(user, tablePasswords[user]), Host: fmt.Sprintf("127.0.0.1:%d", port), Path: "/courier"}
-		d, err := store.Open(t.Context(), store.Options{URL: u.String()}, slog.New(slog.DiscardHandler), nil)
+		u := url.URL{
+			Scheme: "clickhouse",
+			User:   url.UserPassword(user, tablePasswords[user]),
+			Host:   fmt.Sprintf("127.0.0.1:%d", port),
+			Path:   "/courier",
+		}
+		d, err := store.Open(t.Context(), store.Options{
+			URL: u.String(),
+		}, slog.New(slog.DiscardHandler), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +128,9 @@ func TestSecure_UsersOfTheTables(t *testing.T) {
 			err := as(user).Exec(within(t, patience), c.statement)
 			if may := strings.Contains(c.may, user); may != (err == nil) {
 				t.Errorf("%s: %s = %v, want it done: %t", user, c.statement, err, may)
-			} else if !may && !strings.Contains(err.Error(), "ACCESS_DENIED") && !strings.Contains(err.Error(), "Not enough privileges") && !strings.Contains(err.Error(), "readonly mode") {
+			} else if !may && !strings.Contains(err.Error(), "ACCESS_DENIED") &&
+				!strings.Contains(err.Error(), "Not enough privileges") &&
+				!strings.Contains(err.Error(), "readonly mode") {
 				t.Errorf("%s: %s = %v, want it denied", user, c.statement, err)
 			}
 		}
@@ -111,11 +139,15 @@ func TestSecure_UsersOfTheTables(t *testing.T) {
 		var rows []struct {
 			N uint64 `ch:"n"`
 		}
-		if err := as(user).Query(within(t, patience), &rows, "SELECT count() AS n FROM jobs"); err != nil {
+		if err := as(user).Query(
+			within(t, patience), &rows, "SELECT count() AS n FROM jobs",
+		); err != nil {
 			t.Errorf("%s reads: %v", user, err)
 		}
 	}
-	if err := store.NewHistory(as("trainer")).Events(within(t, patience), time.Time{}, func(schemas.Event) error { return nil }); err != nil {
+	if err := store.NewHistory(as("trainer")).Events(within(t, patience), time.Time{}, func(schemas.Event) error {
+		return nil
+	}); err != nil {
 		t.Errorf("the trainer recalls: %v", err)
 	}
 }

@@ -25,7 +25,9 @@ import (
 type trial func(nc *nats.Conn) error
 
 func publishes(subject string) trial {
-	return func(nc *nats.Conn) error { return nc.PublishRequest(subject, nc.NewRespInbox(), []byte("{}")) }
+	return func(nc *nats.Conn) error {
+		return nc.PublishRequest(subject, nc.NewRespInbox(), []byte("{}"))
+	}
 }
 
 func listens(subject string) trial {
@@ -61,7 +63,8 @@ func TestSecure_RightsHold(t *testing.T) {
 	if err := g.as(schemas.Operator, false).Prepare(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
-	advice, epoch := schemas.JobSubject("j1", schemas.EventAdvice), schemas.JobSubject("j1", schemas.EventEpoch)
+	advice, epoch := schemas.JobSubject("j1", schemas.EventAdvice), schemas.JobSubject("j1",
+		schemas.EventEpoch)
 	const api = "$JS.API."
 	for _, c := range []struct {
 		what string
@@ -69,43 +72,223 @@ func TestSecure_RightsHold(t *testing.T) {
 		may  string // who may; "": nobody of the list
 		not  string // who may not
 	}{
-		{"hear advice", listens(schemas.JobSubject("*", schemas.EventAdvice)), "ada", "collector store trainer gateway"},
-		{"read advice", publishes(api + "DIRECT.GET.ADVICE." + advice), "ada gateway", "collector trainer"},
-		{"read advice of an old log", publishes(api + "DIRECT.GET.JOB." + advice), "ada advisor gateway", "collector trainer"},
-		{"hear that a job is admitted", listens(schemas.JobSubject("*", schemas.EventAdmitted)), "ada", "collector store trainer gateway"},
-		{"read that a job is admitted", publishes(api + "DIRECT.GET.JOB." + schemas.JobSubject("j1", schemas.EventAdmitted)), "ada", "collector trainer"},
-		{"make a consumer of advice", publishes(api + "CONSUMER.CREATE.ADVICE.mine." + advice), "gateway store", "collector ada trainer advisor"},
-		{"take the store's place at advice", publishes(api + "CONSUMER.MSG.NEXT.ADVICE.store-ADVICE"), "store", "collector ada trainer gateway advisor"},
-		{"read any message of jobs", publishes(api + "STREAM.MSG.GET.JOB"), "store advisor", "collector ada trainer gateway"},
-		{"make a consumer of jobs", publishes(api + "CONSUMER.CREATE.JOB.mine." + advice), "advisor trainer gateway store", "collector ada"},
-		{"make an old consumer of jobs", publishes(api + "CONSUMER.DURABLE.CREATE.JOB.mine"), "", "collector ada store trainer gateway advisor"},
-		{"take the store's place", publishes(api + "CONSUMER.MSG.NEXT.JOB.store-JOB"), "store", "collector ada trainer gateway advisor"},
-		{"delete the store's durable", publishes(api + "CONSUMER.DELETE.JOB.store-JOB"), "store", "collector ada trainer gateway advisor"},
+		{
+			"hear advice",
+			listens(schemas.JobSubject("*", schemas.EventAdvice)),
+			"ada",
+			"collector store trainer gateway",
+		},
+		{
+			"read advice",
+			publishes(api + "DIRECT.GET.ADVICE." + advice),
+			"ada gateway",
+			"collector trainer",
+		},
+		{
+			"read advice of an old log",
+			publishes(api + "DIRECT.GET.JOB." + advice),
+			"ada advisor gateway",
+			"collector trainer",
+		},
+		{
+			"hear that a job is admitted",
+			listens(schemas.JobSubject("*", schemas.EventAdmitted)),
+			"ada",
+			"collector store trainer gateway",
+		},
+		{
+			"read that a job is admitted",
+			publishes(api + "DIRECT.GET.JOB." + schemas.JobSubject("j1", schemas.EventAdmitted)),
+			"ada",
+			"collector trainer",
+		},
+		{
+			"make a consumer of advice",
+			publishes(api + "CONSUMER.CREATE.ADVICE.mine." + advice),
+			"gateway store",
+			"collector ada trainer advisor",
+		},
+		{
+			"take the store's place at advice",
+			publishes(api + "CONSUMER.MSG.NEXT.ADVICE.store-ADVICE"),
+			"store",
+			"collector ada trainer gateway advisor",
+		},
+		{
+			"read any message of jobs",
+			publishes(api + "STREAM.MSG.GET.JOB"),
+			"store advisor",
+			"collector ada trainer gateway",
+		},
+		{
+			"make a consumer of jobs",
+			publishes(api + "CONSUMER.CREATE.JOB.mine." + advice),
+			"advisor trainer gateway store",
+			"collector ada",
+		},
+		{
+			"make an old consumer of jobs",
+			publishes(api + "CONSUMER.DURABLE.CREATE.JOB.mine"),
+			"",
+			"collector ada store trainer gateway advisor",
+		},
+		{
+			"take the store's place",
+			publishes(api + "CONSUMER.MSG.NEXT.JOB.store-JOB"),
+			"store",
+			"collector ada trainer gateway advisor",
+		},
+		{
+			"delete the store's durable",
+			publishes(api + "CONSUMER.DELETE.JOB.store-JOB"),
+			"store",
+			"collector ada trainer gateway advisor",
+		},
 		{"write an epoch", publishes(epoch), "advisor", "collector ada bob store trainer gateway"},
-		{"tell of a job as ada", publishes(schemas.PersonSubject("ada", epoch)), "ada", "bob worker collector store trainer gateway advisor"},
-		{"submit without a name", publishes(schemas.SubjectJobSubmit), "", "ada bob collector store trainer gateway advisor"},
-		{"submit as ada", publishes(schemas.PersonSubject("ada", schemas.SubjectJobSubmit)), "ada gateway", "bob worker collector store trainer advisor"},
-		{"cancel as ada", publishes(schemas.PersonSubject("ada", schemas.SubjectJobCancel)), "ada gateway", "bob worker collector store trainer advisor"},
-		{"cancel a job of anybody", publishes(schemas.SubjectJobCancel), "gateway", "ada bob collector store trainer advisor"},
-		{"answer requests", listens(schemas.SubjectJobSubmit), "advisor", "ada bob collector store trainer gateway"},
-		{"hear what persons tell", listens("person.>"), "", "ada bob collector store trainer gateway"},
-		{"hear ada's answers", listens(schemas.InboxPrefix("ada") + ".>"), "ada", "bob worker collector store trainer gateway advisor"},
-		{"write to ada's inbox", publishes(schemas.InboxPrefix("ada") + ".x"), "", "bob worker collector store trainer gateway advisor"},
-		{"ask for another champion", publishes(schemas.SubjectRegressorPromote), "gateway", "ada bob collector store trainer advisor"},
-		{"say that one was promoted", publishes(schemas.RegressorSubject(schemas.TargetEpochTime, schemas.EventPromoted)), "trainer", "ada bob collector store gateway advisor"},
-		{"replace a regressor", publishes("$O.REGRESSORS.C.x"), "trainer", "ada bob collector store gateway advisor"},
-		{"write an intent", publishes("$KV.INTENTS.store-JOB"), "store", "ada bob collector trainer gateway advisor"},
-		{"admit a job", publishes("$KV.ADMISSION." + schemas.AdmissionPool), "advisor", "ada bob collector trainer gateway store"},
-		{"take a stream's lease", publishes("$KV.LEASES.store-JOB"), "store", "ada bob collector trainer gateway advisor"},
-		{"take the trainer's lease", publishes("$KV.LEASES." + schemas.LeaseTrainer), "trainer", "ada bob collector store gateway advisor"},
-		{"write a sample", publishes(schemas.NodeSubject("node-a", schemas.EventSample)), "collector", "ada bob store trainer gateway advisor"},
-		{"widen the stream of jobs", publishes(api + "STREAM.UPDATE.JOB"), "operator advisor", "ada bob collector store trainer gateway"},
-		{"change another stream", publishes(api + "STREAM.UPDATE.NODE"), "operator", "ada bob collector store trainer gateway advisor"},
-		{"write a snapshot", publishes("$O.SNAPSHOTS.C.x"), "advisor", "ada bob collector store gateway trainer"},
-		{"delete a stream", publishes(api + "STREAM.DELETE.JOB"), "operator", "ada bob collector store trainer gateway advisor"},
-		{"delete a message", publishes(api + "STREAM.MSG.DELETE.JOB"), "operator", "ada bob collector store trainer gateway advisor"},
-		{"make a stream of any name", publishes(api + "STREAM.CREATE.MINE"), "operator", "ada bob collector store trainer gateway advisor"},
-		{"look into the server", publishes("$SYS.REQ.SERVER.PING"), "", "ada bob collector store trainer gateway advisor"},
+		{
+			"tell of a job as ada",
+			publishes(schemas.PersonSubject("ada", epoch)),
+			"ada",
+			"bob worker collector store trainer gateway advisor",
+		},
+		{
+			"submit without a name",
+			publishes(schemas.SubjectJobSubmit),
+			"",
+			"ada bob collector store trainer gateway advisor",
+		},
+		{
+			"submit as ada",
+			publishes(schemas.PersonSubject("ada", schemas.SubjectJobSubmit)),
+			"ada gateway",
+			"bob worker collector store trainer advisor",
+		},
+		{
+			"cancel as ada",
+			publishes(schemas.PersonSubject("ada", schemas.SubjectJobCancel)),
+			"ada gateway",
+			"bob worker collector store trainer advisor",
+		},
+		{
+			"cancel a job of anybody",
+			publishes(schemas.SubjectJobCancel),
+			"gateway",
+			"ada bob collector store trainer advisor",
+		},
+		{
+			"answer requests",
+			listens(schemas.SubjectJobSubmit),
+			"advisor",
+			"ada bob collector store trainer gateway",
+		},
+		{
+			"hear what persons tell",
+			listens("person.>"),
+			"",
+			"ada bob collector store trainer gateway",
+		},
+		{
+			"hear ada's answers",
+			listens(schemas.InboxPrefix("ada") + ".>"),
+			"ada",
+			"bob worker collector store trainer gateway advisor",
+		},
+		{
+			"write to ada's inbox",
+			publishes(schemas.InboxPrefix("ada") + ".x"),
+			"",
+			"bob worker collector store trainer gateway advisor",
+		},
+		{
+			"ask for another champion",
+			publishes(schemas.SubjectRegressorPromote),
+			"gateway",
+			"ada bob collector store trainer advisor",
+		},
+		{
+			"say that one was promoted",
+			publishes(schemas.RegressorSubject(schemas.TargetEpochTime, schemas.EventPromoted)),
+			"trainer",
+			"ada bob collector store gateway advisor",
+		},
+		{
+			"replace a regressor",
+			publishes("$O.REGRESSORS.C.x"),
+			"trainer",
+			"ada bob collector store gateway advisor",
+		},
+		{
+			"write an intent",
+			publishes("$KV.INTENTS.store-JOB"),
+			"store",
+			"ada bob collector trainer gateway advisor",
+		},
+		{
+			"admit a job",
+			publishes("$KV.ADMISSION." + schemas.AdmissionPool),
+			"advisor",
+			"ada bob collector trainer gateway store",
+		},
+		{
+			"take a stream's lease",
+			publishes("$KV.LEASES.store-JOB"),
+			"store",
+			"ada bob collector trainer gateway advisor",
+		},
+		{
+			"take the trainer's lease",
+			publishes("$KV.LEASES." + schemas.LeaseTrainer),
+			"trainer",
+			"ada bob collector store gateway advisor",
+		},
+		{
+			"write a sample",
+			publishes(schemas.NodeSubject("node-a", schemas.EventSample)),
+			"collector",
+			"ada bob store trainer gateway advisor",
+		},
+		{
+			"widen the stream of jobs",
+			publishes(api + "STREAM.UPDATE.JOB"),
+			"operator advisor",
+			"ada bob collector store trainer gateway",
+		},
+		{
+			"change another stream",
+			publishes(api + "STREAM.UPDATE.NODE"),
+			"operator",
+			"ada bob collector store trainer gateway advisor",
+		},
+		{
+			"write a snapshot",
+			publishes("$O.SNAPSHOTS.C.x"),
+			"advisor",
+			"ada bob collector store gateway trainer",
+		},
+		{
+			"delete a stream",
+			publishes(api + "STREAM.DELETE.JOB"),
+			"operator",
+			"ada bob collector store trainer gateway advisor",
+		},
+		{
+			"delete a message",
+			publishes(api + "STREAM.MSG.DELETE.JOB"),
+			"operator",
+			"ada bob collector store trainer gateway advisor",
+		},
+		{
+			"make a stream of any name",
+			publishes(api + "STREAM.CREATE.MINE"),
+			"operator",
+			"ada bob collector store trainer gateway advisor",
+		},
+		{
+			"look into the server",
+			publishes("$SYS.REQ.SERVER.PING"),
+			"",
+			"ada bob collector store trainer gateway advisor",
+		},
 	} {
 		for user := range strings.FieldsSeq(c.may) {
 			if user != schemas.Operator && !g.permits(user, c.try) {
@@ -128,7 +311,11 @@ func TestSecure_OnlyTheTrainerPromotes(t *testing.T) {
 	if err := g.as(schemas.Operator, false).Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
-	champion := schemas.Champion{Target: schemas.TargetEpochTime, ModelDigest: strings.Repeat("a", 64), ManifestDigest: strings.Repeat("b", 64)}
+	champion := schemas.Champion{
+		Target:         schemas.TargetEpochTime,
+		ModelDigest:    strings.Repeat("a", 64),
+		ManifestDigest: strings.Repeat("b", 64),
+	}
 	seeds, err := filepath.Glob(g.file("*.nk"))
 	if err != nil || len(seeds) < 9 {
 		t.Fatalf("%d seeds: %v", len(seeds), err)
@@ -165,13 +352,15 @@ func TestSecure_RefusalsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, err := range map[string]error{
-		"promote": g.as("ada", true).Request(within(t, patience), schemas.SubjectRegressorPromote, &schemas.PromoteRequest{}, new(schemas.Promoted)),
+		"promote": g.as("ada", true).Request(within(t, patience), schemas.SubjectRegressorPromote,
+			&schemas.PromoteRequest{}, new(schemas.Promoted)),
 		"publish": func() error {
 			_, err := g.as("store", false).Publish(within(t, patience), sampleOf("node-a"))
 			return err
 		}(),
 	} {
-		if !errors.Is(err, schemas.ErrForbidden) || !strings.Contains(fmt.Sprint(err), "does not permit") {
+		if !errors.Is(err, schemas.ErrForbidden) ||
+			!strings.Contains(fmt.Sprint(err), "does not permit") {
 			t.Errorf("%s = %v, want forbidden by nats", what, err)
 		}
 	}
@@ -195,10 +384,15 @@ func TestSecure_TheRightsTakeNkeysFromTheEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := filepath.Join(t.TempDir(), "nats.conf")
-	if err := os.WriteFile(config, []byte("include "+"\""+relative(t, filepath.Dir(config), absolute)+"\"\n"), 0o600); err != nil {
+	if err := os.WriteFile(config,
+		[]byte("include "+"\""+relative(t, filepath.Dir(config), absolute)+
+			"\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(server.Options{DataDir: t.TempDir(), Config: config}, slog.New(slog.DiscardHandler))
+	s, err := server.New(server.Options{
+		DataDir: t.TempDir(),
+		Config:  config,
+	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +400,10 @@ func TestSecure_TheRightsTakeNkeysFromTheEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Stop()
-	b, err := bus.Connect(within(t, patience), bus.Options{URL: s.URL(), SeedFile: g.file("advisor.nk")}, slog.New(slog.DiscardHandler), nil)
+	b, err := bus.Connect(within(t, patience), bus.Options{
+		URL:      s.URL(),
+		SeedFile: g.file("advisor.nk"),
+	}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,12 +459,23 @@ func TestSecure_MistakesAreTold(t *testing.T) {
 		{with(ca, "--nats-nkey="+other.file("advisor.nk")), "knows no user with the nkey in"},
 		{with(ca), "requires authentication"},
 		{[]string{ca, nk, "--nats-cert=" + g.file("client.crt")}, "and vice versa"},
-		{[]string{ca, nk, "--nats-cert=" + g.file("client.crt"), "--nats-key=" + g.file("ca.key")}, "private key does not match"},
+		{
+			[]string{
+				ca,
+				nk,
+				"--nats-cert=" + g.file("client.crt"),
+				"--nats-key=" + g.file("ca.key"),
+			},
+			"private key does not match",
+		},
 		{[]string{ca, nk}, "certificate required"},
 	} {
 		mistakes.Go(func() { // most wait for a server that will not have them
 			var out bytes.Buffer
-			err := run(ctx, append([]string{"jobs", "--nats-url=" + g.url()}, c.args...), func(string) string { return "" }, &out, &out)
+			err := run(ctx, append([]string{"jobs", "--nats-url=" +
+				g.url()}, c.args...), func(string) string {
+				return ""
+			}, &out, &out)
 			text := fmt.Sprint(err) + out.String()
 			if err == nil || !strings.Contains(text, c.want) {
 				t.Errorf("courier jobs %v: %s, want it to say %q", c.args, text, c.want)
@@ -278,10 +486,23 @@ func TestSecure_MistakesAreTold(t *testing.T) {
 	mistakes.Wait()
 	clear := bustest.NewServer(t)
 	var out bytes.Buffer
-	if err := run(ctx, []string{"jobs", "--nats-url=" + clear.URL(), ca}, func(string) string { return "" }, &out, &out); err == nil || !strings.Contains(err.Error(), "secure connection not available") {
+	if err := run(ctx, []string{
+		"jobs",
+		"--nats-url=" + clear.URL(),
+		ca,
+	}, func(string) string {
+		return ""
+	}, &out, &out); err == nil ||
+		!strings.Contains(err.Error(), "secure connection not available") {
 		t.Errorf("an authority, and a server without TLS: %v, want that it is refused", err)
 	}
-	b, err := bus.Connect(within(t, patience), bus.Options{URL: g.url(), CAFile: g.file("ca.crt"), CertFile: g.file("client.crt"), KeyFile: g.file("client.key"), SeedFile: g.file("ada.nk")}, slog.New(slog.DiscardHandler), nil)
+	b, err := bus.Connect(within(t, patience), bus.Options{
+		URL:      g.url(),
+		CAFile:   g.file("ca.crt"),
+		CertFile: g.file("client.crt"),
+		KeyFile:  g.file("client.key"),
+		SeedFile: g.file("ada.nk"),
+	}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatalf("with all of it right: %v", err)
 	}
@@ -295,13 +516,37 @@ func TestSecure_AddressesKeepTheirSecrets(t *testing.T) {
 	for _, args := range [][]string{
 		{"jobs", "--nats-url=nats://ada:" + secret + "@127.0.0.1:1"},
 		{"jobs", "--nats-url=nats://" + secret + "@127.0.0.1:1"},
-		{"jobs", "--nats-url=nats://ada:" + secret + "%zz@127.0.0.1:1,nats://ada:" + secret + "@127.0.0.1:2"},
+		{
+			"jobs",
+			"--nats-url=nats://ada:" + secret + "%zz@127.0.0.1:1,nats://ada:" + secret +
+				"@127.0.0.1:2",
+		},
 		{"jobs", "--nats-url=ada:" + secret + "@127.0.0.1:1"},
 		{"jobs", "--nats-url=nats://ada:" + secret + "@[::1"},
-		{"store", "--nats-url=nats://ada:" + secret + "@127.0.0.1:1", "--clickhouse-url=clickhouse://ada:" + secret + "@127.0.0.1:1/courier"},
-		{"store", "verify", "--nats-url=nats://ada:" + secret + "@127.0.0.1:1", "--clickhouse-url=clickhouse://ada:" + secret + "%zz@127.0.0.1:1/courier"},
-		{"all", "--data=" + t.TempDir(), "--nats-port=0", "--http-port=0", "--clickhouse-url=clickhouse://ada:" + secret + "%zz@127.0.0.1:1/courier"},
-		{"all", "--data=" + t.TempDir(), "--nats-url=nats://ada:" + secret + "@127.0.0.1:1", "--http-port=0"},
+		{
+			"store",
+			"--nats-url=nats://ada:" + secret + "@127.0.0.1:1",
+			"--clickhouse-url=clickhouse://ada:" + secret + "@127.0.0.1:1/courier",
+		},
+		{
+			"store",
+			"verify",
+			"--nats-url=nats://ada:" + secret + "@127.0.0.1:1",
+			"--clickhouse-url=clickhouse://ada:" + secret + "%zz@127.0.0.1:1/courier",
+		},
+		{
+			"all",
+			"--data=" + t.TempDir(),
+			"--nats-port=0",
+			"--http-port=0",
+			"--clickhouse-url=clickhouse://ada:" + secret + "%zz@127.0.0.1:1/courier",
+		},
+		{
+			"all",
+			"--data=" + t.TempDir(),
+			"--nats-url=nats://ada:" + secret + "@127.0.0.1:1",
+			"--http-port=0",
+		},
 	} {
 		addresses.Go(func() {
 			text := tellsOfAddress(within(t, patience), append(args, "--log-level=debug"))
@@ -319,7 +564,8 @@ func TestSecure_AddressesKeepTheirSecrets(t *testing.T) {
 func tellsOfAddress(ctx context.Context, args []string) string {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	out := &watchedBuffer{word: "127.0.0.1:1", seen: func() {}} // of this process and of the trainer's
+	// of this process and of the trainer's
+	out := &watchedBuffer{word: "127.0.0.1:1", seen: func() {}}
 	if args[0] != "jobs" && args[1] != "verify" {
 		out.seen = stop
 	}

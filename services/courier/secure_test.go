@@ -41,17 +41,24 @@ func guard(t testing.TB, verify bool, persons ...string) *guarded {
 	for _, p := range persons {
 		args = append(args, "--person", p)
 	}
-	if err := run(t.Context(), args, func(string) string { return "" }, io.Discard, io.Discard); err != nil {
+	if err := run(t.Context(), args, func(string) string {
+		return ""
+	}, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	encryption := strings.NewReplacer("/etc/courier/tls", g.dir, "verify: false", fmt.Sprintf("verify: %t", verify)).Replace(read(t, filepath.Join(filepath.Dir(rights), "tls.conf")))
+	encryption := strings.NewReplacer("/etc/courier/tls", g.dir, "verify: false",
+		fmt.Sprintf("verify: %t", verify)).Replace(read(t,
+		filepath.Join(filepath.Dir(rights), "tls.conf")))
 	config := "include \"keys/users.conf\"\n" + encryption
 	path := filepath.Join(filepath.Dir(g.dir), "nats.conf")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if g.server, err = server.New(server.Options{DataDir: t.TempDir(), Config: path}, slog.New(slog.DiscardHandler)); err != nil {
+	if g.server, err = server.New(server.Options{
+		DataDir: t.TempDir(),
+		Config:  path,
+	}, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.server.Start(t.Context()); err != nil {
@@ -68,13 +75,23 @@ func (g *guarded) url() string { return g.server.URL() }
 
 // flags are how a user connects on the command line.
 func (g *guarded) flags(user string) []string {
-	return []string{"--nats-url=" + g.url(), "--nats-ca=" + g.file("ca.crt"), "--nats-nkey=" + g.file(user+".nk")}
+	return []string{
+		"--nats-url=" + g.url(),
+		"--nats-ca=" + g.file("ca.crt"),
+		"--nats-nkey=" + g.file(user+".nk"),
+	}
 }
 
 // as connects as a user, as a person unless he is a service.
 func (g *guarded) as(user string, person bool) *bus.Bus {
 	g.t.Helper()
-	b, err := bus.Connect(within(g.t, patience), bus.Options{URL: g.url(), Name: user, CAFile: g.file("ca.crt"), SeedFile: g.file(user + ".nk"), Person: person}, slog.New(slog.DiscardHandler), nil)
+	b, err := bus.Connect(within(g.t, patience), bus.Options{
+		URL:      g.url(),
+		Name:     user,
+		CAFile:   g.file("ca.crt"),
+		SeedFile: g.file(user + ".nk"),
+		Person:   person,
+	}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -91,7 +108,8 @@ func (g *guarded) raw(user string) (*nats.Conn, <-chan error) {
 		g.t.Fatal(err)
 	}
 	refused := make(chan error, 64)
-	nc, err := nats.Connect(g.url(), key, nats.RootCAs(g.file("ca.crt")), nats.CustomInboxPrefix(schemas.InboxPrefix(user)),
+	nc, err := nats.Connect(g.url(), key, nats.RootCAs(g.file("ca.crt")),
+		nats.CustomInboxPrefix(schemas.InboxPrefix(user)),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
 	if err != nil {
 		g.t.Fatal(err)
@@ -115,8 +133,10 @@ func (g *guarded) command(user string, args ...string) (string, error) {
 	if user != "" {
 		flags = g.flags(user)
 	}
-	c := exec.CommandContext(within(g.t, patience), program, append(append(sub[:len(sub):len(sub)], flags...), rest...)...)
-	c.Env = append(os.Environ(), "USER=root", "XDG_CACHE_HOME="+filepath.Join(filepath.Dir(g.dir), "cache-"+user))
+	c := exec.CommandContext(within(g.t, patience), program,
+		append(append(sub[:len(sub):len(sub)], flags...), rest...)...)
+	c.Env = append(os.Environ(), "USER=root",
+		"XDG_CACHE_HOME="+filepath.Join(filepath.Dir(g.dir), "cache-"+user))
 	out, err := c.CombinedOutput()
 	return string(out), err
 }
@@ -139,13 +159,19 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 	parts := []*child{service("advisor")} // makes the streams, which nobody else may
 	await(t, "the advisor", answers)
 	parts = append(parts,
-		service("store", "--clickhouse-url="+address, "--clickhouse-password-file="+file, "--batch-age=50ms"),
-		service("trainer", "--trees=20", "--new-epochs=100000", "--clickhouse-url="+address, "--clickhouse-password-file="+file),
-		service("collector", "--interval=200ms", "--node=node-a", "--spool-dir="+filepath.Join(t.TempDir(), "spool")),
-		service("gateway", fmt.Sprintf("--http-address=127.0.0.1:%d", port), "--tokens="+g.file("tokens"), "--tls-cert="+g.file("gateway.crt"), "--tls-key="+g.file("gateway.key")),
+		service("store", "--clickhouse-url="+address, "--clickhouse-password-file="+file,
+			"--batch-age=50ms"),
+		service("trainer", "--trees=20", "--new-epochs=100000", "--clickhouse-url="+address,
+			"--clickhouse-password-file="+file),
+		service("collector", "--interval=200ms", "--node=node-a",
+			"--spool-dir="+filepath.Join(t.TempDir(), "spool")),
+		service("gateway", fmt.Sprintf("--http-address=127.0.0.1:%d", port),
+			"--tokens="+g.file("tokens"), "--tls-cert="+g.file("gateway.crt"), "--tls-key="+
+				g.file("gateway.key")),
 	)
 	await(t, "a sample", func() bool {
-		out, _ := g.command("ada", "predict", "--model=digits-mlp", "--cpus=1", "--epochs=2", "-o", "json")
+		out, _ := g.command("ada", "predict", "--model=digits-mlp", "--cpus=1", "--epochs=2",
+			"-o", "json")
 		return strings.Contains(out, "node-a")
 	})
 	for i, batch := range []int{4, 16, 64, 4, 16, 64} {
@@ -157,7 +183,8 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 		t.Fatalf("train: %v\n%s", err, out)
 	}
 	await(t, "advice with figures", func() bool {
-		out, err = g.command("bob", "predict", "--model=digits-mlp", "--cpus=1", "--batch-sizes=4,16", "--epochs=4", "--slo=1m", "-o", "json")
+		out, err = g.command("bob", "predict", "--model=digits-mlp", "--cpus=1",
+			"--batch-sizes=4,16", "--epochs=4", "--slo=1m", "-o", "json")
 		return strings.Contains(out, `"meets_slo"`)
 	})
 	out, err = g.command("ada", "jobs", "-o", "json")
@@ -169,7 +196,8 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 		var rows []struct {
 			N uint64 `ch:"n"`
 		}
-		return d.Query(within(t, oneTry), &rows, "SELECT count() AS n FROM job_epoch") == nil && rows[0].N == 24
+		return d.Query(within(t, oneTry), &rows, "SELECT count() AS n FROM job_epoch") == nil &&
+			rows[0].N == 24
 	})
 	g.tellsLater(parts[0])
 	g.asksTheGateway(fmt.Sprintf("https://127.0.0.1:%d", port))
@@ -192,7 +220,9 @@ func (g *guarded) train(user, id string, cpus, batch int) {
 	g.t.Helper()
 	seconds := 0.05 * (1 + 8/float64(batch)) / float64(cpus)
 	script := fmt.Sprintf(`for e in 1 2 3 4; do sleep %.3f; echo "{\"epoch\":$e,\"seconds\":%.3f,\"accuracy\":0.9$e}"; done`, seconds, seconds)
-	out, err := g.command(user, "run", "--model=digits-mlp", fmt.Sprintf("--cpus=%d", cpus), "--batch-sizes=4,16,64", fmt.Sprintf("--batch-size=%d", batch), "--epochs=4", "--slo=1m", "--node=node-a",
+	out, err := g.command(user, "run", "--model=digits-mlp", fmt.Sprintf("--cpus=%d", cpus),
+		"--batch-sizes=4,16,64", fmt.Sprintf("--batch-size=%d", batch), "--epochs=4", "--slo=1m",
+		"--node=node-a",
 		"--no-pty", "--no-progress", "--id="+id, "--", "sh", "-c", script, "{batch}")
 	if err != nil {
 		g.t.Fatalf("courier run as %s: %v\n%s", user, err, out)
@@ -206,11 +236,15 @@ func (g *guarded) tellsLater(advisor *child) {
 	advisor.kill()
 	g.train("ada", "alone", 1, 64)
 	advisor.start()
-	await(g.t, "the advisor again", func() bool { _, err := g.command("ada", "jobs"); return err == nil })
+	await(g.t, "the advisor again", func() bool {
+		_, err := g.command("ada", "jobs")
+		return err == nil
+	})
 	g.train("ada", "next", 1, 64)
 	out, err := g.command("bob", "status", "alone", "-o", "json")
 	if err != nil || !strings.Contains(out, `"finished"`) || !strings.Contains(out, `"user": "ada"`) {
-		g.t.Errorf("a job that ran without the advisor: %v\n%s\nwant it finished, and ada's", err, out)
+		g.t.Errorf("a job that ran without the advisor: %v\n%s\nwant it finished, and ada's", err,
+			out)
 	}
 }
 
@@ -223,7 +257,9 @@ func (g *guarded) asksTheGateway(at string) {
 	}
 	authorities := x509.NewCertPool()
 	authorities.AppendCertsFromPEM([]byte(read(g.t, g.file("ca.crt"))))
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}}
+	client := &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}},
+	}
 	defer client.CloseIdleConnections()
 	for _, c := range []struct {
 		user, method, path, body string
@@ -244,21 +280,25 @@ func (g *guarded) asksTheGateway(at string) {
 		{"operator", "DELETE", "/api/v1/jobs/bobs", "", 200, `"cancelled"`},
 		{"operator", "GET", "/metrics", "", 200, "courier_gateway_requests_total"},
 	} {
-		r, err := http.NewRequestWithContext(within(g.t, patience), c.method, at+c.path, strings.NewReader(c.body))
+		r, err := http.NewRequestWithContext(within(g.t, patience), c.method, at+c.path,
+			strings.NewReader(c.body))
 		if err != nil {
 			g.t.Fatal(err)
 		}
 		r.Header.Set("Content-Type", "application/json")
 		if c.user != "" {
-			r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(read(g.t, g.file(c.user+".token"))))
+			r.Header.Set("Authorization",
+				"Bearer "+strings.TrimSpace(read(g.t, g.file(c.user+".token"))))
 		}
 		answer, err := client.Do(r)
 		if err != nil {
 			g.t.Fatal(err)
 		}
 		body, err := io.ReadAll(answer.Body)
-		if err = errors.Join(err, answer.Body.Close()); err != nil || answer.StatusCode != c.status || !strings.Contains(string(body), c.says) {
-			g.t.Errorf("%s: %s %s = %d %s (%v), want %d that says %s", c.user, c.method, c.path, answer.StatusCode, body, err, c.status, c.says)
+		if err = errors.Join(err, answer.Body.Close()); err != nil ||
+			answer.StatusCode != c.status || !strings.Contains(string(body), c.says) {
+			g.t.Errorf("%s: %s %s = %d %s (%v), want %d that says %s", c.user, c.method, c.path,
+				answer.StatusCode, body, err, c.status, c.says)
 		}
 	}
 }

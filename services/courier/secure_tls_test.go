@@ -25,13 +25,26 @@ func startTLSTables(t *testing.T, keys string) (native, https int, plain []int) 
 		t.Skip("SKIPPED: NO CLICKHOUSE SERVER: the engine of the other tests cannot listen by TLS")
 	}
 	dir := t.TempDir()
-	native, https, plain = storetest.FreePort(t), storetest.FreePort(t), []int{storetest.FreePort(t), storetest.FreePort(t)}
+	native, https, plain = storetest.FreePort(t), storetest.FreePort(t), []int{
+		storetest.FreePort(t),
+		storetest.FreePort(t),
+	}
 	for name, text := range map[string]string{
-		"config.xml": fmt.Sprintf("<yandex><path>%s/data/</path><tmp_path>%s/tmp/</tmp_path><users_config>users.xml</users_config><default_profile>default</default_profile><default_database>default</default_database><mark_cache_size>268435456</mark_cache_size>"+
-			"<listen_host>127.0.0.1</listen_host><tcp_port>%d</tcp_port><http_port>%d</http_port><logger><level>information</level><console>1</console></logger></yandex>", dir, dir, plain[0], plain[1]),
-		"users.xml": "<yandex><profiles><default/></profiles><quotas><default/></quotas><users><default><password>of-nobody</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default></users></yandex>",
+		"config.xml": fmt.Sprintf("<yandex><path>%s/data/</path><tmp_path>%s/tmp/</tmp_path>"+
+			"<users_config>users.xml</users_config><default_profile>default</default_profile>"+
+			"<default_database>default</default_database>"+
+			"<mark_cache_size>268435456</mark_cache_size>"+
+			"<listen_host>127.0.0.1</listen_host><tcp_port>%d</tcp_port>"+
+			"<http_port>%d</http_port><logger><level>information</level><console>1</console>"+
+			"</logger></yandex>",
+			dir, dir, plain[0], plain[1]),
+		"users.xml": "<yandex><profiles><default/></profiles><quotas><default/></quotas><users>" +
+			"<default><password>of-nobody</password><networks><ip>127.0.0.1</ip></networks>" +
+			"<profile>default</profile><quota>default</quota></default></users></yandex>",
 		// Releases before 2021 know the root element by its old name only, which is still read.
-		"config.d/tls.xml": strings.NewReplacer("clickhouse>", "yandex>", "9440<", fmt.Sprintf("%d<", native), "8443<", fmt.Sprintf("%d<", https), "/etc/courier/tls", keys).
+		"config.d/tls.xml": strings.NewReplacer("clickhouse>", "yandex>", "9440<",
+			fmt.Sprintf("%d<", native), "8443<", fmt.Sprintf("%d<", https), "/etc/courier/tls",
+			keys).
 			Replace(read(t, filepath.Join("..", "..", "deploy", "clickhouse", "tls.xml"))),
 	} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
@@ -74,7 +87,11 @@ func TestSecure_TLSSettingsOnAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask := func(host, ca string) error {
-		d, err := store.Open(t.Context(), store.Options{URL: fmt.Sprintf("clickhouse://default@%s:%d/default", host, native), CAFile: ca, PasswordFile: password}, slog.New(slog.DiscardHandler), nil)
+		d, err := store.Open(t.Context(), store.Options{
+			URL:          fmt.Sprintf("clickhouse://default@%s:%d/default", host, native),
+			CAFile:       ca,
+			PasswordFile: password,
+		}, slog.New(slog.DiscardHandler), nil)
 		if err != nil {
 			return err
 		}
@@ -92,15 +109,26 @@ func TestSecure_TLSSettingsOnAServer(t *testing.T) {
 	if _, err := makeCerts(t, "--out", other); err != nil {
 		t.Fatal(err)
 	}
-	if err := ask("127.0.0.1", filepath.Join(other, "ca.crt")); err == nil || !strings.Contains(err.Error(), "x509") {
+	if err := ask("127.0.0.1", filepath.Join(other, "ca.crt")); err == nil ||
+		!strings.Contains(err.Error(), "x509") {
 		t.Errorf("with the authority of others: %v", err)
 	}
 	var out strings.Builder
-	if err := run(t.Context(), []string{"health", "--ca", ca, fmt.Sprintf("https://localhost:%d/ping", https)}, func(string) string { return "" }, &out, &out); err != nil || out.String() != "Ok.\n" {
+	if err := run(t.Context(), []string{
+		"health",
+		"--ca",
+		ca,
+		fmt.Sprintf("https://localhost:%d/ping", https),
+	}, func(string) string { return "" }, &out, &out); err != nil || out.String() != "Ok.\n" {
 		t.Errorf("courier health: %v, %q", err, out.String())
 	}
 	for _, port := range []int{native, https} {
-		old := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11} // the version is what is tried
+		// the version is what is tried
+		old := &tls.Config{
+			InsecureSkipVerify: true,
+			MinVersion:         tls.VersionTLS10,
+			MaxVersion:         tls.VersionTLS11,
+		}
 		if conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), old); err == nil {
 			_ = conn.Close()
 			t.Errorf("port %d speaks TLS 1.1", port)

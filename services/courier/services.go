@@ -21,16 +21,16 @@ type collectorCommand struct {
 	serviceFlags
 	Node              string        `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
 	Interval          time.Duration `help:"Time between two samples." default:"2s" env:"COURIER_INTERVAL"`
-	NodeExporterURL   string        `name:"node-exporter-url" help:"Take the node's counters from the node_exporter at this address, such as http://127.0.0.1:9100/metrics, instead of gathering them in this process." env:"COURIER_NODE_EXPORTER_URL"`
-	SamplesPerMessage int           `help:"Samples that are sent together, 1 to 100, each later by so many intervals at most." default:"1" env:"COURIER_SAMPLES_PER_MESSAGE"`
-	SpoolDir          string        `help:"Where samples, and events of jobs of this node, wait that could not be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
+	NodeExporterURL   string        `name:"node-exporter-url" help:"Read the counters of the node from this node_exporter, such as http://127.0.0.1:9100/metrics, instead of collecting them in this process." env:"COURIER_NODE_EXPORTER_URL"`
+	SamplesPerMessage int           `help:"Number of samples in a message, 1 to 100. The first waits for the others." default:"1" env:"COURIER_SAMPLES_PER_MESSAGE"`
+	SpoolDir          string        `help:"Directory for samples, and events of jobs of this node, that cannot be published now (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
 }
 
 func (c *collectorCommand) Run(w *world) error {
 	if w.getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // its garbage is little, and each node runs one
+		debug.SetGCPercent(50) // It allocates little, and every node runs one.
 	}
-	collector.ReleaseMemory() // parsing the other commands needed it
+	collector.ReleaseMemory() // Parsing the other commands needed this memory.
 	return c.serve(w, "collector", func(r *room) (services.Part, func() error, http.Handler, error) {
 		node, err := nodeName(c.Node)
 		if err != nil {
@@ -39,7 +39,14 @@ func (c *collectorCommand) Run(w *world) error {
 		if c.SpoolDir == "" {
 			c.SpoolDir = spool.DefaultDir()
 		}
-		s, err := collector.New(r.bus, collector.Options{Node: node, Interval: c.Interval, NodeExporterURL: c.NodeExporterURL, SamplesPerMessage: c.SamplesPerMessage, Dedicated: true, SpoolDir: c.SpoolDir}, r.log, r.reg)
+		s, err := collector.New(r.bus, collector.Options{
+			Node:              node,
+			Interval:          c.Interval,
+			NodeExporterURL:   c.NodeExporterURL,
+			SamplesPerMessage: c.SamplesPerMessage,
+			Dedicated:         true,
+			SpoolDir:          c.SpoolDir,
+		}, r.log, r.reg)
 		if err != nil {
 			return services.Part{}, nil, nil, err
 		}
@@ -47,8 +54,8 @@ func (c *collectorCommand) Run(w *world) error {
 	})
 }
 
-// nodeName is the name of this node: that of the host, or what was given instead,
-// such as the node's name in Kubernetes, which may have dots, in the same form.
+// nodeName returns the given name as a valid node name, because names in Kubernetes may have dots;
+// without one it returns the name of the host.
 func nodeName(given string) (string, error) {
 	if given == "" {
 		return schemas.LocalNodeName()
@@ -56,16 +63,16 @@ func nodeName(given string) (string, error) {
 	return schemas.NodeName(given), nil
 }
 
-// storeMemory is what the garbage collector keeps a store within, in bytes: when all
-// streams have to catch up at once it works for that, and has nothing to do with it else.
+// storeMemory is the soft memory limit of a store in bytes. It only matters when all streams catch up
+// at the same time.
 const storeMemory = 240 << 20
 
 type storeCommand struct {
 	serviceFlags
-	ClickHouseURL string `name:"clickhouse-url" help:"ClickHouse to write to, such as clickhouse://user:password@host:9000/courier." required:"" env:"COURIER_CLICKHOUSE_URL"`
+	ClickHouseURL string `name:"clickhouse-url" help:"URL of ClickHouse, such as clickhouse://user:password@host:9000/courier." required:"" env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
-	BatchMessages int           `help:"Most events in one batch." default:"${batch_messages}" env:"COURIER_BATCH_MESSAGES"`
-	BatchAge      time.Duration `help:"Longest time that an event waits for its batch." default:"1s" env:"COURIER_BATCH_AGE"`
+	BatchMessages int           `help:"Maximum number of events in a batch." default:"${batch_messages}" env:"COURIER_BATCH_MESSAGES"`
+	BatchAge      time.Duration `help:"Maximum time that an event waits for its batch." default:"1s" env:"COURIER_BATCH_AGE"`
 }
 
 func (c *storeCommand) Run(w *world) error {
@@ -81,7 +88,7 @@ func (c *storeCommand) Run(w *world) error {
 		}
 		ready := make(chan struct{})
 		part := services.Part{Name: "store", Run: func(ctx context.Context) error {
-			defer func() { _ = d.Close() }() // nothing is written any more
+			defer func() { _ = d.Close() }() // Nothing is written any more.
 			if err := d.Migrate(ctx); err != nil {
 				if ctx.Err() != nil {
 					return nil
@@ -96,7 +103,7 @@ func (c *storeCommand) Run(w *world) error {
 			case <-ready:
 				return nil
 			default:
-				return errors.New("store: the tables are not there yet")
+				return errors.New("store: the tables are not ready yet")
 			}
 		}, nil, nil
 	})
@@ -104,24 +111,29 @@ func (c *storeCommand) Run(w *world) error {
 
 type gatewayCommand struct {
 	serviceFlags
-	Tokens        string  `help:"File of tokens: a line for each with its sha256 in hex, the user, and the role reader, submitter or admin. It is read again when it changes. Without it whoever reaches the gateway may do all." env:"COURIER_TOKENS"`
-	RateLimit     float64 `name:"rate-limit" help:"Requests a second of one user, or of one address without a token; twice as many at once. 0: no limit." default:"200" env:"COURIER_RATE_LIMIT"`
-	TLSCert       string  `name:"tls-cert" help:"File with the certificate (PEM) of the gateway; with it HTTPS is served." env:"COURIER_TLS_CERT"`
+	Tokens        string  `help:"File of tokens: a line for each with its SHA-256 in hex, the user, and the role (reader, submitter, admin). It is read again when it changes. Without it every client has all rights." env:"COURIER_TOKENS"`
+	RateLimit     float64 `name:"rate-limit" help:"Requests per second of a user, or of an address without a token, with bursts of twice as many; 0: no limit." default:"200" env:"COURIER_RATE_LIMIT"`
+	TLSCert       string  `name:"tls-cert" help:"File with the certificate (PEM) of the gateway. Serves HTTPS." env:"COURIER_TLS_CERT"`
 	TLSKey        string  `name:"tls-key" help:"File with the key of --tls-cert." env:"COURIER_TLS_KEY"`
-	ClickHouseURL string  `name:"clickhouse-http-url" help:"Where people ask ClickHouse over HTTP, for the page to show." env:"COURIER_CLICKHOUSE_HTTP_URL"`
+	ClickHouseURL string  `name:"clickhouse-http-url" help:"HTTP address of ClickHouse for people, to show on the web page." env:"COURIER_CLICKHOUSE_HTTP_URL"`
 	hostFlags
 }
 
-// hostFlags are those of a gateway without tokens that is reached by a name.
+// hostFlags are the flags of a gateway that is used by a host name without tokens.
 type hostFlags struct {
-	AllowedHosts []string `name:"allowed-host" sep:"," help:"Host names by which the gateway is reached, beside localhost and IP addresses; * allows any. Protects against DNS rebinding; not needed with --tokens or TLS." env:"COURIER_ALLOWED_HOST"`
+	AllowedHosts []string `name:"allowed-host" sep:"," help:"Host names of the gateway besides localhost and IP addresses; * allows any. Protects against DNS rebinding; not needed with --tokens or TLS." env:"COURIER_ALLOWED_HOST"`
 }
 
 func (c *gatewayCommand) Run(w *world) error {
 	if c.HTTPAddress == "" {
 		c.HTTPAddress = "127.0.0.1:8080"
 	}
-	o := gateway.Options{Version: buildVersion(), ClickHouseURL: func() string { return c.ClickHouseURL }, Rate: c.RateLimit, AllowedHosts: c.AllowedHosts}
+	o := gateway.Options{
+		Version:       buildVersion(),
+		ClickHouseURL: func() string { return c.ClickHouseURL },
+		Rate:          c.RateLimit,
+		AllowedHosts:  c.AllowedHosts,
+	}
 	if c.RateLimit < 0 {
 		return fmt.Errorf("--rate-limit %g: want 0 or more", c.RateLimit)
 	}
@@ -144,7 +156,7 @@ func (c *gatewayCommand) Run(w *world) error {
 	})
 }
 
-// serverTLS is how a server proves who it is; nil without a certificate.
+// serverTLS returns the configuration of a server with a certificate; nil without one.
 func serverTLS(cert, key string) (*tls.Config, error) {
 	if cert == "" && key == "" {
 		return nil, nil

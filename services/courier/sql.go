@@ -16,15 +16,15 @@ import (
 )
 
 type sqlCommand struct {
-	Data      string `help:"Data directory of the courier all that is asked." default:"courier-data" type:"path" env:"COURIER_DATA"`
-	Output    string `short:"o" help:"table, csv or json (an object a line)." enum:"table,csv,json" default:"table"`
+	Data      string `help:"Data directory of the courier all to query." default:"courier-data" type:"path" env:"COURIER_DATA"`
+	Output    string `short:"o" help:"Output format (table, csv, json); json prints an object per line." enum:"table,csv,json" default:"table"`
 	File      string `short:"f" help:"Read the statement from this file." type:"existingfile"`
-	Statement string `arg:"" optional:"" help:"One SELECT; - or nothing reads it from the standard input."`
+	Statement string `arg:"" optional:"" help:"A SELECT statement; - or none reads it from standard input."`
 }
 
-// Help is what courier sql --help says below its flags.
+// Help is the end of the help text.
 func (c *sqlCommand) Help() string {
-	return `Views, a line for each:
+	return `Views, and what a row is:
   jobs              submitted job          node_load          node and minute
   promises          SLO, kept or not       node_load_hourly   node and hour
   epochs            epoch                  regressors         regressor
@@ -32,17 +32,25 @@ func (c *sqlCommand) Help() string {
   alternatives      alternative            drifts             alarm
   warnings          SLO at risk            moves              move of a running job
 
-"DESCRIBE jobs" tells the columns of one; docs/cookbook.md has questions and their SQL. The user may only read. A question
-may take a minute (ten, if it ends with SETTINGS max_execution_time = 600) and 512 MiB of memory.`
+DESCRIBE jobs lists the columns of a view; docs/cookbook.md has questions with their SQL. The user can
+only read. A query may take a minute (ten with SETTINGS max_execution_time = 600) and 512 MiB of memory.
+
+Examples:
+  courier sql 'SELECT * FROM promises LIMIT 10'
+  courier sql --output csv --file report.sql`
 }
 
-// formats of ClickHouse by what a person calls them.
-var sqlFormats = map[string]string{"table": "PrettyCompactMonoBlock", "csv": "CSVWithNames", "json": "JSONEachRow"}
+// sqlFormats are the formats of ClickHouse by value of --output.
+var sqlFormats = map[string]string{
+	"table": "PrettyCompactMonoBlock",
+	"csv":   "CSVWithNames",
+	"json":  "JSONEachRow",
+}
 
-// longestStatement in bytes; ClickHouse itself parses no more (max_query_size).
+// longestStatement is the maximum length in bytes, that of ClickHouse (max_query_size).
 const longestStatement = 256 << 10
 
-// Run asks the embedded ClickHouse as its reader, who can change nothing.
+// Run queries the embedded ClickHouse as its read-only user.
 func (c *sqlCommand) Run(w *world) error {
 	statement, err := c.statement()
 	if err != nil {
@@ -52,27 +60,31 @@ func (c *sqlCommand) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Minute) // the engine ends a question long before, but an answer may be long
+	// The engine ends a query much earlier, but an answer may be long.
+	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Minute)
 	defer cancel()
 	err = askSQL(ctx, e, statement, sqlFormats[c.Output], w.stdout)
 	var refusal *sqlError
 	if errors.As(err, &refusal) && refusal.code == codeUnknownTable {
 		var views strings.Builder
-		if err := askSQL(ctx, e, "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View' ORDER BY name", "TSV", &views); err != nil {
+		if err := askSQL(ctx, e,
+			"SELECT name FROM system.tables WHERE database = currentDatabase() AND engine ="+
+				" 'View' ORDER BY name", "TSV", &views); err != nil {
 			return refusal
 		}
-		return fmt.Errorf("%w\nthe views are %s", refusal, strings.Join(strings.Fields(views.String()), ", "))
+		return fmt.Errorf("%w\nthe views are %s", refusal,
+			strings.Join(strings.Fields(views.String()), ", "))
 	}
 	return err
 }
 
-// statement is what is asked: the argument, a file, or the standard input.
+// statement returns the SQL: the argument, a file, or standard input.
 func (c *sqlCommand) statement() (string, error) {
 	text, from := []byte(c.Statement), "the statement"
 	var err error
 	switch {
 	case c.File != "" && c.Statement != "":
-		return "", errors.New("name a statement or --file, not both")
+		return "", errors.New("give a statement or --file, not both")
 	case c.File != "":
 		from = c.File
 		text, err = os.ReadFile(c.File)
@@ -84,7 +96,7 @@ func (c *sqlCommand) statement() (string, error) {
 		return "", fmt.Errorf("read %s: %w", from, err)
 	}
 	if strings.TrimSpace(string(text)) == "" {
-		return "", fmt.Errorf("%s is empty: say what to ask, such as 'SELECT * FROM jobs'", from)
+		return "", fmt.Errorf("%s is empty: give a statement such as 'SELECT * FROM jobs'", from)
 	}
 	if len(text) > longestStatement {
 		return "", fmt.Errorf("%s is longer than %d bytes", from, longestStatement)
@@ -92,18 +104,20 @@ func (c *sqlCommand) statement() (string, error) {
 	return string(text), nil
 }
 
-// piped tells whether a file is something else than a terminal or /dev/null.
+// piped reports whether a file is neither a terminal nor /dev/null.
 func piped(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice == 0
 }
 
-// openedIn says where the cluster of a data directory, with SQL, is asked.
+// openedIn returns the endpoints of the cluster of a data directory that has SQL.
 func openedIn(dir string) (e Endpoints, err error) {
 	name := filepath.Join(dir, "run", "endpoints.json")
 	data, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return e, fmt.Errorf("no courier all has run in %s: start it, or name its directory with --data", dir)
+		return e, fmt.Errorf("no courier all has run in %s: start it, or set --data to its"+
+			" directory",
+			dir)
 	}
 	if err != nil {
 		return e, err
@@ -112,16 +126,23 @@ func openedIn(dir string) (e Endpoints, err error) {
 		return e, fmt.Errorf("read %s: %w", name, err)
 	}
 	if e.ClickHouseHTTPURL == "" {
-		return e, errors.New("SQL is off there: courier engine install turns it on")
+		return e, errors.New("the cluster has no SQL: run courier engine install and restart it")
 	}
 	return e, nil
 }
 
-// askSQL writes the answer to out. The engine begins to send only when it has all
-// of it, so that a question that fails midway leaves no half of an answer.
+// askSQL writes the answer to out. The engine only sends a complete answer, so that a query that
+// fails midway prints nothing.
 func askSQL(ctx context.Context, e Endpoints, statement, format string, out io.Writer) error {
-	query := url.Values{"database": {e.ClickHouseDatabase}, "default_format": {format}, "wait_end_of_query": {"1"}, "output_format_pretty_color": {"0"}, "output_format_pretty_row_numbers": {"0"}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.ClickHouseHTTPURL+"/?"+query.Encode(), strings.NewReader(statement))
+	query := url.Values{
+		"database":                         {e.ClickHouseDatabase},
+		"default_format":                   {format},
+		"wait_end_of_query":                {"1"},
+		"output_format_pretty_color":       {"0"},
+		"output_format_pretty_row_numbers": {"0"},
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		e.ClickHouseHTTPURL+"/?"+query.Encode(), strings.NewReader(statement))
 	if err != nil {
 		return err
 	}
@@ -132,7 +153,7 @@ func askSQL(ctx context.Context, e Endpoints, statement, format string, out io.W
 	}
 	defer reply.Body.Close()
 	if reply.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(reply.Body, 4<<10)) // what there is of the reason
+		text, _ := io.ReadAll(io.LimitReader(reply.Body, 4<<10)) // Part of the reason is enough.
 		return newSQLError(strings.TrimSpace(string(text)))
 	}
 	if _, err := io.Copy(out, reply.Body); err != nil {
@@ -141,7 +162,7 @@ func askSQL(ctx context.Context, e Endpoints, statement, format string, out io.W
 	return nil
 }
 
-// Codes of ClickHouse's own errors that mean something to whoever asks.
+// Error codes of ClickHouse that get an explanation.
 const (
 	codeUnknownColumn = 47
 	codeUnknownTable  = 60
@@ -150,7 +171,7 @@ const (
 	codeMemory        = 241
 )
 
-// sqlError is a refusal of the engine.
+// sqlError is an error of the engine.
 type sqlError struct {
 	code int
 	text string
@@ -165,14 +186,14 @@ var (
 	sqlTrailing = regexp.MustCompile(` \(version [\d.]+\)$`)
 )
 
-// newSQLError reads what ClickHouse said. A limit is named, with what to do.
+// newSQLError parses an error of ClickHouse, and explains limits.
 func newSQLError(text string) *sqlError {
 	match := sqlCode.FindStringSubmatch(text)
 	if match == nil {
 		return &sqlError{text: "clickhouse: " + text}
 	}
 	e := &sqlError{}
-	_, _ = fmt.Sscan(match[1], &e.code) // digits
+	_, _ = fmt.Sscan(match[1], &e.code) // The group only matches digits.
 	rest := sqlTrailing.ReplaceAllString(text[len(match[0]):], "")
 	e.text = "clickhouse: " + rest
 	switch e.code {
@@ -182,17 +203,23 @@ func newSQLError(text string) *sqlError {
 				limit[1] += "000"
 			}
 			if d, err := time.ParseDuration(limit[1] + "ms"); err == nil {
-				e.text = fmt.Sprintf("the question takes longer than %v, the limit max_execution_time of who may only read: ask about fewer days, or a roll-up (node_load_hourly)", d)
+				e.text = fmt.Sprintf("the query takes longer than %v, the limit"+
+					" max_execution_time of read-only users:"+
+					" query fewer days, or a roll-up (node_load_hourly)", d)
 			}
 		}
 	case codeMemory:
 		if limit := sqlMemory.FindStringSubmatch(rest); limit != nil {
-			e.text = fmt.Sprintf("the question needs more than %s, the limit max_memory_usage of who may only read: ask about fewer days, fewer columns, or a roll-up (node_load_hourly)", limit[1])
+			e.text = fmt.Sprintf("the query needs more than %s, the limit max_memory_usage of"+
+				" read-only users:"+
+				" query fewer days, fewer columns, or a roll-up (node_load_hourly)", limit[1])
 		} else {
-			e.text = "the engine has no memory left for the question (its limit is max_server_memory_usage): try again, or ask about fewer days: " + rest
+			e.text = "the engine has no memory left for the query (its limit is" +
+				" max_server_memory_usage):" +
+				" retry, or query fewer days: " + rest
 		}
 	case codeUnknownColumn:
-		e.text += "\nDESCRIBE and the name of a view lists its columns"
+		e.text += "\nlist the columns of a view with DESCRIBE and its name"
 	}
 	return e
 }

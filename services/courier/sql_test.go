@@ -31,13 +31,23 @@ func sqlData(t *testing.T) string {
 	if err := d.Migrate(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
-	for _, statement := range []string{"TRUNCATE TABLE job_submitted", "INSERT INTO job_submitted (event_id, at, job_id, model, slo_seconds, predicted_seconds) VALUES ('a', '2026-03-02 08:00:00', 'morning', 'lenet5', 600, 412.5), ('b', '2026-03-02 20:00:00', 'night, late', 'lenet5', 0, NULL)"} {
+	for _, statement := range []string{
+		"TRUNCATE TABLE job_submitted",
+		"INSERT INTO job_submitted (event_id, at, job_id, model, slo_seconds, predicted_seconds)" +
+			" VALUES ('a', '2026-03-02 08:00:00', 'morning', 'lenet5', 600, 412.5), ('b'," +
+			" '2026-03-02 20:00:00', 'night, late', 'lenet5', 0, NULL)",
+	} {
 		if err := d.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
 	}
 	data := t.TempDir()
-	text, err := json.Marshal(Endpoints{ClickHouseHTTPURL: e.HTTPURL, ClickHouseDatabase: e.Database, ClickHouseUser: e.ReaderUser, ClickHousePassword: e.ReaderPassword})
+	text, err := json.Marshal(Endpoints{
+		ClickHouseHTTPURL:  e.HTTPURL,
+		ClickHouseDatabase: e.Database,
+		ClickHouseUser:     e.ReaderUser,
+		ClickHousePassword: e.ReaderPassword,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +64,11 @@ func sqlData(t *testing.T) string {
 func sqlRun(t *testing.T, data string, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	err := run(within(t, patience), append([]string{"sql", "--data", data}, args...), func(string) string { return "" }, &out, &out)
+	err := run(within(t, patience), append(
+		[]string{"sql", "--data", data}, args...,
+	), func(string) string {
+		return ""
+	}, &out, &out)
 	return out.String(), err
 }
 
@@ -74,7 +88,8 @@ func withStdin(t *testing.T, text string) {
 	t.Cleanup(func() { os.Stdin = before; _ = f.Close() }) // read only
 }
 
-const someQuestion = "SELECT job_id, slo_seconds, predicted_seconds, met_slo FROM jobs ORDER BY submitted_at;"
+const someQuestion = "SELECT job_id, slo_seconds, predicted_seconds, met_slo FROM jobs ORDER BY" +
+	" submitted_at;"
 
 func TestSQL_PrintsTableCSVAndJSON(t *testing.T) {
 	data := sqlData(t)
@@ -92,7 +107,8 @@ func TestSQL_PrintsTableCSVAndJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil || len(rows) != 3 || rows[0][0] != "job_id" || rows[2][0] != "night, late" || rows[1][2] != "412.5" {
+	if err != nil || len(rows) != 3 || rows[0][0] != "job_id" || rows[2][0] != "night, late" ||
+		rows[1][2] != "412.5" {
 		t.Errorf("as CSV: %v %q", err, rows)
 	}
 	lines, err := sqlRun(t, data, "-o", "json", someQuestion)
@@ -105,7 +121,9 @@ func TestSQL_PrintsTableCSVAndJSON(t *testing.T) {
 		Predicted *float64 `json:"predicted_seconds"`
 	}
 	objects := strings.Split(strings.TrimSpace(lines), "\n")
-	if err := json.Unmarshal([]byte(objects[len(objects)-1]), &last); err != nil || len(objects) != 2 || last.JobID != "night, late" || last.SLO == nil || last.Predicted != nil {
+	if err := json.Unmarshal([]byte(objects[len(objects)-1]), &last); err != nil ||
+		len(objects) != 2 || last.JobID != "night, late" || last.SLO == nil ||
+		last.Predicted != nil {
 		t.Errorf("as JSON: %v %s", err, lines)
 	}
 }
@@ -117,9 +135,15 @@ func TestSQL_TakesTheStatementFromFileAndInput(t *testing.T) {
 	if err := os.WriteFile(file, []byte(question), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"SELECT count() AS n FROM jobs"}, {"--file", file}, {"-"}, {}} {
+	for _, args := range [][]string{
+		{"SELECT count() AS n FROM jobs"},
+		{"--file", file},
+		{"-"},
+		{},
+	} {
 		withStdin(t, question)
-		if got, err := sqlRun(t, data, append(args, "-o", "csv")...); err != nil || got != "\"n\"\n2\n" {
+		if got, err := sqlRun(t, data, append(args, "-o", "csv")...); err != nil ||
+			got != "\"n\"\n2\n" {
 			t.Errorf("courier sql %q = %q, %v, want 2", args, got, err)
 		}
 	}
@@ -132,7 +156,8 @@ func TestSQL_TakesTheStatementFromFileAndInput(t *testing.T) {
 		{"", "not both", []string{"--file", file, "SELECT 1"}},
 	} {
 		withStdin(t, c.stdin)
-		if _, err := sqlRun(t, data, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := sqlRun(t, data, c.args...); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("courier sql %q = %v, want an error that says %q", c.args, err, c.want)
 		}
 	}
@@ -141,17 +166,36 @@ func TestSQL_TakesTheStatementFromFileAndInput(t *testing.T) {
 func TestSQL_SaysWhatIsWrong(t *testing.T) {
 	data := sqlData(t)
 	for _, c := range []struct{ statement, want string }{
-		{"SELECT * FROM job", "the views are advice, alternatives, drifts, epochs, jobs, moves, node_load, node_load_hourly, promises, regressor_life, regressors, warnings"},
+		{
+			"SELECT * FROM job",
+			"the views are advice, alternatives, drifts, epochs, jobs, moves, node_load," +
+				" node_load_hourly, promises, regressor_life, regressors, warnings",
+		},
 		{"SELECT nothing FROM jobs", "DESCRIBE"},
 		{"SELEC 1", "Syntax error"},
 		{"INSERT INTO job_epoch (job_id) VALUES ('x')", "grant INSERT"},
 		{"DROP TABLE job_epoch", "grant DROP"},
 		{"SELECT * FROM system.users", "Not enough privileges"},
-		{"SELECT sleepEachRow(1) FROM numbers(9) SETTINGS max_execution_time = 1, max_block_size = 1", "longer than 1s, the limit max_execution_time"},
-		{"SELECT count() FROM (SELECT number, count() FROM numbers(100000000) GROUP BY number) SETTINGS max_memory_usage = 100000000, max_bytes_ratio_before_external_group_by = 0", "more than 95.37 MiB, the limit max_memory_usage"},
-		{"SELECT groupArray(number) FROM numbers(1000000000)", "more than 512.00 MiB, the limit max_memory_usage"},
+		{
+			"SELECT sleepEachRow(1) FROM numbers(9) SETTINGS max_execution_time = 1," +
+				" max_block_size = 1",
+			"longer than 1s, the limit max_execution_time",
+		},
+		{
+			"SELECT count() FROM (SELECT number, count() FROM numbers(100000000) GROUP BY" +
+				" number) SETTINGS max_memory_usage = 100000000," +
+				" max_bytes_ratio_before_external_group_by = 0",
+			"more than 95.37 MiB, the limit max_memory_usage",
+		},
+		{
+			"SELECT groupArray(number) FROM numbers(1000000000)",
+			"more than 512.00 MiB, the limit max_memory_usage",
+		},
 		{"SELECT 1 SETTINGS max_execution_time = 0", "max_execution_time shouldn't be less than"},
-		{"SELECT 1 SETTINGS max_execution_time = 601", "max_execution_time shouldn't be greater than 600"},
+		{
+			"SELECT 1 SETTINGS max_execution_time = 601",
+			"max_execution_time shouldn't be greater than 600",
+		},
 		{"SELECT 1 SETTINGS max_memory_usage = 0", "max_memory_usage shouldn't be less than"},
 		{"SELECT 1 SETTINGS readonly = 0", "readonly"},
 		{"SELECT number, throwIf(number = 3000000, 'midway') FROM numbers(10000000)", "midway"},
@@ -167,8 +211,11 @@ func TestSQL_SaysWhatIsWrong(t *testing.T) {
 }
 
 func TestSQL_LimitsTheReader(t *testing.T) {
-	got, err := sqlRun(t, sqlData(t), "-o", "csv", "SELECT name, value FROM system.settings WHERE name IN ('max_execution_time', 'max_memory_usage', 'readonly') ORDER BY name")
-	want := "\"name\",\"value\"\n\"max_execution_time\",\"60\"\n\"max_memory_usage\",\"536870912\"\n\"readonly\",\"2\"\n"
+	got, err := sqlRun(t, sqlData(t), "-o", "csv",
+		"SELECT name, value FROM system.settings WHERE name IN ('max_execution_time',"+
+			" 'max_memory_usage', 'readonly') ORDER BY name")
+	want := "\"name\",\"value\"\n\"max_execution_time\",\"60\"\n" +
+		"\"max_memory_usage\",\"536870912\"\n\"readonly\",\"2\"\n"
 	if err != nil || got != want {
 		t.Errorf("the reader's settings are %v\n%s\nwant\n%s", err, got, want)
 	}
@@ -184,14 +231,18 @@ func TestSQL_ClickHouseGoMayReadWithADeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		u.User, u.Path = url.UserPassword(e.ReaderUser, e.ReaderPassword), "/"+e.Database
-		d, err := store.Open(t.Context(), store.Options{URL: u.String(), Timeout: time.Minute}, slog.New(slog.DiscardHandler), nil)
+		d, err := store.Open(t.Context(), store.Options{
+			URL:     u.String(),
+			Timeout: time.Minute,
+		}, slog.New(slog.DiscardHandler), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var rows []struct {
 			N uint64 `ch:"n"`
 		}
-		if err := d.Query(t.Context(), &rows, "SELECT count() AS n FROM jobs"); err != nil || len(rows) != 1 || rows[0].N != 2 {
+		if err := d.Query(t.Context(), &rows, "SELECT count() AS n FROM jobs"); err != nil ||
+			len(rows) != 1 || rows[0].N != 2 {
 			t.Errorf("%s: %v, %v, want 2 jobs", u.Scheme, rows, err)
 		}
 		if err := d.Close(); err != nil {
@@ -203,8 +254,12 @@ func TestSQL_ClickHouseGoMayReadWithADeadline(t *testing.T) {
 // The help and the engine know the same views.
 func TestSQL_HelpListsTheViews(t *testing.T) {
 	var out bytes.Buffer
-	_ = run(context.Background(), []string{"sql", "--help"}, func(string) string { return "" }, &out, &out) // help ends as an exit status
-	got, err := sqlRun(t, sqlData(t), "-o", "csv", "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View'")
+	// help ends as an exit status
+	_ = run(context.Background(), []string{"sql", "--help"}, func(string) string {
+		return ""
+	}, &out, &out)
+	got, err := sqlRun(t, sqlData(t), "-o", "csv",
+		"SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View'")
 	if err != nil {
 		t.Fatal(err)
 	}

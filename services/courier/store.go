@@ -7,17 +7,16 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// storeCommands are the service that fills the tables, and the tools that look
-// after them. Without a word it is the service.
+// storeCommands are the service that writes the tables, which is the default, and the tools for the
+// tables.
 type storeCommands struct {
-	Serve   storeCommand        `cmd:"" default:"withargs" help:"Service: write the event log to ClickHouse (what courier store does by itself)."`
-	Verify  storeVerifyCommand  `cmd:"" help:"Compare the log with the tables, and repair them."`
-	Rebuild storeRebuildCommand `cmd:"" help:"Make all tables anew from the log."`
+	Serve   storeCommand        `cmd:"" default:"withargs" help:"Service: write the event log to ClickHouse (the default command)."`
+	Verify  storeVerifyCommand  `cmd:"" help:"Compare the tables with the log, and repair them."`
+	Rebuild storeRebuildCommand `cmd:"" help:"Fill all tables again from the log."`
 	Schema  storeSchemaCommand  `cmd:"" help:"Print the SQL of the tables, for one server or a cluster."`
 }
 
-// printHelp prints the help of a command, and of the one that it is without a
-// further word.
+// printHelp prints the help of a command, and of its default sub-command.
 func printHelp(o kong.HelpOptions, c *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(o, c); err != nil {
 		return err
@@ -31,6 +30,6 @@ func printHelp(o kong.HelpOptions, c *kong.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Stdout, "\nWithout a command it is courier %s:\n\n", strings.Join(words, " "))
+	fmt.Fprintf(c.Stdout, "\nThe default command is courier %s:\n\n", strings.Join(words, " "))
 	return kong.DefaultHelpPrinter(o, without)
 }

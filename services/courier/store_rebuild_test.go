@@ -21,14 +21,31 @@ func TestStoreRebuild_MakesADatabaseFromTheLog(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	for n := range uint64(50) {
-		s := &schemas.Sample{Stamp: schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now().UTC()}, Node: "node-a", BootID: "boot", Number: n, IntervalSeconds: 2, Cores: 2}
+		s := &schemas.Sample{
+			Stamp: schemas.Stamp{
+				EventID: schemas.SampleID("node-a", "boot", n),
+				At:      time.Now().UTC(),
+			},
+			Node:            "node-a",
+			BootID:          "boot",
+			Number:          n,
+			IntervalSeconds: 2,
+			Cores:           2,
+		}
 		if _, err := b.Publish(within(t, patience), s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	rebuild := func() (string, error) {
 		var out bytes.Buffer
-		err := run(within(t, patience), []string{"store", "rebuild", "--nats-url", server.URL(), "--clickhouse-url", address}, func(string) string { return "" }, &out, &out)
+		err := run(within(t, patience), []string{
+			"store",
+			"rebuild",
+			"--nats-url",
+			server.URL(),
+			"--clickhouse-url",
+			address,
+		}, func(string) string { return "" }, &out, &out)
 		return out.String(), err
 	}
 	for _, when := range []string{"the first time", "again"} {
@@ -36,7 +53,9 @@ func TestStoreRebuild_MakesADatabaseFromTheLog(t *testing.T) {
 		if err != nil {
 			t.Fatalf("courier store rebuild %s: %v\n%s", when, err, out)
 		}
-		for _, want := range []string{"Rebuilt from the log in ", "Log, tables and roll-ups agree."} {
+		for _, want := range []string{
+			"Rebuilt from the log in ", "Log, tables and roll-ups agree.",
+		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: no %q in\n%s", when, want, out)
 			}
@@ -49,7 +68,17 @@ func TestStoreRebuild_MakesADatabaseFromTheLog(t *testing.T) {
 	spawn(t, "store", "--nats-url="+server.URL(), "--clickhouse-url="+address)
 	position := uint64(0)
 	await(t, "the store", func() bool {
-		s := &schemas.Sample{Stamp: schemas.Stamp{EventID: fmt.Sprintf("node-a/boot/%d", 100+position), At: time.Now().UTC()}, Node: "node-a", BootID: "boot", Number: 100 + position, IntervalSeconds: 2, Cores: 2}
+		s := &schemas.Sample{
+			Stamp: schemas.Stamp{
+				EventID: fmt.Sprintf("node-a/boot/%d", 100+position),
+				At:      time.Now().UTC(),
+			},
+			Node:            "node-a",
+			BootID:          "boot",
+			Number:          100 + position,
+			IntervalSeconds: 2,
+			Cores:           2,
+		}
 		if _, err := b.Publish(within(t, patience), s); err != nil {
 			t.Fatal(err)
 		}

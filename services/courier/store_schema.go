@@ -7,16 +7,19 @@ import (
 )
 
 type storeSchemaCommand struct {
-	Cluster string `name:"clickhouse-cluster" help:"Name of a ClickHouse cluster that the statements are for: replicated and distributed tables, ON CLUSTER. Default: one server." env:"COURIER_CLICKHOUSE_CLUSTER"`
+	Cluster string `name:"clickhouse-cluster" help:"Name of a ClickHouse cluster: print replicated and distributed tables with ON CLUSTER (default: one server)." env:"COURIER_CLICKHOUSE_CLUSTER"`
 }
 
-// Help is the rest of what --help says.
+// Help is the end of the help text.
 func (c *storeSchemaCommand) Help() string {
-	return "Prints the SQL that makes the tables and views, for who makes them by hand: one server has them made by the store when it starts. What is printed for a cluster was parsed " +
-		"by ClickHouse, and not run on a cluster yet; see docs/howto/clickhouse-cluster.md."
+	return `Prints the SQL of the tables and views, to create them by hand. On a single server the store creates
+them when it starts. The statements for a cluster were parsed by ClickHouse, but not yet run on a
+cluster; see docs/howto/clickhouse-cluster.md.
+
+Example:
+  courier store schema --cluster production`
 }
 
-// Run prints.
 func (c *storeSchemaCommand) Run(w *world) error {
 	statements, err := store.Schema(c.Cluster)
 	if err != nil {

@@ -28,13 +28,17 @@ func TestStoreVerify_FindsAndRepairsWhatACourierAllLost(t *testing.T) {
 	verify := func(want exitStatus, args ...string) string {
 		t.Helper()
 		var out bytes.Buffer
-		err := run(within(t, patience), append([]string{"store", "verify", "--data", l.f.Data}, args...), func(string) string { return "" }, &out, &out)
+		err := run(within(t, patience),
+			append([]string{"store", "verify", "--data", l.f.Data}, args...), func(string) string {
+				return ""
+			}, &out, &out)
 		var status exitStatus
 		if err != nil && !errors.As(err, &status) {
 			t.Fatalf("courier store verify %s: %v", strings.Join(args, " "), err)
 		}
 		if status != want {
-			t.Fatalf("courier store verify %s ended with %d, want %d\n%s", strings.Join(args, " "), status, want, out.String())
+			t.Fatalf("courier store verify %s ended with %d, want %d\n%s",
+				strings.Join(args, " "), status, want, out.String())
 		}
 		return out.String()
 	}
@@ -49,13 +53,19 @@ func TestStoreVerify_FindsAndRepairsWhatACourierAllLost(t *testing.T) {
 	contains(verify(0), "node_sample", "node_minute", "Log, tables and roll-ups agree.")
 
 	d := l.db.Load()
-	for _, statement := range []string{"DELETE FROM node_sample WHERE sequence IN (3, 4)", "INSERT INTO node_sample SELECT * FROM node_sample WHERE sequence = 5 SETTINGS insert_deduplicate = 0"} {
+	for _, statement := range []string{
+		"DELETE FROM node_sample WHERE sequence IN (3, 4)",
+		"INSERT INTO node_sample SELECT * FROM node_sample WHERE sequence = 5 SETTINGS" +
+			" insert_deduplicate = 0",
+	} {
 		if err := d.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
 	}
-	contains(verify(1), "2 missing in the table (", "1 double in the table (", "store verify --repair")
-	contains(verify(0, "--repair"), "2 missing in the table (", "; repaired", "are repaired: log, tables and roll-ups agree.")
+	contains(verify(1), "2 missing in the table (", "1 double in the table (",
+		"store verify --repair")
+	contains(verify(0, "--repair"), "2 missing in the table (", "; repaired",
+		"are repaired: log, tables and roll-ups agree.")
 	var r struct {
 		OK      bool `json:"ok"`
 		Streams []struct {
@@ -69,11 +79,13 @@ func TestStoreVerify_FindsAndRepairsWhatACourierAllLost(t *testing.T) {
 		} `json:"streams"`
 	}
 	text := verify(0, "-o", "json", "--since", "0s")
-	if err := json.Unmarshal([]byte(text), &r); err != nil || !r.OK || len(r.Streams) != len(schemas.StoreDurables()) {
+	if err := json.Unmarshal([]byte(text), &r); err != nil || !r.OK ||
+		len(r.Streams) != len(schemas.StoreDurables()) {
 		t.Errorf("-o json: %v\n%s", err, text)
 	}
 	for _, s := range r.Streams {
-		if s.Stream == schemas.StreamNode && (s.Tables[0].Hours[0].LogEvents == 0 || len(s.Tables[0].Hours[0].LogChecksum) != 16) {
+		if s.Stream == schemas.StreamNode && (s.Tables[0].Hours[0].LogEvents == 0 ||
+			len(s.Tables[0].Hours[0].LogChecksum) != 16) {
 			t.Errorf("the first hour of samples: %+v", s.Tables[0].Hours[0])
 		}
 	}
@@ -88,10 +100,14 @@ func TestStore_IsTheServiceWithoutAWord(t *testing.T) {
 	}
 	err = run(within(t, patience), []string{"store", "--batch-age=soon"}, nothing, &out, &out)
 	if err == nil || !strings.Contains(err.Error(), "--batch-age") {
-		t.Errorf("courier store --batch-age=soon = %v, want the flag refused as the service does", err)
+		t.Errorf("courier store --batch-age=soon = %v, want the flag refused as the service does",
+			err)
 	}
-	if err := run(within(t, patience), []string{"store", "--help"}, nothing, &out, &out); !errors.Is(err, exitStatus(0)) || !strings.Contains(out.String(), "$COURIER_BATCH_AGE") || !strings.Contains(out.String(), "store verify") {
-		t.Errorf("courier store --help ended with %v, want the service's flags and verify in\n%s", err, out.String())
+	if err := run(within(t, patience), []string{"store", "--help"}, nothing, &out, &out); !errors.Is(err,
+		exitStatus(0)) || !strings.Contains(out.String(), "$COURIER_BATCH_AGE") ||
+		!strings.Contains(out.String(), "store verify") {
+		t.Errorf("courier store --help ended with %v, want the service's flags and verify in\n%s",
+			err, out.String())
 	}
 	err = run(within(t, patience), []string{"store", "verify"}, nothing, &out, &out)
 	if err == nil || !strings.Contains(err.Error(), "--data") {
@@ -106,10 +122,19 @@ func TestStoreSchema_PrintsTheStatements(t *testing.T) {
 		not  string
 	}{
 		{nil, "CREATE TABLE IF NOT EXISTS node_sample (", "ON CLUSTER"},
-		{[]string{"--clickhouse-cluster=main"}, "CREATE TABLE IF NOT EXISTS node_sample ON CLUSTER main AS node_sample_local ENGINE = Distributed(main", "EXISTS node_sample ("},
+		{
+			[]string{"--clickhouse-cluster=main"},
+			"CREATE TABLE IF NOT EXISTS node_sample ON CLUSTER main AS node_sample_local ENGINE" +
+				" = Distributed(main",
+			"EXISTS node_sample (",
+		},
 	} {
 		var out bytes.Buffer
-		if err := run(within(t, patience), append([]string{"store", "schema"}, c.args...), func(string) string { return "" }, &out, &out); err != nil {
+		if err := run(within(t, patience), append(
+			[]string{"store", "schema"}, c.args...,
+		), func(string) string {
+			return ""
+		}, &out, &out); err != nil {
 			t.Fatal(err)
 		}
 		if text := out.String(); !strings.Contains(text, c.want) || strings.Contains(text, c.not) {

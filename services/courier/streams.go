@@ -12,19 +12,23 @@ type streamsCommand struct {
 	natsFlags
 	replicaFlags
 	outputFlags
-	Apply bool `help:"Create what is absent, change what differs where NATS can, and say what it cannot. No message is dropped."`
+	Apply bool `help:"Create absent streams, change differing settings, and report those that NATS cannot change. No message is deleted."`
 }
 
-// streamsTimeout bounds all questions and changes of one call.
+// streamsTimeout bounds all requests and changes of one call.
 const streamsTimeout = 30 * time.Second
 
-// Help is the rest of what --help says.
+// Help is the end of the help text.
 func (c *streamsCommand) Help() string {
-	return "Compares every stream of the log, and the durables of the store, with what this program declares. What keeps more than is declared " +
-		"(age, bytes, replicas) is the operator's own and stays. The exit status is 1 when something differs."
+	return `Compares every stream of the log, and the durable consumers of the store, with the declaration in this
+program. Higher limits of an operator (age, bytes, replicas) are kept. The exit status is 1 when
+something differs.
+
+Examples:
+  courier streams
+  courier streams --apply --nats-replicas 3`
 }
 
-// Run shows the streams, after changing them where that is wanted.
 func (c *streamsCommand) Run(w *world) error {
 	b, err := c.connectReplicated(w, c.replicaFlags)
 	if err != nil {

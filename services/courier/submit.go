@@ -12,33 +12,55 @@ import (
 
 // requestFlags are the fields of a job request.
 type requestFlags struct {
-	ID              string            `help:"Name of the job, [a-z0-9_-]{1,64}; made if absent." env:"COURIER_ID"`
-	Model           string            `help:"Name of what is trained." required:"" env:"COURIER_MODEL"`
-	Dataset         string            `help:"Name of the training data. Only runs on it are evidence; none is a dataset of its own." env:"COURIER_DATASET"`
+	ID              string            `help:"ID of the job, 1 to 64 of a-z, 0-9, _ and - (default: a new one)." env:"COURIER_ID"`
+	Model           string            `help:"Name of the model." required:"" env:"COURIER_MODEL"`
+	Dataset         string            `help:"Name of the training data. Only runs on the same dataset are evidence; no name is a dataset of its own." env:"COURIER_DATASET"`
 	CPUs            []int             `name:"cpus" help:"CPU counts to choose from." required:"" env:"COURIER_CPUS"`
 	BatchSizes      []int             `help:"Batch sizes to choose from (default: 64,128,256,512)." env:"COURIER_BATCH_SIZES"`
-	Epochs          int               `help:"Passes over the data; absent: chosen, see --max-epochs and --target-accuracy." env:"COURIER_EPOCHS"`
-	MaxEpochs       int               `help:"Most passes over the data where they are chosen (default: 100)." env:"COURIER_MAX_EPOCHS"`
-	TargetAccuracy  float64           `help:"Enough, where epochs are chosen: an accuracy from 0 to 1." env:"COURIER_TARGET_ACCURACY"`
+	Epochs          int               `help:"Number of epochs (default: chosen, see --max-epochs and --target-accuracy)." env:"COURIER_EPOCHS"`
+	MaxEpochs       int               `help:"Maximum number of epochs if they are chosen (default: 100)." env:"COURIER_MAX_EPOCHS"`
+	TargetAccuracy  float64           `help:"Sufficient accuracy if epochs are chosen, 0 to 1." env:"COURIER_TARGET_ACCURACY"`
 	SLO             schemas.Duration  `name:"slo" help:"Time from submission to the end of the last epoch, such as 10m, 6h30m or 2d; without it a weighted score decides." env:"COURIER_SLO"`
 	Confidence      float64           `help:"Wanted probability of meeting the SLO (default: 0.95)." env:"COURIER_CONFIDENCE"`
-	Promise         string            `help:"What the confidence is of: each promise, or the mean of all that ask for the same; absent: as the advisor is set." enum:",each,mean" default:"" env:"COURIER_PROMISE"`
-	Nodes           []string          `help:"Nodes it runs on; absent: the least loaded that fits." env:"COURIER_NODES"`
+	Promise         string            `help:"Promise of the confidence: each keeps the SLO of every job with it, mean only that of the average job (default: as the advisor is configured)." enum:",each,mean" default:"" env:"COURIER_PROMISE"`
+	Nodes           []string          `help:"Nodes to run on (default: the least loaded one with enough CPUs)." env:"COURIER_NODES"`
 	TrainingSamples uint64            `help:"Samples in one epoch." env:"COURIER_TRAINING_SAMPLES"`
-	User            string            `help:"Who asks." env:"USER"`
+	User            string            `help:"User who submits the job." env:"USER"`
 	Labels          map[string]string `help:"Tags, such as team=vision." env:"COURIER_LABELS"`
 }
 
 func (f *requestFlags) request() schemas.JobRequest {
-	return schemas.JobRequest{JobID: f.ID, Model: f.Model, Dataset: f.Dataset, CPUs: f.CPUs, BatchSizes: f.BatchSizes, Epochs: f.Epochs, MaxEpochs: f.MaxEpochs, TargetAccuracy: f.TargetAccuracy,
-		SLO: f.SLO, Confidence: f.Confidence, Promise: schemas.Promise(f.Promise), Nodes: f.Nodes, TrainingSamples: f.TrainingSamples, User: f.User, Labels: f.Labels}
+	return schemas.JobRequest{
+		JobID:           f.ID,
+		Model:           f.Model,
+		Dataset:         f.Dataset,
+		CPUs:            f.CPUs,
+		BatchSizes:      f.BatchSizes,
+		Epochs:          f.Epochs,
+		MaxEpochs:       f.MaxEpochs,
+		TargetAccuracy:  f.TargetAccuracy,
+		SLO:             f.SLO,
+		Confidence:      f.Confidence,
+		Promise:         schemas.Promise(f.Promise),
+		Nodes:           f.Nodes,
+		TrainingSamples: f.TrainingSamples,
+		User:            f.User,
+		Labels:          f.Labels,
+	}
 }
 
-// requestTimeout is how long a tool waits for an answer.
+// requestTimeout bounds how long an interactive command waits for an answer.
 const requestTimeout = 5 * time.Second
 
-// ask sends a request and prints the reply as JSON, or by text.
-func ask[T any](w *world, n natsFlags, o outputFlags, subject string, request any, text func(io.Writer, *T) error) error {
+// ask sends a request and prints the reply as JSON, or with text.
+func ask[T any](
+	w *world,
+	n natsFlags,
+	o outputFlags,
+	subject string,
+	request any,
+	text func(io.Writer, *T) error,
+) error {
 	b, err := n.connect(w)
 	if err != nil {
 		return err
@@ -47,7 +69,14 @@ func ask[T any](w *world, n natsFlags, o outputFlags, subject string, request an
 	return askBus(w, b, o, subject, request, text)
 }
 
-func askBus[T any](w *world, b *bus.Bus, o outputFlags, subject string, request any, text func(io.Writer, *T) error) error {
+func askBus[T any](
+	w *world,
+	b *bus.Bus,
+	o outputFlags,
+	subject string,
+	request any,
+	text func(io.Writer, *T) error,
+) error {
 	ctx, cancel := context.WithTimeout(w.ctx, requestTimeout)
 	defer cancel()
 	var reply T
@@ -76,7 +105,7 @@ type predictCommand struct {
 	natsFlags
 	outputFlags
 	requestFlags
-	Explain bool `help:"Print what each figure rests on, too."`
+	Explain bool `help:"Also print the evidence for each figure."`
 }
 
 func (c *predictCommand) Run(w *world) error {
@@ -95,32 +124,41 @@ func (c *predictCommand) Run(w *world) error {
 type statusCommand struct {
 	natsFlags
 	outputFlags
-	ID string `arg:"" help:"Of the job."`
+	ID string `arg:"" help:"ID of the job."`
 }
 
 func (c *statusCommand) Run(w *world) error {
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: c.ID}, report.Job)
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobStatus, &schemas.JobStatusRequest{
+		JobID: c.ID,
+	}, report.Job)
 }
 
 type cancelCommand struct {
 	natsFlags
 	outputFlags
-	ID     string `arg:"" help:"Of the job."`
-	Reason string `help:"Why, for the record."`
+	ID     string `arg:"" help:"ID of the job."`
+	Reason string `help:"Reason to record."`
 }
 
 func (c *cancelCommand) Run(w *world) error {
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: c.ID, Reason: c.Reason}, report.Job)
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobCancel, &schemas.JobCancelRequest{
+		JobID:  c.ID,
+		Reason: c.Reason,
+	}, report.Job)
 }
 
 type jobsCommand struct {
 	natsFlags
 	outputFlags
 	State string `help:"Only jobs in this state."`
-	Limit int    `help:"Most jobs to list." default:"20"`
-	After string `help:"Go on after this job."`
+	Limit int    `help:"Maximum number of jobs." default:"20"`
+	After string `help:"Continue after this job."`
 }
 
 func (c *jobsCommand) Run(w *world) error {
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobList, &schemas.JobListRequest{State: schemas.State(c.State), Limit: c.Limit, After: c.After}, report.Jobs)
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobList, &schemas.JobListRequest{
+		State: schemas.State(c.State),
+		Limit: c.Limit,
+		After: c.After,
+	}, report.Jobs)
 }

@@ -41,12 +41,15 @@ func TestSubmit_TheSameKeyIsTheSameJob(t *testing.T) {
 
 	first, _, advice := submit(3)
 	again, _, same := submit(3)
-	if first != http.StatusCreated || again != http.StatusCreated || advice.JobID == "" || advice.JobID != same.JobID {
-		t.Errorf("two submissions = %d and %d for %q and %q, want 201 for one job", first, again, advice.JobID, same.JobID)
+	if first != http.StatusCreated || again != http.StatusCreated || advice.JobID == "" ||
+		advice.JobID != same.JobID {
+		t.Errorf("two submissions = %d and %d for %q and %q, want 201 for one job", first, again,
+			advice.JobID, same.JobID)
 	}
 	status, e, _ := submit(4)
 	if status != http.StatusConflict || e.JobID != advice.JobID || e.Field != "Idempotency-Key" {
-		t.Errorf("another body = %d %v of %s, want a conflict of %s", status, e.Error, e.JobID, advice.JobID)
+		t.Errorf("another body = %d %v of %s, want a conflict of %s", status, e.Error, e.JobID,
+			advice.JobID)
 	}
 	var list schemas.JobList
 	get(t, l.endpoints.HTTPURL+"/api/v1/jobs", &list)

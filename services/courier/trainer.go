@@ -13,19 +13,19 @@ import (
 	"courier/trainer"
 )
 
-// trainerFlags say when the trainer fits.
+// trainerFlags are the settings of fits.
 type trainerFlags struct {
-	Method        string        `help:"How regressors are fitted: evidence predicts each model by its own runs; families fits one regressor for all models by the best of forest and laws." enum:",evidence,families" default:"evidence" env:"COURIER_METHOD"`
-	NewEpochs     int           `help:"Fit after that many new epochs." default:"40" env:"COURIER_NEW_EPOCHS"`
-	RefitEvery    time.Duration `help:"Fit that often, if there are new epochs." default:"24h" env:"COURIER_REFIT_EVERY"`
-	CoolDown      time.Duration `help:"Minimum time between two fits that nobody asked for." default:"1s" env:"COURIER_COOL_DOWN"`
-	ExampleWindow time.Duration `help:"Learn only from what happened within this time (0: no limit). Imported runs may be years old." default:"87600h" env:"COURIER_EXAMPLE_WINDOW"`
+	Method        string        `help:"Method of fits: evidence predicts each model from its own runs; families fits one regressor for all models, the best of forest and laws." enum:",evidence,families" default:"evidence" env:"COURIER_METHOD"`
+	NewEpochs     int           `help:"Fit after this number of new epochs." default:"40" env:"COURIER_NEW_EPOCHS"`
+	RefitEvery    time.Duration `help:"Fit at this interval if there are new epochs." default:"24h" env:"COURIER_REFIT_EVERY"`
+	CoolDown      time.Duration `help:"Minimum time between two automatic fits." default:"1s" env:"COURIER_COOL_DOWN"`
+	ExampleWindow time.Duration `help:"Only use runs of this last period (0: no limit). Imported runs may be years old." default:"87600h" env:"COURIER_EXAMPLE_WINDOW"`
 	SettingRuns   int           `help:"Maximum number of ended runs kept for each configuration: model, batch size, CPUs, load and node type." default:"1000" env:"COURIER_SETTING_RUNS"`
 	HistoryRuns   int           `help:"Maximum number of ended runs kept in memory. Beyond it, the oldest runs of the most frequent configurations are dropped." default:"50000" env:"COURIER_HISTORY_RUNS"`
 	HistoryEpochs int           `help:"Maximum number of epochs of ended runs kept in memory." default:"200000" env:"COURIER_HISTORY_EPOCHS"`
-	MostExamples  int           `help:"Fit on that many examples at most: the newest of each setting; on one of each setting if those are more." default:"10000" env:"COURIER_MOST_EXAMPLES"`
-	Trees         int           `help:"Trees of each forest." default:"200" env:"COURIER_TREES"`
-	Seed          uint64        `help:"Of all that is random in a fit." default:"1" env:"COURIER_SEED" name:"fit-seed"`
+	MostExamples  int           `help:"Maximum number of examples of a fit: the newest of each configuration, and at least one of each." default:"10000" env:"COURIER_MOST_EXAMPLES"`
+	Trees         int           `help:"Number of trees of each forest." default:"200" env:"COURIER_TREES"`
+	Seed          uint64        `help:"Seed of all random numbers of a fit." default:"1" env:"COURIER_SEED" name:"fit-seed"`
 }
 
 func (f trainerFlags) options() trainer.Options {
@@ -54,23 +54,23 @@ func (f trainerFlags) options() trainer.Options {
 type trainerCommand struct {
 	serviceFlags
 	trainerFlags
-	OnlyIdle      bool   `help:"Fit only while a processor has nothing else to do (Linux): answers of an advisor beside it hardly wait, but where jobs keep all processors busy a fit takes for ever." env:"COURIER_ONLY_IDLE"`
-	ClickHouseURL string `name:"clickhouse-url" help:"ClickHouse to recall examples from, such as clickhouse://user:password@host:9000/courier; empty: from the event log." env:"COURIER_CLICKHOUSE_URL"`
+	OnlyIdle      bool   `help:"Only fit while a processor is idle (Linux). Answers of an advisor on the same node hardly wait, but where jobs use all processors a fit never ends." env:"COURIER_ONLY_IDLE"`
+	ClickHouseURL string `name:"clickhouse-url" help:"URL of ClickHouse to read examples from, such as clickhouse://user:password@host:9000/courier (default: read the event log)." env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
 	Supervised bool `hidden:"" help:"Stop when standard input closes, and read the ClickHouse URL from it."`
 }
 
-// niceness of the trainer's process, so that answers do not wait for a fit.
+// niceness of the trainer, so that answers do not wait for a fit.
 const niceness = 10
 
 func (c *trainerCommand) Run(w *world) error {
 	o := c.trainerFlags.options()
 	if yields, err := services.Yield(niceness, c.OnlyIdle); err != nil {
-		w.log.Warn("fits may delay others on this machine", "error", err)
+		w.log.Warn("cannot lower the priority of fits", "error", err)
 	} else if yields {
-		o.Threads = runtime.GOMAXPROCS(0) // no other process waits for them
+		o.Threads = runtime.GOMAXPROCS(0) // No other process needs the processors.
 	}
-	urls := make(chan string, 1) // the newest address of ClickHouse
+	urls := make(chan string, 1) // the latest URL of ClickHouse
 	if c.Supervised {
 		w = c.supervise(w, urls)
 	}
@@ -83,21 +83,21 @@ func (c *trainerCommand) Run(w *world) error {
 		}
 		history := past.history
 		if c.ClickHouseURL == "" && !c.Supervised {
-			history = nil // all comes from the log
+			history = nil // Examples come from the log alone.
 		}
 		t := trainer.New(r.bus, history, o, r.log, r.reg)
 		return services.Part{Name: "trainer", Run: t.Run}, func() error { return nil }, nil, nil
 	})
 }
 
-// supervise returns the world of a trainer that is a child of courier all: it ends
-// with its parent, and reads addresses of ClickHouse from standard input into urls.
+// supervise returns the world of a trainer that is a child of courier all. It ends with its parent,
+// and sends URLs of ClickHouse from standard input to urls.
 func (c *trainerCommand) supervise(w *world, urls chan string) *world {
 	child := *w
 	child.log = w.log.With("process", "trainer")
 	child.ctx = services.Supervised(w.ctx, os.Stdin, func(line string) {
 		select {
-		case <-urls: // an older one
+		case <-urls: // an older URL
 		default:
 		}
 		urls <- line
@@ -106,17 +106,17 @@ func (c *trainerCommand) supervise(w *world, urls chan string) *world {
 	return &child
 }
 
-// recollection is the history in ClickHouse, whose address may come after the start.
+// recollection is the history in ClickHouse, whose URL may be known after the start.
 type recollection struct {
 	room  *room
 	flags clickHouseFlags
-	urls  <-chan string // the address, where the flags name none
+	urls  <-chan string // the URL, if the flags have none
 
 	mu sync.Mutex
-	h  *store.History // nil while there is no address
+	h  *store.History // nil until the URL is known
 }
 
-// open reads from the ClickHouse at url from now on. It does not connect yet.
+// open sets the ClickHouse to read from. It does not connect yet.
 func (r *recollection) open(url string) error {
 	d, err := store.Open(r.room.ctx, r.flags.options(url), r.room.log, r.room.reg)
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *recollection) open(url string) error {
 	return nil
 }
 
-// history returns nil while no address is known: then the log is read alone.
+// history returns nil until the URL is known; then only the log is read.
 func (r *recollection) history() trainer.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +136,7 @@ func (r *recollection) history() trainer.History {
 	select {
 	case url := <-r.urls:
 		if err := r.open(url); err != nil {
-			r.room.log.Warn("examples come from the event log alone", "error", err)
+			r.room.log.Warn("reading examples from the event log only", "error", err)
 			return nil
 		}
 		return r.h

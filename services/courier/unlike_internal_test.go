@@ -56,7 +56,8 @@ func (f *unlikeFleet) sample() {
 		}
 		e := &schemas.Sample{Node: name, Cores: m.sampled.Cores, CPUModel: m.sampled.CPUModel}
 		if m.sampled.Speed > 0 {
-			speed := m.sampled.Speed * math.Exp(0.01*f.random.NormFloat64()) // measured anew, as after a restart
+			// measured anew, as after a restart
+			speed := m.sampled.Speed * math.Exp(0.01*f.random.NormFloat64())
 			e.SpeedOperationsPerSecond = &speed
 		}
 		f.apply(e)
@@ -100,33 +101,66 @@ func (f *unlikeFleet) run(j unlikeJob) asked {
 	}
 	nodes, told := []string{j.node}, f.machines[j.node].stated
 	start := func(job string, set schemas.Setting) {
-		e := &schemas.Started{JobStamp: stamp(schemas.StartedID(job, 1), job, 1), Setting: set, NodeCores: f.machines[j.node].truth.Cores}
+		e := &schemas.Started{
+			JobStamp:  stamp(schemas.StartedID(job, 1), job, 1),
+			Setting:   set,
+			NodeCores: f.machines[j.node].truth.Cores,
+		}
 		if told != (schemas.Hardware{}) {
 			e.SetHardware([]schemas.Hardware{told})
 		}
 		f.apply(e)
 	}
 	f.jobs++
-	other := schemas.Setting{Model: "neighbour", BatchSize: 1, CPUs: uint32(j.beside), Epochs: 1, Nodes: nodes}
+	other := schemas.Setting{
+		Model:     "neighbour",
+		BatchSize: 1,
+		CPUs:      uint32(j.beside),
+		Epochs:    1,
+		Nodes:     nodes,
+	}
 	neighbour := fmt.Sprint("neighbour-", f.jobs)
 	if j.beside > 0 {
 		start(neighbour, other)
 	}
 	job := fmt.Sprint("job-", f.jobs)
 	answer := f.ask(job, j)
-	set := schemas.Setting{Model: "m", BatchSize: uint32(j.batch), CPUs: uint32(j.cpus), Epochs: unlikeEpochs, Nodes: nodes}
+	set := schemas.Setting{
+		Model:     "m",
+		BatchSize: uint32(j.batch),
+		CPUs:      uint32(j.cpus),
+		Epochs:    unlikeEpochs,
+		Nodes:     nodes,
+	}
 	start(job, set)
 	own := f.seconds(j) * math.Exp(0.03*f.random.NormFloat64())
 	for n := range uint32(unlikeEpochs) {
 		seconds, accuracy := own*math.Exp(0.03*f.random.NormFloat64()), 0.9-0.0001*float64(j.batch)
 		answer.measured += seconds
 		f.now = f.now.Add(time.Duration(seconds * float64(time.Second)))
-		f.apply(&schemas.Epoch{JobStamp: stamp(schemas.EpochID(job, 1, n+1), job, 1), Setting: set, Epoch: n + 1, DurationSeconds: seconds,
-			DurationSource: schemas.DurationReported, NodeCores: f.machines[j.node].truth.Cores, Accuracy: &accuracy})
+		f.apply(&schemas.Epoch{
+			JobStamp:        stamp(schemas.EpochID(job, 1, n+1), job, 1),
+			Setting:         set,
+			Epoch:           n + 1,
+			DurationSeconds: seconds,
+			DurationSource:  schemas.DurationReported,
+			NodeCores:       f.machines[j.node].truth.Cores,
+			Accuracy:        &accuracy,
+		})
 	}
-	f.apply(&schemas.Ended{JobStamp: stamp(schemas.EndedID(job, 1, schemas.EventFinished), job, 1), Outcome: schemas.EventFinished, DurationSeconds: answer.measured, EpochsDone: unlikeEpochs, Setting: set})
+	f.apply(&schemas.Ended{
+		JobStamp:        stamp(schemas.EndedID(job, 1, schemas.EventFinished), job, 1),
+		Outcome:         schemas.EventFinished,
+		DurationSeconds: answer.measured,
+		EpochsDone:      unlikeEpochs,
+		Setting:         set,
+	})
 	if j.beside > 0 {
-		f.apply(&schemas.Ended{JobStamp: stamp(schemas.EndedID(neighbour, 1, schemas.EventFailed), neighbour, 1), Outcome: schemas.EventFailed, Setting: other})
+		f.apply(&schemas.Ended{
+			JobStamp: stamp(schemas.EndedID(neighbour, 1, schemas.EventFailed), neighbour, 1),
+			Outcome:  schemas.EventFailed,
+			Setting:  other,
+		})
 	}
 	f.now = f.now.Add(time.Second)
 	return answer
@@ -137,8 +171,16 @@ func (f *unlikeFleet) ask(job string, j unlikeJob) (answer asked) {
 	if f.regressors.EpochTime == nil {
 		return answer
 	}
-	q := schemas.JobRequest{JobID: job, Model: "m", BatchSizes: []int{j.batch}, CPUs: schemas.CPUs{j.cpus}, Epochs: unlikeEpochs, Nodes: []string{j.node},
-		SLO: schemas.Duration(24 * time.Hour), Confidence: 0.9}.WithDefaults()
+	q := schemas.JobRequest{
+		JobID:      job,
+		Model:      "m",
+		BatchSizes: []int{j.batch},
+		CPUs:       schemas.CPUs{j.cpus},
+		Epochs:     unlikeEpochs,
+		Nodes:      []string{j.node},
+		SLO:        schemas.Duration(24 * time.Hour),
+		Confidence: 0.9,
+	}.WithDefaults()
 	a := advisor.Decide(f.cluster.Ask(q, f.now), f.regressors, f.now)
 	answer.decision, answer.extrapolated, answer.bound = a.Decision, a.Chosen.Extrapolated, a.Chosen.UpperBoundSeconds
 	answer.predicted = *a.Chosen.PredictedSeconds
@@ -149,7 +191,9 @@ func (f *unlikeFleet) ask(job string, j unlikeJob) (answer asked) {
 func (f *unlikeFleet) fit() {
 	f.t.Helper()
 	use := func(target string) *advisor.Regressor {
-		fitted, err := trainer.Fit(context.Background(), target, f.past.Examples(target), trainer.Options{Seed: 1})
+		fitted, err := trainer.Fit(context.Background(), target, f.past.Examples(target), trainer.Options{
+			Seed: 1,
+		})
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -179,7 +223,9 @@ type recorded struct {
 }
 
 func (r recorded) String() string {
-	return fmt.Sprintf("MAPE %.1f %%, flagged %.2f, promised %.2f, kept %.2f, predicted/measured %.2f", 100*r.mape, r.flagged, r.promised, r.kept, r.predicted)
+	return fmt.Sprintf("MAPE %.1f %%, flagged %.2f, promised %.2f, kept %.2f, predicted/measured"+
+		" %.2f",
+		100*r.mape, r.flagged, r.promised, r.kept, r.predicted)
 }
 
 func record(all []asked) (r recorded) {
@@ -227,7 +273,13 @@ func (f *unlikeFleet) learn(jobs int, nodes ...string) {
 }
 
 func newUnlikeFleet(t *testing.T, seed uint64) *unlikeFleet {
-	return &unlikeFleet{t: t, random: rand.New(rand.NewPCG(seed, 2)), cluster: advisor.NewCluster(), past: trainer.NewPast(), now: time.Unix(1_790_000_000, 0).UTC()}
+	return &unlikeFleet{
+		t:       t,
+		random:  rand.New(rand.NewPCG(seed, 2)),
+		cluster: advisor.NewCluster(),
+		past:    trainer.NewPast(),
+		now:     time.Unix(1_790_000_000, 0).UTC(),
+	}
 }
 
 // unlikeCase is a node b that joins nodes a.
@@ -289,11 +341,32 @@ func TestUnlikeNode_IsPromisedNothingThenPredictedRight(t *testing.T) {
 	y := schemas.Hardware{Cores: 4, CPUModel: "y", Speed: 6e8}
 	for _, c := range []unlikeCase{
 		{name: "another CPU, slower", b: y, jobs: 10, mape: 0.06},
-		{name: "the same CPU, slower", b: schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 6e8}, jobs: 10, mape: 0.06},
-		{name: "another CPU, more cores, slower", b: schemas.Hardware{Cores: 16, CPUModel: "y", Speed: 6e8}, jobs: 20, mape: 0.08},
-		{name: "another CPU, fewer cores, faster", b: schemas.Hardware{Cores: 2, CPUModel: "y", Speed: 1.5e9}, jobs: 20, mape: 0.08},
+		{
+			name: "the same CPU, slower",
+			b:    schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 6e8},
+			jobs: 10,
+			mape: 0.06,
+		},
+		{
+			name: "another CPU, more cores, slower",
+			b:    schemas.Hardware{Cores: 16, CPUModel: "y", Speed: 6e8},
+			jobs: 20,
+			mape: 0.08,
+		},
+		{
+			name: "another CPU, fewer cores, faster",
+			b:    schemas.Hardware{Cores: 2, CPUModel: "y", Speed: 1.5e9},
+			jobs: 20,
+			mape: 0.08,
+		},
 		{name: "another CPU, slower; no collector", b: y, blind: true, jobs: 10, mape: 0.06},
-		{name: "another CPU, slower; nothing was told of nodes before", b: y, since: true, jobs: 10, mape: 0.06},
+		{
+			name:  "another CPU, slower; nothing was told of nodes before",
+			b:     y,
+			since: true,
+			jobs:  10,
+			mape:  0.06,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var sum []recorded
@@ -306,7 +379,14 @@ func TestUnlikeNode_IsPromisedNothingThenPredictedRight(t *testing.T) {
 					sum[i].add(r, float64(plays))
 				}
 			}
-			for i, where := range []string{"a", "b after 1 job", "b after 4 jobs", "b after 7 jobs", fmt.Sprintf("b after %d jobs", c.jobs), "a at last"} {
+			for i, where := range []string{
+				"a",
+				"b after 1 job",
+				"b after 4 jobs",
+				"b after 7 jobs",
+				fmt.Sprintf("b after %d jobs", c.jobs),
+				"a at last",
+			} {
 				t.Logf("%-15s %v", where, sum[i])
 			}
 			for i, r := range sum[1:4] {
@@ -315,7 +395,8 @@ func TestUnlikeNode_IsPromisedNothingThenPredictedRight(t *testing.T) {
 				}
 			}
 			if r := sum[4]; r.mape > c.mape || r.promised < 0.9 || r.kept < least {
-				t.Errorf("after %d jobs: %v; want at most %.2f, and promises kept", c.jobs, r, c.mape)
+				t.Errorf("after %d jobs: %v; want at most %.2f, and promises kept", c.jobs, r,
+					c.mape)
 			}
 			for _, r := range []recorded{sum[0], sum[5]} {
 				if r.promised < 1 || r.kept < 0.8 || r.mape > 0.06 {
@@ -328,7 +409,9 @@ func TestUnlikeNode_IsPromisedNothingThenPredictedRight(t *testing.T) {
 
 // add takes a play's share of a mean.
 func (r *recorded) add(o recorded, plays float64) {
-	r.mape, r.flagged, r.promised, r.kept, r.predicted = r.mape+o.mape/plays, r.flagged+o.flagged/plays, r.promised+o.promised/plays, r.kept+o.kept/plays, r.predicted+o.predicted/plays
+	r.mape, r.flagged, r.promised, r.kept, r.predicted = r.mape+o.mape/plays, r.flagged+
+		o.flagged/plays, r.promised+o.promised/plays, r.kept+o.kept/plays, r.predicted+
+		o.predicted/plays
 }
 
 // Events that tell nothing of nodes teach as they did before there was anything to
@@ -345,7 +428,9 @@ func TestUnlikeNode_OfWhichNothingIsToldCountsAsAlike(t *testing.T) {
 		t.Errorf("columns %s, want those of the paper and the cores that old events tell", got)
 	}
 	if on := f.trial(60, "b"); on.promised < 1 || on.mape < 0.2 {
-		t.Errorf("on a slower node of which nothing is told: %v, want promises that are wrong, as nobody could know", on)
+		t.Errorf("on a slower node of which nothing is told: %v, want promises that are wrong,"+
+			" as nobody could know",
+			on)
 	}
 }
 

@@ -12,11 +12,10 @@ type workloadCommand struct {
 }
 
 type digitsCommand struct {
-	Args []string `arg:"" optional:"" passthrough:"" help:"Flags of the workload; --help shows them."`
+	Args []string `arg:"" optional:"" passthrough:"" help:"Flags of the workload; see courier workload digits --help."`
 }
 
-// stoppedStatus is how a shell reports a command that SIGTERM ended: its epochs
-// are printed, so there is nothing to say.
+// stoppedStatus is the exit status of a shell for a command that SIGTERM ended.
 const stoppedStatus = exitStatus(128 + 15)
 
 func (c *digitsCommand) Run(w *world) error {

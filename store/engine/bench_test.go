@@ -15,8 +15,8 @@ import (
 	"courier/store/engine"
 )
 
-// BenchmarkStart measures from Run to the first answer, on a directory that is
-// there, and the stop after it.
+// BenchmarkStart measures the start up to the first answer, with an existing directory, and the
+// stop.
 func BenchmarkStart(b *testing.B) {
 	o := withEngine(b)
 	if err := run(b, o).stop(); err != nil {
@@ -38,15 +38,22 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(stopping.Seconds()/float64(n), "stop_seconds")
 }
 
-// sampleTable has the shape of the samples of a node.
+// sampleTable is a table like that of node samples.
 const sampleTable = `CREATE TABLE %s (at DateTime64(3, 'UTC'), node LowCardinality(String), a Float64, b Float64, c Float64, d Float64, e UInt64, f UInt64)
 ENGINE = MergeTree ORDER BY (node, at)`
 
-// jsonRows are n rows as JSONEachRow, rowBinary the same as RowBinary.
+// jsonRows encodes n rows as JSONEachRow, rowBinary as RowBinary.
 func jsonRows(n int) []byte {
 	var b bytes.Buffer
 	for i := range n {
-		fmt.Fprintf(&b, `{"at":%d,"node":"node-%d","a":%g,"b":0.5,"c":0.25,"d":0.125,"e":%d,"f":7}`+"\n", 1_700_000_000+i, i%50, float64(i)/7, i)
+		fmt.Fprintf(
+			&b,
+			`{"at":%d,"node":"node-%d","a":%g,"b":0.5,"c":0.25,"d":0.125,"e":%d,"f":7}`+"\n",
+			1_700_000_000+i,
+			i%50,
+			float64(i)/7,
+			i,
+		)
 	}
 	return b.Bytes()
 }
@@ -65,7 +72,7 @@ func rowBinary(n int) []byte {
 	return b
 }
 
-// BenchmarkInsert measures one writer over HTTP by format and rows in a batch.
+// BenchmarkInsert measures one writer over HTTP, by format and batch size.
 func BenchmarkInsert(b *testing.B) {
 	p := run(b, withEngine(b)).ready()
 	for format, rows := range map[string]func(int) []byte{"JSONEachRow": jsonRows, "RowBinary": rowBinary} {
@@ -85,7 +92,7 @@ func BenchmarkInsert(b *testing.B) {
 	}
 }
 
-// inserter returns what posts the same body again and again on one connection.
+// inserter returns a function that posts the same body on one connection.
 func inserter(b *testing.B, p engine.Endpoint, statement string, body []byte) func() {
 	b.Helper()
 	transport := &http.Transport{}
@@ -109,16 +116,22 @@ func inserter(b *testing.B, p engine.Endpoint, statement string, body []byte) fu
 	}
 }
 
-// BenchmarkQuery measures a query that does nothing and one that aggregates a
-// million rows.
+// BenchmarkQuery measures an empty query and one that aggregates a million rows.
 func BenchmarkQuery(b *testing.B) {
 	p := run(b, withEngine(b)).ready()
 	must(b, p, fmt.Sprintf(sampleTable, "samples"))
-	must(b, p, "INSERT INTO samples SELECT toDateTime64(number, 3, 'UTC'), concat('node-', toString(number % 50)), number / 7, 0.5, 0.25, 0.125, number, 7 FROM numbers(1000000)")
+	must(
+		b,
+		p,
+		"INSERT INTO samples SELECT toDateTime64(number, 3, 'UTC'), concat('node-', toString(number % 50)), number / 7, 0.5, 0.25, 0.125, number, 7 FROM numbers(1000000)",
+	)
 	must(b, p, "OPTIMIZE TABLE samples FINAL")
 	for _, c := range []struct{ name, statement string }{
 		{"one", "SELECT 1"},
-		{"aggregate/rows=1000000", "SELECT node, avg(a), max(e), quantile(0.95)(a) FROM samples GROUP BY node FORMAT Null"},
+		{
+			"aggregate/rows=1000000",
+			"SELECT node, avg(a), max(e), quantile(0.95)(a) FROM samples GROUP BY node FORMAT Null",
+		},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			query := inserter(b, p, c.statement, nil)

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// errKilled says that a signal ended the child.
+// errKilled reports that a signal ended the child.
 var errKilled = errors.New("killed")
 
-// child is one run of the host.
-type child struct {
-	pid    int
-	pipe   *os.File      // closing it means "stop"
-	log    hostLog       // what it prints
-	exited chan struct{} // closed when it has ended and state may be read
-	state  *os.ProcessState
-	server bool
+// hostProcess is a running child.
+type hostProcess struct {
+	pid      int
+	pipe     *os.File         // closing it requests the stop
+	log      hostLog          // its output
+	exited   chan struct{}    // closed when it has ended
+	state    *os.ProcessState // valid when exited is closed
+	isServer bool
 }
 
-// spawn starts the host with this start's settings.
+// spawn starts the host with the current settings.
 //
 //	supervisor ── pipe ──► host: descriptor 3; the supervisor's end closes with it
 //	           ── lock ──► host: descriptor 4; locked until both have closed it
-func (v *supervisor) spawn() (*child, error) {
+func (v *supervisor) spawn() (*hostProcess, error) {
 	output, log, err := openHostLog(v.settings.hostLog())
 	if err != nil {
 		return nil, fmt.Errorf("open the host's log: %w", err)
@@ -33,14 +33,21 @@ func (v *supervisor) spawn() (*child, error) {
 	defer output.Close()
 	reading, writing, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("make the lifetime pipe: %w", err)
+		return nil, fmt.Errorf("create the lifetime pipe: %w", err)
 	}
 	defer reading.Close()
+
 	command := v.hostCommand()
 	cmd := exec.Command(command[0], command[1:]...)
-	// The engine reads configuration that it finds in either directory.
+	// The engine reads configuration files in its working and home directories.
 	cmd.Dir = v.settings.run
-	cmd.Env = []string{"HOME=" + v.settings.run, "TERM=dumb", "LC_ALL=C", "TZ=UTC", "PATH=/nonexistent"}
+	cmd.Env = []string{
+		"HOME=" + v.settings.run,
+		"TERM=dumb",
+		"LC_ALL=C",
+		"TZ=UTC",
+		"PATH=/nonexistent",
+	}
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.ExtraFiles = []*os.File{reading, v.lock.engine}
 	detach(cmd)
@@ -48,12 +55,19 @@ func (v *supervisor) spawn() (*child, error) {
 		writing.Close()
 		return nil, fmt.Errorf("start the engine's host: %w", err)
 	}
-	c := &child{pid: cmd.Process.Pid, pipe: writing, log: log, exited: make(chan struct{}), server: v.settings.server}
+
+	c := &hostProcess{
+		pid:      cmd.Process.Pid,
+		pipe:     writing,
+		log:      log,
+		exited:   make(chan struct{}),
+		isServer: v.settings.isServer,
+	}
 	go c.reap(cmd)
 	return c, nil
 }
 
-// hostCommand is the program, the host's arguments and the engine's.
+// hostCommand returns the program, the arguments of the host and those of the engine.
 func (v *supervisor) hostCommand() []string {
 	command := append([]string{}, v.options.HostCommand...)
 	if v.library.Server {
@@ -64,17 +78,17 @@ func (v *supervisor) hostCommand() []string {
 	return append(command, arguments(v.settings)...)
 }
 
-// reap waits for the child's end.
-func (c *child) reap(cmd *exec.Cmd) {
-	_ = cmd.Wait()     // the state says the same
+// reap waits for the end of the child.
+func (c *hostProcess) reap(cmd *exec.Cmd) {
+	_ = cmd.Wait()     // ProcessState has the result
 	_ = c.pipe.Close() // stop may have closed it
 	c.state = cmd.ProcessState
 	close(c.exited)
 }
 
-// stop asks the child to end, and kills it after timeout. It returns when the
-// child has ended.
-func (c *child) stop(timeout time.Duration) (killed bool, err error) {
+// stop requests the end of the child, and kills it after a timeout. It returns when the child has
+// ended.
+func (c *hostProcess) stop(timeout time.Duration) (killed bool, err error) {
 	if err := c.pipe.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return false, err
 	}
@@ -90,21 +104,21 @@ func (c *child) stop(timeout time.Duration) (killed bool, err error) {
 	return true, err
 }
 
-// describeExit says how the child ended, with the last thing it said; it is
-// errKilled if a signal ended it. The child must have ended.
-func (c *child) describeExit() error {
-	if c.server {
-		// A server whose watcher was killed: on Linux the kernel has ended it too.
+// describeExit returns an error with the exit state and the last line of the child, which must
+// have ended. The error matches errKilled if a signal ended it.
+func (c *hostProcess) describeExit() error {
+	if c.isServer {
+		// If the host was killed, its server may still run. On Linux the kernel has ended it.
 		if err := killGroup(c.pid); err != nil {
-			return fmt.Errorf("%v; end what is left of it: %w", c.state, err)
+			return fmt.Errorf("%v; end the rest of its process group: %w", c.state, err)
 		}
 	}
-	said := ""
+	suffix := ""
 	if line := lastLine(c.log.text()); line != "" {
-		said = ": " + line
+		suffix = ": " + line
 	}
 	if c.state.ExitCode() < 0 {
-		return fmt.Errorf("%w: %v%s", errKilled, c.state, said)
+		return fmt.Errorf("%w: %v%s", errKilled, c.state, suffix)
 	}
-	return fmt.Errorf("%v%s", c.state, said)
+	return fmt.Errorf("%v%s", c.state, suffix)
 }

@@ -10,38 +10,37 @@ import (
 	"text/template"
 )
 
-// loopback is the only address the engine listens on.
+// loopback is the only address on which the engine listens.
 const loopback = "127.0.0.1"
 
-// The users of the engine, beside its own console's.
+// The users of the engine, besides the default user of its console.
 const (
 	userCourier = "courier"
 	userReader  = "reader"
 )
 
-// Limits of one question of the reader. It may ask for more time, because
-// clickhouse-go, and with it Grafana, asks for a little more than its own deadline
-// (zero, which would mean no limit, is out of the range). Half a GiB leaves the
-// services room; groups and sorts larger than half of it go to the disk.
+// Limits of a query of the reader. The reader may raise the time limit, because clickhouse-go, and
+// with it Grafana, requests a little more than its own deadline; zero, which would mean no limit,
+// is not allowed. Half a GiB leaves memory for the services; groups and sorts larger than half of
+// it spill to disk.
 const (
-	readerSeconds     = 60
-	readerMostSeconds = 600
-	readerBytes       = 512 << 20
+	readerSeconds    = 60
+	readerMaxSeconds = 600
+	readerBytes      = 512 << 20
 )
 
-// settings are all that the engine's files depend on: the same settings give
-// the same bytes.
+// settings determine the content of the generated files.
 type settings struct {
 	store, run      string // absolute directories
 	httpPort        int    // 0: the system chooses (library only)
 	tcpPort         int
-	nonce           string // the engine's display name; proves that the right one answers
+	nonce           string // display name of the engine, to recognise its answer
 	database        string
 	courierPassword string
 	readerPassword  string
-	memoryBytes     int64 // 0: a quarter of the memory, found by the engine
+	memoryBytes     int64 // 0: a quarter of the memory that the engine detects
 	queryLog        bool
-	server          bool // a server program, not the library
+	isServer        bool // a server program instead of the library
 }
 
 func (s settings) configPath() string { return filepath.Join(s.run, "config.xml") }
@@ -49,10 +48,10 @@ func (s settings) usersPath() string  { return filepath.Join(s.run, "users.xml")
 func (s settings) portsPath() string  { return filepath.Join(s.run, "ports.tsv") }
 func (s settings) hostLog() string    { return filepath.Join(s.run, "host.log") }
 
-// arguments are the engine's command line. Ports and address are on it because
-// the library takes them from nowhere else.
+// arguments returns the command line of the engine. It includes the address and the ports, because
+// the library does not read them from the configuration.
 func arguments(s settings) []string {
-	if s.server {
+	if s.isServer {
 		return []string{"server", "--config-file=" + s.configPath()}
 	}
 	return []string{
@@ -69,58 +68,70 @@ func arguments(s settings) []string {
 		"--history_file=/dev/null",
 		"--highlight=0",
 		"--query=SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP; " +
-			"SELECT getServerPort('http_port'), getServerPort('tcp_port') INTO OUTFILE " + quote(s.portsPath()) + " TRUNCATE FORMAT TSV",
+			"SELECT getServerPort('http_port'), getServerPort('tcp_port') INTO OUTFILE " +
+			quote(s.portsPath()) + " TRUNCATE FORMAT TSV",
 	}
 }
 
-// quote writes a ClickHouse string literal.
+// quote returns a ClickHouse string literal.
 func quote(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }
 
-// configXML is config.xml. The pools are small because the house shares its
-// machine with training jobs; merge_tree's thresholds follow the smaller pool,
-// which they must not exceed.
+// configXML generates config.xml. The pools are small because Courier shares the machine with
+// training jobs. The thresholds of merge_tree must not exceed the size of the pool.
 func configXML(s settings) ([]byte, error) { return render(configTemplate, s) }
 
-// usersXML is users.xml. It holds hashes of the passwords, so that who can read
-// the file cannot log in.
+// usersXML generates users.xml. It contains hashes of the passwords, which do not allow a login.
 func usersXML(s settings) ([]byte, error) { return render(usersTemplate, s) }
 
-// render executes t with exported views of the settings.
+// render executes a template with the settings.
 func render(t *template.Template, s settings) ([]byte, error) {
 	var b strings.Builder
 	err := t.Execute(&b, map[string]any{
-		"Store": s.store, "Run": s.run, "Users": s.usersPath(),
-		"Host": loopback, "HTTPPort": s.httpPort, "TCPPort": s.tcpPort,
-		"Nonce": s.nonce, "MemoryBytes": s.memoryBytes, "QueryLog": s.queryLog, "Server": s.server,
-		"Database": s.database, "Courier": userCourier, "Reader": userReader,
-		"CourierHash": hash(s.courierPassword), "ReaderHash": hash(s.readerPassword),
-		"ReaderSeconds": readerSeconds, "ReaderMostSeconds": readerMostSeconds, "ReaderBytes": readerBytes,
-		"Grants": grantsOfCourier(), "ReaderGrant": "GRANT SELECT ON `" + s.database + "`.*",
+		"Store":            s.store,
+		"Run":              s.run,
+		"Users":            s.usersPath(),
+		"Host":             loopback,
+		"HTTPPort":         s.httpPort,
+		"TCPPort":          s.tcpPort,
+		"Nonce":            s.nonce,
+		"MemoryBytes":      s.memoryBytes,
+		"QueryLog":         s.queryLog,
+		"Server":           s.isServer,
+		"Database":         s.database,
+		"Courier":          userCourier,
+		"CourierHash":      passwordHash(s.courierPassword),
+		"Grants":           courierGrants(),
+		"Reader":           userReader,
+		"ReaderHash":       passwordHash(s.readerPassword),
+		"ReaderGrant":      "GRANT SELECT ON `" + s.database + "`.*",
+		"ReaderSeconds":    readerSeconds,
+		"ReaderMaxSeconds": readerMaxSeconds,
+		"ReaderBytes":      readerBytes,
 	})
 	return []byte(b.String()), err
 }
 
-// hash is the form in which ClickHouse compares passwords. They are random and
-// long, so a plain hash is as good as a slow one.
-func hash(password string) string {
+// passwordHash returns the hash of a password for ClickHouse. The passwords are long and random, so
+// a fast hash is sufficient.
+func passwordHash(password string) string {
 	sum := sha256.Sum256([]byte(password))
 	return hex.EncodeToString(sum[:])
 }
 
-// grantsOfCourier are the rights of the services' user. Table engines and
-// CREATE are granted by name: with all of them a client reads files of the host
-// through ENGINE=File, and reaches any address through a dictionary.
-func grantsOfCourier() []string {
+// courierGrants returns the privileges of the services' user. It lists table engines and CREATE
+// statements by name: with all of them a client could read files of the machine by ENGINE=File,
+// and connect to any address by a dictionary.
+func courierGrants() []string {
 	grants := []string{
 		"GRANT SELECT, INSERT, ALTER, DROP, TRUNCATE, OPTIMIZE, SHOW, KILL QUERY, " +
-			"CREATE DATABASE, CREATE TABLE, CREATE VIEW, CREATE TEMPORARY TABLE, CREATE FUNCTION, " +
-			"SYSTEM FLUSH, SYSTEM MERGES, SYSTEM TTL MERGES, SYSTEM VIEWS ON *.*",
+			"CREATE DATABASE, CREATE TABLE, CREATE VIEW, CREATE TEMPORARY TABLE, " +
+			"CREATE FUNCTION, SYSTEM FLUSH, SYSTEM MERGES, SYSTEM TTL MERGES, SYSTEM VIEWS ON *.*",
 	}
 	for _, engine := range []string{
-		"MergeTree", "ReplacingMergeTree", "SummingMergeTree", "AggregatingMergeTree", "CollapsingMergeTree",
-		"VersionedCollapsingMergeTree", "CoalescingMergeTree",
+		"MergeTree", "ReplacingMergeTree", "SummingMergeTree", "AggregatingMergeTree",
+		"CollapsingMergeTree", "VersionedCollapsingMergeTree", "CoalescingMergeTree",
 		"Null", "Memory", "Buffer", "View", "MaterializedView", "Join", "Set", "Log", "Merge",
 	} {
 		grants = append(grants, "GRANT TABLE ENGINE ON "+engine)
@@ -128,14 +139,19 @@ func grantsOfCourier() []string {
 	return grants
 }
 
-// escaped writes text as the content of an XML element.
-func escaped(value any) (string, error) {
+// escapeXML escapes text for the content of an XML element.
+func escapeXML(value any) (string, error) {
 	var b strings.Builder
 	err := xml.EscapeText(&b, []byte(fmt.Sprint(value)))
 	return b.String(), err
 }
 
-var configTemplate = template.Must(template.New("config.xml").Funcs(template.FuncMap{"xml": escaped}).Parse(`<clickhouse>
+func mustParse(name, text string) *template.Template {
+	functions := template.FuncMap{"xml": escapeXML}
+	return template.Must(template.New(name).Funcs(functions).Parse(text))
+}
+
+var configTemplate = mustParse("config.xml", `<clickhouse>
   <path>{{xml .Store}}</path>
   <users_config>{{xml .Users}}</users_config>
   <display_name>{{xml .Nonce}}</display_name>
@@ -170,17 +186,16 @@ var configTemplate = template.Must(template.New("config.xml").Funcs(template.Fun
   </query_log>
 {{- end}}
 </clickhouse>
-`))
+`)
 
-// The console of the library logs in as default, from this machine and without
-// a password, so that user must be there; any local program can log in with it.
-// Its quota is exactly the two statements that start the listeners: a third,
-// such as one that stops them, is refused. (A constant SELECT does not count.)
-// The interval is the longest that the engine accepts, 2^31-1 seconds.
+// The console of the library logs in as the user default, from this machine and without a
+// password, so that user must exist, and any local program can use it. Its quota allows exactly
+// the two statements that start the listeners: a third one, such as one that stops them, is
+// rejected. (A constant SELECT does not count.) The interval is the longest that the engine
+// accepts, 2^31-1 seconds.
 //
-// The constraints keep tables off disks of their own making, which would reach
-// other machines as a dictionary would.
-var usersTemplate = template.Must(template.New("users.xml").Funcs(template.FuncMap{"xml": escaped}).Parse(`<clickhouse>
+// The constraints prevent tables on custom disks, which could connect to other machines.
+var usersTemplate = mustParse("users.xml", `<clickhouse>
   <profiles>
     <default/>
     <house>
@@ -197,7 +212,7 @@ var usersTemplate = template.Must(template.New("users.xml").Funcs(template.FuncM
       <cancel_http_readonly_queries_on_client_close>1</cancel_http_readonly_queries_on_client_close>
       <readonly>2</readonly>
       <constraints>
-        <max_execution_time><min>1</min><max>{{.ReaderMostSeconds}}</max></max_execution_time>
+        <max_execution_time><min>1</min><max>{{.ReaderMaxSeconds}}</max></max_execution_time>
         <max_memory_usage><min>1</min><max>{{.ReaderBytes}}</max></max_memory_usage>
       </constraints>
     </people>
@@ -236,4 +251,4 @@ var usersTemplate = template.Must(template.New("users.xml").Funcs(template.FuncM
     </{{.Reader}}>
   </users>
 </clickhouse>
-`))
+`)

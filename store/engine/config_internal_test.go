@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "renew the golden files")
 
-// exampleSettings are those of `courier all` with its defaults.
+// exampleSettings are the default settings of `courier all`.
 func exampleSettings() settings {
 	return settings{
 		store: "/data/store", run: "/data/run", httpPort: 8123, tcpPort: 9000, nonce: "courier-abc",
@@ -23,9 +23,9 @@ func exampleSettings() settings {
 	}
 }
 
-func TestConfiguration_IsAsInTheGoldenFiles(t *testing.T) {
+func TestConfiguration_MatchesTheGoldenFiles(t *testing.T) {
 	server := exampleSettings()
-	server.server, server.memoryBytes, server.queryLog = true, 0, true
+	server.isServer, server.memoryBytes, server.queryLog = true, 0, true
 	hostile := exampleSettings()
 	hostile.store, hostile.run, hostile.nonce = `/a & b/<c>/it's/store`, `/a & b/<c>/it's\/run`, `"&<>`
 	hostile.courierPassword, hostile.readerPassword = `<&>"'`, `]]>`
@@ -53,7 +53,7 @@ func TestConfiguration_IsAsInTheGoldenFiles(t *testing.T) {
 	}
 }
 
-// checkGolden compares got with a file of testdata, or renews it.
+// checkGolden compares got with a file of testdata, or updates the file.
 func checkGolden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -71,7 +71,7 @@ func checkGolden(t *testing.T, name, got string) {
 	}
 }
 
-func TestConfiguration_EscapesWhatPeopleName(t *testing.T) {
+func TestConfiguration_EscapesNames(t *testing.T) {
 	s := exampleSettings()
 	s.store, s.nonce = `/a & b/<c>/it's`, `</display_name><evil/>`
 	config, err := configXML(s)
@@ -87,7 +87,7 @@ func TestConfiguration_EscapesWhatPeopleName(t *testing.T) {
 	}
 }
 
-func TestUsers_HoldNoPassword(t *testing.T) {
+func TestUsers_ContainNoPassword(t *testing.T) {
 	s := exampleSettings()
 	s.courierPassword, s.readerPassword = "correct-horse", "battery-staple"
 	users, err := usersXML(s)
@@ -100,7 +100,7 @@ func TestUsers_HoldNoPassword(t *testing.T) {
 		}
 	}
 	elements := readXML(t, string(users))
-	if got, want := elements["clickhouse/users/courier/password_sha256_hex"], hash(s.courierPassword); got != want {
+	if got, want := elements["clickhouse/users/courier/password_sha256_hex"], passwordHash(s.courierPassword); got != want {
 		t.Errorf("hash of courier = %s, want %s", got, want)
 	}
 }
@@ -143,13 +143,13 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-func TestComplete_RefusesBadOptions(t *testing.T) {
+func TestSetDefaults_RejectsInvalidOptions(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		options Options
 		want    string
 	}{
-		{"no directory", Options{}, "no data directory"},
+		{"no directory", Options{}, "data directory is not set"},
 		{"control character", Options{DataDir: "/a\nb"}, "configuration file"},
 		{"not UTF-8", Options{DataDir: "/a\xff"}, "configuration file"},
 		{"port too large", Options{DataDir: "/d", HTTPPort: 65536}, "65536"},
@@ -160,21 +160,22 @@ func TestComplete_RefusesBadOptions(t *testing.T) {
 		{"the engine's database", Options{DataDir: "/d", Database: "system"}, "database"},
 		{"default", Options{DataDir: "/d", Database: "default"}, "database"},
 	} {
-		if err := complete(&c.options); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := setDefaults(&c.options); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: complete() = %v, want an error with %q", c.name, err, c.want)
 		}
 	}
 }
 
-func TestComplete_FillsInDefaults(t *testing.T) {
+func TestSetDefaults_SetsDefaults(t *testing.T) {
 	o := Options{DataDir: "relative"}
-	if err := complete(&o); err != nil {
+	if err := setDefaults(&o); err != nil {
 		t.Fatal(err)
 	}
-	if !filepath.IsAbs(o.DataDir) || o.Database != "courier" || len(o.HostCommand) != 2 || o.HostCommand[1] != "engine-host" {
+	if !filepath.IsAbs(o.DataDir) || o.Database != "courier" || len(o.HostCommand) != 2 ||
+		o.HostCommand[1] != "engine-host" {
 		t.Errorf("complete() = %+v, want an absolute directory, database courier and this program as host", o)
 	}
-	if memory := physicalMemory(); memory > 0 && o.MemoryBytes != max(memory/4, smallestMemory) {
+	if memory := physicalMemory(); memory > 0 && o.MemoryBytes != max(memory/4, minMemoryBytes) {
 		t.Errorf("memory = %d of %d bytes, want a quarter", o.MemoryBytes, memory)
 	}
 }

@@ -16,8 +16,8 @@ type credentials struct {
 	Reader  string `json:"reader"`
 }
 
-// loadCredentials reads the passwords of the data directory, and makes them the
-// first time. The file lies beside the directories that the engine can read.
+// loadCredentials reads the passwords of a data directory, and generates them the first time. The
+// file is outside of the directories that the engine can read.
 func loadCredentials(dataDir string) (credentials, error) {
 	c, err := readCredentials(dataDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,20 +39,20 @@ func readCredentials(dataDir string) (credentials, error) {
 		return credentials{}, fmt.Errorf("read the engine's passwords in %s: %w", path, err)
 	}
 	if c.Courier == "" || c.Reader == "" {
-		return credentials{}, fmt.Errorf("read the engine's passwords in %s: one is empty; remove the file to make new ones", path)
+		return credentials{}, fmt.Errorf("read the engine's passwords in %s: "+
+			"one is empty; remove the file to generate new ones", path)
 	}
 	return c, nil
 }
 
-// Writer returns the user that may read and write every database of the engine of
-// a data directory, and its password, for a tool of the directory's owner. The
-// error says that no engine has run there, or that the owner is another.
+// Writer returns the user that may read and write every database of a data directory's engine, and
+// its password. It fails if no engine has run there, or if the directory belongs to another user.
 func Writer(dataDir string) (user, password string, err error) {
 	c, err := readCredentials(dataDir)
 	return userCourier, c.Courier, err
 }
 
-// newCredentials makes random passwords of 128 bits or more and keeps them.
+// newCredentials generates passwords of at least 128 bits and stores them.
 func newCredentials(path string) (credentials, error) {
 	c := credentials{Courier: rand.Text(), Reader: rand.Text()}
 	content, err := json.MarshalIndent(c, "", "  ")
@@ -60,13 +60,12 @@ func newCredentials(path string) (credentials, error) {
 		return credentials{}, err
 	}
 	if err := writeFile(path, append(content, '\n')); err != nil {
-		return credentials{}, fmt.Errorf("keep the engine's passwords: %w", err)
+		return credentials{}, fmt.Errorf("store the engine's passwords: %w", err)
 	}
 	return c, nil
 }
 
-// writeFile puts a file in place whole, readable by this user only: a crash
-// leaves the old one or the new one.
+// writeFile replaces a file atomically. Only this user can read it.
 func writeFile(path string, content []byte) error {
 	temporary := path + ".new"
 	file, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)

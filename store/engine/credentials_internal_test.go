@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestCredentials_AreMadeOnceAndKept(t *testing.T) {
+func TestCredentials_AreGeneratedOnce(t *testing.T) {
 	dir := t.TempDir()
 	first, err := loadCredentials(dir)
 	if err != nil {
@@ -36,7 +36,7 @@ func TestCredentials_AreMadeOnceAndKept(t *testing.T) {
 	}
 }
 
-func TestCredentials_RefusesADamagedFile(t *testing.T) {
+func TestCredentials_RejectADamagedFile(t *testing.T) {
 	for _, content := range []string{"", "{", `{"courier":"a"}`, `{"courier":1,"reader":2}`} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "credentials.json")
@@ -52,7 +52,7 @@ func TestCredentials_RefusesADamagedFile(t *testing.T) {
 	}
 }
 
-func TestSeedSystemDatabase_KeepsWhatIsThere(t *testing.T) {
+func TestSeedSystemDatabase_KeepsAnExistingDatabase(t *testing.T) {
 	metadata := filepath.Join(t.TempDir(), "metadata")
 	read := func() string {
 		if err := seedSystemDatabase(metadata); err != nil {

@@ -1,41 +1,51 @@
-// Package engine runs a ClickHouse of its own for `courier all`, on a machine
-// that has neither docker nor ClickHouse: the library libchdb in a child
-// process, or a clickhouse program that is on the PATH, with the real HTTP and
-// native listeners on the loopback address. Clients cannot tell it from a
-// server. Who names a ClickHouse URL uses that, and nothing here runs.
+// Package engine runs ClickHouse for `courier all` on a machine without docker and ClickHouse. The
+// engine is the library libchdb in a child process, or a clickhouse program on the PATH. It has
+// the real HTTP and native listeners on the loopback address, so clients see an ordinary server.
+// If the user names a ClickHouse URL, this package is not used.
 //
-//	library, err := engine.FindLibrary(flag, os.Getenv)     // or engine.Install
-//	e, err := engine.New(engine.Options{DataDir: dir, HTTPPort: engine.DefaultHTTPPort, TCPPort: engine.DefaultTCPPort, PortsAreDefaults: true}, log, registry)
-//	go e.Run(ctx)                                           // supervises until ctx ends
-//	endpoint, err := e.Ready(ctx)                           // waits; ask again after a connection error
+//	library, err := engine.FindLibrary(flag, os.Getenv) // or engine.Install
+//	e, err := engine.New(engine.Options{
+//		DataDir:          dir,
+//		HTTPPort:         engine.DefaultHTTPPort,
+//		TCPPort:          engine.DefaultTCPPort,
+//		PortsAreDefaults: true,
+//	}, log, registry)
+//	go e.Run(ctx)                 // supervises the engine until ctx ends
+//	endpoint, err := e.Ready(ctx) // waits; call it again after a connection error
 //
-// Parts, and who holds what:
+// # Processes
 //
 //	Engine.Run (supervisor)
 //	  │ locks the data directory, writes the configuration, starts, watches, restarts, stops
-//	  │ pipe on descriptor 3: closing it means "stop"     lock on descriptor 4: held as long as the child lives
+//	  │ descriptor 3: a pipe; closing it requests the stop
+//	  │ descriptor 4: the lock, held as long as the child lives
 //	  ▼
-//	courier engine-host (the same program, run again; package host)
-//	  │ libchdb in the process, or `clickhouse server` below it
+//	courier engine-host (the same program; package host)
+//	  │ libchdb in this process, or `clickhouse server` as its child
 //	  ▼
 //	HTTP and native listeners on 127.0.0.1
 //
-// Promises. One engine per data directory: a second one is refused with
-// ErrInUse and touches no file of the first. When the child dies it is started
-// again after a growing pause, on the same ports unless somebody took them, and
-// meanwhile connections are refused, as with any server. When the supervisor
-// dies, even by SIGKILL, the child ends within seconds, and the next supervisor
-// waits for that. What an insert has acknowledged survives a kill of either.
+// # Guarantees
 //
-// Asked of the caller: end the clients before the context of Run, else stopping
-// takes up to five seconds; dispatch the sub-command engine-host to
-// host.HostMain in main; keep the data directory on a local disk.
+// A data directory has one engine: a second one fails with ErrInUse and changes no file. When the
+// child crashes, the supervisor restarts it after a growing delay, on the same ports unless
+// another program has taken them. Connections are refused in the meantime. When the supervisor
+// dies, even by SIGKILL, the child ends within seconds, and the next supervisor waits for that.
+// Acknowledged inserts survive a kill of either process.
 //
-// In the data directory: store/ is the engine's, credentials.json holds the
-// passwords, run/ the generated configuration, ports.tsv, host.log (what the
-// child printed) and engine.log. Connect with the printed address:
+// # Requirements
+//
+// Stop the clients before the context of Run ends; otherwise a stop takes up to five seconds. The
+// main function must pass the sub-command engine-host to host.HostMain. The data directory must
+// be on a local disk.
+//
+// # Files
+//
+// In the data directory, store/ belongs to the engine, and credentials.json holds the passwords.
+// run/ holds the generated configuration, ports.tsv, host.log (the output of the child) and
+// engine.log. Connect with the printed address:
 //
 //	curl -u reader:PASSWORD 'http://127.0.0.1:8123/?query=SELECT+version()'
 //
-// To test against a real engine use store/storetest.
+// store/storetest runs tests with a real engine.
 package engine

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,97 +16,104 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options say what engine to run. A zero field means what its comment states.
+// Options configures the engine. A zero field means its documented default.
 type Options struct {
-	// DataDir holds everything the engine keeps; required.
+	// DataDir holds all files of the engine; required.
 	DataDir string
 	// HTTPPort and TCPPort are the ports on 127.0.0.1, up to 65535; 0 lets the
 	// system choose.
 	HTTPPort, TCPPort int
-	// PortsAreDefaults says that nobody asked for these ports: one that is taken
-	// is replaced by a free one. Otherwise a taken port is ErrPortTaken.
+	// PortsAreDefaults replaces a port that is taken by a free one. Otherwise Run fails with
+	// ErrPortTaken.
 	PortsAreDefaults bool
-	// Library is the value of --engine-library; empty means FindLibrary's order.
+	// Library is the value of --engine-library; empty means the order of FindLibrary.
 	Library string
 	// Getenv reads the environment for FindLibrary; nil means os.Getenv.
 	Getenv func(string) string
-	// MemoryBytes bounds the engine's memory; 0 means a quarter of what this
-	// process may use, at least 400 MB.
+	// MemoryBytes limits the engine's memory; 0 means a quarter of the memory available to this
+	// process, at least 400 MB.
 	MemoryBytes int64
-	// HostCommand starts the child, and gets the host's arguments appended;
-	// empty means this program with the sub-command engine-host.
+	// HostCommand starts the child; the arguments of the host are appended. Empty means this
+	// program with the sub-command engine-host.
 	HostCommand []string
-	// Database is the product's, made at the first start; empty means courier.
+	// Database is created at the first start; empty means courier.
 	Database string
-	// QueryLog keeps system.query_log.
+	// QueryLog enables system.query_log.
 	QueryLog bool
-	// StartTimeout bounds a start; 0 means a minute.
+	// StartTimeout limits a start; 0 means one minute.
 	StartTimeout time.Duration
-	// StopTimeout bounds a stop, after which the child is killed; 0 means eight
-	// seconds.
+	// StopTimeout limits a stop; the child is killed after it. 0 means eight seconds.
 	StopTimeout time.Duration
-	// MaxRestartDelay is the longest pause before a restart; 0 means ten seconds.
+	// MaxRestartDelay limits the delay before a restart; 0 means ten seconds.
 	MaxRestartDelay time.Duration
 }
 
-// Endpoint is where the engine answers, and to whom. Addresses hold no
-// passwords, and its form in a log does not either.
+// Endpoint describes how to connect to the engine. The URLs and the log value contain no
+// passwords.
 type Endpoint struct {
-	// HTTPURL is such as http://127.0.0.1:8123, NativeURL such as
-	// clickhouse://127.0.0.1:9000.
-	HTTPURL, NativeURL string
-	// User may read and write every database, ReaderUser only read Database.
-	User, Password             string
+	HTTPURL   string // such as http://127.0.0.1:8123
+	NativeURL string // such as clickhouse://127.0.0.1:9000
+
+	// User may read and write every database.
+	User, Password string
+
+	// ReaderUser may read Database.
 	ReaderUser, ReaderPassword string
-	// Database is the product's; it exists.
-	Database string
-	// Version is the engine's, such as 26.7.2.1.
-	Version string
-	// PID is the child's process ID; a restart changes it.
-	PID int
+
+	Database string // Options.Database; it exists
+	Version  string // of the engine, such as 26.7.2.1
+	PID      int    // of the child; a restart changes it
 
 	httpPort, tcpPort int
 }
 
-// LogValue leaves out the passwords.
+// LogValue omits the passwords.
 func (p Endpoint) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("http_url", p.HTTPURL), slog.String("native_url", p.NativeURL),
-		slog.String("user", p.User), slog.String("database", p.Database), slog.String("version", p.Version), slog.Int("pid", p.PID))
+	return slog.GroupValue(
+		slog.String("http_url", p.HTTPURL),
+		slog.String("native_url", p.NativeURL),
+		slog.String("user", p.User),
+		slog.String("database", p.Database),
+		slog.String("version", p.Version),
+		slog.Int("pid", p.PID),
+	)
 }
 
-// Engine supervises one ClickHouse engine. Its methods may be called from any
-// goroutine; Run once.
+// Engine supervises a ClickHouse engine. Its methods are safe for concurrent use. Run may be
+// called once.
 type Engine struct {
-	options Options
-	log     *slog.Logger
-	metrics *metrics
-	state   *state
+	options   Options
+	log       *slog.Logger
+	metrics   *metrics
+	readiness *readiness
 }
 
-// smallestMemory is the least memory in bytes with which the engine was seen to work.
-const smallestMemory = 400_000_000
+// minMemoryBytes is the smallest memory with which the engine was tested.
+const minMemoryBytes = 400_000_000
 
 var databasePattern = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,63}$`)
 
-// New checks the options; it starts nothing. log must not be nil; reg may be.
+// New checks the options and starts nothing. log must not be nil; reg may be nil.
 func New(o Options, log *slog.Logger, reg prometheus.Registerer) (*Engine, error) {
-	if err := complete(&o); err != nil {
+	if err := setDefaults(&o); err != nil {
 		return nil, fmt.Errorf("engine options: %w", err)
 	}
-	return &Engine{options: o, log: log, metrics: newMetrics(reg), state: newState()}, nil
+	e := &Engine{options: o, log: log, metrics: newMetrics(reg), readiness: newReadiness()}
+	return e, nil
 }
 
-// complete checks options and fills in the defaults.
-func complete(o *Options) error {
+// setDefaults checks the options and sets the defaults.
+func setDefaults(o *Options) error {
 	if o.DataDir == "" {
-		return errors.New("no data directory")
+		return errors.New("the data directory is not set")
 	}
 	absolute, err := filepath.Abs(o.DataDir)
 	if err != nil {
 		return err
 	}
 	o.DataDir = absolute
-	if !utf8.ValidString(absolute) || strings.ContainsFunc(absolute, func(r rune) bool { return r < ' ' }) {
+	isControl := func(r rune) bool { return r < ' ' }
+	if !utf8.ValidString(absolute) || strings.ContainsFunc(absolute, isControl) {
 		return fmt.Errorf("data directory %q cannot be written in a configuration file", absolute)
 	}
 	for _, port := range []int{o.HTTPPort, o.TCPPort} {
@@ -121,20 +129,23 @@ func complete(o *Options) error {
 	}
 	if o.MemoryBytes == 0 {
 		if memory := physicalMemory(); memory > 0 {
-			o.MemoryBytes = max(memory/4, smallestMemory)
+			o.MemoryBytes = max(memory/4, minMemoryBytes)
 		}
 	}
 	if o.Database == "" {
 		o.Database = "courier"
 	}
-	if !databasePattern.MatchString(o.Database) || o.Database == "default" || o.Database == "system" || o.Database == "information_schema" {
-		return fmt.Errorf("database %q is not a name of small letters, digits and _, or the engine's own", o.Database)
+	if !databasePattern.MatchString(o.Database) || slices.Contains(reservedDatabases, o.Database) {
+		return fmt.Errorf("database %q is reserved, or not a name of a-z, 0-9 and _", o.Database)
 	}
-	return completeRun(o)
+	return setHostDefaults(o)
 }
 
-// completeRun fills in how the child is run.
-func completeRun(o *Options) error {
+// reservedDatabases belong to the engine.
+var reservedDatabases = []string{"default", "system", "information_schema"}
+
+// setHostDefaults sets the defaults for the child.
+func setHostDefaults(o *Options) error {
 	if len(o.HostCommand) == 0 {
 		program, err := os.Executable()
 		if err != nil {
@@ -145,45 +156,47 @@ func completeRun(o *Options) error {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
-	for _, d := range []struct {
-		value *time.Duration
-		given time.Duration
-	}{{&o.StartTimeout, time.Minute}, {&o.StopTimeout, 8 * time.Second}, {&o.MaxRestartDelay, 10 * time.Second}} {
-		if *d.value == 0 {
-			*d.value = d.given
-		}
+	if o.StartTimeout == 0 {
+		o.StartTimeout = time.Minute
+	}
+	if o.StopTimeout == 0 {
+		o.StopTimeout = 8 * time.Second
+	}
+	if o.MaxRestartDelay == 0 {
+		o.MaxRestartDelay = 10 * time.Second
 	}
 	return nil
 }
 
-// Ready waits until the engine answers and says where. After the engine died it
-// waits for the next start; when Run has ended it returns Run's error, or
-// ErrStopped if there was none. The ports stay the same over restarts unless
-// another program took one that nobody had asked for: ask again after a
-// connection error.
+// Ready waits until the engine answers and returns its endpoint. After a crash of the engine it
+// waits for the restart. After the end of Run it returns the error of Run, or ErrStopped.
+//
+// A restart keeps the ports unless another program has taken one and PortsAreDefaults is set:
+// call Ready again after a connection error.
 func (e *Engine) Ready(ctx context.Context) (Endpoint, error) {
-	return e.state.wait(ctx)
+	return e.readiness.wait(ctx)
 }
 
-// Run starts the engine and keeps it running until ctx ends; then it stops it
-// and returns nil. It returns an error when the data directory is in use, no
-// library is found, or the first start fails for a reason that the next would
-// share; once the engine has answered, it is started again however it ends.
+// Run starts the engine and keeps it running until ctx ends. Then it stops the engine and returns
+// nil. It returns an error if the data directory is in use, no library is found, or the first
+// start fails for a reason that a restart cannot cure. Once the engine has answered, it is
+// restarted whenever it ends.
 func (e *Engine) Run(ctx context.Context) error {
 	err := e.run(ctx)
 	e.metrics.up.Set(0)
-	e.state.end(err)
+	e.readiness.setEnded(err)
 	return err
 }
 
-// run does Run's work between lock and release.
+// run locks the data directory and supervises the engine.
 func (e *Engine) run(ctx context.Context) (err error) {
 	if !canSupervise {
 		return fmt.Errorf("run the engine: %w", ErrUnsupported)
 	}
-	run, store := filepath.Join(e.options.DataDir, "run"), filepath.Join(e.options.DataDir, "store")
+	run := filepath.Join(e.options.DataDir, "run")
+	store := filepath.Join(e.options.DataDir, "store")
 	if err := os.MkdirAll(run, 0o700); err != nil {
-		return fmt.Errorf("make the engine's directory: %w", err)
+		return fmt.Errorf("create the engine's directory: %w", err)
 	}
 	lock, err := lockData(ctx, run)
 	if err != nil {
@@ -194,22 +207,28 @@ func (e *Engine) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, lock.release()) }()
 	if err := os.MkdirAll(store, 0o700); err != nil {
-		return fmt.Errorf("make the engine's directory: %w", err)
+		return fmt.Errorf("create the engine's directory: %w", err)
 	}
 	library, err := FindLibrary(e.options.Library, e.options.Getenv)
 	if err != nil {
 		return err
 	}
 	for _, s := range library.Skipped {
-		e.log.Info("engine passed over", "reason", s)
+		e.log.Info("engine skipped", "reason", s)
 	}
 	passwords, err := loadCredentials(e.options.DataDir)
 	if err != nil {
 		return err
 	}
 	s := settings{
-		store: store, run: run, database: e.options.Database, memoryBytes: e.options.MemoryBytes, queryLog: e.options.QueryLog,
-		courierPassword: passwords.Courier, readerPassword: passwords.Reader, server: library.Server,
+		store:           store,
+		run:             run,
+		database:        e.options.Database,
+		memoryBytes:     e.options.MemoryBytes,
+		queryLog:        e.options.QueryLog,
+		courierPassword: passwords.Courier,
+		readerPassword:  passwords.Reader,
+		isServer:        library.Server,
 	}
 	v := &supervisor{Engine: e, library: library, lock: lock, settings: s}
 	return v.supervise(ctx)

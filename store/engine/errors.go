@@ -2,27 +2,27 @@ package engine
 
 import "errors"
 
-// What callers tell apart, with errors.Is.
+// Sentinels for errors.Is.
 var (
-	// ErrNotFound: no engine is on this machine. The text lists where it was
-	// looked for and the command that fixes it.
+	// ErrNotFound reports that no engine is installed. The error lists the searched paths and
+	// the command that installs one.
 	ErrNotFound = errors.New("no ClickHouse engine on this machine")
 
-	// ErrUnsupported: this system, or this build, cannot run what was asked.
+	// ErrUnsupported reports that this system or this build cannot run the engine.
 	ErrUnsupported = errors.New("not supported here")
 
-	// ErrNoNPM: Install needs npm and there is none; the text names the other way.
+	// ErrNoNPM reports that Install does not find npm. The error names an alternative.
 	ErrNoNPM = errors.New("npm is not installed")
 
-	// ErrIntegrity: the bytes of a package are not those that are pinned.
+	// ErrIntegrity reports a package with a checksum other than the pinned one.
 	ErrIntegrity = errors.New("the engine package does not have the pinned checksum")
 
-	// ErrInUse: another engine works in the same data directory.
+	// ErrInUse reports that another engine uses the data directory.
 	ErrInUse = errors.New("the data directory is in use by another engine")
 
-	// ErrPortTaken: another program listens on a port that was asked for.
+	// ErrPortTaken reports that another program listens on a requested port.
 	ErrPortTaken = errors.New("the port is taken by another program")
 
-	// ErrStopped: Run has ended, as its context asked.
+	// ErrStopped reports that Run has ended with its context.
 	ErrStopped = errors.New("the engine is stopped")
 )

@@ -17,23 +17,23 @@ import (
 	"time"
 )
 
-// What the fake host does. It takes the real one's arguments, speaks enough HTTP
-// to be asked for its name, and is told its ways by the first argument.
+// Modes of the fake host, its first argument. It takes the arguments of the real host and answers
+// the readiness probe over HTTP.
 const (
 	fakeWell        = "well"         // as the real one
 	fakeSlow        = "slow"         // listens only after half a second
 	fakeUnable      = "unable"       // ends at once, with the reason
 	fakeSilent      = "silent"       // lives, and never writes ports
 	fakeOther       = "other"        // answers with another nonce
-	fakeDeaf        = "deaf"         // does not end when it is asked to
+	fakeDeaf        = "deaf"         // ignores a stop request
 	fakeSelfKilled  = "self-killed"  // dies of a signal before it listens
 	fakeException   = "exception"    // prints an exception of the engine and lives on
-	fakeUnconfined  = "unconfined"   // says that the kernel has no Landlock
+	fakeUnconfined  = "unconfined"   // reports that the kernel has no Landlock
 	fakeOnce        = "once"         // works the first time, and never again
 	fakeHalfWritten = "half-written" // writes its ports in two pieces
 )
 
-// fakeHost plays the host and returns its exit status.
+// fakeHost acts as the host and returns its exit status.
 func fakeHost(mode string, args []string) int {
 	config := readConfig(argument(args, "--config-file="))
 	httpPort, tcpPort := argument(args, "--http_port="), argument(args, "--tcp_port=")
@@ -63,7 +63,9 @@ func fakeHost(mode string, args []string) int {
 	case fakeOther:
 		config.Nonce = "somebody else"
 	case fakeException:
-		fmt.Println("Code: 210. DB::Exception: Listen [127.0.0.1]:" + httpPort + " failed: Address already in use: 127.0.0.1:" + httpPort)
+		fmt.Println(
+			"Code: 210. DB::Exception: Listen [127.0.0.1]:" + httpPort + " failed: Address already in use: 127.0.0.1:" + httpPort,
+		)
 		<-over
 		return 0
 	case fakeUnconfined:
@@ -85,8 +87,8 @@ func fakeHost(mode string, args []string) int {
 	return 0
 }
 
-// fakeServer plays `clickhouse server`: it takes its ports from the
-// configuration, and ends at SIGTERM.
+// fakeServer acts as `clickhouse server`: it reads its ports from the configuration, and ends at
+// SIGTERM.
 func fakeServer(args []string) int {
 	if args[0] != "server" {
 		return 9
@@ -106,7 +108,7 @@ func fakeServer(args []string) int {
 	return 0
 }
 
-// fakeConfig is what a fake reads of config.xml.
+// fakeConfig is the part of config.xml that a fake reads.
 type fakeConfig struct {
 	Nonce    string `xml:"display_name"`
 	HTTPPort string `xml:"http_port"`
@@ -146,7 +148,7 @@ func serveFake(nonce, httpPort, tcpPort string) (ports string, err error) {
 	return strings.Join(chosen, "\t") + "\n", nil
 }
 
-// writePorts writes the file, or first a half of it that reads as other ports.
+// writePorts writes the file, or first a part of it that could be read as other ports.
 func writePorts(path, ports string, halves bool) error {
 	if halves {
 		if err := os.WriteFile(path, []byte(ports[:len(ports)-2]), 0o600); err != nil {
@@ -157,7 +159,7 @@ func writePorts(path, ports string, halves bool) error {
 	return os.WriteFile(path, []byte(ports), 0o600)
 }
 
-// argument finds the value of --name= among arguments.
+// argument returns the value of --name= in arguments.
 func argument(args []string, name string) string {
 	for _, a := range args {
 		if value, found := strings.CutPrefix(a, name); found {

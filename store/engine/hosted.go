@@ -2,5 +2,5 @@
 
 package engine
 
-// libraryHosted says whether this build can load the engine library.
+// libraryHosted reports whether this build can load the engine library.
 const libraryHosted = true

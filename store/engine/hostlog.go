@@ -9,22 +9,21 @@ import (
 	"strings"
 )
 
-// largestHostLog is the size in bytes from which the log is put aside before a
-// start; one old log is kept.
-const largestHostLog = 1 << 20
+// maxHostLogBytes is the size at which a start rotates the log. One old log is kept.
+const maxHostLogBytes = 1 << 20
 
-// hostLog is what one child prints: the host's own lines and the engine's
-// console. Earlier children's output stands before offset.
+// hostLog is the output of a child: the lines of the host and the console of the engine. The output
+// of earlier children precedes offset.
 type hostLog struct {
 	path   string
 	offset int64
 }
 
-// openHostLog opens the log for a new child and remembers where its part begins.
+// openHostLog opens the log for a new child.
 func openHostLog(path string) (*os.File, hostLog, error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > largestHostLog {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxHostLogBytes {
 		if err := os.Rename(path, path+".1"); err != nil {
-			return nil, hostLog{}, fmt.Errorf("put the host's log aside: %w", err)
+			return nil, hostLog{}, fmt.Errorf("rotate the host's log: %w", err)
 		}
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -39,8 +38,8 @@ func openHostLog(path string) (*os.File, hostLog, error) {
 	return file, hostLog{path: path, offset: offset}, nil
 }
 
-// text is what the child has printed so far, at most the first 64 KiB of it;
-// empty if the log cannot be read.
+// text returns the output of the child so far, at most 64 KiB from its start. It returns "" if the
+// log cannot be read.
 func (l hostLog) text() string {
 	file, err := os.Open(l.path)
 	if err != nil {
@@ -54,18 +53,18 @@ func (l hostLog) text() string {
 	return string(bytes.ToValidUTF8(content, []byte("?")))
 }
 
-// exceptionPattern is how the engine's console prints a failed statement.
+// exceptionPattern matches a failed statement in the console of the engine.
 var exceptionPattern = regexp.MustCompile(`(?m)^Code: \d+\. DB::\w*Exception: .*$`)
 
-// exception is the first exception that the child printed, or "".
+// exception returns the first exception in the output of the child, or "".
 func exception(log string) string {
 	return strings.TrimSpace(exceptionPattern.FindString(log))
 }
 
-// escapePattern matches what the console sends to steer a terminal.
+// escapePattern matches terminal control sequences.
 var escapePattern = regexp.MustCompile(`\x1b\[[0-9;?]*[a-zA-Z]|[\x00-\x08\x0b-\x1f]`)
 
-// lastLine is the last line that the child printed and that says anything.
+// lastLine returns the last line in the output of the child that is not empty.
 func lastLine(log string) string {
 	lines := strings.Split(escapePattern.ReplaceAllString(log, ""), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -76,10 +75,10 @@ func lastLine(log string) string {
 	return ""
 }
 
-// unconfinedPattern is the host's line about a kernel that cannot confine it.
+// unconfinedPattern matches the line of a host that the kernel cannot confine.
 var unconfinedPattern = regexp.MustCompile(`(?m)^host: not confined: (.*)$`)
 
-// unconfined is why the child is not confined, or "".
+// unconfined returns the reason why the child is not confined, or "".
 func unconfined(log string) string {
 	if m := unconfinedPattern.FindStringSubmatch(log); m != nil {
 		return m[1]

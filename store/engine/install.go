@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// What is pinned. The same words stand in package-lock.json, which npm reads;
-// a test holds the two together.
+// The pinned package. package-lock.json, which npm reads, has the same values; a test compares
+// them.
 const (
 	pinnedPackage   = "@chdb/lib-linux-x64-gnu"
 	pinnedVersion   = "26.7.3-stable.1"
@@ -32,34 +32,34 @@ var packageJSON []byte
 //go:embed package-lock.json
 var packageLockJSON []byte
 
-// InstallOptions say how the engine library is fetched.
+// InstallOptions configures the installation of the engine library.
 type InstallOptions struct {
-	// From is a package archive (.tgz) on this machine; empty means npm, with
-	// the registry that it is configured for.
+	// From is a local package archive (.tgz). Empty means a download with npm from its
+	// configured registry.
 	From string
-	// CacheDir is where the library is kept; empty means courier/engine in the
-	// user's cache directory, where FindLibrary looks.
+	// CacheDir is the directory of the library. Empty means courier/engine in the user's cache
+	// directory, where FindLibrary looks.
 	CacheDir string
-	// NPM is the program; empty means npm on the PATH.
+	// NPM is the npm program; empty means npm on the PATH.
 	NPM string
-	// Progress is told, a line each, what is done; nil means nobody.
+	// Progress, if set, receives a line per step.
 	Progress io.Writer
 }
 
-// pin is what the bytes must be.
-type pin struct {
+// checksums are the expected checksums.
+type checksums struct {
 	integrity string // of the archive, in npm's form
 	library   string // SHA-256 of the library, in hex
 }
 
-// Install puts the pinned engine library in the user's cache, once: it returns
-// at once if it is there, and waits if another process is installing it. Bytes
-// other than the pinned ones are ErrIntegrity, a missing npm is ErrNoNPM, a
-// system that cannot load the library ErrUnsupported. A failed or interrupted
-// install leaves nothing behind that FindLibrary would take.
+// Install installs the pinned engine library in the user's cache. It returns at once if the library
+// is there, and waits if another process is installing it. The error matches ErrIntegrity for a
+// wrong checksum, ErrNoNPM if npm is missing, and ErrUnsupported if this system cannot load the
+// library. A failed or interrupted installation leaves nothing that FindLibrary would find.
 func Install(ctx context.Context, o InstallOptions) (Library, error) {
 	if !libraryHosted {
-		return Library{}, fmt.Errorf("install the engine: %w: this build cannot load the library", ErrUnsupported)
+		return Library{}, fmt.Errorf("install the engine: %w: this build cannot load the library",
+			ErrUnsupported)
 	}
 	if o.Progress == nil {
 		o.Progress = io.Discard
@@ -71,14 +71,15 @@ func Install(ctx context.Context, o InstallOptions) (Library, error) {
 		}
 		o.CacheDir = cache
 	}
-	library, err := install(ctx, o, pin{integrity: pinnedIntegrity, library: pinnedLibrary})
+	pinned := checksums{integrity: pinnedIntegrity, library: pinnedLibrary}
+	library, err := install(ctx, o, pinned)
 	if err != nil {
 		return Library{}, fmt.Errorf("install the engine: %w", err)
 	}
 	return library, nil
 }
 
-// defaultCacheDir is Courier's folder for engines in the user's cache.
+// defaultCacheDir returns the directory for engines in the user's cache.
 func defaultCacheDir() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -87,9 +88,9 @@ func defaultCacheDir() (string, error) {
 	return filepath.Join(cache, "courier", "engine"), nil
 }
 
-// install is Install with given pins: under a lock, into a temporary folder,
-// checked, synced, and renamed in place.
-func install(ctx context.Context, o InstallOptions, pin pin) (Library, error) {
+// install installs the library under a lock: it fetches the library into a temporary directory,
+// checks it, and renames the directory.
+func install(ctx context.Context, o InstallOptions, want checksums) (Library, error) {
 	final := filepath.Join(o.CacheDir, pinnedVersion)
 	installed := Library{Path: filepath.Join(final, libraryName), From: "cache"}
 	if err := os.MkdirAll(o.CacheDir, 0o755); err != nil {
@@ -101,33 +102,34 @@ func install(ctx context.Context, o InstallOptions, pin pin) (Library, error) {
 	}
 	defer lock.Close()
 	if err := waitLock(ctx, lock); err != nil {
-		return Library{}, fmt.Errorf("wait for another install: %w", err)
+		return Library{}, fmt.Errorf("wait for another installation: %w", err)
 	}
 	if _, err := os.Stat(installed.Path); err == nil {
 		return installed, nil
 	}
-	work, err := freshWork(o.CacheDir)
+
+	work, err := newWorkDir(o.CacheDir)
 	if err != nil {
 		return Library{}, err
 	}
-	defer os.RemoveAll(work) // what cannot be removed now is at the next install
-	fetched, err := fetch(ctx, o, pin, work)
+	defer os.RemoveAll(work) // the next installation removes the rest
+	fetched, err := fetch(ctx, o, want, work)
 	if err != nil {
 		return Library{}, err
 	}
-	if err := checkSHA256(fetched, pin.library); err != nil {
+	if err := checkSHA256(fetched, want.library); err != nil {
 		return Library{}, err
 	}
-	if err := settle(fetched, filepath.Join(work, "settled"), final); err != nil {
+	if err := moveInPlace(fetched, filepath.Join(work, "complete"), final); err != nil {
 		return Library{}, err
 	}
 	fmt.Fprintln(o.Progress, "the ClickHouse engine is installed in", final)
 	return installed, nil
 }
 
-// freshWork makes the temporary folder, and removes those of installs that were
-// killed: the lock says that none is running.
-func freshWork(cache string) (string, error) {
+// newWorkDir creates the temporary directory, and removes those of interrupted installations. The
+// lock ensures that no other one is running.
+func newWorkDir(cache string) (string, error) {
 	old, err := filepath.Glob(filepath.Join(cache, ".install-*"))
 	if err != nil {
 		return "", err
@@ -140,65 +142,71 @@ func freshWork(cache string) (string, error) {
 	return os.MkdirTemp(cache, ".install-*")
 }
 
-// fetch brings the library into work, and says where in it.
-func fetch(ctx context.Context, o InstallOptions, pin pin, work string) (string, error) {
+// fetch fetches the library into the directory work and returns its path.
+func fetch(ctx context.Context, o InstallOptions, want checksums, work string) (string, error) {
 	if o.From == "" {
 		return fetchNPM(ctx, o, work)
 	}
 	fmt.Fprintf(o.Progress, "unpacking the ClickHouse engine %s from %s\n", pinnedVersion, o.From)
 	library := filepath.Join(work, libraryName)
-	return library, unpack(o.From, pin.integrity, library)
+	return library, unpack(o.From, want.integrity, library)
 }
 
-// fetchNPM lets npm download the package; it checks the integrity itself.
+// fetchNPM downloads the package with npm, which checks the integrity.
 func fetchNPM(ctx context.Context, o InstallOptions, work string) (string, error) {
 	npm := o.NPM
 	if npm == "" {
 		found, err := exec.LookPath("npm")
 		if err != nil {
-			return "", fmt.Errorf("%w: install it, or fetch %s %s yourself and run `courier engine install --from FILE.tgz`", ErrNoNPM, pinnedPackage, pinnedVersion)
+			return "", fmt.Errorf("%w: install it, or download %s %s "+
+				"and run `courier engine install --from FILE.tgz`",
+				ErrNoNPM, pinnedPackage, pinnedVersion)
 		}
 		npm = found
 	}
-	for name, content := range map[string][]byte{"package.json": packageJSON, "package-lock.json": packageLockJSON} {
+	for name, content := range map[string][]byte{
+		"package.json":      packageJSON,
+		"package-lock.json": packageLockJSON,
+	} {
 		if err := os.WriteFile(filepath.Join(work, name), content, 0o644); err != nil {
 			return "", err
 		}
 	}
-	fmt.Fprintf(o.Progress, "fetching the ClickHouse engine %s with npm, once: %s\n", pinnedVersion, pinnedSizes)
+	fmt.Fprintf(o.Progress, "fetching the ClickHouse engine %s with npm, once: %s\n",
+		pinnedVersion, pinnedSizes)
+
 	var output bytes.Buffer
 	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	cmd.Dir = work
 	cmd.Stdout, cmd.Stderr = &output, &output
-	cmd.WaitDelay = 5 * time.Second // for what npm started, when ctx ends
+	cmd.WaitDelay = 5 * time.Second // for the child processes of npm when ctx ends
 	if err := cmd.Run(); err != nil {
 		return "", npmError(ctx, err, output.String())
 	}
-	return filepath.Join(work, "node_modules", filepath.FromSlash(pinnedPackage), libraryName), nil
+	installed := filepath.Join(work, "node_modules", filepath.FromSlash(pinnedPackage))
+	return filepath.Join(installed, libraryName), nil
 }
 
-// npmError says what npm said, in one line.
+// npmError returns an error with the first error lines of npm.
 func npmError(ctx context.Context, err error, output string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var said []string
+	var messages []string
 	for line := range strings.Lines(output) {
 		text, isError := strings.CutPrefix(strings.TrimSpace(line), "npm error ")
 		if isError && !strings.Contains(text, "A complete log of this run") {
-			said = append(said, text)
+			messages = append(messages, text)
 		}
 	}
-	if len(said) > 4 {
-		said = said[:4]
-	}
+	messages = messages[:min(len(messages), 4)]
 	if strings.Contains(output, "EINTEGRITY") {
 		err = ErrIntegrity
 	}
-	return fmt.Errorf("npm: %w: %s", err, strings.Join(said, "; "))
+	return fmt.Errorf("npm: %w: %s", err, strings.Join(messages, "; "))
 }
 
-// checkSHA256 compares a file with what it must be.
+// checkSHA256 checks the SHA-256 of a file.
 func checkSHA256(path, want string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -210,14 +218,15 @@ func checkSHA256(path, want string) error {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != want {
-		return fmt.Errorf("%w: %s has SHA-256 %s, want %s", ErrIntegrity, filepath.Base(path), got, want)
+		return fmt.Errorf("%w: %s has SHA-256 %s, want %s",
+			ErrIntegrity, filepath.Base(path), got, want)
 	}
 	return nil
 }
 
-// settle puts the checked library in a folder of its own, on the disk, and
-// renames that folder to final.
-func settle(library, folder, final string) error {
+// moveInPlace moves the library into a new directory, flushes it to disk, and renames the directory
+// to final.
+func moveInPlace(library, folder, final string) error {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return err
 	}
@@ -229,7 +238,7 @@ func settle(library, folder, final string) error {
 			return err
 		}
 	}
-	// A folder without the library is what a careless hand left.
+	// final may exist without the library, if that was deleted.
 	if err := os.RemoveAll(final); err != nil {
 		return err
 	}
@@ -239,7 +248,7 @@ func settle(library, folder, final string) error {
 	return syncPath(filepath.Dir(final))
 }
 
-// syncPath brings a file or a folder to the disk.
+// syncPath flushes a file or a directory to disk.
 func syncPath(path string) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -20,18 +20,18 @@ import (
 	"testing"
 )
 
-// fixtureLibrary is what the fixtures pack as the library.
+// fixtureLibrary is the content of the library in the fixtures.
 var fixtureLibrary = bytes.Repeat([]byte("not really a library\n"), 5000)
 
-// entry is one file of an archive.
-type entry struct {
+// archiveEntry is one file of an archive.
+type archiveEntry struct {
 	name string
 	kind byte
 	body []byte
 }
 
-// packed makes a package archive.
-func packed(t *testing.T, entries ...entry) []byte {
+// packed builds a package archive.
+func packed(t *testing.T, entries ...archiveEntry) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -56,13 +56,16 @@ func packed(t *testing.T, entries ...entry) []byte {
 	return b.Bytes()
 }
 
-// pinOf are the pins that an archive of the fixture's library has.
-func pinOf(archive []byte) pin {
+// checksumsOf returns the checksums of an archive and of the library of the fixture.
+func checksumsOf(archive []byte) checksums {
 	whole, library := sha512.Sum512(archive), sha256.Sum256(fixtureLibrary)
-	return pin{integrity: "sha512-" + base64.StdEncoding.EncodeToString(whole[:]), library: hex.EncodeToString(library[:])}
+	return checksums{
+		integrity: "sha512-" + base64.StdEncoding.EncodeToString(whole[:]),
+		library:   hex.EncodeToString(library[:]),
+	}
 }
 
-// needHost skips where a library is not installed at all.
+// needHost skips a test on systems that cannot load a library.
 func needHost(t *testing.T) {
 	t.Helper()
 	if !canSupervise {
@@ -72,34 +75,40 @@ func needHost(t *testing.T) {
 
 func TestInstall_FromAnArchive(t *testing.T) {
 	needHost(t)
-	readme := entry{"package/package.json", tar.TypeReg, []byte("{}")}
-	library := entry{archivedLibrary, tar.TypeReg, fixtureLibrary}
+	readme := archiveEntry{"package/package.json", tar.TypeReg, []byte("{}")}
+	library := archiveEntry{archivedLibrary, tar.TypeReg, fixtureLibrary}
 	right := packed(t, readme, library)
 	changed := bytes.Clone(right)
 	changed[len(changed)/2] ^= 1
 	truncated := right[:len(right)-100]
-	escaping := packed(t, entry{"../../escaped", tar.TypeReg, []byte("x")}, library)
-	absolute := packed(t, entry{"/tmp/escaped", tar.TypeReg, []byte("x")}, library)
-	symlink := packed(t, entry{archivedLibrary, tar.TypeSymlink, []byte("/etc/passwd")})
-	other := packed(t, entry{archivedLibrary, tar.TypeReg, []byte("another library")})
+	escaping := packed(t, archiveEntry{"../../escaped", tar.TypeReg, []byte("x")}, library)
+	absolute := packed(t, archiveEntry{"/tmp/escaped", tar.TypeReg, []byte("x")}, library)
+	symlink := packed(t, archiveEntry{archivedLibrary, tar.TypeSymlink, []byte("/etc/passwd")})
+	other := packed(t, archiveEntry{archivedLibrary, tar.TypeReg, []byte("another library")})
 	for _, c := range []struct {
 		name    string
 		archive []byte
-		pin     pin
+		pinned  checksums
 		want    string // in the error; "" for none
 		is      error
 	}{
-		{"right", right, pinOf(right), "", nil},
-		{"one bit changed", changed, pinOf(right), "", ErrIntegrity},
-		{"truncated", truncated, pinOf(right), "", ErrIntegrity},
-		{"truncated, with its own checksum", truncated, pinOf(truncated), "EOF", nil},
-		{"a path that leaves the folder", escaping, pinOf(escaping), "../../escaped", nil},
-		{"an absolute path", absolute, pinOf(absolute), "/tmp/escaped", nil},
-		{"a link instead of the library", symlink, pinOf(symlink), "regular file", nil},
-		{"another library", other, pinOf(other), "", ErrIntegrity},
-		{"no library", packed(t, readme), pinOf(packed(t, readme)), "no package/libchdb.so", nil},
-		{"twice the library", packed(t, library, library), pinOf(packed(t, library, library)), "one regular file", nil},
-		{"not an archive", []byte("text"), pinOf([]byte("text")), "EOF", nil},
+		{"right", right, checksumsOf(right), "", nil},
+		{"one bit changed", changed, checksumsOf(right), "", ErrIntegrity},
+		{"truncated", truncated, checksumsOf(right), "", ErrIntegrity},
+		{"truncated, with its own checksum", truncated, checksumsOf(truncated), "EOF", nil},
+		{"a path that leaves the folder", escaping, checksumsOf(escaping), "../../escaped", nil},
+		{"an absolute path", absolute, checksumsOf(absolute), "/tmp/escaped", nil},
+		{"a link instead of the library", symlink, checksumsOf(symlink), "regular file", nil},
+		{"another library", other, checksumsOf(other), "", ErrIntegrity},
+		{"no library", packed(t, readme), checksumsOf(packed(t, readme)), "no package/libchdb.so", nil},
+		{
+			"twice the library",
+			packed(t, library, library),
+			checksumsOf(packed(t, library, library)),
+			"one regular file",
+			nil,
+		},
+		{"not an archive", []byte("text"), checksumsOf([]byte("text")), "EOF", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			outside := t.TempDir()
@@ -108,7 +117,11 @@ func TestInstall_FromAnArchive(t *testing.T) {
 			if err := os.WriteFile(archive, c.archive, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			found, err := install(t.Context(), InstallOptions{From: archive, CacheDir: cache, Progress: t.Output()}, c.pin)
+			found, err := install(
+				t.Context(),
+				InstallOptions{From: archive, CacheDir: cache, Progress: t.Output()},
+				c.pinned,
+			)
 			checkNothingElse(t, outside, cache, err == nil)
 			if c.want == "" && c.is == nil {
 				content, readErr := os.ReadFile(found.Path)
@@ -124,7 +137,7 @@ func TestInstall_FromAnArchive(t *testing.T) {
 	}
 }
 
-// checkNothingElse fails if an install left more than its lock and its result.
+// checkNothingElse fails if an installation left more files than its lock and its result.
 func checkNothingElse(t *testing.T, outside, cache string, installed bool) {
 	t.Helper()
 	allowed := map[string]bool{filepath.Join(cache, "install.lock"): true}
@@ -142,9 +155,9 @@ func checkNothingElse(t *testing.T, outside, cache string, installed bool) {
 	}
 }
 
-func TestInstall_HappensOnce(t *testing.T) {
+func TestInstall_InstallsOnce(t *testing.T) {
 	needHost(t)
-	archive := packed(t, entry{archivedLibrary, tar.TypeReg, fixtureLibrary})
+	archive := packed(t, archiveEntry{archivedLibrary, tar.TypeReg, fixtureLibrary})
 	path, cache := filepath.Join(t.TempDir(), "package.tgz"), t.TempDir()
 	if err := os.WriteFile(path, archive, 0o644); err != nil {
 		t.Fatal(err)
@@ -157,7 +170,8 @@ func TestInstall_HappensOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range progress {
 		group.Go(func() {
-			if _, err := install(t.Context(), InstallOptions{From: path, CacheDir: cache, Progress: &progress[i]}, pinOf(archive)); err != nil {
+			if _, err := install(t.Context(), InstallOptions{From: path, CacheDir: cache, Progress: &progress[i]},
+				checksumsOf(archive)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -175,7 +189,7 @@ func TestInstall_HappensOnce(t *testing.T) {
 	checkNothingElse(t, cache, cache, true)
 }
 
-func TestInstall_GivesUpWithItsContext(t *testing.T) {
+func TestInstall_EndsWithItsContext(t *testing.T) {
 	needHost(t)
 	cache := t.TempDir()
 	other, err := openLock(filepath.Join(cache, "install.lock"))
@@ -188,12 +202,15 @@ func TestInstall_GivesUpWithItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := install(ctx, InstallOptions{From: "x.tgz", CacheDir: cache}, pin{}); !errors.Is(err, context.Canceled) {
+	if _, err := install(ctx, InstallOptions{From: "x.tgz", CacheDir: cache}, checksums{}); !errors.Is(
+		err,
+		context.Canceled,
+	) {
 		t.Errorf("install() while another installs = %v, want context.Canceled", err)
 	}
 }
 
-// npmScript is a program in npm's place that checks how it is called.
+// npmScript is a fake npm that checks its arguments.
 const npmScript = `#!/bin/sh
 [ "$*" = "ci --ignore-scripts --no-audit --no-fund" ] && [ -s package.json ] && [ -s package-lock.json ] || { echo "npm error called with $* in $(ls)"; exit 9; }
 %s
@@ -206,23 +223,43 @@ func TestInstall_WithNPM(t *testing.T) {
 		name, does, want string
 		is               error
 	}{
-		{name: "brings the library", does: "mkdir -p " + folder + " && cp \"$(dirname \"$0\")/library\" " + folder + "/" + libraryName},
-		{name: "brings another library", does: "mkdir -p " + folder + " && echo x > " + folder + "/" + libraryName, is: ErrIntegrity},
-		{name: "finds other bytes", does: "echo 'npm error code EINTEGRITY' >&2; exit 1", want: "EINTEGRITY", is: ErrIntegrity},
-		{name: "has no network", does: "echo 'npm warn old' >&2; echo 'npm error code ENOTFOUND' >&2; echo 'npm error A complete log of this run can be found in: x' >&2; exit 1", want: "npm: exit status 1: code ENOTFOUND"},
+		{
+			name: "brings the library",
+			does: "mkdir -p " + folder + " && cp \"$(dirname \"$0\")/library\" " + folder + "/" + libraryName,
+		},
+		{
+			name: "brings another library",
+			does: "mkdir -p " + folder + " && echo x > " + folder + "/" + libraryName,
+			is:   ErrIntegrity,
+		},
+		{
+			name: "finds other bytes",
+			does: "echo 'npm error code EINTEGRITY' >&2; exit 1",
+			want: "EINTEGRITY",
+			is:   ErrIntegrity,
+		},
+		{
+			name: "has no network",
+			does: "echo 'npm warn old' >&2; echo 'npm error code ENOTFOUND' >&2; echo 'npm error A complete log of this run can be found in: x' >&2; exit 1",
+			want: "npm: exit status 1: code ENOTFOUND",
+		},
 		{name: "brings nothing", does: "true", want: libraryName},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bin := tree(t, map[string][]byte{"npm": fmt.Appendf(nil, npmScript, c.does), "library": fixtureLibrary})
 			cache := t.TempDir()
 			var progress bytes.Buffer
-			found, err := install(t.Context(), InstallOptions{NPM: filepath.Join(bin, "npm"), CacheDir: cache, Progress: &progress}, pinOf(nil))
+			found, err := install(
+				t.Context(),
+				InstallOptions{NPM: filepath.Join(bin, "npm"), CacheDir: cache, Progress: &progress},
+				checksumsOf(nil),
+			)
 			checkNothingElse(t, cache, cache, err == nil)
 			if !strings.Contains(progress.String(), "178 MB") {
 				t.Errorf("progress = %q, want the size", progress.String())
 			}
 			if c.want == "" && c.is == nil {
-				if err != nil || checkSHA256(found.Path, pinOf(nil).library) != nil {
+				if err != nil || checkSHA256(found.Path, checksumsOf(nil).library) != nil {
 					t.Errorf("install() = %+v, %v, want the library", found, err)
 				}
 				return
@@ -234,16 +271,16 @@ func TestInstall_WithNPM(t *testing.T) {
 	}
 }
 
-func TestInstall_SaysWhatToDoWithoutNPM(t *testing.T) {
+func TestInstall_ReportsTheAlternativeWithoutNPM(t *testing.T) {
 	needHost(t)
 	t.Setenv("PATH", t.TempDir())
-	_, err := install(t.Context(), InstallOptions{CacheDir: t.TempDir(), Progress: t.Output()}, pin{})
+	_, err := install(t.Context(), InstallOptions{CacheDir: t.TempDir(), Progress: t.Output()}, checksums{})
 	if !errors.Is(err, ErrNoNPM) || !strings.Contains(err.Error(), "--from") {
 		t.Errorf("install() = %v, want ErrNoNPM and the other way", err)
 	}
 }
 
-func TestPins_AreTheOnesOfTheLockFile(t *testing.T) {
+func TestPins_MatchTheLockFile(t *testing.T) {
 	var lock struct {
 		Packages map[string]map[string]any `json:"packages"`
 	}
@@ -252,7 +289,13 @@ func TestPins_AreTheOnesOfTheLockFile(t *testing.T) {
 	}
 	locked := lock.Packages["node_modules/"+pinnedPackage]
 	if locked["version"] != pinnedVersion || locked["integrity"] != pinnedIntegrity {
-		t.Errorf("package-lock.json pins %v with %v, want %s with %s", locked["version"], locked["integrity"], pinnedVersion, pinnedIntegrity)
+		t.Errorf(
+			"package-lock.json pins %v with %v, want %s with %s",
+			locked["version"],
+			locked["integrity"],
+			pinnedVersion,
+			pinnedIntegrity,
+		)
 	}
 	if _, resolved := locked["resolved"]; resolved || bytes.Contains(packageLockJSON, []byte("://")) {
 		t.Error("package-lock.json names an address, want whatever registry npm is configured for")

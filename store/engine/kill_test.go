@@ -13,22 +13,22 @@ import (
 	"courier/store/engine"
 )
 
-// The kill test: writers insert whole batches, the engine is killed under them,
-// and what was acknowledged must be there.
+// Parameters of the kill test: writers insert batches, the engine is killed meanwhile, and every
+// acknowledged batch must be complete.
 const (
 	killRounds  = 20
 	killWriters = 4
 	batchRows   = 500
 )
 
-// ledger is what the writers know of their batches.
+// ledger records the batches of the writers.
 type ledger struct {
 	mu    sync.Mutex
 	next  int
 	acked map[int]bool // of the batches sent: whether they were acknowledged
 }
 
-// take numbers a new batch.
+// take returns the number of a new batch.
 func (l *ledger) take() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,7 +37,7 @@ func (l *ledger) take() int {
 	return l.next
 }
 
-// ack notes an acknowledgement and returns how many there are.
+// ack records an acknowledgement and returns their number.
 func (l *ledger) ack(batch int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,18 +51,26 @@ func (l *ledger) ack(batch int) int {
 	return n
 }
 
-// insertBatch sends one batch with its token.
+// insertBatch inserts one batch with its token.
 func insertBatch(p engine.Endpoint, batch int) error {
 	var body strings.Builder
 	for row := range batchRows {
 		fmt.Fprintf(&body, "{\"batch\":%d,\"row\":%d,\"text\":\"some payload\"}\n", batch, row)
 	}
-	_, err := ask(p, courier(p), "INSERT INTO batches FORMAT JSONEachRow", body.String(),
-		"insert_deduplication_token=batch-"+strconv.Itoa(batch), "deduplicate_blocks_in_dependent_materialized_views=1")
+	_, err := ask(
+		p,
+		courier(p),
+		"INSERT INTO batches FORMAT JSONEachRow",
+		body.String(),
+		"insert_deduplication_token=batch-"+strconv.Itoa(
+			batch,
+		),
+		"deduplicate_blocks_in_dependent_materialized_views=1",
+	)
 	return err
 }
 
-func TestEngine_LosesNothingWhenItIsKilled(t *testing.T) {
+func TestEngine_LosesNoAcknowledgedBatchWhenKilled(t *testing.T) {
 	e := run(t, withEngine(t))
 	p := e.ready()
 	for _, statement := range []string{
@@ -86,8 +94,8 @@ func TestEngine_LosesNothingWhenItIsKilled(t *testing.T) {
 	t.Logf("%d kills, %d batches of %d rows, %d sent again", killRounds, all, batchRows, repeated)
 }
 
-// writeUntilKilled lets the writers insert until enough batches are
-// acknowledged, kills the engine under them, and waits for them to notice.
+// writeUntilKilled runs the writers until enough batches are acknowledged, kills the engine, and
+// waits for the writers to fail.
 func writeUntilKilled(t *testing.T, p engine.Endpoint, l *ledger, enough int) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -111,7 +119,7 @@ func writeUntilKilled(t *testing.T, p engine.Endpoint, l *ledger, enough int) {
 	group.Wait()
 }
 
-// sizes reads a query of batch and count for batches from first on.
+// sizes runs a query of batch and count, for batches from first on.
 func sizes(t *testing.T, p engine.Endpoint, query string) map[int]int {
 	t.Helper()
 	found := map[int]int{}
@@ -130,18 +138,24 @@ func tableSizes(t *testing.T, p engine.Endpoint) map[int]int {
 	return sizes(t, p, "SELECT batch, count() FROM batches GROUP BY batch")
 }
 
-// viewSizes is what the view counted.
+// viewSizes returns the counts of the view.
 func viewSizes(t *testing.T, p engine.Endpoint) map[int]int {
 	return sizes(t, p, "SELECT batch, countMerge(n) FROM sizes GROUP BY batch")
 }
 
-// checkBatches holds what is there against what was acknowledged.
+// checkBatches compares the tables with the acknowledgements.
 func checkBatches(t *testing.T, p engine.Endpoint, acked map[int]bool) {
 	t.Helper()
 	table, view := tableSizes(t, p), viewSizes(t, p)
 	for batch, is := range acked {
 		if is && (table[batch] != batchRows || view[batch] != batchRows) {
-			t.Errorf("batch %d was acknowledged: table has %d rows, view %d, want %d", batch, table[batch], view[batch], batchRows)
+			t.Errorf(
+				"batch %d was acknowledged: table has %d rows, view %d, want %d",
+				batch,
+				table[batch],
+				view[batch],
+				batchRows,
+			)
 		}
 		if n := table[batch]; n != 0 && n != batchRows {
 			t.Errorf("batch %d is there with %d rows, want all or none", batch, n)
@@ -152,7 +166,7 @@ func checkBatches(t *testing.T, p engine.Endpoint, acked map[int]bool) {
 	}
 }
 
-// repeat sends every batch without acknowledgement again, and one with it.
+// repeat inserts every unacknowledged batch again, and one acknowledged batch.
 func repeat(t *testing.T, p engine.Endpoint, l *ledger, random *rand.Rand) int {
 	t.Helper()
 	n := 0
@@ -168,11 +182,11 @@ func repeat(t *testing.T, p engine.Endpoint, l *ledger, random *rand.Rand) int {
 	return n
 }
 
-// checkRepeated wants every batch once, in table and view. A kill between a
-// block's token and the block, of the table or of the view, makes ClickHouse
-// refuse the repeated block as a copy; the store restores the one and rebuilds the
-// other (TestStore_RestoresABatchThatClickHouseKnowsAndLost,
-// TestStore_RebuildsWhatARollUpLost). One that was acknowledged is never such a batch.
+// checkRepeated checks that every batch is once in table and view. After a kill between the token
+// of a block and the block, of the table or of the view, ClickHouse skips the repeated block as a
+// duplicate. The store then restores the table and rebuilds the view
+// (TestStore_RestoresABatchThatClickHouseHasLost, TestStore_RebuildsWhatARollUpLost). This never
+// happens to an acknowledged batch.
 func checkRepeated(t *testing.T, p engine.Endpoint, l *ledger) {
 	t.Helper()
 	table, view, lost := tableSizes(t, p), viewSizes(t, p), 0

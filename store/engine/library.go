@@ -16,57 +16,56 @@ import (
 	"time"
 )
 
-// libraryName is the file that is looked for.
+// libraryName is the name of the library's file.
 const libraryName = "libchdb.so"
 
-// The oldest ClickHouse program that is used from the PATH: the first release
-// in which the JSON type, which the tables use, is no longer experimental.
+// The oldest version of a clickhouse program on the PATH: the first release in which the JSON type,
+// which the tables use, is no longer experimental.
 const oldestServerMajor, oldestServerMinor = 25, 3
 
-// Library is an engine that was found: a shared library, or a server program.
+// Library is an installed engine: a shared library, or a server program.
 type Library struct {
-	// Path is the file; Options.Library takes it.
+	// Path is the path of the file, as for Options.Library.
 	Path string
-	// From says how it was found: "--engine-library", an environment variable's
-	// name, "PATH", "beside the program", "cache" or "system".
+	// From is the source of the path: "--engine-library", the name of an environment variable,
+	// "PATH", "beside the program", "cache" or "system".
 	From string
-	// Server is true for a clickhouse program, which is run and not loaded.
+	// Server is true for a clickhouse program.
 	Server bool
-	// Skipped lists what was found before and not used, with the reason each.
+	// Skipped lists engines that were found earlier and not used, with the reasons.
 	Skipped []string
 }
 
-// places are where an engine is looked for, beside what is named.
-type places struct {
-	hosted   bool   // this build can load the library
-	platform string // for the text of an error
-	beside   string // the folder of this program; "" if unknown
-	cache    string // Courier's folder in the user's cache; "" if unknown
-	system   []string
-	version  func(program string) (string, error)
+// searchPaths are the locations of an engine that no option or variable names.
+type searchPaths struct {
+	hosted     bool   // this build can load the library
+	platform   string // for errors
+	programDir string // directory of this program; "" if unknown
+	cache      string // Courier's directory in the user's cache; "" if unknown
+	system     []string
+	version    func(program string) (string, error)
 }
 
-// FindLibrary looks for an engine; explicit is the value of --engine-library,
-// getenv reads the environment. The first hit wins:
+// FindLibrary finds an engine. explicit is the value of --engine-library, and getenv reads the
+// environment. The first match is used:
 //
-//  1. explicit, COURIER_ENGINE_LIBRARY, CHDB_LIB_PATH: a named file that is not
-//     there, or is neither a library for this machine nor a clickhouse program,
-//     is an error, and nothing else is tried
-//  2. a program called clickhouse on the PATH, if it is new enough
-//  3. beside this program, in the user's cache (where Install puts it), in the
-//     system's library directories
+//  1. explicit, COURIER_ENGINE_LIBRARY, CHDB_LIB_PATH: if the named file does not exist, or is
+//     neither a library for this machine nor a clickhouse program, FindLibrary fails
+//  2. a program clickhouse on the PATH, if it is new enough
+//  3. the library in the directory of this program, in the user's cache (where Install puts it),
+//     or in the library directories of the system
 //
-// Nothing found is ErrNotFound; a system or a build that cannot load a library
-// is ErrUnsupported.
+// The error matches ErrNotFound if there is no engine, and ErrUnsupported if this system or build
+// cannot load a library.
 func FindLibrary(explicit string, getenv func(string) string) (Library, error) {
-	p := places{
+	p := searchPaths{
 		hosted:   libraryHosted,
 		platform: runtime.GOOS + "/" + runtime.GOARCH,
 		system:   []string{"/usr/local/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"},
 		version:  serverVersion,
 	}
 	if program, err := os.Executable(); err == nil {
-		p.beside = filepath.Dir(program)
+		p.programDir = filepath.Dir(program)
 	}
 	if cache, err := defaultCacheDir(); err == nil {
 		p.cache = cache
@@ -74,8 +73,8 @@ func FindLibrary(explicit string, getenv func(string) string) (Library, error) {
 	return p.find(explicit, getenv)
 }
 
-// find is FindLibrary on given places.
-func (p places) find(explicit string, getenv func(string) string) (Library, error) {
+// find is FindLibrary with these paths.
+func (p searchPaths) find(explicit string, getenv func(string) string) (Library, error) {
 	for _, named := range []struct{ path, from string }{
 		{explicit, "--engine-library"},
 		{getenv("COURIER_ENGINE_LIBRARY"), "COURIER_ENGINE_LIBRARY"},
@@ -98,7 +97,8 @@ func (p places) find(explicit string, getenv func(string) string) (Library, erro
 	}
 	if !p.hosted {
 		return Library{}, fmt.Errorf("%w: this build for %s cannot load the engine library (%s); "+
-			"put a clickhouse program on the PATH, or name a server with --clickhouse-url", ErrUnsupported, p.platform, strings.Join(tried, "; "))
+			"put a clickhouse program on the PATH, or name a server with --clickhouse-url",
+			ErrUnsupported, p.platform, strings.Join(tried, "; "))
 	}
 	for _, candidate := range p.candidates() {
 		err := checkLibrary(candidate.Path)
@@ -109,13 +109,15 @@ func (p places) find(explicit string, getenv func(string) string) (Library, erro
 		candidate.Skipped = skipped
 		return candidate, err
 	}
-	return Library{}, fmt.Errorf("%w; tried %s; run `courier engine install` once", ErrNotFound, strings.Join(tried, ", "))
+	return Library{}, fmt.Errorf("%w; tried %s; run `courier engine install` once",
+		ErrNotFound, strings.Join(tried, ", "))
 }
 
-// named takes a file that somebody named, and no other. It may be a clickhouse
-// program as well: what find returned can be handed on as it is.
-func (p places) named(path, from string) (Library, error) {
-	if info, err := os.Stat(path); canSupervise && err == nil && isProgram(info) && !strings.Contains(info.Name(), ".so") {
+// named checks the file that an option or variable names: a library or a clickhouse program.
+func (p searchPaths) named(path, from string) (Library, error) {
+	info, err := os.Stat(path)
+	isServer := err == nil && isProgram(info) && !strings.Contains(info.Name(), ".so")
+	if canSupervise && isServer {
 		if err := p.checkServer(path); err != nil {
 			return Library{}, fmt.Errorf("engine named by %s: %s: %w", from, path, err)
 		}
@@ -123,7 +125,9 @@ func (p places) named(path, from string) (Library, error) {
 		return Library{Path: absolute, From: from, Server: true}, err
 	}
 	if !p.hosted {
-		return Library{}, fmt.Errorf("%w: %s names %s, but this build for %s cannot load an engine library", ErrUnsupported, from, path, p.platform)
+		return Library{}, fmt.Errorf(
+			"%w: %s names %s, but this build for %s cannot load an engine library",
+			ErrUnsupported, from, path, p.platform)
 	}
 	absolute, err := filepath.Abs(path)
 	if err == nil {
@@ -135,23 +139,25 @@ func (p places) named(path, from string) (Library, error) {
 	return Library{Path: absolute, From: from}, nil
 }
 
-// candidates are the libraries that would be used, in order.
-func (p places) candidates() []Library {
-	var found []Library
-	if p.beside != "" {
-		found = append(found, Library{Path: filepath.Join(p.beside, libraryName), From: "beside the program"})
+// candidates returns the possible libraries in order.
+func (p searchPaths) candidates() []Library {
+	var all []Library
+	add := func(dir, from string) {
+		all = append(all, Library{Path: filepath.Join(dir, libraryName), From: from})
+	}
+	if p.programDir != "" {
+		add(p.programDir, "beside the program")
 	}
 	if p.cache != "" {
-		found = append(found, Library{Path: filepath.Join(p.cache, pinnedVersion, libraryName), From: "cache"})
+		add(filepath.Join(p.cache, pinnedVersion), "cache")
 	}
 	for _, d := range p.system {
-		found = append(found, Library{Path: filepath.Join(d, libraryName), From: "system"})
+		add(d, "system")
 	}
-	return found
+	return all
 }
 
-// checkLibrary refuses a file that the loader would refuse, before a process is
-// started for it.
+// checkLibrary returns an error for a file that the loader would reject.
 func checkLibrary(path string) error {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -162,14 +168,15 @@ func checkLibrary(path string) error {
 	}
 	defer file.Close()
 	if file.Type != elf.ET_DYN || file.Machine != elf.EM_X86_64 {
-		return fmt.Errorf("%s is not a shared library for amd64 (%s, %s)", path, file.Type, file.Machine)
+		return fmt.Errorf("%s is not a shared library for amd64 (%s, %s)",
+			path, file.Type, file.Machine)
 	}
 	return nil
 }
 
-// onPath looks for a clickhouse program. The note says what was tried, or why
-// the program is not used.
-func (p places) onPath(path string) (program, note string) {
+// onPath finds a clickhouse program on the PATH. Otherwise note describes the search, or why the
+// program is not used.
+func (p searchPaths) onPath(path string) (program, note string) {
 	for _, d := range filepath.SplitList(path) {
 		candidate := filepath.Join(d, "clickhouse")
 		if info, err := os.Stat(candidate); d == "" || err != nil || !isProgram(info) {
@@ -183,39 +190,40 @@ func (p places) onPath(path string) (program, note string) {
 	return "", "clickhouse on the PATH"
 }
 
-// isProgram says whether a file may be executed.
+// isProgram reports whether a file is executable.
 func isProgram(info fs.FileInfo) bool { return info.Mode().IsRegular() && info.Mode()&0o111 != 0 }
 
-// checkServer refuses a program that is no ClickHouse, or too old a one.
-func (p places) checkServer(program string) error {
+// checkServer returns an error if a program is not ClickHouse, or too old.
+func (p searchPaths) checkServer(program string) error {
 	version, err := p.version(program)
 	if err != nil {
 		return err
 	}
 	if !serverNewEnough(version) {
-		return fmt.Errorf("version %s, need %d.%d or later", version, oldestServerMajor, oldestServerMinor)
+		return fmt.Errorf("version %s, need %d.%d or later",
+			version, oldestServerMajor, oldestServerMinor)
 	}
 	return nil
 }
 
 var versionPattern = regexp.MustCompile(`ClickHouse server version (\d+\.\d+[.\d]*)`)
 
-// serverVersion asks a clickhouse program for its version.
+// serverVersion returns the version of a clickhouse program.
 func serverVersion(program string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	output, err := exec.CommandContext(ctx, program, "server", "--version").Output()
 	if err != nil {
-		return "", fmt.Errorf("ask for its version: %w", err)
+		return "", fmt.Errorf("run it with --version: %w", err)
 	}
 	m := versionPattern.FindSubmatch(output)
 	if m == nil {
-		return "", errors.New("it does not say its version as ClickHouse does")
+		return "", errors.New("its --version output is not that of ClickHouse")
 	}
 	return strings.TrimSuffix(string(m[1]), "."), nil
 }
 
-// serverNewEnough reads a version such as 26.7.2.1.
+// serverNewEnough reports whether a server version such as 26.7.2.1 is supported.
 func serverNewEnough(version string) bool {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 {

@@ -11,19 +11,30 @@ import (
 	"testing"
 )
 
-// elfFile is the smallest file that is an ELF of the given kind: its header.
+// elfFile returns the header of an ELF file of the given kind.
 func elfFile(kind elf.Type, machine elf.Machine) []byte {
 	var b bytes.Buffer
-	h := elf.Header64{Type: uint16(kind), Machine: uint16(machine), Version: 1, Ehsize: 64, Phentsize: 56, Shentsize: 64}
+	h := elf.Header64{
+		Type:      uint16(kind),
+		Machine:   uint16(machine),
+		Version:   1,
+		Ehsize:    64,
+		Phentsize: 56,
+		Shentsize: 64,
+	}
 	copy(h.Ident[:], elf.ELFMAG)
-	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), 1
+	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(
+		elf.ELFCLASS64,
+	), byte(
+		elf.ELFDATA2LSB,
+	), 1
 	if err := binary.Write(&b, binary.LittleEndian, h); err != nil {
 		panic(err) // a fixed-size struct into memory
 	}
 	return b.Bytes()
 }
 
-// tree writes files below a new folder.
+// tree writes files in a new directory.
 func tree(t *testing.T, files map[string][]byte) string {
 	t.Helper()
 	root := t.TempDir()
@@ -56,23 +67,86 @@ func TestFindLibrary_Order(t *testing.T) {
 		without  []string // files of the tree that are not there
 		broken   string   // a file that is no library
 		want     string   // the file, "" for an error
-		from     string   // or what the error says
+		from     string   // or part of the error
 	}{
-		{name: "the flag is first", explicit: "flag.so", env: map[string]string{"COURIER_ENGINE_LIBRARY": "env.so", "PATH": "bin"}, want: "flag.so", from: "--engine-library"},
-		{name: "then its variable", env: map[string]string{"COURIER_ENGINE_LIBRARY": "env.so", "CHDB_LIB_PATH": "chdb.so"}, want: "env.so", from: "COURIER_ENGINE_LIBRARY"},
-		{name: "then that of other programs", env: map[string]string{"CHDB_LIB_PATH": "chdb.so", "PATH": "bin"}, want: "chdb.so", from: "CHDB_LIB_PATH"},
-		{name: "a flag that is wrong ends the search", explicit: "none.so", env: map[string]string{"CHDB_LIB_PATH": "chdb.so"}, from: "--engine-library"},
-		{name: "a variable that is wrong ends the search", env: map[string]string{"CHDB_LIB_PATH": "none.so"}, from: "CHDB_LIB_PATH"},
-		{name: "a named file that is no library", explicit: "flag.so", broken: "flag.so", from: "not a shared library"},
-		{name: "a named clickhouse program", explicit: "bin/clickhouse", want: "bin/clickhouse", from: "--engine-library"},
+		{
+			name:     "the flag is first",
+			explicit: "flag.so",
+			env:      map[string]string{"COURIER_ENGINE_LIBRARY": "env.so", "PATH": "bin"},
+			want:     "flag.so",
+			from:     "--engine-library",
+		},
+		{
+			name: "then its variable",
+			env:  map[string]string{"COURIER_ENGINE_LIBRARY": "env.so", "CHDB_LIB_PATH": "chdb.so"},
+			want: "env.so",
+			from: "COURIER_ENGINE_LIBRARY",
+		},
+		{
+			name: "then that of other programs",
+			env:  map[string]string{"CHDB_LIB_PATH": "chdb.so", "PATH": "bin"},
+			want: "chdb.so",
+			from: "CHDB_LIB_PATH",
+		},
+		{
+			name:     "a flag that is wrong ends the search",
+			explicit: "none.so",
+			env:      map[string]string{"CHDB_LIB_PATH": "chdb.so"},
+			from:     "--engine-library",
+		},
+		{
+			name: "a variable that is wrong ends the search",
+			env:  map[string]string{"CHDB_LIB_PATH": "none.so"},
+			from: "CHDB_LIB_PATH",
+		},
+		{
+			name:     "a named file that is no library",
+			explicit: "flag.so",
+			broken:   "flag.so",
+			from:     "not a shared library",
+		},
+		{
+			name:     "a named clickhouse program",
+			explicit: "bin/clickhouse",
+			want:     "bin/clickhouse",
+			from:     "--engine-library",
+		},
 		{name: "a named program that is too old", explicit: "old/clickhouse", from: "18.16.1"},
-		{name: "a clickhouse on the PATH", env: map[string]string{"PATH": "beside:bin"}, want: "bin/clickhouse", from: "PATH"},
-		{name: "an old one is passed over", env: map[string]string{"PATH": "old:bin"}, want: "beside/" + libraryName, from: "beside the program"},
+		{
+			name: "a clickhouse on the PATH",
+			env:  map[string]string{"PATH": "programDir:bin"},
+			want: "bin/clickhouse",
+			from: "PATH",
+		},
+		{
+			name: "an old one is passed over",
+			env:  map[string]string{"PATH": "old:bin"},
+			want: "beside/" + libraryName,
+			from: "beside the program",
+		},
 		{name: "beside the program", want: "beside/" + libraryName, from: "beside the program"},
-		{name: "in the cache", without: []string{"beside/" + libraryName}, want: "cache/" + pinnedVersion + "/" + libraryName, from: "cache"},
-		{name: "in the system", without: []string{"beside/" + libraryName, "cache/" + pinnedVersion + "/" + libraryName}, want: "system/" + libraryName, from: "system"},
+		{
+			name:    "in the cache",
+			without: []string{"beside/" + libraryName},
+			want:    "cache/" + pinnedVersion + "/" + libraryName,
+			from:    "cache",
+		},
+		{
+			name:    "in the system",
+			without: []string{"beside/" + libraryName, "cache/" + pinnedVersion + "/" + libraryName},
+			want:    "system/" + libraryName,
+			from:    "system",
+		},
 		{name: "a broken one that nobody named", broken: "beside/" + libraryName, from: "not a shared library"},
-		{name: "nowhere", without: []string{"beside/" + libraryName, "cache/" + pinnedVersion + "/" + libraryName, "system/" + libraryName}, from: "courier engine install"},
+		{
+			name: "nowhere",
+			without: []string{
+				"beside/" + libraryName,
+				"cache/" + pinnedVersion + "/" + libraryName,
+				"system/" + libraryName,
+			},
+			from: "courier engine install",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := tree(t, all)
@@ -86,7 +160,9 @@ func TestFindLibrary_Order(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			found, err := placesIn(root).find(inTree(root, c.explicit), func(name string) string { return inTree(root, c.env[name]) })
+			found, err := pathsIn(
+				root,
+			).find(inTree(root, c.explicit), func(name string) string { return inTree(root, c.env[name]) })
 			if c.want == "" {
 				if err == nil || !strings.Contains(err.Error(), c.from) {
 					t.Fatalf("find() = %+v, %v, want an error with %q", found, err, c.from)
@@ -103,11 +179,14 @@ func TestFindLibrary_Order(t *testing.T) {
 	}
 }
 
-// placesIn are the places of a tree, on a system that loads the library.
-func placesIn(root string) places {
-	return places{
+// pathsIn returns the search paths below root, on a system that can load the library.
+func pathsIn(root string) searchPaths {
+	return searchPaths{
 		hosted: true, platform: "linux/amd64",
-		beside: filepath.Join(root, "beside"), cache: filepath.Join(root, "cache"), system: []string{filepath.Join(root, "system")},
+		programDir: filepath.Join(
+			root,
+			"beside",
+		), cache: filepath.Join(root, "cache"), system: []string{filepath.Join(root, "system")},
 		version: func(program string) (string, error) {
 			if strings.Contains(program, "old") {
 				return "18.16.1", nil
@@ -129,9 +208,9 @@ func inTree(root, list string) string {
 	return strings.Join(all, string(filepath.ListSeparator))
 }
 
-func TestFindLibrary_SaysWhatItTried(t *testing.T) {
+func TestFindLibrary_ReportsTheSearch(t *testing.T) {
 	root := t.TempDir()
-	_, err := placesIn(root).find("", func(string) string { return "" })
+	_, err := pathsIn(root).find("", func(string) string { return "" })
 	if !errors.Is(err, ErrNotFound) {
 		t.Fatalf("find() = %v, want ErrNotFound", err)
 	}
@@ -142,9 +221,9 @@ func TestFindLibrary_SaysWhatItTried(t *testing.T) {
 	}
 }
 
-func TestFindLibrary_RefusesABuildWithoutHost(t *testing.T) {
+func TestFindLibrary_RejectsABuildWithoutHost(t *testing.T) {
 	root := tree(t, map[string][]byte{"beside/" + libraryName: elfFile(elf.ET_DYN, elf.EM_X86_64)})
-	p := placesIn(root)
+	p := pathsIn(root)
 	p.hosted, p.platform = false, "darwin/arm64"
 	for _, explicit := range []string{"", filepath.Join(root, "beside", libraryName)} {
 		_, err := p.find(explicit, func(string) string { return "" })
@@ -154,7 +233,7 @@ func TestFindLibrary_RefusesABuildWithoutHost(t *testing.T) {
 	}
 }
 
-func TestCheckLibrary_RefusesOtherFiles(t *testing.T) {
+func TestCheckLibrary_RejectsOtherFiles(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"empty": nil, "text": []byte("#!/bin/sh\n"), "half": elfFile(elf.ET_DYN, elf.EM_X86_64)[:30],
 		"program": elfFile(elf.ET_EXEC, elf.EM_X86_64), "arm64": elfFile(elf.ET_DYN, elf.EM_AARCH64),

@@ -9,24 +9,22 @@ import (
 	"time"
 )
 
-// orphanPatience is how long an engine may still hold a data directory whose
-// supervisor has died: its host gives it ten seconds to stop, and a loaded machine
-// takes longer.
-const orphanPatience = 30 * time.Second
+// orphanTimeout is the time to wait for an engine whose supervisor has died. Its host allows ten
+// seconds for the stop, and a busy machine takes longer.
+const orphanTimeout = 30 * time.Second
 
-// errLocked says that somebody else holds a lock.
+// errLocked reports that another process holds a lock.
 var errLocked = errors.New("locked")
 
-// dataLock is the right to work in one data directory. The two parts tell a
-// living supervisor, whom a second one gives way to at once, from an engine
-// that is still stopping because its supervisor was killed.
+// dataLock locks a data directory. Its two locks distinguish a running supervisor, in favour of
+// which a second one gives up at once, from an engine that is still stopping after its supervisor
+// was killed.
 type dataLock struct {
-	owner  *os.File // held by this process alone
-	engine *os.File // handed on to the child, held until both have ended
+	owner  *os.File // held by this process only
+	engine *os.File // inherited by the child, held until both processes have ended
 }
 
-// lockData takes both locks in the run directory, before anything else is
-// written there.
+// lockData takes both locks in the run directory, before any other file is written there.
 func lockData(ctx context.Context, run string) (*dataLock, error) {
 	owner, err := openLock(filepath.Join(run, "owner"))
 	if err != nil {
@@ -41,9 +39,9 @@ func lockData(ctx context.Context, run string) (*dataLock, error) {
 		owner.Close()
 		return nil, err
 	}
-	patience, cancel := context.WithTimeout(ctx, orphanPatience)
+	waiting, cancel := context.WithTimeout(ctx, orphanTimeout)
 	defer cancel()
-	if err := waitLock(patience, engine); err != nil {
+	if err := waitLock(waiting, engine); err != nil {
 		owner.Close()
 		engine.Close()
 		return nil, inUse(run, err)
@@ -51,12 +49,12 @@ func lockData(ctx context.Context, run string) (*dataLock, error) {
 	return &dataLock{owner: owner, engine: engine}, nil
 }
 
-// release lets the next supervisor in. Closing a file ends its lock.
+// release releases the locks, by closing their files.
 func (l *dataLock) release() error {
 	return errors.Join(l.engine.Close(), l.owner.Close())
 }
 
-// inUse names the directory in a refusal.
+// inUse adds the data directory to an error, and ErrInUse if it is locked.
 func inUse(run string, err error) error {
 	if errors.Is(err, errLocked) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", filepath.Dir(run), ErrInUse)
@@ -64,22 +62,22 @@ func inUse(run string, err error) error {
 	return fmt.Errorf("lock %s: %w", filepath.Dir(run), err)
 }
 
-// openLock opens a lock file, making it the first time.
+// openLock opens a lock file, and creates it the first time.
 func openLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 }
 
 // waitLock waits until the lock is free, or ctx ends.
 func waitLock(ctx context.Context, file *os.File) error {
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
 	for {
 		err := tryLock(file)
 		if !errors.Is(err, errLocked) {
 			return err
 		}
 		select {
-		case <-again.C:
+		case <-tick.C:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -12,7 +12,7 @@ import (
 	"courier/store/engine/host"
 )
 
-// The roles in which the tests run their own binary again.
+// The roles in which the tests run their own binary.
 const (
 	roleHost       = "engine-host" // the real host, with the real engine
 	roleFakeHost   = "fake-host"   // a child that behaves badly
@@ -20,10 +20,10 @@ const (
 	roleSupervisor = "supervisor"  // an Engine in a process that can be killed
 )
 
-// withoutLibrary counts the tests that were skipped for want of an engine.
+// withoutLibrary counts the tests that were skipped because there is no engine.
 var withoutLibrary atomic.Int64
 
-// TestMain runs the tests, or plays a role.
+// TestMain runs the tests, or a role.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		// With -race os.Exit waits a second; syscall.Exit does not.
@@ -40,7 +40,11 @@ func TestMain(m *testing.M) {
 	}
 	status := m.Run()
 	if n := withoutLibrary.Load(); n > 0 {
-		fmt.Printf("engine: %d tests skipped: no ClickHouse engine here; `courier engine install` or %s turns them on\n", n, libraryVariable)
+		fmt.Printf(
+			"engine: %d tests skipped: no ClickHouse engine here; `courier engine install` or %s turns them on\n",
+			n,
+			libraryVariable,
+		)
 	}
 	os.Exit(status)
 }

@@ -5,28 +5,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics are what the supervisor shows of itself.
+// metrics are the metrics of the supervisor.
 type metrics struct {
 	up       prometheus.Gauge
 	restarts prometheus.Counter
 	start    prometheus.Gauge
 }
 
-// newMetrics registers with reg; nil means that nobody looks.
+// newMetrics registers the metrics with reg, unless that is nil.
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := promauto.With(reg)
 	return &metrics{
 		up: f.NewGauge(prometheus.GaugeOpts{
 			Name: "courier_engine_up",
-			Help: "1 while the ClickHouse engine answers, else 0.",
+			Help: "1 while the ClickHouse engine answers, otherwise 0.",
 		}),
 		restarts: f.NewCounter(prometheus.CounterOpts{
 			Name: "courier_engine_restarts_total",
-			Help: "How often the engine was started again after it had ended unasked or did not start.",
+			Help: "Restarts of the engine after a crash or a failed start.",
 		}),
 		start: f.NewGauge(prometheus.GaugeOpts{
 			Name: "courier_engine_start_seconds",
-			Help: "How long the last start took, from the process to the first answer.",
+			Help: "Duration of the last start, up to the first answer.",
 		}),
 	}
 }

@@ -18,14 +18,23 @@ import (
 	"courier/store/engine"
 )
 
-// superviseAlone plays the supervisor in a process of its own: it prints its
-// endpoint and never ends.
+// superviseAlone runs a supervisor in its own process. It prints the endpoint and never ends.
 func superviseAlone(library, data string) int {
 	program, err := os.Executable()
 	if err != nil {
 		return 1
 	}
-	e, err := engine.New(engine.Options{DataDir: data, Library: library, HostCommand: []string{program, roleHost}, MemoryBytes: 1 << 30, StartTimeout: patience}, slog.New(slog.DiscardHandler), nil)
+	e, err := engine.New(
+		engine.Options{
+			DataDir:      data,
+			Library:      library,
+			HostCommand:  []string{program, roleHost},
+			MemoryBytes:  1 << 30,
+			StartTimeout: patience,
+		},
+		slog.New(slog.DiscardHandler),
+		nil,
+	)
 	if err != nil {
 		return 1
 	}
@@ -84,8 +93,8 @@ func TestEngine_EndsWithItsSupervisor(t *testing.T) {
 	}
 }
 
-// unlocked says whether nobody holds the lock that the engine holds while it
-// lives. Taking it and closing the file lets it go again.
+// unlocked reports whether the lock of the engine is free. It takes the lock, and closes the file
+// to release it.
 func unlocked(t testing.TB, data string) bool {
 	t.Helper()
 	file, err := os.Open(filepath.Join(data, "run", "lock"))

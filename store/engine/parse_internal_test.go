@@ -26,7 +26,7 @@ func TestParsePorts(t *testing.T) {
 	}
 }
 
-// console is what engine 26.7.3 prints when a port is taken.
+// console is the output of engine 26.7.3 when a port is taken.
 const console = "host: engine library 26.7.3\nLogging warning to /d/run/engine.log\n\x1b[0J\x1b[?25hClickHouse local version 26.7.2.1.\n\n" +
 	"SYSTEM START LISTEN HTTP\n\nReceived exception:\n" +
 	"Code: 210. DB::Exception: Listen [127.0.0.1]:8123 failed: Poco::Exception. Code: 1000, e.code() = 98, Net Exception: Address already in use: 127.0.0.1:8123 (version 26.7.2.1). (NETWORK_ERROR)\n" +

@@ -10,14 +10,14 @@ import (
 	"syscall"
 )
 
-// The ports on which ClickHouse is usually found.
+// The default ports of ClickHouse.
 const (
 	DefaultHTTPPort = 8123
 	DefaultTCPPort  = 9000
 )
 
-// checkPort says why nothing can listen on port of the loopback address, or
-// nil. Port 0 is always free.
+// checkPort returns an error if no program can listen on a port of the loopback address. Port 0 is
+// always free.
 func checkPort(port int) error {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -29,7 +29,7 @@ func checkPort(port int) error {
 	return listener.Close()
 }
 
-// freePort asks the system for a port that is free now.
+// freePort returns a port that is free now.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {
@@ -39,8 +39,8 @@ func freePort() (int, error) {
 	return port, listener.Close()
 }
 
-// readPorts reads the file that the engine writes when it listens: one line,
-// HTTP port, tab, native port. An incomplete line is none.
+// readPorts reads the file that the engine writes when it listens: one line with HTTP port, tab and
+// native port. ok is false if the line is incomplete.
 func readPorts(path string) (httpPort, tcpPort int, ok bool) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -49,11 +49,11 @@ func readPorts(path string) (httpPort, tcpPort int, ok bool) {
 	return parsePorts(string(content))
 }
 
-// parsePorts is the thinking of readPorts.
+// parsePorts parses the content of the file for readPorts.
 func parsePorts(content string) (httpPort, tcpPort int, ok bool) {
 	line, complete := strings.CutSuffix(content, "\n")
-	first, second, two := strings.Cut(line, "\t")
-	if !complete || !two {
+	first, second, hasTab := strings.Cut(line, "\t")
+	if !complete || !hasTab {
 		return 0, 0, false
 	}
 	httpPort, errHTTP := strconv.Atoi(first)

@@ -14,90 +14,95 @@ import (
 	"time"
 )
 
-// lookEvery is how often a starting child is looked at.
-const lookEvery = 10 * time.Millisecond
+// probeInterval is the interval at which a starting child is checked.
+const probeInterval = 10 * time.Millisecond
 
-// newNonce names one start, so that no other program's answer is taken for it.
+// newNonce returns an identifier for a start, to recognise the answer of its engine.
 func newNonce() string { return "courier-" + strings.ToLower(rand.Text()) }
 
-// awaitReady waits until the child answers with this start's nonce. What the
-// child prints as an exception, its end, and StartTimeout are errors.
-func (v *supervisor) awaitReady(ctx context.Context, c *child) (Endpoint, error) {
+// awaitReady waits until the child answers with the nonce of this start. It fails if the child
+// prints an exception or ends, or after StartTimeout.
+func (v *supervisor) awaitReady(ctx context.Context, c *hostProcess) (Endpoint, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, v.options.StartTimeout,
 		fmt.Errorf("the engine did not answer within %v", v.options.StartTimeout))
 	defer cancel()
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	p := newProbe(v.settings)
+	tick := time.NewTicker(probeInterval)
+	defer tick.Stop()
+	p := newReadinessProbe(v.settings)
 	defer p.client.CloseIdleConnections()
-	last := errors.New("it wrote no ports")
+	fail := func(err error) (Endpoint, error) {
+		return Endpoint{}, fmt.Errorf("start the engine: %w", err)
+	}
+
+	lastErr := errors.New("it has not reported its ports")
 	for {
 		select {
 		case <-c.exited:
-			return Endpoint{}, fmt.Errorf("start the engine: %w", explain(c.log.text(), c.describeExit()))
+			return fail(addPortTaken(c.log.text(), c.describeExit()))
 		case <-ctx.Done():
-			return Endpoint{}, fmt.Errorf("start the engine: %w (%w)", context.Cause(ctx), last)
-		case <-look.C:
+			return fail(fmt.Errorf("%w (%w)", context.Cause(ctx), lastErr))
+		case <-tick.C:
 		}
 		if found := exception(c.log.text()); found != "" {
-			return Endpoint{}, fmt.Errorf("start the engine: %w", explain(found, errors.New(found)))
+			return fail(addPortTaken(found, errors.New(found)))
 		}
-		httpPort, tcpPort, ok := v.listening()
+		httpPort, tcpPort, ok := v.listenerPorts()
 		if !ok {
 			continue
 		}
-		endpoint, err := p.ask(ctx, httpPort, tcpPort)
+		endpoint, err := p.check(ctx, httpPort, tcpPort)
 		if err == nil {
 			endpoint.PID = c.pid
-			return endpoint, v.keepPorts(httpPort, tcpPort)
+			return endpoint, v.savePorts(httpPort, tcpPort)
 		}
 		if ctx.Err() == nil {
-			last = err
+			lastErr = err
 		}
 	}
 }
 
-// listening says on which ports. The library writes them when it listens; a
-// server has them from its configuration and is simply asked.
-func (v *supervisor) listening() (httpPort, tcpPort int, ok bool) {
-	if v.settings.server {
+// listenerPorts returns the ports of the listeners. The library reports them in a file; a server
+// uses those of its configuration.
+func (v *supervisor) listenerPorts() (httpPort, tcpPort int, ok bool) {
+	if v.settings.isServer {
 		return v.settings.httpPort, v.settings.tcpPort, true
 	}
 	return readPorts(v.settings.portsPath())
 }
 
-// keepPorts writes for a server what the library writes itself.
-func (v *supervisor) keepPorts(httpPort, tcpPort int) error {
-	if !v.settings.server {
+// savePorts writes the file of the ports for a server. The library writes it itself.
+func (v *supervisor) savePorts(httpPort, tcpPort int) error {
+	if !v.settings.isServer {
 		return nil
 	}
 	return writeFile(v.settings.portsPath(), fmt.Appendf(nil, "%d\t%d\n", httpPort, tcpPort))
 }
 
-// explain recognises in what the engine printed a port that was taken between
-// the check and the start.
-func explain(printed string, err error) error {
-	if strings.Contains(printed, "Address already in use") {
+// addPortTaken adds ErrPortTaken to an error if the output of the engine shows that a port was
+// taken between the check and the start.
+func addPortTaken(output string, err error) error {
+	if strings.Contains(output, "Address already in use") {
 		return fmt.Errorf("%w: %w", ErrPortTaken, err)
 	}
 	return err
 }
 
-// probe asks a starting engine who it is.
-type probe struct {
+// readinessProbe checks whether the engine of a start answers.
+type readinessProbe struct {
 	settings settings
 	client   *http.Client
 }
 
-// newProbe makes a client that keeps no connection: an open one delays a stop.
-func newProbe(s settings) *probe {
+// newReadinessProbe returns a probe that keeps no connection open, which would delay a stop.
+func newReadinessProbe(s settings) *readinessProbe {
 	transport := &http.Transport{DisableKeepAlives: true, Proxy: nil}
-	return &probe{settings: s, client: &http.Client{Transport: transport, Timeout: 5 * time.Second}}
+	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
+	return &readinessProbe{settings: s, client: client}
 }
 
-// ask returns the endpoint if the engine of this start answers on the ports, and
-// makes the product's database.
-func (p *probe) ask(ctx context.Context, httpPort, tcpPort int) (Endpoint, error) {
+// check returns the endpoint if the engine of this start answers on the ports. It creates the
+// database.
+func (p *readinessProbe) check(ctx context.Context, httpPort, tcpPort int) (Endpoint, error) {
 	s := p.settings
 	base := "http://" + net.JoinHostPort(loopback, strconv.Itoa(httpPort))
 	answer, err := p.query(ctx, base, "SELECT displayName(), version()")
@@ -112,15 +117,23 @@ func (p *probe) ask(ctx context.Context, httpPort, tcpPort int) (Endpoint, error
 		return Endpoint{}, err
 	}
 	return Endpoint{
-		HTTPURL: base, NativeURL: "clickhouse://" + net.JoinHostPort(loopback, strconv.Itoa(tcpPort)),
-		User: userCourier, Password: s.courierPassword, ReaderUser: userReader, ReaderPassword: s.readerPassword,
-		Database: s.database, Version: version, httpPort: httpPort, tcpPort: tcpPort,
+		HTTPURL:        base,
+		NativeURL:      "clickhouse://" + net.JoinHostPort(loopback, strconv.Itoa(tcpPort)),
+		User:           userCourier,
+		Password:       s.courierPassword,
+		ReaderUser:     userReader,
+		ReaderPassword: s.readerPassword,
+		Database:       s.database,
+		Version:        version,
+		httpPort:       httpPort,
+		tcpPort:        tcpPort,
 	}, nil
 }
 
-// query runs one statement and returns the answer without its last newline.
-func (p *probe) query(ctx context.Context, base, statement string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/?"+url.Values{"query": {statement}}.Encode(), http.NoBody)
+// query runs a statement and returns the response without its last newline.
+func (p *readinessProbe) query(ctx context.Context, base, statement string) (string, error) {
+	address := base + "/?" + url.Values{"query": {statement}}.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, http.NoBody)
 	if err != nil {
 		return "", err
 	}

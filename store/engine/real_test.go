@@ -19,11 +19,11 @@ import (
 	"courier/store/engine"
 )
 
-// libraryVariable names the engine that the tests must use.
+// libraryVariable is the path of the engine that the tests must use.
 const libraryVariable = "COURIER_TEST_ENGINE"
 
-// findLibrary looks once; a named library is used unseen, so that one that does
-// not load fails the tests.
+// findLibrary searches once. It does not check a named library, so that the tests fail if it does
+// not load.
 var findLibrary = sync.OnceValues(func() (string, error) {
 	if named := os.Getenv(libraryVariable); named != "" {
 		return named, nil
@@ -32,7 +32,7 @@ var findLibrary = sync.OnceValues(func() (string, error) {
 	return found.Path, err
 })
 
-// withEngine are Options that run the real engine, or skip the test if there is none.
+// withEngine returns Options for the real engine, or skips the test if there is none.
 func withEngine(t testing.TB) engine.Options {
 	t.Helper()
 	library, err := findLibrary()
@@ -49,18 +49,17 @@ func withEngine(t testing.TB) engine.Options {
 	}
 }
 
-// client asks an engine over HTTP. It keeps no connection, so that it never
-// delays a stop.
+// client queries an engine over HTTP. It keeps no connection open, which would delay a stop.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 
-// user is who asks.
+// user is a user of the engine.
 type user struct{ name, password string }
 
-// courier and reader are the users of an endpoint.
+// courier and reader return the users of an endpoint.
 func courier(p engine.Endpoint) user { return user{p.User, p.Password} }
 func reader(p engine.Endpoint) user  { return user{p.ReaderUser, p.ReaderPassword} }
 
-// ask runs a statement with a body and settings, and returns the answer.
+// ask runs a statement with a body and settings, and returns the response.
 func ask(p engine.Endpoint, u user, statement, body string, settings ...string) (string, error) {
 	values := url.Values{"query": {statement}, "database": {p.Database}}
 	for _, s := range settings {
@@ -87,7 +86,7 @@ func ask(p engine.Endpoint, u user, statement, body string, settings ...string) 
 	return strings.TrimSpace(string(answer)), nil
 }
 
-// must is ask of a statement that may not fail.
+// must is ask for a statement that must not fail.
 func must(t testing.TB, p engine.Endpoint, statement string, settings ...string) string {
 	t.Helper()
 	answer, err := ask(p, courier(p), statement, "", settings...)
@@ -97,7 +96,7 @@ func must(t testing.TB, p engine.Endpoint, statement string, settings ...string)
 	return answer
 }
 
-// kill ends the engine by SIGKILL.
+// kill kills the engine with SIGKILL.
 func kill(t testing.TB, p engine.Endpoint) {
 	t.Helper()
 	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
@@ -105,7 +104,7 @@ func kill(t testing.TB, p engine.Endpoint) {
 	}
 }
 
-func TestEngine_KeepsEverythingOverRestarts(t *testing.T) {
+func TestEngine_KeepsItsDataOverRestarts(t *testing.T) {
 	o := withEngine(t)
 	e := run(t, o)
 	p := e.ready()
@@ -160,7 +159,13 @@ func TestEngine_KeepsItsQueryLogOverRestarts(t *testing.T) {
 		// The log's entry is written after the answer.
 		eventually(t, fmt.Sprintf("the query is in the log %d times", total), func() bool {
 			must(t, p, "SYSTEM FLUSH LOGS")
-			return must(t, p, "SELECT count() FROM system.query_log WHERE query LIKE 'SELECT \\'remember me\\'%' AND type = 'QueryFinish'") == fmt.Sprint(total)
+			return must(
+				t,
+				p,
+				"SELECT count() FROM system.query_log WHERE query LIKE 'SELECT \\'remember me\\'%' AND type = 'QueryFinish'",
+			) == fmt.Sprint(
+				total,
+			)
 		})
 		if err := e.stop(); err != nil {
 			t.Fatal(err)
@@ -168,7 +173,7 @@ func TestEngine_KeepsItsQueryLogOverRestarts(t *testing.T) {
 	}
 }
 
-func TestEngine_ServesPeople(t *testing.T) {
+func TestEngine_ServesUsers(t *testing.T) {
 	p := run(t, withEngine(t)).ready()
 	for _, path := range []string{"/", "/ping", "/play", "/dashboard"} {
 		response, err := client.Get(p.HTTPURL + path)
@@ -180,7 +185,8 @@ func TestEngine_ServesPeople(t *testing.T) {
 			t.Errorf("GET %s = %s, want 200", path, response.Status)
 		}
 	}
-	if got, err := ask(p, reader(p), "SELECT currentUser(), currentDatabase()", ""); err != nil || got != "reader\tcourier" {
+	if got, err := ask(p, reader(p), "SELECT currentUser(), currentDatabase()", ""); err != nil ||
+		got != "reader\tcourier" {
 		t.Errorf("reader's query = %q, %v", got, err)
 	}
 }
@@ -213,13 +219,19 @@ func TestEngine_AnswersBadQueriesWithErrors(t *testing.T) {
 	}
 	// What sends signals to the engine's own threads.
 	must(t, p, "SELECT count() > 0 FROM system.stack_trace")
-	must(t, p, "SELECT sum(sipHash64(number)) FROM numbers(20000000)", "query_profiler_real_time_period_ns=1000000", "query_profiler_cpu_time_period_ns=1000000")
+	must(
+		t,
+		p,
+		"SELECT sum(sipHash64(number)) FROM numbers(20000000)",
+		"query_profiler_real_time_period_ns=1000000",
+		"query_profiler_cpu_time_period_ns=1000000",
+	)
 	if again := p.PID; !alive(again) {
 		t.Error("the engine ended")
 	}
 }
 
-func TestEngine_SaysThatAPortIsTaken(t *testing.T) {
+func TestEngine_ReportsATakenPort(t *testing.T) {
 	o := withEngine(t)
 	o.TCPPort = occupied(t)
 	o.StartTimeout = 2 * patience // it does not wait for that
@@ -229,7 +241,7 @@ func TestEngine_SaysThatAPortIsTaken(t *testing.T) {
 	}
 }
 
-func TestEngine_SecondOfTwoIsRefused(t *testing.T) {
+func TestEngine_RejectsASecondEngine(t *testing.T) {
 	o := withEngine(t)
 	first := run(t, o)
 	p := first.ready()
@@ -245,7 +257,7 @@ func TestEngine_SecondOfTwoIsRefused(t *testing.T) {
 	must(t, p, "INSERT INTO t SELECT 1")
 }
 
-func TestEngine_RefusesALibraryThatDoesNotLoad(t *testing.T) {
+func TestEngine_RejectsALibraryThatDoesNotLoad(t *testing.T) {
 	o := withEngine(t)
 	o.Library = elfLibrary(t)
 	if err := run(t, o).wait(); err == nil || !strings.Contains(err.Error(), "load engine library "+o.Library) {

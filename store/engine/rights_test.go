@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestEngine_RefusesWhatLeavesTheDatabase(t *testing.T) {
+func TestEngine_RejectsAccessOutsideTheDatabase(t *testing.T) {
 	o := withEngine(t)
 	e := run(t, o)
 	p := e.ready()
@@ -56,8 +56,8 @@ func TestEngine_RefusesWhatLeavesTheDatabase(t *testing.T) {
 	}
 }
 
-// The function file() is beyond the grants of this engine: it is the host's
-// confinement that refuses it.
+// The grants of this engine do not cover the function file(); the confinement of the host denies
+// it.
 func TestEngine_ReadsNoFileOfTheHost(t *testing.T) {
 	o := withEngine(t)
 	outside := filepath.Join(t.TempDir(), "secret.txt")
@@ -100,7 +100,7 @@ func TestEngine_ReaderOnlyReads(t *testing.T) {
 	}
 }
 
-// Any program of this machine can log in as the console does.
+// Any program on this machine can log in as the user of the console.
 func TestEngine_ConsoleUserCanDoNothing(t *testing.T) {
 	t.Parallel()
 	e := run(t, withEngine(t))
@@ -110,7 +110,8 @@ func TestEngine_ConsoleUserCanDoNothing(t *testing.T) {
 		"SYSTEM STOP LISTEN HTTP", "SYSTEM STOP LISTEN TCP", "SYSTEM START LISTEN HTTP", "SYSTEM SHUTDOWN",
 		"SELECT * FROM courier.mine", "SHOW TABLES FROM courier", "SELECT * FROM system.users", "CREATE DATABASE other",
 	} {
-		if answer, err := ask(p, user{"default", ""}, statement, ""); err == nil && answer != "" || err == nil && strings.HasPrefix(statement, "SYSTEM") {
+		if answer, err := ask(p, user{"default", ""}, statement, ""); err == nil && answer != "" ||
+			err == nil && strings.HasPrefix(statement, "SYSTEM") {
 			t.Errorf("%s: allowed without a password, with %q", statement, answer)
 		}
 	}

@@ -14,14 +14,14 @@ import (
 	"courier/store/engine"
 )
 
-// rude is a connection of a client without manners.
-type rude struct {
+// rudeClient is a connection that violates the protocol.
+type rudeClient struct {
 	t testing.TB
 	*net.TCPConn
 }
 
 // dial connects to the HTTP or the native port.
-func dial(t testing.TB, address string) rude {
+func dial(t testing.TB, address string) rudeClient {
 	t.Helper()
 	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port(t, address))))
 	if err != nil {
@@ -30,17 +30,17 @@ func dial(t testing.TB, address string) rude {
 	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	return rude{t, conn.(*net.TCPConn)}
+	return rudeClient{t, conn.(*net.TCPConn)}
 }
 
-// say sends bytes; that the other end has hung up already is part of the game.
-func (r rude) say(text string) { _, _ = io.WriteString(r, text) }
+// say sends bytes. The server may have closed the connection already.
+func (r rudeClient) say(text string) { _, _ = io.WriteString(r, text) }
 
-// hear reads at most n bytes, or what came until the other end hung up.
-func (r rude) hear(n int) { _, _ = io.CopyN(io.Discard, r, int64(n)) }
+// hear reads at most n bytes, or until the server closes the connection.
+func (r rudeClient) hear(n int) { _, _ = io.CopyN(io.Discard, r, int64(n)) }
 
-// reset ends the connection by RST: what was not read is thrown away.
-func (r rude) reset() {
+// reset closes the connection by RST.
+func (r rudeClient) reset() {
 	r.t.Helper()
 	if err := r.SetLinger(0); err != nil {
 		r.t.Error(err)
@@ -48,7 +48,7 @@ func (r rude) reset() {
 	_ = r.Close() // it is gone either way
 }
 
-// request is a complete request of the given user's for a query.
+// request returns a complete HTTP request of a user.
 func request(p engine.Endpoint, query, more string) string {
 	verb := "GET"
 	if strings.Contains(more, "Content-Length") || strings.Contains(more, "chunked") {
@@ -70,17 +70,37 @@ func TestEngine_SurvivesRudeClients(t *testing.T) {
 		does func(t *testing.T)
 	}{
 		{"TLS to the HTTP port", func(t *testing.T) { c := dial(t, p.HTTPURL); c.say(hello); c.hear(1); c.reset() }},
-		{"garbage to the HTTP port", func(t *testing.T) { c := dial(t, p.HTTPURL); c.say("\x00\xff\r\n\r\n\r\n"); c.reset() }},
+		{
+			"garbage to the HTTP port",
+			func(t *testing.T) { c := dial(t, p.HTTPURL); c.say("\x00\xff\r\n\r\n\r\n"); c.reset() },
+		},
 		{"a header without end", func(t *testing.T) {
 			c := dial(t, p.HTTPURL)
 			c.say("GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<20))
 			c.reset()
 		}},
-		{"reset before the answer", func(t *testing.T) { storm(t, p.HTTPURL, func(c rude) { c.say(quick); c.reset() }) }},
-		{"reset within the answer", func(t *testing.T) { storm(t, p.HTTPURL, func(c rude) { c.say(quick); c.hear(1); c.reset() }) }},
-		{"reset after the answer", func(t *testing.T) { storm(t, p.HTTPURL, func(c rude) { c.say(quick); c.hear(20); c.reset() }) }},
-		{"reset with two requests under way", func(t *testing.T) { storm(t, p.HTTPURL, func(c rude) { c.say(quick + quick); c.hear(1); c.reset() }) }},
-		{"reset within a long answer", func(t *testing.T) { c := dial(t, p.HTTPURL); c.say(endless); c.hear(100_000); c.reset() }},
+		{
+			"reset before the answer",
+			func(t *testing.T) { storm(t, p.HTTPURL, func(c rudeClient) { c.say(quick); c.reset() }) },
+		},
+		{
+			"reset within the answer",
+			func(t *testing.T) { storm(t, p.HTTPURL, func(c rudeClient) { c.say(quick); c.hear(1); c.reset() }) },
+		},
+		{
+			"reset after the answer",
+			func(t *testing.T) { storm(t, p.HTTPURL, func(c rudeClient) { c.say(quick); c.hear(20); c.reset() }) },
+		},
+		{
+			"reset with two requests under way",
+			func(t *testing.T) {
+				storm(t, p.HTTPURL, func(c rudeClient) { c.say(quick + quick); c.hear(1); c.reset() })
+			},
+		},
+		{
+			"reset within a long answer",
+			func(t *testing.T) { c := dial(t, p.HTTPURL); c.say(endless); c.hear(100_000); c.reset() },
+		},
 		{"half a close within a long answer", func(t *testing.T) {
 			c := dial(t, p.HTTPURL)
 			c.say(endless)
@@ -89,7 +109,8 @@ func TestEngine_SurvivesRudeClients(t *testing.T) {
 			c.reset()
 		}},
 		{"reset within an insert", func(t *testing.T) {
-			storm(t, p.HTTPURL, func(c rude) { c.say(request(p, insert, "Content-Length: 100000\r\n") + "1\n2\n"); c.reset() })
+			storm(t, p.HTTPURL,
+				func(c rudeClient) { c.say(request(p, insert, "Content-Length: 100000\r\n") + "1\n2\n"); c.reset() })
 		}},
 		{"an insert that is cut off", func(t *testing.T) {
 			c := dial(t, p.HTTPURL)
@@ -109,14 +130,26 @@ func TestEngine_SurvivesRudeClients(t *testing.T) {
 			c.say(request(p, insert, "Transfer-Encoding: chunked\r\n") + "FFFF\r\n1\n")
 			c.reset()
 		}},
-		{"nothing to the native port", func(t *testing.T) { storm(t, p.NativeURL, func(c rude) { c.reset() }) }},
-		{"HTTP to the native port", func(t *testing.T) { c := dial(t, p.NativeURL); c.say("GET / HTTP/1.0\r\n\r\n"); c.hear(1); c.reset() }},
-		{"TLS to the native port", func(t *testing.T) { c := dial(t, p.NativeURL); c.say(hello); c.hear(1); c.reset() }},
+		{"nothing to the native port", func(t *testing.T) { storm(t, p.NativeURL, func(c rudeClient) { c.reset() }) }},
+		{
+			"HTTP to the native port",
+			func(t *testing.T) { c := dial(t, p.NativeURL); c.say("GET / HTTP/1.0\r\n\r\n"); c.hear(1); c.reset() },
+		},
+		{
+			"TLS to the native port",
+			func(t *testing.T) { c := dial(t, p.NativeURL); c.say(hello); c.hear(1); c.reset() },
+		},
 		{"garbage to the native port", func(t *testing.T) {
-			storm(t, p.NativeURL, func(c rude) { c.say("\xff\xff\xff\xff\xff\xff\xff\x7fgarbage"); c.reset() })
+			storm(t, p.NativeURL, func(c rudeClient) { c.say("\xff\xff\xff\xff\xff\xff\xff\x7fgarbage"); c.reset() })
 		}},
-		{"half a native hello", func(t *testing.T) { c := dial(t, p.NativeURL); c.say("\x00\x0aClickHouse"); c.reset() }},
-		{"a native query before the hello", func(t *testing.T) { c := dial(t, p.NativeURL); c.say("\x01\x00\x00SELECT 1"); c.hear(1); c.reset() }},
+		{
+			"half a native hello",
+			func(t *testing.T) { c := dial(t, p.NativeURL); c.say("\x00\x0aClickHouse"); c.reset() },
+		},
+		{
+			"a native query before the hello",
+			func(t *testing.T) { c := dial(t, p.NativeURL); c.say("\x01\x00\x00SELECT 1"); c.hear(1); c.reset() },
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.does(t)
@@ -133,8 +166,8 @@ func TestEngine_SurvivesRudeClients(t *testing.T) {
 	}
 }
 
-// storm does the same on many connections, eight at once.
-func storm(t *testing.T, address string, does func(rude)) {
+// storm runs an attack on many connections, eight at a time.
+func storm(t *testing.T, address string, does func(rudeClient)) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -145,7 +178,7 @@ func storm(t *testing.T, address string, does func(rude)) {
 					return
 				}
 				_ = conn.SetDeadline(time.Now().Add(10 * time.Second)) // else the test's own deadline ends it
-				does(rude{t, conn.(*net.TCPConn)})
+				does(rudeClient{t, conn.(*net.TCPConn)})
 			}
 		})
 	}

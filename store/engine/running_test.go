@@ -25,55 +25,55 @@ import (
 	"courier/store/engine"
 )
 
-// patience is how long a test waits for a condition. It only guards against hanging.
+// patience bounds the waits of a test. It only guards against hanging.
 const patience = 5 * time.Minute
 
-// running is an Engine under test whose Run has been called.
-type running struct {
+// runningEngine is an Engine under test whose Run was called.
+type runningEngine struct {
 	*engine.Engine
 	t       testing.TB
 	options engine.Options
 	cancel  context.CancelFunc
 	done    chan error
-	log     *logBuffer
+	log     *concurrentLog
 	reg     *prometheus.Registry
 }
 
-// logBuffer collects a log that several goroutines write.
-type logBuffer struct {
+// concurrentLog is a buffer for concurrent writers.
+type concurrentLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (b *logBuffer) Write(p []byte) (int, error) {
+func (b *concurrentLog) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.Write(p)
 }
 
-func (b *logBuffer) String() string {
+func (b *concurrentLog) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
 }
 
-// run starts an Engine that the end of the test stops.
-func run(t testing.TB, o engine.Options) *running {
+// run starts an Engine, which is stopped when the test ends.
+func run(t testing.TB, o engine.Options) *runningEngine {
 	t.Helper()
-	log, reg := &logBuffer{}, prometheus.NewRegistry()
+	log, reg := &concurrentLog{}, prometheus.NewRegistry()
 	e, err := engine.New(o, slog.New(slog.NewTextHandler(log, nil)), reg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{Engine: e, t: t, options: o, cancel: cancel, done: make(chan error, 1), log: log, reg: reg}
+	r := &runningEngine{Engine: e, t: t, options: o, cancel: cancel, done: make(chan error, 1), log: log, reg: reg}
 	go func() { r.done <- e.Run(ctx) }()
 	t.Cleanup(func() { cancel(); r.wait() })
 	return r
 }
 
-// wait returns Run's result, every time it is called.
-func (r *running) wait() error {
+// wait returns the result of Run; it may be called several times.
+func (r *runningEngine) wait() error {
 	r.t.Helper()
 	select {
 	case err := <-r.done:
@@ -86,10 +86,10 @@ func (r *running) wait() error {
 }
 
 // stop ends Run and returns its result.
-func (r *running) stop() error { r.cancel(); return r.wait() }
+func (r *runningEngine) stop() error { r.cancel(); return r.wait() }
 
 // ready waits for the endpoint.
-func (r *running) ready() engine.Endpoint {
+func (r *runningEngine) ready() engine.Endpoint {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
@@ -100,8 +100,8 @@ func (r *running) ready() engine.Endpoint {
 	return p
 }
 
-// readyAfter waits for an endpoint of another process than pid.
-func (r *running) readyAfter(pid int) engine.Endpoint {
+// readyAfter waits for an endpoint with a different PID.
+func (r *runningEngine) readyAfter(pid int) engine.Endpoint {
 	r.t.Helper()
 	var p engine.Endpoint
 	eventually(r.t, "the engine is started again", func() bool {
@@ -126,7 +126,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// fake are Options that run the fake host in the given mode.
+// fake returns Options that run the fake host in a mode.
 func fake(t testing.TB, mode string) engine.Options {
 	t.Helper()
 	return engine.Options{
@@ -145,12 +145,23 @@ func testProgram(t testing.TB) string {
 	return program
 }
 
-// elfLibrary is a file that passes for a library until it is loaded.
+// elfLibrary is a file that looks like a library until it is loaded.
 func elfLibrary(t testing.TB) string {
 	t.Helper()
-	h := elf.Header64{Type: uint16(elf.ET_DYN), Machine: uint16(elf.EM_X86_64), Version: 1, Ehsize: 64, Phentsize: 56, Shentsize: 64}
+	h := elf.Header64{
+		Type:      uint16(elf.ET_DYN),
+		Machine:   uint16(elf.EM_X86_64),
+		Version:   1,
+		Ehsize:    64,
+		Phentsize: 56,
+		Shentsize: 64,
+	}
 	copy(h.Ident[:], elf.ELFMAG)
-	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), 1
+	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(
+		elf.ELFCLASS64,
+	), byte(
+		elf.ELFDATA2LSB,
+	), 1
 	var b bytes.Buffer
 	if err := binary.Write(&b, binary.LittleEndian, h); err != nil {
 		t.Fatal(err)
@@ -162,7 +173,7 @@ func elfLibrary(t testing.TB) string {
 	return path
 }
 
-// needFake skips where the supervisor would refuse the fake's library.
+// needFake skips a test where the supervisor would reject the library of the fake.
 func needFake(t testing.TB) {
 	t.Helper()
 	o := fake(t, fakeWell)
@@ -171,10 +182,10 @@ func needFake(t testing.TB) {
 	}
 }
 
-// alive says whether a process exists and is no zombie.
+// alive reports whether a process exists and is no zombie.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// port takes the port out of an endpoint's address.
+// port returns the port of an endpoint's address.
 func port(t testing.TB, address string) int {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -206,8 +217,8 @@ func counter(t testing.TB, reg *prometheus.Registry, name string) prometheus.Col
 	return nil
 }
 
-// hostLog is what the child printed, or "no file".
-func (r *running) hostLog() string {
+// hostLog returns the output of the child, or "no file".
+func (r *runningEngine) hostLog() string {
 	content, err := os.ReadFile(filepath.Join(r.options.DataDir, "run", "host.log"))
 	if err != nil {
 		return "no file"
@@ -215,7 +226,7 @@ func (r *running) hostLog() string {
 	return string(content)
 }
 
-// snapshot lists the files of a directory with time and content, logs left out.
+// snapshot lists the files of a directory with time and content, without logs.
 func snapshot(t testing.TB, dir string) string {
 	t.Helper()
 	var b strings.Builder

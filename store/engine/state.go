@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// state is what readers see of the engine: starting, ready, or ended.
-type state struct {
+// readiness holds the state of the engine for callers of Ready: starting, ready, or ended.
+type readiness struct {
 	mu       sync.Mutex
 	endpoint Endpoint
 	ready    bool
@@ -15,39 +15,43 @@ type state struct {
 	changed  chan struct{} // closed at the next change
 }
 
-func newState() *state {
-	return &state{changed: make(chan struct{})}
+func newReadiness() *readiness {
+	return &readiness{changed: make(chan struct{})}
 }
 
-// up says that the engine answers at p.
-func (s *state) up(p Endpoint) { s.set(func() { s.endpoint, s.ready = p, true }) }
+// setReady sets the endpoint of a started engine.
+func (r *readiness) setReady(p Endpoint) {
+	r.update(func() { r.endpoint, r.ready = p, true })
+}
 
-// down says that it does not answer now.
-func (s *state) down() { s.set(func() { s.ready = false }) }
+// setNotReady sets the state after a crash or stop of the engine.
+func (r *readiness) setNotReady() {
+	r.update(func() { r.ready = false })
+}
 
-// end says that it will not answer again.
-func (s *state) end(err error) {
+// setEnded sets the state after the end of Run.
+func (r *readiness) setEnded(err error) {
 	if err == nil {
 		err = ErrStopped
 	}
-	s.set(func() { s.ready, s.ended, s.err = false, true, err })
+	r.update(func() { r.ready, r.ended, r.err = false, true, err })
 }
 
-// set changes the state and wakes who waits.
-func (s *state) set(change func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// update changes the state and wakes the callers of wait.
+func (r *readiness) update(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	change()
-	close(s.changed)
-	s.changed = make(chan struct{})
+	close(r.changed)
+	r.changed = make(chan struct{})
 }
 
-// wait returns the endpoint as soon as the engine is ready.
-func (s *state) wait(ctx context.Context) (Endpoint, error) {
+// wait waits until the engine is ready and returns its endpoint.
+func (r *readiness) wait(ctx context.Context) (Endpoint, error) {
 	for {
-		s.mu.Lock()
-		endpoint, ready, ended, err, changed := s.endpoint, s.ready, s.ended, s.err, s.changed
-		s.mu.Unlock()
+		r.mu.Lock()
+		endpoint, ready, ended, err, changed := r.endpoint, r.ready, r.ended, r.err, r.changed
+		r.mu.Unlock()
 		if ready {
 			return endpoint, nil
 		}

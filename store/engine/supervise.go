@@ -10,30 +10,28 @@ import (
 )
 
 const (
-	// firstRestartDelay is the pause after a first failure; it doubles.
+	// firstRestartDelay is the delay after the first failure. It doubles with each failure.
 	firstRestartDelay = 100 * time.Millisecond
-	// longLife is how long a child must have answered for its end to count as a
-	// first failure again.
-	longLife = 30 * time.Second
-	// killedStarts is how often a child may be killed before it has answered
-	// once; by what, the supervisor cannot know.
-	killedStarts = 5
+	// stableTime is the time after which a running child resets the number of failures.
+	stableTime = 30 * time.Second
+	// maxKilledStarts bounds the restarts of a child that is killed before it has answered once.
+	maxKilledStarts = 5
 )
 
-// supervisor is one Run of an Engine: what it knows once the directory is its own.
+// supervisor is one call of Run that has locked the data directory.
 type supervisor struct {
 	*Engine
-	library  Library
-	lock     *dataLock
-	settings settings // ports and nonce change from start to start
-	answered bool     // once at least
-	failures int      // in a row
+	library     Library
+	lock        *dataLock
+	settings    settings // ports and nonce change with each start
+	hasAnswered bool     // at least once
+	failures    int      // in a row
 }
 
-// supervise starts the engine again and again until ctx ends.
+// supervise starts and restarts the engine until ctx ends.
 func (v *supervisor) supervise(ctx context.Context) error {
 	for {
-		err := v.once(ctx)
+		err := v.runOnce(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -43,7 +41,8 @@ func (v *supervisor) supervise(ctx context.Context) error {
 		delay := restartDelay(v.failures, v.options.MaxRestartDelay)
 		v.failures++
 		v.metrics.restarts.Inc()
-		v.log.Warn("engine will be started again", "reason", err.Error(), "delay_seconds", delay.Seconds())
+		v.log.Warn("engine will be restarted",
+			"reason", err.Error(), "delay_seconds", delay.Seconds())
 		pause := time.NewTimer(delay)
 		select {
 		case <-pause.C:
@@ -54,24 +53,24 @@ func (v *supervisor) supervise(ctx context.Context) error {
 	}
 }
 
-// restartDelay is the pause after that many failures in a row before this one.
-func restartDelay(failures int, longest time.Duration) time.Duration {
+// restartDelay is the delay before a restart, after a number of earlier failures in a row.
+func restartDelay(failures int, maxDelay time.Duration) time.Duration {
 	delay := firstRestartDelay
-	for ; failures > 0 && delay < longest; failures-- {
+	for ; failures > 0 && delay < maxDelay; failures-- {
 		delay *= 2
 	}
-	return min(delay, longest)
+	return min(delay, maxDelay)
 }
 
-// mayRestart says whether the next start may end better: always, once the
-// engine has answered; before, only if something killed the child.
+// mayRestart reports whether a restart may succeed: always if the engine has answered before,
+// otherwise only if the child was killed.
 func (v *supervisor) mayRestart(err error) bool {
-	return v.answered || errors.Is(err, errKilled) && v.failures+1 < killedStarts
+	return v.hasAnswered || errors.Is(err, errKilled) && v.failures+1 < maxKilledStarts
 }
 
-// once starts a child, waits until it answers, and stays with it until it ends
-// or ctx does. It never returns while the child lives.
-func (v *supervisor) once(ctx context.Context) error {
+// runOnce starts a child, waits until it answers, and then until it or ctx ends. It never returns
+// while the child runs.
+func (v *supervisor) runOnce(ctx context.Context) error {
 	started := time.Now()
 	if err := v.prepare(); err != nil {
 		return err
@@ -84,24 +83,25 @@ func (v *supervisor) once(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, v.endChild(ctx, c))
 	}
-	answering := time.Now()
-	v.announce(endpoint, c, answering.Sub(started))
+	readyAt := time.Now()
+	v.setReady(endpoint, c, readyAt.Sub(started))
+
 	select {
 	case <-c.exited:
 	case <-ctx.Done():
 	}
-	v.state.down()
+	v.readiness.setNotReady()
 	v.metrics.up.Set(0)
 	if ctx.Err() != nil {
 		return v.endChild(ctx, c)
 	}
-	if time.Since(answering) >= longLife {
+	if time.Since(readyAt) >= stableTime {
 		v.failures = 0
 	}
-	return fmt.Errorf("the engine ended unasked: %w", c.describeExit())
+	return fmt.Errorf("the engine ended unexpectedly: %w", c.describeExit())
 }
 
-// prepare chooses ports and writes the files of this start.
+// prepare chooses the ports and writes the configuration files.
 func (v *supervisor) prepare() error {
 	if err := v.choosePorts(); err != nil {
 		return err
@@ -110,15 +110,20 @@ func (v *supervisor) prepare() error {
 	if err := os.Remove(v.settings.portsPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove the ports of the last start: %w", err)
 	}
+
 	config, err := configXML(v.settings)
 	if err != nil {
-		return fmt.Errorf("make config.xml: %w", err)
+		return fmt.Errorf("generate config.xml: %w", err)
 	}
 	users, err := usersXML(v.settings)
 	if err != nil {
-		return fmt.Errorf("make users.xml: %w", err)
+		return fmt.Errorf("generate users.xml: %w", err)
 	}
-	if err := errors.Join(writeFile(v.settings.configPath(), config), writeFile(v.settings.usersPath(), users)); err != nil {
+	err = errors.Join(
+		writeFile(v.settings.configPath(), config),
+		writeFile(v.settings.usersPath(), users),
+	)
+	if err != nil {
 		return fmt.Errorf("write the engine's configuration: %w", err)
 	}
 	if v.settings.queryLog {
@@ -127,23 +132,27 @@ func (v *supervisor) prepare() error {
 	return nil
 }
 
-// choosePorts checks the ports before a child is started for them: the engine
-// goes on without a listener, and another program's may well answer.
+// choosePorts checks the ports before a start, because the engine also runs without a listener,
+// and another program may answer on the port.
 func (v *supervisor) choosePorts() error {
 	for _, port := range []struct {
-		name   string
-		chosen *int
-		asked  int
-	}{{"http", &v.settings.httpPort, v.options.HTTPPort}, {"native", &v.settings.tcpPort, v.options.TCPPort}} {
+		name    string
+		chosen  *int
+		desired int
+	}{
+		{"http", &v.settings.httpPort, v.options.HTTPPort},
+		{"native", &v.settings.tcpPort, v.options.TCPPort},
+	} {
 		if *port.chosen == 0 {
-			*port.chosen = port.asked
+			*port.chosen = port.desired
 		}
 		err := checkPort(*port.chosen)
-		if errors.Is(err, ErrPortTaken) && (v.options.PortsAreDefaults || port.asked == 0) {
-			v.log.Info("engine port is taken, a free one is used instead", "listener", port.name, "taken_port", *port.chosen)
+		if errors.Is(err, ErrPortTaken) && (v.options.PortsAreDefaults || port.desired == 0) {
+			v.log.Info("engine port is taken, using a free one",
+				"listener", port.name, "taken_port", *port.chosen)
 			*port.chosen, err = 0, nil
 		}
-		if err == nil && *port.chosen == 0 && v.settings.server {
+		if err == nil && *port.chosen == 0 && v.settings.isServer {
 			*port.chosen, err = freePort()
 		}
 		if err != nil {
@@ -153,28 +162,30 @@ func (v *supervisor) choosePorts() error {
 	return nil
 }
 
-// announce makes the endpoint known.
-func (v *supervisor) announce(p Endpoint, c *child, took time.Duration) {
-	v.answered = true
+// setReady publishes the endpoint of a started child.
+func (v *supervisor) setReady(p Endpoint, c *hostProcess, took time.Duration) {
+	v.hasAnswered = true
 	v.settings.httpPort, v.settings.tcpPort = p.httpPort, p.tcpPort
 	v.metrics.up.Set(1)
 	v.metrics.start.Set(took.Seconds())
-	v.log.Info("engine ready", "engine", p, "found", v.library.From, "start_seconds", took.Seconds())
+	v.log.Info("engine ready",
+		"engine", p, "found", v.library.From, "start_seconds", took.Seconds())
 	if reason := unconfined(c.log.text()); reason != "" {
-		v.log.Warn("engine is not confined: who may select can read files of this user", "reason", reason)
+		v.log.Warn("engine is not confined: its users can read the files of this user",
+			"reason", reason)
 	}
-	v.state.up(p)
+	v.readiness.setReady(p)
 }
 
-// endChild stops what is left of a child, within the time that Options give.
-func (v *supervisor) endChild(ctx context.Context, c *child) error {
-	stop := v.options.StopTimeout
+// endChild stops a child. If ctx has not ended, the child has failed to start and is killed.
+func (v *supervisor) endChild(ctx context.Context, c *hostProcess) error {
+	timeout := v.options.StopTimeout
 	if ctx.Err() == nil {
-		stop = 0 // it failed: nothing in it is worth waiting for
+		timeout = 0
 	}
-	killed, err := c.stop(stop)
-	if killed && stop > 0 {
-		v.log.Warn("engine did not stop and was killed", "after_seconds", stop.Seconds())
+	killed, err := c.stop(timeout)
+	if killed && timeout > 0 {
+		v.log.Warn("engine did not stop and was killed", "after_seconds", timeout.Seconds())
 	}
 	return err
 }

@@ -27,7 +27,8 @@ func TestEngine_StartsAnswersAndStops(t *testing.T) {
 			t.Parallel()
 			e := run(t, fake(t, mode))
 			p := e.ready()
-			if p.Version != "fake" || p.User != "courier" || p.Password == "" || p.ReaderPassword == "" || p.Database != "courier" {
+			if p.Version != "fake" || p.User != "courier" || p.Password == "" || p.ReaderPassword == "" ||
+				p.Database != "courier" {
 				t.Errorf("Ready() = %+v, want users, passwords, database and version", p)
 			}
 			if response, err := http.Get(p.HTTPURL); err != nil {
@@ -51,14 +52,14 @@ func TestEngine_StartsAnswersAndStops(t *testing.T) {
 	}
 }
 
-func TestEngine_ReportsAStartThatCannotSucceed(t *testing.T) {
+func TestEngine_ReportsAPermanentFailure(t *testing.T) {
 	needFake(t)
 	for _, c := range []struct {
 		mode, want string
 		is         error
 	}{
 		{fakeUnable, "it is Tuesday", nil},
-		{fakeSilent, "wrote no ports", nil},
+		{fakeSilent, "has not reported its ports", nil},
 		{fakeOther, "another program answers", nil},
 		{fakeException, "Code: 210", engine.ErrPortTaken},
 		{fakeSelfKilled, "killed", nil},
@@ -85,7 +86,7 @@ func TestEngine_ReportsAStartThatCannotSucceed(t *testing.T) {
 	}
 }
 
-func TestEngine_IsStartedAgainAfterItDies(t *testing.T) {
+func TestEngine_RestartsAfterACrash(t *testing.T) {
 	needFake(t)
 	e := run(t, fake(t, fakeWell))
 	first := e.ready()
@@ -104,7 +105,7 @@ func TestEngine_IsStartedAgainAfterItDies(t *testing.T) {
 	}
 }
 
-func TestEngine_KeepsTryingOnceItHasAnswered(t *testing.T) {
+func TestEngine_KeepsRestartingOnceItHasAnswered(t *testing.T) {
 	needFake(t)
 	o := fake(t, fakeOnce)
 	o.MaxRestartDelay = 100 * time.Millisecond
@@ -152,7 +153,7 @@ func TestEngine_StopsWhileItStarts(t *testing.T) {
 	}
 }
 
-func TestEngine_LeavesTheDirectoryFreeHoweverEarlyItIsStopped(t *testing.T) {
+func TestEngine_ReleasesTheDirectoryAfterAnEarlyStop(t *testing.T) {
 	needFake(t)
 	o := fake(t, fakeWell)
 	for range 10 {
@@ -163,7 +164,7 @@ func TestEngine_LeavesTheDirectoryFreeHoweverEarlyItIsStopped(t *testing.T) {
 	run(t, o).ready()
 }
 
-func TestEngine_RefusesADataDirectoryInUse(t *testing.T) {
+func TestEngine_RejectsADataDirectoryInUse(t *testing.T) {
 	needFake(t)
 	o := fake(t, fakeWell)
 	first := run(t, o)
@@ -185,7 +186,7 @@ func TestEngine_RefusesADataDirectoryInUse(t *testing.T) {
 	}
 }
 
-func TestEngine_RefusesAPortInUse(t *testing.T) {
+func TestEngine_RejectsAPortInUse(t *testing.T) {
 	needFake(t)
 	taken := occupied(t)
 	for name, set := range map[string]func(*engine.Options){
@@ -215,7 +216,7 @@ func TestEngine_ReplacesADefaultPortInUse(t *testing.T) {
 	}
 }
 
-func TestEngine_MovesIfAPortItChoseIsTakenMeanwhile(t *testing.T) {
+func TestEngine_MovesIfItsChosenPortIsTaken(t *testing.T) {
 	needFake(t)
 	o := fake(t, fakeWell)
 	o.MaxRestartDelay = time.Second
@@ -271,7 +272,11 @@ func TestEngine_RunsAClickHouseProgramFromThePATH(t *testing.T) {
 	}
 	second := e.readyAfter(first.PID)
 	if second.HTTPURL != first.HTTPURL {
-		t.Errorf("after the restart it is at %s, want %s: the old server kept its port", second.HTTPURL, first.HTTPURL)
+		t.Errorf(
+			"after the restart it is at %s, want %s: the old server kept its port",
+			second.HTTPURL,
+			first.HTTPURL,
+		)
 	}
 	if err := e.stop(); err != nil {
 		t.Errorf("Run() = %v, want nil", err)

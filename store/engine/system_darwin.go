@@ -2,7 +2,7 @@ package engine
 
 import "golang.org/x/sys/unix"
 
-// physicalMemory is the machine's memory in bytes, 0 if unknown.
+// physicalMemory returns the machine's memory in bytes, or 0 if unknown.
 func physicalMemory() int64 {
 	memory, err := unix.SysctlUint64("hw.memsize")
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"os/exec"
 )
 
-// canSupervise says whether an engine can be run on this system at all.
+// canSupervise reports whether this system can run an engine.
 const canSupervise = false
 
-// tryLock refuses: files of this system are not locked here.
+// tryLock fails: this system is not supported.
 func tryLock(*os.File) error { return ErrUnsupported }
 
-// detach changes nothing; no child is started on this system.
+// detach does nothing: this system starts no child.
 func detach(*exec.Cmd) {}
 
-// killGroup refuses; no child is started on this system.
+// killGroup fails: this system is not supported.
 func killGroup(int) error { return ErrUnsupported }
 
-// physicalMemory does not know.
+// physicalMemory returns 0, for unknown.
 func physicalMemory() int64 { return 0 }

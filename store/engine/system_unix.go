@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// canSupervise says whether an engine can be run on this system at all.
+// canSupervise reports whether this system can run an engine.
 const canSupervise = true
 
-// tryLock takes the lock of an open file, or returns errLocked. The lock ends
-// when the file is closed everywhere it was handed to.
+// tryLock locks an open file, or returns errLocked. The lock ends when every process that inherited
+// the file has closed it.
 func tryLock(file *os.File) error {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -26,15 +26,13 @@ func tryLock(file *os.File) error {
 	return nil
 }
 
-// detach gives the child a session of its own: SYSTEM SHUTDOWN signals the
-// whole process group, and an interrupt typed at the terminal is for the
-// supervisor, which then stops the child in order.
+// detach starts the child in its own session: SYSTEM SHUTDOWN signals the whole process group, and
+// an interrupt from the terminal must reach only the supervisor, which then stops the child.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 }
 
-// killGroup ends the child and whatever runs in its session. It is no error if
-// nothing does any more.
+// killGroup kills the child and its process group. It returns nil if no process is left.
 func killGroup(pid int) error {
 	err := syscall.Kill(-pid, syscall.SIGKILL)
 	if errors.Is(err, syscall.ESRCH) {

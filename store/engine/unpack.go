@@ -12,14 +12,14 @@ import (
 	"path/filepath"
 )
 
-// archivedLibrary is where the library lies in a package archive.
+// archivedLibrary is the path of the library in a package archive.
 const archivedLibrary = "package/" + libraryName
 
-// largestLibrary bounds in bytes what is unpacked; the pinned one has 566 MB.
-const largestLibrary = 4 << 30
+// maxLibraryBytes bounds the size of the unpacked library. The pinned one has 566 MB.
+const maxLibraryBytes = 4 << 30
 
-// unpack writes the library from a package archive to target. The archive is
-// compared with its checksum, in npm's form, before anything in it is believed.
+// unpack extracts the library of a package archive to target. Before that it checks the archive's
+// checksum, which is in npm's format.
 func unpack(archive, integrity, target string) error {
 	file, err := os.Open(archive)
 	if err != nil {
@@ -42,9 +42,8 @@ func unpack(archive, integrity, target string) error {
 	return nil
 }
 
-// extract finds the library in a compressed archive and copies it to target. It
-// reads the archive to its end, and refuses one with a path that would leave
-// the folder it is unpacked in: such an archive is not npm's.
+// extract copies the library of a compressed archive to target. It reads the whole archive, and
+// fails if a path leads outside of the archive's directory.
 func extract(compressed io.Reader, target string) error {
 	unzipped, err := gzip.NewReader(compressed)
 	if err != nil {
@@ -81,15 +80,15 @@ func extract(compressed io.Reader, target string) error {
 	return nil
 }
 
-// copyTo writes a new file from source.
+// copyTo copies source into a new file.
 func copyTo(target string, source io.Reader) error {
 	file, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(file, io.LimitReader(source, largestLibrary+1))
-	if err == nil && n > largestLibrary {
-		err = fmt.Errorf("%s is larger than %d bytes", archivedLibrary, int64(largestLibrary))
+	n, err := io.Copy(file, io.LimitReader(source, maxLibraryBytes+1))
+	if err == nil && n > maxLibraryBytes {
+		err = fmt.Errorf("%s is larger than %d bytes", archivedLibrary, int64(maxLibraryBytes))
 	}
 	return errors.Join(err, file.Close())
 }

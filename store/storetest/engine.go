@@ -15,48 +15,48 @@ import (
 	"courier/store/engine/host"
 )
 
-// EngineVariable names the engine library that the tests must use. Unset, they
-// use one that is on this machine, or are skipped.
+// EngineVariable is the path of the engine library that the tests must use. If it is unset, they
+// use a library that is installed, or are skipped.
 const EngineVariable = "COURIER_TEST_ENGINE"
 
-// hostRole is the argument with which a test binary is run again as the host.
+// hostRole is the argument that runs a test binary as the engine's host.
 const hostRole = "engine-host"
 
-// init makes any test binary that imports this package the engine's host when
-// it is run again as one, whether its package has a TestMain or not.
+// init turns any test binary that imports this package into the engine's host if it is run with
+// hostRole, whether its package has a TestMain or not.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == hostRole {
 		os.Exit(host.HostMain(os.Args[2:]))
 	}
 }
 
-// started is an engine that runs for tests.
-type started struct {
+// testEngine is a running engine.
+type testEngine struct {
 	endpoint engine.Endpoint
 	stop     func() error
 }
 
 // shared is the engine of a test binary whose TestMain calls Main.
 var shared struct {
-	wanted  bool
+	enabled bool
 	once    sync.Once
-	engine  *started
+	engine  *testEngine
 	err     error
 	skipped atomic.Int64
 }
 
-// Main runs the tests of a package, which share one engine, and returns the exit
-// status; call it from TestMain:
+// Main runs the tests of a package, which share one engine, and returns the exit status. Call it
+// from TestMain:
 //
 //	func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 //
-// It stops the engine at the end, and says in one line how many tests were
-// skipped for want of one.
+// At the end it stops the engine, and prints how many tests were skipped because there is none.
 func Main(m *testing.M) int {
-	shared.wanted = true
+	shared.enabled = true
 	status := m.Run()
 	if n := shared.skipped.Load(); n > 0 {
-		fmt.Printf("%d tests skipped: no ClickHouse engine here; `courier engine install` or %s turns them on\n", n, EngineVariable)
+		fmt.Printf("%d tests skipped: no ClickHouse engine; "+
+			"run `courier engine install`, or set %s\n", n, EngineVariable)
 	}
 	if shared.engine != nil {
 		if err := shared.engine.stop(); err != nil {
@@ -67,19 +67,18 @@ func Main(m *testing.M) int {
 	return status
 }
 
-// Engine returns an engine that lives at least as long as the test: the one that
-// the tests of this binary share if its TestMain calls Main, else one of the
-// test's own. Without an engine on this machine the test is skipped; one that
-// EngineVariable names and that does not start fails it.
+// Engine returns an engine that runs at least until the test ends: the shared one if the TestMain
+// of this binary calls Main, otherwise one for this test. If no engine is installed, the test is
+// skipped. If the engine of EngineVariable does not start, the test fails.
 func Engine(t testing.TB) engine.Endpoint {
 	t.Helper()
 	return engineFor(t).endpoint
 }
 
-// engineFor is Engine with the means to stop it.
-func engineFor(t testing.TB) *started {
+// engineFor is Engine with a function to stop it.
+func engineFor(t testing.TB) *testEngine {
 	t.Helper()
-	if !shared.wanted {
+	if !shared.enabled {
 		s, err := startEngine()
 		skipOrFail(t, err)
 		t.Cleanup(func() {
@@ -94,22 +93,22 @@ func engineFor(t testing.TB) *started {
 	return shared.engine
 }
 
-// skipOrFail ends a test for which no engine started.
+// skipOrFail ends a test if no engine has started.
 func skipOrFail(t testing.TB, err error) {
 	t.Helper()
 	if err == nil {
 		return
 	}
-	none := errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrUnsupported)
-	if none && os.Getenv(EngineVariable) == "" {
+	missing := errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrUnsupported)
+	if missing && os.Getenv(EngineVariable) == "" {
 		shared.skipped.Add(1)
 		t.Skip("no ClickHouse engine")
 	}
 	t.Fatal(err)
 }
 
-// addresses are the engine's two URLs with user and password: native and HTTP.
-func (s *started) addresses(t testing.TB) []string {
+// addresses returns the engine's URLs with user and password: native and HTTP.
+func (s *testEngine) addresses(t testing.TB) []string {
 	t.Helper()
 	var all []string
 	for _, address := range []string{s.endpoint.NativeURL, s.endpoint.HTTPURL} {
@@ -124,7 +123,7 @@ func (s *started) addresses(t testing.TB) []string {
 }
 
 // startEngine starts an engine in a temporary directory.
-func startEngine() (*started, error) {
+func startEngine() (*testEngine, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -147,7 +146,7 @@ func startEngine() (*started, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx) }()
-	s := &started{stop: func() error {
+	s := &testEngine{stop: func() error {
 		cancel()
 		return errors.Join(<-done, os.RemoveAll(data))
 	}}

@@ -14,18 +14,18 @@ import (
 	"courier/store/engine"
 )
 
-// Server is an engine of a test's own, which it may kill.
+// Server is an engine for one test, which may kill it.
 type Server struct{ engine *engine.Engine }
 
-// NewServer starts an engine that runs until the test ends. Without an engine on
-// this machine the test is skipped.
+// NewServer starts an engine that runs until the test ends. If no engine is installed, the test
+// is skipped.
 func NewServer(t testing.TB) *Server {
 	t.Helper()
 	return NewServerIn(t, t.TempDir())
 }
 
-// NewServerIn is NewServer over the data in a directory. The engine keeps its ports
-// when it is started again: FreePort finds them where no client gets its own.
+// NewServerIn is NewServer with the data in a directory. The engine keeps its ports when it
+// restarts.
 func NewServerIn(t testing.TB, dir string) *Server {
 	t.Helper()
 	program, err := os.Executable()
@@ -60,25 +60,26 @@ func NewServerIn(t testing.TB, dir string) *Server {
 	return s
 }
 
-// drawn are the ports that FreePort has given to this process.
-var drawn sync.Map
+// usedPorts are the ports that FreePort has returned in this process.
+var usedPorts sync.Map
 
-// FreePort returns a port of the loopback address that was free just now, below
-// those that systems give to clients: a server that is started again finds it free.
-// No port is given twice.
+// FreePort returns a free port of the loopback address, below the range of ports for outgoing
+// connections, so that it is still free when a server restarts. It returns no port twice.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	const lowest, highest = 20_000, 30_000
 	for range 100 {
 		port := lowest + rand.IntN(highest-lowest)
-		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			_ = l.Close() // it was only looked at
-			if _, twice := drawn.LoadOrStore(port, true); !twice {
-				return port
-			}
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
+		_ = l.Close() // it only shows that the port is free
+		if _, used := usedPorts.LoadOrStore(port, true); !used {
+			return port
 		}
 	}
-	t.Fatal("no port is free")
+	t.Fatal("no free port found")
 	return 0
 }
 
@@ -92,14 +93,14 @@ func (s *Server) ready(t testing.TB) engine.Endpoint {
 	return p
 }
 
-// Address returns the URL of the engine's own database, which exists.
+// Address returns the URL of the engine's default database.
 func (s *Server) Address(t testing.TB) string {
 	t.Helper()
 	p := s.ready(t)
-	return (&started{endpoint: p}).addresses(t)[0] + "/" + p.Database
+	return (&testEngine{endpoint: p}).addresses(t)[0] + "/" + p.Database
 }
 
-// Process returns the engine's process, once it answers: until it dies.
+// Process waits until the engine answers and returns its process.
 func (s *Server) Process(t testing.TB) *os.Process {
 	t.Helper()
 	p, err := os.FindProcess(s.ready(t).PID)
@@ -109,8 +110,7 @@ func (s *Server) Process(t testing.TB) *os.Process {
 	return p
 }
 
-// Kill kills the engine without a warning. It is started again at once, over the
-// same data and on the same ports.
+// Kill kills the engine with SIGKILL. It restarts at once with the same data and ports.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
 	if err := s.Process(t).Kill(); err != nil {

@@ -1,12 +1,10 @@
-// Package storetest gives each test a database of its own on a real ClickHouse:
-// on the server that COURIER_TEST_CLICKHOUSE names, else on an engine. A named
-// server that cannot be reached fails the test, and so does a library that
-// COURIER_TEST_ENGINE names and that does not start; without a server and
-// without a library the test is skipped.
+// Package storetest creates a database for each test on a real ClickHouse: on the server that
+// COURIER_TEST_CLICKHOUSE names, or on an engine. If that server is unreachable, or the library
+// that COURIER_TEST_ENGINE names does not start, the test fails. If neither is set and no library
+// is installed, the test is skipped.
 //
-// A package whose TestMain calls Main shares one engine between its tests;
-// elsewhere each test that needs one gets its own, which takes some tenths of a
-// second.
+// The tests of a package whose TestMain calls Main share one engine. Otherwise each test starts
+// its own, which takes some tenths of a second.
 package storetest
 
 import (
@@ -22,22 +20,22 @@ import (
 	"courier/store"
 )
 
-// ServerVariable names the server that the tests use instead of an engine, such
-// as clickhouse://user:password@host:9000; several addresses of the same server,
-// one for each protocol, are separated by blanks. The path is ignored.
+// ServerVariable is the address of a server for the tests instead of an engine, such as
+// clickhouse://user:password@host:9000. It may hold several addresses of the same server, one per
+// protocol, separated by spaces. The path is ignored.
 const ServerVariable = "COURIER_TEST_CLICKHOUSE"
 
-// patience is how long a test waits for a server, and for each of its statements. It only guards
-// against hanging: a machine without a moment to spare takes half a minute for some.
+// patience bounds the start of a server, and each statement. It only guards against hanging: on a
+// busy machine some statements take half a minute.
 const patience = 5 * time.Minute
 
-// New returns a migrated database that lives as long as the test.
+// New returns a migrated database, which is dropped when the test ends.
 func New(t testing.TB) *store.Database {
 	t.Helper()
 	return NewIn(t, Protocols(t)[0])
 }
 
-// NewIn is New in one of Protocols.
+// NewIn is New with one of Protocols.
 func NewIn(t testing.TB, protocol string) *store.Database {
 	t.Helper()
 	d := Open(t, Address(t, protocol))
@@ -65,8 +63,7 @@ func Open(t testing.TB, address string) *store.Database {
 	return d
 }
 
-// Protocols returns the schemes in which the server can be reached, such as
-// "clickhouse" and "http".
+// Protocols returns the URL schemes of the server, such as "clickhouse" and "http".
 func Protocols(t testing.TB) []string {
 	t.Helper()
 	var all []string
@@ -77,15 +74,15 @@ func Protocols(t testing.TB) []string {
 	return all
 }
 
-// Address returns the URL, in one of Protocols, of a database that does not exist
-// yet and is dropped when the test ends.
+// Address returns the URL, with one of Protocols, of a database that does not exist yet. It is
+// dropped when the test ends.
 func Address(t testing.TB, protocol string) string {
 	t.Helper()
 	name := "courier_" + strings.ToLower(rand.Text()[:12])
 	for _, server := range servers(t) {
 		u, err := url.Parse(server)
 		if err != nil {
-			t.Fatal("the server's address cannot be read")
+			t.Fatal("the address of the server is invalid")
 		}
 		if u.Scheme == protocol {
 			u.Path = "/default"
@@ -95,11 +92,11 @@ func Address(t testing.TB, protocol string) string {
 			return u.String()
 		}
 	}
-	t.Fatalf("the server does not speak %s", protocol)
+	t.Fatalf("the server has no address for the protocol %s", protocol)
 	return ""
 }
 
-// servers returns the addresses of the server, one for each protocol.
+// servers returns the addresses of the server, one per protocol.
 func servers(t testing.TB) []string {
 	t.Helper()
 	if named := os.Getenv(ServerVariable); named != "" {
@@ -108,13 +105,13 @@ func servers(t testing.TB) []string {
 	return engineFor(t).addresses(t)
 }
 
-// Empty is Address of a database that exists and holds nothing.
+// Empty is Address with an existing, empty database.
 func Empty(t testing.TB, protocol string) string {
 	t.Helper()
 	address := Address(t, protocol)
 	u, err := url.Parse(address)
 	if err != nil {
-		t.Fatal("the server's address cannot be read")
+		t.Fatal("the address of the server is invalid")
 	}
 	name := strings.TrimPrefix(u.Path, "/")
 	u.Path = "/default"
@@ -122,8 +119,8 @@ func Empty(t testing.TB, protocol string) string {
 	return address
 }
 
-// command runs one statement on a server. It only logs what fails, because a test
-// may have stopped its server; what follows needs it or not.
+// command runs one statement on a server. It only logs an error, because the test may have
+// stopped its server.
 func command(t testing.TB, server, statement string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

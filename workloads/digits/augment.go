@@ -20,7 +20,8 @@ const (
 // distort sets out to the image in, turned and shifted by amounts drawn from
 // random.
 func distort(out, in []float32, random *rand.Rand) {
-	warp(out, in, largestTurn*symmetric(random), largestShift*symmetric(random), largestShift*symmetric(random))
+	warp(out, in, largestTurn*symmetric(random), largestShift*symmetric(random),
+		largestShift*symmetric(random))
 }
 
 // symmetric draws evenly from -1 to 1.

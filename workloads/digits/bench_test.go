@@ -25,7 +25,14 @@ var networks = []string{"mlp", "cnn"}
 
 // flagLine returns the arguments for a network, a batch size and CPUs.
 func flagLine(network string, batchSize, cpus int, more ...string) []string {
-	return append([]string{"--network", network, "--batch-size", strconv.Itoa(batchSize), "--cpus", strconv.Itoa(cpus)}, more...)
+	return append([]string{
+		"--network",
+		network,
+		"--batch-size",
+		strconv.Itoa(batchSize),
+		"--cpus",
+		strconv.Itoa(cpus),
+	}, more...)
 }
 
 // shortest returns the seconds of the shortest epoch of each command line, of
@@ -48,7 +55,9 @@ func BenchmarkEpoch(b *testing.B) {
 	for _, network := range networks {
 		for _, cpus := range []int{1, 2} {
 			for _, batchSize := range []int{4, 8, 16, 32, 64, 128} {
-				b.Run(fmt.Sprintf("%s/cpus=%d/batch=%d", network, cpus, batchSize), func(b *testing.B) {
+				b.Run(fmt.Sprintf(
+					"%s/cpus=%d/batch=%d", network, cpus, batchSize,
+				), func(b *testing.B) {
 					best := math.Inf(1)
 					for b.Loop() {
 						best = min(best, shortest(b, 2, flagLine(network, batchSize, cpus))[0])
@@ -71,7 +80,8 @@ func BenchmarkBatchSize(b *testing.B) {
 					ratio := best[0] / best[1]
 					b.ReportMetric(ratio, "batch4/batch64")
 					if ratio < 1.3 {
-						b.Errorf("an epoch at batch size 4 takes %.2f times one at 64, want 1.3", ratio)
+						b.Errorf("an epoch at batch size 4 takes %.2f times one at 64, want 1.3",
+							ratio)
 					}
 				}
 			})
@@ -86,7 +96,8 @@ func BenchmarkCPUs(b *testing.B) {
 		for _, batchSize := range []int{32, 64, 128} {
 			b.Run(fmt.Sprintf("%s/batch=%d", network, batchSize), func(b *testing.B) {
 				for b.Loop() {
-					best := shortest(b, 10, flagLine(network, batchSize, 1), flagLine(network, batchSize, 2))
+					best := shortest(b, 10, flagLine(network, batchSize, 1),
+						flagLine(network, batchSize, 2))
 					ratio := best[1] / best[0]
 					b.ReportMetric(ratio, "cpus2/cpus1")
 					if ratio > 0.65 {
@@ -112,7 +123,9 @@ func BenchmarkNeighbours(b *testing.B) {
 					stop()
 					b.ReportMetric(beside/alone, "beside/alone")
 					if beside < 1.4*alone {
-						b.Errorf("an epoch beside two neighbours takes %.2f times one alone, want 1.4", beside/alone)
+						b.Errorf("an epoch beside two neighbours takes %.2f times one alone,"+
+							" want 1.4",
+							beside/alone)
 					}
 				}
 			})
@@ -144,7 +157,8 @@ func BenchmarkAccuracy(b *testing.B) {
 					b.ReportMetric(final[batchSize], fmt.Sprintf("accuracy@%d", batchSize))
 				}
 				if final[4] < final[128]+0.02 {
-					b.Errorf("accuracy is %.4f at batch size 4 and %.4f at 128, want 0.02 more at 4", final[4], final[128])
+					b.Errorf("accuracy is %.4f at batch size 4 and %.4f at 128, want 0.02 more at 4",
+						final[4], final[128])
 				}
 			}
 		})
@@ -184,7 +198,8 @@ func startNeighbours(b *testing.B, count int, line []string) (stop func()) {
 	}
 	for range count {
 		n := exec.CommandContext(ctx, program)
-		n.Env = append(os.Environ(), neighbourFlags+"="+strings.Join(append(line, "--epochs", "100000"), " "))
+		n.Env = append(os.Environ(),
+			neighbourFlags+"="+strings.Join(append(line, "--epochs", "100000"), " "))
 		out, err := n.StdoutPipe()
 		if err == nil {
 			err = n.Start()

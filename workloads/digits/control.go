@@ -27,7 +27,9 @@ func (t *trainer) obey(path string, epoch int) {
 		return
 	}
 	var c control
-	if json.Unmarshal(text, &c) != nil || c.FromEpoch > epoch || c.BatchSize == t.options.batchSize || within("", c.BatchSize, smallestBatch, largestBatch) != nil {
+	if json.Unmarshal(text, &c) != nil || c.FromEpoch > epoch ||
+		c.BatchSize == t.options.batchSize ||
+		within("", c.BatchSize, smallestBatch, largestBatch) != nil {
 		return
 	}
 	t.options.batchSize = c.BatchSize

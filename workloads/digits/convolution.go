@@ -62,7 +62,8 @@ func (c convolution) backward(_, gradient, _, outDelta, _, in []float32, images 
 		picture := in[i*size : (i+1)*size]
 		for f := range c.filters {
 			at := (i*c.filters + f) * plane
-			biases[f] += c.gather(gradient[f*kernelSize:(f+1)*kernelSize], picture, outDelta[at:at+plane])
+			biases[f] += c.gather(gradient[f*kernelSize:(f+1)*kernelSize], picture,
+				outDelta[at:at+plane])
 		}
 	}
 }

@@ -22,7 +22,9 @@ func TestTrainer_SmallBatchesTakeMoreWork(t *testing.T) {
 		large = min(large, epochEffort(t, "128"))
 	}
 	if small < 1.1*large {
-		t.Errorf("an epoch costs %.4f CPU seconds at batch size 4 and %.4f at 128, want 1.1 times as many at 4", small, large)
+		t.Errorf("an epoch costs %.4f CPU seconds at batch size 4 and %.4f at 128, want 1.1"+
+			" times as many at 4",
+			small, large)
 	}
 }
 
@@ -30,7 +32,8 @@ func TestTrainer_SmallBatchesTakeMoreWork(t *testing.T) {
 func epochEffort(t *testing.T, batchSize string) float64 {
 	t.Helper()
 	training, heldOut := mustLoad(t)
-	trainer := newTrainer(mustParse(t, "--augment", "2", "--batch-size", batchSize), training, heldOut)
+	trainer := newTrainer(mustParse(t, "--augment", "2", "--batch-size", batchSize), training,
+		heldOut)
 	before := cpuSeconds(t)
 	if _, err := trainer.epoch(t.Context(), 1); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,10 @@ import (
 // Two short epochs, and what their lines say.
 func ExampleRun() {
 	var out bytes.Buffer
-	args := []string{"--network", "mlp", "--batch-size", "8", "--epochs", "2", "--augment", "3", "--learning-rate", "0.01"}
+	args := []string{
+		"--network", "mlp", "--batch-size", "8", "--epochs", "2", "--augment", "3",
+		"--learning-rate", "0.01",
+	}
 	if err := digits.Run(context.Background(), args, &out); err != nil {
 		fmt.Println(err)
 		return

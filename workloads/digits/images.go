@@ -63,7 +63,8 @@ func readImages(r io.Reader) (imageSet, error) {
 		return imageSet{}, err
 	}
 	if len(records) != imageCount*recordSize {
-		return imageSet{}, fmt.Errorf("got %d bytes or more, want %d", len(records), imageCount*recordSize)
+		return imageSet{}, fmt.Errorf("got %d bytes or more, want %d", len(records),
+			imageCount*recordSize)
 	}
 	set := imageSet{make([]float32, 0, imageCount*pixelCount), make([]uint8, 0, imageCount)}
 	for i := range imageCount {

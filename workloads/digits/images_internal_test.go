@@ -24,14 +24,17 @@ func mustLoad(t testing.TB) (training, heldOut imageSet) {
 func TestImages_AreThoseOfTheRepository(t *testing.T) {
 	training, heldOut := mustLoad(t)
 	if training.len() != 1200 || heldOut.len() != 597 {
-		t.Errorf("%d images to learn from and %d held out, want 1200 and 597", training.len(), heldOut.len())
+		t.Errorf("%d images to learn from and %d held out, want 1200 and 597", training.len(),
+			heldOut.len())
 	}
 	counts := make([]int, classCount)
 	for _, label := range append(append([]uint8{}, training.labels...), heldOut.labels...) {
 		counts[label]++
 	}
 	// The numbers of each digit that the repository's description states.
-	if diff := cmp.Diff([]int{178, 182, 177, 183, 181, 182, 181, 179, 174, 180}, counts); diff != "" {
+	if diff := cmp.Diff([]int{
+		178, 182, 177, 183, 181, 182, 181, 179, 174, 180,
+	}, counts); diff != "" {
 		t.Errorf("images of each digit (-want +got):\n%s", diff)
 	}
 	// The first image, a zero, as printed in the documentation of load_digits.
@@ -96,11 +99,19 @@ func TestWarp(t *testing.T) {
 		}
 		return in[y*imageSide+x]
 	}
-	for _, shift := range []struct{ left, up int }{{0, 0}, {1, 0}, {-1, 0}, {0, 1}, {0, -1}, {1, -1}} {
+	for _, shift := range []struct{ left, up int }{
+		{0, 0},
+		{1, 0},
+		{-1, 0},
+		{0, 1},
+		{0, -1},
+		{1, -1},
+	} {
 		warp(out, in, 0, float64(shift.left), float64(shift.up))
 		for k, got := range out {
 			if want := pixel(k/imageSide+shift.up, k%imageSide+shift.left); got != want {
-				t.Errorf("warp(left %d, up %d): pixel %d = %g, want %g", shift.left, shift.up, k, got, want)
+				t.Errorf("warp(left %d, up %d): pixel %d = %g, want %g", shift.left, shift.up, k,
+					got, want)
 			}
 		}
 	}
@@ -111,7 +122,8 @@ func TestWarp(t *testing.T) {
 				warp(out, in, turn, left, up)
 				for k, v := range out {
 					if v < 0 || v > 1 {
-						t.Errorf("warp(%g, %g, %g): pixel %d = %g, want 0 to 1", turn, left, up, k, v)
+						t.Errorf("warp(%g, %g, %g): pixel %d = %g, want 0 to 1", turn, left, up,
+							k, v)
 					}
 				}
 			}

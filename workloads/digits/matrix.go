@@ -12,18 +12,21 @@ func affine(out, in, weights, bias []float32, images, inputs, outputs int) {
 	for ; i+4 <= images; i += 4 {
 		j := 0
 		for ; j+2 <= outputs; j += 2 {
-			affineBlock(out[i*outputs+j:], in[i*inputs:(i+4)*inputs], weights[j*inputs:(j+2)*inputs],
+			affineBlock(out[i*outputs+j:], in[i*inputs:(i+4)*inputs],
+				weights[j*inputs:(j+2)*inputs],
 				bias[j:j+2], inputs, outputs)
 		}
 		for ; j < outputs; j++ {
 			for r := i; r < i+4; r++ {
-				out[r*outputs+j] = bias[j] + dot(in[r*inputs:(r+1)*inputs], weights[j*inputs:(j+1)*inputs])
+				out[r*outputs+j] = bias[j] + dot(in[r*inputs:(r+1)*inputs],
+					weights[j*inputs:(j+1)*inputs])
 			}
 		}
 	}
 	for ; i < images; i++ {
 		for j := range outputs {
-			out[i*outputs+j] = bias[j] + dot(in[i*inputs:(i+1)*inputs], weights[j*inputs:(j+1)*inputs])
+			out[i*outputs+j] = bias[j] + dot(in[i*inputs:(i+1)*inputs],
+				weights[j*inputs:(j+1)*inputs])
 		}
 	}
 }
@@ -96,7 +99,8 @@ func addRows(sum, rows, factors []float32, count, stride int) {
 		at[found], by[found] = i*n, factor
 		found++
 		if found == len(at) {
-			addFour(sum, rows[at[0]:], rows[at[1]:], rows[at[2]:], rows[at[3]:], by[0], by[1], by[2], by[3])
+			addFour(sum, rows[at[0]:], rows[at[1]:], rows[at[2]:], rows[at[3]:], by[0], by[1],
+				by[2], by[3])
 			found = 0
 		}
 	}

@@ -88,7 +88,9 @@ func TestNetwork_GradientMatchesFiniteDifferences(t *testing.T) {
 			s := newSpace(n, set.len())
 			copy(s.values[0], set.pixels)
 			scores := n.forward(params, s, set.len())
-			loss := crossEntropy(s.scoreDeltas(), scores, set.labels, 1/float64(set.len())) / float64(set.len())
+			loss := crossEntropy(
+				s.scoreDeltas(), scores, set.labels, 1/float64(set.len()),
+			) / float64(set.len())
 			n.backward(params, gradient, s, set.len())
 
 			if want := referenceLoss(name, double, set); math.Abs(loss-want) > 1e-5*want {
@@ -104,7 +106,8 @@ func TestNetwork_GradientMatchesFiniteDifferences(t *testing.T) {
 				double[k] = was
 				want := (more - less) / (2 * step)
 				if got := float64(gradient[k]); math.Abs(got-want) > 1e-5+1e-3*math.Abs(want) {
-					t.Errorf("parameter %d of %d: derivative = %g, want %g", k, len(params), got, want)
+					t.Errorf("parameter %d of %d: derivative = %g, want %g", k, len(params), got,
+						want)
 				}
 			}
 		})
@@ -173,7 +176,8 @@ func wantEqual(t *testing.T, what string, images, inputs, outputs int, got, want
 	t.Helper()
 	for k := range want {
 		if got[k] != want[k] {
-			t.Fatalf("%s(%d images, %d inputs, %d outputs) = %v, want %v", what, images, inputs, outputs, got, want)
+			t.Fatalf("%s(%d images, %d inputs, %d outputs) = %v, want %v", what, images, inputs,
+				outputs, got, want)
 		}
 	}
 }

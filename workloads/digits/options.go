@@ -59,18 +59,21 @@ type options struct {
 func (o *options) flags() *flag.FlagSet {
 	f := flag.NewFlagSet("digits", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.StringVar(&o.network, "network", mlp, "`name` of the network: mlp, cnn (or digits-mlp, digits-cnn)")
+	f.StringVar(&o.network, "network", mlp,
+		"`name` of the network: mlp, cnn (or digits-mlp, digits-cnn)")
 	f.IntVar(&o.batchSize, "batch-size", 32, "`images` per step, 4 to 128")
 	f.IntVar(&o.cpus, "cpus", 1, "`workers` that share each batch, 1 to 256")
 	f.IntVar(&o.epochs, "epochs", 10, "`passes` over the training images, 1 to 100000")
 	f.Float64Var(&o.learningRate, "learning-rate", defaultLearningRate,
 		"`size` of a step, above 0 and at most 10; not scaled with the batch size")
-	f.Float64Var(&o.momentum, "momentum", 0.9, "`share` of the last step that the next one keeps, 0 to below 1")
+	f.Float64Var(&o.momentum, "momentum", 0.9,
+		"`share` of the last step that the next one keeps, 0 to below 1")
 	f.Uint64Var(&o.seed, "seed", 1, "`number` that all random choices follow from")
 	f.IntVar(&o.augment, "augment", defaultAugment,
 		"distorted `copies` of each image per epoch, 0 to 1000, beside the image itself")
 	f.StringVar(&o.control, "control", os.Getenv(controlVariable),
-		"`file` that is read before each epoch: {\"batch_size\":64,\"from_epoch\":5} changes the batch size; $"+controlVariable+" names it, too")
+		"`file` that is read before each epoch: {\"batch_size\":64,\"from_epoch\":5} changes the"+
+			" batch size; $"+controlVariable+" names it, too")
 	f.StringVar(&o.format, "format", formatJSON, "`kind` of the line per epoch: json, text")
 	return f
 }
@@ -84,7 +87,8 @@ func parseOptions(args []string) (options, error) {
 		return options{}, err
 	}
 	if f.NArg() > 0 {
-		return options{}, fmt.Errorf("unexpected argument %q: all options are flags, see --help", f.Arg(0))
+		return options{}, fmt.Errorf("unexpected argument %q: all options are flags, see --help",
+			f.Arg(0))
 	}
 	o.network = strings.TrimPrefix(o.network, namePrefix)
 	return o, o.validate()
@@ -97,7 +101,8 @@ func (o options) validate() error {
 		within("--batch-size", o.batchSize, smallestBatch, largestBatch),
 		within("--cpus", o.cpus, 1, mostCPUs),
 		within("--epochs", o.epochs, 1, mostEpochs),
-		demand(o.learningRate > 0 && o.learningRate <= 10, "--learning-rate", o.learningRate, "above 0 and at most 10"),
+		demand(o.learningRate > 0 &&
+			o.learningRate <= 10, "--learning-rate", o.learningRate, "above 0 and at most 10"),
 		demand(o.momentum >= 0 && o.momentum < 1, "--momentum", o.momentum, "0 to below 1"),
 		within("--augment", o.augment, 0, mostAugment),
 		oneOf("--format", o.format, formatText, formatJSON),
@@ -105,7 +110,8 @@ func (o options) validate() error {
 }
 
 func within(name string, value, least, most int) error {
-	return demand(least <= value && value <= most, name, value, fmt.Sprintf("%d to %d", least, most))
+	return demand(least <= value &&
+		value <= most, name, value, fmt.Sprintf("%d to %d", least, most))
 }
 
 func oneOf(name, value string, choices ...string) error {

@@ -53,14 +53,19 @@ func train(t testing.TB, args ...string) []epoch {
 
 func TestRun_Learns(t *testing.T) {
 	if digits.RaceDetector {
-		t.Skip("learning is the same under the race detector, and very slow; the other tests run the workers")
+		t.Skip("learning is the same under the race detector, and very slow; the other tests run" +
+			" the workers")
 	}
 	for _, network := range []string{"mlp", "cnn"} {
-		small := train(t, "--network", network, "--batch-size", "4", "--epochs", "3", "--augment", "7", "--learning-rate", "0.003")
-		large := train(t, "--network", "digits-"+network, "--batch-size", "128", "--epochs", "3", "--augment", "7", "--learning-rate", "0.003")
+		small := train(t, "--network", network, "--batch-size", "4", "--epochs", "3", "--augment",
+			"7", "--learning-rate", "0.003")
+		large := train(t, "--network", "digits-"+network, "--batch-size", "128", "--epochs", "3",
+			"--augment", "7", "--learning-rate", "0.003")
 		for i, e := range small {
-			if e.Epoch != i+1 || e.BatchSize != 4 || e.Samples != 9600 || e.HeldOut != 597 || e.Seconds <= 0 {
-				t.Errorf("%s: line %d = %+v, want epoch %d of 9600 images in batches of 4", network, i, e, i+1)
+			if e.Epoch != i+1 || e.BatchSize != 4 || e.Samples != 9600 || e.HeldOut != 597 ||
+				e.Seconds <= 0 {
+				t.Errorf("%s: line %d = %+v, want epoch %d of 9600 images in batches of 4",
+					network, i, e, i+1)
 			}
 		}
 		last, coarse := small[len(small)-1], large[len(large)-1]
@@ -86,7 +91,8 @@ func TestRun_RepeatsItself(t *testing.T) {
 		}
 		first := run("5")
 		if diff := cmp.Diff(first, run("5")); diff != "" {
-			t.Errorf("cpus %s: another run of the same seed differs (-first +second):\n%s", cpus, diff)
+			t.Errorf("cpus %s: another run of the same seed differs (-first +second):\n%s", cpus,
+				diff)
 		}
 		if cmp.Equal(first, run("6")) {
 			t.Errorf("cpus %s: another seed gave the same epochs", cpus)
@@ -96,7 +102,9 @@ func TestRun_RepeatsItself(t *testing.T) {
 
 func TestRun_Text(t *testing.T) {
 	var out bytes.Buffer
-	if err := digits.Run(t.Context(), []string{"--format=text", "--epochs=1", "--augment=0"}, &out); err != nil {
+	if err := digits.Run(t.Context(), []string{
+		"--format=text", "--epochs=1", "--augment=0",
+	}, &out); err != nil {
 		t.Fatal(err)
 	}
 	want := regexp.MustCompile(`^epoch 1/1 seconds=\d+\.\d{3} loss=\d+\.\d{4} accuracy=0\.\d{4}\n$`)
@@ -148,7 +156,10 @@ func TestRun_Help(t *testing.T) {
 		if err := digits.Run(t.Context(), []string{ask}, &out); err != nil {
 			t.Errorf("Run(%s) = %v, want no error", ask, err)
 		}
-		for _, flag := range []string{"-network", "-batch-size", "-cpus", "-epochs", "-learning-rate", "-seed", "-augment", "-format", "-control"} {
+		for _, flag := range []string{
+			"-network", "-batch-size", "-cpus", "-epochs", "-learning-rate", "-seed", "-augment",
+			"-format", "-control",
+		} {
 			if !strings.Contains(out.String(), flag) {
 				t.Errorf("Run(%s) does not explain %s:\n%s", ask, flag, out.String())
 			}
@@ -165,13 +176,16 @@ func TestRun_StopsWhenContextEnds(t *testing.T) {
 	for _, cpus := range []string{"1", "2"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		lines := 0
-		err := digits.Run(ctx, []string{"--cpus", cpus, "--epochs", "1000", "--augment", "0"}, writer(func([]byte) error {
+		err := digits.Run(ctx, []string{
+			"--cpus", cpus, "--epochs", "1000", "--augment", "0",
+		}, writer(func([]byte) error {
 			lines++
 			cancel()
 			return nil
 		}))
 		if !errors.Is(err, context.Canceled) || lines != 1 {
-			t.Errorf("Run(--cpus %s) cancelled in its first line = %v after %d lines, want %v after 1",
+			t.Errorf("Run(--cpus %s) cancelled in its first line = %v after %d lines, want %v"+
+				" after 1",
 				cpus, err, lines, context.Canceled)
 		}
 	}
@@ -181,7 +195,9 @@ func TestRun_StopsWithinAnEpoch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	// An epoch of 1.2 million images: the test would not see its end.
-	go func() { ended <- digits.Run(ctx, []string{"--cpus", "2", "--augment", "1000"}, io.Discard) }()
+	go func() {
+		ended <- digits.Run(ctx, []string{"--cpus", "2", "--augment", "1000"}, io.Discard)
+	}()
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("Run() = %v, want %v", err, context.Canceled)
@@ -190,7 +206,10 @@ func TestRun_StopsWithinAnEpoch(t *testing.T) {
 
 func TestRun_StopsWhenItsLineIsRefused(t *testing.T) {
 	full := errors.New("disk full")
-	err := digits.Run(t.Context(), []string{"--epochs", "1000", "--augment", "0"}, writer(func([]byte) error { return full }))
+	err := digits.Run(t.Context(), []string{"--epochs", "1000", "--augment", "0"},
+		writer(func([]byte) error {
+			return full
+		}))
 	if !errors.Is(err, full) || !strings.Contains(err.Error(), "write epoch 1") {
 		t.Errorf("Run() = %v, want %v at epoch 1", err, full)
 	}
@@ -211,7 +230,18 @@ func TestRun_ChangesItsBatchSizeBetweenEpochs(t *testing.T) {
 	}
 	for _, cpus := range []string{"1", "3"} {
 		var sizes []int
-		err := digits.Run(t.Context(), []string{"--control", path, "--cpus", cpus, "--batch-size", "16", "--epochs", fmt.Sprint(len(files)), "--augment", "0"}, writer(func(text []byte) error {
+		err := digits.Run(t.Context(), []string{
+			"--control",
+			path,
+			"--cpus",
+			cpus,
+			"--batch-size",
+			"16",
+			"--epochs",
+			fmt.Sprint(len(files)),
+			"--augment",
+			"0",
+		}, writer(func(text []byte) error {
 			var e epoch
 			if err := json.Unmarshal(text, &e); err != nil {
 				return err

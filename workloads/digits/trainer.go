@@ -84,7 +84,9 @@ func (t *trainer) hire() {
 // another error if the loss is no longer a number.
 func (t *trainer) epoch(ctx context.Context, number int) (result, error) {
 	start := time.Now()
-	t.shuffler.Shuffle(len(t.order), func(i, j int) { t.order[i], t.order[j] = t.order[j], t.order[i] })
+	t.shuffler.Shuffle(len(t.order), func(i, j int) {
+		t.order[i], t.order[j] = t.order[j], t.order[i]
+	})
 	t.stopped = false
 	var all sync.WaitGroup
 	for _, w := range t.workers {
@@ -103,7 +105,8 @@ func (t *trainer) epoch(ctx context.Context, number int) (result, error) {
 	r.accuracy = float64(correct) / float64(t.heldOut.len())
 	r.duration = time.Since(start)
 	if math.IsNaN(r.loss) || math.IsInf(r.loss, 0) {
-		return result{}, fmt.Errorf("epoch %d: the loss is no longer finite: use a smaller --learning-rate than %g",
+		return result{}, fmt.Errorf("epoch %d: the loss is no longer finite: use a smaller"+
+			" --learning-rate than %g",
 			number, t.options.learningRate)
 	}
 	return r, nil

@@ -37,7 +37,8 @@ func TestDescend_KeepsMomentum(t *testing.T) {
 		descend(params, exact, velocity, []float32{0.5}, 0.5, 0.5)
 		// Steps of 0.25, 0.25+0.125, 0.25+0.1875.
 		if exact[0] != want || params[0] != float32(want) {
-			t.Errorf("after step %d the parameter = %g, rounded %g, want %g", i+1, exact[0], params[0], want)
+			t.Errorf("after step %d the parameter = %g, rounded %g, want %g", i+1, exact[0],
+				params[0], want)
 		}
 	}
 }
@@ -55,11 +56,14 @@ func TestDescend_LosesNoSmallSteps(t *testing.T) {
 func TestTrainer_CPUsChangeOnlyTheLastBits(t *testing.T) {
 	for _, name := range []string{mlp, cnn} {
 		// 70 does not divide 1200, and 3 does not divide 70.
-		args := []string{"--network", name, "--augment", "0", "--batch-size", "70", "--learning-rate", "0.01"}
+		args := []string{
+			"--network", name, "--augment", "0", "--batch-size", "70", "--learning-rate", "0.01",
+		}
 		one := oneEpoch(t, args...)
 		for _, cpus := range []string{"2", "3"} {
 			more := oneEpoch(t, append(args, "--cpus", cpus)...)
-			if math.Abs(more.loss-one.loss) > 1e-3*one.loss || math.Abs(more.accuracy-one.accuracy) > 0.02 {
+			if math.Abs(more.loss-one.loss) > 1e-3*one.loss ||
+				math.Abs(more.accuracy-one.accuracy) > 0.02 {
 				t.Errorf("%s with %s CPUs: loss %g and accuracy %g, with one %g and %g",
 					name, cpus, more.loss, more.accuracy, one.loss, one.accuracy)
 			}
@@ -82,7 +86,8 @@ func TestTrainer_SaysWhenTheLossExplodes(t *testing.T) {
 		trainer.params[k] *= 1e30
 	}
 	r, err := trainer.epoch(t.Context(), 3)
-	if err == nil || !strings.Contains(err.Error(), "epoch 3: the loss is no longer finite: use a smaller --learning-rate than 0.001") {
+	if err == nil || !strings.Contains(err.Error(),
+		"epoch 3: the loss is no longer finite: use a smaller --learning-rate than 0.001") {
 		t.Errorf("epoch() = %+v, %v, want an error that names --learning-rate", r, err)
 	}
 }
@@ -100,7 +105,8 @@ func TestBarrier_HoldsAllParties(t *testing.T) {
 					b.wait()
 					for other, at := range reached {
 						if at != turn {
-							t.Errorf("of %d parties, %d was in turn %d when %d left turn %d", parties, other, at, i, turn)
+							t.Errorf("of %d parties, %d was in turn %d when %d left turn %d",
+								parties, other, at, i, turn)
 						}
 					}
 					b.wait()

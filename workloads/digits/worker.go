@@ -107,7 +107,9 @@ func (w *worker) step() {
 
 // descend is one step of gradient descent with momentum, in double precision;
 // params are the moved exact ones, rounded. It uses the gradient up.
-func descend(params []float32, exact, velocity []float64, gradient []float32, rate, momentum float64) {
+func descend(
+	params []float32, exact, velocity []float64, gradient []float32, rate, momentum float64,
+) {
 	exact, velocity = exact[:len(gradient)], velocity[:len(gradient)]
 	for k, g := range gradient {
 		v := momentum*velocity[k] - rate*float64(g)

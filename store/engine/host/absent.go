@@ -7,7 +7,9 @@ import (
 	"runtime"
 )
 
-// runLibrary says that this program was built without the library's host.
-func runLibrary(command, *lifetime) error {
-	return fmt.Errorf("the engine is not in this build (%s/%s; it needs linux/amd64 and a build without the tag noengine)", runtime.GOOS, runtime.GOARCH)
+// runLibrary fails: this build cannot load the library.
+func runLibrary(hostArguments, *lifetime) error {
+	return fmt.Errorf("this build for %s/%s cannot load the engine library; "+
+		"it needs linux/amd64 and a build without the tag noengine",
+		runtime.GOOS, runtime.GOARCH)
 }

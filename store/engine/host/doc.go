@@ -1,30 +1,27 @@
-// Package host is the child's side of the ClickHouse engine: the hidden
-// sub-command `courier engine-host`, which store/engine starts and watches.
+// Package host implements the hidden sub-command `courier engine-host`, the child process that runs
+// a ClickHouse engine. Package store/engine starts and supervises it.
 //
-// It runs one engine for one supervisor and has two forms:
+// It has two forms:
 //
 //	engine-host -library /path/libchdb.so -store DIR -- ARGUMENTS
 //	engine-host -server /path/clickhouse -- ARGUMENTS
 //
-// The first loads the library into this process and calls the whole of
-// clickhouse-local with ARGUMENTS; it is built on linux/amd64 only, and left
-// out by the build tag noengine, because importing purego makes a binary need
-// the loader of glibc. The second runs a ClickHouse server program as a child
-// of its own and is there on Linux and macOS.
+// The first form loads the library into this process and calls clickhouse-local with ARGUMENTS. It
+// exists on linux/amd64 only. The build tag noengine excludes it, because a binary that imports
+// purego needs the loader of glibc. The second form runs a ClickHouse server program as a child, on
+// Linux and macOS.
 //
-// What it promises: it ends when file descriptor 3 reaches end of file, so it
-// never outlives its supervisor for longer than the engine needs to stop, and
-// it holds descriptor 4, the lock of the data directory, until then. With the
-// library it confines itself first (Landlock, where the kernel has it): the
-// engine can read and write its own two directories, and connect to nobody.
+// The host ends when file descriptor 3 reaches end of file, so it outlives its supervisor only
+// until the engine has stopped. Until then it holds descriptor 4, the lock of the data directory.
+// With the library it first confines itself by Landlock, if the kernel supports that: the engine
+// can then read and write only its two directories, and open no connections.
 //
-// What it asks of the caller: the working directory is the engine's run
-// directory, and nothing else in the process has been started.
+// The working directory must be the engine's run directory, and the process must not have started
+// anything else.
 //
-// The exit status is 0 after a stop that was asked for, 1 when the engine
-// returned unasked, 2 when it cannot run here (the last line on standard error
-// says why), 3 when it had to be given up.
+// The exit status is 0 after a requested stop, 1 if the engine returned without a request, 2 if it
+// cannot run here (see the last line on standard error), and 3 if it did not stop in time.
 //
-// To test against it, build a program whose main hands its arguments to
-// HostMain; store/storetest makes any test binary such a program.
+// For tests, build a program whose main function calls HostMain. store/storetest turns any test
+// binary into such a program.
 package host

@@ -14,7 +14,7 @@ import (
 	"courier/store/engine/host"
 )
 
-// TestMain runs the tests, or is the host.
+// TestMain runs the tests, or acts as the host.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "engine-host" {
 		os.Exit(host.HostMain(os.Args[2:]))
@@ -22,14 +22,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// result is how a host ended.
-type result struct {
+// hostResult is the exit status and output of a host.
+type hostResult struct {
 	status int
 	output string
 }
 
 // runHost runs a host whose lifetime pipe is closed by closeAfter.
-func runHost(t *testing.T, withPipe bool, args ...string) result {
+func runHost(t *testing.T, withPipe bool, args ...string) hostResult {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
@@ -57,10 +57,10 @@ func runHost(t *testing.T, withPipe bool, args ...string) result {
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		t.Fatal(err)
 	}
-	return result{cmd.ProcessState.ExitCode(), output.String()}
+	return hostResult{cmd.ProcessState.ExitCode(), output.String()}
 }
 
-func TestHostMain_SaysWhyItCannotRun(t *testing.T) {
+func TestHostMain_ReportsWhyItCannotRun(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text.so")
 	if err := os.WriteFile(text, []byte("no library"), 0o644); err != nil {
 		t.Fatal(err)
@@ -73,29 +73,51 @@ func TestHostMain_SaysWhyItCannotRun(t *testing.T) {
 		want     string
 		status   int
 	}{
-		{"by hand", false, []string{"-library", text, "-store", store}, "not by hand", 2},
+		{"by hand", false, []string{"-library", text, "-store", store}, "only `courier all`", 2},
 		{"nothing to run", true, nil, "-library or -server", 2},
 		{"two things to run", true, []string{"-library", text, "-server", text}, "-library or -server", 2},
 		{"no store", true, []string{"-library", text}, "-store", 2},
 		{"an unknown flag", true, []string{"-librory", text}, "librory", 2},
 		{"a file that is no library", true, []string{"-library", text, "-store", store}, "", 2},
 		{"a server that is not there", true, []string{"-server", filepath.Join(store, "none")}, "none", 2},
-		{"a server that ends", true, []string{"-server", "/bin/sh", "--", "-c", "exit 0"}, "without a stop request", 1},
+		{
+			"a server that ends",
+			true,
+			[]string{"-server", "/bin/sh", "--", "-c", "exit 0"},
+			"without a stop request",
+			1,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			got := runHost(t, c.withPipe, c.args...)
-			if got.status != c.status || !strings.Contains(got.output, c.want) || !strings.Contains(got.output, "host: ") {
-				t.Errorf("HostMain(%q) = %d with %q, want %d with %q", c.args, got.status, got.output, c.status, c.want)
+			if got.status != c.status || !strings.Contains(got.output, c.want) ||
+				!strings.Contains(got.output, "host: ") {
+				t.Errorf(
+					"HostMain(%q) = %d with %q, want %d with %q",
+					c.args,
+					got.status,
+					got.output,
+					c.status,
+					c.want,
+				)
 			}
 		})
 	}
 }
 
-// A server holds the lock of the data directory as its descriptor 3, and
-// nothing of the lifetime pipe.
-func TestHostMain_HandsTheLockToAServer(t *testing.T) {
-	got := runHost(t, true, "-server", "/bin/sh", "--", "-c", "if [ -f /dev/fd/3 ]; then echo lock; fi; if [ -e /dev/fd/4 ]; then echo more; fi")
+// A server inherits the lock of the data directory as its descriptor 3, but not the lifetime
+// pipe.
+func TestHostMain_PassesTheLockToAServer(t *testing.T) {
+	got := runHost(
+		t,
+		true,
+		"-server",
+		"/bin/sh",
+		"--",
+		"-c",
+		"if [ -f /dev/fd/3 ]; then echo lock; fi; if [ -e /dev/fd/4 ]; then echo more; fi",
+	)
 	if !strings.Contains(got.output, "lock\n") || strings.Contains(got.output, "more") {
 		t.Errorf("the server's descriptors: %q, want the lock and no more", got.output)
 	}

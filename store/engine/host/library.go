@@ -16,15 +16,15 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// The first release whose clickhouse-local serves HTTP and TCP is 26.6; what
-// this package relies on was measured with 26.7.
+// The oldest supported release. clickhouse-local serves HTTP and TCP since 26.6; this package was
+// tested with 26.7.
 const oldestMajor, oldestMinor = 26, 7
 
-// stopEvery is how often end of transmission is written to the terminal. One is
-// lost when the engine is not reading at that moment.
-const stopEvery = 100 * time.Millisecond
+// stopInterval is the interval at which Ctrl-D is written to the terminal. One is lost if the
+// engine is not reading at that moment.
+const stopInterval = 100 * time.Millisecond
 
-// library is the part of libchdb's interface that is used.
+// library is the used part of the interface of libchdb.
 type library struct {
 	version           func() *byte
 	setSignalHandlers func(int32)
@@ -32,8 +32,8 @@ type library struct {
 	resultError       func(unsafe.Pointer) *byte
 }
 
-// runLibrary loads the engine into this process and runs it until life is over.
-func runLibrary(c command, life *lifetime) error {
+// runLibrary loads the engine into this process and runs it until its lifetime ends.
+func runLibrary(c hostArguments, life *lifetime) error {
 	if err := checkCPU(); err != nil {
 		return err
 	}
@@ -53,15 +53,15 @@ func runLibrary(c command, life *lifetime) error {
 	restore()
 	terminal, err := newTerminal()
 	if err != nil {
-		return fmt.Errorf("make a pseudo terminal for the engine: %w", err)
+		return fmt.Errorf("create a pseudo terminal for the engine: %w", err)
 	}
-	go life.whenOver(stopEvery, terminal.endOfInput)
+	go life.whenOver(stopInterval, terminal.endOfInput)
 	fmt.Fprintln(os.Stderr, "host: engine library", text(l.version()))
 	return l.run(c.engine, life)
 }
 
-// checkCPU refuses a processor that lacks what the library was compiled for
-// (x86-64-v3 and carry-less multiplication): it would end by SIGILL.
+// checkCPU returns an error if the processor lacks a feature for which the library is compiled
+// (x86-64-v3 and carry-less multiplication). Otherwise the process would end by SIGILL.
 func checkCPU() error {
 	var missing []string
 	for _, f := range []struct {
@@ -76,19 +76,20 @@ func checkCPU() error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("the engine library needs a processor with %s", strings.Join(missing, ", "))
+		return fmt.Errorf("the engine library needs a processor with %s",
+			strings.Join(missing, ", "))
 	}
 	return nil
 }
 
-// openLibrary loads the library and checks what is needed of it.
+// openLibrary loads the library and checks its version and symbols.
 func openLibrary(path string) (*library, error) {
 	self, err := purego.Dlopen("", purego.RTLD_NOW)
 	if err != nil {
 		return nil, fmt.Errorf("open this program's own symbols: %w", err)
 	}
 	if _, err := purego.Dlsym(self, "gnu_get_libc_version"); err != nil {
-		return nil, errors.New("the engine library needs glibc, and this system has another C library")
+		return nil, errors.New("the engine library needs glibc, which this system lacks")
 	}
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
@@ -101,19 +102,22 @@ func openLibrary(path string) (*library, error) {
 		"chdb_query_cmdline":               &l.commandLine,
 		"chdb_result_error":                &l.resultError,
 	} {
-		// Registering a symbol that is not there panics.
+		// Registering a missing symbol panics.
 		if _, err := purego.Dlsym(handle, name); err != nil {
-			return nil, fmt.Errorf("engine library %s has no %s: it is older than %d.%d, or something else", path, name, oldestMajor, oldestMinor)
+			return nil, fmt.Errorf("engine library %s has no %s: "+
+				"it is older than %d.%d, or not an engine library",
+				path, name, oldestMajor, oldestMinor)
 		}
 		purego.RegisterLibFunc(function, handle, name)
 	}
 	if v := text(l.version()); !newEnough(v) {
-		return nil, fmt.Errorf("engine library %s is version %q, need %d.%d or later", path, v, oldestMajor, oldestMinor)
+		return nil, fmt.Errorf("engine library %s is version %q, need %d.%d or later",
+			path, v, oldestMajor, oldestMinor)
 	}
 	return l, nil
 }
 
-// newEnough says whether a version such as 26.7.3 is one that serves.
+// newEnough reports whether a version such as 26.7.3 is supported.
 func newEnough(version string) bool {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 {
@@ -127,7 +131,7 @@ func newEnough(version string) bool {
 	return major > oldestMajor || major == oldestMajor && minor >= oldestMinor
 }
 
-// run calls the engine's command line and blocks until it returns.
+// run runs the engine's command line until it returns.
 func (l *library) run(arguments []string, life *lifetime) error {
 	argv := make([]*byte, 0, len(arguments)+2)
 	var pins runtime.Pinner
@@ -147,7 +151,7 @@ func (l *library) run(arguments []string, life *lifetime) error {
 		}
 	}
 	if !life.ended() {
-		return errUnasked
+		return errUnexpected
 	}
 	return nil
 }

@@ -19,14 +19,14 @@ func TestNewEnough(t *testing.T) {
 	}
 }
 
-func TestOpenLibrary_RefusesAnotherLibrary(t *testing.T) {
+func TestOpenLibrary_RejectsAnotherLibrary(t *testing.T) {
 	_, err := openLibrary("libc.so.6")
 	if err == nil || !strings.Contains(err.Error(), "has no chdb_") {
 		t.Errorf("openLibrary(libc) = %v, want that it lacks the engine's symbols", err)
 	}
 }
 
-func TestGrants_LeaveTheHomeOut(t *testing.T) {
+func TestGrants_ExcludeTheHomeDirectory(t *testing.T) {
 	grants, err := grantsFor("/lib/libchdb.so", "/data/store", "/data/run")
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -10,21 +11,21 @@ import (
 	"time"
 )
 
-// giveUpAfter is how long an engine may take to stop before the host ends the
-// process under it. The supervisor kills sooner; this is for when it is gone.
-const giveUpAfter = 10 * time.Second
+// stopTimeout is the time after which the host exits although the engine has not stopped. A running
+// supervisor kills it earlier.
+const stopTimeout = 10 * time.Second
 
-// lifetime tells when this process has to end: the supervisor closed its end of
-// the pipe (or died, which closes it too), or sent SIGTERM.
+// lifetime ends when the supervisor closes its end of the pipe, dies, or sends SIGTERM.
 type lifetime struct {
 	over chan struct{}
 }
 
-// newLifetime begins to watch pipe, which must be the reading end of one.
+// newLifetime watches the reading end of a pipe.
 func newLifetime(pipe *os.File) (*lifetime, error) {
 	info, err := pipe.Stat()
 	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
-		return nil, fmt.Errorf("engine-host is started by `courier all`, not by hand: descriptor 3 is no pipe")
+		return nil, errors.New("descriptor 3 is not a pipe: " +
+			"only `courier all` can start engine-host")
 	}
 	l := &lifetime{over: make(chan struct{})}
 	term := make(chan os.Signal, 1)
@@ -49,7 +50,7 @@ func newLifetime(pipe *os.File) (*lifetime, error) {
 	return l, nil
 }
 
-// ended says whether the end has been asked for.
+// ended reports whether the lifetime has ended.
 func (l *lifetime) ended() bool {
 	select {
 	case <-l.over:
@@ -59,21 +60,21 @@ func (l *lifetime) ended() bool {
 	}
 }
 
-// whenOver waits for the end and then asks the engine to stop, again and again,
-// until the process has ended; after giveUpAfter it ends it itself.
-func (l *lifetime) whenOver(every time.Duration, ask func()) {
+// whenOver waits for the end and then calls requestStop at an interval until the process ends.
+// After stopTimeout it exits.
+func (l *lifetime) whenOver(interval time.Duration, requestStop func()) {
 	<-l.over
 	fmt.Fprintln(os.Stderr, "host: stop requested")
-	again := time.NewTicker(every)
-	defer again.Stop()
-	giveUp := time.NewTimer(giveUpAfter)
-	defer giveUp.Stop()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	timeout := time.NewTimer(stopTimeout)
+	defer timeout.Stop()
 	for {
-		ask()
+		requestStop()
 		select {
-		case <-again.C:
-		case <-giveUp.C:
-			fmt.Fprintln(os.Stderr, "host: the engine did not stop in", giveUpAfter)
+		case <-tick.C:
+		case <-timeout.C:
+			fmt.Fprintln(os.Stderr, "host: the engine did not stop in", stopTimeout)
 			os.Exit(exitStuck)
 		}
 	}

@@ -8,8 +8,7 @@ import (
 	"runtime"
 )
 
-// HostMain says that no engine can be run on this system and returns exit
-// status 2.
+// HostMain fails with exit status 2: this system cannot run an engine.
 func HostMain([]string) int {
 	fmt.Fprintf(os.Stderr, "host: the engine cannot be run on %s\n", runtime.GOOS)
 	return 2

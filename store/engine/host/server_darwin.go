@@ -2,8 +2,8 @@ package host
 
 import "syscall"
 
-// endWithParent adds nothing: macOS has no parent-death signal. The supervisor
-// ends what is left of the process group instead.
+// endWithParent does nothing: macOS has no parent-death signal. The supervisor kills the process
+// group instead.
 func endWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{}
 }

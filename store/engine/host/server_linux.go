@@ -2,7 +2,7 @@ package host
 
 import "syscall"
 
-// endWithParent lets the kernel end the server when this process is killed.
+// endWithParent makes the kernel kill the server when this process ends.
 func endWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// keptSignals are those whose actions the Go runtime or this package installed
-// and the library resets: faults, the runtime's preemption (URG), job control,
-// and the ones that end a program.
+// keptSignals are the signals whose actions the Go runtime or this package has installed and the
+// library resets: faults, preemption by the runtime (URG), job control, and termination.
 var keptSignals = []syscall.Signal{
-	syscall.SIGABRT, syscall.SIGSEGV, syscall.SIGILL, syscall.SIGBUS, syscall.SIGSYS, syscall.SIGFPE, syscall.SIGTSTP,
-	syscall.SIGTRAP, syscall.SIGURG, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+	syscall.SIGABRT, syscall.SIGSEGV, syscall.SIGILL, syscall.SIGBUS, syscall.SIGSYS,
+	syscall.SIGFPE, syscall.SIGTSTP, syscall.SIGTRAP, syscall.SIGURG, syscall.SIGINT,
+	syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 }
 
-// action holds a C struct sigaction, which takes 152 bytes in glibc.
-type action [256]byte
+// signalAction holds a C struct sigaction, which takes 152 bytes in glibc.
+type signalAction [256]byte
 
-// saveSignals reads the present actions and returns what puts them back.
+// saveSignals reads the current actions and returns a function that restores them.
 func saveSignals() (restore func(), err error) {
 	self, err := purego.Dlopen("", purego.RTLD_NOW)
 	if err != nil {
@@ -32,7 +32,7 @@ func saveSignals() (restore func(), err error) {
 	}
 	var sigaction func(signal int32, set, old unsafe.Pointer) int32
 	purego.RegisterLibFunc(&sigaction, self, "sigaction")
-	saved := make([]action, len(keptSignals))
+	saved := make([]signalAction, len(keptSignals))
 	for i, s := range keptSignals {
 		if sigaction(int32(s), nil, unsafe.Pointer(&saved[i])) != 0 {
 			return nil, fmt.Errorf("read the action of signal %d", s)

@@ -11,19 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the pseudo terminal that stands in for the engine's standard
-// input.
+// terminal is the pseudo terminal that serves as the engine's standard input.
 //
-// It is not decoration. Engine 26.7.3 without a terminal and --interactive
-// aborts the whole process when any client sends a malformed request or resets
-// a connection (ClickHouse issue 115666). It may go only together with a newer
-// pin, and only if the rude-client test passes without it.
+// Without a terminal and --interactive, engine 26.7.3 aborts the process when a client sends a
+// malformed request or resets a connection (ClickHouse issue 115666). It may be removed when a
+// newer engine is pinned and the test with rude clients passes without it.
 type terminal struct {
 	master *os.File
 }
 
-// newTerminal makes the terminal standard input of this process, and reads
-// and drops what the engine writes to it (prompt, escape sequences).
+// newTerminal makes the terminal the standard input of this process, and discards the engine's
+// output to it (prompt, escape sequences).
 func newTerminal() (*terminal, error) {
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -50,14 +48,14 @@ func newTerminal() (*terminal, error) {
 	return t, nil
 }
 
-// drain ends with the process: the slave stays open as its standard input.
+// drain reads until the process ends: the slave stays open as standard input.
 func (t *terminal) drain() {
 	if _, err := io.Copy(io.Discard, t.master); err != nil {
 		fmt.Fprintln(os.Stderr, "host: read the engine's terminal:", err)
 	}
 }
 
-// endOfInput types Ctrl-D, which on an empty line ends the engine's session.
+// endOfInput writes Ctrl-D, which on an empty line ends the engine's session.
 func (t *terminal) endOfInput() {
 	if _, err := t.master.Write([]byte{0x04}); err != nil {
 		fmt.Fprintln(os.Stderr, "host: write to the engine's terminal:", err)

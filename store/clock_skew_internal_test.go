@@ -8,15 +8,18 @@ import (
 	"courier/schemas"
 )
 
-func TestClocks_TellTheNodesThatAreOff(t *testing.T) {
-	var c clocks
+func TestClockSkew(t *testing.T) {
+	var c clockSkew
 	now := time.Unix(1_790_000_000, 0)
 	sample := func(node string, delays ...time.Duration) {
 		var records []bus.Record
 		for _, d := range delays {
-			records = append(records, bus.Record{Event: &schemas.Sample{Node: node, Stamp: schemas.Stamp{At: now.Add(-d)}}, StoredAt: now})
+			records = append(
+				records,
+				bus.Record{Event: &schemas.Sample{Node: node, Stamp: schemas.Stamp{At: now.Add(-d)}}, StoredAt: now},
+			)
 		}
-		c.note(append(records, bus.Record{Event: &schemas.Epoch{}, StoredAt: now}), now)
+		c.add(append(records, bus.Record{Event: &schemas.Epoch{}, StoredAt: now}), now)
 	}
 	expect := func(when string, ahead, behind time.Duration) {
 		t.Helper()

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The schema of a cluster follows from the migrations of one node; what a new one
-// comes to is read in the golden file.
-func TestSchema_OfAClusterIsTheGoldenOne(t *testing.T) {
+// The schema of a cluster is derived from the migrations. The golden file shows the result of a
+// new one.
+func TestSchema_OfAClusterMatchesTheGoldenFile(t *testing.T) {
 	statements, err := store.Schema("main")
 	must(t, err)
 	got := strings.Join(statements, ";\n\n") + ";\n"
@@ -39,9 +39,9 @@ func TestSchema_OfAClusterIsTheGoldenOne(t *testing.T) {
 	}
 }
 
-// Each statement is understood by the real engine, which is no cluster and can do
-// no more. Those of one node make the database that Migrate makes.
-func TestSchema_IsUnderstood(t *testing.T) {
+// The real engine parses each statement for a cluster; it cannot run them. The statements for one
+// server create the same database as Migrate.
+func TestSchema_IsValid(t *testing.T) {
 	d := storetest.New(t)
 	cluster, err := store.Schema("main")
 	must(t, err)

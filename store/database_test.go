@@ -13,7 +13,7 @@ import (
 	"courier/store/storetest"
 )
 
-func TestOpen_RefusesWhatIsNoAddress(t *testing.T) {
+func TestOpen_RejectsInvalidAddresses(t *testing.T) {
 	tests := []struct{ url, says string }{
 		{"", "(no scheme)"},
 		{"127.0.0.1:9000", "(no scheme)"},
@@ -42,9 +42,14 @@ func TestOpen_RefusesWhatIsNoAddress(t *testing.T) {
 	}
 }
 
-func TestOpen_TakesEachScheme(t *testing.T) {
+func TestOpen_AcceptsEachScheme(t *testing.T) {
 	for _, scheme := range []string{"clickhouse", "tcp", "http", "https"} {
-		d, err := store.Open(t.Context(), store.Options{URL: scheme + "://u:se%2Fcret@host:9000?max_threads=2"}, slog.New(slog.DiscardHandler), nil)
+		d, err := store.Open(
+			t.Context(),
+			store.Options{URL: scheme + "://u:se%2Fcret@host:9000?max_threads=2"},
+			slog.New(slog.DiscardHandler),
+			nil,
+		)
 		if err != nil {
 			t.Errorf("Open(%s://…) = %v", scheme, err)
 			continue
@@ -56,7 +61,7 @@ func TestOpen_TakesEachScheme(t *testing.T) {
 	}
 }
 
-// attempts is a log that calls enough when it has the second attempt. One goroutine writes to it.
+// attempts is a log that calls enough at the second attempt. One goroutine writes to it.
 type attempts struct {
 	bytes.Buffer
 	count  int
@@ -64,7 +69,7 @@ type attempts struct {
 }
 
 func (a *attempts) Write(line []byte) (int, error) {
-	if bytes.Contains(line, []byte("clickhouse is not there yet")) {
+	if bytes.Contains(line, []byte("clickhouse is not available yet")) {
 		if a.count++; a.count == 2 {
 			a.enough()
 		}
@@ -72,7 +77,7 @@ func (a *attempts) Write(line []byte) (int, error) {
 	return a.Buffer.Write(line)
 }
 
-// TestMigrate_WaitsForTheDatabase begins while nothing listens.
+// Migrate starts before anything listens.
 func TestMigrate_WaitsForTheDatabase(t *testing.T) {
 	for _, scheme := range []string{"clickhouse", "http"} {
 		t.Run(scheme, func(t *testing.T) {
@@ -98,22 +103,22 @@ func TestMigrate_WaitsForTheDatabase(t *testing.T) {
 	}
 }
 
-func TestMigrate_RefusesAWrongPassword(t *testing.T) {
+func TestMigrate_RejectsAWrongPassword(t *testing.T) {
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) {
 			u, err := url.Parse(storetest.Address(t, protocol))
 			must(t, err)
 			u.User = url.UserPassword(u.User.Username(), "not-the-secret")
 			err = storetest.Open(t, u.String()).Migrate(t.Context())
-			if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), u.Host) || strings.Contains(err.Error(), "not-the-secret") {
+			if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), u.Host) ||
+				strings.Contains(err.Error(), "not-the-secret") {
 				t.Errorf("Migrate = %v, want ErrRefused that names %s and no password", err, u.Host)
 			}
 		})
 	}
 }
 
-// TestQuery_NamesTheDatabase in its errors.
-func TestQuery_NamesTheDatabase(t *testing.T) {
+func TestQuery_ErrorsNameTheDatabase(t *testing.T) {
 	contract(t, func(t *testing.T, d *store.Database) {
 		var rows []struct{}
 		err := d.Query(t.Context(), &rows, "SELECT nothing FROM nowhere")

@@ -10,21 +10,27 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// TestStore_PreparesInserts: what is prepared is what is written, unless the table has
-// some of it by then; nobody waits for it meanwhile.
+// A prepared insert is used unless the table has some of its rows by then. It does not block other
+// statements.
 func TestStore_PreparesInserts(t *testing.T) {
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) {
 			d := storetest.NewIn(t, protocol)
 			w := newStore(t, nil, d)
 			samples := func() []schemas.Event {
-				s := newStory()
+				s := newTestLog()
 				for n := range uint64(30) {
 					s.sample("node-a", n+1)
 				}
 				return s.events
 			}
-			whole, copied := batch(schemas.StreamNode, 1, samples()[:10]...), batch(schemas.StreamNode, 11, samples()[5:20]...)
+			whole, copied := batch(
+				schemas.StreamNode,
+				1,
+				samples()[:10]...), batch(
+				schemas.StreamNode,
+				11,
+				samples()[5:20]...)
 			w.Prepare(t.Context(), &whole)
 			w.Prepare(t.Context(), &copied)
 			if !store.Ready(whole) || !store.Ready(copied) {
@@ -61,8 +67,8 @@ func TestStore_PreparesInserts(t *testing.T) {
 	}
 }
 
-// TestDatabase_InsertsBehindItsNamesake: at ClickHouse the statement by which an insert was
-// prepared may have its name still when the insert comes, on a busy machine.
+// On a busy machine ClickHouse may still run the statement that prepared an insert, with the same
+// query ID, when the insert arrives.
 func TestDatabase_InsertsBehindItsNamesake(t *testing.T) {
 	d := storetest.NewIn(t, "clickhouse")
 	must(t, d.Migrate(t.Context()))
@@ -74,7 +80,7 @@ func TestDatabase_InsertsBehindItsNamesake(t *testing.T) {
 	await(t, "its namesake", func() bool {
 		return ask(t, d, "SELECT count() AS n FROM system.processes WHERE query_id = ?", t.Name()) > 0
 	})
-	s := newStory()
+	s := newTestLog()
 	s.sample("node-a", 1)
 	must(t, d.InsertAs(ctx, "node_sample", []any{s.events[0]}, "token"))
 	<-before // it was ended for the other

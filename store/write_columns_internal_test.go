@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// TestTable_Columns: by column, rows are what reflection finds in them, also where
-// they are not handed over at once.
+// The values of the columns equal those that reflection finds, also for several chunks.
 func TestTable_Columns(t *testing.T) {
 	for _, table := range tables() {
 		of := reflect.TypeOf(table.row)
 		fields := columnFields(of)
-		for _, n := range []int{0, 1, rowsAtOnce, 2*rowsAtOnce + 1} {
+		for _, n := range []int{0, 1, columnChunk, 2*columnChunk + 1} {
 			rows := make([]any, n)
 			for i := range rows {
 				row := reflect.New(of)
@@ -23,7 +22,7 @@ func TestTable_Columns(t *testing.T) {
 				rows[i] = row.Interface()
 			}
 			done := make([]int, len(fields))
-			if err := table.columns(rows, func(c int, values any) error {
+			if err := table.eachColumn(rows, func(c int, values any) error {
 				for v := reflect.ValueOf(values); done[c] < n && v.Len() > 0; v = v.Slice(1, v.Len()) {
 					want := reflect.ValueOf(rows[done[c]]).Elem().FieldByIndex(fields[c]).Interface()
 					if !reflect.DeepEqual(v.Index(0).Interface(), want) {
@@ -41,13 +40,13 @@ func TestTable_Columns(t *testing.T) {
 				}
 			}
 		}
-		if err := table.columns([]any{&struct{}{}}, func(int, any) error { return nil }); err == nil {
+		if err := table.eachColumn([]any{&struct{}{}}, func(int, any) error { return nil }); err == nil {
 			t.Errorf("%s takes a row that is none of its own", table.name)
 		}
 	}
 }
 
-// number sets a field, where it is no list, to what belongs to this place alone.
+// number sets a field that is no list to a unique value.
 func number(field reflect.Value, n int) {
 	switch to := field.Addr().Interface().(type) {
 	case *string:

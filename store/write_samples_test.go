@@ -12,14 +12,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A copy is known wherever its original came from, and what can be none is not looked up.
-func TestStore_LooksUpOnlyWhatMayBeACopy(t *testing.T) {
+// Duplicates are detected whoever wrote the original. Samples that cannot be duplicates are not
+// looked up.
+func TestStore_LooksUpPossibleDuplicates(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	d, err := store.Open(t.Context(), store.Options{URL: storetest.Address(t, storetest.Protocols(t)[0])}, slog.New(slog.DiscardHandler), reg)
+	d, err := store.Open(
+		t.Context(),
+		store.Options{URL: storetest.Address(t, storetest.Protocols(t)[0])},
+		slog.New(slog.DiscardHandler),
+		reg,
+	)
 	must(t, err)
 	defer d.Close()
 	must(t, d.Migrate(t.Context()))
-	s := newStory()
+	s := newTestLog()
 	for n := range uint64(13) {
 		s.sample(fmt.Sprintf("node-%d", n%2), n+1)
 	}
@@ -36,7 +42,7 @@ func TestStore_LooksUpOnlyWhatMayBeACopy(t *testing.T) {
 		{first, 5, []schemas.Event{e[1], e[4], e[4], e[2], e[5]}, true},
 		{second, 10, []schemas.Event{e[5], e[3], e[6], e[7]}, true}, // after a restart: it knows the table only
 		{second, 14, e[8:10], false},
-		{first, 16, []schemas.Event{e[7], e[6], e[10]}, true}, // what the other wrote meanwhile
+		{first, 16, []schemas.Event{e[7], e[6], e[10]}, true}, // written by the other store
 		{third, 19, e[11:12], false},
 		{third, 20, []schemas.Event{e[12], e[10], e[11]}, true},
 	} {

@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fifty is a batch of as many samples that was written.
+// fifty is a written batch of fifty samples.
 func fifty(t *testing.T, d *store.Database) (*store.Store, bus.Batch) {
 	t.Helper()
-	s := newStory()
+	s := newTestLog()
 	for i := range uint64(50) {
 		s.sample("node-a", i)
 	}
@@ -27,10 +27,10 @@ func fifty(t *testing.T, d *store.Database) (*store.Store, bus.Batch) {
 	return writer, b
 }
 
-// A ClickHouse that is killed between a block's token and the block refuses the
-// block for ever. Parts that vanish from its disk leave the same state behind:
-// the token is known, the rows are gone, and the roll-up has counted them.
-func TestStore_RestoresABatchThatClickHouseKnowsAndLost(t *testing.T) {
+// A ClickHouse that crashes between the token of a block and the block skips the block for ever.
+// Parts that vanish from its disk leave the same state: the token is known, the rows are gone,
+// and the roll-up has counted them.
+func TestStore_RestoresABatchThatClickHouseHasLost(t *testing.T) {
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) {
 			d := storetest.NewIn(t, protocol)
@@ -49,44 +49,68 @@ func TestStore_RestoresABatchThatClickHouseKnowsAndLost(t *testing.T) {
 			if n := ask(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != counted {
 				t.Errorf("the roll-up counts %d samples, want %d as before", n, counted)
 			}
-			if n := ask(t, d, "SELECT count() AS n FROM system.tables WHERE database = currentDatabase() AND name LIKE '%restored'"); n != 0 {
+			if n := ask(
+				t,
+				d,
+				"SELECT count() AS n FROM system.tables WHERE database = currentDatabase() AND name LIKE '%restored'",
+			); n != 0 {
 				t.Errorf("%d side tables are left, want none", n)
 			}
 		})
 	}
 }
 
-// Tables that come back from a backup know no tokens: a batch that was open when the log
-// was backed up is repeated, and its rows are there.
-func TestStore_RepeatsABatchWhoseTokenIsForgotten(t *testing.T) {
+// Tables from a backup have no tokens. A batch that was unfinished at the backup of the log is
+// repeated, although its rows are there.
+func TestStore_RepeatsABatchWithoutItsToken(t *testing.T) {
 	d := storetest.New(t)
 	writer, b := fifty(t, d)
 	for _, table := range []string{"node_sample", "node_minute", "node_hour"} {
 		for _, window := range []int{0, 1000} { // it forgets at 0
-			must(t, d.Exec(t.Context(), fmt.Sprintf("ALTER TABLE %s MODIFY SETTING non_replicated_deduplication_window = %d", table, window)))
+			must(
+				t,
+				d.Exec(
+					t.Context(),
+					fmt.Sprintf(
+						"ALTER TABLE %s MODIFY SETTING non_replicated_deduplication_window = %d",
+						table,
+						window,
+					),
+				),
+			)
 		}
 	}
 	b.Redelivered = true
 	must(t, writer.Write(t.Context(), b))
-	for _, q := range []string{"SELECT count() AS n FROM node_sample", "SELECT sum(samples) AS n FROM node_minute", "SELECT sum(samples) AS n FROM node_hour"} {
+	for _, q := range []string{
+		"SELECT count() AS n FROM node_sample",
+		"SELECT sum(samples) AS n FROM node_minute",
+		"SELECT sum(samples) AS n FROM node_hour",
+	} {
 		if n := ask(t, d, q); n != 50 {
 			t.Errorf("%s: %d, want 50", q, n)
 		}
 	}
 }
 
-// The same can happen to a roll-up alone: its token is known and its rows are gone.
-// It holds other batches' samples of the same minutes, which stay.
+// A roll-up alone may have a token without the rows. The samples of other batches in the same
+// minutes stay.
 func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) {
 			d := storetest.NewIn(t, protocol)
-			s := newStory()
+			s := newTestLog()
 			for i := range uint64(90) {
 				s.sample("node-a", i)
 				s.sample("node-b", i)
 			}
-			before, b := batch(schemas.StreamNode, 1, s.events[:60]...), batch(schemas.StreamNode, 61, s.events[60:]...)
+			before, b := batch(
+				schemas.StreamNode,
+				1,
+				s.events[:60]...), batch(
+				schemas.StreamNode,
+				61,
+				s.events[60:]...)
 			writer := newStore(t, nil, d)
 			must(t, writer.Write(t.Context(), before))
 			must(t, writer.Write(t.Context(), b))
@@ -109,19 +133,31 @@ func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
 			}
 			must(t, d.Query(t.Context(), &got, figures))
 			if diff := cmp.Diff(want, got); diff != "" || len(want) < 4 {
-				t.Errorf("the roll-up after the batches were repeated (-before +after), %d rows:\n%s", len(want), diff)
+				t.Errorf(
+					"the roll-up after the batches were repeated (-before +after), %d rows:\n%s",
+					len(want),
+					diff,
+				)
 			}
 		})
 	}
 }
 
-// loseParts takes the parts of a table from the disk behind ClickHouse's back.
+// loseParts deletes the parts of a table from the disk.
 func loseParts(t *testing.T, d *store.Database, table string) {
 	t.Helper()
 	var parts []struct {
 		Path string `ch:"path"`
 	}
-	must(t, d.Query(t.Context(), &parts, "SELECT path FROM system.parts WHERE database = currentDatabase() AND table = ? AND active", table))
+	must(
+		t,
+		d.Query(
+			t.Context(),
+			&parts,
+			"SELECT path FROM system.parts WHERE database = currentDatabase() AND table = ? AND active",
+			table,
+		),
+	)
 	must(t, d.Exec(t.Context(), "DETACH TABLE "+table+" SYNC"))
 	for _, p := range parts {
 		if _, err := os.Stat(p.Path); err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// breakParts empties the files of a table's parts behind the engine's back, as a merge leaves them
-// that met a full disk. Meanwhile the table has no merges: one that has read the parts already would
-// put an intact part in their place.
+// breakParts empties the files of a table's parts on disk, like a merge on a full disk. It stops
+// merges of the table: a merge that has already read the parts would replace them by an intact
+// part.
 func breakParts(t *testing.T, d *store.Database, table string) {
 	t.Helper()
 	must(t, d.Exec(t.Context(), "OPTIMIZE TABLE "+table+" FINAL"))
@@ -31,8 +31,8 @@ func breakParts(t *testing.T, d *store.Database, table string) {
 	must(t, d.Exec(t.Context(), "SYSTEM START MERGES "+table))
 }
 
-// emptyParts empties marks and data of a table's parts and returns how many files they are. Marks
-// alone would not do: those of a part that was read are in memory.
+// emptyParts empties the marks and data of a table's parts and returns the number of files. Empty
+// marks alone do not suffice: those of a part that was read are cached.
 func emptyParts(t *testing.T, d *store.Database, table string) (files int) {
 	t.Helper()
 	var parts []struct {
@@ -54,9 +54,9 @@ func emptyParts(t *testing.T, d *store.Database, table string) (files int) {
 	return files
 }
 
-// TestStore_HealsPartsThatCannotBeRead: the store, and a repair, load the table
-// again and bring what is missing from the log, whatever old parts still have.
-func TestStore_HealsPartsThatCannotBeRead(t *testing.T) {
+// The store, and a repair, reload the table and restore the missing rows from the log, whatever
+// the source parts still hold.
+func TestStore_RepairsUnreadableParts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute on a busy machine")
 	}
@@ -77,15 +77,15 @@ func TestStore_HealsPartsThatCannotBeRead(t *testing.T) {
 	breakParts(t, d, "job_epoch")
 	verify(t, b, d, store.VerifyOptions{Repair: true}, 0) // may find nothing: all rows may be in older parts still
 	want := []string{"job_epoch", "job_run", "node_minute", "node_sample"}
-	if diff := cmp.Diff(want, brokenTables(t, d)); diff != "" {
+	if diff := cmp.Diff(want, unreadableTables(t, d)); diff != "" {
 		t.Errorf("tables of which parts were set aside (-want +got):\n%s", diff)
 	}
 	clean(t, b, d, "after the repair")
 	compare(t, b, d)
 }
 
-// brokenTables returns the tables of which parts were set aside that cannot be read.
-func brokenTables(t *testing.T, d *store.Database) (all []string) {
+// unreadableTables returns the tables with parts that were set aside as unreadable.
+func unreadableTables(t *testing.T, d *store.Database) (all []string) {
 	t.Helper()
 	var rows []struct {
 		Table string `ch:"table"`

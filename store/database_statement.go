@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// cancelDelay is the time for which a statement's context outlives a successful statement.
+// clickhouse-go 2.50 watches a batch in a goroutine that waits for the end of the batch and of
+// its context. If both end before the goroutine runs, it may close a connection that another
+// statement has already taken.
+const cancelDelay = 5 * time.Second
+
+// statement is a running statement.
+type statement struct {
+	database *Database
+	kind     string // in errors and metrics
+	start    time.Time
+	cancel   context.CancelFunc
+}
+
+// begin starts a statement. It returns the context with its deadline and settings. The caller
+// must call end.
+func (d *Database) begin(
+	ctx context.Context, kind string, settings clickhouse.Settings,
+) (context.Context, *statement) {
+	s := &statement{database: d, kind: kind, start: time.Now()}
+	ctx, s.cancel = context.WithTimeout(withQueryID(ctx), d.timeout)
+	if settings != nil {
+		ctx = clickhouse.Context(ctx, clickhouse.WithSettings(settings))
+	}
+	return ctx, s
+}
+
+// end measures the statement, and adds its kind and the address to its error.
+func (s *statement) end(err error) error {
+	if err == nil {
+		time.AfterFunc(cancelDelay, s.cancel)
+	} else {
+		s.cancel()
+	}
+	s.database.metrics.observe(s.kind, time.Since(s.start), err)
+	if err != nil {
+		return fmt.Errorf("%s at %s: %w", s.kind, s.database.address, classify(err))
+	}
+	return nil
+}
+
+// Codes of ClickHouse errors (src/Common/ErrorCodes.cpp).
+const (
+	codeSyntax          = 62
+	codeUnknownDatabase = 81
+)
+
+// permanentCodes are errors that a retry of the same statement cannot cure.
+var permanentCodes = map[int32]bool{
+	36:         true, // BAD_ARGUMENTS
+	43:         true, // ILLEGAL_TYPE_OF_ARGUMENT
+	46:         true, // UNKNOWN_FUNCTION
+	47:         true, // UNKNOWN_IDENTIFIER
+	50:         true, // UNKNOWN_TYPE
+	codeSyntax: true,
+	80:         true, // INCORRECT_QUERY
+	115:        true, // UNKNOWN_SETTING
+	192:        true, // UNKNOWN_USER
+	194:        true, // REQUIRED_PASSWORD
+	497:        true, // ACCESS_DENIED
+	516:        true, // AUTHENTICATION_FAILED
+}
+
+// serverCode returns the code of a server error, or 0 for other errors.
+func serverCode(err error) int32 {
+	var e *clickhouse.Exception
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
+
+// classify adds ErrRefused to permanent errors.
+//
+// This program sends no empty query. ClickHouse (26.7) reports one if the definition of a table
+// is empty, because the disk was full when the table was created.
+func classify(err error) error {
+	if serverCode(err) == codeSyntax && strings.Contains(err.Error(), "Empty query") {
+		return fmt.Errorf("%w: the definition of a table is empty, probably because the disk was "+
+			"full when it was created: drop that table, or the database if it is new, and start "+
+			"again; courier store rebuild restores the rows that the log has: %w", ErrRefused, err)
+	}
+	if permanentCodes[serverCode(err)] {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return err
+}

@@ -1,0 +1,340 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"courier/bus"
+)
+
+// compareEvents compares the events of the suspect hours of a table one by one. With Repair it
+// repairs the differences.
+func (v *Verifier) compareEvents(
+	ctx context.Context, log *logHours, t *eventTable, hours []*Hour,
+) error {
+	isFine := func(h *Hour) bool { return !h.suspect }
+	suspects := slices.DeleteFunc(slices.Clone(hours), isFine)
+	done := 0
+	for _, group := range groupHours(suspects, v.options.windowRows) {
+		v.options.Progress(t.name+" by event", uint64(done), uint64(len(suspects)))
+		for _, h := range group { // count again, event by event
+			h.LogEvents, h.LogChecksum = 0, 0
+			h.TableEvents, h.TableChecksum, h.Older = 0, 0, 0
+		}
+		if err := v.compareAndRepair(ctx, log, t, group); err != nil {
+			return err
+		}
+		done += len(group)
+	}
+	return nil
+}
+
+// groupHours groups hours so that a group has at most maxEvents events, unless a single hour
+// has more.
+func groupHours(hours []*Hour, maxEvents uint64) (groups [][]*Hour) {
+	size := uint64(0)
+	for _, h := range hours {
+		n := max(h.messages, h.rows)
+		if len(groups) == 0 || size+n > maxEvents {
+			groups, size = append(groups, nil), 0
+		}
+		size += n
+		groups[len(groups)-1] = append(groups[len(groups)-1], h)
+	}
+	return groups
+}
+
+// compareAndRepair compares a group of hours. With Repair it repairs them and compares the
+// hours that differed again.
+func (v *Verifier) compareAndRepair(
+	ctx context.Context, log *logHours, t *eventTable, hours []*Hour,
+) error {
+	if err := v.compareHours(ctx, log, t, hours, v.options.Repair); err != nil {
+		return err
+	}
+	if !v.options.Repair {
+		return nil
+	}
+	isEqual := func(h *Hour) bool { return !h.Differs() }
+	differing := slices.DeleteFunc(slices.Clone(hours), isEqual)
+	if len(differing) == 0 {
+		return nil
+	}
+
+	after := make([]*Hour, len(differing))
+	for i, h := range differing {
+		after[i] = &Hour{
+			At:       h.At,
+			from:     h.from,
+			last:     h.last,
+			messages: h.messages,
+			rows:     h.rows + h.Missing,
+		}
+	}
+	if err := v.compareHours(ctx, log, t, after, false); err != nil {
+		return err
+	}
+	for i, h := range differing {
+		h.Mended = !after[i].Differs()
+		v.log.Info("hour repaired", "table", t.name, "hour", h.At, "missing", h.Missing,
+			"double", h.Double, "extra", h.Extra, "mended", h.Mended)
+	}
+	return nil
+}
+
+// compareHours compares a group of hours event by event, one slice at a time.
+func (v *Verifier) compareHours(
+	ctx context.Context, log *logHours, t *eventTable, hours []*Hour, repair bool,
+) error {
+	events, maxEvents := uint64(0), v.options.windowRows
+	byNumber := make(map[int64]*Hour, len(hours))
+	var numbers []string
+	for _, h := range hours {
+		events += max(h.messages, h.rows)
+		byNumber[hourOf(h.At)] = h
+		numbers = append(numbers, fmt.Sprint(hourOf(h.At)))
+	}
+
+	w := window{
+		hourRange: hourRange{hourOf(hours[0].At), hourOf(hours[len(hours)-1].At) + 1},
+		slices:    max(1, (events+maxEvents-1)/maxEvents),
+	}
+	for i := range w.slices {
+		c := &eventComparison{
+			Verifier: v,
+			log:      log,
+			table:    t,
+			repair:   repair,
+			hours:    byNumber,
+			slices:   w.slices,
+			slice:    i,
+			events:   make(map[hourEvent]*eventState),
+			unseen:   &tableRows{table: t},
+		}
+		c.where = fmt.Sprintf("%s AND %s IN (%s) AND %s AND %s",
+			w.condition("at"), hourSQL, strings.Join(numbers, ","), w.sliceCondition(i),
+			t.fromStream(log.stream))
+		if err := c.run(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eventComparison compares one slice of a group of hours event by event.
+type eventComparison struct {
+	*Verifier
+	log           *logHours
+	table         *eventTable
+	repair        bool
+	where         string // SQL condition for the rows
+	hours         map[int64]*Hour
+	slices, slice uint64
+
+	events   map[hourEvent]*eventState
+	logStart uint64     // first sequence that the log still has
+	unseen   *tableRows // logged events without a row in their hour
+}
+
+// hourEvent identifies an event within an hour.
+type hourEvent struct {
+	hour int64
+	hash uint64
+}
+
+// eventState records where an event was found.
+type eventState struct {
+	sequence uint64 // of its first row
+	rows     uint64
+	isLogged bool
+}
+
+func (c *eventComparison) run(ctx context.Context) error {
+	if err := c.scanTable(ctx); err != nil {
+		return err
+	}
+	if err := c.scanLog(ctx); err != nil {
+		return err
+	}
+	if err := c.resolveUnseen(ctx); err != nil {
+		return err
+	}
+	duplicates, extras := c.countRows()
+	err := c.listIDs(ctx, duplicates, func(h *Hour) *[]string { return &h.DoubleIDs })
+	if err != nil {
+		return err
+	}
+	err = c.listIDs(ctx, extras, func(h *Hour) *[]string { return &h.ExtraIDs })
+	if err != nil {
+		return err
+	}
+	if c.repair && len(duplicates) > 0 {
+		return c.deleteDuplicates(ctx)
+	}
+	return nil
+}
+
+// scanTable records the events of the table.
+func (c *eventComparison) scanTable(ctx context.Context) error {
+	var rows []struct {
+		Hour     int64  `ch:"hour"`
+		Hash     uint64 `ch:"hash"`
+		Copies   uint64 `ch:"copies"`
+		Sequence uint64 `ch:"place"`
+	}
+	query := distinctEvents(c.table, c.where, c.log.position)
+	if err := c.database.Query(ctx, &rows, query); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		state := &eventState{sequence: r.Sequence, rows: r.Copies}
+		c.events[hourEvent{r.Hour, r.Hash}] = state
+	}
+	return nil
+}
+
+// scanLog reads the events of the log.
+func (c *eventComparison) scanLog(ctx context.Context) error {
+	from, last := uint64(0), uint64(0)
+	for _, h := range c.hours {
+		if h.messages > 0 {
+			if from == 0 || h.from < from {
+				from = h.from
+			}
+			last = max(last, h.last)
+		}
+	}
+	c.logStart = c.log.first
+	if from == 0 {
+		return nil // the log has no event of these hours
+	}
+
+	// If the first message is later than before, the log has dropped messages since then.
+	c.logStart = last + 1
+	return c.readLog(ctx, c.log.stream, from, last, func(r bus.Record) error {
+		if c.logStart > last { // the first message
+			if c.logStart = r.Sequence; r.Sequence == from {
+				c.logStart = c.log.first
+			}
+		}
+		return c.addLogged(ctx, r)
+	})
+}
+
+// addLogged records an event of the log.
+func (c *eventComparison) addLogged(ctx context.Context, r bus.Record) error {
+	row, ok := c.table.rowOf(r.Event)
+	if !ok {
+		return nil
+	}
+	e := hourEvent{hourOf(r.Event.Stamped().At), hash(r.Event.ID())}
+	h := c.hours[e.hour]
+	if h == nil || e.hash%c.slices != c.slice {
+		return nil
+	}
+	if state := c.events[e]; state != nil {
+		if !state.isLogged {
+			state.isLogged = true
+			h.LogEvents++
+			h.LogChecksum += Checksum(e.hash)
+		}
+		return nil
+	}
+
+	c.events[e] = &eventState{isLogged: true}
+	c.unseen.add(c.log.stream, &r, row)
+	const maxUnseen = 5000 // events per lookup
+	if len(c.unseen.rows) < maxUnseen {
+		return nil
+	}
+	return c.resolveUnseen(ctx)
+}
+
+// resolveUnseen counts the unseen events that the table has in no hour, and with repair
+// restores them.
+func (c *eventComparison) resolveUnseen(ctx context.Context) error {
+	g := c.unseen
+	if len(g.rows) == 0 {
+		return nil
+	}
+	c.unseen = &tableRows{table: c.table}
+	stored, err := c.database.findStored(ctx, g)
+	if err != nil {
+		return err
+	}
+
+	// The store drops a duplicate with a different timestamp; so does this.
+	seen := make(map[string]bool)
+	isDuplicate := func(r eventRow) bool {
+		duplicate := seen[r.id]
+		seen[r.id] = true
+		return duplicate
+	}
+	missing := slices.DeleteFunc(g.missing(stored), isDuplicate)
+	for i := range missing {
+		h := c.hours[hourOf(missing[i].at)]
+		h.LogEvents++
+		h.LogChecksum += Checksum(hash(missing[i].id))
+		h.Missing++
+		appendLimited(&h.MissingIDs, missing[i].id)
+	}
+	if len(missing) == 0 || !c.repair {
+		return nil
+	}
+	return c.database.restore(ctx, c.table, missing, "repaired")
+}
+
+// countRows counts the rows of the table. It returns, by hour, the hashes of events with
+// duplicate rows, and of those that the log does not have.
+func (c *eventComparison) countRows() (duplicates, extras map[int64][]uint64) {
+	duplicates, extras = make(map[int64][]uint64), make(map[int64][]uint64)
+	for e, state := range c.events {
+		h := c.hours[e.hour]
+		if state.rows == 0 {
+			continue // only in the log
+		}
+		if state.rows > 1 {
+			h.Double += state.rows - 1
+			duplicates[e.hour] = append(duplicates[e.hour], e.hash)
+		}
+		if !state.isLogged && state.sequence < c.logStart {
+			h.Older++
+			continue
+		}
+		h.TableEvents++
+		h.TableChecksum += Checksum(e.hash)
+		if !state.isLogged {
+			h.Extra++
+			extras[e.hour] = append(extras[e.hour], e.hash)
+		}
+	}
+	return duplicates, extras
+}
+
+// listIDs adds the event_ids of the first few hashes of each hour to a list of the hour.
+func (c *eventComparison) listIDs(
+	ctx context.Context, hashes map[int64][]uint64, list func(*Hour) *[]string,
+) error {
+	for hour, all := range hashes {
+		slices.Sort(all)
+		var numbers []string
+		for _, n := range all[:min(len(all), maxListed)] {
+			numbers = append(numbers, fmt.Sprint(n))
+		}
+		var events []struct {
+			ID string `ch:"event_id"`
+		}
+		err := c.database.Query(ctx, &events, fmt.Sprintf("SELECT DISTINCT event_id FROM %s "+
+			"WHERE %s AND halfMD5(event_id) IN (%s) ORDER BY event_id",
+			c.table.name, hourRange{hour, hour + 1}.condition("at"), strings.Join(numbers, ",")))
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			appendLimited(list(c.hours[hour]), e.ID)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package store
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Report is the result of a verification.
+type Report struct {
+	Repair  bool            `json:"repair"` // differences were repaired; see Mended
+	Streams []*StreamReport `json:"streams"`
+}
+
+// StreamReport is the result for one stream.
+type StreamReport struct {
+	Stream string `json:"stream"`
+	First  uint64 `json:"first"` // first sequence in the log
+
+	// Last is the last sequence that a store has written. If it is below First, nothing was
+	// compared.
+	Last uint64 `json:"last"`
+
+	// Events counts the events of the log from First to Last that belong to a table,
+	// including duplicates.
+	Events uint64 `json:"events"`
+
+	Tables  []*TableReport  `json:"tables"`
+	RollUps []*RollUpReport `json:"roll_ups,omitempty"`
+}
+
+// TableReport is the result for one table.
+type TableReport struct {
+	Table string `json:"table"`
+
+	// Expired counts the events of the log that were not compared, because the table or the
+	// option Since covers only later hours.
+	Expired uint64 `json:"expired"`
+
+	Hours []*Hour `json:"hours"` // all compared hours, by time
+}
+
+// Hour compares the events of one hour.
+type Hour struct {
+	At            time.Time `json:"at"`           // start of the hour
+	LogEvents     uint64    `json:"log_events"`   // distinct event_ids
+	LogChecksum   Checksum  `json:"log_checksum"` // of the event_ids
+	TableEvents   uint64    `json:"table_events"`
+	TableChecksum Checksum  `json:"table_checksum"`
+
+	Older   uint64 `json:"older,omitempty"`   // events in the table that the log has dropped
+	Missing uint64 `json:"missing,omitempty"` // events in the log but not in the table
+	Double  uint64 `json:"double,omitempty"`  // duplicate rows, including those of older events
+	Extra   uint64 `json:"extra,omitempty"`   // events in the table without an event in the log
+
+	// Each list holds the first few IDs.
+	MissingIDs []string `json:"missing_ids,omitempty"`
+	DoubleIDs  []string `json:"double_ids,omitempty"`
+	ExtraIDs   []string `json:"extra_ids,omitempty"`
+
+	Mended bool `json:"mended,omitempty"` // it differed, and a repair removed the difference
+
+	suspect    bool   // numbers or checksums differ, or there are duplicates
+	rows       uint64 // in the table
+	from, last uint64 // sequences of the first and last event in the log
+	messages   uint64 // events in the log, including duplicates
+}
+
+// Differs reports whether log and table differed in this hour before any repair.
+func (h *Hour) Differs() bool { return h.Missing+h.Double+h.Extra > 0 }
+
+// RollUpReport compares a roll-up with its table.
+type RollUpReport struct {
+	RollUp string        `json:"roll_up"`
+	Table  string        `json:"table"`
+	From   time.Time     `json:"from"`  // start of the compared period
+	Hours  []*RollUpHour `json:"hours"` // hours that differ, by time
+
+	// Busy counts rows that may differ: a store wrote to them during every comparison.
+	Busy uint64 `json:"busy,omitempty"`
+}
+
+// RollUpHour is an hour in which a roll-up differs from its table.
+type RollUpHour struct {
+	At      time.Time `json:"at,omitzero"`       // start; zero if the rows have no hour
+	Missing uint64    `json:"missing,omitempty"` // rows that the roll-up lacks
+	Wrong   uint64    `json:"wrong,omitempty"`   // rows with wrong values
+	Extra   uint64    `json:"extra,omitempty"`   // rows without any row in the table
+	Keys    []string  `json:"keys"`              // of the first few rows
+	Mended  bool      `json:"mended,omitempty"`  // a repair removed the difference
+}
+
+// maxListed bounds the lists of a report.
+const maxListed = 10
+
+// appendLimited appends IDs to a list up to maxListed.
+func appendLimited(list *[]string, ids ...string) {
+	*list = append(*list, ids[:min(len(ids), maxListed-len(*list))]...)
+}
+
+// Different returns the number of hours of tables and roll-ups that differed, and the number of
+// those that still differ.
+func (r *Report) Different() (found, left int) {
+	count := func(differs, mended bool) {
+		if differs {
+			found++
+			if !mended {
+				left++
+			}
+		}
+	}
+	for _, s := range r.Streams {
+		for _, t := range s.Tables {
+			for _, h := range t.Hours {
+				count(h.Differs(), h.Mended)
+			}
+		}
+		for _, u := range s.RollUps {
+			for _, h := range u.Hours {
+				count(true, h.Mended)
+			}
+		}
+	}
+	return found, left
+}
+
+// Busy returns the number of rows of roll-ups that could not be compared.
+func (r *Report) Busy() (rows uint64) {
+	for _, s := range r.Streams {
+		for _, u := range s.RollUps {
+			rows += u.Busy
+		}
+	}
+	return rows
+}
+
+// Checksum is the sum of the hashes of events modulo 2^64, in JSON sixteen hex digits.
+type Checksum uint64
+
+// String returns sixteen hex digits.
+func (c Checksum) String() string { return fmt.Sprintf("%016x", uint64(c)) }
+
+// MarshalText encodes the checksum as sixteen hex digits.
+func (c Checksum) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText decodes the result of MarshalText.
+func (c *Checksum) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseUint(string(text), 16, 64)
+	if err != nil {
+		return fmt.Errorf("decode checksum: %w", err)
+	}
+	*c = Checksum(n)
+	return nil
+}

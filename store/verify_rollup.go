@@ -1,0 +1,340 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// rollUpCheck compares one roll-up with the rows that its view computes from the table now.
+type rollUpCheck struct {
+	*Verifier
+	rollUp
+	source     *eventTable
+	query      string            // of the view, reading sources only
+	aggregates []columnAggregate // of its columns without the key
+	written    uint64            // last sequence of the source's stream that a store has written
+}
+
+// columnAggregate is the final value of a column of a roll-up.
+type columnAggregate struct {
+	sql     string
+	isFloat bool // its last digits depend on the order of a sum
+}
+
+// differingRow is a row of a roll-up that differs.
+type differingRow struct {
+	Hour     int64  `ch:"hour"`   // 0 if the rows have no hour
+	Key      string `ch:"name"`   // a tuple in SQL
+	Rolled   uint64 `ch:"rolled"` // rows in the roll-up
+	Computed uint64 `ch:"made"`   // rows that the view computes
+}
+
+// rollUpPart is the part of a roll-up that is compared at once: a window, or a slice of the keys
+// if the rows have no hour.
+type rollUpPart struct {
+	sourceCondition string // for rows of the table
+	condition       string // for rows of the roll-up, and those that its view computes
+}
+
+// verifyRollUps compares the roll-ups of a table with it. With Repair it repairs them.
+func (v *Verifier) verifyRollUps(
+	ctx context.Context, t *eventTable, written uint64, kept hourRange, windows []window,
+) (all []*RollUpReport, err error) {
+	queries := make(map[string]string)
+	for _, r := range rollUps[t.name] {
+		query, err := v.database.viewQuery(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		for name, source := range queries {
+			reference := regexp.MustCompile(`FROM \S+\.` + name + ` AS `)
+			query = reference.ReplaceAllLiteralString(query, "FROM ("+source+") AS ")
+		}
+		queries[r.name] = query
+
+		c := &rollUpCheck{Verifier: v, rollUp: r, source: t, query: query, written: written}
+		report, err := c.verify(ctx, kept, windows)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.name, err)
+		}
+		all = append(all, report)
+	}
+	return all, nil
+}
+
+func (c *rollUpCheck) verify(
+	ctx context.Context, kept hourRange, windows []window,
+) (*RollUpReport, error) {
+	var err error
+	if c.aggregates, err = c.readAggregates(ctx); err != nil {
+		return nil, err
+	}
+	if c.time != "" {
+		own, err := c.database.keptHours(ctx, c.name, c.time, c.options.Since)
+		if err != nil {
+			return nil, err
+		}
+		kept.from = max(kept.from, own.from)
+		kept.until = min(kept.until, own.until, math.MaxUint32/3600)
+	}
+
+	report := &RollUpReport{
+		RollUp: c.name,
+		Table:  c.source.name,
+		From:   hourStart(kept.from),
+		Hours:  []*RollUpHour{},
+	}
+	for i, w := range windows {
+		c.options.Progress(c.name, uint64(i), uint64(len(windows)))
+		p, ok := c.part(w, kept, i, len(windows))
+		if !ok {
+			continue
+		}
+		rows, busy, err := c.differingRows(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		hours := groupByHour(rows)
+		if len(hours) > 0 && c.options.Repair {
+			if busy, err = c.repair(ctx, p, rows, hours); err != nil {
+				return nil, err
+			}
+		}
+		report.Hours = append(report.Hours, hours...)
+		report.Busy += uint64(len(busy))
+	}
+	return report, nil
+}
+
+// repair repairs rows that differ, and sets Mended of their hours. It returns the busy rows of
+// the part.
+func (c *rollUpCheck) repair(
+	ctx context.Context, p rollUpPart, rows []differingRow, hours []*RollUpHour,
+) (busy []differingRow, err error) {
+	left, busy, err := c.repairRows(ctx, p, rows)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range hours {
+		isOfHour := func(r differingRow) bool { return r.start().Equal(h.At) }
+		h.Mended = !slices.ContainsFunc(left, isOfHour) && !slices.ContainsFunc(busy, isOfHour)
+		c.log.Info("roll-up repaired", "table", c.name, "hour", h.At,
+			"missing", h.Missing, "wrong", h.Wrong, "extra", h.Extra, "mended", h.Mended)
+	}
+	return busy, nil
+}
+
+// part returns the part of the roll-up that is compared with the window of index i. ok is false
+// if the part is empty.
+func (c *rollUpCheck) part(
+	w window, kept hourRange, i, windows int,
+) (p rollUpPart, ok bool) {
+	if c.time == "" {
+		slice := func(key string) string {
+			return fmt.Sprintf("cityHash64(%s) %% %d = %d", key, windows, i)
+		}
+		return rollUpPart{slice(c.sourceKey), slice(c.key)}, true
+	}
+	r := hourRange{max(w.from, kept.from), min(w.until, kept.until)}
+	condition := fmt.Sprintf(
+		"(%s >= toDateTime(%d, 'UTC') AND %[1]s < toDateTime(%[3]d, 'UTC'))",
+		c.time, r.from*3600, r.until*3600)
+	return rollUpPart{r.condition("at"), condition}, r.from < r.until
+}
+
+// start returns the start of the row's hour, or the zero time.
+func (r differingRow) start() time.Time {
+	if r.Hour == 0 {
+		return time.Time{}
+	}
+	return hourStart(r.Hour)
+}
+
+// groupByHour counts rows, which are sorted by hour.
+func groupByHour(rows []differingRow) (hours []*RollUpHour) {
+	for _, r := range rows {
+		if len(hours) == 0 || !hours[len(hours)-1].At.Equal(r.start()) {
+			hours = append(hours, &RollUpHour{At: r.start()})
+		}
+		h := hours[len(hours)-1]
+		switch {
+		case r.Rolled == 0:
+			h.Missing++
+		case r.Computed == 0:
+			h.Extra++
+		default:
+			h.Wrong++
+		}
+		appendLimited(&h.Keys, r.Key)
+	}
+	return hours
+}
+
+var aggregateType = regexp.MustCompile(`^(Simple)?AggregateFunction\((\w+)(\([^()]*\))?, `)
+
+// readAggregates returns the aggregates of the roll-up's columns.
+func (c *rollUpCheck) readAggregates(ctx context.Context) (all []columnAggregate, err error) {
+	var columns []struct {
+		Name string `ch:"name"`
+		Type string `ch:"type"`
+	}
+	err = c.database.Query(ctx, &columns, "SELECT name, type FROM system.columns "+
+		"WHERE database = currentDatabase() AND table = ? ORDER BY position", c.name)
+	if err != nil {
+		return nil, err
+	}
+	for _, column := range columns {
+		m := aggregateType.FindStringSubmatch(column.Type)
+		if m == nil {
+			continue // part of the key
+		}
+		function := m[2]
+		if m[1] == "" {
+			function += "Merge"
+		}
+		all = append(all, columnAggregate{
+			sql:     fmt.Sprintf("%s%s(%s)", function, m[3], column.Name),
+			isFloat: strings.Contains(column.Type, "Float"),
+		})
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s has no aggregates", c.name)
+	}
+	return all, nil
+}
+
+const (
+	maxAttempts     = 20 // to compare rows while stores write to them
+	attemptInterval = 50 * time.Millisecond
+)
+
+// differingRows returns the rows of a part that differ, by hour and key. A batch reaches the
+// table before the roll-up. Therefore a comparison of a row counts only if the table has no row
+// for it beyond the position from before the comparison. A row for which no comparison counts is
+// busy: it is recent, or a batch takes long.
+func (c *rollUpCheck) differingRows(
+	ctx context.Context, p rollUpPart,
+) (rows, busy []differingRow, err error) {
+	var open map[string]bool // keys without a comparison that counts; nil: all
+	err = c.retryBusy(ctx, func() (bool, error) {
+		position, err := c.position(ctx)
+		if err != nil {
+			return false, err
+		}
+		busy = nil
+		var differing []differingRow
+		err = c.database.Query(ctx, &differing, c.comparison(p))
+		if err != nil || len(differing) == 0 {
+			return true, err
+		}
+		inFlight, err := c.keysInFlight(ctx, p, position)
+		if err != nil {
+			return false, err
+		}
+		left := make(map[string]bool)
+		for _, r := range differing {
+			switch {
+			case open != nil && !open[r.Key]:
+			case inFlight[r.Key]:
+				left[r.Key] = true
+				busy = append(busy, r)
+			default:
+				rows = append(rows, r)
+			}
+		}
+		open = left
+		return len(open) == 0, nil
+	})
+	slices.SortFunc(rows, func(a, b differingRow) int {
+		return cmp.Or(cmp.Compare(a.Hour, b.Hour), strings.Compare(a.Key, b.Key))
+	})
+	return rows, busy, err
+}
+
+// retryBusy calls attempt until it is done, at most maxAttempts times.
+func (c *rollUpCheck) retryBusy(
+	ctx context.Context, attempt func() (done bool, err error),
+) error {
+	tick := time.NewTicker(attemptInterval)
+	defer tick.Stop()
+	for range maxAttempts {
+		if done, err := attempt(); done || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// position is the sequence up to which no store writes the source any more.
+func (c *rollUpCheck) position(ctx context.Context) (uint64, error) {
+	position, err := c.database.Position(ctx, c.source.streams[0])
+	return max(position, c.written), err
+}
+
+// keysInFlight returns the keys of a part for which the source has rows beyond a position.
+func (c *rollUpCheck) keysInFlight(
+	ctx context.Context, p rollUpPart, position uint64,
+) (map[string]bool, error) {
+	var keys []struct {
+		Key string `ch:"name"`
+	}
+	err := c.database.Query(ctx, &keys, fmt.Sprintf(
+		"SELECT DISTINCT toString(%s) AS name FROM %s WHERE sequence > %d AND %s",
+		c.sourceKey, c.source.name, position, p.sourceCondition))
+	all := make(map[string]bool, len(keys))
+	for _, k := range keys {
+		all[k.Key] = true
+	}
+	return all, err
+}
+
+// comparison selects the rows of a part that differ. It compares floating-point values to nine
+// digits.
+func (c *rollUpCheck) comparison(p rollUpPart) string {
+	var values, pairs, unequal []string
+	for i, a := range c.aggregates {
+		values = append(values, fmt.Sprintf("%s AS v%d", a.sql, i))
+		pairs = append(pairs, fmt.Sprintf(
+			"anyIf(v%d, side = 0) AS a%[1]d, anyIf(v%[1]d, side = 1) AS b%[1]d", i))
+		differ := fmt.Sprintf("a%d != b%[1]d", i)
+		if a.isFloat {
+			differ = fmt.Sprintf(
+				"abs(a%d - b%[1]d) > 1e-9 * greatest(abs(a%[1]d), abs(b%[1]d))", i)
+		}
+		unequal = append(unequal, fmt.Sprintf(
+			"isNull(a%d) != isNull(b%[1]d) OR ifNull(%s, 0)", i, differ))
+	}
+
+	hour := "toInt64(0)"
+	if c.time != "" {
+		hour = "toInt64(intDiv(toUnixTimestamp(" + c.time + "), 3600))"
+	}
+	side := func(n int, from string) string {
+		return fmt.Sprintf("SELECT %d AS side, %s AS id, %s AS its_hour, %s FROM %s "+
+			"WHERE %s GROUP BY id, its_hour",
+			n, c.key, hour, strings.Join(values, ", "), from, p.condition)
+	}
+	return fmt.Sprintf("SELECT its_hour AS hour, toString(id) AS name, rolled, made FROM ("+
+		"SELECT id, its_hour, countIf(side = 0) AS rolled, countIf(side = 1) AS made, %s "+
+		"FROM (%s UNION ALL %s) GROUP BY id, its_hour) "+
+		"WHERE rolled != made OR %s ORDER BY hour, name%s",
+		strings.Join(pairs, ", "), side(0, c.name), side(1, "("+c.query+")"),
+		strings.Join(unequal, " OR "), c.filterSource(p.sourceCondition))
+}
+
+// filterSource is the setting that limits the rows that a statement reads from the source.
+func (c *rollUpCheck) filterSource(condition string) string {
+	return fmt.Sprintf(" SETTINGS additional_table_filters = {'%s': '%s'}",
+		c.source.name, strings.ReplaceAll(condition, "'", `\'`))
+}

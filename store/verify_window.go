@@ -1,0 +1,191 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// hourRange is a range of hours, counted from 1970: from <= hour < until.
+type hourRange struct{ from, until int64 }
+
+func (r hourRange) contains(hour int64) bool { return hour >= r.from && hour < r.until }
+
+// condition is the SQL condition that the time in a column lies in the range.
+func (r hourRange) condition(column string) string {
+	const nanos = int64(time.Hour)
+	from, until := max(r.from, 0), min(r.until, math.MaxInt64/nanos)
+	return fmt.Sprintf("(%s >= fromUnixTimestamp64Nano(toInt64(%d), 'UTC') "+
+		"AND %[1]s < fromUnixTimestamp64Nano(toInt64(%[3]d), 'UTC'))",
+		column, from*nanos, until*nanos)
+}
+
+// hourStart returns the start of an hour that is counted from 1970.
+func hourStart(hour int64) time.Time { return time.Unix(hour*3600, 0).UTC() }
+
+// window is a range of hours whose rows are compared at once. If a single hour has too many
+// rows, its window is divided into slices.
+type window struct {
+	hourRange
+	slices uint64 // at least 1
+}
+
+// sliceCondition is the SQL condition that an event belongs to a slice of the window.
+func (w window) sliceCondition(i uint64) string {
+	if w.slices <= 1 {
+		return "1"
+	}
+	return fmt.Sprintf("halfMD5(event_id) %% %d = %d", w.slices, i)
+}
+
+// hourSQL is hourOf in SQL.
+const hourSQL = "intDiv(toUnixTimestamp64Nano(at), 3600000000000)"
+
+var ttlClause = regexp.MustCompile(` TTL (.*?)(?: SETTINGS |$)`)
+
+// keptHours returns the hours whose rows a table keeps for at least another hour, limited to
+// those that started within since (0: no limit). timeColumn is the column of the TTL.
+//
+// A TTL is computed in 32-bit seconds. Rows beyond that expire unpredictably, so the range ends
+// before.
+func (d *Database) keptHours(
+	ctx context.Context, table, timeColumn string, since time.Duration,
+) (hourRange, error) {
+	all := hourRange{0, math.MaxInt64}
+	if since > 0 {
+		all.from = hourOf(time.Now().Add(-since)) + 1
+	}
+
+	var engine []struct {
+		Full string `ch:"engine_full"`
+	}
+	err := d.Query(ctx, &engine, "SELECT engine_full FROM system.tables "+
+		"WHERE database = currentDatabase() AND name = ?", table)
+	if err != nil {
+		return all, err
+	}
+	if len(engine) != 1 {
+		return all, fmt.Errorf("%d tables have the name %s, want 1", len(engine), table)
+	}
+	m := ttlClause.FindStringSubmatch(engine[0].Full)
+	if m == nil {
+		return all, nil
+	}
+
+	const maxYears = 30 // longer than any TTL
+	var kept []struct {
+		Hours uint64 `ch:"hours"`
+		Now   uint32 `ch:"present"`
+	}
+	err = d.Query(ctx, &kept, fmt.Sprintf(
+		"SELECT max(number) AS hours, toUnixTimestamp(now()) AS present FROM ("+
+			"SELECT number, toDateTime64(toStartOfHour(now('UTC')), 9, 'UTC') "+
+			"- toIntervalHour(number) AS %s FROM numbers(%d)) "+
+			"WHERE %s > now('UTC') + toIntervalHour(1)", timeColumn, maxYears*366*24, m[1]))
+	if err != nil {
+		return all, fmt.Errorf("read the TTL of %s: %w", table, err)
+	}
+	hours := int64(kept[0].Hours)
+	all.from = max(all.from, int64(kept[0].Now)/3600-hours+1)
+	all.until = math.MaxUint32/3600 - hours - 48
+	return all, nil
+}
+
+// windows divides the kept hours of a table into windows by the number of rows.
+func (v *Verifier) windows(
+	ctx context.Context, log *logHours, t *eventTable, kept hourRange,
+) ([]window, error) {
+	var counts []struct {
+		Hour int64  `ch:"hour"`
+		Rows uint64 `ch:"n"`
+	}
+	err := v.database.Query(ctx, &counts, fmt.Sprintf(
+		"SELECT %s AS hour, count() AS n FROM %s "+
+			"WHERE %s AND %s AND sequence <= %d GROUP BY hour ORDER BY hour",
+		hourSQL, t.name, kept.condition("at"), t.fromStream(log.stream), log.position))
+	if err != nil {
+		return nil, err
+	}
+	rows := make(map[int64]uint64, len(counts))
+	for _, c := range counts {
+		rows[c.Hour] = c.Rows
+	}
+	return divide(kept, rows, v.options.windowRows), nil
+}
+
+// divide tiles a range with windows of at most maxRows rows. An hour with more rows gets its
+// own window.
+func divide(all hourRange, rows map[int64]uint64, maxRows uint64) (windows []window) {
+	w, size := window{hourRange: hourRange{all.from, all.from}, slices: 1}, uint64(0)
+	endWindow := func(until int64) {
+		if w.until = until; w.until > w.from {
+			windows = append(windows, w)
+		}
+		w, size = window{hourRange: hourRange{until, until}, slices: 1}, 0
+	}
+	for _, hour := range slices.Sorted(maps.Keys(rows)) {
+		n := rows[hour]
+		if size > 0 && size+n > maxRows {
+			endWindow(hour)
+		}
+		if size += n; n > maxRows {
+			endWindow(hour)
+			w.slices = (n + maxRows - 1) / maxRows
+			endWindow(hour + 1)
+		}
+	}
+	endWindow(all.until)
+	return windows
+}
+
+// addTableHours adds the counts of a table in a window to its hours. It distinguishes events by
+// hour and hash, one slice at a time.
+func (v *Verifier) addTableHours(
+	ctx context.Context, log *logHours, t *eventTable, w window, hours map[int64]*Hour,
+) error {
+	for i := range w.slices {
+		var found []struct {
+			Hour     int64  `ch:"hour"`
+			Rows     uint64 `ch:"all_rows"`
+			Events   uint64 `ch:"events"`
+			Checksum uint64 `ch:"checksum"`
+			Older    uint64 `ch:"older"`
+		}
+		where := strings.Join([]string{
+			w.condition("at"), w.sliceCondition(i), t.fromStream(log.stream),
+		}, " AND ")
+		err := v.database.Query(ctx, &found, fmt.Sprintf(
+			"SELECT hour, sum(copies) AS all_rows, countIf(place >= %[1]d) AS events, "+
+				"sumIf(hash, place >= %[1]d) AS checksum, countIf(place < %[1]d) AS older "+
+				"FROM (%s) GROUP BY hour",
+			log.first, distinctEvents(t, where, log.position)))
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			h := hours[f.Hour]
+			if h == nil {
+				h = &Hour{At: hourStart(f.Hour)}
+				hours[f.Hour] = h
+			}
+			h.rows += f.Rows
+			h.TableEvents += f.Events
+			h.TableChecksum += Checksum(f.Checksum)
+			h.Older += f.Older
+		}
+	}
+	return nil
+}
+
+// distinctEvents selects the events of a table up to a position: hour, hash, number of rows
+// (copies), and sequence of the first row (place).
+func distinctEvents(t *eventTable, where string, position uint64) string {
+	return fmt.Sprintf("SELECT %s AS hour, halfMD5(event_id) AS hash, count() AS copies, "+
+		"min(sequence) AS place FROM %s WHERE %s AND sequence <= %d GROUP BY hour, hash",
+		hourSQL, t.name, where, position)
+}

@@ -1,0 +1,244 @@
+package store
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// eventTable describes a table that the log fills, and its statements.
+type eventTable struct {
+	name    string
+	row     any                   // zero value of its row type
+	readers []func() columnReader // by column
+	key     string                // first column of the sorting key: second token of the subjects
+	insert  string
+	lookup  string // selects the stored rows with an event_id of a batch
+
+	streams []string // streams whose events fill it; if several, the rows have a column stream
+}
+
+// batchTable is the name of the external table that holds the event_ids of a lookup.
+const batchTable = "batch"
+
+// tables returns every table that the log fills, in the order of schemas.
+func tables() []*eventTable {
+	var all []*eventTable
+	for _, t := range schemas.Tables() {
+		all = append(all, newTable(t))
+	}
+	return all
+}
+
+func newTable(s schemas.Table) *eventTable {
+	t := &eventTable{name: s.Name, row: s.Row}
+	switch kind, _, _ := strings.Cut(s.Name, "_"); kind {
+	case "job":
+		t.key, t.streams = "job_id", []string{schemas.StreamJob}
+	case "node":
+		t.key, t.streams = "node", []string{schemas.StreamNode}
+	case "regressor":
+		t.key, t.streams = "target", []string{schemas.StreamRegressor}
+	}
+
+	columns := "event_id, sequence"
+	if t.name == "job_advice" { // logs from before the stream ADVICE hold advice in JOB
+		t.streams = []string{schemas.StreamJob, schemas.StreamAdvice}
+		columns += ", stream"
+	}
+	t.insert, t.readers = insertInto(t.name, s.Row), columnReaders(reflect.TypeOf(s.Row))
+	t.lookup = fmt.Sprintf("SELECT %s FROM %s WHERE %s IN (SELECT key FROM %s) "+
+		"AND event_id IN (SELECT event_id FROM %s)",
+		columns, t.name, t.key, batchTable, batchTable)
+	if t.name == "node_sample" {
+		// A job has few rows, but a node has no end of them: without the time range, a lookup
+		// would read all samples of its nodes. A duplicate has the timestamp of its original.
+		t.lookup += " AND at BETWEEN fromUnixTimestamp64Nano(?, 'UTC')" +
+			" AND fromUnixTimestamp64Nano(?, 'UTC')"
+	}
+	return t
+}
+
+// isFilledBy reports whether events of a stream fill the table.
+func (t *eventTable) isFilledBy(stream string) bool { return slices.Contains(t.streams, stream) }
+
+// fromStream returns the SQL condition for the rows of a stream.
+func (t *eventTable) fromStream(stream string) string {
+	if len(t.streams) == 1 {
+		return "1"
+	}
+	return fmt.Sprintf("stream = '%s'", stream)
+}
+
+// rowOf returns the row of an event. ok is false if the event belongs to another table.
+func (t *eventTable) rowOf(e schemas.Event) (row any, ok bool) {
+	name, row, ok := schemas.RowOf(e)
+	return row, ok && name == t.name
+}
+
+// insertInto returns the statement that inserts rows into the named table.
+func insertInto(name string, row any) string {
+	columns := strings.Join(columnNames(reflect.TypeOf(row)), ", ")
+	return fmt.Sprintf("INSERT INTO %s (%s)", name, columns)
+}
+
+// columnNames returns the ch tags of a row's fields.
+func columnNames(row reflect.Type) []string {
+	var names []string
+	for _, field := range columnFields(row) {
+		names = append(names, row.FieldByIndex(field).Tag.Get("ch"))
+	}
+	return names
+}
+
+// columnFields returns the index of the field of each column, including those of embedded
+// structs.
+func columnFields(row reflect.Type) [][]int {
+	var fields [][]int
+	for _, f := range reflect.VisibleFields(row) {
+		if !f.Anonymous && f.Tag.Get("ch") != "" {
+			fields = append(fields, f.Index)
+		}
+	}
+	return fields
+}
+
+// tableRows are the rows of a batch for one table, in the order of the log, without duplicates.
+type tableRows struct {
+	table *eventTable
+	rows  []eventRow
+	from  time.Time // earliest timestamp
+	until time.Time // latest timestamp
+}
+
+// eventRow is the row of an event, and its identity.
+type eventRow struct {
+	id       string // event_id
+	key      string // value of the column table.key
+	stream   string // if the table has a column for it
+	sequence uint64
+	at       time.Time // of the event
+	row      any
+}
+
+// storedRow is a row that a table already has.
+type storedRow struct {
+	EventID  string `ch:"event_id"`
+	Stream   string `ch:"stream"` // if the table has a column for it
+	Sequence uint64 `ch:"sequence"`
+}
+
+// groupByTable groups the records of a batch in the order of all. Of several records with the
+// same event_id it takes the first and counts the others as duplicates, by table. It leaves out
+// events without a table.
+func groupByTable(
+	all []*eventTable, stream string, records []bus.Record,
+) (groups []*tableRows, duplicates map[string]int) {
+	type identity struct{ table, id string }
+	byName := make(map[string]*tableRows)
+	seen := make(map[identity]bool, len(records))
+	duplicates = make(map[string]int)
+	for i := range records {
+		r := &records[i]
+		name, row, ok := schemas.RowOf(r.Event)
+		if !ok {
+			continue
+		}
+		event := identity{name, r.Event.ID()}
+		if seen[event] {
+			duplicates[name]++
+			continue
+		}
+		seen[event] = true
+		g := byName[name]
+		if g == nil {
+			g = &tableRows{}
+			byName[name] = g
+		}
+		g.add(stream, r, row)
+	}
+
+	for _, t := range all {
+		if g := byName[t.name]; g != nil {
+			g.table = t
+			groups = append(groups, g)
+		}
+	}
+	return groups, duplicates
+}
+
+// add appends the row of a record of a stream.
+func (g *tableRows) add(stream string, r *bus.Record, row any) {
+	_, rest, _ := strings.Cut(r.Subject, ".")
+	key, _, _ := strings.Cut(rest, ".")
+	added := eventRow{
+		id:       r.Event.ID(),
+		key:      key,
+		sequence: r.Sequence,
+		at:       r.Event.Stamped().At,
+		row:      row,
+	}
+	if a, ok := row.(*schemas.AdviceRow); ok {
+		a.Stream, added.stream = stream, stream
+	}
+	g.append(added)
+}
+
+func (g *tableRows) append(r eventRow) {
+	if len(g.rows) == 0 || r.at.Before(g.from) {
+		g.from = r.at
+	}
+	if len(g.rows) == 0 || r.at.After(g.until) {
+		g.until = r.at
+	}
+	if len(g.rows) == cap(g.rows) { // double: append grows a long slice by a quarter only
+		g.rows = slices.Grow(g.rows, max(16, len(g.rows)))
+	}
+	g.rows = append(g.rows, r)
+}
+
+// withoutDuplicates returns the rows without those that are stored at a different sequence. A
+// row that is stored at its own sequence was written by an earlier attempt of the batch.
+func (g *tableRows) withoutDuplicates(stored []storedRow) []any {
+	byID := make(map[string][]storedRow, len(stored))
+	for _, s := range stored {
+		byID[s.EventID] = append(byID[s.EventID], s)
+	}
+	rows := make([]any, 0, len(g.rows))
+	for i := range g.rows {
+		r := &g.rows[i]
+		own := storedRow{r.id, r.stream, r.sequence}
+		isOther := func(s storedRow) bool { return s != own }
+		if !slices.ContainsFunc(byID[r.id], isOther) {
+			rows = append(rows, r.row)
+		}
+	}
+	return rows
+}
+
+// missing returns the rows that are not stored.
+func (g *tableRows) missing(stored []storedRow) (rows []eventRow) {
+	isStored := make(map[string]bool, len(stored))
+	for _, s := range stored {
+		isStored[s.EventID] = true
+	}
+	for i := range g.rows {
+		if !isStored[g.rows[i].id] {
+			rows = append(rows, g.rows[i])
+		}
+	}
+	return rows
+}
+
+func rowValues(rows []eventRow) []any {
+	values := make([]any, len(rows))
+	for i := range rows {
+		values[i] = rows[i].row
+	}
+	return values
+}
