@@ -68,8 +68,8 @@ type Gateway struct {
 	resuming  chan struct{} // semaphore of the clients that resume
 }
 
-// New returns a Gateway that uses the bus. It starts nothing. It returns an error if an allowed host
-// is invalid or a metric is already registered. reg may be nil.
+// New returns a Gateway that uses the bus. It starts nothing. It returns an error if an allowed
+// host is invalid or a metric is already registered. reg may be nil.
 func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*Gateway, error) {
 	if o.KeepAlive <= 0 {
 		o.KeepAlive = 15 * time.Second

@@ -59,9 +59,9 @@ func (h hostNames) allows(host string) bool {
 	return err == nil
 }
 
-// checkHost rejects a request for an unknown host name. Tokens make the check unnecessary, because a
-// browser sends the cookie only to the gateway's own name. So does TLS, because the certificate is
-// valid only for that name.
+// checkHost rejects a request for an unknown host name. Tokens make the check unnecessary, because
+// a browser sends the cookie only to the gateway's own name. So does TLS, because the certificate
+// is valid only for that name.
 func (g *Gateway) checkHost(r *http.Request) error {
 	if g.options.Tokens != nil || r.TLS != nil || g.hosts.allows(r.Host) {
 		return nil

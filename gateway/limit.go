@@ -20,16 +20,16 @@ type tokenBucket struct {
 	updatedAt time.Time
 }
 
-// maxBuckets bounds the memory of the limiter. When it is reached, full buckets are deleted; if none
-// is full, all are.
+// maxBuckets bounds the memory of the limiter. When it is reached, full buckets are deleted; if
+// none is full, all are.
 const maxBuckets = 20_000
 
 func newLimiter(rate float64) *limiter {
 	return &limiter{rate: rate, buckets: map[string]*tokenBucket{}}
 }
 
-// allow reports whether a client may send a request now. If not, it returns how long the client must
-// wait.
+// allow reports whether a client may send a request now. If not, it returns how long the client
+// must wait.
 func (l *limiter) allow(client string, now time.Time) (wait time.Duration, ok bool) {
 	if l.rate <= 0 {
 		return 0, true

@@ -124,8 +124,8 @@ type rankedNode struct {
 	load float64
 }
 
-// list returns a page of nodes. It returns an error if nodes are sorted by load and the node named by
-// after is unknown.
+// list returns a page of nodes. It returns an error if nodes are sorted by load and the node named
+// by after is unknown.
 func (t *nodeTable) list(q *nodeQuery, now time.Time) (NodeList, error) {
 	l := NodeList{Nodes: []NodeStatus{}}
 	found, err := t.find(q, now, &l)

@@ -40,8 +40,8 @@ func (f *failedSubmission) Error() string   { return f.cause.Error() }
 func (f *failedSubmission) Unwrap() []error { return []error{f.response, f.cause} }
 
 // submit is POST /api/v1/jobs: it forwards a job request to the advisor and responds with the
-// recorded advice. The gateway adds a missing job ID before, so that a client without a response can
-// retry.
+// recorded advice. The gateway adds a missing job ID before, so that a client without a response
+// can retry.
 func (g *Gateway) submit(w http.ResponseWriter, r *http.Request) error {
 	body, err := g.readBody(w, r)
 	if err != nil {
@@ -90,8 +90,8 @@ func readKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// withJobID returns the job ID of a request, and the request with that ID. If the body has no ID, it
-// is derived from the key, or random without a key.
+// withJobID returns the job ID of a request, and the request with that ID. If the body has no ID,
+// it is derived from the key, or random without a key.
 func withJobID(body json.RawMessage, key, user string) (string, json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
@@ -133,8 +133,8 @@ func jobIDOfKey(user, key string) string {
 	return schemas.JobIDPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:size]))
 }
 
-// submissionError adds the job ID to an error after which the job may be recorded. For a conflict it
-// names the idempotency key.
+// submissionError adds the job ID to an error after which the job may be recorded. For a conflict
+// it names the idempotency key.
 func submissionError(w http.ResponseWriter, err error, id, key string) error {
 	response := *schemas.AsError(err)
 	switch response.Code {

@@ -68,8 +68,8 @@ type userToken struct {
 }
 
 // ReadTokens reads a token file. Each line contains the sha256 of a token in hex, the user, and the
-// role reader, submitter or admin; # starts a comment. An error contains the line number but not the
-// content of the line.
+// role reader, submitter or admin; # starts a comment. An error contains the line number but not
+// the content of the line.
 func ReadTokens(file string) (*Tokens, error) {
 	f, err := os.Open(file)
 	if err != nil {

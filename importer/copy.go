@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// rejectCopies rejects a run with exactly the time of an earlier one. In Courier's published study a
-// script repeated the previous time for a log without one. Times with few digits coincide by chance,
-// so the times need enough digits that a coincidence in the import has a probability below one in a
-// thousand.
+// rejectCopies rejects a run with exactly the time of an earlier one. In Courier's published study
+// a script repeated the previous time for a log without one. Times with few digits coincide by
+// chance, so the times need enough digits that a coincidence in the import has a probability below
+// one in a thousand.
 func (r *Reader) rejectCopies() {
 	first := map[string]*Run{}
 	enough := max(minDigits, math.Log10(1000*float64(len(r.runs))))

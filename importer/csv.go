@@ -15,8 +15,8 @@ import (
 	"courier/schemas"
 )
 
-// csv reads a table with a header. With a column of epoch numbers each row is an epoch, and rows with
-// the same run_id are a run; otherwise each row is a run.
+// csv reads a table with a header. With a column of epoch numbers each row is an epoch, and rows
+// with the same run_id are a run; otherwise each row is a run.
 func (r *Reader) csv(name string, in io.Reader) error {
 	b := bufio.NewReaderSize(in, 64<<10)
 	begin, err := b.Peek(b.Size())

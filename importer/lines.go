@@ -10,8 +10,8 @@ import (
 // maxLine is the maximum length of a line; Spark writes whole query plans.
 const maxLine = 16 << 20
 
-// eachLine calls do for every line that is not blank, with its number from 1. The line is valid only
-// during the call; it is nil if it exceeds maxLine.
+// eachLine calls do for every line that is not blank, with its number from 1. The line is valid
+// only during the call; it is nil if it exceeds maxLine.
 func eachLine(in io.Reader, do func(number int, line []byte)) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	var line []byte

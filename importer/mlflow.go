@@ -202,9 +202,9 @@ func files(dir fs.FS, at string) (map[string]string, error) {
 	return found, err
 }
 
-// curves derives the epochs of a run from its metrics: from the first of epoch time, accuracy and loss
-// with a value per epoch. Without an epoch time, an epoch lasts from the previous value to its own.
-// The first epoch then begins at the start of the run and includes the start-up.
+// curves derives the epochs of a run from its metrics: from the first of epoch time, accuracy and
+// loss with a value per epoch. Without an epoch time, an epoch lasts from the previous value to its
+// own. The first epoch then begins at the start of the run and includes the start-up.
 func (r *Reader) curves(d *draft, metrics map[string]string) *Refusal {
 	byField := map[string][]metricPoint{}
 	for field, name := range columnsOf(slices.Sorted(maps.Keys(metrics)), r.o.Columns) {

@@ -94,8 +94,8 @@ func Detect(name string, begin []byte) string {
 	return ""
 }
 
-// File reads a source of a format other than FormatAuto and FormatMLflow. It returns only I/O errors
-// and invalid options; Finish returns rejected runs.
+// File reads a source of a format other than FormatAuto and FormatMLflow. It returns only I/O
+// errors and invalid options; Finish returns rejected runs.
 func (r *Reader) File(format, name string, in io.Reader) error {
 	if format == FormatCSV {
 		return r.csv(name, in)

@@ -57,8 +57,8 @@ func duration(seconds float64) time.Duration {
 // EndID returns the identity of the last event of the run.
 func (r *Run) EndID() string { return schemas.EndedID(r.JobID, r.Number, r.Outcome) }
 
-// Events returns the run's events in the order of publication. The last one is the end, so that a log
-// that contains the end contains the whole run.
+// Events returns the run's events in the order of publication. The last one is the end, so that a
+// log that contains the end contains the whole run.
 func (r *Run) Events() []schemas.Event {
 	if r.kept != nil {
 		return r.kept

@@ -15,8 +15,8 @@ import (
 )
 
 // spark reads an event log of Spark (core/util/JsonProtocol). Its application is one run. The
-// processes are the cores of the executors, the nodes their hosts, and the time before the first job
-// is the start-up. An epoch consists of the jobs with its number in the description or group
+// processes are the cores of the executors, the nodes their hosts, and the time before the first
+// job is the start-up. An epoch consists of the jobs with its number in the description or group
 // ("epoch 3"); without any, only the total time is known. Model and batch size come from Spark
 // properties that the user names, or from the arguments of the command.
 func (r *Reader) spark(name string, in io.Reader) error {
@@ -264,8 +264,8 @@ func milliseconds(n int64) string {
 	return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64)
 }
 
-// epochs derives the epochs from their jobs. An epoch begins at the end of the previous one, so that
-// it includes the work of the driver between them; the first begins with its first job.
+// epochs derives the epochs from their jobs. An epoch begins at the end of the previous one, so
+// that it includes the work of the driver between them; the first begins with its first job.
 func (a *application) epochs(found map[int]*sparkJob) *Refusal {
 	begin := int64(0)
 	for _, number := range slices.Sorted(maps.Keys(found)) {
