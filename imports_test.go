@@ -45,9 +45,10 @@ var house = map[string][]string{
 	"deploy/containers":           {},
 	"workloads/digits":            {},
 	"workloads/digits/cmd/digits": {"workloads/digits"},
+	"services/certs":              {"bus", "schemas"},
 	"services":                    {},
 	"services/courier": {
-		"services", "schemas", "bus", "bus/server", "spool", "runner", "runner/output",
+		"services", "services/certs", "schemas", "bus", "bus/server", "spool", "runner", "runner/output",
 		"collector", "importer", "store", "store/engine", "store/engine/host",
 		"trainer", "advisor", "gateway", "regress", "regress/table", "report", "replay",
 		"simulate", "simulate/drift", "workloads/digits",

@@ -59,8 +59,8 @@ func (o *Options) credentials() ([]nats.Option, error) {
 		o.User = UserOf(o.SeedFile)
 	}
 	if !schemas.ValidToken(o.User) {
-		return nil, fmt.Errorf("%w: user %q is not a name of 1 to 64 characters from a-z, 0-9, _ and -: "+
-			"name the user of the seed", ErrIdentity, o.User)
+		return nil, fmt.Errorf("%w: user %q is not a name of 1 to 64 characters "+
+			"from a-z, 0-9, _ and -: name the user of the seed", ErrIdentity, o.User)
 	}
 	inbox := nats.CustomInboxPrefix(schemas.InboxPrefix(o.User))
 	return append(options, sign, inbox), nil

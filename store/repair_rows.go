@@ -16,7 +16,9 @@ import (
 //
 // A restore may be repeated at any point. The suffix of the side table distinguishes concurrent
 // callers.
-func (d *Database) restore(ctx context.Context, t *eventTable, rows []eventRow, suffix string) error {
+func (d *Database) restore(
+	ctx context.Context, t *eventTable, rows []eventRow, suffix string,
+) error {
 	values := rowValues(rows)
 	return d.attachSideTable(ctx, t.name, suffix, func(side string) error {
 		settings := clickhouse.Settings{"max_partitions_per_insert_block": 0}

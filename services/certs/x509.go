@@ -1,4 +1,4 @@
-package main
+package certs
 
 import (
 	"crypto"
@@ -28,7 +28,7 @@ type authority struct {
 
 // certificates creates absent certificates, and the authority if one of them needs it: the key of
 // the authority may be kept elsewhere.
-func (d *certsDir) certificates(hosts []string) error {
+func (d *directory) certificates(hosts []string) error {
 	var a *authority
 	local := []string{"localhost", "127.0.0.1", "::1"}
 	nats := append([]string{
@@ -77,7 +77,7 @@ func (d *certsDir) certificates(hosts []string) error {
 }
 
 // authority reads the authority, or creates it.
-func (d *certsDir) authority() (*authority, error) {
+func (d *directory) authority() (*authority, error) {
 	if !d.has("ca.crt") {
 		template := &x509.Certificate{
 			Subject:               pkix.Name{CommonName: "Courier"},
@@ -120,7 +120,7 @@ func leaf(name string, hosts []string, usages []x509.ExtKeyUsage) *x509.Certific
 }
 
 // sign creates a key and a certificate, signed by an authority, or by itself if a is nil.
-func (d *certsDir) sign(a *authority, name string, template *x509.Certificate) error {
+func (d *directory) sign(a *authority, name string, template *x509.Certificate) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err

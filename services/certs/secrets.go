@@ -1,4 +1,4 @@
-package main
+package certs
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ var tableUsers = []string{"courier", "trainer", "reader"}
 
 // secret creates the file of a secret if it is absent, 260 random bits as letters and digits. It
 // returns the SHA-256 of the secret in hex.
-func (d *certsDir) secret(name string) (string, error) {
+func (d *directory) secret(name string) (string, error) {
 	if !d.has(name) {
 		if err := d.add(name, []byte(rand.Text()+rand.Text()+"\n")); err != nil {
 			return "", err
@@ -41,7 +41,7 @@ func (d *certsDir) secret(name string) (string, error) {
 
 // tokens creates a token for each person, the operator and prometheus, and the file of tokens for
 // the gateway.
-func (d *certsDir) tokens(persons []string) error {
+func (d *directory) tokens(persons []string) error {
 	text := strings.Builder{}
 	text.WriteString("# Tokens of the gateway: sha256, user, role (reader, submitter or admin).\n")
 	for _, user := range append(slices.Clone(persons), schemas.Operator, scraper) {
@@ -63,7 +63,7 @@ func (d *certsDir) tokens(persons []string) error {
 
 // passwords creates a password for each user of ClickHouse, and server settings with their hashes,
 // which replace the passwords from the environment.
-func (d *certsDir) passwords() error {
+func (d *directory) passwords() error {
 	text := strings.Builder{}
 	text.WriteString("<!-- Passwords in the place of those in users.xml and trainer.xml, which" +
 		" are read before. -->\n<clickhouse>\n  <users>\n")
@@ -98,7 +98,7 @@ var containerFiles = map[string][]string{
 // containers copies the files of each container into its own folder. Containers run as users that
 // do not exist on this machine, so the copies are world-readable. The folder above them can only be
 // entered by its owner, and a container only sees its own folder.
-func (d *certsDir) containers() error {
+func (d *directory) containers() error {
 	above := d.file("containers")
 	if err := errors.Join(os.MkdirAll(above, 0o700), os.Chmod(above, 0o700)); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (d *certsDir) containers() error {
 }
 
 // copy replaces a file atomically by a copy of another.
-func (d *certsDir) copy(from, to string) error {
+func (d *directory) copy(from, to string) error {
 	data, err := os.ReadFile(d.file(from))
 	if errors.Is(err, fs.ErrNotExist) && from == "users.conf" {
 		return fmt.Errorf("there is no %s: create it with --rights", from)

@@ -1,0 +1,231 @@
+// Package certs creates the credentials of a secured cluster: a certificate authority, certificates,
+// nkey seeds of NATS users with their permissions, tokens of the gateway and passwords of
+// ClickHouse. Create never replaces an existing file, so that it can be called again to add a person.
+// Only the owner can read the files. The command courier certs is its only caller, and tests that
+// command with real servers.
+package certs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// Options say which credentials are created.
+type Options struct {
+	Dir        string   // created if absent
+	Persons    []string // who submit jobs, besides worker
+	Hosts      []string // further names and addresses of the servers
+	Rights     string   // file with the permissions of NATS users; empty: do not write them
+	Containers bool     // also fill the folder of each container of docker-compose.secure.yml
+	Days       int      // validity of certificates, 1 or more
+}
+
+// natsUsers are the users of deploy/nats/users.conf apart from persons; their nkeys are variables
+// in that file.
+var natsUsers = []string{
+	"advisor",
+	"store",
+	"trainer",
+	"collector",
+	"gateway",
+	schemas.Operator,
+	"system",
+}
+
+// worker is the person for whom the containers of the local cluster run jobs. The block of worker in
+// the permissions is the template for every other person.
+const worker = "worker"
+
+// Create creates the absent credentials. It returns a line for each file.
+func Create(o Options) ([]string, error) {
+	taken := append(slices.Clone(natsUsers), scraper)
+	for _, p := range o.Persons {
+		if !schemas.ValidToken(p) || slices.Contains(taken, p) {
+			return nil, fmt.Errorf("--person %q: want a name of 1 to 64 of a-z, 0-9, _ and -, and"+
+				" none of %s", p, strings.Join(taken, ", "))
+		}
+	}
+	if o.Days < 1 {
+		return nil, fmt.Errorf("--days %d: want 1 or more", o.Days)
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+
+	d := &directory{path: o.Dir, until: time.Now().AddDate(0, 0, o.Days)}
+	if err := d.certificates(o.Hosts); err != nil {
+		return nil, err
+	}
+	persons, err := d.persons(o.Persons)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.users(persons, o.Rights); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(d.tokens(persons), d.passwords()); err != nil {
+		return nil, err
+	}
+	if o.Containers {
+		if err := d.containers(); err != nil {
+			return nil, fmt.Errorf("--containers: %w", err)
+		}
+	}
+	return d.lines, nil
+}
+
+// directory is the directory of the credentials.
+type directory struct {
+	path  string
+	until time.Time // end of the validity of certificates
+	lines []string  // of the report
+}
+
+func (d *directory) file(name string) string { return filepath.Join(d.path, name) }
+
+func (d *directory) report(format string, args ...any) {
+	d.lines = append(d.lines, fmt.Sprintf(format, args...))
+}
+
+// has reports whether a file exists, which is then kept.
+func (d *directory) has(name string) bool {
+	_, err := os.Lstat(d.file(name))
+	if err == nil {
+		d.report("kept     %s", d.file(name))
+	}
+	return err == nil
+}
+
+// add creates a file that only its owner can read.
+func (d *directory) add(name string, data []byte) error {
+	f, err := os.OpenFile(d.file(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	d.report("created  %s", d.file(name))
+	return nil
+}
+
+// put adds a file that is derived from others. If an existing one differs, the new one is written
+// beside it.
+func (d *directory) put(name string, data []byte) error {
+	old, err := os.ReadFile(d.file(name))
+	if errors.Is(err, os.ErrNotExist) {
+		return d.add(name, data)
+	}
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(old, data) {
+		d.report("kept     %s", d.file(name))
+		return nil
+	}
+	if err := os.WriteFile(d.file(name+".new"), data, 0o600); err != nil {
+		return err
+	}
+	d.report("differs  %s: the new version is in %s.new", d.file(name), name)
+	return nil
+}
+
+// persons returns the given persons, and those that have a seed already.
+func (d *directory) persons(wanted []string) ([]string, error) {
+	seeds, err := filepath.Glob(d.file("*.nk"))
+	if err != nil {
+		return nil, err
+	}
+	all := append([]string{worker}, wanted...)
+	for _, seed := range seeds {
+		if user := bus.UserOf(seed); schemas.ValidToken(user) && !slices.Contains(natsUsers, user) {
+			all = append(all, user)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// users creates a seed for each user without one, and the permissions of all users.
+func (d *directory) users(persons []string, rights string) error {
+	var env strings.Builder
+	nkeys := map[string]string{}
+	for _, user := range append(slices.Clone(natsUsers), persons...) {
+		name := user + ".nk"
+		if !d.has(name) {
+			seed, _, err := bus.NewUser()
+			if err != nil {
+				return err
+			}
+			if err := d.add(name, []byte(seed+"\n")); err != nil {
+				return err
+			}
+		}
+		public, err := bus.PublicNkey(d.file(name))
+		if err != nil {
+			return err
+		}
+		nkeys[user] = public
+		if user == worker || slices.Contains(natsUsers, user) { // The permissions name them.
+			fmt.Fprintf(&env, "%s=%s\n", nkeyVariable(user), public)
+		}
+	}
+	if err := d.put("nkeys.env", []byte(env.String())); err != nil {
+		return err
+	}
+	if rights == "" {
+		return nil
+	}
+	text, err := os.ReadFile(rights)
+	if err != nil {
+		return err
+	}
+	filled, err := fillRights(string(text), persons, nkeys)
+	if err != nil {
+		return fmt.Errorf("--rights %s: %w", rights, err)
+	}
+	return d.put("users.conf", []byte(filled))
+}
+
+// nkeyVariable returns the name of the variable with the public nkey of a user.
+func nkeyVariable(user string) string {
+	return "COURIER_NKEY_" + strings.ToUpper(user)
+}
+
+// Lines around the permissions of a person.
+const (
+	personBegin = "# person: begin\n"
+	personEnd   = "# person: end\n"
+)
+
+// fillRights repeats the block of a person for each of them, and replaces variables by nkeys.
+func fillRights(text string, persons []string, nkeys map[string]string) (string, error) {
+	before, rest, begins := strings.Cut(text, personBegin)
+	block, after, ends := strings.Cut(rest, personEnd)
+	if !begins || !ends {
+		return "", fmt.Errorf("no block between the lines %q and %q",
+			strings.TrimSpace(personBegin), strings.TrimSpace(personEnd))
+	}
+	var b strings.Builder
+	b.WriteString(before)
+	for _, p := range persons {
+		b.WriteString(strings.NewReplacer("$"+
+			nkeyVariable(worker), nkeys[p], worker, p).Replace(block))
+	}
+	b.WriteString(after)
+	filled := b.String()
+	for _, user := range natsUsers {
+		filled = strings.ReplaceAll(filled, "$"+nkeyVariable(user), nkeys[user])
+	}
+	return filled, nil
+}
