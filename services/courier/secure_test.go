@@ -273,7 +273,7 @@ func (g *guarded) asksTheGateway(at string) {
 		{"bob", "GET", "/api/v1/jobs/by-rest/advice", "", 200, `"by-rest"`},
 		{"bob", "GET", "/api/v1/nodes", "", 200, "node-a"},
 		{"bob", "GET", "/api/v1/regressors", "", 200, "epoch_time"},
-		{"bob", "POST", "/api/v1/regressors/epoch_time/rollback", "{}", 403, "for the role admin"},
+		{"bob", "POST", "/api/v1/regressors/epoch_time/rollback", "{}", 403, "needs the role admin"},
 		{"operator", "POST", "/api/v1/regressors/epoch_time/promote", `{"model_digest":"` + strings.Repeat("0", 64) + `"}`, 404, "not_found"},
 		{"ada", "DELETE", "/api/v1/jobs/by-rest", "", 200, `"cancelled"`},
 		{"bob", "POST", "/api/v1/jobs", `{"id":"bobs","model":"digits-mlp","cpus":1,"epochs":4}`, 201, `"bobs"`},
