@@ -26,7 +26,7 @@ var badInputs = []struct {
 	{"examples", "more than 5 % bad", []string{"regress/TestClean_RefusesWhenTooManyAreBad"}},
 	{"examples", "fewer than 20 examples or 5 settings, one setting only", []string{"regress/TestFitForest_AsksForMoreExamples", "regress/TestFit_EveryFamilyAsksForMore", "services/courier/TestScript"}},
 	{"examples", "constant target, constant feature", []string{"regress/TestFitForest_DegenerateData", "regress/TestFitBoosting_DegenerateData", "regress/TestFormulas_SurviveAwkwardExamples", "services/courier/TestRegressorFit_SaysWhatTeachesNothing"}},
-	{"examples", "the same job twice, conflicting values", []string{"trainer/TestPast_Examples", "store/TestStore_DropsCopies", "store/TestHistory_TellsCopiesOnce", "bus/TestPublish_DropsADuplicate"}},
+	{"examples", "the same job twice, conflicting values", []string{"trainer/TestPast_Examples", "store/TestStore_DropsDuplicates", "store/TestHistory_ReturnsDuplicatesOnce", "bus/TestPublish_DropsADuplicate"}},
 	{"examples", "a run whose figures are not its own", []string{"trainer/TestPast_Examples", "runner/TestEpochFold"}},
 	{"examples", "features that repeat another, 1e308", []string{"regress/TestFitForest_DegenerateData", "regress/TestFitBoosting_DegenerateData", "regress/TestFormulas_SurviveAwkwardExamples"}},
 	{"examples", "10^6 distinct values", []string{"regress/TestFit_TakesAMillionDifferentValues"}},
