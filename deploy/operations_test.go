@@ -94,6 +94,37 @@ func TestOperations_CommandsAreOurs(t *testing.T) {
 	}
 }
 
+// requested matches an example that asks for advice, up to the command of the job.
+var requested = regexp.MustCompile(`(?m)^(?:\$ )?courier ((?:predict|run|submit) .*?)(?: --)?(?: \\)?$`)
+
+// The examples that a new user types first have all flags that they need: what stops them is that
+// no NATS server answers.
+func TestOperations_FirstExamplesAreComplete(t *testing.T) {
+	found := 0
+	for _, path := range []string{"README.md", "docs/tutorial.md"} {
+		for _, m := range requested.FindAllStringSubmatch(read(t, path), -1) {
+			if strings.Contains(m[1], "$") {
+				continue // a variable of a loop
+			}
+			found++
+			t.Run(m[1], func(t *testing.T) {
+				t.Parallel()
+				args := append(strings.Fields(m[1]), "--nats-url=nats://127.0.0.1:1")
+				if args[0] == "run" {
+					args = append(args, "--spool-dir="+t.TempDir(), "--", "true")
+				}
+				out, _ := courier(t, args...)
+				if !strings.Contains(out, "connect to nats") && !strings.Contains(out, "NATS is unreachable") {
+					t.Errorf("%s: courier %s: %s", path, m[1], out)
+				}
+			})
+		}
+	}
+	if found < 4 {
+		t.Errorf("%d examples found, want 4 or more", found)
+	}
+}
+
 // The streams that the guides name are those of the backup that is tested.
 func TestOperations_GuidesNameTheSameStreams(t *testing.T) {
 	list := regexp.MustCompile(`for s in ([A-Z_ ]+); do`)
