@@ -112,6 +112,8 @@ func TestMonthTrainer(t *testing.T) {
 	go func() { ended <- tr.Run(ctx) }()
 	asking, cancel := context.WithTimeout(ctx, 30*time.Minute)
 	defer cancel()
+	again := time.NewTicker(time.Second)
+	defer again.Stop()
 	var reply schemas.TrainReply
 	for q := (schemas.TrainRequest{Promote: true}); ; {
 		err := b.Request(asking, schemas.SubjectRegressorTrain, &q, &reply)
@@ -121,7 +123,7 @@ func TestMonthTrainer(t *testing.T) {
 		if !errors.Is(err, schemas.ErrUnavailable) || asking.Err() != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second) // the trainer starts, or still reads the log
+		<-again.C // the trainer starts, or still reads the log
 	}
 	t.Logf("fitted %+v", reply)
 	stop()
