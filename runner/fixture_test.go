@@ -3,7 +3,6 @@ package runner_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -149,11 +148,12 @@ func adviceFor(q *schemas.JobRequest) *schemas.Advice {
 	return a
 }
 
-// serve runs a service until the test ends, and waits until it responds.
+// serve runs a service until the test ends, and waits until all of its endpoints respond.
 func serve(t *testing.T, b *bus.Bus, s bus.Service) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
+	served, ready := make(chan error, 1), make(chan struct{})
+	s.Ready = func() { close(ready) }
 	go func() { served <- b.Serve(ctx, s) }()
 	t.Cleanup(func() {
 		cancel()
@@ -161,17 +161,10 @@ func serve(t *testing.T, b *bus.Bus, s bus.Service) {
 			t.Error(err)
 		}
 	})
-	ask, stop := context.WithTimeout(ctx, 20*time.Second)
-	defer stop()
-	for {
-		var reply any
-		err := b.Request(ask, schemas.SubjectJobSubmit, struct{}{}, &reply)
-		if !errors.Is(err, schemas.ErrUnavailable) {
-			return
-		}
-		if ask.Err() != nil {
-			t.Fatal(err)
-		}
+	select {
+	case <-ready:
+	case <-time.After(patience):
+		t.Fatal("the service does not respond")
 	}
 }
 
