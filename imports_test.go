@@ -233,7 +233,9 @@ func TestImports_SubjectsAndSleeps(t *testing.T) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 				for _, prefix := range []string{`"job.`, `"node.`, `"regressor.`, `"dead.`} {
-					if strings.HasPrefix(lit.Value, prefix) && !slices.Contains([]string{`.txt"`, `.json"`, `.html"`}, filepath.Ext(lit.Value)) {
+					if strings.HasPrefix(lit.Value, prefix) && !slices.Contains([]string{
+						`.txt"`, `.json"`, `.html"`,
+					}, filepath.Ext(lit.Value)) {
 						t.Errorf("%s spells the subject %s: take it from schemas", s.path,
 							lit.Value)
 					}

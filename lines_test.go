@@ -25,13 +25,9 @@ var packagesWithLongLines = []string{
 	"gateway",
 	"importer",
 	"regress",
-	"regress/evidence",
-	"runner",
 	"schemas",
 	"store",
 	"store/engine",
-	"store/engine/host",
-	"store/storetest",
 	"trainer",
 }
 

@@ -31,7 +31,11 @@ func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schem
 		advice := a.answer(request)
 		judge(advice, a.o.Admission, a.waits())
 		if v := advice.Admission.Verdict; v != schemas.Refused { // which changes nothing for others
-			err = a.bus.TakeTicket(ctx, schemas.Ticket{JobID: request.JobID, Verdict: v, At: time.Now().UTC()}, revision)
+			err = a.bus.TakeTicket(ctx, schemas.Ticket{
+				JobID:   request.JobID,
+				Verdict: v,
+				At:      time.Now().UTC(),
+			}, revision)
 			if errors.Is(err, schemas.ErrConflict) {
 				continue
 			}
@@ -94,7 +98,8 @@ func judge(advice *schemas.Advice, policy string, waits int) {
 	switch {
 	case policy == schemas.AdmissionProtect && len(v.Breaks) > 0:
 		v.Verdict = schemas.Refused
-		advice.Message = "refused, as it would break the promise to " + names(v.Breaks) + ": " + advice.Message
+		advice.Message = "refused, as it would break the promise to " + names(v.Breaks) + ": " +
+			advice.Message
 	case policy == schemas.AdmissionQueue && (waits > 0 || !fits(advice)):
 		v.Verdict, v.Position = schemas.Queued, waits+1
 		if start := waiting(advice); waits == 0 && start > 0 {
@@ -169,7 +174,11 @@ func (a *Advisor) next(ctx context.Context) (more bool, err error) {
 	advice.EventID = schemas.AdmittedID(advice.JobID)
 	ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout) // as lastAdmission expects
 	defer cancel()
-	err = a.bus.TakeTicket(ctx, schemas.Ticket{JobID: advice.JobID, Verdict: schemas.Admitted, At: now}, revision)
+	err = a.bus.TakeTicket(ctx, schemas.Ticket{
+		JobID:   advice.JobID,
+		Verdict: schemas.Admitted,
+		At:      now,
+	}, revision)
 	if errors.Is(err, schemas.ErrConflict) {
 		return true, nil
 	}

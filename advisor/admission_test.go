@@ -26,7 +26,9 @@ func guarded(t testing.TB, policy string) (b *bus.Bus, stop func()) {
 	_, _ = startWith(t, server.Connect(t), advisor.Options{Admission: policy}, nil)
 	q := manyEpochs("", 100*time.Minute)
 	for range 20 { // each of the two
-		await(t, "all regressors", func() bool { return len(predict(t, b, q).Regressors) == len(schemas.Targets()) })
+		await(t, "all regressors", func() bool {
+			return len(predict(t, b, q).Regressors) == len(schemas.Targets())
+		})
 	}
 	return b, stop
 }
@@ -62,15 +64,19 @@ func TestProtect_RefusesWhatBreaksAPromise(t *testing.T) {
 		t.Fatalf("the first job is %s", v)
 	}
 	publish(t, b, manyStarted("old"))
-	await(t, "the first job to run", func() bool { return status(t, b, "old").State == schemas.StateRunning })
+	await(t, "the first job to run", func() bool {
+		return status(t, b, "old").State == schemas.StateRunning
+	})
 
 	q := manyEpochs("new", 100*time.Minute)
 	if a := predict(t, b, q); a.Admission == nil || a.Admission.Verdict != schemas.Refused {
 		t.Errorf("predict tells %+v, want what submit will say", a.Admission)
 	}
 	v, a := verdict(t, b, q)
-	if v != schemas.Refused || !slices.Equal(a.Admission.Breaks, []string{"old"}) || !slices.Contains(kinds(a.Menu), schemas.ChoiceStart) {
-		t.Errorf("a job that breaks a promise is %s, breaks %v, menu %v", v, a.Admission.Breaks, kinds(a.Menu))
+	if v != schemas.Refused || !slices.Equal(a.Admission.Breaks, []string{"old"}) ||
+		!slices.Contains(kinds(a.Menu), schemas.ChoiceStart) {
+		t.Errorf("a job that breaks a promise is %s, breaks %v, menu %v", v, a.Admission.Breaks,
+			kinds(a.Menu))
 	}
 	if s := status(t, b, "new"); s.State != schemas.StateRefused || s.Reason == "" {
 		t.Errorf("status %+v, want refused with its reason", s)
@@ -125,19 +131,25 @@ func TestQueue_StartsWhatFitsByDeadline(t *testing.T) {
 		t.Fatalf("the first job is %s", v)
 	}
 	publish(t, b, manyStarted("old"))
-	await(t, "the first job to run", func() bool { return status(t, b, "old").State == schemas.StateRunning })
+	await(t, "the first job to run", func() bool {
+		return status(t, b, "old").State == schemas.StateRunning
+	})
 
 	v, a := verdict(t, b, manyEpochs("whenever", 100*time.Hour))
-	if v != schemas.Queued || a.Admission.Position != 1 || a.Admission.StartSeconds == nil || *a.Admission.StartSeconds < 500 || *a.Admission.StartSeconds > 800 {
+	if v != schemas.Queued || a.Admission.Position != 1 || a.Admission.StartSeconds == nil ||
+		*a.Admission.StartSeconds < 500 || *a.Admission.StartSeconds > 800 {
 		t.Errorf("the second job is %s: %+v", v, a.Admission)
 	}
 	for i, id := range []string{"soon", "never"} {
-		if v, a := verdict(t, b, manyEpochs(id, 100*time.Minute)); v != schemas.Queued || a.Admission.Position != 2+i {
+		if v, a := verdict(t, b, manyEpochs(id, 100*time.Minute)); v != schemas.Queued ||
+			a.Admission.Position != 2+i {
 			t.Errorf("%s is %s: %+v", id, v, a.Admission)
 		}
 	}
 	var s schemas.JobStatus
-	if err := b.Request(within(t), schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: "never"}, &s); err != nil || s.State != schemas.StateCancelled {
+	if err := b.Request(within(t), schemas.SubjectJobCancel,
+		&schemas.JobCancelRequest{JobID: "never"}, &s); err != nil ||
+		s.State != schemas.StateCancelled {
 		t.Errorf("cancel of a waiting job = %+v, %v", s, err)
 	}
 	if s := status(t, b, "soon"); s.State != schemas.StateQueued {
@@ -146,7 +158,8 @@ func TestQueue_StartsWhatFitsByDeadline(t *testing.T) {
 	stop()
 	publish(t, b, finishedEvent("old", 1))
 	await(t, "all to be admitted", func() bool {
-		return status(t, b, "soon").State == schemas.StateSubmitted && status(t, b, "whenever").State == schemas.StateSubmitted
+		return status(t, b, "soon").State == schemas.StateSubmitted &&
+			status(t, b, "whenever").State == schemas.StateSubmitted
 	})
 	want := []string{"soon", "whenever"}
 	for stream, event := range map[string]string{

@@ -210,11 +210,16 @@ func (a *Advisor) followJobs(ctx context.Context) error {
 	a.mu.RLock()
 	from := a.applied + 1
 	a.mu.RUnlock()
-	o := bus.FollowOptions{Stream: schemas.StreamJob, ReusePublished: true, From: from, CaughtUp: func() {
-		live = true
-		a.catchUp()
-		close(a.caughtUp)
-	}}
+	o := bus.FollowOptions{
+		Stream:         schemas.StreamJob,
+		ReusePublished: true,
+		From:           from,
+		CaughtUp: func() {
+			live = true
+			a.catchUp()
+			close(a.caughtUp)
+		},
+	}
 	return a.bus.Follow(ctx, o, func(r bus.Record) error {
 		a.fold(r, live)
 		return nil
@@ -261,10 +266,12 @@ func (a *Advisor) score(j *Job) {
 	}
 	kept := strconv.FormatBool(o.Kept)
 	if p := o.Promise.Chosen.Probability; p != nil {
-		a.metrics.calibration.WithLabelValues(strconv.FormatFloat(schemas.CalibrationFrom(*p), 'f', 2, 64), kept).Inc()
+		a.metrics.calibration.WithLabelValues(strconv.FormatFloat(schemas.CalibrationFrom(*p), 'f',
+			2, 64), kept).Inc()
 	}
 	if o.Promise.Decision == schemas.MeetsSLO {
-		a.metrics.promises.WithLabelValues(strconv.FormatFloat(o.Submitted.Request.Confidence, 'f', 2, 64), kept).Inc()
+		a.metrics.promises.WithLabelValues(strconv.FormatFloat(o.Submitted.Request.Confidence, 'f',
+			2, 64), kept).Inc()
 	}
 }
 
@@ -358,7 +365,10 @@ func (a *Advisor) publish(ctx context.Context, e schemas.Event) {
 }
 
 func (a *Advisor) followNodes(ctx context.Context) error {
-	return a.bus.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamNode, LastPerSubject: true}, func(r bus.Record) error {
+	return a.bus.Follow(ctx, bus.FollowOptions{
+		Stream:         schemas.StreamNode,
+		LastPerSubject: true,
+	}, func(r bus.Record) error {
 		a.mu.Lock()
 		a.cluster.Apply(r.Event, r.Sequence, r.StoredAt)
 		a.mu.Unlock()
@@ -394,8 +404,17 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 		}
 		var lost []*schemas.Ended
 		for _, j := range a.cluster.Silent(now) {
-			e := &schemas.Ended{Outcome: schemas.EventLost, Setting: j.Setting, EpochsDone: j.EpochsDone, Reason: fmt.Sprintf("silent since %s", j.heard.UTC().Format(time.RFC3339))}
-			e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.LostID(j.ID, j.last), At: now}, JobID: j.ID, Run: j.Run}
+			e := &schemas.Ended{
+				Outcome:    schemas.EventLost,
+				Setting:    j.Setting,
+				EpochsDone: j.EpochsDone,
+				Reason:     fmt.Sprintf("silent since %s", j.heard.UTC().Format(time.RFC3339)),
+			}
+			e.JobStamp = schemas.JobStamp{
+				Stamp: schemas.Stamp{EventID: schemas.LostID(j.ID, j.last), At: now},
+				JobID: j.ID,
+				Run:   j.Run,
+			}
 			lost = append(lost, e)
 		}
 		a.mu.Unlock()

@@ -40,7 +40,9 @@ func startMeasured(t testing.TB, b *bus.Bus, reg prometheus.Registerer) *advisor
 }
 
 // startWith is start with options; stop ends the advisor before the test does.
-func startWith(t testing.TB, b *bus.Bus, o advisor.Options, reg prometheus.Registerer) (a *advisor.Advisor, stop func()) {
+func startWith(
+	t testing.TB, b *bus.Bus, o advisor.Options, reg prometheus.Registerer,
+) (a *advisor.Advisor, stop func()) {
 	t.Helper()
 	o.Check = 20 * time.Millisecond
 	a = advisor.New(b, o, slog.New(slog.DiscardHandler), reg)
@@ -82,7 +84,8 @@ func submit(t testing.TB, b *bus.Bus, q schemas.JobRequest) (schemas.Advice, err
 func status(t testing.TB, b *bus.Bus, id string) schemas.JobStatus {
 	t.Helper()
 	var s schemas.JobStatus
-	if err := b.Request(within(t), schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: id}, &s); err != nil {
+	if err := b.Request(within(t), schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: id},
+		&s); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -97,11 +100,21 @@ func publish(t testing.TB, b *bus.Bus, e schemas.Event) uint64 {
 	return sequence
 }
 
-var running = schemas.Setting{Model: model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"node-a"}}
+var running = schemas.Setting{
+	Model:     model,
+	BatchSize: 16,
+	CPUs:      2,
+	Epochs:    10,
+	Nodes:     []string{"node-a"},
+}
 
 func startedEvent(job string, run uint32) *schemas.Started {
 	e := &schemas.Started{Setting: running, NodeCores: 2, HeartbeatSeconds: 10}
-	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.StartedID(job, run), At: time.Now().UTC()}, JobID: job, Run: run}
+	e.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: schemas.StartedID(job, run), At: time.Now().UTC()},
+		JobID: job,
+		Run:   run,
+	}
 	return e
 }
 
@@ -113,32 +126,66 @@ func silentFor(job string, long time.Duration) *schemas.Started {
 }
 
 func epochEvent(job string, run, number uint32) *schemas.Epoch {
-	e := &schemas.Epoch{Setting: running, Epoch: number, DurationSeconds: 0.75, DurationSource: schemas.DurationReported, NodeCores: 2}
-	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.EpochID(job, run, number), At: time.Now().UTC()}, JobID: job, Run: run}
+	e := &schemas.Epoch{
+		Setting:         running,
+		Epoch:           number,
+		DurationSeconds: 0.75,
+		DurationSource:  schemas.DurationReported,
+		NodeCores:       2,
+	}
+	e.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: schemas.EpochID(job, run, number), At: time.Now().UTC()},
+		JobID: job,
+		Run:   run,
+	}
 	return e
 }
 
 func finishedEvent(job string, run uint32) *schemas.Ended {
-	e := &schemas.Ended{Setting: running, Outcome: schemas.EventFinished, EpochsDone: 10, DurationSeconds: 7.5}
-	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.EndedID(job, run, schemas.EventFinished), At: time.Now().UTC()}, JobID: job, Run: run}
+	e := &schemas.Ended{
+		Setting:         running,
+		Outcome:         schemas.EventFinished,
+		EpochsDone:      10,
+		DurationSeconds: 7.5,
+	}
+	e.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{
+			EventID: schemas.EndedID(job, run, schemas.EventFinished),
+			At:      time.Now().UTC(),
+		},
+		JobID: job,
+		Run:   run,
+	}
 	return e
 }
 
 func TestAdvisor_ExploresOnAnEmptySystem(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)
-	a, err := submit(t, b, schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, Epochs: 3, SLO: schemas.Duration(time.Minute)})
+	a, err := submit(t, b, schemas.JobRequest{
+		Model:  model,
+		CPUs:   schemas.CPUs{2},
+		Epochs: 3,
+		SLO:    schemas.Duration(time.Minute),
+	})
 	if err != nil || a.Decision != schemas.Exploring || a.JobID == "" || len(a.Alternatives) != 4 {
 		t.Fatalf("submit = %+v, %v", a, err)
 	}
-	if s := status(t, b, a.JobID); s.State != schemas.StateSubmitted || s.DeadlineAt == nil || s.BatchSize != 512 {
+	if s := status(t, b, a.JobID); s.State != schemas.StateSubmitted || s.DeadlineAt == nil ||
+		s.BatchSize != 512 {
 		t.Errorf("status %+v", s)
 	}
 }
 
 func TestAdvisor_TheSameSubmitGetsTheFirstAdvice(t *testing.T) {
 	b := bustest.New(t)
-	q := schemas.JobRequest{JobID: "mlp-1", Model: model, CPUs: schemas.CPUs{2}, Epochs: 3, Labels: map[string]string{"a": "b"}}
+	q := schemas.JobRequest{
+		JobID:  "mlp-1",
+		Model:  model,
+		CPUs:   schemas.CPUs{2},
+		Epochs: 3,
+		Labels: map[string]string{"a": "b"},
+	}
 	start(t, b)
 	first, err := submit(t, b, q)
 	if err != nil {
@@ -160,13 +207,20 @@ func TestAdvisor_TheSameSubmitGetsTheFirstAdvice(t *testing.T) {
 func TestAdvisor_RefusesByField(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)
-	_, err := submit(t, b, schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, Epochs: 3, BatchSizes: []int{-4}})
+	_, err := submit(t, b, schemas.JobRequest{
+		Model:      model,
+		CPUs:       schemas.CPUs{2},
+		Epochs:     3,
+		BatchSizes: []int{-4},
+	})
 	var refusal *schemas.Error
-	if !errors.As(err, &refusal) || refusal.Code != schemas.CodeInvalid || refusal.Field != "batch_sizes" {
+	if !errors.As(err, &refusal) || refusal.Code != schemas.CodeInvalid ||
+		refusal.Field != "batch_sizes" {
 		t.Errorf("submit = %v, want invalid batch_sizes", err)
 	}
 	var s schemas.JobStatus
-	if err := b.Request(within(t), schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: "nobody"}, &s); !errors.Is(err, schemas.ErrNotFound) {
+	if err := b.Request(within(t), schemas.SubjectJobStatus,
+		&schemas.JobStatusRequest{JobID: "nobody"}, &s); !errors.Is(err, schemas.ErrNotFound) {
 		t.Errorf("status of an unknown job = %v, want not_found", err)
 	}
 }
@@ -208,19 +262,34 @@ func predict(t testing.TB, b *bus.Bus, q schemas.JobRequest) schemas.Advice {
 func TestAdvisor_FollowsRegressorsAndLoad(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)
-	q := schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{4, 16, 64}, Epochs: 10, SLO: schemas.Duration(20 * time.Second), Nodes: []string{"node-a"}}
+	q := schemas.JobRequest{
+		Model:      model,
+		CPUs:       schemas.CPUs{2},
+		BatchSizes: []int{4, 16, 64},
+		Epochs:     10,
+		SLO:        schemas.Duration(20 * time.Second),
+		Nodes:      []string{"node-a"},
+	}
 	promote(t, b)
-	await(t, "all regressors", func() bool { return len(predict(t, b, q).Regressors) == len(schemas.Targets()) })
+	await(t, "all regressors", func() bool {
+		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
+	})
 	if a := predict(t, b, q); a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 {
 		t.Errorf("alone: %s %d, want meets_slo 4", a.Decision, a.Chosen.BatchSize)
 	}
 	publish(t, b, silentFor("other", time.Hour))
-	await(t, "the neighbour to count", func() bool { return predict(t, b, q).Load.ConcurrentJobs == 2 })
-	if a := predict(t, b, q); a.Chosen.BatchSize != 16 || len(a.Effects) != 1 || a.Effects[0].JobID != "other" {
-		t.Errorf("beside another: %d, effects %+v, want 16 and an effect on other", a.Chosen.BatchSize, a.Effects)
+	await(t, "the neighbour to count", func() bool {
+		return predict(t, b, q).Load.ConcurrentJobs == 2
+	})
+	if a := predict(t, b, q); a.Chosen.BatchSize != 16 || len(a.Effects) != 1 ||
+		a.Effects[0].JobID != "other" {
+		t.Errorf("beside another: %d, effects %+v, want 16 and an effect on other",
+			a.Chosen.BatchSize, a.Effects)
 	}
 	publish(t, b, finishedEvent("other", 1))
-	await(t, "the neighbour to go", func() bool { return predict(t, b, q).Load.ConcurrentJobs == 1 })
+	await(t, "the neighbour to go", func() bool {
+		return predict(t, b, q).Load.ConcurrentJobs == 1
+	})
 }
 
 func TestAdvisor_PredictsRunningJobsAgain(t *testing.T) {
@@ -231,7 +300,9 @@ func TestAdvisor_PredictsRunningJobsAgain(t *testing.T) {
 		JobID: "mlp-1", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{4, 16, 64},
 		Epochs: 10, SLO: schemas.Duration(time.Hour), Nodes: []string{"node-a"},
 	}
-	await(t, "all regressors", func() bool { return len(predict(t, b, q).Regressors) == len(schemas.Targets()) })
+	await(t, "all regressors", func() bool {
+		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
+	})
 	if _, err := submit(t, b, q); err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +347,9 @@ func TestAdvisor_PredictsRunningJobsAgain(t *testing.T) {
 			t.Errorf("advice %d: %.2f s are left, want %.2f s", i, got, want)
 		}
 	}
-	await(t, "the predicted end", func() bool { return status(t, b, "mlp-1").PredictedEndAt != nil })
+	await(t, "the predicted end", func() bool {
+		return status(t, b, "mlp-1").PredictedEndAt != nil
+	})
 	publish(t, b, finishedEvent("mlp-1", 1))
 	await(t, "the end", func() bool { return status(t, b, "mlp-1").State == schemas.StateFinished })
 	if s := status(t, b, "mlp-1"); s.MetSLO == nil || !*s.MetSLO {
@@ -289,7 +362,9 @@ func TestAdvisor_RefusesADamagedRegressor(t *testing.T) {
 	start(t, b)
 	promote(t, b)
 	q := schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10}
-	await(t, "all regressors", func() bool { return len(predict(t, b, q).Regressors) == len(schemas.Targets()) })
+	await(t, "all regressors", func() bool {
+		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
+	})
 	before := predict(t, b, q).Regressors
 	champion, revision, err := b.Champion(within(t), schemas.TargetEpochTime)
 	if err != nil {
@@ -344,7 +419,9 @@ func TestAdvisor_WaitsForTheFilesOfARegressor(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10}
-	await(t, "all regressors", func() bool { return len(predict(t, b, q).Regressors) == len(schemas.Targets()) })
+	await(t, "all regressors", func() bool {
+		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
+	})
 }
 
 func TestAdvisor_Cancel(t *testing.T) {
@@ -353,18 +430,24 @@ func TestAdvisor_Cancel(t *testing.T) {
 	publish(t, b, silentFor("mlp-1", time.Hour))
 	await(t, "the job", func() bool {
 		var l schemas.JobList
-		return b.Request(within(t), schemas.SubjectJobList, &schemas.JobListRequest{State: schemas.StateRunning}, &l) == nil && len(l.Jobs) == 1
+		return b.Request(within(t), schemas.SubjectJobList,
+			&schemas.JobListRequest{State: schemas.StateRunning}, &l) == nil && len(l.Jobs) == 1
 	})
 	var s schemas.JobStatus
 	for range 2 { // a second time changes nothing
-		if err := b.Request(within(t), schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: "mlp-1", Reason: "wrong data"}, &s); err != nil || s.State != schemas.StateCancelled || s.Reason != "wrong data" {
+		if err := b.Request(within(t), schemas.SubjectJobCancel, &schemas.JobCancelRequest{
+			JobID:  "mlp-1",
+			Reason: "wrong data",
+		}, &s); err != nil || s.State != schemas.StateCancelled || s.Reason != "wrong data" {
 			t.Fatalf("cancel = %+v, %v", s, err)
 		}
 	}
 	publish(t, b, startedEvent("mlp-2", 1))
 	publish(t, b, finishedEvent("mlp-2", 1))
 	await(t, "the second job's end", func() bool {
-		return b.Request(within(t), schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: "mlp-2"}, &s) != nil && errors.Is(b.Request(within(t), schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: "mlp-2"}, &s), schemas.ErrConflict)
+		return b.Request(within(t), schemas.SubjectJobCancel,
+			&schemas.JobCancelRequest{JobID: "mlp-2"}, &s) != nil && errors.Is(b.Request(within(t),
+			schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: "mlp-2"}, &s), schemas.ErrConflict)
 	})
 }
 
@@ -372,14 +455,22 @@ func TestAdvisor_ListsInPages(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)
 	for i := range 5 {
-		if _, err := submit(t, b, schemas.JobRequest{JobID: fmt.Sprintf("job-%d", i), Model: model, CPUs: schemas.CPUs{1}, Epochs: 1}); err != nil {
+		if _, err := submit(t, b, schemas.JobRequest{
+			JobID:  fmt.Sprintf("job-%d", i),
+			Model:  model,
+			CPUs:   schemas.CPUs{1},
+			Epochs: 1,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var got []string
 	for after := ""; ; {
 		var page schemas.JobList
-		if err := b.Request(within(t), schemas.SubjectJobList, &schemas.JobListRequest{Limit: 2, After: after}, &page); err != nil {
+		if err := b.Request(within(t), schemas.SubjectJobList, &schemas.JobListRequest{
+			Limit: 2,
+			After: after,
+		}, &page); err != nil {
 			t.Fatal(err)
 		}
 		for _, j := range page.Jobs {
@@ -400,7 +491,14 @@ func TestAdvisor_TheClusterSaysWhatAConfidenceIsOf(t *testing.T) {
 	b := bustest.New(t)
 	_, stop := startWith(t, b, advisor.Options{Promise: schemas.PromiseMean}, nil)
 	within := func(id string, p schemas.Promise) schemas.JobRequest {
-		return schemas.JobRequest{JobID: id, Model: model, CPUs: schemas.CPUs{2}, Epochs: 3, SLO: schemas.Duration(time.Minute), Promise: p}
+		return schemas.JobRequest{
+			JobID:   id,
+			Model:   model,
+			CPUs:    schemas.CPUs{2},
+			Epochs:  3,
+			SLO:     schemas.Duration(time.Minute),
+			Promise: p,
+		}
 	}
 	for _, c := range []struct {
 		id        string
@@ -418,10 +516,14 @@ func TestAdvisor_TheClusterSaysWhatAConfidenceIsOf(t *testing.T) {
 		id      string
 		promise schemas.Promise
 		ok      bool
-	}{{"silent", "", true}, {"silent", schemas.PromiseEach, false}, {"mean", schemas.PromiseMean, true}, {"mean", schemas.PromiseEach, false}} {
+	}{{"silent", "", true}, {
+		"silent", schemas.PromiseEach, false,
+	}, {"mean", schemas.PromiseMean, true}, {"mean", schemas.PromiseEach, false}} {
 		a, err := submit(t, b, within(c.id, c.promise))
-		if ok := err == nil && a.Threshold == 0.95; ok != c.ok || !ok && !errors.Is(err, schemas.ErrConflict) {
-			t.Errorf("%s again with promise %q: threshold %g, %v, want the first advice: %v", c.id, c.promise, a.Threshold, err, c.ok)
+		if ok := err == nil && a.Threshold == 0.95; ok != c.ok || !ok && !errors.Is(err,
+			schemas.ErrConflict) {
+			t.Errorf("%s again with promise %q: threshold %g, %v, want the first advice: %v", c.id,
+				c.promise, a.Threshold, err, c.ok)
 		}
 	}
 	if a, err := submit(t, b, within("later", "")); err != nil || a.Threshold != 0 {

@@ -25,17 +25,51 @@ var badInputs = []struct {
 }{
 	{"impossible SLOs", []string{"advisor/TestDecide", "advisor/TestDecide_OffersWaysOutOfAMiss"}},
 	{"deadlines in the past", []string{"advisor/TestDecide_PromisesNothingWhenTimeIsOver"}},
-	{"duplicate job IDs", []string{"advisor/TestAdvisor_TheSameSubmitGetsTheFirstAdvice", "bus/TestPublishOnce_StoresOneEventPerSubject"}},
-	{"epochs out of order or twice", []string{"advisor/TestCluster_ApplyIgnoresWhatIsOld", "advisor/TestCluster_FoldsToTheSameState"}},
-	{"a job that never reports", []string{"advisor/TestDecide_PromisesNothingWhenTimeIsOver", "advisor/TestCluster_Silent"}},
+	{
+		"duplicate job IDs",
+		[]string{
+			"advisor/TestAdvisor_TheSameSubmitGetsTheFirstAdvice",
+			"bus/TestPublishOnce_StoresOneEventPerSubject",
+		},
+	},
+	{
+		"epochs out of order or twice",
+		[]string{
+			"advisor/TestCluster_ApplyIgnoresWhatIsOld", "advisor/TestCluster_FoldsToTheSameState",
+		},
+	},
+	{
+		"a job that never reports",
+		[]string{"advisor/TestDecide_PromisesNothingWhenTimeIsOver", "advisor/TestCluster_Silent"},
+	},
 	{"clocks that disagree", []string{"advisor/TestCluster_JudgesByCausesNotByClocks"}},
-	{"cancelled jobs", []string{"advisor/TestAdvisor_Cancel", "advisor/TestQueue_StartsWhatFitsByDeadline"}},
+	{
+		"cancelled jobs",
+		[]string{"advisor/TestAdvisor_Cancel", "advisor/TestQueue_StartsWhatFitsByDeadline"},
+	},
 	{"unknown jobs", []string{"advisor/TestAdvisor_RefusesByField"}},
-	{"a thousand submissions at once", []string{"advisor/TestAdvisor_TakesAThousandSubmissionsAtOnce", "advisor/TestProtect_AdmitsNoMoreThanFitAtOnce"}},
-	{"regressors that are missing", []string{"advisor/TestDecide_NothingKnownShowsNothing", "advisor/TestDecide"}},
-	{"regressors older or newer than the features", []string{"advisor/TestNewRegressor_OfOtherFeatures"}},
+	{
+		"a thousand submissions at once",
+		[]string{
+			"advisor/TestAdvisor_TakesAThousandSubmissionsAtOnce",
+			"advisor/TestProtect_AdmitsNoMoreThanFitAtOnce",
+		},
+	},
+	{
+		"regressors that are missing",
+		[]string{"advisor/TestDecide_NothingKnownShowsNothing", "advisor/TestDecide"},
+	},
+	{
+		"regressors older or newer than the features",
+		[]string{"advisor/TestNewRegressor_OfOtherFeatures"},
+	},
 	{"a regressor that is damaged", []string{"advisor/TestAdvisor_RefusesADamagedRegressor"}},
-	{"requests that are wrong", []string{"advisor/TestAdvisor_RefusesByField", "schemas/TestDecodeRequest_NamesTheWrongField"}},
+	{
+		"requests that are wrong",
+		[]string{
+			"advisor/TestAdvisor_RefusesByField", "schemas/TestDecodeRequest_NamesTheWrongField",
+		},
+	},
 }
 
 // The inventory above must not name a test that has gone.
@@ -68,13 +102,26 @@ func TestDecide_PromisesNothingWhenTimeIsOver(t *testing.T) {
 		{"runs still", 13 * time.Second, &advisor.Member{EpochsDone: 9}},
 		{"has never reported", time.Hour, &advisor.Member{Since: time.Hour}},
 	} {
-		q := &advisor.Question{Request: request(slo(12 * time.Second)), Elapsed: c.elapsed, Self: c.self, Nodes: []string{"n"}}
+		q := &advisor.Question{
+			Request: request(slo(12 * time.Second)),
+			Elapsed: c.elapsed,
+			Self:    c.self,
+			Nodes:   []string{"n"},
+		}
 		if c.self != nil {
-			c.self.Setting = schemas.Setting{Model: model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
+			c.self.Setting = schemas.Setting{
+				Model:     model,
+				BatchSize: 16,
+				CPUs:      2,
+				Epochs:    10,
+				Nodes:     []string{"n"},
+			}
 		}
 		a := advisor.Decide(q, regressors(t), time.Now())
-		if a.Decision != schemas.BestEffort || a.Chosen.Probability == nil || *a.Chosen.Probability != 0 {
-			t.Errorf("%s: %s with %+v, want best_effort and no chance", c.name, a.Decision, a.Chosen)
+		if a.Decision != schemas.BestEffort || a.Chosen.Probability == nil ||
+			*a.Chosen.Probability != 0 {
+			t.Errorf("%s: %s with %+v, want best_effort and no chance", c.name, a.Decision,
+				a.Chosen)
 		}
 		for _, alt := range a.Alternatives {
 			if s := *alt.PredictedSeconds; !(s >= 0) || math.IsInf(s, 0) {
@@ -90,7 +137,10 @@ func TestNewRegressor_OfOtherFeatures(t *testing.T) {
 	fit := func(change func(*regress.Dataset)) (*advisor.Regressor, error) {
 		d := dataset(schemas.TargetEpochTime)
 		change(d)
-		r, err := regress.FitLaw(testContext, d, regress.LawOptions{Transform: regress.Log, Seed: 1})
+		r, err := regress.FitLaw(testContext, d, regress.LawOptions{
+			Transform: regress.Log,
+			Seed:      1,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,17 +151,25 @@ func TestNewRegressor_OfOtherFeatures(t *testing.T) {
 		return advisor.NewRegressor(p, "digest")
 	}
 	older, err := fit(func(d *regress.Dataset) {
-		i := slices.IndexFunc(d.Features, func(f regress.Feature) bool { return f.Name == schemas.ColumnProcesses.String() })
+		i := slices.IndexFunc(d.Features, func(f regress.Feature) bool {
+			return f.Name == schemas.ColumnProcesses.String()
+		})
 		d.Features, d.Columns = slices.Delete(d.Features, i, i+1), slices.Delete(d.Columns, i, i+1)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := advisor.Decide(&advisor.Question{Request: request(slo(20 * time.Second))}, advisor.Regressors{EpochTime: older, Accuracy: regressors(t).Accuracy}, time.Now())
+	a := advisor.Decide(&advisor.Question{Request: request(slo(20 * time.Second))}, advisor.Regressors{
+		EpochTime: older,
+		Accuracy:  regressors(t).Accuracy,
+	}, time.Now())
 	if a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 {
-		t.Errorf("with an older regressor: %s %+v, want a promise for batch size 4", a.Decision, a.Chosen)
+		t.Errorf("with an older regressor: %s %+v, want a promise for batch size 4", a.Decision,
+			a.Chosen)
 	}
-	if _, err := fit(func(d *regress.Dataset) { d.Features[0].Name = "moon_phase" }); err == nil || !strings.Contains(err.Error(), "moon_phase") {
+	if _, err := fit(func(d *regress.Dataset) {
+		d.Features[0].Name = "moon_phase"
+	}); err == nil || !strings.Contains(err.Error(), "moon_phase") {
 		t.Errorf("NewRegressor with a feature of a later version = %v, want it named", err)
 	}
 }
@@ -143,7 +201,10 @@ func TestAdvisor_TakesAThousandSubmissionsAtOnce(t *testing.T) {
 		seen := map[string]bool{}
 		for after := ""; ; {
 			var page schemas.JobList
-			if err := b.Request(within(t), schemas.SubjectJobList, &schemas.JobListRequest{Limit: 300, After: after}, &page); err != nil {
+			if err := b.Request(within(t), schemas.SubjectJobList, &schemas.JobListRequest{
+				Limit: 300,
+				After: after,
+			}, &page); err != nil {
 				return false // the other advisor has not read as far as this one
 			}
 			for _, j := range page.Jobs {

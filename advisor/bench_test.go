@@ -15,7 +15,14 @@ import (
 )
 
 func benchRequest() schemas.JobRequest {
-	return schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{4, 16, 32, 64}, Epochs: 10, SLO: schemas.Duration(10 * time.Second), Nodes: []string{"node-a"}}
+	return schemas.JobRequest{
+		Model:      model,
+		CPUs:       schemas.CPUs{2},
+		BatchSizes: []int{4, 16, 32, 64},
+		Epochs:     10,
+		SLO:        schemas.Duration(10 * time.Second),
+		Nodes:      []string{"node-a"},
+	}
 }
 
 func BenchmarkDecide(b *testing.B) {
@@ -40,7 +47,8 @@ func BenchmarkRequests(b *testing.B) {
 	q := benchRequest()
 	await(b, "all regressors", func() bool {
 		var a schemas.Advice
-		return bus.Request(within(b), schemas.SubjectJobPredict, &q, &a) == nil && len(a.Regressors) == len(schemas.Targets())
+		return bus.Request(within(b), schemas.SubjectJobPredict, &q, &a) == nil &&
+			len(a.Regressors) == len(schemas.Targets())
 	})
 	nc, err := nats.Connect(server.URL())
 	if err != nil {
@@ -51,7 +59,10 @@ func BenchmarkRequests(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := js.CreateStream(within(b), jetstream.StreamConfig{Name: "PLAIN", Subjects: []string{"plain.kept"}}); err != nil {
+	if _, err := js.CreateStream(within(b), jetstream.StreamConfig{
+		Name:     "PLAIN",
+		Subjects: []string{"plain.kept"},
+	}); err != nil {
 		b.Fatal(err)
 	}
 	serve := func(subject string, handle nats.MsgHandler) {
@@ -77,7 +88,9 @@ func BenchmarkRequests(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	subjects := []string{"plain.echo", schemas.SubjectJobPredict, "plain.keep", schemas.SubjectJobSubmit}
+	subjects := []string{
+		"plain.echo", schemas.SubjectJobPredict, "plain.keep", schemas.SubjectJobSubmit,
+	}
 	times := map[string][]float64{}
 	for b.Loop() {
 		for _, subject := range subjects { // in turn, so that all see the same machine
@@ -109,7 +122,10 @@ func BenchmarkAgain(b *testing.B) {
 		id := fmt.Sprintf("job-%04d", n)
 		q := benchRequest().WithDefaults()
 		q.JobID, q.Nodes = id, []string{fmt.Sprintf("node-%02d", n%100)}
-		submitted := &schemas.Submitted{Request: q, Advice: *advisor.Decide(cluster.Ask(q, now), r, now)}
+		submitted := &schemas.Submitted{
+			Request: q,
+			Advice:  *advisor.Decide(cluster.Ask(q, now), r, now),
+		}
 		submitted.JobID, submitted.At = id, now
 		cluster.Apply(submitted, 2*n+1, now)
 		started := startedEvent(id, 1)

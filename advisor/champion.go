@@ -16,8 +16,13 @@ func (a *Advisor) followRegressors(ctx context.Context) error {
 		r, err := a.load(ctx, c)
 		if err != nil {
 			a.metrics.regressors.WithLabelValues(c.Target, "refused").Inc()
-			a.log.Error("regressor refused, the one before stays", "target", c.Target, "digest", c.ModelDigest, "error", err)
-			e := &schemas.Rejected{Target: c.Target, ModelDigest: c.ModelDigest, Reason: err.Error()}
+			a.log.Error("regressor refused, the one before stays", "target", c.Target, "digest",
+				c.ModelDigest, "error", err)
+			e := &schemas.Rejected{
+				Target:      c.Target,
+				ModelDigest: c.ModelDigest,
+				Reason:      err.Error(),
+			}
 			e.EventID, e.At = schemas.RejectedID(c.Target, c.ModelDigest), time.Now().UTC()
 			a.publish(ctx, e)
 			return
@@ -28,8 +33,11 @@ func (a *Advisor) followRegressors(ctx context.Context) error {
 		}
 		a.regressors.Store(&next)
 		a.metrics.regressors.WithLabelValues(c.Target, "loaded").Inc()
-		a.metrics.loaded.WithLabelValues(c.Target).Set(float64(r.predictor.Manifest().Examples.Count))
-		a.log.Info("regressor in use", "target", c.Target, "revision", revision, "digest", c.ModelDigest, "examples", r.predictor.Manifest().Examples.Count)
+		a.metrics.loaded.WithLabelValues(c.Target).Set(
+			float64(r.predictor.Manifest().Examples.Count),
+		)
+		a.log.Info("regressor in use", "target", c.Target, "revision", revision, "digest",
+			c.ModelDigest, "examples", r.predictor.Manifest().Examples.Count)
 	})
 }
 

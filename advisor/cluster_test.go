@@ -30,11 +30,17 @@ func TestCluster_Silent(t *testing.T) {
 	quiet.HeartbeatSeconds = 0
 	long := epochEvent("a", 1, 1)
 	long.DurationSeconds = 60
-	withSLO := &schemas.Submitted{Request: schemas.JobRequest{JobID: "a", SLO: schemas.Duration(time.Hour)}}
+	withSLO := &schemas.Submitted{
+		Request: schemas.JobRequest{JobID: "a", SLO: schemas.Duration(time.Hour)},
+	}
 	withSLO.JobID, withSLO.At = "a", time.Unix(1_790_000_000, 0)
 	withSLO.Advice.Chosen = &schemas.Alternative{}
 	lost := &schemas.Ended{Outcome: schemas.EventLost}
-	lost.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: "a/1/lost", At: time.Now()}, JobID: "a", Run: 1}
+	lost.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: "a/1/lost", At: time.Now()},
+		JobID: "a",
+		Run:   1,
+	}
 	for _, c := range []struct {
 		name   string
 		after  time.Duration
@@ -42,13 +48,31 @@ func TestCluster_Silent(t *testing.T) {
 		want   string
 	}{
 		{"just heard", time.Second, []schemas.Event{alive}, ""},
-		{"thirty seconds without the heartbeat that it promised", 31 * time.Second, []schemas.Event{alive}, "a "},
-		{"nothing is known of its epochs, and it has no SLO", 24 * time.Hour, []schemas.Event{quiet}, ""},
-		{"a day without anything is too long", 24*time.Hour + time.Second, []schemas.Event{quiet}, "a "},
+		{
+			"thirty seconds without the heartbeat that it promised", 31 * time.Second,
+			[]schemas.Event{alive}, "a ",
+		},
+		{
+			"nothing is known of its epochs, and it has no SLO", 24 * time.Hour,
+			[]schemas.Event{quiet}, "",
+		},
+		{
+			"a day without anything is too long", 24*time.Hour + time.Second,
+			[]schemas.Event{quiet}, "a ",
+		},
 		{"nothing is known of its epochs", 10 * time.Hour, []schemas.Event{withSLO, quiet}, ""},
-		{"ten SLOs without anything are too long", 10*time.Hour + time.Second, []schemas.Event{withSLO, quiet}, "a "},
-		{"promised none: twice its longest epoch is not too long", 2 * time.Minute, []schemas.Event{quiet, long}, ""},
-		{"promised none: three times its longest epoch is", 3*time.Minute + time.Second, []schemas.Event{quiet, long}, "a "},
+		{
+			"ten SLOs without anything are too long", 10*time.Hour + time.Second,
+			[]schemas.Event{withSLO, quiet}, "a ",
+		},
+		{
+			"promised none: twice its longest epoch is not too long", 2 * time.Minute,
+			[]schemas.Event{quiet, long}, "",
+		},
+		{
+			"promised none: three times its longest epoch is", 3*time.Minute + time.Second,
+			[]schemas.Event{quiet, long}, "a ",
+		},
 		{"finished", time.Hour, []schemas.Event{alive, finishedEvent("a", 1)}, ""},
 		{"lost already", time.Hour, []schemas.Event{alive, lost}, ""},
 		{"lost, and back", time.Hour, []schemas.Event{alive, lost, epochEvent("a", 1, 1)}, "a "},
@@ -82,9 +106,26 @@ func TestCluster_ThePastDoesNotRun(t *testing.T) {
 		beside float64 // jobs that a new one on the node counts, itself included
 	}{
 		{"it has begun", []schemas.Event{ago(startedEvent("a", 1), year)}, schemas.StateLost, 1},
-		{"it has an epoch", []schemas.Event{ago(startedEvent("a", 1), year), ago(epochEvent("a", 1, 1), year)}, schemas.StateLost, 1},
-		{"it has ended", []schemas.Event{ago(startedEvent("a", 1), year), ago(epochEvent("a", 1, 1), year), ago(finishedEvent("a", 1), year)}, schemas.StateFinished, 1},
-		{"a long spool has brought it up to now", []schemas.Event{ago(startedEvent("a", 1), 3*time.Hour), ago(epochEvent("a", 1, 1), time.Minute)}, schemas.StateRunning, 2},
+		{
+			"it has an epoch",
+			[]schemas.Event{ago(startedEvent("a", 1), year), ago(epochEvent("a", 1, 1), year)},
+			schemas.StateLost, 1,
+		},
+		{
+			"it has ended",
+			[]schemas.Event{
+				ago(startedEvent("a", 1), year), ago(epochEvent("a", 1, 1), year),
+				ago(finishedEvent("a", 1), year),
+			},
+			schemas.StateFinished, 1,
+		},
+		{
+			"a long spool has brought it up to now",
+			[]schemas.Event{
+				ago(startedEvent("a", 1), 3*time.Hour), ago(epochEvent("a", 1, 1), time.Minute),
+			},
+			schemas.StateRunning, 2,
+		},
 	} {
 		cluster := advisor.NewCluster()
 		var j *advisor.Job
@@ -96,11 +137,18 @@ func TestCluster_ThePastDoesNotRun(t *testing.T) {
 				t.Errorf("%s: warnings %v", c.name, risks)
 			}
 		}
-		q := cluster.Ask(schemas.JobRequest{Model: model, CPUs: schemas.CPUs{1}, Epochs: 3, Nodes: running.Nodes}, now)
+		q := cluster.Ask(schemas.JobRequest{
+			Model:  model,
+			CPUs:   schemas.CPUs{1},
+			Epochs: 3,
+			Nodes:  running.Nodes,
+		}, now)
 		if j.State != c.state || float64(1+len(q.Others)) != c.beside {
-			t.Errorf("%s: %s, a new job is beside %d; want %s, %g jobs", c.name, j.State, len(q.Others), c.state, c.beside)
+			t.Errorf("%s: %s, a new job is beside %d; want %s, %g jobs", c.name, j.State,
+				len(q.Others), c.state, c.beside)
 		}
-		if silent := cluster.Silent(now.Add(year)); c.state != schemas.StateRunning && len(silent) > 0 {
+		if silent := cluster.Silent(now.Add(year)); c.state != schemas.StateRunning &&
+			len(silent) > 0 {
 			t.Errorf("%s: %v is silent", c.name, silent)
 		}
 	}
@@ -117,13 +165,35 @@ func TestCluster_ApplyIgnoresWhatIsOld(t *testing.T) {
 	}{
 		{"a first start", nil, startedEvent("a", 1), true},
 		{"a copy of the start", []schemas.Event{startedEvent("a", 1)}, startedEvent("a", 1), false},
-		{"a new run", []schemas.Event{startedEvent("a", 1), finishedEvent("a", 1)}, startedEvent("a", 2), true},
-		{"the next epoch", []schemas.Event{startedEvent("a", 1), epochEvent("a", 1, 1)}, epochEvent("a", 1, 2), true},
-		{"an epoch again", []schemas.Event{startedEvent("a", 1), epochEvent("a", 1, 2)}, epochEvent("a", 1, 2), false},
-		{"an epoch that goes back", []schemas.Event{startedEvent("a", 1), epochEvent("a", 1, 2)}, epochEvent("a", 1, 1), false},
-		{"an epoch of an earlier run", []schemas.Event{startedEvent("a", 2)}, epochEvent("a", 1, 7), false},
-		{"an epoch after the end", []schemas.Event{startedEvent("a", 1), finishedEvent("a", 1)}, epochEvent("a", 1, 3), false},
-		{"a second end", []schemas.Event{startedEvent("a", 1), finishedEvent("a", 1)}, finishedEvent("a", 1), false},
+		{
+			"a new run", []schemas.Event{startedEvent("a", 1), finishedEvent("a", 1)},
+			startedEvent("a", 2), true,
+		},
+		{
+			"the next epoch", []schemas.Event{startedEvent("a", 1), epochEvent("a", 1, 1)},
+			epochEvent("a", 1, 2), true,
+		},
+		{
+			"an epoch again", []schemas.Event{startedEvent("a", 1), epochEvent("a", 1, 2)},
+			epochEvent("a", 1, 2), false,
+		},
+		{
+			"an epoch that goes back",
+			[]schemas.Event{startedEvent("a", 1), epochEvent("a", 1, 2)}, epochEvent("a", 1, 1),
+			false,
+		},
+		{
+			"an epoch of an earlier run", []schemas.Event{startedEvent("a", 2)},
+			epochEvent("a", 1, 7), false,
+		},
+		{
+			"an epoch after the end", []schemas.Event{startedEvent("a", 1), finishedEvent("a", 1)},
+			epochEvent("a", 1, 3), false,
+		},
+		{
+			"a second end", []schemas.Event{startedEvent("a", 1), finishedEvent("a", 1)},
+			finishedEvent("a", 1), false,
+		},
 		{"an epoch without its start", nil, epochEvent("a", 1, 3), true},
 	} {
 		cluster := advisor.NewCluster()
@@ -153,7 +223,10 @@ func TestCluster_JudgesByCausesNotByClocks(t *testing.T) {
 		cluster, begin := advisor.NewCluster(), time.Unix(1_790_000_000, 0).UTC()
 		q := request(slo(20 * time.Second))
 		q.JobID = "a"
-		sub := &schemas.Submitted{Request: q, Advice: *advisor.Decide(cluster.Ask(q, begin), regressors(t), begin)}
+		sub := &schemas.Submitted{
+			Request: q,
+			Advice:  *advisor.Decide(cluster.Ask(q, begin), regressors(t), begin),
+		}
 		sub.JobID, sub.At = "a", begin
 		cluster.Apply(sub, 1, begin)
 		start, end := startedEvent("a", 1), finishedEvent("a", 1)

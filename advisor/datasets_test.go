@@ -41,7 +41,9 @@ func datasetRegressors(t testing.TB) advisor.Regressors {
 				r.ConcurrentJobs = 1
 				for e := 1; e <= 10; e++ {
 					r.Epochs = append(r.Epochs, evidence.Epoch{
-						Number: e, Seconds: datasetSeconds(dataset, batch) * (1 + 0.01*float64(k-1)),
+						Number: e, Seconds: datasetSeconds(dataset, batch) * (1 + 0.01*float64(
+							k-1,
+						)),
 						Accuracy: datasetAccuracy(dataset, e), HasAccuracy: true,
 					})
 				}
@@ -75,7 +77,8 @@ func TestDecide_RestsOnTheDatasetThatWasAskedFor(t *testing.T) {
 		want := 2*datasetTimes[dataset] + 10*datasetSeconds(dataset, 64)
 		if a.Decision != decision || a.Dataset != dataset || a.Chosen.PredictedSeconds == nil ||
 			math.Abs(*a.Chosen.PredictedSeconds/want-1) > 0.02 {
-			t.Errorf("%s: %s of dataset %q, %+v; want %s and %g s", dataset, a.Decision, a.Dataset, a.Chosen, decision, want)
+			t.Errorf("%s: %s of dataset %q, %+v; want %s and %g s", dataset, a.Decision, a.Dataset,
+				a.Chosen, decision, want)
 			continue
 		}
 		if got := *a.Chosen.PredictedAccuracy; math.Abs(got-datasetAccuracy(dataset, 10)) > 0.02 {
@@ -112,17 +115,26 @@ func TestDecide_KnowsTheDatasetsOfNeighbours(t *testing.T) {
 func TestDecide_ListsTheDatasetsOfAModelWhereItKnowsNothing(t *testing.T) {
 	r, now := datasetRegressors(t), time.Now()
 	for _, c := range []struct{ model, dataset, want string }{
-		{trainedModel, "", "model resnet50 without a dataset (it has run on datasets large and small; name one with --dataset): run it with"},
-		{trainedModel, "medium", "model resnet50 on dataset medium (it has run on datasets large and small): run it with"},
+		{
+			trainedModel, "",
+			"model resnet50 without a dataset (it has run on datasets large and small; name one with --dataset): run it with",
+		},
+		{
+			trainedModel, "medium",
+			"model resnet50 on dataset medium (it has run on datasets large and small): run it with",
+		},
 		{"vgg", "small", "model vgg on dataset small: run it with"},
 		{"vgg", "", "model vgg: run it with"},
 	} {
 		a := advisor.Decide(onDataset(c.model, c.dataset, time.Hour), r, now)
-		if a.Decision != schemas.Exploring || !strings.Contains(a.Message, "nothing is known yet of "+c.want) {
-			t.Errorf("%s on %q: %s, %q; want exploring, %q", c.model, c.dataset, a.Decision, a.Message, c.want)
+		if a.Decision != schemas.Exploring || !strings.Contains(a.Message,
+			"nothing is known yet of "+c.want) {
+			t.Errorf("%s on %q: %s, %q; want exploring, %q", c.model, c.dataset, a.Decision,
+				a.Message, c.want)
 		}
 		for _, alt := range a.Alternatives {
-			if alt.PredictedSeconds != nil || alt.Probability != nil || alt.PredictedAccuracy != nil {
+			if alt.PredictedSeconds != nil || alt.Probability != nil ||
+				alt.PredictedAccuracy != nil {
 				t.Errorf("%s on %q: figures without a run: %+v", c.model, c.dataset, alt)
 			}
 		}

@@ -45,7 +45,11 @@ type decision struct {
 // the same advice, but for the time at.
 func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	a := &schemas.Advice{
-		JobStamp: schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: q.JobID, Run: q.Run}, Action: schemas.ActionStart, Model: q.Request.Model, Nodes: q.Nodes,
+		JobStamp: schemas.JobStamp{
+			Stamp: schemas.Stamp{At: at},
+			JobID: q.JobID,
+			Run:   q.Run,
+		}, Action: schemas.ActionStart, Model: q.Request.Model, Nodes: q.Nodes,
 		Dataset:    q.Request.Dataset,
 		SLOSeconds: q.Request.SLO.Seconds(), ElapsedSeconds: q.Elapsed.Seconds(), Confidence: q.Request.Confidence, Threshold: q.Threshold, EpochsDone: q.epochsDone(), Regressors: r.digests(),
 	}
@@ -110,15 +114,33 @@ func (d *decision) gather() {
 		d.factor, d.narrow, d.left = d.q.Self.own(d.r.EpochTime, d.codes.time, &f.memory)
 	}
 	if d.q.Self != nil {
-		d.spans = append(d.spans, schemas.Span{JobID: d.q.JobID, Nodes: d.q.Nodes, CPUs: d.q.Self.Setting.CPUs, Hardware: d.q.Hardware})
+		d.spans = append(d.spans, schemas.Span{
+			JobID:    d.q.JobID,
+			Nodes:    d.q.Nodes,
+			CPUs:     d.q.Self.Setting.CPUs,
+			Hardware: d.q.Hardware,
+		})
 	}
 	for i := range d.q.Others {
 		m := &d.q.Others[i]
-		d.spans = append(d.spans, schemas.Span{JobID: m.JobID, Nodes: m.Setting.Nodes, CPUs: m.Setting.CPUs, Hardware: m.Hardware})
+		d.spans = append(d.spans, schemas.Span{
+			JobID:    m.JobID,
+			Nodes:    m.Setting.Nodes,
+			CPUs:     m.Setting.CPUs,
+			Hardware: m.Hardware,
+		})
 	}
 	for i := range d.q.Others {
 		m := &d.q.Others[i]
-		j := ahead{at: f.numbers(m.Setting.Nodes, m.Hardware, m.Foreign), cpus: m.Setting.CPUs, batch: m.Setting.BatchSize, factor: 1, narrow: 1, left: 1, epochs: float64(m.epochsLeft())}
+		j := ahead{
+			at:     f.numbers(m.Setting.Nodes, m.Hardware, m.Foreign),
+			cpus:   m.Setting.CPUs,
+			batch:  m.Setting.BatchSize,
+			factor: 1,
+			narrow: 1,
+			left:   1,
+			epochs: float64(m.epochsLeft()),
+		}
 		if j.model, j.known = d.r.EpochTime.knows(levelOf(&m.Setting)); j.known {
 			j.factor, j.narrow, j.left = m.own(d.r.EpochTime, j.model, &f.memory)
 			d.begin(&j, m)
@@ -134,8 +156,14 @@ func (d *decision) begin(j *ahead, m *Member) {
 		return
 	}
 	code, _ := d.r.Startup.knows(levelOf(&m.Setting))
-	load, on := schemas.LoadNow(schemas.Span{JobID: m.JobID, Nodes: nodesOrAny(m.Setting.Nodes), CPUs: m.Setting.CPUs, Hardware: m.Hardware}, d.spans)
-	j.startup = max(0, d.startup(m.Setting.BatchSize, m.Setting.CPUs, code, surroundings{load, on})-m.Since.Seconds())
+	load, on := schemas.LoadNow(schemas.Span{
+		JobID:    m.JobID,
+		Nodes:    nodesOrAny(m.Setting.Nodes),
+		CPUs:     m.Setting.CPUs,
+		Hardware: m.Hardware,
+	}, d.spans)
+	j.startup = max(0,
+		d.startup(m.Setting.BatchSize, m.Setting.CPUs, code, surroundings{load, on})-m.Since.Seconds())
 	j.planned = j.startup
 }
 
@@ -151,7 +179,13 @@ func (d *decision) startup(batch, cpus uint32, code float64, load surroundings) 
 		}
 		return 0
 	}
-	p, ok := d.r.Startup.predict(&schemas.Features{BatchSize: batch, CPUs: cpus, ModelCode: code, Load: load.Load, Node: d.began.node(d.r.Startup, load.on)}, &d.f.memory)
+	p, ok := d.r.Startup.predict(&schemas.Features{
+		BatchSize: batch,
+		CPUs:      cpus,
+		ModelCode: code,
+		Load:      load.Load,
+		Node:      d.began.node(d.r.Startup, load.on),
+	}, &d.f.memory)
 	if !ok {
 		return 0
 	}
@@ -191,7 +225,10 @@ func (d *decision) predict() {
 	for _, c := range cpus {
 		load := d.loadOf(uint32(c))
 		for _, batch := range q.Request.BatchSizes {
-			d.a.Alternatives = append(d.a.Alternatives, schemas.Alternative{BatchSize: uint32(batch), CPUs: uint32(c)})
+			d.a.Alternatives = append(d.a.Alternatives, schemas.Alternative{
+				BatchSize: uint32(batch),
+				CPUs:      uint32(c),
+			})
 			d.alternative(&d.a.Alternatives[len(d.a.Alternatives)-1], load)
 		}
 	}
@@ -246,13 +283,31 @@ func (d *decision) accuracies(batch, cpus, epochs uint32, load schemas.Load) {
 
 // outlook is what may become of the job in question after a forecast.
 func (d *decision) outlook(fate *ahead) outlook {
-	return outlook{seconds: fate.end, uncertainty: fate.spread(d.startupOf(d.codes.startup, d.hardware()), fate.allEpochs), table: d.r.EpochTime.residuals(d.codes.time, d.on()), narrow: d.narrow, void: fate.extrapolated, record: d.q.Record,
-		shift: d.q.Record.shift(kind{d.a.Model, d.a.Dataset, fate.cpus}) + fate.wider}
+	return outlook{
+		seconds:     fate.end,
+		uncertainty: fate.spread(d.startupOf(d.codes.startup, d.hardware()), fate.allEpochs),
+		table:       d.r.EpochTime.residuals(d.codes.time, d.on()),
+		narrow:      d.narrow,
+		void:        fate.extrapolated,
+		record:      d.q.Record,
+		shift:       d.q.Record.shift(kind{d.a.Model, d.a.Dataset, fate.cpus}) + fate.wider,
+	}
 }
 
 // ahead is the job in question, run with an alternative.
 func (d *decision) ahead(alt *schemas.Alternative, load surroundings) *ahead {
-	d.self = ahead{at: d.at, cpus: alt.CPUs, batch: alt.BatchSize, model: d.codes.time, known: d.knows.time, factor: d.factor, epochs: float64(alt.Epochs), allEpochs: float64(alt.Epochs), standIn: d.standIn, left: d.left}
+	d.self = ahead{
+		at:        d.at,
+		cpus:      alt.CPUs,
+		batch:     alt.BatchSize,
+		model:     d.codes.time,
+		known:     d.knows.time,
+		factor:    d.factor,
+		epochs:    float64(alt.Epochs),
+		allEpochs: float64(alt.Epochs),
+		standIn:   d.standIn,
+		left:      d.left,
+	}
 	j := &d.self
 	switch m := d.q.Self; {
 	case m == nil:

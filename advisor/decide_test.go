@@ -14,7 +14,12 @@ import (
 var testContext = context.Background()
 
 func request(change func(*schemas.JobRequest)) schemas.JobRequest {
-	q := schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{4, 16, 64}, Epochs: 10}
+	q := schemas.JobRequest{
+		Model:      model,
+		CPUs:       schemas.CPUs{2},
+		BatchSizes: []int{4, 16, 64},
+		Epochs:     10,
+	}
 	if change != nil {
 		change(&q)
 	}
@@ -33,7 +38,16 @@ func slo(d time.Duration) func(*schemas.JobRequest) {
 // with 64; the smaller the batch, the more accurate.
 func TestDecide(t *testing.T) {
 	r := regressors(t)
-	beside := []advisor.Member{{JobID: "other", Setting: schemas.Setting{Model: model, BatchSize: 4, CPUs: 2, Epochs: 1000, Nodes: []string{"n"}}}}
+	beside := []advisor.Member{{
+		JobID: "other",
+		Setting: schemas.Setting{
+			Model:     model,
+			BatchSize: 4,
+			CPUs:      2,
+			Epochs:    1000,
+			Nodes:     []string{"n"},
+		},
+	}}
 	for _, c := range []struct {
 		name     string
 		q        advisor.Question
@@ -41,27 +55,117 @@ func TestDecide(t *testing.T) {
 		decision schemas.Decision
 		batch    uint32
 	}{
-		{"time for the most accurate", advisor.Question{Request: request(slo(20 * time.Second))}, r, schemas.MeetsSLO, 4},
-		{"the most accurate of those in time", advisor.Question{Request: request(slo(10 * time.Second))}, r, schemas.MeetsSLO, 16},
-		{"only the fastest is in time", advisor.Question{Request: request(slo(6 * time.Second))}, r, schemas.MeetsSLO, 64},
-		{"none is in time", advisor.Question{Request: request(slo(2 * time.Second))}, r, schemas.BestEffort, 64},
-		{"a neighbour doubles the time", advisor.Question{Request: request(slo(20 * time.Second)), Nodes: []string{"n"}, Others: beside}, r, schemas.MeetsSLO, 16},
-		{"a neighbour elsewhere does not", advisor.Question{Request: request(slo(20 * time.Second)), Nodes: []string{"m"}, Others: beside}, r, schemas.MeetsSLO, 4},
-		{"time that has passed is gone", advisor.Question{Request: request(slo(20 * time.Second)), Elapsed: 10 * time.Second}, r, schemas.MeetsSLO, 16},
-		{"no SLO, accuracy alone", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Weights = &schemas.Weights{Accuracy: 1} })}, r, schemas.Weighted, 4},
-		{"no SLO, time alone", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Weights = &schemas.Weights{Time: 1} })}, r, schemas.Weighted, 64},
-		{"more CPUs are faster", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.CPUs = schemas.CPUs{1, 2}; q.SLO = schemas.Duration(16 * time.Second) })}, r, schemas.MeetsSLO, 4},
-		{"accuracies that a validation set cannot tell apart", advisor.Question{Request: request(slo(20 * time.Second)), Described: validated(5)}, r, schemas.MeetsSLO, 64},
-		{"accuracies that it can tell apart", advisor.Question{Request: request(slo(20 * time.Second)), Described: validated(1_000_000)}, r, schemas.MeetsSLO, 4},
-		{"nothing is known", advisor.Question{Request: request(slo(time.Minute))}, advisor.Regressors{}, schemas.Exploring, 64},
-		{"only times are known", advisor.Question{Request: request(slo(time.Minute))}, advisor.Regressors{EpochTime: r.EpochTime}, schemas.Exploring, 64},
-		{"an unknown model", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Model = "new"; q.SLO = schemas.Duration(time.Minute) })}, r, schemas.Exploring, 64},
-		{"more epochs than any job had", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Epochs = 60; q.SLO = schemas.Duration(70 * time.Second) })}, r, schemas.MeetsSLO, 16},
-		{"beyond what was measured", advisor.Question{Request: request(func(q *schemas.JobRequest) { q.BatchSizes = []int{256}; q.SLO = schemas.Duration(time.Minute) })}, r, schemas.Exploring, 256},
+		{
+			"time for the most accurate",
+			advisor.Question{Request: request(slo(20 * time.Second))}, r, schemas.MeetsSLO, 4,
+		},
+		{
+			"the most accurate of those in time",
+			advisor.Question{Request: request(slo(10 * time.Second))}, r, schemas.MeetsSLO, 16,
+		},
+		{
+			"only the fastest is in time",
+			advisor.Question{Request: request(slo(6 * time.Second))}, r, schemas.MeetsSLO, 64,
+		},
+		{
+			"none is in time", advisor.Question{Request: request(slo(2 * time.Second))}, r,
+			schemas.BestEffort, 64,
+		},
+		{
+			"a neighbour doubles the time",
+			advisor.Question{
+				Request: request(slo(20 * time.Second)),
+				Nodes:   []string{"n"},
+				Others:  beside,
+			},
+			r, schemas.MeetsSLO, 16,
+		},
+		{
+			"a neighbour elsewhere does not",
+			advisor.Question{
+				Request: request(slo(20 * time.Second)),
+				Nodes:   []string{"m"},
+				Others:  beside,
+			},
+			r, schemas.MeetsSLO, 4,
+		},
+		{
+			"time that has passed is gone",
+			advisor.Question{Request: request(slo(20 * time.Second)), Elapsed: 10 * time.Second},
+			r, schemas.MeetsSLO, 16,
+		},
+		{
+			"no SLO, accuracy alone",
+			advisor.Question{Request: request(func(q *schemas.JobRequest) {
+				q.Weights = &schemas.Weights{Accuracy: 1}
+			})},
+			r, schemas.Weighted, 4,
+		},
+		{
+			"no SLO, time alone",
+			advisor.Question{Request: request(func(q *schemas.JobRequest) {
+				q.Weights = &schemas.Weights{Time: 1}
+			})},
+			r, schemas.Weighted, 64,
+		},
+		{
+			"more CPUs are faster",
+			advisor.Question{Request: request(func(q *schemas.JobRequest) {
+				q.CPUs = schemas.CPUs{1, 2}
+				q.SLO = schemas.Duration(16 * time.Second)
+			})},
+			r, schemas.MeetsSLO, 4,
+		},
+		{
+			"accuracies that a validation set cannot tell apart",
+			advisor.Question{Request: request(slo(20 * time.Second)), Described: validated(5)}, r,
+			schemas.MeetsSLO, 64,
+		},
+		{
+			"accuracies that it can tell apart",
+			advisor.Question{
+				Request:   request(slo(20 * time.Second)),
+				Described: validated(1_000_000),
+			},
+			r, schemas.MeetsSLO, 4,
+		},
+		{
+			"nothing is known", advisor.Question{Request: request(slo(time.Minute))},
+			advisor.Regressors{}, schemas.Exploring, 64,
+		},
+		{
+			"only times are known", advisor.Question{Request: request(slo(time.Minute))},
+			advisor.Regressors{EpochTime: r.EpochTime}, schemas.Exploring, 64,
+		},
+		{
+			"an unknown model",
+			advisor.Question{Request: request(func(q *schemas.JobRequest) {
+				q.Model = "new"
+				q.SLO = schemas.Duration(time.Minute)
+			})},
+			r, schemas.Exploring, 64,
+		},
+		{
+			"more epochs than any job had",
+			advisor.Question{Request: request(func(q *schemas.JobRequest) {
+				q.Epochs = 60
+				q.SLO = schemas.Duration(70 * time.Second)
+			})},
+			r, schemas.MeetsSLO, 16,
+		},
+		{
+			"beyond what was measured",
+			advisor.Question{Request: request(func(q *schemas.JobRequest) {
+				q.BatchSizes = []int{256}
+				q.SLO = schemas.Duration(time.Minute)
+			})},
+			r, schemas.Exploring, 256,
+		},
 	} {
 		a := advisor.Decide(&c.q, c.r, time.Unix(1_790_000_000, 0).UTC())
 		if a.Decision != c.decision || a.Chosen.BatchSize != c.batch {
-			t.Errorf("%s: Decide = %s %d, want %s %d", c.name, a.Decision, a.Chosen.BatchSize, c.decision, c.batch)
+			t.Errorf("%s: Decide = %s %d, want %s %d", c.name, a.Decision, a.Chosen.BatchSize,
+				c.decision, c.batch)
 		}
 		if want := len(c.q.Request.BatchSizes) * len(c.q.Request.CPUs); len(a.Alternatives) != want {
 			t.Errorf("%s: %d alternatives, want %d", c.name, len(a.Alternatives), want)
@@ -75,17 +179,22 @@ func TestDecide(t *testing.T) {
 }
 
 func TestDecide_FiguresFollowTheTruth(t *testing.T) {
-	a := advisor.Decide(&advisor.Question{Request: request(slo(10 * time.Second))}, regressors(t), time.Now())
+	a := advisor.Decide(&advisor.Question{Request: request(slo(10 * time.Second))}, regressors(t),
+		time.Now())
 	for _, alt := range a.Alternatives {
 		seconds := 10 * trueSeconds(float64(alt.BatchSize), 2, 1)
 		if got := *alt.PredictedSeconds; math.Abs(got-seconds) > 0.03*seconds {
 			t.Errorf("batch %d: %.2f s, want %.2f s", alt.BatchSize, got, seconds)
 		}
-		if got, want := *alt.PredictedAccuracy, trueAccuracy(float64(alt.BatchSize), 10); math.Abs(got-want) > 0.01 {
+		if got, want := *alt.PredictedAccuracy, trueAccuracy(float64(alt.BatchSize), 10); math.Abs(
+			got-want,
+		) > 0.01 {
 			t.Errorf("batch %d: accuracy %.4f, want %.4f", alt.BatchSize, got, want)
 		}
-		if alt.UpperBoundSeconds == nil || *alt.UpperBoundSeconds < *alt.PredictedSeconds || alt.Probability == nil {
-			t.Errorf("batch %d: bound %v, probability %v", alt.BatchSize, alt.UpperBoundSeconds, alt.Probability)
+		if alt.UpperBoundSeconds == nil || *alt.UpperBoundSeconds < *alt.PredictedSeconds ||
+			alt.Probability == nil {
+			t.Errorf("batch %d: bound %v, probability %v", alt.BatchSize, alt.UpperBoundSeconds,
+				alt.Probability)
 		}
 	}
 }
@@ -93,21 +202,30 @@ func TestDecide_FiguresFollowTheTruth(t *testing.T) {
 // Between the batch sizes that were measured the bound is wider, in ranges of
 // what the regressor missed levels by that were left out.
 func TestDecide_IsWiderBetweenLevels(t *testing.T) {
-	q := &advisor.Question{Request: request(func(q *schemas.JobRequest) { q.SLO = schemas.Duration(time.Minute); q.BatchSizes = []int{16, 32, 64} })}
+	q := &advisor.Question{Request: request(func(q *schemas.JobRequest) {
+		q.SLO = schemas.Duration(time.Minute)
+		q.BatchSizes = []int{16, 32, 64}
+	})}
 	a := advisor.Decide(q, regressors(t), time.Now())
-	width := func(i int) float64 { return *a.Alternatives[i].UpperBoundSeconds / *a.Alternatives[i].PredictedSeconds }
+	width := func(i int) float64 {
+		return *a.Alternatives[i].UpperBoundSeconds / *a.Alternatives[i].PredictedSeconds
+	}
 	if !(width(1) > width(0) && width(1) > width(2)) || a.Alternatives[1].Extrapolated {
-		t.Errorf("bounds are %.4f, %.4f and %.4f of the predictions, want that between two levels to be the widest", width(0), width(1), width(2))
+		t.Errorf("bounds are %.4f, %.4f and %.4f of the predictions, want that between two levels to be the widest",
+			width(0), width(1), width(2))
 	}
 }
 
 func TestDecide_NothingKnownShowsNothing(t *testing.T) {
-	a := advisor.Decide(&advisor.Question{Request: request(slo(time.Minute))}, advisor.Regressors{}, time.Now())
+	a := advisor.Decide(&advisor.Question{Request: request(slo(time.Minute))},
+		advisor.Regressors{}, time.Now())
 	data, err := schemas.Marshal(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{"predicted_seconds", "predicted_accuracy", "probability", "upper_bound"} {
+	for _, field := range []string{
+		"predicted_seconds", "predicted_accuracy", "probability", "upper_bound",
+	} {
 		if strings.Contains(string(data), field) {
 			t.Errorf("advice without regressors says %s: %s", field, data)
 		}
@@ -120,8 +238,22 @@ func TestDecide_NothingKnownShowsNothing(t *testing.T) {
 func TestDecide_RunningJob(t *testing.T) {
 	r := regressors(t)
 	running := func(batch uint32, done uint32, elapsed time.Duration) *advisor.Question {
-		self := &advisor.Member{Setting: schemas.Setting{Model: model, BatchSize: batch, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}, EpochsDone: done}
-		return &advisor.Question{Request: request(slo(12 * time.Second)), Elapsed: elapsed, Self: self, Nodes: []string{"n"}}
+		self := &advisor.Member{
+			Setting: schemas.Setting{
+				Model:     model,
+				BatchSize: batch,
+				CPUs:      2,
+				Epochs:    10,
+				Nodes:     []string{"n"},
+			},
+			EpochsDone: done,
+		}
+		return &advisor.Question{
+			Request: request(slo(12 * time.Second)),
+			Elapsed: elapsed,
+			Self:    self,
+			Nodes:   []string{"n"},
+		}
 	}
 	for _, c := range []struct {
 		name     string
@@ -131,15 +263,30 @@ func TestDecide_RunningJob(t *testing.T) {
 		batch    uint32
 		seconds  float64
 	}{
-		{"on its way", running(16, 5, 4*time.Second), schemas.ActionKeep, schemas.MeetsSLO, 16, 3.75},
-		{"keeps what meets the SLO, though smaller is more accurate", running(64, 5, time.Second), schemas.ActionKeep, schemas.MeetsSLO, 64, 2.8},
-		{"too slow: a larger batch saves it", running(4, 2, 3*time.Second), schemas.ActionBatch, schemas.MeetsSLO, 16, 6},
-		{"nothing saves it", running(4, 2, 10*time.Second), schemas.ActionBatch, schemas.BestEffort, 64, 4.5},
+		{
+			"on its way", running(16, 5, 4*time.Second), schemas.ActionKeep, schemas.MeetsSLO, 16,
+			3.75,
+		},
+		{
+			"keeps what meets the SLO, though smaller is more accurate",
+			running(64, 5, time.Second), schemas.ActionKeep, schemas.MeetsSLO, 64, 2.8,
+		},
+		{
+			"too slow: a larger batch saves it", running(4, 2, 3*time.Second), schemas.ActionBatch,
+			schemas.MeetsSLO, 16, 6,
+		},
+		{
+			"nothing saves it", running(4, 2, 10*time.Second), schemas.ActionBatch,
+			schemas.BestEffort, 64, 4.5,
+		},
 		{"all done", running(16, 10, 8*time.Second), schemas.ActionKeep, schemas.MeetsSLO, 16, 0},
 	} {
 		a := advisor.Decide(c.q, r, time.Now())
-		if a.Action != c.action || a.Decision != c.decision || a.Chosen.BatchSize != c.batch || math.Abs(*a.Chosen.PredictedSeconds-c.seconds) > 0.15 {
-			t.Errorf("%s: Decide = %s %s batch %d in %.2f s, want %s %s batch %d in %.2f s", c.name, a.Action, a.Decision, a.Chosen.BatchSize, *a.Chosen.PredictedSeconds, c.action, c.decision, c.batch, c.seconds)
+		if a.Action != c.action || a.Decision != c.decision || a.Chosen.BatchSize != c.batch ||
+			math.Abs(*a.Chosen.PredictedSeconds-c.seconds) > 0.15 {
+			t.Errorf("%s: Decide = %s %s batch %d in %.2f s, want %s %s batch %d in %.2f s",
+				c.name, a.Action, a.Decision, a.Chosen.BatchSize, *a.Chosen.PredictedSeconds,
+				c.action, c.decision, c.batch, c.seconds)
 		}
 	}
 }
@@ -147,12 +294,18 @@ func TestDecide_RunningJob(t *testing.T) {
 func TestDecide_TellsTheEffectOnOthers(t *testing.T) {
 	other := schemas.Setting{Model: model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
 	q := &advisor.Question{Request: request(slo(time.Minute)), JobID: "new", Nodes: []string{"n"},
-		Others: []advisor.Member{{JobID: "old", Setting: other, Left: 10 * time.Second, Confidence: 0.9}}}
+		Others: []advisor.Member{{
+			JobID:      "old",
+			Setting:    other,
+			Left:       10 * time.Second,
+			Confidence: 0.9,
+		}}}
 	a := advisor.Decide(q, regressors(t), time.Now())
 	if len(a.Effects) != 1 {
 		t.Fatalf("effects %+v, want one", a.Effects)
 	}
-	if e := a.Effects[0]; e.JobID != "old" || !e.BreaksSLO || math.Abs(e.BeforeSeconds-7.5) > 0.2 || math.Abs(e.AfterSeconds-15) > 0.4 {
+	if e := a.Effects[0]; e.JobID != "old" || !e.BreaksSLO || math.Abs(e.BeforeSeconds-7.5) > 0.2 ||
+		math.Abs(e.AfterSeconds-15) > 0.4 {
 		t.Errorf("effect %+v, want old from 7.5 s to 15 s, breaking its SLO", e)
 	}
 }
@@ -161,11 +314,14 @@ func TestDecide_TellsTheEffectOnOthers(t *testing.T) {
 func TestDecide_AllocatesNothingPerAlternative(t *testing.T) {
 	r := regressors(t)
 	count := func(sizes []int) float64 {
-		q := &advisor.Question{Request: request(func(q *schemas.JobRequest) { q.BatchSizes, q.SLO = sizes, schemas.Duration(10*time.Second) })}
+		q := &advisor.Question{Request: request(func(q *schemas.JobRequest) {
+			q.BatchSizes, q.SLO = sizes, schemas.Duration(10*time.Second)
+		})}
 		now := time.Now()
 		return testing.AllocsPerRun(200, func() { advisor.Decide(q, r, now) })
 	}
-	few, many := count([]int{4, 64}), count([]int{4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 32, 48, 64})
+	few := count([]int{4, 64})
+	many := count([]int{4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 32, 48, 64})
 	// fmt's pool of buffers forgets some of them at random under the race detector,
 	// for the message; fourteen more alternatives would cost fourteen.
 	if many > few+3 {
@@ -181,8 +337,11 @@ func TestDecide_BelowTheConfidenceOfAMean(t *testing.T) {
 		return slo(time.Duration(seconds * float64(time.Second)))
 	}
 	// The median time of batch 64 is kept with about 0.5.
-	median := *advisor.Decide(&advisor.Question{Request: request(slo(time.Minute))}, r, time.Now()).Running(64, 2).PredictedSeconds
-	accurate := *advisor.Decide(&advisor.Question{Request: request(slo(time.Minute))}, r, time.Now()).Running(16, 2).PredictedSeconds
+	median := *advisor.Decide(&advisor.Question{Request: request(slo(time.Minute))}, r, time.Now()).Running(
+		64, 2,
+	).PredictedSeconds
+	accurate := *advisor.Decide(&advisor.Question{Request: request(slo(time.Minute))}, r,
+		time.Now()).Running(16, 2).PredictedSeconds
 	for _, c := range []struct {
 		name      string
 		seconds   float64
@@ -198,13 +357,27 @@ func TestDecide_BelowTheConfidenceOfAMean(t *testing.T) {
 		{"accuracy at more than half of it", accurate, 0.01, 0, schemas.MeetsSLO, 16},
 		{"what runs goes on as it was promised", accurate, 0.3, 16, schemas.MeetsSLO, 16},
 	} {
-		q := &advisor.Question{Request: request(within(c.seconds)), Threshold: c.threshold, Nodes: []string{"n"}}
+		q := &advisor.Question{
+			Request:   request(within(c.seconds)),
+			Threshold: c.threshold,
+			Nodes:     []string{"n"},
+		}
 		if c.runs > 0 {
-			q.Self = &advisor.Member{Setting: schemas.Setting{Model: model, BatchSize: c.runs, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}, Threshold: c.threshold}
+			q.Self = &advisor.Member{
+				Setting: schemas.Setting{
+					Model:     model,
+					BatchSize: c.runs,
+					CPUs:      2,
+					Epochs:    10,
+					Nodes:     []string{"n"},
+				},
+				Threshold: c.threshold,
+			}
 		}
 		a := advisor.Decide(q, r, time.Now())
 		if a.Decision != c.decision || a.Chosen.BatchSize != c.batch || a.Threshold != c.threshold {
-			t.Errorf("%s: %s, batch size %d with probability %.3f; want %s, %d", c.name, a.Decision, a.Chosen.BatchSize, *a.Chosen.Probability, c.decision, c.batch)
+			t.Errorf("%s: %s, batch size %d with probability %.3f; want %s, %d", c.name,
+				a.Decision, a.Chosen.BatchSize, *a.Chosen.Probability, c.decision, c.batch)
 		}
 		if said := strings.Contains(a.Message, "mean of all promises"); said != (c.decision == schemas.MeetsSLO && *a.Chosen.Probability < 0.95) {
 			t.Errorf("%s: message %q", c.name, a.Message)

@@ -28,7 +28,13 @@ func (d *decision) effects(chosen *schemas.Alternative) []schemas.Effect {
 		if math.IsInf(before.end, 1) || math.IsInf(after.end, 1) {
 			continue
 		}
-		e := schemas.Effect{JobID: m.JobID, BeforeSeconds: before.end, AfterSeconds: after.end, Confidence: m.Confidence, BreaksSLO: d.breaks(i)}
+		e := schemas.Effect{
+			JobID:         m.JobID,
+			BeforeSeconds: before.end,
+			AfterSeconds:  after.end,
+			Confidence:    m.Confidence,
+			BreaksSLO:     d.breaks(i),
+		}
 		if was := d.chances[i]; !math.IsNaN(was) {
 			is := d.chance(i, after)
 			e.BeforeProbability, e.AfterProbability = &was, &is
@@ -63,7 +69,14 @@ func (d *decision) chance(i int, fate *ahead) float64 {
 	if m.Left == 0 || math.IsInf(fate.end, 1) {
 		return math.NaN()
 	}
-	o := outlook{seconds: max(fate.end, tinySeconds), uncertainty: fate.spread(evidence.Distribution{}, float64(m.epochsLeft())), table: d.r.EpochTime.residuals(fate.model, d.f.codes[fate.at[0]]), narrow: fate.narrow, record: d.q.Record, shift: d.q.Record.shift(kindOf(&m.Setting)) + fate.wider}
+	o := outlook{
+		seconds:     max(fate.end, tinySeconds),
+		uncertainty: fate.spread(evidence.Distribution{}, float64(m.epochsLeft())),
+		table:       d.r.EpochTime.residuals(fate.model, d.f.codes[fate.at[0]]),
+		narrow:      fate.narrow,
+		record:      d.q.Record,
+		shift:       d.q.Record.shift(kindOf(&m.Setting)) + fate.wider,
+	}
 	p, ok := o.probability(m.Left.Seconds(), m.Confidence)
 	if !ok {
 		return math.NaN()

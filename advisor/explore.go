@@ -12,7 +12,8 @@ type Configuration struct{ BatchSize, CPUs uint32 }
 
 // distance of two configurations, in doublings.
 func (c Configuration) distance(to Configuration) float64 {
-	return math.Hypot(math.Log2(float64(c.BatchSize)/float64(to.BatchSize)), math.Log2(float64(c.CPUs)/float64(to.CPUs)))
+	return math.Hypot(math.Log2(float64(c.BatchSize)/float64(to.BatchSize)),
+		math.Log2(float64(c.CPUs)/float64(to.CPUs)))
 }
 
 // nearest is the distance to the closest of some configurations.
@@ -38,7 +39,9 @@ func (d *decision) exploreFirst(q *Question, a *schemas.Advice) int {
 			a.Alternatives[i].Reason = d.beyond(&a.Alternatives[i])
 		}
 	}
-	best := slices.IndexFunc(a.Alternatives, func(alt schemas.Alternative) bool { return q.runs(&alt) })
+	best := slices.IndexFunc(a.Alternatives, func(alt schemas.Alternative) bool {
+		return q.runs(&alt)
+	})
 	if best < 0 {
 		best = farthest(a.Alternatives, q.Tried, mayKeepSLO)
 	}
@@ -54,7 +57,9 @@ func mayKeepSLO(alt *schemas.Alternative) bool { return probability(alt) >= hope
 
 // farthest returns the alternative farthest from what was tried among those that
 // may be taken; of several, the one with the shortest epoch. -1: none may.
-func farthest(all []schemas.Alternative, tried []Configuration, may func(*schemas.Alternative) bool) int {
+func farthest(
+	all []schemas.Alternative, tried []Configuration, may func(*schemas.Alternative) bool,
+) int {
 	best, most := -1, -1.0
 	for i := range all {
 		alt := &all[i]

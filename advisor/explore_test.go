@@ -17,14 +17,29 @@ func TestDecide_ExploresWhatTheLogHasNot(t *testing.T) {
 	cluster := advisor.NewCluster()
 	var order []advisor.Configuration
 	for n := range uint32(6) {
-		q := cluster.Ask(request(func(q *schemas.JobRequest) { q.BatchSizes, q.CPUs = []int{4, 16, 64}, schemas.CPUs{1, 2} }), time.Unix(0, 0))
+		q := cluster.Ask(request(func(q *schemas.JobRequest) {
+			q.BatchSizes, q.CPUs = []int{4, 16, 64}, schemas.CPUs{1, 2}
+		}), time.Unix(0, 0))
 		chosen := advisor.Decide(q, advisor.Regressors{}, time.Unix(0, 0)).Chosen
 		order = append(order, advisor.Configuration{BatchSize: chosen.BatchSize, CPUs: chosen.CPUs})
-		e := &schemas.Epoch{Setting: schemas.Setting{Model: model, BatchSize: chosen.BatchSize, CPUs: chosen.CPUs, Epochs: 1, Nodes: []string{"n"}}, Epoch: 1, DurationSeconds: 1}
+		e := &schemas.Epoch{
+			Setting: schemas.Setting{
+				Model:     model,
+				BatchSize: chosen.BatchSize,
+				CPUs:      chosen.CPUs,
+				Epochs:    1,
+				Nodes:     []string{"n"},
+			},
+			Epoch:           1,
+			DurationSeconds: 1,
+		}
 		e.JobID, e.Run = string(rune('a'+n)), 1
 		cluster.Apply(e, uint64(n+1), time.Unix(0, 0))
 	}
-	if first, second := (advisor.Configuration{BatchSize: 64, CPUs: 2}), (advisor.Configuration{BatchSize: 4, CPUs: 1}); order[0] != first || order[1] != second {
+	if first, second := (advisor.Configuration{
+		BatchSize: 64,
+		CPUs:      2,
+	}), (advisor.Configuration{BatchSize: 4, CPUs: 1}); order[0] != first || order[1] != second {
 		t.Errorf("explored %v, want %v, then the opposite corner %v", order, first, second)
 	}
 	seen := map[advisor.Configuration]bool{}
@@ -59,8 +74,10 @@ func TestDecide_GivesNoFiguresOfAModelThatNeverRan(t *testing.T) {
 				t.Errorf("%s from %v, want exploring from no other model", a.Decision, a.Relatives)
 			}
 			for _, alt := range a.Alternatives {
-				if alt.PredictedSeconds != nil || alt.MeanSeconds != nil || alt.UpperBoundSeconds != nil ||
-					alt.Probability != nil || alt.CPUSeconds != nil || alt.PredictedAccuracy != nil {
+				if alt.PredictedSeconds != nil || alt.MeanSeconds != nil ||
+					alt.UpperBoundSeconds != nil ||
+					alt.Probability != nil || alt.CPUSeconds != nil ||
+					alt.PredictedAccuracy != nil {
 					t.Errorf("%+v has figures, want none", alt)
 				}
 			}
@@ -92,7 +109,13 @@ func checkPlan(t *testing.T, a *schemas.Advice, tried []advisor.Configuration, w
 
 // A running job of an unknown model keeps its batch size.
 func TestDecide_LeavesARunningJobOfAnUnknownModelAlone(t *testing.T) {
-	running := schemas.Setting{Model: "new", BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
+	running := schemas.Setting{
+		Model:     "new",
+		BatchSize: 16,
+		CPUs:      2,
+		Epochs:    10,
+		Nodes:     []string{"n"},
+	}
 	q := &advisor.Question{
 		Request: request(func(q *schemas.JobRequest) {
 			q.Model, q.SLO = "new", schemas.Duration(8*time.Second)

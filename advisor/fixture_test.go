@@ -31,7 +31,12 @@ func dataset(target string, nodes ...schemas.Hardware) *regress.Dataset {
 	encoder := schemas.NewEncoder(target, []string{model}, nodes)
 	d := &regress.Dataset{TargetName: target}
 	for _, c := range encoder.Columns() {
-		d.Features = append(d.Features, regress.Feature{Name: c.String(), Continuous: c.Continuous(), Alone: c.DescribesNode(), Levels: encoder.Levels(c)})
+		d.Features = append(d.Features, regress.Feature{
+			Name:       c.String(),
+			Continuous: c.Continuous(),
+			Alone:      c.DescribesNode(),
+			Levels:     encoder.Levels(c),
+		})
 		d.Columns = append(d.Columns, nil)
 	}
 	group := 0
@@ -42,7 +47,9 @@ func dataset(target string, nodes ...schemas.Hardware) *regress.Dataset {
 }
 
 // fillOn adds the examples on a node, whose settings count on from group.
-func fillOn(d *regress.Dataset, encoder *schemas.Encoder, target string, h schemas.Hardware, group int) int {
+func fillOn(
+	d *regress.Dataset, encoder *schemas.Encoder, target string, h schemas.Hardware, group int,
+) int {
 	row := make([]float64, len(d.Columns))
 	node, slower := encoder.Node(h), 1.0
 	if h.Speed > 0 {
@@ -53,12 +60,24 @@ func fillOn(d *regress.Dataset, encoder *schemas.Encoder, target string, h schem
 			for _, jobs := range []float64{1, 2} {
 				for epochs := uint32(1); epochs <= 10; epochs++ {
 					for k := range 3 {
-						f := schemas.Features{BatchSize: batch, CPUs: cpus, EpochsDone: epochs, Node: node, Load: schemas.Load{ConcurrentJobs: jobs, Processes: jobs * float64(cpus)}}
+						f := schemas.Features{
+							BatchSize:  batch,
+							CPUs:       cpus,
+							EpochsDone: epochs,
+							Node:       node,
+							Load: schemas.Load{
+								ConcurrentJobs: jobs,
+								Processes:      jobs * float64(cpus),
+							},
+						}
 						encoder.Fill(row, &f)
 						for i := range row {
 							d.Columns[i] = append(d.Columns[i], row[i])
 						}
-						value := slower * trueSeconds(float64(batch), float64(cpus), jobs) * (1 + 0.01*float64(k-1))
+						value := slower * trueSeconds(float64(batch), float64(cpus), jobs) * (1 +
+							0.01*float64(
+								k-1,
+							))
 						if target == schemas.TargetStartup {
 							value = trueStartup * (1 + 0.01*float64(k-1))
 						}
@@ -80,19 +99,35 @@ var fitted = sync.OnceValues(func() (map[string]*regress.Regressor, error) { ret
 
 // Two unlike nodes, and regressors that were fitted on both.
 var (
-	small, large = schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 1e9}, schemas.Hardware{Cores: 16, CPUModel: "y", Speed: 5e8}
+	small, large = schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 1e9}, schemas.Hardware{
+		Cores:    16,
+		CPUModel: "y",
+		Speed:    5e8,
+	}
 
-	fittedOnOne  = sync.OnceValues(func() (map[string]*regress.Regressor, error) { return fit(small) })
-	fittedOnBoth = sync.OnceValues(func() (map[string]*regress.Regressor, error) { return fit(small, large) })
+	fittedOnOne = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
+		return fit(small)
+	})
+	fittedOnBoth = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
+		return fit(small, large)
+	})
 )
 
 func fit(nodes ...schemas.Hardware) (map[string]*regress.Regressor, error) {
 	all := map[string]*regress.Regressor{}
 	for _, target := range schemas.Targets() {
 		d := dataset(target, nodes...)
-		r, err := regress.FitForest(testContext, d, regress.ForestOptions{Trees: 50, MaxDepth: 8, Criterion: regress.Absolute, Seed: 1})
+		r, err := regress.FitForest(testContext, d, regress.ForestOptions{
+			Trees:     50,
+			MaxDepth:  8,
+			Criterion: regress.Absolute,
+			Seed:      1,
+		})
 		if target != schemas.TargetAccuracy {
-			r, err = regress.FitLaw(testContext, d, regress.LawOptions{Transform: regress.Log, Seed: 1})
+			r, err = regress.FitLaw(testContext, d, regress.LawOptions{
+				Transform: regress.Log,
+				Seed:      1,
+			})
 		}
 		if err != nil {
 			return nil, err
@@ -125,5 +160,9 @@ func using(t testing.TB, fitted func() (map[string]*regress.Regressor, error)) a
 		}
 		return r
 	}
-	return advisor.Regressors{EpochTime: use(schemas.TargetEpochTime), Startup: use(schemas.TargetStartup), Accuracy: use(schemas.TargetAccuracy)}
+	return advisor.Regressors{
+		EpochTime: use(schemas.TargetEpochTime),
+		Startup:   use(schemas.TargetStartup),
+		Accuracy:  use(schemas.TargetAccuracy),
+	}
 }

@@ -77,7 +77,8 @@ func (f *forecast) node(name string, h schemas.Hardware, foreign schemas.Foreign
 			nodeType = f.r.evidence.NodeType(name, h.NodeType())
 		}
 	}
-	f.names, f.hardware, f.codes = append(f.names, name), append(f.hardware, h), append(f.codes, code)
+	f.names, f.hardware, f.codes = append(f.names, name), append(f.hardware, h), append(f.codes,
+		code)
 	f.types, f.foreign = append(f.types, nodeType), append(f.foreign, foreign)
 	return len(f.names) - 1
 }
@@ -220,7 +221,8 @@ func (f *forecast) known(j *ahead, at int) *memo {
 	key := (uint64(j.batch)*31+uint64(j.cpus))*31 + uint64(j.model)
 	key = ((key*31+uint64(load.jobs))*31+uint64(load.procs))*31 + uint64(at)
 	m := &f.memos[key*0x9e3779b97f4a7c15>>(64-8)%memos]
-	if m.decision == f.decision && m.batch == j.batch && m.cpus == j.cpus && m.model == j.model && m.at == at && m.meter == load && m.standIn == j.standIn {
+	if m.decision == f.decision && m.batch == j.batch && m.cpus == j.cpus && m.model == j.model &&
+		m.at == at && m.meter == load && m.standIn == j.standIn {
 		return m
 	}
 	*m = memo{
@@ -231,8 +233,17 @@ func (f *forecast) known(j *ahead, at int) *memo {
 		f.byEvidence(m)
 		return m
 	}
-	features := schemas.Features{BatchSize: j.batch, CPUs: j.cpus, ModelCode: j.model, Node: f.codes[at],
-		Load: schemas.Load{ConcurrentJobs: float64(load.jobs), Processes: load.procs, StableTimeRatio: 1}}
+	features := schemas.Features{
+		BatchSize: j.batch,
+		CPUs:      j.cpus,
+		ModelCode: j.model,
+		Node:      f.codes[at],
+		Load: schemas.Load{
+			ConcurrentJobs:  float64(load.jobs),
+			Processes:       load.procs,
+			StableTimeRatio: 1,
+		},
+	}
 	f.foreign[at].Set(&features.Load)
 	if p, ok := f.r.predict(&features, &f.memory); ok {
 		wider, promised := f.r.predictor.Widening(p)

@@ -10,7 +10,18 @@ import (
 )
 
 func member(id string, batch, epochs uint32, nodes ...string) advisor.Member {
-	return advisor.Member{JobID: id, Setting: schemas.Setting{Model: model, BatchSize: batch, CPUs: 2, Epochs: epochs, Nodes: nodes}, Confidence: 0.95, EpochsDone: 1}
+	return advisor.Member{
+		JobID: id,
+		Setting: schemas.Setting{
+			Model:     model,
+			BatchSize: batch,
+			CPUs:      2,
+			Epochs:    epochs,
+			Nodes:     nodes,
+		},
+		Confidence: 0.95,
+		EpochsDone: 1,
+	}
 }
 
 // Beside one other, an epoch takes twice as long (trueSeconds), so the forecasts
@@ -18,7 +29,9 @@ func member(id string, batch, epochs uint32, nodes ...string) advisor.Member {
 // on two CPUs 0.75 s.
 func TestDecide_RunsTheFutureForward(t *testing.T) {
 	r := regressors(t)
-	only16 := func(q *schemas.JobRequest) { q.BatchSizes, q.SLO = []int{16}, schemas.Duration(time.Minute) }
+	only16 := func(q *schemas.JobRequest) {
+		q.BatchSizes, q.SLO = []int{16}, schemas.Duration(time.Minute)
+	}
 	for _, c := range []struct {
 		name   string
 		others []advisor.Member
@@ -28,7 +41,10 @@ func TestDecide_RunsTheFutureForward(t *testing.T) {
 		{"beside one that stays", []advisor.Member{member("a", 16, 101, "n")}, 0.1 + 15},
 		// The other has 2 epochs left at 1.5 s: 3 s after the start of both. Until
 		// then 2.9 s give 2.9/1.5 epochs, the rest runs alone.
-		{"beside one that leaves", []advisor.Member{member("a", 16, 3, "n")}, 3 - 0.05 + (10-2.9/1.5)*0.75},
+		{
+			"beside one that leaves", []advisor.Member{member("a", 16, 3, "n")},
+			3 - 0.05 + (10-2.9/1.5)*0.75,
+		},
 		{"beside one on another node", []advisor.Member{member("a", 16, 101, "m")}, 0.1 + 7.5},
 		{"beside one whose epoch is nearly over", []advisor.Member{func() advisor.Member {
 			m := member("a", 16, 2, "n")
@@ -47,7 +63,11 @@ func TestDecide_RunsTheFutureForward(t *testing.T) {
 func TestDecide_WaitsForNobodyUnknown(t *testing.T) {
 	stranger := member("a", 16, 2, "n")
 	stranger.Setting.Model = "unknown"
-	q := &advisor.Question{Request: request(slo(time.Minute)), Nodes: []string{"n"}, Others: []advisor.Member{stranger}}
+	q := &advisor.Question{
+		Request: request(slo(time.Minute)),
+		Nodes:   []string{"n"},
+		Others:  []advisor.Member{stranger},
+	}
 	a := advisor.Decide(q, regressors(t), time.Now())
 	if got := *a.Alternatives[1].PredictedSeconds; math.Abs(got-15.1) > 0.3 {
 		t.Errorf("beside a stranger batch 16 takes %.2f s, want 15.1 s", got)
@@ -75,13 +95,20 @@ func TestDecide_ChoosesEpochs(t *testing.T) {
 	}{
 		{"time for everything", free(time.Minute, 0), schemas.MeetsSLO, 4, 10},
 		// Batch 16 has 0.806 after 2 epochs, in 1.6 s; 64 is faster, but needs 3 and 1.8 s.
-		{"a smaller batch that needs fewer epochs", free(time.Minute, 0.80), schemas.MeetsSLO, 16, 2},
+		{
+			"a smaller batch that needs fewer epochs", free(time.Minute, 0.80), schemas.MeetsSLO,
+			16, 2,
+		},
 		{"only the small batch reaches it", free(time.Minute, 0.965), schemas.MeetsSLO, 4, 9},
 		{"no batch reaches it", free(time.Minute, 0.99), schemas.BestEffort, 4, 10},
 		{"time for some epochs", free(4*time.Second, 0), schemas.MeetsSLO, 16, 5},
 	} {
-		a := advisor.Decide(&advisor.Question{Request: request(c.change), Nodes: []string{"n"}}, r, time.Now())
-		if a.Decision != c.decision || a.Chosen.BatchSize != c.batch || a.Chosen.Epochs != c.epochs {
+		a := advisor.Decide(&advisor.Question{
+			Request: request(c.change),
+			Nodes:   []string{"n"},
+		}, r, time.Now())
+		if a.Decision != c.decision || a.Chosen.BatchSize != c.batch ||
+			a.Chosen.Epochs != c.epochs {
 			t.Errorf("%s: %s batch %d, %d epochs (accuracy %.3f in %.2f s), want %s batch %d, %d epochs", c.name, a.Decision, a.Chosen.BatchSize, a.Chosen.Epochs,
 				*a.Chosen.PredictedAccuracy, *a.Chosen.PredictedSeconds, c.decision, c.batch, c.epochs)
 		}

@@ -59,7 +59,8 @@ func playHistory(t *testing.T, seed uint64, steps int) {
 		applyAll(saved, w.log[since:])
 		live := encoded(t, w.c)
 		if !bytes.Equal(encoded(t, saved), live) {
-			t.Fatalf("step %d: the restored state is another:\n%s", step, differenceOf(t, saved, w.c))
+			t.Fatalf("step %d: the restored state is another:\n%s", step,
+				differenceOf(t, saved, w.c))
 		}
 		if checks%8 == 1 {
 			if diff := firstDifference(fingerprint(t, saved, w.now), fingerprint(t, w.c, w.now)); diff != "" {
@@ -134,14 +135,19 @@ func checkIndices(t *testing.T, w *world) {
 			wrong("job %s is submitted, abandoned %v, may be %v", id, j.filed > 0, j.due > 0)
 		}
 	}
-	if len(c.running) != counts[schemas.StateRunning] || len(c.waiting) != counts[schemas.StateQueued] || c.waits() != len(c.queue()) {
-		wrong("%d run and %d wait, the indices have %d and %d", counts[schemas.StateRunning], counts[schemas.StateQueued], len(c.running), len(c.waiting))
+	if len(c.running) != counts[schemas.StateRunning] ||
+		len(c.waiting) != counts[schemas.StateQueued] || c.waits() != len(c.queue()) {
+		wrong("%d run and %d wait, the indices have %d and %d", counts[schemas.StateRunning],
+			counts[schemas.StateQueued], len(c.running), len(c.waiting))
 	}
 	if !slices.IsSortedFunc(c.waiting, compareUrgency) {
 		wrong("the queue is not in order")
 	}
-	if ended != c.ended.count || due != c.due.count || len(c.past) != c.old.count || len(c.jobs)+len(c.past) != c.order.count {
-		wrong("%d ended, %d due, %d packed, %d in all; the lists have %d, %d, %d and %d", ended, due, len(c.past), len(c.jobs)+len(c.past), c.ended.count, c.due.count, c.old.count, c.order.count)
+	if ended != c.ended.count || due != c.due.count || len(c.past) != c.old.count ||
+		len(c.jobs)+len(c.past) != c.order.count {
+		wrong("%d ended, %d due, %d packed, %d in all; the lists have %d, %d, %d and %d", ended,
+			due, len(c.past), len(c.jobs)+len(c.past), c.ended.count, c.due.count, c.old.count,
+			c.order.count)
 	}
 	busy := 0
 	for name, n := range c.nodes {
@@ -150,8 +156,10 @@ func checkIndices(t *testing.T, w *world) {
 		}
 		if len(n.running) > 0 {
 			busy++
-			if tally := c.tallies[name]; tally == nil || tally.procs != procs[name] || tally.jobs != jobs[name] {
-				wrong("tally %+v of node %s, want %g jobs and %g processes", tally, name, jobs[name], procs[name])
+			if tally := c.tallies[name]; tally == nil || tally.procs != procs[name] ||
+				tally.jobs != jobs[name] {
+				wrong("tally %+v of node %s, want %g jobs and %g processes", tally, name,
+					jobs[name], procs[name])
 			}
 		}
 		if sum := c.arrivals.cpus(name, w.now); math.Abs(sum-expected[name]) > 1e-9 {
@@ -159,7 +167,8 @@ func checkIndices(t *testing.T, w *world) {
 		}
 	}
 	if len(c.tallies) != busy || len(jobs) != busy || len(c.idleNodes.at) != len(c.nodes)-busy {
-		wrong("%d tallies, %d nodes with jobs, %d idle of %d, want %d busy", len(c.tallies), len(jobs), len(c.idleNodes.at), len(c.nodes), busy)
+		wrong("%d tallies, %d nodes with jobs, %d idle of %d, want %d busy", len(c.tallies),
+			len(jobs), len(c.idleNodes.at), len(c.nodes), busy)
 	}
 	for name := range c.fleet {
 		if c.nodes[name] == nil {
@@ -189,7 +198,9 @@ func checkLimits(t *testing.T, w *world) {
 			t.Fatalf("after event %d: %d %s, want at most %d", w.sequence, l.size, l.name, l.max)
 		}
 	}
-	if r := c.record; r != nil && (len(r.kinds) > mostKinds || len(r.alpha) > mostAlphas || len(r.recent) > recordWindow) {
-		t.Fatalf("a record of %d kinds, %d confidences and %d jobs", len(r.kinds), len(r.alpha), len(r.recent))
+	if r := c.record; r != nil && (len(r.kinds) > mostKinds || len(r.alpha) > mostAlphas ||
+		len(r.recent) > recordWindow) {
+		t.Fatalf("a record of %d kinds, %d confidences and %d jobs", len(r.kinds), len(r.alpha),
+			len(r.recent))
 	}
 }

@@ -95,7 +95,9 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 	if j.Submitted != nil {
 		j.behind = max(0, j.Submitted.At.Sub(e.At))
 	}
-	j.StartedAt, j.EndedAt, j.EpochsDone, j.LongestEpoch, j.Accuracy, j.Reason, j.MetSLO = j.happened(e.At, storedAt), time.Time{}, 0, 0, nil, "", nil
+	j.StartedAt, j.EndedAt, j.EpochsDone, j.LongestEpoch, j.Accuracy, j.Reason, j.MetSLO = j.happened(
+		e.At, storedAt,
+	), time.Time{}, 0, 0, nil, "", nil
 	if e.User != "" {
 		j.User = e.User
 	}
@@ -117,7 +119,9 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 		j.State, j.Run, j.EndedAt, j.Reason = schemas.StateRunning, e.Run, time.Time{}, ""
 	}
 	if j.StartedAt.IsZero() {
-		j.StartedAt = j.happened(e.At, storedAt).Add(-time.Duration(e.DurationSeconds * float64(time.Second)))
+		j.StartedAt = j.happened(e.At, storedAt).Add(
+			-time.Duration(e.DurationSeconds * float64(time.Second)),
+		)
 	}
 	j.Setting, j.EpochsDone = e.Setting, e.Epoch
 	j.LongestEpoch = max(j.LongestEpoch, time.Duration(e.DurationSeconds*float64(time.Second)))
@@ -139,7 +143,8 @@ func (j *Job) happened(at, storedAt time.Time) time.Time {
 
 // over reports whether the run has ended for good; lost is not for good.
 func (j *Job) over() bool {
-	return j.State == schemas.StateFinished || j.State == schemas.StateFailed || j.State == schemas.StateCancelled
+	return j.State == schemas.StateFinished || j.State == schemas.StateFailed ||
+		j.State == schemas.StateCancelled
 }
 
 func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {

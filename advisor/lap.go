@@ -95,8 +95,15 @@ func (c *Cluster) between(from, to []tally) (load surroundings, node string, ok 
 			return load, node, false
 		}
 		on := c.fleet[to[i].node]
-		if procs := (to[i].procsSeconds - from[i].procsSeconds) / seconds; i == 0 || schemas.MoreLoaded(procs, on, load.Processes, load.on) {
-			load = surroundings{schemas.Load{ConcurrentJobs: (to[i].jobSeconds - from[i].jobSeconds) / seconds, Processes: procs}, on}
+		if procs := (to[i].procsSeconds - from[i].procsSeconds) / seconds; i == 0 ||
+			schemas.MoreLoaded(procs, on, load.Processes, load.on) {
+			load = surroundings{
+				schemas.Load{
+					ConcurrentJobs: (to[i].jobSeconds - from[i].jobSeconds) / seconds,
+					Processes:      procs,
+				},
+				on,
+			}
 			node = to[i].node
 		}
 	}
@@ -112,7 +119,13 @@ func (m *Member) ownFactor(r *Regressor, code float64, said *memory) (factor, na
 	var on reading
 	for i := range m.laps {
 		l := &m.laps[i]
-		f := schemas.Features{BatchSize: l.batch, CPUs: m.Setting.CPUs, ModelCode: code, Load: l.load.Load, Node: on.node(r, l.load.on)}
+		f := schemas.Features{
+			BatchSize: l.batch,
+			CPUs:      m.Setting.CPUs,
+			ModelCode: code,
+			Load:      l.load.Load,
+			Node:      on.node(r, l.load.on),
+		}
 		if p, ok := r.predict(&f, said); ok && p.Value > 0 && l.seconds > 0 {
 			sum += math.Log(l.seconds / p.Value)
 			n++

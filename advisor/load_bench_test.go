@@ -23,9 +23,12 @@ func crowd(b *testing.B, server *bustest.Server) *bus.Bus {
 	promote(b, bus)
 	start(b, server.Connect(b))
 	q := benchRequest()
-	await(b, "all regressors", func() bool { return len(predict(b, bus, q).Regressors) == len(schemas.Targets()) })
+	await(b, "all regressors", func() bool {
+		return len(predict(b, bus, q).Regressors) == len(schemas.Targets())
+	})
 	for n := range 1000 {
-		q.JobID, q.Nodes, q.SLO = fmt.Sprintf("job-%04d", n), []string{fmt.Sprintf("node-%02d", n%100)}, schemas.Duration(time.Hour)
+		q.JobID, q.Nodes, q.SLO = fmt.Sprintf("job-%04d", n), []string{fmt.Sprintf("node-%02d",
+			n%100)}, schemas.Duration(time.Hour)
 		if _, err := submit(b, bus, q); err != nil {
 			b.Fatal(err)
 		}
@@ -33,7 +36,9 @@ func crowd(b *testing.B, server *bustest.Server) *bus.Bus {
 		e.Nodes = q.Nodes
 		publish(b, bus, e)
 	}
-	await(b, "the last job to run", func() bool { return status(b, bus, "job-0999").State == schemas.StateRunning })
+	await(b, "the last job to run", func() bool {
+		return status(b, bus, "job-0999").State == schemas.StateRunning
+	})
 	return bus
 }
 
@@ -106,9 +111,12 @@ func BenchmarkUnderLoad(b *testing.B) {
 		<-tick.C
 		for due := int(time.Since(begin) / time.Millisecond); next < b.N && next < due; next++ {
 			i := next
-			sent := begin.Add(time.Duration(i+1) * time.Millisecond) // when it should have been: waiting counts
+			sent := begin.Add(time.Duration(i+
+				1) * time.Millisecond) // when it should have been: waiting counts
 			asked.Go(func() {
-				if m, err := asker.Request(schemas.SubjectJobPredict, data, 5*time.Second); err != nil || m.Header.Get("Nats-Service-Error") != "" {
+				if m, err := asker.Request(schemas.SubjectJobPredict, data, 5*time.Second); err != nil || m.Header.Get(
+					"Nats-Service-Error",
+				) != "" {
 					b.Error(err)
 				}
 				took[i] = time.Since(sent)
@@ -139,13 +147,17 @@ func BenchmarkThroughput(b *testing.B) {
 	promote(b, bus)
 	start(b, server.Connect(b))
 	q := benchRequest()
-	await(b, "all regressors", func() bool { return len(predict(b, bus, q).Regressors) == len(schemas.Targets()) })
+	await(b, "all regressors", func() bool {
+		return len(predict(b, bus, q).Regressors) == len(schemas.Targets())
+	})
 	echo, err := nats.Connect(server.URL())
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer echo.Close()
-	if _, err := echo.Subscribe("plain.echo", func(m *nats.Msg) { _ = m.Respond(m.Data) }); err != nil {
+	if _, err := echo.Subscribe("plain.echo", func(m *nats.Msg) {
+		_ = m.Respond(m.Data)
+	}); err != nil {
 		b.Fatal(err)
 	}
 	asker, err := nats.Connect(server.URL())
@@ -161,7 +173,9 @@ func BenchmarkThroughput(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := echo.Subscribe("plain.same", func(m *nats.Msg) { _ = m.Respond(answer.Data) }); err != nil {
+	if _, err := echo.Subscribe("plain.same", func(m *nats.Msg) {
+		_ = m.Respond(answer.Data)
+	}); err != nil {
 		b.Fatal(err)
 	}
 	if err := echo.Flush(); err != nil {

@@ -77,7 +77,8 @@ func (m means) end(j *Job) {
 
 // meant returns the probability of a promise whose confidence is a mean.
 func meant(j *Job) (p float64, ok bool) {
-	if j == nil || j.Promise == nil || j.Promise.Threshold == 0 || j.Promise.Decision != schemas.MeetsSLO || j.Promise.Chosen.Probability == nil {
+	if j == nil || j.Promise == nil || j.Promise.Threshold == 0 ||
+		j.Promise.Decision != schemas.MeetsSLO || j.Promise.Chosen.Probability == nil {
 		return 0, false
 	}
 	return *j.Promise.Chosen.Probability, true

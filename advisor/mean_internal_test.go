@@ -19,7 +19,13 @@ func playMeans(c *Cluster, begin int, bold float64) (kept, threshold float64) {
 	held, promised := 0, 0
 	for i := range 4000 {
 		id, truth := fmt.Sprint("job-", i), 0.6+0.4*r.Float64()
-		q := schemas.JobRequest{JobID: id, Model: "digits-mlp", Confidence: confidence, SLO: schemas.Duration(10 * time.Second), Promise: schemas.PromiseMean}
+		q := schemas.JobRequest{
+			JobID:      id,
+			Model:      "digits-mlp",
+			Confidence: confidence,
+			SLO:        schemas.Duration(10 * time.Second),
+			Promise:    schemas.PromiseMean,
+		}
 		said := min(1, truth+bold)
 		asked := c.Ask(q, at)
 		threshold = asked.Threshold
@@ -33,9 +39,19 @@ func playMeans(c *Cluster, begin int, bold float64) (kept, threshold float64) {
 				held++
 			}
 		}
-		setting := schemas.Setting{Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: 3, Nodes: []string{"node-a"}}
+		setting := schemas.Setting{
+			Model:     "digits-mlp",
+			BatchSize: 16,
+			CPUs:      2,
+			Epochs:    3,
+			Nodes:     []string{"node-a"},
+		}
 		stamp := func(run uint32, seconds float64) schemas.JobStamp {
-			return schemas.JobStamp{Stamp: schemas.Stamp{At: at.Add(time.Duration(seconds * float64(time.Second)))}, JobID: id, Run: run}
+			return schemas.JobStamp{
+				Stamp: schemas.Stamp{At: at.Add(time.Duration(seconds * float64(time.Second)))},
+				JobID: id,
+				Run:   run,
+			}
 		}
 		took := 12.0
 		if in {
@@ -43,9 +59,23 @@ func playMeans(c *Cluster, begin int, bold float64) (kept, threshold float64) {
 		}
 		chosen := schemas.Alternative{BatchSize: 16, CPUs: 2, Epochs: 3, Probability: &said}
 		for _, e := range []schemas.Event{
-			&schemas.Submitted{JobStamp: stamp(0, 0), Request: q, Advice: schemas.Advice{Decision: decision, Confidence: confidence, Threshold: threshold, Chosen: &chosen}},
+			&schemas.Submitted{
+				JobStamp: stamp(0, 0),
+				Request:  q,
+				Advice: schemas.Advice{
+					Decision:   decision,
+					Confidence: confidence,
+					Threshold:  threshold,
+					Chosen:     &chosen,
+				},
+			},
 			&schemas.Started{JobStamp: stamp(1, 1), Setting: setting},
-			&schemas.Ended{JobStamp: stamp(1, took), Setting: setting, Outcome: schemas.EventFinished, EpochsDone: 3},
+			&schemas.Ended{
+				JobStamp:   stamp(1, took),
+				Setting:    setting,
+				Outcome:    schemas.EventFinished,
+				EpochsDone: 3,
+			},
 		} {
 			c.Apply(e, uint64(i), at.Add(time.Minute))
 			c.Apply(e, uint64(i), at.Add(time.Minute)) // a copy counts once
@@ -81,7 +111,11 @@ func TestMeans_OnlyWhoAsksForAMeanGetsOne(t *testing.T) {
 			t.Errorf("%+v is promised from %g on, want its confidence", q, asked.least())
 		}
 	}
-	other := c.Ask(schemas.JobRequest{Confidence: 0.8, SLO: schemas.Duration(time.Second), Promise: schemas.PromiseMean}, time.Now())
+	other := c.Ask(schemas.JobRequest{
+		Confidence: 0.8,
+		SLO:        schemas.Duration(time.Second),
+		Promise:    schemas.PromiseMean,
+	}, time.Now())
 	if other.Threshold != 0.8 {
 		t.Errorf("another confidence begins at %g, want 0.8", other.Threshold)
 	}
@@ -92,7 +126,14 @@ func TestMeans_AreBounded(t *testing.T) {
 	m, p := means{}, 0.99
 	for i := range 2 * mostMeans {
 		confidence := 0.5 + float64(i)/1000
-		m.promise(&Job{Promise: &schemas.Advice{Decision: schemas.MeetsSLO, Confidence: confidence, Threshold: confidence, Chosen: &schemas.Alternative{Probability: &p}}})
+		m.promise(&Job{
+			Promise: &schemas.Advice{
+				Decision:   schemas.MeetsSLO,
+				Confidence: confidence,
+				Threshold:  confidence,
+				Chosen:     &schemas.Alternative{Probability: &p},
+			},
+		})
 	}
 	if len(m) != mostMeans {
 		t.Errorf("%d confidences are remembered, want %d", len(m), mostMeans)

@@ -13,10 +13,17 @@ import (
 // the larger slope is.
 func steep(t *testing.T, slope float64) *Regressor {
 	t.Helper()
-	encoder := schemas.NewEncoder(schemas.TargetEpochTime, []string{"m", "n"}, []schemas.Hardware{{Cores: 2, Speed: 1e9}, {Cores: 8, Speed: 2e9}})
+	encoder := schemas.NewEncoder(schemas.TargetEpochTime, []string{"m", "n"}, []schemas.Hardware{
+		{Cores: 2, Speed: 1e9},
+		{Cores: 8, Speed: 2e9},
+	})
 	d := &regress.Dataset{TargetName: schemas.TargetEpochTime}
 	for _, c := range encoder.Columns() {
-		d.Features = append(d.Features, regress.Feature{Name: c.String(), Continuous: c.Continuous(), Levels: encoder.Levels(c)})
+		d.Features = append(d.Features, regress.Feature{
+			Name:       c.String(),
+			Continuous: c.Continuous(),
+			Levels:     encoder.Levels(c),
+		})
 		d.Columns = append(d.Columns, nil)
 	}
 	row := make([]float64, len(d.Columns))
@@ -27,9 +34,13 @@ func steep(t *testing.T, slope float64) *Regressor {
 		for i, x := range row {
 			d.Columns[i] = append(d.Columns[i], x)
 		}
-		d.Target, d.Group = append(d.Target, 1+slope*float64(f.BatchSize)*f.Load.ConcurrentJobs/f.Node.Cores), append(d.Group, n)
+		d.Target, d.Group = append(d.Target,
+			1+slope*float64(f.BatchSize)*f.Load.ConcurrentJobs/f.Node.Cores), append(d.Group, n)
 	}
-	fitted, err := regress.FitLaw(context.Background(), d, regress.LawOptions{Transform: regress.Log, Folds: -1})
+	fitted, err := regress.FitLaw(context.Background(), d, regress.LawOptions{
+		Transform: regress.Log,
+		Folds:     -1,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +58,18 @@ func steep(t *testing.T, slope float64) *Regressor {
 // settingOf is the n-th of some settings that differ in every field.
 func settingOf(n int) schemas.Features {
 	jobs := float64(1 + n%5)
-	return schemas.Features{BatchSize: uint32(4 + n%11), CPUs: uint32(1 + n%3), EpochsDone: uint32(n % 2), ModelCode: float64(n % 2), Load: schemas.Load{ConcurrentJobs: jobs, Processes: jobs + float64(n%4)},
-		Node: schemas.NodeCode{Cores: []float64{2, 8}[n/3%2], Speed: 1e9 + 1e7*float64(n%101), OutsideSupport: n%13 == 0}}
+	return schemas.Features{
+		BatchSize:  uint32(4 + n%11),
+		CPUs:       uint32(1 + n%3),
+		EpochsDone: uint32(n % 2),
+		ModelCode:  float64(n % 2),
+		Load:       schemas.Load{ConcurrentJobs: jobs, Processes: jobs + float64(n%4)},
+		Node: schemas.NodeCode{
+			Cores:          []float64{2, 8}[n/3%2],
+			Speed:          1e9 + 1e7*float64(n%101),
+			OutsideSupport: n%13 == 0,
+		},
+	}
 }
 
 // What is remembered is what is predicted, of more settings by more regressors than

@@ -26,7 +26,9 @@ func (d *decision) menu(a *schemas.Advice) (all []schemas.Choice) {
 		return all
 	}
 	chosen := trial{batch: a.Chosen.BatchSize, cpus: a.Chosen.CPUs, epochs: a.Chosen.Epochs}
-	for _, way := range [...]func(*schemas.Advice, trial) *schemas.Choice{d.anotherBatch, d.fewerCPUs, d.fewerEpochs, d.laterStart, d.laterDeadline} {
+	for _, way := range [...]func(*schemas.Advice, trial) *schemas.Choice{
+		d.anotherBatch, d.fewerCPUs, d.fewerEpochs, d.laterStart, d.laterDeadline,
+	} {
 		if c := way(a, chosen); c != nil {
 			all = append(all, *c)
 		}
@@ -53,7 +55,9 @@ func (d *decision) try(kind string, t trial) (c *schemas.Choice, keeps, harmless
 	c = &schemas.Choice{
 		Kind: kind, BatchSize: t.batch, CPUs: t.cpus, Epochs: t.epochs,
 		StartSeconds:     math.Round(t.wait*1e6) / 1e6,
-		PredictedSeconds: d.figure(fate.end), CPUSeconds: d.figure((fate.end - t.wait) * float64(t.cpus)),
+		PredictedSeconds: d.figure(fate.end), CPUSeconds: d.figure(
+			(fate.end - t.wait) * float64(t.cpus),
+		),
 	}
 	reaches := d.tryAccuracy(c, load.Load)
 	if bound, ok := o.bound(cmp.Or(t.level, d.q.Request.Confidence)); ok {
@@ -203,7 +207,12 @@ func (d *decision) laterDeadline(a *schemas.Advice, t trial) *schemas.Choice {
 		if r.alt == nil {
 			return nil
 		}
-		t = trial{batch: r.alt.BatchSize, cpus: r.alt.CPUs, epochs: r.epochs, level: confidence / reach}
+		t = trial{
+			batch:  r.alt.BatchSize,
+			cpus:   r.alt.CPUs,
+			epochs: r.epochs,
+			level:  confidence / reach,
+		}
 	}
 	starts := d.starts(t)
 	if len(starts) == 0 {
@@ -227,7 +236,8 @@ const mostChoices = 12
 func (d *decision) unbeaten(a *schemas.Advice) []schemas.Choice {
 	var all []schemas.Choice
 	for i := range a.Alternatives {
-		if alt := &a.Alternatives[i]; alt.PredictedSeconds != nil && alt.PredictedAccuracy != nil && !alt.Extrapolated {
+		if alt := &a.Alternatives[i]; alt.PredictedSeconds != nil && alt.PredictedAccuracy != nil &&
+			!alt.Extrapolated {
 			all = append(all, d.offers(alt)...)
 		}
 	}
@@ -235,11 +245,14 @@ func (d *decision) unbeaten(a *schemas.Advice) []schemas.Choice {
 		all = slices.DeleteFunc(all, func(c schemas.Choice) bool { return reached(&c) < t })
 	}
 	slices.SortFunc(all, func(x, y schemas.Choice) int {
-		return cmp.Or(cmp.Compare(*x.PredictedSeconds, *y.PredictedSeconds), cmp.Compare(*x.CPUSeconds, *y.CPUSeconds), cmp.Compare(reached(&y), reached(&x)))
+		return cmp.Or(cmp.Compare(*x.PredictedSeconds, *y.PredictedSeconds),
+			cmp.Compare(*x.CPUSeconds, *y.CPUSeconds), cmp.Compare(reached(&y), reached(&x)))
 	})
 	kept := all[:0]
 	for _, c := range all { // whoever beats it takes no longer, so it is kept already
-		if !slices.ContainsFunc(kept, func(k schemas.Choice) bool { return reached(&k) >= reached(&c) && *k.CPUSeconds <= *c.CPUSeconds }) {
+		if !slices.ContainsFunc(kept, func(k schemas.Choice) bool {
+			return reached(&k) >= reached(&c) && *k.CPUSeconds <= *c.CPUSeconds
+		}) {
 			kept = append(kept, c)
 		}
 	}
@@ -263,7 +276,11 @@ func (d *decision) offers(alt *schemas.Alternative) []schemas.Choice {
 	}
 	var all []schemas.Choice
 	for _, n := range epochs {
-		c, _, _ := d.try(schemas.ChoiceUnbeaten, trial{batch: alt.BatchSize, cpus: alt.CPUs, epochs: n})
+		c, _, _ := d.try(schemas.ChoiceUnbeaten, trial{
+			batch:  alt.BatchSize,
+			cpus:   alt.CPUs,
+			epochs: n,
+		})
 		if c != nil {
 			all = append(all, *c)
 		}

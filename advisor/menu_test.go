@@ -25,25 +25,40 @@ func TestDecide_OffersWaysOutOfWhatItBreaks(t *testing.T) {
 	old := schemas.Setting{Model: model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
 	ask := func(change func(*schemas.JobRequest)) *schemas.Advice {
 		q := &advisor.Question{Request: request(change), JobID: "new", Nodes: []string{"n"},
-			Others: []advisor.Member{{JobID: "old", Setting: old, Left: 10 * time.Second, Confidence: 0.9}}}
+			Others: []advisor.Member{{
+				JobID:      "old",
+				Setting:    old,
+				Left:       10 * time.Second,
+				Confidence: 0.9,
+			}}}
 		return advisor.Decide(q, r, time.Now())
 	}
 	a := ask(slo(time.Minute))
-	if want := []string{schemas.ChoiceEpochs, schemas.ChoiceStart}; !slices.Equal(kinds(a.Menu), want) {
+	if want := []string{
+		schemas.ChoiceEpochs, schemas.ChoiceStart,
+	}; !slices.Equal(kinds(a.Menu), want) {
 		t.Fatalf("menu %v, want %v", kinds(a.Menu), want)
 	}
 	if c := a.Menu[0]; c.Epochs != 1 || c.BatchSize != 4 {
 		t.Errorf("fewer epochs: %+v, want one epoch of batch size 4", c)
 	}
-	if c := a.Menu[1]; math.Abs(c.StartSeconds-7.5) > 0.2 || math.Abs(*c.PredictedSeconds-22.6) > 0.5 || math.Abs(*c.CPUSeconds-30.2) > 0.7 || c.Epochs != 10 {
+	if c := a.Menu[1]; math.Abs(c.StartSeconds-7.5) > 0.2 ||
+		math.Abs(*c.PredictedSeconds-22.6) > 0.5 || math.Abs(*c.CPUSeconds-30.2) > 0.7 ||
+		c.Epochs != 10 {
 		t.Errorf("later start: %+v, want a start at 7.5 s and the end at 22.6 s", c)
 	}
-	shorter := ask(func(q *schemas.JobRequest) { q.SLO = schemas.Duration(time.Minute); q.Epochs = 1 })
+	shorter := ask(func(q *schemas.JobRequest) {
+		q.SLO = schemas.Duration(time.Minute)
+		q.Epochs = 1
+	})
 	if len(shorter.Menu) > 0 || shorter.Effects[0].BreaksSLO {
-		t.Errorf("asked for what the menu offers, it breaks %+v and offers %+v", shorter.Effects, shorter.Menu)
+		t.Errorf("asked for what the menu offers, it breaks %+v and offers %+v", shorter.Effects,
+			shorter.Menu)
 	}
-	if a := ask(slo(13 * time.Second)); !slices.Contains(kinds(a.Menu), schemas.ChoiceDeadline) || slices.Contains(kinds(a.Menu), schemas.ChoiceStart) {
-		t.Errorf("with no time to wait, the menu is %v, want a later deadline and no later start", kinds(a.Menu))
+	if a := ask(slo(13 * time.Second)); !slices.Contains(kinds(a.Menu), schemas.ChoiceDeadline) ||
+		slices.Contains(kinds(a.Menu), schemas.ChoiceStart) {
+		t.Errorf("with no time to wait, the menu is %v, want a later deadline and no later start",
+			kinds(a.Menu))
 	}
 }
 
@@ -54,12 +69,25 @@ func TestDecide_BreaksWhatCanStillBeKept(t *testing.T) {
 	for _, c := range []struct {
 		left   time.Duration
 		breaks bool
-	}{{10 * time.Second, true}, {7630 * time.Millisecond, true}, {7 * time.Second, false}, {time.Minute, false}} {
-		q := &advisor.Question{Request: request(slo(time.Minute)), JobID: "new", Nodes: []string{"n"},
-			Others: []advisor.Member{{JobID: "old", Setting: old, Left: c.left, Confidence: 0.95, EpochsDone: 0}}}
+	}{{10 * time.Second, true}, {
+		7630 * time.Millisecond, true,
+	}, {7 * time.Second, false}, {time.Minute, false}} {
+		q := &advisor.Question{
+			Request: request(slo(time.Minute)),
+			JobID:   "new",
+			Nodes:   []string{"n"},
+			Others: []advisor.Member{{
+				JobID:      "old",
+				Setting:    old,
+				Left:       c.left,
+				Confidence: 0.95,
+				EpochsDone: 0,
+			}},
+		}
 		e := advisor.Decide(q, regressors(t), time.Now()).Effects[0]
 		if e.BreaksSLO != c.breaks {
-			t.Errorf("with %s left, probability %.3f becomes %.3f: breaks %v, want %v", c.left, *e.BeforeProbability, *e.AfterProbability, e.BreaksSLO, c.breaks)
+			t.Errorf("with %s left, probability %.3f becomes %.3f: breaks %v, want %v", c.left,
+				*e.BeforeProbability, *e.AfterProbability, e.BreaksSLO, c.breaks)
 		}
 	}
 }
@@ -67,7 +95,9 @@ func TestDecide_BreaksWhatCanStillBeKept(t *testing.T) {
 func TestDecide_OffersWaysOutOfAMiss(t *testing.T) {
 	r := regressors(t)
 	a := advisor.Decide(&advisor.Question{Request: request(slo(2 * time.Second))}, r, time.Now())
-	if want := []string{schemas.ChoiceEpochs, schemas.ChoiceDeadline}; a.Decision != schemas.BestEffort || !slices.Equal(kinds(a.Menu), want) {
+	if want := []string{
+		schemas.ChoiceEpochs, schemas.ChoiceDeadline,
+	}; a.Decision != schemas.BestEffort || !slices.Equal(kinds(a.Menu), want) {
 		t.Fatalf("%s with menu %v, want best_effort with %v", a.Decision, kinds(a.Menu), want)
 	}
 	for _, c := range a.Menu {
@@ -99,34 +129,45 @@ func TestDecide_OffersFewerCPUs(t *testing.T) {
 
 // What is on the menu nothing beats; what is not, something on it does.
 func TestDecide_OffersWhatIsUnbeaten(t *testing.T) {
-	q := &advisor.Question{Request: request(func(q *schemas.JobRequest) { q.CPUs = schemas.CPUs{1, 2} })}
+	q := &advisor.Question{Request: request(func(q *schemas.JobRequest) {
+		q.CPUs = schemas.CPUs{1, 2}
+	})}
 	a := advisor.Decide(q, regressors(t), time.Now())
 	beats := func(time, cost, accuracy float64, c *schemas.Choice) bool {
-		return time <= *c.PredictedSeconds && cost <= *c.CPUSeconds && accuracy >= *c.PredictedAccuracy
+		return time <= *c.PredictedSeconds && cost <= *c.CPUSeconds &&
+			accuracy >= *c.PredictedAccuracy
 	}
 	on := map[[2]uint32]bool{}
 	for i := range a.Menu {
 		c := &a.Menu[i]
 		on[[2]uint32{c.BatchSize, c.CPUs}] = true
 		for k := range a.Menu {
-			if b := &a.Menu[k]; k != i && beats(*b.PredictedSeconds, *b.CPUSeconds, *b.PredictedAccuracy, c) {
+			if b := &a.Menu[k]; k != i && beats(*b.PredictedSeconds, *b.CPUSeconds,
+				*b.PredictedAccuracy, c) {
 				t.Errorf("%+v beats %+v", b, c)
 			}
 		}
 	}
 	for _, alt := range a.Alternatives {
 		beaten := slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool {
-			return *c.PredictedSeconds <= *alt.PredictedSeconds && *c.CPUSeconds <= *alt.CPUSeconds && *c.PredictedAccuracy >= *alt.PredictedAccuracy
+			return *c.PredictedSeconds <= *alt.PredictedSeconds &&
+				*c.CPUSeconds <= *alt.CPUSeconds && *c.PredictedAccuracy >= *alt.PredictedAccuracy
 		})
 		if !on[[2]uint32{alt.BatchSize, alt.CPUs}] && !beaten {
-			t.Errorf("batch size %d on %d CPUs is not on the menu, and nothing beats it", alt.BatchSize, alt.CPUs)
+			t.Errorf("batch size %d on %d CPUs is not on the menu, and nothing beats it",
+				alt.BatchSize, alt.CPUs)
 		}
 	}
 	if len(a.Menu) < 3 {
 		t.Errorf("menu %+v, want a choice between three batch sizes", a.Menu)
 	}
-	free := &advisor.Question{Request: request(func(q *schemas.JobRequest) { q.Epochs, q.MaxEpochs = 0, 10 })}
-	if a := advisor.Decide(free, regressors(t), time.Now()); len(a.Menu) < 6 || !slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool { return c.Epochs < 5 }) {
+	free := &advisor.Question{Request: request(func(q *schemas.JobRequest) {
+		q.Epochs, q.MaxEpochs = 0, 10
+	})}
+	if a := advisor.Decide(free, regressors(t), time.Now()); len(a.Menu) < 6 ||
+		!slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool {
+			return c.Epochs < 5
+		}) {
 		t.Errorf("with epochs to choose the menu is %+v, want shorter trainings too", a.Menu)
 	}
 }

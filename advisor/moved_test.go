@@ -15,7 +15,15 @@ import (
 func TestCluster_FollowsAMovedJob(t *testing.T) {
 	const slower = 1.5
 	r, c, now := regressors(t), advisor.NewCluster(), time.Unix(1_790_000_000, 0).UTC()
-	q := schemas.JobRequest{JobID: "a", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16, 64}, Epochs: 10, SLO: schemas.Duration(20 * time.Second), Nodes: []string{"node-a"}}.WithDefaults()
+	q := schemas.JobRequest{
+		JobID:      "a",
+		Model:      model,
+		CPUs:       schemas.CPUs{2},
+		BatchSizes: []int{16, 64},
+		Epochs:     10,
+		SLO:        schemas.Duration(20 * time.Second),
+		Nodes:      []string{"node-a"},
+	}.WithDefaults()
 	submitted := &schemas.Submitted{Request: q, Advice: *advisor.Decide(c.Ask(q, now), r, now)}
 	submitted.JobID, submitted.At = "a", now
 	if got := submitted.Advice.Chosen.BatchSize; got != 16 {
@@ -42,14 +50,25 @@ func TestCluster_FollowsAMovedJob(t *testing.T) {
 		e.At = now
 		j = apply(e)
 		if n == 5 {
-			apply(&schemas.Moved{JobStamp: schemas.JobStamp{JobID: "a", Run: 1}, Move: schemas.MoveBatchSize, Outcome: schemas.MoveCarriedOut, FromBatchSize: 16, ToBatchSize: 64, Epoch: 5})
+			apply(&schemas.Moved{
+				JobStamp:      schemas.JobStamp{JobID: "a", Run: 1},
+				Move:          schemas.MoveBatchSize,
+				Outcome:       schemas.MoveCarriedOut,
+				FromBatchSize: 16,
+				ToBatchSize:   64,
+				Epoch:         5,
+			})
 		}
 		a := advisor.Decide(c.Again(j, now), r, now)
 		want := math.Pow(slower, float64(n)/float64(n+1))
 		if math.Abs(a.EpochRatio/want-1) > 0.05 {
-			t.Errorf("after epoch %d with batch size %d its epochs take %.3f times as long, want %.3f", n, batch, a.EpochRatio, want)
+			t.Errorf("after epoch %d with batch size %d its epochs take %.3f times as long, want %.3f",
+				n, batch, a.EpochRatio, want)
 		}
-		if runs := a.Running(batch, 2); runs == nil || math.Abs(*runs.PredictedSeconds/(float64(10-n)*trueSeconds(float64(batch), 2, 1)*want)-1) > 0.06 {
+		if runs := a.Running(batch, 2); runs == nil ||
+			math.Abs(
+				*runs.PredictedSeconds/(float64(10-n)*trueSeconds(float64(batch), 2, 1)*want)-1,
+			) > 0.06 {
 			t.Errorf("after epoch %d with batch size %d: %+v", n, batch, runs)
 		}
 	}

@@ -14,13 +14,29 @@ import (
 )
 
 // ask decides about a job of 10 epochs with batch size 16 on 2 CPUs.
-func askOn(r advisor.Regressors, c *advisor.Cluster, now time.Time, nodes ...string) *schemas.Advice {
-	q := schemas.JobRequest{JobID: "asked", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10, SLO: schemas.Duration(time.Hour), Confidence: 0.9, Nodes: nodes}
+func askOn(
+	r advisor.Regressors, c *advisor.Cluster, now time.Time, nodes ...string,
+) *schemas.Advice {
+	q := schemas.JobRequest{
+		JobID:      "asked",
+		Model:      model,
+		CPUs:       schemas.CPUs{2},
+		BatchSizes: []int{16},
+		Epochs:     10,
+		SLO:        schemas.Duration(time.Hour),
+		Confidence: 0.9,
+		Nodes:      nodes,
+	}
 	return advisor.Decide(c.Ask(q.WithDefaults(), now), r, now)
 }
 
 func sampleOf(node string, h schemas.Hardware, change func(*schemas.Sample)) *schemas.Sample {
-	s := &schemas.Sample{Node: node, Cores: h.Cores, CPUModel: h.CPUModel, SpeedOperationsPerSecond: &h.Speed}
+	s := &schemas.Sample{
+		Node:                     node,
+		Cores:                    h.Cores,
+		CPUModel:                 h.CPUModel,
+		SpeedOperationsPerSecond: &h.Speed,
+	}
 	if change != nil {
 		change(s)
 	}
@@ -43,16 +59,41 @@ func TestDecide_KnowsNodesApart(t *testing.T) {
 	}{
 		{"like the one known", one, sampleOf("n", small, nil), alone, true},
 		{"unlike the one known", one, sampleOf("n", large, nil), alone, false},
-		{"the same but for its speed", one, sampleOf("n", schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 5e8}, nil), alone, false},
-		{"the same but for its speed, faster", one, sampleOf("n", schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 2e9}, nil), alone, false},
-		{"the same but for its CPU model", one, sampleOf("n", schemas.Hardware{Cores: 2, CPUModel: "z", Speed: 1e9}, nil), alone, false},
-		{"the same but for its cores", one, sampleOf("n", schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9}, nil), alone, false},
-		{"no speed was measured, and all known have one", one, sampleOf("n", small, blind), alone, true},
+		{
+			"the same but for its speed", one,
+			sampleOf("n", schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 5e8}, nil), alone,
+			false,
+		},
+		{
+			"the same but for its speed, faster", one,
+			sampleOf("n", schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 2e9}, nil), alone,
+			false,
+		},
+		{
+			"the same but for its CPU model", one,
+			sampleOf("n", schemas.Hardware{Cores: 2, CPUModel: "z", Speed: 1e9}, nil), alone,
+			false,
+		},
+		{
+			"the same but for its cores", one,
+			sampleOf("n", schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9}, nil), alone,
+			false,
+		},
+		{
+			"no speed was measured, and all known have one", one, sampleOf("n", small, blind),
+			alone, true,
+		},
 		{"nothing at all is told of it", one, nil, alone, true},
 		{"the first of two", both, sampleOf("n", small, nil), alone, true},
 		{"the second of two", both, sampleOf("n", large, nil), 2 * alone, true},
-		{"unlike both", both, sampleOf("n", schemas.Hardware{Cores: 2, CPUModel: "z", Speed: 2e9}, nil), 0, false},
-		{"no speed was measured, and those known differ", both, sampleOf("n", small, blind), 0, false},
+		{
+			"unlike both", both,
+			sampleOf("n", schemas.Hardware{Cores: 2, CPUModel: "z", Speed: 2e9}, nil), 0, false,
+		},
+		{
+			"no speed was measured, and those known differ", both, sampleOf("n", small, blind), 0,
+			false,
+		},
 		{"nothing at all is told of it, and those known differ", both, nil, 0, false},
 		{"a regressor that knows no nodes", none, sampleOf("n", large, nil), alone, true},
 	} {
@@ -65,8 +106,10 @@ func TestDecide_KnowsNodesApart(t *testing.T) {
 		if c.want > 0 && math.Abs(got/c.want-1) > 0.1 || got <= 0 || got > 100 {
 			t.Errorf("%s: %.2f s, want %.2f", c.name, got, c.want)
 		}
-		promised := a.Decision == schemas.MeetsSLO && a.Chosen.UpperBoundSeconds != nil && !a.Chosen.Extrapolated
-		if promised != c.promise || !promised && (a.Decision != schemas.Exploring || !a.Chosen.Extrapolated || a.Chosen.UpperBoundSeconds != nil) {
+		promised := a.Decision == schemas.MeetsSLO && a.Chosen.UpperBoundSeconds != nil &&
+			!a.Chosen.Extrapolated
+		if promised != c.promise || !promised && (a.Decision != schemas.Exploring ||
+			!a.Chosen.Extrapolated || a.Chosen.UpperBoundSeconds != nil) {
 			t.Errorf("%s: %s, %+v, want a promise: %v", c.name, a.Decision, a.Chosen, c.promise)
 		}
 	}
@@ -95,10 +138,18 @@ func lived(byJobs bool, speeds ...float64) *advisor.Cluster {
 			return
 		}
 		other := start(fmt.Sprint("other-", sequence), h)
-		apply(&schemas.Ended{JobStamp: other.JobStamp, Outcome: schemas.EventFailed, Setting: other.Setting})
+		apply(&schemas.Ended{
+			JobStamp: other.JobStamp,
+			Outcome:  schemas.EventFailed,
+			Setting:  other.Setting,
+		})
 	}
 	tell(speeds[0])
-	begin := start("job", schemas.Hardware{Cores: small.Cores, CPUModel: small.CPUModel, Speed: speeds[0]})
+	begin := start("job", schemas.Hardware{
+		Cores:    small.Cores,
+		CPUModel: small.CPUModel,
+		Speed:    speeds[0],
+	})
 	for i, speed := range speeds[1:] {
 		e := epochEvent("job", 1, uint32(i+1))
 		e.Nodes = begin.Nodes
@@ -113,7 +164,8 @@ func TestDecide_KnowsANodeThatIsMeasuredAgain(t *testing.T) {
 	now := time.Unix(1_790_000_010, 0).UTC()
 	half := small
 	half.Speed /= 2
-	one, two := using(t, fittedOnOne), using(t, func() (map[string]*regress.Regressor, error) { return fit(small, half) })
+	one := using(t, fittedOnOne)
+	two := using(t, func() (map[string]*regress.Regressor, error) { return fit(small, half) })
 	for _, c := range []struct {
 		name   string
 		r      advisor.Regressors
@@ -122,23 +174,38 @@ func TestDecide_KnowsANodeThatIsMeasuredAgain(t *testing.T) {
 		like   []float64 // as if these had been told
 	}{
 		{"slower", one, false, []float64{1e9, 5e8, 5e8}, []float64{1e9, 1e9, 1e9}},
-		{"faster, and learnt from as it was", one, false, []float64{1e9, 1e9, 2e9}, []float64{1e9, 1e9, 1e9}},
-		{"faster, and learnt from as it is", two, false, []float64{5e8, 1e9, 1e9}, []float64{1e9, 1e9, 1e9}},
+		{
+			"faster, and learnt from as it was", one, false, []float64{1e9, 1e9, 2e9},
+			[]float64{1e9, 1e9, 1e9},
+		},
+		{
+			"faster, and learnt from as it is", two, false, []float64{5e8, 1e9, 1e9},
+			[]float64{1e9, 1e9, 1e9},
+		},
 		{"faster after its epochs", two, false, []float64{5e8, 5e8, 1e9}, []float64{1e9, 1e9, 1e9}},
-		{"a sixth faster after its epochs", two, false, []float64{6e8, 6e8, 7e8}, []float64{7e8, 7e8, 7e8}},
-		{"faster after its epochs, as another job tells", two, true, []float64{5e8, 5e8, 1e9}, []float64{1e9, 1e9, 1e9}},
+		{
+			"a sixth faster after its epochs", two, false, []float64{6e8, 6e8, 7e8},
+			[]float64{7e8, 7e8, 7e8},
+		},
+		{
+			"faster after its epochs, as another job tells", two, true, []float64{5e8, 5e8, 1e9},
+			[]float64{1e9, 1e9, 1e9},
+		},
 	} {
 		was, like := lived(c.byJobs, c.speeds...), lived(c.byJobs, c.like...)
 		got, want := askOn(c.r, was, now, "n"), askOn(c.r, like, now, "n")
-		if got.Decision != schemas.MeetsSLO || got.Chosen.Extrapolated || got.Chosen.UpperBoundSeconds == nil {
+		if got.Decision != schemas.MeetsSLO || got.Chosen.Extrapolated ||
+			got.Chosen.UpperBoundSeconds == nil {
 			t.Errorf("%s: %s, %+v, want a promise", c.name, got.Decision, got.Chosen)
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: differs from an advisor that knew it before (-want +got):\n%s", c.name, d)
 		}
 		rest := &schemas.Advice{JobStamp: schemas.JobStamp{JobID: "job", Run: 1}, ElapsedSeconds: 9}
-		if d := cmp.Diff(advisor.Decide(like.Recall(rest), c.r, now), advisor.Decide(was.Recall(rest), c.r, now)); d != "" {
-			t.Errorf("%s: of the job that runs there differs from an advisor that knew it before (-want +got):\n%s", c.name, d)
+		if d := cmp.Diff(advisor.Decide(like.Recall(rest), c.r, now),
+			advisor.Decide(was.Recall(rest), c.r, now)); d != "" {
+			t.Errorf("%s: of the job that runs there differs from an advisor that knew it before (-want +got):\n%s",
+				c.name, d)
 		}
 	}
 }
@@ -150,8 +217,13 @@ func TestCluster_KnowsNodesFromJobs(t *testing.T) {
 	begin.Nodes = []string{"n"}
 	begin.SetHardware([]schemas.Hardware{large})
 	cluster.Apply(begin, 1, now)
-	cluster.Apply(&schemas.Ended{JobStamp: begin.JobStamp, Outcome: schemas.EventFailed, Setting: begin.Setting}, 2, now)
-	if a := askOn(using(t, fittedOnBoth), cluster, now, "n"); a.Chosen.Extrapolated || a.Load.ProcessesPerCore != 2.0/16 {
+	cluster.Apply(&schemas.Ended{
+		JobStamp: begin.JobStamp,
+		Outcome:  schemas.EventFailed,
+		Setting:  begin.Setting,
+	}, 2, now)
+	if a := askOn(using(t, fittedOnBoth), cluster, now, "n"); a.Chosen.Extrapolated ||
+		a.Load.ProcessesPerCore != 2.0/16 {
 		t.Errorf("asked of a node that a job told of: %+v at %+v", a.Chosen, a.Load)
 	}
 }
@@ -174,7 +246,8 @@ func TestDecide_TakesTheNodeThatIsFullest(t *testing.T) {
 	if l := both.Load; l.ConcurrentJobs != 2 || l.Processes != 4 || l.ProcessesPerCore != 2 {
 		t.Errorf("on both nodes: %+v, want that of small: 4 processes on 2 cores", l)
 	}
-	if other := askOn(r, cluster, now, "large").Load; other.Processes != 10 || other.ProcessesPerCore != 10.0/16 {
+	if other := askOn(r, cluster, now, "large").Load; other.Processes != 10 ||
+		other.ProcessesPerCore != 10.0/16 {
 		t.Errorf("on large alone: %+v, want 10 processes on 16 cores", other)
 	}
 	on := askOn(r, cluster, now, "small")
@@ -190,7 +263,9 @@ func BenchmarkDecideNodes(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		r    advisor.Regressors
-	}{{"unknown", regressors(b)}, {"alike", using(b, fittedOnOne)}, {"unlike", using(b, fittedOnBoth)}} {
+	}{{"unknown", regressors(b)}, {"alike", using(b, fittedOnOne)}, {
+		"unlike", using(b, fittedOnBoth),
+	}} {
 		cluster := advisor.NewCluster()
 		cluster.Apply(sampleOf("node-a", small, nil), 1, now)
 		q := cluster.Ask(benchRequest().WithDefaults(), now)

@@ -10,7 +10,9 @@ import (
 )
 
 // submitFor is submit of a person: the job is his.
-func (a *Advisor) submitFor(ctx context.Context, person string, q *schemas.JobRequest) (any, error) {
+func (a *Advisor) submitFor(
+	ctx context.Context, person string, q *schemas.JobRequest,
+) (any, error) {
 	if q.User == "" {
 		q.User = person
 	}
@@ -21,7 +23,9 @@ func (a *Advisor) submitFor(ctx context.Context, person string, q *schemas.JobRe
 }
 
 // cancelFor is cancel by a person, of a job of his own.
-func (a *Advisor) cancelFor(ctx context.Context, person string, q *schemas.JobCancelRequest) (any, error) {
+func (a *Advisor) cancelFor(
+	ctx context.Context, person string, q *schemas.JobCancelRequest,
+) (any, error) {
 	owner, known, err := a.ownerOf(ctx, q.JobID)
 	if err != nil {
 		return nil, err
@@ -120,7 +124,11 @@ func (a *Advisor) ownerInLog(ctx context.Context, id string) (user string, known
 
 // forbid refuses what a person may not do, counts it and says it in the log.
 func (a *Advisor) forbid(person, field, format string, args ...any) error {
-	e := &schemas.Error{Code: schemas.CodeForbidden, Field: field, Message: fmt.Sprintf(format, args...)}
+	e := &schemas.Error{
+		Code:    schemas.CodeForbidden,
+		Field:   field,
+		Message: fmt.Sprintf(format, args...),
+	}
 	a.metrics.forbidden.Inc()
 	a.log.Warn("person may not", "person", person, "reason", e.Message)
 	return e
@@ -148,7 +156,8 @@ func (a *Advisor) hear(person string, e schemas.Event) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if j := a.cluster.jobs[alive.JobID]; j != nil && alive.Run == j.Run { // it may be forgotten by now
+	if j := a.cluster.jobs[alive.JobID]; j != nil &&
+		alive.Run == j.Run { // it may be forgotten by now
 		j.heard = time.Now()
 	}
 }

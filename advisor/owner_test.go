@@ -34,7 +34,13 @@ func lastOf(t *testing.T, b *bus.Bus) uint64 {
 func TestAdvisor_LetsPersonsSpeakForTheirOwnJobsOnly(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)
-	q := schemas.JobRequest{JobID: "mine", Model: model, CPUs: schemas.CPUs{2}, Epochs: 10, SLO: schemas.Duration(time.Minute)}
+	q := schemas.JobRequest{
+		JobID:  "mine",
+		Model:  model,
+		CPUs:   schemas.CPUs{2},
+		Epochs: 10,
+		SLO:    schemas.Duration(time.Minute),
+	}
 	var advice schemas.Advice
 	if err := b.RequestFor(within(t), "ada", schemas.SubjectJobSubmit, &q, &advice); err != nil {
 		t.Fatal(err)
@@ -61,13 +67,37 @@ func TestAdvisor_LetsPersonsSpeakForTheirOwnJobsOnly(t *testing.T) {
 		err  error
 		want error
 	}{
-		"submit in another's name":      {b.RequestFor(within(t), "bob", schemas.SubjectJobSubmit, &schemas.JobRequest{JobID: "third", User: "ada", Model: model, CPUs: schemas.CPUs{2}, Epochs: 10}, &advice), schemas.ErrForbidden},
-		"submit under another's id":     {b.RequestFor(within(t), "bob", schemas.SubjectJobSubmit, &q, &advice), schemas.ErrConflict},
-		"cancel another's job":          {b.RequestFor(within(t), "bob", schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: "mine"}, &s), schemas.ErrForbidden},
-		"start another's job":           {told(t, b, "bob", startedEvent("mine", 1)), schemas.ErrForbidden},
-		"an epoch of another's job":     {told(t, b, "bob", epochEvent("mine", 1, 1)), schemas.ErrForbidden},
-		"the end of another's job":      {told(t, b, "bob", finishedEvent("mine", 1)), schemas.ErrForbidden},
-		"an epoch of a job of nobody":   {told(t, b, "bob", epochEvent("nobodys", 1, 1)), schemas.ErrForbidden},
+		"submit in another's name": {
+			b.RequestFor(within(t), "bob", schemas.SubjectJobSubmit, &schemas.JobRequest{
+				JobID:  "third",
+				User:   "ada",
+				Model:  model,
+				CPUs:   schemas.CPUs{2},
+				Epochs: 10,
+			}, &advice),
+			schemas.ErrForbidden,
+		},
+		"submit under another's id": {
+			b.RequestFor(within(t), "bob", schemas.SubjectJobSubmit, &q, &advice),
+			schemas.ErrConflict,
+		},
+		"cancel another's job": {
+			b.RequestFor(within(t), "bob", schemas.SubjectJobCancel,
+				&schemas.JobCancelRequest{JobID: "mine"}, &s),
+			schemas.ErrForbidden,
+		},
+		"start another's job": {
+			told(t, b, "bob", startedEvent("mine", 1)), schemas.ErrForbidden,
+		},
+		"an epoch of another's job": {
+			told(t, b, "bob", epochEvent("mine", 1, 1)), schemas.ErrForbidden,
+		},
+		"the end of another's job": {
+			told(t, b, "bob", finishedEvent("mine", 1)), schemas.ErrForbidden,
+		},
+		"an epoch of a job of nobody": {
+			told(t, b, "bob", epochEvent("nobodys", 1, 1)), schemas.ErrForbidden,
+		},
 		"a start in another's name":     {told(t, b, "ada", stranger), schemas.ErrForbidden},
 		"under the identity of another": {told(t, b, "bob", foreign), schemas.ErrInvalid},
 	} {
@@ -84,10 +114,14 @@ func TestAdvisor_LetsPersonsSpeakForTheirOwnJobsOnly(t *testing.T) {
 		}
 	}
 	await(t, "ada's epoch", func() bool { return status(t, b, "mine").EpochsDone == 1 })
-	if err := b.RequestFor(within(t), "ada", schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: "mine"}, &s); err != nil || s.State != schemas.StateCancelled {
+	if err := b.RequestFor(within(t), "ada", schemas.SubjectJobCancel,
+		&schemas.JobCancelRequest{JobID: "mine"}, &s); err != nil ||
+		s.State != schemas.StateCancelled {
 		t.Errorf("ada cancels her job: %+v, %v", s, err)
 	}
-	if err := b.Request(within(t), schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: "his"}, &s); err != nil || s.State != schemas.StateCancelled {
+	if err := b.Request(within(t), schemas.SubjectJobCancel,
+		&schemas.JobCancelRequest{JobID: "his"}, &s); err != nil ||
+		s.State != schemas.StateCancelled {
 		t.Errorf("the operator cancels a job of another: %+v, %v", s, err)
 	}
 }

@@ -58,11 +58,21 @@ func (q *Question) sure() float64 {
 
 func (m *Member) least() float64 { return cmp.Or(m.Threshold, m.Confidence) }
 
-func (m *Member) epochsLeft() uint32 { return m.Setting.Epochs - min(m.Setting.Epochs, m.EpochsDone) }
+func (m *Member) epochsLeft() uint32 {
+	return m.Setting.Epochs - min(m.Setting.Epochs, m.EpochsDone)
+}
 
 // member describes a running job at a moment.
 func (c *Cluster) member(j *Job, now time.Time) Member {
-	m := Member{JobID: j.ID, Setting: j.Setting, Hardware: j.Hardware, EpochsDone: j.EpochsDone, Since: max(0, now.Sub(j.progressAt)), Confidence: schemas.DefaultConfidence, laps: j.laps}
+	m := Member{
+		JobID:      j.ID,
+		Setting:    j.Setting,
+		Hardware:   j.Hardware,
+		EpochsDone: j.EpochsDone,
+		Since:      max(0, now.Sub(j.progressAt)),
+		Confidence: schemas.DefaultConfidence,
+		laps:       j.laps,
+	}
 	if p := j.Promise; j.State == schemas.StateSubmitted && p != nil { // about to start
 		m.Setting = schemas.Setting{
 			Model: p.Model, Dataset: p.Dataset, BatchSize: p.Chosen.BatchSize, CPUs: p.Chosen.CPUs,
@@ -129,7 +139,8 @@ func (c *Cluster) Again(j *Job, now time.Time) *Question {
 		q.BatchSizes = append([]int{int(j.Setting.BatchSize)}, q.BatchSizes...)
 	}
 	q = q.WithDefaults()
-	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs), int(j.EpochsDone))
+	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs),
+		int(j.EpochsDone))
 	self := c.member(j, now)
 	known := c.modelOf(&q)
 	return &Question{
@@ -157,7 +168,8 @@ func (c *Cluster) lap(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	}
 	foreign := c.foreignDuring(j, e, before.Add(-j.behind), storedAt)
 	now := c.tallies.snapshot(j.Setting.Nodes, storedAt)
-	if load, node, ok := c.between(j.mark, now); ok && j.State == schemas.StateRunning { // else nobody counted it
+	if load, node, ok := c.between(j.mark, now); ok &&
+		j.State == schemas.StateRunning { // else nobody counted it
 		foreign.Set(&load.Load)
 		l := lap{e.BatchSize, e.DurationSeconds, load, node}
 		j.laps = append(slices.Clone(j.laps[max(0, len(j.laps)+1-keptLaps):]), l)

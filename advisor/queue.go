@@ -95,7 +95,10 @@ func waiting(a *schemas.Advice) float64 {
 // fits reports whether a job may start now under the policy queue: it breaks no
 // promise, and would gain nothing by waiting.
 func fits(a *schemas.Advice) bool {
-	gains := a.Decision == schemas.BestEffort && slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool { return c.Kind == schemas.ChoiceStart })
+	gains := a.Decision == schemas.BestEffort &&
+		slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool {
+			return c.Kind == schemas.ChoiceStart
+		})
 	return len(brokenBy(a)) == 0 && !gains
 }
 
@@ -107,7 +110,10 @@ func lost(a *schemas.Advice) bool {
 	if a.SLOSeconds == 0 || a.Chosen.Probability == nil {
 		return false
 	}
-	return *a.Chosen.Probability < hopeless && !slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool { return c.Kind == schemas.ChoiceStart })
+	return *a.Chosen.Probability < hopeless &&
+		!slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool {
+			return c.Kind == schemas.ChoiceStart
+		})
 }
 
 // mostLooked bounds how many waiting jobs are looked at to find one that fits.

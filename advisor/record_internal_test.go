@@ -21,7 +21,9 @@ func TestRecord_KeepsBoundsHonest(t *testing.T) {
 			if count := len(r.table()); count > 0 {
 				// The smallest multiple whose calibrated share reaches the confidence.
 				for own = -1; ; own += 0.002 {
-					if rank, _ := r.rank(own - r.shift(kind{})); r.calibrated(float64(rank)/float64(count+1), confidence) >= confidence || own > 2 {
+					if rank, _ := r.rank(own - r.shift(kind{})); r.calibrated(
+						float64(rank)/float64(count+1), confidence,
+					) >= confidence || own > 2 {
 						break
 					}
 				}
@@ -84,7 +86,13 @@ func TestRecord_IsHonestToEachKind(t *testing.T) {
 	var held, count [2]int
 	for n := range jobs {
 		i := random.IntN(2)
-		o := outlook{seconds: 1, table: []float64{-0.1, 0.1}, narrow: 1, record: r, shift: r.shift(kinds[i])}
+		o := outlook{
+			seconds: 1,
+			table:   []float64{-0.1, 0.1},
+			narrow:  1,
+			record:  r,
+			shift:   r.shift(kinds[i]),
+		}
 		bound, _ := o.bound(confidence)
 		took := math.Exp(drift[i] + 0.05*random.NormFloat64())
 		if n >= jobs/3 {
@@ -111,7 +119,8 @@ func TestRecord_IsBounded(t *testing.T) {
 	if len(r.kinds) != mostKinds {
 		t.Errorf("%d kinds are remembered, want %d", len(r.kinds), mostKinds)
 	}
-	if other, known := r.shift(kind{"new", "", 1}), r.shift(kind{"m", "", 1}); other <= 0 || known <= 0 {
+	if other, known := r.shift(kind{"new", "", 1}), r.shift(kind{"m", "", 1}); other <= 0 ||
+		known <= 0 {
 		t.Errorf("shifts %g and %g, want both above 0", other, known)
 	}
 }
@@ -127,28 +136,41 @@ func TestRecord_DoesNotBlameTheNextRegressor(t *testing.T) {
 		r = r.kept(&outcome{"a", kind{}, 1, 1.2, 0.95, took})
 	}
 	if !r.broken() || len(r.table()) != 60 {
-		t.Fatalf("after ten misses broken %v with %d residuals, want broken with 60", r.broken(), len(r.table()))
+		t.Fatalf("after ten misses broken %v with %d residuals, want broken with 60", r.broken(),
+			len(r.table()))
 	}
 	if again := r.kept(&outcome{"a", kind{}, 1, 1.2, 0.95, 3}); len(again.table()) != 61 {
 		t.Errorf("the same regressor: %d residuals, want 61", len(again.table()))
 	}
 	next := r.kept(&outcome{"b", kind{}, 3, 3.5, 0.95, 3})
 	if len(next.table()) != 1 || next.broken() {
-		t.Errorf("the next regressor: %d residuals, broken %v, want one of its own", len(next.table()), next.broken())
+		t.Errorf("the next regressor: %d residuals, broken %v, want one of its own",
+			len(next.table()), next.broken())
 	}
 	if kept := next.kept(&outcome{"c", kind{}, 3, 3.5, 0.95, 3}); len(kept.table()) != 2 {
-		t.Errorf("a record that held: %d residuals under another regressor, want 2", len(kept.table()))
+		t.Errorf("a record that held: %d residuals under another regressor, want 2",
+			len(kept.table()))
 	}
 }
 
 // What a question or a snapshot has of the record never changes, whatever is learnt later.
 func TestCluster_LearnsBesideARecordThatIsKept(t *testing.T) {
 	c := NewCluster()
-	late := &outcome{digest: "a", kind: kind{"m", "", 2}, predicted: 1, bound: 1.1, confidence: 0.9, measured: 1.05}
+	late := &outcome{
+		digest:     "a",
+		kind:       kind{"m", "", 2},
+		predicted:  1,
+		bound:      1.1,
+		confidence: 0.9,
+		measured:   1.05,
+	}
 	c.learn(late)
 	for _, keep := range []func() func() *recordState{
 		func() func() *recordState { r := c.sharedRecord(); return r.state },
-		func() func() *recordState { f := c.Freeze(); return func() *recordState { return f.head.Record } },
+		func() func() *recordState {
+			f := c.Freeze()
+			return func() *recordState { return f.head.Record }
+		},
 	} {
 		state := keep()
 		before, err := json.Marshal(state())
@@ -164,6 +186,7 @@ func TestCluster_LearnsBesideARecordThatIsKept(t *testing.T) {
 		}
 	}
 	if len(c.record.recent) != recordWindow || len(c.record.sorted) != recordWindow {
-		t.Errorf("%d and %d residuals, want %d", len(c.record.recent), len(c.record.sorted), recordWindow)
+		t.Errorf("%d and %d residuals, want %d", len(c.record.recent), len(c.record.sorted),
+			recordWindow)
 	}
 }

@@ -42,12 +42,19 @@ func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Regressor{Digest: digest, predictor: p, encoder: encoder, model: encoder.ColumnIndex(schemas.ColumnModel), serial: made.Add(1)}
+	r := &Regressor{
+		Digest:    digest,
+		predictor: p,
+		encoder:   encoder,
+		model:     encoder.ColumnIndex(schemas.ColumnModel),
+		serial:    made.Add(1),
+	}
 	if r.model < 0 {
 		return nil, fmt.Errorf("no feature %q", schemas.ColumnModel)
 	}
 	if m := p.Manifest(); m.Target != schemas.TargetAccuracy && m.Transform != regress.Log {
-		return nil, fmt.Errorf("%s is fitted on %q, want %q: bounds multiply times", m.Target, m.Transform, regress.Log)
+		return nil, fmt.Errorf("%s is fitted on %q, want %q: bounds multiply times", m.Target,
+			m.Transform, regress.Log)
 	}
 	for _, level := range encoder.Levels(schemas.ColumnModel) {
 		var c evidence.Configuration

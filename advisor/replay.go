@@ -31,7 +31,8 @@ func (c *Cluster) Recall(e schemas.Event) *Question {
 			}
 			return j.Submitted.Request.SLO.Seconds() - e.LeftSeconds
 		})
-		if j := c.jobs[e.JobID]; j != nil && j.Advice != nil && j.Advice.CauseSequence == e.CauseSequence {
+		if j := c.jobs[e.JobID]; j != nil && j.Advice != nil &&
+			j.Advice.CauseSequence == e.CauseSequence {
 			q = q.assume(&j.Advice.Load)
 		}
 		return q
@@ -107,10 +108,20 @@ func (j *Job) Outcome() (o Outcome, ok bool) {
 	if !ended || j.Submitted == nil || j.Run != 1 || j.MetSLO == nil {
 		return o, false
 	}
-	o = Outcome{JobID: j.ID, Submitted: j.Submitted, Promise: j.Promise, Ran: j.Setting, AsAdvised: j.asAdvised(), Kept: *j.MetSLO, Accuracy: j.Accuracy,
-		Finished: j.State == schemas.StateFinished && j.EpochsDone >= j.Setting.Epochs}
+	o = Outcome{
+		JobID:     j.ID,
+		Submitted: j.Submitted,
+		Promise:   j.Promise,
+		Ran:       j.Setting,
+		AsAdvised: j.asAdvised(),
+		Kept:      *j.MetSLO,
+		Accuracy:  j.Accuracy,
+		Finished:  j.State == schemas.StateFinished && j.EpochsDone >= j.Setting.Epochs,
+	}
 	if !j.StartedAt.IsZero() {
-		o.WaitSeconds, o.RunSeconds = max(0, j.StartedAt.Sub(j.Submitted.At).Seconds()), j.trainedAt().Sub(j.StartedAt).Seconds()
+		o.WaitSeconds, o.RunSeconds = max(0, j.StartedAt.Sub(j.Submitted.At).Seconds()), j.trainedAt().Sub(
+			j.StartedAt,
+		).Seconds()
 	}
 	return o, true
 }

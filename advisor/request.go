@@ -30,8 +30,13 @@ func (a *Advisor) serve(ctx context.Context) error {
 	for _, event := range schemas.PersonalEvents() {
 		endpoints = append(endpoints, bus.HandleEvent(schemas.JobSubject("*", event), a.tellFor))
 	}
-	return a.bus.Serve(ctx, bus.Service{Name: "courier-advisor", Version: a.o.Version, Description: "answers job requests and watches running jobs",
-		Ready: func() { close(a.answering) }, Endpoints: endpoints})
+	return a.bus.Serve(ctx, bus.Service{
+		Name:        "courier-advisor",
+		Version:     a.o.Version,
+		Description: "answers job requests and watches running jobs",
+		Ready:       func() { close(a.answering) },
+		Endpoints:   endpoints,
+	})
 }
 
 // predict answers a request without recording it: with what the policy would say.

@@ -15,14 +15,29 @@ import (
 // An alternative says which runs its figures rest on.
 func TestDecide_SaysWhatFiguresRestOn(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
-	a := advisor.Decide(evidenceQuestion(func(q *schemas.JobRequest) { q.BatchSizes = []int{64, 96, 1024} }), r, evidenceBegin)
+	a := advisor.Decide(evidenceQuestion(func(q *schemas.JobRequest) {
+		q.BatchSizes = []int{64, 96, 1024}
+	}), r, evidenceBegin)
 	for i, want := range []schemas.Evidence{
 		{
-			Time:     &schemas.TimeEvidence{Support: "measured", ConfigurationRuns: 4, NodeTypeRuns: 20, ModelRuns: 20},
-			Accuracy: &schemas.AccuracyEvidence{Support: "measured", BatchSizeRuns: 4, ModelRuns: 20},
+			Time: &schemas.TimeEvidence{
+				Support:           "measured",
+				ConfigurationRuns: 4,
+				NodeTypeRuns:      20,
+				ModelRuns:         20,
+			},
+			Accuracy: &schemas.AccuracyEvidence{
+				Support:       "measured",
+				BatchSizeRuns: 4,
+				ModelRuns:     20,
+			},
 		},
 		{
-			Time:     &schemas.TimeEvidence{Support: "interpolated", NodeTypeRuns: 20, ModelRuns: 20},
+			Time: &schemas.TimeEvidence{
+				Support:      "interpolated",
+				NodeTypeRuns: 20,
+				ModelRuns:    20,
+			},
 			Accuracy: &schemas.AccuracyEvidence{Support: "interpolated", ModelRuns: 20},
 		},
 		{
@@ -41,12 +56,15 @@ func TestDecide_SaysWhatFiguresRestOn(t *testing.T) {
 			t.Fatalf("batch size %d rests on %+v", alt.BatchSize, got)
 		}
 		if fmt.Sprintf("%+v", *got.Time) != fmt.Sprintf("%+v", *want.Time) {
-			t.Errorf("batch size %d: time rests on %+v, want %+v", alt.BatchSize, *got.Time, *want.Time)
+			t.Errorf("batch size %d: time rests on %+v, want %+v", alt.BatchSize, *got.Time,
+				*want.Time)
 		}
 		if *got.Accuracy != *want.Accuracy {
-			t.Errorf("batch size %d: accuracy rests on %+v, want %+v", alt.BatchSize, *got.Accuracy, *want.Accuracy)
+			t.Errorf("batch size %d: accuracy rests on %+v, want %+v", alt.BatchSize,
+				*got.Accuracy, *want.Accuracy)
 		}
-		if s := got.Startup; s.NodeTypeRuns != 20 || s.ModelRuns != 20 || s.Seconds < 2.5 || s.Seconds > 3.5 {
+		if s := got.Startup; s.NodeTypeRuns != 20 || s.ModelRuns != 20 || s.Seconds < 2.5 ||
+			s.Seconds > 3.5 {
 			t.Errorf("batch size %d: the start-up rests on %+v", alt.BatchSize, *s)
 		}
 	}
@@ -59,20 +77,27 @@ func TestDecide_SaysWhatFiguresRestOn(t *testing.T) {
 func TestDecide_GivesAnIntervalOfTheAccuracy(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	for _, batches := range [][]int{{32, 64, 256}, {48, 96, 300}} {
-		a := advisor.Decide(evidenceQuestion(func(q *schemas.JobRequest) { q.BatchSizes, q.Epochs = batches, 12 }), r, evidenceBegin)
+		a := advisor.Decide(evidenceQuestion(func(q *schemas.JobRequest) {
+			q.BatchSizes, q.Epochs = batches, 12
+		}), r, evidenceBegin)
 		for _, alt := range a.Alternatives {
 			low, high := alt.AccuracyLower, alt.AccuracyUpper
 			if low == nil || high == nil || alt.MeanAccuracy == nil {
 				t.Fatalf("batch size %d: no interval", alt.BatchSize)
 			}
 			m := *alt.PredictedAccuracy
-			if *low > m || *high < m || *low == *high || *alt.MeanAccuracy < *low || *alt.MeanAccuracy > *high {
-				t.Errorf("batch size %d: accuracy %g, mean %g, between %g and %g", alt.BatchSize, m, *alt.MeanAccuracy, *low, *high)
+			if *low > m || *high < m || *low == *high || *alt.MeanAccuracy < *low ||
+				*alt.MeanAccuracy > *high {
+				t.Errorf("batch size %d: accuracy %g, mean %g, between %g and %g", alt.BatchSize,
+					m, *alt.MeanAccuracy, *low, *high)
 			}
 		}
 	}
-	a := advisor.Decide(evidenceQuestion(func(q *schemas.JobRequest) { q.BatchSizes = []int{2048} }), r, evidenceBegin)
-	if alt := a.Alternatives[0]; alt.AccuracyLower != nil || alt.AccuracyUpper != nil || alt.MeanAccuracy != nil {
+	a := advisor.Decide(evidenceQuestion(func(q *schemas.JobRequest) {
+		q.BatchSizes = []int{2048}
+	}), r, evidenceBegin)
+	if alt := a.Alternatives[0]; alt.AccuracyLower != nil || alt.AccuracyUpper != nil ||
+		alt.MeanAccuracy != nil {
 		t.Errorf("%+v has an interval of an accuracy that is not known", alt)
 	}
 }
@@ -83,12 +108,15 @@ func TestDecide_SaysThatAModelNeverRanOnANode(t *testing.T) {
 	q := evidenceQuestion(nil)
 	q.Hardware = []schemas.Hardware{{Cores: 12, CPUModel: "P100"}}
 	a := advisor.Decide(q, r, evidenceBegin)
-	if want := "model shufflenet has 20 runs, but none on a node like node-a"; !strings.Contains(a.Message, want) {
+	if want := "model shufflenet has 20 runs, but none on a node like node-a"; !strings.Contains(
+		a.Message, want,
+	) {
 		t.Errorf("%s: %q has no %q", a.Decision, a.Message, want)
 	}
 	for _, alt := range a.Alternatives {
 		got := *alt.Evidence.Time
-		if got.Lacks != evidence.LacksNodeType || got.ModelRuns != 20 || got.NodeTypeRuns != 0 || alt.PredictedSeconds != nil {
+		if got.Lacks != evidence.LacksNodeType || got.ModelRuns != 20 || got.NodeTypeRuns != 0 ||
+			alt.PredictedSeconds != nil {
 			t.Errorf("batch size %d rests on %+v", alt.BatchSize, got)
 		}
 	}
@@ -116,7 +144,9 @@ func TestDecide_NamesActiveCorrections(t *testing.T) {
 		}
 	})
 	var later []evidence.Run
-	for i, n := range []int{8, 0, 12, 4, 9, 1, 13, 5} { // two of each, those that are slower between others
+	for i, n := range []int{
+		8, 0, 12, 4, 9, 1, 13, 5,
+	} { // two of each, those that are slower between others
 		slower[n].StartedAt = evidenceBegin.Add(time.Duration(1000+i) * time.Hour)
 		slower[n].EndedAt = slower[n].StartedAt.Add(time.Hour)
 		later = append(later, slower[n])
@@ -136,9 +166,11 @@ func TestDecide_NamesActiveCorrections(t *testing.T) {
 			continue
 		}
 		if len(e.Corrections) == 0 || e.CorrectionRatio < 1.35 || e.CorrectionRatio > 1.65 {
-			t.Fatalf("batch size %d is corrected by %g: %+v", alt.BatchSize, e.CorrectionRatio, e.Corrections)
+			t.Fatalf("batch size %d is corrected by %g: %+v", alt.BatchSize, e.CorrectionRatio,
+				e.Corrections)
 		}
-		if c := e.Corrections[0]; c.Scope != evidence.ScopeFrom || c.BatchSize != 128 || c.Runs != 4 || c.SinceAt.IsZero() {
+		if c := e.Corrections[0]; c.Scope != evidence.ScopeFrom || c.BatchSize != 128 ||
+			c.Runs != 4 || c.SinceAt.IsZero() {
 			t.Errorf("batch size %d: %+v, want four runs from batch size 128 on", alt.BatchSize, c)
 		}
 	}
@@ -147,7 +179,13 @@ func TestDecide_NamesActiveCorrections(t *testing.T) {
 // A running job is advised without evidence: the answer to its request had it.
 func TestDecide_ARunningJobHasNoEvidence(t *testing.T) {
 	q := evidenceQuestion(nil)
-	setting := schemas.Setting{Model: evidenceModel, BatchSize: 64, CPUs: 1, Epochs: 20, Nodes: q.Nodes}
+	setting := schemas.Setting{
+		Model:     evidenceModel,
+		BatchSize: 64,
+		CPUs:      1,
+		Epochs:    20,
+		Nodes:     q.Nodes,
+	}
 	q.Self = &advisor.Member{Setting: setting, Hardware: q.Hardware, EpochsDone: 5}
 	a := advisor.Decide(q, evidenceRegressors(t, evidenceRuns(nil)), evidenceBegin)
 	for _, alt := range a.Alternatives {

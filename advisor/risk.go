@@ -78,11 +78,19 @@ func warn(j *Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	default:
 		return nil
 	}
-	r := &schemas.Risk{Cleared: warned, Probability: p, Confidence: a.Confidence, PredictedSeconds: *now.PredictedSeconds, LeftSeconds: q.left(), Action: string(schemas.ActionKeep)}
+	r := &schemas.Risk{
+		Cleared:          warned,
+		Probability:      p,
+		Confidence:       a.Confidence,
+		PredictedSeconds: *now.PredictedSeconds,
+		LeftSeconds:      q.left(),
+		Action:           string(schemas.ActionKeep),
+	}
 	r.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{At: a.At}, JobID: j.ID, Run: j.Run}
 	if warned {
 		r.Cause = j.Risk.Cause
-		r.Message = fmt.Sprintf("all clear: %s, kept with probability %s", needed(r), schemas.FormatProbability(p))
+		r.Message = fmt.Sprintf("all clear: %s, kept with probability %s", needed(r),
+			schemas.FormatProbability(p))
 		return r
 	}
 	r.Cause = causeOf(j, a)

@@ -20,13 +20,16 @@ func TestAdvisor_WarnsBeforeSLOIsLost(t *testing.T) {
 	promote(t, b)
 	q := manyEpochs("mlp-1", 950*time.Second)
 	q.BatchSizes = []int{16, 64}
-	await(t, "all regressors", func() bool { return len(predict(t, b, q).Regressors) == len(schemas.Targets()) })
+	await(t, "all regressors", func() bool {
+		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
+	})
 	var advice schemas.Advice
 	if err := b.Request(within(t), schemas.SubjectJobSubmit, &q, &advice); err != nil {
 		t.Fatal(err)
 	}
 	if advice.Decision != schemas.MeetsSLO || advice.Chosen.BatchSize != 16 {
-		t.Fatalf("advice %s batch %d, want a promise for 16", advice.Decision, advice.Chosen.BatchSize)
+		t.Fatalf("advice %s batch %d, want a promise for 16", advice.Decision,
+			advice.Chosen.BatchSize)
 	}
 	publish(t, b, manyStarted("mlp-1"))
 	slow := epochEvent("mlp-1", 1, 1)
@@ -34,10 +37,12 @@ func TestAdvisor_WarnsBeforeSLOIsLost(t *testing.T) {
 	publish(t, b, slow)
 	risks := followRisks(t, b)
 	r := <-risks
-	if r.Cleared || r.Cause != schemas.CauseEpochs || r.Probability >= r.Confidence || r.LeftSeconds < 500 || r.Message == "" {
+	if r.Cleared || r.Cause != schemas.CauseEpochs || r.Probability >= r.Confidence ||
+		r.LeftSeconds < 500 || r.Message == "" {
 		t.Errorf("risk %+v, want a warning for slow epochs with seconds left", r)
 	}
-	if r.Action != string(schemas.ActionBatch) || r.BatchSize != 64 || r.SavedProbability == nil || r.AccuracyLoss == nil || *r.AccuracyLoss <= 0 {
+	if r.Action != string(schemas.ActionBatch) || r.BatchSize != 64 || r.SavedProbability == nil ||
+		r.AccuracyLoss == nil || *r.AccuracyLoss <= 0 {
 		t.Errorf("risk %+v, want a move to batch size 64 and what it costs", r)
 	}
 	if s := status(t, b, "mlp-1"); !s.AtRisk {
@@ -60,7 +65,10 @@ func followRisks(t *testing.T, b *bus.Bus) <-chan *schemas.Risk {
 	risks, ended := make(chan *schemas.Risk, 16), make(chan error, 1)
 	go func() {
 		defer close(risks)
-		ended <- b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamJob, Subjects: []string{schemas.JobSubject("*", schemas.EventRisk)}}, func(r bus.Record) error {
+		ended <- b.Follow(ctx, bus.FollowOptions{
+			Stream:   schemas.StreamJob,
+			Subjects: []string{schemas.JobSubject("*", schemas.EventRisk)},
+		}, func(r bus.Record) error {
 			risks <- r.Event.(*schemas.Risk)
 			return nil
 		})

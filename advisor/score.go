@@ -110,7 +110,8 @@ func (s *score) judge(j *Job) {
 		return
 	}
 	s.countGroups(j, func(t *schemas.Tally) { t.Add(o.Kept) })
-	if p := o.Promise.Chosen.Probability; p != nil && !j.changed { // it was said of its first batch size
+	if p := o.Promise.Chosen.Probability; p != nil &&
+		!j.changed { // it was said of its first batch size
 		s.calibration.Add(*p, o.Kept)
 	}
 }
@@ -142,8 +143,14 @@ func (j *Job) hasDeadline() bool { return j.Submitted != nil && j.Submitted.Requ
 
 // reply is the score as it is told.
 func (s *score) reply() *schemas.Score {
-	return &schemas.Score{Promises: schemas.ScoreLine{Tally: s.promises.WithRatio()}, Confidence: s.confidences.lines(), Users: s.users.lines(), Models: s.models.lines(),
-		Decisions: s.decisions.lines(), Calibration: s.calibration.Bins()}
+	return &schemas.Score{
+		Promises:    schemas.ScoreLine{Tally: s.promises.WithRatio()},
+		Confidence:  s.confidences.lines(),
+		Users:       s.users.lines(),
+		Models:      s.models.lines(),
+		Decisions:   s.decisions.lines(),
+		Calibration: s.calibration.Bins(),
+	}
 }
 
 // Score returns how the promises of the log came out so far.

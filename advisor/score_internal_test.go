@@ -16,9 +16,19 @@ import (
 // ended folds a submission that ran, and ended as told, into a cluster.
 func ended(c *Cluster, job, user string, confidence, probability float64, batch uint32, kept bool) {
 	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
-	setting := schemas.Setting{Model: "digits-mlp", BatchSize: batch, CPUs: 2, Epochs: 3, Nodes: []string{"node-a"}}
+	setting := schemas.Setting{
+		Model:     "digits-mlp",
+		BatchSize: batch,
+		CPUs:      2,
+		Epochs:    3,
+		Nodes:     []string{"node-a"},
+	}
 	stamp := func(run uint32, seconds float64) schemas.JobStamp {
-		return schemas.JobStamp{Stamp: schemas.Stamp{At: at.Add(time.Duration(seconds * float64(time.Second)))}, JobID: job, Run: run}
+		return schemas.JobStamp{
+			Stamp: schemas.Stamp{At: at.Add(time.Duration(seconds * float64(time.Second)))},
+			JobID: job,
+			Run:   run,
+		}
 	}
 	decision := schemas.BestEffort
 	if probability >= confidence {
@@ -30,13 +40,37 @@ func ended(c *Cluster, job, user string, confidence, probability float64, batch 
 		took = 8
 	}
 	for _, e := range []schemas.Event{
-		&schemas.Submitted{JobStamp: stamp(0, 0), Request: schemas.JobRequest{JobID: job, Model: "digits-mlp", User: user, Confidence: confidence, SLO: schemas.Duration(10 * time.Second)},
-			Advice: schemas.Advice{Decision: decision, Chosen: &chosen}},
+		&schemas.Submitted{
+			JobStamp: stamp(0, 0),
+			Request: schemas.JobRequest{
+				JobID:      job,
+				Model:      "digits-mlp",
+				User:       user,
+				Confidence: confidence,
+				SLO:        schemas.Duration(10 * time.Second),
+			},
+			Advice: schemas.Advice{Decision: decision, Chosen: &chosen},
+		},
 		&schemas.Started{JobStamp: stamp(1, 1), Setting: setting},
-		&schemas.Ended{JobStamp: stamp(1, took), Setting: setting, Outcome: schemas.EventFinished, EpochsDone: 3},
-		&schemas.Ended{JobStamp: stamp(1, took), Setting: setting, Outcome: schemas.EventFinished, EpochsDone: 3}, // a copy
+		&schemas.Ended{
+			JobStamp:   stamp(1, took),
+			Setting:    setting,
+			Outcome:    schemas.EventFinished,
+			EpochsDone: 3,
+		},
+		&schemas.Ended{
+			JobStamp:   stamp(1, took),
+			Setting:    setting,
+			Outcome:    schemas.EventFinished,
+			EpochsDone: 3,
+		}, // a copy
 		&schemas.Started{JobStamp: stamp(2, 20), Setting: setting},
-		&schemas.Ended{JobStamp: stamp(2, 90), Setting: setting, Outcome: schemas.EventFinished, EpochsDone: 3}, // again: not what was promised
+		&schemas.Ended{
+			JobStamp:   stamp(2, 90),
+			Setting:    setting,
+			Outcome:    schemas.EventFinished,
+			EpochsDone: 3,
+		}, // again: not what was promised
 	} {
 		c.Apply(e, 1, at.Add(time.Hour))
 	}
@@ -45,7 +79,13 @@ func ended(c *Cluster, job, user string, confidence, probability float64, batch 
 // cut folds a promise at 0.95 that is cancelled or lost while it runs.
 func cut(c *Cluster, job, user, outcome string) []schemas.Event {
 	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
-	setting := schemas.Setting{Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: 3, Nodes: []string{"node-a"}}
+	setting := schemas.Setting{
+		Model:     "digits-mlp",
+		BatchSize: 16,
+		CPUs:      2,
+		Epochs:    3,
+		Nodes:     []string{"node-a"},
+	}
 	probability := 0.96
 	stamp := func(run uint32) schemas.JobStamp {
 		return schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: job, Run: run}
@@ -80,16 +120,35 @@ func cut(c *Cluster, job, user, outcome string) []schemas.Event {
 func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
 	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	stamp := func(run uint32, seconds int) schemas.JobStamp {
-		return schemas.JobStamp{Stamp: schemas.Stamp{At: at.Add(time.Duration(seconds) * time.Second)}, JobID: "a", Run: run}
+		return schemas.JobStamp{
+			Stamp: schemas.Stamp{At: at.Add(time.Duration(seconds) * time.Second)},
+			JobID: "a",
+			Run:   run,
+		}
 	}
-	setting := schemas.Setting{Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: 3, Nodes: []string{"node-a"}}
+	setting := schemas.Setting{
+		Model:     "digits-mlp",
+		BatchSize: 16,
+		CPUs:      2,
+		Epochs:    3,
+		Nodes:     []string{"node-a"},
+	}
 	moved := setting
 	moved.CPUs = 4
 	epoch := &schemas.Epoch{JobStamp: stamp(1, 3), Setting: setting, Epoch: 1, DurationSeconds: 1}
 	elsewhere := &schemas.Epoch{JobStamp: stamp(1, 3), Setting: moved, Epoch: 1, DurationSeconds: 1}
-	finished := &schemas.Ended{JobStamp: stamp(1, 8), Setting: setting, Outcome: schemas.EventFinished, EpochsDone: 3}
+	finished := &schemas.Ended{
+		JobStamp:   stamp(1, 8),
+		Setting:    setting,
+		Outcome:    schemas.EventFinished,
+		EpochsDone: 3,
+	}
 	again := &schemas.Started{JobStamp: stamp(2, 20), Setting: setting}
-	lostAgain := &schemas.Ended{JobStamp: stamp(2, 30), Setting: setting, Outcome: schemas.EventLost}
+	lostAgain := &schemas.Ended{
+		JobStamp: stamp(2, 30),
+		Setting:  setting,
+		Outcome:  schemas.EventLost,
+	}
 	for _, c := range []struct {
 		name   string
 		after  []schemas.Event
@@ -115,8 +174,11 @@ func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
 		for _, e := range append(c.after, events...) { // the old ones are late copies
 			cluster.Apply(e, 2, at.Add(time.Minute))
 		}
-		if p := cluster.Score().Promises; p.Jobs != c.jobs || p.Kept != c.kept || p.Lost != c.lost || p.Cancelled != 0 {
-			t.Errorf("%s: %+v, want %d jobs, %d kept, %d lost", c.name, p.Tally, c.jobs, c.kept, c.lost)
+		if p := cluster.Score().Promises; p.Jobs != c.jobs || p.Kept != c.kept ||
+			p.Lost != c.lost ||
+			p.Cancelled != 0 {
+			t.Errorf("%s: %+v, want %d jobs, %d kept, %d lost", c.name, p.Tally, c.jobs, c.kept,
+				c.lost)
 		}
 	}
 }
@@ -155,7 +217,8 @@ func TestCluster_ScoreIsBounded(t *testing.T) {
 	}
 	users := c.Score().Users
 	last := users[len(users)-1]
-	if len(users) != keptGroups+1 || !last.Others || last.Jobs != 50 || last.Kept != 25 || last.Confidence != nil {
+	if len(users) != keptGroups+1 || !last.Others || last.Jobs != 50 || last.Kept != 25 ||
+		last.Confidence != nil {
 		t.Errorf("%d users, the last %+v, want %d and 50 others", len(users), last, keptGroups+1)
 	}
 }

@@ -17,8 +17,17 @@ func TestAdvisor_CountsPromises(t *testing.T) {
 	b, reg := bustest.New(t), prometheus.NewRegistry()
 	startMeasured(t, b, reg)
 	promote(t, b)
-	q := schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10, SLO: schemas.Duration(20 * time.Second), Nodes: []string{"node-a"}}
-	await(t, "all regressors", func() bool { return len(predict(t, b, q).Regressors) == len(schemas.Targets()) })
+	q := schemas.JobRequest{
+		Model:      model,
+		CPUs:       schemas.CPUs{2},
+		BatchSizes: []int{16},
+		Epochs:     10,
+		SLO:        schemas.Duration(20 * time.Second),
+		Nodes:      []string{"node-a"},
+	}
+	await(t, "all regressors", func() bool {
+		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
+	})
 	for job, tell := range map[string]func(*schemas.Started, *schemas.Ended){
 		"kept":      func(*schemas.Started, *schemas.Ended) {},
 		"broken":    func(_ *schemas.Started, e *schemas.Ended) { e.Outcome = schemas.EventFailed },
@@ -59,7 +68,9 @@ func TestAdvisor_CountsPromises(t *testing.T) {
 	if err := b.Request(within(t), schemas.SubjectJobScore, &schemas.ScoreRequest{}, &s); err != nil {
 		t.Fatal(err)
 	}
-	if s.Promises.Jobs != 3 || s.Promises.Kept != 2 || len(s.Confidence) != 1 || *s.Confidence[0].Confidence != schemas.DefaultConfidence || len(s.Models) != 1 || s.Models[0].Name != model {
+	if s.Promises.Jobs != 3 || s.Promises.Kept != 2 || len(s.Confidence) != 1 ||
+		*s.Confidence[0].Confidence != schemas.DefaultConfidence || len(s.Models) != 1 ||
+		s.Models[0].Name != model {
 		t.Errorf("job.score = %+v, want two of three kept", s)
 	}
 }

@@ -44,7 +44,12 @@ func lifeOfPod(n int) []schemas.Event {
 		&schemas.Epoch{JobStamp: stamp(1), Setting: setting, Epoch: 1, DurationSeconds: 2},
 		&again,
 		&schemas.Epoch{JobStamp: stamp(1), Setting: setting, Epoch: 2, DurationSeconds: 2},
-		&schemas.Ended{JobStamp: stamp(1), Setting: setting, Outcome: schemas.EventFinished, EpochsDone: 2},
+		&schemas.Ended{
+			JobStamp:   stamp(1),
+			Setting:    setting,
+			Outcome:    schemas.EventFinished,
+			EpochsDone: 2,
+		},
 	}
 }
 
@@ -158,12 +163,27 @@ func BenchmarkCluster_Ask(b *testing.B) {
 		verdict := [...]schemas.Verdict{schemas.Queued, schemas.Admitted}[n%2]
 		e := &schemas.Submitted{}
 		e.JobID, e.At = fmt.Sprintf("job-%d", n), now
-		e.Request = schemas.JobRequest{JobID: e.JobID, Model: "digits-mlp", CPUs: schemas.CPUs{2}, SLO: schemas.Duration(time.Duration(n) * time.Second), Epochs: 3}
-		e.Advice = schemas.Advice{JobStamp: e.JobStamp, Nodes: []string{fmt.Sprintf("node-%d", n%nodes)}, Chosen: &schemas.Alternative{CPUs: 2, BatchSize: 64, Epochs: 3}}
+		e.Request = schemas.JobRequest{
+			JobID:  e.JobID,
+			Model:  "digits-mlp",
+			CPUs:   schemas.CPUs{2},
+			SLO:    schemas.Duration(time.Duration(n) * time.Second),
+			Epochs: 3,
+		}
+		e.Advice = schemas.Advice{
+			JobStamp: e.JobStamp,
+			Nodes:    []string{fmt.Sprintf("node-%d", n%nodes)},
+			Chosen:   &schemas.Alternative{CPUs: 2, BatchSize: 64, Epochs: 3},
+		}
 		e.Advice.Admission = &schemas.Admission{Policy: schemas.AdmissionQueue, Verdict: verdict}
 		c.Apply(e, uint64(nodes+n), now)
 	}
-	q := schemas.JobRequest{Model: "digits-mlp", CPUs: schemas.CPUs{1, 2, 4}, Epochs: 3, SLO: schemas.Duration(time.Minute)}.WithDefaults()
+	q := schemas.JobRequest{
+		Model:  "digits-mlp",
+		CPUs:   schemas.CPUs{1, 2, 4},
+		Epochs: 3,
+		SLO:    schemas.Duration(time.Minute),
+	}.WithDefaults()
 	var took []time.Duration
 	for b.Loop() {
 		begin := time.Now()
@@ -173,6 +193,7 @@ func BenchmarkCluster_Ask(b *testing.B) {
 	slices.Sort(took)
 	b.ReportMetric(took[len(took)*99/100].Seconds()*1e3, "p99-ms")
 	if c.waits() != held/2 || len(c.arrivals.order) != held/2 {
-		b.Fatalf("%d wait and %d are expected, want %d each", c.waits(), len(c.arrivals.order), held/2)
+		b.Fatalf("%d wait and %d are expected, want %d each", c.waits(), len(c.arrivals.order),
+			held/2)
 	}
 }

@@ -168,7 +168,10 @@ func (w *world) submit() {
 	e.JobStamp = w.stamp(id+"/submitted", id, 0)
 	e.Advice.Action = schemas.ActionStart
 	if n := w.random.IntN(10); n < 6 {
-		verdict := [...]schemas.Verdict{schemas.Queued, schemas.Queued, schemas.Queued, schemas.Admitted, schemas.Admitted, schemas.Refused}[n]
+		verdict := [...]schemas.Verdict{
+			schemas.Queued, schemas.Queued, schemas.Queued, schemas.Admitted, schemas.Admitted,
+			schemas.Refused,
+		}[n]
 		e.Advice.Admission = &schemas.Admission{Policy: schemas.AdmissionQueue, Verdict: verdict}
 		e.Advice.Message = string(verdict) + ", as it is: so"
 	}
@@ -187,11 +190,13 @@ func (w *world) advice(id string, s *schemas.Setting, q *schemas.JobRequest) *sc
 	*chosen.PredictedSeconds = 1 + 10**chosen.PredictedSeconds
 	*chosen.UpperBoundSeconds += *chosen.PredictedSeconds
 	a := &schemas.Advice{
-		JobStamp:     w.stamp(id+"/submitted", id, 0),
-		Model:        s.Model,
-		Dataset:      s.Dataset,
-		Nodes:        s.Nodes,
-		Decision:     [...]schemas.Decision{schemas.MeetsSLO, schemas.MeetsSLO, schemas.BestEffort, schemas.Exploring}[w.random.IntN(4)],
+		JobStamp: w.stamp(id+"/submitted", id, 0),
+		Model:    s.Model,
+		Dataset:  s.Dataset,
+		Nodes:    s.Nodes,
+		Decision: [...]schemas.Decision{
+			schemas.MeetsSLO, schemas.MeetsSLO, schemas.BestEffort, schemas.Exploring,
+		}[w.random.IntN(4)],
 		Action:       schemas.ActionKeep,
 		Confidence:   q.Confidence,
 		Load:         schemas.Load{Processes: float64(s.CPUs)},
@@ -221,7 +226,11 @@ func (w *world) start() {
 			s.Model = "model-0"
 		}
 	}
-	e := &schemas.Started{Setting: s, NodeCores: uint32(w.random.IntN(3) * 4), User: w.pick("ada", "")}
+	e := &schemas.Started{
+		Setting:   s,
+		NodeCores: uint32(w.random.IntN(3) * 4),
+		User:      w.pick("ada", ""),
+	}
 	e.HeartbeatSeconds = float64(10 * w.random.IntN(2))
 	e.JobStamp = w.stamp(schemas.StartedID(id, run), id, run)
 	w.apply(e)
@@ -258,7 +267,13 @@ func (w *world) epoch() {
 			s.Nodes, run = w.nodes(), run+uint32(w.random.IntN(2))
 		}
 	}
-	e := &schemas.Epoch{Setting: s, Epoch: number, DurationSeconds: 1 + *w.chance(), Accuracy: w.chance(), NodeIOWaitRatio: w.chance()}
+	e := &schemas.Epoch{
+		Setting:         s,
+		Epoch:           number,
+		DurationSeconds: 1 + *w.chance(),
+		Accuracy:        w.chance(),
+		NodeIOWaitRatio: w.chance(),
+	}
 	e.JobStamp = w.stamp(schemas.EpochID(id, run, number), id, run)
 	w.apply(e)
 }
@@ -275,7 +290,8 @@ func (w *world) end() {
 			s = j.Setting
 		}
 	}
-	outcome := w.pick(schemas.EventFinished, schemas.EventFinished, schemas.EventFinished, schemas.EventFailed, schemas.EventCancelled, schemas.EventLost)
+	outcome := w.pick(schemas.EventFinished, schemas.EventFinished, schemas.EventFinished,
+		schemas.EventFailed, schemas.EventCancelled, schemas.EventLost)
 	if outcome == schemas.EventFinished {
 		done = s.Epochs
 	}
@@ -283,7 +299,13 @@ func (w *world) end() {
 	if outcome == schemas.EventLost && j != nil {
 		eventID = schemas.LostID(id, j.last)
 	}
-	e := &schemas.Ended{Outcome: outcome, Setting: s, EpochsDone: done, Accuracy: w.chance(), Reason: "it " + outcome}
+	e := &schemas.Ended{
+		Outcome:    outcome,
+		Setting:    s,
+		EpochsDone: done,
+		Accuracy:   w.chance(),
+		Reason:     "it " + outcome,
+	}
 	e.JobStamp = w.stamp(eventID, id, run)
 	w.apply(e)
 }
@@ -320,7 +342,12 @@ func (w *world) risk() {
 	if j == nil {
 		return
 	}
-	r := &schemas.Risk{CauseSequence: w.sequence, Cause: schemas.CauseEpochs, Cleared: w.random.IntN(2) == 0, Probability: *w.chance()}
+	r := &schemas.Risk{
+		CauseSequence: w.sequence,
+		Cause:         schemas.CauseEpochs,
+		Cleared:       w.random.IntN(2) == 0,
+		Probability:   *w.chance(),
+	}
 	r.JobStamp = w.stamp(schemas.RiskID(j.ID, w.sequence), j.ID, j.Run)
 	w.apply(r)
 }
@@ -351,7 +378,12 @@ func (w *world) repeat() {
 // silence records the silent jobs as lost.
 func (w *world) silence() {
 	for _, j := range w.c.Silent(w.now) {
-		e := &schemas.Ended{Outcome: schemas.EventLost, Setting: j.Setting, EpochsDone: j.EpochsDone, Reason: "silent"}
+		e := &schemas.Ended{
+			Outcome:    schemas.EventLost,
+			Setting:    j.Setting,
+			EpochsDone: j.EpochsDone,
+			Reason:     "silent",
+		}
 		e.JobStamp = w.stamp(schemas.LostID(j.ID, j.last), j.ID, j.Run)
 		w.apply(e)
 	}
@@ -406,7 +438,13 @@ func fingerprint(t testing.TB, c *Cluster, now time.Time) string {
 	}
 	for _, model := range []string{"model-0", "model-3", "unknown"} {
 		for _, promise := range []schemas.Promise{schemas.PromiseEach, schemas.PromiseMean} {
-			q := schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, Confidence: 0.9, SLO: schemas.Duration(time.Minute), Promise: promise}.WithDefaults()
+			q := schemas.JobRequest{
+				Model:      model,
+				CPUs:       schemas.CPUs{2},
+				Confidence: 0.9,
+				SLO:        schemas.Duration(time.Minute),
+				Promise:    promise,
+			}.WithDefaults()
 			question(c.Ask(q, now))
 			q.Nodes = []string{"node-1", "node-2"}
 			question(c.Ask(q, now.Add(30*time.Second)))

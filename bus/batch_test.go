@@ -72,9 +72,12 @@ func TestConsumeBatch_HandlesTheMessagesOfACrashedProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Stop)
-	url := func(user string) string { return strings.Replace(s.URL(), "nats://", "nats://"+user+":"+user+"@", 1) }
+	url := func(user string) string {
+		return strings.Replace(s.URL(), "nats://", "nats://"+user+":"+user+"@", 1)
+	}
 	as := func(user string) *bus.Bus {
-		b, err := bus.Connect(t.Context(), bus.Options{URL: url(user)}, slog.New(slog.DiscardHandler), nil)
+		b, err := bus.Connect(t.Context(), bus.Options{URL: url(user)},
+			slog.New(slog.DiscardHandler), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +90,10 @@ func TestConsumeBatch_HandlesTheMessagesOfACrashedProcess(t *testing.T) {
 	}
 	for n := range uint64(30) {
 		s := &schemas.Sample{
-			Stamp:           schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now()},
+			Stamp: schemas.Stamp{
+				EventID: schemas.SampleID("node-a", "boot", n),
+				At:      time.Now(),
+			},
 			Node:            "node-a",
 			BootID:          "boot",
 			Number:          n,
@@ -181,7 +187,10 @@ func TestConsumeBatch_RestartsSoonAfterEachOutage(t *testing.T) {
 		sequence, err := b.Publish(
 			ctx,
 			&schemas.Sample{
-				Stamp:           schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", number), At: time.Now()},
+				Stamp: schemas.Stamp{
+					EventID: schemas.SampleID("node-a", "boot", number),
+					At:      time.Now(),
+				},
 				Node:            "node-a",
 				BootID:          "boot",
 				Number:          number,
@@ -235,7 +244,10 @@ func TestBacklog_CountsUnhandledMessages(t *testing.T) {
 	backlog(0)
 	for n := range uint64(20) {
 		s := &schemas.Sample{
-			Stamp:           schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now()},
+			Stamp: schemas.Stamp{
+				EventID: schemas.SampleID("node-a", "boot", n),
+				At:      time.Now(),
+			},
 			Node:            "node-a",
 			BootID:          "boot",
 			Number:          n,
@@ -273,7 +285,10 @@ func TestConsumeBatch_ClosesOnlyItsOwnBatch(t *testing.T) {
 	first, second := server.Connect(t), server.Connect(t)
 	d := schemas.StoreDurables()[1]
 	s := &schemas.Sample{
-		Stamp:           schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", 1), At: time.Now()},
+		Stamp: schemas.Stamp{
+			EventID: schemas.SampleID("node-a", "boot", 1),
+			At:      time.Now(),
+		},
 		Node:            "node-a",
 		BootID:          "boot",
 		Number:          1,
@@ -285,7 +300,9 @@ func TestConsumeBatch_ClosesOnlyItsOwnBatch(t *testing.T) {
 	}
 	consume := func(ctx context.Context, b *bus.Bus, handle func(context.Context, bus.Batch) error) chan error {
 		done := make(chan error, 1)
-		go func() { done <- b.ConsumeBatch(ctx, d, bus.BatchOptions{MaxAge: time.Millisecond}, handle) }()
+		go func() {
+			done <- b.ConsumeBatch(ctx, d, bus.BatchOptions{MaxAge: time.Millisecond}, handle)
+		}()
 		return done
 	}
 
@@ -348,7 +365,10 @@ func TestConsumeBatch_AfterAStreamReset(t *testing.T) {
 		t.Helper()
 		for n := from; n <= to; n++ {
 			s := &schemas.Sample{
-				Stamp:           schemas.Stamp{EventID: schemas.SampleID("node-a", "boot", n), At: time.Now()},
+				Stamp: schemas.Stamp{
+					EventID: schemas.SampleID("node-a", "boot", n),
+					At:      time.Now(),
+				},
 				Node:            "node-a",
 				BootID:          "boot",
 				Number:          n,
@@ -396,14 +416,19 @@ func TestConsumeBatch_PreparesTheNextBatch(t *testing.T) {
 	err := b.ConsumeBatch(
 		ctx,
 		nodeDurable(),
-		bus.BatchOptions{MaxMessages: 10, MaxAge: patience, Prepare: func(_ context.Context, batch *bus.Batch) {
-			open.Add(1)
-			batch.Prepared = closer{&open}
-			prepared <- batch.Token
-		}},
+		bus.BatchOptions{
+			MaxMessages: 10,
+			MaxAge:      patience,
+			Prepare: func(_ context.Context, batch *bus.Batch) {
+				open.Add(1)
+				batch.Prepared = closer{&open}
+				prepared <- batch.Token
+			},
+		},
 		func(_ context.Context, batch bus.Batch) error {
 			attempts[batch.Token]++
-			if first := attempts[batch.Token] == 1; (batch.Prepared != nil) != first || batch.Redelivered == first {
+			if first := attempts[batch.Token] == 1; (batch.Prepared != nil) != first ||
+				batch.Redelivered == first {
 				t.Errorf(
 					"attempt %d at %s has %v prepared, redelivered %v",
 					attempts[batch.Token],
@@ -429,7 +454,11 @@ func TestConsumeBatch_PreparesTheNextBatch(t *testing.T) {
 			return nil
 		},
 	)
-	if err != nil || !maps.Equal(attempts, map[string]int{"NODE/1-10": 2, "NODE/11-20": 1}) || open.Load() != 0 {
-		t.Errorf("attempts %v, %d prepared batches were not released, %v", attempts, open.Load(), err)
+	if err != nil || !maps.Equal(attempts, map[string]int{
+		"NODE/1-10":  2,
+		"NODE/11-20": 1,
+	}) || open.Load() != 0 {
+		t.Errorf("attempts %v, %d prepared batches were not released, %v", attempts, open.Load(),
+			err)
 	}
 }

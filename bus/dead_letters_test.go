@@ -67,7 +67,8 @@ func lines(letters []bus.Letter) string {
 		if l.Replayed != nil {
 			as = fmt.Sprint(l.Replayed.ReplayedSequence)
 		}
-		all = append(all, fmt.Sprintf("%d %s/%d x%d %s", l.Sequence, l.Stream, l.OriginSequence, l.Copies, as))
+		all = append(all,
+			fmt.Sprintf("%d %s/%d x%d %s", l.Sequence, l.Stream, l.OriginSequence, l.Copies, as))
 	}
 	return strings.Join(all, ", ")
 }
@@ -86,7 +87,9 @@ func TestLetters_NewestFirstWithoutCopies(t *testing.T) {
 		func(d *schemas.Dead) { d.Reason = "invalid: not JSON at byte 1" },
 	)
 	letter(t, b, "NODE", 9, nodeSubject, []byte("x"), nil)
-	again := func(d *schemas.Dead) { d.EventID = "NODE/7/dead" } // as after the window: under another message ID
+	again := func(d *schemas.Dead) {
+		d.EventID = "NODE/7/dead"
+	} // as after the window: under another message ID
 	data := body(t, sample(7))
 	if _, err := js.Publish(
 		within(t),
@@ -123,10 +126,12 @@ func TestLetters_NewestFirstWithoutCopies(t *testing.T) {
 	} {
 		got, total, err := b.Letters(within(t), c.q)
 		if err != nil || lines(got) != c.want || total != c.total {
-			t.Errorf("Letters(%+v) = %s of %d, %v\nwant %s of %d", c.q, lines(got), total, err, c.want, c.total)
+			t.Errorf("Letters(%+v) = %s of %d, %v\nwant %s of %d", c.q, lines(got), total, err,
+				c.want, c.total)
 		}
 		for _, l := range got {
-			if l.Data != nil || len(l.Digest) != 64 || l.Reason == "" || time.Since(l.StoredAt) > time.Minute {
+			if l.Data != nil || len(l.Digest) != 64 || l.Reason == "" ||
+				time.Since(l.StoredAt) > time.Minute {
 				t.Errorf("letter %+v", l)
 			}
 		}
@@ -244,7 +249,8 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateAlreadyReplayed || r.Sequence != 2 {
+		if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateAlreadyReplayed ||
+			r.Sequence != 2 {
 			t.Errorf("Replay again = %+v, %v", r, err)
 		}
 	}
@@ -303,7 +309,10 @@ func TestReplay_Refuses(t *testing.T) {
 			"the letter was cut to 131072 bytes; stream",
 		},
 		{"as long as can be", "NODE", nodeSubject, long, nil, "still cannot be decoded"},
-		{"kept by nobody", "JOB", "job.a.alive", aliveBody, nil, "no stream stores job.a.alive now"},
+		{
+			"kept by nobody", "JOB", "job.a.alive", aliveBody, nil,
+			"no stream stores job.a.alive now",
+		},
 		{
 			"of another stream",
 			"JOB",
@@ -352,7 +361,8 @@ func TestReplay_InsideTheWindow(t *testing.T) {
 		},
 		{9, 2, bus.FateAlreadyStored, 2, ""},
 	} {
-		l, err := b.Letter(within(t), letter(t, b, "NODE", c.origin, nodeSubject, body(t, sample(c.number)), nil))
+		l, err := b.Letter(within(t),
+			letter(t, b, "NODE", c.origin, nodeSubject, body(t, sample(c.number)), nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -397,11 +407,13 @@ func TestReplay_CompletesAnInterruptedReplay(t *testing.T) {
 	if l, err = b.Letter(within(t), at); err != nil || l.Replayed != nil {
 		t.Fatalf("Letter = %+v, %v", l, err)
 	}
-	if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateAlreadyStored || r.Sequence != 1 {
+	if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateAlreadyStored ||
+		r.Sequence != 1 {
 		t.Errorf("Replay after the death = %+v, %v", r, err)
 	}
 	letters, _, err := b.Letters(within(t), bus.LetterQuery{})
-	if last, _ := b.LastSequence(within(t), schemas.StreamNode); err != nil || lines(letters) != "1 NODE/40 x1 1" ||
+	if last, _ := b.LastSequence(within(t), schemas.StreamNode); err != nil ||
+		lines(letters) != "1 NODE/40 x1 1" ||
 		last != 1 {
 		t.Errorf("Letters = %s, NODE ends at %d, %v", lines(letters), last, err)
 	}
@@ -411,7 +423,9 @@ func TestReplay_CompletesAnInterruptedReplay(t *testing.T) {
 func TestFollow_UnknownSubjectBecomesADeadLetter(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
-	for _, token := range []string{strings.Repeat("n", 2000), "\x01\x1b[2J", "\xff\xfe", "ünï", "A"} {
+	for _, token := range []string{
+		strings.Repeat("n", 2000), "\x01\x1b[2J", "\xff\xfe", "ünï", "A",
+	} {
 		if _, err := js.Publish(
 			within(t),
 			schemas.NodeSubject(token, schemas.EventSample),
@@ -423,7 +437,9 @@ func TestFollow_UnknownSubjectBecomesADeadLetter(t *testing.T) {
 	publish(t, b, 1, 2)
 	follow(t, b, bus.FollowOptions{}, 1)
 	letters, _, err := b.Letters(within(t), bus.LetterQuery{})
-	if err != nil || len(letters) != 5 || len(letters[4].OriginSubject) != 2000+len("node..sample") {
+	if err != nil || len(letters) != 5 || len(letters[4].OriginSubject) != 2000+len(
+		"node..sample",
+	) {
 		t.Errorf("Letters = %s, %v, want 5", lines(letters), err)
 	}
 	for i := range letters {

@@ -207,7 +207,13 @@ func TestRead_LatestMessageWithSeveralEvents(t *testing.T) {
 	}
 	var samples []*schemas.Sample
 	for number := range uint64(3) {
-		s := &schemas.Sample{Node: "a", BootID: "boot", Number: number, IntervalSeconds: 2, Cores: 1}
+		s := &schemas.Sample{
+			Node:            "a",
+			BootID:          "boot",
+			Number:          number,
+			IntervalSeconds: 2,
+			Cores:           1,
+		}
 		s.EventID, s.At = schemas.SampleID("a", "boot", number), time.Now().UTC()
 		samples = append(samples, s)
 	}

@@ -25,8 +25,11 @@ func TestServe_ConcurrentReplies(t *testing.T) {
 	ctx, cancel := context.WithCancel(within(t))
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- b.Serve(ctx, bus.Service{Name: "test", Version: "1.0.0", Ready: func() { close(ready) }, Endpoints: []bus.Endpoint{
-			bus.Handle(schemas.SubjectJobPredict, reply), bus.Handle(schemas.SubjectJobSubmit, reply),
+		done <- b.Serve(ctx, bus.Service{Name: "test", Version: "1.0.0", Ready: func() {
+			close(ready)
+		}, Endpoints: []bus.Endpoint{
+			bus.Handle(schemas.SubjectJobPredict, reply), bus.Handle(schemas.SubjectJobSubmit,
+				reply),
 		}})
 	}()
 	<-ready
@@ -97,7 +100,8 @@ courier_bus_handler_panics_total{subject="job.predict"} 2
 	if err := testutil.GatherAndCompare(reg, want, "courier_bus_handler_panics_total"); err != nil {
 		t.Error(err)
 	}
-	if text := log.String(); !strings.Contains(text, "of the test") || !strings.Contains(text, "request_test.go") {
+	if text := log.String(); !strings.Contains(text, "of the test") || !strings.Contains(text,
+		"request_test.go") {
 		t.Errorf("the log has no panic with its stack:\n%s", text)
 	}
 }

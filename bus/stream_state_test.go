@@ -39,7 +39,9 @@ func editNode(t *testing.T, js jetstream.JetStream, change func(*jetstream.Strea
 }
 
 // editStream changes the configuration of a stream behind Courier's back.
-func editStream(t *testing.T, js jetstream.JetStream, name string, change func(*jetstream.StreamConfig)) {
+func editStream(
+	t *testing.T, js jetstream.JetStream, name string, change func(*jetstream.StreamConfig),
+) {
 	t.Helper()
 	stream, err := js.Stream(within(t), name)
 	if err != nil {
@@ -90,7 +92,8 @@ func TestStreams_AreAsDeclaredAfterPrepare(t *testing.T) {
 	if len(states) != len(schemas.Streams()) || !s.Found || !s.OK() {
 		t.Errorf("%d streams, NODE differs in %s", len(states), formatAll(s.Differences))
 	}
-	if s.Messages != 3 || s.First != 1 || s.Last != 3 || s.Bytes == 0 || time.Since(s.OldestAt) > time.Minute ||
+	if s.Messages != 3 || s.First != 1 || s.Last != 3 || s.Bytes == 0 ||
+		time.Since(s.OldestAt) > time.Minute ||
 		s.Server.MaxAge != 7*24*time.Hour ||
 		s.Server.MaxBytes != 1<<30 {
 		t.Errorf("NODE is %+v", s)
@@ -105,7 +108,10 @@ func TestApplyStreams_AppliesWhatNATSAllows(t *testing.T) {
 		change func(*jetstream.StreamConfig)
 		want   string
 	}{
-		{"shorter", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, "max_age: 1h, at least 168h"},
+		{
+			"shorter", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+			"max_age: 1h, at least 168h",
+		},
 		{
 			"longer is the operator's own",
 			func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxBytes = 8760*time.Hour, 8<<30 },
@@ -124,12 +130,16 @@ func TestApplyStreams_AppliesWhatNATSAllows(t *testing.T) {
 		},
 		{
 			"other subjects",
-			func(c *jetstream.StreamConfig) { c.Subjects = []string{"node.*.sample", "node.*.other"} },
+			func(c *jetstream.StreamConfig) {
+				c.Subjects = []string{"node.*.sample", "node.*.other"}
+			},
 			"subjects: node.*.other node.*.sample, node.*.sample",
 		},
 		{
 			"smaller messages, refused when full",
-			func(c *jetstream.StreamConfig) { c.MaxMsgSize, c.Discard = 1024, jetstream.DiscardNew },
+			func(c *jetstream.StreamConfig) {
+				c.MaxMsgSize, c.Discard = 1024, jetstream.DiscardNew
+			},
 			"max_message_bytes: 1024, 262144; discard: discardnew, discardold",
 		},
 		{
@@ -137,7 +147,10 @@ func TestApplyStreams_AppliesWhatNATSAllows(t *testing.T) {
 			func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxMsgsPerSubject = 5, 1 },
 			"max_messages: 5, unlimited; max_messages_per_subject: 1, unlimited",
 		},
-		{"no direct reads", func(c *jetstream.StreamConfig) { c.AllowDirect = false }, "allow_direct: false, true"},
+		{
+			"no direct reads", func(c *jetstream.StreamConfig) { c.AllowDirect = false },
+			"allow_direct: false, true",
+		},
 		{"what is not declared", func(c *jetstream.StreamConfig) { c.Description = "ours" }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,7 +165,8 @@ func TestApplyStreams_AppliesWhatNATSAllows(t *testing.T) {
 			for range 2 { // the second time there is nothing to do
 				after, err := b.ApplyStreams(within(t))
 				if s := node(t, after, err); !s.OK() || s.Messages != 1 {
-					t.Errorf("ApplyStreams left %q and %d messages", formatAll(s.Differences), s.Messages)
+					t.Errorf("ApplyStreams left %q and %d messages", formatAll(s.Differences),
+						s.Messages)
 				}
 			}
 			stream, err := js.Stream(within(t), schemas.StreamNode)
@@ -207,7 +221,8 @@ func TestApplyStreams_ReportsRejectedSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := b.Prepare(within(t))
-	if err == nil || !strings.Contains(err.Error(), "change stream NODE (max_age is 1m, want at least 168h; ") ||
+	if err == nil || !strings.Contains(err.Error(),
+		"change stream NODE (max_age is 1m, want at least 168h; ") ||
 		!strings.Contains(err.Error(), "storage is memory, want file") {
 		t.Errorf("Prepare = %v", err)
 	}
@@ -247,7 +262,9 @@ func TestApplyStreams_ReportsOverlappingSubjects(t *testing.T) {
 func TestPrepare_KeepsHigherLimits(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
-	editNode(t, js, func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxMsgSize = 1000*time.Hour, 1024 })
+	editNode(t, js, func(c *jetstream.StreamConfig) {
+		c.MaxAge, c.MaxMsgSize = 1000*time.Hour, 1024
+	})
 	if err := b.Prepare(within(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +314,8 @@ func TestStreams_ReportTheProgressOfConsumers(t *testing.T) {
 		t.Fatalf("consumers %+v, want the durable first", s.Consumers)
 	}
 	got, other := s.Consumers[0], s.Consumers[1]
-	if !got.Durable || !got.Declared || got.Pending+uint64(got.AckPending) != 10 || got.AckPending < 4 ||
+	if !got.Durable || !got.Declared || got.Pending+uint64(got.AckPending) != 10 ||
+		got.AckPending < 4 ||
 		other.Durable ||
 		other.Declared ||
 		other.Pending != 10 {
@@ -351,7 +369,8 @@ func TestStreams_ReportAnUnreachableServer(t *testing.T) {
 		"Streams":      b.Streams,
 		"ApplyStreams": b.ApplyStreams,
 	} {
-		if _, err := call(ctx); err == nil || !strings.Contains(err.Error(), "nats does not answer") {
+		if _, err := call(ctx); err == nil || !strings.Contains(err.Error(),
+			"nats does not answer") {
 			t.Errorf("%s of a server that is away = %v", name, err)
 		}
 	}
@@ -369,7 +388,8 @@ func TestPrepare_AtOnce(t *testing.T) {
 	}
 	errs := make(chan error, 4)
 	for range cap(errs) {
-		b, err := bus.Connect(within(t), bus.Options{URL: server.URL()}, slog.New(slog.DiscardHandler), nil)
+		b, err := bus.Connect(within(t), bus.Options{URL: server.URL()},
+			slog.New(slog.DiscardHandler), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -391,7 +411,10 @@ func TestPrepare_AtOnce(t *testing.T) {
 func TestStreams_RequireTheReplicasOfTheOptions(t *testing.T) {
 	server := bustest.NewServer(t)
 	server.Connect(t)
-	b, err := bus.Connect(within(t), bus.Options{URL: server.URL(), Replicas: 3}, slog.New(slog.DiscardHandler), nil)
+	b, err := bus.Connect(within(t), bus.Options{
+		URL:      server.URL(),
+		Replicas: 3,
+	}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -405,7 +428,8 @@ func TestStreams_RequireTheReplicasOfTheOptions(t *testing.T) {
 			t.Errorf("%s differs in %q", s.Declared.Name, w)
 		}
 	}
-	if err := b.Prepare(within(t)); err == nil || !strings.Contains(err.Error(), "replicas is 1, want at least 3") {
+	if err := b.Prepare(within(t)); err == nil || !strings.Contains(err.Error(),
+		"replicas is 1, want at least 3") {
 		t.Errorf("Prepare on one server = %v", err)
 	}
 }

@@ -90,7 +90,18 @@ func TestCompose_HasTheServices(t *testing.T) {
 			got[name] = max(s.Scale, 1)
 		}
 	}
-	want := map[string]int{"advisor": 2, "clickhouse": 1, "collector": 1, "gateway": 1, "nats1": 1, "nats2": 1, "nats3": 1, "store": 1, "trainer": 1, "worker": 2}
+	want := map[string]int{
+		"advisor":    2,
+		"clickhouse": 1,
+		"collector":  1,
+		"gateway":    1,
+		"nats1":      1,
+		"nats2":      1,
+		"nats3":      1,
+		"store":      1,
+		"trainer":    1,
+		"worker":     2,
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("services (-want +got):\n%s", diff)
 	}
@@ -101,13 +112,15 @@ func TestCompose_HasTheServices(t *testing.T) {
 func TestCompose_LimitsWhatAContainerMay(t *testing.T) {
 	for name, s := range compose(t).Services {
 		if s.Memory == "" || s.CPUs <= 0 || s.CPUs > 2 {
-			t.Errorf("%s: mem_limit %q, cpus %g: want both, and no more than two CPUs", name, s.Memory, s.CPUs)
+			t.Errorf("%s: mem_limit %q, cpus %g: want both, and no more than two CPUs", name,
+				s.Memory, s.CPUs)
 		}
 		if name == "clickhouse" || len(s.Profiles) > 0 {
 			continue // their images change files of their own when they start
 		}
 		if !s.ReadOnly || !slices.Equal(s.Drop, []string{"ALL"}) || s.PIDs == 0 {
-			t.Errorf("%s: read_only %v, cap_drop %v, pids_limit %d", name, s.ReadOnly, s.Drop, s.PIDs)
+			t.Errorf("%s: read_only %v, cap_drop %v, pids_limit %d", name, s.ReadOnly, s.Drop,
+				s.PIDs)
 		}
 	}
 }
@@ -173,8 +186,10 @@ func TestCompose_StartsInTheOrderOfReadiness(t *testing.T) {
 			t.Errorf("%s waits for nothing", name)
 		}
 		for other, d := range s.DependsOn {
-			if c.Services[other] == nil || c.Services[other].Healthcheck == nil || d.Condition != "service_healthy" {
-				t.Errorf("%s waits for %s to be %q, want service_healthy of a service with a health check", name, other, d.Condition)
+			if c.Services[other] == nil || c.Services[other].Healthcheck == nil ||
+				d.Condition != "service_healthy" {
+				t.Errorf("%s waits for %s to be %q, want service_healthy of a service with a health check",
+					name, other, d.Condition)
 			}
 		}
 		if s.Restart != "unless-stopped" && s.Restart != "always" {
@@ -211,7 +226,8 @@ func TestCompose_PublishesThePageOnly(t *testing.T) {
 	for name, s := range compose(t).Services {
 		for _, p := range s.Ports {
 			if name != "gateway" && len(s.Profiles) == 0 || !strings.HasPrefix(p, "127.0.0.1:") {
-				t.Errorf("%s publishes %s, want only the gateway, or what was asked for by a profile, on 127.0.0.1", name, p)
+				t.Errorf("%s publishes %s, want only the gateway, or what was asked for by a profile, on 127.0.0.1",
+					name, p)
 			}
 		}
 	}
@@ -227,8 +243,10 @@ func TestCompose_KeepsItsDataInNamedVolumes(t *testing.T) {
 				used[source] = true
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(root, source)); err != nil || !strings.HasSuffix(rest, ":ro") {
-				t.Errorf("%s mounts %s: want a file of the repository, read-only (%v)", name, v, err)
+			if _, err := os.Stat(filepath.Join(root, source)); err != nil ||
+				!strings.HasSuffix(rest, ":ro") {
+				t.Errorf("%s mounts %s: want a file of the repository, read-only (%v)", name, v,
+					err)
 			}
 		}
 	}
@@ -249,8 +267,15 @@ func TestCompose_VersionsAreThoseOfTheHouse(t *testing.T) {
 	c := compose(t)
 	for _, v := range []struct{ image, want string }{
 		{c.Services["nats1"].Image, "nats:" + find(t, "go.mod", `nats-server/v2 v(\S+)`) + "-"},
-		{c.Services["clickhouse"].Image, "clickhouse/clickhouse-server:" + find(t, "store/engine/package.json", `"(\d+\.\d+\.\d+)-stable`) + "."},
-		{"golang:" + find(t, "deploy/Dockerfile", `(?m)^FROM golang:(\S+) AS build$`), "golang:" + find(t, "go.mod", `(?m)^go (\d+\.\d+)`) + "."},
+		{
+			c.Services["clickhouse"].Image,
+			"clickhouse/clickhouse-server:" + find(t, "store/engine/package.json",
+				`"(\d+\.\d+\.\d+)-stable`) + ".",
+		},
+		{
+			"golang:" + find(t, "deploy/Dockerfile", `(?m)^FROM golang:(\S+) AS build$`),
+			"golang:" + find(t, "go.mod", `(?m)^go (\d+\.\d+)`) + ".",
+		},
 	} {
 		if !strings.HasPrefix(v.image, v.want) {
 			t.Errorf("image %s, want %s…", v.image, v.want)
@@ -317,28 +342,36 @@ func rightsIn(t *testing.T, path string) rights {
 }
 
 func TestClickHouse_RightsAreThoseOfTheEmbeddedEngine(t *testing.T) {
-	got, want := rightsIn(t, "deploy/clickhouse/users.xml"), rightsIn(t, "store/engine/testdata/library.users.xml")
+	got := rightsIn(t, "deploy/clickhouse/users.xml")
+	want := rightsIn(t, "store/engine/testdata/library.users.xml")
 	if diff := cmp.Diff(want.Grants, got.Grants); diff != "" || len(got.Grants) == 0 {
 		t.Errorf("grants of courier (-engine +container):\n%s", diff)
 	}
 	constraints := regexp.MustCompile(`(?s)<constraints>.*?</constraints>`)
-	engine, container := read(t, "store/engine/testdata/library.users.xml"), read(t, "deploy/clickhouse/users.xml")
+	engine := read(t, "store/engine/testdata/library.users.xml")
+	container := read(t, "deploy/clickhouse/users.xml")
 	if diff := cmp.Diff(constraints.FindString(engine), constraints.FindString(container)); diff != "" {
 		t.Errorf("constraints of courier (-engine +container):\n%s", diff)
 	}
 	if diff := cmp.Diff(want.Reads, got.Reads); diff != "" || len(got.Reads) == 0 {
 		t.Errorf("grants of reader (-engine +container):\n%s", diff)
 	}
-	for _, m := range regexp.MustCompile(`from_env="(\w+)"`).FindAllStringSubmatch(read(t, "deploy/clickhouse/users.xml"), -1) {
+	for _, m := range regexp.MustCompile(`from_env="(\w+)"`).FindAllStringSubmatch(read(t,
+		"deploy/clickhouse/users.xml"), -1) {
 		if compose(t).Services["clickhouse"].Environment[m[1]] == "" {
 			t.Errorf("the container of ClickHouse has no %s", m[1])
 		}
 	}
 	limits := regexp.MustCompile(`(?s)<people>\s*<profile>\w+</profile>(.*?)</people>`) // the profile above has another name
-	if diff := cmp.Diff(limits.FindStringSubmatch(engine)[1], limits.FindStringSubmatch(container)[1]); diff != "" || got.Reader != want.Reader {
-		t.Errorf("reader has the profile %q; limits of people (-engine +container):\n%s", got.Reader, diff)
+	if diff := cmp.Diff(limits.FindStringSubmatch(engine)[1],
+		limits.FindStringSubmatch(container)[1]); diff != "" || got.Reader != want.Reader {
+		t.Errorf("reader has the profile %q; limits of people (-engine +container):\n%s",
+			got.Reader, diff)
 	}
-	if diff := cmp.Diff([]string{"127.0.0.1", "::1"}, got.Open); diff != "" || got.Profile != "courier" {
-		t.Errorf("courier has the profile %q; the user without a password logs in from (-want +got):\n%s", got.Profile, diff)
+	if diff := cmp.Diff([]string{
+		"127.0.0.1", "::1",
+	}, got.Open); diff != "" || got.Profile != "courier" {
+		t.Errorf("courier has the profile %q; the user without a password logs in from (-want +got):\n%s",
+			got.Profile, diff)
 	}
 }

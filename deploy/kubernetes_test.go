@@ -130,7 +130,9 @@ func manifests(t *testing.T) []manifest {
 
 // workloads are the objects that run the program.
 func workloads(t *testing.T) []manifest {
-	return slices.DeleteFunc(manifests(t), func(m manifest) bool { return m.Kind != "Deployment" && m.Kind != "DaemonSet" })
+	return slices.DeleteFunc(manifests(t), func(m manifest) bool {
+		return m.Kind != "Deployment" && m.Kind != "DaemonSet"
+	})
 }
 
 func TestKubernetes_HasTheServices(t *testing.T) {
@@ -139,7 +141,10 @@ func TestKubernetes_HasTheServices(t *testing.T) {
 		got = append(got, m.Kind+" "+m.Metadata.Namespace+"/"+m.Metadata.Name)
 	}
 	slices.Sort(got)
-	want := []string{"DaemonSet courier-nodes/collector", "Deployment courier/advisor", "Deployment courier/gateway", "Deployment courier/store", "Deployment courier/trainer"}
+	want := []string{
+		"DaemonSet courier-nodes/collector", "Deployment courier/advisor",
+		"Deployment courier/gateway", "Deployment courier/store", "Deployment courier/trainer",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("workloads (-want +got):\n%s", diff)
 	}
@@ -163,7 +168,8 @@ func TestKubernetes_CommandsAndVariablesAreOurs(t *testing.T) {
 		for _, from := range c.EnvFrom {
 			data := settings[m.Metadata.Namespace+"/"+from.ConfigMapRef.Name]
 			if data["COURIER_NATS_URL"] == "" {
-				t.Errorf("%s: the settings %s do not say where NATS is", m.file, from.ConfigMapRef.Name)
+				t.Errorf("%s: the settings %s do not say where NATS is", m.file,
+					from.ConfigMapRef.Name)
 			}
 			for key, value := range data {
 				variables[key] = value
@@ -178,7 +184,8 @@ func TestKubernetes_CommandsAndVariablesAreOurs(t *testing.T) {
 		}), " ")
 		for name := range variables {
 			if !strings.Contains(help, "($"+name+")") && !strings.Contains(used, "$("+name+")") {
-				t.Errorf("%s: courier %s knows no %s, and no variable is made of it", m.file, c.Args[0], name)
+				t.Errorf("%s: courier %s knows no %s, and no variable is made of it", m.file,
+					c.Args[0], name)
 			}
 		}
 	}
@@ -189,13 +196,18 @@ func TestKubernetes_ProbesFindTheProgram(t *testing.T) {
 	for _, m := range workloads(t) {
 		c := m.Spec.Template.Spec.Containers[0]
 		listens := port(c.variables()["COURIER_HTTP_ADDRESS"])
-		if len(c.Ports) != 1 || c.Ports[0].Name != "http" || listens != yamlText(c.Ports[0].ContainerPort) {
+		if len(c.Ports) != 1 || c.Ports[0].Name != "http" ||
+			listens != yamlText(c.Ports[0].ContainerPort) {
 			t.Errorf("%s: it listens on %s and has the ports %v", m.file, listens, c.Ports)
 		}
 		if a := m.Spec.Template.Metadata.Annotations["prometheus.io/port"]; a != listens {
 			t.Errorf("%s: Prometheus is sent to port %s, not %s", m.file, a, listens)
 		}
-		for name, pair := range map[string][2]string{"startup": {c.StartupProbe.HTTPGet.Path, "/healthz"}, "liveness": {c.LivenessProbe.HTTPGet.Path, "/healthz"}, "readiness": {c.ReadinessProbe.HTTPGet.Path, "/readyz"}} {
+		for name, pair := range map[string][2]string{"startup": {
+			c.StartupProbe.HTTPGet.Path, "/healthz",
+		}, "liveness": {
+			c.LivenessProbe.HTTPGet.Path, "/healthz",
+		}, "readiness": {c.ReadinessProbe.HTTPGet.Path, "/readyz"}} {
 			if pair[0] != pair[1] {
 				t.Errorf("%s: the probe of %s asks %q, want %q", m.file, name, pair[0], pair[1])
 			}
@@ -218,7 +230,8 @@ func TestKubernetes_PodsMayDoNothingElse(t *testing.T) {
 		if pod.Token == nil || *pod.Token || pod.HostPID {
 			t.Errorf("%s: it has a token of the API, or sees the node's processes", m.file)
 		}
-		if s := pod.SecurityContext; s.NonRoot == nil || !*s.NonRoot || yamlText(s.User) != user || s.Seccomp.Type != "RuntimeDefault" {
+		if s := pod.SecurityContext; s.NonRoot == nil || !*s.NonRoot || yamlText(s.User) != user ||
+			s.Seccomp.Type != "RuntimeDefault" {
 			t.Errorf("%s: pod's security is %+v, want user %s", m.file, s, user)
 		}
 		if pod.HostNetwork != (m.Metadata.Name == "collector") {
@@ -231,10 +244,12 @@ func TestKubernetes_PodsMayDoNothingElse(t *testing.T) {
 		}
 		for _, c := range pod.Containers {
 			s := c.SecurityContext
-			if s.Escalate == nil || *s.Escalate || !s.ReadOnly || len(s.Capabilities.Add) > 0 || !slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
+			if s.Escalate == nil || *s.Escalate || !s.ReadOnly || len(s.Capabilities.Add) > 0 ||
+				!slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
 				t.Errorf("%s: container's security is %+v", m.file, s)
 			}
-			if c.Resources.Requests["cpu"] == "" || c.Resources.Requests["memory"] == "" || c.Resources.Limits["memory"] == "" {
+			if c.Resources.Requests["cpu"] == "" || c.Resources.Requests["memory"] == "" ||
+				c.Resources.Limits["memory"] == "" {
 				t.Errorf("%s: resources are %+v", m.file, c.Resources)
 			}
 			if strings.Contains(read(t, "deploy/kubernetes/"+m.file), "password") {

@@ -76,11 +76,14 @@ func TestOperations_CommandsAreOurs(t *testing.T) {
 	tried := map[string]bool{}
 	for _, path := range guides(t) {
 		text := read(t, path)
-		for _, m := range slices.Concat(indented.FindAllStringSubmatch(text, -1), quoted.FindAllStringSubmatch(text, -1)) {
+		for _, m := range slices.Concat(indented.FindAllStringSubmatch(text, -1),
+			quoted.FindAllStringSubmatch(text, -1)) {
 			typed, _, _ := strings.Cut(m[1], " > ")
 			args := word.FindAllString(typed, -1)[1:]
 			line := strings.Join(args, " ")
-			if tried[line] || slices.ContainsFunc(args, func(a string) bool { return a == "--help" || a == "--" }) {
+			if tried[line] || slices.ContainsFunc(args, func(a string) bool {
+				return a == "--help" || a == "--"
+			}) {
 				continue
 			}
 			tried[line] = true
@@ -95,7 +98,9 @@ func TestOperations_CommandsAreOurs(t *testing.T) {
 }
 
 // requested matches an example that asks for advice, up to the command of the job.
-var requested = regexp.MustCompile(`(?m)^(?:\$ )?courier ((?:predict|run|submit) .*?)(?: --)?(?: \\)?$`)
+var requested = regexp.MustCompile(
+	`(?m)^(?:\$ )?courier ((?:predict|run|submit) .*?)(?: --)?(?: \\)?$`,
+)
 
 // The examples that a new user types first have all flags that they need: what stops them is that
 // no NATS server answers.
@@ -114,7 +119,8 @@ func TestOperations_FirstExamplesAreComplete(t *testing.T) {
 					args = append(args, "--spool-dir="+t.TempDir(), "--", "true")
 				}
 				out, _ := courier(t, args...)
-				if !strings.Contains(out, "connect to nats") && !strings.Contains(out, "NATS is unreachable") {
+				if !strings.Contains(out, "connect to nats") && !strings.Contains(out,
+					"NATS is unreachable") {
 					t.Errorf("%s: courier %s: %s", path, m[1], out)
 				}
 			})

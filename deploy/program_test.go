@@ -41,7 +41,8 @@ func program(t *testing.T, name string) string {
 	t.Helper()
 	programs.once.Do(func() {
 		if programs.dir, programs.err = os.MkdirTemp("", "courier-deploy-"); programs.err == nil {
-			programs.err = errors.Join(build(programs.dir, "courier", "courier/services/courier"), build(programs.dir, "nats-server", "github.com/nats-io/nats-server/v2"))
+			programs.err = errors.Join(build(programs.dir, "courier", "courier/services/courier"),
+				build(programs.dir, "nats-server", "github.com/nats-io/nats-server/v2"))
 		}
 	})
 	if programs.err != nil {
@@ -51,7 +52,8 @@ func program(t *testing.T, name string) string {
 }
 
 func build(dir, name, from string) error {
-	out, err := exec.Command("go", "build", "-tags", "noengine", "-o", filepath.Join(dir, name), from).CombinedOutput()
+	out, err := exec.Command("go", "build", "-tags", "noengine", "-o", filepath.Join(dir, name),
+		from).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("build %s: %w\n%s", from, err, out)
 	}
@@ -126,7 +128,9 @@ func (m *machine) command(t *testing.T, s *service) (c *exec.Cmd, healthy func()
 		c.Env = append(c.Env, key+"="+here.Replace(s.Environment[key]))
 	}
 	return c, func() error {
-		if test := s.Healthcheck.Test; !slices.Equal(test[:3], []string{"CMD", "/courier", "health"}) {
+		if test := s.Healthcheck.Test; !slices.Equal(test[:3], []string{
+			"CMD", "/courier", "health",
+		}) {
 			return fmt.Errorf("the health check is %q", test)
 		}
 		_, err := courier(t, "health", here.Replace(s.Healthcheck.Test[3]))
@@ -192,10 +196,14 @@ func (m *machine) startNATS(t *testing.T) {
 	healths := map[string]func() error{}
 	for i, name := range names {
 		s := m.Services[name]
-		if want := []string{"nats-server", "--config", "/etc/courier/nats/nats.conf"}; !slices.Equal(s.Command, want) {
+		if want := []string{
+			"nats-server", "--config", "/etc/courier/nats/nats.conf",
+		}; !slices.Equal(s.Command, want) {
 			t.Fatalf("%s is started by %q, want %q", name, s.Command, want)
 		}
-		if want := []string{"./deploy/nats:/etc/courier/nats:ro", name + "-data:/data"}; !slices.Equal(s.Volumes, want) {
+		if want := []string{
+			"./deploy/nats:/etc/courier/nats:ro", name + "-data:/data",
+		}; !slices.Equal(s.Volumes, want) {
 			t.Fatalf("%s has the volumes %q, want %q", name, s.Volumes, want)
 		}
 		here := strings.NewReplacer("0.0.0.0:4222", m.nats[i], "127.0.0.1:8222", address(t), "0.0.0.0:6222", routes[name], " /data\n", " "+t.TempDir()+"\n",
@@ -203,17 +211,20 @@ func (m *machine) startNATS(t *testing.T) {
 		dir := t.TempDir()
 		config := filepath.Join(dir, "nats.conf")
 		for _, part := range []string{"nats.conf", "cluster.conf"} {
-			if err := os.WriteFile(filepath.Join(dir, part), []byte(here.Replace(read(t, "deploy/nats/"+part))), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, part),
+				[]byte(here.Replace(read(t, "deploy/nats/"+part))), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		c := exec.CommandContext(context.WithoutCancel(t.Context()), program(t, "nats-server"), "--config", config)
+		c := exec.CommandContext(context.WithoutCancel(t.Context()), program(t, "nats-server"),
+			"--config", config)
 		for key, value := range s.Environment {
 			c.Env = append(c.Env, key+"="+value)
 		}
 		start(t, name, c, func() error { return nil })
 		healths[name] = func() error {
-			_, err := courier(t, "health", here.Replace(s.Healthcheck.Test[len(s.Healthcheck.Test)-1]))
+			_, err := courier(t, "health",
+				here.Replace(s.Healthcheck.Test[len(s.Healthcheck.Test)-1]))
 			return err
 		}
 	}
@@ -266,7 +277,9 @@ func (m *machine) keepOnce(t *testing.T) {
 	s.Environment["COURIER_NATS_REPLICAS"] = "1"
 	c, healthy := m.command(t, &s)
 	start(t, "trainer of before", c, healthy)
-	if out, err := courier(t, "streams", "--nats-url", m.natsURL(), "--nats-replicas", "3"); err == nil || !strings.Contains(out, "replicas is 1, want at least 3") {
+	if out, err := courier(t, "streams", "--nats-url", m.natsURL(), "--nats-replicas", "3"); err == nil || !strings.Contains(
+		out, "replicas is 1, want at least 3",
+	) {
 		t.Errorf("streams that one server keeps: %v\n%s", err, out)
 	}
 }
@@ -319,7 +332,8 @@ func (m *machine) awaitJob(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal([]byte(out), &l)
 		}
-		if err == nil && len(l.Jobs) == 1 && l.Jobs[0].State == "finished" && l.Jobs[0].EpochsDone == 2 {
+		if err == nil && len(l.Jobs) == 1 && l.Jobs[0].State == "finished" &&
+			l.Jobs[0].EpochsDone == 2 {
 			return
 		}
 		select {

@@ -71,7 +71,8 @@ func makeKeys(t *testing.T) string {
 	t.Helper()
 	line := find(t, secureFile, `go run ./services/courier (certs --out keys .*)`)
 	dir := filepath.Join(t.TempDir(), "keys")
-	args := strings.Fields(strings.NewReplacer("--out keys", "--out "+dir, "deploy/", root+"/deploy/").Replace(line))
+	args := strings.Fields(strings.NewReplacer("--out keys", "--out "+dir, "deploy/",
+		root+"/deploy/").Replace(line))
 	if out, err := courier(t, args...); err != nil {
 		t.Fatalf("courier %v: %v\n%s", args, err, out)
 	}
@@ -81,7 +82,8 @@ func makeKeys(t *testing.T) string {
 // Every service of docker-compose.yml is closed, and sees the keys of its own name.
 func TestComposeSecure_ClosesEveryService(t *testing.T) {
 	open, closed, keys := compose(t), composeSecure(t), makeKeys(t)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(open.Services)), slices.Sorted(maps.Keys(closed.Services))); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(open.Services)),
+		slices.Sorted(maps.Keys(closed.Services))); diff != "" {
 		t.Errorf("services (-open +closed):\n%s", diff)
 	}
 	var folders []string
@@ -128,15 +130,22 @@ func TestComposeSecure_ClosesEveryService(t *testing.T) {
 func TestComposeSecure_NamesTheFilesOfItsKeys(t *testing.T) {
 	open, closed, keys := compose(t), composeSecure(t), makeKeys(t)
 	texts := map[string]string{
-		"nats": read(t, "deploy/nats/secure.conf") + read(t, "deploy/nats/tls.conf"), "clickhouse": read(t, "deploy/clickhouse/tls.xml"),
-		"prometheus": read(t, "deploy/prometheus/secure.yml"), "grafana": read(t, "deploy/grafana/secure.yml"),
+		"nats": read(t, "deploy/nats/secure.conf") +
+			read(t, "deploy/nats/tls.conf"), "clickhouse": read(
+			t, "deploy/clickhouse/tls.xml",
+		),
+		"prometheus": read(t, "deploy/prometheus/secure.yml"), "grafana": read(t,
+			"deploy/grafana/secure.yml"),
 	}
 	for name, s := range closed.Services {
-		texts[name] += strings.Join(slices.Concat(slices.Collect(maps.Values(s.Environment)), s.Healthcheck.Test), "\n")
+		texts[name] += strings.Join(slices.Concat(slices.Collect(maps.Values(s.Environment)),
+			s.Healthcheck.Test),
+			"\n")
 		if !open.Services[name].ours() {
 			continue
 		}
-		if s.Environment["COURIER_NATS_NKEY"] != "/etc/courier/tls/"+name+".nk" || s.Environment["COURIER_NATS_CA"] != "/etc/courier/tls/ca.crt" {
+		if s.Environment["COURIER_NATS_NKEY"] != "/etc/courier/tls/"+name+".nk" ||
+			s.Environment["COURIER_NATS_CA"] != "/etc/courier/tls/ca.crt" {
 			t.Errorf("%s connects to NATS as %v", name, s.Environment)
 		}
 		args, _, _ := cut(open.Services[name].Command)
@@ -152,9 +161,12 @@ func TestComposeSecure_NamesTheFilesOfItsKeys(t *testing.T) {
 	}
 	named := 0
 	for name, text := range texts {
-		for _, m := range regexp.MustCompile(`/etc/courier/tls/([\w.-]+\w)`).FindAllStringSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile(`/etc/courier/tls/([\w.-]+\w)`).FindAllStringSubmatch(
+			text, -1,
+		) {
 			named++
-			if _, err := os.Stat(filepath.Join(keys, "containers", strings.TrimRight(name, "123"), m[1])); err != nil {
+			if _, err := os.Stat(filepath.Join(keys, "containers", strings.TrimRight(name, "123"),
+				m[1])); err != nil {
 				t.Errorf("%s names %s: %v", name, m[0], err)
 			}
 		}
@@ -168,7 +180,8 @@ func TestComposeSecure_NamesTheFilesOfItsKeys(t *testing.T) {
 // nats-server, and those of docker-compose.yml still hold.
 func TestComposeSecure_SettingsOfNATSAreAccepted(t *testing.T) {
 	keys, dir := makeKeys(t), t.TempDir()
-	here := strings.NewReplacer("/etc/courier/tls", filepath.Join(keys, "containers/nats"), "../tls", "../keys/containers/nats")
+	here := strings.NewReplacer("/etc/courier/tls", filepath.Join(keys, "containers/nats"),
+		"../tls", "../keys/containers/nats")
 	if err := os.Symlink(keys, filepath.Join(dir, "keys")); err != nil {
 		t.Fatal(err)
 	}
@@ -176,15 +189,19 @@ func TestComposeSecure_SettingsOfNATSAreAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"nats.conf", "cluster.conf", "tls.conf", "secure.conf"} {
-		if err := os.WriteFile(filepath.Join(dir, "nats", name), []byte(here.Replace(read(t, "deploy/nats/"+name))), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "nats", name),
+			[]byte(here.Replace(read(t, "deploy/nats/"+name))), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	command := composeSecure(t).Services["nats1"].Command
-	if want := []string{"nats-server", "--config", "/etc/courier/nats/secure.conf"}; !slices.Equal(command, want) {
+	if want := []string{
+		"nats-server", "--config", "/etc/courier/nats/secure.conf",
+	}; !slices.Equal(command, want) {
 		t.Fatalf("nats1 is started by %q, want %q", command, want)
 	}
-	c := exec.CommandContext(t.Context(), program(t, "nats-server"), "-t", "--config", filepath.Join(dir, "nats/secure.conf"))
+	c := exec.CommandContext(t.Context(), program(t, "nats-server"), "-t", "--config",
+		filepath.Join(dir, "nats/secure.conf"))
 	c.Env = []string{"COURIER_NATS_NAME=nats1"}
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("nats-server: %v\n%s", err, out)
@@ -200,8 +217,11 @@ func TestComposeSecure_ReplacesEveryPassword(t *testing.T) {
 	}
 	passwords := string(data)
 	for _, file := range []string{"users.xml", "trainer.xml"} {
-		for _, m := range regexp.MustCompile(`(?s)<(\w+)>\s*<password from_env=`).FindAllStringSubmatch(read(t, "deploy/clickhouse/"+file), -1) {
-			if !strings.Contains(passwords, "<"+m[1]+"><password remove=\"1\"/><password_sha256_hex>") {
+		for _, m := range regexp.MustCompile(`(?s)<(\w+)>\s*<password from_env=`).FindAllStringSubmatch(
+			read(t, "deploy/clickhouse/"+file), -1,
+		) {
+			if !strings.Contains(passwords,
+				"<"+m[1]+"><password remove=\"1\"/><password_sha256_hex>") {
 				t.Errorf("%s in %s keeps the password of the environment", m[1], file)
 			}
 		}

@@ -33,9 +33,14 @@ func units(t *testing.T) []unit {
 	}
 	var all []unit
 	for _, path := range paths {
-		u := unit{name: filepath.Base(path), text: read(t, "deploy/"+path), directives: map[string][]string{}}
+		u := unit{
+			name:       filepath.Base(path),
+			text:       read(t, "deploy/"+path),
+			directives: map[string][]string{},
+		}
 		for line := range strings.Lines(u.text) {
-			if key, value, found := strings.Cut(strings.TrimSpace(line), "="); found && !strings.HasPrefix(line, "#") {
+			if key, value, found := strings.Cut(strings.TrimSpace(line), "="); found &&
+				!strings.HasPrefix(line, "#") {
 				u.directives[key] = append(u.directives[key], value)
 			}
 		}
@@ -47,9 +52,11 @@ func units(t *testing.T) []unit {
 // command is what the unit runs, without the place of the program.
 func (u *unit) command(t *testing.T) []string {
 	t.Helper()
-	rest, ours := strings.CutPrefix(strings.Join(u.directives["ExecStart"], "\n"), "/usr/local/bin/courier ")
+	rest, ours := strings.CutPrefix(strings.Join(u.directives["ExecStart"], "\n"),
+		"/usr/local/bin/courier ")
 	if !ours {
-		t.Fatalf("%s runs %q, want one command of /usr/local/bin/courier", u.name, u.directives["ExecStart"])
+		t.Fatalf("%s runs %q, want one command of /usr/local/bin/courier", u.name,
+			u.directives["ExecStart"])
 	}
 	return strings.Fields(rest)
 }
@@ -91,11 +98,14 @@ func TestSystemd_CommandsAndVariablesAreOurs(t *testing.T) {
 		}
 		for _, variable := range regexp.MustCompile(`COURIER_[A-Z_]+`).FindAllString(u.text, -1) {
 			if !strings.Contains(help, "($"+variable+")") {
-				t.Errorf("%s speaks of %s, which courier %s does not know", u.name, variable, args[0])
+				t.Errorf("%s speaks of %s, which courier %s does not know", u.name, variable,
+					args[0])
 			}
 		}
 	}
-	if diff := cmp.Diff([]string{"advisor", "collector", "gateway", "store", "trainer"}, services); diff != "" {
+	if diff := cmp.Diff([]string{
+		"advisor", "collector", "gateway", "store", "trainer",
+	}, services); diff != "" {
 		t.Errorf("services with a unit (-want +got):\n%s", diff)
 	}
 }
@@ -147,10 +157,14 @@ func TestSystemd_AnalyzeAcceptsTheUnits(t *testing.T) {
 	dir := t.TempDir()
 	for _, u := range units(t) { // with the program where this machine has one
 		path := filepath.Join(dir, u.name)
-		if err := os.WriteFile(path, []byte(strings.ReplaceAll(u.text, "/usr/local/bin/courier", program(t, "courier"))), 0o600); err != nil {
+		if err := os.WriteFile(path,
+			[]byte(strings.ReplaceAll(u.text, "/usr/local/bin/courier", program(t, "courier"))),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, args := range [][]string{{"verify", "--man=no", path}, {"security", "--offline=true", "--threshold=" + worstExposure, path}} {
+		for _, args := range [][]string{{"verify", "--man=no", path}, {
+			"security", "--offline=true", "--threshold=" + worstExposure, path,
+		}} {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			out, err := exec.CommandContext(ctx, analyze, args...).CombinedOutput()
 			cancel()
@@ -222,21 +236,33 @@ func TestSystemd_ServicesLiveWithinTheirSandbox(t *testing.T) {
 		t.Skip("systemd-analyze is not there to tell what a sandbox lets through")
 	}
 	nats, monitor := address(t), address(t)
-	c := exec.CommandContext(context.WithoutCancel(t.Context()), program(t, "nats-server"), "-a", "127.0.0.1", "-p", port(nats), "-m", port(monitor), "-js", "-sd", t.TempDir())
-	start(t, "nats", c, func() error { _, err := courier(t, "health", "http://"+monitor+"/healthz"); return err })
+	c := exec.CommandContext(context.WithoutCancel(t.Context()), program(t, "nats-server"), "-a",
+		"127.0.0.1", "-p", port(nats), "-m", port(monitor), "-js", "-sd", t.TempDir())
+	start(t, "nats", c, func() error {
+		_, err := courier(t, "health", "http://"+monitor+"/healthz")
+		return err
+	})
 	for _, u := range units(t) {
 		log := filepath.Join(t.TempDir(), "calls")
 		t.Run(u.name, func(t *testing.T) {
-			args := append([]string{"-D", "-f", "-qq", "-o", log, program(t, "courier")}, u.command(t)...)
+			args := append([]string{
+				"-D", "-f", "-qq", "-o", log, program(t, "courier"),
+			}, u.command(t)...)
 			c := exec.CommandContext(context.WithoutCancel(t.Context()), strace, args...)
 			at, health := address(t), "/readyz"
 			v := u.variables()
-			maps.Copy(v, map[string]string{"COURIER_NATS_URL": "nats://" + nats, "COURIER_HTTP_ADDRESS": at, "HOME": t.TempDir()})
+			maps.Copy(v, map[string]string{
+				"COURIER_NATS_URL":     "nats://" + nats,
+				"COURIER_HTTP_ADDRESS": at,
+				"HOME":                 t.TempDir(),
+			})
 			working := func() bool { return true }
 			switch u.name {
 			case "courier-collector.service":
 				v["COURIER_SPOOL_DIR"], v["COURIER_INTERVAL"] = t.TempDir(), "100ms"
-				working = func() bool { return sampled.MatchString(page(t, "http://"+at+"/metrics")) }
+				working = func() bool {
+					return sampled.MatchString(page(t, "http://"+at+"/metrics"))
+				}
 			case "courier-store.service": // it waits for a ClickHouse, which is not there
 				v["COURIER_CLICKHOUSE_URL"], health = "clickhouse://127.0.0.1:1/courier", "/healthz"
 			}

@@ -39,10 +39,18 @@ func TestWrap(t *testing.T) {
 			e.Setenv("DEPLOY", here)
 			e.Setenv("IN_AN_HOUR", time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05Z"))
 			e.Setenv("SLURM_CONF", filepath.Join(e.WorkDir, "slurm", "slurm.conf"))
-			e.Setenv("PATH", strings.Join([]string{bin, filepath.Join(here, "testdata/slurm"), filepath.Join(here, "testdata/spark"), os.Getenv("PATH")}, ":"))
+			e.Setenv("PATH", strings.Join([]string{
+				bin, filepath.Join(here, "testdata/slurm"), filepath.Join(here, "testdata/spark"),
+				os.Getenv("PATH"),
+			}, ":"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cluster": awaitCluster, "slurm": configureSlurm, "events": printEvents, "awaitfile": awaitFile},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"cluster":   awaitCluster,
+			"slurm":     configureSlurm,
+			"events":    printEvents,
+			"awaitfile": awaitFile,
+		},
 	})
 }
 
@@ -87,12 +95,21 @@ func configureSlurm(ts *testscript.TestScript, _ bool, _ []string) {
 	dir := ts.MkAbs("slurm")
 	ts.Check(os.MkdirAll(dir, 0o755))
 	settings := filepath.Join(dir, "client.env")
-	ts.Check(os.WriteFile(settings, []byte("# of the cluster\nCOURIER_NATS_URL="+ts.Getenv("COURIER_NATS_URL")+"\nCOURIER_SPOOL_DIR="+ts.MkAbs("spool")+"\n"), 0o600))
+	ts.Check(os.WriteFile(settings,
+		[]byte("# of the cluster\nCOURIER_NATS_URL="+ts.Getenv("COURIER_NATS_URL")+
+			"\nCOURIER_SPOOL_DIR="+ts.MkAbs(
+			"spool",
+		)+"\n"),
+		0o600))
 	var conf strings.Builder
-	for key, name := range map[string]string{"TaskProlog": "task_prolog.sh", "Epilog": "epilog.sh"} {
+	for key, name := range map[string]string{
+		"TaskProlog": "task_prolog.sh",
+		"Epilog":     "epilog.sh",
+	} {
 		text, err := os.ReadFile(filepath.Join(ts.Getenv("DEPLOY"), "slurm", name))
 		ts.Check(err)
-		installed := strings.NewReplacer("/etc/courier/client.env", settings, "PATH=/usr/local/bin:", "PATH="+programs.dir+":").Replace(string(text))
+		installed := strings.NewReplacer("/etc/courier/client.env", settings,
+			"PATH=/usr/local/bin:", "PATH="+programs.dir+":").Replace(string(text))
 		if !strings.Contains(installed, settings) {
 			ts.Fatalf("%s does not read the cluster's settings", name)
 		}
@@ -112,7 +129,9 @@ func printEvents(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c, err := js.OrderedConsumer(ctx, "JOB", jetstream.OrderedConsumerConfig{FilterSubjects: []string{"job." + args[0] + ".*"}})
+	c, err := js.OrderedConsumer(ctx, "JOB", jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{"job." + args[0] + ".*"},
+	})
 	ts.Check(err)
 	for {
 		m, err := c.Next(jetstream.FetchMaxWait(patience))
@@ -154,11 +173,14 @@ type event struct {
 func (e *event) print(out io.Writer, kind string) {
 	switch kind {
 	case "submitted":
-		fmt.Fprintf(out, "submitted %s batch=%d cpus=%d\n", e.Advice.Decision, e.Advice.Chosen.BatchSize, e.Advice.Chosen.CPUs)
+		fmt.Fprintf(out, "submitted %s batch=%d cpus=%d\n", e.Advice.Decision,
+			e.Advice.Chosen.BatchSize, e.Advice.Chosen.CPUs)
 	case "started":
-		fmt.Fprintf(out, "started run=%d batch=%d cpus=%d epochs=%d command=%s\n", e.Run, e.BatchSize, e.CPUs, e.Epochs, e.Command)
+		fmt.Fprintf(out, "started run=%d batch=%d cpus=%d epochs=%d command=%s\n", e.Run,
+			e.BatchSize, e.CPUs, e.Epochs, e.Command)
 	case "epoch":
-		fmt.Fprintf(out, "epoch %d batch=%d accuracy=%v %s\n", e.Epoch, e.BatchSize, *e.Accuracy, e.DurationSource)
+		fmt.Fprintf(out, "epoch %d batch=%d accuracy=%v %s\n", e.Epoch, e.BatchSize, *e.Accuracy,
+			e.DurationSource)
 	case "failed":
 		fmt.Fprintf(out, "failed exit %d\n", e.ExitCode)
 	case "cancelled":

@@ -42,9 +42,18 @@ const (
 
 func newAbsoluteSearch(g *growth) *absoluteSearch {
 	features := len(g.bins.codes)
-	return &absoluteSearch{minimum: g.options.MinLeaf, large: largeNode(g.bins.most()), wanted: g.bound, table: g.bins,
+	return &absoluteSearch{
+		minimum:   g.options.MinLeaf,
+		large:     largeNode(g.bins.most()),
+		wanted:    g.bound,
+		table:     g.bins,
 		weighting: newPacking(len(g.target), g.heaviest()),
-		columns:   make([][]uint8, features), bins: make([][maxBins + 1]int64, features), filled: make([]bool, features)}
+		columns:   make([][]uint8, features),
+		bins:      make([][maxBins + 1]int64, features),
+		filled: make(
+			[]bool, features,
+		),
+	}
 }
 
 func (a *absoluteSearch) begin([]item, []int32) {}
@@ -153,7 +162,8 @@ func (a *absoluteSearch) offer(bins *[maxBins + 1]int64, codes []uint8, to *cont
 			continue
 		}
 		below, above := float64(left>>countBits), float64((whole-left)>>countBits)
-		gain := a.win(codes, int64(b), 0, below*a.weighting.unit) + a.win(codes, int64(b), -1, above*a.weighting.unit)
+		gain := a.win(codes, int64(b), 0, below*a.weighting.unit) + a.win(codes, int64(b), -1,
+			above*a.weighting.unit)
 		if gain > to.limit {
 			to.offer(gain, int(b), int(a.present[step+1]), 0, 0)
 		}
@@ -170,7 +180,9 @@ func (a *absoluteSearch) win(codes []uint8, last, flip int64, balance float64) (
 	if balance < 0 { // up
 		for ; balance < 0 && at+1 < len(codes); at++ {
 			gain -= gaps[at] * balance
-			balance += math.Float64frombits(weights[at+1] & uint64((int64(codes[at+1])-last-1)>>63^flip))
+			balance += math.Float64frombits(
+				weights[at+1] & uint64((int64(codes[at+1])-last-1)>>63^flip),
+			)
 		}
 		return gain
 	}

@@ -22,7 +22,9 @@ type fitted struct {
 	trees    ensemble
 }
 
-func (f *fitted) predict(row []float64) float64 { return f.base.predict(row) + f.trees.predict(row) }
+func (f *fitted) predict(row []float64) float64 {
+	return f.base.predict(row) + f.trees.predict(row)
+}
 
 // shared are the settings that all families with a base have.
 type shared struct {
@@ -33,23 +35,36 @@ type shared struct {
 	progress                  func(done, planned int)
 }
 
-func resolveShared(t Transform, folds, examples, settings, threads int, seed uint64) (shared, error) {
-	s := shared{Transform: cmp.Or(t, None), Folds: cmp.Or(folds, mostFolds), examples: cmp.Or(examples, minExamples),
-		settings: cmp.Or(settings, minSettings), Threads: cmp.Or(threads, max(1, runtime.GOMAXPROCS(0)-1)), Seed: seed}
+func resolveShared(
+	t Transform, folds, examples, settings, threads int, seed uint64,
+) (shared, error) {
+	s := shared{
+		Transform: cmp.Or(t, None),
+		Folds:     cmp.Or(folds, mostFolds),
+		examples:  cmp.Or(examples, minExamples),
+		settings:  cmp.Or(settings, minSettings),
+		Threads: cmp.Or(threads,
+			max(1, runtime.GOMAXPROCS(0)-1)),
+		Seed: seed,
+	}
 	switch {
 	case s.Transform != None && s.Transform != Log:
 		return s, fmt.Errorf("%w: transform is %q", ErrBadSettings, s.Transform)
 	case s.Folds == 1:
-		return s, fmt.Errorf("%w: folds is 1, want 2 or more, or less than 0 for none", ErrBadSettings)
+		return s, fmt.Errorf("%w: folds is 1, want 2 or more, or less than 0 for none",
+			ErrBadSettings)
 	case s.examples < 1 || s.settings < 1 || s.Threads < 1 || s.Threads > 1024:
-		return s, fmt.Errorf("%w: min_examples %d, min_settings %d, threads %d", ErrBadSettings, s.examples, s.settings, s.Threads)
+		return s, fmt.Errorf("%w: min_examples %d, min_settings %d, threads %d", ErrBadSettings,
+			s.examples, s.settings, s.Threads)
 	}
 	return s, nil
 }
 
 // fitBase fits all examples, and again without each fold of settings for the
 // calibration.
-func fitBase(ctx context.Context, d *Dataset, s shared, fit func(train *Dataset) (fitted, error)) (*Regressor, error) {
+func fitBase(
+	ctx context.Context, d *Dataset, s shared, fit func(train *Dataset) (fitted, error),
+) (*Regressor, error) {
 	sorted, err := d.prepare(s.Transform, s.examples, s.settings, s.Folds)
 	if err != nil {
 		return nil, err

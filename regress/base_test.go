@@ -17,17 +17,31 @@ import (
 // formulas are the families whose manifest holds more than trees.
 var formulas = map[string]func(d *regress.Dataset, seed uint64) (*regress.Regressor, error){
 	"gaussian": func(d *regress.Dataset, seed uint64) (*regress.Regressor, error) {
-		return regress.FitGaussian(context.Background(), d, regress.GaussianOptions{Transform: regress.Log, Seed: seed, Starts: 1})
+		return regress.FitGaussian(context.Background(), d, regress.GaussianOptions{
+			Transform: regress.Log,
+			Seed:      seed,
+			Starts:    1,
+		})
 	},
 	"law": func(d *regress.Dataset, seed uint64) (*regress.Regressor, error) {
-		return regress.FitLaw(context.Background(), d, regress.LawOptions{Transform: regress.Log, Seed: seed})
+		return regress.FitLaw(context.Background(), d, regress.LawOptions{
+			Transform: regress.Log,
+			Seed:      seed,
+		})
 	},
 	"law+trees": func(d *regress.Dataset, seed uint64) (*regress.Regressor, error) {
-		return regress.FitLaw(context.Background(), d, regress.LawOptions{Transform: regress.Log, Seed: seed,
-			Forest: &regress.ForestOptions{Trees: 20, MaxDepth: 3, Bootstrap: true}})
+		return regress.FitLaw(context.Background(), d, regress.LawOptions{
+			Transform: regress.Log,
+			Seed:      seed,
+			Forest:    &regress.ForestOptions{Trees: 20, MaxDepth: 3, Bootstrap: true},
+		})
 	},
 	"linear": func(d *regress.Dataset, seed uint64) (*regress.Regressor, error) {
-		return regress.FitLaw(context.Background(), d, regress.LawOptions{Linear: true, Ridge: -1, Seed: seed})
+		return regress.FitLaw(context.Background(), d, regress.LawOptions{
+			Linear: true,
+			Ridge:  -1,
+			Seed:   seed,
+		})
 	},
 }
 
@@ -50,11 +64,14 @@ func TestFormulas_SurviveTheirFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		for _, row := range [][]float64{{64, 1, 1, 0, 1}, {100, 3, 2, 1, 6}, {1e308, 1e-300, 0, 1, 1e9}, {-5, -5, -5, 7, -5}} {
+		for _, row := range [][]float64{{64, 1, 1, 0, 1}, {100, 3, 2, 1, 6}, {
+			1e308, 1e-300, 0, 1, 1e9,
+		}, {-5, -5, -5, 7, -5}} {
 			a, err := read.Predict(row)
 			b, err2 := direct.Predict(row)
 			if err != nil || err2 != nil || a != b {
-				t.Errorf("%s: Predict(%g) = %v (%v) after a file, %v (%v) before", name, row, a, err, b, err2)
+				t.Errorf("%s: Predict(%g) = %v (%v) after a file, %v (%v) before", name, row, a,
+					err, b, err2)
 			}
 			if name != "linear" && !(a.Value > 0) || math.IsInf(a.Value, 0) {
 				t.Errorf("%s: Predict(%g) = %g, want a number above 0", name, row, a.Value)
@@ -87,7 +104,8 @@ func TestFormulas_AreTheSameInAnyOrder(t *testing.T) {
 		}
 		a, err := r.EncodeManifest()
 		b, err2 := mixed.EncodeManifest()
-		if err != nil || err2 != nil || !bytes.Equal(a, b) || !bytes.Equal(r.EncodeModel(), mixed.EncodeModel()) {
+		if err != nil || err2 != nil || !bytes.Equal(a, b) || !bytes.Equal(r.EncodeModel(),
+			mixed.EncodeModel()) {
 			t.Errorf("%s: the order of the examples changes the bytes (%v, %v)", name, err, err2)
 		}
 	}
@@ -135,14 +153,21 @@ func TestFormulas_ObeyMonotoneSigns(t *testing.T) {
 }
 
 func TestFitLaw_FindsTheLaw(t *testing.T) {
-	d := &regress.Dataset{Features: []regress.Feature{{Name: "batch"}, {Name: "cpu"}}, Columns: make([][]float64, 2)}
+	d := &regress.Dataset{
+		Features: []regress.Feature{{Name: "batch"}, {Name: "cpu"}},
+		Columns:  make([][]float64, 2),
+	}
 	for _, batch := range []float64{32, 64, 128, 256, 512} {
 		for _, cpu := range []float64{1, 2, 4, 8} {
 			d.Columns[0], d.Columns[1] = append(d.Columns[0], batch), append(d.Columns[1], cpu)
 			d.Target = append(d.Target, 9000*math.Pow(batch, -0.9)*math.Exp(0.5/cpu))
 		}
 	}
-	r, err := regress.FitLaw(context.Background(), d, regress.LawOptions{Transform: regress.Log, Ridge: -1, Terms: []string{"log(batch)", "1/cpu"}})
+	r, err := regress.FitLaw(context.Background(), d, regress.LawOptions{
+		Transform: regress.Log,
+		Ridge:     -1,
+		Terms:     []string{"log(batch)", "1/cpu"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +181,8 @@ func TestFitLaw_FindsTheLaw(t *testing.T) {
 			t.Errorf("Predict(%g) = %g, %v, want %g", row, got.Value, err, want)
 		}
 	}
-	if f := r.Manifest.Law.Formula(d.Features); !strings.Contains(f, "log(batch)") || !strings.Contains(f, "1/cpu") {
+	if f := r.Manifest.Law.Formula(d.Features); !strings.Contains(f, "log(batch)") ||
+		!strings.Contains(f, "1/cpu") {
 		t.Errorf("Formula = %q", f)
 	}
 }
@@ -168,7 +194,8 @@ func TestFitLaw_RefusesTerms(t *testing.T) {
 		{"", `there is no feature ""`},
 		{"log(cpus)*nothing", `there is no feature "nothing"`},
 	} {
-		_, err := regress.FitLaw(context.Background(), paperLike(96, 1), regress.LawOptions{Terms: []string{c.term}})
+		_, err := regress.FitLaw(context.Background(), paperLike(96, 1),
+			regress.LawOptions{Terms: []string{c.term}})
 		if !errors.Is(err, regress.ErrBadSettings) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("term %q: %v, want %q", c.term, err, c.says)
 		}
@@ -197,8 +224,10 @@ func TestFormulas_SurviveAwkwardExamples(t *testing.T) {
 				d.Target[i] = 5
 			}
 		},
-		"huge":     func(d *regress.Dataset) { d.Columns[1][3], d.Target[5] = 1e308, 1e300 },
-		"weights":  func(d *regress.Dataset) { d.Weight = slices.Repeat([]float64{1, 1e-9, 1e6}, d.Len()/3) },
+		"huge": func(d *regress.Dataset) { d.Columns[1][3], d.Target[5] = 1e308, 1e300 },
+		"weights": func(d *regress.Dataset) {
+			d.Weight = slices.Repeat([]float64{1, 1e-9, 1e6}, d.Len()/3)
+		},
 		"negative": func(d *regress.Dataset) { d.Columns[1][3] = -4 },
 		"an example 96 times": func(d *regress.Dataset) {
 			for _, c := range d.Columns {
@@ -234,12 +263,18 @@ func TestDecode_RefusesBadFormulas(t *testing.T) {
 		says  string
 	}{
 		{"law", func(m *regress.Manifest) { m.Law.Terms[0] = []int{99} }, "term 0 names input 99"},
-		{"law", func(m *regress.Manifest) { m.Law.Coefficients = m.Law.Coefficients[1:] }, "coefficients"},
+		{
+			"law", func(m *regress.Manifest) { m.Law.Coefficients = m.Law.Coefficients[1:] },
+			"coefficients",
+		},
 		{"law", func(m *regress.Manifest) { m.Law.Inputs[0].Width = 0 }, "scale"},
 		{"law", func(m *regress.Manifest) { m.Law.Inputs[0].Feature = -1 }, "feature is -1"},
 		{"law", func(m *regress.Manifest) { m.Law.Inputs[0].Form = "sin" }, "form is"},
 		{"gaussian", func(m *regress.Manifest) { m.Gaussian.Lengths[0] = 0 }, "length 0 is 0"},
-		{"gaussian", func(m *regress.Manifest) { m.Gaussian.Points[1] = nil }, "point 1 has 0 numbers"},
+		{
+			"gaussian", func(m *regress.Manifest) { m.Gaussian.Points[1] = nil },
+			"point 1 has 0 numbers",
+		},
 		{"gaussian", func(m *regress.Manifest) { m.Gaussian.Weights = nil }, "0 weights"},
 		{"gaussian", func(m *regress.Manifest) { m.Law = &regress.Law{} }, "want one of them"},
 	} {
@@ -252,7 +287,9 @@ func TestDecode_RefusesBadFormulas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := regress.Decode(r.EncodeModel(), manifest); !errors.Is(err, regress.ErrBadFile) || !strings.Contains(err.Error(), c.says) {
+		if _, err := regress.Decode(r.EncodeModel(), manifest); !errors.Is(err, regress.ErrBadFile) || !strings.Contains(
+			err.Error(), c.says,
+		) {
 			t.Errorf("%s: %v, want ErrBadFile with %q", c.name, err, c.says)
 		}
 	}
@@ -261,7 +298,9 @@ func TestDecode_RefusesBadFormulas(t *testing.T) {
 func TestFitGaussian_StopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := regress.FitGaussian(ctx, paperLike(96, 1), regress.GaussianOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := regress.FitGaussian(ctx, paperLike(96, 1), regress.GaussianOptions{}); !errors.Is(
+		err, context.Canceled,
+	) {
 		t.Errorf("FitGaussian = %v, want canceled", err)
 	}
 }

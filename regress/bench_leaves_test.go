@@ -35,7 +35,14 @@ func BenchmarkLoad(b *testing.B) {
 func BenchmarkPredictContinuous(b *testing.B) {
 	data := continuous(2000, 20, 3)
 	for _, depth := range []int{6, 12} {
-		o := regress.ForestOptions{Trees: 2000, MaxDepth: depth, FeaturesPerSplit: 6, Bootstrap: true, Criterion: regress.Squared, Folds: -1}
+		o := regress.ForestOptions{
+			Trees:            2000,
+			MaxDepth:         depth,
+			FeaturesPerSplit: 6,
+			Bootstrap:        true,
+			Criterion:        regress.Squared,
+			Folds:            -1,
+		}
 		r, err := regress.FitForest(context.Background(), data, o)
 		if err != nil {
 			b.Fatal(err)

@@ -13,7 +13,14 @@ func BenchmarkFitForest(b *testing.B) {
 	for _, criterion := range []regress.Criterion{regress.Absolute, regress.Squared} {
 		b.Run(string(criterion)+"/rows=288/trees=2000/depth=6", func(b *testing.B) {
 			b.ReportAllocs()
-			o := regress.ForestOptions{Trees: 2000, MaxDepth: 6, Bootstrap: true, Criterion: criterion, Folds: -1, Threads: 2}
+			o := regress.ForestOptions{
+				Trees:     2000,
+				MaxDepth:  6,
+				Bootstrap: true,
+				Criterion: criterion,
+				Folds:     -1,
+				Threads:   2,
+			}
 			for b.Loop() {
 				if _, err := regress.FitForest(context.Background(), data, o); err != nil {
 					b.Fatal(err)
@@ -61,7 +68,13 @@ func BenchmarkGuarantee(b *testing.B) {
 
 func paperRegressor(b *testing.B) *regress.Regressor {
 	b.Helper()
-	r, err := regress.FitForest(context.Background(), paperLike(288, 1), regress.ForestOptions{Trees: 2000, MaxDepth: 6, Bootstrap: true, Transform: regress.Log, Folds: 5})
+	r, err := regress.FitForest(context.Background(), paperLike(288, 1), regress.ForestOptions{
+		Trees:     2000,
+		MaxDepth:  6,
+		Bootstrap: true,
+		Transform: regress.Log,
+		Folds:     5,
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -96,7 +109,14 @@ func BenchmarkFitBoosting(b *testing.B) {
 				b.Skip("a long one")
 			}
 			data := continuous(rows, 20, 3)
-			o := regress.BoostingOptions{Trees: 100, Leaves: 31, MinLeaf: 20, Criterion: regress.Squared, Folds: -1, Threads: 2}
+			o := regress.BoostingOptions{
+				Trees:     100,
+				Leaves:    31,
+				MinLeaf:   20,
+				Criterion: regress.Squared,
+				Folds:     -1,
+				Threads:   2,
+			}
 			for b.Loop() {
 				if _, err := regress.FitBoosting(context.Background(), data, o); err != nil {
 					b.Fatal(err)
@@ -111,13 +131,22 @@ func BenchmarkFitForestOfMany(b *testing.B) {
 	for _, c := range []struct {
 		criterion regress.Criterion
 		rows      int
-	}{{regress.Absolute, 10_000}, {regress.Squared, 10_000}, {regress.Squared, 100_000}, {regress.Absolute, 100_000}} {
+	}{{regress.Absolute, 10_000}, {regress.Squared, 10_000}, {regress.Squared, 100_000}, {
+		regress.Absolute, 100_000,
+	}} {
 		b.Run(fmt.Sprintf("%s/rows=%d/features=20/trees=10", c.criterion, c.rows), func(b *testing.B) {
 			if testing.Short() && c.rows > 10_000 {
 				b.Skip("a long one")
 			}
 			data := continuous(c.rows, 20, 3)
-			o := regress.ForestOptions{Trees: 10, MaxDepth: 64, Bootstrap: true, Criterion: c.criterion, Folds: -1, Threads: 2}
+			o := regress.ForestOptions{
+				Trees:     10,
+				MaxDepth:  64,
+				Bootstrap: true,
+				Criterion: c.criterion,
+				Folds:     -1,
+				Threads:   2,
+			}
 			for b.Loop() {
 				if _, err := regress.FitForest(context.Background(), data, o); err != nil {
 					b.Fatal(err)

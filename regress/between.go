@@ -163,7 +163,9 @@ func (d *Dataset) thinned() *Dataset {
 
 // leaveLevelsOut fits without each level in turn and writes down what that
 // misses. What cannot be fitted without some level says nothing about it.
-func (m *Manifest) leaveLevelsOut(ctx context.Context, d *Dataset, cases []levelCase, fit func(train *Dataset) (func(row []float64) float64, error)) error {
+func (m *Manifest) leaveLevelsOut(
+	ctx context.Context, d *Dataset, cases []levelCase, fit func(train *Dataset) (func(row []float64) float64, error),
+) error {
 	for _, c := range cases {
 		predict, err := fit(d.Subset(c.kept))
 		if err := ctx.Err(); err != nil {
@@ -221,25 +223,33 @@ func (m *Manifest) checkMeasured() error {
 		if n == 0 {
 			continue
 		}
-		if f.Levels != nil || n < 2 || n > mostMeasured || f.Measured[0] != f.Min || f.Measured[n-1] != f.Max {
-			return fmt.Errorf("feature %s: %d measured levels from %g to %g", f.Name, n, f.Min, f.Max)
+		if f.Levels != nil || n < 2 || n > mostMeasured || f.Measured[0] != f.Min ||
+			f.Measured[n-1] != f.Max {
+			return fmt.Errorf("feature %s: %d measured levels from %g to %g", f.Name, n, f.Min,
+				f.Max)
 		}
 		for i, x := range f.Measured {
 			if !finite(x) || i > 0 && !(x > f.Measured[i-1]) {
-				return fmt.Errorf("feature %s: measured level %d is %g, want finite numbers in order", f.Name, i, x)
+				return fmt.Errorf("feature %s: measured level %d is %g, want finite numbers in order",
+					f.Name, i, x)
 			}
 		}
 	}
 	for i, l := range m.LeftOut {
-		if l.Feature < 0 || l.Feature >= len(m.Features) || !slices.Contains(m.Features[l.Feature].Measured, l.Level) {
-			return fmt.Errorf("left_out %d: level %g of feature %d was not measured", i, l.Level, l.Feature)
+		if l.Feature < 0 || l.Feature >= len(m.Features) ||
+			!slices.Contains(m.Features[l.Feature].Measured, l.Level) {
+			return fmt.Errorf("left_out %d: level %g of feature %d was not measured", i, l.Level,
+				l.Feature)
 		}
-		if !(l.Distance > 0) || !finite(l.Distance) || len(l.Residuals) == 0 || len(l.Residuals) > mostLeftOutResiduals {
-			return fmt.Errorf("left_out %d: distance %g and %d residuals", i, l.Distance, len(l.Residuals))
+		if !(l.Distance > 0) || !finite(l.Distance) || len(l.Residuals) == 0 ||
+			len(l.Residuals) > mostLeftOutResiduals {
+			return fmt.Errorf("left_out %d: distance %g and %d residuals", i, l.Distance,
+				len(l.Residuals))
 		}
 		for k, r := range l.Residuals {
 			if !finite(r) || k > 0 && r < l.Residuals[k-1] {
-				return fmt.Errorf("left_out %d: residual %d is %g, want finite numbers in order", i, k, r)
+				return fmt.Errorf("left_out %d: residual %d is %g, want finite numbers in order",
+					i, k, r)
 			}
 		}
 	}

@@ -21,16 +21,29 @@ func betweenFamilies() map[string]func(d *regress.Dataset) (*regress.Regressor, 
 	ctx := context.Background()
 	families := map[string]func(d *regress.Dataset) (*regress.Regressor, error){
 		"gaussian": func(d *regress.Dataset) (*regress.Regressor, error) {
-			return regress.FitGaussian(ctx, d, regress.GaussianOptions{Transform: regress.Log, Starts: 1})
+			return regress.FitGaussian(ctx, d, regress.GaussianOptions{
+				Transform: regress.Log,
+				Starts:    1,
+			})
 		},
 		"law": func(d *regress.Dataset) (*regress.Regressor, error) {
 			return regress.FitLaw(ctx, d, regress.LawOptions{Transform: regress.Log})
 		},
 		"forest": func(d *regress.Dataset) (*regress.Regressor, error) {
-			return regress.FitForest(ctx, d, regress.ForestOptions{Trees: 100, MaxDepth: 6, Bootstrap: true, Transform: regress.Log})
+			return regress.FitForest(ctx, d, regress.ForestOptions{
+				Trees:     100,
+				MaxDepth:  6,
+				Bootstrap: true,
+				Transform: regress.Log,
+			})
 		},
 		"boosting": func(d *regress.Dataset) (*regress.Regressor, error) {
-			return regress.FitBoosting(ctx, d, regress.BoostingOptions{Trees: 100, Leaves: 4, Criterion: regress.Squared, Transform: regress.Log})
+			return regress.FitBoosting(ctx, d, regress.BoostingOptions{
+				Trees:     100,
+				Leaves:    4,
+				Criterion: regress.Squared,
+				Transform: regress.Log,
+			})
 		},
 	}
 	if os.Getenv("COURIER_LONG") != "" {
@@ -70,7 +83,8 @@ func (k *kept) add(t *testing.T, p *regress.Predictor, left *regress.Dataset, be
 }
 
 func (k kept) String() string {
-	return fmt.Sprintf("%.0f of %.0f under the bound at 0.90 (%.3f), %.0f before, %.1f %% wider", k.held, k.total, k.held/k.total, k.before, 100*(math.Exp(k.wide/k.total)-1))
+	return fmt.Sprintf("%.0f of %.0f under the bound at 0.90 (%.3f), %.0f before, %.1f %% wider",
+		k.held, k.total, k.held/k.total, k.before, 100*(math.Exp(k.wide/k.total)-1))
 }
 
 // Each level of the study's batch sizes, CPUs and jobs is left out in turn. The
@@ -83,7 +97,8 @@ func TestUpperBound_HoldsBetweenMeasuredLevels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var inner, outer kept
 			for _, l := range levelsLeftOut(d) {
-				if strings.HasPrefix(l.name, "network") || os.Getenv("COURIER_LONG") == "" && name == "gaussian" && l.name != "cpu 2" && l.name != "batch 256" {
+				if strings.HasPrefix(l.name, "network") || os.Getenv("COURIER_LONG") == "" &&
+					name == "gaussian" && l.name != "cpu 2" && l.name != "batch 256" {
 					continue
 				}
 				r, err := fit(l.kept)
@@ -181,7 +196,8 @@ func TestUpperBound_GrowsWithTheDistanceFromALevel(t *testing.T) {
 			point := at(batch)
 			bound := mustBound(t, p, point, 0.9)
 			if !point.Between || point.Value != level.Value || !(bound > last) {
-				t.Errorf("batch %g: %+v has the bound %g, want one above %g", batch, point, bound, last)
+				t.Errorf("batch %g: %+v has the bound %g, want one above %g", batch, point, bound,
+					last)
 			}
 			more, _ := p.Probability(level, last)
 			if less, _ := p.Probability(point, last); less > more {
@@ -190,7 +206,8 @@ func TestUpperBound_GrowsWithTheDistanceFromALevel(t *testing.T) {
 			for c := 0.01; c < 1; c += 0.01 {
 				if b, promised := p.UpperBound(point, c); promised {
 					if chance, ok := p.Probability(point, b); !ok || chance < c-1e-9 {
-						t.Errorf("batch %g: P(target <= bound at %g) = %g (%v)", batch, c, chance, ok)
+						t.Errorf("batch %g: P(target <= bound at %g) = %g (%v)", batch, c, chance,
+							ok)
 					}
 				}
 			}
@@ -199,7 +216,9 @@ func TestUpperBound_GrowsWithTheDistanceFromALevel(t *testing.T) {
 	}
 }
 
-func mustBound(t *testing.T, p *regress.Predictor, point regress.Prediction, confidence float64) float64 {
+func mustBound(
+	t *testing.T, p *regress.Predictor, point regress.Prediction, confidence float64,
+) float64 {
 	t.Helper()
 	bound, promised := p.UpperBound(point, confidence)
 	if !promised {
@@ -218,7 +237,8 @@ func TestPredict_KnowsWhichNumbersHaveLevels(t *testing.T) {
 		d := *whole
 		d.Features, d.Columns = nil, nil
 		for _, f := range features {
-			d.Features, d.Columns = append(d.Features, whole.Features[f]), append(d.Columns, slices.Clone(whole.Columns[f]))
+			d.Features, d.Columns = append(d.Features, whole.Features[f]), append(d.Columns,
+				slices.Clone(whole.Columns[f]))
 		}
 		return &d
 	}
@@ -255,8 +275,10 @@ func TestPredict_KnowsWhichNumbersHaveLevels(t *testing.T) {
 		}
 		bound, promised := p.UpperBound(point, 0.9)
 		_, likely := p.Probability(point, bound)
-		if point.Between != c.between || promised != c.promised || likely != c.promised || point.Extrapolated {
-			t.Errorf("%s: %+v is promised: %v, %v; want between %v, promised %v", c.name, point, promised, likely, c.between, c.promised)
+		if point.Between != c.between || promised != c.promised || likely != c.promised ||
+			point.Extrapolated {
+			t.Errorf("%s: %+v is promised: %v, %v; want between %v, promised %v", c.name, point,
+				promised, likely, c.between, c.promised)
 		}
 	}
 }
@@ -266,7 +288,8 @@ func TestLoad_ReadsManifestsWithoutLevels(t *testing.T) {
 	r, p := forest(t, paperLike(288, 1), small())
 	model, manifest := encode(t, r)
 	if len(r.Manifest.LeftOut) != 16 {
-		t.Errorf("%d levels were left out, want 16: %+v", len(r.Manifest.LeftOut), r.Manifest.LeftOut)
+		t.Errorf("%d levels were left out, want 16: %+v", len(r.Manifest.LeftOut),
+			r.Manifest.LeftOut)
 	}
 	var m map[string]any
 	if err := json.Unmarshal(manifest, &m); err != nil {
@@ -307,20 +330,38 @@ func TestDecode_RefusesLevels(t *testing.T) {
 		says   string
 		change func(m *regress.Manifest)
 	}{
-		{"3 measured levels from 64 to 512", func(m *regress.Manifest) { m.Features[0].Measured = []float64{64, 128, 256} }},
-		{"measured level 2 is 128", func(m *regress.Manifest) { m.Features[0].Measured = []float64{64, 128, 128, 512} }},
-		{"measured levels from 0 to 1", func(m *regress.Manifest) { m.Features[3].Measured = []float64{0, 1} }},
+		{
+			"3 measured levels from 64 to 512",
+			func(m *regress.Manifest) { m.Features[0].Measured = []float64{64, 128, 256} },
+		},
+		{
+			"measured level 2 is 128",
+			func(m *regress.Manifest) { m.Features[0].Measured = []float64{64, 128, 128, 512} },
+		},
+		{
+			"measured levels from 0 to 1",
+			func(m *regress.Manifest) { m.Features[3].Measured = []float64{0, 1} },
+		},
 		{"left_out 0: level 65", func(m *regress.Manifest) { m.LeftOut[0].Level = 65 }},
-		{"left_out 0: level 64 of feature 9", func(m *regress.Manifest) { m.LeftOut[0].Feature = 9 }},
+		{
+			"left_out 0: level 64 of feature 9",
+			func(m *regress.Manifest) { m.LeftOut[0].Feature = 9 },
+		},
 		{"left_out 0: distance 0", func(m *regress.Manifest) { m.LeftOut[0].Distance = 0 }},
 		{"and 0 residuals", func(m *regress.Manifest) { m.LeftOut[0].Residuals = nil }},
-		{"residual 1 is -1", func(m *regress.Manifest) { m.LeftOut[0].Residuals = []float64{1, -1} }},
+		{
+			"residual 1 is -1",
+			func(m *regress.Manifest) { m.LeftOut[0].Residuals = []float64{1, -1} },
+		},
 	} {
 		changed := *r
-		changed.Manifest.Features, changed.Manifest.LeftOut = slices.Clone(r.Manifest.Features), slices.Clone(r.Manifest.LeftOut)
+		changed.Manifest.Features, changed.Manifest.LeftOut = slices.Clone(r.Manifest.Features), slices.Clone(
+			r.Manifest.LeftOut,
+		)
 		c.change(&changed.Manifest)
 		model, manifest := encode(t, &changed)
-		if _, err := regress.Decode(model, manifest); !errors.Is(err, regress.ErrBadFile) || !strings.Contains(err.Error(), c.says) {
+		if _, err := regress.Decode(model, manifest); !errors.Is(err, regress.ErrBadFile) ||
+			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("Decode = %v, want ErrBadFile with %q", err, c.says)
 		}
 	}

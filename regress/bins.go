@@ -24,7 +24,12 @@ type binned struct {
 
 func bin(columns [][]float64, threads int) *binned {
 	n := len(columns)
-	b := &binned{codes: make([][]uint8, n), low: make([][]float64, n), high: make([][]float64, n), cuts: make([][]float64, n)}
+	b := &binned{
+		codes: make([][]uint8, n),
+		low:   make([][]float64, n),
+		high:  make([][]float64, n),
+		cuts:  make([][]float64, n),
+	}
 	parallel(threads, n, 1, func(_, from, to int) {
 		for f := from; f < to; f++ {
 			b.bin(f, columns[f])

@@ -79,7 +79,8 @@ func (o BoostingOptions) resolve() (BoostingOptions, error) {
 	o.Threads = cmp.Or(o.Threads, max(1, runtime.GOMAXPROCS(0)-1))
 	if o.Leaves != 0 || o.MaxDepth == 0 {
 		if o.Leaves < 2 || o.Leaves > mostLeaves {
-			return o, fmt.Errorf("%w: leaves is %d, want 2 to %d", ErrBadSettings, o.Leaves, mostLeaves)
+			return o, fmt.Errorf("%w: leaves is %d, want 2 to %d", ErrBadSettings, o.Leaves,
+				mostLeaves)
 		}
 	}
 	for _, c := range []struct {
@@ -95,7 +96,8 @@ func (o BoostingOptions) resolve() (BoostingOptions, error) {
 		{"min_settings", o.MinSettings, 1, math.MaxInt32},
 	} {
 		if c.value < c.low || c.value > c.up {
-			return o, fmt.Errorf("%w: %s is %d, want %d to %d", ErrBadSettings, c.name, c.value, c.low, c.up)
+			return o, fmt.Errorf("%w: %s is %d, want %d to %d", ErrBadSettings, c.name, c.value,
+				c.low, c.up)
 		}
 	}
 	return o, o.checkShares()
@@ -106,9 +108,12 @@ func (o *BoostingOptions) checkShares() error {
 	for _, c := range []struct {
 		name  string
 		value float64
-	}{{"learning_rate", o.LearningRate}, {"row_share", o.RowShare}, {"feature_share", o.FeatureShare}} {
+	}{{
+		"learning_rate", o.LearningRate,
+	}, {"row_share", o.RowShare}, {"feature_share", o.FeatureShare}} {
 		if !(c.value > 0 && c.value <= 1) {
-			return fmt.Errorf("%w: %s is %g, want above 0 and at most 1", ErrBadSettings, c.name, c.value)
+			return fmt.Errorf("%w: %s is %g, want above 0 and at most 1", ErrBadSettings, c.name,
+				c.value)
 		}
 	}
 	if o.Folds == 1 {
@@ -117,7 +122,8 @@ func (o *BoostingOptions) checkShares() error {
 	switch o.Criterion {
 	case Squared, Absolute:
 		if o.Level != 0 {
-			return fmt.Errorf("%w: level is %g, but %s has none", ErrBadSettings, o.Level, o.Criterion)
+			return fmt.Errorf("%w: level is %g, but %s has none", ErrBadSettings, o.Level,
+				o.Criterion)
 		}
 	case Huber, Quantile:
 		if !(o.Level > 0 && o.Level < 1) {
@@ -205,7 +211,13 @@ func boost(ctx context.Context, d *Dataset, o BoostingOptions, done *progress) (
 // sum grows all trees; with Patience it needs the dataset.
 func (b *booster) sum(ctx context.Context, d *Dataset, done *progress) ([]tree, error) {
 	if b.constant() {
-		return []tree{{leaves: []leaf{{value: b.target[0], weight: b.weightOf(b.members), count: len(b.members)}}}}, ctx.Err()
+		return []tree{{
+			leaves: []leaf{{
+				value:  b.target[0],
+				weight: b.weightOf(b.members),
+				count:  len(b.members),
+			}},
+		}}, ctx.Err()
 	}
 	count := b.options.Trees
 	if b.options.Patience > 0 {

@@ -56,7 +56,8 @@ func (s *slowBooster) tree() (lines []string) {
 		for _, row := range l.rows {
 			s.residual[row] -= value
 		}
-		lines = append(lines, fmt.Sprintf("%s%.7g of %d", l.path, math.Round(value*1e9)/1e9+0, len(l.rows)))
+		lines = append(lines,
+			fmt.Sprintf("%s%.7g of %d", l.path, math.Round(value*1e9)/1e9+0, len(l.rows)))
 	}
 	slices.Sort(lines)
 	return lines
@@ -78,7 +79,8 @@ func (s *slowBooster) bestCut(rows []int) (best float64, feature int, threshold 
 			}
 			gl, wl := s.pulls(left)
 			gr, wr := s.pulls(right)
-			if gain := wl * wr / (wl + wr) * (gl/wl - gr/wr) * (gl/wl - gr/wr); gain > best*(1+1e-9) && gain > 1e-15 {
+			if gain := wl * wr / (wl + wr) * (gl/wl - gr/wr) * (gl/wl - gr/wr); gain > best*(1+
+				1e-9) && gain > 1e-15 {
 				best, feature, threshold = gain, f, cut
 			}
 		}
@@ -158,11 +160,14 @@ func (s *slowBooster) quantile(rows []int, level float64, of func(float64) float
 func leafLines(t *tree, at int32, path string, start float64) []string {
 	if at < 0 || len(t.nodes) == 0 {
 		l := t.leaves[max(-1-at, 0)]
-		return []string{fmt.Sprintf("%s%.7g of %d", path, math.Round((l.value-start)*1e9)/1e9+0, l.count)}
+		return []string{
+			fmt.Sprintf("%s%.7g of %d", path, math.Round((l.value-start)*1e9)/1e9+0, l.count),
+		}
 	}
 	n := t.nodes[at]
 	path += fmt.Sprintf("%d<=%.9g ", n.feature, n.threshold)
-	return append(leafLines(t, n.left, path+"yes, ", start), leafLines(t, n.right, path+"no, ", start)...)
+	return append(leafLines(t, n.left, path+"yes, ", start),
+		leafLines(t, n.right, path+"no, ", start)...)
 }
 
 func TestBooster_EqualsBruteForce(t *testing.T) {
@@ -173,8 +178,15 @@ func TestBooster_EqualsBruteForce(t *testing.T) {
 			d.Target[k] += random.NormFloat64()
 		}
 		d = d.canonical()
-		o := BoostingOptions{Trees: 4, Leaves: 2 + random.IntN(10), MaxDepth: random.IntN(5), MinLeaf: 1 + random.IntN(4), Seed: uint64(i),
-			LearningRate: 0.3, Criterion: []Criterion{Squared, Absolute, Huber, Quantile}[i%4]}
+		o := BoostingOptions{
+			Trees:        4,
+			Leaves:       2 + random.IntN(10),
+			MaxDepth:     random.IntN(5),
+			MinLeaf:      1 + random.IntN(4),
+			Seed:         uint64(i),
+			LearningRate: 0.3,
+			Criterion:    []Criterion{Squared, Absolute, Huber, Quantile}[i%4],
+		}
 		if o.Criterion == Quantile {
 			o.Level = 0.75
 		}
@@ -183,7 +195,11 @@ func TestBooster_EqualsBruteForce(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := newBooster(d, o)
-		s := &slowBooster{reference: reference{d: d, cuts: b.bins.cuts}, options: o, residual: slices.Clone(d.Target)}
+		s := &slowBooster{
+			reference: reference{d: d, cuts: b.bins.cuts},
+			options:   o,
+			residual:  slices.Clone(d.Target),
+		}
 		all := slices.Collect(countTo(d.Len()))
 		s.delta = s.delta0(all, b.center)
 		start := s.value(all)
@@ -198,7 +214,8 @@ func TestBooster_EqualsBruteForce(t *testing.T) {
 			have := leafLines(&got, 0, "", before)
 			slices.Sort(have)
 			if diff := cmp.Diff(s.tree(), have); diff != "" {
-				t.Fatalf("case %d, %+v, %d rows, tree %d differs from brute force (-want +got):\n%s", i, o, d.Len(), n, diff)
+				t.Fatalf("case %d, %+v, %d rows, tree %d differs from brute force (-want +got):\n%s",
+					i, o, d.Len(), n, diff)
 			}
 		}
 	}
@@ -206,7 +223,9 @@ func TestBooster_EqualsBruteForce(t *testing.T) {
 
 // delta0 is Huber's delta for the start: of the distances from the middle.
 func (s *slowBooster) delta0(rows []int, middle float64) float64 {
-	return s.quantile(rows, s.options.Level, func(y float64) float64 { return math.Abs(y - middle) })
+	return s.quantile(rows, s.options.Level, func(y float64) float64 {
+		return math.Abs(y - middle)
+	})
 }
 
 // A tree of a booster routes the examples that it was not grown on where the
@@ -215,7 +234,14 @@ func TestBooster_ResidualsFollowTheTrees(t *testing.T) {
 	random := rand.New(rand.NewPCG(33, 34))
 	for i := range 30 {
 		d := randomDataset(random, 80).canonical()
-		o, err := BoostingOptions{Trees: 6, RowShare: 0.5, FeatureShare: 0.7, MinLeaf: 2, Criterion: []Criterion{Squared, Absolute}[i%2], Seed: uint64(i)}.resolve()
+		o, err := BoostingOptions{
+			Trees:        6,
+			RowShare:     0.5,
+			FeatureShare: 0.7,
+			MinLeaf:      2,
+			Criterion:    []Criterion{Squared, Absolute}[i%2],
+			Seed:         uint64(i),
+		}.resolve()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +253,8 @@ func TestBooster_ResidualsFollowTheTrees(t *testing.T) {
 		for k := range d.Target {
 			want := d.Target[k] - e.predict(d.Row(k, nil))
 			if math.Abs(b.residual[k]-want) > 1e-9 {
-				t.Fatalf("case %d: residual of example %d = %g, the trees leave %g", i, k, b.residual[k], want)
+				t.Fatalf("case %d: residual of example %d = %g, the trees leave %g", i, k,
+					b.residual[k], want)
 			}
 		}
 		for k := range e.trees {
@@ -235,7 +262,8 @@ func TestBooster_ResidualsFollowTheTrees(t *testing.T) {
 				t.Fatalf("tree %d: %v", k, err)
 			}
 			if n := len(e.trees[k].nodes); n > 0 && e.trees[k].nodes[0].count != 40 {
-				t.Errorf("tree %d is grown on %d examples, want half of 80", k, e.trees[k].nodes[0].count)
+				t.Errorf("tree %d is grown on %d examples, want half of 80", k,
+					e.trees[k].nodes[0].count)
 			}
 		}
 	}
@@ -263,7 +291,10 @@ func TestQuantile_EqualsSorting(t *testing.T) {
 		of, d := make([]mass, n), &Dataset{}
 		s := &slowBooster{reference: reference{d: d}}
 		for k := range of {
-			of[k] = mass{math.Round(random.NormFloat64() * 20), []float64{1, float64(1 + random.IntN(4))}[i%2]}
+			of[k] = mass{
+				math.Round(random.NormFloat64() * 20),
+				[]float64{1, float64(1 + random.IntN(4))}[i%2],
+			}
 			s.residual = append(s.residual, of[k].r)
 			d.Weight = append(d.Weight, of[k].w)
 		}

@@ -14,7 +14,9 @@ import (
 )
 
 // boosting fits and loads a small sum of trees.
-func boosting(t *testing.T, d *regress.Dataset, o regress.BoostingOptions) (*regress.Regressor, *regress.Predictor) {
+func boosting(
+	t *testing.T, d *regress.Dataset, o regress.BoostingOptions,
+) (*regress.Regressor, *regress.Predictor) {
 	t.Helper()
 	r, err := regress.FitBoosting(context.Background(), d, o)
 	if err != nil {
@@ -29,7 +31,14 @@ func boosting(t *testing.T, d *regress.Dataset, o regress.BoostingOptions) (*reg
 }
 
 func smallBoosting() regress.BoostingOptions {
-	return regress.BoostingOptions{Trees: 60, Leaves: 8, MinLeaf: 2, Criterion: regress.Squared, Transform: regress.Log, Seed: 1}
+	return regress.BoostingOptions{
+		Trees:     60,
+		Leaves:    8,
+		MinLeaf:   2,
+		Criterion: regress.Squared,
+		Transform: regress.Log,
+		Seed:      1,
+	}
 }
 
 func TestFitBoosting_LearnsWhatItSaw(t *testing.T) {
@@ -37,7 +46,9 @@ func TestFitBoosting_LearnsWhatItSaw(t *testing.T) {
 	for _, c := range []struct {
 		criterion regress.Criterion
 		level     float64
-	}{{regress.Squared, 0}, {regress.Absolute, 0}, {regress.Huber, 0}, {regress.Huber, 0.5}, {regress.Quantile, 0.5}} {
+	}{{regress.Squared, 0}, {regress.Absolute, 0}, {regress.Huber, 0}, {regress.Huber, 0.5}, {
+		regress.Quantile, 0.5,
+	}} {
 		for _, depth := range []int{0, 4} {
 			o := smallBoosting()
 			o.Criterion, o.Level = c.criterion, c.level
@@ -45,8 +56,10 @@ func TestFitBoosting_LearnsWhatItSaw(t *testing.T) {
 				o.Leaves = 0
 			}
 			r, p := boosting(t, d, o)
-			if r2 := r.Manifest.Scores.R2; r2.Value < 0.85 || !(r2.Low <= r2.Value && r2.Value <= r2.High) {
-				t.Errorf("%s %g: out-of-fold R2 = %+v, want above 0.85 within its interval", c.criterion, c.level, r2)
+			if r2 := r.Manifest.Scores.R2; r2.Value < 0.85 || !(r2.Low <= r2.Value &&
+				r2.Value <= r2.High) {
+				t.Errorf("%s %g: out-of-fold R2 = %+v, want above 0.85 within its interval",
+					c.criterion, c.level, r2)
 			}
 			sum := 0.0
 			for i := range d.Len() {
@@ -57,13 +70,16 @@ func TestFitBoosting_LearnsWhatItSaw(t *testing.T) {
 				sum += math.Abs(got.Value/d.Target[i]-1) / float64(d.Len())
 			}
 			if sum > 0.1 {
-				t.Errorf("%s %g: mean error on its own examples = %.3f, want under 0.1", c.criterion, c.level, sum)
+				t.Errorf("%s %g: mean error on its own examples = %.3f, want under 0.1",
+					c.criterion, c.level, sum)
 			}
 		}
 	}
 }
 
-func encodeBoosting(t *testing.T, d *regress.Dataset, o regress.BoostingOptions) (model, manifest []byte) {
+func encodeBoosting(
+	t *testing.T, d *regress.Dataset, o regress.BoostingOptions,
+) (model, manifest []byte) {
 	t.Helper()
 	r, err := regress.FitBoosting(context.Background(), d, o)
 	if err != nil {
@@ -81,7 +97,9 @@ func TestFitBoosting_BytesDependOnExamplesAndSeedOnly(t *testing.T) {
 	for name, fit := range map[string]struct {
 		data    *regress.Dataset
 		threads int
-	}{"two threads": {d, 2}, "another order": {shuffled, 1}, "five threads, another order": {shuffled, 5}} {
+	}{"two threads": {d, 2}, "another order": {
+		shuffled, 1,
+	}, "five threads, another order": {shuffled, 5}} {
 		o.Threads = fit.threads
 		model, manifest := encodeBoosting(t, fit.data, o)
 		if !bytes.Equal(model, want) || !bytes.Equal(manifest, wantManifest) {
@@ -105,11 +123,18 @@ func TestFitBoosting_ThreadsAgreeOnManyExamples(t *testing.T) {
 			}
 		}
 		for _, criterion := range []regress.Criterion{regress.Squared, regress.Absolute} {
-			o := regress.BoostingOptions{Trees: 5, RowShare: 0.9, Criterion: criterion, Folds: -1, Threads: 1}
+			o := regress.BoostingOptions{
+				Trees:     5,
+				RowShare:  0.9,
+				Criterion: criterion,
+				Folds:     -1,
+				Threads:   1,
+			}
 			want, _ := encodeBoosting(t, d, o)
 			o.Threads = 3
 			if got, _ := encodeBoosting(t, d, o); !bytes.Equal(got, want) {
-				t.Errorf("%s, weighted %v: three threads give other bytes than one", criterion, weighted)
+				t.Errorf("%s, weighted %v: three threads give other bytes than one", criterion,
+					weighted)
 			}
 		}
 	}
@@ -129,7 +154,9 @@ func continuous(examples, features int, seed uint64) *regress.Dataset {
 	}
 	for i := range examples {
 		x := func(f int) float64 { return d.Columns[f][i] }
-		d.Target = append(d.Target, 10*math.Sin(math.Pi*x(0)*x(1))+20*(x(2)-0.5)*(x(2)-0.5)+10*x(3)+5*x(4)+random.NormFloat64())
+		d.Target = append(d.Target,
+			10*math.Sin(math.Pi*x(0)*x(1))+20*(x(2)-0.5)*(x(2)-0.5)+10*x(3)+5*x(4)+
+				random.NormFloat64())
 	}
 	return d
 }
@@ -154,7 +181,10 @@ func TestFitBoosting_RefusesSettings(t *testing.T) {
 		{"criterion", func(o *regress.BoostingOptions) { o.Criterion = "gini" }},
 		{"level", func(o *regress.BoostingOptions) { o.Criterion = regress.Quantile }},
 		{"level", func(o *regress.BoostingOptions) { o.Criterion, o.Level = regress.Quantile, 1 }},
-		{"level", func(o *regress.BoostingOptions) { o.Criterion, o.Level = regress.Huber, math.NaN() }},
+		{
+			"level",
+			func(o *regress.BoostingOptions) { o.Criterion, o.Level = regress.Huber, math.NaN() },
+		},
 		{"level", func(o *regress.BoostingOptions) { o.Level = 0.5 }},
 		{"transform", func(o *regress.BoostingOptions) { o.Transform = "sqrt" }},
 		{"folds", func(o *regress.BoostingOptions) { o.Folds = 1 }},
@@ -171,7 +201,9 @@ func TestFitBoosting_RefusesSettings(t *testing.T) {
 
 func TestFitBoosting_KeepsMonotoneOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
-	for _, criterion := range []regress.Criterion{regress.Squared, regress.Absolute, regress.Huber, regress.Quantile} {
+	for _, criterion := range []regress.Criterion{
+		regress.Squared, regress.Absolute, regress.Huber, regress.Quantile,
+	} {
 		d := paperLike(192, 4)
 		d.Features[0].Monotone, d.Features[2].Monotone = -1, 1
 		for i := range d.Target { // noise that trees would follow
@@ -190,7 +222,8 @@ func TestFitBoosting_KeepsMonotoneOrder(t *testing.T) {
 			t.Errorf("%s: %d steps against the signs", criterion, broken)
 		}
 		if walk(t, unbound) == 0 {
-			t.Errorf("%s: no step against the signs even without them: the test shows nothing", criterion)
+			t.Errorf("%s: no step against the signs even without them: the test shows nothing",
+				criterion)
 		}
 	}
 }
@@ -198,7 +231,9 @@ func TestFitBoosting_KeepsMonotoneOrder(t *testing.T) {
 func TestFitBoosting_DegenerateData(t *testing.T) {
 	for name, d := range degenerate() {
 		for _, transform := range []regress.Transform{regress.None, regress.Log} {
-			for _, criterion := range []regress.Criterion{regress.Absolute, regress.Squared, regress.Huber} {
+			for _, criterion := range []regress.Criterion{
+				regress.Absolute, regress.Squared, regress.Huber,
+			} {
 				o := smallBoosting()
 				o.Trees, o.LearningRate, o.Transform, o.Criterion = 8, 0.5, transform, criterion
 				r, p := boosting(t, d, o)
@@ -207,7 +242,8 @@ func TestFitBoosting_DegenerateData(t *testing.T) {
 				}
 				got, err := p.Predict(d.Row(0, nil))
 				if err != nil || !(math.Abs(got.Value/d.Target[0]-1) < 0.6) {
-					t.Errorf("%s, %s, %s: Predict = %g, %v, want about %g", name, transform, criterion, got.Value, err, d.Target[0])
+					t.Errorf("%s, %s, %s: Predict = %g, %v, want about %g", name, transform,
+						criterion, got.Value, err, d.Target[0])
 				}
 			}
 		}
@@ -227,7 +263,8 @@ func TestFitBoosting_StopsWithItsContext(t *testing.T) {
 			last = done
 			cancel()
 		}
-		if _, err := regress.FitBoosting(ctx, paperLike(96, 1), o); !errors.Is(err, context.Canceled) {
+		if _, err := regress.FitBoosting(ctx, paperLike(96, 1), o); !errors.Is(err,
+			context.Canceled) {
 			t.Errorf("FitBoosting = %v, want context.Canceled", err)
 		}
 		if last > 2 {

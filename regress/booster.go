@@ -44,7 +44,13 @@ func newBooster(d *Dataset, o BoostingOptions) *booster {
 
 // assemble makes a booster of examples that are binned, by example too.
 func assemble(bins *binned, target, weight []float64, signs []int, o BoostingOptions) *booster {
-	b := &booster{options: o, loss: loss{criterion: o.Criterion, level: o.Level}, bins: bins, weight: weight, sign: signs}
+	b := &booster{
+		options: o,
+		loss:    loss{criterion: o.Criterion, level: o.Level},
+		bins:    bins,
+		weight:  weight,
+		sign:    signs,
+	}
 	b.target = o.Transform.apply(target)
 	b.centred = center(b.target, order(b.target))
 	all := make([]int32, len(b.target))
@@ -60,7 +66,8 @@ func assemble(bins *binned, target, weight []float64, signs []int, o BoostingOpt
 // learns from some of them.
 func (b *booster) copy(members []int32) *booster {
 	c := &booster{options: b.options, loss: b.loss, bins: b.bins, target: b.target,
-		weight: b.weight, sign: b.sign, centred: b.centred, scratch: make([][]mass, b.options.Threads)}
+		weight: b.weight, sign: b.sign, centred: b.centred, scratch: make([][]mass,
+			b.options.Threads)}
 	c.learn(members)
 	return c
 }
@@ -198,7 +205,11 @@ func (b *booster) finish() tree {
 			for _, row := range s.rows {
 				b.residual[row] -= steps[k]
 			}
-			t.leaves[k] = leaf{value: b.restoreStep(steps[k]), weight: b.weightOf(s.rows), count: len(s.rows)}
+			t.leaves[k] = leaf{
+				value:  b.restoreStep(steps[k]),
+				weight: b.weightOf(s.rows),
+				count:  len(s.rows),
+			}
 		}
 	})
 	if len(b.rows) < len(b.residual) {

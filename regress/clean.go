@@ -49,7 +49,8 @@ func (d *Dataset) Clean(low, high float64) (*Dataset, []Dropped, error) {
 		return 1
 	})
 	if bad := d.Len() - len(rows); float64(bad) > mostDropped*float64(d.Len()) {
-		return nil, dropped, fmt.Errorf("%w: %d of %d are unusable, most often: %s", ErrBadExamples, bad, d.Len(), dropped[0].Reason)
+		return nil, dropped, fmt.Errorf("%w: %d of %d are unusable, most often: %s",
+			ErrBadExamples, bad, d.Len(), dropped[0].Reason)
 	}
 	return d.Subset(rows), dropped, nil
 }

@@ -61,14 +61,20 @@ func (r *Regressor) header(sizes []int) []byte {
 	if r.average {
 		e.line("average_output")
 	}
-	e.list("feature_names", len(names), func(b []byte, i int) []byte { return append(b, names[i]...) })
+	e.list("feature_names", len(names), func(b []byte, i int) []byte {
+		return append(b, names[i]...)
+	})
 	if signs := m.signs(); slices.ContainsFunc(signs, func(s int) bool { return s != 0 }) {
 		e.list("monotone_constraints", len(names), func(b []byte, i int) []byte {
 			return strconv.AppendInt(b, int64(signs[i]), 10)
 		})
 	}
-	e.list("feature_infos", len(names), func(b []byte, i int) []byte { return append(b, m.info(i)...) })
-	e.list("tree_sizes", len(sizes), func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(sizes[i]), 10) })
+	e.list("feature_infos", len(names), func(b []byte, i int) []byte {
+		return append(b, m.info(i)...)
+	})
+	e.list("tree_sizes", len(sizes), func(b []byte, i int) []byte {
+		return strconv.AppendInt(b, int64(sizes[i]), 10)
+	})
 	e.line("")
 	return e
 }
@@ -101,16 +107,34 @@ func (t *tree) encode(b []byte, number int) []byte {
 	e.list("split_feature", nodes, func(b []byte, i int) []byte {
 		return strconv.AppendInt(b, int64(t.nodes[i].feature), 10)
 	})
-	e.list("split_gain", nodes, func(b []byte, i int) []byte { return appendShort(b, t.nodes[i].gain) })
-	e.list("threshold", nodes, func(b []byte, i int) []byte { return appendFloat(b, t.nodes[i].threshold) })
+	e.list("split_gain", nodes, func(b []byte, i int) []byte {
+		return appendShort(b, t.nodes[i].gain)
+	})
+	e.list("threshold", nodes, func(b []byte, i int) []byte {
+		return appendFloat(b, t.nodes[i].threshold)
+	})
 	e.list("decision_type", nodes, func(b []byte, i int) []byte { return append(b, '2') })
-	e.list("left_child", nodes, func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(t.nodes[i].left), 10) })
-	e.list("right_child", nodes, func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(t.nodes[i].right), 10) })
-	e.list("leaf_value", leaves, func(b []byte, i int) []byte { return appendFloat(b, t.leaves[i].value) })
-	e.list("leaf_weight", leaves, func(b []byte, i int) []byte { return appendFloat(b, t.leaves[i].weight) })
-	e.list("leaf_count", leaves, func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(t.leaves[i].count), 10) })
-	e.list("internal_value", nodes, func(b []byte, i int) []byte { return appendShort(b, t.nodes[i].value) })
-	e.list("internal_weight", nodes, func(b []byte, i int) []byte { return appendFloat(b, t.nodes[i].weight) })
+	e.list("left_child", nodes, func(b []byte, i int) []byte {
+		return strconv.AppendInt(b, int64(t.nodes[i].left), 10)
+	})
+	e.list("right_child", nodes, func(b []byte, i int) []byte {
+		return strconv.AppendInt(b, int64(t.nodes[i].right), 10)
+	})
+	e.list("leaf_value", leaves, func(b []byte, i int) []byte {
+		return appendFloat(b, t.leaves[i].value)
+	})
+	e.list("leaf_weight", leaves, func(b []byte, i int) []byte {
+		return appendFloat(b, t.leaves[i].weight)
+	})
+	e.list("leaf_count", leaves, func(b []byte, i int) []byte {
+		return strconv.AppendInt(b, int64(t.leaves[i].count), 10)
+	})
+	e.list("internal_value", nodes, func(b []byte, i int) []byte {
+		return appendShort(b, t.nodes[i].value)
+	})
+	e.list("internal_weight", nodes, func(b []byte, i int) []byte {
+		return appendFloat(b, t.nodes[i].weight)
+	})
 	e.list("internal_count", nodes, func(b []byte, i int) []byte {
 		return strconv.AppendInt(b, int64(t.nodes[i].count), 10)
 	})
@@ -143,7 +167,8 @@ func (r *Regressor) footer(b []byte) []byte {
 	if r.average {
 		boosting = "rf"
 	}
-	e.line("\nparameters:\n[boosting: " + boosting + "]\n[objective: " + r.Manifest.objective() + "]")
+	e.line("\nparameters:\n[boosting: " + boosting + "]\n[objective: " + r.Manifest.objective() +
+		"]")
 	e.line("end of parameters\n\npandas_categorical:null")
 	return bytes.Clone(e)
 }

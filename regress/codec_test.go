@@ -37,7 +37,11 @@ func TestDecode_ReturnsWhatWasEncoded(t *testing.T) {
 	single.Features, single.Columns = single.Features[:1], single.Columns[:1]
 	bound := paperLike(96, 1)
 	bound.Features[0].Monotone = -1
-	for name, d := range map[string]*regress.Dataset{"five features": paperLike(288, 1), "one feature": single, "signs": bound} {
+	for name, d := range map[string]*regress.Dataset{
+		"five features": paperLike(288, 1),
+		"one feature":   single,
+		"signs":         bound,
+	} {
 		o := small()
 		o.Trees = 20
 		r, err := regress.FitForest(context.Background(), d, o)
@@ -46,7 +50,12 @@ func TestDecode_ReturnsWhatWasEncoded(t *testing.T) {
 		}
 		staysTheSame(t, name, r)
 		b := smallBoosting()
-		for b.Criterion, b.Level = range map[regress.Criterion]float64{regress.Squared: 0, regress.Absolute: 0, regress.Huber: 0.8, regress.Quantile: 0.9} {
+		for b.Criterion, b.Level = range map[regress.Criterion]float64{
+			regress.Squared:  0,
+			regress.Absolute: 0,
+			regress.Huber:    0.8,
+			regress.Quantile: 0.9,
+		} {
 			r, err := regress.FitBoosting(context.Background(), d, b)
 			if err != nil {
 				t.Fatal(err)
@@ -81,7 +90,8 @@ func TestDecode_RefusesAnyChangedByte(t *testing.T) {
 		if _, err := regress.Decode(changed, manifest); !errors.Is(err, regress.ErrBadFile) {
 			t.Fatalf("byte %d changed: Decode = %v, want ErrBadFile", i, err)
 		}
-		if _, err := regress.Decode(model[:i], sign(t, model[:i], manifest)); !errors.Is(err, regress.ErrBadFile) {
+		if _, err := regress.Decode(model[:i], sign(t, model[:i], manifest)); !errors.Is(err,
+			regress.ErrBadFile) {
 			t.Fatalf("cut to %d bytes: Decode = %v, want ErrBadFile", i, err)
 		}
 	}
@@ -92,30 +102,66 @@ func TestDecode_NamesLineAndField(t *testing.T) {
 	for _, c := range []struct{ name, old, new, says string }{
 		{"another version", "version=v3", "version=v4", `line 2: "version=v4", want "version=v3"`},
 		{"carriage returns", "version=v3\n", "version=v3\r\n", `line 2: "version=v3\r"`},
-		{"another objective", "objective=regression_l1", "objective=binary", `line 7: objective "binary"`},
-		{"other features", "feature_names=batch_size processes", "feature_names=batch_size cpus", "line 9: "},
+		{
+			"another objective", "objective=regression_l1", "objective=binary",
+			`line 7: objective "binary"`,
+		},
+		{
+			"other features", "feature_names=batch_size processes",
+			"feature_names=batch_size cpus", "line 9: ",
+		},
 		{"another range", "feature_infos=[64:512]", "feature_infos=[64:513]", "line 10: "},
-		{"a size too many", "tree_sizes=298 230", "tree_sizes=298 230 800", "line 12: tree_sizes: 1328 bytes of trees"},
+		{
+			"a size too many", "tree_sizes=298 230", "tree_sizes=298 230 800",
+			"line 12: tree_sizes: 1328 bytes of trees",
+		},
 		{"a size too few", "tree_sizes=298 230", "tree_sizes=298", `want "end of trees"`},
-		{"a wrong size", "tree_sizes=298 230", "tree_sizes=297 231", "tree 0: tree_sizes says 297 bytes, the tree has 298"},
-		{"a negative size", "tree_sizes=298 230", "tree_sizes=-298 230", `tree_sizes: "-298" is no length`},
-		{"2e9 leaves", "num_leaves=3", "num_leaves=2000000000", `line 14: tree 0: num_leaves: "2000000000"`},
+		{
+			"a wrong size", "tree_sizes=298 230", "tree_sizes=297 231",
+			"tree 0: tree_sizes says 297 bytes, the tree has 298",
+		},
+		{
+			"a negative size", "tree_sizes=298 230", "tree_sizes=-298 230",
+			`tree_sizes: "-298" is no length`,
+		},
+		{
+			"2e9 leaves", "num_leaves=3", "num_leaves=2000000000",
+			`line 14: tree 0: num_leaves: "2000000000"`,
+		},
 		{"no leaves", "num_leaves=3", "num_leaves=0", "num_leaves"},
 		{"categories", "num_cat=0", "num_cat=1", `line 15: tree 0: "num_cat=1"`},
-		{"feature out of range", "split_feature=0 1", "split_feature=0 2", `line 16: tree 0: split_feature, entry 1: "2"`},
-		{"feature missing", "split_feature=0 1", "split_feature=0", "split_feature has 1 entries, want 2"},
-		{"NaN threshold", "threshold=96 2.5", "threshold=NaN 2.5", `line 18: tree 0: threshold, entry 0: "NaN"`},
+		{
+			"feature out of range", "split_feature=0 1", "split_feature=0 2",
+			`line 16: tree 0: split_feature, entry 1: "2"`,
+		},
+		{
+			"feature missing", "split_feature=0 1", "split_feature=0",
+			"split_feature has 1 entries, want 2",
+		},
+		{
+			"NaN threshold", "threshold=96 2.5", "threshold=NaN 2.5",
+			`line 18: tree 0: threshold, entry 0: "NaN"`,
+		},
 		{"infinite threshold", "threshold=96 2.5", "threshold=1e999 2.5", "threshold, entry 0"},
 		{"hexadecimal threshold", "threshold=96 2.5", "threshold=0x60p0 2.5", "threshold, entry 0"},
 		{"categorical decision", "decision_type=2 2", "decision_type=3 2", `decision_type "3"`},
 		{"zero as missing", "decision_type=2 2", "decision_type=6 2", `decision_type "6"`},
-		{"a cycle", "left_child=1 -1", "left_child=0 -1", "tree 0: left_child, right_child: node 0 is used twice"},
+		{
+			"a cycle", "left_child=1 -1", "left_child=0 -1",
+			"tree 0: left_child, right_child: node 0 is used twice",
+		},
 		{"a node used twice", "right_child=-2 -3", "right_child=1 -3", "node 1 is used twice"},
 		{"a leaf used twice", "right_child=-2 -3", "right_child=-2 -2", "leaf 1 is used twice"},
 		{"a node never reached", "left_child=1 -1", "left_child=-1 1", "never reached"},
 		{"a child out of range", "left_child=1 -1", "left_child=2 -1", `left_child, entry 0: "2"`},
-		{"a leaf out of range", "right_child=-2 -3", "right_child=-2 -4", `right_child, entry 1: "-4"`},
-		{"NaN leaf", "leaf_value=412.75", "leaf_value=nan", `line 22: tree 0: leaf_value, entry 0: "nan"`},
+		{
+			"a leaf out of range", "right_child=-2 -3", "right_child=-2 -4",
+			`right_child, entry 1: "-4"`,
+		},
+		{
+			"NaN leaf", "leaf_value=412.75", "leaf_value=nan",
+			`line 22: tree 0: leaf_value, entry 0: "nan"`,
+		},
 		{"empty leaf", "leaf_value=412.75 118.5", "leaf_value=412.75 ", "leaf_value, entry 1"},
 		{"negative count", "leaf_count=4 6 2", "leaf_count=-4 6 2", "leaf_count, entry 0"},
 		{"linear trees", "is_linear=0", "is_linear=1", `"is_linear=1"`},
@@ -123,7 +169,10 @@ func TestDecode_NamesLineAndField(t *testing.T) {
 		{"three blank lines", "shrinkage=1\n\n\n", "shrinkage=1\n\n\n\n", "tree"},
 		{"a tree's number", "Tree=1", "Tree=2", `tree 1: "Tree=2", want "Tree=1"`},
 		{"unknown importance", "processes=1\n", "cpus=1\n", "feature_importances"},
-		{"something after the end", "pandas_categorical:null\n", "pandas_categorical:null\nx\n", "2 bytes follow the end"},
+		{
+			"something after the end", "pandas_categorical:null\n", "pandas_categorical:null\nx\n",
+			"2 bytes follow the end",
+		},
 		{"XGBoost", string(model), "{\"learner\":{}}\n", `line 1: "{\"learner\":{}}", want "tree"`},
 		{"XGBoost, binary", string(model), "binf\x00\x00\x00\x00", "line 1: the file is truncated"},
 	} {
@@ -171,9 +220,14 @@ func TestDecode_RefusesManifests(t *testing.T) {
 func TestDecode_MemoryIsBoundedByTheFile(t *testing.T) {
 	model, manifest := example(t)
 	hostile := map[string]string{
-		"many leaves":  strings.Replace(string(model), "num_leaves=3", "num_leaves=150000", 1) + strings.Repeat("x", 1<<20),
-		"many trees":   strings.Replace(string(model), "298 230", strings.Repeat("1 ", 1<<19)+"1", 1),
-		"one long row": strings.Replace(string(model), "leaf_value=", "leaf_value="+strings.Repeat("1 ", 1<<19), 1),
+		"many leaves": strings.Replace(string(model), "num_leaves=3", "num_leaves=150000", 1) +
+			strings.Repeat(
+				"x", 1<<20,
+			),
+		"many trees": strings.Replace(string(model), "298 230", strings.Repeat("1 ", 1<<19)+"1",
+			1),
+		"one long row": strings.Replace(string(model), "leaf_value=",
+			"leaf_value="+strings.Repeat("1 ", 1<<19), 1),
 	}
 	for name, text := range hostile {
 		signed := sign(t, []byte(text), manifest)
@@ -199,7 +253,8 @@ func FuzzDecode(f *testing.F) {
 	model, manifest := example(f)
 	f.Add(model, manifest, true)
 	f.Add(model[:200], manifest, true)
-	f.Add([]byte(strings.Replace(string(model), "left_child=1 -1", "left_child=0 -1", 1)), manifest, true)
+	f.Add([]byte(strings.Replace(string(model), "left_child=1 -1", "left_child=0 -1", 1)),
+		manifest, true)
 	f.Add([]byte(strings.Replace(string(model), "average_output\n", "", 1)), manifest, true)
 	f.Add(model, []byte(strings.Replace(string(manifest), `"none"`, `"log"`, 1)), false)
 	f.Fuzz(func(t *testing.T, model, manifest []byte, signed bool) {

@@ -15,7 +15,14 @@ func TestCompile_FormsAgree(t *testing.T) {
 	forms := make(map[bool]int)
 	for i := range 40 {
 		d := randomDataset(random, 20+random.IntN(200))
-		o := ForestOptions{Trees: 1 + random.IntN(30), MaxDepth: 1 + random.IntN(9), Bootstrap: true, Seed: uint64(i), Folds: -1, MinSettings: 1}
+		o := ForestOptions{
+			Trees:       1 + random.IntN(30),
+			MaxDepth:    1 + random.IntN(9),
+			Bootstrap:   true,
+			Seed:        uint64(i),
+			Folds:       -1,
+			MinSettings: 1,
+		}
 		r, err := FitForest(context.Background(), d, o)
 		if err != nil {
 			t.Fatal(err)
@@ -39,10 +46,12 @@ func TestCompile_FormsAgree(t *testing.T) {
 				t.Fatalf("case %d: flat trees predict %v for %g, the trees %v", i, got, row, want)
 			}
 			if filled != nil && filled.predict(row) != want {
-				t.Fatalf("case %d: complete trees predict %v for %g, the trees %v", i, filled.predict(row), row, want)
+				t.Fatalf("case %d: complete trees predict %v for %g, the trees %v", i,
+					filled.predict(row), row, want)
 			}
 			if got := flown.predict(row); got != want {
-				t.Fatalf("case %d: trees in flight predict %v for %g, the trees %v", i, got, row, want)
+				t.Fatalf("case %d: trees in flight predict %v for %g, the trees %v", i, got, row,
+					want)
 			}
 		}
 	}
@@ -58,14 +67,23 @@ func TestCompile_ChoosesTheForm(t *testing.T) {
 		t.Errorf("two thresholds compile to %T, want a table of 4 cells", p.form)
 	}
 	random := rand.New(rand.NewPCG(15, 16))
-	wide := &Dataset{Features: []Feature{{Name: "a"}, {Name: "b"}, {Name: "c"}}, Columns: make([][]float64, 3)}
+	wide := &Dataset{
+		Features: []Feature{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+		Columns:  make([][]float64, 3),
+	}
 	for range 2000 {
 		for f := range wide.Columns {
 			wide.Columns[f] = append(wide.Columns[f], random.Float64())
 		}
 		wide.Target = append(wide.Target, random.Float64())
 	}
-	big, err := FitForest(context.Background(), wide, ForestOptions{Trees: 10, MaxDepth: 10, Folds: -1, Bootstrap: true, Criterion: Squared})
+	big, err := FitForest(context.Background(), wide, ForestOptions{
+		Trees:     10,
+		MaxDepth:  10,
+		Folds:     -1,
+		Bootstrap: true,
+		Criterion: Squared,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

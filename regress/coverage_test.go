@@ -18,18 +18,31 @@ type simulated struct {
 }
 
 func simulate(random *rand.Rand) simulated {
-	return simulated{0.75 + 0.2*random.Float64(), 0.1 * random.Float64(), 0.15 + 0.1*random.Float64(), random}
+	return simulated{
+		0.75 + 0.2*random.Float64(), 0.1 * random.Float64(), 0.15 + 0.1*random.Float64(), random,
+	}
 }
 
 // runs measures settings (numbers below 96) in turn.
 func (s simulated) runs(settings []int, n int) *regress.Dataset {
-	d := &regress.Dataset{Features: []regress.Feature{{Name: "batch"}, {Name: "cpu"}, {Name: "njobs"},
-		{Name: "network", Levels: []string{"lenet5", "simplenet"}}, {Name: "processes"}}, Columns: make([][]float64, 5), TargetName: "time", TargetUnit: "s"}
+	d := &regress.Dataset{
+		Features: []regress.Feature{{Name: "batch"}, {Name: "cpu"}, {Name: "njobs"},
+			{
+				Name:   "network",
+				Levels: []string{"lenet5", "simplenet"},
+			}, {Name: "processes"}},
+		Columns:    make([][]float64, 5),
+		TargetName: "time",
+		TargetUnit: "s",
+	}
 	for i := range n {
 		setting := settings[i%len(settings)]
 		batch, cpu := []float64{64, 128, 256, 512}[setting%4], []float64{1, 2, 4, 8}[setting/4%4]
 		jobs, network := []float64{1, 3, 5}[setting/16%3], float64(setting/48%2)
-		log := 6.2 - s.slope*math.Log(batch/64) + s.curve*math.Log(batch/64)*math.Log(cpu) + s.load*math.Log(cpu)*(jobs-1)/2 +
+		log := 6.2 - s.slope*math.Log(batch/64) + s.curve*math.Log(batch/64)*math.Log(cpu) +
+			s.load*math.Log(
+				cpu,
+			)*(jobs-1)/2 +
 			0.1*(jobs-1)/2 - 0.2*network - 0.1*network*math.Log(batch/64) + 0.15*(1-network)/cpu
 		for f, x := range []float64{batch, cpu, jobs, network, cpu * jobs} {
 			d.Columns[f] = append(d.Columns[f], x)
@@ -56,26 +69,72 @@ type covering struct {
 
 func coverings() []covering {
 	forest := regress.ForestOptions{Trees: 60, MaxDepth: 6, Bootstrap: true, Transform: regress.Log}
-	boosting := regress.BoostingOptions{Trees: 100, Leaves: 4, LearningRate: 0.1, Criterion: regress.Squared, Transform: regress.Log}
-	corrected := regress.LawOptions{Transform: regress.Log, Boosting: &regress.BoostingOptions{Trees: 60, Leaves: 8, LearningRate: 0.05, Criterion: regress.Squared}}
+	boosting := regress.BoostingOptions{
+		Trees:        100,
+		Leaves:       4,
+		LearningRate: 0.1,
+		Criterion:    regress.Squared,
+		Transform:    regress.Log,
+	}
+	corrected := regress.LawOptions{
+		Transform: regress.Log,
+		Boosting: &regress.BoostingOptions{
+			Trees:        60,
+			Leaves:       8,
+			LearningRate: 0.05,
+			Criterion:    regress.Squared,
+		},
+	}
 	ctx := context.Background()
 	return []covering{
-		{"forest, 77 runs", 77, 20, func(d *regress.Dataset) (*regress.Regressor, error) { return regress.FitForest(ctx, d, forest) }},
-		{"forest, 231 runs", 231, 10, func(d *regress.Dataset) (*regress.Regressor, error) { return regress.FitForest(ctx, d, forest) }},
-		{"boosting, 77 runs", 77, 40, func(d *regress.Dataset) (*regress.Regressor, error) { return regress.FitBoosting(ctx, d, boosting) }},
-		{"boosting, 231 runs", 231, 20, func(d *regress.Dataset) (*regress.Regressor, error) { return regress.FitBoosting(ctx, d, boosting) }},
+		{
+			"forest, 77 runs", 77, 20,
+			func(d *regress.Dataset) (*regress.Regressor, error) {
+				return regress.FitForest(ctx, d, forest)
+			},
+		},
+		{
+			"forest, 231 runs", 231, 10,
+			func(d *regress.Dataset) (*regress.Regressor, error) {
+				return regress.FitForest(ctx, d, forest)
+			},
+		},
+		{
+			"boosting, 77 runs", 77, 40,
+			func(d *regress.Dataset) (*regress.Regressor, error) {
+				return regress.FitBoosting(ctx, d, boosting)
+			},
+		},
+		{
+			"boosting, 231 runs", 231, 20,
+			func(d *regress.Dataset) (*regress.Regressor, error) {
+				return regress.FitBoosting(ctx, d, boosting)
+			},
+		},
 		{"law, 77 runs", 77, 80, func(d *regress.Dataset) (*regress.Regressor, error) {
 			return regress.FitLaw(ctx, d, regress.LawOptions{Transform: regress.Log})
 		}},
 		{"law, 231 runs", 231, 40, func(d *regress.Dataset) (*regress.Regressor, error) {
 			return regress.FitLaw(ctx, d, regress.LawOptions{Transform: regress.Log})
 		}},
-		{"law + boosting, 231 runs", 231, 20, func(d *regress.Dataset) (*regress.Regressor, error) { return regress.FitLaw(ctx, d, corrected) }},
+		{
+			"law + boosting, 231 runs", 231, 20,
+			func(d *regress.Dataset) (*regress.Regressor, error) {
+				return regress.FitLaw(ctx, d, corrected)
+			},
+		},
 		{"gaussian, 77 runs", 77, 20, func(d *regress.Dataset) (*regress.Regressor, error) {
-			return regress.FitGaussian(ctx, d, regress.GaussianOptions{Transform: regress.Log, Starts: 1})
+			return regress.FitGaussian(ctx, d, regress.GaussianOptions{
+				Transform: regress.Log,
+				Starts:    1,
+			})
 		}},
 		{"chosen, 77 runs", 77, 3, func(d *regress.Dataset) (*regress.Regressor, error) {
-			r, _, err := regress.Select(ctx, d, regress.SelectOptions{Confidence: 0.9, Shuffles: 1, Transform: regress.Log})
+			r, _, err := regress.Select(ctx, d, regress.SelectOptions{
+				Confidence: 0.9,
+				Shuffles:   1,
+				Transform:  regress.Log,
+			})
 			return r, err
 		}},
 	}
@@ -137,7 +196,8 @@ func TestUpperBound_CoversLookAlikeData(t *testing.T) {
 				known.add(t, p, again)
 				unknown.add(t, p, fresh)
 			}
-			t.Logf("%d studies: %.4f of new settings, %.4f and %.4f per network; %.4f of known ones", studies, unknown.whole(), unknown.of(0), unknown.of(1), known.whole())
+			t.Logf("%d studies: %.4f of new settings, %.4f and %.4f per network; %.4f of known ones",
+				studies, unknown.whole(), unknown.of(0), unknown.of(1), known.whole())
 			if whole := unknown.whole(); whole < 0.90-doubt || whole > 0.95+doubt {
 				t.Errorf("the bound at 0.90 covers %.4f, want 0.90 to 0.95", whole)
 			}
@@ -147,7 +207,8 @@ func TestUpperBound_CoversLookAlikeData(t *testing.T) {
 				}
 			}
 			if known.whole() < 0.90-doubt {
-				t.Errorf("of known settings the bound covers %.4f, want 0.90 at least", known.whole())
+				t.Errorf("of known settings the bound covers %.4f, want 0.90 at least",
+					known.whole())
 			}
 		})
 	}

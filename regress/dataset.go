@@ -153,7 +153,8 @@ func (d *Dataset) checkShape() error {
 	}
 	for f, column := range d.Columns {
 		if len(column) != len(d.Target) {
-			return fmt.Errorf("feature %s: %d values for %d targets", d.Features[f].Name, len(column), len(d.Target))
+			return fmt.Errorf("feature %s: %d values for %d targets", d.Features[f].Name,
+				len(column), len(d.Target))
 		}
 	}
 	if d.Weight != nil && len(d.Weight) != len(d.Target) {
@@ -187,7 +188,8 @@ func checkFeatures(features []Feature) error {
 	names := make(map[string]struct{}, len(features))
 	for i, f := range features {
 		if !validName(f.Name) {
-			return fmt.Errorf("feature %d: name %q is not made of letters, digits and underscores", i, f.Name)
+			return fmt.Errorf("feature %d: name %q is not made of letters, digits and underscores",
+				i, f.Name)
 		}
 		if _, twice := names[f.Name]; twice {
 			return fmt.Errorf("feature %s: name is used twice", f.Name)
@@ -200,7 +202,8 @@ func checkFeatures(features []Feature) error {
 			return fmt.Errorf("feature %s: a category cannot be monotone", f.Name)
 		}
 		for _, x := range f.Scarce {
-			if !finite(x) || f.Levels != nil && (x != math.Trunc(x) || x < 0 || x >= float64(len(f.Levels))) {
+			if !finite(x) || f.Levels != nil && (x != math.Trunc(x) || x < 0 ||
+				x >= float64(len(f.Levels))) {
 				return fmt.Errorf("feature %s: scarce value %g", f.Name, x)
 			}
 		}
@@ -273,11 +276,13 @@ func (d *Dataset) prepare(t Transform, examples, settings, folds int) (*Dataset,
 		return nil, err
 	}
 	if d.Len() > mostExamples {
-		return nil, fmt.Errorf("%w: %d examples, want at most %d", ErrBadExamples, d.Len(), mostExamples)
+		return nil, fmt.Errorf("%w: %d examples, want at most %d", ErrBadExamples, d.Len(),
+			mostExamples)
 	}
 	sorted := d.canonical()
 	if n, s := sorted.Len(), sorted.Settings(); n < examples || s < settings {
-		return nil, fmt.Errorf("%w: %d examples of %d settings, want %d of %d", ErrTooFewExamples, n, s, examples, settings)
+		return nil, fmt.Errorf("%w: %d examples of %d settings, want %d of %d", ErrTooFewExamples,
+			n, s, examples, settings)
 	}
 	if s := sorted.Settings(); folds > s && folds > mostFolds {
 		return nil, fmt.Errorf("%w: folds is %d for %d settings", ErrBadSettings, folds, s)
@@ -345,7 +350,8 @@ func (d *Dataset) sameFeatures(a, b int) bool {
 func (d *Dataset) digest() string {
 	h := sha256.New()
 	for f, feature := range d.Features {
-		fmt.Fprintf(h, "%s %q %q %d\n", feature.Name, feature.Unit, feature.Levels, feature.Monotone)
+		fmt.Fprintf(h, "%s %q %q %d\n", feature.Name, feature.Unit, feature.Levels,
+			feature.Monotone)
 		writeFloats(h, d.Columns[f])
 	}
 	fmt.Fprintf(h, "%q %q\n", d.TargetName, d.TargetUnit)

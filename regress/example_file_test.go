@@ -11,7 +11,10 @@ import (
 // Keep a regressor as two files, and answer from them elsewhere: how likely a run
 // ends within a limit, and how far that can be trusted.
 func ExampleLoad() {
-	r, err := regress.FitGaussian(context.Background(), runs(), regress.GaussianOptions{Transform: regress.Log, Seed: 1})
+	r, err := regress.FitGaussian(context.Background(), runs(), regress.GaussianOptions{
+		Transform: regress.Log,
+		Seed:      1,
+	})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -35,7 +38,8 @@ func ExampleLoad() {
 			return
 		}
 		chance, promised := p.Probability(point, 1.2*point.Value)
-		fmt.Printf("%g jobs: a fifth longer is very likely enough: %v, promised: %v\n", row[2], chance > 0.9, promised)
+		fmt.Printf("%g jobs: a fifth longer is very likely enough: %v, promised: %v\n", row[2],
+			chance > 0.9, promised)
 	}
 	_, err = regress.Load(model[:len(model)/2], manifest)
 	fmt.Println("half a file:", err != nil)

@@ -11,7 +11,11 @@ import (
 // runs are 60 training runs: 600,000 samples in batches, on some cores, beside others.
 func runs() *regress.Dataset {
 	data := &regress.Dataset{
-		Features:   []regress.Feature{{Name: "batch_size", Monotone: -1}, {Name: "cpus"}, {Name: "concurrent_jobs", Monotone: 1}},
+		Features: []regress.Feature{
+			{Name: "batch_size", Monotone: -1},
+			{Name: "cpus"},
+			{Name: "concurrent_jobs", Monotone: 1},
+		},
 		Columns:    make([][]float64, 3),
 		TargetName: "time", TargetUnit: "s",
 	}
@@ -22,7 +26,8 @@ func runs() *regress.Dataset {
 					data.Columns[f] = append(data.Columns[f], x)
 				}
 				noise := math.Exp(0.03 * math.Sin(7*float64(len(data.Target))))
-				data.Target = append(data.Target, noise*(20+4000*math.Pow(batch, -0.8)*(0.4+0.6/cpus)*(1+0.1*jobs)))
+				data.Target = append(data.Target,
+					noise*(20+4000*math.Pow(batch, -0.8)*(0.4+0.6/cpus)*(1+0.1*jobs)))
 			}
 		}
 	}
@@ -34,7 +39,9 @@ func runs() *regress.Dataset {
 func ExampleSelect() {
 	data := runs()
 	r, report, err := regress.Select(context.Background(), data, regress.SelectOptions{
-		Families: []string{regress.FamilyForest, regress.FamilyLaw}, Confidence: 0.9, Shuffles: 2, Seed: 1})
+		Families: []string{
+			regress.FamilyForest, regress.FamilyLaw,
+		}, Confidence: 0.9, Shuffles: 2, Seed: 1})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -51,7 +58,8 @@ func ExampleSelect() {
 	}
 	bound, promised := p.UpperBound(point, 0.9)
 	fmt.Println("chosen:", report.Winner)
-	fmt.Println("better than as last time:", report.Candidates[0].MAPE.Value < report.Baselines[1].MAPE.Value)
+	fmt.Println("better than as last time:",
+		report.Candidates[0].MAPE.Value < report.Baselines[1].MAPE.Value)
 	fmt.Println("within 10 % of the truth:", math.Abs(point.Value/111.4-1) < 0.1)
 	fmt.Println("bound above the prediction, and promised:", bound > point.Value, promised)
 	// Output:

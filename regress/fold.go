@@ -50,7 +50,9 @@ func foldCount(folds []int) int {
 // for each fold, fit is given the examples of all others and returns what
 // predicts a row, in any unit that the caller likes. The result has one
 // prediction per example of d.
-func OutOfFold(d *Dataset, folds []int, fit func(train *Dataset) (func(row []float64) float64, error)) ([]float64, error) {
+func OutOfFold(
+	d *Dataset, folds []int, fit func(train *Dataset) (func(row []float64) float64, error),
+) ([]float64, error) {
 	if len(folds) != d.Len() {
 		return nil, fmt.Errorf("%w: %d folds for %d examples", ErrBadSettings, len(folds), d.Len())
 	}
@@ -66,7 +68,8 @@ func OutOfFold(d *Dataset, folds []int, fit func(train *Dataset) (func(row []flo
 			}
 		}
 		if len(train) == 0 || len(test) == 0 {
-			return nil, fmt.Errorf("%w: fold %d holds %d of %d examples", ErrBadSettings, fold, len(test), d.Len())
+			return nil, fmt.Errorf("%w: fold %d holds %d of %d examples", ErrBadSettings, fold,
+				len(test), d.Len())
 		}
 		predict, err := fit(d.Subset(train))
 		if err != nil {

@@ -34,7 +34,8 @@ func TestFolds_KeepSettingsTogether(t *testing.T) {
 			t.Errorf("fold %d has %d of 97 settings, want 19 or 20", fold, len(s))
 		}
 	}
-	if !slices.Equal(folds, regress.Folds(group, 5, 3)) || slices.Equal(folds, regress.Folds(group, 5, 4)) {
+	if !slices.Equal(folds, regress.Folds(group, 5, 3)) || slices.Equal(folds,
+		regress.Folds(group, 5, 4)) {
 		t.Error("folds must depend on the seed, and on it alone")
 	}
 	if got := regress.Folds([]int{8, 8, 9}, 5, 1); got[0] != got[1] || got[0] == got[2] {
@@ -64,7 +65,9 @@ func TestOutOfFold_NeverLearnsWhatItPredicts(t *testing.T) {
 		t.Errorf("OutOfFold = %v…, %v, want 288 predictions of unseen settings", predicted[:5], err)
 	}
 	failed := errors.New("no fit")
-	if _, err := regress.OutOfFold(d, folds, func(*regress.Dataset) (func([]float64) float64, error) { return nil, failed }); !errors.Is(err, failed) {
+	if _, err := regress.OutOfFold(d, folds, func(*regress.Dataset) (func([]float64) float64, error) {
+		return nil, failed
+	}); !errors.Is(err, failed) {
 		t.Errorf("OutOfFold = %v, want the error of the fit", err)
 	}
 	if _, err := regress.OutOfFold(d, folds[1:], nil); !errors.Is(err, regress.ErrBadSettings) {
@@ -114,7 +117,9 @@ func TestCover_CountsAndRefuses(t *testing.T) {
 	if math.Abs(c.Ratio.Low-0.2076596) > 1e-6 || math.Abs(c.Ratio.High-0.9385081) > 1e-6 {
 		t.Errorf("interval = %g to %g, want 0.2077 to 0.9385", c.Ratio.Low, c.Ratio.High)
 	}
-	if none := regress.Cover([]float64{1}, []float64{1}, []float64{inf}, 0.9); !math.IsNaN(none.Ratio.Value) || none.Refused != 1 {
+	if none := regress.Cover([]float64{1}, []float64{1}, []float64{inf}, 0.9); !math.IsNaN(
+		none.Ratio.Value,
+	) || none.Refused != 1 {
 		t.Errorf("Cover without bounds = %+v, want an unknown ratio", none)
 	}
 }

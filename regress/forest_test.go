@@ -13,7 +13,9 @@ import (
 )
 
 // forest fits and loads a small forest.
-func forest(t *testing.T, d *regress.Dataset, o regress.ForestOptions) (*regress.Regressor, *regress.Predictor) {
+func forest(
+	t *testing.T, d *regress.Dataset, o regress.ForestOptions,
+) (*regress.Regressor, *regress.Predictor) {
 	t.Helper()
 	r, err := regress.FitForest(context.Background(), d, o)
 	if err != nil {
@@ -37,7 +39,13 @@ func encode(t testing.TB, r *regress.Regressor) (model, manifest []byte) {
 }
 
 func small() regress.ForestOptions {
-	return regress.ForestOptions{Trees: 60, MaxDepth: 6, Bootstrap: true, Transform: regress.Log, Seed: 1}
+	return regress.ForestOptions{
+		Trees:     60,
+		MaxDepth:  6,
+		Bootstrap: true,
+		Transform: regress.Log,
+		Seed:      1,
+	}
 }
 
 func TestFitForest_LearnsWhatItSaw(t *testing.T) {
@@ -77,7 +85,9 @@ func TestFitForest_BytesDependOnExamplesAndSeedOnly(t *testing.T) {
 	for name, fit := range map[string]struct {
 		data    *regress.Dataset
 		threads int
-	}{"two threads": {d, 2}, "another order": {shuffled, 1}, "five threads, another order": {shuffled, 5}} {
+	}{"two threads": {d, 2}, "another order": {
+		shuffled, 1,
+	}, "five threads, another order": {shuffled, 5}} {
 		o.Threads = fit.threads
 		model, manifest := encodeFit(t, fit.data, o)
 		if !bytes.Equal(model, want) || !bytes.Equal(manifest, wantManifest) {
@@ -138,7 +148,10 @@ func TestFitForest_RefusesExamples(t *testing.T) {
 		{"feature network", func(d *regress.Dataset) { d.Features[3].Monotone = 1 }},
 		{"target of example 3", func(d *regress.Dataset) { d.Target[3] = math.Inf(-1) }},
 		{"target 0", func(d *regress.Dataset) { d.Target[3] = 0 }},
-		{"weight of example 0", func(d *regress.Dataset) { d.Weight = make([]float64, d.Len()); d.Weight[0] = -1 }},
+		{
+			"weight of example 0",
+			func(d *regress.Dataset) { d.Weight = make([]float64, d.Len()); d.Weight[0] = -1 },
+		},
 		{"weights sum to 0", func(d *regress.Dataset) { d.Weight = make([]float64, d.Len()) }},
 		{"weight has", func(d *regress.Dataset) { d.Weight = []float64{1} }},
 		{"group has", func(d *regress.Dataset) { d.Group = []int{1} }},
@@ -163,7 +176,10 @@ func TestFitForest_AsksForMoreExamples(t *testing.T) {
 	for i := range oneSetting.Group {
 		oneSetting.Group[i] = 4
 	}
-	for name, d := range map[string]*regress.Dataset{"19 examples of 19 settings": few, "96 examples of 1 settings": oneSetting} {
+	for name, d := range map[string]*regress.Dataset{
+		"19 examples of 19 settings": few,
+		"96 examples of 1 settings":  oneSetting,
+	} {
 		_, err := regress.FitForest(context.Background(), d, small())
 		if !errors.Is(err, regress.ErrTooFewExamples) || !strings.Contains(err.Error(), name) {
 			t.Errorf("FitForest = %v, want ErrTooFewExamples with %q", err, name)
@@ -201,25 +217,40 @@ func degenerate() map[string]*regress.Dataset {
 	}
 	repeated := paperLike(96, 1)
 	for f := range 3 {
-		repeated.Features = append(repeated.Features, regress.Feature{Name: "again_" + repeated.Features[f].Name})
+		repeated.Features = append(repeated.Features,
+			regress.Feature{Name: "again_" + repeated.Features[f].Name})
 		repeated.Columns = append(repeated.Columns, repeated.Columns[f])
 	}
-	return map[string]*regress.Dataset{"constant target": constantTarget, "constant feature": constantFeature,
-		"single feature": single, "huge": huge, "tiny": tiny, "2000 different values": many, "repeated features": repeated}
+	return map[string]*regress.Dataset{
+		"constant target":       constantTarget,
+		"constant feature":      constantFeature,
+		"single feature":        single,
+		"huge":                  huge,
+		"tiny":                  tiny,
+		"2000 different values": many,
+		"repeated features":     repeated,
+	}
 }
 
 func TestFitForest_DegenerateData(t *testing.T) {
 	for name, d := range degenerate() {
 		for _, transform := range []regress.Transform{regress.None, regress.Log} {
 			for _, criterion := range []regress.Criterion{regress.Absolute, regress.Squared} {
-				o := regress.ForestOptions{Trees: 6, MaxDepth: 8, Bootstrap: true, Transform: transform, Criterion: criterion}
+				o := regress.ForestOptions{
+					Trees:     6,
+					MaxDepth:  8,
+					Bootstrap: true,
+					Transform: transform,
+					Criterion: criterion,
+				}
 				r, p := forest(t, d, o)
 				if r.Manifest.Constant != (name == "constant target") {
 					t.Errorf("%s: constant = %v", name, r.Manifest.Constant)
 				}
 				got, err := p.Predict(d.Row(0, nil))
 				if err != nil || !(math.Abs(got.Value/d.Target[0]-1) < 0.6) {
-					t.Errorf("%s, %s, %s: Predict = %g, %v, want about %g", name, transform, criterion, got.Value, err, d.Target[0])
+					t.Errorf("%s, %s, %s: Predict = %g, %v, want about %g", name, transform,
+						criterion, got.Value, err, d.Target[0])
 				}
 			}
 		}
@@ -273,7 +304,8 @@ func TestFitForest_KeepsMonotoneOrder(t *testing.T) {
 			t.Errorf("%s: %d steps against the signs", criterion, broken)
 		}
 		if walk(t, unbound) == 0 {
-			t.Errorf("%s: no step against the signs even without them: the test shows nothing", criterion)
+			t.Errorf("%s: no step against the signs even without them: the test shows nothing",
+				criterion)
 		}
 	}
 }
@@ -293,10 +325,12 @@ func walk(t *testing.T, p *regress.Predictor) (broken int) {
 		for network := range 2 {
 			for step := range 20 {
 				b, j := 40*float64(step), float64(step)/3
-				if predict(b+40, cpus, 3, float64(network), 3*cpus) > predict(b, cpus, 3, float64(network), 3*cpus) {
+				if predict(b+40, cpus, 3, float64(network), 3*cpus) > predict(b, cpus, 3,
+					float64(network), 3*cpus) {
 					broken++
 				}
-				if predict(128, cpus, j+0.34, float64(network), 8) < predict(128, cpus, j, float64(network), 8) {
+				if predict(128, cpus, j+0.34, float64(network), 8) < predict(128, cpus, j,
+					float64(network), 8) {
 					broken++
 				}
 			}
@@ -333,7 +367,9 @@ func TestFitForest_ForgetsWhatItDidNotSearch(t *testing.T) {
 		d.Features = append(d.Features, regress.Feature{Name: string(rune('a' + f))})
 	}
 	for i := range 360 { // all levels of a, b, c and d, three times each; b and c say nothing
-		row := []float64{float64(i % 3), float64(i / 3 % 2), float64(i / 6 % 2), float64(i / 12 % 10)}
+		row := []float64{
+			float64(i % 3), float64(i / 3 % 2), float64(i / 6 % 2), float64(i / 12 % 10),
+		}
 		for f := range row {
 			d.Columns[f] = append(d.Columns[f], row[f])
 		}
@@ -341,7 +377,13 @@ func TestFitForest_ForgetsWhatItDidNotSearch(t *testing.T) {
 	}
 	for _, criterion := range []regress.Criterion{regress.Absolute, regress.Squared} {
 		fit := func(threads, trees int) *regress.Regressor {
-			r, err := regress.FitForest(context.Background(), d, regress.ForestOptions{Trees: trees, MaxDepth: 12, Criterion: criterion, Seed: 1, Threads: threads})
+			r, err := regress.FitForest(context.Background(), d, regress.ForestOptions{
+				Trees:     trees,
+				MaxDepth:  12,
+				Criterion: criterion,
+				Seed:      1,
+				Threads:   threads,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -358,7 +400,8 @@ func TestFitForest_ForgetsWhatItDidNotSearch(t *testing.T) {
 		for i := range d.Target {
 			row := []float64{d.Columns[0][i], d.Columns[1][i], d.Columns[2][i], d.Columns[3][i]}
 			if got, err := p.Predict(row); err != nil || math.Abs(got.Value-d.Target[i]) > 1e-9 {
-				t.Fatalf("%s: row %v = %v, %v, want %v: it was seen without noise", criterion, row, got.Value, err, d.Target[i])
+				t.Fatalf("%s: row %v = %v, %v, want %v: it was seen without noise", criterion, row,
+					got.Value, err, d.Target[i])
 			}
 		}
 	}

@@ -32,7 +32,9 @@ type Gaussian struct {
 }
 
 // predict is in the unit of the fit.
-func (g *Gaussian) predict(row []float64) float64 { return g.Trend.predict(row) + g.correction(row) }
+func (g *Gaussian) predict(row []float64) float64 {
+	return g.Trend.predict(row) + g.correction(row)
+}
 
 func (g *Gaussian) correction(row []float64) float64 {
 	var values [maxInputs]float64
@@ -67,8 +69,10 @@ func (g *Gaussian) check(features []FeatureRange) error {
 	if err := g.Trend.check(features); err != nil {
 		return fmt.Errorf("gaussian: %w", err)
 	}
-	if len(g.Inputs) > maxInputs || len(g.Lengths) != len(g.Inputs) || len(g.Points) != len(g.Weights) {
-		return fmt.Errorf("gaussian: %d inputs, %d lengths, %d points, %d weights", len(g.Inputs), len(g.Lengths), len(g.Points), len(g.Weights))
+	if len(g.Inputs) > maxInputs || len(g.Lengths) != len(g.Inputs) ||
+		len(g.Points) != len(g.Weights) {
+		return fmt.Errorf("gaussian: %d inputs, %d lengths, %d points, %d weights", len(g.Inputs),
+			len(g.Lengths), len(g.Points), len(g.Weights))
 	}
 	for i := range g.Inputs {
 		if err := g.Inputs[i].check(features); err != nil {
@@ -79,8 +83,12 @@ func (g *Gaussian) check(features []FeatureRange) error {
 		}
 	}
 	for p, point := range g.Points {
-		if len(point) != len(g.Inputs) || !finite(g.Weights[p]) || slices.ContainsFunc(point, func(x float64) bool { return !(math.Abs(x) < 1e100) }) {
-			return fmt.Errorf("gaussian: point %d has %d numbers %g of weight %g", p, len(point), point, g.Weights[p])
+		if len(point) != len(g.Inputs) || !finite(g.Weights[p]) ||
+			slices.ContainsFunc(point, func(x float64) bool {
+				return !(math.Abs(x) < 1e100)
+			}) {
+			return fmt.Errorf("gaussian: point %d has %d numbers %g of weight %g", p, len(point),
+				point, g.Weights[p])
 		}
 	}
 	g.prepare()
@@ -135,7 +143,8 @@ func FitGaussian(ctx context.Context, d *Dataset, o GaussianOptions) (*Regressor
 		err = fmt.Errorf("%w: starts is %d, want 0 or more", ErrBadSettings, o.Starts)
 	}
 	if err == nil && d.Len() > MaxGaussian {
-		err = fmt.Errorf("%w: %d are too many for a Gaussian process, want at most %d", ErrBadExamples, d.Len(), MaxGaussian)
+		err = fmt.Errorf("%w: %d are too many for a Gaussian process, want at most %d",
+			ErrBadExamples, d.Len(), MaxGaussian)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)

@@ -6,10 +6,15 @@ import (
 )
 
 func wavy(n int) *Dataset {
-	d := &Dataset{Features: []Feature{{Name: "a"}, {Name: "b"}, {Name: "kind", Levels: []string{"x", "y", "z"}}}, Columns: make([][]float64, 3)}
+	d := &Dataset{Features: []Feature{{Name: "a"}, {Name: "b"}, {
+		Name:   "kind",
+		Levels: []string{"x", "y", "z"},
+	}}, Columns: make([][]float64, 3)}
 	random := stream(5)
 	for range n {
-		a, b, kind := float64(1+random.below(64)), float64(random.below(5)), float64(random.below(3))
+		a := float64(1 + random.below(64))
+		b := float64(random.below(5))
+		kind := float64(random.below(3))
 		for f, x := range []float64{a, b, kind} {
 			d.Columns[f] = append(d.Columns[f], x)
 		}
@@ -40,7 +45,9 @@ func TestProcess_LossHasItsGradient(t *testing.T) {
 		up, down := append([]float64(nil), theta...), append([]float64(nil), theta...)
 		up[k] += step
 		down[k] -= step
-		if want := (p.loss(up, nil) - p.loss(down, nil)) / (2 * step); math.Abs(gradient[k]-want) > 1e-4*(1+math.Abs(want)) {
+		if want := (p.loss(up, nil) - p.loss(down, nil)) / (2 * step); math.Abs(gradient[k]-want) > 1e-4*(1+math.Abs(
+			want,
+		)) {
 			t.Errorf("slope along %d = %g, by differences %g", k, gradient[k], want)
 		}
 	}

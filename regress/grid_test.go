@@ -13,8 +13,13 @@ import (
 // gets when it is fitted for itself.
 func TestSearchForest_EqualsFittingEachPoint(t *testing.T) {
 	d := paperLike(150, 3)
-	g := regress.Grid{Trees: []int{5, 12}, MaxDepth: []int{7, 2, 4}, MinLeaf: []int{1, 3}, FeaturesPerSplit: []int{0, 2},
-		Criteria: []regress.Criterion{regress.Squared, regress.Absolute}}
+	g := regress.Grid{
+		Trees:            []int{5, 12},
+		MaxDepth:         []int{7, 2, 4},
+		MinLeaf:          []int{1, 3},
+		FeaturesPerSplit: []int{0, 2},
+		Criteria:         []regress.Criterion{regress.Squared, regress.Absolute},
+	}
 	for _, transform := range []regress.Transform{regress.None, regress.Log} {
 		o := regress.ForestOptions{Bootstrap: true, Seed: 4, Transform: transform}
 		points, best, err := regress.SearchForest(context.Background(), d, g, o)
@@ -30,7 +35,9 @@ func TestSearchForest_EqualsFittingEachPoint(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := r.Manifest.Scores
-			for name, pair := range map[string][2]float64{"MSE": {p.MSE, s.MSE.Value}, "MAE": {p.MAE, s.MAE.Value},
+			for name, pair := range map[string][2]float64{"MSE": {
+				p.MSE, s.MSE.Value,
+			}, "MAE": {p.MAE, s.MAE.Value},
 				"R2": {p.R2, s.R2.Value}, "MAPE": {p.MAPE, s.MAPE.Value}} {
 				if math.Abs(pair[0]-pair[1]) > 1e-9*math.Abs(pair[1]) {
 					t.Errorf("%d trees, depth %d, %d features, %s: %s = %v, fitted alone %v", p.Options.Trees,
@@ -54,11 +61,14 @@ func TestSearchForest_RefusesAndStops(t *testing.T) {
 	} {
 		bad := g
 		change(&bad)
-		if _, _, err := regress.SearchForest(context.Background(), d, bad, regress.ForestOptions{}); !errors.Is(err, regress.ErrBadSettings) {
+		if _, _, err := regress.SearchForest(context.Background(), d, bad, regress.ForestOptions{}); !errors.Is(
+			err, regress.ErrBadSettings,
+		) {
 			t.Errorf("%s: SearchForest = %v, want ErrBadSettings", name, err)
 		}
 	}
-	if _, _, err := regress.SearchForest(context.Background(), d, g, regress.ForestOptions{Folds: -1}); !errors.Is(err, regress.ErrTooFewExamples) {
+	if _, _, err := regress.SearchForest(context.Background(), d, g,
+		regress.ForestOptions{Folds: -1}); !errors.Is(err, regress.ErrTooFewExamples) {
 		t.Errorf("SearchForest without folds = %v, want ErrTooFewExamples", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

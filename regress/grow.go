@@ -67,8 +67,14 @@ func (g *growth) heaviest() float64 {
 
 func (g *growth) newGrower() *grower {
 	n := len(g.target)
-	r := &grower{growth: g, items: make([]int32, 0, n), spare: make([]int32, n), drawn: make([]item, n),
-		contest: contest{growth: g}, large: largeNode(g.bins.most())}
+	r := &grower{
+		growth:  g,
+		items:   make([]int32, 0, n),
+		spare:   make([]int32, n),
+		drawn:   make([]item, n),
+		contest: contest{growth: g},
+		large:   largeNode(g.bins.most()),
+	}
 	if g.options.Criterion == Squared {
 		r.search, r.large = newSquaredSearch(g), 3
 	} else {
@@ -120,7 +126,9 @@ func (g *grower) draw(s stream) {
 // gets the next number: LightGBM's way. Bit f of settled says that feature f is
 // known to have one value only; features beyond 63 are asked again each time.
 // Known is what the searcher kept of the items, if anything.
-func (g *grower) child(items []int32, known *kept, slot int32, depth int, s stream, bounds limits, settled uint64) int32 {
+func (g *grower) child(
+	items []int32, known *kept, slot int32, depth int, s stream, bounds limits, settled uint64,
+) int32 {
 	g.look(items, known.whole)
 	value := bounds.clip(g.predict())
 	if g.splits(items, depth) {
@@ -133,11 +141,19 @@ func (g *grower) child(items []int32, known *kept, slot int32, depth int, s stre
 }
 
 // grow makes a node of the plot by the best split, and what is below it.
-func (g *grower) grow(value float64, slot int32, depth int, s stream, bounds limits, settled uint64) int32 {
+func (g *grower) grow(
+	value float64, slot int32, depth int, s stream, bounds limits, settled uint64,
+) int32 {
 	items, best := g.plot.items, &g.contest.best
 	at, last := len(g.nodes), g.bins.cut(best.feature, best.last, best.next)
-	g.nodes = append(g.nodes, node{feature: int32(best.feature), threshold: g.bins.cuts[best.feature][last],
-		gain: g.restoreGain(best.gain), value: value, weight: g.plot.whole.w, count: g.plot.count})
+	g.nodes = append(g.nodes, node{
+		feature:   int32(best.feature),
+		threshold: g.bins.cuts[best.feature][last],
+		gain:      g.restoreGain(best.gain),
+		value:     value,
+		weight:    g.plot.whole.w,
+		count:     g.plot.count,
+	})
 	g.leaves = append(g.leaves, leaf{})
 	below, above := g.childBounds(best, bounds)
 	sides := &g.sides[depth]
@@ -146,7 +162,9 @@ func (g *grower) grow(value float64, slot int32, depth int, s stream, bounds lim
 	middle := g.partition(items, best.feature, uint8(last))
 	left, right := items[:middle], items[middle:]
 	if g.wanted() >= len(g.order) && len(items) >= g.large {
-		g.search.divide(best.feature, middle, g.order, [2]bool{g.splits(left, depth+1), g.splits(right, depth+1)}, sides)
+		g.search.divide(best.feature, middle, g.order, [2]bool{
+			g.splits(left, depth+1), g.splits(right, depth+1),
+		}, sides)
 	}
 	first := g.child(left, &sides[0], slot, depth+1, s.split(1), below, settled)
 	second := g.child(right, &sides[1], int32(at)+1, depth+1, s.split(2), above, settled)
@@ -175,7 +193,8 @@ func (g *grower) tells(items []int32) bool {
 
 // splits says whether a node of these items may be split at all.
 func (g *grower) splits(items []int32, depth int) bool {
-	return depth < g.options.MaxDepth && len(items) >= 2*g.options.MinLeaf && g.drawn[items[0]].y < g.drawn[items[len(items)-1]].y
+	return depth < g.options.MaxDepth && len(items) >= 2*g.options.MinLeaf &&
+		g.drawn[items[0]].y < g.drawn[items[len(items)-1]].y
 }
 
 // wanted is how many features compete for a split.

@@ -63,9 +63,11 @@ func TestTally_SearchFindsWhatTheFormulaSays(t *testing.T) {
 		}
 		for minimum := 1; minimum < 40; minimum += 6 {
 			for sign := -1; sign <= 1; sign++ {
-				got, want := sums.search(1, bins, minimum, sign, sums.whole(bins)), plainSearch(sums, 1, bins, minimum, sign)
+				got := sums.search(1, bins, minimum, sign, sums.whole(bins))
+				want := plainSearch(sums, 1, bins, minimum, sign)
 				if got != want {
-					t.Fatalf("trial %d: search(minimum %d, sign %d) = %+v, want %+v", trial, minimum, sign, got, want)
+					t.Fatalf("trial %d: search(minimum %d, sign %d) = %+v, want %+v", trial,
+						minimum, sign, got, want)
 				}
 				if got.found {
 					found++

@@ -167,7 +167,8 @@ func skewness(numbers []float64) float64 {
 func repeats(d *Dataset, f int) bool {
 	for a := range d.Features {
 		for b := a; b < len(d.Features); b++ {
-			if a == f || b == f || a == b || d.Features[a].Levels != nil || d.Features[b].Levels != nil ||
+			if a == f || b == f || a == b || d.Features[a].Levels != nil ||
+				d.Features[b].Levels != nil ||
 				constant(d.Columns[a]) || constant(d.Columns[b]) {
 				continue
 			}
@@ -198,7 +199,8 @@ func (in *Input) check(features []FeatureRange) error {
 	default:
 		return fmt.Errorf("form is %q", in.Form)
 	}
-	if !finite(in.Center) || !(in.Width > 0) || !finite(in.Width) || !(in.Low <= in.High) || !finite(in.Low) || !finite(in.High) {
+	if !finite(in.Center) || !(in.Width > 0) || !finite(in.Width) || !(in.Low <= in.High) ||
+		!finite(in.Low) || !finite(in.High) {
 		return fmt.Errorf("scale is %g, %g within %g and %g", in.Center, in.Width, in.Low, in.High)
 	}
 	return nil

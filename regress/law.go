@@ -47,7 +47,8 @@ func product(term []int, values *[maxInputs]float64) float64 {
 // check holds for a law that was read.
 func (l *Law) check(features []FeatureRange) error {
 	if len(l.Inputs) > maxInputs || len(l.Terms) != len(l.Coefficients) {
-		return fmt.Errorf("law: %d inputs, %d terms with %d coefficients", len(l.Inputs), len(l.Terms), len(l.Coefficients))
+		return fmt.Errorf("law: %d inputs, %d terms with %d coefficients", len(l.Inputs),
+			len(l.Terms), len(l.Coefficients))
 	}
 	for i := range l.Inputs {
 		if err := l.Inputs[i].check(features); err != nil {
@@ -217,7 +218,8 @@ func (o *LawOptions) law(d *Dataset, y []float64) (*Law, error) {
 		return nil, err
 	}
 	if len(inputs) > maxInputs {
-		return nil, fmt.Errorf("%w: a law of %d inputs, want at most %d", ErrBadSettings, len(inputs), maxInputs)
+		return nil, fmt.Errorf("%w: a law of %d inputs, want at most %d", ErrBadSettings,
+			len(inputs), maxInputs)
 	}
 	walk := newSlopes(d)
 	for {
@@ -239,7 +241,9 @@ func withoutFeature(inputs []Input, terms [][]int, feature int) [][]int {
 		func(term []int) bool { return true },
 	} {
 		kept := slices.DeleteFunc(slices.Clone(terms), func(term []int) bool {
-			has := slices.ContainsFunc(term, func(i int) bool { return inputs[i].Feature == feature })
+			has := slices.ContainsFunc(term, func(i int) bool {
+				return inputs[i].Feature == feature
+			})
 			return has && drop(term)
 		})
 		if len(kept) < len(terms) {
@@ -257,7 +261,13 @@ func leastSquares(d *Dataset, y []float64, inputs []Input, terms [][]int, ridge 
 		ridge = e.chooseRidge(d.folds(mostFolds, 1))
 	}
 	coefficients := e.normal(func(int) bool { return true }).solve(max(ridge, 0))
-	return &Law{Inputs: inputs, Terms: terms, Coefficients: coefficients[1:], Intercept: coefficients[0], Ridge: max(ridge, 0)}
+	return &Law{
+		Inputs:       inputs,
+		Terms:        terms,
+		Coefficients: coefficients[1:],
+		Intercept:    coefficients[0],
+		Ridge:        max(ridge, 0),
+	}
 }
 
 // equations hold a term per column, the first constant.

@@ -39,7 +39,11 @@ func levelsLeftOut(d *regress.Dataset) (all []leftOut) {
 					kept = append(kept, i)
 				}
 			}
-			all = append(all, leftOut{fmt.Sprintf("%s %g", feature.Name, level), feature.Levels == nil && k > 0 && k < len(levels)-1, d.Subset(kept), d.Subset(left)})
+			all = append(all, leftOut{
+				fmt.Sprintf("%s %g", feature.Name, level),
+				feature.Levels == nil && k > 0 && k < len(levels)-1, d.Subset(kept),
+				d.Subset(left),
+			})
 		}
 	}
 	return all
@@ -53,10 +57,15 @@ func levelsLeftOut(d *regress.Dataset) (all []leftOut) {
 func TestSelect_StaysSensibleWithoutALevel(t *testing.T) {
 	skipUnderRace(t)
 	for _, l := range levelsLeftOut(signed(t)) {
-		if os.Getenv("COURIER_LONG") == "" && !slices.Contains([]string{"batch 128", "cpu 8"}, l.name) {
+		if os.Getenv("COURIER_LONG") == "" && !slices.Contains([]string{
+			"batch 128", "cpu 8",
+		}, l.name) {
 			continue
 		}
-		r, report, err := regress.Select(context.Background(), l.kept, regress.SelectOptions{Confidence: 0.9, Shuffles: 1})
+		r, report, err := regress.Select(context.Background(), l.kept, regress.SelectOptions{
+			Confidence: 0.9,
+			Shuffles:   1,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,19 +86,23 @@ func TestSelect_StaysSensibleWithoutALevel(t *testing.T) {
 			bound, promised := p.UpperBound(point, 0.9)
 			inside, _ := p.UpperBound(regress.Prediction{Value: point.Value}, 0.9)
 			if promised == point.Extrapolated || point.Extrapolated && !(bound > 1.05*inside) {
-				t.Errorf("without %s: %+v has the bound %g (%v), inside it would have %g", l.name, point, bound, promised, inside)
+				t.Errorf("without %s: %+v has the bound %g (%v), inside it would have %g", l.name,
+					point, bound, promised, inside)
 			}
 			if truth <= bound {
 				held++
 			}
 		}
-		t.Logf("without %-18s %s misses it by %.1f %%, %d of %d under the bound, %d flagged", l.name, report.Winner, 100*missed, held, l.left.Len(), flagged)
+		t.Logf("without %-18s %s misses it by %.1f %%, %d of %d under the bound, %d flagged",
+			l.name, report.Winner, 100*missed, held, l.left.Len(), flagged)
 		allowed := 0.30
 		if l.between {
 			allowed = 0.12
 		}
-		if missed > allowed || flagged != map[bool]int{false: l.left.Len()}[l.between] || !l.between && held < l.left.Len()*9/10 {
-			t.Errorf("without %s: %s misses it by %.3f, %d of %d under the bound, %d flagged", l.name, report.Winner, missed, held, l.left.Len(), flagged)
+		if missed > allowed || flagged != map[bool]int{false: l.left.Len()}[l.between] ||
+			!l.between && held < l.left.Len()*9/10 {
+			t.Errorf("without %s: %s misses it by %.3f, %d of %d under the bound, %d flagged",
+				l.name, report.Winner, missed, held, l.left.Len(), flagged)
 		}
 		inOrder(t, l, p)
 		notFooled(t, l.name, report)
@@ -135,6 +148,7 @@ func notFooled(t *testing.T, name string, report regress.Report) {
 		best = min(best, sum/counts[method])
 	}
 	if chosen := sums[report.Winner] / counts[report.Winner]; !(chosen <= 2*best) {
-		t.Errorf("without %s: %s is chosen and misses levels between others by %.3f, the best by %.3f", name, report.Winner, chosen, best)
+		t.Errorf("without %s: %s is chosen and misses levels between others by %.3f, the best by %.3f",
+			name, report.Winner, chosen, best)
 	}
 }

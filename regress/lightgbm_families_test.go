@@ -56,8 +56,20 @@ func askLightGBM(t *testing.T, interpreter string, model []byte, rows [][]float6
 func TestEncodeModel_LightGBMReadsEveryFamily(t *testing.T) {
 	interpreter := python(t)
 	ctx, d := context.Background(), paperLike(288, 1)
-	forest := regress.ForestOptions{Trees: 20, MaxDepth: 6, Bootstrap: true, Folds: -1, Transform: regress.Log}
-	boosting := regress.BoostingOptions{Trees: 30, Leaves: 8, Criterion: regress.Squared, Folds: -1, Transform: regress.Log}
+	forest := regress.ForestOptions{
+		Trees:     20,
+		MaxDepth:  6,
+		Bootstrap: true,
+		Folds:     -1,
+		Transform: regress.Log,
+	}
+	boosting := regress.BoostingOptions{
+		Trees:     30,
+		Leaves:    8,
+		Criterion: regress.Squared,
+		Folds:     -1,
+		Transform: regress.Log,
+	}
 	law := func(o regress.LawOptions) func() (*regress.Regressor, error) {
 		o.Transform, o.Folds = regress.Log, -1
 		return func() (*regress.Regressor, error) { return regress.FitLaw(ctx, d, o) }
@@ -66,15 +78,30 @@ func TestEncodeModel_LightGBMReadsEveryFamily(t *testing.T) {
 		name      string
 		fit, base func() (*regress.Regressor, error) // base is what the trees correct
 	}{
-		{"forest", func() (*regress.Regressor, error) { return regress.FitForest(ctx, d, forest) }, nil},
-		{"boosting", func() (*regress.Regressor, error) { return regress.FitBoosting(ctx, d, boosting) }, nil},
+		{
+			"forest",
+			func() (*regress.Regressor, error) { return regress.FitForest(ctx, d, forest) }, nil,
+		},
+		{
+			"boosting",
+			func() (*regress.Regressor, error) { return regress.FitBoosting(ctx, d, boosting) },
+			nil,
+		},
 		{"law + forest", law(regress.LawOptions{Forest: &forest}), law(regress.LawOptions{})},
 		{"law + boosting", law(regress.LawOptions{Boosting: &boosting}), law(regress.LawOptions{})},
 		{"law", law(regress.LawOptions{}), law(regress.LawOptions{})},
 		{"gaussian", func() (*regress.Regressor, error) {
-			return regress.FitGaussian(ctx, d, regress.GaussianOptions{Transform: regress.Log, Folds: -1, Starts: 1})
+			return regress.FitGaussian(ctx, d, regress.GaussianOptions{
+				Transform: regress.Log,
+				Folds:     -1,
+				Starts:    1,
+			})
 		}, func() (*regress.Regressor, error) {
-			return regress.FitGaussian(ctx, d, regress.GaussianOptions{Transform: regress.Log, Folds: -1, Starts: 1})
+			return regress.FitGaussian(ctx, d, regress.GaussianOptions{
+				Transform: regress.Log,
+				Folds:     -1,
+				Starts:    1,
+			})
 		}},
 	} {
 		r, p := compiled(t, c.fit)
@@ -109,7 +136,9 @@ func TestEncodeModel_LightGBMReadsEveryFamily(t *testing.T) {
 	}
 }
 
-func compiled(t *testing.T, fit func() (*regress.Regressor, error)) (*regress.Regressor, *regress.Predictor) {
+func compiled(
+	t *testing.T, fit func() (*regress.Regressor, error),
+) (*regress.Regressor, *regress.Predictor) {
 	t.Helper()
 	r, err := fit()
 	if err != nil {

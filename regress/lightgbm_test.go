@@ -23,7 +23,8 @@ func python(t *testing.T) string {
 		name = "python3"
 	}
 	if err := exec.Command(name, "testdata/lightgbm/predict.py").Run(); err != nil {
-		t.Skipf("LightGBM's Python package cannot be asked: %s: %v (COURIER_TEST_PYTHON may name a Python that has it)", name, err)
+		t.Skipf("LightGBM's Python package cannot be asked: %s: %v (COURIER_TEST_PYTHON may name a Python that has it)",
+			name, err)
 	}
 	return name
 }
@@ -41,22 +42,36 @@ func TestEncodeModel_IsReadByLightGBM(t *testing.T) {
 	}
 	fits := map[string]func() (*regress.Regressor, error){
 		"single feature": func() (*regress.Regressor, error) {
-			return regress.FitForest(context.Background(), single, regress.ForestOptions{Trees: 10, MaxDepth: 6, Bootstrap: true, Folds: -1})
+			return regress.FitForest(context.Background(), single, regress.ForestOptions{
+				Trees:     10,
+				MaxDepth:  6,
+				Bootstrap: true,
+				Folds:     -1,
+			})
 		},
 		"one leaf": func() (*regress.Regressor, error) {
-			return regress.FitBoosting(context.Background(), constant, regress.BoostingOptions{Trees: 10, Folds: -1})
+			return regress.FitBoosting(context.Background(), constant, regress.BoostingOptions{
+				Trees: 10,
+				Folds: -1,
+			})
 		},
 	}
-	for _, c := range []regress.Criterion{regress.Squared, regress.Absolute, regress.Huber, regress.Quantile} {
+	for _, c := range []regress.Criterion{
+		regress.Squared, regress.Absolute, regress.Huber, regress.Quantile,
+	} {
 		o := regress.BoostingOptions{Trees: 20, Leaves: 12, Criterion: c, Folds: -1}
 		if c == regress.Quantile {
 			o.Level = 0.9
 		}
-		fits["boosting "+string(c)] = func() (*regress.Regressor, error) { return regress.FitBoosting(context.Background(), bound, o) }
+		fits["boosting "+string(c)] = func() (*regress.Regressor, error) {
+			return regress.FitBoosting(context.Background(), bound, o)
+		}
 	}
 	for _, c := range []regress.Criterion{regress.Squared, regress.Absolute} {
 		o := regress.ForestOptions{Trees: 20, MaxDepth: 8, Criterion: c, Bootstrap: true, Folds: -1}
-		fits["forest "+string(c)] = func() (*regress.Regressor, error) { return regress.FitForest(context.Background(), bound, o) }
+		fits["forest "+string(c)] = func() (*regress.Regressor, error) {
+			return regress.FitForest(context.Background(), bound, o)
+		}
 	}
 	rows, text := bound.Len(), &strings.Builder{}
 	for i := range rows {
@@ -98,7 +113,8 @@ func TestEncodeModel_IsReadByLightGBM(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want, err := strconv.ParseFloat(line, 64); err != nil || math.Abs(got.Value-want) > 1e-12*math.Abs(want) {
+		if want, err := strconv.ParseFloat(line, 64); err != nil ||
+			math.Abs(got.Value-want) > 1e-12*math.Abs(want) {
 			t.Errorf("%s, row %d: Predict = %v, LightGBM says %s", name, k%rows, got.Value, line)
 		}
 	}

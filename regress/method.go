@@ -41,8 +41,23 @@ func methodsOf(family string, d *Dataset) []Method {
 		return []Method{LawMethod("law", LawOptions{})}
 	case FamilyLawTrees:
 		return []Method{
-			LawMethod("law + forest", LawOptions{Forest: &ForestOptions{Trees: 100, MaxDepth: 6, MinLeaf: 3, Bootstrap: true, Criterion: Squared}}),
-			LawMethod("law + boosting", LawOptions{Boosting: &BoostingOptions{Trees: 100, Leaves: 8, LearningRate: 0.05, Criterion: Squared}}),
+			LawMethod("law + forest", LawOptions{
+				Forest: &ForestOptions{
+					Trees:     100,
+					MaxDepth:  6,
+					MinLeaf:   3,
+					Bootstrap: true,
+					Criterion: Squared,
+				},
+			}),
+			LawMethod("law + boosting", LawOptions{
+				Boosting: &BoostingOptions{
+					Trees:        100,
+					Leaves:       8,
+					LearningRate: 0.05,
+					Criterion:    Squared,
+				},
+			}),
 		}
 	case FamilyGaussian:
 		if d.Len() > suitsGaussian {
@@ -58,7 +73,15 @@ const suitsGaussian = 500
 
 func forestMethods(d *Dataset) []Method {
 	if d.Len() > 20_000 {
-		return []Method{ForestMethod("forest squared, depth 12", ForestOptions{Trees: 60, MaxDepth: 12, MinLeaf: 5, Bootstrap: true, Criterion: Squared})}
+		return []Method{
+			ForestMethod("forest squared, depth 12", ForestOptions{
+				Trees:     60,
+				MaxDepth:  12,
+				MinLeaf:   5,
+				Bootstrap: true,
+				Criterion: Squared,
+			}),
+		}
 	}
 	var methods []Method
 	features := []int{0}
@@ -72,7 +95,13 @@ func forestMethods(d *Dataset) []Method {
 				if f > 0 {
 					name += fmt.Sprintf(", %d features", f)
 				}
-				methods = append(methods, ForestMethod(name, ForestOptions{Trees: 200, MaxDepth: depth, FeaturesPerSplit: f, Bootstrap: true, Criterion: criterion}))
+				methods = append(methods, ForestMethod(name, ForestOptions{
+					Trees:            200,
+					MaxDepth:         depth,
+					FeaturesPerSplit: f,
+					Bootstrap:        true,
+					Criterion:        criterion,
+				}))
 			}
 		}
 	}
@@ -87,7 +116,8 @@ func boostingMethods(d *Dataset) []Method {
 	}
 	for _, criterion := range []Criterion{Squared, Absolute} {
 		for _, n := range leaves {
-			methods = append(methods, BoostingMethod(fmt.Sprintf("boosting %s, %d leaves", criterion, n),
+			methods = append(methods, BoostingMethod(fmt.Sprintf("boosting %s, %d leaves",
+				criterion, n),
 				BoostingOptions{Trees: 300, Leaves: n, LearningRate: 0.08, Criterion: criterion}))
 		}
 	}
@@ -96,22 +126,30 @@ func boostingMethods(d *Dataset) []Method {
 
 // ForestMethod compares a forest with these settings.
 func ForestMethod(name string, o ForestOptions) Method {
-	return Method{name, FamilyForest, func(ctx context.Context, d *Dataset, f FitOptions) (*Regressor, error) {
-		o := o
-		o.Transform, o.Seed, o.Folds, o.Threads = f.Transform, f.Seed, f.Folds, f.Threads
-		o.MinExamples, o.MinSettings, o.Progress = f.MinExamples, f.MinSettings, f.Progress
-		return FitForest(ctx, d, o)
-	}}
+	return Method{
+		name,
+		FamilyForest,
+		func(ctx context.Context, d *Dataset, f FitOptions) (*Regressor, error) {
+			o := o
+			o.Transform, o.Seed, o.Folds, o.Threads = f.Transform, f.Seed, f.Folds, f.Threads
+			o.MinExamples, o.MinSettings, o.Progress = f.MinExamples, f.MinSettings, f.Progress
+			return FitForest(ctx, d, o)
+		},
+	}
 }
 
 // BoostingMethod compares boosting with these settings.
 func BoostingMethod(name string, o BoostingOptions) Method {
-	return Method{name, FamilyBoosting, func(ctx context.Context, d *Dataset, f FitOptions) (*Regressor, error) {
-		o := o
-		o.Transform, o.Seed, o.Folds, o.Threads = f.Transform, f.Seed, f.Folds, f.Threads
-		o.MinExamples, o.MinSettings, o.Progress = f.MinExamples, f.MinSettings, f.Progress
-		return FitBoosting(ctx, d, o)
-	}}
+	return Method{
+		name,
+		FamilyBoosting,
+		func(ctx context.Context, d *Dataset, f FitOptions) (*Regressor, error) {
+			o := o
+			o.Transform, o.Seed, o.Folds, o.Threads = f.Transform, f.Seed, f.Folds, f.Threads
+			o.MinExamples, o.MinSettings, o.Progress = f.MinExamples, f.MinSettings, f.Progress
+			return FitBoosting(ctx, d, o)
+		},
+	}
 }
 
 // LawMethod compares a law with these settings.
@@ -120,22 +158,30 @@ func LawMethod(name string, o LawOptions) Method {
 	if o.Forest != nil || o.Boosting != nil {
 		family = FamilyLawTrees
 	}
-	return Method{name, family, func(ctx context.Context, d *Dataset, f FitOptions) (*Regressor, error) {
-		o := o
-		o.Transform, o.Seed, o.Folds, o.Threads = f.Transform, f.Seed, f.Folds, f.Threads
-		o.MinExamples, o.MinSettings, o.Progress = f.MinExamples, f.MinSettings, f.Progress
-		return FitLaw(ctx, d, o)
-	}}
+	return Method{
+		name,
+		family,
+		func(ctx context.Context, d *Dataset, f FitOptions) (*Regressor, error) {
+			o := o
+			o.Transform, o.Seed, o.Folds, o.Threads = f.Transform, f.Seed, f.Folds, f.Threads
+			o.MinExamples, o.MinSettings, o.Progress = f.MinExamples, f.MinSettings, f.Progress
+			return FitLaw(ctx, d, o)
+		},
+	}
 }
 
 // GaussianMethod compares a Gaussian process with these settings.
 func GaussianMethod(name string, o GaussianOptions) Method {
-	return Method{name, FamilyGaussian, func(ctx context.Context, d *Dataset, f FitOptions) (*Regressor, error) {
-		o := o
-		o.Transform, o.Seed, o.Folds, o.Threads = f.Transform, f.Seed, f.Folds, f.Threads
-		o.MinExamples, o.MinSettings, o.Progress = f.MinExamples, f.MinSettings, f.Progress
-		return FitGaussian(ctx, d, o)
-	}}
+	return Method{
+		name,
+		FamilyGaussian,
+		func(ctx context.Context, d *Dataset, f FitOptions) (*Regressor, error) {
+			o := o
+			o.Transform, o.Seed, o.Folds, o.Threads = f.Transform, f.Seed, f.Folds, f.Threads
+			o.MinExamples, o.MinSettings, o.Progress = f.MinExamples, f.MinSettings, f.Progress
+			return FitGaussian(ctx, d, o)
+		},
+	}
 }
 
 // Baseline is a simple rule that every report shows and none is served. Fit
@@ -149,22 +195,26 @@ type Baseline struct {
 // target: with all interactions, or without any where these are too many for the
 // examples.
 func LinearBaseline() Baseline {
-	return Baseline{"linear model (ANOVA)", func(train *Dataset) (func(row []float64) float64, error) {
-		inputs, terms, err := linearTerms(train)
-		if err != nil || 2*len(terms) > train.Len() {
-			names := make([]string, len(train.Features))
-			for f, feature := range train.Features {
-				names[f] = feature.Name
+	return Baseline{
+		"linear model (ANOVA)",
+		func(train *Dataset) (func(row []float64) float64, error) {
+			inputs, terms, err := linearTerms(train)
+			if err != nil || 2*len(terms) > train.Len() {
+				names := make([]string, len(train.Features))
+				for f, feature := range train.Features {
+					names[f] = feature.Name
+				}
+				if inputs, terms, err = namedTerms(train, names); err != nil {
+					return nil, err
+				}
 			}
-			if inputs, terms, err = namedTerms(train, names); err != nil {
-				return nil, err
+			if len(inputs) > maxInputs {
+				return nil, fmt.Errorf("%w: a linear model of %d inputs, want at most %d",
+					ErrBadExamples, len(inputs), maxInputs)
 			}
-		}
-		if len(inputs) > maxInputs {
-			return nil, fmt.Errorf("%w: a linear model of %d inputs, want at most %d", ErrBadExamples, len(inputs), maxInputs)
-		}
-		return leastSquares(train, train.Target, inputs, terms, -1).predict, nil
-	}}
+			return leastSquares(train, train.Target, inputs, terms, -1).predict, nil
+		},
+	}
 }
 
 // NearestBaseline says that it will be as it was last time: the mean of what was

@@ -16,14 +16,18 @@ func TestOrder_IsThatOfComparing(t *testing.T) {
 		for kind, draw := range []func() float64{
 			func() float64 { return random.NormFloat64() * math.Exp(200*random.NormFloat64()) },
 			func() float64 { return float64(random.IntN(5) - 2) },
-			func() float64 { return []float64{0, math.Copysign(0, -1), -5e-324, math.MaxFloat64}[random.IntN(4)] },
+			func() float64 {
+				return []float64{0, math.Copysign(0, -1), -5e-324, math.MaxFloat64}[random.IntN(4)]
+			},
 			func() float64 { return 7 },
 		} {
 			want := make([]int32, n)
 			for i := range numbers {
 				numbers[i], want[i] = draw(), int32(i)
 			}
-			slices.SortStableFunc(want, func(a, b int32) int { return cmp.Compare(numbers[a], numbers[b]) })
+			slices.SortStableFunc(want, func(a, b int32) int {
+				return cmp.Compare(numbers[a], numbers[b])
+			})
 			if got := order(numbers); !slices.Equal(got, want) {
 				t.Errorf("kind %d, %d numbers: order is not that of comparing", kind, n)
 			}
@@ -41,7 +45,8 @@ func TestLadder_CountsTheCutsBelow(t *testing.T) {
 		}
 		slices.Sort(cuts)
 		l := newLadder(cuts)
-		for _, x := range append(slices.Clone(cuts), 0, math.Copysign(0, -1), random.NormFloat64(), -math.MaxFloat64, math.MaxFloat64) {
+		for _, x := range append(slices.Clone(cuts), 0, math.Copysign(0, -1), random.NormFloat64(),
+			-math.MaxFloat64, math.MaxFloat64) {
 			if want, _ := slices.BinarySearch(cuts, x); int(l.find(x)) != want {
 				t.Fatalf("find %g among %d cuts: got %d, want %d", x, len(cuts), l.find(x), want)
 			}

@@ -8,7 +8,8 @@ import "fmt"
 // wraps ErrBadExamples: the slices are empty or not equally long.
 func Paired(a, b []float64, group []int, seed uint64) (Estimate, error) {
 	if len(a) == 0 || len(a) != len(b) || group != nil && len(group) != len(a) {
-		return Estimate{}, fmt.Errorf("%w: losses of %d, %d and groups of %d examples", ErrBadExamples, len(a), len(b), len(group))
+		return Estimate{}, fmt.Errorf("%w: losses of %d, %d and groups of %d examples",
+			ErrBadExamples, len(a), len(b), len(group))
 	}
 	type sum struct{ difference, count float64 }
 	var sums []sum

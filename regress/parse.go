@@ -20,7 +20,8 @@ func Decode(model, manifest []byte) (*Regressor, error) {
 	p := &parser{text: string(model), manifest: m}
 	r, err := p.regressor()
 	if err != nil {
-		return nil, fmt.Errorf("decode regressor of %s: %w: line %d: %w", m.Target, ErrBadFile, p.line, err)
+		return nil, fmt.Errorf("decode regressor of %s: %w: line %d: %w", m.Target, ErrBadFile,
+			p.line, err)
 	}
 	return r, nil
 }
@@ -61,7 +62,8 @@ func (p *parser) trees(sizes []int) ([]tree, error) {
 			if err := part.tree(&trees[i], i); err != nil {
 				found[run] = fmt.Errorf("tree %d: %w", i, err)
 			} else if part.at-start != sizes[i] {
-				found[run] = fmt.Errorf("tree %d: tree_sizes says %d bytes, the tree has %d", i, sizes[i], part.at-start)
+				found[run] = fmt.Errorf("tree %d: tree_sizes says %d bytes, the tree has %d", i,
+					sizes[i], part.at-start)
 			}
 		}
 	})
@@ -136,7 +138,9 @@ func (p *parser) header(r *Regressor) ([]int, error) {
 	for i, sign := range p.manifest.signs() {
 		signs[i] = strconv.Itoa(sign)
 	}
-	if constraints := "monotone_constraints=" + strings.Join(signs, " "); strings.Trim(constraints[21:], "0 ") != "" {
+	if constraints := "monotone_constraints=" + strings.Join(signs, " "); strings.Trim(
+		constraints[21:], "0 ",
+	) != "" {
 		if err := p.expect(constraints); err != nil {
 			return nil, err
 		}
@@ -158,7 +162,8 @@ func (p *parser) objective() (average bool, err error) {
 		return false, err
 	}
 	if !slices.Contains(objectives, objective) {
-		return false, fmt.Errorf("objective %.60q, want one of %s", objective, strings.Join(objectives, ", "))
+		return false, fmt.Errorf("objective %.60q, want one of %s", objective,
+			strings.Join(objectives, ", "))
 	}
 	if average = p.peek("average_output\n"); average {
 		err = p.expect("average_output")
@@ -175,7 +180,8 @@ func (p *parser) sizes() ([]int, error) {
 	for entry := range strings.SplitSeq(value, " ") {
 		size, err := strconv.Atoi(entry)
 		if err != nil || size <= 0 || size > len(p.text) {
-			return nil, fmt.Errorf("tree_sizes: %.30q is no length in a file of %d bytes", entry, len(p.text))
+			return nil, fmt.Errorf("tree_sizes: %.30q is no length in a file of %d bytes", entry,
+				len(p.text))
 		}
 		sum += size
 		sizes = append(sizes, size)
@@ -187,7 +193,8 @@ func (p *parser) sizes() ([]int, error) {
 		return nil, err
 	}
 	if sum > len(p.text)-p.at {
-		return nil, fmt.Errorf("tree_sizes: %d bytes of trees, but %d bytes are left", sum, len(p.text)-p.at)
+		return nil, fmt.Errorf("tree_sizes: %d bytes of trees, but %d bytes are left", sum,
+			len(p.text)-p.at)
 	}
 	return sizes, nil
 }
@@ -242,7 +249,9 @@ func (p *parser) lists(t *tree) (err error) {
 			err = p.integers(name, n, low, high, set)
 		}
 	}
-	integers("split_feature", nodes, 0, len(p.manifest.Features)-1, func(i, f int) { t.nodes[i].feature = int32(f) })
+	integers("split_feature", nodes, 0, len(p.manifest.Features)-1, func(i, f int) {
+		t.nodes[i].feature = int32(f)
+	})
 	numbers("split_gain", nodes, func(i int, x float64) { t.nodes[i].gain = x })
 	numbers("threshold", nodes, func(i int, x float64) { t.nodes[i].threshold = x })
 	if err == nil {
@@ -330,7 +339,8 @@ func (p *parser) integers(name string, n, low, high int, set func(i, x int)) err
 		entry, rest, _ := strings.Cut(value, " ")
 		x, err := strconv.Atoi(entry)
 		if err != nil || x < low || x > high {
-			return fmt.Errorf("%s, entry %d: %.30q is no integer from %d to %d", name, i, entry, low, high)
+			return fmt.Errorf("%s, entry %d: %.30q is no integer from %d to %d", name, i, entry,
+				low, high)
 		}
 		set(i, x)
 		value = rest

@@ -56,7 +56,11 @@ type Prediction struct {
 }
 
 func newPredictor(m *Manifest) *Predictor {
-	p := &Predictor{manifest: m, features: m.features(), shared: newOffsets(&m.Calibration, m.Transform)}
+	p := &Predictor{
+		manifest: m,
+		features: m.features(),
+		shared:   newOffsets(&m.Calibration, m.Transform),
+	}
 	if m.Calibration.Levels != nil {
 		for i := range m.Calibration.Levels.Tables {
 			p.levels = append(p.levels, newOffsets(&m.Calibration.Levels.Tables[i], m.Transform))
@@ -65,8 +69,16 @@ func newPredictor(m *Manifest) *Predictor {
 	var widenings []widening
 	widenings, p.gauged = m.widenings()
 	for i, f := range m.Features {
-		k := known{min: f.Min, max: f.Max, measured: f.Measured, scarce: f.Scarce, widening: widenings[i]}
-		seen := slices.DeleteFunc(slices.Clone(f.Measured), func(x float64) bool { return slices.Contains(f.Scarce, x) })
+		k := known{
+			min:      f.Min,
+			max:      f.Max,
+			measured: f.Measured,
+			scarce:   f.Scarce,
+			widening: widenings[i],
+		}
+		seen := slices.DeleteFunc(slices.Clone(f.Measured), func(x float64) bool {
+			return slices.Contains(f.Scarce, x)
+		})
 		if f.Levels != nil {
 			k.levels = make([]bool, len(f.Levels))
 			for _, level := range f.Seen {
@@ -110,7 +122,8 @@ func (p *Predictor) Manifest() *Manifest { return p.manifest }
 // wraps ErrBadRow.
 func (p *Predictor) Predict(row []float64) (Prediction, error) {
 	if len(row) != len(p.known) {
-		return Prediction{}, fmt.Errorf("%w: %d values for %d features", ErrBadRow, len(row), len(p.known))
+		return Prediction{}, fmt.Errorf("%w: %d values for %d features", ErrBadRow, len(row),
+			len(p.known))
 	}
 	point := Prediction{}
 	for f := range p.known {
@@ -120,7 +133,8 @@ func (p *Predictor) Predict(row []float64) (Prediction, error) {
 		}
 		switch {
 		case !finite(x):
-			return Prediction{}, fmt.Errorf("%w: feature %s is %g", ErrBadRow, p.features[f].Name, x)
+			return Prediction{}, fmt.Errorf("%w: feature %s is %g", ErrBadRow, p.features[f].Name,
+				x)
 		case x < k.min || x > k.max || k.levels != nil || slices.Contains(k.scarce, x):
 			beyond := k.distance(x)
 			point.Distance += beyond
@@ -155,7 +169,8 @@ func (k *known) distance(x float64) float64 {
 	}
 	ranges := beyond / (k.max/2 - k.min/2)
 	if k.min > 0 && x < k.min { // above the largest, plain ranges are farther
-		ranges = max(ranges, math.Log(k.min/max(x, math.SmallestNonzeroFloat64))/math.Log(k.max/k.min))
+		ranges = max(ranges,
+			math.Log(k.min/max(x, math.SmallestNonzeroFloat64))/math.Log(k.max/k.min))
 	}
 	return min(max(ranges, math.SmallestNonzeroFloat64), 1e6)
 }

@@ -46,12 +46,14 @@ func TestPredict_MarksExtrapolation(t *testing.T) {
 		{"no level at all", []float64{64, 1, 1, 0.5, 1}, 1, false},
 	} {
 		got, err := p.Predict(c.row)
-		if err != nil || got.Extrapolated != (c.distance > 0) || math.Abs(got.Distance-c.distance) > 1e-12 {
+		if err != nil || got.Extrapolated != (c.distance > 0) ||
+			math.Abs(got.Distance-c.distance) > 1e-12 {
 			t.Errorf("%s: Predict = %+v, %v, want distance %g", c.name, got, err, c.distance)
 		}
 		bound, promised := p.UpperBound(got, 0.9)
 		within, _ := p.UpperBound(regress.Prediction{Value: got.Value}, 0.9)
-		if promised == got.Extrapolated || got.Between != c.between || (bound > within) != (got.Extrapolated || got.Between) {
+		if promised == got.Extrapolated || got.Between != c.between ||
+			(bound > within) != (got.Extrapolated || got.Between) {
 			t.Errorf("%s: bound %g (%v), without distance %g", c.name, bound, promised, within)
 		}
 		if _, promised := p.Probability(got, 100); promised == got.Extrapolated {
@@ -79,7 +81,8 @@ func TestUpperBound_AgreesWithProbability(t *testing.T) {
 			for level := 0.005; level < 1; level += 0.005 {
 				bound, ok := p.UpperBound(point, level)
 				if want := math.Ceil((n+1)*level-1e-9) <= n; ok != want {
-					t.Errorf("UpperBound(%g) of %g residuals: promised %v, want %v", level, n, ok, want)
+					t.Errorf("UpperBound(%g) of %g residuals: promised %v, want %v", level, n, ok,
+						want)
 				}
 				if !ok {
 					continue
@@ -102,8 +105,11 @@ func TestUpperBound_AgreesWithProbability(t *testing.T) {
 
 func TestUpperBound_RefusesLevels(t *testing.T) {
 	_, p := forest(t, paperLike(96, 1), small())
-	for _, level := range []float64{0, 1, -1, 2, math.NaN(), 0.995} { // 0.995 of 97 is beyond the 96th residual
-		if bound, ok := p.UpperBound(regress.Prediction{Value: 10}, level); ok || !math.IsInf(bound, 1) {
+	for _, level := range []float64{
+		0, 1, -1, 2, math.NaN(), 0.995,
+	} { // 0.995 of 97 is beyond the 96th residual
+		if bound, ok := p.UpperBound(regress.Prediction{Value: 10}, level); ok ||
+			!math.IsInf(bound, 1) {
 			t.Errorf("UpperBound(%g) = %g, %v, want none", level, bound, ok)
 		}
 	}

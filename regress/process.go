@@ -25,7 +25,8 @@ type process struct {
 func newProcess(d *Dataset, y []float64) (*process, error) {
 	p := &process{inputs: mainInputs(d), center: mean(y), size: deviation(y)}
 	if len(p.inputs) > maxInputs {
-		return nil, fmt.Errorf("%w: a Gaussian process of %d inputs, want at most %d", ErrBadSettings, len(p.inputs), maxInputs)
+		return nil, fmt.Errorf("%w: a Gaussian process of %d inputs, want at most %d",
+			ErrBadSettings, len(p.inputs), maxInputs)
 	}
 	if p.size == 0 {
 		p.size = 1
@@ -78,7 +79,8 @@ func (p *process) sample(n int) *process {
 	order = order[:n]
 	slices.Sort(order)
 	for _, i := range order {
-		s.points, s.trendPoints = append(s.points, p.points[i]), append(s.trendPoints, p.trendPoints[i])
+		s.points, s.trendPoints = append(s.points, p.points[i]), append(s.trendPoints,
+			p.trendPoints[i])
 		s.y, s.noise = append(s.y, p.y[i]), append(s.noise, p.noise[i])
 	}
 	return &s
@@ -205,8 +207,14 @@ func (p *process) search(ctx context.Context, count int) ([]float64, error) {
 		}
 		// It ends with an error where steps become too small to help: the best
 		// point is as good as it gets.
-		result, err := optimize.Minimize(problem, theta, &optimize.Settings{GradientThreshold: 1e-4, MajorIterations: 100,
-			Converger: &optimize.FunctionConverge{Absolute: 1e-4, Iterations: 4}}, &optimize.LBFGS{})
+		result, err := optimize.Minimize(problem, theta, &optimize.Settings{
+			GradientThreshold: 1e-4,
+			MajorIterations:   100,
+			Converger: &optimize.FunctionConverge{
+				Absolute:   1e-4,
+				Iterations: 4,
+			},
+		}, &optimize.LBFGS{})
 		if result == nil {
 			return nil, fmt.Errorf("search hyperparameters: %w", err)
 		}
@@ -243,7 +251,9 @@ func (p *process) parts(steps []wrongStep) [][]summand {
 		all = append(all, []summand{{1, p.points[i], p.trendPoints[i]}})
 	}
 	for _, s := range steps {
-		all = append(all, []summand{{1, scaled(p.inputs, s.to), scaled(p.trend, s.to)}, {-1, scaled(p.inputs, s.from), scaled(p.trend, s.from)}})
+		all = append(all, []summand{{1, scaled(p.inputs, s.to), scaled(p.trend, s.to)}, {
+			-1, scaled(p.inputs, s.from), scaled(p.trend, s.from),
+		}})
 	}
 	return all
 }
@@ -258,7 +268,10 @@ func (p *process) between(a, b []summand, theta []float64) float64 {
 				z := (x.point[k] - y.point[k]) * math.Exp(-theta[k])
 				far += z * z
 			}
-			sum += x.sign * y.sign * (math.Exp(2*theta[len(p.inputs)]-far/2) + trendPrior*trendPrior*(1+dot(x.trend, y.trend)))
+			sum += x.sign * y.sign * (math.Exp(2*theta[len(p.inputs)]-far/2) +
+				trendPrior*trendPrior*(1+dot(
+					x.trend, y.trend,
+				)))
 		}
 	}
 	return sum
@@ -271,7 +284,11 @@ func (p *process) posterior(theta []float64, steps []wrongStep) *Gaussian {
 	parts := p.parts(steps)
 	alpha := p.solve(theta, parts)
 	d := len(p.inputs)
-	g := &Gaussian{Inputs: p.inputs, Amplitude: math.Exp(theta[d]) * p.size, Noise: math.Exp(theta[d+1]) * p.size}
+	g := &Gaussian{
+		Inputs:    p.inputs,
+		Amplitude: math.Exp(theta[d]) * p.size,
+		Noise:     math.Exp(theta[d+1]) * p.size,
+	}
 	for i := range d {
 		g.Lengths = append(g.Lengths, math.Exp(theta[i]))
 	}

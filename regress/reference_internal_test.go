@@ -40,7 +40,9 @@ func (r *reference) grow(rows []int, depth int, s stream) {
 	r.grow(right, depth+1, s.split(2))
 }
 
-func (r *reference) best(rows []int, loss float64, s stream) (feature int, threshold float64, found bool) {
+func (r *reference) best(
+	rows []int, loss float64, s stream,
+) (feature int, threshold float64, found bool) {
 	order := make([]int, len(r.d.Columns))
 	for f := range order {
 		order[f] = f
@@ -160,7 +162,9 @@ func randomDataset(random *rand.Rand, rows int) *Dataset {
 	weights := random.IntN(3)
 	for range rows {
 		d.Target = append(d.Target, math.Round(random.NormFloat64()*40)/4)
-		d.Weight = append(d.Weight, []float64{1, float64(1 + random.IntN(3)), float64(1+random.IntN(9)) / 4}[weights])
+		d.Weight = append(d.Weight, []float64{
+			1, float64(1 + random.IntN(3)), float64(1+random.IntN(9)) / 4,
+		}[weights])
 	}
 	return d
 }
@@ -169,8 +173,13 @@ func TestTree_EqualsBruteForce(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for i := range 150 {
 		d := randomDataset(random, 2+random.IntN(59)).canonical()
-		o := ForestOptions{Trees: 1, MaxDepth: 1 + random.IntN(6), MinLeaf: 1 + random.IntN(3), Seed: uint64(i),
-			Criterion: []Criterion{Absolute, Squared}[i%2]}
+		o := ForestOptions{
+			Trees:     1,
+			MaxDepth:  1 + random.IntN(6),
+			MinLeaf:   1 + random.IntN(3),
+			Seed:      uint64(i),
+			Criterion: []Criterion{Absolute, Squared}[i%2],
+		}
 		o, err := o.resolve(len(d.Features))
 		if err != nil {
 			t.Fatal(err)
@@ -184,7 +193,8 @@ func TestTree_EqualsBruteForce(t *testing.T) {
 		}
 		r.grow(all, 0, stream(o.Seed).split(0).split(1))
 		if diff := cmp.Diff(r.text, describeTree(&got, 0, 0)); diff != "" {
-			t.Fatalf("case %d, %+v, %d rows: tree differs from brute force (-want +got):\n%s", i, o, d.Len(), diff)
+			t.Fatalf("case %d, %+v, %d rows: tree differs from brute force (-want +got):\n%s", i,
+				o, d.Len(), diff)
 		}
 	}
 }
@@ -193,7 +203,12 @@ func TestTree_PredictsEachExampleByItsLeaf(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for i := range 50 {
 		d := randomDataset(random, 60).canonical()
-		o, _ := ForestOptions{Trees: 3, MaxDepth: 64, Bootstrap: true, Seed: uint64(i)}.resolve(len(d.Features))
+		o, _ := ForestOptions{
+			Trees:     3,
+			MaxDepth:  64,
+			Bootstrap: true,
+			Seed:      uint64(i),
+		}.resolve(len(d.Features))
 		trees, err := growForest(context.Background(), d, o, newProgress(nil, 0))
 		if err != nil {
 			t.Fatal(err)
@@ -222,12 +237,18 @@ func TestTree_DuplicateCountsAsWeightTwo(t *testing.T) {
 		for k := range 20 {
 			d.Weight[k] *= 2
 		}
-		o, _ := ForestOptions{Trees: 1, MaxDepth: 5, Seed: uint64(i), Criterion: []Criterion{Absolute, Squared}[i%2]}.resolve(len(d.Features))
+		o, _ := ForestOptions{
+			Trees:     1,
+			MaxDepth:  5,
+			Seed:      uint64(i),
+			Criterion: []Criterion{Absolute, Squared}[i%2],
+		}.resolve(len(d.Features))
 		a := newGrowth(d.canonical(), o).newGrower().tree(0)
 		b := newGrowth(double.canonical(), o).newGrower().tree(0)
 		for k := range min(len(a.nodes), len(b.nodes)) {
 			a.nodes[k].count, b.nodes[k].count = 0, 0
-			if math.Abs(a.nodes[k].gain-b.nodes[k].gain) < 1e-9 && math.Abs(a.nodes[k].value-b.nodes[k].value) < 1e-9 {
+			if math.Abs(a.nodes[k].gain-b.nodes[k].gain) < 1e-9 &&
+				math.Abs(a.nodes[k].value-b.nodes[k].value) < 1e-9 {
 				b.nodes[k].gain, b.nodes[k].value = a.nodes[k].gain, a.nodes[k].value
 			}
 		}
@@ -250,7 +271,13 @@ func countTo(n int) func(yield func(int) bool) {
 func TestForest_PrefixAndCutEqualTraining(t *testing.T) {
 	d := randomDataset(rand.New(rand.NewPCG(9, 10)), 60).canonical()
 	fit := func(trees, depth int) []tree {
-		o, _ := ForestOptions{Trees: trees, MaxDepth: depth, FeaturesPerSplit: 1, Bootstrap: true, Seed: 5}.resolve(len(d.Features))
+		o, _ := ForestOptions{
+			Trees:            trees,
+			MaxDepth:         depth,
+			FeaturesPerSplit: 1,
+			Bootstrap:        true,
+			Seed:             5,
+		}.resolve(len(d.Features))
 		grown, err := growForest(context.Background(), d, o, newProgress(nil, 0))
 		if err != nil {
 			t.Fatal(err)
@@ -327,7 +354,8 @@ func TestAbsoluteSearch_ScanEqualsWalk(t *testing.T) {
 			r := &reference{d: d, o: o}
 			for side, median := range []float64{best[1].below, best[1].above} {
 				if want, _ := r.fit(sides[side]); math.Abs(median+g.center-want) > 1e-9 {
-					t.Fatalf("case %d: side %d has median %g, want %g", i, side, median+g.center, want)
+					t.Fatalf("case %d: side %d has median %g, want %g", i, side, median+g.center,
+						want)
 				}
 			}
 		}

@@ -108,7 +108,8 @@ func (c *comparison) judge(e *entry) Judged {
 		a, _, r, p := whole.scores()
 		cover := Cover(c.d.Target, points, bounds, c.o.Confidence)
 		mse, r2, mape = append(mse, a), append(r2, r), append(mape, p)
-		pinball, coverage, width = append(pinball, c.loss(points, bounds)), append(coverage, cover.Ratio.Value), append(width, cover.Width.Value)
+		pinball, coverage, width = append(pinball, c.loss(points, bounds)), append(coverage,
+			cover.Ratio.Value), append(width, cover.Width.Value)
 		j.Refused += float64(cover.Refused) / float64(len(points)) / float64(len(e.trials))
 	}
 	j.Pinball, j.MSE, j.R2, j.MAPE = spread(pinball), spread(mse), spread(r2), spread(mape)
@@ -133,7 +134,8 @@ func (c *comparison) bounds(e *entry, shuffle int) (points, bounds []float64) {
 		points[i] = e.transform.invert(p)
 	}
 	m := Manifest{Transform: e.transform}
-	return points, m.heldOutBounds(c.d, c.residuals(e, shuffle), points, c.folds[shuffle], c.o.Confidence)
+	return points, m.heldOutBounds(c.d, c.residuals(e, shuffle), points, c.folds[shuffle],
+		c.o.Confidence)
 }
 
 // residuals are what an entry missed in a shuffle, in the unit of the fit.
@@ -164,7 +166,12 @@ const mostHeldOut = 5000
 func (c *comparison) heldOut(report *Report, best *entry) {
 	points, bounds := c.bounds(best, 0)
 	for i := range min(len(points), mostHeldOut) {
-		h := HeldOut{Row: c.d.Row(i, nil), Truth: c.d.Target[i], Predicted: points[i], Group: c.d.Group[i]}
+		h := HeldOut{
+			Row:       c.d.Row(i, nil),
+			Truth:     c.d.Target[i],
+			Predicted: points[i],
+			Group:     c.d.Group[i],
+		}
 		if finite(bounds[i]) {
 			h.Bound = bounds[i]
 		}
@@ -177,12 +184,16 @@ func (c *comparison) heldOut(report *Report, best *entry) {
 				points, bounds := c.bounds(best, s)
 				for i, x := range c.d.Columns[f] {
 					if x == float64(level) {
-						truth, predicted, bound = append(truth, c.d.Target[i]), append(predicted, points[i]), append(bound, bounds[i])
+						truth, predicted, bound = append(truth, c.d.Target[i]), append(predicted,
+							points[i]), append(bound, bounds[i])
 					}
 				}
 			}
 			if len(truth) > 0 {
-				report.Groups = append(report.Groups, GroupCoverage{feature.Name, name, Cover(truth, predicted, bound, c.o.Confidence).averaged(len(c.folds))})
+				report.Groups = append(report.Groups, GroupCoverage{
+					feature.Name, name,
+					Cover(truth, predicted, bound, c.o.Confidence).averaged(len(c.folds)),
+				})
 			}
 		}
 	}
@@ -219,7 +230,8 @@ func (c *comparison) checkMethod(ctx context.Context, report *Report, e *entry) 
 	var trials []*levelTrial
 	for f, feature := range c.d.Features {
 		levels := slices.Compact(slices.Sorted(slices.Values(c.d.Columns[f])))
-		if feature.Alone || len(levels) < 3 && feature.Levels == nil || len(levels) < 2 || len(levels) > 12 {
+		if feature.Alone || len(levels) < 3 && feature.Levels == nil || len(levels) < 2 ||
+			len(levels) > 12 {
 			continue
 		}
 		for k := range levels {
@@ -251,9 +263,20 @@ type levelTrial struct {
 
 // withoutLevel fits without a level; the offset of the bound is that of the first
 // shuffle.
-func (c *comparison) withoutLevel(ctx context.Context, e *entry, f int, levels []float64, k int) (*levelTrial, error) {
+func (c *comparison) withoutLevel(
+	ctx context.Context, e *entry, f int, levels []float64, k int,
+) (*levelTrial, error) {
 	feature, out := c.d.Features[f], c.d.levelCase(f, levels, k)
-	t := &levelTrial{LevelCheck: LevelCheck{Method: e.method.Name, Feature: feature.Name, Level: fmt.Sprint(out.level), Count: len(out.left), Covered: -1}, left: out.left}
+	t := &levelTrial{
+		LevelCheck: LevelCheck{
+			Method:  e.method.Name,
+			Feature: feature.Name,
+			Level:   fmt.Sprint(out.level),
+			Count:   len(out.left),
+			Covered: -1,
+		},
+		left: out.left,
+	}
 	if feature.Levels != nil {
 		t.Level = feature.Levels[int(out.level)]
 	}
@@ -274,7 +297,8 @@ func (c *comparison) withoutLevel(ctx context.Context, e *entry, f int, levels [
 func (c *comparison) checkLevel(t *levelTrial, trials []*levelTrial) error {
 	m := &t.regressor.Manifest
 	for _, other := range trials {
-		if other != t && other.missed != nil && slices.Contains(m.Features[other.missed.Feature].Measured, other.missed.Level) {
+		if other != t && other.missed != nil &&
+			slices.Contains(m.Features[other.missed.Feature].Measured, other.missed.Level) {
 			m.LeftOut = append(m.LeftOut, *other.missed)
 		}
 	}

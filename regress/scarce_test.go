@@ -35,22 +35,31 @@ func TestPredict_PromisesNothingForAScarceValue(t *testing.T) {
 			}
 			scarce := row[c.feature] == c.scarce
 			if got.Value != was.Value || got.Extrapolated != scarce {
-				t.Fatalf("%s: %v is predicted %+v, want %+v and scarce %v", c.name, row, got, was, scarce)
+				t.Fatalf("%s: %v is predicted %+v, want %+v and scarce %v", c.name, row, got, was,
+					scarce)
 			}
 			bound, promised := p.UpperBound(got, 0.9)
-			if plain := mustBound(t, before, was, 0.9); promised == scarce || scarce != (bound > plain) {
-				t.Fatalf("%s: the bound of %v is %g, promised %v, without scarce values %g", c.name, row, bound, promised, plain)
+			if plain := mustBound(t, before, was, 0.9); promised == scarce ||
+				scarce != (bound > plain) {
+				t.Fatalf("%s: the bound of %v is %g, promised %v, without scarce values %g",
+					c.name, row, bound, promised, plain)
 			}
 			if wider, _ := p.Widening(got); scarce && wider < r.Manifest.Spread*(1-1e-9) {
-				t.Fatalf("%s: wider by %g, want the spread %g at least", c.name, wider, r.Manifest.Spread)
+				t.Fatalf("%s: wider by %g, want the spread %g at least", c.name, wider,
+					r.Manifest.Spread)
 			}
 		}
 	}
 	d := paperLike(96, 1)
-	for _, bad := range []regress.Feature{{Name: "batch_size", Scarce: []float64{math.NaN()}}, {Name: "batch_size", Levels: []string{"x"}, Scarce: []float64{1}}} {
+	for _, bad := range []regress.Feature{{Name: "batch_size", Scarce: []float64{math.NaN()}}, {
+		Name:   "batch_size",
+		Levels: []string{"x"},
+		Scarce: []float64{1},
+	}} {
 		d.Features = slices.Clone(d.Features)
 		d.Features[0] = bad
-		if err := d.Validate(); !errors.Is(err, regress.ErrBadExamples) || !strings.Contains(err.Error(), "scarce") {
+		if err := d.Validate(); !errors.Is(err, regress.ErrBadExamples) ||
+			!strings.Contains(err.Error(), "scarce") {
 			t.Errorf("%+v: %v, want an error that names the scarce value", bad, err)
 		}
 	}
@@ -79,6 +88,7 @@ func TestFitLaw_HasNoProductsWithWhatActsAlone(t *testing.T) {
 		}
 	}
 	if alone[2] != 1 || alone[3] != 1 || products == 0 {
-		t.Errorf("%v terms of the features that act alone, %d products; want one of each, and products of the others", alone, products)
+		t.Errorf("%v terms of the features that act alone, %d products; want one of each, and products of the others",
+			alone, products)
 	}
 }

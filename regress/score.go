@@ -138,7 +138,14 @@ func errorSums(truth, predicted []float64, group []int) []moments {
 			sums = append(sums, moments{})
 		}
 		e := y - predicted[i]
-		sums[n].add(moments{n: 1, y: y - center, y2: (y - center) * (y - center), e2: e * e, e: math.Abs(e), ape: ape(y, e)})
+		sums[n].add(moments{
+			n:   1,
+			y:   y - center,
+			y2:  (y - center) * (y - center),
+			e2:  e * e,
+			e:   math.Abs(e),
+			ape: ape(y, e),
+		})
 	}
 	return sums
 }
@@ -214,7 +221,8 @@ func Cover(truth, predicted, bound []float64, level float64) Coverage {
 		if truth[i] <= b {
 			held++
 		}
-		kept, bounds, width = append(kept, truth[i]), append(bounds, b), append(width, b/predicted[i])
+		kept, bounds, width = append(kept, truth[i]), append(bounds, b), append(width,
+			b/predicted[i])
 	}
 	c.Examples = len(kept)
 	unknown := math.NaN()

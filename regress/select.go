@@ -51,17 +51,20 @@ func (o SelectOptions) resolve(d *Dataset) (SelectOptions, shared, error) {
 		}
 	}
 	if !(o.Confidence > 0 && o.Confidence < 1) {
-		return o, s, fmt.Errorf("%w: confidence is %g, want a number between 0 and 1", ErrBadSettings, o.Confidence)
+		return o, s, fmt.Errorf("%w: confidence is %g, want a number between 0 and 1",
+			ErrBadSettings, o.Confidence)
 	}
 	if o.Folds < 2 || o.Shuffles < 1 || o.Shuffles > 1000 {
-		return o, s, fmt.Errorf("%w: %d folds and %d shuffles, want at least 2 and 1 to 1000", ErrBadSettings, o.Folds, o.Shuffles)
+		return o, s, fmt.Errorf("%w: %d folds and %d shuffles, want at least 2 and 1 to 1000",
+			ErrBadSettings, o.Folds, o.Shuffles)
 	}
 	if o.Families == nil {
 		o.Families = Families()
 	}
 	for _, f := range o.Families {
 		if !slices.Contains(Families(), f) {
-			return o, s, fmt.Errorf("%w: family is %q, want one of %q", ErrBadSettings, f, Families())
+			return o, s, fmt.Errorf("%w: family is %q, want one of %q", ErrBadSettings, f,
+				Families())
 		}
 	}
 	return o, s, nil
@@ -202,7 +205,9 @@ func (c *comparison) try(ctx context.Context, e *entry, shuffle int) trial {
 		}
 		return r.raw(), nil
 	})
-	if i := slices.IndexFunc(predicted, func(y float64) bool { return !finite(y) }); err == nil && i >= 0 {
+	if i := slices.IndexFunc(predicted, func(y float64) bool {
+		return !finite(y)
+	}); err == nil && i >= 0 {
 		err = fmt.Errorf("predicts %g", predicted[i])
 	}
 	return trial{predicted, err}
@@ -210,13 +215,28 @@ func (c *comparison) try(ctx context.Context, e *entry, shuffle int) trial {
 
 // quick are the options of a fit without calibration.
 func (c *comparison) quick() FitOptions {
-	return FitOptions{Transform: c.o.Transform, Seed: c.o.Seed, Folds: -1, MinExamples: 1, MinSettings: 1, Threads: 1}
+	return FitOptions{
+		Transform:   c.o.Transform,
+		Seed:        c.o.Seed,
+		Folds:       -1,
+		MinExamples: 1,
+		MinSettings: 1,
+		Threads:     1,
+	}
 }
 
 // finish fits the best method on everything and writes the report.
 func (c *comparison) finish(ctx context.Context) (*Regressor, Report, error) {
-	report := Report{Target: c.d.TargetName, Unit: c.d.TargetUnit, Examples: c.d.Len(), Settings: c.d.Settings(), Confidence: c.o.Confidence,
-		Transform: c.o.Transform, Folds: foldCount(c.folds[0]), Shuffles: c.o.Shuffles}
+	report := Report{
+		Target:     c.d.TargetName,
+		Unit:       c.d.TargetUnit,
+		Examples:   c.d.Len(),
+		Settings:   c.d.Settings(),
+		Confidence: c.o.Confidence,
+		Transform:  c.o.Transform,
+		Folds:      foldCount(c.folds[0]),
+		Shuffles:   c.o.Shuffles,
+	}
 	judged := make(map[*entry]Judged)
 	var failures []error
 	for _, e := range c.entries {
@@ -242,8 +262,15 @@ func (c *comparison) finish(ctx context.Context) (*Regressor, Report, error) {
 	}
 	best = c.evener(best, judged, missesBetween(report.Levels))
 	report.Winner = best.method.Name
-	r, err := best.method.Fit(ctx, c.d, FitOptions{Transform: c.o.Transform, Seed: c.o.Seed, Folds: c.o.Folds,
-		MinExamples: c.o.MinExamples, MinSettings: c.o.MinSettings, Threads: min(c.o.Threads, runtime.GOMAXPROCS(0))})
+	r, err := best.method.Fit(ctx, c.d, FitOptions{
+		Transform:   c.o.Transform,
+		Seed:        c.o.Seed,
+		Folds:       c.o.Folds,
+		MinExamples: c.o.MinExamples,
+		MinSettings: c.o.MinSettings,
+		Threads: min(c.o.Threads,
+			runtime.GOMAXPROCS(0)),
+	})
 	if err != nil {
 		return nil, report, err
 	}
@@ -273,7 +300,8 @@ func (c *comparison) best(judged map[*entry]Judged) *entry {
 		if !ok || j.Pinball.Value > least*(1+tie) {
 			continue
 		}
-		if best == nil || rank(e) < rank(best) || rank(e) == rank(best) && j.Pinball.Value < judged[best].Pinball.Value {
+		if best == nil || rank(e) < rank(best) || rank(e) == rank(best) &&
+			j.Pinball.Value < judged[best].Pinball.Value {
 			best = e
 		}
 	}
@@ -288,7 +316,9 @@ const evenBetter = 0.25
 
 // evener returns the best entry, or one that is clearly better where a level was
 // left out.
-func (c *comparison) evener(best *entry, judged map[*entry]Judged, misses map[string]float64) *entry {
+func (c *comparison) evener(
+	best *entry, judged map[*entry]Judged, misses map[string]float64,
+) *entry {
 	most, known := misses[best.method.Name]
 	if !known {
 		return best

@@ -20,17 +20,25 @@ import (
 func TestSelect_MeetsTheBarsOnTheRecoveredRuns(t *testing.T) {
 	skipUnderRace(t)
 	d := recovered(t)
-	_, all, err := regress.Select(context.Background(), d, regress.SelectOptions{Confidence: 0.9, Shuffles: 2})
+	_, all, err := regress.Select(context.Background(), d, regress.SelectOptions{
+		Confidence: 0.9,
+		Shuffles:   2,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if all.Candidates[0].Family != regress.FamilyGaussian || all.Winner != all.Candidates[0].Name {
-		t.Errorf("winner %s, first candidate %s of family %s, want a Gaussian process", all.Winner, all.Candidates[0].Name, all.Candidates[0].Family)
+		t.Errorf("winner %s, first candidate %s of family %s, want a Gaussian process", all.Winner,
+			all.Candidates[0].Name, all.Candidates[0].Family)
 	}
 	if len(all.Baselines) != 2 || all.Baselines[0].MSE.Value < all.Candidates[0].MSE.Value {
 		t.Errorf("baselines %+v beat the winner, or are missing", all.Baselines)
 	}
-	r, report, err := regress.Select(context.Background(), d, regress.SelectOptions{Families: []string{all.Candidates[0].Family}, Confidence: 0.9, Shuffles: 20})
+	r, report, err := regress.Select(context.Background(), d, regress.SelectOptions{
+		Families:   []string{all.Candidates[0].Family},
+		Confidence: 0.9,
+		Shuffles:   20,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +46,8 @@ func TestSelect_MeetsTheBarsOnTheRecoveredRuns(t *testing.T) {
 	t.Logf("MSE %.0f (%.0f to %.0f), R2 %.4f (%.4f to %.4f), MAPE %.2f %% (%.2f to %.2f), coverage %.3f", j.MSE.Value, j.MSE.Low, j.MSE.High,
 		j.R2.Value, j.R2.Low, j.R2.High, 100*j.MAPE.Value, 100*j.MAPE.Low, 100*j.MAPE.High, j.Coverage.Value)
 	if j.MSE.Value > 520 || j.R2.Value < 0.985 || j.MAPE.Value > 0.048 {
-		t.Errorf("MSE %.0f, R2 %.4f, MAPE %.4f, want at most 520, at least 0.985, at most 0.048", j.MSE.Value, j.R2.Value, j.MAPE.Value)
+		t.Errorf("MSE %.0f, R2 %.4f, MAPE %.4f, want at most 520, at least 0.985, at most 0.048",
+			j.MSE.Value, j.R2.Value, j.MAPE.Value)
 	}
 	// A level between others that was never measured is predicted within 10 %.
 	for _, l := range report.Levels {
@@ -49,7 +58,8 @@ func TestSelect_MeetsTheBarsOnTheRecoveredRuns(t *testing.T) {
 	// Twenty shuffles of 38 runs are not 760 runs.
 	for _, g := range report.Groups {
 		if c := g.Coverage; c.Examples != 38 && c.Examples != 39 || c.Ratio.High-c.Ratio.Low < 0.1 {
-			t.Errorf("network %s: %d examples, %.3f (%.3f to %.3f), want the interval of 38", g.Level, c.Examples, c.Ratio.Value, c.Ratio.Low, c.Ratio.High)
+			t.Errorf("network %s: %d examples, %.3f (%.3f to %.3f), want the interval of 38",
+				g.Level, c.Examples, c.Ratio.Value, c.Ratio.Low, c.Ratio.High)
 		}
 	}
 	if r.Manifest.Scores == nil || len(report.HeldOut) != 77 {
@@ -79,7 +89,11 @@ func TestSelect_MeetsTheBarsOnWhatItDidNotChooseBy(t *testing.T) {
 	var mse, r2, mape []float64
 	for shuffle := range shuffles {
 		predicted, err := regress.OutOfFold(d, regress.Folds(d.Group, 5, shuffle), func(train *regress.Dataset) (func(row []float64) float64, error) {
-			r, report, err := regress.Select(context.Background(), train, regress.SelectOptions{Confidence: 0.9, Shuffles: 1, Seed: shuffle})
+			r, report, err := regress.Select(context.Background(), train, regress.SelectOptions{
+				Confidence: 0.9,
+				Shuffles:   1,
+				Seed:       shuffle,
+			})
 			if err != nil {
 				return nil, err
 			}
@@ -106,7 +120,8 @@ func TestSelect_MeetsTheBarsOnWhatItDidNotChooseBy(t *testing.T) {
 	t.Logf("median of %d shuffles: MSE %.0f (%.0f to %.0f), R2 %.4f (%.4f to %.4f), MAPE %.2f %% (%.2f to %.2f); chosen: %v", n, mse[n/2], mse[0], mse[n-1],
 		r2[n/2], r2[0], r2[n-1], 100*mape[n/2], 100*mape[0], 100*mape[n-1], winners)
 	if mse[n/2] > 520 || r2[n/2] < 0.985 || mape[n/2] > 0.048 {
-		t.Errorf("MSE %.0f, R2 %.4f, MAPE %.4f, want at most 520, at least 0.985, at most 0.048", mse[n/2], r2[n/2], mape[n/2])
+		t.Errorf("MSE %.0f, R2 %.4f, MAPE %.4f, want at most 520, at least 0.985, at most 0.048",
+			mse[n/2], r2[n/2], mape[n/2])
 	}
 }
 
@@ -118,7 +133,11 @@ func TestFitGaussian_SignsCostNothingOnTheRecoveredRuns(t *testing.T) {
 	d.Features, d.Columns = d.Features[:4], d.Columns[:4] // without processes it has to be told
 	var mse []float64
 	for seed := range uint64(3) {
-		r, err := regress.FitGaussian(context.Background(), d, regress.GaussianOptions{Transform: regress.Log, Seed: seed, Starts: 1})
+		r, err := regress.FitGaussian(context.Background(), d, regress.GaussianOptions{
+			Transform: regress.Log,
+			Seed:      seed,
+			Starts:    1,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,8 +156,11 @@ func TestSelect_RepeatsItself(t *testing.T) {
 		if threads == 2 {
 			d = d.Subset(rand.New(rand.NewPCG(1, 1)).Perm(96))
 		}
-		r, report, err := regress.Select(context.Background(), d, regress.SelectOptions{Shuffles: 1, Threads: threads,
-			Families: []string{regress.FamilyForest, regress.FamilyLaw}})
+		r, report, err := regress.Select(context.Background(), d, regress.SelectOptions{
+			Shuffles: 1,
+			Threads:  threads,
+			Families: []string{regress.FamilyForest, regress.FamilyLaw},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +196,9 @@ func TestSelect_RefusesSettings(t *testing.T) {
 			t.Errorf("Select(%+v) = %v, want ErrBadSettings with %q", c.o, err, c.says)
 		}
 	}
-	if _, _, err := regress.Select(context.Background(), paperLike(12, 1), regress.SelectOptions{}); !errors.Is(err, regress.ErrTooFewExamples) {
+	if _, _, err := regress.Select(context.Background(), paperLike(12, 1), regress.SelectOptions{}); !errors.Is(
+		err, regress.ErrTooFewExamples,
+	) {
 		t.Errorf("Select of 12 examples = %v, want ErrTooFewExamples", err)
 	}
 }
@@ -229,7 +253,8 @@ func TestCalibration_OwnTablePerLevel(t *testing.T) {
 		}
 	}
 	if !(width[1] > 1.3*width[0]) {
-		t.Errorf("bound / prediction is %g for the noisy network and %g for the other", width[1], width[0])
+		t.Errorf("bound / prediction is %g for the noisy network and %g for the other", width[1],
+			width[0])
 	}
 	for _, spoil := range []func(c *regress.Calibration){
 		func(c *regress.Calibration) { c.Levels.Feature = 0 },
@@ -237,7 +262,8 @@ func TestCalibration_OwnTablePerLevel(t *testing.T) {
 		func(c *regress.Calibration) { c.Levels.Tables[0].Count++ },
 		func(c *regress.Calibration) { slices.Reverse(c.Levels.Tables[1].Residuals) },
 	} {
-		r, err := regress.FitLaw(context.Background(), d, regress.LawOptions{Transform: regress.Log})
+		r, err := regress.FitLaw(context.Background(), d,
+			regress.LawOptions{Transform: regress.Log})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,8 +55,17 @@ func (m *moment) sub(o moment) { m.s -= o.s; m.w -= o.w }
 
 func newSquaredSearch(g *growth) *squaredSearch {
 	unit := 1 / g.pulling / g.pulling / g.weighting.unit
-	return &squaredSearch{minimum: g.options.MinLeaf, large: max(8, g.bins.most()*2/3), bins: g.bins, moments: make([]moment, len(g.target)),
-		items: make([]moment, len(g.target)), ranks: newRanks(len(g.bins.codes)), units: g.units, unit: unit, perUnit: 1 / unit}
+	return &squaredSearch{
+		minimum: g.options.MinLeaf,
+		large:   max(8, g.bins.most()*2/3),
+		bins:    g.bins,
+		moments: make([]moment, len(g.target)),
+		items:   make([]moment, len(g.target)),
+		ranks:   newRanks(len(g.bins.codes)),
+		units:   g.units,
+		unit:    unit,
+		perUnit: 1 / unit,
+	}
 }
 
 // units are those in which moments count.
@@ -75,7 +84,12 @@ func newUnits(y []float64, heaviest float64) units {
 	}
 	_, exponent := math.Frexp(heaviest * farthest)
 	pulling := math.Ldexp(1, 62-bits.Len(uint(len(y)))-exponent)
-	return units{pulling: pulling, perPull: 1 / pulling, weighting: newPacking(len(y), heaviest), fine: 1e9 / pulling}
+	return units{
+		pulling:   pulling,
+		perPull:   1 / pulling,
+		weighting: newPacking(len(y), heaviest),
+		fine:      1e9 / pulling,
+	}
 }
 
 // moment is what an item adds to its bins. No weight counts as nothing.

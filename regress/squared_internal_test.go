@@ -41,7 +41,9 @@ func TestSquaredSearch_FindsTheSameEachWay(t *testing.T) {
 			q.begin(drawn, items)
 			isRight := func(row int32) bool { return g.bins.codes[by][row] > last }
 			left := slices.DeleteFunc(slices.Clone(items), isRight)
-			right := slices.DeleteFunc(slices.Clone(items), func(row int32) bool { return !isRight(row) })
+			right := slices.DeleteFunc(slices.Clone(items), func(row int32) bool {
+				return !isRight(row)
+			})
 			if len(left) < 2 || len(right) < 2 {
 				continue
 			}
@@ -64,7 +66,8 @@ func TestSquaredSearch_FindsTheSameEachWay(t *testing.T) {
 			}
 			for side := range plots {
 				for _, q.large = range []int{maxBins, 0} {
-					if got, varied := searchAll(g, q, &plots[side], &kept{}); got != want[side] || varied != wantVaried[side] {
+					if got, varied := searchAll(g, q, &plots[side], &kept{}); got != want[side] ||
+						varied != wantVaried[side] {
 						t.Fatalf("trial %d, minimum %d, %d items: large from %d finds %+v (%v), kept sorted %+v (%v)",
 							trial, minimum, len(plots[side].items), q.large, got, varied, want[side], wantVaried[side])
 					}

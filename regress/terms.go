@@ -35,13 +35,15 @@ func automaticTerms(d *Dataset) ([]Input, [][]int, error) {
 	}
 	for i := range inputs {
 		for j := range i {
-			if a, b := inputs[i].Feature, inputs[j].Feature; a != b && !d.Features[a].Alone && !d.Features[b].Alone {
+			if a, b := inputs[i].Feature, inputs[j].Feature; a != b && !d.Features[a].Alone &&
+				!d.Features[b].Alone {
 				terms = append(terms, []int{j, i})
 			}
 		}
 	}
 	for f := range d.Features {
-		if d.Features[f].Levels != nil || d.Features[f].Alone || slices.Min(d.Columns[f]) <= 0 || repeats(d, f) {
+		if d.Features[f].Levels != nil || d.Features[f].Alone || slices.Min(d.Columns[f]) <= 0 ||
+			repeats(d, f) {
 			continue
 		}
 		if in, ok := newInput(d, f, Inverse, 0); ok {
@@ -71,7 +73,8 @@ func linearTerms(d *Dataset) ([]Input, [][]int, error) {
 		}
 	}
 	if len(inputs) > 10 {
-		return nil, nil, fmt.Errorf("%w: all products of %d features are too many, want at most 10", ErrBadSettings, len(inputs))
+		return nil, nil, fmt.Errorf("%w: all products of %d features are too many, want at most 10",
+			ErrBadSettings, len(inputs))
 	}
 	var terms [][]int
 	for set := 1; set < 1<<len(inputs); set++ {

@@ -158,12 +158,16 @@ func (t *targetLife) coveragePlot() template.HTML {
 
 // mark is a dot of a class.
 func (p *plot) mark(class string, x, y float64, tip string) {
-	fmt.Fprintf(&p.marks, `<circle class="%s" cx="%.1f" cy="%.1f" r="3.5"><title>%s</title></circle>`, class, p.px(x), p.py(y), html.EscapeString(tip))
+	fmt.Fprintf(&p.marks,
+		`<circle class="%s" cx="%.1f" cy="%.1f" r="3.5"><title>%s</title></circle>`, class,
+		p.px(x), p.py(y), html.EscapeString(tip))
 }
 
 // upmark is a triangle below a place, that points at it.
 func (p *plot) upmark(x, y float64, tip string) {
-	fmt.Fprintf(&p.marks, `<path class="promoted" d="M%.1f %.1fl5 8h-10z"><title>%s</title></path>`, p.px(x), p.py(y)+5, html.EscapeString(tip))
+	fmt.Fprintf(&p.marks,
+		`<path class="promoted" d="M%.1f %.1fl5 8h-10z"><title>%s</title></path>`, p.px(x),
+		p.py(y)+5, html.EscapeString(tip))
 }
 
 // upright is a line over the whole height, with a mark at its top.

@@ -65,7 +65,9 @@ func part(v, low, high float64, log bool) float64 {
 }
 
 func (p *plot) dot(x, y float64, tip string) {
-	fmt.Fprintf(&p.marks, `<circle class="dot" cx="%.1f" cy="%.1f" r="3"><title>%s</title></circle>`, p.px(x), p.py(y), html.EscapeString(tip))
+	fmt.Fprintf(&p.marks,
+		`<circle class="dot" cx="%.1f" cy="%.1f" r="3"><title>%s</title></circle>`, p.px(x),
+		p.py(y), html.EscapeString(tip))
 }
 
 func (p *plot) line(class string, xs, ys []float64) {
@@ -91,16 +93,21 @@ func (p *plot) svg() template.HTML {
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %.0f %.0f" role="img" aria-label="%s"><text class="title" x="8" y="18">%s</text>`,
 		plotWidth, plotHeight, html.EscapeString(p.title), html.EscapeString(p.title))
 	bottom, right := plotHeight-plotBottom, plotWidth-plotRight
-	fmt.Fprintf(&b, `<path class="axis" d="M%.1f %.1fV%.1fH%.1f"/>`, plotLeft, plotTop, bottom, right)
+	fmt.Fprintf(&b, `<path class="axis" d="M%.1f %.1fV%.1fH%.1f"/>`, plotLeft, plotTop, bottom,
+		right)
 	for _, t := range p.ticksX() {
-		fmt.Fprintf(&b, `<text class="tick" text-anchor="middle" x="%.1f" y="%.1f">%s</text>`, p.px(t.at), bottom+16, html.EscapeString(t.name))
+		fmt.Fprintf(&b, `<text class="tick" text-anchor="middle" x="%.1f" y="%.1f">%s</text>`,
+			p.px(t.at), bottom+16, html.EscapeString(t.name))
 	}
 	for _, v := range ticks(p.minY, p.maxY, p.logY) {
 		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %.1fH%.1f"/><text class="tick" text-anchor="end" x="%.1f" y="%.1f">%s</text>`,
 			plotLeft, p.py(v), right, plotLeft-6, p.py(v)+4, short(v))
 	}
-	fmt.Fprintf(&b, `<text class="label" text-anchor="middle" x="%.1f" y="%.1f">%s</text>`, (plotLeft+right)/2, plotHeight-8, html.EscapeString(p.x))
-	fmt.Fprintf(&b, `<text class="label" text-anchor="middle" transform="translate(14 %.1f) rotate(-90)">%s</text>`, (plotTop+bottom)/2, html.EscapeString(p.y))
+	fmt.Fprintf(&b, `<text class="label" text-anchor="middle" x="%.1f" y="%.1f">%s</text>`,
+		(plotLeft+right)/2, plotHeight-8, html.EscapeString(p.x))
+	fmt.Fprintf(&b,
+		`<text class="label" text-anchor="middle" transform="translate(14 %.1f) rotate(-90)">%s</text>`,
+		(plotTop+bottom)/2, html.EscapeString(p.y))
 	b.WriteString(p.marks.String())
 	b.WriteString("</svg>")
 	return template.HTML(b.String()) // every name in it was escaped

@@ -15,7 +15,8 @@ func adviceText(a *schemas.Advice) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "courier: job %s: %s", a.JobID, a.Decision)
 	if c := a.Chosen; c != nil {
-		fmt.Fprintf(&b, ": batch size %d, %s, %s", c.BatchSize, schemas.FormatCPUs(c.CPUs), schemas.FormatCount(uint64(c.Epochs), "epoch"))
+		fmt.Fprintf(&b, ": batch size %d, %s, %s", c.BatchSize, schemas.FormatCPUs(c.CPUs),
+			schemas.FormatCount(uint64(c.Epochs), "epoch"))
 	}
 	b.WriteByte('\n')
 	if a.Message != "" {

@@ -263,7 +263,13 @@ func TestPlay_RefusesAdviceThatMakesNoSense(t *testing.T) {
 			"chooses nothing",
 			func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen = nil; return a, nil },
 		},
-		{`decision is "weighted"`, func(a *schemas.Advice) (*schemas.Advice, error) { a.Decision = schemas.Weighted; return a, nil }},
+		{
+			`decision is "weighted"`,
+			func(a *schemas.Advice) (*schemas.Advice, error) {
+				a.Decision = schemas.Weighted
+				return a, nil
+			},
+		},
 		{
 			"batch size 65 on",
 			func(a *schemas.Advice) (*schemas.Advice, error) {
@@ -275,7 +281,13 @@ func TestPlay_RefusesAdviceThatMakesNoSense(t *testing.T) {
 			"11 epochs were advised, 10 asked for",
 			func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen.Epochs++; return a, nil },
 		},
-		{`names the nodes ["moon"]`, func(a *schemas.Advice) (*schemas.Advice, error) { a.Nodes = []string{"moon"}; return a, nil }},
+		{
+			`names the nodes ["moon"]`,
+			func(a *schemas.Advice) (*schemas.Advice, error) {
+				a.Nodes = []string{"moon"}
+				return a, nil
+			},
+		},
 	} {
 		_, err := simulate.NewScenario(smallWorld(), 3, 0.95, 1).Play(t.Context(), &silly{
 			spoil: c.spoil,

@@ -43,7 +43,10 @@ func TestParseWorld_NamesTheField(t *testing.T) {
 		{`"cores":16`, `"cores":-1`, "nodes.cores"},
 		{`"drift":[]`, `"drift":[{"after_seconds":1,"factor":0,"node":""}]`, "drift[0].factor"},
 		{`"drift":[]`, `"drift":[{"after_seconds":-1,"factor":2}]`, "drift[0].after_seconds"},
-		{`"drift":[]`, `"drift":[{"after_seconds":1,"factor":2,"node":"nowhere"}]`, "drift[0].node"},
+		{
+			`"drift":[]`, `"drift":[{"after_seconds":1,"factor":2,"node":"nowhere"}]`,
+			"drift[0].node",
+		},
 		{`"model":"lenet5"`, `"model":""`, "families[0].model"},
 		{`"model":"lenet5"`, `"model":"simplenet"`, "families[1].model"},
 		{`"model":"lenet5"`, `"model":"\u0007"`, "families[0].cpus[0]"},
@@ -55,7 +58,10 @@ func TestParseWorld_NamesTheField(t *testing.T) {
 		{`"cpus":[[1],[2],[4],[8],[2,4,8]]`, `"cpus":[]`, "families[0].cpus"},
 		{`"cpus":[[1],[2],[4],[8],[2,4,8]]`, `"cpus":[[]]`, "families[0].cpus[0]"},
 		{`"cpus":[[1],[2],[4],[8],[2,4,8]]`, `"cpus":[[17]]`, "families[0].cpus[0]"},
-		{`"cpus":[[1],`, `"cpus":[[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17],`, "families[0].cpus[0]"},
+		{
+			`"cpus":[[1],`, `"cpus":[[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17],`,
+			"families[0].cpus[0]",
+		},
 		{`"startup_seconds":8`, `"startup_seconds":-1`, "families[0].startup_seconds"},
 		{`"constant":3.309`, `"constant":21`, "families[0].epoch_seconds.constant"},
 		{`"constant":3.309`, `"constant":19`, "families[0].epoch_seconds"},
@@ -78,8 +84,14 @@ func TestParseWorld_NamesTheField(t *testing.T) {
 			t.Errorf("%s: %v, want invalid: %s", c.new, err, c.field)
 		}
 	}
-	for name, data := range map[string]string{"nothing": "", "half a world": `{"load":`, "two worlds": "{} {}", "an empty one": "{}", "a list": "[]",
-		"a large one": `{"source":"` + strings.Repeat("a", 1<<20) + `"}`} {
+	for name, data := range map[string]string{
+		"nothing":      "",
+		"half a world": `{"load":`,
+		"two worlds":   "{} {}",
+		"an empty one": "{}",
+		"a list":       "[]",
+		"a large one":  `{"source":"` + strings.Repeat("a", 1<<20) + `"}`,
+	} {
 		if _, err := simulate.ParseWorld([]byte(data)); !errors.Is(err, schemas.ErrInvalid) {
 			t.Errorf("%s: %v, want invalid", name, err)
 		}

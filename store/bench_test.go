@@ -41,7 +41,9 @@ func BenchmarkStore_WriteToFullTables(b *testing.B) {
 			"SELECT concat('old-', toString(intDiv(number, 25)), '/1/', toString(number % 25)), now64(9), number, concat('old-', toString(intDiv(number, 25))), 1, number % 25, 1 FROM numbers(2000000)"),
 	)
 	for _, kind := range []string{"samples", "epochs"} {
-		b.Run(fmt.Sprintf("%s/rows=%d", kind, 1000), func(b *testing.B) { benchmarkWrite(b, d, kind, 1000) })
+		b.Run(fmt.Sprintf("%s/rows=%d", kind, 1000), func(b *testing.B) {
+			benchmarkWrite(b, d, kind, 1000)
+		})
 	}
 }
 
@@ -87,7 +89,8 @@ func BenchmarkHistory_Events(b *testing.B) {
 					}
 					s.ended(job, 1, schemas.EventFinished)
 				}
-				write(b, w, batch(schemas.StreamJob, uint64(n)*uint64(len(s.events))+1, s.events...))
+				write(b, w,
+					batch(schemas.StreamJob, uint64(n)*uint64(len(s.events))+1, s.events...))
 			}
 			b.ReportAllocs()
 			events := 0

@@ -28,7 +28,9 @@ const (
 )
 
 // recipe matches a question of the cookbook: its heading, its SQL and its answer.
-var recipe = regexp.MustCompile("(?ms)^## ([^\n]+)\n(?:[^#`\n][^\n]*\n|\n)*```sql\n(.*?)```\n\n```\n(.*?)```\n")
+var recipe = regexp.MustCompile(
+	"(?ms)^## ([^\n]+)\n(?:[^#`\n][^\n]*\n|\n)*```sql\n(.*?)```\n\n```\n(.*?)```\n",
+)
 
 // readCookbook returns the text of each page by file name.
 func readCookbook(t testing.TB) map[string]string {
@@ -92,7 +94,8 @@ func TestCookbook_AnswersMatchTheEngine(t *testing.T) {
 		t.Errorf("parsed %d of %d questions, want all, and at least 15", len(questions), blocks)
 	}
 	for _, view := range views(t, d) {
-		if !strings.Contains(queries, "FROM "+view+"\n") && !strings.Contains(queries, "FROM "+view+" ") {
+		if !strings.Contains(queries, "FROM "+view+"\n") && !strings.Contains(queries,
+			"FROM "+view+" ") {
 			t.Errorf("no question queries the view %s", view)
 		}
 		if !strings.Contains(string(index), "| `"+view+"` |") {

@@ -40,7 +40,8 @@ func gather(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 func TestMetrics_CountABatch(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	address := storetest.Address(t, storetest.Protocols(t)[0])
-	d, err := store.Open(t.Context(), store.Options{URL: address}, slog.New(slog.DiscardHandler), reg)
+	d, err := store.Open(t.Context(), store.Options{URL: address}, slog.New(slog.DiscardHandler),
+		reg)
 	must(t, err)
 	defer d.Close()
 	must(t, d.Migrate(t.Context()))
@@ -100,15 +101,21 @@ func TestMetrics_ShowWhatIsBehind(t *testing.T) {
 	must(t, d.Exec(t.Context(), "RENAME TABLE node_sample TO hidden"))
 	finish := run(
 		t,
-		store.New(b, d, slog.New(slog.DiscardHandler), reg, store.Options{MaxAge: 10 * time.Millisecond}),
+		store.New(b, d, slog.New(slog.DiscardHandler), reg,
+			store.Options{MaxAge: 10 * time.Millisecond}),
 	)
-	await(t, "the backlog", func() bool { return gather(t, reg)["courier_store_lag_messages/NODE"] == 100 })
+	await(t, "the backlog", func() bool {
+		return gather(t, reg)["courier_store_lag_messages/NODE"] == 100
+	})
 	old := gather(t, reg)["courier_store_lag_seconds/NODE"]
-	await(t, "it to grow older", func() bool { return gather(t, reg)["courier_store_lag_seconds/NODE"] > old+1 })
+	await(t, "it to grow older", func() bool {
+		return gather(t, reg)["courier_store_lag_seconds/NODE"] > old+1
+	})
 	must(t, d.Exec(t.Context(), "RENAME TABLE hidden TO node_sample"))
 	await(t, "no backlog", func() bool {
 		got := gather(t, reg)
-		return got["courier_store_lag_messages/NODE"] == 0 && got["courier_store_lag_seconds/NODE"] == 0
+		return got["courier_store_lag_messages/NODE"] == 0 &&
+			got["courier_store_lag_seconds/NODE"] == 0
 	})
 	finish()
 	got := gather(t, reg)

@@ -42,7 +42,9 @@ func TestMigrate_IsIdempotent(t *testing.T) {
 		for range 2 {
 			must(t, d.Migrate(t.Context()))
 		}
-		if got := ask(t, d, "SELECT count() AS n FROM schema_migrations"); got != uint64(len(migrations)) {
+		if got := ask(t, d, "SELECT count() AS n FROM schema_migrations"); got != uint64(
+			len(migrations),
+		) {
 			t.Errorf("schema_migrations has %d rows, want %d", got, len(migrations))
 		}
 		if diff := cmp.Diff(want, relations(t, d)); diff != "" {
@@ -90,7 +92,9 @@ func TestMigrate_RunsConcurrently(t *testing.T) {
 
 func TestMigrate_RejectsANewerDatabase(t *testing.T) {
 	d := storetest.New(t)
-	must(t, d.Exec(t.Context(), "INSERT INTO schema_migrations SELECT 999, '0999_future.sql', now64(9)"))
+	must(t,
+		d.Exec(t.Context(),
+			"INSERT INTO schema_migrations SELECT 999, '0999_future.sql', now64(9)"))
 	if err := d.Migrate(t.Context()); !errors.Is(err, store.ErrNewer) {
 		t.Errorf("Migrate of a newer database = %v, want ErrNewer", err)
 	}

@@ -42,7 +42,9 @@ func rebuild(t *testing.T, b *bus.Bus, d *store.Database) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	must(t, store.Rebuild(ctx, b, d, slog.New(slog.DiscardHandler), store.RebuildOptions{MaxMessages: 100}))
+	must(t,
+		store.Rebuild(ctx, b, d, slog.New(slog.DiscardHandler),
+			store.RebuildOptions{MaxMessages: 100}))
 }
 
 // Rebuild corrects wrong columns, missing and duplicate rows and wrong roll-ups, and restores a
@@ -140,7 +142,8 @@ func TestRebuild_FailsBesideAStoreAndIsCompletedByIt(t *testing.T) {
 	last := filled(t, b)
 	finish := run(t, newStore(t, b, d))
 	reach(t, d, last)
-	if err := store.Rebuild(t.Context(), b, d, slog.New(slog.DiscardHandler), store.RebuildOptions{}); !errors.Is(
+	if err := store.Rebuild(t.Context(), b, d, slog.New(slog.DiscardHandler),
+		store.RebuildOptions{}); !errors.Is(
 		err,
 		store.ErrStoreRunning,
 	) {
@@ -182,7 +185,8 @@ func TestRebuild_RejectsALogOlderThanTheTables(t *testing.T) {
 	s.sample("node-9", 1)
 	_, err := other.Publish(t.Context(), s.events[0])
 	must(t, err)
-	if err := store.Rebuild(t.Context(), other, d, slog.New(slog.DiscardHandler), store.RebuildOptions{}); !errors.Is(
+	if err := store.Rebuild(t.Context(), other, d, slog.New(slog.DiscardHandler),
+		store.RebuildOptions{}); !errors.Is(
 		err,
 		store.ErrOtherLog,
 	) {

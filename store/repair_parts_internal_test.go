@@ -33,7 +33,11 @@ func TestUnreadableTable(t *testing.T) {
 			},
 			"",
 		},
-		{"a full disk", &clickhouse.Exception{Code: 243, Message: "Cannot reserve 1.00 MiB, not enough space"}, ""},
+		{
+			"a full disk",
+			&clickhouse.Exception{Code: 243, Message: "Cannot reserve 1.00 MiB, not enough space"},
+			"",
+		},
 		{"no table named", &clickhouse.Exception{Code: 246, Message: "corrupted"}, ""},
 		{"not of the server", errors.New(part), ""},
 		{"nothing", nil, ""},

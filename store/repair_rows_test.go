@@ -126,7 +126,9 @@ func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
 			}
 			must(t, d.Query(t.Context(), &want, figures))
 			loseParts(t, d, "node_minute")
-			for _, again := range []bus.Batch{before, b} { // all that was in flight is repeated, and once more
+			for _, again := range []bus.Batch{
+				before, b,
+			} { // all that was in flight is repeated, and once more
 				again.Redelivered = true
 				must(t, writer.Write(t.Context(), again))
 				must(t, writer.Write(t.Context(), again))

@@ -36,7 +36,8 @@ func compareRollUps(t *testing.T, d *store.Database) {
 		missing := ask(t, d, "SELECT count() AS n FROM (("+q[1]+") EXCEPT ("+q[0]+"))")
 		wrong := ask(t, d, "SELECT count() AS n FROM (("+q[0]+") EXCEPT ("+q[1]+"))")
 		if missing > 0 || wrong > 0 {
-			t.Errorf("%s is not that of its table: %d lines are missing, %d wrong", name, missing, wrong)
+			t.Errorf("%s is not that of its table: %d lines are missing, %d wrong", name, missing,
+				wrong)
 		}
 	}
 }
@@ -58,9 +59,13 @@ func TestStore_RebuildsEachRollUp(t *testing.T) {
 		s.epoch("b", 1+n/6, n+1)
 	}
 	var all []bus.Batch
-	for name, events := range map[string][]schemas.Event{schemas.StreamNode: samples, schemas.StreamJob: s.events} {
+	for name, events := range map[string][]schemas.Event{
+		schemas.StreamNode: samples,
+		schemas.StreamJob:  s.events,
+	} {
 		half := len(events) / 2
-		all = append(all, batch(name, 1, events[:half]...), batch(name, uint64(half)+1, events[half:]...))
+		all = append(all, batch(name, 1, events[:half]...),
+			batch(name, uint64(half)+1, events[half:]...))
 	}
 	w := newStore(t, nil, d)
 	for _, b := range all {
@@ -70,7 +75,9 @@ func TestStore_RebuildsEachRollUp(t *testing.T) {
 	damages := map[string]func(table string){
 		"lost": func(table string) { loseParts(t, d, table) },
 		"counted twice": func(table string) {
-			must(t, d.Exec(t.Context(), "INSERT INTO "+table+" SETTINGS insert_deduplicate = 0 SELECT * FROM "+table))
+			must(t,
+				d.Exec(t.Context(),
+					"INSERT INTO "+table+" SETTINGS insert_deduplicate = 0 SELECT * FROM "+table))
 		},
 	}
 	for name, damage := range damages {
@@ -124,7 +131,8 @@ func TestMigrate_FillsNewRollUps(t *testing.T) {
 	apply(added, added+1) // a program that died before it could record the step
 	must(t, d.Migrate(t.Context()))
 	compareRollUps(t, d)
-	if n := ask(t, d, "SELECT sum(samples) + (SELECT sum(epochs) FROM job_run) AS n FROM node_hour"); n != 10000 {
+	if n := ask(t, d,
+		"SELECT sum(samples) + (SELECT sum(epochs) FROM job_run) AS n FROM node_hour"); n != 10000 {
 		t.Errorf("the roll-ups count %d samples and epochs, want 10000", n)
 	}
 }

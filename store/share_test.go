@@ -74,7 +74,8 @@ func TestStore_StopsThePreviousWriter(t *testing.T) {
 		ended := make(chan error, 1)
 		before := d.AsWriter(t.Context(), schemas.StreamNode)
 		go func() {
-			ended <- d.Exec(before, "SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
+			ended <- d.Exec(before,
+				"SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
 		}()
 		running := func() bool { // its own text: the next writer's statements have names like it
 			return ask(
@@ -89,7 +90,9 @@ func TestStore_StopsThePreviousWriter(t *testing.T) {
 		if err := <-ended; err == nil {
 			t.Error("it ended by itself")
 		}
-		await(t, "its end", func() bool { return !running() }) // ClickHouse answers the client first
+		await(t, "its end", func() bool {
+			return !running()
+		}) // ClickHouse answers the client first
 	})
 }
 
@@ -101,7 +104,8 @@ func TestStore_StopsAnInsertBeforeItsRepetition(t *testing.T) {
 		first, giveUp := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() {
-			ended <- d.Exec(first, "SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
+			ended <- d.Exec(first,
+				"SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
 		}()
 		defer func() { giveUp(); <-ended }()
 		running := func() uint64 {

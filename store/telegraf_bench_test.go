@@ -42,7 +42,9 @@ func BenchmarkIngestByTelegraf(b *testing.B) {
 		forTelegraf(b, server.URL())
 		config := filepath.Join(b.TempDir(), "telegraf.conf")
 		must(b, os.WriteFile(config, []byte(telegrafConfig(b, server.URL(), address)), 0o600))
-		b.ReportMetric(rate(samples, func() { telegraf(b, program, config, d, samples) }), "samples/s")
+		b.ReportMetric(rate(samples, func() {
+			telegraf(b, program, config, d, samples)
+		}), "samples/s")
 	}
 }
 
@@ -65,7 +67,8 @@ func telegraf(b *testing.B, program, config string, d *store.Database, samples u
 			ended <- err
 			b.Fatalf("telegraf ended: %v", err)
 		case <-ctx.Done():
-			b.Fatalf("telegraf brought %d of %d samples", ask(b, d, "SELECT count() AS n FROM node_sample"), samples)
+			b.Fatalf("telegraf brought %d of %d samples",
+				ask(b, d, "SELECT count() AS n FROM node_sample"), samples)
 		}
 	}
 }
@@ -78,7 +81,9 @@ func forTelegraf(b *testing.B, address string) {
 		b.Context(),
 		schemas.StreamNode,
 		jetstream.ConsumerConfig{Durable: "telegraf_consumers", DeliverGroup: "telegraf_consumers",
-			DeliverSubject: "deliver.telegraf", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 200_000, AckWait: 2 * time.Minute, FilterSubject: schemas.NodeSubject("*", schemas.EventSample)},
+			DeliverSubject: "deliver.telegraf", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 200_000, AckWait: 2 * time.Minute, FilterSubject: schemas.NodeSubject(
+				"*", schemas.EventSample,
+			)},
 	)
 	must(b, err)
 }
@@ -93,8 +98,10 @@ func telegrafConfig(b *testing.B, server, address string) string {
 			names = append(names, name)
 		}
 	}
-	csv := strings.Replace(`"field.`+strings.Join(names, `", "field.`)+`"`, `"field.at"`, `"timestamp"`, 1)
-	insert := url.QueryEscape(fmt.Sprintf("INSERT INTO node_sample (%s) FORMAT CSV", strings.Join(names, ",")))
+	csv := strings.Replace(`"field.`+strings.Join(names, `", "field.`)+`"`, `"field.at"`,
+		`"timestamp"`, 1)
+	insert := url.QueryEscape(fmt.Sprintf("INSERT INTO node_sample (%s) FORMAT CSV",
+		strings.Join(names, ",")))
 	return fmt.Sprintf(`[agent]
   interval = "1s"
   flush_interval = "1s"

@@ -30,13 +30,19 @@ func pastOf(epochs int) *trainer.Past {
 				slot = i
 			}
 		}
-		set := setting([]uint32{4, 8, 16, 32, 64, 128}[random.IntN(6)], []uint32{1, 2, 4, 8}[random.IntN(4)])
-		set.Nodes, set.Epochs, set.Model = []string{fmt.Sprint("node-", slot/3)}, 20, fmt.Sprint("model-", random.IntN(4))
+		set := setting([]uint32{
+			4, 8, 16, 32, 64, 128,
+		}[random.IntN(6)], []uint32{1, 2, 4, 8}[random.IntN(4)])
+		set.Nodes, set.Epochs, set.Model = []string{fmt.Sprint("node-", slot/3)}, 20, fmt.Sprint(
+			"model-", random.IntN(4),
+		)
 		job, s := fmt.Sprint("job-", n), free[slot]
 		add(started(job, 1, s, set))
 		first := s
 		for i := range uint32(20) {
-			seconds := (1 + 8/float64(set.BatchSize)) / float64(set.CPUs) * math.Exp(0.05*random.NormFloat64())
+			seconds := (1 + 8/float64(set.BatchSize)) / float64(set.CPUs) * math.Exp(
+				0.05*random.NormFloat64(),
+			)
 			s += seconds
 			add(epoch(job, 1, i+1, s, seconds, set))
 		}
@@ -60,7 +66,8 @@ func BenchmarkRefit(b *testing.B) {
 				examples := p.Examples(schemas.TargetEpochTime)
 				b.ReportMetric(time.Since(begin).Seconds(), "examples-s")
 				begin = time.Now()
-				if _, err := trainer.Fit(context.Background(), schemas.TargetEpochTime, examples, trainer.Options{}); err != nil {
+				if _, err := trainer.Fit(context.Background(), schemas.TargetEpochTime, examples,
+					trainer.Options{}); err != nil {
 					b.Fatal(err)
 				}
 				b.ReportMetric(time.Since(begin).Seconds(), "fit-s")

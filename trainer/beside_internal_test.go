@@ -19,7 +19,11 @@ func TestNeighbours_AreFoundAsByLookingAtAll(t *testing.T) {
 		return time.Unix(1_790_000_000, 0).Add(time.Duration(hours * float64(time.Hour)))
 	}
 	stamp := func(job string, what string, hours float64) schemas.JobStamp {
-		return schemas.JobStamp{Stamp: schemas.Stamp{EventID: job + what, At: at(hours)}, JobID: job, Run: 1}
+		return schemas.JobStamp{
+			Stamp: schemas.Stamp{EventID: job + what, At: at(hours)},
+			JobID: job,
+			Run:   1,
+		}
 	}
 	for n := range 300 {
 		job, begin := fmt.Sprint("job-", n), 40*random.Float64()
@@ -27,12 +31,22 @@ func TestNeighbours_AreFoundAsByLookingAtAll(t *testing.T) {
 		if n%50 == 0 {
 			long = 3 * longRun
 		}
-		set := schemas.Setting{Model: "m", BatchSize: 4, CPUs: 1, Nodes: []string{fmt.Sprint("n", random.IntN(3))}}
+		set := schemas.Setting{
+			Model:     "m",
+			BatchSize: 4,
+			CPUs:      1,
+			Nodes:     []string{fmt.Sprint("n", random.IntN(3))},
+		}
 		if n%7 == 0 {
 			set.Nodes = []string{"n0", "n2"}
 		}
 		p.Add(&schemas.Started{JobStamp: stamp(job, "s", begin), Setting: set}, uint64(3*n+1))
-		p.Add(&schemas.Epoch{JobStamp: stamp(job, "e", begin+long/2), Setting: set, Epoch: 1, DurationSeconds: 1}, uint64(3*n+2))
+		p.Add(&schemas.Epoch{
+			JobStamp:        stamp(job, "e", begin+long/2),
+			Setting:         set,
+			Epoch:           1,
+			DurationSeconds: 1,
+		}, uint64(3*n+2))
 		if n%11 == 0 {
 			continue // it still runs
 		}
@@ -40,9 +54,18 @@ func TestNeighbours_AreFoundAsByLookingAtAll(t *testing.T) {
 		if n%13 == 0 {
 			outcome = schemas.EventLost
 		}
-		p.Add(&schemas.Ended{JobStamp: stamp(job, "x", begin+long), Setting: set, Outcome: outcome}, uint64(3*n+3))
+		p.Add(&schemas.Ended{
+			JobStamp: stamp(job, "x", begin+long),
+			Setting:  set,
+			Outcome:  outcome,
+		}, uint64(3*n+3))
 		if n%26 == 0 { // it comes back
-			p.Add(&schemas.Epoch{JobStamp: stamp(job, "e2", begin+long+0.1), Setting: set, Epoch: 2, DurationSeconds: 1}, uint64(3*n+3))
+			p.Add(&schemas.Epoch{
+				JobStamp:        stamp(job, "e2", begin+long+0.1),
+				Setting:         set,
+				Epoch:           2,
+				DurationSeconds: 1,
+			}, uint64(3*n+3))
 		}
 	}
 	for _, r := range p.order {
@@ -61,7 +84,8 @@ func TestNeighbours_AreFoundAsByLookingAtAll(t *testing.T) {
 			self.Nodes = []string{node}
 			self.Hardware = self.Hardware[:1]
 			want, _ := schemas.LoadBetween(self, all, r.span.From, until)
-			got, _ := schemas.LoadBetween(self, p.near.between(r, r.span.From, until), r.span.From, until)
+			got, _ := schemas.LoadBetween(self, p.near.between(r, r.span.From, until), r.span.From,
+				until)
 			if d := cmp.Diff(want, got); d != "" {
 				t.Fatalf("%s on %s (-all +neighbours):\n%s", r.span.JobID, node, d)
 			}

@@ -73,7 +73,9 @@ const (
 // Some node or model always explains a little more by chance. So a shift of all
 // and one of some node are equally likely at first, and each node alike.
 // Surprises are as large as noise makes them where they are unit.
-func explain(outcomes []judged, nodes, models int, unit float64) (cause Scope, first int, sure bool) {
+func explain(
+	outcomes []judged, nodes, models int, unit float64,
+) (cause Scope, first int, sure bool) {
 	guesses := map[Scope]*guess{}
 	count := func(s Scope, surprise float64, i int) {
 		if guesses[s] == nil {
@@ -94,7 +96,10 @@ func explain(outcomes []judged, nodes, models int, unit float64) (cause Scope, f
 			}
 		}
 	}
-	handicap := map[string]float64{ScopeNode: 2 * math.Log(float64(nodes)), ScopeModel: 2 * math.Log(float64(modelRarity*models))}
+	handicap := map[string]float64{
+		ScopeNode:  2 * math.Log(float64(nodes)),
+		ScopeModel: 2 * math.Log(float64(modelRarity*models)),
+	}
 	most, second := math.Inf(-1), math.Inf(-1)
 	for s, g := range guesses {
 		score := g.most - handicap[s.Kind]

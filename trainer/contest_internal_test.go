@@ -54,7 +54,8 @@ func TestTrainer_WarnsOnceOfATrialThatCannotBegin(t *testing.T) {
 
 // A trial whose verdict cannot be carried out does not grow with the jobs that follow.
 func TestTrial_IsBounded(t *testing.T) {
-	trial, err := newTrial(schemas.TargetEpochTime, fittedUntil(t, 100).predictor, fittedUntil(t, 200).predictor)
+	trial, err := newTrial(schemas.TargetEpochTime, fittedUntil(t, 100).predictor,
+		fittedUntil(t, 200).predictor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,15 +67,19 @@ func TestTrial_IsBounded(t *testing.T) {
 		trial.compareReach(fmt.Sprint("setting-", n), n%2 == 0, n%2 == 1)
 		trial.ended, trial.look = false, len(trial.groups)+1
 	}
-	if len(trial.groups) != mostJudged || len(trial.losses[0]) != mostJudged || trial.running.len() != 0 || trial.look > mostJudged+1 {
-		t.Errorf("%d jobs are judged, %d run; want %d and none", len(trial.groups), trial.running.len(), mostJudged)
+	if len(trial.groups) != mostJudged || len(trial.losses[0]) != mostJudged ||
+		trial.running.len() != 0 || trial.look > mostJudged+1 {
+		t.Errorf("%d jobs are judged, %d run; want %d and none", len(trial.groups),
+			trial.running.len(), mostJudged)
 	}
 	for n := range mostShadows + 10 {
 		trial.add(runKey{fmt.Sprint("running-", n), 1}, &x)
 		trial.compareReach(fmt.Sprint("setting-", n), false, true)
 	}
-	if trial.running.len() > mostShadows || len(trial.gained) > mostGained || len(trial.lost) > mostGained {
-		t.Errorf("%d runs, %d gained and %d lost settings", trial.running.len(), len(trial.gained), len(trial.lost))
+	if trial.running.len() > mostShadows || len(trial.gained) > mostGained ||
+		len(trial.lost) > mostGained {
+		t.Errorf("%d runs, %d gained and %d lost settings", trial.running.len(), len(trial.gained),
+			len(trial.lost))
 	}
 }
 

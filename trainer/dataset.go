@@ -16,9 +16,21 @@ import (
 func Dataset(target string, examples []Example, foreign ...schemas.ForeignColumn) *regress.Dataset {
 	e := encoderOf(target, examples, foreign)
 	columns := e.Columns()
-	d := &regress.Dataset{TargetName: target, TargetUnit: map[string]string{schemas.TargetEpochTime: "seconds", schemas.TargetStartup: "seconds"}[target]}
+	d := &regress.Dataset{
+		TargetName: target,
+		TargetUnit: map[string]string{
+			schemas.TargetEpochTime: "seconds",
+			schemas.TargetStartup:   "seconds",
+		}[target],
+	}
 	for _, c := range columns {
-		d.Features = append(d.Features, regress.Feature{Name: c.String(), Unit: c.Unit(), Continuous: c.Continuous(), Alone: c.DescribesNode(), Levels: e.Levels(c)})
+		d.Features = append(d.Features, regress.Feature{
+			Name:       c.String(),
+			Unit:       c.Unit(),
+			Continuous: c.Continuous(),
+			Alone:      c.DescribesNode(),
+			Levels:     e.Levels(c),
+		})
 		d.Columns = append(d.Columns, make([]float64, len(examples)))
 	}
 	groups := map[string]int{}

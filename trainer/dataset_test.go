@@ -18,7 +18,9 @@ var (
 
 // on is a run of one epoch from s on, told of its nodes what is known; nil: as
 // events were before anything was told.
-func on(job string, s float64, cores uint32, told []schemas.Hardware, nodes ...string) []schemas.Event {
+func on(
+	job string, s float64, cores uint32, told []schemas.Hardware, nodes ...string,
+) []schemas.Event {
 	set := setting(16, 2)
 	set.Nodes = nodes
 	begin, e := started(job, 1, s, set), epoch(job, 1, 1, s+2, 2, set)
@@ -36,28 +38,69 @@ func all(runs ...[]schemas.Event) (events []schemas.Event) {
 
 func TestPast_TellsNodesApart(t *testing.T) {
 	bare := func(h schemas.Hardware) schemas.Hardware { return schemas.Hardware{Cores: h.Cores} }
-	slower, both := quick, quick // measured while the machine was disturbed; by jobs before and after
+	slower := quick
+	both := quick // measured while the machine was disturbed; by jobs before and after
 	slower.Speed, slower.Slowest, both.Slowest = 6e8, 6e8, 6e8
 	for _, c := range []struct {
 		name   string
 		events []schemas.Event
 		want   []schemas.Hardware
 	}{
-		{"as told", all(on("a", 0, 2, []schemas.Hardware{quick}, "n"), on("b", 9, 8, []schemas.Hardware{lame}, "m")), []schemas.Hardware{quick, lame}},
+		{
+			"as told",
+			all(on("a", 0, 2, []schemas.Hardware{quick}, "n"),
+				on("b", 9, 8, []schemas.Hardware{lame}, "m")),
+			[]schemas.Hardware{quick, lame},
+		},
 		{"events of old tell cores", all(on("a", 0, 2, nil, "n")), []schemas.Hardware{bare(quick)}},
-		{"what is told of a node holds for its jobs before and after", all(on("a", 0, 2, nil, "n"), on("b", 9, 2, []schemas.Hardware{quick}, "n"), on("c", 19, 2, nil, "n")),
-			[]schemas.Hardware{quick, quick, quick}},
-		{"but not for another machine of that name", all(on("a", 0, 4, nil, "n"), on("b", 9, 2, []schemas.Hardware{quick}, "n")), []schemas.Hardware{{Cores: 4}, quick}},
-		{"measured again: the same node", all(on("a", 0, 2, []schemas.Hardware{quick}, "n"), on("b", 9, 2, []schemas.Hardware{{Cores: 2, CPUModel: "x", Speed: 1.06e9}}, "n")),
-			[]schemas.Hardware{quick, quick}},
-		{"measured slower: it stays as fast", all(on("a", 0, 2, []schemas.Hardware{quick}, "n"), on("b", 9, 2, []schemas.Hardware{slower}, "n")),
-			[]schemas.Hardware{both, both}},
-		{"measured faster: it was before", all(on("a", 0, 2, []schemas.Hardware{slower}, "n"), on("b", 9, 2, []schemas.Hardware{quick}, "n"), on("c", 19, 2, nil, "n"), on("d", 29, 2, []schemas.Hardware{slower}, "n")),
-			[]schemas.Hardware{both, both, both, both}},
-		{"a machine of other cores is another", all(on("a", 0, 2, []schemas.Hardware{slower}, "n"), on("b", 9, 4, []schemas.Hardware{{Cores: 4, CPUModel: "x", Speed: 1e9}}, "n")),
-			[]schemas.Hardware{slower, {Cores: 4, CPUModel: "x", Speed: 1e9, Slowest: 1e9}}},
-		{"of two nodes the fuller", all(on("a", 0, 2, []schemas.Hardware{lame, quick}, "m", "n")), []schemas.Hardware{quick}},
-		{"two nodes in events of old: the smallest is all that is told", all(on("a", 0, 2, nil, "m", "n")), []schemas.Hardware{bare(quick)}},
+		{
+			"what is told of a node holds for its jobs before and after",
+			all(on("a", 0, 2, nil, "n"), on("b", 9, 2, []schemas.Hardware{quick}, "n"),
+				on("c", 19, 2, nil, "n")),
+			[]schemas.Hardware{quick, quick, quick},
+		},
+		{
+			"but not for another machine of that name",
+			all(on("a", 0, 4, nil, "n"), on("b", 9, 2, []schemas.Hardware{quick}, "n")),
+			[]schemas.Hardware{{Cores: 4}, quick},
+		},
+		{
+			"measured again: the same node",
+			all(on("a", 0, 2, []schemas.Hardware{quick}, "n"), on("b", 9, 2, []schemas.Hardware{{
+				Cores:    2,
+				CPUModel: "x",
+				Speed:    1.06e9,
+			}}, "n")),
+			[]schemas.Hardware{quick, quick},
+		},
+		{
+			"measured slower: it stays as fast",
+			all(on("a", 0, 2, []schemas.Hardware{quick}, "n"),
+				on("b", 9, 2, []schemas.Hardware{slower}, "n")),
+			[]schemas.Hardware{both, both},
+		},
+		{
+			"measured faster: it was before",
+			all(on("a", 0, 2, []schemas.Hardware{slower}, "n"),
+				on("b", 9, 2, []schemas.Hardware{quick}, "n"), on("c", 19, 2, nil, "n"),
+				on("d", 29, 2, []schemas.Hardware{slower}, "n")),
+			[]schemas.Hardware{both, both, both, both},
+		},
+		{
+			"a machine of other cores is another",
+			all(on("a", 0, 2, []schemas.Hardware{slower}, "n"),
+				on("b", 9, 4, []schemas.Hardware{{Cores: 4, CPUModel: "x", Speed: 1e9}}, "n")),
+			[]schemas.Hardware{slower, {Cores: 4, CPUModel: "x", Speed: 1e9, Slowest: 1e9}},
+		},
+		{
+			"of two nodes the fuller",
+			all(on("a", 0, 2, []schemas.Hardware{lame, quick}, "m", "n")),
+			[]schemas.Hardware{quick},
+		},
+		{
+			"two nodes in events of old: the smallest is all that is told",
+			all(on("a", 0, 2, nil, "m", "n")), []schemas.Hardware{bare(quick)},
+		},
 	} {
 		for _, target := range []string{schemas.TargetEpochTime, schemas.TargetAccuracy} {
 			var got []schemas.Hardware
@@ -76,7 +119,14 @@ func TestDataset_SaysWhichNodesHadFewJobs(t *testing.T) {
 	jobs := func(n int, h schemas.Hardware) (all []trainer.Example) {
 		for i := range n {
 			for range 3 {
-				all = append(all, trainer.Example{Job: fmt.Sprint(h, i), Model: "m", Hardware: h, Weight: 1, Value: 1, Features: schemas.Features{BatchSize: 16, CPUs: 1}})
+				all = append(all, trainer.Example{
+					Job:      fmt.Sprint(h, i),
+					Model:    "m",
+					Hardware: h,
+					Weight:   1,
+					Value:    1,
+					Features: schemas.Features{BatchSize: 16, CPUs: 1},
+				})
 			}
 		}
 		return all
@@ -89,11 +139,20 @@ func TestDataset_SaysWhichNodesHadFewJobs(t *testing.T) {
 		want     string // columns that have a scarce value
 	}{
 		{"nodes alike", jobs(3, quick), ""},
-		{"another with few jobs", append(jobs(30, quick), jobs(9, lame)...), "cores cpu_model node_speed_operations_per_second"},
-		{"another with enough, half as many cores are not few", append(jobs(20, quick), jobs(10, lame)...), ""},
+		{
+			"another with few jobs", append(jobs(30, quick), jobs(9, lame)...),
+			"cores cpu_model node_speed_operations_per_second",
+		},
+		{
+			"another with enough, half as many cores are not few",
+			append(jobs(20, quick), jobs(10, lame)...), "",
+		},
 		{"the same, beside more", append(jobs(50, quick), jobs(10, lame)...), "cores"},
 		{"another with enough", append(jobs(50, quick), jobs(20, lame)...), ""},
-		{"the same CPU, slower", append(jobs(30, quick), jobs(9, same)...), "node_speed_operations_per_second"},
+		{
+			"the same CPU, slower", append(jobs(30, quick), jobs(9, same)...),
+			"node_speed_operations_per_second",
+		},
 		{"as few of each", append(jobs(5, quick), jobs(5, lame)...), ""},
 		{"nodes alike that were rounded apart", append(jobs(30, quick), jobs(2, near)...), ""},
 	} {

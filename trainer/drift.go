@@ -270,11 +270,13 @@ func (t *Trainer) found(ctx context.Context, w *watcher, f *Finding, r *news) (r
 	t.mu.Lock()
 	delete(t.trials, schemas.TargetEpochTime) // it begins again without what is no longer true
 	t.mu.Unlock()
-	e := f.drift(schemas.TargetEpochTime, w.digest, r.Sequence, r.StoredAt, t.changes.between(f.LooseSince, r.StoredAt))
+	e := f.drift(schemas.TargetEpochTime, w.digest, r.Sequence, r.StoredAt,
+		t.changes.between(f.LooseSince, r.StoredAt))
 	w.unsaid = append(w.unsaid[max(0, len(w.unsaid)+1-mostUnsaid):], e)
 	t.say(ctx, w)
 	t.metrics.drifts.Inc()
-	t.log.Info("drift", "target", e.Target, "scope", e.Scope, "node", e.Node, "model", e.Model, "dataset", e.Dataset, "ratio", e.Ratio, "since", e.SinceAt, "jobs", e.Jobs)
+	t.log.Info("drift", "target", e.Target, "scope", e.Scope, "node", e.Node, "model", e.Model,
+		"dataset", e.Dataset, "ratio", e.Ratio, "since", e.SinceAt, "jobs", e.Jobs)
 	return "drift: " + e.Message
 }
 
@@ -315,7 +317,11 @@ func (t *Trainer) stale(d drifted) {
 func (t *Trainer) recallDrifts(ctx context.Context) (last uint64, err error) {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	o := bus.FollowOptions{Stream: schemas.StreamRegressor, Subjects: []string{schemas.RegressorSubject(schemas.TargetEpochTime, schemas.EventDrift)}, CaughtUp: stop}
+	o := bus.FollowOptions{
+		Stream:   schemas.StreamRegressor,
+		Subjects: []string{schemas.RegressorSubject(schemas.TargetEpochTime, schemas.EventDrift)},
+		CaughtUp: stop,
+	}
 	err = t.bus.Follow(reading, o, func(r bus.Record) error {
 		e := r.Event.(*schemas.Drift)
 		if e.State != "" {
@@ -331,7 +337,9 @@ func (t *Trainer) recallDrifts(ctx context.Context) (last uint64, err error) {
 // followNodes notes which nodes join, leave and change.
 func (t *Trainer) followNodes(ctx context.Context) error {
 	live := false
-	o := bus.FollowOptions{Stream: schemas.StreamNode, LastPerSubject: true, CaughtUp: func() { live = true }}
+	o := bus.FollowOptions{Stream: schemas.StreamNode, LastPerSubject: true, CaughtUp: func() {
+		live = true
+	}}
 	return t.bus.Follow(ctx, o, func(r bus.Record) error {
 		if e, ok := r.Event.(*schemas.Sample); ok {
 			t.changes.sample(e, live)

@@ -28,7 +28,13 @@ type fleet struct {
 }
 
 func newFleet(b *bus.Bus, nodes ...string) *fleet {
-	return &fleet{bus: b, random: rand.New(rand.NewPCG(1, 1)), factor: map[string]float64{}, cores: map[string]uint32{}, nodes: nodes}
+	return &fleet{
+		bus:    b,
+		random: rand.New(rand.NewPCG(1, 1)),
+		factor: map[string]float64{},
+		cores:  map[string]uint32{},
+		nodes:  nodes,
+	}
 }
 
 // run publishes some jobs, each of three epochs with a setting and a node in turn.
@@ -42,11 +48,15 @@ func (f *fleet) run(t testing.TB, jobs int) {
 	for range jobs {
 		set := setting([]uint32{4, 16, 64}[f.random.IntN(3)], uint32(1+f.random.IntN(2)))
 		if f.rich {
-			set = setting([]uint32{4, 8, 16, 32, 64}[f.random.IntN(5)], []uint32{1, 2, 4}[f.random.IntN(3)])
+			set = setting([]uint32{
+				4, 8, 16, 32, 64,
+			}[f.random.IntN(5)], []uint32{1, 2, 4}[f.random.IntN(3)])
 		}
 		node := f.nodes[f.jobs%len(f.nodes)]
 		set.Nodes = []string{node}
-		seconds := (1 + 8/float64(set.BatchSize)) / float64(set.CPUs) * math.Exp(0.05*f.random.NormFloat64())
+		seconds := (1 + 8/float64(set.BatchSize)) / float64(set.CPUs) * math.Exp(
+			0.05*f.random.NormFloat64(),
+		)
 		if factor := f.factor[node]; factor > 0 {
 			seconds *= factor
 		}
@@ -108,13 +118,15 @@ func TestTrainer_NamesASlowNodeAndFits(t *testing.T) {
 	f.factor["b"], f.cores["b"] = 1.3, 1
 	f.run(t, 30)
 	e := awaitDrift(t, b, 0)
-	if e.Scope != schemas.DriftNode || e.Node != "b" || math.Abs(e.Ratio/1.3-1) > 0.1 || e.RestRatio == nil || math.Abs(*e.RestRatio-1) > 0.06 {
+	if e.Scope != schemas.DriftNode || e.Node != "b" || math.Abs(e.Ratio/1.3-1) > 0.1 ||
+		e.RestRatio == nil || math.Abs(*e.RestRatio-1) > 0.06 {
 		t.Errorf("drift %+v, want node b at 1.3", e)
 	}
 	if late := e.SinceAt.Sub(slowed).Seconds(); late < -20 || late > 40 {
 		t.Errorf("it drifts since %v, %.0f s after the change", e.SinceAt, late)
 	}
-	if e.CauseSequence == 0 || e.ModelDigest == "" || !strings.Contains(e.Message, "jobs on node b take 1.") {
+	if e.CauseSequence == 0 || e.ModelDigest == "" || !strings.Contains(e.Message,
+		"jobs on node b take 1.") {
 		t.Errorf("drift without its evidence: %+v", e)
 	}
 	if got := strings.Join(e.KnownChanges, "; "); got != "node b has 1 cores instead of 2" {
@@ -171,7 +183,8 @@ func TestTrainer_ForgetsWhatIsNoLongerTrue(t *testing.T) {
 	awaitTrained(t, b, "drift: jobs take 1.")
 	train(t, b) // on all that came since
 	if after := predictEpoch(t, b, 16, 2); math.Abs(after/before/1.5-1) > 0.1 {
-		t.Errorf("an epoch is predicted as %.3f s after the drift, %.3f s before, want 1.5 times as much", after, before)
+		t.Errorf("an epoch is predicted as %.3f s after the drift, %.3f s before, want 1.5 times as much",
+			after, before)
 	}
 }
 
@@ -194,7 +207,10 @@ func TestTrainer_SaysADriftOnce(t *testing.T) {
 	}
 	drifts := 0
 	ctx, cancel := context.WithCancel(within(t))
-	err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamRegressor, CaughtUp: cancel}, func(r bus.Record) error {
+	err := b.Follow(ctx, bus.FollowOptions{
+		Stream:   schemas.StreamRegressor,
+		CaughtUp: cancel,
+	}, func(r bus.Record) error {
 		if _, ok := r.Event.(*schemas.Drift); ok {
 			drifts++
 		}

@@ -37,8 +37,10 @@ func timed(model string, run int, batch uint32, begin time.Time, seconds ...floa
 // disturb it.
 func TestFitEvidence_LearnsEachModelFromItsFirstRun(t *testing.T) {
 	begin := time.Unix(1_790_000_000, 0)
-	examples := append(timed("quick", 1, 64, begin, 10, 10.2, 9.8), timed("slow", 1, 64, begin, 10_000)...)
-	r, err := Fit(context.Background(), schemas.TargetEpochTime, examples, Options{Method: MethodEvidence})
+	examples := append(timed("quick", 1, 64, begin, 10, 10.2, 9.8),
+		timed("slow", 1, 64, begin, 10_000)...)
+	r, err := Fit(context.Background(), schemas.TargetEpochTime, examples,
+		Options{Method: MethodEvidence})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +57,8 @@ func TestFitEvidence_LearnsEachModelFromItsFirstRun(t *testing.T) {
 		}
 		got := p.Time(c, 1)
 		if math.Abs(got.Median()/want-1) > 0.02 || got.Counts.Configuration != 1 {
-			t.Errorf("%s: %g s by %+v, want about %g s by one run", model, got.Median(), got.Counts, want)
+			t.Errorf("%s: %g s by %+v, want about %g s by one run", model, got.Median(),
+				got.Counts, want)
 		}
 	}
 }
@@ -66,9 +69,11 @@ func TestFitEvidence_TheFileHasTheServedMedians(t *testing.T) {
 	var examples []Example
 	for i, batch := range []uint32{16, 32, 64, 128, 256} {
 		law := 4 + 400/float64(batch)
-		examples = append(examples, timed("mlp", i, batch, begin.Add(time.Duration(i)*time.Hour), law, law*1.01)...)
+		examples = append(examples,
+			timed("mlp", i, batch, begin.Add(time.Duration(i)*time.Hour), law, law*1.01)...)
 	}
-	r, err := Fit(context.Background(), schemas.TargetEpochTime, examples, Options{Method: MethodEvidence})
+	r, err := Fit(context.Background(), schemas.TargetEpochTime, examples,
+		Options{Method: MethodEvidence})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,12 +96,14 @@ func TestFitEvidence_TheFileHasTheServedMedians(t *testing.T) {
 	s := served{target: schemas.TargetEpochTime, predictor: p}
 	grid := s.grid(examples)
 	if len(grid) < 17 {
-		t.Fatalf("%d places, want the batch sizes and those at quarters of an octave between them", len(grid))
+		t.Fatalf("%d places, want the batch sizes and those at quarters of an octave between them",
+			len(grid))
 	}
 	for i := range grid {
 		got, ok := judge.predict(&grid[i])
 		if !ok || math.Abs(got.Value/grid[i].Value-1) > 0.01 {
-			t.Errorf("batch size %d: the file has %g s, served are %g s", grid[i].Features.BatchSize, got.Value, grid[i].Value)
+			t.Errorf("batch size %d: the file has %g s, served are %g s",
+				grid[i].Features.BatchSize, got.Value, grid[i].Value)
 		}
 	}
 }
@@ -109,7 +116,8 @@ func TestFitEvidence_CorrectsDriftAtOnce(t *testing.T) {
 	var examples []Example
 	run := func(n int, batch uint32, factor float64) {
 		s := factor * (4 + 400/float64(batch))
-		examples = append(examples, timed("mlp", n, batch, begin.Add(time.Duration(n)*time.Hour), s, s*1.01, s*0.99)...)
+		examples = append(examples,
+			timed("mlp", n, batch, begin.Add(time.Duration(n)*time.Hour), s, s*1.01, s*0.99)...)
 	}
 	n := 0
 	for range 4 {
@@ -126,7 +134,8 @@ func TestFitEvidence_CorrectsDriftAtOnce(t *testing.T) {
 	for _, batch := range batches[:4] { // 256 is not run again
 		run(n, batch, 1.5)
 		n++
-		if r, err = fitAfter(context.Background(), schemas.TargetEpochTime, examples, &r.Manifest, o); err != nil {
+		if r, err = fitAfter(context.Background(), schemas.TargetEpochTime, examples, &r.Manifest,
+			o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,10 +144,16 @@ func TestFitEvidence_CorrectsDriftAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, batch := range batches {
-		c := evidence.Configuration{Model: "mlp", BatchSize: int(batch), CPUs: 1, Load: evidence.Load{ConcurrentJobs: 1}}
+		c := evidence.Configuration{
+			Model:     "mlp",
+			BatchSize: int(batch),
+			CPUs:      1,
+			Load:      evidence.Load{ConcurrentJobs: 1},
+		}
 		want := 1.5 * (4 + 400/float64(batch))
 		if got := p.CorrectedTime(corrections, c, 1).Median(); math.Abs(got/want-1) > 0.08 {
-			t.Errorf("batch size %d: %g s after four slower runs, want about %g s", batch, got, want)
+			t.Errorf("batch size %d: %g s after four slower runs, want about %g s", batch, got,
+				want)
 		}
 	}
 }

@@ -13,28 +13,57 @@ import (
 // origin is not long ago: what happened an hour before it was told is no news.
 var origin = time.Now().UTC().Truncate(time.Second).Add(-45 * time.Minute)
 
-func at(seconds float64) time.Time { return origin.Add(time.Duration(seconds * float64(time.Second))) }
+func at(seconds float64) time.Time {
+	return origin.Add(time.Duration(seconds * float64(time.Second)))
+}
 
 func setting(batch, cpus uint32) schemas.Setting {
-	return schemas.Setting{Model: "m", BatchSize: batch, CPUs: cpus, Epochs: 3, Nodes: []string{"n"}}
+	return schemas.Setting{
+		Model:     "m",
+		BatchSize: batch,
+		CPUs:      cpus,
+		Epochs:    3,
+		Nodes:     []string{"n"},
+	}
 }
 
 func started(job string, run uint32, s float64, set schemas.Setting) *schemas.Started {
 	e := &schemas.Started{Setting: set, NodeCores: 2}
-	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.StartedID(job, run), At: at(s)}, JobID: job, Run: run}
+	e.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: schemas.StartedID(job, run), At: at(s)},
+		JobID: job,
+		Run:   run,
+	}
 	return e
 }
 
 func epoch(job string, run, number uint32, s, seconds float64, set schemas.Setting) *schemas.Epoch {
 	accuracy := 0.9 + 0.01*float64(number)
-	e := &schemas.Epoch{Setting: set, Epoch: number, DurationSeconds: seconds, DurationSource: schemas.DurationReported, NodeCores: 2, Accuracy: &accuracy}
-	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.EpochID(job, run, number), At: at(s)}, JobID: job, Run: run}
+	e := &schemas.Epoch{
+		Setting:         set,
+		Epoch:           number,
+		DurationSeconds: seconds,
+		DurationSource:  schemas.DurationReported,
+		NodeCores:       2,
+		Accuracy:        &accuracy,
+	}
+	e.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: schemas.EpochID(job, run, number), At: at(s)},
+		JobID: job,
+		Run:   run,
+	}
 	return e
 }
 
-func ended(job string, run uint32, outcome string, s, seconds float64, set schemas.Setting) *schemas.Ended {
+func ended(
+	job string, run uint32, outcome string, s, seconds float64, set schemas.Setting,
+) *schemas.Ended {
 	e := &schemas.Ended{Setting: set, Outcome: outcome, DurationSeconds: seconds}
-	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.EndedID(job, run, outcome), At: at(s)}, JobID: job, Run: run}
+	e.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: schemas.EndedID(job, run, outcome), At: at(s)},
+		JobID: job,
+		Run:   run,
+	}
 	return e
 }
 
@@ -74,7 +103,10 @@ func TestPast_Examples(t *testing.T) {
 		return e
 	}
 	large := setting(64, 2)
-	moved := []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 2, 4, 2, a), epoch("a", 1, 3, 5, 1, large), epoch("a", 1, 4, 7, 2, a)}
+	moved := []schemas.Event{
+		started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 2, 4, 2, a),
+		epoch("a", 1, 3, 5, 1, large), epoch("a", 1, 4, 7, 2, a),
+	}
 	changed := func(number uint32, s, seconds float64) *schemas.Epoch {
 		e := byArrival(number, s, seconds)
 		e.BatchSize = 64
@@ -91,34 +123,111 @@ func TestPast_Examples(t *testing.T) {
 		target string
 		want   string
 	}{
-		{"the first epoch by arrival contains the start-up", []schemas.Event{started("a", 1, 0, a), byArrival(1, 5, 5), byArrival(2, 7, 2)}, schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; "},
-		{"an only epoch by arrival is better than nothing", []schemas.Event{started("a", 1, 0, a), byArrival(1, 5, 5)}, schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 5.00 weight 1.00; "},
-		{"an epoch alone", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a)}, schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; "},
-		{"a neighbour all the time", []schemas.Event{started("a", 1, 0, a), started("b", 1, 0, b), epoch("a", 1, 1, 4, 4, a)}, schemas.TargetEpochTime,
-			"b16 c2 jobs 2.00 procs 3.00 done 1 value 4.00 weight 1.00; "},
-		{"a neighbour that comes after three quarters", []schemas.Event{started("a", 1, 0, a), started("b", 1, 3, b), epoch("a", 1, 1, 4, 4, a)}, schemas.TargetEpochTime,
-			"b16 c2 jobs 1.25 procs 2.25 done 1 value 4.00 weight 0.75; "},
-		{"a neighbour that comes and goes all the time teaches nothing", []schemas.Event{started("a", 1, 0, a), started("b", 1, 1, b), ended("b", 1, schemas.EventFailed, 2, 1, b),
-			started("b", 2, 3, b), epoch("a", 1, 1, 4, 4, a)}, schemas.TargetEpochTime, ""},
-		{"a neighbour that has gone", []schemas.Event{started("b", 1, 0, b), ended("b", 1, schemas.EventFailed, 1, 1, b), started("a", 1, 1, a), epoch("a", 1, 1, 3, 2, a)}, schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; "},
-		{"a copy", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 1, 2, 2, a)}, schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; "},
-		{"a number that goes back", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 2, 2, 2, a), epoch("a", 1, 1, 4, 2, a)}, schemas.TargetEpochTime, ""},
-		{"a job that was lost and is back", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), lost, epoch("a", 1, 2, 4, 2, a)}, schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; "},
-		{"no epoch was seen: nothing", []schemas.Event{started("a", 1, 0, a), ended("a", 1, schemas.EventFinished, 6, 6, a)}, schemas.TargetEpochTime, ""},
-		{"epochs that were not timed: the whole job", []schemas.Event{started("a", 1, 0, a), untimed("a", 1, 6, 6, a)}, schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 3 value 2.00 weight 1.00; "},
-		{"the whole job, less the start-up that is known", []schemas.Event{started("a", 1, 0, a), whole}, schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 3 value 1.50 weight 1.00; "},
-		{"the accuracy of the whole job is that after its epochs", []schemas.Event{started("a", 1, 0, a), whole}, schemas.TargetAccuracy,
-			"b16 c2 jobs 1.00 procs 2.00 done 3 value 0.96 weight 1.00; "},
-		{"a job beside which nothing is known of but that it was there", []schemas.Event{started("a", 1, 0, a), started("b", 1, 0, b), ended("b", 1, schemas.EventFinished, 6, 0, b), whole}, schemas.TargetEpochTime,
-			"b16 c2 jobs 2.00 procs 3.00 done 3 value 1.50 weight 1.00; "},
+		{
+			"the first epoch by arrival contains the start-up",
+			[]schemas.Event{started("a", 1, 0, a), byArrival(1, 5, 5), byArrival(2, 7, 2)},
+			schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; ",
+		},
+		{
+			"an only epoch by arrival is better than nothing",
+			[]schemas.Event{started("a", 1, 0, a), byArrival(1, 5, 5)}, schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 5.00 weight 1.00; ",
+		},
+		{
+			"an epoch alone", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a)},
+			schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; ",
+		},
+		{
+			"a neighbour all the time",
+			[]schemas.Event{
+				started("a", 1, 0, a), started("b", 1, 0, b), epoch("a", 1, 1, 4, 4, a),
+			},
+			schemas.TargetEpochTime,
+			"b16 c2 jobs 2.00 procs 3.00 done 1 value 4.00 weight 1.00; ",
+		},
+		{
+			"a neighbour that comes after three quarters",
+			[]schemas.Event{
+				started("a", 1, 0, a), started("b", 1, 3, b), epoch("a", 1, 1, 4, 4, a),
+			},
+			schemas.TargetEpochTime,
+			"b16 c2 jobs 1.25 procs 2.25 done 1 value 4.00 weight 0.75; ",
+		},
+		{
+			"a neighbour that comes and goes all the time teaches nothing",
+			[]schemas.Event{
+				started("a", 1, 0, a), started("b", 1, 1, b),
+				ended("b", 1, schemas.EventFailed, 2, 1, b),
+				started("b", 2, 3, b),
+				epoch("a", 1, 1, 4, 4, a),
+			},
+			schemas.TargetEpochTime,
+			"",
+		},
+		{
+			"a neighbour that has gone",
+			[]schemas.Event{
+				started("b", 1, 0, b), ended("b", 1, schemas.EventFailed, 1, 1, b),
+				started("a", 1, 1, a), epoch("a", 1, 1, 3, 2, a),
+			},
+			schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; ",
+		},
+		{
+			"a copy",
+			[]schemas.Event{
+				started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 1, 2, 2, a),
+			},
+			schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; ",
+		},
+		{
+			"a number that goes back",
+			[]schemas.Event{
+				started("a", 1, 0, a), epoch("a", 1, 2, 2, 2, a), epoch("a", 1, 1, 4, 2, a),
+			},
+			schemas.TargetEpochTime, "",
+		},
+		{
+			"a job that was lost and is back",
+			[]schemas.Event{
+				started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), lost, epoch("a", 1, 2, 4, 2, a),
+			},
+			schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; ",
+		},
+		{
+			"no epoch was seen: nothing",
+			[]schemas.Event{started("a", 1, 0, a), ended("a", 1, schemas.EventFinished, 6, 6, a)},
+			schemas.TargetEpochTime, "",
+		},
+		{
+			"epochs that were not timed: the whole job",
+			[]schemas.Event{started("a", 1, 0, a), untimed("a", 1, 6, 6, a)},
+			schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 3 value 2.00 weight 1.00; ",
+		},
+		{
+			"the whole job, less the start-up that is known",
+			[]schemas.Event{started("a", 1, 0, a), whole}, schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 3 value 1.50 weight 1.00; ",
+		},
+		{
+			"the accuracy of the whole job is that after its epochs",
+			[]schemas.Event{started("a", 1, 0, a), whole}, schemas.TargetAccuracy,
+			"b16 c2 jobs 1.00 procs 2.00 done 3 value 0.96 weight 1.00; ",
+		},
+		{
+			"a job beside which nothing is known of but that it was there",
+			[]schemas.Event{
+				started("a", 1, 0, a), started("b", 1, 0, b),
+				ended("b", 1, schemas.EventFinished, 6, 0, b), whole,
+			},
+			schemas.TargetEpochTime,
+			"b16 c2 jobs 2.00 procs 3.00 done 3 value 1.50 weight 1.00; ",
+		},
 		{"start-up while the job runs", begun, schemas.TargetStartup,
 			"b16 c2 jobs 1.00 procs 2.00 done 0 value 3.00 weight 1.00; "},
 		{"start-up, with the time after the last epoch", append(slices.Clone(begun),
@@ -127,15 +236,35 @@ func TestPast_Examples(t *testing.T) {
 		{"start-up of a job that was stopped during an epoch", append(slices.Clone(begun),
 			ended("a", 1, schemas.EventCancelled, 8.5, 8.5, a)), schemas.TargetStartup,
 			"b16 c2 jobs 1.00 procs 2.00 done 0 value 3.00 weight 1.00; "},
-		{"a failed job without epochs", []schemas.Event{started("a", 1, 0, a), ended("a", 1, schemas.EventFailed, 6, 6, a)}, schemas.TargetEpochTime, ""},
-		{"accuracy: a run counts once", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 2, 4, 2, a)}, schemas.TargetAccuracy,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91 weight 0.50; b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92 weight 0.50; "},
-		{"a change of the batch size: each epoch's time is of its own", moved, schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; b64 c2 jobs 1.00 procs 2.00 done 3 value 1.00 weight 1.00; b16 c2 jobs 1.00 procs 2.00 done 4 value 2.00 weight 1.00; "},
+		{
+			"a failed job without epochs",
+			[]schemas.Event{started("a", 1, 0, a), ended("a", 1, schemas.EventFailed, 6, 6, a)},
+			schemas.TargetEpochTime, "",
+		},
+		{
+			"accuracy: a run counts once",
+			[]schemas.Event{
+				started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 2, 4, 2, a),
+			},
+			schemas.TargetAccuracy,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91 weight 0.50; b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92 weight 0.50; ",
+		},
+		{
+			"a change of the batch size: each epoch's time is of its own", moved,
+			schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; b64 c2 jobs 1.00 procs 2.00 done 3 value 1.00 weight 1.00; b16 c2 jobs 1.00 procs 2.00 done 4 value 2.00 weight 1.00; ",
+		},
 		{"a change of the batch size: no accuracy behind it", moved, schemas.TargetAccuracy,
 			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91 weight 0.50; b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92 weight 0.50; "},
-		{"a change of the batch size by arrival: perhaps a restart", []schemas.Event{started("a", 1, 0, a), byArrival(1, 5, 5), byArrival(2, 7, 2), changed(3, 10, 3), changed(4, 11, 1)}, schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; b64 c2 jobs 1.00 procs 2.00 done 4 value 1.00 weight 1.00; "},
+		{
+			"a change of the batch size by arrival: perhaps a restart",
+			[]schemas.Event{
+				started("a", 1, 0, a), byArrival(1, 5, 5), byArrival(2, 7, 2), changed(3, 10, 3),
+				changed(4, 11, 1),
+			},
+			schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; b64 c2 jobs 1.00 procs 2.00 done 4 value 1.00 weight 1.00; ",
+		},
 	} {
 		if got := brief(fold(c.events...).Examples(c.target)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
@@ -145,7 +274,9 @@ func TestPast_Examples(t *testing.T) {
 
 func TestDataset_GroupsReplicationsOfASetting(t *testing.T) {
 	a, b := setting(16, 2), setting(64, 2)
-	examples := fold(started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 2, 4, 2, a), ended("a", 1, schemas.EventFinished, 4, 4, a),
+	examples := fold(started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 2, 4, 2, a), ended(
+		"a", 1, schemas.EventFinished, 4, 4, a,
+	),
 		started("b", 1, 5, b), epoch("b", 1, 1, 6, 1, b)).Examples(schemas.TargetEpochTime)
 	d := trainer.Dataset(schemas.TargetEpochTime, examples)
 	if err := d.Validate(); err != nil {

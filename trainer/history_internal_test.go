@@ -22,7 +22,9 @@ func busyLog(seed uint64, jobs int) []schemas.Event {
 	for n := range jobs {
 		all = append(all, busyJob(random, n, begin.Add(time.Duration(n)*10*time.Second))...)
 	}
-	slices.SortStableFunc(all, func(a, b schemas.Event) int { return a.Stamped().At.Compare(b.Stamped().At) })
+	slices.SortStableFunc(all, func(a, b schemas.Event) int {
+		return a.Stamped().At.Compare(b.Stamped().At)
+	})
 	return all
 }
 
@@ -36,8 +38,14 @@ func busyJob(random *rand.Rand, n int, at time.Time) (all []schemas.Event) {
 	stamp := func(id string) schemas.JobStamp {
 		return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at}, JobID: job, Run: 1}
 	}
-	all = append(all, &schemas.Started{JobStamp: stamp(schemas.StartedID(job, 1)), Setting: set, NodeCores: 4})
-	seconds := 20 * (1 + 8/float64(set.BatchSize)) / float64(set.CPUs) * math.Exp(0.05*random.NormFloat64())
+	all = append(all, &schemas.Started{
+		JobStamp:  stamp(schemas.StartedID(job, 1)),
+		Setting:   set,
+		NodeCores: 4,
+	})
+	seconds := 20 * (1 + 8/float64(set.BatchSize)) / float64(set.CPUs) * math.Exp(
+		0.05*random.NormFloat64(),
+	)
 	at = at.Add(3 * time.Second)
 	for number := range uint32(6) {
 		if n%11 == 0 {
@@ -47,21 +55,35 @@ func busyJob(random *rand.Rand, n int, at time.Time) (all []schemas.Event) {
 			set.BatchSize *= 2
 		}
 		if n%5 == 0 && number == 2 {
-			lost := &schemas.Ended{JobStamp: stamp(schemas.LostID(job, uint64(n))), Outcome: schemas.EventLost}
+			lost := &schemas.Ended{
+				JobStamp: stamp(schemas.LostID(job, uint64(n))),
+				Outcome:  schemas.EventLost,
+			}
 			all = append(all, lost)
 		}
 		took := seconds * (1 + 0.01*random.Float64())
 		at = at.Add(time.Duration(took * float64(time.Second)))
 		accuracy := 0.9 + 0.01*float64(number)
-		all = append(all, &schemas.Epoch{JobStamp: stamp(schemas.EpochID(job, 1, number+1)), Setting: set, Epoch: number + 1,
-			DurationSeconds: took, DurationSource: schemas.DurationReported, NodeCores: 4, Accuracy: &accuracy})
+		all = append(all, &schemas.Epoch{
+			JobStamp:        stamp(schemas.EpochID(job, 1, number+1)),
+			Setting:         set,
+			Epoch:           number + 1,
+			DurationSeconds: took,
+			DurationSource:  schemas.DurationReported,
+			NodeCores:       4,
+			Accuracy:        &accuracy,
+		})
 	}
 	if n%17 == 0 {
 		return all // it never ends
 	}
 	at = at.Add(time.Second)
-	return append(all, &schemas.Ended{JobStamp: stamp(schemas.EndedID(job, 1, schemas.EventFinished)), Setting: set,
-		Outcome: schemas.EventFinished, DurationSeconds: 6 * seconds})
+	return append(all, &schemas.Ended{
+		JobStamp:        stamp(schemas.EndedID(job, 1, schemas.EventFinished)),
+		Setting:         set,
+		Outcome:         schemas.EventFinished,
+		DurationSeconds: 6 * seconds,
+	})
 }
 
 func addAll(p *Past, events []schemas.Event, first uint64) {
@@ -157,15 +179,30 @@ func wasLost(job string) bool {
 func TestPast_KeepsRareConfigurations(t *testing.T) {
 	p, sequence := NewLimitedPast(Limits{SettingRuns: 50, Runs: 20, Spans: 5}), uint64(0)
 	for n := range 300 {
-		set := schemas.Setting{Model: "frequent", BatchSize: 4, CPUs: 1, Epochs: 1, Nodes: []string{"n"}}
+		set := schemas.Setting{
+			Model:     "frequent",
+			BatchSize: 4,
+			CPUs:      1,
+			Epochs:    1,
+			Nodes:     []string{"n"},
+		}
 		if n < 10 {
 			set.Model = fmt.Sprint("rare-", n)
 		}
 		job, at := fmt.Sprint("job-", n), time.Unix(1_790_000_000+int64(10*n), 0)
 		stamp := schemas.JobStamp{Stamp: schemas.Stamp{EventID: job, At: at}, JobID: job, Run: 1}
-		p.Add(&schemas.Epoch{JobStamp: stamp, Setting: set, Epoch: 1, DurationSeconds: 5}, sequence+1)
+		p.Add(&schemas.Epoch{
+			JobStamp:        stamp,
+			Setting:         set,
+			Epoch:           1,
+			DurationSeconds: 5,
+		}, sequence+1)
 		stamp.At = at.Add(time.Second)
-		p.Add(&schemas.Ended{JobStamp: stamp, Setting: set, Outcome: schemas.EventFinished}, sequence+2)
+		p.Add(&schemas.Ended{
+			JobStamp: stamp,
+			Setting:  set,
+			Outcome:  schemas.EventFinished,
+		}, sequence+2)
 		sequence += 2
 	}
 	models, newest := map[string]int{}, ""
@@ -174,10 +211,12 @@ func TestPast_KeepsRareConfigurations(t *testing.T) {
 		newest = x.Job
 	}
 	if len(models) != 11 || models["frequent"] != 10 || newest != "job-299" {
-		t.Errorf("%v with %s as the newest, want 10 of the frequent model, the newest, and 10 others", models, newest)
+		t.Errorf("%v with %s as the newest, want 10 of the frequent model, the newest, and 10 others",
+			models, newest)
 	}
 	if len(p.runs) > 25 || len(p.models) > 12 || len(p.shelf.configurations) != 11 {
-		t.Errorf("%d runs, %d models and %d configurations are kept", len(p.runs), len(p.models), len(p.shelf.configurations))
+		t.Errorf("%d runs, %d models and %d configurations are kept", len(p.runs), len(p.models),
+			len(p.shelf.configurations))
 	}
 }
 
@@ -185,15 +224,29 @@ func TestPast_KeepsRareConfigurations(t *testing.T) {
 func TestPast_KeepsWhatIsStillRun(t *testing.T) {
 	p, sequence := NewLimitedPast(Limits{Runs: 20, Spans: 5}), uint64(0)
 	for n := range 400 {
-		set := schemas.Setting{Model: fmt.Sprint("once-", n), BatchSize: 4, CPUs: 1, Nodes: []string{"n"}}
+		set := schemas.Setting{
+			Model:     fmt.Sprint("once-", n),
+			BatchSize: 4,
+			CPUs:      1,
+			Nodes:     []string{"n"},
+		}
 		if n%5 == 0 {
 			set.Model = "daily"
 		}
 		job, at := fmt.Sprint("job-", n), time.Unix(1_790_000_000+int64(10*n), 0)
 		stamp := schemas.JobStamp{Stamp: schemas.Stamp{EventID: job, At: at}, JobID: job, Run: 1}
-		p.Add(&schemas.Epoch{JobStamp: stamp, Setting: set, Epoch: 1, DurationSeconds: 5}, sequence+1)
+		p.Add(&schemas.Epoch{
+			JobStamp:        stamp,
+			Setting:         set,
+			Epoch:           1,
+			DurationSeconds: 5,
+		}, sequence+1)
 		stamp.At = at.Add(time.Second)
-		p.Add(&schemas.Ended{JobStamp: stamp, Setting: set, Outcome: schemas.EventFinished}, sequence+2)
+		p.Add(&schemas.Ended{
+			JobStamp: stamp,
+			Setting:  set,
+			Outcome:  schemas.EventFinished,
+		}, sequence+2)
 		sequence += 2
 	}
 	models := map[string]int{}
@@ -201,7 +254,8 @@ func TestPast_KeepsWhatIsStillRun(t *testing.T) {
 		models[x.Model]++
 	}
 	if models["daily"] < rareRuns || len(models) < 10 {
-		t.Errorf("%v are kept, want %d runs of the daily model and the newest of others", models, rareRuns)
+		t.Errorf("%v are kept, want %d runs of the daily model and the newest of others", models,
+			rareRuns)
 	}
 }
 
@@ -217,20 +271,33 @@ func TestPast_BoundsWhatNeverEnds(t *testing.T) {
 		sequence++
 		p.Add(&schemas.Started{JobStamp: stamp, Setting: set}, sequence)
 	}
-	if len(p.runs) != 15 || len(p.nodes) != 15 || len(p.fleet) != 15 || len(p.models) != 15 || p.open.Len() != 10 {
-		t.Errorf("%d runs, %d nodes, %d models, %d open; want 10 open and 5 neighbours", len(p.runs), len(p.nodes), len(p.models), p.open.Len())
+	if len(p.runs) != 15 || len(p.nodes) != 15 || len(p.fleet) != 15 || len(p.models) != 15 ||
+		p.open.Len() != 10 {
+		t.Errorf("%d runs, %d nodes, %d models, %d open; want 10 open and 5 neighbours",
+			len(p.runs), len(p.nodes), len(p.models), p.open.Len())
 	}
 	set := schemas.Setting{Model: "job-199", BatchSize: 4, CPUs: 1, Nodes: []string{"pod-job-199"}}
 	for n := range uint32(10_000) {
 		at := time.Unix(1_790_000_200+int64(n), 0)
-		stamp := schemas.JobStamp{Stamp: schemas.Stamp{EventID: schemas.EpochID("job-199", 1, n+1), At: at}, JobID: "job-199", Run: 1}
+		stamp := schemas.JobStamp{
+			Stamp: schemas.Stamp{EventID: schemas.EpochID("job-199", 1, n+1), At: at},
+			JobID: "job-199",
+			Run:   1,
+		}
 		sequence++
-		p.Add(&schemas.Epoch{JobStamp: stamp, Setting: set, Epoch: n + 1, DurationSeconds: 1}, sequence)
+		p.Add(&schemas.Epoch{
+			JobStamp:        stamp,
+			Setting:         set,
+			Epoch:           n + 1,
+			DurationSeconds: 1,
+		}, sequence)
 	}
 	examples := p.Examples(schemas.TargetEpochTime)
 	first, last := examples[0].Features.EpochsDone, examples[len(examples)-1].Features.EpochsDone
-	if n := len(examples); n < 30 || n > 100 || first != 1 || last < 9_800 || p.Refused()[refusedGap] != 0 {
-		t.Errorf("%d epochs from %d to %d, refused %v; want at most 100 of all 10,000", n, first, last, p.Refused())
+	if n := len(examples); n < 30 || n > 100 || first != 1 || last < 9_800 ||
+		p.Refused()[refusedGap] != 0 {
+		t.Errorf("%d epochs from %d to %d, refused %v; want at most 100 of all 10,000", n, first,
+			last, p.Refused())
 	}
 	p.Expire(time.Unix(1_790_000_000+11_000, 0))
 	if runs, epochs := p.Len(); runs != 0 || epochs != 0 {

@@ -22,19 +22,47 @@ func TestRun_LiesAreRefusedAndCounted(t *testing.T) {
 		want string
 	}{
 		{"an honest run", []told{honest}, ""},
-		{"a run that goes on from a checkpoint", []told{{"a", "m", []uint32{4, 5, 6}, []float64{1, 2, 3}}}, ""},
+		{
+			"a run that goes on from a checkpoint",
+			[]told{{"a", "m", []uint32{4, 5, 6}, []float64{1, 2, 3}}}, "",
+		},
 		{"an epoch is missing", []told{{"a", "m", []uint32{1, 3}, []float64{1, 2}}}, refusedGap},
-		{"a restart in the same run", []told{{"a", "m", []uint32{1, 2, 1, 2}, []float64{1, 2, 1, 2}}}, refusedBack},
-		{"times copied from another run", []told{honest, {"b", "m", []uint32{1, 2, 3}, []float64{1, 2, 3}}}, refusedCopied},
-		{"two epochs may be alike by chance", []told{{"a", "m", []uint32{1, 2}, []float64{1, 2}}, {"b", "m", []uint32{1, 2}, []float64{1, 2}}}, ""},
-		{"a clock of whole seconds", []told{{"a", "m", []uint32{1, 2, 3}, []float64{2, 2, 2}}, {"b", "m", []uint32{1, 2, 3}, []float64{2, 2, 2}}}, ""},
-		{"another job's log", []told{{"a", "other", []uint32{1, 2, 3}, []float64{1, 2, 3}}}, refusedModel},
+		{
+			"a restart in the same run",
+			[]told{{"a", "m", []uint32{1, 2, 1, 2}, []float64{1, 2, 1, 2}}}, refusedBack,
+		},
+		{
+			"times copied from another run",
+			[]told{honest, {"b", "m", []uint32{1, 2, 3}, []float64{1, 2, 3}}}, refusedCopied,
+		},
+		{
+			"two epochs may be alike by chance",
+			[]told{{
+				"a", "m", []uint32{1, 2}, []float64{1, 2},
+			}, {"b", "m", []uint32{1, 2}, []float64{1, 2}}},
+			"",
+		},
+		{
+			"a clock of whole seconds",
+			[]told{{
+				"a", "m", []uint32{1, 2, 3}, []float64{2, 2, 2},
+			}, {"b", "m", []uint32{1, 2, 3}, []float64{2, 2, 2}}},
+			"",
+		},
+		{
+			"another job's log", []told{{"a", "other", []uint32{1, 2, 3}, []float64{1, 2, 3}}},
+			refusedModel,
+		},
 	} {
 		p, sequence := NewPast(), uint64(0)
 		for _, r := range c.runs {
 			at := time.Unix(1_790_000_000, 0)
 			stamp := func(id string) schemas.JobStamp {
-				return schemas.JobStamp{Stamp: schemas.Stamp{EventID: r.job + id, At: at}, JobID: r.job, Run: 1}
+				return schemas.JobStamp{
+					Stamp: schemas.Stamp{EventID: r.job + id, At: at},
+					JobID: r.job,
+					Run:   1,
+				}
 			}
 			set := schemas.Setting{Model: "m", BatchSize: 4, CPUs: 1, Nodes: []string{"n-" + r.job}}
 			p.Add(&schemas.Started{JobStamp: stamp("s"), Setting: set}, sequence)
@@ -42,12 +70,20 @@ func TestRun_LiesAreRefusedAndCounted(t *testing.T) {
 			for i, seconds := range r.times {
 				at = at.Add(time.Duration(seconds * float64(time.Second)))
 				sequence++
-				p.Add(&schemas.Epoch{JobStamp: stamp(fmt.Sprint("e", i)), Setting: set, Epoch: r.epochs[i], DurationSeconds: seconds, DurationSource: schemas.DurationReported}, sequence)
+				p.Add(&schemas.Epoch{
+					JobStamp:        stamp(fmt.Sprint("e", i)),
+					Setting:         set,
+					Epoch:           r.epochs[i],
+					DurationSeconds: seconds,
+					DurationSource:  schemas.DurationReported,
+				}, sequence)
 			}
 		}
 		examples := p.Examples(schemas.TargetEpochTime)
-		if c.want == "" && (len(p.Refused()) > 0 || len(examples) == 0) || c.want != "" && p.Refused()[c.want] != 1 {
-			t.Errorf("%s: refused %v, %d examples; want %q", c.name, p.Refused(), len(examples), c.want)
+		if c.want == "" && (len(p.Refused()) > 0 || len(examples) == 0) || c.want != "" &&
+			p.Refused()[c.want] != 1 {
+			t.Errorf("%s: refused %v, %d examples; want %q", c.name, p.Refused(), len(examples),
+				c.want)
 		}
 		if c.want != "" && len(examples) != 3*(len(c.runs)-1) {
 			t.Errorf("%s: %d examples, want none of the run that lies", c.name, len(examples))
@@ -63,7 +99,13 @@ func TestThin(t *testing.T) {
 		if n%100 == 0 {
 			batch = uint32(8 + n) // ten settings of one example
 		}
-		examples = append(examples, Example{Model: "m", Features: schemas.Features{BatchSize: batch}, Value: float64(n), Weight: 0.5, At: at(n)})
+		examples = append(examples, Example{
+			Model:    "m",
+			Features: schemas.Features{BatchSize: batch},
+			Value:    float64(n),
+			Weight:   0.5,
+			At:       at(n),
+		})
 	}
 	thinned := thin(examples, 100)
 	settings, weight := map[uint32]int{}, 0.0
@@ -77,8 +119,10 @@ func TestThin(t *testing.T) {
 			t.Error("the order changed")
 		}
 	}
-	if len(thinned) != 100 || len(settings) != 11 || settings[4] != 90 || weight < 499.999 || weight > 500.001 {
-		t.Errorf("%d examples of %d settings, %d of the large one, weight %v; want 100, 11, 90, 500", len(thinned), len(settings), settings[4], weight)
+	if len(thinned) != 100 || len(settings) != 11 || settings[4] != 90 || weight < 499.999 ||
+		weight > 500.001 {
+		t.Errorf("%d examples of %d settings, %d of the large one, weight %v; want 100, 11, 90, 500",
+			len(thinned), len(settings), settings[4], weight)
 	}
 	if all := thin(examples, 5); len(all) != 11 {
 		t.Errorf("%d examples, want one of each of 11 settings", len(all))

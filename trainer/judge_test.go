@@ -20,7 +20,8 @@ import (
 func list(t testing.TB, b *bus.Bus, target string) []schemas.RegressorVersion {
 	t.Helper()
 	var reply schemas.RegressorList
-	if err := b.Request(within(t), schemas.SubjectRegressorList, &schemas.RegressorListRequest{Target: target}, &reply); err != nil {
+	if err := b.Request(within(t), schemas.SubjectRegressorList,
+		&schemas.RegressorListRequest{Target: target}, &reply); err != nil {
 		t.Fatal(err)
 	}
 	return reply.Regressors
@@ -29,7 +30,9 @@ func list(t testing.TB, b *bus.Bus, target string) []schemas.RegressorVersion {
 // judged waits for a regressor that a test, and nobody else, put in use.
 func judged(t testing.TB, b *bus.Bus, by string) *schemas.Promoted {
 	t.Helper()
-	return await(t, b, func(e *schemas.Promoted) string { return e.Target + " by " + e.DecidedBy }, schemas.TargetEpochTime+" by "+by)
+	return await(t, b, func(e *schemas.Promoted) string {
+		return e.Target + " by " + e.DecidedBy
+	}, schemas.TargetEpochTime+" by "+by)
 }
 
 // All nodes become slower for good: the challenger that was fitted then is judged
@@ -61,18 +64,21 @@ func TestTrainer_PromotesWhatWasRightOnNewJobs(t *testing.T) {
 		}
 	}
 	e := judged(t, b, schemas.DecidedTest)
-	if e.Rival != first.ModelDigest || e.JudgedJobs < 20 || *e.Loss >= *e.RivalLoss || *e.LossDifferenceHigh >= 0 || *e.CoverageRatio < 0.85 || *e.RivalCoverageRatio > 0.5 {
+	if e.Rival != first.ModelDigest || e.JudgedJobs < 20 || *e.Loss >= *e.RivalLoss ||
+		*e.LossDifferenceHigh >= 0 || *e.CoverageRatio < 0.85 || *e.RivalCoverageRatio > 0.5 {
 		t.Errorf("promoted %+v, want a challenger by its figures", e)
 	}
 	c, revision, err := b.Champion(within(t), schemas.TargetEpochTime)
 	if err != nil || c.ModelDigest != e.ModelDigest || revision != e.Revision {
-		t.Errorf("in use is %+v, revision %d, %v; want the challenger, revision %d", c, revision, err, e.Revision)
+		t.Errorf("in use is %+v, revision %d, %v; want the challenger, revision %d", c, revision,
+			err, e.Revision)
 	}
 	states := map[string]string{}
 	for _, v := range list(t, b, schemas.TargetEpochTime) {
 		states[v.ModelDigest] = v.State
 	}
-	if states[e.ModelDigest] != schemas.RegressorChampion || states[first.ModelDigest] != schemas.RegressorFormer {
+	if states[e.ModelDigest] != schemas.RegressorChampion ||
+		states[first.ModelDigest] != schemas.RegressorFormer {
 		t.Errorf("states %v, want the challenger as champion and the first as former", states)
 	}
 }
@@ -91,11 +97,14 @@ func TestTrainer_TellsHowAChallengerStands(t *testing.T) {
 	f.run(t, 15)
 	for deadline := within(t); ; {
 		v := list(t, b, schemas.TargetEpochTime)
-		if len(v) == 2 && v[0].State == schemas.RegressorChallenger && v[0].JudgedJobs == 15 && v[0].Loss != nil && strings.HasPrefix(v[0].Reason, "so far ") && v[1].State == schemas.RegressorChampion {
+		if len(v) == 2 && v[0].State == schemas.RegressorChallenger && v[0].JudgedJobs == 15 &&
+			v[0].Loss != nil && strings.HasPrefix(v[0].Reason, "so far ") &&
+			v[1].State == schemas.RegressorChampion {
 			return
 		}
 		if deadline.Err() != nil {
-			t.Fatalf("the newest is %s, judged on %d jobs (%s), want a challenger judged on 15", v[0].State, v[0].JudgedJobs, v[0].Reason)
+			t.Fatalf("the newest is %s, judged on %d jobs (%s), want a challenger judged on 15",
+				v[0].State, v[0].JudgedJobs, v[0].Reason)
 		}
 	}
 }
@@ -147,28 +156,43 @@ func TestTrainer_PromotesAndRollsBackAsAsked(t *testing.T) {
 	first := train(t, b).Promoted[0]
 	var promoted schemas.Promoted
 	rollback := func() error {
-		return b.Request(within(t), schemas.SubjectRegressorRollback, &schemas.RollbackRequest{Target: schemas.TargetEpochTime, Reason: "jobs are late"}, &promoted)
+		return b.Request(within(t), schemas.SubjectRegressorRollback, &schemas.RollbackRequest{
+			Target: schemas.TargetEpochTime,
+			Reason: "jobs are late",
+		}, &promoted)
 	}
 	promote := func(digits string) error {
-		return b.Request(within(t), schemas.SubjectRegressorPromote, &schemas.PromoteRequest{Target: schemas.TargetEpochTime, ModelDigest: digits}, &promoted)
+		return b.Request(within(t), schemas.SubjectRegressorPromote, &schemas.PromoteRequest{
+			Target:      schemas.TargetEpochTime,
+			ModelDigest: digits,
+		}, &promoted)
 	}
 	if err := rollback(); !errors.Is(err, schemas.ErrNotFound) {
 		t.Errorf("roll back the first: %v, want not_found", err)
 	}
 	study(t, b, "b", 1000, 1.2)
 	second := train(t, b).Promoted[0]
-	if err := rollback(); err != nil || promoted.ModelDigest != first.ModelDigest || promoted.Reason != "rolled back: jobs are late" || promoted.DecidedBy != schemas.DecidedRequest {
+	if err := rollback(); err != nil || promoted.ModelDigest != first.ModelDigest ||
+		promoted.Reason != "rolled back: jobs are late" ||
+		promoted.DecidedBy != schemas.DecidedRequest {
 		t.Errorf("roll back: %+v, %v", promoted, err)
 	}
-	if err := promote(second.ModelDigest[:8]); err != nil || promoted.ModelDigest != second.ModelDigest {
+	if err := promote(second.ModelDigest[:8]); err != nil ||
+		promoted.ModelDigest != second.ModelDigest {
 		t.Errorf("promote the second again: %+v, %v", promoted, err)
 	}
-	for digits, want := range map[string]error{second.ModelDigest[:8]: schemas.ErrConflict, "012345678": schemas.ErrNotFound, "0123": schemas.ErrInvalid, "not-hex-at-all": schemas.ErrInvalid} {
+	for digits, want := range map[string]error{
+		second.ModelDigest[:8]: schemas.ErrConflict,
+		"012345678":            schemas.ErrNotFound,
+		"0123":                 schemas.ErrInvalid,
+		"not-hex-at-all":       schemas.ErrInvalid,
+	} {
 		if err := promote(digits); !errors.Is(err, want) {
 			t.Errorf("promote %s: %v, want %v", digits, err, want)
 		}
 	}
-	if c, revision, err := b.Champion(within(t), schemas.TargetEpochTime); err != nil || c.ModelDigest != second.ModelDigest || revision != promoted.Revision {
+	if c, revision, err := b.Champion(within(t), schemas.TargetEpochTime); err != nil ||
+		c.ModelDigest != second.ModelDigest || revision != promoted.Revision {
 		t.Errorf("in use is %v %d, %v", c, revision, err)
 	}
 }
@@ -196,18 +220,24 @@ func TestTrainer_GoesBackDuringAFit(t *testing.T) {
 	third := make(chan schemas.TrainReply, 1)
 	go func() {
 		var r schemas.TrainReply
-		if err := b.Request(within(t), schemas.SubjectRegressorTrain, &schemas.TrainRequest{Target: schemas.TargetEpochTime, Promote: true}, &r); err != nil {
+		if err := b.Request(within(t), schemas.SubjectRegressorTrain, &schemas.TrainRequest{
+			Target:  schemas.TargetEpochTime,
+			Promote: true,
+		}, &r); err != nil {
 			t.Error(err)
 		}
 		third <- r
 	}()
 	<-fitting
 	var back schemas.Promoted
-	if err := b.Request(within(t), schemas.SubjectRegressorRollback, &schemas.RollbackRequest{Target: schemas.TargetEpochTime}, &back); err != nil || back.ModelDigest != first.ModelDigest || back.Rival != second.ModelDigest {
+	if err := b.Request(within(t), schemas.SubjectRegressorRollback,
+		&schemas.RollbackRequest{Target: schemas.TargetEpochTime}, &back); err != nil ||
+		back.ModelDigest != first.ModelDigest || back.Rival != second.ModelDigest {
 		t.Errorf("rolled back to %+v, %v; want the first", back, err)
 	}
 	free()
-	if r := <-third; len(r.Promoted) != 1 || r.Promoted[0].Rival != first.ModelDigest || r.Promoted[0].Revision != back.Revision+1 {
+	if r := <-third; len(r.Promoted) != 1 || r.Promoted[0].Rival != first.ModelDigest ||
+		r.Promoted[0].Revision != back.Revision+1 {
 		t.Errorf("the fit ended with %+v, want it promoted in the place of the first", r)
 	}
 	consistent(t, b)
@@ -250,7 +280,9 @@ func TestTrainer_DiesAtEveryStep(t *testing.T) {
 				train(t, b)
 				f.factor["a"], f.factor["b"] = 1.5, 1.5
 				f.run(t, 40)
-				if r := ask(t, b, schemas.TrainRequest{Target: schemas.TargetEpochTime}); len(r.Trained) != 1 {
+				if r := ask(t, b, schemas.TrainRequest{Target: schemas.TargetEpochTime}); len(
+					r.Trained,
+				) != 1 {
 					t.Fatalf("reply %+v, want a challenger", r)
 				}
 				stop()
@@ -260,7 +292,11 @@ func TestTrainer_DiesAtEveryStep(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			dead := false
-			o := trainer.DieAfter(trainer.Options{NewEpochs: 1 << 30, Trees: 30, CoolDown: time.Hour}, func(name string) error {
+			o := trainer.DieAfter(trainer.Options{
+				NewEpochs: 1 << 30,
+				Trees:     30,
+				CoolDown:  time.Hour,
+			}, func(name string) error {
 				if dead = dead || name == step; !dead {
 					return nil
 				}
@@ -276,7 +312,9 @@ func TestTrainer_DiesAtEveryStep(t *testing.T) {
 				t.Fatalf("the next trainer: %+v, want all regressors in use", reply)
 			}
 			consistent(t, b)
-			if got, want := reply.Promoted[0].Examples, uint64(len(collect(t, b).Examples(schemas.TargetEpochTime))); got != want && step != "rejected" { // there, what is no longer true is left out
+			if got, want := reply.Promoted[0].Examples, uint64(
+				len(collect(t, b).Examples(schemas.TargetEpochTime)),
+			); got != want && step != "rejected" { // there, what is no longer true is left out
 				t.Errorf("learnt from %d examples, want all %d", got, want)
 			}
 		})
@@ -289,7 +327,10 @@ func consistent(t testing.TB, b *bus.Bus) {
 	promoted := map[string]string{} // target and revision to digest
 	last := map[string]uint64{}
 	ctx, cancel := context.WithCancel(within(t))
-	err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamRegressor, CaughtUp: cancel}, func(r bus.Record) error {
+	err := b.Follow(ctx, bus.FollowOptions{
+		Stream:   schemas.StreamRegressor,
+		CaughtUp: cancel,
+	}, func(r bus.Record) error {
 		if e, ok := r.Event.(*schemas.Promoted); ok {
 			k := fmt.Sprint(e.Target, "/", e.Revision)
 			if promoted[k] != "" {
@@ -304,8 +345,10 @@ func consistent(t testing.TB, b *bus.Bus) {
 	}
 	for target, told := range last {
 		c, revision, err := b.Champion(within(t), target)
-		if err != nil || revision != told || promoted[fmt.Sprint(target, "/", revision)] != c.ModelDigest {
-			t.Errorf("%s: in use is %.12s of revision %d (%v), the last event says revision %d", target, c.ModelDigest, revision, err, told)
+		if err != nil || revision != told ||
+			promoted[fmt.Sprint(target, "/", revision)] != c.ModelDigest {
+			t.Errorf("%s: in use is %.12s of revision %d (%v), the last event says revision %d",
+				target, c.ModelDigest, revision, err, told)
 		}
 		for _, digest := range []string{c.ModelDigest, c.ManifestDigest} {
 			if _, err := b.Artifact(within(t), digest); err != nil {

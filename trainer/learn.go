@@ -38,7 +38,9 @@ func (t *Trainer) train(ctx context.Context, w wish) (schemas.TrainReply, error)
 // learn fits a target on the log up to a sequence at least, if that is still wanted, and places
 // the regressor: it is promoted, becomes a challenger, or is rejected. outcome is a word for the
 // metrics.
-func (t *Trainer) learn(ctx context.Context, last uint64, target string, w *wish, reply *schemas.TrainReply) (outcome string, err error) {
+func (t *Trainer) learn(
+	ctx context.Context, last uint64, target string, w *wish, reply *schemas.TrainReply,
+) (outcome string, err error) {
 	_, revision, err := t.champion(ctx, target)
 	if err != nil {
 		return "", err
@@ -71,13 +73,17 @@ func (t *Trainer) learn(ctx context.Context, last uint64, target string, w *wish
 }
 
 // place decides what becomes of a candidate that was fitted on the log up to a sequence.
-func (t *Trainer) place(ctx context.Context, c *candidate, last uint64, target string, w *wish, reply *schemas.TrainReply) (outcome string, err error) {
+func (t *Trainer) place(
+	ctx context.Context, c *candidate, last uint64, target string, w *wish, reply *schemas.TrainReply,
+) (outcome string, err error) {
 	champion, revision, err := t.champion(ctx, target) // that in use now: somebody may have asked for another
 	if err != nil {
 		return "", err
 	}
-	if champion.ModelDigest == c.fitted.ModelDigest && champion.ManifestDigest == c.fitted.ManifestDigest {
-		reply.Waiting = append(reply.Waiting, target+": nothing new was learnt, the regressor in use stays")
+	if champion.ModelDigest == c.fitted.ModelDigest &&
+		champion.ManifestDigest == c.fitted.ManifestDigest {
+		reply.Waiting = append(reply.Waiting,
+			target+": nothing new was learnt, the regressor in use stays")
 		if w.promote {
 			reply.Promoted = append(reply.Promoted, promoted(champion, revision, c.fitted))
 		}
@@ -143,7 +149,9 @@ type candidate struct {
 }
 
 // fit fits one target. What an advisor would refuse is an error here.
-func (t *Trainer) fit(ctx context.Context, examples []Example, target, reason string) (*candidate, error) {
+func (t *Trainer) fit(
+	ctx context.Context, examples []Example, target, reason string,
+) (*candidate, error) {
 	begin := time.Now()
 	t.metrics.examples.WithLabelValues(target).Set(float64(len(examples)))
 	if len(examples) == 0 {
@@ -191,7 +199,12 @@ func (t *Trainer) progress(target, reason string) func(string, int, int) {
 		}
 		if now := time.Now(); done == planned || now.Sub(last) >= progressEvery {
 			last = now
-			e := &schemas.Fitting{Target: target, Done: uint32(done), Planned: uint32(planned), Reason: reason}
+			e := &schemas.Fitting{
+				Target:  target,
+				Done:    uint32(done),
+				Planned: uint32(planned),
+				Reason:  reason,
+			}
 			e.EventID, e.At = fmt.Sprintf("%s/%d/fitting", target, now.UnixNano()), now.UTC()
 			_ = t.bus.Notify(e) // nobody has to hear it
 		}
@@ -200,7 +213,11 @@ func (t *Trainer) progress(target, reason string) func(string, int, int) {
 
 // fitted takes the figures of a fit from its manifest.
 func fitted(m *regress.Manifest) schemas.Fitted {
-	f := schemas.Fitted{Family: m.Family, Examples: uint64(m.Examples.Count), Settings: uint64(m.Examples.Settings)}
+	f := schemas.Fitted{
+		Family:   m.Family,
+		Examples: uint64(m.Examples.Count),
+		Settings: uint64(m.Examples.Settings),
+	}
 	if s := m.Scores; s != nil {
 		f.R2 = known(s.R2.Value)
 		if !math.IsNaN(s.MSE.Value) {
@@ -230,7 +247,8 @@ func worthless(squared float64, examples []Example) string {
 	if squared <= mean*(1+firstSlack)+least {
 		return ""
 	}
-	return fmt.Sprintf("no better than the mean of each model's other settings: mean squared error %.4g, that of the mean %.4g", squared, mean)
+	return fmt.Sprintf("no better than the mean of each model's other settings: mean squared error %.4g, that of the mean %.4g",
+		squared, mean)
 }
 
 // meanError is the mean squared error of predicting each example by the mean of
@@ -282,9 +300,12 @@ func (t *Trainer) grown(target string, c *candidate, g *schemas.Grounds) (bool, 
 	case j.LostSettings > 0:
 		return false, nil
 	case j.GainedSettings > 0:
-		g.Reason = fmt.Sprintf("%s: it promises for %d settings that the one in use cannot promise for, and for all others", g.Reason, j.GainedSettings)
-	case before < young && now >= growth*before && !t.drifted(s.champion.predictor.Manifest().Examples.Last):
-		g.Reason = fmt.Sprintf("%s: it has learnt from %d examples that are true, the one in use from %d", g.Reason, now, before)
+		g.Reason = fmt.Sprintf("%s: it promises for %d settings that the one in use cannot promise for, and for all others",
+			g.Reason, j.GainedSettings)
+	case before < young && now >= growth*before &&
+		!t.drifted(s.champion.predictor.Manifest().Examples.Last):
+		g.Reason = fmt.Sprintf("%s: it has learnt from %d examples that are true, the one in use from %d",
+			g.Reason, now, before)
 	default:
 		return false, nil
 	}
@@ -334,7 +355,8 @@ func (t *Trainer) dismiss(ctx context.Context, target string) error {
 		return nil
 	}
 	_, reason := judge(j)
-	_, err := t.reject(ctx, target, s.contest.rival.ModelDigest, s.contest.champion.ModelDigest, reason+"; a newer challenger takes its place", *j)
+	_, err := t.reject(ctx, target, s.contest.rival.ModelDigest, s.contest.champion.ModelDigest,
+		reason+"; a newer challenger takes its place", *j)
 	return err
 }
 

@@ -82,7 +82,13 @@ func (l *Life) Apply(e schemas.Event) {
 
 func (r *reign) trained(e *schemas.Trained) {
 	r.passOver()
-	v := &schemas.RegressorVersion{Target: e.Target, Fitted: e.Fitted, State: schemas.RegressorChallenger, TrainedAt: e.At, TrainedFor: e.Reason}
+	v := &schemas.RegressorVersion{
+		Target:     e.Target,
+		Fitted:     e.Fitted,
+		State:      schemas.RegressorChallenger,
+		TrainedAt:  e.At,
+		TrainedFor: e.Reason,
+	}
 	v.Rival, v.Reason = e.Rival, "not judged yet"
 	r.versions[e.ModelDigest], r.since[e.ModelDigest], r.challenger = v, e.SinceSequence, e.ModelDigest
 	delete(r.pruned, e.ModelDigest) // fitted again: its files are there again
@@ -102,8 +108,19 @@ func (r *reign) promoted(e *schemas.Promoted) {
 		v = &schemas.RegressorVersion{Target: e.Target, TrainedAt: e.At, TrainedFor: e.Reason}
 		r.versions[e.ModelDigest] = v
 	}
-	v.Fitted = schemas.Fitted{ModelDigest: e.ModelDigest, ManifestDigest: e.ManifestDigest, Family: e.Family, Examples: e.Examples, Settings: e.Settings,
-		MeanSquaredError: e.MeanSquaredError, MedianAbsoluteRatio: e.MedianAbsoluteRatio, R2: e.R2, FitSeconds: max(e.FitSeconds, v.FitSeconds)}
+	v.Fitted = schemas.Fitted{
+		ModelDigest:         e.ModelDigest,
+		ManifestDigest:      e.ManifestDigest,
+		Family:              e.Family,
+		Examples:            e.Examples,
+		Settings:            e.Settings,
+		MeanSquaredError:    e.MeanSquaredError,
+		MedianAbsoluteRatio: e.MedianAbsoluteRatio,
+		R2:                  e.R2,
+		FitSeconds: max(
+			e.FitSeconds, v.FitSeconds,
+		),
+	}
 	if before := r.versions[r.champion()]; before != nil && before != v {
 		before.State, before.ReplacedAt = schemas.RegressorFormer, e.At
 	}
@@ -112,7 +129,13 @@ func (r *reign) promoted(e *schemas.Promoted) {
 	}
 	r.passOver()
 	v.State, v.PromotedAt, v.ReplacedAt, v.Revision = schemas.RegressorChampion, e.At, time.Time{}, e.Revision
-	v.Grounds = schemas.Grounds{Reason: e.Reason, DecidedBy: e.DecidedBy, Rival: e.Rival, SinceSequence: e.SinceSequence, Judgement: e.Judgement}
+	v.Grounds = schemas.Grounds{
+		Reason:        e.Reason,
+		DecidedBy:     e.DecidedBy,
+		Rival:         e.Rival,
+		SinceSequence: e.SinceSequence,
+		Judgement:     e.Judgement,
+	}
 	r.champions = append(r.champions[max(0, len(r.champions)+1-mostChampions):], e.ModelDigest)
 }
 
@@ -191,7 +214,8 @@ func (r *reign) contest() (c contest, found bool) {
 		return c, true
 	}
 	by := c.champion.DecidedBy
-	if c.rival = r.versions[r.former()]; c.rival == nil || by != schemas.DecidedTest && by != schemas.DecidedGrowth {
+	if c.rival = r.versions[r.former()]; c.rival == nil || by != schemas.DecidedTest &&
+		by != schemas.DecidedGrowth {
 		return c, false
 	}
 	c.since, c.back = c.champion.SinceSequence, true
@@ -234,7 +258,9 @@ func (l *Life) List(target string) []schemas.RegressorVersion {
 			all = append(all, v)
 		}
 		own := all[first:]
-		slices.SortStableFunc(own, func(a, b schemas.RegressorVersion) int { return b.TrainedAt.Compare(a.TrainedAt) })
+		slices.SortStableFunc(own, func(a, b schemas.RegressorVersion) int {
+			return b.TrainedAt.Compare(a.TrainedAt)
+		})
 		for i, v := range own {
 			if i < mostListed || v.Kept {
 				all[first] = v
@@ -254,15 +280,25 @@ func (l *Life) find(target, digits string) (*schemas.RegressorVersion, error) {
 			continue
 		}
 		if found != nil {
-			return nil, schemas.Invalid("model_digest", "more than one regressor of %s begins with %s: name more digits", target, digits)
+			return nil, schemas.Invalid("model_digest",
+				"more than one regressor of %s begins with %s: name more digits", target, digits)
 		}
 		found = v
 	}
 	if found == nil {
-		return nil, &schemas.Error{Code: schemas.CodeNotFound, Field: "model_digest", Message: "no regressor of " + target + " begins with " + digits + "; regressor.list shows them"}
+		return nil, &schemas.Error{
+			Code:  schemas.CodeNotFound,
+			Field: "model_digest",
+			Message: "no regressor of " + target + " begins with " + digits +
+				"; regressor.list shows them",
+		}
 	}
 	if !l.of(target).keeps()[found.ModelDigest] {
-		return nil, &schemas.Error{Code: schemas.CodeNotFound, Field: "model_digest", Message: "the files of that regressor are no longer kept: only those of the last champions and of the challenger are"}
+		return nil, &schemas.Error{
+			Code:    schemas.CodeNotFound,
+			Field:   "model_digest",
+			Message: "the files of that regressor are no longer kept: only those of the last champions and of the challenger are",
+		}
 	}
 	return found, nil
 }

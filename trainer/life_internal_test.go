@@ -15,10 +15,21 @@ func TestLife(t *testing.T) {
 		return schemas.Stamp{EventID: id, At: time.Unix(n, 0).UTC()}
 	}
 	trained := func(digest string) {
-		l.Apply(&schemas.Trained{Stamp: stamp("trained/" + digest), Target: "epoch_time", Fitted: schemas.Fitted{ModelDigest: digest}, SinceSequence: uint64(n)})
+		l.Apply(&schemas.Trained{
+			Stamp:         stamp("trained/" + digest),
+			Target:        "epoch_time",
+			Fitted:        schemas.Fitted{ModelDigest: digest},
+			SinceSequence: uint64(n),
+		})
 	}
 	promoted := func(digest, by string, revision uint64) {
-		e := &schemas.Promoted{Stamp: stamp(fmt.Sprint("promoted/", revision)), Target: "epoch_time", ModelDigest: digest, DecidedBy: by, Revision: revision}
+		e := &schemas.Promoted{
+			Stamp:       stamp(fmt.Sprint("promoted/", revision)),
+			Target:      "epoch_time",
+			ModelDigest: digest,
+			DecidedBy:   by,
+			Revision:    revision,
+		}
 		l.Apply(e)
 		l.Apply(e) // a copy
 	}
@@ -39,7 +50,8 @@ func TestLife(t *testing.T) {
 	if got, want := states(), "c challenger true; b untried false; a champion true; "; got != want {
 		t.Errorf("after three fits: %s, want %s", got, want)
 	}
-	if c, found := l.of("epoch_time").contest(); !found || c.rival.ModelDigest != "c" || c.back || c.since == 0 {
+	if c, found := l.of("epoch_time").contest(); !found || c.rival.ModelDigest != "c" || c.back ||
+		c.since == 0 {
 		t.Errorf("contest %+v %v, want c as challenger", c, found)
 	}
 	promoted("c", schemas.DecidedTest, 2)
@@ -47,7 +59,12 @@ func TestLife(t *testing.T) {
 		t.Errorf("contest %+v %v, want a to come back", c, found)
 	}
 	trained("d")
-	l.Apply(&schemas.Rejected{Stamp: stamp("rejected/d"), Target: "epoch_time", ModelDigest: "d", Reason: "worse"})
+	l.Apply(&schemas.Rejected{
+		Stamp:       stamp("rejected/d"),
+		Target:      "epoch_time",
+		ModelDigest: "d",
+		Reason:      "worse",
+	})
 	promoted("a", schemas.DecidedRollback, 3)
 	if got, want := states(), "d rejected false; c former true; b untried false; a champion true; "; got != want {
 		t.Errorf("after a rollback: %s, want %s", got, want)
@@ -73,17 +90,25 @@ func TestLife_ForgetsOldFits(t *testing.T) {
 	for n := range 5000 {
 		digest := fmt.Sprint("digest-", n)
 		at = at.Add(time.Minute)
-		l.Apply(&schemas.Trained{Stamp: schemas.Stamp{EventID: "trained/" + digest, At: at}, Target: "epoch_time",
-			Fitted: schemas.Fitted{ModelDigest: digest}})
+		l.Apply(&schemas.Trained{
+			Stamp:  schemas.Stamp{EventID: "trained/" + digest, At: at},
+			Target: "epoch_time",
+			Fitted: schemas.Fitted{ModelDigest: digest},
+		})
 		if n < 100 {
-			l.Apply(&schemas.Promoted{Stamp: schemas.Stamp{EventID: fmt.Sprint("promoted/", n), At: at},
-				Target: "epoch_time", ModelDigest: digest, Revision: uint64(n + 1)})
+			l.Apply(&schemas.Promoted{
+				Stamp:       schemas.Stamp{EventID: fmt.Sprint("promoted/", n), At: at},
+				Target:      "epoch_time",
+				ModelDigest: digest,
+				Revision:    uint64(n + 1),
+			})
 		}
 		l.of("epoch_time").pruned[digest] = true
 	}
 	r := l.of("epoch_time")
 	most := mostVersions
-	if len(r.versions) > most || len(r.since) > most || len(r.pruned) > most || l.seen.len() > mostSeen || len(r.champions) > mostChampions {
+	if len(r.versions) > most || len(r.since) > most || len(r.pruned) > most ||
+		l.seen.len() > mostSeen || len(r.champions) > mostChampions {
 		t.Errorf("%d versions, %d sequences, %d pruned, %d events and %d champions are remembered",
 			len(r.versions), len(r.since), len(r.pruned), l.seen.len(), len(r.champions))
 	}

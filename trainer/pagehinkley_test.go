@@ -48,10 +48,12 @@ func TestPageHinkley_NoticesInTime(t *testing.T) {
 		slices.Sort(delays)
 		slices.Sort(errors)
 		if got := delays[100]; got > c.most {
-			t.Errorf("a change of %+.2f at noise %.2f is noticed after %d jobs, want at most %d", c.change, c.noise, got, c.most)
+			t.Errorf("a change of %+.2f at noise %.2f is noticed after %d jobs, want at most %d",
+				c.change, c.noise, got, c.most)
 		}
 		if got := errors[100]; got > c.most/4+1 {
-			t.Errorf("a change of %+.2f at noise %.2f is dated wrong by %d jobs", c.change, c.noise, got)
+			t.Errorf("a change of %+.2f at noise %.2f is dated wrong by %d jobs", c.change,
+				c.noise, got)
 		}
 	}
 }
@@ -104,7 +106,8 @@ func TestAdwin_KeepsWhatIsTrue(t *testing.T) {
 		t.Errorf("+30 %% is noticed after %d jobs, want at most 60", noticed)
 	}
 	count, since, cut = a.Window()
-	if want := at(20_000); !cut || count > 240 || since.Before(want.Add(-40*time.Second)) || since.After(want.Add(40*time.Second)) {
+	if want := at(20_000); !cut || count > 240 || since.Before(want.Add(-40*time.Second)) ||
+		since.After(want.Add(40*time.Second)) {
 		t.Errorf("%d are true since %v, want about 200 since %v", count, since, want)
 	}
 	for i := 20_200; i < 20_400; i++ { // and the way back

@@ -28,7 +28,9 @@ func (t *Trainer) champion(ctx context.Context, target string) (schemas.Champion
 
 // present stores a candidate's files and says that it was trained. A challenger that
 // was before it is dismissed.
-func (t *Trainer) present(ctx context.Context, c *candidate, target, reason string, g *schemas.Grounds) (schemas.Trained, error) {
+func (t *Trainer) present(
+	ctx context.Context, c *candidate, target, reason string, g *schemas.Grounds,
+) (schemas.Trained, error) {
 	if err := t.dismiss(ctx, target); err != nil {
 		return schemas.Trained{}, err
 	}
@@ -40,7 +42,13 @@ func (t *Trainer) present(ctx context.Context, c *candidate, target, reason stri
 	if err := t.o.step("stored"); err != nil {
 		return schemas.Trained{}, err
 	}
-	e := schemas.Trained{Target: target, Fitted: c.fitted, Reason: reason, Rival: g.Rival, SinceSequence: g.SinceSequence}
+	e := schemas.Trained{
+		Target:        target,
+		Fitted:        c.fitted,
+		Reason:        reason,
+		Rival:         g.Rival,
+		SinceSequence: g.SinceSequence,
+	}
 	e.At = time.Now().UTC()
 	e.EventID = schemas.TrainedID(target, c.fitted.ManifestDigest, e.At)
 	if err := t.tell(ctx, &e); err != nil {
@@ -57,8 +65,16 @@ func (t *Trainer) present(ctx context.Context, c *candidate, target, reason stri
 
 // promote changes the champion's key, then says so, then drops the files that
 // nobody needs any more. The revision is that of the key when it was decided.
-func (t *Trainer) promote(ctx context.Context, target string, f schemas.Fitted, g schemas.Grounds, revision uint64) (schemas.Promoted, error) {
-	c := schemas.Champion{Target: target, ModelDigest: f.ModelDigest, ManifestDigest: f.ManifestDigest, FitSeconds: f.FitSeconds, Grounds: g}
+func (t *Trainer) promote(
+	ctx context.Context, target string, f schemas.Fitted, g schemas.Grounds, revision uint64,
+) (schemas.Promoted, error) {
+	c := schemas.Champion{
+		Target:         target,
+		ModelDigest:    f.ModelDigest,
+		ManifestDigest: f.ManifestDigest,
+		FitSeconds:     f.FitSeconds,
+		Grounds:        g,
+	}
 	next, err := t.bus.SetChampion(ctx, c, revision)
 	if err != nil {
 		return schemas.Promoted{}, err
@@ -71,7 +87,8 @@ func (t *Trainer) promote(ctx context.Context, target string, f schemas.Fitted, 
 		return e, err
 	}
 	t.metrics.promotions.WithLabelValues(target, g.DecidedBy).Inc()
-	t.log.Info("regressor promoted", "target", target, "decided_by", e.DecidedBy, "reason", e.Reason, "digest", e.ModelDigest, "examples", e.Examples)
+	t.log.Info("regressor promoted", "target", target, "decided_by", e.DecidedBy, "reason",
+		e.Reason, "digest", e.ModelDigest, "examples", e.Examples)
 	if err := t.o.step("told"); err != nil {
 		return e, err
 	}
@@ -82,16 +99,39 @@ func (t *Trainer) promote(ctx context.Context, target string, f schemas.Fitted, 
 
 // promoted makes the event of a promotion.
 func promoted(c schemas.Champion, revision uint64, f schemas.Fitted) schemas.Promoted {
-	e := schemas.Promoted{Target: c.Target, Revision: revision, ModelDigest: c.ModelDigest, ManifestDigest: c.ManifestDigest, Family: f.Family,
-		Examples: f.Examples, Settings: f.Settings, MeanSquaredError: f.MeanSquaredError, MedianAbsoluteRatio: f.MedianAbsoluteRatio, R2: f.R2, FitSeconds: c.FitSeconds,
-		Reason: c.Reason, DecidedBy: c.DecidedBy, Rival: c.Rival, SinceSequence: c.SinceSequence, Judgement: c.Judgement}
+	e := schemas.Promoted{
+		Target:              c.Target,
+		Revision:            revision,
+		ModelDigest:         c.ModelDigest,
+		ManifestDigest:      c.ManifestDigest,
+		Family:              f.Family,
+		Examples:            f.Examples,
+		Settings:            f.Settings,
+		MeanSquaredError:    f.MeanSquaredError,
+		MedianAbsoluteRatio: f.MedianAbsoluteRatio,
+		R2:                  f.R2,
+		FitSeconds:          c.FitSeconds,
+		Reason:              c.Reason,
+		DecidedBy:           c.DecidedBy,
+		Rival:               c.Rival,
+		SinceSequence:       c.SinceSequence,
+		Judgement:           c.Judgement,
+	}
 	e.EventID, e.At = schemas.PromotedID(c.Target, revision), time.Now().UTC()
 	return e
 }
 
 // reject says that a regressor is not taken into use.
-func (t *Trainer) reject(ctx context.Context, target, digest, rival, reason string, j schemas.Judgement) (schemas.Rejected, error) {
-	e := schemas.Rejected{Target: target, ModelDigest: digest, Reason: reason, Rival: rival, Judgement: j}
+func (t *Trainer) reject(
+	ctx context.Context, target, digest, rival, reason string, j schemas.Judgement,
+) (schemas.Rejected, error) {
+	e := schemas.Rejected{
+		Target:      target,
+		ModelDigest: digest,
+		Reason:      reason,
+		Rival:       rival,
+		Judgement:   j,
+	}
 	e.EventID, e.At = schemas.RejectedID(target, digest), time.Now().UTC()
 	if err := t.tell(ctx, &e); err != nil {
 		return e, err
@@ -102,11 +142,14 @@ func (t *Trainer) reject(ctx context.Context, target, digest, rival, reason stri
 
 // decide carries out what a trial came to. A champion or rival that was changed
 // meanwhile makes it void.
-func (t *Trainer) decide(ctx context.Context, target string, c contest, r ruling, j schemas.Judgement, reason string) error {
+func (t *Trainer) decide(
+	ctx context.Context, target string, c contest, r ruling, j schemas.Judgement, reason string,
+) error {
 	t.mu.Lock()
 	now, found := t.life.of(target).contest()
 	t.mu.Unlock()
-	if !found || now.rival.ModelDigest != c.rival.ModelDigest || now.champion.ModelDigest != c.champion.ModelDigest {
+	if !found || now.rival.ModelDigest != c.rival.ModelDigest ||
+		now.champion.ModelDigest != c.champion.ModelDigest {
 		return nil // others stand against each other by now
 	}
 	if r == noBetter {
@@ -121,9 +164,17 @@ func (t *Trainer) decide(ctx context.Context, target string, c contest, r ruling
 		return err
 	}
 	if champion.ModelDigest != c.champion.ModelDigest {
-		return &schemas.Error{Code: schemas.CodeConflict, Message: "the champion of " + target + " was changed meanwhile"}
+		return &schemas.Error{
+			Code:    schemas.CodeConflict,
+			Message: "the champion of " + target + " was changed meanwhile",
+		}
 	}
-	g := schemas.Grounds{Reason: reason, DecidedBy: schemas.DecidedTest, Rival: champion.ModelDigest, Judgement: j}
+	g := schemas.Grounds{
+		Reason:    reason,
+		DecidedBy: schemas.DecidedTest,
+		Rival:     champion.ModelDigest,
+		Judgement: j,
+	}
 	if c.back {
 		g.DecidedBy = schemas.DecidedRollback
 	}
@@ -152,27 +203,43 @@ func (t *Trainer) rollbackAsked(ctx context.Context, q *schemas.RollbackRequest)
 	v := r.versions[r.former()]
 	t.mu.Unlock()
 	if v == nil {
-		return nil, &schemas.Error{Code: schemas.CodeNotFound, Field: "target", Message: "nothing was in use for " + q.Target + " before the present regressor"}
+		return nil, &schemas.Error{
+			Code:    schemas.CodeNotFound,
+			Field:   "target",
+			Message: "nothing was in use for " + q.Target + " before the present regressor",
+		}
 	}
 	return t.use(ctx, v, "rolled back", q.Reason)
 }
 
 // use puts a regressor in use because somebody asked for it.
-func (t *Trainer) use(ctx context.Context, v *schemas.RegressorVersion, reason, why string) (any, error) {
+func (t *Trainer) use(
+	ctx context.Context, v *schemas.RegressorVersion, reason, why string,
+) (any, error) {
 	champion, revision, err := t.champion(ctx, v.Target)
 	if err != nil {
 		return nil, err
 	}
 	if champion.ModelDigest == v.ModelDigest {
-		return nil, &schemas.Error{Code: schemas.CodeConflict, Message: fmt.Sprintf("%.12s is in use already", v.ModelDigest)}
+		return nil, &schemas.Error{
+			Code:    schemas.CodeConflict,
+			Message: fmt.Sprintf("%.12s is in use already", v.ModelDigest),
+		}
 	}
-	if _, err := t.load(ctx, schemas.Champion{ModelDigest: v.ModelDigest, ManifestDigest: v.ManifestDigest}); err != nil {
+	if _, err := t.load(ctx, schemas.Champion{
+		ModelDigest:    v.ModelDigest,
+		ManifestDigest: v.ManifestDigest,
+	}); err != nil {
 		return nil, fmt.Errorf("load %.12s before it is used: %w", v.ModelDigest, err)
 	}
 	if why != "" {
 		reason += ": " + why
 	}
-	g := schemas.Grounds{Reason: reason, DecidedBy: schemas.DecidedRequest, Rival: champion.ModelDigest}
+	g := schemas.Grounds{
+		Reason:    reason,
+		DecidedBy: schemas.DecidedRequest,
+		Rival:     champion.ModelDigest,
+	}
 	if g.SinceSequence, err = t.bus.LastSequence(ctx, schemas.StreamJob); err != nil {
 		return nil, err
 	}
@@ -194,7 +261,8 @@ func (t *Trainer) prune(ctx context.Context, target string) {
 			if err := t.bus.DropArtifact(ctx, digest); err != nil {
 				dropped = false
 				if ctx.Err() == nil {
-					t.log.Warn("files of a former regressor not dropped", "target", target, "digest", digest, "error", err)
+					t.log.Warn("files of a former regressor not dropped", "target", target,
+						"digest", digest, "error", err)
 				}
 			}
 		}

@@ -18,7 +18,10 @@ type History interface {
 // jobEvents are those that examples are made of.
 func jobEvents() []string {
 	var subjects []string
-	for _, e := range []string{schemas.EventStarted, schemas.EventEpoch, schemas.EventFinished, schemas.EventFailed, schemas.EventCancelled, schemas.EventLost} {
+	for _, e := range []string{
+		schemas.EventStarted, schemas.EventEpoch, schemas.EventFinished, schemas.EventFailed,
+		schemas.EventCancelled, schemas.EventLost,
+	} {
 		subjects = append(subjects, schemas.JobSubject("*", e))
 	}
 	return subjects
@@ -76,7 +79,9 @@ func (t *Trainer) readJobs(ctx context.Context, out chan<- passage) error {
 //
 // The database does not know when an event was stored. It was not before any event with a lower
 // sequence happened: that tells imported runs of long ago from news.
-func (t *Trainer) readDatabase(ctx context.Context, since time.Time, hand func(passage) error) (last uint64) {
+func (t *Trainer) readDatabase(
+	ctx context.Context, since time.Time, hand func(passage) error,
+) (last uint64) {
 	h := t.database(ctx)
 	if h == nil {
 		return 0
@@ -89,12 +94,15 @@ func (t *Trainer) readDatabase(ctx context.Context, since time.Time, hand func(p
 		}
 		last = max(last, stamp.Sequence)
 		events++
-		return hand(passage{record: bus.Record{Event: e, Sequence: stamp.Sequence, StoredAt: stored}})
+		return hand(passage{
+			record: bus.Record{Event: e, Sequence: stamp.Sequence, StoredAt: stored},
+		})
 	})
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		t.log.Warn("history not read to its end, the log completes it", "events", events, "error", err)
+		t.log.Warn("history not read to its end, the log completes it", "events", events, "error",
+			err)
 	default:
 		t.log.Info("history read", "events", events, "seconds", time.Since(begin).Seconds())
 	}

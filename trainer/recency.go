@@ -82,10 +82,29 @@ func recent(examples []Example, drifts []drifted) []Example {
 }
 
 // drift makes the event of a finding.
-func (f *Finding) drift(target, digest string, cause uint64, at time.Time, changes []string) *schemas.Drift {
-	e := &schemas.Drift{Target: target, CauseSequence: cause, ModelDigest: digest, Scope: f.Cause.Kind, SinceAt: f.Since, Ratio: f.Ratio, BeforeRatio: f.BeforeRatio, Jobs: uint32(f.Jobs),
-		RestJobs: uint32(f.RestJobs), ExplainedRatio: f.Explained, Detector: "page_hinkley/" + f.Detector.String(), Statistic: f.Statistic, Threshold: f.Threshold, Deviation: f.Deviation,
-		WindowJobs: uint32(f.WindowJobs), WindowSinceAt: f.WindowSince, KnownChanges: changes}
+func (f *Finding) drift(
+	target, digest string, cause uint64, at time.Time, changes []string,
+) *schemas.Drift {
+	e := &schemas.Drift{
+		Target:         target,
+		CauseSequence:  cause,
+		ModelDigest:    digest,
+		Scope:          f.Cause.Kind,
+		SinceAt:        f.Since,
+		Ratio:          f.Ratio,
+		BeforeRatio:    f.BeforeRatio,
+		Jobs:           uint32(f.Jobs),
+		RestJobs:       uint32(f.RestJobs),
+		ExplainedRatio: f.Explained,
+		Detector: "page_hinkley/" +
+			f.Detector.String(),
+		Statistic:     f.Statistic,
+		Threshold:     f.Threshold,
+		Deviation:     f.Deviation,
+		WindowJobs:    uint32(f.WindowJobs),
+		WindowSinceAt: f.WindowSince,
+		KnownChanges:  changes,
+	}
 	e.EventID, e.At = schemas.DriftID(target, cause), at
 	e.CoverageRatio = f.Coverage
 	subject := "jobs"
@@ -98,7 +117,8 @@ func (f *Finding) drift(target, digest string, cause uint64, at time.Time, chang
 			subject += " on dataset " + e.Dataset
 		}
 	}
-	e.Message = fmt.Sprintf("%s take %.2f times as long as predicted since %s (%d jobs; before: %.2f times", subject, f.Ratio, f.Since.UTC().Format(time.RFC3339), f.Jobs, f.BeforeRatio)
+	e.Message = fmt.Sprintf("%s take %.2f times as long as predicted since %s (%d jobs; before: %.2f times",
+		subject, f.Ratio, f.Since.UTC().Format(time.RFC3339), f.Jobs, f.BeforeRatio)
 	if f.RestJobs > 0 {
 		e.RestRatio = &f.RestRatio
 		e.Message += fmt.Sprintf("; all others: %.2f times, %d jobs", f.RestRatio, f.RestJobs)

@@ -13,9 +13,17 @@ import (
 func TestRecent_WeighsWhatIsStale(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
 	x := func(node string, batch uint32, s int64) Example {
-		return Example{Model: "m", Nodes: []string{node}, Features: schemas.Features{BatchSize: batch, CPUs: 1}, Weight: 1, At: at(s)}
+		return Example{
+			Model:    "m",
+			Nodes:    []string{node},
+			Features: schemas.Features{BatchSize: batch, CPUs: 1},
+			Weight:   1,
+			At:       at(s),
+		}
 	}
-	all := []Example{x("a", 4, 1), x("a", 16, 2), x("b", 16, 3), x("b", 64, 4), x("a", 4, 11), x("a", 4, 12)}
+	all := []Example{
+		x("a", 4, 1), x("a", 16, 2), x("b", 16, 3), x("b", 64, 4), x("a", 4, 11), x("a", 4, 12),
+	}
 	weights := func(examples []Example) (w []float64) {
 		for _, e := range examples {
 			w = append(w, e.Weight)
@@ -28,12 +36,24 @@ func TestRecent_WeighsWhatIsStale(t *testing.T) {
 		want   []float64
 	}{
 		{"no drift", nil, []float64{1, 1, 1, 1, 1, 1}},
-		{"all: what was measured since is left out, the rest weighs a quarter of what is new", []drifted{{Scope{Kind: ScopeAll}, at(10), 1.5}}, []float64{1. / 6, 1. / 6, 1. / 6, 1, 1}},
-		{"a node: the other's examples are true, and enough beside one", []drifted{{Scope{ScopeNode, "b"}, at(10), 1.5}}, []float64{1, 1, 1, 1, 1}},
-		{"nothing came since", []drifted{{Scope{Kind: ScopeAll}, at(20), 1.5}}, []float64{1, 1, 1, 1, 1, 1}},
+		{
+			"all: what was measured since is left out, the rest weighs a quarter of what is new",
+			[]drifted{{Scope{Kind: ScopeAll}, at(10), 1.5}},
+			[]float64{1. / 6, 1. / 6, 1. / 6, 1, 1},
+		},
+		{
+			"a node: the other's examples are true, and enough beside one",
+			[]drifted{{Scope{ScopeNode, "b"}, at(10), 1.5}}, []float64{1, 1, 1, 1, 1},
+		},
+		{
+			"nothing came since", []drifted{{Scope{Kind: ScopeAll}, at(20), 1.5}},
+			[]float64{1, 1, 1, 1, 1, 1},
+		},
 	} {
 		got := weights(recent(all, c.drifts))
-		if diff := cmp.Diff(c.want, got, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })); diff != "" {
+		if diff := cmp.Diff(c.want, got, cmp.Comparer(func(a, b float64) bool {
+			return math.Abs(a-b) < 1e-12
+		})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
@@ -42,10 +62,19 @@ func TestRecent_WeighsWhatIsStale(t *testing.T) {
 func TestRecent_StretchesWhatIsStale(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
 	x := func(node string, batch uint32, s int64) Example {
-		return Example{Model: "m", Nodes: []string{node}, Features: schemas.Features{BatchSize: batch, CPUs: 1}, Weight: 1, At: at(s), Value: 10}
+		return Example{
+			Model:    "m",
+			Nodes:    []string{node},
+			Features: schemas.Features{BatchSize: batch, CPUs: 1},
+			Weight:   1,
+			At:       at(s),
+			Value:    10,
+		}
 	}
 	all := []Example{x("a", 4, 1), x("b", 16, 2), x("a", 64, 11), x("b", 128, 15), x("a", 256, 21)}
-	got := recent(all, []drifted{{Scope{Kind: ScopeAll}, at(10), 1.5}, {Scope{ScopeNode, "b"}, at(20), 2}})
+	got := recent(all, []drifted{{
+		Scope{Kind: ScopeAll}, at(10), 1.5,
+	}, {Scope{ScopeNode, "b"}, at(20), 2}})
 	want := []float64{15, 30, 10, 20, 10}
 	for i := range want {
 		if len(got) != len(want) || math.Abs(got[i].Value-want[i]) > 1e-12 || all[i].Value != 10 {
@@ -72,8 +101,20 @@ func TestChanges_Between(t *testing.T) {
 	}{
 		{"before anything", -500, -400, nil},
 		{"at first", 0, 10, []string{"first job of model m"}},
-		{"while all are heard", 1000, 1030, []string{"node b joined", "node a came back after 16m50s", "node a has 2 cores instead of 8", "first job of model new"}},
-		{"when one has fallen silent", 1068, 1200, []string{"node a came back after 16m50s", "node a has 2 cores instead of 8", "first job of model new", "node a has been silent since 1970-01-01T00:16:50Z"}},
+		{
+			"while all are heard", 1000, 1030,
+			[]string{
+				"node b joined", "node a came back after 16m50s",
+				"node a has 2 cores instead of 8", "first job of model new",
+			},
+		},
+		{
+			"when one has fallen silent", 1068, 1200,
+			[]string{
+				"node a came back after 16m50s", "node a has 2 cores instead of 8",
+				"first job of model new", "node a has been silent since 1970-01-01T00:16:50Z",
+			},
+		},
 	} {
 		got := k.between(at(c.from), at(c.until))
 		if diff := cmp.Diff(c.want, got); diff != "" {

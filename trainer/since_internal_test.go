@@ -14,8 +14,20 @@ func secondAt(s int64) time.Time { return time.Unix(s, 0).UTC() }
 func examplesUntil(last int64) (all []Example) {
 	for s := last - 23; s <= last; s++ {
 		batch, cpus := uint32(4)<<(2*(s%3)), uint32(1+s%2)
-		all = append(all, Example{Model: "m", Nodes: []string{"a"}, Features: schemas.Features{BatchSize: batch, CPUs: cpus, Load: schemas.Load{ConcurrentJobs: 1, Processes: float64(cpus)}},
-			Value: (1 + 8/float64(batch)) / float64(cpus) * (1 + 0.001*float64(s%7)), Weight: 1, At: secondAt(s)})
+		all = append(all, Example{
+			Model: "m",
+			Nodes: []string{"a"},
+			Features: schemas.Features{
+				BatchSize: batch,
+				CPUs:      cpus,
+				Load:      schemas.Load{ConcurrentJobs: 1, Processes: float64(cpus)},
+			},
+			Value:  (1 + 8/float64(batch)) / float64(cpus) * (1 + 0.001*float64(s%7)),
+			Weight: 1,
+			At: secondAt(
+				s,
+			),
+		})
 	}
 	return all
 }
@@ -41,14 +53,19 @@ func fittedUntil(t *testing.T, last int64) *loaded {
 func TestBusy_NotForWhoKnowsNothingOfADrift(t *testing.T) {
 	champion, rival := fittedUntil(t, 100), fittedUntil(t, 200)
 	tr := &Trainer{trials: map[string]*Trial{}}
-	tr.standings.Store(&map[string]standing{schemas.TargetEpochTime: {champion: champion, rival: rival}})
+	tr.standings.Store(&map[string]standing{
+		schemas.TargetEpochTime: {champion: champion, rival: rival},
+	})
 	trial, err := newTrial(schemas.TargetEpochTime, champion.predictor, rival.predictor)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range fewJobs {
-		trial.groups, trial.covered = append(trial.groups, 0), [2]float64{trial.covered[0] + 1, trial.covered[1] + 1}
-		trial.losses[0], trial.losses[1] = append(trial.losses[0], 0.2), append(trial.losses[1], 0.18)
+		trial.groups, trial.covered = append(trial.groups, 0), [2]float64{
+			trial.covered[0] + 1, trial.covered[1] + 1,
+		}
+		trial.losses[0], trial.losses[1] = append(trial.losses[0], 0.2), append(trial.losses[1],
+			0.18)
 	}
 	tr.trials[schemas.TargetEpochTime] = trial
 	for _, c := range []struct {
@@ -78,7 +95,8 @@ func TestCountTrue_LeavesOutWhatIsStale(t *testing.T) {
 
 // Runs from before a drift of theirs do not tell who is right now.
 func TestTrial_ComparesSinceADrift(t *testing.T) {
-	trial, err := newTrial(schemas.TargetEpochTime, fittedUntil(t, 100).predictor, fittedUntil(t, 200).predictor)
+	trial, err := newTrial(schemas.TargetEpochTime, fittedUntil(t, 100).predictor,
+		fittedUntil(t, 200).predictor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +106,11 @@ func TestTrial_ComparesSinceADrift(t *testing.T) {
 		begin int64
 		want  bool
 	}{{"a", 250, false}, {"a", 300, true}, {"b", 250, true}, {"b", 150, false}} {
-		r := &run{first: 10, model: "m", span: schemas.Span{From: secondAt(c.begin), Nodes: []string{c.node}}}
+		r := &run{
+			first: 10,
+			model: "m",
+			span:  schemas.Span{From: secondAt(c.begin), Nodes: []string{c.node}},
+		}
 		if got := trial.fair(r, 5); got != c.want {
 			t.Errorf("a run on %s at %d: fair = %t, want %t", c.node, c.begin, got, c.want)
 		}

@@ -51,9 +51,13 @@ const defaultWindow = 10 * 365 * 24 * time.Hour
 
 func (o Options) withDefaults() Options {
 	o.Window = cmp.Or(o.Window, defaultWindow)
-	o.Version, o.NewEpochs, o.CoolDown = cmp.Or(o.Version, "0.0.0"), cmp.Or(o.NewEpochs, 40), cmp.Or(o.CoolDown, 5*time.Second)
+	o.Version, o.NewEpochs, o.CoolDown = cmp.Or(o.Version, "0.0.0"), cmp.Or(o.NewEpochs, 40), cmp.Or(
+		o.CoolDown, 5*time.Second,
+	)
 	o.Every, o.Method = cmp.Or(o.Every, 24*time.Hour), cmp.Or(o.Method, MethodFamilies)
-	o.Examples, o.Trees, o.Depth = cmp.Or(o.Examples, 10_000), cmp.Or(o.Trees, 200), cmp.Or(o.Depth, 8)
+	o.Examples, o.Trees, o.Depth = cmp.Or(o.Examples, 10_000), cmp.Or(o.Trees, 200), cmp.Or(
+		o.Depth, 8,
+	)
 	if o.step == nil {
 		o.step = func(string) error { return nil }
 	}
@@ -133,10 +137,14 @@ func (o order) carryOut(ctx context.Context) {
 
 // New returns a trainer that does not run yet. history returns the database's
 // past, or nil while there is none: then all comes from the log.
-func New(b *bus.Bus, history func() History, o Options, log *slog.Logger, reg prometheus.Registerer) *Trainer {
+func New(
+	b *bus.Bus, history func() History, o Options, log *slog.Logger, reg prometheus.Registerer,
+) *Trainer {
 	o = o.withDefaults()
 	t := &Trainer{
-		bus: b, history: history, mayHaveHistory: history != nil, log: log, metrics: newMetrics(reg), o: o,
+		bus: b, history: history, mayHaveHistory: history != nil, log: log, metrics: newMetrics(
+			reg,
+		), o: o,
 		corrections: make(chan struct{}, 1),
 	}
 	if history == nil {
@@ -181,7 +189,9 @@ func (t *Trainer) run(ctx context.Context) error {
 			}
 		}
 	}
-	parts := []func(context.Context) error{func(ctx context.Context) error { return t.followLife(ctx, known) }, t.followNodes, behind(t.work), behind(t.follow), behind(t.serve)}
+	parts := []func(context.Context) error{func(ctx context.Context) error {
+		return t.followLife(ctx, known)
+	}, t.followNodes, behind(t.work), behind(t.follow), behind(t.serve)}
 	ended := make(chan error, len(parts))
 	for _, part := range parts {
 		go func() { ended <- part(ctx) }()
@@ -264,35 +274,50 @@ func (t *Trainer) grant(ctx context.Context, w wish) {
 }
 
 func (t *Trainer) serve(ctx context.Context) error {
-	return t.bus.Serve(ctx, bus.Service{Name: "courier-trainer", Version: t.o.Version, Description: "fits regressors, judges them, and puts them in use", Endpoints: []bus.Endpoint{
-		bus.Handle(schemas.SubjectRegressorTrain, func(_ context.Context, q *schemas.TrainRequest) (any, error) {
-			targets := schemas.Targets()
-			if q.Target != "" {
-				targets = []string{q.Target}
-			}
-			w := wish{targets: targets, reason: "asked for", promote: q.Promote, asked: true, reply: make(chan outcome, 1)}
-			select {
-			case t.wishes <- w:
-			case <-ctx.Done():
-				return nil, errStops
-			}
-			select {
-			case o := <-w.reply:
-				return o.reply, o.err
-			case <-ctx.Done():
-				return nil, errStops
-			}
-		}),
-		bus.Handle(schemas.SubjectRegressorPromote, func(_ context.Context, q *schemas.PromoteRequest) (any, error) {
-			return t.order(ctx, func(ctx context.Context) (any, error) { return t.promoteAsked(ctx, q) })
-		}),
-		bus.Handle(schemas.SubjectRegressorRollback, func(_ context.Context, q *schemas.RollbackRequest) (any, error) {
-			return t.order(ctx, func(ctx context.Context) (any, error) { return t.rollbackAsked(ctx, q) })
-		}),
-		bus.Handle(schemas.SubjectRegressorList, func(_ context.Context, q *schemas.RegressorListRequest) (any, error) {
-			return schemas.RegressorList{Regressors: t.list(q.Target)}, nil
-		}),
-	}})
+	return t.bus.Serve(ctx, bus.Service{
+		Name:        "courier-trainer",
+		Version:     t.o.Version,
+		Description: "fits regressors, judges them, and puts them in use",
+		Endpoints: []bus.Endpoint{
+			bus.Handle(schemas.SubjectRegressorTrain, func(_ context.Context, q *schemas.TrainRequest) (any, error) {
+				targets := schemas.Targets()
+				if q.Target != "" {
+					targets = []string{q.Target}
+				}
+				w := wish{
+					targets: targets,
+					reason:  "asked for",
+					promote: q.Promote,
+					asked:   true,
+					reply:   make(chan outcome, 1),
+				}
+				select {
+				case t.wishes <- w:
+				case <-ctx.Done():
+					return nil, errStops
+				}
+				select {
+				case o := <-w.reply:
+					return o.reply, o.err
+				case <-ctx.Done():
+					return nil, errStops
+				}
+			}),
+			bus.Handle(schemas.SubjectRegressorPromote, func(_ context.Context, q *schemas.PromoteRequest) (any, error) {
+				return t.order(ctx, func(ctx context.Context) (any, error) {
+					return t.promoteAsked(ctx, q)
+				})
+			}),
+			bus.Handle(schemas.SubjectRegressorRollback, func(_ context.Context, q *schemas.RollbackRequest) (any, error) {
+				return t.order(ctx, func(ctx context.Context) (any, error) {
+					return t.rollbackAsked(ctx, q)
+				})
+			}),
+			bus.Handle(schemas.SubjectRegressorList, func(_ context.Context, q *schemas.RegressorListRequest) (any, error) {
+				return schemas.RegressorList{Regressors: t.list(q.Target)}, nil
+			}),
+		},
+	})
 }
 
 var errStops = &schemas.Error{Code: schemas.CodeUnavailable, Message: "the trainer stops"}
@@ -320,7 +345,8 @@ func (t *Trainer) list(target string) []schemas.RegressorVersion {
 	all := t.life.List(target)
 	for i := range all {
 		v := &all[i]
-		if trial := t.trials[v.Target]; v.State == schemas.RegressorChallenger && trial != nil && trial.rival.predictor == t.loaded[v.ManifestDigest].of() {
+		if trial := t.trials[v.Target]; v.State == schemas.RegressorChallenger && trial != nil &&
+			trial.rival.predictor == t.loaded[v.ManifestDigest].of() {
 			v.Judgement = trial.judgement()
 			_, reason := judge(&v.Judgement)
 			v.Reason = "so far " + reason

@@ -38,7 +38,9 @@ func startTrainer(t testing.TB, b *bus.Bus, o trainer.Options) (stop func()) {
 	return beginTrainer(t, b, nil, o)
 }
 
-func beginTrainer(t testing.TB, b *bus.Bus, history func() trainer.History, o trainer.Options) (stop func()) {
+func beginTrainer(
+	t testing.TB, b *bus.Bus, history func() trainer.History, o trainer.Options,
+) (stop func()) {
 	o.Trees = 30
 	tr := trainer.New(b, history, o, slog.New(slog.DiscardHandler), nil)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -88,7 +90,9 @@ func study(t testing.TB, b *bus.Bus, name string, begin, factor float64) {
 			job := fmt.Sprintf("%s-%d-%d", name, batch, cpus)
 			set := setting(batch, cpus)
 			publish(started(job, 1, s, set))
-			seconds := factor * (1 + 8/float64(batch)) / float64(cpus) * (1 + 1e-7*(begin+float64(batch))) // no copy of another run
+			seconds := factor * (1 + 8/float64(batch)) / float64(cpus) * (1 + 1e-7*(begin+float64(
+				batch,
+			))) // no copy of another run
 			first := s
 			for n := range uint32(4) {
 				s += seconds
@@ -133,10 +137,12 @@ func TestTrainer_WaitsForEnoughExamples(t *testing.T) {
 	b := bustest.New(t)
 	runTrainer(t, b, nil, trainer.Options{})
 	r := train(t, b)
-	if len(r.Promoted) != 0 || len(r.Waiting) != len(schemas.Targets()) || !strings.Contains(r.Waiting[0], "too few examples") {
+	if len(r.Promoted) != 0 || len(r.Waiting) != len(schemas.Targets()) ||
+		!strings.Contains(r.Waiting[0], "too few examples") {
 		t.Errorf("reply %+v, want every target waiting", r)
 	}
-	if _, _, err := b.Champion(within(t), schemas.TargetEpochTime); !errors.Is(err, schemas.ErrNotFound) {
+	if _, _, err := b.Champion(within(t), schemas.TargetEpochTime); !errors.Is(err,
+		schemas.ErrNotFound) {
 		t.Errorf("champion of nothing: %v", err)
 	}
 }
@@ -237,7 +243,9 @@ func TestTrainer_TheLogCompletesTheDatabase(t *testing.T) {
 		name  string
 		share float64
 		err   error
-	}{{"none", 0, nil}, {"half", 0.5, nil}, {"all", 1, nil}, {"fails midway", 0.5, errors.New("the database is away")}} {
+	}{{"none", 0, nil}, {"half", 0.5, nil}, {"all", 1, nil}, {
+		"fails midway", 0.5, errors.New("the database is away"),
+	}} {
 		b := bustest.New(t)
 		study(t, b, "a", 0, 1)
 		events := logged(t, b)
@@ -249,7 +257,8 @@ func TestTrainer_TheLogCompletesTheDatabase(t *testing.T) {
 	}
 	for name, digest := range digests {
 		if digest != digests["none"] {
-			t.Errorf("with a database that has %s the regressor is %.8s, from the log alone %.8s", name, digest, digests["none"])
+			t.Errorf("with a database that has %s the regressor is %.8s, from the log alone %.8s",
+				name, digest, digests["none"])
 		}
 	}
 	if len(digests) != 4 {
@@ -262,7 +271,11 @@ func TestTrainer_RepeatsAPromotionThatNobodyHeard(t *testing.T) {
 	b := bustest.New(t)
 	study(t, b, "a", 0, 1)
 	d := trainer.Dataset(schemas.TargetEpochTime, collect(t, b).Examples(schemas.TargetEpochTime))
-	r, err := regress.FitForest(within(t), d, regress.ForestOptions{Trees: 5, MaxDepth: 4, Transform: regress.Log})
+	r, err := regress.FitForest(within(t), d, regress.ForestOptions{
+		Trees:     5,
+		MaxDepth:  4,
+		Transform: regress.Log,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +326,9 @@ func TestTrainer_FoldsThePastOnce(t *testing.T) {
 	b := bustest.New(t)
 	study(t, b, "a", 0, 1)
 	h := &counted{past: past{events: logged(t, b)}}
-	stop := beginTrainer(t, b, func() trainer.History { return h }, trainer.Options{NewEpochs: 1 << 30})
+	stop := beginTrainer(t, b, func() trainer.History {
+		return h
+	}, trainer.Options{NewEpochs: 1 << 30})
 	train(t, b)
 	study(t, b, "b", 3600, 1.2)
 	again := train(t, b)
@@ -327,8 +342,10 @@ func TestTrainer_FoldsThePastOnce(t *testing.T) {
 		t.Fatalf("promoted %+v, then %+v; want two each", again.Promoted, anew.Promoted)
 	}
 	for i, p := range again.Promoted {
-		if n := anew.Promoted[i]; p.ModelDigest != n.ModelDigest || p.ManifestDigest != n.ManifestDigest || p.Examples != 48 {
-			t.Errorf("%s: of %d examples %.8s %.8s, by one that read all %.8s %.8s", p.Target, p.Examples, p.ModelDigest, p.ManifestDigest, n.ModelDigest, n.ManifestDigest)
+		if n := anew.Promoted[i]; p.ModelDigest != n.ModelDigest ||
+			p.ManifestDigest != n.ManifestDigest || p.Examples != 48 {
+			t.Errorf("%s: of %d examples %.8s %.8s, by one that read all %.8s %.8s", p.Target,
+				p.Examples, p.ModelDigest, p.ManifestDigest, n.ModelDigest, n.ManifestDigest)
 		}
 	}
 }
@@ -339,7 +356,9 @@ type counted struct {
 	asked atomic.Int64
 }
 
-func (c *counted) Events(ctx context.Context, since time.Time, yield func(schemas.Event) error) error {
+func (c *counted) Events(
+	ctx context.Context, since time.Time, yield func(schemas.Event) error,
+) error {
 	c.asked.Add(1)
 	return c.past.Events(ctx, since, yield)
 }
@@ -354,13 +373,16 @@ func TestTrainer_TheWindowEndsThePast(t *testing.T) {
 		study(t, b, "b", 0, 1)
 		events := logged(t, b)
 		asked := &windowed{events: events[:int(share*float64(len(events)))]}
-		runTrainer(t, b, func() trainer.History { return asked }, trainer.Options{NewEpochs: 1 << 30, Window: 12 * time.Hour})
+		runTrainer(t, b, func() trainer.History {
+			return asked
+		}, trainer.Options{NewEpochs: 1 << 30, Window: 12 * time.Hour})
 		r := train(t, b)
 		if len(r.Promoted) != 2 || r.Promoted[0].Examples != 24 {
 			t.Fatalf("reply %+v, want two regressors of 24 examples", r)
 		}
 		digests[r.Promoted[0].ModelDigest] = true
-		if ago := time.Since(time.Unix(asked.since.Load(), 0)); ago < 11*time.Hour || ago > 13*time.Hour {
+		if ago := time.Since(time.Unix(asked.since.Load(), 0)); ago < 11*time.Hour ||
+			ago > 13*time.Hour {
 			t.Errorf("the database was asked for what happened %v ago", ago)
 		}
 	}
@@ -375,7 +397,9 @@ type windowed struct {
 	since  atomic.Int64 // Unix seconds
 }
 
-func (w *windowed) Events(_ context.Context, since time.Time, yield func(schemas.Event) error) error {
+func (w *windowed) Events(
+	_ context.Context, since time.Time, yield func(schemas.Event) error,
+) error {
 	w.since.Store(since.Unix())
 	for _, e := range w.events {
 		at := time.Time{}

@@ -176,13 +176,20 @@ func (t *Trial) count(k runKey) {
 // settingText is the setting of an example: what its owner and the cluster fix.
 func settingText(x *Example) string {
 	f := x.Features
-	return fmt.Sprint(x.level(), x.Hardware.Rounded(), f.BatchSize, f.CPUs, math.Round(f.Load.ConcurrentJobs))
+	return fmt.Sprint(x.level(), x.Hardware.Rounded(), f.BatchSize, f.CPUs,
+		math.Round(f.Load.ConcurrentJobs))
 }
 
 // judgement returns how the rival stands.
 func (t *Trial) judgement() schemas.Judgement {
 	n := len(t.groups)
-	j := schemas.Judgement{JudgedLevel: t.level, JudgedJobs: uint32(n), JudgedSettings: uint32(len(t.settings)), GainedSettings: uint32(len(t.gained)), LostSettings: uint32(len(t.lost))}
+	j := schemas.Judgement{
+		JudgedLevel:    t.level,
+		JudgedJobs:     uint32(n),
+		JudgedSettings: uint32(len(t.settings)),
+		GainedSettings: uint32(len(t.gained)),
+		LostSettings:   uint32(len(t.lost)),
+	}
 	if n == 0 {
 		return j
 	}
@@ -201,7 +208,11 @@ func (t *Trial) judgement() schemas.Judgement {
 		}
 	}
 	held, rivals := t.covered[1]/float64(n), t.covered[0]/float64(n)
-	j.Loss, j.RivalLoss, j.LossDifferenceLow, j.LossDifferenceHigh = &means[1], &means[0], known(difference.Low), known(difference.High)
+	j.Loss, j.RivalLoss, j.LossDifferenceLow, j.LossDifferenceHigh = &means[1], &means[0], known(
+		difference.Low,
+	), known(
+		difference.High,
+	)
 	j.CoverageRatio, j.RivalCoverageRatio = &held, &rivals
 	return j
 }
@@ -249,14 +260,16 @@ func judge(j *schemas.Judgement) (ruling, string) {
 	figures := fmt.Sprintf("on %d jobs of %d settings its loss is %.4g, that of the one in use %.4g (difference %.3g to %.3g), its bound holds for %.3f of them, that of the other for %.3f",
 		j.JudgedJobs, j.JudgedSettings, *j.Loss, *j.RivalLoss, *j.LossDifferenceLow, *j.LossDifferenceHigh, *j.CoverageRatio, *j.RivalCoverageRatio)
 	lower := *j.Loss <= (1-leastGain)**j.RivalLoss && *j.LossDifferenceHigh < 0
-	holds := j.JudgedLevel == middle || *j.CoverageRatio >= min(j.JudgedLevel-coverageSlack, *j.RivalCoverageRatio)
+	holds := j.JudgedLevel == middle || *j.CoverageRatio >= min(j.JudgedLevel-coverageSlack,
+		*j.RivalCoverageRatio)
 	switch {
 	case lower && holds && j.LostSettings == 0:
 		return better, "better: " + figures
 	case *j.LossDifferenceLow > 0:
 		return noBetter, "worse: " + figures
 	case lower && holds && j.JudgedJobs >= mostJobs:
-		return noBetter, fmt.Sprintf("it cannot promise for %d settings that the one in use can: %s", j.LostSettings, figures)
+		return noBetter, fmt.Sprintf("it cannot promise for %d settings that the one in use can: %s",
+			j.LostSettings, figures)
 	case j.JudgedJobs >= mostJobs:
 		return noBetter, "no better: " + figures
 	}
@@ -272,5 +285,8 @@ func grows(t *Trial, examples []Example) schemas.Judgement {
 		_, too := t.rival.predict(&x)
 		t.compareReach(settingText(&x), known, too)
 	}
-	return schemas.Judgement{GainedSettings: uint32(len(t.gained)), LostSettings: uint32(len(t.lost))}
+	return schemas.Judgement{
+		GainedSettings: uint32(len(t.gained)),
+		LostSettings:   uint32(len(t.lost)),
+	}
 }

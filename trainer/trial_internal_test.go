@@ -11,7 +11,17 @@ import (
 func TestJudge(t *testing.T) {
 	good := func(change func(*schemas.Judgement)) schemas.Judgement {
 		p := func(v float64) *float64 { return &v }
-		j := schemas.Judgement{JudgedLevel: 0.95, JudgedJobs: 50, JudgedSettings: 6, Loss: p(0.010), RivalLoss: p(0.012), LossDifferenceLow: p(-0.003), LossDifferenceHigh: p(-0.001), CoverageRatio: p(0.95), RivalCoverageRatio: p(0.95)}
+		j := schemas.Judgement{
+			JudgedLevel:        0.95,
+			JudgedJobs:         50,
+			JudgedSettings:     6,
+			Loss:               p(0.010),
+			RivalLoss:          p(0.012),
+			LossDifferenceLow:  p(-0.003),
+			LossDifferenceHigh: p(-0.001),
+			CoverageRatio:      p(0.95),
+			RivalCoverageRatio: p(0.95),
+		}
 		if change != nil {
 			change(&j)
 		}
@@ -23,17 +33,47 @@ func TestJudge(t *testing.T) {
 		want ruling
 	}{
 		{"a lower loss, and not by luck", good(nil), better},
-		{"lower by less than it takes", good(func(j *schemas.Judgement) { *j.Loss = 0.0119 }), undecided},
-		{"perhaps by luck", good(func(j *schemas.Judgement) { *j.LossDifferenceHigh = 0.0001 }), undecided},
-		{"its bound fails", good(func(j *schemas.Judgement) { *j.CoverageRatio = 0.90 }), undecided},
-		{"its bound fails, but that of the other fails far more", good(func(j *schemas.Judgement) { *j.CoverageRatio, *j.RivalCoverageRatio = 0.90, 0.2 }), better},
-		{"an accuracy has no bound to hold", good(func(j *schemas.Judgement) { j.JudgedLevel, *j.CoverageRatio = middle, 0.4 }), better},
-		{"it cannot promise what the other can", good(func(j *schemas.Judgement) { j.LostSettings = 1 }), undecided},
-		{"the same for long", good(func(j *schemas.Judgement) { j.LostSettings, j.JudgedJobs = 1, mostJobs }), noBetter},
+		{
+			"lower by less than it takes", good(func(j *schemas.Judgement) { *j.Loss = 0.0119 }),
+			undecided,
+		},
+		{
+			"perhaps by luck", good(func(j *schemas.Judgement) { *j.LossDifferenceHigh = 0.0001 }),
+			undecided,
+		},
+		{
+			"its bound fails", good(func(j *schemas.Judgement) { *j.CoverageRatio = 0.90 }),
+			undecided,
+		},
+		{
+			"its bound fails, but that of the other fails far more",
+			good(func(j *schemas.Judgement) {
+				*j.CoverageRatio, *j.RivalCoverageRatio = 0.90, 0.2
+			}),
+			better,
+		},
+		{
+			"an accuracy has no bound to hold",
+			good(func(j *schemas.Judgement) { j.JudgedLevel, *j.CoverageRatio = middle, 0.4 }),
+			better,
+		},
+		{
+			"it cannot promise what the other can",
+			good(func(j *schemas.Judgement) { j.LostSettings = 1 }), undecided,
+		},
+		{
+			"the same for long",
+			good(func(j *schemas.Judgement) { j.LostSettings, j.JudgedJobs = 1, mostJobs }),
+			noBetter,
+		},
 		{"worse, and not by luck", good(func(j *schemas.Judgement) {
 			*j.Loss, *j.LossDifferenceLow, *j.LossDifferenceHigh = 0.013, 0.0005, 0.002
 		}), noBetter},
-		{"no better for long", good(func(j *schemas.Judgement) { *j.Loss, j.JudgedJobs = 0.0119, mostJobs }), noBetter},
+		{
+			"no better for long",
+			good(func(j *schemas.Judgement) { *j.Loss, j.JudgedJobs = 0.0119, mostJobs }),
+			noBetter,
+		},
 		{"nothing was compared", schemas.Judgement{}, undecided},
 	} {
 		if got, reason := judge(&c.j); got != c.want || reason == "" {
@@ -86,7 +126,8 @@ func TestTrial_IsNotFooled(t *testing.T) {
 		}
 		t.Logf("losses at %.2f of the champion's: won %.3f", c.factor, won)
 		if won < c.low || won > c.high {
-			t.Errorf("losses at %.2f of the champion's: promoted in %.3f of the plays, want %.2f to %.2f", c.factor, won, c.low, c.high)
+			t.Errorf("losses at %.2f of the champion's: promoted in %.3f of the plays, want %.2f to %.2f",
+				c.factor, won, c.low, c.high)
 		}
 	}
 }
@@ -100,21 +141,33 @@ func TestTrial_OneSettingIsNoProof(t *testing.T) {
 		}
 	}
 	if won > 5 {
-		t.Errorf("with one setting %d of 100 equal rivals won: the interval of one group is no interval", won)
+		t.Errorf("with one setting %d of 100 equal rivals won: the interval of one group is no interval",
+			won)
 	}
 }
 
 func TestMeanError(t *testing.T) {
 	x := func(model string, batch uint32, value float64) Example {
-		return Example{Model: model, Features: schemas.Features{BatchSize: batch}, Value: value, Weight: 1}
+		return Example{
+			Model:    model,
+			Features: schemas.Features{BatchSize: batch},
+			Value:    value,
+			Weight:   1,
+		}
 	}
 	for _, c := range []struct {
 		name     string
 		examples []Example
 		want     float64
 	}{
-		{"each setting by the others of its model", []Example{x("a", 1, 1), x("a", 2, 3), x("b", 1, 10), x("b", 2, 10)}, (4 + 4) / 4.0},
-		{"a model's only setting by all others", []Example{x("a", 1, 1), x("b", 1, 3), x("b", 2, 3)}, 4 / 3.0},
+		{
+			"each setting by the others of its model",
+			[]Example{x("a", 1, 1), x("a", 2, 3), x("b", 1, 10), x("b", 2, 10)}, (4 + 4) / 4.0,
+		},
+		{
+			"a model's only setting by all others",
+			[]Example{x("a", 1, 1), x("b", 1, 3), x("b", 2, 3)}, 4 / 3.0,
+		},
 		{"one setting", []Example{x("a", 1, 1), x("a", 1, 2)}, math.Inf(1)},
 	} {
 		if got := meanError(c.examples); math.Abs(got-c.want) > 1e-12 && got != c.want {
@@ -125,7 +178,12 @@ func TestMeanError(t *testing.T) {
 
 func TestWorthless(t *testing.T) {
 	x := func(batch uint32, value float64) Example {
-		return Example{Model: "m", Features: schemas.Features{BatchSize: batch}, Value: value, Weight: 1}
+		return Example{
+			Model:    "m",
+			Features: schemas.Features{BatchSize: batch},
+			Value:    value,
+			Weight:   1,
+		}
 	}
 	noisy := []Example{x(1, 1), x(2, 3), x(3, 2)}
 	constant := []Example{x(1, 0.3), x(2, 0.3), x(3, 0.3)}

@@ -17,7 +17,8 @@ func (t *Trainer) try(w *watcher, standings map[string]standing, n *news) {
 		}
 		t.mu.Lock()
 		trial := t.trials[target]
-		if trial == nil || trial.champion.predictor != s.champion.predictor || trial.rival.predictor != s.rival.predictor {
+		if trial == nil || trial.champion.predictor != s.champion.predictor ||
+			trial.rival.predictor != s.rival.predictor {
 			trial = t.begin(target, s, w.past) // with this event
 			t.trials[target] = trial
 		} else {
@@ -33,7 +34,8 @@ func (t *Trainer) try(w *watcher, standings map[string]standing, n *news) {
 		case t.orders <- order{do: func(ctx context.Context) (any, error) {
 			err := t.decide(ctx, target, s.contest, verdict, j, reason)
 			if err != nil && ctx.Err() == nil {
-				t.log.Warn("verdict not carried out, it is looked at again", "target", target, "error", err)
+				t.log.Warn("verdict not carried out, it is looked at again", "target", target,
+					"error", err)
 				t.again(trial)
 			}
 			return nil, err
@@ -114,7 +116,9 @@ func (t *Trial) take(target string, past *Past, since uint64, n *news) {
 // from it, because it began after both were fitted, in the log and by its own time, nor
 // did anything drift since.
 func (t *Trial) fair(run *run, since uint64) bool {
-	return !anyStale(t.drifts, run.span.From, run.level(), run.span.Nodes) && run.first > since && !run.span.From.Before(t.champion.predictor.Manifest().Examples.Last) && !run.span.From.Before(t.rival.predictor.Manifest().Examples.Last)
+	return !anyStale(t.drifts, run.span.From, run.level(), run.span.Nodes) && run.first > since &&
+		!run.span.From.Before(t.champion.predictor.Manifest().Examples.Last) &&
+		!run.span.From.Before(t.rival.predictor.Manifest().Examples.Last)
 }
 
 // epoch takes an epoch of a run. isFirst says that it is the first of the run, isFinal that its

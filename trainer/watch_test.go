@@ -23,12 +23,22 @@ type place struct {
 }
 
 func newPlace(seed uint64, nodes int, noise float64) *place {
-	return &place{random: rand.New(rand.NewPCG(seed, 2)), watch: trainer.NewWatch(noise), nodes: nodes, models: []string{"lenet", "bert"}, noise: noise}
+	return &place{
+		random: rand.New(rand.NewPCG(seed, 2)),
+		watch:  trainer.NewWatch(noise),
+		nodes:  nodes,
+		models: []string{"lenet", "bert"},
+		noise:  noise,
+	}
 }
 
 // job plays the next job.
 func (p *place) job() (trainer.Finding, bool) {
-	o := trainer.Outcome{At: at(float64(p.jobs)), Model: p.models[p.random.IntN(len(p.models))], Nodes: []string{fmt.Sprint("n", p.random.IntN(p.nodes))}}
+	o := trainer.Outcome{
+		At:    at(float64(p.jobs)),
+		Model: p.models[p.random.IntN(len(p.models))],
+		Nodes: []string{fmt.Sprint("n", p.random.IntN(p.nodes))},
+	}
 	o.Residual = p.noise * p.random.NormFloat64()
 	if p.drift != nil {
 		o.Residual += math.Log(p.drift(o))
@@ -51,7 +61,8 @@ func (p *place) await(t *testing.T) (trainer.Finding, int) {
 
 func slow(s trainer.Scope, factor float64) func(trainer.Outcome) float64 {
 	return func(o trainer.Outcome) float64 {
-		if s.Kind == trainer.ScopeAll || s.Kind == trainer.ScopeNode && o.Nodes[0] == s.Name || s.Kind == trainer.ScopeModel && o.Model == s.Name {
+		if s.Kind == trainer.ScopeAll || s.Kind == trainer.ScopeNode && o.Nodes[0] == s.Name ||
+			s.Kind == trainer.ScopeModel && o.Model == s.Name {
 			return factor
 		}
 		return 1
@@ -96,7 +107,8 @@ func TestWatch_NamesWhatDrifted(t *testing.T) {
 			}
 		}
 		slices.Sort(delays)
-		if got := delays[plays/2]; got > c.delay || float64(named) < c.share*plays || math.Abs(math.Exp(ratio)/c.factor-1) > 0.04 {
+		if got := delays[plays/2]; got > c.delay || float64(named) < c.share*plays ||
+			math.Abs(math.Exp(ratio)/c.factor-1) > 0.04 {
 			t.Errorf("%v times %.2f at noise %.2f on %d nodes: named %d times of %d as %.2f, after %d jobs at the median; want %d jobs at most",
 				c.cause, c.factor, c.noise, c.nodes, named, plays, math.Exp(ratio), got, c.delay)
 		}
@@ -119,8 +131,10 @@ func TestWatch_NoticesTheReturn(t *testing.T) {
 		}
 		p.drift = nil
 		f, n := p.await(t)
-		if f.Cause != node || math.Abs(f.Ratio-1) > 0.1 || math.Abs(f.BeforeRatio-1.3) > 0.06 || n > 60 {
-			t.Errorf("seed %d: after the return of %v %+v was found, after %d jobs", seed, node, f, n)
+		if f.Cause != node || math.Abs(f.Ratio-1) > 0.1 || math.Abs(f.BeforeRatio-1.3) > 0.06 ||
+			n > 60 {
+			t.Errorf("seed %d: after the return of %v %+v was found, after %d jobs", seed, node, f,
+				n)
 		}
 		for range 400 {
 			if f, found := p.job(); found {
@@ -163,7 +177,14 @@ func TestWatch_IgnoresWhatIsNoNumber(t *testing.T) {
 func TestWatch_TellsTheCoverageSinceTheChange(t *testing.T) {
 	w := trainer.NewWatch(0.05)
 	for i := range 200 {
-		o := trainer.Outcome{At: time.Unix(int64(i), 0), Model: "m", Nodes: []string{"a"}, Held: 1, Bounded: true, Residual: 0.05 * float64(i%3-1)}
+		o := trainer.Outcome{
+			At:       time.Unix(int64(i), 0),
+			Model:    "m",
+			Nodes:    []string{"a"},
+			Held:     1,
+			Bounded:  true,
+			Residual: 0.05 * float64(i%3-1),
+		}
 		if i >= 100 {
 			o.Held, o.Residual = 0.25, o.Residual+0.3
 		}
@@ -192,11 +213,13 @@ func TestWatch_KnowsARoughPlace(t *testing.T) {
 			}
 		}
 		if early > 12 || late > 2 {
-			t.Errorf("seed %d: %d alarms in the first 100 jobs and %d in the next 1,900, want few and hardly any", seed, early, late)
+			t.Errorf("seed %d: %d alarms in the first 100 jobs and %d in the next 1,900, want few and hardly any",
+				seed, early, late)
 		}
 		p.drift = slow(trainer.Scope{Kind: trainer.ScopeAll}, 2)
 		if f, n := p.await(t); n > 15 || f.Deviation < 0.12 || f.Deviation > 0.5 {
-			t.Errorf("seed %d: twice the time was noticed after %d jobs, with a deviation of %.2f; want 15 at most, and 0.25", seed, n, f.Deviation)
+			t.Errorf("seed %d: twice the time was noticed after %d jobs, with a deviation of %.2f; want 15 at most, and 0.25",
+				seed, n, f.Deviation)
 		}
 	}
 }

@@ -219,7 +219,8 @@ func TestTrainer_KeepsNoMoreAfterAYear(t *testing.T) {
 		t.Skip("a question of numbers, not of races")
 	}
 	const usual = 10_000
-	jobs, l := 4, Limits{SettingRuns: 5, Runs: 40, Epochs: 5_000, RunEpochs: 30, Spans: 20, OpenRuns: 30}
+	jobs := 4
+	l := Limits{SettingRuns: 5, Runs: 40, Epochs: 5_000, RunEpochs: 30, Spans: 20, OpenRuns: 30}
 	full, _ := strconv.Atoi(os.Getenv("COURIER_YEAR_JOBS_PER_DAY"))
 	if full > 0 {
 		jobs, l = full, Limits{}

@@ -30,7 +30,10 @@ type cluster struct {
 // newCluster is a cluster as it comes, ready to be started.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{project: "courier-test", files: []string{"docker-compose.yml", "deploy/containers/compose.override.yml"}}
+	c := &cluster{
+		project: "courier-test",
+		files:   []string{"docker-compose.yml", "deploy/containers/compose.override.yml"},
+	}
 	c.prepare(t)
 	return c
 }
@@ -46,7 +49,9 @@ func (c *cluster) prepare(t *testing.T) {
 		c.tool = strings.Fields(named)
 	}
 	var at []string
-	for _, name := range []string{"COURIER_PORT", "COURIER_TEST_NATS1", "COURIER_TEST_NATS2", "COURIER_TEST_NATS3"} {
+	for _, name := range []string{
+		"COURIER_PORT", "COURIER_TEST_NATS1", "COURIER_TEST_NATS2", "COURIER_TEST_NATS3",
+	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +83,8 @@ func (c *cluster) down(t *testing.T) {
 // ids are the containers of a service.
 func (c *cluster) ids(t *testing.T, service string) []string {
 	t.Helper()
-	out := must(t, "docker", "ps", "--all", "--filter", "label=com.docker.compose.project="+c.project, "--filter", "label=com.docker.compose.service="+service,
+	out := must(t, "docker", "ps", "--all", "--filter", "label=com.docker.compose.project="+
+		c.project, "--filter", "label=com.docker.compose.service="+service,
 		"--filter", "label=com.docker.compose.oneoff=False", "--no-trunc", "--format", "{{.ID}}")
 	names := strings.Fields(out)
 	if len(names) == 0 {
@@ -109,7 +115,9 @@ func (c *cluster) awaitHealth(t *testing.T, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		var check []string
-		if err := json.Unmarshal([]byte(must(t, "docker", "inspect", "--format", "{{if .Config.Healthcheck}}{{json .Config.Healthcheck.Test}}{{else}}[]{{end}}", id)), &check); err != nil {
+		if err := json.Unmarshal([]byte(must(t, "docker", "inspect", "--format",
+			"{{if .Config.Healthcheck}}{{json .Config.Healthcheck.Test}}{{else}}[]{{end}}", id)),
+			&check); err != nil {
 			t.Fatal(err)
 		}
 		await(t, time.Minute, "health of "+id, func() error {
@@ -146,7 +154,9 @@ func await(t *testing.T, longest time.Duration, what string, ask func() error) t
 }
 
 // post sends JSON to the gateway and reads the answer.
-func (c *cluster) post(path string, body []byte, longest time.Duration) (status int, answer []byte, err error) {
+func (c *cluster) post(
+	path string, body []byte, longest time.Duration,
+) (status int, answer []byte, err error) {
 	q, err := http.NewRequest(http.MethodPost, c.page+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -170,9 +180,13 @@ func (c *cluster) post(path string, body []byte, longest time.Duration) (status 
 // sql asks the tables as the user who only reads.
 func (c *cluster) sql(t *testing.T, question string) (string, error) {
 	t.Helper()
-	at, client := "http://"+c.address(t, "clickhouse")+":8123/?user=reader&password=reader", http.Client{Timeout: 10 * time.Second}
+	at := "http://" + c.address(t, "clickhouse") + ":8123/?user=reader&password=reader"
+	client := http.Client{Timeout: 10 * time.Second}
 	if c.keys != nil {
-		at = "https://" + c.address(t, "clickhouse") + ":8443/?user=reader&password=" + c.keys.secret("reader.password")
+		at = "https://" + c.address(t, "clickhouse") + ":8443/?user=reader&password=" +
+			c.keys.secret(
+				"reader.password",
+			)
 		client.Transport = c.keys.transport("clickhouse")
 		defer client.CloseIdleConnections()
 	}
@@ -191,13 +205,16 @@ func (c *cluster) sql(t *testing.T, question string) (string, error) {
 // address is where a service's container is in the network of the containers.
 func (c *cluster) address(t *testing.T, service string) string {
 	t.Helper()
-	return must(t, "docker", "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", c.id(t, service))
+	return must(t, "docker", "inspect", "--format",
+		"{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", c.id(t, service))
 }
 
 // courier runs our program in a service's container.
 func (c *cluster) courier(t *testing.T, service string, args ...string) (string, error) {
 	t.Helper()
-	return run("", nil, "docker", append([]string{"exec", c.id(t, service), "/courier"}, args...)...)
+	return run("", nil, "docker", append([]string{
+		"exec", c.id(t, service), "/courier",
+	}, args...)...)
 }
 
 // logs are what the containers said, for a test that failed.
@@ -205,7 +222,8 @@ func (c *cluster) logs(t *testing.T) {
 	t.Helper()
 	out, err := c.compose("logs", "--no-color", "--tail", "60")
 	t.Logf("%s\n%v", out, err)
-	out, err = run("", nil, "docker", "ps", "--all", "--filter", "label=com.docker.compose.project="+c.project)
+	out, err = run("", nil, "docker", "ps", "--all", "--filter",
+		"label=com.docker.compose.project="+c.project)
 	t.Logf("%s\n%v", out, err)
 }
 

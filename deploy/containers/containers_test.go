@@ -22,7 +22,13 @@ func need(t *testing.T) {
 }
 
 // question is a job request of the load.
-var question = object{"model": "digits-mlp", "cpus": []int{1, 2}, "batch_sizes": []int{8, 32, 128}, "epochs": 10, "slo": "20s"}
+var question = object{
+	"model":       "digits-mlp",
+	"cpus":        []int{1, 2},
+	"batch_sizes": []int{8, 32, 128},
+	"epochs":      10,
+	"slo":         "20s",
+}
 
 func TestCluster(t *testing.T) {
 	need(t)
@@ -57,7 +63,8 @@ func rate(t *testing.T) int {
 func (c *cluster) jobs(t *testing.T) {
 	t.Helper()
 	took := await(t, time.Minute, "finished jobs of the workers as rows", func() error {
-		n, err := c.sql(t, "SELECT uniqExact(job_id) FROM jobs WHERE state = 'finished' AND epochs_done = 6")
+		n, err := c.sql(t,
+			"SELECT uniqExact(job_id) FROM jobs WHERE state = 'finished' AND epochs_done = 6")
 		if err == nil && (n == "0" || n == "1") {
 			err = fmt.Errorf("%s finished jobs", n)
 		}
@@ -80,7 +87,8 @@ func (c *cluster) up(t *testing.T, longest time.Duration) {
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
 		for range tick.C {
-			if status, _, err := c.post("/api/v1/predict", body, 2*time.Second); err == nil && status == 200 {
+			if status, _, err := c.post("/api/v1/predict", body, 2*time.Second); err == nil &&
+				status == 200 {
 				first <- time.Since(begin)
 				return
 			}
@@ -94,7 +102,8 @@ func (c *cluster) up(t *testing.T, longest time.Duration) {
 	}
 	select {
 	case took := <-first:
-		t.Logf("from docker-compose up to the first advice: %.1f s (want %s at most)", took.Seconds(), longest)
+		t.Logf("from docker-compose up to the first advice: %.1f s (want %s at most)",
+			took.Seconds(), longest)
 		if took > longest {
 			t.Errorf("the first advice took %s", took)
 		}

@@ -87,7 +87,8 @@ func (c *cluster) standstill(t *testing.T, l *load, begin time.Time, what string
 	t.Helper()
 	for _, name := range []string{"event over NATS", "submit over HTTP"} {
 		longest := l.pause(name, begin)
-		t.Logf("%s: longest pause of %q %.2f s (want %s at most)", what, name, longest.Seconds(), most)
+		t.Logf("%s: longest pause of %q %.2f s (want %s at most)", what, name, longest.Seconds(),
+			most)
 		if longest > most {
 			t.Errorf("%s: %q stood still for %s", what, name, longest)
 		}
@@ -100,18 +101,26 @@ func (c *cluster) roll(t *testing.T) *load {
 	t.Helper()
 	l := startLoad(t, c, "rolling", rate(t), retriesRolled)
 	begin := time.Now()
-	for _, service := range []string{"nats1", "nats2", "nats3", "clickhouse", "store", "trainer", "advisor", "collector", "gateway", "worker"} {
+	for _, service := range []string{
+		"nats1", "nats2", "nats3", "clickhouse", "store", "trainer", "advisor", "collector",
+		"gateway", "worker",
+	} {
 		one, before := time.Now(), c.ids(t, service)
 		if service == "advisor" {
 			c.renewAdvisors(t)
-		} else if out, err := c.compose("up", "--detach", "--no-build", "--no-deps", "--force-recreate", service); err != nil {
+		} else if out, err := c.compose("up", "--detach", "--no-build", "--no-deps",
+			"--force-recreate", service); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		c.awaitHealth(t, c.ids(t, service)...)
-		if slices.ContainsFunc(c.ids(t, service), func(id string) bool { return slices.Contains(before, id) }) {
+		if slices.ContainsFunc(c.ids(t, service), func(id string) bool {
+			return slices.Contains(before, id)
+		}) {
 			t.Errorf("%s has a container of before", service)
 		}
-		t.Logf("rolled %s in %.1f s, longest pause of predict %.2f s, of events %.2f s", service, time.Since(one).Seconds(),
+		t.Logf("rolled %s in %.1f s, longest pause of predict %.2f s, of events %.2f s", service, time.Since(
+			one,
+		).Seconds(),
 			l.pause("predict over HTTP", one).Seconds(), l.pause("event over NATS", one).Seconds())
 	}
 	t.Logf("every container was rolled in %.1f s", time.Since(begin).Seconds())
@@ -123,7 +132,8 @@ func (c *cluster) roll(t *testing.T) *load {
 func (c *cluster) renewAdvisors(t *testing.T) {
 	t.Helper()
 	old := c.ids(t, "advisor")
-	if out, err := c.compose("up", "--detach", "--no-build", "--no-deps", "--no-recreate", "--scale", fmt.Sprintf("advisor=%d", 2*len(old)), "advisor"); err != nil {
+	if out, err := c.compose("up", "--detach", "--no-build", "--no-deps", "--no-recreate",
+		"--scale", fmt.Sprintf("advisor=%d", 2*len(old)), "advisor"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	c.awaitHealth(t, c.ids(t, "advisor")...)
@@ -146,7 +156,8 @@ func (c *cluster) minority(t *testing.T) {
 			return err
 		}
 		var refusal struct{ Code, Message string }
-		if err := json.Unmarshal(answer, &refusal); err != nil || status != 503 || refusal.Code != "unavailable" || !strings.Contains(refusal.Message, "nats") {
+		if err := json.Unmarshal(answer, &refusal); err != nil || status != 503 ||
+			refusal.Code != "unavailable" || !strings.Contains(refusal.Message, "nats") {
 			return fmt.Errorf("%d %s", status, answer)
 		}
 		t.Logf("with two servers of NATS lost: %d %s", status, answer)
@@ -161,7 +172,8 @@ func (c *cluster) minority(t *testing.T) {
 		}
 		return err
 	})
-	t.Logf("jobs are taken again %.1f s after the servers were started", time.Since(begin).Seconds())
+	t.Logf("jobs are taken again %.1f s after the servers were started",
+		time.Since(begin).Seconds())
 }
 
 // whole stops the workers and compares the log with the tables.
@@ -179,14 +191,16 @@ func (c *cluster) whole(t *testing.T, loads ...*load) {
 	})
 	t.Logf("courier store verify: nothing differs (after %.1f s)", took.Seconds())
 	// What the workers' jobs told while NATS was damaged came, too.
-	answer, err := c.sql(t, "SELECT countIf(state = 'finished'), countIf(state = 'finished' AND epochs_done != 6) FROM jobs FORMAT TSV")
+	answer, err := c.sql(t,
+		"SELECT countIf(state = 'finished'), countIf(state = 'finished' AND epochs_done != 6) FROM jobs FORMAT TSV")
 	if finished, short, _ := strings.Cut(answer, "\t"); err != nil || short != "0" {
 		t.Errorf("of %s finished jobs %s lack epochs (%v)", finished, short, err)
 	} else {
 		t.Logf("%s jobs of the workers finished, none lacks an epoch", finished)
 	}
 	c.dashboards(t)
-	if out, err := c.courier(t, "store", "dead", "list", "--output", "json"); err != nil || strings.Contains(out, "origin_sequence") {
+	if out, err := c.courier(t, "store", "dead", "list", "--output", "json"); err != nil ||
+		strings.Contains(out, "origin_sequence") {
 		t.Errorf("dead letters: %v\n%s", err, out)
 	}
 }
@@ -200,13 +214,16 @@ func (c *cluster) dashboards(t *testing.T) {
 			Targets []struct{ RawSQL string }
 		}
 	}
-	if err := json.Unmarshal([]byte(readFile(t, root+"/deploy/grafana/dashboards/history.json")), &board); err != nil {
+	if err := json.Unmarshal([]byte(readFile(t, root+"/deploy/grafana/dashboards/history.json")),
+		&board); err != nil {
 		t.Fatal(err)
 	}
 	rows := 0
 	for _, p := range board.Panels {
 		for _, target := range p.Targets {
-			answer, err := c.sql(t, regexp.MustCompile(`\$__timeFilter\((\w+)\)`).ReplaceAllString(target.RawSQL, "$1 > now() - INTERVAL 1 DAY"))
+			answer, err := c.sql(t,
+				regexp.MustCompile(`\$__timeFilter\((\w+)\)`).ReplaceAllString(target.RawSQL,
+					"$1 > now() - INTERVAL 1 DAY"))
 			if err != nil {
 				t.Errorf("the panel %q: %v", p.Title, err)
 			}

@@ -15,7 +15,9 @@ func TestImage(t *testing.T) {
 	need(t)
 	program := buildImages(t)
 	image := "courier:" + version
-	size, user, _ := strings.Cut(must(t, "docker", "image", "inspect", "--format", "{{.Size}} {{.Config.User}}", image), " ")
+	size, user, _ := strings.Cut(must(t, "docker", "image", "inspect", "--format",
+		"{{.Size}} {{.Config.User}}", image),
+		" ")
 	if bytes, err := strconv.Atoi(size); err != nil || bytes > largest {
 		t.Errorf("the image has %s bytes, want %d at most (%v)", size, largest, err)
 	}
@@ -23,14 +25,17 @@ func TestImage(t *testing.T) {
 		t.Errorf("the image runs as %q", user)
 	}
 	want := version + "+" + commit[:12]
-	if got := must(t, "docker", "run", "--rm", "--read-only", "--cap-drop", "ALL", "--network", "none", image, "--version"); got != want {
+	if got := must(t, "docker", "run", "--rm", "--read-only", "--cap-drop", "ALL", "--network",
+		"none", image, "--version"); got != want {
 		t.Errorf("courier --version = %q, want %q", got, want)
 	}
 	t.Logf("the image has %s bytes, runs as %s, and says %s", size, user, want)
 
 	// The same source elsewhere gives the same bytes.
 	other := t.TempDir()
-	for name := range strings.SplitSeq(must(t, "git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard"), "\n") {
+	for name := range strings.SplitSeq(must(t, "git", "-C", root, "ls-files", "--cached",
+		"--others", "--exclude-standard"),
+		"\n") {
 		copyFile(t, filepath.Join(root, name), filepath.Join(other, name))
 	}
 	first, second := digest(t, program), digest(t, compile(t, other, t.TempDir()))

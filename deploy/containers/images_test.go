@@ -56,11 +56,16 @@ func readFile(t *testing.T, path string) string {
 func dockerfile(t *testing.T) (build, image string) {
 	t.Helper()
 	text := readFile(t, filepath.Join(root, "deploy/Dockerfile"))
-	found := regexp.MustCompile(`(?ms)^RUN (CGO_ENABLED=0 go build .*?[^\\])$.*^(FROM scratch$.*)`).FindStringSubmatch(text)
+	found := regexp.MustCompile(
+		`(?ms)^RUN (CGO_ENABLED=0 go build .*?[^\\])$.*^(FROM scratch$.*)`,
+	).FindStringSubmatch(
+		text,
+	)
 	if found == nil {
 		t.Fatal("deploy/Dockerfile does not build the program and put it into an empty image")
 	}
-	return found[1], strings.ReplaceAll(strings.ReplaceAll(found[2], "--from=build ", ""), " /out/", " out/")
+	return found[1], strings.ReplaceAll(strings.ReplaceAll(found[2], "--from=build ", ""),
+		" /out/", " out/")
 }
 
 // compile runs the build of the Dockerfile on a source, into dir/out.
@@ -68,7 +73,9 @@ func compile(t *testing.T, source, dir string) (program string) {
 	t.Helper()
 	build, _ := dockerfile(t)
 	c := strings.ReplaceAll(build, "/out/", dir+"/out/")
-	if out, err := run(source, []string{"VERSION=" + version, "COMMIT=" + commit}, "sh", "-c", c); err != nil {
+	if out, err := run(source, []string{
+		"VERSION=" + version, "COMMIT=" + commit,
+	}, "sh", "-c", c); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return filepath.Join(dir, "out/courier")
@@ -80,7 +87,8 @@ func image(t *testing.T, dir, name, text string) {
 	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := run(dir, []string{"DOCKER_BUILDKIT=0"}, "docker", "build", "--quiet", "--tag", name, "."); err != nil {
+	if _, err := run(dir, []string{"DOCKER_BUILDKIT=0"}, "docker", "build", "--quiet", "--tag",
+		name, "."); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -106,10 +114,12 @@ func buildImages(t *testing.T) (program string) {
 
 	other := t.TempDir()
 	copyFile(t, program, filepath.Join(other, "courier"))
-	if out, err := run(root, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(other, "nats-server"), "github.com/nats-io/nats-server/v2"); err != nil {
+	if out, err := run(root, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags",
+		"-s -w", "-o", filepath.Join(other, "nats-server"), "github.com/nats-io/nats-server/v2"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	image(t, other, "courier-test/nats:test", "FROM scratch\nCOPY courier nats-server /usr/local/bin/\n")
+	image(t, other, "courier-test/nats:test",
+		"FROM scratch\nCOPY courier nats-server /usr/local/bin/\n")
 	buildClickHouse(t, program)
 	built.program = program
 	return program
@@ -140,14 +150,17 @@ func buildClickHouse(t *testing.T, program string) {
 			t.Fatal(err)
 		}
 	}
-	image(t, dir, "courier-test/clickhouse:test", "FROM scratch\nCOPY . /\nENTRYPOINT [\"clickhouse\"]\nCMD [\"clickhouse\"]\n")
+	image(t, dir, "courier-test/clickhouse:test",
+		"FROM scratch\nCOPY . /\nENTRYPOINT [\"clickhouse\"]\nCMD [\"clickhouse\"]\n")
 }
 
 // libraries are the paths of the shared libraries that a file needs.
 func libraries(t *testing.T, path string) []string {
 	t.Helper()
 	var all []string
-	for _, m := range regexp.MustCompile(`(?m)^\s*(?:\S+ => )?(/\S+) \(0x`).FindAllStringSubmatch(must(t, "ldd", path), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\s*(?:\S+ => )?(/\S+) \(0x`).FindAllStringSubmatch(
+		must(t, "ldd", path), -1,
+	) {
 		if !slices.Contains(all, m[1]) {
 			all = append(all, m[1])
 		}

@@ -39,9 +39,24 @@ type kind struct {
 
 var kinds = []kind{
 	{name: "predict over HTTP", share: 5, ask: (*load).predict},
-	{name: "submit over HTTP", share: 1, ask: (*load).submitHTTP, stored: "SELECT job_id FROM job_submitted"},
-	{name: "submit over NATS", share: 1, ask: (*load).submitNATS, stored: "SELECT job_id FROM job_submitted"},
-	{name: "event over NATS", share: 3, ask: (*load).publish, stored: "SELECT concat(boot_id, '-', number) FROM node_sample WHERE node = 'load'"},
+	{
+		name:   "submit over HTTP",
+		share:  1,
+		ask:    (*load).submitHTTP,
+		stored: "SELECT job_id FROM job_submitted",
+	},
+	{
+		name:   "submit over NATS",
+		share:  1,
+		ask:    (*load).submitNATS,
+		stored: "SELECT job_id FROM job_submitted",
+	},
+	{
+		name:   "event over NATS",
+		share:  3,
+		ask:    (*load).publish,
+		stored: "SELECT concat(boot_id, '-', number) FROM node_sample WHERE node = 'load'",
+	},
 }
 
 // tally is what became of the requests of a kind.
@@ -79,12 +94,21 @@ type load struct {
 // startLoad begins to ask so many times per second.
 func startLoad(t *testing.T, c *cluster, name string, perSecond, retries int) *load {
 	t.Helper()
-	l := &load{cluster: c, name: name, began: time.Now(), retries: retries, tallies: map[string]*tally{}}
-	if err := json.Unmarshal([]byte(readFile(t, root+"/schemas/testdata/sample.json")), &l.sample); err != nil {
+	l := &load{
+		cluster: c,
+		name:    name,
+		began:   time.Now(),
+		retries: retries,
+		tallies: map[string]*tally{},
+	}
+	if err := json.Unmarshal([]byte(readFile(t, root+
+		"/schemas/testdata/sample.json")), &l.sample); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if l.nc, err = nats.Connect(c.nats, nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond), nats.Timeout(2*time.Second),
+	if l.nc, err = nats.Connect(c.nats, nats.MaxReconnects(-1), nats.ReconnectWait(
+		250*time.Millisecond,
+	), nats.Timeout(2*time.Second),
 		nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2)); err != nil {
 		t.Fatal(err)
 	}
@@ -143,10 +167,14 @@ func (l *load) try(k kind, id string) {
 	y.sent++
 	if len(a.failures) > 0 {
 		y.retried++
-		y.reasons[a.sent.Format(time.TimeOnly)+" "+port.ReplaceAllString(strings.TrimSpace(a.failures[0].Error()), "")]++
+		y.reasons[a.sent.Format(time.TimeOnly)+" "+port.ReplaceAllString(
+			strings.TrimSpace(a.failures[0].Error()), "",
+		)]++
 	}
 	if err != nil {
-		y.failed = append(y.failed, fmt.Sprintf("%s sent at %s: %v", id, a.sent.Format(time.StampMilli), errors.Join(a.failures...)))
+		y.failed = append(y.failed,
+			fmt.Sprintf("%s sent at %s: %v", id, a.sent.Format(time.StampMilli),
+				errors.Join(a.failures...)))
 		return
 	}
 	y.answered[id], y.at = a, append(y.at, a.at)
@@ -249,15 +277,18 @@ func (l *load) stop(t *testing.T) {
 	for _, k := range kinds {
 		y := l.tallies[k.name]
 		sent += y.sent
-		t.Logf("%s: %-18s %5d requests, %3d of them answered at a later attempt, %d failed", l.name, k.name, y.sent, y.retried, len(y.failed))
+		t.Logf("%s: %-18s %5d requests, %3d of them answered at a later attempt, %d failed",
+			l.name, k.name, y.sent, y.retried, len(y.failed))
 		for reason, n := range y.reasons {
 			t.Logf("%7d times: %s", n, reason)
 		}
 		if len(y.failed) > 0 {
-			t.Errorf("%s: %d failed:\n%s", k.name, len(y.failed), strings.Join(y.failed[:min(len(y.failed), 10)], "\n"))
+			t.Errorf("%s: %d failed:\n%s", k.name, len(y.failed),
+				strings.Join(y.failed[:min(len(y.failed), 10)], "\n"))
 		}
 	}
-	t.Logf("%s: %.0f requests per second for %.0f s", l.name, float64(sent)/asked.Seconds(), asked.Seconds())
+	t.Logf("%s: %.0f requests per second for %.0f s", l.name, float64(sent)/asked.Seconds(),
+		asked.Seconds())
 }
 
 // stored waits until everything that was answered is in the tables.
@@ -282,7 +313,9 @@ func (l *load) stored(t *testing.T) {
 			}
 			for id, a := range want {
 				return fmt.Errorf("%s: of %d that were acknowledged %d are in no table, such as %s, sent at %s, answered at %s with %s after %v",
-					k.name, count, len(want), id, a.sent.Format(time.StampMilli), a.at.Format(time.StampMilli), a.reply, a.failures)
+					k.name, count, len(want), id, a.sent.Format(time.StampMilli), a.at.Format(
+						time.StampMilli,
+					), a.reply, a.failures)
 			}
 			return nil
 		})

@@ -47,8 +47,9 @@ func TestMain(m *testing.M) {
 // docker-compose.yml mounts beside them is the real thing.
 const (
 	settings       = "/etc/clickhouse-server"
-	imagesSettings = `<clickhouse><path>/var/lib/clickhouse</path><users_config>` + settings + `/users.xml</users_config><listen_host>127.0.0.1</listen_host><logger><console>0</console></logger></clickhouse>`
-	imagesUsers    = `<clickhouse><profiles><default/></profiles><quotas><default/></quotas><users><default><password></password><profile>default</profile><quota>default</quota></default></users></clickhouse>`
+	imagesSettings = `<clickhouse><path>/var/lib/clickhouse</path><users_config>` + settings +
+		`/users.xml</users_config><listen_host>127.0.0.1</listen_host><logger><console>0</console></logger></clickhouse>`
+	imagesUsers = `<clickhouse><profiles><default/></profiles><quotas><default/></quotas><users><default><password></password><profile>default</profile><quota>default</quota></default></users></clickhouse>`
 )
 
 // clickhouse runs the engine in a container, with the settings of a server, until it is
@@ -57,7 +58,10 @@ const (
 func clickhouse() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	for name, text := range map[string]string{"config.xml": imagesSettings, "users.xml": imagesUsers} {
+	for name, text := range map[string]string{
+		"config.xml": imagesSettings,
+		"users.xml":  imagesUsers,
+	} {
 		if err := os.WriteFile(filepath.Join(settings, name), []byte(text), 0o600); err != nil {
 			return err
 		}
@@ -73,7 +77,8 @@ func clickhouse() error {
 	c := exec.Command("/proc/self/exe", roleHost, "-library", "/engine/libchdb.so", "-store", "/var/lib/clickhouse", "--", "--config-file="+settings+"/config.xml", "--path=/var/lib/clickhouse",
 		"--listen_host=127.0.0.1", "--http_port=18123", "--tcp_port=19000", "--interactive", "--disable_suggestion", "--progress=off", "--history_file=/dev/null",
 		"--query=SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP")
-	c.ExtraFiles, c.Stderr, c.Env = []*os.File{life}, os.Stderr, append(os.Environ(), "HOME=/tmp", "TERM=dumb")
+	c.ExtraFiles, c.Stderr, c.Env = []*os.File{life}, os.Stderr, append(os.Environ(), "HOME=/tmp",
+		"TERM=dumb")
 	if err := c.Start(); err != nil {
 		return err
 	}
@@ -122,7 +127,10 @@ func fronts() (map[string]net.Listener, error) {
 		}
 	}
 	all := map[string]net.Listener{}
-	for to, port := range map[string]string{"127.0.0.1:18123": s.HTTPS, "127.0.0.1:19000": s.TCPSecure} {
+	for to, port := range map[string]string{
+		"127.0.0.1:18123": s.HTTPS,
+		"127.0.0.1:19000": s.TCPSecure,
+	} {
 		if all[to], err = open(port); err != nil {
 			return nil, err
 		}

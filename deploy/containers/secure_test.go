@@ -36,7 +36,10 @@ func newKeys(t *testing.T) *keys {
 // make runs courier certs as docker-compose.secure.yml says.
 func (k *keys) make(args ...string) {
 	k.t.Helper()
-	must(k.t, k.program, append([]string{"certs", "--out", k.dir, "--rights", filepath.Join(root, "deploy/nats/users.conf"), "--containers"}, args...)...)
+	must(k.t, k.program, append([]string{
+		"certs", "--out", k.dir, "--rights", filepath.Join(root, "deploy/nats/users.conf"),
+		"--containers",
+	}, args...)...)
 }
 
 func (k *keys) file(name string) string { return filepath.Join(k.dir, name) }
@@ -60,7 +63,9 @@ func (k *keys) authorities(name string) *x509.CertPool {
 // transport speaks TLS with a server of a name.
 func (k *keys) transport(server string) *http.Transport {
 	k.t.Helper()
-	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: k.authorities("ca.crt"), ServerName: server}}
+	return &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: k.authorities("ca.crt"), ServerName: server},
+	}
 }
 
 // replace puts what courier certs would have now in the place of files.
@@ -84,12 +89,17 @@ func newClosedCluster(t *testing.T) *cluster {
 	t.Helper()
 	k := newKeys(t)
 	if os.Geteuid() == 0 {
-		if err := filepath.WalkDir(k.dir, func(path string, _ fs.DirEntry, err error) error { return errors.Join(err, os.Chown(path, 4711, 4711)) }); err != nil {
+		if err := filepath.WalkDir(k.dir, func(path string, _ fs.DirEntry, err error) error {
+			return errors.Join(err, os.Chown(path, 4711, 4711))
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c := &cluster{project: "courier-secure", keys: k, env: []string{"COURIER_KEYS=" + k.dir},
-		files: []string{"docker-compose.yml", "deploy/containers/compose.override.yml", "docker-compose.secure.yml", "deploy/containers/compose.secure.yml"}}
+		files: []string{
+			"docker-compose.yml", "deploy/containers/compose.override.yml",
+			"docker-compose.secure.yml", "deploy/containers/compose.secure.yml",
+		}}
 	c.prepare(t)
 	c.page = strings.Replace(c.page, "http:", "https:", 1)
 	return c
@@ -107,7 +117,11 @@ func TestSecureCluster(t *testing.T) {
 		}
 	})
 	c.up(t, time.Minute) // TestCluster holds the time to its promise
-	for _, question := range []string{"SELECT count() FROM node_sample", "SELECT uniqExact(job_id) FROM job_submitted WHERE user = 'worker'", "SELECT count() FROM job_epoch"} {
+	for _, question := range []string{
+		"SELECT count() FROM node_sample",
+		"SELECT uniqExact(job_id) FROM job_submitted WHERE user = 'worker'",
+		"SELECT count() FROM job_epoch",
+	} {
 		await(t, time.Minute, question, func() error {
 			n, err := c.sql(t, question)
 			if err == nil && n == "0" {
@@ -162,7 +176,9 @@ func (c *cluster) asksEach(says string, flags ...string) error {
 	failed := make(chan error, len(servers))
 	for _, at := range servers {
 		go func() {
-			out, err := run("", nil, c.keys.program, append([]string{"jobs", "--nats-url", at}, flags...)...)
+			out, err := run("", nil, c.keys.program, append([]string{
+				"jobs", "--nats-url", at,
+			}, flags...)...)
 			switch {
 			case says == "":
 				failed <- err
@@ -194,8 +210,14 @@ func (c *cluster) refusesClients(t *testing.T) {
 		flags      []string
 	}{
 		{"without a key", "requires authentication", []string{ca}},
-		{"with a key of another cluster", "knows no user", []string{ca, "--nats-nkey=" + strange.file("worker.nk")}},
-		{"with the authority of another cluster", "not signed by the authority", []string{"--nats-ca=" + strange.file("ca.crt"), seed}},
+		{
+			"with a key of another cluster", "knows no user",
+			[]string{ca, "--nats-nkey=" + strange.file("worker.nk")},
+		},
+		{
+			"with the authority of another cluster", "not signed by the authority",
+			[]string{"--nats-ca=" + strange.file("ca.crt"), seed},
+		},
 		{"without an authority", "name the file of the authority", []string{seed}},
 	} {
 		tried.Go(func() {
@@ -245,7 +267,9 @@ func (c *cluster) refusesRoutes(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Whatever the server names as its authorities, as one would who means ill.
-			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				return &pair, nil
+			}
 		}
 		return ask(t, tls.Client(conn, config), "PING\r\n")
 	}
@@ -286,7 +310,8 @@ func (c *cluster) closesTables(t *testing.T) {
 		{"trainer", c.keys.secret("trainer.password"), "SELECT count() FROM courier.jobs", 200},
 		{"trainer", c.keys.secret("trainer.password"), "TRUNCATE TABLE courier.job_epoch", 500},
 	} {
-		q, err := http.NewRequest(http.MethodPost, "https://"+at+":8443/", strings.NewReader(try.statement))
+		q, err := http.NewRequest(http.MethodPost, "https://"+at+":8443/",
+			strings.NewReader(try.statement))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,12 +354,19 @@ func (c *cluster) jobsOverREST(t *testing.T, token string) int {
 }
 
 func (c *cluster) closesGateway(t *testing.T) {
-	for token, want := range map[string]int{"": 401, "wrong": 401, c.keys.secret("worker.token"): 200, c.keys.secret("prometheus.token"): 200} {
+	for token, want := range map[string]int{
+		"":                                401,
+		"wrong":                           401,
+		c.keys.secret("worker.token"):     200,
+		c.keys.secret("prometheus.token"): 200,
+	} {
 		if status := c.jobsOverREST(t, token); status != want {
-			t.Errorf("the gateway answers a token of %d characters by %d, want %d", len(token), status, want)
+			t.Errorf("the gateway answers a token of %d characters by %d, want %d", len(token),
+				status, want)
 		}
 	}
-	q, err := http.NewRequest(http.MethodGet, "http"+strings.TrimPrefix(c.page, "https")+"/api/v1/jobs", nil)
+	q, err := http.NewRequest(http.MethodGet,
+		"http"+strings.TrimPrefix(c.page, "https")+"/api/v1/jobs", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +380,9 @@ func (c *cluster) closesGateway(t *testing.T) {
 func (c *cluster) changesKeys(t *testing.T) {
 	k, away := c.keys, t.TempDir()
 	nats, page := c.serial(t, "nats1", "4222"), c.serial(t, "gateway", "8080")
-	for _, name := range []string{"nats.crt", "nats.key", "gateway.crt", "gateway.key", "collector.nk", "reader.password"} {
+	for _, name := range []string{
+		"nats.crt", "nats.key", "gateway.crt", "gateway.key", "collector.nk", "reader.password",
+	} {
 		if err := os.Rename(k.file(name), filepath.Join(away, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -358,9 +392,13 @@ func (c *cluster) changesKeys(t *testing.T) {
 	k.make()
 	c.reload(t)
 	must(t, "docker", "restart", c.id(t, "collector"), c.id(t, "gateway"), c.id(t, "clickhouse"))
-	await(t, 20*time.Second, "eve at every server", func() error { return c.asksEach("", k.flags("eve.nk")...) })
+	await(t, 20*time.Second, "eve at every server", func() error {
+		return c.asksEach("", k.flags("eve.nk")...)
+	})
 	c.awaitHealth(t, c.id(t, "collector"), c.id(t, "gateway"), c.id(t, "clickhouse"))
-	await(t, 20*time.Second, "eve at the gateway", func() error { return wrong(c.jobsOverREST(t, k.secret("eve.token")), 200) })
+	await(t, 20*time.Second, "eve at the gateway", func() error {
+		return wrong(c.jobsOverREST(t, k.secret("eve.token")), 200)
+	})
 	if c.serial(t, "nats1", "4222") == nats || c.serial(t, "gateway", "8080") == page {
 		t.Error("nats1 or the gateway still shows its old certificate")
 	}
@@ -384,16 +422,20 @@ func (c *cluster) changesKeys(t *testing.T) {
 	c.reload(t)
 	for _, name := range []string{"eve.nk", "collector.nk"} {
 		await(t, 20*time.Second, "the end of "+name, func() error {
-			return c.asksEach("knows no user", "--nats-ca="+k.file("ca.crt"), "--nats-nkey="+filepath.Join(away, name))
+			return c.asksEach("knows no user", "--nats-ca="+k.file("ca.crt"),
+				"--nats-nkey="+filepath.Join(away, name))
 		})
 	}
-	await(t, 20*time.Second, "eve's end at the gateway", func() error { return wrong(c.jobsOverREST(t, token), 401) })
+	await(t, 20*time.Second, "eve's end at the gateway", func() error {
+		return wrong(c.jobsOverREST(t, token), 401)
+	})
 }
 
 // reload has the servers of NATS read their settings again.
 func (c *cluster) reload(t *testing.T) {
 	t.Helper()
-	must(t, "docker", "kill", "--signal", "HUP", c.id(t, "nats1"), c.id(t, "nats2"), c.id(t, "nats3"))
+	must(t, "docker", "kill", "--signal", "HUP", c.id(t, "nats1"), c.id(t, "nats2"),
+		c.id(t, "nats3"))
 }
 
 func wrong(got, want int) error {
@@ -416,7 +458,10 @@ func (c *cluster) serial(t *testing.T, service, port string) string {
 			t.Fatal(err)
 		}
 	}
-	secured := tls.Client(conn, &tls.Config{RootCAs: c.keys.authorities("ca.crt"), ServerName: service})
+	secured := tls.Client(conn, &tls.Config{
+		RootCAs:    c.keys.authorities("ca.crt"),
+		ServerName: service,
+	})
 	if err := secured.HandshakeContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -440,7 +485,10 @@ func (c *cluster) tellsNoSecret(t *testing.T) {
 			}
 		}
 	}
-	for _, service := range []string{"nats1", "nats2", "nats3", "clickhouse", "store", "trainer", "advisor", "collector", "gateway", "worker"} {
+	for _, service := range []string{
+		"nats1", "nats2", "nats3", "clickhouse", "store", "trainer", "advisor", "collector",
+		"gateway", "worker",
+	} {
 		for _, id := range c.ids(t, service) {
 			said, started := must(t, "docker", "logs", id), must(t, "docker", "inspect", id)
 			if said == "" && service != "clickhouse" {

@@ -25,15 +25,43 @@ func TestPredictor_NamesWhatIsMissing(t *testing.T) {
 		want   evidence.Missing
 	}{
 		{"a configuration that ran", func(c *evidence.Configuration) {}, evidence.Missing{}},
-		{"between batch sizes", func(c *evidence.Configuration) { c.BatchSize = 48 }, evidence.Missing{}},
-		{"another model", func(c *evidence.Configuration) { c.Model = "c" }, evidence.Missing{Lacks: evidence.LacksModel}},
-		{"another node", func(c *evidence.Configuration) { c.NodeType = "y" }, evidence.Missing{Lacks: evidence.LacksNodeType}},
-		{"too small a batch", func(c *evidence.Configuration) { c.BatchSize = 8 }, evidence.Missing{Lacks: evidence.LacksBatchSize, Low: 16, High: 1024}},
-		{"too large a batch", func(c *evidence.Configuration) { c.BatchSize = 2048 }, evidence.Missing{Lacks: evidence.LacksBatchSize, Low: 16, High: 1024}},
-		{"too far between", func(c *evidence.Configuration) { c.BatchSize = 256 }, evidence.Missing{Lacks: evidence.LacksNeighbours, Low: 64, High: 1024}},
-		{"too few CPUs", func(c *evidence.Configuration) { c.CPUs = 1 }, evidence.Missing{Lacks: evidence.LacksCPUs, Low: 2, High: 4}},
-		{"too many neighbours", func(c *evidence.Configuration) { c.ConcurrentJobs = 5 }, evidence.Missing{Lacks: evidence.LacksLoad, Low: 1, High: 2}},
-		{"two configurations", func(c *evidence.Configuration) { *c = configurationOf("b", 24, "x") }, evidence.Missing{Lacks: evidence.LacksConfigurations, Low: 2, High: 2}},
+		{
+			"between batch sizes", func(c *evidence.Configuration) { c.BatchSize = 48 },
+			evidence.Missing{},
+		},
+		{
+			"another model", func(c *evidence.Configuration) { c.Model = "c" },
+			evidence.Missing{Lacks: evidence.LacksModel},
+		},
+		{
+			"another node", func(c *evidence.Configuration) { c.NodeType = "y" },
+			evidence.Missing{Lacks: evidence.LacksNodeType},
+		},
+		{
+			"too small a batch", func(c *evidence.Configuration) { c.BatchSize = 8 },
+			evidence.Missing{Lacks: evidence.LacksBatchSize, Low: 16, High: 1024},
+		},
+		{
+			"too large a batch", func(c *evidence.Configuration) { c.BatchSize = 2048 },
+			evidence.Missing{Lacks: evidence.LacksBatchSize, Low: 16, High: 1024},
+		},
+		{
+			"too far between", func(c *evidence.Configuration) { c.BatchSize = 256 },
+			evidence.Missing{Lacks: evidence.LacksNeighbours, Low: 64, High: 1024},
+		},
+		{
+			"too few CPUs", func(c *evidence.Configuration) { c.CPUs = 1 },
+			evidence.Missing{Lacks: evidence.LacksCPUs, Low: 2, High: 4},
+		},
+		{
+			"too many neighbours", func(c *evidence.Configuration) { c.ConcurrentJobs = 5 },
+			evidence.Missing{Lacks: evidence.LacksLoad, Low: 1, High: 2},
+		},
+		{
+			"two configurations",
+			func(c *evidence.Configuration) { *c = configurationOf("b", 24, "x") },
+			evidence.Missing{Lacks: evidence.LacksConfigurations, Low: 2, High: 2},
+		},
 	} {
 		at := configurationOf("a", 32, "x")
 		at.CPUs, at.ConcurrentJobs = 2, 1

@@ -30,8 +30,11 @@ func TestRead(t *testing.T) {
 			[][]string{{"1", "x"}},
 			"",
 		},
-		{"json lines", `{"a":1,"b":"x"}` + "\n" + `{"b":null,"c":true,"a":2.50}`, []string{"a", "b", "c"},
-			[][]string{{"1", "x", ""}, {"2.50", "", "true"}}, ""},
+		{
+			"json lines", `{"a":1,"b":"x"}` + "\n" + `{"b":null,"c":true,"a":2.50}`,
+			[]string{"a", "b", "c"},
+			[][]string{{"1", "x", ""}, {"2.50", "", "true"}}, "",
+		},
 		{"only a header", "a,b\n", []string{"a", "b"}, nil, ""},
 		{"empty", " \n", nil, nil, "empty"},
 		{"a name twice", "a,a\n", nil, nil, `column 2 is named "a"`},
@@ -69,8 +72,11 @@ func sparse(n int) string {
 // Whatever comes in, rows are as wide as the header, names are there once, and a
 // dataset can be made or refused.
 func FuzzRead(f *testing.F) {
-	for _, seed := range []string{"a,b\n1,x\n2,y\n", "\ufeffa\n1\n", `{"a":1,"b":"x"}` + "\n" + `{"c":null}`, "a,b\n\"1\n2\",3\n", "{\"\":1}", "a;b\n1;2\n",
-		"batch,t\n1e308,-0\nNaN,Inf\n0x1p-2,1_0\n"} {
+	for _, seed := range []string{
+		"a,b\n1,x\n2,y\n", "\ufeffa\n1\n", `{"a":1,"b":"x"}` + "\n" + `{"c":null}`,
+		"a,b\n\"1\n2\",3\n", "{\"\":1}", "a;b\n1;2\n",
+		"batch,t\n1e308,-0\nNaN,Inf\n0x1p-2,1_0\n",
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {

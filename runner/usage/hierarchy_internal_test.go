@@ -138,7 +138,10 @@ func TestCgroupFiles(t *testing.T) {
 	}{
 		{"cpu.stat", cpuStatV2, []string{"usage_usec"}, ptr(84215736.0)},
 		{"memory.stat", memoryStatV2, []string{"anon", "file_mapped"}, ptr(44040192.0)},
-		{"memory.stat of v1", memoryStatV1, []string{"total_rss", "total_mapped_file"}, ptr(1851392.0)},
+		{
+			"memory.stat of v1", memoryStatV1, []string{"total_rss", "total_mapped_file"},
+			ptr(1851392.0),
+		},
 		{"a missing key", memoryStatV1, []string{"total_rss", "file_mapped"}, nil},
 		{"garbage", "anon x\nanon\n\xff 1 2\n", []string{"anon"}, nil},
 	} {

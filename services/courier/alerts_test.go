@@ -61,8 +61,10 @@ func exported(t *testing.T) map[string][]string {
 }
 
 var (
-	description = regexp.MustCompile(`^Desc\{fqName: "(\w+)", help: .*, constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
-	label       = regexp.MustCompile(`(\w+)(?:=|,|$)`)
+	description = regexp.MustCompile(
+		`^Desc\{fqName: "(\w+)", help: .*, constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`,
+	)
+	label = regexp.MustCompile(`(\w+)(?:=|,|$)`)
 )
 
 // described reads what a registry says of its metrics.
@@ -166,7 +168,9 @@ func TestAlerts_NameWhatIsExported(t *testing.T) {
 			if _, err := time.ParseDuration(r.For); err != nil {
 				t.Errorf("%s: for: %v", r.Alert, err)
 			}
-			for _, m := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(r.Annotations["summary"], -1) {
+			for _, m := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(
+				r.Annotations["summary"], -1,
+			) {
 				if !slices.Contains(labels, m[1]) && !slices.Contains(ofScrape, m[1]) {
 					t.Errorf("%s tells the label %s, which nothing in it has", r.Alert, m[1])
 				}

@@ -221,7 +221,8 @@ func TestCerts_AreThoseOfTheSettings(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, settings := range []string{"nats/tls.conf", "clickhouse/tls.xml"} {
-		named := regexp.MustCompile(`/etc/courier/tls/([\w.-]+)`).FindAllStringSubmatch(read(t, filepath.Join("..", "..", "deploy", settings)), -1)
+		named := regexp.MustCompile(`/etc/courier/tls/([\w.-]+)`).FindAllStringSubmatch(read(t,
+			filepath.Join("..", "..", "deploy", settings)), -1)
 		if len(named) < 2 {
 			t.Errorf("%s names %d files", settings, len(named))
 		}

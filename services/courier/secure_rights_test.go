@@ -326,7 +326,8 @@ func TestSecure_OnlyTheTrainerPromotes(t *testing.T) {
 			continue
 		}
 		nc, refused := g.raw(user)
-		if err := errors.Join(nc.Publish("$KV.CHAMPIONS."+champion.Target, []byte(`{}`)), nc.FlushTimeout(patience)); err != nil {
+		if err := errors.Join(nc.Publish("$KV.CHAMPIONS."+champion.Target, []byte(`{}`)),
+			nc.FlushTimeout(patience)); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -188,7 +188,8 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 		return strings.Contains(out, `"meets_slo"`)
 	})
 	out, err = g.command("ada", "jobs", "-o", "json")
-	if err != nil || strings.Count(out, `"finished"`) != 6 || strings.Count(out, `"user": "ada"`) != 3 {
+	if err != nil || strings.Count(out, `"finished"`) != 6 ||
+		strings.Count(out, `"user": "ada"`) != 3 {
 		t.Errorf("jobs: %v\n%s\nwant six that finished, three of them ada's", err, out)
 	}
 	d := storetest.Open(t, whole)
@@ -219,7 +220,8 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 func (g *guarded) train(user, id string, cpus, batch int) {
 	g.t.Helper()
 	seconds := 0.05 * (1 + 8/float64(batch)) / float64(cpus)
-	script := fmt.Sprintf(`for e in 1 2 3 4; do sleep %.3f; echo "{\"epoch\":$e,\"seconds\":%.3f,\"accuracy\":0.9$e}"; done`, seconds, seconds)
+	script := fmt.Sprintf(`for e in 1 2 3 4; do sleep %.3f; echo "{\"epoch\":$e,\"seconds\":%.3f,\"accuracy\":0.9$e}"; done`,
+		seconds, seconds)
 	out, err := g.command(user, "run", "--model=digits-mlp", fmt.Sprintf("--cpus=%d", cpus),
 		"--batch-sizes=4,16,64", fmt.Sprintf("--batch-size=%d", batch), "--epochs=4", "--slo=1m",
 		"--node=node-a",
@@ -242,7 +244,8 @@ func (g *guarded) tellsLater(advisor *child) {
 	})
 	g.train("ada", "next", 1, 64)
 	out, err := g.command("bob", "status", "alone", "-o", "json")
-	if err != nil || !strings.Contains(out, `"finished"`) || !strings.Contains(out, `"user": "ada"`) {
+	if err != nil || !strings.Contains(out, `"finished"`) || !strings.Contains(out,
+		`"user": "ada"`) {
 		g.t.Errorf("a job that ran without the advisor: %v\n%s\nwant it finished, and ada's", err,
 			out)
 	}
@@ -267,16 +270,31 @@ func (g *guarded) asksTheGateway(at string) {
 		says                     string
 	}{
 		{"", "GET", "/api/v1/jobs", "", 401, "missing token"},
-		{"ada", "POST", "/api/v1/jobs", `{"id":"by-rest","model":"digits-mlp","cpus":1,"epochs":4}`, 201, `"by-rest"`},
-		{"ada", "POST", "/api/v1/jobs", `{"model":"digits-mlp","cpus":1,"epochs":4,"user":"bob"}`, 403, "cannot submit"},
+		{
+			"ada", "POST", "/api/v1/jobs",
+			`{"id":"by-rest","model":"digits-mlp","cpus":1,"epochs":4}`, 201, `"by-rest"`,
+		},
+		{
+			"ada", "POST", "/api/v1/jobs",
+			`{"model":"digits-mlp","cpus":1,"epochs":4,"user":"bob"}`, 403, "cannot submit",
+		},
 		{"bob", "DELETE", "/api/v1/jobs/by-rest", "", 403, "ada's"},
 		{"bob", "GET", "/api/v1/jobs/by-rest/advice", "", 200, `"by-rest"`},
 		{"bob", "GET", "/api/v1/nodes", "", 200, "node-a"},
 		{"bob", "GET", "/api/v1/regressors", "", 200, "epoch_time"},
-		{"bob", "POST", "/api/v1/regressors/epoch_time/rollback", "{}", 403, "needs the role admin"},
-		{"operator", "POST", "/api/v1/regressors/epoch_time/promote", `{"model_digest":"` + strings.Repeat("0", 64) + `"}`, 404, "not_found"},
+		{
+			"bob", "POST", "/api/v1/regressors/epoch_time/rollback", "{}", 403,
+			"needs the role admin",
+		},
+		{
+			"operator", "POST", "/api/v1/regressors/epoch_time/promote",
+			`{"model_digest":"` + strings.Repeat("0", 64) + `"}`, 404, "not_found",
+		},
 		{"ada", "DELETE", "/api/v1/jobs/by-rest", "", 200, `"cancelled"`},
-		{"bob", "POST", "/api/v1/jobs", `{"id":"bobs","model":"digits-mlp","cpus":1,"epochs":4}`, 201, `"bobs"`},
+		{
+			"bob", "POST", "/api/v1/jobs",
+			`{"id":"bobs","model":"digits-mlp","cpus":1,"epochs":4}`, 201, `"bobs"`,
+		},
 		{"operator", "DELETE", "/api/v1/jobs/bobs", "", 200, `"cancelled"`},
 		{"operator", "GET", "/metrics", "", 200, "courier_gateway_requests_total"},
 	} {

@@ -75,7 +75,10 @@ func rowBinary(n int) []byte {
 // BenchmarkInsert measures one writer over HTTP, by format and batch size.
 func BenchmarkInsert(b *testing.B) {
 	p := run(b, withEngine(b)).ready()
-	for format, rows := range map[string]func(int) []byte{"JSONEachRow": jsonRows, "RowBinary": rowBinary} {
+	for format, rows := range map[string]func(int) []byte{
+		"JSONEachRow": jsonRows,
+		"RowBinary":   rowBinary,
+	} {
 		for _, n := range []int{100, 1_000, 10_000, 50_000} {
 			b.Run(fmt.Sprintf("format=%s/rows=%d", format, n), func(b *testing.B) {
 				table := fmt.Sprintf("samples_%s_%d", format, n)
@@ -98,7 +101,10 @@ func inserter(b *testing.B, p engine.Endpoint, statement string, body []byte) fu
 	transport := &http.Transport{}
 	b.Cleanup(transport.CloseIdleConnections)
 	keeping := &http.Client{Transport: transport, Timeout: time.Minute}
-	address := p.HTTPURL + "/?" + url.Values{"query": {statement}, "database": {p.Database}}.Encode()
+	address := p.HTTPURL + "/?" + url.Values{
+		"query":    {statement},
+		"database": {p.Database},
+	}.Encode()
 	return func() {
 		request, err := http.NewRequest(http.MethodPost, address, bytes.NewReader(body))
 		if err != nil {

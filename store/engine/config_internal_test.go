@@ -100,7 +100,9 @@ func TestUsers_ContainNoPassword(t *testing.T) {
 		}
 	}
 	elements := readXML(t, string(users))
-	if got, want := elements["clickhouse/users/courier/password_sha256_hex"], passwordHash(s.courierPassword); got != want {
+	if got, want := elements["clickhouse/users/courier/password_sha256_hex"], passwordHash(
+		s.courierPassword,
+	); got != want {
 		t.Errorf("hash of courier = %s, want %s", got, want)
 	}
 }
@@ -173,7 +175,8 @@ func TestSetDefaults_SetsDefaults(t *testing.T) {
 	}
 	if !filepath.IsAbs(o.DataDir) || o.Database != "courier" || len(o.HostCommand) != 2 ||
 		o.HostCommand[1] != "engine-host" {
-		t.Errorf("complete() = %+v, want an absolute directory, database courier and this program as host", o)
+		t.Errorf("complete() = %+v, want an absolute directory, database courier and this program as host",
+			o)
 	}
 	if memory := physicalMemory(); memory > 0 && o.MemoryBytes != max(memory/4, minMemoryBytes) {
 		t.Errorf("memory = %d of %d bytes, want a quarter", o.MemoryBytes, memory)

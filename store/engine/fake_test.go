@@ -64,7 +64,8 @@ func fakeHost(mode string, args []string) int {
 		config.Nonce = "somebody else"
 	case fakeException:
 		fmt.Println(
-			"Code: 210. DB::Exception: Listen [127.0.0.1]:" + httpPort + " failed: Address already in use: 127.0.0.1:" + httpPort,
+			"Code: 210. DB::Exception: Listen [127.0.0.1]:" + httpPort +
+				" failed: Address already in use: 127.0.0.1:" + httpPort,
 		)
 		<-over
 		return 0

@@ -100,7 +100,10 @@ func TestInstall_FromAnArchive(t *testing.T) {
 		{"an absolute path", absolute, checksumsOf(absolute), "/tmp/escaped", nil},
 		{"a link instead of the library", symlink, checksumsOf(symlink), "regular file", nil},
 		{"another library", other, checksumsOf(other), "", ErrIntegrity},
-		{"no library", packed(t, readme), checksumsOf(packed(t, readme)), "no package/libchdb.so", nil},
+		{
+			"no library", packed(t, readme), checksumsOf(packed(t, readme)),
+			"no package/libchdb.so", nil,
+		},
 		{
 			"twice the library",
 			packed(t, library, library),
@@ -126,11 +129,13 @@ func TestInstall_FromAnArchive(t *testing.T) {
 			if c.want == "" && c.is == nil {
 				content, readErr := os.ReadFile(found.Path)
 				if err != nil || readErr != nil || !bytes.Equal(content, fixtureLibrary) {
-					t.Fatalf("install() = %+v, %v; read it: %v, want the library", found, err, readErr)
+					t.Fatalf("install() = %+v, %v; read it: %v, want the library", found, err,
+						readErr)
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
+			if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil &&
+				!errors.Is(err, c.is) {
 				t.Errorf("install() = %v, want an error with %q that is %v", err, c.want, c.is)
 			}
 		})
@@ -170,7 +175,11 @@ func TestInstall_InstallsOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range progress {
 		group.Go(func() {
-			if _, err := install(t.Context(), InstallOptions{From: path, CacheDir: cache, Progress: &progress[i]},
+			if _, err := install(t.Context(), InstallOptions{
+				From:     path,
+				CacheDir: cache,
+				Progress: &progress[i],
+			},
 				checksumsOf(archive)); err != nil {
 				t.Error(err)
 			}
@@ -202,7 +211,10 @@ func TestInstall_EndsWithItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := install(ctx, InstallOptions{From: "x.tgz", CacheDir: cache}, checksums{}); !errors.Is(
+	if _, err := install(ctx, InstallOptions{
+		From:     "x.tgz",
+		CacheDir: cache,
+	}, checksums{}); !errors.Is(
 		err,
 		context.Canceled,
 	) {
@@ -225,7 +237,8 @@ func TestInstall_WithNPM(t *testing.T) {
 	}{
 		{
 			name: "brings the library",
-			does: "mkdir -p " + folder + " && cp \"$(dirname \"$0\")/library\" " + folder + "/" + libraryName,
+			does: "mkdir -p " + folder + " && cp \"$(dirname \"$0\")/library\" " + folder + "/" +
+				libraryName,
 		},
 		{
 			name: "brings another library",
@@ -246,12 +259,19 @@ func TestInstall_WithNPM(t *testing.T) {
 		{name: "brings nothing", does: "true", want: libraryName},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			bin := tree(t, map[string][]byte{"npm": fmt.Appendf(nil, npmScript, c.does), "library": fixtureLibrary})
+			bin := tree(t, map[string][]byte{
+				"npm":     fmt.Appendf(nil, npmScript, c.does),
+				"library": fixtureLibrary,
+			})
 			cache := t.TempDir()
 			var progress bytes.Buffer
 			found, err := install(
 				t.Context(),
-				InstallOptions{NPM: filepath.Join(bin, "npm"), CacheDir: cache, Progress: &progress},
+				InstallOptions{
+					NPM:      filepath.Join(bin, "npm"),
+					CacheDir: cache,
+					Progress: &progress,
+				},
 				checksumsOf(nil),
 			)
 			checkNothingElse(t, cache, cache, err == nil)
@@ -264,7 +284,8 @@ func TestInstall_WithNPM(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
+			if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil &&
+				!errors.Is(err, c.is) {
 				t.Errorf("install() = %v, want an error with %q that is %v", err, c.want, c.is)
 			}
 		})
@@ -274,7 +295,10 @@ func TestInstall_WithNPM(t *testing.T) {
 func TestInstall_ReportsTheAlternativeWithoutNPM(t *testing.T) {
 	needHost(t)
 	t.Setenv("PATH", t.TempDir())
-	_, err := install(t.Context(), InstallOptions{CacheDir: t.TempDir(), Progress: t.Output()}, checksums{})
+	_, err := install(t.Context(), InstallOptions{
+		CacheDir: t.TempDir(),
+		Progress: t.Output(),
+	}, checksums{})
 	if !errors.Is(err, ErrNoNPM) || !strings.Contains(err.Error(), "--from") {
 		t.Errorf("install() = %v, want ErrNoNPM and the other way", err)
 	}
@@ -297,7 +321,8 @@ func TestPins_MatchTheLockFile(t *testing.T) {
 			pinnedIntegrity,
 		)
 	}
-	if _, resolved := locked["resolved"]; resolved || bytes.Contains(packageLockJSON, []byte("://")) {
+	if _, resolved := locked["resolved"]; resolved || bytes.Contains(packageLockJSON,
+		[]byte("://")) {
 		t.Error("package-lock.json names an address, want whatever registry npm is configured for")
 	}
 	var manifest struct {

@@ -192,7 +192,8 @@ func checkRepeated(t *testing.T, p engine.Endpoint, l *ledger) {
 	table, view, lost := tableSizes(t, p), viewSizes(t, p), 0
 	for batch, acked := range l.acked {
 		if !acked && (table[batch] == 0 || view[batch] == 0) {
-			t.Logf("batch %d: token known, block lost; table %d rows, view %d", batch, table[batch], view[batch])
+			t.Logf("batch %d: token known, block lost; table %d rows, view %d", batch,
+				table[batch], view[batch])
 			delete(l.acked, batch)
 			lost++
 			continue

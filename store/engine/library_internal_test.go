@@ -58,7 +58,8 @@ func TestFindLibrary_Order(t *testing.T) {
 	all := map[string][]byte{
 		"flag.so": library, "env.so": library, "chdb.so": library,
 		"bin/clickhouse": []byte("a program"), "old/clickhouse": []byte("an old program"),
-		"beside/" + libraryName: library, "cache/" + pinnedVersion + "/" + libraryName: library, "system/" + libraryName: library,
+		"beside/" + libraryName: library, "cache/" + pinnedVersion + "/" +
+			libraryName: library, "system/" + libraryName: library,
 	}
 	for _, c := range []struct {
 		name     string
@@ -132,12 +133,18 @@ func TestFindLibrary_Order(t *testing.T) {
 			from:    "cache",
 		},
 		{
-			name:    "in the system",
-			without: []string{"beside/" + libraryName, "cache/" + pinnedVersion + "/" + libraryName},
-			want:    "system/" + libraryName,
-			from:    "system",
+			name: "in the system",
+			without: []string{
+				"beside/" + libraryName, "cache/" + pinnedVersion + "/" + libraryName,
+			},
+			want: "system/" + libraryName,
+			from: "system",
 		},
-		{name: "a broken one that nobody named", broken: "beside/" + libraryName, from: "not a shared library"},
+		{
+			name:   "a broken one that nobody named",
+			broken: "beside/" + libraryName,
+			from:   "not a shared library",
+		},
 		{
 			name: "nowhere",
 			without: []string{
@@ -162,7 +169,9 @@ func TestFindLibrary_Order(t *testing.T) {
 			}
 			found, err := pathsIn(
 				root,
-			).find(inTree(root, c.explicit), func(name string) string { return inTree(root, c.env[name]) })
+			).find(inTree(root, c.explicit), func(name string) string {
+				return inTree(root, c.env[name])
+			})
 			if c.want == "" {
 				if err == nil || !strings.Contains(err.Error(), c.from) {
 					t.Fatalf("find() = %+v, %v, want an error with %q", found, err, c.from)
@@ -236,7 +245,8 @@ func TestFindLibrary_RejectsABuildWithoutHost(t *testing.T) {
 func TestCheckLibrary_RejectsOtherFiles(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"empty": nil, "text": []byte("#!/bin/sh\n"), "half": elfFile(elf.ET_DYN, elf.EM_X86_64)[:30],
-		"program": elfFile(elf.ET_EXEC, elf.EM_X86_64), "arm64": elfFile(elf.ET_DYN, elf.EM_AARCH64),
+		"program": elfFile(elf.ET_EXEC, elf.EM_X86_64), "arm64": elfFile(elf.ET_DYN,
+			elf.EM_AARCH64),
 	} {
 		path := filepath.Join(tree(t, map[string][]byte{name: content}), name)
 		if err := checkLibrary(path); err == nil || !strings.Contains(err.Error(), path) {

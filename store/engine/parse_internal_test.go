@@ -21,7 +21,8 @@ func TestParsePorts(t *testing.T) {
 	} {
 		http, tcp, ok := parsePorts(c.content)
 		if http != c.http || tcp != c.tcp || ok != c.ok {
-			t.Errorf("parsePorts(%q) = %d, %d, %t, want %d, %d, %t", c.content, http, tcp, ok, c.http, c.tcp, c.ok)
+			t.Errorf("parsePorts(%q) = %d, %d, %t, want %d, %d, %t", c.content, http, tcp, ok,
+				c.http, c.tcp, c.ok)
 		}
 	}
 }
@@ -56,7 +57,9 @@ func TestLastLine(t *testing.T) {
 }
 
 func TestUnconfined(t *testing.T) {
-	if got := unconfined("host: not confined: the kernel has no Landlock\nhost: engine library 26.7.3\n"); got != "the kernel has no Landlock" {
+	if got := unconfined(
+		"host: not confined: the kernel has no Landlock\nhost: engine library 26.7.3\n",
+	); got != "the kernel has no Landlock" {
 		t.Errorf("unconfined() = %q, want the reason", got)
 	}
 	if got := unconfined(console); got != "" {
@@ -65,7 +68,9 @@ func TestUnconfined(t *testing.T) {
 }
 
 func TestRestartDelay_Grows(t *testing.T) {
-	for failures, want := range []time.Duration{100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000} {
+	for failures, want := range []time.Duration{
+		100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000,
+	} {
 		if got := restartDelay(failures, 10*time.Second); got != want*time.Millisecond {
 			t.Errorf("restartDelay(%d) = %v, want %v", failures, got, want*time.Millisecond)
 		}

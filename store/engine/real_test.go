@@ -66,7 +66,8 @@ func ask(p engine.Endpoint, u user, statement, body string, settings ...string) 
 		name, value, _ := strings.Cut(s, "=")
 		values.Set(name, value)
 	}
-	request, err := http.NewRequest(http.MethodPost, p.HTTPURL+"/?"+values.Encode(), strings.NewReader(body))
+	request, err := http.NewRequest(http.MethodPost, p.HTTPURL+"/?"+values.Encode(),
+		strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}
@@ -200,13 +201,25 @@ func TestEngine_AnswersBadQueriesWithErrors(t *testing.T) {
 		statement, want string
 		settings        []string
 	}{
-		"group by over its memory":  {"SELECT number, count() FROM numbers(100000000) GROUP BY number", "MEMORY_LIMIT_EXCEEDED", []string{"max_memory_usage=50000000"}},
-		"more than all memory":      {"SELECT length(groupArray(number)) FROM numbers(1000000000)", "MEMORY_LIMIT_EXCEEDED", nil},
-		"a deeply nested query":     {deep, "TOO_DEEP", nil},
-		"a deeply nested subquery":  {strings.Repeat("SELECT * FROM (", 5000) + "SELECT 1" + strings.Repeat(")", 5000), "TOO_DEEP", nil},
+		"group by over its memory": {
+			"SELECT number, count() FROM numbers(100000000) GROUP BY number",
+			"MEMORY_LIMIT_EXCEEDED", []string{"max_memory_usage=50000000"},
+		},
+		"more than all memory": {
+			"SELECT length(groupArray(number)) FROM numbers(1000000000)", "MEMORY_LIMIT_EXCEEDED",
+			nil,
+		},
+		"a deeply nested query": {deep, "TOO_DEEP", nil},
+		"a deeply nested subquery": {
+			strings.Repeat("SELECT * FROM (", 5000) + "SELECT 1" + strings.Repeat(")", 5000),
+			"TOO_DEEP", nil,
+		},
 		"not a query":               {"SELEC 1", "SYNTAX_ERROR", nil},
 		"a query of a million ones": {"SELECT " + strings.Repeat("1+", 1_000_000) + "1", "", nil},
-		"longer than it may take":   {"SELECT sum(sipHash64(number)) FROM numbers(100000000000)", "TIMEOUT_EXCEEDED", []string{"max_execution_time=1"}},
+		"longer than it may take": {
+			"SELECT sum(sipHash64(number)) FROM numbers(100000000000)", "TIMEOUT_EXCEEDED",
+			[]string{"max_execution_time=1"},
+		},
 	} {
 		// The statement is the body: it is too long for an address.
 		_, err := ask(p, courier(p), "", c.statement, c.settings...)
@@ -236,7 +249,8 @@ func TestEngine_ReportsATakenPort(t *testing.T) {
 	o.TCPPort = occupied(t)
 	o.StartTimeout = 2 * patience // it does not wait for that
 	err := run(t, o).wait()
-	if !errors.Is(err, engine.ErrPortTaken) || !strings.Contains(err.Error(), fmt.Sprint(o.TCPPort)) {
+	if !errors.Is(err, engine.ErrPortTaken) || !strings.Contains(err.Error(),
+		fmt.Sprint(o.TCPPort)) {
 		t.Errorf("Run() = %v, want ErrPortTaken for %d", err, o.TCPPort)
 	}
 }
@@ -260,7 +274,8 @@ func TestEngine_RejectsASecondEngine(t *testing.T) {
 func TestEngine_RejectsALibraryThatDoesNotLoad(t *testing.T) {
 	o := withEngine(t)
 	o.Library = elfLibrary(t)
-	if err := run(t, o).wait(); err == nil || !strings.Contains(err.Error(), "load engine library "+o.Library) {
+	if err := run(t, o).wait(); err == nil || !strings.Contains(err.Error(),
+		"load engine library "+o.Library) {
 		t.Errorf("Run() = %v, want that %s does not load", err, o.Library)
 	}
 }

@@ -28,8 +28,12 @@ func TestEngine_RejectsAccessOutsideTheDatabase(t *testing.T) {
 		"SELECT 1 INTO OUTFILE '/tmp/never'",
 		"INSERT INTO FUNCTION file('never.csv', 'CSV', 'x Int8') SELECT 1",
 		"INSERT INTO FUNCTION url('http://127.0.0.1:1/', 'CSV', 'x Int8') SELECT 1",
-		table("File(CSV)"), table("URL('http://127.0.0.1:1/', 'CSV')"), table("S3('http://127.0.0.1:1/bucket/key.csv', 'CSV')"),
-		table("Kafka"), table("NATS"), table("Executable('id', 'CSV')"), table("Distributed('default', 'a', 'b')"),
+		table("File(CSV)"), table("URL('http://127.0.0.1:1/', 'CSV')"), table(
+			"S3('http://127.0.0.1:1/bucket/key.csv', 'CSV')",
+		),
+		table("Kafka"), table("NATS"), table("Executable('id', 'CSV')"), table(
+			"Distributed('default', 'a', 'b')",
+		),
 		table("MergeTree ORDER BY x SETTINGS disk = disk(type = web, endpoint = 'http://127.0.0.1:1/')"),
 		table("MergeTree ORDER BY x SETTINGS disk = disk(type = local, path = '/tmp/')"),
 		table("MergeTree ORDER BY x SETTINGS storage_policy = 'other'"),
@@ -115,7 +119,9 @@ func TestEngine_ConsoleUserCanDoNothing(t *testing.T) {
 			t.Errorf("%s: allowed without a password, with %q", statement, answer)
 		}
 	}
-	for _, u := range []user{{"courier", ""}, {"courier", "wrong"}, {"reader", ""}, {"nobody", ""}} {
+	for _, u := range []user{{"courier", ""}, {
+		"courier", "wrong",
+	}, {"reader", ""}, {"nobody", ""}} {
 		if answer, err := ask(p, u, "SELECT 1", ""); err == nil {
 			t.Errorf("%s with password %q logs in: %q", u.name, u.password, answer)
 		}
