@@ -500,10 +500,22 @@ func (c *cluster) tellsNoSecret(t *testing.T) {
 				}
 			}
 			for _, bad := range []string{"does not permit", "ermissions Violation"} {
-				if strings.Contains(said, bad) {
+				if strings.Contains(withoutLateReplies(said), bad) {
 					t.Errorf("%s asked for what it may not:\n%s", service, said)
 				}
 			}
 		}
 	}
+}
+
+// withoutLateReplies returns the lines of a log without replies that were refused: a server that
+// reads its users again forgets which requests wait for a reply, and the requester asks again.
+func withoutLateReplies(log string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(log) {
+		if !strings.Contains(line, `Publish to \"_INBOX_`) {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
 }
