@@ -1,6 +1,9 @@
 package regress
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // absoluteSearch finds the cut with the smallest sum of absolute differences
 // from the medians of both sides, exactly. Items are in order of their targets,
@@ -200,3 +203,207 @@ func (a *absoluteSearch) win(codes []uint8, last, flip int64, balance float64) (
 func (a *absoluteSearch) divide(int, int, []int, [2]bool, *[2]kept) {}
 
 func (a *absoluteSearch) halve(*[2]kept) {}
+
+// walkSearch goes over the cuts of one feature and keeps the medians of both
+// sides. As the cut passes a bin, its examples move from the right side to the
+// left; each side is a set of positions, kept as bits, and its median walks to
+// the next or previous member until it is right again. A median moves at most
+// about as often as members come and go, so that all cuts of a feature cost
+// O(n), whatever the number of bins. With m the weighted median of a side,
+//
+//	loss = S - 2 S_below + m (2 W_below - W)
+//
+// where W and S are the weight and the weighted sum of targets of the side, and
+// W_below and S_below those of its members before the median.
+type walkSearch struct {
+	ready       bool // for the present node
+	spots       []spot
+	node        half // the whole node, its median found
+	left, right half
+	sorted      []int32 // positions in order of their bins
+	starts      [256]int
+}
+
+// spot is an item with its target taken from the middle of the node, so that no
+// digits are lost in sums.
+type spot struct {
+	pair
+	y float64
+}
+
+// half is one side of a cut.
+type half struct {
+	members []uint64 // a bit for each position in the node
+	whole   pair     // of all members
+	before  pair     // of the members before at
+	at      int      // the median: the first member at which the weight exceeds half
+}
+
+// enter prepares a node.
+func (k *walkSearch) enter(p *plot, weight float64) {
+	n := len(p.items)
+	if cap(k.spots) < n {
+		k.spots, k.sorted = make([]spot, n), make([]int32, n)
+		for _, h := range []*half{&k.node, &k.left, &k.right} {
+			h.members = make([]uint64, (n+63)/64)
+		}
+	}
+	k.spots = k.spots[:n]
+	center := p.item(n / 2).y
+	k.node = half{members: k.node.members[:(n+63)/64], whole: pair{w: weight}}
+	for i := range p.items {
+		it := p.item(i)
+		y := it.y - center
+		s := it.w * y
+		k.spots[i] = spot{pair{it.w, s}, y}
+		k.node.whole.s += s
+	}
+	for w := range k.node.members {
+		k.node.members[w] = ^uint64(0)
+	}
+	if n%64 != 0 {
+		k.node.members[n/64] = 1<<(n%64) - 1
+	}
+	k.node.settle(k.spots)
+	k.ready = true
+}
+
+// search offers all cuts of a feature whose bins were counted.
+func (k *walkSearch) search(a *absoluteSearch, bins *[maxBins + 1]int64, codes []uint8, to *contest) {
+	p := a.plot
+	if !k.ready {
+		k.enter(p, p.whole.w)
+	}
+	n, words := len(p.items), len(k.node.members)
+	k.left = half{members: k.left.members[:words], at: n}
+	clear(k.left.members)
+	members := k.right.members[:words]
+	copy(members, k.node.members)
+	k.right = k.node
+	k.right.members = members
+	k.sort(a.present, bins, codes)
+
+	loss := k.node.loss(k.spots)
+	for step, taken := 0, 0; ; step++ {
+		b := a.present[step]
+		if taken >= a.minimum && n-taken >= a.minimum {
+			k.right.whole = k.node.whole
+			k.right.whole.sub(k.left.whole)
+			k.left.settle(k.spots)
+			k.right.settle(k.spots)
+			gain := loss - k.left.loss(k.spots) - k.right.loss(k.spots)
+			var below, above float64
+			if a.wanted {
+				below, above = k.left.median(p), k.right.median(p)
+			}
+			if gain > to.limit {
+				to.offer(gain, int(a.present[step-1]), int(b), below, above)
+			}
+		}
+		if step == len(a.present)-1 {
+			return
+		}
+		k.pass(k.sorted[taken : taken+int(bins[b]&countMask)])
+		taken += int(bins[b] & countMask)
+	}
+}
+
+// sort fills sorted: positions by bin, in each bin in order of their targets.
+func (k *walkSearch) sort(present []uint8, bins *[maxBins + 1]int64, codes []uint8) {
+	k.sorted = k.sorted[:len(codes)]
+	start := 0
+	for _, b := range present {
+		k.starts[b] = start
+		start += int(bins[b] & countMask)
+	}
+	for i, c := range codes {
+		k.sorted[k.starts[c]] = int32(i)
+		k.starts[c]++
+	}
+}
+
+// pass moves items from the right side to the left. The sum of what is left on
+// the right is not kept up: the node's sum and that of the left tell it.
+func (k *walkSearch) pass(positions []int32) {
+	whole, below, above := k.left.whole, k.left.before, k.right.before
+	from, to := k.right.members, k.left.members
+	for _, position := range positions {
+		i := int(position)
+		p := k.spots[i].pair
+		bit := uint64(1) << (i & 63)
+		from[i>>6] &^= bit
+		to[i>>6] |= bit
+		whole.add(p)
+		below.add(p.masked(i, k.left.at))
+		above.sub(p.masked(i, k.right.at))
+	}
+	k.left.whole, k.left.before, k.right.before = whole, below, above
+}
+
+// settle moves at to the median after members came and went; there is one.
+func (h *half) settle(items []spot) {
+	if h.at == len(items) || h.members[h.at>>6]>>(h.at&63)&1 == 0 {
+		at := h.next(h.at, len(items))
+		if at == len(items) {
+			at = h.previous(h.at)
+			h.before.sub(items[at].pair)
+		}
+		h.at = at
+	}
+	middle := h.whole.w / 2
+	for h.before.w > middle {
+		at := h.previous(h.at)
+		if at < 0 { // only by rounding
+			break
+		}
+		h.at = at
+		h.before.sub(items[at].pair)
+	}
+	for h.before.w+items[h.at].w <= middle {
+		at := h.next(h.at, len(items))
+		if at == len(items) { // only by rounding
+			break
+		}
+		h.before.add(items[h.at].pair)
+		h.at = at
+	}
+}
+
+// next returns the first member after i, or n.
+func (h *half) next(i, n int) int {
+	i++
+	for k := i >> 6; k < len(h.members); k++ {
+		if word := h.members[k] >> (i & 63); word != 0 {
+			return i + bits.TrailingZeros64(word)
+		}
+		i = (k + 1) << 6
+	}
+	return n
+}
+
+// previous returns the last member before i, or -1.
+func (h *half) previous(i int) int {
+	i--
+	for k := i >> 6; k >= 0; k-- {
+		if word := h.members[k] << (63 - i&63); word != 0 {
+			return i - bits.LeadingZeros64(word)
+		}
+		i = k<<6 - 1
+	}
+	return -1
+}
+
+func (h *half) loss(items []spot) float64 {
+	return h.whole.s - 2*h.before.s + items[h.at].y*(2*h.before.w-h.whole.w)
+}
+
+// median is the target at which the cumulated weight exceeds half, or the
+// middle of two where it equals half.
+func (h *half) median(p *plot) float64 {
+	if y := p.item(h.at).y; h.before.w == h.whole.w/2 {
+		if i := h.previous(h.at); i >= 0 {
+			return p.item(i).y/2 + y/2
+		}
+	}
+	return p.item(h.at).y
+}
