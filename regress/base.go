@@ -9,26 +9,26 @@ import (
 	"slices"
 )
 
-// base predicts before any tree, in the unit of the fit: a law or a Gaussian
+// baseFunction predicts before any tree, in the unit of the fit: a law or a Gaussian
 // process. Both lie in the manifest; the trees of the file correct them.
-type base interface {
+type baseFunction interface {
 	predict(row []float64) float64
 }
 
-// fitted is what fitting a regressor with a base makes. Trees may be none.
-type fitted struct {
-	base     base
+// baseFit is what fitting a regressor with a base makes. Trees may be none.
+type baseFit struct {
+	base     baseFunction
 	law      *Law
 	gaussian *Gaussian
 	trees    ensemble
 }
 
-func (f *fitted) predict(row []float64) float64 {
+func (f *baseFit) predict(row []float64) float64 {
 	return f.base.predict(row) + f.trees.predict(row)
 }
 
-// shared are the settings that all families with a base have.
-type shared struct {
+// baseOptions are the settings that all families with a base have.
+type baseOptions struct {
 	Transform                 Transform
 	Folds, examples, settings int
 	Threads                   int
@@ -36,12 +36,12 @@ type shared struct {
 	progress                  func(done, planned int)
 }
 
-func resolveShared(
+func resolveBaseOptions(
 	t Transform, folds, examples, settings, threads int, seed uint64,
-) (shared, error) {
-	s := shared{
+) (baseOptions, error) {
+	s := baseOptions{
 		Transform: cmp.Or(t, None),
-		Folds:     cmp.Or(folds, mostFolds),
+		Folds:     cmp.Or(folds, defaultFolds),
 		examples:  cmp.Or(examples, minExamples),
 		settings:  cmp.Or(settings, minSettings),
 		Threads: cmp.Or(threads,
@@ -64,7 +64,7 @@ func resolveShared(
 // fitBase fits all examples, and again without each fold of settings for the
 // calibration.
 func fitBase(
-	ctx context.Context, d *Dataset, s shared, fit func(train *Dataset) (fitted, error),
+	ctx context.Context, d *Dataset, s baseOptions, fit func(train *Dataset) (baseFit, error),
 ) (*Regressor, error) {
 	sorted, err := d.prepare(s.Transform, s.examples, s.settings, s.Folds)
 	if err != nil {
@@ -84,7 +84,7 @@ func fitBase(
 	done.add(1)
 	r := &Regressor{ensemble: whole.trees, Manifest: describe(sorted, s.Transform)}
 	if r.trees == nil {
-		r.trees = []tree{{leaves: []leaf{{weight: float64(sorted.Len()), count: sorted.Len()}}}}
+		r.trees = []tree{{leaves: []treeLeaf{{weight: float64(sorted.Len()), count: sorted.Len()}}}}
 	}
 	r.Manifest.Law, r.Manifest.Gaussian = whole.law, whole.gaussian
 	if folds == nil {
@@ -116,7 +116,7 @@ func bounded(y float64, t Transform) float64 {
 }
 
 // base returns what the trees of a regressor correct, nil for trees alone.
-func (m *Manifest) base() base {
+func (m *Manifest) base() baseFunction {
 	switch {
 	case m.Gaussian != nil:
 		return m.Gaussian
@@ -140,14 +140,14 @@ func (m *Manifest) checkBase() error {
 	return nil
 }
 
-// corrected predicts by a base and the trees that correct it.
-type corrected struct {
-	base      base
+// correctedForm predicts by a base and the trees that correct it.
+type correctedForm struct {
+	base      baseFunction
 	trees     form
 	transform Transform
 }
 
-func (c *corrected) predict(row []float64) float64 {
+func (c *correctedForm) predict(row []float64) float64 {
 	return c.transform.invert(bounded(c.base.predict(row)+c.trees.predict(row), c.transform))
 }
 
@@ -217,7 +217,7 @@ func stepsOf(column []float64) []float64 {
 
 // firstWrong returns a feature along which a function moves the wrong way, -1 if
 // there is none.
-func (s *slopes) firstWrong(b base) int {
+func (s *slopes) firstWrong(b baseFunction) int {
 	for _, w := range s.walks {
 		last := 0.0
 		for i, x := range w.steps {
@@ -239,7 +239,7 @@ type wrongStep struct {
 }
 
 // worst returns the steps that go wrong most, one per walk and at most count.
-func (s *slopes) worst(b base, count int) []wrongStep {
+func (s *slopes) worst(b baseFunction, count int) []wrongStep {
 	var all []wrongStep
 	for _, w := range s.walks {
 		last, size := 0.0, 0.0
@@ -264,7 +264,7 @@ func (s *slopes) worst(b base, count int) []wrongStep {
 
 // share is the largest part, from 0 to 1, of a correction that can be added to
 // a trend that moves the right way without turning it.
-func (s *slopes) share(trend, correction base) float64 {
+func (s *slopes) share(trend, correction baseFunction) float64 {
 	share := 1.0
 	for _, w := range s.walks {
 		lastT, lastC := 0.0, 0.0

@@ -15,21 +15,21 @@ type booster struct {
 	weight  []float64 // nil: all 1
 	sign    []int     // monotone sign of each feature
 	centred
-	start    float64   // what is predicted before the first tree
-	members  []int32   // the examples that are learnt from, in order
-	residual []float64 // of all examples
-	grown    int       // trees so far
+	start      float64   // what is predicted before the first tree
+	members    []int32   // the examples that are learnt from, in order
+	residual   []float64 // of all examples
+	grownTrees int       // trees so far
 
 	pulls, weights     []int64 // packed, of all examples
 	pulling, weighting packing
 	rows, spare        []int32 // those of the present tree, by leaf
-	taken              []bool  // whether an example is one of them
+	isDrawn            []bool  // whether an example is one of them
 	features           []int   // those of the present tree, in order
-	sprouts            []sprout
-	nodes              []node
-	lasts              []uint8 // of each node: the last bin that goes left
-	idle, parts        []*tally
-	scratch            [][]mass // by thread
+	growing            []growingLeaf
+	nodes              []treeNode
+	lastBins           []uint8 // of each node: the last bin that goes left
+	idle, parts        []*pullHistogram
+	scratch            [][]weightedResidual // by thread
 }
 
 func newBooster(d *Dataset, o BoostingOptions) *booster {
@@ -52,12 +52,12 @@ func assemble(bins *binned, target, weight []float64, signs []int, o BoostingOpt
 		sign:    signs,
 	}
 	b.target = o.Transform.apply(target)
-	b.centred = center(b.target, order(b.target))
+	b.centred = center(b.target, sortedOrder(b.target))
 	all := make([]int32, len(b.target))
 	for i := range all {
 		all[i] = int32(i)
 	}
-	b.scratch = make([][]mass, o.Threads)
+	b.scratch = make([][]weightedResidual, o.Threads)
 	b.learn(all)
 	return b
 }
@@ -66,7 +66,7 @@ func assemble(bins *binned, target, weight []float64, signs []int, o BoostingOpt
 // learns from some of them.
 func (b *booster) copy(members []int32) *booster {
 	c := &booster{options: b.options, loss: b.loss, bins: b.bins, target: b.target,
-		weight: b.weight, sign: b.sign, centred: b.centred, scratch: make([][]mass,
+		weight: b.weight, sign: b.sign, centred: b.centred, scratch: make([][]weightedResidual,
 			b.options.Threads)}
 	c.learn(members)
 	return c
@@ -77,7 +77,7 @@ func (b *booster) learn(members []int32) {
 	n := len(b.target)
 	b.members = members
 	b.residual = slices.Clone(b.y)
-	b.rows, b.spare, b.taken = make([]int32, 0, n), make([]int32, n), make([]bool, n)
+	b.rows, b.spare, b.isDrawn = make([]int32, 0, n), make([]int32, n), make([]bool, n)
 	b.pulls = make([]int64, n)
 	b.loss.enter(b.masses(0, members))
 	b.start = b.loss.value(b.masses(0, members))
@@ -100,14 +100,14 @@ func (b *booster) constant() bool {
 }
 
 // masses collects the residuals of some examples in the scratch of a thread.
-func (b *booster) masses(thread int, rows []int32) []mass {
+func (b *booster) masses(thread int, rows []int32) []weightedResidual {
 	all := b.scratch[thread][:0]
 	for _, row := range rows {
 		w := 1.0
 		if b.weight != nil {
 			w = b.weight[row]
 		}
-		all = append(all, mass{b.residual[row], w})
+		all = append(all, weightedResidual{b.residual[row], w})
 	}
 	b.scratch[thread] = all
 	return all
@@ -126,7 +126,7 @@ func (b *booster) weightOf(rows []int32) float64 {
 
 // next grows one more tree.
 func (b *booster) next() tree {
-	s := stream(b.options.Seed).split(uint64(b.grown))
+	s := stream(b.options.Seed).split(uint64(b.grownTrees))
 	b.draw(s)
 	if b.loss.criterion == Huber {
 		b.loss.enter(b.masses(0, b.rows))
@@ -134,7 +134,7 @@ func (b *booster) next() tree {
 	b.pull()
 	b.grow()
 	t := b.finish()
-	b.grown++
+	b.grownTrees++
 	return t
 }
 
@@ -147,9 +147,9 @@ func (b *booster) draw(s stream) {
 		b.rows = b.rows[:share(len(b.rows), b.options.RowShare)]
 		slices.Sort(b.rows)
 	}
-	clear(b.taken)
+	clear(b.isDrawn)
 	for _, row := range b.rows {
-		b.taken[row] = true
+		b.isDrawn[row] = true
 	}
 	b.features = b.features[:0]
 	for f := range b.sign {
@@ -196,16 +196,16 @@ func (b *booster) pullOf(row int32) float64 {
 // finish gives the leaves their values, takes them from the residuals of all
 // examples, and returns the tree.
 func (b *booster) finish() tree {
-	t := tree{nodes: slices.Clone(b.nodes), leaves: make([]leaf, len(b.sprouts))}
-	steps := make([]float64, len(b.sprouts))
-	parallel(b.options.Threads, len(b.sprouts), b.leavesPerThread(), func(run, from, to int) {
+	t := tree{nodes: slices.Clone(b.nodes), leaves: make([]treeLeaf, len(b.growing))}
+	steps := make([]float64, len(b.growing))
+	parallel(b.options.Threads, len(b.growing), b.leavesPerThread(), func(run, from, to int) {
 		for k := from; k < to; k++ {
-			s := &b.sprouts[k]
+			s := &b.growing[k]
 			steps[k] = b.options.LearningRate * s.bounds.clip(b.loss.value(b.masses(run, s.rows)))
 			for _, row := range s.rows {
 				b.residual[row] -= steps[k]
 			}
-			t.leaves[k] = leaf{
+			t.leaves[k] = treeLeaf{
 				value:  b.restoreStep(steps[k]),
 				weight: b.weightOf(s.rows),
 				count:  len(s.rows),
@@ -215,7 +215,7 @@ func (b *booster) finish() tree {
 	if len(b.rows) < len(b.residual) {
 		parallel(b.options.Threads, len(b.residual), 1<<13, func(_, from, to int) {
 			for row := from; row < to; row++ {
-				if !b.taken[row] {
+				if !b.isDrawn[row] {
 					b.residual[row] -= steps[b.leafOf(row)]
 				}
 			}
@@ -227,14 +227,14 @@ func (b *booster) finish() tree {
 
 // leavesPerThread is so many that a thread has 2^13 examples or more.
 func (b *booster) leavesPerThread() int {
-	return max(1, len(b.sprouts)<<13/max(len(b.rows), 1))
+	return max(1, len(b.growing)<<13/max(len(b.rows), 1))
 }
 
 // restoreStep turns a leaf's value back into the unit of the target. The first
 // tree holds the start, too: the file has no other place for it.
 func (b *booster) restoreStep(step float64) float64 {
 	value := step / b.scale
-	if b.grown == 0 {
+	if b.grownTrees == 0 {
 		value = b.restore(b.start + step)
 	}
 	return min(max(value, -math.MaxFloat64), math.MaxFloat64)
@@ -247,7 +247,7 @@ func (b *booster) leafOf(row int) int32 {
 	}
 	codes := b.bins.row(int32(row))
 	for at := int32(0); ; {
-		n, last := &b.nodes[at], b.lasts[at]
+		n, last := &b.nodes[at], b.lastBins[at]
 		if at = n.right; codes[n.feature] <= last {
 			at = n.left
 		}

@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// sprout is a leaf of a growing tree, which may be split.
-type sprout struct {
+// growingLeaf is a leaf of a growing tree, which may be split.
+type growingLeaf struct {
 	rows   []int32 // a part of booster.rows, in order
 	depth  int
-	sums   *tally // nil where it is not to be split
-	best   cut
-	bounds limits
+	sums   *pullHistogram // nil where it is not to be split
+	best   histogramCut
+	bounds valueLimits
 	parent int32 // the node above, -1 for the root
 	left   bool  // which child of it
 }
@@ -20,46 +20,46 @@ type sprout struct {
 // there are enough. Left children take over the number of the leaf, right ones
 // get the next: LightGBM's way.
 func (b *booster) grow() {
-	for _, s := range b.sprouts {
+	for _, s := range b.growing {
 		b.release(s.sums)
 	}
-	b.nodes, b.lasts = b.nodes[:0], b.lasts[:0]
-	b.sprouts = append(b.sprouts[:0], sprout{rows: b.rows, bounds: limits{math.Inf(-1), math.Inf(1)}, parent: -1})
+	b.nodes, b.lastBins = b.nodes[:0], b.lastBins[:0]
+	b.growing = append(b.growing[:0], growingLeaf{rows: b.rows, bounds: valueLimits{math.Inf(-1), math.Inf(1)}, parent: -1})
 	limit := b.options.Leaves
 	if limit == 0 {
-		limit = mostLeaves
+		limit = maxLeaves
 	}
-	if root := &b.sprouts[0]; b.splits(root) {
-		root.sums = b.tally(root.rows)
+	if root := &b.growing[0]; b.canSplit(root) {
+		root.sums = b.addUp(root.rows)
 		b.search(root)
 	}
-	for len(b.sprouts) < limit {
+	for len(b.growing) < limit {
 		best := 0
-		for k := range b.sprouts {
-			if b.sprouts[k].best.gain > b.sprouts[best].best.gain*(1+1e-12) {
+		for k := range b.growing {
+			if b.growing[k].best.gain > b.growing[best].best.gain*(1+1e-12) {
 				best = k
 			}
 		}
-		if !b.sprouts[best].best.found {
+		if !b.growing[best].best.found {
 			return
 		}
-		b.split(best, len(b.sprouts)+1 < limit)
+		b.split(best, len(b.growing)+1 < limit)
 	}
 }
 
-// splits says whether a leaf is large and high enough to be split.
-func (b *booster) splits(s *sprout) bool {
+// canSplit says whether a leaf is large and high enough to be split.
+func (b *booster) canSplit(s *growingLeaf) bool {
 	return len(s.rows) >= 2*b.options.MinLeaf && (b.options.MaxDepth == 0 || s.depth < b.options.MaxDepth)
 }
 
 // split makes a node of leaf k and a leaf of each side. The sums of the smaller
 // side are added up, those of the larger are what is left of the parent's.
 func (b *booster) split(k int, more bool) {
-	s := b.sprouts[k]
+	s := b.growing[k]
 	at, last := int32(len(b.nodes)), b.bins.cut(s.best.feature, s.best.last, s.best.next)
-	b.nodes = append(b.nodes, node{feature: int32(s.best.feature), threshold: b.bins.cuts[s.best.feature][last],
-		gain: b.restoreGain(s.best.gain), left: int32(-1 - k), right: int32(-1 - len(b.sprouts))})
-	b.lasts = append(b.lasts, uint8(last))
+	b.nodes = append(b.nodes, treeNode{feature: int32(s.best.feature), threshold: b.bins.cuts[s.best.feature][last],
+		gain: b.restoreGain(s.best.gain), left: int32(-1 - k), right: int32(-1 - len(b.growing))})
+	b.lastBins = append(b.lastBins, uint8(last))
 	switch {
 	case s.parent < 0:
 	case s.left:
@@ -68,29 +68,29 @@ func (b *booster) split(k int, more bool) {
 		b.nodes[s.parent].right = at
 	}
 	middle := b.partition(s.rows, s.best.feature, uint8(last))
-	left := sprout{rows: s.rows[:middle], depth: s.depth + 1, bounds: s.bounds, parent: at, left: true}
-	right := sprout{rows: s.rows[middle:], depth: s.depth + 1, bounds: s.bounds, parent: at}
-	b.bind(&left, &right, s.best.feature)
+	left := growingLeaf{rows: s.rows[:middle], depth: s.depth + 1, bounds: s.bounds, parent: at, left: true}
+	right := growingLeaf{rows: s.rows[middle:], depth: s.depth + 1, bounds: s.bounds, parent: at}
+	b.applySign(&left, &right, s.best.feature)
 	small, large := &left, &right
 	if len(small.rows) > len(large.rows) {
 		small, large = large, small
 	}
-	if more && b.splits(large) {
-		small.sums, large.sums = b.tally(small.rows), s.sums
+	if more && b.canSplit(large) {
+		small.sums, large.sums = b.addUp(small.rows), s.sums
 		large.sums.sub(small.sums, b.bins.low)
 		b.search(large)
 		b.search(small)
 	} else {
 		b.release(s.sums)
 	}
-	b.sprouts[k] = left
-	b.sprouts = append(b.sprouts, right)
+	b.growing[k] = left
+	b.growing = append(b.growing, right)
 }
 
-// bind keeps both sides of a split by a monotone feature apart by the middle of
+// applySign keeps both sides of a split by a monotone feature apart by the middle of
 // what they would predict, as XGBoost and LightGBM do. Where the gradient chose
 // a split whose exact values break the order, both sides get that middle.
-func (b *booster) bind(left, right *sprout, feature int) {
+func (b *booster) applySign(left, right *growingLeaf, feature int) {
 	if b.sign[feature] == 0 {
 		return
 	}
@@ -105,8 +105,8 @@ func (b *booster) bind(left, right *sprout, feature int) {
 }
 
 // search finds a leaf's best cut, or gives its sums back.
-func (b *booster) search(s *sprout) {
-	if b.splits(s) {
+func (b *booster) search(s *growingLeaf) {
+	if b.canSplit(s) {
 		whole := s.sums.whole(len(b.bins.low[0]))
 		for _, f := range b.features {
 			c := s.sums.search(f, len(b.bins.low[f]), b.options.MinLeaf, b.sign[f], whole)
@@ -121,8 +121,8 @@ func (b *booster) search(s *sprout) {
 	}
 }
 
-// tally adds up examples; many of them on several threads.
-func (b *booster) tally(rows []int32) *tally {
+// addUp adds up examples; many of them on several threads.
+func (b *booster) addUp(rows []int32) *pullHistogram {
 	sums := b.take()
 	b.parts = b.parts[:0]
 	least := 1 << 17 / len(b.sign)
@@ -147,17 +147,17 @@ func (b *booster) tally(rows []int32) *tally {
 }
 
 // take returns an empty tally; release gives one back.
-func (b *booster) take() *tally {
+func (b *booster) take() *pullHistogram {
 	if n := len(b.idle); n > 0 {
 		t := b.idle[n-1]
 		b.idle = b.idle[:n-1]
 		t.clear(b.bins.low)
 		return t
 	}
-	return newTally(len(b.sign), b.weight != nil)
+	return newPullHistogram(len(b.sign), b.weight != nil)
 }
 
-func (b *booster) release(t *tally) {
+func (b *booster) release(t *pullHistogram) {
 	if t != nil {
 		b.idle = append(b.idle, t)
 	}
@@ -281,41 +281,41 @@ func (p packing) pack(x float64) int64 {
 	return int64(math.RoundToEven(x*p.perUnit))<<countBits + 1
 }
 
-// tally is what is summed up over the examples of a leaf. Where all weights are
+// pullHistogram is what is summed up over the examples of a leaf. Where all weights are
 // 1 the number of examples is their weight, and weights is nil.
-type tally struct{ pulls, weights histogram }
+type pullHistogram struct{ pulls, weights histogram }
 
-func newTally(features int, weighted bool) *tally {
-	t := &tally{pulls: make(histogram, features)}
+func newPullHistogram(features int, weighted bool) *pullHistogram {
+	t := &pullHistogram{pulls: make(histogram, features)}
 	if weighted {
 		t.weights = make(histogram, features)
 	}
 	return t
 }
 
-func (t *tally) sub(o *tally, bins [][]float64) {
+func (t *pullHistogram) sub(o *pullHistogram, bins [][]float64) {
 	t.pulls.sub(o.pulls, bins)
 	if t.weights != nil {
 		t.weights.sub(o.weights, bins)
 	}
 }
 
-func (t *tally) plus(o *tally, bins [][]float64) {
+func (t *pullHistogram) plus(o *pullHistogram, bins [][]float64) {
 	t.pulls.plus(o.pulls, bins)
 	if t.weights != nil {
 		t.weights.plus(o.weights, bins)
 	}
 }
 
-func (t *tally) clear(bins [][]float64) {
+func (t *pullHistogram) clear(bins [][]float64) {
 	t.pulls.clear(bins)
 	if t.weights != nil {
 		t.weights.clear(bins)
 	}
 }
 
-// cut is where a leaf may be split.
-type cut struct {
+// histogramCut is where a leaf may be split.
+type histogramCut struct {
 	gain          float64 // in squared units of pulls per unit of weight
 	feature, last int     // bins up to last go left
 	next          int     // the first bin with examples on the right
@@ -324,7 +324,7 @@ type cut struct {
 
 // whole is what all bins of a feature hold. Each example lies in one of them, so
 // that every feature has the same.
-func (t *tally) whole(bins int) (whole total) {
+func (t *pullHistogram) whole(bins int) (whole pullTotal) {
 	for _, here := range t.pulls[0][:bins] {
 		whole.pulls += here
 	}
@@ -338,8 +338,8 @@ func (t *tally) whole(bins int) (whole total) {
 	return whole
 }
 
-// total is a sum over some bins of a tally.
-type total struct{ pulls, weights int64 }
+// pullTotal is a sum over some bins of a tally.
+type pullTotal struct{ pulls, weights int64 }
 
 // search finds the best cut of one feature,
 //
@@ -351,7 +351,7 @@ type total struct{ pulls, weights int64 }
 // or more, are left on both sides. Behind an empty bin the cut is the one before
 // it, and gains no more: no branch asks for it. Nor is there a division before a
 // cut is better but for rounding.
-func (t *tally) search(feature, bins, minimum, sign int, whole total) (best cut) {
+func (t *pullHistogram) search(feature, bins, minimum, sign int, whole pullTotal) (best histogramCut) {
 	pulls, weights := t.pulls[feature][:bins], []int64(nil)
 	if t.weights != nil {
 		weights = t.weights[feature][:bins]
@@ -381,7 +381,7 @@ func (t *tally) search(feature, bins, minimum, sign int, whole total) (best cut)
 		gain := d * d / sides // NaN or infinite if a side weighs nothing
 		// d < 0 says that the left side lies below the right one.
 		if gain > limit && gain <= math.MaxFloat64 && !(sign > 0 && d > 0) && !(sign < 0 && d < 0) {
-			best = cut{gain: gain / w, feature: feature, last: b, found: true}
+			best = histogramCut{gain: gain / w, feature: feature, last: b, found: true}
 			limit = gain * (1 + 1e-12) // a tie but for rounding: the first wins
 			nearly = gain
 		}

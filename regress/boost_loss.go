@@ -14,12 +14,12 @@ type loss struct {
 	delta     float64 // Huber: residuals up to it count by their squares
 }
 
-// mass is a residual and its weight.
-type mass struct{ r, w float64 }
+// weightedResidual is a residual and its weight.
+type weightedResidual struct{ r, w float64 }
 
 // enter prepares a tree. Huber's delta is the quantile of |r| at its level
 // (Friedman 2001, algorithm 4).
-func (l *loss) enter(all []mass) {
+func (l *loss) enter(all []weightedResidual) {
 	if l.criterion == Huber {
 		for i := range all {
 			all[i].r = math.Abs(all[i].r)
@@ -53,7 +53,7 @@ func (l *loss) pull(r float64) float64 {
 // value is the number that, taken from all residuals of a leaf, minimises the
 // loss; for Huber it is one step from the median towards it (Friedman 2001,
 // equation 33). The order of the leaf is lost.
-func (l *loss) value(leaf []mass) float64 {
+func (l *loss) value(leaf []weightedResidual) float64 {
 	switch l.criterion {
 	case Squared:
 		weight, sum := 0.0, 0.0
@@ -92,7 +92,7 @@ func (l *loss) cost(r float64) float64 {
 // quantile returns the smallest r at which the cumulated weight exceeds a level
 // of the whole, or the middle of two where it equals that: for 0.5 the median.
 // It selects (Hoare 1961) and leaves the numbers in another order.
-func quantile(of []mass, level float64) float64 {
+func quantile(of []weightedResidual, level float64) float64 {
 	whole := 0.0
 	for _, m := range of {
 		whole += m.w
@@ -117,7 +117,7 @@ func quantile(of []mass, level float64) float64 {
 			from, below = from+more, below+under+equal
 		}
 	}
-	slices.SortFunc(of[from:to], func(a, b mass) int { return cmp.Compare(a.r, b.r) })
+	slices.SortFunc(of[from:to], func(a, b weightedResidual) int { return cmp.Compare(a.r, b.r) })
 	for i := from; i < to; i++ {
 		if below+of[i].w > want {
 			return between(of, i, below == want)
@@ -129,7 +129,7 @@ func quantile(of []mass, level float64) float64 {
 
 // between is r number i or, where two share the quantile, its middle with the
 // largest before it.
-func between(of []mass, i int, shared bool) float64 {
+func between(of []weightedResidual, i int, shared bool) float64 {
 	if !shared || i == 0 {
 		return of[i].r
 	}
@@ -142,7 +142,7 @@ func between(of []mass, i int, shared bool) float64 {
 
 // divide brings what is less than a pivot to the front and what is more to the
 // end, and returns where the pivots begin and end (Dijkstra 1976).
-func divide(of []mass) (less, more int) {
+func divide(of []weightedResidual) (less, more int) {
 	a, b, c := of[0].r, of[len(of)/2].r, of[len(of)-1].r
 	pivot := max(min(a, b), min(max(a, b), c))
 	more = len(of)
@@ -173,7 +173,7 @@ const (
 // bestCount returns the number of trees at which the loss on settings that were
 // not learnt from is least. All shares advance together, a tree at a time, until
 // there was none better for as many trees as Patience says.
-func (b *booster) bestCount(ctx context.Context, d *Dataset, done *progress) (int, error) {
+func (b *booster) bestCount(ctx context.Context, d *Dataset, done *progressCounter) (int, error) {
 	held := d.holdOuts(b.options.Seed)
 	if held == nil {
 		return b.options.Trees, nil

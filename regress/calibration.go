@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Calibration is the table from which bounds and probabilities are read: how
+// CalibrationTable is the table from which bounds and probabilities are read: how
 // far out-of-fold predictions were from the truth, where no setting was on both
 // sides. Residuals are truth - prediction, or log(truth / prediction) under Log.
 //
@@ -14,7 +14,7 @@ import (
 // there is none if that exceeds n (split conformal prediction: Lei et al. 2018;
 // with folds: Barber et al. 2021). A probability is the same table read the
 // other way, so that the two never contradict.
-type Calibration struct {
+type CalibrationTable struct {
 	// Count is n, the number of residuals that were measured.
 	Count int `json:"count"`
 	// Residuals are all n, sorted, or 1000 of them: entry i of m is the one of
@@ -31,7 +31,7 @@ type LevelTables struct {
 	// Feature is the index of the category.
 	Feature int `json:"feature"`
 	// Tables has an entry per level; one with a count of 0 stands for the shared table.
-	Tables []Calibration `json:"tables"`
+	Tables []CalibrationTable `json:"tables"`
 }
 
 // ownTable is how many examples a level needs for a table of its own: with 50
@@ -40,7 +40,7 @@ const ownTable = 50
 
 // calibrateRows makes the table of some examples, and those of the first
 // category of which two levels or more have enough.
-func calibrateRows(d *Dataset, residuals []float64, rows []int) Calibration {
+func calibrateRows(d *Dataset, residuals []float64, rows []int) CalibrationTable {
 	c := newCalibration(pick(residuals, rows))
 	for f, feature := range d.Features {
 		byLevel := make([][]float64, len(feature.Levels))
@@ -56,7 +56,7 @@ func calibrateRows(d *Dataset, residuals []float64, rows []int) Calibration {
 		if enough < 2 {
 			continue
 		}
-		c.Levels = &LevelTables{Feature: f, Tables: make([]Calibration, len(byLevel))}
+		c.Levels = &LevelTables{Feature: f, Tables: make([]CalibrationTable, len(byLevel))}
 		for level, own := range byLevel {
 			if c.Levels.Tables[level].Residuals = []float64{}; len(own) >= ownTable {
 				c.Levels.Tables[level] = newCalibration(own)
@@ -68,7 +68,7 @@ func calibrateRows(d *Dataset, residuals []float64, rows []int) Calibration {
 }
 
 // of returns the table for a row.
-func (c *Calibration) of(row []float64) *Calibration {
+func (c *CalibrationTable) of(row []float64) *CalibrationTable {
 	if k := c.level(row); k >= 0 {
 		return &c.Levels.Tables[k]
 	}
@@ -76,7 +76,7 @@ func (c *Calibration) of(row []float64) *Calibration {
 }
 
 // level returns the level whose own table a row has, -1 for the shared one.
-func (c *Calibration) level(row []float64) int {
+func (c *CalibrationTable) level(row []float64) int {
 	if c.Levels == nil {
 		return -1
 	}
@@ -87,14 +87,14 @@ func (c *Calibration) level(row []float64) int {
 	return int(x)
 }
 
-// mostResiduals is the longest table that a manifest holds.
-const mostResiduals = 1000
+// maxResiduals is the longest table that a manifest holds.
+const maxResiduals = 1000
 
 // newCalibration sorts residuals and thins them out to mostResiduals.
-func newCalibration(residuals []float64) Calibration {
+func newCalibration(residuals []float64) CalibrationTable {
 	sorted := slices.Sorted(slices.Values(residuals))
-	c := Calibration{Count: len(sorted)}
-	kept := min(len(sorted), mostResiduals)
+	c := CalibrationTable{Count: len(sorted)}
+	kept := min(len(sorted), maxResiduals)
 	c.Residuals = make([]float64, kept)
 	for i := range c.Residuals {
 		c.Residuals[i] = sorted[c.rank(i)-1]
@@ -103,14 +103,14 @@ func newCalibration(residuals []float64) Calibration {
 }
 
 // rank of entry i among all n residuals, from 1 to n.
-func (c *Calibration) rank(i int) int {
+func (c *CalibrationTable) rank(i int) int {
 	m := len(c.Residuals)
 	return ((i+1)*c.Count + m - 1) / m
 }
 
 // entry returns the first entry whose rank reaches level, and whether there is
 // one. Without the small number, 0.07 of 100 would ask for the eighth.
-func (c *Calibration) entry(level float64) (int, bool) {
+func (c *CalibrationTable) entry(level float64) (int, bool) {
 	if !(level > 0 && level < 1) {
 		return 0, false
 	}
@@ -122,7 +122,7 @@ func (c *Calibration) entry(level float64) (int, bool) {
 }
 
 // checkLevels holds for the tables that were read with their features.
-func (c *Calibration) checkLevels(features []FeatureRange) error {
+func (c *CalibrationTable) checkLevels(features []FeatureRange) error {
 	if c.Levels == nil {
 		return nil
 	}
@@ -143,8 +143,8 @@ func (c *Calibration) checkLevels(features []FeatureRange) error {
 }
 
 // check holds for a table that was read.
-func (c *Calibration) check() error {
-	if n := len(c.Residuals); n != min(c.Count, mostResiduals) || c.Count > math.MaxInt32 {
+func (c *CalibrationTable) check() error {
+	if n := len(c.Residuals); n != min(c.Count, maxResiduals) || c.Count > math.MaxInt32 {
 		return fmt.Errorf("calibration: %d residuals stand for %d", n, c.Count)
 	}
 	for i, r := range c.Residuals {

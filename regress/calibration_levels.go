@@ -9,11 +9,11 @@ import (
 	"slices"
 )
 
-// LeftOut is a level of a number, such as a batch size, and what the same
+// LeftOutLevel is a level of a number, such as a batch size, and what the same
 // settings missed it by when they were fitted without it. A level between others
 // tells what to believe of numbers between the measured ones, the lowest and the
 // highest what to believe of those beyond.
-type LeftOut struct {
+type LeftOutLevel struct {
 	// Feature is the index of the number, Level its value that was left out.
 	Feature int     `json:"feature"`
 	Level   float64 `json:"level"`
@@ -24,13 +24,13 @@ type LeftOut struct {
 }
 
 const (
-	// mostMeasured is how many different values a number can have as levels; a
+	// maxMeasured is how many different values a number can have as levels; a
 	// load that was measured in fractions has more, or some in one setting only.
-	mostMeasured = 32
-	// mostLeftOut levels of a feature are fitted without, in at most
+	maxMeasured = 32
+	// maxLeftOut levels of a feature are fitted without, in at most
 	// mostLeftOutRows examples: their medians tell enough.
-	mostLeftOut, mostLeftOutRows = 5, 500
-	mostLeftOutResiduals         = 25
+	maxLeftOut, maxLeftOutRows = 5, 500
+	maxLeftOutResiduals        = 25
 )
 
 // measured returns the levels of a number in order, nil where it has none: two
@@ -41,7 +41,7 @@ func measured(values iter.Seq2[float64, int]) []float64 {
 	setting, repeated := make(map[float64]int), 0
 	for x, group := range values {
 		switch first, known := setting[x]; {
-		case !known && len(setting) == mostMeasured:
+		case !known && len(setting) == maxMeasured:
 			return nil
 		case !known:
 			setting[x] = group
@@ -105,8 +105,8 @@ func (d *Dataset) levelCases() (cases []levelCase) {
 			continue
 		}
 		last := -1
-		for i := range min(n, mostLeftOut) {
-			if k := i * (n - 1) / (min(n, mostLeftOut) - 1); k != last {
+		for i := range min(n, maxLeftOut) {
+			if k := i * (n - 1) / (min(n, maxLeftOut) - 1); k != last {
 				cases = append(cases, d.levelCase(f, levels, k))
 				last = k
 			}
@@ -131,7 +131,7 @@ func (d *Dataset) levelCase(f int, levels []float64, k int) levelCase {
 
 // leftOut says what a regressor that was fitted without the level missed it by;
 // nil where that is no finite number.
-func (c *levelCase) leftOut(d *Dataset, t Transform, predict func(row []float64) float64) *LeftOut {
+func (c *levelCase) leftOut(d *Dataset, t Transform, predict func(row []float64) float64) *LeftOutLevel {
 	var residuals, row []float64
 	for i, truth := range t.apply(pick(d.Target, c.left)) {
 		row = d.Row(c.left[i], row)
@@ -141,8 +141,8 @@ func (c *levelCase) leftOut(d *Dataset, t Transform, predict func(row []float64)
 		}
 	}
 	sorted := slices.Sorted(slices.Values(residuals))
-	kept := min(len(sorted), mostLeftOutResiduals)
-	l := &LeftOut{Feature: c.feature, Level: c.level, Distance: c.distance}
+	kept := min(len(sorted), maxLeftOutResiduals)
+	l := &LeftOutLevel{Feature: c.feature, Level: c.level, Distance: c.distance}
 	for i := range kept {
 		l.Residuals = append(l.Residuals, sorted[(2*i+1)*len(sorted)/(2*kept)])
 	}
@@ -151,10 +151,10 @@ func (c *levelCase) leftOut(d *Dataset, t Transform, predict func(row []float64)
 
 // thinned returns at most mostLeftOutRows examples, evenly spread.
 func (d *Dataset) thinned() *Dataset {
-	if d.Len() <= mostLeftOutRows {
+	if d.Len() <= maxLeftOutRows {
 		return d
 	}
-	rows := make([]int, mostLeftOutRows)
+	rows := make([]int, maxLeftOutRows)
 	for i := range rows {
 		rows[i] = (2*i + 1) * d.Len() / (2 * len(rows))
 	}
@@ -195,7 +195,7 @@ func (m *Manifest) widenings() (slopes []widening, gauged bool) {
 	for _, l := range m.LeftOut {
 		n := len(l.Residuals)
 		missed := math.Abs(l.Residuals[(n-1)/2]/2 + l.Residuals[n/2]/2)
-		slope := missed / max(l.Distance, 1./mostMeasured)
+		slope := missed / max(l.Distance, 1./maxMeasured)
 		s, levels := &slopes[l.Feature], m.Features[l.Feature].Measured
 		if l.Level == levels[0] || l.Level == levels[len(levels)-1] {
 			s.beyond = max(s.beyond, slope)
@@ -223,7 +223,7 @@ func (m *Manifest) checkMeasured() error {
 		if n == 0 {
 			continue
 		}
-		if f.Levels != nil || n < 2 || n > mostMeasured || f.Measured[0] != f.Min ||
+		if f.Levels != nil || n < 2 || n > maxMeasured || f.Measured[0] != f.Min ||
 			f.Measured[n-1] != f.Max {
 			return fmt.Errorf("feature %s: %d measured levels from %g to %g", f.Name, n, f.Min,
 				f.Max)
@@ -242,7 +242,7 @@ func (m *Manifest) checkMeasured() error {
 				l.Feature)
 		}
 		if !(l.Distance > 0) || !finite(l.Distance) || len(l.Residuals) == 0 ||
-			len(l.Residuals) > mostLeftOutResiduals {
+			len(l.Residuals) > maxLeftOutResiduals {
 			return fmt.Errorf("left_out %d: distance %g and %d residuals", i, l.Distance,
 				len(l.Residuals))
 		}

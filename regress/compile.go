@@ -41,13 +41,13 @@ func compile(r *Regressor, worth int) (*Predictor, error) {
 		p.form = paint(&r.ensemble, axes, cells, transform)
 	} else if trees := completed(&r.ensemble, axes, transform); trees != nil {
 		p.form = trees
-	} else if trees := fly(&r.ensemble, axes, transform); trees != nil {
+	} else if trees := interleave(&r.ensemble, axes, transform); trees != nil {
 		p.form = trees
 	} else {
 		p.form = flatten(&r.ensemble, transform)
 	}
 	if base != nil {
-		p.form = &corrected{base: base, trees: p.form, transform: r.Manifest.Transform}
+		p.form = &correctedForm{base: base, trees: p.form, transform: r.Manifest.Transform}
 	}
 	return p, nil
 }
@@ -84,7 +84,7 @@ type axis struct {
 
 // axesOf collects the thresholds of each feature.
 func axesOf(e *ensemble, features int) []axis {
-	gathered := make([]gathering, features)
+	gathered := make([]thresholdSet, features)
 	for i := range e.trees {
 		for _, n := range e.trees[i].nodes {
 			gathered[n.feature].add(n.threshold)
@@ -102,11 +102,11 @@ func axesOf(e *ensemble, features int) []axis {
 	return axes
 }
 
-// gathering collects different numbers. The fresh ones wait until there are so
+// thresholdSet collects different numbers. The fresh ones wait until there are so
 // many that sorting them in is worth it.
-type gathering struct{ sorted, fresh []float64 }
+type thresholdSet struct{ sorted, fresh []float64 }
 
-func (g *gathering) add(x float64) {
+func (g *thresholdSet) add(x float64) {
 	if _, known := slices.BinarySearch(g.sorted, x); known {
 		return
 	}
@@ -115,7 +115,7 @@ func (g *gathering) add(x float64) {
 	}
 }
 
-func (g *gathering) merge() {
+func (g *thresholdSet) merge() {
 	g.sorted = append(g.sorted, g.fresh...)
 	slices.Sort(g.sorted)
 	g.sorted = slices.Compact(g.sorted)

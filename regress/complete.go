@@ -8,7 +8,7 @@ import "slices"
 // its threshold; the nodes of eight trees lie side by side. Two thousand trees
 // of depth 6 are a quarter of a megabyte and stay in a processor's cache.
 type complete struct {
-	coders    []coder
+	coders    []thresholdCoder
 	depth     int
 	nodes     []uint16  // of eight trees: node 0 of each, node 1 of each, …
 	leaves    []float64 // of a tree: 2^depth, times the share
@@ -33,7 +33,7 @@ func completed(e *ensemble, axes []axis, transform Transform) *complete {
 		c.depth = max(c.depth, e.trees[i].depth())
 		leaves += len(e.trees[i].leaves)
 	}
-	if c.depth > completeDepth || len(axes) > mostFeatures || leaves<<3 < len(e.trees)<<c.depth ||
+	if c.depth > completeDepth || len(axes) > maxFeatures || leaves<<3 < len(e.trees)<<c.depth ||
 		slices.ContainsFunc(axes, func(a axis) bool { return len(a.thresholds) > 255 }) {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (f *filler) fill(at int32, i, depth int) {
 
 // predict keeps 8i for each tree, so that the next place is 16i + 8 or 16i + 16.
 func (c *complete) predict(row []float64) float64 {
-	var codes [mostFeatures]uint16
+	var codes [maxFeatures]uint16
 	for k := range c.coders {
 		codes[k] = c.coders[k].code(row[k])
 	}
@@ -108,7 +108,7 @@ func (c *complete) predict(row []float64) float64 {
 
 // next returns 8 where the row goes left at a node and 16 where it goes right:
 // the sign bit of threshold - code, moved to place.
-func next(nodes *[completeNodes]uint16, at uint, codes *[mostFeatures]uint16) uint {
+func next(nodes *[completeNodes]uint16, at uint, codes *[maxFeatures]uint16) uint {
 	n := nodes[at%completeNodes]
-	return 8 + (uint(n>>8)-uint(codes[n%mostFeatures]))>>60&8
+	return 8 + (uint(n>>8)-uint(codes[n%maxFeatures]))>>60&8
 }

@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// Folds deals settings into k folds of about equally many settings and returns
-// the fold, 0 to k-1, of each example: examples of one group are always in the
-// same fold. The deal depends on the seed and on the order in which groups first
-// appear. With fewer than k groups each gets its own fold; the result is nil
-// where there are fewer than two groups or folds, and nothing can be held out.
+// Folds deals settings into k folds of about equal size and returns the fold, 0 to k-1, of each
+// example. Examples of one group are in the same fold. The result depends on the seed and the order
+// in which groups first appear. With fewer than k groups each gets its own fold. It is nil for
+// fewer than two groups or folds.
 func Folds(group []int, k int, seed uint64) []int {
 	number := make(map[int]int)
 	for _, g := range group {
@@ -36,13 +35,12 @@ func Folds(group []int, k int, seed uint64) []int {
 	return folds
 }
 
-// foldBranch keeps the stream of the folds apart from those of trees, which
-// are numbered from 0.
+// foldBranch separates the random numbers of folds from those of trees, which are numbered from 0.
 const foldBranch = 1 << 40
 
 func (d *Dataset) folds(k int, seed uint64) []int { return Folds(d.Group, k, seed) }
 
-// foldCount returns the number of folds in what Folds returned.
+// foldCount returns the number of folds.
 func foldCount(folds []int) int {
 	count := 0
 	for _, fold := range folds {
@@ -51,10 +49,9 @@ func foldCount(folds []int) int {
 	return count
 }
 
-// OutOfFold predicts every example by a regressor that never saw its setting:
-// for each fold, fit is given the examples of all others and returns what
-// predicts a row, in any unit that the caller likes. The result has one
-// prediction per example of d.
+// OutOfFold predicts every example by a function that was fitted without its setting. For each
+// fold, fit gets the examples of the other folds and returns a prediction function, in any unit.
+// The result has one prediction per example of d.
 func OutOfFold(
 	d *Dataset, folds []int, fit func(train *Dataset) (func(row []float64) float64, error),
 ) ([]float64, error) {
@@ -88,22 +85,20 @@ func OutOfFold(
 	return predicted, nil
 }
 
-// mostDropped is the largest share of examples that may be dropped; with more,
-// something else is wrong.
-const mostDropped = 0.05
+// maxDroppedShare is the maximum share of examples that Clean drops; more indicate another problem.
+const maxDroppedShare = 0.05
 
-// Dropped is how many examples were left out for one reason.
+// Dropped is the number of examples that were dropped for one reason.
 type Dropped struct {
 	Reason string
 	Count  int
 }
 
-// Clean returns a copy without the examples that break a rule: a feature or
-// target that is not a finite number, a target outside [low, high], a weight
-// that is negative or not finite. It also says how many were dropped and why,
-// most frequent first. If they are more than 5 %, the error wraps ErrBadExamples
-// and the reasons are returned, too. Durations are cleaned with a low of
-// math.SmallestNonzeroFloat64, ratios with 0 and 1.
+// Clean returns a copy without invalid examples: a feature or target that is not finite, a target
+// outside [low, high], a weight that is negative or not finite. It also returns the number of
+// dropped examples by reason, most frequent first. If they are more than 5 %, it returns the
+// reasons and an error that wraps ErrBadExamples. For durations low is math.SmallestNonzeroFloat64;
+// for ratios the limits are 0 and 1.
 func (d *Dataset) Clean(low, high float64) (*Dataset, []Dropped, error) {
 	if err := d.checkShape(); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrBadExamples, err)
@@ -130,14 +125,14 @@ func (d *Dataset) Clean(low, high float64) (*Dataset, []Dropped, error) {
 		}
 		return 1
 	})
-	if bad := d.Len() - len(rows); float64(bad) > mostDropped*float64(d.Len()) {
+	if bad := d.Len() - len(rows); float64(bad) > maxDroppedShare*float64(d.Len()) {
 		return nil, dropped, fmt.Errorf("%w: %d of %d are unusable, most often: %s",
 			ErrBadExamples, bad, d.Len(), dropped[0].Reason)
 	}
 	return d.Subset(rows), dropped, nil
 }
 
-// flaw names what is wrong with an example, "" if nothing is.
+// flaw returns why an example is invalid; "" if it is valid.
 func (d *Dataset) flaw(i int, low, high float64) string {
 	for f, column := range d.Columns {
 		if !finite(column[i]) {
@@ -163,8 +158,8 @@ func (d *Dataset) flaw(i int, low, high float64) string {
 // Transform is applied to a target before anything is fitted.
 type Transform string
 
-// The transforms. With Log, targets must be above 0, errors are ratios and the
-// prediction is about the median.
+// The transforms. With Log, targets must be above 0, errors are ratios, and predictions are about
+// the median.
 const (
 	None Transform = "none"
 	Log  Transform = "log"
@@ -179,7 +174,7 @@ func (t Transform) check(target []float64) error {
 	return nil
 }
 
-// apply returns the targets as they are fitted.
+// apply returns the transformed targets.
 func (t Transform) apply(target []float64) []float64 {
 	if t != Log {
 		return target
@@ -191,7 +186,7 @@ func (t Transform) apply(target []float64) []float64 {
 	return logs
 }
 
-// invert turns what was fitted back into the unit of the target.
+// invert returns a transformed target in the original unit.
 func (t Transform) invert(y float64) float64 {
 	if t == Log {
 		return math.Exp(y)
@@ -199,15 +194,15 @@ func (t Transform) invert(y float64) float64 {
 	return y
 }
 
-// centred holds targets as y = (target - center) * scale: differences from the
-// center keep sums exact, the scale keeps squares of huge targets finite.
+// centred holds targets as y = (target - center) * scale: differences from the center keep sums
+// exact, the scale keeps squares of huge targets finite.
 type centred struct {
 	y             []float64
 	center, scale float64
-	perScale      float64 // 1/scale, as exact: a power of two
+	perScale      float64 // 1/scale, exact because it is a power of two
 }
 
-// center takes targets from their median.
+// center centres targets on their median.
 func center(target []float64, byY []int32) centred {
 	c := centred{y: make([]float64, len(target)), center: target[byY[len(byY)/2]], scale: 1}
 	least, most := target[byY[0]], target[byY[len(byY)-1]]
@@ -222,15 +217,15 @@ func center(target []float64, byY []int32) centred {
 	return c
 }
 
-// restore turns a centred and scaled target back into its unit.
+// restore returns a centred and scaled target in its original unit.
 func (c *centred) restore(y float64) float64 { return y*c.perScale + c.center }
 
-// fewOrdered is how many numbers are ordered faster by comparing them.
+// fewOrdered is the length up to which comparing is faster than radix sort.
 const fewOrdered = 2000
 
-// order returns the places of numbers from small to large, those of equal ones in
-// order. Many are sorted by the digits of their keys, from the last to the first.
-func order(numbers []float64) []int32 {
+// sortedOrder returns the stable sorting permutation of numbers. Long slices are sorted by radix
+// sort.
+func sortedOrder(numbers []float64) []int32 {
 	places := make([]int32, len(numbers))
 	for i := range places {
 		places[i] = int32(i)
@@ -251,13 +246,13 @@ func order(numbers []float64) []int32 {
 	return places
 }
 
-// placed is a key and where it was found.
+// placed is a key and its index.
 type placed struct {
 	key   uint64
 	place int32
 }
 
-// orderedKey is in the order of numbers as an unsigned integer; -0 is 0.
+// orderedKey returns an unsigned integer with the order of the number; -0 equals 0.
 func orderedKey(x float64) uint64 {
 	b := math.Float64bits(x + 0)
 	return b ^ (uint64(int64(b)>>63) | 1<<63)
@@ -268,8 +263,7 @@ const (
 	digits    = 6 // of a key
 )
 
-// byDigits sorts keys, keeping equal ones in order. A digit that all share costs
-// nothing but its count.
+// byDigits sorts keys stably by radix sort. A digit that all keys share is only counted.
 func byDigits(keys []placed) []placed {
 	var place [digits][1 << digitBits]int32
 	for _, k := range keys {

@@ -216,7 +216,7 @@ func (p *parser) tree(t *tree, number int) error {
 	if err := p.expect("num_cat=0"); err != nil {
 		return err
 	}
-	t.nodes, t.leaves = make([]node, leaves-1), make([]leaf, leaves)
+	t.nodes, t.leaves = make([]treeNode, leaves-1), make([]treeLeaf, leaves)
 	if err := p.lists(t); err != nil {
 		return err
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// mostExplained is how many examples an explanation looks at.
-const mostExplained = 500
+// maxExplained is how many examples an explanation looks at.
+const maxExplained = 500
 
 // Importance tells how much the predictions hang on each feature: by how much
 // the logarithm (or, without Log, the value) changes in the mean when the
@@ -53,7 +53,7 @@ func (p *Predictor) fitted(value float64) float64 {
 
 // spreadRows are at most mostExplained examples, evenly spread.
 func spreadRows(n int) []int {
-	step := (n + mostExplained - 1) / mostExplained
+	step := (n + maxExplained - 1) / maxExplained
 	var rows []int
 	for i := 0; i < n; i += max(step, 1) {
 		rows = append(rows, i)

@@ -8,20 +8,19 @@ import (
 	"slices"
 )
 
-// Grid is a set of forest settings to compare: every combination of what the
-// lists hold. An empty list stands for the one value of the options.
+// Grid is a set of forest settings to compare: every combination of the lists. An empty list stands
+// for the one value of the options.
 type Grid struct {
 	Trees, MaxDepth, MinLeaf, FeaturesPerSplit []int
 	Criteria                                   []Criterion
-	// Shuffles is how often settings are dealt into folds anew; scores are the
-	// means over all. 0 means 1.
+	// Shuffles is the number of random assignments of settings to folds; scores are the means
+	// over all. 0 means 1.
 	Shuffles int
 }
 
-// PaperGrid returns as many combinations as the paper searched, 252 (DOI
-// 10.1145/3427921.3450233, table 7). All features, their square root or their
-// binary logarithm compete for a split. Of the seven numbers of trees the paper
-// names the first, the last and 150; those between are ours.
+// PaperGrid returns as many combinations as the paper searched, 252 (DOI 10.1145/3427921.3450233,
+// table 7). All features, their square root or their binary logarithm compete for a split. The
+// paper names three of its seven numbers of trees: the first, the last and 150.
 func PaperGrid(features int) Grid {
 	root, logarithm := int(math.Sqrt(float64(features))), int(math.Log2(float64(features)))
 	return Grid{
@@ -32,31 +31,34 @@ func PaperGrid(features int) Grid {
 	}
 }
 
-// GridPoint is one combination and how good it is out of fold, in the unit of
-// the target; R2 and MAPE are NaN where Scores would have them unknown.
+// GridPoint is one combination and its out-of-fold errors in the unit of the target. R2 and MAPE
+// are NaN if Scores would not know them.
 type GridPoint struct {
 	Options            ForestOptions
 	MSE, MAE, R2, MAPE float64
 }
 
-// SearchForest compares all settings of a grid by folds of settings, and returns
-// them as the grid's lists have them (the last list fastest, in the order of its
-// fields) and the number of the one with the smallest MSE.
+// SearchForest compares all settings of a grid by folds of settings. It returns them in the order
+// of the grid's lists (the last list fastest, in the order of its fields), and the index of the one
+// with the smallest MSE.
 //
-// The search is nested. Trees depend on their number and nodes on their path
-// only; so the first trees of many are a smaller forest, and trees cut at a
-// depth are those grown to it: one forest for each fold, criterion, number of
-// features and least leaf answers for all numbers of trees and all depths.
-// Folds, Seed, Bootstrap, Transform and the rest come from o. It stops with
-// ctx's error when ctx ends.
-func SearchForest(ctx context.Context, d *Dataset, g Grid, o ForestOptions) (points []GridPoint, best int, err error) {
+// The search is nested. Trees depend on their number and nodes on their path only, so the first
+// trees of many are a smaller forest, and trees cut at a depth are those grown to it. One forest
+// for each fold, criterion, number of features and minimum leaf serves all numbers of trees and all
+// depths. Folds, Seed, Bootstrap, Transform and the rest come from o. It returns ctx's error when
+// ctx ends.
+func SearchForest(
+	ctx context.Context, d *Dataset, g Grid, o ForestOptions,
+) (points []GridPoint, best int, err error) {
 	if points, best, err = searchForest(ctx, d, g, o); err != nil {
 		return nil, 0, fmt.Errorf("search forest of %s: %w", d.TargetName, err)
 	}
 	return points, best, nil
 }
 
-func searchForest(ctx context.Context, d *Dataset, g Grid, o ForestOptions) (points []GridPoint, best int, err error) {
+func searchForest(
+	ctx context.Context, d *Dataset, g Grid, o ForestOptions,
+) (points []GridPoint, best int, err error) {
 	for _, c := range g.combinations(o) {
 		if c, err = c.resolve(len(d.Features)); err != nil {
 			return nil, 0, err
@@ -67,7 +69,12 @@ func searchForest(ctx context.Context, d *Dataset, g Grid, o ForestOptions) (poi
 	if d, err = d.prepare(o.Transform, o.MinExamples, o.MinSettings, o.Folds); err != nil {
 		return nil, 0, err
 	}
-	s := &gridSearch{d: d, points: points, sums: make([]moments, len(points)), nests: nests(points)}
+	s := &gridSearch{
+		d:      d,
+		points: points,
+		sums:   make([]moments, len(points)),
+		nests:  nests(points),
+	}
 	shuffles := max(g.Shuffles, 1)
 	fits := 0
 	for _, n := range s.nests {
@@ -129,14 +136,14 @@ func indices(criteria []Criterion) []int {
 	return all
 }
 
-// nest is the forest that answers for several points.
+// nest is a forest that serves several points.
 type nest struct {
-	options ForestOptions // with the most trees and the greatest depth of them
-	points  []int         // in order of their numbers of trees
-	depths  []int         // in order, all different
+	options ForestOptions // with their maximum number of trees and depth
+	points  []int         // in the order of their numbers of trees
+	depths  []int         // sorted and distinct
 }
 
-// nests puts together the points that differ in nothing but trees and depth.
+// nests groups the points that differ in trees and depth only.
 func nests(points []GridPoint) []nest {
 	type key struct {
 		criterion          Criterion
@@ -176,8 +183,8 @@ type gridSearch struct {
 	nests  []nest
 }
 
-// shuffle adds the errors of all points under one deal of the settings.
-func (s *gridSearch) shuffle(ctx context.Context, folds []int, done *progress) error {
+// shuffle adds the errors of all points for one assignment of the settings to folds.
+func (s *gridSearch) shuffle(ctx context.Context, folds []int, done *progressCounter) error {
 	predicted := make([][]float64, len(s.points))
 	for i := range predicted {
 		predicted[i] = make([]float64, s.d.Len())
@@ -224,8 +231,7 @@ func deal(folds []int, fold int) (train, test []int) {
 	return train, test
 }
 
-// predict adds up trees at all depths, and notes the mean wherever a point has
-// as many trees.
+// predict adds up trees at all depths, and stores the mean wherever a point has as many trees.
 func (s *gridSearch) predict(n *nest, trees []tree, example int, predicted [][]float64) {
 	row := s.d.Row(example, nil)
 	sums := make([]float64, len(n.depths))
@@ -244,15 +250,14 @@ func (s *gridSearch) predict(n *nest, trees []tree, example int, predicted [][]f
 	}
 }
 
-// repeat copies the predictions of an example with the same features.
+// repeat copies the predictions of an example with equal features.
 func (s *gridSearch) repeat(n *nest, example, same int, predicted [][]float64) {
 	for _, point := range n.points {
 		predicted[point][example] = predicted[point][same]
 	}
 }
 
-// predictCut adds to sums what the tree would predict if it were cut at each of
-// the depths, which are in order.
+// predictCut adds to sums the predictions of the tree cut at each of the depths, which are sorted.
 func (t *tree) predictCut(row []float64, depths []int, sums []float64) {
 	at, depth := int32(0), 0
 	if len(t.nodes) == 0 {

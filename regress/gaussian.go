@@ -116,9 +116,9 @@ const (
 	// MaxGaussian is the most examples of a Gaussian process: its work grows with
 	// their cube, its file and its predictions with their number.
 	MaxGaussian = 2000
-	// searched is the most examples from which the lengths are found; one look at
+	// maxSearched is the most examples from which the lengths are found; one look at
 	// them takes 2 ms.
-	searched = 128
+	maxSearched = 128
 )
 
 // The priors keep the search where a few dozen examples say little: a length is
@@ -138,7 +138,7 @@ const (
 // where it would break them, and its correction is weakened where that is not
 // enough.
 func FitGaussian(ctx context.Context, d *Dataset, o GaussianOptions) (*Regressor, error) {
-	s, err := resolveShared(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads, o.Seed)
+	s, err := resolveBaseOptions(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads, o.Seed)
 	if err == nil && o.Starts < 0 {
 		err = fmt.Errorf("%w: starts is %d, want 0 or more", ErrBadSettings, o.Starts)
 	}
@@ -154,7 +154,7 @@ func FitGaussian(ctx context.Context, d *Dataset, o GaussianOptions) (*Regressor
 	if o.Starts == 0 {
 		o.Starts = 3
 	}
-	r, err := fitBase(ctx, d, s, func(train *Dataset) (fitted, error) { return o.fit(ctx, train) })
+	r, err := fitBase(ctx, d, s, func(train *Dataset) (baseFit, error) { return o.fit(ctx, train) })
 	if err != nil {
 		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
 	}
@@ -162,37 +162,37 @@ func FitGaussian(ctx context.Context, d *Dataset, o GaussianOptions) (*Regressor
 	return r, nil
 }
 
-func (o *GaussianOptions) fit(ctx context.Context, d *Dataset) (fitted, error) {
+func (o *GaussianOptions) fit(ctx context.Context, d *Dataset) (baseFit, error) {
 	y := o.Transform.apply(d.Target)
-	p, err := newProcess(d, y)
+	p, err := newGaussianProcess(d, y)
 	if err != nil {
-		return fitted{}, err
+		return baseFit{}, err
 	}
-	theta, err := p.sample(searched).search(ctx, o.Starts)
+	theta, err := p.sample(maxSearched).search(ctx, o.Starts)
 	if err != nil {
-		return fitted{}, err
+		return baseFit{}, err
 	}
-	g := p.obedient(d, theta)
-	return fitted{base: g, gaussian: g}, nil
+	g := p.monotonePosterior(d, theta)
+	return baseFit{base: g, gaussian: g}, nil
 }
 
 const (
-	// obeyRounds and obeySteps are how often and for how many steps at a time a
+	// monotoneRounds and obeySteps are how often and for how many steps at a time a
 	// process is told not to go the wrong way.
-	obeyRounds, obeySteps = 12, 6
-	// obeyNoise is how far, in deviations of the target, a step may be from level.
-	obeyNoise = 1e-3
+	monotoneRounds, monotoneSteps = 12, 6
+	// monotoneNoise is how far, in deviations of the target, a step may be from level.
+	monotoneNoise = 1e-3
 )
 
-// obedient is the posterior that follows the monotone signs: where it goes wrong,
+// monotonePosterior is the posterior that follows the monotone signs: where it goes wrong,
 // it is told as by a further measurement that it is level there (after Riihimaki,
 // Vehtari 2010, with differences instead of derivatives).
-func (p *process) obedient(d *Dataset, theta []float64) *Gaussian {
+func (p *gaussianProcess) monotonePosterior(d *Dataset, theta []float64) *Gaussian {
 	walk := newSlopes(d)
 	var steps []wrongStep
 	g := p.posterior(theta, steps)
-	for range obeyRounds {
-		wrong := walk.worst(g, obeySteps)
+	for range monotoneRounds {
+		wrong := walk.worst(g, monotoneSteps)
 		if len(wrong) == 0 {
 			g.Share = 1
 			return g

@@ -10,9 +10,9 @@ import (
 	"gonum.org/v1/gonum/optimize"
 )
 
-// process is a Gaussian process before its hyperparameters are known. The
+// gaussianProcess is a Gaussian process before its hyperparameters are known. The
 // hyperparameters are logarithms: a length per input, amplitude, noise.
-type process struct {
+type gaussianProcess struct {
 	inputs       []Input
 	trend        []Input
 	points       [][]float64
@@ -22,8 +22,8 @@ type process struct {
 	center, size float64
 }
 
-func newProcess(d *Dataset, y []float64) (*process, error) {
-	p := &process{inputs: mainInputs(d), center: mean(y), size: deviation(y)}
+func newGaussianProcess(d *Dataset, y []float64) (*gaussianProcess, error) {
+	p := &gaussianProcess{inputs: mainInputs(d), center: mean(y), size: deviation(y)}
 	if len(p.inputs) > maxInputs {
 		return nil, fmt.Errorf("%w: a Gaussian process of %d inputs, want at most %d",
 			ErrBadSettings, len(p.inputs), maxInputs)
@@ -32,7 +32,7 @@ func newProcess(d *Dataset, y []float64) (*process, error) {
 		p.size = 1
 	}
 	for _, in := range p.inputs {
-		if !repeats(d, in.Feature) {
+		if !isProduct(d, in.Feature) {
 			p.trend = append(p.trend, in)
 		}
 	}
@@ -64,7 +64,7 @@ func scaled(inputs []Input, row []float64) []float64 {
 }
 
 // sample returns the process of at most n examples, evenly spread over them.
-func (p *process) sample(n int) *process {
+func (p *gaussianProcess) sample(n int) *gaussianProcess {
 	if len(p.y) <= n {
 		return p
 	}
@@ -87,7 +87,7 @@ func (p *process) sample(n int) *process {
 }
 
 // covariance returns that of the corrections, and of all: corrections, trend and noise.
-func (p *process) covariance(theta []float64) (smooth, whole *mat.SymDense) {
+func (p *gaussianProcess) covariance(theta []float64) (smooth, whole *mat.SymDense) {
 	n, d := len(p.y), len(p.inputs)
 	smooth, whole = mat.NewSymDense(n, nil), mat.NewSymDense(n, nil)
 	near, all := smooth.RawSymmetric().Data, whole.RawSymmetric().Data // upper triangles
@@ -114,10 +114,10 @@ func (p *process) covariance(theta []float64) (smooth, whole *mat.SymDense) {
 	return smooth, whole
 }
 
-// loss is the negative logarithm of marginal likelihood times priors; with a
+// negativeLogPosterior is the negative logarithm of marginal likelihood times priors; with a
 // gradient that is not nil it also sets that (Rasmussen, Williams, equation 5.9:
 // 1/2 tr((K^-1 - a a') dK)).
-func (p *process) loss(theta, gradient []float64) float64 {
+func (p *gaussianProcess) negativeLogPosterior(theta, gradient []float64) float64 {
 	smooth, whole := p.covariance(theta)
 	var factors mat.Cholesky
 	if !factors.Factorize(whole) {
@@ -147,7 +147,7 @@ func (p *process) loss(theta, gradient []float64) float64 {
 }
 
 // slope sets the gradient of loss.
-func (p *process) slope(theta, gradient []float64, smooth, inverse *mat.SymDense, alpha []float64) {
+func (p *gaussianProcess) slope(theta, gradient []float64, smooth, inverse *mat.SymDense, alpha []float64) {
 	d := len(p.inputs)
 	clear(gradient)
 	noise := math.Exp(2 * theta[d+1])
@@ -181,7 +181,7 @@ func (p *process) slope(theta, gradient []float64, smooth, inverse *mat.SymDense
 var starts = [][3]float64{{2, 0.5, 0.1}, {1, 1, 0.2}, {5, 0.3, 0.05}}
 
 // search finds the hyperparameters with the least loss from several starts.
-func (p *process) search(ctx context.Context, count int) ([]float64, error) {
+func (p *gaussianProcess) search(ctx context.Context, count int) ([]float64, error) {
 	d := len(p.inputs)
 	var best []float64
 	least := math.Inf(1)
@@ -198,7 +198,7 @@ func (p *process) search(ctx context.Context, count int) ([]float64, error) {
 		at, value, slope := []float64(nil), 0.0, make([]float64, d+2)
 		look := func(x []float64) {
 			if !slices.Equal(at, x) {
-				at, value = slices.Clone(x), p.loss(p.inside(x), slope)
+				at, value = slices.Clone(x), p.negativeLogPosterior(p.inside(x), slope)
 			}
 		}
 		problem := optimize.Problem{
@@ -226,7 +226,7 @@ func (p *process) search(ctx context.Context, count int) ([]float64, error) {
 }
 
 // inside keeps hyperparameters where numbers mean something.
-func (p *process) inside(theta []float64) []float64 {
+func (p *gaussianProcess) inside(theta []float64) []float64 {
 	kept := slices.Clone(theta)
 	for i, x := range kept {
 		kept[i] = min(max(x, -5), 6)
@@ -245,7 +245,7 @@ type summand struct {
 
 // parts returns what each measurement is a sum of: one value for an example, the
 // difference of two for a step.
-func (p *process) parts(steps []wrongStep) [][]summand {
+func (p *gaussianProcess) parts(steps []wrongStep) [][]summand {
 	var all [][]summand
 	for i := range p.y {
 		all = append(all, []summand{{1, p.points[i], p.trendPoints[i]}})
@@ -259,7 +259,7 @@ func (p *process) parts(steps []wrongStep) [][]summand {
 }
 
 // between is the covariance of two measurements without their noise.
-func (p *process) between(a, b []summand, theta []float64) float64 {
+func (p *gaussianProcess) between(a, b []summand, theta []float64) float64 {
 	sum := 0.0
 	for _, x := range a {
 		for _, y := range b {
@@ -280,7 +280,7 @@ func (p *process) between(a, b []summand, theta []float64) float64 {
 // posterior is the process given the examples, and that steps are level: the
 // exact solution of (K + trend + noise) a = y, its smooth part as weights of
 // points, its linear part as a law.
-func (p *process) posterior(theta []float64, steps []wrongStep) *Gaussian {
+func (p *gaussianProcess) posterior(theta []float64, steps []wrongStep) *Gaussian {
 	parts := p.parts(steps)
 	alpha := p.solve(theta, parts)
 	d := len(p.inputs)
@@ -312,7 +312,7 @@ func (p *process) posterior(theta []float64, steps []wrongStep) *Gaussian {
 }
 
 // solve returns the weights of the measurements.
-func (p *process) solve(theta []float64, parts [][]summand) []float64 {
+func (p *gaussianProcess) solve(theta []float64, parts [][]summand) []float64 {
 	n := len(parts)
 	whole, y := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
 	noise := math.Exp(2 * theta[len(p.inputs)+1])
@@ -324,7 +324,7 @@ func (p *process) solve(theta []float64, parts [][]summand) []float64 {
 			y.SetVec(i, p.y[i])
 			whole.SetSym(i, i, whole.At(i, i)+noise*p.noise[i]+jitter)
 		} else {
-			whole.SetSym(i, i, whole.At(i, i)+obeyNoise*obeyNoise)
+			whole.SetSym(i, i, whole.At(i, i)+monotoneNoise*monotoneNoise)
 		}
 	}
 	var factors mat.Cholesky

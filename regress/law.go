@@ -140,7 +140,7 @@ type LawOptions struct {
 // and calibrates as FitForest does. The law obeys the monotone signs: terms that
 // break them are left out.
 func FitLaw(ctx context.Context, d *Dataset, o LawOptions) (*Regressor, error) {
-	s, err := resolveShared(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads, o.Seed)
+	s, err := resolveBaseOptions(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads, o.Seed)
 	if err != nil {
 		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
 	}
@@ -149,7 +149,7 @@ func FitLaw(ctx context.Context, d *Dataset, o LawOptions) (*Regressor, error) {
 	if err := o.resolveTrees(s, len(d.Features)); err != nil {
 		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
 	}
-	r, err := fitBase(ctx, d, s, func(train *Dataset) (fitted, error) { return o.fit(ctx, train) })
+	r, err := fitBase(ctx, d, s, func(train *Dataset) (baseFit, error) { return o.fit(ctx, train) })
 	if err != nil {
 		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
 	}
@@ -162,7 +162,7 @@ func FitLaw(ctx context.Context, d *Dataset, o LawOptions) (*Regressor, error) {
 
 // resolveTrees completes the settings of trees that correct a law: they see
 // differences, already transformed.
-func (o *LawOptions) resolveTrees(s shared, features int) error {
+func (o *LawOptions) resolveTrees(s baseOptions, features int) error {
 	if o.Forest != nil && o.Boosting != nil {
 		return fmt.Errorf("%w: forest and boosting: want one of them", ErrBadSettings)
 	}
@@ -183,13 +183,13 @@ func (o *LawOptions) resolveTrees(s shared, features int) error {
 	return nil
 }
 
-func (o *LawOptions) fit(ctx context.Context, d *Dataset) (fitted, error) {
+func (o *LawOptions) fit(ctx context.Context, d *Dataset) (baseFit, error) {
 	y := o.Transform.apply(d.Target)
 	l, err := o.law(d, y)
 	if err != nil {
-		return fitted{}, err
+		return baseFit{}, err
 	}
-	out := fitted{base: l, law: l}
+	out := baseFit{base: l, law: l}
 	if o.Forest == nil && o.Boosting == nil {
 		return out, nil
 	}
@@ -258,7 +258,7 @@ func withoutFeature(inputs []Input, terms [][]int, feature int) [][]int {
 func leastSquares(d *Dataset, y []float64, inputs []Input, terms [][]int, ridge float64) *Law {
 	e := newEquations(d, y, inputs, terms)
 	if ridge == 0 {
-		ridge = e.chooseRidge(d.folds(mostFolds, 1))
+		ridge = e.chooseRidge(d.folds(defaultFolds, 1))
 	}
 	coefficients := e.normal(func(int) bool { return true }).solve(max(ridge, 0))
 	return &Law{

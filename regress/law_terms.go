@@ -24,7 +24,7 @@ func (o *LawOptions) terms(d *Dataset) ([]Input, [][]int, error) {
 func automaticTerms(d *Dataset) ([]Input, [][]int, error) {
 	inputs := mainInputs(d)
 	for k, in := range inputs {
-		if in.Form == LogOf && repeats(d, in.Feature) {
+		if in.Form == LogOf && isProduct(d, in.Feature) {
 			if other, ok := newInput(d, in.Feature, LogOf1, 0); ok {
 				inputs[k] = other
 			}
@@ -44,7 +44,7 @@ func automaticTerms(d *Dataset) ([]Input, [][]int, error) {
 	}
 	for f := range d.Features {
 		if d.Features[f].Levels != nil || d.Features[f].Alone || slices.Min(d.Columns[f]) <= 0 ||
-			repeats(d, f) {
+			isProduct(d, f) {
 			continue
 		}
 		if in, ok := newInput(d, f, Inverse, 0); ok {
@@ -60,7 +60,7 @@ func automaticTerms(d *Dataset) ([]Input, [][]int, error) {
 func linearTerms(d *Dataset) ([]Input, [][]int, error) {
 	var inputs []Input
 	for f, feature := range d.Features {
-		if repeats(d, f) {
+		if isProduct(d, f) {
 			continue
 		}
 		forms := []Input{{Form: Plain}}
@@ -171,9 +171,9 @@ const (
 const (
 	// maxInputs bounds what a formula looks at, so that a row's inputs lie on the stack.
 	maxInputs = 64
-	// reach is how many ranges beyond the examples a formula is followed to either
+	// extrapolationRange is how many ranges beyond the examples a formula is followed to either
 	// side; farther out it stays as it is there, and nothing is promised.
-	reach = 1
+	extrapolationRange = 1
 	// wide is the span, as largest by smallest value, from which on a feature
 	// enters by its logarithm where the skewnesses differ by nearly nothing.
 	wide, nearly = 8, 0.3
@@ -233,7 +233,7 @@ func newInput(d *Dataset, f int, form Form, level int) (Input, bool) {
 	if low == high || !finite(in.Center) || !(in.Width > 1e-12*max(math.Abs(low), math.Abs(high))) {
 		return in, false
 	}
-	room := reach * (high/in.Width - low/in.Width)
+	room := extrapolationRange * (high/in.Width - low/in.Width)
 	in.Low, in.High = (low-in.Center)/in.Width-room, (high-in.Center)/in.Width+room
 	return in, true
 }
@@ -269,14 +269,14 @@ func mainForms(d *Dataset, f int) []Input {
 		}
 		return forms
 	}
-	return []Input{{Form: evenForm(d.Columns[f])}}
+	return []Input{{Form: symmetricForm(d.Columns[f])}}
 }
 
-// evenForm returns the form under which a feature's different values lie more
+// symmetricForm returns the form under which a feature's different values lie more
 // evenly, by their skewness: whoever measured 1, 2, 4 and 8 cores thinks in
 // ratios, and whoever measured 1, 3 and 5 jobs in differences. Where that says
 // little, as for two values, a span of a factor of 8 calls for the logarithm.
-func evenForm(column []float64) Form {
+func symmetricForm(column []float64) Form {
 	values := slices.Compact(slices.Sorted(slices.Values(column)))
 	low, high := values[0], values[len(values)-1]
 	if low < 0 || low == high {
@@ -312,9 +312,9 @@ func skewness(numbers []float64) float64 {
 	return sum
 }
 
-// repeats says that feature f is the product of two others in every example: a
+// isProduct says that feature f is the product of two others in every example: a
 // formula has it already.
-func repeats(d *Dataset, f int) bool {
+func isProduct(d *Dataset, f int) bool {
 	for a := range d.Features {
 		for b := a; b < len(d.Features); b++ {
 			if a == f || b == f || a == b || d.Features[a].Levels != nil ||

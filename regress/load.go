@@ -28,7 +28,7 @@ func Load(model, manifest []byte) (*Predictor, error) {
 	var other func(row []float64) float64
 	var unread error
 	var reading sync.WaitGroup
-	reading.Go(func() { other, unread = referee(model) })
+	reading.Go(func() { other, unread = readByLeaves(model) })
 	p, err := Compile(r)
 	reading.Wait()
 	if err != nil {
@@ -118,11 +118,11 @@ func checkRows(r *Regressor) [][]float64 {
 	return rows
 }
 
-// referee reads a file with leaves, a reader that is not ours, and returns how
+// readByLeaves reads a file with leaves, a reader that is not ours, and returns how
 // it predicts a row of the transformed target. Only files that Decode accepted
 // may come here: leaves loops for ever on cycles and drops trees whose sizes are
 // missing.
-func referee(model []byte) (predict func(row []float64) float64, err error) {
+func readByLeaves(model []byte) (predict func(row []float64) float64, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%w: leaves: %v", ErrBadFile, r)

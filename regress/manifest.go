@@ -79,10 +79,10 @@ type Manifest struct {
 	Scores   *Scores    `json:"scores,omitempty"`
 	Coverage []Coverage `json:"coverage,omitempty"`
 	// Calibration for bounds and probabilities.
-	Calibration Calibration `json:"calibration"`
+	Calibration CalibrationTable `json:"calibration"`
 	// LeftOut is what was missed at levels that were left out: by it bounds widen
 	// between the measured levels and beyond them.
-	LeftOut []LeftOut `json:"left_out,omitempty"`
+	LeftOut []LeftOutLevel `json:"left_out,omitempty"`
 	// Version of the program that fitted the regressor, by the caller.
 	Version string `json:"version,omitempty"`
 }

@@ -9,28 +9,28 @@ import (
 // Predictor answers requests from a compiled regressor. It never changes, is
 // safe for any number of goroutines, and allocates nothing per prediction.
 type Predictor struct {
-	form     form
-	manifest *Manifest
-	features []Feature
-	known    []known
-	shared   offsets
-	levels   []offsets // of the levels that have their own
-	gauged   bool      // some level between others was left out
+	form            form
+	manifest        *Manifest
+	features        []Feature
+	known           []seenFeature
+	shared          offsets
+	levels          []offsets // of the levels that have their own
+	hasBetweenSlope bool      // some level between others was left out
 }
 
 // offsets is a table of residuals ready to be used.
 type offsets struct {
-	*Calibration
+	*CalibrationTable
 	factors []float64 // what a prediction is multiplied by (Log) or raised by
 }
 
-// known is what the examples showed of a feature.
-type known struct {
+// seenFeature is what the examples showed of a feature.
+type seenFeature struct {
 	min, max float64
-	levels   []bool    // seen, for a category
-	measured []float64 // levels of a number that has such
-	scarce   []float64 // values that too few of them had
-	seen     *slots    // levels of either, nil where there are none or too many
+	levels   []bool       // seen, for a category
+	measured []float64    // levels of a number that has such
+	scarce   []float64    // values that too few of them had
+	seen     *perfectHash // levels of either, nil where there are none or too many
 	widening
 }
 
@@ -51,8 +51,8 @@ type Prediction struct {
 	// bound is wider, by as much as the regressor missed levels that were left out.
 	Between bool
 
-	level int     // whose table of residuals counts: that of level-1, 0 for the shared one
-	wider float64 // in the unit of the fit, beside Distance times Spread
+	level    int     // whose table of residuals counts: that of level-1, 0 for the shared one
+	widening float64 // in the unit of the fit, beside Distance times Spread
 }
 
 func newPredictor(m *Manifest) *Predictor {
@@ -67,9 +67,9 @@ func newPredictor(m *Manifest) *Predictor {
 		}
 	}
 	var widenings []widening
-	widenings, p.gauged = m.widenings()
+	widenings, p.hasBetweenSlope = m.widenings()
 	for i, f := range m.Features {
-		k := known{
+		k := seenFeature{
 			min:      f.Min,
 			max:      f.Max,
 			measured: f.Measured,
@@ -87,13 +87,13 @@ func newPredictor(m *Manifest) *Predictor {
 				}
 			}
 		}
-		k.seen = newSlots(seen)
+		k.seen = newPerfectHash(seen)
 		p.known = append(p.known, k)
 	}
 	return p
 }
 
-func newOffsets(c *Calibration, t Transform) offsets {
+func newOffsets(c *CalibrationTable, t Transform) offsets {
 	o := offsets{c, slices.Clone(c.Residuals)}
 	if t == Log {
 		for i, r := range o.factors {
@@ -138,11 +138,11 @@ func (p *Predictor) Predict(row []float64) (Prediction, error) {
 		case x < k.min || x > k.max || k.levels != nil || slices.Contains(k.scarce, x):
 			beyond := k.distance(x)
 			point.Distance += beyond
-			point.wider += beyond * (k.beyond - p.manifest.Spread)
+			point.widening += beyond * (k.beyond - p.manifest.Spread)
 		case k.measured != nil:
 			off := gap(x, k.measured, k.min, k.max)
 			point.Between = point.Between || off > 0
-			point.wider += k.between * off
+			point.widening += k.between * off
 		}
 	}
 	point.Value = p.form.predict(row)
@@ -156,7 +156,7 @@ func (p *Predictor) Predict(row []float64) (Prediction, error) {
 // feature, or of its logarithm if that is farther (half the smallest batch is as
 // far as twice the largest), at most 1e6; for a level, a scarce value or a feature
 // that never varied 1.
-func (k *known) distance(x float64) float64 {
+func (k *seenFeature) distance(x float64) float64 {
 	if k.levels != nil {
 		if i := int(x); x == math.Trunc(x) && x >= 0 && x < float64(len(k.levels)) && k.levels[i] {
 			return 0
@@ -187,21 +187,21 @@ func (p *Predictor) UpperBound(point Prediction, confidence float64) (float64, b
 	if !enough || !finite(point.Value) {
 		return math.Inf(1), false
 	}
-	bound := p.moved(point, o.factors[k])
+	bound := p.moveBound(point, o.factors[k])
 	return bound, p.promises(point) && finite(bound)
 }
 
 // promises reports whether a guarantee holds for a point: within the examples,
 // and between levels where it is known what to expect there.
 func (p *Predictor) promises(point Prediction) bool {
-	return !point.Extrapolated && (!point.Between || p.gauged)
+	return !point.Extrapolated && (!point.Between || p.hasBetweenSlope)
 }
 
 // Widening returns by how much the bounds of a point are moved off the levels
 // that were measured, in the unit of the fit (of a log fit: a logarithm), and
 // whether anything can be promised there.
 func (p *Predictor) Widening(point Prediction) (float64, bool) {
-	return point.Distance*p.manifest.Spread + point.wider, p.promises(point)
+	return point.Distance*p.manifest.Spread + point.widening, p.promises(point)
 }
 
 // Probability returns how likely the target is at most limit, by the table that
@@ -217,7 +217,7 @@ func (p *Predictor) Probability(point Prediction, limit float64) (float64, bool)
 	low, high := 0, len(o.factors)
 	for low < high {
 		middle := (low + high) / 2
-		if p.moved(point, o.factors[middle]) <= limit {
+		if p.moveBound(point, o.factors[middle]) <= limit {
 			low = middle + 1
 		} else {
 			high = middle
@@ -229,10 +229,10 @@ func (p *Predictor) Probability(point Prediction, limit float64) (float64, bool)
 	return float64(o.rank(low-1)) / float64(o.Count+1), p.promises(point)
 }
 
-// moved is the point moved by an offset of its table and widened by how far
+// moveBound is the point moved by an offset of its table and widened by how far
 // it lies beyond the examples. Bound and probability both come from here, so
 // that rounding cannot set them at odds.
-func (p *Predictor) moved(point Prediction, factor float64) float64 {
+func (p *Predictor) moveBound(point Prediction, factor float64) float64 {
 	wider, _ := p.Widening(point)
 	if p.manifest.Transform == Log {
 		return point.Value * factor * math.Exp(wider)
@@ -240,27 +240,27 @@ func (p *Predictor) moved(point Prediction, factor float64) float64 {
 	return point.Value + factor + wider
 }
 
-// slots finds a number among some at once: each has a place of its own, the top
+// perfectHash finds a number among some at once: each has a place of its own, the top
 // byte of its bits times a multiplier under which no two share one (a perfect
 // hash: Fredman, Komlós, Szemerédi 1984).
-type slots struct {
+type perfectHash struct {
 	multiplier uint64
 	at         [256]float64
 }
 
-// mostSlots is how many numbers still leave one multiplier in eight without two
+// maxHashed is how many numbers still leave one multiplier in eight without two
 // of them in one place.
-const mostSlots = mostMeasured
+const maxHashed = maxMeasured
 
-// newSlots returns nil for no numbers, for more than mostSlots, and where no
+// newPerfectHash returns nil for no numbers, for more than mostSlots, and where no
 // multiplier is found, which no finite numbers are known to cause.
-func newSlots(numbers []float64) *slots {
-	if len(numbers) == 0 || len(numbers) > mostSlots {
+func newPerfectHash(numbers []float64) *perfectHash {
+	if len(numbers) == 0 || len(numbers) > maxHashed {
 		return nil
 	}
 	random := stream(5)
 	for range 10_000 {
-		s := &slots{multiplier: random.next() | 1}
+		s := &perfectHash{multiplier: random.next() | 1}
 		for i := range s.at {
 			s.at[i] = math.NaN() // equal to nothing
 		}
@@ -278,6 +278,8 @@ func newSlots(numbers []float64) *slots {
 }
 
 // place of x; 0 and -0 are one number.
-func (s *slots) place(x float64) uint8 { return uint8(math.Float64bits(x+0) * s.multiplier >> 56) }
+func (s *perfectHash) place(x float64) uint8 {
+	return uint8(math.Float64bits(x+0) * s.multiplier >> 56)
+}
 
-func (s *slots) holds(x float64) bool { return s.at[s.place(x)] == x }
+func (s *perfectHash) holds(x float64) bool { return s.at[s.place(x)] == x }

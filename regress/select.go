@@ -38,8 +38,8 @@ type SelectOptions struct {
 	Progress func(done, planned int)
 }
 
-func (o SelectOptions) resolve(d *Dataset) (SelectOptions, shared, error) {
-	s, err := resolveShared(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads, o.Seed)
+func (o SelectOptions) resolve(d *Dataset) (SelectOptions, baseOptions, error) {
+	s, err := resolveBaseOptions(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads, o.Seed)
 	if err != nil {
 		return o, s, err
 	}
@@ -80,34 +80,34 @@ func (o SelectOptions) resolve(d *Dataset) (SelectOptions, shared, error) {
 //
 // Equal examples in any order and equal options give the same choice and bytes.
 // It stops with ctx's error when ctx ends.
-func Select(ctx context.Context, d *Dataset, o SelectOptions) (*Regressor, Report, error) {
-	r, report, err := choose(ctx, d, o)
+func Select(ctx context.Context, d *Dataset, o SelectOptions) (*Regressor, SelectReport, error) {
+	r, report, err := selectRegressor(ctx, d, o)
 	if err != nil {
-		return nil, Report{}, fmt.Errorf("select a regressor of %s: %w", d.TargetName, err)
+		return nil, SelectReport{}, fmt.Errorf("select a regressor of %s: %w", d.TargetName, err)
 	}
 	return r, report, nil
 }
 
-func choose(ctx context.Context, d *Dataset, o SelectOptions) (*Regressor, Report, error) {
+func selectRegressor(ctx context.Context, d *Dataset, o SelectOptions) (*Regressor, SelectReport, error) {
 	if err := d.Validate(); err != nil {
-		return nil, Report{}, err
+		return nil, SelectReport{}, err
 	}
 	o, s, err := o.resolve(d)
 	if err != nil {
-		return nil, Report{}, err
+		return nil, SelectReport{}, err
 	}
 	if o.Transform == "" {
 		o.Transform = transformOf(d.Target)
 	}
 	if d, err = d.prepare(o.Transform, s.examples, s.settings, o.Folds); err != nil {
-		return nil, Report{}, err
+		return nil, SelectReport{}, err
 	}
 	c := newComparison(d, o)
-	if len(c.entries) == len(c.baselines()) {
-		return nil, Report{}, fmt.Errorf("%w: no family suits %d examples", ErrBadSettings, d.Len())
+	if len(c.methods) == len(c.baselines()) {
+		return nil, SelectReport{}, fmt.Errorf("%w: no family suits %d examples", ErrBadSettings, d.Len())
 	}
 	if err := c.run(ctx); err != nil {
-		return nil, Report{}, err
+		return nil, SelectReport{}, err
 	}
 	return c.finish(ctx)
 }
@@ -116,21 +116,21 @@ func choose(ctx context.Context, d *Dataset, o SelectOptions) (*Regressor, Repor
 type comparison struct {
 	d       *Dataset
 	o       SelectOptions
-	entries []*entry
+	methods []*comparedMethod
 	folds   [][]int // per shuffle
-	done    *progress
+	done    *progressCounter
 }
 
-// entry is a method or a baseline and how it did in each shuffle.
-type entry struct {
+// comparedMethod is a method or a baseline and how it did in each shuffle.
+type comparedMethod struct {
 	method    *Method
 	baseline  *Baseline
 	transform Transform // of its predictions while they are judged
-	trials    []trial
+	results   []shuffleResult
 }
 
-// trial is one shuffle: out-of-fold predictions in the unit of the fit.
-type trial struct {
+// shuffleResult is one shuffle: out-of-fold predictions in the unit of the fit.
+type shuffleResult struct {
 	predicted []float64
 	err       error
 }
@@ -143,18 +143,18 @@ func newComparison(d *Dataset, o SelectOptions) *comparison {
 	}
 	methods = append(methods, o.Methods...)
 	for _, m := range methods {
-		c.entries = append(c.entries, &entry{method: &m, transform: o.Transform})
+		c.methods = append(c.methods, &comparedMethod{method: &m, transform: o.Transform})
 	}
 	for _, b := range c.baselines() {
-		c.entries = append(c.entries, &entry{baseline: &b, transform: None})
+		c.methods = append(c.methods, &comparedMethod{baseline: &b, transform: None})
 	}
 	for s := range uint64(o.Shuffles) {
 		c.folds = append(c.folds, d.folds(o.Folds, o.Seed+s))
 	}
-	for _, e := range c.entries {
-		e.trials = make([]trial, o.Shuffles)
+	for _, e := range c.methods {
+		e.results = make([]shuffleResult, o.Shuffles)
 	}
-	c.done = newProgress(o.Progress, len(c.entries)*o.Shuffles+1)
+	c.done = newProgress(o.Progress, len(c.methods)*o.Shuffles+1)
 	return c
 }
 
@@ -166,11 +166,11 @@ func (c *comparison) baselines() []Baseline {
 // each fit then has one.
 func (c *comparison) run(ctx context.Context) error {
 	type task struct {
-		entry   *entry
+		entry   *comparedMethod
 		shuffle int
 	}
-	tasks := make(chan task, len(c.entries)*len(c.folds))
-	for _, e := range c.entries {
+	tasks := make(chan task, len(c.methods)*len(c.folds))
+	for _, e := range c.methods {
 		for s := range c.folds {
 			tasks <- task{e, s}
 		}
@@ -181,7 +181,7 @@ func (c *comparison) run(ctx context.Context) error {
 		workers.Go(func() {
 			for t := range tasks {
 				if ctx.Err() == nil {
-					t.entry.trials[t.shuffle] = c.try(ctx, t.entry, t.shuffle)
+					t.entry.results[t.shuffle] = c.predictShuffle(ctx, t.entry, t.shuffle)
 					c.done.add(1)
 				}
 			}
@@ -191,7 +191,7 @@ func (c *comparison) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (c *comparison) try(ctx context.Context, e *entry, shuffle int) trial {
+func (c *comparison) predictShuffle(ctx context.Context, e *comparedMethod, shuffle int) shuffleResult {
 	predicted, err := OutOfFold(c.d, c.folds[shuffle], func(train *Dataset) (func(row []float64) float64, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -199,7 +199,7 @@ func (c *comparison) try(ctx context.Context, e *entry, shuffle int) trial {
 		if e.baseline != nil {
 			return e.baseline.Fit(train)
 		}
-		r, err := e.method.Fit(ctx, train, c.quick())
+		r, err := e.method.Fit(ctx, train, c.fastOptions())
 		if err != nil {
 			return nil, err
 		}
@@ -210,11 +210,11 @@ func (c *comparison) try(ctx context.Context, e *entry, shuffle int) trial {
 	}); err == nil && i >= 0 {
 		err = fmt.Errorf("predicts %g", predicted[i])
 	}
-	return trial{predicted, err}
+	return shuffleResult{predicted, err}
 }
 
-// quick are the options of a fit without calibration.
-func (c *comparison) quick() FitOptions {
+// fastOptions are the options of a fit without calibration.
+func (c *comparison) fastOptions() FitOptions {
 	return FitOptions{
 		Transform:   c.o.Transform,
 		Seed:        c.o.Seed,
@@ -226,8 +226,8 @@ func (c *comparison) quick() FitOptions {
 }
 
 // finish fits the best method on everything and writes the report.
-func (c *comparison) finish(ctx context.Context) (*Regressor, Report, error) {
-	report := Report{
+func (c *comparison) finish(ctx context.Context) (*Regressor, SelectReport, error) {
+	report := SelectReport{
 		Target:     c.d.TargetName,
 		Unit:       c.d.TargetUnit,
 		Examples:   c.d.Len(),
@@ -237,9 +237,9 @@ func (c *comparison) finish(ctx context.Context) (*Regressor, Report, error) {
 		Folds:      foldCount(c.folds[0]),
 		Shuffles:   c.o.Shuffles,
 	}
-	judged := make(map[*entry]Judged)
+	judged := make(map[*comparedMethod]Judged)
 	var failures []error
-	for _, e := range c.entries {
+	for _, e := range c.methods {
 		j := c.judge(e)
 		if e.baseline != nil {
 			report.Baselines = append(report.Baselines, j)
@@ -260,7 +260,7 @@ func (c *comparison) finish(ctx context.Context) (*Regressor, Report, error) {
 	if best == nil {
 		return nil, report, errors.Join(failures...)
 	}
-	best = c.evener(best, judged, missesBetween(report.Levels))
+	best = c.betterBetweenLevels(best, judged, missesBetween(report.Levels))
 	report.Winner = best.method.Name
 	r, err := best.method.Fit(ctx, c.d, FitOptions{
 		Transform:   c.o.Transform,
@@ -279,25 +279,25 @@ func (c *comparison) finish(ctx context.Context) (*Regressor, Report, error) {
 	return r, report, nil
 }
 
-// tie is the difference in pinball loss that decides nothing.
-const tie = 0.02
+// tieMargin is the difference in pinball loss that decides nothing.
+const tieMargin = 0.02
 
-// smooth ranks families where their losses tie: a formula is even between and
+// smoothness ranks families where their losses tie: a formula is even between and
 // beyond the measured levels, trees are steps.
-var smooth = []string{FamilyGaussian, FamilyLaw, FamilyLawTrees, FamilyBoosting, FamilyForest}
+var smoothness = []string{FamilyGaussian, FamilyLaw, FamilyLawTrees, FamilyBoosting, FamilyForest}
 
 // best returns the entry with the smallest loss, or the smoothest family of those
 // that tie with it; nil if there is none.
-func (c *comparison) best(judged map[*entry]Judged) *entry {
+func (c *comparison) best(judged map[*comparedMethod]Judged) *comparedMethod {
 	least := math.Inf(1)
 	for _, j := range judged {
 		least = min(least, j.Pinball.Value)
 	}
-	var best *entry
-	rank := func(e *entry) int { return slices.Index(smooth, e.method.Family) }
-	for _, e := range c.entries { // not the map, whose order is none
+	var best *comparedMethod
+	rank := func(e *comparedMethod) int { return slices.Index(smoothness, e.method.Family) }
+	for _, e := range c.methods { // not the map, whose order is none
 		j, ok := judged[e]
-		if !ok || j.Pinball.Value > least*(1+tie) {
+		if !ok || j.Pinball.Value > least*(1+tieMargin) {
 			continue
 		}
 		if best == nil || rank(e) < rank(best) || rank(e) == rank(best) &&
@@ -308,23 +308,23 @@ func (c *comparison) best(judged map[*entry]Judged) *entry {
 	return best
 }
 
-// evenBetter is how much more pinball loss (a ratio) is borne by a family that
+// betweenLevelsMargin is how much more pinball loss (a ratio) is borne by a family that
 // misses the levels between others by less than half: on half a hundred runs a
 // deal of folds moves the loss by as much, and users ask for settings between the
 // measured ones, too.
-const evenBetter = 0.25
+const betweenLevelsMargin = 0.25
 
-// evener returns the best entry, or one that is clearly better where a level was
+// betterBetweenLevels returns the best entry, or one that is clearly better where a level was
 // left out.
-func (c *comparison) evener(
-	best *entry, judged map[*entry]Judged, misses map[string]float64,
-) *entry {
+func (c *comparison) betterBetweenLevels(
+	best *comparedMethod, judged map[*comparedMethod]Judged, misses map[string]float64,
+) *comparedMethod {
 	most, known := misses[best.method.Name]
 	if !known {
 		return best
 	}
-	choice, loss := best, judged[best].Pinball.Value*(1+evenBetter)
-	for _, e := range c.entries {
+	choice, loss := best, judged[best].Pinball.Value*(1+betweenLevelsMargin)
+	for _, e := range c.methods {
 		if j, ok := judged[e]; ok && j.Pinball.Value <= loss {
 			if miss, known := misses[e.method.Name]; known && miss < most/2 {
 				choice, loss = e, j.Pinball.Value

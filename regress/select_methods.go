@@ -60,7 +60,7 @@ func methodsOf(family string, d *Dataset) []Method {
 			}),
 		}
 	case FamilyGaussian:
-		if d.Len() > suitsGaussian {
+		if d.Len() > maxGaussianSelected {
 			return nil
 		}
 		return []Method{GaussianMethod("gaussian", GaussianOptions{})}
@@ -68,8 +68,8 @@ func methodsOf(family string, d *Dataset) []Method {
 	return nil
 }
 
-// suitsGaussian is up to how many examples Select tries a Gaussian process.
-const suitsGaussian = 500
+// maxGaussianSelected is up to how many examples Select tries a Gaussian process.
+const maxGaussianSelected = 500
 
 func forestMethods(d *Dataset) []Method {
 	if d.Len() > 20_000 {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Report is the record of a selection.
-type Report struct {
+// SelectReport is the record of a selection.
+type SelectReport struct {
 	Target     string    `json:"target"`
 	Unit       string    `json:"unit,omitempty"`
 	Examples   int       `json:"examples"`
@@ -85,7 +85,7 @@ type HeldOut struct {
 }
 
 // judge scores all shuffles of an entry.
-func (c *comparison) judge(e *entry) Judged {
+func (c *comparison) judge(e *comparedMethod) Judged {
 	var j Judged
 	if e.baseline != nil {
 		j.Name = e.baseline.Name
@@ -93,7 +93,7 @@ func (c *comparison) judge(e *entry) Judged {
 		j.Name, j.Family = e.method.Name, e.method.Family
 	}
 	var pinball, mse, r2, mape, coverage, width []float64
-	for s, t := range e.trials {
+	for s, t := range e.results {
 		if t.err != nil {
 			unknown := Estimate{math.NaN(), math.NaN(), math.NaN()}
 			j.Pinball, j.MSE, j.R2, j.MAPE, j.Coverage, j.Width, j.Refused = unknown, unknown, unknown, unknown, unknown, unknown, 0
@@ -110,7 +110,7 @@ func (c *comparison) judge(e *entry) Judged {
 		mse, r2, mape = append(mse, a), append(r2, r), append(mape, p)
 		pinball, coverage, width = append(pinball, c.loss(points, bounds)), append(coverage,
 			cover.Ratio.Value), append(width, cover.Width.Value)
-		j.Refused += float64(cover.Refused) / float64(len(points)) / float64(len(e.trials))
+		j.Refused += float64(cover.Refused) / float64(len(points)) / float64(len(e.results))
 	}
 	j.Pinball, j.MSE, j.R2, j.MAPE = spread(pinball), spread(mse), spread(r2), spread(mape)
 	j.Coverage, j.Width = spread(coverage), spread(width)
@@ -128,9 +128,9 @@ func (c *comparison) loss(points, bounds []float64) float64 {
 
 // bounds returns an entry's predictions and bounds of one shuffle, in the unit of
 // the target.
-func (c *comparison) bounds(e *entry, shuffle int) (points, bounds []float64) {
+func (c *comparison) bounds(e *comparedMethod, shuffle int) (points, bounds []float64) {
 	points = make([]float64, c.d.Len())
-	for i, p := range e.trials[shuffle].predicted {
+	for i, p := range e.results[shuffle].predicted {
 		points[i] = e.transform.invert(p)
 	}
 	m := Manifest{Transform: e.transform}
@@ -139,10 +139,10 @@ func (c *comparison) bounds(e *entry, shuffle int) (points, bounds []float64) {
 }
 
 // residuals are what an entry missed in a shuffle, in the unit of the fit.
-func (c *comparison) residuals(e *entry, shuffle int) []float64 {
+func (c *comparison) residuals(e *comparedMethod, shuffle int) []float64 {
 	fitted := e.transform.apply(c.d.Target)
 	residuals := make([]float64, len(fitted))
-	for i, p := range e.trials[shuffle].predicted {
+	for i, p := range e.results[shuffle].predicted {
 		residuals[i] = fitted[i] - p
 	}
 	return residuals
@@ -159,13 +159,13 @@ func spread(numbers []float64) Estimate {
 	return e
 }
 
-const mostHeldOut = 5000
+const maxHeldOut = 5000
 
 // heldOut writes down what the winner said of each example, and how its bounds
 // hold per level of a category.
-func (c *comparison) heldOut(report *Report, best *entry) {
+func (c *comparison) heldOut(report *SelectReport, best *comparedMethod) {
 	points, bounds := c.bounds(best, 0)
-	for i := range min(len(points), mostHeldOut) {
+	for i := range min(len(points), maxHeldOut) {
 		h := HeldOut{
 			Row:       c.d.Row(i, nil),
 			Truth:     c.d.Target[i],
@@ -201,7 +201,7 @@ func (c *comparison) heldOut(report *Report, best *entry) {
 
 // checkLevels leaves each level of each feature out in turn. With many examples
 // or levels it is left out itself: that is a question of sparse designs.
-func (c *comparison) checkLevels(ctx context.Context, report *Report) error {
+func (c *comparison) checkLevels(ctx context.Context, report *SelectReport) error {
 	if c.d.Len() > 5000 {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (c *comparison) checkLevels(ctx context.Context, report *Report) error {
 			continue
 		}
 		tried[j.Family] = true
-		for _, e := range c.entries {
+		for _, e := range c.methods {
 			if e.method == nil || e.method.Name != j.Name {
 				continue
 			}
@@ -226,7 +226,7 @@ func (c *comparison) checkLevels(ctx context.Context, report *Report) error {
 // checkMethod fits a method without each level, but for those of features that act
 // alone, then judges what it says there.
 // The bounds at a level widen by what the other levels were missed by.
-func (c *comparison) checkMethod(ctx context.Context, report *Report, e *entry) error {
+func (c *comparison) checkMethod(ctx context.Context, report *SelectReport, e *comparedMethod) error {
 	var trials []*levelTrial
 	for f, feature := range c.d.Features {
 		levels := slices.Compact(slices.Sorted(slices.Values(c.d.Columns[f])))
@@ -258,13 +258,13 @@ type levelTrial struct {
 	LevelCheck
 	left      []int
 	regressor *Regressor
-	missed    *LeftOut // nil where the level is no number with levels
+	missed    *LeftOutLevel // nil where the level is no number with levels
 }
 
 // withoutLevel fits without a level; the offset of the bound is that of the first
 // shuffle.
 func (c *comparison) withoutLevel(
-	ctx context.Context, e *entry, f int, levels []float64, k int,
+	ctx context.Context, e *comparedMethod, f int, levels []float64, k int,
 ) (*levelTrial, error) {
 	feature, out := c.d.Features[f], c.d.levelCase(f, levels, k)
 	t := &levelTrial{
@@ -281,7 +281,7 @@ func (c *comparison) withoutLevel(
 		t.Level = feature.Levels[int(out.level)]
 	}
 	t.Between = feature.Levels == nil && k > 0 && k < len(levels)-1
-	r, err := e.method.Fit(ctx, c.d.Subset(out.kept), c.quick())
+	r, err := e.method.Fit(ctx, c.d.Subset(out.kept), c.fastOptions())
 	if err != nil {
 		return nil, err
 	}

@@ -256,11 +256,11 @@ func TestCalibration_OwnTablePerLevel(t *testing.T) {
 		t.Errorf("bound / prediction is %g for the noisy network and %g for the other", width[1],
 			width[0])
 	}
-	for _, spoil := range []func(c *regress.Calibration){
-		func(c *regress.Calibration) { c.Levels.Feature = 0 },
-		func(c *regress.Calibration) { c.Levels.Tables = c.Levels.Tables[:1] },
-		func(c *regress.Calibration) { c.Levels.Tables[0].Count++ },
-		func(c *regress.Calibration) { slices.Reverse(c.Levels.Tables[1].Residuals) },
+	for _, spoil := range []func(c *regress.CalibrationTable){
+		func(c *regress.CalibrationTable) { c.Levels.Feature = 0 },
+		func(c *regress.CalibrationTable) { c.Levels.Tables = c.Levels.Tables[:1] },
+		func(c *regress.CalibrationTable) { c.Levels.Tables[0].Count++ },
+		func(c *regress.CalibrationTable) { slices.Reverse(c.Levels.Tables[1].Residuals) },
 	} {
 		r, err := regress.FitLaw(context.Background(), d,
 			regress.LawOptions{Transform: regress.Log})

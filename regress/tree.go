@@ -5,26 +5,26 @@ import (
 	"math"
 )
 
-// tree is a binary regression tree in the numbering of LightGBM's text format:
-// node 0 is the root, a child c >= 0 is node c, a child c < 0 is leaf -1-c. A
-// tree of one leaf has no nodes. There is always one leaf more than nodes.
+// tree is a binary regression tree in the numbering of LightGBM's text format: node 0 is the root,
+// a child c >= 0 is node c, a child c < 0 is leaf -1-c. A tree of one leaf has no nodes. There is
+// always one leaf more than nodes.
 type tree struct {
-	nodes  []node
-	leaves []leaf
+	nodes  []treeNode
+	leaves []treeLeaf
 }
 
-// node sends a row left if its feature's value is <= threshold, else right.
-type node struct {
+// treeNode sends a row left if its feature's value is <= threshold, else right.
+type treeNode struct {
 	threshold   float64
-	gain        float64 // by how much the split lowers the loss
-	value       float64 // what the node would predict if it were a leaf
+	gain        float64 // reduction of the loss by the split
+	value       float64 // prediction of the node as a leaf
 	weight      float64 // sum of the weights of its examples
-	count       int     // number of examples, as often as they were drawn
-	feature     int32
+	count       int     // number of drawn examples, with repetitions
+	feature     int32   // of the offered cuts
 	left, right int32
 }
 
-type leaf struct {
+type treeLeaf struct {
 	value, weight float64
 	count         int
 }
@@ -46,7 +46,7 @@ func (t *tree) predict(row []float64) float64 {
 	}
 }
 
-// root names the root as a child.
+// root returns the child number of the root.
 func (t *tree) root() int32 {
 	if len(t.nodes) == 0 {
 		return -1
@@ -54,28 +54,27 @@ func (t *tree) root() int32 {
 	return 0
 }
 
-// depth is the most nodes on a way to a leaf. Parents may come after their
-// children in a foreign file, so it walks.
+// depth returns the maximum number of nodes on a path to a leaf. In files of other programs parents
+// may follow their children.
 func (t *tree) depth() int {
-	type place struct {
+	type visit struct {
 		at    int32
 		depth int
 	}
-	deepest, stack := 0, []place{{t.root(), 0}}
+	deepest, stack := 0, []visit{{t.root(), 0}}
 	for len(stack) > 0 {
 		p := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		deepest = max(deepest, p.depth)
 		if p.at >= 0 {
 			n := &t.nodes[p.at]
-			stack = append(stack, place{n.left, p.depth + 1}, place{n.right, p.depth + 1})
+			stack = append(stack, visit{n.left, p.depth + 1}, visit{n.right, p.depth + 1})
 		}
 	}
 	return deepest
 }
 
-// check walks from the root and finds every node and leaf exactly once: no
-// cycle, nothing used twice, nothing left over.
+// check returns an error unless every node and leaf is reached exactly once from the root.
 func (t *tree) check() error {
 	if len(t.nodes) == 0 {
 		return nil
@@ -106,14 +105,14 @@ func (t *tree) check() error {
 	return nil
 }
 
-// ensemble predicts by trees: their sum, or their mean for a forest.
+// ensemble predicts the sum of trees, or their mean for a forest.
 type ensemble struct {
 	trees   []tree
 	average bool
 }
 
-// predict adds up in the order and with the rounding of leaves (each tree's
-// value times 1/trees), so that every form of a regressor gives the same number.
+// predict adds up the trees in the order and with the rounding of leaves (each tree's value times
+// 1/trees), so that every form of a regressor predicts the same number.
 func (e *ensemble) predict(row []float64) float64 {
 	share, sum := e.share(), 0.0
 	for i := range e.trees {
@@ -122,7 +121,7 @@ func (e *ensemble) predict(row []float64) float64 {
 	return sum
 }
 
-// share is what each tree's value is multiplied by.
+// share returns the factor of each tree's value.
 func (e *ensemble) share() float64 {
 	if e.average {
 		return 1 / float64(len(e.trees))
@@ -130,80 +129,78 @@ func (e *ensemble) share() float64 {
 	return 1
 }
 
-// searcher finds the best cut of a node; there is one for each criterion, and
-// one of it for each goroutine.
-type searcher interface {
-	// begin is told what a tree has drawn.
-	begin(drawn []item, items []int32)
-	// enter prepares a node, and returns what no split can gain more than and by how
-	// much gains may differ by rounding, beyond a share of themselves. What divide
-	// kept of it, or nothing, is the searcher's again; then its features are filled
-	// already.
-	enter(p *plot, known *kept) (loss, noise float64)
-	// fill looks at the items of the node by some features, which are then
-	// searched in any order, each once. Large nodes are best filled in one go.
+// splitSearch finds the best cut of a node. There is one implementation per criterion, and one
+// instance per goroutine.
+type splitSearch interface {
+	// beginTree gets the drawn examples of a tree.
+	beginTree(drawn []drawnItem, items []int32)
+	// beginNode prepares a node. It returns an upper limit of the gain, and the absolute rounding
+	// error of gains. known is the result of splitNode for this node; if it is not empty, the
+	// features are filled already.
+	beginNode(p *nodeItems, known *keptSums) (loss, noise float64)
+	// fill prepares some features for search, each of which may be searched once, in any order.
+	// Large nodes are filled fastest with all features in one call.
 	fill(features []int)
-	// search offers every cut between bins of a feature that leaves enough
-	// examples on both sides, from low values to high ones, and returns false
-	// where all examples are in one bin.
-	search(feature int, to *contest) (varied bool)
-	// halve says what the sides of the best cut add up to, if it knows.
-	halve(sides *[2]kept)
-	// divide is called when the items of a node whose features are all filled
-	// were divided by one of them and the first ones go left. It adds what it keeps of
-	// the sides that are wanted, or nothing where it is better to fill anew.
-	divide(by, left int, features []int, wanted [2]bool, sides *[2]kept)
+	// search offers every cut between bins of a feature that leaves enough examples on both
+	// sides, from low values to high ones. It returns false if all examples are in one bin.
+	search(feature int, to *splitSelection) (varied bool)
+	// sideSums sets the sums of both sides of the best cut, if known.
+	sideSums(sides *[2]keptSums)
+	// splitNode is called after the items of a node, whose features are all filled, were
+	// partitioned by one of them; the first left items go left. It keeps data for the wanted
+	// sides, or nothing if filling them again is faster.
+	splitNode(by, left int, features []int, wanted [2]bool, sides *[2]keptSums)
 }
 
-// kept is what a searcher knows of a node before it is looked at.
-type kept struct {
-	sums   sums   // or nil
-	ranked bool   // its items are sorted in the searcher's ranks
-	from   int    // from this place on
-	whole  moment // what its items add up to; or nothing
+// keptSums is the data that a splitSearch keeps for a child node.
+type keptSums struct {
+	sums     binMoments // nil if not kept
+	isSorted bool       // its items are sorted in the search's ranks
+	from     int        // first place in the ranks
+	whole    itemMoment // sum of its items; zero if unknown
 }
 
-// filled says that anything is known.
-func (k *kept) filled() bool { return k.sums != nil || k.ranked }
+// filled reports whether features need not be filled.
+func (k *keptSums) filled() bool { return k.sums != nil || k.isSorted }
 
-// largeNode is how many items a node needs to be worth a look at every bin, not
-// only at those that have items, of features with as many bins at most.
+// largeNode returns the number of items from which it is faster to visit all bins than only those
+// with items.
 func largeNode(most int) int { return max(8, most/2) }
 
 // split is a cut of a node.
 type split struct {
 	gain         float64
 	feature      int
-	last, next   int     // the last bin with items that goes left, the first that goes right
-	below, above float64 // predictions of both sides, only in a fit with signs
+	last, next   int     // last bin with items on the left, first on the right
+	below, above float64 // predictions of both sides, only for fits with monotone signs
 }
 
-// contest holds the best split of a node so far. Among gains that differ only
-// by rounding the first one offered wins.
-type contest struct {
+// splitSelection keeps the best split of a node. Among gains that differ only by rounding the first
+// one wins.
+type splitSelection struct {
 	*growth
 	best    split
 	found   bool
-	limit   float64 // what a gain has to exceed
-	loss    float64 // no split can gain more
-	noise   float64 // see searcher.enter
+	limit   float64 // a gain must exceed it
+	loss    float64 // upper limit of the gain
+	noise   float64 // see splitSearch.beginNode
 	feature int     // whose cuts are offered
-	bounds  limits
+	bounds  valueLimits
 }
 
-// rounding is the share of themselves by which gains may differ and be equal.
+// rounding is the relative difference up to which gains count as equal.
 const rounding = 1e-12
 
-// begin forgets the node before.
-func (c *contest) begin(bounds limits, loss, noise float64) {
+// begin resets the selection for a node.
+func (c *splitSelection) begin(bounds valueLimits, loss, noise float64) {
 	c.found, c.limit, c.loss, c.noise, c.bounds = false, math.Inf(-1), loss, noise, bounds
 }
 
-// offer proposes a cut that gains more than the limit: the last bin on its left,
-// the first one with examples on its right, and what both sides would predict,
-// where signs need it. It says whether that is taken.
-func (c *contest) offer(gain float64, last, next int, below, above float64) bool {
-	if c.bound {
+// offer proposes a cut whose gain exceeds the limit: the last bin on its left, the first one with
+// examples on its right, and the predictions of both sides, if signs need them. It reports whether
+// the cut is taken.
+func (c *splitSelection) offer(gain float64, last, next int, below, above float64) bool {
+	if c.hasSigns {
 		below, above = c.bounds.clip(c.restore(below)), c.bounds.clip(c.restore(above))
 		if s := c.sign[c.feature]; s > 0 && below > above || s < 0 && below < above {
 			return false
@@ -214,8 +211,8 @@ func (c *contest) offer(gain float64, last, next int, below, above float64) bool
 	return true
 }
 
-// won says that the best split leaves no loss.
-func (c *contest) won() bool { return c.limit >= c.loss }
+// isPerfect reports whether the best split leaves no loss.
+func (c *splitSelection) isPerfect() bool { return c.limit >= c.loss }
 
 // pair is a weight and a weighted sum of targets.
 type pair struct{ w, s float64 }
@@ -223,14 +220,17 @@ type pair struct{ w, s float64 }
 func (p *pair) add(o pair) { p.w += o.w; p.s += o.s }
 func (p *pair) sub(o pair) { p.w -= o.w; p.s -= o.s }
 
-// masked is p where i < at, else nothing. It has no branch: half of the time
-// the processor would guess wrong.
+// masked returns p if i < at, else zero. It has no branch, which would be mispredicted half of the
+// time.
 func (p pair) masked(i, at int) pair {
 	mask := uint64(int64(i-at) >> 63)
-	return pair{math.Float64frombits(math.Float64bits(p.w) & mask), math.Float64frombits(math.Float64bits(p.s) & mask)}
+	return pair{
+		w: math.Float64frombits(math.Float64bits(p.w) & mask),
+		s: math.Float64frombits(math.Float64bits(p.s) & mask),
+	}
 }
 
-// objective is LightGBM's name for a criterion.
+// objective returns LightGBM's name of a criterion.
 func (c Criterion) objective() string {
 	switch c {
 	case Squared:

@@ -5,39 +5,35 @@ import (
 	"math/bits"
 )
 
-// absoluteSearch finds the cut with the smallest sum of absolute differences
-// from the medians of both sides, exactly. Items are in order of their targets,
-// y_1 to y_n. About the median y_m of the node, both sides together lose what
-// the node does. Then each side goes to its own median, and wins on the way from
-// y_i to y_i+1
+// absoluteSearch finds the cut with the smallest sum of absolute differences from the medians of
+// both sides, exactly. Items are ordered by target, y_1 to y_n. Around the median of the node, both
+// sides together lose what the node loses. Each side then moves to its own median and gains on the
+// way from y_i to y_i+1
 //
 //	(y_i+1 - y_i) |2 F_i - W|
 //
-// where F_i is the weight of the side's members up to item i, and W that of all
-// of them: half of it lies on the one hand, as many examples as F_i says on the
-// other. The gain is what both sides win. A cut costs no more than the way
-// between the medians. Features of many bins are searched by walkSearch, in O(n)
-// for all cuts.
+// where F_i is the weight of the side's items up to item i and W that of all its items. The gain of
+// the cut is the sum of both sides. A cut costs at most the distance between the medians. Features
+// of many bins are searched by walkSearch, in O(n) for all cuts.
 type absoluteSearch struct {
-	minimum   int  // fewest examples on a side
-	large     int  // items of a node that looks at every bin
-	wanted    bool // medians are wanted, not only losses
+	minimum   int  // minimum number of examples on a side
+	large     int  // number of items from which every bin is visited
+	wanted    bool // medians are needed as well as losses
 	table     *binned
 	weighting packing
-	plot      *plot
-	balances  []int64              // of the items, packed: their weight up to the node's median, less it after it
+	plot      *nodeItems
+	balances  []int64              // of the items, packed: weight up to the node's median, negative after it
 	weights   []uint64             // bits of twice the items' weights
-	gaps      []float64            // from each item's target to the next, 0 after the last
+	gaps      []float64            // from each item's target to the next; 0 after the last
 	columns   [][]uint8            // by feature: bins of the items
-	bins      [][maxBins + 1]int64 // by feature, empty between nodes: sums of balances
-	filled    []bool               // by feature: its bins were filled and not searched, because the node was won before
-	present   []uint8              // the bins of a feature that have items, in order
+	bins      [][maxBins + 1]int64 // by feature: sums of balances; empty between nodes
+	filled    []bool               // by feature: filled but not searched, because an earlier split was perfect
+	present   []uint8              // bins of a feature with items, in order
 	used      binSet
 	walk      walkSearch
 }
 
-// Up to so many cuts, or items, going from median to median is faster than a
-// walk over all.
+// Up to this number of cuts, or items, moving from median to median is faster than a walk over all.
 const (
 	fewCuts  = 16
 	fewItems = 16
@@ -48,20 +44,18 @@ func newAbsoluteSearch(g *growth) *absoluteSearch {
 	return &absoluteSearch{
 		minimum:   g.options.MinLeaf,
 		large:     largeNode(g.bins.most()),
-		wanted:    g.bound,
+		wanted:    g.hasSigns,
 		table:     g.bins,
 		weighting: newPacking(len(g.target), g.heaviest()),
 		columns:   make([][]uint8, features),
 		bins:      make([][maxBins + 1]int64, features),
-		filled: make(
-			[]bool, features,
-		),
+		filled:    make([]bool, features),
 	}
 }
 
-func (a *absoluteSearch) begin([]item, []int32) {}
+func (a *absoluteSearch) beginTree([]drawnItem, []int32) {}
 
-func (a *absoluteSearch) enter(p *plot, _ *kept) (loss, noise float64) {
+func (a *absoluteSearch) beginNode(p *nodeItems, _ *keptSums) (loss, noise float64) {
 	for f, left := range a.filled {
 		if left {
 			clear(a.bins[f][:])
@@ -77,11 +71,11 @@ func (a *absoluteSearch) enter(p *plot, _ *kept) (loss, noise float64) {
 	}
 	a.balances, a.weights, a.gaps = a.balances[:n], a.weights[:n], a.gaps[:n]
 	a.plot, a.walk.ready = p, false
-	median := p.item(p.middle).y
+	median := p.item(p.medianAt).y
 	for i := range p.items {
 		it := p.item(i)
 		w, next := it.w, it.y
-		if i > p.middle {
+		if i > p.medianAt {
 			w = -w
 		}
 		if i+1 < n {
@@ -119,7 +113,7 @@ func (a *absoluteSearch) fill(features []int) {
 	}
 }
 
-func (a *absoluteSearch) search(feature int, to *contest) bool {
+func (a *absoluteSearch) search(feature int, to *splitSelection) bool {
 	n := len(a.balances)
 	bins, codes := &a.bins[feature], a.columns[feature][:n]
 	a.list(feature)
@@ -135,7 +129,7 @@ func (a *absoluteSearch) search(feature int, to *contest) bool {
 	return len(a.present) > 1
 }
 
-// list fills present.
+// list sets present.
 func (a *absoluteSearch) list(feature int) {
 	a.present = a.present[:0]
 	if n := len(a.balances); n < a.large {
@@ -153,8 +147,8 @@ func (a *absoluteSearch) list(feature int) {
 	}
 }
 
-// offer goes over the cuts between the bins that have items.
-func (a *absoluteSearch) offer(bins *[maxBins + 1]int64, codes []uint8, to *contest) {
+// offer offers the cuts between the bins with items.
+func (a *absoluteSearch) offer(bins *[maxBins + 1]int64, codes []uint8, to *splitSelection) {
 	whole, left := int64(0), int64(0)
 	for _, b := range a.present {
 		whole += bins[b]
@@ -173,14 +167,13 @@ func (a *absoluteSearch) offer(bins *[maxBins + 1]int64, codes []uint8, to *cont
 	}
 }
 
-// win returns what a side wins on its way from the node's median to its own, if
-// its balance is that. The left side has the bins up to last, the right one, for
-// which flip is -1, the others. An item's weight is taken by a mask, because a
-// branch would be guessed wrong half of the time.
+// win returns the gain of a side with some balance on its way from the node's median to its own.
+// The left side has the bins up to last; the right side, with flip -1, has the others. The weight
+// of an item is masked, because a branch would be mispredicted half of the time.
 func (a *absoluteSearch) win(codes []uint8, last, flip int64, balance float64) (gain float64) {
 	gaps, weights := a.gaps[:len(codes)], a.weights[:len(codes)]
-	at := a.plot.middle
-	if balance < 0 { // up
+	at := a.plot.medianAt
+	if balance < 0 { // upwards
 		for ; balance < 0 && at+1 < len(codes); at++ {
 			gain -= gaps[at] * balance
 			balance += math.Float64frombits(
@@ -189,7 +182,7 @@ func (a *absoluteSearch) win(codes []uint8, last, flip int64, balance float64) (
 		}
 		return gain
 	}
-	for ; at > 0; at-- { // down, as long as it is too much without this item
+	for ; at > 0; at-- { // downwards, while the balance without this item is positive
 		balance -= math.Float64frombits(weights[at] & uint64((int64(codes[at])-last-1)>>63^flip))
 		if balance <= 0 {
 			break
@@ -199,63 +192,62 @@ func (a *absoluteSearch) win(codes []uint8, last, flip int64, balance float64) (
 	return gain
 }
 
-// divide keeps nothing: codes of a side are not in its order.
-func (a *absoluteSearch) divide(int, int, []int, [2]bool, *[2]kept) {}
+// splitNode keeps nothing: the codes of a side are in another order.
+func (a *absoluteSearch) splitNode(int, int, []int, [2]bool, *[2]keptSums) {}
 
-func (a *absoluteSearch) halve(*[2]kept) {}
+func (a *absoluteSearch) sideSums(*[2]keptSums) {}
 
-// walkSearch goes over the cuts of one feature and keeps the medians of both
-// sides. As the cut passes a bin, its examples move from the right side to the
-// left; each side is a set of positions, kept as bits, and its median walks to
-// the next or previous member until it is right again. A median moves at most
-// about as often as members come and go, so that all cuts of a feature cost
-// O(n), whatever the number of bins. With m the weighted median of a side,
+// walkSearch walks over the cuts of one feature and keeps the medians of both sides. As the cut
+// passes a bin, its examples move from the right side to the left. Each side is a bit set of
+// positions; its median moves to the next or previous member until it is correct again. It moves
+// about as often as members come and go, so that all cuts of a feature cost O(n), for any number of
+// bins. With m the weighted median of a side,
 //
 //	loss = S - 2 S_below + m (2 W_below - W)
 //
-// where W and S are the weight and the weighted sum of targets of the side, and
-// W_below and S_below those of its members before the median.
+// where W and S are the weight and the weighted sum of targets of the side, and W_below and S_below
+// those of its members before the median.
 type walkSearch struct {
-	ready       bool // for the present node
-	spots       []spot
-	node        half // the whole node, its median found
-	left, right half
-	sorted      []int32 // positions in order of their bins
+	ready       bool // for the current node
+	items       []centredItem
+	node        cutSide // the whole node, at its median
+	left, right cutSide
+	sorted      []int32 // positions ordered by bin
 	starts      [256]int
 }
 
-// spot is an item with its target taken from the middle of the node, so that no
-// digits are lost in sums.
-type spot struct {
+// centredItem is an item whose target is relative to the middle of the node, to keep the precision
+// of sums.
+type centredItem struct {
 	pair
 	y float64
 }
 
-// half is one side of a cut.
-type half struct {
+// cutSide is one side of a cut.
+type cutSide struct {
 	members []uint64 // a bit for each position in the node
 	whole   pair     // of all members
-	before  pair     // of the members before at
-	at      int      // the median: the first member at which the weight exceeds half
+	before  pair     // of the members before the median
+	at      int      // the median: first member at which the weight exceeds half
 }
 
 // enter prepares a node.
-func (k *walkSearch) enter(p *plot, weight float64) {
+func (k *walkSearch) enter(p *nodeItems, weight float64) {
 	n := len(p.items)
-	if cap(k.spots) < n {
-		k.spots, k.sorted = make([]spot, n), make([]int32, n)
-		for _, h := range []*half{&k.node, &k.left, &k.right} {
+	if cap(k.items) < n {
+		k.items, k.sorted = make([]centredItem, n), make([]int32, n)
+		for _, h := range []*cutSide{&k.node, &k.left, &k.right} {
 			h.members = make([]uint64, (n+63)/64)
 		}
 	}
-	k.spots = k.spots[:n]
+	k.items = k.items[:n]
 	center := p.item(n / 2).y
-	k.node = half{members: k.node.members[:(n+63)/64], whole: pair{w: weight}}
+	k.node = cutSide{members: k.node.members[:(n+63)/64], whole: pair{w: weight}}
 	for i := range p.items {
 		it := p.item(i)
 		y := it.y - center
 		s := it.w * y
-		k.spots[i] = spot{pair{it.w, s}, y}
+		k.items[i] = centredItem{pair{it.w, s}, y}
 		k.node.whole.s += s
 	}
 	for w := range k.node.members {
@@ -264,18 +256,20 @@ func (k *walkSearch) enter(p *plot, weight float64) {
 	if n%64 != 0 {
 		k.node.members[n/64] = 1<<(n%64) - 1
 	}
-	k.node.settle(k.spots)
+	k.node.settle(k.items)
 	k.ready = true
 }
 
 // search offers all cuts of a feature whose bins were counted.
-func (k *walkSearch) search(a *absoluteSearch, bins *[maxBins + 1]int64, codes []uint8, to *contest) {
+func (k *walkSearch) search(
+	a *absoluteSearch, bins *[maxBins + 1]int64, codes []uint8, to *splitSelection,
+) {
 	p := a.plot
 	if !k.ready {
 		k.enter(p, p.whole.w)
 	}
 	n, words := len(p.items), len(k.node.members)
-	k.left = half{members: k.left.members[:words], at: n}
+	k.left = cutSide{members: k.left.members[:words], at: n}
 	clear(k.left.members)
 	members := k.right.members[:words]
 	copy(members, k.node.members)
@@ -283,15 +277,15 @@ func (k *walkSearch) search(a *absoluteSearch, bins *[maxBins + 1]int64, codes [
 	k.right.members = members
 	k.sort(a.present, bins, codes)
 
-	loss := k.node.loss(k.spots)
+	loss := k.node.loss(k.items)
 	for step, taken := 0, 0; ; step++ {
 		b := a.present[step]
 		if taken >= a.minimum && n-taken >= a.minimum {
 			k.right.whole = k.node.whole
 			k.right.whole.sub(k.left.whole)
-			k.left.settle(k.spots)
-			k.right.settle(k.spots)
-			gain := loss - k.left.loss(k.spots) - k.right.loss(k.spots)
+			k.left.settle(k.items)
+			k.right.settle(k.items)
+			gain := loss - k.left.loss(k.items) - k.right.loss(k.items)
 			var below, above float64
 			if a.wanted {
 				below, above = k.left.median(p), k.right.median(p)
@@ -308,7 +302,7 @@ func (k *walkSearch) search(a *absoluteSearch, bins *[maxBins + 1]int64, codes [
 	}
 }
 
-// sort fills sorted: positions by bin, in each bin in order of their targets.
+// sort sets sorted: positions by bin, within a bin by target.
 func (k *walkSearch) sort(present []uint8, bins *[maxBins + 1]int64, codes []uint8) {
 	k.sorted = k.sorted[:len(codes)]
 	start := 0
@@ -322,14 +316,14 @@ func (k *walkSearch) sort(present []uint8, bins *[maxBins + 1]int64, codes []uin
 	}
 }
 
-// pass moves items from the right side to the left. The sum of what is left on
-// the right is not kept up: the node's sum and that of the left tell it.
+// pass moves items from the right side to the left. The sum of the right side is not updated: it
+// follows from those of the node and the left side.
 func (k *walkSearch) pass(positions []int32) {
 	whole, below, above := k.left.whole, k.left.before, k.right.before
 	from, to := k.right.members, k.left.members
 	for _, position := range positions {
 		i := int(position)
-		p := k.spots[i].pair
+		p := k.items[i].pair
 		bit := uint64(1) << (i & 63)
 		from[i>>6] &^= bit
 		to[i>>6] |= bit
@@ -340,8 +334,8 @@ func (k *walkSearch) pass(positions []int32) {
 	k.left.whole, k.left.before, k.right.before = whole, below, above
 }
 
-// settle moves at to the median after members came and went; there is one.
-func (h *half) settle(items []spot) {
+// settle moves the median after members came and went. There is at least one member.
+func (h *cutSide) settle(items []centredItem) {
 	if h.at == len(items) || h.members[h.at>>6]>>(h.at&63)&1 == 0 {
 		at := h.next(h.at, len(items))
 		if at == len(items) {
@@ -370,7 +364,7 @@ func (h *half) settle(items []spot) {
 }
 
 // next returns the first member after i, or n.
-func (h *half) next(i, n int) int {
+func (h *cutSide) next(i, n int) int {
 	i++
 	for k := i >> 6; k < len(h.members); k++ {
 		if word := h.members[k] >> (i & 63); word != 0 {
@@ -382,7 +376,7 @@ func (h *half) next(i, n int) int {
 }
 
 // previous returns the last member before i, or -1.
-func (h *half) previous(i int) int {
+func (h *cutSide) previous(i int) int {
 	i--
 	for k := i >> 6; k >= 0; k-- {
 		if word := h.members[k] << (63 - i&63); word != 0 {
@@ -393,13 +387,13 @@ func (h *half) previous(i int) int {
 	return -1
 }
 
-func (h *half) loss(items []spot) float64 {
+func (h *cutSide) loss(items []centredItem) float64 {
 	return h.whole.s - 2*h.before.s + items[h.at].y*(2*h.before.w-h.whole.w)
 }
 
-// median is the target at which the cumulated weight exceeds half, or the
-// middle of two where it equals half.
-func (h *half) median(p *plot) float64 {
+// median returns the target at which the cumulated weight exceeds half, or the midpoint of two
+// where it equals half.
+func (h *cutSide) median(p *nodeItems) float64 {
 	if y := p.item(h.at).y; h.before.w == h.whole.w/2 {
 		if i := h.previous(h.at); i >= 0 {
 			return p.item(i).y/2 + y/2

@@ -6,18 +6,17 @@ import (
 	"slices"
 )
 
-// maxBins is the most bins that a feature gets: a bin's number fits a byte, and
-// a feature of up to 255 different values is treated exactly.
+// maxBins is the maximum number of bins of a feature: a bin number fits a byte, and a feature of up
+// to 255 distinct values is exact.
 const maxBins = 255
 
-// sampledValues is how many values of a longer column decide on its bins.
+// sampledValues is the number of values of a longer column that determine its bins.
 const sampledValues = 1 << 17
 
-// binned holds the features of a dataset as small numbers. All trees of a
-// forest share it.
+// binned holds the features of a dataset as bin numbers, shared by all trees of a forest.
 type binned struct {
-	codes [][]uint8   // by feature and example: the number of the value's bin
-	rows  []uint8     // the same by example and feature, where trees are grown
+	codes [][]uint8   // by feature and example: bin number
+	rows  []uint8     // the same by example and feature, for growing trees
 	low   [][]float64 // by feature and bin: the smallest value in it
 	high  [][]float64 // by feature and bin: the largest
 	cuts  [][]float64 // by feature: cut k lies between bins k and k+1
@@ -39,13 +38,12 @@ func bin(columns [][]float64, threads int) *binned {
 	return b
 }
 
-// bin fills in one feature. A value belongs to the first bin whose cut it does
-// not exceed.
+// bin bins one feature. A value belongs to the first bin whose cut it does not exceed.
 func (b *binned) bin(f int, column []float64) {
 	codes := make([]uint8, len(column))
 	if len(column) <= sampledValues && distinct(column, maxBins) == nil {
-		// Sorted once, the places tell both the bins and what is in them.
-		places := order(column)
+		// One sort gives the bins and their examples.
+		places := sortedOrder(column)
 		b.low[f], b.high[f] = shares(pick(column, places))
 		k := 0
 		for _, at := range places {
@@ -59,7 +57,7 @@ func (b *binned) bin(f int, column []float64) {
 	}
 	low, high := edges(column)
 	cuts := cutsBetween(low, high)
-	search := newLadder(cuts)
+	search := newCutSearch(cuts)
 	for i, x := range column {
 		codes[i] = search.find(x)
 	}
@@ -72,7 +70,7 @@ func (b *binned) bin(f int, column []float64) {
 	b.codes[f], b.low[f], b.high[f], b.cuts[f] = codes, low, high, cuts
 }
 
-// cutsBetween returns the middles between neighbouring bins.
+// cutsBetween returns the midpoints between neighbouring bins.
 func cutsBetween(low, high []float64) []float64 {
 	cuts := make([]float64, len(low)-1)
 	for k := range cuts {
@@ -81,12 +79,12 @@ func cutsBetween(low, high []float64) []float64 {
 	return cuts
 }
 
-// ladder finds a value among sorted cuts without a branch to guess: it holds
-// their keys, as Go compiles no choice between floats without one.
-type ladder [256]uint64
+// cutSearch is a branch-free binary search among sorted cuts. It compares integer keys, because Go
+// compiles a choice between floats to a branch.
+type cutSearch [256]uint64
 
-func newLadder(cuts []float64) *ladder {
-	l := &ladder{}
+func newCutSearch(cuts []float64) *cutSearch {
+	l := &cutSearch{}
 	for i := range l {
 		l[i] = math.MaxUint64
 	}
@@ -96,8 +94,8 @@ func newLadder(cuts []float64) *ladder {
 	return l
 }
 
-// find returns how many cuts are below x.
-func (l *ladder) find(x float64) uint8 {
+// find returns the number of cuts below x.
+func (l *cutSearch) find(x float64) uint8 {
 	key, at := orderedKey(x), uint8(0)
 	for step := uint8(128); step > 0; step >>= 1 {
 		next := at
@@ -109,14 +107,14 @@ func (l *ladder) find(x float64) uint8 {
 	return at
 }
 
-// edges returns the smallest and the largest value of each bin: a bin per value
-// where there are at most maxBins, else bins of about equal numbers of examples.
+// edges returns the smallest and the largest value of each bin: one bin per value if there are at
+// most maxBins values, else bins with about equal numbers of examples.
 func edges(column []float64) (low, high []float64) {
 	if values := distinct(column, maxBins); values != nil {
 		return values, slices.Clone(values)
 	}
 	values := sample(column)
-	return shares(pick(values, order(values)))
+	return shares(pick(values, sortedOrder(values)))
 }
 
 // shares cuts sorted values into bins of about equal numbers.
@@ -133,8 +131,7 @@ func shares(sorted []float64) (low, high []float64) {
 	return low, high
 }
 
-// distinct returns the different values of a column in order, nil if they are
-// more than most.
+// distinct returns the sorted distinct values of a column; nil if there are more than most.
 func distinct(column []float64, most int) []float64 {
 	values := make([]float64, 0, most+1)
 	for i, x := range column {
@@ -150,8 +147,8 @@ func distinct(column []float64, most int) []float64 {
 	return values
 }
 
-// sample is a column, or of a long one values at equal distances with a
-// random beginning of each step: a column in order gives its quantiles.
+// sample returns a column, or for a long one a stratified random sample: a sorted column then gives
+// its quantiles.
 func sample(column []float64) []float64 {
 	n := len(column)
 	if n <= sampledValues {
@@ -166,8 +163,8 @@ func sample(column []float64) []float64 {
 	return values
 }
 
-// byExample returns the codes by example, then feature: what belongs together
-// where sums over all features of some examples are wanted.
+// byExample returns the codes by example, then feature: the layout for sums over all features of
+// some examples.
 func (b *binned) byExample(threads int) []uint8 {
 	features := len(b.codes)
 	n := len(b.codes[0])
@@ -185,7 +182,7 @@ func (b *binned) byExample(threads int) []uint8 {
 	return codes
 }
 
-// most is the number of bins of the feature that has most.
+// most returns the maximum number of bins of a feature.
 func (b *binned) most() int {
 	most := 0
 	for _, low := range b.low {
@@ -200,9 +197,9 @@ func (b *binned) row(example int32) []uint8 {
 	return b.rows[int(example)*features:][:features]
 }
 
-// cut returns the number of the cut that separates bins up to left from bins
-// from right on. Where bins between them are empty, the cut nearest to the middle is taken:
-// values between those seen then follow the closer side.
+// cut returns the number of the cut that separates bins up to left from bins from right on. If bins
+// between them are empty, it is the cut nearest to the midpoint, so that values between measured
+// ones follow the closer side.
 func (b *binned) cut(feature, left, right int) int {
 	if right-left == 1 {
 		return left
@@ -216,8 +213,8 @@ func (b *binned) cut(feature, left, right int) int {
 	return left + above
 }
 
-// halfway returns the middle of a < b, or a where no number lies between: as
-// "x <= threshold goes left", both separate a from b.
+// halfway returns the midpoint of a < b, or a if no number lies between: with "x <= threshold goes
+// left" both separate a from b.
 func halfway(a, b float64) float64 {
 	if m := a/2 + b/2; m > a && m < b {
 		return m
@@ -225,8 +222,7 @@ func halfway(a, b float64) float64 {
 	return a
 }
 
-// binSet tells which bins of a feature have items, so that a small node looks at
-// few bins.
+// binSet is the set of bins with items, so that a small node visits few bins.
 type binSet [4]uint64
 
 func (s *binSet) add(code uint8) { s[code>>6] |= 1 << (code & 63) }

@@ -10,48 +10,47 @@ import (
 //
 //	gain = WL WR / W (SL/WL - SR/WR)² = (SL W - S WL)² / (W WL WR)
 //
-// with W the weight and S the weighted sum of targets of a side. Both are sums of
-// whole numbers, counted in small units: they are exact in any order, and what is
-// left of a node's when those of one side are taken away are those of the other.
-// So a large node that considers all features adds up the smaller half of its
-// items only, and a small one keeps its items sorted by each feature (see ranks).
-// Targets are taken from the node's mean, so that no digits are lost.
+// with W the weight and S the weighted sum of targets of a side. Both are integer sums in small
+// units. They are exact in any order, and the sums of one side are those of the node minus those of
+// the other. A large node that considers all features therefore sums the smaller half of its items
+// only; a small one keeps its items sorted by each feature (see ranks). Targets are relative to the
+// node's mean, to keep their precision.
 type squaredSearch struct {
-	minimum int // fewest examples on a side
-	large   int // items of a node that has sums of its own, at most 255
+	minimum int // minimum number of examples on a side
+	large   int // items of a node that has its own sums; at most 255
 	bins    *binned
 	units
 	unit    float64 // of gains
 	perUnit float64 // 1/unit
-	plot    *plot
-	moments []moment // of what the tree has drawn, by number
-	items   []moment // of the node, or of the one that the ranks began with
-	whole   moment   // of the node, S from its mean
-	below   moment   // what goes left of the best cut
-	mean    int64    // of the node, in units of S per unit of W
-	heavy   float64  // W of the node
-	pulled  float64  // S of the node
-	gaining float64  // unit of gains per W of the node
-	perGain float64  // 1/gaining
-	own     sums     // of a large node, else nil
-	small   bool     // the node has less than large items: they are sorted
+	plot    *nodeItems
+	moments []itemMoment // of what the tree has drawn, by number
+	items   []itemMoment // of the node, or of the node at which the ranks began
+	whole   itemMoment   // of the node, S relative to its mean
+	below   itemMoment   // left side of the best cut
+	mean    int64        // of the node, in units of S per unit of W
+	heavy   float64      // W of the node
+	pulled  float64      // S of the node
+	gaining float64      // unit of gains per W of the node
+	perGain float64      // 1/gaining
+	own     binMoments   // of a large node, else nil
+	small   bool         // fewer than large items: they are sorted
 	ranks   ranks
-	from    int         // where the items of a small node begin in the ranks
-	local   [256]moment // of those items by their numbers, S from the node's mean
-	near    bool        // local is filled
-	idle    []sums
+	from    int             // first place of a small node in the ranks
+	local   [256]itemMoment // of those items by number, S relative to the node's mean
+	near    bool            // local is set
+	idle    []binMoments
 }
 
-// sums are those of the items in each bin of each feature.
-// A feature has some more room than it needs: with 256 the bins of all features
-// would lie 4096 bytes apart, and crowd in the same few lines of the cache.
-type sums [][maxBins + 5]moment
+// binMoments are the sums of the items in each bin of each feature. The array is longer than
+// needed: with 256 entries the same bins of all features would be 4096 bytes apart and share cache
+// lines.
+type binMoments [][maxBins + 5]itemMoment
 
-// moment is S, and W packed with the number of examples as in a histogram.
-type moment struct{ s, w int64 }
+// itemMoment is S, and W packed with the number of examples as in a histogram.
+type itemMoment struct{ s, w int64 }
 
-func (m *moment) add(o moment) { m.s += o.s; m.w += o.w }
-func (m *moment) sub(o moment) { m.s -= o.s; m.w -= o.w }
+func (m *itemMoment) add(o itemMoment) { m.s += o.s; m.w += o.w }
+func (m *itemMoment) sub(o itemMoment) { m.s -= o.s; m.w -= o.w }
 
 func newSquaredSearch(g *growth) *squaredSearch {
 	unit := 1 / g.pulling / g.pulling / g.weighting.unit
@@ -59,8 +58,8 @@ func newSquaredSearch(g *growth) *squaredSearch {
 		minimum: g.options.MinLeaf,
 		large:   max(8, g.bins.most()*2/3),
 		bins:    g.bins,
-		moments: make([]moment, len(g.target)),
-		items:   make([]moment, len(g.target)),
+		moments: make([]itemMoment, len(g.target)),
+		items:   make([]itemMoment, len(g.target)),
 		ranks:   newRanks(len(g.bins.codes)),
 		units:   g.units,
 		unit:    unit,
@@ -68,15 +67,15 @@ func newSquaredSearch(g *growth) *squaredSearch {
 	}
 }
 
-// units are those in which moments count.
+// units are the units of integer sums.
 type units struct {
 	pulling   float64 // of S in 1
-	perPull   float64 // 1/pulling, as exact: a power of two
+	perPull   float64 // 1/pulling, exact because it is a power of two
 	weighting packing // of W
-	fine      float64 // a billion units of S per example
+	minSpread float64 // a billion units of S per example
 }
 
-// newUnits has room for the sums of as many targets as there are.
+// newUnits returns units in which the sums of all targets fit.
 func newUnits(y []float64, heaviest float64) units {
 	farthest := 0.0
 	for _, y := range y {
@@ -88,24 +87,23 @@ func newUnits(y []float64, heaviest float64) units {
 		pulling:   pulling,
 		perPull:   1 / pulling,
 		weighting: newPacking(len(y), heaviest),
-		fine:      1e9 / pulling,
+		minSpread: 1e9 / pulling,
 	}
 }
 
-// moment is what an item adds to its bins. No weight counts as nothing.
-func (u *units) moment(it *item) moment {
-	return moment{int64(it.w * it.y * u.pulling), max(u.weighting.pack(it.w), 1<<countBits+1)}
+// moment returns the contribution of an item to its bins. Weight 0 counts as the smallest weight.
+func (u *units) moment(it *drawnItem) itemMoment {
+	return itemMoment{int64(it.w * it.y * u.pulling), max(u.weighting.pack(it.w), 1<<countBits+1)}
 }
 
-// weigh and pull turn W and S back into units of weights and targets.
-func (u *units) weigh(m moment) float64 { return float64(m.w>>countBits) * u.weighting.unit }
-func (u *units) pull(m moment) float64  { return float64(m.s) * u.perPull }
+// weigh and pull return W and S in units of weights and targets.
+func (u *units) weigh(m itemMoment) float64 { return float64(m.w>>countBits) * u.weighting.unit }
+func (u *units) pull(m itemMoment) float64  { return float64(m.s) * u.perPull }
 
-// The targets' range tells what no split can gain more than: a quarter of its
-// square times the weight (Popoviciu 1935), and with two items what each split
-// gains. Gains are equal but for rounding where they differ by less than a
-// share of their own, or by next to nothing of that.
-func (q *squaredSearch) enter(p *plot, known *kept) (loss, noise float64) {
+// beginNode limits the gain by the range of the targets: a quarter of its square times the weight
+// (Popoviciu 1935); with two items every split gains that. Gains count as equal if they differ by
+// less than a relative and a tiny absolute amount.
+func (q *squaredSearch) beginNode(p *nodeItems, known *keptSums) (loss, noise float64) {
 	q.release(q.own)
 	q.plot, q.own, q.whole, q.from = p, known.sums, known.whole, known.from
 	q.small, q.near = known.sums == nil && len(p.items) < q.large, false
@@ -128,15 +126,15 @@ func (q *squaredSearch) enter(p *plot, known *kept) (loss, noise float64) {
 	return loss, rounding * rounding * loss
 }
 
-func (q *squaredSearch) begin(drawn []item, items []int32) {
+func (q *squaredSearch) beginTree(drawn []drawnItem, items []int32) {
 	for _, i := range items {
 		q.moments[i] = q.moment(&drawn[i])
 	}
 }
 
-// sum collects the moments of items of which nothing is known.
+// sum collects the moments of items.
 func (q *squaredSearch) sum(items []int32) {
-	q.whole, q.items = moment{}, q.items[:len(items)]
+	q.whole, q.items = itemMoment{}, q.items[:len(items)]
 	for at, i := range items {
 		m := q.moments[i]
 		q.items[at] = m
@@ -168,7 +166,7 @@ func (q *squaredSearch) fill(features []int) {
 	}
 }
 
-func (q *squaredSearch) search(feature int, to *contest) bool {
+func (q *squaredSearch) search(feature int, to *splitSelection) bool {
 	if q.small {
 		keys := q.ranks.of(feature, q.from, len(q.plot.items))
 		if !q.near {
@@ -179,13 +177,13 @@ func (q *squaredSearch) search(feature int, to *contest) bool {
 	return q.searchSums(q.own[feature][:len(q.bins.low[feature])], to)
 }
 
-// searchSums goes over the cuts behind each bin. Behind an empty one the cut is
-// that before it, and gains no more: no branch asks for it.
-func (q *squaredSearch) searchSums(bins []moment, to *contest) (varied bool) {
+// searchSums tries the cuts after each bin. The cut after an empty bin equals the one before it and
+// gains no more, so no branch tests for it.
+func (q *squaredSearch) searchSums(bins []itemMoment, to *splitSelection) (varied bool) {
 	n := len(q.plot.items)
 	weight, sum := q.heavy, q.pulled
 	limit := to.limit * q.perGain
-	left := moment{}
+	left := itemMoment{}
 	for b := range bins {
 		left.add(bins[b])
 		taken := int(left.w & countMask)
@@ -214,25 +212,25 @@ func (q *squaredSearch) searchSums(bins []moment, to *contest) (varied bool) {
 	return varied
 }
 
-// centre takes the items of a small node from its mean, once for all features.
+// centre makes the items of a small node relative to its mean, once for all features.
 func (q *squaredSearch) centre(keys []uint16) {
 	for _, key := range keys {
 		m := q.items[uint8(key)]
-		q.local[uint8(key)] = moment{m.s - q.mean*(m.w>>countBits), m.w}
+		q.local[uint8(key)] = itemMoment{m.s - q.mean*(m.w>>countBits), m.w}
 	}
 	q.near = true
 }
 
-// searchSorted goes over the cuts between items in order of their bins. It does
-// not divide before a cut is better but for rounding.
-func (q *squaredSearch) searchSorted(keys []uint16, to *contest) bool {
+// searchSorted tries the cuts between items sorted by bin. It divides only if a cut is better apart
+// from rounding.
+func (q *squaredSearch) searchSorted(keys []uint16, to *splitSelection) bool {
 	last := keys[len(keys)-1] >> 8
 	if keys[0]>>8 == last {
 		return false
 	}
 	weight, sum := q.heavy, q.pulled
 	limit := to.limit * q.perGain
-	left, key := moment{}, keys[0]
+	left, key := itemMoment{}, keys[0]
 	for _, next := range keys[1:] {
 		left.add(q.local[uint8(key)])
 		before := key
@@ -245,7 +243,7 @@ func (q *squaredSearch) searchSorted(keys []uint16, to *contest) bool {
 		if d*d <= limit*(wl*(weight-wl)) {
 			continue
 		}
-		below := moment{left.s + q.mean*(left.w>>countBits), left.w}
+		below := itemMoment{left.s + q.mean*(left.w>>countBits), left.w}
 		if gain := q.gain(below); gain > to.limit {
 			q.propose(gain, below, int(before>>8), int(next>>8), to)
 			limit = to.limit * q.perGain
@@ -254,8 +252,8 @@ func (q *squaredSearch) searchSorted(keys []uint16, to *contest) bool {
 	return true
 }
 
-// gain of a cut that has some items on its left; see squaredSearch.
-func (q *squaredSearch) gain(left moment) float64 {
+// gain returns the gain of a cut with some items on its left; see squaredSearch.
+func (q *squaredSearch) gain(left itemMoment) float64 {
 	w := left.w >> countBits
 	wl, sl := float64(w), float64(left.s-q.mean*w)
 	d := sl*q.heavy - q.pulled*wl
@@ -263,13 +261,13 @@ func (q *squaredSearch) gain(left moment) float64 {
 }
 
 // propose offers a cut that leaves enough examples on both sides.
-func (q *squaredSearch) propose(gain float64, left moment, last, next int, to *contest) {
+func (q *squaredSearch) propose(gain float64, left itemMoment, last, next int, to *splitSelection) {
 	taken := int(left.w & countMask)
 	if taken < q.minimum || len(q.plot.items)-taken < q.minimum {
 		return
 	}
 	below, above := 0.0, 0.0
-	if to.bound {
+	if to.hasSigns {
 		weight, sum, w := q.heavy, q.pulled, left.w>>countBits
 		wl, sl := float64(w), float64(left.s-q.mean*w)
 		mean, perWeight := float64(q.mean), 1/q.pulling/q.weighting.unit
@@ -280,19 +278,19 @@ func (q *squaredSearch) propose(gain float64, left moment, last, next int, to *c
 	}
 }
 
-func (q *squaredSearch) halve(sides *[2]kept) {
+func (q *squaredSearch) sideSums(sides *[2]keptSums) {
 	above := q.uncentred()
 	above.sub(q.below)
 	sides[0].whole, sides[1].whole = q.below, above
 }
 
-func (q *squaredSearch) divide(by, left int, features []int, wanted [2]bool, sides *[2]kept) {
+func (q *squaredSearch) splitNode(by, left int, features []int, wanted [2]bool, sides *[2]keptSums) {
 	if !wanted[0] && !wanted[1] {
 		return
 	}
 	if q.small { // both stay sorted by each feature
-		sides[0].ranked, sides[0].from = true, q.from
-		sides[1].ranked, sides[1].from = true, q.from+left
+		sides[0].isSorted, sides[0].from = true, q.from
+		sides[1].isSorted, sides[1].from = true, q.from+left
 		q.ranks.divide(by, q.from, left, len(q.plot.items), features)
 		return
 	}
@@ -302,7 +300,7 @@ func (q *squaredSearch) divide(by, left int, features []int, wanted [2]bool, sid
 		small, large = large, small
 	}
 	if len(items[large]) < q.large || !wanted[large] {
-		return // enter takes the node's back
+		return // beginNode takes the node's sums back
 	}
 	part := q.take()
 	for _, i := range items[small] {
@@ -325,13 +323,13 @@ func (q *squaredSearch) divide(by, left int, features []int, wanted [2]bool, sid
 	}
 }
 
-// uncentred is what the items of the node add up to, S from 0.
-func (q *squaredSearch) uncentred() moment {
-	return moment{q.whole.s + q.mean*(q.whole.w>>countBits), q.whole.w}
+// uncentred returns the sum of the items of the node, S relative to 0.
+func (q *squaredSearch) uncentred() itemMoment {
+	return itemMoment{q.whole.s + q.mean*(q.whole.w>>countBits), q.whole.w}
 }
 
-// take returns empty sums; release gives some back.
-func (q *squaredSearch) take() sums {
+// take returns empty sums; release returns them to the pool.
+func (q *squaredSearch) take() binMoments {
 	if n := len(q.idle); n > 0 {
 		s := q.idle[n-1]
 		q.idle = q.idle[:n-1]
@@ -340,35 +338,35 @@ func (q *squaredSearch) take() sums {
 		}
 		return s
 	}
-	return make(sums, len(q.bins.low))
+	return make(binMoments, len(q.bins.low))
 }
 
-func (q *squaredSearch) release(s sums) {
+func (q *squaredSearch) release(s binMoments) {
 	if s != nil {
 		q.idle = append(q.idle, s)
 	}
 }
 
-// ranks hold some items, fewer than 256, sorted by each feature. When their node
-// is divided each side stays sorted in a part of its own, so that a whole subtree
-// is searched with the items sorted once (Shafer, Agrawal, Mehta 1996, SPRINT).
+// ranks hold fewer than 256 items sorted by each feature. When their node is split each side stays
+// sorted in its own part, so that the items are sorted once for a whole subtree (Shafer, Agrawal,
+// Mehta 1996, SPRINT).
 type ranks struct {
-	keys  [][2 * 256]uint16 // by feature: bin, then number of the item; half of it is room
+	keys  [][2 * 256]uint16 // by feature: bin, then number of the item; half is spare
 	spare [256]uint16
-	right [256]uint8 // by number of the item: 1 where it goes right
+	right [256]uint8 // by number of the item: 1 if it goes right
 }
 
-// fewSorted is how many items are sorted faster one by one than by digits.
+// fewSorted is the number of items up to which insertion sort is faster than radix sort.
 const fewSorted = 20
 
 func newRanks(features int) ranks { return ranks{keys: make([][2 * 256]uint16, features)} }
 
-// of are the keys of n items, from a place on, by a feature.
+// of returns the keys of n items by a feature, from a place on.
 func (r *ranks) of(feature, from, n int) []uint16 {
 	return (*[256]uint16)(r.keys[feature][from:])[:n]
 }
 
-// sort sorts items by a feature, and those in one bin by number.
+// sort sorts items by a feature, then by number.
 func (r *ranks) sort(feature int, bins *binned, items []int32) {
 	codes, keys := bins.codes[feature], r.keys[feature][:len(items)]
 	for i, row := range items {
@@ -388,7 +386,7 @@ func (r *ranks) sort(feature int, bins *binned, items []int32) {
 	}
 }
 
-// byDigit sorts keys by four of their bits and leaves equal ones in order.
+// byDigit sorts keys stably by four of their bits.
 func (r *ranks) byDigit(keys []uint16, shift uint) {
 	var place [16]uint8
 	for _, key := range keys {
@@ -407,9 +405,9 @@ func (r *ranks) byDigit(keys []uint16, shift uint) {
 	copy(keys, r.spare[:])
 }
 
-// divide brings the first left items by one feature, of n from a place on, to the
-// front of all features. Each key is written to both sides and counted on one, because
-// a branch would be guessed wrong half of the time.
+// divide moves the first left items by one feature, of n from a place on, to the front of all
+// features. It writes each key to both sides and advances one, because a branch would be
+// mispredicted half of the time.
 func (r *ranks) divide(by, from, left, n int, features []int) {
 	for i, key := range r.of(by, from, n) {
 		r.right[uint8(key)] = 0

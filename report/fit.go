@@ -18,7 +18,7 @@ type Fit struct {
 	*table.Examples
 	Regressor *regress.Regressor
 	Predictor *regress.Predictor
-	Report    regress.Report
+	Report    regress.SelectReport
 	Grid      []regress.GridPoint // of the forest settings that were searched; may be nil
 }
 
@@ -65,7 +65,7 @@ func (f *Fit) WriteText(out io.Writer) error {
 
 // writeJudged writes a line per method and baseline, and below them why some
 // have no figures.
-func writeJudged(b *strings.Builder, r *regress.Report) error {
+func writeJudged(b *strings.Builder, r *regress.SelectReport) error {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\tpinball\tMSE\t\tR2\tMAPE\t\tunder bound\tbound/prediction\t\n")
 	var reasons []string
@@ -129,7 +129,7 @@ func reasonOf(j regress.Judged) string {
 }
 
 // whyNotFirst says why a method that has not the smallest loss is chosen.
-func whyNotFirst(r *regress.Report) string {
+func whyNotFirst(r *regress.SelectReport) string {
 	first := r.Candidates[0]
 	for _, j := range r.Candidates[1:] {
 		if j.Name == r.Winner {
@@ -142,7 +142,7 @@ func whyNotFirst(r *regress.Report) string {
 }
 
 // warning says that the winner is of little use, "" if it is of some.
-func warning(r *regress.Report) string {
+func warning(r *regress.SelectReport) string {
 	for _, j := range r.Candidates {
 		if j.Name != r.Winner {
 			continue
@@ -165,7 +165,7 @@ func warning(r *regress.Report) string {
 // shownLevels is of how many levels a report tells; of more, the lowest.
 const shownLevels = 8
 
-func writeGroups(b *strings.Builder, r *regress.Report) {
+func writeGroups(b *strings.Builder, r *regress.SelectReport) {
 	groups := slices.Clone(r.Groups)
 	if len(groups) > shownLevels {
 		slices.SortStableFunc(groups, func(a, b regress.GroupCoverage) int {
@@ -191,7 +191,7 @@ func tooRarely(c regress.Coverage) string {
 
 // writeLevels shows what happens between and beyond the measured levels: the
 // mean of the absolute errors for each method.
-func writeLevels(b *strings.Builder, r *regress.Report) {
+func writeLevels(b *strings.Builder, r *regress.SelectReport) {
 	if len(r.Levels) == 0 {
 		return
 	}

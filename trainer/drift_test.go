@@ -15,8 +15,8 @@ import (
 	"courier/trainer"
 )
 
-// fleet publishes jobs on several nodes, one after the other.
-type fleet struct {
+// jobSeries publishes jobs on several nodes, one after the other.
+type jobSeries struct {
 	bus    *bus.Bus
 	random *rand.Rand
 	factor map[string]float64 // of the times on a node; absent: 1
@@ -27,8 +27,8 @@ type fleet struct {
 	jobs   int
 }
 
-func newFleet(b *bus.Bus, nodes ...string) *fleet {
-	return &fleet{
+func newFleet(b *bus.Bus, nodes ...string) *jobSeries {
+	return &jobSeries{
 		bus:    b,
 		random: rand.New(rand.NewPCG(1, 1)),
 		factor: map[string]float64{},
@@ -38,7 +38,7 @@ func newFleet(b *bus.Bus, nodes ...string) *fleet {
 }
 
 // run publishes some jobs, each of three epochs with a setting and a node in turn.
-func (f *fleet) run(t testing.TB, jobs int) {
+func (f *jobSeries) run(t testing.TB, jobs int) {
 	t.Helper()
 	publish := func(e schemas.Event) {
 		if _, err := f.bus.Publish(within(t), e); err != nil {
@@ -60,7 +60,7 @@ func (f *fleet) run(t testing.TB, jobs int) {
 		if factor := f.factor[node]; factor > 0 {
 			seconds *= factor
 		}
-		job := fmt.Sprint("fleet-", f.jobs)
+		job := fmt.Sprint("jobSeries-", f.jobs)
 		f.jobs++
 		begin := started(job, 1, f.s, set)
 		if cores := f.cores[node]; cores > 0 {
