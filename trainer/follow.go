@@ -25,12 +25,13 @@ type watcher struct {
 	watch            *Watch
 	replicated       map[runSetting]bool // settings that are compared; nil: all
 	running          *lru[runKey, *runResiduals]
-	driftedAt        time.Time        // begin of the last drift
-	windowBegin      time.Time        // begin of ADWIN's window, if it was cut
-	publishedThrough uint64           // sequence of the last event whose drift is published
-	unpublished      []*schemas.Drift // at most maxUnpublished
-	lastFit          time.Time        // monotonic clock
-	state            *evidence.State  // of the champion and later runs; nil for other families
+	driftedAt        time.Time               // begin of the last drift
+	windowBegin      time.Time               // begin of ADWIN's window, if it was cut
+	publishedThrough uint64                  // sequence of the last event whose drift is published
+	unpublished      []*schemas.Drift        // at most maxUnpublished
+	lastFit          time.Time               // monotonic clock
+	state            *evidence.State         // of the champion and later runs; nil for other families
+	foreign          []schemas.ForeignColumn // columns of the champion
 }
 
 // appliedEvent is an event that changed the past, with the run and epoch that it changed.
@@ -86,7 +87,7 @@ func (t *Trainer) handleEvent(ctx context.Context, w *watcher, r bus.Record) {
 	standings := *t.active.Load()
 	if c := standings[schemas.TargetEpochTime].champion; c != nil && c.predictor != w.epochTime {
 		w.setChampion(c.predictor, c.digest)
-		w.state = c.evidence()
+		w.state, w.foreign = c.evidence(), foreignOf(c.predictor.Manifest())
 		t.compareMissedRuns(w)
 		t.newEpochs.Store(0)
 		w.lastFit, w.pendingReason = time.Now(), ""

@@ -1,10 +1,16 @@
 package evidence
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // inputs is the number of features of the law and the process: log2 batch size, log2 CPUs,
-// concurrent jobs / 2, processes per core, foreign CPU.
-const inputs = 5
+// concurrent jobs / 2, processes per core, foreign CPU and foreign IO-wait in quarters of the node.
+const inputs = 6
+
+// foreignScale scales foreign loads, which are at most 1, to the lengths of the search.
+const foreignScale = 4
 
 // point is a configuration in the features of the process.
 type point struct {
@@ -15,7 +21,8 @@ type point struct {
 func pointOf(c *Configuration, node int) point {
 	return point{[inputs]float64{
 		math.Log2(float64(c.BatchSize)), math.Log2(float64(c.CPUs)),
-		c.ConcurrentJobs / 2, c.ProcessesPerCore, c.ForeignCPURatio,
+		c.ConcurrentJobs / 2, c.ProcessesPerCore,
+		foreignScale * c.ForeignCPURatio, foreignScale * c.ForeignIOWaitRatio,
 	}, node}
 }
 
@@ -29,7 +36,8 @@ type Hyperparameters struct {
 	// deviations of log seconds.
 	Amplitude     float64 `json:"amplitude"`
 	NodeAmplitude float64 `json:"node_amplitude,omitempty"`
-	// Lengths over which features matter, in their units.
+	// Lengths over which features matter, in their units. 0, as of a feature that a file of an
+	// earlier version does not have, means the mean of the prior.
 	Lengths [inputs]float64 `json:"lengths"`
 	// Effect is the standard deviation of the configuration effect.
 	Effect float64 `json:"effect"`
@@ -39,11 +47,14 @@ type Hyperparameters struct {
 // loads.
 const terms = inputs
 
+// foreignVariance is the variance of a coefficient of 1 for a foreign load of the whole node.
+const foreignVariance = 1. / (foreignScale * foreignScale)
+
 // The prior of the law's coefficients. The coefficient of the costs is 1, because the time of an
 // epoch is proportional to 1/CPUs + 2^Offset/batch: CPUs share the samples, not the iterations.
 var (
 	lawMean     = [terms]float64{0, 1}
-	lawVariance = [terms]float64{100, 0.25, 1, 1, 1}
+	lawVariance = [terms]float64{100, 0.25, 1, 1, foreignVariance, foreignVariance}
 )
 
 // law returns the regressors of the law at a point.
@@ -68,7 +79,7 @@ type gaussianProcess struct {
 // scale divides the features of a point by their lengths.
 func (h *Hyperparameters) scale(p *point) (x [inputs]float64) {
 	for f := range x {
-		x[f] = p.x[f] / h.Lengths[f]
+		x[f] = p.x[f] / cmp.Or(h.Lengths[f], lengthPrior)
 	}
 	return x
 }
