@@ -24,7 +24,6 @@ var packagesWithLongLines = []string{
 	"deploy/containers",
 	"gateway",
 	"importer",
-	"regress",
 	"schemas",
 	"store",
 	"store/engine",

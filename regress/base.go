@@ -9,13 +9,13 @@ import (
 	"slices"
 )
 
-// baseFunction predicts before any tree, in the unit of the fit: a law or a Gaussian
-// process. Both lie in the manifest; the trees of the file correct them.
+// baseFunction predicts in the unit of the fit, before any tree: a law or a Gaussian process. It is
+// part of the manifest; the trees of the file correct it.
 type baseFunction interface {
 	predict(row []float64) float64
 }
 
-// baseFit is what fitting a regressor with a base makes. Trees may be none.
+// baseFit is the result of fitting a regressor with a base function. It may have no trees.
 type baseFit struct {
 	base     baseFunction
 	law      *Law
@@ -27,7 +27,7 @@ func (f *baseFit) predict(row []float64) float64 {
 	return f.base.predict(row) + f.trees.predict(row)
 }
 
-// baseOptions are the settings that all families with a base have.
+// baseOptions are the settings of all families with a base function.
 type baseOptions struct {
 	Transform                 Transform
 	Folds, examples, settings int
@@ -61,8 +61,7 @@ func resolveBaseOptions(
 	return s, nil
 }
 
-// fitBase fits all examples, and again without each fold of settings for the
-// calibration.
+// fitBase fits all examples, and again without each fold of settings for the calibration.
 func fitBase(
 	ctx context.Context, d *Dataset, s baseOptions, fit func(train *Dataset) (baseFit, error),
 ) (*Regressor, error) {
@@ -106,7 +105,7 @@ func fitBase(
 	return r, r.Manifest.leaveLevelsOut(ctx, few, cases, again)
 }
 
-// bounded keeps a formula's number where its inverse is finite and above 0.
+// bounded limits the value of a formula to the range whose inverse is finite and above 0.
 func bounded(y float64, t Transform) float64 {
 	limit := math.MaxFloat64
 	if t == Log {
@@ -115,7 +114,7 @@ func bounded(y float64, t Transform) float64 {
 	return min(max(y, -limit), limit)
 }
 
-// base returns what the trees of a regressor correct, nil for trees alone.
+// base returns the function that the trees of a regressor correct; nil for trees alone.
 func (m *Manifest) base() baseFunction {
 	switch {
 	case m.Gaussian != nil:
@@ -126,7 +125,7 @@ func (m *Manifest) base() baseFunction {
 	return nil
 }
 
-// checkBase holds for a manifest that was read.
+// checkBase checks the base function of a manifest.
 func (m *Manifest) checkBase() error {
 	if m.Gaussian != nil && m.Law != nil {
 		return fmt.Errorf("law and gaussian: want one of them")
@@ -140,7 +139,7 @@ func (m *Manifest) checkBase() error {
 	return nil
 }
 
-// correctedForm predicts by a base and the trees that correct it.
+// correctedForm predicts by a base function and the trees that correct it.
 type correctedForm struct {
 	base      baseFunction
 	trees     form
@@ -151,7 +150,7 @@ func (c *correctedForm) predict(row []float64) float64 {
 	return c.transform.invert(bounded(c.base.predict(row)+c.trees.predict(row), c.transform))
 }
 
-// raw predicts a row in the unit of the fit, before the regressor is compiled.
+// raw returns a prediction function in the unit of the fit, for a regressor that is not compiled.
 func (r *Regressor) raw() func(row []float64) float64 {
 	base := r.Manifest.base()
 	if base == nil {
@@ -162,9 +161,9 @@ func (r *Regressor) raw() func(row []float64) float64 {
 	}
 }
 
-// slopes walks along the features that have a monotone sign, each from half a
-// range below the examples to a range above them, beside rows of the examples
-// and others mixed from their values.
+// slopes tests the monotonicity of functions. It walks along each feature with a monotone sign,
+// from a quarter range below the examples to a quarter range above, at rows of examples and at rows
+// mixed from their values.
 type slopes struct {
 	d     *Dataset
 	walks []walkLine
@@ -202,7 +201,7 @@ func newSlopes(d *Dataset) *slopes {
 	return s
 }
 
-// stepsOf are evenly spaced values, those of a positive feature by ratio.
+// stepsOf returns evenly spaced values; those of a positive feature are spaced by ratio.
 func stepsOf(column []float64) []float64 {
 	low, high := slices.Min(column), slices.Max(column)
 	steps := make([]float64, walkSteps)
@@ -215,8 +214,7 @@ func stepsOf(column []float64) []float64 {
 	return steps
 }
 
-// firstWrong returns a feature along which a function moves the wrong way, -1 if
-// there is none.
+// firstWrong returns a feature along which a function moves the wrong way; -1 if there is none.
 func (s *slopes) firstWrong(b baseFunction) int {
 	for _, w := range s.walks {
 		last := 0.0
@@ -238,7 +236,7 @@ type wrongStep struct {
 	by       float64
 }
 
-// worst returns the steps that go wrong most, one per walk and at most count.
+// worst returns the steps with the largest violations, one per walk and at most count.
 func (s *slopes) worst(b baseFunction, count int) []wrongStep {
 	var all []wrongStep
 	for _, w := range s.walks {
@@ -262,8 +260,8 @@ func (s *slopes) worst(b baseFunction, count int) []wrongStep {
 	return all[:min(count, len(all))]
 }
 
-// share is the largest part, from 0 to 1, of a correction that can be added to
-// a trend that moves the right way without turning it.
+// share returns the largest factor, 0 to 1, by which a correction can be added to a monotone trend
+// without violating its sign.
 func (s *slopes) share(trend, correction baseFunction) float64 {
 	share := 1.0
 	for _, w := range s.walks {

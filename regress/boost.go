@@ -203,7 +203,9 @@ func (o *BoostingOptions) planned() int {
 }
 
 // boost grows the trees of one sum.
-func boost(ctx context.Context, d *Dataset, o BoostingOptions, done *progressCounter) ([]tree, error) {
+func boost(
+	ctx context.Context, d *Dataset, o BoostingOptions, done *progressCounter,
+) ([]tree, error) {
 	return newBooster(d, o).sum(ctx, d, done)
 }
 

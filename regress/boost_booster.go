@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// booster grows trees one after another, each on the residuals that those
-// before it left.
+// booster grows trees one after another, each on the residuals of the previous ones.
 type booster struct {
 	options BoostingOptions
 	loss    loss
@@ -15,16 +14,16 @@ type booster struct {
 	weight  []float64 // nil: all 1
 	sign    []int     // monotone sign of each feature
 	centred
-	start      float64   // what is predicted before the first tree
-	members    []int32   // the examples that are learnt from, in order
+	start      float64   // prediction before the first tree
+	members    []int32   // examples to learn from, in order
 	residual   []float64 // of all examples
-	grownTrees int       // trees so far
+	grownTrees int       // number of trees
 
 	pulls, weights     []int64 // packed, of all examples
 	pulling, weighting packing
-	rows, spare        []int32 // those of the present tree, by leaf
+	rows, spare        []int32 // of the current tree, by leaf
 	isDrawn            []bool  // whether an example is one of them
-	features           []int   // those of the present tree, in order
+	features           []int   // of the current tree, in order
 	growing            []growingLeaf
 	nodes              []treeNode
 	lastBins           []uint8 // of each node: the last bin that goes left
@@ -42,7 +41,7 @@ func newBooster(d *Dataset, o BoostingOptions) *booster {
 	return assemble(bins, d.Target, d.Weight, signs, o)
 }
 
-// assemble makes a booster of examples that are binned, by example too.
+// assemble returns a booster of binned examples.
 func assemble(bins *binned, target, weight []float64, signs []int, o BoostingOptions) *booster {
 	b := &booster{
 		options: o,
@@ -62,8 +61,7 @@ func assemble(bins *binned, target, weight []float64, signs []int, o BoostingOpt
 	return b
 }
 
-// copy returns a booster of the same examples that has grown nothing yet and
-// learns from some of them.
+// copy returns a booster of the same examples without trees, which learns from some of them.
 func (b *booster) copy(members []int32) *booster {
 	c := &booster{options: b.options, loss: b.loss, bins: b.bins, target: b.target,
 		weight: b.weight, sign: b.sign, centred: b.centred, scratch: make([][]weightedResidual,
@@ -72,7 +70,7 @@ func (b *booster) copy(members []int32) *booster {
 	return c
 }
 
-// learn makes room and finds the best constant.
+// learn allocates buffers and finds the best constant.
 func (b *booster) learn(members []int32) {
 	n := len(b.target)
 	b.members = members
@@ -94,12 +92,12 @@ func (b *booster) learn(members []int32) {
 	}
 }
 
-// constant says that all targets are equal: one leaf tells all.
+// constant reports whether all targets are equal: one leaf suffices.
 func (b *booster) constant() bool {
 	return slices.Min(b.target) == slices.Max(b.target)
 }
 
-// masses collects the residuals of some examples in the scratch of a thread.
+// masses collects the residuals of some examples in the buffer of a thread.
 func (b *booster) masses(thread int, rows []int32) []weightedResidual {
 	all := b.scratch[thread][:0]
 	for _, row := range rows {
@@ -138,7 +136,7 @@ func (b *booster) next() tree {
 	return t
 }
 
-// draw chooses the examples and the features of a tree.
+// draw draws the examples and the features of a tree.
 func (b *booster) draw(s stream) {
 	b.rows = append(b.rows[:0], b.members...)
 	if b.options.RowShare < 1 {
@@ -163,10 +161,10 @@ func (b *booster) draw(s stream) {
 	}
 }
 
-// share of n things, at least one.
+// share returns a share of n, at least 1.
 func share(n int, of float64) int { return max(1, int(math.Round(float64(n)*of))) }
 
-// pull packs what each example of the tree pulls.
+// pull packs the gradient of each example of the tree.
 func (b *booster) pull() {
 	const least = 1 << 14
 	most := make([]float64, b.options.Threads)
@@ -193,8 +191,8 @@ func (b *booster) pullOf(row int32) float64 {
 	return pull
 }
 
-// finish gives the leaves their values, takes them from the residuals of all
-// examples, and returns the tree.
+// finish sets the values of the leaves, subtracts them from the residuals of all examples, and
+// returns the tree.
 func (b *booster) finish() tree {
 	t := tree{nodes: slices.Clone(b.nodes), leaves: make([]treeLeaf, len(b.growing))}
 	steps := make([]float64, len(b.growing))
@@ -225,13 +223,13 @@ func (b *booster) finish() tree {
 	return t
 }
 
-// leavesPerThread is so many that a thread has 2^13 examples or more.
+// leavesPerThread returns the number of leaves with 2^13 examples or more.
 func (b *booster) leavesPerThread() int {
 	return max(1, len(b.growing)<<13/max(len(b.rows), 1))
 }
 
-// restoreStep turns a leaf's value back into the unit of the target. The first
-// tree holds the start, too: the file has no other place for it.
+// restoreStep returns a leaf's value in the unit of the target. The first tree includes the start,
+// for which the file has no other place.
 func (b *booster) restoreStep(step float64) float64 {
 	value := step / b.scale
 	if b.grownTrees == 0 {
@@ -240,7 +238,7 @@ func (b *booster) restoreStep(step float64) float64 {
 	return min(max(value, -math.MaxFloat64), math.MaxFloat64)
 }
 
-// leafOf follows an example to its leaf by the bins of its features.
+// leafOf returns the leaf of an example, by the bins of its features.
 func (b *booster) leafOf(row int) int32 {
 	if len(b.nodes) == 0 {
 		return 0
@@ -257,8 +255,8 @@ func (b *booster) leafOf(row int) int32 {
 	}
 }
 
-// sumUp fills in weights, counts and values of nodes from what lies below them:
-// a node's value is the mean of its leaves. Children come after their parents.
+// sumUp sets weights, counts and values of nodes from their subtrees: a node's value is the mean of
+// its leaves. Children come after their parents.
 func (t *tree) sumUp() {
 	for i := len(t.nodes) - 1; i >= 0; i-- {
 		n := &t.nodes[i]

@@ -9,22 +9,25 @@ import (
 type growingLeaf struct {
 	rows   []int32 // a part of booster.rows, in order
 	depth  int
-	sums   *pullHistogram // nil where it is not to be split
+	sums   *pullHistogram // nil if it is not to be split
 	best   histogramCut
 	bounds valueLimits
-	parent int32 // the node above, -1 for the root
-	left   bool  // which child of it
+	parent int32 // -1 for the root
+	left   bool  // it is the left child
 }
 
-// grow splits again and again the leaf that gains most, until no leaf gains or
-// there are enough. Left children take over the number of the leaf, right ones
-// get the next: LightGBM's way.
+// grow splits the leaf with the largest gain until no leaf gains or there are enough leaves. As in
+// LightGBM the left child takes over the number of the leaf, the right one gets the next number.
 func (b *booster) grow() {
 	for _, s := range b.growing {
 		b.release(s.sums)
 	}
 	b.nodes, b.lastBins = b.nodes[:0], b.lastBins[:0]
-	b.growing = append(b.growing[:0], growingLeaf{rows: b.rows, bounds: valueLimits{math.Inf(-1), math.Inf(1)}, parent: -1})
+	b.growing = append(b.growing[:0], growingLeaf{
+		rows:   b.rows,
+		bounds: valueLimits{math.Inf(-1), math.Inf(1)},
+		parent: -1,
+	})
 	limit := b.options.Leaves
 	if limit == 0 {
 		limit = maxLeaves
@@ -47,18 +50,24 @@ func (b *booster) grow() {
 	}
 }
 
-// canSplit says whether a leaf is large and high enough to be split.
+// canSplit reports whether a leaf may be split.
 func (b *booster) canSplit(s *growingLeaf) bool {
-	return len(s.rows) >= 2*b.options.MinLeaf && (b.options.MaxDepth == 0 || s.depth < b.options.MaxDepth)
+	return len(s.rows) >= 2*b.options.MinLeaf && (b.options.MaxDepth == 0 ||
+		s.depth < b.options.MaxDepth)
 }
 
-// split makes a node of leaf k and a leaf of each side. The sums of the smaller
-// side are added up, those of the larger are what is left of the parent's.
+// split replaces leaf k by a node and two leaves. It sums the smaller side; the sums of the larger
+// side are the difference to the parent's.
 func (b *booster) split(k int, more bool) {
 	s := b.growing[k]
 	at, last := int32(len(b.nodes)), b.bins.cut(s.best.feature, s.best.last, s.best.next)
-	b.nodes = append(b.nodes, treeNode{feature: int32(s.best.feature), threshold: b.bins.cuts[s.best.feature][last],
-		gain: b.restoreGain(s.best.gain), left: int32(-1 - k), right: int32(-1 - len(b.growing))})
+	b.nodes = append(b.nodes, treeNode{
+		feature:   int32(s.best.feature),
+		threshold: b.bins.cuts[s.best.feature][last],
+		gain:      b.restoreGain(s.best.gain),
+		left:      int32(-1 - k),
+		right:     int32(-1 - len(b.growing)),
+	})
 	b.lastBins = append(b.lastBins, uint8(last))
 	switch {
 	case s.parent < 0:
@@ -68,7 +77,13 @@ func (b *booster) split(k int, more bool) {
 		b.nodes[s.parent].right = at
 	}
 	middle := b.partition(s.rows, s.best.feature, uint8(last))
-	left := growingLeaf{rows: s.rows[:middle], depth: s.depth + 1, bounds: s.bounds, parent: at, left: true}
+	left := growingLeaf{
+		rows:   s.rows[:middle],
+		depth:  s.depth + 1,
+		bounds: s.bounds,
+		parent: at,
+		left:   true,
+	}
 	right := growingLeaf{rows: s.rows[middle:], depth: s.depth + 1, bounds: s.bounds, parent: at}
 	b.applySign(&left, &right, s.best.feature)
 	small, large := &left, &right
@@ -87,9 +102,9 @@ func (b *booster) split(k int, more bool) {
 	b.growing = append(b.growing, right)
 }
 
-// applySign keeps both sides of a split by a monotone feature apart by the middle of
-// what they would predict, as XGBoost and LightGBM do. Where the gradient chose
-// a split whose exact values break the order, both sides get that middle.
+// applySign separates both sides of a split by a monotone feature at the midpoint of their
+// predictions, as XGBoost and LightGBM do. If the gradient selected a split whose exact values
+// violate the sign, both sides get that midpoint.
 func (b *booster) applySign(left, right *growingLeaf, feature int) {
 	if b.sign[feature] == 0 {
 		return
@@ -104,7 +119,7 @@ func (b *booster) applySign(left, right *growingLeaf, feature int) {
 	}
 }
 
-// search finds a leaf's best cut, or gives its sums back.
+// search finds a leaf's best cut, or releases its sums.
 func (b *booster) search(s *growingLeaf) {
 	if b.canSplit(s) {
 		whole := s.sums.whole(len(b.bins.low[0]))
@@ -121,7 +136,7 @@ func (b *booster) search(s *growingLeaf) {
 	}
 }
 
-// addUp adds up examples; many of them on several threads.
+// addUp sums examples; many of them on several threads.
 func (b *booster) addUp(rows []int32) *pullHistogram {
 	sums := b.take()
 	b.parts = b.parts[:0]
@@ -146,7 +161,7 @@ func (b *booster) addUp(rows []int32) *pullHistogram {
 	return sums
 }
 
-// take returns an empty tally; release gives one back.
+// take returns an empty histogram; release returns it to the pool.
 func (b *booster) take() *pullHistogram {
 	if n := len(b.idle); n > 0 {
 		t := b.idle[n-1]
@@ -163,8 +178,7 @@ func (b *booster) release(t *pullHistogram) {
 	}
 }
 
-// restoreGain turns a gain into squared units of the pulls, for Squared those of
-// the target.
+// restoreGain returns a gain in squared units of the pulls; for Squared of the target.
 func (b *booster) restoreGain(gain float64) float64 {
 	gain *= b.pulling.unit * b.pulling.unit
 	if b.weight != nil {
@@ -176,10 +190,10 @@ func (b *booster) restoreGain(gain float64) float64 {
 	return min(gain, math.MaxFloat64)
 }
 
-// partition brings the rows that go left to the front, in order on both sides,
-// and returns their number. Each row is written to both sides and counted on
-// one, because a branch would be guessed wrong half of the time. Threads divide
-// a run each; then the left parts move together, and the right ones after them.
+// partition moves the rows that go left to the front, keeping the order on both sides, and returns
+// their number. It writes each row to both sides and advances one, because a branch would be
+// mispredicted half of the time. Each thread partitions a range; then the left parts are moved
+// together, and the right ones after them.
 func (b *booster) partition(rows []int32, feature int, last uint8) int {
 	codes := b.bins.codes[feature]
 	lefts := make([]int, b.options.Threads)
@@ -210,12 +224,11 @@ func (b *booster) partition(rows []int32, feature int, last uint8) int {
 	return middle
 }
 
-// histogram holds a sum of whole numbers for each feature and bin. The upper
-// bits of an entry are the sum of what examples pull (see loss.pull), counted in
-// a small unit, the lower countBits how many examples they are: one addition
-// does both (Shi et al. 2022 pack gradients likewise). Sums of whole numbers are
-// exact in any order, so that any number of threads gives the same tree, and the
-// difference of two histograms has no error.
+// histogram holds an integer sum for each feature and bin. The upper bits of an entry are the sum
+// of the pulls of its examples (see loss.pull) in a small unit, the lower countBits their number,
+// so that one addition does both (Shi et al. 2022 pack gradients likewise). Integer sums are exact
+// in any order: any number of threads gives the same tree, and the difference of two histograms has
+// no error.
 type histogram [][maxBins + 1]int64
 
 const (
@@ -223,7 +236,7 @@ const (
 	countMask = 1<<countBits - 1
 )
 
-// add puts examples into their bins. Codes are by example, then feature.
+// add adds examples to their bins. Codes are by example, then feature.
 func (h histogram) add(rows []int32, codes []uint8, packed []int64) {
 	features := len(h)
 	for _, row := range rows {
@@ -237,7 +250,7 @@ func (h histogram) add(rows []int32, codes []uint8, packed []int64) {
 	}
 }
 
-// sub and plus go over the bins that features have.
+// sub and plus visit the bins of each feature.
 func (h histogram) sub(o histogram, bins [][]float64) {
 	for f := range h {
 		to, from := h[f][:len(bins[f])], o[f][:len(bins[f])]
@@ -262,13 +275,13 @@ func (h histogram) clear(bins [][]float64) {
 	}
 }
 
-// packing turns numbers into the entries of histograms. Of n numbers none may be
-// above most; their unit is so small that n of them just fit 39 bits and a sign.
-// It is a power of two: ones, halves and the like are not rounded.
+// packing converts numbers to entries of histograms. None of n numbers may exceed most; the unit is
+// chosen so that the sum of n numbers just fits 39 bits and a sign. It is a power of two, so that
+// ones, halves and the like are not rounded.
 type packing struct{ unit, perUnit float64 }
 
 func newPacking(n int, most float64) packing {
-	if most < 1e-250 { // nothing is left to learn
+	if most < 1e-250 { // all residuals are 0
 		return packing{}
 	}
 	steps := float64(int64(1) << (63 - countBits - bits.Len(uint(n))))
@@ -281,8 +294,8 @@ func (p packing) pack(x float64) int64 {
 	return int64(math.RoundToEven(x*p.perUnit))<<countBits + 1
 }
 
-// pullHistogram is what is summed up over the examples of a leaf. Where all weights are
-// 1 the number of examples is their weight, and weights is nil.
+// pullHistogram holds the sums of the examples of a leaf. If all weights are 1, the number of
+// examples is their weight, and weights is nil.
 type pullHistogram struct{ pulls, weights histogram }
 
 func newPullHistogram(features int, weighted bool) *pullHistogram {
@@ -314,7 +327,7 @@ func (t *pullHistogram) clear(bins [][]float64) {
 	}
 }
 
-// histogramCut is where a leaf may be split.
+// histogramCut is a possible split of a leaf.
 type histogramCut struct {
 	gain          float64 // in squared units of pulls per unit of weight
 	feature, last int     // bins up to last go left
@@ -322,8 +335,7 @@ type histogramCut struct {
 	found         bool
 }
 
-// whole is what all bins of a feature hold. Each example lies in one of them, so
-// that every feature has the same.
+// whole returns the sum of all bins, which is the same for every feature.
 func (t *pullHistogram) whole(bins int) (whole pullTotal) {
 	for _, here := range t.pulls[0][:bins] {
 		whole.pulls += here
@@ -338,20 +350,21 @@ func (t *pullHistogram) whole(bins int) (whole pullTotal) {
 	return whole
 }
 
-// pullTotal is a sum over some bins of a tally.
+// pullTotal is a sum over some bins of a pullHistogram.
 type pullTotal struct{ pulls, weights int64 }
 
-// search finds the best cut of one feature,
+// search returns the best cut of one feature,
 //
 //	gain = WL WR / W (GL/WL - GR/WR)² = (GL W - G WL)² / (W WL WR)
 //
-// with G the sum of pulls and W the weight of a side: how much the squared
-// distance between a leaf's pulls and their mean falls (Friedman 2001,
-// equation 35). Sign is that of a monotone feature; at least minimum examples, 1
-// or more, are left on both sides. Behind an empty bin the cut is the one before
-// it, and gains no more: no branch asks for it. Nor is there a division before a
-// cut is better but for rounding.
-func (t *pullHistogram) search(feature, bins, minimum, sign int, whole pullTotal) (best histogramCut) {
+// with G the sum of pulls and W the weight of a side: the reduction of the squared distance between
+// a leaf's pulls and their mean (Friedman 2001, equation 35). sign is that of a monotone feature; at
+// least minimum examples, 1 or more, remain on both sides. The cut after an empty bin equals the one
+// before it and gains no more, so no branch tests for it. It divides only if a cut is better apart
+// from rounding.
+func (t *pullHistogram) search(
+	feature, bins, minimum, sign int, whole pullTotal,
+) (best histogramCut) {
 	pulls, weights := t.pulls[feature][:bins], []int64(nil)
 	if t.weights != nil {
 		weights = t.weights[feature][:bins]
@@ -379,10 +392,10 @@ func (t *pullHistogram) search(feature, bins, minimum, sign int, whole pullTotal
 			continue
 		}
 		gain := d * d / sides // NaN or infinite if a side weighs nothing
-		// d < 0 says that the left side lies below the right one.
+		// With d < 0 the left side is below the right one.
 		if gain > limit && gain <= math.MaxFloat64 && !(sign > 0 && d > 0) && !(sign < 0 && d < 0) {
 			best = histogramCut{gain: gain / w, feature: feature, last: b, found: true}
-			limit = gain * (1 + 1e-12) // a tie but for rounding: the first wins
+			limit = gain * (1 + 1e-12) // in a tie the first cut wins
 			nearly = gain
 		}
 	}

@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// loss is what boosting minimises, as a function of a residual r = y - score.
+// loss is the loss of boosting as a function of a residual r = y - score.
 type loss struct {
 	criterion Criterion
 	level     float64
-	delta     float64 // Huber: residuals up to it count by their squares
+	delta     float64 // Huber: residuals up to delta have squared loss
 }
 
 // weightedResidual is a residual and its weight.
 type weightedResidual struct{ r, w float64 }
 
-// enter prepares a tree. Huber's delta is the quantile of |r| at its level
-// (Friedman 2001, algorithm 4).
+// enter prepares a tree. Huber's delta is the quantile of |r| at its level (Friedman 2001,
+// algorithm 4).
 func (l *loss) enter(all []weightedResidual) {
 	if l.criterion == Huber {
 		for i := range all {
@@ -28,7 +28,7 @@ func (l *loss) enter(all []weightedResidual) {
 	}
 }
 
-// pull is the negative gradient: where and how hard an example pulls its score.
+// pull returns the negative gradient.
 func (l *loss) pull(r float64) float64 {
 	switch l.criterion {
 	case Squared:
@@ -50,9 +50,9 @@ func (l *loss) pull(r float64) float64 {
 	return 0
 }
 
-// value is the number that, taken from all residuals of a leaf, minimises the
-// loss; for Huber it is one step from the median towards it (Friedman 2001,
-// equation 33). The order of the leaf is lost.
+// value returns the number whose subtraction from all residuals of a leaf minimises the loss; for
+// Huber one step from the median towards it (Friedman 2001, equation 33). It changes the order of
+// leaf.
 func (l *loss) value(leaf []weightedResidual) float64 {
 	switch l.criterion {
 	case Squared:
@@ -77,8 +77,8 @@ func (l *loss) value(leaf []weightedResidual) float64 {
 	return median + sum/weight
 }
 
-// cost is the loss of an example that was not learnt from. Huber's delta shrinks
-// from tree to tree; what is compared between trees is the absolute residual.
+// cost returns the loss of a held-out example. Huber's delta shrinks from tree to tree, so the
+// absolute residual is compared instead.
 func (l *loss) cost(r float64) float64 {
 	switch l.criterion {
 	case Squared:
@@ -89,9 +89,9 @@ func (l *loss) cost(r float64) float64 {
 	return math.Abs(r)
 }
 
-// quantile returns the smallest r at which the cumulated weight exceeds a level
-// of the whole, or the middle of two where it equals that: for 0.5 the median.
-// It selects (Hoare 1961) and leaves the numbers in another order.
+// quantile returns the smallest r at which the cumulated weight exceeds a level of the total, or
+// the midpoint of two where it equals that: for 0.5 the median. It selects (Hoare 1961) and changes
+// the order of the numbers.
 func quantile(of []weightedResidual, level float64) float64 {
 	whole := 0.0
 	for _, m := range of {
@@ -127,8 +127,8 @@ func quantile(of []weightedResidual, level float64) float64 {
 	return of[max(from, to-1)%len(of)].r
 }
 
-// between is r number i or, where two share the quantile, its middle with the
-// largest before it.
+// between returns r of element i or, if two share the quantile, the midpoint with the largest
+// before it.
 func between(of []weightedResidual, i int, shared bool) float64 {
 	if !shared || i == 0 {
 		return of[i].r
@@ -140,8 +140,8 @@ func between(of []weightedResidual, i int, shared bool) float64 {
 	return before/2 + of[i].r/2
 }
 
-// divide brings what is less than a pivot to the front and what is more to the
-// end, and returns where the pivots begin and end (Dijkstra 1976).
+// divide partitions the numbers into less than, equal to and more than a pivot, and returns where
+// the equal ones begin and end (Dijkstra 1976).
 func divide(of []weightedResidual) (less, more int) {
 	a, b, c := of[0].r, of[len(of)/2].r, of[len(of)-1].r
 	pivot := max(min(a, b), min(max(a, b), c))
@@ -162,17 +162,15 @@ func divide(of []weightedResidual) (less, more int) {
 	return less, more
 }
 
-// stoppingFolds is how many shares settings are dealt into: up to onlyOneFrom
-// examples each is held out once, from there on one is, which is enough to see
-// where a loss turns.
+// stoppingFolds is the number of folds of settings. Below onlyOneFrom examples each fold is held out
+// once; from there on one fold suffices to find the minimum of the loss.
 const (
 	stoppingFolds = 5
 	onlyOneFrom   = 5000
 )
 
-// bestCount returns the number of trees at which the loss on settings that were
-// not learnt from is least. All shares advance together, a tree at a time, until
-// there was none better for as many trees as Patience says.
+// bestCount returns the number of trees with the smallest loss on held-out settings. All folds
+// advance together, a tree at a time, until there was no better number for Patience trees.
 func (b *booster) bestCount(ctx context.Context, d *Dataset, done *progressCounter) (int, error) {
 	held := d.holdOuts(b.options.Seed)
 	if held == nil {
@@ -204,8 +202,7 @@ func (b *booster) bestCount(ctx context.Context, d *Dataset, done *progressCount
 	return max(best, 1), nil
 }
 
-// holdOuts returns the examples of each share of the settings, nil where there
-// are not two settings.
+// holdOuts returns the examples of each fold; nil for fewer than two settings.
 func (d *Dataset) holdOuts(seed uint64) [][]int32 {
 	folds := Folds(d.Group, stoppingFolds, uint64(stream(seed).split(foldBranch+1)))
 	if folds == nil {
@@ -221,7 +218,7 @@ func (d *Dataset) holdOuts(seed uint64) [][]int32 {
 	return held
 }
 
-// without returns the numbers 0 to n-1 but for some, all in order.
+// without returns the numbers 0 to n-1 except some, all in order.
 func without(some []int32, n int) []int32 {
 	others := make([]int32, 0, n-len(some))
 	for i := range int32(n) {
@@ -234,7 +231,7 @@ func without(some []int32, n int) []int32 {
 	return others
 }
 
-// cost sums up the loss of examples.
+// cost sums the loss of examples.
 func (b *booster) cost(rows []int32) float64 {
 	sum := 0.0
 	for _, row := range rows {

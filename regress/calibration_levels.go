@@ -9,15 +9,14 @@ import (
 	"slices"
 )
 
-// LeftOutLevel is a level of a number, such as a batch size, and what the same
-// settings missed it by when they were fitted without it. A level between others
-// tells what to believe of numbers between the measured ones, the lowest and the
-// highest what to believe of those beyond.
+// LeftOutLevel is a level of a number, such as a batch size, and the errors of a fit without it.
+// Levels between others show how far to trust predictions between measured levels; the lowest and
+// the highest show it for extrapolation.
 type LeftOutLevel struct {
 	// Feature is the index of the number, Level its value that was left out.
 	Feature int     `json:"feature"`
 	Level   float64 `json:"level"`
-	// Distance from what was kept, above 0, in ranges of the feature.
+	// Distance from the nearest kept level, above 0, in ranges of the feature.
 	Distance float64 `json:"distance"`
 	// Residuals at the level in the unit of the fit, sorted, at most 25.
 	Residuals []float64 `json:"residuals"`
@@ -33,9 +32,9 @@ const (
 	maxLeftOutResiduals        = 25
 )
 
-// measured returns the levels of a number in order, nil where it has none: two
-// or more values are needed, at most mostMeasured, each in two settings or more.
-// It is given the value and the setting, from 0 on, of each example.
+// measured returns the sorted levels of a number; nil if it has none. It has levels if there are 2
+// to maxMeasured values, each in two settings or more. It gets the value and the setting, from 0,
+// of each example.
 func measured(values iter.Seq2[float64, int]) []float64 {
 	const several = -1 // settings
 	setting, repeated := make(map[float64]int), 0
@@ -56,7 +55,7 @@ func measured(values iter.Seq2[float64, int]) []float64 {
 	return slices.Sorted(maps.Keys(setting))
 }
 
-// settingsOf yields a feature's values and the settings that had them.
+// settingsOf yields the values of a feature with their settings.
 func (d *Dataset) settingsOf(f int) iter.Seq2[float64, int] {
 	return func(yield func(x float64, group int) bool) {
 		for i, x := range d.Columns[f] {
@@ -67,8 +66,8 @@ func (d *Dataset) settingsOf(f int) iter.Seq2[float64, int] {
 	}
 }
 
-// gap says how far x is from the nearest of some levels: in ranges of the
-// feature, which go from least to most, or of its logarithm if that is farther.
+// gap returns the distance of x to the nearest level: in ranges of the feature, from least to most,
+// or in ranges of its logarithm if that is larger.
 func gap(x float64, levels []float64, least, most float64) float64 {
 	above, _ := slices.BinarySearch(levels, x)
 	far := math.Inf(1)
@@ -82,8 +81,7 @@ func gap(x float64, levels []float64, least, most float64) float64 {
 	return far
 }
 
-// levelCase is a level to leave out: the examples of it, the others, and how
-// far it is from them.
+// levelCase is a level to leave out: its examples, the others, and its distance from these.
 type levelCase struct {
 	feature    int
 	level      float64
@@ -91,9 +89,8 @@ type levelCase struct {
 	kept, left []int
 }
 
-// levelCases returns the levels that can be left out, of each feature those at
-// its ends and some between; none of a feature that acts alone, for which what was
-// missed of others tells enough.
+// levelCases returns the levels to leave out: for each feature its lowest, its highest and some
+// between. Features that act alone have none; the errors of others suffice for them.
 func (d *Dataset) levelCases() (cases []levelCase) {
 	for f, feature := range d.Features {
 		if !feature.chosen() || feature.Alone {
@@ -101,7 +98,7 @@ func (d *Dataset) levelCases() (cases []levelCase) {
 		}
 		levels := measured(d.settingsOf(f))
 		n := len(levels)
-		if n < 3 { // without one of two the feature would say nothing
+		if n < 3 { // with one level left the feature would be constant
 			continue
 		}
 		last := -1
@@ -129,9 +126,11 @@ func (d *Dataset) levelCase(f int, levels []float64, k int) levelCase {
 	return c
 }
 
-// leftOut says what a regressor that was fitted without the level missed it by;
-// nil where that is no finite number.
-func (c *levelCase) leftOut(d *Dataset, t Transform, predict func(row []float64) float64) *LeftOutLevel {
+// leftOut returns the errors at the level of a regressor that was fitted without it; nil if they
+// are not finite.
+func (c *levelCase) leftOut(
+	d *Dataset, t Transform, predict func(row []float64) float64,
+) *LeftOutLevel {
 	var residuals, row []float64
 	for i, truth := range t.apply(pick(d.Target, c.left)) {
 		row = d.Row(c.left[i], row)
@@ -149,7 +148,7 @@ func (c *levelCase) leftOut(d *Dataset, t Transform, predict func(row []float64)
 	return l
 }
 
-// thinned returns at most mostLeftOutRows examples, evenly spread.
+// thinned returns at most maxLeftOutRows examples, evenly spaced.
 func (d *Dataset) thinned() *Dataset {
 	if d.Len() <= maxLeftOutRows {
 		return d
@@ -161,10 +160,11 @@ func (d *Dataset) thinned() *Dataset {
 	return d.Subset(rows)
 }
 
-// leaveLevelsOut fits without each level in turn and writes down what that
-// misses. What cannot be fitted without some level says nothing about it.
+// leaveLevelsOut fits without each level in turn and stores the errors at it. Levels without which
+// no fit is possible are skipped.
 func (m *Manifest) leaveLevelsOut(
-	ctx context.Context, d *Dataset, cases []levelCase, fit func(train *Dataset) (func(row []float64) float64, error),
+	ctx context.Context, d *Dataset, cases []levelCase,
+	fit func(train *Dataset) (func(row []float64) float64, error),
 ) error {
 	for _, c := range cases {
 		predict, err := fit(d.Subset(c.kept))
@@ -181,14 +181,13 @@ func (m *Manifest) leaveLevelsOut(
 	return nil
 }
 
-// widening is what a bound is widened by per range of a feature.
+// widening is the slope of a bound: its widening per range of a feature.
 type widening struct{ between, beyond float64 }
 
-// widenings returns for each feature how steeply its bounds widen off the
-// levels. A level that was left out missed its median by some amount at some
-// distance, up or down; the steepest of a feature counts. Between levels one that
-// has none takes the steepest of all, and Spread where no feature has any; beyond
-// them the slope is at least Spread.
+// widenings returns for each feature how steeply its bounds widen with the distance from its
+// levels. The slope of a level that was left out is its median error over its distance; the
+// steepest of a feature counts. Between levels, a feature without a slope gets the steepest of all
+// features, or Spread if there is none. Outside the levels the slope is at least Spread.
 func (m *Manifest) widenings() (slopes []widening, gauged bool) {
 	slopes = make([]widening, len(m.Features))
 	own, steepest := make([]bool, len(m.Features)), 0.0
@@ -216,7 +215,7 @@ func (m *Manifest) widenings() (slopes []widening, gauged bool) {
 	return slopes, gauged
 }
 
-// checkMeasured holds for levels of numbers that were read.
+// checkMeasured checks the levels of numbers in a manifest.
 func (m *Manifest) checkMeasured() error {
 	for _, f := range m.Features {
 		n := len(f.Measured)
@@ -230,7 +229,8 @@ func (m *Manifest) checkMeasured() error {
 		}
 		for i, x := range f.Measured {
 			if !finite(x) || i > 0 && !(x > f.Measured[i-1]) {
-				return fmt.Errorf("feature %s: measured level %d is %g, want finite numbers in order",
+				return fmt.Errorf(
+					"feature %s: measured level %d is %g, want finite numbers in order",
 					f.Name, i, x)
 			}
 		}

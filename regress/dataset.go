@@ -212,7 +212,8 @@ func checkColumn(f Feature, column []float64) error {
 			return fmt.Errorf("feature %s: value of example %d is %g", f.Name, i, x)
 		}
 		if f.Levels != nil && (x != math.Trunc(x) || x < 0 || x >= float64(len(f.Levels))) {
-			return fmt.Errorf("feature %s: value of example %d is %g, want the index of one of %d levels",
+			return fmt.Errorf(
+				"feature %s: value of example %d is %g, want the index of one of %d levels",
 				f.Name, i, x, len(f.Levels))
 		}
 	}

@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// Decode reads a regressor's file and its manifest. Everything is checked
-// before it is believed: digest and length, each line, each index, that every
-// node and leaf of a tree is reached exactly once, that all numbers are finite.
-// Lists are counted before room is made for them, so that memory is bounded by
-// the length of the file. Errors wrap ErrBadFile and name line and field.
+// Decode reads a regressor's file and its manifest. It checks digest and length, each line, each
+// index, that every node and leaf of a tree is reached exactly once, and that all numbers are
+// finite. Lists are counted before they are allocated, so that memory is bounded by the length of
+// the file. Errors wrap ErrBadFile and name line and field.
 func Decode(model, manifest []byte) (*Regressor, error) {
 	m, err := readManifest(manifest, model)
 	if err != nil {
@@ -26,7 +25,7 @@ func Decode(model, manifest []byte) (*Regressor, error) {
 	return r, nil
 }
 
-// parser walks over the lines of a file.
+// parser reads the lines of a file.
 type parser struct {
 	text     string
 	at, line int // offset of the next line, number of the last one
@@ -45,8 +44,8 @@ func (p *parser) regressor() (*Regressor, error) {
 	return r, p.footer()
 }
 
-// trees reads the blocks of all trees, a run of them on each goroutine. Where
-// several trees are wrong, the first is named.
+// trees reads the blocks of all trees, a range of them per goroutine. If several trees are invalid,
+// the error is that of the first.
 func (p *parser) trees(sizes []int) ([]tree, error) {
 	trees := make([]tree, len(sizes))
 	parts, found := make([]parser, readers()), make([]error, readers())
@@ -87,7 +86,7 @@ func (p *parser) next() (string, error) {
 	return line, nil
 }
 
-// expect reads lines that can have only one form.
+// expect reads lines with a fixed text.
 func (p *parser) expect(lines ...string) error {
 	for _, want := range lines {
 		line, err := p.next()
@@ -101,7 +100,7 @@ func (p *parser) expect(lines ...string) error {
 	return nil
 }
 
-// field reads the line name=… and returns what follows the sign.
+// field reads the line name=… and returns the value.
 func (p *parser) field(name string) (string, error) {
 	line, err := p.next()
 	if err != nil {
@@ -114,20 +113,20 @@ func (p *parser) field(name string) (string, error) {
 	return value[1:], nil
 }
 
-// peek tells whether the next line begins with a text.
+// peek reports whether the next line begins with a prefix.
 func (p *parser) peek(prefix string) bool { return strings.HasPrefix(p.text[p.at:], prefix) }
 
 var objectives = []string{"regression", "regression_l1", "huber", "quantile"}
 
-// header reads up to the blank line before the first tree and returns the
-// length of each tree's block. What the manifest says too must be the same.
+// header reads up to the blank line before the first tree and returns the length of each tree's
+// block. Values that the manifest contains as well must be equal.
 func (p *parser) header(r *Regressor) ([]int, error) {
 	names := p.manifest.columns()
-	if err := p.expect("tree", "version=v3", "num_class=1", "num_tree_per_iteration=1", "label_index=0",
-		"max_feature_idx="+strconv.Itoa(len(names)-1)); err != nil {
+	err := p.expect("tree", "version=v3", "num_class=1", "num_tree_per_iteration=1",
+		"label_index=0", "max_feature_idx="+strconv.Itoa(len(names)-1))
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	if r.average, err = p.objective(); err != nil {
 		return nil, err
 	}
@@ -236,7 +235,7 @@ func (p *parser) tree(t *tree, number int) error {
 	return t.check()
 }
 
-// lists reads what nodes and leaves are made of.
+// lists reads the fields of nodes and leaves.
 func (p *parser) lists(t *tree) (err error) {
 	nodes, leaves := len(t.nodes), len(t.leaves)
 	numbers := func(name string, n int, set func(i int, x float64)) {
@@ -268,12 +267,12 @@ func (p *parser) lists(t *tree) (err error) {
 	return err
 }
 
-// maxCount is the most examples that LightGBM's counts can hold.
+// maxCount is the maximum number of examples in LightGBM's counts.
 const maxCount = 1<<31 - 1
 
-// decisions checks the types of the comparisons: 2 is a number without missing
-// values; with 8 and 10 NaN would go right or left, but rows with NaN are
-// refused. Categories (odd) and zero as missing (4 to 7) are not supported.
+// decisions checks the types of the comparisons: 2 is a number without missing values; with 8 and
+// 10 NaN would go right or left, but rows with NaN are refused. Categories (odd) and zero as
+// missing (4 to 7) are not supported.
 func (p *parser) decisions(nodes int) error {
 	value, err := p.list("decision_type", nodes)
 	if err != nil || nodes == 0 {
@@ -362,8 +361,7 @@ func number64(s string) (float64, error) {
 	return x, nil
 }
 
-// footer reads what follows the trees; it says nothing that counts, but it
-// must be whole.
+// footer checks the text after the trees. It has no influence on predictions, but must be complete.
 func (p *parser) footer() error {
 	if err := p.expect("end of trees", "", "feature_importances:"); err != nil {
 		return err
@@ -435,7 +433,9 @@ func shortNumber(text string) (x float64, length int) {
 	return x, i
 }
 
-var powersOfTen = [16]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
+var powersOfTen = [16]float64{
+	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+}
 
 // shortInteger does the same for an integer of at most 15 digits.
 func shortInteger(text string) (n, length int) {

@@ -7,9 +7,8 @@ import (
 	"strconv"
 )
 
-// columns returns the feature names of the file: those of the manifest, and a
-// constant one where there is only one, because readers count a single feature
-// as none.
+// columns returns the feature names of the file: those of the manifest, plus a constant one for a
+// single feature, because readers reject files with one feature.
 func (m *Manifest) columns() []string {
 	var names []string
 	for _, f := range m.Features {
@@ -25,7 +24,7 @@ func (m *Manifest) columns() []string {
 	return names
 }
 
-// objective is LightGBM's name for what was minimised.
+// objective returns LightGBM's name of the loss.
 func (m *Manifest) objective() string {
 	switch {
 	case m.Forest != nil:
@@ -88,7 +87,7 @@ func (m *Manifest) signs() []int {
 	return signs
 }
 
-// info is the range of column i of the file as LightGBM writes it.
+// info returns the range of column i of the file in LightGBM's format.
 func (m *Manifest) info(i int) string {
 	if i >= len(m.Features) || m.Features[i].Min == m.Features[i].Max {
 		return "none"
@@ -142,8 +141,8 @@ func (t *tree) encode(b []byte, number int) []byte {
 	return e
 }
 
-// footer writes what follows the trees: how often each feature splits, and
-// what LightGBM needs to call the file its own.
+// footer writes the text after the trees: how often each feature splits, and the parameters that
+// LightGBM requires.
 func (r *Regressor) footer(b []byte) []byte {
 	e := encoder(b)
 	e.line("end of trees\n\nfeature_importances:")
@@ -197,8 +196,8 @@ func appendFloat(b []byte, x float64) []byte {
 	return strconv.AppendFloat(b, x, 'g', -1, 64)
 }
 
-// appendShort writes nine digits: enough for what explains and never predicts,
-// and a quarter of the file less.
+// appendShort writes nine digits, enough for fields that explain and never predict; the file is a
+// quarter shorter.
 func appendShort(b []byte, x float64) []byte {
 	return strconv.AppendFloat(b, x, 'g', 9, 64)
 }

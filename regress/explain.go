@@ -6,13 +6,12 @@ import (
 	"slices"
 )
 
-// maxExplained is how many examples an explanation looks at.
+// maxExplained is the maximum number of examples of an explanation.
 const maxExplained = 500
 
-// Importance tells how much the predictions hang on each feature: by how much
-// the logarithm (or, without Log, the value) changes in the mean when the
-// feature is shuffled among the examples (Breiman 2001), as shares that sum to 1,
-// or zeros where nothing changes anything. An error wraps ErrBadRow.
+// Importance returns how much the predictions depend on each feature: the mean change of the
+// logarithm (without Log: of the value) when the feature is shuffled among the examples (Breiman
+// 2001), as shares that sum to 1, or zeros if nothing changes. An error wraps ErrBadRow.
 func Importance(p *Predictor, d *Dataset, seed uint64) ([]float64, error) {
 	rows := spreadRows(d.Len())
 	shares, total := make([]float64, len(d.Features)), 0.0
@@ -51,7 +50,7 @@ func (p *Predictor) fitted(value float64) float64 {
 	return value
 }
 
-// spreadRows are at most mostExplained examples, evenly spread.
+// spreadRows returns at most maxExplained examples, evenly spaced.
 func spreadRows(n int) []int {
 	step := (n + maxExplained - 1) / maxExplained
 	var rows []int
@@ -61,9 +60,9 @@ func spreadRows(n int) []int {
 	return rows
 }
 
-// PartialDependence is the mean prediction over the examples when a feature is
-// set to each of some values (Friedman 2001), in the unit of the target; under
-// Log the geometric mean. An error wraps ErrBadRow.
+// PartialDependence returns the mean prediction over the examples with a feature set to each of
+// some values (Friedman 2001), in the unit of the target; under Log the geometric mean. An error
+// wraps ErrBadRow.
 func PartialDependence(p *Predictor, d *Dataset, feature int, values []float64) ([]float64, error) {
 	rows := spreadRows(d.Len())
 	curve := make([]float64, len(values))

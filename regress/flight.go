@@ -2,13 +2,12 @@ package regress
 
 import "slices"
 
-// interleavedTrees predicts by walking eight trees at once: while one waits for its next
-// node, the others go on. Thresholds are numbered and a row is coded once, by
-// how many thresholds of each feature lie below its value; then a comparison is
-// one of small whole numbers, and no branch has to be guessed.
+// interleavedTrees predicts by walking eight trees at once: while one waits for its next node, the
+// others proceed. Thresholds are numbered and a row is coded once, by the number of thresholds of
+// each feature below its value. A comparison is then one of small integers without a branch.
 //
-// Both children of a node are neighbours, the left one first. A leaf is a node
-// that leads to itself, so that trees of unequal depth can walk together.
+// Both children of a node are adjacent, the left one first. A leaf is a node that points to itself,
+// so that trees of unequal depth can be walked together.
 type interleavedTrees struct {
 	coders    []thresholdCoder
 	nodes     []interleavedNode
@@ -23,8 +22,8 @@ type interleavedNode struct {
 	feature, last uint16
 }
 
-// interleavedGroup is eight trees and the most steps to a leaf of them. Trees that
-// are missing in the last group have the root of the first.
+// interleavedGroup is eight trees and the maximum number of steps to a leaf. Missing trees of the
+// last group have the root of the first.
 type interleavedGroup struct {
 	roots [8]uint32
 	trees int
@@ -37,7 +36,7 @@ const (
 	maxNodes      = 1 << 30
 )
 
-// interleave returns the form, or nil where thresholds, features or nodes are too many.
+// interleave returns the form; nil if there are too many thresholds, features or nodes.
 func interleave(e *ensemble, axes []axis, transform Transform) *interleavedTrees {
 	nodes := 0
 	for i := range e.trees {
@@ -67,7 +66,7 @@ func interleave(e *ensemble, axes []axis, transform Transform) *interleavedTrees
 	return f
 }
 
-// add lays out a tree level by level and returns its root and its depth.
+// add appends a tree level by level and returns its root and its depth.
 func (f *interleavedTrees) add(t *tree, axes []axis, share float64) (root uint32, depth int) {
 	root = uint32(len(f.nodes))
 	f.nodes = append(f.nodes, interleavedNode{})
@@ -88,7 +87,11 @@ func (f *interleavedTrees) add(t *tree, axes []axis, share float64) (root uint32
 			inner = true
 			n := &t.nodes[at]
 			last, _ := slices.BinarySearch(axes[n.feature].thresholds, n.threshold)
-			f.nodes[place] = interleavedNode{left: uint32(len(f.nodes)), feature: uint16(n.feature), last: uint16(last)}
+			f.nodes[place] = interleavedNode{
+				left:    uint32(len(f.nodes)),
+				feature: uint16(n.feature),
+				last:    uint16(last),
+			}
 			f.nodes = append(f.nodes, interleavedNode{}, interleavedNode{})
 			next = append(next, n.left, n.right)
 		}
@@ -111,8 +114,10 @@ func (f *interleavedTrees) predict(row []float64) float64 {
 		a, b, c, d := g.roots[0], g.roots[1], g.roots[2], g.roots[3]
 		e, h, k, m := g.roots[4], g.roots[5], g.roots[6], g.roots[7]
 		for range g.depth {
-			a, b, c, d = nodes[a].step(&codes), nodes[b].step(&codes), nodes[c].step(&codes), nodes[d].step(&codes)
-			e, h, k, m = nodes[e].step(&codes), nodes[h].step(&codes), nodes[k].step(&codes), nodes[m].step(&codes)
+			a, b = nodes[a].step(&codes), nodes[b].step(&codes)
+			c, d = nodes[c].step(&codes), nodes[d].step(&codes)
+			e, h = nodes[e].step(&codes), nodes[h].step(&codes)
+			k, m = nodes[k].step(&codes), nodes[m].step(&codes)
 		}
 		ends := [8]uint32{a, b, c, d, e, h, k, m}
 		for _, leaf := range ends[:g.trees] {
@@ -146,7 +151,7 @@ func newCoder(thresholds []float64) thresholdCoder {
 	return c
 }
 
-// code returns how many thresholds are below x, without a branch to guess.
+// code returns the number of thresholds below x, without a branch.
 func (c *thresholdCoder) code(x float64) uint16 {
 	if c.count == 0 {
 		return 0

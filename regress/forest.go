@@ -88,11 +88,13 @@ func (o ForestOptions) resolve(features int) (ForestOptions, error) {
 		{"min_settings", o.MinSettings, 1, math.MaxInt32},
 	} {
 		if c.value < c.low || c.value > c.up {
-			return o, fmt.Errorf("%w: %s is %d, want %d to %d", ErrBadSettings, c.name, c.value, c.low, c.up)
+			return o, fmt.Errorf("%w: %s is %d, want %d to %d", ErrBadSettings, c.name, c.value,
+				c.low, c.up)
 		}
 	}
 	if o.Folds == 1 {
-		return o, fmt.Errorf("%w: folds is 1, want 2 or more, or less than 0 for none", ErrBadSettings)
+		return o, fmt.Errorf("%w: folds is 1, want 2 or more, or less than 0 for none",
+			ErrBadSettings)
 	}
 	if o.Criterion != Squared && o.Criterion != Absolute {
 		return o, fmt.Errorf("%w: criterion is %q", ErrBadSettings, o.Criterion)
@@ -136,7 +138,10 @@ func fitForest(ctx context.Context, d *Dataset, o ForestOptions) (*Regressor, er
 	if err != nil {
 		return nil, err
 	}
-	r := &Regressor{ensemble: ensemble{trees: trees, average: true}, Manifest: describe(d, o.Transform)}
+	r := &Regressor{
+		ensemble: ensemble{trees: trees, average: true},
+		Manifest: describe(d, o.Transform),
+	}
 	r.Manifest.Family, r.Manifest.Forest = FamilyForest, &o
 	if folds == nil {
 		return r, nil
@@ -156,7 +161,9 @@ func fitForest(ctx context.Context, d *Dataset, o ForestOptions) (*Regressor, er
 
 // growForest grows the trees on o.Threads goroutines. They take tree numbers from a counter, and a
 // tree depends on its number only.
-func growForest(ctx context.Context, d *Dataset, o ForestOptions, done *progressCounter) ([]tree, error) {
+func growForest(
+	ctx context.Context, d *Dataset, o ForestOptions, done *progressCounter,
+) ([]tree, error) {
 	g := newGrowth(d, o)
 	if g.constant() {
 		done.add(o.Trees)
@@ -187,8 +194,13 @@ func growForest(ctx context.Context, d *Dataset, o ForestOptions, done *progress
 func newGrowth(d *Dataset, o ForestOptions) *growth {
 	target := o.Transform.apply(d.Target)
 	byY := sortedOrder(target)
-	g := &growth{bins: bin(d.Columns, o.Threads), target: pick(target, byY), weight: pick(d.Weight, byY),
-		number: make([]int32, len(byY)), options: o}
+	g := &growth{
+		bins:    bin(d.Columns, o.Threads),
+		target:  pick(target, byY),
+		weight:  pick(d.Weight, byY),
+		number:  make([]int32, len(byY)),
+		options: o,
+	}
 	for n, example := range byY {
 		g.number[example] = int32(n)
 	}

@@ -45,7 +45,9 @@ func TestProcess_LossHasItsGradient(t *testing.T) {
 		up, down := append([]float64(nil), theta...), append([]float64(nil), theta...)
 		up[k] += step
 		down[k] -= step
-		if want := (p.negativeLogPosterior(up, nil) - p.negativeLogPosterior(down, nil)) / (2 * step); math.Abs(gradient[k]-want) > 1e-4*(1+math.Abs(
+		if want := (p.negativeLogPosterior(up, nil) - p.negativeLogPosterior(down, nil)) / (2 * step); math.Abs(
+			gradient[k]-want,
+		) > 1e-4*(1+math.Abs(
 			want,
 		)) {
 			t.Errorf("slope along %d = %g, by differences %g", k, gradient[k], want)

@@ -10,15 +10,15 @@ import (
 	"gonum.org/v1/gonum/optimize"
 )
 
-// gaussianProcess is a Gaussian process before its hyperparameters are known. The
-// hyperparameters are logarithms: a length per input, amplitude, noise.
+// gaussianProcess is a Gaussian process with unknown hyperparameters. These are logarithms: a
+// length per input, amplitude, noise.
 type gaussianProcess struct {
 	inputs       []Input
 	trend        []Input
 	points       [][]float64
 	trendPoints  [][]float64
 	y            []float64 // in deviations from the mean
-	noise        []float64 // of each example, in those of an example of weight 1
+	noise        []float64 // of each example, relative to an example of weight 1
 	center, size float64
 }
 
@@ -63,7 +63,7 @@ func scaled(inputs []Input, row []float64) []float64 {
 	return values
 }
 
-// sample returns the process of at most n examples, evenly spread over them.
+// sample returns the process of a random sample of at most n examples.
 func (p *gaussianProcess) sample(n int) *gaussianProcess {
 	if len(p.y) <= n {
 		return p
@@ -86,7 +86,8 @@ func (p *gaussianProcess) sample(n int) *gaussianProcess {
 	return &s
 }
 
-// covariance returns that of the corrections, and of all: corrections, trend and noise.
+// covariance returns the covariance of the corrections, and the sum of the covariances of
+// corrections, trend and noise.
 func (p *gaussianProcess) covariance(theta []float64) (smooth, whole *mat.SymDense) {
 	n, d := len(p.y), len(p.inputs)
 	smooth, whole = mat.NewSymDense(n, nil), mat.NewSymDense(n, nil)
@@ -114,9 +115,8 @@ func (p *gaussianProcess) covariance(theta []float64) (smooth, whole *mat.SymDen
 	return smooth, whole
 }
 
-// negativeLogPosterior is the negative logarithm of marginal likelihood times priors; with a
-// gradient that is not nil it also sets that (Rasmussen, Williams, equation 5.9:
-// 1/2 tr((K^-1 - a a') dK)).
+// negativeLogPosterior returns the negative logarithm of marginal likelihood times priors. It sets
+// the gradient if that is not nil (Rasmussen, Williams, equation 5.9: 1/2 tr((K^-1 - a a') dK)).
 func (p *gaussianProcess) negativeLogPosterior(theta, gradient []float64) float64 {
 	smooth, whole := p.covariance(theta)
 	var factors mat.Cholesky
@@ -146,8 +146,10 @@ func (p *gaussianProcess) negativeLogPosterior(theta, gradient []float64) float6
 	return value
 }
 
-// slope sets the gradient of loss.
-func (p *gaussianProcess) slope(theta, gradient []float64, smooth, inverse *mat.SymDense, alpha []float64) {
+// slope sets the gradient of the negative log posterior.
+func (p *gaussianProcess) slope(
+	theta, gradient []float64, smooth, inverse *mat.SymDense, alpha []float64,
+) {
 	d := len(p.inputs)
 	clear(gradient)
 	noise := math.Exp(2 * theta[d+1])
@@ -177,10 +179,10 @@ func (p *gaussianProcess) slope(theta, gradient []float64, smooth, inverse *mat.
 	gradient[d+1] += (theta[d+1] - math.Log(noisePrior)) / (noiseWidth * noiseWidth)
 }
 
-// starts are where the search begins in turn: lengths, amplitude, noise.
+// starts are the starting points of the search in turn: lengths, amplitude, noise.
 var starts = [][3]float64{{2, 0.5, 0.1}, {1, 1, 0.2}, {5, 0.3, 0.05}}
 
-// search finds the hyperparameters with the least loss from several starts.
+// search returns the hyperparameters with the smallest loss from several starts.
 func (p *gaussianProcess) search(ctx context.Context, count int) ([]float64, error) {
 	d := len(p.inputs)
 	var best []float64
@@ -194,7 +196,7 @@ func (p *gaussianProcess) search(ctx context.Context, count int) ([]float64, err
 			theta[i] = math.Log(from[0]) + 0.5*float64(i%(s/len(starts)+1))
 		}
 		theta[d], theta[d+1] = math.Log(from[1]), math.Log(from[2])
-		// The optimizer asks for value and gradient of one point in two calls.
+		// The optimizer requests value and gradient of one point in two calls.
 		at, value, slope := []float64(nil), 0.0, make([]float64, d+2)
 		look := func(x []float64) {
 			if !slices.Equal(at, x) {
@@ -205,8 +207,7 @@ func (p *gaussianProcess) search(ctx context.Context, count int) ([]float64, err
 			Func: func(x []float64) float64 { look(x); return value },
 			Grad: func(gradient, x []float64) { look(x); copy(gradient, slope) },
 		}
-		// It ends with an error where steps become too small to help: the best
-		// point is as good as it gets.
+		// Minimize returns an error if steps become too small; the best point is still valid.
 		result, err := optimize.Minimize(problem, theta, &optimize.Settings{
 			GradientThreshold: 1e-4,
 			MajorIterations:   100,
@@ -225,7 +226,7 @@ func (p *gaussianProcess) search(ctx context.Context, count int) ([]float64, err
 	return best, nil
 }
 
-// inside keeps hyperparameters where numbers mean something.
+// inside limits hyperparameters to a sensible range.
 func (p *gaussianProcess) inside(theta []float64) []float64 {
 	kept := slices.Clone(theta)
 	for i, x := range kept {
@@ -237,14 +238,14 @@ func (p *gaussianProcess) inside(theta []float64) []float64 {
 	return kept
 }
 
-// summand is a value of the process, times a sign.
+// summand is a value of the process with a sign.
 type summand struct {
 	sign         float64
 	point, trend []float64
 }
 
-// parts returns what each measurement is a sum of: one value for an example, the
-// difference of two for a step.
+// parts returns the summands of each measurement: one value for an example, the difference of two
+// for a step.
 func (p *gaussianProcess) parts(steps []wrongStep) [][]summand {
 	var all [][]summand
 	for i := range p.y {
@@ -258,7 +259,7 @@ func (p *gaussianProcess) parts(steps []wrongStep) [][]summand {
 	return all
 }
 
-// between is the covariance of two measurements without their noise.
+// between returns the covariance of two measurements without their noise.
 func (p *gaussianProcess) between(a, b []summand, theta []float64) float64 {
 	sum := 0.0
 	for _, x := range a {
@@ -277,9 +278,9 @@ func (p *gaussianProcess) between(a, b []summand, theta []float64) float64 {
 	return sum
 }
 
-// posterior is the process given the examples, and that steps are level: the
-// exact solution of (K + trend + noise) a = y, its smooth part as weights of
-// points, its linear part as a law.
+// posterior returns the process given the examples and given that steps are level: the exact
+// solution of (K + trend + noise) a = y, with its smooth part as weights of points and its linear
+// part as a law.
 func (p *gaussianProcess) posterior(theta []float64, steps []wrongStep) *Gaussian {
 	parts := p.parts(steps)
 	alpha := p.solve(theta, parts)
@@ -335,7 +336,9 @@ func (p *gaussianProcess) solve(theta []float64, parts [][]summand) []float64 {
 	}
 	alpha := mat.NewVecDense(n, nil)
 	if err := factors.SolveVecTo(alpha, y); err != nil {
-		_ = err // badly conditioned: jitter has made it solvable, and the calibration measures how good it is
+		// The system is badly conditioned. Jitter has made it solvable, and the calibration
+		// measures the accuracy of the solution.
+		_ = err
 	}
 	return alpha.RawVector().Data
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// terms returns the inputs of a law and the products that it adds up.
+// terms returns the inputs of a law and the products in its sum.
 func (o *LawOptions) terms(d *Dataset) ([]Input, [][]int, error) {
 	switch {
 	case o.Terms != nil:
@@ -18,9 +18,9 @@ func (o *LawOptions) terms(d *Dataset) ([]Input, [][]int, error) {
 	return automaticTerms(d)
 }
 
-// automaticTerms are each feature once, all products of two that do not act alone,
-// and the inverses of positive numbers. A feature that is the product of two others enters as
-// log(1+x), which is not the sum of their logarithms.
+// automaticTerms returns each feature once, all products of two that do not act alone, and the
+// inverses of positive numbers. A feature that is the product of two others enters as log(1+x),
+// which is not the sum of their logarithms.
 func automaticTerms(d *Dataset) ([]Input, [][]int, error) {
 	inputs := mainInputs(d)
 	for k, in := range inputs {
@@ -55,8 +55,8 @@ func automaticTerms(d *Dataset) ([]Input, [][]int, error) {
 	return inputs, terms, nil
 }
 
-// linearTerms are all products of the plain features, as an analysis of variance
-// has them, without those that are products of others.
+// linearTerms returns all products of the plain features, as in an analysis of variance, without
+// features that are products of others.
 func linearTerms(d *Dataset) ([]Input, [][]int, error) {
 	var inputs []Input
 	for f, feature := range d.Features {
@@ -91,7 +91,7 @@ func linearTerms(d *Dataset) ([]Input, [][]int, error) {
 	return inputs, terms, nil
 }
 
-// namedTerms reads terms as people write them.
+// namedTerms parses terms as written in LawOptions.
 func namedTerms(d *Dataset, names []string) ([]Input, [][]int, error) {
 	var inputs []Input
 	var terms [][]int
@@ -120,8 +120,8 @@ func namedTerms(d *Dataset, names []string) ([]Input, [][]int, error) {
 	return inputs, terms, nil
 }
 
-// namedInputs reads one factor; a category stands for its levels but the first.
-// What never varies among the examples is no input.
+// namedInputs parses one factor; a category stands for all its levels except the first. A constant
+// feature is no input.
 func namedInputs(d *Dataset, factor string) ([]Input, error) {
 	form, name := Plain, factor
 	for prefix, f := range map[string]Form{"log(": LogOf, "log1p(": LogOf1} {
@@ -156,7 +156,7 @@ func namedInputs(d *Dataset, factor string) ([]Input, error) {
 	return inputs, nil
 }
 
-// Form is how a feature enters a formula.
+// Form is the function of a feature in a formula.
 type Form string
 
 // The forms. Level is 1 for one level of a category and 0 for all others.
@@ -169,18 +169,19 @@ const (
 )
 
 const (
-	// maxInputs bounds what a formula looks at, so that a row's inputs lie on the stack.
+	// maxInputs is the maximum number of inputs of a formula, so that the inputs of a row fit on
+	// the stack.
 	maxInputs = 64
-	// extrapolationRange is how many ranges beyond the examples a formula is followed to either
-	// side; farther out it stays as it is there, and nothing is promised.
+	// extrapolationRange is how many ranges outside the examples a formula is evaluated on either
+	// side; farther outside it is constant.
 	extrapolationRange = 1
-	// wide is the span, as largest by smallest value, from which on a feature
-	// enters by its logarithm where the skewnesses differ by nearly nothing.
+	// wide is the ratio of largest to smallest value from which a feature enters by its logarithm
+	// if the skewnesses differ by less than nearly.
 	wide, nearly = 8, 0.3
 )
 
-// Input is a number that a formula makes of one feature: (form(x) - Center) /
-// Width, kept within Low and High.
+// Input is a number that a formula computes from one feature: (form(x) - Center) / Width, limited
+// to Low and High.
 type Input struct {
 	// Feature is the index in a row, LevelIndex that of a category's level.
 	Feature    int  `json:"feature"`
@@ -193,7 +194,7 @@ type Input struct {
 	High   float64 `json:"high"`
 }
 
-// shape is the form of x before it is scaled; it may be infinite, never NaN.
+// shape returns the form of x before it is scaled; it may be infinite, never NaN.
 func (in *Input) shape(x float64) float64 {
 	switch in.Form {
 	case LogOf:
@@ -218,8 +219,7 @@ func (in *Input) value(x float64) float64 {
 	return min(max((in.shape(x)-in.Center)/in.Width, in.Low), in.High)
 }
 
-// newInput scales a form of feature f by the examples; false if all are equal
-// there or the form does not suit them.
+// newInput scales a form of feature f by the examples; false if it is constant there or not finite.
 func newInput(d *Dataset, f int, form Form, level int) (Input, bool) {
 	in := Input{Feature: f, Form: form, LevelIndex: level, Width: 1}
 	shapes := make([]float64, d.Len())
@@ -246,8 +246,8 @@ func mean(numbers []float64) float64 {
 	return m
 }
 
-// mainInputs returns one input per feature that varies (one per level but the
-// first for a category), in the form that suits its values.
+// mainInputs returns one input per feature that varies (for a category one per level except the
+// first), in the form that suits its values.
 func mainInputs(d *Dataset) []Input {
 	var inputs []Input
 	for f := range d.Features {
@@ -272,10 +272,9 @@ func mainForms(d *Dataset, f int) []Input {
 	return []Input{{Form: symmetricForm(d.Columns[f])}}
 }
 
-// symmetricForm returns the form under which a feature's different values lie more
-// evenly, by their skewness: whoever measured 1, 2, 4 and 8 cores thinks in
-// ratios, and whoever measured 1, 3 and 5 jobs in differences. Where that says
-// little, as for two values, a span of a factor of 8 calls for the logarithm.
+// symmetricForm returns the form under which the distinct values of a feature are less skewed:
+// values 1, 2, 4 and 8 suggest ratios, values 1, 3 and 5 differences. If both are similar, as for
+// two values, a span of a factor of 8 selects the logarithm.
 func symmetricForm(column []float64) Form {
 	values := slices.Compact(slices.Sorted(slices.Values(column)))
 	low, high := values[0], values[len(values)-1]
@@ -298,8 +297,7 @@ func symmetricForm(column []float64) Form {
 	return Plain
 }
 
-// skewness is the mean of the cubes of deviations from the mean, in standard
-// deviations.
+// skewness returns the mean of the cubes of standardised deviations.
 func skewness(numbers []float64) float64 {
 	center, size, sum := mean(numbers), deviation(numbers), 0.0
 	for _, x := range numbers {
@@ -312,7 +310,7 @@ func skewness(numbers []float64) float64 {
 	return sum
 }
 
-// isProduct says that feature f is the product of two others in every example: a
+// isProduct reports whether feature f is the product of two others in every example, so that a
 // formula has it already.
 func isProduct(d *Dataset, f int) bool {
 	for a := range d.Features {
@@ -339,7 +337,7 @@ func isProduct(d *Dataset, f int) bool {
 
 func constant(numbers []float64) bool { return slices.Min(numbers) == slices.Max(numbers) }
 
-// check holds for an input that was read.
+// check checks an input of a manifest.
 func (in *Input) check(features []FeatureRange) error {
 	if in.Feature < 0 || in.Feature >= len(features) {
 		return fmt.Errorf("feature is %d of %d", in.Feature, len(features))

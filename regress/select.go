@@ -11,35 +11,34 @@ import (
 	"sync"
 )
 
-// SelectOptions say what Select compares, and for which question.
+// SelectOptions select the families, methods and baselines that Select compares, and how.
 type SelectOptions struct {
-	// Families to try; nil means all of them.
+	// Families to compare; nil means all of them.
 	Families []string
-	// Methods to try beside the families' own; with Families empty and not nil,
-	// only these.
+	// Methods to compare in addition to those of the families. With an empty, non-nil Families only
+	// these are compared.
 	Methods []Method
-	// Baselines are judged beside the methods; the linear model and the nearest
-	// setting always are.
+	// Baselines to compare in addition to the linear model and the nearest setting.
 	Baselines []Baseline
-	// Confidence, in (0, 1), of the bound by whose pinball loss methods are
-	// judged; 0 means 0.95.
+	// Confidence, in (0, 1), of the bound whose pinball loss is compared; 0 means 0.95.
 	Confidence float64
-	// Transform of the target; empty chooses the logarithm for positive targets
-	// that span a factor of 2 or more.
+	// Transform of the target; empty means the logarithm for positive targets that span a factor
+	// of 2 or more, else none.
 	Transform Transform
-	// Folds of settings, 0 means 5, dealt anew Shuffles times; 0 means 4, or 1
-	// beyond 1000 examples.
+	// Folds of settings; 0 means 5. They are assigned Shuffles times; 0 means 4, or 1 above 1000
+	// examples.
 	Folds, Shuffles int
-	// Seed decides all that is random.
+	// Seed of all random numbers.
 	Seed uint64
 	// MinExamples, MinSettings and Threads are as in ForestOptions.
 	MinExamples, MinSettings, Threads int
-	// Progress is told how many of all planned fits are done, in order.
+	// Progress is called with the number of completed and planned fits, in order.
 	Progress func(done, planned int)
 }
 
 func (o SelectOptions) resolve(d *Dataset) (SelectOptions, baseOptions, error) {
-	s, err := resolveBaseOptions(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads, o.Seed)
+	s, err := resolveBaseOptions(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads,
+		o.Seed)
 	if err != nil {
 		return o, s, err
 	}
@@ -70,16 +69,16 @@ func (o SelectOptions) resolve(d *Dataset) (SelectOptions, baseOptions, error) {
 	return o, s, nil
 }
 
-// Select compares families and settings by what they predict of settings that
-// they did not learn from, and returns the best, fitted on all examples and
-// calibrated, with the record of the comparison. The best has the smallest
-// pinball loss of the bound at the confidence: a bound should hold, and be no
-// higher than it must. Within 2 % of it the smoother family wins, because it is
-// right between the measured levels, too; and where whole levels are left out, a
-// family that misses those between others by less than half wins within 25 %.
+// Select compares families and settings by their held-out predictions. It returns the best, fitted
+// on all examples and calibrated, with a report of the comparison.
 //
-// Equal examples in any order and equal options give the same choice and bytes.
-// It stops with ctx's error when ctx ends.
+// The best has the smallest pinball loss of the bound at the confidence: a bound should hold and be
+// as low as possible. Within 2 % of it the smoother family wins, because it is also right between
+// measured levels. A family whose error at left-out levels between others is less than half wins
+// within 25 %.
+//
+// Equal examples in any order and equal options give the same choice and bytes. It returns ctx's
+// error when ctx ends.
 func Select(ctx context.Context, d *Dataset, o SelectOptions) (*Regressor, SelectReport, error) {
 	r, report, err := selectRegressor(ctx, d, o)
 	if err != nil {
@@ -88,7 +87,9 @@ func Select(ctx context.Context, d *Dataset, o SelectOptions) (*Regressor, Selec
 	return r, report, nil
 }
 
-func selectRegressor(ctx context.Context, d *Dataset, o SelectOptions) (*Regressor, SelectReport, error) {
+func selectRegressor(
+	ctx context.Context, d *Dataset, o SelectOptions,
+) (*Regressor, SelectReport, error) {
 	if err := d.Validate(); err != nil {
 		return nil, SelectReport{}, err
 	}
@@ -104,7 +105,8 @@ func selectRegressor(ctx context.Context, d *Dataset, o SelectOptions) (*Regress
 	}
 	c := newComparison(d, o)
 	if len(c.methods) == len(c.baselines()) {
-		return nil, SelectReport{}, fmt.Errorf("%w: no family suits %d examples", ErrBadSettings, d.Len())
+		return nil, SelectReport{}, fmt.Errorf("%w: no family suits %d examples", ErrBadSettings,
+			d.Len())
 	}
 	if err := c.run(ctx); err != nil {
 		return nil, SelectReport{}, err
@@ -112,7 +114,7 @@ func selectRegressor(ctx context.Context, d *Dataset, o SelectOptions) (*Regress
 	return c.finish(ctx)
 }
 
-// comparison judges methods and baselines on the same folds.
+// comparison scores methods and baselines on the same folds.
 type comparison struct {
 	d       *Dataset
 	o       SelectOptions
@@ -121,15 +123,15 @@ type comparison struct {
 	done    *progressCounter
 }
 
-// comparedMethod is a method or a baseline and how it did in each shuffle.
+// comparedMethod is a method or a baseline with its results by shuffle.
 type comparedMethod struct {
 	method    *Method
 	baseline  *Baseline
-	transform Transform // of its predictions while they are judged
+	transform Transform // of its predictions during the comparison
 	results   []shuffleResult
 }
 
-// shuffleResult is one shuffle: out-of-fold predictions in the unit of the fit.
+// shuffleResult holds the out-of-fold predictions of one shuffle in the unit of the fit.
 type shuffleResult struct {
 	predicted []float64
 	err       error
@@ -162,8 +164,8 @@ func (c *comparison) baselines() []Baseline {
 	return append([]Baseline{LinearBaseline(), NearestBaseline()}, c.o.Baselines...)
 }
 
-// run predicts every shuffle by every entry, on as many goroutines as allowed;
-// each fit then has one.
+// run predicts every shuffle by every method, on as many goroutines as allowed, with one thread per
+// fit.
 func (c *comparison) run(ctx context.Context) error {
 	type task struct {
 		entry   *comparedMethod
@@ -191,8 +193,10 @@ func (c *comparison) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (c *comparison) predictShuffle(ctx context.Context, e *comparedMethod, shuffle int) shuffleResult {
-	predicted, err := OutOfFold(c.d, c.folds[shuffle], func(train *Dataset) (func(row []float64) float64, error) {
+func (c *comparison) predictShuffle(
+	ctx context.Context, e *comparedMethod, shuffle int,
+) shuffleResult {
+	fit := func(train *Dataset) (func(row []float64) float64, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -204,7 +208,8 @@ func (c *comparison) predictShuffle(ctx context.Context, e *comparedMethod, shuf
 			return nil, err
 		}
 		return r.raw(), nil
-	})
+	}
+	predicted, err := OutOfFold(c.d, c.folds[shuffle], fit)
 	if i := slices.IndexFunc(predicted, func(y float64) bool {
 		return !finite(y)
 	}); err == nil && i >= 0 {
@@ -213,7 +218,7 @@ func (c *comparison) predictShuffle(ctx context.Context, e *comparedMethod, shuf
 	return shuffleResult{predicted, err}
 }
 
-// fastOptions are the options of a fit without calibration.
+// fastOptions returns the options of a fit without calibration.
 func (c *comparison) fastOptions() FitOptions {
 	return FitOptions{
 		Transform:   c.o.Transform,
@@ -225,7 +230,7 @@ func (c *comparison) fastOptions() FitOptions {
 	}
 }
 
-// finish fits the best method on everything and writes the report.
+// finish fits the best method on all examples and writes the report.
 func (c *comparison) finish(ctx context.Context) (*Regressor, SelectReport, error) {
 	report := SelectReport{
 		Target:     c.d.TargetName,
@@ -279,15 +284,15 @@ func (c *comparison) finish(ctx context.Context) (*Regressor, SelectReport, erro
 	return r, report, nil
 }
 
-// tieMargin is the difference in pinball loss that decides nothing.
+// tieMargin is the relative difference in pinball loss up to which methods tie.
 const tieMargin = 0.02
 
-// smoothness ranks families where their losses tie: a formula is even between and
-// beyond the measured levels, trees are steps.
+// smoothness ranks families with tied losses: a formula is smooth between and outside the measured
+// levels, trees are step functions.
 var smoothness = []string{FamilyGaussian, FamilyLaw, FamilyLawTrees, FamilyBoosting, FamilyForest}
 
-// best returns the entry with the smallest loss, or the smoothest family of those
-// that tie with it; nil if there is none.
+// best returns the method with the smallest loss, or the smoothest of those that tie with it; nil
+// if there is none.
 func (c *comparison) best(judged map[*comparedMethod]Judged) *comparedMethod {
 	least := math.Inf(1)
 	for _, j := range judged {
@@ -295,7 +300,7 @@ func (c *comparison) best(judged map[*comparedMethod]Judged) *comparedMethod {
 	}
 	var best *comparedMethod
 	rank := func(e *comparedMethod) int { return slices.Index(smoothness, e.method.Family) }
-	for _, e := range c.methods { // not the map, whose order is none
+	for _, e := range c.methods { // in a fixed order, unlike the map
 		j, ok := judged[e]
 		if !ok || j.Pinball.Value > least*(1+tieMargin) {
 			continue
@@ -308,13 +313,12 @@ func (c *comparison) best(judged map[*comparedMethod]Judged) *comparedMethod {
 	return best
 }
 
-// betweenLevelsMargin is how much more pinball loss (a ratio) is borne by a family that
-// misses the levels between others by less than half: on half a hundred runs a
-// deal of folds moves the loss by as much, and users ask for settings between the
-// measured ones, too.
+// betweenLevelsMargin is how much more pinball loss (a ratio) a family may have whose error between
+// levels is less than half: on some fifty runs the assignment of folds changes the loss by as much,
+// and users also request settings between measured ones.
 const betweenLevelsMargin = 0.25
 
-// betterBetweenLevels returns the best entry, or one that is clearly better where a level was
+// betterBetweenLevels returns the best method, or one that is clearly better at levels that were
 // left out.
 func (c *comparison) betterBetweenLevels(
 	best *comparedMethod, judged map[*comparedMethod]Judged, misses map[string]float64,
@@ -334,8 +338,7 @@ func (c *comparison) betterBetweenLevels(
 	return choice
 }
 
-// missesBetween is the mean absolute error of each method on the examples of
-// levels between others, without them.
+// missesBetween returns the mean absolute error of each method at left-out levels between others.
 func missesBetween(levels []LevelCheck) map[string]float64 {
 	sums, counts := make(map[string]float64), make(map[string]float64)
 	for _, l := range levels {

@@ -8,15 +8,15 @@ import (
 	"slices"
 )
 
-// Method is a family with its settings: a way to fit that Select compares.
+// Method is a family with its settings, which Select compares.
 type Method struct {
-	// Name tells people which it is, Family is one of the families.
+	// Name is for people; Family is one of the families.
 	Name, Family string
-	// Fit fits all of the examples; Folds below 0 leave the calibration out.
+	// Fit fits all examples; Folds below 0 skips the calibration.
 	Fit func(ctx context.Context, d *Dataset, o FitOptions) (*Regressor, error)
 }
 
-// FitOptions are what Select decides for every method.
+// FitOptions are the options that Select sets for every method.
 type FitOptions struct {
 	Transform                                Transform
 	Seed                                     uint64
@@ -24,13 +24,13 @@ type FitOptions struct {
 	Progress                                 func(done, planned int)
 }
 
-// Families returns the names that SelectOptions.Families may hold.
+// Families returns the valid values of SelectOptions.Families.
 func Families() []string {
 	return []string{FamilyForest, FamilyBoosting, FamilyLaw, FamilyLawTrees, FamilyGaussian}
 }
 
-// methodsOf returns what is tried for a family. Small data gets more settings,
-// large data those that end in time.
+// methodsOf returns the methods of a family. Small datasets get more settings, large ones those
+// that finish in time.
 func methodsOf(family string, d *Dataset) []Method {
 	switch family {
 	case FamilyForest:
@@ -68,7 +68,8 @@ func methodsOf(family string, d *Dataset) []Method {
 	return nil
 }
 
-// maxGaussianSelected is up to how many examples Select tries a Gaussian process.
+// maxGaussianSelected is the maximum number of examples for which Select compares a Gaussian
+// process.
 const maxGaussianSelected = 500
 
 func forestMethods(d *Dataset) []Method {
@@ -124,7 +125,7 @@ func boostingMethods(d *Dataset) []Method {
 	return methods
 }
 
-// ForestMethod compares a forest with these settings.
+// ForestMethod returns a method that fits a forest with these settings.
 func ForestMethod(name string, o ForestOptions) Method {
 	return Method{
 		name,
@@ -138,7 +139,7 @@ func ForestMethod(name string, o ForestOptions) Method {
 	}
 }
 
-// BoostingMethod compares boosting with these settings.
+// BoostingMethod returns a method that fits boosting with these settings.
 func BoostingMethod(name string, o BoostingOptions) Method {
 	return Method{
 		name,
@@ -152,7 +153,7 @@ func BoostingMethod(name string, o BoostingOptions) Method {
 	}
 }
 
-// LawMethod compares a law with these settings.
+// LawMethod returns a method that fits a law with these settings.
 func LawMethod(name string, o LawOptions) Method {
 	family := FamilyLaw
 	if o.Forest != nil || o.Boosting != nil {
@@ -170,7 +171,7 @@ func LawMethod(name string, o LawOptions) Method {
 	}
 }
 
-// GaussianMethod compares a Gaussian process with these settings.
+// GaussianMethod returns a method that fits a Gaussian process with these settings.
 func GaussianMethod(name string, o GaussianOptions) Method {
 	return Method{
 		name,
@@ -184,16 +185,15 @@ func GaussianMethod(name string, o GaussianOptions) Method {
 	}
 }
 
-// Baseline is a simple rule that every report shows and none is served. Fit
-// returns what predicts a row in the unit of the target.
+// Baseline is a simple rule for comparison in reports; it is never served. Fit returns a prediction
+// function in the unit of the target.
 type Baseline struct {
 	Name string
 	Fit  func(train *Dataset) (func(row []float64) float64, error)
 }
 
-// LinearBaseline is the linear model of an analysis of variance on the plain
-// target: with all interactions, or without any where these are too many for the
-// examples.
+// LinearBaseline is the linear model of an analysis of variance on the plain target: with all
+// interactions, or without any if there are too many for the examples.
 func LinearBaseline() Baseline {
 	return Baseline{
 		"linear model (ANOVA)",
@@ -217,8 +217,7 @@ func LinearBaseline() Baseline {
 	}
 }
 
-// NearestBaseline says that it will be as it was last time: the mean of what was
-// measured for the most similar setting.
+// NearestBaseline predicts the mean of the most similar measured setting.
 func NearestBaseline() Baseline {
 	return Baseline{"same as last time", func(train *Dataset) (func(row []float64) float64, error) {
 		inputs := mainInputs(train)
@@ -249,8 +248,8 @@ func NearestBaseline() Baseline {
 	}}
 }
 
-// transformOf is the logarithm for targets above 0 that span a factor of 2 or
-// more, as durations do, and none for others, as shares do not.
+// transformOf returns Log for targets above 0 that span a factor of 2 or more, as durations do,
+// else None.
 func transformOf(target []float64) Transform {
 	if low, high := slices.Min(target), slices.Max(target); low > 0 && high >= 2*low && high > 1 {
 		return Log
@@ -258,9 +257,8 @@ func transformOf(target []float64) Transform {
 	return None
 }
 
-// LeastSquares fits the plain target by a sum of terms, written as in
-// LawOptions, and returns what predicts a row: for baselines, and for laws that
-// callers build themselves. An error wraps ErrBadExamples or ErrBadSettings.
+// LeastSquares fits the plain target by a sum of terms, written as in LawOptions, and returns the
+// prediction function. An error wraps ErrBadExamples or ErrBadSettings.
 func LeastSquares(d *Dataset, terms []string) (func(row []float64) float64, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err

@@ -17,24 +17,21 @@ type SelectReport struct {
 	Transform  Transform `json:"transform"`
 	Folds      int       `json:"folds"`
 	Shuffles   int       `json:"shuffles"`
-	// Winner is the name of the chosen candidate.
+	// Winner is the name of the selected candidate.
 	Winner string `json:"winner"`
 	// Candidates are sorted by their pinball loss, best first.
 	Candidates []Judged `json:"candidates"`
 	Baselines  []Judged `json:"baselines"`
 	// Groups is the coverage of the winner per level of each category.
 	Groups []GroupCoverage `json:"groups,omitempty"`
-	// Levels is what happens where a level of a feature was never measured, by
-	// the best candidate of each family.
+	// Levels are the errors at levels that were left out, by the best candidate of each family.
 	Levels []LevelCheck `json:"levels,omitempty"`
-	// HeldOut are the winner's predictions of examples that it did not learn
-	// from, of the first shuffle, at most 5000.
+	// HeldOut are the winner's held-out predictions in the first shuffle, at most 5000.
 	HeldOut []HeldOut `json:"held_out"`
 }
 
-// Judged is how a method or a baseline did on settings that it did not learn
-// from: medians over the shuffles and the range of 95 % of them, unknown where
-// there is one only.
+// Judged is the score of a method or baseline on held-out settings: medians over the shuffles and
+// the range of 95 % of them, which is unknown for a single shuffle.
 type Judged struct {
 	Name   string `json:"name"`
 	Family string `json:"family,omitempty"`
@@ -43,25 +40,24 @@ type Judged struct {
 	MSE     Estimate `json:"mse"`
 	R2      Estimate `json:"r2"`
 	MAPE    Estimate `json:"mape"`
-	// Coverage is the share of examples under their bound, Width the median of
-	// bound / prediction, Refused the share that had no bound.
+	// Coverage is the share of examples within their bound, Width the median of bound /
+	// prediction, Refused the share of examples without a bound.
 	Coverage Estimate `json:"coverage"`
 	Width    Estimate `json:"width"`
 	Refused  float64  `json:"refused"`
-	// Error says why there are no figures; they are unknown then.
+	// Error is the reason why all figures are unknown.
 	Error string `json:"error,omitempty"`
 }
 
-// GroupCoverage is how often the winner's bound held for a level of a category,
-// in the mean over the shuffles.
+// GroupCoverage is the coverage of the winner's bounds for a level of a category, averaged over the
+// shuffles.
 type GroupCoverage struct {
 	Feature  string   `json:"feature"`
 	Level    string   `json:"level"`
 	Coverage Coverage `json:"coverage"`
 }
 
-// LevelCheck is how a method predicts examples of a level when all of that level
-// were left out.
+// LevelCheck scores the predictions of a method at a level after a fit without that level.
 type LevelCheck struct {
 	Method  string  `json:"method"`
 	Feature string  `json:"feature"`
@@ -69,22 +65,22 @@ type LevelCheck struct {
 	Count   int     `json:"count"`
 	Between bool    `json:"between"` // there are levels on both sides
 	MAPE    float64 `json:"mape"`    // a ratio
-	// Covered is the share under the bound at the confidence, widened by what the
-	// other levels were missed by; -1 where there was none.
+	// Covered is the share within the bound at the confidence, widened by the errors at the other
+	// levels; -1 without a bound.
 	Covered float64 `json:"covered"`
 }
 
-// HeldOut is one example, as predicted by a regressor that never saw its setting.
+// HeldOut is one example with its held-out prediction.
 type HeldOut struct {
 	Row       []float64 `json:"row"`
 	Truth     float64   `json:"truth"`
 	Predicted float64   `json:"predicted"`
-	// Bound at the confidence; 0 where there was none.
+	// Bound at the confidence; 0 if there is none.
 	Bound float64 `json:"bound"`
 	Group int     `json:"group"`
 }
 
-// judge scores all shuffles of an entry.
+// judge scores all shuffles of a method.
 func (c *comparison) judge(e *comparedMethod) Judged {
 	var j Judged
 	if e.baseline != nil {
@@ -96,9 +92,17 @@ func (c *comparison) judge(e *comparedMethod) Judged {
 	for s, t := range e.results {
 		if t.err != nil {
 			unknown := Estimate{math.NaN(), math.NaN(), math.NaN()}
-			j.Pinball, j.MSE, j.R2, j.MAPE, j.Coverage, j.Width, j.Refused = unknown, unknown, unknown, unknown, unknown, unknown, 0
-			j.Error = t.err.Error()
-			return j
+			return Judged{
+				Name:     j.Name,
+				Family:   j.Family,
+				Pinball:  unknown,
+				MSE:      unknown,
+				R2:       unknown,
+				MAPE:     unknown,
+				Coverage: unknown,
+				Width:    unknown,
+				Error:    t.err.Error(),
+			}
 		}
 		points, bounds := c.bounds(e, s)
 		whole := moments{}
@@ -117,8 +121,8 @@ func (c *comparison) judge(e *comparedMethod) Judged {
 	return j
 }
 
-// loss is the pinball loss of the bounds; where there are none for any example,
-// there are too few to say, and the loss of the predictions themselves decides.
+// loss returns the pinball loss of the bounds. If an example has no bound, there are too few
+// examples, and it returns the loss of the predictions.
 func (c *comparison) loss(points, bounds []float64) float64 {
 	if slices.ContainsFunc(bounds, func(b float64) bool { return math.IsInf(b, 0) }) {
 		return Pinball(c.d.Target, points, 0.5)
@@ -126,8 +130,7 @@ func (c *comparison) loss(points, bounds []float64) float64 {
 	return Pinball(c.d.Target, bounds, c.o.Confidence)
 }
 
-// bounds returns an entry's predictions and bounds of one shuffle, in the unit of
-// the target.
+// bounds returns the predictions and bounds of one shuffle in the unit of the target.
 func (c *comparison) bounds(e *comparedMethod, shuffle int) (points, bounds []float64) {
 	points = make([]float64, c.d.Len())
 	for i, p := range e.results[shuffle].predicted {
@@ -138,7 +141,7 @@ func (c *comparison) bounds(e *comparedMethod, shuffle int) (points, bounds []fl
 		c.o.Confidence)
 }
 
-// residuals are what an entry missed in a shuffle, in the unit of the fit.
+// residuals returns the errors in a shuffle in the unit of the fit.
 func (c *comparison) residuals(e *comparedMethod, shuffle int) []float64 {
 	fitted := e.transform.apply(c.d.Target)
 	residuals := make([]float64, len(fitted))
@@ -148,7 +151,7 @@ func (c *comparison) residuals(e *comparedMethod, shuffle int) []float64 {
 	return residuals
 }
 
-// spread is the median and the range of 95 % of some numbers; one alone has none.
+// spread returns the median and the range of 95 % of some numbers; a single number has no range.
 func spread(numbers []float64) Estimate {
 	sorted := slices.Sorted(slices.Values(numbers))
 	n := len(sorted)
@@ -161,8 +164,8 @@ func spread(numbers []float64) Estimate {
 
 const maxHeldOut = 5000
 
-// heldOut writes down what the winner said of each example, and how its bounds
-// hold per level of a category.
+// heldOut stores the winner's prediction of each example, and the coverage of its bounds per level
+// of a category.
 func (c *comparison) heldOut(report *SelectReport, best *comparedMethod) {
 	points, bounds := c.bounds(best, 0)
 	for i := range min(len(points), maxHeldOut) {
@@ -199,8 +202,8 @@ func (c *comparison) heldOut(report *SelectReport, best *comparedMethod) {
 	}
 }
 
-// checkLevels leaves each level of each feature out in turn. With many examples
-// or levels it is left out itself: that is a question of sparse designs.
+// checkLevels leaves out each level of each feature in turn. It is skipped for many examples or
+// levels: sparse designs need it most.
 func (c *comparison) checkLevels(ctx context.Context, report *SelectReport) error {
 	if c.d.Len() > 5000 {
 		return nil
@@ -223,10 +226,11 @@ func (c *comparison) checkLevels(ctx context.Context, report *SelectReport) erro
 	return nil
 }
 
-// checkMethod fits a method without each level, but for those of features that act
-// alone, then judges what it says there.
-// The bounds at a level widen by what the other levels were missed by.
-func (c *comparison) checkMethod(ctx context.Context, report *SelectReport, e *comparedMethod) error {
+// checkMethod fits a method without each level, except for features that act alone, and scores its
+// predictions there. The bounds at a level widen by the errors at the other levels.
+func (c *comparison) checkMethod(
+	ctx context.Context, report *SelectReport, e *comparedMethod,
+) error {
 	var trials []*levelTrial
 	for f, feature := range c.d.Features {
 		levels := slices.Compact(slices.Sorted(slices.Values(c.d.Columns[f])))
@@ -239,14 +243,14 @@ func (c *comparison) checkMethod(ctx context.Context, report *SelectReport, e *c
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err == nil { // else too little is left without that level
+			if err == nil { // with an error, too few examples are left
 				trials = append(trials, t)
 			}
 		}
 	}
 	for _, t := range trials {
 		if err := c.checkLevel(t, trials); err != nil {
-			continue // it predicts what is no finite number
+			continue // a prediction is not finite
 		}
 		report.Levels = append(report.Levels, t.LevelCheck)
 	}
@@ -258,11 +262,10 @@ type levelTrial struct {
 	LevelCheck
 	left      []int
 	regressor *Regressor
-	missed    *LeftOutLevel // nil where the level is no number with levels
+	missed    *LeftOutLevel // nil if the level is not a number with levels
 }
 
-// withoutLevel fits without a level; the offset of the bound is that of the first
-// shuffle.
+// withoutLevel fits without a level. The offset of the bound is that of the first shuffle.
 func (c *comparison) withoutLevel(
 	ctx context.Context, e *comparedMethod, f int, levels []float64, k int,
 ) (*levelTrial, error) {
@@ -293,7 +296,7 @@ func (c *comparison) withoutLevel(
 	return t, nil
 }
 
-// checkLevel predicts what was left out.
+// checkLevel scores the predictions at a level that was left out.
 func (c *comparison) checkLevel(t *levelTrial, trials []*levelTrial) error {
 	m := &t.regressor.Manifest
 	for _, other := range trials {

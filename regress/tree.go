@@ -207,7 +207,14 @@ func (c *splitSelection) offer(gain float64, last, next int, below, above float6
 		}
 	}
 	c.limit, c.found = gain+rounding*gain+c.noise, true
-	c.best = split{gain: gain, feature: c.feature, last: last, next: next, below: below, above: above}
+	c.best = split{
+		gain:    gain,
+		feature: c.feature,
+		last:    last,
+		next:    next,
+		below:   below,
+		above:   above,
+	}
 	return true
 }
 

@@ -22,12 +22,12 @@ type absoluteSearch struct {
 	table     *binned
 	weighting packing
 	plot      *nodeItems
-	balances  []int64              // of the items, packed: weight up to the node's median, negative after it
+	balances  []int64              // of the items: weight, negative after the median
 	weights   []uint64             // bits of twice the items' weights
 	gaps      []float64            // from each item's target to the next; 0 after the last
 	columns   [][]uint8            // by feature: bins of the items
 	bins      [][maxBins + 1]int64 // by feature: sums of balances; empty between nodes
-	filled    []bool               // by feature: filled but not searched, because an earlier split was perfect
+	filled    []bool               // by feature: filled but not searched
 	present   []uint8              // bins of a feature with items, in order
 	used      binSet
 	walk      walkSearch

@@ -124,7 +124,8 @@ func (g *grower) draw(s stream) {
 // marks feature f as constant; features beyond 63 are tested again at each node. known is the data
 // that the search kept.
 func (g *grower) child(
-	items []int32, known *keptSums, slot int32, depth int, s stream, bounds valueLimits, settled uint64,
+	items []int32, known *keptSums, slot int32, depth int, s stream, bounds valueLimits,
+	settled uint64,
 ) int32 {
 	g.survey(items, known.whole)
 	value := bounds.clip(g.predict())
@@ -205,7 +206,9 @@ func (g *grower) competingFeatures() int {
 // bestSplit tries features in random order until enough of them had more than one value, as
 // scikit-learn does, and selects the split with the largest gain. A split without gain is made as
 // well, because its children may gain.
-func (g *grower) bestSplit(known *keptSums, s stream, bounds valueLimits, settled uint64) (uint64, bool) {
+func (g *grower) bestSplit(
+	known *keptSums, s stream, bounds valueLimits, settled uint64,
+) (uint64, bool) {
 	g.shuffle(s, settled)
 	loss, noise := g.search.beginNode(&g.current, known)
 	g.selection.begin(bounds, loss, noise)

@@ -284,7 +284,9 @@ func (q *squaredSearch) sideSums(sides *[2]keptSums) {
 	sides[0].whole, sides[1].whole = q.below, above
 }
 
-func (q *squaredSearch) splitNode(by, left int, features []int, wanted [2]bool, sides *[2]keptSums) {
+func (q *squaredSearch) splitNode(
+	by, left int, features []int, wanted [2]bool, sides *[2]keptSums,
+) {
 	if !wanted[0] && !wanted[1] {
 		return
 	}

@@ -23,7 +23,7 @@ type CompareOptions struct {
 	Refit       int      // finished jobs between two fits; 0: one fit, on the warm-up
 	Rules       []string // of Rules
 	// Method of the fits of Courier's rules; empty: evidence, as in the trainer command.
-	Method trainer.Method
+	Method trainer.FitMethod
 	// Progress is called with the number of jobs that a rule has answered; may be nil.
 	Progress func(rule string, done int)
 }
@@ -55,7 +55,7 @@ type Comparison struct {
 	Submissions int            `json:"submissions"`
 	Confidence  float64        `json:"confidence"`
 	Seed        uint64         `json:"seed"`
-	Method      trainer.Method `json:"method"`
+	Method      trainer.FitMethod `json:"method"`
 	Rules       []Score        `json:"rules"`
 }
 

@@ -28,12 +28,12 @@ import (
 // Jobs of an imagined node, a hog that comes and goes, real services between: once the hog was
 // learnt, the next request is answered with a longer time beside it, and no longer without it.
 func TestForeign_AHogInTheLogChangesTheNextAdvice(t *testing.T) {
-	for _, method := range []trainer.Method{trainer.MethodEvidence, trainer.MethodFamilies} {
+	for _, method := range []trainer.FitMethod{trainer.MethodEvidence, trainer.MethodFamilies} {
 		t.Run(string(method), func(t *testing.T) { testHogInTheLog(t, method) })
 	}
 }
 
-func testHogInTheLog(t *testing.T, method trainer.Method) {
+func testHogInTheLog(t *testing.T, method trainer.FitMethod) {
 	const node = "hogged"
 	l := startAll(t, func(f *localFlags) { f.Method = string(method) })
 	ctx := within(t, patience)
