@@ -201,7 +201,7 @@ func TestTrainer_TellsACorrectionOnce(t *testing.T) {
 	defer cancel()
 	dead := false
 	o := trainer.DieAfter(byEvidence, func(name string) error {
-		if dead = dead || name == "told"; !dead {
+		if dead = dead || name == "published"; !dead {
 			return nil
 		}
 		cancel()

@@ -97,7 +97,7 @@ func (t *Trainer) promote(
 	t.metrics.promotions.WithLabelValues(target, g.DecidedBy).Inc()
 	t.log.Info("regressor promoted", "target", target, "decided_by", e.DecidedBy, "reason",
 		e.Reason, "digest", e.ModelDigest, "examples", e.Examples)
-	if err := t.o.step("isPublished"); err != nil {
+	if err := t.o.step("published"); err != nil {
 		return e, err
 	}
 	t.publishCorrections(ctx, c.Target)
@@ -200,7 +200,7 @@ func (t *Trainer) handlePromote(ctx context.Context, q *schemas.PromoteRequest) 
 	if err != nil {
 		return nil, err
 	}
-	return t.promoteOnRequest(ctx, v, "asked for", q.Reason)
+	return t.promoteOnRequest(ctx, v, "requested", q.Reason)
 }
 
 // handleRollback promotes the previous champion on request.

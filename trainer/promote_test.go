@@ -269,7 +269,7 @@ func TestTrainer_KeepsTheLastChampions(t *testing.T) {
 // A trainer is stopped after each step in turn. With the next trainer every champion is readable
 // and has one event, and no revision of a key belongs to two regressors.
 func TestTrainer_DiesAtEveryStep(t *testing.T) {
-	for _, step := range []string{"fitted", "stored", "trained", "promoted", "told", "rejected"} {
+	for _, step := range []string{"fitted", "stored", "trained", "promoted", "published", "rejected"} {
 		t.Run(step, func(t *testing.T) {
 			b := bustest.New(t)
 			f := newFleet(b, "a", "b")
