@@ -60,7 +60,7 @@ func (f *jobSeries) run(t testing.TB, jobs int) {
 		if factor := f.factor[node]; factor > 0 {
 			seconds *= factor
 		}
-		job := fmt.Sprint("jobSeries-", f.jobs)
+		job := fmt.Sprint("fleet-", f.jobs)
 		f.jobs++
 		begin := started(job, 1, f.s, set)
 		if cores := f.cores[node]; cores > 0 {
