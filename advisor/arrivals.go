@@ -23,11 +23,6 @@ type expectation struct {
 	cpus float64
 }
 
-// expected reports whether a job was admitted by a policy and is about to start.
-func (j *Job) expected(now time.Time) bool {
-	return j.admittedByPolicy() && now.Sub(j.Promise.At) < startPatience
-}
-
 func compareArrivals(a, b *Job) int {
 	return cmp.Or(a.Promise.At.Compare(b.Promise.At), cmp.Compare(a.ID, b.ID))
 }
@@ -107,6 +102,3 @@ func (a *arrivals) cpus(node string, now time.Time) float64 {
 	}
 	return sum
 }
-
-// promisedCPUs is how many CPUs a job will use as it was promised.
-func (j *Job) promisedCPUs() float64 { return float64(j.Promise.Chosen.CPUs) }

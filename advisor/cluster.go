@@ -2,6 +2,7 @@ package advisor
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -62,59 +63,52 @@ func NewCluster() *Cluster {
 	}
 }
 
-// longAgo is how long after it happened an event is no sign of life: a past run
-// that is imported, or a spool that was found again.
-const longAgo = time.Hour
-
-// Apply changes the state by an event that was stored at the given time. It
-// returns the job that the event changed, nil if it changed none: copies and
-// events of earlier runs change nothing.
-func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *Job {
-	c.arrivals.expire(storedAt)
-	defer c.forgetNames()
-	switch e := e.(type) {
-	case *schemas.Sample:
-		c.sample(e, storedAt)
-	case *schemas.Submitted:
-		change := func(j *Job) bool { return j.submitted(e) }
-		j := c.touch(e.JobID, sequence, e.At, storedAt, change)
-		if j != nil {
-			c.describe(schemas.ModelLevel(e.Request.Model, e.Request.Dataset), Description{
-				Parameters:      e.Request.Parameters,
-				TrainingSamples: e.Request.TrainingSamples,
-			})
-		}
-		c.means.promise(j)
+// job returns a job, nil if none is remembered. One that ended long ago is unpacked for
+// the caller: changes to it are lost, and its answer is only in the log.
+func (c *Cluster) job(id string) *Job {
+	if j := c.jobs[id]; j != nil {
 		return j
-	case *schemas.Started:
-		return c.started(e, sequence, storedAt)
-	case *schemas.Epoch:
-		return c.epoch(e, sequence, storedAt)
-	case *schemas.Ended:
-		return c.end(e, sequence, storedAt)
-	case *schemas.JobAdmitted:
-		return c.admit(&e.Advice, sequence, e.At, storedAt)
-	case *schemas.Advice: // in JOB until it had a stream of its own, and admissions an event
-		if e.Action == schemas.ActionStart {
-			return c.admit(e, sequence, e.At, storedAt)
-		}
-		if j := c.jobs[e.JobID]; j != nil && (j.Advice == nil || e.CauseSequence >= j.Advice.CauseSequence) {
-			j.Advice = lastAdvice(e)
-		}
-	case *schemas.Risk:
-		if j := c.jobs[e.JobID]; j != nil && (j.Risk == nil || e.CauseSequence >= j.Risk.CauseSequence) {
-			j.Risk = e
-		}
+	}
+	if p := c.past[id]; p != nil {
+		return p.unpack()
 	}
 	return nil
 }
 
-// admit ends the waiting of a queued job. It returns nil if the job does not wait.
-func (c *Cluster) admit(a *schemas.Advice, sequence uint64, at, storedAt time.Time) *Job {
-	change := func(j *Job) bool { return j.admitted(a) }
-	j := c.touch(a.JobID, sequence, at, storedAt, change)
-	c.means.promise(j)
-	return j
+// knows reports whether a job is remembered.
+func (c *Cluster) knows(id string) bool { return c.jobs[id] != nil || c.past[id] != nil }
+
+// indexOf returns where a job is in the order of all, -1 if it is not remembered.
+func (c *Cluster) indexOf(id string) int {
+	if j := c.jobs[id]; j != nil {
+		return c.order.index(entry{key: j.first, job: j})
+	}
+	if p := c.past[id]; p != nil {
+		return c.order.index(entry{key: p.first, past: p})
+	}
+	return -1
+}
+
+// newestFirst returns the jobs in a state, "" for all, the newest first, from behind a job
+// on, or from the start. known is false if that job is not remembered.
+func (c *Cluster) newestFirst(after string, state schemas.State) (jobs iter.Seq[*Job], known bool) {
+	i := len(c.order.entries)
+	if after != "" {
+		if i = c.indexOf(after); i < 0 {
+			return nil, false
+		}
+	}
+	return func(yield func(*Job) bool) {
+		for i--; i >= 0; i-- {
+			e := &c.order.entries[i]
+			if e.removed() || state != "" && e.state() != state {
+				continue
+			}
+			if !yield(e.unpacked()) {
+				return
+			}
+		}
+	}, true
 }
 
 func (c *Cluster) sample(e *schemas.Sample, storedAt time.Time) {
@@ -126,113 +120,10 @@ func (c *Cluster) sample(e *schemas.Sample, storedAt time.Time) {
 	c.learnForeign(n, e, storedAt)
 }
 
-func (c *Cluster) started(e *schemas.Started, sequence uint64, storedAt time.Time) *Job {
-	change := func(j *Job) bool { return j.started(e, storedAt) }
-	j := c.touch(e.JobID, sequence, e.At, storedAt, change)
-	if j == nil {
-		return nil
-	}
-	j.usage = schemas.Usage{}
-	c.describe(levelOf(&e.Setting), Description{TrainingSamples: e.TrainingSamples})
-	c.useNodes(e.Nodes)
-	before := c.fleet.Of(e.Nodes)
-	j.Hardware = c.fleet.See(e.Nodes, e.Hardware(), e.NodeCores)
-	for i, node := range e.Nodes {
-		c.renew(node, before[i])
-	}
-	j.laps, j.mark = nil, c.tallies.snapshot(j.Setting.Nodes, storedAt)
-	j.progressAt, j.epochAt = storedAt, time.Time{}
-	return j
-}
-
-func (c *Cluster) epoch(e *schemas.Epoch, sequence uint64, storedAt time.Time) *Job {
-	change := func(j *Job) bool { return j.epoch(e, storedAt) }
-	j := c.touch(e.JobID, sequence, e.At, storedAt, change)
-	if j == nil {
-		return nil
-	}
-	level := levelOf(&e.Setting)
-	c.describe(level, Description{ValidationSamples: e.ValidationSamples})
-	c.useModel(level).add(&e.Setting)
-	c.useNodes(e.Nodes)
-	j.Hardware = c.fleet.See(e.Nodes, nil, e.NodeCores)
-	c.lap(j, e, storedAt)
-	return j
-}
-
-func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Job {
-	change := func(j *Job) bool { return j.ended(e, storedAt) }
-	j := c.touch(e.JobID, sequence, e.At, storedAt, change)
-	if j == nil {
-		return nil
-	}
-	if j.State == schemas.StateFinished && !j.changed {
-		c.keep(j) // the time of a job that was moved was predicted for its first batch size
-	}
-	c.score.end(j)
-	c.means.end(j)
-	return j
-}
-
-// forgetNames drops the least recently used nodes and models beyond their limits.
-func (c *Cluster) forgetNames() {
-	c.forgetNodes()
-	c.forgetModels()
-}
-
 func (c *Cluster) useNodes(names []string) {
 	for _, name := range names {
 		c.useNode(name)
 	}
-}
-
-// touch finds or makes the job, changes it by what happened at a time and was
-// stored at another, and keeps the indices.
-func (c *Cluster) touch(id string, sequence uint64, at, storedAt time.Time, change func(*Job) bool) *Job {
-	j, isKept := c.jobs[id]
-	if !isKept {
-		j = c.recalled(id, sequence)
-	}
-	before, was := j.Setting, j.State
-	if !change(j) {
-		return nil
-	}
-	if !isKept {
-		c.insert(j)
-	}
-	if j.State == schemas.StateRunning && storedAt.Sub(j.happened(at, storedAt)) > longAgo {
-		j.State = schemas.StateLost // until it is heard: it takes nobody's place, and needs no advice
-	}
-	c.score.back(j)
-	c.occupy(j, &before, was == schemas.StateRunning, storedAt)
-	c.hold(j, was, storedAt)
-	c.file(j)
-	c.abandon(storedAt)
-	c.forgetJobs()
-	j.last = max(j.last, sequence)
-	if storedAt.After(j.heard) {
-		j.heard = storedAt
-	}
-	return j
-}
-
-// occupy keeps the indices of the jobs on each node after a job has changed.
-func (c *Cluster) occupy(j *Job, before *schemas.Setting, ran bool, at time.Time) {
-	runs := j.State == schemas.StateRunning
-	if runs == ran && before.CPUs == j.Setting.CPUs && slices.Equal(before.Nodes, j.Setting.Nodes) {
-		return
-	}
-	if ran {
-		c.leave(j, before.Nodes, at)
-		c.tallies.change(before, -1, at)
-	}
-	if runs {
-		c.enter(j, at)
-		c.tallies.change(&j.Setting, 1, at)
-	} else {
-		j.mark = nil // the nodes are not counted for it any more
-	}
-	c.tallies.prune(before.Nodes)
 }
 
 // renew lets the jobs that run on a node, and their epochs so far, have what is known

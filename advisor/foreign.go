@@ -132,11 +132,6 @@ func (c *Cluster) foreignNow(j *Job, now time.Time) []schemas.Foreign {
 	return loads
 }
 
-// processesPerNode is how many processes of the job are on each of its nodes.
-func (j *Job) processesPerNode() float64 {
-	return float64(j.Setting.CPUs) / float64(max(1, len(j.Setting.Nodes)))
-}
-
 // foreignSpread is by how much an epoch may take longer than predicted because the foreign load
 // is unknown, as a logarithm: how much longer it takes beside the greatest that was measured than
 // beside the typical one.

@@ -1,8 +1,6 @@
 package advisor
 
 import (
-	"strconv"
-	"strings"
 	"time"
 
 	"courier/schemas"
@@ -48,131 +46,28 @@ type Job struct {
 	countedLost bool   // in the score
 }
 
-func (j *Job) submitted(e *schemas.Submitted) bool {
-	if j.Submitted != nil {
-		return false
-	}
-	kept := *e
-	kept.EncodedAdvice = nil // a second copy of the advice
-	j.Submitted, j.User = &kept, e.Request.User
-	if j.State != "" {
-		return true
-	}
-	j.State, j.Advice = schemas.StateSubmitted, &kept.Advice
-	switch v := e.Advice.Admission; {
-	case v != nil && v.Verdict == schemas.Refused:
-		j.State, j.Reason = schemas.StateRefused, why(&e.Advice)
-	case v != nil && v.Verdict == schemas.Queued:
-		j.State, j.Reason = schemas.StateQueued, why(&e.Advice)
-	default:
-		j.Promise = &kept.Advice
-	}
-	return true
+// keptLaps is how many of a run's last epochs correct its prediction.
+const keptLaps = 8
+
+// lap is an epoch as the advisor saw it: how long it took, and what load
+// surrounded it, time-weighted.
+type lap struct {
+	batch   uint32 // batch size that it ran with
+	seconds float64
+	load    surroundings
+	node    string // where it is that
 }
 
-// why is what a policy says in the message of an advice, without its figures.
-func why(a *schemas.Advice) string {
-	verdict, _, _ := strings.Cut(a.Message, ": ")
-	return verdict
-}
-
-// admitted ends the waiting of a queued job.
-func (j *Job) admitted(e *schemas.Advice) bool {
-	if j.State != schemas.StateQueued {
-		return false
-	}
-	j.State, j.Promise, j.Advice, j.Reason = schemas.StateSubmitted, e, e, ""
-	return true
-}
-
-func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
-	if e.Run <= j.Run {
-		return false
-	}
-	j.begin(e.BatchSize)
-	j.State, j.Run, j.Setting, j.heartbeat = schemas.StateRunning, e.Run, e.Setting, e.HeartbeatSeconds > 0
-	j.behind = 0
-	if j.Submitted != nil {
-		j.behind = max(0, j.Submitted.At.Sub(e.At))
-	}
-	j.StartedAt, j.EndedAt, j.EpochsDone, j.LongestEpoch, j.Accuracy, j.Reason, j.MetSLO = j.happened(
-		e.At, storedAt,
-	), time.Time{}, 0, 0, nil, "", nil
-	if e.User != "" {
-		j.User = e.User
-	}
-	return true
-}
-
-// begin notes the batch size that a run begins with.
-func (j *Job) begin(batch uint32) { j.began, j.changed = batch, false }
-
-func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
-	if e.Run < j.Run || e.Run == j.Run && e.Epoch <= j.EpochsDone || j.over() && e.Run == j.Run {
-		return false
-	}
-	if e.Run > j.Run {
-		j.begin(e.BatchSize)
-	}
-	j.changed = j.changed || e.BatchSize != j.began
-	if e.Run > j.Run || j.State != schemas.StateRunning { // its start was lost, or it is back from being lost
-		j.State, j.Run, j.EndedAt, j.Reason = schemas.StateRunning, e.Run, time.Time{}, ""
-	}
-	if j.StartedAt.IsZero() {
-		j.StartedAt = j.happened(e.At, storedAt).Add(
-			-time.Duration(e.DurationSeconds * float64(time.Second)),
-		)
-	}
-	j.Setting, j.EpochsDone = e.Setting, e.Epoch
-	j.LongestEpoch = max(j.LongestEpoch, time.Duration(e.DurationSeconds*float64(time.Second)))
-	if e.Accuracy != nil {
-		j.Accuracy = e.Accuracy
-	}
-	return true
-}
-
-// happened is when something happened to a job, where the clock of its runner
-// cannot be right: nothing starts before it was asked for, and nothing is stored
-// before it happened. What is stored late, from a spool, keeps its own time.
-func (j *Job) happened(at, storedAt time.Time) time.Time {
-	if at = at.Add(j.behind); storedAt.Before(at) {
-		return storedAt
-	}
-	return at
+// surroundings are the load that a job has, and the node where it has that.
+type surroundings struct {
+	schemas.Load
+	on schemas.Hardware
 }
 
 // over reports whether the run has ended for good; lost is not for good.
 func (j *Job) over() bool {
 	return j.State == schemas.StateFinished || j.State == schemas.StateFailed ||
 		j.State == schemas.StateCancelled
-}
-
-func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {
-	switch {
-	case e.Run < j.Run, j.over() && e.Run == j.Run:
-		return false
-	case e.Outcome == schemas.EventLost:
-		if j.State != schemas.StateRunning || j.heardSince(e) {
-			return false
-		}
-	case e.Outcome == schemas.EventCancelled:
-		j.Run = e.Run // of a run that began unseen: it is over, too
-	default:
-		if e.Run > j.Run {
-			j.begin(e.BatchSize)
-		}
-		j.Run, j.Setting = e.Run, e.Setting
-		j.EpochsDone = max(j.EpochsDone, e.EpochsDone)
-	}
-	j.State, j.EndedAt, j.Reason = schemas.State(e.Outcome), j.happened(e.At, storedAt), e.Reason
-	if e.Accuracy != nil {
-		j.Accuracy = e.Accuracy
-	}
-	if j.Submitted != nil && j.Submitted.Request.SLO > 0 && e.Outcome != schemas.EventLost {
-		met := e.Outcome == schemas.EventFinished && !j.trainedAt().After(j.deadline())
-		j.MetSLO = &met
-	}
-	return true
 }
 
 // resting reports whether the job has come to an end that may be final: a lost job may come
@@ -191,14 +86,6 @@ func (j *Job) admittedByPolicy() bool {
 	return j.State == schemas.StateSubmitted && p != nil && p.Admission != nil && p.Chosen != nil
 }
 
-// heardSince reports whether an event of the job came after the one that a lost event names
-// as the last: the job was heard meanwhile, or the lost event is a copy of an old one.
-func (j *Job) heardSince(e *schemas.Ended) bool {
-	text, isLost := strings.CutSuffix(strings.TrimPrefix(e.EventID, j.ID+"/"), "/lost")
-	last, err := strconv.ParseUint(text, 10, 64)
-	return isLost && err == nil && last < j.last
-}
-
 // deadline is submission plus SLO; zero without one.
 func (j *Job) deadline() time.Time {
 	if j.Submitted == nil || j.Submitted.Request.SLO == 0 {
@@ -214,4 +101,87 @@ func (j *Job) trainedAt() time.Time {
 		return j.EndedAt
 	}
 	return j.epochAt
+}
+
+// pending reports whether the job waits, is about to start, or runs.
+func (j *Job) pending() bool {
+	switch j.State {
+	case schemas.StateSubmitted, schemas.StateQueued, schemas.StateRunning:
+		return true
+	}
+	return false
+}
+
+// expected reports whether a job was admitted by a policy and is about to start.
+func (j *Job) expected(now time.Time) bool {
+	return j.admittedByPolicy() && now.Sub(j.Promise.At) < startPatience
+}
+
+// hasDeadline reports whether the job was submitted with an SLO.
+func (j *Job) hasDeadline() bool { return j.Submitted != nil && j.Submitted.Request.SLO > 0 }
+
+// asAdvised reports whether the first run of a job began as its advice chose. A
+// batch size that was changed since does not take the promise back.
+func (j *Job) asAdvised() bool {
+	if j.Promise == nil || j.Run != 1 || j.Promise.Chosen == nil {
+		return false
+	}
+	s, chosen := &j.Setting, j.Promise.Chosen
+	return j.began == chosen.BatchSize && s.CPUs == chosen.CPUs && s.Epochs == chosen.Epochs
+}
+
+// promisedCPUs is how many CPUs a job will use as it was promised.
+func (j *Job) promisedCPUs() float64 { return float64(j.Promise.Chosen.CPUs) }
+
+// processesPerNode is how many processes of the job are on each of its nodes.
+func (j *Job) processesPerNode() float64 {
+	return float64(j.Setting.CPUs) / float64(max(1, len(j.Setting.Nodes)))
+}
+
+// known returns about when the first event of a job that runs was stored.
+func (j *Job) known() time.Time {
+	if j.Submitted != nil {
+		return j.Submitted.At
+	}
+	return j.StartedAt
+}
+
+// Outcome is what became of a submission with an SLO.
+type Outcome struct {
+	JobID       string
+	Submitted   *schemas.Submitted // the request and its answer
+	Promise     *schemas.Advice    // that answer, or the one that ended its waiting; nil: it was refused
+	Ran         schemas.Setting
+	AsAdvised   bool     // it ran with the batch size, CPUs and epochs that were advised
+	Kept        bool     // it finished within its SLO
+	Finished    bool     // it did all that it was to do
+	WaitSeconds float64  // from submission to start
+	RunSeconds  float64  // from its start to the end of its last epoch; 0 if the log does not tell of its start
+	Accuracy    *float64 // of its last epoch; nil if nobody measured it
+}
+
+// Outcome returns what became of the job; ok is false where nothing can be
+// learnt about a promise: it has no SLO, was started more than once, or has not
+// ended by itself.
+func (j *Job) Outcome() (o Outcome, ok bool) {
+	ended := j.State == schemas.StateFinished || j.State == schemas.StateFailed
+	if !ended || j.Submitted == nil || j.Run != 1 || j.MetSLO == nil {
+		return o, false
+	}
+	o = Outcome{
+		JobID:     j.ID,
+		Submitted: j.Submitted,
+		Promise:   j.Promise,
+		Ran:       j.Setting,
+		AsAdvised: j.asAdvised(),
+		Kept:      *j.MetSLO,
+		Accuracy:  j.Accuracy,
+		Finished:  j.State == schemas.StateFinished && j.EpochsDone >= j.Setting.Epochs,
+	}
+	if !j.StartedAt.IsZero() {
+		o.WaitSeconds, o.RunSeconds = max(0, j.StartedAt.Sub(j.Submitted.At).Seconds()), j.trainedAt().Sub(
+			j.StartedAt,
+		).Seconds()
+	}
+	return o, true
 }

@@ -7,24 +7,6 @@ import (
 	"courier/schemas"
 )
 
-// lap is an epoch as the advisor saw it: how long it took, and what load
-// surrounded it, time-weighted.
-type lap struct {
-	batch   uint32 // batch size that it ran with
-	seconds float64
-	load    surroundings
-	node    string // where it is that
-}
-
-// surroundings are the load that a job has, and the node where it has that.
-type surroundings struct {
-	schemas.Load
-	on schemas.Hardware
-}
-
-// keptLaps is how many of a run's last epochs correct its prediction.
-const keptLaps = 8
-
 // tally adds up what ran on a node: the integrals of jobs and processes over time.
 type tally struct {
 	node                     string

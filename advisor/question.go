@@ -160,26 +160,6 @@ func (c *Cluster) Again(j *Job, now time.Time) *Question {
 	}
 }
 
-// lap notes an epoch that has just ended.
-func (c *Cluster) lap(j *Job, e *schemas.Epoch, storedAt time.Time) {
-	before := j.epochAt
-	if before.IsZero() {
-		before = j.StartedAt
-	}
-	foreign := c.foreignDuring(j, e, before.Add(-j.behind), storedAt)
-	now := c.tallies.snapshot(j.Setting.Nodes, storedAt)
-	if load, node, ok := c.between(j.mark, now); ok &&
-		j.State == schemas.StateRunning { // else nobody counted it
-		foreign.Set(&load.Load)
-		l := lap{e.BatchSize, e.DurationSeconds, load, node}
-		j.laps = append(slices.Clone(j.laps[max(0, len(j.laps)+1-keptLaps):]), l)
-	}
-	j.mark, j.progressAt, j.epochAt, j.ioWait = now, storedAt, j.happened(e.At, storedAt), 0
-	if e.NodeIOWaitRatio != nil {
-		j.ioWait = *e.NodeIOWaitRatio
-	}
-}
-
 // keep adds a job that has finished to the record, if it ran as it was advised.
 // It is measured from its start: how long its owner let it wait was not predicted.
 func (c *Cluster) keep(j *Job) {
@@ -225,14 +205,4 @@ func (c *Cluster) sharedRecord() *Record {
 		c.recordShared.Store(true)
 	}
 	return c.record
-}
-
-// asAdvised reports whether the first run of a job began as its advice chose. A
-// batch size that was changed since does not take the promise back.
-func (j *Job) asAdvised() bool {
-	if j.Promise == nil || j.Run != 1 || j.Promise.Chosen == nil {
-		return false
-	}
-	s, chosen := &j.Setting, j.Promise.Chosen
-	return j.began == chosen.BatchSize && s.CPUs == chosen.CPUs && s.Epochs == chosen.Epochs
 }

@@ -8,28 +8,6 @@ import (
 	"courier/schemas"
 )
 
-// hold keeps the indices of the jobs that have not started, after a job has changed: those
-// that wait in the queue, and those that a policy admitted.
-func (c *Cluster) hold(j *Job, was schemas.State, now time.Time) {
-	if was == j.State {
-		return
-	}
-	switch was {
-	case schemas.StateQueued:
-		c.dequeue(j)
-	case schemas.StateSubmitted:
-		if j.Promise != nil {
-			c.arrivals.remove(j)
-		}
-	}
-	switch {
-	case j.State == schemas.StateQueued:
-		c.enqueue(j)
-	case j.expected(now):
-		c.arrivals.add(j)
-	}
-}
-
 // waits is how many jobs wait.
 func (c *Cluster) waits() int { return len(c.waiting) }
 

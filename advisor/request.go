@@ -164,15 +164,6 @@ func (a *Advisor) submittedBefore(
 	return nil, nil
 }
 
-// pending reports whether the job waits, is about to start, or runs.
-func (j *Job) pending() bool {
-	switch j.State {
-	case schemas.StateSubmitted, schemas.StateQueued, schemas.StateRunning:
-		return true
-	}
-	return false
-}
-
 // firstAdvice returns the recorded advice of a request whose ID is in the event log, or
 // a conflict if the ID belongs to another request.
 func (a *Advisor) firstAdvice(

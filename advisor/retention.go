@@ -122,14 +122,6 @@ func headroom(place bus.StreamInfo, n logNeed) float64 {
 	return max(0, left)
 }
 
-// known returns about when the first event of a job that runs was stored.
-func (j *Job) known() time.Time {
-	if j.Submitted != nil {
-		return j.Submitted.At
-	}
-	return j.StartedAt
-}
-
 // oldestRunning returns the running job whose first event is the oldest; nil: none runs.
 func (c *Cluster) oldestRunning() *Job {
 	var oldest *Job

@@ -138,9 +138,6 @@ func (s *score) countGroups(j *Job, change func(*schemas.Tally)) {
 	change(s.models.tally(group{name: q.Model, dataset: q.Dataset, confidence: confidence}))
 }
 
-// hasDeadline reports whether the job was submitted with an SLO.
-func (j *Job) hasDeadline() bool { return j.Submitted != nil && j.Submitted.Request.SLO > 0 }
-
 // reply is the score as it is told.
 func (s *score) reply() *schemas.Score {
 	return &schemas.Score{
