@@ -111,40 +111,6 @@ func (c *Cluster) newestFirst(after string, state schemas.State) (jobs iter.Seq[
 	}, true
 }
 
-func (c *Cluster) sample(e *schemas.Sample, storedAt time.Time) {
-	n := c.useNode(e.Node)
-	n.Cores, n.Heard = e.Cores, storedAt
-	before := c.fleet[e.Node]
-	c.fleet.Sample(e)
-	c.renew(e.Node, before)
-	c.learnForeign(n, e, storedAt)
-}
-
-func (c *Cluster) useNodes(names []string) {
-	for _, name := range names {
-		c.useNode(name)
-	}
-}
-
-// renew lets the jobs that run on a node, and their epochs so far, have what is known
-// of it now, if that is not what it was before: the numbers are then those of an
-// advisor that knew it from the start, as one that has just been started does.
-func (c *Cluster) renew(node string, before schemas.Hardware) {
-	if c.fleet[node] == before {
-		return
-	}
-	for _, j := range c.nodes[node].running {
-		j.Hardware, j.laps = slices.Clone(j.Hardware), slices.Clone(j.laps) // questions keep what they have
-		for i, n := range j.Setting.Nodes {
-			j.Hardware[i] = c.fleet.Complete(n, j.Hardware[i])
-		}
-		for i := range j.laps {
-			l := &j.laps[i]
-			l.load.on = c.fleet.Complete(l.node, l.load.on)
-		}
-	}
-}
-
 // unknownSilence is after how many SLOs, or after how long without one, a running job is
 // lost of which nothing tells how long its epochs last.
 const (

@@ -2,6 +2,7 @@ package advisor
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 
 	"courier/regress"
@@ -172,4 +173,19 @@ func (r Regressors) digests() map[string]string {
 		all[schemas.TargetAccuracy] = r.Accuracy.Digest
 	}
 	return all
+}
+
+// foreignSpread is by how much an epoch may take longer than predicted because the foreign load
+// is unknown, as a logarithm: how much longer it takes beside the greatest that was measured than
+// beside the typical one.
+func (r *Regressor) foreignSpread(f *schemas.Features, typical float64, m *memory) float64 {
+	if !r.encoder.LacksForeign(f) {
+		return 0
+	}
+	busiest := r.encoder.Busiest(*f)
+	p, ok := r.predict(&busiest, m)
+	if !ok || !(p.Value > typical && typical > 0) {
+		return 0
+	}
+	return math.Log(p.Value / typical)
 }
