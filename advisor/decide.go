@@ -82,21 +82,6 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	return a
 }
 
-func (q *Question) epochsDone() uint32 {
-	if q.Self == nil {
-		return 0
-	}
-	return q.Self.EpochsDone
-}
-
-// left returns the seconds that the SLO leaves; only where there is one.
-func (q *Question) left() float64 { return q.Request.SLO.Seconds() - q.Elapsed.Seconds() }
-
-// runs reports whether a job runs with an alternative already.
-func (q *Question) runs(alt *schemas.Alternative) bool {
-	return q.Self != nil && alt.BatchSize == q.Self.Setting.BatchSize
-}
-
 // gather puts the running jobs into the forecast.
 func (d *decision) gather() {
 	f := &d.f
