@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -226,144 +224,6 @@ func (a *Advisor) followJobs(ctx context.Context) error {
 	})
 }
 
-// fold changes the state by an event, and re-predicts the running jobs that it touches.
-// A panic is logged and counted, and the event is skipped: an event stays in the log and
-// would end every advisor that reads it.
-func (a *Advisor) fold(r bus.Record, live bool) {
-	defer func() {
-		if p := recover(); p != nil {
-			a.metrics.panics.Inc()
-			a.log.Error("event skipped, its handler panicked", "subject", r.Subject,
-				"sequence", r.Sequence, "panic", p, "stack", string(debug.Stack()))
-		}
-	}()
-	for _, q := range a.apply(r, live) {
-		a.advise(q, r.Sequence)
-	}
-}
-
-// apply changes the state by an event of JOB and returns the questions that it raises.
-func (a *Advisor) apply(r bus.Record, live bool) []*Question {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.applied, a.appliedAt = r.Sequence, r.StoredAt
-	close(a.moved)
-	a.moved = make(chan struct{})
-	j := a.cluster.Apply(r.Event, r.Sequence, r.StoredAt)
-	if _, ended := r.Event.(*schemas.Ended); ended && j != nil {
-		a.score(j)
-	}
-	a.metrics.running.Set(float64(len(a.cluster.running)))
-	a.metrics.queued.Set(float64(a.cluster.waits()))
-	return a.touched(r, j, live)
-}
-
-// score counts what became of a submission: the public score as metrics.
-func (a *Advisor) score(j *Job) {
-	o, ok := j.Outcome()
-	if !ok || !o.AsAdvised {
-		return
-	}
-	kept := strconv.FormatBool(o.Kept)
-	if p := o.Promise.Chosen.Probability; p != nil {
-		a.metrics.calibration.WithLabelValues(strconv.FormatFloat(schemas.CalibrationFrom(*p), 'f',
-			2, 64), kept).Inc()
-	}
-	if o.Promise.Decision == schemas.MeetsSLO {
-		a.metrics.promises.WithLabelValues(strconv.FormatFloat(o.Submitted.Request.Confidence, 'f',
-			2, 64), kept).Inc()
-	}
-}
-
-// touched returns the questions that an event raises.
-func (a *Advisor) touched(r bus.Record, j *Job, live bool) []*Question {
-	if !live {
-		return nil
-	}
-	var questions []*Question
-	for _, j := range a.cluster.touched(r.Event, j, r.StoredAt) {
-		questions = append(questions, a.cluster.Again(j, time.Now().UTC()))
-	}
-	return questions
-}
-
-// catchUp advises the running jobs, since the advice of an earlier process is not
-// part of the state, and gives all of them time to be heard again. It publishes the
-// advice of admitted jobs that have not started again, because the process that
-// admitted them may have crashed in between; readers drop copies.
-func (a *Advisor) catchUp() {
-	type late struct {
-		q     *Question
-		cause uint64
-	}
-	var all []late
-	var admitted []*schemas.Advice
-	now := time.Now().UTC()
-	a.mu.Lock()
-	for _, j := range a.cluster.jobs {
-		if j.admittedByPolicy() && j.Promise.EventID == schemas.AdmittedID(j.ID) {
-			admitted = append(admitted, j.Promise)
-		}
-	}
-	for _, j := range a.cluster.running {
-		j.heard = now
-		if j.Advice == nil || j.Advice.CauseSequence < j.last {
-			all = append(all, late{a.cluster.Again(j, now), j.last})
-		}
-	}
-	a.mu.Unlock()
-	for _, advice := range admitted {
-		a.outbox.addAdvice(advice)
-	}
-	for _, l := range all {
-		a.advise(l.q, l.cause)
-	}
-}
-
-// advise re-predicts a running job, and hands what is news to the outbox.
-func (a *Advisor) advise(q *Question, cause uint64) {
-	advice := Decide(q, *a.regressors.Load(), time.Now().UTC())
-	advice.EventID, advice.CauseSequence = schemas.AdviceID(q.JobID, cause), cause
-	news, risk := a.news(q, advice)
-	if news {
-		a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
-		a.outbox.addAdvice(advice)
-	}
-	if risk != nil {
-		a.metrics.risks.WithLabelValues(risk.Cause, strconv.FormatBool(risk.Cleared)).Inc()
-		a.log.Info("promise at risk", "job_id", risk.JobID, "cleared", risk.Cleared,
-			"probability", risk.Probability, "cause", risk.Cause)
-		a.outbox.addRisk(risk)
-	}
-}
-
-// news decides what of an advice is worth telling, and notes it at once, so that
-// the next event does not tell it again before it is back from the log.
-func (a *Advisor) news(q *Question, advice *schemas.Advice) (news bool, risk *schemas.Risk) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	j := a.cluster.jobs[q.JobID]
-	if j == nil {
-		return false, nil
-	}
-	if risk = warn(j, q, advice); risk != nil {
-		risk.EventID, risk.CauseSequence = schemas.RiskID(q.JobID, advice.CauseSequence), advice.CauseSequence
-		j.Risk = risk
-		a.outbox.expectRisk()
-	}
-	if news = a.o.isNews(j.Advice, advice); news {
-		j.Advice = lastAdvice(advice)
-	}
-	return news, risk
-}
-
-// publish publishes an event that nothing waits for.
-func (a *Advisor) publish(ctx context.Context, e schemas.Event) {
-	if _, err := a.bus.Publish(ctx, e); err != nil && ctx.Err() == nil {
-		a.log.Warn("event not published", "subject", e.Subject(), "error", err)
-	}
-}
-
 func (a *Advisor) followNodes(ctx context.Context) error {
 	return a.bus.Follow(ctx, bus.FollowOptions{
 		Stream:         schemas.StreamNode,
@@ -451,5 +311,19 @@ func (a *Advisor) waitFor(ctx context.Context, sequence uint64) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// hear takes a heartbeat. One that a person sent of another's job is not heard.
+func (a *Advisor) hear(person string, e schemas.Event) {
+	alive := e.(*schemas.Alive)
+	if owner, known, _ := a.owner(alive.JobID); !known || person != "" && person != owner {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if j := a.cluster.jobs[alive.JobID]; j != nil &&
+		alive.Run == j.Run { // it may be forgotten by now
+		j.heard = time.Now()
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"courier/schemas"
 )
@@ -146,18 +145,4 @@ func jobOf(e schemas.Event) string {
 	_, rest, _ := strings.Cut(e.Subject(), ".")
 	id, _, _ := strings.Cut(rest, ".")
 	return id
-}
-
-// hear takes a heartbeat. One that a person sent of another's job is not heard.
-func (a *Advisor) hear(person string, e schemas.Event) {
-	alive := e.(*schemas.Alive)
-	if owner, known, _ := a.owner(alive.JobID); !known || person != "" && person != owner {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if j := a.cluster.jobs[alive.JobID]; j != nil &&
-		alive.Run == j.Run { // it may be forgotten by now
-		j.heard = time.Now()
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strconv"
 
 	"courier/schemas"
 )
@@ -158,4 +159,21 @@ func (a *Advisor) tellScore(context.Context, *schemas.ScoreRequest) (any, error)
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.cluster.Score(), nil
+}
+
+// score counts what became of a submission: the public score as metrics.
+func (a *Advisor) score(j *Job) {
+	o, ok := j.Outcome()
+	if !ok || !o.AsAdvised {
+		return
+	}
+	kept := strconv.FormatBool(o.Kept)
+	if p := o.Promise.Chosen.Probability; p != nil {
+		a.metrics.calibration.WithLabelValues(strconv.FormatFloat(schemas.CalibrationFrom(*p), 'f',
+			2, 64), kept).Inc()
+	}
+	if o.Promise.Decision == schemas.MeetsSLO {
+		a.metrics.promises.WithLabelValues(strconv.FormatFloat(o.Submitted.Request.Confidence, 'f',
+			2, 64), kept).Inc()
+	}
 }
