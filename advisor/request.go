@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"courier/bus"
@@ -234,98 +235,6 @@ func sameBody(a, b *schemas.JobRequest) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// know returns when the log was read far enough to know a job, if there is one:
-// another advisor may have recorded it a moment ago.
-func (a *Advisor) know(ctx context.Context, id string) {
-	a.mu.RLock()
-	known := a.cluster.knows(id)
-	a.mu.RUnlock()
-	if known {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	if last, err := a.bus.LastSequence(ctx, schemas.StreamJob); err == nil {
-		a.waitFor(ctx, last)
-	}
-}
-
-func (a *Advisor) status(ctx context.Context, q *schemas.JobStatusRequest) (any, error) {
-	a.know(ctx, q.JobID)
-	now := time.Now().UTC()
-	a.mu.RLock()
-	j := a.cluster.job(q.JobID)
-	if j != nil {
-		d := a.cluster.draft(j, now)
-		a.mu.RUnlock()
-		return a.complete(&d, now), nil
-	}
-	a.mu.RUnlock()
-	j, err := a.recorded(ctx, q.JobID)
-	if err != nil {
-		return nil, err
-	}
-	if j == nil {
-		return nil, noJob(q.JobID)
-	}
-	return j.status(), nil
-}
-
-func noJob(id string) error {
-	return &schemas.Error{Code: schemas.CodeNotFound, Field: "id", Message: "no job " + id}
-}
-
-// job returns a copy of a job: from memory, else from the event log. The error is
-// not_found for an ID that neither has.
-func (a *Advisor) job(ctx context.Context, id string) (*Job, error) {
-	a.know(ctx, id)
-	a.mu.RLock()
-	if j := a.cluster.job(id); j != nil {
-		found := *j
-		a.mu.RUnlock()
-		return &found, nil
-	}
-	a.mu.RUnlock()
-	j, err := a.recorded(ctx, id)
-	if err == nil && j == nil {
-		err = noJob(id)
-	}
-	return j, err
-}
-
-// recorded returns a job that memory no longer has, from the last event of each kind in
-// the event log; nil if the log has none.
-func (a *Advisor) recorded(ctx context.Context, id string) (*Job, error) {
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	records, err := a.bus.Last(ctx, schemas.StreamJob, schemas.JobSubject(id, "*"))
-	if err != nil {
-		return nil, a.logUnavailable(id, err)
-	}
-	c := NewCluster()
-	for _, r := range records {
-		c.Apply(r.Event, r.Sequence, r.StoredAt)
-	}
-	return c.job(id), nil
-}
-
-// list returns a page of jobs. What is predicted of those that run is decided after the
-// state was read, so that a long page delays nothing else.
-func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error) {
-	now := time.Now().UTC()
-	a.mu.RLock()
-	drafts, next, err := a.cluster.list(q, now)
-	a.mu.RUnlock()
-	if err != nil {
-		return nil, err
-	}
-	page := schemas.JobList{Jobs: make([]schemas.JobStatus, 0, len(drafts)), Next: next}
-	for i := range drafts {
-		page.Jobs = append(page.Jobs, a.complete(&drafts[i], now))
-	}
-	return page, nil
-}
-
 // cancel records that a job is to end; its runner listens for the event.
 func (a *Advisor) cancel(ctx context.Context, q *schemas.JobCancelRequest) (any, error) {
 	j, err := a.job(ctx, q.JobID)
@@ -357,4 +266,143 @@ func cancelledEvent(j *Job, reason string, now time.Time) *schemas.Ended {
 	e.JobStamp = schemas.JobStamp{Stamp: stamp, JobID: j.ID, Run: j.Run}
 	e.Setting, e.EpochsDone = j.Setting, j.EpochsDone
 	return e
+}
+
+// submitFor is submit of a person: the job is his.
+func (a *Advisor) submitFor(
+	ctx context.Context, person string, q *schemas.JobRequest,
+) (any, error) {
+	if q.User == "" {
+		q.User = person
+	}
+	if q.User != person {
+		return nil, a.forbid(person, "user", "%s cannot submit a job for %q", person, q.User)
+	}
+	return a.submit(ctx, q)
+}
+
+// cancelFor is cancel by a person, of a job of his own.
+func (a *Advisor) cancelFor(
+	ctx context.Context, person string, q *schemas.JobCancelRequest,
+) (any, error) {
+	owner, known, err := a.ownerOf(ctx, q.JobID)
+	if err != nil {
+		return nil, err
+	}
+	if known && owner != person {
+		return nil, a.forbid(person, "id", "job %s is %s", q.JobID, possessive(owner))
+	}
+	return a.cancel(ctx, q)
+}
+
+// tellFor records an event that a person tells of a job of his own. A job that
+// nobody submitted is his who starts it.
+func (a *Advisor) tellFor(ctx context.Context, person string, e schemas.Event) (any, error) {
+	id := jobOf(e)
+	if !strings.HasPrefix(e.ID(), id+"/") {
+		return nil, schemas.Invalid("event_id", "%.80q is not an identity of job %s", e.ID(), id) // it would stand in another's way
+	}
+	owner, known, err := a.ownerOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	started, starts := e.(*schemas.Started)
+	switch {
+	case known && owner != person:
+		return nil, a.forbid(person, "job_id", "job %s is %s", id, possessive(owner))
+	case !known && !starts:
+		return nil, a.forbid(person, "job_id", "nobody has submitted or started a job %s", id)
+	case starts && started.User != "" && started.User != person:
+		return nil, a.forbid(person, "user", "%s cannot start a job for %q", person, started.User)
+	case starts:
+		started.User = person
+	}
+	sequence, err := a.bus.Publish(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if starts && !known {
+		a.waitFor(ctx, sequence) // whose it is, is decided by the log
+	}
+	return &schemas.Receipt{Sequence: sequence}, nil
+}
+
+// ownerOf returns the owner of a job, "" if it has none in particular; known is false
+// for a job that is neither in memory nor in the event log. The log decides where memory
+// has dropped the job or its request.
+func (a *Advisor) ownerOf(ctx context.Context, id string) (user string, known bool, err error) {
+	a.know(ctx, id)
+	user, known, certain := a.owner(id)
+	if certain {
+		return user, true, nil
+	}
+	recorded, inLog, err := a.ownerInLog(ctx, id)
+	if err != nil || inLog {
+		return recorded, inLog, err
+	}
+	return user, known, nil
+}
+
+// owner returns the owner of a job in memory; certain is false where its request may
+// have been dropped, which names the owner before the start does.
+func (a *Advisor) owner(id string) (user string, known, certain bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	j := a.cluster.job(id)
+	switch {
+	case j == nil:
+		return "", false, false
+	case j.Submitted != nil:
+		return j.Submitted.Request.User, true, true
+	}
+	return j.User, true, j.pending()
+}
+
+// ownerInLog returns the owner of a job as the event log has it.
+func (a *Advisor) ownerInLog(ctx context.Context, id string) (user string, known bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	submitted, err := a.submission(ctx, id)
+	if err != nil {
+		return "", false, err
+	}
+	if submitted != nil {
+		return submitted.Request.User, true, nil
+	}
+	started, err := a.bus.Last(ctx, schemas.StreamJob, schemas.JobSubject(id, schemas.EventStarted))
+	if err != nil {
+		return "", false, a.logUnavailable(id, err)
+	}
+	for _, r := range started {
+		if e, ok := r.Event.(*schemas.Started); ok {
+			return e.User, true, nil
+		}
+	}
+	return "", false, nil
+}
+
+// forbid refuses what a person may not do, counts it and says it in the log.
+func (a *Advisor) forbid(person, field, format string, args ...any) error {
+	e := &schemas.Error{
+		Code:    schemas.CodeForbidden,
+		Field:   field,
+		Message: fmt.Sprintf(format, args...),
+	}
+	a.metrics.forbidden.Inc()
+	a.log.Warn("person may not", "person", person, "reason", e.Message)
+	return e
+}
+
+func possessive(owner string) string {
+	if owner == "" {
+		return "nobody's in particular, and the operator's to change"
+	}
+	return owner + "'s"
+}
+
+// jobOf is the job that an event of a job tells of.
+func jobOf(e schemas.Event) string {
+	_, rest, _ := strings.Cut(e.Subject(), ".")
+	id, _, _ := strings.Cut(rest, ".")
+	return id
 }

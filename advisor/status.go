@@ -1,10 +1,103 @@
 package advisor
 
 import (
+	"context"
 	"time"
 
 	"courier/schemas"
 )
+
+func (a *Advisor) status(ctx context.Context, q *schemas.JobStatusRequest) (any, error) {
+	a.know(ctx, q.JobID)
+	now := time.Now().UTC()
+	a.mu.RLock()
+	j := a.cluster.job(q.JobID)
+	if j != nil {
+		d := a.cluster.draft(j, now)
+		a.mu.RUnlock()
+		return a.complete(&d, now), nil
+	}
+	a.mu.RUnlock()
+	j, err := a.recorded(ctx, q.JobID)
+	if err != nil {
+		return nil, err
+	}
+	if j == nil {
+		return nil, noJob(q.JobID)
+	}
+	return j.status(), nil
+}
+
+// list returns a page of jobs. What is predicted of those that run is decided after the
+// state was read, so that a long page delays nothing else.
+func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error) {
+	now := time.Now().UTC()
+	a.mu.RLock()
+	drafts, next, err := a.cluster.list(q, now)
+	a.mu.RUnlock()
+	if err != nil {
+		return nil, err
+	}
+	page := schemas.JobList{Jobs: make([]schemas.JobStatus, 0, len(drafts)), Next: next}
+	for i := range drafts {
+		page.Jobs = append(page.Jobs, a.complete(&drafts[i], now))
+	}
+	return page, nil
+}
+
+// job returns a copy of a job: from memory, else from the event log. The error is
+// not_found for an ID that neither has.
+func (a *Advisor) job(ctx context.Context, id string) (*Job, error) {
+	a.know(ctx, id)
+	a.mu.RLock()
+	if j := a.cluster.job(id); j != nil {
+		found := *j
+		a.mu.RUnlock()
+		return &found, nil
+	}
+	a.mu.RUnlock()
+	j, err := a.recorded(ctx, id)
+	if err == nil && j == nil {
+		err = noJob(id)
+	}
+	return j, err
+}
+
+func noJob(id string) error {
+	return &schemas.Error{Code: schemas.CodeNotFound, Field: "id", Message: "no job " + id}
+}
+
+// know returns when the log was read far enough to know a job, if there is one:
+// another advisor may have recorded it a moment ago.
+func (a *Advisor) know(ctx context.Context, id string) {
+	a.mu.RLock()
+	known := a.cluster.knows(id)
+	a.mu.RUnlock()
+	if known {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	if last, err := a.bus.LastSequence(ctx, schemas.StreamJob); err == nil {
+		a.waitFor(ctx, last)
+	}
+}
+
+// recorded returns a job that memory no longer has, from the last event of each kind in
+// the event log; nil if the log has none.
+func (a *Advisor) recorded(ctx context.Context, id string) (*Job, error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	records, err := a.bus.Last(ctx, schemas.StreamJob, schemas.JobSubject(id, "*"))
+	if err != nil {
+		return nil, a.logUnavailable(id, err)
+	}
+	c := NewCluster()
+	for _, r := range records {
+		c.Apply(r.Event, r.Sequence, r.StoredAt)
+	}
+	return c.job(id), nil
+}
 
 // status returns what is known of the job, as it is told to whoever asks.
 func (j *Job) status() schemas.JobStatus {
