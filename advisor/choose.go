@@ -1,30 +1,11 @@
 package advisor
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"courier/schemas"
-)
-
-// Why an alternative was chosen or lost. Constants, so that an answer allocates
-// nothing per alternative; the figures stand beside them.
-const (
-	reasonMostAccurate = "the most accurate of those likely enough to keep the SLO"
-	reasonFastest      = "none keeps the SLO likely enough: this is the most likely"
-	reasonSurest       = "the most likely to keep the SLO, and likely enough to be promised"
-	reasonScore        = "highest weighted score"
-	reasonLearn        = "run it to learn from it"
-	reasonKeep         = "runs already, and keeps the SLO likely enough"
-	reasonChange       = "likely enough to keep the SLO, but so is what runs already"
-	reasonTooUnlikely  = "keeps the SLO too rarely"
-	reasonBeyond       = "beyond what was measured: nothing can be promised"
-	reasonLessAccurate = "likely enough to keep the SLO, but less accurate"
-	reasonTieDearer    = "as accurate as its validation can tell, but costs more CPU time"
-	reasonCheapest     = "likely enough to keep the SLO, and the cheapest of those that are as accurate as its validation can tell"
-	reasonLessLikely   = "less likely to keep the SLO"
-	reasonLowerScore   = "lower weighted score"
-	reasonUnknown      = "not known yet"
-	reasonShort        = "does not reach the accuracy"
 )
 
 // choose sets the decision and the chosen alternative, and why the others lost.
@@ -259,4 +240,160 @@ func explain(a *schemas.Advice, best int, chosen string, lost func(*schemas.Alte
 			a.Alternatives[i].Reason = lost(&a.Alternatives[i])
 		}
 	}
+}
+
+// chooseByEvidence takes, of the alternatives that may be promised, the one with the largest
+// probability times expected accuracy, ties by time; with a target accuracy the fastest that keeps
+// SLO and target as good as surely, else the most likely. Where none may be promised it takes the
+// one with the largest probability times accuracy.
+func (d *decision) chooseByEvidence(q *Question, a *schemas.Advice) int {
+	best, hope := -1, 0
+	for i := range a.Alternatives {
+		alt := &a.Alternatives[i]
+		if q.expects(alt, &d.merits[i], &a.Alternatives[hope], &d.merits[hope]) {
+			hope = i
+		}
+		if q.promised(alt) && d.merits[i].known &&
+			(best < 0 || q.beats(alt, &d.merits[i], &a.Alternatives[best], &d.merits[best])) {
+			best = i
+		}
+	}
+	a.Decision = schemas.MeetsSLO
+	if best < 0 {
+		a.Decision, best = schemas.BestEffort, hope
+	}
+	for i := range a.Alternatives {
+		if i == best {
+			a.Alternatives[i].Reason = d.whyChosen(i)
+		} else {
+			a.Alternatives[i].Reason = d.whyLost(i, best)
+		}
+	}
+	return best
+}
+
+// beats compares two alternatives that may both be promised. A job that runs keeps its batch size.
+func (q *Question) beats(alt *schemas.Alternative, m *merit, best *schemas.Alternative, than *merit) bool {
+	if q.runs(alt) != q.runs(best) {
+		return q.runs(alt)
+	}
+	if q.Request.TargetAccuracy > 0 {
+		x, y := min(surely, probability(alt)), min(surely, probability(best))
+		return cmp.Or(cmp.Compare(y, x), cmp.Compare(seconds(alt), seconds(best))) < 0
+	}
+	x, y := probability(alt)*m.mean, probability(best)*than.mean
+	return cmp.Or(cmp.Compare(y, x), cmp.Compare(seconds(alt), seconds(best))) < 0
+}
+
+// expects compares two alternatives where none may be promised. Where a target accuracy is out of
+// reach the accuracy that may be expected in time decides.
+func (q *Question) expects(alt *schemas.Alternative, m *merit, best *schemas.Alternative, than *merit) bool {
+	if alt.Extrapolated != best.Extrapolated {
+		return best.Extrapolated
+	}
+	p, r := probability(alt), probability(best)
+	if q.Request.TargetAccuracy > 0 && max(p, r) < hopelessTarget {
+		p, r = m.onTime, than.onTime
+	}
+	x, y := p*max(m.mean, tinyAccuracy), r*max(than.mean, tinyAccuracy)
+	return cmp.Or(cmp.Compare(y, x), cmp.Compare(seconds(alt), seconds(best))) < 0
+}
+
+// tinyAccuracy stands for an accuracy that is not known: time alone decides.
+const tinyAccuracy = 1e-6
+
+// Configuration is what an alternative fixes and an epoch teaches about.
+type Configuration struct{ BatchSize, CPUs uint32 }
+
+// distance of two configurations, in doublings.
+func (c Configuration) distance(to Configuration) float64 {
+	return math.Hypot(math.Log2(float64(c.BatchSize)/float64(to.BatchSize)),
+		math.Log2(float64(c.CPUs)/float64(to.CPUs)))
+}
+
+// nearest is the distance to the closest of some configurations.
+func (c Configuration) nearest(to []Configuration) float64 {
+	least := math.Inf(1)
+	for _, t := range to {
+		least = min(least, c.distance(t))
+	}
+	return least
+}
+
+// exploreFirst takes the alternative that teaches most: the one farthest from
+// what was tried, so that each job widens what is known (maximin design, Johnson
+// et al. 1990). Where nothing was tried, or nothing is left to try, it is the
+// one with the shortest epoch: by the paper that of the largest batch with the
+// most CPUs. What will hardly keep the SLO comes last. A job that runs goes on as
+// it does: it teaches already.
+func (d *decision) exploreFirst(q *Question, a *schemas.Advice) int {
+	a.Decision = schemas.Exploring
+	for i := range a.Alternatives {
+		a.Alternatives[i].Reason = reasonUnknown
+		if d.byEvidence() && !d.knows.time {
+			a.Alternatives[i].Reason = d.beyond(&a.Alternatives[i])
+		}
+	}
+	best := slices.IndexFunc(a.Alternatives, func(alt schemas.Alternative) bool {
+		return q.runs(&alt)
+	})
+	if best < 0 {
+		best = farthest(a.Alternatives, q.Tried, mayKeepSLO)
+	}
+	if best < 0 {
+		best = farthest(a.Alternatives, q.Tried, func(*schemas.Alternative) bool { return true })
+	}
+	a.Alternatives[best].Reason = reasonLearn
+	return best
+}
+
+// mayKeepSLO reports whether an alternative is not known to miss its SLO.
+func mayKeepSLO(alt *schemas.Alternative) bool { return probability(alt) >= hopeless }
+
+// farthest returns the alternative farthest from what was tried among those that
+// may be taken; of several, the one with the shortest epoch. -1: none may.
+func farthest(
+	all []schemas.Alternative, tried []Configuration, may func(*schemas.Alternative) bool,
+) int {
+	best, most := -1, -1.0
+	for i := range all {
+		alt := &all[i]
+		if !may(alt) {
+			continue
+		}
+		d := Configuration{alt.BatchSize, alt.CPUs}.nearest(tried)
+		if best >= 0 && d == most {
+			b := &all[best]
+			if alt.BatchSize > b.BatchSize || alt.BatchSize == b.BatchSize && alt.CPUs > b.CPUs {
+				best = i
+			}
+		} else if d > most {
+			best, most = i, d
+		}
+	}
+	return best
+}
+
+// mostProbes is how many epochs an answer proposes at most to learn a model by.
+const mostProbes = 3
+
+// probes plans the epochs that teach most about a model of which nothing is known: the
+// chosen configuration first, then each time the one farthest from all before it. It
+// returns none where all configurations have been tried.
+func (d *decision) probes(a *schemas.Advice) (plan []schemas.ProbeEpoch) {
+	tried := slices.Clone(d.q.Tried)
+	next := slices.IndexFunc(a.Alternatives, func(alt schemas.Alternative) bool {
+		return alt.BatchSize == a.Chosen.BatchSize && alt.CPUs == a.Chosen.CPUs
+	})
+	for len(plan) < mostProbes && next >= 0 {
+		alt := &a.Alternatives[next]
+		c := Configuration{alt.BatchSize, alt.CPUs}
+		if c.nearest(tried) == 0 {
+			break
+		}
+		p := schemas.ProbeEpoch{BatchSize: alt.BatchSize, CPUs: alt.CPUs, Epochs: 1}
+		plan, tried = append(plan, p), append(tried, c)
+		next = farthest(a.Alternatives, tried, func(*schemas.Alternative) bool { return true })
+	}
+	return plan
 }

@@ -254,18 +254,6 @@ func (d *decision) alternative(alt *schemas.Alternative, load surroundings) {
 	d.grounds(alt, fate, reached)
 }
 
-// byEvidence reports whether the regressors of times predict by the evidence of the model.
-func (d *decision) byEvidence() bool {
-	return d.r.EpochTime != nil && d.r.EpochTime.evidence != nil
-}
-
-// accuracies fills the curve of the accuracy up to a number of epochs; where they
-// are fixed, just its end.
-func (d *decision) accuracies(batch, cpus, epochs uint32, load schemas.Load) {
-	f := schemas.Features{BatchSize: batch, CPUs: cpus, ModelCode: d.codes.accuracy, Load: load}
-	d.curve.fill(d.r.Accuracy, f, epochs, d.q.Request.Epochs > 0, &d.f.memory)
-}
-
 // outlook is what may become of the job in question after a forecast.
 func (d *decision) outlook(fate *ahead) outlook {
 	return outlook{
@@ -335,38 +323,6 @@ func (d *decision) time(alt *schemas.Alternative, fate *ahead) {
 	if p, ok := o.probability(d.q.left(), d.q.Request.Confidence); ok {
 		alt.Probability = d.figure(p)
 	}
-}
-
-// all is how many epochs the job has left at most.
-func (d *decision) all() uint32 {
-	return uint32(d.q.Request.MaxEpochs) - min(uint32(d.q.Request.MaxEpochs), d.q.epochsDone())
-}
-
-// epochs chooses how many of the epochs that are left to run where they are
-// free: the fewest that reach the target, or as many as make it more accurate
-// and keep the SLO.
-func (d *decision) epochs(all uint32, o *outlook) uint32 {
-	done, best := d.q.epochsDone(), uint32(0)
-	for _, l := range d.curve.levels {
-		if l.epochs <= done || l.epochs > done+all {
-			continue
-		}
-		n := l.epochs - done
-		if best > 0 && d.q.Request.SLO > 0 {
-			in := *o
-			in.seconds = d.f.after(float64(all), float64(n))
-			if p, _ := in.probability(d.q.left(), d.q.Request.Confidence); p < d.q.sure() {
-				break
-			}
-		}
-		if before := d.curve.at(done + best); best == 0 || l.accuracy > before {
-			best = n
-		}
-		if t := d.q.Request.TargetAccuracy; t > 0 && l.accuracy >= t {
-			break
-		}
-	}
-	return max(best, min(1, all))
 }
 
 // action says what a running job should do.

@@ -1,156 +1,16 @@
 package advisor
 
 import (
-	"encoding/json"
-	"fmt"
+	"cmp"
 	"math"
-	"slices"
 
-	"courier/regress"
 	"courier/regress/evidence"
 	"courier/schemas"
 )
 
-// compileEvidence returns the distributions of a regressor of package evidence and their
-// corrections; nil for others.
-func compileEvidence(m *regress.Manifest) (*evidence.Predictor, *evidence.Corrections, error) {
-	if m.Family != regress.FamilyHierarchy {
-		return nil, nil, nil
-	}
-	var s evidence.State
-	if err := json.Unmarshal(m.Hierarchy, &s); err != nil {
-		return nil, nil, fmt.Errorf("read the hierarchy of %s: %w", m.Target, err)
-	}
-	return s.Compile()
-}
-
-// configuration is the model and the dataset of a code of this regressor; the zero value if there
-// is none.
-func (r *Regressor) configuration(code float64) (c evidence.Configuration) {
-	if i := int(code); i >= 0 && i < len(r.trained) {
-		return r.trained[i]
-	}
-	return c
-}
-
-// epochTime predicts an epoch of a job under a load from the evidence of its model.
-func (r *Regressor) epochTime(
-	code float64, batch, cpus uint32, l schemas.Load, cores uint32, nodeType string,
-) evidence.EpochTime {
-	return r.evidence.Epochs(r.drift, r.timeConfiguration(code, batch, cpus, l, cores, nodeType))
-}
-
-// timeConfiguration is what the time of an epoch depends on.
-func (r *Regressor) timeConfiguration(
-	code float64, batch, cpus uint32, l schemas.Load, cores uint32, nodeType string,
-) evidence.Configuration {
-	load := evidence.Load{ConcurrentJobs: l.ConcurrentJobs}
-	if cores > 0 {
-		load.ProcessesPerCore = l.Processes / float64(cores)
-	}
-	c := r.configuration(code)
-	c.NodeType, c.BatchSize, c.CPUs, c.Load = nodeType, int(batch), int(cpus), load
-	return c
-}
-
-// standIn reports whether runs on nodes of unknown hardware, such as imported ones, count for a
-// request that leaves the node to Courier. They stand for any node until the model has run on a
-// node whose hardware is known, and as long as they do not differ from node to node.
-func (r *Regressor) standIn(code float64, nodeType string) bool {
-	types := r.evidence.NodeTypes(r.configuration(code))
-	return nodeType != "" && len(types) == 1 && types[0] == ""
-}
-
-// ownEvidence is how much longer the epochs of a running job take than predicted, and the share
-// of the variance of its expectation and its run that is left. Its n epochs correct the prediction
-// as a conjugate normal update: by n v / (n v + s), with the variance v of the run and s of an
-// epoch.
-func (m *Member) ownEvidence(r *Regressor, code float64) (factor, left float64) {
-	var sum, n, variance, noise float64
-	for i := range m.laps {
-		l := &m.laps[i]
-		nodeType := r.evidence.NodeType(l.node, l.load.on.NodeType())
-		e := r.epochTime(code, l.batch, m.Setting.CPUs, l.load.Load, l.load.on.Cores, nodeType)
-		if !e.Known() || l.seconds <= 0 {
-			continue
-		}
-		sum += math.Log(l.seconds) - e.Location
-		variance, noise = max(variance, e.Variance), e.Noise
-		n++
-	}
-	if n == 0 || variance == 0 {
-		return 1, 1
-	}
-	weight := n * variance / (n*variance + noise)
-	return math.Exp(weight * sum / n), 1 - weight
-}
-
-// uncertainty is the spread of a forecast: of the logarithm of the time that is left.
-type uncertainty struct {
-	scale, degrees float64 // of a Student-t distribution; scale 0: tables say it
-}
-
-// spread returns the uncertainty of a job's fate: that of its epochs, weighted by their share of
-// the time, and that of its start-up.
-func (j *ahead) spread(startup evidence.Distribution, epochs float64) uncertainty {
-	e := &j.widest
-	if !e.Known() || !(j.end > 0) {
-		return uncertainty{}
-	}
-	variance := e.Variance*j.left + e.Noise/max(epochs, 1)
-	if j.planned > 0 && startup.Scale > 0 {
-		share := min(1, j.planned/j.end)
-		variance = (1-share)*(1-share)*variance + share*share*startup.Scale*startup.Scale
-	}
-	return uncertainty{math.Sqrt(variance), e.Degrees}
-}
-
-// wider reports whether an estimate is less certain than another.
-func wider(a, b *evidence.EpochTime) bool {
-	if !a.Known() || !b.Known() {
-		return a.Known()
-	}
-	if a.Support != b.Support {
-		return a.Support < b.Support
-	}
-	return a.Variance > b.Variance
-}
-
-// accuracyAt predicts the accuracy of a batch size after some epochs.
-func (r *Regressor) accuracyAt(code float64, batch, epochs uint32) evidence.Accuracy {
-	return r.evidence.Accuracy(r.accuracyConfiguration(code, batch), int(epochs))
-}
-
-// accuracyConfiguration is what an accuracy depends on.
-func (r *Regressor) accuracyConfiguration(code float64, batch uint32) evidence.Configuration {
-	c := r.configuration(code)
-	c.BatchSize, c.CPUs = int(batch), 1
-	return c
-}
-
-// epochGrid returns the numbers of epochs to consider up to most: all of the first, then steps of
-// some per cent.
-func epochGrid(most uint32) []uint32 {
-	var all []uint32
-	ratio := stepTo(most)
-	for n := uint32(1); n <= most; n = max(n+1, uint32(math.Ceil(float64(n)*ratio))) {
-		all = append(all, n)
-	}
-	if len(all) == 0 || all[len(all)-1] != most {
-		all = append(all, most)
-	}
-	return slices.Compact(all)
-}
-
-// own is how much longer the epochs of a running job take than predicted, by how much they narrow
-// the tables of residuals, and the share of the variance of its run that they leave.
-func (m *Member) own(r *Regressor, code float64, said *memory) (factor, narrow, left float64) {
-	if r.evidence != nil {
-		factor, left = m.ownEvidence(r, code)
-		return factor, 1, left
-	}
-	factor, narrow = m.ownFactor(r, code, said)
-	return factor, narrow, 1
+// byEvidence reports whether the regressors of times predict by the evidence of the model.
+func (d *decision) byEvidence() bool {
+	return d.r.EpochTime != nil && d.r.EpochTime.evidence != nil
 }
 
 // placeEvidence chooses whose runs count for the job: those on its node's type, or those that
@@ -188,4 +48,141 @@ func (d *decision) startupOf(code float64, on schemas.Hardware) evidence.Distrib
 		d.begun.onNodeType, d.begun.all = r.evidence.StartupRuns(c)
 	}
 	return d.begun.Distribution
+}
+
+// groundRoom is the room for the evidence of one alternative.
+type groundRoom struct {
+	all      schemas.Evidence
+	time     schemas.TimeEvidence
+	startup  schemas.StartupEvidence
+	accuracy schemas.AccuracyEvidence
+}
+
+// grounds fills in what the figures of an alternative rest on. An advice for a running job has
+// none: the answer to its request had it.
+func (d *decision) grounds(alt *schemas.Alternative, fate *ahead, a *evidence.Accuracy) {
+	if d.rooms == nil {
+		return
+	}
+	d.rooms = append(d.rooms, groundRoom{})
+	room := &d.rooms[len(d.rooms)-1]
+	if r := d.r.EpochTime; r != nil && r.evidence != nil {
+		room.all.Time = &room.time
+		d.timeGrounds(room.all.Time, alt, fate)
+	}
+	if r := d.r.Startup; r != nil && r.evidence != nil && d.begun.Scale > 0 && fate != nil {
+		room.all.Startup = &room.startup
+		room.startup = schemas.StartupEvidence{
+			Seconds:      math.Round(d.begun.Median()*1e6) / 1e6,
+			NodeTypeRuns: uint32(d.begun.onNodeType), ModelRuns: uint32(d.begun.all),
+		}
+	}
+	if a != nil && a.ModelRuns > 0 {
+		room.all.Accuracy = &room.accuracy
+		room.accuracy = schemas.AccuracyEvidence{
+			Support: a.Support.String(), BatchSizeRuns: uint32(a.Runs), ModelRuns: uint32(a.ModelRuns),
+			LongestEpochs: uint32(a.Longest), HighestAccuracy: a.Highest(),
+		}
+		if !a.Known {
+			room.accuracy.KnownFromEpoch = d.knownFrom(alt.BatchSize)
+		}
+	}
+	alt.Evidence = &room.all
+}
+
+// knownFrom is the epoch from which the accuracy of a batch size is known; 0: never.
+func (d *decision) knownFrom(batch uint32) uint32 {
+	r := d.r.Accuracy
+	const anyAccuracy, likely = 0, 0.5
+	c := r.accuracyConfiguration(d.codes.accuracy, batch)
+	return uint32(r.evidence.SmallestEpochs(c, anyAccuracy, likely, schemas.MaxEpochs))
+}
+
+// timeGrounds fills in what the time of an alternative rests on: where loads change on its way,
+// the least certain moment. fate is nil where no time is known.
+func (d *decision) timeGrounds(t *schemas.TimeEvidence, alt *schemas.Alternative, fate *ahead) {
+	r := d.r.EpochTime
+	e := evidence.EpochTime{}
+	if fate != nil {
+		e = fate.widest
+	}
+	if !e.Known() {
+		e = r.evidence.Epochs(r.drift, d.configuration(alt))
+	}
+	t.Support, t.NodeType = e.Support.String(), d.placeType()
+	t.ConfigurationRuns = uint32(e.Counts.Configuration)
+	t.NodeTypeRuns, t.ModelRuns = uint32(e.Counts.NodeType), uint32(e.Counts.Model)
+	if !e.Support.Promisable() {
+		m := d.missing(alt)
+		t.Lacks, t.RanLow, t.RanHigh = m.Lacks, uint32(m.Low), uint32(m.High)
+	}
+	if !e.Known() {
+		return
+	}
+	t.CorrectionRatio = visibleRatio(e.Correction.Shift)
+	if e.Correction.Factors > 0 {
+		c := d.configuration(alt)
+		t.Corrections = r.correctionsOf(&c)
+	}
+	t.OutcomeRatio = visibleRatio(d.q.Record.shift(kind{d.a.Model, d.a.Dataset, alt.CPUs}))
+}
+
+// configuration is that of an alternative, as the evidence of epoch times has it, under the load
+// that it would begin with.
+func (d *decision) configuration(alt *schemas.Alternative) evidence.Configuration {
+	r, cores := d.r.EpochTime, d.f.hardware[d.at[0]].Cores
+	if d.standIn {
+		cores = 0
+	}
+	load := d.loadOf(alt.CPUs).Load
+	c := r.timeConfiguration(d.codes.time, alt.BatchSize, alt.CPUs, load, cores, d.placeType())
+	c.Model, c.Dataset = d.a.Model, d.a.Dataset // the code of one that never ran is that of none
+	return c
+}
+
+// placeType is the type of the job's node, the first of several, or of those that stand in for it.
+func (d *decision) placeType() string {
+	if d.standIn {
+		return d.r.EpochTime.evidence.NodeType(d.f.names[d.at[0]], "")
+	}
+	return d.f.types[d.at[0]]
+}
+
+// missing is what a promise of an alternative lacks. If nothing lacks when it begins, it is the
+// load that it meets later.
+func (d *decision) missing(alt *schemas.Alternative) evidence.Missing {
+	r := d.r.EpochTime
+	if r == nil || r.evidence == nil {
+		return evidence.Missing{}
+	}
+	if e := alt.Evidence; e != nil && e.Time != nil && e.Time.Lacks != "" {
+		return evidence.Missing{Lacks: e.Time.Lacks, Low: int(e.Time.RanLow), High: int(e.Time.RanHigh)}
+	}
+	m := r.evidence.Missing(d.configuration(alt))
+	m.Lacks = cmp.Or(m.Lacks, evidence.LacksLoad)
+	return m
+}
+
+// visibleRatio is the ratio of a shift of a logarithm; 0 where it is 1 to three digits.
+func visibleRatio(shift float64) float64 {
+	const visible = 0.0005
+	if math.Abs(shift) < visible {
+		return 0
+	}
+	return math.Round(math.Exp(shift)*1e6) / 1e6
+}
+
+// correctionsOf returns the active factors that hold for a configuration.
+func (r *Regressor) correctionsOf(c *evidence.Configuration) []schemas.DriftFactor {
+	var all []schemas.DriftFactor
+	for i := range r.factors {
+		f := &r.factors[i]
+		if f.Covers(c) {
+			all = append(all, schemas.DriftFactor{
+				Scope: f.Kind, BatchSize: uint32(f.BatchSize), Ratio: math.Round(f.Ratio*1e6) / 1e6,
+				Runs: uint32(f.Runs), SinceAt: f.Since.UTC(),
+			})
+		}
+	}
+	return all
 }

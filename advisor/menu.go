@@ -6,8 +6,86 @@ import (
 	"slices"
 	"sort"
 
+	"courier/regress/evidence"
 	"courier/schemas"
 )
+
+// without runs the cluster forward without the job in question, once, and keeps
+// what becomes of the others.
+func (d *decision) without() {
+	d.f.run(nil)
+	d.before, d.chances = append(d.before[:0], d.f.jobs...), d.chances[:0]
+	for i := range d.before {
+		d.chances = append(d.chances, d.chance(i, &d.before[i]))
+	}
+}
+
+// effects predicts what the job, run as chosen, does to those that run beside
+// it. One whose own time nobody knows is taken to outlast them all.
+func (d *decision) effects(chosen *schemas.Alternative) []schemas.Effect {
+	d.without()
+	d.f.run(d.ahead(chosen, d.loadOf(chosen.CPUs)))
+	var all []schemas.Effect
+	for i := range d.before {
+		m, before, after := &d.q.Others[i], &d.before[i], &d.f.jobs[i]
+		if math.IsInf(before.end, 1) || math.IsInf(after.end, 1) {
+			continue
+		}
+		e := schemas.Effect{
+			JobID:         m.JobID,
+			BeforeSeconds: before.end,
+			AfterSeconds:  after.end,
+			Confidence:    m.Confidence,
+			BreaksSLO:     d.breaks(i),
+		}
+		if was := d.chances[i]; !math.IsNaN(was) {
+			is := d.chance(i, after)
+			e.BeforeProbability, e.AfterProbability = &was, &is
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// breaks reports whether the last forecast breaks the promise to a running job:
+// its probability falls under its threshold, or falls further while it can still
+// be kept. What is lost already cannot be broken. Without is called before.
+func (d *decision) breaks(i int) bool {
+	c, was := d.q.Others[i].least(), d.chances[i]
+	is := d.chance(i, &d.f.jobs[i])
+	switch {
+	case was >= c:
+		return !(is >= c)
+	case was >= hopeless:
+		return !(is >= was-tolerated)
+	}
+	return false
+}
+
+// tolerated is by how much the probability of a promise at risk may fall.
+const tolerated = 0.01
+
+// chance is how likely a running job meets its deadline; NaN if it has none or
+// nobody knows.
+func (d *decision) chance(i int, fate *ahead) float64 {
+	m := &d.q.Others[i]
+	if m.Left == 0 || math.IsInf(fate.end, 1) {
+		return math.NaN()
+	}
+	o := outlook{
+		seconds:     max(fate.end, tinySeconds),
+		uncertainty: fate.spread(evidence.Distribution{}, float64(m.epochsLeft())),
+		table:       d.r.EpochTime.residuals(fate.model, d.f.codes[fate.at[0]]),
+		narrow:      fate.narrow,
+		record:      d.q.Record,
+		shift:       d.q.Record.shift(kindOf(&m.Setting)) + fate.wider,
+	}
+	p, ok := o.probability(m.Left.Seconds(), m.Confidence)
+	if !ok {
+		return math.NaN()
+	}
+	return p
+}
 
 // trial is a way to run the job that the menu considers.
 type trial struct {
@@ -286,4 +364,75 @@ func (d *decision) offers(alt *schemas.Alternative) []schemas.Choice {
 		}
 	}
 	return all
+}
+
+// route is how a target accuracy is reached, SLO or not.
+type route struct {
+	alt     *schemas.Alternative
+	epochs  uint32  // from the beginning
+	seconds float64 // from now on
+}
+
+// fewestEpochs returns the alternative that reaches the target accuracy as surely as asked for in
+// the fewest epochs, and the highest probability with which any ever reaches it.
+func (d *decision) fewestEpochs() (fewest route, ever float64) {
+	for i := range d.a.Alternatives {
+		alt := &d.a.Alternatives[i]
+		if alt.Extrapolated {
+			continue
+		}
+		epochs, p := d.epochsTo(alt.BatchSize, d.q.least())
+		if ever = max(ever, p); epochs > 0 && (fewest.alt == nil || epochs < fewest.epochs) {
+			fewest = route{alt: alt, epochs: epochs}
+		}
+	}
+	return fewest, ever
+}
+
+// quickestRoute returns the alternative that reaches the target accuracy with a probability in the
+// shortest time, within the epochs that were asked for.
+func (d *decision) quickestRoute(p float64) (quickest route) {
+	limit := d.q.epochsDone() + d.mostEpochs()
+	for i := range d.a.Alternatives {
+		alt := &d.a.Alternatives[i]
+		if alt.Extrapolated {
+			continue
+		}
+		epochs, _ := d.epochsTo(alt.BatchSize, p)
+		if epochs == 0 || epochs > limit {
+			continue
+		}
+		if t := d.secondsOf(alt, epochs); quickest.alt == nil || t < quickest.seconds {
+			quickest = route{alt, epochs, t}
+		}
+	}
+	return quickest
+}
+
+// mostEpochs is how many epochs the job may still run.
+func (d *decision) mostEpochs() uint32 {
+	q := d.q
+	if q.Request.Epochs > 0 {
+		return uint32(q.Request.Epochs) - min(uint32(q.Request.Epochs), q.epochsDone())
+	}
+	return d.all()
+}
+
+// epochsTo returns after how many epochs a batch size has reached the target accuracy with a
+// probability, 0 if never, and the probability that it is ever reached.
+func (d *decision) epochsTo(batch uint32, p float64) (epochs uint32, ever float64) {
+	r, target := d.r.Accuracy, d.q.Request.TargetAccuracy
+	a := r.accuracyAt(d.codes.accuracy, batch, schemas.MaxEpochs)
+	if ever = promisedReach(&a, target); ever < p {
+		return 0, ever
+	}
+	c := r.accuracyConfiguration(d.codes.accuracy, batch)
+	return uint32(r.evidence.SmallestEpochs(c, target, p, schemas.MaxEpochs)), ever
+}
+
+// secondsOf predicts when an alternative would end that ran until some epoch.
+func (d *decision) secondsOf(alt *schemas.Alternative, epochs uint32) float64 {
+	another := *alt
+	another.Epochs = epochs - min(epochs, d.q.epochsDone())
+	return d.f.run(d.ahead(&another, d.loadOf(alt.CPUs))).end
 }

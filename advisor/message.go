@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"slices"
 	"strconv"
 
 	"courier/regress/evidence"
@@ -10,12 +11,18 @@ import (
 // sentence is built without fmt: every answer has one.
 type sentence []byte
 
-func (s *sentence) say(text string)        { *s = append(*s, text...) }
-func (s *sentence) seconds(v float64)      { *s = schemas.AppendSeconds(*s, v) }
-func (s *sentence) chance(p float64)       { *s = schemas.AppendProbability(*s, p) }
-func (s *sentence) ratio(v float64)        { *s = strconv.AppendFloat(*s, v, 'g', 4, 64) }
-func (s *sentence) accuracy(v float64)     { *s = strconv.AppendFloat(*s, v, 'f', 4, 64) }
-func (s *sentence) number(n uint32)        { *s = strconv.AppendUint(*s, uint64(n), 10) }
+func (s *sentence) say(text string) { *s = append(*s, text...) }
+
+func (s *sentence) seconds(v float64) { *s = schemas.AppendSeconds(*s, v) }
+
+func (s *sentence) chance(p float64) { *s = schemas.AppendProbability(*s, p) }
+
+func (s *sentence) ratio(v float64) { *s = strconv.AppendFloat(*s, v, 'g', 4, 64) }
+
+func (s *sentence) accuracy(v float64) { *s = strconv.AppendFloat(*s, v, 'f', 4, 64) }
+
+func (s *sentence) number(n uint32) { *s = strconv.AppendUint(*s, uint64(n), 10) }
+
 func (s *sentence) count(n int, of string) { *s = schemas.AppendCount(*s, uint64(n), of) }
 
 // setting names the batch size and the CPUs of an alternative.
@@ -260,4 +267,170 @@ func (s *sentence) remaining(needed, left float64) {
 	}
 	s.seconds(left)
 	s.say(" that the SLO leaves")
+}
+
+// whyNone says why no alternative can be promised.
+func (d *decision) whyNone() {
+	q, s := d.q, &d.words
+	target := q.Request.TargetAccuracy
+	byEvidence := len(d.merits) > 0
+	switch {
+	case target > 0 && byEvidence && q.neverReached(&d.merits[0]):
+		d.never()
+		return
+	case target > 0 && byEvidence:
+		s.say("no alternative keeps the SLO and reaches accuracy ")
+		s.ratio(target)
+		s.say(" with probability ")
+		s.ratio(d.a.RequiredProbability())
+		s.say(": ")
+		d.whyNotTarget()
+		return
+	case target > 0 && probability(d.a.Chosen) >= q.least():
+		s.say("no alternative that keeps the SLO is predicted to reach accuracy ")
+		s.ratio(target)
+		return
+	}
+	s.say("no alternative keeps the SLO with probability ")
+	s.ratio(d.a.RequiredProbability())
+}
+
+// whyNotTarget says what keeps the SLO and the target accuracy from being promised together.
+func (d *decision) whyNotTarget() {
+	s, limit := &d.words, d.q.epochsDone()+d.mostEpochs()
+	fewest, ever := d.fewestEpochs()
+	quickest := d.quickestRoute(d.q.least())
+	switch {
+	case fewest.alt == nil:
+		s.say("however long it runs, the accuracy is reached with probability ")
+		s.chance(ever)
+		s.say(" at most")
+	case quickest.alt == nil:
+		s.say("the accuracy takes ")
+		s.route(fewest)
+		s.say(" at least, more than the ")
+		s.number(limit)
+		s.say(" asked for")
+	case quickest.seconds > d.q.left():
+		s.say("the accuracy takes ")
+		s.seconds(quickest.seconds)
+		s.say(" at least (")
+		s.route(quickest)
+		s.say(")")
+	default:
+		d.whyNotBoth()
+	}
+}
+
+// whyNotBoth says by which probabilities SLO and target accuracy are too unlikely together.
+func (d *decision) whyNotBoth() {
+	s, c := &d.words, d.a.Chosen
+	if c.SLOProbability == nil || c.AccuracyProbability == nil {
+		s.say("they are too unlikely together")
+		return
+	}
+	s.say("at best the SLO is kept with ")
+	s.chance(*c.SLOProbability)
+	s.say(" and the accuracy reached with ")
+	s.chance(*c.AccuracyProbability)
+}
+
+func (s *sentence) route(r route) {
+	s.count(int(r.epochs), "epoch")
+	s.say(" with batch size ")
+	s.number(r.alt.BatchSize)
+}
+
+// mostDatasets is how many datasets a message lists.
+const mostDatasets = 5
+
+// otherDatasets returns the datasets, in order, of the runs of the question's model, where none of
+// them is on the question's dataset; "" stands for runs without a dataset. It is nil where figures
+// are known.
+func (d *decision) otherDatasets() (all []string) {
+	r := d.r.EpochTime
+	if r == nil || d.a.Chosen.PredictedSeconds != nil || d.codes.time >= 0 {
+		return nil
+	}
+	for i := range r.trained {
+		if c := &r.trained[i]; c.Model == d.a.Model {
+			all = append(all, c.Dataset)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// model names the model of the question and its dataset, whose runs alone count.
+func (d *decision) model() {
+	r := d.r.EpochTime
+	isNamed := func(c evidence.Configuration) bool {
+		return c.Model == d.a.Model && c.Dataset != ""
+	}
+	d.words.model(d.a, r != nil && slices.ContainsFunc(r.trained, isNamed))
+}
+
+// model names the model of an advice and its dataset. Without one it is said that there is none
+// where other runs of the model have one.
+func (s *sentence) model(a *schemas.Advice, othersHave bool) {
+	s.say("model ")
+	s.say(a.Model)
+	switch {
+	case a.Dataset != "":
+		s.say(" on dataset ")
+		s.say(a.Dataset)
+	case othersHave:
+		s.say(" without a dataset")
+	}
+}
+
+// trained names the model of an advice and its dataset. Where its runs are on other datasets,
+// they are listed: their figures are no prediction, but one of them may be what was meant.
+func (s *sentence) trained(a *schemas.Advice, others []string) {
+	s.model(a, len(others) > 0)
+	if len(others) == 0 {
+		return
+	}
+	s.say(" (it has run ")
+	named := others
+	if others[0] == "" {
+		named = others[1:]
+	}
+	if len(named) > 0 {
+		s.datasets(named)
+	}
+	if len(named) < len(others) {
+		if len(named) > 0 {
+			s.say(" and ")
+		}
+		s.say("without a dataset")
+	}
+	if a.Dataset == "" {
+		s.say("; name one with --dataset")
+	}
+	s.say(")")
+}
+
+// datasets lists names.
+func (s *sentence) datasets(names []string) {
+	if s.say("on dataset"); len(names) > 1 {
+		s.say("s")
+	}
+	shown := names[:min(len(names), mostDatasets)]
+	for i, name := range shown {
+		switch {
+		case i == 0:
+			s.say(" ")
+		case i == len(names)-1:
+			s.say(" and ")
+		default:
+			s.say(", ")
+		}
+		s.say(name)
+	}
+	if rest := len(names) - len(shown); rest > 0 {
+		s.say(" and ")
+		s.number(uint32(rest))
+		s.say(" more")
+	}
 }

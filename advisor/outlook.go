@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"courier/regress/evidence"
+	"courier/schemas"
 )
 
 // outlook is the distribution of the time that a job takes from now on: its
@@ -90,4 +91,101 @@ func (o *outlook) first(table []float64, level float64) int {
 		return max(0, int(math.Ceil(level*(fill+1)/fill*float64(len(table))-1e-9))-1)
 	}
 	return sort.Search(len(table), func(i int) bool { return o.share(o.shift+table[i]) >= level })
+}
+
+// uncertainty is the spread of a forecast: of the logarithm of the time that is left.
+type uncertainty struct {
+	scale, degrees float64 // of a Student-t distribution; scale 0: tables say it
+}
+
+// spread returns the uncertainty of a job's fate: that of its epochs, weighted by their share of
+// the time, and that of its start-up.
+func (j *ahead) spread(startup evidence.Distribution, epochs float64) uncertainty {
+	e := &j.widest
+	if !e.Known() || !(j.end > 0) {
+		return uncertainty{}
+	}
+	variance := e.Variance*j.left + e.Noise/max(epochs, 1)
+	if j.planned > 0 && startup.Scale > 0 {
+		share := min(1, j.planned/j.end)
+		variance = (1-share)*(1-share)*variance + share*share*startup.Scale*startup.Scale
+	}
+	return uncertainty{math.Sqrt(variance), e.Degrees}
+}
+
+// wider reports whether an estimate is less certain than another.
+func wider(a, b *evidence.EpochTime) bool {
+	if !a.Known() || !b.Known() {
+		return a.Known()
+	}
+	if a.Support != b.Support {
+		return a.Support < b.Support
+	}
+	return a.Variance > b.Variance
+}
+
+// own is how much longer the epochs of a running job take than predicted, by how much they narrow
+// the tables of residuals, and the share of the variance of its run that they leave.
+func (m *Member) own(r *Regressor, code float64, said *memory) (factor, narrow, left float64) {
+	if r.evidence != nil {
+		factor, left = m.ownEvidence(r, code)
+		return factor, 1, left
+	}
+	factor, narrow = m.ownFactor(r, code, said)
+	return factor, narrow, 1
+}
+
+// ownFactor is how much longer a run's epochs take than predicted, and by how
+// much they narrow what is uncertain about it. With n epochs the mean of their
+// log ratios, each to the batch size that it ran with, is shrunk by n/(n+1): as much of the error is taken to belong to
+// the run as to each epoch.
+func (m *Member) ownFactor(r *Regressor, code float64, said *memory) (factor, narrow float64) {
+	sum, n := 0.0, 0.0
+	var on reading
+	for i := range m.laps {
+		l := &m.laps[i]
+		f := schemas.Features{
+			BatchSize: l.batch,
+			CPUs:      m.Setting.CPUs,
+			ModelCode: code,
+			Load:      l.load.Load,
+			Node:      on.node(r, l.load.on),
+		}
+		if p, ok := r.predict(&f, said); ok && p.Value > 0 && l.seconds > 0 {
+			sum += math.Log(l.seconds / p.Value)
+			n++
+		}
+	}
+	if n == 0 {
+		return 1, 1
+	}
+	return math.Exp(sum / (n + 1)), max(leastNarrow, 1/math.Sqrt(n+1))
+}
+
+// leastNarrow is what own epochs leave of the uncertainty: jobs that come later
+// slow down a job whose epochs are well known, too.
+const leastNarrow = 0.5
+
+// ownEvidence is how much longer the epochs of a running job take than predicted, and the share
+// of the variance of its expectation and its run that is left. Its n epochs correct the prediction
+// as a conjugate normal update: by n v / (n v + s), with the variance v of the run and s of an
+// epoch.
+func (m *Member) ownEvidence(r *Regressor, code float64) (factor, left float64) {
+	var sum, n, variance, noise float64
+	for i := range m.laps {
+		l := &m.laps[i]
+		nodeType := r.evidence.NodeType(l.node, l.load.on.NodeType())
+		e := r.epochTime(code, l.batch, m.Setting.CPUs, l.load.Load, l.load.on.Cores, nodeType)
+		if !e.Known() || l.seconds <= 0 {
+			continue
+		}
+		sum += math.Log(l.seconds) - e.Location
+		variance, noise = max(variance, e.Variance), e.Noise
+		n++
+	}
+	if n == 0 || variance == 0 {
+		return 1, 1
+	}
+	weight := n * variance / (n*variance + noise)
+	return math.Exp(weight * sum / n), 1 - weight
 }

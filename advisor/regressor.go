@@ -1,9 +1,13 @@
 package advisor
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
+	"time"
 
 	"courier/regress"
 	"courier/regress/evidence"
@@ -71,6 +75,19 @@ func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
 
 // maxColumns bounds a row, so that one serves all regressors.
 const maxColumns = 16
+
+// compileEvidence returns the distributions of a regressor of package evidence and their
+// corrections; nil for others.
+func compileEvidence(m *regress.Manifest) (*evidence.Predictor, *evidence.Corrections, error) {
+	if m.Family != regress.FamilyHierarchy {
+		return nil, nil, nil
+	}
+	var s evidence.State
+	if err := json.Unmarshal(m.Hierarchy, &s); err != nil {
+		return nil, nil, fmt.Errorf("read the hierarchy of %s: %w", m.Target, err)
+	}
+	return s.Compile()
+}
 
 // knows returns the code of the level of a model, and whether examples of it were learnt from.
 func (r *Regressor) knows(level string) (float64, bool) {
@@ -188,4 +205,162 @@ func (r *Regressor) foreignSpread(f *schemas.Features, typical float64, m *memor
 		return 0
 	}
 	return math.Log(p.Value / typical)
+}
+
+// memory remembers what regressors said of some features: forecasts meet the same
+// few settings and loads again and again, in one decision and from one to the next,
+// and a regressor never changes its word. One goroutine uses it at a time.
+type memory struct {
+	row  [maxColumns]float64 // room for the row of a prediction
+	said [remembered]saying
+}
+
+// remembered is how many predictions there is room for, a power of two.
+const remembered = 512
+
+// saying is what a regressor said of some features.
+type saying struct {
+	by uint64 // its serial number; 0: nobody said anything yet
+	of schemas.Features
+	regress.Prediction
+	ok bool
+}
+
+// place is where a regressor's word on some features would be.
+func (m *memory) place(r *Regressor, f *schemas.Features) *saying {
+	const prime = 0x9e3779b97f4a7c15
+	key := (r.serial*31+uint64(f.BatchSize))*31 + uint64(f.CPUs)
+	key = (key*31+uint64(f.EpochsDone))*prime ^ math.Float64bits(f.Load.Processes)
+	key = key*prime ^ math.Float64bits(f.Load.ConcurrentJobs)
+	key = key*prime ^ math.Float64bits(f.ModelCode)
+	key = key*prime ^ math.Float64bits(f.Node.Speed)
+	key = key*prime ^ math.Float64bits(f.Load.ForeignCPURatio.Value)
+	key = key*prime ^ math.Float64bits(f.Load.ForeignIOWaitRatio.Value)
+	return &m.said[key*prime>>(64-9)%remembered]
+}
+
+// configuration is the model and the dataset of a code of this regressor; the zero value if there
+// is none.
+func (r *Regressor) configuration(code float64) (c evidence.Configuration) {
+	if i := int(code); i >= 0 && i < len(r.trained) {
+		return r.trained[i]
+	}
+	return c
+}
+
+// epochTime predicts an epoch of a job under a load from the evidence of its model.
+func (r *Regressor) epochTime(
+	code float64, batch, cpus uint32, l schemas.Load, cores uint32, nodeType string,
+) evidence.EpochTime {
+	return r.evidence.Epochs(r.drift, r.timeConfiguration(code, batch, cpus, l, cores, nodeType))
+}
+
+// timeConfiguration is what the time of an epoch depends on.
+func (r *Regressor) timeConfiguration(
+	code float64, batch, cpus uint32, l schemas.Load, cores uint32, nodeType string,
+) evidence.Configuration {
+	load := evidence.Load{ConcurrentJobs: l.ConcurrentJobs}
+	if cores > 0 {
+		load.ProcessesPerCore = l.Processes / float64(cores)
+	}
+	c := r.configuration(code)
+	c.NodeType, c.BatchSize, c.CPUs, c.Load = nodeType, int(batch), int(cpus), load
+	return c
+}
+
+// accuracyAt predicts the accuracy of a batch size after some epochs.
+func (r *Regressor) accuracyAt(code float64, batch, epochs uint32) evidence.Accuracy {
+	return r.evidence.Accuracy(r.accuracyConfiguration(code, batch), int(epochs))
+}
+
+// accuracyConfiguration is what an accuracy depends on.
+func (r *Regressor) accuracyConfiguration(code float64, batch uint32) evidence.Configuration {
+	c := r.configuration(code)
+	c.BatchSize, c.CPUs = int(batch), 1
+	return c
+}
+
+// standIn reports whether runs on nodes of unknown hardware, such as imported ones, count for a
+// request that leaves the node to Courier. They stand for any node until the model has run on a
+// node whose hardware is known, and as long as they do not differ from node to node.
+func (r *Regressor) standIn(code float64, nodeType string) bool {
+	types := r.evidence.NodeTypes(r.configuration(code))
+	return nodeType != "" && len(types) == 1 && types[0] == ""
+}
+
+// followRegressors takes every champion into use that passes all checks.
+func (a *Advisor) followRegressors(ctx context.Context) error {
+	return a.bus.WatchChampions(ctx, func(c schemas.Champion, revision uint64) {
+		r, err := a.load(ctx, c)
+		if err != nil {
+			a.metrics.regressors.WithLabelValues(c.Target, "refused").Inc()
+			a.log.Error("regressor refused, the one before stays", "target", c.Target, "digest",
+				c.ModelDigest, "error", err)
+			e := &schemas.Rejected{
+				Target:      c.Target,
+				ModelDigest: c.ModelDigest,
+				Reason:      err.Error(),
+			}
+			e.EventID, e.At = schemas.RejectedID(c.Target, c.ModelDigest), time.Now().UTC()
+			a.publish(ctx, e)
+			return
+		}
+		next, known := a.regressors.Load().with(c.Target, r)
+		if !known {
+			return
+		}
+		a.regressors.Store(&next)
+		a.metrics.regressors.WithLabelValues(c.Target, "loaded").Inc()
+		a.metrics.loaded.WithLabelValues(c.Target).Set(
+			float64(r.predictor.Manifest().Examples.Count),
+		)
+		a.log.Info("regressor in use", "target", c.Target, "revision", revision, "digest",
+			c.ModelDigest, "examples", r.predictor.Manifest().Examples.Count)
+	})
+}
+
+// A champion is named once its files are stored, but in a cluster of NATS the server
+// that is asked may not have them yet: for so long it is asked again.
+const (
+	fetchPatience = 10 * time.Second
+	fetchPause    = 200 * time.Millisecond
+)
+
+// fetch reads a file of a champion. It asks again while NATS is away, until ctx ends.
+func (a *Advisor) fetch(ctx context.Context, digest string) ([]byte, error) {
+	begin, tick := time.Now(), time.NewTicker(fetchPause)
+	defer tick.Stop()
+	for {
+		data, err := a.bus.Artifact(ctx, digest)
+		late := errors.Is(err, schemas.ErrNotFound) && time.Since(begin) < fetchPatience
+		if !late && !errors.Is(err, schemas.ErrUnavailable) {
+			return data, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// load fetches a champion's files and checks all that can be checked. Bytes that
+// cannot be fetched because NATS is away are tried again until ctx ends.
+func (a *Advisor) load(ctx context.Context, c schemas.Champion) (*Regressor, error) {
+	manifest, err := a.fetch(ctx, c.ManifestDigest)
+	if err != nil {
+		return nil, err
+	}
+	model, err := a.fetch(ctx, c.ModelDigest)
+	if err != nil {
+		return nil, err
+	}
+	p, err := regress.Load(model, manifest)
+	if err != nil {
+		return nil, err
+	}
+	if got := p.Manifest().Target; got != c.Target {
+		return nil, fmt.Errorf("it predicts %q, not %q", got, c.Target)
+	}
+	return NewRegressor(p, c.ModelDigest)
 }

@@ -5,6 +5,27 @@ import (
 	"courier/schemas"
 )
 
+// Why an alternative was chosen or lost. Constants, so that an answer allocates
+// nothing per alternative; the figures stand beside them.
+const (
+	reasonMostAccurate = "the most accurate of those likely enough to keep the SLO"
+	reasonFastest      = "none keeps the SLO likely enough: this is the most likely"
+	reasonSurest       = "the most likely to keep the SLO, and likely enough to be promised"
+	reasonScore        = "highest weighted score"
+	reasonLearn        = "run it to learn from it"
+	reasonKeep         = "runs already, and keeps the SLO likely enough"
+	reasonChange       = "likely enough to keep the SLO, but so is what runs already"
+	reasonTooUnlikely  = "keeps the SLO too rarely"
+	reasonBeyond       = "beyond what was measured: nothing can be promised"
+	reasonLessAccurate = "likely enough to keep the SLO, but less accurate"
+	reasonTieDearer    = "as accurate as its validation can tell, but costs more CPU time"
+	reasonCheapest     = "likely enough to keep the SLO, and the cheapest of those that are as accurate as its validation can tell"
+	reasonLessLikely   = "less likely to keep the SLO"
+	reasonLowerScore   = "lower weighted score"
+	reasonUnknown      = "not known yet"
+	reasonShort        = "does not reach the accuracy"
+)
+
 // Why an alternative was chosen or lost, where its figures rest on evidence. They are constants
 // for the reason that those of choose.go are.
 const (
