@@ -1,0 +1,444 @@
+package advisor
+
+import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"courier/schemas"
+)
+
+// errDamaged is wrapped by the errors of DecodeCluster.
+var errDamaged = errors.New("damaged snapshot")
+
+// DecodeCluster reads a state that Encode wrote. Another version, and input that is cut
+// or damaged, is an error.
+func DecodeCluster(r io.Reader) (*Cluster, error) {
+	in := bufio.NewReaderSize(r, 1<<16)
+	var version int
+	if _, err := fmt.Fscanf(in, snapshotTitle, &version); err != nil {
+		return nil, fmt.Errorf("%w: no title: %w", errDamaged, err)
+	}
+	if version != SnapshotVersion {
+		return nil, fmt.Errorf("snapshot has version %d, want %d", version, SnapshotVersion)
+	}
+	packed, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	c, err := decodeFrames(packed)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return c, nil
+}
+
+func decodeFrames(r io.Reader) (*Cluster, error) {
+	d := newDecoder()
+	read := func(parse func(*frameBatch) bool) error { return readFrames(r, parse) }
+	if err := parseFrames(read, d.apply); err != nil {
+		return nil, err
+	}
+	return d.finish()
+}
+
+// readFrames reads frames up to the end and hands them on in batches, until the end, an
+// error, or hand returns false.
+func readFrames(r io.Reader, hand func(*frameBatch) bool) error {
+	in := bufio.NewReaderSize(r, 1<<16)
+	batch := newFrameBatch()
+	for {
+		kind, payload, err := readFrame(in)
+		if err != nil {
+			return err
+		}
+		if kind == frameEnd {
+			break
+		}
+		batch.frames = append(batch.frames, frame{kind: kind, payload: payload})
+		if len(batch.frames) == cap(batch.frames) {
+			if !hand(batch) {
+				return nil
+			}
+			batch = newFrameBatch()
+		}
+	}
+	if _, err := in.ReadByte(); err != io.EOF { // the end holds the checksum
+		return fmt.Errorf("behind the last frame: %v, want the end", err)
+	}
+	hand(batch)
+	return nil
+}
+
+func readFrame(in *bufio.Reader) (kind byte, payload []byte, err error) {
+	if kind, err = in.ReadByte(); err != nil {
+		return 0, nil, noEOF(err)
+	}
+	length, err := binary.ReadUvarint(in)
+	if err != nil {
+		return 0, nil, noEOF(err)
+	}
+	if length > longestFrame {
+		return 0, nil, fmt.Errorf("frame %q has %d bytes", kind, length)
+	}
+	const step = 1 << 16 // so that a wrong length does not take its memory before it fails
+	payload = make([]byte, 0, min(length, step))
+	for uint64(len(payload)) < length {
+		n := min(length-uint64(len(payload)), step)
+		at := len(payload)
+		payload = append(payload, make([]byte, n)...)
+		if _, err := io.ReadFull(in, payload[at:]); err != nil {
+			return 0, nil, noEOF(err)
+		}
+	}
+	return kind, payload, nil
+}
+
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// readPast reads what frameWriter.past wrote.
+func readPast(b []byte) (*pastJob, error) {
+	p := &pastJob{}
+	var state string
+	for _, read := range []func() bool{
+		func() (ok bool) { p.first, b, ok = cutUvarint(b); return ok },
+		func() (ok bool) { p.filed, b, ok = cutUvarint(b); return ok },
+		func() (ok bool) { state, b, ok = cutText(b); return ok },
+		func() (ok bool) { p.id, b, ok = cutText(b); return ok },
+	} {
+		if !read() {
+			return nil, io.ErrUnexpectedEOF
+		}
+	}
+	p.state, p.text = knownState(state), b
+	if p.state == "" {
+		return nil, fmt.Errorf("state %q", state)
+	}
+	return p, nil
+}
+
+func cutUvarint(b []byte) (uint64, []byte, bool) {
+	v, n := binary.Uvarint(b)
+	if n <= 0 {
+		return 0, nil, false
+	}
+	return v, b[n:], true
+}
+
+func cutText(b []byte) (string, []byte, bool) {
+	n, b, ok := cutUvarint(b)
+	if !ok || n > uint64(len(b)) {
+		return "", nil, false
+	}
+	return string(b[:n]), b[n:], true
+}
+
+// knownState returns a state as one of the constants, "" if it is none.
+func knownState(s string) schemas.State {
+	for _, known := range schemas.States() {
+		if s == string(known) {
+			return known
+		}
+	}
+	return ""
+}
+
+// frame is a frame of a snapshot.
+type frame struct {
+	kind    byte
+	payload []byte
+	state   any // what the payload describes, after it is parsed
+}
+
+// frameBatch is a number of frames that one goroutine parses.
+type frameBatch struct {
+	frames []frame
+	err    error         // of the first frame that cannot be parsed
+	parsed chan struct{} // closed when all frames are parsed, or one cannot be
+}
+
+func newFrameBatch() *frameBatch {
+	const together = 128
+	return &frameBatch{frames: make([]frame, 0, together), parsed: make(chan struct{})}
+}
+
+// parseFrames parses batches on all processors while they are read, and applies them in
+// the order in which they were read. It returns when all goroutines have ended.
+func parseFrames(read func(hand func(*frameBatch) bool) error, apply func(*frameBatch) error) error {
+	workers := runtime.GOMAXPROCS(0)
+	work := make(chan *frameBatch)
+	ordered := make(chan *frameBatch, 2*workers)
+	stop := make(chan struct{})
+	var wait sync.WaitGroup
+	for range workers {
+		wait.Go(func() {
+			for batch := range work {
+				batch.parse()
+			}
+		})
+	}
+	var readErr error // read after ordered is closed
+	wait.Go(func() {
+		defer close(ordered)
+		defer close(work)
+		readErr = read(func(batch *frameBatch) bool {
+			select {
+			case ordered <- batch:
+				work <- batch
+				return true
+			case <-stop:
+				return false
+			}
+		})
+	})
+	err := applyInOrder(ordered, apply)
+	close(stop)
+	wait.Wait()
+	if err != nil {
+		return err
+	}
+	return readErr
+}
+
+func applyInOrder(ordered <-chan *frameBatch, apply func(*frameBatch) error) error {
+	for batch := range ordered {
+		<-batch.parsed
+		if batch.err != nil {
+			return batch.err
+		}
+		if err := apply(batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parse parses the frames up to the first that cannot be.
+func (b *frameBatch) parse() {
+	defer close(b.parsed)
+	for i := range b.frames {
+		f := &b.frames[i]
+		if err := f.parse(); err != nil {
+			b.err = fmt.Errorf("frame %q: %w", f.kind, err)
+			return
+		}
+	}
+}
+
+// parse sets the state of a frame from its payload.
+func (f *frame) parse() error {
+	switch f.kind {
+	case frameHead:
+		f.state = new(headState)
+	case frameNode:
+		f.state = new(nodeState)
+	case frameModel:
+		f.state = new(modelState)
+	case frameTally:
+		f.state = new(tallyState)
+	case frameJob:
+		f.state = new(jobState)
+	case framePast:
+		p, err := readPast(f.payload)
+		f.state = p
+		return err
+	default:
+		return errors.New("of no known kind")
+	}
+	err := json.Unmarshal(f.payload, f.state)
+	f.payload = nil
+	return err
+}
+
+// decoder builds a cluster from the frames of a snapshot.
+type decoder struct {
+	c    *Cluster
+	head *headState
+	busy []string // nodes with running jobs
+
+	changed map[string]time.Time // of nodes
+}
+
+func newDecoder() *decoder {
+	return &decoder{c: NewCluster(), changed: map[string]time.Time{}}
+}
+
+// apply adds the parsed frames of a batch to the cluster.
+func (d *decoder) apply(b *frameBatch) error {
+	for i := range b.frames {
+		if err := d.applyFrame(b.frames[i].state); err != nil {
+			return fmt.Errorf("frame %q: %w", b.frames[i].kind, err)
+		}
+	}
+	return nil
+}
+
+func (d *decoder) applyFrame(state any) error {
+	if h, is := state.(*headState); is {
+		return d.readHead(h)
+	}
+	if d.head == nil {
+		return errors.New("comes before the head")
+	}
+	switch s := state.(type) {
+	case *nodeState:
+		d.node(s)
+	case *modelState:
+		m := d.c.useModel(s.Name)
+		m.described, m.configurations = s.Described, s.Configurations
+	case *tallyState:
+		t := s.tally()
+		d.c.tallies[t.node] = &t
+	case *jobState:
+		return d.job(s)
+	case *pastJob:
+		d.c.past[s.id] = s
+		d.c.order.add(entry{key: s.first, past: s})
+	}
+	return nil
+}
+
+func (d *decoder) readHead(h *headState) error {
+	if d.head != nil {
+		return errors.New("comes twice")
+	}
+	d.head = h
+	d.c.ends, d.c.record = h.Ends, h.Record.record()
+	d.c.score, d.c.means = h.Score.score(), meansOf(h.Means)
+	return nil
+}
+
+func (d *decoder) node(s *nodeState) {
+	n := d.c.useNode(s.Name)
+	n.Cores, n.Heard, n.foreign = s.Cores, s.Heard, s.Foreign
+	d.changed[s.Name] = s.Changed
+	if s.Known {
+		d.c.fleet[s.Name] = s.Hardware
+	}
+	if s.Busy {
+		d.busy = append(d.busy, s.Name)
+	}
+}
+
+func (d *decoder) job(s *jobState) error {
+	if s.ID == "" || knownState(string(s.State)) == "" {
+		return fmt.Errorf("job %q is in state %q", s.ID, s.State)
+	}
+	j := s.job()
+	if err := j.check(); err != nil {
+		return fmt.Errorf("job %s: %w", j.ID, err)
+	}
+	d.c.jobs[j.ID] = j
+	d.c.order.add(entry{key: j.first, job: j})
+	return nil
+}
+
+// check refuses a job that no log could lead to, and that other code relies on not to be.
+func (j *Job) check() error {
+	if s := j.Submitted; s != nil && s.Advice.Chosen == nil {
+		return errors.New("its answer chooses nothing")
+	}
+	for _, a := range []*schemas.Advice{j.Promise, j.Advice} {
+		if a != nil && a.Chosen == nil && a.Alternatives != nil {
+			return errors.New("an advice chooses nothing")
+		}
+	}
+	if j.Promise != nil && j.Promise.Chosen == nil {
+		return errors.New("its promise chooses nothing")
+	}
+	switch {
+	case j.State == schemas.StateQueued && j.Submitted == nil:
+		return errors.New("it waits without a request")
+	case j.State == schemas.StateSubmitted && j.Promise == nil:
+		return errors.New("it may start without a promise")
+	case j.State == schemas.StateRunning && len(j.Hardware) != len(j.Setting.Nodes):
+		return fmt.Errorf("%d nodes have %d descriptions", len(j.Setting.Nodes), len(j.Hardware))
+	}
+	return nil
+}
+
+// finish builds the indices, which follow from the jobs.
+func (d *decoder) finish() (*Cluster, error) {
+	c := d.c
+	if d.head == nil {
+		return nil, errors.New("it has no head")
+	}
+	if len(c.jobs)+len(c.past) != c.order.count {
+		return nil, errors.New("a job comes twice")
+	}
+	var filed []entry
+	for _, e := range c.order.entries {
+		switch {
+		case e.past != nil:
+			filed = append(filed, entry{key: e.past.filed, past: e.past})
+			continue
+		case e.job.filed > 0:
+			filed = append(filed, entry{key: e.job.filed, job: e.job})
+		}
+		if err := d.index(e.job); err != nil {
+			return nil, err
+		}
+	}
+	d.file(filed)
+	for name, at := range d.changed {
+		c.nodes[name].changed = at
+	}
+	for _, name := range d.busy {
+		if len(c.nodes[name].running) == 0 {
+			return nil, fmt.Errorf("nothing runs on node %s", name)
+		}
+	}
+	for _, id := range d.head.Due {
+		j := c.jobs[id]
+		if j == nil || j.due == 0 {
+			return nil, fmt.Errorf("job %s cannot be abandoned", id)
+		}
+		c.due.add(entry{key: j.due, job: j})
+	}
+	return c, nil
+}
+
+// index adds a job to the indices of jobs that wait or run.
+func (d *decoder) index(j *Job) error {
+	switch {
+	case j.State == schemas.StateQueued:
+		d.c.waiting = append(d.c.waiting, j)
+	case j.admittedByPolicy():
+		d.c.arrivals.add(j)
+	case j.State == schemas.StateRunning:
+		for _, n := range j.Setting.Nodes {
+			if d.c.tallies[n] == nil {
+				return fmt.Errorf("nothing is counted on node %s of job %s", n, j.ID)
+			}
+		}
+		d.c.enter(j, time.Time{})
+	}
+	return nil
+}
+
+// file orders the ended jobs by when they ended, and the queue by its urgency.
+func (d *decoder) file(filed []entry) {
+	slices.SortStableFunc(filed, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+	for _, e := range filed {
+		if e.past != nil {
+			d.c.old.add(e)
+		} else {
+			d.c.ended.add(e)
+		}
+	}
+	slices.SortFunc(d.c.waiting, compareUrgency)
+}
