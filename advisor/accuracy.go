@@ -9,21 +9,21 @@ import (
 )
 
 // level is the accuracy after some epochs.
-type level struct {
+type curvePoint struct {
 	epochs   uint32
 	accuracy float64
 }
 
 // curve is the accuracy of an alternative over its epochs. It never falls: what
 // a later epoch loses is noise, and the best epoch can be kept.
-type curve struct{ levels []level }
+type accuracyCurve struct{ points []curvePoint }
 
 // levelsUpTo bounds how finely a curve is looked at.
-const levelsUpTo = 64
+const maxCurvePoints = 64
 
 // fill predicts the curve up to a number of epochs; with only, just its end.
-func (c *curve) fill(r *Regressor, f schemas.Features, epochs uint32, only bool, m *memory) {
-	c.levels = c.levels[:0]
+func (c *accuracyCurve) fill(r *Regressor, f schemas.Features, epochs uint32, only bool, m *predictionCache) {
+	c.points = c.points[:0]
 	best, ratio := 0.0, stepTo(epochs)
 	next := uint32(1)
 	if only {
@@ -35,10 +35,10 @@ func (c *curve) fill(r *Regressor, f schemas.Features, epochs uint32, only bool,
 		if !ok {
 			return
 		}
-		if value := min(1, max(0, p.Value)); value > best || len(c.levels) == 0 {
+		if value := min(1, max(0, p.Value)); value > best || len(c.points) == 0 {
 			best = value
 		}
-		c.levels = append(c.levels, level{n, best})
+		c.points = append(c.points, curvePoint{n, best})
 		if n == epochs {
 			return
 		}
@@ -49,16 +49,16 @@ func (c *curve) fill(r *Regressor, f schemas.Features, epochs uint32, only bool,
 // stepTo is the ratio of neighbouring levels that reaches epochs in levelsUpTo
 // steps.
 func stepTo(epochs uint32) float64 {
-	if epochs <= levelsUpTo {
+	if epochs <= maxCurvePoints {
 		return 1
 	}
-	return math.Pow(float64(epochs)/levelsUpTo, 2.0/levelsUpTo)
+	return math.Pow(float64(epochs)/maxCurvePoints, 2.0/maxCurvePoints)
 }
 
 // at returns the accuracy after some epochs. More epochs than any example had
 // are as good as the most: that is careful, and no promise of time needs it.
-func (c *curve) at(epochs uint32) (accuracy float64) {
-	for _, l := range c.levels {
+func (c *accuracyCurve) at(epochs uint32) (accuracy float64) {
+	for _, l := range c.points {
 		if l.epochs > epochs && accuracy > 0 {
 			break
 		}
@@ -71,11 +71,11 @@ func (c *curve) at(epochs uint32) (accuracy float64) {
 // are fixed, just its end.
 func (d *decision) accuracies(batch, cpus, epochs uint32, load schemas.Load) {
 	f := schemas.Features{BatchSize: batch, CPUs: cpus, ModelCode: d.codes.accuracy, Load: load}
-	d.curve.fill(d.r.Accuracy, f, epochs, d.q.Request.Epochs > 0, &d.f.memory)
+	d.curve.fill(d.r.Accuracy, f, epochs, d.q.Request.Epochs > 0, &d.f.cache)
 }
 
 // all is how many epochs the job has left at most.
-func (d *decision) all() uint32 {
+func (d *decision) maxEpochs() uint32 {
 	return uint32(d.q.Request.MaxEpochs) - min(uint32(d.q.Request.MaxEpochs), d.q.epochsDone())
 }
 
@@ -84,7 +84,7 @@ func (d *decision) all() uint32 {
 // and keep the SLO.
 func (d *decision) epochs(all uint32, o *outlook) uint32 {
 	done, best := d.q.epochsDone(), uint32(0)
-	for _, l := range d.curve.levels {
+	for _, l := range d.curve.points {
 		if l.epochs <= done || l.epochs > done+all {
 			continue
 		}
@@ -92,7 +92,7 @@ func (d *decision) epochs(all uint32, o *outlook) uint32 {
 		if best > 0 && d.q.Request.SLO > 0 {
 			in := *o
 			in.seconds = d.f.after(float64(all), float64(n))
-			if p, _ := in.probability(d.q.left(), d.q.Request.Confidence); p < d.q.sure() {
+			if p, _ := in.probability(d.q.left(), d.q.Request.Confidence); p < d.q.likelyThreshold() {
 				break
 			}
 		}
@@ -108,24 +108,24 @@ func (d *decision) epochs(all uint32, o *outlook) uint32 {
 
 // merit is what an alternative is ranked by, beside its figures.
 type merit struct {
-	mean    float64 // expected accuracy, 0 where it is not known
-	onTime  float64 // probability of the SLO alone
-	reaches float64 // probability of the target accuracy; 1 without a target
-	highest float64 // accuracy that any run of the model reached
-	known   bool    // its accuracy is known after so many epochs
+	mean              float64 // expected accuracy, 0 where it is not known
+	sloProbability    float64 // probability of the SLO alone
+	targetProbability float64 // probability of the target accuracy; 1 without a target
+	maxAccuracy       float64 // accuracy that any run of the model reached
+	known             bool    // its accuracy is known after so many epochs
 }
 
 // reach fills the accuracy of an alternative, and turns the probability of the SLO into that of
 // the SLO and the target accuracy together. The errors of time and accuracy are taken as
 // independent (product of both).
 func (d *decision) reach(alt *schemas.Alternative, a *evidence.Accuracy) {
-	m := merit{mean: a.Mean, onTime: probability(alt), reaches: 1, highest: a.Highest(), known: a.Known}
+	m := merit{mean: a.Mean, sloProbability: probability(alt), targetProbability: 1, maxAccuracy: a.Highest(), known: a.Known}
 	if t := d.q.Request.TargetAccuracy; t > 0 {
-		m.reaches = promisedReach(a, t)
-		alt.AccuracyProbability = d.figure(m.reaches)
+		m.targetProbability = promisedReach(a, t)
+		alt.AccuracyProbability = d.figure(m.targetProbability)
 		if alt.Probability != nil {
-			alt.SLOProbability = d.figure(m.onTime)
-			*alt.Probability = math.Round(m.onTime*m.reaches*1e6) / 1e6
+			alt.SLOProbability = d.figure(m.sloProbability)
+			*alt.Probability = math.Round(m.sloProbability*m.targetProbability*1e6) / 1e6
 		}
 	}
 	if a.Known {
@@ -149,16 +149,16 @@ func promisedReach(a *evidence.Accuracy, target float64) float64 {
 
 // surely is the probability from which on the fastest way to a target accuracy is taken and not
 // the most likely one.
-const surely = 0.99
+const nearlyCertain = 0.99
 
 // hopelessTarget is the probability of SLO and target accuracy under which the epochs are chosen as
 // if there were no target: what may come of a job then is better than nothing.
-const hopelessTarget = 0.001
+const unreachableTarget = 0.001
 
 // freeEpochs chooses how many of the epochs that are left to run where the request leaves them
 // open: with a target the fewest that reach it, within the SLO, as good as surely; else as many as
 // make probability times expected accuracy largest.
-func (d *decision) freeEpochs(alt *schemas.Alternative, fate *ahead, o *outlook) uint32 {
+func (d *decision) freeEpochs(alt *schemas.Alternative, fate *jobForecast, o *outlook) uint32 {
 	all, done := alt.Epochs, d.q.epochsDone()
 	target, slo := d.q.Request.TargetAccuracy, d.q.Request.SLO > 0
 	startup := d.startupOf(d.codes.startup, d.hardware())
@@ -167,7 +167,7 @@ func (d *decision) freeEpochs(alt *schemas.Alternative, fate *ahead, o *outlook)
 	for _, n := range epochGrid(all) {
 		a := d.r.Accuracy.accuracyAt(d.codes.accuracy, alt.BatchSize, done+n)
 		in := *o
-		in.uncertainty, in.seconds = fate.spread(startup, float64(n)), d.f.after(float64(d.all()), float64(n))
+		in.uncertainty, in.seconds = fate.spread(startup, float64(n)), d.f.after(float64(d.maxEpochs()), float64(n))
 		p := 1.0
 		if slo {
 			p, _ = in.probability(d.q.left(), d.q.Request.Confidence)
@@ -181,11 +181,11 @@ func (d *decision) freeEpochs(alt *schemas.Alternative, fate *ahead, o *outlook)
 		if worth := p * promisedReach(&a, target); worth > most {
 			best, most = n, worth
 		}
-		if most >= surely {
+		if most >= nearlyCertain {
 			break
 		}
 	}
-	if most < hopelessTarget {
+	if most < unreachableTarget {
 		return accurate
 	}
 	return best

@@ -13,10 +13,10 @@ import (
 
 // readPatience bounds how long a request waits for this advisor to read the log, or for
 // the log to answer.
-const readPatience = 2 * time.Second
+const readTimeout = 2 * time.Second
 
 // guards reports whether a policy may say no.
-func (a *Advisor) guards() bool {
+func (a *Advisor) hasAdmissionPolicy() bool {
 	return a.o.Admission == schemas.AdmissionProtect || a.o.Admission == schemas.AdmissionQueue
 }
 
@@ -31,7 +31,7 @@ func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schem
 			return nil, err
 		}
 		advice := a.answer(request)
-		judge(advice, a.o.Admission, a.waits())
+		applyPolicy(advice, a.o.Admission, a.queueLength())
 		if v := advice.Admission.Verdict; v != schemas.Refused { // which changes nothing for others
 			err = a.bus.TakeTicket(ctx, schemas.Ticket{
 				JobID:   request.JobID,
@@ -62,7 +62,7 @@ func (a *Advisor) lastAdmission(ctx context.Context) (uint64, error) {
 	defer cancel()
 	for {
 		a.mu.RLock()
-		j, moved := a.cluster.jobs[t.JobID], a.moved
+		j, moved := a.cluster.jobs[t.JobID], a.advanced
 		known := j != nil && (t.Verdict == schemas.Queued || j.State != schemas.StateQueued)
 		a.mu.RUnlock()
 		if known {
@@ -94,17 +94,17 @@ func (a *Advisor) readToTheEnd(ctx context.Context) error {
 
 // judge writes down what a policy says to a job that would start now, while
 // others wait.
-func judge(advice *schemas.Advice, policy string, waits int) {
-	v := &schemas.Admission{Policy: policy, Verdict: schemas.Admitted, Breaks: brokenBy(advice)}
+func applyPolicy(advice *schemas.Advice, policy string, waits int) {
+	v := &schemas.Admission{Policy: policy, Verdict: schemas.Admitted, Breaks: brokenJobs(advice)}
 	advice.Admission = v
 	switch {
 	case policy == schemas.AdmissionProtect && len(v.Breaks) > 0:
 		v.Verdict = schemas.Refused
 		advice.Message = "refused, as it would break the promise to " + names(v.Breaks) + ": " +
 			advice.Message
-	case policy == schemas.AdmissionQueue && (waits > 0 || !fits(advice)):
+	case policy == schemas.AdmissionQueue && (waits > 0 || !fitsNow(advice)):
 		v.Verdict, v.Position = schemas.Queued, waits+1
-		if start := waiting(advice); waits == 0 && start > 0 {
+		if start := startDelay(advice); waits == 0 && start > 0 {
 			v.StartSeconds = &start
 		}
 		why := "others wait before it"
@@ -132,12 +132,12 @@ func (a *Advisor) keepQueue(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		a.mu.RLock()
-		moved := a.moved
+		moved := a.advanced
 		a.mu.RUnlock()
 		if a.Ready() == nil && a.o.Admission == schemas.AdmissionQueue {
 			for more := true; more && ctx.Err() == nil; {
 				var err error
-				if more, err = a.next(ctx); err != nil && ctx.Err() == nil {
+				if more, err = a.startNext(ctx); err != nil && ctx.Err() == nil {
 					a.log.Warn("the queue waits on", "error", err)
 				}
 			}
@@ -153,8 +153,8 @@ func (a *Advisor) keepQueue(ctx context.Context) error {
 
 // next starts the waiting job whose turn it is, if there is one; more is true if
 // another may follow. Several advisors may try: the ticket lets one through.
-func (a *Advisor) next(ctx context.Context) (more bool, err error) {
-	if len(a.looked(time.Now().UTC())) == 0 {
+func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
+	if len(a.queueQuestions(time.Now().UTC())) == 0 {
 		return false, nil
 	}
 	a.admitting.Lock()
@@ -165,10 +165,10 @@ func (a *Advisor) next(ctx context.Context) (more bool, err error) {
 	}
 	now := time.Now().UTC()
 	var queue []*schemas.Advice
-	for _, q := range a.looked(now) {
+	for _, q := range a.queueQuestions(now) {
 		queue = append(queue, Decide(q, *a.regressors.Load(), now))
 	}
-	advice := turn(queue)
+	advice := nextToStart(queue)
 	if advice == nil {
 		return false, nil
 	}
@@ -200,31 +200,31 @@ func (a *Advisor) next(ctx context.Context) (more bool, err error) {
 }
 
 // looked are the questions of the first waiting jobs.
-func (a *Advisor) looked(now time.Time) []*Question {
+func (a *Advisor) queueQuestions(now time.Time) []*Question {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	queue := a.cluster.queue()
-	questions := make([]*Question, 0, min(len(queue), mostLooked))
-	for _, j := range queue[:min(len(queue), mostLooked)] {
-		questions = append(questions, a.cluster.asked(j, now))
+	questions := make([]*Question, 0, min(len(queue), maxQueueLookahead))
+	for _, j := range queue[:min(len(queue), maxQueueLookahead)] {
+		questions = append(questions, a.cluster.AskQueued(j, now))
 	}
 	return questions
 }
 
 // Judge says of an advice that was made again what the policy of the recorded one
 // says of it, while the jobs wait that the cluster knows of.
-func (c *Cluster) Judge(again, recorded *schemas.Advice) {
+func (c *Cluster) ApplyPolicy(again, recorded *schemas.Advice) {
 	switch v := recorded.Admission; {
 	case v == nil:
 	case recorded.EventID == schemas.AdmittedID(recorded.JobID):
 		again.Admission = &schemas.Admission{Policy: v.Policy, Verdict: schemas.Admitted}
 	default:
-		judge(again, v.Policy, c.waits())
+		applyPolicy(again, v.Policy, c.queueLength())
 	}
 }
 
 // waits is how many jobs wait.
-func (c *Cluster) waits() int { return len(c.waiting) }
+func (c *Cluster) queueLength() int { return len(c.waiting) }
 
 // queue returns the jobs that wait, those with the earliest deadline first; those
 // without one come last, in the order in which they came. The caller must not change it.
@@ -254,7 +254,7 @@ func compareUrgency(a, b *Job) int {
 }
 
 // broken names the jobs whose promise an advice would break.
-func brokenBy(a *schemas.Advice) []string {
+func brokenJobs(a *schemas.Advice) []string {
 	var all []string
 	for i := range a.Effects {
 		if a.Effects[i].BreaksSLO {
@@ -267,7 +267,7 @@ func brokenBy(a *schemas.Advice) []string {
 // waiting returns after how many seconds a job keeps its own SLO and everybody
 // else's, or, if it cannot keep its own, at least breaks no other; 0: nobody
 // knows, or now.
-func waiting(a *schemas.Advice) float64 {
+func startDelay(a *schemas.Advice) float64 {
 	for _, kind := range [...]string{schemas.ChoiceStart, schemas.ChoiceDeadline} {
 		for i := range a.Menu {
 			if c := &a.Menu[i]; c.Kind == kind {
@@ -280,38 +280,38 @@ func waiting(a *schemas.Advice) float64 {
 
 // fits reports whether a job may start now under the policy queue: it breaks no
 // promise, and would gain nothing by waiting.
-func fits(a *schemas.Advice) bool {
+func fitsNow(a *schemas.Advice) bool {
 	gains := a.Decision == schemas.BestEffort &&
 		slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool {
 			return c.Kind == schemas.ChoiceStart
 		})
-	return len(brokenBy(a)) == 0 && !gains
+	return len(brokenJobs(a)) == 0 && !gains
 }
 
 // hopeless is the probability of keeping its SLO under which a job counts as
 // lost: it waits behind those that can still be saved.
-const hopeless = 0.5
+const likelyMissed = 0.5
 
-func lost(a *schemas.Advice) bool {
+func likelyMisses(a *schemas.Advice) bool {
 	if a.SLOSeconds == 0 || a.Chosen.Probability == nil {
 		return false
 	}
-	return *a.Chosen.Probability < hopeless &&
+	return *a.Chosen.Probability < likelyMissed &&
 		!slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool {
 			return c.Kind == schemas.ChoiceStart
 		})
 }
 
 // mostLooked bounds how many waiting jobs are looked at to find one that fits.
-const mostLooked = 64
+const maxQueueLookahead = 64
 
 // turn finds the waiting job that may start now: the first in the queue if it
 // fits, else a later one that fits and is over before the first can start (EASY
 // backfilling, Lifka 1995). Lost jobs come last. It returns nil if none may.
-func turn(queue []*schemas.Advice) *schemas.Advice {
+func nextToStart(queue []*schemas.Advice) *schemas.Advice {
 	ordered := slices.Clone(queue)
 	slices.SortStableFunc(ordered, func(a, b *schemas.Advice) int {
-		x, y := lost(a), lost(b)
+		x, y := likelyMisses(a), likelyMisses(b)
 		switch {
 		case x == y:
 			return 0
@@ -321,13 +321,13 @@ func turn(queue []*schemas.Advice) *schemas.Advice {
 		return -1
 	})
 	for i, a := range ordered {
-		if !fits(a) {
+		if !fitsNow(a) {
 			continue
 		}
 		if i == 0 {
 			return a
 		}
-		room := waiting(ordered[0])
+		room := startDelay(ordered[0])
 		if end := a.Chosen.UpperBoundSeconds; end != nil && *end <= room {
 			return a
 		}

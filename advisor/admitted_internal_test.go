@@ -71,8 +71,8 @@ func TestCluster_ReadsLogsThatHoldAdvice(t *testing.T) {
 				states[name] = append(states[name], *j)
 			}
 		}
-		if len(c.running) != 1 || c.waits()+len(c.arrivals.order) != 0 {
-			t.Errorf("%s: %d jobs run, want 1; %d are held", name, len(c.running), c.waits()+len(c.arrivals.order))
+		if len(c.running) != 1 || c.queueLength()+len(c.arrivals.order) != 0 {
+			t.Errorf("%s: %d jobs run, want 1; %d are held", name, len(c.running), c.queueLength()+len(c.arrivals.order))
 		}
 	}
 	now, before := queuedJob(t)

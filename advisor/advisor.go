@@ -70,23 +70,23 @@ func positive[V cmp.Ordered](v, otherwise V) V {
 
 // Advisor answers job requests and watches running jobs.
 type Advisor struct {
-	bus        *bus.Bus
-	log        *slog.Logger
-	metrics    *metrics
-	o          Options
-	regressors atomic.Pointer[Regressors]
-	outbox     *outbox
-	saved      saved
-	replayTo   atomic.Uint64 // last event of JOB at the start
-	caughtUp   chan struct{} // closed when the JOB stream was read to its end
-	answering  chan struct{} // closed when requests are answered
-	admitting  sync.Mutex    // one admission at a time
+	bus            *bus.Bus
+	log            *slog.Logger
+	metrics        *metrics
+	o              Options
+	regressors     atomic.Pointer[Regressors]
+	outbox         *outbox
+	newestSnapshot snapshotRecord
+	replayTo       atomic.Uint64 // last event of JOB at the start
+	caughtUp       chan struct{} // closed when the JOB stream was read to its end
+	answering      chan struct{} // closed when requests are answered
+	admitting      sync.Mutex    // one admission at a time
 
 	mu        sync.RWMutex
 	cluster   *Cluster
 	applied   uint64        // sequence up to which JOB was read
 	appliedAt time.Time     // when the stream stored that event
-	moved     chan struct{} // closed and renewed when applied grows
+	advanced  chan struct{} // closed and renewed when applied grows
 }
 
 // New returns an advisor that does not run yet.
@@ -99,7 +99,7 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) *Ad
 		caughtUp:  make(chan struct{}),
 		answering: make(chan struct{}),
 		cluster:   NewCluster(),
-		moved:     make(chan struct{}),
+		advanced:  make(chan struct{}),
 	}
 	a.outbox = newOutbox(b.Publish, a.metrics, log)
 	a.regressors.Store(&Regressors{})
@@ -238,7 +238,7 @@ func (a *Advisor) followNodes(ctx context.Context) error {
 
 func (a *Advisor) listenAlive(ctx context.Context) error {
 	alive := schemas.JobSubject("*", schemas.EventAlive)
-	return a.bus.ListenPersons(ctx, []string{alive, schemas.PersonSubject("*", alive)}, a.hear)
+	return a.bus.ListenPersons(ctx, []string{alive, schemas.PersonSubject("*", alive)}, a.onAlive)
 }
 
 // watchSilence records jobs as lost that have been silent for too long. While
@@ -259,7 +259,7 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 		a.mu.Lock()
 		if !a.bus.Connected() {
 			for _, j := range a.cluster.running {
-				j.heard = now
+				j.lastSeen = now
 			}
 		}
 		var lost []*schemas.Ended
@@ -268,7 +268,7 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 				Outcome:    schemas.EventLost,
 				Setting:    j.Setting,
 				EpochsDone: j.EpochsDone,
-				Reason:     fmt.Sprintf("silent since %s", j.heard.UTC().Format(time.RFC3339)),
+				Reason:     fmt.Sprintf("silent since %s", j.lastSeen.UTC().Format(time.RFC3339)),
 			}
 			e.JobStamp = schemas.JobStamp{
 				Stamp: schemas.Stamp{EventID: schemas.LostID(j.ID, j.last), At: now},
@@ -301,7 +301,7 @@ func (a *Advisor) record(ctx context.Context, e schemas.Event) {
 func (a *Advisor) waitFor(ctx context.Context, sequence uint64) {
 	for {
 		a.mu.RLock()
-		applied, moved := a.applied, a.moved
+		applied, moved := a.applied, a.advanced
 		a.mu.RUnlock()
 		if applied >= sequence {
 			return
@@ -315,7 +315,7 @@ func (a *Advisor) waitFor(ctx context.Context, sequence uint64) {
 }
 
 // hear takes a heartbeat. One that a person sent of another's job is not heard.
-func (a *Advisor) hear(person string, e schemas.Event) {
+func (a *Advisor) onAlive(person string, e schemas.Event) {
 	alive := e.(*schemas.Alive)
 	if owner, known, _ := a.owner(alive.JobID); !known || person != "" && person != owner {
 		return
@@ -324,6 +324,6 @@ func (a *Advisor) hear(person string, e schemas.Event) {
 	defer a.mu.Unlock()
 	if j := a.cluster.jobs[alive.JobID]; j != nil &&
 		alive.Run == j.Run { // it may be forgotten by now
-		j.heard = time.Now()
+		j.lastSeen = time.Now()
 	}
 }

@@ -501,11 +501,11 @@ func TestAdvisor_TheClusterSaysWhatAConfidenceIsOf(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		id        string
-		promise   schemas.Promise
-		threshold float64
+		id         string
+		addPromise schemas.Promise
+		threshold  float64
 	}{{"silent", "", 0.95}, {"each", schemas.PromiseEach, 0}, {"mean", schemas.PromiseMean, 0.95}} {
-		a, err := submit(t, b, within(c.id, c.promise))
+		a, err := submit(t, b, within(c.id, c.addPromise))
 		if err != nil || a.Threshold != c.threshold {
 			t.Errorf("%s: threshold %g, %v, want %g", c.id, a.Threshold, err, c.threshold)
 		}
@@ -513,17 +513,17 @@ func TestAdvisor_TheClusterSaysWhatAConfidenceIsOf(t *testing.T) {
 	stop()
 	start(t, b) // set to each
 	for _, c := range []struct {
-		id      string
-		promise schemas.Promise
-		ok      bool
+		id         string
+		addPromise schemas.Promise
+		ok         bool
 	}{{"silent", "", true}, {
 		"silent", schemas.PromiseEach, false,
 	}, {"mean", schemas.PromiseMean, true}, {"mean", schemas.PromiseEach, false}} {
-		a, err := submit(t, b, within(c.id, c.promise))
+		a, err := submit(t, b, within(c.id, c.addPromise))
 		if ok := err == nil && a.Threshold == 0.95; ok != c.ok || !ok && !errors.Is(err,
 			schemas.ErrConflict) {
 			t.Errorf("%s again with promise %q: threshold %g, %v, want the first advice: %v", c.id,
-				c.promise, a.Threshold, err, c.ok)
+				c.addPromise, a.Threshold, err, c.ok)
 		}
 	}
 	if a, err := submit(t, b, within("later", "")); err != nil || a.Threshold != 0 {

@@ -134,7 +134,7 @@ func BenchmarkAgain(b *testing.B) {
 	}
 	for b.Loop() {
 		for _, j := range jobs {
-			advisor.Decide(cluster.Again(j, now), r, now)
+			advisor.Decide(cluster.AskRunning(j, now), r, now)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/1000-jobs")

@@ -27,13 +27,13 @@ func (d *decision) choose() {
 	}
 	chosen := a.Alternatives[best]
 	a.Chosen = &chosen
-	if d.knows.time && !d.knows.accuracy || chosen.Extrapolated || d.blind(best) {
+	if d.knows.time && !d.knows.accuracy || chosen.Extrapolated || d.accuracyUnknown(best) {
 		a.Decision = schemas.Exploring
 	}
 }
 
 // blind reports whether nothing is known of the accuracy of an alternative after its epochs.
-func (d *decision) blind(i int) bool { return i < len(d.merits) && !d.merits[i].known }
+func (d *decision) accuracyUnknown(i int) bool { return i < len(d.merits) && !d.merits[i].known }
 
 // seconds, accuracy and probability of an alternative whose time is known.
 func seconds(alt *schemas.Alternative) float64 { return *alt.PredictedSeconds }
@@ -62,14 +62,14 @@ func (q *Question) worth(alt *schemas.Alternative) float64 {
 
 // likely reports whether an alternative keeps the SLO so surely that accuracy
 // decides.
-func (q *Question) likely(alt *schemas.Alternative) bool {
-	return probability(alt) >= q.sure() && !alt.Extrapolated
+func (q *Question) isLikely(alt *schemas.Alternative) bool {
+	return probability(alt) >= q.likelyThreshold() && !alt.Extrapolated
 }
 
 // promised reports whether an alternative keeps the SLO so surely that it may be
 // promised where none is likely.
-func (q *Question) promised(alt *schemas.Alternative) bool {
-	return probability(alt) >= q.least() && !alt.Extrapolated
+func (q *Question) isPromisable(alt *schemas.Alternative) bool {
+	return probability(alt) >= q.minProbability() && !alt.Extrapolated
 }
 
 // chooseWithin takes the most accurate alternative that keeps the SLO with the
@@ -80,24 +80,24 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 	best, hope, most := -1, 0, 0.0
 	for i := range a.Alternatives {
 		alt := &a.Alternatives[i]
-		if q.hopes(alt, &a.Alternatives[hope]) {
+		if q.betterFallback(alt, &a.Alternatives[hope]) {
 			hope = i
 		}
-		if q.likely(alt) {
+		if q.isLikely(alt) {
 			most = max(most, q.worth(alt))
 		}
 	}
 	tie := most - q.standardError(most)
 	for i := range a.Alternatives {
 		alt := &a.Alternatives[i]
-		if q.likely(alt) && (best < 0 || q.better(alt, &a.Alternatives[best], tie)) {
+		if q.isLikely(alt) && (best < 0 || q.betterLikely(alt, &a.Alternatives[best], tie)) {
 			best = i
 		}
 	}
 	if best < 0 {
 		a.Decision = schemas.BestEffort
 		chosen := reasonFastest
-		if q.promised(&a.Alternatives[hope]) {
+		if q.isPromisable(&a.Alternatives[hope]) {
 			a.Decision, chosen = q.reaching(&a.Alternatives[hope], reasonSurest)
 		}
 		explain(a, hope, chosen, func(alt *schemas.Alternative) string {
@@ -112,7 +112,7 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 	if q.worth(&a.Alternatives[best]) < most {
 		chosen = reasonCheapest
 	}
-	if q.runs(&a.Alternatives[best]) {
+	if q.isCurrent(&a.Alternatives[best]) {
 		chosen = reasonKeep
 	}
 	a.Decision, chosen = q.reaching(&a.Alternatives[best], chosen)
@@ -120,9 +120,9 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 		switch {
 		case alt.Extrapolated:
 			return reasonBeyond
-		case !q.likely(alt):
+		case !q.isLikely(alt):
 			return reasonTooUnlikely
-		case q.runs(&a.Alternatives[best]):
+		case q.isCurrent(&a.Alternatives[best]):
 			return reasonChange
 		case q.worth(alt) >= tie:
 			return reasonTieDearer
@@ -142,7 +142,7 @@ func (q *Question) reaching(alt *schemas.Alternative, why string) (schemas.Decis
 }
 
 // hopes compares two alternatives where none is likely enough.
-func (q *Question) hopes(alt, best *schemas.Alternative) bool {
+func (q *Question) betterFallback(alt, best *schemas.Alternative) bool {
 	if alt.Extrapolated != best.Extrapolated {
 		return best.Extrapolated
 	}
@@ -155,9 +155,9 @@ func (q *Question) hopes(alt, best *schemas.Alternative) bool {
 // better compares two alternatives that keep the SLO; those of at least some
 // accuracy are a tie, which the CPU time decides. A job that runs keeps its batch
 // size while that does: a change costs what no regressor knows.
-func (q *Question) better(alt, best *schemas.Alternative, least float64) bool {
-	if q.runs(alt) != q.runs(best) {
-		return q.runs(alt)
+func (q *Question) betterLikely(alt, best *schemas.Alternative, least float64) bool {
+	if q.isCurrent(alt) != q.isCurrent(best) {
+		return q.isCurrent(alt)
 	}
 	a, b := min(least, q.worth(alt)), min(least, q.worth(best))
 	switch {
@@ -226,10 +226,10 @@ func (d *decision) reaching(largest float64) func(i int) bool {
 	}
 	most := 0.0
 	for i := range d.merits {
-		most = max(most, d.merits[i].reaches)
+		most = max(most, d.merits[i].targetProbability)
 	}
-	least := min(most, d.q.least())
-	return func(i int) bool { return d.merits[i].reaches >= least }
+	least := min(most, d.q.minProbability())
+	return func(i int) bool { return d.merits[i].targetProbability >= least }
 }
 
 func explain(a *schemas.Advice, best int, chosen string, lost func(*schemas.Alternative) string) {
@@ -250,11 +250,11 @@ func (d *decision) chooseByEvidence(q *Question, a *schemas.Advice) int {
 	best, hope := -1, 0
 	for i := range a.Alternatives {
 		alt := &a.Alternatives[i]
-		if q.expects(alt, &d.merits[i], &a.Alternatives[hope], &d.merits[hope]) {
+		if q.betterExpected(alt, &d.merits[i], &a.Alternatives[hope], &d.merits[hope]) {
 			hope = i
 		}
-		if q.promised(alt) && d.merits[i].known &&
-			(best < 0 || q.beats(alt, &d.merits[i], &a.Alternatives[best], &d.merits[best])) {
+		if q.isPromisable(alt) && d.merits[i].known &&
+			(best < 0 || q.betterPromised(alt, &d.merits[i], &a.Alternatives[best], &d.merits[best])) {
 			best = i
 		}
 	}
@@ -264,21 +264,21 @@ func (d *decision) chooseByEvidence(q *Question, a *schemas.Advice) int {
 	}
 	for i := range a.Alternatives {
 		if i == best {
-			a.Alternatives[i].Reason = d.whyChosen(i)
+			a.Alternatives[i].Reason = d.chosenReason(i)
 		} else {
-			a.Alternatives[i].Reason = d.whyLost(i, best)
+			a.Alternatives[i].Reason = d.lostReason(i, best)
 		}
 	}
 	return best
 }
 
 // beats compares two alternatives that may both be promised. A job that runs keeps its batch size.
-func (q *Question) beats(alt *schemas.Alternative, m *merit, best *schemas.Alternative, than *merit) bool {
-	if q.runs(alt) != q.runs(best) {
-		return q.runs(alt)
+func (q *Question) betterPromised(alt *schemas.Alternative, m *merit, best *schemas.Alternative, than *merit) bool {
+	if q.isCurrent(alt) != q.isCurrent(best) {
+		return q.isCurrent(alt)
 	}
 	if q.Request.TargetAccuracy > 0 {
-		x, y := min(surely, probability(alt)), min(surely, probability(best))
+		x, y := min(nearlyCertain, probability(alt)), min(nearlyCertain, probability(best))
 		return cmp.Or(cmp.Compare(y, x), cmp.Compare(seconds(alt), seconds(best))) < 0
 	}
 	x, y := probability(alt)*m.mean, probability(best)*than.mean
@@ -287,13 +287,13 @@ func (q *Question) beats(alt *schemas.Alternative, m *merit, best *schemas.Alter
 
 // expects compares two alternatives where none may be promised. Where a target accuracy is out of
 // reach the accuracy that may be expected in time decides.
-func (q *Question) expects(alt *schemas.Alternative, m *merit, best *schemas.Alternative, than *merit) bool {
+func (q *Question) betterExpected(alt *schemas.Alternative, m *merit, best *schemas.Alternative, than *merit) bool {
 	if alt.Extrapolated != best.Extrapolated {
 		return best.Extrapolated
 	}
 	p, r := probability(alt), probability(best)
-	if q.Request.TargetAccuracy > 0 && max(p, r) < hopelessTarget {
-		p, r = m.onTime, than.onTime
+	if q.Request.TargetAccuracy > 0 && max(p, r) < unreachableTarget {
+		p, r = m.sloProbability, than.sloProbability
 	}
 	x, y := p*max(m.mean, tinyAccuracy), r*max(than.mean, tinyAccuracy)
 	return cmp.Or(cmp.Compare(y, x), cmp.Compare(seconds(alt), seconds(best))) < 0
@@ -303,16 +303,16 @@ func (q *Question) expects(alt *schemas.Alternative, m *merit, best *schemas.Alt
 const tinyAccuracy = 1e-6
 
 // Configuration is what an alternative fixes and an epoch teaches about.
-type Configuration struct{ BatchSize, CPUs uint32 }
+type BatchAndCPUs struct{ BatchSize, CPUs uint32 }
 
 // distance of two configurations, in doublings.
-func (c Configuration) distance(to Configuration) float64 {
+func (c BatchAndCPUs) distance(to BatchAndCPUs) float64 {
 	return math.Hypot(math.Log2(float64(c.BatchSize)/float64(to.BatchSize)),
 		math.Log2(float64(c.CPUs)/float64(to.CPUs)))
 }
 
 // nearest is the distance to the closest of some configurations.
-func (c Configuration) nearest(to []Configuration) float64 {
+func (c BatchAndCPUs) nearest(to []BatchAndCPUs) float64 {
 	least := math.Inf(1)
 	for _, t := range to {
 		least = min(least, c.distance(t))
@@ -331,11 +331,11 @@ func (d *decision) exploreFirst(q *Question, a *schemas.Advice) int {
 	for i := range a.Alternatives {
 		a.Alternatives[i].Reason = reasonUnknown
 		if d.byEvidence() && !d.knows.time {
-			a.Alternatives[i].Reason = d.beyond(&a.Alternatives[i])
+			a.Alternatives[i].Reason = d.extrapolationReason(&a.Alternatives[i])
 		}
 	}
 	best := slices.IndexFunc(a.Alternatives, func(alt schemas.Alternative) bool {
-		return q.runs(&alt)
+		return q.isCurrent(&alt)
 	})
 	if best < 0 {
 		best = farthest(a.Alternatives, q.Tried, mayKeepSLO)
@@ -348,12 +348,12 @@ func (d *decision) exploreFirst(q *Question, a *schemas.Advice) int {
 }
 
 // mayKeepSLO reports whether an alternative is not known to miss its SLO.
-func mayKeepSLO(alt *schemas.Alternative) bool { return probability(alt) >= hopeless }
+func mayKeepSLO(alt *schemas.Alternative) bool { return probability(alt) >= likelyMissed }
 
 // farthest returns the alternative farthest from what was tried among those that
 // may be taken; of several, the one with the shortest epoch. -1: none may.
 func farthest(
-	all []schemas.Alternative, tried []Configuration, may func(*schemas.Alternative) bool,
+	all []schemas.Alternative, tried []BatchAndCPUs, may func(*schemas.Alternative) bool,
 ) int {
 	best, most := -1, -1.0
 	for i := range all {
@@ -361,7 +361,7 @@ func farthest(
 		if !may(alt) {
 			continue
 		}
-		d := Configuration{alt.BatchSize, alt.CPUs}.nearest(tried)
+		d := BatchAndCPUs{alt.BatchSize, alt.CPUs}.nearest(tried)
 		if best >= 0 && d == most {
 			b := &all[best]
 			if alt.BatchSize > b.BatchSize || alt.BatchSize == b.BatchSize && alt.CPUs > b.CPUs {
@@ -375,7 +375,7 @@ func farthest(
 }
 
 // mostProbes is how many epochs an answer proposes at most to learn a model by.
-const mostProbes = 3
+const maxProbes = 3
 
 // probes plans the epochs that teach most about a model of which nothing is known: the
 // chosen configuration first, then each time the one farthest from all before it. It
@@ -385,9 +385,9 @@ func (d *decision) probes(a *schemas.Advice) (plan []schemas.ProbeEpoch) {
 	next := slices.IndexFunc(a.Alternatives, func(alt schemas.Alternative) bool {
 		return alt.BatchSize == a.Chosen.BatchSize && alt.CPUs == a.Chosen.CPUs
 	})
-	for len(plan) < mostProbes && next >= 0 {
+	for len(plan) < maxProbes && next >= 0 {
 		alt := &a.Alternatives[next]
-		c := Configuration{alt.BatchSize, alt.CPUs}
+		c := BatchAndCPUs{alt.BatchSize, alt.CPUs}
 		if c.nearest(tried) == 0 {
 			break
 		}

@@ -10,61 +10,61 @@ import (
 	"courier/schemas"
 )
 
-// Cluster is the state of all jobs and nodes: a fold over the log. Its size depends on
-// what is alive, not on the age of the log. It is not safe for concurrent use, except that
-// several goroutines may read it at the same time.
+// Cluster is the state of all jobs and nodes, rebuilt from the event log by Apply. Its size depends
+// on the number of live jobs and nodes, not on the age of the log. Several goroutines may read it
+// at the same time, but nothing may read it while it changes.
 type Cluster struct {
-	limits limits
+	limits stateLimits
 
-	jobs  map[string]*Job     // all but the packed ones
-	past  map[string]*pastJob // ended long ago
-	order jobList             // all, by first sequence
-	ended jobList             // jobs that have ended lately, by when they did
-	old   jobList             // packed jobs, by when they ended
-	due   jobList             // submitted jobs that have not started, by when they are abandoned
-	ends  uint64              // counts ends; the last place in ended
+	jobs       map[string]*Job     // all except the packed jobs
+	past       map[string]*pastJob // packed jobs
+	order      jobList             // all jobs, by first sequence
+	ended      jobList             // ended jobs that are not packed, by endOrder
+	packedJobs jobList             // packed jobs, by endOrder
+	due        jobList             // submitted jobs that have not started, by expiry
+	ends       uint64              // the last endOrder
 
 	running  map[string]*Job
-	waiting  []*Job // in the queue, the most urgent first
+	waiting  []*Job // queued jobs, the most urgent first
 	arrivals arrivals
 
-	nodes     map[string]*Node
-	idleNodes recency       // nodes without a running job
-	fleet     schemas.Fleet // the hardware of nodes
-	tallies   tallies       // of the nodes with running jobs
+	nodes         map[string]*Node
+	idleNodes     lruNames      // nodes without running jobs
+	fleet         schemas.Fleet // hardware of the nodes
+	loadIntegrals loadIntegrals // of the nodes with running jobs
 
-	models     map[string]*model // by level
-	lastModels recency
+	models     map[string]*model // by schemas.ModelLevel
+	lastModels lruNames
 
-	record       *Record     // how promises came out
-	recordShared atomic.Bool // a question or a snapshot may have kept the record
-	score        score       // the same, for people
-	means        means       // the promises whose confidence is their mean
+	recalibration       *Recalibration // of probabilities, by the outcomes of ended jobs
+	recalibrationShared atomic.Bool    // a question or a snapshot may use the recalibration
+	score               score          // the SLO attainment that job.score returns
+	means               meanThresholds // for promises with PromiseMean
 }
 
-// limits bound the state.
-type limits struct{ nodes, models, ended, whole int }
+// stateLimits bounds the number of entries of each kind.
+type stateLimits struct{ nodes, models, ended, unpacked int }
 
 // NewCluster returns the state before the first event.
 func NewCluster() *Cluster {
 	return &Cluster{
-		limits:     limits{nodes: mostNodes, models: mostModels, ended: keptJobs, whole: keptWhole},
-		jobs:       map[string]*Job{},
-		past:       map[string]*pastJob{},
-		running:    map[string]*Job{},
-		arrivals:   arrivals{onNode: map[string]*expectation{}},
-		nodes:      map[string]*Node{},
-		idleNodes:  newRecency(),
-		fleet:      schemas.Fleet{},
-		tallies:    tallies{},
-		models:     map[string]*model{},
-		lastModels: newRecency(),
-		means:      means{},
+		limits:        stateLimits{nodes: maxNodes, models: maxModels, ended: maxEndedJobs, unpacked: maxUnpackedJobs},
+		jobs:          map[string]*Job{},
+		past:          map[string]*pastJob{},
+		running:       map[string]*Job{},
+		arrivals:      arrivals{onNode: map[string]*expectation{}},
+		nodes:         map[string]*Node{},
+		idleNodes:     newLRUNames(),
+		fleet:         schemas.Fleet{},
+		loadIntegrals: loadIntegrals{},
+		models:        map[string]*model{},
+		lastModels:    newLRUNames(),
+		means:         meanThresholds{},
 	}
 }
 
-// job returns a job, nil if none is remembered. One that ended long ago is unpacked for
-// the caller: changes to it are lost, and its answer is only in the log.
+// job returns a job, or nil if it is unknown. A packed job is unpacked for the caller: changes to
+// it are lost, and the full answer to its request is only in the event log.
 func (c *Cluster) job(id string) *Job {
 	if j := c.jobs[id]; j != nil {
 		return j
@@ -75,22 +75,23 @@ func (c *Cluster) job(id string) *Job {
 	return nil
 }
 
-// knows reports whether a job is remembered.
+// knows reports whether the job is in memory.
 func (c *Cluster) knows(id string) bool { return c.jobs[id] != nil || c.past[id] != nil }
 
-// indexOf returns where a job is in the order of all, -1 if it is not remembered.
+// indexOf returns the index of a job in c.order, or -1.
 func (c *Cluster) indexOf(id string) int {
 	if j := c.jobs[id]; j != nil {
-		return c.order.index(entry{key: j.first, job: j})
+		return c.order.index(listEntry{key: j.first, job: j})
 	}
 	if p := c.past[id]; p != nil {
-		return c.order.index(entry{key: p.first, past: p})
+		return c.order.index(listEntry{key: p.first, past: p})
 	}
 	return -1
 }
 
-// newestFirst returns the jobs in a state, "" for all, the newest first, from behind a job
-// on, or from the start. known is false if that job is not remembered.
+// newestFirst returns the jobs in a state ("" for all), the newest first. It begins behind the job
+// with the ID after, or with the newest job if after is empty. known is false if that job is
+// unknown.
 func (c *Cluster) newestFirst(after string, state schemas.State) (jobs iter.Seq[*Job], known bool) {
 	i := len(c.order.entries)
 	if after != "" {
@@ -111,22 +112,19 @@ func (c *Cluster) newestFirst(after string, state schemas.State) (jobs iter.Seq[
 	}, true
 }
 
-// unknownSilence is after how many SLOs, or after how long without one, a running job is
-// lost of which nothing tells how long its epochs last.
+// A running job without heartbeats whose epoch time is unknown counts as lost after this many SLOs
+// of silence. Without an SLO it counts as lost after unknownSilence.
 const (
 	unknownSilenceSLOs = 10
 	unknownSilence     = 24 * time.Hour
 )
 
-// Silent returns the running jobs that are lost at now: after schemas.Silence
-// without a sign of life of a job that promised one, else after three times the
-// longest epoch that was seen or is predicted, and never sooner than that. Where neither
-// is known, ten SLOs are the limit, or a day for a job without one.
+// Silent returns the running jobs that have been silent for longer than their maxSilence.
 func (c *Cluster) Silent(now time.Time) []*Job {
 	c.arrivals.expire(now)
 	var all []*Job
 	for _, j := range c.running {
-		if now.Sub(j.heard) > j.patience() {
+		if now.Sub(j.lastSeen) > j.maxSilence() {
 			all = append(all, j)
 		}
 	}
@@ -134,8 +132,10 @@ func (c *Cluster) Silent(now time.Time) []*Job {
 	return all
 }
 
-// patience is how long a running job may be silent before it is lost.
-func (j *Job) patience() time.Duration {
+// maxSilence returns the silence after which a running job counts as lost: schemas.Silence if it
+// sends heartbeats, otherwise three times the longest measured or predicted epoch, but at least
+// schemas.Silence.
+func (j *Job) maxSilence() time.Duration {
 	if j.heartbeat {
 		return schemas.Silence
 	}

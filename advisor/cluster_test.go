@@ -100,10 +100,10 @@ func TestCluster_ThePastDoesNotRun(t *testing.T) {
 	}
 	const year = 365 * 24 * time.Hour
 	for _, c := range []struct {
-		name   string
-		events []schemas.Event
-		state  schemas.State
-		beside float64 // jobs that a new one on the node counts, itself included
+		name      string
+		events    []schemas.Event
+		state     schemas.State
+		colocated float64 // jobs that a new one on the node counts, itself included
 	}{
 		{"it has begun", []schemas.Event{ago(startedEvent("a", 1), year)}, schemas.StateLost, 1},
 		{
@@ -143,9 +143,9 @@ func TestCluster_ThePastDoesNotRun(t *testing.T) {
 			Epochs: 3,
 			Nodes:  running.Nodes,
 		}, now)
-		if j.State != c.state || float64(1+len(q.Others)) != c.beside {
+		if j.State != c.state || float64(1+len(q.Others)) != c.colocated {
 			t.Errorf("%s: %s, a new job is beside %d; want %s, %g jobs", c.name, j.State,
-				len(q.Others), c.state, c.beside)
+				len(q.Others), c.state, c.colocated)
 		}
 		if silent := cluster.Silent(now.Add(year)); c.state != schemas.StateRunning &&
 			len(silent) > 0 {
@@ -158,10 +158,10 @@ func TestCluster_ThePastDoesNotRun(t *testing.T) {
 func TestCluster_ApplyIgnoresWhatIsOld(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0)
 	for _, c := range []struct {
-		name    string
-		before  []schemas.Event
-		event   schemas.Event
-		changed bool
+		name     string
+		baseline []schemas.Event
+		event    schemas.Event
+		changed  bool
 	}{
 		{"a first start", nil, startedEvent("a", 1), true},
 		{"a copy of the start", []schemas.Event{startedEvent("a", 1)}, startedEvent("a", 1), false},
@@ -197,7 +197,7 @@ func TestCluster_ApplyIgnoresWhatIsOld(t *testing.T) {
 		{"an epoch without its start", nil, epochEvent("a", 1, 3), true},
 	} {
 		cluster := advisor.NewCluster()
-		for i, e := range c.before {
+		for i, e := range c.baseline {
 			cluster.Apply(e, uint64(i+1), now)
 		}
 		if got := cluster.Apply(c.event, 100, now) != nil; got != c.changed {

@@ -13,32 +13,32 @@ import (
 var decisions = sync.Pool{New: func() any { return &decision{} }}
 
 // figures per alternative that a slab of numbers holds.
-const figures = 11
+const figuresPerAlternative = 11
 
 // decision is one question on its way to an advice.
 type decision struct {
-	q       *Question
-	r       Regressors
-	a       *schemas.Advice
-	f       forecast
-	slab    []float64    // of figures; the advice keeps it
-	rooms   []groundRoom // of what they rest on, likewise; nil for a running job
-	curve   curve
-	spans   []schemas.Span // of the jobs that run beside it
-	before  []ahead        // what becomes of them without it
-	merits  []merit        // of the alternatives, where their accuracy rests on evidence
-	chances []float64      // of their keeping their SLOs then; NaN: none or unknown
-	self    ahead          // the job in question, as the forecast takes it
-	at      []int          // its nodes
-	began   reading        // of the node where start-ups were predicted last
-	begun   startupTime    // that was predicted last
-	words   sentence       // of the message
-	factor  float64        // of the job's own epochs
-	narrow  float64
-	left    float64 // share of the variance of its run that its own epochs leave
-	standIn bool    // runs on nodes of unknown hardware count for the job
-	knows   struct{ time, accuracy bool }
-	codes   struct{ time, startup, accuracy float64 }
+	q                     *Question
+	r                     Regressors
+	a                     *schemas.Advice
+	f                     forecast
+	figureSlab            []float64        // of figures; the advice keeps it
+	evidenceBuffers       []evidenceBuffer // of what they rest on, likewise; nil for a running job
+	curve                 accuracyCurve
+	spans                 []schemas.Span // of the jobs that run beside it
+	baseline              []jobForecast  // what becomes of them without it
+	merits                []merit        // of the alternatives, where their accuracy rests on evidence
+	baselineProbabilities []float64      // of their keeping their SLOs then; NaN: none or unknown
+	self                  jobForecast    // the job in question, as the forecast takes it
+	at                    []int          // its nodes
+	startupNode           nodeCodeCache  // of the node where start-ups were predicted last
+	startupCache          cachedStartup  // that was predicted last
+	text                  sentence       // of the message
+	factor                float64        // of the job's own epochs
+	narrowing             float64
+	left                  float64 // share of the variance of its run that its own epochs leave
+	standIn               bool    // runs on nodes of unknown hardware count for the job
+	knows                 struct{ time, accuracy bool }
+	codes                 struct{ time, startup, accuracy float64 }
 }
 
 // Decide answers a question. It is pure: the same question and regressors give
@@ -55,8 +55,8 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	}
 	d := decisions.Get().(*decision)
 	defer decisions.Put(d)
-	d.q, d.r, d.a, d.factor, d.narrow, d.left, d.standIn, d.began = q, r, a, 1, 1, 1, false, reading{}
-	d.begun = startupTime{}
+	d.q, d.r, d.a, d.factor, d.narrowing, d.left, d.standIn, d.startupNode = q, r, a, 1, 1, 1, false, nodeCodeCache{}
+	d.startupCache = cachedStartup{}
 	d.gather()
 	d.predict()
 	d.choose()
@@ -66,7 +66,7 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	}
 	if q.Self != nil {
 		a.Action = q.action(a.Chosen)
-		if len(q.Self.laps) > 0 {
+		if len(q.Self.observedEpochs) > 0 {
 			a.EpochRatio = d.factor
 		}
 	} else {
@@ -78,7 +78,7 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 		}
 	}
 	a.Message = d.message()
-	d.slab, d.rooms = nil, nil
+	d.figureSlab, d.evidenceBuffers = nil, nil
 	return a
 }
 
@@ -88,15 +88,15 @@ func (d *decision) gather() {
 	f.r, f.names, f.hardware, f.codes, f.base = d.r.EpochTime, f.names[:0], f.hardware[:0], f.codes[:0], f.base[:0]
 	f.types, f.foreign = f.types[:0], f.foreign[:0]
 	f.decision++
-	d.spans, d.before, d.chances, d.merits = d.spans[:0], d.before[:0], d.chances[:0], d.merits[:0]
+	d.spans, d.baseline, d.baselineProbabilities, d.merits = d.spans[:0], d.baseline[:0], d.baselineProbabilities[:0], d.merits[:0]
 	d.at = f.numbers(d.q.Nodes, d.q.Hardware, d.q.Foreign)
 	level := schemas.ModelLevel(d.a.Model, d.a.Dataset)
 	d.codes.time, d.knows.time = d.r.EpochTime.knows(level)
 	d.codes.startup, _ = d.r.Startup.knows(level)
 	d.codes.accuracy, d.knows.accuracy = d.r.Accuracy.knows(level)
-	d.placeEvidence()
+	d.chooseStandIn()
 	if d.q.Self != nil && d.knows.time {
-		d.factor, d.narrow, d.left = d.q.Self.own(d.r.EpochTime, d.codes.time, &f.memory)
+		d.factor, d.narrowing, d.left = d.q.Self.own(d.r.EpochTime, d.codes.time, &f.cache)
 	}
 	if d.q.Self != nil {
 		d.spans = append(d.spans, schemas.Span{
@@ -117,25 +117,25 @@ func (d *decision) gather() {
 	}
 	for i := range d.q.Others {
 		m := &d.q.Others[i]
-		j := ahead{
-			at:     f.numbers(m.Setting.Nodes, m.Hardware, m.Foreign),
-			cpus:   m.Setting.CPUs,
-			batch:  m.Setting.BatchSize,
-			factor: 1,
-			narrow: 1,
-			left:   1,
-			epochs: float64(m.epochsLeft()),
+		j := jobForecast{
+			at:        f.numbers(m.Setting.Nodes, m.Hardware, m.Foreign),
+			cpus:      m.Setting.CPUs,
+			batch:     m.Setting.BatchSize,
+			factor:    1,
+			narrowing: 1,
+			left:      1,
+			epochs:    float64(m.epochsLeft()),
 		}
 		if j.model, j.known = d.r.EpochTime.knows(levelOf(&m.Setting)); j.known {
-			j.factor, j.narrow, j.left = m.own(d.r.EpochTime, j.model, &f.memory)
-			d.begin(&j, m)
+			j.factor, j.narrowing, j.left = m.own(d.r.EpochTime, j.model, &f.cache)
+			d.beginRun(&j, m)
 		}
 		f.base = append(f.base, j)
 	}
 }
 
 // begin sets how far a running job has come in its start-up or epoch.
-func (d *decision) begin(j *ahead, m *Member) {
+func (d *decision) beginRun(j *jobForecast, m *Member) {
 	if m.EpochsDone > 0 || d.r.Startup == nil {
 		j.spent = m.Since.Seconds()
 		return
@@ -148,13 +148,13 @@ func (d *decision) begin(j *ahead, m *Member) {
 		Hardware: m.Hardware,
 	}, d.spans)
 	j.startup = max(0,
-		d.startup(m.Setting.BatchSize, m.Setting.CPUs, code, surroundings{load, on})-m.Since.Seconds())
-	j.planned = j.startup
+		d.startup(m.Setting.BatchSize, m.Setting.CPUs, code, loadOnNode{load, on})-m.Since.Seconds())
+	j.plannedStartup = j.startup
 }
 
 // startup predicts the seconds from a start to the first epoch, 0 if nothing is
 // known of them.
-func (d *decision) startup(batch, cpus uint32, code float64, load surroundings) float64 {
+func (d *decision) startup(batch, cpus uint32, code float64, load loadOnNode) float64 {
 	if d.r.Startup == nil {
 		return 0
 	}
@@ -169,8 +169,8 @@ func (d *decision) startup(batch, cpus uint32, code float64, load surroundings) 
 		CPUs:      cpus,
 		ModelCode: code,
 		Load:      load.Load,
-		Node:      d.began.node(d.r.Startup, load.on),
-	}, &d.f.memory)
+		Node:      d.startupNode.node(d.r.Startup, load.on),
+	}, &d.f.cache)
 	if !ok {
 		return 0
 	}
@@ -178,13 +178,13 @@ func (d *decision) startup(batch, cpus uint32, code float64, load surroundings) 
 }
 
 // loadOf is the load that the job has now, or would have.
-func (d *decision) loadOf(cpus uint32) surroundings {
+func (d *decision) loadOf(cpus uint32) loadOnNode {
 	self := schemas.Span{
 		JobID: d.q.JobID, Nodes: nodesOrAny(d.q.Nodes), CPUs: cpus,
 		Hardware: d.q.Hardware, Foreign: d.q.Foreign,
 	}
 	load, on := schemas.LoadNow(self, d.spans)
-	return surroundings{load, on}
+	return loadOnNode{load, on}
 }
 
 // on is the job's node, the first of several.
@@ -193,8 +193,8 @@ func (d *decision) on() schemas.NodeCode { return d.f.codes[d.at[0]] }
 // figure keeps a number for an alternative, to the microsecond or millionth that
 // it is shown with: what decides is what is shown.
 func (d *decision) figure(v float64) *float64 {
-	d.slab = append(d.slab, math.Round(v*1e6)/1e6)
-	return &d.slab[len(d.slab)-1]
+	d.figureSlab = append(d.figureSlab, math.Round(v*1e6)/1e6)
+	return &d.figureSlab[len(d.figureSlab)-1]
 }
 
 // predict fills the alternatives: each batch size with each number of CPUs. A
@@ -203,9 +203,9 @@ func (d *decision) predict() {
 	q := d.q
 	cpus := []int(q.Request.CPUs)
 	n := len(q.Request.BatchSizes) * len(cpus)
-	d.a.Alternatives, d.slab = make([]schemas.Alternative, 0, n), make([]float64, 0, figures*n)
-	if d.rooms = nil; q.Self == nil && d.byEvidence() {
-		d.rooms = make([]groundRoom, 0, n)
+	d.a.Alternatives, d.figureSlab = make([]schemas.Alternative, 0, n), make([]float64, 0, figuresPerAlternative*n)
+	if d.evidenceBuffers = nil; q.Self == nil && d.byEvidence() {
+		d.evidenceBuffers = make([]evidenceBuffer, 0, n)
 	}
 	for _, c := range cpus {
 		load := d.loadOf(uint32(c))
@@ -220,7 +220,7 @@ func (d *decision) predict() {
 }
 
 // alternative fills the figures of one alternative.
-func (d *decision) alternative(alt *schemas.Alternative, load surroundings) {
+func (d *decision) alternative(alt *schemas.Alternative, load loadOnNode) {
 	q := d.q
 	all := uint32(q.Request.Epochs)
 	if all == 0 {
@@ -230,9 +230,9 @@ func (d *decision) alternative(alt *schemas.Alternative, load surroundings) {
 	if d.knows.accuracy && d.r.Accuracy.evidence == nil {
 		d.accuracies(alt.BatchSize, alt.CPUs, all, load.Load)
 	}
-	var fate *ahead
+	var fate *jobForecast
 	if d.knows.time {
-		fate = d.f.run(d.ahead(alt, load))
+		fate = d.f.run(d.forecastJob(alt, load))
 		d.knows.time = !math.IsInf(fate.end, 1)
 	}
 	if d.knows.time {
@@ -251,25 +251,25 @@ func (d *decision) alternative(alt *schemas.Alternative, load surroundings) {
 	if !d.knows.time {
 		fate = nil
 	}
-	d.grounds(alt, fate, reached)
+	d.fillEvidence(alt, fate, reached)
 }
 
 // outlook is what may become of the job in question after a forecast.
-func (d *decision) outlook(fate *ahead) outlook {
+func (d *decision) outlook(fate *jobForecast) outlook {
 	return outlook{
-		seconds:     fate.end,
-		uncertainty: fate.spread(d.startupOf(d.codes.startup, d.hardware()), fate.allEpochs),
-		table:       d.r.EpochTime.residuals(d.codes.time, d.on()),
-		narrow:      d.narrow,
-		void:        fate.extrapolated,
-		record:      d.q.Record,
-		shift:       d.q.Record.shift(kind{d.a.Model, d.a.Dataset, fate.cpus}) + fate.wider,
+		seconds:        fate.end,
+		uncertainty:    fate.spread(d.startupOf(d.codes.startup, d.hardware()), fate.allEpochs),
+		table:          d.r.EpochTime.residuals(d.codes.time, d.on()),
+		narrowing:      d.narrowing,
+		isExtrapolated: fate.extrapolated,
+		recalibration:  d.q.Recalibration,
+		shift:          d.q.Recalibration.shift(jobKind{d.a.Model, d.a.Dataset, fate.cpus}) + fate.widening,
 	}
 }
 
 // ahead is the job in question, run with an alternative.
-func (d *decision) ahead(alt *schemas.Alternative, load surroundings) *ahead {
-	d.self = ahead{
+func (d *decision) forecastJob(alt *schemas.Alternative, load loadOnNode) *jobForecast {
+	d.self = jobForecast{
 		at:        d.at,
 		cpus:      alt.CPUs,
 		batch:     alt.BatchSize,
@@ -285,15 +285,15 @@ func (d *decision) ahead(alt *schemas.Alternative, load surroundings) *ahead {
 	switch m := d.q.Self; {
 	case m == nil:
 		j.startup = d.startup(alt.BatchSize, alt.CPUs, d.codes.startup, load)
-		j.planned = j.startup
-	case d.q.runs(alt):
-		d.begin(j, m)
+		j.plannedStartup = j.startup
+	case d.q.isCurrent(alt):
+		d.beginRun(j, m)
 	}
 	return j
 }
 
 // time fills the figures of time, and chooses the epochs where they are free.
-func (d *decision) time(alt *schemas.Alternative, fate *ahead) {
+func (d *decision) time(alt *schemas.Alternative, fate *jobForecast) {
 	o := d.outlook(fate)
 	if d.q.Request.Epochs == 0 && d.knows.accuracy {
 		if d.r.Accuracy.evidence != nil {
@@ -302,9 +302,9 @@ func (d *decision) time(alt *schemas.Alternative, fate *ahead) {
 			alt.Epochs = d.epochs(alt.Epochs, &o)
 		}
 		o.uncertainty = fate.spread(d.startupOf(d.codes.startup, d.hardware()), float64(alt.Epochs))
-		o.seconds = d.f.after(float64(d.all()), float64(alt.Epochs))
+		o.seconds = d.f.after(float64(d.maxEpochs()), float64(alt.Epochs))
 	}
-	alt.Extrapolated = o.void
+	alt.Extrapolated = o.isExtrapolated
 	alt.PredictedSeconds = d.figure(o.seconds)
 	alt.MeanSeconds = d.figure(o.seconds * d.r.EpochTime.predictor.Manifest().Smearing)
 	alt.CPUSeconds = d.figure(o.seconds * float64(alt.CPUs))
@@ -327,7 +327,7 @@ func (d *decision) time(alt *schemas.Alternative, fate *ahead) {
 
 // action says what a running job should do.
 func (q *Question) action(chosen *schemas.Alternative) schemas.Action {
-	if chosen.PredictedSeconds == nil || q.runs(chosen) || q.Request.SLO == 0 {
+	if chosen.PredictedSeconds == nil || q.isCurrent(chosen) || q.Request.SLO == 0 {
 		return schemas.ActionKeep
 	}
 	return schemas.ActionBatch

@@ -346,7 +346,7 @@ func TestDecide_BelowTheConfidenceOfAMean(t *testing.T) {
 		name      string
 		seconds   float64
 		threshold float64
-		runs      uint32 // batch size that it runs with already
+		isCurrent uint32 // batch size that it runs with already
 		decision  schemas.Decision
 		batch     uint32
 	}{
@@ -362,11 +362,11 @@ func TestDecide_BelowTheConfidenceOfAMean(t *testing.T) {
 			Threshold: c.threshold,
 			Nodes:     []string{"n"},
 		}
-		if c.runs > 0 {
+		if c.isCurrent > 0 {
 			q.Self = &advisor.Member{
 				Setting: schemas.Setting{
 					Model:     model,
-					BatchSize: c.runs,
+					BatchSize: c.isCurrent,
 					CPUs:      2,
 					Epochs:    10,
 					Nodes:     []string{"n"},

@@ -15,7 +15,7 @@ func (d *decision) byEvidence() bool {
 
 // placeEvidence chooses whose runs count for the job: those on its node's type, or those that
 // stand in for it where the request leaves the node to Courier.
-func (d *decision) placeEvidence() {
+func (d *decision) chooseStandIn() {
 	r := d.r.EpochTime
 	if !d.knows.time || r.evidence == nil || d.q.Self != nil || len(d.q.Request.Nodes) > 0 {
 		return
@@ -27,7 +27,7 @@ func (d *decision) placeEvidence() {
 func (d *decision) hardware() schemas.Hardware { return d.f.hardware[d.at[0]] }
 
 // startupTime is a predicted start-up: that of a job in question is asked for again and again.
-type startupTime struct {
+type cachedStartup struct {
 	code  float64
 	on    schemas.Hardware
 	known bool // it was predicted
@@ -41,17 +41,17 @@ func (d *decision) startupOf(code float64, on schemas.Hardware) evidence.Distrib
 	if r == nil || r.evidence == nil {
 		return evidence.Distribution{}
 	}
-	if !d.begun.known || d.begun.code != code || d.begun.on != on {
+	if !d.startupCache.known || d.startupCache.code != code || d.startupCache.on != on {
 		c := r.configuration(code)
 		c.NodeType = on.NodeType()
-		d.begun = startupTime{code: code, on: on, known: true, Distribution: r.evidence.Startup(c)}
-		d.begun.onNodeType, d.begun.all = r.evidence.StartupRuns(c)
+		d.startupCache = cachedStartup{code: code, on: on, known: true, Distribution: r.evidence.Startup(c)}
+		d.startupCache.onNodeType, d.startupCache.all = r.evidence.StartupRuns(c)
 	}
-	return d.begun.Distribution
+	return d.startupCache.Distribution
 }
 
 // groundRoom is the room for the evidence of one alternative.
-type groundRoom struct {
+type evidenceBuffer struct {
 	all      schemas.Evidence
 	time     schemas.TimeEvidence
 	startup  schemas.StartupEvidence
@@ -60,21 +60,21 @@ type groundRoom struct {
 
 // grounds fills in what the figures of an alternative rest on. An advice for a running job has
 // none: the answer to its request had it.
-func (d *decision) grounds(alt *schemas.Alternative, fate *ahead, a *evidence.Accuracy) {
-	if d.rooms == nil {
+func (d *decision) fillEvidence(alt *schemas.Alternative, fate *jobForecast, a *evidence.Accuracy) {
+	if d.evidenceBuffers == nil {
 		return
 	}
-	d.rooms = append(d.rooms, groundRoom{})
-	room := &d.rooms[len(d.rooms)-1]
+	d.evidenceBuffers = append(d.evidenceBuffers, evidenceBuffer{})
+	room := &d.evidenceBuffers[len(d.evidenceBuffers)-1]
 	if r := d.r.EpochTime; r != nil && r.evidence != nil {
 		room.all.Time = &room.time
-		d.timeGrounds(room.all.Time, alt, fate)
+		d.fillTimeEvidence(room.all.Time, alt, fate)
 	}
-	if r := d.r.Startup; r != nil && r.evidence != nil && d.begun.Scale > 0 && fate != nil {
+	if r := d.r.Startup; r != nil && r.evidence != nil && d.startupCache.Scale > 0 && fate != nil {
 		room.all.Startup = &room.startup
 		room.startup = schemas.StartupEvidence{
-			Seconds:      math.Round(d.begun.Median()*1e6) / 1e6,
-			NodeTypeRuns: uint32(d.begun.onNodeType), ModelRuns: uint32(d.begun.all),
+			Seconds:      math.Round(d.startupCache.Median()*1e6) / 1e6,
+			NodeTypeRuns: uint32(d.startupCache.onNodeType), ModelRuns: uint32(d.startupCache.all),
 		}
 	}
 	if a != nil && a.ModelRuns > 0 {
@@ -100,16 +100,16 @@ func (d *decision) knownFrom(batch uint32) uint32 {
 
 // timeGrounds fills in what the time of an alternative rests on: where loads change on its way,
 // the least certain moment. fate is nil where no time is known.
-func (d *decision) timeGrounds(t *schemas.TimeEvidence, alt *schemas.Alternative, fate *ahead) {
+func (d *decision) fillTimeEvidence(t *schemas.TimeEvidence, alt *schemas.Alternative, fate *jobForecast) {
 	r := d.r.EpochTime
 	e := evidence.EpochTime{}
 	if fate != nil {
-		e = fate.widest
+		e = fate.leastCertain
 	}
 	if !e.Known() {
 		e = r.evidence.Epochs(r.drift, d.configuration(alt))
 	}
-	t.Support, t.NodeType = e.Support.String(), d.placeType()
+	t.Support, t.NodeType = e.Support.String(), d.nodeType()
 	t.ConfigurationRuns = uint32(e.Counts.Configuration)
 	t.NodeTypeRuns, t.ModelRuns = uint32(e.Counts.NodeType), uint32(e.Counts.Model)
 	if !e.Support.Promisable() {
@@ -124,7 +124,7 @@ func (d *decision) timeGrounds(t *schemas.TimeEvidence, alt *schemas.Alternative
 		c := d.configuration(alt)
 		t.Corrections = r.correctionsOf(&c)
 	}
-	t.OutcomeRatio = visibleRatio(d.q.Record.shift(kind{d.a.Model, d.a.Dataset, alt.CPUs}))
+	t.OutcomeRatio = visibleRatio(d.q.Recalibration.shift(jobKind{d.a.Model, d.a.Dataset, alt.CPUs}))
 }
 
 // configuration is that of an alternative, as the evidence of epoch times has it, under the load
@@ -135,13 +135,13 @@ func (d *decision) configuration(alt *schemas.Alternative) evidence.Configuratio
 		cores = 0
 	}
 	load := d.loadOf(alt.CPUs).Load
-	c := r.timeConfiguration(d.codes.time, alt.BatchSize, alt.CPUs, load, cores, d.placeType())
+	c := r.timeConfiguration(d.codes.time, alt.BatchSize, alt.CPUs, load, cores, d.nodeType())
 	c.Model, c.Dataset = d.a.Model, d.a.Dataset // the code of one that never ran is that of none
 	return c
 }
 
 // placeType is the type of the job's node, the first of several, or of those that stand in for it.
-func (d *decision) placeType() string {
+func (d *decision) nodeType() string {
 	if d.standIn {
 		return d.r.EpochTime.evidence.NodeType(d.f.names[d.at[0]], "")
 	}

@@ -10,6 +10,8 @@ import (
 	"courier/schemas"
 )
 
+// model is what the events report about a model on a dataset. The slice is never changed in place,
+// because questions share it.
 const model = "digits-mlp"
 
 // Truth of the fixture: seconds of an epoch, and accuracy after some epochs.

@@ -10,7 +10,7 @@ import (
 // history returns the events of a random cluster, without copies.
 func history(t *testing.T, seed uint64, steps int) []logged {
 	t.Helper()
-	w := newWorld(NewCluster(), seed)
+	w := newRandomCluster(NewCluster(), seed)
 	w.copies, w.c.limits = false, foldLimits
 	for range steps {
 		w.step(t)
@@ -20,7 +20,7 @@ func history(t *testing.T, seed uint64, steps int) []logged {
 
 // foldLimits pack jobs soon, but forget none, because a copy of an event of a forgotten job
 // cannot be told from a new one.
-var foldLimits = limits{nodes: mostNodes, models: mostModels, ended: keptJobs, whole: 10}
+var foldLimits = stateLimits{nodes: maxNodes, models: maxModels, ended: maxEndedJobs, unpacked: 10}
 
 func folded(log []logged) *Cluster {
 	c := NewCluster()

@@ -8,33 +8,33 @@ import (
 )
 
 // ahead is a job as a forecast moves it.
-type ahead struct {
-	at      []int   // the nodes it runs on, by number
-	cpus    uint32  // its processes
-	batch   uint32  // its batch size
-	model   float64 // its code among the regressor's models
-	known   bool    // the regressor knows its model; else nobody knows when it ends
-	factor  float64 // how much longer its epochs take than predicted, 1 if nothing is known
-	narrow  float64 // by how much its own epochs narrow what is uncertain; 1: not at all
-	wait    float64 // seconds until it starts
-	startup float64 // seconds from its start to its first epoch
-	epochs  float64 // that are left
-	spent   float64 // seconds spent already on the first of them
+type jobForecast struct {
+	at        []int   // the nodes it runs on, by number
+	cpus      uint32  // its processes
+	batch     uint32  // its batch size
+	model     float64 // its code among the regressor's models
+	known     bool    // the regressor knows its model; else nobody knows when it ends
+	factor    float64 // how much longer its epochs take than predicted, 1 if nothing is known
+	narrowing float64 // by how much its own epochs narrow what is uncertain; 1: not at all
+	wait      float64 // seconds until it starts
+	startup   float64 // seconds from its start to its first epoch
+	epochs    float64 // that are left
+	spent     float64 // seconds spent already on the first of them
 
 	seconds      float64 // of an epoch at the present load
 	end          float64 // when it ends, seconds from now; +Inf: nobody knows
-	wider        float64 // what its bound is widened by between measured levels, as a logarithm
+	widening     float64 // what its bound is widened by between measured levels, as a logarithm
 	extrapolated bool    // at some load that it meets
 
-	standIn   bool               // runs on nodes of unknown hardware count for it
-	left      float64            // share of the variance of its run that its own epochs leave; 1: all
-	allEpochs float64            // epochs at the beginning
-	planned   float64            // seconds of the start-up ahead of it at the beginning
-	widest    evidence.EpochTime // the least certain prediction on its way
+	standIn        bool               // runs on nodes of unknown hardware count for it
+	left           float64            // share of the variance of its run that its own epochs leave; 1: all
+	allEpochs      float64            // epochs at the beginning
+	plannedStartup float64            // seconds of the start-up ahead of it at the beginning
+	leastCertain   evidence.EpochTime // the least certain prediction on its way
 }
 
 // meter is what runs on a node at a moment of a forecast.
-type meter struct {
+type nodeLoad struct {
 	jobs  int
 	procs float64
 }
@@ -50,18 +50,18 @@ type forecast struct {
 	codes    []schemas.NodeCode // of each, as the regressor reads it
 	types    []string           // of each, as the evidence tells them apart; "" without evidence
 	foreign  []schemas.Foreign  // load of each that is not due to jobs: it stays as it is
-	base     []ahead            // the jobs that run
-	jobs     []ahead            // base, and the one in question as the last
-	nodes    []meter
-	path     []mark // of the one in question
-	memory   memory
+	base     []jobForecast      // the jobs that run
+	jobs     []jobForecast      // base, and the one in question as the last
+	nodes    []nodeLoad
+	path     []progressPoint // of the one in question
+	cache    predictionCache
 
-	decision uint64 // counts up: what was remembered of another is forgotten
-	memos    [memos]memo
+	decision   uint64 // counts up: what was remembered of another is forgotten
+	epochCache [epochCacheSlots]cachedEpoch
 }
 
 // mark is how many epochs a job had left at a moment.
-type mark struct{ at, epochs float64 }
+type progressPoint struct{ at, epochs float64 }
 
 // node numbers a node.
 func (f *forecast) node(name string, h schemas.Hardware, foreign schemas.Foreign) int {
@@ -112,12 +112,12 @@ func nodesOrAny(nodes []string) []string {
 
 // run moves the running jobs and, if there is one, another to their ends, and
 // returns that other's fate. The others' stand in jobs, in the order of base.
-func (f *forecast) run(another *ahead) *ahead {
+func (f *forecast) run(job *jobForecast) *jobForecast {
 	f.jobs, f.path = append(f.jobs[:0], f.base...), f.path[:0]
-	if another != nil {
-		f.jobs = append(f.jobs, *another)
+	if job != nil {
+		f.jobs = append(f.jobs, *job)
 	}
-	f.nodes = append(f.nodes[:0], make([]meter, len(f.names))...)
+	f.nodes = append(f.nodes[:0], make([]nodeLoad, len(f.names))...)
 	for i := range f.jobs {
 		j := &f.jobs[i]
 		j.end = math.Inf(1)
@@ -133,14 +133,14 @@ func (f *forecast) run(another *ahead) *ahead {
 		now += step
 		f.advance(now, step, next)
 	}
-	if another == nil {
+	if job == nil {
 		return nil
 	}
 	return &f.jobs[len(f.jobs)-1]
 }
 
 // enter adds a job to its nodes, or takes it away.
-func (f *forecast) enter(j *ahead, sign int) {
+func (f *forecast) enter(j *jobForecast, sign int) {
 	for _, n := range j.at {
 		f.nodes[n].jobs += sign
 		f.nodes[n].procs += float64(sign) * float64(j.cpus)
@@ -149,7 +149,7 @@ func (f *forecast) enter(j *ahead, sign int) {
 
 // rest returns the seconds until the state of a job changes at the present load; +Inf if that is
 // unknown. It is never NaN.
-func (f *forecast) rest(j *ahead) float64 {
+func (f *forecast) rest(j *jobForecast) float64 {
 	switch {
 	case j.wait > 0:
 		return j.wait
@@ -165,17 +165,17 @@ func (f *forecast) rest(j *ahead) float64 {
 		return math.Inf(1)
 	}
 	if j.spent > 0 { // what was spent counts at today's rate, and the epoch is not over before it is told
-		j.epochs -= min(j.spent/j.seconds, mostOfAnEpoch)
+		j.epochs -= min(j.spent/j.seconds, maxUnreportedShare)
 		j.spent = 0
 	}
 	return max(0, j.epochs) * j.seconds
 }
 
 // mostOfAnEpoch is how much of an epoch may have passed before its event comes.
-const mostOfAnEpoch = 0.95
+const maxUnreportedShare = 0.95
 
 // fullest is the node whose load counts for a job now.
-func (f *forecast) fullest(j *ahead) int {
+func (f *forecast) fullest(j *jobForecast) int {
 	at := j.at[0]
 	for _, n := range j.at[1:] {
 		if schemas.MoreLoaded(f.nodes[n].procs, f.hardware[n], f.nodes[at].procs, f.hardware[at]) {
@@ -186,26 +186,26 @@ func (f *forecast) fullest(j *ahead) int {
 }
 
 // epoch returns the seconds of an epoch at the present load.
-func (f *forecast) epoch(j *ahead) float64 {
-	p := f.known(j, f.fullest(j))
-	j.extrapolated, j.wider = j.extrapolated || p.extrapolated, max(j.wider, p.wider)
-	if wider(&p.epoch, &j.widest) {
-		j.widest = p.epoch
+func (f *forecast) epoch(j *jobForecast) float64 {
+	p := f.predictEpoch(j, f.fullest(j))
+	j.extrapolated, j.widening = j.extrapolated || p.extrapolated, max(j.widening, p.widening)
+	if lessCertain(&p.epoch, &j.leastCertain) {
+		j.leastCertain = p.epoch
 	}
 	return p.seconds * j.factor
 }
 
 // memo is a prediction that this decision has made before: forecasts meet the
 // same few loads again and again.
-type memo struct {
+type cachedEpoch struct {
 	decision    uint64 // that it belongs to
 	batch, cpus uint32
 	model       float64
 	at          int // the node
-	meter
+	nodeLoad
 
 	seconds      float64 // +Inf: nobody knows
-	wider        float64
+	widening     float64
 	extrapolated bool
 
 	standIn bool
@@ -213,20 +213,20 @@ type memo struct {
 }
 
 // memos is how many predictions are remembered, a power of two.
-const memos = 256
+const epochCacheSlots = 256
 
 // known predicts an epoch at the present load of a node once in a decision.
-func (f *forecast) known(j *ahead, at int) *memo {
+func (f *forecast) predictEpoch(j *jobForecast, at int) *cachedEpoch {
 	load := f.nodes[at]
 	key := (uint64(j.batch)*31+uint64(j.cpus))*31 + uint64(j.model)
 	key = ((key*31+uint64(load.jobs))*31+uint64(load.procs))*31 + uint64(at)
-	m := &f.memos[key*0x9e3779b97f4a7c15>>(64-8)%memos]
+	m := &f.epochCache[key*0x9e3779b97f4a7c15>>(64-8)%epochCacheSlots]
 	if m.decision == f.decision && m.batch == j.batch && m.cpus == j.cpus && m.model == j.model &&
-		m.at == at && m.meter == load && m.standIn == j.standIn {
+		m.at == at && m.nodeLoad == load && m.standIn == j.standIn {
 		return m
 	}
-	*m = memo{
-		decision: f.decision, batch: j.batch, cpus: j.cpus, model: j.model, at: at, meter: load,
+	*m = cachedEpoch{
+		decision: f.decision, batch: j.batch, cpus: j.cpus, model: j.model, at: at, nodeLoad: load,
 		seconds: math.Inf(1), standIn: j.standIn,
 	}
 	if f.r.evidence != nil {
@@ -245,16 +245,16 @@ func (f *forecast) known(j *ahead, at int) *memo {
 		},
 	}
 	f.foreign[at].Set(&features.Load)
-	if p, ok := f.r.predict(&features, &f.memory); ok {
+	if p, ok := f.r.predict(&features, &f.cache); ok {
 		wider, promised := f.r.predictor.Widening(p)
-		wider += f.r.foreignSpread(&features, p.Value, &f.memory)
-		m.seconds, m.wider, m.extrapolated = p.Value, wider, !promised
+		wider += f.r.foreignSpread(&features, p.Value, &f.cache)
+		m.seconds, m.widening, m.extrapolated = p.Value, wider, !promised
 	}
 	return m
 }
 
 // byEvidence fills in a prediction from the evidence of the model.
-func (f *forecast) byEvidence(m *memo) {
+func (f *forecast) byEvidence(m *cachedEpoch) {
 	nodeType, cores := f.types[m.at], f.hardware[m.at].Cores
 	if m.standIn {
 		nodeType, cores = f.r.evidence.NodeType(f.names[m.at], ""), 0
@@ -267,7 +267,7 @@ func (f *forecast) byEvidence(m *memo) {
 }
 
 // step returns the job whose state changes first and the seconds until then; nil if no job's does.
-func (f *forecast) step() (next *ahead, seconds float64) {
+func (f *forecast) step() (next *jobForecast, seconds float64) {
 	seconds = math.Inf(1)
 	for i := range f.jobs {
 		j := &f.jobs[i]
@@ -283,17 +283,17 @@ func (f *forecast) step() (next *ahead, seconds float64) {
 
 // advance moves all jobs by a step, at the loads that it was measured at. The state of next changes
 // whatever rounding leaves, so that each step brings the forecast nearer to its end.
-func (f *forecast) advance(now, step float64, next *ahead) {
+func (f *forecast) advance(now, step float64, next *jobForecast) {
 	for i := range f.jobs {
-		if j := &f.jobs[i]; j.runs() && j.epochs > 0 && j.seconds < math.Inf(1) {
+		if j := &f.jobs[i]; j.isTraining() && j.epochs > 0 && j.seconds < math.Inf(1) {
 			j.epochs -= step / j.seconds
 		}
 	}
-	if next.runs() {
+	if next.isTraining() {
 		next.epochs = 0
 	}
 	if len(f.jobs) > len(f.base) {
-		f.path = append(f.path, mark{now, f.jobs[len(f.jobs)-1].epochs})
+		f.path = append(f.path, progressPoint{now, f.jobs[len(f.jobs)-1].epochs})
 	}
 	for i := range f.jobs {
 		j := &f.jobs[i]
@@ -316,14 +316,14 @@ func (f *forecast) advance(now, step float64, next *ahead) {
 }
 
 // runs reports whether epochs of the job pass.
-func (j *ahead) runs() bool {
+func (j *jobForecast) isTraining() bool {
 	return math.IsInf(j.end, 1) && j.wait == 0 && j.startup == 0 && j.known
 }
 
 // after returns when the job in question would have ended with only some of its
 // epochs: until it ends, the others do not depend on how many it has.
 func (f *forecast) after(all, epochs float64) float64 {
-	last := mark{0, all}
+	last := progressPoint{0, all}
 	for _, m := range f.path {
 		if all-m.epochs >= epochs-tinyEpochs {
 			if m.epochs == last.epochs {

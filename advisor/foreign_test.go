@@ -69,12 +69,12 @@ func TestDecide_AHogChangesThePrediction(t *testing.T) {
 	alone := trueStartup + 10*trueSeconds(16, 2, 1)
 	beside := func(hog float64) float64 { return trueStartup + 10*trueSeconds(16, 2, 1)*(1+hog) }
 	for _, c := range []struct {
-		name    string
-		r       advisor.Regressors
-		cpu     *float64
-		want    float64 // seconds
-		ratio   schemas.Ratio
-		promise bool
+		name       string
+		r          advisor.Regressors
+		cpu        *float64
+		want       float64 // seconds
+		ratio      schemas.Ratio
+		addPromise bool
 	}{
 		{"an idle node", hogs, ratio(0.01), alone, schemas.RatioOf(0), true},
 		{"a hog of one of its two processors", hogs, ratio(0.5), beside(0.5),
@@ -92,8 +92,8 @@ func TestDecide_AHogChangesThePrediction(t *testing.T) {
 		if a.Load.ForeignCPURatio != c.ratio {
 			t.Errorf("%s: the advice assumes %+v, want %+v", c.name, a.Load.ForeignCPURatio, c.ratio)
 		}
-		if promised := a.Chosen.UpperBoundSeconds != nil; promised != c.promise {
-			t.Errorf("%s: promised %t, want %t", c.name, promised, c.promise)
+		if promised := a.Chosen.UpperBoundSeconds != nil; promised != c.addPromise {
+			t.Errorf("%s: promised %t, want %t", c.name, promised, c.addPromise)
 		}
 	}
 
@@ -116,12 +116,12 @@ func TestAsk_TakesTheForeignLoadFromSamples(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		name   string
-		before func(*advisor.Cluster)
-		cpu    *float64
-		ioWait *float64
-		after  time.Duration // that the question comes after the last sample
-		want   schemas.Foreign
+		name     string
+		baseline func(*advisor.Cluster)
+		cpu      *float64
+		ioWait   *float64
+		after    time.Duration // that the question comes after the last sample
+		want     schemas.Foreign
 	}{
 		{"nothing is told", nil, nil, nil, 0, schemas.Foreign{}},
 		{"a hog and a busy disk", nil, ratio(0.3), ratio(0.2), 0,
@@ -133,8 +133,8 @@ func TestAsk_TakesTheForeignLoadFromSamples(t *testing.T) {
 		{"a job has just come", started("a", 0), ratio(1), nil, 0, schemas.Foreign{}},
 	} {
 		cluster := advisor.NewCluster()
-		if c.before != nil {
-			c.before(cluster)
+		if c.baseline != nil {
+			c.baseline(cluster)
 		}
 		watched(cluster, "n", 12, c.cpu, c.ioWait, now)
 		q := cluster.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now.Add(c.after))
@@ -168,7 +168,7 @@ func TestAsk_TakesTheForeignLoadFromEpochs(t *testing.T) {
 	if q := cluster.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now); q.Foreign[0].CPU != want {
 		t.Errorf("of a new job: %+v, want %+v", q.Foreign[0].CPU, want)
 	}
-	if q := cluster.Again(j, now); q.Foreign[0].CPU != want || q.Self.Foreign[0].CPU != want {
+	if q := cluster.AskRunning(j, now); q.Foreign[0].CPU != want || q.Self.Foreign[0].CPU != want {
 		t.Errorf("of the job itself: %+v, %+v, want %+v", q.Foreign[0], q.Self.Foreign[0], want)
 	}
 	now = now.Add(6 * time.Second)
@@ -217,7 +217,7 @@ func TestWatch_AHogThatComesPutsAPromiseAtRisk(t *testing.T) {
 		e := epochEvent("a", 1, number)
 		e.At, e.DurationSeconds = now, seconds
 		e.NodeCPURatio, e.JobCPUSeconds = ratio(1), ratio(2*seconds/(1+hog))
-		return advisor.Decide(cluster.Again(apply(e), now), r, now)
+		return advisor.Decide(cluster.AskRunning(apply(e), now), r, now)
 	}
 	apply(submitted)
 	start := startedEvent("a", 1)

@@ -12,20 +12,20 @@ import (
 // anywhere take constant time, averaged over many calls, and a search is binary. Jobs may
 // share a key: they stay in the order in which they were added.
 type jobList struct {
-	entries []entry
+	entries []listEntry
 	count   int // entries that are not removed
 }
 
 // entry is a place in a list: a job, a packed job, or neither, which is a removed entry.
-type entry struct {
+type listEntry struct {
 	key  uint64
 	job  *Job
 	past *pastJob
 }
 
-func (e *entry) removed() bool { return e.job == nil && e.past == nil }
+func (e *listEntry) removed() bool { return e.job == nil && e.past == nil }
 
-func (e *entry) state() schemas.State {
+func (e *listEntry) state() schemas.State {
 	if e.job != nil {
 		return e.job.State
 	}
@@ -33,7 +33,7 @@ func (e *entry) state() schemas.State {
 }
 
 // unpacked returns the job of an entry that is not removed.
-func (e *entry) unpacked() *Job {
+func (e *listEntry) unpacked() *Job {
 	if e.job != nil {
 		return e.job
 	}
@@ -41,7 +41,7 @@ func (e *entry) unpacked() *Job {
 }
 
 // add inserts an entry behind those of the same key.
-func (l *jobList) add(e entry) {
+func (l *jobList) add(e listEntry) {
 	l.count++
 	if n := len(l.entries); n == 0 || l.entries[n-1].key <= e.key {
 		l.entries = append(l.entries, e)
@@ -51,14 +51,14 @@ func (l *jobList) add(e entry) {
 }
 
 func (l *jobList) lowerBound(key uint64) int {
-	at, _ := slices.BinarySearchFunc(l.entries, key, func(e entry, key uint64) int {
+	at, _ := slices.BinarySearchFunc(l.entries, key, func(e listEntry, key uint64) int {
 		return cmp.Compare(e.key, key)
 	})
 	return at
 }
 
 // index returns where a job or a packed job is, -1 if it is not in the list.
-func (l *jobList) index(of entry) int {
+func (l *jobList) index(of listEntry) int {
 	for i := l.lowerBound(of.key); i < len(l.entries) && l.entries[i].key == of.key; i++ {
 		if e := &l.entries[i]; e.job == of.job && e.past == of.past && !e.removed() {
 			return i
@@ -68,7 +68,7 @@ func (l *jobList) index(of entry) int {
 }
 
 // remove takes an entry out and reports whether it was there.
-func (l *jobList) remove(e entry) bool {
+func (l *jobList) remove(e listEntry) bool {
 	i := l.index(e)
 	if i < 0 {
 		return false
@@ -80,7 +80,7 @@ func (l *jobList) remove(e entry) bool {
 }
 
 // replace puts another entry with the same key in the place of one.
-func (l *jobList) replace(old, with entry) {
+func (l *jobList) replace(old, with listEntry) {
 	if i := l.index(old); i >= 0 {
 		l.entries[i] = with
 	}
@@ -96,7 +96,7 @@ func (l *jobList) tidy() {
 	}
 	const few = 64
 	if len(l.entries) > 2*l.count+few {
-		kept := make([]entry, 0, 2*l.count)
+		kept := make([]listEntry, 0, 2*l.count)
 		for i := range l.entries {
 			if !l.entries[i].removed() {
 				kept = append(kept, l.entries[i])
@@ -107,24 +107,24 @@ func (l *jobList) tidy() {
 }
 
 // first returns the first entry; ok is false for an empty list.
-func (l *jobList) first() (e entry, ok bool) {
+func (l *jobList) first() (e listEntry, ok bool) {
 	if len(l.entries) == 0 { // tidy keeps a removed entry from being the first
-		return entry{}, false
+		return listEntry{}, false
 	}
 	return l.entries[0], true
 }
 
 // recency keeps names in the order of their last use, so that the least recently used
 // can be forgotten. The order follows from the events alone: no clock counts.
-type recency struct {
+type lruNames struct {
 	order *list.List // of names, the least recently used first
 	at    map[string]*list.Element
 }
 
-func newRecency() recency { return recency{list.New(), map[string]*list.Element{}} }
+func newLRUNames() lruNames { return lruNames{list.New(), map[string]*list.Element{}} }
 
 // use notes that a name is used now.
-func (r *recency) use(name string) {
+func (r *lruNames) use(name string) {
 	if e := r.at[name]; e != nil {
 		r.order.MoveToBack(e)
 		return
@@ -133,7 +133,7 @@ func (r *recency) use(name string) {
 }
 
 // remove forgets a name.
-func (r *recency) remove(name string) {
+func (r *lruNames) remove(name string) {
 	if e := r.at[name]; e != nil {
 		r.order.Remove(e)
 		delete(r.at, name)
@@ -141,7 +141,7 @@ func (r *recency) remove(name string) {
 }
 
 // oldest returns the least recently used name; ok is false without any.
-func (r *recency) oldest() (name string, ok bool) {
+func (r *lruNames) oldest() (name string, ok bool) {
 	e := r.order.Front()
 	if e == nil {
 		return "", false
@@ -150,7 +150,7 @@ func (r *recency) oldest() (name string, ok bool) {
 }
 
 // names returns all names, the least recently used first.
-func (r *recency) names() []string {
+func (r *lruNames) names() []string {
 	all := make([]string, 0, r.order.Len())
 	for e := r.order.Front(); e != nil; e = e.Next() {
 		all = append(all, e.Value.(string))

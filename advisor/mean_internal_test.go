@@ -30,7 +30,7 @@ func playMeans(c *Cluster, begin int, bold float64) (kept, threshold float64) {
 		asked := c.Ask(q, at)
 		threshold = asked.Threshold
 		decision := schemas.BestEffort
-		if said >= asked.least() {
+		if said >= asked.minProbability() {
 			decision = schemas.MeetsSLO
 		}
 		in := r.Float64() < truth
@@ -107,8 +107,8 @@ func TestMeans_OnlyWhoAsksForAMeanGetsOne(t *testing.T) {
 		{Confidence: 0.9, SLO: schemas.Duration(time.Second), Promise: schemas.PromiseEach},
 		{Confidence: 0.9, Promise: schemas.PromiseMean}, // of nothing
 	} {
-		if asked := c.Ask(q, time.Now()); asked.least() != 0.9 || asked.sure() != 0.9 {
-			t.Errorf("%+v is promised from %g on, want its confidence", q, asked.least())
+		if asked := c.Ask(q, time.Now()); asked.minProbability() != 0.9 || asked.likelyThreshold() != 0.9 {
+			t.Errorf("%+v is promised from %g on, want its confidence", q, asked.minProbability())
 		}
 	}
 	other := c.Ask(schemas.JobRequest{
@@ -123,10 +123,10 @@ func TestMeans_OnlyWhoAsksForAMeanGetsOne(t *testing.T) {
 
 // Confidences that somebody makes up cost no memory.
 func TestMeans_AreBounded(t *testing.T) {
-	m, p := means{}, 0.99
-	for i := range 2 * mostMeans {
+	m, p := meanThresholds{}, 0.99
+	for i := range 2 * maxMeanThresholds {
 		confidence := 0.5 + float64(i)/1000
-		m.promise(&Job{
+		m.addPromise(&Job{
 			Promise: &schemas.Advice{
 				Decision:   schemas.MeetsSLO,
 				Confidence: confidence,
@@ -135,7 +135,7 @@ func TestMeans_AreBounded(t *testing.T) {
 			},
 		})
 	}
-	if len(m) != mostMeans {
-		t.Errorf("%d confidences are remembered, want %d", len(m), mostMeans)
+	if len(m) != maxMeanThresholds {
+		t.Errorf("%d confidences are remembered, want %d", len(m), maxMeanThresholds)
 	}
 }

@@ -76,18 +76,18 @@ func settingOf(n int) schemas.Features {
 // there is room for.
 func TestMemory_ChangesNoPrediction(t *testing.T) {
 	all := []*Regressor{steep(t, 0.1), steep(t, 3)}
-	random, kept, found := rand.New(rand.NewPCG(1, 2)), memory{}, 0
-	for range 20 * remembered {
-		f, r := settingOf(random.IntN(remembered)), all[random.IntN(len(all))]
-		if s := kept.place(r, &f); s.by == r.serial && s.of == f {
+	random, kept, found := rand.New(rand.NewPCG(1, 2)), predictionCache{}, 0
+	for range 20 * predictionCacheSlots {
+		f, r := settingOf(random.IntN(predictionCacheSlots)), all[random.IntN(len(all))]
+		if s := kept.slot(r, &f); s.by == r.serial && s.of == f {
 			found++
 		}
 		got, ok := r.predict(&f, &kept)
-		if want, wantOK := r.predict(&f, &memory{}); got != want || ok != wantOK {
+		if want, wantOK := r.predict(&f, &predictionCache{}); got != want || ok != wantOK {
 			t.Fatalf("%+v, %t remembered of %+v, want %+v, %t", got, ok, f, want, wantOK)
 		}
 	}
-	if found < 2*remembered {
-		t.Errorf("%d of %d predictions were remembered", found, 20*remembered)
+	if found < 2*predictionCacheSlots {
+		t.Errorf("%d of %d predictions were remembered", found, 20*predictionCacheSlots)
 	}
 }

@@ -12,22 +12,22 @@ import (
 
 // without runs the cluster forward without the job in question, once, and keeps
 // what becomes of the others.
-func (d *decision) without() {
+func (d *decision) forecastBaseline() {
 	d.f.run(nil)
-	d.before, d.chances = append(d.before[:0], d.f.jobs...), d.chances[:0]
-	for i := range d.before {
-		d.chances = append(d.chances, d.chance(i, &d.before[i]))
+	d.baseline, d.baselineProbabilities = append(d.baseline[:0], d.f.jobs...), d.baselineProbabilities[:0]
+	for i := range d.baseline {
+		d.baselineProbabilities = append(d.baselineProbabilities, d.probability(i, &d.baseline[i]))
 	}
 }
 
 // effects predicts what the job, run as chosen, does to those that run beside
 // it. One whose own time nobody knows is taken to outlast them all.
 func (d *decision) effects(chosen *schemas.Alternative) []schemas.Effect {
-	d.without()
-	d.f.run(d.ahead(chosen, d.loadOf(chosen.CPUs)))
+	d.forecastBaseline()
+	d.f.run(d.forecastJob(chosen, d.loadOf(chosen.CPUs)))
 	var all []schemas.Effect
-	for i := range d.before {
-		m, before, after := &d.q.Others[i], &d.before[i], &d.f.jobs[i]
+	for i := range d.baseline {
+		m, before, after := &d.q.Others[i], &d.baseline[i], &d.f.jobs[i]
 		if math.IsInf(before.end, 1) || math.IsInf(after.end, 1) {
 			continue
 		}
@@ -38,8 +38,8 @@ func (d *decision) effects(chosen *schemas.Alternative) []schemas.Effect {
 			Confidence:    m.Confidence,
 			BreaksSLO:     d.breaks(i),
 		}
-		if was := d.chances[i]; !math.IsNaN(was) {
-			is := d.chance(i, after)
+		if was := d.baselineProbabilities[i]; !math.IsNaN(was) {
+			is := d.probability(i, after)
 			e.BeforeProbability, e.AfterProbability = &was, &is
 		}
 		all = append(all, e)
@@ -51,34 +51,34 @@ func (d *decision) effects(chosen *schemas.Alternative) []schemas.Effect {
 // its probability falls under its threshold, or falls further while it can still
 // be kept. What is lost already cannot be broken. Without is called before.
 func (d *decision) breaks(i int) bool {
-	c, was := d.q.Others[i].least(), d.chances[i]
-	is := d.chance(i, &d.f.jobs[i])
+	c, was := d.q.Others[i].minProbability(), d.baselineProbabilities[i]
+	is := d.probability(i, &d.f.jobs[i])
 	switch {
 	case was >= c:
 		return !(is >= c)
-	case was >= hopeless:
-		return !(is >= was-tolerated)
+	case was >= likelyMissed:
+		return !(is >= was-maxFurtherDrop)
 	}
 	return false
 }
 
 // tolerated is by how much the probability of a promise at risk may fall.
-const tolerated = 0.01
+const maxFurtherDrop = 0.01
 
 // chance is how likely a running job meets its deadline; NaN if it has none or
 // nobody knows.
-func (d *decision) chance(i int, fate *ahead) float64 {
+func (d *decision) probability(i int, fate *jobForecast) float64 {
 	m := &d.q.Others[i]
 	if m.Left == 0 || math.IsInf(fate.end, 1) {
 		return math.NaN()
 	}
 	o := outlook{
-		seconds:     max(fate.end, tinySeconds),
-		uncertainty: fate.spread(evidence.Distribution{}, float64(m.epochsLeft())),
-		table:       d.r.EpochTime.residuals(fate.model, d.f.codes[fate.at[0]]),
-		narrow:      fate.narrow,
-		record:      d.q.Record,
-		shift:       d.q.Record.shift(kindOf(&m.Setting)) + fate.wider,
+		seconds:       max(fate.end, tinySeconds),
+		uncertainty:   fate.spread(evidence.Distribution{}, float64(m.epochsLeft())),
+		table:         d.r.EpochTime.residuals(fate.model, d.f.codes[fate.at[0]]),
+		narrowing:     fate.narrowing,
+		recalibration: d.q.Recalibration,
+		shift:         d.q.Recalibration.shift(kindOf(&m.Setting)) + fate.widening,
 	}
 	p, ok := o.probability(m.Left.Seconds(), m.Confidence)
 	if !ok {
@@ -88,7 +88,7 @@ func (d *decision) chance(i int, fate *ahead) float64 {
 }
 
 // trial is a way to run the job that the menu considers.
-type trial struct {
+type variant struct {
 	batch, cpus, epochs uint32
 	wait                float64 // seconds before it starts
 	level               float64 // probability of its bound; 0: the confidence
@@ -98,13 +98,13 @@ type trial struct {
 // misses, and what nothing beats where the request leaves open what it wants.
 func (d *decision) menu(a *schemas.Advice) (all []schemas.Choice) {
 	if q := &d.q.Request; q.SLO == 0 || q.Epochs == 0 {
-		all = d.unbeaten(a)
+		all = d.paretoChoices(a)
 	}
-	if broken(a) == 0 && a.Decision != schemas.BestEffort || a.Chosen.Extrapolated {
+	if brokenCount(a) == 0 && a.Decision != schemas.BestEffort || a.Chosen.Extrapolated {
 		return all
 	}
-	chosen := trial{batch: a.Chosen.BatchSize, cpus: a.Chosen.CPUs, epochs: a.Chosen.Epochs}
-	for _, way := range [...]func(*schemas.Advice, trial) *schemas.Choice{
+	chosen := variant{batch: a.Chosen.BatchSize, cpus: a.Chosen.CPUs, epochs: a.Chosen.Epochs}
+	for _, way := range [...]func(*schemas.Advice, variant) *schemas.Choice{
 		d.anotherBatch, d.fewerCPUs, d.fewerEpochs, d.laterStart, d.laterDeadline,
 	} {
 		if c := way(a, chosen); c != nil {
@@ -116,17 +116,17 @@ func (d *decision) menu(a *schemas.Advice) (all []schemas.Choice) {
 
 // try runs the cluster forward with the job run in another way: whether it keeps
 // its own SLO, and the target accuracy, as surely as asked for, and breaks no promise to another.
-func (d *decision) try(kind string, t trial) (c *schemas.Choice, keeps, harmless bool) {
+func (d *decision) tryVariant(kind string, t variant) (c *schemas.Choice, keeps, harmless bool) {
 	alt := &schemas.Alternative{BatchSize: t.batch, CPUs: t.cpus, Epochs: t.epochs}
 	load := d.loadOf(t.cpus)
-	j := d.ahead(alt, load)
+	j := d.forecastJob(alt, load)
 	j.wait = t.wait
 	fate := d.f.run(j)
 	if math.IsInf(fate.end, 1) {
 		return nil, false, false
 	}
 	harmless = true
-	for i := range d.before {
+	for i := range d.baseline {
 		harmless = harmless && !d.breaks(i)
 	}
 	o := d.outlook(fate)
@@ -145,7 +145,7 @@ func (d *decision) try(kind string, t trial) (c *schemas.Choice, keeps, harmless
 	if !keeps {
 		if p, ok := o.probability(d.q.left(), d.q.Request.Confidence); ok {
 			c.Probability = d.figure(p * reaches)
-			keeps = *c.Probability >= d.q.least()
+			keeps = *c.Probability >= d.q.minProbability()
 		}
 	}
 	return c, keeps, harmless
@@ -172,15 +172,15 @@ func (d *decision) tryAccuracy(c *schemas.Choice, load schemas.Load) (reaches fl
 }
 
 // way is a trial that keeps its own SLO and everybody else's; nil otherwise.
-func (d *decision) way(kind string, t trial) *schemas.Choice {
-	if c, keeps, harmless := d.try(kind, t); keeps && harmless {
+func (d *decision) harmlessVariant(kind string, t variant) *schemas.Choice {
+	if c, keeps, harmless := d.tryVariant(kind, t); keeps && harmless {
 		return c
 	}
 	return nil
 }
 
 // mostAccurate tries the batch sizes of the request, the most accurate first.
-func (d *decision) mostAccurate(kind string, a *schemas.Advice, t trial) *schemas.Choice {
+func (d *decision) mostAccurate(kind string, a *schemas.Advice, t variant) *schemas.Choice {
 	var best *schemas.Choice
 	for _, batch := range d.q.Request.BatchSizes {
 		t.batch = uint32(batch)
@@ -190,26 +190,26 @@ func (d *decision) mostAccurate(kind string, a *schemas.Advice, t trial) *schema
 		if alt := a.Running(t.batch, t.cpus); alt != nil {
 			t.epochs = alt.Epochs
 		}
-		if c := d.way(kind, t); c != nil && (best == nil || reached(c) > reached(best)) {
+		if c := d.harmlessVariant(kind, t); c != nil && (best == nil || choiceAccuracy(c) > choiceAccuracy(best)) {
 			best = c
 		}
 	}
 	return best
 }
 
-func reached(c *schemas.Choice) float64 {
+func choiceAccuracy(c *schemas.Choice) float64 {
 	if c.PredictedAccuracy == nil {
 		return 0
 	}
 	return *c.PredictedAccuracy
 }
 
-func (d *decision) anotherBatch(a *schemas.Advice, t trial) *schemas.Choice {
+func (d *decision) anotherBatch(a *schemas.Advice, t variant) *schemas.Choice {
 	return d.mostAccurate(schemas.ChoiceBatch, a, t)
 }
 
 // fewerCPUs tries counts below the chosen one: those of the request, and halves.
-func (d *decision) fewerCPUs(a *schemas.Advice, t trial) *schemas.Choice {
+func (d *decision) fewerCPUs(a *schemas.Advice, t variant) *schemas.Choice {
 	counts := slices.Clone([]int(d.q.Request.CPUs))
 	for c := int(t.cpus) / 2; c > 0; c /= 2 {
 		counts = append(counts, c)
@@ -228,28 +228,28 @@ func (d *decision) fewerCPUs(a *schemas.Advice, t trial) *schemas.Choice {
 }
 
 // fewerEpochs finds the most epochs that fit: fewer take less of everything.
-func (d *decision) fewerEpochs(_ *schemas.Advice, t trial) *schemas.Choice {
+func (d *decision) fewerEpochs(_ *schemas.Advice, t variant) *schemas.Choice {
 	most := t.epochs
 	n := sort.Search(int(most), func(less int) bool {
 		t.epochs = most - uint32(less)
-		return less > 0 && d.way(schemas.ChoiceEpochs, t) != nil
+		return less > 0 && d.harmlessVariant(schemas.ChoiceEpochs, t) != nil
 	})
 	if t.epochs = most - uint32(n); t.epochs == 0 {
 		return nil
 	}
-	return d.way(schemas.ChoiceEpochs, t)
+	return d.harmlessVariant(schemas.ChoiceEpochs, t)
 }
 
 // laterTries bounds how many starts are looked at after the first that breaks
 // nothing.
-const laterTries = 8
+const maxLaterStarts = 8
 
 // starts are the moments at which somebody leaves, in order, from the first on
 // at which the job breaks nothing; now is the first moment.
-func (d *decision) starts(t trial) []float64 {
+func (d *decision) starts(t variant) []float64 {
 	ends := []float64{0}
-	for i := range d.before {
-		if end := d.before[i].end; !math.IsInf(end, 1) {
+	for i := range d.baseline {
+		if end := d.baseline[i].end; !math.IsInf(end, 1) {
 			ends = append(ends, end)
 		}
 	}
@@ -257,18 +257,18 @@ func (d *decision) starts(t trial) []float64 {
 	ends = slices.Compact(ends)
 	first := sort.Search(len(ends), func(i int) bool {
 		t.wait = ends[i]
-		_, _, harmless := d.try("", t)
+		_, _, harmless := d.tryVariant("", t)
 		return harmless
 	})
-	return ends[first:min(len(ends), first+laterTries)]
+	return ends[first:min(len(ends), first+maxLaterStarts)]
 }
 
-func (d *decision) laterStart(_ *schemas.Advice, t trial) *schemas.Choice {
+func (d *decision) laterStart(_ *schemas.Advice, t variant) *schemas.Choice {
 	for _, t.wait = range d.starts(t) {
 		if t.wait == 0 {
 			continue
 		}
-		if c := d.way(schemas.ChoiceStart, t); c != nil {
+		if c := d.harmlessVariant(schemas.ChoiceStart, t); c != nil {
 			return c
 		}
 	}
@@ -277,7 +277,7 @@ func (d *decision) laterStart(_ *schemas.Advice, t trial) *schemas.Choice {
 
 // laterDeadline asks for the SLO that the job keeps once it breaks nothing. With a target accuracy
 // it runs as long as the target takes.
-func (d *decision) laterDeadline(a *schemas.Advice, t trial) *schemas.Choice {
+func (d *decision) laterDeadline(a *schemas.Advice, t variant) *schemas.Choice {
 	if d.q.Request.TargetAccuracy > 0 && len(d.merits) > 0 {
 		confidence := d.q.Request.Confidence
 		reach := (1 + confidence) / 2 // halfway to 1, so that as much is left for the time
@@ -285,7 +285,7 @@ func (d *decision) laterDeadline(a *schemas.Advice, t trial) *schemas.Choice {
 		if r.alt == nil {
 			return nil
 		}
-		t = trial{
+		t = variant{
 			batch:  r.alt.BatchSize,
 			cpus:   r.alt.CPUs,
 			epochs: r.epochs,
@@ -297,7 +297,7 @@ func (d *decision) laterDeadline(a *schemas.Advice, t trial) *schemas.Choice {
 		return nil
 	}
 	t.wait = starts[0]
-	c, keeps, harmless := d.try(schemas.ChoiceDeadline, t)
+	c, keeps, harmless := d.tryVariant(schemas.ChoiceDeadline, t)
 	if keeps || !harmless || c.UpperBoundSeconds == nil {
 		return nil
 	}
@@ -307,45 +307,45 @@ func (d *decision) laterDeadline(a *schemas.Advice, t trial) *schemas.Choice {
 }
 
 // mostChoices bounds how many un-beaten choices a menu has.
-const mostChoices = 12
+const maxChoices = 12
 
 // unbeaten lists the alternatives, with fewer epochs too where they are free,
 // than which none is faster, more accurate and cheaper at once (Pareto), by time.
-func (d *decision) unbeaten(a *schemas.Advice) []schemas.Choice {
+func (d *decision) paretoChoices(a *schemas.Advice) []schemas.Choice {
 	var all []schemas.Choice
 	for i := range a.Alternatives {
 		if alt := &a.Alternatives[i]; alt.PredictedSeconds != nil && alt.PredictedAccuracy != nil &&
 			!alt.Extrapolated {
-			all = append(all, d.offers(alt)...)
+			all = append(all, d.choicesOf(alt)...)
 		}
 	}
 	if t := d.q.Request.TargetAccuracy; t > 0 { // what falls short of it was not asked for
-		all = slices.DeleteFunc(all, func(c schemas.Choice) bool { return reached(&c) < t })
+		all = slices.DeleteFunc(all, func(c schemas.Choice) bool { return choiceAccuracy(&c) < t })
 	}
 	slices.SortFunc(all, func(x, y schemas.Choice) int {
 		return cmp.Or(cmp.Compare(*x.PredictedSeconds, *y.PredictedSeconds),
-			cmp.Compare(*x.CPUSeconds, *y.CPUSeconds), cmp.Compare(reached(&y), reached(&x)))
+			cmp.Compare(*x.CPUSeconds, *y.CPUSeconds), cmp.Compare(choiceAccuracy(&y), choiceAccuracy(&x)))
 	})
 	kept := all[:0]
 	for _, c := range all { // whoever beats it takes no longer, so it is kept already
 		if !slices.ContainsFunc(kept, func(k schemas.Choice) bool {
-			return reached(&k) >= reached(&c) && *k.CPUSeconds <= *c.CPUSeconds
+			return choiceAccuracy(&k) >= choiceAccuracy(&c) && *k.CPUSeconds <= *c.CPUSeconds
 		}) {
 			kept = append(kept, c)
 		}
 	}
-	if n := len(kept); n > mostChoices { // the first, the last, and every so many between
-		for i := range mostChoices {
-			kept[i] = kept[i*(n-1)/(mostChoices-1)]
+	if n := len(kept); n > maxChoices { // the first, the last, and every so many between
+		for i := range maxChoices {
+			kept[i] = kept[i*(n-1)/(maxChoices-1)]
 		}
-		kept = kept[:mostChoices]
+		kept = kept[:maxChoices]
 	}
 	return kept
 }
 
 // offers are the choices that one alternative makes: as it is, and with halves
 // of its epochs where the request leaves them open.
-func (d *decision) offers(alt *schemas.Alternative) []schemas.Choice {
+func (d *decision) choicesOf(alt *schemas.Alternative) []schemas.Choice {
 	epochs := []uint32{alt.Epochs}
 	if d.q.Request.Epochs == 0 {
 		for n := alt.Epochs / 2; n > 0; n /= 2 {
@@ -354,7 +354,7 @@ func (d *decision) offers(alt *schemas.Alternative) []schemas.Choice {
 	}
 	var all []schemas.Choice
 	for _, n := range epochs {
-		c, _, _ := d.try(schemas.ChoiceUnbeaten, trial{
+		c, _, _ := d.tryVariant(schemas.ChoiceUnbeaten, variant{
 			batch:  alt.BatchSize,
 			cpus:   alt.CPUs,
 			epochs: n,
@@ -381,7 +381,7 @@ func (d *decision) fewestEpochs() (fewest route, ever float64) {
 		if alt.Extrapolated {
 			continue
 		}
-		epochs, p := d.epochsTo(alt.BatchSize, d.q.least())
+		epochs, p := d.epochsTo(alt.BatchSize, d.q.minProbability())
 		if ever = max(ever, p); epochs > 0 && (fewest.alt == nil || epochs < fewest.epochs) {
 			fewest = route{alt: alt, epochs: epochs}
 		}
@@ -392,7 +392,7 @@ func (d *decision) fewestEpochs() (fewest route, ever float64) {
 // quickestRoute returns the alternative that reaches the target accuracy with a probability in the
 // shortest time, within the epochs that were asked for.
 func (d *decision) quickestRoute(p float64) (quickest route) {
-	limit := d.q.epochsDone() + d.mostEpochs()
+	limit := d.q.epochsDone() + d.maxEpochsLeft()
 	for i := range d.a.Alternatives {
 		alt := &d.a.Alternatives[i]
 		if alt.Extrapolated {
@@ -410,12 +410,12 @@ func (d *decision) quickestRoute(p float64) (quickest route) {
 }
 
 // mostEpochs is how many epochs the job may still run.
-func (d *decision) mostEpochs() uint32 {
+func (d *decision) maxEpochsLeft() uint32 {
 	q := d.q
 	if q.Request.Epochs > 0 {
 		return uint32(q.Request.Epochs) - min(uint32(q.Request.Epochs), q.epochsDone())
 	}
-	return d.all()
+	return d.maxEpochs()
 }
 
 // epochsTo returns after how many epochs a batch size has reached the target accuracy with a
@@ -434,5 +434,5 @@ func (d *decision) epochsTo(batch uint32, p float64) (epochs uint32, ever float6
 func (d *decision) secondsOf(alt *schemas.Alternative, epochs uint32) float64 {
 	another := *alt
 	another.Epochs = epochs - min(epochs, d.q.epochsDone())
-	return d.f.run(d.ahead(&another, d.loadOf(alt.CPUs))).end
+	return d.f.run(d.forecastJob(&another, d.loadOf(alt.CPUs))).end
 }

@@ -59,7 +59,7 @@ func TestCluster_FollowsAMovedJob(t *testing.T) {
 				Epoch:         5,
 			})
 		}
-		a := advisor.Decide(c.Again(j, now), r, now)
+		a := advisor.Decide(c.AskRunning(j, now), r, now)
 		want := math.Pow(slower, float64(n)/float64(n+1))
 		if math.Abs(a.EpochRatio/want-1) > 0.05 {
 			t.Errorf("after epoch %d with batch size %d its epochs take %.3f times as long, want %.3f",
@@ -81,7 +81,7 @@ func TestCluster_FollowsAMovedJob(t *testing.T) {
 	if j.MetSLO == nil || !*j.MetSLO {
 		t.Errorf("SLO met: %v, want yes", j.MetSLO)
 	}
-	if record := c.Ask(q, now).Record; record != nil {
+	if record := c.Ask(q, now).Recalibration; record != nil {
 		t.Error("a moved job is in the record of what was predicted without a move")
 	}
 }

@@ -9,26 +9,26 @@ import (
 	"courier/schemas"
 )
 
-// Node is what is known of a node: what its last sample reports, and what runs on it.
+// Node is the state of a node: its last sample, and the jobs that run on it.
 type Node struct {
-	Name  string
-	Cores uint32
-	Heard time.Time // by the server's clock
+	Name     string
+	Cores    uint32
+	LastSeen time.Time // last sample, by the server's clock
 
 	running []*Job    // by ID
-	changed time.Time // when a job came or left last
+	changed time.Time // when a job last came or left
 	foreign ForeignLoad
 }
 
-// nodeSilence is how long after its last sample a node is no place for a job.
+// nodeSilence is the age of the last sample from which a node gets no new jobs.
 const nodeSilence = 30 * time.Second
 
-// mostNodes bounds how many nodes are remembered. There is room for 10,000 live nodes and
-// for the names of pods that come and go; beyond it the least recently used node without a
-// running job is forgotten, and is known again with its next event.
-const mostNodes = 1 << 14
+// maxNodes bounds the nodes in memory. It leaves room for 10,000 live nodes and for the names of
+// short-lived pods. Beyond it the least recently used node without running jobs is evicted; its
+// next event adds it again.
+const maxNodes = 1 << 14
 
-// useNode returns a node, which is made on first use, and notes that it is used now.
+// useNode returns a node, created on first use, and marks it as most recently used.
 func (c *Cluster) useNode(name string) *Node {
 	n := c.nodes[name]
 	if n == nil {
@@ -41,9 +41,8 @@ func (c *Cluster) useNode(name string) *Node {
 	return n
 }
 
-// forgetNodes drops the least recently used nodes beyond the limit. Nodes with running
-// jobs are not among the idle ones, and stay.
-func (c *Cluster) forgetNodes() {
+// evictNodes evicts the least recently used idle nodes beyond the limit.
+func (c *Cluster) evictNodes() {
 	for len(c.nodes) > c.limits.nodes {
 		name, ok := c.idleNodes.oldest()
 		if !ok {
@@ -66,7 +65,7 @@ func (c *Cluster) enter(j *Job, at time.Time) {
 	}
 }
 
-// leave takes a job off the nodes that it ran on.
+// leave removes a job from the nodes that it ran on.
 func (c *Cluster) leave(j *Job, nodes []string, at time.Time) {
 	delete(c.running, j.ID)
 	for _, name := range nodes {
@@ -80,9 +79,9 @@ func (c *Cluster) leave(j *Job, nodes []string, at time.Time) {
 	}
 }
 
-// beside returns the running jobs that share a node with the given ones, or with
-// a job that does, except for one, by ID; those that are about to start count.
-func (c *Cluster) beside(nodes []string, except string, now time.Time) []*Job {
+// colocated returns the running jobs that share a node with the given nodes, directly or through
+// other jobs, sorted by ID. It includes jobs that are about to start and leaves out one job.
+func (c *Cluster) colocated(nodes []string, except string, now time.Time) []*Job {
 	var all []*Job
 	seen := slices.Clone(nodes)
 	add := func(j *Job, nodes []string) {
@@ -103,7 +102,7 @@ func (c *Cluster) beside(nodes []string, except string, now time.Time) []*Job {
 			}
 		}
 		for _, j := range c.arrivals.on(seen[i]) {
-			if j.expected(now) {
+			if j.isExpected(now) {
 				add(j, j.Promise.Nodes)
 			}
 		}
@@ -112,10 +111,10 @@ func (c *Cluster) beside(nodes []string, except string, now time.Time) []*Job {
 	return all
 }
 
-// place returns the nodes of a request: those that it names, else the live node
-// with the fewest processes per processor that has room for the fewest CPUs asked
-// for; none if no node is known. A processor that foreign work takes counts as a process.
-func (c *Cluster) place(q *schemas.JobRequest, now time.Time) []string {
+// placement returns the nodes of a request: those that the request names, otherwise the live node
+// with the fewest processes per CPU that has enough CPUs. A CPU that foreign work uses counts as a
+// process. Without such a node the result is nil.
+func (c *Cluster) placement(q *schemas.JobRequest, now time.Time) []string {
 	if len(q.Nodes) > 0 {
 		return q.Nodes
 	}
@@ -126,12 +125,12 @@ func (c *Cluster) place(q *schemas.JobRequest, now time.Time) []string {
 		wanted = slices.Min(q.CPUs)
 	}
 	for _, n := range c.nodes {
-		if int(n.Cores) < wanted || now.Sub(n.Heard) > nodeSilence {
+		if int(n.Cores) < wanted || now.Sub(n.LastSeen) > nodeSilence {
 			continue
 		}
 		load := c.arrivals.cpus(n.Name, now)
 		if len(n.running) > 0 {
-			load += c.tallies[n.Name].procs
+			load += c.loadIntegrals[n.Name].procs
 		}
 		load = load/float64(n.Cores) + n.foreign.CPU.at(now).Or(0)
 		if best == nil || load < least || load == least && n.Name < best.Name {
@@ -144,12 +143,13 @@ func (c *Cluster) place(q *schemas.JobRequest, now time.Time) []string {
 	return []string{best.Name}
 }
 
+// sample records a sample of a node: its hardware and its foreign load.
 func (c *Cluster) sample(e *schemas.Sample, storedAt time.Time) {
 	n := c.useNode(e.Node)
-	n.Cores, n.Heard = e.Cores, storedAt
+	n.Cores, n.LastSeen = e.Cores, storedAt
 	before := c.fleet[e.Node]
 	c.fleet.Sample(e)
-	c.renew(e.Node, before)
+	c.refreshHardware(e.Node, before)
 	c.learnForeign(n, e, storedAt)
 }
 
@@ -159,20 +159,20 @@ func (c *Cluster) useNodes(names []string) {
 	}
 }
 
-// renew lets the jobs that run on a node, and their epochs so far, have what is known
-// of it now, if that is not what it was before: the numbers are then those of an
-// advisor that knew it from the start, as one that has just been started does.
-func (c *Cluster) renew(node string, before schemas.Hardware) {
+// refreshHardware updates the running jobs of a node and their observed epochs after its hardware
+// became known. The state is then the same as that of an advisor that replays the log.
+func (c *Cluster) refreshHardware(node string, before schemas.Hardware) {
 	if c.fleet[node] == before {
 		return
 	}
 	for _, j := range c.nodes[node].running {
-		j.Hardware, j.laps = slices.Clone(j.Hardware), slices.Clone(j.laps) // questions keep what they have
+		// Questions share the slices.
+		j.Hardware, j.observedEpochs = slices.Clone(j.Hardware), slices.Clone(j.observedEpochs)
 		for i, n := range j.Setting.Nodes {
 			j.Hardware[i] = c.fleet.Complete(n, j.Hardware[i])
 		}
-		for i := range j.laps {
-			l := &j.laps[i]
+		for i := range j.observedEpochs {
+			l := &j.observedEpochs[i]
 			l.load.on = c.fleet.Complete(l.node, l.load.on)
 		}
 	}
@@ -180,18 +180,17 @@ func (c *Cluster) renew(node string, before schemas.Hardware) {
 
 func compareID(j *Job, id string) int { return cmp.Compare(j.ID, id) }
 
-// startPatience is how long room is kept for a job that was admitted and has not
-// started; after that it no longer counts as expected.
-const startPatience = time.Minute
+// startTimeout is how long an admitted job that has not started reserves room on its nodes.
+const startTimeout = time.Minute
 
-// arrivals are the jobs that a policy has admitted and that are about to start. They are
-// bounded by how many are admitted in startPatience.
+// arrivals are the jobs that a policy has admitted and that are about to start. Their number is
+// bounded by the admissions within startTimeout.
 type arrivals struct {
 	order  []*Job // by the time of their promise, then by ID
 	onNode map[string]*expectation
 }
 
-// expectation is what is about to start on a node.
+// expectation is the load that is about to start on a node.
 type expectation struct {
 	jobs []*Job // by ID
 	cpus float64
@@ -201,7 +200,7 @@ func compareArrivals(a, b *Job) int {
 	return cmp.Or(a.Promise.At.Compare(b.Promise.At), cmp.Compare(a.ID, b.ID))
 }
 
-// add lets a job be expected; one that is expected already stays so.
+// add adds an admitted job, unless it has already been added.
 func (a *arrivals) add(j *Job) {
 	at, found := slices.BinarySearchFunc(a.order, j, compareArrivals)
 	if found {
@@ -221,7 +220,7 @@ func (a *arrivals) add(j *Job) {
 	}
 }
 
-// remove takes a job out that has started or ended, or that has waited for too long.
+// remove removes a job that has started, has ended, or exceeded startTimeout.
 func (a *arrivals) remove(j *Job) {
 	at, found := slices.BinarySearchFunc(a.order, j, compareArrivals)
 	if !found {
@@ -243,15 +242,16 @@ func (a *arrivals) remove(j *Job) {
 	}
 }
 
-// expire takes out the jobs that are no longer expected. It changes no answer, because
-// readers compare the time themselves.
+// expire removes the jobs that exceeded startTimeout. It only frees memory, because readers check
+// the timeout themselves.
 func (a *arrivals) expire(now time.Time) {
-	for len(a.order) > 0 && now.Sub(a.order[0].Promise.At) >= startPatience {
+	for len(a.order) > 0 && now.Sub(a.order[0].Promise.At) >= startTimeout {
 		a.remove(a.order[0])
 	}
 }
 
-// on returns the jobs that are about to start on a node, by ID; some may have expired.
+// on returns the jobs that are about to start on a node, by ID. Some may have exceeded
+// startTimeout.
 func (a *arrivals) on(node string) []*Job {
 	if e := a.onNode[node]; e != nil {
 		return e.jobs
@@ -259,34 +259,35 @@ func (a *arrivals) on(node string) []*Job {
 	return nil
 }
 
-// cpus is how many CPUs are about to be used on a node.
+// cpus returns the number of CPUs that are about to be used on a node.
 func (a *arrivals) cpus(node string, now time.Time) float64 {
 	e := a.onNode[node]
 	if e == nil {
 		return 0
 	}
-	if now.Sub(a.order[0].Promise.At) < startPatience { // none has expired
+	if now.Sub(a.order[0].Promise.At) < startTimeout { // none has expired
 		return e.cpus
 	}
 	sum := 0.0
 	for _, j := range e.jobs {
-		if j.expected(now) {
+		if j.isExpected(now) {
 			sum += j.promisedCPUs()
 		}
 	}
 	return sum
 }
 
-// tally adds up what ran on a node: the integrals of jobs and processes over time.
-type tally struct {
+// loadIntegral integrates the number of jobs and processes on a node over time, so that the
+// difference of two copies gives the mean load between them.
+type loadIntegral struct {
 	node                     string
 	at                       time.Time
 	jobs, procs              float64
 	jobSeconds, procsSeconds float64
 }
 
-// until moves the tally on to a moment; an earlier one changes nothing.
-func (t *tally) until(at time.Time) {
+// until extends the integral to a later time; an earlier time changes nothing.
+func (t *loadIntegral) until(at time.Time) {
 	if seconds := at.Sub(t.at).Seconds(); seconds > 0 {
 		if !t.at.IsZero() {
 			t.jobSeconds += seconds * t.jobs
@@ -296,15 +297,15 @@ func (t *tally) until(at time.Time) {
 	}
 }
 
-// tallies are those of all nodes.
-type tallies map[string]*tally
+// loadIntegrals are the integrals of the nodes with running jobs, by name.
+type loadIntegrals map[string]*loadIntegral
 
-// change lets a job come (sign 1) to its nodes or leave them (-1).
-func (all tallies) change(s *schemas.Setting, sign float64, at time.Time) {
+// change adds a job to its nodes (sign 1) or removes it from them (sign -1).
+func (all loadIntegrals) change(s *schemas.Setting, sign float64, at time.Time) {
 	for _, n := range s.Nodes {
 		t := all[n]
 		if t == nil {
-			t = &tally{node: n}
+			t = &loadIntegral{node: n}
 			all[n] = t
 		}
 		t.until(at)
@@ -313,9 +314,9 @@ func (all tallies) change(s *schemas.Setting, sign float64, at time.Time) {
 	}
 }
 
-// prune drops the tallies of nodes on which nothing runs. No mark refers to them any more:
-// a job that leaves its nodes loses its mark.
-func (all tallies) prune(nodes []string) {
+// prune drops the integrals of idle nodes. No job refers to them: a job that leaves its nodes loses
+// its loadAtLastEpoch.
+func (all loadIntegrals) prune(nodes []string) {
 	for _, n := range nodes {
 		if t := all[n]; t != nil && t.jobs == 0 {
 			delete(all, n)
@@ -323,9 +324,9 @@ func (all tallies) prune(nodes []string) {
 	}
 }
 
-// snapshot notes the integrals of a job's nodes.
-func (all tallies) snapshot(nodes []string, at time.Time) []tally {
-	var notes []tally
+// snapshot returns copies of the integrals of some nodes.
+func (all loadIntegrals) snapshot(nodes []string, at time.Time) []loadIntegral {
+	var notes []loadIntegral
 	for _, n := range nodes {
 		if t := all[n]; t != nil {
 			t.until(at)
@@ -335,9 +336,9 @@ func (all tallies) snapshot(nodes []string, at time.Time) []tally {
 	return notes
 }
 
-// between is the load from one snapshot of the same nodes to another: that of
-// the node that was the fullest. ok is false if no time passed, or the nodes differ.
-func (c *Cluster) between(from, to []tally) (load surroundings, node string, ok bool) {
+// between returns the mean load between two snapshots of the same nodes, on the most loaded node.
+// ok is false if no time has passed or the nodes differ.
+func (c *Cluster) between(from, to []loadIntegral) (load loadOnNode, node string, ok bool) {
 	if len(from) != len(to) {
 		return load, node, false
 	}
@@ -349,7 +350,7 @@ func (c *Cluster) between(from, to []tally) (load surroundings, node string, ok 
 		on := c.fleet[to[i].node]
 		if procs := (to[i].procsSeconds - from[i].procsSeconds) / seconds; i == 0 ||
 			schemas.MoreLoaded(procs, on, load.Processes, load.on) {
-			load = surroundings{
+			load = loadOnNode{
 				schemas.Load{
 					ConcurrentJobs: (to[i].jobSeconds - from[i].jobSeconds) / seconds,
 					Processes:      procs,
@@ -365,12 +366,12 @@ func (c *Cluster) between(from, to []tally) (load surroundings, node string, ok 
 const (
 	// foreignWindow is the time constant of the means of a node's foreign load.
 	foreignWindow = 20 * time.Second
-	// foreignStale is how long after its last measurement a foreign load is unknown again, and
-	// how late a sample may be stored to count.
+	// foreignStale is the age from which a foreign load is unknown again, and the delay from
+	// which a late sample is ignored.
 	foreignStale = time.Minute
 )
 
-// ForeignLoad is the foreign load of a node: exponentially weighted means of what was measured.
+// ForeignLoad is the load of a node that no job causes, as exponentially weighted means.
 type ForeignLoad struct {
 	CPU, IOWait RecentMean
 }
@@ -378,10 +379,10 @@ type ForeignLoad struct {
 // RecentMean is an exponentially weighted mean of ratios.
 type RecentMean struct {
 	Value float64
-	At    time.Time // of the last measurement, by the server's clock; zero: there is none
+	At    time.Time // of the last measurement, by the server's clock; zero if there is none
 }
 
-// add takes a measurement over some seconds; an unknown one changes nothing.
+// add adds a measurement over some seconds; an unknown ratio changes nothing.
 func (m *RecentMean) add(r schemas.Ratio, seconds float64, at time.Time) {
 	if !r.Known {
 		return
@@ -398,7 +399,7 @@ func (m *RecentMean) stale(now time.Time) bool {
 	return m.At.IsZero() || now.Sub(m.At) > foreignStale
 }
 
-// at returns the mean in steps of a tenth, unknown where it is stale.
+// at returns the mean rounded to tenths, or an unknown ratio if the mean is stale.
 func (m *RecentMean) at(now time.Time) schemas.Ratio {
 	if m.stale(now) {
 		return schemas.Ratio{}
@@ -406,7 +407,7 @@ func (m *RecentMean) at(now time.Time) schemas.Ratio {
 	return schemas.RatioOf(m.Value).Tenths()
 }
 
-// add takes what a measurement over some seconds found.
+// add adds a measurement over some seconds.
 func (l *ForeignLoad) add(f schemas.Foreign, seconds float64, at time.Time) {
 	l.CPU.add(f.CPU, seconds, at)
 	l.IOWait.add(f.IOWait, seconds, at)
@@ -423,9 +424,9 @@ func (c *Cluster) foreignOf(nodes []string, now time.Time) []schemas.Foreign {
 	return loads
 }
 
-// learnForeign learns the foreign load of a node from its sample: what the running jobs do not
-// explain. A sample of a time in which a job came or went is left out, because nobody measured its
-// part in it.
+// learnForeign updates the foreign load of a node from a sample: the load that its running jobs do
+// not explain. It ignores a sample during which a job came or left, because the load of that job
+// was not measured.
 func (c *Cluster) learnForeign(n *Node, s *schemas.Sample, storedAt time.Time) {
 	interval := time.Duration(s.IntervalSeconds * float64(time.Second))
 	if storedAt.Sub(s.At) > foreignStale || n.changed.After(storedAt.Add(-interval)) {
@@ -441,9 +442,9 @@ func (c *Cluster) learnForeign(n *Node, s *schemas.Sample, storedAt time.Time) {
 	n.foreign.add(f, s.IntervalSeconds, storedAt)
 }
 
-// foreignDuring returns the foreign load of an epoch that has just ended, and learns the node's
-// from it. before is when the epoch before it ended, or its run started. It is unknown where a job
-// came or went meanwhile. It follows from the events of jobs alone, so that a replay repeats it.
+// foreignDuring returns the foreign load during an epoch, and updates the foreign load of the node.
+// before is the end of the previous epoch, or the start of the run. The result is unknown if a job
+// came or left during the epoch. It depends on job events only, so that a replay repeats it.
 func (c *Cluster) foreignDuring(
 	j *Job, e *schemas.Epoch, before, storedAt time.Time,
 ) (f schemas.Foreign) {
@@ -467,14 +468,14 @@ func (c *Cluster) foreignDuring(
 	return f
 }
 
-// foreignNow returns the foreign load of a running job's nodes. An epoch that was shorter than the
-// window of the means has measured a newer load than they show.
+// foreignNow returns the current foreign load of the nodes of a running job. If the last epoch was
+// shorter than foreignWindow, it is a newer measurement than the mean, and is used instead.
 func (c *Cluster) foreignNow(j *Job, now time.Time) []schemas.Foreign {
 	loads := c.foreignOf(j.Setting.Nodes, now)
-	if len(j.laps) == 0 || len(loads) != 1 || now.Sub(j.progressAt) > foreignStale {
+	if len(j.observedEpochs) == 0 || len(loads) != 1 || now.Sub(j.progressAt) > foreignStale {
 		return loads
 	}
-	last := &j.laps[len(j.laps)-1]
+	last := &j.observedEpochs[len(j.observedEpochs)-1]
 	if last.seconds > foreignWindow.Seconds() {
 		return loads
 	}

@@ -51,11 +51,11 @@ func TestDecide_KnowsNodesApart(t *testing.T) {
 	alone := trueStartup + 10*trueSeconds(16, 2, 1) // on small
 	blind := func(s *schemas.Sample) { s.SpeedOperationsPerSecond = nil }
 	for _, c := range []struct {
-		name    string
-		r       advisor.Regressors
-		sample  *schemas.Sample
-		want    float64 // seconds; 0: whatever
-		promise bool
+		name       string
+		r          advisor.Regressors
+		sample     *schemas.Sample
+		want       float64 // seconds; 0: whatever
+		addPromise bool
 	}{
 		{"like the one known", one, sampleOf("n", small, nil), alone, true},
 		{"unlike the one known", one, sampleOf("n", large, nil), alone, false},
@@ -108,9 +108,9 @@ func TestDecide_KnowsNodesApart(t *testing.T) {
 		}
 		promised := a.Decision == schemas.MeetsSLO && a.Chosen.UpperBoundSeconds != nil &&
 			!a.Chosen.Extrapolated
-		if promised != c.promise || !promised && (a.Decision != schemas.Exploring ||
+		if promised != c.addPromise || !promised && (a.Decision != schemas.Exploring ||
 			!a.Chosen.Extrapolated || a.Chosen.UpperBoundSeconds != nil) {
-			t.Errorf("%s: %s, %+v, want a promise: %v", c.name, a.Decision, a.Chosen, c.promise)
+			t.Errorf("%s: %s, %+v, want a promise: %v", c.name, a.Decision, a.Chosen, c.addPromise)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestOwnerInLog(t *testing.T) {
 				c.known)
 		}
 	}
-	if _, err := a.tellFor(ctx, "bob", begin("old", "")); schemas.AsError(err).Code != schemas.CodeForbidden {
+	if _, err := a.personEvent(ctx, "bob", begin("old", "")); schemas.AsError(err).Code != schemas.CodeForbidden {
 		t.Errorf("bob starts a job that was ada's: %v, want forbidden", err)
 	}
 }

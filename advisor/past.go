@@ -12,12 +12,12 @@ const (
 	// keptJobs bounds how many ended jobs job.status and job.list show: ten days of 10,000
 	// jobs a day. The job that ended first is forgotten first. Jobs that wait or run are
 	// never forgotten.
-	keptJobs = 100_000
+	maxEndedJobs = 100_000
 	// keptWhole is how many of them keep everything, the last ones; older ones are packed.
 	// A lost job comes back within minutes, if at all.
-	keptWhole = 1024
+	maxUnpackedJobs = 1024
 	// keptReason is how many bytes of the reason of its end a packed job keeps.
-	keptReason = 512
+	maxReasonBytes = 512
 )
 
 // pastJob is a job that ended a while ago. It never changes: a job that comes back is
@@ -28,11 +28,11 @@ const (
 // for these, its labels, its last epochs (a lost job that comes back begins to learn its
 // own factor again), its last warning, and all but the decision of its last advice.
 type pastJob struct {
-	id    string
-	state schemas.State
-	first uint64 // as in Job
-	filed uint64
-	text  []byte // JSON of a packedJob
+	id       string
+	state    schemas.State
+	first    uint64 // as in Job
+	endOrder uint64
+	text     []byte // JSON of a packedJob
 }
 
 // packedJob is what a packed job keeps, with short names: there are many.
@@ -135,12 +135,12 @@ func (j *Job) pack() *pastJob {
 		EpochsDone:   j.EpochsDone,
 		LongestEpoch: j.LongestEpoch,
 		Accuracy:     j.Accuracy,
-		Reason:       j.Reason[:min(len(j.Reason), keptReason)],
+		Reason:       j.Reason[:min(len(j.Reason), maxReasonBytes)],
 		MetSLO:       j.MetSLO,
-		Began:        j.began,
-		Changed:      j.changed,
+		Began:        j.initialBatch,
+		Changed:      j.batchChanged,
 		EpochAt:      j.epochAt,
-		Behind:       j.behind,
+		Behind:       j.clockLag,
 		Last:         j.last,
 		Heartbeat:    j.heartbeat,
 		CountedLost:  j.countedLost,
@@ -163,7 +163,7 @@ func (j *Job) pack() *pastJob {
 	if err != nil { // a figure that is not finite, which no valid event has
 		text = nil
 	}
-	return &pastJob{id: j.ID, state: j.State, first: j.first, filed: j.filed, text: text}
+	return &pastJob{id: j.ID, state: j.State, first: j.first, endOrder: j.endOrder, text: text}
 }
 
 // unpack returns the job, with what is kept of it.
@@ -186,10 +186,10 @@ func (p *pastJob) unpack() *Job {
 		Accuracy:     k.Accuracy,
 		Reason:       k.Reason,
 		MetSLO:       k.MetSLO,
-		began:        k.Began,
-		changed:      k.Changed,
+		initialBatch: k.Began,
+		batchChanged: k.Changed,
 		epochAt:      k.EpochAt,
-		behind:       k.Behind,
+		clockLag:     k.Behind,
 		last:         k.Last,
 		heartbeat:    k.Heartbeat,
 		countedLost:  k.CountedLost,

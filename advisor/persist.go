@@ -20,7 +20,7 @@ const (
 
 	// snapshotDay is how old the newest snapshot may become where no event comes: well
 	// before schemas.SnapshotAge removes it.
-	snapshotDay = 24 * time.Hour
+	idleSnapshotInterval = 24 * time.Hour
 
 	snapshotTimeout     = time.Minute     // to write one
 	lastSnapshotTimeout = 5 * time.Second // to write the one at the end
@@ -30,7 +30,7 @@ const (
 
 // saved is what is known of the newest snapshot. Only the part that writes snapshots uses
 // it, after the start and before the end.
-type saved struct {
+type snapshotRecord struct {
 	sequence uint64    // last event that it holds
 	at       time.Time // when this advisor wrote, loaded or found it
 	stream   time.Time // when the stream was created that the state was rebuilt from
@@ -58,28 +58,28 @@ func (a *Advisor) restore(ctx context.Context) error {
 }
 
 func (a *Advisor) tryRestore(ctx context.Context) error {
-	place, err := a.bus.StreamInfo(ctx, schemas.StreamJob)
+	stream, err := a.bus.StreamInfo(ctx, schemas.StreamJob)
 	if err != nil {
 		return err
 	}
-	a.saved = saved{at: time.Now(), stream: place.CreatedAt}
-	a.replayTo.Store(place.Last)
+	a.newestSnapshot = snapshotRecord{at: time.Now(), stream: stream.CreatedAt}
+	a.replayTo.Store(stream.Last)
 	all, err := a.bus.Snapshots(ctx, snapshotKind, SnapshotVersion)
 	if err != nil {
 		return err
 	}
 	for _, s := range all {
-		c, err := a.stateOf(ctx, s, place)
+		c, err := a.stateOf(ctx, s, stream)
 		if errors.Is(err, schemas.ErrUnavailable) {
 			return err
 		}
 		if err != nil {
 			a.metrics.snapshots.WithLabelValues("ignored").Inc()
 			a.log.Warn("snapshot ignored", "sequence", s.Sequence, "error", err)
-			a.saved.damaged = append(a.saved.damaged, s.Name)
+			a.newestSnapshot.damaged = append(a.newestSnapshot.damaged, s.Name)
 			continue
 		}
-		a.adopt(c, s, place)
+		a.adopt(c, s, stream)
 		return nil
 	}
 	return nil
@@ -87,9 +87,9 @@ func (a *Advisor) tryRestore(ctx context.Context) error {
 
 // stateOf reads the state of a snapshot, if it belongs to the stream as it is now.
 func (a *Advisor) stateOf(
-	ctx context.Context, s bus.Snapshot, place bus.StreamInfo,
+	ctx context.Context, s bus.Snapshot, stream bus.StreamInfo,
 ) (c *Cluster, err error) {
-	if err := a.bus.CheckSnapshot(ctx, s, place); err != nil {
+	if err := a.bus.CheckSnapshot(ctx, s, stream); err != nil {
 		return nil, err
 	}
 	err = a.bus.LoadSnapshot(ctx, s, func(r io.Reader) (err error) {
@@ -100,21 +100,21 @@ func (a *Advisor) stateOf(
 }
 
 // adopt goes on from a snapshot.
-func (a *Advisor) adopt(c *Cluster, s bus.Snapshot, place bus.StreamInfo) {
+func (a *Advisor) adopt(c *Cluster, s bus.Snapshot, stream bus.StreamInfo) {
 	a.mu.Lock()
 	a.cluster, a.applied, a.appliedAt = c, s.Sequence, s.StoredAt
 	a.mu.Unlock()
 	a.noteSaved(s)
 	a.metrics.snapshots.WithLabelValues("loaded").Inc()
-	a.log.Info("snapshot loaded", "sequence", s.Sequence, "last", place.Last, "bytes", s.Bytes)
-	if s.Sequence+1 < place.First {
+	a.log.Info("snapshot loaded", "sequence", s.Sequence, "last", stream.Last, "bytes", s.Bytes)
+	if s.Sequence+1 < stream.First {
 		a.log.Warn("events between the snapshot and the event log are lost",
-			"after", s.Sequence, "before", place.First)
+			"after", s.Sequence, "before", stream.First)
 	}
 }
 
 func (a *Advisor) noteSaved(s bus.Snapshot) {
-	a.saved.sequence, a.saved.at = s.Sequence, time.Now()
+	a.newestSnapshot.sequence, a.newestSnapshot.at = s.Sequence, time.Now()
 	a.metrics.savedAt.Set(float64(s.WrittenAt.Unix()))
 	if s.Bytes > 0 {
 		a.metrics.savedBytes.Set(float64(s.Bytes))
@@ -144,16 +144,16 @@ func (a *Advisor) keepSnapshots(ctx context.Context) error {
 // is to be stored again.
 func (a *Advisor) snapshotDue(now time.Time) bool {
 	a.mu.RLock()
-	events := a.applied - min(a.applied, a.saved.sequence)
+	events := a.applied - min(a.applied, a.newestSnapshot.sequence)
 	a.mu.RUnlock()
-	since := now.Sub(a.saved.at)
+	since := now.Sub(a.newestSnapshot.at)
 	switch {
 	case events >= a.o.SnapshotEvents:
 		return since >= a.o.SnapshotInterval/10
 	case events > 0:
 		return since >= a.o.SnapshotInterval
 	}
-	return since >= snapshotDay
+	return since >= idleSnapshotInterval
 }
 
 // lastSnapshot stores the state after everything else has ended.
@@ -161,7 +161,7 @@ func (a *Advisor) lastSnapshot(ctx context.Context) {
 	a.mu.RLock()
 	applied := a.applied
 	a.mu.RUnlock()
-	if applied == a.saved.sequence || !a.bus.Connected() {
+	if applied == a.newestSnapshot.sequence || !a.bus.Connected() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSnapshotTimeout)
@@ -173,7 +173,7 @@ func (a *Advisor) lastSnapshot(ctx context.Context) {
 // events ago, and deletes what is not needed any more.
 func (a *Advisor) snapshot(ctx context.Context, near uint64) {
 	if err := a.trySnapshot(ctx, near); err != nil {
-		a.saved.at = time.Now() // the next attempt is as far away as the next snapshot
+		a.newestSnapshot.at = time.Now() // the next attempt is as far away as the next snapshot
 		a.metrics.snapshots.WithLabelValues("failed").Inc()
 		a.log.Warn("snapshot not stored", "error", err)
 	}
@@ -185,11 +185,11 @@ func (a *Advisor) trySnapshot(ctx context.Context, near uint64) error {
 	a.mu.RLock()
 	applied := a.applied
 	a.mu.RUnlock()
-	place, usable, useless, err := a.storedSnapshots(ctx)
+	stream, usable, useless, err := a.storedSnapshots(ctx)
 	if err != nil {
 		return err
 	}
-	if !place.CreatedAt.Equal(a.saved.stream) || applied > place.Last {
+	if !stream.CreatedAt.Equal(a.newestSnapshot.stream) || applied > stream.Last {
 		return errors.New("the JOB stream was created again; restart the advisor")
 	}
 	if len(usable) > 0 && a.isFresh(usable[0], applied, near) {
@@ -228,7 +228,7 @@ func (a *Advisor) freeze() (bus.Snapshot, *Frozen) {
 	}
 	return bus.Snapshot{
 		Kind: snapshotKind, Version: SnapshotVersion, Stream: schemas.StreamJob,
-		StreamCreatedAt: a.saved.stream, Sequence: a.applied, StoredAt: a.appliedAt,
+		StreamCreatedAt: a.newestSnapshot.stream, Sequence: a.applied, StoredAt: a.appliedAt,
 		WrittenAt: time.Now().UTC(),
 	}, a.cluster.Freeze()
 }
@@ -238,26 +238,26 @@ func (a *Advisor) freeze() (bus.Snapshot, *Frozen) {
 // grows meanwhile, and a snapshot ahead of it would look like that of another stream.
 func (a *Advisor) storedSnapshots(
 	ctx context.Context,
-) (place bus.StreamInfo, usable, useless []bus.Snapshot, err error) {
+) (stream bus.StreamInfo, usable, useless []bus.Snapshot, err error) {
 	all, err := a.bus.Snapshots(ctx, snapshotKind, SnapshotVersion)
 	if err != nil {
-		return place, nil, nil, err
+		return stream, nil, nil, err
 	}
-	if place, err = a.bus.StreamInfo(ctx, schemas.StreamJob); err != nil {
-		return place, nil, nil, err
+	if stream, err = a.bus.StreamInfo(ctx, schemas.StreamJob); err != nil {
+		return stream, nil, nil, err
 	}
 	for _, s := range all {
-		err := a.bus.CheckSnapshot(ctx, s, place)
+		err := a.bus.CheckSnapshot(ctx, s, stream)
 		switch {
-		case errors.Is(err, bus.ErrSnapshot) || slices.Contains(a.saved.damaged, s.Name):
+		case errors.Is(err, bus.ErrSnapshot) || slices.Contains(a.newestSnapshot.damaged, s.Name):
 			useless = append(useless, s)
 		case err == nil:
 			usable = append(usable, s)
 		default:
-			return place, nil, nil, err
+			return stream, nil, nil, err
 		}
 	}
-	return place, usable, useless, nil
+	return stream, usable, useless, nil
 }
 
 // prune deletes the snapshots beyond those that are kept.

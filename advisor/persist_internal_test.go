@@ -34,12 +34,12 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // recorder publishes the events of jobs, each submitted, started, and run for some epochs.
-type recorder struct {
+type jobPublisher struct {
 	t *testing.T
 	b *bus.Bus
 }
 
-func (r *recorder) publish(e schemas.Event) uint64 {
+func (r *jobPublisher) publish(e schemas.Event) uint64 {
 	r.t.Helper()
 	sequence, err := r.b.Publish(inTime(r.t), e)
 	if err != nil {
@@ -59,7 +59,7 @@ func settingOn(n int) schemas.Setting {
 	}
 }
 
-func (r *recorder) begin(n int) (job string, last uint64) {
+func (r *jobPublisher) beginRun(n int) (job string, last uint64) {
 	r.t.Helper()
 	q := nightly(3)
 	q.JobID = fmt.Sprint("job-", n)
@@ -72,7 +72,7 @@ func (r *recorder) begin(n int) (job string, last uint64) {
 	})
 }
 
-func (r *recorder) epoch(n int, number uint32) uint64 {
+func (r *jobPublisher) epoch(n int, number uint32) uint64 {
 	job := fmt.Sprint("job-", n)
 	return r.publish(&schemas.Epoch{
 		JobStamp: stampOf(job, schemas.EpochID(job, 1, number), 1), Setting: settingOn(n),
@@ -80,7 +80,7 @@ func (r *recorder) epoch(n int, number uint32) uint64 {
 	})
 }
 
-func (r *recorder) end(n int) uint64 {
+func (r *jobPublisher) end(n int) uint64 {
 	job := fmt.Sprint("job-", n)
 	return r.publish(&schemas.Ended{
 		JobStamp: stampOf(job, schemas.EndedID(job, 1, schemas.EventFinished), 1),
@@ -89,10 +89,10 @@ func (r *recorder) end(n int) uint64 {
 }
 
 // jobs records some jobs, of which every other one has ended.
-func (r *recorder) jobs(from, until int) (last uint64) {
+func (r *jobPublisher) jobs(from, until int) (last uint64) {
 	r.t.Helper()
 	for n := from; n < until; n++ {
-		r.begin(n)
+		r.beginRun(n)
 		for number := range uint32(3) {
 			last = r.epoch(n, number+1)
 		}
@@ -154,7 +154,7 @@ func replayed(t *testing.T, a *Advisor) []byte {
 		t.Fatal(err)
 	}
 	for _, j := range a.cluster.jobs {
-		j.heard, j.Advice = time.Time{}, nil
+		j.lastSeen, j.Advice = time.Time{}, nil
 	}
 	var state bytes.Buffer
 	if err := a.cluster.Freeze().Encode(&state); err != nil {
@@ -177,7 +177,7 @@ func begun(t *testing.T, b *bus.Bus) *Advisor {
 // replay of the whole log gives, also when that happens again and again.
 func TestRestore_AfterAKillEqualsAFullReplay(t *testing.T) {
 	b := bustest.New(t)
-	r := &recorder{t, b}
+	r := &jobPublisher{t, b}
 	for round := range 3 {
 		last := r.jobs(10*round, 10*round+10)
 		killed(t, b, last, last, often)
@@ -195,7 +195,7 @@ func TestRestore_AfterAKillEqualsAFullReplay(t *testing.T) {
 // A clean stop stores the state, and a start needs no event of the log then.
 func TestRun_StoresTheStateWhenItStops(t *testing.T) {
 	b := bustest.New(t)
-	last := (&recorder{t, b}).jobs(0, 4)
+	last := (&jobPublisher{t, b}).jobs(0, 4)
 	a := asleep(t, b, Options{})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -240,7 +240,7 @@ func TestRestore_IgnoresWhatDoesNotFit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := bustest.New(t)
-			r := &recorder{t, b}
+			r := &jobPublisher{t, b}
 			last := r.jobs(0, 2)
 			place, err := b.StreamInfo(inTime(t), schemas.StreamJob)
 			if err != nil {
@@ -248,7 +248,7 @@ func TestRestore_IgnoresWhatDoesNotFit(t *testing.T) {
 			}
 			a := asleep(t, b, Options{})
 			want := replayed(t, a)
-			a.applied, a.saved.stream = place.Last, place.CreatedAt
+			a.applied, a.newestSnapshot.stream = place.Last, place.CreatedAt
 			s, frozen := a.freeze()
 			if c.change(&s); c.encode == nil {
 				c.encode = frozen.Encode
@@ -275,7 +275,7 @@ func TestRestore_IgnoresWhatDoesNotFit(t *testing.T) {
 // version alone, and together keep no more than the newest few of their own.
 func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 	b := bustest.New(t)
-	r := &recorder{t, b}
+	r := &jobPublisher{t, b}
 	place, err := b.StreamInfo(inTime(t), schemas.StreamJob)
 	if err != nil {
 		t.Fatal(err)
@@ -329,8 +329,8 @@ func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 func TestRestore_KnowsARunningJobWhoseEventsAreDropped(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
-	r := &recorder{t, b}
-	job, last := r.begin(1)
+	r := &jobPublisher{t, b}
+	job, last := r.beginRun(1)
 	killed(t, b, last, last, often)
 	r.epoch(1, 1)
 	dropped := r.epoch(1, 2)
@@ -383,7 +383,7 @@ func purge(t *testing.T, url string, before uint64) {
 // While it replays, an advisor says how far it is.
 func TestReady_SaysHowFarTheReplayIs(t *testing.T) {
 	b := bustest.New(t)
-	last := (&recorder{t, b}).jobs(0, 1)
+	last := (&jobPublisher{t, b}).jobs(0, 1)
 	a := begun(t, b)
 	err := a.Ready()
 	want := fmt.Sprintf("still replaying the event log (event 0 of %d); retry in a moment", last)
@@ -419,8 +419,8 @@ func TestFreeze_WaitsForTheLogToHaveTheWarnings(t *testing.T) {
 // stream was created again.
 func TestSnapshots_AreStoredWhileEventsCome(t *testing.T) {
 	b := bustest.New(t)
-	log := &recorder{t, b}
-	job, _ := log.begin(1)
+	log := &jobPublisher{t, b}
+	job, _ := log.beginRun(1)
 	a := asleep(t, b, Options{SnapshotInterval: time.Nanosecond})
 	if err := a.restore(inTime(t)); err != nil {
 		t.Fatal(err)

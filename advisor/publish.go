@@ -15,9 +15,9 @@ import (
 	"courier/schemas"
 )
 
-// fold changes the state by an event, and re-predicts the running jobs that it touches.
-// A panic is logged and counted, and the event is skipped: an event stays in the log and
-// would end every advisor that reads it.
+// fold applies an event and re-predicts the running jobs that it affects. If that panics, the panic
+// is logged and counted, and the event is skipped. Otherwise one event in the log would crash every
+// advisor.
 func (a *Advisor) fold(r bus.Record, live bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -31,38 +31,39 @@ func (a *Advisor) fold(r bus.Record, live bool) {
 	}
 }
 
-// apply changes the state by an event of JOB and returns the questions that it raises.
+// apply applies an event of JOB and returns the questions to answer because of it.
 func (a *Advisor) apply(r bus.Record, live bool) []*Question {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.applied, a.appliedAt = r.Sequence, r.StoredAt
-	close(a.moved)
-	a.moved = make(chan struct{})
+	close(a.advanced)
+	a.advanced = make(chan struct{})
 	j := a.cluster.Apply(r.Event, r.Sequence, r.StoredAt)
 	if _, ended := r.Event.(*schemas.Ended); ended && j != nil {
 		a.score(j)
 	}
 	a.metrics.running.Set(float64(len(a.cluster.running)))
-	a.metrics.queued.Set(float64(a.cluster.waits()))
-	return a.touched(r, j, live)
+	a.metrics.queued.Set(float64(a.cluster.queueLength()))
+	return a.affected(r, j, live)
 }
 
-// touched returns the questions that an event raises.
-func (a *Advisor) touched(r bus.Record, j *Job, live bool) []*Question {
+// affected returns the questions that re-predict the jobs affected by an event; none during the
+// replay.
+func (a *Advisor) affected(r bus.Record, j *Job, live bool) []*Question {
 	if !live {
 		return nil
 	}
 	var questions []*Question
-	for _, j := range a.cluster.touched(r.Event, j, r.StoredAt) {
-		questions = append(questions, a.cluster.Again(j, time.Now().UTC()))
+	for _, j := range a.cluster.affected(r.Event, j, r.StoredAt) {
+		questions = append(questions, a.cluster.AskRunning(j, time.Now().UTC()))
 	}
 	return questions
 }
 
-// catchUp advises the running jobs, since the advice of an earlier process is not
-// part of the state, and gives all of them time to be heard again. It publishes the
-// advice of admitted jobs that have not started again, because the process that
-// admitted them may have crashed in between; readers drop copies.
+// catchUp runs once at the end of the replay. It re-predicts the running jobs, because the state
+// has no advice of an earlier process, and restarts the silence of all of them. It publishes the
+// advice of admitted jobs that have not started again, because the process that admitted them may
+// have crashed before it did; readers drop duplicates.
 func (a *Advisor) catchUp() {
 	type late struct {
 		q     *Question
@@ -78,9 +79,9 @@ func (a *Advisor) catchUp() {
 		}
 	}
 	for _, j := range a.cluster.running {
-		j.heard = now
+		j.lastSeen = now
 		if j.Advice == nil || j.Advice.CauseSequence < j.last {
-			all = append(all, late{a.cluster.Again(j, now), j.last})
+			all = append(all, late{a.cluster.AskRunning(j, now), j.last})
 		}
 	}
 	a.mu.Unlock()
@@ -92,11 +93,12 @@ func (a *Advisor) catchUp() {
 	}
 }
 
-// advise re-predicts a running job, and hands what is news to the outbox.
+// advise re-predicts a running job, and adds the advice and the warning to the outbox if they are
+// news.
 func (a *Advisor) advise(q *Question, cause uint64) {
 	advice := Decide(q, *a.regressors.Load(), time.Now().UTC())
 	advice.EventID, advice.CauseSequence = schemas.AdviceID(q.JobID, cause), cause
-	news, risk := a.news(q, advice)
+	news, risk := a.newsAndRisk(q, advice)
 	if news {
 		a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
 		a.outbox.addAdvice(advice)
@@ -109,9 +111,10 @@ func (a *Advisor) advise(q *Question, cause uint64) {
 	}
 }
 
-// news decides what of an advice is worth telling, and notes it at once, so that
-// the next event does not tell it again before it is back from the log.
-func (a *Advisor) news(q *Question, advice *schemas.Advice) (news bool, risk *schemas.Risk) {
+// newsAndRisk decides whether an advice is news, and returns the warning that it causes. Both are
+// recorded in the state at once, so that the next event does not repeat them before they are back
+// from the log.
+func (a *Advisor) newsAndRisk(q *Question, advice *schemas.Advice) (news bool, risk *schemas.Risk) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	j := a.cluster.jobs[q.JobID]
@@ -129,15 +132,16 @@ func (a *Advisor) news(q *Question, advice *schemas.Advice) (news bool, risk *sc
 	return news, risk
 }
 
-// Defaults of what an advice must change to be news (product: an advice event). After
-// each epoch the predicted end moves by about the scatter of epochs over the square root
-// of those that count: with the usual 5 percent by less than 2 percent of what remains.
+// Defaults for a change of advice that is news. After each epoch the predicted end moves by about
+// the scatter of epochs divided by the square root of the number of observed epochs: with the usual
+// 5 percent by less than 2 percent of the remaining time.
 const (
 	defaultMinChange   = 0.05             // of the remaining time
-	defaultMinInterval = 30 * time.Second // after which an advice is repeated
+	defaultMinInterval = 30 * time.Second // until an unchanged advice is repeated
 )
 
-// isNews reports whether an advice for a running job differs enough from the last one.
+// isNews reports whether an advice for a running job differs enough from the last one to be
+// published.
 func (o *Options) isNews(last, next *schemas.Advice) bool {
 	if last == nil || last.Run != next.Run || last.Decision != next.Decision ||
 		last.Action != next.Action || next.At.Sub(last.At) >= o.AdviceMinInterval {
@@ -150,14 +154,14 @@ func (o *Options) isNews(last, next *schemas.Advice) bool {
 	if b.PredictedSeconds == nil {
 		return false
 	}
-	was := last.At.Add(time.Duration(*a.PredictedSeconds * float64(time.Second)))
-	is := next.At.Add(time.Duration(*b.PredictedSeconds * float64(time.Second)))
-	return math.Abs(is.Sub(was).Seconds()) >= o.AdviceMinChange**b.PredictedSeconds
+	previousEnd := last.At.Add(time.Duration(*a.PredictedSeconds * float64(time.Second)))
+	nextEnd := next.At.Add(time.Duration(*b.PredictedSeconds * float64(time.Second)))
+	return math.Abs(nextEnd.Sub(previousEnd).Seconds()) >= o.AdviceMinChange**b.PredictedSeconds
 }
 
-// lastAdvice returns what the state keeps of an advice for a running job: what the next
-// one is compared with, job.status shows, and a replay assumes. The rest is in the stream of
-// advice; for thousands of running jobs it would be most of a snapshot.
+// lastAdvice returns the part of an advice for a running job that the state keeps: what isNews
+// compares, job.status returns, and a replay assumes. The full advice is in the ADVICE stream; for
+// thousands of running jobs it would be most of a snapshot.
 func lastAdvice(a *schemas.Advice) *schemas.Advice {
 	kept := &schemas.Advice{
 		JobStamp:      a.JobStamp,
@@ -176,13 +180,13 @@ func lastAdvice(a *schemas.Advice) *schemas.Advice {
 	return kept
 }
 
-// clearRatio is how much of the room above the threshold a probability must
-// have won back for an all-clear, so that it does not flap.
+// clearRatio is the share of the range above the threshold that a probability must regain for an
+// all-clear, so that warnings do not flap.
 const clearRatio = 0.25
 
-// warn compares a fresh advice for a running job with what was promised, and
-// returns the warning or the all-clear that it calls for; nil: neither. A job is
-// warned about once, if it was promised to keep its SLO, until it is cleared.
+// warn compares a new advice for a running job with its promise. It returns a warning or an
+// all-clear, or nil if neither is due. There is one warning per job until its all-clear, and only
+// for a job that was promised to keep its SLO.
 func warn(j *Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	if j.Promise == nil || j.Promise.Decision != schemas.MeetsSLO {
 		return nil
@@ -191,7 +195,7 @@ func warn(j *Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	if now == nil || now.Probability == nil || now.PredictedSeconds == nil {
 		return nil
 	}
-	p, least := *now.Probability, q.least()
+	p, least := *now.Probability, q.minProbability()
 	warned := j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
 	switch {
 	case !warned && p < least:
@@ -226,7 +230,7 @@ func warn(j *Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	return r
 }
 
-// publish publishes an event that nothing waits for.
+// publish publishes an event without retrying, and logs an error.
 func (a *Advisor) publish(ctx context.Context, e schemas.Event) {
 	if _, err := a.bus.Publish(ctx, e); err != nil && ctx.Err() == nil {
 		a.log.Warn("event not published", "subject", e.Subject(), "error", err)
@@ -234,37 +238,37 @@ func (a *Advisor) publish(ctx context.Context, e schemas.Event) {
 }
 
 const (
-	// maxUnsent bounds the advice that waits, and the warnings that wait.
+	// maxUnsent bounds the unsent advice, and also the unsent warnings.
 	maxUnsent = 1 << 16
 
-	// adviceSenders is how many pieces of advice are published at once. A stream of
-	// three replicas acknowledges after 3 to 5 ms; of 32 at once it takes thousands a
-	// second, far more than jobs that run need.
+	// adviceSenders is the number of concurrent publishers of advice. A stream with three
+	// replicas acknowledges after 3 to 5 ms, so that 32 publishers reach thousands of messages
+	// per second, far more than running jobs need.
 	adviceSenders = 32
 
-	// drainTimeout bounds how long a stop waits for what is unsent.
+	// drainTimeout bounds how long Run waits for unsent messages when it stops.
 	drainTimeout = 5 * time.Second
 
 	riskRetry = 250 * time.Millisecond // before a warning is published again
 )
 
-// outbox publishes advice and warnings beside the fold, which does not wait for the
-// acknowledgements. Of a job's unsent advice it keeps the newest. Warnings are never
-// dropped and keep their order: where too many wait, the fold waits too.
+// outbox publishes advice and warnings in the background, so that the fold does not wait for
+// acknowledgements. Of the unsent advice of a job it keeps the newest. Warnings are never dropped
+// and keep their order; if too many are unsent, the fold waits.
 type outbox struct {
 	publish func(context.Context, schemas.Event) (uint64, error)
 	metrics *metrics
 	log     *slog.Logger
 
-	mu      sync.Mutex
-	changed *sync.Cond                 // something was added or sent, or the outbox was closed
-	advice  map[string]*schemas.Advice // unsent, by job; at most maxUnsent
-	sending map[string]bool            // jobs whose advice is being published
-	order   []string                   // jobs in advice and not in sending, oldest first
-	risks   []*schemas.Risk            // unsent or being published, oldest first
-	expects int                        // warnings that the state has and addRisk will bring
-	closed  bool                       // nothing is added any more
-	ended   bool                       // nothing is sent any more
+	mu            sync.Mutex
+	changed       *sync.Cond                 // signals every change of the fields below
+	advice        map[string]*schemas.Advice // unsent, by job; at most maxUnsent
+	sending       map[string]bool            // jobs whose advice is being published
+	order         []string                   // jobs in advice and not in sending, oldest first
+	risks         []*schemas.Risk            // unsent or being published, oldest first
+	expectedRisks int                        // warnings in the state, about to be added
+	closed        bool                       // nothing is added anymore
+	ended         bool                       // nothing is sent anymore
 }
 
 func newOutbox(
@@ -278,7 +282,7 @@ func newOutbox(
 	return o
 }
 
-// addAdvice takes an advice in place of an older one of the same job.
+// addAdvice adds an advice, or replaces the unsent advice of the same job.
 func (o *outbox) addAdvice(a *schemas.Advice) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -298,30 +302,30 @@ func (o *outbox) addAdvice(a *schemas.Advice) {
 	o.changed.Broadcast()
 }
 
-// addRisk takes a warning or an all-clear. It waits while too many are unsent.
+// addRisk adds a warning or an all-clear. It blocks while too many are unsent.
 func (o *outbox) addRisk(r *schemas.Risk) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for len(o.risks) >= maxUnsent && !o.ended {
 		o.changed.Wait()
 	}
-	o.expects--
+	o.expectedRisks--
 	o.risks = append(o.risks, r)
 	o.changed.Broadcast()
 }
 
-// expectRisk notes that the state has a warning which addRisk is about to take.
+// expectRisk records that the state has a warning which is about to be passed to addRisk.
 func (o *outbox) expectRisk() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.expects++
+	o.expectedRisks++
 }
 
-// unsentRisks returns how many warnings the state has that are not in the event log.
+// unsentRisks returns the number of warnings that are in the state but not in the event log.
 func (o *outbox) unsentRisks() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.risks) + o.expects
+	return len(o.risks) + o.expectedRisks
 }
 
 // run publishes until the outbox is closed and empty, or ctx ends.
@@ -335,10 +339,10 @@ func (o *outbox) run(ctx context.Context) {
 	senders.Wait()
 }
 
-// close lets run return when all is sent.
+// close makes run return after everything is sent.
 func (o *outbox) close() { o.set(&o.closed) }
 
-// end lets run return at once.
+// end makes run return immediately.
 func (o *outbox) end() { o.set(&o.ended) }
 
 func (o *outbox) set(flag *bool) {
@@ -361,7 +365,7 @@ func (o *outbox) sendAdvice(ctx context.Context) {
 	}
 }
 
-// nextAdvice waits for an advice that may be published; nil: there will be none.
+// nextAdvice waits for an advice to publish; nil means that there will be none.
 func (o *outbox) nextAdvice() *schemas.Advice {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -382,7 +386,8 @@ func (o *outbox) nextAdvice() *schemas.Advice {
 	return nil
 }
 
-// sentAdvice lets the next advice of a job follow: two at once could change places.
+// sentAdvice makes the next advice of the job available. Of one job only one advice is published at
+// a time, so that two do not change order.
 func (o *outbox) sentAdvice(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -393,8 +398,8 @@ func (o *outbox) sentAdvice(id string) {
 	o.changed.Broadcast()
 }
 
-// sendRisks publishes warnings one after the other. One that the log does not take is
-// tried again, because the state says that the job was warned about.
+// sendRisks publishes warnings one after the other. While NATS is unavailable it retries, because
+// the state already has the warning.
 func (o *outbox) sendRisks(ctx context.Context) {
 	for {
 		r := o.firstRisk()
@@ -417,7 +422,7 @@ func (o *outbox) sendRisks(ctx context.Context) {
 	}
 }
 
-// firstRisk waits for the oldest warning; nil: there will be none.
+// firstRisk waits for the oldest warning; nil means that there will be none.
 func (o *outbox) firstRisk() *schemas.Risk {
 	o.mu.Lock()
 	defer o.mu.Unlock()

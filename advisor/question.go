@@ -9,52 +9,54 @@ import (
 	"courier/schemas"
 )
 
-// Question is what Decide answers: a request, or the rest of a job that runs.
+// Question is the input of Decide: a request, or a running job that is re-predicted.
 type Question struct {
-	Request  schemas.JobRequest // with its defaults filled in
-	JobID    string
-	Run      uint32             // 0 before the first start
-	Nodes    []string           // where it runs, or would
-	Hardware []schemas.Hardware // of those nodes, in their order
-	Foreign  []schemas.Foreign  // load of those nodes that is not due to jobs, in their order
-	Elapsed  time.Duration      // of the SLO, since submission
-	Self     *Member            // what it has done so far; nil before it runs
-	Others   []Member           // the running jobs that share its nodes, directly or not
-	Tried    []Configuration    // what the log has epochs of, of this model on this dataset
-	Record   *Record            // how promises came out so far; nil: none yet
+	Request       schemas.JobRequest // with defaults
+	JobID         string
+	Run           uint32             // 0 before the first start
+	Nodes         []string           // that the job runs on, or would
+	Hardware      []schemas.Hardware // of Nodes, in the same order
+	Foreign       []schemas.Foreign  // load of Nodes that no job causes, in the same order
+	Elapsed       time.Duration      // part of the SLO that has passed since submission
+	Self          *Member            // progress of the job; nil before it runs
+	Others        []Member           // co-located jobs, directly or through other jobs
+	Tried         []BatchAndCPUs     // with epochs of this model on this dataset in the log
+	Recalibration *Recalibration     // by the outcomes of past promises; nil if there are none
 
-	Threshold float64 // least probability that may be promised, where the confidence is the mean of all promises; 0: the confidence
+	// Threshold is the minimum probability that may be promised with schemas.PromiseMean;
+	// 0 means the confidence.
+	Threshold float64
 
-	Described Description // of the model; the zero value is unknown
+	Described Description // of the model; zero if unknown
 }
 
-// Member is a running job.
+// Member is a running job, as a Question describes it.
 type Member struct {
 	JobID      string
 	Setting    schemas.Setting
-	Hardware   []schemas.Hardware // of its nodes, in their order
-	Foreign    []schemas.Foreign  // load of its nodes that is not due to jobs, in their order
+	Hardware   []schemas.Hardware // of Setting.Nodes, in the same order
+	Foreign    []schemas.Foreign  // load of these nodes that no job causes
 	EpochsDone uint32
-	Since      time.Duration // since its last epoch ended, or since it started
-	Left       time.Duration // until its deadline; 0: it has none
-	Confidence float64       // that its deadline is to be kept with
-	Threshold  float64       // least probability that was promised; 0: the confidence
+	Since      time.Duration // since the end of its last epoch, or since its start
+	Left       time.Duration // until its deadline; 0 if it has none
+	Confidence float64       // of its SLO
+	Threshold  float64       // minimum probability that was promised; 0 means Confidence
 
-	laps []lap
+	observedEpochs []observedEpoch
 }
 
-// least is the probability under which nothing is promised.
-func (q *Question) least() float64 { return cmp.Or(q.Threshold, q.Request.Confidence) }
+// minProbability is the probability below which nothing is promised.
+func (q *Question) minProbability() float64 { return cmp.Or(q.Threshold, q.Request.Confidence) }
 
-// sure is the probability from which on the more accurate alternative is taken
-// and not the more likely: halfway from the least to the confidence, for what an
-// average has to spare is better spent on promises than on accuracy. A job that
-// runs keeps what it was promised.
-func (q *Question) sure() float64 {
+// likelyThreshold is the probability from which the more accurate alternative is preferred to the
+// more likely one. It lies halfway between minProbability and the confidence: the surplus of a mean
+// confidence is better spent on promises than on accuracy. A running job keeps its promise, so its
+// threshold is minProbability.
+func (q *Question) likelyThreshold() float64 {
 	if q.Self != nil {
-		return q.least()
+		return q.minProbability()
 	}
-	return (q.least() + q.Request.Confidence) / 2
+	return (q.minProbability() + q.Request.Confidence) / 2
 }
 
 func (q *Question) epochsDone() uint32 {
@@ -64,30 +66,30 @@ func (q *Question) epochsDone() uint32 {
 	return q.Self.EpochsDone
 }
 
-// left returns the seconds that the SLO leaves; only where there is one.
+// left returns the seconds until the end of the SLO, if there is one.
 func (q *Question) left() float64 { return q.Request.SLO.Seconds() - q.Elapsed.Seconds() }
 
-// runs reports whether a job runs with an alternative already.
-func (q *Question) runs(alt *schemas.Alternative) bool {
+// isCurrent reports whether a running job already has the batch size of the alternative.
+func (q *Question) isCurrent(alt *schemas.Alternative) bool {
 	return q.Self != nil && alt.BatchSize == q.Self.Setting.BatchSize
 }
 
-func (m *Member) least() float64 { return cmp.Or(m.Threshold, m.Confidence) }
+func (m *Member) minProbability() float64 { return cmp.Or(m.Threshold, m.Confidence) }
 
 func (m *Member) epochsLeft() uint32 {
 	return m.Setting.Epochs - min(m.Setting.Epochs, m.EpochsDone)
 }
 
-// touched returns the running jobs that an event about a job calls to predict
-// again: all on its nodes if it came or went, itself after an epoch.
-func (c *Cluster) touched(e schemas.Event, j *Job, now time.Time) []*Job {
+// affected returns the running jobs to re-predict after an event: after an epoch the job itself,
+// after a start or an end also its co-located jobs.
+func (c *Cluster) affected(e schemas.Event, j *Job, now time.Time) []*Job {
 	if j == nil {
 		return nil
 	}
 	jobs := []*Job{j}
 	switch e.(type) {
 	case *schemas.Started, *schemas.Ended:
-		jobs = append(c.beside(j.Setting.Nodes, j.ID, now), j)
+		jobs = append(c.colocated(j.Setting.Nodes, j.ID, now), j)
 	case *schemas.Submitted:
 		return nil
 	}
@@ -100,8 +102,8 @@ func (c *Cluster) touched(e schemas.Event, j *Job, now time.Time) []*Job {
 	return running
 }
 
-// Again makes the question of a job that runs.
-func (c *Cluster) Again(j *Job, now time.Time) *Question {
+// AskRunning returns the question that re-predicts a running job.
+func (c *Cluster) AskRunning(j *Job, now time.Time) *Question {
 	q := schemas.JobRequest{
 		JobID: j.ID, Model: j.Setting.Model, Dataset: j.Setting.Dataset,
 		Confidence: schemas.DefaultConfidence,
@@ -120,42 +122,42 @@ func (c *Cluster) Again(j *Job, now time.Time) *Question {
 	self := c.member(j, now)
 	known := c.modelOf(&q)
 	return &Question{
-		Request:   q,
-		JobID:     j.ID,
-		Run:       j.Run,
-		Nodes:     j.Setting.Nodes,
-		Hardware:  j.Hardware,
-		Foreign:   self.Foreign,
-		Elapsed:   max(0, elapsed),
-		Self:      &self,
-		Others:    c.members(c.beside(j.Setting.Nodes, j.ID, now), now),
-		Tried:     known.configurations,
-		Record:    c.sharedRecord(),
-		Threshold: self.Threshold,
-		Described: known.described,
+		Request:       q,
+		JobID:         j.ID,
+		Run:           j.Run,
+		Nodes:         j.Setting.Nodes,
+		Hardware:      j.Hardware,
+		Foreign:       self.Foreign,
+		Elapsed:       max(0, elapsed),
+		Self:          &self,
+		Others:        c.members(c.colocated(j.Setting.Nodes, j.ID, now), now),
+		Tried:         known.configurations,
+		Recalibration: c.sharedRecalibration(),
+		Threshold:     self.Threshold,
+		Described:     known.described,
 	}
 }
 
-// Ask makes the question of a request that comes now.
+// Ask returns the question of a new request.
 func (c *Cluster) Ask(q schemas.JobRequest, now time.Time) *Question {
-	nodes := c.place(&q, now)
+	nodes := c.placement(&q, now)
 	known := c.modelOf(&q)
 	return &Question{
-		Request:   q,
-		JobID:     q.JobID,
-		Nodes:     nodes,
-		Hardware:  c.fleet.Of(nodes),
-		Foreign:   c.foreignOf(nodes, now),
-		Others:    c.members(c.beside(nodes, q.JobID, now), now),
-		Tried:     known.configurations,
-		Record:    c.sharedRecord(),
-		Threshold: c.means.threshold(&q),
-		Described: known.described,
+		Request:       q,
+		JobID:         q.JobID,
+		Nodes:         nodes,
+		Hardware:      c.fleet.Of(nodes),
+		Foreign:       c.foreignOf(nodes, now),
+		Others:        c.members(c.colocated(nodes, q.JobID, now), now),
+		Tried:         known.configurations,
+		Recalibration: c.sharedRecalibration(),
+		Threshold:     c.means.threshold(&q),
+		Described:     known.described,
 	}
 }
 
-// asked is the question of a job that waits, asked again.
-func (c *Cluster) asked(j *Job, now time.Time) *Question {
+// AskQueued returns the question of a queued job. The time in the queue counts towards its SLO.
+func (c *Cluster) AskQueued(j *Job, now time.Time) *Question {
 	q := c.Ask(j.Submitted.Request, now)
 	q.Elapsed = max(0, now.Sub(j.Submitted.At))
 	return q
@@ -169,23 +171,23 @@ func (c *Cluster) members(jobs []*Job, now time.Time) []Member {
 	return all
 }
 
-// member describes a running job at a moment.
+// member describes a job that runs, or is about to start.
 func (c *Cluster) member(j *Job, now time.Time) Member {
 	m := Member{
-		JobID:      j.ID,
-		Setting:    j.Setting,
-		Hardware:   j.Hardware,
-		EpochsDone: j.EpochsDone,
-		Since:      max(0, now.Sub(j.progressAt)),
-		Confidence: schemas.DefaultConfidence,
-		laps:       j.laps,
+		JobID:          j.ID,
+		Setting:        j.Setting,
+		Hardware:       j.Hardware,
+		EpochsDone:     j.EpochsDone,
+		Since:          max(0, now.Sub(j.progressAt)),
+		Confidence:     schemas.DefaultConfidence,
+		observedEpochs: j.observedEpochs,
 	}
-	if p := j.Promise; j.State == schemas.StateSubmitted && p != nil { // about to start
+	if p := j.Promise; j.State == schemas.StateSubmitted && p != nil { // it is about to start
 		m.Setting = schemas.Setting{
 			Model: p.Model, Dataset: p.Dataset, BatchSize: p.Chosen.BatchSize, CPUs: p.Chosen.CPUs,
 			Epochs: p.Chosen.Epochs, Nodes: p.Nodes,
 		}
-		m.Hardware, m.EpochsDone, m.Since, m.laps = c.fleet.Of(p.Nodes), 0, 0, nil
+		m.Hardware, m.EpochsDone, m.Since, m.observedEpochs = c.fleet.Of(p.Nodes), 0, 0, nil
 	}
 	if m.Foreign = c.foreignNow(j, now); j.State == schemas.StateSubmitted {
 		m.Foreign = c.foreignOf(m.Setting.Nodes, now)
@@ -205,40 +207,41 @@ func (c *Cluster) member(j *Job, now time.Time) Member {
 	return m
 }
 
-// sharedRecord returns the record to be kept: it will not change.
-func (c *Cluster) sharedRecord() *Record {
-	if !c.recordShared.Load() {
-		c.recordShared.Store(true)
+// sharedRecalibration returns the recalibration for a reader that keeps it. From now on changes are
+// made to a copy.
+func (c *Cluster) sharedRecalibration() *Recalibration {
+	if !c.recalibrationShared.Load() {
+		c.recalibrationShared.Store(true)
 	}
-	return c.record
+	return c.recalibration
 }
 
-// model is what is known of a model on a dataset. The list is never changed in place, so that
-// questions may keep it.
+// model is what the events report about a model on a dataset. The slice is never changed in place,
+// because questions share it.
 type model struct {
 	described      Description
-	configurations []Configuration // with an epoch, at most keptTried
+	configurations []BatchAndCPUs // with an epoch, at most maxTried
 }
 
-// keptTried bounds the configurations of a model; more would not be learnt any sooner.
-const keptTried = 256
+// maxTried bounds the configurations of a model; more do not make it explore faster.
+const maxTried = 256
 
-// add notes the configuration of an epoch.
+// add records the configuration of an epoch.
 func (m *model) add(s *schemas.Setting) {
-	c := Configuration{s.BatchSize, s.CPUs}
-	if len(m.configurations) < keptTried && !slices.Contains(m.configurations, c) {
+	c := BatchAndCPUs{s.BatchSize, s.CPUs}
+	if len(m.configurations) < maxTried && !slices.Contains(m.configurations, c) {
 		m.configurations = append(slices.Clip(m.configurations), c)
 	}
 }
 
-// Description is what requests and jobs report of a model. A zero is unknown.
+// Description is what requests and jobs report about a model. Zero means unknown.
 type Description struct {
 	Parameters        uint64 // weights of the network
 	TrainingSamples   uint64 // in one epoch
-	ValidationSamples uint64 // that its accuracies are measured on
+	ValidationSamples uint64 // used to measure its accuracy
 }
 
-// or fills in what is unknown.
+// or returns the description with its unknown fields taken from another.
 func (d Description) or(other Description) Description {
 	return Description{
 		Parameters:        cmp.Or(d.Parameters, other.Parameters),
@@ -247,16 +250,15 @@ func (d Description) or(other Description) Description {
 	}
 }
 
-// mostModels bounds how many models are remembered; beyond it the least recently used is
-// forgotten. A cluster of 10,000 nodes trains hundreds; names that are made up for each
-// job come and go.
-const mostModels = 1 << 12
+// maxModels bounds the models in memory; beyond it the least recently used one is evicted. A
+// cluster of 10,000 nodes trains hundreds of models. The limit protects against names that are
+// generated for each job.
+const maxModels = 1 << 12
 
-// levelOf names what a job trains: its model and dataset.
+// levelOf returns the level of the model and dataset that a job trains.
 func levelOf(s *schemas.Setting) string { return schemas.ModelLevel(s.Model, s.Dataset) }
 
-// useModel returns the model of a level, which is made on first use, and notes that it is used
-// now.
+// useModel returns the model of a level, created on first use, and marks it as most recently used.
 func (c *Cluster) useModel(level string) *model {
 	m := c.models[level]
 	if m == nil {
@@ -267,8 +269,8 @@ func (c *Cluster) useModel(level string) *model {
 	return m
 }
 
-// forgetModels drops the least recently used models beyond the limit.
-func (c *Cluster) forgetModels() {
+// evictModels evicts the least recently used models beyond the limit.
+func (c *Cluster) evictModels() {
 	for len(c.models) > c.limits.models {
 		name, ok := c.lastModels.oldest()
 		if !ok {
@@ -279,8 +281,7 @@ func (c *Cluster) forgetModels() {
 	}
 }
 
-// modelOf returns what is known of the model of a request on its dataset, the zero value if
-// nothing is.
+// modelOf returns the model and dataset of a request, or the zero value if they are unknown.
 func (c *Cluster) modelOf(q *schemas.JobRequest) model {
 	if m := c.models[schemas.ModelLevel(q.Model, q.Dataset)]; m != nil {
 		return *m
@@ -288,20 +289,19 @@ func (c *Cluster) modelOf(q *schemas.JobRequest) model {
 	return model{}
 }
 
-// describe notes what an event reports of the model of a level; zeros report nothing.
+// describe records what an event reports about a model; zero fields are ignored.
 func (c *Cluster) describe(level string, reported Description) {
 	m := c.useModel(level)
 	m.described = reported.or(m.described)
 }
 
-// Watch predicts every job again that an event touches and returns the warnings
-// and all-clears that this calls for, noted in the cluster as those of the log
-// are. j is what Apply returned for the event. It is what an Advisor does after
-// each event, for whoever replays or simulates a log.
+// Watch re-predicts every job that an event affects. It records the resulting warnings and
+// all-clears in the cluster, as Apply does, and returns them. j is the result of Apply for the
+// event. Replays and simulations call it; an Advisor does the same after each event.
 func (c *Cluster) Watch(e schemas.Event, j *Job, cause uint64, r Regressors, now time.Time) []*schemas.Risk {
 	var risks []*schemas.Risk
-	for _, j := range c.touched(e, j, now) {
-		q := c.Again(j, now)
+	for _, j := range c.affected(e, j, now) {
+		q := c.AskRunning(j, now)
 		advice := Decide(q, r, now)
 		advice.CauseSequence = cause
 		if risk := warn(j, q, advice); risk != nil {
@@ -313,11 +313,11 @@ func (c *Cluster) Watch(e schemas.Event, j *Job, cause uint64, r Regressors, now
 	return risks
 }
 
-// Recall makes the question again that a recorded event answered: a submission,
-// an admission, an advice for a running job, or a warning. The cluster is as the log says up to
-// the event's cause; the moment follows from what the event says of elapsed time,
-// to the nanosecond; the foreign load is the one that the event assumed. It returns nil for any other event, and where the job is not
-// known or in another run: the log begins too late, or the event is a late copy.
+// Recall returns the question that a recorded event answered: a submission, an admission, an advice
+// for a running job, or a warning. The cluster must be in the state after the event's cause. The
+// time follows from the elapsed time in the event, to the nanosecond, and the foreign load is that
+// of the event. Recall returns nil for any other event. It also returns nil if the job is unknown
+// or in another run, because the log begins too late or the event is a late duplicate.
 func (c *Cluster) Recall(e schemas.Event) *Question {
 	switch e := e.(type) {
 	case *schemas.Submitted:
@@ -346,9 +346,9 @@ func (c *Cluster) Recall(e schemas.Event) *Question {
 	return nil
 }
 
-// assume takes the foreign load that a recorded answer assumed. It depends on which samples had
-// arrived by then, and the log keeps samples in a stream of their own. Of several nodes the answer
-// names the load of one.
+// assume replaces the foreign load by that of a recorded answer. The load depended on the samples
+// that had arrived, and those are in another stream. The answer has the load of one node only, so a
+// question with several nodes is left as it is.
 func (q *Question) assume(l *schemas.Load) *Question {
 	if q == nil || len(q.Nodes) != 1 {
 		return q
@@ -357,17 +357,16 @@ func (q *Question) assume(l *schemas.Load) *Question {
 	return q
 }
 
-// recallQueued asks again about a job that waits.
+// recallQueued returns the question of a queued job.
 func (c *Cluster) recallQueued(id string, at time.Time) *Question {
 	j := c.jobs[id]
 	if j == nil || j.State != schemas.StateQueued {
 		return nil
 	}
-	return c.asked(j, at)
+	return c.AskQueued(j, at)
 }
 
-// recallRunning asks again about a running job, some seconds after the clock of
-// its SLO began.
+// recallRunning returns the question of a running job some seconds after its SLO began.
 func (c *Cluster) recallRunning(id string, run uint32, elapsed func(*Job) float64) *Question {
 	j := c.jobs[id]
 	if j == nil || j.State != schemas.StateRunning || j.Run != run {
@@ -377,5 +376,5 @@ func (c *Cluster) recallRunning(id string, run uint32, elapsed func(*Job) float6
 	if j.Submitted != nil {
 		begin = j.Submitted.At
 	}
-	return c.Again(j, begin.Add(time.Duration(math.Round(elapsed(j)*float64(time.Second)))))
+	return c.AskRunning(j, begin.Add(time.Duration(math.Round(elapsed(j)*float64(time.Second)))))
 }

@@ -63,7 +63,7 @@ const (
 )
 
 // beyond is why nothing can be promised of an alternative whose time is extrapolated or unknown.
-func (d *decision) beyond(alt *schemas.Alternative) string {
+func (d *decision) extrapolationReason(alt *schemas.Alternative) string {
 	m := d.missing(alt)
 	switch m.Lacks {
 	case evidence.LacksModel:
@@ -108,12 +108,12 @@ const (
 
 // shortfallOf is what keeps an alternative from being promised.
 func (q *Question) shortfallOf(alt *schemas.Alternative, m *merit) shortfall {
-	least, target := q.least(), q.Request.TargetAccuracy
-	late, low := m.onTime < least, m.reaches < least
+	least, target := q.minProbability(), q.Request.TargetAccuracy
+	late, low := m.sloProbability < least, m.targetProbability < least
 	switch {
 	case alt.Extrapolated:
 		return shortEvidence
-	case q.promised(alt) && m.known:
+	case q.isPromisable(alt) && m.known:
 		return shortNone
 	case target > 0 && q.neverReached(m):
 		return shortNever
@@ -132,29 +132,29 @@ func (q *Question) shortfallOf(alt *schemas.Alternative, m *merit) shortfall {
 // neverReached reports whether no run of the model has reached the target accuracy.
 func (q *Question) neverReached(m *merit) bool {
 	const tolerance = 1e-9 // of rounding in the log
-	return m.highest < q.Request.TargetAccuracy-tolerance
+	return m.maxAccuracy < q.Request.TargetAccuracy-tolerance
 }
 
 // whyChosen is why an alternative was chosen by evidence.
-func (d *decision) whyChosen(i int) string {
+func (d *decision) chosenReason(i int) string {
 	q, alt, m := d.q, &d.a.Alternatives[i], &d.merits[i]
 	target := q.Request.TargetAccuracy > 0
 	switch short := q.shortfallOf(alt, m); {
-	case short == shortNone && q.runs(alt):
+	case short == shortNone && q.isCurrent(alt):
 		return reasonKeep
 	case short == shortNone && !target:
 		return reasonBestExpected
-	case short == shortNone && probability(alt) < surely:
+	case short == shortNone && probability(alt) < nearlyCertain:
 		return reasonLikeliest
 	case short == shortNone:
 		return reasonQuickest
 	case short == shortEvidence:
-		return d.beyond(alt)
+		return d.extrapolationReason(alt)
 	case short == shortNever:
 		return reasonClosestNever
 	case short == shortBlind:
 		return reasonBlindRun
-	case target && probability(alt) < hopelessTarget:
+	case target && probability(alt) < unreachableTarget:
 		return reasonClosestHope
 	case target:
 		return reasonClosestTarget
@@ -163,11 +163,11 @@ func (d *decision) whyChosen(i int) string {
 }
 
 // whyLost is why an alternative lost to the one that was chosen.
-func (d *decision) whyLost(i, best int) string {
+func (d *decision) lostReason(i, best int) string {
 	q, alt, m := d.q, &d.a.Alternatives[i], &d.merits[i]
 	switch q.shortfallOf(alt, m) {
 	case shortEvidence:
-		return d.beyond(alt)
+		return d.extrapolationReason(alt)
 	case shortNever:
 		return reasonNever
 	case shortBlind:
@@ -184,9 +184,9 @@ func (d *decision) whyLost(i, best int) string {
 	chosen, than := &d.a.Alternatives[best], &d.merits[best]
 	target := q.Request.TargetAccuracy > 0
 	switch {
-	case q.runs(chosen):
+	case q.isCurrent(chosen):
 		return reasonChange
-	case target && min(surely, probability(alt)) < min(surely, probability(chosen)):
+	case target && min(nearlyCertain, probability(alt)) < min(nearlyCertain, probability(chosen)):
 		return reasonLessSureTarget
 	case target:
 		return reasonSlowerTarget

@@ -28,7 +28,7 @@ type Regressor struct {
 }
 
 // made counts them.
-var made atomic.Uint64
+var regressorSerials atomic.Uint64
 
 // NewRegressor takes a loaded predictor into use. A feature that this version
 // does not know, or none that names the model, is an error.
@@ -52,7 +52,7 @@ func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
 		predictor: p,
 		encoder:   encoder,
 		model:     encoder.ColumnIndex(schemas.ColumnModel),
-		serial:    made.Add(1),
+		serial:    regressorSerials.Add(1),
 	}
 	if r.model < 0 {
 		return nil, fmt.Errorf("no feature %q", schemas.ColumnModel)
@@ -121,8 +121,8 @@ func (r *Regressor) residuals(modelCode float64, on schemas.NodeCode) []float64 
 // predict returns the prediction for features whose codes are set already. Of a node
 // of which something is unknown that tells nodes apart, the prediction is one beyond
 // the examples.
-func (r *Regressor) predict(f *schemas.Features, m *memory) (regress.Prediction, bool) {
-	s := m.place(r, f)
+func (r *Regressor) predict(f *schemas.Features, m *predictionCache) (regress.Prediction, bool) {
+	s := m.slot(r, f)
 	if s.by != r.serial || s.of != *f {
 		row := m.row[:len(r.encoder.Columns())]
 		r.encoder.Fill(row, f)
@@ -130,21 +130,21 @@ func (r *Regressor) predict(f *schemas.Features, m *memory) (regress.Prediction,
 		if f.Node.OutsideSupport {
 			p.Extrapolated, p.Distance = true, p.Distance+1
 		}
-		*s = saying{r.serial, *f, p, err == nil}
+		*s = cachedPrediction{r.serial, *f, p, err == nil}
 	}
 	return s.Prediction, s.ok
 }
 
 // reading remembers how a regressor reads a node: most are the one before.
-type reading struct {
+type nodeCodeCache struct {
 	by   *Regressor
 	of   schemas.Hardware
 	code schemas.NodeCode
 }
 
-func (m *reading) node(r *Regressor, h schemas.Hardware) schemas.NodeCode {
+func (m *nodeCodeCache) node(r *Regressor, h schemas.Hardware) schemas.NodeCode {
 	if m.by != r || m.of != h {
-		*m = reading{r, h, r.encoder.Node(h)}
+		*m = nodeCodeCache{r, h, r.encoder.Node(h)}
 	}
 	return m.code
 }
@@ -153,7 +153,7 @@ func (m *reading) node(r *Regressor, h schemas.Hardware) schemas.NodeCode {
 type Regressors struct {
 	EpochTime, Startup, Accuracy *Regressor
 
-	named map[string]string // their digests, never changed; nil: not written down yet
+	digestByTarget map[string]string // their digests, never changed; nil: not written down yet
 }
 
 // with returns the regressors with that of a target replaced; false for a target
@@ -169,15 +169,15 @@ func (r Regressors) with(target string, next *Regressor) (Regressors, bool) {
 	default:
 		return r, false
 	}
-	r.named = nil
-	r.named = r.digests()
+	r.digestByTarget = nil
+	r.digestByTarget = r.digests()
 	return r, true
 }
 
 // digests returns the version of each regressor in use.
 func (r Regressors) digests() map[string]string {
-	if r.named != nil {
-		return r.named
+	if r.digestByTarget != nil {
+		return r.digestByTarget
 	}
 	all := make(map[string]string, 3)
 	if r.EpochTime != nil {
@@ -195,7 +195,7 @@ func (r Regressors) digests() map[string]string {
 // foreignSpread is by how much an epoch may take longer than predicted because the foreign load
 // is unknown, as a logarithm: how much longer it takes beside the greatest that was measured than
 // beside the typical one.
-func (r *Regressor) foreignSpread(f *schemas.Features, typical float64, m *memory) float64 {
+func (r *Regressor) foreignSpread(f *schemas.Features, typical float64, m *predictionCache) float64 {
 	if !r.encoder.LacksForeign(f) {
 		return 0
 	}
@@ -210,16 +210,16 @@ func (r *Regressor) foreignSpread(f *schemas.Features, typical float64, m *memor
 // memory remembers what regressors said of some features: forecasts meet the same
 // few settings and loads again and again, in one decision and from one to the next,
 // and a regressor never changes its word. One goroutine uses it at a time.
-type memory struct {
-	row  [maxColumns]float64 // room for the row of a prediction
-	said [remembered]saying
+type predictionCache struct {
+	row     [maxColumns]float64 // room for the row of a prediction
+	entries [predictionCacheSlots]cachedPrediction
 }
 
 // remembered is how many predictions there is room for, a power of two.
-const remembered = 512
+const predictionCacheSlots = 512
 
 // saying is what a regressor said of some features.
-type saying struct {
+type cachedPrediction struct {
 	by uint64 // its serial number; 0: nobody said anything yet
 	of schemas.Features
 	regress.Prediction
@@ -227,7 +227,7 @@ type saying struct {
 }
 
 // place is where a regressor's word on some features would be.
-func (m *memory) place(r *Regressor, f *schemas.Features) *saying {
+func (m *predictionCache) slot(r *Regressor, f *schemas.Features) *cachedPrediction {
 	const prime = 0x9e3779b97f4a7c15
 	key := (r.serial*31+uint64(f.BatchSize))*31 + uint64(f.CPUs)
 	key = (key*31+uint64(f.EpochsDone))*prime ^ math.Float64bits(f.Load.Processes)
@@ -236,7 +236,7 @@ func (m *memory) place(r *Regressor, f *schemas.Features) *saying {
 	key = key*prime ^ math.Float64bits(f.Node.Speed)
 	key = key*prime ^ math.Float64bits(f.Load.ForeignCPURatio.Value)
 	key = key*prime ^ math.Float64bits(f.Load.ForeignIOWaitRatio.Value)
-	return &m.said[key*prime>>(64-9)%remembered]
+	return &m.entries[key*prime>>(64-9)%predictionCacheSlots]
 }
 
 // configuration is the model and the dataset of a code of this regressor; the zero value if there
@@ -322,17 +322,17 @@ func (a *Advisor) followRegressors(ctx context.Context) error {
 // A champion is named once its files are stored, but in a cluster of NATS the server
 // that is asked may not have them yet: for so long it is asked again.
 const (
-	fetchPatience = 10 * time.Second
-	fetchPause    = 200 * time.Millisecond
+	fetchTimeout = 10 * time.Second
+	fetchRetry   = 200 * time.Millisecond
 )
 
 // fetch reads a file of a champion. It asks again while NATS is away, until ctx ends.
 func (a *Advisor) fetch(ctx context.Context, digest string) ([]byte, error) {
-	begin, tick := time.Now(), time.NewTicker(fetchPause)
+	begin, tick := time.Now(), time.NewTicker(fetchRetry)
 	defer tick.Stop()
 	for {
 		data, err := a.bus.Artifact(ctx, digest)
-		late := errors.Is(err, schemas.ErrNotFound) && time.Since(begin) < fetchPatience
+		late := errors.Is(err, schemas.ErrNotFound) && time.Since(begin) < fetchTimeout
 		if !late && !errors.Is(err, schemas.ErrUnavailable) {
 			return data, err
 		}

@@ -24,12 +24,12 @@ func (a *Advisor) serve(ctx context.Context) error {
 		bus.Handle(schemas.SubjectJobStatus, a.status),
 		bus.Handle(schemas.SubjectJobList, a.list),
 		bus.Handle(schemas.SubjectJobCancel, a.cancel),
-		bus.Handle(schemas.SubjectJobScore, a.tellScore),
-		bus.HandlePerson(schemas.SubjectJobSubmit, a.submitFor),
-		bus.HandlePerson(schemas.SubjectJobCancel, a.cancelFor),
+		bus.Handle(schemas.SubjectJobScore, a.scoreReply),
+		bus.HandlePerson(schemas.SubjectJobSubmit, a.personSubmit),
+		bus.HandlePerson(schemas.SubjectJobCancel, a.personCancel),
 	}
 	for _, event := range schemas.PersonalEvents() {
-		endpoints = append(endpoints, bus.HandleEvent(schemas.JobSubject("*", event), a.tellFor))
+		endpoints = append(endpoints, bus.HandleEvent(schemas.JobSubject("*", event), a.personEvent))
 	}
 	return a.bus.Serve(ctx, bus.Service{
 		Name:        "courier-advisor",
@@ -43,26 +43,26 @@ func (a *Advisor) serve(ctx context.Context) error {
 // predict answers a request without recording it: with what the policy would say.
 func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error) {
 	request := q.WithDefaults()
-	a.settle(&request)
+	a.applyDefaults(&request)
 	advice := a.answer(request)
-	if a.guards() {
-		judge(advice, a.o.Admission, a.waits())
+	if a.hasAdmissionPolicy() {
+		applyPolicy(advice, a.o.Admission, a.queueLength())
 	}
 	return advice, nil
 }
 
 // settle fills in what a request leaves to the cluster.
-func (a *Advisor) settle(q *schemas.JobRequest) {
+func (a *Advisor) applyDefaults(q *schemas.JobRequest) {
 	if q.Promise == "" && a.o.Promise == schemas.PromiseMean {
 		q.Promise = a.o.Promise
 	}
 }
 
 // waits is how many jobs wait in the queue.
-func (a *Advisor) waits() int {
+func (a *Advisor) queueLength() int {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return a.cluster.waits()
+	return a.cluster.queueLength()
 }
 
 func (a *Advisor) answer(q schemas.JobRequest) *schemas.Advice {
@@ -88,7 +88,7 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 		return first, err
 	}
 	asked := request
-	a.settle(&request)
+	a.applyDefaults(&request)
 	advice, err := a.decide(ctx, request)
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func submittedEvent(q schemas.JobRequest, advice *schemas.Advice) (*schemas.Subm
 
 // decide answers a request that is going to be recorded.
 func (a *Advisor) decide(ctx context.Context, q schemas.JobRequest) (*schemas.Advice, error) {
-	if a.guards() {
+	if a.hasAdmissionPolicy() {
 		return a.admit(ctx, q)
 	}
 	return a.answer(q), nil
@@ -143,14 +143,14 @@ func (a *Advisor) submittedBefore(
 	a.mu.RLock()
 	j, known := a.cluster.jobs[q.JobID], a.cluster.knows(q.JobID)
 	var submitted *schemas.Submitted
-	if j != nil && j.pending() {
+	if j != nil && j.isPending() {
 		submitted = j.Submitted
 	}
 	a.mu.RUnlock()
 	if submitted != nil {
 		return sameRequest(submitted, q)
 	}
-	if !known && !a.guards() {
+	if !known && !a.hasAdmissionPolicy() {
 		return nil, nil
 	}
 	submitted, err := a.submission(ctx, q.JobID)
@@ -241,13 +241,13 @@ func (a *Advisor) cancel(ctx context.Context, q *schemas.JobCancelRequest) (any,
 	if err != nil {
 		return nil, err
 	}
-	if j.over() && j.State != schemas.StateCancelled {
+	if j.isOver() && j.State != schemas.StateCancelled {
 		return nil, &schemas.Error{
 			Code: schemas.CodeConflict, Field: "id",
 			Message: fmt.Sprintf("job %s has ended already: %s", q.JobID, j.State),
 		}
 	}
-	if !j.over() {
+	if !j.isOver() {
 		ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)
 		defer cancel()
 		sequence, err := a.bus.Publish(ctx, cancelledEvent(j, q.Reason, time.Now().UTC()))
@@ -269,7 +269,7 @@ func cancelledEvent(j *Job, reason string, now time.Time) *schemas.Ended {
 }
 
 // submitFor is submit of a person: the job is his.
-func (a *Advisor) submitFor(
+func (a *Advisor) personSubmit(
 	ctx context.Context, person string, q *schemas.JobRequest,
 ) (any, error) {
 	if q.User == "" {
@@ -282,7 +282,7 @@ func (a *Advisor) submitFor(
 }
 
 // cancelFor is cancel by a person, of a job of his own.
-func (a *Advisor) cancelFor(
+func (a *Advisor) personCancel(
 	ctx context.Context, person string, q *schemas.JobCancelRequest,
 ) (any, error) {
 	owner, known, err := a.ownerOf(ctx, q.JobID)
@@ -297,7 +297,7 @@ func (a *Advisor) cancelFor(
 
 // tellFor records an event that a person tells of a job of his own. A job that
 // nobody submitted is his who starts it.
-func (a *Advisor) tellFor(ctx context.Context, person string, e schemas.Event) (any, error) {
+func (a *Advisor) personEvent(ctx context.Context, person string, e schemas.Event) (any, error) {
 	id := jobOf(e)
 	if !strings.HasPrefix(e.ID(), id+"/") {
 		return nil, schemas.Invalid("event_id", "%.80q is not an identity of job %s", e.ID(), id) // it would stand in another's way
@@ -331,7 +331,7 @@ func (a *Advisor) tellFor(ctx context.Context, person string, e schemas.Event) (
 // for a job that is neither in memory nor in the event log. The log decides where memory
 // has dropped the job or its request.
 func (a *Advisor) ownerOf(ctx context.Context, id string) (user string, known bool, err error) {
-	a.know(ctx, id)
+	a.waitUntilKnown(ctx, id)
 	user, known, certain := a.owner(id)
 	if certain {
 		return user, true, nil
@@ -355,12 +355,12 @@ func (a *Advisor) owner(id string) (user string, known, certain bool) {
 	case j.Submitted != nil:
 		return j.Submitted.Request.User, true, true
 	}
-	return j.User, true, j.pending()
+	return j.User, true, j.isPending()
 }
 
 // ownerInLog returns the owner of a job as the event log has it.
 func (a *Advisor) ownerInLog(ctx context.Context, id string) (user string, known bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	submitted, err := a.submission(ctx, id)
 	if err != nil {

@@ -51,8 +51,8 @@ func adviceOf(t *testing.T, reply any) *schemas.Advice {
 func TestSubmit_AnswersFromTheLogWhatMemoryLacks(t *testing.T) {
 	for _, policy := range []string{schemas.AdmissionAdvise, schemas.AdmissionQueue} {
 		for _, memory := range []struct {
-			name string
-			keep func(*Cluster)
+			name          string
+			recordOutcome func(*Cluster)
 		}{
 			{"no job", func(*Cluster) {}},
 			{"an ended job without its request", func(c *Cluster) {
@@ -72,7 +72,7 @@ func TestSubmit_AnswersFromTheLogWhatMemoryLacks(t *testing.T) {
 				}
 				first := recordedAdvice(t, b)
 				a := asleep(t, b, o)
-				memory.keep(a.cluster)
+				memory.recordOutcome(a.cluster)
 				reply, err := a.submit(inTime(t), nightly(3))
 				if err != nil {
 					t.Fatal(err)
@@ -130,11 +130,11 @@ func TestStatus_OfAJobThatOnlyTheLogHas(t *testing.T) {
 		t.Errorf("status %+v, want submitted by ada", reply)
 	}
 	cancel := &schemas.JobCancelRequest{JobID: "nightly"}
-	if _, err := a.cancelFor(inTime(t), "bob", cancel); !errors.Is(err, schemas.ErrForbidden) {
+	if _, err := a.personCancel(inTime(t), "bob", cancel); !errors.Is(err, schemas.ErrForbidden) {
 		t.Errorf("bob cancels ada's job: %v, want forbidden", err)
 	}
 	for range 2 { // the second time changes nothing
-		reply, err = a.cancelFor(inTime(t), "ada", cancel)
+		reply, err = a.personCancel(inTime(t), "ada", cancel)
 		if s, ok := reply.(schemas.JobStatus); err != nil || !ok || s.State != schemas.StateCancelled {
 			t.Errorf("ada cancels her job: %+v, %v", reply, err)
 		}

@@ -44,25 +44,25 @@ func (a *Advisor) keepLog(ctx context.Context) error {
 
 // checkLog is one comparison.
 func (a *Advisor) checkLog(ctx context.Context) error {
-	place, err := a.bus.StreamInfo(ctx, schemas.StreamJob)
+	stream, err := a.bus.StreamInfo(ctx, schemas.StreamJob)
 	if err != nil {
 		return err
 	}
-	n := a.logNeed(place, time.Now().UTC())
+	n := a.logNeed(stream, time.Now().UTC())
 	if a.o.MaxLogBytes > 0 {
-		n.bytes = min(n.bytes, max(a.o.MaxLogBytes, place.MaxBytes))
+		n.bytes = min(n.bytes, max(a.o.MaxLogBytes, stream.MaxBytes))
 	}
-	lacks := place.MaxBytes > 0 && n.bytes > place.MaxBytes || place.MaxAge > 0 && n.age > place.MaxAge
+	lacks := stream.MaxBytes > 0 && n.bytes > stream.MaxBytes || stream.MaxAge > 0 && n.age > stream.MaxAge
 	if lacks && a.o.MaxLogBytes > 0 {
 		wide, failure := a.bus.WidenStream(ctx, schemas.StreamJob, n.bytes, n.age)
 		if failure == nil {
 			a.log.Warn("JOB stream widened for the oldest running job", "job_id", n.job,
 				"max_bytes", wide.MaxBytes, "max_age", wide.MaxAge)
-			place = wide
+			stream = wide
 		}
 		err = failure
 	}
-	a.metrics.headroom.Set(headroom(place, n))
+	a.metrics.headroom.Set(headroom(stream, n))
 	a.metrics.neededBytes.Set(float64(n.bytes))
 	return err
 }
@@ -78,46 +78,46 @@ type logNeed struct {
 
 // logNeed computes what JOB is to keep, from the sequences since the first event of the
 // oldest running job, and from the mean size of the events that the stream has.
-func (a *Advisor) logNeed(place bus.StreamInfo, now time.Time) logNeed {
+func (a *Advisor) logNeed(stream bus.StreamInfo, now time.Time) logNeed {
 	a.mu.RLock()
 	oldest := a.cluster.oldestRunning()
 	var n logNeed
 	if oldest != nil {
-		n.job, n.first, n.since = oldest.ID, oldest.first, now.Sub(oldest.known())
+		n.job, n.first, n.since = oldest.ID, oldest.first, now.Sub(oldest.firstEventAt())
 	}
 	a.mu.RUnlock()
-	if oldest == nil || n.first == 0 || n.first > place.Last {
+	if oldest == nil || n.first == 0 || n.first > stream.Last {
 		return logNeed{}
 	}
 	n.age = retentionFactor * n.since
-	held := float64(place.Last-n.first+1) * meanBytes(place)
+	held := float64(stream.Last-n.first+1) * meanBytes(stream)
 	n.bytes = (int64(retentionFactor*held)/retentionStep + 1) * retentionStep
 	return n
 }
 
 // meanBytes is the mean size of a message of a stream.
-func meanBytes(place bus.StreamInfo) float64 {
-	if place.Messages == 0 {
+func meanBytes(stream bus.StreamInfo) float64 {
+	if stream.Messages == 0 {
 		return 0
 	}
-	return float64(place.Bytes) / float64(place.Messages)
+	return float64(stream.Bytes) / float64(stream.Messages)
 }
 
 // headroom is the share of the limits of JOB that is left before the first event of the
 // oldest running job is dropped.
-func headroom(place bus.StreamInfo, n logNeed) float64 {
+func headroom(stream bus.StreamInfo, n logNeed) float64 {
 	switch {
 	case n.job == "":
 		return 1
-	case n.first < place.First:
+	case n.first < stream.First:
 		return 0
 	}
 	left := 1.0
-	if place.MaxBytes > 0 {
-		left = 1 - float64(place.Last-n.first+1)*meanBytes(place)/float64(place.MaxBytes)
+	if stream.MaxBytes > 0 {
+		left = 1 - float64(stream.Last-n.first+1)*meanBytes(stream)/float64(stream.MaxBytes)
 	}
-	if place.MaxAge > 0 {
-		left = min(left, 1-n.since.Seconds()/place.MaxAge.Seconds())
+	if stream.MaxAge > 0 {
+		left = min(left, 1-n.since.Seconds()/stream.MaxAge.Seconds())
 	}
 	return max(0, left)
 }

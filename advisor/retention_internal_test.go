@@ -87,7 +87,7 @@ func TestCheckLog_WidensTheStream(t *testing.T) {
 			server := bustest.NewServer(t)
 			b := server.Connect(t)
 			limit(t, server.URL(), c.limit)
-			_, last := (&recorder{t, b}).begin(1)
+			_, last := (&jobPublisher{t, b}).beginRun(1)
 			a := begun(t, b)
 			a.o.MaxLogBytes = c.ceiling
 			replayed(t, a)

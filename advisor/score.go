@@ -22,7 +22,7 @@ type score struct {
 
 // keptGroups bounds how many groups of each kind are kept apart; later ones
 // count together, so that names made up by whoever submits cost no memory.
-const keptGroups = 256
+const maxGroups = 256
 
 // group names what is counted together.
 type group struct {
@@ -40,7 +40,7 @@ func (g *groups) tally(key group) *schemas.Tally {
 	if *g == nil {
 		*g = groups{}
 	}
-	if (*g)[key] == nil && len(*g) >= keptGroups {
+	if (*g)[key] == nil && len(*g) >= maxGroups {
 		key = group{others: true}
 	}
 	t := (*g)[key]
@@ -94,7 +94,7 @@ func (s *score) end(j *Job) {
 
 // back takes a job that is not lost any more out of the lost ones: its end counts. A new
 // run does not, so that its first one stays lost.
-func (s *score) back(j *Job) {
+func (s *score) uncountLost(j *Job) {
 	if !j.countedLost || j.State == schemas.StateLost {
 		return
 	}
@@ -112,7 +112,7 @@ func (s *score) judge(j *Job) {
 	}
 	s.countGroups(j, func(t *schemas.Tally) { t.Add(o.Kept) })
 	if p := o.Promise.Chosen.Probability; p != nil &&
-		!j.changed { // it was said of its first batch size
+		!j.batchChanged { // it was said of its first batch size
 		s.calibration.Add(*p, o.Kept)
 	}
 }
@@ -155,7 +155,7 @@ func (s *score) reply() *schemas.Score {
 func (c *Cluster) Score() *schemas.Score { return c.score.reply() }
 
 // tellScore answers job.score.
-func (a *Advisor) tellScore(context.Context, *schemas.ScoreRequest) (any, error) {
+func (a *Advisor) scoreReply(context.Context, *schemas.ScoreRequest) (any, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.cluster.Score(), nil

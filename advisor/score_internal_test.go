@@ -168,8 +168,8 @@ func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
 		cluster := NewCluster()
 		events := cut(cluster, "a", "ada", schemas.EventLost)
 		if c.packed {
-			cluster.limits.whole = 0
-			cluster.forgetJobs()
+			cluster.limits.unpacked = 0
+			cluster.packEndedJobs()
 		}
 		for _, e := range append(c.after, events...) { // the old ones are late copies
 			cluster.Apply(e, 2, at.Add(time.Minute))
@@ -212,13 +212,13 @@ func TestCluster_ScoreIsTheExampleOfTheContract(t *testing.T) {
 // However many users there are, the score stays small, and loses none.
 func TestCluster_ScoreIsBounded(t *testing.T) {
 	c := NewCluster()
-	for i := range keptGroups + 50 {
+	for i := range maxGroups + 50 {
 		ended(c, fmt.Sprint("job-", i), fmt.Sprint("user-", i), 0.9, 0.97, 16, i%2 == 0)
 	}
 	users := c.Score().Users
 	last := users[len(users)-1]
-	if len(users) != keptGroups+1 || !last.Others || last.Jobs != 50 || last.Kept != 25 ||
+	if len(users) != maxGroups+1 || !last.Others || last.Jobs != 50 || last.Kept != 25 ||
 		last.Confidence != nil {
-		t.Errorf("%d users, the last %+v, want %d and 50 others", len(users), last, keptGroups+1)
+		t.Errorf("%d users, the last %+v, want %d and 50 others", len(users), last, maxGroups+1)
 	}
 }

@@ -73,7 +73,7 @@ func TestCluster_NamesAndEndedJobsAreBounded(t *testing.T) {
 	names, c := 300_000, NewCluster()
 	if os.Getenv("COURIER_SIZE") == "" {
 		names /= 10
-		c.limits = limits{mostNodes / 10, mostModels / 10, keptJobs / 10, keptWhole / 10}
+		c.limits = stateLimits{maxNodes / 10, maxModels / 10, maxEndedJobs / 10, maxUnpackedJobs / 10}
 	}
 	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	for n := range names / 2 { // each has a model and a node of its own
@@ -83,20 +83,20 @@ func TestCluster_NamesAndEndedJobsAreBounded(t *testing.T) {
 		name      string
 		got, want int
 	}{
-		{"jobs", len(c.jobs), c.limits.whole},
-		{"packed jobs", len(c.past), c.limits.ended - c.limits.whole},
+		{"jobs", len(c.jobs), c.limits.unpacked},
+		{"packed jobs", len(c.past), c.limits.ended - c.limits.unpacked},
 		{"jobs in order", c.order.count, c.limits.ended},
 		{"running jobs", len(c.running), 0},
 		{"nodes", len(c.nodes), c.limits.nodes},
 		{"idle nodes", len(c.idleNodes.at), c.limits.nodes},
 		{"hardware", len(c.fleet), c.limits.nodes},
-		{"tallies", len(c.tallies), 0},
+		{"load integrals", len(c.loadIntegrals), 0},
 		{"models", len(c.models), c.limits.models},
 		{"models by use", len(c.lastModels.at), c.limits.models},
 		{"expected nodes", len(c.arrivals.onNode), 0},
 		{"jobs that may be abandoned", len(c.due.entries), 0},
-		{"kinds of jobs", len(c.record.kinds), mostKinds},
-		{"groups of models", len(c.score.models), keptGroups + 1},
+		{"kinds of jobs", len(c.recalibration.kinds), maxJobKinds},
+		{"groups of models", len(c.score.models), maxGroups + 1},
 	} {
 		if size.got != size.want {
 			t.Errorf("%d %s, want %d", size.got, size.name, size.want)
@@ -122,7 +122,7 @@ func BenchmarkCluster(b *testing.B) {
 	before := heapBytes()
 	c := NewCluster()
 	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
-	const ended, running = keptJobs, 10_000
+	const ended, running = maxEndedJobs, 10_000
 	for n := range ended {
 		runThrough(c, n, at.Add(time.Duration(n)*time.Second))
 	}
@@ -192,8 +192,8 @@ func BenchmarkCluster_Ask(b *testing.B) {
 	}
 	slices.Sort(took)
 	b.ReportMetric(took[len(took)*99/100].Seconds()*1e3, "p99-ms")
-	if c.waits() != held/2 || len(c.arrivals.order) != held/2 {
-		b.Fatalf("%d wait and %d are expected, want %d each", c.waits(), len(c.arrivals.order),
+	if c.queueLength() != held/2 || len(c.arrivals.order) != held/2 {
+		b.Fatalf("%d wait and %d are expected, want %d each", c.queueLength(), len(c.arrivals.order),
 			held/2)
 	}
 }

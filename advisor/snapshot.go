@@ -18,24 +18,24 @@ const SnapshotVersion = 3
 
 // Frozen is the state of a cluster at a moment, to be encoded while the cluster goes on.
 type Frozen struct {
-	head    headState
-	nodes   []nodeState // the first are idle, by their last use
-	idle    int         // how many of the nodes are
-	models  []modelState
-	tallies []tallyState
-	jobs    []entry // copies of jobs, and packed jobs, by first sequence
+	head          headSnapshot
+	nodes         []nodeSnapshot // the first are idle, by their last use
+	idle          int            // how many of the nodes are
+	models        []modelSnapshot
+	loadIntegrals []integralSnapshot
+	jobs          []listEntry // copies of jobs, and packed jobs, by first sequence
 }
 
 // Freeze returns the state of the cluster. It copies what may change and shares the rest:
 // some milliseconds for 10,000 running and 100,000 ended jobs.
 func (c *Cluster) Freeze() *Frozen {
 	f := &Frozen{
-		head:    c.headState(),
-		nodes:   c.nodeStates(),
-		idle:    len(c.idleNodes.at),
-		models:  c.modelStates(),
-		tallies: c.tallies.states(),
-		jobs:    make([]entry, 0, c.order.count),
+		head:          c.headSnapshot(),
+		nodes:         c.nodeSnapshots(),
+		idle:          len(c.idleNodes.at),
+		models:        c.modelSnapshots(),
+		loadIntegrals: c.loadIntegrals.states(),
+		jobs:          make([]listEntry, 0, c.order.count),
 	}
 	copies := make([]Job, 0, len(c.jobs))
 	for _, e := range c.order.entries {
@@ -92,8 +92,8 @@ func (f *Frozen) encodeFrames(w io.Writer) error {
 	for i := range f.models {
 		out.json(frameModel, &f.models[i])
 	}
-	for i := range f.tallies {
-		out.json(frameTally, &f.tallies[i])
+	for i := range f.loadIntegrals {
+		out.json(frameTally, &f.loadIntegrals[i])
 	}
 	for _, e := range f.jobs {
 		if e.past != nil {
@@ -112,8 +112,8 @@ func (f *Frozen) encodeFrames(w io.Writer) error {
 // sort orders by name what has no order. Freeze leaves that, because the cluster waits
 // for it.
 func (f *Frozen) sort() {
-	slices.SortFunc(f.nodes[f.idle:], func(a, b nodeState) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(f.tallies, func(a, b tallyState) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortFunc(f.nodes[f.idle:], func(a, b nodeSnapshot) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(f.loadIntegrals, func(a, b integralSnapshot) int { return cmp.Compare(a.Node, b.Node) })
 }
 
 // frameWriter writes frames until the first error.
@@ -133,7 +133,7 @@ func (o *frameWriter) json(kind byte, v any) {
 
 func (o *frameWriter) past(p *pastJob) {
 	b := binary.AppendUvarint(o.buf[:0], p.first)
-	b = binary.AppendUvarint(b, p.filed)
+	b = binary.AppendUvarint(b, p.endOrder)
 	b = appendText(b, string(p.state))
 	b = appendText(b, p.id)
 	o.buf = append(b, p.text...)

@@ -116,7 +116,7 @@ func readPast(b []byte) (*pastJob, error) {
 	var state string
 	for _, read := range []func() bool{
 		func() (ok bool) { p.first, b, ok = cutUvarint(b); return ok },
-		func() (ok bool) { p.filed, b, ok = cutUvarint(b); return ok },
+		func() (ok bool) { p.endOrder, b, ok = cutUvarint(b); return ok },
 		func() (ok bool) { state, b, ok = cutText(b); return ok },
 		func() (ok bool) { p.id, b, ok = cutText(b); return ok },
 	} {
@@ -243,15 +243,15 @@ func (b *frameBatch) parse() {
 func (f *frame) parse() error {
 	switch f.kind {
 	case frameHead:
-		f.state = new(headState)
+		f.state = new(headSnapshot)
 	case frameNode:
-		f.state = new(nodeState)
+		f.state = new(nodeSnapshot)
 	case frameModel:
-		f.state = new(modelState)
+		f.state = new(modelSnapshot)
 	case frameTally:
-		f.state = new(tallyState)
+		f.state = new(integralSnapshot)
 	case frameJob:
-		f.state = new(jobState)
+		f.state = new(jobSnapshot)
 	case framePast:
 		p, err := readPast(f.payload)
 		f.state = p
@@ -267,7 +267,7 @@ func (f *frame) parse() error {
 // decoder builds a cluster from the frames of a snapshot.
 type decoder struct {
 	c    *Cluster
-	head *headState
+	head *headSnapshot
 	busy []string // nodes with running jobs
 
 	changed map[string]time.Time // of nodes
@@ -288,43 +288,43 @@ func (d *decoder) apply(b *frameBatch) error {
 }
 
 func (d *decoder) applyFrame(state any) error {
-	if h, is := state.(*headState); is {
+	if h, is := state.(*headSnapshot); is {
 		return d.readHead(h)
 	}
 	if d.head == nil {
 		return errors.New("comes before the head")
 	}
 	switch s := state.(type) {
-	case *nodeState:
+	case *nodeSnapshot:
 		d.node(s)
-	case *modelState:
+	case *modelSnapshot:
 		m := d.c.useModel(s.Name)
 		m.described, m.configurations = s.Described, s.Configurations
-	case *tallyState:
-		t := s.tally()
-		d.c.tallies[t.node] = &t
-	case *jobState:
+	case *integralSnapshot:
+		t := s.integral()
+		d.c.loadIntegrals[t.node] = &t
+	case *jobSnapshot:
 		return d.job(s)
 	case *pastJob:
 		d.c.past[s.id] = s
-		d.c.order.add(entry{key: s.first, past: s})
+		d.c.order.add(listEntry{key: s.first, past: s})
 	}
 	return nil
 }
 
-func (d *decoder) readHead(h *headState) error {
+func (d *decoder) readHead(h *headSnapshot) error {
 	if d.head != nil {
 		return errors.New("comes twice")
 	}
 	d.head = h
-	d.c.ends, d.c.record = h.Ends, h.Record.record()
+	d.c.ends, d.c.recalibration = h.Ends, h.Recalibration.recalibration()
 	d.c.score, d.c.means = h.Score.score(), meansOf(h.Means)
 	return nil
 }
 
-func (d *decoder) node(s *nodeState) {
+func (d *decoder) node(s *nodeSnapshot) {
 	n := d.c.useNode(s.Name)
-	n.Cores, n.Heard, n.foreign = s.Cores, s.Heard, s.Foreign
+	n.Cores, n.LastSeen, n.foreign = s.Cores, s.LastSeen, s.Foreign
 	d.changed[s.Name] = s.Changed
 	if s.Known {
 		d.c.fleet[s.Name] = s.Hardware
@@ -334,7 +334,7 @@ func (d *decoder) node(s *nodeState) {
 	}
 }
 
-func (d *decoder) job(s *jobState) error {
+func (d *decoder) job(s *jobSnapshot) error {
 	if s.ID == "" || knownState(string(s.State)) == "" {
 		return fmt.Errorf("job %q is in state %q", s.ID, s.State)
 	}
@@ -343,7 +343,7 @@ func (d *decoder) job(s *jobState) error {
 		return fmt.Errorf("job %s: %w", j.ID, err)
 	}
 	d.c.jobs[j.ID] = j
-	d.c.order.add(entry{key: j.first, job: j})
+	d.c.order.add(listEntry{key: j.first, job: j})
 	return nil
 }
 
@@ -380,20 +380,20 @@ func (d *decoder) finish() (*Cluster, error) {
 	if len(c.jobs)+len(c.past) != c.order.count {
 		return nil, errors.New("a job comes twice")
 	}
-	var filed []entry
+	var filed []listEntry
 	for _, e := range c.order.entries {
 		switch {
 		case e.past != nil:
-			filed = append(filed, entry{key: e.past.filed, past: e.past})
+			filed = append(filed, listEntry{key: e.past.endOrder, past: e.past})
 			continue
-		case e.job.filed > 0:
-			filed = append(filed, entry{key: e.job.filed, job: e.job})
+		case e.job.endOrder > 0:
+			filed = append(filed, listEntry{key: e.job.endOrder, job: e.job})
 		}
 		if err := d.index(e.job); err != nil {
 			return nil, err
 		}
 	}
-	d.file(filed)
+	d.updateEndedLists(filed)
 	for name, at := range d.changed {
 		c.nodes[name].changed = at
 	}
@@ -407,7 +407,7 @@ func (d *decoder) finish() (*Cluster, error) {
 		if j == nil || j.due == 0 {
 			return nil, fmt.Errorf("job %s cannot be abandoned", id)
 		}
-		c.due.add(entry{key: j.due, job: j})
+		c.due.add(listEntry{key: j.due, job: j})
 	}
 	return c, nil
 }
@@ -421,7 +421,7 @@ func (d *decoder) index(j *Job) error {
 		d.c.arrivals.add(j)
 	case j.State == schemas.StateRunning:
 		for _, n := range j.Setting.Nodes {
-			if d.c.tallies[n] == nil {
+			if d.c.loadIntegrals[n] == nil {
 				return fmt.Errorf("nothing is counted on node %s of job %s", n, j.ID)
 			}
 		}
@@ -431,11 +431,11 @@ func (d *decoder) index(j *Job) error {
 }
 
 // file orders the ended jobs by when they ended, and the queue by its urgency.
-func (d *decoder) file(filed []entry) {
-	slices.SortStableFunc(filed, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+func (d *decoder) updateEndedLists(filed []listEntry) {
+	slices.SortStableFunc(filed, func(a, b listEntry) int { return cmp.Compare(a.key, b.key) })
 	for _, e := range filed {
 		if e.past != nil {
-			d.c.old.add(e)
+			d.c.packedJobs.add(e)
 		} else {
 			d.c.ended.add(e)
 		}

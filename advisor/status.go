@@ -8,12 +8,12 @@ import (
 )
 
 func (a *Advisor) status(ctx context.Context, q *schemas.JobStatusRequest) (any, error) {
-	a.know(ctx, q.JobID)
+	a.waitUntilKnown(ctx, q.JobID)
 	now := time.Now().UTC()
 	a.mu.RLock()
 	j := a.cluster.job(q.JobID)
 	if j != nil {
-		d := a.cluster.draft(j, now)
+		d := a.cluster.statusDraft(j, now)
 		a.mu.RUnlock()
 		return a.complete(&d, now), nil
 	}
@@ -48,7 +48,7 @@ func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error
 // job returns a copy of a job: from memory, else from the event log. The error is
 // not_found for an ID that neither has.
 func (a *Advisor) job(ctx context.Context, id string) (*Job, error) {
-	a.know(ctx, id)
+	a.waitUntilKnown(ctx, id)
 	a.mu.RLock()
 	if j := a.cluster.job(id); j != nil {
 		found := *j
@@ -69,14 +69,14 @@ func noJob(id string) error {
 
 // know returns when the log was read far enough to know a job, if there is one:
 // another advisor may have recorded it a moment ago.
-func (a *Advisor) know(ctx context.Context, id string) {
+func (a *Advisor) waitUntilKnown(ctx context.Context, id string) {
 	a.mu.RLock()
 	known := a.cluster.knows(id)
 	a.mu.RUnlock()
 	if known {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if last, err := a.bus.LastSequence(ctx, schemas.StreamJob); err == nil {
 		a.waitFor(ctx, last)
@@ -86,7 +86,7 @@ func (a *Advisor) know(ctx context.Context, id string) {
 // recorded returns a job that memory no longer has, from the last event of each kind in
 // the event log; nil if the log has none.
 func (a *Advisor) recorded(ctx context.Context, id string) (*Job, error) {
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	records, err := a.bus.Last(ctx, schemas.StreamJob, schemas.JobSubject(id, "*"))
 	if err != nil {
@@ -135,7 +135,7 @@ func (j *Job) status() schemas.JobStatus {
 }
 
 // draft is the status of a job, for a running one without what is predicted of it now.
-type draft struct {
+type statusDraft struct {
 	status   schemas.JobStatus
 	question *Question // what is to be predicted; nil: nothing
 	setting  schemas.Setting
@@ -143,10 +143,10 @@ type draft struct {
 }
 
 // draft describes a job at a moment; Advisor.complete predicts the rest.
-func (c *Cluster) draft(j *Job, now time.Time) draft {
-	d := draft{status: j.status()}
+func (c *Cluster) statusDraft(j *Job, now time.Time) statusDraft {
+	d := statusDraft{status: j.status()}
 	if j.State == schemas.StateRunning {
-		d.question, d.setting = c.Again(j, now), j.Setting
+		d.question, d.setting = c.AskRunning(j, now), j.Setting
 		d.atRisk = j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
 	}
 	return d
@@ -154,7 +154,7 @@ func (c *Cluster) draft(j *Job, now time.Time) draft {
 
 // complete returns the status of a job; of a running one with what is predicted of it
 // now, which no event may have reported. It needs no lock.
-func (a *Advisor) complete(d *draft, now time.Time) schemas.JobStatus {
+func (a *Advisor) complete(d *statusDraft, now time.Time) schemas.JobStatus {
 	s := d.status
 	if d.question == nil {
 		return s
@@ -178,7 +178,7 @@ func instant(t time.Time) *time.Time {
 }
 
 // list returns a page of jobs, newest first, and the ID to continue after; "" at the end.
-func (c *Cluster) list(q *schemas.JobListRequest, now time.Time) ([]draft, string, error) {
+func (c *Cluster) list(q *schemas.JobListRequest, now time.Time) ([]statusDraft, string, error) {
 	limit := q.Limit
 	if limit == 0 {
 		limit = schemas.DefaultPage
@@ -188,12 +188,12 @@ func (c *Cluster) list(q *schemas.JobListRequest, now time.Time) ([]draft, strin
 		return nil, "", schemas.Invalid("after",
 			"no job %q: use the next field of the previous page", q.After)
 	}
-	var page []draft
+	var page []statusDraft
 	for j := range jobs {
 		if len(page) == limit {
 			return page, page[limit-1].status.JobID, nil
 		}
-		page = append(page, c.draft(j, now))
+		page = append(page, c.statusDraft(j, now))
 	}
 	return page, "", nil
 }

@@ -9,29 +9,31 @@ import (
 	"courier/schemas"
 )
 
-// longAgo is how long after it happened an event is no sign of life: a past run
-// that is imported, or a spool that was found again.
+// longAgo is the age from which an event is no sign of life: it comes from an imported run or from
+// a spool that was found again.
 const longAgo = time.Hour
 
-// Apply changes the state by an event that was stored at the given time. It
-// returns the job that the event changed, nil if it changed none: copies and
-// events of earlier runs change nothing.
+// Apply changes the state by an event that the stream stored at the given time. It returns the job
+// that the event changed, or nil. Duplicates and events of earlier runs change nothing.
+//
+// All state transitions of a job are in this file. Each kind of event calls applyToJob with the
+// transition of the job, and then updates what else depends on the event.
 func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *Job {
 	c.arrivals.expire(storedAt)
-	defer c.forgetNames()
+	defer c.evictNames()
 	switch e := e.(type) {
 	case *schemas.Sample:
 		c.sample(e, storedAt)
 	case *schemas.Submitted:
 		change := func(j *Job) bool { return j.submitted(e) }
-		j := c.touch(e.JobID, sequence, e.At, storedAt, change)
+		j := c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
 		if j != nil {
 			c.describe(schemas.ModelLevel(e.Request.Model, e.Request.Dataset), Description{
 				Parameters:      e.Request.Parameters,
 				TrainingSamples: e.Request.TrainingSamples,
 			})
 		}
-		c.means.promise(j)
+		c.means.addPromise(j)
 		return j
 	case *schemas.Started:
 		return c.started(e, sequence, storedAt)
@@ -41,7 +43,7 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		return c.end(e, sequence, storedAt)
 	case *schemas.JobAdmitted:
 		return c.admit(&e.Advice, sequence, e.At, storedAt)
-	case *schemas.Advice: // in JOB until it had a stream of its own, and admissions an event
+	case *schemas.Advice: // logs of earlier versions have advice and admissions in JOB
 		if e.Action == schemas.ActionStart {
 			return c.admit(e, sequence, e.At, storedAt)
 		}
@@ -56,17 +58,18 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 	return nil
 }
 
-// admit ends the waiting of a queued job. It returns nil if the job does not wait.
+// admit moves a queued job to submitted. It returns nil if the job is not queued.
 func (c *Cluster) admit(a *schemas.Advice, sequence uint64, at, storedAt time.Time) *Job {
 	change := func(j *Job) bool { return j.admitted(a) }
-	j := c.touch(a.JobID, sequence, at, storedAt, change)
-	c.means.promise(j)
+	j := c.applyToJob(a.JobID, sequence, at, storedAt, change)
+	c.means.addPromise(j)
 	return j
 }
 
+// started begins a run, and records the hardware of its nodes.
 func (c *Cluster) started(e *schemas.Started, sequence uint64, storedAt time.Time) *Job {
 	change := func(j *Job) bool { return j.started(e, storedAt) }
-	j := c.touch(e.JobID, sequence, e.At, storedAt, change)
+	j := c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
 	if j == nil {
 		return nil
 	}
@@ -76,16 +79,17 @@ func (c *Cluster) started(e *schemas.Started, sequence uint64, storedAt time.Tim
 	before := c.fleet.Of(e.Nodes)
 	j.Hardware = c.fleet.See(e.Nodes, e.Hardware(), e.NodeCores)
 	for i, node := range e.Nodes {
-		c.renew(node, before[i])
+		c.refreshHardware(node, before[i])
 	}
-	j.laps, j.mark = nil, c.tallies.snapshot(j.Setting.Nodes, storedAt)
+	j.observedEpochs, j.loadAtLastEpoch = nil, c.loadIntegrals.snapshot(j.Setting.Nodes, storedAt)
 	j.progressAt, j.epochAt = storedAt, time.Time{}
 	return j
 }
 
+// epoch records an epoch: the configuration that was tried, and the load during the epoch.
 func (c *Cluster) epoch(e *schemas.Epoch, sequence uint64, storedAt time.Time) *Job {
 	change := func(j *Job) bool { return j.epoch(e, storedAt) }
-	j := c.touch(e.JobID, sequence, e.At, storedAt, change)
+	j := c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
 	if j == nil {
 		return nil
 	}
@@ -94,36 +98,37 @@ func (c *Cluster) epoch(e *schemas.Epoch, sequence uint64, storedAt time.Time) *
 	c.useModel(level).add(&e.Setting)
 	c.useNodes(e.Nodes)
 	j.Hardware = c.fleet.See(e.Nodes, nil, e.NodeCores)
-	c.lap(j, e, storedAt)
+	c.observeEpoch(j, e, storedAt)
 	return j
 }
 
+// end ends a run, and adds its outcome to the recalibration, the score and the mean thresholds.
 func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Job {
 	change := func(j *Job) bool { return j.ended(e, storedAt) }
-	j := c.touch(e.JobID, sequence, e.At, storedAt, change)
+	j := c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
 	if j == nil {
 		return nil
 	}
-	if j.State == schemas.StateFinished && !j.changed {
-		c.keep(j) // the time of a job that was moved was predicted for its first batch size
+	if j.State == schemas.StateFinished && !j.batchChanged {
+		c.recordOutcome(j) // a moved job was predicted for its first batch size
 	}
 	c.score.end(j)
 	c.means.end(j)
 	return j
 }
 
-// forgetNames drops the least recently used nodes and models beyond their limits.
-func (c *Cluster) forgetNames() {
-	c.forgetNodes()
-	c.forgetModels()
+// evictNames evicts the least recently used nodes and models beyond their limits.
+func (c *Cluster) evictNames() {
+	c.evictNodes()
+	c.evictModels()
 }
 
-// touch finds or makes the job, changes it by what happened at a time and was
-// stored at another, and keeps the indices.
-func (c *Cluster) touch(id string, sequence uint64, at, storedAt time.Time, change func(*Job) bool) *Job {
+// applyToJob finds or creates the job, applies the change, and updates the indices. It returns nil
+// if change reports that nothing changed. The event happened at one time and was stored at another.
+func (c *Cluster) applyToJob(id string, sequence uint64, at, storedAt time.Time, change func(*Job) bool) *Job {
 	j, isKept := c.jobs[id]
 	if !isKept {
-		j = c.recalled(id, sequence)
+		j = c.unpackedOrNew(id, sequence)
 	}
 	before, was := j.Setting, j.State
 	if !change(j) {
@@ -132,67 +137,67 @@ func (c *Cluster) touch(id string, sequence uint64, at, storedAt time.Time, chan
 	if !isKept {
 		c.insert(j)
 	}
-	if j.State == schemas.StateRunning && storedAt.Sub(j.happened(at, storedAt)) > longAgo {
-		j.State = schemas.StateLost // until it is heard: it takes nobody's place, and needs no advice
+	if j.State == schemas.StateRunning && storedAt.Sub(j.correctedTime(at, storedAt)) > longAgo {
+		j.State = schemas.StateLost // until a sign of life: it uses no node and needs no advice
 	}
-	c.score.back(j)
-	c.occupy(j, &before, was == schemas.StateRunning, storedAt)
-	c.hold(j, was, storedAt)
-	c.file(j)
-	c.abandon(storedAt)
-	c.forgetJobs()
+	if was == schemas.StateLost {
+		c.score.uncountLost(j)
+	}
+	c.updateNodes(j, &before, was == schemas.StateRunning, storedAt)
+	c.updateQueue(j, was, storedAt)
+	c.updateEndedLists(j)
+	c.expireUnstarted(storedAt)
+	c.packEndedJobs()
 	j.last = max(j.last, sequence)
-	if storedAt.After(j.heard) {
-		j.heard = storedAt
+	if storedAt.After(j.lastSeen) {
+		j.lastSeen = storedAt
 	}
 	return j
 }
 
-// recalled returns a packed job to be changed, or a new one. It is not part of the state
-// before it is inserted.
-func (c *Cluster) recalled(id string, sequence uint64) *Job {
+// unpackedOrNew returns an unpacked copy of a packed job, or a new job. Neither is part of the
+// state until insert.
+func (c *Cluster) unpackedOrNew(id string, sequence uint64) *Job {
 	if p := c.past[id]; p != nil {
 		return p.unpack()
 	}
 	return &Job{ID: id, first: sequence}
 }
 
-// insert adds a job that has changed for the first time, or again after it was packed. A
-// submission that this process recorded may be applied before an older event arrives, so
-// the order is that of sequences.
+// insert adds a new job, or a job that was packed. The order is that of the stream sequences,
+// because a submission that this process recorded may be applied before an older event arrives.
 func (c *Cluster) insert(j *Job) {
 	if p := c.past[j.ID]; p != nil {
 		delete(c.past, j.ID)
-		c.old.remove(entry{key: p.filed, past: p})
-		c.order.replace(entry{key: p.first, past: p}, entry{key: p.first, job: j})
+		c.packedJobs.remove(listEntry{key: p.endOrder, past: p})
+		c.order.replace(listEntry{key: p.first, past: p}, listEntry{key: p.first, job: j})
 	} else {
-		c.order.add(entry{key: j.first, job: j})
+		c.order.add(listEntry{key: j.first, job: j})
 	}
 	c.jobs[j.ID] = j
 }
 
-// occupy keeps the indices of the jobs on each node after a job has changed.
-func (c *Cluster) occupy(j *Job, before *schemas.Setting, ran bool, at time.Time) {
+// updateNodes updates the jobs and the load of each node after a job has changed.
+func (c *Cluster) updateNodes(j *Job, before *schemas.Setting, ran bool, at time.Time) {
 	runs := j.State == schemas.StateRunning
 	if runs == ran && before.CPUs == j.Setting.CPUs && slices.Equal(before.Nodes, j.Setting.Nodes) {
 		return
 	}
 	if ran {
 		c.leave(j, before.Nodes, at)
-		c.tallies.change(before, -1, at)
+		c.loadIntegrals.change(before, -1, at)
 	}
 	if runs {
 		c.enter(j, at)
-		c.tallies.change(&j.Setting, 1, at)
+		c.loadIntegrals.change(&j.Setting, 1, at)
 	} else {
-		j.mark = nil // the nodes are not counted for it any more
+		j.loadAtLastEpoch = nil // the load integrals of its nodes may be dropped
 	}
-	c.tallies.prune(before.Nodes)
+	c.loadIntegrals.prune(before.Nodes)
 }
 
-// hold keeps the indices of the jobs that have not started, after a job has changed: those
-// that wait in the queue, and those that a policy admitted.
-func (c *Cluster) hold(j *Job, was schemas.State, now time.Time) {
+// updateQueue updates the queue and the arrivals after the state of a job has changed.
+func (c *Cluster) updateQueue(j *Job, was schemas.State, now time.Time) {
 	if was == j.State {
 		return
 	}
@@ -207,17 +212,19 @@ func (c *Cluster) hold(j *Job, was schemas.State, now time.Time) {
 	switch {
 	case j.State == schemas.StateQueued:
 		c.enqueue(j)
-	case j.expected(now):
+	case j.isExpected(now):
 		c.arrivals.add(j)
 	}
 }
 
+// submitted records the request of the job and its answer. A job that was started without a request
+// keeps its state.
 func (j *Job) submitted(e *schemas.Submitted) bool {
 	if j.Submitted != nil {
 		return false
 	}
 	kept := *e
-	kept.EncodedAdvice = nil // a second copy of the advice
+	kept.EncodedAdvice = nil // a second copy of Advice
 	j.Submitted, j.User = &kept, e.Request.User
 	if j.State != "" {
 		return true
@@ -225,22 +232,22 @@ func (j *Job) submitted(e *schemas.Submitted) bool {
 	j.State, j.Advice = schemas.StateSubmitted, &kept.Advice
 	switch v := e.Advice.Admission; {
 	case v != nil && v.Verdict == schemas.Refused:
-		j.State, j.Reason = schemas.StateRefused, why(&e.Advice)
+		j.State, j.Reason = schemas.StateRefused, policyVerdict(&e.Advice)
 	case v != nil && v.Verdict == schemas.Queued:
-		j.State, j.Reason = schemas.StateQueued, why(&e.Advice)
+		j.State, j.Reason = schemas.StateQueued, policyVerdict(&e.Advice)
 	default:
 		j.Promise = &kept.Advice
 	}
 	return true
 }
 
-// why is what a policy says in the message of an advice, without its figures.
-func why(a *schemas.Advice) string {
+// policyVerdict returns the part of an advice message that the admission policy wrote.
+func policyVerdict(a *schemas.Advice) string {
 	verdict, _, _ := strings.Cut(a.Message, ": ")
 	return verdict
 }
 
-// admitted ends the waiting of a queued job.
+// admitted ends the queueing of the job.
 func (j *Job) admitted(e *schemas.Advice) bool {
 	if j.State != schemas.StateQueued {
 		return false
@@ -249,17 +256,18 @@ func (j *Job) admitted(e *schemas.Advice) bool {
 	return true
 }
 
+// started begins a run, unless the job has already started that run or a later one.
 func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 	if e.Run <= j.Run {
 		return false
 	}
-	j.begin(e.BatchSize)
+	j.beginRun(e.BatchSize)
 	j.State, j.Run, j.Setting, j.heartbeat = schemas.StateRunning, e.Run, e.Setting, e.HeartbeatSeconds > 0
-	j.behind = 0
+	j.clockLag = 0
 	if j.Submitted != nil {
-		j.behind = max(0, j.Submitted.At.Sub(e.At))
+		j.clockLag = max(0, j.Submitted.At.Sub(e.At))
 	}
-	j.StartedAt, j.EndedAt, j.EpochsDone, j.LongestEpoch, j.Accuracy, j.Reason, j.MetSLO = j.happened(
+	j.StartedAt, j.EndedAt, j.EpochsDone, j.LongestEpoch, j.Accuracy, j.Reason, j.MetSLO = j.correctedTime(
 		e.At, storedAt,
 	), time.Time{}, 0, 0, nil, "", nil
 	if e.User != "" {
@@ -268,22 +276,24 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 	return true
 }
 
-// begin notes the batch size that a run begins with.
-func (j *Job) begin(batch uint32) { j.began, j.changed = batch, false }
+// beginRun records the batch size that a run begins with.
+func (j *Job) beginRun(batch uint32) { j.initialBatch, j.batchChanged = batch, false }
 
+// epoch records an epoch, unless it is a duplicate or belongs to a run that has ended. It also
+// begins a run whose start event was lost, and revives a lost job.
 func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
-	if e.Run < j.Run || e.Run == j.Run && e.Epoch <= j.EpochsDone || j.over() && e.Run == j.Run {
+	if e.Run < j.Run || e.Run == j.Run && e.Epoch <= j.EpochsDone || j.isOver() && e.Run == j.Run {
 		return false
 	}
 	if e.Run > j.Run {
-		j.begin(e.BatchSize)
+		j.beginRun(e.BatchSize)
 	}
-	j.changed = j.changed || e.BatchSize != j.began
-	if e.Run > j.Run || j.State != schemas.StateRunning { // its start was lost, or it is back from being lost
+	j.batchChanged = j.batchChanged || e.BatchSize != j.initialBatch
+	if e.Run > j.Run || j.State != schemas.StateRunning {
 		j.State, j.Run, j.EndedAt, j.Reason = schemas.StateRunning, e.Run, time.Time{}, ""
 	}
 	if j.StartedAt.IsZero() {
-		j.StartedAt = j.happened(e.At, storedAt).Add(
+		j.StartedAt = j.correctedTime(e.At, storedAt).Add(
 			-time.Duration(e.DurationSeconds * float64(time.Second)),
 		)
 	}
@@ -295,54 +305,56 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 	return true
 }
 
-// lap notes an epoch that has just ended.
-func (c *Cluster) lap(j *Job, e *schemas.Epoch, storedAt time.Time) {
+// observeEpoch records the duration of an epoch and the load of the node during the epoch. The last
+// observed epochs correct the predictions for this run.
+func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	before := j.epochAt
 	if before.IsZero() {
 		before = j.StartedAt
 	}
-	foreign := c.foreignDuring(j, e, before.Add(-j.behind), storedAt)
-	now := c.tallies.snapshot(j.Setting.Nodes, storedAt)
-	if load, node, ok := c.between(j.mark, now); ok &&
-		j.State == schemas.StateRunning { // else nobody counted it
+	foreign := c.foreignDuring(j, e, before.Add(-j.clockLag), storedAt)
+	now := c.loadIntegrals.snapshot(j.Setting.Nodes, storedAt)
+	if load, node, ok := c.between(j.loadAtLastEpoch, now); ok &&
+		j.State == schemas.StateRunning { // a lost job is not part of the load
 		foreign.Set(&load.Load)
-		l := lap{e.BatchSize, e.DurationSeconds, load, node}
-		j.laps = append(slices.Clone(j.laps[max(0, len(j.laps)+1-keptLaps):]), l)
+		l := observedEpoch{e.BatchSize, e.DurationSeconds, load, node}
+		j.observedEpochs = append(slices.Clone(j.observedEpochs[max(0, len(j.observedEpochs)+1-maxObservedEpochs):]), l)
 	}
-	j.mark, j.progressAt, j.epochAt, j.ioWait = now, storedAt, j.happened(e.At, storedAt), 0
+	j.loadAtLastEpoch, j.progressAt, j.epochAt, j.ioWait = now, storedAt, j.correctedTime(e.At, storedAt), 0
 	if e.NodeIOWaitRatio != nil {
 		j.ioWait = *e.NodeIOWaitRatio
 	}
 }
 
-// happened is when something happened to a job, where the clock of its runner
-// cannot be right: nothing starts before it was asked for, and nothing is stored
-// before it happened. What is stored late, from a spool, keeps its own time.
-func (j *Job) happened(at, storedAt time.Time) time.Time {
-	if at = at.Add(j.behind); storedAt.Before(at) {
+// correctedTime corrects the clock of the runner where it is certainly wrong: a run does not start
+// before its submission, and an event is not stored before it happened. An event from a spool,
+// which is stored late, keeps its own time.
+func (j *Job) correctedTime(at, storedAt time.Time) time.Time {
+	if at = at.Add(j.clockLag); storedAt.Before(at) {
 		return storedAt
 	}
 	return at
 }
 
+// ended ends the run of the event, unless it has already ended or the event is stale.
 func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {
 	switch {
-	case e.Run < j.Run, j.over() && e.Run == j.Run:
+	case e.Run < j.Run, j.isOver() && e.Run == j.Run:
 		return false
 	case e.Outcome == schemas.EventLost:
-		if j.State != schemas.StateRunning || j.heardSince(e) {
+		if j.State != schemas.StateRunning || j.hasEventSince(e) {
 			return false
 		}
 	case e.Outcome == schemas.EventCancelled:
-		j.Run = e.Run // of a run that began unseen: it is over, too
+		j.Run = e.Run // the start event of this run may have been lost
 	default:
 		if e.Run > j.Run {
-			j.begin(e.BatchSize)
+			j.beginRun(e.BatchSize)
 		}
 		j.Run, j.Setting = e.Run, e.Setting
 		j.EpochsDone = max(j.EpochsDone, e.EpochsDone)
 	}
-	j.State, j.EndedAt, j.Reason = schemas.State(e.Outcome), j.happened(e.At, storedAt), e.Reason
+	j.State, j.EndedAt, j.Reason = schemas.State(e.Outcome), j.correctedTime(e.At, storedAt), e.Reason
 	if e.Accuracy != nil {
 		j.Accuracy = e.Accuracy
 	}
@@ -353,60 +365,61 @@ func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {
 	return true
 }
 
-// heardSince reports whether an event of the job came after the one that a lost event names
-// as the last: the job was heard meanwhile, or the lost event is a copy of an old one.
-func (j *Job) heardSince(e *schemas.Ended) bool {
+// hasEventSince reports whether the job had an event after the last one that the lost event names.
+// Then the job is alive, or the lost event is an old duplicate.
+func (j *Job) hasEventSince(e *schemas.Ended) bool {
 	text, isLost := strings.CutSuffix(strings.TrimPrefix(e.EventID, j.ID+"/"), "/lost")
 	last, err := strconv.ParseUint(text, 10, 64)
 	return isLost && err == nil && last < j.last
 }
 
-// file keeps the lists of jobs that have ended and of those that may be abandoned.
-func (c *Cluster) file(j *Job) {
+// updateEndedLists updates the list of ended jobs and the list of submitted jobs that may expire.
+func (c *Cluster) updateEndedLists(j *Job) {
 	submitted := j.State == schemas.StateSubmitted
 	if j.due > 0 && !submitted {
-		c.due.remove(entry{key: j.due, job: j})
+		c.due.remove(listEntry{key: j.due, job: j})
 		j.due = 0
 	}
-	if j.filed > 0 && !j.resting() {
-		c.ended.remove(entry{key: j.filed, job: j})
-		j.filed = 0
+	if j.endOrder > 0 && !j.hasEnded() {
+		c.ended.remove(listEntry{key: j.endOrder, job: j})
+		j.endOrder = 0
 	}
 	switch {
-	case submitted && j.due == 0 && j.filed == 0:
-		j.due = uint64(j.abandonedAt().UnixNano())
-		c.due.add(entry{key: j.due, job: j})
-	case j.resting() && j.filed == 0:
-		c.fileEnded(j)
+	case submitted && j.due == 0 && j.endOrder == 0:
+		j.due = uint64(j.unstartedExpiry().UnixNano())
+		c.due.add(listEntry{key: j.due, job: j})
+	case j.hasEnded() && j.endOrder == 0:
+		c.addEnded(j)
 	}
 }
 
-func (c *Cluster) fileEnded(j *Job) {
+// addEnded appends the job to the list of ended jobs.
+func (c *Cluster) addEnded(j *Job) {
 	c.ends++
-	j.filed = c.ends
-	c.ended.add(entry{key: j.filed, job: j})
+	j.endOrder = c.ends
+	c.ended.add(listEntry{key: j.endOrder, job: j})
 }
 
-// How long after it was told to start a job that has not started counts as abandoned. It is
-// then treated like an ended job, but stays submitted, and may still be started.
+// A submitted job that has not started expires: it is treated like an ended job, but stays
+// submitted and may still be started. The time begins when the job is told to start.
 const (
-	abandonedSLOs  = 10                  // of its SLO, and not before
-	abandonedLeast = 24 * time.Hour      // this
-	abandonedAfter = 30 * 24 * time.Hour // without an SLO
+	expirySLOs       = 10                  // after this many times its SLO
+	minExpiry        = 24 * time.Hour      // and not before this
+	expiryWithoutSLO = 30 * 24 * time.Hour // for a job without an SLO
 )
 
-// abandonedAt is when a submitted job that has not started counts as abandoned. The time
-// begins with the promise that it may start, because it may have waited for that.
-func (j *Job) abandonedAt() time.Time {
+// unstartedExpiry returns when the job expires if it does not start. The time begins with the
+// promise, because the job may have been queued before.
+func (j *Job) unstartedExpiry() time.Time {
 	if j.hasDeadline() {
 		slo := min(time.Duration(j.Submitted.Request.SLO), schemas.MaxSLO)
-		return j.Promise.At.Add(max(abandonedLeast, slo*abandonedSLOs))
+		return j.Promise.At.Add(max(minExpiry, slo*expirySLOs))
 	}
-	return j.Promise.At.Add(abandonedAfter)
+	return j.Promise.At.Add(expiryWithoutSLO)
 }
 
-// abandon files the submitted jobs that were not started in time.
-func (c *Cluster) abandon(now time.Time) {
+// expireUnstarted adds the submitted jobs that were not started in time to the ended jobs.
+func (c *Cluster) expireUnstarted(now time.Time) {
 	for {
 		e, ok := c.due.first()
 		if !ok || int64(e.key) > now.UnixNano() {
@@ -414,25 +427,25 @@ func (c *Cluster) abandon(now time.Time) {
 		}
 		c.due.remove(e)
 		e.job.due = 0
-		c.fileEnded(e.job)
+		c.addEnded(e.job)
 	}
 }
 
-// forgetJobs packs and drops the jobs that ended first.
-func (c *Cluster) forgetJobs() {
-	for c.ended.count > c.limits.whole {
+// packEndedJobs packs the jobs that ended first, and drops the packed jobs beyond the limit.
+func (c *Cluster) packEndedJobs() {
+	for c.ended.count > c.limits.unpacked {
 		e, _ := c.ended.first()
 		c.ended.remove(e)
 		p := e.job.pack()
 		delete(c.jobs, p.id)
 		c.past[p.id] = p
-		c.order.replace(entry{key: p.first, job: e.job}, entry{key: p.first, past: p})
-		c.old.add(entry{key: p.filed, past: p})
+		c.order.replace(listEntry{key: p.first, job: e.job}, listEntry{key: p.first, past: p})
+		c.packedJobs.add(listEntry{key: p.endOrder, past: p})
 	}
-	for c.old.count > max(0, c.limits.ended-c.limits.whole) {
-		e, _ := c.old.first()
-		c.old.remove(e)
+	for c.packedJobs.count > max(0, c.limits.ended-c.limits.unpacked) {
+		e, _ := c.packedJobs.first()
+		c.packedJobs.remove(e)
 		delete(c.past, e.past.id)
-		c.order.remove(entry{key: e.past.first, past: e.past})
+		c.order.remove(listEntry{key: e.past.first, past: e.past})
 	}
 }

@@ -14,14 +14,14 @@ func TestRecord_KeepsBoundsHonest(t *testing.T) {
 	const confidence, jobs = 0.9, 4000
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, drift := range []float64{0, 0.3} {
-		var r *Record
+		var r *Recalibration
 		held, late := 0, 0
 		for n := range jobs {
 			bound, own := math.Exp(0.06), 0.0
 			if count := len(r.table()); count > 0 {
 				// The smallest multiple whose calibrated share reaches the confidence.
 				for own = -1; ; own += 0.002 {
-					if rank, _ := r.rank(own - r.shift(kind{})); r.calibrated(
+					if rank, _ := r.rank(own - r.shift(jobKind{})); r.calibrated(
 						float64(rank)/float64(count+1), confidence,
 					) >= confidence || own > 2 {
 						break
@@ -36,7 +36,7 @@ func TestRecord_KeepsBoundsHonest(t *testing.T) {
 					held++
 				}
 			}
-			r = r.kept(&outcome{"a", kind{}, 1, bound, confidence, took})
+			r = after(r, &predictedRun{"a", jobKind{}, 1, bound, confidence, took})
 		}
 		if share := float64(held) / float64(late); math.Abs(share-confidence) > 0.02 {
 			t.Errorf("drift %.1f: %.3f of the bounds held, want %.2f", drift, share, confidence)
@@ -45,9 +45,9 @@ func TestRecord_KeepsBoundsHonest(t *testing.T) {
 }
 
 func TestRecord_IgnoresWhatIsNoTime(t *testing.T) {
-	var none *Record
+	var none *Recalibration
 	for _, measured := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-		if r := none.kept(&outcome{"a", kind{}, 1, 1, 0.9, measured}); r != nil {
+		if r := after(none, &predictedRun{"a", jobKind{}, 1, 1, 0.9, measured}); r != nil {
 			t.Errorf("a job that took %g s changed the record to %+v", measured, r)
 		}
 	}
@@ -60,7 +60,7 @@ func TestRecord_IgnoresWhatIsNoTime(t *testing.T) {
 // at the level that keeps it.
 func TestRecord_CalibratedIsMonotone(t *testing.T) {
 	for _, alpha := range []float64{0.01, 0.05, 0.2} {
-		r := &Record{alpha: map[float64]float64{0.95: alpha}}
+		r := &Recalibration{alpha: map[float64]float64{0.95: alpha}}
 		last := -1.0
 		for s := 0.0; s <= 1; s += 1.0 / 64 {
 			p := r.calibrated(s, 0.95)
@@ -80,18 +80,18 @@ func TestRecord_CalibratedIsMonotone(t *testing.T) {
 func TestRecord_IsHonestToEachKind(t *testing.T) {
 	const confidence, jobs = 0.9, 6000
 	random := rand.New(rand.NewPCG(5, 6))
-	kinds := []kind{{"lenet5", "", 1}, {"lenet5", "", 8}}
+	kinds := []jobKind{{"lenet5", "", 1}, {"lenet5", "", 8}}
 	drift := []float64{0.15, -0.05}
-	var r *Record
+	var r *Recalibration
 	var held, count [2]int
 	for n := range jobs {
 		i := random.IntN(2)
 		o := outlook{
-			seconds: 1,
-			table:   []float64{-0.1, 0.1},
-			narrow:  1,
-			record:  r,
-			shift:   r.shift(kinds[i]),
+			seconds:       1,
+			table:         []float64{-0.1, 0.1},
+			narrowing:     1,
+			recalibration: r,
+			shift:         r.shift(kinds[i]),
 		}
 		bound, _ := o.bound(confidence)
 		took := math.Exp(drift[i] + 0.05*random.NormFloat64())
@@ -101,7 +101,7 @@ func TestRecord_IsHonestToEachKind(t *testing.T) {
 				held[i]++
 			}
 		}
-		r = r.kept(&outcome{"a", kinds[i], 1, bound, confidence, took})
+		r = after(r, &predictedRun{"a", kinds[i], 1, bound, confidence, took})
 	}
 	for i := range kinds {
 		if share := float64(held[i]) / float64(count[i]); math.Abs(share-confidence) > 0.03 {
@@ -112,14 +112,14 @@ func TestRecord_IsHonestToEachKind(t *testing.T) {
 
 // However many kinds of jobs there are, the record stays small.
 func TestRecord_IsBounded(t *testing.T) {
-	var r *Record
-	for n := range mostKinds + 50 {
-		r = r.kept(&outcome{"a", kind{"m", "", uint32(n)}, 1, 1.1, 0.9, 1.05})
+	var r *Recalibration
+	for n := range maxJobKinds + 50 {
+		r = after(r, &predictedRun{"a", jobKind{"m", "", uint32(n)}, 1, 1.1, 0.9, 1.05})
 	}
-	if len(r.kinds) != mostKinds {
-		t.Errorf("%d kinds are remembered, want %d", len(r.kinds), mostKinds)
+	if len(r.kinds) != maxJobKinds {
+		t.Errorf("%d kinds are remembered, want %d", len(r.kinds), maxJobKinds)
 	}
-	if other, known := r.shift(kind{"new", "", 1}), r.shift(kind{"m", "", 1}); other <= 0 ||
+	if other, known := r.shift(jobKind{"new", "", 1}), r.shift(jobKind{"m", "", 1}); other <= 0 ||
 		known <= 0 {
 		t.Errorf("shifts %g and %g, want both above 0", other, known)
 	}
@@ -127,27 +127,27 @@ func TestRecord_IsBounded(t *testing.T) {
 
 // A spell that broke promises is forgotten with the regressor that did not know of it.
 func TestRecord_DoesNotBlameTheNextRegressor(t *testing.T) {
-	var r *Record
+	var r *Recalibration
 	for i := range 60 {
 		took := 1.0
 		if i >= 50 {
 			took = 3 // something happened, and nobody knew
 		}
-		r = r.kept(&outcome{"a", kind{}, 1, 1.2, 0.95, took})
+		r = after(r, &predictedRun{"a", jobKind{}, 1, 1.2, 0.95, took})
 	}
-	if !r.broken() || len(r.table()) != 60 {
-		t.Fatalf("after ten misses broken %v with %d residuals, want broken with 60", r.broken(),
+	if !r.isMiscalibrated() || len(r.table()) != 60 {
+		t.Fatalf("after ten misses broken %v with %d residuals, want broken with 60", r.isMiscalibrated(),
 			len(r.table()))
 	}
-	if again := r.kept(&outcome{"a", kind{}, 1, 1.2, 0.95, 3}); len(again.table()) != 61 {
+	if again := after(r, &predictedRun{"a", jobKind{}, 1, 1.2, 0.95, 3}); len(again.table()) != 61 {
 		t.Errorf("the same regressor: %d residuals, want 61", len(again.table()))
 	}
-	next := r.kept(&outcome{"b", kind{}, 3, 3.5, 0.95, 3})
-	if len(next.table()) != 1 || next.broken() {
+	next := after(r, &predictedRun{"b", jobKind{}, 3, 3.5, 0.95, 3})
+	if len(next.table()) != 1 || next.isMiscalibrated() {
 		t.Errorf("the next regressor: %d residuals, broken %v, want one of its own",
-			len(next.table()), next.broken())
+			len(next.table()), next.isMiscalibrated())
 	}
-	if kept := next.kept(&outcome{"c", kind{}, 3, 3.5, 0.95, 3}); len(kept.table()) != 2 {
+	if kept := after(next, &predictedRun{"c", jobKind{}, 3, 3.5, 0.95, 3}); len(kept.table()) != 2 {
 		t.Errorf("a record that held: %d residuals under another regressor, want 2",
 			len(kept.table()))
 	}
@@ -156,20 +156,20 @@ func TestRecord_DoesNotBlameTheNextRegressor(t *testing.T) {
 // What a question or a snapshot has of the record never changes, whatever is learnt later.
 func TestCluster_LearnsBesideARecordThatIsKept(t *testing.T) {
 	c := NewCluster()
-	late := &outcome{
+	late := &predictedRun{
 		digest:     "a",
-		kind:       kind{"m", "", 2},
+		kind:       jobKind{"m", "", 2},
 		predicted:  1,
 		bound:      1.1,
 		confidence: 0.9,
 		measured:   1.05,
 	}
-	c.learn(late)
-	for _, keep := range []func() func() *recordState{
-		func() func() *recordState { r := c.sharedRecord(); return r.state },
-		func() func() *recordState {
+	c.addOutcome(late)
+	for _, keep := range []func() func() *recalibrationSnapshot{
+		func() func() *recalibrationSnapshot { r := c.sharedRecalibration(); return r.state },
+		func() func() *recalibrationSnapshot {
 			f := c.Freeze()
-			return func() *recordState { return f.head.Record }
+			return func() *recalibrationSnapshot { return f.head.Recalibration }
 		},
 	} {
 		state := keep()
@@ -177,16 +177,26 @@ func TestCluster_LearnsBesideARecordThatIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 2 * recordWindow {
-			c.learn(late)
+		for range 2 * recalibrationWindow {
+			c.addOutcome(late)
 		}
 		after, err := json.Marshal(state())
 		if err != nil || !bytes.Equal(after, before) {
 			t.Errorf("%v, the record became %s, want %s", err, after, before)
 		}
 	}
-	if len(c.record.recent) != recordWindow || len(c.record.sorted) != recordWindow {
-		t.Errorf("%d and %d residuals, want %d", len(c.record.recent), len(c.record.sorted),
-			recordWindow)
+	if len(c.recalibration.recent) != recalibrationWindow || len(c.recalibration.sorted) != recalibrationWindow {
+		t.Errorf("%d and %d residuals, want %d", len(c.recalibration.recent), len(c.recalibration.sorted),
+			recalibrationWindow)
 	}
+}
+
+// after returns the recalibration after a finished run, without changing r.
+func after(r *Recalibration, o *predictedRun) *Recalibration {
+	if !o.counts() {
+		return r
+	}
+	next := r.forRegressor(o.digest).clone()
+	next.add(o)
+	return next
 }

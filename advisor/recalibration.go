@@ -19,65 +19,65 @@ import (
 // How much longer a job takes than predicted depends on what it is: one with few
 // CPUs suffers more from those that come later. So each kind of job has a shift,
 // the mean of its residuals, and the table holds what they scatter around it.
-type Record struct {
-	recent []float64           // residuals of the last jobs less the shift of their kind then, oldest first
-	sorted []float64           // the same in order
-	kinds  map[kind]total      // residuals of each kind
-	all    total               // residuals of all
-	alpha  map[float64]float64 // by confidence: how often a bound may fail (Gibbs, Candes 2021)
-	digest string              // of the regressor of epoch times that predicted the last of them
+type Recalibration struct {
+	recent []float64               // residuals of the last jobs less the shift of their kind then, oldest first
+	sorted []float64               // the same in order
+	kinds  map[jobKind]residualSum // residuals of each kind
+	all    residualSum             // residuals of all
+	alpha  map[float64]float64     // by confidence: how often a bound may fail (Gibbs, Candes 2021)
+	digest string                  // of the regressor of epoch times that predicted the last of them
 
-	lastKinds  []kind    // by their last use
+	lastKinds  []jobKind // by their last use
 	lastAlphas []float64 // likewise
 }
 
 const (
-	recordWindow = 200  // residuals that count (models: adaptive conformal)
-	recordGamma  = 0.02 // how fast alpha learns
+	recalibrationWindow = 200  // residuals that count (models: adaptive conformal)
+	alphaStep           = 0.02 // how fast alpha learns
 	// Alpha stays within these multiples of what was asked for. At 0 nothing
 	// could be promised, and what is never accepted never teaches that it can be.
-	leastAlpha, mostAlpha = 0.2, 3
+	minAlphaRatio, maxAlphaRatio = 0.2, 3
 )
 
 // kind is what a job's residual depends on, of all that is known before it runs.
-type kind struct {
+type jobKind struct {
 	model, dataset string
 	cpus           uint32
 }
 
-func kindOf(s *schemas.Setting) kind { return kind{s.Model, s.Dataset, s.CPUs} }
+func kindOf(s *schemas.Setting) jobKind { return jobKind{s.Model, s.Dataset, s.CPUs} }
 
 // total adds up residuals; old ones fade.
-type total struct{ sum, n float64 }
+type residualSum struct{ sum, n float64 }
 
 const (
-	kindWindow = 50  // residuals of a kind that count
-	kindShrink = 4   // the mean of all counts like so many residuals of a kind
-	mostKinds  = 256 // that are remembered, the least recently used go first; an unknown one has the shift of all
-	mostAlphas = 64  // confidences that are remembered, likewise; an unknown one begins anew
+	jobKindWindow    = 50  // residuals of a kind that count
+	jobKindShrinkage = 4   // the mean of all counts like so many residuals of a kind
+	maxJobKinds      = 256 // that are remembered, the least recently used go first; an unknown one has the shift of all
+	maxAlphas        = 64  // confidences that are remembered, likewise; an unknown one begins anew
 )
 
-func (t total) add(residual, window float64) total {
+func (t residualSum) add(residual, window float64) residualSum {
 	if t.n >= window {
 		t.sum, t.n = t.sum*(window-1)/window, window-1
 	}
-	return total{t.sum + residual, t.n + 1}
+	return residualSum{t.sum + residual, t.n + 1}
 }
 
 // shift is how much longer a kind of job takes than predicted, as a logarithm:
 // its own mean, shrunk towards that of all, and that towards 0.
-func (r *Record) shift(k kind) float64 {
+func (r *Recalibration) shift(k jobKind) float64 {
 	if r == nil {
 		return 0
 	}
-	common := r.all.sum / (r.all.n + kindShrink)
+	common := r.all.sum / (r.all.n + jobKindShrinkage)
 	t := r.kinds[k]
-	return (t.sum + kindShrink*common) / (t.n + kindShrink)
+	return (t.sum + jobKindShrinkage*common) / (t.n + jobKindShrinkage)
 }
 
 // broken reports whether bounds failed so often lately that what the record holds
 // is of a spell which the regressor did not know.
-func (r *Record) broken() bool {
+func (r *Recalibration) isMiscalibrated() bool {
 	for confidence, a := range r.alpha {
 		if a < (1-confidence)/2 {
 			return true
@@ -89,17 +89,17 @@ func (r *Record) broken() bool {
 // by is the record for jobs that another regressor predicts. That one has learnt of
 // the spell that broke the promises of the last: were its residuals kept, nothing
 // could be promised for as many jobs as the window holds.
-func (r *Record) by(digest string) *Record {
-	if r == nil || r.digest == digest || !r.broken() {
+func (r *Recalibration) forRegressor(digest string) *Recalibration {
+	if r == nil || r.digest == digest || !r.isMiscalibrated() {
 		return r
 	}
 	return nil
 }
 
 // outcome is what became of a job that was predicted.
-type outcome struct {
+type predictedRun struct {
 	digest     string // of the regressor of epoch times
-	kind       kind
+	kind       jobKind
 	predicted  float64 // seconds
 	bound      float64 // seconds; 0: it had none
 	confidence float64 // that the bound was to hold with
@@ -107,28 +107,18 @@ type outcome struct {
 }
 
 // residual is how much longer the job took than predicted, as a logarithm.
-func (o *outcome) residual() float64 { return math.Log(o.measured / o.predicted) }
+func (o *predictedRun) residual() float64 { return math.Log(o.measured / o.predicted) }
 
 // counts reports whether the record learns from the outcome.
-func (o *outcome) counts() bool {
+func (o *predictedRun) counts() bool {
 	residual := o.residual()
 	return !math.IsNaN(residual) && !math.IsInf(residual, 0)
 }
 
-// kept returns the record after an outcome. r is not changed.
-func (r *Record) kept(o *outcome) *Record {
-	if !o.counts() {
-		return r
-	}
-	next := r.by(o.digest).clone()
-	next.add(o)
-	return next
-}
-
 // clone returns a copy that may be changed, an empty record of nil.
-func (r *Record) clone() *Record {
+func (r *Recalibration) clone() *Recalibration {
 	if r == nil {
-		return &Record{kinds: map[kind]total{}, alpha: map[float64]float64{}}
+		return &Recalibration{kinds: map[jobKind]residualSum{}, alpha: map[float64]float64{}}
 	}
 	next := *r
 	next.recent, next.sorted = slices.Clone(r.recent), slices.Clone(r.sorted)
@@ -138,21 +128,21 @@ func (r *Record) clone() *Record {
 }
 
 // add changes the record by an outcome that counts. Nobody else may have the record.
-func (r *Record) add(o *outcome) {
+func (r *Recalibration) add(o *predictedRun) {
 	residual := o.residual()
 	r.digest = o.digest
-	r.addRecent(residual - r.shift(o.kind))
-	r.all = r.all.add(residual, recordWindow)
-	r.kinds[o.kind] = r.kinds[o.kind].add(residual, kindWindow)
-	r.lastKinds = lastUsed(r.lastKinds, o.kind, mostKinds, func(old kind) { delete(r.kinds, old) })
+	r.addResidual(residual - r.shift(o.kind))
+	r.all = r.all.add(residual, recalibrationWindow)
+	r.kinds[o.kind] = r.kinds[o.kind].add(residual, jobKindWindow)
+	r.lastKinds = lastUsed(r.lastKinds, o.kind, maxJobKinds, func(old jobKind) { delete(r.kinds, old) })
 	if o.bound > 0 {
-		r.addBound(o)
+		r.updateAlpha(o)
 	}
 }
 
 // addRecent adds a residual, and drops the oldest beyond the window.
-func (r *Record) addRecent(residual float64) {
-	if len(r.recent) >= recordWindow {
+func (r *Recalibration) addResidual(residual float64) {
+	if len(r.recent) >= recalibrationWindow {
 		at, _ := slices.BinarySearch(r.sorted, r.recent[0])
 		r.sorted, r.recent = slices.Delete(r.sorted, at, at+1), slices.Delete(r.recent, 0, 1)
 	}
@@ -161,15 +151,15 @@ func (r *Record) addRecent(residual float64) {
 }
 
 // addBound learns from whether the bound held.
-func (r *Record) addBound(o *outcome) {
+func (r *Recalibration) updateAlpha(o *predictedRun) {
 	miss := 0.0
 	if o.measured > o.bound {
 		miss = 1
 	}
 	fair := 1 - o.confidence
-	alpha := r.failing(o.confidence) + recordGamma*(fair-miss)
-	r.alpha[o.confidence] = min(max(alpha, leastAlpha*fair), mostAlpha*fair)
-	r.lastAlphas = lastUsed(r.lastAlphas, o.confidence, mostAlphas, func(old float64) { delete(r.alpha, old) })
+	alpha := r.missRate(o.confidence) + alphaStep*(fair-miss)
+	r.alpha[o.confidence] = min(max(alpha, minAlphaRatio*fair), maxAlphaRatio*fair)
+	r.lastAlphas = lastUsed(r.lastAlphas, o.confidence, maxAlphas, func(old float64) { delete(r.alpha, old) })
 }
 
 // lastUsed changes a list by last use after one of it, or a new one, is used, and returns
@@ -186,7 +176,7 @@ func lastUsed[T comparable](all []T, one T, limit int, forget func(T)) []T {
 }
 
 // failing is the share of bounds that may fail for a confidence to be kept.
-func (r *Record) failing(confidence float64) float64 {
+func (r *Recalibration) missRate(confidence float64) float64 {
 	if r != nil {
 		if a, ok := r.alpha[confidence]; ok {
 			return a
@@ -196,7 +186,7 @@ func (r *Record) failing(confidence float64) float64 {
 }
 
 // table returns the own residuals in order.
-func (r *Record) table() []float64 {
+func (r *Recalibration) table() []float64 {
 	if r == nil {
 		return nil
 	}
@@ -204,14 +194,14 @@ func (r *Record) table() []float64 {
 }
 
 // rank is how many of the own residuals are at most x, and how many there are.
-func (r *Record) rank(x float64) (rank, count int) {
+func (r *Recalibration) rank(x float64) (rank, count int) {
 	return rankIn(r.table(), x), len(r.table())
 }
 
 // calibrated maps the share of a table to a probability, so that the level which
 // keeps the confidence is that confidence.
-func (r *Record) calibrated(share, confidence float64) float64 {
-	level := 1 - r.failing(confidence)
+func (r *Recalibration) calibrated(share, confidence float64) float64 {
+	level := 1 - r.missRate(confidence)
 	if share <= level {
 		return share * confidence / level
 	}
@@ -220,7 +210,7 @@ func (r *Record) calibrated(share, confidence float64) float64 {
 
 // keep adds a job that has finished to the record, if it ran as it was advised.
 // It is measured from its start: how long its owner let it wait was not predicted.
-func (c *Cluster) keep(j *Job) {
+func (c *Cluster) recordOutcome(j *Job) {
 	if !j.asAdvised() || j.EpochsDone != j.Setting.Epochs {
 		return
 	}
@@ -233,7 +223,7 @@ func (c *Cluster) keep(j *Job) {
 	if chosen.UpperBoundSeconds != nil && a.Decision == schemas.MeetsSLO {
 		bound = *chosen.UpperBoundSeconds
 	}
-	c.learn(&outcome{
+	c.addOutcome(&predictedRun{
 		digest:     a.Regressors[schemas.TargetEpochTime],
 		kind:       kindOf(&j.Setting),
 		predicted:  *chosen.PredictedSeconds,
@@ -245,41 +235,41 @@ func (c *Cluster) keep(j *Job) {
 
 // learn adds an outcome to the record. It copies the record only where a question or a
 // snapshot may have kept it: there are none while the log is replayed.
-func (c *Cluster) learn(o *outcome) {
+func (c *Cluster) addOutcome(o *predictedRun) {
 	if !o.counts() {
 		return
 	}
-	r := c.record.by(o.digest)
-	if r == nil || c.recordShared.Swap(false) {
+	r := c.recalibration.forRegressor(o.digest)
+	if r == nil || c.recalibrationShared.Swap(false) {
 		r = r.clone()
 	}
 	r.add(o)
-	c.record = r
+	c.recalibration = r
 }
 
 // means holds what is promised where the confidence is the mean of all promises
 // that ask for it. Most jobs have an SLO far from what they need, and keep it with
 // more than the confidence: what they have too much lets others be promised with
 // less. It is a fold over the log.
-type means map[float64]*mean // by confidence
+type meanThresholds map[float64]*meanThreshold // by confidence
 
 // mean is the state for one confidence.
-type mean struct {
-	threshold float64 // least probability that is promised now
-	over      total   // by how much probabilities were more than what came of them
+type meanThreshold struct {
+	threshold float64     // least probability that is promised now
+	isOver    residualSum // by how much probabilities were more than what came of them
 }
 
 const (
-	meanGamma  = 0.2  // how fast a threshold follows
-	meanLeast  = 0.5  // nothing is promised that is rather broken than kept
-	meanWindow = 1000 // promises by which probabilities are judged
-	meanShrink = 100  // probabilities count as true like so many of them
-	mostMeans  = 64   // confidences that are remembered; with any other each promise has it
+	meanThresholdStep = 0.2  // how fast a threshold follows
+	minMeanThreshold  = 0.5  // nothing is promised that is rather broken than kept
+	meanWindow        = 1000 // promises by which probabilities are judged
+	meanShrinkage     = 100  // probabilities count as true like so many of them
+	maxMeanThresholds = 64   // confidences that are remembered; with any other each promise has it
 )
 
 // threshold is the least probability that a request may be promised; 0: its
 // confidence.
-func (m means) threshold(q *schemas.JobRequest) float64 {
+func (m meanThresholds) threshold(q *schemas.JobRequest) float64 {
 	if q.Promise != schemas.PromiseMean || q.SLO == 0 {
 		return 0
 	}
@@ -292,28 +282,28 @@ func (m means) threshold(q *schemas.JobRequest) float64 {
 // promise moves the threshold by a promise that a job was given: by how much less
 // than the confidence is what it is expected to come to, as the level of adaptive
 // conformal inference (Gibbs, Candes 2021) moves by what came.
-func (m means) promise(j *Job) {
-	p, ok := meant(j)
+func (m meanThresholds) addPromise(j *Job) {
+	p, ok := meanPromise(j)
 	if !ok {
 		return
 	}
 	c := j.Promise.Confidence
 	s := m[c]
 	if s == nil {
-		if len(m) >= mostMeans {
+		if len(m) >= maxMeanThresholds {
 			return
 		}
-		s = &mean{threshold: c}
+		s = &meanThreshold{threshold: c}
 		m[c] = s
 	}
-	expected := p - s.over.sum/(s.over.n+meanShrink)
-	s.threshold = min(max(s.threshold+meanGamma*(c-expected), min(meanLeast, c)), c)
+	expected := p - s.isOver.sum/(s.isOver.n+meanShrinkage)
+	s.threshold = min(max(s.threshold+meanThresholdStep*(c-expected), min(minMeanThreshold, c)), c)
 }
 
 // end learns from what came of a promise, so that the share that is kept becomes
 // the confidence also where probabilities say too much.
-func (m means) end(j *Job) {
-	p, ok := meant(j)
+func (m meanThresholds) end(j *Job) {
+	p, ok := meanPromise(j)
 	o, told := j.Outcome()
 	if !ok || !told || !o.AsAdvised {
 		return
@@ -322,12 +312,12 @@ func (m means) end(j *Job) {
 		p--
 	}
 	if s := m[j.Promise.Confidence]; s != nil {
-		s.over = s.over.add(p, meanWindow)
+		s.isOver = s.isOver.add(p, meanWindow)
 	}
 }
 
 // meant returns the probability of a promise whose confidence is a mean.
-func meant(j *Job) (p float64, ok bool) {
+func meanPromise(j *Job) (p float64, ok bool) {
 	if j == nil || j.Promise == nil || j.Promise.Threshold == 0 ||
 		j.Promise.Decision != schemas.MeetsSLO || j.Promise.Chosen.Probability == nil {
 		return 0, false
