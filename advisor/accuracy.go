@@ -8,20 +8,20 @@ import (
 	"courier/schemas"
 )
 
-// level is the accuracy after some epochs.
+// curvePoint is the accuracy after some epochs.
 type curvePoint struct {
 	epochs   uint32
 	accuracy float64
 }
 
-// curve is the accuracy of an alternative over its epochs. It never falls: what
-// a later epoch loses is noise, and the best epoch can be kept.
+// accuracyCurve is the predicted accuracy over the epochs. It never falls, because a later loss is
+// noise, and a job can keep its best epoch.
 type accuracyCurve struct{ points []curvePoint }
 
-// levelsUpTo bounds how finely a curve is looked at.
+// maxCurvePoints is the approximate number of points of a long curve.
 const maxCurvePoints = 64
 
-// fill predicts the curve up to a number of epochs; with only, just its end.
+// fill predicts the curve up to a number of epochs; with only, it predicts the last point.
 func (c *accuracyCurve) fill(r *Regressor, f schemas.Features, epochs uint32, only bool, m *predictionCache) {
 	c.points = c.points[:0]
 	best, ratio := 0.0, stepTo(epochs)
@@ -46,8 +46,8 @@ func (c *accuracyCurve) fill(r *Regressor, f schemas.Features, epochs uint32, on
 	}
 }
 
-// stepTo is the ratio of neighbouring levels that reaches epochs in levelsUpTo
-// steps.
+// stepTo returns the ratio of neighbouring epoch numbers with which about maxCurvePoints steps
+// reach epochs.
 func stepTo(epochs uint32) float64 {
 	if epochs <= maxCurvePoints {
 		return 1
@@ -55,8 +55,8 @@ func stepTo(epochs uint32) float64 {
 	return math.Pow(float64(epochs)/maxCurvePoints, 2.0/maxCurvePoints)
 }
 
-// at returns the accuracy after some epochs. More epochs than any example had
-// are as good as the most: that is careful, and no promise of time needs it.
+// at returns the accuracy after some epochs. Beyond the curve it returns the last accuracy, which
+// is a cautious estimate.
 func (c *accuracyCurve) at(epochs uint32) (accuracy float64) {
 	for _, l := range c.points {
 		if l.epochs > epochs && accuracy > 0 {
@@ -67,21 +67,20 @@ func (c *accuracyCurve) at(epochs uint32) (accuracy float64) {
 	return accuracy
 }
 
-// accuracies fills the curve of the accuracy up to a number of epochs; where they
-// are fixed, just its end.
+// accuracies fills the accuracy curve up to a number of epochs, or only its last point if the
+// request sets the epochs.
 func (d *decision) accuracies(batch, cpus, epochs uint32, load schemas.Load) {
 	f := schemas.Features{BatchSize: batch, CPUs: cpus, ModelCode: d.codes.accuracy, Load: load}
 	d.curve.fill(d.r.Accuracy, f, epochs, d.q.Request.Epochs > 0, &d.f.cache)
 }
 
-// all is how many epochs the job has left at most.
+// maxEpochs returns the number of epochs that the job has left at most.
 func (d *decision) maxEpochs() uint32 {
 	return uint32(d.q.Request.MaxEpochs) - min(uint32(d.q.Request.MaxEpochs), d.q.epochsDone())
 }
 
-// epochs chooses how many of the epochs that are left to run where they are
-// free: the fewest that reach the target, or as many as make it more accurate
-// and keep the SLO.
+// epochs chooses the number of remaining epochs if the request does not set it: the fewest that
+// reach the target accuracy, otherwise as many as increase the accuracy within the SLO.
 func (d *decision) epochs(all uint32, o *outlook) uint32 {
 	done, best := d.q.epochsDone(), uint32(0)
 	for _, l := range d.curve.points {
@@ -106,18 +105,17 @@ func (d *decision) epochs(all uint32, o *outlook) uint32 {
 	return max(best, min(1, all))
 }
 
-// merit is what an alternative is ranked by, beside its figures.
+// merit holds the figures that rank an alternative and are not part of it.
 type merit struct {
-	mean              float64 // expected accuracy, 0 where it is not known
-	sloProbability    float64 // probability of the SLO alone
-	targetProbability float64 // probability of the target accuracy; 1 without a target
-	maxAccuracy       float64 // accuracy that any run of the model reached
-	known             bool    // its accuracy is known after so many epochs
+	mean              float64 // expected accuracy, 0 if unknown
+	sloProbability    float64 // of the SLO alone
+	targetProbability float64 // of the target accuracy; 1 without a target
+	maxAccuracy       float64 // highest accuracy of any run of the model
+	known             bool    // the accuracy after the epochs of the alternative is known
 }
 
-// reach fills the accuracy of an alternative, and turns the probability of the SLO into that of
-// the SLO and the target accuracy together. The errors of time and accuracy are taken as
-// independent (product of both).
+// reach sets the accuracy of an alternative, and multiplies the probability of the SLO by that of
+// the target accuracy. The errors of time and accuracy are assumed to be independent.
 func (d *decision) reach(alt *schemas.Alternative, a *evidence.Accuracy) {
 	m := merit{mean: a.Mean, sloProbability: probability(alt), targetProbability: 1, maxAccuracy: a.Highest(), known: a.Known}
 	if t := d.q.Request.TargetAccuracy; t > 0 {
@@ -138,8 +136,8 @@ func (d *decision) reach(alt *schemas.Alternative, a *evidence.Accuracy) {
 	d.merits = append(d.merits, m)
 }
 
-// promisedReach is the probability of a target accuracy that may be promised: 0 for a batch size
-// that no run supports.
+// promisedReach returns the probability of the target accuracy for a promise: 0 for a batch size
+// outside the support.
 func promisedReach(a *evidence.Accuracy, target float64) float64 {
 	if !a.Support.Promisable() {
 		return 0
@@ -147,17 +145,17 @@ func promisedReach(a *evidence.Accuracy, target float64) float64 {
 	return a.Reaches(target)
 }
 
-// surely is the probability from which on the fastest way to a target accuracy is taken and not
+// nearlyCertain is the probability from which the fastest way to a target accuracy is preferred to
 // the most likely one.
 const nearlyCertain = 0.99
 
-// hopelessTarget is the probability of SLO and target accuracy under which the epochs are chosen as
-// if there were no target: what may come of a job then is better than nothing.
+// unreachableTarget is the probability of SLO and target accuracy below which the target is
+// ignored, because a job that misses the target is better than none.
 const unreachableTarget = 0.001
 
-// freeEpochs chooses how many of the epochs that are left to run where the request leaves them
-// open: with a target the fewest that reach it, within the SLO, as good as surely; else as many as
-// make probability times expected accuracy largest.
+// freeEpochs chooses the number of remaining epochs if the request does not set it. With a target
+// accuracy it is the fewest epochs that reach the target within the SLO nearly certainly. Without
+// one it maximizes probability times expected accuracy.
 func (d *decision) freeEpochs(alt *schemas.Alternative, fate *jobForecast, o *outlook) uint32 {
 	all, done := alt.Epochs, d.q.epochsDone()
 	target, slo := d.q.Request.TargetAccuracy, d.q.Request.SLO > 0
@@ -191,8 +189,8 @@ func (d *decision) freeEpochs(alt *schemas.Alternative, fate *jobForecast, o *ou
 	return best
 }
 
-// epochGrid returns the numbers of epochs to consider up to most: all of the first, then steps of
-// some per cent.
+// epochGrid returns the numbers of epochs to consider: every small number, then steps of some per
+// cent up to most.
 func epochGrid(most uint32) []uint32 {
 	var all []uint32
 	ratio := stepTo(most)

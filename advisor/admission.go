@@ -11,17 +11,17 @@ import (
 	"courier/schemas"
 )
 
-// readPatience bounds how long a request waits for this advisor to read the log, or for
-// the log to answer.
+// readTimeout bounds how long a request waits for the fold to catch up, or for an answer of the
+// event log.
 const readTimeout = 2 * time.Second
 
-// guards reports whether a policy may say no.
+// hasAdmissionPolicy reports whether the policy may refuse or queue a job.
 func (a *Advisor) hasAdmissionPolicy() bool {
 	return a.o.Admission == schemas.AdmissionProtect || a.o.Admission == schemas.AdmissionQueue
 }
 
-// admit answers a request under a policy that may say no. Decisions are made one
-// after the other in the whole cluster: each knows all admissions before it.
+// admit answers a request under a policy that may refuse or queue it. Admissions are serialized in
+// the whole cluster: each takes all previous ones into account.
 func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schemas.Advice, error) {
 	a.admitting.Lock()
 	defer a.admitting.Unlock()
@@ -32,7 +32,7 @@ func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schem
 		}
 		advice := a.answer(request)
 		applyPolicy(advice, a.o.Admission, a.queueLength())
-		if v := advice.Admission.Verdict; v != schemas.Refused { // which changes nothing for others
+		if v := advice.Admission.Verdict; v != schemas.Refused { // a refusal needs no ticket
 			err = a.bus.TakeTicket(ctx, schemas.Ticket{
 				JobID:   request.JobID,
 				Verdict: v,
@@ -50,9 +50,9 @@ func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schem
 	}
 }
 
-// lastAdmission waits until the last admission is known here, and returns the
-// revision that the next one has to follow. An admission that is not recorded within
-// schemas.SubmitTimeout of its ticket never will be: its advisor gave up or died.
+// lastAdmission waits until the last admission has been applied here. It returns the revision of
+// its ticket, which the next ticket must follow. If an admission is not recorded within
+// schemas.SubmitTimeout of its ticket, its advisor has given up or crashed.
 func (a *Advisor) lastAdmission(ctx context.Context) (uint64, error) {
 	t, revision, err := a.bus.Ticket(ctx)
 	if err != nil || t.JobID == "" {
@@ -76,7 +76,7 @@ func (a *Advisor) lastAdmission(ctx context.Context) (uint64, error) {
 	}
 }
 
-// readToTheEnd waits until this advisor has read what the log holds now.
+// readToTheEnd waits until the fold has applied the current last event of JOB.
 func (a *Advisor) readToTheEnd(ctx context.Context) error {
 	last, err := a.bus.LastSequence(ctx, schemas.StreamJob)
 	if err != nil {
@@ -86,14 +86,14 @@ func (a *Advisor) readToTheEnd(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return &schemas.Error{
 			Code:    schemas.CodeUnavailable,
-			Message: "another advisor admits a job; retry in a moment",
+			Message: "another advisor is admitting a job; retry in a moment",
 		}
 	}
 	return nil
 }
 
-// judge writes down what a policy says to a job that would start now, while
-// others wait.
+// applyPolicy sets the verdict of a policy on a job that would start now, given the number of
+// queued jobs.
 func applyPolicy(advice *schemas.Advice, policy string, waits int) {
 	v := &schemas.Admission{Policy: policy, Verdict: schemas.Admitted, Breaks: brokenJobs(advice)}
 	advice.Admission = v
@@ -118,7 +118,7 @@ func applyPolicy(advice *schemas.Advice, policy string, waits int) {
 	}
 }
 
-// names lists a few jobs.
+// names returns a short list of jobs for a message.
 func names(jobs []string) string {
 	if len(jobs) > 3 {
 		return strings.Join(jobs[:3], ", ") + " and others"
@@ -126,7 +126,7 @@ func names(jobs []string) string {
 	return strings.Join(jobs, ", ")
 }
 
-// keepQueue starts waiting jobs when they fit, until ctx ends.
+// keepQueue starts queued jobs when the policy permits, until ctx ends.
 func (a *Advisor) keepQueue(ctx context.Context) error {
 	tick := time.NewTicker(a.o.Check)
 	defer tick.Stop()
@@ -138,7 +138,7 @@ func (a *Advisor) keepQueue(ctx context.Context) error {
 			for more := true; more && ctx.Err() == nil; {
 				var err error
 				if more, err = a.startNext(ctx); err != nil && ctx.Err() == nil {
-					a.log.Warn("the queue waits on", "error", err)
+					a.log.Warn("queued job not admitted", "error", err)
 				}
 			}
 		}
@@ -151,8 +151,8 @@ func (a *Advisor) keepQueue(ctx context.Context) error {
 	}
 }
 
-// next starts the waiting job whose turn it is, if there is one; more is true if
-// another may follow. Several advisors may try: the ticket lets one through.
+// startNext admits the queued job that may start now, if there is one. more reports whether another
+// may follow. Several advisors may try at once; the ticket lets one of them succeed.
 func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 	if len(a.queueQuestions(time.Now().UTC())) == 0 {
 		return false, nil
@@ -174,7 +174,8 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 	}
 	advice.Admission = &schemas.Admission{Policy: a.o.Admission, Verdict: schemas.Admitted}
 	advice.EventID = schemas.AdmittedID(advice.JobID)
-	ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout) // as lastAdmission expects
+	// lastAdmission relies on this timeout.
+	ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)
 	defer cancel()
 	err = a.bus.TakeTicket(ctx, schemas.Ticket{
 		JobID:   advice.JobID,
@@ -199,7 +200,7 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// looked are the questions of the first waiting jobs.
+// queueQuestions returns the questions of the first queued jobs.
 func (a *Advisor) queueQuestions(now time.Time) []*Question {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -211,8 +212,8 @@ func (a *Advisor) queueQuestions(now time.Time) []*Question {
 	return questions
 }
 
-// Judge says of an advice that was made again what the policy of the recorded one
-// says of it, while the jobs wait that the cluster knows of.
+// ApplyPolicy sets the verdict of a repeated advice under the policy of the recorded advice, with
+// the queue of the cluster.
 func (c *Cluster) ApplyPolicy(again, recorded *schemas.Advice) {
 	switch v := recorded.Admission; {
 	case v == nil:
@@ -223,11 +224,11 @@ func (c *Cluster) ApplyPolicy(again, recorded *schemas.Advice) {
 	}
 }
 
-// waits is how many jobs wait.
+// queueLength returns the number of queued jobs.
 func (c *Cluster) queueLength() int { return len(c.waiting) }
 
-// queue returns the jobs that wait, those with the earliest deadline first; those
-// without one come last, in the order in which they came. The caller must not change it.
+// queue returns the queued jobs by deadline; jobs without a deadline come last, in the order of
+// submission. The caller must not change the slice.
 func (c *Cluster) queue() []*Job { return c.waiting }
 
 func (c *Cluster) enqueue(j *Job) {
@@ -241,7 +242,7 @@ func (c *Cluster) dequeue(j *Job) {
 	}
 }
 
-// compareUrgency orders the queue. Neither figure changes while a job waits.
+// compareUrgency orders the queue. Its criteria do not change while a job is queued.
 func compareUrgency(a, b *Job) int {
 	x, y := a.deadline(), b.deadline()
 	if x.IsZero() != y.IsZero() {
@@ -253,7 +254,7 @@ func compareUrgency(a, b *Job) int {
 	return cmp.Or(x.Compare(y), cmp.Compare(a.first, b.first), cmp.Compare(a.ID, b.ID))
 }
 
-// broken names the jobs whose promise an advice would break.
+// brokenJobs returns the jobs whose promise the advice would break.
 func brokenJobs(a *schemas.Advice) []string {
 	var all []string
 	for i := range a.Effects {
@@ -264,9 +265,9 @@ func brokenJobs(a *schemas.Advice) []string {
 	return all
 }
 
-// waiting returns after how many seconds a job keeps its own SLO and everybody
-// else's, or, if it cannot keep its own, at least breaks no other; 0: nobody
-// knows, or now.
+// startDelay returns the seconds after which a job would keep its own SLO and break no promise. If
+// it cannot keep its own SLO, it is the time after which it breaks no promise. 0 means now or
+// unknown.
 func startDelay(a *schemas.Advice) float64 {
 	for _, kind := range [...]string{schemas.ChoiceStart, schemas.ChoiceDeadline} {
 		for i := range a.Menu {
@@ -278,8 +279,8 @@ func startDelay(a *schemas.Advice) float64 {
 	return 0
 }
 
-// fits reports whether a job may start now under the policy queue: it breaks no
-// promise, and would gain nothing by waiting.
+// fitsNow reports whether the policy queue permits a job to start now: it breaks no promise, and
+// would not gain by waiting.
 func fitsNow(a *schemas.Advice) bool {
 	gains := a.Decision == schemas.BestEffort &&
 		slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool {
@@ -288,10 +289,11 @@ func fitsNow(a *schemas.Advice) bool {
 	return len(brokenJobs(a)) == 0 && !gains
 }
 
-// hopeless is the probability of keeping its SLO under which a job counts as
-// lost: it waits behind those that can still be saved.
+// likelyMissed is the probability of the SLO below which a queued job is treated as lost: it waits
+// behind the jobs that can still meet their SLO.
 const likelyMissed = 0.5
 
+// likelyMisses reports whether the job will probably miss its SLO, and a later start does not help.
 func likelyMisses(a *schemas.Advice) bool {
 	if a.SLOSeconds == 0 || a.Chosen.Probability == nil {
 		return false
@@ -302,12 +304,12 @@ func likelyMisses(a *schemas.Advice) bool {
 		})
 }
 
-// mostLooked bounds how many waiting jobs are looked at to find one that fits.
+// maxQueueLookahead bounds the queued jobs that are examined to find one that fits.
 const maxQueueLookahead = 64
 
-// turn finds the waiting job that may start now: the first in the queue if it
-// fits, else a later one that fits and is over before the first can start (EASY
-// backfilling, Lifka 1995). Lost jobs come last. It returns nil if none may.
+// nextToStart returns the queued job that may start now, or nil. It is the first in the queue if
+// that fits. Otherwise it is a later one that fits and ends before the first can start (EASY
+// backfilling, Lifka 1995). Jobs that will probably miss their SLO come last.
 func nextToStart(queue []*schemas.Advice) *schemas.Advice {
 	ordered := slices.Clone(queue)
 	slices.SortStableFunc(ordered, func(a, b *schemas.Advice) int {

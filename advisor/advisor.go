@@ -15,39 +15,40 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options of an advisor.
+// Options of an advisor. A zero field means its default.
 type Options struct {
-	Version string        // of the program, as nats micro shows it; default "0.0.0"
-	Check   time.Duration // how often silent jobs are looked for; default 1 s
+	Version string        // of the program, for nats micro; default "0.0.0"
+	Check   time.Duration // interval of checks for silent jobs; default 1 s
 
-	// Admission is the policy of the cluster, the same for all its advisors: one
-	// of schemas.AdmissionAdvise (the default), AdmissionProtect, AdmissionQueue.
+	// Admission is the policy of the cluster, the same for all its advisors: one of
+	// schemas.AdmissionAdvise (the default), AdmissionProtect and AdmissionQueue.
 	Admission string
 
-	// Promise is what the confidence of a request that does not say is of, the same
-	// for all advisors of the cluster; default schemas.PromiseEach.
+	// Promise is the default of the field promise of a request, the same for all advisors of
+	// the cluster; default schemas.PromiseEach.
 	Promise schemas.Promise
 
 	// AdviceMinChange is the share of the remaining time by which the predicted end of a
-	// running job must move for a new advice; default 0.05. A change of the decision or
-	// of the action is always new.
+	// running job must move for new advice; default 0.05. A changed decision or action is
+	// always published.
 	AdviceMinChange float64
 
-	// AdviceMinInterval is after how long an advice that has changed less is given again;
-	// default 30 s.
+	// AdviceMinInterval is the time after which advice with a smaller change is published
+	// again; default 30 s.
 	AdviceMinInterval time.Duration
 
-	// SnapshotInterval is how often the state is stored while events come; default 5 min.
-	// It is stored up to ten times as often while SnapshotEvents events come in less.
+	// SnapshotInterval is the interval of snapshots of the state while events arrive; default
+	// 5 min. If SnapshotEvents events arrive sooner, snapshots are up to ten times as frequent.
 	SnapshotInterval time.Duration
 	SnapshotEvents   uint64 // default 20,000
 
-	// MaxLogBytes bounds how far the advisor widens the stream of job events, so that it
-	// keeps the events of the jobs that run; default 64 GiB. Below 0 it widens nothing.
+	// MaxLogBytes bounds the size to which the advisor widens the JOB stream, so that the
+	// stream keeps the events of all running jobs; default 64 GiB. A negative value disables
+	// widening.
 	MaxLogBytes int64
 }
 
-// withDefaults fills in what is not set.
+// withDefaults returns the options with defaults in place of zero fields.
 func (o Options) withDefaults() Options {
 	o.Version = cmp.Or(o.Version, "0.0.0")
 	o.Admission = cmp.Or(o.Admission, schemas.AdmissionAdvise)
@@ -77,16 +78,16 @@ type Advisor struct {
 	regressors     atomic.Pointer[Regressors]
 	outbox         *outbox
 	newestSnapshot snapshotRecord
-	replayTo       atomic.Uint64 // last event of JOB at the start
-	caughtUp       chan struct{} // closed when the JOB stream was read to its end
+	replayTo       atomic.Uint64 // last sequence of JOB at the start
+	caughtUp       chan struct{} // closed at the end of the replay
 	answering      chan struct{} // closed when requests are answered
-	admitting      sync.Mutex    // one admission at a time
+	admitting      sync.Mutex    // held during an admission
 
 	mu        sync.RWMutex
 	cluster   *Cluster
-	applied   uint64        // sequence up to which JOB was read
+	applied   uint64        // last applied sequence of JOB
 	appliedAt time.Time     // when the stream stored that event
-	advanced  chan struct{} // closed and renewed when applied grows
+	advanced  chan struct{} // closed and replaced when applied grows
 }
 
 // New returns an advisor that does not run yet.
@@ -106,16 +107,16 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) *Ad
 	return a
 }
 
-// Run works until ctx ends. It loads the newest snapshot of the state first, and stores
-// one at the end. The parts and what they do:
+// Run works until ctx ends. It first loads the newest snapshot of the state, and stores a snapshot
+// at the end. These are its parts:
 //
 //	JOB stream ──► fold ──► re-predict ──► outbox ──► job.<id>.advice (ADVICE), job.<id>.risk
 //	NODE stream ─► fold        ▲
-//	job.*.alive ─► heard       │ lock
+//	job.*.alive ─► heartbeat   │ lock
 //	clock ───────► silent? ────┤──► job.<id>.lost
 //	champions ───► load, check ┘
-//	job.submit, … (after the fold has caught up) ──► Decide ──► reply
-//	queue ──► next (after every event) ──► job.<id>.admitted, job.<id>.advice: start
+//	job.submit, … (after the replay) ──► Decide ──► reply
+//	queue ──► start next (after every event) ──► job.<id>.admitted, job.<id>.advice: start
 //	clock ──► snapshots of the state, limits of the JOB stream
 func (a *Advisor) Run(ctx context.Context) error {
 	if a.restore(ctx) != nil {
@@ -166,7 +167,7 @@ func (a *Advisor) runParts(ctx context.Context) error {
 	return first
 }
 
-// Ready returns nil when requests are answered.
+// Ready returns nil when the advisor answers requests, otherwise the progress of the replay.
 func (a *Advisor) Ready() error {
 	select {
 	case <-a.answering:
@@ -180,7 +181,7 @@ func (a *Advisor) Ready() error {
 		applied, a.replayTo.Load())
 }
 
-// reportReplay logs how far the replay is, for as long as it takes.
+// reportReplay logs the progress of the replay until it is complete.
 func (a *Advisor) reportReplay(ctx context.Context) error {
 	tick := time.NewTicker(replayReport)
 	defer tick.Stop()
@@ -189,18 +190,18 @@ func (a *Advisor) reportReplay(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-a.answering:
-			<-ctx.Done() // a part that returns ends the others
+			<-ctx.Done() // runParts ends when a part returns
 			return nil
 		case <-tick.C:
-			a.log.Warn("requests wait", "reason", a.Ready())
+			a.log.Warn("requests wait for the replay", "reason", a.Ready())
 		}
 	}
 }
 
-// replayReport is how often a replay is reported.
+// replayReport is the interval between two reports of the replay.
 const replayReport = 10 * time.Second
 
-// Answering returns a channel that is closed when requests are answered.
+// Answering returns a channel that is closed when the advisor answers requests.
 func (a *Advisor) Answering() <-chan struct{} { return a.answering }
 
 func (a *Advisor) followJobs(ctx context.Context) error {
@@ -241,8 +242,8 @@ func (a *Advisor) listenAlive(ctx context.Context) error {
 	return a.bus.ListenPersons(ctx, []string{alive, schemas.PersonSubject("*", alive)}, a.onAlive)
 }
 
-// watchSilence records jobs as lost that have been silent for too long. While
-// NATS is away nobody can be heard, so nobody is lost.
+// watchSilence records silent jobs as lost. While NATS is unreachable no sign of life can arrive,
+// so no job is lost.
 func (a *Advisor) watchSilence(ctx context.Context) error {
 	tick := time.NewTicker(a.o.Check)
 	defer tick.Stop()
@@ -280,14 +281,14 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 		a.mu.Unlock()
 		for _, e := range lost {
 			a.metrics.lost.Inc()
-			a.log.Warn("job is lost", "job_id", e.JobID, "reason", e.Reason)
+			a.log.Warn("job lost", "job_id", e.JobID, "reason", e.Reason)
 			a.record(ctx, e)
 		}
 	}
 }
 
-// record publishes an event of the advisor's own and applies it at once, so that
-// the next request sees it.
+// record publishes an event of the advisor and waits until it is applied, so that the next request
+// sees it.
 func (a *Advisor) record(ctx context.Context, e schemas.Event) {
 	sequence, err := a.bus.Publish(ctx, e)
 	if err != nil {
@@ -297,7 +298,7 @@ func (a *Advisor) record(ctx context.Context, e schemas.Event) {
 	a.waitFor(ctx, sequence)
 }
 
-// waitFor returns when the fold has read JOB up to sequence, or ctx ends.
+// waitFor waits until the fold has applied JOB up to the sequence, or ctx ends.
 func (a *Advisor) waitFor(ctx context.Context, sequence uint64) {
 	for {
 		a.mu.RLock()
@@ -314,7 +315,7 @@ func (a *Advisor) waitFor(ctx context.Context, sequence uint64) {
 	}
 }
 
-// hear takes a heartbeat. One that a person sent of another's job is not heard.
+// onAlive records a heartbeat. It ignores the heartbeat of a person for another person's job.
 func (a *Advisor) onAlive(person string, e schemas.Event) {
 	alive := e.(*schemas.Alive)
 	if owner, known, _ := a.owner(alive.JobID); !known || person != "" && person != owner {
@@ -323,7 +324,7 @@ func (a *Advisor) onAlive(person string, e schemas.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if j := a.cluster.jobs[alive.JobID]; j != nil &&
-		alive.Run == j.Run { // it may be forgotten by now
+		alive.Run == j.Run { // the job may have been packed since owner was called
 		j.lastSeen = time.Now()
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"courier/schemas"
 )
 
-// choose sets the decision and the chosen alternative, and why the others lost.
+// choose sets the decision and the chosen alternative, and the reason of every alternative.
 func (d *decision) choose() {
 	q, a := d.q, d.a
 	var best int
@@ -32,12 +32,13 @@ func (d *decision) choose() {
 	}
 }
 
-// blind reports whether nothing is known of the accuracy of an alternative after its epochs.
+// accuracyUnknown reports whether the accuracy of an alternative after its epochs is unknown.
 func (d *decision) accuracyUnknown(i int) bool { return i < len(d.merits) && !d.merits[i].known }
 
-// seconds, accuracy and probability of an alternative whose time is known.
+// seconds returns the predicted time of an alternative whose time is known.
 func seconds(alt *schemas.Alternative) float64 { return *alt.PredictedSeconds }
 
+// accuracy returns the predicted accuracy, 0 if it is unknown.
 func accuracy(alt *schemas.Alternative) float64 {
 	if alt.PredictedAccuracy == nil {
 		return 0
@@ -45,6 +46,7 @@ func accuracy(alt *schemas.Alternative) float64 {
 	return *alt.PredictedAccuracy
 }
 
+// probability returns the probability of the SLO, 0 if it is unknown.
 func probability(alt *schemas.Alternative) float64 {
 	if alt.Probability == nil {
 		return 0
@@ -52,7 +54,7 @@ func probability(alt *schemas.Alternative) float64 {
 	return *alt.Probability
 }
 
-// worth is the accuracy that counts: more than the target is no better.
+// worth returns the accuracy up to the target: more than the target is no better.
 func (q *Question) worth(alt *schemas.Alternative) float64 {
 	if t := q.Request.TargetAccuracy; t > 0 {
 		return min(t, accuracy(alt))
@@ -60,22 +62,20 @@ func (q *Question) worth(alt *schemas.Alternative) float64 {
 	return accuracy(alt)
 }
 
-// likely reports whether an alternative keeps the SLO so surely that accuracy
-// decides.
+// isLikely reports whether an alternative keeps the SLO with at least likelyThreshold. Among such
+// alternatives accuracy decides.
 func (q *Question) isLikely(alt *schemas.Alternative) bool {
 	return probability(alt) >= q.likelyThreshold() && !alt.Extrapolated
 }
 
-// promised reports whether an alternative keeps the SLO so surely that it may be
-// promised where none is likely.
+// isPromisable reports whether an alternative keeps the SLO with at least minProbability.
 func (q *Question) isPromisable(alt *schemas.Alternative) bool {
 	return probability(alt) >= q.minProbability() && !alt.Extrapolated
 }
 
-// chooseWithin takes the most accurate alternative that keeps the SLO with the
-// confidence asked for, ties by the CPU time that they cost; if there is none,
-// the one that keeps it most likely. An alternative beyond the examples wins
-// only where nothing else is known.
+// chooseWithin chooses the most accurate alternative that is likely to keep the SLO, ties by CPU
+// time. If there is none, it chooses the alternative with the highest probability. An extrapolated
+// alternative wins only if all are extrapolated.
 func chooseWithin(q *Question, a *schemas.Advice) int {
 	best, hope, most := -1, 0, 0.0
 	for i := range a.Alternatives {
@@ -132,8 +132,8 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 	return best
 }
 
-// reaching is the decision for an alternative that keeps the SLO, and the reason
-// for it: it is promised if it is as accurate as was asked for, too.
+// reaching returns the decision for an alternative that keeps the SLO, and its reason. It is
+// promised only if it also reaches the target accuracy.
 func (q *Question) reaching(alt *schemas.Alternative, why string) (schemas.Decision, string) {
 	if t := q.Request.TargetAccuracy; t > 0 && q.worth(alt) < t {
 		return schemas.BestEffort, reasonShort
@@ -141,7 +141,7 @@ func (q *Question) reaching(alt *schemas.Alternative, why string) (schemas.Decis
 	return schemas.MeetsSLO, why
 }
 
-// hopes compares two alternatives where none is likely enough.
+// betterFallback compares two alternatives if none is likely enough.
 func (q *Question) betterFallback(alt, best *schemas.Alternative) bool {
 	if alt.Extrapolated != best.Extrapolated {
 		return best.Extrapolated
@@ -152,9 +152,9 @@ func (q *Question) betterFallback(alt, best *schemas.Alternative) bool {
 	return seconds(alt) < seconds(best)
 }
 
-// better compares two alternatives that keep the SLO; those of at least some
-// accuracy are a tie, which the CPU time decides. A job that runs keeps its batch
-// size while that does: a change costs what no regressor knows.
+// betterLikely compares two alternatives that are likely to keep the SLO. Alternatives with at
+// least the accuracy tie are equally accurate, and CPU time decides. A running job keeps its batch
+// size as long as that is likely, because no regressor knows the cost of a change.
 func (q *Question) betterLikely(alt, best *schemas.Alternative, least float64) bool {
 	if q.isCurrent(alt) != q.isCurrent(best) {
 		return q.isCurrent(alt)
@@ -169,9 +169,9 @@ func (q *Question) betterLikely(alt, best *schemas.Alternative, least float64) b
 	return q.worth(alt) > q.worth(best)
 }
 
-// standardError is that of an accuracy on the model's validation set, sqrt(p (1 -
-// p) / n): what differs by less is a tie. 0 where the set's size is not known, and
-// where the request says which accuracy is enough.
+// standardError returns the standard error of an accuracy on the validation set, sqrt(p (1 - p) /
+// n). Smaller differences are ties. It is 0 if the size of the set is unknown, or if the request
+// has a target accuracy.
 func (q *Question) standardError(accuracy float64) float64 {
 	n := q.Described.ValidationSamples
 	if n == 0 || q.Request.TargetAccuracy > 0 {
@@ -180,8 +180,8 @@ func (q *Question) standardError(accuracy float64) float64 {
 	return math.Sqrt(accuracy * (1 - accuracy) / float64(n))
 }
 
-// chooseScore chooses by weight of accuracy · accuracy / largest + weight of
-// time · (1 − time / longest), among those that reach the target if any does.
+// chooseScore maximizes weight of accuracy · accuracy / largest + weight of time · (1 − time /
+// longest). If any alternative reaches the target accuracy, it chooses among those.
 func (d *decision) chooseScore(q *Question, a *schemas.Advice) int {
 	a.Decision = schemas.Weighted
 	w := q.Request.Weights
@@ -217,8 +217,9 @@ func (d *decision) chooseScore(q *Question, a *schemas.Advice) int {
 	return best
 }
 
-// reaching returns whether each alternative reaches the target accuracy as surely as asked for; if
-// none does, whether it is the likeliest, or the most accurate, of all.
+// reaching returns a function that reports whether an alternative reaches the target accuracy with
+// at least minProbability. If none does, the function selects the most likely or the most accurate
+// ones.
 func (d *decision) reaching(largest float64) func(i int) bool {
 	if len(d.merits) == 0 {
 		target := min(d.q.Request.TargetAccuracy, largest)
@@ -242,10 +243,10 @@ func explain(a *schemas.Advice, best int, chosen string, lost func(*schemas.Alte
 	}
 }
 
-// chooseByEvidence takes, of the alternatives that may be promised, the one with the largest
-// probability times expected accuracy, ties by time; with a target accuracy the fastest that keeps
-// SLO and target as good as surely, else the most likely. Where none may be promised it takes the
-// one with the largest probability times accuracy.
+// chooseByEvidence chooses among the alternatives that may be promised. Without a target accuracy
+// it maximizes probability times expected accuracy, ties by time. With a target accuracy it chooses
+// the fastest one that is nearly certain, otherwise the most likely one. If none may be promised,
+// it maximizes probability times expected accuracy.
 func (d *decision) chooseByEvidence(q *Question, a *schemas.Advice) int {
 	best, hope := -1, 0
 	for i := range a.Alternatives {
@@ -272,7 +273,8 @@ func (d *decision) chooseByEvidence(q *Question, a *schemas.Advice) int {
 	return best
 }
 
-// beats compares two alternatives that may both be promised. A job that runs keeps its batch size.
+// betterPromised compares two alternatives that may both be promised. A running job keeps its batch
+// size.
 func (q *Question) betterPromised(alt *schemas.Alternative, m *merit, best *schemas.Alternative, than *merit) bool {
 	if q.isCurrent(alt) != q.isCurrent(best) {
 		return q.isCurrent(alt)
@@ -285,8 +287,8 @@ func (q *Question) betterPromised(alt *schemas.Alternative, m *merit, best *sche
 	return cmp.Or(cmp.Compare(y, x), cmp.Compare(seconds(alt), seconds(best))) < 0
 }
 
-// expects compares two alternatives where none may be promised. Where a target accuracy is out of
-// reach the accuracy that may be expected in time decides.
+// betterExpected compares two alternatives if none may be promised. If the target accuracy is
+// unreachable, the expected accuracy within the SLO decides.
 func (q *Question) betterExpected(alt *schemas.Alternative, m *merit, best *schemas.Alternative, than *merit) bool {
 	if alt.Extrapolated != best.Extrapolated {
 		return best.Extrapolated
@@ -299,19 +301,19 @@ func (q *Question) betterExpected(alt *schemas.Alternative, m *merit, best *sche
 	return cmp.Or(cmp.Compare(y, x), cmp.Compare(seconds(alt), seconds(best))) < 0
 }
 
-// tinyAccuracy stands for an accuracy that is not known: time alone decides.
+// tinyAccuracy replaces an unknown accuracy, so that time decides.
 const tinyAccuracy = 1e-6
 
-// Configuration is what an alternative fixes and an epoch teaches about.
+// BatchAndCPUs is the part of a configuration that an alternative sets.
 type BatchAndCPUs struct{ BatchSize, CPUs uint32 }
 
-// distance of two configurations, in doublings.
+// distance returns the Euclidean distance in doublings.
 func (c BatchAndCPUs) distance(to BatchAndCPUs) float64 {
 	return math.Hypot(math.Log2(float64(c.BatchSize)/float64(to.BatchSize)),
 		math.Log2(float64(c.CPUs)/float64(to.CPUs)))
 }
 
-// nearest is the distance to the closest of some configurations.
+// nearest returns the distance to the nearest of some configurations, +Inf without any.
 func (c BatchAndCPUs) nearest(to []BatchAndCPUs) float64 {
 	least := math.Inf(1)
 	for _, t := range to {
@@ -320,12 +322,11 @@ func (c BatchAndCPUs) nearest(to []BatchAndCPUs) float64 {
 	return least
 }
 
-// exploreFirst takes the alternative that teaches most: the one farthest from
-// what was tried, so that each job widens what is known (maximin design, Johnson
-// et al. 1990). Where nothing was tried, or nothing is left to try, it is the
-// one with the shortest epoch: by the paper that of the largest batch with the
-// most CPUs. What will hardly keep the SLO comes last. A job that runs goes on as
-// it does: it teaches already.
+// exploreFirst chooses the alternative farthest from the tried ones, so that each job extends the
+// support of the regressors (maximin design, Johnson et al. 1990). If nothing was tried, or
+// everything, it chooses the one with the shortest epoch, which is taken to be the largest batch
+// with the most CPUs. Alternatives that will probably miss the SLO come last. A running job
+// continues unchanged.
 func (d *decision) exploreFirst(q *Question, a *schemas.Advice) int {
 	a.Decision = schemas.Exploring
 	for i := range a.Alternatives {
@@ -347,11 +348,11 @@ func (d *decision) exploreFirst(q *Question, a *schemas.Advice) int {
 	return best
 }
 
-// mayKeepSLO reports whether an alternative is not known to miss its SLO.
+// mayKeepSLO reports whether an alternative has a fair chance to keep its SLO.
 func mayKeepSLO(alt *schemas.Alternative) bool { return probability(alt) >= likelyMissed }
 
-// farthest returns the alternative farthest from what was tried among those that
-// may be taken; of several, the one with the shortest epoch. -1: none may.
+// farthest returns the index of the allowed alternative that is farthest from the tried ones, ties
+// by the shortest epoch; -1 if none is allowed.
 func farthest(
 	all []schemas.Alternative, tried []BatchAndCPUs, may func(*schemas.Alternative) bool,
 ) int {
@@ -374,12 +375,12 @@ func farthest(
 	return best
 }
 
-// mostProbes is how many epochs an answer proposes at most to learn a model by.
+// maxProbes bounds the epochs that an answer proposes for learning a model.
 const maxProbes = 3
 
-// probes plans the epochs that teach most about a model of which nothing is known: the
-// chosen configuration first, then each time the one farthest from all before it. It
-// returns none where all configurations have been tried.
+// probes plans the epochs that show most about an unknown model: the chosen configuration, then
+// repeatedly the one that is farthest from all before it. It returns nil if all configurations have
+// been tried.
 func (d *decision) probes(a *schemas.Advice) (plan []schemas.ProbeEpoch) {
 	tried := slices.Clone(d.q.Tried)
 	next := slices.IndexFunc(a.Alternatives, func(alt schemas.Alternative) bool {

@@ -11,7 +11,7 @@ import (
 	"courier/schemas"
 )
 
-// serve answers requests once the log was read to its end.
+// serve answers requests after the replay.
 func (a *Advisor) serve(ctx context.Context) error {
 	select {
 	case <-a.caughtUp:
@@ -40,7 +40,7 @@ func (a *Advisor) serve(ctx context.Context) error {
 	})
 }
 
-// predict answers a request without recording it: with what the policy would say.
+// predict answers a request without recording it, including the verdict of the policy.
 func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error) {
 	request := q.WithDefaults()
 	a.applyDefaults(&request)
@@ -51,20 +51,21 @@ func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error)
 	return advice, nil
 }
 
-// settle fills in what a request leaves to the cluster.
+// applyDefaults sets the fields of a request whose default depends on the cluster.
 func (a *Advisor) applyDefaults(q *schemas.JobRequest) {
 	if q.Promise == "" && a.o.Promise == schemas.PromiseMean {
 		q.Promise = a.o.Promise
 	}
 }
 
-// waits is how many jobs wait in the queue.
+// queueLength returns the number of queued jobs.
 func (a *Advisor) queueLength() int {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.cluster.queueLength()
 }
 
+// answer decides a request with the current state and regressors.
 func (a *Advisor) answer(q schemas.JobRequest) *schemas.Advice {
 	now := time.Now().UTC()
 	a.mu.RLock()
@@ -76,8 +77,9 @@ func (a *Advisor) answer(q schemas.JobRequest) *schemas.Advice {
 	return advice
 }
 
-// submit records the request with its advice, then answers with the advice. The
-// same request again gets the first advice; another with the same ID, conflict.
+// submit records the request with its advice, and then returns the advice. If the same request is
+// repeated, it returns the first advice; for a different request with the same ID it returns a
+// conflict.
 func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)
 	defer cancel()
@@ -110,8 +112,8 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 	return e.EncodedAdvice, nil
 }
 
-// submittedEvent returns the event that records a request with its advice. The advice
-// is encoded once, for the event and for the reply.
+// submittedEvent returns the event that records a request with its advice. The advice is encoded
+// once, for the event and for the reply.
 func submittedEvent(q schemas.JobRequest, advice *schemas.Advice) (*schemas.Submitted, error) {
 	e := &schemas.Submitted{Request: q, Advice: *advice}
 	stamp := schemas.Stamp{EventID: q.JobID + "/submitted", At: advice.At}
@@ -122,7 +124,7 @@ func submittedEvent(q schemas.JobRequest, advice *schemas.Advice) (*schemas.Subm
 	return e, err
 }
 
-// decide answers a request that is going to be recorded.
+// decide answers a request that will be recorded.
 func (a *Advisor) decide(ctx context.Context, q schemas.JobRequest) (*schemas.Advice, error) {
 	if a.hasAdmissionPolicy() {
 		return a.admit(ctx, q)
@@ -130,13 +132,13 @@ func (a *Advisor) decide(ctx context.Context, q schemas.JobRequest) (*schemas.Ad
 	return a.answer(q), nil
 }
 
-// submittedBefore returns the advice that the same request got, nil if its ID is new
-// as far as this advisor knows, or a conflict if the ID belongs to another request.
+// submittedBefore returns the advice of an identical earlier request. It returns nil if the ID is
+// new as far as this advisor knows, or a conflict if the ID belongs to a different request.
 //
-// Memory answers for a job that has not ended. It keeps less of a job that has, and
-// nothing of an old one: there the event log answers. An ID that memory does not know
-// needs no look at the log, because PublishOnce refuses it if it is recorded; only an
-// admission must not be granted to it before that.
+// A job that has not ended is in memory with its full request. Of ended jobs memory keeps less, and
+// of old jobs nothing, so the event log is read. An unknown ID needs no look at the log, because
+// PublishOnce refuses an ID that is recorded. With an admission policy the log is read
+// nevertheless, so that no admission is granted to a recorded ID.
 func (a *Advisor) submittedBefore(
 	ctx context.Context, q *schemas.JobRequest,
 ) (*schemas.Advice, error) {
@@ -165,8 +167,8 @@ func (a *Advisor) submittedBefore(
 	return nil, nil
 }
 
-// firstAdvice returns the recorded advice of a request whose ID is in the event log, or
-// a conflict if the ID belongs to another request.
+// firstAdvice returns the recorded advice of a request whose ID is in the event log, or a conflict
+// if the ID belongs to a different request.
 func (a *Advisor) firstAdvice(
 	ctx context.Context, q *schemas.JobRequest,
 ) (*schemas.Advice, error) {
@@ -177,13 +179,13 @@ func (a *Advisor) firstAdvice(
 	if recorded == nil {
 		return nil, &schemas.Error{
 			Code:    schemas.CodeUnavailable,
-			Message: "job " + q.JobID + " is recorded but its record cannot be read; retry",
+			Message: "job " + q.JobID + " is recorded but cannot be read; retry in a moment",
 		}
 	}
 	return sameRequest(recorded, q)
 }
 
-// submission returns the recorded submission of a job; nil if the event log has none.
+// submission returns the submission of a job from the event log, or nil if there is none.
 func (a *Advisor) submission(ctx context.Context, id string) (*schemas.Submitted, error) {
 	subject := schemas.JobSubject(id, schemas.EventSubmitted)
 	records, err := a.bus.Last(ctx, schemas.StreamJob, subject)
@@ -198,8 +200,7 @@ func (a *Advisor) submission(ctx context.Context, id string) (*schemas.Submitted
 	return nil, nil
 }
 
-// logUnavailable logs why the event log could not be read for a job, and returns the
-// error to answer with.
+// logUnavailable logs why the event log could not be read, and returns the error for the reply.
 func (a *Advisor) logUnavailable(id string, err error) error {
 	a.log.Warn("event log not read", "job_id", id, "error", err)
 	return &schemas.Error{
@@ -207,11 +208,11 @@ func (a *Advisor) logUnavailable(id string, err error) error {
 	}
 }
 
-// sameRequest returns the advice of a submission if the request is the same, else a
+// sameRequest returns the advice of the submission if its request is identical, otherwise a
 // conflict.
 func sameRequest(s *schemas.Submitted, q *schemas.JobRequest) (*schemas.Advice, error) {
 	first := s.Request
-	if q.Promise == "" { // the cluster's default may have been another one then
+	if q.Promise == "" { // the default of the cluster may have changed since
 		first.Promise = ""
 	}
 	if !sameBody(&first, q) {
@@ -227,15 +228,14 @@ func conflict(id, reason string) error {
 	}
 }
 
-// sameBody compares requests as they are written, so that one that was read back
-// from the log equals itself.
+// sameBody compares the JSON of two requests, so that a request read from the log equals itself.
 func sameBody(a, b *schemas.JobRequest) bool {
 	x, errX := schemas.Marshal(a)
 	y, errY := schemas.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// cancel records that a job is to end; its runner listens for the event.
+// cancel publishes the end of a job; its runner listens for that event.
 func (a *Advisor) cancel(ctx context.Context, q *schemas.JobCancelRequest) (any, error) {
 	j, err := a.job(ctx, q.JobID)
 	if err != nil {
@@ -268,7 +268,7 @@ func cancelledEvent(j *Job, reason string, now time.Time) *schemas.Ended {
 	return e
 }
 
-// submitFor is submit of a person: the job is his.
+// personSubmit is submit for a person, who becomes the owner of the job.
 func (a *Advisor) personSubmit(
 	ctx context.Context, person string, q *schemas.JobRequest,
 ) (any, error) {
@@ -281,7 +281,7 @@ func (a *Advisor) personSubmit(
 	return a.submit(ctx, q)
 }
 
-// cancelFor is cancel by a person, of a job of his own.
+// personCancel is cancel for a person, who must own the job.
 func (a *Advisor) personCancel(
 	ctx context.Context, person string, q *schemas.JobCancelRequest,
 ) (any, error) {
@@ -295,12 +295,13 @@ func (a *Advisor) personCancel(
 	return a.cancel(ctx, q)
 }
 
-// tellFor records an event that a person tells of a job of his own. A job that
-// nobody submitted is his who starts it.
+// personEvent records an event from a person about their own job. A job that was started without a
+// submission belongs to the person who started it.
 func (a *Advisor) personEvent(ctx context.Context, person string, e schemas.Event) (any, error) {
 	id := jobOf(e)
 	if !strings.HasPrefix(e.ID(), id+"/") {
-		return nil, schemas.Invalid("event_id", "%.80q is not an identity of job %s", e.ID(), id) // it would stand in another's way
+		// The event would suppress an event of another job as a duplicate.
+		return nil, schemas.Invalid("event_id", "%.80q is not an event ID of job %s", e.ID(), id)
 	}
 	owner, known, err := a.ownerOf(ctx, id)
 	if err != nil {
@@ -311,7 +312,7 @@ func (a *Advisor) personEvent(ctx context.Context, person string, e schemas.Even
 	case known && owner != person:
 		return nil, a.forbid(person, "job_id", "job %s is %s", id, possessive(owner))
 	case !known && !starts:
-		return nil, a.forbid(person, "job_id", "nobody has submitted or started a job %s", id)
+		return nil, a.forbid(person, "job_id", "job %s was neither submitted nor started", id)
 	case starts && started.User != "" && started.User != person:
 		return nil, a.forbid(person, "user", "%s cannot start a job for %q", person, started.User)
 	case starts:
@@ -322,14 +323,13 @@ func (a *Advisor) personEvent(ctx context.Context, person string, e schemas.Even
 		return nil, err
 	}
 	if starts && !known {
-		a.waitFor(ctx, sequence) // whose it is, is decided by the log
+		a.waitFor(ctx, sequence) // the first start event in the log names the owner
 	}
 	return &schemas.Receipt{Sequence: sequence}, nil
 }
 
-// ownerOf returns the owner of a job, "" if it has none in particular; known is false
-// for a job that is neither in memory nor in the event log. The log decides where memory
-// has dropped the job or its request.
+// ownerOf returns the owner of a job, "" if it has none. known is false for a job that is neither
+// in memory nor in the event log. The log is read if memory has dropped the job or its request.
 func (a *Advisor) ownerOf(ctx context.Context, id string) (user string, known bool, err error) {
 	a.waitUntilKnown(ctx, id)
 	user, known, certain := a.owner(id)
@@ -343,8 +343,8 @@ func (a *Advisor) ownerOf(ctx context.Context, id string) (user string, known bo
 	return user, known, nil
 }
 
-// owner returns the owner of a job in memory; certain is false where its request may
-// have been dropped, which names the owner before the start does.
+// owner returns the owner of a job in memory. certain is false if the request of the job may have
+// been dropped: its user takes precedence over the user who started the job.
 func (a *Advisor) owner(id string) (user string, known, certain bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -358,7 +358,7 @@ func (a *Advisor) owner(id string) (user string, known, certain bool) {
 	return j.User, true, j.isPending()
 }
 
-// ownerInLog returns the owner of a job as the event log has it.
+// ownerInLog returns the owner of a job according to the event log.
 func (a *Advisor) ownerInLog(ctx context.Context, id string) (user string, known bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -381,7 +381,7 @@ func (a *Advisor) ownerInLog(ctx context.Context, id string) (user string, known
 	return "", false, nil
 }
 
-// forbid refuses what a person may not do, counts it and says it in the log.
+// forbid counts and logs an action that a person may not take, and returns the error.
 func (a *Advisor) forbid(person, field, format string, args ...any) error {
 	e := &schemas.Error{
 		Code:    schemas.CodeForbidden,
@@ -389,7 +389,7 @@ func (a *Advisor) forbid(person, field, format string, args ...any) error {
 		Message: fmt.Sprintf(format, args...),
 	}
 	a.metrics.forbidden.Inc()
-	a.log.Warn("person may not", "person", person, "reason", e.Message)
+	a.log.Warn("request forbidden", "person", person, "reason", e.Message)
 	return e
 }
 
@@ -400,7 +400,7 @@ func possessive(owner string) string {
 	return owner + "'s"
 }
 
-// jobOf is the job that an event of a job tells of.
+// jobOf returns the job ID in the subject of an event.
 func jobOf(e schemas.Event) string {
 	_, rest, _ := strings.Cut(e.Subject(), ".")
 	id, _, _ := strings.Cut(rest, ".")

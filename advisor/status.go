@@ -28,8 +28,8 @@ func (a *Advisor) status(ctx context.Context, q *schemas.JobStatusRequest) (any,
 	return j.status(), nil
 }
 
-// list returns a page of jobs. What is predicted of those that run is decided after the
-// state was read, so that a long page delays nothing else.
+// list returns a page of jobs. Running jobs are re-predicted without holding the lock, so that a
+// long page does not delay events.
 func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error) {
 	now := time.Now().UTC()
 	a.mu.RLock()
@@ -45,8 +45,7 @@ func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error
 	return page, nil
 }
 
-// job returns a copy of a job: from memory, else from the event log. The error is
-// not_found for an ID that neither has.
+// job returns a copy of a job from memory or from the event log, or a not_found error.
 func (a *Advisor) job(ctx context.Context, id string) (*Job, error) {
 	a.waitUntilKnown(ctx, id)
 	a.mu.RLock()
@@ -67,8 +66,8 @@ func noJob(id string) error {
 	return &schemas.Error{Code: schemas.CodeNotFound, Field: "id", Message: "no job " + id}
 }
 
-// know returns when the log was read far enough to know a job, if there is one:
-// another advisor may have recorded it a moment ago.
+// waitUntilKnown waits for an unknown job until the fold has caught up, because another advisor may
+// have recorded the job a moment ago.
 func (a *Advisor) waitUntilKnown(ctx context.Context, id string) {
 	a.mu.RLock()
 	known := a.cluster.knows(id)
@@ -83,8 +82,8 @@ func (a *Advisor) waitUntilKnown(ctx context.Context, id string) {
 	}
 }
 
-// recorded returns a job that memory no longer has, from the last event of each kind in
-// the event log; nil if the log has none.
+// recorded rebuilds a job from the last event of each kind in the event log; nil if the log has
+// none.
 func (a *Advisor) recorded(ctx context.Context, id string) (*Job, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -99,7 +98,7 @@ func (a *Advisor) recorded(ctx context.Context, id string) (*Job, error) {
 	return c.job(id), nil
 }
 
-// status returns what is known of the job, as it is told to whoever asks.
+// status returns the reply of job.status without new predictions.
 func (j *Job) status() schemas.JobStatus {
 	s := schemas.JobStatus{
 		JobID:      j.ID,
@@ -134,15 +133,15 @@ func (j *Job) status() schemas.JobStatus {
 	return s
 }
 
-// draft is the status of a job, for a running one without what is predicted of it now.
+// statusDraft is the status of a job, with the question that predicts the rest of a running job.
 type statusDraft struct {
 	status   schemas.JobStatus
-	question *Question // what is to be predicted; nil: nothing
+	question *Question // nil for a job that does not run
 	setting  schemas.Setting
 	atRisk   bool
 }
 
-// draft describes a job at a moment; Advisor.complete predicts the rest.
+// statusDraft returns the status of a job and, if it runs, the question for complete.
 func (c *Cluster) statusDraft(j *Job, now time.Time) statusDraft {
 	d := statusDraft{status: j.status()}
 	if j.State == schemas.StateRunning {
@@ -152,8 +151,7 @@ func (c *Cluster) statusDraft(j *Job, now time.Time) statusDraft {
 	return d
 }
 
-// complete returns the status of a job; of a running one with what is predicted of it
-// now, which no event may have reported. It needs no lock.
+// complete returns the status with current predictions for a running job. It needs no lock.
 func (a *Advisor) complete(d *statusDraft, now time.Time) schemas.JobStatus {
 	s := d.status
 	if d.question == nil {
@@ -169,7 +167,7 @@ func (a *Advisor) complete(d *statusDraft, now time.Time) schemas.JobStatus {
 	return s
 }
 
-// instant returns t for JSON; absent if it never was.
+// instant returns a pointer to t for JSON, or nil for the zero time.
 func instant(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -177,7 +175,8 @@ func instant(t time.Time) *time.Time {
 	return &t
 }
 
-// list returns a page of jobs, newest first, and the ID to continue after; "" at the end.
+// list returns a page of jobs, newest first, and the ID after which the next page begins; "" at the
+// end.
 func (c *Cluster) list(q *schemas.JobListRequest, now time.Time) ([]statusDraft, string, error) {
 	limit := q.Limit
 	if limit == 0 {
