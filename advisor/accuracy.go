@@ -22,7 +22,9 @@ type accuracyCurve struct{ points []curvePoint }
 const maxCurvePoints = 64
 
 // fill predicts the curve up to a number of epochs; with only, it predicts the last point.
-func (c *accuracyCurve) fill(r *Regressor, f schemas.Features, epochs uint32, only bool, m *predictionCache) {
+func (c *accuracyCurve) fill(
+	r *Regressor, f schemas.Features, epochs uint32, only bool, m *predictionCache,
+) {
 	c.points = c.points[:0]
 	best, ratio := 0.0, stepTo(epochs)
 	next := uint32(1)
@@ -91,7 +93,8 @@ func (d *decision) epochs(all uint32, o *outlook) uint32 {
 		if best > 0 && d.q.Request.SLO > 0 {
 			in := *o
 			in.seconds = d.f.after(float64(all), float64(n))
-			if p, _ := in.probability(d.q.left(), d.q.Request.Confidence); p < d.q.likelyThreshold() {
+			p, _ := in.probability(d.q.left(), d.q.Request.Confidence)
+			if p < d.q.likelyThreshold() {
 				break
 			}
 		}
@@ -117,7 +120,13 @@ type merit struct {
 // reach sets the accuracy of an alternative, and multiplies the probability of the SLO by that of
 // the target accuracy. The errors of time and accuracy are assumed to be independent.
 func (d *decision) reach(alt *schemas.Alternative, a *evidence.Accuracy) {
-	m := merit{mean: a.Mean, sloProbability: probability(alt), targetProbability: 1, maxAccuracy: a.Highest(), known: a.Known}
+	m := merit{
+		mean:              a.Mean,
+		sloProbability:    probability(alt),
+		targetProbability: 1,
+		maxAccuracy:       a.Highest(),
+		known:             a.Known,
+	}
 	if t := d.q.Request.TargetAccuracy; t > 0 {
 		m.targetProbability = promisedReach(a, t)
 		alt.AccuracyProbability = d.figure(m.targetProbability)
@@ -156,16 +165,17 @@ const unreachableTarget = 0.001
 // freeEpochs chooses the number of remaining epochs if the request does not set it. With a target
 // accuracy it is the fewest epochs that reach the target within the SLO nearly certainly. Without
 // one it maximizes probability times expected accuracy.
-func (d *decision) freeEpochs(alt *schemas.Alternative, fate *jobForecast, o *outlook) uint32 {
+func (d *decision) freeEpochs(alt *schemas.Alternative, result *jobForecast, o *outlook) uint32 {
 	all, done := alt.Epochs, d.q.epochsDone()
 	target, slo := d.q.Request.TargetAccuracy, d.q.Request.SLO > 0
 	startup := d.startupOf(d.codes.startup, d.hardware())
 	first := min(1, all)
-	best, most, accurate, accuracy := first, -1.0, first, -1.0
+	best, highest, accurate, accuracy := first, -1.0, first, -1.0
 	for _, n := range epochGrid(all) {
 		a := d.r.Accuracy.accuracyAt(d.codes.accuracy, alt.BatchSize, done+n)
 		in := *o
-		in.uncertainty, in.seconds = fate.spread(startup, float64(n)), d.f.after(float64(d.maxEpochs()), float64(n))
+		in.uncertainty = result.spread(startup, float64(n))
+		in.seconds = d.f.after(float64(d.maxEpochs()), float64(n))
 		p := 1.0
 		if slo {
 			p, _ = in.probability(d.q.left(), d.q.Request.Confidence)
@@ -176,29 +186,29 @@ func (d *decision) freeEpochs(alt *schemas.Alternative, fate *jobForecast, o *ou
 		if target == 0 {
 			continue
 		}
-		if worth := p * promisedReach(&a, target); worth > most {
-			best, most = n, worth
+		if worth := p * promisedReach(&a, target); worth > highest {
+			best, highest = n, worth
 		}
-		if most >= nearlyCertain {
+		if highest >= nearlyCertain {
 			break
 		}
 	}
-	if most < unreachableTarget {
+	if highest < unreachableTarget {
 		return accurate
 	}
 	return best
 }
 
 // epochGrid returns the numbers of epochs to consider: every small number, then steps of some per
-// cent up to most.
-func epochGrid(most uint32) []uint32 {
+// cent up to highest.
+func epochGrid(highest uint32) []uint32 {
 	var all []uint32
-	ratio := stepTo(most)
-	for n := uint32(1); n <= most; n = max(n+1, uint32(math.Ceil(float64(n)*ratio))) {
+	ratio := stepTo(highest)
+	for n := uint32(1); n <= highest; n = max(n+1, uint32(math.Ceil(float64(n)*ratio))) {
 		all = append(all, n)
 	}
-	if len(all) == 0 || all[len(all)-1] != most {
-		all = append(all, most)
+	if len(all) == 0 || all[len(all)-1] != highest {
+		all = append(all, highest)
 	}
 	return slices.Compact(all)
 }

@@ -77,17 +77,17 @@ func (q *Question) isPromisable(alt *schemas.Alternative) bool {
 // time. If there is none, it chooses the alternative with the highest probability. An extrapolated
 // alternative wins only if all are extrapolated.
 func chooseWithin(q *Question, a *schemas.Advice) int {
-	best, hope, most := -1, 0, 0.0
+	best, fallback, highest := -1, 0, 0.0
 	for i := range a.Alternatives {
 		alt := &a.Alternatives[i]
-		if q.betterFallback(alt, &a.Alternatives[hope]) {
-			hope = i
+		if q.betterFallback(alt, &a.Alternatives[fallback]) {
+			fallback = i
 		}
 		if q.isLikely(alt) {
-			most = max(most, q.worth(alt))
+			highest = max(highest, q.worth(alt))
 		}
 	}
-	tie := most - q.standardError(most)
+	tie := highest - q.standardError(highest)
 	for i := range a.Alternatives {
 		alt := &a.Alternatives[i]
 		if q.isLikely(alt) && (best < 0 || q.betterLikely(alt, &a.Alternatives[best], tie)) {
@@ -97,19 +97,19 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 	if best < 0 {
 		a.Decision = schemas.BestEffort
 		chosen := reasonFastest
-		if q.isPromisable(&a.Alternatives[hope]) {
-			a.Decision, chosen = q.reaching(&a.Alternatives[hope], reasonSurest)
+		if q.isPromisable(&a.Alternatives[fallback]) {
+			a.Decision, chosen = q.reaching(&a.Alternatives[fallback], reasonSurest)
 		}
-		explain(a, hope, chosen, func(alt *schemas.Alternative) string {
+		explain(a, fallback, chosen, func(alt *schemas.Alternative) string {
 			if alt.Extrapolated {
 				return reasonBeyond
 			}
 			return reasonLessLikely
 		})
-		return hope
+		return fallback
 	}
 	chosen := reasonMostAccurate
-	if q.worth(&a.Alternatives[best]) < most {
+	if q.worth(&a.Alternatives[best]) < highest {
 		chosen = reasonCheapest
 	}
 	if q.isCurrent(&a.Alternatives[best]) {
@@ -155,11 +155,11 @@ func (q *Question) betterFallback(alt, best *schemas.Alternative) bool {
 // betterLikely compares two alternatives that are likely to keep the SLO. Alternatives with at
 // least the accuracy tie are equally accurate, and CPU time decides. A running job keeps its batch
 // size as long as that is likely, because no regressor knows the cost of a change.
-func (q *Question) betterLikely(alt, best *schemas.Alternative, least float64) bool {
+func (q *Question) betterLikely(alt, best *schemas.Alternative, tie float64) bool {
 	if q.isCurrent(alt) != q.isCurrent(best) {
 		return q.isCurrent(alt)
 	}
-	a, b := min(least, q.worth(alt)), min(least, q.worth(best))
+	a, b := min(tie, q.worth(alt)), min(tie, q.worth(best))
 	switch {
 	case a != b:
 		return a > b
@@ -225,12 +225,12 @@ func (d *decision) reaching(largest float64) func(i int) bool {
 		target := min(d.q.Request.TargetAccuracy, largest)
 		return func(i int) bool { return accuracy(&d.a.Alternatives[i]) >= target }
 	}
-	most := 0.0
+	highest := 0.0
 	for i := range d.merits {
-		most = max(most, d.merits[i].targetProbability)
+		highest = max(highest, d.merits[i].targetProbability)
 	}
-	least := min(most, d.q.minProbability())
-	return func(i int) bool { return d.merits[i].targetProbability >= least }
+	lowest := min(highest, d.q.minProbability())
+	return func(i int) bool { return d.merits[i].targetProbability >= lowest }
 }
 
 func explain(a *schemas.Advice, best int, chosen string, lost func(*schemas.Alternative) string) {
@@ -248,20 +248,23 @@ func explain(a *schemas.Advice, best int, chosen string, lost func(*schemas.Alte
 // the fastest one that is nearly certain, otherwise the most likely one. If none may be promised,
 // it maximizes probability times expected accuracy.
 func (d *decision) chooseByEvidence(q *Question, a *schemas.Advice) int {
-	best, hope := -1, 0
+	best, fallback := -1, 0
 	for i := range a.Alternatives {
 		alt := &a.Alternatives[i]
-		if q.betterExpected(alt, &d.merits[i], &a.Alternatives[hope], &d.merits[hope]) {
-			hope = i
+		if q.betterExpected(alt, &d.merits[i], &a.Alternatives[fallback], &d.merits[fallback]) {
+			fallback = i
 		}
-		if q.isPromisable(alt) && d.merits[i].known &&
-			(best < 0 || q.betterPromised(alt, &d.merits[i], &a.Alternatives[best], &d.merits[best])) {
+		if !q.isPromisable(alt) || !d.merits[i].known {
+			continue
+		}
+		if best < 0 ||
+			q.betterPromised(alt, &d.merits[i], &a.Alternatives[best], &d.merits[best]) {
 			best = i
 		}
 	}
 	a.Decision = schemas.MeetsSLO
 	if best < 0 {
-		a.Decision, best = schemas.BestEffort, hope
+		a.Decision, best = schemas.BestEffort, fallback
 	}
 	for i := range a.Alternatives {
 		if i == best {
@@ -275,7 +278,9 @@ func (d *decision) chooseByEvidence(q *Question, a *schemas.Advice) int {
 
 // betterPromised compares two alternatives that may both be promised. A running job keeps its batch
 // size.
-func (q *Question) betterPromised(alt *schemas.Alternative, m *merit, best *schemas.Alternative, than *merit) bool {
+func (q *Question) betterPromised(
+	alt *schemas.Alternative, m *merit, best *schemas.Alternative, than *merit,
+) bool {
 	if q.isCurrent(alt) != q.isCurrent(best) {
 		return q.isCurrent(alt)
 	}
@@ -289,7 +294,9 @@ func (q *Question) betterPromised(alt *schemas.Alternative, m *merit, best *sche
 
 // betterExpected compares two alternatives if none may be promised. If the target accuracy is
 // unreachable, the expected accuracy within the SLO decides.
-func (q *Question) betterExpected(alt *schemas.Alternative, m *merit, best *schemas.Alternative, than *merit) bool {
+func (q *Question) betterExpected(
+	alt *schemas.Alternative, m *merit, best *schemas.Alternative, than *merit,
+) bool {
 	if alt.Extrapolated != best.Extrapolated {
 		return best.Extrapolated
 	}
@@ -315,11 +322,11 @@ func (c BatchAndCPUs) distance(to BatchAndCPUs) float64 {
 
 // nearest returns the distance to the nearest of some configurations, +Inf without any.
 func (c BatchAndCPUs) nearest(to []BatchAndCPUs) float64 {
-	least := math.Inf(1)
+	lowest := math.Inf(1)
 	for _, t := range to {
-		least = min(least, c.distance(t))
+		lowest = min(lowest, c.distance(t))
 	}
-	return least
+	return lowest
 }
 
 // exploreFirst chooses the alternative farthest from the tried ones, so that each job extends the
@@ -356,20 +363,20 @@ func mayKeepSLO(alt *schemas.Alternative) bool { return probability(alt) >= like
 func farthest(
 	all []schemas.Alternative, tried []BatchAndCPUs, may func(*schemas.Alternative) bool,
 ) int {
-	best, most := -1, -1.0
+	best, highest := -1, -1.0
 	for i := range all {
 		alt := &all[i]
 		if !may(alt) {
 			continue
 		}
 		d := BatchAndCPUs{alt.BatchSize, alt.CPUs}.nearest(tried)
-		if best >= 0 && d == most {
+		if best >= 0 && d == highest {
 			b := &all[best]
 			if alt.BatchSize > b.BatchSize || alt.BatchSize == b.BatchSize && alt.CPUs > b.CPUs {
 				best = i
 			}
-		} else if d > most {
-			best, most = i, d
+		} else if d > highest {
+			best, highest = i, d
 		}
 	}
 	return best

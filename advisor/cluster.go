@@ -48,7 +48,12 @@ type stateLimits struct{ nodes, models, ended, unpacked int }
 // NewCluster returns the state before the first event.
 func NewCluster() *Cluster {
 	return &Cluster{
-		limits:        stateLimits{nodes: maxNodes, models: maxModels, ended: maxEndedJobs, unpacked: maxUnpackedJobs},
+		limits: stateLimits{
+			nodes:    maxNodes,
+			models:   maxModels,
+			ended:    maxEndedJobs,
+			unpacked: maxUnpackedJobs,
+		},
 		jobs:          map[string]*Job{},
 		past:          map[string]*pastJob{},
 		running:       map[string]*Job{},
@@ -153,5 +158,6 @@ func predictedEpoch(a *schemas.Advice) time.Duration {
 	if a == nil || a.Chosen == nil || a.Chosen.PredictedSeconds == nil || a.Chosen.Epochs == 0 {
 		return 0
 	}
-	return time.Duration(*a.Chosen.PredictedSeconds / float64(a.Chosen.Epochs) * float64(time.Second))
+	seconds := *a.Chosen.PredictedSeconds / float64(a.Chosen.Epochs)
+	return time.Duration(seconds * float64(time.Second))
 }

@@ -8,8 +8,8 @@ import (
 	"courier/schemas"
 )
 
-// silentAt folds events, stored one second apart, and returns the jobs that are
-// silent some time after the last.
+// silentAt applies events that are stored one second apart, and returns the jobs that are silent
+// some time after the last event.
 func silentAt(after time.Duration, events ...schemas.Event) string {
 	c := advisor.NewCluster()
 	now := time.Unix(1_790_000_000, 0)
@@ -83,8 +83,8 @@ func TestCluster_Silent(t *testing.T) {
 	}
 }
 
-// A past run that is imported runs nowhere: it is nobody's neighbour, is not
-// lost, and ends as it ended. What is heard now runs, however long ago it began.
+// An imported past run is on no node, is not lost, and ends with its outcome. A job with a recent
+// event runs, regardless of its start time.
 func TestCluster_ThePastDoesNotRun(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0)
 	ago := func(e schemas.Event, d time.Duration) schemas.Event {
@@ -154,7 +154,7 @@ func TestCluster_ThePastDoesNotRun(t *testing.T) {
 	}
 }
 
-// Copies, events of earlier runs and events after the end change nothing.
+// Duplicates, events of earlier runs and events after the end change nothing.
 func TestCluster_ApplyIgnoresWhatIsOld(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0)
 	for _, c := range []struct {
@@ -206,8 +206,8 @@ func TestCluster_ApplyIgnoresWhatIsOld(t *testing.T) {
 	}
 }
 
-// A job runs from the first to the eleventh second of its 20 s, whatever the
-// clock of its runner says; what a spool kept counts from when it happened.
+// A job runs from the first to the eleventh second of its SLO of 20 s, regardless of the clock of
+// its runner. Events from a spool count from the time when they happened.
 func TestCluster_JudgesByCausesNotByClocks(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -34,8 +34,8 @@ func TestSentence_ListsTheDatasetsOfAModel(t *testing.T) {
 	}
 }
 
-// The fold tells the datasets of a model apart: what is known of it, what was tried, its score,
-// how its promises came out, and what it says of a job.
+// The state distinguishes the datasets of a model: descriptions, tried configurations, score,
+// recalibration and job status.
 func TestCluster_TellsTheDatasetsOfAModelApart(t *testing.T) {
 	c, at := NewCluster(), time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	for i, of := range []struct {
@@ -97,7 +97,8 @@ func TestCluster_TellsTheDatasetsOfAModelApart(t *testing.T) {
 	if diff := cmp.Diff([]string{"resnet50 on cifar10", "resnet50 on imagenet"}, scored); diff != "" {
 		t.Errorf("score by model (-want +got):\n%s", diff)
 	}
-	quick, slow := c.recalibration.shift(jobKind{"resnet50", "cifar10", 2}), c.recalibration.shift(jobKind{"resnet50", "imagenet", 2})
+	quick := c.recalibration.shift(jobKind{"resnet50", "cifar10", 2})
+	slow := c.recalibration.shift(jobKind{"resnet50", "imagenet", 2})
 	if quick >= slow {
 		t.Errorf("jobs on cifar10 took longer than predicted by %g, on imagenet by %g: want less", quick, slow)
 	}

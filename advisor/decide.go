@@ -9,57 +9,66 @@ import (
 	"courier/schemas"
 )
 
-// decisions are reused: an answer allocates nothing per alternative.
+// decisions are reused, so that an answer allocates nothing per alternative.
 var decisions = sync.Pool{New: func() any { return &decision{} }}
 
-// figures per alternative that a slab of numbers holds.
+// figuresPerAlternative is the capacity of figureSlab per alternative.
 const figuresPerAlternative = 11
 
-// decision is one question on its way to an advice.
+// decision holds the intermediate results of Decide for one question.
 type decision struct {
 	q                     *Question
 	r                     Regressors
 	a                     *schemas.Advice
 	f                     forecast
-	figureSlab            []float64        // of figures; the advice keeps it
-	evidenceBuffers       []evidenceBuffer // of what they rest on, likewise; nil for a running job
+	figureSlab            []float64        // figures of the advice, which keeps the slab
+	evidenceBuffers       []evidenceBuffer // kept by the advice; nil for a running job
 	curve                 accuracyCurve
-	spans                 []schemas.Span // of the jobs that run beside it
-	baseline              []jobForecast  // what becomes of them without it
-	merits                []merit        // of the alternatives, where their accuracy rests on evidence
-	baselineProbabilities []float64      // of their keeping their SLOs then; NaN: none or unknown
-	self                  jobForecast    // the job in question, as the forecast takes it
-	at                    []int          // its nodes
-	startupNode           nodeCodeCache  // of the node where start-ups were predicted last
-	startupCache          cachedStartup  // that was predicted last
-	text                  sentence       // of the message
-	factor                float64        // of the job's own epochs
+	spans                 []schemas.Span // of the co-located jobs
+	baseline              []jobForecast  // forecast of the co-located jobs without the job
+	merits                []merit        // of the alternatives, if accuracy is by evidence
+	baselineProbabilities []float64      // of the co-located SLOs; NaN if none or unknown
+	self                  jobForecast    // the job of the question
+	at                    []int          // its nodes, as indices into the forecast
+	startupNode           nodeCodeCache  // node of the last predicted start-up
+	startupCache          cachedStartup  // the last predicted start-up
+	text                  sentence       // the message
+	factor                float64        // measured by predicted time of the job's own epochs
 	narrowing             float64
-	left                  float64 // share of the variance of its run that its own epochs leave
-	standIn               bool    // runs on nodes of unknown hardware count for the job
+	varianceLeft          float64 // share of the run's variance that its own epochs leave
+	standIn               bool    // runs on nodes of unknown hardware are examples for the job
 	knows                 struct{ time, accuracy bool }
 	codes                 struct{ time, startup, accuracy float64 }
 }
 
-// Decide answers a question. It is pure: the same question and regressors give
-// the same advice, but for the time at.
+// Decide answers a question. It is pure: the same question and regressors give the same advice,
+// except for its timestamp.
 func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	a := &schemas.Advice{
 		JobStamp: schemas.JobStamp{
 			Stamp: schemas.Stamp{At: at},
 			JobID: q.JobID,
 			Run:   q.Run,
-		}, Action: schemas.ActionStart, Model: q.Request.Model, Nodes: q.Nodes,
-		Dataset:    q.Request.Dataset,
-		SLOSeconds: q.Request.SLO.Seconds(), ElapsedSeconds: q.Elapsed.Seconds(), Confidence: q.Request.Confidence, Threshold: q.Threshold, EpochsDone: q.epochsDone(), Regressors: r.digests(),
+		},
+		Action:         schemas.ActionStart,
+		Model:          q.Request.Model,
+		Dataset:        q.Request.Dataset,
+		Nodes:          q.Nodes,
+		SLOSeconds:     q.Request.SLO.Seconds(),
+		ElapsedSeconds: q.Elapsed.Seconds(),
+		Confidence:     q.Request.Confidence,
+		Threshold:      q.Threshold,
+		EpochsDone:     q.epochsDone(),
+		Regressors:     r.digests(),
 	}
 	d := decisions.Get().(*decision)
 	defer decisions.Put(d)
-	d.q, d.r, d.a, d.factor, d.narrowing, d.left, d.standIn, d.startupNode = q, r, a, 1, 1, 1, false, nodeCodeCache{}
-	d.startupCache = cachedStartup{}
+	d.reset(q, r, a)
+
 	d.gather()
 	d.predict()
 	d.choose()
+
 	a.Load = d.loadOf(a.Chosen.CPUs).Load
 	if a.Decision == schemas.Exploring && !d.knows.time && q.Self == nil {
 		a.Probes = d.probes(a)
@@ -82,21 +91,32 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	return a
 }
 
-// gather puts the running jobs into the forecast.
+// reset prepares a reused decision for another question.
+func (d *decision) reset(q *Question, r Regressors, a *schemas.Advice) {
+	d.q, d.r, d.a = q, r, a
+	d.factor, d.narrowing, d.varianceLeft = 1, 1, 1
+	d.standIn = false
+	d.startupNode, d.startupCache = nodeCodeCache{}, cachedStartup{}
+
+	d.spans, d.merits = d.spans[:0], d.merits[:0]
+	d.baseline, d.baselineProbabilities = d.baseline[:0], d.baselineProbabilities[:0]
+	d.f.reset(r.EpochTime)
+}
+
+// gather adds the running jobs to the forecast.
 func (d *decision) gather() {
 	f := &d.f
-	f.r, f.names, f.hardware, f.codes, f.base = d.r.EpochTime, f.names[:0], f.hardware[:0], f.codes[:0], f.base[:0]
-	f.types, f.foreign = f.types[:0], f.foreign[:0]
-	f.decision++
-	d.spans, d.baseline, d.baselineProbabilities, d.merits = d.spans[:0], d.baseline[:0], d.baselineProbabilities[:0], d.merits[:0]
-	d.at = f.numbers(d.q.Nodes, d.q.Hardware, d.q.Foreign)
+	d.at = f.nodeIndices(d.q.Nodes, d.q.Hardware, d.q.Foreign)
+
 	level := schemas.ModelLevel(d.a.Model, d.a.Dataset)
 	d.codes.time, d.knows.time = d.r.EpochTime.knows(level)
 	d.codes.startup, _ = d.r.Startup.knows(level)
 	d.codes.accuracy, d.knows.accuracy = d.r.Accuracy.knows(level)
 	d.chooseStandIn()
 	if d.q.Self != nil && d.knows.time {
-		d.factor, d.narrowing, d.left = d.q.Self.own(d.r.EpochTime, d.codes.time, &f.cache)
+		d.factor, d.narrowing, d.varianceLeft = d.q.Self.compareEpochs(
+			d.r.EpochTime, d.codes.time, &f.cache,
+		)
 	}
 	if d.q.Self != nil {
 		d.spans = append(d.spans, schemas.Span{
@@ -118,23 +138,25 @@ func (d *decision) gather() {
 	for i := range d.q.Others {
 		m := &d.q.Others[i]
 		j := jobForecast{
-			at:        f.numbers(m.Setting.Nodes, m.Hardware, m.Foreign),
-			cpus:      m.Setting.CPUs,
-			batch:     m.Setting.BatchSize,
-			factor:    1,
-			narrowing: 1,
-			left:      1,
-			epochs:    float64(m.epochsLeft()),
+			at:           f.nodeIndices(m.Setting.Nodes, m.Hardware, m.Foreign),
+			cpus:         m.Setting.CPUs,
+			batch:        m.Setting.BatchSize,
+			factor:       1,
+			narrowing:    1,
+			varianceLeft: 1,
+			epochs:       float64(m.epochsLeft()),
 		}
 		if j.model, j.known = d.r.EpochTime.knows(levelOf(&m.Setting)); j.known {
-			j.factor, j.narrowing, j.left = m.own(d.r.EpochTime, j.model, &f.cache)
+			j.factor, j.narrowing, j.varianceLeft = m.compareEpochs(
+				d.r.EpochTime, j.model, &f.cache,
+			)
 			d.beginRun(&j, m)
 		}
 		f.base = append(f.base, j)
 	}
 }
 
-// begin sets how far a running job has come in its start-up or epoch.
+// beginRun sets the progress of a running job in its start-up or in its current epoch.
 func (d *decision) beginRun(j *jobForecast, m *Member) {
 	if m.EpochsDone > 0 || d.r.Startup == nil {
 		j.spent = m.Since.Seconds()
@@ -147,13 +169,13 @@ func (d *decision) beginRun(j *jobForecast, m *Member) {
 		CPUs:     m.Setting.CPUs,
 		Hardware: m.Hardware,
 	}, d.spans)
+	at := loadOnNode{load, on}
 	j.startup = max(0,
-		d.startup(m.Setting.BatchSize, m.Setting.CPUs, code, loadOnNode{load, on})-m.Since.Seconds())
+		d.startup(m.Setting.BatchSize, m.Setting.CPUs, code, at)-m.Since.Seconds())
 	j.plannedStartup = j.startup
 }
 
-// startup predicts the seconds from a start to the first epoch, 0 if nothing is
-// known of them.
+// startup predicts the seconds from a start to the first epoch, 0 if unknown.
 func (d *decision) startup(batch, cpus uint32, code float64, load loadOnNode) float64 {
 	if d.r.Startup == nil {
 		return 0
@@ -177,7 +199,7 @@ func (d *decision) startup(batch, cpus uint32, code float64, load loadOnNode) fl
 	return p.Value
 }
 
-// loadOf is the load that the job has now, or would have.
+// loadOf returns the load that the job has, or would have with some CPUs.
 func (d *decision) loadOf(cpus uint32) loadOnNode {
 	self := schemas.Span{
 		JobID: d.q.JobID, Nodes: nodesOrAny(d.q.Nodes), CPUs: cpus,
@@ -187,23 +209,24 @@ func (d *decision) loadOf(cpus uint32) loadOnNode {
 	return loadOnNode{load, on}
 }
 
-// on is the job's node, the first of several.
+// on returns the code of the job's first node.
 func (d *decision) on() schemas.NodeCode { return d.f.codes[d.at[0]] }
 
-// figure keeps a number for an alternative, to the microsecond or millionth that
-// it is shown with: what decides is what is shown.
+// figure stores a number for the advice, rounded to a millionth, so that decisions are made with
+// the published numbers.
 func (d *decision) figure(v float64) *float64 {
 	d.figureSlab = append(d.figureSlab, math.Round(v*1e6)/1e6)
 	return &d.figureSlab[len(d.figureSlab)-1]
 }
 
-// predict fills the alternatives: each batch size with each number of CPUs. A
-// job that runs keeps its CPUs: changing them is a move, not advice yet.
+// predict fills in the alternatives: each batch size with each number of CPUs. A running job keeps
+// its CPUs.
 func (d *decision) predict() {
 	q := d.q
 	cpus := []int(q.Request.CPUs)
 	n := len(q.Request.BatchSizes) * len(cpus)
-	d.a.Alternatives, d.figureSlab = make([]schemas.Alternative, 0, n), make([]float64, 0, figuresPerAlternative*n)
+	d.a.Alternatives = make([]schemas.Alternative, 0, n)
+	d.figureSlab = make([]float64, 0, figuresPerAlternative*n)
 	if d.evidenceBuffers = nil; q.Self == nil && d.byEvidence() {
 		d.evidenceBuffers = make([]evidenceBuffer, 0, n)
 	}
@@ -219,7 +242,7 @@ func (d *decision) predict() {
 	}
 }
 
-// alternative fills the figures of one alternative.
+// alternative fills in the figures of one alternative.
 func (d *decision) alternative(alt *schemas.Alternative, load loadOnNode) {
 	q := d.q
 	all := uint32(q.Request.Epochs)
@@ -230,13 +253,13 @@ func (d *decision) alternative(alt *schemas.Alternative, load loadOnNode) {
 	if d.knows.accuracy && d.r.Accuracy.evidence == nil {
 		d.accuracies(alt.BatchSize, alt.CPUs, all, load.Load)
 	}
-	var fate *jobForecast
+	var result *jobForecast
 	if d.knows.time {
-		fate = d.f.run(d.forecastJob(alt, load))
-		d.knows.time = !math.IsInf(fate.end, 1)
+		result = d.f.run(d.forecastJob(alt, load))
+		d.knows.time = !math.IsInf(result.end, 1)
 	}
 	if d.knows.time {
-		d.time(alt, fate)
+		d.time(alt, result)
 	}
 	var reached *evidence.Accuracy
 	switch {
@@ -249,37 +272,39 @@ func (d *decision) alternative(alt *schemas.Alternative, load loadOnNode) {
 		alt.PredictedAccuracy = d.figure(d.curve.at(q.epochsDone() + alt.Epochs))
 	}
 	if !d.knows.time {
-		fate = nil
+		result = nil
 	}
-	d.fillEvidence(alt, fate, reached)
+	d.fillEvidence(alt, result, reached)
 }
 
-// outlook is what may become of the job in question after a forecast.
-func (d *decision) outlook(fate *jobForecast) outlook {
+// outlook returns the distribution of the job's time after a forecast.
+func (d *decision) outlook(result *jobForecast) outlook {
+	startup := d.startupOf(d.codes.startup, d.hardware())
+	kind := jobKind{d.a.Model, d.a.Dataset, result.cpus}
 	return outlook{
-		seconds:        fate.end,
-		uncertainty:    fate.spread(d.startupOf(d.codes.startup, d.hardware()), fate.allEpochs),
+		seconds:        result.end,
+		uncertainty:    result.spread(startup, result.allEpochs),
 		table:          d.r.EpochTime.residuals(d.codes.time, d.on()),
 		narrowing:      d.narrowing,
-		isExtrapolated: fate.extrapolated,
+		isExtrapolated: result.extrapolated,
 		recalibration:  d.q.Recalibration,
-		shift:          d.q.Recalibration.shift(jobKind{d.a.Model, d.a.Dataset, fate.cpus}) + fate.widening,
+		shift:          d.q.Recalibration.shift(kind) + result.widening,
 	}
 }
 
-// ahead is the job in question, run with an alternative.
+// forecastJob returns the job of the question, run with an alternative, for the forecast.
 func (d *decision) forecastJob(alt *schemas.Alternative, load loadOnNode) *jobForecast {
 	d.self = jobForecast{
-		at:        d.at,
-		cpus:      alt.CPUs,
-		batch:     alt.BatchSize,
-		model:     d.codes.time,
-		known:     d.knows.time,
-		factor:    d.factor,
-		epochs:    float64(alt.Epochs),
-		allEpochs: float64(alt.Epochs),
-		standIn:   d.standIn,
-		left:      d.left,
+		at:           d.at,
+		cpus:         alt.CPUs,
+		batch:        alt.BatchSize,
+		model:        d.codes.time,
+		known:        d.knows.time,
+		factor:       d.factor,
+		epochs:       float64(alt.Epochs),
+		allEpochs:    float64(alt.Epochs),
+		standIn:      d.standIn,
+		varianceLeft: d.varianceLeft,
 	}
 	j := &d.self
 	switch m := d.q.Self; {
@@ -292,23 +317,24 @@ func (d *decision) forecastJob(alt *schemas.Alternative, load loadOnNode) *jobFo
 	return j
 }
 
-// time fills the figures of time, and chooses the epochs where they are free.
-func (d *decision) time(alt *schemas.Alternative, fate *jobForecast) {
-	o := d.outlook(fate)
+// time fills in the predicted times, and chooses the epochs if the request does not set them.
+func (d *decision) time(alt *schemas.Alternative, result *jobForecast) {
+	o := d.outlook(result)
 	if d.q.Request.Epochs == 0 && d.knows.accuracy {
 		if d.r.Accuracy.evidence != nil {
-			alt.Epochs = d.freeEpochs(alt, fate, &o)
+			alt.Epochs = d.freeEpochs(alt, result, &o)
 		} else {
 			alt.Epochs = d.epochs(alt.Epochs, &o)
 		}
-		o.uncertainty = fate.spread(d.startupOf(d.codes.startup, d.hardware()), float64(alt.Epochs))
+		startup := d.startupOf(d.codes.startup, d.hardware())
+		o.uncertainty = result.spread(startup, float64(alt.Epochs))
 		o.seconds = d.f.after(float64(d.maxEpochs()), float64(alt.Epochs))
 	}
 	alt.Extrapolated = o.isExtrapolated
 	alt.PredictedSeconds = d.figure(o.seconds)
 	alt.MeanSeconds = d.figure(o.seconds * d.r.EpochTime.predictor.Manifest().Smearing)
 	alt.CPUSeconds = d.figure(o.seconds * float64(alt.CPUs))
-	if o.seconds == 0 { // nothing is left to do
+	if o.seconds == 0 { // all epochs are done
 		if d.q.Request.SLO > 0 && d.q.left() >= 0 {
 			alt.Probability = d.figure(1)
 		}
@@ -325,7 +351,7 @@ func (d *decision) time(alt *schemas.Alternative, fate *jobForecast) {
 	}
 }
 
-// action says what a running job should do.
+// action returns what a running job should do.
 func (q *Question) action(chosen *schemas.Alternative) schemas.Action {
 	if chosen.PredictedSeconds == nil || q.isCurrent(chosen) || q.Request.SLO == 0 {
 		return schemas.ActionKeep

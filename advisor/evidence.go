@@ -8,13 +8,12 @@ import (
 	"courier/schemas"
 )
 
-// byEvidence reports whether the regressors of times predict by the evidence of the model.
+// byEvidence reports whether an evidence regressor predicts epoch times.
 func (d *decision) byEvidence() bool {
 	return d.r.EpochTime != nil && d.r.EpochTime.evidence != nil
 }
 
-// placeEvidence chooses whose runs count for the job: those on its node's type, or those that
-// stand in for it where the request leaves the node to Courier.
+// chooseStandIn decides whether runs on nodes of unknown hardware are examples for the job.
 func (d *decision) chooseStandIn() {
 	r := d.r.EpochTime
 	if !d.knows.time || r.evidence == nil || d.q.Self != nil || len(d.q.Request.Nodes) > 0 {
@@ -23,19 +22,20 @@ func (d *decision) chooseStandIn() {
 	d.standIn = r.standIn(d.codes.time, d.f.types[d.at[0]])
 }
 
-// hardware is that of the job's node, the first of several.
+// hardware returns the hardware of the job's first node.
 func (d *decision) hardware() schemas.Hardware { return d.f.hardware[d.at[0]] }
 
-// startupTime is a predicted start-up: that of a job in question is asked for again and again.
+// cachedStartup is the last predicted start-up.
 type cachedStartup struct {
 	code  float64
 	on    schemas.Hardware
-	known bool // it was predicted
+	known bool // it has been predicted
 	evidence.Distribution
-	onNodeType, all int // runs that showed it
+	onNodeType, all int // number of its examples
 }
 
-// startupOf predicts the seconds from the start to the first epoch from the evidence of a model.
+// startupOf predicts the seconds from the start to the first epoch with an evidence regressor;
+// otherwise the scale of the result is 0.
 func (d *decision) startupOf(code float64, on schemas.Hardware) evidence.Distribution {
 	r := d.r.Startup
 	if r == nil || r.evidence == nil {
@@ -44,13 +44,18 @@ func (d *decision) startupOf(code float64, on schemas.Hardware) evidence.Distrib
 	if !d.startupCache.known || d.startupCache.code != code || d.startupCache.on != on {
 		c := r.configuration(code)
 		c.NodeType = on.NodeType()
-		d.startupCache = cachedStartup{code: code, on: on, known: true, Distribution: r.evidence.Startup(c)}
+		d.startupCache = cachedStartup{
+			code:         code,
+			on:           on,
+			known:        true,
+			Distribution: r.evidence.Startup(c),
+		}
 		d.startupCache.onNodeType, d.startupCache.all = r.evidence.StartupRuns(c)
 	}
 	return d.startupCache.Distribution
 }
 
-// groundRoom is the room for the evidence of one alternative.
+// evidenceBuffer holds the evidence of one alternative in one allocation.
 type evidenceBuffer struct {
 	all      schemas.Evidence
 	time     schemas.TimeEvidence
@@ -58,9 +63,11 @@ type evidenceBuffer struct {
 	accuracy schemas.AccuracyEvidence
 }
 
-// grounds fills in what the figures of an alternative rest on. An advice for a running job has
-// none: the answer to its request had it.
-func (d *decision) fillEvidence(alt *schemas.Alternative, fate *jobForecast, a *evidence.Accuracy) {
+// fillEvidence sets the evidence of an alternative. Advice for a running job has none, because the
+// answer to its request had it.
+func (d *decision) fillEvidence(
+	alt *schemas.Alternative, result *jobForecast, a *evidence.Accuracy,
+) {
 	if d.evidenceBuffers == nil {
 		return
 	}
@@ -68,9 +75,10 @@ func (d *decision) fillEvidence(alt *schemas.Alternative, fate *jobForecast, a *
 	room := &d.evidenceBuffers[len(d.evidenceBuffers)-1]
 	if r := d.r.EpochTime; r != nil && r.evidence != nil {
 		room.all.Time = &room.time
-		d.fillTimeEvidence(room.all.Time, alt, fate)
+		d.fillTimeEvidence(room.all.Time, alt, result)
 	}
-	if r := d.r.Startup; r != nil && r.evidence != nil && d.startupCache.Scale > 0 && fate != nil {
+	r := d.r.Startup
+	if r != nil && r.evidence != nil && d.startupCache.Scale > 0 && result != nil {
 		room.all.Startup = &room.startup
 		room.startup = schemas.StartupEvidence{
 			Seconds:      math.Round(d.startupCache.Median()*1e6) / 1e6,
@@ -80,7 +88,9 @@ func (d *decision) fillEvidence(alt *schemas.Alternative, fate *jobForecast, a *
 	if a != nil && a.ModelRuns > 0 {
 		room.all.Accuracy = &room.accuracy
 		room.accuracy = schemas.AccuracyEvidence{
-			Support: a.Support.String(), BatchSizeRuns: uint32(a.Runs), ModelRuns: uint32(a.ModelRuns),
+			Support: a.Support.String(), BatchSizeRuns: uint32(a.Runs), ModelRuns: uint32(
+				a.ModelRuns,
+			),
 			LongestEpochs: uint32(a.Longest), HighestAccuracy: a.Highest(),
 		}
 		if !a.Known {
@@ -90,7 +100,7 @@ func (d *decision) fillEvidence(alt *schemas.Alternative, fate *jobForecast, a *
 	alt.Evidence = &room.all
 }
 
-// knownFrom is the epoch from which the accuracy of a batch size is known; 0: never.
+// knownFrom returns the epoch from which the accuracy of a batch size is known; 0 means never.
 func (d *decision) knownFrom(batch uint32) uint32 {
 	r := d.r.Accuracy
 	const anyAccuracy, likely = 0, 0.5
@@ -98,13 +108,15 @@ func (d *decision) knownFrom(batch uint32) uint32 {
 	return uint32(r.evidence.SmallestEpochs(c, anyAccuracy, likely, schemas.MaxEpochs))
 }
 
-// timeGrounds fills in what the time of an alternative rests on: where loads change on its way,
-// the least certain moment. fate is nil where no time is known.
-func (d *decision) fillTimeEvidence(t *schemas.TimeEvidence, alt *schemas.Alternative, fate *jobForecast) {
+// fillTimeEvidence sets the evidence of the predicted time: of the least certain prediction if the
+// load changes during the job. result is nil if the time is unknown.
+func (d *decision) fillTimeEvidence(
+	t *schemas.TimeEvidence, alt *schemas.Alternative, result *jobForecast,
+) {
 	r := d.r.EpochTime
 	e := evidence.EpochTime{}
-	if fate != nil {
-		e = fate.leastCertain
+	if result != nil {
+		e = result.leastCertain
 	}
 	if !e.Known() {
 		e = r.evidence.Epochs(r.drift, d.configuration(alt))
@@ -124,11 +136,11 @@ func (d *decision) fillTimeEvidence(t *schemas.TimeEvidence, alt *schemas.Altern
 		c := d.configuration(alt)
 		t.Corrections = r.correctionsOf(&c)
 	}
-	t.OutcomeRatio = visibleRatio(d.q.Recalibration.shift(jobKind{d.a.Model, d.a.Dataset, alt.CPUs}))
+	kind := jobKind{d.a.Model, d.a.Dataset, alt.CPUs}
+	t.OutcomeRatio = visibleRatio(d.q.Recalibration.shift(kind))
 }
 
-// configuration is that of an alternative, as the evidence of epoch times has it, under the load
-// that it would begin with.
+// configuration returns the configuration of an alternative at the load at its start.
 func (d *decision) configuration(alt *schemas.Alternative) evidence.Configuration {
 	r, cores := d.r.EpochTime, d.f.hardware[d.at[0]].Cores
 	if d.standIn {
@@ -136,11 +148,11 @@ func (d *decision) configuration(alt *schemas.Alternative) evidence.Configuratio
 	}
 	load := d.loadOf(alt.CPUs).Load
 	c := r.timeConfiguration(d.codes.time, alt.BatchSize, alt.CPUs, load, cores, d.nodeType())
-	c.Model, c.Dataset = d.a.Model, d.a.Dataset // the code of one that never ran is that of none
+	c.Model, c.Dataset = d.a.Model, d.a.Dataset // an unknown model has no code of its own
 	return c
 }
 
-// placeType is the type of the job's node, the first of several, or of those that stand in for it.
+// nodeType returns the type of the job's first node, or the type that stands in for it.
 func (d *decision) nodeType() string {
 	if d.standIn {
 		return d.r.EpochTime.evidence.NodeType(d.f.names[d.at[0]], "")
@@ -148,22 +160,26 @@ func (d *decision) nodeType() string {
 	return d.f.types[d.at[0]]
 }
 
-// missing is what a promise of an alternative lacks. If nothing lacks when it begins, it is the
-// load that it meets later.
+// missing returns what an alternative lacks for a promise. If it lacks nothing at its start, it
+// lacks the load that it meets later.
 func (d *decision) missing(alt *schemas.Alternative) evidence.Missing {
 	r := d.r.EpochTime
 	if r == nil || r.evidence == nil {
 		return evidence.Missing{}
 	}
 	if e := alt.Evidence; e != nil && e.Time != nil && e.Time.Lacks != "" {
-		return evidence.Missing{Lacks: e.Time.Lacks, Low: int(e.Time.RanLow), High: int(e.Time.RanHigh)}
+		return evidence.Missing{
+			Lacks: e.Time.Lacks,
+			Low:   int(e.Time.RanLow),
+			High:  int(e.Time.RanHigh),
+		}
 	}
 	m := r.evidence.Missing(d.configuration(alt))
 	m.Lacks = cmp.Or(m.Lacks, evidence.LacksLoad)
 	return m
 }
 
-// visibleRatio is the ratio of a shift of a logarithm; 0 where it is 1 to three digits.
+// visibleRatio returns the ratio of a logarithmic shift; 0 if it is 1 to three digits.
 func visibleRatio(shift float64) float64 {
 	const visible = 0.0005
 	if math.Abs(shift) < visible {
@@ -172,7 +188,7 @@ func visibleRatio(shift float64) float64 {
 	return math.Round(math.Exp(shift)*1e6) / 1e6
 }
 
-// correctionsOf returns the active factors that hold for a configuration.
+// correctionsOf returns the drift corrections that apply to a configuration.
 func (r *Regressor) correctionsOf(c *evidence.Configuration) []schemas.DriftFactor {
 	var all []schemas.DriftFactor
 	for i := range r.factors {

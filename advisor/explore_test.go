@@ -11,8 +11,8 @@ import (
 	"courier/schemas"
 )
 
-// A worker that does as it is told sees every configuration once, so that a
-// regressor has the five settings that it needs; the first runs are far apart.
+// A user who follows the advice tries every configuration once, so that a regressor gets its
+// minimum of five configurations; the first ones are far apart.
 func TestDecide_ExploresWhatTheLogHasNot(t *testing.T) {
 	cluster := advisor.NewCluster()
 	var order []advisor.BatchAndCPUs
@@ -51,8 +51,8 @@ func TestDecide_ExploresWhatTheLogHasNot(t *testing.T) {
 	}
 }
 
-// Other models are no evidence: of a model that has never run the answer has no figures, but
-// a plan of what to run.
+// Other models are no evidence: for a model that has never run, the answer has no figures but a
+// plan of epochs to run.
 func TestDecide_GivesNoFiguresOfAModelThatNeverRan(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -12,11 +12,10 @@ import (
 	"courier/schemas"
 )
 
-// smallLimits let a short history reach every limit.
+// smallLimits are so low that a short history reaches all of them.
 var smallLimits = stateLimits{nodes: 40, models: 12, ended: 150, unpacked: 30}
 
-// historySteps is how many steps a random history has, all seeds together. It is
-// COURIER_STEPS where that is set.
+// historySteps returns the number of steps of all random histories; COURIER_STEPS overrides it.
 func historySteps(t *testing.T) int {
 	text := os.Getenv("COURIER_STEPS")
 	if text == "" {
@@ -29,9 +28,8 @@ func historySteps(t *testing.T) int {
 	return n
 }
 
-// Whatever happens to a cluster, and whenever its advisor starts again: the state that is
-// restored from a snapshot and the rest of the log is the state that went on, gives the
-// same answers, and keeps its indices and limits.
+// In any history and with any restart, a snapshot plus the rest of the log gives the same state as
+// no restart. It gives the same answers, and keeps the indices and the limits.
 func TestCluster_RandomHistory(t *testing.T) {
 	const seeds = 4
 	steps := historySteps(t) / seeds
@@ -78,7 +76,7 @@ func playHistory(t *testing.T, seed uint64, steps int) {
 	t.Logf("%d steps, %d events, %d comparisons, %d restarts", steps, w.sequence, checks, restarts)
 }
 
-// differenceOf shows where the encoded forms of two states differ.
+// differenceOf returns where the encodings of two states differ.
 func differenceOf(t *testing.T, got, want *Cluster) string {
 	t.Helper()
 	lines := func(c *Cluster) string {
@@ -88,7 +86,7 @@ func differenceOf(t *testing.T, got, want *Cluster) string {
 	return firstDifference(lines(got), lines(want))
 }
 
-// checkIndices recomputes what the state keeps step by step, and holds it to its limits.
+// checkIndices recomputes the indices that the state updates incrementally, and compares them.
 func checkIndices(t *testing.T, w *randomCluster) {
 	t.Helper()
 	c := w.c

@@ -177,9 +177,8 @@ func (j *Job) Outcome() (o SubmissionOutcome, ok bool) {
 		Finished:  j.State == schemas.StateFinished && j.EpochsDone >= j.Setting.Epochs,
 	}
 	if !j.StartedAt.IsZero() {
-		o.WaitSeconds, o.RunSeconds = max(0, j.StartedAt.Sub(j.Submitted.At).Seconds()), j.trainedAt().Sub(
-			j.StartedAt,
-		).Seconds()
+		o.WaitSeconds = max(0, j.StartedAt.Sub(j.Submitted.At).Seconds())
+		o.RunSeconds = j.trainedAt().Sub(j.StartedAt).Seconds()
 	}
 	return o, true
 }

@@ -8,15 +8,14 @@ import (
 	"courier/schemas"
 )
 
-// jobList is a list of jobs in the order of a key. Adding at the end and removing
-// anywhere take constant time, averaged over many calls, and a search is binary. Jobs may
-// share a key: they stay in the order in which they were added.
+// jobList is a list of jobs, sorted by a key. Appending and removing take amortized constant time,
+// and a search is binary. Jobs with the same key stay in the order in which they were added.
 type jobList struct {
 	entries []listEntry
 	count   int // entries that are not removed
 }
 
-// entry is a place in a list: a job, a packed job, or neither, which is a removed entry.
+// listEntry is an entry of a list: a job, a packed job, or neither if it has been removed.
 type listEntry struct {
 	key  uint64
 	job  *Job
@@ -32,7 +31,7 @@ func (e *listEntry) state() schemas.State {
 	return e.past.state
 }
 
-// unpacked returns the job of an entry that is not removed.
+// unpacked returns the job of an entry that has not been removed.
 func (e *listEntry) unpacked() *Job {
 	if e.job != nil {
 		return e.job
@@ -40,7 +39,7 @@ func (e *listEntry) unpacked() *Job {
 	return e.past.unpack()
 }
 
-// add inserts an entry behind those of the same key.
+// add inserts an entry after those with the same key.
 func (l *jobList) add(e listEntry) {
 	l.count++
 	if n := len(l.entries); n == 0 || l.entries[n-1].key <= e.key {
@@ -57,7 +56,7 @@ func (l *jobList) lowerBound(key uint64) int {
 	return at
 }
 
-// index returns where a job or a packed job is, -1 if it is not in the list.
+// index returns the index of a job or a packed job, or -1.
 func (l *jobList) index(of listEntry) int {
 	for i := l.lowerBound(of.key); i < len(l.entries) && l.entries[i].key == of.key; i++ {
 		if e := &l.entries[i]; e.job == of.job && e.past == of.past && !e.removed() {
@@ -67,7 +66,7 @@ func (l *jobList) index(of listEntry) int {
 	return -1
 }
 
-// remove takes an entry out and reports whether it was there.
+// remove removes an entry and reports whether it was in the list.
 func (l *jobList) remove(e listEntry) bool {
 	i := l.index(e)
 	if i < 0 {
@@ -75,19 +74,20 @@ func (l *jobList) remove(e listEntry) bool {
 	}
 	l.entries[i].job, l.entries[i].past = nil, nil
 	l.count--
-	l.tidy()
+	l.dropRemoved()
 	return true
 }
 
-// replace puts another entry with the same key in the place of one.
+// replace replaces an entry by another one with the same key.
 func (l *jobList) replace(old, with listEntry) {
 	if i := l.index(old); i >= 0 {
 		l.entries[i] = with
 	}
 }
 
-// tidy drops removed entries: those at the ends at once, others when most are removed.
-func (l *jobList) tidy() {
+// dropRemoved drops removed entries: those at the ends immediately, others when most entries have
+// been removed.
+func (l *jobList) dropRemoved() {
 	for len(l.entries) > 0 && l.entries[0].removed() {
 		l.entries = l.entries[1:]
 	}
@@ -106,16 +106,16 @@ func (l *jobList) tidy() {
 	}
 }
 
-// first returns the first entry; ok is false for an empty list.
+// first returns the first entry; ok is false if the list is empty.
 func (l *jobList) first() (e listEntry, ok bool) {
-	if len(l.entries) == 0 { // tidy keeps a removed entry from being the first
+	if len(l.entries) == 0 { // dropRemoved keeps removed entries from being first
 		return listEntry{}, false
 	}
 	return l.entries[0], true
 }
 
-// recency keeps names in the order of their last use, so that the least recently used
-// can be forgotten. The order follows from the events alone: no clock counts.
+// lruNames keeps names in the order of their last use. The order depends on events only, not on a
+// clock.
 type lruNames struct {
 	order *list.List // of names, the least recently used first
 	at    map[string]*list.Element
@@ -123,7 +123,7 @@ type lruNames struct {
 
 func newLRUNames() lruNames { return lruNames{list.New(), map[string]*list.Element{}} }
 
-// use notes that a name is used now.
+// use marks a name as most recently used.
 func (r *lruNames) use(name string) {
 	if e := r.at[name]; e != nil {
 		r.order.MoveToBack(e)
@@ -132,7 +132,7 @@ func (r *lruNames) use(name string) {
 	r.at[name] = r.order.PushBack(name)
 }
 
-// remove forgets a name.
+// remove removes a name.
 func (r *lruNames) remove(name string) {
 	if e := r.at[name]; e != nil {
 		r.order.Remove(e)
@@ -140,7 +140,7 @@ func (r *lruNames) remove(name string) {
 	}
 }
 
-// oldest returns the least recently used name; ok is false without any.
+// oldest returns the least recently used name; ok is false if there is none.
 func (r *lruNames) oldest() (name string, ok bool) {
 	e := r.order.Front()
 	if e == nil {

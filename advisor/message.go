@@ -8,7 +8,7 @@ import (
 	"courier/schemas"
 )
 
-// sentence is built without fmt: every answer has one.
+// sentence builds a message without fmt, because every answer has one.
 type sentence []byte
 
 func (s *sentence) write(text string) { *s = append(*s, text...) }
@@ -25,7 +25,7 @@ func (s *sentence) number(n uint32) { *s = strconv.AppendUint(*s, uint64(n), 10)
 
 func (s *sentence) count(n int, of string) { *s = schemas.AppendCount(*s, uint64(n), of) }
 
-// setting names the batch size and the CPUs of an alternative.
+// setting writes the batch size and the CPUs of an alternative.
 func (s *sentence) setting(batch, cpus uint32) {
 	s.write("batch size ")
 	s.number(batch)
@@ -33,7 +33,7 @@ func (s *sentence) setting(batch, cpus uint32) {
 	s.count(int(cpus), "CPU")
 }
 
-// message describes the advice in a sentence, which comes together in d.words.
+// message describes the advice in a sentence.
 func (d *decision) message() string {
 	a, s := d.a, &d.text
 	*s = (*s)[:0]
@@ -63,8 +63,7 @@ func (d *decision) message() string {
 	return string(*s)
 }
 
-// certainty describes how likely the chosen alternative keeps what was asked for, or why nothing
-// is known of that.
+// writeCertainty writes the probability of the chosen alternative, or why it is unknown.
 func (d *decision) writeCertainty() {
 	a, s := d.a, &d.text
 	c, target := a.Chosen, d.q.Request.TargetAccuracy
@@ -94,7 +93,7 @@ func (d *decision) writeCertainty() {
 	}
 }
 
-// reachesTarget describes how likely the target accuracy is reached.
+// reachesTarget writes the probability of the target accuracy.
 func (d *decision) reachesTarget(p float64) {
 	s, target := &d.text, d.q.Request.TargetAccuracy
 	if m := &d.merits[0]; d.q.neverReached(m) {
@@ -108,7 +107,7 @@ func (d *decision) reachesTarget(p float64) {
 	s.probability(p)
 }
 
-// never says that no run of the model has reached the target accuracy.
+// writeNeverReached writes that no run of the model has reached the target accuracy.
 func (d *decision) writeNeverReached() {
 	s := &d.text
 	s.write("no run of ")
@@ -119,7 +118,7 @@ func (d *decision) writeNeverReached() {
 	s.ratio(d.merits[0].maxAccuracy)
 }
 
-// lacking says why nothing can be promised of the chosen alternative, whose time is known.
+// writeLacking writes why a chosen alternative with a known time cannot be promised.
 func (d *decision) writeLacking() {
 	a, s := d.a, &d.text
 	switch c := a.Chosen; {
@@ -145,7 +144,7 @@ func (d *decision) writeLacking() {
 	}
 }
 
-// lacks says what runs of a model there are instead of those that are missing.
+// writeMissing writes which runs of a model exist in place of the missing ones.
 func (s *sentence) writeMissing(m evidence.Missing) {
 	s.write(" ran ")
 	switch one := m.Low == m.High; {
@@ -176,7 +175,7 @@ func (s *sentence) writeMissing(m evidence.Missing) {
 	}
 }
 
-// between writes what ran: a range, or its one value.
+// between writes a range of values, or its only value.
 func (s *sentence) between(before string, m evidence.Missing, to, after string) {
 	s.write(before)
 	s.number(uint32(m.Low))
@@ -187,7 +186,7 @@ func (s *sentence) between(before string, m evidence.Missing, to, after string) 
 	s.write(after)
 }
 
-// unknown says what to run of a model whose times are not known.
+// writeUnknown writes what to run for a model whose times are unknown.
 func (d *decision) writeUnknown() {
 	a, s := d.a, &d.text
 	ran := 0
@@ -214,7 +213,7 @@ func (d *decision) writeUnknown() {
 	s.write(" to learn from it")
 	for i, p := range a.Probes {
 		switch i {
-		case 0: // the chosen configuration
+		case 0: // the chosen alternative, already in the message
 			continue
 		case 1:
 			s.write("; to learn most, run an epoch next with ")
@@ -225,7 +224,7 @@ func (d *decision) writeUnknown() {
 	}
 }
 
-// broken is how many running jobs would lose the promise that they were given.
+// brokenCount returns the number of running jobs whose promise the advice would break.
 func brokenCount(a *schemas.Advice) (n int) {
 	for i := range a.Effects {
 		if a.Effects[i].BreaksSLO {
@@ -235,7 +234,8 @@ func brokenCount(a *schemas.Advice) (n int) {
 	return n
 }
 
-// figures describes what the chosen alternative takes and reaches, and what the SLO leaves.
+// figures writes the predicted time and accuracy of the chosen alternative, and what is left of the
+// SLO.
 func (s *sentence) figures(a *schemas.Advice) {
 	c := a.Chosen
 	s.count(int(c.Epochs), "epoch")
@@ -250,7 +250,7 @@ func (s *sentence) figures(a *schemas.Advice) {
 	}
 }
 
-// remaining describes the seconds that the SLO leaves beside those that are needed.
+// remaining writes the seconds left of the SLO, compared with those that are needed.
 func (s *sentence) remaining(needed, left float64) {
 	switch {
 	case left < 0:
@@ -269,7 +269,7 @@ func (s *sentence) remaining(needed, left float64) {
 	s.write(" that the SLO leaves")
 }
 
-// whyNone says why no alternative can be promised.
+// writeNoAlternative writes why no alternative can be promised.
 func (d *decision) writeNoAlternative() {
 	q, s := d.q, &d.text
 	target := q.Request.TargetAccuracy
@@ -295,7 +295,7 @@ func (d *decision) writeNoAlternative() {
 	s.ratio(d.a.RequiredProbability())
 }
 
-// whyNotTarget says what keeps the SLO and the target accuracy from being promised together.
+// writeTargetObstacle writes why SLO and target accuracy cannot be promised together.
 func (d *decision) writeTargetObstacle() {
 	s, limit := &d.text, d.q.epochsDone()+d.maxEpochsLeft()
 	fewest, ever := d.fewestEpochs()
@@ -322,7 +322,8 @@ func (d *decision) writeTargetObstacle() {
 	}
 }
 
-// whyNotBoth says by which probabilities SLO and target accuracy are too unlikely together.
+// writeJointShortfall writes the probabilities of SLO and target accuracy that are too low
+// together.
 func (d *decision) writeJointShortfall() {
 	s, c := &d.text, d.a.Chosen
 	if c.SLOProbability == nil || c.AccuracyProbability == nil {
@@ -341,12 +342,11 @@ func (s *sentence) route(r route) {
 	s.number(r.alt.BatchSize)
 }
 
-// mostDatasets is how many datasets a message lists.
+// maxListedDatasets bounds the datasets in a message.
 const maxListedDatasets = 5
 
-// otherDatasets returns the datasets, in order, of the runs of the question's model, where none of
-// them is on the question's dataset; "" stands for runs without a dataset. It is nil where figures
-// are known.
+// otherDatasets returns the sorted datasets of the model's runs if none of them is on the dataset
+// of the question; "" stands for runs without a dataset. It returns nil if figures are known.
 func (d *decision) otherDatasets() (all []string) {
 	r := d.r.EpochTime
 	if r == nil || d.a.Chosen.PredictedSeconds != nil || d.codes.time >= 0 {
@@ -361,7 +361,7 @@ func (d *decision) otherDatasets() (all []string) {
 	return all
 }
 
-// model names the model of the question and its dataset, whose runs alone count.
+// model writes the model of the question and its dataset.
 func (d *decision) model() {
 	r := d.r.EpochTime
 	isNamed := func(c evidence.Configuration) bool {
@@ -370,8 +370,8 @@ func (d *decision) model() {
 	d.text.model(d.a, r != nil && slices.ContainsFunc(r.trained, isNamed))
 }
 
-// model names the model of an advice and its dataset. Without one it is said that there is none
-// where other runs of the model have one.
+// model writes the model of an advice and its dataset. It mentions a missing dataset only if other
+// runs of the model have one.
 func (s *sentence) model(a *schemas.Advice, othersHave bool) {
 	s.write("model ")
 	s.write(a.Model)
@@ -384,8 +384,8 @@ func (s *sentence) model(a *schemas.Advice, othersHave bool) {
 	}
 }
 
-// trained names the model of an advice and its dataset. Where its runs are on other datasets,
-// they are listed: their figures are no prediction, but one of them may be what was meant.
+// trained writes the model of an advice and its dataset. If its runs are on other datasets, it
+// lists them, because the user may have meant one of them.
 func (s *sentence) trained(a *schemas.Advice, others []string) {
 	s.model(a, len(others) > 0)
 	if len(others) == 0 {
@@ -411,7 +411,7 @@ func (s *sentence) trained(a *schemas.Advice, others []string) {
 	s.write(")")
 }
 
-// datasets lists names.
+// datasets writes a list of datasets.
 func (s *sentence) datasets(names []string) {
 	if s.write("on dataset"); len(names) > 1 {
 		s.write("s")

@@ -9,9 +9,9 @@ import (
 	"courier/schemas"
 )
 
-// A job whose epochs take half as long again as predicted, and that is moved to
-// another batch size: its own factor stays, because each epoch is held against
-// the prediction for its own batch size, and what it is told is about the new one.
+// The epochs of a job take half as long again as predicted, and the job is moved to another batch
+// size. Its own factor stays, because each epoch is compared with the prediction for its own batch
+// size.
 func TestCluster_FollowsAMovedJob(t *testing.T) {
 	const slower = 1.5
 	r, c, now := regressors(t), advisor.NewCluster(), time.Unix(1_790_000_000, 0).UTC()

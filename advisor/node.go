@@ -119,7 +119,7 @@ func (c *Cluster) placement(q *schemas.JobRequest, now time.Time) []string {
 		return q.Nodes
 	}
 	var best *Node
-	var least float64
+	var lowest float64
 	wanted := 0
 	if len(q.CPUs) > 0 {
 		wanted = slices.Min(q.CPUs)
@@ -133,8 +133,8 @@ func (c *Cluster) placement(q *schemas.JobRequest, now time.Time) []string {
 			load += c.loadIntegrals[n.Name].procs
 		}
 		load = load/float64(n.Cores) + n.foreign.CPU.at(now).Or(0)
-		if best == nil || load < least || load == least && n.Name < best.Name {
-			best, least = n, load
+		if best == nil || load < lowest || load == lowest && n.Name < best.Name {
+			best, lowest = n, load
 		}
 	}
 	if best == nil {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// At its bound a job has the confidence, and just below it has less, whatever
-// the tables hold.
+// At its upper bound a job has the confidence, and just below it less, for any tables.
 func TestOutlook_BoundAndProbabilityNeverContradict(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	table := func(n int) []float64 {

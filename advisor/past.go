@@ -7,26 +7,25 @@ import (
 	"courier/schemas"
 )
 
-// Of the jobs that have ended.
+// Limits of the ended jobs in memory. Jobs that are queued, submitted or running are never dropped.
 const (
-	// keptJobs bounds how many ended jobs job.status and job.list show: ten days of 10,000
-	// jobs a day. The job that ended first is forgotten first. Jobs that wait or run are
-	// never forgotten.
+	// maxEndedJobs bounds the ended jobs that job.status and job.list return: ten days with
+	// 10,000 jobs per day. The job that ended first is dropped first.
 	maxEndedJobs = 100_000
-	// keptWhole is how many of them keep everything, the last ones; older ones are packed.
-	// A lost job comes back within minutes, if at all.
+	// maxUnpackedJobs bounds the ended jobs that are not packed. A lost job comes back within
+	// minutes, if at all.
 	maxUnpackedJobs = 1024
-	// keptReason is how many bytes of the reason of its end a packed job keeps.
+	// maxReasonBytes bounds the reason of the end of a packed job.
 	maxReasonBytes = 512
 )
 
-// pastJob is a job that ended a while ago. It never changes: a job that comes back is
-// unpacked, and packed again when it has ended.
+// pastJob is an ended job in packed form. It never changes: a job that comes back is unpacked, and
+// packed again after its end.
 //
-// It keeps what job.status and job.list show, and what a later run needs: its request
-// without labels, and the figures of its promise. It loses the answer to its request but
-// for these, its labels, its last epochs (a lost job that comes back begins to learn its
-// own factor again), its last warning, and all but the decision of its last advice.
+// It keeps what job.status and job.list return and what a later run needs: the request without
+// labels, and the figures of the promise. It loses the rest of the answer, the labels, the observed
+// epochs, the last warning, and the last advice except for its decision. A lost job that comes back
+// starts to observe epochs anew.
 type pastJob struct {
 	id       string
 	state    schemas.State
@@ -35,7 +34,7 @@ type pastJob struct {
 	text     []byte // JSON of a packedJob
 }
 
-// packedJob is what a packed job keeps, with short names: there are many.
+// packedJob is the JSON of a packed job. The names are short, because there are many.
 type packedJob struct {
 	Setting      schemas.Setting `json:"s,omitzero"`
 	Run          uint32          `json:"r,omitempty"`
@@ -64,7 +63,7 @@ type packedJob struct {
 	Cause       uint64              `json:"dc,omitempty"` // of the last advice
 }
 
-// packedAdvice is what is kept of an advice: what is compared with what came of it.
+// packedAdvice is the part of an advice that is compared with its outcome.
 type packedAdvice struct {
 	At         time.Time        `json:"at,omitzero"`
 	Decision   schemas.Decision `json:"d,omitempty"`
@@ -160,13 +159,13 @@ func (j *Job) pack() *pastJob {
 		p.Decision, p.Cause = j.Advice.Decision, j.Advice.CauseSequence
 	}
 	text, err := json.Marshal(&p)
-	if err != nil { // a figure that is not finite, which no valid event has
+	if err != nil { // a number is not finite; no valid event has one
 		text = nil
 	}
 	return &pastJob{id: j.ID, state: j.State, first: j.first, endOrder: j.endOrder, text: text}
 }
 
-// unpack returns the job, with what is kept of it.
+// unpack returns the job with all that was packed.
 func (p *pastJob) unpack() *Job {
 	var k packedJob
 	if json.Unmarshal(p.text, &k) != nil {

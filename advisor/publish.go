@@ -122,7 +122,8 @@ func (a *Advisor) newsAndRisk(q *Question, advice *schemas.Advice) (news bool, r
 		return false, nil
 	}
 	if risk = warn(j, q, advice); risk != nil {
-		risk.EventID, risk.CauseSequence = schemas.RiskID(q.JobID, advice.CauseSequence), advice.CauseSequence
+		risk.EventID = schemas.RiskID(q.JobID, advice.CauseSequence)
+		risk.CauseSequence = advice.CauseSequence
 		j.Risk = risk
 		a.outbox.expectRisk()
 	}
@@ -195,11 +196,11 @@ func warn(j *Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	if now == nil || now.Probability == nil || now.PredictedSeconds == nil {
 		return nil
 	}
-	p, least := *now.Probability, q.minProbability()
+	p, threshold := *now.Probability, q.minProbability()
 	warned := j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
 	switch {
-	case !warned && p < least:
-	case warned && p >= least+clearRatio*(1-least):
+	case !warned && p < threshold:
+	case warned && p >= threshold+clearRatio*(1-threshold):
 	default:
 		return nil
 	}

@@ -298,7 +298,9 @@ func (c *Cluster) describe(level string, reported Description) {
 // Watch re-predicts every job that an event affects. It records the resulting warnings and
 // all-clears in the cluster, as Apply does, and returns them. j is the result of Apply for the
 // event. Replays and simulations call it; an Advisor does the same after each event.
-func (c *Cluster) Watch(e schemas.Event, j *Job, cause uint64, r Regressors, now time.Time) []*schemas.Risk {
+func (c *Cluster) Watch(
+	e schemas.Event, j *Job, cause uint64, r Regressors, now time.Time,
+) []*schemas.Risk {
 	var risks []*schemas.Risk
 	for _, j := range c.affected(e, j, now) {
 		q := c.AskRunning(j, now)

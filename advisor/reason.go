@@ -5,8 +5,8 @@ import (
 	"courier/schemas"
 )
 
-// Why an alternative was chosen or lost. Constants, so that an answer allocates
-// nothing per alternative; the figures stand beside them.
+// Reasons of the alternatives. They are constants, so that an answer allocates nothing per
+// alternative.
 const (
 	reasonMostAccurate = "the most accurate of those likely enough to keep the SLO"
 	reasonFastest      = "none keeps the SLO likely enough: this is the most likely"
@@ -19,23 +19,28 @@ const (
 	reasonBeyond       = "beyond what was measured: nothing can be promised"
 	reasonLessAccurate = "likely enough to keep the SLO, but less accurate"
 	reasonTieDearer    = "as accurate as its validation can tell, but costs more CPU time"
-	reasonCheapest     = "likely enough to keep the SLO, and the cheapest of those that are as accurate as its validation can tell"
-	reasonLessLikely   = "less likely to keep the SLO"
-	reasonLowerScore   = "lower weighted score"
-	reasonUnknown      = "not known yet"
-	reasonShort        = "does not reach the accuracy"
+	reasonCheapest     = "likely enough to keep the SLO, and the cheapest of those that are " +
+		"as accurate as its validation can tell"
+	reasonLessLikely = "less likely to keep the SLO"
+	reasonLowerScore = "lower weighted score"
+	reasonUnknown    = "not known yet"
+	reasonShort      = "does not reach the accuracy"
 )
 
-// Why an alternative was chosen or lost, where its figures rest on evidence. They are constants
-// for the reason that those of choose.go are.
+// Reasons of the alternatives of evidence regressors.
 const (
-	reasonBestExpected   = "the highest expected accuracy of those likely enough to keep the SLO"
-	reasonQuickest       = "the fastest of those likely enough to keep the SLO and reach the accuracy"
-	reasonLikeliest      = "the most likely to keep the SLO and reach the accuracy"
-	reasonClosest        = "none keeps the SLO likely enough: this is the best by probability and accuracy"
-	reasonClosestTarget  = "none keeps the SLO and reaches the accuracy likely enough: this is the most likely"
-	reasonClosestNever   = "no run of the model has reached the accuracy: this gives the highest expected one in time"
-	reasonClosestHope    = "none keeps the SLO and reaches the accuracy: this gives the highest expected one in time"
+	reasonBestExpected = "the highest expected accuracy of those likely enough to keep the SLO"
+	reasonQuickest     = "the fastest of those likely enough to keep the SLO and reach " +
+		"the accuracy"
+	reasonLikeliest = "the most likely to keep the SLO and reach the accuracy"
+	reasonClosest   = "none keeps the SLO likely enough: this is the best by " +
+		"probability and accuracy"
+	reasonClosestTarget = "none keeps the SLO and reaches the accuracy likely enough: this " +
+		"is the most likely"
+	reasonClosestNever = "no run of the model has reached the accuracy: this gives the " +
+		"highest expected one in time"
+	reasonClosestHope = "none keeps the SLO and reaches the accuracy: this gives the " +
+		"highest expected one in time"
 	reasonLessSure       = "likely enough to keep the SLO, but less likely than the chosen one"
 	reasonLowerExpected  = "likely enough to keep the SLO, but its expected accuracy is lower"
 	reasonSlower         = "likely enough to keep the SLO, but slower"
@@ -49,20 +54,28 @@ const (
 	reasonBlind    = "its accuracy after so many epochs is not known"
 	reasonBlindRun = "its accuracy after so many epochs is not known: run it to learn from it"
 
-	reasonNoRun          = "no run of the model: nothing is known"
-	reasonNoNode         = "no run of the model on such a node: nothing is known"
-	reasonManyCPUs       = "no run of the model with so many CPUs on such a node: nothing can be promised"
-	reasonFewCPUs        = "no run of the model with so few CPUs on such a node: nothing can be promised"
-	reasonNoLoad         = "no run of the model beside so much else on such a node: nothing can be promised"
-	reasonLargeBatch     = "no run of the model with so large a batch size on such a node: nothing can be promised"
-	reasonSmallBatch     = "no run of the model with so small a batch size on such a node: nothing can be promised"
-	reasonNoNeighbours   = "the batch sizes that ran are too far from it: nothing can be promised"
-	reasonTooFew         = "too few configurations of the model ran to promise anything between them"
-	reasonNoAgreement    = "the runs around it are too few or differ too much: nothing can be promised"
+	reasonNoRun    = "no run of the model: nothing is known"
+	reasonNoNode   = "no run of the model on such a node: nothing is known"
+	reasonManyCPUs = "no run of the model with so many CPUs on such a node: nothing " +
+		"can be promised"
+	reasonFewCPUs = "no run of the model with so few CPUs on such a node: nothing " +
+		"can be promised"
+	reasonNoLoad = "no run of the model beside so much else on such a node: nothing " +
+		"can be promised"
+	reasonLargeBatch = "no run of the model with so large a batch size on such a node: " +
+		"nothing can be promised"
+	reasonSmallBatch = "no run of the model with so small a batch size on such a node: " +
+		"nothing can be promised"
+	reasonNoNeighbours = "the batch sizes that ran are too far from it: nothing can be promised"
+	reasonTooFew       = "too few configurations of the model ran to promise anything " +
+		"between them"
+	reasonNoAgreement = "the runs around it are too few or differ too much: nothing can " +
+		"be promised"
 	reasonAccuracyUnseen = "its time is known, but no accuracy of the model has been measured"
 )
 
-// beyond is why nothing can be promised of an alternative whose time is extrapolated or unknown.
+// extrapolationReason explains why an alternative with an extrapolated or unknown time cannot be
+// promised.
 func (d *decision) extrapolationReason(alt *schemas.Alternative) string {
 	m := d.missing(alt)
 	switch m.Lacks {
@@ -92,21 +105,21 @@ func (d *decision) extrapolationReason(alt *schemas.Alternative) string {
 	return reasonBeyond
 }
 
-// shortfall is what keeps an alternative from being promised.
+// shortfall is the condition of a promise that an alternative does not meet.
 type shortfall uint8
 
 const (
 	shortNone     shortfall = iota
 	shortEvidence           // its time is extrapolated
 	shortNever              // no run of the model has reached the target accuracy
-	shortBlind              // its accuracy is not known
-	shortAccuracy           // it reaches the target too rarely
-	shortTime               // it keeps the SLO too rarely
-	shortBoth               // both are too rare
-	shortJoint              // each is likely enough, but not both together
+	shortBlind              // its accuracy is unknown
+	shortAccuracy           // the probability of the target accuracy is too low
+	shortTime               // the probability of the SLO is too low
+	shortBoth               // both probabilities are too low
+	shortJoint              // only the joint probability is too low
 )
 
-// shortfallOf is what keeps an alternative from being promised.
+// shortfallOf returns the condition of a promise that an alternative does not meet.
 func (q *Question) shortfallOf(alt *schemas.Alternative, m *merit) shortfall {
 	least, target := q.minProbability(), q.Request.TargetAccuracy
 	late, low := m.sloProbability < least, m.targetProbability < least
@@ -131,11 +144,11 @@ func (q *Question) shortfallOf(alt *schemas.Alternative, m *merit) shortfall {
 
 // neverReached reports whether no run of the model has reached the target accuracy.
 func (q *Question) neverReached(m *merit) bool {
-	const tolerance = 1e-9 // of rounding in the log
+	const tolerance = 1e-9 // for the rounding of accuracies in the log
 	return m.maxAccuracy < q.Request.TargetAccuracy-tolerance
 }
 
-// whyChosen is why an alternative was chosen by evidence.
+// chosenReason returns the reason of the chosen alternative.
 func (d *decision) chosenReason(i int) string {
 	q, alt, m := d.q, &d.a.Alternatives[i], &d.merits[i]
 	target := q.Request.TargetAccuracy > 0
@@ -162,7 +175,7 @@ func (d *decision) chosenReason(i int) string {
 	return reasonClosest
 }
 
-// whyLost is why an alternative lost to the one that was chosen.
+// lostReason returns why an alternative is worse than the chosen one.
 func (d *decision) lostReason(i, best int) string {
 	q, alt, m := d.q, &d.a.Alternatives[i], &d.merits[i]
 	switch q.shortfallOf(alt, m) {

@@ -8,38 +8,40 @@ import (
 	"courier/schemas"
 )
 
-// Record is how the promises of the past came out: what the present ones are
-// corrected by. Questions keep it; the cluster changes a copy then. It
-// follows from the log alone, because a promise is recorded with its figures.
+// Recalibration corrects probabilities and bounds by the outcomes of past promises. It depends on
+// the event log only, because a recorded promise includes its figures. Questions share it; the
+// cluster then changes a copy.
 //
-// The table of residuals is that of the regressor at first; each job that ends
-// puts one of its own, of the whole job, in the place of one of them. A whole
-// job's residual holds what no regressor of epochs knows: jobs that came later.
+// At first the residuals are those of the regressor. Each ended job replaces one of them by the
+// residual of the whole job, which includes what no regressor of epochs knows: jobs that start
+// later.
 //
-// How much longer a job takes than predicted depends on what it is: one with few
-// CPUs suffers more from those that come later. So each kind of job has a shift,
-// the mean of its residuals, and the table holds what they scatter around it.
+// The residual of a job depends on its kind: a job with few CPUs is slowed down more by jobs that
+// start later. So each kind of job has a shift, the mean of its residuals, and the table holds the
+// residuals without the shift.
 type Recalibration struct {
-	recent []float64               // residuals of the last jobs less the shift of their kind then, oldest first
-	sorted []float64               // the same in order
-	kinds  map[jobKind]residualSum // residuals of each kind
-	all    residualSum             // residuals of all
-	alpha  map[float64]float64     // by confidence: how often a bound may fail (Gibbs, Candes 2021)
-	digest string                  // of the regressor of epoch times that predicted the last of them
+	recent []float64               // residuals of the last jobs without the shift, oldest first
+	sorted []float64               // the same residuals, sorted
+	kinds  map[jobKind]residualSum // residuals by kind
+	all    residualSum             // residuals of all kinds
+	alpha  map[float64]float64     // by confidence: permitted failure rate of bounds
+	digest string                  // regressor of epoch times of the last job
 
-	lastKinds  []jobKind // by their last use
-	lastAlphas []float64 // likewise
+	lastKinds  []jobKind // keys of kinds by last use
+	lastAlphas []float64 // keys of alpha by last use
 }
 
+// Parameters of the recalibration (adaptive conformal inference, Gibbs and Candes 2021).
 const (
-	recalibrationWindow = 200  // residuals that count (models: adaptive conformal)
-	alphaStep           = 0.02 // how fast alpha learns
-	// Alpha stays within these multiples of what was asked for. At 0 nothing
-	// could be promised, and what is never accepted never teaches that it can be.
+	recalibrationWindow = 200  // number of residuals
+	alphaStep           = 0.02 // learning rate of alpha
+
+	// Alpha stays within these multiples of 1 - confidence. With alpha 0 nothing could be
+	// promised, and without promises alpha would never rise again.
 	minAlphaRatio, maxAlphaRatio = 0.2, 3
 )
 
-// kind is what a job's residual depends on, of all that is known before it runs.
+// jobKind is what the residual of a job depends on, as far as it is known before the job runs.
 type jobKind struct {
 	model, dataset string
 	cpus           uint32
@@ -47,14 +49,15 @@ type jobKind struct {
 
 func kindOf(s *schemas.Setting) jobKind { return jobKind{s.Model, s.Dataset, s.CPUs} }
 
-// total adds up residuals; old ones fade.
+// residualSum is a sum of residuals in which old ones fade.
 type residualSum struct{ sum, n float64 }
 
+// Parameters of the shift of a kind of job, and limits of what is remembered.
 const (
-	jobKindWindow    = 50  // residuals of a kind that count
-	jobKindShrinkage = 4   // the mean of all counts like so many residuals of a kind
-	maxJobKinds      = 256 // that are remembered, the least recently used go first; an unknown one has the shift of all
-	maxAlphas        = 64  // confidences that are remembered, likewise; an unknown one begins anew
+	jobKindWindow    = 50  // number of residuals of a kind
+	jobKindShrinkage = 4   // weight of the mean of all kinds, in residuals
+	maxJobKinds      = 256 // beyond it the least recently used kind is evicted
+	maxAlphas        = 64  // beyond it the least recently used confidence is evicted
 )
 
 func (t residualSum) add(residual, window float64) residualSum {
@@ -64,8 +67,8 @@ func (t residualSum) add(residual, window float64) residualSum {
 	return residualSum{t.sum + residual, t.n + 1}
 }
 
-// shift is how much longer a kind of job takes than predicted, as a logarithm:
-// its own mean, shrunk towards that of all, and that towards 0.
+// shift returns the mean residual of a kind of job. It is shrunk towards the mean of all kinds, and
+// that towards 0.
 func (r *Recalibration) shift(k jobKind) float64 {
 	if r == nil {
 		return 0
@@ -75,8 +78,8 @@ func (r *Recalibration) shift(k jobKind) float64 {
 	return (t.sum + jobKindShrinkage*common) / (t.n + jobKindShrinkage)
 }
 
-// broken reports whether bounds failed so often lately that what the record holds
-// is of a spell which the regressor did not know.
+// isMiscalibrated reports whether bounds have failed so often that the residuals come from
+// conditions that the regressor did not know.
 func (r *Recalibration) isMiscalibrated() bool {
 	for confidence, a := range r.alpha {
 		if a < (1-confidence)/2 {
@@ -86,9 +89,9 @@ func (r *Recalibration) isMiscalibrated() bool {
 	return false
 }
 
-// by is the record for jobs that another regressor predicts. That one has learnt of
-// the spell that broke the promises of the last: were its residuals kept, nothing
-// could be promised for as many jobs as the window holds.
+// forRegressor returns the recalibration for jobs that a new regressor predicts. If bounds failed
+// often, it is dropped, because the new regressor has learnt from those jobs. Otherwise nothing
+// could be promised until the window is replaced.
 func (r *Recalibration) forRegressor(digest string) *Recalibration {
 	if r == nil || r.digest == digest || !r.isMiscalibrated() {
 		return r
@@ -96,26 +99,26 @@ func (r *Recalibration) forRegressor(digest string) *Recalibration {
 	return nil
 }
 
-// outcome is what became of a job that was predicted.
+// predictedRun compares a finished job with its prediction.
 type predictedRun struct {
 	digest     string // of the regressor of epoch times
 	kind       jobKind
 	predicted  float64 // seconds
-	bound      float64 // seconds; 0: it had none
-	confidence float64 // that the bound was to hold with
+	bound      float64 // seconds; 0 without a bound
+	confidence float64 // of the bound
 	measured   float64 // seconds
 }
 
-// residual is how much longer the job took than predicted, as a logarithm.
+// residual returns the log ratio of the measured to the predicted time.
 func (o *predictedRun) residual() float64 { return math.Log(o.measured / o.predicted) }
 
-// counts reports whether the record learns from the outcome.
+// counts reports whether the residual is finite.
 func (o *predictedRun) counts() bool {
 	residual := o.residual()
 	return !math.IsNaN(residual) && !math.IsInf(residual, 0)
 }
 
-// clone returns a copy that may be changed, an empty record of nil.
+// clone returns a copy that may be changed; of nil an empty recalibration.
 func (r *Recalibration) clone() *Recalibration {
 	if r == nil {
 		return &Recalibration{kinds: map[jobKind]residualSum{}, alpha: map[float64]float64{}}
@@ -127,20 +130,21 @@ func (r *Recalibration) clone() *Recalibration {
 	return &next
 }
 
-// add changes the record by an outcome that counts. Nobody else may have the record.
+// add adds a finished job. The recalibration must not be shared.
 func (r *Recalibration) add(o *predictedRun) {
 	residual := o.residual()
 	r.digest = o.digest
 	r.addResidual(residual - r.shift(o.kind))
 	r.all = r.all.add(residual, recalibrationWindow)
 	r.kinds[o.kind] = r.kinds[o.kind].add(residual, jobKindWindow)
-	r.lastKinds = lastUsed(r.lastKinds, o.kind, maxJobKinds, func(old jobKind) { delete(r.kinds, old) })
+	evictKind := func(old jobKind) { delete(r.kinds, old) }
+	r.lastKinds = lastUsed(r.lastKinds, o.kind, maxJobKinds, evictKind)
 	if o.bound > 0 {
 		r.updateAlpha(o)
 	}
 }
 
-// addRecent adds a residual, and drops the oldest beyond the window.
+// addResidual adds a residual, and drops the oldest one beyond the window.
 func (r *Recalibration) addResidual(residual float64) {
 	if len(r.recent) >= recalibrationWindow {
 		at, _ := slices.BinarySearch(r.sorted, r.recent[0])
@@ -150,7 +154,7 @@ func (r *Recalibration) addResidual(residual float64) {
 	r.sorted, r.recent = slices.Insert(r.sorted, at, residual), append(r.recent, residual)
 }
 
-// addBound learns from whether the bound held.
+// updateAlpha adapts alpha to whether the bound held.
 func (r *Recalibration) updateAlpha(o *predictedRun) {
 	miss := 0.0
 	if o.measured > o.bound {
@@ -159,11 +163,12 @@ func (r *Recalibration) updateAlpha(o *predictedRun) {
 	fair := 1 - o.confidence
 	alpha := r.missRate(o.confidence) + alphaStep*(fair-miss)
 	r.alpha[o.confidence] = min(max(alpha, minAlphaRatio*fair), maxAlphaRatio*fair)
-	r.lastAlphas = lastUsed(r.lastAlphas, o.confidence, maxAlphas, func(old float64) { delete(r.alpha, old) })
+	evictAlpha := func(old float64) { delete(r.alpha, old) }
+	r.lastAlphas = lastUsed(r.lastAlphas, o.confidence, maxAlphas, evictAlpha)
 }
 
-// lastUsed changes a list by last use after one of it, or a new one, is used, and returns
-// it. Beyond the limit the first is forgotten.
+// lastUsed moves an element to the end of a list, or appends it, and returns the list. Beyond the
+// limit the first element is forgotten.
 func lastUsed[T comparable](all []T, one T, limit int, forget func(T)) []T {
 	if at := slices.Index(all, one); at >= 0 {
 		all = slices.Delete(all, at, at+1)
@@ -175,7 +180,7 @@ func lastUsed[T comparable](all []T, one T, limit int, forget func(T)) []T {
 	return all
 }
 
-// failing is the share of bounds that may fail for a confidence to be kept.
+// missRate returns the share of bounds that may fail so that the confidence is kept.
 func (r *Recalibration) missRate(confidence float64) float64 {
 	if r != nil {
 		if a, ok := r.alpha[confidence]; ok {
@@ -185,7 +190,7 @@ func (r *Recalibration) missRate(confidence float64) float64 {
 	return 1 - confidence
 }
 
-// table returns the own residuals in order.
+// table returns the sorted residuals.
 func (r *Recalibration) table() []float64 {
 	if r == nil {
 		return nil
@@ -193,13 +198,13 @@ func (r *Recalibration) table() []float64 {
 	return r.sorted
 }
 
-// rank is how many of the own residuals are at most x, and how many there are.
+// rank returns how many residuals are at most x, and how many there are.
 func (r *Recalibration) rank(x float64) (rank, count int) {
 	return rankIn(r.table(), x), len(r.table())
 }
 
-// calibrated maps the share of a table to a probability, so that the level which
-// keeps the confidence is that confidence.
+// calibrated maps the share of a table to a probability, so that the level that keeps a confidence
+// is mapped to that confidence.
 func (r *Recalibration) calibrated(share, confidence float64) float64 {
 	level := 1 - r.missRate(confidence)
 	if share <= level {
@@ -208,8 +213,8 @@ func (r *Recalibration) calibrated(share, confidence float64) float64 {
 	return 1 - (1-share)*(1-confidence)/(1-level)
 }
 
-// keep adds a job that has finished to the record, if it ran as it was advised.
-// It is measured from its start: how long its owner let it wait was not predicted.
+// recordOutcome adds a finished job to the recalibration if it ran as advised. The time is measured
+// from its start, because the delay before it was not predicted.
 func (c *Cluster) recordOutcome(j *Job) {
 	if !j.asAdvised() || j.EpochsDone != j.Setting.Epochs {
 		return
@@ -233,8 +238,8 @@ func (c *Cluster) recordOutcome(j *Job) {
 	})
 }
 
-// learn adds an outcome to the record. It copies the record only where a question or a
-// snapshot may have kept it: there are none while the log is replayed.
+// addOutcome adds a finished job to the recalibration. It copies the recalibration only if a
+// question or a snapshot may share it.
 func (c *Cluster) addOutcome(o *predictedRun) {
 	if !o.counts() {
 		return
@@ -247,41 +252,41 @@ func (c *Cluster) addOutcome(o *predictedRun) {
 	c.recalibration = r
 }
 
-// means holds what is promised where the confidence is the mean of all promises
-// that ask for it. Most jobs have an SLO far from what they need, and keep it with
-// more than the confidence: what they have too much lets others be promised with
-// less. It is a fold over the log.
+// meanThresholds hold the minimum probabilities for promises with schemas.PromiseMean, whose
+// confidence applies to the mean of all promises. Most jobs have an SLO far from the time that they
+// need, and keep it with more than the confidence. The surplus permits promises with a lower
+// probability to other jobs. The thresholds depend on the event log only.
 type meanThresholds map[float64]*meanThreshold // by confidence
 
-// mean is the state for one confidence.
+// meanThreshold is the state for one confidence.
 type meanThreshold struct {
-	threshold float64     // least probability that is promised now
-	isOver    residualSum // by how much probabilities were more than what came of them
+	threshold    float64     // current minimum probability of a promise
+	overestimate residualSum // probabilities minus outcomes (1: kept, 0: broken)
 }
 
+// Parameters of the mean thresholds.
 const (
-	meanThresholdStep = 0.2  // how fast a threshold follows
-	minMeanThreshold  = 0.5  // nothing is promised that is rather broken than kept
-	meanWindow        = 1000 // promises by which probabilities are judged
-	meanShrinkage     = 100  // probabilities count as true like so many of them
-	maxMeanThresholds = 64   // confidences that are remembered; with any other each promise has it
+	meanThresholdStep = 0.2  // learning rate of a threshold
+	minMeanThreshold  = 0.5  // a promise is kept rather than broken
+	meanWindow        = 1000 // promises that determine overestimate
+	meanShrinkage     = 100  // weight of an overestimate of 0, in promises
+	maxMeanThresholds = 64   // confidences; any other applies to each promise
 )
 
-// threshold is the least probability that a request may be promised; 0: its
-// confidence.
+// threshold returns the minimum probability that a request may be promised; 0 means its confidence.
 func (m meanThresholds) threshold(q *schemas.JobRequest) float64 {
 	if q.Promise != schemas.PromiseMean || q.SLO == 0 {
 		return 0
 	}
 	if s, known := m[q.Confidence]; known {
-		return math.Round(s.threshold*1e4) / 1e4 // the same in whichever order two advisors counted
+		return math.Round(s.threshold*1e4) / 1e4 // independent of the order of additions
 	}
 	return q.Confidence
 }
 
-// promise moves the threshold by a promise that a job was given: by how much less
-// than the confidence is what it is expected to come to, as the level of adaptive
-// conformal inference (Gibbs, Candes 2021) moves by what came.
+// addPromise moves the threshold by the difference between the confidence and the expected outcome
+// of a promise. Adaptive conformal inference (Gibbs, Candes 2021) moves a level by the actual
+// outcome in the same way.
 func (m meanThresholds) addPromise(j *Job) {
 	p, ok := meanPromise(j)
 	if !ok {
@@ -296,12 +301,12 @@ func (m meanThresholds) addPromise(j *Job) {
 		s = &meanThreshold{threshold: c}
 		m[c] = s
 	}
-	expected := p - s.isOver.sum/(s.isOver.n+meanShrinkage)
+	expected := p - s.overestimate.sum/(s.overestimate.n+meanShrinkage)
 	s.threshold = min(max(s.threshold+meanThresholdStep*(c-expected), min(minMeanThreshold, c)), c)
 }
 
-// end learns from what came of a promise, so that the share that is kept becomes
-// the confidence also where probabilities say too much.
+// end learns from the outcome of a promise, so that the SLO attainment approaches the confidence
+// even if probabilities are too high.
 func (m meanThresholds) end(j *Job) {
 	p, ok := meanPromise(j)
 	o, told := j.Outcome()
@@ -312,11 +317,11 @@ func (m meanThresholds) end(j *Job) {
 		p--
 	}
 	if s := m[j.Promise.Confidence]; s != nil {
-		s.isOver = s.isOver.add(p, meanWindow)
+		s.overestimate = s.overestimate.add(p, meanWindow)
 	}
 }
 
-// meant returns the probability of a promise whose confidence is a mean.
+// meanPromise returns the probability of a promise with schemas.PromiseMean.
 func meanPromise(j *Job) (p float64, ok bool) {
 	if j == nil || j.Promise == nil || j.Promise.Threshold == 0 ||
 		j.Promise.Decision != schemas.MeetsSLO || j.Promise.Chosen.Probability == nil {

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// A world in which jobs take longer than predicted, by more than any residual of
-// the regressor: the record learns it, and the bound holds as often as asked.
-func TestRecord_KeepsBoundsHonest(t *testing.T) {
+// Jobs take longer than predicted, by more than any residual of the regressor. The recalibration
+// learns this, and the bound holds with the confidence.
+func TestRecalibration_KeepsBoundsHonest(t *testing.T) {
 	const confidence, jobs = 0.9, 4000
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, drift := range []float64{0, 0.3} {
@@ -56,9 +56,9 @@ func TestRecord_IgnoresWhatIsNoTime(t *testing.T) {
 	}
 }
 
-// The calibrated share never falls, is 0 and 1 at the ends, and is the confidence
-// at the level that keeps it.
-func TestRecord_CalibratedIsMonotone(t *testing.T) {
+// The calibrated share is monotone, is 0 and 1 at the ends, and equals the confidence at the level
+// that keeps it.
+func TestRecalibration_CalibratedIsMonotone(t *testing.T) {
 	for _, alpha := range []float64{0.01, 0.05, 0.2} {
 		r := &Recalibration{alpha: map[float64]float64{0.95: alpha}}
 		last := -1.0
@@ -75,9 +75,9 @@ func TestRecord_CalibratedIsMonotone(t *testing.T) {
 	}
 }
 
-// One kind of job takes longer than predicted, another shorter: the bounds of each
-// hold as often as asked, not only those of both together.
-func TestRecord_IsHonestToEachKind(t *testing.T) {
+// One kind of job takes longer than predicted, another shorter. The bounds of each kind hold with
+// the confidence.
+func TestRecalibration_IsHonestToEachKind(t *testing.T) {
 	const confidence, jobs = 0.9, 6000
 	random := rand.New(rand.NewPCG(5, 6))
 	kinds := []jobKind{{"lenet5", "", 1}, {"lenet5", "", 8}}
@@ -110,8 +110,8 @@ func TestRecord_IsHonestToEachKind(t *testing.T) {
 	}
 }
 
-// However many kinds of jobs there are, the record stays small.
-func TestRecord_IsBounded(t *testing.T) {
+// Regardless of the number of kinds of jobs, the recalibration stays small.
+func TestRecalibration_IsBounded(t *testing.T) {
 	var r *Recalibration
 	for n := range maxJobKinds + 50 {
 		r = after(r, &predictedRun{"a", jobKind{"m", "", uint32(n)}, 1, 1.1, 0.9, 1.05})
@@ -125,8 +125,8 @@ func TestRecord_IsBounded(t *testing.T) {
 	}
 }
 
-// A spell that broke promises is forgotten with the regressor that did not know of it.
-func TestRecord_DoesNotBlameTheNextRegressor(t *testing.T) {
+// Conditions that broke promises are forgotten together with the regressor that did not know them.
+func TestRecalibration_DoesNotBlameTheNextRegressor(t *testing.T) {
 	var r *Recalibration
 	for i := range 60 {
 		took := 1.0
@@ -153,8 +153,8 @@ func TestRecord_DoesNotBlameTheNextRegressor(t *testing.T) {
 	}
 }
 
-// What a question or a snapshot has of the record never changes, whatever is learnt later.
-func TestCluster_LearnsBesideARecordThatIsKept(t *testing.T) {
+// The recalibration of a question or of a snapshot never changes.
+func TestCluster_CopiesASharedRecalibration(t *testing.T) {
 	c := NewCluster()
 	late := &predictedRun{
 		digest:     "a",

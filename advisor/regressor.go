@@ -14,28 +14,27 @@ import (
 	"courier/schemas"
 )
 
-// Regressor is a regressor that may answer, with what makes its rows.
+// Regressor is a loaded regressor with the encoder of its features.
 type Regressor struct {
-	Digest    string // sha256 of its file
+	Digest    string // SHA-256 of its file
 	predictor *regress.Predictor
 	evidence  *evidence.Predictor // the distributions of a regressor of that family; nil for others
 	drift     *evidence.Corrections
 	factors   []evidence.Factor // of the corrections
 	encoder   *schemas.Encoder
-	model     int                      // index of the column that names the model and its dataset
+	model     int                      // index of the column of the model and its dataset
 	trained   []evidence.Configuration // model and dataset of each level of that column
-	serial    uint64                   // no other has it in this process
+	serial    uint64                   // unique in this process
 }
 
-// made counts them.
 var regressorSerials atomic.Uint64
 
-// NewRegressor takes a loaded predictor into use. A feature that this version
-// does not know, or none that names the model, is an error.
+// NewRegressor prepares a loaded predictor. It returns an error if a feature is unknown to this
+// version, or if no feature names the model.
 func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
 	features := p.Manifest().Features
 	if len(features) > maxColumns {
-		return nil, fmt.Errorf("%d features are more than %d", len(features), maxColumns)
+		return nil, fmt.Errorf("regressor has %d features, maximum %d", len(features), maxColumns)
 	}
 	inputs := make([]schemas.EncoderInput, len(features))
 	for i, f := range features {
@@ -55,11 +54,11 @@ func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
 		serial:    regressorSerials.Add(1),
 	}
 	if r.model < 0 {
-		return nil, fmt.Errorf("no feature %q", schemas.ColumnModel)
+		return nil, fmt.Errorf("regressor has no feature %q", schemas.ColumnModel)
 	}
 	if m := p.Manifest(); m.Target != schemas.TargetAccuracy && m.Transform != regress.Log {
-		return nil, fmt.Errorf("%s is fitted on %q, want %q: bounds multiply times", m.Target,
-			m.Transform, regress.Log)
+		return nil, fmt.Errorf("regressor of %s has transform %q, want %q", m.Target, m.Transform,
+			regress.Log)
 	}
 	for _, level := range encoder.Levels(schemas.ColumnModel) {
 		var c evidence.Configuration
@@ -73,11 +72,11 @@ func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
 	return r, nil
 }
 
-// maxColumns bounds a row, so that one serves all regressors.
+// maxColumns bounds the columns of a row, so that one buffer serves all regressors.
 const maxColumns = 16
 
-// compileEvidence returns the distributions of a regressor of package evidence and their
-// corrections; nil for others.
+// compileEvidence returns the distributions of an evidence regressor and their corrections; nil for
+// other regressors.
 func compileEvidence(m *regress.Manifest) (*evidence.Predictor, *evidence.Corrections, error) {
 	if m.Family != regress.FamilyHierarchy {
 		return nil, nil, nil
@@ -89,7 +88,8 @@ func compileEvidence(m *regress.Manifest) (*evidence.Predictor, *evidence.Correc
 	return s.Compile()
 }
 
-// knows returns the code of the level of a model, and whether examples of it were learnt from.
+// knows returns the code of a model level, and whether the regressor was fitted on examples of it.
+// A nil regressor knows nothing.
 func (r *Regressor) knows(level string) (float64, bool) {
 	if r == nil {
 		return 0, false
@@ -97,9 +97,8 @@ func (r *Regressor) knows(level string) (float64, bool) {
 	return r.predictor.Features()[r.model].Level(level)
 }
 
-// residuals returns the sorted residuals by which predictions for a model on a node
-// are judged: those of the model or of the CPU model, if they have a table, else
-// those of all.
+// residuals returns the sorted residuals that apply to a model on a node: those of the model or of
+// the CPU model if there is a table, otherwise those of all examples.
 func (r *Regressor) residuals(modelCode float64, on schemas.NodeCode) []float64 {
 	c := &r.predictor.Manifest().Calibration
 	if l := c.Levels; l != nil {
@@ -118,9 +117,8 @@ func (r *Regressor) residuals(modelCode float64, on schemas.NodeCode) []float64 
 	return c.Residuals
 }
 
-// predict returns the prediction for features whose codes are set already. Of a node
-// of which something is unknown that tells nodes apart, the prediction is one beyond
-// the examples.
+// predict returns the prediction for encoded features. The prediction is an extrapolation if a
+// relevant property of the node is unknown.
 func (r *Regressor) predict(f *schemas.Features, m *predictionCache) (regress.Prediction, bool) {
 	s := m.slot(r, f)
 	if s.by != r.serial || s.of != *f {
@@ -135,7 +133,7 @@ func (r *Regressor) predict(f *schemas.Features, m *predictionCache) (regress.Pr
 	return s.Prediction, s.ok
 }
 
-// reading remembers how a regressor reads a node: most are the one before.
+// nodeCodeCache caches the code of the last node, because most lookups repeat it.
 type nodeCodeCache struct {
 	by   *Regressor
 	of   schemas.Hardware
@@ -149,15 +147,14 @@ func (m *nodeCodeCache) node(r *Regressor, h schemas.Hardware) schemas.NodeCode 
 	return m.code
 }
 
-// Regressors are those in use; one that is not known is nil.
+// Regressors are the regressors in use, nil for a target without one.
 type Regressors struct {
 	EpochTime, Startup, Accuracy *Regressor
 
-	digestByTarget map[string]string // their digests, never changed; nil: not written down yet
+	digestByTarget map[string]string // result of digests, immutable; nil if not computed yet
 }
 
-// with returns the regressors with that of a target replaced; false for a target
-// of a later version.
+// with returns the regressors with one replaced, or false for an unknown target.
 func (r Regressors) with(target string, next *Regressor) (Regressors, bool) {
 	switch target {
 	case schemas.TargetEpochTime:
@@ -174,7 +171,7 @@ func (r Regressors) with(target string, next *Regressor) (Regressors, bool) {
 	return r, true
 }
 
-// digests returns the version of each regressor in use.
+// digests returns the digest of each regressor in use, by target.
 func (r Regressors) digests() map[string]string {
 	if r.digestByTarget != nil {
 		return r.digestByTarget
@@ -192,10 +189,11 @@ func (r Regressors) digests() map[string]string {
 	return all
 }
 
-// foreignSpread is by how much an epoch may take longer than predicted because the foreign load
-// is unknown, as a logarithm: how much longer it takes beside the greatest that was measured than
-// beside the typical one.
-func (r *Regressor) foreignSpread(f *schemas.Features, typical float64, m *predictionCache) float64 {
+// foreignSpread returns the log ratio between the predictions at the highest and at the typical
+// foreign load, if the foreign load is unknown; otherwise 0.
+func (r *Regressor) foreignSpread(
+	f *schemas.Features, typical float64, m *predictionCache,
+) float64 {
 	if !r.encoder.LacksForeign(f) {
 		return 0
 	}
@@ -207,26 +205,26 @@ func (r *Regressor) foreignSpread(f *schemas.Features, typical float64, m *predi
 	return math.Log(p.Value / typical)
 }
 
-// memory remembers what regressors said of some features: forecasts meet the same
-// few settings and loads again and again, in one decision and from one to the next,
-// and a regressor never changes its word. One goroutine uses it at a time.
+// predictionCache caches predictions of all regressors across decisions, because forecasts
+// encounter the same configurations and loads again and again. It is used by one goroutine at a
+// time.
 type predictionCache struct {
-	row     [maxColumns]float64 // room for the row of a prediction
+	row     [maxColumns]float64 // buffer for the row of a prediction
 	entries [predictionCacheSlots]cachedPrediction
 }
 
-// remembered is how many predictions there is room for, a power of two.
+// predictionCacheSlots is a power of two.
 const predictionCacheSlots = 512
 
-// saying is what a regressor said of some features.
+// cachedPrediction is the prediction of a regressor for some features.
 type cachedPrediction struct {
-	by uint64 // its serial number; 0: nobody said anything yet
+	by uint64 // serial of the regressor; 0 for an empty slot
 	of schemas.Features
 	regress.Prediction
 	ok bool
 }
 
-// place is where a regressor's word on some features would be.
+// slot returns the only slot that may hold the prediction for the features.
 func (m *predictionCache) slot(r *Regressor, f *schemas.Features) *cachedPrediction {
 	const prime = 0x9e3779b97f4a7c15
 	key := (r.serial*31+uint64(f.BatchSize))*31 + uint64(f.CPUs)
@@ -239,8 +237,7 @@ func (m *predictionCache) slot(r *Regressor, f *schemas.Features) *cachedPredict
 	return &m.entries[key*prime>>(64-9)%predictionCacheSlots]
 }
 
-// configuration is the model and the dataset of a code of this regressor; the zero value if there
-// is none.
+// configuration returns the model and the dataset of a code, or the zero value.
 func (r *Regressor) configuration(code float64) (c evidence.Configuration) {
 	if i := int(code); i >= 0 && i < len(r.trained) {
 		return r.trained[i]
@@ -248,14 +245,14 @@ func (r *Regressor) configuration(code float64) (c evidence.Configuration) {
 	return c
 }
 
-// epochTime predicts an epoch of a job under a load from the evidence of its model.
+// epochTime predicts an epoch under a load with an evidence regressor.
 func (r *Regressor) epochTime(
 	code float64, batch, cpus uint32, l schemas.Load, cores uint32, nodeType string,
 ) evidence.EpochTime {
 	return r.evidence.Epochs(r.drift, r.timeConfiguration(code, batch, cpus, l, cores, nodeType))
 }
 
-// timeConfiguration is what the time of an epoch depends on.
+// timeConfiguration returns the configuration that determines an epoch time.
 func (r *Regressor) timeConfiguration(
 	code float64, batch, cpus uint32, l schemas.Load, cores uint32, nodeType string,
 ) evidence.Configuration {
@@ -273,28 +270,28 @@ func (r *Regressor) accuracyAt(code float64, batch, epochs uint32) evidence.Accu
 	return r.evidence.Accuracy(r.accuracyConfiguration(code, batch), int(epochs))
 }
 
-// accuracyConfiguration is what an accuracy depends on.
+// accuracyConfiguration returns the configuration that determines an accuracy.
 func (r *Regressor) accuracyConfiguration(code float64, batch uint32) evidence.Configuration {
 	c := r.configuration(code)
 	c.BatchSize, c.CPUs = int(batch), 1
 	return c
 }
 
-// standIn reports whether runs on nodes of unknown hardware, such as imported ones, count for a
-// request that leaves the node to Courier. They stand for any node until the model has run on a
-// node whose hardware is known, and as long as they do not differ from node to node.
+// standIn reports whether runs on nodes of unknown hardware, such as imported runs, are examples
+// for a request that names no node. They are until the model has run on a node of known hardware,
+// and as long as they do not differ from node to node.
 func (r *Regressor) standIn(code float64, nodeType string) bool {
 	types := r.evidence.NodeTypes(r.configuration(code))
 	return nodeType != "" && len(types) == 1 && types[0] == ""
 }
 
-// followRegressors takes every champion into use that passes all checks.
+// followRegressors loads every new champion and uses it if it passes all checks.
 func (a *Advisor) followRegressors(ctx context.Context) error {
 	return a.bus.WatchChampions(ctx, func(c schemas.Champion, revision uint64) {
 		r, err := a.load(ctx, c)
 		if err != nil {
 			a.metrics.regressors.WithLabelValues(c.Target, "refused").Inc()
-			a.log.Error("regressor refused, the one before stays", "target", c.Target, "digest",
+			a.log.Error("champion rejected, keeping the previous one", "target", c.Target, "digest",
 				c.ModelDigest, "error", err)
 			e := &schemas.Rejected{
 				Target:      c.Target,
@@ -319,14 +316,14 @@ func (a *Advisor) followRegressors(ctx context.Context) error {
 	})
 }
 
-// A champion is named once its files are stored, but in a cluster of NATS the server
-// that is asked may not have them yet: for so long it is asked again.
+// A champion is announced after its files are stored, but another server of a NATS cluster may not
+// have them yet. Fetching is retried for fetchTimeout.
 const (
 	fetchTimeout = 10 * time.Second
 	fetchRetry   = 200 * time.Millisecond
 )
 
-// fetch reads a file of a champion. It asks again while NATS is away, until ctx ends.
+// fetch reads a file of a champion. While NATS is unavailable it retries until ctx ends.
 func (a *Advisor) fetch(ctx context.Context, digest string) ([]byte, error) {
 	begin, tick := time.Now(), time.NewTicker(fetchRetry)
 	defer tick.Stop()
@@ -344,8 +341,7 @@ func (a *Advisor) fetch(ctx context.Context, digest string) ([]byte, error) {
 	}
 }
 
-// load fetches a champion's files and checks all that can be checked. Bytes that
-// cannot be fetched because NATS is away are tried again until ctx ends.
+// load fetches and checks the files of a champion.
 func (a *Advisor) load(ctx context.Context, c schemas.Champion) (*Regressor, error) {
 	manifest, err := a.fetch(ctx, c.ManifestDigest)
 	if err != nil {
@@ -360,7 +356,7 @@ func (a *Advisor) load(ctx context.Context, c schemas.Champion) (*Regressor, err
 		return nil, err
 	}
 	if got := p.Manifest().Target; got != c.Target {
-		return nil, fmt.Errorf("it predicts %q, not %q", got, c.Target)
+		return nil, fmt.Errorf("regressor has target %q, want %q", got, c.Target)
 	}
 	return NewRegressor(p, c.ModelDigest)
 }

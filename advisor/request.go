@@ -29,7 +29,8 @@ func (a *Advisor) serve(ctx context.Context) error {
 		bus.HandlePerson(schemas.SubjectJobCancel, a.personCancel),
 	}
 	for _, event := range schemas.PersonalEvents() {
-		endpoints = append(endpoints, bus.HandleEvent(schemas.JobSubject("*", event), a.personEvent))
+		subject := schemas.JobSubject("*", event)
+		endpoints = append(endpoints, bus.HandleEvent(subject, a.personEvent))
 	}
 	return a.bus.Serve(ctx, bus.Service{
 		Name:        "courier-advisor",

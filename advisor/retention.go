@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// retentionCheck is how often the limits of JOB are compared with what is needed.
+	// retentionCheck is the interval of checks of the limits of JOB.
 	retentionCheck = time.Minute
 
-	// retentionFactor is how much more than the events since the first one of the oldest
-	// running job the stream is to keep: as much again as the job has caused so far.
+	// retentionFactor is the ratio of what the stream must keep to the events since the first
+	// event of the oldest running job. It leaves room for as many events again.
 	retentionFactor = 2
 
-	retentionStep = int64(1) << 30 // limits are multiples of it, so that they change rarely
+	retentionStep = int64(1) << 30 // bytes; limits are multiples of it and change rarely
 )
 
-// keepLog compares the limits of JOB with what the running jobs need, reports the
-// headroom, and widens the limits while they are below the ceiling.
+// keepLog regularly compares the limits of JOB with what the running jobs need. It reports the
+// headroom, and widens the limits up to Options.MaxLogBytes.
 func (a *Advisor) keepLog(ctx context.Context) error {
 	tick := time.NewTicker(retentionCheck)
 	defer tick.Stop()
@@ -34,15 +34,16 @@ func (a *Advisor) keepLog(ctx context.Context) error {
 		if a.Ready() != nil || !a.bus.Connected() {
 			continue
 		}
-		if err := a.checkLog(ctx); err != nil && ctx.Err() == nil && time.Since(warned) > time.Hour {
+		err := a.checkLog(ctx)
+		if err != nil && ctx.Err() == nil && time.Since(warned) > time.Hour {
 			warned = time.Now()
-			a.log.Warn("the JOB stream may drop events of jobs that run; widen it by hand",
+			a.log.Warn("JOB stream may drop events of running jobs, widen it manually",
 				"error", err)
 		}
 	}
 }
 
-// checkLog is one comparison.
+// checkLog compares the limits once.
 func (a *Advisor) checkLog(ctx context.Context) error {
 	stream, err := a.bus.StreamInfo(ctx, schemas.StreamJob)
 	if err != nil {
@@ -52,8 +53,9 @@ func (a *Advisor) checkLog(ctx context.Context) error {
 	if a.o.MaxLogBytes > 0 {
 		n.bytes = min(n.bytes, max(a.o.MaxLogBytes, stream.MaxBytes))
 	}
-	lacks := stream.MaxBytes > 0 && n.bytes > stream.MaxBytes || stream.MaxAge > 0 && n.age > stream.MaxAge
-	if lacks && a.o.MaxLogBytes > 0 {
+	isTooSmall := stream.MaxBytes > 0 && n.bytes > stream.MaxBytes
+	isTooShort := stream.MaxAge > 0 && n.age > stream.MaxAge
+	if (isTooSmall || isTooShort) && a.o.MaxLogBytes > 0 {
 		wide, failure := a.bus.WidenStream(ctx, schemas.StreamJob, n.bytes, n.age)
 		if failure == nil {
 			a.log.Warn("JOB stream widened for the oldest running job", "job_id", n.job,
@@ -67,17 +69,17 @@ func (a *Advisor) checkLog(ctx context.Context) error {
 	return err
 }
 
-// logNeed is what JOB is to keep for the oldest running job; zero if none runs.
+// logNeed is what JOB must keep for the oldest running job; zero if none runs.
 type logNeed struct {
 	job   string
 	first uint64        // sequence of its first event
-	bytes int64         // with retentionFactor, in whole steps
-	age   time.Duration // the same
-	since time.Duration // since its first event
+	bytes int64         // required size, a multiple of retentionStep
+	age   time.Duration // required age
+	since time.Duration // time since its first event
 }
 
-// logNeed computes what JOB is to keep, from the sequences since the first event of the
-// oldest running job, and from the mean size of the events that the stream has.
+// logNeed computes what JOB must keep from the sequences since the first event of the oldest
+// running job, and from the mean size of a message.
 func (a *Advisor) logNeed(stream bus.StreamInfo, now time.Time) logNeed {
 	a.mu.RLock()
 	oldest := a.cluster.oldestRunning()
@@ -95,7 +97,7 @@ func (a *Advisor) logNeed(stream bus.StreamInfo, now time.Time) logNeed {
 	return n
 }
 
-// meanBytes is the mean size of a message of a stream.
+// meanBytes returns the mean size of a message of a stream.
 func meanBytes(stream bus.StreamInfo) float64 {
 	if stream.Messages == 0 {
 		return 0
@@ -103,8 +105,8 @@ func meanBytes(stream bus.StreamInfo) float64 {
 	return float64(stream.Bytes) / float64(stream.Messages)
 }
 
-// headroom is the share of the limits of JOB that is left before the first event of the
-// oldest running job is dropped.
+// headroom returns the share of the limits of JOB that is left before the stream drops the first
+// event of the oldest running job.
 func headroom(stream bus.StreamInfo, n logNeed) float64 {
 	switch {
 	case n.job == "":
@@ -122,7 +124,7 @@ func headroom(stream bus.StreamInfo, n logNeed) float64 {
 	return max(0, left)
 }
 
-// oldestRunning returns the running job whose first event is the oldest; nil: none runs.
+// oldestRunning returns the running job with the oldest first event, or nil.
 func (c *Cluster) oldestRunning() *Job {
 	var oldest *Job
 	for _, j := range c.running {

@@ -6,7 +6,7 @@ import (
 	"courier/schemas"
 )
 
-// warning says a risk in a sentence.
+// warning returns the message of a risk.
 func warning(r *schemas.Risk) string {
 	s := fmt.Sprintf("%s: the SLO is kept with probability %s, %.4g was asked for; %s",
 		needed(r), schemas.FormatProbability(r.Probability), r.Confidence, causeText[r.Cause])
@@ -21,7 +21,7 @@ func warning(r *schemas.Risk) string {
 	return s
 }
 
-// needed says what a job still takes and what the SLO leaves.
+// needed compares the remaining time of a job with what is left of its SLO.
 func needed(r *schemas.Risk) string {
 	if r.LeftSeconds < 0 {
 		return fmt.Sprintf("it takes %s more, and the SLO has been over for %s",
@@ -32,22 +32,24 @@ func needed(r *schemas.Risk) string {
 }
 
 var causeText = map[string]string{
-	schemas.CauseEpochs:     "its epochs take longer than predicted",
-	schemas.CauseIOWait:     "its epochs take longer than predicted, and the node waits for its disks",
+	schemas.CauseEpochs: "its epochs take longer than predicted",
+	schemas.CauseIOWait: "its epochs take longer than predicted, " +
+		"and the node waits for its disks",
 	schemas.CauseNeighbours: "more runs beside it than when it was promised",
-	schemas.CauseForeign:    "work unknown to Courier takes more of its node than when it was promised",
-	schemas.CauseLate:       "it was started late",
-	schemas.CauseModel:      "the predictions have changed",
+	schemas.CauseForeign: "work unknown to Courier takes more of its node " +
+		"than when it was promised",
+	schemas.CauseLate:  "it was started late",
+	schemas.CauseModel: "the predictions have changed",
 }
 
-// Shares from which a cause counts.
+// Ratios above which a cause is considered.
 const (
-	slowRatio   = 0.03 // own epochs longer than predicted
-	ioWaitRatio = 0.1  // of the node's processors, waiting
-	lateRatio   = 0.05 // of the SLO, between submission and start
+	slowRatio   = 0.03 // excess of the job's own epochs over their prediction
+	ioWaitRatio = 0.1  // I/O wait of the node's CPUs
+	lateRatio   = 0.05 // time between submission and start as a share of the SLO
 )
 
-// rise is by how much a ratio has grown; 0 unless both values are known.
+// rise returns the increase of a ratio; 0 unless both values are known.
 func rise(from, to schemas.Ratio) float64 {
 	if !from.Known || !to.Known {
 		return 0
@@ -55,21 +57,21 @@ func rise(from, to schemas.Ratio) float64 {
 	return to.Value - from.Value
 }
 
-// causeOf names what speaks most for a risk: how much more other work takes of its node or how
-// much more runs beside it, if either is the larger; then how much slower its own epochs are, or
-// how much more its node waits for storage; then a late start.
+// causeOf returns the most plausible cause of a risk. The order is: more load on its node by
+// foreign work or by other jobs, if that explains most; its own slow epochs or a node that waits
+// for its disks; a late start.
 func causeOf(j *Job, a *schemas.Advice) string {
 	slow := a.EpochRatio - 1
-	more := 0.0
+	moreProcesses := 0.0
 	if promised := j.Promise.Load.Processes; promised > 0 {
-		more = a.Load.Processes/promised - 1
+		moreProcesses = a.Load.Processes/promised - 1
 	}
 	foreign := rise(j.Promise.Load.ForeignCPURatio, a.Load.ForeignCPURatio)
 	waits := rise(j.Promise.Load.ForeignIOWaitRatio, a.Load.ForeignIOWaitRatio)
 	switch {
-	case foreign > slowRatio && foreign >= more:
+	case foreign > slowRatio && foreign >= moreProcesses:
 		return schemas.CauseForeign
-	case more > slowRatio && more >= slow:
+	case moreProcesses > slowRatio && moreProcesses >= slow:
 		return schemas.CauseNeighbours
 	case max(slow, waits) > slowRatio && j.ioWait > ioWaitRatio:
 		return schemas.CauseIOWait

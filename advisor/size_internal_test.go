@@ -11,8 +11,7 @@ import (
 	"courier/schemas"
 )
 
-// lifeOfPod returns the events of a job of its own model on a node of its own, as pods
-// have them.
+// lifeOfPod returns the events of a job with its own model on its own node, as pods have.
 func lifeOfPod(n int) []schemas.Event {
 	id, probability, seconds := fmt.Sprintf("job-%d", n), 0.97, 4.2
 	setting := schemas.Setting{
@@ -53,10 +52,10 @@ func lifeOfPod(n int) []schemas.Event {
 	}
 }
 
-// runThrough folds the life of a job.
+// runThrough applies all events of a job.
 func runThrough(c *Cluster, n int, at time.Time) { apply(c, lifeOfPod(n), n, at) }
 
-// begin folds the life of a job up to its advice after the first epoch.
+// begin applies the events of a job up to its advice after the first epoch.
 func begin(c *Cluster, n int, at time.Time) { apply(c, lifeOfPod(n)[:4], n, at) }
 
 func apply(c *Cluster, events []schemas.Event, n int, at time.Time) {
@@ -67,8 +66,8 @@ func apply(c *Cluster, events []schemas.Event, n int, at time.Time) {
 	}
 }
 
-// However many jobs, models and nodes come and go, the state stays within its limits. With
-// COURIER_SIZE set there are 300,000 names and the limits of the product, else a tenth.
+// Regardless of the number of jobs, models and nodes, the state stays within its limits. With
+// COURIER_SIZE there are 300,000 names and the default limits, otherwise a tenth.
 func TestCluster_NamesAndEndedJobsAreBounded(t *testing.T) {
 	names, c := 300_000, NewCluster()
 	if os.Getenv("COURIER_SIZE") == "" {
@@ -115,9 +114,8 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkCluster measures a state with 100,000 ended and 10,000 running jobs: what it
-// takes in memory, and how long it takes to freeze, to encode, to decode, and to look for
-// silent jobs.
+// BenchmarkCluster measures a state with 100,000 ended and 10,000 running jobs: its memory, and the
+// time to freeze, encode, decode and find silent jobs.
 func BenchmarkCluster(b *testing.B) {
 	before := heapBytes()
 	c := NewCluster()
@@ -151,8 +149,8 @@ func BenchmarkCluster(b *testing.B) {
 	}
 }
 
-// BenchmarkCluster_Ask asks where a job should run, and decides, among 1,000 nodes and
-// 10,000 held jobs: a half waits in the queue, a half was admitted and is about to start.
+// BenchmarkCluster_Ask places a job and decides, with 1,000 nodes and 10,000 jobs that have not
+// started: half of them are queued, half have just been admitted.
 func BenchmarkCluster_Ask(b *testing.B) {
 	c, now := NewCluster(), time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	const nodes, held = 1000, 10_000

@@ -11,23 +11,22 @@ import (
 	"slices"
 )
 
-// SnapshotVersion is the version of the encoded state of a cluster. It changes with every
-// change of that state or of how it follows from the log, because a snapshot must be what
-// a replay of the log would give.
+// SnapshotVersion is the version of the encoded state. It changes with the state, and with how the
+// state follows from the event log, because a snapshot must equal the result of a replay.
 const SnapshotVersion = 3
 
-// Frozen is the state of a cluster at a moment, to be encoded while the cluster goes on.
+// Frozen is a copy of the state, to be encoded while the cluster changes.
 type Frozen struct {
 	head          headSnapshot
-	nodes         []nodeSnapshot // the first are idle, by their last use
-	idle          int            // how many of the nodes are
+	nodes         []nodeSnapshot // idle nodes by last use, then the others
+	idle          int            // number of idle nodes
 	models        []modelSnapshot
 	loadIntegrals []integralSnapshot
 	jobs          []listEntry // copies of jobs, and packed jobs, by first sequence
 }
 
-// Freeze returns the state of the cluster. It copies what may change and shares the rest:
-// some milliseconds for 10,000 running and 100,000 ended jobs.
+// Freeze returns a copy of the state. It shares what cannot change, and takes some milliseconds for
+// 10,000 running and 100,000 ended jobs.
 func (c *Cluster) Freeze() *Frozen {
 	f := &Frozen{
 		head:          c.headSnapshot(),
@@ -51,20 +50,20 @@ func (c *Cluster) Freeze() *Frozen {
 	return f
 }
 
-// The encoding is a line with the version, and gzip-compressed frames: a byte for the
-// kind, the length as a varint, and JSON. A packed job is kept as it is, behind what is
-// needed to find it, so that reading does not unpack it.
+// The encoding is a line with the version, followed by gzip-compressed frames. A frame is a byte
+// for its kind, its length as a varint, and JSON. A packed job keeps its JSON, preceded by the
+// fields that index it, so that decoding does not unpack it.
 const (
-	frameHead  = 'h' // headState, first
-	frameNode  = 'n' // nodeState, the least recently used first
-	frameModel = 'm' // modelState, the least recently used first
-	frameTally = 't' // tallyState
-	frameJob   = 'j' // jobState, by first sequence
+	frameHead  = 'h' // headSnapshot, the first frame
+	frameNode  = 'n' // nodeSnapshot, the least recently used first
+	frameModel = 'm' // modelSnapshot, the least recently used first
+	frameTally = 't' // integralSnapshot
+	frameJob   = 'j' // jobSnapshot, by first sequence
 	framePast  = 'p' // pastJob, by first sequence
-	frameEnd   = 'e' // nothing, last
+	frameEnd   = 'e' // empty, the last frame
 
 	snapshotTitle = "courier cluster state %d\n"
-	longestFrame  = 64 << 20 // bytes; longer ones are damage
+	longestFrame  = 64 << 20 // bytes; a longer one is damaged
 )
 
 // Encode writes the state. The same state gives the same bytes.
@@ -109,11 +108,14 @@ func (f *Frozen) encodeFrames(w io.Writer) error {
 	return out.w.Flush()
 }
 
-// sort orders by name what has no order. Freeze leaves that, because the cluster waits
-// for it.
+// sort sorts what has no order. Freeze does not do it, because the cluster waits for Freeze.
 func (f *Frozen) sort() {
-	slices.SortFunc(f.nodes[f.idle:], func(a, b nodeSnapshot) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(f.loadIntegrals, func(a, b integralSnapshot) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortFunc(f.nodes[f.idle:], func(a, b nodeSnapshot) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
+	slices.SortFunc(f.loadIntegrals, func(a, b integralSnapshot) int {
+		return cmp.Compare(a.Node, b.Node)
+	})
 }
 
 // frameWriter writes frames until the first error.

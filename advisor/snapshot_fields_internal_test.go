@@ -12,11 +12,11 @@ import (
 	"courier/schemas"
 )
 
-// filler sets every field of a value, unexported ones included, to something other than
-// zero, each to something else.
-type filler struct{ n int64 }
+// valueFiller sets every field of a value, including unexported ones, to a different value that is
+// not zero.
+type valueFiller struct{ n int64 }
 
-func (f *filler) fill(v reflect.Value) {
+func (f *valueFiller) fill(v reflect.Value) {
 	f.n++
 	switch v.Kind() {
 	case reflect.Bool:
@@ -52,7 +52,7 @@ func (f *filler) fill(v reflect.Value) {
 	}
 }
 
-func (f *filler) fillStruct(v reflect.Value) {
+func (f *valueFiller) fillStruct(v reflect.Value) {
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		v.Set(reflect.ValueOf(time.Unix(1_790_000_000+f.n, 0).UTC()))
 		return
@@ -70,14 +70,14 @@ func (f *filler) fillStruct(v reflect.Value) {
 	}
 }
 
-// filled returns a value without a field that is zero.
+// filled returns a value without zero fields.
 func filled[T any]() T {
 	var v T
-	(&filler{}).fill(reflect.ValueOf(&v).Elem())
+	(&valueFiller{}).fill(reflect.ValueOf(&v).Elem())
 	return v
 }
 
-// viaJSON returns a state as a snapshot gives it back.
+// viaJSON encodes and decodes a value.
 func viaJSON[T any](t *testing.T, state T) T {
 	t.Helper()
 	text, err := json.Marshal(state)
@@ -91,7 +91,7 @@ func viaJSON[T any](t *testing.T, state T) T {
 	return back
 }
 
-// A field that is added to the state, and not to the snapshot, fails this test.
+// A field that is added to the state but not to the snapshot fails this test.
 func TestSnapshot_HasEveryField(t *testing.T) {
 	job := filled[Job]()
 	job.State = schemas.StateRunning
@@ -119,7 +119,7 @@ func TestSnapshot_HasEveryField(t *testing.T) {
 	}
 }
 
-// The state of the cluster is in the snapshot, or follows from what is.
+// Every part of the state is in the snapshot, or follows from it.
 func TestSnapshot_HasEveryPartOfTheCluster(t *testing.T) {
 	saved := []string{
 		"jobs", "past", "order", "ends", "due", "nodes", "idleNodes", "fleet", "loadIntegrals",

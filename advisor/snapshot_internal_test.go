@@ -79,7 +79,7 @@ func TestDecodeCluster_RefusesAnotherVersion(t *testing.T) {
 	}
 }
 
-// Whatever byte is wrong or missing, the input is refused, or nothing has changed.
+// With any wrong or missing byte, the input is refused or gives the same state.
 func TestDecodeCluster_RefusesDamage(t *testing.T) {
 	c := busyCluster(t)
 	data := encoded(t, c)
@@ -98,7 +98,7 @@ func TestDecodeCluster_RefusesDamage(t *testing.T) {
 	}
 }
 
-// FuzzDecodeCluster reads any input, as it is and as the content of a well-formed file.
+// FuzzDecodeCluster decodes any input, also as the content of a well-formed file.
 func FuzzDecodeCluster(f *testing.F) {
 	data := encoded(f, busyCluster(f))
 	f.Add(data)

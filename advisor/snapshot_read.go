@@ -17,16 +17,16 @@ import (
 	"courier/schemas"
 )
 
-// errDamaged is wrapped by the errors of DecodeCluster.
+// errDamaged is wrapped by the errors of DecodeCluster for damaged input.
 var errDamaged = errors.New("damaged snapshot")
 
-// DecodeCluster reads a state that Encode wrote. Another version, and input that is cut
-// or damaged, is an error.
+// DecodeCluster reads a state that Encode wrote. It returns an error for another version and for
+// truncated or damaged input.
 func DecodeCluster(r io.Reader) (*Cluster, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	var version int
 	if _, err := fmt.Fscanf(in, snapshotTitle, &version); err != nil {
-		return nil, fmt.Errorf("%w: no title: %w", errDamaged, err)
+		return nil, fmt.Errorf("%w: read the version: %w", errDamaged, err)
 	}
 	if version != SnapshotVersion {
 		return nil, fmt.Errorf("snapshot has version %d, want %d", version, SnapshotVersion)
@@ -51,8 +51,8 @@ func decodeFrames(r io.Reader) (*Cluster, error) {
 	return d.finish()
 }
 
-// readFrames reads frames up to the end and hands them on in batches, until the end, an
-// error, or hand returns false.
+// readFrames reads frames in batches and passes them to hand until the end, an error, or until hand
+// returns false.
 func readFrames(r io.Reader, hand func(*frameBatch) bool) error {
 	in := bufio.NewReaderSize(r, 1<<16)
 	batch := newFrameBatch()
@@ -72,8 +72,8 @@ func readFrames(r io.Reader, hand func(*frameBatch) bool) error {
 			batch = newFrameBatch()
 		}
 	}
-	if _, err := in.ReadByte(); err != io.EOF { // the end holds the checksum
-		return fmt.Errorf("behind the last frame: %v, want the end", err)
+	if _, err := in.ReadByte(); err != io.EOF { // gzip checks the checksum at the end
+		return fmt.Errorf("data after the last frame, or wrong checksum: %v", err)
 	}
 	hand(batch)
 	return nil
@@ -88,9 +88,9 @@ func readFrame(in *bufio.Reader) (kind byte, payload []byte, err error) {
 		return 0, nil, noEOF(err)
 	}
 	if length > longestFrame {
-		return 0, nil, fmt.Errorf("frame %q has %d bytes", kind, length)
+		return 0, nil, fmt.Errorf("frame %q has %d bytes, maximum %d", kind, length, longestFrame)
 	}
-	const step = 1 << 16 // so that a wrong length does not take its memory before it fails
+	const step = 1 << 16 // a wrong length fails before its memory is allocated
 	payload = make([]byte, 0, min(length, step))
 	for uint64(len(payload)) < length {
 		n := min(length-uint64(len(payload)), step)
@@ -110,7 +110,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// readPast reads what frameWriter.past wrote.
+// readPast decodes what frameWriter.past encoded.
 func readPast(b []byte) (*pastJob, error) {
 	p := &pastJob{}
 	var state string
@@ -126,7 +126,7 @@ func readPast(b []byte) (*pastJob, error) {
 	}
 	p.state, p.text = knownState(state), b
 	if p.state == "" {
-		return nil, fmt.Errorf("state %q", state)
+		return nil, fmt.Errorf("unknown job state %q", state)
 	}
 	return p, nil
 }
@@ -147,7 +147,7 @@ func cutText(b []byte) (string, []byte, bool) {
 	return string(b[:n]), b[n:], true
 }
 
-// knownState returns a state as one of the constants, "" if it is none.
+// knownState returns the constant of a state, "" if there is none.
 func knownState(s string) schemas.State {
 	for _, known := range schemas.States() {
 		if s == string(known) {
@@ -161,14 +161,14 @@ func knownState(s string) schemas.State {
 type frame struct {
 	kind    byte
 	payload []byte
-	state   any // what the payload describes, after it is parsed
+	state   any // the parsed payload
 }
 
-// frameBatch is a number of frames that one goroutine parses.
+// frameBatch is a batch of frames that one goroutine parses.
 type frameBatch struct {
 	frames []frame
-	err    error         // of the first frame that cannot be parsed
-	parsed chan struct{} // closed when all frames are parsed, or one cannot be
+	err    error         // the first error
+	parsed chan struct{} // closed when parsing has ended
 }
 
 func newFrameBatch() *frameBatch {
@@ -176,9 +176,11 @@ func newFrameBatch() *frameBatch {
 	return &frameBatch{frames: make([]frame, 0, together), parsed: make(chan struct{})}
 }
 
-// parseFrames parses batches on all processors while they are read, and applies them in
-// the order in which they were read. It returns when all goroutines have ended.
-func parseFrames(read func(hand func(*frameBatch) bool) error, apply func(*frameBatch) error) error {
+// parseFrames parses batches concurrently while they are read, and applies them in the order in
+// which they were read. It returns after all goroutines have ended.
+func parseFrames(
+	read func(hand func(*frameBatch) bool) error, apply func(*frameBatch) error,
+) error {
 	workers := runtime.GOMAXPROCS(0)
 	work := make(chan *frameBatch)
 	ordered := make(chan *frameBatch, 2*workers)
@@ -191,7 +193,7 @@ func parseFrames(read func(hand func(*frameBatch) bool) error, apply func(*frame
 			}
 		})
 	}
-	var readErr error // read after ordered is closed
+	var readErr error // set before ordered is closed
 	wait.Go(func() {
 		defer close(ordered)
 		defer close(work)
@@ -227,7 +229,7 @@ func applyInOrder(ordered <-chan *frameBatch, apply func(*frameBatch) error) err
 	return nil
 }
 
-// parse parses the frames up to the first that cannot be.
+// parse parses the frames until the first error.
 func (b *frameBatch) parse() {
 	defer close(b.parsed)
 	for i := range b.frames {
@@ -257,7 +259,7 @@ func (f *frame) parse() error {
 		f.state = p
 		return err
 	default:
-		return errors.New("of no known kind")
+		return errors.New("unknown kind")
 	}
 	err := json.Unmarshal(f.payload, f.state)
 	f.payload = nil
@@ -292,7 +294,7 @@ func (d *decoder) applyFrame(state any) error {
 		return d.readHead(h)
 	}
 	if d.head == nil {
-		return errors.New("comes before the head")
+		return errors.New("precedes the head")
 	}
 	switch s := state.(type) {
 	case *nodeSnapshot:
@@ -314,7 +316,7 @@ func (d *decoder) applyFrame(state any) error {
 
 func (d *decoder) readHead(h *headSnapshot) error {
 	if d.head != nil {
-		return errors.New("comes twice")
+		return errors.New("duplicate head")
 	}
 	d.head = h
 	d.c.ends, d.c.recalibration = h.Ends, h.Recalibration.recalibration()
@@ -336,7 +338,7 @@ func (d *decoder) node(s *nodeSnapshot) {
 
 func (d *decoder) job(s *jobSnapshot) error {
 	if s.ID == "" || knownState(string(s.State)) == "" {
-		return fmt.Errorf("job %q is in state %q", s.ID, s.State)
+		return fmt.Errorf("job %q has unknown state %q", s.ID, s.State)
 	}
 	j := s.job()
 	if err := j.check(); err != nil {
@@ -347,26 +349,26 @@ func (d *decoder) job(s *jobSnapshot) error {
 	return nil
 }
 
-// check refuses a job that no log could lead to, and that other code relies on not to be.
+// check returns an error for a job that no event log can produce, and on which other code relies.
 func (j *Job) check() error {
 	if s := j.Submitted; s != nil && s.Advice.Chosen == nil {
-		return errors.New("its answer chooses nothing")
+		return errors.New("answer without a chosen alternative")
 	}
 	for _, a := range []*schemas.Advice{j.Promise, j.Advice} {
 		if a != nil && a.Chosen == nil && a.Alternatives != nil {
-			return errors.New("an advice chooses nothing")
+			return errors.New("advice without a chosen alternative")
 		}
 	}
 	if j.Promise != nil && j.Promise.Chosen == nil {
-		return errors.New("its promise chooses nothing")
+		return errors.New("promise without a chosen alternative")
 	}
 	switch {
 	case j.State == schemas.StateQueued && j.Submitted == nil:
-		return errors.New("it waits without a request")
+		return errors.New("queued without a request")
 	case j.State == schemas.StateSubmitted && j.Promise == nil:
-		return errors.New("it may start without a promise")
+		return errors.New("submitted without a promise")
 	case j.State == schemas.StateRunning && len(j.Hardware) != len(j.Setting.Nodes):
-		return fmt.Errorf("%d nodes have %d descriptions", len(j.Setting.Nodes), len(j.Hardware))
+		return fmt.Errorf("%d nodes, but hardware of %d", len(j.Setting.Nodes), len(j.Hardware))
 	}
 	return nil
 }
@@ -375,10 +377,10 @@ func (j *Job) check() error {
 func (d *decoder) finish() (*Cluster, error) {
 	c := d.c
 	if d.head == nil {
-		return nil, errors.New("it has no head")
+		return nil, errors.New("no head")
 	}
 	if len(c.jobs)+len(c.past) != c.order.count {
-		return nil, errors.New("a job comes twice")
+		return nil, errors.New("duplicate job")
 	}
 	var filed []listEntry
 	for _, e := range c.order.entries {
@@ -399,20 +401,20 @@ func (d *decoder) finish() (*Cluster, error) {
 	}
 	for _, name := range d.busy {
 		if len(c.nodes[name].running) == 0 {
-			return nil, fmt.Errorf("nothing runs on node %s", name)
+			return nil, fmt.Errorf("node %s is busy without running jobs", name)
 		}
 	}
 	for _, id := range d.head.Due {
 		j := c.jobs[id]
 		if j == nil || j.due == 0 {
-			return nil, fmt.Errorf("job %s cannot be abandoned", id)
+			return nil, fmt.Errorf("job %s in the expiry list cannot expire", id)
 		}
 		c.due.add(listEntry{key: j.due, job: j})
 	}
 	return c, nil
 }
 
-// index adds a job to the indices of jobs that wait or run.
+// index adds a job to the indices of queued, submitted and running jobs.
 func (d *decoder) index(j *Job) error {
 	switch {
 	case j.State == schemas.StateQueued:
@@ -422,7 +424,7 @@ func (d *decoder) index(j *Job) error {
 	case j.State == schemas.StateRunning:
 		for _, n := range j.Setting.Nodes {
 			if d.c.loadIntegrals[n] == nil {
-				return fmt.Errorf("nothing is counted on node %s of job %s", n, j.ID)
+				return fmt.Errorf("node %s of job %s has no load integral", n, j.ID)
 			}
 		}
 		d.c.enter(j, time.Time{})
@@ -430,7 +432,7 @@ func (d *decoder) index(j *Job) error {
 	return nil
 }
 
-// file orders the ended jobs by when they ended, and the queue by its urgency.
+// updateEndedLists sorts the ended jobs and the queue.
 func (d *decoder) updateEndedLists(filed []listEntry) {
 	slices.SortStableFunc(filed, func(a, b listEntry) int { return cmp.Compare(a.key, b.key) })
 	for _, e := range filed {

@@ -9,7 +9,7 @@ import (
 	"courier/schemas"
 )
 
-// jobState is a job in a snapshot, with everything that is known of it.
+// jobSnapshot is the complete state of a job in a snapshot.
 type jobSnapshot struct {
 	ID           string             `json:"id"`
 	State        schemas.State      `json:"state"`
@@ -27,7 +27,7 @@ type jobSnapshot struct {
 	MetSLO       *bool              `json:"met_slo,omitempty"`
 	Risk         *schemas.Risk      `json:"risk,omitempty"`
 
-	// The promise and the last advice are often the answer to the request.
+	// The promise and the last advice are often the answer to the request, and stored once.
 	Promise         *schemas.Advice `json:"promise,omitempty"`
 	PromiseIsAnswer bool            `json:"promise_is_answer,omitempty"`
 	Advice          *schemas.Advice `json:"advice,omitempty"`
@@ -53,7 +53,7 @@ type jobSnapshot struct {
 	CountedLost bool      `json:"counted_lost,omitempty"`
 }
 
-// lapState is a lap in a snapshot.
+// epochSnapshot is an observed epoch in a snapshot.
 type epochSnapshot struct {
 	Batch   uint32           `json:"batch"`
 	Seconds float64          `json:"seconds"`
@@ -62,7 +62,7 @@ type epochSnapshot struct {
 	Node    string           `json:"node"`
 }
 
-// state returns the job as a snapshot has it.
+// state returns the job for a snapshot.
 func (j *Job) state() *jobSnapshot {
 	s := &jobSnapshot{
 		ID:           j.ID,
@@ -105,7 +105,7 @@ func (j *Job) state() *jobSnapshot {
 	return s
 }
 
-// setAdvice notes each advice once.
+// setAdvice stores each advice once.
 func (s *jobSnapshot) setAdvice(j *Job) {
 	isAnswer := func(a *schemas.Advice) bool {
 		return a != nil && j.Submitted != nil && a == &j.Submitted.Advice
@@ -123,7 +123,7 @@ func (s *jobSnapshot) setAdvice(j *Job) {
 	}
 }
 
-// job returns the job that a snapshot has.
+// job returns the job of a snapshot.
 func (s *jobSnapshot) job() *Job {
 	j := &Job{
 		ID:           s.ID,
@@ -159,7 +159,8 @@ func (s *jobSnapshot) job() *Job {
 		countedLost:  s.CountedLost,
 	}
 	for _, l := range s.Laps {
-		j.observedEpochs = append(j.observedEpochs, observedEpoch{l.Batch, l.Seconds, loadOnNode{l.Load, l.On}, l.Node})
+		e := observedEpoch{l.Batch, l.Seconds, loadOnNode{l.Load, l.On}, l.Node}
+		j.observedEpochs = append(j.observedEpochs, e)
 	}
 	for i := range s.Mark {
 		j.loadAtLastEpoch = append(j.loadAtLastEpoch, s.Mark[i].integral())
@@ -176,17 +177,22 @@ func (s *jobSnapshot) job() *Job {
 	return j
 }
 
-// headState is what a snapshot has once.
+// headSnapshot is the part of the state that a snapshot has once.
 type headSnapshot struct {
 	Ends          uint64                 `json:"ends"`
-	Due           []string               `json:"due,omitempty"` // IDs of the jobs that may be abandoned, in order
+	Due           []string               `json:"due,omitempty"` // IDs of the jobs that may expire
 	Recalibration *recalibrationSnapshot `json:"record,omitempty"`
 	Score         scoreSnapshot          `json:"score"`
 	Means         []meanSnapshot         `json:"means,omitempty"`
 }
 
 func (c *Cluster) headSnapshot() headSnapshot {
-	h := headSnapshot{Ends: c.ends, Recalibration: c.sharedRecalibration().state(), Score: c.score.state(), Means: c.means.states()}
+	h := headSnapshot{
+		Ends:          c.ends,
+		Recalibration: c.sharedRecalibration().state(),
+		Score:         c.score.state(),
+		Means:         c.means.states(),
+	}
 	for _, e := range c.due.entries {
 		if !e.removed() {
 			h.Due = append(h.Due, e.job.ID)
@@ -195,20 +201,19 @@ func (c *Cluster) headSnapshot() headSnapshot {
 	return h
 }
 
-// nodeState is a node in a snapshot. Tallies of nodes have frames of their own.
+// nodeSnapshot is a node in a snapshot. Load integrals have their own frames.
 type nodeSnapshot struct {
 	Name     string           `json:"name"`
 	Cores    uint32           `json:"cores,omitempty"`
 	LastSeen time.Time        `json:"heard,omitzero"`
-	Busy     bool             `json:"busy,omitempty"` // jobs run on it
+	Busy     bool             `json:"busy,omitempty"` // it has running jobs
 	Hardware schemas.Hardware `json:"hardware,omitzero"`
-	Known    bool             `json:"known,omitempty"` // something was reported of its hardware
+	Known    bool             `json:"known,omitempty"` // its hardware was reported
 	Changed  time.Time        `json:"changed,omitzero"`
 	Foreign  ForeignLoad      `json:"foreign,omitzero"`
 }
 
-// nodeStates returns the idle nodes by their last use, and then those with running jobs,
-// in any order.
+// nodeSnapshots returns the idle nodes by last use, then the others in any order.
 func (c *Cluster) nodeSnapshots() []nodeSnapshot {
 	all := make([]nodeSnapshot, 0, len(c.nodes))
 	for _, name := range c.idleNodes.names() {
@@ -231,9 +236,9 @@ func (c *Cluster) nodeSnapshot(n *Node) nodeSnapshot {
 	return s
 }
 
-// modelState is a model in a snapshot.
+// modelSnapshot is a model in a snapshot.
 type modelSnapshot struct {
-	Name           string         `json:"name"` // its level
+	Name           string         `json:"name"` // its schemas.ModelLevel
 	Described      Description    `json:"described,omitzero"`
 	Configurations []BatchAndCPUs `json:"configurations,omitempty"`
 }
@@ -247,7 +252,7 @@ func (c *Cluster) modelSnapshots() []modelSnapshot {
 	return all
 }
 
-// tallyState is a tally in a snapshot.
+// integralSnapshot is a load integral in a snapshot.
 type integralSnapshot struct {
 	Node         string    `json:"node"`
 	At           time.Time `json:"at,omitzero"`
@@ -265,7 +270,7 @@ func (s *integralSnapshot) integral() loadIntegral {
 	return loadIntegral{s.Node, s.At, s.Jobs, s.Procs, s.JobSeconds, s.ProcsSeconds}
 }
 
-// states returns the tallies, in any order.
+// states returns the load integrals in any order.
 func (all loadIntegrals) states() []integralSnapshot {
 	states := make([]integralSnapshot, 0, len(all))
 	for _, t := range all {
@@ -274,12 +279,12 @@ func (all loadIntegrals) states() []integralSnapshot {
 	return states
 }
 
-// recordState is the record in a snapshot.
+// recalibrationSnapshot is the recalibration in a snapshot.
 type recalibrationSnapshot struct {
 	Recent []float64         `json:"recent"`
-	Kinds  []jobKindSnapshot `json:"kinds"` // by their last use
+	Kinds  []jobKindSnapshot `json:"kinds"` // by last use
 	All    sumSnapshot       `json:"all"`
-	Alpha  []alphaSnapshot   `json:"alpha"` // by their last use
+	Alpha  []alphaSnapshot   `json:"alpha"` // by last use
 	Digest string            `json:"digest"`
 }
 
@@ -340,7 +345,7 @@ func (s *recalibrationSnapshot) recalibration() *Recalibration {
 	return r
 }
 
-// scoreState is the score in a snapshot.
+// scoreSnapshot is the score in a snapshot.
 type scoreSnapshot struct {
 	Promises    schemas.Tally        `json:"promises"`
 	Confidences []groupSnapshot      `json:"confidences,omitempty"`
@@ -408,7 +413,7 @@ func groupsOf(states []groupSnapshot) groups {
 	return all
 }
 
-// meanState is the mean of promises of a confidence in a snapshot.
+// meanSnapshot is the mean threshold of a confidence in a snapshot.
 type meanSnapshot struct {
 	Confidence float64     `json:"confidence"`
 	Threshold  float64     `json:"threshold"`
@@ -418,7 +423,7 @@ type meanSnapshot struct {
 func (m meanThresholds) states() []meanSnapshot {
 	all := make([]meanSnapshot, 0, len(m))
 	for _, c := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, meanSnapshot{c, m[c].threshold, m[c].isOver.state()})
+		all = append(all, meanSnapshot{c, m[c].threshold, m[c].overestimate.state()})
 	}
 	return all
 }
@@ -426,7 +431,7 @@ func (m meanThresholds) states() []meanSnapshot {
 func meansOf(states []meanSnapshot) meanThresholds {
 	all := make(meanThresholds, len(states))
 	for _, s := range states {
-		all[s.Confidence] = &meanThreshold{threshold: s.Threshold, isOver: s.Over.total()}
+		all[s.Confidence] = &meanThreshold{threshold: s.Threshold, overestimate: s.Over.total()}
 	}
 	return all
 }

@@ -47,11 +47,13 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		if e.Action == schemas.ActionStart {
 			return c.admit(e, sequence, e.At, storedAt)
 		}
-		if j := c.jobs[e.JobID]; j != nil && (j.Advice == nil || e.CauseSequence >= j.Advice.CauseSequence) {
+		j := c.jobs[e.JobID]
+		if j != nil && (j.Advice == nil || e.CauseSequence >= j.Advice.CauseSequence) {
 			j.Advice = lastAdvice(e)
 		}
 	case *schemas.Risk:
-		if j := c.jobs[e.JobID]; j != nil && (j.Risk == nil || e.CauseSequence >= j.Risk.CauseSequence) {
+		j := c.jobs[e.JobID]
+		if j != nil && (j.Risk == nil || e.CauseSequence >= j.Risk.CauseSequence) {
 			j.Risk = e
 		}
 	}
@@ -125,29 +127,34 @@ func (c *Cluster) evictNames() {
 
 // applyToJob finds or creates the job, applies the change, and updates the indices. It returns nil
 // if change reports that nothing changed. The event happened at one time and was stored at another.
-func (c *Cluster) applyToJob(id string, sequence uint64, at, storedAt time.Time, change func(*Job) bool) *Job {
-	j, isKept := c.jobs[id]
-	if !isKept {
+func (c *Cluster) applyToJob(
+	id string, sequence uint64, at, storedAt time.Time, change func(*Job) bool,
+) *Job {
+	j, inMemory := c.jobs[id]
+	if !inMemory {
 		j = c.unpackedOrNew(id, sequence)
 	}
-	before, was := j.Setting, j.State
+	before, previous := j.Setting, j.State
+
 	if !change(j) {
 		return nil
 	}
-	if !isKept {
+	if !inMemory {
 		c.insert(j)
 	}
 	if j.State == schemas.StateRunning && storedAt.Sub(j.correctedTime(at, storedAt)) > longAgo {
 		j.State = schemas.StateLost // until a sign of life: it uses no node and needs no advice
 	}
-	if was == schemas.StateLost {
+
+	if previous == schemas.StateLost {
 		c.score.uncountLost(j)
 	}
-	c.updateNodes(j, &before, was == schemas.StateRunning, storedAt)
-	c.updateQueue(j, was, storedAt)
+	c.updateNodes(j, &before, previous == schemas.StateRunning, storedAt)
+	c.updateQueue(j, previous, storedAt)
 	c.updateEndedLists(j)
 	c.expireUnstarted(storedAt)
 	c.packEndedJobs()
+
 	j.last = max(j.last, sequence)
 	if storedAt.After(j.lastSeen) {
 		j.lastSeen = storedAt
@@ -197,11 +204,11 @@ func (c *Cluster) updateNodes(j *Job, before *schemas.Setting, ran bool, at time
 }
 
 // updateQueue updates the queue and the arrivals after the state of a job has changed.
-func (c *Cluster) updateQueue(j *Job, was schemas.State, now time.Time) {
-	if was == j.State {
+func (c *Cluster) updateQueue(j *Job, previous schemas.State, now time.Time) {
+	if previous == j.State {
 		return
 	}
-	switch was {
+	switch previous {
 	case schemas.StateQueued:
 		c.dequeue(j)
 	case schemas.StateSubmitted:
@@ -262,14 +269,15 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 		return false
 	}
 	j.beginRun(e.BatchSize)
-	j.State, j.Run, j.Setting, j.heartbeat = schemas.StateRunning, e.Run, e.Setting, e.HeartbeatSeconds > 0
+	j.State, j.Run, j.Setting = schemas.StateRunning, e.Run, e.Setting
+	j.heartbeat = e.HeartbeatSeconds > 0
 	j.clockLag = 0
 	if j.Submitted != nil {
 		j.clockLag = max(0, j.Submitted.At.Sub(e.At))
 	}
-	j.StartedAt, j.EndedAt, j.EpochsDone, j.LongestEpoch, j.Accuracy, j.Reason, j.MetSLO = j.correctedTime(
-		e.At, storedAt,
-	), time.Time{}, 0, 0, nil, "", nil
+	j.StartedAt, j.EndedAt = j.correctedTime(e.At, storedAt), time.Time{}
+	j.EpochsDone, j.LongestEpoch, j.Accuracy = 0, 0, nil
+	j.Reason, j.MetSLO = "", nil
 	if e.User != "" {
 		j.User = e.User
 	}
@@ -318,9 +326,12 @@ func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
 		j.State == schemas.StateRunning { // a lost job is not part of the load
 		foreign.Set(&load.Load)
 		l := observedEpoch{e.BatchSize, e.DurationSeconds, load, node}
-		j.observedEpochs = append(slices.Clone(j.observedEpochs[max(0, len(j.observedEpochs)+1-maxObservedEpochs):]), l)
+		kept := j.observedEpochs[max(0, len(j.observedEpochs)+1-maxObservedEpochs):]
+		j.observedEpochs = append(slices.Clone(kept), l)
 	}
-	j.loadAtLastEpoch, j.progressAt, j.epochAt, j.ioWait = now, storedAt, j.correctedTime(e.At, storedAt), 0
+	j.loadAtLastEpoch, j.progressAt = now, storedAt
+	j.epochAt = j.correctedTime(e.At, storedAt)
+	j.ioWait = 0
 	if e.NodeIOWaitRatio != nil {
 		j.ioWait = *e.NodeIOWaitRatio
 	}
@@ -354,7 +365,8 @@ func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {
 		j.Run, j.Setting = e.Run, e.Setting
 		j.EpochsDone = max(j.EpochsDone, e.EpochsDone)
 	}
-	j.State, j.EndedAt, j.Reason = schemas.State(e.Outcome), j.correctedTime(e.At, storedAt), e.Reason
+	j.State, j.Reason = schemas.State(e.Outcome), e.Reason
+	j.EndedAt = j.correctedTime(e.At, storedAt)
 	if e.Accuracy != nil {
 		j.Accuracy = e.Accuracy
 	}

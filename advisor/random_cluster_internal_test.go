@@ -12,14 +12,14 @@ import (
 	"courier/schemas"
 )
 
-// logged is an event as the log has it.
+// logged is an event of the log.
 type logged struct {
 	event    schemas.Event
 	sequence uint64
 	at       time.Time
 }
 
-// world makes up the events of a cluster and applies them to its state. The same seed
+// randomCluster generates the events of a cluster and applies them to its state. The same seed
 // gives the same events.
 type randomCluster struct {
 	c        *Cluster
@@ -40,7 +40,7 @@ func newRandomCluster(c *Cluster, seed uint64) *randomCluster {
 	}
 }
 
-// step lets something happen: mostly an event, now and then a request or a look.
+// step generates mostly an event, sometimes a request or a check.
 func (w *randomCluster) step(t testing.TB) {
 	w.now = w.now.Add(time.Duration(w.random.IntN(2000)) * time.Millisecond)
 	if w.random.IntN(500) == 0 { // a quiet night
@@ -87,7 +87,7 @@ func (w *randomCluster) probability() *float64 {
 	return &p
 }
 
-// node is one of a few that come often, or one of many that come once.
+// node returns one of a few frequent nodes, or a new one.
 func (w *randomCluster) node() string {
 	if w.random.IntN(10) > 0 {
 		return fmt.Sprintf("node-%d", w.random.IntN(12))
@@ -129,7 +129,7 @@ func (w *randomCluster) stamp(id string, job string, run uint32) schemas.JobStam
 	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at}, JobID: job, Run: run}
 }
 
-// job is one of those that came last, or any, or one that nobody knows.
+// job returns a recent job, any job, or an unknown one.
 func (w *randomCluster) job() string {
 	switch n := w.random.IntN(20); {
 	case w.made == 0 || n == 0:
@@ -236,7 +236,7 @@ func (w *randomCluster) start() {
 	w.apply(e)
 }
 
-// running is a job that runs, nil if none does.
+// running returns a running job, or nil.
 func (w *randomCluster) running() *Job {
 	if len(w.c.running) == 0 {
 		return nil
@@ -310,7 +310,7 @@ func (w *randomCluster) end() {
 	w.apply(e)
 }
 
-// admit ends the waiting of a queued job, or of one that does not wait.
+// admit admits a job, which may not be queued.
 func (w *randomCluster) admit() {
 	id := w.job()
 	if queue := w.c.queue(); len(queue) > 0 && w.random.IntN(10) > 0 {
@@ -364,7 +364,7 @@ func (w *randomCluster) sample() {
 	})
 }
 
-// repeat delivers an event again, mostly a late one.
+// repeat delivers an event again, usually late.
 func (w *randomCluster) repeat() {
 	if !w.copies || len(w.log) == 0 {
 		return
@@ -392,16 +392,16 @@ func (w *randomCluster) silence() {
 // hear takes heartbeats, which are not in the log: a nil event stands for them.
 func (w *randomCluster) onAlive() {
 	w.log = append(w.log, logged{nil, 0, w.now})
-	hearAll(w.c, w.now)
+	applyHeartbeats(w.c, w.now)
 }
 
-func hearAll(c *Cluster, now time.Time) {
+func applyHeartbeats(c *Cluster, now time.Time) {
 	for _, j := range c.running {
 		j.lastSeen = now
 	}
 }
 
-// ask makes questions, which must change nothing that is encoded.
+// ask makes questions, which must not change the state.
 func (w *randomCluster) ask(testing.TB) {
 	s := w.setting()
 	q := schemas.JobRequest{Model: s.Model, CPUs: schemas.CPUs{int(s.CPUs)}, Confidence: 0.95}
@@ -411,7 +411,7 @@ func (w *randomCluster) ask(testing.TB) {
 	}
 }
 
-// fingerprint is what a cluster answers at a moment.
+// fingerprint returns the answers of a cluster at a time.
 func fingerprint(t testing.TB, c *Cluster, now time.Time) string {
 	t.Helper()
 	var s strings.Builder
@@ -469,7 +469,7 @@ func fingerprint(t testing.TB, c *Cluster, now time.Time) string {
 	return s.String()
 }
 
-// firstDifference is where two texts differ first, "" if they do not.
+// firstDifference returns where two texts first differ, "" if they are equal.
 func firstDifference(got, want string) string {
 	if got == want {
 		return ""
