@@ -249,8 +249,24 @@ func (r *Regressor) configuration(code float64) (c evidence.Configuration) {
 func (r *Regressor) epochTime(
 	code float64, batch, cpus uint32, l schemas.Load, cores uint32, nodeType string,
 ) evidence.EpochTime {
-	return r.evidence.Epochs(r.drift, r.timeConfiguration(code, batch, cpus, l, cores, nodeType))
+	e := r.evidence.Epochs(r.drift, r.timeConfiguration(code, batch, cpus, l, cores, nodeType))
+	f := schemas.Features{Load: l}
+	if !e.Known() || !r.encoder.LacksForeign(&f) {
+		return e
+	}
+
+	// The prediction assumes the typical foreign load, but the load may be any measured one.
+	busiest := r.encoder.Busiest(f).Load
+	c := r.timeConfiguration(code, batch, cpus, busiest, cores, nodeType)
+	if slower := r.evidence.Epochs(r.drift, c).Location - e.Location; slower > 0 {
+		e.Variance += slower * slower / foreignDeviations / foreignDeviations
+	}
+	return e
 }
+
+// foreignDeviations is the number of standard deviations between the typical and the highest
+// measured foreign load, for an unknown foreign load.
+const foreignDeviations = 2
 
 // timeConfiguration returns the configuration that determines an epoch time.
 func (r *Regressor) timeConfiguration(
@@ -260,6 +276,7 @@ func (r *Regressor) timeConfiguration(
 	if cores > 0 {
 		load.ProcessesPerCore = l.Processes / float64(cores)
 	}
+	load.ForeignCPURatio, load.ForeignIOWaitRatio = r.encoder.ForeignRatios(&l)
 	c := r.configuration(code)
 	c.NodeType, c.BatchSize, c.CPUs, c.Load = nodeType, int(batch), int(cpus), load
 	return c

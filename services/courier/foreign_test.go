@@ -22,13 +22,20 @@ import (
 	"courier/runner"
 	"courier/runner/output"
 	"courier/schemas"
+	"courier/trainer"
 )
 
 // Jobs of an imagined node, a hog that comes and goes, real services between: once the hog was
 // learnt, the next request is answered with a longer time beside it, and no longer without it.
 func TestForeign_AHogInTheLogChangesTheNextAdvice(t *testing.T) {
+	for _, method := range []trainer.Method{trainer.MethodEvidence, trainer.MethodFamilies} {
+		t.Run(string(method), func(t *testing.T) { testHogInTheLog(t, method) })
+	}
+}
+
+func testHogInTheLog(t *testing.T, method trainer.Method) {
 	const node = "hogged"
-	l := startAll(t, nil)
+	l := startAll(t, func(f *localFlags) { f.Method = string(method) })
 	ctx := within(t, patience)
 	publish := func(e schemas.Event) {
 		t.Helper()
@@ -179,7 +186,7 @@ type realHog struct {
 }
 
 func (h realHog) test(t *testing.T) {
-	l := startAll(t, nil)
+	l := startAll(t, func(f *localFlags) { f.Method = string(trainer.MethodEvidence) })
 	for range 6 {
 		h.runJobs(t, l.bus)
 		stop := h.start(t)
