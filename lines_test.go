@@ -46,9 +46,9 @@ func TestLines_AreShort(t *testing.T) {
 			return nil
 		}
 		lines, err := longLines(path)
-		room := filepath.ToSlash(filepath.Dir(path))
-		long[room] += len(lines)
-		if !slices.Contains(packagesWithLongLines, room) {
+		pkg := filepath.ToSlash(filepath.Dir(path))
+		long[pkg] += len(lines)
+		if !slices.Contains(packagesWithLongLines, pkg) {
 			for _, n := range lines {
 				t.Errorf("%s:%d: the line has more than %d columns", path, n, maxGoColumns)
 			}
@@ -58,9 +58,9 @@ func TestLines_AreShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, room := range packagesWithLongLines {
-		if long[room] == 0 {
-			t.Logf("%s has no long lines: remove it from packagesWithLongLines", room)
+	for _, pkg := range packagesWithLongLines {
+		if long[pkg] == 0 {
+			t.Logf("%s has no long lines: remove it from packagesWithLongLines", pkg)
 		}
 	}
 }
