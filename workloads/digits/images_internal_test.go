@@ -116,9 +116,9 @@ func TestWarp(t *testing.T) {
 		}
 	}
 	// The corners of what is allowed stay on the paper and on the scale.
-	for _, turn := range []float64{-largestTurn, largestTurn} {
-		for _, left := range []float64{-largestShift, largestShift} {
-			for _, up := range []float64{-largestShift, largestShift} {
+	for _, turn := range []float64{-maxTurn, maxTurn} {
+		for _, left := range []float64{-maxShift, maxShift} {
+			for _, up := range []float64{-maxShift, maxShift} {
 				warp(out, in, turn, left, up)
 				for k, v := range out {
 					if v < 0 || v > 1 {
@@ -134,7 +134,7 @@ func TestWarp(t *testing.T) {
 func TestWarp_TurnsAboutTheMiddle(t *testing.T) {
 	in, out := make([]float32, pixelCount), make([]float32, pixelCount)
 	in[0*imageSide+3] = 1 // above the middle: half a pixel left, 3.5 up
-	warp(out, in, largestTurn, 0, 0)
+	warp(out, in, maxTurn, 0, 0)
 	var x, y, ink float64
 	for k, v := range out {
 		x += float64(v) * (float64(k%imageSide) - 3.5)
@@ -143,11 +143,11 @@ func TestWarp_TurnsAboutTheMiddle(t *testing.T) {
 	}
 	// A pixel of the copy looks where it lies turned by 0.2, so ink comes
 	// from there turned back.
-	wantX := math.Cos(largestTurn)*-0.5 + math.Sin(largestTurn)*-3.5
-	wantY := -math.Sin(largestTurn)*-0.5 + math.Cos(largestTurn)*-3.5
+	wantX := math.Cos(maxTurn)*-0.5 + math.Sin(maxTurn)*-3.5
+	wantY := -math.Sin(maxTurn)*-0.5 + math.Cos(maxTurn)*-3.5
 	if math.Abs(x/ink-wantX) > 0.3 || math.Abs(y/ink-wantY) > 0.3 {
 		t.Errorf("warp(turn %g) moved the ink to %.2f, %.2f, want about %.2f, %.2f",
-			largestTurn, x/ink, y/ink, wantX, wantY)
+			maxTurn, x/ink, y/ink, wantX, wantY)
 	}
 }
 
