@@ -12,13 +12,13 @@ import (
 // MaxSubmissions bounds the memory of a comparison.
 const MaxSubmissions = 100_000
 
-// CompareOptions describe a comparison of rules.
+// CompareOptions are the options of Compare.
 type CompareOptions struct {
 	Submissions int
-	Confidence  float64 // of meeting the SLO, which every job asks for; between 0 and 1
+	Confidence  float64 // confidence that every job requests, between 0 and 1
 	Seed        uint64
 	Refit       int      // finished jobs between two fits; 0: one fit, on the warm-up
-	Rules       []string // of Rules
+	Rules       []string // names from Rules
 	// Progress is called with the number of jobs that a rule has answered; may be nil.
 	Progress func(rule string, done int)
 }
@@ -113,20 +113,20 @@ func (c *Comparison) WriteText(out io.Writer) error {
 
 // comparisonLegend explains the columns.
 const comparisonLegend = `
-accepted        jobs that were promised to meet their SLO, and ran as chosen
+accepted        jobs that were promised to meet their SLO, and ran as advised
 refused         jobs that were refused because nothing meets the SLO, and were withdrawn
 explored        jobs that ran without a promise
-kept            share of the accepted jobs that met their SLO, start-up included
+kept            ratio of the accepted jobs that met their SLO, start-up included
 interval        95 % binomial interval (Wilson) of kept
-wrong refusals  share of all submissions that were refused although a candidate would have met
-                the SLO beside all jobs that came later
+wrong refusals  ratio of all submissions that were refused although a candidate would have met
+                the SLO, given all later jobs
 regret          mean difference in accuracy between the best such candidate and the accepted one
                 (0.003 is 0.3 points)
-at once         the same if no job had come later
+at once         the same, without later jobs
 CPU hours       processors times time, of all jobs that ran
-warned          share of the broken promises with a first warning at least 0.2 of the SLO before
+warned          ratio of the broken promises with a first warning at least 0.2 of the SLO before
                 its end
-false           share of the promises with a warning that were kept
+false           ratio of the promises with a warning that were kept
 `
 
 // optional formats a number, or - for nil.

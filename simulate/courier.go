@@ -15,7 +15,7 @@ type courierRule struct {
 	cluster    *advisor.Cluster
 	regressors advisor.Regressors
 	last       Record
-	changed    *advisor.Job // by the last event
+	changed    *advisor.Job // job that the last event changed
 }
 
 // NewCourierRule returns the advisor as a rule, with the regressors of a learner. Every request

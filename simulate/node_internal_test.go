@@ -26,10 +26,10 @@ func still(id string, startup float64, epochs int, seconds float64) *Job {
 			CPUs:       schemas.CPUs{4},
 		},
 		family: f,
-		luck:   luck{startup: 1},
+		noise:  runNoise{startup: 1},
 	}
 	for range epochs {
-		j.luck.epochs, j.luck.accuracy = append(j.luck.epochs, 1), append(j.luck.accuracy, 0)
+		j.noise.epochs, j.noise.accuracy = append(j.noise.epochs, 1), append(j.noise.accuracy, 0)
 	}
 	return j
 }
@@ -122,7 +122,7 @@ func TestNoise_Moments(t *testing.T) {
 	const runs = 20_000
 	var sum, squares, products, starts, accuracy float64
 	for i := range runs {
-		l := noise.luck(1, fmt.Sprint("job-", i), 2)
+		l := noise.runNoise(1, fmt.Sprint("job-", i), 2)
 		a, b := math.Log(l.epochs[0]), math.Log(l.epochs[1])
 		sum, squares, products = sum+a, squares+a*a, products+a*b
 		starts += math.Log(l.startup) * math.Log(l.startup)
@@ -148,17 +148,17 @@ func TestNoise_Moments(t *testing.T) {
 // Noise belongs to the job and the number of its epoch, not to the draws before.
 func TestNoise_BelongsToTheJob(t *testing.T) {
 	noise := Noise{RunRatio: 0.04, EpochRatio: 0.03}
-	short, long := noise.luck(1, "a", 3), noise.luck(1, "a", 9)
+	short, long := noise.runNoise(1, "a", 3), noise.runNoise(1, "a", 9)
 	for k := range short.epochs {
 		if short.epochs[k] != long.epochs[k] {
 			t.Errorf("epoch %d: %g in a run of 3, %g in one of 9", k+1, short.epochs[k],
 				long.epochs[k])
 		}
 	}
-	if other := noise.luck(1, "b", 3); other.epochs[0] == short.epochs[0] {
+	if other := noise.runNoise(1, "b", 3); other.epochs[0] == short.epochs[0] {
 		t.Error("two jobs have the same noise")
 	}
-	if other := noise.luck(2, "a", 3); other.epochs[0] == short.epochs[0] {
+	if other := noise.runNoise(2, "a", 3); other.epochs[0] == short.epochs[0] {
 		t.Error("two seeds give the same noise")
 	}
 }
