@@ -120,7 +120,7 @@ func TestLetterReplay_Text(t *testing.T) {
 		{bus.FateAlreadyReplayed, "4  NODE 9 node.a.sample: was replayed before as NODE 15"},
 		{bus.FateReplayable, "4  NODE 9 node.a.sample: can be replayed as event a/boot/1"},
 		{bus.FateRefused, "4  NODE 9 node.a.sample: refused: why"},
-		{FateOpen, "4  NODE 9 node.a.sample: still open, replay it again: why"},
+		{FateOpen, "4  NODE 9 node.a.sample: not completed, replay it again: why"},
 	} {
 		r := LetterReplay{4, "NODE", 9, "node.a.sample", c.fate, 15, "a/boot/1", "why"}
 		if got := r.Text(); got != c.want {

@@ -89,8 +89,8 @@ func TestAgeWords(t *testing.T) {
 		{48 * 3600, "2d"},
 		{49*3600 + 59, "2d1h"},
 	} {
-		if got := ageWords(c.seconds); got != c.want {
-			t.Errorf("ageWords(%g) = %s, want %s", c.seconds, got, c.want)
+		if got := ageText(c.seconds); got != c.want {
+			t.Errorf("ageText(%g) = %s, want %s", c.seconds, got, c.want)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestAgeWords(t *testing.T) {
 func TestSizeWords(t *testing.T) {
 	var got []string
 	for _, n := range []int64{-1, 0, 1023, 1024, 1536, 256 << 20, 1 << 30, 5 << 40} {
-		got = append(got, sizeWords(n))
+		got = append(got, sizeText(n))
 	}
 	if s := strings.Join(got, ", "); s != "unlimited, 0 B, 1023 B, 1 KiB, 1.5 KiB, 256 MiB, 1"+
 		" GiB, 5120 GiB" {
