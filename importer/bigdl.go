@@ -72,7 +72,7 @@ func (l *driverLog) line(number int, line []byte) {
 		}
 		if clock < l.clock || iteration < l.iteration {
 			l.broken, l.brokenAt = refuse(ReasonMixed, FieldEpoch,
-				"iteration %d at %g s follows iteration %d at %g s: give each job a log of its own",
+				"iteration %d at %g s follows iteration %d at %g s: use a separate log for each job",
 				iteration, clock, l.iteration, l.clock), number
 			return
 		}
@@ -138,10 +138,11 @@ func (l *driverLog) end() (*draft, *Refusal) {
 	}
 	if len(d.epochs) == 0 {
 		return d, refuse(ReasonNothing, FieldEpoch,
-			"no epoch ends in it: want BigDL's lines, such as [Epoch 1 60032/60000][Iteration 469][Wall Clock 27.8s] Epoch finished.")
+			"the log has no completed epoch: want lines of BigDL such as [Epoch 1"+
+				" 60032/60000][Iteration 469][Wall Clock 27.8s] Epoch finished.")
 	}
 	if last := d.epochs[len(d.epochs)-1].Number; l.epoch > uint64(last) {
-		return d, refuse(ReasonUnfinished, FieldEpoch, "it ends within epoch %d", l.epoch)
+		return d, refuse(ReasonUnfinished, FieldEpoch, "the log ends within epoch %d", l.epoch)
 	}
 	if l.began.IsZero() {
 		return d, nil

@@ -19,7 +19,7 @@ func (r *Reader) rejectCopies() {
 			return nil
 		}
 		if o := first[times]; o != nil {
-			return refuse(ReasonCopied, FieldSeconds, "%s s is the time of %s, to the last digit",
+			return refuse(ReasonCopied, FieldSeconds, "%s s is exactly the time of %s",
 				clip(times), o.Place)
 		}
 		first[times] = run

@@ -129,7 +129,8 @@ func (t *csvTable) row(line int, row []string) {
 	if len(row) != len(t.header) {
 		t.Reader.read++
 		t.refuse(d.Place,
-			refuse(ReasonUnreadable, "", "%d fields, the header has %d", len(row), len(t.header)))
+			refuse(ReasonUnreadable, "", "the row has %d fields, the header %d", len(row),
+				len(t.header)))
 		return
 	}
 	t.place(d)
@@ -163,19 +164,19 @@ func epochOf(d *draft) (e Epoch, why *Refusal) {
 	}
 	number, err := strconv.ParseUint(d.values[FieldEpoch], 10, 32)
 	if err != nil || number > schemas.MaxEpochs {
-		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not the number of an epoch",
+		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not an epoch number",
 			clip(d.values[FieldEpoch]))
 	}
 	e.Number, e.Source = uint32(number), schemas.DurationReported
 	if d.values[field] == "" {
 		return e, refuse(ReasonMissing, FieldEpochSeconds,
-			"a row is an epoch here, and does not say how long it took: name the column with --columns epoch_seconds=NAME")
+			"missing in a row per epoch: name its column with --columns epoch_seconds=NAME")
 	}
 	if e.Seconds, why = seconds(field, d.values[field]); why != nil {
 		return e, why
 	}
 	if text := d.values[FieldAccuracy]; text != "" {
-		if e.Accuracy, why = share(FieldAccuracy, text); why != nil {
+		if e.Accuracy, why = ratio(FieldAccuracy, text); why != nil {
 			return e, why
 		}
 	}

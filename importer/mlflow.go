@@ -15,7 +15,7 @@ import (
 // store, an experiment, or a run. It returns only I/O errors; Finish returns rejected runs.
 func (r *Reader) Directory(format, name string, dir fs.FS) error {
 	if len(r.o.Where) > 0 {
-		return fmt.Errorf("%s: --where chooses rows of tables, and this is none", name)
+		return fmt.Errorf("%s: --where selects rows of CSV files, and this is another format", name)
 	}
 	segments, err := fs.Glob(dir, "events_*")
 	if err != nil {
@@ -25,7 +25,8 @@ func (r *Reader) Directory(format, name string, dir fs.FS) error {
 	case len(segments) > 0 && format != FormatMLflow:
 		return r.rolling(name, dir, segments)
 	case format == FormatSpark:
-		return fmt.Errorf("%s holds no events_… of a rolling event log; name the files of others",
+		return fmt.Errorf("%s has no events_… files of a rolling event log; name the files of"+
+			" other event logs",
 			name)
 	}
 	before := r.read
@@ -33,7 +34,8 @@ func (r *Reader) Directory(format, name string, dir fs.FS) error {
 		return err
 	}
 	if r.read == before {
-		return fmt.Errorf("%s holds no run of MLflow (a meta.yaml with a run_id), and no events_… of Spark",
+		return fmt.Errorf("%s has neither a run of MLflow (meta.yaml with a run_id) nor events_…"+
+			" files of Spark",
 			name)
 	}
 	return nil
@@ -126,7 +128,7 @@ func (r *Reader) mlflowRun(name string, dir fs.FS, at string, meta map[string]st
 	d := &draft{Place: Place{File: path.Join(name, at)}, values: map[string]string{}}
 	if meta["lifecycle_stage"] == "deleted" {
 		r.read++
-		r.refuse(d.Place, refuse(ReasonNothing, "lifecycle_stage", "it was deleted in MLflow"))
+		r.refuse(d.Place, refuse(ReasonNothing, "lifecycle_stage", "the run was deleted in MLflow"))
 		return nil
 	}
 	params, err := files(dir, path.Join(at, "tags"))
@@ -256,7 +258,8 @@ func (r *Reader) epochs(
 		}
 		if !(e.Seconds > 0) || p.at < before {
 			return refuse(ReasonPositive, FieldEpoch,
-				"the value of step %d was logged no later than the one before: what is logged at the end tells no epoch's time; log a metric epoch_seconds",
+				"the value of step %d is not later than the previous one: values logged at the"+
+					" end of a run have no epoch times; log a metric epoch_seconds",
 				p.step)
 		}
 		for other, value := range map[string]**float64{

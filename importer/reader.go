@@ -36,15 +36,15 @@ type Reader struct {
 	o       Options
 	runs    []*Run
 	refused []*Refusal
-	read    int
-	left    int
-	columns map[string]string
-	laidOut int
+	read    int               // runs in the sources
+	left    int               // rows skipped by Options.Where
+	columns map[string]string // field to the name of its column
+	laidOut int               // runs scheduled from Options.Since
 }
 
 // ReadResult is the result of a Reader.
 type ReadResult struct {
-	Read    int               // number of runs in the sources, without rows skipped by Options.Where
+	Read    int               // runs in the sources, without rows skipped by Options.Where
 	LeftOut int               // number of rows skipped by Options.Where
 	LaidOut int               // number of runs scheduled from Options.Since
 	Columns map[string]string // field to the name of its column
@@ -79,8 +79,8 @@ func Formats() []string {
 func Detect(name string, begin []byte) string {
 	text := string(begin)
 	switch extension := strings.ToLower(path.Ext(name)); {
-	case strings.Contains(text, `"Event":"SparkListener`), strings.Contains(text,
-		`"Event":"org.apache.spark`):
+	case strings.Contains(text, `"Event":"SparkListener`),
+		strings.Contains(text, `"Event":"org.apache.spark`):
 		return FormatSpark
 	case strings.Contains(text, "][Wall Clock "):
 		return FormatBigDL
@@ -101,7 +101,7 @@ func (r *Reader) File(format, name string, in io.Reader) error {
 		return r.csv(name, in)
 	}
 	if len(r.o.Where) > 0 {
-		return fmt.Errorf("%s: --where chooses rows of tables, and this is none", name)
+		return fmt.Errorf("%s: --where selects rows of CSV files, and this is another format", name)
 	}
 	switch format {
 	case FormatJSON:
@@ -111,7 +111,7 @@ func (r *Reader) File(format, name string, in io.Reader) error {
 	case FormatSpark:
 		return r.spark(name, in)
 	}
-	return fmt.Errorf("%s: no file has the format %s", name, format)
+	return fmt.Errorf("%s: no file can have the format %s", name, format)
 }
 
 // Finish schedules the runs without timestamps, rejects copies, sets the job IDs, and returns all
@@ -160,7 +160,8 @@ func (r *Reader) layOut() {
 		}
 		if r.o.Since.IsZero() {
 			return refuse(ReasonMissing, FieldStartedAt,
-				"the source does not say when it ran: give --since, such as --since 2020-10-21, and such runs are laid one after another from there")
+				"missing in the source: give --since, such as --since 2020-10-21, to schedule"+
+					" such runs sequentially")
 		}
 		run.StartedAt = next
 		next = run.EndedAt().Add(time.Second)
@@ -179,7 +180,7 @@ func (r *Reader) rejectFuture() {
 		if run.timeless {
 			field = "since"
 		}
-		return refuse(ReasonFuture, field, "%s is later than now: the past is over",
+		return refuse(ReasonFuture, field, "%s is in the future",
 			run.EndedAt().UTC().Format(time.RFC3339))
 	})
 }

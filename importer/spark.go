@@ -102,7 +102,7 @@ func (a *application) read(in io.Reader, name string) error {
 		var e sparkEvent
 		if err := json.Unmarshal(line, &e); err != nil {
 			a.draft.File, a.draft.Line = name, number
-			a.broken = refuse(ReasonUnreadable, "", "it is not an event of Spark: %s", err)
+			a.broken = refuse(ReasonUnreadable, "", "not a Spark event: %s", err)
 			return
 		}
 		a.event(&e)
@@ -163,10 +163,12 @@ func (a *application) end(requested map[string]string) (*draft, *Refusal) {
 		return d, a.broken
 	case a.started == 0:
 		return d, refuse(ReasonNothing, "",
-			"no SparkListenerApplicationStart is in it: want an event log as spark.eventLog.enabled writes it, not compressed")
+			"no SparkListenerApplicationStart: want an uncompressed event log, as"+
+				" spark.eventLog.enabled writes it")
 	case a.ended == 0:
 		return d, refuse(ReasonUnfinished, FieldEndedAt,
-			"application %s has no SparkListenerApplicationEnd: it runs, or its log is cut",
+			"application %s has no SparkListenerApplicationEnd: it is running, or its log is"+
+				" truncated",
 			clip(a.id))
 	case a.ended < a.started:
 		return d, refuse(ReasonOrder, FieldEndedAt, "application %s ended %d ms before it started",
@@ -281,7 +283,7 @@ func (a *application) epochs(found map[int]*sparkJob) *Refusal {
 		}
 		if e.until <= begin {
 			return refuse(ReasonPositive, FieldEpochSeconds,
-				"epoch %d ended before the one before it: its jobs ran at once", number)
+				"epoch %d ended before the previous epoch: their jobs ran at the same time", number)
 		}
 		a.draft.epochs = append(a.draft.epochs, Epoch{
 			Number:  uint32(number),

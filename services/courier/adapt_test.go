@@ -13,6 +13,7 @@ import (
 	"courier/bus"
 	"courier/runner"
 	"courier/schemas"
+	"courier/services/local"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -28,21 +29,21 @@ func TestAdapt_MovesAJobThatIsSlowedDown(t *testing.T) {
 		}
 	})
 	sizes := []int{4, 16, 64}
-	learn(t, l.bus, func() {
+	learn(t, l.Bus(), func() {
 		for _, batch := range sizes {
 			for _, cpus := range []int{1, 2} {
 				q := schemas.JobRequest{CPUs: schemas.CPUs{cpus}, BatchSizes: sizes, Epochs: 4}
-				digitsJob(t, l.bus, q, batch)
+				digitsJob(t, l.Bus(), q, batch)
 			}
 		}
 	})
 	q := schemas.JobRequest{
-		JobID: "slowed", Model: demoModel, CPUs: schemas.CPUs{1}, BatchSizes: sizes, Epochs: 30,
+		JobID: "slowed", Model: digitsModel, CPUs: schemas.CPUs{1}, BatchSizes: sizes, Epochs: 30,
 		SLO: schemas.Duration(24 * time.Hour), Confidence: 0.6,
 	}
-	q.SLO = schemas.Duration(1.6 * predictedSeconds(t, l.bus, q) * float64(time.Second))
+	q.SLO = schemas.Duration(1.6 * predictedSeconds(t, l.Bus(), q) * float64(time.Second))
 
-	j := slowedJob{t: t, bus: l.bus, id: q.JobID, epochs: q.Epochs}
+	j := slowedJob{t: t, bus: l.Bus(), id: q.JobID, epochs: q.Epochs}
 	r := j.run(q)
 	t.Logf("%s", j.said.String())
 	checkMoves(t, q, r, j.said.String())
@@ -56,7 +57,7 @@ func TestAdapt_MovesAJobThatIsSlowedDown(t *testing.T) {
 		t.Errorf("status %+v, want the batch size that it ran with at last, %d",
 			status, r.Setting.BatchSize)
 	}
-	if n := countLog(t, l.bus)["job_moved"]; n != uint64(len(r.Moves)) {
+	if n := countLog(t, l.Bus())["job_moved"]; n != uint64(len(r.Moves)) {
 		t.Errorf("the log holds %d moves, want %d", n, len(r.Moves))
 	}
 	if library != "" {
@@ -187,18 +188,14 @@ func checkMoves(t *testing.T, q schemas.JobRequest, r runner.Result, said string
 }
 
 // checkMovesInSQL waits until the tables have the moves, and compares them.
-func checkMovesInSQL(t *testing.T, l *local, want []schemas.Moved) {
+func checkMovesInSQL(t *testing.T, l *local.Instance, want []schemas.Moved) {
 	t.Helper()
 	ctx := within(t, patience)
-	select {
-	case <-l.sqlReady:
-	case <-ctx.Done():
-		t.Fatal("the engine is not ready")
-	}
+	await(t, "SQL", func() bool { return l.Database() != nil })
 	var rows []schemas.Moved
 	await(t, "the moves in SQL", func() bool {
 		rows = nil
-		err := l.db.Load().Query(ctx, &rows, "SELECT * FROM job_moved ORDER BY sequence")
+		err := l.Database().Query(ctx, &rows, "SELECT * FROM job_moved ORDER BY sequence")
 		return err == nil && len(rows) == len(want)
 	})
 	for i := range rows {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 
 	"courier/bus"
 	"courier/schemas"
+	"courier/services/local"
 )
 
 // BenchmarkAll measures courier all as its user sees it, in a process of its own
@@ -39,10 +39,10 @@ func BenchmarkAll(b *testing.B) {
 		if err := cmd.Start(); err != nil {
 			b.Fatal(err)
 		}
-		e := awaitEndpoints(b, dir, func(e Endpoints) bool { return e.NATSURL != "" })
+		e := awaitEndpoints(b, dir, func(e local.Endpoints) bool { return e.NATSURL != "" })
 		awaitAnswer(b, e.NATSURL)
 		ready += time.Since(begin).Seconds()
-		awaitEndpoints(b, dir, func(e Endpoints) bool { return e.ClickHouseHTTPURL != "" })
+		awaitEndpoints(b, dir, func(e local.Endpoints) bool { return e.ClickHouseHTTPURL != "" })
 		sql += time.Since(begin).Seconds()
 		wait := time.NewTimer(6 * time.Second) // three samples of the node: idle, not asleep
 		<-wait.C
@@ -60,11 +60,12 @@ func BenchmarkAll(b *testing.B) {
 	b.ReportMetric(idle/n, "MB/idle")
 }
 
-func awaitEndpoints(t testing.TB, dir string, ok func(Endpoints) bool) (e Endpoints) {
+func awaitEndpoints(t testing.TB, dir string, ok func(local.Endpoints) bool) (e local.Endpoints) {
 	t.Helper()
 	await(t, "endpoints", func() bool {
-		data, err := os.ReadFile(filepath.Join(dir, "run", "endpoints.json"))
-		return err == nil && json.Unmarshal(data, &e) == nil && ok(e)
+		var err error
+		e, err = local.ReadEndpoints(dir)
+		return err == nil && ok(e)
 	})
 	return e
 }

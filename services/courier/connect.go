@@ -91,9 +91,7 @@ func (f replicaFlags) Validate() error {
 }
 
 // connect connects an interactive command within connectTimeout.
-func (f natsFlags) connect(
-	w *world,
-) (*bus.Bus, error) {
+func (f natsFlags) connect(w *world) (*bus.Bus, error) {
 	return f.connectReplicated(w, replicaFlags{})
 }
 
@@ -129,19 +127,21 @@ type serviceFlags struct {
 	listening   func(address net.Addr) error // called when it listens; may be nil
 }
 
-// room holds the shared parts of a service.
-type room struct {
+// serviceWorld is the environment of a service.
+type serviceWorld struct {
 	*world
 	bus *bus.Bus
 	reg *prometheus.Registry
 }
 
-// serve connects, creates the streams and runs the part that build returns until the context ends.
-func (f serviceFlags) serve(
-	w *world,
-	name string,
-	build func(r *room) (part services.Part, ready func() error, handler http.Handler, err error),
-) error {
+// builder creates a service. ready returns why the service is not ready. Without a handler, serve
+// serves metrics, health and readiness.
+type builder func(w *serviceWorld) (
+	part services.Part, ready func() error, handler http.Handler, err error,
+)
+
+// serve connects, creates the streams and runs the service until the context ends.
+func (f serviceFlags) serve(w *world, name string, build builder) error {
 	reg := services.NewRegistry()
 	o := f.options(f.NATSURL, "courier-"+name)
 	o.Replicas = f.NATSReplicas
@@ -152,10 +152,10 @@ func (f serviceFlags) serve(
 		}
 		return err
 	}
-	if err := prepare(w, b); err != nil {
+	if err := b.AwaitPrepared(w.ctx); err != nil {
 		return err
 	}
-	part, ready, handler, err := build(&room{w, b, reg})
+	part, ready, handler, err := build(&serviceWorld{w, b, reg})
 	if err != nil {
 		return err
 	}
@@ -169,54 +169,31 @@ func (f serviceFlags) serve(
 		})
 	}
 	if f.HTTPAddress != "" {
-		l, err := (&net.ListenConfig{}).Listen(w.ctx, "tcp", f.HTTPAddress)
+		part, err := f.httpPart(w, handler)
 		if err != nil {
-			return fmt.Errorf("--http-address %s: %w", f.HTTPAddress, err)
+			return err
 		}
-		if f.tls != nil {
-			l = tls.NewListener(l, f.tls)
-		}
-		w.log.Info("serving http", "address", l.Addr().String(), "tls", f.tls != nil)
-		group = append(group, services.Part{
-			Name: "http",
-			Run:  func(ctx context.Context) error { return services.ServeHTTP(ctx, l, handler) },
-		})
-		if f.listening != nil {
-			if err := f.listening(l.Addr()); err != nil {
-				return err
-			}
-		}
+		group = append(group, part)
 	}
 	w.log.Info("service started", "service", name, "version", buildVersion())
-	return services.Run(w.ctx, w.log, services.Group{busPart(b)}, group)
+	return services.Run(w.ctx, w.log, services.Group{{Name: "nats connection", Run: b.Run}}, group)
 }
 
-// busPart drains the bus after all other parts have stopped.
-func busPart(b *bus.Bus) services.Part {
-	return services.Part{Name: "nats connection", Run: func(ctx context.Context) error {
-		<-ctx.Done()
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
-		defer cancel()
-		return b.Close(ending)
-	}}
-}
-
-// prepare creates the streams; it retries while JetStream is not ready.
-func prepare(w *world, b *bus.Bus) error {
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
-		err := b.Prepare(ctx)
-		cancel()
-		if err == nil || w.ctx.Err() != nil {
-			return err
-		}
-		w.log.Warn("streams are not ready, retrying", "error", err)
-		select {
-		case <-tick.C:
-		case <-w.ctx.Done():
-			return err
+// httpPart listens on the HTTP address and returns its server.
+func (f serviceFlags) httpPart(w *world, handler http.Handler) (services.Part, error) {
+	l, err := (&net.ListenConfig{}).Listen(w.ctx, "tcp", f.HTTPAddress)
+	if err != nil {
+		return services.Part{}, fmt.Errorf("--http-address %s: %w", f.HTTPAddress, err)
+	}
+	if f.tls != nil {
+		l = tls.NewListener(l, f.tls)
+	}
+	w.log.Info("serving http", "address", l.Addr().String(), "tls", f.tls != nil)
+	if f.listening != nil {
+		if err := f.listening(l.Addr()); err != nil {
+			return services.Part{}, err
 		}
 	}
+	serve := func(ctx context.Context) error { return services.ServeHTTP(ctx, l, handler) }
+	return services.Part{Name: "http", Run: serve}, nil
 }

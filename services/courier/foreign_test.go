@@ -32,7 +32,7 @@ func TestForeign_AHogInTheLogChangesTheNextAdvice(t *testing.T) {
 	ctx := within(t, patience)
 	publish := func(e schemas.Event) {
 		t.Helper()
-		if _, err := l.bus.Publish(ctx, e); err != nil {
+		if _, err := l.Bus().Publish(ctx, e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,7 +43,7 @@ func TestForeign_AHogInTheLogChangesTheNextAdvice(t *testing.T) {
 	}
 	var reply schemas.TrainReply
 	request := &schemas.TrainRequest{Target: schemas.TargetEpochTime, Promote: true}
-	if err := l.bus.Request(ctx, schemas.SubjectRegressorTrain, request, &reply); err != nil {
+	if err := l.Bus().Request(ctx, schemas.SubjectRegressorTrain, request, &reply); err != nil {
 		t.Fatal(err)
 	}
 
@@ -70,7 +70,7 @@ func TestForeign_AHogInTheLogChangesTheNextAdvice(t *testing.T) {
 				Epochs:     3,
 				Nodes:      []string{node},
 			}
-			if err := l.bus.Request(ctx, schemas.SubjectJobPredict, q, &a); err != nil {
+			if err := l.Bus().Request(ctx, schemas.SubjectJobPredict, q, &a); err != nil {
 				t.Fatal(err)
 			}
 			return a.Load.ForeignCPURatio == schemas.RatioOf(cpu)
@@ -181,21 +181,21 @@ type realHog struct {
 func (h realHog) test(t *testing.T) {
 	l := startAll(t, nil)
 	for range 6 {
-		h.runJobs(t, l.bus)
+		h.runJobs(t, l.Bus())
 		stop := h.start(t)
-		h.runJobs(t, l.bus)
+		h.runJobs(t, l.Bus())
 		stop()
 	}
 	var reply schemas.TrainReply
 	request := &schemas.TrainRequest{Target: schemas.TargetEpochTime, Promote: true}
 	ctx := within(t, time.Minute)
-	if err := l.bus.Request(ctx, schemas.SubjectRegressorTrain, request, &reply); err != nil {
+	if err := l.Bus().Request(ctx, schemas.SubjectRegressorTrain, request, &reply); err != nil {
 		t.Fatal(err)
 	}
 
-	calm := h.adviceWith(t, l.bus, 0, 0.2)
+	calm := h.adviceWith(t, l.Bus(), 0, 0.2)
 	defer h.start(t)()
-	busy := h.adviceWith(t, l.bus, 0.3, 1)
+	busy := h.adviceWith(t, l.Bus(), 0.3, 1)
 	before, beside := *calm.Chosen.PredictedSeconds, *busy.Chosen.PredictedSeconds
 	t.Logf("predicted %.2f s at a load of %g, %.2f s at %g beside the hog",
 		before, h.load(&calm.Load).Value, beside, h.load(&busy.Load).Value)

@@ -13,6 +13,7 @@ import (
 
 	"courier/bus"
 	"courier/bus/bustest"
+	"courier/importer"
 	"courier/schemas"
 )
 
@@ -54,7 +55,7 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 	file := []string{
 		"import",
 		"--nats-url",
-		l.endpoints.NATSURL,
+		l.Endpoints().NATSURL,
 		"--epochs",
 		"10",
 		"--training-samples",
@@ -65,9 +66,9 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 		"campaign=fullfact",
 		studyPath,
 	}
-	var s importSummary
+	var s importer.Summary
 	courierJSON(t, &s, file...)
-	if s.Imported != 80 || s.Refused != 5 || s.There != 0 || len(s.Reasons) != 1 ||
+	if s.Imported != 80 || s.Refused != 5 || s.Existing != 0 || len(s.Reasons) != 1 ||
 		s.Reasons[0].Runs != 5 {
 		t.Errorf("summary %+v, want 80 of 85 runs, and 5 with copied times", s)
 	}
@@ -75,12 +76,12 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 		!strings.Contains(got, "accuracy: ") {
 		t.Errorf("trained %q, want epoch times and accuracies", got)
 	}
-	before := lastSequence(t, l.bus)
-	var again importSummary
+	before := lastSequence(t, l.Bus())
+	var again importer.Summary
 	courierJSON(t, &again, file...)
-	if again.Imported != 0 || again.There != 80 || lastSequence(t, l.bus) != before {
+	if again.Imported != 0 || again.Existing != 80 || lastSequence(t, l.Bus()) != before {
 		t.Errorf("again: %+v and %d new events, want nothing new", again,
-			lastSequence(t, l.bus)-before)
+			lastSequence(t, l.Bus())-before)
 	}
 
 	ctx := within(t, patience)
@@ -98,7 +99,7 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 		}
 		var a schemas.Advice
 		await(t, "the regressors", func() bool {
-			return l.bus.Request(ctx, schemas.SubjectJobPredict, &q, &a) == nil &&
+			return l.Bus().Request(ctx, schemas.SubjectJobPredict, &q, &a) == nil &&
 				len(a.Regressors) == 2
 		})
 		for i, x := range a.Alternatives {
@@ -118,7 +119,7 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 				a.Load.ConcurrentJobs)
 		}
 	}
-	silentPast(t, l.bus)
+	silentPast(t, l.Bus())
 }
 
 // silentPast fails if the log holds advice, warnings, losses or drifts: nothing of
@@ -184,17 +185,15 @@ func TestImport_GoesOnWhereItStopped(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			there, err := readImported(within(t, patience), b)
+			p, err := importer.NewPublisher(within(t, patience), b)
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, _ := testWorld(within(t, patience))
-			s := importSummary{}
-			if err := s.publish(w, b, found.Runs, there); err != nil {
+			if err := p.Publish(within(t, patience), found.Runs, func(int) {}); err != nil {
 				t.Fatal(err)
 			}
-			if s.Events != len(all)-stopped || lastSequence(t, b) != uint64(len(all)) {
-				t.Errorf("%d events were added, %d are there; want %d and %d", s.Events,
+			if p.Events != len(all)-stopped || lastSequence(t, b) != uint64(len(all)) {
+				t.Errorf("%d events were added, %d are there; want %d and %d", p.Events,
 					lastSequence(t, b), len(all)-stopped, len(all))
 			}
 		})

@@ -8,7 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +18,7 @@ import (
 
 	"courier/bus"
 	"courier/schemas"
+	"courier/services/local"
 	"courier/store/storetest"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -82,6 +85,9 @@ func (b *sharedBuffer) String() string {
 	return b.text.String()
 }
 
+// digitsModel is the model name of jobs that run the digits workload.
+const digitsModel = "digits-mlp"
+
 // testWorld is a world whose output is kept.
 func testWorld(ctx context.Context) (*world, *bytes.Buffer) {
 	var out bytes.Buffer
@@ -96,7 +102,7 @@ func testWorld(ctx context.Context) (*world, *bytes.Buffer) {
 
 // startAll runs courier all in this process until the test ends. Its ports are
 // free ones; change may alter its flags.
-func startAll(t testing.TB, change func(*localFlags)) *local {
+func startAll(t testing.TB, change func(*localFlags)) *local.Instance {
 	t.Helper()
 	f := localFlags{
 		Data:         t.TempDir(),
@@ -112,25 +118,30 @@ func startAll(t testing.TB, change func(*localFlags)) *local {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	w, _ := testWorld(ctx)
-	l, err := startLocal(w, f, t.Logf)
+	o, err := f.options(w)
 	if err != nil {
 		cancel()
 		t.Fatal(err)
 	}
-	l.grace = patience
+	o.Printf, o.Grace = t.Logf, patience
+	l, err := local.Start(ctx, o, w.log)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
 	ended := make(chan error, 1)
-	go func() { ended <- l.run(ctx) }()
+	go func() { ended <- l.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("courier all ended with %v", err)
 		}
 	})
-	if !l.awaitReady(ended) {
+	if !l.AwaitReady(ended) {
 		t.Fatal("courier all ended before it was ready")
 	}
-	if l.trainer != nil {
-		awaitTrainer(t, l.bus)
+	if l.Trainer() != nil {
+		awaitTrainer(t, l.Bus())
 	}
 	return l
 }
@@ -205,25 +216,29 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestAll_RefusesAPortThatIsTaken(t *testing.T) {
-	first := startAll(t, nil)
-	taken := first.server.Port()
-	w, _ := testWorld(t.Context())
-	_, err := startLocal(w, localFlags{
-		Data:     t.TempDir(),
-		NATSPort: taken,
-		Engine:   "off",
-		Interval: time.Second,
-	}, t.Logf)
-	if err == nil || !strings.Contains(err.Error(), "--nats-port") {
-		t.Errorf("start with a taken port = %v, want an error that names --nats-port", err)
+func TestAll_RefusesAUsedPortAndAUsedDirectory(t *testing.T) {
+	var dir string
+	first := startAll(t, func(f *localFlags) { dir = f.Data })
+	used, err := url.Parse(first.Endpoints().NATSURL)
+	if err != nil {
+		t.Fatal(err)
 	}
-	_, err = startLocal(w, localFlags{
-		Data:     first.f.Data,
-		Engine:   "off",
-		Interval: time.Second,
-	}, t.Logf)
-	if err == nil || !strings.Contains(err.Error(), "in use by another courier") {
-		t.Errorf("start in the same directory = %v", err)
+	port, err := strconv.Atoi(used.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		flags localFlags
+		want  string
+	}{
+		{localFlags{Data: t.TempDir(), NATSPort: port}, "--nats-port"},
+		{localFlags{Data: dir}, "in use by another courier"},
+	} {
+		w, _ := testWorld(t.Context())
+		c.flags.Engine, c.flags.Interval = "off", time.Second
+		_, err := c.flags.start(w, t.Logf)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("start = %v, want an error with %q", err, c.want)
+		}
 	}
 }

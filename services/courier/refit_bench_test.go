@@ -14,6 +14,7 @@ import (
 
 	"courier/bus"
 	"courier/schemas"
+	"courier/services/local"
 )
 
 // BenchmarkRefit puts jobs into the log of a courier all and asks for regressors of all
@@ -41,11 +42,11 @@ func benchmarkRefit(b *testing.B, where string, epochs int) {
 			f.Trainer = "off"
 		}
 	})
-	publishPast(b, l.bus, "past", epochs)
+	publishPast(b, l.Bus(), "past", epochs)
 	if where == "idle" {
-		spawn(b, "trainer", "--nats-url="+l.endpoints.NATSURL, "--new-epochs=1000000000",
+		spawn(b, "trainer", "--nats-url="+l.Endpoints().NATSURL, "--new-epochs=1000000000",
 			"--only-idle")
-		awaitTrainer(b, l.bus)
+		awaitTrainer(b, l.Bus())
 	}
 	q := schemas.JobRequest{
 		Model:      "model-1",
@@ -57,7 +58,7 @@ func benchmarkRefit(b *testing.B, where string, epochs int) {
 	refit := func() float64 {
 		begin := time.Now()
 		var reply schemas.TrainReply
-		if err := l.bus.Request(b.Context(), schemas.SubjectRegressorTrain, &schemas.TrainRequest{
+		if err := l.Bus().Request(b.Context(), schemas.SubjectRegressorTrain, &schemas.TrainRequest{
 			Promote: true,
 		}, &reply); err != nil || len(reply.Promoted) != len(schemas.Targets()) {
 			b.Fatalf("train = %+v, %v", reply, err)
@@ -86,7 +87,7 @@ func percentileMs(took []time.Duration, p float64) float64 {
 // goes on, and returns how long each answer took since it should have been asked for.
 func latencies(
 	b *testing.B,
-	l *local,
+	l *local.Instance,
 	q schemas.JobRequest,
 	meanwhile func(context.Context),
 	most time.Duration,
@@ -115,7 +116,7 @@ func latencies(
 			due := begin.Add(time.Duration(n) * 5 * time.Millisecond)
 			all.Go(func() {
 				var a schemas.Advice
-				if err := l.bus.Request(
+				if err := l.Bus().Request(
 					b.Context(), schemas.SubjectJobPredict, &q, &a,
 				); err != nil {
 					b.Error(err)

@@ -12,6 +12,7 @@ import (
 	"courier/regress"
 	"courier/regress/table"
 	"courier/report"
+	"courier/services"
 )
 
 type regressorFit struct {
@@ -102,7 +103,7 @@ func (c *regressorFit) fit(w *world, f *report.Fit) error {
 	o.Progress = progress.show
 	var err error
 	f.Regressor, f.Report, err = regress.Select(w.ctx, f.Data, o)
-	progress.end()
+	progress.End()
 	if errors.Is(err, regress.ErrTooFewExamples) {
 		return fmt.Errorf("%w: measure more configurations, best at the ends and in the middle of"+
 			" each feature", err)
@@ -128,7 +129,7 @@ func (c *regressorFit) searchGrid(w *world, f *report.Fit, o *regress.SelectOpti
 			Threads:   c.Threads,
 			Progress:  progress.show,
 		})
-	progress.end()
+	progress.End()
 	if err != nil {
 		return err
 	}
@@ -152,21 +153,21 @@ func familiesOf(flag string) []string {
 
 // fitProgress draws a bar at most once per percent, on a terminal only.
 type fitProgress struct {
-	*bar
+	*services.ProgressBar
 	what        string
 	lastPercent int
 }
 
 func (c *regressorFit) progress(w *world, what string) *fitProgress {
-	b := newBar(w.stderr, 1)
-	b.terminal = b.terminal && !c.NoProgress
-	return &fitProgress{bar: b, what: what, lastPercent: -1}
+	b := services.NewProgressBar(w.stderr, 1)
+	b.Terminal = b.Terminal && !c.NoProgress
+	return &fitProgress{ProgressBar: b, what: what, lastPercent: -1}
 }
 
 func (p *fitProgress) show(done, planned int) {
-	if percent := 100 * done / planned; p.terminal && percent != p.lastPercent {
-		p.lastPercent, p.total = percent, planned
-		p.draw(done, p.what)
+	if percent := 100 * done / planned; p.Terminal && percent != p.lastPercent {
+		p.lastPercent, p.Total = percent, planned
+		p.Draw(done, p.what)
 	}
 }
 

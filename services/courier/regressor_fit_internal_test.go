@@ -144,7 +144,7 @@ func TestRegressorFit_PageHasEveryPlot(t *testing.T) {
 		"Held-out settings: predicted, and up to the bound at 0.9", "Residuals by batch",
 		"Residuals by cpu", "Residuals by njobs", "Residuals by network",
 		"Importance", "Coverage", "Partial dependence on batch", "Partial dependence on network",
-		"prefers-color-scheme:dark", "Between and beyond the measured levels", ">512</text>",
+		"prefers-color-scheme:dark", "Interpolation and extrapolation", ">512</text>",
 		">simplenet</text>",
 	} {
 		if !strings.Contains(page, want) {

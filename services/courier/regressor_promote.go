@@ -56,13 +56,13 @@ func change(w *world, n natsFlags, o outputFlags, q schemas.Request) error {
 	if o.Output == "json" {
 		return indented(w.stdout, &p)
 	}
-	instead := ""
+	champion := "is the first champion"
 	if p.Rival != "" {
-		instead = fmt.Sprintf(" instead of %.12s", p.Rival)
+		champion = fmt.Sprintf("replaces the champion %.12s", p.Rival)
 	}
 	_, err = fmt.Fprintf(w.stdout,
-		"%s: %.12s is in use%s, as revision %d (%s; %s of %d examples in %d settings, %s)\n",
-		p.Target, p.ModelDigest, instead, p.Revision, p.Reason, p.Family, p.Examples, p.Settings,
+		"%s: %.12s %s as revision %d (%s; %s of %d examples in %d configurations, %s)\n",
+		p.Target, p.ModelDigest, champion, p.Revision, p.Reason, p.Family, p.Examples, p.Settings,
 		schemas.FormatError(p.Target, p.Family, p.MedianAbsoluteRatio))
 	return err
 }

@@ -77,7 +77,7 @@ type fittingBars struct {
 	out      io.Writer
 	terminal bool
 	target   string
-	bar      *bar // nil before the first fit
+	bar      *services.ProgressBar // nil before the first fit
 }
 
 // take draws the progress of a fit; it ignores other events.
@@ -86,18 +86,18 @@ func (p *fittingBars) take(e schemas.Event) {
 	if !ok || f.Planned == 0 {
 		return
 	}
-	if p.bar == nil || p.target != f.Target || p.bar.total != int(f.Planned) {
+	if p.bar == nil || p.target != f.Target || p.bar.Total != int(f.Planned) {
 		p.end()
-		p.target, p.bar = f.Target, newBar(p.out, int(f.Planned))
-		p.bar.terminal = p.terminal
+		p.target, p.bar = f.Target, services.NewProgressBar(p.out, int(f.Planned))
+		p.bar.Terminal = p.terminal
 	}
-	p.bar.draw(int(min(f.Done, f.Planned)), "parts of "+f.Target+", "+f.Reason)
+	p.bar.Draw(int(min(f.Done, f.Planned)), "parts of "+f.Target+", "+f.Reason)
 }
 
 // end keeps the last bar on the terminal.
 func (p *fittingBars) end() {
 	if p.bar != nil {
-		p.bar.end()
+		p.bar.End()
 		p.bar = nil
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"courier/replay"
 	"courier/schemas"
 	"courier/services"
+	"courier/services/local"
 )
 
 type replayCommand struct {
@@ -99,9 +99,8 @@ func readDirectory(w *world, dir string) (*replay.Log, error) {
 	}
 	release, err := services.LockDir(dir)
 	if err != nil {
-		var e Endpoints
-		data, missing := os.ReadFile(filepath.Join(dir, "run", "endpoints.json"))
-		if missing != nil || json.Unmarshal(data, &e) != nil {
+		e, missing := local.ReadEndpoints(dir)
+		if missing != nil {
 			return nil, err
 		}
 		return readServer(w, natsFlags{NATSURL: e.NATSURL})

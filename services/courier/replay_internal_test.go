@@ -12,19 +12,20 @@ import (
 
 	"courier/replay"
 	"courier/schemas"
+	"courier/services/local"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 // realPast lets real jobs run, be learnt from, and run beside each other under
 // SLOs, and returns the log that they left, and how many they were.
-func realPast(t *testing.T, l *local) (past *replay.Log, ran int) {
+func realPast(t *testing.T, l *local.Instance) (past *replay.Log, ran int) {
 	t.Helper()
-	learn(t, l.bus, func() {
+	learn(t, l.Bus(), func() {
 		for _, batch := range []int{4, 16, 64} {
 			for _, cpus := range []int{1, 2} {
 				for range 2 {
-					digitsJob(t, l.bus, schemas.JobRequest{
+					digitsJob(t, l.Bus(), schemas.JobRequest{
 						CPUs:       schemas.CPUs{cpus},
 						BatchSizes: []int{4, 16, 64},
 						Epochs:     4,
@@ -36,15 +37,15 @@ func realPast(t *testing.T, l *local) (past *replay.Log, ran int) {
 	})
 	await(t, "the regressors", func() bool {
 		var a schemas.Advice
-		q := schemas.JobRequest{Model: demoModel, CPUs: schemas.CPUs{1}, Epochs: 4}
-		return l.bus.Request(within(t, oneTry), schemas.SubjectJobPredict, &q, &a) == nil &&
+		q := schemas.JobRequest{Model: digitsModel, CPUs: schemas.CPUs{1}, Epochs: 4}
+		return l.Bus().Request(within(t, oneTry), schemas.SubjectJobPredict, &q, &a) == nil &&
 			len(a.Regressors) >= 2
 	})
 	slo := schemas.Duration(time.Hour)
 	var jobs sync.WaitGroup
 	for _, id := range []string{"one", "two", "three"} {
 		jobs.Go(func() {
-			digitsJob(t, l.bus, schemas.JobRequest{
+			digitsJob(t, l.Bus(), schemas.JobRequest{
 				JobID:      id,
 				CPUs:       schemas.CPUs{1, 2},
 				BatchSizes: []int{4, 16, 64},
@@ -54,15 +55,15 @@ func realPast(t *testing.T, l *local) (past *replay.Log, ran int) {
 		})
 	}
 	jobs.Wait()
-	learn(t, l.bus, func() {})
-	digitsJob(t, l.bus, schemas.JobRequest{
+	learn(t, l.Bus(), func() {})
+	digitsJob(t, l.Bus(), schemas.JobRequest{
 		JobID:      "four",
 		CPUs:       schemas.CPUs{1, 2},
 		BatchSizes: []int{4, 16, 64},
 		Epochs:     4,
 		SLO:        slo,
 	}, 0)
-	log, err := replay.ReadBus(within(t, patience), l.bus)
+	log, err := replay.ReadBus(within(t, patience), l.Bus())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestReplay_OfARealLog(t *testing.T) {
 }
 
 // The log replays to the same numbers, from the bus as from a file.
-func sameNumbers(t *testing.T, l *local, log *replay.Log, ran int) {
+func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 	t.Helper()
 	v, err := log.Verify(t.Context())
 	if err != nil {
@@ -98,7 +99,7 @@ func sameNumbers(t *testing.T, l *local, log *replay.Log, ran int) {
 	file := filepath.Join(t.TempDir(), "log.jsonl")
 	w, out := testWorld(t.Context())
 	if err := (&replayCommand{
-		natsFlags: natsFlags{NATSURL: l.endpoints.NATSURL},
+		natsFlags: natsFlags{NATSURL: l.Endpoints().NATSURL},
 		Save:      file,
 	}).Run(w); err != nil {
 		t.Fatal(err)

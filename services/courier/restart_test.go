@@ -146,7 +146,7 @@ func runJobs(t *testing.T, b *bus.Bus, spoolDir string, lane int, stop chan stru
 		var output bytes.Buffer
 		q := schemas.JobRequest{
 			JobID:      fmt.Sprintf("lane%d-%d", lane, n),
-			Model:      demoModel,
+			Model:      digitsModel,
 			CPUs:       schemas.CPUs{1},
 			BatchSizes: []int{4, 8, 16, 32, 64},
 			Epochs:     restartEpochs,

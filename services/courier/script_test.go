@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
 	"time"
+
+	"courier/services/local"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -68,9 +68,8 @@ func awaitCluster(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("usage: cluster DIR")
 	}
 	awaitScript(ts, "the cluster in "+args[0], func() bool {
-		var e Endpoints
-		data, err := os.ReadFile(ts.MkAbs(filepath.Join(args[0], "run", "endpoints.json")))
-		if err != nil || json.Unmarshal(data, &e) != nil {
+		e, err := local.ReadEndpoints(ts.MkAbs(args[0]))
+		if err != nil {
 			return false
 		}
 		ts.Setenv("COURIER_NATS_URL", e.NATSURL)

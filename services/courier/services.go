@@ -31,7 +31,7 @@ func (c *collectorCommand) Run(w *world) error {
 		debug.SetGCPercent(50) // It allocates little, and every node runs one.
 	}
 	collector.ReleaseMemory() // Parsing the other commands needed this memory.
-	return c.serve(w, "collector", func(r *room) (services.Part, func() error, http.Handler, error) {
+	return c.serve(w, "collector", func(r *serviceWorld) (services.Part, func() error, http.Handler, error) {
 		node, err := nodeName(c.Node)
 		if err != nil {
 			return services.Part{}, nil, nil, err
@@ -63,8 +63,8 @@ func nodeName(given string) (string, error) {
 	return schemas.NodeName(given), nil
 }
 
-// storeMemory is the soft memory limit of a store in bytes. It only matters when all streams catch up
-// at the same time.
+// storeMemory is the soft memory limit of a store in bytes. It only matters when all streams catch
+// up at the same time.
 const storeMemory = 240 << 20
 
 type storeCommand struct {
@@ -79,7 +79,7 @@ func (c *storeCommand) Run(w *world) error {
 	if w.getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(storeMemory)
 	}
-	return c.serve(w, "store", func(r *room) (services.Part, func() error, http.Handler, error) {
+	return c.serve(w, "store", func(r *serviceWorld) (services.Part, func() error, http.Handler, error) {
 		o := c.clickHouseFlags.options(c.ClickHouseURL)
 		o.MaxMessages, o.MaxAge = c.BatchMessages, c.BatchAge
 		d, err := store.Open(r.ctx, o, r.log, r.reg)
@@ -146,7 +146,7 @@ func (c *gatewayCommand) Run(w *world) error {
 	if c.tls, err = serverTLS(c.TLSCert, c.TLSKey); err != nil {
 		return err
 	}
-	return c.serve(w, "gateway", func(r *room) (services.Part, func() error, http.Handler, error) {
+	return c.serve(w, "gateway", func(r *serviceWorld) (services.Part, func() error, http.Handler, error) {
 		o.Gatherer = r.reg
 		g, err := gateway.New(r.bus, o, r.log, r.reg)
 		if err != nil {

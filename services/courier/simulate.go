@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"courier/services"
 	"courier/simulate"
 	"courier/simulate/drift"
 )
@@ -46,24 +47,24 @@ func (c *simulateSLO) Run(w *world) error {
 		return err
 	}
 
-	bar := newBar(w.stderr, len(c.Rules)*c.Submissions)
+	bar := services.NewProgressBar(w.stderr, len(c.Rules)*c.Submissions)
 	step, before, last := max(1, c.Submissions/50), 0, ""
 	o.Progress = func(rule string, done int) {
 		if last != "" && rule != last {
 			before += c.Submissions
 		}
 		last = rule
-		if bar.terminal && (done == 1 || done%step == 0) {
-			bar.draw(before+done, rule)
+		if bar.Terminal && (done == 1 || done%step == 0) {
+			bar.Draw(before+done, rule)
 		}
 	}
 	result, err := simulate.Compare(w.ctx, simulated, o)
 	if err != nil {
 		return err
 	}
-	if bar.terminal {
-		bar.draw(bar.total, "done")
-		bar.end()
+	if bar.Terminal {
+		bar.Draw(bar.Total, "done")
+		bar.End()
 	}
 	return c.print(w.stdout, result, result.WriteText)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/services/local"
 	"courier/store"
 	"courier/store/storetest"
 )
@@ -42,7 +43,7 @@ func sqlData(t *testing.T) string {
 		}
 	}
 	data := t.TempDir()
-	text, err := json.Marshal(Endpoints{
+	text, err := json.Marshal(local.Endpoints{
 		ClickHouseHTTPURL:  e.HTTPURL,
 		ClickHouseDatabase: e.Database,
 		ClickHouseUser:     e.ReaderUser,

@@ -29,7 +29,7 @@ Example:
 }
 
 func (c *storeRebuildCommand) Run(w *world) error {
-	return compare(w, c.natsFlags, c.clickHouseFlags.options(c.ClickHouseURL), c.Output,
+	return compare(w, c.natsFlags, c.clickHouseFlags.options(c.ClickHouseURL), c.outputFlags,
 		store.VerifyOptions{}, func(b *bus.Bus, d *store.Database, p *progress) error {
 			begin := time.Now()
 			if err := store.Rebuild(w.ctx, b, d, w.log, store.RebuildOptions{

@@ -13,7 +13,7 @@ import (
 	"courier/trainer"
 )
 
-// trainerFlags are the settings of fits.
+// trainerFlags are the flags of fits.
 type trainerFlags struct {
 	Method        string        `help:"Method of fits: evidence predicts each model from its own runs; families fits one regressor for all models, the best of forest and laws." enum:",evidence,families" default:"evidence" env:"COURIER_METHOD"`
 	NewEpochs     int           `help:"Fit after this number of new epochs." default:"40" env:"COURIER_NEW_EPOCHS"`
@@ -74,8 +74,8 @@ func (c *trainerCommand) Run(w *world) error {
 	if c.Supervised {
 		w = c.supervise(w, urls)
 	}
-	return c.serve(w, "trainer", func(r *room) (services.Part, func() error, http.Handler, error) {
-		past := &recollection{room: r, flags: c.clickHouseFlags, urls: urls}
+	return c.serve(w, "trainer", func(r *serviceWorld) (services.Part, func() error, http.Handler, error) {
+		past := &pastRuns{world: r, flags: c.clickHouseFlags, urls: urls}
 		if c.ClickHouseURL != "" {
 			if err := past.open(c.ClickHouseURL); err != nil {
 				return services.Part{}, nil, nil, err
@@ -106,9 +106,9 @@ func (c *trainerCommand) supervise(w *world, urls chan string) *world {
 	return &child
 }
 
-// recollection is the history in ClickHouse, whose URL may be known after the start.
-type recollection struct {
-	room  *room
+// pastRuns reads examples from ClickHouse. The URL may only be known after the start.
+type pastRuns struct {
+	world *serviceWorld
 	flags clickHouseFlags
 	urls  <-chan string // the URL, if the flags have none
 
@@ -117,8 +117,8 @@ type recollection struct {
 }
 
 // open sets the ClickHouse to read from. It does not connect yet.
-func (r *recollection) open(url string) error {
-	d, err := store.Open(r.room.ctx, r.flags.options(url), r.room.log, r.room.reg)
+func (r *pastRuns) open(url string) error {
+	d, err := store.Open(r.world.ctx, r.flags.options(url), r.world.log, r.world.reg)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (r *recollection) open(url string) error {
 }
 
 // history returns nil until the URL is known; then only the log is read.
-func (r *recollection) history() trainer.History {
+func (r *pastRuns) history() trainer.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.h != nil {
@@ -136,7 +136,7 @@ func (r *recollection) history() trainer.History {
 	select {
 	case url := <-r.urls:
 		if err := r.open(url); err != nil {
-			r.room.log.Warn("reading examples from the event log only", "error", err)
+			r.world.log.Warn("reading examples from the event log only", "error", err)
 			return nil
 		}
 		return r.h

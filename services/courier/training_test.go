@@ -110,7 +110,7 @@ func runClocked(
 	t testing.TB, b *bus.Bus, o runner.Options, output *sharedBuffer,
 ) runner.Result {
 	t.Helper()
-	o.Request.Model, o.Command, o.NoPTY = demoModel, clockedCommand(t), true
+	o.Request.Model, o.Command, o.NoPTY = digitsModel, clockedCommand(t), true
 	o.Patience = patience
 	o.Observer = collector.NewObserver(slog.New(slog.DiscardHandler))
 	o.SpoolDir = filepath.Join(t.TempDir(), "spool")

@@ -327,9 +327,9 @@ func (c *unlikeCase) play(t *testing.T, seed uint64) (on []recorded) {
 	return on
 }
 
-// An unlike node joins nodes that are all alike. Nothing is promised there until
-// ten jobs have run, twenty if it has other cores; then it is predicted about as well as the others, and promises
-// are kept. One play says little of how often: with COURIER_LONG there are ten.
+// An unlike node joins nodes that are all alike. Nothing is promised there until ten jobs have run,
+// twenty if it has other cores; then it is predicted about as well as the others, and promises are
+// kept. One play says little of how often: with COURIER_LONG there are ten.
 func TestUnlikeNode_IsPromisedNothingThenPredictedRight(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fits dozens of regressors")
