@@ -13,15 +13,15 @@ import (
 const maxConcurrentJobs = 256
 
 // build converts a draft to a run.
-func (r *Reader) build(d *draft) (*Run, *Refusal) {
-	run := &Run{
+func (r *Reader) build(d *runDraft) (*PastRun, *Refusal) {
+	run := &PastRun{
 		Place:    d.Place,
 		SourceID: r.value(d, FieldRunID),
 		Number:   1,
 		User:     r.value(d, FieldUser),
 		Epochs:   d.epochs,
 	}
-	for _, part := range []func(*draft, *Run) *Refusal{
+	for _, part := range []func(*runDraft, *PastRun) *Refusal{
 		r.setting, r.cluster, r.ending, r.times,
 	} {
 		if refusal := part(d, run); refusal != nil {
@@ -36,7 +36,7 @@ func (r *Reader) build(d *draft) (*Run, *Refusal) {
 
 // validate validates the run's events. The run has no job ID and possibly no start yet, so it uses
 // a copy with placeholders.
-func (r *Run) validate() *Refusal {
+func (r *PastRun) validate() *Refusal {
 	probe := *r
 	if probe.JobID = "past"; probe.StartedAt.IsZero() {
 		probe.StartedAt = time.Unix(1e9, 0)
@@ -51,7 +51,7 @@ func (r *Run) validate() *Refusal {
 }
 
 // need returns a required count.
-func (r *Reader) need(d *draft, field, flag string, most uint64) (uint64, *Refusal) {
+func (r *Reader) need(d *runDraft, field, flag string, most uint64) (uint64, *Refusal) {
 	text := r.value(d, field)
 	if text == "" {
 		return 0, refuse(ReasonMissing, field,
@@ -61,7 +61,7 @@ func (r *Reader) need(d *draft, field, flag string, most uint64) (uint64, *Refus
 	return count(field, text, most)
 }
 
-func (r *Reader) setting(d *draft, run *Run) *Refusal {
+func (r *Reader) setting(d *runDraft, run *PastRun) *Refusal {
 	s := &run.Setting
 	if s.Model = r.value(d, FieldModel); s.Model == "" {
 		return refuse(ReasonMissing, FieldModel,
@@ -100,7 +100,7 @@ func (r *Reader) setting(d *draft, run *Run) *Refusal {
 }
 
 // cluster reads the nodes of the run and the number of concurrent jobs.
-func (r *Reader) cluster(d *draft, run *Run) *Refusal {
+func (r *Reader) cluster(d *runDraft, run *PastRun) *Refusal {
 	run.Setting.Nodes = d.nodes
 	if text := r.value(d, FieldNodes); len(d.nodes) == 0 && text != "" {
 		for _, name := range strings.FieldsFunc(text, func(c rune) bool {
@@ -130,7 +130,7 @@ func (r *Reader) cluster(d *draft, run *Run) *Refusal {
 }
 
 // ending reads outcome, accuracy and start-up.
-func (r *Reader) ending(d *draft, run *Run) *Refusal {
+func (r *Reader) ending(d *runDraft, run *PastRun) *Refusal {
 	word := strings.ToLower(r.value(d, FieldOutcome))
 	outcome, known := outcomes[word]
 	switch {
@@ -168,7 +168,7 @@ func (r *Reader) ending(d *draft, run *Run) *Refusal {
 const clockSlack = 1.0
 
 // times reads start, end and duration; any two of them determine the third.
-func (r *Reader) times(d *draft, run *Run) *Refusal {
+func (r *Reader) times(d *runDraft, run *PastRun) *Refusal {
 	start, refusal := r.instant(d, FieldStartedAt)
 	if refusal != nil {
 		return refusal
@@ -206,7 +206,7 @@ func (r *Reader) times(d *draft, run *Run) *Refusal {
 }
 
 // instant reads a timestamp; zero if the source has none.
-func (r *Reader) instant(d *draft, field string) (time.Time, *Refusal) {
+func (r *Reader) instant(d *runDraft, field string) (time.Time, *Refusal) {
 	text := r.value(d, field)
 	if text == "" {
 		return time.Time{}, nil
@@ -220,7 +220,7 @@ func (r *Reader) instant(d *draft, field string) (time.Time, *Refusal) {
 
 // checkInterval compares the duration with start and end. It sets the duration if the source has
 // none.
-func (r *Run) checkInterval(start, end time.Time) *Refusal {
+func (r *PastRun) checkInterval(start, end time.Time) *Refusal {
 	interval := end.Sub(start).Seconds()
 	switch {
 	case interval < 0:
@@ -240,7 +240,7 @@ func (r *Run) checkInterval(start, end time.Time) *Refusal {
 
 // checkSeconds compares the duration with start-up and epochs. It sets the duration if the source
 // has none.
-func (r *Run) checkSeconds() *Refusal {
+func (r *PastRun) checkSeconds() *Refusal {
 	needed := r.needed()
 	if r.Seconds > 0 && needed > r.Seconds+clockSlack {
 		return refuse(ReasonOrder, FieldSeconds,
@@ -260,7 +260,7 @@ func (r *Run) checkSeconds() *Refusal {
 }
 
 // needed returns the time from the start to the end of the last epoch.
-func (r *Run) needed() float64 {
+func (r *PastRun) needed() float64 {
 	if len(r.Epochs) == 0 {
 		return 0
 	}
@@ -274,7 +274,7 @@ func (r *Run) needed() float64 {
 }
 
 // checkEpochs rejects epochs that are not numbered from 1 to the configured number.
-func (r *Run) checkEpochs() *Refusal {
+func (r *PastRun) checkEpochs() *Refusal {
 	for i := range r.Epochs {
 		e := &r.Epochs[i]
 		if want := uint32(i + 1); e.Number != want {

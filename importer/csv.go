@@ -39,7 +39,7 @@ func (r *Reader) csv(name string, in io.Reader) error {
 		name:    name,
 		header:  header,
 		columns: columnsOf(header, r.o.Columns),
-		open:    map[string]*draft{},
+		open:    map[string]*runDraft{},
 	}
 	if err := table.check(); err != nil {
 		return err
@@ -83,8 +83,8 @@ type csvTable struct {
 	*Reader
 	name    string
 	header  []string
-	columns map[string]string // field to column
-	open    map[string]*draft // by run_id, if a row is an epoch
+	columns map[string]string    // field to column
+	open    map[string]*runDraft // by run_id, if a row is an epoch
 	order   []string
 }
 
@@ -118,7 +118,7 @@ func (t *csvTable) row(line int, row []string) {
 			return
 		}
 	}
-	d := &draft{Place: Place{t.name, line}, values: map[string]string{}, called: t.columns}
+	d := &runDraft{Place: Place{t.name, line}, values: map[string]string{}, called: t.columns}
 	for field, column := range t.columns {
 		d.values[field] = cell(column)
 	}
@@ -137,7 +137,7 @@ func (t *csvTable) row(line int, row []string) {
 }
 
 // epoch adds a row to its run. An invalid row invalidates the whole run.
-func (t *csvTable) epoch(d *draft) {
+func (t *csvTable) epoch(d *runDraft) {
 	id := d.values[FieldRunID]
 	run := t.open[id]
 	if run == nil {
@@ -157,7 +157,7 @@ func (t *csvTable) epoch(d *draft) {
 }
 
 // epochOf parses the fields of an epoch.
-func epochOf(d *draft) (e Epoch, why *Refusal) {
+func epochOf(d *runDraft) (e PastEpoch, why *Refusal) {
 	field := FieldEpochSeconds
 	if d.called[field] == "" {
 		field = FieldSeconds
@@ -206,7 +206,7 @@ func (t *csvTable) end() {
 }
 
 // countFromOne renumbers epochs that a source counts from zero.
-func countFromOne(epochs []Epoch) {
+func countFromOne(epochs []PastEpoch) {
 	if len(epochs) == 0 || epochs[0].Number != 0 {
 		return
 	}

@@ -113,7 +113,7 @@ func (s *eventRuns) end() {
 }
 
 // build returns a run that keeps its events.
-func (t *eventRun) build() (*Run, *Refusal) {
+func (t *eventRun) build() (*PastRun, *Refusal) {
 	switch {
 	case t.broken != nil:
 		return nil, t.broken
@@ -126,7 +126,7 @@ func (t *eventRun) build() (*Run, *Refusal) {
 		return nil, refuse(ReasonMissing, FieldStartedAt,
 			"run %d of job %s has neither a started event nor an epoch", t.run, t.job)
 	}
-	r := &Run{
+	r := &PastRun{
 		Place:    t.place,
 		SourceID: t.job,
 		JobID:    t.job,
@@ -149,7 +149,7 @@ func (t *eventRun) build() (*Run, *Refusal) {
 				"epoch %d of job %s ended at %s, before the previous event", e.Epoch, t.job, e.At)
 		}
 		last = e.At
-		r.Epochs, r.kept = append(r.Epochs, Epoch{
+		r.Epochs, r.kept = append(r.Epochs, PastEpoch{
 			Number:   e.Epoch,
 			Seconds:  e.DurationSeconds,
 			Source:   e.DurationSource,

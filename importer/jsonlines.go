@@ -81,7 +81,7 @@ func (r *Reader) line(at Place, fields map[string]json.RawMessage) {
 		}
 	}
 	slices.Sort(have)
-	d := &draft{Place: at, values: map[string]string{}, called: columnsOf(have, r.o.Columns)}
+	d := &runDraft{Place: at, values: map[string]string{}, called: columnsOf(have, r.o.Columns)}
 	used := map[string]bool{}
 	for field, name := range d.called {
 		used[name] = true
@@ -108,7 +108,7 @@ func (r *Reader) line(at Place, fields map[string]json.RawMessage) {
 }
 
 // lists reads the fields with one value per epoch.
-func (d *draft) lists(fields map[string]json.RawMessage) *Refusal {
+func (d *runDraft) lists(fields map[string]json.RawMessage) *Refusal {
 	read := func(name string) (values []*float64, why *Refusal) {
 		if raw := fields[name]; raw != nil && json.Unmarshal(raw, &values) != nil {
 			return nil, refuse(ReasonInvalid, name,
@@ -138,7 +138,7 @@ func (d *draft) lists(fields map[string]json.RawMessage) *Refusal {
 		if v == nil || !(*v > 0) {
 			return refuse(ReasonPositive, listSeconds, "the time of epoch %d is not above 0", i+1)
 		}
-		e := Epoch{Number: uint32(i + 1), Seconds: *v, Source: schemas.DurationReported}
+		e := PastEpoch{Number: uint32(i + 1), Seconds: *v, Source: schemas.DurationReported}
 		if len(accuracies) > 0 {
 			e.Accuracy = accuracies[i]
 		}

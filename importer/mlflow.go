@@ -125,7 +125,7 @@ var statuses = map[string]string{
 
 // mlflowRun reads one run.
 func (r *Reader) mlflowRun(name string, dir fs.FS, at string, meta map[string]string) error {
-	d := &draft{Place: Place{File: path.Join(name, at)}, values: map[string]string{}}
+	d := &runDraft{Place: Place{File: path.Join(name, at)}, values: map[string]string{}}
 	if meta["lifecycle_stage"] == "deleted" {
 		r.read++
 		r.refuse(d.Place, refuse(ReasonNothing, "lifecycle_stage", "the run was deleted in MLflow"))
@@ -207,7 +207,7 @@ func files(dir fs.FS, at string) (map[string]string, error) {
 // curves derives the epochs of a run from its metrics: from the first of epoch time, accuracy and
 // loss with a value per epoch. Without an epoch time, an epoch lasts from the previous value to its
 // own. The first epoch then begins at the start of the run and includes the start-up.
-func (r *Reader) curves(d *draft, metrics map[string]string) *Refusal {
+func (r *Reader) curves(d *runDraft, metrics map[string]string) *Refusal {
 	byField := map[string][]metricPoint{}
 	for field, name := range columnsOf(slices.Sorted(maps.Keys(metrics)), r.o.Columns) {
 		points, why := pointsOf(metrics[name])
@@ -236,7 +236,7 @@ func (r *Reader) curves(d *draft, metrics map[string]string) *Refusal {
 
 // epochs converts the points of a metric to epochs.
 func (r *Reader) epochs(
-	d *draft, field string, points []metricPoint, all map[string][]metricPoint,
+	d *runDraft, field string, points []metricPoint, all map[string][]metricPoint,
 ) *Refusal {
 	if why := perEpoch(points, field, r.value(d, FieldEpochs)); why != nil {
 		return why
@@ -247,7 +247,7 @@ func (r *Reader) epochs(
 	}
 	before := start.UnixMilli()
 	for i, p := range points {
-		e := Epoch{
+		e := PastEpoch{
 			Number:  uint32(i + 1),
 			Source:  schemas.DurationArrival,
 			Seconds: float64(p.at-before) / 1000,

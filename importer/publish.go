@@ -79,12 +79,12 @@ func (p *Publisher) add(e schemas.Event) {
 }
 
 // has reports whether the log has the whole run.
-func (p *Publisher) has(r *Run) bool {
+func (p *Publisher) has(r *PastRun) bool {
 	return p.jobs[r.JobID] != nil && p.jobs[r.JobID].ended >= r.Number
 }
 
 // missing returns the events of a run that the log does not have.
-func (p *Publisher) missing(r *Run) []schemas.Event {
+func (p *Publisher) missing(r *PastRun) []schemas.Event {
 	var all []schemas.Event
 	for _, e := range r.Events() {
 		if !p.hasEvent(e) {
@@ -110,7 +110,7 @@ func (p *Publisher) hasEvent(e schemas.Event) bool {
 }
 
 // Plan counts what Publish would publish.
-func (p *Publisher) Plan(runs []*Run) {
+func (p *Publisher) Plan(runs []*PastRun) {
 	for _, r := range runs {
 		if p.has(r) {
 			p.Existing++
@@ -123,7 +123,7 @@ func (p *Publisher) Plan(runs []*Run) {
 
 // Publish publishes the events of the runs in order. It calls progress before each run with the
 // number of runs up to it. After an error the counts are those of the completed runs.
-func (p *Publisher) Publish(ctx context.Context, runs []*Run, progress func(runs int)) error {
+func (p *Publisher) Publish(ctx context.Context, runs []*PastRun, progress func(runs int)) error {
 	for i, r := range runs {
 		progress(i + 1)
 		if p.has(r) {

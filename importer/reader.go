@@ -34,7 +34,7 @@ type Options struct {
 // Reader reads runs from sources.
 type Reader struct {
 	o       Options
-	runs    []*Run
+	runs    []*PastRun
 	refused []*Refusal
 	read    int               // runs in the sources
 	left    int               // rows skipped by Options.Where
@@ -48,7 +48,7 @@ type ReadResult struct {
 	LeftOut int               // number of rows skipped by Options.Where
 	LaidOut int               // number of runs scheduled from Options.Since
 	Columns map[string]string // field to the name of its column
-	Runs    []*Run            // oldest first
+	Runs    []*PastRun        // oldest first
 	Refused []*Refusal
 }
 
@@ -134,7 +134,9 @@ func (r *Reader) Finish() ReadResult {
 		seen[content]++
 		run.StartedAt = start
 	}
-	slices.SortStableFunc(r.runs, func(a, b *Run) int { return a.StartedAt.Compare(b.StartedAt) })
+	slices.SortStableFunc(r.runs, func(a, b *PastRun) int {
+		return a.StartedAt.Compare(b.StartedAt)
+	})
 	return ReadResult{
 		Read:    r.read,
 		LeftOut: r.left,
@@ -154,7 +156,7 @@ func (r *Reader) refuse(at Place, why *Refusal) {
 // layOut schedules runs without timestamps sequentially, so that they are not co-located.
 func (r *Reader) layOut() {
 	next := r.o.Since
-	r.filter(func(run *Run) *Refusal {
+	r.filter(func(run *PastRun) *Refusal {
 		if !run.timeless {
 			return nil
 		}
@@ -172,7 +174,7 @@ func (r *Reader) layOut() {
 
 // rejectFuture rejects runs that end in the future.
 func (r *Reader) rejectFuture() {
-	r.filter(func(run *Run) *Refusal {
+	r.filter(func(run *PastRun) *Refusal {
 		if r.o.Now.IsZero() || !run.EndedAt().After(r.o.Now) {
 			return nil
 		}
@@ -186,7 +188,7 @@ func (r *Reader) rejectFuture() {
 }
 
 // filter removes the runs that check rejects.
-func (r *Reader) filter(check func(*Run) *Refusal) {
+func (r *Reader) filter(check func(*PastRun) *Refusal) {
 	kept := r.runs[:0:0]
 	for _, run := range r.runs {
 		if refusal := check(run); refusal != nil {
@@ -198,18 +200,18 @@ func (r *Reader) filter(check func(*Run) *Refusal) {
 	r.runs = kept
 }
 
-// draft holds the unparsed values of a run.
-type draft struct {
+// runDraft holds the unparsed values of a run.
+type runDraft struct {
 	Place
 	values map[string]string // by field
 	called map[string]string // field to its name in the source, for error messages
-	epochs []Epoch
+	epochs []PastEpoch
 	broken *Refusal // set if the run is invalid
 	nodes  []string // nodes of the run; empty: from FieldNodes
 }
 
 // value returns a field from the source, the file name or the defaults.
-func (r *Reader) value(d *draft, field string) string {
+func (r *Reader) value(d *runDraft, field string) string {
 	if v := strings.TrimSpace(d.values[field]); v != "" {
 		return v
 	}
@@ -224,7 +226,7 @@ func (r *Reader) value(d *draft, field string) string {
 }
 
 // place adds the run of a draft, or records its rejection.
-func (r *Reader) place(d *draft) {
+func (r *Reader) place(d *runDraft) {
 	r.read++
 	run, why := r.build(d)
 	if why != nil {

@@ -41,7 +41,7 @@ func (r *Reader) application(a *application) {
 
 // application is the state of reading an event log.
 type application struct {
-	draft           *draft
+	draft           *runDraft
 	id, user        string
 	started, ended  int64 // milliseconds since 1970
 	properties      map[string]string
@@ -62,7 +62,7 @@ type sparkJob struct {
 
 func newApplication(name string) *application {
 	return &application{
-		draft:     &draft{Place: Place{File: name}, values: map[string]string{}},
+		draft:     &runDraft{Place: Place{File: name}, values: map[string]string{}},
 		executors: map[string]int{},
 		jobs:      map[int]*sparkJob{},
 	}
@@ -156,7 +156,7 @@ func epochNamed(properties map[string]string) int {
 }
 
 // end returns the run of the log; requested maps fields to names of properties.
-func (a *application) end(requested map[string]string) (*draft, *Refusal) {
+func (a *application) end(requested map[string]string) (*runDraft, *Refusal) {
 	d := a.draft
 	switch {
 	case a.broken != nil:
@@ -285,7 +285,7 @@ func (a *application) epochs(found map[int]*sparkJob) *Refusal {
 			return refuse(ReasonPositive, FieldEpochSeconds,
 				"epoch %d ended before the previous epoch: their jobs ran at the same time", number)
 		}
-		a.draft.epochs = append(a.draft.epochs, Epoch{
+		a.draft.epochs = append(a.draft.epochs, PastEpoch{
 			Number:  uint32(number),
 			Seconds: float64(e.until-begin) / 1000,
 			Source:  schemas.DurationReported,

@@ -185,8 +185,8 @@ func tooRarely(c regress.Coverage) string {
 	return ""
 }
 
-// writeLevels writes the mean absolute error of each method at held-out levels, to show how well the
-// method interpolates and extrapolates.
+// writeLevels writes the mean absolute error of each method at held-out levels, to show how well
+// the method interpolates and extrapolates.
 func writeLevels(b *strings.Builder, r *regress.Report) {
 	if len(r.Levels) == 0 {
 		return
@@ -335,7 +335,8 @@ func Comparison(out io.Writer, c *table.Comparison) error {
 	}
 	scores := c.Regressors[0].Scores
 	_, err := fmt.Fprintf(out, "\npinball loss of the first minus that of the second: %s; %s\n"+
-		"(%d examples of %d configurations; a regressor that was fitted on them has optimistic figures)\n",
+		"(%d examples of %d configurations; a regressor that was fitted on them has optimistic"+
+		" figures)\n",
 		interval(c.Pinball, 1), c.Verdict, scores.Examples, scores.Settings)
 	return err
 }

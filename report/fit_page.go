@@ -10,7 +10,8 @@ import (
 	"courier/regress"
 )
 
-// threeDigits formats three significant digits with trailing zeros, and all digits before the point.
+// threeDigits formats three significant digits with trailing zeros, and all digits before the
+// point.
 func threeDigits(x float64) string {
 	if math.Abs(x) >= 1000 && math.Abs(x) < 1e9 {
 		return fmt.Sprintf("%.0f", x)

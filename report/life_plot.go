@@ -9,8 +9,8 @@ import (
 	"courier/schemas"
 )
 
-// place returns the position of a moment on the axis of versions. Version n was fitted at n; moments
-// between two fits are interpolated by time.
+// place returns the position of a moment on the axis of versions. Version n was fitted at n;
+// moments between two fits are interpolated by time.
 func (t *targetLife) place(m *Moment) float64 {
 	k := 0
 	for k < len(t.Versions) && !t.Versions[k].TrainedAt.After(m.At) {

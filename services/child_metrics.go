@@ -43,7 +43,7 @@ func newChildMetrics(name string, reg prometheus.Registerer) *childMetrics {
 }
 
 const (
-	processLabel    = "process"       // distinguishes the metrics of a child from those of its parent
+	processLabel    = "process"       // name of the child, on its metrics
 	childTimeout    = 2 * time.Second // maximum time of an HTTP request to the child
 	maxMetricsBytes = 4 << 20         // maximum size of the child's /metrics
 )

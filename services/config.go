@@ -62,7 +62,8 @@ func (p Port) Listen(ctx context.Context, host string) (l net.Listener, note str
 		return l, "", wrapListen(p.Flag, port, err)
 	}
 	if p.Given >= 0 {
-		return nil, "", fmt.Errorf("%s %d is in use: set another, or 0 for any free one", p.Flag, port)
+		return nil, "", fmt.Errorf("%s %d is in use: set another, or 0 for any free one",
+			p.Flag, port)
 	}
 	l, err = lc.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // MaxSubmissions bounds the memory of a comparison.
 const MaxSubmissions = 100_000
 
-// CompareOptions are the options of Compare.
-type CompareOptions struct {
+// RuleComparisonOptions are the options of Compare.
+type RuleComparisonOptions struct {
 	Submissions int
 	Confidence  float64 // confidence that every job requests, between 0 and 1
 	Seed        uint64
@@ -24,7 +24,7 @@ type CompareOptions struct {
 }
 
 // Validate returns an error that names the first invalid option.
-func (o *CompareOptions) Validate() error {
+func (o *RuleComparisonOptions) Validate() error {
 	if o.Submissions < 1 || o.Submissions > MaxSubmissions {
 		return fmt.Errorf("submissions is %d, want 1 to %d", o.Submissions, MaxSubmissions)
 	}
@@ -45,21 +45,21 @@ func (o *CompareOptions) Validate() error {
 	return nil
 }
 
-// Comparison is the outcome of Compare.
-type Comparison struct {
-	Submissions int     `json:"submissions"`
-	Confidence  float64 `json:"confidence"`
-	Seed        uint64  `json:"seed"`
-	Rules       []Score `json:"rules"`
+// RuleComparison is the outcome of Compare.
+type RuleComparison struct {
+	Submissions int         `json:"submissions"`
+	Confidence  float64     `json:"confidence"`
+	Seed        uint64      `json:"seed"`
+	Rules       []RuleScore `json:"rules"`
 }
 
 // Compare lets each rule answer the same submissions, each in its own copy of the world.
-func Compare(ctx context.Context, w *World, o CompareOptions) (*Comparison, error) {
+func Compare(ctx context.Context, w *World, o RuleComparisonOptions) (*RuleComparison, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	scenario := NewScenario(w, o.Submissions, o.Confidence, o.Seed)
-	result := &Comparison{Submissions: o.Submissions, Confidence: o.Confidence, Seed: o.Seed}
+	result := &RuleComparison{Submissions: o.Submissions, Confidence: o.Confidence, Seed: o.Seed}
 	for _, name := range o.Rules {
 		progress := func(done int) {
 			if o.Progress != nil {
@@ -76,7 +76,7 @@ func Compare(ctx context.Context, w *World, o CompareOptions) (*Comparison, erro
 }
 
 // WriteText writes the comparison as a table with a legend.
-func (c *Comparison) WriteText(out io.Writer) error {
+func (c *RuleComparison) WriteText(out io.Writer) error {
 	fmt.Fprintf(out, "%d submissions, confidence %g, seed %d\n\n", c.Submissions, c.Confidence,
 		c.Seed)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)

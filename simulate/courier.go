@@ -14,7 +14,7 @@ type courierRule struct {
 	promise    schemas.Promise
 	cluster    *advisor.Cluster
 	regressors advisor.Regressors
-	last       Record
+	last       HistoryRecord
 	changed    *advisor.Job // job that the last event changed
 }
 
@@ -27,7 +27,7 @@ func NewCourierRule(l *Learner, promise schemas.Promise) Rule {
 // Apply implements Rule.
 func (c *courierRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	c.add(e, sequence)
-	c.last = Record{Event: e, Sequence: sequence, At: at}
+	c.last = HistoryRecord{Event: e, Sequence: sequence, At: at}
 	c.changed = c.cluster.Apply(e, sequence, at)
 }
 

@@ -29,9 +29,9 @@ func jobStamp(id, job string, run uint32, at float64) schemas.JobStamp {
 	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: timeAt(at)}, JobID: job, Run: run}
 }
 
-func (r *running) id() string { return r.job.Request.JobID }
+func (r *runningJob) id() string { return r.job.Request.JobID }
 
-func (r *running) setting(n *node) schemas.Setting {
+func (r *runningJob) setting(n *node) schemas.Setting {
 	q := &r.job.Request
 	return schemas.Setting{
 		Model: q.Model, Dataset: q.Dataset, BatchSize: r.choice.batch, CPUs: r.choice.cpus,
@@ -57,7 +57,7 @@ func withdrawnEvent(q *schemas.JobRequest, at float64) *schemas.Ended {
 	}
 }
 
-func (r *running) startedEvent(n *node) *schemas.Started {
+func (r *runningJob) startedEvent(n *node) *schemas.Started {
 	return &schemas.Started{
 		JobStamp:  jobStamp(schemas.StartedID(r.id(), 1), r.id(), 1, r.startedAt),
 		Setting:   r.setting(n),
@@ -66,7 +66,7 @@ func (r *running) startedEvent(n *node) *schemas.Started {
 }
 
 // epochEvent returns the event of the epoch that ends now.
-func (r *running) epochEvent(n *node) *schemas.Epoch {
+func (r *runningJob) epochEvent(n *node) *schemas.Epoch {
 	accuracy := r.measuredAccuracy(r.epoch)
 	jobs := r.jobSeconds / (n.now - r.beganAt)
 	return &schemas.Epoch{
@@ -81,7 +81,7 @@ func (r *running) epochEvent(n *node) *schemas.Epoch {
 	}
 }
 
-func (r *running) finishedEvent(n *node) *schemas.Ended {
+func (r *runningJob) finishedEvent(n *node) *schemas.Ended {
 	accuracy := r.measuredAccuracy(r.epochs)
 	startup := r.job.family.StartupSeconds * r.job.noise.startup
 	var status int32
@@ -98,7 +98,7 @@ func (r *running) finishedEvent(n *node) *schemas.Ended {
 	}
 }
 
-func (r *running) measuredAccuracy(epoch uint32) float64 {
+func (r *runningJob) measuredAccuracy(epoch uint32) float64 {
 	return min(1, max(0, r.job.accuracy(r.choice, epoch)+r.job.noise.accuracy[epoch-1]))
 }
 

@@ -9,8 +9,8 @@ import (
 	"courier/schemas"
 )
 
-// Record is an event of a log with its position.
-type Record struct {
+// HistoryRecord is an event of a log with its position.
+type HistoryRecord struct {
 	Event    schemas.Event
 	Sequence uint64
 	At       time.Time
@@ -22,7 +22,7 @@ const pause = 60
 // History plays the warm-up of a world: each configuration of the design once per number of
 // concurrent jobs, together with others of the design. It ends before origin and has no drift. The
 // same seed gives the same history.
-func (w *World) History(seed uint64) []Record {
+func (w *World) History(seed uint64) []HistoryRecord {
 	_, end := w.warmUp(seed, 0)
 	log, _ := w.warmUp(seed, -end-pause)
 	return log
@@ -30,14 +30,14 @@ func (w *World) History(seed uint64) []Record {
 
 // warmUp runs each group of the design on the first free node. It returns the log and its end in
 // seconds.
-func (w *World) warmUp(seed uint64, begin float64) (log []Record, end float64) {
+func (w *World) warmUp(seed uint64, begin float64) (log []HistoryRecord, end float64) {
 	still := *w
 	still.Drift = nil
 	nodes, groups := still.nodes(begin), still.groups(seed)
 	tell := func(e schemas.Event, at float64) {
 		sequence := uint64(len(log) + 1)
 		setSequence(e, sequence)
-		log = append(log, Record{e, sequence, timeAt(at)})
+		log = append(log, HistoryRecord{e, sequence, timeAt(at)})
 	}
 	for now := begin; ; {
 		for i := range nodes {
@@ -45,7 +45,7 @@ func (w *World) warmUp(seed uint64, begin float64) (log []Record, end float64) {
 				n.now = now
 				for k := range groups[0] {
 					j := &groups[0][k]
-					n.start(j, candidate{
+					n.start(j, jobCandidate{
 						uint32(j.Request.BatchSizes[0]),
 						uint32(j.Request.CPUs[0]),
 					}, uint32(j.Request.Epochs), false)
@@ -75,7 +75,7 @@ func earliest(nodes []node) (first *node, at float64) {
 
 // publishStep advances to the next change of the node and publishes its events. It returns the job
 // and the kind of change.
-func (n *node) publishStep(publish func(e schemas.Event, at float64)) (running, change) {
+func (n *node) publishStep(publish func(e schemas.Event, at float64)) (runningJob, change) {
 	r, what := n.step()
 	if what == epochEnded || what == jobEnded {
 		publish(r.epochEvent(n), n.now)

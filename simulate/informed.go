@@ -40,7 +40,7 @@ func (i *informed) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, 
 	on, r := leastLoaded(i.p.nodes, &q), randomFor(i.seed, streamInformed, q.JobID)
 	i.rate, i.draw = i.arrivals(r)
 	all := candidates(&q)
-	slices.SortStableFunc(all, func(a, b candidate) int {
+	slices.SortStableFunc(all, func(a, b jobCandidate) int {
 		x, y := i.p.job.accuracy(a, uint32(q.Epochs)), i.p.job.accuracy(b, uint32(q.Epochs))
 		switch {
 		case x > y:
@@ -68,7 +68,7 @@ func (i *informed) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, 
 }
 
 // probability returns the ratio of futures in which the submitted job meets its SLO.
-func (i *informed) probability(c candidate, on string, r *rand.Rand) float64 {
+func (i *informed) probability(c jobCandidate, on string, r *rand.Rand) float64 {
 	kept := 0
 	for range informedDraws {
 		j := *i.p.job
@@ -81,7 +81,7 @@ func (i *informed) probability(c candidate, on string, r *rand.Rand) float64 {
 }
 
 // future simulates one future of all nodes and reports whether the job meets its SLO.
-func (i *informed) future(j *Job, c candidate, on string, r *rand.Rand) bool {
+func (i *informed) future(j *Job, c jobCandidate, on string, r *rand.Rand) bool {
 	nodes := make([]node, len(i.p.nodes))
 	for k := range nodes {
 		if nodes[k] = i.p.nodes[k].copied(); nodes[k].Name == on {

@@ -105,21 +105,21 @@ func (f *Family) meanCoreSeconds() float64 {
 }
 
 // candidate is a batch size and number of CPUs for a job.
-type candidate struct{ batch, cpus uint32 }
+type jobCandidate struct{ batch, cpus uint32 }
 
 // candidates returns the candidates of a request in its order.
-func candidates(q *schemas.JobRequest) []candidate {
-	all := make([]candidate, 0, len(q.CPUs)*len(q.BatchSizes))
+func candidates(q *schemas.JobRequest) []jobCandidate {
+	all := make([]jobCandidate, 0, len(q.CPUs)*len(q.BatchSizes))
 	for _, cpus := range q.CPUs {
 		for _, batch := range q.BatchSizes {
-			all = append(all, candidate{uint32(batch), uint32(cpus)})
+			all = append(all, jobCandidate{uint32(batch), uint32(cpus)})
 		}
 	}
 	return all
 }
 
 // allowedBy reports whether a request has the candidate.
-func (c candidate) allowedBy(
+func (c jobCandidate) allowedBy(
 	q *schemas.JobRequest,
 ) bool {
 	return slices.Contains(candidates(q), c)

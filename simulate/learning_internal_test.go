@@ -91,7 +91,7 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 	a := NewScenario(simulatedWorld(), same+10, 0.95, simulateSeed)
 	now := a.Jobs[same-1].At
 	other := simulatedWorld()
-	other.Drift = []Drift{{AfterSeconds: now + 0.001, Factor: 3}}
+	other.Drift = []NodeDrift{{AfterSeconds: now + 0.001, Factor: 3}}
 	b := &Scenario{World: other, History: a.History, Jobs: slices.Clone(a.Jobs[:same])}
 	for _, j := range other.Jobs(same+10, 0.95, simulateSeed+1)[same:] {
 		j.At += now
@@ -129,7 +129,7 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 func TestSimulate_LearningRulesAreDeterministic(t *testing.T) {
 	s := NewScenario(simulatedWorld(), 30, 0.95, simulateSeed)
 	for name := range learningRules(t) {
-		var scores []Score
+		var scores []RuleScore
 		for range 2 {
 			outcomes, err := s.Play(t.Context(), learningRules(t)[name], nil)
 			if err != nil {

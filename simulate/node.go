@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// running is a running job. It is a plain value, so that copies of it can be simulated ahead.
-type running struct {
+// runningJob is a running job. It is a plain value, so that copies of it can be simulated ahead.
+type runningJob struct {
 	job    *Job
 	choice candidate
 	epochs uint32  // number of epochs
@@ -25,9 +25,9 @@ type running struct {
 type node struct {
 	*Node
 	now       float64
-	jobs      []running // ordered by start
-	processes int       // number of processes of all jobs
-	drifts    []Drift   // drifts of this node, ordered by time
+	jobs      []runningJob // ordered by start
+	processes int          // number of processes of all jobs
+	drifts    []NodeDrift  // drifts of this node, ordered by time
 }
 
 func (w *World) nodes(now float64) []node {
@@ -39,7 +39,7 @@ func (w *World) nodes(now float64) []node {
 				all[i].drifts = append(all[i].drifts, d)
 			}
 		}
-		slices.SortStableFunc(all[i].drifts, func(a, b Drift) int {
+		slices.SortStableFunc(all[i].drifts, func(a, b NodeDrift) int {
 			return cmp.Compare(a.AfterSeconds, b.AfterSeconds)
 		})
 	}
@@ -54,8 +54,8 @@ func (n *node) copied() node {
 }
 
 // start starts a job on the node at the current time.
-func (n *node) start(j *Job, c candidate, epochs uint32, promised bool) {
-	n.jobs = append(n.jobs, running{
+func (n *node) start(j *Job, c jobCandidate, epochs uint32, promised bool) {
+	n.jobs = append(n.jobs, runningJob{
 		job:       j,
 		choice:    c,
 		epochs:    epochs,
@@ -77,7 +77,7 @@ func (n *node) refresh() {
 }
 
 // refreshJob recalculates the rate of one job.
-func (n *node) refreshJob(r *running) {
+func (n *node) refreshJob(r *runningJob) {
 	r.rate = 1
 	if r.epoch > 0 {
 		l := &r.job.family.EpochSeconds
@@ -139,7 +139,7 @@ const (
 
 // step advances to the next change of the node and applies it. It returns the job at that time and
 // the kind of change.
-func (n *node) step() (r running, what change) {
+func (n *node) step() (r runningJob, what change) {
 	at, which := n.next()
 	n.advance(at)
 	if which < 0 {

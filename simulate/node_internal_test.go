@@ -49,7 +49,7 @@ func steps(n *node) string {
 // long, because ln(1 + 4/4) = ln 2.
 func TestNode_ContentionByHand(t *testing.T) {
 	a, b := still("a", 10, 2, 100), still("b", 0, 1, 30)
-	alone := candidate{64, 4}
+	alone := jobCandidate{64, 4}
 	for _, c := range []struct {
 		name string
 		run  func(n *node) string
@@ -78,7 +78,7 @@ func TestNode_ContentionByHand(t *testing.T) {
 		}, "b/0 at 4; a/0 at 10; b/1 at 64; a/1 at 137; "},
 		// From 60 on the node is four times as slow: 50 s are left, and take 200.
 		{"a drift in the middle of an epoch", func(n *node) string {
-			n.drifts = []Drift{{AfterSeconds: 60, Factor: 4}}
+			n.drifts = []NodeDrift{{AfterSeconds: 60, Factor: 4}}
 			n.start(a, alone, 1, false)
 			return steps(n)
 		}, "a/0 at 10; a/1 at 260; "},
@@ -99,15 +99,15 @@ func TestNode_ContentionByHand(t *testing.T) {
 
 func TestNode_TryChangesNothing(t *testing.T) {
 	n := &node{Node: &Node{Name: "n", Cores: 4}}
-	n.start(still("a", 10, 2, 100), candidate{64, 4}, 2, false)
+	n.start(still("a", 10, 2, 100), jobCandidate{64, 4}, 2, false)
 	before := n.copied()
 	// b is there from 0 to 60; c comes at 20, and everything is then (1 + 8/4) times
 	// slower: b has 20 of 30 s left at 20, which take 60 s.
 	b, c := still("b", 0, 1, 30), still("c", 0, 1, 1000)
-	if got := n.try(b, candidate{64, 4}, nil); math.Abs(got-60) > 1e-9 {
+	if got := n.try(b, jobCandidate{64, 4}, nil); math.Abs(got-60) > 1e-9 {
 		t.Errorf("try = %g s, want 60", got)
 	}
-	if got := n.try(b, candidate{64, 4}, []arrival{{0, 20, c, candidate{64, 4}, 1}}); math.Abs(got-80) > 1e-9 {
+	if got := n.try(b, jobCandidate{64, 4}, []arrival{{0, 20, c, jobCandidate{64, 4}, 1}}); math.Abs(got-80) > 1e-9 {
 		t.Errorf("try with a later neighbour = %g s, want 80", got)
 	}
 	if len(n.jobs) != 1 || n.jobs[0] != before.jobs[0] || n.processes != 4 || n.now != 0 {
@@ -228,12 +228,12 @@ func TestPlay_HindsightIsWhatHappened(t *testing.T) {
 					k,
 					s.Jobs[k].At,
 					&s.Jobs[k],
-					candidate{l.BatchSize, l.CPUs},
+					jobCandidate{l.BatchSize, l.CPUs},
 					l.Epochs,
 				})
 			}
 		}
-		got := p.before[i].try(&s.Jobs[i], candidate{o.BatchSize, o.CPUs}, later)
+		got := p.before[i].try(&s.Jobs[i], jobCandidate{o.BatchSize, o.CPUs}, later)
 		if math.Abs(got-o.Seconds) > 1e-6 {
 			t.Fatalf("%s took %g s, in hindsight %g", o.JobID, o.Seconds, got)
 		}

@@ -73,7 +73,7 @@ func (n *node) perCore() float64 { return float64(n.processes) / float64(n.Cores
 // foresee simulates a copy of the world with the job on the node, until the job and all running
 // jobs with a promise have ended. It returns the time of the job in seconds and the number of
 // broken promises.
-func (p *play) foresee(j *Job, c candidate, on *node) (seconds float64, broken int) {
+func (p *play) foresee(j *Job, c jobCandidate, on *node) (seconds float64, broken int) {
 	nodes, waiting := make([]node, len(p.nodes)), 1
 	for i := range nodes {
 		nodes[i] = p.nodes[i].copied()
@@ -117,6 +117,6 @@ func admit(nodes []node, j *Job) {
 	}
 	n := leastLoaded(nodes, &j.Request)
 	if b := n.best(j); b.Feasible {
-		n.start(j, candidate{b.BatchSize, b.CPUs}, uint32(j.Request.Epochs), false)
+		n.start(j, jobCandidate{b.BatchSize, b.CPUs}, uint32(j.Request.Epochs), false)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // Scenario is a world with its history and all submissions.
 type Scenario struct {
 	World   *World
-	History []Record
+	History []HistoryRecord
 	Jobs    []Job // ordered by time
 }
 
@@ -24,8 +24,8 @@ func NewScenario(w *World, submissions int, confidence float64, seed uint64) *Sc
 	}
 }
 
-// Outcome is the outcome of one submission.
-type Outcome struct {
+// JobOutcome is the outcome of one submission.
+type JobOutcome struct {
 	JobID           string
 	Decision        schemas.Decision
 	Node            string
@@ -61,7 +61,7 @@ type play struct {
 	samples   uint64 // number of samples of each node
 	submitted int    // number of submitted jobs, including job
 	job       *Job   // job that is being submitted
-	outcomes  []Outcome
+	outcomes  []JobOutcome
 	before    []node               // state of the advised node of each outcome at submission
 	index     map[string]int       // job ID to its outcome
 	arrivals  map[string][]arrival // starts on each node
@@ -72,7 +72,7 @@ type play struct {
 // of ctx or of the rule, or an error about an invalid advice or an overloaded world.
 func (s *Scenario) Play(
 	ctx context.Context, rule Rule, progress func(done int),
-) ([]Outcome, error) {
+) ([]JobOutcome, error) {
 	p := &play{
 		Scenario: s,
 		ctx:      ctx,
@@ -208,9 +208,9 @@ func (p *play) submit(j *Job) error {
 	if err != nil {
 		return err
 	}
-	choice := candidate{a.Chosen.BatchSize, a.Chosen.CPUs}
+	choice := jobCandidate{a.Chosen.BatchSize, a.Chosen.CPUs}
 	number, refused := len(p.outcomes), a.Decision == schemas.BestEffort
-	o := Outcome{
+	o := JobOutcome{
 		JobID:       q.JobID,
 		Decision:    a.Decision,
 		Node:        n.Name,
@@ -226,7 +226,8 @@ func (p *play) submit(j *Job) error {
 	if refused {
 		o.Epochs = 0
 	}
-	p.before, p.outcomes, p.index[q.JobID] = append(p.before, n.copied()), append(p.outcomes, o), number
+	p.index[q.JobID] = number
+	p.before, p.outcomes = append(p.before, n.copied()), append(p.outcomes, o)
 	p.publish(submittedEvent(&q, a, j.At), j.At)
 	if refused {
 		p.publish(withdrawnEvent(&q, j.At), j.At)
@@ -250,7 +251,7 @@ func (p *play) lookBack() error {
 			later = later[1:]
 		}
 		p.arrivals[o.Node] = later // The next submission is even later.
-		o.InHindsight = bestOf(j, func(c candidate) float64 { return n.try(j, c, later) })
+		o.InHindsight = bestOf(j, func(c jobCandidate) float64 { return n.try(j, c, later) })
 	}
 	return nil
 }
@@ -263,7 +264,7 @@ func (p *play) check(q *schemas.JobRequest, a *schemas.Advice) (*node, error) {
 	if a.Decision == schemas.BestEffort && len(a.Nodes) == 0 {
 		return leastLoaded(p.nodes, q), nil
 	}
-	c := candidate{a.Chosen.BatchSize, a.Chosen.CPUs}
+	c := jobCandidate{a.Chosen.BatchSize, a.Chosen.CPUs}
 	switch {
 	case !slices.Contains([]schemas.Decision{
 		schemas.MeetsSLO,
@@ -272,7 +273,8 @@ func (p *play) check(q *schemas.JobRequest, a *schemas.Advice) (*node, error) {
 	}, a.Decision):
 		return nil, fmt.Errorf("unknown decision %q", a.Decision)
 	case !c.allowedBy(q):
-		return nil, fmt.Errorf("batch size %d on %d CPUs is not among the candidates", c.batch, c.cpus)
+		return nil, fmt.Errorf("batch size %d on %d CPUs is not among the candidates",
+			c.batch, c.cpus)
 	case a.Chosen.Epochs < 1 || int64(a.Chosen.Epochs) > int64(q.Epochs):
 		return nil, fmt.Errorf("%d epochs were advised, %d requested", a.Chosen.Epochs, q.Epochs)
 	case len(a.Nodes) != 1 || p.node(a.Nodes[0]) == nil:

@@ -31,7 +31,7 @@ func rules(seed uint64) map[string]simulate.Rule {
 	}
 }
 
-func played(t *testing.T, s *simulate.Scenario, r simulate.Rule) []simulate.Outcome {
+func played(t *testing.T, s *simulate.Scenario, r simulate.Rule) []simulate.JobOutcome {
 	t.Helper()
 	outcomes, err := s.Play(t.Context(), r, nil)
 	if err != nil {
@@ -43,12 +43,12 @@ func played(t *testing.T, s *simulate.Scenario, r simulate.Rule) []simulate.Outc
 // recorder writes down what a rule is told and what it advises.
 type recorder struct {
 	simulate.Rule
-	log    []simulate.Record
+	log    []simulate.HistoryRecord
 	advice []*schemas.Advice
 }
 
 func (r *recorder) Apply(e schemas.Event, sequence uint64, at time.Time) {
-	r.log = append(r.log, simulate.Record{Event: e, Sequence: sequence, At: at})
+	r.log = append(r.log, simulate.HistoryRecord{Event: e, Sequence: sequence, At: at})
 	r.Rule.Apply(e, sequence, at)
 }
 
@@ -61,7 +61,7 @@ func (r *recorder) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, 
 func TestPlay_IsDeterministic(t *testing.T) {
 	play := func(seed uint64, name string) string {
 		r := &recorder{Rule: rules(seed)[name]}
-		var outcomes []simulate.Outcome
+		var outcomes []simulate.JobOutcome
 		if name == simulate.RuleOracle { // it is not hidden behind another
 			outcomes = played(t, simulate.NewScenario(smallWorld(), 80, 0.95, seed), r.Rule)
 		} else {
@@ -193,7 +193,7 @@ func futures(same int) (a, b *simulate.Scenario) {
 	a = simulate.NewScenario(w, same+20, 0.95, 6)
 	now := a.Jobs[same-1].At
 	other := *w
-	other.Drift = []simulate.Drift{{AfterSeconds: now + 0.001, Factor: 3}}
+	other.Drift = []simulate.NodeDrift{{AfterSeconds: now + 0.001, Factor: 3}}
 	b = &simulate.Scenario{World: &other, History: a.History, Jobs: slices.Clone(a.Jobs[:same])}
 	for _, j := range other.Jobs(same+20, 0.95, 60)[same:] {
 		j.At += now

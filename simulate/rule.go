@@ -168,13 +168,13 @@ type largestRule struct{ View }
 func NewLargest() Rule { return &largestRule{} }
 
 func (l *largestRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
-	return accept(&l.View, &q, at, candidate{
+	return accept(&l.View, &q, at, jobCandidate{
 		uint32(slices.Max(q.BatchSizes)),
 		uint32(slices.Max(q.CPUs)),
 	})
 }
 
-func accept(v *View, q *schemas.JobRequest, at time.Time, c candidate) (*schemas.Advice, error) {
+func accept(v *View, q *schemas.JobRequest, at time.Time, c jobCandidate) (*schemas.Advice, error) {
 	n, err := v.Place(q)
 	if err != nil {
 		return nil, err

@@ -6,8 +6,8 @@ import (
 	"courier/schemas"
 )
 
-// Score is the result of a rule.
-type Score struct {
+// RuleScore is the result of a rule.
+type RuleScore struct {
 	Rule      string `json:"rule"`
 	Submitted int    `json:"submitted"`
 	Accepted  int    `json:"accepted"` // number of promises
@@ -40,7 +40,7 @@ type Score struct {
 }
 
 // calibrated counts promises by their probability; nil without probabilities.
-func calibrated(outcomes []Outcome) []schemas.CalibrationBin {
+func calibrated(outcomes []JobOutcome) []schemas.CalibrationBin {
 	var c schemas.Calibration
 	said := false
 	for i := range outcomes {
@@ -56,13 +56,13 @@ func calibrated(outcomes []Outcome) []schemas.CalibrationBin {
 }
 
 // promised reports whether a rule promised the SLO.
-func (o *Outcome) promised() bool {
+func (o *JobOutcome) promised() bool {
 	return o.Decision != schemas.BestEffort && o.Decision != schemas.Exploring
 }
 
 // ScoreOf returns the score of a rule.
-func ScoreOf(rule string, outcomes []Outcome) Score {
-	s := Score{
+func ScoreOf(rule string, outcomes []JobOutcome) RuleScore {
+	s := RuleScore{
 		Rule:        rule,
 		Submitted:   len(outcomes),
 		Watched:     watched(outcomes),
@@ -88,17 +88,17 @@ func ScoreOf(rule string, outcomes []Outcome) Score {
 		low, high := schemas.Wilson(uint64(s.Kept), uint64(s.Accepted))
 		s.KeptRatio, s.KeptLow, s.KeptHigh = &ratio, &low, &high
 	}
-	atOnce := func(o *Outcome) Best { return o.AtOnce }
+	atOnce := func(o *JobOutcome) Best { return o.AtOnce }
 	s.FeasibleAtOnceRatio, s.WrongRefusalAtOnceRatio, s.AccuracyRegretAtOnce =
 		compared(outcomes, atOnce)
-	inHindsight := func(o *Outcome) Best { return o.InHindsight }
+	inHindsight := func(o *JobOutcome) Best { return o.InHindsight }
 	s.FeasibleRatio, s.WrongRefusalRatio, s.AccuracyRegret = compared(outcomes, inHindsight)
 	return s
 }
 
 // compared compares decisions with the best candidates.
 func compared(
-	outcomes []Outcome, truth func(o *Outcome) Best,
+	outcomes []JobOutcome, truth func(o *JobOutcome) Best,
 ) (feasible, wrong float64, regret *float64) {
 	sum, accepted := 0.0, 0
 	for i := range outcomes {

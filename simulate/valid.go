@@ -249,7 +249,8 @@ func (f *Family) validateLaws(field string) error {
 	if err := between(field+".epoch_seconds.jobs", l.Jobs, 0, maxContention); err != nil {
 		return err
 	}
-	if err := between(field+".epoch_seconds.neighbours", l.Neighbours, 0, maxContention); err != nil {
+	err := between(field+".epoch_seconds.neighbours", l.Neighbours, 0, maxContention)
+	if err != nil {
 		return err
 	}
 	for _, batch := range f.BatchSizes {

@@ -39,7 +39,7 @@ func TestPlay_EndsInAnOverloadedWorld(t *testing.T) {
 	w.Families = w.Families[:1]
 	f := &w.Families[0]
 	f.Epochs, f.EpochSeconds = []int{1000}, TimeLaw{Constant: 9}
-	w.Drift = []Drift{{AfterSeconds: 0, Factor: 100}, {AfterSeconds: 0, Factor: 2}}
+	w.Drift = []NodeDrift{{AfterSeconds: 0, Factor: 100}, {AfterSeconds: 0, Factor: 2}}
 	_, err := (&Scenario{World: w, Jobs: w.Jobs(2, 0.9, 1)}).Play(t.Context(), NewLargest(), nil)
 	if err == nil || !strings.Contains(err.Error(), "overloaded") {
 		t.Errorf("Play = %v, want that the world is overloaded", err)

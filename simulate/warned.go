@@ -32,7 +32,7 @@ type Watched struct {
 
 // ahead returns the ratio of the SLO that was left at the first warning; 0 without a warning before
 // the deadline.
-func (o *Outcome) ahead() float64 {
+func (o *JobOutcome) ahead() float64 {
 	for _, w := range o.Warnings {
 		if !w.Cleared {
 			return max(0, (o.SLOSeconds-w.Seconds)/o.SLOSeconds)
@@ -43,7 +43,7 @@ func (o *Outcome) ahead() float64 {
 
 // standing returns the ratio of the SLO that was left at the last warning without a later
 // all-clear; 0 without such a warning before the deadline.
-func (o *Outcome) standing() (share float64) {
+func (o *JobOutcome) standing() (share float64) {
 	for _, w := range o.Warnings {
 		share = 0
 		if !w.Cleared {
@@ -54,7 +54,7 @@ func (o *Outcome) standing() (share float64) {
 }
 
 // watched returns the figures of the warnings of a rule.
-func watched(outcomes []Outcome) (s Watched) {
+func watched(outcomes []JobOutcome) (s Watched) {
 	var aheads []float64
 	promises, warned, stood, crying := 0, 0, 0, 0
 	for i := range outcomes {

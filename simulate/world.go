@@ -17,13 +17,13 @@ type World struct {
 	Nodes  []Node `json:"nodes"`
 	// Load is the ratio of busy cores if all jobs were accepted, ran without neighbours, and had
 	// uniformly drawn batch sizes and CPUs; 0.01 to 4. Contention increases it.
-	Load          float64  `json:"load"`
-	Noise         Noise    `json:"noise"`
-	SLO           SLORange `json:"slo"`
-	SampleSeconds float64  `json:"sample_seconds"` // between two samples of a node, 1 to 20; after 30 s without a sample a node is unavailable
-	WarmUp        WarmUp   `json:"warm_up"`
-	Drift         []Drift  `json:"drift"` // in any order; drifts of one node multiply
-	Families      []Family `json:"families"`
+	Load          float64     `json:"load"`
+	Noise         Noise       `json:"noise"`
+	SLO           SLORange    `json:"slo"`
+	SampleSeconds float64     `json:"sample_seconds"` // between two samples of a node, 1 to 20; after 30 s without a sample a node is unavailable
+	WarmUp        WarmUp      `json:"warm_up"`
+	Drift         []NodeDrift `json:"drift"` // in any order; drifts of one node multiply
+	Families      []Family    `json:"families"`
 }
 
 // Node is a node of a World.
@@ -54,8 +54,8 @@ type WarmUp struct {
 	JobsAtOnce []int `json:"jobs_at_once"` // numbers of concurrent jobs, 1 or more
 }
 
-// Drift makes nodes slower or faster after a time.
-type Drift struct {
+// NodeDrift makes nodes slower or faster after a time.
+type NodeDrift struct {
 	AfterSeconds float64 `json:"after_seconds"` // seconds since origin
 	Factor       float64 `json:"factor"`        // factor of the duration of an epoch, 0.01 to 100
 	Node         string  `json:"node"`          // name of the node; empty: all nodes

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"net/http"
 	"runtime/debug"
 	"time"
 
@@ -55,12 +54,12 @@ func (f *adviceFlags) options(a admissionFlags) (advisor.Options, error) {
 // advisorMemory is the soft memory limit of an advisor in bytes.
 const advisorMemory = 256 << 20
 
-// advisorGrowth is the growth of an advisor's heap between garbage collections, in percent. With the
-// default, a small cluster would need a collection every few megabytes; the heap of a large one is
-// bounded by advisorMemory.
+// advisorGrowth is the growth of an advisor's heap between garbage collections, in percent. With
+// the default, a small cluster would need a collection every few megabytes; the heap of a large one
+// is bounded by advisorMemory.
 const advisorGrowth = 400
 
-func (c *advisorCommand) Run(w *world) error {
+func (c *advisorCommand) Run(w *environment) error {
 	if w.getenv("GOGC") == "" {
 		debug.SetGCPercent(advisorGrowth)
 	}
@@ -71,8 +70,8 @@ func (c *advisorCommand) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	return c.serve(w, "advisor", func(r *serviceWorld) (services.Part, func() error, http.Handler, error) {
+	return c.serve(w, "advisor", func(r *serviceEnvironment) (service, error) {
 		a := advisor.New(r.bus, o, r.log, r.reg)
-		return services.Part{Name: "advisor", Run: a.Run}, a.Ready, nil, nil
+		return service{part: services.Part{Name: "advisor", Run: a.Run}, ready: a.Ready}, nil
 	})
 }

@@ -7,7 +7,7 @@ import (
 
 type allCommand struct{ localFlags }
 
-func (c *allCommand) Run(w *world) error {
+func (c *allCommand) Run(w *environment) error {
 	printf := func(format string, args ...any) { fmt.Fprintf(w.stdout, format+"\n", args...) }
 	l, err := c.start(w, printf)
 	if err != nil {

@@ -91,12 +91,12 @@ func (f replicaFlags) Validate() error {
 }
 
 // connect connects an interactive command within connectTimeout.
-func (f natsFlags) connect(w *world) (*bus.Bus, error) {
+func (f natsFlags) connect(w *environment) (*bus.Bus, error) {
 	return f.connectReplicated(w, replicaFlags{})
 }
 
 // connectReplicated is connect for a command that manages streams.
-func (f natsFlags) connectReplicated(w *world, r replicaFlags) (*bus.Bus, error) {
+func (f natsFlags) connectReplicated(w *environment, r replicaFlags) (*bus.Bus, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, connectTimeout)
 	defer cancel()
 	o := f.person(f.NATSURL, "courier")
@@ -127,21 +127,24 @@ type serviceFlags struct {
 	listening   func(address net.Addr) error // called when it listens; may be nil
 }
 
-// serviceWorld is the environment of a service.
-type serviceWorld struct {
-	*world
+// serviceEnvironment is the environment of a service.
+type serviceEnvironment struct {
+	*environment
 	bus *bus.Bus
 	reg *prometheus.Registry
 }
 
-// builder creates a service. ready returns why the service is not ready. Without a handler, serve
-// serves metrics, health and readiness.
-type builder func(w *serviceWorld) (
-	part services.Part, ready func() error, handler http.Handler, err error,
-)
+// service is a service that runs in this process.
+type service struct {
+	part    services.Part
+	ready   func() error // returns why the service is not ready; nil: always ready
+	handler http.Handler // nil: metrics, health and readiness
+}
 
 // serve connects, creates the streams and runs the service until the context ends.
-func (f serviceFlags) serve(w *world, name string, build builder) error {
+func (f serviceFlags) serve(
+	w *environment, name string, build func(*serviceEnvironment) (service, error),
+) error {
 	reg := services.NewRegistry()
 	o := f.options(f.NATSURL, "courier-"+name)
 	o.Replicas = f.NATSReplicas
@@ -155,21 +158,24 @@ func (f serviceFlags) serve(w *world, name string, build builder) error {
 	if err := b.AwaitPrepared(w.ctx); err != nil {
 		return err
 	}
-	part, ready, handler, err := build(&serviceWorld{w, b, reg})
+	s, err := build(&serviceEnvironment{w, b, reg})
 	if err != nil {
 		return err
 	}
-	group := services.Group{part}
-	if handler == nil {
-		handler = services.Observe(reg, func() error {
+	group := services.Group{s.part}
+	if s.handler == nil {
+		s.handler = services.Observe(reg, func() error {
 			if !b.Connected() {
 				return errors.New("not connected to nats")
 			}
-			return ready()
+			if s.ready == nil {
+				return nil
+			}
+			return s.ready()
 		})
 	}
 	if f.HTTPAddress != "" {
-		part, err := f.httpPart(w, handler)
+		part, err := f.httpPart(w, s.handler)
 		if err != nil {
 			return err
 		}
@@ -180,7 +186,7 @@ func (f serviceFlags) serve(w *world, name string, build builder) error {
 }
 
 // httpPart listens on the HTTP address and returns its server.
-func (f serviceFlags) httpPart(w *world, handler http.Handler) (services.Part, error) {
+func (f serviceFlags) httpPart(w *environment, handler http.Handler) (services.Part, error) {
 	l, err := (&net.ListenConfig{}).Listen(w.ctx, "tcp", f.HTTPAddress)
 	if err != nil {
 		return services.Part{}, fmt.Errorf("--http-address %s: %w", f.HTTPAddress, err)

@@ -62,7 +62,7 @@ func TestDeadReplay_NeedsTheSubjectOfMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := deadReplay{natsFlags: natsFlags{NATSURL: server.URL()}, All: true}
-	w, _ := testWorld(t.Context())
+	w, _ := testEnvironment(t.Context())
 	if err := c.Run(w); err == nil ||
 		!strings.Contains(err.Error(),
 			"could not be marked: DEAD: subjects is dead.*, want dead.* dead.*.replayed; run"+
@@ -75,7 +75,7 @@ func TestDeadReplay_NeedsTheSubjectOfMarks(t *testing.T) {
 	if _, err := b.ApplyStreams(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w, out := testWorld(t.Context())
+	w, out := testEnvironment(t.Context())
 	if err := c.Run(w); err != nil ||
 		out.String() != "1  NODE 9 node.node-b.sample: replayed as NODE 1\n1 replayed\n" {
 		t.Errorf("replay wrote %q, %v", out.String(), err)

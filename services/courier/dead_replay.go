@@ -33,7 +33,7 @@ Examples:
 }
 
 // Run replays one letter after the other.
-func (c *deadReplay) Run(w *world) error {
+func (c *deadReplay) Run(w *environment) error {
 	q, err := c.query(time.Now())
 	if err != nil {
 		return err
@@ -79,8 +79,8 @@ func (c *deadReplay) check(q bus.LetterQuery) error {
 	return nil
 }
 
-// letters returns the letters to replay, oldest first. It reads all of them before the first replay,
-// so that a message that becomes a dead letter again is not replayed twice.
+// letters returns the letters to replay, oldest first. It reads all of them before the first
+// replay, so that a message that becomes a dead letter again is not replayed twice.
 func (c *deadReplay) letters(
 	ctx context.Context, b *bus.Bus, q bus.LetterQuery,
 ) ([]bus.Letter, error) {
@@ -126,7 +126,7 @@ func markable(ctx context.Context, b *bus.Bus) error {
 // replay replays the letters one after another, and prints the outcome of each at once, also of one
 // whose replay failed midway.
 func (c *deadReplay) replay(
-	w *world, b *bus.Bus, letters []bus.Letter,
+	w *environment, b *bus.Bus, letters []bus.Letter,
 ) (*report.LetterReplays, error) {
 	replay := b.Replay
 	if c.DryRun {

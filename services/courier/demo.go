@@ -23,7 +23,7 @@ type demoCommand struct {
 	EngineLibrary string `help:"File of the ClickHouse engine, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
 }
 
-func (c *demoCommand) Run(w *world) error {
+func (c *demoCommand) Run(w *environment) error {
 	dir := c.Data
 	if dir == "" {
 		var err error

@@ -48,8 +48,8 @@ func (c *importCommand) Help() string {
 	return `Each run becomes a job with its own times. Importing a file twice adds nothing.
 
 Fields are run_id, model, dataset, batch_size, cpus, epochs, duration_seconds, startup_seconds,
-started_at, ended_at, accuracy, concurrent_jobs, nodes, node_cores, training_samples, user and outcome;
-in a row per epoch also epoch, epoch_seconds, accuracy and loss. Common names, such as batch, njobs,
+started_at, ended_at, accuracy, concurrent_jobs, nodes, node_cores, training_samples, user and
+outcome; in a row per epoch also epoch, epoch_seconds, accuracy and loss. Common names, such as batch, njobs,
 network or time_s, are recognised; --columns names others. Timestamps are RFC 3339, a date with or
 without a time of day, or seconds or milliseconds since 1970.
 
@@ -75,7 +75,7 @@ Examples:
   courier import --model lenet5 --epochs 10 --train logs/*.log`
 }
 
-func (c *importCommand) Run(w *world) error {
+func (c *importCommand) Run(w *environment) error {
 	o, err := c.options()
 	if err != nil {
 		return err
@@ -212,7 +212,9 @@ func (c *importCommand) readFile(r *importer.Reader, path string) error {
 const trainTimeout = 5 * time.Minute
 
 // publish publishes the runs that the log does not have yet, and fits the regressors.
-func (c *importCommand) publish(w *world, runs []*importer.Run, s *importer.Summary) error {
+func (c *importCommand) publish(
+	w *environment, runs []*importer.PastRun, s *importer.Summary,
+) error {
 	b, err := c.connect(w)
 	if err != nil {
 		if !c.DryRun {

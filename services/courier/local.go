@@ -35,7 +35,7 @@ type localFlags struct {
 }
 
 // start opens all parts except SQL. The caller then calls Run of the instance.
-func (f localFlags) start(w *world, printf func(string, ...any)) (*local.Instance, error) {
+func (f localFlags) start(w *environment, printf func(string, ...any)) (*local.Instance, error) {
 	o, err := f.options(w)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (f localFlags) start(w *world, printf func(string, ...any)) (*local.Instanc
 	return local.Start(w.ctx, o, w.log)
 }
 
-func (f localFlags) options(w *world) (local.Options, error) {
+func (f localFlags) options(w *environment) (local.Options, error) {
 	o := local.Options{
 		DataDir:            f.Data,
 		Version:            buildVersion(),
@@ -78,8 +78,8 @@ func (f localFlags) options(w *world) (local.Options, error) {
 	return o, err
 }
 
-// trainerArgs returns the flags of the trainer's process. It gets the URL of NATS otherwise, because
-// the URL may have a password.
+// trainerArgs returns the flags of the trainer's process. It gets the URL of NATS otherwise,
+// because the URL may have a password.
 func (f localFlags) trainerArgs() ([]string, error) {
 	c := trainerCommand{
 		trainerFlags:    f.trainerFlags,

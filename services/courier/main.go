@@ -59,8 +59,8 @@ func plain(err error) string {
 	return err.Error()
 }
 
-// world is the environment of a sub-command.
-type world struct {
+// environment is the environment of a sub-command.
+type environment struct {
 	ctx            context.Context
 	stdout, stderr io.Writer
 	getenv         func(string) string
@@ -128,7 +128,7 @@ func run(
 		ctx, stop = services.Signals(ctx)
 		defer stop()
 	}
-	return parsed.Run(&world{
+	return parsed.Run(&environment{
 		ctx:      ctx,
 		stdout:   stdout,
 		stderr:   stderr,

@@ -88,10 +88,10 @@ func (b *sharedBuffer) String() string {
 // digitsModel is the model name of jobs that run the digits workload.
 const digitsModel = "digits-mlp"
 
-// testWorld is a world whose output is kept.
-func testWorld(ctx context.Context) (*world, *bytes.Buffer) {
+// testEnvironment returns an environment and its output.
+func testEnvironment(ctx context.Context) (*environment, *bytes.Buffer) {
 	var out bytes.Buffer
-	return &world{
+	return &environment{
 		ctx:    ctx,
 		stdout: &out,
 		stderr: io.Discard,
@@ -117,7 +117,7 @@ func startAll(t testing.TB, change func(*localFlags)) *local.Instance {
 		change(&f)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	w, _ := testWorld(ctx)
+	w, _ := testEnvironment(ctx)
 	o, err := f.options(w)
 	if err != nil {
 		cancel()
@@ -234,7 +234,7 @@ func TestAll_RefusesAUsedPortAndAUsedDirectory(t *testing.T) {
 		{localFlags{Data: t.TempDir(), NATSPort: port}, "--nats-port"},
 		{localFlags{Data: dir}, "in use by another courier"},
 	} {
-		w, _ := testWorld(t.Context())
+		w, _ := testEnvironment(t.Context())
 		c.flags.Engine, c.flags.Interval = "off", time.Second
 		_, err := c.flags.start(w, t.Logf)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -29,7 +29,7 @@ func indented(out io.Writer, v any) error {
 }
 
 // writeOut writes a file whole or not at all; - is standard output.
-func writeOut(w *world, path string, write func(out io.Writer) error) (err error) {
+func writeOut(w *environment, path string, write func(out io.Writer) error) (err error) {
 	if path == "-" {
 		return write(w.stdout)
 	}

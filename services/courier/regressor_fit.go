@@ -44,7 +44,7 @@ func (c *regressorFit) Help() string {
     --features batch,cpus,model --out fitted`
 }
 
-func (c *regressorFit) Run(w *world) error {
+func (c *regressorFit) Run(w *environment) error {
 	t, err := c.read()
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (c *regressorFit) Run(w *world) error {
 	return err
 }
 
-func (c *regressorFit) fit(w *world, f *report.Fit) error {
+func (c *regressorFit) fit(w *environment, f *report.Fit) error {
 	o := regress.SelectOptions{
 		Families:   familiesOf(c.Family),
 		Confidence: c.Confidence,
@@ -117,7 +117,7 @@ func (c *regressorFit) fit(w *world, f *report.Fit) error {
 }
 
 // searchGrid adds the best forest of the paper's grid to the candidates.
-func (c *regressorFit) searchGrid(w *world, f *report.Fit, o *regress.SelectOptions) error {
+func (c *regressorFit) searchGrid(w *environment, f *report.Fit, o *regress.SelectOptions) error {
 	progress := c.progress(w, "trees of the grid")
 	points, best, err := regress.SearchForest(w.ctx, f.Data,
 		regress.PaperGrid(len(f.Data.Features)),
@@ -158,7 +158,7 @@ type fitProgress struct {
 	lastPercent int
 }
 
-func (c *regressorFit) progress(w *world, what string) *fitProgress {
+func (c *regressorFit) progress(w *environment, what string) *fitProgress {
 	b := services.NewProgressBar(w.stderr, 1)
 	b.Terminal = b.Terminal && !c.NoProgress
 	return &fitProgress{ProgressBar: b, what: what, lastPercent: -1}
@@ -172,7 +172,7 @@ func (p *fitProgress) show(done, planned int) {
 }
 
 // save writes the directory. The manifest comes last: a directory with a manifest is complete.
-func (c *regressorFit) save(w *world, f *report.Fit) error {
+func (c *regressorFit) save(w *environment, f *report.Fit) error {
 	manifest, err := f.Regressor.EncodeManifest()
 	if err != nil {
 		return err

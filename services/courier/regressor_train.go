@@ -23,7 +23,7 @@ type regressorTrain struct {
 }
 
 // Run requests fits, and shows their progress on a terminal.
-func (c *regressorTrain) Run(w *world) error {
+func (c *regressorTrain) Run(w *environment) error {
 	q := schemas.TrainRequest{Target: c.Target, Promote: c.Promote}
 	if err := q.Validate(); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (c *regressorTrain) Run(w *world) error {
 }
 
 // showFitting draws a progress bar for each fit of a target, or of all, until stop is called.
-func showFitting(ctx context.Context, b *bus.Bus, w *world, target string) (stop func()) {
+func showFitting(ctx context.Context, b *bus.Bus, w *environment, target string) (stop func()) {
 	if target == "" {
 		target = "*"
 	}

@@ -97,7 +97,7 @@ func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 	}
 
 	file := filepath.Join(t.TempDir(), "log.jsonl")
-	w, out := testWorld(t.Context())
+	w, out := testEnvironment(t.Context())
 	if err := (&replayCommand{
 		natsFlags: natsFlags{NATSURL: l.Endpoints().NATSURL},
 		Save:      file,

@@ -31,8 +31,8 @@ func (c *simulateSLO) Help() string {
   courier simulate slo --submissions 200 --rules courier,paper,random`
 }
 
-func (c *simulateSLO) Run(w *world) error {
-	o := simulate.CompareOptions{
+func (c *simulateSLO) Run(w *environment) error {
+	o := simulate.RuleComparisonOptions{
 		Submissions: c.Submissions,
 		Confidence:  c.Confidence,
 		Seed:        c.Seed,
@@ -102,7 +102,7 @@ func (c *simulateDrift) Help() string {
   courier simulate drift --change 0.30 --repetitions 100 --stationary-jobs 100000`
 }
 
-func (c *simulateDrift) Run(w *world) error {
+func (c *simulateDrift) Run(w *environment) error {
 	r, err := drift.Run(w.ctx, drift.Options{
 		Seed:           c.Seed,
 		Change:         c.Change,

@@ -51,7 +51,7 @@ var sqlFormats = map[string]string{
 const longestStatement = 256 << 10
 
 // Run queries the embedded ClickHouse as its read-only user.
-func (c *sqlCommand) Run(w *world) error {
+func (c *sqlCommand) Run(w *environment) error {
 	statement, err := c.statement()
 	if err != nil {
 		return err

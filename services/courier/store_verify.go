@@ -36,7 +36,7 @@ Examples:
   courier store verify --clickhouse-url clickhouse://reader@clickhouse:9000/courier --since 24h`
 }
 
-func (c *storeVerifyCommand) Run(w *world) error {
+func (c *storeVerifyCommand) Run(w *environment) error {
 	if err := c.locate(); err != nil {
 		return err
 	}
@@ -47,12 +47,12 @@ func (c *storeVerifyCommand) Run(w *world) error {
 
 // compare calls first, compares log and tables, and prints the differences.
 func compare(
-	w *world,
+	w *environment,
 	n natsFlags,
 	database store.Options,
 	output outputFlags,
 	o store.VerifyOptions,
-	first func(*bus.Bus, *store.Database, *progress) error,
+	first func(*bus.Bus, *store.Database, *verifyProgress) error,
 ) error {
 	b, err := n.connect(w)
 	if err != nil {
@@ -66,7 +66,7 @@ func compare(
 		return err
 	}
 	defer func() { _ = d.Close() }() // The process ends.
-	p := &progress{out: w.stderr}
+	p := &verifyProgress{out: w.stderr}
 	if first != nil {
 		if err := first(b, d, p); err != nil {
 			p.end()
@@ -117,15 +117,15 @@ func (c *storeVerifyCommand) locate() error {
 	return nil
 }
 
-// progress draws a bar for each step, on a terminal.
-type progress struct {
+// verifyProgress draws a bar for each step, on a terminal.
+type verifyProgress struct {
 	out   io.Writer
 	doing string
 	bar   *services.ProgressBar
 	drawn time.Time
 }
 
-func (p *progress) draw(doing string, done, total uint64) {
+func (p *verifyProgress) draw(doing string, done, total uint64) {
 	if total == 0 || !services.IsTerminal(p.out) {
 		return
 	}
@@ -140,7 +140,7 @@ func (p *progress) draw(doing string, done, total uint64) {
 }
 
 // end removes the bar.
-func (p *progress) end() {
+func (p *verifyProgress) end() {
 	if p.bar != nil {
 		fmt.Fprint(p.out, "\r\x1b[K")
 	}

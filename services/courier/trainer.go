@@ -2,7 +2,6 @@ package main
 
 import (
 	"net"
-	"net/http"
 	"os"
 	"runtime"
 	"sync"
@@ -63,7 +62,7 @@ type trainerCommand struct {
 // niceness of the trainer, so that answers do not wait for a fit.
 const niceness = 10
 
-func (c *trainerCommand) Run(w *world) error {
+func (c *trainerCommand) Run(w *environment) error {
 	o := c.trainerFlags.options()
 	if yields, err := services.Yield(niceness, c.OnlyIdle); err != nil {
 		w.log.Warn("cannot lower the priority of fits", "error", err)
@@ -74,11 +73,11 @@ func (c *trainerCommand) Run(w *world) error {
 	if c.Supervised {
 		w = c.supervise(w, urls)
 	}
-	return c.serve(w, "trainer", func(r *serviceWorld) (services.Part, func() error, http.Handler, error) {
-		past := &pastRuns{world: r, flags: c.clickHouseFlags, urls: urls}
+	return c.serve(w, "trainer", func(r *serviceEnvironment) (service, error) {
+		past := &pastRuns{env: r, flags: c.clickHouseFlags, urls: urls}
 		if c.ClickHouseURL != "" {
 			if err := past.open(c.ClickHouseURL); err != nil {
-				return services.Part{}, nil, nil, err
+				return service{}, err
 			}
 		}
 		history := past.history
@@ -86,13 +85,13 @@ func (c *trainerCommand) Run(w *world) error {
 			history = nil // Examples come from the log alone.
 		}
 		t := trainer.New(r.bus, history, o, r.log, r.reg)
-		return services.Part{Name: "trainer", Run: t.Run}, func() error { return nil }, nil, nil
+		return service{part: services.Part{Name: "trainer", Run: t.Run}}, nil
 	})
 }
 
-// supervise returns the world of a trainer that is a child of courier all. It ends with its parent,
-// and sends URLs of ClickHouse from standard input to urls.
-func (c *trainerCommand) supervise(w *world, urls chan string) *world {
+// supervise returns the environment of a trainer that is a child of courier all. It ends with its
+// parent, and sends URLs of ClickHouse from standard input to urls.
+func (c *trainerCommand) supervise(w *environment, urls chan string) *environment {
 	child := *w
 	child.log = w.log.With("process", "trainer")
 	child.ctx = services.Supervised(w.ctx, os.Stdin, func(line string) {
@@ -108,7 +107,7 @@ func (c *trainerCommand) supervise(w *world, urls chan string) *world {
 
 // pastRuns reads examples from ClickHouse. The URL may only be known after the start.
 type pastRuns struct {
-	world *serviceWorld
+	env   *serviceEnvironment
 	flags clickHouseFlags
 	urls  <-chan string // the URL, if the flags have none
 
@@ -118,7 +117,7 @@ type pastRuns struct {
 
 // open sets the ClickHouse to read from. It does not connect yet.
 func (r *pastRuns) open(url string) error {
-	d, err := store.Open(r.world.ctx, r.flags.options(url), r.world.log, r.world.reg)
+	d, err := store.Open(r.env.ctx, r.flags.options(url), r.env.log, r.env.reg)
 	if err != nil {
 		return err
 	}
@@ -136,7 +135,7 @@ func (r *pastRuns) history() trainer.History {
 	select {
 	case url := <-r.urls:
 		if err := r.open(url); err != nil {
-			r.world.log.Warn("reading examples from the event log only", "error", err)
+			r.env.log.Warn("reading examples from the event log only", "error", err)
 			return nil
 		}
 		return r.h

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// controlVariable is the environment variable with the name of the control file, which has the batch
-// size for a running job. `courier run --adapt control` sets it.
+// controlVariable is the environment variable with the name of the control file, which has the
+// batch size for a running job. `courier run --adapt control` sets it.
 const controlVariable = "COURIER_CONTROL"
 
 // control is the content of the control file.

@@ -2,15 +2,16 @@ package digits
 
 import "math/rand/v2"
 
-// kernelSide is the side of a filter in pixels: the smallest that covers a pixel and its neighbours.
+// kernelSide is the side of a filter in pixels: the smallest that covers a pixel and its
+// neighbours.
 const (
 	kernelSide = 3
 	kernelSize = kernelSide * kernelSide
 )
 
-// convolution applies filters of 3×3 to a square image with one channel, without padding: a side of n
-// becomes n-2. Its parameters are the filters row by row, and then a bias for each. It must be the
-// first layer of a network, because it computes no derivatives for a previous layer.
+// convolution applies filters of 3×3 to a square image with one channel, without padding: a side of
+// n becomes n-2. Its parameters are the filters row by row, and then a bias for each. It must be
+// the first layer of a network, because it computes no derivatives for a previous layer.
 type convolution struct{ side, filters int }
 
 func (c convolution) outSide() int    { return c.side - kernelSide + 1 }

@@ -1,8 +1,8 @@
 package digits
 
-// The three matrix products of a fully connected layer. Matrices are slices in row-major order. Four
-// images are processed at a time, so that a weight is read once for four of them. This makes a large
-// batch cheaper per image than a small one.
+// The three matrix products of a fully connected layer. Matrices are slices in row-major order.
+// Four images are processed at a time, so that a weight is read once for four of them. This makes a
+// large batch cheaper per image than a small one.
 
 // affine sets out (images × outputs) to in (images × inputs) times the
 // transpose of weights (outputs × inputs), plus bias in each row.
@@ -82,8 +82,8 @@ func multiply(out, delta, weights []float32, images, inputs, outputs int) {
 	}
 }
 
-// addRows adds the first count rows to sum, each times its factor; factors are stride apart. It skips
-// zero factors, which are half of all after a rectifier, and adds four other rows at a time.
+// addRows adds the first count rows to sum, each times its factor; factors are stride apart. It
+// skips zero factors, which are half of all after a rectifier, and adds four other rows at a time.
 func addRows(sum, rows, factors []float32, count, stride int) {
 	n := len(sum)
 	var at [4]int // rows with a factor other than 0, up to four

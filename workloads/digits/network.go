@@ -13,8 +13,8 @@ const (
 	filterCount       = 16
 )
 
-// network is a sequence of layers. One slice has the parameters of all layers, so that a gradient and
-// a step of the optimiser are loops over a slice.
+// network is a sequence of layers. One slice has the parameters of all layers, so that a gradient
+// and a step of the optimiser are loops over a slice.
 type network struct {
 	layers  []layer
 	offsets []int // index of the first parameter of each layer, and the number of all parameters
@@ -107,9 +107,9 @@ func newSpace(n *network, capacity int) *space {
 // scoreDeltas returns the slice for the derivatives of the loss with respect to the scores.
 func (s *space) scoreDeltas() []float32 { return s.deltas[len(s.deltas)-1] }
 
-// crossEntropy returns the sum over the images of the negative log-probability (softmax of the scores)
-// of the right class. It sets deltas to the derivatives of that sum with respect to the scores, times
-// scale. It uses double precision, because exponentials need it.
+// crossEntropy returns the sum over the images of the negative log-probability (softmax of the
+// scores) of the right class. It sets deltas to the derivatives of that sum with respect to the
+// scores, times scale. It uses double precision, because exponentials need it.
 func crossEntropy(deltas, scores []float32, labels []uint8, scale float64) float64 {
 	loss := 0.0
 	for i, label := range labels {

@@ -21,8 +21,8 @@ const (
 	namePrefix = "digits-"
 )
 
-// Limits of the flags. Those of the batch size are from the ICPE 2021 paper; the others keep a typing
-// mistake from filling memory.
+// Limits of the flags. Those of the batch size are from the ICPE 2021 paper; the others keep a
+// typing mistake from filling memory.
 const (
 	smallestBatch = 4
 	largestBatch  = 128
@@ -32,8 +32,8 @@ const (
 )
 
 // Defaults with which the flags matter (README.md has the measurements). With this learning rate, a
-// network learns the digits in ten epochs at batch size 4, but not at 128. With this number of copies
-// an epoch of the perceptron takes about a quarter of a second on one CPU.
+// network learns the digits in ten epochs at batch size 4, but not at 128. With this number of
+// copies an epoch of the perceptron takes about a quarter of a second on one CPU.
 const (
 	defaultLearningRate = 0.001
 	defaultAugment      = 23

@@ -9,11 +9,12 @@ import (
 	"io"
 )
 
-// Run trains a network with the flags in args (without the name of the program), and writes a line to
-// stdout at the end of each epoch. With -h or --help it writes the usage instead.
+// Run trains a network with the flags in args (without the name of the program), and writes a line
+// to stdout at the end of each epoch. With -h or --help it writes the usage instead.
 //
-// An error in the flags is returned before the training. When ctx ends, Run returns its error within
-// one batch, after the lines of all finished epochs. A failed write to stdout ends the training.
+// An error in the flags is returned before the training. When ctx ends, Run returns its error
+// within one batch, after the lines of all finished epochs. A failed write to stdout ends the
+// training.
 func Run(ctx context.Context, args []string, stdout io.Writer) error {
 	o, err := parseOptions(args)
 	if errors.Is(err, flag.ErrHelp) {

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// validationImages is the number of held-out images per forward pass. It does not depend on the batch
-// size, so that validation always takes the same time.
+// validationImages is the number of held-out images per forward pass. It does not depend on the
+// batch size, so that validation always takes the same time.
 const validationImages = 64
 
 // worker is the part of a trainer for one CPU, with its own images, values and gradient.
@@ -88,8 +88,8 @@ func (w *worker) place(i, number, epoch int) {
 	distort(out, t.training.image(image), w.random)
 }
 
-// step updates this worker's part of the parameters with the sum of the gradients of all workers, in
-// the same order for every batch. It writes no memory of other workers, to avoid cache misses.
+// step updates this worker's part of the parameters with the sum of the gradients of all workers,
+// in the same order for every batch. It writes no memory of other workers, to avoid cache misses.
 func (w *worker) step() {
 	t := w.trainer
 	first, last := share(len(t.params), w.index, t.options.cpus)
