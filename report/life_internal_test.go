@@ -254,11 +254,11 @@ func TestFindRegressor_NamesARegressorByTargetOrDigits(t *testing.T) {
 		{
 			"abcdef",
 			"",
-			"2 begin with abcdef, such as abcdef01 of epoch_time and abcdef02 of epoch_time:" +
-				" name more digits",
+			"2 digests begin with abcdef, such as abcdef01 of epoch_time and abcdef02 of epoch_time:" +
+				" give more digits",
 		},
-		{"accuracy", "", "nothing is in use for accuracy yet"},
-		{"abcdef0123", "", "none begins with abcdef0123"},
+		{"accuracy", "", "there is no champion of accuracy yet"},
+		{"abcdef0123", "", "no digest begins with abcdef0123"},
 	} {
 		v, err := FindRegressor(all, c.name)
 		switch {

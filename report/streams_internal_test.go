@@ -58,10 +58,10 @@ func TestStreams_ListsChangesAndFailures(t *testing.T) {
 	want := `stream  messages  bytes    max bytes                   oldest  max age  window  replicas  state
 NODE    5         1.5 KiB  unlimited (declared 1 GiB)  26h     7d       2m      1         differs
 
-stream  reader      pending  ack pending  redelivered  state
+stream  consumer    pending  ack pending  redelivered  state
 NODE    store-NODE  7        3            2            differs
 
-NODE: max_age was 1h, is 168h now
+NODE: max_age changed from 1h to 168h
 NODE: storage is memory, want file; NATS cannot change it: it can not
 NODE store-NODE: ack_policy is explicit, want all
 `

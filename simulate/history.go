@@ -34,7 +34,7 @@ func (w *World) warmUp(seed uint64, begin float64) (log []HistoryRecord, end flo
 	still := *w
 	still.Drift = nil
 	nodes, groups := still.nodes(begin), still.groups(seed)
-	tell := func(e schemas.Event, at float64) {
+	publish := func(e schemas.Event, at float64) {
 		sequence := uint64(len(log) + 1)
 		setSequence(e, sequence)
 		log = append(log, HistoryRecord{e, sequence, timeAt(at)})

@@ -9,7 +9,7 @@ import (
 // runningJob is a running job. It is a plain value, so that copies of it can be simulated ahead.
 type runningJob struct {
 	job    *Job
-	choice candidate
+	choice jobCandidate
 	epochs uint32  // number of epochs
 	epoch  uint32  // current epoch; 0 is the start-up
 	left   float64 // remaining part of the epoch, 0 to 1, or remaining seconds of the start-up

@@ -173,7 +173,7 @@ func (p *play) step(n *node) error {
 		return fmt.Errorf("the world is overloaded: %d jobs on node %s would run longer than %g s",
 			len(n.jobs), n.Name, maxPlaySeconds)
 	}
-	if r, what := n.publishStep(p.tell); what == jobEnded {
+	if r, what := n.publishStep(p.publish); what == jobEnded {
 		o := &p.outcomes[p.index[r.id()]]
 		o.Seconds = n.now - r.job.At
 		o.MetSLO = o.Seconds <= r.job.Request.SLO.Seconds()

@@ -44,7 +44,7 @@ type arrival struct {
 	number int // number of the submission, from 0
 	at     float64
 	job    *Job
-	choice candidate
+	choice jobCandidate
 	epochs uint32
 }
 
