@@ -16,10 +16,9 @@ import (
 	"courier/services/local"
 )
 
-// BenchmarkAll measures courier all as its user sees it, in a process of its own
-// with the engine installed: seconds until a request is answered (s/ready) and
-// until SQL is (s/sql), and the memory of the program, trainer and engine when nothing
-// happens (MB/idle: resident; pages that they share count for each).
+// BenchmarkAll measures courier all in a separate process with the installed engine: the seconds
+// until it answers a request (s/ready) and SQL is available (s/sql), and the resident memory of the
+// program, the trainer and the engine without load (MB/idle; shared pages count for each).
 func BenchmarkAll(b *testing.B) {
 	library := testLibrary(b)
 	if library == "" {
@@ -70,7 +69,7 @@ func awaitEndpoints(t testing.TB, dir string, ok func(local.Endpoints) bool) (e 
 	return e
 }
 
-// awaitAnswer returns when the advisor at an address answers.
+// awaitAnswer waits until the advisor answers.
 func awaitAnswer(t testing.TB, url string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -86,7 +85,7 @@ func awaitAnswer(t testing.TB, url string) {
 	})
 }
 
-// residentMB is the resident memory of a process and its children.
+// residentMB returns the resident memory of a process and its children.
 func residentMB(t testing.TB, pid int) float64 {
 	t.Helper()
 	sum := 0.0

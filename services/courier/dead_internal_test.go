@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// On a server whose stream DEAD an older program set up, no mark could be
-// written: nothing is published, and the error names the command that repairs it.
+// An older program created the stream DEAD, which cannot store marks of replayed letters. Nothing
+// is published, and the error names the command that repairs the stream.
 func TestDeadReplay_NeedsTheSubjectOfMarks(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)

@@ -24,8 +24,9 @@ import (
 	"courier/schemas"
 )
 
-// Jobs of an imagined node, a hog that comes and goes, real services between: once the hog was
-// learnt, the next request is answered with a longer time beside it, and no longer without it.
+// Simulated jobs on a simulated node whose processors a foreign process uses at times, with real
+// services. After the trainer has learned its effect, predictions with the process are longer, and
+// those without are not.
 func TestForeign_AHogInTheLogChangesTheNextAdvice(t *testing.T) {
 	const node = "hogged"
 	l := startAll(t, nil)
@@ -89,8 +90,8 @@ func TestForeign_AHogInTheLogChangesTheNextAdvice(t *testing.T) {
 	}
 }
 
-// publishBesideHog publishes a job of three epochs on a node with two processors, beside a hog that
-// wants some of them, and returns when it has ended.
+// publishBesideHog publishes a job of three epochs on a node with two processors, of which a
+// foreign process needs some, and returns after the end of the job.
 func publishBesideHog(
 	publish func(schemas.Event), node string, n int, hog float64, at time.Time, random *rand.Rand,
 ) time.Time {
@@ -170,7 +171,7 @@ func TestForeign_ARealHogChangesTheNextAdvice(t *testing.T) {
 	})
 }
 
-// realHog is an experiment: a job, and processes beside it that Courier does not know.
+// realHog is an experiment: a job, and processes on its node that Courier does not know.
 type realHog struct {
 	model    string
 	job, hog []string
@@ -229,14 +230,14 @@ func (h realHog) adviceWith(t *testing.T, b *bus.Bus, least, most float64) (a sc
 	}
 }
 
-// request asks for three epochs.
+// request returns a request for three epochs.
 func (h realHog) request(cpus int) schemas.JobRequest {
 	return schemas.JobRequest{
 		Model: h.model, CPUs: schemas.CPUs{cpus}, BatchSizes: []int{16}, Epochs: 3,
 	}
 }
 
-// runJobs runs the job with one process and with two, under courier run.
+// runJobs runs the job with one and with two processes under courier run.
 func (h realHog) runJobs(t *testing.T, b *bus.Bus) {
 	for _, cpus := range []int{1, 2} {
 		var printed bytes.Buffer
@@ -260,7 +261,7 @@ func (h realHog) runJobs(t *testing.T, b *bus.Bus) {
 	}
 }
 
-// start starts the hogs; stop ends them and waits.
+// start starts the foreign processes; stop ends them and waits.
 func (h realHog) start(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -295,7 +296,7 @@ func diskProcess(program, dir, epochs string) []string {
 		program, "-test.run=^TestForeign_DiskProcess$"}
 }
 
-// TestForeign_DiskProcess is a process of its own that writes to the disk, epoch by epoch.
+// TestForeign_DiskProcess runs in a separate process and writes to the disk, epoch by epoch.
 func TestForeign_DiskProcess(t *testing.T) {
 	dir := os.Getenv(diskVariable)
 	if dir == "" {

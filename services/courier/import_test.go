@@ -31,7 +31,7 @@ func courierJSON(t *testing.T, into any, args ...string) {
 	}
 }
 
-// lastSequence is how many events the log of jobs has held.
+// lastSequence returns the last sequence of the log of jobs.
 func lastSequence(t *testing.T, b *bus.Bus) uint64 {
 	t.Helper()
 	n, err := b.LastSequence(within(t, patience), schemas.StreamJob)
@@ -41,9 +41,8 @@ func lastSequence(t *testing.T, b *bus.Bus) uint64 {
 	return n
 }
 
-// The published study, from its table to an answer: what is imported is learnt at
-// once, predictions are near what was measured, runs that lie are refused, and
-// the same file again adds nothing.
+// An import of the published study: the runs are learned at once, predictions are close to the
+// measurements, implausible runs are refused, and a second import adds nothing.
 func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fits for long")
@@ -122,8 +121,8 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 	silentPast(t, l.Bus())
 }
 
-// silentPast fails if the log holds advice, warnings, losses or drifts: nothing of
-// that is said about the past.
+// silentPast fails if the log has advice, warnings, lost jobs or drift, because past runs must
+// cause none.
 func silentPast(t *testing.T, b *bus.Bus) {
 	t.Helper()
 	for _, stream := range []string{

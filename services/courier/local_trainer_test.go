@@ -59,7 +59,7 @@ func TestArguments_ParseToTheSameFlags(t *testing.T) {
 	}
 }
 
-// scrape returns the body of a page of the gateway with its status.
+// scrape returns the status and the body of a page of the gateway.
 func scrape(t testing.TB, url string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(within(t, patience), http.MethodGet, url, nil)
@@ -78,8 +78,8 @@ func scrape(t testing.TB, url string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// The trainer's process is killed: readiness and metrics show it, it is restarted, and
-// the next fit has learnt from every epoch, those published meanwhile included.
+// The trainer's process is killed. Readiness and metrics show this, it is restarted, and the next
+// fit learns from every epoch, including those published in the meantime.
 func TestAll_RestartsAKilledTrainerAndLosesNothing(t *testing.T) {
 	l := startAll(t, nil)
 	publishPast(t, l.Bus(), "before", 200)
@@ -103,7 +103,7 @@ func TestAll_RestartsAKilledTrainerAndLosesNothing(t *testing.T) {
 	awaitTrainer(t, l.Bus())
 
 	var reply schemas.TrainReply
-	// Accuracy has no neighbours: an epoch whose time says nothing is an example, too.
+	// Unlike an epoch time, an accuracy is an example regardless of neighbours.
 	request := schemas.TrainRequest{Target: schemas.TargetAccuracy, Promote: true}
 	err = l.Bus().Request(within(t, patience), schemas.SubjectRegressorTrain, &request, &reply)
 	if err != nil || len(reply.Promoted) != 1 {
@@ -121,8 +121,8 @@ func TestAll_RestartsAKilledTrainerAndLosesNothing(t *testing.T) {
 	)
 }
 
-// awaitMetrics waits until the page of metrics has all texts. It leaves out those of a trainer that
-// does not answer in time.
+// awaitMetrics waits until the metrics of the gateway contain all texts. They do not contain the
+// metrics of a trainer that does not answer in time.
 func awaitMetrics(t *testing.T, l *local.Instance, texts ...string) {
 	t.Helper()
 	var page string
@@ -139,8 +139,8 @@ func awaitMetrics(t *testing.T, l *local.Instance, texts ...string) {
 	}
 }
 
-// A courier all that is killed takes its trainer with it: both hold the same standard
-// error, whose other end is at its end when neither lives.
+// A killed courier all ends its trainer. Both have the same standard error, which only closes after
+// both have ended.
 func TestAll_KilledLeavesNoTrainer(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {

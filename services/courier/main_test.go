@@ -24,8 +24,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestMain lets the test binary be the program: with a sub-command as its first
-// argument it runs that, so that tests start real processes of themselves.
+// TestMain runs a sub-command if it is the first argument, so that tests can start processes of the
+// program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		main()
@@ -34,16 +34,15 @@ func TestMain(m *testing.M) {
 	testscript.Main(sharedEngine{m}, map[string]func(){"courier": main})
 }
 
-// sharedEngine runs the tests on one ClickHouse engine, where there is one.
+// sharedEngine runs the tests with one ClickHouse engine if it is installed.
 type sharedEngine struct{ m *testing.M }
 
 func (s sharedEngine) Run() int { return storetest.Main(s.m) }
 
-// patience is how long a test waits for what must happen: a guard against hanging,
-// which no machine is too busy for.
+// patience is the maximum wait of a test. It only guards against hanging, on any machine.
 const patience = 5 * time.Minute
 
-// oneTry is how long one request may take that is repeated until it is answered.
+// oneTry is the timeout of one attempt of a repeated request.
 const oneTry = time.Minute
 
 func within(t testing.TB, d time.Duration) context.Context {
@@ -67,7 +66,7 @@ func await(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// sharedBuffer may be written by several goroutines.
+// sharedBuffer is a buffer for several goroutines.
 type sharedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -100,8 +99,8 @@ func testEnvironment(ctx context.Context) (*environment, *bytes.Buffer) {
 	}, &out
 }
 
-// startAll runs courier all in this process until the test ends. Its ports are
-// free ones; change may alter its flags.
+// startAll runs courier all in this process until the test ends, on free ports. change may change
+// its flags.
 func startAll(t testing.TB, change func(*localFlags)) *local.Instance {
 	t.Helper()
 	f := localFlags{
@@ -146,7 +145,7 @@ func startAll(t testing.TB, change func(*localFlags)) *local.Instance {
 	return l
 }
 
-// awaitTrainer returns when a trainer answers.
+// awaitTrainer waits until a trainer answers.
 func awaitTrainer(t testing.TB, b *bus.Bus) {
 	t.Helper()
 	await(t, "the trainer", func() bool {

@@ -14,9 +14,8 @@ import (
 	"courier/store/engine"
 )
 
-// From a node's sample to an answered request, and the answer kept: real samples,
-// real training jobs, of which only the durations are imagined, a real fit, and, where
-// the engine is, real tables.
+// From a sample of a node to an answered request and a kept promise: real samples, real training
+// jobs with simulated durations, a real fit, and real tables if the engine is installed.
 func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	library := testLibrary(t)
 	l := startAll(t, func(f *localFlags) {
@@ -51,7 +50,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 		t.Errorf("on an empty system %+v, want exploring without figures", a)
 	}
 
-	// Steps 2 to 7: jobs run and are learnt from.
+	// Steps 2 to 7: jobs run, and regressors are fitted on them.
 	ran := 0
 	trained := learn(t, l.Bus(), func() {
 		for _, batch := range request.BatchSizes {
@@ -73,7 +72,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 		t.Fatalf("train = %+v", trained)
 	}
 
-	// Steps 8 and 9: the answer has figures, and the job keeps it.
+	// Steps 8 and 9: the answer has predictions, and the job meets its SLO.
 	await(t, "all regressors", func() bool {
 		return len(predict().Regressors) == len(trained.Promoted)
 	})
@@ -119,7 +118,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	compareTables(t, l)
 }
 
-// compareTables waits until the tables hold what the log holds.
+// compareTables waits until the tables have all events of the log.
 func compareTables(t *testing.T, l *local.Instance) {
 	t.Helper()
 	await(t, "SQL", func() bool { return l.Database() != nil })
@@ -162,8 +161,8 @@ func countLog(t *testing.T, b *bus.Bus) map[string]uint64 {
 	return counts
 }
 
-// testLibrary returns the engine's library, "" where there is none: then the
-// tables are left out, and the test says so.
+// testLibrary returns the library of the engine. If it is empty, the test runs without tables and
+// logs this.
 func testLibrary(t testing.TB) string {
 	t.Helper()
 	found, err := engine.FindLibrary(os.Getenv("COURIER_TEST_ENGINE"), os.Getenv)

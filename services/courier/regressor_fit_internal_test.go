@@ -18,7 +18,7 @@ import (
 	"courier/regress"
 )
 
-// fitTable fits a table and returns what lies in the directory then.
+// fitTable fits a table and returns the files in the directory.
 func fitTable(
 	t *testing.T, header []string, rows [][]string, arguments ...string,
 ) map[string]string {
@@ -55,7 +55,7 @@ func fitTable(
 	return files
 }
 
-// studyLike are runs of all combinations, whose times seconds tells.
+// studyLike returns runs of all configurations, with times from seconds.
 func studyLike(seconds func(batch, cpus float64, jobs, network int) float64) (rows [][]string) {
 	for _, batch := range []float64{64, 128, 256, 512} {
 		for _, cpus := range []float64{1, 2, 4} {
@@ -78,8 +78,8 @@ func aboutTheStudy(batch, cpus float64, jobs, network int) float64 {
 	return wobble * (40 + 30000/batch*(0.3+0.7/cpus)*(1+0.1*float64(jobs))*(1-0.3*float64(network)))
 }
 
-// The three simple rules stand in every report, under the study's names of
-// features and under Courier's, and where one cannot be fitted, why.
+// Every report has the three simple rules, with the feature names of the study and of Courier, and
+// the reason if one cannot be fitted.
 func TestRegressorFit_ReportShowsEveryBaseline(t *testing.T) {
 	for _, c := range []struct {
 		header  string
@@ -112,7 +112,7 @@ func TestRegressorFit_ReportShowsEveryBaseline(t *testing.T) {
 	}
 }
 
-// One deal of the folds has no range, and none is shown.
+// One shuffle has no range, and the report shows none.
 func TestRegressorFit_ShowsNoRangeOfOneShuffle(t *testing.T) {
 	header := []string{"batch", "cpu", "njobs", "network", "seconds"}
 	arguments := []string{
@@ -157,7 +157,7 @@ func TestRegressorFit_PageHasEveryPlot(t *testing.T) {
 	}
 }
 
-// What teaches nothing must not look as if it did.
+// The report warns if the features do not explain the target.
 func TestRegressorFit_SaysWhatTeachesNothing(t *testing.T) {
 	header, features := []string{
 		"batch", "cpu", "njobs", "network", "y",
@@ -182,8 +182,7 @@ func TestRegressorFit_SaysWhatTeachesNothing(t *testing.T) {
 	}
 }
 
-// A duration of 0 and a ratio above 1 are dropped with a count, and so is text
-// where numbers are expected.
+// Durations of 0, ratios above 1 and text in numeric columns are dropped and counted.
 func TestRegressorFit_DropsWhatCannotBe(t *testing.T) {
 	for _, c := range []struct{ unit, bad, says string }{{
 		"s",
@@ -220,8 +219,7 @@ func TestRegressorFit_DropsWhatCannotBe(t *testing.T) {
 	}
 }
 
-// A fit that is cancelled leaves no directory, and one that is repeated replaces
-// all of its files.
+// A cancelled fit leaves no directory, and a repeated one replaces all files.
 func TestRegressorFit_LeavesNothingHalf(t *testing.T) {
 	dir := t.TempDir()
 	table, out := filepath.Join(dir, "runs.csv"), filepath.Join(dir, "fitted")

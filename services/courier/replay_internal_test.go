@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// realPast lets real jobs run, be learnt from, and run beside each other under
-// SLOs, and returns the log that they left, and how many they were.
+// realPast runs real jobs, fits regressors on them, and runs overlapping jobs with SLOs. It returns
+// the log and the number of jobs.
 func realPast(t *testing.T, l *local.Instance) (past *replay.Log, ran int) {
 	t.Helper()
 	learn(t, l.Bus(), func() {
@@ -70,7 +70,7 @@ func realPast(t *testing.T, l *local.Instance) (past *replay.Log, ran int) {
 	return log, ran + 4
 }
 
-// The log of real jobs, and what replaying it says.
+// A log of real jobs is replayed.
 func TestReplay_OfARealLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("only computes, for long")
@@ -84,7 +84,7 @@ func TestReplay_OfARealLog(t *testing.T) {
 	t.Run("finds what differs", func(t *testing.T) { differs(t, log) }) // changes the log
 }
 
-// The log replays to the same numbers, from the bus as from a file.
+// The replay gives the same numbers from the bus and from a file.
 func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 	t.Helper()
 	v, err := log.Verify(t.Context())
@@ -175,7 +175,7 @@ func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 	}
 }
 
-// sameInOldLog replays a log as a release stored it that had no ADVICE.
+// sameInOldLog replays a log in the format of an older release without the stream ADVICE.
 func sameInOldLog(t *testing.T, log *replay.Log) {
 	t.Helper()
 	v, err := log.Verify(t.Context())
@@ -195,8 +195,7 @@ func sameInOldLog(t *testing.T, log *replay.Log) {
 	}
 }
 
-// inJob moves the advice of a log into JOB, in the order in which all of it was stored, and
-// returns how many there are.
+// inJob moves the advice of a log to JOB, in the stored order, and returns the number of advice.
 func inJob(log *replay.Log) (old *replay.Log, advised int) {
 	old = &replay.Log{Artifacts: log.Artifacts}
 	places, last := map[uint64]uint64{}, uint64(0) // in JOB: old by new
@@ -229,7 +228,7 @@ func inJob(log *replay.Log) (old *replay.Log, advised int) {
 	return old, advised
 }
 
-// What was changed in a log, or is not in it, is found and named.
+// The replay finds and describes changed and missing records of a log.
 func differs(t *testing.T, log *replay.Log) {
 	t.Helper()
 	lied := 0.123456

@@ -30,10 +30,10 @@ type guarded struct {
 	server *server.Server
 }
 
-// rights is the file that is proven here.
+// rights is the tested file.
 var rights = filepath.Join("..", "..", "deploy", "nats", "users.conf")
 
-// guard makes keys for everybody by courier certs, and starts the server with them.
+// guard creates credentials for all users with courier certs, and starts the server with them.
 func guard(t testing.TB, verify bool, persons ...string) *guarded {
 	t.Helper()
 	g := &guarded{t: t, dir: filepath.Join(t.TempDir(), "keys")}
@@ -70,10 +70,10 @@ func guard(t testing.TB, verify bool, persons ...string) *guarded {
 
 func (g *guarded) file(name string) string { return filepath.Join(g.dir, name) }
 
-// url is where the server listens; its client turns to TLS by itself.
+// url is the address of the server. The client switches to TLS by itself.
 func (g *guarded) url() string { return g.server.URL() }
 
-// flags are how a user connects on the command line.
+// flags returns the connection flags of a user.
 func (g *guarded) flags(user string) []string {
 	return []string{
 		"--nats-url=" + g.url(),
@@ -82,7 +82,7 @@ func (g *guarded) flags(user string) []string {
 	}
 }
 
-// as connects as a user, as a person unless he is a service.
+// as connects as a user: as a person, unless the user is a service.
 func (g *guarded) as(user string, person bool) *bus.Bus {
 	g.t.Helper()
 	b, err := bus.Connect(within(g.t, patience), bus.Options{
@@ -99,8 +99,8 @@ func (g *guarded) as(user string, person bool) *bus.Bus {
 	return b
 }
 
-// raw connects as a user with nothing of ours between. What the server refuses
-// arrives at the channel.
+// raw connects as a user with the NATS client only. The channel receives the refusals of the
+// server.
 func (g *guarded) raw(user string) (*nats.Conn, <-chan error) {
 	g.t.Helper()
 	key, err := nats.NkeyOptionFromSeed(g.file(user + ".nk"))
@@ -118,7 +118,7 @@ func (g *guarded) raw(user string) (*nats.Conn, <-chan error) {
 	return nc, refused
 }
 
-// command runs the program to its end and returns what it printed.
+// command runs the program to its end and returns its output.
 func (g *guarded) command(user string, args ...string) (string, error) {
 	g.t.Helper()
 	program, err := os.Executable()
