@@ -71,7 +71,8 @@ func TestReader_CSV(t *testing.T) {
 	}{
 		{
 			"names of the study, and whole times",
-			"cpu,batch,njobs,network,time_s,final_accuracy\n1,64,1,lenet5,493.510662,0.9567\n2,64,3,lenet5,531.700452,0.9585\n",
+			"cpu,batch,njobs,network,time_s,final_accuracy\n" +
+				"1,64,1,lenet5,493.510662,0.9567\n2,64,3,lenet5,531.700452,0.9585\n",
 			nil,
 			"lenet5 b64 c1 e10 on runs from 2020-10-21T00:00:00 493.510662s finished accuracy 0.9567\n" +
 				"lenet5 b64 c2 e10 on runs from 2020-10-21T00:08:14.51 531.700452s finished beside 2 accuracy 0.9585\n",
@@ -114,7 +115,8 @@ func TestReader_CSV(t *testing.T) {
 			"the run ended before it started",
 			"model,batch,cpus,start_time,end_time\nm,64,1,2021-03-01T10:00:00Z,2021-03-01T09:00:00Z\n",
 			nil,
-			"refused: runs.csv:2: ended_at (end_time): 2021-03-01T09:00:00Z is before the start, 2021-03-01T10:00:00Z\n",
+			"refused: runs.csv:2: ended_at (end_time): 2021-03-01T09:00:00Z is before the start, " +
+				"2021-03-01T10:00:00Z\n",
 		},
 		{"a time that is not positive", "model,batch,cpus,time_s\nm,64,1,0\nm,64,1,-3.5\n", nil,
 			"refused: runs.csv:2: duration_seconds (time_s): 0 is not above 0 seconds\nrefused: runs.csv:3:" +
@@ -135,7 +137,8 @@ func TestReader_CSV(t *testing.T) {
 				" or give --batch-size\n"},
 		{
 			"a field is wrong",
-			"model,batch,cpus,time_s,accuracy,status\nm,64.5,1,100,0.9,ok\nm,64,none,100,0.9,ok\nm,64,1,soon,0.9,ok\nm,64,1,100,93,ok\nm,64,1,100,0.9,odd\n",
+			"model,batch,cpus,time_s,accuracy,status\nm,64.5,1,100,0.9,ok\n" +
+				"m,64,none,100,0.9,ok\nm,64,1,soon,0.9,ok\nm,64,1,100,93,ok\nm,64,1,100,0.9,odd\n",
 			nil,
 			"refused: runs.csv:2: batch_size (batch): \"64.5\" is not a whole number between 1 and 16777216\n" +
 				"refused: runs.csv:3: cpus: \"none\" is not a whole number between 1 and 65536\n" +
@@ -209,7 +212,8 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 		},
 		{
 			"two runs, counted from 0",
-			"run,model,batch,cpus,epoch,epoch_seconds,val_acc\na,m,64,2,0,2.5,0.8\nb,m,32,2,0,3.5,0.7\na,m,64,2,1,2,0.9\nb,m,32,2,1,3,0.8\n",
+			"run,model,batch,cpus,epoch,epoch_seconds,val_acc\n" +
+				"a,m,64,2,0,2.5,0.8\nb,m,32,2,0,3.5,0.7\na,m,64,2,1,2,0.9\nb,m,32,2,1,3,0.8\n",
 			"",
 			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 4.5s finished accuracy 0.9 1:2.5=0.8 2:2=0.9\nm b32 c2 e2" +
 				" on runs from 2020-10-21T00:00:05.5 6.5s finished accuracy 0.8 1:3.5=0.7 2:3=0.8\n",
