@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -112,15 +113,17 @@ func evidenceRegressors(t testing.TB, runs []evidence.Run, states ...*evidence.S
 	}
 }
 
-// evidenceRegressor is a regressor with a state.
-func evidenceRegressor(t testing.TB, target string, state *evidence.State) *advisor.Regressor {
+// evidenceRegressor is a regressor with a state, and with columns of foreign load.
+func evidenceRegressor(
+	t testing.TB, target string, state *evidence.State, foreign ...schemas.ForeignColumn,
+) *advisor.Regressor {
 	t.Helper()
 	var levels []string
 	for i := range state.Subjects {
 		s := &state.Subjects[i]
 		levels = append(levels, schemas.ModelLevel(s.Model, s.Dataset))
 	}
-	encoder := schemas.NewEncoder(target, levels, []schemas.Hardware{evidenceNode})
+	encoder := schemas.NewEncoder(target, levels, []schemas.Hardware{evidenceNode}, foreign...)
 	d := &regress.Dataset{TargetName: target, Target: []float64{1}, Group: []int{0}}
 	row := make([]float64, len(encoder.Columns()))
 	encoder.Fill(row, &schemas.Features{BatchSize: 32, CPUs: 1, EpochsDone: 1})
@@ -140,6 +143,10 @@ func evidenceRegressor(t testing.TB, target string, state *evidence.State) *advi
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, c := range foreign {
+		f := &r.Manifest.Features[slices.Index(encoder.Columns(), c.Column)]
+		f.Typical, f.Min, f.Max = c.Typical, 0, c.Max
 	}
 	r.Manifest.Family = regress.FamilyHierarchy
 	if r.Manifest.Hierarchy, err = json.Marshal(state); err != nil {

@@ -260,6 +260,7 @@ func (f *forecast) byEvidence(m *memo) {
 		nodeType, cores = f.r.evidence.NodeType(f.names[m.at], ""), 0
 	}
 	load := schemas.Load{ConcurrentJobs: float64(m.jobs), Processes: m.procs}
+	f.foreign[m.at].Set(&load)
 	m.epoch = f.r.epochTime(m.model, m.batch, m.cpus, load, cores, nodeType)
 	if m.epoch.Known() {
 		m.seconds, m.extrapolated = math.Exp(m.epoch.Location), !m.epoch.Support.Promisable()

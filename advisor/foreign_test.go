@@ -9,6 +9,7 @@ import (
 
 	"courier/advisor"
 	"courier/regress"
+	"courier/regress/evidence"
 	"courier/schemas"
 )
 
@@ -259,5 +260,57 @@ func TestRecall_AssumesTheRecordedForeignLoad(t *testing.T) {
 	got, want := *again.Chosen.PredictedSeconds, *recorded.Advice.Chosen.PredictedSeconds
 	if again.Load != recorded.Advice.Load || got != want {
 		t.Errorf("replayed %+v, %.3f s, want %+v, %.3f s", again.Load, got, recorded.Advice.Load, want)
+	}
+}
+
+// By evidence, too, a job takes longer beside a known foreign load, an unknown one makes its time
+// less certain, and nothing is promised beyond the loads that were measured.
+func TestDecide_ByEvidenceBesideAForeignLoad(t *testing.T) {
+	const slower = 1.5 // beside a foreign load of a half
+	runs := evidenceRuns(func(n int, r *evidence.Run) {
+		if n%2 == 0 {
+			return
+		}
+		r.ForeignCPURatio = 0.5
+		for i := range r.Epochs {
+			r.Epochs[i].Seconds *= slower
+		}
+	})
+	state, err := (*evidence.State)(nil).Update(testContext, runs, evidence.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := evidenceRegressors(t, runs)
+	column := schemas.ForeignColumn{Column: schemas.ColumnForeignCPU, Typical: 0, Max: 0.5}
+	r.EpochTime = evidenceRegressor(t, schemas.TargetEpochTime, state, column)
+	ask := func(cpu schemas.Ratio) schemas.Alternative {
+		q := evidenceQuestion(func(q *schemas.JobRequest) {
+			q.BatchSizes, q.SLO = []int{64}, schemas.Duration(24*time.Hour)
+		})
+		q.Foreign = []schemas.Foreign{{CPU: cpu}}
+		return advisor.Decide(q, r, evidenceBegin).Alternatives[0]
+	}
+
+	calm, busy := ask(schemas.RatioOf(0)), ask(schemas.RatioOf(0.5))
+	unknown, beyond := ask(schemas.Ratio{}), ask(schemas.RatioOf(0.9))
+	if ratio := *busy.PredictedSeconds / *calm.PredictedSeconds; math.Abs(ratio/slower-1) > 0.05 {
+		t.Errorf("%.2f times as long beside a foreign load, want %g", ratio, slower)
+	}
+	if *unknown.PredictedSeconds != *calm.PredictedSeconds {
+		t.Errorf("%.1f s with an unknown load, want %.1f s as with the typical one",
+			*unknown.PredictedSeconds, *calm.PredictedSeconds)
+	}
+	if bound := *unknown.UpperBoundSeconds; bound < 0.95**busy.PredictedSeconds {
+		t.Errorf("bound %.1f s with an unknown load, but %.1f s are predicted beside the largest",
+			bound, *busy.PredictedSeconds)
+	}
+	for _, alt := range []*schemas.Alternative{&calm, &busy, &unknown} {
+		if alt.Extrapolated {
+			t.Errorf("extrapolated with a load that was measured: %+v", alt.Evidence.Time)
+		}
+	}
+	if !beyond.Extrapolated || beyond.Evidence.Time.Lacks != evidence.LacksLoad {
+		t.Errorf("beyond the measured loads: extrapolated %v, lacks %q",
+			beyond.Extrapolated, beyond.Evidence.Time.Lacks)
 	}
 }

@@ -156,3 +156,40 @@ func TestDecide_TheMenuReachesTheTarget(t *testing.T) {
 		t.Errorf("with the longer SLO of the menu it is %s: %s", again.Decision, again.Message)
 	}
 }
+
+// Where the confidence is the mean of all promises, accuracy is worth the half of what other
+// promises have to spare.
+func TestDecide_AMeanConfidenceBuysAccuracy(t *testing.T) {
+	r := evidenceRegressors(t, evidenceRuns(nil))
+	ask := func(seconds int, threshold float64) *schemas.Advice {
+		q := evidenceQuestion(func(q *schemas.JobRequest) {
+			q.BatchSizes, q.SLO = []int{32, 64}, schemas.Duration(time.Duration(seconds)*time.Second)
+		})
+		q.Threshold = threshold
+		return advisor.Decide(q, r, evidenceBegin)
+	}
+
+	likely, unlikely := 0, 0
+	for seconds := 1200; seconds < 1600; seconds++ {
+		p := *ask(seconds, 0).Alternatives[0].Probability
+		if p < 0.82 || p > 0.91 {
+			continue
+		}
+		if got := ask(seconds, 0).Chosen.BatchSize; got != 64 {
+			t.Errorf("SLO %d s, each promise: batch size %d with 32 at %.3f, want 64", seconds, got, p)
+		}
+		want := uint32(64)
+		if p >= (0.8+schemas.DefaultConfidence)/2 {
+			want = 32
+			likely++
+		} else {
+			unlikely++
+		}
+		if got := ask(seconds, 0.8).Chosen.BatchSize; got != want {
+			t.Errorf("SLO %d s, mean: batch size %d with 32 at %.3f, want %d", seconds, got, p, want)
+		}
+	}
+	if likely == 0 || unlikely == 0 {
+		t.Errorf("%d SLOs make batch size 32 likely and %d do not, want some of each", likely, unlikely)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"courier/advisor"
 	"courier/schemas"
 	"courier/simulate"
+	"courier/trainer"
 )
 
 // rule answers the submissions of a log.
@@ -22,7 +23,7 @@ func newRule(ctx context.Context, name string) rule {
 	case simulate.RuleCourier:
 		return &advisorRule{cluster: advisor.NewCluster()}
 	case simulate.RulePaper:
-		l := simulate.NewLearner(ctx, 1, 0)
+		l := simulate.NewLearner(ctx, trainer.MethodFamilies, 1, 0)
 		return &paperRule{PaperRule: simulate.NewPaperRule(l)}
 	case simulate.RuleRandom:
 		return simpleRule{simulate.NewRandom(1)}

@@ -354,6 +354,25 @@ func (e *Encoder) fillForeign(f *Features, value func(ForeignColumn) float64) {
 	}
 }
 
+// ForeignRatios returns the foreign loads that have a column: the typical value where one is
+// unknown, and 0 without a column.
+func ForeignRatios(l *Load, columns []ForeignColumn) (cpu, ioWait float64) {
+	for _, c := range columns {
+		value := c.foreignRatio(l).Or(c.Typical)
+		if c.Column == ColumnForeignCPU {
+			cpu = value
+		} else {
+			ioWait = value
+		}
+	}
+	return cpu, ioWait
+}
+
+// ForeignRatios returns the foreign loads for which the encoder has columns.
+func (e *Encoder) ForeignRatios(l *Load) (cpu, ioWait float64) {
+	return ForeignRatios(l, e.foreign)
+}
+
 // foreignRatio returns the ratio of a load for a column of foreign load.
 func (c Column) foreignRatio(l *Load) *Ratio {
 	if c == ColumnForeignCPU {

@@ -6,6 +6,7 @@ import (
 
 	"courier/advisor"
 	"courier/schemas"
+	"courier/trainer"
 )
 
 // courierRule is the advisor without a network.
@@ -85,16 +86,17 @@ func DefaultRules() []string {
 // Rules returns the names of all rules.
 func Rules() []string { return append(DefaultRules(), RuleInformed) }
 
-// NewRule returns the rule of a name for one play; nil if there is no such rule. refit is the
-// number of finished jobs between two fits, 0 for a single fit.
-func NewRule(ctx context.Context, name string, seed uint64, refit int) Rule {
+// NewRule returns the rule of a name for one play; nil if there is no such rule. The rules of
+// Courier fit by the given method, that of the paper by families. refit is the number of finished
+// jobs between two fits, 0 for a single fit.
+func NewRule(ctx context.Context, name string, method trainer.Method, seed uint64, refit int) Rule {
 	switch name {
 	case RuleCourier:
-		return NewCourierRule(NewLearner(ctx, seed, refit), schemas.PromiseEach)
+		return NewCourierRule(NewLearner(ctx, method, seed, refit), schemas.PromiseEach)
 	case RuleMean:
-		return NewCourierRule(NewLearner(ctx, seed, refit), schemas.PromiseMean)
+		return NewCourierRule(NewLearner(ctx, method, seed, refit), schemas.PromiseMean)
 	case RulePaper:
-		return NewPaperRule(NewLearner(ctx, seed, refit))
+		return NewPaperRule(NewLearner(ctx, trainer.MethodFamilies, seed, refit))
 	case RuleRandom:
 		return NewRandom(seed)
 	case RuleLargest:

@@ -14,6 +14,7 @@ import (
 // Learner fits regressors on the events of a log, as the trainer does.
 type Learner struct {
 	ctx          context.Context // of the simulation; the calls of a rule carry none
+	method       trainer.Method
 	seed         uint64
 	refit        int // finished jobs between two fits; 0: one fit, at the first submission
 	past         *trainer.Past
@@ -22,10 +23,10 @@ type Learner struct {
 	epochTime, startup, accuracy *PointRegressor
 }
 
-// NewLearner returns a learner that fits again after refit finished jobs; 0 fits once, at the
-// first submission.
-func NewLearner(ctx context.Context, seed uint64, refit int) *Learner {
-	return &Learner{ctx: ctx, seed: seed, refit: refit, past: trainer.NewPast()}
+// NewLearner returns a learner that fits by a method, and again after refit finished jobs; 0 fits
+// once, at the first submission.
+func NewLearner(ctx context.Context, method trainer.Method, seed uint64, refit int) *Learner {
+	return &Learner{ctx: ctx, method: method, seed: seed, refit: refit, past: trainer.NewPast()}
 }
 
 // add applies the next event.
@@ -64,7 +65,10 @@ func (l *Learner) learn() (bool, error) {
 
 // fit fits a target as the trainer does, and loads the regressor as the advisor would.
 func (l *Learner) fit(target string) (*PointRegressor, error) {
-	r, err := trainer.Fit(l.ctx, target, l.past.Examples(target), trainer.Options{Seed: l.seed})
+	r, err := trainer.Fit(l.ctx, target, l.past.Examples(target), trainer.Options{
+		Method: l.method,
+		Seed:   l.seed,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"courier/schemas"
+	"courier/trainer"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -16,15 +17,24 @@ import (
 // simulateSeed is that of the scenarios of these tests: they have one history.
 const simulateSeed = 6
 
-// learntOnce is what the rules learn from the history that all tests share.
-var learntOnce = sync.OnceValues(func() (*Learner, error) {
-	l := NewLearner(context.Background(), simulateSeed, 0)
+// fittedOnce returns regressors that were fitted by a method on the history that all tests share.
+var fittedOnce = map[trainer.Method]func() (*Learner, error){
+	trainer.MethodEvidence: sync.OnceValues(func() (*Learner, error) {
+		return fitHistory(trainer.MethodEvidence)
+	}),
+	trainer.MethodFamilies: sync.OnceValues(func() (*Learner, error) {
+		return fitHistory(trainer.MethodFamilies)
+	}),
+}
+
+func fitHistory(method trainer.Method) (*Learner, error) {
+	l := NewLearner(context.Background(), method, simulateSeed, 0)
 	for _, r := range simulatedWorld().History(simulateSeed) {
 		l.add(r.Event, r.Sequence)
 	}
 	_, err := l.learn()
 	return l, err
-})
+}
 
 // simulatedWorld is the default one with a short warm-up and short jobs, so that
 // fits are quick under the race detector, too.
@@ -40,19 +50,19 @@ func simulatedWorld() *World {
 // learningRules are the rules with regressors, ready to answer.
 func learningRules(t testing.TB) map[string]Rule {
 	t.Helper()
-	l, err := learntOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
-	fresh := func() *Learner {
-		n := NewLearner(t.Context(), simulateSeed, 0)
+	fitted := func(method trainer.Method) *Learner {
+		l, err := fittedOnce[method]()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := NewLearner(t.Context(), method, simulateSeed, 0)
 		n.epochTime, n.startup, n.accuracy = l.epochTime, l.startup, l.accuracy
 		return n
 	}
 	return map[string]Rule{
-		RuleCourier: NewCourierRule(fresh(), schemas.PromiseEach),
-		RuleMean:    NewCourierRule(fresh(), schemas.PromiseMean),
-		RulePaper:   NewPaperRule(fresh()),
+		RuleCourier: NewCourierRule(fitted(trainer.MethodEvidence), schemas.PromiseEach),
+		RuleMean:    NewCourierRule(fitted(trainer.MethodEvidence), schemas.PromiseMean),
+		RulePaper:   NewPaperRule(fitted(trainer.MethodFamilies)),
 	}
 }
 
@@ -100,7 +110,7 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 	for _, name := range Rules() {
 		var first *told
 		for _, s := range []*Scenario{a, b} {
-			rule := NewRule(t.Context(), name, simulateSeed, 0)
+			rule := NewRule(t.Context(), name, trainer.MethodEvidence, simulateSeed, 0)
 			if known := learningRules(t)[name]; known != nil {
 				rule = known
 			}
@@ -151,7 +161,7 @@ func TestLearner_Refits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("only computes")
 	}
-	l := NewLearner(t.Context(), 1, 2)
+	l := NewLearner(t.Context(), trainer.MethodEvidence, 1, 2)
 	s := NewScenario(simulatedWorld(), 0, 0.95, 1)
 	for _, r := range s.History[:len(s.History)/3] { // enough for each target, and quickly fitted
 		l.add(r.Event, r.Sequence)

@@ -20,7 +20,7 @@ func (t *Trainer) noteEnd(w *watcher, runs ...*run) {
 	for _, r := range runs {
 		examples = w.past.appendExamples(examples, r, schemas.TargetEpochTime)
 	}
-	next, isNew, err := w.state.Correct(evidenceRuns(schemas.TargetEpochTime, examples))
+	next, isNew, err := w.state.Correct(evidenceRuns(schemas.TargetEpochTime, examples, w.foreign))
 	if err != nil {
 		t.log.Warn("runs not compared with predictions", "error", err)
 		return
@@ -90,12 +90,13 @@ func (t *Trainer) correct(ctx context.Context) error {
 		return err
 	}
 	begin, examples := time.Now(), thin(l.examples, t.o.Examples)
-	state, isNew, err := before.Correct(evidenceRuns(target, examples))
+	manifest := champion.predictor.Manifest()
+	foreign := foreignOf(manifest)
+	state, isNew, err := before.Correct(evidenceRuns(target, examples, foreign))
 	if err != nil || !isNew {
 		return err
 	}
-	manifest := champion.predictor.Manifest()
-	r, err := serve(ctx, target, examples, state, manifest.Evaluations, t.o)
+	r, err := serve(ctx, target, examples, foreign, state, manifest.Evaluations, t.o)
 	if err != nil {
 		return err
 	}

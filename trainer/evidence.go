@@ -14,7 +14,9 @@ import (
 
 // evidenceRuns groups the examples of a target into runs, which are the unit of evidence: the
 // epochs of one run of a job with one configuration and one load.
-func evidenceRuns(target string, examples []Example) []evidence.Run {
+func evidenceRuns(
+	target string, examples []Example, foreign []schemas.ForeignColumn,
+) []evidence.Run {
 	type key struct {
 		job string
 		run uint32
@@ -24,7 +26,7 @@ func evidenceRuns(target string, examples []Example) []evidence.Run {
 	var runs []evidence.Run
 	for i := range examples {
 		x := &examples[i]
-		k := key{x.Job, x.Run, configurationOf(target, x)}
+		k := key{x.Job, x.Run, configurationOf(target, x, foreign)}
 		if x.Job == "" {
 			k.job = fmt.Sprint("example ", i)
 		}
@@ -46,8 +48,11 @@ func evidenceRuns(target string, examples []Example) []evidence.Run {
 	return runs
 }
 
-// configurationOf is what the predictions of a target depend on.
-func configurationOf(target string, x *Example) evidence.Configuration {
+// configurationOf is what the predictions of a target depend on. Of the foreign loads only those
+// with a column count.
+func configurationOf(
+	target string, x *Example, foreign []schemas.ForeignColumn,
+) evidence.Configuration {
 	c := evidence.Configuration{
 		Model: x.Model, Dataset: x.Dataset,
 		BatchSize: int(x.Features.BatchSize), CPUs: int(x.Features.CPUs),
@@ -62,6 +67,7 @@ func configurationOf(target string, x *Example) evidence.Configuration {
 			ConcurrentJobs:   x.Features.Load.ConcurrentJobs,
 			ProcessesPerCore: x.Features.Load.ProcessesPerCore,
 		}
+		c.ForeignCPURatio, c.ForeignIOWaitRatio = schemas.ForeignRatios(&x.Features.Load, foreign)
 	}
 	return c.Banded()
 }
@@ -101,8 +107,12 @@ func addExample(target string, r *evidence.Run, x *Example) {
 func fitEvidence(
 	ctx context.Context, target string, examples []Example, before *regress.Manifest, o Options,
 ) (*regress.Regressor, error) {
-	runs := evidenceRuns(target, examples)
-	state, err := evidenceOf(before).Update(ctx, runs, evidence.Options{Threads: o.Threads})
+	foreign, isNew := chooseForeign(ctx, target, examples, before)
+	runs, state := evidenceRuns(target, examples, foreign), evidenceOf(before)
+	if isNew {
+		state = nil // its configurations are others
+	}
+	state, err := state.Update(ctx, runs, evidence.Options{Threads: o.Threads})
 	if err != nil {
 		return nil, err
 	}
@@ -113,17 +123,18 @@ func fitEvidence(
 	if state.Corrected && before != nil {
 		evaluations = before.Evaluations // nothing was fitted
 	}
-	return serve(ctx, target, examples, state, evaluations, o)
+	return serve(ctx, target, examples, foreign, state, evaluations, o)
 }
 
 // serve makes a regressor of a state. The file holds the medians as a tree, so that any reader of
 // such files predicts them; the manifest holds the distribution. Without evaluations of what is
 // served, they are made.
 func serve(
-	ctx context.Context, target string, examples []Example, state *evidence.State,
-	evaluations json.RawMessage, o Options,
+	ctx context.Context, target string, examples []Example, foreign []schemas.ForeignColumn,
+	state *evidence.State, evaluations json.RawMessage, o Options,
 ) (*regress.Regressor, error) {
-	runs, served := evidenceRuns(target, examples), served{target: target}
+	runs := evidenceRuns(target, examples, foreign)
+	served := served{target: target, foreign: foreign}
 	var err error
 	if served.predictor, served.corrections, err = state.Compile(); err != nil {
 		return nil, err
@@ -202,6 +213,7 @@ func evidenceOf(m *regress.Manifest) *evidence.State {
 // served answers for a target as an advisor does.
 type served struct {
 	target      string
+	foreign     []schemas.ForeignColumn
 	predictor   *evidence.Predictor
 	corrections *evidence.Corrections
 }
@@ -209,7 +221,7 @@ type served struct {
 // tree is one tree that predicts the medians at the examples and at quarter octaves of the batch
 // size between them.
 func (s *served) tree(ctx context.Context, examples []Example, o Options) (*regress.Regressor, error) {
-	d := Dataset(s.target, s.grid(examples))
+	d := Dataset(s.target, s.grid(examples), s.foreign...)
 	transform := regress.Log
 	if s.target == schemas.TargetAccuracy {
 		transform = regress.None
@@ -241,7 +253,7 @@ func (s *served) grid(examples []Example) []Example {
 	}
 	var all []Example
 	add := func(x Example) {
-		at := place{configurationOf(s.target, &x), 0}
+		at := place{configurationOf(s.target, &x, s.foreign), 0}
 		if s.target == schemas.TargetAccuracy {
 			at.epochs = x.Features.EpochsDone
 		}

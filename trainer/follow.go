@@ -25,12 +25,13 @@ type watcher struct {
 	watch     *Watch
 	measured  map[measuredSetting]bool // that are judged, of calibrationRuns at most; nil: all
 	running   *lru[runKey, *running]
-	foundAt   time.Time        // begin of the last drift
-	cut       time.Time        // begin of ADWIN's window, if it was cut
-	told      uint64           // sequence of the last event whose drift was published already
-	unsaid    []*schemas.Drift // drifts that are not published yet, at most mostUnsaid
-	lastFit   time.Time        // by the monotonic clock
-	state     *evidence.State  // of the champion and what ended since; nil if it is no such regressor
+	foundAt   time.Time               // begin of the last drift
+	cut       time.Time               // begin of ADWIN's window, if it was cut
+	told      uint64                  // sequence of the last event whose drift was published already
+	unsaid    []*schemas.Drift        // drifts that are not published yet, at most mostUnsaid
+	lastFit   time.Time               // by the monotonic clock
+	state     *evidence.State         // of the champion and what ended since; nil if it is no such regressor
+	foreign   []schemas.ForeignColumn // of the champion
 }
 
 // news is an event that changed the past, and what the past keeps of it.
@@ -86,7 +87,7 @@ func (t *Trainer) take(ctx context.Context, w *watcher, r bus.Record) {
 	standings := *t.standings.Load()
 	if c := standings[schemas.TargetEpochTime].champion; c != nil && c.predictor != w.epochTime {
 		w.use(c.predictor, c.digest)
-		w.state = c.evidence()
+		w.state, w.foreign = c.evidence(), foreignOf(c.predictor.Manifest())
 		t.catchUp(w)
 		t.fresh.Store(0)
 		w.lastFit, w.late = time.Now(), ""

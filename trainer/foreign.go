@@ -72,6 +72,44 @@ func foreignColumns(
 	return chosen
 }
 
+// chooseForeign chooses the columns of foreign load for a fit by evidence, and reports whether they
+// are others than before. Columns are kept, with their typical values, unless they raise the error
+// on runs that were held out: each change makes other configurations, which are fitted anew.
+func chooseForeign(
+	ctx context.Context, target string, examples []Example, before *regress.Manifest,
+) (columns []schemas.ForeignColumn, isNew bool) {
+	kept := foreignOf(before)
+	if len(kept) > 0 {
+		sample := thin(examples, foreignExamples)
+		with, without := heldOut(ctx, sample, kept), heldOut(ctx, sample, nil)
+		if with == nil || without == nil || meanOf(with) <= meanOf(without) {
+			return kept, false
+		}
+	}
+
+	columns = foreignColumns(ctx, target, examples)
+	return columns, len(columns) > 0 || len(kept) > 0
+}
+
+// foreignOf returns the columns of foreign load of a regressor.
+func foreignOf(m *regress.Manifest) (columns []schemas.ForeignColumn) {
+	if m == nil {
+		return nil
+	}
+	for _, f := range m.Features {
+		for _, c := range []schemas.Column{schemas.ColumnForeignCPU, schemas.ColumnForeignIOWait} {
+			if f.Name == c.String() {
+				columns = append(columns, schemas.ForeignColumn{
+					Column:  c,
+					Typical: f.Typical,
+					Max:     f.Max,
+				})
+			}
+		}
+	}
+	return columns
+}
+
 // foreignColumn describes a column by the examples; ok is false if too few know its value, or if
 // it hardly varies among them.
 func foreignColumn(

@@ -95,10 +95,14 @@ func (t *TimeModel) check(s *Subject) error {
 	if n := len(t.Configurations); n == 0 || n > MaxConfigurations {
 		return fmt.Errorf("%d configurations, want 1 to %d", n, MaxConfigurations)
 	}
-	positive := append([]float64{t.Amplitude, t.Effect, t.RunVariance, t.Degrees}, t.Lengths[:]...)
-	for _, x := range positive {
+	for _, x := range []float64{t.Amplitude, t.Effect, t.RunVariance, t.Degrees} {
 		if !(x > 0) || x > 1e6 {
 			return fmt.Errorf("hyperparameter or variance is %g", x)
+		}
+	}
+	for _, x := range t.Lengths {
+		if !(x >= 0) || x > 1e6 {
+			return fmt.Errorf("length is %g", x)
 		}
 	}
 	if !(math.Abs(t.Offset) < 1e3) || !(t.EpochVariance >= 0) || t.EpochVariance > 1e6 ||

@@ -30,20 +30,24 @@ func (p *Predictor) Missing(c Configuration) Missing {
 		return Missing{Lacks: LacksModel}
 	}
 	c = c.Banded()
-	_, support, _ := s.time.estimate(&c)
-	switch {
-	case support.Promisable():
-		return Missing{}
-	case support == NeverRun:
+	node, ran := s.time.nodes[c.NodeType]
+	if !ran {
 		return Missing{Lacks: LacksNodeType}
 	}
-	node := s.time.nodes[c.NodeType]
+	if _, measured := s.time.measured[c]; measured {
+		return Missing{}
+	}
+
+	// The range is checked first: an estimate costs more.
 	at := pointOf(&c, node)
 	if m := s.time.reaches[node].missing(&at); m.Lacks != "" {
 		return m
 	}
 	if n := len(s.time.measured); n < leastNeighbours {
 		return Missing{LacksConfigurations, n, n}
+	}
+	if _, support, _ := s.time.estimate(&c); support.Promisable() {
+		return Missing{}
 	}
 	return Missing{Lacks: LacksAgreement}
 }

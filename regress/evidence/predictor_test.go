@@ -1,11 +1,13 @@
 package evidence_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"sync"
 	"testing"
 
@@ -245,6 +247,35 @@ func TestCompile_RefusesWhatNoFitMakes(t *testing.T) {
 		spoil(&broken)
 		if _, err := evidence.Compile(&broken); !errors.Is(err, evidence.ErrInvalid) {
 			t.Errorf("%s: error %v, want ErrInvalid", name, err)
+		}
+	}
+}
+
+// A file of a version that had five features predicts as it did.
+func TestCompile_ReadsAFileWithoutIOWait(t *testing.T) {
+	h, p := fit(t, append(runsOf(configurationOf("a", 32, "x"), 1, 1.1),
+		runsOf(configurationOf("a", 64, "x"), 2, 2.2)...))
+	b, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	six := regexp.MustCompile(`"lengths":\[([^\]]*),[^,\]]*\]`)
+	five := six.ReplaceAll(b, []byte(`"lengths":[$1]`))
+	if bytes.Equal(five, b) {
+		t.Fatalf("no lengths in %s", b)
+	}
+	var old evidence.Hierarchy
+	if err := json.Unmarshal(five, &old); err != nil {
+		t.Fatal(err)
+	}
+	q, err := evidence.Compile(&old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, batch := range []int{32, 48, 64, 128} {
+		c := configurationOf("a", batch, "x")
+		if got, want := q.Time(c, 3), p.Time(c, 3); got.Location != want.Location || got.Scale != want.Scale {
+			t.Errorf("batch size %d: %+v, want %+v", batch, got, want)
 		}
 	}
 }

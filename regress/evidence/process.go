@@ -1,10 +1,16 @@
 package evidence
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
-// inputs is how many features the law and the process have: log2 batch size, log2
-// CPUs, concurrent jobs / 2, processes per core, foreign CPU.
-const inputs = 5
+// inputs is how many features the law and the process have: log2 batch size, log2 CPUs, concurrent
+// jobs / 2, processes per core, foreign CPU and foreign IO-wait in quarters of the node.
+const inputs = 6
+
+// foreignScale makes the lengths of the search fit foreign loads, which are at most 1.
+const foreignScale = 4
 
 type point struct {
 	x    [inputs]float64
@@ -14,7 +20,8 @@ type point struct {
 func pointOf(c *Configuration, node int) point {
 	return point{[inputs]float64{
 		math.Log2(float64(c.BatchSize)), math.Log2(float64(c.CPUs)),
-		c.ConcurrentJobs / 2, c.ProcessesPerCore, c.ForeignCPURatio,
+		c.ConcurrentJobs / 2, c.ProcessesPerCore,
+		foreignScale * c.ForeignCPURatio, foreignScale * c.ForeignIOWaitRatio,
 	}, node}
 }
 
@@ -28,7 +35,8 @@ type Hyperparameters struct {
 	// standard deviations of log seconds.
 	Amplitude     float64 `json:"amplitude"`
 	NodeAmplitude float64 `json:"node_amplitude,omitempty"`
-	// Lengths over which features matter, in their units.
+	// Lengths over which features matter, in their units. 0, as of a feature that a file of an
+	// earlier version does not have, means the mean of the prior.
 	Lengths [inputs]float64 `json:"lengths"`
 	// Effect is the standard deviation of the configuration effect.
 	Effect float64 `json:"effect"`
@@ -37,11 +45,14 @@ type Hyperparameters struct {
 // terms of the law: intercept, cost of samples and iterations, and the loads.
 const terms = inputs
 
+// foreignVariance is that of a coefficient of 1 for a foreign load of the whole node.
+const foreignVariance = 1. / (foreignScale * foreignScale)
+
 // The prior of the law's coefficients. That of the costs is 1, as the time of an epoch is
 // proportional to 1/CPUs + 2^Offset/batch: the CPUs share the samples, not the iterations.
 var (
 	lawMean     = [terms]float64{0, 1}
-	lawVariance = [terms]float64{100, 0.25, 1, 1, 1}
+	lawVariance = [terms]float64{100, 0.25, 1, 1, foreignVariance, foreignVariance}
 )
 
 // law returns the regressors of the law at a point.
@@ -66,7 +77,7 @@ type process struct {
 // scale divides the features of a point by their lengths.
 func (h *Hyperparameters) scale(p *point) (x [inputs]float64) {
 	for f := range x {
-		x[f] = p.x[f] / h.Lengths[f]
+		x[f] = p.x[f] / cmp.Or(h.Lengths[f], lengthPrior)
 	}
 	return x
 }

@@ -23,7 +23,10 @@ type Configuration struct {
 type Load struct {
 	ConcurrentJobs   float64 `json:"concurrent_jobs,omitempty"`
 	ProcessesPerCore float64 `json:"processes_per_core,omitempty"`
-	ForeignCPURatio  float64 `json:"foreign_cpu_ratio,omitempty"`
+	// Shares of the node's processors that are busy, or idle and waiting for storage, because of
+	// work that Courier does not know.
+	ForeignCPURatio    float64 `json:"foreign_cpu_ratio,omitempty"`
+	ForeignIOWaitRatio float64 `json:"foreign_io_wait_ratio,omitempty"`
 }
 
 // The widths of the bands in which loads count as equal.
@@ -34,11 +37,12 @@ const (
 )
 
 // Banded returns the configuration with its load rounded to bands: quarters of
-// concurrent jobs, eighths of processes per core, tenths of foreign CPU.
+// concurrent jobs, eighths of processes per core, tenths of foreign CPU and foreign IO-wait.
 func (c Configuration) Banded() Configuration {
 	c.ConcurrentJobs = math.Round(c.ConcurrentJobs/jobsBand) * jobsBand
 	c.ProcessesPerCore = math.Round(c.ProcessesPerCore/processesBand) * processesBand
 	c.ForeignCPURatio = math.Round(c.ForeignCPURatio/foreignBand) / math.Round(1/foreignBand)
+	c.ForeignIOWaitRatio = math.Round(c.ForeignIOWaitRatio/foreignBand) / math.Round(1/foreignBand)
 	return c
 }
 
@@ -47,7 +51,9 @@ func (c *Configuration) valid() bool {
 	if c.BatchSize < 1 || c.CPUs < 1 {
 		return false
 	}
-	for _, x := range [...]float64{c.ConcurrentJobs, c.ProcessesPerCore, c.ForeignCPURatio} {
+	for _, x := range [...]float64{
+		c.ConcurrentJobs, c.ProcessesPerCore, c.ForeignCPURatio, c.ForeignIOWaitRatio,
+	} {
 		if !(x >= 0 && x <= 1e6) {
 			return false
 		}
@@ -71,6 +77,7 @@ func (c Configuration) compare(d Configuration) int {
 		cmp.Compare(c.ConcurrentJobs, d.ConcurrentJobs),
 		cmp.Compare(c.ProcessesPerCore, d.ProcessesPerCore),
 		cmp.Compare(c.ForeignCPURatio, d.ForeignCPURatio),
+		cmp.Compare(c.ForeignIOWaitRatio, d.ForeignIOWaitRatio),
 		cmp.Compare(c.BatchSize, d.BatchSize))
 }
 

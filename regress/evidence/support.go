@@ -43,7 +43,12 @@ type reach struct {
 }
 
 // slack by which a load may lie outside the measured range: the width of its band.
-var slack = [inputs]float64{2: jobsBand / 2, 3: processesBand, 4: foreignBand}
+var slack = [inputs]float64{
+	2: jobsBand / 2,
+	3: processesBand,
+	4: foreignScale * foreignBand,
+	5: foreignScale * foreignBand,
+}
 
 // interpolates reports whether a point lies between measured batch sizes at most
 // mostOctaves apart, and within the range of the other features.

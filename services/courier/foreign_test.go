@@ -22,14 +22,21 @@ import (
 	"courier/runner"
 	"courier/runner/output"
 	"courier/schemas"
+	"courier/trainer"
 )
 
 // Simulated jobs on a simulated node whose processors a foreign process uses at times, with real
 // services. After the trainer has learned its effect, predictions with the process are longer, and
 // those without are not.
 func TestForeign_AHogInTheLogChangesTheNextAdvice(t *testing.T) {
+	for _, method := range []trainer.Method{trainer.MethodEvidence, trainer.MethodFamilies} {
+		t.Run(string(method), func(t *testing.T) { testHogInTheLog(t, method) })
+	}
+}
+
+func testHogInTheLog(t *testing.T, method trainer.Method) {
 	const node = "hogged"
-	l := startAll(t, nil)
+	l := startAll(t, func(f *localFlags) { f.Method = string(method) })
 	ctx := within(t, patience)
 	publish := func(e schemas.Event) {
 		t.Helper()
@@ -180,7 +187,7 @@ type realHog struct {
 }
 
 func (h realHog) test(t *testing.T) {
-	l := startAll(t, nil)
+	l := startAll(t, func(f *localFlags) { f.Method = string(trainer.MethodEvidence) })
 	for range 6 {
 		h.runJobs(t, l.Bus())
 		stop := h.start(t)

@@ -7,12 +7,13 @@ import (
 	"courier/services"
 	"courier/simulate"
 	"courier/simulate/drift"
+	"courier/trainer"
 )
 
 // simulateCommand runs simulated clusters.
 type simulateCommand struct {
 	SLO   simulateSLO   `cmd:"" name:"slo" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
-	Drift simulateDrift `cmd:"" help:"Measure how soon drift is detected, which cause is named, how many alarms are false, and how promises hold meanwhile."`
+	Drift simulateDrift `cmd:"" help:"Measure how soon drift is detected, which cause is named, how many alarms are false, and how promises hold meanwhile, all by method families."`
 }
 
 type simulateSLO struct {
@@ -23,6 +24,7 @@ type simulateSLO struct {
 	Confidence  float64  `help:"Confidence of meeting the SLO that every job asks for, between 0 and 1." default:"0.95"`
 	Rules       []string `help:"Rules to compare: ${rules}; also informed, which knows every probability." default:"${rules}"`
 	Refit       int      `help:"Fit the regressors again after this many finished jobs; 0: only once, on the warm-up." default:"0"`
+	Method      string   `help:"Method of the fits of courier and courier-mean: evidence or families, as of courier trainer; the paper's rule uses families." enum:"evidence,families" default:"evidence"`
 }
 
 // Help is the example of courier simulate slo --help.
@@ -38,6 +40,7 @@ func (c *simulateSLO) Run(w *environment) error {
 		Seed:        c.Seed,
 		Refit:       c.Refit,
 		Rules:       c.Rules,
+		Method:      trainer.Method(c.Method),
 	}
 	if err := o.Validate(); err != nil {
 		return err
