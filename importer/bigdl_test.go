@@ -9,8 +9,8 @@ import (
 	"courier/importer"
 )
 
-// driverLog is a log of a BigDL driver: it starts at a time of day, and trains
-// from 12 s later, 469 iterations per epoch.
+// driverLog returns the log of a BigDL driver that starts at a time of day, and trains from 12 s
+// later with 469 iterations per epoch.
 func driverLog(stamped bool, clocks ...float64) string {
 	var b strings.Builder
 	line := func(clock float64, format string, values ...any) {
@@ -89,7 +89,7 @@ func TestReader_BigDL(t *testing.T) {
 	}
 }
 
-// Loggers write the day in three ways.
+// Loggers use several formats of dates.
 func TestReader_BigDLTimes(t *testing.T) {
 	for _, stamp := range []string{
 		"2021-10-29 01:57:48 INFO ", "22-02-10 22:04:30 [Thread-4] INFO ",

@@ -12,7 +12,7 @@ import (
 	"courier/schemas"
 )
 
-// since is where runs without times are laid out in these tests.
+// since is the start of runs without timestamps.
 var since = time.Date(2020, 10, 21, 0, 0, 0, 0, time.UTC)
 
 // now is later than all runs of these tests.
@@ -28,7 +28,7 @@ func read(t testing.TB, o importer.Options, format, name, text string) importer.
 	return r.Finish()
 }
 
-// brief prints what matters of a result: a line per run, then the refusals.
+// brief formats the main fields of a result: a line per run, and then the refusals.
 func brief(f importer.ReadResult) string {
 	var b strings.Builder
 	for _, r := range f.Runs {
@@ -245,7 +245,7 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 	}
 }
 
-// The more runs there are, the more digits are equal by chance.
+// The more runs, the more digits are equal by chance.
 func TestReader_CopiesNeedDigits(t *testing.T) {
 	for _, c := range []struct {
 		runs   int
@@ -268,8 +268,8 @@ func TestReader_CopiesNeedDigits(t *testing.T) {
 	}
 }
 
-// What a run is called comes from what it says, not from where and when it is
-// read; runs that say the same are told apart.
+// A job ID depends on the content of the run, not on the path or the time of the import; equal runs
+// get different IDs.
 func TestReader_NamesAreOfTheContent(t *testing.T) {
 	const text = "run_id,model,batch,cpus,time_s\nFF 1,m,64,1,72.5\n,m,64,1,80.5\n,m,64,1,80.5\n"
 	o := importer.Options{Since: since, Defaults: map[string]string{importer.FieldEpochs: "10"}}
@@ -297,8 +297,8 @@ func TestReader_NamesAreOfTheContent(t *testing.T) {
 	}
 }
 
-// A run of which only the total time is known makes no epoch events, but reports its epochs as
-// done; its neighbours report nothing else.
+// A run with only a total time has no epoch events, but its end has the number of epochs; its
+// neighbours have neither.
 func TestRun_Events(t *testing.T) {
 	o := importer.Options{
 		Since:    since,
@@ -326,7 +326,7 @@ func TestRun_Events(t *testing.T) {
 	}
 }
 
-// The recovered runs: the README of the study tells which times are copies.
+// The runs of the study: its README lists the rows with copied times.
 func TestReader_TheStudy(t *testing.T) {
 	file, err := os.Open("../../shared/data/courier-paper/measured_runs.csv")
 	if err != nil {

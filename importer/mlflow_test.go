@@ -10,8 +10,8 @@ import (
 	"courier/importer"
 )
 
-// store is a file store of MLflow with one run, as its client writes it; change
-// may alter its files, whose paths are those within the run.
+// store returns a file store of MLflow with one run, as its client writes it. change may change its
+// files; paths are relative to the run.
 func store(change map[string]string) fstest.MapFS {
 	const zero = 1721450907000 // 2024-07-20T04:48:27Z
 	files := map[string]string{

@@ -9,8 +9,8 @@ import (
 	"courier/importer"
 )
 
-// appLog is Spark's event log of an application that starts at a second, with two
-// executors on two hosts, and whose jobs are given: description, from, until.
+// appLog returns the Spark event log of an application that starts at a given second, with two
+// executors on two hosts and the given jobs: description, start, end.
 func appLog(jobs ...[3]any) string {
 	const zero = 1603285048000 // 2020-10-21T12:57:28Z
 	lines := []string{
@@ -116,7 +116,7 @@ func TestReader_Spark(t *testing.T) {
 		t.Errorf("an application whose jobs failed: %s", got)
 	}
 
-	// A rolling log is the same, in the order of its files' numbers.
+	// A rolling log is read in the order of the numbers of its files.
 	cut := strings.Index(whole, `{"Event":"SparkListenerJobStart","Job ID":2`)
 	r := importer.New(importer.Options{Columns: columns})
 	rolling := fstest.MapFS{

@@ -106,7 +106,7 @@ func TestThreeDigits(t *testing.T) {
 	}
 }
 
-// Settings of a grid that are spelt differently stand there once.
+// Equivalent grid points are listed once.
 func TestWriteGrid_TellsEachSettingOnce(t *testing.T) {
 	f := &Fit{Report: regress.Report{Target: "t"}}
 	for k, trees := range []int{50, 50, 100} {

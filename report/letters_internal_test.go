@@ -84,7 +84,7 @@ func TestLetterText(t *testing.T) {
 	}
 }
 
-// Text has no control characters, and lost nothing but carriage returns.
+// Printed text has no control characters, and differs from the message in carriage returns only.
 func FuzzPlainText(f *testing.F) {
 	for _, seed := range []string{
 		"", "{\"a\":1}\r\n", "\x1b[2J", "a\rb", "\u202eabc", "\xff", "\u009b2J", "日本\t語",

@@ -39,7 +39,7 @@ func (c *chronicle) stamp(id string) schemas.Stamp {
 	return schemas.Stamp{EventID: id, At: c.at}
 }
 
-// digestOf is a whole digest that begins with a letter.
+// digestOf returns a whole digest that begins with a letter.
 func digestOf(letter string) string { return strings.Repeat(letter, 64) }
 
 func (c *chronicle) trained(letter, reason string, medianError float64) {
@@ -63,7 +63,7 @@ func fittedAs(letter string, medianError float64) schemas.Fitted {
 	}
 }
 
-// judged are figures of a comparison that the regressor won or lost.
+// judged returns the figures of a comparison that the regressor won or lost.
 func judged(loss, rival float64) schemas.Judgement {
 	low, high, coverage, rivals := 0.9*(loss-rival), 1.1*(loss-rival), 0.94, 0.625
 	return schemas.Judgement{
@@ -101,8 +101,8 @@ func (c *chronicle) promoted(letter, rival, by, reason string, j schemas.Judgeme
 	c.publish(e)
 }
 
-// story is a life with all that can happen: the first, a drift, a challenger that
-// loses, one that wins, and the way back.
+// story is a life with all kinds of events: a first regressor, a drift, a challenger that loses,
+// one that wins, and a rollback.
 func (c *chronicle) story() {
 	c.trained("a", "the first regressor", 0.125)
 	c.promoted("a", "", schemas.DecidedFirst, "the first regressor", schemas.Judgement{})
@@ -165,7 +165,7 @@ func TestReadLife_TellsTheMomentsOfEach(t *testing.T) {
 	}
 }
 
-// The page draws and tells all of it, and text from the log stays text.
+// The page has plots and texts of all events, and escapes text from the log.
 func TestLifePage_TellsAlarmsPromotionsAndReasons(t *testing.T) {
 	c := newChronicle(t)
 	var empty, page, other bytes.Buffer
@@ -207,7 +207,7 @@ func TestLifePage_TellsAlarmsPromotionsAndReasons(t *testing.T) {
 	}
 }
 
-// Version n lies at n, and what happened between two fits lies between them.
+// Version n has the position n, and events between two fits are between them.
 func TestTargetLife_PlacesMomentsBetweenVersions(t *testing.T) {
 	c := newChronicle(t)
 	c.story()

@@ -10,7 +10,8 @@ import (
 	"courier/schemas"
 )
 
-// Changes come first; what NATS cannot change follows with the reason of the server.
+// Changes are printed first, and then the settings that NATS cannot change, with the reason of the
+// server.
 func TestStreams_ListsChangesAndFailures(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	node := schemas.Streams()[1]

@@ -8,8 +8,8 @@ import (
 	"courier/schemas"
 )
 
-// still is a job without noise: an epoch of e^constant seconds alone, twice as
-// long for each other process per core.
+// still returns a job without noise. An epoch takes e^constant seconds without neighbours, and
+// twice as long with one other process per core.
 func still(id string, startup float64, epochs int, seconds float64) *Job {
 	f := &Family{
 		Model:           "m",
@@ -34,7 +34,7 @@ func still(id string, startup float64, epochs int, seconds float64) *Job {
 	return j
 }
 
-// steps runs a node to its end, and says what ended when.
+// steps runs a node to its end, and returns the changes with their times.
 func steps(n *node) string {
 	text := ""
 	for len(n.jobs) > 0 {
@@ -45,8 +45,8 @@ func steps(n *node) string {
 	return text
 }
 
-// Two jobs of 4 CPUs on 4 cores: beside the other, everything takes twice as
-// long, because ln(1 + 4/4) = ln 2.
+// Two jobs of 4 CPUs on 4 cores: with a neighbour, every epoch takes twice as long, because ln(1 +
+// 4/4) = ln 2.
 func TestNode_ContentionByHand(t *testing.T) {
 	a, b := still("a", 10, 2, 100), still("b", 0, 1, 30)
 	alone := jobCandidate{64, 4}
@@ -59,8 +59,8 @@ func TestNode_ContentionByHand(t *testing.T) {
 			n.start(a, alone, 2, false)
 			return steps(n)
 		}, "a/0 at 10; a/1 at 110; a/2 at 210; "},
-		// b comes at 60, when half of a's first epoch is done. It starts at once and
-		// needs 60 s: until 120 both are half as fast, and a does 30 of its 50 s.
+		// b arrives at 60, in the middle of a's first epoch. It starts at once and needs 60 s:
+		// until 120 both are half as fast, and a completes 30 of its 50 s.
 		{"a neighbour in the middle of an epoch", func(n *node) string {
 			n.start(a, alone, 2, false)
 			n.step()
@@ -68,15 +68,15 @@ func TestNode_ContentionByHand(t *testing.T) {
 			n.start(b, alone, 1, false)
 			return steps(n)
 		}, "a/0 at 10; b/0 at 60; b/1 at 120; a/1 at 140; a/2 at 240; "},
-		// b comes at 4; a's start-up ends at 10 all the same, b runs at half its rate
-		// although a only starts up, and ends at 64. a has done 27 of 100 s then.
+		// b arrives at 4. a's start-up still ends at 10. b runs at half its rate from the start,
+		// although a is only starting up, and ends at 64. By then a has completed 27 of 100 s.
 		{"a start-up loads the node, and nothing delays it", func(n *node) string {
 			n.start(a, alone, 1, false)
 			n.advance(4)
 			n.start(b, alone, 1, false)
 			return steps(n)
 		}, "b/0 at 4; a/0 at 10; b/1 at 64; a/1 at 137; "},
-		// From 60 on the node is four times as slow: 50 s are left, and take 200.
+		// After 60 the node is four times as slow: the remaining 50 s take 200.
 		{"a drift in the middle of an epoch", func(n *node) string {
 			n.drifts = []NodeDrift{{AfterSeconds: 60, Factor: 4}}
 			n.start(a, alone, 1, false)
@@ -101,8 +101,8 @@ func TestNode_TryChangesNothing(t *testing.T) {
 	n := &node{Node: &Node{Name: "n", Cores: 4}}
 	n.start(still("a", 10, 2, 100), jobCandidate{64, 4}, 2, false)
 	before := n.copied()
-	// b is there from 0 to 60; c comes at 20, and everything is then (1 + 8/4) times
-	// slower: b has 20 of 30 s left at 20, which take 60 s.
+	// b runs from 0 to 60. c arrives at 20, and everything becomes (1 + 8/4) times slower: b has 20
+	// of 30 s left at 20, which take 60 s.
 	b, c := still("b", 0, 1, 30), still("c", 0, 1, 1000)
 	if got := n.try(b, jobCandidate{64, 4}, nil); math.Abs(got-60) > 1e-9 {
 		t.Errorf("try = %g s, want 60", got)
@@ -115,8 +115,8 @@ func TestNode_TryChangesNothing(t *testing.T) {
 	}
 }
 
-// The noise of an epoch has a median of 1 and the standard deviation of the
-// world; that of a run is shared by its epochs.
+// The noise of an epoch has a median of 1 and the standard deviation of the world; all epochs of a
+// run share its noise.
 func TestNoise_Moments(t *testing.T) {
 	noise := Noise{RunRatio: 0.04, EpochRatio: 0.03, Accuracy: 0.002}
 	const runs = 20_000
@@ -145,7 +145,7 @@ func TestNoise_Moments(t *testing.T) {
 	}
 }
 
-// Noise belongs to the job and the number of its epoch, not to the draws before.
+// Noise depends on the job and the number of the epoch, not on earlier draws.
 func TestNoise_BelongsToTheJob(t *testing.T) {
 	noise := Noise{RunRatio: 0.04, EpochRatio: 0.03}
 	short, long := noise.runNoise(1, "a", 3), noise.runNoise(1, "a", 9)
@@ -163,7 +163,7 @@ func TestNoise_BelongsToTheJob(t *testing.T) {
 	}
 }
 
-// The law, term by term.
+// Each term of the law.
 func TestTimeLaw(t *testing.T) {
 	l := TimeLaw{
 		Constant:    1,
@@ -195,8 +195,8 @@ func TestTimeLaw(t *testing.T) {
 	}
 }
 
-// A smaller batch is more accurate after as many epochs, and as accurate after
-// as many iterations.
+// A smaller batch is more accurate after the same number of epochs, and as accurate after the same
+// number of iterations.
 func TestAccuracyLaw(t *testing.T) {
 	l := AccuracyLaw{Constant: 1.84, Iterations: -0.567}
 	if a, b := l.after(60_000, 64, 1), l.after(60_000, 512, 8); math.Abs(a-b) > 1e-12 {
@@ -210,8 +210,7 @@ func TestAccuracyLaw(t *testing.T) {
 	}
 }
 
-// What hindsight says of the choice that was made is what happened to it, and a
-// foreseen future is near it.
+// Hindsight about the actual choice equals its outcome, and a foreseen future is close to it.
 func TestPlay_HindsightIsWhatHappened(t *testing.T) {
 	s := NewScenario(DefaultWorld(), 150, 0.95, 3)
 	var p *play
@@ -244,7 +243,7 @@ func TestPlay_HindsightIsWhatHappened(t *testing.T) {
 	}
 }
 
-// spy keeps the world that a rule plays in.
+// spy keeps the world of the play.
 type spy struct {
 	Rule
 	play **play

@@ -8,7 +8,7 @@ import (
 	"courier/schemas"
 )
 
-// A warm-up that would not end in sensible time is refused.
+// A warm-up that would take too long is refused.
 func TestWorld_BoundsTheWarmUp(t *testing.T) {
 	w := DefaultWorld()
 	for i := range w.Families {
@@ -33,7 +33,7 @@ func TestWorld_BoundsTheWarmUp(t *testing.T) {
 	}
 }
 
-// A world in which jobs never end is told, not waited for.
+// A world whose jobs never end is an error, not an endless simulation.
 func TestPlay_EndsInAnOverloadedWorld(t *testing.T) {
 	w := DefaultWorld()
 	w.Families = w.Families[:1]

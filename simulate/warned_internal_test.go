@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A miss is warned of if its first warning left a fifth of the SLO; it stays
-// warned of if no all-clear took that back.
+// A miss counts as warned if a fifth of the SLO was left at its first warning, and as finally
+// warned if no all-clear followed.
 func TestWatched(t *testing.T) {
 	warned := func(met bool, warnings ...Warning) JobOutcome {
 		return JobOutcome{

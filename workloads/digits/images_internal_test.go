@@ -31,7 +31,7 @@ func TestImages_AreThoseOfTheRepository(t *testing.T) {
 	for _, label := range append(append([]uint8{}, training.labels...), heldOut.labels...) {
 		counts[label]++
 	}
-	// The numbers of each digit that the repository's description states.
+	// Counts of each digit in the description of the repository.
 	if diff := cmp.Diff([]int{
 		178, 182, 177, 183, 181, 182, 181, 179, 174, 180,
 	}, counts); diff != "" {
@@ -115,7 +115,7 @@ func TestWarp(t *testing.T) {
 			}
 		}
 	}
-	// The corners of what is allowed stay on the paper and on the scale.
+	// Images with the largest distortions stay within the margin and the range of values.
 	for _, turn := range []float64{-maxTurn, maxTurn} {
 		for _, left := range []float64{-maxShift, maxShift} {
 			for _, up := range []float64{-maxShift, maxShift} {
@@ -141,8 +141,7 @@ func TestWarp_TurnsAboutTheMiddle(t *testing.T) {
 		y += float64(v) * (float64(k/imageSide) - 3.5)
 		ink += float64(v)
 	}
-	// A pixel of the copy looks where it lies turned by 0.2, so ink comes
-	// from there turned back.
+	// A pixel of the copy is read at its position turned by 0.2, so the image is turned by -0.2.
 	wantX := math.Cos(maxTurn)*-0.5 + math.Sin(maxTurn)*-3.5
 	wantY := -math.Sin(maxTurn)*-0.5 + math.Cos(maxTurn)*-3.5
 	if math.Abs(x/ink-wantX) > 0.3 || math.Abs(y/ink-wantY) > 0.3 {

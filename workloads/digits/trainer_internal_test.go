@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// RaceDetector says that the tests run under it, where arithmetic takes twenty
-// times as long.
+// RaceDetector reports whether the race detector is on, which makes arithmetic twenty times as
+// slow.
 var RaceDetector bool
 
 func mustParse(t testing.TB, args ...string) options {
@@ -20,7 +20,7 @@ func mustParse(t testing.TB, args ...string) options {
 	return o
 }
 
-// oneEpoch returns the first epoch of a fresh trainer.
+// oneEpoch returns the first epoch of a new trainer.
 func oneEpoch(t testing.TB, args ...string) result {
 	t.Helper()
 	training, heldOut := mustLoad(t)
