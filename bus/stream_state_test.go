@@ -228,7 +228,8 @@ func TestApplyStreams_ReportsRejectedSettings(t *testing.T) {
 	}
 	states, err := b.ApplyStreams(within(t))
 	s := node(t, states, err)
-	want := "max_bytes: 1048576, at least 1073741824 (insufficient memory resources available); storage: memory, file (stream configuration update can not change storage type)"
+	want := "max_bytes: 1048576, at least 1073741824 (insufficient memory resources available); storage: " +
+		"memory, file (stream configuration update can not change storage type)"
 	if formatAll(s.Differences) != want {
 		t.Errorf("ApplyStreams left %s\nwant %s", formatAll(s.Differences), want)
 	}

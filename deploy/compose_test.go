@@ -132,7 +132,8 @@ func TestCompose_KeepsTheLogThrice(t *testing.T) {
 		if !s.ours() {
 			continue
 		}
-		if got, want := s.Environment["COURIER_NATS_URL"], "nats://nats1:4222,nats://nats2:4222,nats://nats3:4222"; got != want {
+		if got, want := s.Environment["COURIER_NATS_URL"],
+			"nats://nats1:4222,nats://nats2:4222,nats://nats3:4222"; got != want {
 			t.Errorf("%s connects to %s, want %s", name, got, want)
 		}
 		if got := s.Environment["COURIER_NATS_REPLICAS"]; got != "3" && name != "worker" {

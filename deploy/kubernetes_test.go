@@ -265,7 +265,8 @@ func TestKubernetes_PartsFindEachOther(t *testing.T) {
 	replicas := map[string]int{}
 	for _, m := range workloads(t) {
 		replicas[m.Metadata.Name] = m.Spec.Replicas
-		if name := m.Spec.Template.Metadata.Labels["app.kubernetes.io/name"]; name != m.Metadata.Name || m.Metadata.Labels["app.kubernetes.io/part-of"] != "courier" {
+		if name := m.Spec.Template.Metadata.Labels["app.kubernetes.io/name"]; name != m.Metadata.Name ||
+			m.Metadata.Labels["app.kubernetes.io/part-of"] != "courier" {
 			t.Errorf("%s: pods are labelled %v", m.file, m.Spec.Template.Metadata.Labels)
 		}
 	}

@@ -206,7 +206,8 @@ func (m *machine) startNATS(t *testing.T) {
 		}; !slices.Equal(s.Volumes, want) {
 			t.Fatalf("%s has the volumes %q, want %q", name, s.Volumes, want)
 		}
-		here := strings.NewReplacer("0.0.0.0:4222", m.nats[i], "127.0.0.1:8222", address(t), "0.0.0.0:6222", routes[name], " /data\n", " "+t.TempDir()+"\n",
+		here := strings.NewReplacer("0.0.0.0:4222", m.nats[i], "127.0.0.1:8222", address(t), "0.0.0.0:6222",
+			routes[name], " /data\n", " "+t.TempDir()+"\n",
 			"nats1:6222", routes["nats1"], "nats2:6222", routes["nats2"], "nats3:6222", routes["nats3"])
 		dir := t.TempDir()
 		config := filepath.Join(dir, "nats.conf")
@@ -277,9 +278,8 @@ func (m *machine) keepOnce(t *testing.T) {
 	s.Environment["COURIER_NATS_REPLICAS"] = "1"
 	c, healthy := m.command(t, &s)
 	start(t, "trainer of before", c, healthy)
-	if out, err := courier(t, "streams", "--nats-url", m.natsURL(), "--nats-replicas", "3"); err == nil || !strings.Contains(
-		out, "replicas is 1, want at least 3",
-	) {
+	if out, err := courier(t, "streams", "--nats-url", m.natsURL(), "--nats-replicas", "3"); err == nil ||
+		!strings.Contains(out, "replicas is 1, want at least 3") {
 		t.Errorf("streams that one server keeps: %v\n%s", err, out)
 	}
 }

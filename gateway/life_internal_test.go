@@ -40,7 +40,8 @@ func TestLives_RememberTheLastOfEachKindOnce(t *testing.T) {
 		t.Errorf("%d targets, %d promotions, %d drifts, %d rejections; want 1, %d, 1, 1", len(l),
 			len(got.promotions), len(got.drifts), len(got.rejections), maxTargetEvents)
 	}
-	if first, last := got.promotions[0].Revision, got.promotions[maxTargetEvents-1].Revision; first != 11 || last != 1000 {
+	if first, last := got.promotions[0].Revision, got.promotions[maxTargetEvents-1].Revision; first != 11 ||
+		last != 1000 {
 		t.Errorf("revisions %d to %d, want 11 to 1000", first, last)
 	}
 	if old := before[schemas.TargetAccuracy]; len(old.drifts) != 0 ||

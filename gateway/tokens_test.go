@@ -89,7 +89,9 @@ func (a *callers) endpoints() []bus.Endpoint {
 			a.note("submit")
 			return map[string]string{"job_id": "j1"}, nil
 		}),
-		bus.HandlePerson(schemas.SubjectJobSubmit, func(_ context.Context, person string, _ *schemas.JobRequest) (any, error) {
+		bus.HandlePerson(schemas.SubjectJobSubmit, func(
+			_ context.Context, person string, _ *schemas.JobRequest,
+		) (any, error) {
 			a.note("submit:" + person)
 			return map[string]string{"job_id": "j1"}, nil
 		}),
@@ -97,7 +99,9 @@ func (a *callers) endpoints() []bus.Endpoint {
 			a.note("cancel")
 			return struct{}{}, nil
 		}),
-		bus.HandlePerson(schemas.SubjectJobCancel, func(_ context.Context, person string, _ *schemas.JobCancelRequest) (any, error) {
+		bus.HandlePerson(schemas.SubjectJobCancel, func(
+			_ context.Context, person string, _ *schemas.JobCancelRequest,
+		) (any, error) {
 			a.note("cancel:" + person)
 			return struct{}{}, nil
 		}),
@@ -347,7 +351,8 @@ func TestBody_IsNotWaitedForForEver(t *testing.T) {
 	}
 	defer c.Close()
 	fmt.Fprintf(c,
-		"POST /api/v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+		"POST /api/v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+
+			"application/json\r\nContent-Length: 100\r\n\r\n{")
 	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}

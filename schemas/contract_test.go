@@ -390,7 +390,8 @@ channels:
 			action, key)
 		if m.reply != "" {
 			fmt.Fprintf(&b,
-				"    reply:\n      channel: {$ref: \"#/channels/%s\"}\n      messages:\n        - {$ref: \"#/components/messages/%s\"}\n        - {$ref: \"#/components/messages/error\"}\n",
+				"    reply:\n      channel: {$ref: \"#/channels/%s\"}\n      messages:\n        - {$ref: "+
+					"\"#/components/messages/%s\"}\n        - {$ref: \"#/components/messages/error\"}\n",
 				key, m.reply)
 		}
 	}

@@ -116,7 +116,7 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 			}
 			r := &told{Rule: rule}
 			if name == RuleOracle || name == RuleInformed {
-				break // they see the world: simulate holds that the oracle's advice differs
+				break // Rules that see the world may differ.
 			}
 			if _, err := s.Play(t.Context(), r, nil); err != nil {
 				t.Fatal(err)

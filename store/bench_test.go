@@ -34,11 +34,13 @@ func BenchmarkStore_Write(b *testing.B) {
 func BenchmarkStore_WriteToFullTables(b *testing.B) {
 	d := storetest.New(b)
 	must(b, d.Exec(b.Context(), "INSERT INTO node_sample (event_id, at, sequence, node, cpu_ratio) "+
-		"SELECT concat('old/boot/', toString(number)), now64(9) - toIntervalSecond(number / 5), number, concat('node-', toString(number % 10)), 0.5 FROM numbers(2000000)"))
+		"SELECT concat('old/boot/', toString(number)), now64(9) - toIntervalSecond(number / 5), number, "+
+		"concat('node-', toString(number % 10)), 0.5 FROM numbers(2000000)"))
 	must(
 		b,
 		d.Exec(b.Context(), "INSERT INTO job_epoch (event_id, at, sequence, job_id, run, epoch, duration_seconds) "+
-			"SELECT concat('old-', toString(intDiv(number, 25)), '/1/', toString(number % 25)), now64(9), number, concat('old-', toString(intDiv(number, 25))), 1, number % 25, 1 FROM numbers(2000000)"),
+			"SELECT concat('old-', toString(intDiv(number, 25)), '/1/', toString(number % 25)), now64(9), "+
+			"number, concat('old-', toString(intDiv(number, 25))), 1, number % 25, 1 FROM numbers(2000000)"),
 	)
 	for _, kind := range []string{"samples", "epochs"} {
 		b.Run(fmt.Sprintf("%s/rows=%d", kind, 1000), func(b *testing.B) {
@@ -117,7 +119,8 @@ func BenchmarkVerifier_Verify(b *testing.B) {
 	stop()
 	for _, damage := range []string{
 		"",
-		"DELETE FROM node_sample WHERE node = 'node-7' AND at IN (SELECT min(at) FROM node_sample WHERE node = 'node-7' GROUP BY toStartOfHour(at))",
+		"DELETE FROM node_sample WHERE node = 'node-7' AND at IN (SELECT min(at) FROM node_sample WHERE node " +
+			"= 'node-7' GROUP BY toStartOfHour(at))",
 	} {
 		name, want := "agrees", 0
 		if damage != "" {

@@ -178,7 +178,8 @@ func TestViews_AreDescribed(t *testing.T) {
 				if ask(
 					t,
 					d,
-					"SELECT count() AS n FROM system.columns WHERE database = currentDatabase() AND table = ? AND name = ?",
+					"SELECT count() AS n FROM system.columns WHERE database = currentDatabase() AND table = "+
+						"? AND name = ?",
 					table,
 					c[1],
 				) != 1 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"courier/bus"
@@ -19,8 +20,11 @@ func ExampleOpen() {
 		slog.Default(),
 		nil,
 	)
-	fmt.Println(err)
-	// Output: open database clickhouse://db:90x0/courier: not an address of ClickHouse: host, port or settings cannot be read (write special characters of user and password as %xx)
+	fmt.Println(strings.ReplaceAll(err.Error(), ": ", ":\n"))
+	// Output:
+	// open database clickhouse://db:90x0/courier:
+	// not an address of ClickHouse:
+	// host, port or settings cannot be read (write special characters of user and password as %xx)
 }
 
 // A store writes the log until its context ends.

@@ -74,8 +74,10 @@ func TestMetrics_CountABatch(t *testing.T) {
 	must(t, w.Write(t.Context(), b))
 	got = gather(t, reg)
 	for name, want := range map[string]float64{
-		"courier_store_oldest_unacked_seconds/JOB": 0, "courier_store_rows_total/job_epoch": 2, "courier_store_duplicate_events_total/job_epoch": 1,
-		"courier_store_batches_total/JOB": 1, "courier_store_statement_seconds/insert": 1, "courier_store_batch_rows/JOB": 1,
+		"courier_store_oldest_unacked_seconds/JOB": 0, "courier_store_rows_total/job_epoch": 2,
+		"courier_store_duplicate_events_total/job_epoch": 1,
+		"courier_store_batches_total/JOB":                1, "courier_store_statement_seconds/insert": 1,
+		"courier_store_batch_rows/JOB": 1,
 	} {
 		if got[name] != want {
 			t.Errorf("%s = %v, want %v", name, got[name], want)

@@ -24,7 +24,8 @@ func relations(t testing.TB, d *store.Database) map[string]string {
 		d.Query(
 			t.Context(),
 			&rows,
-			"SELECT name, replace(create_table_query, concat(database, '.'), '') AS create_table_query FROM system.tables WHERE database = currentDatabase()",
+			"SELECT name, replace(create_table_query, concat(database, '.'), '') AS create_table_query FROM "+
+				"system.tables WHERE database = currentDatabase()",
 		),
 	)
 	all := make(map[string]string)

@@ -60,7 +60,8 @@ func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
 	reach(t, d, last)
 	finish()
 	for _, statement := range []string{
-		"ALTER TABLE node_sample UPDATE cpu_ratio = 0.5, load_average = 99 WHERE number % 5 = 0 SETTINGS mutations_sync = 1",
+		"ALTER TABLE node_sample UPDATE cpu_ratio = 0.5, load_average = 99 WHERE number % 5 = 0 SETTINGS " +
+			"mutations_sync = 1",
 		"ALTER TABLE job_epoch UPDATE duration_seconds = 1000 WHERE epoch = 1 SETTINGS mutations_sync = 1",
 		"DELETE FROM node_sample WHERE number < 20", "DELETE FROM job_ended WHERE 1", "DELETE FROM node_hour WHERE 1",
 		"INSERT INTO job_epoch SELECT * FROM job_epoch SETTINGS insert_deduplicate = 0",
@@ -73,7 +74,8 @@ func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
 	if n := ask(
 		t,
 		d,
-		"SELECT countIf(load_average = 99) + (SELECT countIf(duration_seconds > 999) FROM job_epoch) AS n FROM node_sample",
+		"SELECT countIf(load_average = 99) + (SELECT countIf(duration_seconds > 999) FROM job_epoch) AS n "+
+			"FROM node_sample",
 	); n > 0 {
 		t.Errorf("%d wrong values are there still", n)
 	}

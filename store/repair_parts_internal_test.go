@@ -10,7 +10,10 @@ import (
 
 // The texts are those of ClickHouse 26.7 after a full disk.
 func TestUnreadableTable(t *testing.T) {
-	const part = "Empty marks file '/store/cda/202611_1_17_5/data.cmrk4': 0, must be: 3560: (while reading from part /store/cda/202611_1_17_5/ in table courier.node_sample (cdafba22-cc67-495a-b2e6-64d622807393) located on disk default of type local, from mark 0 with max_rows_to_read = 25, offset = 0): While executing MergeTreeSelect"
+	const part = "Empty marks file '/store/cda/202611_1_17_5/data.cmrk4': 0, must be: 3560: (while reading " +
+		"from part /store/cda/202611_1_17_5/ in table courier.node_sample " +
+		"(cdafba22-cc67-495a-b2e6-64d622807393) located on disk default of type local, from mark 0 with " +
+		"max_rows_to_read = 25, offset = 0): While executing MergeTreeSelect"
 	for _, c := range []struct {
 		what string
 		err  error
@@ -20,16 +23,18 @@ func TestUnreadableTable(t *testing.T) {
 		{
 			"a part, met by a mutation",
 			&clickhouse.Exception{
-				Code:    341,
-				Message: "Exception happened during execution of mutations 'mutation_707.txt' with part 'all_1_702_164_700' reason: 'Code: 246. DB::Exception: " + part + " (CORRUPTED_DATA)'",
+				Code: 341,
+				Message: "Exception happened during execution of mutations 'mutation_707.txt' with part " +
+					"'all_1_702_164_700' reason: 'Code: 246. DB::Exception: " + part + " (CORRUPTED_DATA)'",
 			},
 			"node_sample",
 		},
 		{
 			"another mutation",
 			&clickhouse.Exception{
-				Code:    341,
-				Message: "Exception happened reason: 'Code: 243. DB::Exception: Cannot reserve 1.00 MiB in table courier.job_run (x)'",
+				Code: 341,
+				Message: "Exception happened reason: 'Code: 243. DB::Exception: Cannot reserve 1.00 MiB in " +
+					"table courier.job_run (x)'",
 			},
 			"",
 		},

@@ -114,7 +114,8 @@ func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
 			writer := newStore(t, nil, d)
 			must(t, writer.Write(t.Context(), before))
 			must(t, writer.Write(t.Context(), b))
-			const figures = "SELECT node, minute, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, load_average FROM node_load ORDER BY node, minute"
+			const figures = "SELECT node, minute, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, " +
+				"load_average FROM node_load ORDER BY node, minute"
 			var want, got []struct {
 				Node    string    `ch:"node"`
 				Minute  time.Time `ch:"minute"`

@@ -14,18 +14,27 @@ import (
 )
 
 // minutesOf reads rows of the roll-up to minutes.
-const minutesOf = "SELECT node, minute, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, load_average FROM node_load ORDER BY node, minute"
+const minutesOf = "SELECT node, minute, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, load_average FROM " +
+	"node_load ORDER BY node, minute"
 
 // rolledUp are the roll-ups to hours and of runs, each with the same rows computed from the
 // table. The values of the tests add up exactly, in any order.
 var rolledUp = map[string][2]string{
 	"node_hour": {
-		"SELECT node, hour, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, load_average, cores FROM node_load_hourly",
-		"SELECT s.node, toStartOfHour(s.at), count(), avg(s.cpu_ratio), max(s.cpu_ratio), avg(s.io_wait_ratio), avg(s.load_average), nullIf(max(s.cores), 0) FROM node_sample AS s GROUP BY ALL",
+		"SELECT node, hour, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, load_average, cores FROM " +
+			"node_load_hourly",
+		"SELECT s.node, toStartOfHour(s.at), count(), avg(s.cpu_ratio), max(s.cpu_ratio), " +
+			"avg(s.io_wait_ratio), avg(s.load_average), nullIf(max(s.cores), 0) FROM node_sample AS s GROUP BY ALL",
 	},
 	"job_run": {
-		"SELECT r.job_id, r.run, max(r.sequence), max(r.last_at), sum(r.epochs), max(r.epoch_max), argMaxMerge(r.batch_size), argMaxMerge(r.accuracy), sum(r.epoch_seconds), sum(r.concurrent_job_seconds), sum(r.concurrent_of_seconds), sum(r.job_cpu_seconds) FROM job_run AS r GROUP BY r.job_id, r.run",
-		"SELECT job_id, run, max(sequence), max(at), count(), max(epoch), argMax(batch_size, sequence), argMax(accuracy, sequence), sum(duration_seconds), ifNull(sum(duration_seconds * concurrent_jobs), 0), sumIf(duration_seconds, concurrent_jobs IS NOT NULL), sum(job_cpu_seconds) FROM job_epoch GROUP BY job_id, run",
+		"SELECT r.job_id, r.run, max(r.sequence), max(r.last_at), sum(r.epochs), max(r.epoch_max), " +
+			"argMaxMerge(r.batch_size), argMaxMerge(r.accuracy), sum(r.epoch_seconds), " +
+			"sum(r.concurrent_job_seconds), sum(r.concurrent_of_seconds), sum(r.job_cpu_seconds) FROM " +
+			"job_run AS r GROUP BY r.job_id, r.run",
+		"SELECT job_id, run, max(sequence), max(at), count(), max(epoch), argMax(batch_size, sequence), " +
+			"argMax(accuracy, sequence), sum(duration_seconds), ifNull(sum(duration_seconds * " +
+			"concurrent_jobs), 0), sumIf(duration_seconds, concurrent_jobs IS NOT NULL), " +
+			"sum(job_cpu_seconds) FROM job_epoch GROUP BY job_id, run",
 	},
 }
 
@@ -117,14 +126,18 @@ func TestMigrate_FillsNewRollUps(t *testing.T) {
 		t,
 		d.Exec(
 			t.Context(),
-			"INSERT INTO node_sample (event_id, at, sequence, node, cpu_ratio, load_average) SELECT toString(number), now64(9) - toIntervalMinute(number), number, concat('node-', toString(number % 3)), number % 64 / 64, number % 8 FROM numbers(5000)",
+			"INSERT INTO node_sample (event_id, at, sequence, node, cpu_ratio, load_average) SELECT "+
+				"toString(number), now64(9) - toIntervalMinute(number), number, concat('node-', "+
+				"toString(number % 3)), number % 64 / 64, number % 8 FROM numbers(5000)",
 		),
 	)
 	must(
 		t,
 		d.Exec(
 			t.Context(),
-			"INSERT INTO job_epoch (event_id, at, sequence, job_id, run, epoch, batch_size, duration_seconds) SELECT toString(number), now64(9), number, toString(number % 70), 1, number / 70, 64, number % 8 FROM numbers(5000)",
+			"INSERT INTO job_epoch (event_id, at, sequence, job_id, run, epoch, batch_size, "+
+				"duration_seconds) SELECT toString(number), now64(9), number, toString(number % 70), 1, "+
+				"number / 70, 64, number % 8 FROM numbers(5000)",
 		),
 	)
 	apply(added, added+1)

@@ -81,7 +81,8 @@ func TestStore_StopsThePreviousWriter(t *testing.T) {
 			return ask(
 				t,
 				d,
-				"SELECT count() AS n FROM system.processes WHERE startsWith(query_id, 'courier/' || currentDatabase() || '/NODE/') AND query LIKE 'SELECT sum(sipHash64%'",
+				"SELECT count() AS n FROM system.processes WHERE startsWith(query_id, 'courier/' || "+
+					"currentDatabase() || '/NODE/') AND query LIKE 'SELECT sum(sipHash64%'",
 			) > 0
 		}
 		await(t, "the writer before", running)

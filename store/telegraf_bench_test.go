@@ -81,7 +81,8 @@ func forTelegraf(b *testing.B, address string) {
 		b.Context(),
 		schemas.StreamNode,
 		jetstream.ConsumerConfig{Durable: "telegraf_consumers", DeliverGroup: "telegraf_consumers",
-			DeliverSubject: "deliver.telegraf", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 200_000, AckWait: 2 * time.Minute, FilterSubject: schemas.NodeSubject(
+			DeliverSubject: "deliver.telegraf", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 200_000,
+			AckWait: 2 * time.Minute, FilterSubject: schemas.NodeSubject(
 				"*", schemas.EventSample,
 			)},
 	)

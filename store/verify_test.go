@@ -167,9 +167,11 @@ func TestVerify_FindsAndRepairsDifferences(t *testing.T) {
 		{"a roll-up is wrong, and a table has a row that the log lacks, which stays",
 			[]string{
 				"DELETE FROM node_minute WHERE node = 'node-c'",
-				"INSERT INTO node_minute (node, minute, samples) SELECT DISTINCT node, minute, 1 FROM node_minute WHERE node = 'node-b' ORDER BY minute LIMIT 5" + undone,
+				"INSERT INTO node_minute (node, minute, samples) SELECT DISTINCT node, minute, 1 FROM " +
+					"node_minute WHERE node = 'node-b' ORDER BY minute LIMIT 5" + undone,
 				"INSERT INTO node_minute (node, minute, samples) SELECT 'no''body', toStartOfMinute(now()), 1",
-				"INSERT INTO job_started (event_id, at, sequence, job_id) VALUES ('forged/1/started', now64(9), 1, 'forged')",
+				"INSERT INTO job_started (event_id, at, sequence, job_id) VALUES ('forged/1/started', " +
+					"now64(9), 1, 'forged')",
 			},
 			all{
 				"node_minute": {Missing: 1, Wrong: 5, Extra: 1},

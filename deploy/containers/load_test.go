@@ -129,7 +129,8 @@ func startLoad(t *testing.T, c *cluster, name string, perSecond, retries int) *l
 		tick := time.NewTicker(time.Second / time.Duration(perSecond))
 		defer tick.Stop()
 		for n := 1; ; {
-			for due := int(time.Since(l.began).Seconds() * float64(perSecond)); n <= due; n++ { // a busy machine drops ticks
+			// A busy machine drops ticks.
+			for due := int(time.Since(l.began).Seconds() * float64(perSecond)); n <= due; n++ {
 				k, id := order[n%len(order)], fmt.Sprintf("%s-%d", name, n)
 				l.wait.Go(func() { l.try(k, id) })
 			}
@@ -312,7 +313,8 @@ func (l *load) stored(t *testing.T) {
 				delete(want, id)
 			}
 			for id, a := range want {
-				return fmt.Errorf("%s: of %d that were acknowledged %d are in no table, such as %s, sent at %s, answered at %s with %s after %v",
+				return fmt.Errorf("%s: of %d that were acknowledged %d are in no table, such as %s, sent at "+
+					"%s, answered at %s with %s after %v",
 					k.name, count, len(want), id, a.sent.Format(time.StampMilli), a.at.Format(
 						time.StampMilli,
 					), a.reply, a.failures)

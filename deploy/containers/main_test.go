@@ -74,8 +74,10 @@ func clickhouse() error {
 	if err != nil {
 		return err
 	}
-	c := exec.Command("/proc/self/exe", roleHost, "-library", "/engine/libchdb.so", "-store", "/var/lib/clickhouse", "--", "--config-file="+settings+"/config.xml", "--path=/var/lib/clickhouse",
-		"--listen_host=127.0.0.1", "--http_port=18123", "--tcp_port=19000", "--interactive", "--disable_suggestion", "--progress=off", "--history_file=/dev/null",
+	c := exec.Command("/proc/self/exe", roleHost, "-library", "/engine/libchdb.so", "-store",
+		"/var/lib/clickhouse", "--", "--config-file="+settings+"/config.xml", "--path=/var/lib/clickhouse",
+		"--listen_host=127.0.0.1", "--http_port=18123", "--tcp_port=19000", "--interactive",
+		"--disable_suggestion", "--progress=off", "--history_file=/dev/null",
 		"--query=SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP")
 	c.ExtraFiles, c.Stderr, c.Env = []*os.File{life}, os.Stderr, append(os.Environ(), "HOME=/tmp",
 		"TERM=dumb")

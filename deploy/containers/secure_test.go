@@ -144,9 +144,12 @@ func TestSecureCluster(t *testing.T) {
 // key or password besides.
 func (c *cluster) seesItsOwn(t *testing.T) {
 	for service, want := range map[string]string{
-		"nats1": "ca.crt nats.crt nats.key routes.crt routes.key users.conf", "nats3": "ca.crt nats.crt nats.key routes.crt routes.key users.conf",
-		"clickhouse": "ca.crt clickhouse.crt clickhouse.key passwords.xml", "advisor": "advisor.nk ca.crt", "store": "ca.crt courier.password store.nk",
-		"trainer": "ca.crt trainer.nk trainer.password", "collector": "ca.crt collector.nk", "gateway": "ca.crt gateway.crt gateway.key gateway.nk tokens", "worker": "ca.crt worker.nk",
+		"nats1":      "ca.crt nats.crt nats.key routes.crt routes.key users.conf",
+		"nats3":      "ca.crt nats.crt nats.key routes.crt routes.key users.conf",
+		"clickhouse": "ca.crt clickhouse.crt clickhouse.key passwords.xml", "advisor": "advisor.nk ca.crt",
+		"store":   "ca.crt courier.password store.nk",
+		"trainer": "ca.crt trainer.nk trainer.password", "collector": "ca.crt collector.nk",
+		"gateway": "ca.crt gateway.crt gateway.key gateway.nk tokens", "worker": "ca.crt worker.nk",
 	} {
 		here := filepath.Join(t.TempDir(), "tls")
 		must(t, "docker", "cp", c.id(t, service)+":/etc/courier/tls", here)

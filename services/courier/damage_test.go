@@ -34,18 +34,17 @@ type damage struct {
 	waits time.Duration // at least; mostly 0
 }
 
-// TestDamage_LosesNothing kills, stops and cuts off collector, NATS, store and
-// ClickHouse and fills the disks of the servers, at random moments and several at
-// once, while events are published steadily. Then each event that was acknowledged
-// is in its table once, and in the roll-ups once, and courier store verify finds
-// no difference. All parts are processes of their own.
+// TestDamage_LosesNothing kills, stops and disconnects the collector, NATS, the store and ClickHouse,
+// and fills the disks of the servers, at random times and several at once, while events are
+// published. Afterwards each acknowledged event is once in its table and in the roll-ups, and
+// courier store verify finds no difference. All parts are separate processes.
 //
-// The short version draws each kind of damage once. The long one,
+// The short version inflicts each kind of damage once. The long one,
 //
 //	COURIER_LONG=1 COURIER_KILLS=200 go test ./services/courier -run Damage -timeout 1h -v
 //
-// goes on until so many processes were killed, with longer stops and cuts of half
-// a minute. A failure names its seed.
+// continues until the given number of processes were killed, with longer stops and interruptions of
+// half a minute. A failure prints its seed.
 func TestDamage_LosesNothing(t *testing.T) {
 	long := os.Getenv(longVariable) == "1"
 	if testing.Short() && !long {

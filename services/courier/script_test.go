@@ -14,12 +14,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The real command line, a story per file. Its own commands are:
+// Each script runs the program with real command lines. The scripts have these additional commands:
 //   - cluster DIR waits until advisor and trainer of a courier all in DIR answer, and sets
 //     COURIER_NATS_URL and HTTP_URL to its addresses.
-//   - until PATTERN COMMAND… repeats a command until it prints what matches.
-//   - nats publish SUBJECT FILE, nats limit STREAM AGE and nats delete STREAM are what somebody
-//     with tools of their own does there.
+//   - until PATTERN COMMAND… repeats a command until its output matches.
+//   - nats publish SUBJECT FILE, nats limit STREAM AGE and nats delete STREAM change the log as
+//     other NATS tools could.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",

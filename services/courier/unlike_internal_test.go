@@ -26,7 +26,7 @@ type unlikeFleet struct {
 	cluster    *advisor.Cluster
 	past       *trainer.Past
 	regressors advisor.Regressors
-	manifest   *regress.Manifest // of that of epoch times
+	manifest   *regress.Manifest // manifest of the regressor of epoch times
 	machines   map[string]machine
 	now        time.Time
 	sequence   uint64
@@ -287,7 +287,7 @@ type unlikeCase struct {
 	name  string
 	b     schemas.Hardware
 	since bool    // all jobs but one on each a ran before anything was told of nodes
-	blind bool    // there is no collector
+	blind bool    // without a collector
 	jobs  int     // that b needs
 	mape  float64 // of jobs on b after those, at most
 }

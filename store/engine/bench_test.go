@@ -129,7 +129,8 @@ func BenchmarkQuery(b *testing.B) {
 	must(
 		b,
 		p,
-		"INSERT INTO samples SELECT toDateTime64(number, 3, 'UTC'), concat('node-', toString(number % 50)), number / 7, 0.5, 0.25, 0.125, number, 7 FROM numbers(1000000)",
+		"INSERT INTO samples SELECT toDateTime64(number, 3, 'UTC'), concat('node-', toString(number % 50)), "+
+			"number / 7, 0.5, 0.25, 0.125, number, 7 FROM numbers(1000000)",
 	)
 	must(b, p, "OPTIMIZE TABLE samples FINAL")
 	for _, c := range []struct{ name, statement string }{

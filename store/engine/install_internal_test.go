@@ -253,7 +253,8 @@ func TestInstall_WithNPM(t *testing.T) {
 		},
 		{
 			name: "has no network",
-			does: "echo 'npm warn old' >&2; echo 'npm error code ENOTFOUND' >&2; echo 'npm error A complete log of this run can be found in: x' >&2; exit 1",
+			does: "echo 'npm warn old' >&2; echo 'npm error code ENOTFOUND' >&2; echo 'npm error A complete " +
+				"log of this run can be found in: x' >&2; exit 1",
 			want: "npm: exit status 1: code ENOTFOUND",
 		},
 		{name: "brings nothing", does: "true", want: libraryName},

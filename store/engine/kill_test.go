@@ -74,9 +74,12 @@ func TestEngine_LosesNoAcknowledgedBatchWhenKilled(t *testing.T) {
 	e := run(t, withEngine(t))
 	p := e.ready()
 	for _, statement := range []string{
-		"CREATE TABLE batches (batch UInt64, row UInt32, text String) ENGINE = MergeTree ORDER BY (batch, row) SETTINGS non_replicated_deduplication_window = 100000",
-		"CREATE TABLE sizes (batch UInt64, n AggregateFunction(count)) ENGINE = AggregatingMergeTree ORDER BY batch SETTINGS non_replicated_deduplication_window = 100000",
-		"CREATE MATERIALIZED VIEW sizes_of_batches TO sizes AS SELECT batch, countState() AS n FROM batches GROUP BY batch",
+		"CREATE TABLE batches (batch UInt64, row UInt32, text String) ENGINE = MergeTree ORDER BY (batch, " +
+			"row) SETTINGS non_replicated_deduplication_window = 100000",
+		"CREATE TABLE sizes (batch UInt64, n AggregateFunction(count)) ENGINE = AggregatingMergeTree ORDER " +
+			"BY batch SETTINGS non_replicated_deduplication_window = 100000",
+		"CREATE MATERIALIZED VIEW sizes_of_batches TO sizes AS SELECT batch, countState() AS n FROM batches " +
+			"GROUP BY batch",
 	} {
 		must(t, p, statement)
 	}

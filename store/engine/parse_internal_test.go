@@ -28,13 +28,16 @@ func TestParsePorts(t *testing.T) {
 }
 
 // console is the output of engine 26.7.3 when a port is taken.
-const console = "host: engine library 26.7.3\nLogging warning to /d/run/engine.log\n\x1b[0J\x1b[?25hClickHouse local version 26.7.2.1.\n\n" +
+const console = "host: engine library 26.7.3\nLogging warning to " +
+	"/d/run/engine.log\n\x1b[0J\x1b[?25hClickHouse local version 26.7.2.1.\n\n" +
 	"SYSTEM START LISTEN HTTP\n\nReceived exception:\n" +
-	"Code: 210. DB::Exception: Listen [127.0.0.1]:8123 failed: Poco::Exception. Code: 1000, e.code() = 98, Net Exception: Address already in use: 127.0.0.1:8123 (version 26.7.2.1). (NETWORK_ERROR)\n" +
+	"Code: 210. DB::Exception: Listen [127.0.0.1]:8123 failed: Poco::Exception. Code: 1000, e.code() = 98, " +
+	"Net Exception: Address already in use: 127.0.0.1:8123 (version 26.7.2.1). (NETWORK_ERROR)\n" +
 	"\n\x1b[?2004h:) "
 
 func TestException(t *testing.T) {
-	want := "Code: 210. DB::Exception: Listen [127.0.0.1]:8123 failed: Poco::Exception. Code: 1000, e.code() = 98, Net Exception: Address already in use: 127.0.0.1:8123 (version 26.7.2.1). (NETWORK_ERROR)"
+	want := "Code: 210. DB::Exception: Listen [127.0.0.1]:8123 failed: Poco::Exception. Code: 1000, e.code() " +
+		"= 98, Net Exception: Address already in use: 127.0.0.1:8123 (version 26.7.2.1). (NETWORK_ERROR)"
 	if got := exception(console); got != want {
 		t.Errorf("exception() = %q, want %q", got, want)
 	}
@@ -82,7 +85,8 @@ func TestRestartDelay_Grows(t *testing.T) {
 
 func TestServerNewEnough(t *testing.T) {
 	for version, want := range map[string]bool{
-		"26.7.2.1": true, "25.3.1": true, "25.2.9": false, "18.16.1": false, "100.1": true, "": false, "26": false, "a.b": false,
+		"26.7.2.1": true, "25.3.1": true, "25.2.9": false, "18.16.1": false, "100.1": true, "": false,
+		"26": false, "a.b": false,
 	} {
 		if got := serverNewEnough(version); got != want {
 			t.Errorf("serverNewEnough(%q) = %t, want %t", version, got, want)

@@ -112,10 +112,12 @@ func TestEngine_KeepsItsDataOverRestarts(t *testing.T) {
 	for _, statement := range []string{
 		"CREATE TABLE events (id UInt64, body JSON, at DateTime64(9, 'UTC')) ENGINE = MergeTree ORDER BY id",
 		"CREATE TABLE sums (k UInt8, n AggregateFunction(count)) ENGINE = AggregatingMergeTree ORDER BY k",
-		"CREATE MATERIALIZED VIEW sums_of_events TO sums AS SELECT id % 2 AS k, countState() AS n FROM events GROUP BY k",
+		"CREATE MATERIALIZED VIEW sums_of_events TO sums AS SELECT id % 2 AS k, countState() AS n FROM " +
+			"events GROUP BY k",
 		"CREATE VIEW even AS SELECT id, body.name AS name FROM events WHERE id % 2 = 0",
 		"CREATE FUNCTION twice AS (x) -> x * 2",
-		"INSERT INTO events SELECT number, concat('{\"name\":\"n', toString(number), '\"}')::JSON, toDateTime64(number, 9, 'UTC') FROM numbers(1000)",
+		"INSERT INTO events SELECT number, concat('{\"name\":\"n', toString(number), '\"}')::JSON, " +
+			"toDateTime64(number, 9, 'UTC') FROM numbers(1000)",
 	} {
 		must(t, p, statement)
 	}
@@ -163,7 +165,8 @@ func TestEngine_KeepsItsQueryLogOverRestarts(t *testing.T) {
 			return must(
 				t,
 				p,
-				"SELECT count() FROM system.query_log WHERE query LIKE 'SELECT \\'remember me\\'%' AND type = 'QueryFinish'",
+				"SELECT count() FROM system.query_log WHERE query LIKE 'SELECT \\'remember me\\'%' AND type "+
+					"= 'QueryFinish'",
 			) == fmt.Sprint(
 				total,
 			)

@@ -43,13 +43,15 @@ func TestEngine_RejectsAccessOutsideTheDatabase(t *testing.T) {
 		"CREATE TABLE other AS file('/etc/hostname', 'LineAsString')",
 		"CREATE DATABASE other ENGINE = Filesystem('/etc')",
 		"CREATE DATABASE other ENGINE = MySQL('127.0.0.1:1', 'a', 'b', 'c')",
-		"CREATE DICTIONARY other (x UInt64) PRIMARY KEY x SOURCE(HTTP(URL 'http://127.0.0.1:1/' FORMAT 'CSV')) LAYOUT(FLAT()) LIFETIME(0)",
+		"CREATE DICTIONARY other (x UInt64) PRIMARY KEY x SOURCE(HTTP(URL 'http://127.0.0.1:1/' FORMAT " +
+			"'CSV')) LAYOUT(FLAT()) LIFETIME(0)",
 		"CREATE NAMED COLLECTION other AS a = 1",
 		"CREATE USER other", "GRANT SELECT ON *.* TO other", "CREATE ROLE other",
 		"CREATE VIEW other SQL SECURITY NONE AS SELECT 1",
 		"BACKUP TABLE mine TO File('/tmp/never')",
 		"SELECT demangle('x') SETTINGS allow_introspection_functions = 1",
-		"SYSTEM SHUTDOWN", "SYSTEM KILL", "SYSTEM STOP LISTEN HTTP", "SYSTEM STOP LISTEN TCP", "SYSTEM ENABLE FAILPOINT other",
+		"SYSTEM SHUTDOWN", "SYSTEM KILL", "SYSTEM STOP LISTEN HTTP", "SYSTEM STOP LISTEN TCP",
+		"SYSTEM ENABLE FAILPOINT other",
 	} {
 		if answer, err := ask(p, courier(p), statement, ""); err == nil {
 			t.Errorf("%s: allowed, with %q", statement, answer)
@@ -95,8 +97,10 @@ func TestEngine_ReaderOnlyReads(t *testing.T) {
 		t.Errorf("reader's SELECT = %q, %v, want 7", got, err)
 	}
 	for _, statement := range []string{
-		"SELECT * FROM other.secret", "SELECT * FROM system.users", "INSERT INTO mine SELECT 1", "DROP TABLE mine", "TRUNCATE TABLE mine",
-		"CREATE TABLE another (x Int8) ENGINE = MergeTree ORDER BY x", "ALTER TABLE mine DELETE WHERE 1", "SYSTEM FLUSH LOGS", "KILL QUERY WHERE 1",
+		"SELECT * FROM other.secret", "SELECT * FROM system.users", "INSERT INTO mine SELECT 1",
+		"DROP TABLE mine", "TRUNCATE TABLE mine",
+		"CREATE TABLE another (x Int8) ENGINE = MergeTree ORDER BY x",
+		"ALTER TABLE mine DELETE WHERE 1", "SYSTEM FLUSH LOGS", "KILL QUERY WHERE 1",
 	} {
 		if answer, err := ask(p, reader(p), statement, ""); err == nil {
 			t.Errorf("%s: allowed for the reader, with %q", statement, answer)

@@ -130,7 +130,10 @@ func TestEngine_SurvivesRudeClients(t *testing.T) {
 			c.say(request(p, insert, "Transfer-Encoding: chunked\r\n") + "FFFF\r\n1\n")
 			c.reset()
 		}},
-		{"nothing to the native port", func(t *testing.T) { storm(t, p.NativeURL, func(c rudeClient) { c.reset() }) }},
+		{
+			"nothing to the native port",
+			func(t *testing.T) { storm(t, p.NativeURL, func(c rudeClient) { c.reset() }) },
+		},
 		{
 			"HTTP to the native port",
 			func(t *testing.T) { c := dial(t, p.NativeURL); c.say("GET / HTTP/1.0\r\n\r\n"); c.hear(1); c.reset() },
