@@ -10,7 +10,7 @@ import (
 	"courier/schemas"
 )
 
-// A courier all runs, loses rows behind its store's back, and is repaired.
+// Rows of a running courier all are lost and duplicated, and repaired.
 func TestStoreVerify_FindsAndRepairsWhatACourierAllLost(t *testing.T) {
 	library := testLibrary(t)
 	if library == "" {
