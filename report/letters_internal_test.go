@@ -115,7 +115,7 @@ func TestLetterReplay_Text(t *testing.T) {
 		{bus.FateReplayed, "4  NODE 9 node.a.sample: replayed as NODE 15"},
 		{
 			bus.FateAlreadyStored,
-			"4  NODE 9 node.a.sample: is there already as NODE 15; marked as replayed",
+			"4  NODE 9 node.a.sample: exists already as NODE 15; marked as replayed",
 		},
 		{bus.FateAlreadyReplayed, "4  NODE 9 node.a.sample: was replayed before as NODE 15"},
 		{bus.FateReplayable, "4  NODE 9 node.a.sample: can be replayed as event a/boot/1"},

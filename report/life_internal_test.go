@@ -192,13 +192,13 @@ func TestLifePage_TellsAlarmsPromotionsAndReasons(t *testing.T) {
 	}
 	got := page.String()
 	for text, want := range map[string]int{
-		"<svg ":                              3, // error, loss, coverage
-		`<g class="drift">`:                  3, // one alarm in each
-		`<path class="promoted"`:             3,
-		"In use is version 1 (aa":            1,
-		"decided by rollback":                1,
-		"3 fitted, 3 judged, 1 drift alarms": 1,
-		"promoted, by test":                  1, `<td class="what">rejected</td>`: 2, "node &lt;b&gt; take 1.30": 4, "node <b>": 0, "NaN": 0, "http://": 0, "https://": 0, "<script": 0,
+		"<svg ":                                3, // error, loss, coverage
+		`<g class="drift">`:                    3, // one alarm in each
+		`<path class="promoted"`:               3,
+		"The champion is version 1 (aa":        1,
+		"decided by rollback":                  1,
+		"3 fitted, 3 compared, 1 drift alarms": 1,
+		"promoted, by test":                    1, `<td class="what">rejected</td>`: 2, "node &lt;b&gt; take 1.30": 4, "node <b>": 0, "NaN": 0, "http://": 0, "https://": 0, "<script": 0,
 		`0.04 <span class="soft">(0.02)</span>`: 1, `0.940 <span class="soft">(0.625)</span>`: 3,
 	} {
 		if n := strings.Count(got, text); n != want {

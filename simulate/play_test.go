@@ -251,20 +251,20 @@ func (s *silly) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, err
 		uint32(q.BatchSizes[0]), uint32(q.CPUs[0])))
 }
 
-func TestPlay_RefusesAdviceThatMakesNoSense(t *testing.T) {
+func TestPlay_RefusesInvalidAdvice(t *testing.T) {
 	failed := errors.New("no regressor")
 	for _, c := range []struct {
 		says  string
 		spoil func(a *schemas.Advice) (*schemas.Advice, error)
 	}{
 		{"no regressor", func(*schemas.Advice) (*schemas.Advice, error) { return nil, failed }},
-		{"chooses nothing", func(*schemas.Advice) (*schemas.Advice, error) { return nil, nil }},
+		{"has no chosen alternative", func(*schemas.Advice) (*schemas.Advice, error) { return nil, nil }},
 		{
-			"chooses nothing",
+			"has no chosen alternative",
 			func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen = nil; return a, nil },
 		},
 		{
-			`decision is "weighted"`,
+			`unknown decision "weighted"`,
 			func(a *schemas.Advice) (*schemas.Advice, error) {
 				a.Decision = schemas.Weighted
 				return a, nil
@@ -278,7 +278,7 @@ func TestPlay_RefusesAdviceThatMakesNoSense(t *testing.T) {
 			},
 		},
 		{
-			"11 epochs were advised, 10 asked for",
+			"11 epochs were advised, 10 requested",
 			func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen.Epochs++; return a, nil },
 		},
 		{

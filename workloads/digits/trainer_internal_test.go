@@ -79,7 +79,7 @@ func TestTrainer_MoreCPUsThanImages(t *testing.T) {
 	}
 }
 
-func TestTrainer_SaysWhenTheLossExplodes(t *testing.T) {
+func TestTrainer_ReportsAnInfiniteLoss(t *testing.T) {
 	training, heldOut := mustLoad(t)
 	trainer := newTrainer(mustParse(t, "--augment", "0"), training, heldOut)
 	for k := range trainer.params {
@@ -87,7 +87,7 @@ func TestTrainer_SaysWhenTheLossExplodes(t *testing.T) {
 	}
 	r, err := trainer.epoch(t.Context(), 3)
 	if err == nil || !strings.Contains(err.Error(),
-		"epoch 3: the loss is no longer finite: use a smaller --learning-rate than 0.001") {
+		"epoch 3: the loss is not finite: use a smaller --learning-rate than 0.001") {
 		t.Errorf("epoch() = %+v, %v, want an error that names --learning-rate", r, err)
 	}
 }
