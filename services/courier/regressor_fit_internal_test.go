@@ -121,11 +121,11 @@ func TestRegressorFit_ShowsNoRangeOfOneShuffle(t *testing.T) {
 	once := fitTable(t, header, studyLike(aboutTheStudy), arguments...)
 	twice := fitTable(t, header, studyLike(aboutTheStudy), append(arguments, "--shuffles", "2")...)
 	for _, report := range []string{"report.txt", "report.html"} {
-		if !strings.Contains(once[report], "folds of settings, dealt once") ||
-			strings.Contains(once[report], "range of 95") {
+		if !strings.Contains(once[report], "folds, one shuffle") ||
+			strings.Contains(once[report], "95 % range") {
 			t.Errorf("%s of one shuffle:\n%s", report, once["report.txt"])
 		}
-		if !strings.Contains(twice[report], "median of 2 shuffles and range of 95") {
+		if !strings.Contains(twice[report], "median and 95 % range of 2 shuffles") {
 			t.Errorf("%s of two shuffles:\n%s", report, twice["report.txt"])
 		}
 	}
@@ -141,9 +141,9 @@ func TestRegressorFit_PageHasEveryPlot(t *testing.T) {
 		"--family", "law", "--unit", "s")
 	page := files["report.html"]
 	for _, want := range []string{
-		"Held-out settings: predicted, and up to the bound at 0.9", "Residuals by batch",
+		"Held-out configurations: prediction, and line to the bound at 0.9", "Residuals by batch",
 		"Residuals by cpu", "Residuals by njobs", "Residuals by network",
-		"Importance", "Coverage", "Partial dependence on batch", "Partial dependence on network",
+		"Permutation importance", "Coverage", "Partial dependence on batch", "Partial dependence on network",
 		"prefers-color-scheme:dark", "Interpolation and extrapolation", ">512</text>",
 		">simplenet</text>",
 	} {
@@ -158,7 +158,7 @@ func TestRegressorFit_PageHasEveryPlot(t *testing.T) {
 }
 
 // The report warns if the features do not explain the target.
-func TestRegressorFit_SaysWhatTeachesNothing(t *testing.T) {
+func TestRegressorFit_WarnsOfUselessFeatures(t *testing.T) {
 	header, features := []string{
 		"batch", "cpu", "njobs", "network", "y",
 	}, []string{"--target", "y", "--features", "batch,cpu,njobs,network", "--family", "law"}
@@ -167,7 +167,7 @@ func TestRegressorFit_SaysWhatTeachesNothing(t *testing.T) {
 	}), features...)
 	for _, report := range []string{"report.txt", "report.html"} {
 		if !strings.Contains(files[report], "All examples had the same y") {
-			t.Errorf("%s does not say that the target is constant", report)
+			t.Errorf("%s does not report that the target is constant", report)
 		}
 	}
 	random := uint64(1)
@@ -176,7 +176,7 @@ func TestRegressorFit_SaysWhatTeachesNothing(t *testing.T) {
 		return 10 + float64(random>>60)
 	}), features...)
 	for _, report := range []string{"report.txt", "report.html"} {
-		if !strings.Contains(files[report], "Beware: ") {
+		if !strings.Contains(files[report], "Warning: ") {
 			t.Errorf("%s does not warn of noise:\n%s", report, files["report.txt"])
 		}
 	}
