@@ -1,25 +1,27 @@
 package advisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"courier/schemas"
 )
 
-// readPatience bounds how long a request waits for this advisor to read the log, or for
-// the log to answer.
-const readPatience = 2 * time.Second
+// readTimeout bounds how long a request waits for the fold to catch up, or for an answer of the
+// event log.
+const readTimeout = 2 * time.Second
 
-// guards reports whether a policy may say no.
-func (a *Advisor) guards() bool {
+// hasAdmissionPolicy reports whether the policy may refuse or queue a job.
+func (a *Advisor) hasAdmissionPolicy() bool {
 	return a.o.Admission == schemas.AdmissionProtect || a.o.Admission == schemas.AdmissionQueue
 }
 
-// admit answers a request under a policy that may say no. Decisions are made one
-// after the other in the whole cluster: each knows all admissions before it.
+// admit answers a request under a policy that may refuse or queue it. Admissions are serialized in
+// the whole cluster: each takes all previous ones into account.
 func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schemas.Advice, error) {
 	a.admitting.Lock()
 	defer a.admitting.Unlock()
@@ -29,8 +31,8 @@ func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schem
 			return nil, err
 		}
 		advice := a.answer(request)
-		judge(advice, a.o.Admission, a.waits())
-		if v := advice.Admission.Verdict; v != schemas.Refused { // which changes nothing for others
+		applyPolicy(advice, a.o.Admission, a.queueLength())
+		if v := advice.Admission.Verdict; v != schemas.Refused { // a refusal needs no ticket
 			err = a.bus.TakeTicket(ctx, schemas.Ticket{
 				JobID:   request.JobID,
 				Verdict: v,
@@ -48,9 +50,9 @@ func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schem
 	}
 }
 
-// lastAdmission waits until the last admission is known here, and returns the
-// revision that the next one has to follow. An admission that is not recorded within
-// schemas.SubmitTimeout of its ticket never will be: its advisor gave up or died.
+// lastAdmission waits until the last admission has been applied here. It returns the revision of
+// its ticket, which the next ticket must follow. If an admission is not recorded within
+// schemas.SubmitTimeout of its ticket, its advisor has given up or crashed.
 func (a *Advisor) lastAdmission(ctx context.Context) (uint64, error) {
 	t, revision, err := a.bus.Ticket(ctx)
 	if err != nil || t.JobID == "" {
@@ -60,7 +62,7 @@ func (a *Advisor) lastAdmission(ctx context.Context) (uint64, error) {
 	defer cancel()
 	for {
 		a.mu.RLock()
-		j, moved := a.cluster.jobs[t.JobID], a.moved
+		j, moved := a.cluster.jobs[t.JobID], a.advanced
 		known := j != nil && (t.Verdict == schemas.Queued || j.State != schemas.StateQueued)
 		a.mu.RUnlock()
 		if known {
@@ -74,7 +76,7 @@ func (a *Advisor) lastAdmission(ctx context.Context) (uint64, error) {
 	}
 }
 
-// readToTheEnd waits until this advisor has read what the log holds now.
+// readToTheEnd waits until the fold has applied the current last event of JOB.
 func (a *Advisor) readToTheEnd(ctx context.Context) error {
 	last, err := a.bus.LastSequence(ctx, schemas.StreamJob)
 	if err != nil {
@@ -84,25 +86,25 @@ func (a *Advisor) readToTheEnd(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return &schemas.Error{
 			Code:    schemas.CodeUnavailable,
-			Message: "another advisor admits a job; retry in a moment",
+			Message: "another advisor is admitting a job; retry in a moment",
 		}
 	}
 	return nil
 }
 
-// judge writes down what a policy says to a job that would start now, while
-// others wait.
-func judge(advice *schemas.Advice, policy string, waits int) {
-	v := &schemas.Admission{Policy: policy, Verdict: schemas.Admitted, Breaks: brokenBy(advice)}
+// applyPolicy sets the verdict of a policy on a job that would start now, given the number of
+// queued jobs.
+func applyPolicy(advice *schemas.Advice, policy string, waits int) {
+	v := &schemas.Admission{Policy: policy, Verdict: schemas.Admitted, Breaks: brokenJobs(advice)}
 	advice.Admission = v
 	switch {
 	case policy == schemas.AdmissionProtect && len(v.Breaks) > 0:
 		v.Verdict = schemas.Refused
 		advice.Message = "refused, as it would break the promise to " + names(v.Breaks) + ": " +
 			advice.Message
-	case policy == schemas.AdmissionQueue && (waits > 0 || !fits(advice)):
+	case policy == schemas.AdmissionQueue && (waits > 0 || !fitsNow(advice)):
 		v.Verdict, v.Position = schemas.Queued, waits+1
-		if start := waiting(advice); waits == 0 && start > 0 {
+		if start := startDelay(advice); waits == 0 && start > 0 {
 			v.StartSeconds = &start
 		}
 		why := "others wait before it"
@@ -116,7 +118,7 @@ func judge(advice *schemas.Advice, policy string, waits int) {
 	}
 }
 
-// names lists a few jobs.
+// names returns a short list of jobs for a message.
 func names(jobs []string) string {
 	if len(jobs) > 3 {
 		return strings.Join(jobs[:3], ", ") + " and others"
@@ -124,19 +126,19 @@ func names(jobs []string) string {
 	return strings.Join(jobs, ", ")
 }
 
-// keepQueue starts waiting jobs when they fit, until ctx ends.
+// keepQueue starts queued jobs when the policy permits, until ctx ends.
 func (a *Advisor) keepQueue(ctx context.Context) error {
 	tick := time.NewTicker(a.o.Check)
 	defer tick.Stop()
 	for {
 		a.mu.RLock()
-		moved := a.moved
+		moved := a.advanced
 		a.mu.RUnlock()
 		if a.Ready() == nil && a.o.Admission == schemas.AdmissionQueue {
 			for more := true; more && ctx.Err() == nil; {
 				var err error
-				if more, err = a.next(ctx); err != nil && ctx.Err() == nil {
-					a.log.Warn("the queue waits on", "error", err)
+				if more, err = a.startNext(ctx); err != nil && ctx.Err() == nil {
+					a.log.Warn("queued job not admitted", "error", err)
 				}
 			}
 		}
@@ -149,10 +151,10 @@ func (a *Advisor) keepQueue(ctx context.Context) error {
 	}
 }
 
-// next starts the waiting job whose turn it is, if there is one; more is true if
-// another may follow. Several advisors may try: the ticket lets one through.
-func (a *Advisor) next(ctx context.Context) (more bool, err error) {
-	if len(a.looked(time.Now().UTC())) == 0 {
+// startNext admits the queued job that may start now, if there is one. more reports whether another
+// may follow. Several advisors may try at once; the ticket lets one of them succeed.
+func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
+	if len(a.queueQuestions(time.Now().UTC())) == 0 {
 		return false, nil
 	}
 	a.admitting.Lock()
@@ -163,16 +165,17 @@ func (a *Advisor) next(ctx context.Context) (more bool, err error) {
 	}
 	now := time.Now().UTC()
 	var queue []*schemas.Advice
-	for _, q := range a.looked(now) {
+	for _, q := range a.queueQuestions(now) {
 		queue = append(queue, Decide(q, *a.regressors.Load(), now))
 	}
-	advice := turn(queue)
+	advice := nextToStart(queue)
 	if advice == nil {
 		return false, nil
 	}
 	advice.Admission = &schemas.Admission{Policy: a.o.Admission, Verdict: schemas.Admitted}
 	advice.EventID = schemas.AdmittedID(advice.JobID)
-	ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout) // as lastAdmission expects
+	// lastAdmission relies on this timeout.
+	ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)
 	defer cancel()
 	err = a.bus.TakeTicket(ctx, schemas.Ticket{
 		JobID:   advice.JobID,
@@ -197,14 +200,139 @@ func (a *Advisor) next(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// looked are the questions of the first waiting jobs.
-func (a *Advisor) looked(now time.Time) []*Question {
+// queueQuestions returns the questions of the first queued jobs.
+func (a *Advisor) queueQuestions(now time.Time) []*Question {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	queue := a.cluster.queue()
-	questions := make([]*Question, 0, min(len(queue), mostLooked))
-	for _, j := range queue[:min(len(queue), mostLooked)] {
-		questions = append(questions, a.cluster.asked(j, now))
+	questions := make([]*Question, 0, min(len(queue), maxQueueLookahead))
+	for _, j := range queue[:min(len(queue), maxQueueLookahead)] {
+		questions = append(questions, a.cluster.AskQueued(j, now))
 	}
 	return questions
+}
+
+// ApplyPolicy sets the verdict of a repeated advice under the policy of the recorded advice, with
+// the queue of the cluster.
+func (c *Cluster) ApplyPolicy(again, recorded *schemas.Advice) {
+	switch v := recorded.Admission; {
+	case v == nil:
+	case recorded.EventID == schemas.AdmittedID(recorded.JobID):
+		again.Admission = &schemas.Admission{Policy: v.Policy, Verdict: schemas.Admitted}
+	default:
+		applyPolicy(again, v.Policy, c.queueLength())
+	}
+}
+
+// queueLength returns the number of queued jobs.
+func (c *Cluster) queueLength() int { return len(c.waiting) }
+
+// queue returns the queued jobs by deadline; jobs without a deadline come last, in the order of
+// submission. The caller must not change the slice.
+func (c *Cluster) queue() []*Job { return c.waiting }
+
+func (c *Cluster) enqueue(j *Job) {
+	at, _ := slices.BinarySearchFunc(c.waiting, j, compareUrgency)
+	c.waiting = slices.Insert(c.waiting, at, j)
+}
+
+func (c *Cluster) dequeue(j *Job) {
+	if at, found := slices.BinarySearchFunc(c.waiting, j, compareUrgency); found {
+		c.waiting = slices.Delete(c.waiting, at, at+1)
+	}
+}
+
+// compareUrgency orders the queue. Its criteria do not change while a job is queued.
+func compareUrgency(a, b *Job) int {
+	x, y := a.deadline(), b.deadline()
+	if x.IsZero() != y.IsZero() {
+		if x.IsZero() {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Or(x.Compare(y), cmp.Compare(a.first, b.first), cmp.Compare(a.ID, b.ID))
+}
+
+// brokenJobs returns the jobs whose promise the advice would break.
+func brokenJobs(a *schemas.Advice) []string {
+	var all []string
+	for i := range a.Effects {
+		if a.Effects[i].BreaksSLO {
+			all = append(all, a.Effects[i].JobID)
+		}
+	}
+	return all
+}
+
+// startDelay returns the seconds after which a job would keep its own SLO and break no promise. If
+// it cannot keep its own SLO, it is the time after which it breaks no promise. 0 means now or
+// unknown.
+func startDelay(a *schemas.Advice) float64 {
+	for _, kind := range [...]string{schemas.ChoiceStart, schemas.ChoiceDeadline} {
+		for i := range a.Menu {
+			if c := &a.Menu[i]; c.Kind == kind {
+				return c.StartSeconds
+			}
+		}
+	}
+	return 0
+}
+
+// fitsNow reports whether the policy queue permits a job to start now: it breaks no promise, and
+// would not gain by waiting.
+func fitsNow(a *schemas.Advice) bool {
+	gains := a.Decision == schemas.BestEffort &&
+		slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool {
+			return c.Kind == schemas.ChoiceStart
+		})
+	return len(brokenJobs(a)) == 0 && !gains
+}
+
+// likelyMissed is the probability of the SLO below which a queued job is treated as lost: it waits
+// behind the jobs that can still meet their SLO.
+const likelyMissed = 0.5
+
+// likelyMisses reports whether the job will probably miss its SLO, and a later start does not help.
+func likelyMisses(a *schemas.Advice) bool {
+	if a.SLOSeconds == 0 || a.Chosen.Probability == nil {
+		return false
+	}
+	return *a.Chosen.Probability < likelyMissed &&
+		!slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool {
+			return c.Kind == schemas.ChoiceStart
+		})
+}
+
+// maxQueueLookahead bounds the queued jobs that are examined to find one that fits.
+const maxQueueLookahead = 64
+
+// nextToStart returns the queued job that may start now, or nil. It is the first in the queue if
+// that fits. Otherwise it is a later one that fits and ends before the first can start (EASY
+// backfilling, Lifka 1995). Jobs that will probably miss their SLO come last.
+func nextToStart(queue []*schemas.Advice) *schemas.Advice {
+	ordered := slices.Clone(queue)
+	slices.SortStableFunc(ordered, func(a, b *schemas.Advice) int {
+		x, y := likelyMisses(a), likelyMisses(b)
+		switch {
+		case x == y:
+			return 0
+		case x:
+			return 1
+		}
+		return -1
+	})
+	for i, a := range ordered {
+		if !fitsNow(a) {
+			continue
+		}
+		if i == 0 {
+			return a
+		}
+		room := startDelay(ordered[0])
+		if end := a.Chosen.UpperBoundSeconds; end != nil && *end <= room {
+			return a
+		}
+	}
+	return nil
 }

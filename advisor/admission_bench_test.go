@@ -8,12 +8,12 @@ import (
 	"courier/schemas"
 )
 
-// BenchmarkAdmission admits jobs to a node each, one after the other, under a
-// policy and two advisors.
+// BenchmarkAdmission measures admissions to separate nodes, one after the other, with a policy and
+// two advisors.
 func BenchmarkAdmission(b *testing.B) {
 	for _, policy := range []string{schemas.AdmissionProtect, schemas.AdmissionQueue} {
 		b.Run(policy, func(b *testing.B) {
-			bus, _ := guarded(b, policy)
+			bus, _ := startWithPolicy(b, policy)
 			n := 0
 			for b.Loop() {
 				n++

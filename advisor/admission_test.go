@@ -15,9 +15,9 @@ import (
 	"courier/schemas"
 )
 
-// guarded starts two advisors with a policy, each with its own connection, and
-// the fixture's regressors.
-func guarded(t testing.TB, policy string) (b *bus.Bus, stop func()) {
+// startWithPolicy starts two advisors with a policy and the regressors of the fixture, each with
+// its own connection.
+func startWithPolicy(t testing.TB, policy string) (b *bus.Bus, stop func()) {
 	t.Helper()
 	server := bustest.NewServer(t)
 	b = server.Connect(t)
@@ -33,8 +33,8 @@ func guarded(t testing.TB, policy string) (b *bus.Bus, stop func()) {
 	return b, stop
 }
 
-// manyEpochs is a request for 750 s of work alone: the advisors read the clock, and the seconds
-// that a test takes must not count.
+// manyEpochs is a request for 750 s of work alone, so long that the duration of the test does not
+// matter.
 func manyEpochs(id string, slo time.Duration) schemas.JobRequest {
 	return schemas.JobRequest{
 		JobID: id, Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 1000,
@@ -42,7 +42,7 @@ func manyEpochs(id string, slo time.Duration) schemas.JobRequest {
 	}
 }
 
-// manyStarted is the start of a job of manyEpochs.
+// manyStarted is the start event of a job of manyEpochs.
 func manyStarted(job string) *schemas.Started {
 	e := silentFor(job, time.Hour)
 	e.Epochs = 1000
@@ -59,7 +59,7 @@ func verdict(t testing.TB, b *bus.Bus, q schemas.JobRequest) (schemas.Verdict, s
 }
 
 func TestProtect_RefusesWhatBreaksAPromise(t *testing.T) {
-	b, _ := guarded(t, schemas.AdmissionProtect)
+	b, _ := startWithPolicy(t, schemas.AdmissionProtect)
 	if v, _ := verdict(t, b, manyEpochs("old", 20*time.Minute)); v != schemas.Admitted {
 		t.Fatalf("the first job is %s", v)
 	}
@@ -93,11 +93,10 @@ func TestProtect_RefusesWhatBreaksAPromise(t *testing.T) {
 	}
 }
 
-// Two jobs of 2000 s fit beside each other, a third breaks the promises to both:
-// however many ask at once, and whichever of the two advisors, two are admitted
-// to each node.
+// Two jobs of 2000 s fit on a node together; a third breaks both promises. Regardless of the number
+// of concurrent requests and of the advisor that answers, two jobs are admitted to each node.
 func TestProtect_AdmitsNoMoreThanFitAtOnce(t *testing.T) {
-	b, _ := guarded(t, schemas.AdmissionProtect)
+	b, _ := startWithPolicy(t, schemas.AdmissionProtect)
 	const nodes, jobs = 40, 4
 	admitted := make([]atomic.Int32, nodes)
 	var all sync.WaitGroup
@@ -123,10 +122,10 @@ func TestProtect_AdmitsNoMoreThanFitAtOnce(t *testing.T) {
 	}
 }
 
-// The queue starts the job with the earliest deadline first, goes on when an
-// advisor dies, and forgets a job that is cancelled.
+// The queue starts the job with the earliest deadline first, continues when an advisor crashes, and
+// drops a cancelled job.
 func TestQueue_StartsWhatFitsByDeadline(t *testing.T) {
-	b, stop := guarded(t, schemas.AdmissionQueue)
+	b, stop := startWithPolicy(t, schemas.AdmissionQueue)
 	if v, _ := verdict(t, b, manyEpochs("old", 20*time.Minute)); v != schemas.Admitted {
 		t.Fatalf("the first job is %s", v)
 	}
@@ -176,7 +175,7 @@ func TestQueue_StartsWhatFitsByDeadline(t *testing.T) {
 	}
 }
 
-// started returns the jobs that the first n admissions on a subject let start, in their order.
+// started returns the jobs of the first n admissions on a subject, in order.
 func started(t *testing.T, b *bus.Bus, stream, subject string, n int) (jobs []string) {
 	t.Helper()
 	o := bus.FollowOptions{Stream: stream, Subjects: []string{subject}}

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// example reads an event from the examples of the contract.
+// example reads an example event of the contract.
 func example[E any](t *testing.T, name string) *E {
 	t.Helper()
 	data, err := os.ReadFile("../schemas/testdata/" + name + ".json")
@@ -32,8 +32,8 @@ func example[E any](t *testing.T, name string) *E {
 	return e
 }
 
-// queuedJob returns the events of a job that waited and runs: as a new log has them, and as a log
-// from before advice had a stream of its own.
+// queuedJob returns the events of a job that was queued and runs: as in the current streams, and as
+// in a log of earlier versions with advice in JOB.
 func queuedJob(t *testing.T) (now, before []schemas.Event) {
 	t.Helper()
 	submitted := example[schemas.Submitted](t, "submitted")
@@ -59,7 +59,7 @@ func queuedJob(t *testing.T) (now, before []schemas.Event) {
 	return []schemas.Event{submitted, admitted, begun}, []schemas.Event{submitted, &start, begun, keep}
 }
 
-// A log that holds advice in JOB folds to the state of one that holds it in ADVICE.
+// A log with advice in JOB gives the same state as one with advice in ADVICE.
 func TestCluster_ReadsLogsThatHoldAdvice(t *testing.T) {
 	states := map[string][]Job{}
 	fold := func(name string, events []schemas.Event) {
@@ -71,8 +71,9 @@ func TestCluster_ReadsLogsThatHoldAdvice(t *testing.T) {
 				states[name] = append(states[name], *j)
 			}
 		}
-		if len(c.running) != 1 || c.waits()+len(c.arrivals.order) != 0 {
-			t.Errorf("%s: %d jobs run, want 1; %d are held", name, len(c.running), c.waits()+len(c.arrivals.order))
+		if len(c.running) != 1 || c.queueLength()+len(c.arrivals.order) != 0 {
+			t.Errorf("%s: %d jobs run, want 1; %d are held", name, len(c.running),
+				c.queueLength()+len(c.arrivals.order))
 		}
 	}
 	now, before := queuedJob(t)
@@ -91,7 +92,7 @@ func TestCluster_ReadsLogsThatHoldAdvice(t *testing.T) {
 	}
 }
 
-// run starts an advisor on a bus and waits until it answers.
+// run starts an advisor and waits until it answers requests.
 func run(t *testing.T, b *bus.Bus) *Advisor {
 	t.Helper()
 	a := New(b, Options{}, slog.New(slog.DiscardHandler), nil)
@@ -112,7 +113,7 @@ func run(t *testing.T, b *bus.Bus) *Advisor {
 	return a
 }
 
-// publishAll stores events, as advisors and runners before this one did.
+// publishAll publishes events of earlier advisors and runners.
 func publishAll(t *testing.T, b *bus.Bus, events []schemas.Event) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -125,7 +126,7 @@ func publishAll(t *testing.T, b *bus.Bus, events []schemas.Event) {
 	}
 }
 
-// ADVICE is not read by an advisor that starts, so it predicts every running job again.
+// A starting advisor does not read ADVICE, so it re-predicts every running job.
 func TestAdvisor_PredictsRunningJobsAgainAfterARestart(t *testing.T) {
 	b := bustest.New(t)
 	events, _ := queuedJob(t)
@@ -139,8 +140,8 @@ func TestAdvisor_PredictsRunningJobsAgainAfterARestart(t *testing.T) {
 	}
 }
 
-// An advisor that crashed after it had admitted a job has not published the advice; the next one
-// that starts does.
+// An advisor that crashed after an admission has not published its advice; the next advisor that
+// starts does.
 func TestAdvisor_PublishesTheAdviceOfAnAdmittedJob(t *testing.T) {
 	b := bustest.New(t)
 	events, _ := queuedJob(t)

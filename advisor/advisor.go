@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,39 +15,40 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options of an advisor.
+// Options of an advisor. A zero field means its default.
 type Options struct {
-	Version string        // of the program, as nats micro shows it; default "0.0.0"
-	Check   time.Duration // how often silent jobs are looked for; default 1 s
+	Version string        // of the program, for nats micro; default "0.0.0"
+	Check   time.Duration // interval of checks for silent jobs; default 1 s
 
-	// Admission is the policy of the cluster, the same for all its advisors: one
-	// of schemas.AdmissionAdvise (the default), AdmissionProtect, AdmissionQueue.
+	// Admission is the policy of the cluster, the same for all its advisors: one of
+	// schemas.AdmissionAdvise (the default), AdmissionProtect and AdmissionQueue.
 	Admission string
 
-	// Promise is what the confidence of a request that does not say is of, the same
-	// for all advisors of the cluster; default schemas.PromiseEach.
+	// Promise is the default of the field promise of a request, the same for all advisors of
+	// the cluster; default schemas.PromiseEach.
 	Promise schemas.Promise
 
 	// AdviceMinChange is the share of the remaining time by which the predicted end of a
-	// running job must move for a new advice; default 0.05. A change of the decision or
-	// of the action is always new.
+	// running job must move for new advice; default 0.05. A changed decision or action is
+	// always published.
 	AdviceMinChange float64
 
-	// AdviceMinInterval is after how long an advice that has changed less is given again;
-	// default 30 s.
+	// AdviceMinInterval is the time after which advice with a smaller change is published
+	// again; default 30 s.
 	AdviceMinInterval time.Duration
 
-	// SnapshotInterval is how often the state is stored while events come; default 5 min.
-	// It is stored up to ten times as often while SnapshotEvents events come in less.
+	// SnapshotInterval is the interval of snapshots of the state while events arrive; default
+	// 5 min. If SnapshotEvents events arrive sooner, snapshots are up to ten times as frequent.
 	SnapshotInterval time.Duration
 	SnapshotEvents   uint64 // default 20,000
 
-	// MaxLogBytes bounds how far the advisor widens the stream of job events, so that it
-	// keeps the events of the jobs that run; default 64 GiB. Below 0 it widens nothing.
+	// MaxLogBytes bounds the size to which the advisor widens the JOB stream, so that the
+	// stream keeps the events of all running jobs; default 64 GiB. A negative value disables
+	// widening.
 	MaxLogBytes int64
 }
 
-// withDefaults fills in what is not set.
+// withDefaults returns the options with defaults in place of zero fields.
 func (o Options) withDefaults() Options {
 	o.Version = cmp.Or(o.Version, "0.0.0")
 	o.Admission = cmp.Or(o.Admission, schemas.AdmissionAdvise)
@@ -72,23 +71,23 @@ func positive[V cmp.Ordered](v, otherwise V) V {
 
 // Advisor answers job requests and watches running jobs.
 type Advisor struct {
-	bus        *bus.Bus
-	log        *slog.Logger
-	metrics    *metrics
-	o          Options
-	regressors atomic.Pointer[Regressors]
-	outbox     *outbox
-	saved      saved
-	replayTo   atomic.Uint64 // last event of JOB at the start
-	caughtUp   chan struct{} // closed when the JOB stream was read to its end
-	answering  chan struct{} // closed when requests are answered
-	admitting  sync.Mutex    // one admission at a time
+	bus            *bus.Bus
+	log            *slog.Logger
+	metrics        *metrics
+	o              Options
+	regressors     atomic.Pointer[Regressors]
+	outbox         *outbox
+	newestSnapshot snapshotRecord
+	replayTo       atomic.Uint64 // last sequence of JOB at the start
+	caughtUp       chan struct{} // closed at the end of the replay
+	answering      chan struct{} // closed when requests are answered
+	admitting      sync.Mutex    // held during an admission
 
 	mu        sync.RWMutex
 	cluster   *Cluster
-	applied   uint64        // sequence up to which JOB was read
+	applied   uint64        // last applied sequence of JOB
 	appliedAt time.Time     // when the stream stored that event
-	moved     chan struct{} // closed and renewed when applied grows
+	advanced  chan struct{} // closed and replaced when applied grows
 }
 
 // New returns an advisor that does not run yet.
@@ -101,23 +100,23 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) *Ad
 		caughtUp:  make(chan struct{}),
 		answering: make(chan struct{}),
 		cluster:   NewCluster(),
-		moved:     make(chan struct{}),
+		advanced:  make(chan struct{}),
 	}
 	a.outbox = newOutbox(b.Publish, a.metrics, log)
 	a.regressors.Store(&Regressors{})
 	return a
 }
 
-// Run works until ctx ends. It loads the newest snapshot of the state first, and stores
-// one at the end. The parts and what they do:
+// Run works until ctx ends. It first loads the newest snapshot of the state, and stores a snapshot
+// at the end. These are its parts:
 //
 //	JOB stream ──► fold ──► re-predict ──► outbox ──► job.<id>.advice (ADVICE), job.<id>.risk
 //	NODE stream ─► fold        ▲
-//	job.*.alive ─► heard       │ lock
+//	job.*.alive ─► heartbeat   │ lock
 //	clock ───────► silent? ────┤──► job.<id>.lost
 //	champions ───► load, check ┘
-//	job.submit, … (after the fold has caught up) ──► Decide ──► reply
-//	queue ──► next (after every event) ──► job.<id>.admitted, job.<id>.advice: start
+//	job.submit, … (after the replay) ──► Decide ──► reply
+//	queue ──► start next (after every event) ──► job.<id>.admitted, job.<id>.advice: start
 //	clock ──► snapshots of the state, limits of the JOB stream
 func (a *Advisor) Run(ctx context.Context) error {
 	if a.restore(ctx) != nil {
@@ -168,7 +167,7 @@ func (a *Advisor) runParts(ctx context.Context) error {
 	return first
 }
 
-// Ready returns nil when requests are answered.
+// Ready returns nil when the advisor answers requests, otherwise the progress of the replay.
 func (a *Advisor) Ready() error {
 	select {
 	case <-a.answering:
@@ -182,7 +181,7 @@ func (a *Advisor) Ready() error {
 		applied, a.replayTo.Load())
 }
 
-// reportReplay logs how far the replay is, for as long as it takes.
+// reportReplay logs the progress of the replay until it is complete.
 func (a *Advisor) reportReplay(ctx context.Context) error {
 	tick := time.NewTicker(replayReport)
 	defer tick.Stop()
@@ -191,18 +190,18 @@ func (a *Advisor) reportReplay(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-a.answering:
-			<-ctx.Done() // a part that returns ends the others
+			<-ctx.Done() // runParts ends when a part returns
 			return nil
 		case <-tick.C:
-			a.log.Warn("requests wait", "reason", a.Ready())
+			a.log.Warn("requests wait for the replay", "reason", a.Ready())
 		}
 	}
 }
 
-// replayReport is how often a replay is reported.
+// replayReport is the interval between two reports of the replay.
 const replayReport = 10 * time.Second
 
-// Answering returns a channel that is closed when requests are answered.
+// Answering returns a channel that is closed when the advisor answers requests.
 func (a *Advisor) Answering() <-chan struct{} { return a.answering }
 
 func (a *Advisor) followJobs(ctx context.Context) error {
@@ -226,144 +225,6 @@ func (a *Advisor) followJobs(ctx context.Context) error {
 	})
 }
 
-// fold changes the state by an event, and re-predicts the running jobs that it touches.
-// A panic is logged and counted, and the event is skipped: an event stays in the log and
-// would end every advisor that reads it.
-func (a *Advisor) fold(r bus.Record, live bool) {
-	defer func() {
-		if p := recover(); p != nil {
-			a.metrics.panics.Inc()
-			a.log.Error("event skipped, its handler panicked", "subject", r.Subject,
-				"sequence", r.Sequence, "panic", p, "stack", string(debug.Stack()))
-		}
-	}()
-	for _, q := range a.apply(r, live) {
-		a.advise(q, r.Sequence)
-	}
-}
-
-// apply changes the state by an event of JOB and returns the questions that it raises.
-func (a *Advisor) apply(r bus.Record, live bool) []*Question {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.applied, a.appliedAt = r.Sequence, r.StoredAt
-	close(a.moved)
-	a.moved = make(chan struct{})
-	j := a.cluster.Apply(r.Event, r.Sequence, r.StoredAt)
-	if _, ended := r.Event.(*schemas.Ended); ended && j != nil {
-		a.score(j)
-	}
-	a.metrics.running.Set(float64(len(a.cluster.running)))
-	a.metrics.queued.Set(float64(a.cluster.waits()))
-	return a.touched(r, j, live)
-}
-
-// score counts what became of a submission: the public score as metrics.
-func (a *Advisor) score(j *Job) {
-	o, ok := j.Outcome()
-	if !ok || !o.AsAdvised {
-		return
-	}
-	kept := strconv.FormatBool(o.Kept)
-	if p := o.Promise.Chosen.Probability; p != nil {
-		a.metrics.calibration.WithLabelValues(strconv.FormatFloat(schemas.CalibrationFrom(*p), 'f',
-			2, 64), kept).Inc()
-	}
-	if o.Promise.Decision == schemas.MeetsSLO {
-		a.metrics.promises.WithLabelValues(strconv.FormatFloat(o.Submitted.Request.Confidence, 'f',
-			2, 64), kept).Inc()
-	}
-}
-
-// touched returns the questions that an event raises.
-func (a *Advisor) touched(r bus.Record, j *Job, live bool) []*Question {
-	if !live {
-		return nil
-	}
-	var questions []*Question
-	for _, j := range a.cluster.touched(r.Event, j, r.StoredAt) {
-		questions = append(questions, a.cluster.Again(j, time.Now().UTC()))
-	}
-	return questions
-}
-
-// catchUp advises the running jobs, since the advice of an earlier process is not
-// part of the state, and gives all of them time to be heard again. It publishes the
-// advice of admitted jobs that have not started again, because the process that
-// admitted them may have crashed in between; readers drop copies.
-func (a *Advisor) catchUp() {
-	type late struct {
-		q     *Question
-		cause uint64
-	}
-	var all []late
-	var admitted []*schemas.Advice
-	now := time.Now().UTC()
-	a.mu.Lock()
-	for _, j := range a.cluster.jobs {
-		if j.admittedByPolicy() && j.Promise.EventID == schemas.AdmittedID(j.ID) {
-			admitted = append(admitted, j.Promise)
-		}
-	}
-	for _, j := range a.cluster.running {
-		j.heard = now
-		if j.Advice == nil || j.Advice.CauseSequence < j.last {
-			all = append(all, late{a.cluster.Again(j, now), j.last})
-		}
-	}
-	a.mu.Unlock()
-	for _, advice := range admitted {
-		a.outbox.addAdvice(advice)
-	}
-	for _, l := range all {
-		a.advise(l.q, l.cause)
-	}
-}
-
-// advise re-predicts a running job, and hands what is news to the outbox.
-func (a *Advisor) advise(q *Question, cause uint64) {
-	advice := Decide(q, *a.regressors.Load(), time.Now().UTC())
-	advice.EventID, advice.CauseSequence = schemas.AdviceID(q.JobID, cause), cause
-	news, risk := a.news(q, advice)
-	if news {
-		a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
-		a.outbox.addAdvice(advice)
-	}
-	if risk != nil {
-		a.metrics.risks.WithLabelValues(risk.Cause, strconv.FormatBool(risk.Cleared)).Inc()
-		a.log.Info("promise at risk", "job_id", risk.JobID, "cleared", risk.Cleared,
-			"probability", risk.Probability, "cause", risk.Cause)
-		a.outbox.addRisk(risk)
-	}
-}
-
-// news decides what of an advice is worth telling, and notes it at once, so that
-// the next event does not tell it again before it is back from the log.
-func (a *Advisor) news(q *Question, advice *schemas.Advice) (news bool, risk *schemas.Risk) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	j := a.cluster.jobs[q.JobID]
-	if j == nil {
-		return false, nil
-	}
-	if risk = warn(j, q, advice); risk != nil {
-		risk.EventID, risk.CauseSequence = schemas.RiskID(q.JobID, advice.CauseSequence), advice.CauseSequence
-		j.Risk = risk
-		a.outbox.expectRisk()
-	}
-	if news = a.o.isNews(j.Advice, advice); news {
-		j.Advice = lastAdvice(advice)
-	}
-	return news, risk
-}
-
-// publish publishes an event that nothing waits for.
-func (a *Advisor) publish(ctx context.Context, e schemas.Event) {
-	if _, err := a.bus.Publish(ctx, e); err != nil && ctx.Err() == nil {
-		a.log.Warn("event not published", "subject", e.Subject(), "error", err)
-	}
-}
-
 func (a *Advisor) followNodes(ctx context.Context) error {
 	return a.bus.Follow(ctx, bus.FollowOptions{
 		Stream:         schemas.StreamNode,
@@ -378,11 +239,11 @@ func (a *Advisor) followNodes(ctx context.Context) error {
 
 func (a *Advisor) listenAlive(ctx context.Context) error {
 	alive := schemas.JobSubject("*", schemas.EventAlive)
-	return a.bus.ListenPersons(ctx, []string{alive, schemas.PersonSubject("*", alive)}, a.hear)
+	return a.bus.ListenPersons(ctx, []string{alive, schemas.PersonSubject("*", alive)}, a.onAlive)
 }
 
-// watchSilence records jobs as lost that have been silent for too long. While
-// NATS is away nobody can be heard, so nobody is lost.
+// watchSilence records silent jobs as lost. While NATS is unreachable no sign of life can arrive,
+// so no job is lost.
 func (a *Advisor) watchSilence(ctx context.Context) error {
 	tick := time.NewTicker(a.o.Check)
 	defer tick.Stop()
@@ -399,7 +260,7 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 		a.mu.Lock()
 		if !a.bus.Connected() {
 			for _, j := range a.cluster.running {
-				j.heard = now
+				j.lastSeen = now
 			}
 		}
 		var lost []*schemas.Ended
@@ -408,7 +269,7 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 				Outcome:    schemas.EventLost,
 				Setting:    j.Setting,
 				EpochsDone: j.EpochsDone,
-				Reason:     fmt.Sprintf("silent since %s", j.heard.UTC().Format(time.RFC3339)),
+				Reason:     fmt.Sprintf("silent since %s", j.lastSeen.UTC().Format(time.RFC3339)),
 			}
 			e.JobStamp = schemas.JobStamp{
 				Stamp: schemas.Stamp{EventID: schemas.LostID(j.ID, j.last), At: now},
@@ -420,14 +281,14 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 		a.mu.Unlock()
 		for _, e := range lost {
 			a.metrics.lost.Inc()
-			a.log.Warn("job is lost", "job_id", e.JobID, "reason", e.Reason)
+			a.log.Warn("job lost", "job_id", e.JobID, "reason", e.Reason)
 			a.record(ctx, e)
 		}
 	}
 }
 
-// record publishes an event of the advisor's own and applies it at once, so that
-// the next request sees it.
+// record publishes an event of the advisor and waits until it is applied, so that the next request
+// sees it.
 func (a *Advisor) record(ctx context.Context, e schemas.Event) {
 	sequence, err := a.bus.Publish(ctx, e)
 	if err != nil {
@@ -437,11 +298,11 @@ func (a *Advisor) record(ctx context.Context, e schemas.Event) {
 	a.waitFor(ctx, sequence)
 }
 
-// waitFor returns when the fold has read JOB up to sequence, or ctx ends.
+// waitFor waits until the fold has applied JOB up to the sequence, or ctx ends.
 func (a *Advisor) waitFor(ctx context.Context, sequence uint64) {
 	for {
 		a.mu.RLock()
-		applied, moved := a.applied, a.moved
+		applied, moved := a.applied, a.advanced
 		a.mu.RUnlock()
 		if applied >= sequence {
 			return
@@ -451,5 +312,19 @@ func (a *Advisor) waitFor(ctx context.Context, sequence uint64) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// onAlive records a heartbeat. It ignores the heartbeat of a person for another person's job.
+func (a *Advisor) onAlive(person string, e schemas.Event) {
+	alive := e.(*schemas.Alive)
+	if owner, known, _ := a.owner(alive.JobID); !known || person != "" && person != owner {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if j := a.cluster.jobs[alive.JobID]; j != nil &&
+		alive.Run == j.Run { // the job may have been packed since owner was called
+		j.lastSeen = time.Now()
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// patience is how long a test waits for a condition. It only guards against hanging.
+// patience is the timeout of conditions in tests. It only guards against hanging.
 const patience = 5 * time.Minute
 
 func within(t testing.TB) context.Context {
@@ -26,20 +26,20 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// start runs an advisor on the bus until the test ends and returns when it answers.
+// start runs an advisor until the test ends, and returns when it answers requests.
 func start(t testing.TB, b *bus.Bus) *advisor.Advisor {
 	t.Helper()
 	return startMeasured(t, b, nil)
 }
 
-// startMeasured is start with a registry for the metrics.
+// startMeasured is start with a registry for metrics.
 func startMeasured(t testing.TB, b *bus.Bus, reg prometheus.Registerer) *advisor.Advisor {
 	t.Helper()
 	a, _ := startWith(t, b, advisor.Options{}, reg)
 	return a
 }
 
-// startWith is start with options; stop ends the advisor before the test does.
+// startWith is start with options; the returned function stops the advisor before the test ends.
 func startWith(
 	t testing.TB, b *bus.Bus, o advisor.Options, reg prometheus.Registerer,
 ) (a *advisor.Advisor, stop func()) {
@@ -118,7 +118,7 @@ func startedEvent(job string, run uint32) *schemas.Started {
 	return e
 }
 
-// silentFor is the start of a job that is not lost before it was silent for so long.
+// silentFor is the start event of a job that is not lost before the given silence.
 func silentFor(job string, long time.Duration) *schemas.Started {
 	e := startedEvent(job, 1)
 	e.HeartbeatSeconds = long.Seconds()
@@ -225,7 +225,7 @@ func TestAdvisor_RefusesByField(t *testing.T) {
 	}
 }
 
-// promote puts the fixture's regressors in use.
+// promote makes the regressors of the fixture champions.
 func promote(t testing.TB, b *bus.Bus) {
 	t.Helper()
 	all, err := fitted()
@@ -399,7 +399,7 @@ func TestAdvisor_RefusesADamagedRegressor(t *testing.T) {
 	}
 }
 
-// In a cluster of NATS the server that is asked may know the champion before its files.
+// In a NATS cluster a server may know the champion before its files.
 func TestAdvisor_WaitsForTheFilesOfARegressor(t *testing.T) {
 	b := bustest.New(t)
 	promote(t, b)
@@ -485,9 +485,9 @@ func TestAdvisor_ListsInPages(t *testing.T) {
 	}
 }
 
-// A request that says nothing of its promise gets what the cluster is set to, and
-// its first advice again where that has changed.
-func TestAdvisor_TheClusterSaysWhatAConfidenceIsOf(t *testing.T) {
+// A request without the field promise gets the setting of the cluster. If it is repeated after the
+// setting has changed, it gets its first advice.
+func TestAdvisor_UsesThePromiseOfTheCluster(t *testing.T) {
 	b := bustest.New(t)
 	_, stop := startWith(t, b, advisor.Options{Promise: schemas.PromiseMean}, nil)
 	within := func(id string, p schemas.Promise) schemas.JobRequest {
@@ -501,11 +501,11 @@ func TestAdvisor_TheClusterSaysWhatAConfidenceIsOf(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		id        string
-		promise   schemas.Promise
-		threshold float64
+		id         string
+		addPromise schemas.Promise
+		threshold  float64
 	}{{"silent", "", 0.95}, {"each", schemas.PromiseEach, 0}, {"mean", schemas.PromiseMean, 0.95}} {
-		a, err := submit(t, b, within(c.id, c.promise))
+		a, err := submit(t, b, within(c.id, c.addPromise))
 		if err != nil || a.Threshold != c.threshold {
 			t.Errorf("%s: threshold %g, %v, want %g", c.id, a.Threshold, err, c.threshold)
 		}
@@ -513,17 +513,17 @@ func TestAdvisor_TheClusterSaysWhatAConfidenceIsOf(t *testing.T) {
 	stop()
 	start(t, b) // set to each
 	for _, c := range []struct {
-		id      string
-		promise schemas.Promise
-		ok      bool
+		id         string
+		addPromise schemas.Promise
+		ok         bool
 	}{{"silent", "", true}, {
 		"silent", schemas.PromiseEach, false,
 	}, {"mean", schemas.PromiseMean, true}, {"mean", schemas.PromiseEach, false}} {
-		a, err := submit(t, b, within(c.id, c.promise))
+		a, err := submit(t, b, within(c.id, c.addPromise))
 		if ok := err == nil && a.Threshold == 0.95; ok != c.ok || !ok && !errors.Is(err,
 			schemas.ErrConflict) {
 			t.Errorf("%s again with promise %q: threshold %g, %v, want the first advice: %v", c.id,
-				c.promise, a.Threshold, err, c.ok)
+				c.addPromise, a.Threshold, err, c.ok)
 		}
 	}
 	if a, err := submit(t, b, within("later", "")); err != nil || a.Threshold != 0 {

@@ -17,8 +17,7 @@ import (
 	"courier/schemas"
 )
 
-// badInputs says which test holds which answer to what can go wrong with jobs
-// and requests.
+// badInputs lists the tests for each kind of invalid job or request.
 var badInputs = []struct {
 	input string
 	tests []string // folder/Test
@@ -72,7 +71,7 @@ var badInputs = []struct {
 	},
 }
 
-// The inventory above must not name a test that has gone.
+// Every test in badInputs exists.
 func TestBadInputs_AreAllTested(t *testing.T) {
 	for _, row := range badInputs {
 		for _, test := range row.tests {
@@ -90,8 +89,8 @@ func TestBadInputs_AreAllTested(t *testing.T) {
 	}
 }
 
-// A job that has used up its SLO, and one that reports nothing for an hour, are
-// predicted as what they are: late, for certain, with figures that are numbers.
+// A job after the end of its SLO, and one without events for an hour, have probability 0 and finite
+// figures.
 func TestDecide_PromisesNothingWhenTimeIsOver(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -131,8 +130,8 @@ func TestDecide_PromisesNothingWhenTimeIsOver(t *testing.T) {
 	}
 }
 
-// A regressor of fewer features than this version knows answers; one of a
-// feature that it does not know is refused by its name.
+// A regressor with fewer features than this version knows can be used; one with an unknown feature
+// is refused by the name of the feature.
 func TestNewRegressor_OfOtherFeatures(t *testing.T) {
 	fit := func(change func(*regress.Dataset)) (*advisor.Regressor, error) {
 		d := dataset(schemas.TargetEpochTime)
@@ -174,8 +173,8 @@ func TestNewRegressor_OfOtherFeatures(t *testing.T) {
 	}
 }
 
-// However many ask at once, and whichever advisor answers, each gets its answer
-// and stands in the log once.
+// Regardless of the number of concurrent submissions and of the advisor, each gets its answer and
+// is recorded once.
 func TestAdvisor_TakesAThousandSubmissionsAtOnce(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)

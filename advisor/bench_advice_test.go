@@ -11,11 +11,10 @@ import (
 	"courier/schemas"
 )
 
-// BenchmarkAdviceAfterEpoch measures, between two connections to a real server,
-// how long after a client begins to publish an epoch the advice that it causes is
-// heard: the epoch is stored, followed, folded, the job predicted again beside
-// nine others on its node, and the advice stored and delivered. The epochs of one
-// job on each node come in turn, and last so differently that each is news.
+// BenchmarkAdviceAfterEpoch measures the time from publishing an epoch to receiving the advice that
+// it causes, between two connections to a real server. The epoch is stored, followed and folded,
+// the job is re-predicted with nine co-located jobs, and the advice is stored and delivered. The
+// epochs of one job per node arrive in turn, and differ so much that all advice is news.
 func BenchmarkAdviceAfterEpoch(b *testing.B) {
 	for _, jobs := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) { benchAdvice(b, jobs) })

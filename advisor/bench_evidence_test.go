@@ -9,8 +9,8 @@ import (
 	"courier/schemas"
 )
 
-// processorMicroseconds is the processor time of the process, which other processes on the machine
-// disturb less than the time that passes.
+// processorMicroseconds returns the CPU time of the process, which other processes disturb less
+// than elapsed time.
 func processorMicroseconds(b *testing.B) float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -19,10 +19,9 @@ func processorMicroseconds(b *testing.B) float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e3
 }
 
-// BenchmarkDecideEvidence answers for four alternatives by the evidence method, and reports the
-// processor time of a decision: of configurations that ran, of those between them, of those of
-// which nothing can be promised, and where the epochs are chosen, without and with a target
-// accuracy.
+// BenchmarkDecideEvidence decides about four alternatives with evidence regressors, and reports the
+// CPU time of a decision. The cases are configurations that ran, configurations between them,
+// configurations that cannot be promised, and chosen epochs without and with a target accuracy.
 func BenchmarkDecideEvidence(b *testing.B) {
 	r := evidenceRegressors(b, evidenceRuns(nil))
 	for _, c := range []struct {

@@ -17,11 +17,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// BenchmarkFold publishes epochs of a thousand running jobs, ten on each node, as fast
-// as the stream takes them, and measures how many a second the advisor folds, re-predicts
-// and advises on. Epochs scatter by 5 percent around what is predicted, so that only some
-// advice is news. COURIER_BENCH_NATS names other servers than one of the test's own; their
-// streams are of three replicas.
+// BenchmarkFold publishes epochs of a thousand running jobs, ten on each node, as fast as the
+// stream accepts them. It measures the epochs per second that the advisor applies and re-predicts.
+// Epochs scatter by 5 percent around their prediction, so that only some advice is news.
+// COURIER_BENCH_NATS sets other servers than the embedded one; their streams have three replicas.
 func BenchmarkFold(b *testing.B) {
 	const jobs = 1000
 	url, connect := foldServer(b)

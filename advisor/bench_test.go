@@ -35,10 +35,9 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkRequests measures, over one real TCP connection to one server in one
-// run, what an answer costs beside the least that an answer can cost:
-// job.predict against a service that sends the request back, and job.submit
-// against one that publishes it to a stream, waits for the ack, and replies.
+// BenchmarkRequests compares requests with the minimum cost of a reply, over one TCP connection to
+// one server. It compares job.predict with an echo service, and job.submit with a service that
+// publishes the request to a stream, waits for the ack, and replies.
 func BenchmarkRequests(b *testing.B) {
 	server := bustest.NewServer(b)
 	bus := server.Connect(b)
@@ -113,8 +112,8 @@ func BenchmarkRequests(b *testing.B) {
 	b.ReportMetric(median(schemas.SubjectJobSubmit)/median("plain.keep"), "submit/keep")
 }
 
-// BenchmarkAgain predicts a thousand running jobs again, ten on each of a hundred
-// nodes, with four batch sizes each.
+// BenchmarkAgain re-predicts a thousand running jobs, ten on each of a hundred nodes, with four
+// batch sizes each.
 func BenchmarkAgain(b *testing.B) {
 	r, cluster, now := regressors(b), advisor.NewCluster(), time.Unix(1_790_000_000, 0).UTC()
 	var jobs []*advisor.Job
@@ -134,13 +133,13 @@ func BenchmarkAgain(b *testing.B) {
 	}
 	for b.Loop() {
 		for _, j := range jobs {
-			advisor.Decide(cluster.Again(j, now), r, now)
+			advisor.Decide(cluster.AskRunning(j, now), r, now)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/1000-jobs")
 }
 
-// BenchmarkDecideMany answers for 64 alternatives beside nine jobs.
+// BenchmarkDecideMany decides about 64 alternatives with nine co-located jobs.
 func BenchmarkDecideMany(b *testing.B) {
 	r := regressors(b)
 	var sizes []int
@@ -159,8 +158,8 @@ func BenchmarkDecideMany(b *testing.B) {
 	}
 }
 
-// BenchmarkDecideBroken answers for four alternatives beside ten jobs whose
-// promises the job would break: with a menu of ways out.
+// BenchmarkDecideBroken decides about four alternatives with ten co-located jobs whose promises the
+// job would break, including the menu.
 func BenchmarkDecideBroken(b *testing.B) {
 	r := regressors(b)
 	q := &advisor.Question{Request: benchRequest().WithDefaults(), Nodes: []string{"n"}}

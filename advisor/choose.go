@@ -1,33 +1,14 @@
 package advisor
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"courier/schemas"
 )
 
-// Why an alternative was chosen or lost. Constants, so that an answer allocates
-// nothing per alternative; the figures stand beside them.
-const (
-	reasonMostAccurate = "the most accurate of those likely enough to keep the SLO"
-	reasonFastest      = "none keeps the SLO likely enough: this is the most likely"
-	reasonSurest       = "the most likely to keep the SLO, and likely enough to be promised"
-	reasonScore        = "highest weighted score"
-	reasonLearn        = "run it to learn from it"
-	reasonKeep         = "runs already, and keeps the SLO likely enough"
-	reasonChange       = "likely enough to keep the SLO, but so is what runs already"
-	reasonTooUnlikely  = "keeps the SLO too rarely"
-	reasonBeyond       = "beyond what was measured: nothing can be promised"
-	reasonLessAccurate = "likely enough to keep the SLO, but less accurate"
-	reasonTieDearer    = "as accurate as its validation can tell, but costs more CPU time"
-	reasonCheapest     = "likely enough to keep the SLO, and the cheapest of those that are as accurate as its validation can tell"
-	reasonLessLikely   = "less likely to keep the SLO"
-	reasonLowerScore   = "lower weighted score"
-	reasonUnknown      = "not known yet"
-	reasonShort        = "does not reach the accuracy"
-)
-
-// choose sets the decision and the chosen alternative, and why the others lost.
+// choose sets the decision and the chosen alternative, and the reason of every alternative.
 func (d *decision) choose() {
 	q, a := d.q, d.a
 	var best int
@@ -46,17 +27,18 @@ func (d *decision) choose() {
 	}
 	chosen := a.Alternatives[best]
 	a.Chosen = &chosen
-	if d.knows.time && !d.knows.accuracy || chosen.Extrapolated || d.blind(best) {
+	if d.knows.time && !d.knows.accuracy || chosen.Extrapolated || d.accuracyUnknown(best) {
 		a.Decision = schemas.Exploring
 	}
 }
 
-// blind reports whether nothing is known of the accuracy of an alternative after its epochs.
-func (d *decision) blind(i int) bool { return i < len(d.merits) && !d.merits[i].known }
+// accuracyUnknown reports whether the accuracy of an alternative after its epochs is unknown.
+func (d *decision) accuracyUnknown(i int) bool { return i < len(d.merits) && !d.merits[i].known }
 
-// seconds, accuracy and probability of an alternative whose time is known.
+// seconds returns the predicted time of an alternative whose time is known.
 func seconds(alt *schemas.Alternative) float64 { return *alt.PredictedSeconds }
 
+// accuracy returns the predicted accuracy, 0 if it is unknown.
 func accuracy(alt *schemas.Alternative) float64 {
 	if alt.PredictedAccuracy == nil {
 		return 0
@@ -64,6 +46,7 @@ func accuracy(alt *schemas.Alternative) float64 {
 	return *alt.PredictedAccuracy
 }
 
+// probability returns the probability of the SLO, 0 if it is unknown.
 func probability(alt *schemas.Alternative) float64 {
 	if alt.Probability == nil {
 		return 0
@@ -71,7 +54,7 @@ func probability(alt *schemas.Alternative) float64 {
 	return *alt.Probability
 }
 
-// worth is the accuracy that counts: more than the target is no better.
+// worth returns the accuracy up to the target: more than the target is no better.
 func (q *Question) worth(alt *schemas.Alternative) float64 {
 	if t := q.Request.TargetAccuracy; t > 0 {
 		return min(t, accuracy(alt))
@@ -79,59 +62,57 @@ func (q *Question) worth(alt *schemas.Alternative) float64 {
 	return accuracy(alt)
 }
 
-// likely reports whether an alternative keeps the SLO so surely that accuracy
-// decides.
-func (q *Question) likely(alt *schemas.Alternative) bool {
-	return probability(alt) >= q.sure() && !alt.Extrapolated
+// isLikely reports whether an alternative keeps the SLO with at least likelyThreshold. Among such
+// alternatives accuracy decides.
+func (q *Question) isLikely(alt *schemas.Alternative) bool {
+	return probability(alt) >= q.likelyThreshold() && !alt.Extrapolated
 }
 
-// promised reports whether an alternative keeps the SLO so surely that it may be
-// promised where none is likely.
-func (q *Question) promised(alt *schemas.Alternative) bool {
-	return probability(alt) >= q.least() && !alt.Extrapolated
+// isPromisable reports whether an alternative keeps the SLO with at least minProbability.
+func (q *Question) isPromisable(alt *schemas.Alternative) bool {
+	return probability(alt) >= q.minProbability() && !alt.Extrapolated
 }
 
-// chooseWithin takes the most accurate alternative that keeps the SLO with the
-// confidence asked for, ties by the CPU time that they cost; if there is none,
-// the one that keeps it most likely. An alternative beyond the examples wins
-// only where nothing else is known.
+// chooseWithin chooses the most accurate alternative that is likely to keep the SLO, ties by CPU
+// time. If there is none, it chooses the alternative with the highest probability. An extrapolated
+// alternative wins only if all are extrapolated.
 func chooseWithin(q *Question, a *schemas.Advice) int {
-	best, hope, most := -1, 0, 0.0
+	best, fallback, highest := -1, 0, 0.0
 	for i := range a.Alternatives {
 		alt := &a.Alternatives[i]
-		if q.hopes(alt, &a.Alternatives[hope]) {
-			hope = i
+		if q.betterFallback(alt, &a.Alternatives[fallback]) {
+			fallback = i
 		}
-		if q.likely(alt) {
-			most = max(most, q.worth(alt))
+		if q.isLikely(alt) {
+			highest = max(highest, q.worth(alt))
 		}
 	}
-	tie := most - q.standardError(most)
+	tie := highest - q.standardError(highest)
 	for i := range a.Alternatives {
 		alt := &a.Alternatives[i]
-		if q.likely(alt) && (best < 0 || q.better(alt, &a.Alternatives[best], tie)) {
+		if q.isLikely(alt) && (best < 0 || q.betterLikely(alt, &a.Alternatives[best], tie)) {
 			best = i
 		}
 	}
 	if best < 0 {
 		a.Decision = schemas.BestEffort
 		chosen := reasonFastest
-		if q.promised(&a.Alternatives[hope]) {
-			a.Decision, chosen = q.reaching(&a.Alternatives[hope], reasonSurest)
+		if q.isPromisable(&a.Alternatives[fallback]) {
+			a.Decision, chosen = q.reaching(&a.Alternatives[fallback], reasonSurest)
 		}
-		explain(a, hope, chosen, func(alt *schemas.Alternative) string {
+		explain(a, fallback, chosen, func(alt *schemas.Alternative) string {
 			if alt.Extrapolated {
 				return reasonBeyond
 			}
 			return reasonLessLikely
 		})
-		return hope
+		return fallback
 	}
 	chosen := reasonMostAccurate
-	if q.worth(&a.Alternatives[best]) < most {
+	if q.worth(&a.Alternatives[best]) < highest {
 		chosen = reasonCheapest
 	}
-	if q.runs(&a.Alternatives[best]) {
+	if q.isCurrent(&a.Alternatives[best]) {
 		chosen = reasonKeep
 	}
 	a.Decision, chosen = q.reaching(&a.Alternatives[best], chosen)
@@ -139,9 +120,9 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 		switch {
 		case alt.Extrapolated:
 			return reasonBeyond
-		case !q.likely(alt):
+		case !q.isLikely(alt):
 			return reasonTooUnlikely
-		case q.runs(&a.Alternatives[best]):
+		case q.isCurrent(&a.Alternatives[best]):
 			return reasonChange
 		case q.worth(alt) >= tie:
 			return reasonTieDearer
@@ -151,8 +132,8 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 	return best
 }
 
-// reaching is the decision for an alternative that keeps the SLO, and the reason
-// for it: it is promised if it is as accurate as was asked for, too.
+// reaching returns the decision for an alternative that keeps the SLO, and its reason. It is
+// promised only if it also reaches the target accuracy.
 func (q *Question) reaching(alt *schemas.Alternative, why string) (schemas.Decision, string) {
 	if t := q.Request.TargetAccuracy; t > 0 && q.worth(alt) < t {
 		return schemas.BestEffort, reasonShort
@@ -160,8 +141,8 @@ func (q *Question) reaching(alt *schemas.Alternative, why string) (schemas.Decis
 	return schemas.MeetsSLO, why
 }
 
-// hopes compares two alternatives where none is likely enough.
-func (q *Question) hopes(alt, best *schemas.Alternative) bool {
+// betterFallback compares two alternatives if none is likely enough.
+func (q *Question) betterFallback(alt, best *schemas.Alternative) bool {
 	if alt.Extrapolated != best.Extrapolated {
 		return best.Extrapolated
 	}
@@ -171,14 +152,14 @@ func (q *Question) hopes(alt, best *schemas.Alternative) bool {
 	return seconds(alt) < seconds(best)
 }
 
-// better compares two alternatives that keep the SLO; those of at least some
-// accuracy are a tie, which the CPU time decides. A job that runs keeps its batch
-// size while that does: a change costs what no regressor knows.
-func (q *Question) better(alt, best *schemas.Alternative, least float64) bool {
-	if q.runs(alt) != q.runs(best) {
-		return q.runs(alt)
+// betterLikely compares two alternatives that are likely to keep the SLO. Alternatives with at
+// least the accuracy tie are equally accurate, and CPU time decides. A running job keeps its batch
+// size as long as that is likely, because no regressor knows the cost of a change.
+func (q *Question) betterLikely(alt, best *schemas.Alternative, tie float64) bool {
+	if q.isCurrent(alt) != q.isCurrent(best) {
+		return q.isCurrent(alt)
 	}
-	a, b := min(least, q.worth(alt)), min(least, q.worth(best))
+	a, b := min(tie, q.worth(alt)), min(tie, q.worth(best))
 	switch {
 	case a != b:
 		return a > b
@@ -188,9 +169,9 @@ func (q *Question) better(alt, best *schemas.Alternative, least float64) bool {
 	return q.worth(alt) > q.worth(best)
 }
 
-// standardError is that of an accuracy on the model's validation set, sqrt(p (1 -
-// p) / n): what differs by less is a tie. 0 where the set's size is not known, and
-// where the request says which accuracy is enough.
+// standardError returns the standard error of an accuracy on the validation set, sqrt(p (1 - p) /
+// n). Smaller differences are ties. It is 0 if the size of the set is unknown, or if the request
+// has a target accuracy.
 func (q *Question) standardError(accuracy float64) float64 {
 	n := q.Described.ValidationSamples
 	if n == 0 || q.Request.TargetAccuracy > 0 {
@@ -199,8 +180,8 @@ func (q *Question) standardError(accuracy float64) float64 {
 	return math.Sqrt(accuracy * (1 - accuracy) / float64(n))
 }
 
-// chooseScore chooses by weight of accuracy · accuracy / largest + weight of
-// time · (1 − time / longest), among those that reach the target if any does.
+// chooseScore maximizes weight of accuracy · accuracy / largest + weight of time · (1 − time /
+// longest). If any alternative reaches the target accuracy, it chooses among those.
 func (d *decision) chooseScore(q *Question, a *schemas.Advice) int {
 	a.Decision = schemas.Weighted
 	w := q.Request.Weights
@@ -236,19 +217,20 @@ func (d *decision) chooseScore(q *Question, a *schemas.Advice) int {
 	return best
 }
 
-// reaching returns whether each alternative reaches the target accuracy as surely as asked for; if
-// none does, whether it is the likeliest, or the most accurate, of all.
+// reaching returns a function that reports whether an alternative reaches the target accuracy with
+// at least minProbability. If none does, the function selects the most likely or the most accurate
+// ones.
 func (d *decision) reaching(largest float64) func(i int) bool {
 	if len(d.merits) == 0 {
 		target := min(d.q.Request.TargetAccuracy, largest)
 		return func(i int) bool { return accuracy(&d.a.Alternatives[i]) >= target }
 	}
-	most := 0.0
+	highest := 0.0
 	for i := range d.merits {
-		most = max(most, d.merits[i].reaches)
+		highest = max(highest, d.merits[i].targetProbability)
 	}
-	least := min(most, d.q.least())
-	return func(i int) bool { return d.merits[i].reaches >= least }
+	lowest := min(highest, d.q.minProbability())
+	return func(i int) bool { return d.merits[i].targetProbability >= lowest }
 }
 
 func explain(a *schemas.Advice, best int, chosen string, lost func(*schemas.Alternative) string) {
@@ -259,4 +241,176 @@ func explain(a *schemas.Advice, best int, chosen string, lost func(*schemas.Alte
 			a.Alternatives[i].Reason = lost(&a.Alternatives[i])
 		}
 	}
+}
+
+// chooseByEvidence chooses among the alternatives that may be promised. Without a target accuracy
+// it maximizes probability times expected accuracy, ties by time. With a target accuracy it chooses
+// the fastest one that is nearly certain, otherwise the most likely one. If none may be promised,
+// it maximizes probability times expected accuracy.
+func (d *decision) chooseByEvidence(q *Question, a *schemas.Advice) int {
+	best, fallback := -1, 0
+	for i := range a.Alternatives {
+		alt := &a.Alternatives[i]
+		if q.betterExpected(alt, &d.merits[i], &a.Alternatives[fallback], &d.merits[fallback]) {
+			fallback = i
+		}
+		if !q.isPromisable(alt) || !d.merits[i].known {
+			continue
+		}
+		if best < 0 ||
+			q.betterPromised(alt, &d.merits[i], &a.Alternatives[best], &d.merits[best]) {
+			best = i
+		}
+	}
+	a.Decision = schemas.MeetsSLO
+	if best < 0 {
+		a.Decision, best = schemas.BestEffort, fallback
+	}
+	for i := range a.Alternatives {
+		if i == best {
+			a.Alternatives[i].Reason = d.chosenReason(i)
+		} else {
+			a.Alternatives[i].Reason = d.lostReason(i, best)
+		}
+	}
+	return best
+}
+
+// betterPromised compares two alternatives that may both be promised. A running job keeps its batch
+// size. With schemas.PromiseMean accuracy alone decides among the likely alternatives, because the
+// threshold already spends the surplus of other promises. Probability times accuracy would give
+// away 0.15 points of accuracy, and keep more promises than requested (BENCHMARKS.md).
+func (q *Question) betterPromised(
+	alt *schemas.Alternative, m *merit, best *schemas.Alternative, than *merit,
+) bool {
+	if q.isCurrent(alt) != q.isCurrent(best) {
+		return q.isCurrent(alt)
+	}
+	if q.Request.TargetAccuracy > 0 {
+		x, y := min(nearlyCertain, probability(alt)), min(nearlyCertain, probability(best))
+		return cmp.Or(cmp.Compare(y, x), cmp.Compare(seconds(alt), seconds(best))) < 0
+	}
+	if q.Threshold > 0 && q.isLikely(alt) != q.isLikely(best) {
+		return q.isLikely(alt)
+	}
+
+	x, y := probability(alt)*m.mean, probability(best)*than.mean
+	if q.Threshold > 0 && q.isLikely(alt) {
+		x, y = m.mean, than.mean
+	}
+	return cmp.Or(cmp.Compare(y, x), cmp.Compare(seconds(alt), seconds(best))) < 0
+}
+
+// betterExpected compares two alternatives if none may be promised. If the target accuracy is
+// unreachable, the expected accuracy within the SLO decides.
+func (q *Question) betterExpected(
+	alt *schemas.Alternative, m *merit, best *schemas.Alternative, than *merit,
+) bool {
+	if alt.Extrapolated != best.Extrapolated {
+		return best.Extrapolated
+	}
+	p, r := probability(alt), probability(best)
+	if q.Request.TargetAccuracy > 0 && max(p, r) < unreachableTarget {
+		p, r = m.sloProbability, than.sloProbability
+	}
+	x, y := p*max(m.mean, tinyAccuracy), r*max(than.mean, tinyAccuracy)
+	return cmp.Or(cmp.Compare(y, x), cmp.Compare(seconds(alt), seconds(best))) < 0
+}
+
+// tinyAccuracy replaces an unknown accuracy, so that time decides.
+const tinyAccuracy = 1e-6
+
+// BatchAndCPUs is the part of a configuration that an alternative sets.
+type BatchAndCPUs struct{ BatchSize, CPUs uint32 }
+
+// distance returns the Euclidean distance in doublings.
+func (c BatchAndCPUs) distance(to BatchAndCPUs) float64 {
+	return math.Hypot(math.Log2(float64(c.BatchSize)/float64(to.BatchSize)),
+		math.Log2(float64(c.CPUs)/float64(to.CPUs)))
+}
+
+// nearest returns the distance to the nearest of some configurations, +Inf without any.
+func (c BatchAndCPUs) nearest(to []BatchAndCPUs) float64 {
+	lowest := math.Inf(1)
+	for _, t := range to {
+		lowest = min(lowest, c.distance(t))
+	}
+	return lowest
+}
+
+// exploreFirst chooses the alternative farthest from the tried ones, so that each job extends the
+// support of the regressors (maximin design, Johnson et al. 1990). If nothing was tried, or
+// everything, it chooses the one with the shortest epoch, which is taken to be the largest batch
+// with the most CPUs. Alternatives that will probably miss the SLO come last. A running job
+// continues unchanged.
+func (d *decision) exploreFirst(q *Question, a *schemas.Advice) int {
+	a.Decision = schemas.Exploring
+	for i := range a.Alternatives {
+		a.Alternatives[i].Reason = reasonUnknown
+		if d.byEvidence() && !d.knows.time {
+			a.Alternatives[i].Reason = d.extrapolationReason(&a.Alternatives[i])
+		}
+	}
+	best := slices.IndexFunc(a.Alternatives, func(alt schemas.Alternative) bool {
+		return q.isCurrent(&alt)
+	})
+	if best < 0 {
+		best = farthest(a.Alternatives, q.Tried, mayKeepSLO)
+	}
+	if best < 0 {
+		best = farthest(a.Alternatives, q.Tried, func(*schemas.Alternative) bool { return true })
+	}
+	a.Alternatives[best].Reason = reasonLearn
+	return best
+}
+
+// mayKeepSLO reports whether an alternative has a fair chance to keep its SLO.
+func mayKeepSLO(alt *schemas.Alternative) bool { return probability(alt) >= likelyMissed }
+
+// farthest returns the index of the allowed alternative that is farthest from the tried ones, ties
+// by the shortest epoch; -1 if none is allowed.
+func farthest(
+	all []schemas.Alternative, tried []BatchAndCPUs, may func(*schemas.Alternative) bool,
+) int {
+	best, highest := -1, -1.0
+	for i := range all {
+		alt := &all[i]
+		if !may(alt) {
+			continue
+		}
+		d := BatchAndCPUs{alt.BatchSize, alt.CPUs}.nearest(tried)
+		if best >= 0 && d == highest {
+			b := &all[best]
+			if alt.BatchSize > b.BatchSize || alt.BatchSize == b.BatchSize && alt.CPUs > b.CPUs {
+				best = i
+			}
+		} else if d > highest {
+			best, highest = i, d
+		}
+	}
+	return best
+}
+
+// maxProbes bounds the epochs that an answer proposes for learning a model.
+const maxProbes = 3
+
+// probes plans the epochs that show most about an unknown model: the chosen configuration, then
+// repeatedly the one that is farthest from all before it. It returns nil if all configurations have
+// been tried.
+func (d *decision) probes(a *schemas.Advice) (plan []schemas.ProbeEpoch) {
+	tried := slices.Clone(d.q.Tried)
+	next := slices.IndexFunc(a.Alternatives, func(alt schemas.Alternative) bool {
+		return alt.BatchSize == a.Chosen.BatchSize && alt.CPUs == a.Chosen.CPUs
+	})
+	for len(plan) < maxProbes && next >= 0 {
+		alt := &a.Alternatives[next]
+		c := BatchAndCPUs{alt.BatchSize, alt.CPUs}
+		if c.nearest(tried) == 0 {
+			break
+		}
+		p := schemas.ProbeEpoch{BatchSize: alt.BatchSize, CPUs: alt.CPUs, Epochs: 1}
+		plan, tried = append(plan, p), append(tried, c)
+		next = farthest(a.Alternatives, tried, func(*schemas.Alternative) bool { return true })
+	}
+	return plan
 }

@@ -8,8 +8,8 @@ import (
 	"courier/schemas"
 )
 
-// silentAt folds events, stored one second apart, and returns the jobs that are
-// silent some time after the last.
+// silentAt applies events that are stored one second apart, and returns the jobs that are silent
+// some time after the last event.
 func silentAt(after time.Duration, events ...schemas.Event) string {
 	c := advisor.NewCluster()
 	now := time.Unix(1_790_000_000, 0)
@@ -83,8 +83,8 @@ func TestCluster_Silent(t *testing.T) {
 	}
 }
 
-// A past run that is imported runs nowhere: it is nobody's neighbour, is not
-// lost, and ends as it ended. What is heard now runs, however long ago it began.
+// An imported past run is on no node, is not lost, and ends with its outcome. A job with a recent
+// event runs, regardless of its start time.
 func TestCluster_ThePastDoesNotRun(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0)
 	ago := func(e schemas.Event, d time.Duration) schemas.Event {
@@ -100,10 +100,10 @@ func TestCluster_ThePastDoesNotRun(t *testing.T) {
 	}
 	const year = 365 * 24 * time.Hour
 	for _, c := range []struct {
-		name   string
-		events []schemas.Event
-		state  schemas.State
-		beside float64 // jobs that a new one on the node counts, itself included
+		name      string
+		events    []schemas.Event
+		state     schemas.State
+		colocated float64 // jobs that a new one on the node counts, itself included
 	}{
 		{"it has begun", []schemas.Event{ago(startedEvent("a", 1), year)}, schemas.StateLost, 1},
 		{
@@ -143,9 +143,9 @@ func TestCluster_ThePastDoesNotRun(t *testing.T) {
 			Epochs: 3,
 			Nodes:  running.Nodes,
 		}, now)
-		if j.State != c.state || float64(1+len(q.Others)) != c.beside {
+		if j.State != c.state || float64(1+len(q.Others)) != c.colocated {
 			t.Errorf("%s: %s, a new job is beside %d; want %s, %g jobs", c.name, j.State,
-				len(q.Others), c.state, c.beside)
+				len(q.Others), c.state, c.colocated)
 		}
 		if silent := cluster.Silent(now.Add(year)); c.state != schemas.StateRunning &&
 			len(silent) > 0 {
@@ -154,14 +154,14 @@ func TestCluster_ThePastDoesNotRun(t *testing.T) {
 	}
 }
 
-// Copies, events of earlier runs and events after the end change nothing.
+// Duplicates, events of earlier runs and events after the end change nothing.
 func TestCluster_ApplyIgnoresWhatIsOld(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0)
 	for _, c := range []struct {
-		name    string
-		before  []schemas.Event
-		event   schemas.Event
-		changed bool
+		name     string
+		baseline []schemas.Event
+		event    schemas.Event
+		changed  bool
 	}{
 		{"a first start", nil, startedEvent("a", 1), true},
 		{"a copy of the start", []schemas.Event{startedEvent("a", 1)}, startedEvent("a", 1), false},
@@ -197,7 +197,7 @@ func TestCluster_ApplyIgnoresWhatIsOld(t *testing.T) {
 		{"an epoch without its start", nil, epochEvent("a", 1, 3), true},
 	} {
 		cluster := advisor.NewCluster()
-		for i, e := range c.before {
+		for i, e := range c.baseline {
 			cluster.Apply(e, uint64(i+1), now)
 		}
 		if got := cluster.Apply(c.event, 100, now) != nil; got != c.changed {
@@ -206,8 +206,8 @@ func TestCluster_ApplyIgnoresWhatIsOld(t *testing.T) {
 	}
 }
 
-// A job runs from the first to the eleventh second of its 20 s, whatever the
-// clock of its runner says; what a spool kept counts from when it happened.
+// A job runs from the first to the eleventh second of its SLO of 20 s, regardless of the clock of
+// its runner. Events from a spool count from the time when they happened.
 func TestCluster_JudgesByCausesNotByClocks(t *testing.T) {
 	for _, c := range []struct {
 		name  string

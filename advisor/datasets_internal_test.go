@@ -34,8 +34,8 @@ func TestSentence_ListsTheDatasetsOfAModel(t *testing.T) {
 	}
 }
 
-// The fold tells the datasets of a model apart: what is known of it, what was tried, its score,
-// how its promises came out, and what it says of a job.
+// The state distinguishes the datasets of a model: descriptions, tried configurations, score,
+// recalibration and job status.
 func TestCluster_TellsTheDatasetsOfAModelApart(t *testing.T) {
 	c, at := NewCluster(), time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	for i, of := range []struct {
@@ -77,7 +77,7 @@ func TestCluster_TellsTheDatasetsOfAModelApart(t *testing.T) {
 			JobStamp: stamp("/1/1", 1, of.took), Setting: set, Epoch: 1, DurationSeconds: 1,
 			DurationSource: schemas.DurationReported,
 		})
-		if again := c.Again(c.jobs[of.job], at.Add(time.Minute)).Request; again.Dataset != of.dataset {
+		if again := c.AskRunning(c.jobs[of.job], at.Add(time.Minute)).Request; again.Dataset != of.dataset {
 			t.Errorf("running job on dataset %q, want %q", again.Dataset, of.dataset)
 		}
 		apply(&schemas.Ended{
@@ -85,7 +85,7 @@ func TestCluster_TellsTheDatasetsOfAModelApart(t *testing.T) {
 		})
 		q.JobID = ""
 		ask := c.Ask(q.WithDefaults(), at.Add(time.Minute))
-		tried := []Configuration{{of.batch, 2}}
+		tried := []BatchAndCPUs{{of.batch, 2}}
 		if diff := cmp.Diff(tried, ask.Tried); diff != "" || ask.Described.TrainingSamples != of.samples {
 			t.Errorf("%s: %d samples, tried (-want +got):\n%s", of.dataset, ask.Described.TrainingSamples, diff)
 		}
@@ -97,13 +97,14 @@ func TestCluster_TellsTheDatasetsOfAModelApart(t *testing.T) {
 	if diff := cmp.Diff([]string{"resnet50 on cifar10", "resnet50 on imagenet"}, scored); diff != "" {
 		t.Errorf("score by model (-want +got):\n%s", diff)
 	}
-	quick, slow := c.record.shift(kind{"resnet50", "cifar10", 2}), c.record.shift(kind{"resnet50", "imagenet", 2})
+	quick := c.recalibration.shift(jobKind{"resnet50", "cifar10", 2})
+	slow := c.recalibration.shift(jobKind{"resnet50", "imagenet", 2})
 	if quick >= slow {
 		t.Errorf("jobs on cifar10 took longer than predicted by %g, on imagenet by %g: want less", quick, slow)
 	}
 	again := restored(t, c)
-	for _, k := range []kind{{"resnet50", "cifar10", 2}, {"resnet50", "imagenet", 2}} {
-		if got, want := again.record.shift(k), c.record.shift(k); got != want {
+	for _, k := range []jobKind{{"resnet50", "cifar10", 2}, {"resnet50", "imagenet", 2}} {
+		if got, want := again.recalibration.shift(k), c.recalibration.shift(k); got != want {
 			t.Errorf("%+v: shift %g after a restart, before %g", k, got, want)
 		}
 	}

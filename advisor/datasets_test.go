@@ -12,8 +12,8 @@ import (
 	"courier/schemas"
 )
 
-// trainedModel ran three times with each of three batch sizes on two datasets: ten epochs, which
-// take a hundred times as long on the large one, reach less there, and begin later.
+// trainedModel ran three times with each of three batch sizes on two datasets, for ten epochs. On
+// the large dataset it takes a hundred times as long, starts later and is less accurate.
 const trainedModel = "resnet50"
 
 var datasetTimes = map[string]float64{"small": 1, "large": 100}
@@ -65,8 +65,7 @@ func onDataset(model, dataset string, slo time.Duration) *advisor.Question {
 	}
 }
 
-// Time, start-up and accuracy of an answer, and with them a promise, rest on the runs on the
-// dataset that was asked for.
+// Time, start-up and accuracy of an answer depend on the runs on the requested dataset only.
 func TestDecide_RestsOnTheDatasetThatWasAskedFor(t *testing.T) {
 	r, now := datasetRegressors(t), time.Now()
 	const slo = 300 * time.Second // ample on the small dataset, hopeless on the large one
@@ -90,8 +89,7 @@ func TestDecide_RestsOnTheDatasetThatWasAskedFor(t *testing.T) {
 	}
 }
 
-// A neighbour on the slow dataset takes as long as its own runs did, not as those of its model on
-// the quick one.
+// A co-located job on the slow dataset takes as long as the runs on that dataset.
 func TestDecide_KnowsTheDatasetsOfNeighbours(t *testing.T) {
 	r := datasetRegressors(t)
 	for dataset := range datasetTimes {
@@ -110,14 +108,15 @@ func TestDecide_KnowsTheDatasetsOfNeighbours(t *testing.T) {
 	}
 }
 
-// Without runs on the dataset that was asked for, nothing is predicted, and the answer lists the
-// datasets of the model's runs.
+// Without runs on the requested dataset nothing is predicted, and the answer lists the datasets of
+// the model's runs.
 func TestDecide_ListsTheDatasetsOfAModelWhereItKnowsNothing(t *testing.T) {
 	r, now := datasetRegressors(t), time.Now()
 	for _, c := range []struct{ model, dataset, want string }{
 		{
 			trainedModel, "",
-			"model resnet50 without a dataset (it has run on datasets large and small; name one with --dataset): run it with",
+			"model resnet50 without a dataset (it has run on datasets large and small; " +
+				"name one with --dataset): run it with",
 		},
 		{
 			trainedModel, "medium",
@@ -141,8 +140,8 @@ func TestDecide_ListsTheDatasetsOfAModelWhereItKnowsNothing(t *testing.T) {
 	}
 }
 
-// Whatever is said of the model is said of its runs on the dataset.
-func TestDecide_SpeaksOfTheDataset(t *testing.T) {
+// Every message about the model names the dataset.
+func TestDecide_NamesTheDataset(t *testing.T) {
 	r, now := datasetRegressors(t), time.Now()
 	for _, c := range []struct {
 		name, want string

@@ -9,64 +9,73 @@ import (
 	"courier/schemas"
 )
 
-// decisions are reused: an answer allocates nothing per alternative.
+// decisions are reused, so that an answer allocates nothing per alternative.
 var decisions = sync.Pool{New: func() any { return &decision{} }}
 
-// figures per alternative that a slab of numbers holds.
-const figures = 11
+// figuresPerAlternative is the capacity of figureSlab per alternative.
+const figuresPerAlternative = 11
 
-// decision is one question on its way to an advice.
+// decision holds the intermediate results of Decide for one question.
 type decision struct {
-	q       *Question
-	r       Regressors
-	a       *schemas.Advice
-	f       forecast
-	slab    []float64    // of figures; the advice keeps it
-	rooms   []groundRoom // of what they rest on, likewise; nil for a running job
-	curve   curve
-	spans   []schemas.Span // of the jobs that run beside it
-	before  []ahead        // what becomes of them without it
-	merits  []merit        // of the alternatives, where their accuracy rests on evidence
-	chances []float64      // of their keeping their SLOs then; NaN: none or unknown
-	self    ahead          // the job in question, as the forecast takes it
-	at      []int          // its nodes
-	began   reading        // of the node where start-ups were predicted last
-	begun   startupTime    // that was predicted last
-	words   sentence       // of the message
-	factor  float64        // of the job's own epochs
-	narrow  float64
-	left    float64 // share of the variance of its run that its own epochs leave
-	standIn bool    // runs on nodes of unknown hardware count for the job
-	knows   struct{ time, accuracy bool }
-	codes   struct{ time, startup, accuracy float64 }
+	q                     *Question
+	r                     Regressors
+	a                     *schemas.Advice
+	f                     forecast
+	figureSlab            []float64        // figures of the advice, which keeps the slab
+	evidenceBuffers       []evidenceBuffer // kept by the advice; nil for a running job
+	curve                 accuracyCurve
+	spans                 []schemas.Span // of the co-located jobs
+	baseline              []jobForecast  // forecast of the co-located jobs without the job
+	merits                []merit        // of the alternatives, if accuracy is by evidence
+	baselineProbabilities []float64      // of the co-located SLOs; NaN if none or unknown
+	self                  jobForecast    // the job of the question
+	at                    []int          // its nodes, as indices into the forecast
+	startupNode           nodeCodeCache  // node of the last predicted start-up
+	startupCache          cachedStartup  // the last predicted start-up
+	text                  sentence       // the message
+	factor                float64        // measured by predicted time of the job's own epochs
+	narrowing             float64
+	varianceLeft          float64 // share of the run's variance that its own epochs leave
+	standIn               bool    // runs on nodes of unknown hardware are examples for the job
+	knows                 struct{ time, accuracy bool }
+	codes                 struct{ time, startup, accuracy float64 }
 }
 
-// Decide answers a question. It is pure: the same question and regressors give
-// the same advice, but for the time at.
+// Decide answers a question. It is pure: the same question and regressors give the same advice,
+// except for its timestamp.
 func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	a := &schemas.Advice{
 		JobStamp: schemas.JobStamp{
 			Stamp: schemas.Stamp{At: at},
 			JobID: q.JobID,
 			Run:   q.Run,
-		}, Action: schemas.ActionStart, Model: q.Request.Model, Nodes: q.Nodes,
-		Dataset:    q.Request.Dataset,
-		SLOSeconds: q.Request.SLO.Seconds(), ElapsedSeconds: q.Elapsed.Seconds(), Confidence: q.Request.Confidence, Threshold: q.Threshold, EpochsDone: q.epochsDone(), Regressors: r.digests(),
+		},
+		Action:         schemas.ActionStart,
+		Model:          q.Request.Model,
+		Dataset:        q.Request.Dataset,
+		Nodes:          q.Nodes,
+		SLOSeconds:     q.Request.SLO.Seconds(),
+		ElapsedSeconds: q.Elapsed.Seconds(),
+		Confidence:     q.Request.Confidence,
+		Threshold:      q.Threshold,
+		EpochsDone:     q.epochsDone(),
+		Regressors:     r.digests(),
 	}
 	d := decisions.Get().(*decision)
 	defer decisions.Put(d)
-	d.q, d.r, d.a, d.factor, d.narrow, d.left, d.standIn, d.began = q, r, a, 1, 1, 1, false, reading{}
-	d.begun = startupTime{}
+	d.reset(q, r, a)
+
 	d.gather()
 	d.predict()
 	d.choose()
+
 	a.Load = d.loadOf(a.Chosen.CPUs).Load
 	if a.Decision == schemas.Exploring && !d.knows.time && q.Self == nil {
 		a.Probes = d.probes(a)
 	}
 	if q.Self != nil {
 		a.Action = q.action(a.Chosen)
-		if len(q.Self.laps) > 0 {
+		if len(q.Self.observedEpochs) > 0 {
 			a.EpochRatio = d.factor
 		}
 	} else {
@@ -78,40 +87,36 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 		}
 	}
 	a.Message = d.message()
-	d.slab, d.rooms = nil, nil
+	d.figureSlab, d.evidenceBuffers = nil, nil
 	return a
 }
 
-func (q *Question) epochsDone() uint32 {
-	if q.Self == nil {
-		return 0
-	}
-	return q.Self.EpochsDone
+// reset prepares a reused decision for another question.
+func (d *decision) reset(q *Question, r Regressors, a *schemas.Advice) {
+	d.q, d.r, d.a = q, r, a
+	d.factor, d.narrowing, d.varianceLeft = 1, 1, 1
+	d.standIn = false
+	d.startupNode, d.startupCache = nodeCodeCache{}, cachedStartup{}
+
+	d.spans, d.merits = d.spans[:0], d.merits[:0]
+	d.baseline, d.baselineProbabilities = d.baseline[:0], d.baselineProbabilities[:0]
+	d.f.reset(r.EpochTime)
 }
 
-// left returns the seconds that the SLO leaves; only where there is one.
-func (q *Question) left() float64 { return q.Request.SLO.Seconds() - q.Elapsed.Seconds() }
-
-// runs reports whether a job runs with an alternative already.
-func (q *Question) runs(alt *schemas.Alternative) bool {
-	return q.Self != nil && alt.BatchSize == q.Self.Setting.BatchSize
-}
-
-// gather puts the running jobs into the forecast.
+// gather adds the running jobs to the forecast.
 func (d *decision) gather() {
 	f := &d.f
-	f.r, f.names, f.hardware, f.codes, f.base = d.r.EpochTime, f.names[:0], f.hardware[:0], f.codes[:0], f.base[:0]
-	f.types, f.foreign = f.types[:0], f.foreign[:0]
-	f.decision++
-	d.spans, d.before, d.chances, d.merits = d.spans[:0], d.before[:0], d.chances[:0], d.merits[:0]
-	d.at = f.numbers(d.q.Nodes, d.q.Hardware, d.q.Foreign)
+	d.at = f.nodeIndices(d.q.Nodes, d.q.Hardware, d.q.Foreign)
+
 	level := schemas.ModelLevel(d.a.Model, d.a.Dataset)
 	d.codes.time, d.knows.time = d.r.EpochTime.knows(level)
 	d.codes.startup, _ = d.r.Startup.knows(level)
 	d.codes.accuracy, d.knows.accuracy = d.r.Accuracy.knows(level)
-	d.placeEvidence()
+	d.chooseStandIn()
 	if d.q.Self != nil && d.knows.time {
-		d.factor, d.narrow, d.left = d.q.Self.own(d.r.EpochTime, d.codes.time, &f.memory)
+		d.factor, d.narrowing, d.varianceLeft = d.q.Self.compareEpochs(
+			d.r.EpochTime, d.codes.time, &f.cache,
+		)
 	}
 	if d.q.Self != nil {
 		d.spans = append(d.spans, schemas.Span{
@@ -132,25 +137,27 @@ func (d *decision) gather() {
 	}
 	for i := range d.q.Others {
 		m := &d.q.Others[i]
-		j := ahead{
-			at:     f.numbers(m.Setting.Nodes, m.Hardware, m.Foreign),
-			cpus:   m.Setting.CPUs,
-			batch:  m.Setting.BatchSize,
-			factor: 1,
-			narrow: 1,
-			left:   1,
-			epochs: float64(m.epochsLeft()),
+		j := jobForecast{
+			at:           f.nodeIndices(m.Setting.Nodes, m.Hardware, m.Foreign),
+			cpus:         m.Setting.CPUs,
+			batch:        m.Setting.BatchSize,
+			factor:       1,
+			narrowing:    1,
+			varianceLeft: 1,
+			epochs:       float64(m.epochsLeft()),
 		}
 		if j.model, j.known = d.r.EpochTime.knows(levelOf(&m.Setting)); j.known {
-			j.factor, j.narrow, j.left = m.own(d.r.EpochTime, j.model, &f.memory)
-			d.begin(&j, m)
+			j.factor, j.narrowing, j.varianceLeft = m.compareEpochs(
+				d.r.EpochTime, j.model, &f.cache,
+			)
+			d.beginRun(&j, m)
 		}
 		f.base = append(f.base, j)
 	}
 }
 
-// begin sets how far a running job has come in its start-up or epoch.
-func (d *decision) begin(j *ahead, m *Member) {
+// beginRun sets the progress of a running job in its start-up or in its current epoch.
+func (d *decision) beginRun(j *jobForecast, m *Member) {
 	if m.EpochsDone > 0 || d.r.Startup == nil {
 		j.spent = m.Since.Seconds()
 		return
@@ -162,14 +169,14 @@ func (d *decision) begin(j *ahead, m *Member) {
 		CPUs:     m.Setting.CPUs,
 		Hardware: m.Hardware,
 	}, d.spans)
+	at := loadOnNode{load, on}
 	j.startup = max(0,
-		d.startup(m.Setting.BatchSize, m.Setting.CPUs, code, surroundings{load, on})-m.Since.Seconds())
-	j.planned = j.startup
+		d.startup(m.Setting.BatchSize, m.Setting.CPUs, code, at)-m.Since.Seconds())
+	j.plannedStartup = j.startup
 }
 
-// startup predicts the seconds from a start to the first epoch, 0 if nothing is
-// known of them.
-func (d *decision) startup(batch, cpus uint32, code float64, load surroundings) float64 {
+// startup predicts the seconds from a start to the first epoch, 0 if unknown.
+func (d *decision) startup(batch, cpus uint32, code float64, load loadOnNode) float64 {
 	if d.r.Startup == nil {
 		return 0
 	}
@@ -184,43 +191,44 @@ func (d *decision) startup(batch, cpus uint32, code float64, load surroundings) 
 		CPUs:      cpus,
 		ModelCode: code,
 		Load:      load.Load,
-		Node:      d.began.node(d.r.Startup, load.on),
-	}, &d.f.memory)
+		Node:      d.startupNode.node(d.r.Startup, load.on),
+	}, &d.f.cache)
 	if !ok {
 		return 0
 	}
 	return p.Value
 }
 
-// loadOf is the load that the job has now, or would have.
-func (d *decision) loadOf(cpus uint32) surroundings {
+// loadOf returns the load that the job has, or would have with some CPUs.
+func (d *decision) loadOf(cpus uint32) loadOnNode {
 	self := schemas.Span{
 		JobID: d.q.JobID, Nodes: nodesOrAny(d.q.Nodes), CPUs: cpus,
 		Hardware: d.q.Hardware, Foreign: d.q.Foreign,
 	}
 	load, on := schemas.LoadNow(self, d.spans)
-	return surroundings{load, on}
+	return loadOnNode{load, on}
 }
 
-// on is the job's node, the first of several.
+// on returns the code of the job's first node.
 func (d *decision) on() schemas.NodeCode { return d.f.codes[d.at[0]] }
 
-// figure keeps a number for an alternative, to the microsecond or millionth that
-// it is shown with: what decides is what is shown.
+// figure stores a number for the advice, rounded to a millionth, so that decisions are made with
+// the published numbers.
 func (d *decision) figure(v float64) *float64 {
-	d.slab = append(d.slab, math.Round(v*1e6)/1e6)
-	return &d.slab[len(d.slab)-1]
+	d.figureSlab = append(d.figureSlab, math.Round(v*1e6)/1e6)
+	return &d.figureSlab[len(d.figureSlab)-1]
 }
 
-// predict fills the alternatives: each batch size with each number of CPUs. A
-// job that runs keeps its CPUs: changing them is a move, not advice yet.
+// predict fills in the alternatives: each batch size with each number of CPUs. A running job keeps
+// its CPUs.
 func (d *decision) predict() {
 	q := d.q
 	cpus := []int(q.Request.CPUs)
 	n := len(q.Request.BatchSizes) * len(cpus)
-	d.a.Alternatives, d.slab = make([]schemas.Alternative, 0, n), make([]float64, 0, figures*n)
-	if d.rooms = nil; q.Self == nil && d.byEvidence() {
-		d.rooms = make([]groundRoom, 0, n)
+	d.a.Alternatives = make([]schemas.Alternative, 0, n)
+	d.figureSlab = make([]float64, 0, figuresPerAlternative*n)
+	if d.evidenceBuffers = nil; q.Self == nil && d.byEvidence() {
+		d.evidenceBuffers = make([]evidenceBuffer, 0, n)
 	}
 	for _, c := range cpus {
 		load := d.loadOf(uint32(c))
@@ -234,8 +242,8 @@ func (d *decision) predict() {
 	}
 }
 
-// alternative fills the figures of one alternative.
-func (d *decision) alternative(alt *schemas.Alternative, load surroundings) {
+// alternative fills in the figures of one alternative.
+func (d *decision) alternative(alt *schemas.Alternative, load loadOnNode) {
 	q := d.q
 	all := uint32(q.Request.Epochs)
 	if all == 0 {
@@ -245,13 +253,13 @@ func (d *decision) alternative(alt *schemas.Alternative, load surroundings) {
 	if d.knows.accuracy && d.r.Accuracy.evidence == nil {
 		d.accuracies(alt.BatchSize, alt.CPUs, all, load.Load)
 	}
-	var fate *ahead
+	var result *jobForecast
 	if d.knows.time {
-		fate = d.f.run(d.ahead(alt, load))
-		d.knows.time = !math.IsInf(fate.end, 1)
+		result = d.f.run(d.forecastJob(alt, load))
+		d.knows.time = !math.IsInf(result.end, 1)
 	}
 	if d.knows.time {
-		d.time(alt, fate)
+		d.time(alt, result)
 	}
 	var reached *evidence.Accuracy
 	switch {
@@ -264,78 +272,69 @@ func (d *decision) alternative(alt *schemas.Alternative, load surroundings) {
 		alt.PredictedAccuracy = d.figure(d.curve.at(q.epochsDone() + alt.Epochs))
 	}
 	if !d.knows.time {
-		fate = nil
+		result = nil
 	}
-	d.grounds(alt, fate, reached)
+	d.fillEvidence(alt, result, reached)
 }
 
-// byEvidence reports whether the regressors of times predict by the evidence of the model.
-func (d *decision) byEvidence() bool {
-	return d.r.EpochTime != nil && d.r.EpochTime.evidence != nil
-}
-
-// accuracies fills the curve of the accuracy up to a number of epochs; where they
-// are fixed, just its end.
-func (d *decision) accuracies(batch, cpus, epochs uint32, load schemas.Load) {
-	f := schemas.Features{BatchSize: batch, CPUs: cpus, ModelCode: d.codes.accuracy, Load: load}
-	d.curve.fill(d.r.Accuracy, f, epochs, d.q.Request.Epochs > 0, &d.f.memory)
-}
-
-// outlook is what may become of the job in question after a forecast.
-func (d *decision) outlook(fate *ahead) outlook {
+// outlook returns the distribution of the job's time after a forecast.
+func (d *decision) outlook(result *jobForecast) outlook {
+	startup := d.startupOf(d.codes.startup, d.hardware())
+	kind := jobKind{d.a.Model, d.a.Dataset, result.cpus}
 	return outlook{
-		seconds:     fate.end,
-		uncertainty: fate.spread(d.startupOf(d.codes.startup, d.hardware()), fate.allEpochs),
-		table:       d.r.EpochTime.residuals(d.codes.time, d.on()),
-		narrow:      d.narrow,
-		void:        fate.extrapolated,
-		record:      d.q.Record,
-		shift:       d.q.Record.shift(kind{d.a.Model, d.a.Dataset, fate.cpus}) + fate.wider,
+		seconds:        result.end,
+		uncertainty:    result.spread(startup, result.allEpochs),
+		table:          d.r.EpochTime.residuals(d.codes.time, d.on()),
+		narrowing:      d.narrowing,
+		isExtrapolated: result.extrapolated,
+		recalibration:  d.q.Recalibration,
+		shift:          d.q.Recalibration.shift(kind) + result.widening,
 	}
 }
 
-// ahead is the job in question, run with an alternative.
-func (d *decision) ahead(alt *schemas.Alternative, load surroundings) *ahead {
-	d.self = ahead{
-		at:        d.at,
-		cpus:      alt.CPUs,
-		batch:     alt.BatchSize,
-		model:     d.codes.time,
-		known:     d.knows.time,
-		factor:    d.factor,
-		epochs:    float64(alt.Epochs),
-		allEpochs: float64(alt.Epochs),
-		standIn:   d.standIn,
-		left:      d.left,
+// forecastJob returns the job of the question, run with an alternative, for the forecast.
+func (d *decision) forecastJob(alt *schemas.Alternative, load loadOnNode) *jobForecast {
+	d.self = jobForecast{
+		at:           d.at,
+		cpus:         alt.CPUs,
+		batch:        alt.BatchSize,
+		model:        d.codes.time,
+		known:        d.knows.time,
+		factor:       d.factor,
+		epochs:       float64(alt.Epochs),
+		allEpochs:    float64(alt.Epochs),
+		standIn:      d.standIn,
+		varianceLeft: d.varianceLeft,
 	}
 	j := &d.self
 	switch m := d.q.Self; {
 	case m == nil:
 		j.startup = d.startup(alt.BatchSize, alt.CPUs, d.codes.startup, load)
-		j.planned = j.startup
-	case d.q.runs(alt):
-		d.begin(j, m)
+		j.plannedStartup = j.startup
+	case d.q.isCurrent(alt):
+		d.beginRun(j, m)
 	}
 	return j
 }
 
-// time fills the figures of time, and chooses the epochs where they are free.
-func (d *decision) time(alt *schemas.Alternative, fate *ahead) {
-	o := d.outlook(fate)
+// time fills in the predicted times, and chooses the epochs if the request does not set them.
+func (d *decision) time(alt *schemas.Alternative, result *jobForecast) {
+	o := d.outlook(result)
 	if d.q.Request.Epochs == 0 && d.knows.accuracy {
 		if d.r.Accuracy.evidence != nil {
-			alt.Epochs = d.freeEpochs(alt, fate, &o)
+			alt.Epochs = d.freeEpochs(alt, result, &o)
 		} else {
 			alt.Epochs = d.epochs(alt.Epochs, &o)
 		}
-		o.uncertainty = fate.spread(d.startupOf(d.codes.startup, d.hardware()), float64(alt.Epochs))
-		o.seconds = d.f.after(float64(d.all()), float64(alt.Epochs))
+		startup := d.startupOf(d.codes.startup, d.hardware())
+		o.uncertainty = result.spread(startup, float64(alt.Epochs))
+		o.seconds = d.f.after(float64(d.maxEpochs()), float64(alt.Epochs))
 	}
-	alt.Extrapolated = o.void
+	alt.Extrapolated = o.isExtrapolated
 	alt.PredictedSeconds = d.figure(o.seconds)
 	alt.MeanSeconds = d.figure(o.seconds * d.r.EpochTime.predictor.Manifest().Smearing)
 	alt.CPUSeconds = d.figure(o.seconds * float64(alt.CPUs))
-	if o.seconds == 0 { // nothing is left to do
+	if o.seconds == 0 { // all epochs are done
 		if d.q.Request.SLO > 0 && d.q.left() >= 0 {
 			alt.Probability = d.figure(1)
 		}
@@ -352,41 +351,9 @@ func (d *decision) time(alt *schemas.Alternative, fate *ahead) {
 	}
 }
 
-// all is how many epochs the job has left at most.
-func (d *decision) all() uint32 {
-	return uint32(d.q.Request.MaxEpochs) - min(uint32(d.q.Request.MaxEpochs), d.q.epochsDone())
-}
-
-// epochs chooses how many of the epochs that are left to run where they are
-// free: the fewest that reach the target, or as many as make it more accurate
-// and keep the SLO.
-func (d *decision) epochs(all uint32, o *outlook) uint32 {
-	done, best := d.q.epochsDone(), uint32(0)
-	for _, l := range d.curve.levels {
-		if l.epochs <= done || l.epochs > done+all {
-			continue
-		}
-		n := l.epochs - done
-		if best > 0 && d.q.Request.SLO > 0 {
-			in := *o
-			in.seconds = d.f.after(float64(all), float64(n))
-			if p, _ := in.probability(d.q.left(), d.q.Request.Confidence); p < d.q.sure() {
-				break
-			}
-		}
-		if before := d.curve.at(done + best); best == 0 || l.accuracy > before {
-			best = n
-		}
-		if t := d.q.Request.TargetAccuracy; t > 0 && l.accuracy >= t {
-			break
-		}
-	}
-	return max(best, min(1, all))
-}
-
-// action says what a running job should do.
+// action returns what a running job should do.
 func (q *Question) action(chosen *schemas.Alternative) schemas.Action {
-	if chosen.PredictedSeconds == nil || q.runs(chosen) || q.Request.SLO == 0 {
+	if chosen.PredictedSeconds == nil || q.isCurrent(chosen) || q.Request.SLO == 0 {
 		return schemas.ActionKeep
 	}
 	return schemas.ActionBatch

@@ -34,8 +34,8 @@ func slo(d time.Duration) func(*schemas.JobRequest) {
 	return func(q *schemas.JobRequest) { q.SLO = schemas.Duration(d) }
 }
 
-// On two CPUs alone, ten epochs take 15 s with batch 4, 7.5 s with 16 and 5.6 s
-// with 64; the smaller the batch, the more accurate.
+// On two CPUs alone, ten epochs take 15 s with batch size 4, 7.5 s with 16 and 5.6 s with 64. The
+// smaller the batch, the more accurate.
 func TestDecide(t *testing.T) {
 	r := regressors(t)
 	beside := []advisor.Member{{
@@ -199,8 +199,7 @@ func TestDecide_FiguresFollowTheTruth(t *testing.T) {
 	}
 }
 
-// Between the batch sizes that were measured the bound is wider, in ranges of
-// what the regressor missed levels by that were left out.
+// Between measured batch sizes the upper bound is wider, by the error measured on held-out levels.
 func TestDecide_IsWiderBetweenLevels(t *testing.T) {
 	q := &advisor.Question{Request: request(func(q *schemas.JobRequest) {
 		q.SLO = schemas.Duration(time.Minute)
@@ -310,7 +309,7 @@ func TestDecide_TellsTheEffectOnOthers(t *testing.T) {
 	}
 }
 
-// The number of allocations does not grow with the number of alternatives.
+// The number of allocations does not depend on the number of alternatives.
 func TestDecide_AllocatesNothingPerAlternative(t *testing.T) {
 	r := regressors(t)
 	count := func(sizes []int) float64 {
@@ -329,8 +328,8 @@ func TestDecide_AllocatesNothingPerAlternative(t *testing.T) {
 	}
 }
 
-// Where the confidence is a mean, what is promised may have less of it: accuracy
-// takes half of what there is to spare, and a promise all of it.
+// With PromiseMean a promise may have less than the confidence. Accuracy may use half of the
+// surplus, a promise all of it.
 func TestDecide_BelowTheConfidenceOfAMean(t *testing.T) {
 	r := regressors(t)
 	within := func(seconds float64) func(*schemas.JobRequest) {
@@ -346,7 +345,7 @@ func TestDecide_BelowTheConfidenceOfAMean(t *testing.T) {
 		name      string
 		seconds   float64
 		threshold float64
-		runs      uint32 // batch size that it runs with already
+		isCurrent uint32 // batch size that it runs with already
 		decision  schemas.Decision
 		batch     uint32
 	}{
@@ -362,11 +361,11 @@ func TestDecide_BelowTheConfidenceOfAMean(t *testing.T) {
 			Threshold: c.threshold,
 			Nodes:     []string{"n"},
 		}
-		if c.runs > 0 {
+		if c.isCurrent > 0 {
 			q.Self = &advisor.Member{
 				Setting: schemas.Setting{
 					Model:     model,
-					BatchSize: c.runs,
+					BatchSize: c.isCurrent,
 					CPUs:      2,
 					Epochs:    10,
 					Nodes:     []string{"n"},
@@ -379,7 +378,8 @@ func TestDecide_BelowTheConfidenceOfAMean(t *testing.T) {
 			t.Errorf("%s: %s, batch size %d with probability %.3f; want %s, %d", c.name,
 				a.Decision, a.Chosen.BatchSize, *a.Chosen.Probability, c.decision, c.batch)
 		}
-		if said := strings.Contains(a.Message, "mean of all promises"); said != (c.decision == schemas.MeetsSLO && *a.Chosen.Probability < 0.95) {
+		if said := strings.Contains(a.Message, "mean of all promises"); said != (c.decision == schemas.MeetsSLO &&
+			*a.Chosen.Probability < 0.95) {
 			t.Errorf("%s: message %q", c.name, a.Message)
 		}
 	}

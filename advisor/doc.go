@@ -1,30 +1,39 @@
-// Package advisor decides: a job request comes in, advice goes out; and it
-// watches the jobs that run.
+// Package advisor answers job requests with advice, and re-predicts the running jobs after each
+// event.
 //
 // # Use
 //
-// New takes a bus, Run answers job.submit, job.predict, job.status, job.list and
-// job.cancel until its context ends. Decide is the thinking alone, for whoever
-// wants an answer without a network.
+// New takes a bus. Run answers job.submit, job.predict, job.status, job.list, job.cancel and
+// job.score until its context ends. Decide is the pure decision; it needs no network.
 //
 // # Order, concurrency, failure
 //
-// What is known of the jobs is a fold over the JOB stream (cluster.go), built
-// again at each start, so that any advisor can be killed and any number may run:
-// requests go to one of a queue group, and events carry identities that are
-// equal in all of them, so that the log keeps one. The reply to job.submit is
-// sent after job.<id>.submitted was recorded. Advice for running jobs goes to the
-// stream ADVICE, which no advisor reads: one that starts predicts them again.
-// Regressors are taken from the
-// bucket of champions, checked, and swapped in at once; a damaged one is refused
-// with regressor.<target>.rejected, and the one before stays.
+// The state of all jobs (Cluster) is rebuilt from the JOB stream at each start: from the newest
+// snapshot and a replay of the later events. Therefore any number of advisors may run, and any of
+// them may crash. Requests go to one advisor of a queue group. Events have the same identity in all
+// advisors, so that the stream keeps one copy of each.
 //
-// Before the log was read to its end requests wait; with NATS away they fail at
-// the asker, who may repeat them: a second job.submit with the same id and body
-// gets the first advice.
+// The reply to job.submit is sent after job.<id>.submitted has been recorded. Advice for running
+// jobs goes to the ADVICE stream, which no advisor reads: an advisor that starts predicts it again.
+// Regressors come from the bucket CHAMPIONS; they are checked and replaced while requests are
+// answered. For a damaged one the advisor publishes regressor.<target>.rejected and keeps the
+// previous one.
 //
-// # Look inside, test
+// Requests wait until the replay is complete. While NATS is unreachable they fail for the caller,
+// who may repeat them: a second job.submit with the same ID and body returns the first advice.
 //
-// nats micro stats courier-advisor counts requests; courier_advisor_… are its
-// metrics. Tests run it on bustest; Decide, apply and silent are pure.
+// # The path of an event
+//
+// An event of a job visits these files:
+//
+//  1. transition.go: Cluster.Apply changes the state of the job
+//  2. node.go: the load of its nodes, and its co-located jobs
+//  3. question.go: the questions that re-predict the affected jobs
+//  4. decide.go: Decide answers each question
+//  5. publish.go: advice that is news, and warnings, go to the outbox and to NATS
+//
+// # Observe, test
+//
+// nats micro stats courier-advisor counts requests; the metrics are named courier_advisor_….
+// Tests run against the NATS server of package bustest. Decide and Cluster.Apply need no server.
 package advisor

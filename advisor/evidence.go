@@ -1,178 +1,20 @@
 package advisor
 
 import (
-	"encoding/json"
-	"fmt"
+	"cmp"
 	"math"
-	"slices"
 
-	"courier/regress"
 	"courier/regress/evidence"
 	"courier/schemas"
 )
 
-// compileEvidence returns the distributions of a regressor of package evidence and their
-// corrections; nil for others.
-func compileEvidence(m *regress.Manifest) (*evidence.Predictor, *evidence.Corrections, error) {
-	if m.Family != regress.FamilyHierarchy {
-		return nil, nil, nil
-	}
-	var s evidence.State
-	if err := json.Unmarshal(m.Hierarchy, &s); err != nil {
-		return nil, nil, fmt.Errorf("read the hierarchy of %s: %w", m.Target, err)
-	}
-	return s.Compile()
+// byEvidence reports whether an evidence regressor predicts epoch times.
+func (d *decision) byEvidence() bool {
+	return d.r.EpochTime != nil && d.r.EpochTime.evidence != nil
 }
 
-// configuration is the model and the dataset of a code of this regressor; the zero value if there
-// is none.
-func (r *Regressor) configuration(code float64) (c evidence.Configuration) {
-	if i := int(code); i >= 0 && i < len(r.trained) {
-		return r.trained[i]
-	}
-	return c
-}
-
-// epochTime predicts an epoch of a job under a load from the evidence of its model.
-func (r *Regressor) epochTime(
-	code float64, batch, cpus uint32, l schemas.Load, cores uint32, nodeType string,
-) evidence.EpochTime {
-	e := r.evidence.Epochs(r.drift, r.timeConfiguration(code, batch, cpus, l, cores, nodeType))
-	f := schemas.Features{Load: l}
-	if !e.Known() || !r.encoder.LacksForeign(&f) {
-		return e
-	}
-
-	// The prediction is that beside the typical foreign load, but it may be any that was measured.
-	busiest := r.encoder.Busiest(f).Load
-	c := r.timeConfiguration(code, batch, cpus, busiest, cores, nodeType)
-	if slower := r.evidence.Epochs(r.drift, c).Location - e.Location; slower > 0 {
-		e.Variance += slower * slower / foreignDeviations / foreignDeviations
-	}
-	return e
-}
-
-// foreignDeviations is how many standard deviations an unknown foreign load may be off: the greatest
-// that was measured is as seldom as that.
-const foreignDeviations = 2
-
-// timeConfiguration is what the time of an epoch depends on.
-func (r *Regressor) timeConfiguration(
-	code float64, batch, cpus uint32, l schemas.Load, cores uint32, nodeType string,
-) evidence.Configuration {
-	load := evidence.Load{ConcurrentJobs: l.ConcurrentJobs}
-	if cores > 0 {
-		load.ProcessesPerCore = l.Processes / float64(cores)
-	}
-	load.ForeignCPURatio, load.ForeignIOWaitRatio = r.encoder.ForeignRatios(&l)
-	c := r.configuration(code)
-	c.NodeType, c.BatchSize, c.CPUs, c.Load = nodeType, int(batch), int(cpus), load
-	return c
-}
-
-// standIn reports whether runs on nodes of unknown hardware, such as imported ones, count for a
-// request that leaves the node to Courier. They stand for any node until the model has run on a
-// node whose hardware is known, and as long as they do not differ from node to node.
-func (r *Regressor) standIn(code float64, nodeType string) bool {
-	types := r.evidence.NodeTypes(r.configuration(code))
-	return nodeType != "" && len(types) == 1 && types[0] == ""
-}
-
-// ownEvidence is how much longer the epochs of a running job take than predicted, and the share
-// of the variance of its expectation and its run that is left. Its n epochs correct the prediction
-// as a conjugate normal update: by n v / (n v + s), with the variance v of the run and s of an
-// epoch.
-func (m *Member) ownEvidence(r *Regressor, code float64) (factor, left float64) {
-	var sum, n, variance, noise float64
-	for i := range m.laps {
-		l := &m.laps[i]
-		nodeType := r.evidence.NodeType(l.node, l.load.on.NodeType())
-		e := r.epochTime(code, l.batch, m.Setting.CPUs, l.load.Load, l.load.on.Cores, nodeType)
-		if !e.Known() || l.seconds <= 0 {
-			continue
-		}
-		sum += math.Log(l.seconds) - e.Location
-		variance, noise = max(variance, e.Variance), e.Noise
-		n++
-	}
-	if n == 0 || variance == 0 {
-		return 1, 1
-	}
-	weight := n * variance / (n*variance + noise)
-	return math.Exp(weight * sum / n), 1 - weight
-}
-
-// uncertainty is the spread of a forecast: of the logarithm of the time that is left.
-type uncertainty struct {
-	scale, degrees float64 // of a Student-t distribution; scale 0: tables say it
-}
-
-// spread returns the uncertainty of a job's fate: that of its epochs, weighted by their share of
-// the time, and that of its start-up.
-func (j *ahead) spread(startup evidence.Distribution, epochs float64) uncertainty {
-	e := &j.widest
-	if !e.Known() || !(j.end > 0) {
-		return uncertainty{}
-	}
-	variance := e.Variance*j.left + e.Noise/max(epochs, 1)
-	if j.planned > 0 && startup.Scale > 0 {
-		share := min(1, j.planned/j.end)
-		variance = (1-share)*(1-share)*variance + share*share*startup.Scale*startup.Scale
-	}
-	return uncertainty{math.Sqrt(variance), e.Degrees}
-}
-
-// wider reports whether an estimate is less certain than another.
-func wider(a, b *evidence.EpochTime) bool {
-	if !a.Known() || !b.Known() {
-		return a.Known()
-	}
-	if a.Support != b.Support {
-		return a.Support < b.Support
-	}
-	return a.Variance > b.Variance
-}
-
-// accuracyAt predicts the accuracy of a batch size after some epochs.
-func (r *Regressor) accuracyAt(code float64, batch, epochs uint32) evidence.Accuracy {
-	return r.evidence.Accuracy(r.accuracyConfiguration(code, batch), int(epochs))
-}
-
-// accuracyConfiguration is what an accuracy depends on.
-func (r *Regressor) accuracyConfiguration(code float64, batch uint32) evidence.Configuration {
-	c := r.configuration(code)
-	c.BatchSize, c.CPUs = int(batch), 1
-	return c
-}
-
-// epochGrid returns the numbers of epochs to consider up to most: all of the first, then steps of
-// some per cent.
-func epochGrid(most uint32) []uint32 {
-	var all []uint32
-	ratio := stepTo(most)
-	for n := uint32(1); n <= most; n = max(n+1, uint32(math.Ceil(float64(n)*ratio))) {
-		all = append(all, n)
-	}
-	if len(all) == 0 || all[len(all)-1] != most {
-		all = append(all, most)
-	}
-	return slices.Compact(all)
-}
-
-// own is how much longer the epochs of a running job take than predicted, by how much they narrow
-// the tables of residuals, and the share of the variance of its run that they leave.
-func (m *Member) own(r *Regressor, code float64, said *memory) (factor, narrow, left float64) {
-	if r.evidence != nil {
-		factor, left = m.ownEvidence(r, code)
-		return factor, 1, left
-	}
-	factor, narrow = m.ownFactor(r, code, said)
-	return factor, narrow, 1
-}
-
-// placeEvidence chooses whose runs count for the job: those on its node's type, or those that
-// stand in for it where the request leaves the node to Courier.
-func (d *decision) placeEvidence() {
+// chooseStandIn decides whether runs on nodes of unknown hardware are examples for the job.
+func (d *decision) chooseStandIn() {
 	r := d.r.EpochTime
 	if !d.knows.time || r.evidence == nil || d.q.Self != nil || len(d.q.Request.Nodes) > 0 {
 		return
@@ -180,29 +22,183 @@ func (d *decision) placeEvidence() {
 	d.standIn = r.standIn(d.codes.time, d.f.types[d.at[0]])
 }
 
-// hardware is that of the job's node, the first of several.
+// hardware returns the hardware of the job's first node.
 func (d *decision) hardware() schemas.Hardware { return d.f.hardware[d.at[0]] }
 
-// startupTime is a predicted start-up: that of a job in question is asked for again and again.
-type startupTime struct {
+// cachedStartup is the last predicted start-up.
+type cachedStartup struct {
 	code  float64
 	on    schemas.Hardware
-	known bool // it was predicted
+	known bool // it has been predicted
 	evidence.Distribution
-	onNodeType, all int // runs that showed it
+	onNodeType, all int // number of its examples
 }
 
-// startupOf predicts the seconds from the start to the first epoch from the evidence of a model.
+// startupOf predicts the seconds from the start to the first epoch with an evidence regressor;
+// otherwise the scale of the result is 0.
 func (d *decision) startupOf(code float64, on schemas.Hardware) evidence.Distribution {
 	r := d.r.Startup
 	if r == nil || r.evidence == nil {
 		return evidence.Distribution{}
 	}
-	if !d.begun.known || d.begun.code != code || d.begun.on != on {
+	if !d.startupCache.known || d.startupCache.code != code || d.startupCache.on != on {
 		c := r.configuration(code)
 		c.NodeType = on.NodeType()
-		d.begun = startupTime{code: code, on: on, known: true, Distribution: r.evidence.Startup(c)}
-		d.begun.onNodeType, d.begun.all = r.evidence.StartupRuns(c)
+		d.startupCache = cachedStartup{
+			code:         code,
+			on:           on,
+			known:        true,
+			Distribution: r.evidence.Startup(c),
+		}
+		d.startupCache.onNodeType, d.startupCache.all = r.evidence.StartupRuns(c)
 	}
-	return d.begun.Distribution
+	return d.startupCache.Distribution
+}
+
+// evidenceBuffer holds the evidence of one alternative in one allocation.
+type evidenceBuffer struct {
+	all      schemas.Evidence
+	time     schemas.TimeEvidence
+	startup  schemas.StartupEvidence
+	accuracy schemas.AccuracyEvidence
+}
+
+// fillEvidence sets the evidence of an alternative. Advice for a running job has none, because the
+// answer to its request had it.
+func (d *decision) fillEvidence(
+	alt *schemas.Alternative, result *jobForecast, a *evidence.Accuracy,
+) {
+	if d.evidenceBuffers == nil {
+		return
+	}
+	d.evidenceBuffers = append(d.evidenceBuffers, evidenceBuffer{})
+	room := &d.evidenceBuffers[len(d.evidenceBuffers)-1]
+	if r := d.r.EpochTime; r != nil && r.evidence != nil {
+		room.all.Time = &room.time
+		d.fillTimeEvidence(room.all.Time, alt, result)
+	}
+	r := d.r.Startup
+	if r != nil && r.evidence != nil && d.startupCache.Scale > 0 && result != nil {
+		room.all.Startup = &room.startup
+		room.startup = schemas.StartupEvidence{
+			Seconds:      math.Round(d.startupCache.Median()*1e6) / 1e6,
+			NodeTypeRuns: uint32(d.startupCache.onNodeType), ModelRuns: uint32(d.startupCache.all),
+		}
+	}
+	if a != nil && a.ModelRuns > 0 {
+		room.all.Accuracy = &room.accuracy
+		room.accuracy = schemas.AccuracyEvidence{
+			Support: a.Support.String(), BatchSizeRuns: uint32(a.Runs), ModelRuns: uint32(
+				a.ModelRuns,
+			),
+			LongestEpochs: uint32(a.Longest), HighestAccuracy: a.Highest(),
+		}
+		if !a.Known {
+			room.accuracy.KnownFromEpoch = d.knownFrom(alt.BatchSize)
+		}
+	}
+	alt.Evidence = &room.all
+}
+
+// knownFrom returns the epoch from which the accuracy of a batch size is known; 0 means never.
+func (d *decision) knownFrom(batch uint32) uint32 {
+	r := d.r.Accuracy
+	const anyAccuracy, likely = 0, 0.5
+	c := r.accuracyConfiguration(d.codes.accuracy, batch)
+	return uint32(r.evidence.SmallestEpochs(c, anyAccuracy, likely, schemas.MaxEpochs))
+}
+
+// fillTimeEvidence sets the evidence of the predicted time: of the least certain prediction if the
+// load changes during the job. result is nil if the time is unknown.
+func (d *decision) fillTimeEvidence(
+	t *schemas.TimeEvidence, alt *schemas.Alternative, result *jobForecast,
+) {
+	r := d.r.EpochTime
+	e := evidence.EpochTime{}
+	if result != nil {
+		e = result.leastCertain
+	}
+	if !e.Known() {
+		e = r.evidence.Epochs(r.drift, d.configuration(alt))
+	}
+	t.Support, t.NodeType = e.Support.String(), d.nodeType()
+	t.ConfigurationRuns = uint32(e.Counts.Configuration)
+	t.NodeTypeRuns, t.ModelRuns = uint32(e.Counts.NodeType), uint32(e.Counts.Model)
+	if !e.Support.Promisable() {
+		m := d.missing(alt)
+		t.Lacks, t.RanLow, t.RanHigh = m.Lacks, uint32(m.Low), uint32(m.High)
+	}
+	if !e.Known() {
+		return
+	}
+	t.CorrectionRatio = visibleRatio(e.Correction.Shift)
+	if e.Correction.Factors > 0 {
+		c := d.configuration(alt)
+		t.Corrections = r.correctionsOf(&c)
+	}
+	kind := jobKind{d.a.Model, d.a.Dataset, alt.CPUs}
+	t.OutcomeRatio = visibleRatio(d.q.Recalibration.shift(kind))
+}
+
+// configuration returns the configuration of an alternative at the load at its start.
+func (d *decision) configuration(alt *schemas.Alternative) evidence.Configuration {
+	r, cores := d.r.EpochTime, d.f.hardware[d.at[0]].Cores
+	if d.standIn {
+		cores = 0
+	}
+	load := d.loadOf(alt.CPUs).Load
+	c := r.timeConfiguration(d.codes.time, alt.BatchSize, alt.CPUs, load, cores, d.nodeType())
+	c.Model, c.Dataset = d.a.Model, d.a.Dataset // an unknown model has no code of its own
+	return c
+}
+
+// nodeType returns the type of the job's first node, or the type that stands in for it.
+func (d *decision) nodeType() string {
+	if d.standIn {
+		return d.r.EpochTime.evidence.NodeType(d.f.names[d.at[0]], "")
+	}
+	return d.f.types[d.at[0]]
+}
+
+// missing returns what an alternative lacks for a promise. If it lacks nothing at its start, it
+// lacks the load that it meets later.
+func (d *decision) missing(alt *schemas.Alternative) evidence.Missing {
+	r := d.r.EpochTime
+	if r == nil || r.evidence == nil {
+		return evidence.Missing{}
+	}
+	if e := alt.Evidence; e != nil && e.Time != nil && e.Time.Lacks != "" {
+		return evidence.Missing{
+			Lacks: e.Time.Lacks,
+			Low:   int(e.Time.RanLow),
+			High:  int(e.Time.RanHigh),
+		}
+	}
+	m := r.evidence.Missing(d.configuration(alt))
+	m.Lacks = cmp.Or(m.Lacks, evidence.LacksLoad)
+	return m
+}
+
+// visibleRatio returns the ratio of a logarithmic shift; 0 if it is 1 to three digits.
+func visibleRatio(shift float64) float64 {
+	const visible = 0.0005
+	if math.Abs(shift) < visible {
+		return 0
+	}
+	return math.Round(math.Exp(shift)*1e6) / 1e6
+}
+
+// correctionsOf returns the drift corrections that apply to a configuration.
+func (r *Regressor) correctionsOf(c *evidence.Configuration) []schemas.DriftFactor {
+	var all []schemas.DriftFactor
+	for i := range r.factors {
+		f := &r.factors[i]
+		if f.Covers(c) {
+			all = append(all, schemas.DriftFactor{
+				Scope: f.Kind, BatchSize: uint32(f.BatchSize), Ratio: math.Round(f.Ratio*1e6) / 1e6,
+				Runs: uint32(f.Runs), SinceAt: f.Since.UTC(),
+			})
+		}
+	}
+	return all
 }

@@ -27,18 +27,18 @@ var (
 
 const evidenceEpochs = 40
 
-// lawSeconds is the mean time of an epoch of the fixture.
+// lawSeconds is the mean time of an epoch in the fixture.
 func lawSeconds(batch int) float64 { return 4 + 2048/float64(batch) }
 
 // curveAccuracy is the accuracy after some epochs, in steps of 0.05. Each doubling of the batch
-// size takes 0.05 off the best one, which is 0.75.
+// size lowers the maximum of 0.75 by 0.05.
 func curveAccuracy(batch, epoch, late int) float64 {
 	top := 0.75 - 0.05*math.Log2(float64(batch)/32)
 	a := top * (1 - math.Exp(-float64(max(0, epoch-late))/8))
 	return math.Max(0.05, math.Floor(20*a+0.5)/20)
 }
 
-// evidenceRuns are the runs of the fixture; change, if given, changes each.
+// evidenceRuns returns the runs of the fixture, each changed by change unless it is nil.
 func evidenceRuns(change func(n int, r *evidence.Run)) []evidence.Run {
 	random := rand.New(rand.NewPCG(4, 2))
 	var runs []evidence.Run
@@ -70,8 +70,8 @@ func evidenceRuns(change func(n int, r *evidence.Run)) []evidence.Run {
 	return runs
 }
 
-// evidenceRegressors are fitted on runs as a trainer does, but for the file, whose predictions an
-// advisor does not use: it holds one example.
+// evidenceRegressors fits regressors on runs as the trainer does. Their files hold only one
+// example, because an advisor does not use the predictions of the files.
 func evidenceRegressors(t testing.TB, runs []evidence.Run, states ...*evidence.State) advisor.Regressors {
 	t.Helper()
 	use := func(target string, runs []evidence.Run) *advisor.Regressor {
@@ -113,7 +113,7 @@ func evidenceRegressors(t testing.TB, runs []evidence.Run, states ...*evidence.S
 	}
 }
 
-// evidenceRegressor is a regressor with a state, and with columns of foreign load.
+// evidenceRegressor returns a regressor with the state and columns of foreign load.
 func evidenceRegressor(
 	t testing.TB, target string, state *evidence.State, foreign ...schemas.ForeignColumn,
 ) *advisor.Regressor {

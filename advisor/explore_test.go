@@ -11,17 +11,17 @@ import (
 	"courier/schemas"
 )
 
-// A worker that does as it is told sees every configuration once, so that a
-// regressor has the five settings that it needs; the first runs are far apart.
+// A user who follows the advice tries every configuration once, so that a regressor gets its
+// minimum of five configurations; the first ones are far apart.
 func TestDecide_ExploresWhatTheLogHasNot(t *testing.T) {
 	cluster := advisor.NewCluster()
-	var order []advisor.Configuration
+	var order []advisor.BatchAndCPUs
 	for n := range uint32(6) {
 		q := cluster.Ask(request(func(q *schemas.JobRequest) {
 			q.BatchSizes, q.CPUs = []int{4, 16, 64}, schemas.CPUs{1, 2}
 		}), time.Unix(0, 0))
 		chosen := advisor.Decide(q, advisor.Regressors{}, time.Unix(0, 0)).Chosen
-		order = append(order, advisor.Configuration{BatchSize: chosen.BatchSize, CPUs: chosen.CPUs})
+		order = append(order, advisor.BatchAndCPUs{BatchSize: chosen.BatchSize, CPUs: chosen.CPUs})
 		e := &schemas.Epoch{
 			Setting: schemas.Setting{
 				Model:     model,
@@ -36,13 +36,13 @@ func TestDecide_ExploresWhatTheLogHasNot(t *testing.T) {
 		e.JobID, e.Run = string(rune('a'+n)), 1
 		cluster.Apply(e, uint64(n+1), time.Unix(0, 0))
 	}
-	if first, second := (advisor.Configuration{
+	if first, second := (advisor.BatchAndCPUs{
 		BatchSize: 64,
 		CPUs:      2,
-	}), (advisor.Configuration{BatchSize: 4, CPUs: 1}); order[0] != first || order[1] != second {
+	}), (advisor.BatchAndCPUs{BatchSize: 4, CPUs: 1}); order[0] != first || order[1] != second {
 		t.Errorf("explored %v, want %v, then the opposite corner %v", order, first, second)
 	}
-	seen := map[advisor.Configuration]bool{}
+	seen := map[advisor.BatchAndCPUs]bool{}
 	for _, c := range order {
 		if seen[c] {
 			t.Errorf("explored %v: %v twice before the others", order, c)
@@ -51,17 +51,17 @@ func TestDecide_ExploresWhatTheLogHasNot(t *testing.T) {
 	}
 }
 
-// Other models are no evidence: of a model that has never run the answer has no figures, but
-// a plan of what to run.
+// Other models are no evidence: for a model that has never run, the answer has no figures but a
+// plan of epochs to run.
 func TestDecide_GivesNoFiguresOfAModelThatNeverRan(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		tried []advisor.Configuration
+		tried []advisor.BatchAndCPUs
 		plan  int
 	}{
 		{"nothing was tried", nil, 3},
-		{"one of three was tried", []advisor.Configuration{{BatchSize: 4, CPUs: 2}}, 2},
-		{"all were tried", []advisor.Configuration{
+		{"one of three was tried", []advisor.BatchAndCPUs{{BatchSize: 4, CPUs: 2}}, 2},
+		{"all were tried", []advisor.BatchAndCPUs{
 			{BatchSize: 4, CPUs: 2}, {BatchSize: 16, CPUs: 2}, {BatchSize: 64, CPUs: 2},
 		}, 0},
 	} {
@@ -87,13 +87,13 @@ func TestDecide_GivesNoFiguresOfAModelThatNeverRan(t *testing.T) {
 }
 
 // checkPlan requires a plan of new configurations that begins with the chosen one.
-func checkPlan(t *testing.T, a *schemas.Advice, tried []advisor.Configuration, want int) {
+func checkPlan(t *testing.T, a *schemas.Advice, tried []advisor.BatchAndCPUs, want int) {
 	t.Helper()
 	if len(a.Probes) != want {
 		t.Fatalf("%d probes, want %d: %+v", len(a.Probes), want, a.Probes)
 	}
 	for i, p := range a.Probes {
-		next := advisor.Configuration{BatchSize: p.BatchSize, CPUs: p.CPUs}
+		next := advisor.BatchAndCPUs{BatchSize: p.BatchSize, CPUs: p.CPUs}
 		if slices.Contains(tried, next) || p.PredictedSeconds != nil {
 			t.Errorf("probe %+v was tried or has a time, want a new configuration without one", p)
 		}

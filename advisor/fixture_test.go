@@ -21,9 +21,8 @@ func trueAccuracy(batch, epochs float64) float64 {
 	return 0.98 - 0.01*math.Log2(batch/4) - 0.3*math.Exp(-epochs/3)
 }
 
-// dataset makes examples of a target over a full factorial, three replications
-// of each setting that differ by one percent, on each node. Nothing is known of
-// nodes where none is given.
+// dataset returns examples of a target over a full factorial design on each node, with three
+// replications that differ by one percent. Without nodes the examples have no hardware.
 func dataset(target string, nodes ...schemas.Hardware) *regress.Dataset {
 	if len(nodes) == 0 {
 		nodes = []schemas.Hardware{{}}
@@ -46,7 +45,7 @@ func dataset(target string, nodes ...schemas.Hardware) *regress.Dataset {
 	return d
 }
 
-// fillOn adds the examples on a node, whose settings count on from group.
+// fillOn adds the examples on a node; the numbers of their groups begin with group.
 func fillOn(
 	d *regress.Dataset, encoder *schemas.Encoder, target string, h schemas.Hardware, group int,
 ) int {
@@ -94,7 +93,7 @@ func fillOn(
 	return group
 }
 
-// fitted are the regressors of the fixture, fitted once.
+// fitted fits the regressors of the fixture once.
 var fitted = sync.OnceValues(func() (map[string]*regress.Regressor, error) { return fit() })
 
 // Two unlike nodes, and regressors that were fitted on both.
@@ -139,11 +138,11 @@ func fit(nodes ...schemas.Hardware) (map[string]*regress.Regressor, error) {
 
 func regressors(t testing.TB) advisor.Regressors {
 	t.Helper()
-	return using(t, fitted)
+	return compileFitted(t, fitted)
 }
 
-// using compiles fitted regressors.
-func using(t testing.TB, fitted func() (map[string]*regress.Regressor, error)) advisor.Regressors {
+// compileFitted compiles fitted regressors.
+func compileFitted(t testing.TB, fitted func() (map[string]*regress.Regressor, error)) advisor.Regressors {
 	t.Helper()
 	all, err := fitted()
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"courier/schemas"
 )
 
-// history returns the events of a random cluster, without copies.
+// history returns the events of a random cluster, without duplicates.
 func history(t *testing.T, seed uint64, steps int) []logged {
 	t.Helper()
-	w := newWorld(NewCluster(), seed)
+	w := newRandomCluster(NewCluster(), seed)
 	w.copies, w.c.limits = false, foldLimits
 	for range steps {
 		w.step(t)
@@ -18,9 +18,9 @@ func history(t *testing.T, seed uint64, steps int) []logged {
 	return w.log
 }
 
-// foldLimits pack jobs soon, but forget none, because a copy of an event of a forgotten job
-// cannot be told from a new one.
-var foldLimits = limits{nodes: mostNodes, models: mostModels, ended: keptJobs, whole: 10}
+// foldLimits pack jobs soon but drop none, because a duplicate for a dropped job looks like a new
+// event.
+var foldLimits = stateLimits{nodes: maxNodes, models: maxModels, ended: maxEndedJobs, unpacked: 10}
 
 func folded(log []logged) *Cluster {
 	c := NewCluster()
@@ -29,18 +29,18 @@ func folded(log []logged) *Cluster {
 	return c
 }
 
-// applyAll folds a log; a nil event stands for heartbeats.
+// applyAll applies a log; a nil event stands for heartbeats.
 func applyAll(c *Cluster, log []logged) {
 	for _, l := range log {
 		if l.event == nil {
-			hearAll(c, l.at)
+			applyHeartbeats(c, l.at)
 		} else {
 			c.Apply(l.event, l.sequence, l.at)
 		}
 	}
 }
 
-// withCopies returns a log in which the events of jobs come again: at once, and later.
+// withCopies returns a log with duplicates of job events: immediate ones and late ones.
 func withCopies(log []logged) []logged {
 	var all []logged
 	for i, l := range log {
@@ -64,8 +64,8 @@ func isJobEvent(e schemas.Event) bool {
 	return e != nil && !isSample
 }
 
-// The log gives one state: also with duplicates at once and late, and where its reader
-// stops at any place and goes on from a snapshot.
+// A log gives one state: also with immediate and late duplicates, and if its reader stops anywhere
+// and continues from a snapshot.
 func TestCluster_FoldsToTheSameState(t *testing.T) {
 	const steps = 800
 	for seed := range uint64(2) {

@@ -7,63 +7,70 @@ import (
 	"courier/schemas"
 )
 
-// ahead is a job as a forecast moves it.
-type ahead struct {
-	at      []int   // the nodes it runs on, by number
-	cpus    uint32  // its processes
-	batch   uint32  // its batch size
-	model   float64 // its code among the regressor's models
-	known   bool    // the regressor knows its model; else nobody knows when it ends
-	factor  float64 // how much longer its epochs take than predicted, 1 if nothing is known
-	narrow  float64 // by how much its own epochs narrow what is uncertain; 1: not at all
-	wait    float64 // seconds until it starts
-	startup float64 // seconds from its start to its first epoch
-	epochs  float64 // that are left
-	spent   float64 // seconds spent already on the first of them
+// jobForecast is the state of a job at the current time of a forecast.
+type jobForecast struct {
+	at        []int   // indices of its nodes
+	cpus      uint32  // number of its processes
+	batch     uint32  // batch size
+	model     float64 // code of its model in the regressor
+	known     bool    // the regressor knows its model; otherwise its end is unknown
+	factor    float64 // measured by predicted time of its own epochs; 1 without any
+	narrowing float64 // of the uncertainty by its own epochs; 1 without any
+	wait      float64 // seconds until it starts
+	startup   float64 // remaining seconds of its start-up
+	epochs    float64 // remaining epochs
+	spent     float64 // seconds since the end of its last epoch
 
-	seconds      float64 // of an epoch at the present load
-	end          float64 // when it ends, seconds from now; +Inf: nobody knows
-	wider        float64 // what its bound is widened by between measured levels, as a logarithm
-	extrapolated bool    // at some load that it meets
+	seconds      float64 // of an epoch at the current load
+	end          float64 // its end in seconds from now; +Inf if unknown
+	widening     float64 // of its bound because of interpolation, as a logarithm
+	extrapolated bool    // some load on its way is outside the support
 
-	standIn   bool               // runs on nodes of unknown hardware count for it
-	left      float64            // share of the variance of its run that its own epochs leave; 1: all
-	allEpochs float64            // epochs at the beginning
-	planned   float64            // seconds of the start-up ahead of it at the beginning
-	widest    evidence.EpochTime // the least certain prediction on its way
+	standIn        bool               // runs on nodes of unknown hardware are examples for it
+	varianceLeft   float64            // share of the run's variance that its own epochs leave
+	allEpochs      float64            // remaining epochs at the beginning
+	plannedStartup float64            // remaining seconds of the start-up at the beginning
+	leastCertain   evidence.EpochTime // its least certain prediction
 }
 
-// meter is what runs on a node at a moment of a forecast.
-type meter struct {
+// nodeLoad is the number of jobs and processes on a node at the current time of a forecast.
+type nodeLoad struct {
 	jobs  int
 	procs float64
 }
 
-// forecast runs jobs that share nodes forward. At each moment the rate of every
-// job follows from the epoch time that the regressor predicts for the jobs and
-// processes of that moment; whoever ends leaves its nodes to the others. One
-// goroutine uses it at a time; base stays, jobs are moved.
+// forecast simulates jobs that share nodes until they end. At any time the rate of a job follows
+// from the epoch time that the regressor predicts for the current load; a job that ends frees its
+// nodes. base stays unchanged, jobs is simulated. A forecast is used by one goroutine at a time.
 type forecast struct {
 	r        *Regressor
 	names    []string           // of the nodes
 	hardware []schemas.Hardware // of each
-	codes    []schemas.NodeCode // of each, as the regressor reads it
-	types    []string           // of each, as the evidence tells them apart; "" without evidence
-	foreign  []schemas.Foreign  // load of each that is not due to jobs: it stays as it is
-	base     []ahead            // the jobs that run
-	jobs     []ahead            // base, and the one in question as the last
-	nodes    []meter
-	path     []mark // of the one in question
-	memory   memory
+	codes    []schemas.NodeCode // of each, as the regressor encodes it
+	types    []string           // of each, for an evidence regressor; otherwise ""
+	foreign  []schemas.Foreign  // load of each that no job causes; assumed constant
+	base     []jobForecast      // the running jobs
+	jobs     []jobForecast      // base, then the job of the question
+	nodes    []nodeLoad
+	path     []progressPoint // of the job of the question
+	cache    predictionCache
 
-	decision uint64 // counts up: what was remembered of another is forgotten
-	memos    [memos]memo
+	decision   uint64 // number of the decision; invalidates epochCache
+	epochCache [epochCacheSlots]cachedEpoch
 }
 
-// mark is how many epochs a job had left at a moment.
-type mark struct{ at, epochs float64 }
+// progressPoint is the number of epochs that a job has left at a time.
+type progressPoint struct{ at, epochs float64 }
 
-// node numbers a node.
+// reset prepares a reused forecast for another decision.
+func (f *forecast) reset(r *Regressor) {
+	f.r = r
+	f.names, f.hardware, f.codes = f.names[:0], f.hardware[:0], f.codes[:0]
+	f.types, f.foreign, f.base = f.types[:0], f.foreign[:0], f.base[:0]
+	f.decision++
+}
+
+// node returns the index of a node, which it adds on first use.
 func (f *forecast) node(name string, h schemas.Hardware, foreign schemas.Foreign) int {
 	for i, n := range f.names {
 		if n == name {
@@ -77,14 +84,17 @@ func (f *forecast) node(name string, h schemas.Hardware, foreign schemas.Foreign
 			nodeType = f.r.evidence.NodeType(name, h.NodeType())
 		}
 	}
-	f.names, f.hardware, f.codes = append(f.names, name), append(f.hardware, h), append(f.codes,
-		code)
-	f.types, f.foreign = append(f.types, nodeType), append(f.foreign, foreign)
+	f.names = append(f.names, name)
+	f.hardware = append(f.hardware, h)
+	f.codes = append(f.codes, code)
+	f.types = append(f.types, nodeType)
+	f.foreign = append(f.foreign, foreign)
 	return len(f.names) - 1
 }
 
-// numbers numbers the nodes of a job; what is known of them is in their order.
-func (f *forecast) numbers(
+// nodeIndices returns the indices of the nodes of a job. hardware and foreign are in the order of
+// nodes and may be shorter.
+func (f *forecast) nodeIndices(
 	nodes []string, hardware []schemas.Hardware, foreign []schemas.Foreign,
 ) []int {
 	at := make([]int, 0, max(1, len(nodes)))
@@ -102,7 +112,7 @@ func (f *forecast) numbers(
 	return at
 }
 
-// nodesOrAny lets a job without a node have the load of being alone.
+// nodesOrAny replaces an empty list of nodes by an unnamed node without other load.
 func nodesOrAny(nodes []string) []string {
 	if len(nodes) == 0 {
 		return []string{""}
@@ -110,14 +120,14 @@ func nodesOrAny(nodes []string) []string {
 	return nodes
 }
 
-// run moves the running jobs and, if there is one, another to their ends, and
-// returns that other's fate. The others' stand in jobs, in the order of base.
-func (f *forecast) run(another *ahead) *ahead {
+// run simulates the running jobs, and another job unless it is nil, until they end. It returns the
+// result of that job. The results of the running jobs are in f.jobs, in the order of f.base.
+func (f *forecast) run(job *jobForecast) *jobForecast {
 	f.jobs, f.path = append(f.jobs[:0], f.base...), f.path[:0]
-	if another != nil {
-		f.jobs = append(f.jobs, *another)
+	if job != nil {
+		f.jobs = append(f.jobs, *job)
 	}
-	f.nodes = append(f.nodes[:0], make([]meter, len(f.names))...)
+	f.nodes = append(f.nodes[:0], make([]nodeLoad, len(f.names))...)
 	for i := range f.jobs {
 		j := &f.jobs[i]
 		j.end = math.Inf(1)
@@ -133,23 +143,23 @@ func (f *forecast) run(another *ahead) *ahead {
 		now += step
 		f.advance(now, step, next)
 	}
-	if another == nil {
+	if job == nil {
 		return nil
 	}
 	return &f.jobs[len(f.jobs)-1]
 }
 
-// enter adds a job to its nodes, or takes it away.
-func (f *forecast) enter(j *ahead, sign int) {
+// enter adds a job to its nodes (sign 1) or removes it (sign -1).
+func (f *forecast) enter(j *jobForecast, sign int) {
 	for _, n := range j.at {
 		f.nodes[n].jobs += sign
 		f.nodes[n].procs += float64(sign) * float64(j.cpus)
 	}
 }
 
-// rest returns the seconds until the state of a job changes at the present load; +Inf if that is
-// unknown. It is never NaN.
-func (f *forecast) rest(j *ahead) float64 {
+// untilChange returns the seconds until the state of a job changes at the current load, +Inf if
+// unknown. It never returns NaN.
+func (f *forecast) untilChange(j *jobForecast) float64 {
 	switch {
 	case j.wait > 0:
 		return j.wait
@@ -158,24 +168,24 @@ func (f *forecast) rest(j *ahead) float64 {
 	case !j.known:
 		return math.Inf(1)
 	case j.epochs <= 0:
-		return 0 // also where the time of an epoch is unknown at this load
+		return 0 // even if the epoch time at this load is unknown
 	}
 	j.seconds = f.epoch(j)
 	if !(j.seconds < math.Inf(1)) {
 		return math.Inf(1)
 	}
-	if j.spent > 0 { // what was spent counts at today's rate, and the epoch is not over before it is told
-		j.epochs -= min(j.spent/j.seconds, mostOfAnEpoch)
+	if j.spent > 0 { // at the current rate; the epoch has not ended without its event
+		j.epochs -= min(j.spent/j.seconds, maxUnreportedShare)
 		j.spent = 0
 	}
 	return max(0, j.epochs) * j.seconds
 }
 
-// mostOfAnEpoch is how much of an epoch may have passed before its event comes.
-const mostOfAnEpoch = 0.95
+// maxUnreportedShare bounds the share of an epoch that may have passed without its event.
+const maxUnreportedShare = 0.95
 
-// fullest is the node whose load counts for a job now.
-func (f *forecast) fullest(j *ahead) int {
+// busiestNode returns the most loaded node of a job, which determines its rate.
+func (f *forecast) busiestNode(j *jobForecast) int {
 	at := j.at[0]
 	for _, n := range j.at[1:] {
 		if schemas.MoreLoaded(f.nodes[n].procs, f.hardware[n], f.nodes[at].procs, f.hardware[at]) {
@@ -185,48 +195,48 @@ func (f *forecast) fullest(j *ahead) int {
 	return at
 }
 
-// epoch returns the seconds of an epoch at the present load.
-func (f *forecast) epoch(j *ahead) float64 {
-	p := f.known(j, f.fullest(j))
-	j.extrapolated, j.wider = j.extrapolated || p.extrapolated, max(j.wider, p.wider)
-	if wider(&p.epoch, &j.widest) {
-		j.widest = p.epoch
+// epoch returns the seconds of an epoch at the current load.
+func (f *forecast) epoch(j *jobForecast) float64 {
+	p := f.predictEpoch(j, f.busiestNode(j))
+	j.extrapolated, j.widening = j.extrapolated || p.extrapolated, max(j.widening, p.widening)
+	if lessCertain(&p.epoch, &j.leastCertain) {
+		j.leastCertain = p.epoch
 	}
 	return p.seconds * j.factor
 }
 
-// memo is a prediction that this decision has made before: forecasts meet the
-// same few loads again and again.
-type memo struct {
-	decision    uint64 // that it belongs to
+// cachedEpoch is a prediction of this decision. Its forecasts encounter the same loads again and
+// again.
+type cachedEpoch struct {
+	decision    uint64
 	batch, cpus uint32
 	model       float64
-	at          int // the node
-	meter
+	at          int // index of the node
+	nodeLoad
 
-	seconds      float64 // +Inf: nobody knows
-	wider        float64
+	seconds      float64 // +Inf if unknown
+	widening     float64
 	extrapolated bool
 
 	standIn bool
-	epoch   evidence.EpochTime // of a regressor of that family
+	epoch   evidence.EpochTime // only of an evidence regressor
 }
 
-// memos is how many predictions are remembered, a power of two.
-const memos = 256
+// epochCacheSlots is a power of two.
+const epochCacheSlots = 256
 
-// known predicts an epoch at the present load of a node once in a decision.
-func (f *forecast) known(j *ahead, at int) *memo {
+// predictEpoch predicts an epoch at the current load of a node, once per decision.
+func (f *forecast) predictEpoch(j *jobForecast, at int) *cachedEpoch {
 	load := f.nodes[at]
 	key := (uint64(j.batch)*31+uint64(j.cpus))*31 + uint64(j.model)
 	key = ((key*31+uint64(load.jobs))*31+uint64(load.procs))*31 + uint64(at)
-	m := &f.memos[key*0x9e3779b97f4a7c15>>(64-8)%memos]
+	m := &f.epochCache[key*0x9e3779b97f4a7c15>>(64-8)%epochCacheSlots]
 	if m.decision == f.decision && m.batch == j.batch && m.cpus == j.cpus && m.model == j.model &&
-		m.at == at && m.meter == load && m.standIn == j.standIn {
+		m.at == at && m.nodeLoad == load && m.standIn == j.standIn {
 		return m
 	}
-	*m = memo{
-		decision: f.decision, batch: j.batch, cpus: j.cpus, model: j.model, at: at, meter: load,
+	*m = cachedEpoch{
+		decision: f.decision, batch: j.batch, cpus: j.cpus, model: j.model, at: at, nodeLoad: load,
 		seconds: math.Inf(1), standIn: j.standIn,
 	}
 	if f.r.evidence != nil {
@@ -245,16 +255,16 @@ func (f *forecast) known(j *ahead, at int) *memo {
 		},
 	}
 	f.foreign[at].Set(&features.Load)
-	if p, ok := f.r.predict(&features, &f.memory); ok {
+	if p, ok := f.r.predict(&features, &f.cache); ok {
 		wider, promised := f.r.predictor.Widening(p)
-		wider += f.r.foreignSpread(&features, p.Value, &f.memory)
-		m.seconds, m.wider, m.extrapolated = p.Value, wider, !promised
+		wider += f.r.foreignSpread(&features, p.Value, &f.cache)
+		m.seconds, m.widening, m.extrapolated = p.Value, wider, !promised
 	}
 	return m
 }
 
-// byEvidence fills in a prediction from the evidence of the model.
-func (f *forecast) byEvidence(m *memo) {
+// byEvidence fills in a prediction of an evidence regressor.
+func (f *forecast) byEvidence(m *cachedEpoch) {
 	nodeType, cores := f.types[m.at], f.hardware[m.at].Cores
 	if m.standIn {
 		nodeType, cores = f.r.evidence.NodeType(f.names[m.at], ""), 0
@@ -267,34 +277,35 @@ func (f *forecast) byEvidence(m *memo) {
 	}
 }
 
-// step returns the job whose state changes first and the seconds until then; nil if no job's does.
-func (f *forecast) step() (next *ahead, seconds float64) {
+// step returns the job whose state changes first and the seconds until then, or nil if no state
+// changes.
+func (f *forecast) step() (next *jobForecast, seconds float64) {
 	seconds = math.Inf(1)
 	for i := range f.jobs {
 		j := &f.jobs[i]
 		if !math.IsInf(j.end, 1) {
 			continue
 		}
-		if rest := f.rest(j); rest < seconds {
+		if rest := f.untilChange(j); rest < seconds {
 			next, seconds = j, rest
 		}
 	}
 	return next, seconds
 }
 
-// advance moves all jobs by a step, at the loads that it was measured at. The state of next changes
-// whatever rounding leaves, so that each step brings the forecast nearer to its end.
-func (f *forecast) advance(now, step float64, next *ahead) {
+// advance simulates a step at the loads for which it was computed. The state of next changes
+// regardless of rounding errors, so that every step brings the forecast closer to its end.
+func (f *forecast) advance(now, step float64, next *jobForecast) {
 	for i := range f.jobs {
-		if j := &f.jobs[i]; j.runs() && j.epochs > 0 && j.seconds < math.Inf(1) {
+		if j := &f.jobs[i]; j.isTraining() && j.epochs > 0 && j.seconds < math.Inf(1) {
 			j.epochs -= step / j.seconds
 		}
 	}
-	if next.runs() {
+	if next.isTraining() {
 		next.epochs = 0
 	}
 	if len(f.jobs) > len(f.base) {
-		f.path = append(f.path, mark{now, f.jobs[len(f.jobs)-1].epochs})
+		f.path = append(f.path, progressPoint{now, f.jobs[len(f.jobs)-1].epochs})
 	}
 	for i := range f.jobs {
 		j := &f.jobs[i]
@@ -316,15 +327,15 @@ func (f *forecast) advance(now, step float64, next *ahead) {
 	}
 }
 
-// runs reports whether epochs of the job pass.
-func (j *ahead) runs() bool {
+// isTraining reports whether the job is past its start-up and has not ended.
+func (j *jobForecast) isTraining() bool {
 	return math.IsInf(j.end, 1) && j.wait == 0 && j.startup == 0 && j.known
 }
 
-// after returns when the job in question would have ended with only some of its
-// epochs: until it ends, the others do not depend on how many it has.
+// after returns when the job would have ended with fewer epochs. Until its end, the other jobs do
+// not depend on its number of epochs.
 func (f *forecast) after(all, epochs float64) float64 {
-	last := mark{0, all}
+	last := progressPoint{0, all}
 	for _, m := range f.path {
 		if all-m.epochs >= epochs-tinyEpochs {
 			if m.epochs == last.epochs {
@@ -337,7 +348,7 @@ func (f *forecast) after(all, epochs float64) float64 {
 	return math.Inf(1)
 }
 
-// What rounding may leave of a start-up or of the last epoch.
+// Rounding errors that may remain of a start-up or of the last epoch.
 const (
 	tinySeconds = 1e-9
 	tinyEpochs  = 1e-9

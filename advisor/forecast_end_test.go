@@ -11,9 +11,9 @@ import (
 	"courier/schemas"
 )
 
-// Of a job on a node type where its model never ran the time of an epoch is unknown. When it has
-// done all its epochs, 0 epochs of an unknown time are left: it ends at once. The forecast used to
-// go on for ever there, and to take all memory.
+// The epoch time is unknown on a node type where the model has never run. A job there that has
+// completed its epochs has 0 epochs of unknown duration left. The forecast must end it immediately
+// and not loop forever.
 func TestDecide_EndsForAJobThatIsDone(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	unknown := schemas.Hardware{Cores: 8, CPUModel: "never used"}
@@ -39,7 +39,7 @@ func TestDecide_EndsForAJobThatIsDone(t *testing.T) {
 	}
 }
 
-// Whatever runs on a node, a decision ends, and its figures are numbers.
+// Regardless of the co-located jobs, a decision ends, and its figures are finite.
 func TestDecide_EndsWhateverRunsBeside(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	random := rand.New(rand.NewPCG(17, 1))

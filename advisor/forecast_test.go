@@ -24,10 +24,9 @@ func member(id string, batch, epochs uint32, nodes ...string) advisor.Member {
 	}
 }
 
-// Beside one other, an epoch takes twice as long (trueSeconds), so the forecasts
-// can be worked out by hand. One start-up is 0.1 s, an epoch alone with batch 16
-// on two CPUs 0.75 s.
-func TestDecide_RunsTheFutureForward(t *testing.T) {
+// With one co-located job an epoch takes twice as long (trueSeconds), so that the forecasts can be
+// computed by hand. A start-up takes 0.1 s, an epoch alone with batch size 16 on two CPUs 0.75 s.
+func TestDecide_SimulatesCoLocatedJobs(t *testing.T) {
 	r := regressors(t)
 	only16 := func(q *schemas.JobRequest) {
 		q.BatchSizes, q.SLO = []int{16}, schemas.Duration(time.Minute)
@@ -59,8 +58,8 @@ func TestDecide_RunsTheFutureForward(t *testing.T) {
 	}
 }
 
-// A job of a model that nobody knows is there for ever.
-func TestDecide_WaitsForNobodyUnknown(t *testing.T) {
+// A job of an unknown model never ends.
+func TestDecide_UnknownJobNeverEnds(t *testing.T) {
 	stranger := member("a", 16, 2, "n")
 	stranger.Setting.Model = "unknown"
 	q := &advisor.Question{
@@ -77,8 +76,8 @@ func TestDecide_WaitsForNobodyUnknown(t *testing.T) {
 	}
 }
 
-// Epochs are chosen: with a target, the fewest that reach it; with time, as many
-// as help; and a smaller batch wins where it needs fewer.
+// Epochs are chosen: with a target the fewest that reach it, without one as many as increase the
+// accuracy in time. A smaller batch wins if it needs fewer epochs.
 func TestDecide_ChoosesEpochs(t *testing.T) {
 	r := regressors(t)
 	free := func(d time.Duration, target float64) func(*schemas.JobRequest) {
@@ -109,8 +108,12 @@ func TestDecide_ChoosesEpochs(t *testing.T) {
 		}, r, time.Now())
 		if a.Decision != c.decision || a.Chosen.BatchSize != c.batch ||
 			a.Chosen.Epochs != c.epochs {
-			t.Errorf("%s: %s batch %d, %d epochs (accuracy %.3f in %.2f s), want %s batch %d, %d epochs", c.name, a.Decision, a.Chosen.BatchSize, a.Chosen.Epochs,
-				*a.Chosen.PredictedAccuracy, *a.Chosen.PredictedSeconds, c.decision, c.batch, c.epochs)
+			t.Errorf(
+				"%s: %s batch %d, %d epochs (accuracy %.3f in %.2f s), want %s batch %d, %d epochs",
+				c.name, a.Decision, a.Chosen.BatchSize, a.Chosen.Epochs,
+				*a.Chosen.PredictedAccuracy, *a.Chosen.PredictedSeconds,
+				c.decision, c.batch, c.epochs,
+			)
 		}
 	}
 }

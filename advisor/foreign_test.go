@@ -13,8 +13,8 @@ import (
 	"courier/schemas"
 )
 
-// fittedBesideHogs are regressors whose epochs take 1 + load times as long beside a foreign load of
-// 0, 0.2 or 0.5 of the processors.
+// fittedBesideHogs are regressors whose epochs take 1 + load times as long at a foreign load of 0,
+// 0.2 or 0.5 of the CPUs.
 var fittedBesideHogs = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
 	all, err := fit()
 	if err != nil {
@@ -48,7 +48,7 @@ var fittedBesideHogs = sync.OnceValues(func() (map[string]*regress.Regressor, er
 
 func ratio(v float64) *float64 { return &v }
 
-// busySample is a sample of five seconds of a node with two processors.
+// busySample is a sample of five seconds of a node with two CPUs.
 func busySample(node string, cpu, ioWait *float64, at time.Time) *schemas.Sample {
 	return sampleOf(node, schemas.Hardware{Cores: 2}, func(s *schemas.Sample) {
 		s.At, s.IntervalSeconds, s.SpeedOperationsPerSecond = at, 5, nil
@@ -56,8 +56,9 @@ func busySample(node string, cpu, ioWait *float64, at time.Time) *schemas.Sample
 	})
 }
 
-// watched feeds a cluster with samples of a node, one each five seconds, the last at an instant.
-func watched(c *advisor.Cluster, node string, samples int, cpu, ioWait *float64, last time.Time) {
+// applySamples applies samples of a node at intervals of five seconds; the last is at the given
+// time.
+func applySamples(c *advisor.Cluster, node string, samples int, cpu, ioWait *float64, last time.Time) {
 	for i := range samples {
 		at := last.Add(time.Duration(i+1-samples) * 5 * time.Second)
 		c.Apply(busySample(node, cpu, ioWait, at), uint64(i+1), at)
@@ -66,16 +67,16 @@ func watched(c *advisor.Cluster, node string, samples int, cpu, ioWait *float64,
 
 func TestDecide_AHogChangesThePrediction(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	hogs, old := using(t, fittedBesideHogs), regressors(t)
+	hogs, old := compileFitted(t, fittedBesideHogs), regressors(t)
 	alone := trueStartup + 10*trueSeconds(16, 2, 1)
 	beside := func(hog float64) float64 { return trueStartup + 10*trueSeconds(16, 2, 1)*(1+hog) }
 	for _, c := range []struct {
-		name    string
-		r       advisor.Regressors
-		cpu     *float64
-		want    float64 // seconds
-		ratio   schemas.Ratio
-		promise bool
+		name       string
+		r          advisor.Regressors
+		cpu        *float64
+		want       float64 // seconds
+		ratio      schemas.Ratio
+		addPromise bool
 	}{
 		{"an idle node", hogs, ratio(0.01), alone, schemas.RatioOf(0), true},
 		{"a hog of one of its two processors", hogs, ratio(0.5), beside(0.5),
@@ -85,7 +86,7 @@ func TestDecide_AHogChangesThePrediction(t *testing.T) {
 		{"a regressor without the column", old, ratio(0.5), alone, schemas.RatioOf(0.5), true},
 	} {
 		cluster := advisor.NewCluster()
-		watched(cluster, "n", 12, c.cpu, nil, now)
+		applySamples(cluster, "n", 12, c.cpu, nil, now)
 		a := askOn(c.r, cluster, now, "n")
 		if got := *a.Chosen.PredictedSeconds; c.want > 0 && math.Abs(got/c.want-1) > 0.05 {
 			t.Errorf("%s: predicted %.2f s, want about %.2f", c.name, got, c.want)
@@ -93,14 +94,14 @@ func TestDecide_AHogChangesThePrediction(t *testing.T) {
 		if a.Load.ForeignCPURatio != c.ratio {
 			t.Errorf("%s: the advice assumes %+v, want %+v", c.name, a.Load.ForeignCPURatio, c.ratio)
 		}
-		if promised := a.Chosen.UpperBoundSeconds != nil; promised != c.promise {
-			t.Errorf("%s: promised %t, want %t", c.name, promised, c.promise)
+		if promised := a.Chosen.UpperBoundSeconds != nil; promised != c.addPromise {
+			t.Errorf("%s: promised %t, want %t", c.name, promised, c.addPromise)
 		}
 	}
 
 	// The bound of an unknown load holds for the greatest that was measured.
 	unknown, busiest := advisor.NewCluster(), advisor.NewCluster()
-	watched(busiest, "n", 12, ratio(0.5), nil, now)
+	applySamples(busiest, "n", 12, ratio(0.5), nil, now)
 	bound := *askOn(hogs, unknown, now, "n").Chosen.UpperBoundSeconds
 	if least := *askOn(hogs, busiest, now, "n").Chosen.UpperBoundSeconds; bound < 0.99*least {
 		t.Errorf("the bound of an unknown load is %.2f s, that of the greatest %.2f s", bound, least)
@@ -117,12 +118,12 @@ func TestAsk_TakesTheForeignLoadFromSamples(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		name   string
-		before func(*advisor.Cluster)
-		cpu    *float64
-		ioWait *float64
-		after  time.Duration // that the question comes after the last sample
-		want   schemas.Foreign
+		name     string
+		baseline func(*advisor.Cluster)
+		cpu      *float64
+		ioWait   *float64
+		after    time.Duration // that the question comes after the last sample
+		want     schemas.Foreign
 	}{
 		{"nothing is told", nil, nil, nil, 0, schemas.Foreign{}},
 		{"a hog and a busy disk", nil, ratio(0.3), ratio(0.2), 0,
@@ -134,10 +135,10 @@ func TestAsk_TakesTheForeignLoadFromSamples(t *testing.T) {
 		{"a job has just come", started("a", 0), ratio(1), nil, 0, schemas.Foreign{}},
 	} {
 		cluster := advisor.NewCluster()
-		if c.before != nil {
-			c.before(cluster)
+		if c.baseline != nil {
+			c.baseline(cluster)
 		}
-		watched(cluster, "n", 12, c.cpu, c.ioWait, now)
+		applySamples(cluster, "n", 12, c.cpu, c.ioWait, now)
 		q := cluster.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now.Add(c.after))
 		if q.Foreign[0] != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, q.Foreign[0], c.want)
@@ -152,8 +153,8 @@ func TestAsk_TakesTheForeignLoadFromSamples(t *testing.T) {
 	}
 }
 
-// An epoch tells of the foreign load where nobody samples the node, and a job that uses less than
-// its processes leaves the rest to others.
+// Epochs show the foreign load of a node without samples. A job that uses less than its processes
+// leaves the rest to others.
 func TestAsk_TakesTheForeignLoadFromEpochs(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
 	cluster := advisor.NewCluster()
@@ -169,7 +170,7 @@ func TestAsk_TakesTheForeignLoadFromEpochs(t *testing.T) {
 	if q := cluster.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now); q.Foreign[0].CPU != want {
 		t.Errorf("of a new job: %+v, want %+v", q.Foreign[0].CPU, want)
 	}
-	if q := cluster.Again(j, now); q.Foreign[0].CPU != want || q.Self.Foreign[0].CPU != want {
+	if q := cluster.AskRunning(j, now); q.Foreign[0].CPU != want || q.Self.Foreign[0].CPU != want {
 		t.Errorf("of the job itself: %+v, %+v, want %+v", q.Foreign[0], q.Self.Foreign[0], want)
 	}
 	now = now.Add(6 * time.Second)
@@ -182,20 +183,20 @@ func TestAsk_TakesTheForeignLoadFromEpochs(t *testing.T) {
 func TestAsk_PlacesAJobBesideLessForeignLoad(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
 	cluster := advisor.NewCluster()
-	watched(cluster, "a", 3, ratio(0.8), nil, now)
-	watched(cluster, "b", 3, ratio(0.1), nil, now)
+	applySamples(cluster, "a", 3, ratio(0.8), nil, now)
+	applySamples(cluster, "b", 3, ratio(0.1), nil, now)
 	q := cluster.Ask(schemas.JobRequest{Model: model, CPUs: schemas.CPUs{1}}, now)
 	if fmt.Sprint(q.Nodes) != "[b]" {
 		t.Errorf("placed on %v, want the node without a hog", q.Nodes)
 	}
 }
 
-// A hog that comes while a job runs lengthens what is left of it after one epoch beside the hog,
-// and is named as the cause of the risk; once it has gone, the risk is over.
+// Foreign work that starts while a job runs lengthens the remaining time after one epoch, and is
+// the cause of the risk. The risk is cleared after the foreign work has ended.
 func TestWatch_AHogThatComesPutsAPromiseAtRisk(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	r, cluster, sequence := using(t, fittedBesideHogs), advisor.NewCluster(), uint64(100)
-	watched(cluster, "node-a", 12, ratio(0), nil, now)
+	r, cluster, sequence := compileFitted(t, fittedBesideHogs), advisor.NewCluster(), uint64(100)
+	applySamples(cluster, "node-a", 12, ratio(0), nil, now)
 	q := schemas.JobRequest{
 		JobID: "a", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10,
 		SLO: schemas.Duration(9 * time.Second), Confidence: 0.9, Nodes: running.Nodes,
@@ -218,7 +219,7 @@ func TestWatch_AHogThatComesPutsAPromiseAtRisk(t *testing.T) {
 		e := epochEvent("a", 1, number)
 		e.At, e.DurationSeconds = now, seconds
 		e.NodeCPURatio, e.JobCPUSeconds = ratio(1), ratio(2*seconds/(1+hog))
-		return advisor.Decide(cluster.Again(apply(e), now), r, now)
+		return advisor.Decide(cluster.AskRunning(apply(e), now), r, now)
 	}
 	apply(submitted)
 	start := startedEvent("a", 1)
@@ -244,17 +245,17 @@ func TestWatch_AHogThatComesPutsAPromiseAtRisk(t *testing.T) {
 	}
 }
 
-// A replay asks with the foreign load that the recorded answer assumed, whatever samples say.
+// A replay uses the foreign load of the recorded answer, regardless of samples.
 func TestRecall_AssumesTheRecordedForeignLoad(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	r, cluster := using(t, fittedBesideHogs), advisor.NewCluster()
-	watched(cluster, "n", 12, ratio(0.2), nil, now)
+	r, cluster := compileFitted(t, fittedBesideHogs), advisor.NewCluster()
+	applySamples(cluster, "n", 12, ratio(0.2), nil, now)
 	recorded := &schemas.Submitted{Advice: *askOn(r, cluster, now, "n")}
 	recorded.Request = schemas.JobRequest{
 		JobID: "asked", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10,
 		SLO: schemas.Duration(time.Hour), Confidence: 0.9, Nodes: []string{"n"},
 	}.WithDefaults()
-	watched(cluster, "n", 12, ratio(0.5), nil, now.Add(time.Minute))
+	applySamples(cluster, "n", 12, ratio(0.5), nil, now.Add(time.Minute))
 
 	again := advisor.Decide(cluster.Recall(recorded), r, now)
 	got, want := *again.Chosen.PredictedSeconds, *recorded.Advice.Chosen.PredictedSeconds
@@ -263,8 +264,8 @@ func TestRecall_AssumesTheRecordedForeignLoad(t *testing.T) {
 	}
 }
 
-// By evidence, too, a job takes longer beside a known foreign load, an unknown one makes its time
-// less certain, and nothing is promised beyond the loads that were measured.
+// With evidence regressors, too, a job takes longer at a known foreign load, and an unknown load
+// makes its time less certain. Nothing is promised outside the measured loads.
 func TestDecide_ByEvidenceBesideAForeignLoad(t *testing.T) {
 	const slower = 1.5 // beside a foreign load of a half
 	runs := evidenceRuns(func(n int, r *evidence.Run) {

@@ -12,11 +12,10 @@ import (
 	"courier/schemas"
 )
 
-// smallLimits let a short history reach every limit.
-var smallLimits = limits{nodes: 40, models: 12, ended: 150, whole: 30}
+// smallLimits are so low that a short history reaches all of them.
+var smallLimits = stateLimits{nodes: 40, models: 12, ended: 150, unpacked: 30}
 
-// historySteps is how many steps a random history has, all seeds together. It is
-// COURIER_STEPS where that is set.
+// historySteps returns the number of steps of all random histories; COURIER_STEPS overrides it.
 func historySteps(t *testing.T) int {
 	text := os.Getenv("COURIER_STEPS")
 	if text == "" {
@@ -29,9 +28,8 @@ func historySteps(t *testing.T) int {
 	return n
 }
 
-// Whatever happens to a cluster, and whenever its advisor starts again: the state that is
-// restored from a snapshot and the rest of the log is the state that went on, gives the
-// same answers, and keeps its indices and limits.
+// In any history and with any restart, a snapshot plus the rest of the log gives the same state as
+// no restart. It gives the same answers, and keeps the indices and the limits.
 func TestCluster_RandomHistory(t *testing.T) {
 	const seeds = 4
 	steps := historySteps(t) / seeds
@@ -41,7 +39,7 @@ func TestCluster_RandomHistory(t *testing.T) {
 }
 
 func playHistory(t *testing.T, seed uint64, steps int) {
-	w := newWorld(NewCluster(), seed)
+	w := newRandomCluster(NewCluster(), seed)
 	w.c.limits = smallLimits
 	saved, since := restored(t, w.c), 0 // a state, and where the log goes on from it
 	checks, restarts := 0, 0
@@ -78,7 +76,7 @@ func playHistory(t *testing.T, seed uint64, steps int) {
 	t.Logf("%d steps, %d events, %d comparisons, %d restarts", steps, w.sequence, checks, restarts)
 }
 
-// differenceOf shows where the encoded forms of two states differ.
+// differenceOf returns where the encodings of two states differ.
 func differenceOf(t *testing.T, got, want *Cluster) string {
 	t.Helper()
 	lines := func(c *Cluster) string {
@@ -88,8 +86,8 @@ func differenceOf(t *testing.T, got, want *Cluster) string {
 	return firstDifference(lines(got), lines(want))
 }
 
-// checkIndices recomputes what the state keeps step by step, and holds it to its limits.
-func checkIndices(t *testing.T, w *world) {
+// checkIndices recomputes the indices that the state updates incrementally, and compares them.
+func checkIndices(t *testing.T, w *randomCluster) {
 	t.Helper()
 	c := w.c
 	wrong := func(format string, args ...any) {
@@ -113,7 +111,7 @@ func checkIndices(t *testing.T, w *world) {
 				jobs[n]++
 			}
 		}
-		if j.expected(w.now) {
+		if j.isExpected(w.now) {
 			seen := map[string]bool{}
 			for _, n := range j.Promise.Nodes {
 				if !seen[n] {
@@ -122,31 +120,31 @@ func checkIndices(t *testing.T, w *world) {
 				seen[n] = true
 			}
 		}
-		if j.filed > 0 {
+		if j.endOrder > 0 {
 			ended++
 		}
 		if j.due > 0 {
 			due++
 		}
-		if j.resting() != (j.filed > 0) && j.State != schemas.StateSubmitted {
-			wrong("job %s is %s, and its place among the ended ones is %d", id, j.State, j.filed)
+		if j.hasEnded() != (j.endOrder > 0) && j.State != schemas.StateSubmitted {
+			wrong("job %s is %s, and its place among the ended ones is %d", id, j.State, j.endOrder)
 		}
-		if j.State == schemas.StateSubmitted && (j.filed > 0) == (j.due > 0) {
-			wrong("job %s is submitted, abandoned %v, may be %v", id, j.filed > 0, j.due > 0)
+		if j.State == schemas.StateSubmitted && (j.endOrder > 0) == (j.due > 0) {
+			wrong("job %s is submitted, abandoned %v, may be %v", id, j.endOrder > 0, j.due > 0)
 		}
 	}
 	if len(c.running) != counts[schemas.StateRunning] ||
-		len(c.waiting) != counts[schemas.StateQueued] || c.waits() != len(c.queue()) {
+		len(c.waiting) != counts[schemas.StateQueued] || c.queueLength() != len(c.queue()) {
 		wrong("%d run and %d wait, the indices have %d and %d", counts[schemas.StateRunning],
 			counts[schemas.StateQueued], len(c.running), len(c.waiting))
 	}
 	if !slices.IsSortedFunc(c.waiting, compareUrgency) {
 		wrong("the queue is not in order")
 	}
-	if ended != c.ended.count || due != c.due.count || len(c.past) != c.old.count ||
+	if ended != c.ended.count || due != c.due.count || len(c.past) != c.packedJobs.count ||
 		len(c.jobs)+len(c.past) != c.order.count {
 		wrong("%d ended, %d due, %d packed, %d in all; the lists have %d, %d, %d and %d", ended,
-			due, len(c.past), len(c.jobs)+len(c.past), c.ended.count, c.due.count, c.old.count,
+			due, len(c.past), len(c.jobs)+len(c.past), c.ended.count, c.due.count, c.packedJobs.count,
 			c.order.count)
 	}
 	busy := 0
@@ -156,7 +154,7 @@ func checkIndices(t *testing.T, w *world) {
 		}
 		if len(n.running) > 0 {
 			busy++
-			if tally := c.tallies[name]; tally == nil || tally.procs != procs[name] ||
+			if tally := c.loadIntegrals[name]; tally == nil || tally.procs != procs[name] ||
 				tally.jobs != jobs[name] {
 				wrong("tally %+v of node %s, want %g jobs and %g processes", tally, name,
 					jobs[name], procs[name])
@@ -166,8 +164,8 @@ func checkIndices(t *testing.T, w *world) {
 			wrong("%g CPUs are expected on node %s, want %g", sum, name, expected[name])
 		}
 	}
-	if len(c.tallies) != busy || len(jobs) != busy || len(c.idleNodes.at) != len(c.nodes)-busy {
-		wrong("%d tallies, %d nodes with jobs, %d idle of %d, want %d busy", len(c.tallies),
+	if len(c.loadIntegrals) != busy || len(jobs) != busy || len(c.idleNodes.at) != len(c.nodes)-busy {
+		wrong("%d tallies, %d nodes with jobs, %d idle of %d, want %d busy", len(c.loadIntegrals),
 			len(jobs), len(c.idleNodes.at), len(c.nodes), busy)
 	}
 	for name := range c.fleet {
@@ -178,28 +176,28 @@ func checkIndices(t *testing.T, w *world) {
 	checkLimits(t, w)
 }
 
-func checkLimits(t *testing.T, w *world) {
+func checkLimits(t *testing.T, w *randomCluster) {
 	t.Helper()
 	c := w.c
 	for _, l := range []struct {
 		name      string
 		size, max int
 	}{
-		{"nodes", len(c.nodes), max(c.limits.nodes, len(c.tallies))},
+		{"nodes", len(c.nodes), max(c.limits.nodes, len(c.loadIntegrals))},
 		{"models", len(c.models), c.limits.models},
-		{"ended jobs", c.ended.count, c.limits.whole},
-		{"all ended jobs", c.ended.count + c.old.count, c.limits.ended},
+		{"ended jobs", c.ended.count, c.limits.unpacked},
+		{"all ended jobs", c.ended.count + c.packedJobs.count, c.limits.ended},
 		{"order", len(c.order.entries), 2*c.order.count + 64},
 		{"ended list", len(c.ended.entries), 2*c.ended.count + 64},
-		{"means", len(c.means), mostMeans},
-		{"users", len(c.score.users), keptGroups + 1},
+		{"means", len(c.means), maxMeanThresholds},
+		{"users", len(c.score.users), maxGroups + 1},
 	} {
 		if l.size > l.max {
 			t.Fatalf("after event %d: %d %s, want at most %d", w.sequence, l.size, l.name, l.max)
 		}
 	}
-	if r := c.record; r != nil && (len(r.kinds) > mostKinds || len(r.alpha) > mostAlphas ||
-		len(r.recent) > recordWindow) {
+	if r := c.recalibration; r != nil && (len(r.kinds) > maxJobKinds || len(r.alpha) > maxAlphas ||
+		len(r.recent) > recalibrationWindow) {
 		t.Fatalf("a record of %d kinds, %d confidences and %d jobs", len(r.kinds), len(r.alpha),
 			len(r.recent))
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// crowd lets a thousand jobs run, ten on each of a hundred nodes, behind an
-// advisor with the fixture's regressors.
-func crowd(b *testing.B, server *bustest.Server) *bus.Bus {
+// startCrowd starts an advisor with the fixture's regressors and a thousand running jobs, ten on
+// each of a hundred nodes.
+func startCrowd(b *testing.B, server *bustest.Server) *bus.Bus {
 	b.Helper()
 	bus := server.Connect(b)
 	promote(b, bus)
@@ -47,12 +47,12 @@ func percentile(values []time.Duration, p float64) float64 {
 	return float64(values[min(len(values)-1, int(p*float64(len(values))))].Microseconds()) / 1000
 }
 
-// BenchmarkUnderLoad asks 1,000 times a second, whether answers come or not, while
-// a thousand jobs run and end 100 epochs a second: how long an answer takes, and
-// how long after an epoch the advice about its job is heard. b.N requests.
+// BenchmarkUnderLoad sends 1,000 requests per second, regardless of the replies, while a thousand
+// jobs run and report 100 epochs per second. It measures the time to a reply, and the time from an
+// epoch to its advice. It sends b.N requests.
 func BenchmarkUnderLoad(b *testing.B) {
 	server := bustest.NewServer(b)
-	bus := crowd(b, server)
+	bus := startCrowd(b, server)
 	asker, err := nats.Connect(server.URL())
 	if err != nil {
 		b.Fatal(err)
@@ -138,9 +138,9 @@ func BenchmarkUnderLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkThroughput keeps 64 requests under way: answers a second of job.predict,
-// of a service that sends the request back, and of one that sends one and the same
-// answer of job.predict each time: what the way alone costs, there and back.
+// BenchmarkThroughput keeps 64 requests in flight and measures replies per second. It compares
+// job.predict with an echo service and with a service that always returns the same reply of
+// job.predict, which shows the cost of transport.
 func BenchmarkThroughput(b *testing.B) {
 	server := bustest.NewServer(b)
 	bus := server.Connect(b)

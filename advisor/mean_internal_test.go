@@ -10,9 +10,9 @@ import (
 	"courier/schemas"
 )
 
-// playMeans plays jobs whose true chances of keeping their SLO are even between 0.6 and
-// 1, and whose probabilities are said to be bold higher, to a cluster. It returns
-// which share of those promised from job begin on was kept, and the last threshold.
+// playMeans applies jobs to a cluster. Their true probability of meeting the SLO is uniform between
+// 0.6 and 1, and their predicted probability is higher by bold. It returns the SLO attainment of
+// the promises from job begin, and the last threshold.
 func playMeans(c *Cluster, begin int, bold float64) (kept, threshold float64) {
 	const confidence = 0.9
 	r, at := rand.New(rand.NewPCG(1, 2)), time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
@@ -30,7 +30,7 @@ func playMeans(c *Cluster, begin int, bold float64) (kept, threshold float64) {
 		asked := c.Ask(q, at)
 		threshold = asked.Threshold
 		decision := schemas.BestEffort
-		if said >= asked.least() {
+		if said >= asked.minProbability() {
 			decision = schemas.MeetsSLO
 		}
 		in := r.Float64() < truth
@@ -84,8 +84,8 @@ func playMeans(c *Cluster, begin int, bold float64) (kept, threshold float64) {
 	return float64(held) / float64(promised), threshold
 }
 
-// As many promises are kept on average as the confidence says, with true
-// probabilities and with bold ones, and more get one than keep it each.
+// The mean SLO attainment equals the confidence, with accurate and with too high probabilities, and
+// more jobs get a promise than with PromiseEach.
 func TestMeans_KeepTheConfidenceOnAverage(t *testing.T) {
 	for _, bold := range []float64{0, 0.05} {
 		kept, threshold := playMeans(NewCluster(), 1000, bold)
@@ -107,8 +107,8 @@ func TestMeans_OnlyWhoAsksForAMeanGetsOne(t *testing.T) {
 		{Confidence: 0.9, SLO: schemas.Duration(time.Second), Promise: schemas.PromiseEach},
 		{Confidence: 0.9, Promise: schemas.PromiseMean}, // of nothing
 	} {
-		if asked := c.Ask(q, time.Now()); asked.least() != 0.9 || asked.sure() != 0.9 {
-			t.Errorf("%+v is promised from %g on, want its confidence", q, asked.least())
+		if asked := c.Ask(q, time.Now()); asked.minProbability() != 0.9 || asked.likelyThreshold() != 0.9 {
+			t.Errorf("%+v is promised from %g on, want its confidence", q, asked.minProbability())
 		}
 	}
 	other := c.Ask(schemas.JobRequest{
@@ -121,12 +121,12 @@ func TestMeans_OnlyWhoAsksForAMeanGetsOne(t *testing.T) {
 	}
 }
 
-// Confidences that somebody makes up cost no memory.
+// Made-up confidences cost no memory.
 func TestMeans_AreBounded(t *testing.T) {
-	m, p := means{}, 0.99
-	for i := range 2 * mostMeans {
+	m, p := meanThresholds{}, 0.99
+	for i := range 2 * maxMeanThresholds {
 		confidence := 0.5 + float64(i)/1000
-		m.promise(&Job{
+		m.addPromise(&Job{
 			Promise: &schemas.Advice{
 				Decision:   schemas.MeetsSLO,
 				Confidence: confidence,
@@ -135,7 +135,7 @@ func TestMeans_AreBounded(t *testing.T) {
 			},
 		})
 	}
-	if len(m) != mostMeans {
-		t.Errorf("%d confidences are remembered, want %d", len(m), mostMeans)
+	if len(m) != maxMeanThresholds {
+		t.Errorf("%d confidences are remembered, want %d", len(m), maxMeanThresholds)
 	}
 }

@@ -6,27 +6,106 @@ import (
 	"slices"
 	"sort"
 
+	"courier/regress/evidence"
 	"courier/schemas"
 )
 
-// trial is a way to run the job that the menu considers.
-type trial struct {
-	batch, cpus, epochs uint32
-	wait                float64 // seconds before it starts
-	level               float64 // probability of its bound; 0: the confidence
+// forecastBaseline forecasts the co-located jobs without the job of the question.
+func (d *decision) forecastBaseline() {
+	d.f.run(nil)
+	d.baseline = append(d.baseline[:0], d.f.jobs...)
+	d.baselineProbabilities = d.baselineProbabilities[:0]
+	for i := range d.baseline {
+		d.baselineProbabilities = append(d.baselineProbabilities, d.probability(i, &d.baseline[i]))
+	}
 }
 
-// menu lists other ways to run the job: out of what the chosen one breaks or
-// misses, and what nothing beats where the request leaves open what it wants.
+// effects predicts the effects of the chosen alternative on the co-located jobs. If the end of the
+// job is unknown, it outlasts them.
+func (d *decision) effects(chosen *schemas.Alternative) []schemas.Effect {
+	d.forecastBaseline()
+	d.f.run(d.forecastJob(chosen, d.loadOf(chosen.CPUs)))
+	var all []schemas.Effect
+	for i := range d.baseline {
+		m, before, after := &d.q.Others[i], &d.baseline[i], &d.f.jobs[i]
+		if math.IsInf(before.end, 1) || math.IsInf(after.end, 1) {
+			continue
+		}
+		e := schemas.Effect{
+			JobID:         m.JobID,
+			BeforeSeconds: before.end,
+			AfterSeconds:  after.end,
+			Confidence:    m.Confidence,
+			BreaksSLO:     d.breaks(i),
+		}
+		if without := d.baselineProbabilities[i]; !math.IsNaN(without) {
+			with := d.probability(i, after)
+			e.BeforeProbability, e.AfterProbability = &without, &with
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// breaks reports whether the last forecast breaks the promise of a co-located job. Its probability
+// falls below its threshold, or falls further while the SLO can still be met. A job that will
+// probably miss its SLO cannot be broken. forecastBaseline must have been called.
+func (d *decision) breaks(i int) bool {
+	threshold, without := d.q.Others[i].minProbability(), d.baselineProbabilities[i]
+	with := d.probability(i, &d.f.jobs[i])
+	switch {
+	case without >= threshold:
+		return !(with >= threshold)
+	case without >= likelyMissed:
+		return !(with >= without-maxFurtherDrop)
+	}
+	return false
+}
+
+// maxFurtherDrop bounds the drop in probability of a promise that is already at risk.
+const maxFurtherDrop = 0.01
+
+// probability returns the probability that a co-located job meets its deadline, NaN if it has none
+// or the probability is unknown.
+func (d *decision) probability(i int, result *jobForecast) float64 {
+	m := &d.q.Others[i]
+	if m.Left == 0 || math.IsInf(result.end, 1) {
+		return math.NaN()
+	}
+	o := outlook{
+		seconds:       max(result.end, tinySeconds),
+		uncertainty:   result.spread(evidence.Distribution{}, float64(m.epochsLeft())),
+		table:         d.r.EpochTime.residuals(result.model, d.f.codes[result.at[0]]),
+		narrowing:     result.narrowing,
+		recalibration: d.q.Recalibration,
+		shift:         d.q.Recalibration.shift(kindOf(&m.Setting)) + result.widening,
+	}
+	p, ok := o.probability(m.Left.Seconds(), m.Confidence)
+	if !ok {
+		return math.NaN()
+	}
+	return p
+}
+
+// menuVariant is a way to run the job that the menu considers.
+type menuVariant struct {
+	batch, cpus, epochs uint32
+	wait                float64 // seconds until its start
+	level               float64 // probability of its upper bound; 0 means the confidence
+}
+
+// menu lists other ways to run the job. If the chosen alternative breaks a promise or misses the
+// SLO, they avoid that. If the request leaves the SLO or the epochs open, they are the
+// Pareto-optimal choices.
 func (d *decision) menu(a *schemas.Advice) (all []schemas.Choice) {
 	if q := &d.q.Request; q.SLO == 0 || q.Epochs == 0 {
-		all = d.unbeaten(a)
+		all = d.paretoChoices(a)
 	}
-	if broken(a) == 0 && a.Decision != schemas.BestEffort || a.Chosen.Extrapolated {
+	if brokenCount(a) == 0 && a.Decision != schemas.BestEffort || a.Chosen.Extrapolated {
 		return all
 	}
-	chosen := trial{batch: a.Chosen.BatchSize, cpus: a.Chosen.CPUs, epochs: a.Chosen.Epochs}
-	for _, way := range [...]func(*schemas.Advice, trial) *schemas.Choice{
+	chosen := menuVariant{batch: a.Chosen.BatchSize, cpus: a.Chosen.CPUs, epochs: a.Chosen.Epochs}
+	for _, way := range [...]func(*schemas.Advice, menuVariant) *schemas.Choice{
 		d.anotherBatch, d.fewerCPUs, d.fewerEpochs, d.laterStart, d.laterDeadline,
 	} {
 		if c := way(a, chosen); c != nil {
@@ -36,27 +115,29 @@ func (d *decision) menu(a *schemas.Advice) (all []schemas.Choice) {
 	return all
 }
 
-// try runs the cluster forward with the job run in another way: whether it keeps
-// its own SLO, and the target accuracy, as surely as asked for, and breaks no promise to another.
-func (d *decision) try(kind string, t trial) (c *schemas.Choice, keeps, harmless bool) {
+// tryVariant forecasts a variant. keeps reports whether it keeps the SLO and reaches the target
+// accuracy with enough probability, harmless whether it breaks no promise of another job.
+func (d *decision) tryVariant(
+	kind string, t menuVariant,
+) (c *schemas.Choice, keeps, harmless bool) {
 	alt := &schemas.Alternative{BatchSize: t.batch, CPUs: t.cpus, Epochs: t.epochs}
 	load := d.loadOf(t.cpus)
-	j := d.ahead(alt, load)
+	j := d.forecastJob(alt, load)
 	j.wait = t.wait
-	fate := d.f.run(j)
-	if math.IsInf(fate.end, 1) {
+	result := d.f.run(j)
+	if math.IsInf(result.end, 1) {
 		return nil, false, false
 	}
 	harmless = true
-	for i := range d.before {
+	for i := range d.baseline {
 		harmless = harmless && !d.breaks(i)
 	}
-	o := d.outlook(fate)
+	o := d.outlook(result)
 	c = &schemas.Choice{
 		Kind: kind, BatchSize: t.batch, CPUs: t.cpus, Epochs: t.epochs,
 		StartSeconds:     math.Round(t.wait*1e6) / 1e6,
-		PredictedSeconds: d.figure(fate.end), CPUSeconds: d.figure(
-			(fate.end - t.wait) * float64(t.cpus),
+		PredictedSeconds: d.figure(result.end), CPUSeconds: d.figure(
+			(result.end - t.wait) * float64(t.cpus),
 		),
 	}
 	reaches := d.tryAccuracy(c, load.Load)
@@ -67,14 +148,14 @@ func (d *decision) try(kind string, t trial) (c *schemas.Choice, keeps, harmless
 	if !keeps {
 		if p, ok := o.probability(d.q.left(), d.q.Request.Confidence); ok {
 			c.Probability = d.figure(p * reaches)
-			keeps = *c.Probability >= d.q.least()
+			keeps = *c.Probability >= d.q.minProbability()
 		}
 	}
 	return c, keeps, harmless
 }
 
 // tryAccuracy fills in the accuracy of a choice, and returns the probability of the target
-// accuracy; 1 without a target, or where it does not rest on evidence.
+// accuracy. The probability is 1 without a target, or if the regressor gives none.
 func (d *decision) tryAccuracy(c *schemas.Choice, load schemas.Load) (reaches float64) {
 	switch {
 	case !d.knows.accuracy:
@@ -93,16 +174,16 @@ func (d *decision) tryAccuracy(c *schemas.Choice, load schemas.Load) (reaches fl
 	return 1
 }
 
-// way is a trial that keeps its own SLO and everybody else's; nil otherwise.
-func (d *decision) way(kind string, t trial) *schemas.Choice {
-	if c, keeps, harmless := d.try(kind, t); keeps && harmless {
+// harmlessVariant returns a variant that keeps its own SLO and breaks no promise, otherwise nil.
+func (d *decision) harmlessVariant(kind string, t menuVariant) *schemas.Choice {
+	if c, keeps, harmless := d.tryVariant(kind, t); keeps && harmless {
 		return c
 	}
 	return nil
 }
 
-// mostAccurate tries the batch sizes of the request, the most accurate first.
-func (d *decision) mostAccurate(kind string, a *schemas.Advice, t trial) *schemas.Choice {
+// mostAccurate returns the most accurate harmless variant among the batch sizes of the request.
+func (d *decision) mostAccurate(kind string, a *schemas.Advice, t menuVariant) *schemas.Choice {
 	var best *schemas.Choice
 	for _, batch := range d.q.Request.BatchSizes {
 		t.batch = uint32(batch)
@@ -112,26 +193,29 @@ func (d *decision) mostAccurate(kind string, a *schemas.Advice, t trial) *schema
 		if alt := a.Running(t.batch, t.cpus); alt != nil {
 			t.epochs = alt.Epochs
 		}
-		if c := d.way(kind, t); c != nil && (best == nil || reached(c) > reached(best)) {
+		c := d.harmlessVariant(kind, t)
+		if c != nil && (best == nil || choiceAccuracy(c) > choiceAccuracy(best)) {
 			best = c
 		}
 	}
 	return best
 }
 
-func reached(c *schemas.Choice) float64 {
+// choiceAccuracy returns the predicted accuracy of a choice, 0 if unknown.
+func choiceAccuracy(c *schemas.Choice) float64 {
 	if c.PredictedAccuracy == nil {
 		return 0
 	}
 	return *c.PredictedAccuracy
 }
 
-func (d *decision) anotherBatch(a *schemas.Advice, t trial) *schemas.Choice {
+// anotherBatch varies the batch size only.
+func (d *decision) anotherBatch(a *schemas.Advice, t menuVariant) *schemas.Choice {
 	return d.mostAccurate(schemas.ChoiceBatch, a, t)
 }
 
-// fewerCPUs tries counts below the chosen one: those of the request, and halves.
-func (d *decision) fewerCPUs(a *schemas.Advice, t trial) *schemas.Choice {
+// fewerCPUs tries fewer CPUs than chosen: those of the request, and halves of the chosen number.
+func (d *decision) fewerCPUs(a *schemas.Advice, t menuVariant) *schemas.Choice {
 	counts := slices.Clone([]int(d.q.Request.CPUs))
 	for c := int(t.cpus) / 2; c > 0; c /= 2 {
 		counts = append(counts, c)
@@ -149,29 +233,28 @@ func (d *decision) fewerCPUs(a *schemas.Advice, t trial) *schemas.Choice {
 	return nil
 }
 
-// fewerEpochs finds the most epochs that fit: fewer take less of everything.
-func (d *decision) fewerEpochs(_ *schemas.Advice, t trial) *schemas.Choice {
-	most := t.epochs
-	n := sort.Search(int(most), func(less int) bool {
-		t.epochs = most - uint32(less)
-		return less > 0 && d.way(schemas.ChoiceEpochs, t) != nil
+// fewerEpochs finds the highest number of epochs that is harmless, by binary search.
+func (d *decision) fewerEpochs(_ *schemas.Advice, t menuVariant) *schemas.Choice {
+	highest := t.epochs
+	n := sort.Search(int(highest), func(less int) bool {
+		t.epochs = highest - uint32(less)
+		return less > 0 && d.harmlessVariant(schemas.ChoiceEpochs, t) != nil
 	})
-	if t.epochs = most - uint32(n); t.epochs == 0 {
+	if t.epochs = highest - uint32(n); t.epochs == 0 {
 		return nil
 	}
-	return d.way(schemas.ChoiceEpochs, t)
+	return d.harmlessVariant(schemas.ChoiceEpochs, t)
 }
 
-// laterTries bounds how many starts are looked at after the first that breaks
-// nothing.
-const laterTries = 8
+// maxLaterStarts bounds the later starts that are tried after the first harmless one.
+const maxLaterStarts = 8
 
-// starts are the moments at which somebody leaves, in order, from the first on
-// at which the job breaks nothing; now is the first moment.
-func (d *decision) starts(t trial) []float64 {
+// starts returns the times to try for a later start: now and the ends of co-located jobs, in order,
+// from the first at which the variant is harmless.
+func (d *decision) starts(t menuVariant) []float64 {
 	ends := []float64{0}
-	for i := range d.before {
-		if end := d.before[i].end; !math.IsInf(end, 1) {
+	for i := range d.baseline {
+		if end := d.baseline[i].end; !math.IsInf(end, 1) {
 			ends = append(ends, end)
 		}
 	}
@@ -179,35 +262,36 @@ func (d *decision) starts(t trial) []float64 {
 	ends = slices.Compact(ends)
 	first := sort.Search(len(ends), func(i int) bool {
 		t.wait = ends[i]
-		_, _, harmless := d.try("", t)
+		_, _, harmless := d.tryVariant("", t)
 		return harmless
 	})
-	return ends[first:min(len(ends), first+laterTries)]
+	return ends[first:min(len(ends), first+maxLaterStarts)]
 }
 
-func (d *decision) laterStart(_ *schemas.Advice, t trial) *schemas.Choice {
+// laterStart returns the earliest start at which the job keeps its SLO and breaks no promise.
+func (d *decision) laterStart(_ *schemas.Advice, t menuVariant) *schemas.Choice {
 	for _, t.wait = range d.starts(t) {
 		if t.wait == 0 {
 			continue
 		}
-		if c := d.way(schemas.ChoiceStart, t); c != nil {
+		if c := d.harmlessVariant(schemas.ChoiceStart, t); c != nil {
 			return c
 		}
 	}
 	return nil
 }
 
-// laterDeadline asks for the SLO that the job keeps once it breaks nothing. With a target accuracy
-// it runs as long as the target takes.
-func (d *decision) laterDeadline(a *schemas.Advice, t trial) *schemas.Choice {
+// laterDeadline returns the SLO that the job would keep at its first harmless start. With a target
+// accuracy it runs until it reaches the target.
+func (d *decision) laterDeadline(a *schemas.Advice, t menuVariant) *schemas.Choice {
 	if d.q.Request.TargetAccuracy > 0 && len(d.merits) > 0 {
 		confidence := d.q.Request.Confidence
-		reach := (1 + confidence) / 2 // halfway to 1, so that as much is left for the time
+		reach := (1 + confidence) / 2 // halfway to 1; the other half is for the time
 		r := d.quickestRoute(reach)
 		if r.alt == nil {
 			return nil
 		}
-		t = trial{
+		t = menuVariant{
 			batch:  r.alt.BatchSize,
 			cpus:   r.alt.CPUs,
 			epochs: r.epochs,
@@ -219,7 +303,7 @@ func (d *decision) laterDeadline(a *schemas.Advice, t trial) *schemas.Choice {
 		return nil
 	}
 	t.wait = starts[0]
-	c, keeps, harmless := d.try(schemas.ChoiceDeadline, t)
+	c, keeps, harmless := d.tryVariant(schemas.ChoiceDeadline, t)
 	if keeps || !harmless || c.UpperBoundSeconds == nil {
 		return nil
 	}
@@ -228,46 +312,49 @@ func (d *decision) laterDeadline(a *schemas.Advice, t trial) *schemas.Choice {
 	return c
 }
 
-// mostChoices bounds how many un-beaten choices a menu has.
-const mostChoices = 12
+// maxChoices bounds the Pareto-optimal choices of a menu.
+const maxChoices = 12
 
-// unbeaten lists the alternatives, with fewer epochs too where they are free,
-// than which none is faster, more accurate and cheaper at once (Pareto), by time.
-func (d *decision) unbeaten(a *schemas.Advice) []schemas.Choice {
+// paretoChoices lists the alternatives such that none is faster, more accurate and cheaper at once,
+// by time. If the request leaves the epochs open, it includes alternatives with fewer epochs.
+func (d *decision) paretoChoices(a *schemas.Advice) []schemas.Choice {
 	var all []schemas.Choice
 	for i := range a.Alternatives {
 		if alt := &a.Alternatives[i]; alt.PredictedSeconds != nil && alt.PredictedAccuracy != nil &&
 			!alt.Extrapolated {
-			all = append(all, d.offers(alt)...)
+			all = append(all, d.choicesOf(alt)...)
 		}
 	}
-	if t := d.q.Request.TargetAccuracy; t > 0 { // what falls short of it was not asked for
-		all = slices.DeleteFunc(all, func(c schemas.Choice) bool { return reached(&c) < t })
+	if t := d.q.Request.TargetAccuracy; t > 0 {
+		all = slices.DeleteFunc(all, func(c schemas.Choice) bool { return choiceAccuracy(&c) < t })
 	}
 	slices.SortFunc(all, func(x, y schemas.Choice) int {
-		return cmp.Or(cmp.Compare(*x.PredictedSeconds, *y.PredictedSeconds),
-			cmp.Compare(*x.CPUSeconds, *y.CPUSeconds), cmp.Compare(reached(&y), reached(&x)))
+		return cmp.Or(
+			cmp.Compare(*x.PredictedSeconds, *y.PredictedSeconds),
+			cmp.Compare(*x.CPUSeconds, *y.CPUSeconds),
+			cmp.Compare(choiceAccuracy(&y), choiceAccuracy(&x)),
+		)
 	})
 	kept := all[:0]
-	for _, c := range all { // whoever beats it takes no longer, so it is kept already
+	for _, c := range all { // a choice that dominates c comes before it
 		if !slices.ContainsFunc(kept, func(k schemas.Choice) bool {
-			return reached(&k) >= reached(&c) && *k.CPUSeconds <= *c.CPUSeconds
+			return choiceAccuracy(&k) >= choiceAccuracy(&c) && *k.CPUSeconds <= *c.CPUSeconds
 		}) {
 			kept = append(kept, c)
 		}
 	}
-	if n := len(kept); n > mostChoices { // the first, the last, and every so many between
-		for i := range mostChoices {
-			kept[i] = kept[i*(n-1)/(mostChoices-1)]
+	if n := len(kept); n > maxChoices { // an even selection with the first and the last
+		for i := range maxChoices {
+			kept[i] = kept[i*(n-1)/(maxChoices-1)]
 		}
-		kept = kept[:mostChoices]
+		kept = kept[:maxChoices]
 	}
 	return kept
 }
 
-// offers are the choices that one alternative makes: as it is, and with halves
-// of its epochs where the request leaves them open.
-func (d *decision) offers(alt *schemas.Alternative) []schemas.Choice {
+// choicesOf returns an alternative as a choice, and with repeatedly halved epochs if the request
+// leaves them open.
+func (d *decision) choicesOf(alt *schemas.Alternative) []schemas.Choice {
 	epochs := []uint32{alt.Epochs}
 	if d.q.Request.Epochs == 0 {
 		for n := alt.Epochs / 2; n > 0; n /= 2 {
@@ -276,7 +363,7 @@ func (d *decision) offers(alt *schemas.Alternative) []schemas.Choice {
 	}
 	var all []schemas.Choice
 	for _, n := range epochs {
-		c, _, _ := d.try(schemas.ChoiceUnbeaten, trial{
+		c, _, _ := d.tryVariant(schemas.ChoiceUnbeaten, menuVariant{
 			batch:  alt.BatchSize,
 			cpus:   alt.CPUs,
 			epochs: n,
@@ -286,4 +373,75 @@ func (d *decision) offers(alt *schemas.Alternative) []schemas.Choice {
 		}
 	}
 	return all
+}
+
+// route is a way to reach the target accuracy, regardless of the SLO.
+type route struct {
+	alt     *schemas.Alternative
+	epochs  uint32  // since the beginning of the job
+	seconds float64 // from now
+}
+
+// fewestEpochs returns the alternative that reaches the target accuracy in the fewest epochs with
+// minProbability, and the highest probability with which any alternative ever reaches it.
+func (d *decision) fewestEpochs() (fewest route, ever float64) {
+	for i := range d.a.Alternatives {
+		alt := &d.a.Alternatives[i]
+		if alt.Extrapolated {
+			continue
+		}
+		epochs, p := d.epochsTo(alt.BatchSize, d.q.minProbability())
+		if ever = max(ever, p); epochs > 0 && (fewest.alt == nil || epochs < fewest.epochs) {
+			fewest = route{alt: alt, epochs: epochs}
+		}
+	}
+	return fewest, ever
+}
+
+// quickestRoute returns the alternative that reaches the target accuracy with probability p in the
+// shortest time, within the epochs of the request.
+func (d *decision) quickestRoute(p float64) (quickest route) {
+	limit := d.q.epochsDone() + d.maxEpochsLeft()
+	for i := range d.a.Alternatives {
+		alt := &d.a.Alternatives[i]
+		if alt.Extrapolated {
+			continue
+		}
+		epochs, _ := d.epochsTo(alt.BatchSize, p)
+		if epochs == 0 || epochs > limit {
+			continue
+		}
+		if t := d.secondsOf(alt, epochs); quickest.alt == nil || t < quickest.seconds {
+			quickest = route{alt, epochs, t}
+		}
+	}
+	return quickest
+}
+
+// maxEpochsLeft returns the number of epochs that the job may still run.
+func (d *decision) maxEpochsLeft() uint32 {
+	q := d.q
+	if q.Request.Epochs > 0 {
+		return uint32(q.Request.Epochs) - min(uint32(q.Request.Epochs), q.epochsDone())
+	}
+	return d.maxEpochs()
+}
+
+// epochsTo returns the number of epochs after which a batch size has reached the target accuracy
+// with probability p, 0 if never, and the probability that it ever reaches it.
+func (d *decision) epochsTo(batch uint32, p float64) (epochs uint32, ever float64) {
+	r, target := d.r.Accuracy, d.q.Request.TargetAccuracy
+	a := r.accuracyAt(d.codes.accuracy, batch, schemas.MaxEpochs)
+	if ever = promisedReach(&a, target); ever < p {
+		return 0, ever
+	}
+	c := r.accuracyConfiguration(d.codes.accuracy, batch)
+	return uint32(r.evidence.SmallestEpochs(c, target, p, schemas.MaxEpochs)), ever
+}
+
+// secondsOf predicts the end of an alternative that runs until an epoch.
+func (d *decision) secondsOf(alt *schemas.Alternative, epochs uint32) float64 {
+	another := *alt
+	another.Epochs = epochs - min(epochs, d.q.epochsDone())
+	return d.f.run(d.forecastJob(&another, d.loadOf(alt.CPUs))).end
 }

@@ -18,8 +18,8 @@ func kinds(menu []schemas.Choice) []string {
 	return all
 }
 
-// The old job needs 7.5 s of its 10 s. The new one with batch 4 needs 1.5 s an
-// epoch alone, and each second beside the old one costs that one a second.
+// The running job needs 7.5 s of its 10 s. The new job with batch size 4 needs 1.5 s per epoch
+// alone, and each second of co-location costs the running job one second.
 func TestDecide_OffersWaysOutOfWhatItBreaks(t *testing.T) {
 	r := regressors(t)
 	old := schemas.Setting{Model: model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
@@ -62,8 +62,8 @@ func TestDecide_OffersWaysOutOfWhatItBreaks(t *testing.T) {
 	}
 }
 
-// The old job needs 7.5 s. What is at risk but can still be kept is protected
-// like what is safe; what is lost is not.
+// The running job needs 7.5 s. A promise at risk that can still be kept is protected like a safe
+// one; a promise that will probably be broken is not.
 func TestDecide_BreaksWhatCanStillBeKept(t *testing.T) {
 	old := schemas.Setting{Model: model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
 	for _, c := range []struct {
@@ -113,8 +113,8 @@ func TestDecide_OffersWaysOutOfAMiss(t *testing.T) {
 	}
 }
 
-// More CPUs than were asked for are never offered, fewer are where they help:
-// the fixture's neighbour minds jobs, not processes, so here they do not.
+// More CPUs than requested are never offered, fewer are if they help. In the fixture the number of
+// jobs slows down a co-located job, not the number of processes, so here fewer do not help.
 func TestDecide_OffersFewerCPUs(t *testing.T) {
 	q := &advisor.Question{Request: request(func(q *schemas.JobRequest) {
 		q.CPUs = schemas.CPUs{2}
@@ -127,7 +127,7 @@ func TestDecide_OffersFewerCPUs(t *testing.T) {
 	}
 }
 
-// What is on the menu nothing beats; what is not, something on it does.
+// The menu holds exactly the Pareto-optimal choices.
 func TestDecide_OffersWhatIsUnbeaten(t *testing.T) {
 	q := &advisor.Question{Request: request(func(q *schemas.JobRequest) {
 		q.CPUs = schemas.CPUs{1, 2}

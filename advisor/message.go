@@ -1,155 +1,161 @@
 package advisor
 
 import (
+	"slices"
 	"strconv"
 
 	"courier/regress/evidence"
 	"courier/schemas"
 )
 
-// sentence is built without fmt: every answer has one.
+// sentence builds a message without fmt, because every answer has one.
 type sentence []byte
 
-func (s *sentence) say(text string)        { *s = append(*s, text...) }
-func (s *sentence) seconds(v float64)      { *s = schemas.AppendSeconds(*s, v) }
-func (s *sentence) chance(p float64)       { *s = schemas.AppendProbability(*s, p) }
-func (s *sentence) ratio(v float64)        { *s = strconv.AppendFloat(*s, v, 'g', 4, 64) }
-func (s *sentence) accuracy(v float64)     { *s = strconv.AppendFloat(*s, v, 'f', 4, 64) }
-func (s *sentence) number(n uint32)        { *s = strconv.AppendUint(*s, uint64(n), 10) }
+func (s *sentence) write(text string) { *s = append(*s, text...) }
+
+func (s *sentence) seconds(v float64) { *s = schemas.AppendSeconds(*s, v) }
+
+func (s *sentence) probability(p float64) { *s = schemas.AppendProbability(*s, p) }
+
+func (s *sentence) ratio(v float64) { *s = strconv.AppendFloat(*s, v, 'g', 4, 64) }
+
+func (s *sentence) accuracy(v float64) { *s = strconv.AppendFloat(*s, v, 'f', 4, 64) }
+
+func (s *sentence) number(n uint32) { *s = strconv.AppendUint(*s, uint64(n), 10) }
+
 func (s *sentence) count(n int, of string) { *s = schemas.AppendCount(*s, uint64(n), of) }
 
-// setting names the batch size and the CPUs of an alternative.
+// setting writes the batch size and the CPUs of an alternative.
 func (s *sentence) setting(batch, cpus uint32) {
-	s.say("batch size ")
+	s.write("batch size ")
 	s.number(batch)
-	s.say(" on ")
+	s.write(" on ")
 	s.count(int(cpus), "CPU")
 }
 
-// message describes the advice in a sentence, which comes together in d.words.
+// message describes the advice in a sentence.
 func (d *decision) message() string {
-	a, s := d.a, &d.words
+	a, s := d.a, &d.text
 	*s = (*s)[:0]
 	if a.Chosen.PredictedSeconds == nil {
-		d.unknown()
+		d.writeUnknown()
 		return string(*s)
 	}
 	if a.Decision == schemas.BestEffort {
-		d.whyNone()
-		s.say("; ")
+		d.writeNoAlternative()
+		s.write("; ")
 	}
 	s.setting(a.Chosen.BatchSize, a.Chosen.CPUs)
 	switch a.Decision {
 	case schemas.BestEffort:
-		s.say(" comes closest: ")
+		s.write(" comes closest: ")
 	case schemas.Exploring:
-		s.say(": perhaps ")
+		s.write(": perhaps ")
 	default:
-		s.say(": ")
+		s.write(": ")
 	}
 	s.figures(a)
-	d.certainty()
-	if n := broken(a); n > 0 {
-		s.say("; it would break the SLO of ")
+	d.writeCertainty()
+	if n := brokenCount(a); n > 0 {
+		s.write("; it would break the SLO of ")
 		s.count(n, "running job")
 	}
 	return string(*s)
 }
 
-// certainty describes how likely the chosen alternative keeps what was asked for, or why nothing
-// is known of that.
-func (d *decision) certainty() {
-	a, s := d.a, &d.words
+// writeCertainty writes the probability of the chosen alternative, or why it is unknown.
+func (d *decision) writeCertainty() {
+	a, s := d.a, &d.text
 	c, target := a.Chosen, d.q.Request.TargetAccuracy
 	switch {
 	case a.Decision == schemas.Exploring:
-		s.say("; nothing can be promised, because ")
-		d.lacking()
+		s.write("; nothing can be promised, because ")
+		d.writeLacking()
 	case a.Decision == schemas.Weighted && c.AccuracyProbability != nil:
 		d.reachesTarget(*c.AccuracyProbability)
 	case c.Probability == nil:
-	case c.SLOProbability != nil && *c.Probability < hopelessTarget:
-		s.say(", SLO kept with probability ")
-		s.chance(*c.SLOProbability)
+	case c.SLOProbability != nil && *c.Probability < unreachableTarget:
+		s.write(", SLO kept with probability ")
+		s.probability(*c.SLOProbability)
 	case target > 0 && c.AccuracyProbability != nil:
-		s.say(", SLO kept and accuracy ")
+		s.write(", SLO kept and accuracy ")
 		s.ratio(target)
-		s.say(" reached with probability ")
-		s.chance(*c.Probability)
+		s.write(" reached with probability ")
+		s.probability(*c.Probability)
 	default:
-		s.say(", kept with probability ")
-		s.chance(*c.Probability)
+		s.write(", kept with probability ")
+		s.probability(*c.Probability)
 	}
 	if a.Decision == schemas.MeetsSLO && *c.Probability < a.Confidence {
-		s.say(", as ")
+		s.write(", as ")
 		s.ratio(a.Confidence)
-		s.say(" is asked of the mean of all promises")
+		s.write(" is asked of the mean of all promises")
 	}
 }
 
-// reachesTarget describes how likely the target accuracy is reached.
+// reachesTarget writes the probability of the target accuracy.
 func (d *decision) reachesTarget(p float64) {
-	s, target := &d.words, d.q.Request.TargetAccuracy
+	s, target := &d.text, d.q.Request.TargetAccuracy
 	if m := &d.merits[0]; d.q.neverReached(m) {
-		s.say("; ")
-		d.never()
+		s.write("; ")
+		d.writeNeverReached()
 		return
 	}
-	s.say(", accuracy ")
+	s.write(", accuracy ")
 	s.ratio(target)
-	s.say(" reached with probability ")
-	s.chance(p)
+	s.write(" reached with probability ")
+	s.probability(p)
 }
 
-// never says that no run of the model has reached the target accuracy.
-func (d *decision) never() {
-	s := &d.words
-	s.say("no run of ")
+// writeNeverReached writes that no run of the model has reached the target accuracy.
+func (d *decision) writeNeverReached() {
+	s := &d.text
+	s.write("no run of ")
 	d.model()
-	s.say(" has reached accuracy ")
+	s.write(" has reached accuracy ")
 	s.ratio(d.q.Request.TargetAccuracy)
-	s.say(", the highest was ")
-	s.ratio(d.merits[0].highest)
+	s.write(", the highest was ")
+	s.ratio(d.merits[0].maxAccuracy)
 }
 
-// lacking says why nothing can be promised of the chosen alternative, whose time is known.
-func (d *decision) lacking() {
-	a, s := d.a, &d.words
+// writeLacking writes why a chosen alternative with a known time cannot be promised.
+func (d *decision) writeLacking() {
+	a, s := d.a, &d.text
 	switch c := a.Chosen; {
 	case !d.byEvidence() && c.Extrapolated:
-		s.say("that is beyond what was measured")
+		s.write("that is beyond what was measured")
 	case c.Extrapolated:
 		d.model()
-		s.lacks(d.missing(c))
+		s.writeMissing(d.missing(c))
 	case !d.knows.accuracy:
-		s.say("no accuracy of ")
+		s.write("no accuracy of ")
 		d.model()
-		s.say(" has been measured")
+		s.write(" has been measured")
 	default:
-		s.say("its accuracy ")
+		s.write("its accuracy ")
 		from := d.knownFrom(c.BatchSize)
 		if from == 0 {
-			s.say("with this batch size is not known")
+			s.write("with this batch size is not known")
 			return
 		}
-		s.say("is known from epoch ")
+		s.write("is known from epoch ")
 		s.number(from)
-		s.say(" on")
+		s.write(" on")
 	}
 }
 
-// lacks says what runs of a model there are instead of those that are missing.
-func (s *sentence) lacks(m evidence.Missing) {
-	s.say(" ran ")
+// writeMissing writes which runs of a model exist in place of the missing ones.
+func (s *sentence) writeMissing(m evidence.Missing) {
+	s.write(" ran ")
 	switch one := m.Low == m.High; {
 	case m.Lacks == evidence.LacksConfigurations:
-		s.say("in ")
+		s.write("in ")
 		s.count(m.High, "configuration")
-		s.say(" only")
+		s.write(" only")
 	case m.Lacks == evidence.LacksCPUs && one:
-		s.say("on such nodes with ")
+		s.write("on such nodes with ")
 		s.count(m.Low, "CPU")
-		s.say(" only")
+		s.write(" only")
 	case m.Lacks == evidence.LacksCPUs:
 		s.between("on such nodes with ", m, " to ", " CPUs")
 	case m.Lacks == evidence.LacksBatchSize && one:
@@ -159,30 +165,30 @@ func (s *sentence) lacks(m evidence.Missing) {
 	case m.Lacks == evidence.LacksNeighbours:
 		s.between("on such nodes with batch sizes ", m, " and ", ", but none between")
 	case m.Lacks == evidence.LacksLoad && m.High == 1:
-		s.say("on such nodes only alone")
+		s.write("on such nodes only alone")
 	case m.Lacks == evidence.LacksLoad && m.High > 0:
 		s.between("on such nodes with ", m, " to ", " jobs at once")
 	case m.Lacks == evidence.LacksLoad:
-		s.say("on such nodes, but never under such a load")
+		s.write("on such nodes, but never under such a load")
 	default:
-		s.say("too seldom around that, or too differently")
+		s.write("too seldom around that, or too differently")
 	}
 }
 
-// between writes what ran: a range, or its one value.
+// between writes a range of values, or its only value.
 func (s *sentence) between(before string, m evidence.Missing, to, after string) {
-	s.say(before)
+	s.write(before)
 	s.number(uint32(m.Low))
 	if m.High != m.Low {
-		s.say(to)
+		s.write(to)
 		s.number(uint32(m.High))
 	}
-	s.say(after)
+	s.write(after)
 }
 
-// unknown says what to run of a model whose times are not known.
-func (d *decision) unknown() {
-	a, s := d.a, &d.words
+// writeUnknown writes what to run for a model whose times are unknown.
+func (d *decision) writeUnknown() {
+	a, s := d.a, &d.text
 	ran := 0
 	if d.byEvidence() {
 		ran = d.r.EpochTime.evidence.Epochs(nil, d.configuration(a.Chosen)).Counts.Model
@@ -190,36 +196,36 @@ func (d *decision) unknown() {
 	switch {
 	case ran > 0:
 		d.model()
-		s.say(" has ")
+		s.write(" has ")
 		s.count(ran, "run")
-		s.say(", but none on a node like ")
-		s.say(d.f.names[d.at[0]])
+		s.write(", but none on a node like ")
+		s.write(d.f.names[d.at[0]])
 	case len(d.q.Tried) > 0:
-		s.say("nothing has been learned yet of ")
+		s.write("nothing has been learned yet of ")
 		d.model()
-		s.say(", which has run")
+		s.write(", which has run")
 	default:
-		s.say("nothing is known yet of ")
+		s.write("nothing is known yet of ")
 		s.trained(a, d.otherDatasets())
 	}
-	s.say(": run it with ")
+	s.write(": run it with ")
 	s.setting(a.Chosen.BatchSize, a.Chosen.CPUs)
-	s.say(" to learn from it")
+	s.write(" to learn from it")
 	for i, p := range a.Probes {
 		switch i {
-		case 0: // the chosen configuration
+		case 0: // the chosen alternative, already in the message
 			continue
 		case 1:
-			s.say("; to learn most, run an epoch next with ")
+			s.write("; to learn most, run an epoch next with ")
 		default:
-			s.say(", then with ")
+			s.write(", then with ")
 		}
 		s.setting(p.BatchSize, p.CPUs)
 	}
 }
 
-// broken is how many running jobs would lose the promise that they were given.
-func broken(a *schemas.Advice) (n int) {
+// brokenCount returns the number of running jobs whose promise the advice would break.
+func brokenCount(a *schemas.Advice) (n int) {
 	for i := range a.Effects {
 		if a.Effects[i].BreaksSLO {
 			n++
@@ -228,36 +234,203 @@ func broken(a *schemas.Advice) (n int) {
 	return n
 }
 
-// figures describes what the chosen alternative takes and reaches, and what the SLO leaves.
+// figures writes the predicted time and accuracy of the chosen alternative, and what is left of the
+// SLO.
 func (s *sentence) figures(a *schemas.Advice) {
 	c := a.Chosen
 	s.count(int(c.Epochs), "epoch")
-	s.say(" in ")
+	s.write(" in ")
 	s.seconds(*c.PredictedSeconds)
 	if a.SLOSeconds > 0 {
 		s.remaining(*c.PredictedSeconds, a.SLOSeconds-a.ElapsedSeconds)
 	}
 	if c.PredictedAccuracy != nil {
-		s.say(", accuracy ")
+		s.write(", accuracy ")
 		s.accuracy(*c.PredictedAccuracy)
 	}
 }
 
-// remaining describes the seconds that the SLO leaves beside those that are needed.
+// remaining writes the seconds left of the SLO, compared with those that are needed.
 func (s *sentence) remaining(needed, left float64) {
 	switch {
 	case left < 0:
-		s.say(", ")
+		s.write(", ")
 		s.seconds(-left)
-		s.say(" after the SLO")
+		s.write(" after the SLO")
 		return
 	case needed > left:
-		s.say(", ")
+		s.write(", ")
 		s.seconds(needed - left)
-		s.say(" more than the ")
+		s.write(" more than the ")
 	default:
-		s.say(" of the ")
+		s.write(" of the ")
 	}
 	s.seconds(left)
-	s.say(" that the SLO leaves")
+	s.write(" that the SLO leaves")
+}
+
+// writeNoAlternative writes why no alternative can be promised.
+func (d *decision) writeNoAlternative() {
+	q, s := d.q, &d.text
+	target := q.Request.TargetAccuracy
+	byEvidence := len(d.merits) > 0
+	switch {
+	case target > 0 && byEvidence && q.neverReached(&d.merits[0]):
+		d.writeNeverReached()
+		return
+	case target > 0 && byEvidence:
+		s.write("no alternative keeps the SLO and reaches accuracy ")
+		s.ratio(target)
+		s.write(" with probability ")
+		s.ratio(d.a.RequiredProbability())
+		s.write(": ")
+		d.writeTargetObstacle()
+		return
+	case target > 0 && probability(d.a.Chosen) >= q.minProbability():
+		s.write("no alternative that keeps the SLO is predicted to reach accuracy ")
+		s.ratio(target)
+		return
+	}
+	s.write("no alternative keeps the SLO with probability ")
+	s.ratio(d.a.RequiredProbability())
+}
+
+// writeTargetObstacle writes why SLO and target accuracy cannot be promised together.
+func (d *decision) writeTargetObstacle() {
+	s, limit := &d.text, d.q.epochsDone()+d.maxEpochsLeft()
+	fewest, ever := d.fewestEpochs()
+	quickest := d.quickestRoute(d.q.minProbability())
+	switch {
+	case fewest.alt == nil:
+		s.write("however long it runs, the accuracy is reached with probability ")
+		s.probability(ever)
+		s.write(" at most")
+	case quickest.alt == nil:
+		s.write("the accuracy takes ")
+		s.route(fewest)
+		s.write(" at least, more than the ")
+		s.number(limit)
+		s.write(" asked for")
+	case quickest.seconds > d.q.left():
+		s.write("the accuracy takes ")
+		s.seconds(quickest.seconds)
+		s.write(" at least (")
+		s.route(quickest)
+		s.write(")")
+	default:
+		d.writeJointShortfall()
+	}
+}
+
+// writeJointShortfall writes the probabilities of SLO and target accuracy that are too low
+// together.
+func (d *decision) writeJointShortfall() {
+	s, c := &d.text, d.a.Chosen
+	if c.SLOProbability == nil || c.AccuracyProbability == nil {
+		s.write("they are too unlikely together")
+		return
+	}
+	s.write("at best the SLO is kept with ")
+	s.probability(*c.SLOProbability)
+	s.write(" and the accuracy reached with ")
+	s.probability(*c.AccuracyProbability)
+}
+
+func (s *sentence) route(r route) {
+	s.count(int(r.epochs), "epoch")
+	s.write(" with batch size ")
+	s.number(r.alt.BatchSize)
+}
+
+// maxListedDatasets bounds the datasets in a message.
+const maxListedDatasets = 5
+
+// otherDatasets returns the sorted datasets of the model's runs if none of them is on the dataset
+// of the question; "" stands for runs without a dataset. It returns nil if figures are known.
+func (d *decision) otherDatasets() (all []string) {
+	r := d.r.EpochTime
+	if r == nil || d.a.Chosen.PredictedSeconds != nil || d.codes.time >= 0 {
+		return nil
+	}
+	for i := range r.trained {
+		if c := &r.trained[i]; c.Model == d.a.Model {
+			all = append(all, c.Dataset)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// model writes the model of the question and its dataset.
+func (d *decision) model() {
+	r := d.r.EpochTime
+	isNamed := func(c evidence.Configuration) bool {
+		return c.Model == d.a.Model && c.Dataset != ""
+	}
+	d.text.model(d.a, r != nil && slices.ContainsFunc(r.trained, isNamed))
+}
+
+// model writes the model of an advice and its dataset. It mentions a missing dataset only if other
+// runs of the model have one.
+func (s *sentence) model(a *schemas.Advice, othersHave bool) {
+	s.write("model ")
+	s.write(a.Model)
+	switch {
+	case a.Dataset != "":
+		s.write(" on dataset ")
+		s.write(a.Dataset)
+	case othersHave:
+		s.write(" without a dataset")
+	}
+}
+
+// trained writes the model of an advice and its dataset. If its runs are on other datasets, it
+// lists them, because the user may have meant one of them.
+func (s *sentence) trained(a *schemas.Advice, others []string) {
+	s.model(a, len(others) > 0)
+	if len(others) == 0 {
+		return
+	}
+	s.write(" (it has run ")
+	named := others
+	if others[0] == "" {
+		named = others[1:]
+	}
+	if len(named) > 0 {
+		s.datasets(named)
+	}
+	if len(named) < len(others) {
+		if len(named) > 0 {
+			s.write(" and ")
+		}
+		s.write("without a dataset")
+	}
+	if a.Dataset == "" {
+		s.write("; name one with --dataset")
+	}
+	s.write(")")
+}
+
+// datasets writes a list of datasets.
+func (s *sentence) datasets(names []string) {
+	if s.write("on dataset"); len(names) > 1 {
+		s.write("s")
+	}
+	shown := names[:min(len(names), maxListedDatasets)]
+	for i, name := range shown {
+		switch {
+		case i == 0:
+			s.write(" ")
+		case i == len(names)-1:
+			s.write(" and ")
+		default:
+			s.write(", ")
+		}
+		s.write(name)
+	}
+	if rest := len(names) - len(shown); rest > 0 {
+		s.write(" and ")
+		s.number(uint32(rest))
+		s.write(" more")
+	}
 }

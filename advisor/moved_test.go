@@ -9,9 +9,9 @@ import (
 	"courier/schemas"
 )
 
-// A job whose epochs take half as long again as predicted, and that is moved to
-// another batch size: its own factor stays, because each epoch is held against
-// the prediction for its own batch size, and what it is told is about the new one.
+// The epochs of a job take half as long again as predicted, and the job is moved to another batch
+// size. Its own factor stays, because each epoch is compared with the prediction for its own batch
+// size.
 func TestCluster_FollowsAMovedJob(t *testing.T) {
 	const slower = 1.5
 	r, c, now := regressors(t), advisor.NewCluster(), time.Unix(1_790_000_000, 0).UTC()
@@ -59,7 +59,7 @@ func TestCluster_FollowsAMovedJob(t *testing.T) {
 				Epoch:         5,
 			})
 		}
-		a := advisor.Decide(c.Again(j, now), r, now)
+		a := advisor.Decide(c.AskRunning(j, now), r, now)
 		want := math.Pow(slower, float64(n)/float64(n+1))
 		if math.Abs(a.EpochRatio/want-1) > 0.05 {
 			t.Errorf("after epoch %d with batch size %d its epochs take %.3f times as long, want %.3f",
@@ -81,7 +81,7 @@ func TestCluster_FollowsAMovedJob(t *testing.T) {
 	if j.MetSLO == nil || !*j.MetSLO {
 		t.Errorf("SLO met: %v, want yes", j.MetSLO)
 	}
-	if record := c.Ask(q, now).Record; record != nil {
+	if record := c.Ask(q, now).Recalibration; record != nil {
 		t.Error("a moved job is in the record of what was predicted without a move")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// ask decides about a job of 10 epochs with batch size 16 on 2 CPUs.
+// askOn decides about a job of 10 epochs with batch size 16 on 2 CPUs.
 func askOn(
 	r advisor.Regressors, c *advisor.Cluster, now time.Time, nodes ...string,
 ) *schemas.Advice {
@@ -43,19 +43,19 @@ func sampleOf(node string, h schemas.Hardware, change func(*schemas.Sample)) *sc
 	return s
 }
 
-// Regressors that have learnt of two unlike nodes, or of one, are asked about
-// nodes that are like those, and unlike.
+// Regressors that were fitted on two different nodes, or on one, predict for similar and for
+// different nodes.
 func TestDecide_KnowsNodesApart(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	one, both, none := using(t, fittedOnOne), using(t, fittedOnBoth), regressors(t)
+	one, both, none := compileFitted(t, fittedOnOne), compileFitted(t, fittedOnBoth), regressors(t)
 	alone := trueStartup + 10*trueSeconds(16, 2, 1) // on small
 	blind := func(s *schemas.Sample) { s.SpeedOperationsPerSecond = nil }
 	for _, c := range []struct {
-		name    string
-		r       advisor.Regressors
-		sample  *schemas.Sample
-		want    float64 // seconds; 0: whatever
-		promise bool
+		name       string
+		r          advisor.Regressors
+		sample     *schemas.Sample
+		want       float64 // seconds; 0: whatever
+		addPromise bool
 	}{
 		{"like the one known", one, sampleOf("n", small, nil), alone, true},
 		{"unlike the one known", one, sampleOf("n", large, nil), alone, false},
@@ -108,16 +108,16 @@ func TestDecide_KnowsNodesApart(t *testing.T) {
 		}
 		promised := a.Decision == schemas.MeetsSLO && a.Chosen.UpperBoundSeconds != nil &&
 			!a.Chosen.Extrapolated
-		if promised != c.promise || !promised && (a.Decision != schemas.Exploring ||
+		if promised != c.addPromise || !promised && (a.Decision != schemas.Exploring ||
 			!a.Chosen.Extrapolated || a.Chosen.UpperBoundSeconds != nil) {
-			t.Errorf("%s: %s, %+v, want a promise: %v", c.name, a.Decision, a.Chosen, c.promise)
+			t.Errorf("%s: %s, %+v, want a promise: %v", c.name, a.Decision, a.Chosen, c.addPromise)
 		}
 	}
 }
 
-// lived runs a job of two epochs on n, while samples, or other jobs, tell these speeds
-// of it: before the job, and after each of its epochs.
-func lived(byJobs bool, speeds ...float64) *advisor.Cluster {
+// clusterAfterJob runs a job of two epochs on node n. Samples or other jobs report these speeds of
+// the node before the job and after each epoch.
+func clusterAfterJob(byJobs bool, speeds ...float64) *advisor.Cluster {
 	now, cluster := time.Unix(1_790_000_000, 0).UTC(), advisor.NewCluster()
 	sequence := uint64(0)
 	apply := func(e schemas.Event) {
@@ -159,13 +159,13 @@ func lived(byJobs bool, speeds ...float64) *advisor.Cluster {
 	return cluster
 }
 
-// A node that is measured faster, or slower, is the node that jobs ran on.
+// A node whose measured speed changes remains the node that jobs ran on.
 func TestDecide_KnowsANodeThatIsMeasuredAgain(t *testing.T) {
 	now := time.Unix(1_790_000_010, 0).UTC()
 	half := small
 	half.Speed /= 2
-	one := using(t, fittedOnOne)
-	two := using(t, func() (map[string]*regress.Regressor, error) { return fit(small, half) })
+	one := compileFitted(t, fittedOnOne)
+	two := compileFitted(t, func() (map[string]*regress.Regressor, error) { return fit(small, half) })
 	for _, c := range []struct {
 		name   string
 		r      advisor.Regressors
@@ -192,7 +192,7 @@ func TestDecide_KnowsANodeThatIsMeasuredAgain(t *testing.T) {
 			[]float64{1e9, 1e9, 1e9},
 		},
 	} {
-		was, like := lived(c.byJobs, c.speeds...), lived(c.byJobs, c.like...)
+		was, like := clusterAfterJob(c.byJobs, c.speeds...), clusterAfterJob(c.byJobs, c.like...)
 		got, want := askOn(c.r, was, now, "n"), askOn(c.r, like, now, "n")
 		if got.Decision != schemas.MeetsSLO || got.Chosen.Extrapolated ||
 			got.Chosen.UpperBoundSeconds == nil {
@@ -210,7 +210,7 @@ func TestDecide_KnowsANodeThatIsMeasuredAgain(t *testing.T) {
 	}
 }
 
-// What jobs told of a node is known without its samples, which are not kept as long.
+// The hardware that jobs report is known without samples, which have a shorter retention.
 func TestCluster_KnowsNodesFromJobs(t *testing.T) {
 	now, cluster := time.Unix(1_790_000_000, 0).UTC(), advisor.NewCluster()
 	begin := startedEvent("before", 1)
@@ -222,14 +222,14 @@ func TestCluster_KnowsNodesFromJobs(t *testing.T) {
 		Outcome:  schemas.EventFailed,
 		Setting:  begin.Setting,
 	}, 2, now)
-	if a := askOn(using(t, fittedOnBoth), cluster, now, "n"); a.Chosen.Extrapolated ||
+	if a := askOn(compileFitted(t, fittedOnBoth), cluster, now, "n"); a.Chosen.Extrapolated ||
 		a.Load.ProcessesPerCore != 2.0/16 {
 		t.Errorf("asked of a node that a job told of: %+v at %+v", a.Chosen, a.Load)
 	}
 }
 
-// Three unlike jobs on two unlike nodes: a on small, b on both, c on large. Beside
-// a and c, b has 2 processes per core on small and 0.6 on large.
+// Three jobs run on two different nodes: a on small, b on both, c on large. With a and c, b has 2
+// processes per core on small and 0.6 on large.
 func TestDecide_TakesTheNodeThatIsFullest(t *testing.T) {
 	now, cluster := time.Unix(1_790_000_000, 0).UTC(), advisor.NewCluster()
 	cluster.Apply(sampleOf("small", small, nil), 1, now)
@@ -241,7 +241,7 @@ func TestDecide_TakesTheNodeThatIsFullest(t *testing.T) {
 	}
 	run("a", 2, 3, "small", small)
 	run("c", 8, 4, "large", large)
-	r := using(t, fittedOnBoth)
+	r := compileFitted(t, fittedOnBoth)
 	both := askOn(r, cluster, now, "small", "large")
 	if l := both.Load; l.ConcurrentJobs != 2 || l.Processes != 4 || l.ProcessesPerCore != 2 {
 		t.Errorf("on both nodes: %+v, want that of small: 4 processes on 2 cores", l)
@@ -256,15 +256,15 @@ func TestDecide_TakesTheNodeThatIsFullest(t *testing.T) {
 	}
 }
 
-// BenchmarkDecideNodes asks as BenchmarkDecide, with nothing known of nodes, nodes
-// all alike (columns that never vary), and two unlike ones.
+// BenchmarkDecideNodes is BenchmarkDecide without node hardware, with equal nodes (constant
+// columns), and with two different nodes.
 func BenchmarkDecideNodes(b *testing.B) {
 	now := time.Unix(1_790_000_000, 0).UTC()
 	for _, c := range []struct {
 		name string
 		r    advisor.Regressors
-	}{{"unknown", regressors(b)}, {"alike", using(b, fittedOnOne)}, {
-		"unlike", using(b, fittedOnBoth),
+	}{{"unknown", regressors(b)}, {"alike", compileFitted(b, fittedOnOne)}, {
+		"unlike", compileFitted(b, fittedOnBoth),
 	}} {
 		cluster := advisor.NewCluster()
 		cluster.Apply(sampleOf("node-a", small, nil), 1, now)

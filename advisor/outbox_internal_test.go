@@ -14,15 +14,15 @@ import (
 	"courier/schemas"
 )
 
-// post is an event log that takes events only when it is told to.
-type post struct {
+// gatedLog is an event log that blocks each publish until a test releases it.
+type gatedLog struct {
 	mu    sync.Mutex
 	fails int // how many publishes of warnings fail first
 	sent  []string
 	gate  chan struct{} // each publish takes one; closed: all go
 }
 
-func (p *post) publish(ctx context.Context, e schemas.Event) (uint64, error) {
+func (p *gatedLog) publish(ctx context.Context, e schemas.Event) (uint64, error) {
 	select {
 	case <-p.gate:
 	case <-ctx.Done():
@@ -38,7 +38,7 @@ func (p *post) publish(ctx context.Context, e schemas.Event) (uint64, error) {
 	return uint64(len(p.sent)), nil
 }
 
-func (p *post) all() []string {
+func (p *gatedLog) all() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.sent)
@@ -56,14 +56,14 @@ func riskFor(job string, cause uint64) *schemas.Risk {
 	return r
 }
 
-func newTestOutbox(p *post) *outbox {
+func newTestOutbox(p *gatedLog) *outbox {
 	return newOutbox(p.publish, newMetrics(nil), slog.New(slog.DiscardHandler))
 }
 
-// Of the advice of a job that cannot be published yet the newest is sent, and of two
-// jobs each has its own; a closed outbox sends what it has before it ends.
+// While publishing blocks, the newest advice of each job is kept; a closed outbox sends it before
+// it ends.
 func TestOutbox_KeepsTheNewestAdviceOfEachJob(t *testing.T) {
-	p := &post{gate: make(chan struct{})}
+	p := &gatedLog{gate: make(chan struct{})}
 	close(p.gate)
 	o := newTestOutbox(p)
 	for cause := range uint64(5) {
@@ -78,10 +78,10 @@ func TestOutbox_KeepsTheNewestAdviceOfEachJob(t *testing.T) {
 	}
 }
 
-// While an advice is being published, the next one of its job waits, so that the log has
-// them in their order.
+// While an advice is being published, the next advice of the same job waits, so that the log has
+// them in order.
 func TestOutbox_SendsTheAdviceOfAJobInOrder(t *testing.T) {
-	p := &post{gate: make(chan struct{})}
+	p := &gatedLog{gate: make(chan struct{})}
 	o := newTestOutbox(p)
 	o.addAdvice(adviceFor("a", 1))
 	if o.nextAdvice().CauseSequence != 1 {
@@ -98,9 +98,9 @@ func TestOutbox_SendsTheAdviceOfAJobInOrder(t *testing.T) {
 	}
 }
 
-// Warnings are sent in their order, all of them, also where the log is away at first.
+// All warnings are sent in order, also if NATS is unavailable at first.
 func TestOutbox_SendsEveryWarningInOrder(t *testing.T) {
-	p := &post{gate: make(chan struct{}), fails: 2}
+	p := &gatedLog{gate: make(chan struct{}), fails: 2}
 	close(p.gate)
 	o := newTestOutbox(p)
 	var want []string
@@ -123,9 +123,9 @@ func TestOutbox_SendsEveryWarningInOrder(t *testing.T) {
 	}
 }
 
-// The queue has a bound: the oldest advice gives way, and never more jobs wait.
+// The outbox is bounded: the oldest advice is dropped.
 func TestOutbox_HasABound(t *testing.T) {
-	o := newTestOutbox(&post{gate: make(chan struct{})})
+	o := newTestOutbox(&gatedLog{gate: make(chan struct{})})
 	for n := range uint64(maxUnsent + 1000) {
 		o.addAdvice(adviceFor(fmt.Sprint("job-", n), n))
 	}
@@ -137,9 +137,9 @@ func TestOutbox_HasABound(t *testing.T) {
 	}
 }
 
-// Where too many warnings wait, the fold waits; the end of the outbox ends that.
+// If too many warnings are unsent, the fold blocks until the outbox ends.
 func TestOutbox_AFullListOfWarningsHoldsTheFold(t *testing.T) {
-	p := &post{gate: make(chan struct{})}
+	p := &gatedLog{gate: make(chan struct{})}
 	o := newTestOutbox(p)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -167,9 +167,9 @@ func TestOutbox_AFullListOfWarningsHoldsTheFold(t *testing.T) {
 	all.Wait()
 }
 
-// A stop ends publishes that get no answer.
+// A cancelled context ends publishes that get no ack.
 func TestOutbox_EndsWithItsContext(t *testing.T) {
-	o := newTestOutbox(&post{gate: make(chan struct{})})
+	o := newTestOutbox(&gatedLog{gate: make(chan struct{})})
 	o.addAdvice(adviceFor("a", 1))
 	o.expectRisk()
 	o.addRisk(riskFor("a", 1))
@@ -183,10 +183,10 @@ func TestOutbox_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-// An advisor that stops publishes what waits first.
+// A stopping advisor publishes the unsent advice first.
 func TestAdvisor_PublishesWhatWaitsBeforeItStops(t *testing.T) {
 	b := bustest.New(t)
-	a := asleep(t, b, Options{})
+	a := advisorBehindLog(t, b, Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
@@ -208,7 +208,7 @@ func TestAdvisor_PublishesWhatWaitsBeforeItStops(t *testing.T) {
 	}
 }
 
-// streamOf returns the stream that keeps an event of jobs.
+// streamOf returns the stream of a job event.
 func streamOf(t *testing.T, event string) string {
 	t.Helper()
 	for _, s := range schemas.Streams() {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// At its bound a job has the confidence, and just below it has less, whatever
-// the tables hold.
+// At its upper bound a job has the confidence, and just below it less, for any tables.
 func TestOutlook_BoundAndProbabilityNeverContradict(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	table := func(n int) []float64 {
@@ -21,12 +20,12 @@ func TestOutlook_BoundAndProbabilityNeverContradict(t *testing.T) {
 	}
 	for _, n := range []int{1, 19, 20, 100, 199, 200, 500, 1000} {
 		for _, own := range []int{0, 1, 50, 200} {
-			var record *Record
+			var record *Recalibration
 			if own > 0 {
-				record = &Record{sorted: table(own), alpha: map[float64]float64{0.9: 0.07}}
+				record = &Recalibration{sorted: table(own), alpha: map[float64]float64{0.9: 0.07}}
 			}
 			for _, confidence := range []float64{0.5, 0.9, 0.95} {
-				o := outlook{seconds: 10, table: table(n), narrow: 0.8, record: record}
+				o := outlook{seconds: 10, table: table(n), narrowing: 0.8, recalibration: record}
 				bound, ok := o.bound(confidence)
 				if !ok {
 					if p, _ := o.probability(1e9, confidence); p >= confidence {
@@ -43,7 +42,7 @@ func TestOutlook_BoundAndProbabilityNeverContradict(t *testing.T) {
 			}
 		}
 	}
-	void := outlook{seconds: 10, table: table(100), narrow: 1, void: true}
+	void := outlook{seconds: 10, table: table(100), narrowing: 1, isExtrapolated: true}
 	if _, ok := void.bound(0.5); ok {
 		t.Error("a bound beyond the examples")
 	}

@@ -10,7 +10,7 @@ import (
 	"courier/schemas"
 )
 
-// A job that is forgotten by the fold stays his whose it was: nobody starts it anew.
+// A job that is not in memory keeps its owner, and nobody else can start it.
 func TestOwnerInLog(t *testing.T) {
 	b := bustest.New(t)
 	a := New(b, Options{}, slog.New(slog.DiscardHandler), nil) // it does not run, and so it has read nothing
@@ -48,7 +48,7 @@ func TestOwnerInLog(t *testing.T) {
 				c.known)
 		}
 	}
-	if _, err := a.tellFor(ctx, "bob", begin("old", "")); schemas.AsError(err).Code != schemas.CodeForbidden {
+	if _, err := a.personEvent(ctx, "bob", begin("old", "")); schemas.AsError(err).Code != schemas.CodeForbidden {
 		t.Errorf("bob starts a job that was ada's: %v, want forbidden", err)
 	}
 }

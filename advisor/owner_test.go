@@ -10,8 +10,8 @@ import (
 	"courier/schemas"
 )
 
-// told publishes an event as a person does.
-func told(t *testing.T, b *bus.Bus, person string, e schemas.Event) error {
+// publishAsPerson publishes an event as a person does.
+func publishAsPerson(t *testing.T, b *bus.Bus, person string, e schemas.Event) error {
 	t.Helper()
 	var reply schemas.Receipt
 	err := b.RequestFor(within(t), person, e.Subject(), e, &reply)
@@ -21,8 +21,8 @@ func told(t *testing.T, b *bus.Bus, person string, e schemas.Event) error {
 	return err
 }
 
-// lastOf is the sequence of the last event of the jobs.
-func lastOf(t *testing.T, b *bus.Bus) uint64 {
+// lastSequence returns the last sequence of JOB.
+func lastSequence(t *testing.T, b *bus.Bus) uint64 {
 	t.Helper()
 	last, err := b.LastSequence(within(t), schemas.StreamJob)
 	if err != nil {
@@ -52,14 +52,14 @@ func TestAdvisor_LetsPersonsSpeakForTheirOwnJobsOnly(t *testing.T) {
 	stranger.User = "bob"
 	foreign := epochEvent("his", 1, 1) // of bob's job, under an identity of ada's
 	foreign.EventID = schemas.EpochID("mine", 1, 1)
-	if err := told(t, b, "bob", startedEvent("his", 1)); err != nil {
+	if err := publishAsPerson(t, b, "bob", startedEvent("his", 1)); err != nil {
 		t.Fatalf("bob starts a job that nobody submitted: %v", err)
 	}
 	if s := status(t, b, "his"); s.User != "bob" {
 		t.Errorf("a job that bob started is of user %q", s.User)
 	}
 	const before = 2 // the submission and the start
-	if n := lastOf(t, b); n != before {
+	if n := lastSequence(t, b); n != before {
 		t.Fatalf("the log holds %d events of jobs, want %d", n, before)
 	}
 	var s schemas.JobStatus
@@ -87,29 +87,29 @@ func TestAdvisor_LetsPersonsSpeakForTheirOwnJobsOnly(t *testing.T) {
 			schemas.ErrForbidden,
 		},
 		"start another's job": {
-			told(t, b, "bob", startedEvent("mine", 1)), schemas.ErrForbidden,
+			publishAsPerson(t, b, "bob", startedEvent("mine", 1)), schemas.ErrForbidden,
 		},
 		"an epoch of another's job": {
-			told(t, b, "bob", epochEvent("mine", 1, 1)), schemas.ErrForbidden,
+			publishAsPerson(t, b, "bob", epochEvent("mine", 1, 1)), schemas.ErrForbidden,
 		},
 		"the end of another's job": {
-			told(t, b, "bob", finishedEvent("mine", 1)), schemas.ErrForbidden,
+			publishAsPerson(t, b, "bob", finishedEvent("mine", 1)), schemas.ErrForbidden,
 		},
 		"an epoch of a job of nobody": {
-			told(t, b, "bob", epochEvent("nobodys", 1, 1)), schemas.ErrForbidden,
+			publishAsPerson(t, b, "bob", epochEvent("nobodys", 1, 1)), schemas.ErrForbidden,
 		},
-		"a start in another's name":     {told(t, b, "ada", stranger), schemas.ErrForbidden},
-		"under the identity of another": {told(t, b, "bob", foreign), schemas.ErrInvalid},
+		"a start in another's name":     {publishAsPerson(t, b, "ada", stranger), schemas.ErrForbidden},
+		"under the identity of another": {publishAsPerson(t, b, "bob", foreign), schemas.ErrInvalid},
 	} {
 		if !errors.Is(c.err, c.want) {
 			t.Errorf("%s = %v, want %v", what, c.err, c.want)
 		}
 	}
-	if after := lastOf(t, b); after != before {
+	if after := lastSequence(t, b); after != before {
 		t.Errorf("what was refused left %d events in the log", after-before)
 	}
 	for _, e := range []schemas.Event{startedEvent("mine", 1), epochEvent("mine", 1, 1)} {
-		if err := told(t, b, "ada", e); err != nil {
+		if err := publishAsPerson(t, b, "ada", e); err != nil {
 			t.Errorf("ada tells %s of her job: %v", e.ID(), err)
 		}
 	}

@@ -2,49 +2,39 @@ package advisor
 
 import (
 	"encoding/json"
-	"iter"
 	"time"
 
 	"courier/schemas"
 )
 
-// Of the jobs that have ended.
+// Limits of the ended jobs in memory. Jobs that are queued, submitted or running are never dropped.
 const (
-	// keptJobs bounds how many ended jobs job.status and job.list show: ten days of 10,000
-	// jobs a day. The job that ended first is forgotten first. Jobs that wait or run are
-	// never forgotten.
-	keptJobs = 100_000
-	// keptWhole is how many of them keep everything, the last ones; older ones are packed.
-	// A lost job comes back within minutes, if at all.
-	keptWhole = 1024
-	// keptReason is how many bytes of the reason of its end a packed job keeps.
-	keptReason = 512
+	// maxEndedJobs bounds the ended jobs that job.status and job.list return: ten days with
+	// 10,000 jobs per day. The job that ended first is dropped first.
+	maxEndedJobs = 100_000
+	// maxUnpackedJobs bounds the ended jobs that are not packed. A lost job comes back within
+	// minutes, if at all.
+	maxUnpackedJobs = 1024
+	// maxReasonBytes bounds the reason of the end of a packed job.
+	maxReasonBytes = 512
 )
 
-// How long after it was told to start a job that has not started counts as abandoned. It is
-// then treated like an ended job, but stays submitted, and may still be started.
-const (
-	abandonedSLOs  = 10                  // of its SLO, and not before
-	abandonedLeast = 24 * time.Hour      // this
-	abandonedAfter = 30 * 24 * time.Hour // without an SLO
-)
-
-// pastJob is a job that ended a while ago. It never changes: a job that comes back is
-// unpacked, and packed again when it has ended.
+// pastJob is an ended job in packed form. It never changes: a job that comes back is unpacked, and
+// packed again after its end.
 //
-// It keeps what job.status and job.list show, and what a later run needs: its request
-// without labels, and the figures of its promise. It loses the answer to its request but
-// for these, its labels, its last epochs (a lost job that comes back begins to learn its
-// own factor again), its last warning, and all but the decision of its last advice.
+// It keeps what job.status and job.list return and what a later run needs: the request without
+// labels, and the figures of the promise. It loses the rest of the answer, the labels, the observed
+// epochs, the last warning, and the last advice except for its decision. A lost job that comes back
+// starts to observe epochs anew.
 type pastJob struct {
-	id    string
-	state schemas.State
-	first uint64 // as in Job
-	filed uint64
-	text  []byte // JSON of a packedJob
+	id       string
+	state    schemas.State
+	first    uint64 // as in Job
+	endOrder uint64
+	text     []byte // JSON of a packedJob
 }
 
-// packedJob is what a packed job keeps, with short names: there are many.
+// packedJob is the JSON of a packed job. The names are short, because there are many.
 type packedJob struct {
 	Setting      schemas.Setting `json:"s,omitzero"`
 	Run          uint32          `json:"r,omitempty"`
@@ -73,7 +63,7 @@ type packedJob struct {
 	Cause       uint64              `json:"dc,omitempty"` // of the last advice
 }
 
-// packedAdvice is what is kept of an advice: what is compared with what came of it.
+// packedAdvice is the part of an advice that is compared with its outcome.
 type packedAdvice struct {
 	At         time.Time        `json:"at,omitzero"`
 	Decision   schemas.Decision `json:"d,omitempty"`
@@ -144,12 +134,12 @@ func (j *Job) pack() *pastJob {
 		EpochsDone:   j.EpochsDone,
 		LongestEpoch: j.LongestEpoch,
 		Accuracy:     j.Accuracy,
-		Reason:       j.Reason[:min(len(j.Reason), keptReason)],
+		Reason:       j.Reason[:min(len(j.Reason), maxReasonBytes)],
 		MetSLO:       j.MetSLO,
-		Began:        j.began,
-		Changed:      j.changed,
+		Began:        j.initialBatch,
+		Changed:      j.batchChanged,
 		EpochAt:      j.epochAt,
-		Behind:       j.behind,
+		Behind:       j.clockLag,
 		Last:         j.last,
 		Heartbeat:    j.heartbeat,
 		CountedLost:  j.countedLost,
@@ -169,13 +159,13 @@ func (j *Job) pack() *pastJob {
 		p.Decision, p.Cause = j.Advice.Decision, j.Advice.CauseSequence
 	}
 	text, err := json.Marshal(&p)
-	if err != nil { // a figure that is not finite, which no valid event has
+	if err != nil { // a number is not finite; no valid event has one
 		text = nil
 	}
-	return &pastJob{id: j.ID, state: j.State, first: j.first, filed: j.filed, text: text}
+	return &pastJob{id: j.ID, state: j.State, first: j.first, endOrder: j.endOrder, text: text}
 }
 
-// unpack returns the job, with what is kept of it.
+// unpack returns the job with all that was packed.
 func (p *pastJob) unpack() *Job {
 	var k packedJob
 	if json.Unmarshal(p.text, &k) != nil {
@@ -195,10 +185,10 @@ func (p *pastJob) unpack() *Job {
 		Accuracy:     k.Accuracy,
 		Reason:       k.Reason,
 		MetSLO:       k.MetSLO,
-		began:        k.Began,
-		changed:      k.Changed,
+		initialBatch: k.Began,
+		batchChanged: k.Changed,
 		epochAt:      k.EpochAt,
-		behind:       k.Behind,
+		clockLag:     k.Behind,
 		last:         k.Last,
 		heartbeat:    k.Heartbeat,
 		countedLost:  k.CountedLost,
@@ -221,143 +211,4 @@ func (p *pastJob) unpack() *Job {
 		j.Advice = &schemas.Advice{Decision: k.Decision, CauseSequence: k.Cause}
 	}
 	return j
-}
-
-// job returns a job, nil if none is remembered. One that ended long ago is unpacked for
-// the caller: changes to it are lost, and its answer is only in the log.
-func (c *Cluster) job(id string) *Job {
-	if j := c.jobs[id]; j != nil {
-		return j
-	}
-	if p := c.past[id]; p != nil {
-		return p.unpack()
-	}
-	return nil
-}
-
-// knows reports whether a job is remembered.
-func (c *Cluster) knows(id string) bool { return c.jobs[id] != nil || c.past[id] != nil }
-
-// indexOf returns where a job is in the order of all, -1 if it is not remembered.
-func (c *Cluster) indexOf(id string) int {
-	if j := c.jobs[id]; j != nil {
-		return c.order.index(entry{key: j.first, job: j})
-	}
-	if p := c.past[id]; p != nil {
-		return c.order.index(entry{key: p.first, past: p})
-	}
-	return -1
-}
-
-// newestFirst returns the jobs in a state, "" for all, the newest first, from behind a job
-// on, or from the start. known is false if that job is not remembered.
-func (c *Cluster) newestFirst(after string, state schemas.State) (jobs iter.Seq[*Job], known bool) {
-	i := len(c.order.entries)
-	if after != "" {
-		if i = c.indexOf(after); i < 0 {
-			return nil, false
-		}
-	}
-	return func(yield func(*Job) bool) {
-		for i--; i >= 0; i-- {
-			e := &c.order.entries[i]
-			if e.removed() || state != "" && e.state() != state {
-				continue
-			}
-			if !yield(e.unpacked()) {
-				return
-			}
-		}
-	}, true
-}
-
-// recalled returns a packed job to be changed, or a new one. It is not part of the state
-// before it is inserted.
-func (c *Cluster) recalled(id string, sequence uint64) *Job {
-	if p := c.past[id]; p != nil {
-		return p.unpack()
-	}
-	return &Job{ID: id, first: sequence}
-}
-
-// insert adds a job that has changed for the first time, or again after it was packed. A
-// submission that this process recorded may be applied before an older event arrives, so
-// the order is that of sequences.
-func (c *Cluster) insert(j *Job) {
-	if p := c.past[j.ID]; p != nil {
-		delete(c.past, j.ID)
-		c.old.remove(entry{key: p.filed, past: p})
-		c.order.replace(entry{key: p.first, past: p}, entry{key: p.first, job: j})
-	} else {
-		c.order.add(entry{key: j.first, job: j})
-	}
-	c.jobs[j.ID] = j
-}
-
-// file keeps the lists of jobs that have ended and of those that may be abandoned.
-func (c *Cluster) file(j *Job) {
-	submitted := j.State == schemas.StateSubmitted
-	if j.due > 0 && !submitted {
-		c.due.remove(entry{key: j.due, job: j})
-		j.due = 0
-	}
-	if j.filed > 0 && !j.resting() {
-		c.ended.remove(entry{key: j.filed, job: j})
-		j.filed = 0
-	}
-	switch {
-	case submitted && j.due == 0 && j.filed == 0:
-		j.due = uint64(j.abandonedAt().UnixNano())
-		c.due.add(entry{key: j.due, job: j})
-	case j.resting() && j.filed == 0:
-		c.fileEnded(j)
-	}
-}
-
-func (c *Cluster) fileEnded(j *Job) {
-	c.ends++
-	j.filed = c.ends
-	c.ended.add(entry{key: j.filed, job: j})
-}
-
-// abandonedAt is when a submitted job that has not started counts as abandoned. The time
-// begins with the promise that it may start, because it may have waited for that.
-func (j *Job) abandonedAt() time.Time {
-	if j.hasDeadline() {
-		slo := min(time.Duration(j.Submitted.Request.SLO), schemas.MaxSLO)
-		return j.Promise.At.Add(max(abandonedLeast, slo*abandonedSLOs))
-	}
-	return j.Promise.At.Add(abandonedAfter)
-}
-
-// abandon files the submitted jobs that were not started in time.
-func (c *Cluster) abandon(now time.Time) {
-	for {
-		e, ok := c.due.first()
-		if !ok || int64(e.key) > now.UnixNano() {
-			return
-		}
-		c.due.remove(e)
-		e.job.due = 0
-		c.fileEnded(e.job)
-	}
-}
-
-// forgetJobs packs and drops the jobs that ended first.
-func (c *Cluster) forgetJobs() {
-	for c.ended.count > c.limits.whole {
-		e, _ := c.ended.first()
-		c.ended.remove(e)
-		p := e.job.pack()
-		delete(c.jobs, p.id)
-		c.past[p.id] = p
-		c.order.replace(entry{key: p.first, job: e.job}, entry{key: p.first, past: p})
-		c.old.add(entry{key: p.filed, past: p})
-	}
-	for c.old.count > max(0, c.limits.ended-c.limits.whole) {
-		e, _ := c.old.first()
-		c.old.remove(e)
-		delete(c.past, e.past.id)
-		c.order.remove(entry{key: e.past.first, past: e.past})
-	}
 }

@@ -12,33 +12,33 @@ import (
 )
 
 const (
-	snapshotKind = "advisor" // of the snapshots of the cluster's state
+	snapshotKind = "advisor" // name of these snapshots in the bucket
 
-	// keptSnapshots is how many snapshots of a version are kept: the newest, and the one
-	// before it, in case that the newest turns out to be damaged.
+	// keptSnapshots is the number of snapshots of a version: the newest, and the previous one in
+	// case the newest is damaged.
 	keptSnapshots = 2
 
-	// snapshotDay is how old the newest snapshot may become where no event comes: well
-	// before schemas.SnapshotAge removes it.
-	snapshotDay = 24 * time.Hour
+	// idleSnapshotInterval is the maximum age of the newest snapshot if no events arrive. It is
+	// well below schemas.SnapshotAge, after which snapshots are removed.
+	idleSnapshotInterval = 24 * time.Hour
 
-	snapshotTimeout     = time.Minute     // to write one
-	lastSnapshotTimeout = 5 * time.Second // to write the one at the end
+	snapshotTimeout     = time.Minute     // for writing a snapshot
+	lastSnapshotTimeout = 5 * time.Second // for writing the last snapshot
 
-	restoreRetry = 250 * time.Millisecond // while NATS is away
+	restoreRetry = 250 * time.Millisecond // while NATS is unavailable
 )
 
-// saved is what is known of the newest snapshot. Only the part that writes snapshots uses
-// it, after the start and before the end.
-type saved struct {
-	sequence uint64    // last event that it holds
+// snapshotRecord describes the newest snapshot. Run uses it at the start and at the end, and
+// keepSnapshots in between.
+type snapshotRecord struct {
+	sequence uint64    // its last event
 	at       time.Time // when this advisor wrote, loaded or found it
-	stream   time.Time // when the stream was created that the state was rebuilt from
-	damaged  []string  // names of snapshots that this advisor could not read at its start
+	stream   time.Time // creation time of the stream that the state comes from
+	damaged  []string  // snapshots that this advisor could not read at its start
 }
 
-// restore loads the newest snapshot that can be used. Without one the whole log is
-// replayed. It waits while NATS is away; the error is that of ctx.
+// restore loads the newest usable snapshot. Without one the whole event log is replayed. It waits
+// while NATS is unavailable; the error is that of ctx.
 func (a *Advisor) restore(ctx context.Context) error {
 	for warned := false; ; {
 		err := a.tryRestore(ctx)
@@ -46,11 +46,11 @@ func (a *Advisor) restore(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if !errors.Is(err, schemas.ErrUnavailable) {
-			a.log.Warn("no snapshot is used, replaying the whole event log", "error", err)
+			a.log.Warn("snapshots not readable, replaying the whole event log", "error", err)
 			return nil
 		}
 		if !warned {
-			a.log.Warn("snapshots cannot be read yet", "error", err)
+			a.log.Warn("waiting for NATS to load a snapshot", "error", err)
 			warned = true
 		}
 		pause(ctx, restoreRetry)
@@ -58,38 +58,38 @@ func (a *Advisor) restore(ctx context.Context) error {
 }
 
 func (a *Advisor) tryRestore(ctx context.Context) error {
-	place, err := a.bus.StreamInfo(ctx, schemas.StreamJob)
+	stream, err := a.bus.StreamInfo(ctx, schemas.StreamJob)
 	if err != nil {
 		return err
 	}
-	a.saved = saved{at: time.Now(), stream: place.CreatedAt}
-	a.replayTo.Store(place.Last)
+	a.newestSnapshot = snapshotRecord{at: time.Now(), stream: stream.CreatedAt}
+	a.replayTo.Store(stream.Last)
 	all, err := a.bus.Snapshots(ctx, snapshotKind, SnapshotVersion)
 	if err != nil {
 		return err
 	}
 	for _, s := range all {
-		c, err := a.stateOf(ctx, s, place)
+		c, err := a.stateOf(ctx, s, stream)
 		if errors.Is(err, schemas.ErrUnavailable) {
 			return err
 		}
 		if err != nil {
 			a.metrics.snapshots.WithLabelValues("ignored").Inc()
 			a.log.Warn("snapshot ignored", "sequence", s.Sequence, "error", err)
-			a.saved.damaged = append(a.saved.damaged, s.Name)
+			a.newestSnapshot.damaged = append(a.newestSnapshot.damaged, s.Name)
 			continue
 		}
-		a.adopt(c, s, place)
+		a.adopt(c, s, stream)
 		return nil
 	}
 	return nil
 }
 
-// stateOf reads the state of a snapshot, if it belongs to the stream as it is now.
+// stateOf loads the state of a snapshot if it belongs to the current stream.
 func (a *Advisor) stateOf(
-	ctx context.Context, s bus.Snapshot, place bus.StreamInfo,
+	ctx context.Context, s bus.Snapshot, stream bus.StreamInfo,
 ) (c *Cluster, err error) {
-	if err := a.bus.CheckSnapshot(ctx, s, place); err != nil {
+	if err := a.bus.CheckSnapshot(ctx, s, stream); err != nil {
 		return nil, err
 	}
 	err = a.bus.LoadSnapshot(ctx, s, func(r io.Reader) (err error) {
@@ -99,29 +99,29 @@ func (a *Advisor) stateOf(
 	return c, err
 }
 
-// adopt goes on from a snapshot.
-func (a *Advisor) adopt(c *Cluster, s bus.Snapshot, place bus.StreamInfo) {
+// adopt continues from a snapshot.
+func (a *Advisor) adopt(c *Cluster, s bus.Snapshot, stream bus.StreamInfo) {
 	a.mu.Lock()
 	a.cluster, a.applied, a.appliedAt = c, s.Sequence, s.StoredAt
 	a.mu.Unlock()
 	a.noteSaved(s)
 	a.metrics.snapshots.WithLabelValues("loaded").Inc()
-	a.log.Info("snapshot loaded", "sequence", s.Sequence, "last", place.Last, "bytes", s.Bytes)
-	if s.Sequence+1 < place.First {
+	a.log.Info("snapshot loaded", "sequence", s.Sequence, "last", stream.Last, "bytes", s.Bytes)
+	if s.Sequence+1 < stream.First {
 		a.log.Warn("events between the snapshot and the event log are lost",
-			"after", s.Sequence, "before", place.First)
+			"after", s.Sequence, "before", stream.First)
 	}
 }
 
 func (a *Advisor) noteSaved(s bus.Snapshot) {
-	a.saved.sequence, a.saved.at = s.Sequence, time.Now()
+	a.newestSnapshot.sequence, a.newestSnapshot.at = s.Sequence, time.Now()
 	a.metrics.savedAt.Set(float64(s.WrittenAt.Unix()))
 	if s.Bytes > 0 {
 		a.metrics.savedBytes.Set(float64(s.Bytes))
 	}
 }
 
-// keepSnapshots stores the state every now and then, also during the replay.
+// keepSnapshots stores the state regularly, also during the replay.
 func (a *Advisor) keepSnapshots(ctx context.Context) error {
 	tick := time.NewTicker(a.o.Check)
 	defer tick.Stop()
@@ -140,28 +140,27 @@ func (a *Advisor) keepSnapshots(ctx context.Context) error {
 	}
 }
 
-// snapshotDue reports whether so many events, or so much time, have passed that the state
-// is to be stored again.
+// snapshotDue reports whether enough events or enough time have passed for the next snapshot.
 func (a *Advisor) snapshotDue(now time.Time) bool {
 	a.mu.RLock()
-	events := a.applied - min(a.applied, a.saved.sequence)
+	events := a.applied - min(a.applied, a.newestSnapshot.sequence)
 	a.mu.RUnlock()
-	since := now.Sub(a.saved.at)
+	since := now.Sub(a.newestSnapshot.at)
 	switch {
 	case events >= a.o.SnapshotEvents:
 		return since >= a.o.SnapshotInterval/10
 	case events > 0:
 		return since >= a.o.SnapshotInterval
 	}
-	return since >= snapshotDay
+	return since >= idleSnapshotInterval
 }
 
-// lastSnapshot stores the state after everything else has ended.
+// lastSnapshot stores the state after all parts have ended.
 func (a *Advisor) lastSnapshot(ctx context.Context) {
 	a.mu.RLock()
 	applied := a.applied
 	a.mu.RUnlock()
-	if applied == a.saved.sequence || !a.bus.Connected() {
+	if applied == a.newestSnapshot.sequence || !a.bus.Connected() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSnapshotTimeout)
@@ -169,28 +168,28 @@ func (a *Advisor) lastSnapshot(ctx context.Context) {
 	a.snapshot(ctx, 0)
 }
 
-// snapshot stores the state, unless another advisor has stored one of no more than near
-// events ago, and deletes what is not needed any more.
+// snapshot stores the state and deletes old snapshots. It stores nothing if another advisor has
+// stored a snapshot that is at most near events older.
 func (a *Advisor) snapshot(ctx context.Context, near uint64) {
 	if err := a.trySnapshot(ctx, near); err != nil {
-		a.saved.at = time.Now() // the next attempt is as far away as the next snapshot
+		a.newestSnapshot.at = time.Now() // the next attempt is made when a snapshot would be due
 		a.metrics.snapshots.WithLabelValues("failed").Inc()
 		a.log.Warn("snapshot not stored", "error", err)
 	}
 }
 
 func (a *Advisor) trySnapshot(ctx context.Context, near uint64) error {
-	// The sequence is read before the end of the stream: the stream grows meanwhile, and a state
-	// ahead of it would look like that of another stream.
+	// The sequence is read before the end of the stream. In the other order the stream could grow
+	// in between, and the state would seem to belong to another stream.
 	a.mu.RLock()
 	applied := a.applied
 	a.mu.RUnlock()
-	place, usable, useless, err := a.storedSnapshots(ctx)
+	stream, usable, useless, err := a.storedSnapshots(ctx)
 	if err != nil {
 		return err
 	}
-	if !place.CreatedAt.Equal(a.saved.stream) || applied > place.Last {
-		return errors.New("the JOB stream was created again; restart the advisor")
+	if !stream.CreatedAt.Equal(a.newestSnapshot.stream) || applied > stream.Last {
+		return errors.New("the JOB stream was deleted and recreated; restart the advisor")
 	}
 	if len(usable) > 0 && a.isFresh(usable[0], applied, near) {
 		a.noteSaved(usable[0])
@@ -200,8 +199,8 @@ func (a *Advisor) trySnapshot(ctx context.Context, near uint64) error {
 		}
 		a.metrics.snapshots.WithLabelValues("written").Inc()
 		a.noteSaved(s)
-		// Listed again, for another advisor may have stored one meanwhile: whoever lists last
-		// sees all of them, and leaves no more than are kept.
+		// Another advisor may have stored a snapshot in the meantime. The advisor that lists last
+		// sees all of them and deletes the surplus.
 		if _, usable, useless, err = a.storedSnapshots(ctx); err != nil {
 			return err
 		}
@@ -209,8 +208,8 @@ func (a *Advisor) trySnapshot(ctx context.Context, near uint64) error {
 	return a.prune(ctx, usable, useless)
 }
 
-// isFresh reports whether a stored snapshot makes another one needless: it holds all
-// events, or nearly all and was written a short while ago.
+// isFresh reports whether a stored snapshot makes another one unnecessary: it holds all events, or
+// nearly all and is recent.
 func (a *Advisor) isFresh(s bus.Snapshot, applied, near uint64) bool {
 	if s.Sequence >= applied {
 		return true
@@ -218,8 +217,8 @@ func (a *Advisor) isFresh(s bus.Snapshot, applied, near uint64) bool {
 	return s.Sequence+near >= applied && time.Since(s.WrittenAt) < a.o.SnapshotInterval/2
 }
 
-// freeze returns the state as it is now with its header; nil while the state has a
-// warning that the log has not.
+// freeze returns the current state and its header. It returns nil while the state has a warning
+// that is not in the event log.
 func (a *Advisor) freeze() (bus.Snapshot, *Frozen) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -228,39 +227,40 @@ func (a *Advisor) freeze() (bus.Snapshot, *Frozen) {
 	}
 	return bus.Snapshot{
 		Kind: snapshotKind, Version: SnapshotVersion, Stream: schemas.StreamJob,
-		StreamCreatedAt: a.saved.stream, Sequence: a.applied, StoredAt: a.appliedAt,
+		StreamCreatedAt: a.newestSnapshot.stream, Sequence: a.applied, StoredAt: a.appliedAt,
 		WrittenAt: time.Now().UTC(),
 	}, a.cluster.Freeze()
 }
 
-// storedSnapshots lists the snapshots of this version: those that belong to the stream as
-// it is now, the newest first, and the others. The stream is looked at after them: it
-// grows meanwhile, and a snapshot ahead of it would look like that of another stream.
+// storedSnapshots lists the snapshots of this version. usable ones belong to the current stream and
+// are sorted newest first; useless are the others. The stream is examined after the snapshots. In
+// the other order the stream could grow in between, and a snapshot ahead of it would seem to belong
+// to another stream.
 func (a *Advisor) storedSnapshots(
 	ctx context.Context,
-) (place bus.StreamInfo, usable, useless []bus.Snapshot, err error) {
+) (stream bus.StreamInfo, usable, useless []bus.Snapshot, err error) {
 	all, err := a.bus.Snapshots(ctx, snapshotKind, SnapshotVersion)
 	if err != nil {
-		return place, nil, nil, err
+		return stream, nil, nil, err
 	}
-	if place, err = a.bus.StreamInfo(ctx, schemas.StreamJob); err != nil {
-		return place, nil, nil, err
+	if stream, err = a.bus.StreamInfo(ctx, schemas.StreamJob); err != nil {
+		return stream, nil, nil, err
 	}
 	for _, s := range all {
-		err := a.bus.CheckSnapshot(ctx, s, place)
+		err := a.bus.CheckSnapshot(ctx, s, stream)
 		switch {
-		case errors.Is(err, bus.ErrSnapshot) || slices.Contains(a.saved.damaged, s.Name):
+		case errors.Is(err, bus.ErrSnapshot) || slices.Contains(a.newestSnapshot.damaged, s.Name):
 			useless = append(useless, s)
 		case err == nil:
 			usable = append(usable, s)
 		default:
-			return place, nil, nil, err
+			return stream, nil, nil, err
 		}
 	}
-	return place, usable, useless, nil
+	return stream, usable, useless, nil
 }
 
-// prune deletes the snapshots beyond those that are kept.
+// prune deletes all useless snapshots, and the usable ones beyond keptSnapshots.
 func (a *Advisor) prune(ctx context.Context, usable, useless []bus.Snapshot) error {
 	useless = append(useless, usable[min(keptSnapshots, len(usable)):]...)
 	for _, s := range useless {

@@ -33,13 +33,13 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// recorder publishes the events of jobs, each submitted, started, and run for some epochs.
-type recorder struct {
+// jobPublisher publishes the events of jobs: submitted, started, and some epochs.
+type jobPublisher struct {
 	t *testing.T
 	b *bus.Bus
 }
 
-func (r *recorder) publish(e schemas.Event) uint64 {
+func (r *jobPublisher) publish(e schemas.Event) uint64 {
 	r.t.Helper()
 	sequence, err := r.b.Publish(inTime(r.t), e)
 	if err != nil {
@@ -59,11 +59,11 @@ func settingOn(n int) schemas.Setting {
 	}
 }
 
-func (r *recorder) begin(n int) (job string, last uint64) {
+func (r *jobPublisher) beginRun(n int) (job string, last uint64) {
 	r.t.Helper()
 	q := nightly(3)
 	q.JobID = fmt.Sprint("job-", n)
-	a := asleep(r.t, r.b, Options{})
+	a := advisorBehindLog(r.t, r.b, Options{})
 	if _, err := a.submit(inTime(r.t), q); err != nil {
 		r.t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func (r *recorder) begin(n int) (job string, last uint64) {
 	})
 }
 
-func (r *recorder) epoch(n int, number uint32) uint64 {
+func (r *jobPublisher) epoch(n int, number uint32) uint64 {
 	job := fmt.Sprint("job-", n)
 	return r.publish(&schemas.Epoch{
 		JobStamp: stampOf(job, schemas.EpochID(job, 1, number), 1), Setting: settingOn(n),
@@ -80,7 +80,7 @@ func (r *recorder) epoch(n int, number uint32) uint64 {
 	})
 }
 
-func (r *recorder) end(n int) uint64 {
+func (r *jobPublisher) end(n int) uint64 {
 	job := fmt.Sprint("job-", n)
 	return r.publish(&schemas.Ended{
 		JobStamp: stampOf(job, schemas.EndedID(job, 1, schemas.EventFinished), 1),
@@ -88,11 +88,11 @@ func (r *recorder) end(n int) uint64 {
 	})
 }
 
-// jobs records some jobs, of which every other one has ended.
-func (r *recorder) jobs(from, until int) (last uint64) {
+// jobs publishes some jobs, of which every other one has ended.
+func (r *jobPublisher) jobs(from, until int) (last uint64) {
 	r.t.Helper()
 	for n := from; n < until; n++ {
-		r.begin(n)
+		r.beginRun(n)
 		for number := range uint32(3) {
 			last = r.epoch(n, number+1)
 		}
@@ -103,11 +103,11 @@ func (r *recorder) jobs(from, until int) (last uint64) {
 	return last
 }
 
-// killed runs an advisor until it has applied an event and its snapshots have reached
-// another, and ends it without the snapshot of a clean stop.
-func killed(t *testing.T, b *bus.Bus, applied, saved uint64, o Options) {
+// runAndKill runs an advisor until it has applied an event and stored a snapshot up to another, and
+// ends it without the last snapshot of a clean stop.
+func runAndKill(t *testing.T, b *bus.Bus, applied, saved uint64, o Options) {
 	t.Helper()
-	a := asleep(t, b, o)
+	a := advisorBehindLog(t, b, o)
 	if err := a.restore(inTime(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -125,11 +125,11 @@ func killed(t *testing.T, b *bus.Bus, applied, saved uint64, o Options) {
 		defer a.mu.RUnlock()
 		return a.applied >= applied
 	})
-	eventually(t, "a snapshot", func() bool { return begun(t, b).applied >= saved })
+	eventually(t, "a snapshot", func() bool { return restoredAdvisor(t, b).applied >= saved })
 }
 
-// often makes an advisor store its state after each event.
-var often = Options{
+// frequentSnapshots makes an advisor store its state after each event.
+var frequentSnapshots = Options{
 	Check: time.Millisecond, SnapshotInterval: time.Millisecond, SnapshotEvents: 1,
 }
 
@@ -142,8 +142,8 @@ func stored(t *testing.T, b *bus.Bus) []bus.Snapshot {
 	return all
 }
 
-// replayed returns the state of a restored advisor after the rest of the log, without
-// what does not follow from the log: signs of life, and the last advice.
+// replayed returns the state of a restored advisor after the rest of the log, without the parts
+// that do not follow from the log: signs of life, and the last advice.
 func replayed(t *testing.T, a *Advisor) []byte {
 	t.Helper()
 	o := bus.FollowOptions{Stream: schemas.StreamJob, From: a.applied + 1}
@@ -154,7 +154,7 @@ func replayed(t *testing.T, a *Advisor) []byte {
 		t.Fatal(err)
 	}
 	for _, j := range a.cluster.jobs {
-		j.heard, j.Advice = time.Time{}, nil
+		j.lastSeen, j.Advice = time.Time{}, nil
 	}
 	var state bytes.Buffer
 	if err := a.cluster.Freeze().Encode(&state); err != nil {
@@ -163,40 +163,40 @@ func replayed(t *testing.T, a *Advisor) []byte {
 	return state.Bytes()
 }
 
-// begun returns an advisor that has loaded the newest snapshot.
-func begun(t *testing.T, b *bus.Bus) *Advisor {
+// restoredAdvisor returns an advisor that has loaded the newest snapshot.
+func restoredAdvisor(t *testing.T, b *bus.Bus) *Advisor {
 	t.Helper()
-	a := asleep(t, b, Options{})
+	a := advisorBehindLog(t, b, Options{})
 	if err := a.restore(inTime(t)); err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-// An advisor that is killed goes on from its last snapshot, and comes to the state that a
-// replay of the whole log gives, also when that happens again and again.
+// A crashed advisor continues from its last snapshot and reaches the state of a full replay, also
+// after several crashes.
 func TestRestore_AfterAKillEqualsAFullReplay(t *testing.T) {
 	b := bustest.New(t)
-	r := &recorder{t, b}
+	r := &jobPublisher{t, b}
 	for round := range 3 {
 		last := r.jobs(10*round, 10*round+10)
-		killed(t, b, last, last, often)
+		runAndKill(t, b, last, last, frequentSnapshots)
 		r.jobs(100+round, 101+round) // nobody sees them before the next start
-		a := begun(t, b)
+		a := restoredAdvisor(t, b)
 		if a.applied < last {
 			t.Fatalf("round %d begins with event %d, want the snapshot of %d", round, a.applied, last)
 		}
-		if !bytes.Equal(replayed(t, a), replayed(t, asleep(t, b, Options{}))) {
+		if !bytes.Equal(replayed(t, a), replayed(t, advisorBehindLog(t, b, Options{}))) {
 			t.Errorf("round %d: the state differs from that of a full replay", round)
 		}
 	}
 }
 
-// A clean stop stores the state, and a start needs no event of the log then.
+// A clean stop stores the state, and the next start needs no event of the log.
 func TestRun_StoresTheStateWhenItStops(t *testing.T) {
 	b := bustest.New(t)
-	last := (&recorder{t, b}).jobs(0, 4)
-	a := asleep(t, b, Options{})
+	last := (&jobPublisher{t, b}).jobs(0, 4)
+	a := advisorBehindLog(t, b, Options{})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
@@ -205,12 +205,12 @@ func TestRun_StoresTheStateWhenItStops(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if next := begun(t, b); next.applied < last {
+	if next := restoredAdvisor(t, b); next.applied < last {
 		t.Errorf("the next start begins with event %d, want %d", next.applied, last)
 	}
 }
 
-// A snapshot that does not fit is passed over for an older one, or for the whole log.
+// An unusable snapshot is skipped in favour of an older one, or of a full replay.
 func TestRestore_IgnoresWhatDoesNotFit(t *testing.T) {
 	garbage := func(w io.Writer) error {
 		_, err := io.WriteString(w, fmt.Sprintf(snapshotTitle, SnapshotVersion)+"and then nothing of the kind")
@@ -240,15 +240,15 @@ func TestRestore_IgnoresWhatDoesNotFit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := bustest.New(t)
-			r := &recorder{t, b}
+			r := &jobPublisher{t, b}
 			last := r.jobs(0, 2)
 			place, err := b.StreamInfo(inTime(t), schemas.StreamJob)
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := asleep(t, b, Options{})
+			a := advisorBehindLog(t, b, Options{})
 			want := replayed(t, a)
-			a.applied, a.saved.stream = place.Last, place.CreatedAt
+			a.applied, a.newestSnapshot.stream = place.Last, place.CreatedAt
 			s, frozen := a.freeze()
 			if c.change(&s); c.encode == nil {
 				c.encode = frozen.Encode
@@ -256,26 +256,26 @@ func TestRestore_IgnoresWhatDoesNotFit(t *testing.T) {
 			if err := b.SaveSnapshot(inTime(t), s, c.encode); err != nil {
 				t.Fatal(err)
 			}
-			next := begun(t, b)
+			next := restoredAdvisor(t, b)
 			if next.applied != 0 {
 				t.Errorf("it begins with event %d, want the whole log", next.applied)
 			}
 			if !bytes.Equal(replayed(t, next), want) {
 				t.Error("the state differs from that of a full replay")
 			}
-			killed(t, b, last, last, often) // writes one that fits
-			if next := begun(t, b); next.applied < last {
+			runAndKill(t, b, last, last, frequentSnapshots) // writes one that fits
+			if next := restoredAdvisor(t, b); next.applied < last {
 				t.Errorf("beside one that fits it begins with event %d, want %d", next.applied, last)
 			}
 		})
 	}
 }
 
-// Two advisors store their state beside each other, leave the snapshots of another
-// version alone, and together keep no more than the newest few of their own.
+// Two advisors store their state concurrently. They do not touch the snapshots of another version,
+// and together keep only the newest few.
 func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 	b := bustest.New(t)
-	r := &recorder{t, b}
+	r := &jobPublisher{t, b}
 	place, err := b.StreamInfo(inTime(t), schemas.StreamJob)
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
 	for range cap(ended) {
-		a := asleep(t, b, often)
+		a := advisorBehindLog(t, b, frequentSnapshots)
 		go func() { ended <- a.Run(ctx) }()
 		<-a.Answering()
 	}
@@ -316,26 +316,26 @@ func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 	if err != nil || len(newer) != 3 {
 		t.Errorf("%d snapshots of the other version, %v, want all 3", len(newer), err)
 	}
-	a := begun(t, b)
+	a := restoredAdvisor(t, b)
 	if a.applied < last {
 		t.Errorf("the next start begins with event %d, want %d", a.applied, last)
 	}
-	if !bytes.Equal(replayed(t, a), replayed(t, asleep(t, b, Options{}))) {
+	if !bytes.Equal(replayed(t, a), replayed(t, advisorBehindLog(t, b, Options{}))) {
 		t.Error("the state differs from that of a full replay")
 	}
 }
 
-// What the log has dropped of a job that runs is known from the snapshot.
+// A snapshot restores a running job whose events the log has dropped.
 func TestRestore_KnowsARunningJobWhoseEventsAreDropped(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
-	r := &recorder{t, b}
-	job, last := r.begin(1)
-	killed(t, b, last, last, often)
+	r := &jobPublisher{t, b}
+	job, last := r.beginRun(1)
+	runAndKill(t, b, last, last, frequentSnapshots)
 	r.epoch(1, 1)
 	dropped := r.epoch(1, 2)
-	purge(t, server.URL(), dropped)
-	a := asleep(t, b, Options{})
+	dropEvents(t, server.URL(), dropped)
+	a := advisorBehindLog(t, b, Options{})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
@@ -359,8 +359,8 @@ func TestRestore_KnowsARunningJobWhoseEventsAreDropped(t *testing.T) {
 	}
 }
 
-// purge drops the events of JOB before a sequence.
-func purge(t *testing.T, url string, before uint64) {
+// dropEvents drops the events of JOB before a sequence.
+func dropEvents(t *testing.T, url string, before uint64) {
 	t.Helper()
 	nc, err := nats.Connect(url)
 	if err != nil {
@@ -380,11 +380,11 @@ func purge(t *testing.T, url string, before uint64) {
 	}
 }
 
-// While it replays, an advisor says how far it is.
-func TestReady_SaysHowFarTheReplayIs(t *testing.T) {
+// During the replay an advisor reports its progress.
+func TestReady_ReportsReplayProgress(t *testing.T) {
 	b := bustest.New(t)
-	last := (&recorder{t, b}).jobs(0, 1)
-	a := begun(t, b)
+	last := (&jobPublisher{t, b}).jobs(0, 1)
+	a := restoredAdvisor(t, b)
 	err := a.Ready()
 	want := fmt.Sprintf("still replaying the event log (event 0 of %d); retry in a moment", last)
 	if err == nil || !strings.Contains(err.Error(), want) {
@@ -392,9 +392,9 @@ func TestReady_SaysHowFarTheReplayIs(t *testing.T) {
 	}
 }
 
-// A state with a warning that the log does not have is not stored.
+// A state with a warning that is not in the event log is not stored.
 func TestFreeze_WaitsForTheLogToHaveTheWarnings(t *testing.T) {
-	a := asleep(t, bustest.New(t), Options{})
+	a := advisorBehindLog(t, bustest.New(t), Options{})
 	a.outbox.expectRisk()
 	if _, frozen := a.freeze(); frozen != nil {
 		t.Error("the state is stored before its warning")
@@ -415,13 +415,13 @@ func TestFreeze_WaitsForTheLogToHaveTheWarnings(t *testing.T) {
 	}
 }
 
-// The state is stored while events come in: what is applied between two reads is no sign that the
-// stream was created again.
+// The state is stored while events arrive: an event that is applied between two reads is not
+// mistaken for a recreated stream.
 func TestSnapshots_AreStoredWhileEventsCome(t *testing.T) {
 	b := bustest.New(t)
-	log := &recorder{t, b}
-	job, _ := log.begin(1)
-	a := asleep(t, b, Options{SnapshotInterval: time.Nanosecond})
+	log := &jobPublisher{t, b}
+	job, _ := log.beginRun(1)
+	a := advisorBehindLog(t, b, Options{SnapshotInterval: time.Nanosecond})
 	if err := a.restore(inTime(t)); err != nil {
 		t.Fatal(err)
 	}

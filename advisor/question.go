@@ -2,83 +2,192 @@ package advisor
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
 	"courier/schemas"
 )
 
-// Question is what Decide answers: a request, or the rest of a job that runs.
+// Question is the input of Decide: a request, or a running job that is re-predicted.
 type Question struct {
-	Request  schemas.JobRequest // with its defaults filled in
-	JobID    string
-	Run      uint32             // 0 before the first start
-	Nodes    []string           // where it runs, or would
-	Hardware []schemas.Hardware // of those nodes, in their order
-	Foreign  []schemas.Foreign  // load of those nodes that is not due to jobs, in their order
-	Elapsed  time.Duration      // of the SLO, since submission
-	Self     *Member            // what it has done so far; nil before it runs
-	Others   []Member           // the running jobs that share its nodes, directly or not
-	Tried    []Configuration    // what the log has epochs of, of this model on this dataset
-	Record   *Record            // how promises came out so far; nil: none yet
+	Request       schemas.JobRequest // with defaults
+	JobID         string
+	Run           uint32             // 0 before the first start
+	Nodes         []string           // that the job runs on, or would
+	Hardware      []schemas.Hardware // of Nodes, in the same order
+	Foreign       []schemas.Foreign  // load of Nodes that no job causes, in the same order
+	Elapsed       time.Duration      // part of the SLO that has passed since submission
+	Self          *Member            // progress of the job; nil before it runs
+	Others        []Member           // co-located jobs, directly or through other jobs
+	Tried         []BatchAndCPUs     // with epochs of this model on this dataset in the log
+	Recalibration *Recalibration     // by the outcomes of past promises; nil if there are none
 
-	Threshold float64 // least probability that may be promised, where the confidence is the mean of all promises; 0: the confidence
+	// Threshold is the minimum probability that may be promised with schemas.PromiseMean;
+	// 0 means the confidence.
+	Threshold float64
 
-	Described Description // of the model; the zero value is unknown
+	Described Description // of the model; zero if unknown
 }
 
-// Member is a running job.
+// Member is a running job, as a Question describes it.
 type Member struct {
 	JobID      string
 	Setting    schemas.Setting
-	Hardware   []schemas.Hardware // of its nodes, in their order
-	Foreign    []schemas.Foreign  // load of its nodes that is not due to jobs, in their order
+	Hardware   []schemas.Hardware // of Setting.Nodes, in the same order
+	Foreign    []schemas.Foreign  // load of these nodes that no job causes
 	EpochsDone uint32
-	Since      time.Duration // since its last epoch ended, or since it started
-	Left       time.Duration // until its deadline; 0: it has none
-	Confidence float64       // that its deadline is to be kept with
-	Threshold  float64       // least probability that was promised; 0: the confidence
+	Since      time.Duration // since the end of its last epoch, or since its start
+	Left       time.Duration // until its deadline; 0 if it has none
+	Confidence float64       // of its SLO
+	Threshold  float64       // minimum probability that was promised; 0 means Confidence
 
-	laps []lap
+	observedEpochs []observedEpoch
 }
 
-// least is the probability under which nothing is promised.
-func (q *Question) least() float64 { return cmp.Or(q.Threshold, q.Request.Confidence) }
+// minProbability is the probability below which nothing is promised.
+func (q *Question) minProbability() float64 { return cmp.Or(q.Threshold, q.Request.Confidence) }
 
-// sure is the probability from which on the more accurate alternative is taken
-// and not the more likely: halfway from the least to the confidence, for what an
-// average has to spare is better spent on promises than on accuracy. A job that
-// runs keeps what it was promised.
-func (q *Question) sure() float64 {
+// likelyThreshold is the probability from which the more accurate alternative is preferred to the
+// more likely one. It lies halfway between minProbability and the confidence: the surplus of a mean
+// confidence is better spent on promises than on accuracy. A running job keeps its promise, so its
+// threshold is minProbability.
+func (q *Question) likelyThreshold() float64 {
 	if q.Self != nil {
-		return q.least()
+		return q.minProbability()
 	}
-	return (q.least() + q.Request.Confidence) / 2
+	return (q.minProbability() + q.Request.Confidence) / 2
 }
 
-func (m *Member) least() float64 { return cmp.Or(m.Threshold, m.Confidence) }
+func (q *Question) epochsDone() uint32 {
+	if q.Self == nil {
+		return 0
+	}
+	return q.Self.EpochsDone
+}
+
+// left returns the seconds until the end of the SLO, if there is one.
+func (q *Question) left() float64 { return q.Request.SLO.Seconds() - q.Elapsed.Seconds() }
+
+// isCurrent reports whether a running job already has the batch size of the alternative.
+func (q *Question) isCurrent(alt *schemas.Alternative) bool {
+	return q.Self != nil && alt.BatchSize == q.Self.Setting.BatchSize
+}
+
+func (m *Member) minProbability() float64 { return cmp.Or(m.Threshold, m.Confidence) }
 
 func (m *Member) epochsLeft() uint32 {
 	return m.Setting.Epochs - min(m.Setting.Epochs, m.EpochsDone)
 }
 
-// member describes a running job at a moment.
+// affected returns the running jobs to re-predict after an event: after an epoch the job itself,
+// after a start or an end also its co-located jobs.
+func (c *Cluster) affected(e schemas.Event, j *Job, now time.Time) []*Job {
+	if j == nil {
+		return nil
+	}
+	jobs := []*Job{j}
+	switch e.(type) {
+	case *schemas.Started, *schemas.Ended:
+		jobs = append(c.colocated(j.Setting.Nodes, j.ID, now), j)
+	case *schemas.Submitted:
+		return nil
+	}
+	running := jobs[:0:0]
+	for _, j := range jobs {
+		if j.State == schemas.StateRunning {
+			running = append(running, j)
+		}
+	}
+	return running
+}
+
+// AskRunning returns the question that re-predicts a running job.
+func (c *Cluster) AskRunning(j *Job, now time.Time) *Question {
+	q := schemas.JobRequest{
+		JobID: j.ID, Model: j.Setting.Model, Dataset: j.Setting.Dataset,
+		Confidence: schemas.DefaultConfidence,
+	}
+	elapsed := now.Sub(j.StartedAt)
+	if j.Submitted != nil {
+		q = j.Submitted.Request
+		elapsed = now.Sub(j.Submitted.At)
+	}
+	if !slices.Contains(q.BatchSizes, int(j.Setting.BatchSize)) {
+		q.BatchSizes = append([]int{int(j.Setting.BatchSize)}, q.BatchSizes...)
+	}
+	q = q.WithDefaults()
+	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs),
+		int(j.EpochsDone))
+	self := c.member(j, now)
+	known := c.modelOf(&q)
+	return &Question{
+		Request:       q,
+		JobID:         j.ID,
+		Run:           j.Run,
+		Nodes:         j.Setting.Nodes,
+		Hardware:      j.Hardware,
+		Foreign:       self.Foreign,
+		Elapsed:       max(0, elapsed),
+		Self:          &self,
+		Others:        c.members(c.colocated(j.Setting.Nodes, j.ID, now), now),
+		Tried:         known.configurations,
+		Recalibration: c.sharedRecalibration(),
+		Threshold:     self.Threshold,
+		Described:     known.described,
+	}
+}
+
+// Ask returns the question of a new request.
+func (c *Cluster) Ask(q schemas.JobRequest, now time.Time) *Question {
+	nodes := c.placement(&q, now)
+	known := c.modelOf(&q)
+	return &Question{
+		Request:       q,
+		JobID:         q.JobID,
+		Nodes:         nodes,
+		Hardware:      c.fleet.Of(nodes),
+		Foreign:       c.foreignOf(nodes, now),
+		Others:        c.members(c.colocated(nodes, q.JobID, now), now),
+		Tried:         known.configurations,
+		Recalibration: c.sharedRecalibration(),
+		Threshold:     c.means.threshold(&q),
+		Described:     known.described,
+	}
+}
+
+// AskQueued returns the question of a queued job. The time in the queue counts towards its SLO.
+func (c *Cluster) AskQueued(j *Job, now time.Time) *Question {
+	q := c.Ask(j.Submitted.Request, now)
+	q.Elapsed = max(0, now.Sub(j.Submitted.At))
+	return q
+}
+
+func (c *Cluster) members(jobs []*Job, now time.Time) []Member {
+	all := make([]Member, len(jobs))
+	for i, j := range jobs {
+		all[i] = c.member(j, now)
+	}
+	return all
+}
+
+// member describes a job that runs, or is about to start.
 func (c *Cluster) member(j *Job, now time.Time) Member {
 	m := Member{
-		JobID:      j.ID,
-		Setting:    j.Setting,
-		Hardware:   j.Hardware,
-		EpochsDone: j.EpochsDone,
-		Since:      max(0, now.Sub(j.progressAt)),
-		Confidence: schemas.DefaultConfidence,
-		laps:       j.laps,
+		JobID:          j.ID,
+		Setting:        j.Setting,
+		Hardware:       j.Hardware,
+		EpochsDone:     j.EpochsDone,
+		Since:          max(0, now.Sub(j.progressAt)),
+		Confidence:     schemas.DefaultConfidence,
+		observedEpochs: j.observedEpochs,
 	}
-	if p := j.Promise; j.State == schemas.StateSubmitted && p != nil { // about to start
+	if p := j.Promise; j.State == schemas.StateSubmitted && p != nil { // it is about to start
 		m.Setting = schemas.Setting{
 			Model: p.Model, Dataset: p.Dataset, BatchSize: p.Chosen.BatchSize, CPUs: p.Chosen.CPUs,
 			Epochs: p.Chosen.Epochs, Nodes: p.Nodes,
 		}
-		m.Hardware, m.EpochsDone, m.Since, m.laps = c.fleet.Of(p.Nodes), 0, 0, nil
+		m.Hardware, m.EpochsDone, m.Since, m.observedEpochs = c.fleet.Of(p.Nodes), 0, 0, nil
 	}
 	if m.Foreign = c.foreignNow(j, now); j.State == schemas.StateSubmitted {
 		m.Foreign = c.foreignOf(m.Setting.Nodes, now)
@@ -98,141 +207,176 @@ func (c *Cluster) member(j *Job, now time.Time) Member {
 	return m
 }
 
-func (c *Cluster) members(jobs []*Job, now time.Time) []Member {
-	all := make([]Member, len(jobs))
-	for i, j := range jobs {
-		all[i] = c.member(j, now)
+// sharedRecalibration returns the recalibration for a reader that keeps it. From now on changes are
+// made to a copy.
+func (c *Cluster) sharedRecalibration() *Recalibration {
+	if !c.recalibrationShared.Load() {
+		c.recalibrationShared.Store(true)
 	}
-	return all
+	return c.recalibration
 }
 
-// Ask makes the question of a request that comes now.
-func (c *Cluster) Ask(q schemas.JobRequest, now time.Time) *Question {
-	nodes := c.place(&q, now)
-	known := c.modelOf(&q)
-	return &Question{
-		Request:   q,
-		JobID:     q.JobID,
-		Nodes:     nodes,
-		Hardware:  c.fleet.Of(nodes),
-		Foreign:   c.foreignOf(nodes, now),
-		Others:    c.members(c.beside(nodes, q.JobID, now), now),
-		Tried:     known.configurations,
-		Record:    c.sharedRecord(),
-		Threshold: c.means.threshold(&q),
-		Described: known.described,
+// model is what the events report about a model on a dataset. The slice is never changed in place,
+// because questions share it.
+type model struct {
+	described      Description
+	configurations []BatchAndCPUs // with an epoch, at most maxTried
+}
+
+// maxTried bounds the configurations of a model; more do not make it explore faster.
+const maxTried = 256
+
+// add records the configuration of an epoch.
+func (m *model) add(s *schemas.Setting) {
+	c := BatchAndCPUs{s.BatchSize, s.CPUs}
+	if len(m.configurations) < maxTried && !slices.Contains(m.configurations, c) {
+		m.configurations = append(slices.Clip(m.configurations), c)
 	}
 }
 
-// Again makes the question of a job that runs.
-func (c *Cluster) Again(j *Job, now time.Time) *Question {
-	q := schemas.JobRequest{
-		JobID: j.ID, Model: j.Setting.Model, Dataset: j.Setting.Dataset,
-		Confidence: schemas.DefaultConfidence,
+// Description is what requests and jobs report about a model. Zero means unknown.
+type Description struct {
+	Parameters        uint64 // weights of the network
+	TrainingSamples   uint64 // in one epoch
+	ValidationSamples uint64 // used to measure its accuracy
+}
+
+// or returns the description with its unknown fields taken from another.
+func (d Description) or(other Description) Description {
+	return Description{
+		Parameters:        cmp.Or(d.Parameters, other.Parameters),
+		TrainingSamples:   cmp.Or(d.TrainingSamples, other.TrainingSamples),
+		ValidationSamples: cmp.Or(d.ValidationSamples, other.ValidationSamples),
 	}
-	elapsed := now.Sub(j.StartedAt)
+}
+
+// maxModels bounds the models in memory; beyond it the least recently used one is evicted. A
+// cluster of 10,000 nodes trains hundreds of models. The limit protects against names that are
+// generated for each job.
+const maxModels = 1 << 12
+
+// levelOf returns the level of the model and dataset that a job trains.
+func levelOf(s *schemas.Setting) string { return schemas.ModelLevel(s.Model, s.Dataset) }
+
+// useModel returns the model of a level, created on first use, and marks it as most recently used.
+func (c *Cluster) useModel(level string) *model {
+	m := c.models[level]
+	if m == nil {
+		m = &model{}
+		c.models[level] = m
+	}
+	c.lastModels.use(level)
+	return m
+}
+
+// evictModels evicts the least recently used models beyond the limit.
+func (c *Cluster) evictModels() {
+	for len(c.models) > c.limits.models {
+		name, ok := c.lastModels.oldest()
+		if !ok {
+			return
+		}
+		c.lastModels.remove(name)
+		delete(c.models, name)
+	}
+}
+
+// modelOf returns the model and dataset of a request, or the zero value if they are unknown.
+func (c *Cluster) modelOf(q *schemas.JobRequest) model {
+	if m := c.models[schemas.ModelLevel(q.Model, q.Dataset)]; m != nil {
+		return *m
+	}
+	return model{}
+}
+
+// describe records what an event reports about a model; zero fields are ignored.
+func (c *Cluster) describe(level string, reported Description) {
+	m := c.useModel(level)
+	m.described = reported.or(m.described)
+}
+
+// Watch re-predicts every job that an event affects. It records the resulting warnings and
+// all-clears in the cluster, as Apply does, and returns them. j is the result of Apply for the
+// event. Replays and simulations call it; an Advisor does the same after each event.
+func (c *Cluster) Watch(
+	e schemas.Event, j *Job, cause uint64, r Regressors, now time.Time,
+) []*schemas.Risk {
+	var risks []*schemas.Risk
+	for _, j := range c.affected(e, j, now) {
+		q := c.AskRunning(j, now)
+		advice := Decide(q, r, now)
+		advice.CauseSequence = cause
+		if risk := warn(j, q, advice); risk != nil {
+			risk.EventID, risk.CauseSequence = schemas.RiskID(j.ID, cause), cause
+			j.Risk = risk
+			risks = append(risks, risk)
+		}
+	}
+	return risks
+}
+
+// Recall returns the question that a recorded event answered: a submission, an admission, an advice
+// for a running job, or a warning. The cluster must be in the state after the event's cause. The
+// time follows from the elapsed time in the event, to the nanosecond, and the foreign load is that
+// of the event. Recall returns nil for any other event. It also returns nil if the job is unknown
+// or in another run, because the log begins too late or the event is a late duplicate.
+func (c *Cluster) Recall(e schemas.Event) *Question {
+	switch e := e.(type) {
+	case *schemas.Submitted:
+		return c.Ask(e.Request, e.Advice.At).assume(&e.Advice.Load)
+	case *schemas.JobAdmitted:
+		return c.recallQueued(e.JobID, e.Advice.At).assume(&e.Advice.Load)
+	case *schemas.Advice:
+		if e.Action == schemas.ActionStart {
+			return c.recallQueued(e.JobID, e.At).assume(&e.Load)
+		}
+		elapsed := func(*Job) float64 { return e.ElapsedSeconds }
+		return c.recallRunning(e.JobID, e.Run, elapsed).assume(&e.Load)
+	case *schemas.Risk:
+		q := c.recallRunning(e.JobID, e.Run, func(j *Job) float64 {
+			if j.Submitted == nil {
+				return 0
+			}
+			return j.Submitted.Request.SLO.Seconds() - e.LeftSeconds
+		})
+		if j := c.jobs[e.JobID]; j != nil && j.Advice != nil &&
+			j.Advice.CauseSequence == e.CauseSequence {
+			q = q.assume(&j.Advice.Load)
+		}
+		return q
+	}
+	return nil
+}
+
+// assume replaces the foreign load by that of a recorded answer. The load depended on the samples
+// that had arrived, and those are in another stream. The answer has the load of one node only, so a
+// question with several nodes is left as it is.
+func (q *Question) assume(l *schemas.Load) *Question {
+	if q == nil || len(q.Nodes) != 1 {
+		return q
+	}
+	q.Foreign = []schemas.Foreign{{CPU: l.ForeignCPURatio, IOWait: l.ForeignIOWaitRatio}}
+	return q
+}
+
+// recallQueued returns the question of a queued job.
+func (c *Cluster) recallQueued(id string, at time.Time) *Question {
+	j := c.jobs[id]
+	if j == nil || j.State != schemas.StateQueued {
+		return nil
+	}
+	return c.AskQueued(j, at)
+}
+
+// recallRunning returns the question of a running job some seconds after its SLO began.
+func (c *Cluster) recallRunning(id string, run uint32, elapsed func(*Job) float64) *Question {
+	j := c.jobs[id]
+	if j == nil || j.State != schemas.StateRunning || j.Run != run {
+		return nil
+	}
+	begin := j.StartedAt
 	if j.Submitted != nil {
-		q = j.Submitted.Request
-		elapsed = now.Sub(j.Submitted.At)
+		begin = j.Submitted.At
 	}
-	if !slices.Contains(q.BatchSizes, int(j.Setting.BatchSize)) {
-		q.BatchSizes = append([]int{int(j.Setting.BatchSize)}, q.BatchSizes...)
-	}
-	q = q.WithDefaults()
-	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs),
-		int(j.EpochsDone))
-	self := c.member(j, now)
-	known := c.modelOf(&q)
-	return &Question{
-		Request:   q,
-		JobID:     j.ID,
-		Run:       j.Run,
-		Nodes:     j.Setting.Nodes,
-		Hardware:  j.Hardware,
-		Foreign:   self.Foreign,
-		Elapsed:   max(0, elapsed),
-		Self:      &self,
-		Others:    c.members(c.beside(j.Setting.Nodes, j.ID, now), now),
-		Tried:     known.configurations,
-		Record:    c.sharedRecord(),
-		Threshold: self.Threshold,
-		Described: known.described,
-	}
-}
-
-// lap notes an epoch that has just ended.
-func (c *Cluster) lap(j *Job, e *schemas.Epoch, storedAt time.Time) {
-	before := j.epochAt
-	if before.IsZero() {
-		before = j.StartedAt
-	}
-	foreign := c.foreignDuring(j, e, before.Add(-j.behind), storedAt)
-	now := c.tallies.snapshot(j.Setting.Nodes, storedAt)
-	if load, node, ok := c.between(j.mark, now); ok &&
-		j.State == schemas.StateRunning { // else nobody counted it
-		foreign.Set(&load.Load)
-		l := lap{e.BatchSize, e.DurationSeconds, load, node}
-		j.laps = append(slices.Clone(j.laps[max(0, len(j.laps)+1-keptLaps):]), l)
-	}
-	j.mark, j.progressAt, j.epochAt, j.ioWait = now, storedAt, j.happened(e.At, storedAt), 0
-	if e.NodeIOWaitRatio != nil {
-		j.ioWait = *e.NodeIOWaitRatio
-	}
-}
-
-// keep adds a job that has finished to the record, if it ran as it was advised.
-// It is measured from its start: how long its owner let it wait was not predicted.
-func (c *Cluster) keep(j *Job) {
-	if !j.asAdvised() || j.EpochsDone != j.Setting.Epochs {
-		return
-	}
-	a := j.Promise
-	chosen := a.Chosen
-	if chosen.PredictedSeconds == nil {
-		return
-	}
-	bound := 0.0
-	if chosen.UpperBoundSeconds != nil && a.Decision == schemas.MeetsSLO {
-		bound = *chosen.UpperBoundSeconds
-	}
-	c.learn(&outcome{
-		digest:     a.Regressors[schemas.TargetEpochTime],
-		kind:       kindOf(&j.Setting),
-		predicted:  *chosen.PredictedSeconds,
-		bound:      bound,
-		confidence: a.Confidence,
-		measured:   j.trainedAt().Sub(j.StartedAt).Seconds(),
-	})
-}
-
-// learn adds an outcome to the record. It copies the record only where a question or a
-// snapshot may have kept it: there are none while the log is replayed.
-func (c *Cluster) learn(o *outcome) {
-	if !o.counts() {
-		return
-	}
-	r := c.record.by(o.digest)
-	if r == nil || c.recordShared.Swap(false) {
-		r = r.clone()
-	}
-	r.add(o)
-	c.record = r
-}
-
-// sharedRecord returns the record to be kept: it will not change.
-func (c *Cluster) sharedRecord() *Record {
-	if !c.recordShared.Load() {
-		c.recordShared.Store(true)
-	}
-	return c.record
-}
-
-// asAdvised reports whether the first run of a job began as its advice chose. A
-// batch size that was changed since does not take the promise back.
-func (j *Job) asAdvised() bool {
-	if j.Promise == nil || j.Run != 1 || j.Promise.Chosen == nil {
-		return false
-	}
-	s, chosen := &j.Setting, j.Promise.Chosen
-	return j.began == chosen.BatchSize && s.CPUs == chosen.CPUs && s.Epochs == chosen.Epochs
+	return c.AskRunning(j, begin.Add(time.Duration(math.Round(elapsed(j)*float64(time.Second)))))
 }

@@ -10,7 +10,7 @@ import (
 	"courier/schemas"
 )
 
-// Each answer names the true reason for what is promised or not.
+// Each answer gives the actual reason for a promise or for its absence.
 func TestDecide_NamesTheTrueReason(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	free := func(most int, target float64, slo time.Duration) func(*schemas.JobRequest) {
@@ -40,7 +40,8 @@ func TestDecide_NamesTheTrueReason(t *testing.T) {
 			}, "likely enough to keep the SLO and reach the accuracy"},
 		{"a target that no run reached", free(40, 0.9, time.Hour), schemas.BestEffort,
 			[]string{
-				"no run of model shufflenet has reached accuracy 0.9, the highest was 0.75; batch size 32 on 1 CPU comes closest: 40 epochs",
+				"no run of model shufflenet has reached accuracy 0.9, the highest was 0.75; " +
+					"batch size 32 on 1 CPU comes closest: 40 epochs",
 			}, "no run of the model has reached the accuracy"},
 		{"a target that takes more epochs", free(5, 0.6, time.Hour), schemas.BestEffort,
 			[]string{
@@ -103,7 +104,7 @@ func TestDecide_NamesTheTrueReason(t *testing.T) {
 	}
 }
 
-// Where SLO and target are each likely enough but not both, the answer says so.
+// If SLO and target accuracy are each likely enough but not together, the answer explains that.
 func TestDecide_NamesAJointProbability(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	found := false
@@ -130,7 +131,7 @@ func TestDecide_NamesAJointProbability(t *testing.T) {
 	}
 }
 
-// With a target accuracy every other way out reaches it, too.
+// With a target accuracy every choice of the menu reaches it, too.
 func TestDecide_TheMenuReachesTheTarget(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	q := evidenceQuestion(func(q *schemas.JobRequest) {
@@ -157,8 +158,7 @@ func TestDecide_TheMenuReachesTheTarget(t *testing.T) {
 	}
 }
 
-// Where the confidence is the mean of all promises, accuracy is worth the half of what other
-// promises have to spare.
+// With PromiseMean, accuracy may use half of the surplus of other promises.
 func TestDecide_AMeanConfidenceBuysAccuracy(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	ask := func(seconds int, threshold float64) *schemas.Advice {

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"courier/bus"
 	"courier/schemas"
 )
 
-// serve answers requests once the log was read to its end.
+// serve answers requests after the replay.
 func (a *Advisor) serve(ctx context.Context) error {
 	select {
 	case <-a.caughtUp:
@@ -23,12 +24,13 @@ func (a *Advisor) serve(ctx context.Context) error {
 		bus.Handle(schemas.SubjectJobStatus, a.status),
 		bus.Handle(schemas.SubjectJobList, a.list),
 		bus.Handle(schemas.SubjectJobCancel, a.cancel),
-		bus.Handle(schemas.SubjectJobScore, a.tellScore),
-		bus.HandlePerson(schemas.SubjectJobSubmit, a.submitFor),
-		bus.HandlePerson(schemas.SubjectJobCancel, a.cancelFor),
+		bus.Handle(schemas.SubjectJobScore, a.scoreReply),
+		bus.HandlePerson(schemas.SubjectJobSubmit, a.personSubmit),
+		bus.HandlePerson(schemas.SubjectJobCancel, a.personCancel),
 	}
 	for _, event := range schemas.PersonalEvents() {
-		endpoints = append(endpoints, bus.HandleEvent(schemas.JobSubject("*", event), a.tellFor))
+		subject := schemas.JobSubject("*", event)
+		endpoints = append(endpoints, bus.HandleEvent(subject, a.personEvent))
 	}
 	return a.bus.Serve(ctx, bus.Service{
 		Name:        "courier-advisor",
@@ -39,31 +41,32 @@ func (a *Advisor) serve(ctx context.Context) error {
 	})
 }
 
-// predict answers a request without recording it: with what the policy would say.
+// predict answers a request without recording it, including the verdict of the policy.
 func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error) {
 	request := q.WithDefaults()
-	a.settle(&request)
+	a.applyDefaults(&request)
 	advice := a.answer(request)
-	if a.guards() {
-		judge(advice, a.o.Admission, a.waits())
+	if a.hasAdmissionPolicy() {
+		applyPolicy(advice, a.o.Admission, a.queueLength())
 	}
 	return advice, nil
 }
 
-// settle fills in what a request leaves to the cluster.
-func (a *Advisor) settle(q *schemas.JobRequest) {
+// applyDefaults sets the fields of a request whose default depends on the cluster.
+func (a *Advisor) applyDefaults(q *schemas.JobRequest) {
 	if q.Promise == "" && a.o.Promise == schemas.PromiseMean {
 		q.Promise = a.o.Promise
 	}
 }
 
-// waits is how many jobs wait in the queue.
-func (a *Advisor) waits() int {
+// queueLength returns the number of queued jobs.
+func (a *Advisor) queueLength() int {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return a.cluster.waits()
+	return a.cluster.queueLength()
 }
 
+// answer decides a request with the current state and regressors.
 func (a *Advisor) answer(q schemas.JobRequest) *schemas.Advice {
 	now := time.Now().UTC()
 	a.mu.RLock()
@@ -75,8 +78,9 @@ func (a *Advisor) answer(q schemas.JobRequest) *schemas.Advice {
 	return advice
 }
 
-// submit records the request with its advice, then answers with the advice. The
-// same request again gets the first advice; another with the same ID, conflict.
+// submit records the request with its advice, and then returns the advice. If the same request is
+// repeated, it returns the first advice; for a different request with the same ID it returns a
+// conflict.
 func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)
 	defer cancel()
@@ -87,7 +91,7 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 		return first, err
 	}
 	asked := request
-	a.settle(&request)
+	a.applyDefaults(&request)
 	advice, err := a.decide(ctx, request)
 	if err != nil {
 		return nil, err
@@ -109,8 +113,8 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 	return e.EncodedAdvice, nil
 }
 
-// submittedEvent returns the event that records a request with its advice. The advice
-// is encoded once, for the event and for the reply.
+// submittedEvent returns the event that records a request with its advice. The advice is encoded
+// once, for the event and for the reply.
 func submittedEvent(q schemas.JobRequest, advice *schemas.Advice) (*schemas.Submitted, error) {
 	e := &schemas.Submitted{Request: q, Advice: *advice}
 	stamp := schemas.Stamp{EventID: q.JobID + "/submitted", At: advice.At}
@@ -121,35 +125,35 @@ func submittedEvent(q schemas.JobRequest, advice *schemas.Advice) (*schemas.Subm
 	return e, err
 }
 
-// decide answers a request that is going to be recorded.
+// decide answers a request that will be recorded.
 func (a *Advisor) decide(ctx context.Context, q schemas.JobRequest) (*schemas.Advice, error) {
-	if a.guards() {
+	if a.hasAdmissionPolicy() {
 		return a.admit(ctx, q)
 	}
 	return a.answer(q), nil
 }
 
-// submittedBefore returns the advice that the same request got, nil if its ID is new
-// as far as this advisor knows, or a conflict if the ID belongs to another request.
+// submittedBefore returns the advice of an identical earlier request. It returns nil if the ID is
+// new as far as this advisor knows, or a conflict if the ID belongs to a different request.
 //
-// Memory answers for a job that has not ended. It keeps less of a job that has, and
-// nothing of an old one: there the event log answers. An ID that memory does not know
-// needs no look at the log, because PublishOnce refuses it if it is recorded; only an
-// admission must not be granted to it before that.
+// A job that has not ended is in memory with its full request. Of ended jobs memory keeps less, and
+// of old jobs nothing, so the event log is read. An unknown ID needs no look at the log, because
+// PublishOnce refuses an ID that is recorded. With an admission policy the log is read
+// nevertheless, so that no admission is granted to a recorded ID.
 func (a *Advisor) submittedBefore(
 	ctx context.Context, q *schemas.JobRequest,
 ) (*schemas.Advice, error) {
 	a.mu.RLock()
 	j, known := a.cluster.jobs[q.JobID], a.cluster.knows(q.JobID)
 	var submitted *schemas.Submitted
-	if j != nil && j.pending() {
+	if j != nil && j.isPending() {
 		submitted = j.Submitted
 	}
 	a.mu.RUnlock()
 	if submitted != nil {
 		return sameRequest(submitted, q)
 	}
-	if !known && !a.guards() {
+	if !known && !a.hasAdmissionPolicy() {
 		return nil, nil
 	}
 	submitted, err := a.submission(ctx, q.JobID)
@@ -164,17 +168,8 @@ func (a *Advisor) submittedBefore(
 	return nil, nil
 }
 
-// pending reports whether the job waits, is about to start, or runs.
-func (j *Job) pending() bool {
-	switch j.State {
-	case schemas.StateSubmitted, schemas.StateQueued, schemas.StateRunning:
-		return true
-	}
-	return false
-}
-
-// firstAdvice returns the recorded advice of a request whose ID is in the event log, or
-// a conflict if the ID belongs to another request.
+// firstAdvice returns the recorded advice of a request whose ID is in the event log, or a conflict
+// if the ID belongs to a different request.
 func (a *Advisor) firstAdvice(
 	ctx context.Context, q *schemas.JobRequest,
 ) (*schemas.Advice, error) {
@@ -185,13 +180,13 @@ func (a *Advisor) firstAdvice(
 	if recorded == nil {
 		return nil, &schemas.Error{
 			Code:    schemas.CodeUnavailable,
-			Message: "job " + q.JobID + " is recorded but its record cannot be read; retry",
+			Message: "job " + q.JobID + " is recorded but cannot be read; retry in a moment",
 		}
 	}
 	return sameRequest(recorded, q)
 }
 
-// submission returns the recorded submission of a job; nil if the event log has none.
+// submission returns the submission of a job from the event log, or nil if there is none.
 func (a *Advisor) submission(ctx context.Context, id string) (*schemas.Submitted, error) {
 	subject := schemas.JobSubject(id, schemas.EventSubmitted)
 	records, err := a.bus.Last(ctx, schemas.StreamJob, subject)
@@ -206,8 +201,7 @@ func (a *Advisor) submission(ctx context.Context, id string) (*schemas.Submitted
 	return nil, nil
 }
 
-// logUnavailable logs why the event log could not be read for a job, and returns the
-// error to answer with.
+// logUnavailable logs why the event log could not be read, and returns the error for the reply.
 func (a *Advisor) logUnavailable(id string, err error) error {
 	a.log.Warn("event log not read", "job_id", id, "error", err)
 	return &schemas.Error{
@@ -215,11 +209,11 @@ func (a *Advisor) logUnavailable(id string, err error) error {
 	}
 }
 
-// sameRequest returns the advice of a submission if the request is the same, else a
+// sameRequest returns the advice of the submission if its request is identical, otherwise a
 // conflict.
 func sameRequest(s *schemas.Submitted, q *schemas.JobRequest) (*schemas.Advice, error) {
 	first := s.Request
-	if q.Promise == "" { // the cluster's default may have been another one then
+	if q.Promise == "" { // the default of the cluster may have changed since
 		first.Promise = ""
 	}
 	if !sameBody(&first, q) {
@@ -235,119 +229,26 @@ func conflict(id, reason string) error {
 	}
 }
 
-// sameBody compares requests as they are written, so that one that was read back
-// from the log equals itself.
+// sameBody compares the JSON of two requests, so that a request read from the log equals itself.
 func sameBody(a, b *schemas.JobRequest) bool {
 	x, errX := schemas.Marshal(a)
 	y, errY := schemas.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// know returns when the log was read far enough to know a job, if there is one:
-// another advisor may have recorded it a moment ago.
-func (a *Advisor) know(ctx context.Context, id string) {
-	a.mu.RLock()
-	known := a.cluster.knows(id)
-	a.mu.RUnlock()
-	if known {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	if last, err := a.bus.LastSequence(ctx, schemas.StreamJob); err == nil {
-		a.waitFor(ctx, last)
-	}
-}
-
-func (a *Advisor) status(ctx context.Context, q *schemas.JobStatusRequest) (any, error) {
-	a.know(ctx, q.JobID)
-	now := time.Now().UTC()
-	a.mu.RLock()
-	j := a.cluster.job(q.JobID)
-	if j != nil {
-		d := a.cluster.draft(j, now)
-		a.mu.RUnlock()
-		return a.complete(&d, now), nil
-	}
-	a.mu.RUnlock()
-	j, err := a.recorded(ctx, q.JobID)
-	if err != nil {
-		return nil, err
-	}
-	if j == nil {
-		return nil, noJob(q.JobID)
-	}
-	return j.status(), nil
-}
-
-func noJob(id string) error {
-	return &schemas.Error{Code: schemas.CodeNotFound, Field: "id", Message: "no job " + id}
-}
-
-// job returns a copy of a job: from memory, else from the event log. The error is
-// not_found for an ID that neither has.
-func (a *Advisor) job(ctx context.Context, id string) (*Job, error) {
-	a.know(ctx, id)
-	a.mu.RLock()
-	if j := a.cluster.job(id); j != nil {
-		found := *j
-		a.mu.RUnlock()
-		return &found, nil
-	}
-	a.mu.RUnlock()
-	j, err := a.recorded(ctx, id)
-	if err == nil && j == nil {
-		err = noJob(id)
-	}
-	return j, err
-}
-
-// recorded returns a job that memory no longer has, from the last event of each kind in
-// the event log; nil if the log has none.
-func (a *Advisor) recorded(ctx context.Context, id string) (*Job, error) {
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	records, err := a.bus.Last(ctx, schemas.StreamJob, schemas.JobSubject(id, "*"))
-	if err != nil {
-		return nil, a.logUnavailable(id, err)
-	}
-	c := NewCluster()
-	for _, r := range records {
-		c.Apply(r.Event, r.Sequence, r.StoredAt)
-	}
-	return c.job(id), nil
-}
-
-// list returns a page of jobs. What is predicted of those that run is decided after the
-// state was read, so that a long page delays nothing else.
-func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error) {
-	now := time.Now().UTC()
-	a.mu.RLock()
-	drafts, next, err := a.cluster.list(q, now)
-	a.mu.RUnlock()
-	if err != nil {
-		return nil, err
-	}
-	page := schemas.JobList{Jobs: make([]schemas.JobStatus, 0, len(drafts)), Next: next}
-	for i := range drafts {
-		page.Jobs = append(page.Jobs, a.complete(&drafts[i], now))
-	}
-	return page, nil
-}
-
-// cancel records that a job is to end; its runner listens for the event.
+// cancel publishes the end of a job; its runner listens for that event.
 func (a *Advisor) cancel(ctx context.Context, q *schemas.JobCancelRequest) (any, error) {
 	j, err := a.job(ctx, q.JobID)
 	if err != nil {
 		return nil, err
 	}
-	if j.over() && j.State != schemas.StateCancelled {
+	if j.isOver() && j.State != schemas.StateCancelled {
 		return nil, &schemas.Error{
 			Code: schemas.CodeConflict, Field: "id",
 			Message: fmt.Sprintf("job %s has ended already: %s", q.JobID, j.State),
 		}
 	}
-	if !j.over() {
+	if !j.isOver() {
 		ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)
 		defer cancel()
 		sequence, err := a.bus.Publish(ctx, cancelledEvent(j, q.Reason, time.Now().UTC()))
@@ -366,4 +267,143 @@ func cancelledEvent(j *Job, reason string, now time.Time) *schemas.Ended {
 	e.JobStamp = schemas.JobStamp{Stamp: stamp, JobID: j.ID, Run: j.Run}
 	e.Setting, e.EpochsDone = j.Setting, j.EpochsDone
 	return e
+}
+
+// personSubmit is submit for a person, who becomes the owner of the job.
+func (a *Advisor) personSubmit(
+	ctx context.Context, person string, q *schemas.JobRequest,
+) (any, error) {
+	if q.User == "" {
+		q.User = person
+	}
+	if q.User != person {
+		return nil, a.forbid(person, "user", "%s cannot submit a job for %q", person, q.User)
+	}
+	return a.submit(ctx, q)
+}
+
+// personCancel is cancel for a person, who must own the job.
+func (a *Advisor) personCancel(
+	ctx context.Context, person string, q *schemas.JobCancelRequest,
+) (any, error) {
+	owner, known, err := a.ownerOf(ctx, q.JobID)
+	if err != nil {
+		return nil, err
+	}
+	if known && owner != person {
+		return nil, a.forbid(person, "id", "job %s is %s", q.JobID, possessive(owner))
+	}
+	return a.cancel(ctx, q)
+}
+
+// personEvent records an event from a person about their own job. A job that was started without a
+// submission belongs to the person who started it.
+func (a *Advisor) personEvent(ctx context.Context, person string, e schemas.Event) (any, error) {
+	id := jobOf(e)
+	if !strings.HasPrefix(e.ID(), id+"/") {
+		// The event would suppress an event of another job as a duplicate.
+		return nil, schemas.Invalid("event_id", "%.80q is not an event ID of job %s", e.ID(), id)
+	}
+	owner, known, err := a.ownerOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	started, starts := e.(*schemas.Started)
+	switch {
+	case known && owner != person:
+		return nil, a.forbid(person, "job_id", "job %s is %s", id, possessive(owner))
+	case !known && !starts:
+		return nil, a.forbid(person, "job_id", "job %s was neither submitted nor started", id)
+	case starts && started.User != "" && started.User != person:
+		return nil, a.forbid(person, "user", "%s cannot start a job for %q", person, started.User)
+	case starts:
+		started.User = person
+	}
+	sequence, err := a.bus.Publish(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if starts && !known {
+		a.waitFor(ctx, sequence) // the first start event in the log names the owner
+	}
+	return &schemas.Receipt{Sequence: sequence}, nil
+}
+
+// ownerOf returns the owner of a job, "" if it has none. known is false for a job that is neither
+// in memory nor in the event log. The log is read if memory has dropped the job or its request.
+func (a *Advisor) ownerOf(ctx context.Context, id string) (user string, known bool, err error) {
+	a.waitUntilKnown(ctx, id)
+	user, known, certain := a.owner(id)
+	if certain {
+		return user, true, nil
+	}
+	recorded, inLog, err := a.ownerInLog(ctx, id)
+	if err != nil || inLog {
+		return recorded, inLog, err
+	}
+	return user, known, nil
+}
+
+// owner returns the owner of a job in memory. certain is false if the request of the job may have
+// been dropped: its user takes precedence over the user who started the job.
+func (a *Advisor) owner(id string) (user string, known, certain bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	j := a.cluster.job(id)
+	switch {
+	case j == nil:
+		return "", false, false
+	case j.Submitted != nil:
+		return j.Submitted.Request.User, true, true
+	}
+	return j.User, true, j.isPending()
+}
+
+// ownerInLog returns the owner of a job according to the event log.
+func (a *Advisor) ownerInLog(ctx context.Context, id string) (user string, known bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	submitted, err := a.submission(ctx, id)
+	if err != nil {
+		return "", false, err
+	}
+	if submitted != nil {
+		return submitted.Request.User, true, nil
+	}
+	started, err := a.bus.Last(ctx, schemas.StreamJob, schemas.JobSubject(id, schemas.EventStarted))
+	if err != nil {
+		return "", false, a.logUnavailable(id, err)
+	}
+	for _, r := range started {
+		if e, ok := r.Event.(*schemas.Started); ok {
+			return e.User, true, nil
+		}
+	}
+	return "", false, nil
+}
+
+// forbid counts and logs an action that a person may not take, and returns the error.
+func (a *Advisor) forbid(person, field, format string, args ...any) error {
+	e := &schemas.Error{
+		Code:    schemas.CodeForbidden,
+		Field:   field,
+		Message: fmt.Sprintf(format, args...),
+	}
+	a.metrics.forbidden.Inc()
+	a.log.Warn("request forbidden", "person", person, "reason", e.Message)
+	return e
+}
+
+func possessive(owner string) string {
+	if owner == "" {
+		return "nobody's in particular, and the operator's to change"
+	}
+	return owner + "'s"
+}
+
+// jobOf returns the job ID in the subject of an event.
+func jobOf(e schemas.Event) string {
+	_, rest, _ := strings.Cut(e.Subject(), ".")
+	id, _, _ := strings.Cut(rest, ".")
+	return id
 }

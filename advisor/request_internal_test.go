@@ -13,14 +13,14 @@ import (
 	"courier/schemas"
 )
 
-// asleep returns an advisor that has not read the event log: what is recorded it does
-// not know, like an advisor that lags, or one that has dropped old jobs from memory.
-func asleep(t *testing.T, b *bus.Bus, o Options) *Advisor {
+// advisorBehindLog returns an advisor that has not read the event log, like one that lags behind or
+// has dropped old jobs from memory.
+func advisorBehindLog(t *testing.T, b *bus.Bus, o Options) *Advisor {
 	t.Helper()
 	return New(b, o, slog.New(slog.DiscardHandler), nil)
 }
 
-// patience is how long a test waits for a condition. It only guards against hanging.
+// patience is the timeout of conditions in tests. It only guards against hanging.
 const patience = 5 * time.Minute
 
 func inTime(t *testing.T) context.Context {
@@ -36,7 +36,7 @@ func nightly(epochs int) *schemas.JobRequest {
 	}
 }
 
-// adviceOf returns the advice of a reply, which is written already for a new job.
+// adviceOf returns the advice of a reply, which is already encoded for a new job.
 func adviceOf(t *testing.T, reply any) *schemas.Advice {
 	t.Helper()
 	a, ok := reply.(*schemas.Advice)
@@ -46,13 +46,13 @@ func adviceOf(t *testing.T, reply any) *schemas.Advice {
 	return a
 }
 
-// The same request gets its first advice, and another body a conflict, also where
-// memory has dropped the job or its request, or has not read it yet.
+// The same request gets its first advice, and a different one a conflict. This also holds if memory
+// has dropped the job or its request, or has not read it yet.
 func TestSubmit_AnswersFromTheLogWhatMemoryLacks(t *testing.T) {
 	for _, policy := range []string{schemas.AdmissionAdvise, schemas.AdmissionQueue} {
 		for _, memory := range []struct {
-			name string
-			keep func(*Cluster)
+			name          string
+			recordOutcome func(*Cluster)
 		}{
 			{"no job", func(*Cluster) {}},
 			{"an ended job without its request", func(c *Cluster) {
@@ -67,12 +67,12 @@ func TestSubmit_AnswersFromTheLogWhatMemoryLacks(t *testing.T) {
 			t.Run(policy+", "+memory.name, func(t *testing.T) {
 				b := bustest.New(t)
 				o := Options{Admission: policy}
-				if _, err := asleep(t, b, o).submit(inTime(t), nightly(3)); err != nil {
+				if _, err := advisorBehindLog(t, b, o).submit(inTime(t), nightly(3)); err != nil {
 					t.Fatal(err)
 				}
 				first := recordedAdvice(t, b)
-				a := asleep(t, b, o)
-				memory.keep(a.cluster)
+				a := advisorBehindLog(t, b, o)
+				memory.recordOutcome(a.cluster)
 				reply, err := a.submit(inTime(t), nightly(3))
 				if err != nil {
 					t.Fatal(err)
@@ -100,10 +100,10 @@ func recordedAdvice(t *testing.T, b *bus.Bus) *schemas.Advice {
 	return &records[0].Event.(*schemas.Submitted).Advice
 }
 
-// Where the event log does not answer, nothing is guessed.
+// If the event log does not answer, the reply is an error.
 func TestSubmit_IsUnavailableWithoutTheLog(t *testing.T) {
 	s := bustest.NewServer(t)
-	a := asleep(t, s.Connect(t), Options{})
+	a := advisorBehindLog(t, s.Connect(t), Options{})
 	a.cluster.jobs["nightly"] = &Job{ID: "nightly", State: schemas.StateFinished}
 	s.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -113,13 +113,13 @@ func TestSubmit_IsUnavailableWithoutTheLog(t *testing.T) {
 	}
 }
 
-// A job that only the log knows has its status, and its owner alone may cancel it.
+// A job that is only in the log has a status, and only its owner may cancel it.
 func TestStatus_OfAJobThatOnlyTheLogHas(t *testing.T) {
 	b := bustest.New(t)
-	if _, err := asleep(t, b, Options{}).submit(inTime(t), nightly(3)); err != nil {
+	if _, err := advisorBehindLog(t, b, Options{}).submit(inTime(t), nightly(3)); err != nil {
 		t.Fatal(err)
 	}
-	a := asleep(t, b, Options{})
+	a := advisorBehindLog(t, b, Options{})
 	a.applied = math.MaxUint64 // it has read everything, and dropped the job since
 	reply, err := a.status(inTime(t), &schemas.JobStatusRequest{JobID: "nightly"})
 	if err != nil {
@@ -130,11 +130,11 @@ func TestStatus_OfAJobThatOnlyTheLogHas(t *testing.T) {
 		t.Errorf("status %+v, want submitted by ada", reply)
 	}
 	cancel := &schemas.JobCancelRequest{JobID: "nightly"}
-	if _, err := a.cancelFor(inTime(t), "bob", cancel); !errors.Is(err, schemas.ErrForbidden) {
+	if _, err := a.personCancel(inTime(t), "bob", cancel); !errors.Is(err, schemas.ErrForbidden) {
 		t.Errorf("bob cancels ada's job: %v, want forbidden", err)
 	}
 	for range 2 { // the second time changes nothing
-		reply, err = a.cancelFor(inTime(t), "ada", cancel)
+		reply, err = a.personCancel(inTime(t), "ada", cancel)
 		if s, ok := reply.(schemas.JobStatus); err != nil || !ok || s.State != schemas.StateCancelled {
 			t.Errorf("ada cancels her job: %+v, %v", reply, err)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// runningSince returns a state with jobs that run, by their first sequence; the job with
-// sequence s started s minutes after noon.
+// runningSince returns a state with running jobs with these first sequences; the job with sequence
+// s started s minutes after noon.
 func runningSince(firsts ...uint64) *Cluster {
 	c := NewCluster()
 	for _, first := range firsts {
@@ -29,7 +29,7 @@ var noon = time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
 
 const gibibyte = 1 << 30
 
-// A log of 100 events, from 1 to 100, of one GiB each.
+// The log has 100 events of 1 GiB, with sequences 1 to 100.
 func TestLogNeed(t *testing.T) {
 	whole := bus.StreamInfo{
 		First: 1, Last: 100, Messages: 100, Bytes: 100 * gibibyte, MaxBytes: 200 * gibibyte,
@@ -66,8 +66,8 @@ func TestLogNeed(t *testing.T) {
 	}
 }
 
-// A stream that is too small for the oldest running job is widened, as far as the ceiling
-// lets it, and never narrowed.
+// A stream that is too small for the oldest running job is widened up to the maximum, and never
+// narrowed.
 func TestCheckLog_WidensTheStream(t *testing.T) {
 	const mebibyte = 1 << 20
 	for _, c := range []struct {
@@ -87,8 +87,8 @@ func TestCheckLog_WidensTheStream(t *testing.T) {
 			server := bustest.NewServer(t)
 			b := server.Connect(t)
 			limit(t, server.URL(), c.limit)
-			_, last := (&recorder{t, b}).begin(1)
-			a := begun(t, b)
+			_, last := (&jobPublisher{t, b}).beginRun(1)
+			a := restoredAdvisor(t, b)
 			a.o.MaxLogBytes = c.ceiling
 			replayed(t, a)
 			if a.applied != last || len(a.cluster.running) != 1 {
@@ -105,7 +105,7 @@ func TestCheckLog_WidensTheStream(t *testing.T) {
 	}
 }
 
-// limit sets the size of JOB as an operator may.
+// limit sets the size of JOB as an operator does.
 func limit(t *testing.T, url string, bytes int64) {
 	t.Helper()
 	nc, err := nats.Connect(url)

@@ -10,10 +10,9 @@ import (
 	"courier/schemas"
 )
 
-// A job that was promised 950 s and whose first epoch takes twice as long as predicted is
-// warned about at once, long before the 950 s are over, with what saves it. When its epochs
-// are as predicted again, the alarm is called off. The advisor reads the clock: the SLO is
-// long enough that the seconds which the test takes do not count.
+// A job was promised 950 s, and its first epoch takes twice as long as predicted. The warning comes
+// immediately, with a batch size that saves the SLO. When later epochs are as predicted, the
+// all-clear follows. The SLO is so long that the duration of the test does not matter.
 func TestAdvisor_WarnsBeforeSLOIsLost(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)

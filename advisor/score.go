@@ -5,13 +5,13 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strconv"
 
 	"courier/schemas"
 )
 
-// score is the public score, a fold over what became of submissions. Each job
-// counts once, at the end of its first run: a lost job that comes back moves from the lost
-// ones to where its end puts it.
+// score is the SLO attainment that job.score returns. Each job counts once, at the end of its first
+// run. A lost job that comes back is moved to the group of its new end.
 type score struct {
 	promises                 schemas.Tally
 	confidences              groups
@@ -19,11 +19,11 @@ type score struct {
 	calibration              schemas.Calibration
 }
 
-// keptGroups bounds how many groups of each kind are kept apart; later ones
-// count together, so that names made up by whoever submits cost no memory.
-const keptGroups = 256
+// maxGroups bounds the groups of each kind. Later groups are counted together, so that made-up
+// names cost no memory.
+const maxGroups = 256
 
-// group names what is counted together.
+// group is the key of jobs that are counted together.
 type group struct {
 	name       string
 	dataset    string // of a model
@@ -33,13 +33,13 @@ type group struct {
 
 type groups map[group]*schemas.Tally
 
-// tally returns the counts of a group, made on first use; beyond the limit those of the
-// others. A group never leaves, so that a job stays in the same one.
+// tally returns the counts of a group, created on first use; beyond the limit it returns those of
+// the others. A group is never removed, so that a job stays in its group.
 func (g *groups) tally(key group) *schemas.Tally {
 	if *g == nil {
 		*g = groups{}
 	}
-	if (*g)[key] == nil && len(*g) >= keptGroups {
+	if (*g)[key] == nil && len(*g) >= maxGroups {
 		key = group{others: true}
 	}
 	t := (*g)[key]
@@ -50,8 +50,7 @@ func (g *groups) tally(key group) *schemas.Tally {
 	return t
 }
 
-// lines returns the groups: the largest confidence first, then the largest
-// group, then by name; the others last.
+// lines returns the groups by falling confidence, falling size and name; the others come last.
 func (g groups) lines() []schemas.ScoreLine {
 	all := make([]schemas.ScoreLine, 0, len(g))
 	for key, t := range g {
@@ -73,8 +72,8 @@ func (g groups) lines() []schemas.ScoreLine {
 	return all
 }
 
-// end counts a job that has ended, if that reveals something about a promise. One that was
-// cancelled or lost has columns of its own, so that cancelling late jobs changes no ratio.
+// end counts an ended job if it shows something about a promise. Cancelled and lost jobs have
+// separate counts, so that cancelling late jobs changes no ratio.
 func (s *score) end(j *Job) {
 	switch j.State {
 	case schemas.StateFinished, schemas.StateFailed:
@@ -91,9 +90,9 @@ func (s *score) end(j *Job) {
 	}
 }
 
-// back takes a job that is not lost any more out of the lost ones: its end counts. A new
-// run does not, so that its first one stays lost.
-func (s *score) back(j *Job) {
+// uncountLost removes a job from the lost ones when it comes back; its end counts instead. If a new
+// run has started, the first run stays lost.
+func (s *score) uncountLost(j *Job) {
 	if !j.countedLost || j.State == schemas.StateLost {
 		return
 	}
@@ -103,7 +102,7 @@ func (s *score) back(j *Job) {
 	}
 }
 
-// judge counts a job that ended by itself.
+// judge counts a job that finished or failed.
 func (s *score) judge(j *Job) {
 	o, ok := j.Outcome()
 	if !ok || !o.AsAdvised {
@@ -111,12 +110,12 @@ func (s *score) judge(j *Job) {
 	}
 	s.countGroups(j, func(t *schemas.Tally) { t.Add(o.Kept) })
 	if p := o.Promise.Chosen.Probability; p != nil &&
-		!j.changed { // it was said of its first batch size
+		!j.batchChanged { // the probability applies to the first batch size only
 		s.calibration.Add(*p, o.Kept)
 	}
 }
 
-// count changes all counts that a job with a promise belongs to.
+// count changes all counts of a job with a promise.
 func (s *score) count(j *Job, change func(*schemas.Tally)) {
 	s.countGroups(j, change)
 	if p := j.Promise.Chosen.Probability; p != nil {
@@ -124,7 +123,7 @@ func (s *score) count(j *Job, change func(*schemas.Tally)) {
 	}
 }
 
-// countGroups changes the counts of the groups that a job with a promise belongs to.
+// countGroups changes the counts of the groups of a job with a promise.
 func (s *score) countGroups(j *Job, change func(*schemas.Tally)) {
 	q, decision := &j.Submitted.Request, j.Promise.Decision
 	confidence := math.Round(q.Confidence*1e4) / 1e4
@@ -138,10 +137,7 @@ func (s *score) countGroups(j *Job, change func(*schemas.Tally)) {
 	change(s.models.tally(group{name: q.Model, dataset: q.Dataset, confidence: confidence}))
 }
 
-// hasDeadline reports whether the job was submitted with an SLO.
-func (j *Job) hasDeadline() bool { return j.Submitted != nil && j.Submitted.Request.SLO > 0 }
-
-// reply is the score as it is told.
+// reply returns the score for job.score.
 func (s *score) reply() *schemas.Score {
 	return &schemas.Score{
 		Promises:    schemas.ScoreLine{Tally: s.promises.WithRatio()},
@@ -153,12 +149,29 @@ func (s *score) reply() *schemas.Score {
 	}
 }
 
-// Score returns how the promises of the log came out so far.
+// Score returns the SLO attainment of all promises in the event log.
 func (c *Cluster) Score() *schemas.Score { return c.score.reply() }
 
-// tellScore answers job.score.
-func (a *Advisor) tellScore(context.Context, *schemas.ScoreRequest) (any, error) {
+// scoreReply answers job.score.
+func (a *Advisor) scoreReply(context.Context, *schemas.ScoreRequest) (any, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.cluster.Score(), nil
+}
+
+// score counts the outcome of a submission in the metrics.
+func (a *Advisor) score(j *Job) {
+	o, ok := j.Outcome()
+	if !ok || !o.AsAdvised {
+		return
+	}
+	kept := strconv.FormatBool(o.Kept)
+	if p := o.Promise.Chosen.Probability; p != nil {
+		a.metrics.calibration.WithLabelValues(strconv.FormatFloat(schemas.CalibrationFrom(*p), 'f',
+			2, 64), kept).Inc()
+	}
+	if o.Promise.Decision == schemas.MeetsSLO {
+		a.metrics.promises.WithLabelValues(strconv.FormatFloat(o.Submitted.Request.Confidence, 'f',
+			2, 64), kept).Inc()
+	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// ended folds a submission that ran, and ended as told, into a cluster.
-func ended(c *Cluster, job, user string, confidence, probability float64, batch uint32, kept bool) {
+// applyEnded applies a submission whose job ran and ended as given.
+func applyEnded(c *Cluster, job, user string, confidence, probability float64, batch uint32, kept bool) {
 	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	setting := schemas.Setting{
 		Model:     "digits-mlp",
@@ -76,8 +76,8 @@ func ended(c *Cluster, job, user string, confidence, probability float64, batch 
 	}
 }
 
-// cut folds a promise at 0.95 that is cancelled or lost while it runs.
-func cut(c *Cluster, job, user, outcome string) []schemas.Event {
+// applyCutShort applies a promise with 0.95 whose job is cancelled or lost while it runs.
+func applyCutShort(c *Cluster, job, user, outcome string) []schemas.Event {
 	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	setting := schemas.Setting{
 		Model:     "digits-mlp",
@@ -115,8 +115,8 @@ func cut(c *Cluster, job, user, outcome string) []schemas.Event {
 	return events
 }
 
-// A job counts once: lost, it is among the lost ones; back, it is not; ended, it is where
-// its end puts it. Copies and later runs change nothing.
+// A job counts once: as lost, not at all after it comes back, and then by its end. Duplicates and
+// later runs change nothing.
 func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
 	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	stamp := func(run uint32, seconds int) schemas.JobStamp {
@@ -166,10 +166,10 @@ func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
 		{"packed, back and finished", []schemas.Event{epoch, finished}, 1, 1, 0, true},
 	} {
 		cluster := NewCluster()
-		events := cut(cluster, "a", "ada", schemas.EventLost)
+		events := applyCutShort(cluster, "a", "ada", schemas.EventLost)
 		if c.packed {
-			cluster.limits.whole = 0
-			cluster.forgetJobs()
+			cluster.limits.unpacked = 0
+			cluster.packEndedJobs()
 		}
 		for _, e := range append(c.after, events...) { // the old ones are late copies
 			cluster.Apply(e, 2, at.Add(time.Minute))
@@ -183,19 +183,18 @@ func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
 	}
 }
 
-// The score of a log is the example of the contract: each job once, promises by
-// confidence, user and model, all that ran as advised by decision and probability.
+// The score of a log equals the example of the contract.
 func TestCluster_ScoreIsTheExampleOfTheContract(t *testing.T) {
 	c := NewCluster()
-	ended(c, "a", "ada", 0.95, 0.97, 16, true)
-	ended(c, "b", "ada", 0.95, 0.98, 16, true)
-	ended(c, "c", "grace", 0.95, 0.995, 16, true)
-	ended(c, "d", "grace", 0.95, 0.96, 16, false)
-	ended(c, "e", "ada", 0.8, 0.85, 16, true)
-	ended(c, "f", "ada", 0.95, 0.4, 16, false)
-	ended(c, "g", "ada", 0.95, 0.97, 64, false) // not as advised
-	cut(c, "h", "ada", schemas.EventLost)
-	cut(c, "i", "grace", schemas.EventCancelled)
+	applyEnded(c, "a", "ada", 0.95, 0.97, 16, true)
+	applyEnded(c, "b", "ada", 0.95, 0.98, 16, true)
+	applyEnded(c, "c", "grace", 0.95, 0.995, 16, true)
+	applyEnded(c, "d", "grace", 0.95, 0.96, 16, false)
+	applyEnded(c, "e", "ada", 0.8, 0.85, 16, true)
+	applyEnded(c, "f", "ada", 0.95, 0.4, 16, false)
+	applyEnded(c, "g", "ada", 0.95, 0.97, 64, false) // not as advised
+	applyCutShort(c, "h", "ada", schemas.EventLost)
+	applyCutShort(c, "i", "grace", schemas.EventCancelled)
 	data, err := os.ReadFile(filepath.Join("..", "schemas", "testdata", "score.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -209,16 +208,16 @@ func TestCluster_ScoreIsTheExampleOfTheContract(t *testing.T) {
 	}
 }
 
-// However many users there are, the score stays small, and loses none.
+// Regardless of the number of users, the score stays small and counts every job.
 func TestCluster_ScoreIsBounded(t *testing.T) {
 	c := NewCluster()
-	for i := range keptGroups + 50 {
-		ended(c, fmt.Sprint("job-", i), fmt.Sprint("user-", i), 0.9, 0.97, 16, i%2 == 0)
+	for i := range maxGroups + 50 {
+		applyEnded(c, fmt.Sprint("job-", i), fmt.Sprint("user-", i), 0.9, 0.97, 16, i%2 == 0)
 	}
 	users := c.Score().Users
 	last := users[len(users)-1]
-	if len(users) != keptGroups+1 || !last.Others || last.Jobs != 50 || last.Kept != 25 ||
+	if len(users) != maxGroups+1 || !last.Others || last.Jobs != 50 || last.Kept != 25 ||
 		last.Confidence != nil {
-		t.Errorf("%d users, the last %+v, want %d and 50 others", len(users), last, keptGroups+1)
+		t.Errorf("%d users, the last %+v, want %d and 50 others", len(users), last, maxGroups+1)
 	}
 }

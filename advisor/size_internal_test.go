@@ -11,8 +11,7 @@ import (
 	"courier/schemas"
 )
 
-// lifeOfPod returns the events of a job of its own model on a node of its own, as pods
-// have them.
+// lifeOfPod returns the events of a job with its own model on its own node, as pods have.
 func lifeOfPod(n int) []schemas.Event {
 	id, probability, seconds := fmt.Sprintf("job-%d", n), 0.97, 4.2
 	setting := schemas.Setting{
@@ -53,10 +52,10 @@ func lifeOfPod(n int) []schemas.Event {
 	}
 }
 
-// runThrough folds the life of a job.
+// runThrough applies all events of a job.
 func runThrough(c *Cluster, n int, at time.Time) { apply(c, lifeOfPod(n), n, at) }
 
-// begin folds the life of a job up to its advice after the first epoch.
+// begin applies the events of a job up to its advice after the first epoch.
 func begin(c *Cluster, n int, at time.Time) { apply(c, lifeOfPod(n)[:4], n, at) }
 
 func apply(c *Cluster, events []schemas.Event, n int, at time.Time) {
@@ -67,13 +66,13 @@ func apply(c *Cluster, events []schemas.Event, n int, at time.Time) {
 	}
 }
 
-// However many jobs, models and nodes come and go, the state stays within its limits. With
-// COURIER_SIZE set there are 300,000 names and the limits of the product, else a tenth.
+// Regardless of the number of jobs, models and nodes, the state stays within its limits. With
+// COURIER_SIZE there are 300,000 names and the default limits, otherwise a tenth.
 func TestCluster_NamesAndEndedJobsAreBounded(t *testing.T) {
 	names, c := 300_000, NewCluster()
 	if os.Getenv("COURIER_SIZE") == "" {
 		names /= 10
-		c.limits = limits{mostNodes / 10, mostModels / 10, keptJobs / 10, keptWhole / 10}
+		c.limits = stateLimits{maxNodes / 10, maxModels / 10, maxEndedJobs / 10, maxUnpackedJobs / 10}
 	}
 	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	for n := range names / 2 { // each has a model and a node of its own
@@ -83,20 +82,20 @@ func TestCluster_NamesAndEndedJobsAreBounded(t *testing.T) {
 		name      string
 		got, want int
 	}{
-		{"jobs", len(c.jobs), c.limits.whole},
-		{"packed jobs", len(c.past), c.limits.ended - c.limits.whole},
+		{"jobs", len(c.jobs), c.limits.unpacked},
+		{"packed jobs", len(c.past), c.limits.ended - c.limits.unpacked},
 		{"jobs in order", c.order.count, c.limits.ended},
 		{"running jobs", len(c.running), 0},
 		{"nodes", len(c.nodes), c.limits.nodes},
 		{"idle nodes", len(c.idleNodes.at), c.limits.nodes},
 		{"hardware", len(c.fleet), c.limits.nodes},
-		{"tallies", len(c.tallies), 0},
+		{"load integrals", len(c.loadIntegrals), 0},
 		{"models", len(c.models), c.limits.models},
 		{"models by use", len(c.lastModels.at), c.limits.models},
 		{"expected nodes", len(c.arrivals.onNode), 0},
 		{"jobs that may be abandoned", len(c.due.entries), 0},
-		{"kinds of jobs", len(c.record.kinds), mostKinds},
-		{"groups of models", len(c.score.models), keptGroups + 1},
+		{"kinds of jobs", len(c.recalibration.kinds), maxJobKinds},
+		{"groups of models", len(c.score.models), maxGroups + 1},
 	} {
 		if size.got != size.want {
 			t.Errorf("%d %s, want %d", size.got, size.name, size.want)
@@ -115,14 +114,13 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkCluster measures a state with 100,000 ended and 10,000 running jobs: what it
-// takes in memory, and how long it takes to freeze, to encode, to decode, and to look for
-// silent jobs.
+// BenchmarkCluster measures a state with 100,000 ended and 10,000 running jobs: its memory, and the
+// time to freeze, encode, decode and find silent jobs.
 func BenchmarkCluster(b *testing.B) {
 	before := heapBytes()
 	c := NewCluster()
 	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
-	const ended, running = keptJobs, 10_000
+	const ended, running = maxEndedJobs, 10_000
 	for n := range ended {
 		runThrough(c, n, at.Add(time.Duration(n)*time.Second))
 	}
@@ -151,8 +149,8 @@ func BenchmarkCluster(b *testing.B) {
 	}
 }
 
-// BenchmarkCluster_Ask asks where a job should run, and decides, among 1,000 nodes and
-// 10,000 held jobs: a half waits in the queue, a half was admitted and is about to start.
+// BenchmarkCluster_Ask places a job and decides, with 1,000 nodes and 10,000 jobs that have not
+// started: half of them are queued, half have just been admitted.
 func BenchmarkCluster_Ask(b *testing.B) {
 	c, now := NewCluster(), time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	const nodes, held = 1000, 10_000
@@ -192,8 +190,8 @@ func BenchmarkCluster_Ask(b *testing.B) {
 	}
 	slices.Sort(took)
 	b.ReportMetric(took[len(took)*99/100].Seconds()*1e3, "p99-ms")
-	if c.waits() != held/2 || len(c.arrivals.order) != held/2 {
-		b.Fatalf("%d wait and %d are expected, want %d each", c.waits(), len(c.arrivals.order),
+	if c.queueLength() != held/2 || len(c.arrivals.order) != held/2 {
+		b.Fatalf("%d wait and %d are expected, want %d each", c.queueLength(), len(c.arrivals.order),
 			held/2)
 	}
 }

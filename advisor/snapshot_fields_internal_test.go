@@ -12,11 +12,11 @@ import (
 	"courier/schemas"
 )
 
-// filler sets every field of a value, unexported ones included, to something other than
-// zero, each to something else.
-type filler struct{ n int64 }
+// valueFiller sets every field of a value, including unexported ones, to a different value that is
+// not zero.
+type valueFiller struct{ n int64 }
 
-func (f *filler) fill(v reflect.Value) {
+func (f *valueFiller) fill(v reflect.Value) {
 	f.n++
 	switch v.Kind() {
 	case reflect.Bool:
@@ -52,7 +52,7 @@ func (f *filler) fill(v reflect.Value) {
 	}
 }
 
-func (f *filler) fillStruct(v reflect.Value) {
+func (f *valueFiller) fillStruct(v reflect.Value) {
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		v.Set(reflect.ValueOf(time.Unix(1_790_000_000+f.n, 0).UTC()))
 		return
@@ -70,14 +70,14 @@ func (f *filler) fillStruct(v reflect.Value) {
 	}
 }
 
-// filled returns a value without a field that is zero.
+// filled returns a value without zero fields.
 func filled[T any]() T {
 	var v T
-	(&filler{}).fill(reflect.ValueOf(&v).Elem())
+	(&valueFiller{}).fill(reflect.ValueOf(&v).Elem())
 	return v
 }
 
-// viaJSON returns a state as a snapshot gives it back.
+// viaJSON encodes and decodes a value.
 func viaJSON[T any](t *testing.T, state T) T {
 	t.Helper()
 	text, err := json.Marshal(state)
@@ -91,25 +91,25 @@ func viaJSON[T any](t *testing.T, state T) T {
 	return back
 }
 
-// A field that is added to the state, and not to the snapshot, fails this test.
+// A field that is added to the state but not to the snapshot fails this test.
 func TestSnapshot_HasEveryField(t *testing.T) {
 	job := filled[Job]()
 	job.State = schemas.StateRunning
-	record := filled[Record]()
+	record := filled[Recalibration]()
 	record.recent, record.sorted = []float64{3, 1, 2}, []float64{1, 2, 3}
 	record.lastKinds, record.lastAlphas = keys(record.kinds), keys(record.alpha)
-	scored, promised := filled[score](), filled[means]()
-	counted, described := filled[tally](), filled[model]()
+	scored, promised := filled[score](), filled[meanThresholds]()
+	counted, described := filled[loadIntegral](), filled[model]()
 	node := filled[Node]()
 	for _, c := range []struct {
 		name      string
 		got, want any
 	}{
 		{"Job", viaJSON(t, job.state()).job(), &job},
-		{"Record", viaJSON(t, record.state()).record(), &record},
+		{"Record", viaJSON(t, record.state()).recalibration(), &record},
 		{"score", first(viaJSON(t, scored.state())).score(), scored},
 		{"means", meansOf(viaJSON(t, promised.states())), promised},
-		{"tally", first(viaJSON(t, counted.state())).tally(), counted},
+		{"tally", first(viaJSON(t, counted.state())).integral(), counted},
 		{"model", modelVia(t, described), &described},
 		{"Node", nodeVia(t, node), &node},
 	} {
@@ -119,13 +119,14 @@ func TestSnapshot_HasEveryField(t *testing.T) {
 	}
 }
 
-// The state of the cluster is in the snapshot, or follows from what is.
+// Every part of the state is in the snapshot, or follows from it.
 func TestSnapshot_HasEveryPartOfTheCluster(t *testing.T) {
 	saved := []string{
-		"jobs", "past", "order", "ends", "due", "nodes", "idleNodes", "fleet", "tallies",
-		"models", "lastModels", "record", "score", "means",
+		"jobs", "past", "order", "ends", "due", "nodes", "idleNodes", "fleet", "loadIntegrals",
+		"models", "lastModels", "recalibration", "score", "means",
 	}
-	derived := []string{"limits", "ended", "old", "running", "waiting", "arrivals", "recordShared"}
+	derived := []string{"limits", "ended", "packedJobs", "running", "waiting", "arrivals",
+		"recalibrationShared"}
 	for field := range reflect.TypeFor[Cluster]().Fields() {
 		if !slices.Contains(saved, field.Name) && !slices.Contains(derived, field.Name) {
 			t.Errorf("field %s: does a snapshot have it, and SnapshotVersion another value?", field.Name)
@@ -156,11 +157,11 @@ func nodeVia(t *testing.T, n Node) *Node {
 	*c.useNode(n.Name) = n
 	c.idleNodes.remove(n.Name)
 	j := n.running[0]
-	j.State, j.Setting.Nodes, j.due, j.filed = schemas.StateRunning, []string{n.Name}, 0, 0
-	j.Submitted, j.mark = nil, nil
+	j.State, j.Setting.Nodes, j.due, j.endOrder = schemas.StateRunning, []string{n.Name}, 0, 0
+	j.Submitted, j.loadAtLastEpoch = nil, nil
 	c.jobs[j.ID], c.running[j.ID] = j, j
-	c.order.add(entry{key: j.first, job: j})
-	c.tallies.change(&j.Setting, 1, n.changed)
+	c.order.add(listEntry{key: j.first, job: j})
+	c.loadIntegrals.change(&j.Setting, 1, n.changed)
 	return restored(t, c).nodes[n.Name]
 }
 

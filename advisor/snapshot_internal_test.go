@@ -47,11 +47,11 @@ func decompressed(t testing.TB, snapshot []byte) []byte {
 }
 
 // busyCluster is a state with jobs in every state.
-func busyCluster(t testing.TB) *Cluster { return busyWorld(t).c }
+func busyCluster(t testing.TB) *Cluster { return busyRandomCluster(t).c }
 
-func busyWorld(t testing.TB) *world {
+func busyRandomCluster(t testing.TB) *randomCluster {
 	t.Helper()
-	w := newWorld(NewCluster(), 1)
+	w := newRandomCluster(NewCluster(), 1)
 	w.c.limits = smallLimits
 	for range 5000 {
 		w.step(t)
@@ -60,7 +60,7 @@ func busyWorld(t testing.TB) *world {
 }
 
 func TestSnapshot_RestoresTheSameState(t *testing.T) {
-	w := busyWorld(t)
+	w := busyRandomCluster(t)
 	c := w.c
 	first := encoded(t, c)
 	if again := encoded(t, restored(t, c)); !bytes.Equal(again, first) {
@@ -79,7 +79,7 @@ func TestDecodeCluster_RefusesAnotherVersion(t *testing.T) {
 	}
 }
 
-// Whatever byte is wrong or missing, the input is refused, or nothing has changed.
+// With any wrong or missing byte, the input is refused or gives the same state.
 func TestDecodeCluster_RefusesDamage(t *testing.T) {
 	c := busyCluster(t)
 	data := encoded(t, c)
@@ -98,7 +98,7 @@ func TestDecodeCluster_RefusesDamage(t *testing.T) {
 	}
 }
 
-// FuzzDecodeCluster reads any input, as it is and as the content of a well-formed file.
+// FuzzDecodeCluster decodes any input, also as the content of a well-formed file.
 func FuzzDecodeCluster(f *testing.F) {
 	data := encoded(f, busyCluster(f))
 	f.Add(data)
@@ -118,7 +118,7 @@ func FuzzDecodeCluster(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			w := newWorld(c, 1) // what was accepted can be used
+			w := newRandomCluster(c, 1) // what was accepted can be used
 			for range 100 {
 				w.step(t)
 			}

@@ -9,17 +9,190 @@ import (
 	"courier/schemas"
 )
 
-// headState is what a snapshot has once.
-type headState struct {
-	Ends   uint64       `json:"ends"`
-	Due    []string     `json:"due,omitempty"` // IDs of the jobs that may be abandoned, in order
-	Record *recordState `json:"record,omitempty"`
-	Score  scoreState   `json:"score"`
-	Means  []meanState  `json:"means,omitempty"`
+// jobSnapshot is the complete state of a job in a snapshot.
+type jobSnapshot struct {
+	ID           string             `json:"id"`
+	State        schemas.State      `json:"state"`
+	Submitted    *schemas.Submitted `json:"submitted,omitempty"`
+	Setting      schemas.Setting    `json:"setting,omitzero"`
+	Run          uint32             `json:"run,omitempty"`
+	Hardware     []schemas.Hardware `json:"hardware,omitempty"`
+	User         string             `json:"user,omitempty"`
+	StartedAt    time.Time          `json:"started_at,omitzero"`
+	EndedAt      time.Time          `json:"ended_at,omitzero"`
+	EpochsDone   uint32             `json:"epochs_done,omitempty"`
+	LongestEpoch time.Duration      `json:"longest_epoch,omitempty"`
+	Accuracy     *float64           `json:"accuracy,omitempty"`
+	Reason       string             `json:"reason,omitempty"`
+	MetSLO       *bool              `json:"met_slo,omitempty"`
+	Risk         *schemas.Risk      `json:"risk,omitempty"`
+
+	// The promise and the last advice are often the answer to the request, and stored once.
+	Promise         *schemas.Advice `json:"promise,omitempty"`
+	PromiseIsAnswer bool            `json:"promise_is_answer,omitempty"`
+	Advice          *schemas.Advice `json:"advice,omitempty"`
+	AdviceIsAnswer  bool            `json:"advice_is_answer,omitempty"`
+	AdviceIsPromise bool            `json:"advice_is_promise,omitempty"`
+
+	Began      uint32             `json:"began,omitempty"`
+	Changed    bool               `json:"changed,omitempty"`
+	Laps       []epochSnapshot    `json:"laps,omitempty"`
+	Mark       []integralSnapshot `json:"mark,omitempty"`
+	ProgressAt time.Time          `json:"progress_at,omitzero"`
+	IOWait     float64            `json:"io_wait,omitempty"`
+	Usage      schemas.Usage      `json:"usage,omitzero"`
+	EpochAt    time.Time          `json:"epoch_at,omitzero"`
+	Behind     time.Duration      `json:"behind,omitempty"`
+
+	First       uint64    `json:"first"`
+	Last        uint64    `json:"last"`
+	LastSeen    time.Time `json:"heard,omitzero"`
+	Heartbeat   bool      `json:"heartbeat,omitempty"`
+	Filed       uint64    `json:"filed,omitempty"`
+	Due         uint64    `json:"due,omitempty"`
+	CountedLost bool      `json:"counted_lost,omitempty"`
 }
 
-func (c *Cluster) headState() headState {
-	h := headState{Ends: c.ends, Record: c.sharedRecord().state(), Score: c.score.state(), Means: c.means.states()}
+// epochSnapshot is an observed epoch in a snapshot.
+type epochSnapshot struct {
+	Batch   uint32           `json:"batch"`
+	Seconds float64          `json:"seconds"`
+	Load    schemas.Load     `json:"load"`
+	On      schemas.Hardware `json:"on,omitzero"`
+	Node    string           `json:"node"`
+}
+
+// state returns the job for a snapshot.
+func (j *Job) state() *jobSnapshot {
+	s := &jobSnapshot{
+		ID:           j.ID,
+		State:        j.State,
+		Submitted:    j.Submitted,
+		Setting:      j.Setting,
+		Run:          j.Run,
+		Hardware:     j.Hardware,
+		User:         j.User,
+		StartedAt:    j.StartedAt,
+		EndedAt:      j.EndedAt,
+		EpochsDone:   j.EpochsDone,
+		LongestEpoch: j.LongestEpoch,
+		Accuracy:     j.Accuracy,
+		Reason:       j.Reason,
+		MetSLO:       j.MetSLO,
+		Risk:         j.Risk,
+		Began:        j.initialBatch,
+		Changed:      j.batchChanged,
+		ProgressAt:   j.progressAt,
+		IOWait:       j.ioWait,
+		Usage:        j.usage,
+		EpochAt:      j.epochAt,
+		Behind:       j.clockLag,
+		First:        j.first,
+		Last:         j.last,
+		LastSeen:     j.lastSeen,
+		Heartbeat:    j.heartbeat,
+		Filed:        j.endOrder,
+		Due:          j.due,
+		CountedLost:  j.countedLost,
+	}
+	for _, l := range j.observedEpochs {
+		s.Laps = append(s.Laps, epochSnapshot{l.batch, l.seconds, l.load.Load, l.load.on, l.node})
+	}
+	for i := range j.loadAtLastEpoch {
+		s.Mark = append(s.Mark, j.loadAtLastEpoch[i].state())
+	}
+	s.setAdvice(j)
+	return s
+}
+
+// setAdvice stores each advice once.
+func (s *jobSnapshot) setAdvice(j *Job) {
+	isAnswer := func(a *schemas.Advice) bool {
+		return a != nil && j.Submitted != nil && a == &j.Submitted.Advice
+	}
+	if s.PromiseIsAnswer = isAnswer(j.Promise); !s.PromiseIsAnswer {
+		s.Promise = j.Promise
+	}
+	switch {
+	case isAnswer(j.Advice):
+		s.AdviceIsAnswer = true
+	case j.Advice != nil && j.Advice == j.Promise:
+		s.AdviceIsPromise = true
+	default:
+		s.Advice = j.Advice
+	}
+}
+
+// job returns the job of a snapshot.
+func (s *jobSnapshot) job() *Job {
+	j := &Job{
+		ID:           s.ID,
+		State:        knownState(string(s.State)),
+		Submitted:    s.Submitted,
+		Promise:      s.Promise,
+		Setting:      s.Setting,
+		Run:          s.Run,
+		Hardware:     s.Hardware,
+		User:         s.User,
+		StartedAt:    s.StartedAt,
+		EndedAt:      s.EndedAt,
+		EpochsDone:   s.EpochsDone,
+		LongestEpoch: s.LongestEpoch,
+		Accuracy:     s.Accuracy,
+		Reason:       s.Reason,
+		Advice:       s.Advice,
+		MetSLO:       s.MetSLO,
+		Risk:         s.Risk,
+		initialBatch: s.Began,
+		batchChanged: s.Changed,
+		progressAt:   s.ProgressAt,
+		ioWait:       s.IOWait,
+		usage:        s.Usage,
+		epochAt:      s.EpochAt,
+		clockLag:     s.Behind,
+		first:        s.First,
+		last:         s.Last,
+		lastSeen:     s.LastSeen,
+		heartbeat:    s.Heartbeat,
+		endOrder:     s.Filed,
+		due:          s.Due,
+		countedLost:  s.CountedLost,
+	}
+	for _, l := range s.Laps {
+		e := observedEpoch{l.Batch, l.Seconds, loadOnNode{l.Load, l.On}, l.Node}
+		j.observedEpochs = append(j.observedEpochs, e)
+	}
+	for i := range s.Mark {
+		j.loadAtLastEpoch = append(j.loadAtLastEpoch, s.Mark[i].integral())
+	}
+	if s.Submitted != nil && s.PromiseIsAnswer {
+		j.Promise = &s.Submitted.Advice
+	}
+	switch {
+	case s.Submitted != nil && s.AdviceIsAnswer:
+		j.Advice = &s.Submitted.Advice
+	case s.AdviceIsPromise:
+		j.Advice = j.Promise
+	}
+	return j
+}
+
+// headSnapshot is the part of the state that a snapshot has once.
+type headSnapshot struct {
+	Ends          uint64                 `json:"ends"`
+	Due           []string               `json:"due,omitempty"` // IDs of the jobs that may expire
+	Recalibration *recalibrationSnapshot `json:"record,omitempty"`
+	Score         scoreSnapshot          `json:"score"`
+	Means         []meanSnapshot         `json:"means,omitempty"`
+}
+
+func (c *Cluster) headSnapshot() headSnapshot {
+	h := headSnapshot{
+		Ends:          c.ends,
+		Recalibration: c.sharedRecalibration().state(),
+		Score:         c.score.state(),
+		Means:         c.means.states(),
+	}
 	for _, e := range c.due.entries {
 		if !e.removed() {
 			h.Due = append(h.Due, e.job.ID)
@@ -28,60 +201,59 @@ func (c *Cluster) headState() headState {
 	return h
 }
 
-// nodeState is a node in a snapshot. Tallies of nodes have frames of their own.
-type nodeState struct {
+// nodeSnapshot is a node in a snapshot. Load integrals have their own frames.
+type nodeSnapshot struct {
 	Name     string           `json:"name"`
 	Cores    uint32           `json:"cores,omitempty"`
-	Heard    time.Time        `json:"heard,omitzero"`
-	Busy     bool             `json:"busy,omitempty"` // jobs run on it
+	LastSeen time.Time        `json:"heard,omitzero"`
+	Busy     bool             `json:"busy,omitempty"` // it has running jobs
 	Hardware schemas.Hardware `json:"hardware,omitzero"`
-	Known    bool             `json:"known,omitempty"` // something was reported of its hardware
+	Known    bool             `json:"known,omitempty"` // its hardware was reported
 	Changed  time.Time        `json:"changed,omitzero"`
 	Foreign  ForeignLoad      `json:"foreign,omitzero"`
 }
 
-// nodeStates returns the idle nodes by their last use, and then those with running jobs,
-// in any order.
-func (c *Cluster) nodeStates() []nodeState {
-	all := make([]nodeState, 0, len(c.nodes))
+// nodeSnapshots returns the idle nodes by last use, then the others in any order.
+func (c *Cluster) nodeSnapshots() []nodeSnapshot {
+	all := make([]nodeSnapshot, 0, len(c.nodes))
 	for _, name := range c.idleNodes.names() {
-		all = append(all, c.nodeState(c.nodes[name]))
+		all = append(all, c.nodeSnapshot(c.nodes[name]))
 	}
 	for _, n := range c.nodes {
 		if len(n.running) > 0 {
-			all = append(all, c.nodeState(n))
+			all = append(all, c.nodeSnapshot(n))
 		}
 	}
 	return all
 }
 
-func (c *Cluster) nodeState(n *Node) nodeState {
-	s := nodeState{
-		Name: n.Name, Cores: n.Cores, Heard: n.Heard, Busy: len(n.running) > 0,
+func (c *Cluster) nodeSnapshot(n *Node) nodeSnapshot {
+	s := nodeSnapshot{
+		Name: n.Name, Cores: n.Cores, LastSeen: n.LastSeen, Busy: len(n.running) > 0,
 		Changed: n.changed, Foreign: n.foreign,
 	}
 	s.Hardware, s.Known = c.fleet[n.Name]
 	return s
 }
 
-// modelState is a model in a snapshot.
-type modelState struct {
-	Name           string          `json:"name"` // its level
-	Described      Description     `json:"described,omitzero"`
-	Configurations []Configuration `json:"configurations,omitempty"`
+// modelSnapshot is a model in a snapshot.
+type modelSnapshot struct {
+	Name           string         `json:"name"` // its schemas.ModelLevel
+	Described      Description    `json:"described,omitzero"`
+	Configurations []BatchAndCPUs `json:"configurations,omitempty"`
 }
 
-func (c *Cluster) modelStates() []modelState {
-	all := make([]modelState, 0, len(c.models))
+func (c *Cluster) modelSnapshots() []modelSnapshot {
+	all := make([]modelSnapshot, 0, len(c.models))
 	for _, name := range c.lastModels.names() {
 		m := c.models[name]
-		all = append(all, modelState{name, m.described, m.configurations})
+		all = append(all, modelSnapshot{name, m.described, m.configurations})
 	}
 	return all
 }
 
-// tallyState is a tally in a snapshot.
-type tallyState struct {
+// integralSnapshot is a load integral in a snapshot.
+type integralSnapshot struct {
 	Node         string    `json:"node"`
 	At           time.Time `json:"at,omitzero"`
 	Jobs         float64   `json:"jobs"`
@@ -90,81 +262,81 @@ type tallyState struct {
 	ProcsSeconds float64   `json:"procs_seconds"`
 }
 
-func (t *tally) state() tallyState {
-	return tallyState{t.node, t.at, t.jobs, t.procs, t.jobSeconds, t.procsSeconds}
+func (t *loadIntegral) state() integralSnapshot {
+	return integralSnapshot{t.node, t.at, t.jobs, t.procs, t.jobSeconds, t.procsSeconds}
 }
 
-func (s *tallyState) tally() tally {
-	return tally{s.Node, s.At, s.Jobs, s.Procs, s.JobSeconds, s.ProcsSeconds}
+func (s *integralSnapshot) integral() loadIntegral {
+	return loadIntegral{s.Node, s.At, s.Jobs, s.Procs, s.JobSeconds, s.ProcsSeconds}
 }
 
-// states returns the tallies, in any order.
-func (all tallies) states() []tallyState {
-	states := make([]tallyState, 0, len(all))
+// states returns the load integrals in any order.
+func (all loadIntegrals) states() []integralSnapshot {
+	states := make([]integralSnapshot, 0, len(all))
 	for _, t := range all {
 		states = append(states, t.state())
 	}
 	return states
 }
 
-// recordState is the record in a snapshot.
-type recordState struct {
-	Recent []float64    `json:"recent"`
-	Kinds  []kindState  `json:"kinds"` // by their last use
-	All    totalState   `json:"all"`
-	Alpha  []alphaState `json:"alpha"` // by their last use
-	Digest string       `json:"digest"`
+// recalibrationSnapshot is the recalibration in a snapshot.
+type recalibrationSnapshot struct {
+	Recent []float64         `json:"recent"`
+	Kinds  []jobKindSnapshot `json:"kinds"` // by last use
+	All    sumSnapshot       `json:"all"`
+	Alpha  []alphaSnapshot   `json:"alpha"` // by last use
+	Digest string            `json:"digest"`
 }
 
-type totalState struct {
+type sumSnapshot struct {
 	Sum float64 `json:"sum"`
 	N   float64 `json:"n"`
 }
 
-func (t total) state() totalState { return totalState{t.sum, t.n} }
+func (t residualSum) state() sumSnapshot { return sumSnapshot{t.sum, t.n} }
 
-func (s totalState) total() total { return total{s.Sum, s.N} }
+func (s sumSnapshot) total() residualSum { return residualSum{s.Sum, s.N} }
 
-type kindState struct {
+type jobKindSnapshot struct {
 	Model   string `json:"model"`
 	Dataset string `json:"dataset,omitempty"`
 	CPUs    uint32 `json:"cpus"`
-	totalState
+	sumSnapshot
 }
 
-type alphaState struct {
+type alphaSnapshot struct {
 	Confidence float64 `json:"confidence"`
 	Alpha      float64 `json:"alpha"`
 }
 
-func (r *Record) state() *recordState {
+func (r *Recalibration) state() *recalibrationSnapshot {
 	if r == nil {
 		return nil
 	}
-	s := &recordState{Recent: r.recent, All: r.all.state(), Digest: r.digest}
+	s := &recalibrationSnapshot{Recent: r.recent, All: r.all.state(), Digest: r.digest}
 	for _, k := range r.lastKinds {
-		s.Kinds = append(s.Kinds, kindState{k.model, k.dataset, k.cpus, r.kinds[k].state()})
+		s.Kinds = append(s.Kinds, jobKindSnapshot{k.model, k.dataset, k.cpus, r.kinds[k].state()})
 	}
 	for _, c := range r.lastAlphas {
-		s.Alpha = append(s.Alpha, alphaState{c, r.alpha[c]})
+		s.Alpha = append(s.Alpha, alphaSnapshot{c, r.alpha[c]})
 	}
 	return s
 }
 
-func (s *recordState) record() *Record {
+func (s *recalibrationSnapshot) recalibration() *Recalibration {
 	if s == nil {
 		return nil
 	}
-	r := &Record{
+	r := &Recalibration{
 		recent: s.Recent,
 		sorted: slices.Sorted(slices.Values(s.Recent)),
-		kinds:  map[kind]total{},
+		kinds:  map[jobKind]residualSum{},
 		all:    s.All.total(),
 		alpha:  map[float64]float64{},
 		digest: s.Digest,
 	}
 	for _, k := range s.Kinds {
-		key := kind{k.Model, k.Dataset, k.CPUs}
+		key := jobKind{k.Model, k.Dataset, k.CPUs}
 		r.kinds[key], r.lastKinds = k.total(), append(r.lastKinds, key)
 	}
 	for _, a := range s.Alpha {
@@ -173,17 +345,17 @@ func (s *recordState) record() *Record {
 	return r
 }
 
-// scoreState is the score in a snapshot.
-type scoreState struct {
+// scoreSnapshot is the score in a snapshot.
+type scoreSnapshot struct {
 	Promises    schemas.Tally        `json:"promises"`
-	Confidences []groupState         `json:"confidences,omitempty"`
-	Users       []groupState         `json:"users,omitempty"`
-	Models      []groupState         `json:"models,omitempty"`
-	Decisions   []groupState         `json:"decisions,omitempty"`
+	Confidences []groupSnapshot      `json:"confidences,omitempty"`
+	Users       []groupSnapshot      `json:"users,omitempty"`
+	Models      []groupSnapshot      `json:"models,omitempty"`
+	Decisions   []groupSnapshot      `json:"decisions,omitempty"`
 	Calibration *schemas.Calibration `json:"calibration"`
 }
 
-type groupState struct {
+type groupSnapshot struct {
 	Name       string        `json:"name,omitempty"`
 	Dataset    string        `json:"dataset,omitempty"`
 	Confidence float64       `json:"confidence,omitempty"`
@@ -191,9 +363,9 @@ type groupState struct {
 	Tally      schemas.Tally `json:"tally"`
 }
 
-func (s *score) state() scoreState {
+func (s *score) state() scoreSnapshot {
 	calibration := s.calibration
-	return scoreState{
+	return scoreSnapshot{
 		Promises:    s.promises,
 		Confidences: s.confidences.states(),
 		Users:       s.users.states(),
@@ -203,7 +375,7 @@ func (s *score) state() scoreState {
 	}
 }
 
-func (s *scoreState) score() score {
+func (s *scoreSnapshot) score() score {
 	all := score{
 		promises:    s.Promises,
 		confidences: groupsOf(s.Confidences),
@@ -217,12 +389,12 @@ func (s *scoreState) score() score {
 	return all
 }
 
-func (g groups) states() []groupState {
-	all := make([]groupState, 0, len(g))
+func (g groups) states() []groupSnapshot {
+	all := make([]groupSnapshot, 0, len(g))
 	for key, t := range g {
-		all = append(all, groupState{key.name, key.dataset, key.confidence, key.others, *t})
+		all = append(all, groupSnapshot{key.name, key.dataset, key.confidence, key.others, *t})
 	}
-	slices.SortFunc(all, func(a, b groupState) int {
+	slices.SortFunc(all, func(a, b groupSnapshot) int {
 		if a.Others != b.Others {
 			return map[bool]int{true: 1, false: -1}[a.Others]
 		}
@@ -232,7 +404,7 @@ func (g groups) states() []groupState {
 	return all
 }
 
-func groupsOf(states []groupState) groups {
+func groupsOf(states []groupSnapshot) groups {
 	all := make(groups, len(states))
 	for _, s := range states {
 		t := s.Tally
@@ -241,25 +413,25 @@ func groupsOf(states []groupState) groups {
 	return all
 }
 
-// meanState is the mean of promises of a confidence in a snapshot.
-type meanState struct {
-	Confidence float64    `json:"confidence"`
-	Threshold  float64    `json:"threshold"`
-	Over       totalState `json:"over"`
+// meanSnapshot is the mean threshold of a confidence in a snapshot.
+type meanSnapshot struct {
+	Confidence float64     `json:"confidence"`
+	Threshold  float64     `json:"threshold"`
+	Over       sumSnapshot `json:"over"`
 }
 
-func (m means) states() []meanState {
-	all := make([]meanState, 0, len(m))
+func (m meanThresholds) states() []meanSnapshot {
+	all := make([]meanSnapshot, 0, len(m))
 	for _, c := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, meanState{c, m[c].threshold, m[c].over.state()})
+		all = append(all, meanSnapshot{c, m[c].threshold, m[c].overestimate.state()})
 	}
 	return all
 }
 
-func meansOf(states []meanState) means {
-	all := make(means, len(states))
+func meansOf(states []meanSnapshot) meanThresholds {
+	all := make(meanThresholds, len(states))
 	for _, s := range states {
-		all[s.Confidence] = &mean{threshold: s.Threshold, over: s.Over.total()}
+		all[s.Confidence] = &meanThreshold{threshold: s.Threshold, overestimate: s.Over.total()}
 	}
 	return all
 }

@@ -34,7 +34,7 @@ const (
 	startTail = 20_000
 )
 
-// startReport is what the started advisor reports.
+// startReport is the report of the started advisor.
 type startReport struct {
 	Seconds   float64 // from the start of the process to its first answer
 	CPU       float64 // seconds of all processors until then
@@ -42,9 +42,9 @@ type startReport struct {
 	PeakBytes uint64  // resident, at most until then
 }
 
-// BenchmarkStart publishes COURIER_START_EVENTS events of jobs, each job with a model and
-// a node of its own, and starts an advisor as a process of its own, first without a
-// snapshot, then with the one that the first has stored.
+// BenchmarkStart publishes COURIER_START_EVENTS job events, each job with its own model and node.
+// It starts an advisor as a separate process, first without a snapshot, then with the snapshot that
+// the first one stored.
 //
 //	COURIER_START_EVENTS=1000000 go test ./advisor -run '^$' -bench Start -benchtime 1x -timeout 2h
 func BenchmarkStart(b *testing.B) {
@@ -85,7 +85,7 @@ func savedBytes(b *testing.B, c *bus.Bus) uint64 {
 	return all[0].Bytes
 }
 
-// jobWriter publishes the events of jobs one after the other, ten at a time.
+// jobWriter publishes the events of jobs in order, ten jobs at a time.
 type jobWriter struct {
 	b       *testing.B
 	nc      *nats.Conn
@@ -117,8 +117,8 @@ func newJobWriter(b *testing.B, url string) *jobWriter {
 	return &jobWriter{b: b, nc: nc, js: js}
 }
 
-// write publishes a number of events and waits until the stream has them. Most are
-// published without an acknowledgement, which is several times as fast.
+// write publishes events and waits until the stream has them. Most are published without an ack,
+// which is several times as fast.
 func (w *jobWriter) write(events int) {
 	w.b.Helper()
 	const together = 2000 // well below what the server queues before it refuses more
@@ -151,7 +151,7 @@ func (w *jobWriter) publishAndWait(subject string, data []byte) error {
 	return err
 }
 
-// next returns the next event; ten jobs run beside each other.
+// next returns the next event; ten jobs run concurrently.
 func (w *jobWriter) next() schemas.Event {
 	if len(w.left) == 0 {
 		const beside = 10
@@ -202,8 +202,7 @@ func lifeOf(n int) []schemas.Event {
 	return append(all, finished)
 }
 
-// startAdvisor starts an advisor as a process of its own, waits until it answers, and
-// stops it.
+// startAdvisor starts an advisor as a separate process, waits until it answers, and stops it.
 func startAdvisor(b *testing.B, url string) startReport {
 	b.Helper()
 	c := exec.Command(os.Args[0], "-test.run=^TestStartedAdvisor$", "-test.timeout=2h")
@@ -258,7 +257,7 @@ func TestStartedAdvisor(t *testing.T) {
 	}
 }
 
-// peakBytes returns the most memory that this process has had resident, in bytes.
+// peakBytes returns the maximum resident memory of this process.
 func peakBytes(t *testing.T) uint64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -276,7 +275,7 @@ func peakBytes(t *testing.T) uint64 {
 	return 0
 }
 
-// cpuSeconds returns the processor time that this process has used, in seconds.
+// cpuSeconds returns the CPU time of this process.
 func cpuSeconds(t *testing.T) float64 {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

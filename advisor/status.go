@@ -1,12 +1,104 @@
 package advisor
 
 import (
+	"context"
 	"time"
 
 	"courier/schemas"
 )
 
-// status returns what is known of the job, as it is told to whoever asks.
+func (a *Advisor) status(ctx context.Context, q *schemas.JobStatusRequest) (any, error) {
+	a.waitUntilKnown(ctx, q.JobID)
+	now := time.Now().UTC()
+	a.mu.RLock()
+	j := a.cluster.job(q.JobID)
+	if j != nil {
+		d := a.cluster.statusDraft(j, now)
+		a.mu.RUnlock()
+		return a.complete(&d, now), nil
+	}
+	a.mu.RUnlock()
+	j, err := a.recorded(ctx, q.JobID)
+	if err != nil {
+		return nil, err
+	}
+	if j == nil {
+		return nil, noJob(q.JobID)
+	}
+	return j.status(), nil
+}
+
+// list returns a page of jobs. Running jobs are re-predicted without holding the lock, so that a
+// long page does not delay events.
+func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error) {
+	now := time.Now().UTC()
+	a.mu.RLock()
+	drafts, next, err := a.cluster.list(q, now)
+	a.mu.RUnlock()
+	if err != nil {
+		return nil, err
+	}
+	page := schemas.JobList{Jobs: make([]schemas.JobStatus, 0, len(drafts)), Next: next}
+	for i := range drafts {
+		page.Jobs = append(page.Jobs, a.complete(&drafts[i], now))
+	}
+	return page, nil
+}
+
+// job returns a copy of a job from memory or from the event log, or a not_found error.
+func (a *Advisor) job(ctx context.Context, id string) (*Job, error) {
+	a.waitUntilKnown(ctx, id)
+	a.mu.RLock()
+	if j := a.cluster.job(id); j != nil {
+		found := *j
+		a.mu.RUnlock()
+		return &found, nil
+	}
+	a.mu.RUnlock()
+	j, err := a.recorded(ctx, id)
+	if err == nil && j == nil {
+		err = noJob(id)
+	}
+	return j, err
+}
+
+func noJob(id string) error {
+	return &schemas.Error{Code: schemas.CodeNotFound, Field: "id", Message: "no job " + id}
+}
+
+// waitUntilKnown waits for an unknown job until the fold has caught up, because another advisor may
+// have recorded the job a moment ago.
+func (a *Advisor) waitUntilKnown(ctx context.Context, id string) {
+	a.mu.RLock()
+	known := a.cluster.knows(id)
+	a.mu.RUnlock()
+	if known {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	if last, err := a.bus.LastSequence(ctx, schemas.StreamJob); err == nil {
+		a.waitFor(ctx, last)
+	}
+}
+
+// recorded rebuilds a job from the last event of each kind in the event log; nil if the log has
+// none.
+func (a *Advisor) recorded(ctx context.Context, id string) (*Job, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	records, err := a.bus.Last(ctx, schemas.StreamJob, schemas.JobSubject(id, "*"))
+	if err != nil {
+		return nil, a.logUnavailable(id, err)
+	}
+	c := NewCluster()
+	for _, r := range records {
+		c.Apply(r.Event, r.Sequence, r.StoredAt)
+	}
+	return c.job(id), nil
+}
+
+// status returns the reply of job.status without new predictions.
 func (j *Job) status() schemas.JobStatus {
 	s := schemas.JobStatus{
 		JobID:      j.ID,
@@ -41,27 +133,26 @@ func (j *Job) status() schemas.JobStatus {
 	return s
 }
 
-// draft is the status of a job, for a running one without what is predicted of it now.
-type draft struct {
+// statusDraft is the status of a job, with the question that predicts the rest of a running job.
+type statusDraft struct {
 	status   schemas.JobStatus
-	question *Question // what is to be predicted; nil: nothing
+	question *Question // nil for a job that does not run
 	setting  schemas.Setting
 	atRisk   bool
 }
 
-// draft describes a job at a moment; Advisor.complete predicts the rest.
-func (c *Cluster) draft(j *Job, now time.Time) draft {
-	d := draft{status: j.status()}
+// statusDraft returns the status of a job and, if it runs, the question for complete.
+func (c *Cluster) statusDraft(j *Job, now time.Time) statusDraft {
+	d := statusDraft{status: j.status()}
 	if j.State == schemas.StateRunning {
-		d.question, d.setting = c.Again(j, now), j.Setting
+		d.question, d.setting = c.AskRunning(j, now), j.Setting
 		d.atRisk = j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
 	}
 	return d
 }
 
-// complete returns the status of a job; of a running one with what is predicted of it
-// now, which no event may have reported. It needs no lock.
-func (a *Advisor) complete(d *draft, now time.Time) schemas.JobStatus {
+// complete returns the status with current predictions for a running job. It needs no lock.
+func (a *Advisor) complete(d *statusDraft, now time.Time) schemas.JobStatus {
 	s := d.status
 	if d.question == nil {
 		return s
@@ -76,7 +167,7 @@ func (a *Advisor) complete(d *draft, now time.Time) schemas.JobStatus {
 	return s
 }
 
-// instant returns t for JSON; absent if it never was.
+// instant returns a pointer to t for JSON, or nil for the zero time.
 func instant(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -84,8 +175,9 @@ func instant(t time.Time) *time.Time {
 	return &t
 }
 
-// list returns a page of jobs, newest first, and the ID to continue after; "" at the end.
-func (c *Cluster) list(q *schemas.JobListRequest, now time.Time) ([]draft, string, error) {
+// list returns a page of jobs, newest first, and the ID after which the next page begins; "" at the
+// end.
+func (c *Cluster) list(q *schemas.JobListRequest, now time.Time) ([]statusDraft, string, error) {
 	limit := q.Limit
 	if limit == 0 {
 		limit = schemas.DefaultPage
@@ -95,12 +187,12 @@ func (c *Cluster) list(q *schemas.JobListRequest, now time.Time) ([]draft, strin
 		return nil, "", schemas.Invalid("after",
 			"no job %q: use the next field of the previous page", q.After)
 	}
-	var page []draft
+	var page []statusDraft
 	for j := range jobs {
 		if len(page) == limit {
 			return page, page[limit-1].status.JobID, nil
 		}
-		page = append(page, c.draft(j, now))
+		page = append(page, c.statusDraft(j, now))
 	}
 	return page, "", nil
 }

@@ -11,9 +11,8 @@ import (
 	"courier/schemas"
 )
 
-// The next admission waits for the one before it while that may still be recorded, and
-// for one that the log has although this advisor has not read it. A ticket whose advisor
-// died does not stop it.
+// The next admission waits for the previous one while that may still be recorded, and for one that
+// is in the log but not read yet. A ticket of a crashed advisor does not block it.
 func TestLastAdmission_IsWaitedForWhileItMayBeRecorded(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -41,7 +40,7 @@ func TestLastAdmission_IsWaitedForWhileItMayBeRecorded(t *testing.T) {
 				ctx, cancel = context.WithTimeout(ctx, time.Second)
 				defer cancel()
 			}
-			_, err := asleep(t, b, Options{}).lastAdmission(ctx)
+			_, err := advisorBehindLog(t, b, Options{}).lastAdmission(ctx)
 			if !errors.Is(err, c.want) {
 				t.Errorf("lastAdmission = %v, want %v", err, c.want)
 			}
@@ -49,10 +48,10 @@ func TestLastAdmission_IsWaitedForWhileItMayBeRecorded(t *testing.T) {
 	}
 }
 
-// record submits the nightly job by another advisor.
+// record submits the nightly job through another advisor.
 func record(t *testing.T, b *bus.Bus) {
 	t.Helper()
-	if _, err := asleep(t, b, Options{}).submit(inTime(t), nightly(3)); err != nil {
+	if _, err := advisorBehindLog(t, b, Options{}).submit(inTime(t), nightly(3)); err != nil {
 		t.Fatal(err)
 	}
 }

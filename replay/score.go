@@ -47,7 +47,7 @@ type RuleScore struct {
 // hindsight is what is known of the submissions of a log after its end.
 type hindsight struct {
 	submissions []*schemas.Submitted // with an SLO
-	outcomes    map[string]advisor.Outcome
+	outcomes    map[string]advisor.SubmissionOutcome
 	predicted   map[string]*schemas.Advice // every alternative, by the referee
 	referee     string                     // its description
 }
@@ -56,7 +56,7 @@ type hindsight struct {
 // submission under the load at its time.
 func (l *Log) lookBack(ctx context.Context) (*hindsight, error) {
 	h := &hindsight{
-		outcomes:  map[string]advisor.Outcome{},
+		outcomes:  map[string]advisor.SubmissionOutcome{},
 		predicted: map[string]*schemas.Advice{},
 	}
 	set, err := l.fitReferee(ctx, h)

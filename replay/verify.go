@@ -160,7 +160,7 @@ func (v *verifier) decideAgain(r *LogRecord) attempt {
 	for i, regressors := range candidates {
 		decided := advisor.Decide(q, regressors.advisor(), at)
 		if recorded != nil {
-			v.cluster.Judge(decided, recorded)
+			v.cluster.ApplyPolicy(decided, recorded)
 		}
 		d, err := compare(r, q, recorded, decided)
 		if d == nil || err != nil {

@@ -9,9 +9,8 @@ import (
 	"courier/schemas"
 )
 
-// steep is a regressor of times that grow with batch size and load, the steeper
-// the larger slope is.
-func steep(t *testing.T, slope float64) *Regressor {
+// slopedRegressor predicts times that grow with batch size and load, the more the larger slope is.
+func slopedRegressor(t *testing.T, slope float64) *Regressor {
 	t.Helper()
 	encoder := schemas.NewEncoder(schemas.TargetEpochTime, []string{"m", "n"}, []schemas.Hardware{
 		{Cores: 2, Speed: 1e9},
@@ -55,7 +54,7 @@ func steep(t *testing.T, slope float64) *Regressor {
 	return r
 }
 
-// settingOf is the n-th of some settings that differ in every field.
+// settingOf returns the n-th of many features that differ in every field.
 func settingOf(n int) schemas.Features {
 	jobs := float64(1 + n%5)
 	return schemas.Features{
@@ -72,22 +71,22 @@ func settingOf(n int) schemas.Features {
 	}
 }
 
-// What is remembered is what is predicted, of more settings by more regressors than
-// there is room for.
-func TestMemory_ChangesNoPrediction(t *testing.T) {
-	all := []*Regressor{steep(t, 0.1), steep(t, 3)}
-	random, kept, found := rand.New(rand.NewPCG(1, 2)), memory{}, 0
-	for range 20 * remembered {
-		f, r := settingOf(random.IntN(remembered)), all[random.IntN(len(all))]
-		if s := kept.place(r, &f); s.by == r.serial && s.of == f {
+// A cached prediction equals a computed one, with more features and regressors than the cache has
+// slots.
+func TestPredictionCache_ChangesNoPrediction(t *testing.T) {
+	all := []*Regressor{slopedRegressor(t, 0.1), slopedRegressor(t, 3)}
+	random, kept, found := rand.New(rand.NewPCG(1, 2)), predictionCache{}, 0
+	for range 20 * predictionCacheSlots {
+		f, r := settingOf(random.IntN(predictionCacheSlots)), all[random.IntN(len(all))]
+		if s := kept.slot(r, &f); s.by == r.serial && s.of == f {
 			found++
 		}
 		got, ok := r.predict(&f, &kept)
-		if want, wantOK := r.predict(&f, &memory{}); got != want || ok != wantOK {
+		if want, wantOK := r.predict(&f, &predictionCache{}); got != want || ok != wantOK {
 			t.Fatalf("%+v, %t remembered of %+v, want %+v, %t", got, ok, f, want, wantOK)
 		}
 	}
-	if found < 2*remembered {
-		t.Errorf("%d of %d predictions were remembered", found, 20*remembered)
+	if found < 2*predictionCacheSlots {
+		t.Errorf("%d of %d predictions were remembered", found, 20*predictionCacheSlots)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"courier/schemas"
 )
 
-// An alternative says which runs its figures rest on.
-func TestDecide_SaysWhatFiguresRestOn(t *testing.T) {
+// An alternative reports the runs behind its figures.
+func TestDecide_ReportsEvidence(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	a := advisor.Decide(evidenceQuestion(func(q *schemas.JobRequest) {
 		q.BatchSizes = []int{64, 96, 1024}
@@ -73,7 +73,7 @@ func TestDecide_SaysWhatFiguresRestOn(t *testing.T) {
 	}
 }
 
-// The interval of an accuracy contains it, and is absent where it is unknown.
+// The interval of an accuracy contains it, and is absent if the accuracy is unknown.
 func TestDecide_GivesAnIntervalOfTheAccuracy(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	for _, batches := range [][]int{{32, 64, 256}, {48, 96, 300}} {
@@ -102,8 +102,8 @@ func TestDecide_GivesAnIntervalOfTheAccuracy(t *testing.T) {
 	}
 }
 
-// A node of another type is no evidence, and the answer says how much there is elsewhere.
-func TestDecide_SaysThatAModelNeverRanOnANode(t *testing.T) {
+// Runs on another node type are no evidence, and the answer reports how many there are.
+func TestDecide_ReportsAMissingNodeType(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	q := evidenceQuestion(nil)
 	q.Hardware = []schemas.Hardware{{Cores: 12, CPUModel: "P100"}}
@@ -122,7 +122,7 @@ func TestDecide_SaysThatAModelNeverRanOnANode(t *testing.T) {
 	}
 }
 
-// An active correction is named with its scope and factor.
+// An active correction is reported with its scope and factor.
 func TestDecide_NamesActiveCorrections(t *testing.T) {
 	runs := evidenceRuns(nil)
 	banded := func(runs []evidence.Run) []evidence.Run {
@@ -176,7 +176,7 @@ func TestDecide_NamesActiveCorrections(t *testing.T) {
 	}
 }
 
-// A running job is advised without evidence: the answer to its request had it.
+// Advice for a running job has no evidence, because the answer to its request had it.
 func TestDecide_ARunningJobHasNoEvidence(t *testing.T) {
 	q := evidenceQuestion(nil)
 	setting := schemas.Setting{

@@ -12,16 +12,16 @@ import (
 	"courier/schemas"
 )
 
-// logged is an event as the log has it.
+// logged is an event of the log.
 type logged struct {
 	event    schemas.Event
 	sequence uint64
 	at       time.Time
 }
 
-// world makes up the events of a cluster and applies them to its state. The same seed
+// randomCluster generates the events of a cluster and applies them to its state. The same seed
 // gives the same events.
-type world struct {
+type randomCluster struct {
 	c        *Cluster
 	random   *rand.Rand
 	now      time.Time
@@ -31,8 +31,8 @@ type world struct {
 	copies   bool     // the log has duplicates and late copies
 }
 
-func newWorld(c *Cluster, seed uint64) *world {
-	return &world{
+func newRandomCluster(c *Cluster, seed uint64) *randomCluster {
+	return &randomCluster{
 		c:      c,
 		random: rand.New(rand.NewPCG(seed, 17)),
 		now:    time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC),
@@ -40,8 +40,8 @@ func newWorld(c *Cluster, seed uint64) *world {
 	}
 }
 
-// step lets something happen: mostly an event, now and then a request or a look.
-func (w *world) step(t testing.TB) {
+// step generates mostly an event, sometimes a request or a check.
+func (w *randomCluster) step(t testing.TB) {
 	w.now = w.now.Add(time.Duration(w.random.IntN(2000)) * time.Millisecond)
 	if w.random.IntN(500) == 0 { // a quiet night
 		w.now = w.now.Add(time.Duration(w.random.IntN(40)) * time.Hour)
@@ -68,34 +68,34 @@ func (w *world) step(t testing.TB) {
 	case n < 95:
 		w.silence()
 	case n < 96:
-		w.hear()
+		w.onAlive()
 	default:
 		w.ask(t)
 	}
 }
 
-func (w *world) apply(e schemas.Event) *Job {
+func (w *randomCluster) apply(e schemas.Event) *Job {
 	w.sequence++
 	w.log = append(w.log, logged{e, w.sequence, w.now})
 	return w.c.Apply(e, w.sequence, w.now)
 }
 
-func (w *world) pick(all ...string) string { return all[w.random.IntN(len(all))] }
+func (w *randomCluster) pick(all ...string) string { return all[w.random.IntN(len(all))] }
 
-func (w *world) chance() *float64 {
+func (w *randomCluster) probability() *float64 {
 	p := float64(w.random.IntN(1000)) / 1000
 	return &p
 }
 
-// node is one of a few that come often, or one of many that come once.
-func (w *world) node() string {
+// node returns one of a few frequent nodes, or a new one.
+func (w *randomCluster) node() string {
 	if w.random.IntN(10) > 0 {
 		return fmt.Sprintf("node-%d", w.random.IntN(12))
 	}
 	return fmt.Sprintf("pod-%d", w.random.IntN(1_000_000))
 }
 
-func (w *world) nodes() []string {
+func (w *randomCluster) nodes() []string {
 	all := []string{w.node()}
 	if w.random.IntN(5) == 0 {
 		all = append(all, w.node())
@@ -103,14 +103,14 @@ func (w *world) nodes() []string {
 	return all
 }
 
-func (w *world) model() string {
+func (w *randomCluster) model() string {
 	if w.random.IntN(5) > 0 {
 		return fmt.Sprintf("model-%d", w.random.IntN(5))
 	}
 	return fmt.Sprintf("run-%d", w.random.IntN(1_000_000))
 }
 
-func (w *world) setting() schemas.Setting {
+func (w *randomCluster) setting() schemas.Setting {
 	return schemas.Setting{
 		Model:     w.model(),
 		Dataset:   w.pick("", "cifar10", "imagenet"),
@@ -121,7 +121,7 @@ func (w *world) setting() schemas.Setting {
 	}
 }
 
-func (w *world) stamp(id string, job string, run uint32) schemas.JobStamp {
+func (w *randomCluster) stamp(id string, job string, run uint32) schemas.JobStamp {
 	at := w.now.Add(-time.Duration(w.random.IntN(3000)) * time.Millisecond)
 	if w.random.IntN(50) == 0 { // a wrong clock, a spool, an import
 		at = at.Add(time.Duration(w.random.IntN(240)-200) * time.Minute)
@@ -129,8 +129,8 @@ func (w *world) stamp(id string, job string, run uint32) schemas.JobStamp {
 	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at}, JobID: job, Run: run}
 }
 
-// job is one of those that came last, or any, or one that nobody knows.
-func (w *world) job() string {
+// job returns a recent job, any job, or an unknown one.
+func (w *randomCluster) job() string {
 	switch n := w.random.IntN(20); {
 	case w.made == 0 || n == 0:
 		return fmt.Sprintf("stray-%d", w.random.IntN(50))
@@ -140,7 +140,7 @@ func (w *world) job() string {
 	return fmt.Sprintf("job-%d", max(0, w.made-1-w.random.IntN(60)))
 }
 
-func (w *world) submit() {
+func (w *randomCluster) submit() {
 	s := w.setting()
 	id := fmt.Sprintf("job-%d", w.made)
 	w.made++
@@ -178,14 +178,14 @@ func (w *world) submit() {
 	w.apply(e)
 }
 
-func (w *world) advice(id string, s *schemas.Setting, q *schemas.JobRequest) *schemas.Advice {
+func (w *randomCluster) advice(id string, s *schemas.Setting, q *schemas.JobRequest) *schemas.Advice {
 	chosen := schemas.Alternative{
 		BatchSize:         s.BatchSize,
 		CPUs:              s.CPUs,
 		Epochs:            s.Epochs,
-		PredictedSeconds:  w.chance(),
-		UpperBoundSeconds: w.chance(),
-		Probability:       w.chance(),
+		PredictedSeconds:  w.probability(),
+		UpperBoundSeconds: w.probability(),
+		Probability:       w.probability(),
 	}
 	*chosen.PredictedSeconds = 1 + 10**chosen.PredictedSeconds
 	*chosen.UpperBoundSeconds += *chosen.PredictedSeconds
@@ -211,7 +211,7 @@ func (w *world) advice(id string, s *schemas.Setting, q *schemas.JobRequest) *sc
 	return a
 }
 
-func (w *world) start() {
+func (w *randomCluster) start() {
 	id := w.job()
 	s := w.setting()
 	run := uint32(1)
@@ -236,8 +236,8 @@ func (w *world) start() {
 	w.apply(e)
 }
 
-// running is a job that runs, nil if none does.
-func (w *world) running() *Job {
+// running returns a running job, or nil.
+func (w *randomCluster) running() *Job {
 	if len(w.c.running) == 0 {
 		return nil
 	}
@@ -249,7 +249,7 @@ func (w *world) running() *Job {
 	return w.c.jobs[ids[w.random.IntN(len(ids))]]
 }
 
-func (w *world) epoch() {
+func (w *randomCluster) epoch() {
 	id, run, number, s := w.job(), uint32(1), uint32(1), w.setting()
 	j := w.running()
 	if w.random.IntN(6) == 0 {
@@ -270,15 +270,15 @@ func (w *world) epoch() {
 	e := &schemas.Epoch{
 		Setting:         s,
 		Epoch:           number,
-		DurationSeconds: 1 + *w.chance(),
-		Accuracy:        w.chance(),
-		NodeIOWaitRatio: w.chance(),
+		DurationSeconds: 1 + *w.probability(),
+		Accuracy:        w.probability(),
+		NodeIOWaitRatio: w.probability(),
 	}
 	e.JobStamp = w.stamp(schemas.EpochID(id, run, number), id, run)
 	w.apply(e)
 }
 
-func (w *world) end() {
+func (w *randomCluster) end() {
 	id, run, s, done := w.job(), uint32(1), w.setting(), uint32(0)
 	j := w.running()
 	if w.random.IntN(6) == 0 {
@@ -303,15 +303,15 @@ func (w *world) end() {
 		Outcome:    outcome,
 		Setting:    s,
 		EpochsDone: done,
-		Accuracy:   w.chance(),
+		Accuracy:   w.probability(),
 		Reason:     "it " + outcome,
 	}
 	e.JobStamp = w.stamp(eventID, id, run)
 	w.apply(e)
 }
 
-// admit ends the waiting of a queued job, or of one that does not wait.
-func (w *world) admit() {
+// admit admits a job, which may not be queued.
+func (w *randomCluster) admit() {
 	id := w.job()
 	if queue := w.c.queue(); len(queue) > 0 && w.random.IntN(10) > 0 {
 		id = queue[w.random.IntN(min(3, len(queue)))].ID
@@ -327,7 +327,7 @@ func (w *world) admit() {
 	w.apply(a)
 }
 
-func (w *world) advise() {
+func (w *randomCluster) advise() {
 	j := w.running()
 	if j == nil {
 		return
@@ -337,7 +337,7 @@ func (w *world) advise() {
 	w.apply(a)
 }
 
-func (w *world) risk() {
+func (w *randomCluster) risk() {
 	j := w.running()
 	if j == nil {
 		return
@@ -346,13 +346,13 @@ func (w *world) risk() {
 		CauseSequence: w.sequence,
 		Cause:         schemas.CauseEpochs,
 		Cleared:       w.random.IntN(2) == 0,
-		Probability:   *w.chance(),
+		Probability:   *w.probability(),
 	}
 	r.JobStamp = w.stamp(schemas.RiskID(j.ID, w.sequence), j.ID, j.Run)
 	w.apply(r)
 }
 
-func (w *world) sample() {
+func (w *randomCluster) sample() {
 	speed := float64(1+w.random.IntN(3)) * 1e9
 	w.apply(&schemas.Sample{
 		Stamp:                    schemas.Stamp{At: w.now},
@@ -364,8 +364,8 @@ func (w *world) sample() {
 	})
 }
 
-// repeat delivers an event again, mostly a late one.
-func (w *world) repeat() {
+// repeat delivers an event again, usually late.
+func (w *randomCluster) repeat() {
 	if !w.copies || len(w.log) == 0 {
 		return
 	}
@@ -376,7 +376,7 @@ func (w *world) repeat() {
 }
 
 // silence records the silent jobs as lost.
-func (w *world) silence() {
+func (w *randomCluster) silence() {
 	for _, j := range w.c.Silent(w.now) {
 		e := &schemas.Ended{
 			Outcome:    schemas.EventLost,
@@ -390,28 +390,28 @@ func (w *world) silence() {
 }
 
 // hear takes heartbeats, which are not in the log: a nil event stands for them.
-func (w *world) hear() {
+func (w *randomCluster) onAlive() {
 	w.log = append(w.log, logged{nil, 0, w.now})
-	hearAll(w.c, w.now)
+	applyHeartbeats(w.c, w.now)
 }
 
-func hearAll(c *Cluster, now time.Time) {
+func applyHeartbeats(c *Cluster, now time.Time) {
 	for _, j := range c.running {
-		j.heard = now
+		j.lastSeen = now
 	}
 }
 
-// ask makes questions, which must change nothing that is encoded.
-func (w *world) ask(testing.TB) {
+// ask makes questions, which must not change the state.
+func (w *randomCluster) ask(testing.TB) {
 	s := w.setting()
 	q := schemas.JobRequest{Model: s.Model, CPUs: schemas.CPUs{int(s.CPUs)}, Confidence: 0.95}
 	w.c.Ask(q, w.now)
 	if j := w.running(); j != nil {
-		w.c.Again(j, w.now)
+		w.c.AskRunning(j, w.now)
 	}
 }
 
-// fingerprint is what a cluster answers at a moment.
+// fingerprint returns the answers of a cluster at a time.
 func fingerprint(t testing.TB, c *Cluster, now time.Time) string {
 	t.Helper()
 	var s strings.Builder
@@ -433,7 +433,7 @@ func fingerprint(t testing.TB, c *Cluster, now time.Time) string {
 		if q.Self != nil {
 			fmt.Fprintf(&s, "self %v\n", *q.Self)
 		}
-		line(q.Record.state())
+		line(q.Recalibration.state())
 		line(Decide(q, Regressors{}, now))
 	}
 	for _, model := range []string{"model-0", "model-3", "unknown"} {
@@ -456,20 +456,20 @@ func fingerprint(t testing.TB, c *Cluster, now time.Time) string {
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
-		question(c.Again(c.running[id], now))
+		question(c.AskRunning(c.running[id], now))
 	}
 	for _, j := range c.queue() {
-		question(c.asked(j, now))
+		question(c.AskQueued(j, now))
 	}
 	for _, j := range c.Silent(now) { // last: it drops what has expired
 		fmt.Fprintln(&s, "silent", j.ID)
 	}
 	line(c.Score())
-	fmt.Fprintln(&s, c.waits())
+	fmt.Fprintln(&s, c.queueLength())
 	return s.String()
 }
 
-// firstDifference is where two texts differ first, "" if they do not.
+// firstDifference returns where two texts first differ, "" if they are equal.
 func firstDifference(got, want string) string {
 	if got == want {
 		return ""

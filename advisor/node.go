@@ -1,0 +1,489 @@
+package advisor
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"courier/schemas"
+)
+
+// Node is the state of a node: its last sample, and the jobs that run on it.
+type Node struct {
+	Name     string
+	Cores    uint32
+	LastSeen time.Time // last sample, by the server's clock
+
+	running []*Job    // by ID
+	changed time.Time // when a job last came or left
+	foreign ForeignLoad
+}
+
+// nodeSilence is the age of the last sample from which a node gets no new jobs.
+const nodeSilence = 30 * time.Second
+
+// maxNodes bounds the nodes in memory. It leaves room for 10,000 live nodes and for the names of
+// short-lived pods. Beyond it the least recently used node without running jobs is evicted; its
+// next event adds it again.
+const maxNodes = 1 << 14
+
+// useNode returns a node, created on first use, and marks it as most recently used.
+func (c *Cluster) useNode(name string) *Node {
+	n := c.nodes[name]
+	if n == nil {
+		n = &Node{Name: name}
+		c.nodes[name] = n
+	}
+	if len(n.running) == 0 {
+		c.idleNodes.use(name)
+	}
+	return n
+}
+
+// evictNodes evicts the least recently used idle nodes beyond the limit.
+func (c *Cluster) evictNodes() {
+	for len(c.nodes) > c.limits.nodes {
+		name, ok := c.idleNodes.oldest()
+		if !ok {
+			return
+		}
+		c.idleNodes.remove(name)
+		delete(c.nodes, name)
+		delete(c.fleet, name)
+	}
+}
+
+// enter adds a running job to its nodes.
+func (c *Cluster) enter(j *Job, at time.Time) {
+	c.running[j.ID] = j
+	for _, name := range j.Setting.Nodes {
+		n := c.useNode(name)
+		c.idleNodes.remove(name)
+		place, _ := slices.BinarySearchFunc(n.running, j.ID, compareID)
+		n.running, n.changed = slices.Insert(n.running, place, j), at
+	}
+}
+
+// leave removes a job from the nodes that it ran on.
+func (c *Cluster) leave(j *Job, nodes []string, at time.Time) {
+	delete(c.running, j.ID)
+	for _, name := range nodes {
+		n := c.nodes[name]
+		n.changed = at
+		n.running = slices.DeleteFunc(n.running, func(o *Job) bool { return o == j })
+		if len(n.running) == 0 {
+			n.running = nil
+			c.idleNodes.use(name)
+		}
+	}
+}
+
+// colocated returns the running jobs that share a node with the given nodes, directly or through
+// other jobs, sorted by ID. It includes jobs that are about to start and leaves out one job.
+func (c *Cluster) colocated(nodes []string, except string, now time.Time) []*Job {
+	var all []*Job
+	seen := slices.Clone(nodes)
+	add := func(j *Job, nodes []string) {
+		if j.ID == except || slices.Contains(all, j) {
+			return
+		}
+		all = append(all, j)
+		for _, n := range nodes {
+			if !slices.Contains(seen, n) {
+				seen = append(seen, n)
+			}
+		}
+	}
+	for i := 0; i < len(seen); i++ {
+		if n := c.nodes[seen[i]]; n != nil {
+			for _, j := range n.running {
+				add(j, j.Setting.Nodes)
+			}
+		}
+		for _, j := range c.arrivals.on(seen[i]) {
+			if j.isExpected(now) {
+				add(j, j.Promise.Nodes)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// placement returns the nodes of a request: those that the request names, otherwise the live node
+// with the fewest processes per CPU that has enough CPUs. A CPU that foreign work uses counts as a
+// process. Without such a node the result is nil.
+func (c *Cluster) placement(q *schemas.JobRequest, now time.Time) []string {
+	if len(q.Nodes) > 0 {
+		return q.Nodes
+	}
+	var best *Node
+	var lowest float64
+	wanted := 0
+	if len(q.CPUs) > 0 {
+		wanted = slices.Min(q.CPUs)
+	}
+	for _, n := range c.nodes {
+		if int(n.Cores) < wanted || now.Sub(n.LastSeen) > nodeSilence {
+			continue
+		}
+		load := c.arrivals.cpus(n.Name, now)
+		if len(n.running) > 0 {
+			load += c.loadIntegrals[n.Name].procs
+		}
+		load = load/float64(n.Cores) + n.foreign.CPU.at(now).Or(0)
+		if best == nil || load < lowest || load == lowest && n.Name < best.Name {
+			best, lowest = n, load
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return []string{best.Name}
+}
+
+// sample records a sample of a node: its hardware and its foreign load.
+func (c *Cluster) sample(e *schemas.Sample, storedAt time.Time) {
+	n := c.useNode(e.Node)
+	n.Cores, n.LastSeen = e.Cores, storedAt
+	before := c.fleet[e.Node]
+	c.fleet.Sample(e)
+	c.refreshHardware(e.Node, before)
+	c.learnForeign(n, e, storedAt)
+}
+
+func (c *Cluster) useNodes(names []string) {
+	for _, name := range names {
+		c.useNode(name)
+	}
+}
+
+// refreshHardware updates the running jobs of a node and their observed epochs after its hardware
+// became known. The state is then the same as that of an advisor that replays the log.
+func (c *Cluster) refreshHardware(node string, before schemas.Hardware) {
+	if c.fleet[node] == before {
+		return
+	}
+	for _, j := range c.nodes[node].running {
+		// Questions share the slices.
+		j.Hardware, j.observedEpochs = slices.Clone(j.Hardware), slices.Clone(j.observedEpochs)
+		for i, n := range j.Setting.Nodes {
+			j.Hardware[i] = c.fleet.Complete(n, j.Hardware[i])
+		}
+		for i := range j.observedEpochs {
+			l := &j.observedEpochs[i]
+			l.load.on = c.fleet.Complete(l.node, l.load.on)
+		}
+	}
+}
+
+func compareID(j *Job, id string) int { return cmp.Compare(j.ID, id) }
+
+// startTimeout is how long an admitted job that has not started reserves room on its nodes.
+const startTimeout = time.Minute
+
+// arrivals are the jobs that a policy has admitted and that are about to start. Their number is
+// bounded by the admissions within startTimeout.
+type arrivals struct {
+	order  []*Job // by the time of their promise, then by ID
+	onNode map[string]*expectation
+}
+
+// expectation is the load that is about to start on a node.
+type expectation struct {
+	jobs []*Job // by ID
+	cpus float64
+}
+
+func compareArrivals(a, b *Job) int {
+	return cmp.Or(a.Promise.At.Compare(b.Promise.At), cmp.Compare(a.ID, b.ID))
+}
+
+// add adds an admitted job, unless it has already been added.
+func (a *arrivals) add(j *Job) {
+	at, found := slices.BinarySearchFunc(a.order, j, compareArrivals)
+	if found {
+		return
+	}
+	a.order = slices.Insert(a.order, at, j)
+	for _, name := range j.Promise.Nodes {
+		e := a.onNode[name]
+		if e == nil {
+			e = &expectation{}
+			a.onNode[name] = e
+		}
+		if i, found := slices.BinarySearchFunc(e.jobs, j.ID, compareID); !found {
+			e.jobs = slices.Insert(e.jobs, i, j)
+			e.cpus += j.promisedCPUs()
+		}
+	}
+}
+
+// remove removes a job that has started, has ended, or exceeded startTimeout.
+func (a *arrivals) remove(j *Job) {
+	at, found := slices.BinarySearchFunc(a.order, j, compareArrivals)
+	if !found {
+		return
+	}
+	a.order = slices.Delete(a.order, at, at+1)
+	for _, name := range j.Promise.Nodes {
+		e := a.onNode[name]
+		if e == nil {
+			continue
+		}
+		if i, found := slices.BinarySearchFunc(e.jobs, j.ID, compareID); found {
+			e.jobs = slices.Delete(e.jobs, i, i+1)
+			e.cpus -= j.promisedCPUs()
+		}
+		if len(e.jobs) == 0 {
+			delete(a.onNode, name)
+		}
+	}
+}
+
+// expire removes the jobs that exceeded startTimeout. It only frees memory, because readers check
+// the timeout themselves.
+func (a *arrivals) expire(now time.Time) {
+	for len(a.order) > 0 && now.Sub(a.order[0].Promise.At) >= startTimeout {
+		a.remove(a.order[0])
+	}
+}
+
+// on returns the jobs that are about to start on a node, by ID. Some may have exceeded
+// startTimeout.
+func (a *arrivals) on(node string) []*Job {
+	if e := a.onNode[node]; e != nil {
+		return e.jobs
+	}
+	return nil
+}
+
+// cpus returns the number of CPUs that are about to be used on a node.
+func (a *arrivals) cpus(node string, now time.Time) float64 {
+	e := a.onNode[node]
+	if e == nil {
+		return 0
+	}
+	if now.Sub(a.order[0].Promise.At) < startTimeout { // none has expired
+		return e.cpus
+	}
+	sum := 0.0
+	for _, j := range e.jobs {
+		if j.isExpected(now) {
+			sum += j.promisedCPUs()
+		}
+	}
+	return sum
+}
+
+// loadIntegral integrates the number of jobs and processes on a node over time, so that the
+// difference of two copies gives the mean load between them.
+type loadIntegral struct {
+	node                     string
+	at                       time.Time
+	jobs, procs              float64
+	jobSeconds, procsSeconds float64
+}
+
+// until extends the integral to a later time; an earlier time changes nothing.
+func (t *loadIntegral) until(at time.Time) {
+	if seconds := at.Sub(t.at).Seconds(); seconds > 0 {
+		if !t.at.IsZero() {
+			t.jobSeconds += seconds * t.jobs
+			t.procsSeconds += seconds * t.procs
+		}
+		t.at = at
+	}
+}
+
+// loadIntegrals are the integrals of the nodes with running jobs, by name.
+type loadIntegrals map[string]*loadIntegral
+
+// change adds a job to its nodes (sign 1) or removes it from them (sign -1).
+func (all loadIntegrals) change(s *schemas.Setting, sign float64, at time.Time) {
+	for _, n := range s.Nodes {
+		t := all[n]
+		if t == nil {
+			t = &loadIntegral{node: n}
+			all[n] = t
+		}
+		t.until(at)
+		t.jobs += sign
+		t.procs += sign * float64(s.CPUs)
+	}
+}
+
+// prune drops the integrals of idle nodes. No job refers to them: a job that leaves its nodes loses
+// its loadAtLastEpoch.
+func (all loadIntegrals) prune(nodes []string) {
+	for _, n := range nodes {
+		if t := all[n]; t != nil && t.jobs == 0 {
+			delete(all, n)
+		}
+	}
+}
+
+// snapshot returns copies of the integrals of some nodes.
+func (all loadIntegrals) snapshot(nodes []string, at time.Time) []loadIntegral {
+	var notes []loadIntegral
+	for _, n := range nodes {
+		if t := all[n]; t != nil {
+			t.until(at)
+			notes = append(notes, *t)
+		}
+	}
+	return notes
+}
+
+// between returns the mean load between two snapshots of the same nodes, on the most loaded node.
+// ok is false if no time has passed or the nodes differ.
+func (c *Cluster) between(from, to []loadIntegral) (load loadOnNode, node string, ok bool) {
+	if len(from) != len(to) {
+		return load, node, false
+	}
+	for i := range to {
+		seconds := to[i].at.Sub(from[i].at).Seconds()
+		if seconds <= 0 || to[i].node != from[i].node {
+			return load, node, false
+		}
+		on := c.fleet[to[i].node]
+		if procs := (to[i].procsSeconds - from[i].procsSeconds) / seconds; i == 0 ||
+			schemas.MoreLoaded(procs, on, load.Processes, load.on) {
+			load = loadOnNode{
+				schemas.Load{
+					ConcurrentJobs: (to[i].jobSeconds - from[i].jobSeconds) / seconds,
+					Processes:      procs,
+				},
+				on,
+			}
+			node = to[i].node
+		}
+	}
+	return load, node, len(to) > 0
+}
+
+const (
+	// foreignWindow is the time constant of the means of a node's foreign load.
+	foreignWindow = 20 * time.Second
+	// foreignStale is the age from which a foreign load is unknown again, and the delay from
+	// which a late sample is ignored.
+	foreignStale = time.Minute
+)
+
+// ForeignLoad is the load of a node that no job causes, as exponentially weighted means.
+type ForeignLoad struct {
+	CPU, IOWait RecentMean
+}
+
+// RecentMean is an exponentially weighted mean of ratios.
+type RecentMean struct {
+	Value float64
+	At    time.Time // of the last measurement, by the server's clock; zero if there is none
+}
+
+// add adds a measurement over some seconds; an unknown ratio changes nothing.
+func (m *RecentMean) add(r schemas.Ratio, seconds float64, at time.Time) {
+	if !r.Known {
+		return
+	}
+	if m.stale(at) {
+		*m = RecentMean{r.Value, at}
+		return
+	}
+	m.Value += (1 - math.Exp(-seconds/foreignWindow.Seconds())) * (r.Value - m.Value)
+	m.At = at
+}
+
+func (m *RecentMean) stale(now time.Time) bool {
+	return m.At.IsZero() || now.Sub(m.At) > foreignStale
+}
+
+// at returns the mean rounded to tenths, or an unknown ratio if the mean is stale.
+func (m *RecentMean) at(now time.Time) schemas.Ratio {
+	if m.stale(now) {
+		return schemas.Ratio{}
+	}
+	return schemas.RatioOf(m.Value).Tenths()
+}
+
+// add adds a measurement over some seconds.
+func (l *ForeignLoad) add(f schemas.Foreign, seconds float64, at time.Time) {
+	l.CPU.add(f.CPU, seconds, at)
+	l.IOWait.add(f.IOWait, seconds, at)
+}
+
+// foreignOf returns the foreign load of some nodes, in their order.
+func (c *Cluster) foreignOf(nodes []string, now time.Time) []schemas.Foreign {
+	loads := make([]schemas.Foreign, len(nodes))
+	for i, name := range nodes {
+		if n := c.nodes[name]; n != nil {
+			loads[i] = schemas.Foreign{CPU: n.foreign.CPU.at(now), IOWait: n.foreign.IOWait.at(now)}
+		}
+	}
+	return loads
+}
+
+// learnForeign updates the foreign load of a node from a sample: the load that its running jobs do
+// not explain. It ignores a sample during which a job came or left, because the load of that job
+// was not measured.
+func (c *Cluster) learnForeign(n *Node, s *schemas.Sample, storedAt time.Time) {
+	interval := time.Duration(s.IntervalSeconds * float64(time.Second))
+	if storedAt.Sub(s.At) > foreignStale || n.changed.After(storedAt.Add(-interval)) {
+		return
+	}
+	known := schemas.Known{HasIOWait: true}
+	for _, j := range n.running {
+		known.Add(j.usage.Known(j.processesPerNode()), 1)
+	}
+	f := schemas.ForeignOf(
+		s.Cores, schemas.RatioAt(s.CPURatio), schemas.RatioAt(s.IOWaitRatio), known,
+	)
+	n.foreign.add(f, s.IntervalSeconds, storedAt)
+}
+
+// foreignDuring returns the foreign load during an epoch, and updates the foreign load of the node.
+// before is the end of the previous epoch, or the start of the run. The result is unknown if a job
+// came or left during the epoch. It depends on job events only, so that a replay repeats it.
+func (c *Cluster) foreignDuring(
+	j *Job, e *schemas.Epoch, before, storedAt time.Time,
+) (f schemas.Foreign) {
+	j.usage = schemas.UsageOf(e, before)
+	if len(e.Nodes) != 1 {
+		return f
+	}
+	n := c.useNode(e.Nodes[0])
+	seconds := time.Duration(e.DurationSeconds * float64(time.Second))
+	if storedAt.Sub(e.At) > foreignStale || n.changed.After(storedAt.Add(-seconds)) {
+		return f
+	}
+	var others []schemas.Span
+	for _, o := range n.running {
+		others = append(others, schemas.Span{
+			JobID: o.ID, Nodes: o.Setting.Nodes, CPUs: o.Setting.CPUs, Usage: o.usage,
+		})
+	}
+	f = schemas.ForeignDuring(e, before, others)
+	n.foreign.add(f, e.DurationSeconds, storedAt)
+	return f
+}
+
+// foreignNow returns the current foreign load of the nodes of a running job. If the last epoch was
+// shorter than foreignWindow, it is a newer measurement than the mean, and is used instead.
+func (c *Cluster) foreignNow(j *Job, now time.Time) []schemas.Foreign {
+	loads := c.foreignOf(j.Setting.Nodes, now)
+	if len(j.observedEpochs) == 0 || len(loads) != 1 || now.Sub(j.progressAt) > foreignStale {
+		return loads
+	}
+	last := &j.observedEpochs[len(j.observedEpochs)-1]
+	if last.seconds > foreignWindow.Seconds() {
+		return loads
+	}
+	if r := last.load.ForeignCPURatio; r.Known {
+		loads[0].CPU = r
+	}
+	if r := last.load.ForeignIOWaitRatio; r.Known {
+		loads[0].IOWait = r
+	}
+	return loads
+}

@@ -1,0 +1,458 @@
+package advisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// fold applies an event and re-predicts the running jobs that it affects. If that panics, the panic
+// is logged and counted, and the event is skipped. Otherwise one event in the log would crash every
+// advisor.
+func (a *Advisor) fold(r bus.Record, live bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.metrics.panics.Inc()
+			a.log.Error("event skipped, its handler panicked", "subject", r.Subject,
+				"sequence", r.Sequence, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	for _, q := range a.apply(r, live) {
+		a.advise(q, r.Sequence)
+	}
+}
+
+// apply applies an event of JOB and returns the questions to answer because of it.
+func (a *Advisor) apply(r bus.Record, live bool) []*Question {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.applied, a.appliedAt = r.Sequence, r.StoredAt
+	close(a.advanced)
+	a.advanced = make(chan struct{})
+	j := a.cluster.Apply(r.Event, r.Sequence, r.StoredAt)
+	if _, ended := r.Event.(*schemas.Ended); ended && j != nil {
+		a.score(j)
+	}
+	a.metrics.running.Set(float64(len(a.cluster.running)))
+	a.metrics.queued.Set(float64(a.cluster.queueLength()))
+	return a.affected(r, j, live)
+}
+
+// affected returns the questions that re-predict the jobs affected by an event; none during the
+// replay.
+func (a *Advisor) affected(r bus.Record, j *Job, live bool) []*Question {
+	if !live {
+		return nil
+	}
+	var questions []*Question
+	for _, j := range a.cluster.affected(r.Event, j, r.StoredAt) {
+		questions = append(questions, a.cluster.AskRunning(j, time.Now().UTC()))
+	}
+	return questions
+}
+
+// catchUp runs once at the end of the replay. It re-predicts the running jobs, because the state
+// has no advice of an earlier process, and restarts the silence of all of them. It publishes the
+// advice of admitted jobs that have not started again, because the process that admitted them may
+// have crashed before it did; readers drop duplicates.
+func (a *Advisor) catchUp() {
+	type late struct {
+		q     *Question
+		cause uint64
+	}
+	var all []late
+	var admitted []*schemas.Advice
+	now := time.Now().UTC()
+	a.mu.Lock()
+	for _, j := range a.cluster.jobs {
+		if j.admittedByPolicy() && j.Promise.EventID == schemas.AdmittedID(j.ID) {
+			admitted = append(admitted, j.Promise)
+		}
+	}
+	for _, j := range a.cluster.running {
+		j.lastSeen = now
+		if j.Advice == nil || j.Advice.CauseSequence < j.last {
+			all = append(all, late{a.cluster.AskRunning(j, now), j.last})
+		}
+	}
+	a.mu.Unlock()
+	for _, advice := range admitted {
+		a.outbox.addAdvice(advice)
+	}
+	for _, l := range all {
+		a.advise(l.q, l.cause)
+	}
+}
+
+// advise re-predicts a running job, and adds the advice and the warning to the outbox if they are
+// news.
+func (a *Advisor) advise(q *Question, cause uint64) {
+	advice := Decide(q, *a.regressors.Load(), time.Now().UTC())
+	advice.EventID, advice.CauseSequence = schemas.AdviceID(q.JobID, cause), cause
+	news, risk := a.newsAndRisk(q, advice)
+	if news {
+		a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
+		a.outbox.addAdvice(advice)
+	}
+	if risk != nil {
+		a.metrics.risks.WithLabelValues(risk.Cause, strconv.FormatBool(risk.Cleared)).Inc()
+		a.log.Info("promise at risk", "job_id", risk.JobID, "cleared", risk.Cleared,
+			"probability", risk.Probability, "cause", risk.Cause)
+		a.outbox.addRisk(risk)
+	}
+}
+
+// newsAndRisk decides whether an advice is news, and returns the warning that it causes. Both are
+// recorded in the state at once, so that the next event does not repeat them before they are back
+// from the log.
+func (a *Advisor) newsAndRisk(q *Question, advice *schemas.Advice) (news bool, risk *schemas.Risk) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	j := a.cluster.jobs[q.JobID]
+	if j == nil {
+		return false, nil
+	}
+	if risk = warn(j, q, advice); risk != nil {
+		risk.EventID = schemas.RiskID(q.JobID, advice.CauseSequence)
+		risk.CauseSequence = advice.CauseSequence
+		j.Risk = risk
+		a.outbox.expectRisk()
+	}
+	if news = a.o.isNews(j.Advice, advice); news {
+		j.Advice = lastAdvice(advice)
+	}
+	return news, risk
+}
+
+// Defaults for a change of advice that is news. After each epoch the predicted end moves by about
+// the scatter of epochs divided by the square root of the number of observed epochs: with the usual
+// 5 percent by less than 2 percent of the remaining time.
+const (
+	defaultMinChange   = 0.05             // of the remaining time
+	defaultMinInterval = 30 * time.Second // until an unchanged advice is repeated
+)
+
+// isNews reports whether an advice for a running job differs enough from the last one to be
+// published.
+func (o *Options) isNews(last, next *schemas.Advice) bool {
+	if last == nil || last.Run != next.Run || last.Decision != next.Decision ||
+		last.Action != next.Action || next.At.Sub(last.At) >= o.AdviceMinInterval {
+		return true
+	}
+	a, b := last.Chosen, next.Chosen
+	if a.BatchSize != b.BatchSize || (a.PredictedSeconds == nil) != (b.PredictedSeconds == nil) {
+		return true
+	}
+	if b.PredictedSeconds == nil {
+		return false
+	}
+	previousEnd := last.At.Add(time.Duration(*a.PredictedSeconds * float64(time.Second)))
+	nextEnd := next.At.Add(time.Duration(*b.PredictedSeconds * float64(time.Second)))
+	return math.Abs(nextEnd.Sub(previousEnd).Seconds()) >= o.AdviceMinChange**b.PredictedSeconds
+}
+
+// lastAdvice returns the part of an advice for a running job that the state keeps: what isNews
+// compares, job.status returns, and a replay assumes. The full advice is in the ADVICE stream; for
+// thousands of running jobs it would be most of a snapshot.
+func lastAdvice(a *schemas.Advice) *schemas.Advice {
+	kept := &schemas.Advice{
+		JobStamp:      a.JobStamp,
+		CauseSequence: a.CauseSequence,
+		Decision:      a.Decision,
+		Action:        a.Action,
+		Load:          a.Load,
+	}
+	if c := a.Chosen; c != nil {
+		kept.Chosen = &schemas.Alternative{BatchSize: c.BatchSize, CPUs: c.CPUs, Epochs: c.Epochs}
+		if c.PredictedSeconds != nil {
+			seconds := *c.PredictedSeconds
+			kept.Chosen.PredictedSeconds = &seconds
+		}
+	}
+	return kept
+}
+
+// clearRatio is the share of the range above the threshold that a probability must regain for an
+// all-clear, so that warnings do not flap.
+const clearRatio = 0.25
+
+// warn compares a new advice for a running job with its promise. It returns a warning or an
+// all-clear, or nil if neither is due. There is one warning per job until its all-clear, and only
+// for a job that was promised to keep its SLO.
+func warn(j *Job, q *Question, a *schemas.Advice) *schemas.Risk {
+	if j.Promise == nil || j.Promise.Decision != schemas.MeetsSLO {
+		return nil
+	}
+	now := a.Running(j.Setting.BatchSize, j.Setting.CPUs)
+	if now == nil || now.Probability == nil || now.PredictedSeconds == nil {
+		return nil
+	}
+	p, threshold := *now.Probability, q.minProbability()
+	warned := j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
+	switch {
+	case !warned && p < threshold:
+	case warned && p >= threshold+clearRatio*(1-threshold):
+	default:
+		return nil
+	}
+	r := &schemas.Risk{
+		Cleared:          warned,
+		Probability:      p,
+		Confidence:       a.Confidence,
+		PredictedSeconds: *now.PredictedSeconds,
+		LeftSeconds:      q.left(),
+		Action:           string(schemas.ActionKeep),
+	}
+	r.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{At: a.At}, JobID: j.ID, Run: j.Run}
+	if warned {
+		r.Cause = j.Risk.Cause
+		r.Message = fmt.Sprintf("all clear: %s, kept with probability %s", needed(r),
+			schemas.FormatProbability(p))
+		return r
+	}
+	r.Cause = causeOf(j, a)
+	if c := a.Chosen; a.Action == schemas.ActionBatch && c.Probability != nil {
+		r.Action, r.BatchSize, r.SavedProbability = string(a.Action), c.BatchSize, c.Probability
+		if c.PredictedAccuracy != nil && now.PredictedAccuracy != nil {
+			loss := *now.PredictedAccuracy - *c.PredictedAccuracy
+			r.AccuracyLoss = &loss
+		}
+	}
+	r.Message = warning(r)
+	return r
+}
+
+// publish publishes an event without retrying, and logs an error.
+func (a *Advisor) publish(ctx context.Context, e schemas.Event) {
+	if _, err := a.bus.Publish(ctx, e); err != nil && ctx.Err() == nil {
+		a.log.Warn("event not published", "subject", e.Subject(), "error", err)
+	}
+}
+
+const (
+	// maxUnsent bounds the unsent advice, and also the unsent warnings.
+	maxUnsent = 1 << 16
+
+	// adviceSenders is the number of concurrent publishers of advice. A stream with three
+	// replicas acknowledges after 3 to 5 ms, so that 32 publishers reach thousands of messages
+	// per second, far more than running jobs need.
+	adviceSenders = 32
+
+	// drainTimeout bounds how long Run waits for unsent messages when it stops.
+	drainTimeout = 5 * time.Second
+
+	riskRetry = 250 * time.Millisecond // before a warning is published again
+)
+
+// outbox publishes advice and warnings in the background, so that the fold does not wait for
+// acknowledgements. Of the unsent advice of a job it keeps the newest. Warnings are never dropped
+// and keep their order; if too many are unsent, the fold waits.
+type outbox struct {
+	publish func(context.Context, schemas.Event) (uint64, error)
+	metrics *metrics
+	log     *slog.Logger
+
+	mu            sync.Mutex
+	changed       *sync.Cond                 // signals every change of the fields below
+	advice        map[string]*schemas.Advice // unsent, by job; at most maxUnsent
+	sending       map[string]bool            // jobs whose advice is being published
+	order         []string                   // jobs in advice and not in sending, oldest first
+	risks         []*schemas.Risk            // unsent or being published, oldest first
+	expectedRisks int                        // warnings in the state, about to be added
+	closed        bool                       // nothing is added anymore
+	ended         bool                       // nothing is sent anymore
+}
+
+func newOutbox(
+	publish func(context.Context, schemas.Event) (uint64, error), m *metrics, log *slog.Logger,
+) *outbox {
+	o := &outbox{
+		publish: publish, metrics: m, log: log,
+		advice: map[string]*schemas.Advice{}, sending: map[string]bool{},
+	}
+	o.changed = sync.NewCond(&o.mu)
+	return o
+}
+
+// addAdvice adds an advice, or replaces the unsent advice of the same job.
+func (o *outbox) addAdvice(a *schemas.Advice) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.advice[a.JobID] != nil {
+		o.metrics.replaced.Inc()
+	} else {
+		if len(o.order) >= maxUnsent {
+			o.metrics.dropped.Inc()
+			delete(o.advice, o.order[0])
+			o.order = o.order[1:]
+		}
+		if !o.sending[a.JobID] {
+			o.order = append(o.order, a.JobID)
+		}
+	}
+	o.advice[a.JobID] = a
+	o.changed.Broadcast()
+}
+
+// addRisk adds a warning or an all-clear. It blocks while too many are unsent.
+func (o *outbox) addRisk(r *schemas.Risk) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(o.risks) >= maxUnsent && !o.ended {
+		o.changed.Wait()
+	}
+	o.expectedRisks--
+	o.risks = append(o.risks, r)
+	o.changed.Broadcast()
+}
+
+// expectRisk records that the state has a warning which is about to be passed to addRisk.
+func (o *outbox) expectRisk() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.expectedRisks++
+}
+
+// unsentRisks returns the number of warnings that are in the state but not in the event log.
+func (o *outbox) unsentRisks() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.risks) + o.expectedRisks
+}
+
+// run publishes until the outbox is closed and empty, or ctx ends.
+func (o *outbox) run(ctx context.Context) {
+	defer context.AfterFunc(ctx, o.end)()
+	var senders sync.WaitGroup
+	senders.Go(func() { o.sendRisks(ctx) })
+	for range adviceSenders {
+		senders.Go(func() { o.sendAdvice(ctx) })
+	}
+	senders.Wait()
+}
+
+// close makes run return after everything is sent.
+func (o *outbox) close() { o.set(&o.closed) }
+
+// end makes run return immediately.
+func (o *outbox) end() { o.set(&o.ended) }
+
+func (o *outbox) set(flag *bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	*flag = true
+	o.changed.Broadcast()
+}
+
+func (o *outbox) sendAdvice(ctx context.Context) {
+	for {
+		a := o.nextAdvice()
+		if a == nil {
+			return
+		}
+		if _, err := o.publish(ctx, a); err != nil {
+			o.failed(ctx, a, err)
+		}
+		o.sentAdvice(a.JobID)
+	}
+}
+
+// nextAdvice waits for an advice to publish; nil means that there will be none.
+func (o *outbox) nextAdvice() *schemas.Advice {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !o.ended {
+		if len(o.order) > 0 {
+			id := o.order[0]
+			a := o.advice[id]
+			o.order = o.order[1:]
+			delete(o.advice, id)
+			o.sending[id] = true
+			return a
+		}
+		if o.closed && len(o.advice) == 0 {
+			return nil
+		}
+		o.changed.Wait()
+	}
+	return nil
+}
+
+// sentAdvice makes the next advice of the job available. Of one job only one advice is published at
+// a time, so that two do not change order.
+func (o *outbox) sentAdvice(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.sending, id)
+	if o.advice[id] != nil {
+		o.order = append(o.order, id)
+	}
+	o.changed.Broadcast()
+}
+
+// sendRisks publishes warnings one after the other. While NATS is unavailable it retries, because
+// the state already has the warning.
+func (o *outbox) sendRisks(ctx context.Context) {
+	for {
+		r := o.firstRisk()
+		if r == nil {
+			return
+		}
+		_, err := o.publish(ctx, r)
+		if errors.Is(err, schemas.ErrUnavailable) && ctx.Err() == nil {
+			o.failed(ctx, r, err)
+			pause(ctx, riskRetry)
+			continue
+		}
+		if err != nil {
+			o.failed(ctx, r, err)
+		}
+		o.mu.Lock()
+		o.risks = o.risks[1:]
+		o.changed.Broadcast()
+		o.mu.Unlock()
+	}
+}
+
+// firstRisk waits for the oldest warning; nil means that there will be none.
+func (o *outbox) firstRisk() *schemas.Risk {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !o.ended {
+		if len(o.risks) > 0 {
+			return o.risks[0]
+		}
+		if o.closed {
+			return nil
+		}
+		o.changed.Wait()
+	}
+	return nil
+}
+
+// failed counts and logs an event that was not published.
+func (o *outbox) failed(ctx context.Context, e schemas.Event, err error) {
+	o.metrics.unpublished.Inc()
+	if ctx.Err() == nil {
+		o.log.Warn("event not published", "subject", e.Subject(), "error", err)
+	}
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,202 @@
+package advisor
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// Jobs take longer than predicted, by more than any residual of the regressor. The recalibration
+// learns this, and the bound holds with the confidence.
+func TestRecalibration_KeepsBoundsHonest(t *testing.T) {
+	const confidence, jobs = 0.9, 4000
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, drift := range []float64{0, 0.3} {
+		var r *Recalibration
+		held, late := 0, 0
+		for n := range jobs {
+			bound, own := math.Exp(0.06), 0.0
+			if count := len(r.table()); count > 0 {
+				// The smallest multiple whose calibrated share reaches the confidence.
+				for own = -1; ; own += 0.002 {
+					if rank, _ := r.rank(own - r.shift(jobKind{})); r.calibrated(
+						float64(rank)/float64(count+1), confidence,
+					) >= confidence || own > 2 {
+						break
+					}
+				}
+				bound = math.Exp(own)
+			}
+			took := math.Exp(drift + 0.05*random.NormFloat64())
+			if n >= jobs/2 {
+				late++
+				if took <= bound {
+					held++
+				}
+			}
+			r = after(r, &predictedRun{"a", jobKind{}, 1, bound, confidence, took})
+		}
+		if share := float64(held) / float64(late); math.Abs(share-confidence) > 0.02 {
+			t.Errorf("drift %.1f: %.3f of the bounds held, want %.2f", drift, share, confidence)
+		}
+	}
+}
+
+func TestRecord_IgnoresWhatIsNoTime(t *testing.T) {
+	var none *Recalibration
+	for _, measured := range []float64{0, -1, math.NaN(), math.Inf(1)} {
+		if r := after(none, &predictedRun{"a", jobKind{}, 1, 1, 0.9, measured}); r != nil {
+			t.Errorf("a job that took %g s changed the record to %+v", measured, r)
+		}
+	}
+	if p := none.calibrated(0.5, 0.9); p != 0.5 {
+		t.Errorf("calibrated without a record = %g, want what the table says, 0.5", p)
+	}
+}
+
+// The calibrated share is monotone, is 0 and 1 at the ends, and equals the confidence at the level
+// that keeps it.
+func TestRecalibration_CalibratedIsMonotone(t *testing.T) {
+	for _, alpha := range []float64{0.01, 0.05, 0.2} {
+		r := &Recalibration{alpha: map[float64]float64{0.95: alpha}}
+		last := -1.0
+		for s := 0.0; s <= 1; s += 1.0 / 64 {
+			p := r.calibrated(s, 0.95)
+			if p < last || p < 0 || p > 1 {
+				t.Fatalf("alpha %g: calibrated(%g) = %g after %g", alpha, s, p, last)
+			}
+			last = p
+		}
+		if p := r.calibrated(1-alpha, 0.95); math.Abs(p-0.95) > 1e-12 {
+			t.Errorf("alpha %g: calibrated(%g) = %g, want 0.95", alpha, 1-alpha, p)
+		}
+	}
+}
+
+// One kind of job takes longer than predicted, another shorter. The bounds of each kind hold with
+// the confidence.
+func TestRecalibration_IsHonestToEachKind(t *testing.T) {
+	const confidence, jobs = 0.9, 6000
+	random := rand.New(rand.NewPCG(5, 6))
+	kinds := []jobKind{{"lenet5", "", 1}, {"lenet5", "", 8}}
+	drift := []float64{0.15, -0.05}
+	var r *Recalibration
+	var held, count [2]int
+	for n := range jobs {
+		i := random.IntN(2)
+		o := outlook{
+			seconds:       1,
+			table:         []float64{-0.1, 0.1},
+			narrowing:     1,
+			recalibration: r,
+			shift:         r.shift(kinds[i]),
+		}
+		bound, _ := o.bound(confidence)
+		took := math.Exp(drift[i] + 0.05*random.NormFloat64())
+		if n >= jobs/3 {
+			count[i]++
+			if took <= bound {
+				held[i]++
+			}
+		}
+		r = after(r, &predictedRun{"a", kinds[i], 1, bound, confidence, took})
+	}
+	for i := range kinds {
+		if share := float64(held[i]) / float64(count[i]); math.Abs(share-confidence) > 0.03 {
+			t.Errorf("%v: %.3f of the bounds held, want %.2f", kinds[i], share, confidence)
+		}
+	}
+}
+
+// Regardless of the number of kinds of jobs, the recalibration stays small.
+func TestRecalibration_IsBounded(t *testing.T) {
+	var r *Recalibration
+	for n := range maxJobKinds + 50 {
+		r = after(r, &predictedRun{"a", jobKind{"m", "", uint32(n)}, 1, 1.1, 0.9, 1.05})
+	}
+	if len(r.kinds) != maxJobKinds {
+		t.Errorf("%d kinds are remembered, want %d", len(r.kinds), maxJobKinds)
+	}
+	if other, known := r.shift(jobKind{"new", "", 1}), r.shift(jobKind{"m", "", 1}); other <= 0 ||
+		known <= 0 {
+		t.Errorf("shifts %g and %g, want both above 0", other, known)
+	}
+}
+
+// Conditions that broke promises are forgotten together with the regressor that did not know them.
+func TestRecalibration_DoesNotBlameTheNextRegressor(t *testing.T) {
+	var r *Recalibration
+	for i := range 60 {
+		took := 1.0
+		if i >= 50 {
+			took = 3 // something happened, and nobody knew
+		}
+		r = after(r, &predictedRun{"a", jobKind{}, 1, 1.2, 0.95, took})
+	}
+	if !r.isMiscalibrated() || len(r.table()) != 60 {
+		t.Fatalf("after ten misses broken %v with %d residuals, want broken with 60", r.isMiscalibrated(),
+			len(r.table()))
+	}
+	if again := after(r, &predictedRun{"a", jobKind{}, 1, 1.2, 0.95, 3}); len(again.table()) != 61 {
+		t.Errorf("the same regressor: %d residuals, want 61", len(again.table()))
+	}
+	next := after(r, &predictedRun{"b", jobKind{}, 3, 3.5, 0.95, 3})
+	if len(next.table()) != 1 || next.isMiscalibrated() {
+		t.Errorf("the next regressor: %d residuals, broken %v, want one of its own",
+			len(next.table()), next.isMiscalibrated())
+	}
+	if kept := after(next, &predictedRun{"c", jobKind{}, 3, 3.5, 0.95, 3}); len(kept.table()) != 2 {
+		t.Errorf("a record that held: %d residuals under another regressor, want 2",
+			len(kept.table()))
+	}
+}
+
+// The recalibration of a question or of a snapshot never changes.
+func TestCluster_CopiesASharedRecalibration(t *testing.T) {
+	c := NewCluster()
+	late := &predictedRun{
+		digest:     "a",
+		kind:       jobKind{"m", "", 2},
+		predicted:  1,
+		bound:      1.1,
+		confidence: 0.9,
+		measured:   1.05,
+	}
+	c.addOutcome(late)
+	for _, keep := range []func() func() *recalibrationSnapshot{
+		func() func() *recalibrationSnapshot { r := c.sharedRecalibration(); return r.state },
+		func() func() *recalibrationSnapshot {
+			f := c.Freeze()
+			return func() *recalibrationSnapshot { return f.head.Recalibration }
+		},
+	} {
+		state := keep()
+		before, err := json.Marshal(state())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 * recalibrationWindow {
+			c.addOutcome(late)
+		}
+		after, err := json.Marshal(state())
+		if err != nil || !bytes.Equal(after, before) {
+			t.Errorf("%v, the record became %s, want %s", err, after, before)
+		}
+	}
+	if len(c.recalibration.recent) != recalibrationWindow || len(c.recalibration.sorted) != recalibrationWindow {
+		t.Errorf("%d and %d residuals, want %d", len(c.recalibration.recent), len(c.recalibration.sorted),
+			recalibrationWindow)
+	}
+}
+
+// after returns the recalibration after a finished run, without changing r.
+func after(r *Recalibration, o *predictedRun) *Recalibration {
+	if !o.counts() {
+		return r
+	}
+	next := r.forRegressor(o.digest).clone()
+	next.add(o)
+	return next
+}

@@ -1,0 +1,463 @@
+package advisor
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"courier/schemas"
+)
+
+// longAgo is the age from which an event is no sign of life: it comes from an imported run or from
+// a spool that was found again.
+const longAgo = time.Hour
+
+// Apply changes the state by an event that the stream stored at the given time. It returns the job
+// that the event changed, or nil. Duplicates and events of earlier runs change nothing.
+//
+// All state transitions of a job are in this file. Each kind of event calls applyToJob with the
+// transition of the job, and then updates what else depends on the event.
+func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *Job {
+	c.arrivals.expire(storedAt)
+	defer c.evictNames()
+	switch e := e.(type) {
+	case *schemas.Sample:
+		c.sample(e, storedAt)
+	case *schemas.Submitted:
+		change := func(j *Job) bool { return j.submitted(e) }
+		j := c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
+		if j != nil {
+			c.describe(schemas.ModelLevel(e.Request.Model, e.Request.Dataset), Description{
+				Parameters:      e.Request.Parameters,
+				TrainingSamples: e.Request.TrainingSamples,
+			})
+		}
+		c.means.addPromise(j)
+		return j
+	case *schemas.Started:
+		return c.started(e, sequence, storedAt)
+	case *schemas.Epoch:
+		return c.epoch(e, sequence, storedAt)
+	case *schemas.Ended:
+		return c.end(e, sequence, storedAt)
+	case *schemas.JobAdmitted:
+		return c.admit(&e.Advice, sequence, e.At, storedAt)
+	case *schemas.Advice: // logs of earlier versions have advice and admissions in JOB
+		if e.Action == schemas.ActionStart {
+			return c.admit(e, sequence, e.At, storedAt)
+		}
+		j := c.jobs[e.JobID]
+		if j != nil && (j.Advice == nil || e.CauseSequence >= j.Advice.CauseSequence) {
+			j.Advice = lastAdvice(e)
+		}
+	case *schemas.Risk:
+		j := c.jobs[e.JobID]
+		if j != nil && (j.Risk == nil || e.CauseSequence >= j.Risk.CauseSequence) {
+			j.Risk = e
+		}
+	}
+	return nil
+}
+
+// admit moves a queued job to submitted. It returns nil if the job is not queued.
+func (c *Cluster) admit(a *schemas.Advice, sequence uint64, at, storedAt time.Time) *Job {
+	change := func(j *Job) bool { return j.admitted(a) }
+	j := c.applyToJob(a.JobID, sequence, at, storedAt, change)
+	c.means.addPromise(j)
+	return j
+}
+
+// started begins a run, and records the hardware of its nodes.
+func (c *Cluster) started(e *schemas.Started, sequence uint64, storedAt time.Time) *Job {
+	change := func(j *Job) bool { return j.started(e, storedAt) }
+	j := c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
+	if j == nil {
+		return nil
+	}
+	j.usage = schemas.Usage{}
+	c.describe(levelOf(&e.Setting), Description{TrainingSamples: e.TrainingSamples})
+	c.useNodes(e.Nodes)
+	before := c.fleet.Of(e.Nodes)
+	j.Hardware = c.fleet.See(e.Nodes, e.Hardware(), e.NodeCores)
+	for i, node := range e.Nodes {
+		c.refreshHardware(node, before[i])
+	}
+	j.observedEpochs, j.loadAtLastEpoch = nil, c.loadIntegrals.snapshot(j.Setting.Nodes, storedAt)
+	j.progressAt, j.epochAt = storedAt, time.Time{}
+	return j
+}
+
+// epoch records an epoch: the configuration that was tried, and the load during the epoch.
+func (c *Cluster) epoch(e *schemas.Epoch, sequence uint64, storedAt time.Time) *Job {
+	change := func(j *Job) bool { return j.epoch(e, storedAt) }
+	j := c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
+	if j == nil {
+		return nil
+	}
+	level := levelOf(&e.Setting)
+	c.describe(level, Description{ValidationSamples: e.ValidationSamples})
+	c.useModel(level).add(&e.Setting)
+	c.useNodes(e.Nodes)
+	j.Hardware = c.fleet.See(e.Nodes, nil, e.NodeCores)
+	c.observeEpoch(j, e, storedAt)
+	return j
+}
+
+// end ends a run, and adds its outcome to the recalibration, the score and the mean thresholds.
+func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Job {
+	change := func(j *Job) bool { return j.ended(e, storedAt) }
+	j := c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
+	if j == nil {
+		return nil
+	}
+	if j.State == schemas.StateFinished && !j.batchChanged {
+		c.recordOutcome(j) // a moved job was predicted for its first batch size
+	}
+	c.score.end(j)
+	c.means.end(j)
+	return j
+}
+
+// evictNames evicts the least recently used nodes and models beyond their limits.
+func (c *Cluster) evictNames() {
+	c.evictNodes()
+	c.evictModels()
+}
+
+// applyToJob finds or creates the job, applies the change, and updates the indices. It returns nil
+// if change reports that nothing changed. The event happened at one time and was stored at another.
+func (c *Cluster) applyToJob(
+	id string, sequence uint64, at, storedAt time.Time, change func(*Job) bool,
+) *Job {
+	j, inMemory := c.jobs[id]
+	if !inMemory {
+		j = c.unpackedOrNew(id, sequence)
+	}
+	before, previous := j.Setting, j.State
+
+	if !change(j) {
+		return nil
+	}
+	if !inMemory {
+		c.insert(j)
+	}
+	if j.State == schemas.StateRunning && storedAt.Sub(j.correctedTime(at, storedAt)) > longAgo {
+		j.State = schemas.StateLost // until a sign of life: it uses no node and needs no advice
+	}
+
+	if previous == schemas.StateLost {
+		c.score.uncountLost(j)
+	}
+	c.updateNodes(j, &before, previous == schemas.StateRunning, storedAt)
+	c.updateQueue(j, previous, storedAt)
+	c.updateEndedLists(j)
+	c.expireUnstarted(storedAt)
+	c.packEndedJobs()
+
+	j.last = max(j.last, sequence)
+	if storedAt.After(j.lastSeen) {
+		j.lastSeen = storedAt
+	}
+	return j
+}
+
+// unpackedOrNew returns an unpacked copy of a packed job, or a new job. Neither is part of the
+// state until insert.
+func (c *Cluster) unpackedOrNew(id string, sequence uint64) *Job {
+	if p := c.past[id]; p != nil {
+		return p.unpack()
+	}
+	return &Job{ID: id, first: sequence}
+}
+
+// insert adds a new job, or a job that was packed. The order is that of the stream sequences,
+// because a submission that this process recorded may be applied before an older event arrives.
+func (c *Cluster) insert(j *Job) {
+	if p := c.past[j.ID]; p != nil {
+		delete(c.past, j.ID)
+		c.packedJobs.remove(listEntry{key: p.endOrder, past: p})
+		c.order.replace(listEntry{key: p.first, past: p}, listEntry{key: p.first, job: j})
+	} else {
+		c.order.add(listEntry{key: j.first, job: j})
+	}
+	c.jobs[j.ID] = j
+}
+
+// updateNodes updates the jobs and the load of each node after a job has changed.
+func (c *Cluster) updateNodes(j *Job, before *schemas.Setting, ran bool, at time.Time) {
+	runs := j.State == schemas.StateRunning
+	if runs == ran && before.CPUs == j.Setting.CPUs && slices.Equal(before.Nodes, j.Setting.Nodes) {
+		return
+	}
+	if ran {
+		c.leave(j, before.Nodes, at)
+		c.loadIntegrals.change(before, -1, at)
+	}
+	if runs {
+		c.enter(j, at)
+		c.loadIntegrals.change(&j.Setting, 1, at)
+	} else {
+		j.loadAtLastEpoch = nil // the load integrals of its nodes may be dropped
+	}
+	c.loadIntegrals.prune(before.Nodes)
+}
+
+// updateQueue updates the queue and the arrivals after the state of a job has changed.
+func (c *Cluster) updateQueue(j *Job, previous schemas.State, now time.Time) {
+	if previous == j.State {
+		return
+	}
+	switch previous {
+	case schemas.StateQueued:
+		c.dequeue(j)
+	case schemas.StateSubmitted:
+		if j.Promise != nil {
+			c.arrivals.remove(j)
+		}
+	}
+	switch {
+	case j.State == schemas.StateQueued:
+		c.enqueue(j)
+	case j.isExpected(now):
+		c.arrivals.add(j)
+	}
+}
+
+// submitted records the request of the job and its answer. A job that was started without a request
+// keeps its state.
+func (j *Job) submitted(e *schemas.Submitted) bool {
+	if j.Submitted != nil {
+		return false
+	}
+	kept := *e
+	kept.EncodedAdvice = nil // a second copy of Advice
+	j.Submitted, j.User = &kept, e.Request.User
+	if j.State != "" {
+		return true
+	}
+	j.State, j.Advice = schemas.StateSubmitted, &kept.Advice
+	switch v := e.Advice.Admission; {
+	case v != nil && v.Verdict == schemas.Refused:
+		j.State, j.Reason = schemas.StateRefused, policyVerdict(&e.Advice)
+	case v != nil && v.Verdict == schemas.Queued:
+		j.State, j.Reason = schemas.StateQueued, policyVerdict(&e.Advice)
+	default:
+		j.Promise = &kept.Advice
+	}
+	return true
+}
+
+// policyVerdict returns the part of an advice message that the admission policy wrote.
+func policyVerdict(a *schemas.Advice) string {
+	verdict, _, _ := strings.Cut(a.Message, ": ")
+	return verdict
+}
+
+// admitted ends the queueing of the job.
+func (j *Job) admitted(e *schemas.Advice) bool {
+	if j.State != schemas.StateQueued {
+		return false
+	}
+	j.State, j.Promise, j.Advice, j.Reason = schemas.StateSubmitted, e, e, ""
+	return true
+}
+
+// started begins a run, unless the job has already started that run or a later one.
+func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
+	if e.Run <= j.Run {
+		return false
+	}
+	j.beginRun(e.BatchSize)
+	j.State, j.Run, j.Setting = schemas.StateRunning, e.Run, e.Setting
+	j.heartbeat = e.HeartbeatSeconds > 0
+	j.clockLag = 0
+	if j.Submitted != nil {
+		j.clockLag = max(0, j.Submitted.At.Sub(e.At))
+	}
+	j.StartedAt, j.EndedAt = j.correctedTime(e.At, storedAt), time.Time{}
+	j.EpochsDone, j.LongestEpoch, j.Accuracy = 0, 0, nil
+	j.Reason, j.MetSLO = "", nil
+	if e.User != "" {
+		j.User = e.User
+	}
+	return true
+}
+
+// beginRun records the batch size that a run begins with.
+func (j *Job) beginRun(batch uint32) { j.initialBatch, j.batchChanged = batch, false }
+
+// epoch records an epoch, unless it is a duplicate or belongs to a run that has ended. It also
+// begins a run whose start event was lost, and revives a lost job.
+func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
+	if e.Run < j.Run || e.Run == j.Run && e.Epoch <= j.EpochsDone || j.isOver() && e.Run == j.Run {
+		return false
+	}
+	if e.Run > j.Run {
+		j.beginRun(e.BatchSize)
+	}
+	j.batchChanged = j.batchChanged || e.BatchSize != j.initialBatch
+	if e.Run > j.Run || j.State != schemas.StateRunning {
+		j.State, j.Run, j.EndedAt, j.Reason = schemas.StateRunning, e.Run, time.Time{}, ""
+	}
+	if j.StartedAt.IsZero() {
+		j.StartedAt = j.correctedTime(e.At, storedAt).Add(
+			-time.Duration(e.DurationSeconds * float64(time.Second)),
+		)
+	}
+	j.Setting, j.EpochsDone = e.Setting, e.Epoch
+	j.LongestEpoch = max(j.LongestEpoch, time.Duration(e.DurationSeconds*float64(time.Second)))
+	if e.Accuracy != nil {
+		j.Accuracy = e.Accuracy
+	}
+	return true
+}
+
+// observeEpoch records the duration of an epoch and the load of the node during the epoch. The last
+// observed epochs correct the predictions for this run.
+func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
+	before := j.epochAt
+	if before.IsZero() {
+		before = j.StartedAt
+	}
+	foreign := c.foreignDuring(j, e, before.Add(-j.clockLag), storedAt)
+	now := c.loadIntegrals.snapshot(j.Setting.Nodes, storedAt)
+	if load, node, ok := c.between(j.loadAtLastEpoch, now); ok &&
+		j.State == schemas.StateRunning { // a lost job is not part of the load
+		foreign.Set(&load.Load)
+		l := observedEpoch{e.BatchSize, e.DurationSeconds, load, node}
+		kept := j.observedEpochs[max(0, len(j.observedEpochs)+1-maxObservedEpochs):]
+		j.observedEpochs = append(slices.Clone(kept), l)
+	}
+	j.loadAtLastEpoch, j.progressAt = now, storedAt
+	j.epochAt = j.correctedTime(e.At, storedAt)
+	j.ioWait = 0
+	if e.NodeIOWaitRatio != nil {
+		j.ioWait = *e.NodeIOWaitRatio
+	}
+}
+
+// correctedTime corrects the clock of the runner where it is certainly wrong: a run does not start
+// before its submission, and an event is not stored before it happened. An event from a spool,
+// which is stored late, keeps its own time.
+func (j *Job) correctedTime(at, storedAt time.Time) time.Time {
+	if at = at.Add(j.clockLag); storedAt.Before(at) {
+		return storedAt
+	}
+	return at
+}
+
+// ended ends the run of the event, unless it has already ended or the event is stale.
+func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {
+	switch {
+	case e.Run < j.Run, j.isOver() && e.Run == j.Run:
+		return false
+	case e.Outcome == schemas.EventLost:
+		if j.State != schemas.StateRunning || j.hasEventSince(e) {
+			return false
+		}
+	case e.Outcome == schemas.EventCancelled:
+		j.Run = e.Run // the start event of this run may have been lost
+	default:
+		if e.Run > j.Run {
+			j.beginRun(e.BatchSize)
+		}
+		j.Run, j.Setting = e.Run, e.Setting
+		j.EpochsDone = max(j.EpochsDone, e.EpochsDone)
+	}
+	j.State, j.Reason = schemas.State(e.Outcome), e.Reason
+	j.EndedAt = j.correctedTime(e.At, storedAt)
+	if e.Accuracy != nil {
+		j.Accuracy = e.Accuracy
+	}
+	if j.Submitted != nil && j.Submitted.Request.SLO > 0 && e.Outcome != schemas.EventLost {
+		met := e.Outcome == schemas.EventFinished && !j.trainedAt().After(j.deadline())
+		j.MetSLO = &met
+	}
+	return true
+}
+
+// hasEventSince reports whether the job had an event after the last one that the lost event names.
+// Then the job is alive, or the lost event is an old duplicate.
+func (j *Job) hasEventSince(e *schemas.Ended) bool {
+	text, isLost := strings.CutSuffix(strings.TrimPrefix(e.EventID, j.ID+"/"), "/lost")
+	last, err := strconv.ParseUint(text, 10, 64)
+	return isLost && err == nil && last < j.last
+}
+
+// updateEndedLists updates the list of ended jobs and the list of submitted jobs that may expire.
+func (c *Cluster) updateEndedLists(j *Job) {
+	submitted := j.State == schemas.StateSubmitted
+	if j.due > 0 && !submitted {
+		c.due.remove(listEntry{key: j.due, job: j})
+		j.due = 0
+	}
+	if j.endOrder > 0 && !j.hasEnded() {
+		c.ended.remove(listEntry{key: j.endOrder, job: j})
+		j.endOrder = 0
+	}
+	switch {
+	case submitted && j.due == 0 && j.endOrder == 0:
+		j.due = uint64(j.unstartedExpiry().UnixNano())
+		c.due.add(listEntry{key: j.due, job: j})
+	case j.hasEnded() && j.endOrder == 0:
+		c.addEnded(j)
+	}
+}
+
+// addEnded appends the job to the list of ended jobs.
+func (c *Cluster) addEnded(j *Job) {
+	c.ends++
+	j.endOrder = c.ends
+	c.ended.add(listEntry{key: j.endOrder, job: j})
+}
+
+// A submitted job that has not started expires: it is treated like an ended job, but stays
+// submitted and may still be started. The time begins when the job is told to start.
+const (
+	expirySLOs       = 10                  // after this many times its SLO
+	minExpiry        = 24 * time.Hour      // and not before this
+	expiryWithoutSLO = 30 * 24 * time.Hour // for a job without an SLO
+)
+
+// unstartedExpiry returns when the job expires if it does not start. The time begins with the
+// promise, because the job may have been queued before.
+func (j *Job) unstartedExpiry() time.Time {
+	if j.hasDeadline() {
+		slo := min(time.Duration(j.Submitted.Request.SLO), schemas.MaxSLO)
+		return j.Promise.At.Add(max(minExpiry, slo*expirySLOs))
+	}
+	return j.Promise.At.Add(expiryWithoutSLO)
+}
+
+// expireUnstarted adds the submitted jobs that were not started in time to the ended jobs.
+func (c *Cluster) expireUnstarted(now time.Time) {
+	for {
+		e, ok := c.due.first()
+		if !ok || int64(e.key) > now.UnixNano() {
+			return
+		}
+		c.due.remove(e)
+		e.job.due = 0
+		c.addEnded(e.job)
+	}
+}
+
+// packEndedJobs packs the jobs that ended first, and drops the packed jobs beyond the limit.
+func (c *Cluster) packEndedJobs() {
+	for c.ended.count > c.limits.unpacked {
+		e, _ := c.ended.first()
+		c.ended.remove(e)
+		p := e.job.pack()
+		delete(c.jobs, p.id)
+		c.past[p.id] = p
+		c.order.replace(listEntry{key: p.first, job: e.job}, listEntry{key: p.first, past: p})
+		c.packedJobs.add(listEntry{key: p.endOrder, past: p})
+	}
+	for c.packedJobs.count > max(0, c.limits.ended-c.limits.unpacked) {
+		e, _ := c.packedJobs.first()
+		c.packedJobs.remove(e)
+		delete(c.past, e.past.id)
+		c.order.remove(listEntry{key: e.past.first, past: e.past})
+	}
+}
