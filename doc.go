@@ -1,25 +1,25 @@
-// Package courier is the front door of the house: it holds no code, only this
-// tour and the test that keeps the picture of the house true.
+// Package courier holds no code, only this tour and the tests of the whole repository, such as the
+// import graph.
 //
-// Courier keeps the deadlines of training jobs on a shared cluster. A job
-// request with a latency SLO is answered with the batch size that meets it at
-// the highest accuracy; the answer is kept true while the job runs beside
-// others. Start reading in this order:
+// Courier keeps the deadlines of training jobs on a shared cluster. It answers a job request that
+// has a latency SLO with the batch size that meets the SLO at the highest accuracy. While the job
+// runs, it predicts the job again after every epoch. Read the packages in this order:
 //
-//   - schemas: every subject, message, feature, error code and table. The
-//     contract; it imports nothing.
-//   - regress: the mathematics of learning from examples. Knows no job, no
-//     network and no disk.
-//   - regress/evidence: predicts time and accuracy from the runs of a model, and
-//     corrects drift.
-//   - bus: the wire. Carries schemas over NATS; alone decides the fate of a
-//     message.
-//   - collector, store, trainer, advisor, gateway: the five services. They
-//     never import each other: they talk through messages.
-//   - services, services/courier: turn the rooms into one program.
+//   - schemas: all subjects, messages, features, error codes and tables. It is the contract and
+//     imports nothing.
+//   - regress: learns regressors from examples. It knows no job, network or disk.
+//   - regress/evidence: predicts time and accuracy from the runs of a model, and corrects drift.
+//   - bus: sends and receives the messages of schemas over NATS, and decides whether to acknowledge
+//     a message, to deliver it again, or to make it a dead letter.
+//   - collector, store, trainer, advisor, gateway: the five services. They never import each other;
+//     they exchange messages.
+//   - runner: runs a training job and publishes its epochs.
+//   - services, services/local, services/courier: the process runtime, all services in one process,
+//     and the program.
+//   - simulate, replay, report, importer, demo: tools that the program offers as sub-commands.
 //
-// The path of one event: the collector publishes a sample or an epoch, the
-// event log (JetStream) keeps it, the store turns it into rows, the trainer
-// recalls rows as examples and fits a regressor, the advisor loads it and
-// answers requests, and the answer goes back into the log.
+// One event takes this path. The collector publishes a sample, or the runner an epoch. The event
+// log (JetStream) keeps it, and the store writes it to a table. The trainer turns rows into
+// examples and fits a regressor. The advisor loads the regressor and answers requests, and
+// publishes each answer to the log.
 package courier

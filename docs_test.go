@@ -165,12 +165,12 @@ type metric struct{ name, kind, help string }
 func TestDocs_MetricsReferenceIsComplete(t *testing.T) {
 	const path = "docs/reference/metrics.md"
 	byPackage := map[string][]metric{}
-	for _, s := range sources(t) {
+	for _, s := range goFiles(t) {
 		if s.test {
 			continue
 		}
 		if found := metricsOf(s.file); len(found) > 0 {
-			byPackage[s.room] = append(byPackage[s.room], found...)
+			byPackage[s.pkg] = append(byPackage[s.pkg], found...)
 		}
 	}
 	got := metricsPage(byPackage)
@@ -191,14 +191,14 @@ func metricsPage(byPackage map[string][]metric) string {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\nEvery service serves its metrics at `/metrics`. " +
 		"This page is generated from the source by\n`go test . -update`.\n")
-	rooms := make([]string, 0, len(byPackage))
-	for room := range byPackage {
-		rooms = append(rooms, room)
+	packages := make([]string, 0, len(byPackage))
+	for pkg := range byPackage {
+		packages = append(packages, pkg)
 	}
-	slices.Sort(rooms)
-	for _, room := range rooms {
-		fmt.Fprintf(&b, "\n## %s\n\n| metric | type | meaning |\n| --- | --- | --- |\n", room)
-		all := byPackage[room]
+	slices.Sort(packages)
+	for _, pkg := range packages {
+		fmt.Fprintf(&b, "\n## %s\n\n| metric | type | meaning |\n| --- | --- | --- |\n", pkg)
+		all := byPackage[pkg]
 		slices.SortFunc(all, func(a, b metric) int { return strings.Compare(a.name, b.name) })
 		for _, m := range all {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m.name, m.kind, m.help)

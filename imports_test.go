@@ -12,55 +12,61 @@ import (
 	"testing"
 )
 
-// house is the picture of who may import whom: a package, and what of the house
-// it may import. Tests may also import what stands in forTests. A change of this
-// map is alone in its commit.
-var house = map[string][]string{
-	".":                           {},
-	"schemas":                     {},
-	"regress":                     {},
-	"regress/evidence":            {},
-	"regress/table":               {"regress"},
-	"bus":                         {"schemas"},
-	"bus/server":                  {},
-	"bus/bustest":                 {"bus", "bus/server", "schemas"},
-	"spool":                       {"bus", "schemas"},
-	"runner/output":               {"schemas"},
-	"runner/usage":                {"schemas"},
-	"runner":                      {"bus", "schemas", "spool", "runner/output", "runner/usage"},
-	"collector":                   {"bus", "schemas", "spool"},
-	"importer":                    {"runner/output", "schemas"},
-	"store":                       {"bus", "schemas"},
-	"store/engine":                {},
-	"store/engine/host":           {},
-	"store/storetest":             {"store", "store/engine", "store/engine/host"},
-	"trainer":                     {"bus", "schemas", "regress", "regress/evidence"},
-	"advisor":                     {"bus", "schemas", "regress", "regress/evidence"},
-	"gateway":                     {"bus", "schemas"},
-	"report":                      {"bus", "regress", "regress/table", "schemas", "trainer"},
-	"replay":                      {"advisor", "bus", "regress", "schemas", "simulate", "trainer"},
-	"simulate":                    {"advisor", "regress", "schemas", "trainer"},
-	"simulate/drift":              {"advisor", "regress", "schemas", "simulate", "trainer"},
+// importGraph maps each package to the packages of this repository that it may import. Tests may
+// also import the packages in testOnly. Change this map in a commit of its own.
+var importGraph = map[string][]string{
+	".":                 {},
+	"schemas":           {},
+	"regress":           {},
+	"regress/evidence":  {},
+	"regress/table":     {"regress"},
+	"bus":               {"schemas"},
+	"bus/server":        {},
+	"bus/bustest":       {"bus", "bus/server", "schemas"},
+	"spool":             {"bus", "schemas"},
+	"runner/output":     {"schemas"},
+	"runner/usage":      {"schemas"},
+	"runner":            {"bus", "schemas", "spool", "runner/output", "runner/usage"},
+	"collector":         {"bus", "schemas", "spool"},
+	"importer":          {"bus", "runner/output", "schemas"},
+	"store":             {"bus", "schemas"},
+	"store/engine":      {},
+	"store/engine/host": {},
+	"store/storetest":   {"store", "store/engine", "store/engine/host"},
+	"trainer":           {"bus", "schemas", "regress", "regress/evidence"},
+	"advisor":           {"bus", "schemas", "regress", "regress/evidence"},
+	"gateway":           {"bus", "schemas"},
+	"report":            {"bus", "regress", "regress/table", "schemas", "trainer"},
+	"replay":            {"advisor", "bus", "regress", "schemas", "simulate", "trainer"},
+	"simulate":          {"advisor", "regress", "schemas", "trainer"},
+	"simulate/drift":    {"advisor", "regress", "schemas", "simulate", "trainer"},
+	"demo": {
+		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",
+	},
 	"deploy":                      {},
 	"deploy/containers":           {},
 	"workloads/digits":            {},
 	"workloads/digits/cmd/digits": {"workloads/digits"},
 	"services/certs":              {"bus", "schemas"},
-	"services":                    {},
+	"services":                    {"schemas"},
+	"services/local": {
+		"advisor", "bus", "bus/server", "collector", "gateway", "schemas", "services", "store",
+		"store/engine",
+	},
 	"services/courier": {
-		"services", "services/certs", "schemas", "bus", "bus/server", "spool", "runner", "runner/output",
-		"collector", "importer", "store", "store/engine", "store/engine/host",
-		"trainer", "advisor", "gateway", "regress", "regress/table", "report", "replay",
-		"simulate", "simulate/drift", "workloads/digits",
+		"services", "services/certs", "services/local", "schemas", "bus", "bus/server", "spool",
+		"runner", "runner/output", "collector", "importer", "store", "store/engine",
+		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
+		"replay", "simulate", "simulate/drift", "demo", "workloads/digits",
 	},
 }
 
-// forTests are rooms that only tests and test rooms import.
-var forTests = []string{
+// testOnly are packages that any test may import.
+var testOnly = []string{
 	"bus/bustest", "store/storetest", "bus/server", "store/engine", "store/engine/host",
 }
 
-// modules of others have one room each.
+// modules maps each third-party module to the packages that may import it.
 var modules = map[string][]string{
 	"github.com/nats-io/nats.go":          {"bus"},
 	"github.com/nats-io/nats-server/v2":   {"bus/server"},
@@ -71,7 +77,7 @@ var modules = map[string][]string{
 	"github.com/creack/pty":               {"runner", "store/engine/host"},
 	"github.com/dmitryikh/leaves":         {"regress"},
 	"gonum.org/v1/gonum":                  {"regress", "regress/evidence", "workloads/digits"},
-	"golang.org/x/sync":                   {"services", "services/courier", "simulate/drift"},
+	"golang.org/x/sync":                   {"demo", "services", "services/courier", "simulate/drift"},
 	"github.com/alecthomas/kong":          {"services/courier"},
 	"github.com/prometheus/client_golang": {
 		"bus",
@@ -83,6 +89,7 @@ var modules = map[string][]string{
 		"gateway",
 		"services",
 		"services/courier",
+		"services/local",
 	},
 	"github.com/prometheus/client_model": {"collector", "services"},
 	"github.com/prometheus/common":       {"collector", "services"},
@@ -109,15 +116,16 @@ var testModules = []string{
 
 const module = "courier"
 
-// source is a parsed file of the house.
-type source struct {
-	path, room string
-	test       bool
-	file       *ast.File
+// goFile is a parsed file of the repository.
+type goFile struct {
+	path string
+	pkg  string // directory of its package
+	test bool
+	file *ast.File
 }
 
-func sources(t *testing.T) []source {
-	var all []source
+func goFiles(t *testing.T) []goFile {
+	var all []goFile
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -133,7 +141,7 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		all = append(all, source{
+		all = append(all, goFile{
 			path,
 			filepath.ToSlash(filepath.Dir(path)),
 			strings.HasSuffix(path, "_test.go"),
@@ -147,51 +155,51 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-func TestImports_AreThoseOfThePicture(t *testing.T) {
+func TestImports_FollowTheGraph(t *testing.T) {
 	seen := map[string]bool{}
-	for _, s := range sources(t) {
-		allowed, known := house[s.room]
+	for _, s := range goFiles(t) {
+		allowed, known := importGraph[s.pkg]
 		if !known {
-			t.Errorf("%s: the room %s is not in the picture", s.path, s.room)
+			t.Errorf("%s: package %s is not in importGraph", s.path, s.pkg)
 			continue
 		}
-		seen[s.room] = true
+		seen[s.pkg] = true
 		for _, spec := range s.file.Imports {
 			path := strings.Trim(spec.Path.Value, `"`)
-			if why := forbidden(s, path, allowed); why != "" {
-				t.Errorf("%s imports %s: %s", s.path, path, why)
+			if reason := importRefusal(s, path, allowed); reason != "" {
+				t.Errorf("%s imports %s: %s", s.path, path, reason)
 			}
 		}
 	}
-	for room := range house {
-		if !seen[room] {
-			t.Errorf("the room %s is in the picture, but not in the house", room)
+	for pkg := range importGraph {
+		if !seen[pkg] {
+			t.Errorf("importGraph has the package %s, which does not exist", pkg)
 		}
 	}
 }
 
-// forbidden says why a file may not import a path, or nothing.
-func forbidden(s source, path string, allowed []string) string {
+// importRefusal returns why a file may not import a path; empty if it may.
+func importRefusal(s goFile, path string, allowed []string) string {
 	if rest, ok := strings.CutPrefix(path, module+"/"); ok {
 		switch {
-		case slices.Contains(allowed, rest), rest == s.room:
+		case slices.Contains(allowed, rest), rest == s.pkg:
 			return ""
-		case s.test && slices.Contains(forTests, rest):
+		case s.test && slices.Contains(testOnly, rest):
 			return ""
-		case s.test && s.room == ".":
+		case s.test && s.pkg == ".":
 			return ""
 		}
-		return "the arrow is not in the picture"
+		return "importGraph does not allow it"
 	}
 	if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") {
 		return "" // the standard library
 	}
-	for m, rooms := range modules {
+	for m, packages := range modules {
 		if path == m || strings.HasPrefix(path, m+"/") {
-			if slices.Contains(rooms, s.room) || s.test && slices.Contains(testModules, m) {
+			if slices.Contains(packages, s.pkg) || s.test && slices.Contains(testModules, m) {
 				return ""
 			}
-			return "this module belongs to " + strings.Join(rooms, ", ")
+			return "only these packages may import the module: " + strings.Join(packages, ", ")
 		}
 	}
 	for _, m := range testModules {
@@ -199,35 +207,34 @@ func forbidden(s source, path string, allowed []string) string {
 			return ""
 		}
 	}
-	return "this module has no room"
+	return "the module is not in the list of modules"
 }
 
-// Each room says what it is: a test fails a package without a package comment.
-func TestImports_EveryRoomHasAPackageComment(t *testing.T) {
+func TestImports_EveryPackageHasAPackageComment(t *testing.T) {
 	documented := map[string]bool{}
-	for _, s := range sources(t) {
+	for _, s := range goFiles(t) {
 		if !s.test && s.file.Doc != nil && len(s.file.Doc.Text()) > 40 {
-			documented[s.room] = true
+			documented[s.pkg] = true
 		}
 	}
-	for room := range house {
-		if !documented[room] {
-			t.Errorf("the room %s has no package comment", room)
+	for pkg := range importGraph {
+		if !documented[pkg] {
+			t.Errorf("package %s has no package comment", pkg)
 		}
 	}
 }
 
-// No file outside schemas spells a subject, and nobody sleeps.
+// Subjects are written in schemas only, and no code waits with time.Sleep.
 func TestImports_SubjectsAndSleeps(t *testing.T) {
-	for _, s := range sources(t) {
+	for _, s := range goFiles(t) {
 		text, err := os.ReadFile(s.path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(text), "time."+"Sleep(") {
-			t.Errorf("%s sleeps: await the event instead", s.path)
+			t.Errorf("%s calls time.Sleep: wait for the event instead", s.path)
 		}
-		if s.test || s.room == "schemas" {
+		if s.test || s.pkg == "schemas" {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
@@ -236,7 +243,7 @@ func TestImports_SubjectsAndSleeps(t *testing.T) {
 					if strings.HasPrefix(lit.Value, prefix) && !slices.Contains([]string{
 						`.txt"`, `.json"`, `.html"`,
 					}, filepath.Ext(lit.Value)) {
-						t.Errorf("%s spells the subject %s: take it from schemas", s.path,
+						t.Errorf("%s has the subject %s: use the one of schemas", s.path,
 							lit.Value)
 					}
 				}

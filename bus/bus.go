@@ -155,6 +155,30 @@ func (b *Bus) Prepare(ctx context.Context) error {
 	return b.prepareBuckets(ctx)
 }
 
+// AwaitPrepared calls Prepare until it succeeds or ctx ends: JetStream may not be ready yet.
+func (b *Bus) AwaitPrepared(ctx context.Context) error {
+	for {
+		trial, cancel := context.WithTimeout(ctx, 10*time.Second)
+		err := b.Prepare(trial)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		b.log.Warn("streams are not ready, retrying", "error", err)
+		if sleep(ctx, 500*time.Millisecond) != nil {
+			return err
+		}
+	}
+}
+
+// Run keeps the connection open until ctx ends, and then closes it within three seconds.
+func (b *Bus) Run(ctx context.Context) error {
+	<-ctx.Done()
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	return b.Close(closing)
+}
+
 // Connected reports whether the connection to the server is up.
 func (b *Bus) Connected() bool { return b.nc.IsConnected() }
 

@@ -192,18 +192,18 @@ func TestCollector_KeepsSamplesWhileNATSIsUnreachable(t *testing.T) {
 	requireLinux(t)
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
-	text := newBuffer()
+	text := bustest.NewBuffer()
 	stop := start(t, b, collector.Options{
 		Node:     "n1",
 		Interval: interval,
 	}, slog.New(slog.NewTextHandler(text, nil)), nil)
 	before := samples(t, b, "n1", 2)
 	server.Stop()
-	text.await(t, "node samples not published")
+	text.Await(t, "node samples not published")
 	timer := time.NewTimer(4 * interval)
 	<-timer.C
 	server.Restart(t)
-	text.await(t, "node samples published again")
+	text.Await(t, "node samples published again")
 	after := samples(t, b, "n1", 7)
 	if err := stop(); err != nil {
 		t.Error(err)
@@ -223,12 +223,12 @@ func TestCollector_LosesNoSampleOverAnOutageAndARestart(t *testing.T) {
 	requireLinux(t)
 	server := bustest.NewServer(t)
 	o := collector.Options{Node: "n1", Interval: interval, SpoolDir: t.TempDir()}
-	text := newBuffer()
+	text := bustest.NewBuffer()
 	b := server.Connect(t)
 	stop := start(t, b, o, slog.New(slog.NewTextHandler(text, nil)), nil)
 	taken := samples(t, b, "n1", 1)
 	server.Stop()
-	text.await(t, "node samples not published")
+	text.Await(t, "node samples not published")
 	waiting := filepath.Join(o.SpoolDir, "samples-n1", "00000000000000000001.samples")
 	awaitFile(t, waiting, fmt.Sprintf("%s/%d\"", taken[0].BootID, taken[0].Number+4))
 	if err := stop(); err != nil {
@@ -269,10 +269,10 @@ func TestCollector_SamplesBeforeNATSIsReachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Stop()
-	text := newBuffer()
+	text := bustest.NewBuffer()
 	begin := time.Now()
 	stop = start(t, b, o, slog.New(slog.NewTextHandler(text, nil)), nil)
-	text.await(t, "node samples not published")
+	text.Await(t, "node samples not published")
 	back := time.Now()
 	server.Restart(t)
 	all := samples(t, b, "n1", 6)
@@ -308,7 +308,7 @@ func TestCollector_RejectsATakenNameAfterAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Stop()
-	text := newBuffer()
+	text := bustest.NewBuffer()
 	c, err := collector.New(b, collector.Options{
 		Node:     "n1",
 		Interval: interval,
@@ -318,7 +318,7 @@ func TestCollector_RejectsATakenNameAfterAnOutage(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(t.Context()) }()
-	text.await(t, "node samples not published")
+	text.Await(t, "node samples not published")
 	server.Restart(t)
 	if err := <-ended; !errors.Is(err, collector.ErrNodeTaken) {
 		t.Errorf("Run() = %v, want ErrNodeTaken", err)

@@ -1,12 +1,10 @@
 package collector_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,44 +17,6 @@ import (
 const patience = 5 * time.Minute
 
 var quiet = slog.New(slog.DiscardHandler)
-
-// buffer is a concurrent buffer whose content a test can wait for.
-type buffer struct {
-	mu      sync.Mutex
-	b       bytes.Buffer
-	changed chan struct{}
-}
-
-func newBuffer() *buffer { return &buffer{changed: make(chan struct{}, 1)} }
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	select {
-	case b.changed <- struct{}{}:
-	default:
-	}
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// await waits until the buffer contains the text.
-func (b *buffer) await(t *testing.T, text string) {
-	t.Helper()
-	deadline := time.After(patience)
-	for !strings.Contains(b.String(), text) {
-		select {
-		case <-b.changed:
-		case <-deadline:
-			t.Fatalf("output = %q, want it to contain %q", b.String(), text)
-		}
-	}
-}
 
 // stored waits until n events in JOB match the subject, and returns them.
 func stored(t *testing.T, b *bus.Bus, subject string, n int) []schemas.Event {

@@ -18,7 +18,7 @@ import (
 func (r *Reader) bigdl(name string, in io.Reader) error {
 	l := &driverLog{
 		zone:  r.o.Zone,
-		draft: &draft{Place: Place{File: name}, values: map[string]string{}},
+		draft: &runDraft{Place: Place{File: name}, values: map[string]string{}},
 	}
 	if err := eachLine(in, l.line); err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
@@ -47,7 +47,7 @@ var (
 // driverLog is the state of reading a log.
 type driverLog struct {
 	zone  *time.Location
-	draft *draft
+	draft *runDraft
 	log   output.BigDL
 
 	clock     float64   // last time since the start of the training, in seconds
@@ -72,7 +72,8 @@ func (l *driverLog) line(number int, line []byte) {
 		}
 		if clock < l.clock || iteration < l.iteration {
 			l.broken, l.brokenAt = refuse(ReasonMixed, FieldEpoch,
-				"iteration %d at %g s follows iteration %d at %g s: give each job a log of its own",
+				"iteration %d at %g s follows iteration %d at %g s:"+
+					" use a separate log for each job",
 				iteration, clock, l.iteration, l.clock), number
 			return
 		}
@@ -117,9 +118,9 @@ func (l *driverLog) time(line []byte) time.Time {
 	return at
 }
 
-func (l *driverLog) take(epochs []output.Report) {
+func (l *driverLog) take(epochs []output.EpochReport) {
 	for _, e := range epochs {
-		l.draft.epochs = append(l.draft.epochs, Epoch{
+		l.draft.epochs = append(l.draft.epochs, PastEpoch{
 			Number:   e.Epoch,
 			Seconds:  e.Seconds,
 			Source:   schemas.DurationReported,
@@ -130,7 +131,7 @@ func (l *driverLog) take(epochs []output.Report) {
 }
 
 // end returns the run of the log.
-func (l *driverLog) end() (*draft, *Refusal) {
+func (l *driverLog) end() (*runDraft, *Refusal) {
 	d := l.draft
 	if l.broken != nil {
 		d.Line = l.brokenAt
@@ -138,10 +139,11 @@ func (l *driverLog) end() (*draft, *Refusal) {
 	}
 	if len(d.epochs) == 0 {
 		return d, refuse(ReasonNothing, FieldEpoch,
-			"no epoch ends in it: want BigDL's lines, such as [Epoch 1 60032/60000][Iteration 469][Wall Clock 27.8s] Epoch finished.")
+			"the log has no completed epoch: want lines of BigDL such as [Epoch 1"+
+				" 60032/60000][Iteration 469][Wall Clock 27.8s] Epoch finished.")
 	}
 	if last := d.epochs[len(d.epochs)-1].Number; l.epoch > uint64(last) {
-		return d, refuse(ReasonUnfinished, FieldEpoch, "it ends within epoch %d", l.epoch)
+		return d, refuse(ReasonUnfinished, FieldEpoch, "the log ends within epoch %d", l.epoch)
 	}
 	if l.began.IsZero() {
 		return d, nil

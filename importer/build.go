@@ -13,15 +13,15 @@ import (
 const maxConcurrentJobs = 256
 
 // build converts a draft to a run.
-func (r *Reader) build(d *draft) (*Run, *Refusal) {
-	run := &Run{
+func (r *Reader) build(d *runDraft) (*PastRun, *Refusal) {
+	run := &PastRun{
 		Place:    d.Place,
 		SourceID: r.value(d, FieldRunID),
 		Number:   1,
 		User:     r.value(d, FieldUser),
 		Epochs:   d.epochs,
 	}
-	for _, part := range []func(*draft, *Run) *Refusal{
+	for _, part := range []func(*runDraft, *PastRun) *Refusal{
 		r.setting, r.cluster, r.ending, r.times,
 	} {
 		if refusal := part(d, run); refusal != nil {
@@ -36,7 +36,7 @@ func (r *Reader) build(d *draft) (*Run, *Refusal) {
 
 // validate validates the run's events. The run has no job ID and possibly no start yet, so it uses
 // a copy with placeholders.
-func (r *Run) validate() *Refusal {
+func (r *PastRun) validate() *Refusal {
 	probe := *r
 	if probe.JobID = "past"; probe.StartedAt.IsZero() {
 		probe.StartedAt = time.Unix(1e9, 0)
@@ -51,21 +51,21 @@ func (r *Run) validate() *Refusal {
 }
 
 // need returns a required count.
-func (r *Reader) need(d *draft, field, flag string, most uint64) (uint64, *Refusal) {
+func (r *Reader) need(d *runDraft, field, flag string, most uint64) (uint64, *Refusal) {
 	text := r.value(d, field)
 	if text == "" {
 		return 0, refuse(ReasonMissing, field,
-			"the source does not say it: name its column with --columns %s=NAME, or give --%s",
+			"missing in the source: name its column with --columns %s=NAME, or give --%s",
 			field, flag)
 	}
 	return count(field, text, most)
 }
 
-func (r *Reader) setting(d *draft, run *Run) *Refusal {
+func (r *Reader) setting(d *runDraft, run *PastRun) *Refusal {
 	s := &run.Setting
 	if s.Model = r.value(d, FieldModel); s.Model == "" {
 		return refuse(ReasonMissing, FieldModel,
-			"the source does not say what was trained: name its column with --columns model=NAME, or give --model")
+			"missing in the source: name its column with --columns model=NAME, or give --model")
 	}
 	s.Dataset = r.value(d, FieldDataset)
 	batch, refusal := r.need(d, FieldBatchSize, "batch-size", schemas.MaxBatchSize)
@@ -85,12 +85,14 @@ func (r *Reader) setting(d *draft, run *Run) *Refusal {
 		s.Epochs = uint32(n)
 	} else if len(d.epochs) == 0 {
 		return refuse(ReasonMissing, FieldEpochs,
-			"neither its epochs nor their number is known: name the column with --columns epochs=NAME, or give --epochs")
+			"the source has neither epochs nor their number: name the column with --columns"+
+				" epochs=NAME, or give --epochs")
 	} else {
 		s.Epochs = uint32(len(d.epochs)) // the source has no other number
 	}
 	if text := r.value(d, FieldTrainingSamples); text != "" {
-		if s.TrainingSamples, refusal = count(FieldTrainingSamples, text, math.MaxInt64); refusal != nil {
+		s.TrainingSamples, refusal = count(FieldTrainingSamples, text, math.MaxInt64)
+		if refusal != nil {
 			return refusal
 		}
 	}
@@ -98,7 +100,7 @@ func (r *Reader) setting(d *draft, run *Run) *Refusal {
 }
 
 // cluster reads the nodes of the run and the number of concurrent jobs.
-func (r *Reader) cluster(d *draft, run *Run) *Refusal {
+func (r *Reader) cluster(d *runDraft, run *PastRun) *Refusal {
 	run.Setting.Nodes = d.nodes
 	if text := r.value(d, FieldNodes); len(d.nodes) == 0 && text != "" {
 		for _, name := range strings.FieldsFunc(text, func(c rune) bool {
@@ -128,7 +130,7 @@ func (r *Reader) cluster(d *draft, run *Run) *Refusal {
 }
 
 // ending reads outcome, accuracy and start-up.
-func (r *Reader) ending(d *draft, run *Run) *Refusal {
+func (r *Reader) ending(d *runDraft, run *PastRun) *Refusal {
 	word := strings.ToLower(r.value(d, FieldOutcome))
 	outcome, known := outcomes[word]
 	switch {
@@ -137,15 +139,15 @@ func (r *Reader) ending(d *draft, run *Run) *Refusal {
 			clip(word))
 	case outcome == "":
 		return refuse(ReasonUnfinished, FieldOutcome,
-			"it is %s: only runs that are over are of the past", word)
+			"the run is %s: only ended runs can be imported", word)
 	case len(d.epochs) == 0 && outcome != schemas.EventFinished:
 		return refuse(ReasonUnfinished, FieldOutcome,
-			"it has %s, and none of its epochs has a time: nothing is learnt from it", outcome)
+			"the run has %s, and no epoch has a time: nothing can be learned from it", outcome)
 	}
 	run.Outcome = outcome
 	if text := r.value(d, FieldAccuracy); text != "" {
 		var refusal *Refusal
-		if run.Accuracy, refusal = share(FieldAccuracy, text); refusal != nil {
+		if run.Accuracy, refusal = ratio(FieldAccuracy, text); refusal != nil {
 			return refusal
 		}
 	}
@@ -166,74 +168,99 @@ func (r *Reader) ending(d *draft, run *Run) *Refusal {
 const clockSlack = 1.0
 
 // times reads start, end and duration; any two of them determine the third.
-func (r *Reader) times(d *draft, run *Run) *Refusal {
-	var ends [2]time.Time
-	for i, field := range []string{FieldStartedAt, FieldEndedAt} {
-		if text := r.value(d, field); text != "" {
-			t, err := Instant(text, r.o.Zone)
-			if err != nil {
-				return refuse(ReasonInvalid, field, "%s", err)
-			}
-			ends[i] = t
-		}
+func (r *Reader) times(d *runDraft, run *PastRun) *Refusal {
+	start, refusal := r.instant(d, FieldStartedAt)
+	if refusal != nil {
+		return refusal
+	}
+	end, refusal := r.instant(d, FieldEndedAt)
+	if refusal != nil {
+		return refusal
 	}
 	if text := r.value(d, FieldSeconds); text != "" {
-		v, refusal := seconds(FieldSeconds, text)
-		if refusal != nil {
+		if run.Seconds, refusal = seconds(FieldSeconds, text); refusal != nil {
 			return refusal
 		}
-		run.Seconds = v
 	}
-	between := 0.0
-	if !ends[0].IsZero() && !ends[1].IsZero() {
-		between = ends[1].Sub(ends[0]).Seconds()
-		switch {
-		case between < 0:
-			return refuse(ReasonOrder, FieldEndedAt, "%s is before its start, %s",
-				ends[1].Format(time.RFC3339Nano), ends[0].Format(time.RFC3339Nano))
-		case between == 0:
-			return refuse(ReasonPositive, FieldEndedAt, "it ended when it started, at %s",
-				ends[1].Format(time.RFC3339Nano))
-		case run.Seconds > between+clockSlack:
-			return refuse(ReasonOrder, FieldSeconds,
-				"%g s do not fit between its start and its end, which are %g s apart", run.Seconds,
-				between)
-		}
-		if run.Seconds == 0 {
-			run.Seconds = between
+	if !start.IsZero() && !end.IsZero() {
+		if refusal := run.checkInterval(start, end); refusal != nil {
+			return refusal
 		}
 	}
-	if need := run.needed(); run.Seconds == 0 {
-		run.Seconds = need
-	} else if need > run.Seconds+clockSlack {
-		return refuse(ReasonOrder, FieldSeconds,
-			"it took %g s, but its start-up and epochs take %g s", run.Seconds, need)
-	} else {
-		run.Seconds = max(run.Seconds, need)
+	if refusal := run.checkSeconds(); refusal != nil {
+		return refusal
 	}
+
 	switch {
-	case run.Seconds == 0:
-		return refuse(ReasonMissing, FieldSeconds,
-			"the source does not say how long it took: name its column with --columns duration_seconds=NAME")
-	case !ends[0].IsZero():
-		run.StartedAt = ends[0]
-	case !ends[1].IsZero():
-		run.StartedAt = ends[1].Add(-duration(run.Seconds))
+	case !start.IsZero():
+		run.StartedAt = start
+	case !end.IsZero():
+		run.StartedAt = end.Add(-duration(run.Seconds))
 	default:
 		run.timeless = true
 	}
 	if !run.timeless {
 		run.Beside = 0 // concurrency follows from the times of the runs
 	}
-	if run.Startup != nil && *run.Startup >= run.Seconds {
+	return nil
+}
+
+// instant reads a timestamp; zero if the source has none.
+func (r *Reader) instant(d *runDraft, field string) (time.Time, *Refusal) {
+	text := r.value(d, field)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := Instant(text, r.o.Zone)
+	if err != nil {
+		return time.Time{}, refuse(ReasonInvalid, field, "%s", err)
+	}
+	return t, nil
+}
+
+// checkInterval compares the duration with start and end. It sets the duration if the source has
+// none.
+func (r *PastRun) checkInterval(start, end time.Time) *Refusal {
+	interval := end.Sub(start).Seconds()
+	switch {
+	case interval < 0:
+		return refuse(ReasonOrder, FieldEndedAt, "%s is before the start, %s",
+			end.Format(time.RFC3339Nano), start.Format(time.RFC3339Nano))
+	case interval == 0:
+		return refuse(ReasonPositive, FieldEndedAt, "the run ended when it started, at %s",
+			end.Format(time.RFC3339Nano))
+	case r.Seconds > interval+clockSlack:
+		return refuse(ReasonOrder, FieldSeconds,
+			"%g s is longer than the %g s between start and end", r.Seconds, interval)
+	case r.Seconds == 0:
+		r.Seconds = interval
+	}
+	return nil
+}
+
+// checkSeconds compares the duration with start-up and epochs. It sets the duration if the source
+// has none.
+func (r *PastRun) checkSeconds() *Refusal {
+	needed := r.needed()
+	if r.Seconds > 0 && needed > r.Seconds+clockSlack {
+		return refuse(ReasonOrder, FieldSeconds,
+			"the run took %g s, but its start-up and epochs took %g s", r.Seconds, needed)
+	}
+	r.Seconds = max(r.Seconds, needed)
+	if r.Seconds == 0 {
+		return refuse(ReasonMissing, FieldSeconds,
+			"missing in the source: name its column with --columns duration_seconds=NAME")
+	}
+	if r.Startup != nil && *r.Startup >= r.Seconds {
 		return refuse(ReasonOrder, FieldStartup,
-			"%g s of start-up leave nothing of the %g s that it took", *run.Startup, run.Seconds)
+			"%g s of start-up is not less than the duration of the run, %g s",
+			*r.Startup, r.Seconds)
 	}
 	return nil
 }
 
 // needed returns the time from the start to the end of the last epoch.
-func (r *Run) needed() float64 {
+func (r *PastRun) needed() float64 {
 	if len(r.Epochs) == 0 {
 		return 0
 	}
@@ -247,12 +274,12 @@ func (r *Run) needed() float64 {
 }
 
 // checkEpochs rejects epochs that are not numbered from 1 to the configured number.
-func (r *Run) checkEpochs() *Refusal {
+func (r *PastRun) checkEpochs() *Refusal {
 	for i := range r.Epochs {
 		e := &r.Epochs[i]
 		if want := uint32(i + 1); e.Number != want {
 			return refuse(ReasonEpochs, FieldEpoch,
-				"epoch %d follows epoch %d: epochs were lost, or are of two runs", e.Number, i)
+				"epoch %d follows epoch %d: epochs are missing, or two runs are mixed", e.Number, i)
 		}
 		if !(e.Seconds > 0) {
 			return refuse(ReasonPositive, FieldEpochSeconds, "epoch %d took %g s", e.Number,
@@ -263,11 +290,12 @@ func (r *Run) checkEpochs() *Refusal {
 	switch {
 	case n == 0:
 	case n < r.Setting.Epochs && r.Outcome == schemas.EventFinished:
-		return refuse(ReasonEpochs, FieldEpochs, "%d were promised, %d are there",
+		return refuse(ReasonEpochs, FieldEpochs, "expected %d epochs, found %d",
 			r.Setting.Epochs, n)
 	case n > r.Setting.Epochs:
 		return refuse(ReasonMixed, FieldEpochs,
-			"%d were promised, %d are there: another run's are among them", r.Setting.Epochs, n)
+			"expected %d epochs, found %d: epochs of another run are among them",
+			r.Setting.Epochs, n)
 	}
 	return nil
 }

@@ -11,15 +11,15 @@ import (
 // chance, so the times need enough digits that a coincidence in the import has a probability below
 // one in a thousand.
 func (r *Reader) rejectCopies() {
-	first := map[string]*Run{}
+	first := map[string]*PastRun{}
 	enough := max(minDigits, math.Log10(1000*float64(len(r.runs))))
-	r.filter(func(run *Run) *Refusal {
+	r.filter(func(run *PastRun) *Refusal {
 		times, digits := run.timeText()
 		if float64(digits) < enough {
 			return nil
 		}
 		if o := first[times]; o != nil {
-			return refuse(ReasonCopied, FieldSeconds, "%s s is the time of %s, to the last digit",
+			return refuse(ReasonCopied, FieldSeconds, "%s s is exactly the time of %s",
 				clip(times), o.Place)
 		}
 		first[times] = run
@@ -32,7 +32,7 @@ const minDigits = 6
 
 // timeText returns the time of the run, or the times of its epochs, as text, and the number of
 // significant digits of the distinct times.
-func (r *Run) timeText() (text string, digits int) {
+func (r *PastRun) timeText() (text string, digits int) {
 	if r.hasNoTime {
 		return "", 0
 	}

@@ -39,7 +39,7 @@ func (r *Reader) csv(name string, in io.Reader) error {
 		name:    name,
 		header:  header,
 		columns: columnsOf(header, r.o.Columns),
-		open:    map[string]*draft{},
+		open:    map[string]*runDraft{},
 	}
 	if err := table.check(); err != nil {
 		return err
@@ -83,8 +83,8 @@ type csvTable struct {
 	*Reader
 	name    string
 	header  []string
-	columns map[string]string // field to column
-	open    map[string]*draft // by run_id, if a row is an epoch
+	columns map[string]string    // field to column
+	open    map[string]*runDraft // by run_id, if a row is an epoch
 	order   []string
 }
 
@@ -118,7 +118,7 @@ func (t *csvTable) row(line int, row []string) {
 			return
 		}
 	}
-	d := &draft{Place: Place{t.name, line}, values: map[string]string{}, called: t.columns}
+	d := &runDraft{Place: Place{t.name, line}, values: map[string]string{}, called: t.columns}
 	for field, column := range t.columns {
 		d.values[field] = cell(column)
 	}
@@ -129,14 +129,15 @@ func (t *csvTable) row(line int, row []string) {
 	if len(row) != len(t.header) {
 		t.Reader.read++
 		t.refuse(d.Place,
-			refuse(ReasonUnreadable, "", "%d fields, the header has %d", len(row), len(t.header)))
+			refuse(ReasonUnreadable, "", "the row has %d fields, the header %d", len(row),
+				len(t.header)))
 		return
 	}
 	t.place(d)
 }
 
 // epoch adds a row to its run. An invalid row invalidates the whole run.
-func (t *csvTable) epoch(d *draft) {
+func (t *csvTable) epoch(d *runDraft) {
 	id := d.values[FieldRunID]
 	run := t.open[id]
 	if run == nil {
@@ -156,26 +157,26 @@ func (t *csvTable) epoch(d *draft) {
 }
 
 // epochOf parses the fields of an epoch.
-func epochOf(d *draft) (e Epoch, why *Refusal) {
+func epochOf(d *runDraft) (e PastEpoch, why *Refusal) {
 	field := FieldEpochSeconds
 	if d.called[field] == "" {
 		field = FieldSeconds
 	}
 	number, err := strconv.ParseUint(d.values[FieldEpoch], 10, 32)
 	if err != nil || number > schemas.MaxEpochs {
-		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not the number of an epoch",
+		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not an epoch number",
 			clip(d.values[FieldEpoch]))
 	}
 	e.Number, e.Source = uint32(number), schemas.DurationReported
 	if d.values[field] == "" {
 		return e, refuse(ReasonMissing, FieldEpochSeconds,
-			"a row is an epoch here, and does not say how long it took: name the column with --columns epoch_seconds=NAME")
+			"missing in a row per epoch: name its column with --columns epoch_seconds=NAME")
 	}
 	if e.Seconds, why = seconds(field, d.values[field]); why != nil {
 		return e, why
 	}
 	if text := d.values[FieldAccuracy]; text != "" {
-		if e.Accuracy, why = share(FieldAccuracy, text); why != nil {
+		if e.Accuracy, why = ratio(FieldAccuracy, text); why != nil {
 			return e, why
 		}
 	}
@@ -205,7 +206,7 @@ func (t *csvTable) end() {
 }
 
 // countFromOne renumbers epochs that a source counts from zero.
-func countFromOne(epochs []Epoch) {
+func countFromOne(epochs []PastEpoch) {
 	if len(epochs) == 0 || epochs[0].Number != 0 {
 		return
 	}

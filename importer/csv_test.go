@@ -12,7 +12,7 @@ import (
 	"courier/schemas"
 )
 
-// since is where runs without times are laid out in these tests.
+// since is the start of runs without timestamps.
 var since = time.Date(2020, 10, 21, 0, 0, 0, 0, time.UTC)
 
 // now is later than all runs of these tests.
@@ -28,7 +28,7 @@ func read(t testing.TB, o importer.Options, format, name, text string) importer.
 	return r.Finish()
 }
 
-// brief prints what matters of a result: a line per run, then the refusals.
+// brief formats the main fields of a result: a line per run, and then the refusals.
 func brief(f importer.ReadResult) string {
 	var b strings.Builder
 	for _, r := range f.Runs {
@@ -71,7 +71,8 @@ func TestReader_CSV(t *testing.T) {
 	}{
 		{
 			"names of the study, and whole times",
-			"cpu,batch,njobs,network,time_s,final_accuracy\n1,64,1,lenet5,493.510662,0.9567\n2,64,3,lenet5,531.700452,0.9585\n",
+			"cpu,batch,njobs,network,time_s,final_accuracy\n" +
+				"1,64,1,lenet5,493.510662,0.9567\n2,64,3,lenet5,531.700452,0.9585\n",
 			nil,
 			"lenet5 b64 c1 e10 on runs from 2020-10-21T00:00:00 493.510662s finished accuracy 0.9567\n" +
 				"lenet5 b64 c2 e10 on runs from 2020-10-21T00:08:14.51 531.700452s finished beside 2 accuracy 0.9585\n",
@@ -80,23 +81,27 @@ func TestReader_CSV(t *testing.T) {
 			"datasets, and a default where there is none",
 			"model,dataset,batch,cpus,time_s\nm,imagenet,64,1,72.5\nm,,64,1,65.25\n",
 			func(o *importer.Options) { o.Defaults[importer.FieldDataset] = "cifar10" },
-			"m@imagenet b64 c1 e10 on runs from 2020-10-21T00:00:00 72.5s finished\nm@cifar10 b64 c1 e10 on runs from 2020-10-21T00:01:13.5 65.25s finished\n",
+			"m@imagenet b64 c1 e10 on runs from 2020-10-21T00:00:00 72.5s finished\nm@cifar10 b64 c1 e10 on runs from" +
+				" 2020-10-21T00:01:13.5 65.25s finished\n",
 		},
 		{
 			"the time of another run",
 			"model,batch,cpus,time_s\nm,64,1,72.8899\nm,128,1,65.25\nm,256,1,72.8899\n",
 			nil,
-			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 72.8899s finished\nm b128 c1 e10 on runs from 2020-10-21T00:01:13.889 65.25s finished\n" +
-				"refused: runs.csv:4: duration_seconds: 72.8899 s is the time of runs.csv:2, to the last digit\n",
+			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 72.8899s finished\nm b128 c1 e10 on runs from" +
+				" 2020-10-21T00:01:13.889 65.25s finished\n" +
+				"refused: runs.csv:4: duration_seconds: 72.8899 s is exactly the time of runs.csv:2\n",
 		},
 		{
 			"equal times of few digits are no copies",
 			"model,batch,cpus,time_s\nm,64,1,72.5\nm,64,1,72.5\n", nil,
-			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 72.5s finished\nm b64 c1 e10 on runs from 2020-10-21T00:01:13.5 72.5s finished\n",
+			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 72.5s finished\nm b64 c1 e10 on runs from" +
+				" 2020-10-21T00:01:13.5 72.5s finished\n",
 		},
 		{
 			"times of their own",
-			"model;batch;cpus;start_time;end_time;host;njobs\nm;64;1;2021-03-01 10:00:00;2021-03-01 10:01:40;Worker.1;3\n",
+			"model;batch;cpus;start_time;end_time;host;njobs\nm;64;1;2021-03-01 10:00:00;2021-03-01" +
+				" 10:01:40;Worker.1;3\n",
 			nil,
 			"m b64 c1 e10 on worker-1 from 2021-03-01T10:00:00 100s finished\n",
 		},
@@ -107,41 +112,48 @@ func TestReader_CSV(t *testing.T) {
 			"m b64 c1 e10 on runs from 2021-03-01T10:00:00 100s finished\n",
 		},
 		{
-			"it ended before it started",
+			"the run ended before it started",
 			"model,batch,cpus,start_time,end_time\nm,64,1,2021-03-01T10:00:00Z,2021-03-01T09:00:00Z\n",
 			nil,
-			"refused: runs.csv:2: ended_at (end_time): 2021-03-01T09:00:00Z is before its start, 2021-03-01T10:00:00Z\n",
+			"refused: runs.csv:2: ended_at (end_time): 2021-03-01T09:00:00Z is before the start, " +
+				"2021-03-01T10:00:00Z\n",
 		},
 		{"a time that is not positive", "model,batch,cpus,time_s\nm,64,1,0\nm,64,1,-3.5\n", nil,
-			"refused: runs.csv:2: duration_seconds (time_s): 0 is not above 0 seconds\nrefused: runs.csv:3: duration_seconds (time_s): -3.5 is not above 0 seconds\n"},
+			"refused: runs.csv:2: duration_seconds (time_s): 0 is not above 0 seconds\nrefused: runs.csv:3:" +
+				" duration_seconds (time_s): -3.5 is not above 0 seconds\n"},
 		{
 			"it has not happened yet",
 			"model,batch,cpus,start_time,time_s\nm,64,1,2030-01-01,100\n", nil,
-			"refused: runs.csv:2: ended_at: 2030-01-01T00:01:40Z is later than now: the past is over\n",
+			"refused: runs.csv:2: ended_at: 2030-01-01T00:01:40Z is in the future\n",
 		},
 		{
 			"nobody knows when", "model,batch,cpus,time_s\nm,64,1,100\n",
 			func(o *importer.Options) { o.Since = time.Time{} },
-			"refused: runs.csv:2: started_at: the source does not say when it ran: give --since, such as --since 2020-10-21, and such runs are laid one after another from there\n",
+			"refused: runs.csv:2: started_at: missing in the source: give --since, such as --since 2020-10-21, to" +
+				" schedule such runs sequentially\n",
 		},
 		{"a field is missing", "model,cpus,time_s\nm,1,100\n", nil,
-			"refused: runs.csv:2: batch_size: the source does not say it: name its column with --columns batch_size=NAME, or give --batch-size\n"},
+			"refused: runs.csv:2: batch_size: missing in the source: name its column with --columns batch_size=NAME," +
+				" or give --batch-size\n"},
 		{
 			"a field is wrong",
-			"model,batch,cpus,time_s,accuracy,status\nm,64.5,1,100,0.9,ok\nm,64,none,100,0.9,ok\nm,64,1,soon,0.9,ok\nm,64,1,100,93,ok\nm,64,1,100,0.9,odd\n",
+			"model,batch,cpus,time_s,accuracy,status\nm,64.5,1,100,0.9,ok\n" +
+				"m,64,none,100,0.9,ok\nm,64,1,soon,0.9,ok\nm,64,1,100,93,ok\nm,64,1,100,0.9,odd\n",
 			nil,
 			"refused: runs.csv:2: batch_size (batch): \"64.5\" is not a whole number between 1 and 16777216\n" +
 				"refused: runs.csv:3: cpus: \"none\" is not a whole number between 1 and 65536\n" +
-				"refused: runs.csv:4: duration_seconds (time_s): \"soon\" is not a time in seconds, such as 493.5, or with a unit, such as 8m13.5s\n" +
-				"refused: runs.csv:5: accuracy: \"93\" is not a share between 0 and 1\n" +
+				"refused: runs.csv:4: duration_seconds (time_s): \"soon\" is not a time in seconds, such as 493.5, or" +
+				" with a unit, such as 8m13.5s\n" +
+				"refused: runs.csv:5: accuracy: \"93\" is not a number between 0 and 1\n" +
 				"refused: runs.csv:6: outcome (status): \"odd\" is not finished, failed or cancelled\n",
 		},
 		{
 			"runs that are not over, or failed",
 			"model,batch,cpus,time_s,status\nm,64,1,100,RUNNING\nm,64,1,100,FAILED\n",
 			nil,
-			"refused: runs.csv:2: outcome (status): it is running: only runs that are over are of the past\n" +
-				"refused: runs.csv:3: outcome (status): it has failed, and none of its epochs has a time: nothing is learnt from it\n",
+			"refused: runs.csv:2: outcome (status): the run is running: only ended runs can be imported\n" +
+				"refused: runs.csv:3: outcome (status): the run has failed, and no epoch has a time: nothing can be" +
+				" learned from it\n",
 		},
 		{
 			"columns that are named, and rows that are left out",
@@ -159,12 +171,14 @@ func TestReader_CSV(t *testing.T) {
 		{
 			"start-up is known",
 			"model,batch,cpus,time_s,startup_s\nm,64,1,100,20\nm,64,1,100,100\n", nil,
-			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 100s finished startup 20\nrefused: runs.csv:3: startup_seconds (startup_s): 100 s of start-up leave nothing of the 100 s that it took\n",
+			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 100s finished startup 20\nrefused: runs.csv:3:" +
+				" startup_seconds (startup_s): 100 s of start-up is not less than the duration of the run, 100 s\n",
 		},
 		{
 			"rows of the wrong length, and quotes",
 			"model,batch,cpus,time_s\nm,64,1\n\"m\",64,1,100\nm\"x,64,1,100\n", nil,
-			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 100s finished\nrefused: runs.csv:2: 3 fields, the header has 4\nrefused: runs.csv:4: bare \" in non-quoted-field\n",
+			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 100s finished\nrefused: runs.csv:2: the row has 3 fields," +
+				" the header 4\nrefused: runs.csv:4: bare \" in non-quoted-field\n",
 		},
 		{
 			"no table", "hello\n", nil,
@@ -198,15 +212,17 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 		},
 		{
 			"two runs, counted from 0",
-			"run,model,batch,cpus,epoch,epoch_seconds,val_acc\na,m,64,2,0,2.5,0.8\nb,m,32,2,0,3.5,0.7\na,m,64,2,1,2,0.9\nb,m,32,2,1,3,0.8\n",
+			"run,model,batch,cpus,epoch,epoch_seconds,val_acc\n" +
+				"a,m,64,2,0,2.5,0.8\nb,m,32,2,0,3.5,0.7\na,m,64,2,1,2,0.9\nb,m,32,2,1,3,0.8\n",
 			"",
-			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 4.5s finished accuracy 0.9 1:2.5=0.8 2:2=0.9\nm b32 c2 e2 on runs from 2020-10-21T00:00:05.5 6.5s finished accuracy 0.8 1:3.5=0.7 2:3=0.8\n",
+			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 4.5s finished accuracy 0.9 1:2.5=0.8 2:2=0.9\nm b32 c2 e2" +
+				" on runs from 2020-10-21T00:00:05.5 6.5s finished accuracy 0.8 1:3.5=0.7 2:3=0.8\n",
 		},
 		{"fewer than promised", "model,batch,cpus,epoch,seconds\nm,64,2,1,2.5\nm,64,2,2,2\n", "10",
-			"refused: runs.csv:2: epochs: 10 were promised, 2 are there\n"},
+			"refused: runs.csv:2: epochs: expected 10 epochs, found 2\n"},
 		{
 			"one is lost", "model,batch,cpus,epoch,seconds\nm,64,2,1,2.5\nm,64,2,3,2\n", "",
-			"refused: runs.csv:2: epoch: epoch 3 follows epoch 1: epochs were lost, or are of two runs\n",
+			"refused: runs.csv:2: epoch: epoch 3 follows epoch 1: epochs are missing, or two runs are mixed\n",
 		},
 		{
 			"one takes no time", "model,batch,cpus,epoch,seconds\nm,64,2,1,2.5\nm,64,2,2,0\n", "",
@@ -229,7 +245,7 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 	}
 }
 
-// The more runs there are, the more digits are equal by chance.
+// The more runs, the more digits are equal by chance.
 func TestReader_CopiesNeedDigits(t *testing.T) {
 	for _, c := range []struct {
 		runs   int
@@ -252,8 +268,8 @@ func TestReader_CopiesNeedDigits(t *testing.T) {
 	}
 }
 
-// What a run is called comes from what it says, not from where and when it is
-// read; runs that say the same are told apart.
+// A job ID depends on the content of the run, not on the path or the time of the import; equal runs
+// get different IDs.
 func TestReader_NamesAreOfTheContent(t *testing.T) {
 	const text = "run_id,model,batch,cpus,time_s\nFF 1,m,64,1,72.5\n,m,64,1,80.5\n,m,64,1,80.5\n"
 	o := importer.Options{Since: since, Defaults: map[string]string{importer.FieldEpochs: "10"}}
@@ -281,8 +297,8 @@ func TestReader_NamesAreOfTheContent(t *testing.T) {
 	}
 }
 
-// A run of which only the total time is known makes no epoch events, but reports its epochs as
-// done; its neighbours report nothing else.
+// A run with only a total time has no epoch events, but its end has the number of epochs; its
+// neighbours have neither.
 func TestRun_Events(t *testing.T) {
 	o := importer.Options{
 		Since:    since,
@@ -310,7 +326,7 @@ func TestRun_Events(t *testing.T) {
 	}
 }
 
-// The recovered runs: the README of the study tells which times are copies.
+// The runs of the study: its README lists the rows with copied times.
 func TestReader_TheStudy(t *testing.T) {
 	file, err := os.Open("../../shared/data/courier-paper/measured_runs.csv")
 	if err != nil {

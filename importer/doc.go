@@ -5,19 +5,19 @@
 //
 // New takes Options. File and Directory read any number of sources in any of the Formats. Finish
 // returns the runs, oldest first, and the rejected runs. Run.Events returns the events of a run at
-// its original times. The package has no side effects: it opens no files, publishes nothing and
-// reads no clock.
+// its original times. A Publisher publishes the events that the log does not have yet. Nothing else
+// has side effects: the package opens no files and reads no clock.
 //
 // # Guarantees
 //
-// The same sources with the same options result in the same jobs: the job ID depends on the run's own
-// ID and its content, not on the file name or the time of the import. The package does not guess: a
-// missing value comes from Options.Defaults, or the run is rejected with file, line and field. A run
-// with only a total time has a start and an end but no epochs; the trainer divides its time by its
-// number of epochs.
+// The same sources with the same options result in the same jobs: the job ID depends on the run's
+// own ID and its content, not on the file name or the time of the import. The package does not
+// guess: a missing value comes from Options.Defaults, or the run is rejected with file, line and
+// field. A run with only a total time has a start and an end but no epochs; the trainer divides its
+// time by its number of epochs.
 //
-// Implausible runs are rejected: fewer epochs than configured, exactly the time of another run, times
-// that are not positive, an end before the start, and logs with lines of two jobs.
+// Implausible runs are rejected: fewer epochs than configured, exactly the time of another run,
+// times that are not positive, an end before the start, and logs with lines of two jobs.
 //
 // A Reader must be used by one goroutine. Fuzz tests cover the parsers (fuzz_test.go).
 package importer

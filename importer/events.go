@@ -95,7 +95,7 @@ func (t *eventRun) add(at Place, event schemas.Event) {
 	}
 	if event.ID() != want && t.broken == nil {
 		t.place, t.broken = at, refuse(ReasonInvalid, "event_id",
-			"%q is not that of this event, %q", clip(event.ID()), want)
+			"%q is not the ID of this event, %q", clip(event.ID()), want)
 	}
 }
 
@@ -113,12 +113,12 @@ func (s *eventRuns) end() {
 }
 
 // build returns a run that keeps its events.
-func (t *eventRun) build() (*Run, *Refusal) {
+func (t *eventRun) build() (*PastRun, *Refusal) {
 	switch {
 	case t.broken != nil:
 		return nil, t.broken
 	case t.run == 0:
-		return nil, refuse(ReasonInvalid, "run", "0 is no run: it counts starts from 1")
+		return nil, refuse(ReasonInvalid, "run", "0 is not a run number: runs are numbered from 1")
 	case t.ended == nil:
 		return nil, refuse(ReasonUnfinished, "",
 			"run %d of job %s has no finished, failed or cancelled event", t.run, t.job)
@@ -126,7 +126,7 @@ func (t *eventRun) build() (*Run, *Refusal) {
 		return nil, refuse(ReasonMissing, FieldStartedAt,
 			"run %d of job %s has neither a started event nor an epoch", t.run, t.job)
 	}
-	r := &Run{
+	r := &PastRun{
 		Place:    t.place,
 		SourceID: t.job,
 		JobID:    t.job,
@@ -146,10 +146,10 @@ func (t *eventRun) build() (*Run, *Refusal) {
 	for _, e := range t.epochs {
 		if e.At.Before(last) {
 			return nil, refuse(ReasonOrder, "at",
-				"epoch %d of job %s ended at %s, before what came before it", e.Epoch, t.job, e.At)
+				"epoch %d of job %s ended at %s, before the previous event", e.Epoch, t.job, e.At)
 		}
 		last = e.At
-		r.Epochs, r.kept = append(r.Epochs, Epoch{
+		r.Epochs, r.kept = append(r.Epochs, PastEpoch{
 			Number:   e.Epoch,
 			Seconds:  e.DurationSeconds,
 			Source:   e.DurationSource,
@@ -160,7 +160,8 @@ func (t *eventRun) build() (*Run, *Refusal) {
 		return nil, refuse(ReasonOrder, "at", "job %s ended at %s, before its start or last epoch",
 			t.job, t.ended.At)
 	}
-	if r.Seconds, r.kept = t.ended.At.Sub(r.StartedAt).Seconds(), append(r.kept, t.ended); !(r.Seconds > 0) {
+	r.kept = append(r.kept, t.ended)
+	if r.Seconds = t.ended.At.Sub(r.StartedAt).Seconds(); !(r.Seconds > 0) {
 		return nil, refuse(ReasonPositive, "at", "job %s ended when it started", t.job)
 	}
 	r.hasNoTime = len(t.epochs) == 0 && t.ended.DurationSeconds == 0

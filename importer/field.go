@@ -154,28 +154,28 @@ func seconds(field, text string) (float64, *Refusal) {
 	case !(v > 0):
 		return 0, refuse(ReasonPositive, field, "%s is not above 0 seconds", clip(text))
 	case v > schemas.MaxSLO.Seconds():
-		return 0, refuse(ReasonInvalid, field, "%s seconds are more than a year", clip(text))
+		return 0, refuse(ReasonInvalid, field, "%s seconds is more than a year", clip(text))
 	}
 	return v, nil
 }
 
-// share parses a ratio from 0 to 1.
-func share(field, text string) (*float64, *Refusal) {
+// ratio parses a ratio from 0 to 1.
+func ratio(field, text string) (*float64, *Refusal) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil || !(v >= 0 && v <= 1) {
-		return nil, refuse(ReasonInvalid, field, "%q is not a share between 0 and 1", clip(text))
+		return nil, refuse(ReasonInvalid, field, "%q is not a number between 0 and 1", clip(text))
 	}
 	return &v, nil
 }
 
-// layouts lists the accepted layouts of instants.
+// layouts lists the accepted layouts of timestamps.
 var layouts = []string{
 	time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999",
 	"2006-01-02 15:04:05.999999999", "2006-01-02",
 }
 
-// Instant parses an instant: RFC 3339, a date with or without a time of day in the zone, or seconds
-// or milliseconds since 1970.
+// Instant parses a timestamp: RFC 3339, a date with or without a time of day in the zone, or
+// seconds or milliseconds since 1970.
 func Instant(text string, zone *time.Location) (time.Time, error) {
 	text = strings.TrimSpace(text)
 	for _, layout := range layouts {
@@ -192,14 +192,27 @@ func Instant(text string, zone *time.Location) (time.Time, error) {
 			return time.UnixMicro(int64(math.Round(v * 1e3))).UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not an instant such as 2020-10-21T13:57:28Z, 2020-10-21 13:57:28, 2020-10-21, or seconds or milliseconds since 1970",
+	return time.Time{}, fmt.Errorf("%q is not a timestamp such as 2020-10-21T13:57:28Z,"+
+		" 2020-10-21 13:57:28, 2020-10-21, or seconds or milliseconds since 1970",
 		clip(text))
 }
 
 // outcomes maps words in sources to outcomes; "" is a run that has not ended.
 var outcomes = map[string]string{
-	"": schemas.EventFinished, "finished": schemas.EventFinished, "success": schemas.EventFinished, "succeeded": schemas.EventFinished, "completed": schemas.EventFinished, "done": schemas.EventFinished, "ok": schemas.EventFinished,
-	"failed": schemas.EventFailed, "error": schemas.EventFailed, "crashed": schemas.EventFailed,
-	"cancelled": schemas.EventCancelled, "canceled": schemas.EventCancelled, "killed": schemas.EventCancelled,
-	"running": "", "scheduled": "", "started": "",
+	"":          schemas.EventFinished,
+	"finished":  schemas.EventFinished,
+	"success":   schemas.EventFinished,
+	"succeeded": schemas.EventFinished,
+	"completed": schemas.EventFinished,
+	"done":      schemas.EventFinished,
+	"ok":        schemas.EventFinished,
+	"failed":    schemas.EventFailed,
+	"error":     schemas.EventFailed,
+	"crashed":   schemas.EventFailed,
+	"cancelled": schemas.EventCancelled,
+	"canceled":  schemas.EventCancelled,
+	"killed":    schemas.EventCancelled,
+	"running":   "",
+	"scheduled": "",
+	"started":   "",
 }

@@ -8,9 +8,8 @@ import (
 	"courier/importer"
 )
 
-// sound holds what is true of every result, whatever the bytes were: runs and
-// refusals are those that were met, every event is one of the contract, and the
-// same bytes make the same events.
+// sound checks the properties of every result: the counts of runs and refusals match, every event
+// is valid, and the same bytes give the same events.
 func sound(t *testing.T, read func() (importer.ReadResult, error)) {
 	t.Helper()
 	a, err := read()

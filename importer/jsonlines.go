@@ -18,15 +18,16 @@ const (
 	listLosses     = "losses"
 )
 
-// jsonLines reads lines of which each is a run,
+// jsonLines reads lines with one run or one Courier event each. A run has the fields of a CSV file,
+// and lists with a value per epoch:
 //
 //	{"run_id":"r1","model":"lenet5","dataset":"mnist","batch_size":64,"cpus":2,"epochs":3,
 //	 "started_at":"2024-05-01T10:00:00Z","epoch_seconds":[2.5,2.1,2.2],
 //	 "accuracies":[0.81,0.88,0.9],"losses":[0.9,0.5,0.4],"nodes":["worker-1"]}
 //
-// with the fields of a table, or a Courier event: its body alone, or {"subject":…,"event":…}, the
-// output of courier replay --save. An unknown field of a run is an error that names it. Events keep
-// their IDs; events that a runner does not publish (submissions, advice) are ignored.
+// An event is its body alone, or {"subject":…,"event":…} as courier replay --save writes it. An
+// unknown field of a run is an error that names it. Events keep their IDs. Events that a runner
+// does not publish (submissions, advice) are ignored.
 func (r *Reader) jsonLines(name string, in io.Reader) error {
 	s := &eventRuns{Reader: r, name: name, runs: map[string]*eventRun{}}
 	err := eachLine(in, func(number int, line []byte) {
@@ -34,7 +35,7 @@ func (r *Reader) jsonLines(name string, in io.Reader) error {
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(line, &fields); err != nil {
 			r.read++
-			r.refuse(at, refuse(ReasonUnreadable, "", "it is not a JSON object: %s", err))
+			r.refuse(at, refuse(ReasonUnreadable, "", "not a JSON object: %s", err))
 			return
 		}
 		switch {
@@ -80,7 +81,7 @@ func (r *Reader) line(at Place, fields map[string]json.RawMessage) {
 		}
 	}
 	slices.Sort(have)
-	d := &draft{Place: at, values: map[string]string{}, called: columnsOf(have, r.o.Columns)}
+	d := &runDraft{Place: at, values: map[string]string{}, called: columnsOf(have, r.o.Columns)}
 	used := map[string]bool{}
 	for field, name := range d.called {
 		used[name] = true
@@ -93,7 +94,7 @@ func (r *Reader) line(at Place, fields map[string]json.RawMessage) {
 			r.read++
 			r.refuse(at,
 				refuse(ReasonInvalid, clip(name),
-					"is no field of a run; want one of %s, %s, %s, %s",
+					"is not a field of a run; want one of %s, %s, %s, %s",
 					strings.Join(Fields(), ", "), listSeconds, listAccuracies, listLosses))
 			return
 		}
@@ -107,7 +108,7 @@ func (r *Reader) line(at Place, fields map[string]json.RawMessage) {
 }
 
 // lists reads the fields with one value per epoch.
-func (d *draft) lists(fields map[string]json.RawMessage) *Refusal {
+func (d *runDraft) lists(fields map[string]json.RawMessage) *Refusal {
 	read := func(name string) (values []*float64, why *Refusal) {
 		if raw := fields[name]; raw != nil && json.Unmarshal(raw, &values) != nil {
 			return nil, refuse(ReasonInvalid, name,
@@ -135,9 +136,9 @@ func (d *draft) lists(fields map[string]json.RawMessage) *Refusal {
 	}
 	for i, v := range took {
 		if v == nil || !(*v > 0) {
-			return refuse(ReasonPositive, listSeconds, "that of epoch %d is not above 0", i+1)
+			return refuse(ReasonPositive, listSeconds, "the time of epoch %d is not above 0", i+1)
 		}
-		e := Epoch{Number: uint32(i + 1), Seconds: *v, Source: schemas.DurationReported}
+		e := PastEpoch{Number: uint32(i + 1), Seconds: *v, Source: schemas.DurationReported}
 		if len(accuracies) > 0 {
 			e.Accuracy = accuracies[i]
 		}

@@ -17,7 +17,8 @@ func TestReader_JSONLines(t *testing.T) {
 		{
 			"epochs, and where it was",
 			begin + `"epochs":3,"epoch_seconds":[2.5,2,2.25],"accuracies":[0.8,null,0.9],"losses":[1,0.5,0.25],"nodes":["Worker 1","w2"],"startup_seconds":4}`,
-			"m b64 c2 e3 on worker-1+w2 from 2024-05-01T10:00:00 10.75s finished startup 4 accuracy 0.9 1:2.5=0.8 2:2 3:2.25=0.9\n",
+			"m b64 c2 e3 on worker-1+w2 from 2024-05-01T10:00:00 10.75s finished startup 4 accuracy 0.9 1:2.5=0.8 2:2" +
+				" 3:2.25=0.9\n",
 		},
 		{
 			"the whole time", begin + `"epochs":3,"duration_seconds":9.5,"accuracy":0.9}`,
@@ -39,15 +40,15 @@ func TestReader_JSONLines(t *testing.T) {
 		},
 		{
 			"fewer than promised", begin + `"epochs":3,"epoch_seconds":[2.5,2]}`,
-			"refused: runs.jsonl:1: epochs: 3 were promised, 2 are there\n",
+			"refused: runs.jsonl:1: epochs: expected 3 epochs, found 2\n",
 		},
 		{
 			"more than promised", begin + `"epochs":1,"epoch_seconds":[2.5,2]}`,
-			"refused: runs.jsonl:1: epochs: 1 were promised, 2 are there: another run's are among them\n",
+			"refused: runs.jsonl:1: epochs: expected 1 epochs, found 2: epochs of another run are among them\n",
 		},
 		{
 			"an epoch without time", begin + `"epoch_seconds":[2.5,0]}`,
-			"refused: runs.jsonl:1: epoch_seconds: that of epoch 2 is not above 0\n",
+			"refused: runs.jsonl:1: epoch_seconds: the time of epoch 2 is not above 0\n",
 		},
 		{
 			"more accuracies than epochs", begin + `"epoch_seconds":[2.5],"accuracies":[0.5,0.6]}`,
@@ -55,17 +56,18 @@ func TestReader_JSONLines(t *testing.T) {
 		},
 		{
 			"less time than its epochs", begin + `"duration_seconds":3,"epoch_seconds":[2.5,2]}`,
-			"refused: runs.jsonl:1: duration_seconds: it took 3 s, but its start-up and epochs take 4.5 s\n",
+			"refused: runs.jsonl:1: duration_seconds: the run took 3 s, but its start-up and epochs took 4.5 s\n",
 		},
 		{
 			"a field that is none", begin + `"acuracy":0.9}`,
-			"refused: runs.jsonl:1: acuracy: is no field of a run; want one of " + strings.Join(
+			"refused: runs.jsonl:1: acuracy: is not a field of a run; want one of " + strings.Join(
 				importer.Fields(), ", ",
 			) + ", epoch_seconds, accuracies, losses\n",
 		},
 		{
 			"no JSON, and the next line", "{\n" + begin + `"epochs":3,"duration_seconds":9.5}`,
-			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\nrefused: runs.jsonl:1: it is not a JSON object: unexpected end of JSON input\n",
+			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\nrefused: runs.jsonl:1: not a JSON object:" +
+				" unexpected end of JSON input\n",
 		},
 	} {
 		if got := brief(read(t, importer.Options{Now: now}, importer.FormatJSON, "runs.jsonl",
@@ -88,7 +90,7 @@ func event(t *testing.T, wrapped bool, e schemas.Event) string {
 	return string(body) + "\n"
 }
 
-// Events of the contract keep their identities, whichever way they are written.
+// Events of the contract keep their IDs in all formats.
 func TestReader_JSONEvents(t *testing.T) {
 	at := func(s float64) time.Time { return since.Add(time.Duration(s * float64(time.Second))) }
 	set := schemas.Setting{Model: "m", BatchSize: 64, CPUs: 2, Epochs: 2, Nodes: []string{"n"}}
@@ -132,20 +134,21 @@ func TestReader_JSONEvents(t *testing.T) {
 		},
 		{
 			"an epoch is not there", []schemas.Event{started, epoch(1, 2.5, 2), finished}, "",
-			"refused: log.jsonl:1: epochs: 2 were promised, 1 are there\n",
+			"refused: log.jsonl:1: epochs: expected 2 epochs, found 1\n",
 		},
 		{
-			"it has no end", []schemas.Event{started, epoch(1, 2.5, 2)}, "",
+			"the run has no end", []schemas.Event{started, epoch(1, 2.5, 2)}, "",
 			"refused: log.jsonl:1: run 2 of job j has no finished, failed or cancelled event\n",
 		},
 		{
 			"times go back", []schemas.Event{started, epoch(1, 2.5, 2), epoch(2, 2, 2), finished},
 			"",
-			"refused: log.jsonl:1: at: epoch 2 of job j ended at 2020-10-21 00:00:02 +0000 UTC, before what came before it\n",
+			"refused: log.jsonl:1: at: epoch 2 of job j ended at 2020-10-21 00:00:02 +0000 UTC, before the previous" +
+				" event\n",
 		},
 		{
 			"another identity", []schemas.Event{started, epoch(1, 2.5, 2), other, finished}, "",
-			"refused: log.jsonl:3: event_id: \"j/2/7\" is not that of this event, \"j/2/2\"\n",
+			"refused: log.jsonl:3: event_id: \"j/2/7\" is not the ID of this event, \"j/2/2\"\n",
 		},
 		{
 			"a value out of range", []schemas.Event{started, epoch(1, 2.5, 0)}, "",

@@ -60,7 +60,7 @@ func perEpoch(points []metricPoint, field, promised string) *Refusal {
 	for i, p := range points {
 		if i > 0 && p.step == points[i-1].step {
 			return refuse(ReasonMixed, field,
-				"step %d was logged twice: the run was restarted, or two runs wrote into it",
+				"step %d was logged twice: the run was restarted, or two runs wrote to it",
 				p.step)
 		}
 		counted = counted && p.step-points[0].step == int64(i)
@@ -73,6 +73,7 @@ func perEpoch(points []metricPoint, field, promised string) *Refusal {
 		promised = "unknown"
 	}
 	return refuse(ReasonEpochs, field,
-		"its %d values from step %d to %d are not one per epoch (promised: %s): name a metric that is logged each epoch with --columns %s=METRIC",
+		"%d values from step %d to %d are not one per epoch (expected: %s): name a metric that is"+
+			" logged each epoch with --columns %s=METRIC",
 		len(points), points[0].step, points[len(points)-1].step, promised, field)
 }

@@ -15,7 +15,7 @@ import (
 // store, an experiment, or a run. It returns only I/O errors; Finish returns rejected runs.
 func (r *Reader) Directory(format, name string, dir fs.FS) error {
 	if len(r.o.Where) > 0 {
-		return fmt.Errorf("%s: --where chooses rows of tables, and this is none", name)
+		return fmt.Errorf("%s: --where selects rows of CSV files, and this is another format", name)
 	}
 	segments, err := fs.Glob(dir, "events_*")
 	if err != nil {
@@ -25,7 +25,8 @@ func (r *Reader) Directory(format, name string, dir fs.FS) error {
 	case len(segments) > 0 && format != FormatMLflow:
 		return r.rolling(name, dir, segments)
 	case format == FormatSpark:
-		return fmt.Errorf("%s holds no events_… of a rolling event log; name the files of others",
+		return fmt.Errorf("%s has no events_… files of a rolling event log; name the files of"+
+			" other event logs",
 			name)
 	}
 	before := r.read
@@ -33,7 +34,8 @@ func (r *Reader) Directory(format, name string, dir fs.FS) error {
 		return err
 	}
 	if r.read == before {
-		return fmt.Errorf("%s holds no run of MLflow (a meta.yaml with a run_id), and no events_… of Spark",
+		return fmt.Errorf("%s has neither a run of MLflow (meta.yaml with a run_id) nor events_…"+
+			" files of Spark",
 			name)
 	}
 	return nil
@@ -123,10 +125,10 @@ var statuses = map[string]string{
 
 // mlflowRun reads one run.
 func (r *Reader) mlflowRun(name string, dir fs.FS, at string, meta map[string]string) error {
-	d := &draft{Place: Place{File: path.Join(name, at)}, values: map[string]string{}}
+	d := &runDraft{Place: Place{File: path.Join(name, at)}, values: map[string]string{}}
 	if meta["lifecycle_stage"] == "deleted" {
 		r.read++
-		r.refuse(d.Place, refuse(ReasonNothing, "lifecycle_stage", "it was deleted in MLflow"))
+		r.refuse(d.Place, refuse(ReasonNothing, "lifecycle_stage", "the run was deleted in MLflow"))
 		return nil
 	}
 	params, err := files(dir, path.Join(at, "tags"))
@@ -205,7 +207,7 @@ func files(dir fs.FS, at string) (map[string]string, error) {
 // curves derives the epochs of a run from its metrics: from the first of epoch time, accuracy and
 // loss with a value per epoch. Without an epoch time, an epoch lasts from the previous value to its
 // own. The first epoch then begins at the start of the run and includes the start-up.
-func (r *Reader) curves(d *draft, metrics map[string]string) *Refusal {
+func (r *Reader) curves(d *runDraft, metrics map[string]string) *Refusal {
 	byField := map[string][]metricPoint{}
 	for field, name := range columnsOf(slices.Sorted(maps.Keys(metrics)), r.o.Columns) {
 		points, why := pointsOf(metrics[name])
@@ -234,7 +236,7 @@ func (r *Reader) curves(d *draft, metrics map[string]string) *Refusal {
 
 // epochs converts the points of a metric to epochs.
 func (r *Reader) epochs(
-	d *draft, field string, points []metricPoint, all map[string][]metricPoint,
+	d *runDraft, field string, points []metricPoint, all map[string][]metricPoint,
 ) *Refusal {
 	if why := perEpoch(points, field, r.value(d, FieldEpochs)); why != nil {
 		return why
@@ -245,7 +247,7 @@ func (r *Reader) epochs(
 	}
 	before := start.UnixMilli()
 	for i, p := range points {
-		e := Epoch{
+		e := PastEpoch{
 			Number:  uint32(i + 1),
 			Source:  schemas.DurationArrival,
 			Seconds: float64(p.at-before) / 1000,
@@ -256,7 +258,8 @@ func (r *Reader) epochs(
 		}
 		if !(e.Seconds > 0) || p.at < before {
 			return refuse(ReasonPositive, FieldEpoch,
-				"the value of step %d was logged no later than the one before: what is logged at the end tells no epoch's time; log a metric epoch_seconds",
+				"the value of step %d is not later than the previous one: values logged at the"+
+					" end of a run have no epoch times; log a metric epoch_seconds",
 				p.step)
 		}
 		for other, value := range map[string]**float64{

@@ -10,13 +10,16 @@ import (
 	"courier/importer"
 )
 
-// store is a file store of MLflow with one run, as its client writes it; change
-// may alter its files, whose paths are those within the run.
+// store returns a file store of MLflow with one run, as its client writes it. change may change its
+// files; paths are relative to the run.
 func store(change map[string]string) fstest.MapFS {
 	const zero = 1721450907000 // 2024-07-20T04:48:27Z
 	files := map[string]string{
 		"meta.yaml": fmt.Sprintf(
-			"artifact_uri: file:///home/ada/mlruns/6067/1c6b/artifacts\nend_time: %d\nentry_point_name: ''\nexperiment_id: '6067'\nlifecycle_stage: active\nrun_id: 1c6b2d5b\nrun_name: wistful-ant-659\nrun_uuid: 1c6b2d5b\nsource_type: 4\nstart_time: %d\nstatus: 3\ntags: []\nuser_id: ada\n",
+			"artifact_uri: file:///home/ada/mlruns/6067/1c6b/artifacts\nend_time: %d\nentry_point_name:"+
+				" ''\nexperiment_id: '6067'\nlifecycle_stage: active\nrun_id: 1c6b2d5b\nrun_name:"+
+				" wistful-ant-659\nrun_uuid: 1c6b2d5b\nsource_type: 4\nstart_time: %d\nstatus: 3\ntags:"+
+				" []\nuser_id: ada\n",
 			zero+20000, zero,
 		),
 		"params/batch_size":   "64",
@@ -91,7 +94,8 @@ func TestReader_MLflow(t *testing.T) {
 					zero+12000),
 			},
 			nil,
-			"refused: mlruns/6067/1c6b2d5b: accuracy: its 2 values from step 100 to 200 are not one per epoch (promised: 3): name a metric that is logged each epoch with --columns accuracy=METRIC\n",
+			"refused: mlruns/6067/1c6b2d5b: accuracy: 2 values from step 100 to 200 are not one per epoch (expected:" +
+				" 3): name a metric that is logged each epoch with --columns accuracy=METRIC\n",
 		},
 		{
 			"a metric in a directory, and a parameter of another name",
@@ -105,7 +109,8 @@ func TestReader_MLflow(t *testing.T) {
 				importer.FieldAccuracy: "val/top1",
 				importer.FieldCPUs:     "lanes",
 			},
-			"resnet8 b64 c8 e3 on mlruns from 2024-07-20T04:48:27 20s finished accuracy 0.7 1:7.5=0.5 2:4.5=0.6 3:4.75=0.7\n",
+			"resnet8 b64 c8 e3 on mlruns from 2024-07-20T04:48:27 20s finished accuracy 0.7 1:7.5=0.5 2:4.5=0.6" +
+				" 3:4.75=0.7\n",
 		},
 		{
 			"a parameter names its dataset", map[string]string{"params/dataset_name": "cifar10"},
@@ -122,13 +127,13 @@ func TestReader_MLflow(t *testing.T) {
 		},
 		{
 			"fewer epochs than promised", map[string]string{"params/epochs": "10"}, nil,
-			"refused: mlruns/6067/1c6b2d5b: epochs: 10 were promised, 3 are there\n",
+			"refused: mlruns/6067/1c6b2d5b: epochs: expected 10 epochs, found 3\n",
 		},
 		{
 			"it still runs",
 			map[string]string{"meta.yaml": strings.Replace(meta, "status: 3", "status: 1", 1)},
 			nil,
-			"refused: mlruns/6067/1c6b2d5b: outcome: it is running: only runs that are over are of the past\n",
+			"refused: mlruns/6067/1c6b2d5b: outcome: the run is running: only ended runs can be imported\n",
 		},
 		{
 			"it failed after two epochs",
@@ -137,12 +142,13 @@ func TestReader_MLflow(t *testing.T) {
 				"params/epochs": "10",
 			},
 			nil,
-			"resnet8 b64 c2 e10 on mlruns from 2024-07-20T04:48:27 20s failed accuracy 0.9 1:7.5=0.8 2:4.5=0.85 3:4.75=0.9\n",
+			"resnet8 b64 c2 e10 on mlruns from 2024-07-20T04:48:27 20s failed accuracy 0.9 1:7.5=0.8 2:4.5=0.85" +
+				" 3:4.75=0.9\n",
 		},
 		{
 			"it was deleted",
 			map[string]string{"meta.yaml": strings.Replace(meta, "active", "deleted", 1)}, nil,
-			"refused: mlruns/6067/1c6b2d5b: lifecycle_stage: it was deleted in MLflow\n",
+			"refused: mlruns/6067/1c6b2d5b: lifecycle_stage: the run was deleted in MLflow\n",
 		},
 		{
 			"all was logged at the end",
@@ -151,7 +157,8 @@ func TestReader_MLflow(t *testing.T) {
 					zero+19000),
 			},
 			nil,
-			"refused: mlruns/6067/1c6b2d5b: epoch: the value of step 1 was logged no later than the one before: what is logged at the end tells no epoch's time; log a metric epoch_seconds\n",
+			"refused: mlruns/6067/1c6b2d5b: epoch: the value of step 1 is not later than the previous one: values" +
+				" logged at the end of a run have no epoch times; log a metric epoch_seconds\n",
 		},
 		{
 			"a step twice",
@@ -160,7 +167,8 @@ func TestReader_MLflow(t *testing.T) {
 					zero+12000, zero+16750),
 			},
 			nil,
-			"refused: mlruns/6067/1c6b2d5b: accuracy: step 1 was logged twice: the run was restarted, or two runs wrote into it\n",
+			"refused: mlruns/6067/1c6b2d5b: accuracy: step 1 was logged twice: the run was restarted, or two runs" +
+				" wrote to it\n",
 		},
 		{
 			"an accuracy in percent",
@@ -169,12 +177,13 @@ func TestReader_MLflow(t *testing.T) {
 					zero+12000, zero+16750),
 			},
 			nil,
-			"refused: mlruns/6067/1c6b2d5b: accuracy: \"90\" is not a share between 0 and 1\n",
+			"refused: mlruns/6067/1c6b2d5b: accuracy: \"90\" is not a number between 0 and 1\n",
 		},
 		{
 			"a metric that is none",
 			map[string]string{"metrics/val_accuracy": "yesterday 0.8 0\n"}, nil,
-			"refused: mlruns/6067/1c6b2d5b: accuracy (metrics/val_accuracy): line 1 is \"yesterday 0.8 0\", want a time in milliseconds, a value and a step\n",
+			"refused: mlruns/6067/1c6b2d5b: accuracy (metrics/val_accuracy): line 1 is \"yesterday 0.8 0\", want a" +
+				" time in milliseconds, a value and a step\n",
 		},
 	} {
 		r := importer.New(importer.Options{
@@ -191,7 +200,7 @@ func TestReader_MLflow(t *testing.T) {
 	}
 	r := importer.New(importer.Options{})
 	if err := r.Directory(importer.FormatAuto, "elsewhere", fstest.MapFS{"a/b": {}}); err == nil ||
-		!strings.Contains(err.Error(), "elsewhere holds no run of MLflow") {
+		!strings.Contains(err.Error(), "elsewhere has neither a run of MLflow") {
 		t.Errorf("a directory of something else: %v", err)
 	}
 }

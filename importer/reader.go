@@ -34,21 +34,21 @@ type Options struct {
 // Reader reads runs from sources.
 type Reader struct {
 	o       Options
-	runs    []*Run
+	runs    []*PastRun
 	refused []*Refusal
-	read    int
-	left    int
-	columns map[string]string
-	laidOut int
+	read    int               // runs in the sources
+	left    int               // rows skipped by Options.Where
+	columns map[string]string // field to the name of its column
+	laidOut int               // runs scheduled from Options.Since
 }
 
 // ReadResult is the result of a Reader.
 type ReadResult struct {
-	Read    int               // number of runs in the sources, without rows skipped by Options.Where
+	Read    int               // runs in the sources, without rows skipped by Options.Where
 	LeftOut int               // number of rows skipped by Options.Where
 	LaidOut int               // number of runs scheduled from Options.Since
 	Columns map[string]string // field to the name of its column
-	Runs    []*Run            // oldest first
+	Runs    []*PastRun        // oldest first
 	Refused []*Refusal
 }
 
@@ -79,8 +79,8 @@ func Formats() []string {
 func Detect(name string, begin []byte) string {
 	text := string(begin)
 	switch extension := strings.ToLower(path.Ext(name)); {
-	case strings.Contains(text, `"Event":"SparkListener`), strings.Contains(text,
-		`"Event":"org.apache.spark`):
+	case strings.Contains(text, `"Event":"SparkListener`),
+		strings.Contains(text, `"Event":"org.apache.spark`):
 		return FormatSpark
 	case strings.Contains(text, "][Wall Clock "):
 		return FormatBigDL
@@ -101,7 +101,7 @@ func (r *Reader) File(format, name string, in io.Reader) error {
 		return r.csv(name, in)
 	}
 	if len(r.o.Where) > 0 {
-		return fmt.Errorf("%s: --where chooses rows of tables, and this is none", name)
+		return fmt.Errorf("%s: --where selects rows of CSV files, and this is another format", name)
 	}
 	switch format {
 	case FormatJSON:
@@ -111,7 +111,7 @@ func (r *Reader) File(format, name string, in io.Reader) error {
 	case FormatSpark:
 		return r.spark(name, in)
 	}
-	return fmt.Errorf("%s: no file has the format %s", name, format)
+	return fmt.Errorf("%s: no file can have the format %s", name, format)
 }
 
 // Finish schedules the runs without timestamps, rejects copies, sets the job IDs, and returns all
@@ -134,7 +134,9 @@ func (r *Reader) Finish() ReadResult {
 		seen[content]++
 		run.StartedAt = start
 	}
-	slices.SortStableFunc(r.runs, func(a, b *Run) int { return a.StartedAt.Compare(b.StartedAt) })
+	slices.SortStableFunc(r.runs, func(a, b *PastRun) int {
+		return a.StartedAt.Compare(b.StartedAt)
+	})
 	return ReadResult{
 		Read:    r.read,
 		LeftOut: r.left,
@@ -154,13 +156,14 @@ func (r *Reader) refuse(at Place, why *Refusal) {
 // layOut schedules runs without timestamps sequentially, so that they are not co-located.
 func (r *Reader) layOut() {
 	next := r.o.Since
-	r.filter(func(run *Run) *Refusal {
+	r.filter(func(run *PastRun) *Refusal {
 		if !run.timeless {
 			return nil
 		}
 		if r.o.Since.IsZero() {
 			return refuse(ReasonMissing, FieldStartedAt,
-				"the source does not say when it ran: give --since, such as --since 2020-10-21, and such runs are laid one after another from there")
+				"missing in the source: give --since, such as --since 2020-10-21, to schedule"+
+					" such runs sequentially")
 		}
 		run.StartedAt = next
 		next = run.EndedAt().Add(time.Second)
@@ -171,7 +174,7 @@ func (r *Reader) layOut() {
 
 // rejectFuture rejects runs that end in the future.
 func (r *Reader) rejectFuture() {
-	r.filter(func(run *Run) *Refusal {
+	r.filter(func(run *PastRun) *Refusal {
 		if r.o.Now.IsZero() || !run.EndedAt().After(r.o.Now) {
 			return nil
 		}
@@ -179,13 +182,13 @@ func (r *Reader) rejectFuture() {
 		if run.timeless {
 			field = "since"
 		}
-		return refuse(ReasonFuture, field, "%s is later than now: the past is over",
+		return refuse(ReasonFuture, field, "%s is in the future",
 			run.EndedAt().UTC().Format(time.RFC3339))
 	})
 }
 
 // filter removes the runs that check rejects.
-func (r *Reader) filter(check func(*Run) *Refusal) {
+func (r *Reader) filter(check func(*PastRun) *Refusal) {
 	kept := r.runs[:0:0]
 	for _, run := range r.runs {
 		if refusal := check(run); refusal != nil {
@@ -197,18 +200,18 @@ func (r *Reader) filter(check func(*Run) *Refusal) {
 	r.runs = kept
 }
 
-// draft holds the unparsed values of a run.
-type draft struct {
+// runDraft holds the unparsed values of a run.
+type runDraft struct {
 	Place
 	values map[string]string // by field
 	called map[string]string // field to its name in the source, for error messages
-	epochs []Epoch
+	epochs []PastEpoch
 	broken *Refusal // set if the run is invalid
 	nodes  []string // nodes of the run; empty: from FieldNodes
 }
 
 // value returns a field from the source, the file name or the defaults.
-func (r *Reader) value(d *draft, field string) string {
+func (r *Reader) value(d *runDraft, field string) string {
 	if v := strings.TrimSpace(d.values[field]); v != "" {
 		return v
 	}
@@ -223,7 +226,7 @@ func (r *Reader) value(d *draft, field string) string {
 }
 
 // place adds the run of a draft, or records its rejection.
-func (r *Reader) place(d *draft) {
+func (r *Reader) place(d *runDraft) {
 	r.read++
 	run, why := r.build(d)
 	if why != nil {

@@ -20,15 +20,15 @@ func (p Place) String() string {
 const (
 	ReasonMissing    = "a field is missing"
 	ReasonInvalid    = "a field is not valid"
-	ReasonUnreadable = "it cannot be read"
+	ReasonUnreadable = "the source cannot be read"
 	ReasonEpochs     = "epochs are missing"
-	ReasonCopied     = "its time is a copy of another run's"
+	ReasonCopied     = "the time is a copy of another run's"
 	ReasonPositive   = "a time is not positive"
-	ReasonOrder      = "it ended before it started"
-	ReasonFuture     = "it ends in the future"
-	ReasonMixed      = "lines of another job, or of a restart, are in its log"
-	ReasonUnfinished = "it has no end"
-	ReasonNothing    = "it holds no run"
+	ReasonOrder      = "the run ended before it started"
+	ReasonFuture     = "the run ends in the future"
+	ReasonMixed      = "the log has lines of another job or of a restart"
+	ReasonUnfinished = "the run has no end"
+	ReasonNothing    = "the source has no run"
 )
 
 // Refusal describes why a run was rejected.

@@ -11,21 +11,21 @@ import (
 	"courier/schemas"
 )
 
-// Run is a past training run.
-type Run struct {
+// PastRun is a past training run.
+type PastRun struct {
 	Place
 	SourceID string // ID in the source; empty: none
 	JobID    string
 	Number   uint32 // number of the job's start, from 1
 	Setting  schemas.Setting
-	Cores    uint32   // logical processors of the smallest node; 0: unknown
-	User     string   // user who ran it
-	Beside   uint32   // number of equal jobs that ran concurrently all the time
-	Outcome  string   // schemas.EventFinished, EventFailed or EventCancelled
-	Seconds  float64  // from the start to the end
-	Startup  *float64 // seconds before the first epoch; nil: unknown
-	Accuracy *float64 // final accuracy, 0 to 1; nil: unknown
-	Epochs   []Epoch  // empty: only the total time is known
+	Cores    uint32      // logical processors of the smallest node; 0: unknown
+	User     string      // user who ran it
+	Beside   uint32      // number of equal jobs that ran concurrently all the time
+	Outcome  string      // schemas.EventFinished, EventFailed or EventCancelled
+	Seconds  float64     // from the start to the end
+	Startup  *float64    // seconds before the first epoch; nil: unknown
+	Accuracy *float64    // final accuracy, 0 to 1; nil: unknown
+	Epochs   []PastEpoch // empty: only the total time is known
 
 	StartedAt time.Time       // without timestamps: zero until it is scheduled
 	hasNoTime bool            // imported events without a measured time
@@ -33,8 +33,8 @@ type Run struct {
 	kept      []schemas.Event // original events, if the source has them
 }
 
-// Epoch is one epoch of a Run.
-type Epoch struct {
+// PastEpoch is one epoch of a Run.
+type PastEpoch struct {
 	Number   uint32
 	Seconds  float64  // above 0
 	Source   string   // schemas.DurationReported or DurationArrival
@@ -44,9 +44,9 @@ type Epoch struct {
 }
 
 // EndedAt returns the end of the run.
-func (r *Run) EndedAt() time.Time { return r.after(r.Seconds) }
+func (r *PastRun) EndedAt() time.Time { return r.after(r.Seconds) }
 
-func (r *Run) after(seconds float64) time.Time {
+func (r *PastRun) after(seconds float64) time.Time {
 	return r.StartedAt.Add(duration(seconds))
 }
 
@@ -55,11 +55,11 @@ func duration(seconds float64) time.Duration {
 }
 
 // EndID returns the identity of the last event of the run.
-func (r *Run) EndID() string { return schemas.EndedID(r.JobID, r.Number, r.Outcome) }
+func (r *PastRun) EndID() string { return schemas.EndedID(r.JobID, r.Number, r.Outcome) }
 
 // Events returns the run's events in the order of publication. The last one is the end, so that a
 // log that contains the end contains the whole run.
-func (r *Run) Events() []schemas.Event {
+func (r *PastRun) Events() []schemas.Event {
 	if r.kept != nil {
 		return r.kept
 	}
@@ -97,14 +97,14 @@ func (r *Run) Events() []schemas.Event {
 }
 
 // startup returns the time from the start to the first epoch in seconds.
-func (r *Run) startup() float64 {
+func (r *PastRun) startup() float64 {
 	if r.Startup == nil {
 		return 0
 	}
 	return *r.Startup
 }
 
-func (r *Run) stamp(job, id string, at time.Time) schemas.JobStamp {
+func (r *PastRun) stamp(job, id string, at time.Time) schemas.JobStamp {
 	return schemas.JobStamp{
 		Stamp: schemas.Stamp{EventID: id, At: at.UTC()},
 		JobID: job,
@@ -112,13 +112,13 @@ func (r *Run) stamp(job, id string, at time.Time) schemas.JobStamp {
 	}
 }
 
-func (r *Run) started(job string) *schemas.Started {
+func (r *PastRun) started(job string) *schemas.Started {
 	e := &schemas.Started{Setting: r.Setting, NodeCores: r.Cores, User: r.User}
 	e.JobStamp = r.stamp(job, schemas.StartedID(job, r.Number), r.StartedAt)
 	return e
 }
 
-func (r *Run) ended(job string, e *schemas.Ended) *schemas.Ended {
+func (r *PastRun) ended(job string, e *schemas.Ended) *schemas.Ended {
 	e.Outcome, e.Setting = r.Outcome, r.Setting
 	e.JobStamp = r.stamp(job, schemas.EndedID(job, r.Number, r.Outcome), r.EndedAt())
 	return e
@@ -126,7 +126,7 @@ func (r *Run) ended(job string, e *schemas.Ended) *schemas.Ended {
 
 // name sets the job ID: the run's ID in the source or its model, and a digest of its content. The
 // file name and Options.Since do not matter; occurrence distinguishes runs with the same content.
-func (r *Run) name(occurrence int) {
+func (r *PastRun) name(occurrence int) {
 	h := sha256.New()
 	h.Write([]byte(r.content()))
 	fmt.Fprintf(h, "\n%d", occurrence)
@@ -138,7 +138,7 @@ func (r *Run) name(occurrence int) {
 }
 
 // content returns the text of which the job ID contains a digest.
-func (r *Run) content() string {
+func (r *PastRun) content() string {
 	s := &r.Setting
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q %q %d %d %d %d %d %s %v", r.SourceID, s.Model, s.BatchSize, s.CPUs,
@@ -181,7 +181,7 @@ func slugOf(name string) string {
 
 // epochsDone returns the number of epochs in the source, or for a finished run without epochs the
 // configured number.
-func (r *Run) epochsDone() uint32 {
+func (r *PastRun) epochsDone() uint32 {
 	if n := len(r.Epochs); n > 0 || r.Outcome != schemas.EventFinished {
 		return uint32(n)
 	}

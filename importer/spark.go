@@ -41,7 +41,7 @@ func (r *Reader) application(a *application) {
 
 // application is the state of reading an event log.
 type application struct {
-	draft           *draft
+	draft           *runDraft
 	id, user        string
 	started, ended  int64 // milliseconds since 1970
 	properties      map[string]string
@@ -62,7 +62,7 @@ type sparkJob struct {
 
 func newApplication(name string) *application {
 	return &application{
-		draft:     &draft{Place: Place{File: name}, values: map[string]string{}},
+		draft:     &runDraft{Place: Place{File: name}, values: map[string]string{}},
 		executors: map[string]int{},
 		jobs:      map[int]*sparkJob{},
 	}
@@ -102,7 +102,7 @@ func (a *application) read(in io.Reader, name string) error {
 		var e sparkEvent
 		if err := json.Unmarshal(line, &e); err != nil {
 			a.draft.File, a.draft.Line = name, number
-			a.broken = refuse(ReasonUnreadable, "", "it is not an event of Spark: %s", err)
+			a.broken = refuse(ReasonUnreadable, "", "not a Spark event: %s", err)
 			return
 		}
 		a.event(&e)
@@ -156,17 +156,19 @@ func epochNamed(properties map[string]string) int {
 }
 
 // end returns the run of the log; requested maps fields to names of properties.
-func (a *application) end(requested map[string]string) (*draft, *Refusal) {
+func (a *application) end(requested map[string]string) (*runDraft, *Refusal) {
 	d := a.draft
 	switch {
 	case a.broken != nil:
 		return d, a.broken
 	case a.started == 0:
 		return d, refuse(ReasonNothing, "",
-			"no SparkListenerApplicationStart is in it: want an event log as spark.eventLog.enabled writes it, not compressed")
+			"no SparkListenerApplicationStart: want an uncompressed event log, as"+
+				" spark.eventLog.enabled writes it")
 	case a.ended == 0:
 		return d, refuse(ReasonUnfinished, FieldEndedAt,
-			"application %s has no SparkListenerApplicationEnd: it runs, or its log is cut",
+			"application %s has no SparkListenerApplicationEnd: it is running, or its log is"+
+				" truncated",
 			clip(a.id))
 	case a.ended < a.started:
 		return d, refuse(ReasonOrder, FieldEndedAt, "application %s ended %d ms before it started",
@@ -281,9 +283,9 @@ func (a *application) epochs(found map[int]*sparkJob) *Refusal {
 		}
 		if e.until <= begin {
 			return refuse(ReasonPositive, FieldEpochSeconds,
-				"epoch %d ended before the one before it: its jobs ran at once", number)
+				"epoch %d ended before the previous epoch: their jobs ran at the same time", number)
 		}
-		a.draft.epochs = append(a.draft.epochs, Epoch{
+		a.draft.epochs = append(a.draft.epochs, PastEpoch{
 			Number:  uint32(number),
 			Seconds: float64(e.until-begin) / 1000,
 			Source:  schemas.DurationReported,

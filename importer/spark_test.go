@@ -9,8 +9,8 @@ import (
 	"courier/importer"
 )
 
-// appLog is Spark's event log of an application that starts at a second, with two
-// executors on two hosts, and whose jobs are given: description, from, until.
+// appLog returns the Spark event log of an application that starts at a given second, with two
+// executors on two hosts and the given jobs: description, start, end.
 func appLog(jobs ...[3]any) string {
 	const zero = 1603285048000 // 2020-10-21T12:57:28Z
 	lines := []string{
@@ -51,7 +51,8 @@ func TestReader_Spark(t *testing.T) {
 	}{
 		{
 			"epochs have names", whole, importer.Options{Columns: columns},
-			"lenet5 b128 c4 e3 on worker-1-lan+worker-2-lan from 2020-10-21T12:57:28 36.25s finished startup 6.5 1:11 2:9 3:9.75\n",
+			"lenet5 b128 c4 e3 on worker-1-lan+worker-2-lan from 2020-10-21T12:57:28 36.25s finished startup 6.5 1:11" +
+				" 2:9 3:9.75\n",
 		},
 		{
 			"a property names its dataset", strings.Replace(whole, `"spark.app.net":"lenet5"`,
@@ -62,7 +63,8 @@ func TestReader_Spark(t *testing.T) {
 					importer.FieldDataset: "spark.app.data",
 				},
 			},
-			"lenet5@mnist b128 c4 e3 on worker-1-lan+worker-2-lan from 2020-10-21T12:57:28 36.25s finished startup 6.5 1:11 2:9 3:9.75\n",
+			"lenet5@mnist b128 c4 e3 on worker-1-lan+worker-2-lan from 2020-10-21T12:57:28 36.25s finished startup" +
+				" 6.5 1:11 2:9 3:9.75\n",
 		},
 		{
 			"only the whole is known", appLog(load, [3]any{"", 6.5, 36.25}),
@@ -71,16 +73,17 @@ func TestReader_Spark(t *testing.T) {
 		},
 		{
 			"nobody says what was trained", whole, importer.Options{},
-			"refused: app: model: the source does not say what was trained: name its column with --columns model=NAME, or give --model\n",
+			"refused: app: model: missing in the source: name its column with --columns model=NAME, or give --model\n",
 		},
 		{
 			"an epoch is missing", appLog(epochs[:4]...), importer.Options{Columns: columns},
-			"refused: app: epochs: 3 were promised, 2 are there\n",
+			"refused: app: epochs: expected 3 epochs, found 2\n",
 		},
 		{
 			"it was cut", whole[:strings.Index(whole, `{"Event":"SparkListenerApplicationEnd`)],
 			importer.Options{Columns: columns},
-			"refused: app: ended_at: application application_1_0042 has no SparkListenerApplicationEnd: it runs, or its log is cut\n",
+			"refused: app: ended_at: application application_1_0042 has no SparkListenerApplicationEnd: it is" +
+				" running, or its log is truncated\n",
 		},
 		{
 			"it did nothing", appLog(), importer.Options{Columns: columns},
@@ -88,12 +91,13 @@ func TestReader_Spark(t *testing.T) {
 		},
 		{
 			"it is compressed", "LZ4Block\x15\x00", importer.Options{},
-			"refused: app: no SparkListenerApplicationStart is in it: want an event log as spark.eventLog.enabled writes it, not compressed\n",
+			"refused: app: no SparkListenerApplicationStart: want an uncompressed event log, as" +
+				" spark.eventLog.enabled writes it\n",
 		},
 		{
 			"epochs at once", appLog([3]any{"epoch 1", 4.0, 20.0}, [3]any{"epoch 2", 5.0, 19.0}),
 			importer.Options{Columns: columns},
-			"refused: app: epoch_seconds: epoch 2 ended before the one before it: its jobs ran at once\n",
+			"refused: app: epoch_seconds: epoch 2 ended before the previous epoch: their jobs ran at the same time\n",
 		},
 		{
 			"a job ended before it began", appLog([3]any{"epoch 1", 4.0, 3.0}),
@@ -108,11 +112,11 @@ func TestReader_Spark(t *testing.T) {
 	}
 	if got := brief(read(t, importer.Options{Columns: columns}, importer.FormatSpark, "app",
 		strings.ReplaceAll(whole, "JobSucceeded", "JobFailed"))); !strings.Contains(got,
-		"it has failed, and none of its epochs has a time") {
+		"the run has failed, and no epoch has a time") {
 		t.Errorf("an application whose jobs failed: %s", got)
 	}
 
-	// A rolling log is the same, in the order of its files' numbers.
+	// A rolling log is read in the order of the numbers of its files.
 	cut := strings.Index(whole, `{"Event":"SparkListenerJobStart","Job ID":2`)
 	r := importer.New(importer.Options{Columns: columns})
 	rolling := fstest.MapFS{
@@ -123,7 +127,8 @@ func TestReader_Spark(t *testing.T) {
 	if err := r.Directory(importer.FormatAuto, "eventlog_v2_app", rolling); err != nil {
 		t.Fatal(err)
 	}
-	if got := brief(r.Finish()); got != "lenet5 b128 c4 e3 on worker-1-lan+worker-2-lan from 2020-10-21T12:57:28 36.25s finished startup 6.5 1:11 2:9 3:9.75\n" {
+	if got := brief(r.Finish()); got != "lenet5 b128 c4 e3 on worker-1-lan+worker-2-lan from 2020-10-21T12:57:28"+
+		" 36.25s finished startup 6.5 1:11 2:9 3:9.75\n" {
 		t.Errorf("rolling: %s", got)
 	}
 }

@@ -18,12 +18,12 @@ import (
 // Log is a recorded log: the events of jobs, nodes and regressors and the advice in the order in
 // which they were stored, and the files of the regressors.
 type Log struct {
-	Records   []Record
+	Records   []LogRecord
 	Artifacts map[string][]byte // by SHA-256 in hex
 }
 
-// Record is an event with its position in a stream.
-type Record struct {
+// LogRecord is an event with its position in a stream.
+type LogRecord struct {
 	bus.Record
 	Stream string
 }
@@ -41,14 +41,14 @@ func ReadBus(ctx context.Context, b *bus.Bus) (*Log, error) {
 		return nil, fmt.Errorf("the server has no event log of courier: %w", err)
 	}
 	l := &Log{Artifacts: map[string][]byte{}}
-	streams := make([][]Record, len(streamNames))
+	streams := make([][]LogRecord, len(streamNames))
 	for i, stream := range streamNames {
 		_, err := b.LastSequence(ctx, stream)
 		if stream == schemas.StreamAdvice && errors.Is(err, schemas.ErrNotFound) {
 			continue // The server was filled by a release that stored advice in JOB.
 		}
 		err = b.Read(ctx, bus.FollowOptions{Stream: stream}, func(r bus.Record) error {
-			streams[i] = append(streams[i], Record{r, stream})
+			streams[i] = append(streams[i], LogRecord{r, stream})
 			return nil
 		})
 		if err != nil {
@@ -75,8 +75,8 @@ func ReadBus(ctx context.Context, b *bus.Bus) (*Log, error) {
 // mergeStreams orders the records of all streams by the time at which they were stored. It keeps
 // the order of each stream, and puts no advice before its cause in JOB, even if the clocks of two
 // servers disagree.
-func mergeStreams(streams [][]Record) []Record {
-	var all []Record
+func mergeStreams(streams [][]LogRecord) []LogRecord {
+	var all []LogRecord
 	lastOfJobs := uint64(0) // sequence in JOB of the last merged event of that stream
 	for {
 		first, firstEarly := -1, -1 // streams; firstEarly has advice whose cause is not merged yet
@@ -216,7 +216,7 @@ func (l *Log) add(line *savedLine) error {
 	if s, ok := e.(interface{ SetSequence(uint64) }); ok {
 		s.SetSequence(line.Sequence)
 	}
-	l.Records = append(l.Records, Record{
+	l.Records = append(l.Records, LogRecord{
 		Record: bus.Record{
 			Event:    e,
 			Subject:  line.Subject,

@@ -53,7 +53,7 @@ type Result struct {
 	FirstOfJobs  uint64        `json:"first_sequence"` // of JOB; more than 1: older events are gone
 	Verification *Verification `json:"verification"`
 	Referee      string        `json:"referee,omitempty"` // what predicts outcomes that were not measured
-	Rules        []Score       `json:"rules,omitempty"`
+	Rules        []RuleScore   `json:"rules,omitempty"`
 }
 
 // Run verifies a log and lets the rules of the options answer its submissions.

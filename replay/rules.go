@@ -21,7 +21,7 @@ type rule interface {
 func newRule(ctx context.Context, name string) rule {
 	switch name {
 	case simulate.RuleCourier:
-		return &courierRule{cluster: advisor.NewCluster()}
+		return &advisorRule{cluster: advisor.NewCluster()}
 	case simulate.RulePaper:
 		l := simulate.NewLearner(ctx, trainer.MethodFamilies, 1, 0)
 		return &paperRule{PaperRule: simulate.NewPaperRule(l)}
@@ -31,22 +31,22 @@ func newRule(ctx context.Context, name string) rule {
 	return simpleRule{simulate.NewLargest()}
 }
 
-// courierRule is the advisor.
-type courierRule struct {
+// advisorRule is the advisor.
+type advisorRule struct {
 	cluster    *advisor.Cluster
 	regressors advisor.Regressors
 }
 
-func (c *courierRule) use(all regressorSet)   { c.regressors = all.advisor() }
-func (c *courierRule) dependsOn(variant) bool { return true }
+func (c *advisorRule) use(all regressorSet)   { c.regressors = all.advisor() }
+func (c *advisorRule) dependsOn(variant) bool { return true }
 
 // Apply implements simulate.Rule.
-func (c *courierRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
+func (c *advisorRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	c.cluster.Apply(e, sequence, at)
 }
 
 // Submit implements simulate.Rule.
-func (c *courierRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+func (c *advisorRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	return advisor.Decide(c.cluster.Ask(q, at), c.regressors, at), nil
 }
 
@@ -68,7 +68,8 @@ func (p *paperRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
 func (p *paperRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	q = withAllEpochs(q)
 	level := schemas.ModelLevel(q.Model, q.Dataset)
-	epochTime, accuracy := p.regressors[schemas.TargetEpochTime], p.regressors[schemas.TargetAccuracy]
+	epochTime := p.regressors[schemas.TargetEpochTime]
+	accuracy := p.regressors[schemas.TargetAccuracy]
 	for _, v := range []*version{epochTime, accuracy} {
 		if v != nil && v.point.Knows(level) {
 			continue

@@ -10,9 +10,9 @@ import (
 	"courier/trainer"
 )
 
-// Score is how a rule would have done on a log. Measured and predicted outcomes are kept apart,
+// RuleScore is how a rule would have done on a log. Measured and predicted outcomes are kept apart,
 // because each job ran in one way only.
-type Score struct {
+type RuleScore struct {
 	Rule        string `json:"rule"`
 	Variant     string `json:"setting,omitempty"` // what was changed; absent: nothing
 	Submissions int    `json:"submissions"`       // with an SLO
@@ -162,9 +162,9 @@ func (h *hindsight) predict(job string, c choice) (f prediction, ok bool) {
 }
 
 // score judges the answers of a rule.
-func (h *hindsight) score(rule, variant string, answers map[string]*schemas.Advice) Score {
-	s := Score{Rule: rule, Variant: variant}
-	var accuracy, measured, regret mean
+func (h *hindsight) score(rule, variant string, answers map[string]*schemas.Advice) RuleScore {
+	s := RuleScore{Rule: rule, Variant: variant}
+	var accuracy, measured, regret runningMean
 	for _, e := range h.submissions {
 		a := answers[e.JobID]
 		if a == nil {
@@ -238,15 +238,15 @@ func (h *hindsight) bestAccuracy(e *schemas.Submitted) (best float64) {
 }
 
 // mean is an arithmetic mean.
-type mean struct {
+type runningMean struct {
 	sum float64
 	n   int
 }
 
-func (m *mean) add(v float64) { m.sum, m.n = m.sum+v, m.n+1 }
+func (m *runningMean) add(v float64) { m.sum, m.n = m.sum+v, m.n+1 }
 
 // value returns nil if no number was added.
-func (m *mean) value() *float64 {
+func (m *runningMean) value() *float64 {
 	if m.n == 0 {
 		return nil
 	}

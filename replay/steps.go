@@ -8,7 +8,7 @@ import (
 
 // step of a replay: a record is applied, or the decision that it holds is made again.
 type step struct {
-	*Record
+	*LogRecord
 	decide bool
 }
 
@@ -20,7 +20,7 @@ func (s *step) changesState() bool { return !s.decide && s.Stream != schemas.Str
 // of a record, and the time of the decision. A cause of 0 means that nothing was stored before, or
 // that an older release did not record it. ok is false for records without a decision, and for the
 // advice of an admission, which the admission holds as well.
-func (r *Record) madeFrom() (cause uint64, at time.Time, ok bool) {
+func (r *LogRecord) madeFrom() (cause uint64, at time.Time, ok bool) {
 	switch e := r.Event.(type) {
 	case *schemas.Submitted:
 		return e.Advice.CauseSequence, e.Advice.At, true
@@ -36,7 +36,7 @@ func (r *Record) madeFrom() (cause uint64, at time.Time, ok bool) {
 }
 
 // ofJobs reports whether a record is in the stream JOB.
-func (r *Record) ofJobs() bool { return r.Stream == schemas.StreamJob }
+func (r *LogRecord) ofJobs() bool { return r.Stream == schemas.StreamJob }
 
 // steps puts each decision where it was made: after its cause, and after the samples stored until
 // then. The advisor had not read an event that was stored between a cause and its advice. Without a
@@ -46,9 +46,9 @@ func (r *Record) ofJobs() bool { return r.Stream == schemas.StreamJob }
 //	ADVICE                                     4: cause 8
 //	decided                        4
 func (l *Log) steps() []step {
-	waiting := map[uint64][]*Record{} // by cause
-	known := map[uint64]bool{}        // sequences of JOB
-	madeEarlier := func(r *Record) (cause uint64, earlier, ok bool) {
+	waiting := map[uint64][]*LogRecord{} // by cause
+	known := map[uint64]bool{}           // sequences of JOB
+	madeEarlier := func(r *LogRecord) (cause uint64, earlier, ok bool) {
 		cause, _, ok = r.madeFrom()
 		return cause, ok && known[cause] && (!r.ofJobs() || cause < r.Sequence), ok
 	}
@@ -63,7 +63,7 @@ func (l *Log) steps() []step {
 	}
 
 	var all []step
-	var due []*Record // their causes are applied
+	var due []*LogRecord // their causes are applied
 	for i := range l.Records {
 		r := &l.Records[i]
 		rest := due[:0]

@@ -26,7 +26,7 @@ func (v *Verification) writeText(out io.Writer) error {
 	fmt.Fprintln(t, "\nreplayed\tequal\tdifferent\tunrepeatable\t")
 	for _, line := range []struct {
 		name string
-		Counts
+		VerifyCounts
 	}{
 		{"answers", v.Answers},
 		{"predictions", v.Predictions},

@@ -15,24 +15,24 @@ import (
 
 // Verification compares the decisions of a log with those made again from its events.
 type Verification struct {
-	Answers      Counts         `json:"answers"`     // to job.submit
-	Predictions  Counts         `json:"predictions"` // advice for running jobs, and admissions
-	Warnings     Counts         `json:"warnings"`    // risk events, including all-clears
-	Unrepeatable []Unrepeatable `json:"unrepeatable"`
-	Differences  []Difference   `json:"first_differences"` // at most one of each kind
+	Answers      VerifyCounts      `json:"answers"`     // to job.submit
+	Predictions  VerifyCounts      `json:"predictions"` // advice for running jobs, and admissions
+	Warnings     VerifyCounts      `json:"warnings"`    // risk events, including all-clears
+	Unrepeatable []Unrepeatable    `json:"unrepeatable"`
+	Differences  []FieldDifference `json:"first_differences"` // at most one of each kind
 }
 
-// Counts counts recorded events by the outcome of making them again: with the same numbers, with
-// other numbers, or not at all, because their inputs are not in the log.
-type Counts struct {
+// VerifyCounts counts recorded events by the outcome of making them again: with the same numbers,
+// with other numbers, or not at all, because their inputs are not in the log.
+type VerifyCounts struct {
 	Equal        int `json:"equal"`
 	Different    int `json:"different"`
 	Unrepeatable int `json:"unrepeatable"`
 }
 
 // Total adds up all kinds.
-func (v *Verification) Total() (all Counts) {
-	for _, c := range []Counts{v.Answers, v.Predictions, v.Warnings} {
+func (v *Verification) Total() (all VerifyCounts) {
+	for _, c := range []VerifyCounts{v.Answers, v.Predictions, v.Warnings} {
 		all.Equal += c.Equal
 		all.Different += c.Different
 		all.Unrepeatable += c.Unrepeatable
@@ -46,8 +46,8 @@ type Unrepeatable struct {
 	Events int    `json:"events"`
 }
 
-// Difference is the first field in which a replayed event differs.
-type Difference struct {
+// FieldDifference is the first field in which a replayed event differs.
+type FieldDifference struct {
 	EventID  string          `json:"event_id"`
 	Sequence uint64          `json:"sequence"` // in its stream
 	Field    string          `json:"field"`
@@ -61,13 +61,13 @@ type verifier struct {
 	cluster  *advisor.Cluster
 	result   Verification
 	reasons  map[string]int
-	attempts map[*Record]attempt // at the cause of a record
-	first    map[*Counts]*Difference
+	attempts map[*LogRecord]attempt // at the cause of a record
+	first    map[*VerifyCounts]*FieldDifference
 }
 
 // attempt is the outcome of making a decision again; equal if both fields are nil.
 type attempt struct {
-	difference *Difference
+	difference *FieldDifference
 	err        error // why it cannot be made again
 }
 
@@ -80,19 +80,19 @@ func (l *Log) Verify(ctx context.Context) (*Verification, error) {
 		versions: l.versions(),
 		cluster:  advisor.NewCluster(),
 		reasons:  map[string]int{},
-		attempts: map[*Record]attempt{},
-		first:    map[*Counts]*Difference{},
+		attempts: map[*LogRecord]attempt{},
+		first:    map[*VerifyCounts]*FieldDifference{},
 	}
 	for _, s := range l.steps() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if s.decide {
-			v.attempts[s.Record] = v.decideAgain(s.Record)
+			v.attempts[s.LogRecord] = v.decideAgain(s.LogRecord)
 			continue
 		}
 		if _, _, ok := s.madeFrom(); ok {
-			v.count(s.Record)
+			v.count(s.LogRecord)
 		}
 		if s.changesState() {
 			v.cluster.Apply(s.Event, s.Sequence, s.StoredAt)
@@ -103,7 +103,7 @@ func (l *Log) Verify(ctx context.Context) (*Verification, error) {
 		v.result.Unrepeatable = append(v.result.Unrepeatable,
 			Unrepeatable{Reason: reason, Events: v.reasons[reason]})
 	}
-	for _, c := range []*Counts{&v.result.Answers, &v.result.Predictions, &v.result.Warnings} {
+	for _, c := range []*VerifyCounts{&v.result.Answers, &v.result.Predictions, &v.result.Warnings} {
 		if d := v.first[c]; d != nil {
 			v.result.Differences = append(v.result.Differences, *d)
 		}
@@ -113,7 +113,7 @@ func (l *Log) Verify(ctx context.Context) (*Verification, error) {
 
 // count counts a decision. If it was not equal at its cause, it is made again at its own position:
 // an advisor that has just started names an old cause, but has read all later events.
-func (v *verifier) count(r *Record) {
+func (v *verifier) count(r *LogRecord) {
 	counts := &v.result.Predictions
 	switch r.Event.(type) {
 	case *schemas.Submitted:
@@ -144,7 +144,7 @@ func (v *verifier) count(r *Record) {
 }
 
 // decideAgain makes the decision of a record with the current state.
-func (v *verifier) decideAgain(r *Record) attempt {
+func (v *verifier) decideAgain(r *LogRecord) attempt {
 	q := v.cluster.Recall(r.Event)
 	if q == nil {
 		return attempt{err: errNoRun}
@@ -188,7 +188,7 @@ func adviceOf(e schemas.Event) *schemas.Advice {
 
 // candidates returns the sets of regressors that may have made a decision.
 func (v *verifier) candidates(
-	q *advisor.Question, recorded *schemas.Advice, r *Record,
+	q *advisor.Question, recorded *schemas.Advice, r *LogRecord,
 ) ([]regressorSet, error) {
 	_, at, _ := r.madeFrom()
 	if recorded == nil {
@@ -204,8 +204,8 @@ func (v *verifier) candidates(
 
 // compare compares a decision with the recorded one: a whole advice, or the numbers of a warning.
 func compare(
-	r *Record, q *advisor.Question, recorded, again *schemas.Advice,
-) (*Difference, error) {
+	r *LogRecord, q *advisor.Question, recorded, again *schemas.Advice,
+) (*FieldDifference, error) {
 	var a, b any = recorded, again
 	if recorded != nil {
 		again.EventID, again.CauseSequence = recorded.EventID, recorded.CauseSequence
@@ -225,7 +225,7 @@ func compare(
 		return nil, err
 	}
 
-	d := &Difference{EventID: r.Event.ID(), Sequence: r.Sequence}
+	d := &FieldDifference{EventID: r.Event.ID(), Sequence: r.Sequence}
 	var was, is any
 	if err := json.Unmarshal(x, &was); err != nil {
 		return nil, err
@@ -238,7 +238,7 @@ func compare(
 }
 
 // find sets the first field, by name, in which two documents differ.
-func (d *Difference) find(path string, a, b any) bool {
+func (d *FieldDifference) find(path string, a, b any) bool {
 	if x, ok := a.(map[string]any); ok {
 		if y, ok := b.(map[string]any); ok {
 			return d.findInObjects(path, x, y)
@@ -263,7 +263,7 @@ func (d *Difference) find(path string, a, b any) bool {
 	return true
 }
 
-func (d *Difference) findInObjects(path string, a, b map[string]any) bool {
+func (d *FieldDifference) findInObjects(path string, a, b map[string]any) bool {
 	names := slices.Collect(maps.Keys(a))
 	for name := range b {
 		if _, both := a[name]; !both {

@@ -34,24 +34,23 @@ func Optional(v *float64, format string) string {
 	return fmt.Sprintf(format, *v)
 }
 
-// printForeign prints what work unknown to Courier takes of the nodes, where that is known and
-// not nothing.
+// printForeign prints the load of processes that Courier does not know, if it is known and not 0.
 func printForeign(out io.Writer, l *schemas.Load) {
 	if cpu := l.ForeignCPURatio; cpu.Value > 0 {
-		fmt.Fprintf(out, "          other work takes %.0f %% of the processors\n", 100*cpu.Value)
+		fmt.Fprintf(out, "          other processes use %.0f %% of the processors\n", 100*cpu.Value)
 	}
 	if r := l.ForeignIOWaitRatio; r.Value > 0 {
-		fmt.Fprintf(out, "          %.0f %% of them wait for storage, for other work\n",
+		fmt.Fprintf(out, "          %.0f %% of them wait for storage of other processes\n",
 			100*r.Value)
 	}
 }
 
-// company says how many jobs run at once, the asked one included.
-func company(jobs float64) string {
+// concurrentText describes how many jobs run at the same time, including this one.
+func concurrentText(jobs float64) string {
 	if jobs <= 1 {
 		return "no other job"
 	}
-	return fmt.Sprintf("%.3g jobs at once, this one included", jobs)
+	return fmt.Sprintf("%.3g concurrent jobs, including this one", jobs)
 }
 
 // Advice writes an advice with its alternatives.
@@ -62,7 +61,7 @@ func Advice(out io.Writer, a *schemas.Advice) error {
 	fmt.Fprintf(out, "decision  %s\nadvice    %s\n", a.Decision, a.Message)
 	if len(a.Nodes) > 0 {
 		fmt.Fprintf(out, "nodes     %s, %s\n", strings.Join(a.Nodes, ", "),
-			company(a.Load.ConcurrentJobs))
+			concurrentText(a.Load.ConcurrentJobs))
 		printForeign(out, &a.Load)
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -71,24 +70,23 @@ func Advice(out io.Writer, a *schemas.Advice) error {
 		x := &a.Alternatives[i]
 		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", x.BatchSize, x.CPUs, x.Epochs,
 			OptionalSeconds(x.PredictedSeconds), OptionalSeconds(x.UpperBoundSeconds),
-			Optional(x.PredictedAccuracy,
-				"%.4f"), chance(x.Probability), x.Reason)
+			Optional(x.PredictedAccuracy, "%.4f"), chance(x.Probability), x.Reason)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	printAround(out, a)
+	printEffects(out, a)
 	return nil
 }
 
-// printAround prints what the job does to others, and what else could be run.
-func printAround(out io.Writer, a *schemas.Advice) {
+// printEffects prints the interference with other jobs, and other configurations to choose from.
+func printEffects(out io.Writer, a *schemas.Advice) {
 	for i := range a.Effects {
 		e := &a.Effects[i]
-		fmt.Fprintf(out, "\neffect    %s: %s left become %s", e.JobID,
+		fmt.Fprintf(out, "\neffect    %s: remaining time %s becomes %s", e.JobID,
 			schemas.FormatSeconds(e.BeforeSeconds), schemas.FormatSeconds(e.AfterSeconds))
 		if e.BreaksSLO {
-			fmt.Fprintf(out, ", and its SLO is kept with probability %s instead of %s",
+			fmt.Fprintf(out, ", and the probability of meeting its SLO is %s instead of %s",
 				chance(e.AfterProbability), chance(e.BeforeProbability))
 		}
 	}
@@ -132,7 +130,7 @@ func Jobs(out io.Writer, l *schemas.JobList) error {
 	return nil
 }
 
-// trainedName names a model and its dataset, if it has one, as regressors do.
+// trainedName returns the name of a model with its dataset, if it has one.
 func trainedName(model, dataset string) string {
 	if dataset == "" {
 		return model
@@ -140,7 +138,7 @@ func trainedName(model, dataset string) string {
 	return schemas.ModelLevel(model, dataset)
 }
 
-// clock prints an instant with its zone.
+// clock formats a time with its zone.
 func clock(t *time.Time) string {
 	if t == nil {
 		return "-"

@@ -20,7 +20,8 @@ func (c *chronicle) correction(
 	}
 }
 
-// List, show and page show corrections; the end of a correction is not an alarm.
+// The list, the text of one regressor and the page show corrections; the end of a correction is not
+// an alarm.
 func TestRegressors_TellCorrections(t *testing.T) {
 	c := newChronicle(t)
 	c.trained("a", "the first regressor", 0.125)

@@ -34,7 +34,7 @@ func explainAlternative(out io.Writer, a *schemas.Advice, alt *schemas.Alternati
 	}
 	e := alt.Evidence
 	if e == nil {
-		line("time", "the regressor in use does not say what it rests on")
+		line("time", "the regressor has no evidence")
 		return t.Flush()
 	}
 	if e.Time != nil {
@@ -48,9 +48,9 @@ func explainAlternative(out io.Writer, a *schemas.Advice, alt *schemas.Alternati
 	return t.Flush()
 }
 
-// timeText says what a predicted time rests on.
+// timeText describes a predicted time and the runs that it is based on.
 func timeText(alt *schemas.Alternative, e *schemas.TimeEvidence, a *schemas.Advice) string {
-	s := "not known: "
+	s := "unknown: "
 	if alt.PredictedSeconds != nil {
 		s = schemas.FormatSeconds(*alt.PredictedSeconds)
 		if alt.UpperBoundSeconds != nil {
@@ -78,7 +78,7 @@ func timeText(alt *schemas.Alternative, e *schemas.TimeEvidence, a *schemas.Advi
 	return s
 }
 
-// placeText names the nodes whose runs count.
+// placeText describes the nodes whose runs count.
 func placeText(e *schemas.TimeEvidence) string {
 	if e.NodeType == "" {
 		return "nodes of unknown hardware"
@@ -86,7 +86,7 @@ func placeText(e *schemas.TimeEvidence) string {
 	return "such nodes (" + e.NodeType + ")"
 }
 
-// lacksText says why nothing can be promised.
+// lacksText returns why no promise is possible; empty if one is.
 func lacksText(e *schemas.TimeEvidence) string {
 	ran := fmt.Sprintf("%d to %d", e.RanLow, e.RanHigh)
 	if e.RanLow == e.RanHigh {
@@ -98,38 +98,38 @@ func lacksText(e *schemas.TimeEvidence) string {
 	case "batch_size":
 		return "no promise: batch sizes of the runs: " + ran
 	case "neighbours":
-		return fmt.Sprintf("no promise: batch sizes %d and %d ran, but none between", e.RanLow,
+		return fmt.Sprintf("no promise: runs with batch sizes %d and %d, but none between", e.RanLow,
 			e.RanHigh)
 	case "load":
 		if e.RanHigh == 0 {
-			return "no promise: no run under such a load"
+			return "no promise: no run under a comparable load"
 		}
-		return "no promise: jobs at once of the runs: " + ran
+		return "no promise: concurrent jobs of the runs: " + ran
 	case "configurations":
 		return fmt.Sprintf("no promise: %s are too few",
 			schemas.FormatCount(uint64(e.RanHigh), "configuration"))
 	case "agreement":
-		return "no promise: the runs around it are too few or differ too much"
+		return "no promise: the neighbouring runs are too few or differ too much"
 	}
 	return ""
 }
 
-// scopeTexts name what a shift holds for.
+// scopeTexts describe to which jobs a correction applies.
 var scopeTexts = map[string]string{
 	"all":                "all jobs",
 	"node_type":          "this type of node",
 	"model":              "this model",
 	"model_on_node_type": "this model on this type of node",
-	"batch_size_from":    "this model from batch size %d on",
-	"batch_size_to":      "this model up to batch size %d",
+	"batch_size_from":    "this model with batch sizes of at least %d",
+	"batch_size_to":      "this model with batch sizes of at most %d",
 }
 
-// correctionText says which corrections of drift are active; "" if none is.
+// correctionText describes the active corrections of drift; empty if there are none.
 func correctionText(e *schemas.TimeEvidence) string {
 	if e.CorrectionRatio == 0 {
 		return ""
 	}
-	s := fmt.Sprintf("%.3g times as long as in the runs before drift", e.CorrectionRatio)
+	s := fmt.Sprintf("%.3g times as long as before the drift", e.CorrectionRatio)
 	for _, c := range e.Corrections {
 		scope := scopeTexts[c.Scope]
 		if c.BatchSize > 0 {
@@ -141,24 +141,23 @@ func correctionText(e *schemas.TimeEvidence) string {
 	return s
 }
 
-// outcomeText says how bound and probability are shifted; "" if they are not.
+// outcomeText describes the shift of bound and probability; empty if there is none.
 func outcomeText(e *schemas.TimeEvidence) string {
 	if e.OutcomeRatio == 0 {
 		return ""
 	}
-	return fmt.Sprintf("jobs like it took %.3g times as long as predicted: bound and probability"+
-		" allow for that",
-		e.OutcomeRatio)
+	return fmt.Sprintf("similar jobs took %.3g times as long as predicted; bound and probability"+
+		" include this", e.OutcomeRatio)
 }
 
-// startupText says what the start-up rests on.
+// startupText describes the start-up and the runs that it is based on.
 func startupText(alt *schemas.Alternative, e *schemas.Evidence) string {
 	s := e.Startup
 	switch {
 	case alt.PredictedSeconds == nil:
 		return ""
 	case s == nil:
-		return "never measured: the time contains none"
+		return "never measured: the time does not include it"
 	case s.NodeTypeRuns == 0:
 		return fmt.Sprintf("%s, of %s on other nodes", schemas.FormatSeconds(s.Seconds),
 			schemas.FormatCount(uint64(s.ModelRuns), "run"))
@@ -167,15 +166,15 @@ func startupText(alt *schemas.Alternative, e *schemas.Evidence) string {
 		schemas.FormatCount(uint64(s.NodeTypeRuns), "run"))
 }
 
-// accuracyText says what a predicted accuracy rests on.
+// accuracyText describes a predicted accuracy and the runs that it is based on.
 func accuracyText(alt *schemas.Alternative, e *schemas.AccuracyEvidence, a *schemas.Advice) string {
 	if e == nil {
 		return "never measured"
 	}
-	s := "not known: "
+	s := "unknown: "
 	switch {
 	case alt.PredictedAccuracy == nil && e.KnownFromEpoch > 0:
-		s = fmt.Sprintf("known from epoch %d on: ", e.KnownFromEpoch)
+		s = fmt.Sprintf("known after epoch %d: ", e.KnownFromEpoch)
 	case alt.PredictedAccuracy != nil:
 		s = fmt.Sprintf("%.4f%s; %s: ", *alt.PredictedAccuracy, intervalText(alt, a), e.Support)
 	}
@@ -183,13 +182,13 @@ func accuracyText(alt *schemas.Alternative, e *schemas.AccuracyEvidence, a *sche
 		schemas.FormatCount(uint64(e.BatchSizeRuns), "run"), e.ModelRuns, a.Model,
 		e.HighestAccuracy)
 	if alt.Epochs > e.LongestEpochs {
-		s += fmt.Sprintf("; no run had more than %s: later ones are taken to add nothing",
+		s += fmt.Sprintf("; no run had more than %s; further epochs are assumed to add nothing",
 			schemas.FormatCount(uint64(e.LongestEpochs), "epoch"))
 	}
 	return s
 }
 
-// intervalText is the interval of an accuracy.
+// intervalText describes the interval of an accuracy.
 func intervalText(alt *schemas.Alternative, a *schemas.Advice) string {
 	switch low, high := alt.AccuracyLower, alt.AccuracyUpper; {
 	case high == nil:
@@ -201,14 +200,14 @@ func intervalText(alt *schemas.Alternative, a *schemas.Advice) string {
 	}
 }
 
-// targetText gives the probabilities of SLO and target accuracy; "" without a target.
+// targetText describes the probabilities of SLO and target accuracy; empty without a target.
 func targetText(alt *schemas.Alternative) string {
 	if alt.AccuracyProbability == nil {
 		return ""
 	}
 	s := "accuracy reached with probability " + chance(alt.AccuracyProbability)
 	if alt.SLOProbability != nil {
-		s += ", SLO kept with " + chance(alt.SLOProbability) + ", both with " +
+		s += ", SLO met with " + chance(alt.SLOProbability) + ", both with " +
 			chance(alt.Probability)
 	}
 	return s

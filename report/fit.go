@@ -13,46 +13,46 @@ import (
 	"courier/regress/table"
 )
 
-// Fit is a regressor that was chosen and fitted from a table of examples.
+// Fit is a regressor that was selected and fitted on a table of examples.
 type Fit struct {
 	*table.Examples
 	Regressor *regress.Regressor
 	Predictor *regress.Predictor
 	Report    regress.Report
-	Grid      []regress.GridPoint // of the forest settings that were searched; may be nil
+	Grid      []regress.GridPoint // searched forest settings; may be nil
 }
 
 // WriteText writes the report for people.
 func (f *Fit) WriteText(out io.Writer) error {
 	r := &f.Report
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s from %d examples of %d settings, %s\n", r.Target, inUnit(r.Unit),
-		r.Examples, r.Settings, transformWords(r.Transform))
+	fmt.Fprintf(&b, "%s%s from %d examples of %d configurations, %s\n", r.Target, inUnit(r.Unit),
+		r.Examples, r.Settings, transformText(r.Transform))
 	for _, feature := range f.Regressor.Manifest.Features {
-		fmt.Fprintf(&b, "  %s\n", featureWords(feature))
+		fmt.Fprintf(&b, "  %s\n", featureText(feature))
 	}
 	if f.RowsWithoutTarget > 0 {
-		fmt.Fprintf(&b, "  %d rows without %s were left out\n", f.RowsWithoutTarget, r.Target)
+		fmt.Fprintf(&b, "  %d rows without %s were skipped\n", f.RowsWithoutTarget, r.Target)
 	}
 	for _, d := range f.Dropped {
 		fmt.Fprintf(&b, "  %d examples were dropped: %s\n", d.Count, d.Reason)
 	}
 	fmt.Fprintf(&b,
-		"\nOn settings that were not learnt from (%d folds of settings, %s),\nby the pinball"+
-			" loss of the bound at %g:\n\n", r.Folds, shuffleWords(r.Shuffles), r.Confidence)
-	if err := writeJudged(&b, r); err != nil {
+		"\nOn held-out configurations (%d folds, %s),\nby the pinball loss of the bound at"+
+			" %g:\n\n", r.Folds, shufflesText(r.Shuffles), r.Confidence)
+	if err := writeMethods(&b, r); err != nil {
 		return err
 	}
 	fmt.Fprintf(&b,
-		"\nchosen: %s. The best of several looks a little better than it is: choosing is"+
-			" learning, too.\n", r.Winner)
+		"\nselected: %s. Its figures are slightly optimistic, because it was selected by"+
+			" them.\n", r.Winner)
 	if why := whyNotFirst(r); why != "" && !f.Regressor.Manifest.Constant {
 		fmt.Fprintln(&b, why)
 	}
 	if f.Regressor.Manifest.Constant {
 		fmt.Fprintf(&b,
-			"All examples had the same %s: there was nothing to learn, and the regressor says"+
-				" that.\n", r.Target)
+			"All examples had the same %s: there was nothing to learn; the regressor predicts"+
+				" this value.\n", r.Target)
 	} else if beware := warning(r); beware != "" {
 		fmt.Fprintln(&b, beware)
 	}
@@ -63,9 +63,8 @@ func (f *Fit) WriteText(out io.Writer) error {
 	return err
 }
 
-// writeJudged writes a line per method and baseline, and below them why some
-// have no figures.
-func writeJudged(b *strings.Builder, r *regress.Report) error {
+// writeMethods writes a line per method and baseline, and then why some have no figures.
+func writeMethods(b *strings.Builder, r *regress.Report) error {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\tpinball\tMSE\t\tR2\tMAPE\t\tunder bound\tbound/prediction\t\n")
 	var reasons []string
@@ -78,8 +77,7 @@ func writeJudged(b *strings.Builder, r *regress.Report) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", j.Name,
 			threeDigits(j.Pinball.Value), threeDigits(j.MSE.Value), mseRange(j.MSE),
 			known("%.4f", j.R2.Value), known("%.2f %%", 100*j.MAPE.Value), mapeRange(j.MAPE),
-			known("%.3f",
-				j.Coverage.Value), known("%.3f", j.Width.Value))
+			known("%.3f", j.Coverage.Value), known("%.3f", j.Width.Value))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -88,7 +86,7 @@ func writeJudged(b *strings.Builder, r *regress.Report) error {
 	return nil
 }
 
-// known writes a figure, and a hyphen for what is not known.
+// known formats a figure; - for NaN.
 func known(format string, x float64) string {
 	if math.IsNaN(x) {
 		return "-"
@@ -96,12 +94,12 @@ func known(format string, x float64) string {
 	return fmt.Sprintf(format, x)
 }
 
-// shuffleWords says what figures are over shuffles.
-func shuffleWords(shuffles int) string {
+// shufflesText describes how figures of several shuffles are summarised.
+func shufflesText(shuffles int) string {
 	if shuffles == 1 {
-		return "dealt once"
+		return "one shuffle"
 	}
-	return fmt.Sprintf("median of %d shuffles and range of 95 %% of them", shuffles)
+	return fmt.Sprintf("median and 95 %% range of %d shuffles", shuffles)
 }
 
 func mseRange(e regress.Estimate) string {
@@ -118,8 +116,7 @@ func mapeRange(e regress.Estimate) string {
 	return fmt.Sprintf("(%.1f-%.1f)", 100*e.Low, 100*e.High)
 }
 
-// reasonOf is why there are no figures, without the number of the fold in which
-// that was found.
+// reasonOf returns why there are no figures, without the number of the fold.
 func reasonOf(j regress.Judged) string {
 	fold, reason, found := strings.Cut(j.Error, ": ")
 	if found && strings.HasPrefix(fold, "fold ") {
@@ -128,7 +125,7 @@ func reasonOf(j regress.Judged) string {
 	return j.Error
 }
 
-// whyNotFirst says why a method that has not the smallest loss is chosen.
+// whyNotFirst explains the choice of a method whose loss is not the smallest.
 func whyNotFirst(r *regress.Report) string {
 	first := r.Candidates[0]
 	for _, j := range r.Candidates[1:] {
@@ -141,7 +138,7 @@ func whyNotFirst(r *regress.Report) string {
 	return ""
 }
 
-// warning says that the winner is of little use, "" if it is of some.
+// warning describes why the winner is of little use; empty if it is useful.
 func warning(r *regress.Report) string {
 	for _, j := range r.Candidates {
 		if j.Name != r.Winner {
@@ -149,20 +146,19 @@ func warning(r *regress.Report) string {
 		}
 		for _, b := range r.Baselines {
 			if b.Error == "" && b.Pinball.Value <= j.Pinball.Value {
-				return fmt.Sprintf("Beware: the simple rule \"%s\" does no worse. From these"+
-					" features the examples teach little.",
-					b.Name)
+				return fmt.Sprintf("Warning: the simple rule \"%s\" is at least as good. These"+
+					" features explain little of the target.", b.Name)
 			}
 		}
 		if j.R2.Value <= 0 {
-			return "Beware: the mean of all examples predicts as well. From these features the" +
-				" examples teach little."
+			return "Warning: the mean of all examples is at least as good. These features explain" +
+				" little of the target."
 		}
 	}
 	return ""
 }
 
-// shownLevels is of how many levels a report tells; of more, the lowest.
+// shownLevels is the maximum number of levels in a report: those with the lowest coverage.
 const shownLevels = 8
 
 func writeGroups(b *strings.Builder, r *regress.Report) {
@@ -171,26 +167,26 @@ func writeGroups(b *strings.Builder, r *regress.Report) {
 		slices.SortStableFunc(groups, func(a, b regress.GroupCoverage) int {
 			return cmp.Compare(a.Coverage.Ratio.Value, b.Coverage.Ratio.Value)
 		})
-		fmt.Fprintf(b, "  of %d levels those least under the bound:\n", len(groups))
+		fmt.Fprintf(b, "  the levels with the lowest coverage, of %d:\n", len(groups))
 		groups = groups[:shownLevels]
 	}
 	for _, g := range groups {
 		c := g.Coverage
-		fmt.Fprintf(b, "  %s %s: %.3f of its examples under the bound (%.3f to %.3f)%s\n",
+		fmt.Fprintf(b, "  %s %s: %.3f of the examples under the bound (%.3f to %.3f)%s\n",
 			g.Feature, g.Level, c.Ratio.Value, c.Ratio.Low, c.Ratio.High, tooRarely(c))
 	}
 }
 
-// tooRarely says that a bound holds less often than it should, and not by chance.
+// tooRarely returns a warning if the coverage of a bound is significantly too low.
 func tooRarely(c regress.Coverage) string {
 	if c.Ratio.High < c.Level {
-		return ": too rarely; 50 examples or more of each would get bounds of their own"
+		return ": too low; levels with 50 or more examples get their own bounds"
 	}
 	return ""
 }
 
-// writeLevels shows what happens between and beyond the measured levels: the
-// mean of the absolute errors for each method.
+// writeLevels writes the mean absolute error of each method at held-out levels, to show how well
+// the method interpolates and extrapolates.
 func writeLevels(b *strings.Builder, r *regress.Report) {
 	if len(r.Levels) == 0 {
 		return
@@ -202,8 +198,8 @@ func writeLevels(b *strings.Builder, r *regress.Report) {
 		}
 	}
 	fmt.Fprintf(b,
-		"\nWithout all examples of a level (mean absolute error there, and the share under the"+
-			" bound; > is beyond the others):\n\n")
+		"\nOn held-out levels (mean absolute error, and coverage of the bound; > is"+
+			" extrapolation):\n\n")
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\t%s\t\n", strings.Join(methods, "\t"))
 	for _, l := range r.Levels {
@@ -226,10 +222,10 @@ func writeLevels(b *strings.Builder, r *regress.Report) {
 		}
 		fmt.Fprintln(t)
 	}
-	_ = t.Flush() // into a strings.Builder, which takes all
+	_ = t.Flush() // A strings.Builder returns no error.
 }
 
-// covered is the share under the bound where there was one.
+// covered formats the coverage of a bound; empty without a bound.
 func covered(c regress.LevelCheck) string {
 	if c.Covered < 0 {
 		return ""
@@ -248,7 +244,7 @@ func writeGrid(b *strings.Builder, f *Fit) {
 		return cmp.Compare(a.MSE, b.MSE)
 	})
 	sorted = slices.CompactFunc(sorted, sameForest)
-	fmt.Fprintf(b, "\nOf %d settings of the grid the best, on plain %s:\n", len(f.Grid),
+	fmt.Fprintf(b, "\nThe best of %d grid points, on untransformed %s:\n", len(f.Grid),
 		f.Report.Target)
 	for _, p := range sorted[:min(gridShown, len(sorted))] {
 		features := "all"
@@ -263,8 +259,8 @@ func writeGrid(b *strings.Builder, f *Fit) {
 	}
 }
 
-// sameForest tells settings that are spelt differently, as the root and the
-// logarithm of four features, which are both 2.
+// sameForest reports whether two grid points are the same forest: different rules may give the same
+// number of features, such as the square root and the logarithm of 4.
 func sameForest(a, b regress.GridPoint) bool {
 	return a.Options.Trees == b.Options.Trees && a.Options.MaxDepth == b.Options.MaxDepth &&
 		a.Options.Criterion == b.Options.Criterion &&
@@ -275,15 +271,15 @@ func sameForest(a, b regress.GridPoint) bool {
 func Manifest(out io.Writer, m *regress.Manifest) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s by a %s, %s\n", m.Target, inUnit(m.Unit), m.Family,
-		transformWords(m.Transform))
-	fmt.Fprintf(&b, "fitted on %d examples of %d settings (digest %.12s)", m.Examples.Count,
+		transformText(m.Transform))
+	fmt.Fprintf(&b, "fitted on %d examples of %d configurations (digest %.12s)", m.Examples.Count,
 		m.Examples.Settings, m.Examples.Digest)
 	if m.Version != "" {
 		fmt.Fprintf(&b, " by courier %s", m.Version)
 	}
 	fmt.Fprintln(&b)
 	for _, f := range m.Features {
-		fmt.Fprintf(&b, "  %s\n", featureWords(f))
+		fmt.Fprintf(&b, "  %s\n", featureText(f))
 	}
 	features := make([]regress.Feature, len(m.Features))
 	for i, f := range m.Features {
@@ -300,7 +296,7 @@ func Manifest(out io.Writer, m *regress.Manifest) error {
 		fmt.Fprintf(&b, "all examples had the same %s\n", m.Target)
 	}
 	if s := m.Scores; s != nil {
-		fmt.Fprintf(&b, "on held-out settings: MSE %s, R2 %s, MAPE %s\n", interval(s.MSE, 1),
+		fmt.Fprintf(&b, "on held-out configurations: MSE %s, R2 %s, MAPE %s\n", interval(s.MSE, 1),
 			interval(s.R2, 1), interval(s.MAPE, 100))
 	}
 	for _, c := range m.Coverage {
@@ -338,8 +334,9 @@ func Comparison(out io.Writer, c *table.Comparison) error {
 		return err
 	}
 	scores := c.Regressors[0].Scores
-	_, err := fmt.Fprintf(out, "\npinball loss of the first less that of the second: %s; %s\n"+
-		"(%d examples of %d configurations; a regressor that was fitted on them looks better)\n",
+	_, err := fmt.Fprintf(out, "\npinball loss of the first minus that of the second: %s; %s\n"+
+		"(%d examples of %d configurations; a regressor that was fitted on them has optimistic"+
+		" figures)\n",
 		interval(c.Pinball, 1), c.Verdict, scores.Examples, scores.Settings)
 	return err
 }
@@ -354,7 +351,7 @@ func interval(e regress.Estimate, times float64) string {
 	return fmt.Sprintf("%.4g (%.4g to %.4g)", times*e.Value, times*e.Low, times*e.High)
 }
 
-func featureWords(f regress.FeatureRange) string {
+func featureText(f regress.FeatureRange) string {
 	words := fmt.Sprintf("%s: %g to %g", f.Name, f.Min, f.Max)
 	if f.Min == f.Max {
 		words = fmt.Sprintf("%s: always %g", f.Name, f.Min)
@@ -385,9 +382,9 @@ func inUnit(unit string) string {
 	return " in " + unit
 }
 
-func transformWords(t regress.Transform) string {
+func transformText(t regress.Transform) string {
 	if t == regress.Log {
-		return "fitted as a logarithm"
+		return "fitted on a logarithmic scale"
 	}
-	return "fitted as it is"
+	return "fitted untransformed"
 }

@@ -46,12 +46,12 @@ func (f *Fit) WriteHTML(out io.Writer) error {
 
 func (f *Fit) unit() string { return f.Report.Target + inUnit(f.Report.Unit) }
 
-// predictedPlot shows held-out examples: measured across, predicted up, and a
-// line to the bound.
+// predictedPlot plots the predictions of held-out examples against their measured values, with a
+// line up to the bound.
 func predictedPlot(f *Fit) template.HTML {
 	log := f.Report.Transform == regress.Log
-	p := &plot{
-		title: fmt.Sprintf("Held-out settings: predicted, and up to the bound at %g",
+	p := &chart{
+		title: fmt.Sprintf("Held-out configurations: prediction, and line to the bound at %g",
 			f.Report.Confidence),
 		x:    "measured " + f.unit(),
 		y:    "predicted (red: the bound was too low)",
@@ -82,10 +82,10 @@ func predictedPlot(f *Fit) template.HTML {
 	return p.svg()
 }
 
-// residualPlot shows what held-out predictions miss, along a feature.
+// residualPlot plots the residuals of held-out predictions against a feature.
 func residualPlot(f *Fit, feature int) template.HTML {
 	name := f.Data.Features[feature]
-	p := &plot{
+	p := &chart{
 		title: "Residuals by " + name.Name,
 		x:     name.Name,
 		y:     "measured - predicted",
@@ -124,8 +124,8 @@ func importancePlot(f *Fit) (template.HTML, error) {
 	if err != nil {
 		return "", err
 	}
-	p := &plot{
-		title: "Importance: what shuffling a feature changes",
+	p := &chart{
+		title: "Permutation importance of the features",
 		x:     "feature",
 		y:     "share",
 		minX:  -0.5,
@@ -139,8 +139,7 @@ func importancePlot(f *Fit) (template.HTML, error) {
 	return p.svg(), nil
 }
 
-// coveragePlot shows how often bounds held, with 95 % intervals, beside what was
-// asked for.
+// coveragePlot plots the coverage of bounds with 95 % intervals, and their confidence.
 func coveragePlot(f *Fit) template.HTML {
 	type held struct {
 		name  string
@@ -154,8 +153,8 @@ func coveragePlot(f *Fit) template.HTML {
 	for _, g := range f.Report.Groups {
 		all = append(all, held{g.Level, f.Report.Confidence, g.Coverage.Ratio})
 	}
-	p := &plot{
-		title: "Coverage: share under the bound, dashed what was asked",
+	p := &chart{
+		title: "Coverage of the bounds; dashed: confidence",
 		x:     "bound, and categories at the confidence",
 		y:     "share",
 		minX:  -0.5,
@@ -172,7 +171,7 @@ func coveragePlot(f *Fit) template.HTML {
 		}
 		p.line("bound", []float64{at, at}, []float64{h.ratio.Low, h.ratio.High})
 		p.dot(at, h.ratio.Value,
-			fmt.Sprintf("%s: %.3f (%.3f to %.3f), asked %g", h.name, h.ratio.Value, h.ratio.Low,
+			fmt.Sprintf("%s: %.3f (%.3f to %.3f), confidence %g", h.name, h.ratio.Value, h.ratio.Low,
 				h.ratio.High, h.asked))
 	}
 	return p.svg()
@@ -180,12 +179,12 @@ func coveragePlot(f *Fit) template.HTML {
 
 const dependenceSteps = 40
 
-// dependencePlot shows the mean prediction along a feature.
+// dependencePlot plots the mean prediction against a feature.
 func dependencePlot(f *Fit, feature int) (template.HTML, error) {
 	d := f.Data.Features[feature]
 	column := f.Data.Columns[feature]
 	low, high := slices.Min(column), slices.Max(column)
-	p := &plot{
+	p := &chart{
 		title: "Partial dependence on " + d.Name,
 		x:     d.Name,
 		y:     f.unit(),

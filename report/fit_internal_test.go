@@ -43,14 +43,14 @@ func TestPlot_NamesFitUnderTheAxis(t *testing.T) {
 	for i := range 30 {
 		many = append(many, fmt.Sprintf("resnet-%d", 100+i))
 	}
-	if got := fmt.Sprint((&plot{
+	if got := fmt.Sprint((&chart{
 		names: []string{"lenet5", "simplenet"},
 	}).ticksX()); got != "[{0 lenet5} {1 simplenet}]" {
 		t.Errorf("ticksX of two names = %s", got)
 	}
 	for n := 3; n <= 30; n++ {
 		letters, seen := 0, map[string]bool{}
-		for _, tick := range (&plot{names: many[:n]}).ticksX() {
+		for _, tick := range (&chart{names: many[:n]}).ticksX() {
 			letters += len([]rune(tick.name)) + 1
 			if seen[tick.name] {
 				t.Errorf("of %d names two are %s", n, tick.name)
@@ -106,7 +106,7 @@ func TestThreeDigits(t *testing.T) {
 	}
 }
 
-// Settings of a grid that are spelt differently stand there once.
+// Equivalent grid points are listed once.
 func TestWriteGrid_TellsEachSettingOnce(t *testing.T) {
 	f := &Fit{Report: regress.Report{Target: "t"}}
 	for k, trees := range []int{50, 50, 100} {

@@ -29,7 +29,7 @@ func (f *Fit) WriteJSON(out io.Writer) error {
 	})
 }
 
-// gridPoint is a point of the grid in JSON, whose Estimate encodes NaN.
+// gridPoint is a grid point as JSON; Estimate encodes NaN.
 type gridPoint struct {
 	Options regress.ForestOptions `json:"options"`
 	MSE     regress.Estimate      `json:"mse"`

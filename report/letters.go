@@ -16,7 +16,7 @@ import (
 
 // Letter is a dead letter as JSON; lists have no data.
 type Letter struct {
-	Letter         uint64            `json:"letter_sequence"` // in the stream DEAD; show and replay take it
+	Letter         uint64            `json:"letter_sequence"` // sequence in the stream DEAD
 	EventID        string            `json:"event_id"`
 	At             time.Time         `json:"at"`
 	Stream         string            `json:"stream"`
@@ -53,7 +53,7 @@ func NewLetter(l *bus.Letter) Letter {
 // LetterList is a list of dead letters as JSON.
 type LetterList struct {
 	Letters []Letter `json:"letters"`
-	Total   int      `json:"total"` // without the limit
+	Total   int      `json:"total"` // number without the limit
 }
 
 // Letters writes a line for each dead letter; total is their number without the limit.
@@ -83,7 +83,7 @@ func Letters(out io.Writer, letters []bus.Letter, total int) error {
 			size,
 			fmt.Sprint(l.Copies),
 			letterState(l),
-			cut(printable(l.Reason), whyLetters, false),
+			cut(printable(l.Reason), maxReason, false),
 		}
 		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
@@ -203,13 +203,13 @@ func (r *LetterReplay) Text() string {
 	case bus.FateReplayed:
 		line += fmt.Sprintf("replayed as %s %d", r.Stream, r.Sequence)
 	case bus.FateAlreadyStored:
-		line += fmt.Sprintf("is there already as %s %d; marked as replayed", r.Stream, r.Sequence)
+		line += fmt.Sprintf("exists already as %s %d; marked as replayed", r.Stream, r.Sequence)
 	case bus.FateAlreadyReplayed:
 		line += fmt.Sprintf("was replayed before as %s %d", r.Stream, r.Sequence)
 	case bus.FateReplayable:
 		line += fmt.Sprintf("can be replayed as event %s", r.EventID)
 	case FateOpen:
-		line += "still open, replay it again: " + r.Reason
+		line += "not completed, replay it again: " + r.Reason
 	default:
 		line += "refused: " + r.Reason
 	}

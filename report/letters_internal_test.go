@@ -84,7 +84,7 @@ func TestLetterText(t *testing.T) {
 	}
 }
 
-// Text has no control characters, and lost nothing but carriage returns.
+// Printed text has no control characters, and differs from the message in carriage returns only.
 func FuzzPlainText(f *testing.F) {
 	for _, seed := range []string{
 		"", "{\"a\":1}\r\n", "\x1b[2J", "a\rb", "\u202eabc", "\xff", "\u009b2J", "日本\t語",
@@ -115,12 +115,12 @@ func TestLetterReplay_Text(t *testing.T) {
 		{bus.FateReplayed, "4  NODE 9 node.a.sample: replayed as NODE 15"},
 		{
 			bus.FateAlreadyStored,
-			"4  NODE 9 node.a.sample: is there already as NODE 15; marked as replayed",
+			"4  NODE 9 node.a.sample: exists already as NODE 15; marked as replayed",
 		},
 		{bus.FateAlreadyReplayed, "4  NODE 9 node.a.sample: was replayed before as NODE 15"},
 		{bus.FateReplayable, "4  NODE 9 node.a.sample: can be replayed as event a/boot/1"},
 		{bus.FateRefused, "4  NODE 9 node.a.sample: refused: why"},
-		{FateOpen, "4  NODE 9 node.a.sample: still open, replay it again: why"},
+		{FateOpen, "4  NODE 9 node.a.sample: not completed, replay it again: why"},
 	} {
 		r := LetterReplay{4, "NODE", 9, "node.a.sample", c.fate, 15, "a/boot/1", "why"}
 		if got := r.Text(); got != c.want {

@@ -12,31 +12,31 @@ import (
 	"courier/trainer"
 )
 
-// What happens in the life of a regressor.
+// Kinds of moments.
 const (
 	momentTrained  = "trained"
 	momentPromoted = "promoted"
 	momentReplaced = "replaced"
 	momentRejected = "rejected"
 	momentDrift    = "drift"
-	momentDriftEnd = "drift_end" // of what was corrected
+	momentDriftEnd = "drift_end" // a correction of drift ended
 )
 
-// moment is something that happened to a regressor.
+// Moment is an event in the life of a regressor.
 type Moment struct {
 	At          time.Time `json:"at"`
-	Kind        string    `json:"kind"` // "trained", "promoted", "replaced", "rejected", "drift" or "drift_end"
+	Kind        string    `json:"kind"` // one of the constants above
 	Target      string    `json:"target"`
-	ModelDigest string    `json:"model_digest"`         // sha256, in hex: whose moment it is
-	Other       string    `json:"other,omitempty"`      // sha256 of the model that it was compared with, or that came instead
+	ModelDigest string    `json:"model_digest"`         // SHA-256 of the regressor in hex
+	Other       string    `json:"other,omitempty"`      // SHA-256 of the regressor that it was compared with or replaced by
 	DecidedBy   string    `json:"decided_by,omitempty"` // of a promotion
 	Reason      string    `json:"reason"`               // in words
 	schemas.Judgement
 }
 
-// Life is all that the log tells of regressors.
+// Life is the history of all regressors in the log.
 type Life struct {
-	versions []schemas.RegressorVersion // by target; the newest first
+	versions []schemas.RegressorVersion // by target, the newest first
 	moments  []Moment                   // in the order of the log
 }
 
@@ -63,7 +63,7 @@ func ReadLife(ctx context.Context, b *bus.Bus) (*Life, error) {
 	return l, nil
 }
 
-// momentsOf says whose life an event changes, and how.
+// momentsOf converts an event to the moments of the regressors that it changes.
 func momentsOf(e schemas.Event) []Moment {
 	switch e := e.(type) {
 	case *schemas.Trained:
@@ -123,15 +123,14 @@ func momentsOf(e schemas.Event) []Moment {
 	return nil
 }
 
-// of returns the life of one regressor. The same bytes may be fitted for two
-// targets, so both are named.
+// Of returns the moments of one regressor. Regressors of two targets may have the same digest.
 func (l *Life) Of(target, digest string) []Moment {
 	return slices.DeleteFunc(slices.Clone(l.moments), func(m Moment) bool {
 		return m.Target != target || m.ModelDigest != digest
 	})
 }
 
-// targets are those that have a life.
+// targets returns the targets that have a regressor.
 func (l *Life) targets() []string {
 	var all []string
 	for _, target := range schemas.Targets() {
@@ -142,28 +141,29 @@ func (l *Life) targets() []string {
 	return all
 }
 
-// judgementWords tells the figures of a comparison; "" if nothing was compared.
-func judgementWords(j *schemas.Judgement) string {
+// judgementText describes the figures of a comparison; empty if there was none.
+func judgementText(j *schemas.Judgement) string {
 	if j.JudgedJobs == 0 || j.Loss == nil || j.RivalLoss == nil {
 		return ""
 	}
-	words := fmt.Sprintf("%d jobs of %d settings at level %g: loss %.4g against %.4g",
+	words := fmt.Sprintf("%d jobs of %d configurations at level %g: loss %.4g, other %.4g",
 		j.JudgedJobs, j.JudgedSettings, j.JudgedLevel, *j.Loss, *j.RivalLoss)
 	if j.LossDifferenceLow != nil && j.LossDifferenceHigh != nil {
 		words += fmt.Sprintf(" (difference %.3g to %.3g)", *j.LossDifferenceLow,
 			*j.LossDifferenceHigh)
 	}
 	if j.CoverageRatio != nil && j.RivalCoverageRatio != nil {
-		words += fmt.Sprintf(", bound kept %.3f against %.3f", *j.CoverageRatio,
+		words += fmt.Sprintf(", coverage %.3f, other %.3f", *j.CoverageRatio,
 			*j.RivalCoverageRatio)
 	}
 	if j.GainedSettings+j.LostSettings > 0 {
-		words += fmt.Sprintf(", %d settings gained, %d lost", j.GainedSettings, j.LostSettings)
+		words += fmt.Sprintf(", %d configurations gained, %d lost", j.GainedSettings, j.LostSettings)
 	}
 	return words
 }
 
-// find returns the one regressor that a target or the first digits of a digest name.
+// FindRegressor returns the champion of a target, or the only regressor whose digest begins with
+// name.
 func FindRegressor(all []schemas.RegressorVersion, name string) (*schemas.RegressorVersion, error) {
 	if slices.Contains(schemas.Targets(), name) {
 		k := slices.IndexFunc(all, func(v schemas.RegressorVersion) bool {
@@ -173,7 +173,7 @@ func FindRegressor(all []schemas.RegressorVersion, name string) (*schemas.Regres
 			return nil, &schemas.Error{
 				Code:    schemas.CodeNotFound,
 				Field:   "regressor",
-				Message: "nothing is in use for " + name + " yet",
+				Message: "there is no champion of " + name + " yet",
 			}
 		}
 		return &all[k], nil
@@ -191,14 +191,14 @@ func FindRegressor(all []schemas.RegressorVersion, name string) (*schemas.Regres
 		return nil, &schemas.Error{
 			Code:    schemas.CodeNotFound,
 			Field:   "regressor",
-			Message: "none begins with " + name + "; courier regressor list shows them",
+			Message: "no digest begins with " + name + "; courier regressor list shows all",
 		}
 	}
 	slices.SortFunc(found, func(a, b *schemas.RegressorVersion) int {
 		return cmp.Compare(a.ModelDigest, b.ModelDigest)
 	})
 	return nil, schemas.Invalid("regressor",
-		"%d begin with %s, such as %.16s of %s and %.16s of %s: name more digits",
+		"%d digests begin with %s, such as %.16s of %s and %.16s of %s: give more digits",
 		len(found), name, found[0].ModelDigest, found[0].Target, found[1].ModelDigest,
 		found[1].Target)
 }

@@ -26,15 +26,14 @@ func (l *Life) WriteHTML(out io.Writer, target, version string, now time.Time) e
 	return lifePage.Execute(out, page)
 }
 
-// targetLife is the life of a target's regressors, as the page tells it.
+// targetLife is the history of the regressors of one target, as the page shows it.
 type targetLife struct {
 	Target               string
 	Champion, Challenger *schemas.RegressorVersion  // nil if there is none
 	Versions             []schemas.RegressorVersion // oldest first: version 1 is the first
-	// oldest first, without those of who was replaced
-	Moments        []Moment
-	Plots          []template.HTML
-	Drifts, Judged int
+	Moments              []Moment                   // oldest first, without momentReplaced
+	Plots                []template.HTML
+	Drifts, Judged       int // numbers of drift alarms and of comparisons
 }
 
 func newTargetLife(l *Life, target string) *targetLife {
@@ -71,15 +70,14 @@ func newTargetLife(l *Life, target string) *targetLife {
 	return t
 }
 
-// number is which version a digest is, from 1; 0 for one that the log no longer
-// tells of.
+// number returns the number of a version, from 1; 0 if the log does not have it any more.
 func (t *targetLife) number(digest string) int {
 	return 1 + slices.IndexFunc(t.Versions, func(v schemas.RegressorVersion) bool {
 		return v.ModelDigest == digest
 	})
 }
 
-// Name is the number of a version and what its digest begins with.
+// Name returns the number and the first digits of the digest of a version.
 func (t *targetLife) Name(digest string) string {
 	if n := t.number(digest); n > 0 {
 		return fmt.Sprintf("%d (%.12s)", n, digest)

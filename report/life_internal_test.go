@@ -39,7 +39,7 @@ func (c *chronicle) stamp(id string) schemas.Stamp {
 	return schemas.Stamp{EventID: id, At: c.at}
 }
 
-// digestOf is a whole digest that begins with a letter.
+// digestOf returns a whole digest that begins with a letter.
 func digestOf(letter string) string { return strings.Repeat(letter, 64) }
 
 func (c *chronicle) trained(letter, reason string, medianError float64) {
@@ -63,7 +63,7 @@ func fittedAs(letter string, medianError float64) schemas.Fitted {
 	}
 }
 
-// judged are figures of a comparison that the regressor won or lost.
+// judged returns the figures of a comparison that the regressor won or lost.
 func judged(loss, rival float64) schemas.Judgement {
 	low, high, coverage, rivals := 0.9*(loss-rival), 1.1*(loss-rival), 0.94, 0.625
 	return schemas.Judgement{
@@ -101,8 +101,8 @@ func (c *chronicle) promoted(letter, rival, by, reason string, j schemas.Judgeme
 	c.publish(e)
 }
 
-// story is a life with all that can happen: the first, a drift, a challenger that
-// loses, one that wins, and the way back.
+// story is a life with all kinds of events: a first regressor, a drift, a challenger that loses,
+// one that wins, and a rollback.
 func (c *chronicle) story() {
 	c.trained("a", "the first regressor", 0.125)
 	c.promoted("a", "", schemas.DecidedFirst, "the first regressor", schemas.Judgement{})
@@ -165,7 +165,7 @@ func TestReadLife_TellsTheMomentsOfEach(t *testing.T) {
 	}
 }
 
-// The page draws and tells all of it, and text from the log stays text.
+// The page has plots and texts of all events, and escapes text from the log.
 func TestLifePage_TellsAlarmsPromotionsAndReasons(t *testing.T) {
 	c := newChronicle(t)
 	var empty, page, other bytes.Buffer
@@ -192,13 +192,13 @@ func TestLifePage_TellsAlarmsPromotionsAndReasons(t *testing.T) {
 	}
 	got := page.String()
 	for text, want := range map[string]int{
-		"<svg ":                              3, // error, loss, coverage
-		`<g class="drift">`:                  3, // one alarm in each
-		`<path class="promoted"`:             3,
-		"In use is version 1 (aa":            1,
-		"decided by rollback":                1,
-		"3 fitted, 3 judged, 1 drift alarms": 1,
-		"promoted, by test":                  1, `<td class="what">rejected</td>`: 2, "node &lt;b&gt; take 1.30": 4, "node <b>": 0, "NaN": 0, "http://": 0, "https://": 0, "<script": 0,
+		"<svg ":                                3, // error, loss, coverage
+		`<g class="drift">`:                    3, // one alarm in each
+		`<path class="promoted"`:               3,
+		"The champion is version 1 (aa":        1,
+		"decided by rollback":                  1,
+		"3 fitted, 3 compared, 1 drift alarms": 1,
+		"promoted, by test":                    1, `<td class="what">rejected</td>`: 2, "node &lt;b&gt; take 1.30": 4, "node <b>": 0, "NaN": 0, "http://": 0, "https://": 0, "<script": 0,
 		`0.04 <span class="soft">(0.02)</span>`: 1, `0.940 <span class="soft">(0.625)</span>`: 3,
 	} {
 		if n := strings.Count(got, text); n != want {
@@ -207,7 +207,7 @@ func TestLifePage_TellsAlarmsPromotionsAndReasons(t *testing.T) {
 	}
 }
 
-// Version n lies at n, and what happened between two fits lies between them.
+// Version n has the position n, and events between two fits are between them.
 func TestTargetLife_PlacesMomentsBetweenVersions(t *testing.T) {
 	c := newChronicle(t)
 	c.story()
@@ -254,11 +254,11 @@ func TestFindRegressor_NamesARegressorByTargetOrDigits(t *testing.T) {
 		{
 			"abcdef",
 			"",
-			"2 begin with abcdef, such as abcdef01 of epoch_time and abcdef02 of epoch_time:" +
-				" name more digits",
+			"2 digests begin with abcdef, such as abcdef01 of epoch_time and abcdef02 of epoch_time:" +
+				" give more digits",
 		},
-		{"accuracy", "", "nothing is in use for accuracy yet"},
-		{"abcdef0123", "", "none begins with abcdef0123"},
+		{"accuracy", "", "there is no champion of accuracy yet"},
+		{"abcdef0123", "", "no digest begins with abcdef0123"},
 	} {
 		v, err := FindRegressor(all, c.name)
 		switch {

@@ -9,8 +9,8 @@ import (
 	"courier/schemas"
 )
 
-// place is where an instant lies on the axis of versions: version n was fitted at
-// n, and what happened between two fits lies between them, as far as time had come.
+// place returns the position of a moment on the axis of versions. Version n was fitted at n;
+// moments between two fits are interpolated by time.
 func (t *targetLife) place(m *Moment) float64 {
 	k := 0
 	for k < len(t.Versions) && !t.Versions[k].TrainedAt.After(m.At) {
@@ -23,7 +23,7 @@ func (t *targetLife) place(m *Moment) float64 {
 	return float64(k) + m.At.Sub(from).Seconds()/to.Sub(from).Seconds()
 }
 
-// after is how far the last moments lie behind the last version, up to 1.
+// after returns how far a moment is beyond the last version, from 0 to 0.9.
 func (t *targetLife) after(m *Moment, k int) float64 {
 	if k == 0 || len(t.Moments) == 0 {
 		return 0
@@ -35,10 +35,10 @@ func (t *targetLife) after(m *Moment, k int) float64 {
 	return 0.9 * m.At.Sub(from).Seconds() / end.Sub(from).Seconds()
 }
 
-// axis begins a plot over versions, with drifts as upright lines behind the rest.
-func (t *targetLife) axis(title, y string, values []float64) *plot {
+// axis returns a plot over versions that has a vertical line for each drift alarm.
+func (t *targetLife) axis(title, y string, values []float64) *chart {
 	n := len(t.Versions)
-	p := &plot{title: title, x: "version", y: y, at: []float64{}}
+	p := &chart{title: title, x: "version", y: y, at: []float64{}}
 	p.span(nil, append(values, 0))
 	p.minX, p.maxX, p.minY = 0.5, float64(n)+1.1, 0
 	for i := 1; i <= n; i += 1 + (n-1)/12 {
@@ -52,14 +52,13 @@ func (t *targetLife) axis(title, y string, values []float64) *plot {
 	return p
 }
 
-// errorPlot shows the held-out error of each version, and as a line that of the one
-// in use.
+// errorPlot plots the held-out error of each version, and as a line that of the champion.
 func (t *targetLife) errorPlot() template.HTML {
 	var errors []float64
 	for i := range t.Versions {
 		errors = append(errors, 100*t.Versions[i].MedianAbsoluteRatio)
 	}
-	p := t.axis("Held-out error; the line is in use", "%", errors)
+	p := t.axis("Held-out error; line: champion", "%", errors)
 	begin, height := 0.0, math.NaN()
 	for i := range t.Moments {
 		m := &t.Moments[i]
@@ -90,13 +89,13 @@ func (t *targetLife) errorPlot() template.HTML {
 			class = "dot"
 		}
 		p.mark(class, float64(i+1), errors[i],
-			fmt.Sprintf("version %d, %.12s, %s: %.1f %% on %d examples of %d settings", i+1,
+			fmt.Sprintf("version %d, %.12s, %s: %.1f %% on %d examples of %d configurations", i+1,
 				v.ModelDigest, v.State, errors[i], v.Examples, v.Settings))
 	}
 	return p.svg()
 }
 
-// judged returns the moments whose figures were compared.
+// judged returns the moments with a comparison.
 func (t *targetLife) judged() []*Moment {
 	var all []*Moment
 	for i := range t.Moments {
@@ -107,14 +106,13 @@ func (t *targetLife) judged() []*Moment {
 	return all
 }
 
-// lossPlot shows by how much each version that was judged was better or worse than
-// the one in use.
+// lossPlot plots the loss of each compared version relative to that of the other regressor.
 func (t *targetLife) lossPlot() template.HTML {
 	values := []float64{1}
 	for _, m := range t.judged() {
 		values = append(values, *m.Loss / *m.RivalLoss)
 	}
-	p := t.axis("Judged on the same new jobs: loss against the other", "loss / loss of the other",
+	p := t.axis("Compared on the same later jobs: relative loss", "loss / loss of the other",
 		values)
 	p.line("even", []float64{p.minX, p.maxX}, []float64{1, 1})
 	for _, m := range t.judged() {
@@ -131,15 +129,15 @@ func (t *targetLife) lossPlot() template.HTML {
 		}
 		p.mark(class, x, y,
 			fmt.Sprintf("version %d %s: %s", t.number(m.ModelDigest), m.Kind,
-				judgementWords(&m.Judgement)))
+				judgementText(&m.Judgement)))
 	}
 	return p.svg()
 }
 
-// coveragePlot shows how often the bounds held on those jobs.
+// coveragePlot plots how often the bounds held for the jobs of the comparisons.
 func (t *targetLife) coveragePlot() template.HTML {
-	p := t.axis("Judged on the same new jobs: bounds that held",
-		"share of jobs (hollow: the other)", []float64{1})
+	p := t.axis("Compared on the same later jobs: coverage of the bounds",
+		"ratio of jobs (hollow: the other)", []float64{1})
 	p.maxY = 1.04
 	for _, m := range t.judged() {
 		if m.CoverageRatio == nil || m.RivalCoverageRatio == nil {
@@ -148,30 +146,30 @@ func (t *targetLife) coveragePlot() template.HTML {
 		x, name := t.place(m), fmt.Sprintf("version %d %s", t.number(m.ModelDigest), m.Kind)
 		p.line("even", []float64{x - 0.3, x + 0.3}, []float64{m.JudgedLevel, m.JudgedLevel})
 		p.mark("hollow", x, *m.RivalCoverageRatio,
-			fmt.Sprintf("%s: the other held %.3f of %d", name, *m.RivalCoverageRatio, m.JudgedJobs))
+			fmt.Sprintf("%s: coverage of the other %.3f of %d jobs", name, *m.RivalCoverageRatio, m.JudgedJobs))
 		p.mark("dot", x, *m.CoverageRatio,
-			fmt.Sprintf("%s: its bound held %.3f of %d, promised %g", name, *m.CoverageRatio,
+			fmt.Sprintf("%s: coverage %.3f of %d jobs, confidence %g", name, *m.CoverageRatio,
 				m.JudgedJobs, m.JudgedLevel))
 	}
 	return p.svg()
 }
 
-// mark is a dot of a class.
-func (p *plot) mark(class string, x, y float64, tip string) {
+// mark draws a dot with a class of the style sheet.
+func (p *chart) mark(class string, x, y float64, tip string) {
 	fmt.Fprintf(&p.marks,
 		`<circle class="%s" cx="%.1f" cy="%.1f" r="3.5"><title>%s</title></circle>`, class,
 		p.px(x), p.py(y), html.EscapeString(tip))
 }
 
-// upmark is a triangle below a place, that points at it.
-func (p *plot) upmark(x, y float64, tip string) {
+// upmark draws a triangle below a point.
+func (p *chart) upmark(x, y float64, tip string) {
 	fmt.Fprintf(&p.marks,
 		`<path class="promoted" d="M%.1f %.1fl5 8h-10z"><title>%s</title></path>`, p.px(x),
 		p.py(y)+5, html.EscapeString(tip))
 }
 
-// upright is a line over the whole height, with a mark at its top.
-func (p *plot) upright(class string, x float64, tip string) {
+// upright draws a vertical line over the whole height, with a mark at its top.
+func (p *chart) upright(class string, x float64, tip string) {
 	fmt.Fprintf(&p.marks, `<g class="%s"><title>%s</title><path d="M%.1f %.1fV%.1f"/><path class="head" d="M%.1f %.1fl-4 -7h8z"/></g>`,
 		class, html.EscapeString(tip), p.px(x), plotTop+2, plotHeight-plotBottom, p.px(x), plotTop+
 			4)

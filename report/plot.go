@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// plot is a chart as inline SVG: axes, and marks in the units of the data.
-// Colours come from the page's style, so that it is light or dark with it.
-type plot struct {
+// chart is a plot as inline SVG: axes, and marks in the units of the data. The style sheet of the
+// page has its colours, for light and dark mode.
+type chart struct {
 	title, x, y            string
 	logX, logY             bool
 	minX, maxX, minY, maxY float64
-	names                  []string  // of the positions 0, 1, 2 … on the x axis, for categories
-	at                     []float64 // ticks of the x axis, nil for round numbers
+	names                  []string  // names of the positions 0, 1, 2 … on the x axis, for categories
+	at                     []float64 // ticks of the x axis; nil: round numbers
 	marks                  strings.Builder
 }
 
@@ -25,8 +25,8 @@ const (
 	plotLeft, plotRight, plotTop, plotBottom = 62.0, 14.0, 30.0, 46.0
 )
 
-// span sets the range of the axes with a little room around the values.
-func (p *plot) span(xs, ys []float64) {
+// span sets the range of the axes to that of the values, with a margin.
+func (p *chart) span(xs, ys []float64) {
 	p.minX, p.maxX = around(xs, p.logX)
 	p.minY, p.maxY = around(ys, p.logY)
 }
@@ -48,29 +48,29 @@ func around(values []float64, log bool) (low, high float64) {
 	return low - 0.05*(high-low), high + 0.05*(high-low)
 }
 
-func (p *plot) px(x float64) float64 {
-	return plotLeft + part(x, p.minX, p.maxX, p.logX)*(plotWidth-plotLeft-plotRight)
+func (p *chart) px(x float64) float64 {
+	return plotLeft + fraction(x, p.minX, p.maxX, p.logX)*(plotWidth-plotLeft-plotRight)
 }
 
-func (p *plot) py(y float64) float64 {
-	return plotHeight - plotBottom - part(y, p.minY, p.maxY, p.logY)*(plotHeight-plotTop-plotBottom)
+func (p *chart) py(y float64) float64 {
+	return plotHeight - plotBottom - fraction(y, p.minY, p.maxY, p.logY)*(plotHeight-plotTop-plotBottom)
 }
 
-// part is where v lies between low and high, from 0 to 1.
-func part(v, low, high float64, log bool) float64 {
+// fraction returns the position of v between low and high, from 0 to 1.
+func fraction(v, low, high float64, log bool) float64 {
 	if log {
 		v, low, high = math.Log(v), math.Log(low), math.Log(high)
 	}
 	return min(max((v-low)/(high-low), -0.02), 1.02)
 }
 
-func (p *plot) dot(x, y float64, tip string) {
+func (p *chart) dot(x, y float64, tip string) {
 	fmt.Fprintf(&p.marks,
 		`<circle class="dot" cx="%.1f" cy="%.1f" r="3"><title>%s</title></circle>`, p.px(x),
 		p.py(y), html.EscapeString(tip))
 }
 
-func (p *plot) line(class string, xs, ys []float64) {
+func (p *chart) line(class string, xs, ys []float64) {
 	var points []string
 	for i := range xs {
 		points = append(points, fmt.Sprintf("%.1f,%.1f", p.px(xs[i]), p.py(ys[i])))
@@ -78,8 +78,8 @@ func (p *plot) line(class string, xs, ys []float64) {
 	fmt.Fprintf(&p.marks, `<polyline class="%s" points="%s"/>`, class, strings.Join(points, " "))
 }
 
-// bar is a column from the x axis, or from 0 where that is on the axis.
-func (p *plot) bar(x, y float64, tip string) {
+// bar draws a column from 0, or from the x axis if 0 is not visible.
+func (p *chart) bar(x, y float64, tip string) {
 	floor := p.py(max(p.minY, 0))
 	width := 0.6 * (p.px(1) - p.px(0))
 	fmt.Fprintf(&p.marks, `<rect class="bar" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s</title></rect>`,
@@ -87,8 +87,8 @@ func (p *plot) bar(x, y float64, tip string) {
 		html.EscapeString(tip))
 }
 
-// svg draws the axes around the marks.
-func (p *plot) svg() template.HTML {
+// svg returns the axes and the marks as SVG.
+func (p *chart) svg() template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %.0f %.0f" role="img" aria-label="%s"><text class="title" x="8" y="18">%s</text>`,
 		plotWidth, plotHeight, html.EscapeString(p.title), html.EscapeString(p.title))
@@ -110,20 +110,20 @@ func (p *plot) svg() template.HTML {
 		(plotTop+bottom)/2, html.EscapeString(p.y))
 	b.WriteString(p.marks.String())
 	b.WriteString("</svg>")
-	return template.HTML(b.String()) // every name in it was escaped
+	return template.HTML(b.String()) // All names are escaped.
 }
 
-// tick is a place on an axis and what is written there.
+// tick is a labelled position on an axis.
 type tick struct {
 	at   float64
 	name string
 }
 
-// letterWidth is about that of a letter of a tick.
+// letterWidth is the approximate width of a letter of a tick.
 const letterWidth = 6.5
 
-// ticksX are the names of categories, cut to their room, or numbers.
-func (p *plot) ticksX() []tick {
+// ticksX returns the ticks of the x axis: names of categories, truncated to fit, or numbers.
+func (p *chart) ticksX() []tick {
 	var all []tick
 	if p.names == nil {
 		at := p.at
@@ -135,17 +135,17 @@ func (p *plot) ticksX() []tick {
 		}
 		return all
 	}
-	const least = 4 // letters that still say something
+	const minLetters = 4 // of a truncated name
 	room := int(math.Floor((plotWidth - plotLeft - plotRight) / letterWidth))
-	every := max(1, (len(p.names)*(least+1)+room-1)/room)
-	letters := max(least, room*every/max(1, len(p.names))-1)
+	every := max(1, (len(p.names)*(minLetters+1)+room-1)/room)
+	letters := max(minLetters, room*every/max(1, len(p.names))-1)
 	for i := 0; i < len(p.names); i += every {
-		all = append(all, tick{float64(i), cut(p.names[i], letters, alike(p.names))})
+		all = append(all, tick{float64(i), cut(p.names[i], letters, samePrefix(p.names))})
 	}
 	return all
 }
 
-// cut keeps some letters of a name: the last, where names begin alike.
+// cut truncates a name to its first letters, or to its last letters.
 func cut(name string, letters int, last bool) string {
 	all := []rune(name)
 	switch {
@@ -157,8 +157,8 @@ func cut(name string, letters int, last bool) string {
 	return string(all[:letters-1]) + "…"
 }
 
-// alike says that several names begin with the same three letters.
-func alike(names []string) bool {
+// samePrefix reports whether several names begin with the same three letters.
+func samePrefix(names []string) bool {
 	for _, name := range names {
 		if len(name) < 3 || name[:3] != names[0][:3] {
 			return false
@@ -167,12 +167,12 @@ func alike(names []string) bool {
 	return len(names) > 1
 }
 
-// fewValues are the different numbers of a column where they fit under an axis.
+// fewValues returns the distinct values of a column if their labels fit on an axis; otherwise nil.
 func fewValues(column []float64, log bool) []float64 {
 	values := slices.Compact(slices.Sorted(slices.Values(column)))
 	low, high := around(values, log)
 	for i := 1; i < len(values); i++ {
-		if part(values[i], low, high, log)-part(values[i-1], low, high, log) < 0.07 {
+		if fraction(values[i], low, high, log)-fraction(values[i-1], low, high, log) < 0.07 {
 			return nil
 		}
 	}
@@ -186,7 +186,7 @@ func short(v float64) string {
 	return fmt.Sprintf("%.4g", v)
 }
 
-// ticks are round numbers between low and high.
+// ticks returns round numbers between low and high.
 func ticks(low, high float64, log bool) []float64 {
 	var all []float64
 	if log {

@@ -23,29 +23,29 @@ func (v *RegressorLife) WriteText(out io.Writer) error {
 		fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, values...))
 	}
 	line("regressor", "%s of %s", v.ModelDigest, v.Target)
-	line("state", "%s", stateWords(&v.RegressorVersion))
-	line("fitted", "%s on %d examples of %d settings, in %s, for: %s", v.Family, v.Examples,
+	line("state", "%s", stateText(&v.RegressorVersion))
+	line("fitted", "%s on %d examples of %d configurations, in %s, for: %s", v.Family, v.Examples,
 		v.Settings, schemas.FormatSeconds(v.FitSeconds), v.TrainedFor)
-	squared := "" // unknown where runs were held out and not settings
+	squared := "" // unknown if runs were held out instead of configurations
 	if v.MeanSquaredError > 0 {
 		squared = fmt.Sprintf(", mean squared error %.4g, R2 %s", v.MeanSquaredError,
 			Optional(v.R2, "%.4f"))
 	}
-	line("error", "%s%s, on what was not learnt from",
+	line("error", "%s%s, on held-out data",
 		schemas.FormatError(v.Target, v.Family, v.MedianAbsoluteRatio), squared)
 	by := ""
 	if v.DecidedBy != "" {
 		by = " (decided by " + v.DecidedBy + ")"
 	}
-	line("why", "%s%s", whyOf(&v.RegressorVersion), by)
-	if words := judgementWords(&v.Judgement); words != "" {
-		line("judged", "%s; the other is %.12s", words, v.Rival)
+	line("reason", "%s%s", reasonFor(&v.RegressorVersion), by)
+	if words := judgementText(&v.Judgement); words != "" {
+		line("compared", "%s; the other is %.12s", words, v.Rival)
 	}
 	for _, e := range v.Corrections {
 		line("corrected", "%s", e.Message)
 	}
 	line("files", "%s", map[bool]string{
-		true:  "kept: it can be promoted",
+		true:  "kept: the regressor can be promoted",
 		false: "no longer kept",
 	}[v.Kept])
 	if err := t.Flush(); err != nil {
@@ -65,8 +65,8 @@ func (v *RegressorLife) WriteText(out io.Writer) error {
 	return t.Flush()
 }
 
-// stateWords says what a regressor is and since when.
-func stateWords(v *schemas.RegressorVersion) string {
+// stateText describes the state of a regressor and its time.
+func stateText(v *schemas.RegressorVersion) string {
 	switch v.State {
 	case schemas.RegressorChampion:
 		return fmt.Sprintf("champion since %s, as revision %d", second(v.PromotedAt), v.Revision)
@@ -81,21 +81,21 @@ func stateWords(v *schemas.RegressorVersion) string {
 	return v.State
 }
 
-// whyLetters is how much of a reason a line of the list shows.
-const whyLetters = 72
+// maxReason is the maximum length of a reason in the list.
+const maxReason = 72
 
 // Regressors writes a line for each regressor.
 func Regressors(out io.Writer, l *schemas.RegressorList) error {
 	if len(l.Regressors) == 0 {
 		_, err := fmt.Fprintln(out,
-			"No regressor yet: the first is fitted when jobs have run, or by courier regressor"+
+			"No regressor yet: the first one is fitted after some jobs, or by courier regressor"+
 				" train.")
 		return err
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t,
-		"target\tdigest\tstate\tkept\tfamily\texamples\tsettings\theld-out"+
-			" error\ttrained\tdecided by\twhy")
+		"target\tdigest\tstate\tkept\tfamily\texamples\tconfigurations\theld-out"+
+			" error\ttrained\tdecided by\treason")
 	for i := range l.Regressors {
 		v := &l.Regressors[i]
 		by := v.DecidedBy
@@ -108,7 +108,7 @@ func Regressors(out io.Writer, l *schemas.RegressorList) error {
 				false: "no",
 			}[v.Kept], v.Family, v.Examples, v.Settings,
 			strings.Replace(schemas.FormatError(v.Target, v.Family, v.MedianAbsoluteRatio),
-				" error", "", 1), second(v.TrainedAt), by, cut(whyOf(v), whyLetters, false))
+				" error", "", 1), second(v.TrainedAt), by, cut(reasonFor(v), maxReason, false))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -123,17 +123,17 @@ func Regressors(out io.Writer, l *schemas.RegressorList) error {
 		}
 	}
 	_, err := fmt.Fprintln(out,
-		"\ncourier regressor show DIGEST tells the whole life of one; what is kept can be promoted.")
+		"\ncourier regressor show DIGEST shows the history of one; kept regressors can be promoted.")
 	return err
 }
 
-// second prints an instant with its zone.
+// second formats a time with its zone.
 func second(t time.Time) string { return clock(&t) }
 
-// whyOf is why a regressor is what it is.
-func whyOf(v *schemas.RegressorVersion) string {
+// reasonFor returns the reason for the state of a regressor.
+func reasonFor(v *schemas.RegressorVersion) string {
 	if v.State == schemas.RegressorUntried {
-		return "another took its place before it was judged"
+		return "replaced by another challenger before a comparison"
 	}
 	return v.Reason
 }

@@ -59,9 +59,10 @@ func Score(out io.Writer, s *schemas.Score) error {
 	return err
 }
 
-// scoreLegend says what is counted.
+// scoreLegend explains the table.
 const scoreLegend = `
-Counted are submissions with an SLO whose job ran as advised and ended by itself. A promise is an answer with the decision
-meets_slo; the lines by decision, and those by probability, hold the other answers, too. Intervals are at 95 % (Wilson).
-Jobs that ran as advised and were cancelled or lost are counted apart: they change no ratio.
+The table counts submissions with an SLO whose jobs ran as advised and ended without being cancelled.
+A promise is an answer with the decision meets_slo; the lines by decision and by probability also
+count the other answers. Intervals have 95 % (Wilson). Jobs that ran as advised but were cancelled or
+lost are counted separately and change no ratio.
 `

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The score of the contract's example, as people read it.
+// The text of the example score of the contract.
 func TestScore_PrintsTheExample(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "schemas", "testdata", "score.json"))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 type Streams struct {
 	OK      bool           `json:"ok"` // nothing differs
 	Streams []streamReport `json:"streams"`
-	Changed []string       `json:"changed,omitempty"` // by --apply, in words
-	Wrong   []string       `json:"wrong,omitempty"`   // all differences, in words
+	Changed []string       `json:"changed,omitempty"` // changes made by --apply
+	Wrong   []string       `json:"wrong,omitempty"`   // all differences
 }
 
 type streamReport struct {
@@ -29,15 +29,15 @@ type streamReport struct {
 	First         uint64             `json:"first_sequence"`
 	Last          uint64             `json:"last_sequence"`
 	OldestAt      *time.Time         `json:"oldest_at,omitempty"`
-	OldestSeconds float64            `json:"oldest_seconds,omitempty"` // its age
+	OldestSeconds float64            `json:"oldest_seconds,omitempty"` // age of the oldest message
 	Declared      streamLimits       `json:"declared"`
 	Server        streamLimits       `json:"server"`
 	Differences   []differenceReport `json:"differences,omitempty"`
 	Consumers     []consumerReport   `json:"consumers"`
-	Missing       []string           `json:"missing_consumers,omitempty"` // declared, and not made yet
+	Missing       []string           `json:"missing_consumers,omitempty"` // declared consumers that do not exist yet
 }
 
-// streamLimits are those of a stream; no age 0 or bytes below 0 is a limit.
+// streamLimits are the limits of a stream. An age of 0 and bytes below 0 are no limit.
 type streamLimits struct {
 	Subjects        []string `json:"subjects"`
 	MaxAgeSeconds   float64  `json:"max_age_seconds"`
@@ -65,7 +65,7 @@ type differenceReport struct {
 	Failure string `json:"failure,omitempty"` // why NATS did not change it
 }
 
-// NewStreams returns the report of a server; changed are the changes that were made, in words.
+// NewStreams returns the report of a server; changed describes the changes that were made.
 func NewStreams(states []bus.StreamState, changed []string, now time.Time) *Streams {
 	r := &Streams{OK: true, Changed: changed}
 	for i := range states {
@@ -110,7 +110,7 @@ func NewStreams(states []bus.StreamState, changed []string, now time.Time) *Stre
 		r.Streams = append(r.Streams, one)
 	}
 	for _, d := range deviations(states) {
-		r.Wrong = append(r.Wrong, d.words())
+		r.Wrong = append(r.Wrong, d.text())
 	}
 	return r
 }
@@ -123,7 +123,7 @@ func differencesOf(all []bus.Difference) []differenceReport {
 	return out
 }
 
-// limitsOf is a declaration in base units.
+// limitsOf converts a declaration to base units.
 func limitsOf(s *schemas.Stream) streamLimits {
 	return streamLimits{
 		Subjects:        s.Subjects,
@@ -135,9 +135,9 @@ func limitsOf(s *schemas.Stream) streamLimits {
 	}
 }
 
-// deviation is a difference and where it is.
+// deviation is a difference with its stream or consumer.
 type deviation struct {
-	place string // stream, or stream and consumer
+	place string // name of the stream, or of stream and consumer
 	bus.Difference
 }
 
@@ -171,18 +171,18 @@ func ChangedStreams(before, after []bus.StreamState) []string {
 			lines = append(lines, d.place+": created")
 		default:
 			lines = append(lines,
-				fmt.Sprintf("%s: %s was %s, is %s now", d.place, d.Setting, d.Have,
+				fmt.Sprintf("%s: %s changed from %s to %s", d.place, d.Setting, d.Have,
 					strings.TrimPrefix(d.Want, "at least ")))
 		}
 	}
 	return lines
 }
 
-// words says what is not as declared.
-func (d deviation) words() string {
+// text describes the difference from the declaration.
+func (d deviation) text() string {
 	line := fmt.Sprintf("%s: %s is %s, want %s", d.place, d.Setting, d.Have, d.Want)
 	if d.Have == bus.Absent {
-		line = d.place + ": is absent"
+		line = d.place + ": absent"
 	}
 	if d.Failure != "" {
 		line += "; NATS cannot change it: " + d.Failure
@@ -190,8 +190,8 @@ func (d deviation) words() string {
 	return line
 }
 
-// WriteText writes streams, consumers, changes and differences. applied reports whether changes were
-// asked for.
+// WriteText writes streams, consumers, changes and differences. applied reports whether changes
+// were requested.
 func (r *Streams) WriteText(out io.Writer, applied bool) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "stream\tmessages\tbytes\tmax bytes\toldest\tmax age\twindow\treplicas\tstate")
@@ -199,21 +199,21 @@ func (r *Streams) WriteText(out io.Writer, applied bool) error {
 		s := &r.Streams[i]
 		if !s.Found {
 			fmt.Fprintf(t, "%s\t-\t-\t%s\t-\t%s\t%s\t%d\tabsent\n", s.Stream,
-				sizeWords(s.Declared.MaxBytes), ageWords(s.Declared.MaxAgeSeconds),
-				ageWords(s.Declared.WindowSeconds), s.Declared.Replicas)
+				sizeText(s.Declared.MaxBytes), ageText(s.Declared.MaxAgeSeconds),
+				ageText(s.Declared.WindowSeconds), s.Declared.Replicas)
 			continue
 		}
 		oldest := "-"
 		if s.OldestAt != nil {
-			oldest = ageWords(s.OldestSeconds)
+			oldest = ageText(s.OldestSeconds)
 		}
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Stream, s.Messages,
-			sizeWords(int64(s.Bytes)), beside(sizeWords(s.Server.MaxBytes),
-				sizeWords(s.Declared.MaxBytes)),
-			oldest, beside(ageLimit(s.Server.MaxAgeSeconds), ageLimit(s.Declared.MaxAgeSeconds)),
-			beside(ageWords(s.Server.WindowSeconds),
-				ageWords(s.Declared.WindowSeconds)),
-			beside(fmt.Sprint(s.Server.Replicas), fmt.Sprint(s.Declared.Replicas)), stateOf(s.OK))
+			sizeText(int64(s.Bytes)), withDeclared(sizeText(s.Server.MaxBytes),
+				sizeText(s.Declared.MaxBytes)),
+			oldest, withDeclared(ageLimit(s.Server.MaxAgeSeconds), ageLimit(s.Declared.MaxAgeSeconds)),
+			withDeclared(ageText(s.Server.WindowSeconds),
+				ageText(s.Declared.WindowSeconds)),
+			withDeclared(fmt.Sprint(s.Server.Replicas), fmt.Sprint(s.Declared.Replicas)), stateOf(s.OK))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -228,15 +228,15 @@ func (r *Streams) WriteText(out io.Writer, applied bool) error {
 		fmt.Fprintln(out, line)
 	}
 	if !r.OK && !applied {
-		fmt.Fprintln(out, "\ncourier streams --apply brings the server to what is declared.")
+		fmt.Fprintln(out, "\ncourier streams --apply changes the server to the declaration.")
 	}
 	return nil
 }
 
-// printReaders writes how far each reader has come.
+// printReaders writes the progress of each consumer.
 func printReaders(out io.Writer, r *Streams) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\nstream\treader\tpending\tack pending\tredelivered\tstate")
+	fmt.Fprintln(t, "\nstream\tconsumer\tpending\tack pending\tredelivered\tstate")
 	for i := range r.Streams {
 		s := &r.Streams[i]
 		for _, c := range s.Consumers {
@@ -251,7 +251,7 @@ func printReaders(out io.Writer, r *Streams) error {
 				c.Redelivered, state)
 		}
 		for _, name := range s.Missing {
-			fmt.Fprintf(t, "%s\t%s\t-\t-\t-\tabsent: made by the store that first reads\n",
+			fmt.Fprintf(t, "%s\t%s\t-\t-\t-\tabsent: the first store creates it\n",
 				s.Stream, name)
 		}
 	}
@@ -260,16 +260,16 @@ func printReaders(out io.Writer, r *Streams) error {
 
 func stateOf(ok bool) string { return map[bool]string{true: "ok", false: "differs"}[ok] }
 
-// beside writes a limit, and what is declared where that is something else.
-func beside(have, want string) string {
+// withDeclared returns a limit, and the declared one if it differs.
+func withDeclared(have, want string) string {
 	if have == want {
 		return have
 	}
 	return fmt.Sprintf("%s (declared %s)", have, want)
 }
 
-// sizeWords writes bytes with a binary unit; below 0 there is no limit.
-func sizeWords(n int64) string {
+// sizeText formats bytes with a binary unit; below 0: unlimited.
+func sizeText(n int64) string {
 	if n < 0 {
 		return "unlimited"
 	}
@@ -281,16 +281,16 @@ func sizeWords(n int64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", value), ".0") + " " + units[i]
 }
 
-// ageLimit is ageWords of a limit, of which 0 is none.
+// ageLimit formats the limit of an age; 0: unlimited.
 func ageLimit(seconds float64) string {
 	if seconds <= 0 {
 		return "unlimited"
 	}
-	return ageWords(seconds)
+	return ageText(seconds)
 }
 
-// ageWords writes a time with its largest unit, and the next one where that tells.
-func ageWords(seconds float64) string {
+// ageText formats an age with its largest unit, and the next smaller one if it is not 0.
+func ageText(seconds float64) string {
 	d := max(time.Duration(seconds*float64(time.Second)), 0).Truncate(time.Second)
 	const day = 24 * time.Hour
 	two := func(unit, next time.Duration, name, nextName string) string {
@@ -315,7 +315,7 @@ func ageWords(seconds float64) string {
 func StreamDifference(states []bus.StreamState, stream, setting string) string {
 	for _, d := range deviations(states) {
 		if d.place == stream && (d.Setting == setting || d.Have == bus.Absent) {
-			return d.words()
+			return d.text()
 		}
 	}
 	return ""

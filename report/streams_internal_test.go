@@ -10,7 +10,8 @@ import (
 	"courier/schemas"
 )
 
-// Changes come first; what NATS cannot change follows with the reason of the server.
+// Changes are printed first, and then the settings that NATS cannot change, with the reason of the
+// server.
 func TestStreams_ListsChangesAndFailures(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	node := schemas.Streams()[1]
@@ -58,10 +59,10 @@ func TestStreams_ListsChangesAndFailures(t *testing.T) {
 	want := `stream  messages  bytes    max bytes                   oldest  max age  window  replicas  state
 NODE    5         1.5 KiB  unlimited (declared 1 GiB)  26h     7d       2m      1         differs
 
-stream  reader      pending  ack pending  redelivered  state
+stream  consumer    pending  ack pending  redelivered  state
 NODE    store-NODE  7        3            2            differs
 
-NODE: max_age was 1h, is 168h now
+NODE: max_age changed from 1h to 168h
 NODE: storage is memory, want file; NATS cannot change it: it can not
 NODE store-NODE: ack_policy is explicit, want all
 `
@@ -89,8 +90,8 @@ func TestAgeWords(t *testing.T) {
 		{48 * 3600, "2d"},
 		{49*3600 + 59, "2d1h"},
 	} {
-		if got := ageWords(c.seconds); got != c.want {
-			t.Errorf("ageWords(%g) = %s, want %s", c.seconds, got, c.want)
+		if got := ageText(c.seconds); got != c.want {
+			t.Errorf("ageText(%g) = %s, want %s", c.seconds, got, c.want)
 		}
 	}
 }
@@ -98,7 +99,7 @@ func TestAgeWords(t *testing.T) {
 func TestSizeWords(t *testing.T) {
 	var got []string
 	for _, n := range []int64{-1, 0, 1023, 1024, 1536, 256 << 20, 1 << 30, 5 << 40} {
-		got = append(got, sizeWords(n))
+		got = append(got, sizeText(n))
 	}
 	if s := strings.Join(got, ", "); s != "unlimited, 0 B, 1023 B, 1 KiB, 1.5 KiB, 256 MiB, 1"+
 		" GiB, 5120 GiB" {

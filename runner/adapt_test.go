@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ type adaptiveRun struct {
 	bus            *bus.Bus
 	id             string
 	input          *os.File
-	stdout, stderr *buffer
+	stdout, stderr *bustest.Buffer
 	cancel         context.CancelFunc
 	done           chan runner.Result
 }
@@ -45,8 +46,8 @@ func startAdaptive(t *testing.T, how string, noPTY bool, command []string) *adap
 		bus:    server.Connect(t),
 		id:     how,
 		input:  w,
-		stdout: newBuffer(),
-		stderr: newBuffer(),
+		stdout: bustest.NewBuffer(),
+		stderr: bustest.NewBuffer(),
 		done:   make(chan runner.Result, 1),
 	}
 	o := options(t, command)
@@ -77,13 +78,13 @@ func startAdaptive(t *testing.T, how string, noPTY bool, command []string) *adap
 func (a *adaptiveRun) runEpochs(first, last int) {
 	a.t.Helper()
 	for i := first; i < last; i++ {
-		a.stdout.await(a.t, fmt.Sprintf("begin %d\n", i))
+		a.stdout.Await(a.t, fmt.Sprintf("begin %d\n", i))
 		if _, err := io.WriteString(a.input, "\n"); err != nil {
 			a.t.Fatal(err)
 		}
-		a.stdout.await(a.t, fmt.Sprintf(`{"epoch":%d,`, i))
+		a.stdout.Await(a.t, fmt.Sprintf(`{"epoch":%d,`, i))
 	}
-	a.stdout.await(a.t, fmt.Sprintf("begin %d\n", last))
+	a.stdout.Await(a.t, fmt.Sprintf("begin %d\n", last))
 }
 
 // awaitRestart completes the running epoch, and waits until the command has restarted after it.
@@ -92,8 +93,8 @@ func (a *adaptiveRun) awaitRestart(epoch int, start string) {
 	if _, err := io.WriteString(a.input, "\n"); err != nil {
 		a.t.Fatal(err)
 	}
-	a.stdout.await(a.t, fmt.Sprintf(`{"epoch":%d,`, epoch))
-	a.stdout.await(a.t, start)
+	a.stdout.Await(a.t, fmt.Sprintf(`{"epoch":%d,`, epoch))
+	a.stdout.Await(a.t, start)
 }
 
 // advise publishes advice for a batch size until the run prints a message, because the run may
@@ -146,6 +147,21 @@ func (a *adaptiveRun) publish(cause uint64, run, after, to uint32) {
 func (a *adaptiveRun) started() *schemas.Started {
 	a.t.Helper()
 	return stored(a.t, a.bus, schemas.JobSubject(a.id, schemas.EventStarted), 1)[0].(*schemas.Started)
+}
+
+// finish ends the training after 10 epochs, and checks that the batch size changed from 16 to 64
+// after the given epoch.
+func (a *adaptiveRun) finish(moved int) runner.Result {
+	a.t.Helper()
+	if err := a.input.Close(); err != nil {
+		a.t.Fatal(err)
+	}
+	result := <-a.done
+	want := slices.Concat(slices.Repeat([]uint32{16}, moved), slices.Repeat([]uint32{64}, 10-moved))
+	if diff := cmp.Diff(want, a.batchSizes(10)); diff != "" {
+		a.t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
+	}
+	return result
 }
 
 // batchSizes returns the batch sizes of the n epochs in the log.
@@ -257,24 +273,7 @@ func testChangeWithRestart(t *testing.T, noPTY bool) {
 	a.advise(100, start.Run, 2, 64, "changing the batch size from 16 to 64 at the next epoch")
 	a.awaitRestart(3, "start after 3 3\n")
 	a.runEpochs(4, 10)
-	if err := a.input.Close(); err != nil {
-		t.Fatal(err)
-	}
-	got := <-a.done
-	if diff := cmp.Diff([]uint32{
-		16,
-		16,
-		16,
-		64,
-		64,
-		64,
-		64,
-		64,
-		64,
-		64,
-	}, a.batchSizes(10)); diff != "" {
-		t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
-	}
+	got := a.finish(3)
 	if n := strings.Count(a.stdout.String(), "start after"); n != 2 {
 		t.Errorf("output = %q, want one restart after epoch 3", a.stdout)
 	}
@@ -346,12 +345,12 @@ func TestRun_DoesNotRestartACommandWithoutCheckpoint(t *testing.T) {
 // A job that is cancelled while it stops for a restart is not restarted, and its epochs are kept.
 func TestRun_CancelledDuringARestart(t *testing.T) {
 	a := startAdaptive(t, runner.AdaptRestart, true, trainingCommand("lingering", "{batch}"))
-	a.stdout.await(t, `{"epoch":1,`)
+	a.stdout.Await(t, `{"epoch":1,`)
 	a.advise(100, a.started().Run, 1, 64, "changing the batch size from 16 to 64")
 	if _, err := io.WriteString(a.input, "\n"); err != nil {
 		t.Fatal(err)
 	}
-	a.stdout.await(t, "asked to end")
+	a.stdout.Await(t, "asked to end")
 	e := &schemas.Ended{Outcome: schemas.EventCancelled, Reason: "changed my mind"}
 	e.JobStamp = schemas.JobStamp{
 		Stamp: schemas.Stamp{EventID: a.id + "/1/cancelled", At: time.Now().UTC()},
@@ -361,7 +360,7 @@ func TestRun_CancelledDuringARestart(t *testing.T) {
 	if _, err := a.bus.Publish(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	a.stderr.await(t, "stopping the job: changed my mind")
+	a.stderr.Await(t, "stopping the job: changed my mind")
 	if err := a.input.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -394,24 +393,7 @@ func TestRun_RestartsWhileNATSIsUnreachable(t *testing.T) {
 	a.server.Restart(t)
 	a.batchSizes(6) // while the job is running
 	a.runEpochs(7, 10)
-	if err := a.input.Close(); err != nil {
-		t.Fatal(err)
-	}
-	got := <-a.done
-	if diff := cmp.Diff([]uint32{
-		16,
-		16,
-		16,
-		64,
-		64,
-		64,
-		64,
-		64,
-		64,
-		64,
-	}, a.batchSizes(10)); diff != "" {
-		t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
-	}
+	got := a.finish(3)
 	moved := stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 2)
 	if moved[0].(*schemas.Moved).Outcome != schemas.MoveCarriedOut ||
 		moved[1].(*schemas.Moved).Outcome != schemas.MoveKept || got.Spooled != 0 {

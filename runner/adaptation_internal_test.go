@@ -44,6 +44,12 @@ func TestAdaptation(t *testing.T) {
 		seconds       float64
 	}
 	type wait time.Duration
+	epochs := func(first, last, batch uint32, seconds float64) (all []event) {
+		for n := first; n <= last; n++ {
+			all = append(all, epoch{n, batch, seconds})
+		}
+		return all
+	}
 	var (
 		startup = 0.5
 		unknown = advised(7, 1, 64, 0, 0)
@@ -106,13 +112,10 @@ func TestAdaptation(t *testing.T) {
 			"other co-located jobs than before",
 			schemas.ByControl,
 			// epochs took 0.2 before, but 1 is predicted without the move
-			[]event{
+			append([]event{
 				epoch{1, 16, 0.2},
 				advised(7, 1, 64, 0.5, 1),
-				epoch{2, 64, 0.6},
-				epoch{3, 64, 0.6},
-				epoch{4, 64, 0.6},
-			},
+			}, epochs(2, 4, 64, 0.6)...),
 			[]string{
 				"",
 				"64",
@@ -279,13 +282,10 @@ func TestAdaptation(t *testing.T) {
 		{
 			"the training ignores the request",
 			schemas.ByControl,
-			[]event{
+			append([]event{
 				epoch{1, 16, 1},
 				advised(7, 1, 64, 0.5, 1),
-				epoch{2, 16, 1},
-				epoch{3, 16, 1},
-				epoch{4, 16, 1},
-			},
+			}, epochs(2, 4, 16, 1)...),
 			[]string{
 				"",
 				"64",

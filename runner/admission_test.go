@@ -51,7 +51,7 @@ func TestRun_DoesNotStartARefusedJob(t *testing.T) {
 	b := bustest.New(t)
 	serveVerdict(t, b, schemas.Refused, nil)
 	o := options(t, trainingCommand("epochs", "3"))
-	stderr := newBuffer()
+	stderr := bustest.NewBuffer()
 	o.Connect, o.Stderr = over(b), stderr
 	got, err := runner.Run(t.Context(), o, quiet)
 	if !errors.Is(err, schemas.ErrConflict) ||
@@ -104,7 +104,7 @@ func TestRun_WaitsForAdmission(t *testing.T) {
 			cancelled := make(chan string, 1)
 			serveVerdict(t, b, schemas.Queued, cancelled)
 			o := options(t, trainingCommand("epochs", "3"))
-			stderr := newBuffer()
+			stderr := bustest.NewBuffer()
 			o.Request.JobID, o.Connect, o.Stderr = "held", over(b), stderr
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
@@ -115,7 +115,7 @@ func TestRun_WaitsForAdmission(t *testing.T) {
 				got, err = runner.Run(ctx, o, quiet)
 				done <- err
 			}()
-			stderr.await(t, "is queued at position 1")
+			stderr.Await(t, "is queued at position 1")
 			c.ends(t, b, end)
 			err := <-done
 			if c.want == "" {

@@ -40,7 +40,7 @@ func TestRun_StopsWhenCancelled(t *testing.T) {
 	if _, err := b.Publish(t.Context(), old); err != nil { // of an earlier run, which must be ignored
 		t.Fatal(err)
 	}
-	stdout := newBuffer()
+	stdout := bustest.NewBuffer()
 	o := options(t, trainingCommand("signals"))
 	o.Request.JobID, o.Connect, o.Stdout = "halt", over(b), stdout
 	done := make(chan runner.Result, 1)
@@ -51,7 +51,7 @@ func TestRun_StopsWhenCancelled(t *testing.T) {
 		}
 		done <- got
 	}()
-	stdout.await(t, "ready")
+	stdout.Await(t, "ready")
 	e := &schemas.Ended{Outcome: schemas.EventCancelled, Reason: "not needed\x1b[31m any more"}
 	e.JobStamp = schemas.JobStamp{
 		Stamp: schemas.Stamp{EventID: "halt/1/cancelled", At: time.Now().UTC()},
@@ -74,7 +74,7 @@ func TestRun_StopsWhenCancelled(t *testing.T) {
 }
 
 func TestRun_KillsAJobThatDoesNotStop(t *testing.T) {
-	stdout, stderr := newBuffer(), newBuffer()
+	stdout, stderr := bustest.NewBuffer(), bustest.NewBuffer()
 	o := options(t, trainingCommand("stubborn"))
 	o.Stdout, o.Stderr, o.Grace = stdout, stderr, 50*time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
@@ -86,7 +86,7 @@ func TestRun_KillsAJobThatDoesNotStop(t *testing.T) {
 		}
 		done <- got
 	}()
-	stdout.await(t, "ready")
+	stdout.Await(t, "ready")
 	cancel()
 	if got := <-done; !got.Cancelled || got.ExitCode != 128+9 {
 		t.Errorf("Run() = %+v, want cancelled, exit status 137", got)

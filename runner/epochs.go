@@ -38,7 +38,7 @@ func newEpochFold(startedAt time.Time) *epochFold {
 // must be greater than the previous one. An epoch without a reported duration lasts from the
 // previous report to this one, by the monotonic clock. Reports that arrived together share that
 // time, because the job has buffered them. The first such duration includes the start-up.
-func (f *epochFold) add(reports []output.Report) []finishedEpoch {
+func (f *epochFold) add(reports []output.EpochReport) []finishedEpoch {
 	var accepted []finishedEpoch
 	previous := f.last
 	for _, r := range reports {
@@ -75,7 +75,7 @@ func (f *epochFold) add(reports []output.Report) []finishedEpoch {
 // addFirst takes the first report of a run, and returns the number of the epoch before it. A run
 // that continues from a checkpoint starts with a higher number. The start-up time is known if the
 // report has a duration.
-func (f *epochFold) addFirst(r output.Report) (previous uint32) {
+func (f *epochFold) addFirst(r output.EpochReport) (previous uint32) {
 	f.hasReport = true
 	if r.Epoch == 0 {
 		f.offset = 1

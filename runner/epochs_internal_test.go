@@ -66,9 +66,9 @@ func TestEpochFold(t *testing.T) {
 			e := newEpochFold(noon)
 			var got []string
 			for _, a := range test.arrivals {
-				var reports []output.Report
+				var reports []output.EpochReport
 				for _, text := range strings.Fields(a.reports) {
-					r := output.Report{At: noon.Add(durationOf(a.after))}
+					r := output.EpochReport{At: noon.Add(durationOf(a.after))}
 					if n, _ := fmt.Sscanf(text, "%d=%g", &r.Epoch, &r.Seconds); n == 0 {
 						t.Fatalf("report %q", text)
 					}

@@ -10,7 +10,7 @@ import (
 
 // addReports publishes the events of epochs that were reported together. They share what the node
 // and the job did since the previous report.
-func (j *job) addReports(reports []output.Report) {
+func (j *job) addReports(reports []output.EpochReport) {
 	if len(reports) == 0 {
 		return
 	}

@@ -1,11 +1,8 @@
 package runner_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -59,50 +56,6 @@ func options(t *testing.T, command []string) runner.Options {
 // over returns a connect function for a connected bus.
 func over(b *bus.Bus) func(context.Context) (*bus.Bus, error) {
 	return func(context.Context) (*bus.Bus, error) { return b, nil }
-}
-
-// buffer is a concurrent buffer whose content a test can wait for.
-type buffer struct {
-	mu      sync.Mutex
-	b       bytes.Buffer
-	changed chan struct{}
-}
-
-func newBuffer() *buffer { return &buffer{changed: make(chan struct{}, 1)} }
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	select {
-	case b.changed <- struct{}{}:
-	default:
-	}
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// await waits until the buffer contains the text.
-func (b *buffer) await(t *testing.T, text string) {
-	t.Helper()
-	b.awaitThat(t, "contain "+text, func(all string) bool { return strings.Contains(all, text) })
-}
-
-// awaitThat waits until the content satisfies a condition.
-func (b *buffer) awaitThat(t *testing.T, want string, is func(all string) bool) {
-	t.Helper()
-	deadline := time.After(patience)
-	for !is(b.String()) {
-		select {
-		case <-b.changed:
-		case <-deadline:
-			t.Fatalf("output = %q, want it to %s", b.String(), want)
-		}
-	}
 }
 
 // advise serves job.submit and job.status. It advises the last requested batch size, and reports a

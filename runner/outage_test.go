@@ -20,7 +20,7 @@ func TestRun_RunsWithoutNATS(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	server.Stop()
-	stdout, stderr := newBuffer(), newBuffer()
+	stdout, stderr := bustest.NewBuffer(), bustest.NewBuffer()
 	o := options(t, trainingCommand("epochs", "2"))
 	o.Request.JobID, o.Connect, o.Patience = "alone", over(b), 50*time.Millisecond
 	o.Stdout, o.Stderr = stdout, stderr
@@ -69,7 +69,7 @@ func TestRun_PublishesSpooledEventsAfterAnOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout := newBuffer()
+	stdout := bustest.NewBuffer()
 	o := options(t, trainingCommand("epochs", "3"))
 	o.Request.JobID, o.Connect, o.Stdout, o.Stdin = "outage", over(b), stdout, r
 	done := make(chan runner.Result, 1)
@@ -84,7 +84,7 @@ func TestRun_PublishesSpooledEventsAfterAnOutage(t *testing.T) {
 		if _, err := io.WriteString(w, "\n"); err != nil {
 			t.Fatal(err)
 		}
-		stdout.await(t, epoch)
+		stdout.Await(t, epoch)
 	}
 	step(`{"epoch":1`)
 	stored(t, b, schemas.JobSubject("outage", "*"), 2)

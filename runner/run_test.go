@@ -21,7 +21,7 @@ import (
 func TestRun_PublishesTheEventsOfAJob(t *testing.T) {
 	b := bustest.New(t)
 	advise(t, b, 4)
-	stdout, stderr := newBuffer(), newBuffer()
+	stdout, stderr := bustest.NewBuffer(), bustest.NewBuffer()
 	o := options(t, trainingCommand("epochs", "3"))
 	o.Request.JobID, o.Connect, o.Stdout, o.Stderr = "life", over(b), stdout, stderr
 	o.Request.Dataset = "digits"
@@ -167,7 +167,7 @@ func TestRun_PublishesTheHardwareOfItsNodes(t *testing.T) {
 func TestRun_ReplacesPlaceholders(t *testing.T) {
 	b := bustest.New(t)
 	advise(t, b, 0)
-	stdout := newBuffer()
+	stdout := bustest.NewBuffer()
 	o := options(
 		t,
 		trainingCommand("environment",
@@ -238,7 +238,7 @@ func TestRun_RejectsInvalidOptionsBeforeTheStart(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			stdout := newBuffer()
+			stdout := bustest.NewBuffer()
 			o := options(t, trainingCommand("epochs", "1"))
 			o.Connect, o.Stdout = over(b), stdout
 			test.change(&o)
@@ -256,7 +256,7 @@ func TestRun_RejectsInvalidOptionsBeforeTheStart(t *testing.T) {
 func TestRun_SuggestsAPattern(t *testing.T) {
 	b := bustest.New(t)
 	advise(t, b, 0)
-	stderr := newBuffer()
+	stderr := bustest.NewBuffer()
 	o := options(t, trainingCommand("chatter", "450"))
 	o.Connect, o.Stderr = over(b), stderr
 	got, err := runner.Run(t.Context(), o, quiet)
@@ -277,7 +277,7 @@ func TestRun_SuggestsAPattern(t *testing.T) {
 
 func TestRun_CopiesLargeOutputUnchanged(t *testing.T) {
 	for _, noPTY := range []bool{true, false} {
-		stdout, stderr := newBuffer(), newBuffer()
+		stdout, stderr := bustest.NewBuffer(), bustest.NewBuffer()
 		o := options(t, trainingCommand("flood"))
 		o.Stdout, o.Stderr, o.NoPTY = stdout, stderr, noPTY
 		got, err := runner.Run(t.Context(), o, quiet)

@@ -42,12 +42,12 @@ func init() {
 }
 
 func TestRun_GivesTheJobATerminal(t *testing.T) {
-	stdout := newBuffer()
+	stdout := bustest.NewBuffer()
 	o := options(t, trainingCommand("terminal"))
 	o.NoPTY, o.Stdout = false, stdout
 	ctx, cancel := context.WithCancel(t.Context())
 	done := start(t, ctx, o)
-	stdout.await(t, "terminals false true true controlling true\nsize 200 50\n")
+	stdout.Await(t, "terminals false true true controlling true\nsize 200 50\n")
 	cancel()
 	<-done
 }
@@ -66,7 +66,7 @@ func start(t *testing.T, ctx context.Context, o runner.Options) <-chan runner.Re
 }
 
 // openTerminal opens a terminal of 120×40, and copies its screen to a buffer.
-func openTerminal(t *testing.T) (parentEnd, childEnd *os.File, screen *buffer) {
+func openTerminal(t *testing.T) (parentEnd, childEnd *os.File, screen *bustest.Buffer) {
 	t.Helper()
 	parentEnd, childEnd, err := pty.Open()
 	if err != nil {
@@ -75,7 +75,7 @@ func openTerminal(t *testing.T) (parentEnd, childEnd *os.File, screen *buffer) {
 	if err := pty.Setsize(parentEnd, &pty.Winsize{Cols: 120, Rows: 40}); err != nil {
 		t.Fatal(err)
 	}
-	screen = newBuffer()
+	screen = bustest.NewBuffer()
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -101,7 +101,7 @@ func TestRun_ForwardsTheWindowSize(t *testing.T) {
 	o := options(t, trainingCommand("terminal"))
 	o.NoPTY, o.Stdout, o.Stderr = false, childEnd, childEnd
 	done := start(t, context.Background(), o)
-	screen.await(t, "size 120 40")
+	screen.Await(t, "size 120 40")
 	if err := pty.Setsize(parentEnd, &pty.Winsize{Cols: 91, Rows: 33}); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestRun_ForwardsTheWindowSize(t *testing.T) {
 	if err := syscall.Kill(os.Getpid(), unix.SIGWINCH); err != nil {
 		t.Fatal(err)
 	}
-	screen.await(t, "size 91 33")
+	screen.Await(t, "size 91 33")
 	<-done
 }
 
@@ -117,11 +117,11 @@ func TestRun_ForwardsSignals(t *testing.T) {
 	b := bustest.New(t)
 	advise(t, b, 0)
 	for _, noPTY := range []bool{true, false} {
-		stdout := newBuffer()
+		stdout := bustest.NewBuffer()
 		o := options(t, trainingCommand("signals"))
 		o.NoPTY, o.Stdout, o.ForwardSignals, o.Connect = noPTY, stdout, true, over(b)
 		done := start(t, context.Background(), o)
-		stdout.await(t, "ready")
+		stdout.Await(t, "ready")
 		if err := syscall.Kill(os.Getpid(), unix.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
@@ -148,12 +148,12 @@ func TestRun_DrawsTheBarBetweenLines(t *testing.T) {
 	o.Request.JobID, o.NoPTY, o.Progress, o.Connect = "bar", false, true, over(b)
 	o.Stdin, o.Stdout, o.Stderr = r, childEnd, childEnd
 	done := start(t, context.Background(), o)
-	screen.await(t, "[....................] 0/3 epochs")
+	screen.Await(t, "[....................] 0/3 epochs")
 	if _, err := w.WriteString("\n"); err != nil {
 		t.Fatal(err)
 	}
-	screen.await(t, "[######..............] 1/3 epochs")
-	screen.await(t, "of 60 s: SLO met")
+	screen.Await(t, "[######..............] 1/3 epochs")
+	screen.Await(t, "of 60 s: SLO met")
 	advice := adviceFor(&o.Request)
 	advice.Run, advice.Chosen.PredictedSeconds = 1, ptr(300.0)
 	tick := time.NewTicker(20 * time.Millisecond) // until the job is subscribed
@@ -166,13 +166,13 @@ func TestRun_DrawsTheBarBetweenLines(t *testing.T) {
 		}
 		<-tick.C
 	}
-	screen.await(t, "of 60 s: SLO missed")
+	screen.Await(t, "of 60 s: SLO missed")
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
 	<-done
 	isCleared := func(all string) bool { return strings.HasSuffix(all, "\r\x1b[K") }
-	screen.awaitThat(t, "end with the bar removed", isCleared)
+	screen.AwaitThat(t, "end with the bar removed", isCleared)
 	text := screen.String()
 	for i, line := range strings.Split(text, "\n") {
 		if at := strings.LastIndex(line, `{"epoch"`); at > 0 &&
@@ -188,7 +188,7 @@ func TestRun_DrawsTheBarBetweenLines(t *testing.T) {
 // The run ends although a child of the command keeps the output open.
 func TestRun_EndsWithItsCommand(t *testing.T) {
 	for _, noPTY := range []bool{true, false} {
-		stdout := newBuffer()
+		stdout := bustest.NewBuffer()
 		o := options(t, []string{"sh", "-c", "sleep 3600 & echo $! done"})
 		// The child would prevent the removal of a cgroup.
 		o.NoPTY, o.NoCgroup, o.Stdout = noPTY, true, stdout

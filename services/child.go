@@ -20,33 +20,33 @@ import (
 const (
 	firstRestartDelay = 100 * time.Millisecond // doubles with each failure
 	maxRestartDelay   = 10 * time.Second
-	longLife          = 30 * time.Second // a child that lived this long resets the delay
+	stableRuntime     = 30 * time.Second // a child that ran this long resets the delay
 	childStopTimeout  = 8 * time.Second  // within Grace; then the child is killed
 )
 
-// ChildOptions describe a child process.
+// ChildOptions are the options of a child process.
 type ChildOptions struct {
-	Name   string    // in log lines, and the label "process" of the child's metrics
-	Args   []string  // of this program, the sub-command first
+	Name   string    // name in log lines, and the label "process" of the child's metrics
+	Args   []string  // sub-command of this program, with its flags
 	Env    []string  // KEY=VALUE, added to the environment of this process
-	Stderr io.Writer // of the child, which logs there itself; nil discards it
+	Stderr io.Writer // receives the standard error of the child; nil: discarded
 }
 
-// Child runs a sub-command of this program in a process of its own, and restarts it
-// when it ends unasked. The child calls Supervised: it stops when its standard input
-// closes, which happens with Run's context and also when this process is killed. Its
-// methods may be called from any goroutine; Run once.
+// Child runs a sub-command of this program in a separate process, and restarts it when it ends
+// unexpectedly. The sub-command must call Supervised. Then it stops when its standard input closes:
+// when the context of Run ends, and also when this process is killed. Run may be called once; all
+// other methods may be called at any time from any goroutine.
 type Child struct {
 	o       ChildOptions
 	log     *slog.Logger
 	metrics *childMetrics
-	started chan struct{} // closed when the child has announced itself once
+	started chan struct{} // closed after the first announcement of a child
 
 	mu      sync.Mutex
 	input   []byte         // last line of SetInput
-	stdin   io.WriteCloser // nil while no child runs
-	address string         // of the child's HTTP server; empty while it has none
-	pid     int
+	stdin   io.WriteCloser // standard input of the child; nil while no child runs
+	address string         // address of the child's HTTP server; empty while there is none
+	pid     int            // process ID of the child; 0 while no child runs
 }
 
 // announcement is the first line on a child's standard output.
@@ -74,7 +74,7 @@ func (c *Child) PID() int {
 	return c.pid
 }
 
-// SetInput hands one line to the child, and to every later child when it starts.
+// SetInput writes a line to the standard input of the child, and of every restarted child.
 func (c *Child) SetInput(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,19 +82,20 @@ func (c *Child) SetInput(line string) {
 	c.writeInput()
 }
 
-// writeInput needs the lock. A line fits into the pipe, so it does not block.
+// writeInput writes the input to the child. The caller holds the lock. The write does not block,
+// because a line fits into the pipe.
 func (c *Child) writeInput() {
 	if c.stdin == nil || c.input == nil {
 		return
 	}
 	if _, err := c.stdin.Write(c.input); err != nil {
-		c.log.Debug("child does not read its input", "error", err) // the next one gets it
+		c.log.Debug("child does not read its input", "error", err) // A restarted child gets it.
 	}
 }
 
-// Run starts the child and keeps it running until ctx ends; then it stops it and
-// returns nil. It returns an error when the child exits by itself before it has ever
-// served HTTP: a restart would not help. Afterwards it is restarted however it ends.
+// Run keeps a child running until ctx ends; then it stops the child and returns nil. It returns an
+// error if the first child exits before it serves HTTP, because a restart would not help. Later,
+// Run restarts the child regardless of how it ends.
 func (c *Child) Run(ctx context.Context) error {
 	for failures := 0; ; failures++ {
 		begin := time.Now()
@@ -105,7 +106,7 @@ func (c *Child) Run(ctx context.Context) error {
 		if !c.mayRestart(err) {
 			return err
 		}
-		if time.Since(begin) >= longLife {
+		if time.Since(begin) >= stableRuntime {
 			failures = 0
 		}
 		delay := min(firstRestartDelay<<min(failures, 10), maxRestartDelay)
@@ -119,8 +120,8 @@ func (c *Child) Run(ctx context.Context) error {
 	}
 }
 
-// mayRestart reports whether another start can help: once a child has served, or if a
-// signal killed it.
+// mayRestart reports whether a restart can help: a child has served HTTP before, or a signal killed
+// this one.
 func (c *Child) mayRestart(err error) bool {
 	select {
 	case <-c.started:
@@ -144,24 +145,24 @@ func (c *Child) runOnce(ctx context.Context) error {
 
 	ended := make(chan error, 1)
 	go func() {
-		c.readAnnouncement(stdout) // until the child closes its end
+		c.readAnnouncement(stdout) // It returns when the child closes its output.
 		ended <- cmd.Wait()
 	}()
 	select {
 	case err = <-ended:
 		c.closeInput()
-		return fmt.Errorf("child %s ended unasked: %w", c.o.Name, cmp.Or(err, errExited))
+		return fmt.Errorf("child %s ended unexpectedly: %w", c.o.Name, cmp.Or(err, errExited))
 	case <-ctx.Done():
 		c.closeInput()
 		return c.stop(cmd, ended)
 	}
 }
 
-// errExited stands for the exit status 0.
+// errExited is the error of a child that ended with status 0.
 var errExited = errors.New("exit status 0")
 
-// start starts the process. Its own process group keeps an interrupt that is typed at
-// the terminal from it: this process stops it in order.
+// start starts the process in its own process group. So it does not receive an interrupt that is
+// typed at the terminal, and this process stops it in the right order.
 func (c *Child) start() (cmd *exec.Cmd, stdin io.WriteCloser, stdout io.Reader, err error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -180,8 +181,8 @@ func (c *Child) start() (cmd *exec.Cmd, stdin io.WriteCloser, stdout io.Reader, 
 	return cmd, stdin, stdout, cmd.Start()
 }
 
-// readAnnouncement learns where the child serves HTTP, and returns when the child has
-// closed its standard output.
+// readAnnouncement reads the HTTP address of the child, and returns when the child has closed its
+// standard output.
 func (c *Child) readAnnouncement(stdout io.Reader) {
 	r := bufio.NewReader(stdout)
 	line, err := r.ReadBytes('\n')
@@ -194,7 +195,7 @@ func (c *Child) readAnnouncement(stdout io.Reader) {
 	} else {
 		c.log.Debug("child announced no address", "error", err)
 	}
-	_, _ = io.Copy(io.Discard, r) // nothing else is expected there
+	_, _ = io.Copy(io.Discard, r) // A child prints nothing else.
 }
 
 func (c *Child) announced(a announcement) {
@@ -209,11 +210,11 @@ func (c *Child) announced(a announcement) {
 	}
 }
 
-// closeInput asks the child to stop, and forgets it.
+// closeInput closes the standard input of the child, which makes it stop.
 func (c *Child) closeInput() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_ = c.stdin.Close() // the child may have ended
+	_ = c.stdin.Close() // The child may have ended already.
 	c.stdin, c.address, c.pid = nil, "", 0
 	c.metrics.up.Set(0)
 }
@@ -226,6 +227,6 @@ func (c *Child) stop(cmd *exec.Cmd, ended <-chan error) error {
 	case <-time.After(childStopTimeout):
 	}
 	c.log.Warn("child did not stop and is killed", "after_seconds", childStopTimeout.Seconds())
-	_ = cmd.Process.Kill() // it may have ended at this moment
+	_ = cmd.Process.Kill() // It may just have ended.
 	return <-ended
 }

@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,7 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// childMetrics show the supervision of one child.
+// childMetrics are the metrics about one child.
 type childMetrics struct {
 	up       prometheus.Gauge
 	restarts prometheus.Counter
@@ -31,7 +32,7 @@ func newChildMetrics(name string, reg prometheus.Registerer) *childMetrics {
 		}),
 		restarts: prometheus.NewCounter(prometheus.CounterOpts{
 			Name:        "courier_services_child_restarts_total",
-			Help:        "Restarts of the child process after it ended unasked.",
+			Help:        "Restarts of the child process after it ended unexpectedly.",
 			ConstLabels: labels,
 		}),
 	}
@@ -42,9 +43,9 @@ func newChildMetrics(name string, reg prometheus.Registerer) *childMetrics {
 }
 
 const (
-	processLabel    = "process"       // tells a child's metrics from those of its parent
-	childTimeout    = 2 * time.Second // for an answer of the child over HTTP
-	maxMetricsBytes = 4 << 20         // of the child's /metrics
+	processLabel    = "process"       // name of the child, on its metrics
+	childTimeout    = 2 * time.Second // maximum time of an HTTP request to the child
+	maxMetricsBytes = 4 << 20         // maximum size of the child's /metrics
 )
 
 // Ready returns nil when the child is running and ready, else the reason.
@@ -56,15 +57,15 @@ func (c *Child) Ready() error {
 	return body.Close()
 }
 
-// Gather returns the metrics of the child, each with the label "process"; none while
-// the child does not run. It makes Child a prometheus.Gatherer.
+// Gather returns the metrics of the child, each with the label "process". There are none while the
+// child does not run. Gather implements prometheus.Gatherer.
 func (c *Child) Gather() ([]*dto.MetricFamily, error) {
 	body, err := c.get("/metrics")
 	if err != nil {
 		c.log.Debug("metrics of the child are not available", "error", err)
-		return nil, nil // courier_services_child_up shows it
+		return nil, nil // courier_services_child_up is 0.
 	}
-	defer func() { _ = body.Close() }() // only read
+	defer func() { _ = body.Close() }() // Nothing is written.
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	byName, err := parser.TextToMetricFamilies(io.LimitReader(body, maxMetricsBytes))
 	if err != nil {
@@ -80,7 +81,7 @@ func (c *Child) Gather() ([]*dto.MetricFamily, error) {
 	return families, nil
 }
 
-// label adds the label of the child to a metric, in the order of names.
+// label adds the label "process" to a metric and keeps its labels sorted by name.
 func (c *Child) label(m *dto.Metric) {
 	name, value := processLabel, c.o.Name
 	m.Label = append(m.Label, &dto.LabelPair{Name: &name, Value: &value})
@@ -89,13 +90,13 @@ func (c *Child) label(m *dto.Metric) {
 	})
 }
 
-// get asks the child over HTTP. The caller closes the body.
+// get requests a path of the child over HTTP. The caller closes the body.
 func (c *Child) get(path string) (io.ReadCloser, error) {
 	c.mu.Lock()
 	address := c.address
 	c.mu.Unlock()
 	if address == "" {
-		return nil, fmt.Errorf("it does not run")
+		return nil, errors.New("it is not running")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), childTimeout)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
@@ -110,13 +111,13 @@ func (c *Child) get(path string) (io.ReadCloser, error) {
 	}
 	body := canceledBody{response.Body, cancel}
 	if response.StatusCode != http.StatusOK {
-		_ = body.Close() // the status says enough
+		_ = body.Close() // The status is sufficient.
 		return nil, fmt.Errorf("%s: %s", path, response.Status)
 	}
 	return body, nil
 }
 
-// canceledBody ends its request's context when it is closed.
+// canceledBody cancels the context of its request when it is closed.
 type canceledBody struct {
 	io.ReadCloser
 	cancel context.CancelFunc

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// ownProcessGroup keeps signals of the terminal from the child.
+// ownProcessGroup makes the child ignore signals of the terminal.
 func ownProcessGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// ownProcessGroup keeps Ctrl-C in the console from the child.
+// ownProcessGroup makes the child ignore Ctrl-C in the console.
 func ownProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

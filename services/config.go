@@ -14,8 +14,8 @@ import (
 	"golang.org/x/term"
 )
 
-// NewLogger returns a logger for a person at a terminal, or JSON for a machine:
-// format is "text", "json", or "auto", which looks at w.
+// NewLogger returns a logger that writes to w. The format is "text", "json", or "auto": text on a
+// terminal, and JSON elsewhere.
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
@@ -42,17 +42,15 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Port is a port as a flag gives it: a number, or the default, which may be
-// replaced by a free one.
+// Port is the value of a port flag.
 type Port struct {
 	Flag    string // for messages, such as "--http-port"
 	Given   int    // 0: any free one; -1: not given, use Default
 	Default int
 }
 
-// Listen opens a port on host. A default port that is taken is replaced by a
-// free one, and note says so; a port that was given and is taken is an error
-// that names the flag.
+// Listen listens on a port of host. If the default port is in use, Listen takes a free one and
+// describes that in note. If a given port is in use, it returns an error that names the flag.
 func (p Port) Listen(ctx context.Context, host string) (l net.Listener, note string, err error) {
 	port := p.Given
 	if port < 0 {
@@ -64,14 +62,14 @@ func (p Port) Listen(ctx context.Context, host string) (l net.Listener, note str
 		return l, "", wrapListen(p.Flag, port, err)
 	}
 	if p.Given >= 0 {
-		return nil, "", fmt.Errorf("%s %d is taken: give another, or 0 for any free one", p.Flag,
-			port)
+		return nil, "", fmt.Errorf("%s %d is in use: set another, or 0 for any free one",
+			p.Flag, port)
 	}
 	l, err = lc.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, "", wrapListen(p.Flag, 0, err)
 	}
-	return l, fmt.Sprintf("port %d is taken, using %d (%s)", port, l.Addr().(*net.TCPAddr).Port,
+	return l, fmt.Sprintf("port %d is in use, using %d (%s)", port, l.Addr().(*net.TCPAddr).Port,
 		p.Flag), nil
 }
 
@@ -82,8 +80,7 @@ func wrapListen(flag string, port int, err error) error {
 	return fmt.Errorf("listen on %s %d: %w", flag, port, err)
 }
 
-// Choose returns a port that is free right now, by the same rules, for a server
-// that opens its port by itself.
+// Choose returns a port that Listen could listen on, for a server that listens by itself.
 func (p Port) Choose(ctx context.Context, host string) (port int, note string, err error) {
 	l, note, err := p.Listen(ctx, host)
 	if err != nil {

@@ -1,15 +1,14 @@
-// Package services turns rooms into a process: signals, logger, listeners,
-// health, metrics, and parts that start in order and stop in the reverse order.
+// Package services runs services as a process: signals, logging, ports, health, metrics, child
+// processes, and parts that start in order and stop in reverse order.
 //
 // # Use
 //
-// main gets a context from Signals, a Logger, an Observer with metrics and
-// health, and hands groups of parts to Run. A part works until its context ends.
+// A program gets a context from Signals and a logger from NewLogger, and passes groups of parts to
+// Run. A part works until its context ends. Observe serves metrics and health over HTTP.
 //
 // # Order, failure
 //
-// Groups start one after the other. When the context ends, or the first part
-// returns, the last group is stopped first and waited for, then the one before,
-// so that a server outlives its clients. All together have Grace; what is not
-// done by then is named in the error. Nothing of the house is imported here.
+// All groups start at once. When the context ends or the first part returns, Run stops the last
+// group and waits for it, then the group before it, and so on, so that a server outlives its
+// clients. All groups together have Grace to stop; the error names the parts that did not.
 package services

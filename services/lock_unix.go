@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// LockDir makes sure that this process alone uses a directory, which it creates
-// if need be. The lock ends with release or the process.
+// LockDir creates a directory if it is absent, and locks it against other processes. The lock ends
+// when release is called or the process ends.
 func LockDir(dir string) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create data directory: %w", err)
@@ -20,8 +20,8 @@ func LockDir(dir string) (release func(), err error) {
 		return nil, fmt.Errorf("lock data directory %s: %w", dir, err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = f.Close() // nothing was written
+		_ = f.Close() // Nothing was written.
 		return nil, fmt.Errorf("data directory %s is in use by another courier", dir)
 	}
-	return func() { _ = f.Close() }, nil // closing ends the lock
+	return func() { _ = f.Close() }, nil // Closing releases the lock.
 }

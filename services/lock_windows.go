@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 )
 
-// LockDir makes sure that this process alone uses a directory, which it creates
-// if need be: on Windows a file that is open cannot be removed by another. The
-// lock ends with release or the process.
+// LockDir creates a directory if it is absent, and locks it against other processes: on Windows
+// another process cannot remove an open file. The lock ends when release is called or the process
+// ends.
 func LockDir(dir string) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create data directory: %w", err)
@@ -21,5 +21,5 @@ func LockDir(dir string) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock data directory %s: %w", dir, err)
 	}
-	return func() { _ = f.Close() }, nil // closing ends the lock
+	return func() { _ = f.Close() }, nil // Closing releases the lock.
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// NewRegistry returns a registry that has the metrics of the process already.
+// NewRegistry returns a registry with the metrics of the process and of the Go runtime.
 func NewRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(),
@@ -21,8 +21,8 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// Observe returns the handler of a service without pages of its own: /metrics,
-// /healthz (the process lives) and /readyz (ready returns nil).
+// Observe returns a handler of /metrics, /healthz (always ok) and /readyz (ok if ready returns
+// nil).
 func Observe(g prometheus.Gatherer, ready func() error) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(g, promhttp.HandlerOpts{}))
@@ -39,17 +39,17 @@ func Observe(g prometheus.Gatherer, ready func() error) http.Handler {
 	return mux
 }
 
-// ServeHTTP serves handler on l until ctx ends, then lets requests finish: theirs is
-// another context, which ends with the last of them, or after three seconds.
+// ServeHTTP serves handler on l until ctx ends. Then it waits up to three seconds for running
+// requests. Their contexts stay valid for that time.
 func ServeHTTP(ctx context.Context, l net.Listener, handler http.Handler) error {
-	asking, cut := context.WithCancel(context.WithoutCancel(ctx))
-	defer cut()
+	requests, cancelRequests := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelRequests()
 	s := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		BaseContext:       func(net.Listener) context.Context { return asking },
+		BaseContext:       func(net.Listener) context.Context { return requests },
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(l) }()
@@ -61,7 +61,7 @@ func ServeHTTP(ctx context.Context, l net.Listener, handler http.Handler) error 
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
 	if err := s.Shutdown(stopping); err != nil {
-		_ = s.Close() // live pages stay open: they are cut
+		_ = s.Close() // It closes event streams, which never end by themselves.
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return err

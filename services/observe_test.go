@@ -12,8 +12,8 @@ import (
 	"courier/services"
 )
 
-// Who asks while a service stops is answered, by a handler that may still ask others.
-func TestServeHTTP_AnswersWhatIsInHand(t *testing.T) {
+// A request that runs when the service stops is answered, and its context stays valid.
+func TestServeHTTP_FinishesRunningRequests(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestServeHTTP_AnswersWhatIsInHand(t *testing.T) {
 				close(refusing)
 				return
 			}
-			_ = c.Close() // it was only tried
+			_ = c.Close() // The connection only shows that the server listens.
 		}
 	}()
 	answer, err := http.Get("http://" + l.Addr().String())
@@ -47,7 +47,7 @@ func TestServeHTTP_AnswersWhatIsInHand(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	if body, err := io.ReadAll(answer.Body); err != nil || string(body) != "<nil>" {
-		t.Errorf("a request in hand was answered %q, %v, want an open context", body, err)
+		t.Errorf("the running request was answered %q, %v, want a valid context", body, err)
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)

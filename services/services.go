@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Grace is how long all parts together may take to stop.
+// Grace is the maximum time for all parts together to stop.
 const Grace = 10 * time.Second
 
 // Signals returns a context that ends at the first SIGINT or SIGTERM; a second
@@ -37,23 +37,23 @@ func Signals(parent context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// Part is something that works until its context ends.
+// Part is a component of a process. Run works until its context ends.
 type Part struct {
 	Name string
 	Run  func(ctx context.Context) error
 }
 
-// Group is a set of parts that start and stop together.
+// Group is a set of parts that stop together.
 type Group []Part
 
-// Run starts the groups in order and works until ctx ends or a part returns;
-// then it stops the groups in reverse order and waits for each. It returns the
-// first error of a part; a part that returned without being asked is one.
+// Run starts the groups and works until ctx ends or a part returns. Then it stops the groups in
+// reverse order and waits for each. It returns the first error of a part. A part that returns
+// before its context ends counts as an error.
 func Run(ctx context.Context, log *slog.Logger, groups ...Group) error {
 	return RunWithin(ctx, log, Grace, groups...)
 }
 
-// RunWithin is Run with another time than Grace for all parts together to stop.
+// RunWithin is Run with another time than Grace for all groups together to stop.
 func RunWithin(ctx context.Context, log *slog.Logger, grace time.Duration, groups ...Group) error {
 	first := make(chan error, 1)
 	report := func(err error) {
@@ -69,7 +69,7 @@ func RunWithin(ctx context.Context, log *slog.Logger, grace time.Duration, group
 	}
 	var all []*running
 	for _, g := range groups {
-		// The group ends when it is its turn, not when ctx ends.
+		// The group is stopped in reverse order, not when ctx ends.
 		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		r := &running{cancel: cancel}
 		for _, p := range g {
@@ -80,7 +80,7 @@ func RunWithin(ctx context.Context, log *slog.Logger, grace time.Duration, group
 				case err != nil && !errors.Is(err, context.Canceled):
 					report(fmt.Errorf("%s: %w", p.Name, err))
 				case own.Err() == nil:
-					report(fmt.Errorf("%s ended by itself", p.Name))
+					report(fmt.Errorf("%s stopped unexpectedly", p.Name))
 				}
 			})
 		}
@@ -109,7 +109,7 @@ func RunWithin(ctx context.Context, log *slog.Logger, grace time.Duration, group
 	}
 	if failure == nil {
 		select {
-		case failure = <-first: // of a part that failed while it stopped
+		case failure = <-first: // A part failed while it stopped.
 		default:
 		}
 	}

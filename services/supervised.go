@@ -9,9 +9,9 @@ import (
 	"net"
 )
 
-// Supervised is called by a process that a Child runs. It returns a context that ends
-// when stdin closes: the parent asks for that, or has died. Each line on stdin is
-// passed to input, by one goroutine, which ends with stdin.
+// Supervised is called by a process that a Child runs. It returns a context that ends when stdin
+// closes, because the parent stops the process or has ended itself. One goroutine passes each line
+// on stdin to input.
 func Supervised(parent context.Context, stdin io.Reader, input func(line string)) context.Context {
 	ctx, cancel := context.WithCancel(parent)
 	go func() {
@@ -23,7 +23,7 @@ func Supervised(parent context.Context, stdin io.Reader, input func(line string)
 	return ctx
 }
 
-// Announce tells the Child that runs this process where it serves HTTP.
+// Announce prints the HTTP address of this process for the Child that runs it.
 func Announce(stdout io.Writer, address net.Addr) error {
 	line, err := json.Marshal(announcement{HTTPAddress: address.String()})
 	if err != nil {

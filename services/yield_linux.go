@@ -9,12 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Yield lets this process wait for others where processors are short: it sets the
-// niceness of each of its threads, and of those that they start, and has them
-// interrupted after a short while when others want to run (Linux 6.12; a niceness alone
-// keeps them waiting for milliseconds). With idle it runs only where a processor would
-// have nothing else to do. Only Linux knows this by thread; elsewhere nothing is done
-// and it returns false.
+// Yield lowers the priority of this process. It sets the niceness of all threads, which new threads
+// inherit, and the shortest time slice. A short slice lets other processes run at once (since Linux
+// 6.12); with a niceness alone they wait for milliseconds. With idle, the process only runs while a
+// processor is idle. Yield returns false on other systems, where it does nothing.
 func Yield(niceness int, idle bool) (bool, error) {
 	policy := unix.SchedAttr{
 		Policy:  unix.SCHED_NORMAL,
@@ -34,15 +32,15 @@ func Yield(niceness int, idle bool) (bool, error) {
 			continue
 		}
 		err = unix.SchedSetAttr(id, &policy, 0)
-		if err == unix.EPERM && !idle { // a sandbox that knows the old call only
+		if err == unix.EPERM && !idle { // A sandbox may only permit the older call.
 			err = unix.Setpriority(unix.PRIO_PROCESS, id, niceness)
 		}
 		if err != nil && err != unix.ESRCH {
-			return false, fmt.Errorf("let thread %d wait for others: %w", id, err)
+			return false, fmt.Errorf("lower the priority of thread %d: %w", id, err)
 		}
 	}
 	return true, nil
 }
 
-// shortSlice is the shortest time that Linux gives a thread before another's turn.
+// shortSlice is the shortest time slice that Linux accepts.
 const shortSlice = 100 * time.Microsecond

@@ -2,5 +2,5 @@
 
 package services
 
-// Yield does nothing here; see the one for Linux.
+// Yield does nothing on this system and returns false.
 func Yield(niceness int, idle bool) (bool, error) { return false, nil }

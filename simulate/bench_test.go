@@ -6,8 +6,8 @@ import (
 	"courier/simulate"
 )
 
-// BenchmarkSimulate plays 1,000 submissions of the default world; of the rules
-// with regressors see services/courier.
+// BenchmarkSimulate plays 1,000 submissions of the default world. For the rules with regressors see
+// learning_internal_test.go.
 func BenchmarkSimulate(b *testing.B) {
 	for _, c := range []struct {
 		name string

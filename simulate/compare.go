@@ -15,21 +15,21 @@ import (
 // MaxSubmissions bounds the memory of a comparison.
 const MaxSubmissions = 100_000
 
-// CompareOptions describe a comparison of rules.
-type CompareOptions struct {
+// RuleComparisonOptions are the options of Compare.
+type RuleComparisonOptions struct {
 	Submissions int
-	Confidence  float64 // of meeting the SLO, which every job asks for; between 0 and 1
+	Confidence  float64 // confidence that every job requests, between 0 and 1
 	Seed        uint64
 	Refit       int      // finished jobs between two fits; 0: one fit, on the warm-up
-	Rules       []string // of Rules
-	// Method of the fits of Courier's rules; empty: evidence, as in the trainer command.
+	Rules       []string // names from Rules
+	// Method is the method of the fits of Courier's rules; empty: evidence, as in the trainer.
 	Method trainer.Method
 	// Progress is called with the number of jobs that a rule has answered; may be nil.
 	Progress func(rule string, done int)
 }
 
 // Validate returns an error that names the first invalid option.
-func (o *CompareOptions) Validate() error {
+func (o *RuleComparisonOptions) Validate() error {
 	if o.Submissions < 1 || o.Submissions > MaxSubmissions {
 		return fmt.Errorf("submissions is %d, want 1 to %d", o.Submissions, MaxSubmissions)
 	}
@@ -50,23 +50,23 @@ func (o *CompareOptions) Validate() error {
 	return nil
 }
 
-// Comparison is the outcome of Compare.
-type Comparison struct {
+// RuleComparison is the outcome of Compare.
+type RuleComparison struct {
 	Submissions int            `json:"submissions"`
 	Confidence  float64        `json:"confidence"`
 	Seed        uint64         `json:"seed"`
 	Method      trainer.Method `json:"method"`
-	Rules       []Score        `json:"rules"`
+	Rules       []RuleScore    `json:"rules"`
 }
 
 // Compare lets each rule answer the same submissions, each in its own copy of the world.
-func Compare(ctx context.Context, w *World, o CompareOptions) (*Comparison, error) {
+func Compare(ctx context.Context, w *World, o RuleComparisonOptions) (*RuleComparison, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	scenario := NewScenario(w, o.Submissions, o.Confidence, o.Seed)
 	method := cmp.Or(o.Method, trainer.MethodEvidence)
-	result := &Comparison{
+	result := &RuleComparison{
 		Submissions: o.Submissions,
 		Confidence:  o.Confidence,
 		Seed:        o.Seed,
@@ -88,7 +88,7 @@ func Compare(ctx context.Context, w *World, o CompareOptions) (*Comparison, erro
 }
 
 // WriteText writes the comparison as a table with a legend.
-func (c *Comparison) WriteText(out io.Writer) error {
+func (c *RuleComparison) WriteText(out io.Writer) error {
 	fmt.Fprintf(out, "%d submissions, confidence %g, seed %d, fits by %s\n\n", c.Submissions,
 		c.Confidence, c.Seed, c.Method)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -125,20 +125,20 @@ func (c *Comparison) WriteText(out io.Writer) error {
 
 // comparisonLegend explains the columns.
 const comparisonLegend = `
-accepted        jobs that were promised to meet their SLO, and ran as chosen
+accepted        jobs that were promised to meet their SLO, and ran as advised
 refused         jobs that were refused because nothing meets the SLO, and were withdrawn
 explored        jobs that ran without a promise
-kept            share of the accepted jobs that met their SLO, start-up included
+kept            ratio of the accepted jobs that met their SLO, start-up included
 interval        95 % binomial interval (Wilson) of kept
-wrong refusals  share of all submissions that were refused although a candidate would have met
-                the SLO beside all jobs that came later
+wrong refusals  ratio of all submissions that were refused although a candidate would have met
+                the SLO, given all later jobs
 regret          mean difference in accuracy between the best such candidate and the accepted one
                 (0.003 is 0.3 points)
-at once         the same if no job had come later
+at once         the same, without later jobs
 CPU hours       processors times time, of all jobs that ran
-warned          share of the broken promises with a first warning at least 0.2 of the SLO before
+warned          ratio of the broken promises with a first warning at least 0.2 of the SLO before
                 its end
-false           share of the promises with a warning that were kept
+false           ratio of the promises with a warning that were kept
 `
 
 // optional formats a number, or - for nil.

@@ -15,8 +15,8 @@ type courierRule struct {
 	promise    schemas.Promise
 	cluster    *advisor.Cluster
 	regressors advisor.Regressors
-	last       Record
-	changed    *advisor.Job // by the last event
+	last       HistoryRecord
+	changed    *advisor.Job // job that the last event changed
 }
 
 // NewCourierRule returns the advisor as a rule, with the regressors of a learner. Every request
@@ -28,7 +28,7 @@ func NewCourierRule(l *Learner, promise schemas.Promise) Rule {
 // Apply implements Rule.
 func (c *courierRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	c.add(e, sequence)
-	c.last = Record{Event: e, Sequence: sequence, At: at}
+	c.last = HistoryRecord{Event: e, Sequence: sequence, At: at}
 	c.changed = c.cluster.Apply(e, sequence, at)
 }
 

@@ -1,6 +1,6 @@
-// Package simulate is a cluster in a loop: jobs come, rules promise SLOs and choose
-// how the jobs run, neighbours slow each other down, and what became of every
-// promise is counted against the truth.
+// Package simulate simulates clusters in which rules decide how jobs with SLOs run. Jobs arrive, a
+// rule promises SLOs and chooses batch sizes and CPUs, and co-located jobs slow each other down.
+// Afterwards every promise is compared with the true outcome.
 //
 // # Use
 //
@@ -8,36 +8,32 @@
 //	outcomes, err := s.Play(ctx, simulate.NewRandom(7), nil)
 //	score := simulate.ScoreOf("random", outcomes)
 //
-// A World says what exists: nodes, kinds of jobs with their true laws, noise,
-// arrivals, drift. A Scenario is a world with everything drawn that chance
-// decides. A Rule answers requests; it is told the events that a real log would
-// hold, as the types of schemas with the clock of the simulation, and sees
-// neither laws nor noise. One that is a Watcher warns of promises that it may break,
-// and is judged by how early it did. A warm-up history comes first, from which it may learn.
+// A World describes nodes, families of jobs with their true laws, noise, arrivals and drift. A
+// Scenario is a World with all random numbers drawn. A Rule answers requests. It receives the
+// events of a real log, as types of schemas with simulated times, and sees neither laws nor noise.
+// A Rule that is a Watcher also warns of promises at risk, and its warnings are scored. A warm-up
+// history precedes the scored submissions, so that rules can learn from it.
 //
-// # What is simulated
+// # Model
 //
-// A job runs on one node: its start-up, then its epochs one after another. The
-// seconds of an epoch are
+// A job runs on one node: first its start-up, then its epochs. The duration of an epoch is
 //
 //	law(batch size, CPUs) · contention(jobs and processes on the node) · noise(run) · noise(epoch) · drift(node)
 //
-// and a rate follows from them that changes whenever a neighbour comes or goes,
-// in the middle of an epoch, too. No neighbour changes a start-up. A promise
-// counts from submission to the end of the last epoch. A refused job is
-// withdrawn by its owner and loads nothing.
+// The rate of progress follows from this duration and changes whenever a neighbour starts or ends,
+// also within an epoch. Neighbours do not change a start-up. An SLO applies to the time from
+// submission to the end of the last epoch. A refused job is withdrawn and causes no load.
 //
 // # Order, determinism
 //
-// The same world, numbers and seed give the same to the last bit. Every rule
-// plays in a copy of its own, because what it chooses changes the load of those
-// that follow; noise belongs to the job and the number of its epoch, not to the
-// order of draws, so that all rules meet the same. Events come one at a time, in
-// the order of simulated time. A Scenario never changes, and may be played by
-// several goroutines at once.
+// The same world, numbers and seed give identical results. Every rule plays in its own copy of the
+// world, because its choices change the load of later jobs. Noise belongs to a job and an epoch
+// number, not to the order of draws, so that all rules meet the same noise. Events come one at a
+// time, in the order of simulated time. A Scenario is immutable, and several goroutines may play
+// it.
 //
 // # Test
 //
-// A rule is tested by playing two scenarios whose jobs are equal up to some
-// moment: what it advised before must be equal.
+// A test that a rule does not look ahead plays two scenarios whose jobs are equal up to some time;
+// the advice before that time must be equal.
 package simulate

@@ -7,32 +7,31 @@ import (
 	"courier/schemas"
 )
 
-// origin is the first judged second, by the clock that events show.
+// origin is the start of the scored submissions, as events show it.
 var origin = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// longestPlay bounds simulated time, so that every instant can be written down:
-// 30 years, in seconds.
-const longestPlay = 1e9
+// maxPlaySeconds bounds the simulated time to 30 years, so that every time can be formatted.
+const maxPlaySeconds = 1e9
 
-// clock turns seconds since the first judged one into an instant.
-func clock(seconds float64) time.Time {
+// timeAt converts seconds since origin to a time.
+func timeAt(seconds float64) time.Time {
 	return origin.Add(time.Duration(math.Round(seconds * float64(time.Second))))
 }
 
-// numbered sets the place in the log, as the bus does with what it reads.
-func numbered(e schemas.Event, sequence uint64) {
+// setSequence sets the sequence of an event in the log, as the bus does.
+func setSequence(e schemas.Event, sequence uint64) {
 	if e, ok := e.(interface{ SetSequence(uint64) }); ok {
 		e.SetSequence(sequence)
 	}
 }
 
 func jobStamp(id, job string, run uint32, at float64) schemas.JobStamp {
-	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: clock(at)}, JobID: job, Run: run}
+	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: timeAt(at)}, JobID: job, Run: run}
 }
 
-func (r *running) id() string { return r.job.Request.JobID }
+func (r *runningJob) id() string { return r.job.Request.JobID }
 
-func (r *running) setting(n *node) schemas.Setting {
+func (r *runningJob) setting(n *node) schemas.Setting {
 	q := &r.job.Request
 	return schemas.Setting{
 		Model: q.Model, Dataset: q.Dataset, BatchSize: r.choice.batch, CPUs: r.choice.cpus,
@@ -58,7 +57,7 @@ func withdrawnEvent(q *schemas.JobRequest, at float64) *schemas.Ended {
 	}
 }
 
-func (r *running) startedEvent(n *node) *schemas.Started {
+func (r *runningJob) startedEvent(n *node) *schemas.Started {
 	return &schemas.Started{
 		JobStamp:  jobStamp(schemas.StartedID(r.id(), 1), r.id(), 1, r.startedAt),
 		Setting:   r.setting(n),
@@ -66,8 +65,8 @@ func (r *running) startedEvent(n *node) *schemas.Started {
 	}
 }
 
-// epochEvent reports the epoch that ends now.
-func (r *running) epochEvent(n *node) *schemas.Epoch {
+// epochEvent returns the event of the epoch that ends now.
+func (r *runningJob) epochEvent(n *node) *schemas.Epoch {
 	accuracy := r.measuredAccuracy(r.epoch)
 	jobs := r.jobSeconds / (n.now - r.beganAt)
 	return &schemas.Epoch{
@@ -82,9 +81,9 @@ func (r *running) epochEvent(n *node) *schemas.Epoch {
 	}
 }
 
-func (r *running) finishedEvent(n *node) *schemas.Ended {
+func (r *runningJob) finishedEvent(n *node) *schemas.Ended {
 	accuracy := r.measuredAccuracy(r.epochs)
-	startup := r.job.family.StartupSeconds * r.job.luck.startup
+	startup := r.job.family.StartupSeconds * r.job.noise.startup
 	var status int32
 	return &schemas.Ended{
 		JobStamp: jobStamp(schemas.EndedID(r.id(), 1, schemas.EventFinished), r.id(), 1,
@@ -99,8 +98,8 @@ func (r *running) finishedEvent(n *node) *schemas.Ended {
 	}
 }
 
-func (r *running) measuredAccuracy(epoch uint32) float64 {
-	return min(1, max(0, r.job.accuracy(r.choice, epoch)+r.job.luck.accuracy[epoch-1]))
+func (r *runningJob) measuredAccuracy(epoch uint32) float64 {
+	return min(1, max(0, r.job.accuracy(r.choice, epoch)+r.job.noise.accuracy[epoch-1]))
 }
 
 func (n *node) sampleEvent(number uint64, w *World, at float64) *schemas.Sample {
@@ -108,7 +107,7 @@ func (n *node) sampleEvent(number uint64, w *World, at float64) *schemas.Sample 
 	const boot = "sim"
 	return &schemas.Sample{Stamp: schemas.Stamp{
 		EventID: schemas.SampleID(n.Name, boot, number),
-		At:      clock(at),
+		At:      timeAt(at),
 	}, Node: n.Name, BootID: boot, Number: number,
 		IntervalSeconds: w.SampleSeconds, Cores: n.Cores, CPURatio: &busy}
 }

@@ -9,35 +9,35 @@ import (
 	"courier/schemas"
 )
 
-// Record is an event of a log, as a rule is told it.
-type Record struct {
+// HistoryRecord is an event of a log with its position.
+type HistoryRecord struct {
 	Event    schemas.Event
 	Sequence uint64
 	At       time.Time
 }
 
-// pause is how long nothing runs between the history and the first judged second.
+// pause is the idle time between the history and origin.
 const pause = 60
 
-// History plays the warm-up of a world: each setting of the design once with
-// each number of jobs at once, beside others of the design. It ends before the
-// first judged second, and no drift touches it. The same seed gives the same.
-func (w *World) History(seed uint64) []Record {
+// History plays the warm-up of a world: each configuration of the design once per number of
+// concurrent jobs, together with others of the design. It ends before origin and has no drift. The
+// same seed gives the same history.
+func (w *World) History(seed uint64) []HistoryRecord {
 	_, end := w.warmUp(seed, 0)
 	log, _ := w.warmUp(seed, -end-pause)
 	return log
 }
 
-// warmUp runs the groups of the design, each on the first node that is free. It
-// returns the log and when it ends, in seconds like begin.
-func (w *World) warmUp(seed uint64, begin float64) (log []Record, end float64) {
+// warmUp runs each group of the design on the first free node. It returns the log and its end in
+// seconds.
+func (w *World) warmUp(seed uint64, begin float64) (log []HistoryRecord, end float64) {
 	still := *w
 	still.Drift = nil
 	nodes, groups := still.nodes(begin), still.groups(seed)
-	tell := func(e schemas.Event, at float64) {
+	publish := func(e schemas.Event, at float64) {
 		sequence := uint64(len(log) + 1)
-		numbered(e, sequence)
-		log = append(log, Record{e, sequence, clock(at)})
+		setSequence(e, sequence)
+		log = append(log, HistoryRecord{e, sequence, timeAt(at)})
 	}
 	for now := begin; ; {
 		for i := range nodes {
@@ -45,11 +45,11 @@ func (w *World) warmUp(seed uint64, begin float64) (log []Record, end float64) {
 				n.now = now
 				for k := range groups[0] {
 					j := &groups[0][k]
-					n.start(j, candidate{
+					n.start(j, jobCandidate{
 						uint32(j.Request.BatchSizes[0]),
 						uint32(j.Request.CPUs[0]),
 					}, uint32(j.Request.Epochs), false)
-					tell(n.jobs[k].startedEvent(n), now)
+					publish(n.jobs[k].startedEvent(n), now)
 				}
 				groups = groups[1:]
 			}
@@ -59,11 +59,11 @@ func (w *World) warmUp(seed uint64, begin float64) (log []Record, end float64) {
 			return log, now
 		}
 		now = at
-		first.tellStep(tell)
+		first.publishStep(publish)
 	}
 }
 
-// earliest returns the node that changes next by itself, nil if none will.
+// earliest returns the node with the next change, and the time of that change; nil if no job runs.
 func earliest(nodes []node) (first *node, at float64) {
 	for i := range nodes {
 		if next, _ := nodes[i].next(); len(nodes[i].jobs) > 0 && (first == nil || next < at) {
@@ -73,24 +73,24 @@ func earliest(nodes []node) (first *node, at float64) {
 	return first, at
 }
 
-// tellStep goes to the node's next change and tells what an observer sees of it.
-// It returns the job that it is about, and what happened to it.
-func (n *node) tellStep(tell func(e schemas.Event, at float64)) (running, change) {
+// publishStep advances to the next change of the node and publishes its events. It returns the job
+// and the kind of change.
+func (n *node) publishStep(publish func(e schemas.Event, at float64)) (runningJob, change) {
 	r, what := n.step()
 	if what == epochEnded || what == jobEnded {
-		tell(r.epochEvent(n), n.now)
+		publish(r.epochEvent(n), n.now)
 	}
 	if what == jobEnded {
-		tell(r.finishedEvent(n), n.now)
+		publish(r.finishedEvent(n), n.now)
 	}
 	return r, what
 }
 
-// groups of jobs that start together on a node: for each number of jobs at once
-// the whole design in random order, cut into groups; the last is filled up from
-// the front.
+// groups returns groups of jobs that start together on a node. For each number of concurrent jobs,
+// the whole design in random order is split into groups; the last group is completed with the first
+// jobs.
 func (w *World) groups(seed uint64) [][]Job {
-	random := chances(seed, streamWarmUp, "")
+	random := randomFor(seed, streamWarmUp, "")
 	var all [][]Job
 	jobs := 0
 	for _, atOnce := range w.WarmUp.JobsAtOnce {
@@ -103,7 +103,7 @@ func (w *World) groups(seed uint64) [][]Job {
 				jobs++
 				q := &group[k].Request
 				q.JobID = fmt.Sprintf("warm-%06d", jobs)
-				group[k].luck = w.Noise.luck(seed, q.JobID, q.Epochs)
+				group[k].noise = w.Noise.runNoise(seed, q.JobID, q.Epochs)
 			}
 			all = append(all, group)
 		}
@@ -111,21 +111,21 @@ func (w *World) groups(seed uint64) [][]Job {
 	return shuffled(all, random)
 }
 
-// shuffled mixes the numbers of jobs at once, so that none of them is learnt of
-// at one time only.
+// shuffled shuffles the groups, so that examples of each number of concurrent jobs are spread over
+// time.
 func shuffled(groups [][]Job, random *rand.Rand) [][]Job {
 	random.Shuffle(len(groups), func(i, k int) { groups[i], groups[k] = groups[k], groups[i] })
 	return groups
 }
 
-// design is every family with each batch size and number of CPUs, for its
-// longest runs.
+// design returns every family with each batch size and number of CPUs, and its largest number of
+// epochs.
 func (w *World) design() []Job {
 	var all []Job
 	for i := range w.Families {
 		f := &w.Families[i]
 		for _, batch := range f.BatchSizes {
-			for _, cpus := range f.levelsOfCPUs() {
+			for _, cpus := range f.cpuLevels() {
 				all = append(all, Job{
 					family: f,
 					Request: schemas.JobRequest{Model: f.Model, TrainingSamples: f.TrainingSamples,

@@ -9,39 +9,38 @@ import (
 	"courier/schemas"
 )
 
-// RuleInformed knows all that can be known before it happens.
+// RuleInformed is the name of the rule that knows everything except future random events.
 const RuleInformed = "informed"
 
-// informedDraws is how many futures it looks at for each candidate: the standard
-// error of a probability of 0.95 is 0.02 then.
+// informedDraws is the number of simulated futures per candidate. The standard error of a
+// probability of 0.95 is then 0.02.
 const informedDraws = 100
 
-// informed knows the laws, the noise of the jobs that run, the distribution of
-// that of the next, and what comes and starts on average: all but what chance has
-// yet to decide. It promises the most accurate candidate that keeps its SLO in as
-// many of its futures as the job's confidence asks for. No rule that keeps each
-// promise with that probability can do much better.
+// informed knows the laws, the noise of running jobs, the distribution of the noise of new jobs,
+// and the rate of arrivals. It promises the most accurate candidate that meets the SLO in a share
+// of the simulated futures of at least the confidence. No rule that keeps each promise with that
+// probability can do much better.
 type informed struct {
 	p    *play
 	seed uint64
-	rate float64        // starts in a second, as far as is known
-	draw func() arrival // one of them
+	rate float64        // estimated number of starts per second
+	draw func() arrival // draws a start
 }
 
-// NewInformed returns the rule.
+// NewInformed returns the rule RuleInformed.
 func NewInformed(seed uint64) Rule { return &informed{seed: seed} }
 
 func (i *informed) know(p *play) { i.p = p }
 
-// Apply implements Rule; it sees the world itself.
+// Apply implements Rule. It does nothing, because the rule sees the world.
 func (i *informed) Apply(schemas.Event, uint64, time.Time) {}
 
 // Submit implements Rule.
 func (i *informed) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
-	on, r := leastLoaded(i.p.nodes, &q), chances(i.seed, streamInformed, q.JobID)
+	on, r := leastLoaded(i.p.nodes, &q), randomFor(i.seed, streamInformed, q.JobID)
 	i.rate, i.draw = i.arrivals(r)
 	all := candidates(&q)
-	slices.SortStableFunc(all, func(a, b candidate) int {
+	slices.SortStableFunc(all, func(a, b jobCandidate) int {
 		x, y := i.p.job.accuracy(a, uint32(q.Epochs)), i.p.job.accuracy(b, uint32(q.Epochs))
 		switch {
 		case x > y:
@@ -68,12 +67,12 @@ func (i *informed) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, 
 	return a, nil
 }
 
-// probability is the share of futures in which the job in hand keeps its SLO.
-func (i *informed) probability(c candidate, on string, r *rand.Rand) float64 {
+// probability returns the ratio of futures in which the submitted job meets its SLO.
+func (i *informed) probability(c jobCandidate, on string, r *rand.Rand) float64 {
 	kept := 0
 	for range informedDraws {
 		j := *i.p.job
-		j.luck = i.p.World.Noise.luck(r.Uint64(), "", j.Request.Epochs)
+		j.noise = i.p.World.Noise.runNoise(r.Uint64(), "", j.Request.Epochs)
 		if i.future(&j, c, on, r) {
 			kept++
 		}
@@ -81,8 +80,8 @@ func (i *informed) probability(c candidate, on string, r *rand.Rand) float64 {
 	return float64(kept) / informedDraws
 }
 
-// future plays one future of all nodes and reports whether the job keeps its SLO.
-func (i *informed) future(j *Job, c candidate, on string, r *rand.Rand) bool {
+// future simulates one future of all nodes and reports whether the job meets its SLO.
+func (i *informed) future(j *Job, c jobCandidate, on string, r *rand.Rand) bool {
 	nodes := make([]node, len(i.p.nodes))
 	for k := range nodes {
 		if nodes[k] = i.p.nodes[k].copied(); nodes[k].Name == on {
@@ -102,7 +101,7 @@ func (i *informed) future(j *Job, c candidate, on string, r *rand.Rand) bool {
 				nodes[k].pass(next)
 			}
 			a := i.draw()
-			a.job.luck = i.p.World.Noise.luck(r.Uint64(), "", a.job.Request.Epochs)
+			a.job.noise = i.p.World.Noise.runNoise(r.Uint64(), "", a.job.Request.Epochs)
 			leastLoaded(nodes, &a.job.Request).start(a.job, a.choice, a.epochs, false)
 			next += r.ExpFloat64() / i.rate
 			continue
@@ -113,8 +112,8 @@ func (i *informed) future(j *Job, c candidate, on string, r *rand.Rand) bool {
 	}
 }
 
-// arrivals is how many jobs start in a second, and which: those that started so
-// far, drawn anew; before enough of them, whatever the world brings.
+// arrivals returns the number of starts per second and a function that draws one: one of the past
+// starts, or, if there are few, a job of the world.
 func (i *informed) arrivals(r *rand.Rand) (rate float64, draw func() arrival) {
 	const enough = 20
 	var past []arrival

@@ -10,18 +10,17 @@ import (
 	"courier/schemas"
 )
 
-// Job is a submission that will come, with the noise that it will meet.
+// Job is a submission with its noise.
 type Job struct {
-	Request schemas.JobRequest // as its owner sends it
-	At      float64            // seconds since the first judged second
+	Request schemas.JobRequest // request as submitted
+	At      float64            // time of submission in seconds since origin
 	family  *Family
-	luck    luck
+	noise   runNoise
 }
 
-// Jobs draws what comes to a world: submissions of a Poisson process. The same
-// arguments give the same jobs.
+// Jobs draws submissions of a Poisson process. The same arguments give the same jobs.
 func (w *World) Jobs(submissions int, confidence float64, seed uint64) []Job {
-	r := chances(seed, streamArrivals, "")
+	r := randomFor(seed, streamArrivals, "")
 	gap, at := w.gapSeconds(), 0.0
 	jobs := make([]Job, submissions)
 	for i := range jobs {
@@ -45,7 +44,7 @@ func (w *World) job(id string, at, confidence float64, r *rand.Rand, seed uint64
 	ratio := w.SLO.LeastRatio + (w.SLO.MostRatio-w.SLO.LeastRatio)*r.Float64()
 	slo := time.Duration(ratio * f.fastest(&q) * float64(time.Second))
 	q.SLO = schemas.Duration(max(slo.Round(time.Millisecond), time.Millisecond))
-	return Job{Request: q, At: at, family: f, luck: w.Noise.luck(seed, id, q.Epochs)}
+	return Job{Request: q, At: at, family: f, noise: w.Noise.runNoise(seed, id, q.Epochs)}
 }
 
 func (w *World) drawFamily(r *rand.Rand) *Family {
@@ -62,8 +61,8 @@ func (w *World) drawFamily(r *rand.Rand) *Family {
 	return &w.Families[len(w.Families)-1]
 }
 
-// fastest is the least possible time of a request, in seconds: alone, with its
-// fastest candidate, start-up included, without noise.
+// fastest returns the shortest time of a request in seconds: with its fastest candidate, including
+// the start-up, without neighbours and noise.
 func (f *Family) fastest(q *schemas.JobRequest) float64 {
 	least := math.Inf(1)
 	for _, c := range candidates(q) {
@@ -72,7 +71,7 @@ func (f *Family) fastest(q *schemas.JobRequest) float64 {
 	return f.StartupSeconds + float64(q.Epochs)*least
 }
 
-// gapSeconds is the mean time between two submissions that makes the load.
+// gapSeconds returns the mean time between two submissions that results in World.Load.
 func (w *World) gapSeconds() float64 {
 	shares, work, cores := 0.0, 0.0, 0.0
 	for i := range w.Families {
@@ -85,8 +84,8 @@ func (w *World) gapSeconds() float64 {
 	return work / shares / (w.Load * cores)
 }
 
-// meanCoreSeconds is the mean over all jobs of the family, each candidate as
-// likely as the next.
+// meanCoreSeconds returns the mean of CPUs times seconds over all jobs of the family, with equally
+// likely candidates.
 func (f *Family) meanCoreSeconds() float64 {
 	epochs := 0.0
 	for _, e := range f.Epochs {
@@ -105,22 +104,22 @@ func (f *Family) meanCoreSeconds() float64 {
 	return sum
 }
 
-// candidate is a way to run a job.
-type candidate struct{ batch, cpus uint32 }
+// candidate is a batch size and number of CPUs for a job.
+type jobCandidate struct{ batch, cpus uint32 }
 
-// candidates of a request, in its own order.
-func candidates(q *schemas.JobRequest) []candidate {
-	all := make([]candidate, 0, len(q.CPUs)*len(q.BatchSizes))
+// candidates returns the candidates of a request in its order.
+func candidates(q *schemas.JobRequest) []jobCandidate {
+	all := make([]jobCandidate, 0, len(q.CPUs)*len(q.BatchSizes))
 	for _, cpus := range q.CPUs {
 		for _, batch := range q.BatchSizes {
-			all = append(all, candidate{uint32(batch), uint32(cpus)})
+			all = append(all, jobCandidate{uint32(batch), uint32(cpus)})
 		}
 	}
 	return all
 }
 
-// offeredBy reports whether a request leaves the choice.
-func (c candidate) offeredBy(
+// allowedBy reports whether a request has the candidate.
+func (c jobCandidate) allowedBy(
 	q *schemas.JobRequest,
 ) bool {
 	return slices.Contains(candidates(q), c)

@@ -18,7 +18,7 @@ type Learner struct {
 	seed         uint64
 	refit        int // finished jobs between two fits; 0: one fit, at the first submission
 	past         *trainer.Past
-	finishedJobs int // since the last fit
+	finishedJobs int // number of finished jobs since the last fit
 
 	epochTime, startup, accuracy *PointRegressor
 }

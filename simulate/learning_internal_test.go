@@ -14,10 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// simulateSeed is that of the scenarios of these tests: they have one history.
+// simulateSeed is the seed of all scenarios of these tests, so that they have the same history.
 const simulateSeed = 6
 
-// fittedOnce returns regressors that were fitted by a method on the history that all tests share.
+// fittedOnce returns regressors fitted by a method on the shared history.
 var fittedOnce = map[trainer.Method]func() (*Learner, error){
 	trainer.MethodEvidence: sync.OnceValues(func() (*Learner, error) {
 		return fitHistory(trainer.MethodEvidence)
@@ -36,8 +36,8 @@ func fitHistory(method trainer.Method) (*Learner, error) {
 	return l, err
 }
 
-// simulatedWorld is the default one with a short warm-up and short jobs, so that
-// fits are quick under the race detector, too.
+// simulatedWorld is the default world with a short warm-up and short jobs, so that fits are fast,
+// also with the race detector.
 func simulatedWorld() *World {
 	w := DefaultWorld()
 	w.WarmUp.JobsAtOnce = []int{1, 3}
@@ -47,7 +47,7 @@ func simulatedWorld() *World {
 	return w
 }
 
-// learningRules are the rules with regressors, ready to answer.
+// learningRules returns the rules with fitted regressors.
 func learningRules(t testing.TB) map[string]Rule {
 	t.Helper()
 	fitted := func(method trainer.Method) *Learner {
@@ -66,7 +66,7 @@ func learningRules(t testing.TB) map[string]Rule {
 	}
 }
 
-// told writes down what a rule was told before each answer, and the answers.
+// told records the events before each answer of a rule, and the answers.
 type told struct {
 	Rule
 	events []schemas.Event
@@ -91,8 +91,8 @@ func (r *told) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, erro
 	return a, err
 }
 
-// Two worlds whose events are equal up to some answer, and whose futures differ
-// in arrivals and in speed, get equal advice up to there from each rule.
+// Two worlds have the same events up to an answer, and later differ in arrivals and speed. Each
+// rule gives the same advice up to that answer.
 func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 	if testing.Short() {
 		t.Skip("only computes")
@@ -101,7 +101,7 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 	a := NewScenario(simulatedWorld(), same+10, 0.95, simulateSeed)
 	now := a.Jobs[same-1].At
 	other := simulatedWorld()
-	other.Drift = []Drift{{AfterSeconds: now + 0.001, Factor: 3}}
+	other.Drift = []NodeDrift{{AfterSeconds: now + 0.001, Factor: 3}}
 	b := &Scenario{World: other, History: a.History, Jobs: slices.Clone(a.Jobs[:same])}
 	for _, j := range other.Jobs(same+10, 0.95, simulateSeed+1)[same:] {
 		j.At += now
@@ -116,7 +116,7 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 			}
 			r := &told{Rule: rule}
 			if name == RuleOracle || name == RuleInformed {
-				break // they see the world: simulate holds that the oracle's advice differs
+				break // Rules that see the world may differ.
 			}
 			if _, err := s.Play(t.Context(), r, nil); err != nil {
 				t.Fatal(err)
@@ -135,11 +135,11 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 	}
 }
 
-// The same play again gives the same, regressors and all.
+// A repeated play gives the same result, including the regressors.
 func TestSimulate_LearningRulesAreDeterministic(t *testing.T) {
 	s := NewScenario(simulatedWorld(), 30, 0.95, simulateSeed)
 	for name := range learningRules(t) {
-		var scores []Score
+		var scores []RuleScore
 		for range 2 {
 			outcomes, err := s.Play(t.Context(), learningRules(t)[name], nil)
 			if err != nil {
@@ -156,7 +156,7 @@ func TestSimulate_LearningRulesAreDeterministic(t *testing.T) {
 	}
 }
 
-// Regressors are fitted again after that many finished jobs, and not before.
+// Regressors are fitted again after exactly this number of finished jobs.
 func TestLearner_Refits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("only computes")
@@ -245,8 +245,8 @@ func TestChoosePoint(t *testing.T) {
 	}
 }
 
-// BenchmarkSimulate plays 1,000 submissions of the default world by the rules
-// that learn, without their fits.
+// BenchmarkSimulate plays 1,000 submissions of the default world with the rules that learn, without
+// their fits.
 func BenchmarkSimulate(b *testing.B) {
 	s := NewScenario(DefaultWorld(), 1000, 0.95, simulateSeed)
 	for name := range learningRules(b) {

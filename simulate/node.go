@@ -6,29 +6,28 @@ import (
 	"slices"
 )
 
-// running is a job on a node. Its state is a value: a copy of it, and of its
-// neighbours, can be run ahead without touching the world.
-type running struct {
+// runningJob is a running job. It is a plain value, so that copies of it can be simulated ahead.
+type runningJob struct {
 	job    *Job
-	choice candidate
-	epochs uint32  // that it will run
-	epoch  uint32  // that it is in; 0 is the start-up
-	left   float64 // of the epoch, as a share; of the start-up, in seconds
-	rate   float64 // by what left falls in a second, until something on the node changes
+	choice jobCandidate
+	epochs uint32  // number of epochs
+	epoch  uint32  // current epoch; 0 is the start-up
+	left   float64 // remaining part of the epoch, 0 to 1, or remaining seconds of the start-up
+	rate   float64 // decrease of left per second, until the next change of the node
 	alone  float64 // seconds of an epoch without noise and neighbours
 
-	startedAt, beganAt float64 // seconds; of the run, of the epoch
-	jobSeconds         float64 // integral of the jobs on the node over the epoch
+	startedAt, beganAt float64 // start of the run and of the epoch in seconds
+	jobSeconds         float64 // integral of the number of jobs on the node over the epoch
 	promised           bool
 }
 
-// node is a machine at a moment.
+// node is the current state of a node.
 type node struct {
 	*Node
 	now       float64
-	jobs      []running // in the order of their starts
-	processes int       // of all jobs
-	drifts    []Drift   // of this node, by time
+	jobs      []runningJob // ordered by start
+	processes int          // number of processes of all jobs
+	drifts    []NodeDrift  // drifts of this node, ordered by time
 }
 
 func (w *World) nodes(now float64) []node {
@@ -40,27 +39,27 @@ func (w *World) nodes(now float64) []node {
 				all[i].drifts = append(all[i].drifts, d)
 			}
 		}
-		slices.SortStableFunc(all[i].drifts, func(a, b Drift) int {
+		slices.SortStableFunc(all[i].drifts, func(a, b NodeDrift) int {
 			return cmp.Compare(a.AfterSeconds, b.AfterSeconds)
 		})
 	}
 	return all
 }
 
-// copied is the node as it is, to be run ahead.
+// copied returns an independent copy of the node.
 func (n *node) copied() node {
 	c := *n
 	c.jobs = slices.Clone(n.jobs)
 	return c
 }
 
-// start puts a job on the node, now.
-func (n *node) start(j *Job, c candidate, epochs uint32, promised bool) {
-	n.jobs = append(n.jobs, running{
+// start starts a job on the node at the current time.
+func (n *node) start(j *Job, c jobCandidate, epochs uint32, promised bool) {
+	n.jobs = append(n.jobs, runningJob{
 		job:       j,
 		choice:    c,
 		epochs:    epochs,
-		left:      j.family.StartupSeconds * j.luck.startup,
+		left:      j.family.StartupSeconds * j.noise.startup,
 		alone:     j.family.EpochSeconds.alone(c.batch, c.cpus),
 		startedAt: n.now,
 		beganAt:   n.now,
@@ -70,25 +69,25 @@ func (n *node) start(j *Job, c candidate, epochs uint32, promised bool) {
 	n.refresh()
 }
 
-// refresh sets every rate anew: something on the node has changed.
+// refresh recalculates the rates of all jobs after a change of the node.
 func (n *node) refresh() {
 	for i := range n.jobs {
 		n.refreshJob(&n.jobs[i])
 	}
 }
 
-// refreshJob sets the rate of one job anew.
-func (n *node) refreshJob(r *running) {
+// refreshJob recalculates the rate of one job.
+func (n *node) refreshJob(r *runningJob) {
 	r.rate = 1
 	if r.epoch > 0 {
 		l := &r.job.family.EpochSeconds
 		r.rate = 1 / (r.alone * l.contention(
 			r.choice.cpus, len(n.jobs), n.processes, n.Cores,
-		) * r.job.luck.epochs[r.epoch-1] * n.drift())
+		) * r.job.noise.epochs[r.epoch-1] * n.drift())
 	}
 }
 
-// drift is by what the node's epochs are multiplied now.
+// drift returns the current factor of the duration of epochs.
 func (n *node) drift() float64 {
 	f := 1.0
 	for _, d := range n.drifts {
@@ -99,8 +98,8 @@ func (n *node) drift() float64 {
 	return f
 }
 
-// next is when the node changes by itself, and the job whose start-up or epoch
-// ends then; -1 if it is a drift that begins, or nothing (at infinity).
+// next returns the time of the next change of the node, and the index of the job whose start-up or
+// epoch ends then. The index is -1 for the begin of a drift, or without a change (at infinity).
 func (n *node) next() (at float64, which int) {
 	at, which = math.Inf(1), -1
 	for _, d := range n.drifts {
@@ -117,7 +116,7 @@ func (n *node) next() (at float64, which int) {
 	return at, which
 }
 
-// advance lets time pass in which nothing changes.
+// advance moves the time forward to before the next change.
 func (n *node) advance(to float64) {
 	seconds := to - n.now
 	for i := range n.jobs {
@@ -128,19 +127,19 @@ func (n *node) advance(to float64) {
 	n.now = to
 }
 
-// change is what a step brings.
+// change is a kind of change of a node.
 type change uint8
 
 const (
-	drifted    change = iota // the node became slower or faster
-	startEnded               // a start-up
-	epochEnded               // an epoch that was not the last
-	jobEnded                 // the last epoch
+	drifted    change = iota // a drift began
+	startEnded               // a start-up ended
+	epochEnded               // an epoch other than the last ended
+	jobEnded                 // the last epoch ended
 )
 
-// step goes to the node's next change and carries it out. It returns the job
-// that it is about, as it was then.
-func (n *node) step() (r running, what change) {
+// step advances to the next change of the node and applies it. It returns the job at that time and
+// the kind of change.
+func (n *node) step() (r runningJob, what change) {
 	at, which := n.next()
 	n.advance(at)
 	if which < 0 {

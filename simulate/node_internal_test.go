@@ -8,8 +8,8 @@ import (
 	"courier/schemas"
 )
 
-// still is a job without noise: an epoch of e^constant seconds alone, twice as
-// long for each other process per core.
+// still returns a job without noise. An epoch takes e^constant seconds without neighbours, and
+// twice as long with one other process per core.
 func still(id string, startup float64, epochs int, seconds float64) *Job {
 	f := &Family{
 		Model:           "m",
@@ -26,15 +26,15 @@ func still(id string, startup float64, epochs int, seconds float64) *Job {
 			CPUs:       schemas.CPUs{4},
 		},
 		family: f,
-		luck:   luck{startup: 1},
+		noise:  runNoise{startup: 1},
 	}
 	for range epochs {
-		j.luck.epochs, j.luck.accuracy = append(j.luck.epochs, 1), append(j.luck.accuracy, 0)
+		j.noise.epochs, j.noise.accuracy = append(j.noise.epochs, 1), append(j.noise.accuracy, 0)
 	}
 	return j
 }
 
-// steps runs a node to its end, and says what ended when.
+// steps runs a node to its end, and returns the changes with their times.
 func steps(n *node) string {
 	text := ""
 	for len(n.jobs) > 0 {
@@ -45,11 +45,11 @@ func steps(n *node) string {
 	return text
 }
 
-// Two jobs of 4 CPUs on 4 cores: beside the other, everything takes twice as
-// long, because ln(1 + 4/4) = ln 2.
+// Two jobs of 4 CPUs on 4 cores: with a neighbour, every epoch takes twice as long, because ln(1 +
+// 4/4) = ln 2.
 func TestNode_ContentionByHand(t *testing.T) {
 	a, b := still("a", 10, 2, 100), still("b", 0, 1, 30)
-	alone := candidate{64, 4}
+	alone := jobCandidate{64, 4}
 	for _, c := range []struct {
 		name string
 		run  func(n *node) string
@@ -59,8 +59,8 @@ func TestNode_ContentionByHand(t *testing.T) {
 			n.start(a, alone, 2, false)
 			return steps(n)
 		}, "a/0 at 10; a/1 at 110; a/2 at 210; "},
-		// b comes at 60, when half of a's first epoch is done. It starts at once and
-		// needs 60 s: until 120 both are half as fast, and a does 30 of its 50 s.
+		// b arrives at 60, in the middle of a's first epoch. It starts at once and needs 60 s:
+		// until 120 both are half as fast, and a completes 30 of its 50 s.
 		{"a neighbour in the middle of an epoch", func(n *node) string {
 			n.start(a, alone, 2, false)
 			n.step()
@@ -68,17 +68,17 @@ func TestNode_ContentionByHand(t *testing.T) {
 			n.start(b, alone, 1, false)
 			return steps(n)
 		}, "a/0 at 10; b/0 at 60; b/1 at 120; a/1 at 140; a/2 at 240; "},
-		// b comes at 4; a's start-up ends at 10 all the same, b runs at half its rate
-		// although a only starts up, and ends at 64. a has done 27 of 100 s then.
+		// b arrives at 4. a's start-up still ends at 10. b runs at half its rate from the start,
+		// although a is only starting up, and ends at 64. By then a has completed 27 of 100 s.
 		{"a start-up loads the node, and nothing delays it", func(n *node) string {
 			n.start(a, alone, 1, false)
 			n.advance(4)
 			n.start(b, alone, 1, false)
 			return steps(n)
 		}, "b/0 at 4; a/0 at 10; b/1 at 64; a/1 at 137; "},
-		// From 60 on the node is four times as slow: 50 s are left, and take 200.
+		// After 60 the node is four times as slow: the remaining 50 s take 200.
 		{"a drift in the middle of an epoch", func(n *node) string {
-			n.drifts = []Drift{{AfterSeconds: 60, Factor: 4}}
+			n.drifts = []NodeDrift{{AfterSeconds: 60, Factor: 4}}
 			n.start(a, alone, 1, false)
 			return steps(n)
 		}, "a/0 at 10; a/1 at 260; "},
@@ -99,15 +99,15 @@ func TestNode_ContentionByHand(t *testing.T) {
 
 func TestNode_TryChangesNothing(t *testing.T) {
 	n := &node{Node: &Node{Name: "n", Cores: 4}}
-	n.start(still("a", 10, 2, 100), candidate{64, 4}, 2, false)
+	n.start(still("a", 10, 2, 100), jobCandidate{64, 4}, 2, false)
 	before := n.copied()
-	// b is there from 0 to 60; c comes at 20, and everything is then (1 + 8/4) times
-	// slower: b has 20 of 30 s left at 20, which take 60 s.
+	// b runs from 0 to 60. c arrives at 20, and everything becomes (1 + 8/4) times slower: b has 20
+	// of 30 s left at 20, which take 60 s.
 	b, c := still("b", 0, 1, 30), still("c", 0, 1, 1000)
-	if got := n.try(b, candidate{64, 4}, nil); math.Abs(got-60) > 1e-9 {
+	if got := n.try(b, jobCandidate{64, 4}, nil); math.Abs(got-60) > 1e-9 {
 		t.Errorf("try = %g s, want 60", got)
 	}
-	if got := n.try(b, candidate{64, 4}, []arrival{{0, 20, c, candidate{64, 4}, 1}}); math.Abs(got-80) > 1e-9 {
+	if got := n.try(b, jobCandidate{64, 4}, []arrival{{0, 20, c, jobCandidate{64, 4}, 1}}); math.Abs(got-80) > 1e-9 {
 		t.Errorf("try with a later neighbour = %g s, want 80", got)
 	}
 	if len(n.jobs) != 1 || n.jobs[0] != before.jobs[0] || n.processes != 4 || n.now != 0 {
@@ -115,14 +115,14 @@ func TestNode_TryChangesNothing(t *testing.T) {
 	}
 }
 
-// The noise of an epoch has a median of 1 and the standard deviation of the
-// world; that of a run is shared by its epochs.
+// The noise of an epoch has a median of 1 and the standard deviation of the world; all epochs of a
+// run share its noise.
 func TestNoise_Moments(t *testing.T) {
 	noise := Noise{RunRatio: 0.04, EpochRatio: 0.03, Accuracy: 0.002}
 	const runs = 20_000
 	var sum, squares, products, starts, accuracy float64
 	for i := range runs {
-		l := noise.luck(1, fmt.Sprint("job-", i), 2)
+		l := noise.runNoise(1, fmt.Sprint("job-", i), 2)
 		a, b := math.Log(l.epochs[0]), math.Log(l.epochs[1])
 		sum, squares, products = sum+a, squares+a*a, products+a*b
 		starts += math.Log(l.startup) * math.Log(l.startup)
@@ -145,25 +145,25 @@ func TestNoise_Moments(t *testing.T) {
 	}
 }
 
-// Noise belongs to the job and the number of its epoch, not to the draws before.
+// Noise depends on the job and the number of the epoch, not on earlier draws.
 func TestNoise_BelongsToTheJob(t *testing.T) {
 	noise := Noise{RunRatio: 0.04, EpochRatio: 0.03}
-	short, long := noise.luck(1, "a", 3), noise.luck(1, "a", 9)
+	short, long := noise.runNoise(1, "a", 3), noise.runNoise(1, "a", 9)
 	for k := range short.epochs {
 		if short.epochs[k] != long.epochs[k] {
 			t.Errorf("epoch %d: %g in a run of 3, %g in one of 9", k+1, short.epochs[k],
 				long.epochs[k])
 		}
 	}
-	if other := noise.luck(1, "b", 3); other.epochs[0] == short.epochs[0] {
+	if other := noise.runNoise(1, "b", 3); other.epochs[0] == short.epochs[0] {
 		t.Error("two jobs have the same noise")
 	}
-	if other := noise.luck(2, "a", 3); other.epochs[0] == short.epochs[0] {
+	if other := noise.runNoise(2, "a", 3); other.epochs[0] == short.epochs[0] {
 		t.Error("two seeds give the same noise")
 	}
 }
 
-// The law, term by term.
+// Each term of the law.
 func TestTimeLaw(t *testing.T) {
 	l := TimeLaw{
 		Constant:    1,
@@ -195,8 +195,8 @@ func TestTimeLaw(t *testing.T) {
 	}
 }
 
-// A smaller batch is more accurate after as many epochs, and as accurate after
-// as many iterations.
+// A smaller batch is more accurate after the same number of epochs, and as accurate after the same
+// number of iterations.
 func TestAccuracyLaw(t *testing.T) {
 	l := AccuracyLaw{Constant: 1.84, Iterations: -0.567}
 	if a, b := l.after(60_000, 64, 1), l.after(60_000, 512, 8); math.Abs(a-b) > 1e-12 {
@@ -210,8 +210,7 @@ func TestAccuracyLaw(t *testing.T) {
 	}
 }
 
-// What hindsight says of the choice that was made is what happened to it, and a
-// foreseen future is near it.
+// Hindsight about the actual choice equals its outcome, and a foreseen future is close to it.
 func TestPlay_HindsightIsWhatHappened(t *testing.T) {
 	s := NewScenario(DefaultWorld(), 150, 0.95, 3)
 	var p *play
@@ -228,12 +227,12 @@ func TestPlay_HindsightIsWhatHappened(t *testing.T) {
 					k,
 					s.Jobs[k].At,
 					&s.Jobs[k],
-					candidate{l.BatchSize, l.CPUs},
+					jobCandidate{l.BatchSize, l.CPUs},
 					l.Epochs,
 				})
 			}
 		}
-		got := p.before[i].try(&s.Jobs[i], candidate{o.BatchSize, o.CPUs}, later)
+		got := p.before[i].try(&s.Jobs[i], jobCandidate{o.BatchSize, o.CPUs}, later)
 		if math.Abs(got-o.Seconds) > 1e-6 {
 			t.Fatalf("%s took %g s, in hindsight %g", o.JobID, o.Seconds, got)
 		}
@@ -244,7 +243,7 @@ func TestPlay_HindsightIsWhatHappened(t *testing.T) {
 	}
 }
 
-// spy keeps the world that a rule plays in.
+// spy keeps the world of the play.
 type spy struct {
 	Rule
 	play **play

@@ -8,19 +8,18 @@ import (
 	"courier/schemas"
 )
 
-// oracle knows the laws, the noise, and who comes later.
+// oracle knows the laws, the noise and all later jobs.
 type oracle struct{ world *play }
 
-// NewOracle returns the rule that knows everything: it accepts if and only if
-// some candidate meets the SLO whoever comes later, and takes, of those that
-// break the fewest promises given before, the most accurate. Of the jobs that
-// come later it assumes that each takes its most accurate candidate that meets
-// its own SLO if nobody comes after it, so that it may err by a hair.
+// NewOracle returns a rule that knows the future. It accepts a job if a candidate meets the SLO
+// given all later jobs. Of the candidates that break the fewest earlier promises it chooses the
+// most accurate one. It assumes that each later job runs with its most accurate candidate that
+// would meet its SLO without further arrivals; so it is not exactly optimal.
 func NewOracle() Rule { return &oracle{} }
 
 func (o *oracle) know(p *play) { o.world = p }
 
-// Apply implements Rule: it looks at the world itself.
+// Apply implements Rule. It does nothing, because the rule sees the world.
 func (o *oracle) Apply(schemas.Event, uint64, time.Time) {}
 
 // Submit implements Rule.
@@ -53,7 +52,7 @@ func (o *oracle) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, er
 	return Answer(&q, at, decision, *n.Node, load, best.BatchSize, best.CPUs), nil
 }
 
-// leastLoaded is the node that View.Place finds in the events.
+// leastLoaded returns the node that View.Place finds from the events.
 func leastLoaded(nodes []node, q *schemas.JobRequest) *node {
 	var best *node
 	for i := range nodes {
@@ -71,10 +70,10 @@ func leastLoaded(nodes []node, q *schemas.JobRequest) *node {
 
 func (n *node) perCore() float64 { return float64(n.processes) / float64(n.Cores) }
 
-// foresee runs a copy of the world ahead, with the job on the node, until it and
-// every job with a promise that runs now have ended. It returns the seconds that
-// the job takes, and how many of the promises are broken.
-func (p *play) foresee(j *Job, c candidate, on *node) (seconds float64, broken int) {
+// foresee simulates a copy of the world with the job on the node, until the job and all running
+// jobs with a promise have ended. It returns the time of the job in seconds and the number of
+// broken promises.
+func (p *play) foresee(j *Job, c jobCandidate, on *node) (seconds float64, broken int) {
 	nodes, waiting := make([]node, len(p.nodes)), 1
 	for i := range nodes {
 		nodes[i] = p.nodes[i].copied()
@@ -111,13 +110,13 @@ func (p *play) foresee(j *Job, c candidate, on *node) (seconds float64, broken i
 	return seconds, broken
 }
 
-// admit starts a job that came, unless it cannot meet its SLO.
+// admit starts an arriving job, unless it cannot meet its SLO.
 func admit(nodes []node, j *Job) {
 	for i := range nodes {
 		nodes[i].pass(j.At)
 	}
 	n := leastLoaded(nodes, &j.Request)
 	if b := n.best(j); b.Feasible {
-		n.start(j, candidate{b.BatchSize, b.CPUs}, uint32(j.Request.Epochs), false)
+		n.start(j, jobCandidate{b.BatchSize, b.CPUs}, uint32(j.Request.Epochs), false)
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"courier/schemas"
 )
 
-// Scenario is what every rule plays: a world, its history, and the jobs to come.
+// Scenario is a world with its history and all submissions.
 type Scenario struct {
 	World   *World
-	History []Record
-	Jobs    []Job // by time
+	History []HistoryRecord
+	Jobs    []Job // ordered by time
 }
 
-// NewScenario draws a scenario; the same arguments give the same.
+// NewScenario draws a scenario. The same arguments give the same scenario.
 func NewScenario(w *World, submissions int, confidence float64, seed uint64) *Scenario {
 	return &Scenario{
 		World:   w,
@@ -24,57 +24,55 @@ func NewScenario(w *World, submissions int, confidence float64, seed uint64) *Sc
 	}
 }
 
-// Outcome is what became of one submission.
-type Outcome struct {
+// JobOutcome is the outcome of one submission.
+type JobOutcome struct {
 	JobID           string
 	Decision        schemas.Decision
 	Node            string
 	BatchSize, CPUs uint32  // chosen
-	Epochs          uint32  // that it ran; 0 for a refusal
-	Seconds         float64 // from submission to its end; 0 for a refusal
-	MetSLO          bool    // it ran, and ended in time
+	Epochs          uint32  // number of epochs; 0 for a refusal
+	Seconds         float64 // from submission to end; 0 for a refusal
+	MetSLO          bool    // the job ran and met its SLO
 	SLOSeconds      float64
-	Probability     *float64 // of meeting the SLO, as the rule said; nil: it said none
-	Accuracy        float64  // the true one of the choice
-	// AtOnce is the best candidate had it started at submission and nobody come
-	// later; InHindsight had all who came later done as they did. Both on the node
-	// that was advised.
+	Probability     *float64 // predicted probability of meeting the SLO; nil: none
+	Accuracy        float64  // true accuracy of the choice
+	// AtOnce is the best candidate without later jobs; InHindsight is the best one given all later
+	// jobs. Both start at submission on the advised node.
 	AtOnce, InHindsight Best
-	Watched             bool      // by a Watcher
-	Warnings            []Warning // its, in order
+	Watched             bool      // the rule is a Watcher
+	Warnings            []Warning // ordered by time
 }
 
-// Warning is what a rule said of a job that ran.
+// Warning is a warning or all-clear of a rule for a running job.
 type Warning struct {
 	Seconds     float64 // since submission
-	Cleared     bool    // all clear
-	Probability float64 // of keeping the SLO
+	Cleared     bool    // an all-clear
+	Probability float64 // probability of meeting the SLO
 	Cause       string
 }
 
-// play is one rule in its own copy of the world.
+// play is the state of one rule in its copy of the world.
 type play struct {
 	*Scenario
 	ctx       context.Context
 	rule      Rule
 	nodes     []node
 	sequence  uint64
-	samples   uint64 // of each node
-	submitted int    // jobs, the one in hand included
-	job       *Job   // that is in hand
-	outcomes  []Outcome
-	before    []node               // the advised node of each outcome, as it was at submission
-	index     map[string]int       // job to its outcome
+	samples   uint64 // number of samples of each node
+	submitted int    // number of submitted jobs, including job
+	job       *Job   // job that is being submitted
+	outcomes  []JobOutcome
+	before    []node               // state of the advised node of each outcome at submission
+	index     map[string]int       // job ID to its outcome
 	arrivals  map[string][]arrival // starts on each node
 }
 
-// Play lets a rule answer every submission and returns what became of each, in
-// the order of submission. progress may be nil; it is told how many submissions
-// were answered. The error is ctx's or the rule's, or says that an advice or the
-// world makes no sense.
+// Play lets a rule answer every submission, and returns the outcomes in the order of submission.
+// progress may be nil; it is called with the number of answered submissions. Play returns the error
+// of ctx or of the rule, or an error about an invalid advice or an overloaded world.
 func (s *Scenario) Play(
 	ctx context.Context, rule Rule, progress func(done int),
-) ([]Outcome, error) {
+) ([]JobOutcome, error) {
 	p := &play{
 		Scenario: s,
 		ctx:      ctx,
@@ -83,7 +81,7 @@ func (s *Scenario) Play(
 		index:    map[string]int{},
 		arrivals: map[string][]arrival{},
 	}
-	if k, ok := rule.(knowing); ok {
+	if k, ok := rule.(omniscient); ok {
 		k.know(p)
 	}
 	for _, r := range s.History {
@@ -108,7 +106,7 @@ func (s *Scenario) Play(
 	return p.outcomes, p.lookBack()
 }
 
-// runUntil lets the world go on: epochs end, jobs finish, nodes are sampled.
+// runUntil simulates the world up to a time: epochs, ends of jobs, and samples of nodes.
 func (p *play) runUntil(until float64) error {
 	for {
 		sample := float64(p.samples) * p.World.SampleSeconds
@@ -129,7 +127,7 @@ func (p *play) runUntil(until float64) error {
 	}
 }
 
-// pass lets time pass up to some instant, drifts of an idle node included.
+// pass simulates the node up to a time, including drifts while it is idle.
 func (n *node) pass(until float64) {
 	for at, _ := n.next(); at <= until; at, _ = n.next() {
 		n.step()
@@ -137,8 +135,8 @@ func (n *node) pass(until float64) {
 	n.advance(until)
 }
 
-// finish runs until the last job has ended. Nobody asks any more, so that no
-// samples are needed.
+// finish runs until the last job has ended. There are no more submissions, so samples are not
+// needed.
 func (p *play) finish() error {
 	for first, _ := earliest(p.nodes); first != nil; first, _ = earliest(p.nodes) {
 		if err := p.step(first); err != nil {
@@ -148,15 +146,15 @@ func (p *play) finish() error {
 	return nil
 }
 
-func (p *play) tell(e schemas.Event, at float64) {
+func (p *play) publish(e schemas.Event, at float64) {
 	p.sequence++
-	numbered(e, p.sequence)
-	p.rule.Apply(e, p.sequence, clock(at))
+	setSequence(e, p.sequence)
+	p.rule.Apply(e, p.sequence, timeAt(at))
 	w, ok := p.rule.(Watcher)
 	if !ok {
 		return
 	}
-	for _, r := range w.Watch(clock(at)) {
+	for _, r := range w.Watch(timeAt(at)) {
 		if i, known := p.index[r.JobID]; known {
 			o := &p.outcomes[i]
 			o.Warnings = append(o.Warnings, Warning{
@@ -169,13 +167,13 @@ func (p *play) tell(e schemas.Event, at float64) {
 	}
 }
 
-// step goes to a node's next change.
+// step advances to the next change of a node.
 func (p *play) step(n *node) error {
-	if at, _ := n.next(); at > longestPlay {
-		return fmt.Errorf("the world is overloaded: %d jobs on node %s would go on for over %g s",
-			len(n.jobs), n.Name, longestPlay)
+	if at, _ := n.next(); at > maxPlaySeconds {
+		return fmt.Errorf("the world is overloaded: %d jobs on node %s would run longer than %g s",
+			len(n.jobs), n.Name, maxPlaySeconds)
 	}
-	if r, what := n.tellStep(p.tell); what == jobEnded {
+	if r, what := n.publishStep(p.publish); what == jobEnded {
 		o := &p.outcomes[p.index[r.id()]]
 		o.Seconds = n.now - r.job.At
 		o.MetSLO = o.Seconds <= r.job.Request.SLO.Seconds()
@@ -186,7 +184,7 @@ func (p *play) step(n *node) error {
 func (p *play) sample(at float64) {
 	p.samples++
 	for i := range p.nodes {
-		p.tell(p.nodes[i].sampleEvent(p.samples, p.World, at), at)
+		p.publish(p.nodes[i].sampleEvent(p.samples, p.World, at), at)
 	}
 }
 
@@ -199,10 +197,10 @@ func (p *play) node(name string) *node {
 	return nil
 }
 
-// submit asks the rule and does as it says.
+// submit lets the rule answer the job, and starts the job as advised.
 func (p *play) submit(j *Job) error {
 	q := j.Request.WithDefaults()
-	a, err := p.rule.Submit(q, clock(j.At))
+	a, err := p.rule.Submit(q, timeAt(j.At))
 	if err != nil {
 		return err
 	}
@@ -210,9 +208,9 @@ func (p *play) submit(j *Job) error {
 	if err != nil {
 		return err
 	}
-	choice := candidate{a.Chosen.BatchSize, a.Chosen.CPUs}
+	choice := jobCandidate{a.Chosen.BatchSize, a.Chosen.CPUs}
 	number, refused := len(p.outcomes), a.Decision == schemas.BestEffort
-	o := Outcome{
+	o := JobOutcome{
 		JobID:       q.JobID,
 		Decision:    a.Decision,
 		Node:        n.Name,
@@ -228,19 +226,20 @@ func (p *play) submit(j *Job) error {
 	if refused {
 		o.Epochs = 0
 	}
-	p.before, p.outcomes, p.index[q.JobID] = append(p.before, n.copied()), append(p.outcomes, o), number
-	p.tell(submittedEvent(&q, a, j.At), j.At)
+	p.index[q.JobID] = number
+	p.before, p.outcomes = append(p.before, n.copied()), append(p.outcomes, o)
+	p.publish(submittedEvent(&q, a, j.At), j.At)
 	if refused {
-		p.tell(withdrawnEvent(&q, j.At), j.At)
+		p.publish(withdrawnEvent(&q, j.At), j.At)
 		return nil
 	}
 	p.arrivals[n.Name] = append(p.arrivals[n.Name], arrival{number, j.At, j, choice, o.Epochs})
 	n.start(j, choice, o.Epochs, a.Decision == schemas.MeetsSLO)
-	p.tell(n.jobs[len(n.jobs)-1].startedEvent(n), j.At)
+	p.publish(n.jobs[len(n.jobs)-1].startedEvent(n), j.At)
 	return nil
 }
 
-// lookBack tries every submission again, now that it is known who came later.
+// lookBack finds the best candidate of every submission, given all later jobs.
 func (p *play) lookBack() error {
 	for i := range p.outcomes {
 		if err := p.ctx.Err(); err != nil {
@@ -251,33 +250,33 @@ func (p *play) lookBack() error {
 		for len(later) > 0 && later[0].number <= i {
 			later = later[1:]
 		}
-		p.arrivals[o.Node] = later // the next submission is later still
-		o.InHindsight = bestOf(j, func(c candidate) float64 { return n.try(j, c, later) })
+		p.arrivals[o.Node] = later // The next submission is even later.
+		o.InHindsight = bestOf(j, func(c jobCandidate) float64 { return n.try(j, c, later) })
 	}
 	return nil
 }
 
-// check finds the node of an advice that can be carried out; a refusal need not
-// name any.
+// check returns the node of a valid advice. A refusal need not name a node.
 func (p *play) check(q *schemas.JobRequest, a *schemas.Advice) (*node, error) {
 	if a == nil || a.Chosen == nil {
-		return nil, fmt.Errorf("the advice chooses nothing")
+		return nil, fmt.Errorf("the advice has no chosen alternative")
 	}
 	if a.Decision == schemas.BestEffort && len(a.Nodes) == 0 {
 		return leastLoaded(p.nodes, q), nil
 	}
-	c := candidate{a.Chosen.BatchSize, a.Chosen.CPUs}
+	c := jobCandidate{a.Chosen.BatchSize, a.Chosen.CPUs}
 	switch {
 	case !slices.Contains([]schemas.Decision{
 		schemas.MeetsSLO,
 		schemas.BestEffort,
 		schemas.Exploring,
 	}, a.Decision):
-		return nil, fmt.Errorf("the decision is %q", a.Decision)
-	case !c.offeredBy(q):
-		return nil, fmt.Errorf("batch size %d on %d CPUs was not offered", c.batch, c.cpus)
+		return nil, fmt.Errorf("unknown decision %q", a.Decision)
+	case !c.allowedBy(q):
+		return nil, fmt.Errorf("batch size %d on %d CPUs is not among the candidates",
+			c.batch, c.cpus)
 	case a.Chosen.Epochs < 1 || int64(a.Chosen.Epochs) > int64(q.Epochs):
-		return nil, fmt.Errorf("%d epochs were advised, %d asked for", a.Chosen.Epochs, q.Epochs)
+		return nil, fmt.Errorf("%d epochs were advised, %d requested", a.Chosen.Epochs, q.Epochs)
 	case len(a.Nodes) != 1 || p.node(a.Nodes[0]) == nil:
 		return nil, fmt.Errorf("the advice names the nodes %q, want one of this world", a.Nodes)
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// smallWorld is the default one with a short warm-up.
+// smallWorld is the default world with a short warm-up.
 func smallWorld() *simulate.World {
 	w := simulate.DefaultWorld()
 	w.WarmUp.JobsAtOnce = []int{1, 3}
 	return w
 }
 
-// rules of this package, by name.
+// rules returns the rules of this package by name.
 func rules(seed uint64) map[string]simulate.Rule {
 	return map[string]simulate.Rule{
 		simulate.RuleRandom:  simulate.NewRandom(seed),
@@ -31,7 +31,7 @@ func rules(seed uint64) map[string]simulate.Rule {
 	}
 }
 
-func played(t *testing.T, s *simulate.Scenario, r simulate.Rule) []simulate.Outcome {
+func played(t *testing.T, s *simulate.Scenario, r simulate.Rule) []simulate.JobOutcome {
 	t.Helper()
 	outcomes, err := s.Play(t.Context(), r, nil)
 	if err != nil {
@@ -40,15 +40,15 @@ func played(t *testing.T, s *simulate.Scenario, r simulate.Rule) []simulate.Outc
 	return outcomes
 }
 
-// recorder writes down what a rule is told and what it advises.
+// recorder records the events and the advice of a rule.
 type recorder struct {
 	simulate.Rule
-	log    []simulate.Record
+	log    []simulate.HistoryRecord
 	advice []*schemas.Advice
 }
 
 func (r *recorder) Apply(e schemas.Event, sequence uint64, at time.Time) {
-	r.log = append(r.log, simulate.Record{Event: e, Sequence: sequence, At: at})
+	r.log = append(r.log, simulate.HistoryRecord{Event: e, Sequence: sequence, At: at})
 	r.Rule.Apply(e, sequence, at)
 }
 
@@ -61,7 +61,7 @@ func (r *recorder) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, 
 func TestPlay_IsDeterministic(t *testing.T) {
 	play := func(seed uint64, name string) string {
 		r := &recorder{Rule: rules(seed)[name]}
-		var outcomes []simulate.Outcome
+		var outcomes []simulate.JobOutcome
 		if name == simulate.RuleOracle { // it is not hidden behind another
 			outcomes = played(t, simulate.NewScenario(smallWorld(), 80, 0.95, seed), r.Rule)
 		} else {
@@ -102,8 +102,8 @@ func TestPlay_CommonRandomNumbers(t *testing.T) {
 	}
 }
 
-// Every submission ends exactly once, after all its epochs, and every event is
-// valid and in order. A refused job is withdrawn and never starts.
+// Every submission ends exactly once, after all its epochs, and all events are valid and in order.
+// A refused job is withdrawn and never starts.
 func TestPlay_Conserves(t *testing.T) {
 	s := simulate.NewScenario(smallWorld(), 120, 0.95, 4)
 	r := &recorder{Rule: refuseEveryThird{simulate.NewRandom(4)}}
@@ -186,14 +186,14 @@ func number(id string) int {
 	return n
 }
 
-// futures are two scenarios that are equal up to the answer to job number same,
-// and then differ in all that comes: other jobs, and nodes three times as slow.
+// futures returns two scenarios that are equal up to the answer to a job and then differ: other
+// jobs, and nodes three times as slow.
 func futures(same int) (a, b *simulate.Scenario) {
 	w := smallWorld()
 	a = simulate.NewScenario(w, same+20, 0.95, 6)
 	now := a.Jobs[same-1].At
 	other := *w
-	other.Drift = []simulate.Drift{{AfterSeconds: now + 0.001, Factor: 3}}
+	other.Drift = []simulate.NodeDrift{{AfterSeconds: now + 0.001, Factor: 3}}
 	b = &simulate.Scenario{World: &other, History: a.History, Jobs: slices.Clone(a.Jobs[:same])}
 	for _, j := range other.Jobs(same+20, 0.95, 60)[same:] {
 		j.At += now
@@ -202,8 +202,8 @@ func futures(same int) (a, b *simulate.Scenario) {
 	return a, b
 }
 
-// Rules see events only: equal events so far and different futures give equal
-// advice. Only the oracle may differ, and does.
+// Rules only see events: with equal events and different futures they give equal advice. Only the
+// oracle differs.
 func TestPlay_NoRuleSeesTheFuture(t *testing.T) {
 	const same = 40
 	for name := range rules(0) {
@@ -220,8 +220,8 @@ func TestPlay_NoRuleSeesTheFuture(t *testing.T) {
 	}
 }
 
-// The oracle keeps what it promises, refuses next to nothing that could have
-// been kept, and no other rule of this package is near it.
+// The oracle keeps its promises and refuses almost no job that could meet its SLO; no other rule of
+// this package is close to it.
 func TestOracle(t *testing.T) {
 	s := simulate.NewScenario(smallWorld(), 300, 0.95, 2)
 	oracle := simulate.ScoreOf(simulate.RuleOracle, played(t, s, simulate.NewOracle()))
@@ -236,7 +236,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// silly gives an advice that makes no sense.
+// silly gives invalid advice.
 type silly struct {
 	simulate.View
 	spoil func(a *schemas.Advice) (*schemas.Advice, error)
@@ -251,20 +251,20 @@ func (s *silly) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, err
 		uint32(q.BatchSizes[0]), uint32(q.CPUs[0])))
 }
 
-func TestPlay_RefusesAdviceThatMakesNoSense(t *testing.T) {
+func TestPlay_RefusesInvalidAdvice(t *testing.T) {
 	failed := errors.New("no regressor")
 	for _, c := range []struct {
 		says  string
 		spoil func(a *schemas.Advice) (*schemas.Advice, error)
 	}{
 		{"no regressor", func(*schemas.Advice) (*schemas.Advice, error) { return nil, failed }},
-		{"chooses nothing", func(*schemas.Advice) (*schemas.Advice, error) { return nil, nil }},
+		{"has no chosen alternative", func(*schemas.Advice) (*schemas.Advice, error) { return nil, nil }},
 		{
-			"chooses nothing",
+			"has no chosen alternative",
 			func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen = nil; return a, nil },
 		},
 		{
-			`decision is "weighted"`,
+			`unknown decision "weighted"`,
 			func(a *schemas.Advice) (*schemas.Advice, error) {
 				a.Decision = schemas.Weighted
 				return a, nil
@@ -278,7 +278,7 @@ func TestPlay_RefusesAdviceThatMakesNoSense(t *testing.T) {
 			},
 		},
 		{
-			"11 epochs were advised, 10 asked for",
+			"11 epochs were advised, 10 requested",
 			func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen.Epochs++; return a, nil },
 		},
 		{
@@ -314,8 +314,8 @@ func TestPlay_StopsWithItsContext(t *testing.T) {
 	}
 }
 
-// The load is what it says: CPUs times time of all candidates evenly, alone,
-// over the time between submissions, is a share of all cores.
+// The mean of CPUs times seconds over all candidates, divided by the time between submissions, is
+// the load as a ratio of all cores.
 func TestJobs_Load(t *testing.T) {
 	w := simulate.DefaultWorld()
 	jobs := w.Jobs(20_000, 0.95, 1)
@@ -343,8 +343,8 @@ func TestJobs_Load(t *testing.T) {
 	}
 }
 
-// The informed rule knows probabilities, not the future: it keeps as many of its
-// promises as it says, within chance, and breaks some. It is the same each time.
+// The informed rule knows probabilities, not the future: it keeps the predicted ratio of its
+// promises, within chance, and breaks some. It is deterministic.
 func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
 	s := simulate.NewScenario(smallWorld(), 80, 0.6, 3)
 	score := simulate.ScoreOf(simulate.RuleInformed, played(t, s, simulate.NewInformed(3)))

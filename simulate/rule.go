@@ -8,36 +8,35 @@ import (
 	"courier/schemas"
 )
 
-// Rule answers job requests. It sees the event log of its world and nothing
-// else. Calls come from one goroutine, in the order of simulated time.
+// Rule answers job requests. It only sees the event log of its world. One goroutine calls it, in
+// the order of simulated time.
 type Rule interface {
-	// Apply tells the next event. It is not to be changed: other rules see it, too.
+	// Apply receives the next event. The rule must not change it, because other rules see it, too.
 	Apply(e schemas.Event, sequence uint64, at time.Time)
-	// Submit answers a request, whose defaults are filled in. Of the advice the
-	// decision, the node and the chosen alternative count: meets_slo is a promise,
-	// best_effort a refusal, exploring a run without a promise.
+	// Submit answers a request, whose defaults are set. Only the decision, the node and the chosen
+	// alternative of the advice matter: meets_slo is a promise, best_effort a refusal, and
+	// exploring a run without a promise.
 	Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error)
 }
 
-// Watcher is a rule that watches the jobs that run.
+// Watcher is a rule that warns of promises at risk.
 type Watcher interface {
-	// Watch returns the warnings and all-clears that the event last applied calls
-	// for. It is asked after each event of a job.
+	// Watch returns the warnings and all-clears after the last applied event. It is called after
+	// each event of a job.
 	Watch(at time.Time) []*schemas.Risk
 }
 
-// knowing is a rule that is shown the world itself: only the oracle of this
-// package can be.
-type knowing interface{ know(p *play) }
+// omniscient is a rule that sees the world: only rules of this package can.
+type omniscient interface{ know(p *play) }
 
-// View is what the events so far tell of nodes and running jobs, for rules that
-// keep no state of their own.
+// View is the state of nodes and running jobs according to the events so far. It is for rules that
+// have no other state.
 type View struct {
-	nodes   []Node // by name
+	nodes   []Node // ordered by name
 	running map[string]schemas.Span
 }
 
-// Apply takes the next event.
+// Apply applies the next event.
 func (v *View) Apply(e schemas.Event, _ uint64, _ time.Time) {
 	switch e := e.(type) {
 	case *schemas.Sample:
@@ -64,11 +63,11 @@ func (v *View) Apply(e schemas.Event, _ uint64, _ time.Time) {
 	}
 }
 
-// Load returns what would surround a job of cpus on a node.
+// Load returns the load on a node including a new job with cpus CPUs.
 func (v *View) Load(n Node, cpus uint32) schemas.Load {
 	spans := make([]schemas.Span, 0, len(v.running))
 	for _, s := range v.running {
-		spans = append(spans, s) // in any order: loads of whole processes add up exactly
+		spans = append(spans, s) // in any order: sums of whole numbers are exact
 	}
 	load, _ := schemas.LoadNow(schemas.Span{
 		Nodes:    []string{n.Name},
@@ -78,9 +77,9 @@ func (v *View) Load(n Node, cpus uint32) schemas.Load {
 	return load
 }
 
-// Place returns the node that a request names; else the one with the fewest
-// processes per core that has room for the fewest CPUs asked for, the first by
-// name of several: as the advisor does.
+// Place returns the requested node. Otherwise it returns the node with the fewest processes per
+// core among those with enough cores for the smallest requested number of CPUs, the first by name,
+// as the advisor does.
 func (v *View) Place(q *schemas.JobRequest) (Node, error) {
 	if len(q.Nodes) > 0 {
 		named := Node{Name: q.Nodes[0]}
@@ -101,12 +100,12 @@ func (v *View) Place(q *schemas.JobRequest) (Node, error) {
 		}
 	}
 	if best < 0 {
-		return Node{}, fmt.Errorf("no node has room for job %s", q.JobID)
+		return Node{}, fmt.Errorf("no node has enough cores for job %s", q.JobID)
 	}
 	return v.nodes[best], nil
 }
 
-// Answer makes the advice to run a request in a way on a node.
+// Answer returns the advice to run a request with a batch size and CPUs on a node.
 func Answer(
 	q *schemas.JobRequest,
 	at time.Time,
@@ -146,37 +145,36 @@ const (
 	RuleOracle  = "oracle"
 )
 
-// chance takes a random candidate and promises everything.
-type chance struct {
+// randomRule chooses a random candidate and promises everything.
+type randomRule struct {
 	View
 	seed uint64
 }
 
-// NewRandom returns the rule that takes any candidate, all as likely, and
-// accepts always.
-func NewRandom(seed uint64) Rule { return &chance{seed: seed} }
+// NewRandom returns the rule that chooses a random candidate and always promises.
+func NewRandom(seed uint64) Rule { return &randomRule{seed: seed} }
 
-func (c *chance) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+func (c *randomRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	all := candidates(&q)
-	choice := all[chances(c.seed, streamRandomRule, q.JobID).IntN(len(all))]
+	choice := all[randomFor(c.seed, streamRandomRule, q.JobID).IntN(len(all))]
 	return accept(&c.View, &q, at, choice)
 }
 
-// largest takes the largest batch and promises everything.
-type largest struct{ View }
+// largestRule chooses the largest batch size and promises everything.
+type largestRule struct{ View }
 
-// NewLargest returns the rule that takes the largest batch size with the most
-// CPUs, and accepts always.
-func NewLargest() Rule { return &largest{} }
+// NewLargest returns the rule that chooses the largest batch size and number of CPUs, and always
+// promises.
+func NewLargest() Rule { return &largestRule{} }
 
-func (l *largest) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
-	return accept(&l.View, &q, at, candidate{
+func (l *largestRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+	return accept(&l.View, &q, at, jobCandidate{
 		uint32(slices.Max(q.BatchSizes)),
 		uint32(slices.Max(q.CPUs)),
 	})
 }
 
-func accept(v *View, q *schemas.JobRequest, at time.Time, c candidate) (*schemas.Advice, error) {
+func accept(v *View, q *schemas.JobRequest, at time.Time, c jobCandidate) (*schemas.Advice, error) {
 	n, err := v.Place(q)
 	if err != nil {
 		return nil, err

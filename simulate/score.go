@@ -6,44 +6,41 @@ import (
 	"courier/schemas"
 )
 
-// Score is how a rule did.
-type Score struct {
+// RuleScore is the result of a rule.
+type RuleScore struct {
 	Rule      string `json:"rule"`
 	Submitted int    `json:"submitted"`
-	Accepted  int    `json:"accepted"` // promises given
+	Accepted  int    `json:"accepted"` // number of promises
 	Refused   int    `json:"refused"`
-	Explored  int    `json:"explored"` // ran without a promise
+	Explored  int    `json:"explored"` // number of jobs that ran without a promise
 
-	Kept      int      `json:"kept"`       // of the promises
+	Kept      int      `json:"kept"`       // number of kept promises
 	KeptRatio *float64 `json:"kept_ratio"` // kept / accepted; null if nothing was accepted
-	KeptLow   *float64 `json:"kept_low"`   // its 95 % interval (Wilson 1927)
+	KeptLow   *float64 `json:"kept_low"`   // 95 % interval (Wilson 1927)
 	KeptHigh  *float64 `json:"kept_high"`
 
-	// Held against what would have happened on the advised node in truth: in
-	// hindsight, while all who came later do as they did. The figures "at once" hold
-	// it against a world in which nobody comes later, which no job ran in.
-	WrongRefusalRatio       float64 `json:"wrong_refusal_ratio"` // refused though some candidate would have met the SLO / submitted
+	// Comparisons with the true outcomes of other candidates on the advised node, given all later
+	// jobs. The figures "at once" assume that there are no later jobs.
+	WrongRefusalRatio       float64 `json:"wrong_refusal_ratio"` // refused jobs for which a candidate would have met the SLO / submitted
 	WrongRefusalAtOnceRatio float64 `json:"wrong_refusal_at_once_ratio"`
-	FeasibleRatio           float64 `json:"feasible_ratio"` // some candidate would have met the SLO / submitted
+	FeasibleRatio           float64 `json:"feasible_ratio"` // jobs for which a candidate would have met the SLO / submitted
 	FeasibleAtOnceRatio     float64 `json:"feasible_at_once_ratio"`
-	// AccuracyRegret is the mean over the accepted jobs with such a candidate of how
-	// much less accurate the chosen one truly is than the best of them; 0 where the
-	// choice is more accurate, because it would not have met the SLO. Null if there
-	// is none.
+	// AccuracyRegret is the mean difference in true accuracy between the best such candidate and
+	// the chosen one, over the accepted jobs with such a candidate. The difference is 0 if the
+	// chosen one is more accurate, because it would not have met the SLO. Null without such jobs.
 	AccuracyRegret       *float64 `json:"accuracy_regret"`
 	AccuracyRegretAtOnce *float64 `json:"accuracy_regret_at_once"`
 
-	CPUSeconds float64 `json:"cpu_seconds"` // CPUs times time, of all that ran
+	CPUSeconds float64 `json:"cpu_seconds"` // CPUs times seconds of all jobs that ran
 
 	Watched
 
-	// Calibration holds the promises by the probability that the rule said; absent
-	// for a rule that says none.
+	// Calibration groups the promises by predicted probability; absent without probabilities.
 	Calibration []schemas.CalibrationBin `json:"calibration,omitempty"`
 }
 
-// calibrated counts promises by their probability, nil if none has one.
-func calibrated(outcomes []Outcome) []schemas.CalibrationBin {
+// calibrated counts promises by their probability; nil without probabilities.
+func calibrated(outcomes []JobOutcome) []schemas.CalibrationBin {
 	var c schemas.Calibration
 	said := false
 	for i := range outcomes {
@@ -59,13 +56,13 @@ func calibrated(outcomes []Outcome) []schemas.CalibrationBin {
 }
 
 // promised reports whether a rule promised the SLO.
-func (o *Outcome) promised() bool {
+func (o *JobOutcome) promised() bool {
 	return o.Decision != schemas.BestEffort && o.Decision != schemas.Exploring
 }
 
-// ScoreOf sums up the outcomes of a rule.
-func ScoreOf(rule string, outcomes []Outcome) Score {
-	s := Score{
+// ScoreOf returns the score of a rule.
+func ScoreOf(rule string, outcomes []JobOutcome) RuleScore {
+	s := RuleScore{
 		Rule:        rule,
 		Submitted:   len(outcomes),
 		Watched:     watched(outcomes),
@@ -91,17 +88,17 @@ func ScoreOf(rule string, outcomes []Outcome) Score {
 		low, high := schemas.Wilson(uint64(s.Kept), uint64(s.Accepted))
 		s.KeptRatio, s.KeptLow, s.KeptHigh = &ratio, &low, &high
 	}
-	atOnce := func(o *Outcome) Best { return o.AtOnce }
+	atOnce := func(o *JobOutcome) Best { return o.AtOnce }
 	s.FeasibleAtOnceRatio, s.WrongRefusalAtOnceRatio, s.AccuracyRegretAtOnce =
 		compared(outcomes, atOnce)
-	inHindsight := func(o *Outcome) Best { return o.InHindsight }
+	inHindsight := func(o *JobOutcome) Best { return o.InHindsight }
 	s.FeasibleRatio, s.WrongRefusalRatio, s.AccuracyRegret = compared(outcomes, inHindsight)
 	return s
 }
 
-// compared holds decisions against a truth.
+// compared compares decisions with the best candidates.
 func compared(
-	outcomes []Outcome, truth func(o *Outcome) Best,
+	outcomes []JobOutcome, truth func(o *JobOutcome) Best,
 ) (feasible, wrong float64, regret *float64) {
 	sum, accepted := 0.0, 0
 	for i := range outcomes {

@@ -15,7 +15,7 @@ func TestScoreOf(t *testing.T) {
 		Feasible: true,
 		Accuracy: 0.95,
 	}, simulate.Best{Feasible: true, Accuracy: 0.90}
-	got := simulate.ScoreOf("some", []simulate.Outcome{
+	got := simulate.ScoreOf("some", []simulate.JobOutcome{
 		// 0.01 too little; more than possible in hindsight
 		{
 			Decision:    schemas.MeetsSLO,
@@ -53,7 +53,7 @@ func TestScoreOf(t *testing.T) {
 		{Decision: schemas.Exploring, CPUs: 1, Seconds: 10, MetSLO: true, AtOnce: good},
 	})
 	number := func(v float64) *float64 { return &v }
-	want := simulate.Score{
+	want := simulate.RuleScore{
 		Rule:                    "some",
 		Submitted:               8,
 		Accepted:                4,

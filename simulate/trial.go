@@ -2,17 +2,17 @@ package simulate
 
 import "math"
 
-// Best is the most accurate candidate that would have met the SLO, in truth; of
-// equals the fastest.
+// Best is the most accurate candidate that would have met the SLO; of equally accurate ones the
+// fastest.
 type Best struct {
-	Feasible        bool // there is one
+	Feasible        bool // there is such a candidate
 	BatchSize, CPUs uint32
-	Accuracy        float64 // the true one, 0 to 1
+	Accuracy        float64 // true accuracy, 0 to 1
 }
 
-// bestOf tries the candidates of a job: seconds says how long each would take,
-// from submission to its end.
-func bestOf(j *Job, seconds func(c candidate) float64) Best {
+// bestOf returns the best candidate of a job. seconds returns the time of a candidate from
+// submission to end.
+func bestOf(j *Job, seconds func(c jobCandidate) float64) Best {
 	var b Best
 	quickest := 0.0
 	for _, c := range candidates(&j.Request) {
@@ -29,28 +29,28 @@ func bestOf(j *Job, seconds func(c candidate) float64) Best {
 	return b
 }
 
-// accuracy is the true one of a choice.
-func (j *Job) accuracy(c candidate, epochs uint32) float64 {
+// accuracy returns the true accuracy of a candidate.
+func (j *Job) accuracy(c jobCandidate, epochs uint32) float64 {
 	return j.family.Accuracy.after(j.family.TrainingSamples, c.batch, epochs)
 }
 
-// best is that of a job which starts now, if nobody comes later.
+// best returns the best candidate of a job that starts now, without later jobs.
 func (n *node) best(j *Job) Best {
-	return bestOf(j, func(c candidate) float64 { return n.try(j, c, nil) })
+	return bestOf(j, func(c jobCandidate) float64 { return n.try(j, c, nil) })
 }
 
-// arrival is a job that starts on a node at some time.
+// arrival is the start of a job on a node.
 type arrival struct {
-	number int // of the submission, from 0
+	number int // number of the submission, from 0
 	at     float64
 	job    *Job
-	choice candidate
+	choice jobCandidate
 	epochs uint32
 }
 
-// try runs a copy of the node ahead, with the job on it from now on and others
-// later, and returns the seconds until the job ends.
-func (n *node) try(j *Job, c candidate, later []arrival) float64 {
+// try simulates a copy of the node with the job from now on and others later. It returns the
+// seconds until the job ends.
+func (n *node) try(j *Job, c jobCandidate, later []arrival) float64 {
 	ahead := n.copied()
 	ahead.start(j, c, uint32(j.Request.Epochs), false)
 	for {

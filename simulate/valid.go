@@ -8,18 +8,18 @@ import (
 	"courier/schemas"
 )
 
-// Bounds of a world: what is beyond them is a slip of the pen, or would not end.
+// Limits of a world. Values beyond them are mistakes, or would let a simulation run too long.
 const (
 	maxNodes         = 64
 	maxFamilies      = 64
 	maxEpochs        = 1000
-	maxLevels        = 32 // of a list
+	maxLevels        = 32 // length of a list
 	maxSamples       = 1 << 40
-	leastEpoch       = 0.001  // seconds
-	longestEpoch     = 86_400 // seconds, alone
+	minEpoch         = 0.001  // seconds
+	maxEpoch         = 86_400 // seconds without neighbours
 	maxContention    = 3      // exponent of neighbours and jobs
 	maxWarmUpRuns    = 20_000
-	maxSamplesPerGap = 10_000 // samples of a node between two submissions
+	maxSamplesPerGap = 10_000 // number of samples of a node between two submissions
 )
 
 func (w *World) validate() error {
@@ -105,7 +105,7 @@ func (w *World) validateNodes() error {
 
 func (w *World) validateDrift() error {
 	if len(w.Drift) > maxLevels {
-		return schemas.Invalid("drift", "%d are more than %d", len(w.Drift), maxLevels)
+		return schemas.Invalid("drift", "%d entries, want at most %d", len(w.Drift), maxLevels)
 	}
 	for i, d := range w.Drift {
 		field := fmt.Sprintf("drift[%d]", i)
@@ -118,13 +118,13 @@ func (w *World) validateDrift() error {
 		if d.Node != "" && !slices.ContainsFunc(w.Nodes, func(n Node) bool {
 			return n.Name == d.Node
 		}) {
-			return schemas.Invalid(field+".node", "%q is no node of this world", d.Node)
+			return schemas.Invalid(field+".node", "%q is not a node of this world", d.Node)
 		}
 	}
 	return nil
 }
 
-// validateFit holds a family against the rest of the world.
+// validateFit checks a family against the rest of the world.
 func (w *World) validateFit(i int) error {
 	f, most := &w.Families[i], uint32(0)
 	for _, n := range w.Nodes {
@@ -143,7 +143,7 @@ func (w *World) validateFit(i int) error {
 			Epochs:          slices.Max(f.Epochs),
 		}
 		if err := q.Validate(); err != nil {
-			return schemas.Invalid(field, "no request could ask for it: %v", err)
+			return schemas.Invalid(field, "not valid in a request: %v", err)
 		}
 		if slo := w.SLO.MostRatio * f.fastest(&q); slo > schemas.MaxSLO.Seconds() {
 			return schemas.Invalid("slo.most_ratio",
@@ -153,7 +153,7 @@ func (w *World) validateFit(i int) error {
 	return nil
 }
 
-// validateWarmUp bounds how long the history may be.
+// validateWarmUp limits the length of the history.
 func (w *World) validateWarmUp() error {
 	least := slices.MinFunc(w.Nodes, func(a, b Node) int {
 		return int(a.Cores) - int(b.Cores)
@@ -162,10 +162,10 @@ func (w *World) validateWarmUp() error {
 	for _, atOnce := range w.WarmUp.JobsAtOnce {
 		for i := range w.Families {
 			f := &w.Families[i]
-			cpus := f.levelsOfCPUs()
+			cpus := f.cpuLevels()
 			runs += float64(len(f.BatchSizes) * len(cpus))
 			for _, c := range cpus {
-				slower := f.EpochSeconds.contention(uint32(c), atOnce, atOnce*w.mostCPUs(), least)
+				slower := f.EpochSeconds.contention(uint32(c), atOnce, atOnce*w.maxCPUs(), least)
 				for _, b := range f.BatchSizes {
 					seconds += f.StartupSeconds +
 						float64(slices.Max(f.Epochs))*slower*f.EpochSeconds.alone(uint32(b),
@@ -178,15 +178,15 @@ func (w *World) validateWarmUp() error {
 		return schemas.Invalid("warm_up.jobs_at_once",
 			"the design has %.0f runs, at most %d may be", runs, maxWarmUpRuns)
 	}
-	if seconds > longestPlay {
+	if seconds > maxPlaySeconds {
 		return schemas.Invalid("warm_up.jobs_at_once",
-			"the design may last %g s, at most %g may it", seconds, longestPlay)
+			"the design may last %g s, at most %g may it", seconds, maxPlaySeconds)
 	}
 	return nil
 }
 
-// mostCPUs that any job may have.
-func (w *World) mostCPUs() int {
+// maxCPUs returns the largest number of CPUs of any job.
+func (w *World) maxCPUs() int {
 	most := 0
 	for i := range w.Families {
 		most = max(most, slices.Max(slices.Concat(w.Families[i].CPUs...)))
@@ -224,7 +224,7 @@ func (f *Family) validate(field string) error {
 				schemas.MaxCandidates)
 		}
 	}
-	if err := between(field+".startup_seconds", f.StartupSeconds, 0, longestEpoch); err != nil {
+	if err := between(field+".startup_seconds", f.StartupSeconds, 0, maxEpoch); err != nil {
 		return err
 	}
 	return f.validateLaws(field)
@@ -249,15 +249,16 @@ func (f *Family) validateLaws(field string) error {
 	if err := between(field+".epoch_seconds.jobs", l.Jobs, 0, maxContention); err != nil {
 		return err
 	}
-	if err := between(field+".epoch_seconds.neighbours", l.Neighbours, 0, maxContention); err != nil {
+	err := between(field+".epoch_seconds.neighbours", l.Neighbours, 0, maxContention)
+	if err != nil {
 		return err
 	}
 	for _, batch := range f.BatchSizes {
-		for _, cpus := range f.levelsOfCPUs() {
-			if s := l.alone(uint32(batch), uint32(cpus)); !(s >= leastEpoch && s <= longestEpoch) {
+		for _, cpus := range f.cpuLevels() {
+			if s := l.alone(uint32(batch), uint32(cpus)); !(s >= minEpoch && s <= maxEpoch) {
 				return schemas.Invalid(field+".epoch_seconds",
 					"batch size %d on %d CPUs takes %g s, not between %g and %d", batch, cpus, s,
-					leastEpoch, longestEpoch)
+					minEpoch, maxEpoch)
 			}
 		}
 	}
@@ -267,8 +268,8 @@ func (f *Family) validateLaws(field string) error {
 	return between(field+".accuracy.iterations", f.Accuracy.Iterations, -20, 0)
 }
 
-// levelsOfCPUs are all numbers of CPUs that jobs of the family may have.
-func (f *Family) levelsOfCPUs() []int {
+// cpuLevels returns all numbers of CPUs that jobs of the family may have.
+func (f *Family) cpuLevels() []int {
 	levels := slices.Concat(f.CPUs...)
 	slices.Sort(levels)
 	return slices.Compact(levels)
@@ -288,7 +289,7 @@ func length(field string, n, most int) error {
 	return nil
 }
 
-// counts accepts distinct numbers from 1 to limit.
+// counts checks that numbers are distinct and from 1 to limit.
 func counts(field string, list []int, limit int) error {
 	if err := length(field, len(list), maxLevels); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"courier/schemas"
 )
 
-// A warm-up that would not end in sensible time is refused.
+// A warm-up that would take too long is refused.
 func TestWorld_BoundsTheWarmUp(t *testing.T) {
 	w := DefaultWorld()
 	for i := range w.Families {
@@ -33,13 +33,13 @@ func TestWorld_BoundsTheWarmUp(t *testing.T) {
 	}
 }
 
-// A world in which jobs never end is told, not waited for.
+// A world whose jobs never end is an error, not an endless simulation.
 func TestPlay_EndsInAnOverloadedWorld(t *testing.T) {
 	w := DefaultWorld()
 	w.Families = w.Families[:1]
 	f := &w.Families[0]
 	f.Epochs, f.EpochSeconds = []int{1000}, TimeLaw{Constant: 9}
-	w.Drift = []Drift{{AfterSeconds: 0, Factor: 100}, {AfterSeconds: 0, Factor: 2}}
+	w.Drift = []NodeDrift{{AfterSeconds: 0, Factor: 100}, {AfterSeconds: 0, Factor: 2}}
 	_, err := (&Scenario{World: w, Jobs: w.Jobs(2, 0.9, 1)}).Play(t.Context(), NewLargest(), nil)
 	if err == nil || !strings.Contains(err.Error(), "overloaded") {
 		t.Errorf("Play = %v, want that the world is overloaded", err)

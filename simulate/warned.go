@@ -6,34 +6,33 @@ import (
 	"courier/schemas"
 )
 
-// aheadRatio is how early a warning of a miss must come to be of use: with this
-// share of the whole time still left.
+// aheadRatio is the ratio of the SLO that must be left at the warning of a missed SLO, so that the
+// warning counts as timely.
 const aheadRatio = 0.2
 
-// Watched is how a rule that watches running jobs warned; all is null for one
-// that does not. A miss is a promise that was broken. It was warned of if its
-// first warning came while at least a fifth of the time between submission and
-// deadline was left:
+// Watched are the figures of the warnings of a Watcher; all are null for other rules. A miss is a
+// broken promise. It counts as warned if at least a fifth of the time between submission and
+// deadline was left at its first warning:
 //
 //	submitted ──────────── first warning ──────────── deadline
 //	                              │◄──── at least 0.2 · SLO ────►│
 type Watched struct {
-	Warned      *int     `json:"warned"`       // misses that were warned of so early
-	WarnedRatio *float64 `json:"warned_ratio"` // of all misses; null without any
-	WarnedLow   *float64 `json:"warned_low"`   // its 95 % interval (Wilson 1927)
+	Warned      *int     `json:"warned"`       // misses with a timely warning
+	WarnedRatio *float64 `json:"warned_ratio"` // ratio of all misses; null without misses
+	WarnedLow   *float64 `json:"warned_low"`   // 95 % interval (Wilson 1927)
 	WarnedHigh  *float64 `json:"warned_high"`
-	// StandingWarnedRatio counts misses whose last warning, the one that no all-clear
-	// took back, came so early.
+	// StandingWarnedRatio counts misses whose last warning was timely and not followed by an
+	// all-clear.
 	StandingWarnedRatio *float64 `json:"standing_warned_ratio"`
-	// MedianAheadRatio is the share of the SLO that the first warning of a miss left,
-	// the median; 0 for a miss without any before its deadline.
+	// MedianAheadRatio is the median ratio of the SLO that was left at the first warning of a miss;
+	// 0 for a miss without a warning before its deadline.
 	MedianAheadRatio  *float64 `json:"median_ahead_ratio"`
-	FalseWarningRatio *float64 `json:"false_warning_ratio"` // promises that were warned of and kept / promises
+	FalseWarningRatio *float64 `json:"false_warning_ratio"` // kept promises with a warning / promises
 }
 
-// ahead is the share of the SLO that the first warning left, 0 if there was none
-// before the deadline.
-func (o *Outcome) ahead() float64 {
+// ahead returns the ratio of the SLO that was left at the first warning; 0 without a warning before
+// the deadline.
+func (o *JobOutcome) ahead() float64 {
 	for _, w := range o.Warnings {
 		if !w.Cleared {
 			return max(0, (o.SLOSeconds-w.Seconds)/o.SLOSeconds)
@@ -42,9 +41,9 @@ func (o *Outcome) ahead() float64 {
 	return 0
 }
 
-// standing is the share of the SLO that was left when the warning came which no
-// all-clear took back, 0 if there was none before the deadline.
-func (o *Outcome) standing() (share float64) {
+// standing returns the ratio of the SLO that was left at the last warning without a later
+// all-clear; 0 without such a warning before the deadline.
+func (o *JobOutcome) standing() (share float64) {
 	for _, w := range o.Warnings {
 		share = 0
 		if !w.Cleared {
@@ -54,8 +53,8 @@ func (o *Outcome) standing() (share float64) {
 	return share
 }
 
-// watched sums up the warnings of a rule.
-func watched(outcomes []Outcome) (s Watched) {
+// watched returns the figures of the warnings of a rule.
+func watched(outcomes []JobOutcome) (s Watched) {
 	var aheads []float64
 	promises, warned, stood, crying := 0, 0, 0, 0
 	for i := range outcomes {

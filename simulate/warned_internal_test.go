@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A miss is warned of if its first warning left a fifth of the SLO; it stays
-// warned of if no all-clear took that back.
+// A miss counts as warned if a fifth of the SLO was left at its first warning, and as finally
+// warned if no all-clear followed.
 func TestWatched(t *testing.T) {
-	warned := func(met bool, warnings ...Warning) Outcome {
-		return Outcome{
+	warned := func(met bool, warnings ...Warning) JobOutcome {
+		return JobOutcome{
 			Decision:   schemas.MeetsSLO,
 			Watched:    true,
 			MetSLO:     met,
@@ -24,7 +24,7 @@ func TestWatched(t *testing.T) {
 	clear := func(seconds float64) Warning { return Warning{Seconds: seconds, Cleared: true} }
 	refused := warned(false, at(1))
 	refused.Decision = schemas.BestEffort
-	got := watched([]Outcome{
+	got := watched([]JobOutcome{
 		warned(false, at(80)),                    // exactly a fifth is left
 		warned(false, at(81)),                    // too late
 		warned(false),                            // never
@@ -51,7 +51,7 @@ func TestWatched(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("watched: %s", diff)
 	}
-	if got := watched([]Outcome{{Decision: schemas.MeetsSLO}}); got != (Watched{}) {
+	if got := watched([]JobOutcome{{Decision: schemas.MeetsSLO}}); got != (Watched{}) {
 		t.Errorf("nobody watched: %+v", got)
 	}
 }

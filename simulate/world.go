@@ -11,68 +11,65 @@ import (
 	"courier/schemas"
 )
 
-// World is a cluster and the jobs that come to it. What rules must not know, the
-// laws and the noise, stands here and nowhere in what they see.
+// World is a cluster and its jobs. It has the laws and the noise, which rules must not see.
 type World struct {
-	Source string `json:"source,omitempty"` // where the figures come from, for people
+	Source string `json:"source,omitempty"` // source of the figures, for people
 	Nodes  []Node `json:"nodes"`
-	// Load is the share of all cores that jobs would hold if all were accepted,
-	// each ran alone, and batch sizes and CPUs were drawn evenly; 0.01 to 4.
-	// Contention comes on top of it.
-	Load          float64  `json:"load"`
-	Noise         Noise    `json:"noise"`
-	SLO           SLORange `json:"slo"`
-	SampleSeconds float64  `json:"sample_seconds"` // between two samples of a node, 1 to 20: after 30 s of silence a node is no place for a job
-	WarmUp        WarmUp   `json:"warm_up"`
-	Drift         []Drift  `json:"drift"` // in no order; those of one node multiply
-	Families      []Family `json:"families"`
+	// Load is the ratio of busy cores if all jobs were accepted, ran without neighbours, and had
+	// uniformly drawn batch sizes and CPUs; 0.01 to 4. Contention increases it.
+	Load          float64     `json:"load"`
+	Noise         Noise       `json:"noise"`
+	SLO           SLORange    `json:"slo"`
+	SampleSeconds float64     `json:"sample_seconds"` // between two samples of a node, 1 to 20; after 30 s without a sample a node is unavailable
+	WarmUp        WarmUp      `json:"warm_up"`
+	Drift         []NodeDrift `json:"drift"` // in any order; drifts of one node multiply
+	Families      []Family    `json:"families"`
 }
 
-// Node is a machine.
+// Node is a node of a World.
 type Node struct {
 	Name  string `json:"name"`
 	Cores uint32 `json:"cores"` // logical processors
 }
 
-// Noise is what no rule can know. Times are multiplied by the exponential of
-// normal numbers with these standard deviations: one per run, one per epoch, so
-// that an epoch varies by the root of the sum of their squares.
+// Noise is unpredictable. Times are multiplied by the exponentials of two normal numbers with these
+// standard deviations, one per run and one per epoch.
 type Noise struct {
 	RunRatio   float64 `json:"run_ratio"`   // 0 to 1
 	EpochRatio float64 `json:"epoch_ratio"` // 0 to 1
 	Accuracy   float64 `json:"accuracy"`    // standard deviation of a measured accuracy around the true one, 0 to 1
 }
 
-// SLORange is where SLOs are drawn from, evenly, in fastest possible times of
-// the job: alone on a node, with its fastest candidate, without noise.
+// SLORange is the range of a uniform distribution of SLOs, as multiples of the shortest time of the
+// job: with its fastest candidate, without neighbours and noise.
 type SLORange struct {
 	LeastRatio float64 `json:"least_ratio"` // above 0
 	MostRatio  float64 `json:"most_ratio"`
 }
 
-// WarmUp is the history before the first judged submission: a factorial design
-// of all families, batch sizes and CPUs with each of these numbers of jobs at
-// once on a node. Neighbours come from the same design.
+// WarmUp is the history before the scored submissions: a factorial design of all families, batch
+// sizes and CPUs, with each of these numbers of concurrent jobs on a node. Neighbours are from the
+// same design.
 type WarmUp struct {
-	JobsAtOnce []int `json:"jobs_at_once"` // at least 1
+	JobsAtOnce []int `json:"jobs_at_once"` // numbers of concurrent jobs, 1 or more
 }
 
-// Drift makes nodes slower or faster from some time on.
-type Drift struct {
-	AfterSeconds float64 `json:"after_seconds"` // since the first judged second
-	Factor       float64 `json:"factor"`        // on the seconds of an epoch, 0.01 to 100
-	Node         string  `json:"node"`          // its name; empty: all nodes
+// NodeDrift makes nodes slower or faster after a time.
+type NodeDrift struct {
+	AfterSeconds float64 `json:"after_seconds"` // seconds since origin
+	Factor       float64 `json:"factor"`        // factor of the duration of an epoch, 0.01 to 100
+	Node         string  `json:"node"`          // name of the node; empty: all nodes
 }
 
-// Family is a kind of job.
+// Family is a family of jobs with the same laws.
 type Family struct {
 	Model           string      `json:"model"`
-	Share           float64     `json:"share"` // of all submissions, relative to the others'
+	Share           float64     `json:"share"` // relative frequency of its submissions
 	TrainingSamples uint64      `json:"training_samples"`
-	Epochs          []int       `json:"epochs"`          // each job draws one
-	BatchSizes      []int       `json:"batch_sizes"`     // candidates of every job
-	CPUs            [][]int     `json:"cpus"`            // each job draws one list of candidates
-	StartupSeconds  float64     `json:"startup_seconds"` // from the start to the first epoch's begin, before noise; no neighbour changes it
+	Epochs          []int       `json:"epochs"`          // numbers of epochs, of which each job draws one
+	BatchSizes      []int       `json:"batch_sizes"`     // candidate batch sizes of every job
+	CPUs            [][]int     `json:"cpus"`            // lists of candidate CPUs, of which each job draws one
+	StartupSeconds  float64     `json:"startup_seconds"` // from the start to the first epoch, without noise; neighbours do not change it
 	EpochSeconds    TimeLaw     `json:"epoch_seconds"`
 	Accuracy        AccuracyLaw `json:"accuracy"`
 }
@@ -84,19 +81,19 @@ var defaultWorld []byte
 func DefaultWorld() *World {
 	w, err := ParseWorld(defaultWorld)
 	if err != nil {
-		panic(fmt.Sprintf("world.json: %v", err)) // a programmer's mistake, and a test reads it
+		panic(fmt.Sprintf("world.json: %v", err)) // A test reads the file.
 	}
 	return w
 }
 
-// maxWorldBytes bounds a file that claims to be a world.
+// maxWorldBytes is the maximum size of a world file.
 const maxWorldBytes = 1 << 20
 
-// ParseWorld reads a world strictly. The error is a *schemas.Error with
-// CodeInvalid that names the wrong field.
+// ParseWorld parses a world; unknown fields are errors. The error is a *schemas.Error with
+// CodeInvalid and the field.
 func ParseWorld(data []byte) (*World, error) {
 	if len(data) > maxWorldBytes {
-		return nil, schemas.Invalid("", "%d bytes are more than the %d of the largest world",
+		return nil, schemas.Invalid("", "%d bytes, want at most %d",
 			len(data), maxWorldBytes)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -114,12 +111,12 @@ func ParseWorld(data []byte) (*World, error) {
 	return &w, nil
 }
 
-// worldError names the field where encoding/json knows it.
+// worldError converts an error of encoding/json, with the field if it is known.
 func worldError(err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &kind):
-		return schemas.Invalid(kind.Field, "a JSON %s does not fit, want %s", kind.Value, kind.Type)
+		return schemas.Invalid(kind.Field, "is a JSON %s, want %s", kind.Value, kind.Type)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return schemas.Invalid("", "the JSON ends too early")
 	}

@@ -10,7 +10,7 @@ import (
 	"courier/simulate"
 )
 
-// changed is the default world with some text replaced.
+// changed returns the default world with a replaced text.
 func changed(t testing.TB, old, new string) []byte {
 	t.Helper()
 	data, err := json.Marshal(simulate.DefaultWorld())
@@ -98,7 +98,7 @@ func TestParseWorld_NamesTheField(t *testing.T) {
 	}
 }
 
-// What is accepted can be played, and every request of it is valid.
+// Every accepted world can be played, and all its requests are valid.
 func FuzzParseWorld(f *testing.F) {
 	f.Add(changed(f, `"load":0.7`, `"load":1`))
 	f.Add(changed(f, `"drift":[]`, `"drift":[{"after_seconds":50,"factor":2,"node":"node-2"}]`))

@@ -69,8 +69,8 @@ func sparse(n int) string {
 	return b.String()
 }
 
-// Whatever comes in, rows are as wide as the header, names are there once, and a
-// dataset can be made or refused.
+// For any input, rows are as wide as the header, names are unique, and a dataset is created or
+// refused.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		"a,b\n1,x\n2,y\n", "\ufeffa\n1\n", `{"a":1,"b":"x"}` + "\n" + `{"c":null}`,

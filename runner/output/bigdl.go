@@ -23,10 +23,10 @@ import (
 type BigDL struct {
 	seen bool
 
-	lastEpoch    uint32  // last reported epoch; initially the epoch before the first one seen
-	lastClock    float64 // wall clock at the end of lastEpoch
-	pending      *Report // a finished epoch whose accuracy may follow
-	pendingClock float64 // wall clock of pending
+	lastEpoch    uint32       // last reported epoch; initially the epoch before the first one seen
+	lastClock    float64      // wall clock at the end of lastEpoch
+	pending      *EpochReport // a finished epoch whose accuracy may follow
+	pendingClock float64      // wall clock of pending
 
 	losses, lossSum float64 // of the iterations of the current epoch
 }
@@ -52,11 +52,11 @@ type bigdlPosition struct {
 // Line takes the next line without its line break, and returns the epoch that it completes, if
 // any. The time at is copied to the report. If two jobs write to the same log, a line may contain
 // several messages, each with its own header.
-func (b *BigDL) Line(line []byte, at time.Time) []Report {
+func (b *BigDL) Line(line []byte, at time.Time) []EpochReport {
 	if !bytes.Contains(line, []byte("[Epoch ")) {
 		return b.lineWithoutHeader(line)
 	}
-	var reports []Report
+	var reports []EpochReport
 	headers := bigdlHeader.FindAllSubmatchIndex(line, -1)
 	for i, header := range headers {
 		end := len(line)
@@ -91,11 +91,11 @@ func parsePosition(line []byte, match []int) (p bigdlPosition, ok bool) {
 }
 
 // message takes one message with its header.
-func (b *BigDL) message(position bigdlPosition, text []byte, at time.Time) []Report {
+func (b *BigDL) message(position bigdlPosition, text []byte, at time.Time) []EpochReport {
 	if !b.seen {
 		b.seen, b.lastEpoch = true, position.epoch-min(position.epoch, 1)
 	}
-	var reports []Report
+	var reports []EpochReport
 	if b.pending != nil && position.epoch > b.pending.Epoch {
 		reports = append(reports, b.release()...)
 	}
@@ -120,7 +120,7 @@ func (b *BigDL) message(position bigdlPosition, text []byte, at time.Time) []Rep
 }
 
 // lineWithoutHeader takes a line that may contain the accuracy of the pending epoch.
-func (b *BigDL) lineWithoutHeader(line []byte) []Report {
+func (b *BigDL) lineWithoutHeader(line []byte) []EpochReport {
 	if b.pending == nil {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (b *BigDL) finish(position bigdlPosition, at time.Time) {
 	if b.pending != nil || position.epoch <= b.lastEpoch {
 		return
 	}
-	r := &Report{Epoch: position.epoch, At: at}
+	r := &EpochReport{Epoch: position.epoch, At: at}
 	// If epochs are missing in the log, the difference covers them too. The duration is the mean.
 	epochs := float64(position.epoch - b.lastEpoch)
 	r.Seconds = validSeconds((position.clock - b.lastClock) / epochs)
@@ -153,7 +153,7 @@ func (b *BigDL) finish(position bigdlPosition, at time.Time) {
 }
 
 // addAccuracy completes the pending epoch with a match of bigdlAccuracy.
-func (b *BigDL) addAccuracy(match [][]byte) []Report {
+func (b *BigDL) addAccuracy(match [][]byte) []EpochReport {
 	if b.pending == nil {
 		return nil
 	}
@@ -167,14 +167,14 @@ func (b *BigDL) addAccuracy(match [][]byte) []Report {
 }
 
 // release returns the pending epoch.
-func (b *BigDL) release() []Report {
+func (b *BigDL) release() []EpochReport {
 	r := *b.pending
 	b.lastEpoch, b.lastClock, b.pending = r.Epoch, b.pendingClock, nil
-	return []Report{r}
+	return []EpochReport{r}
 }
 
 // End returns the epoch that the end of the log completes, if any.
-func (b *BigDL) End() []Report {
+func (b *BigDL) End() []EpochReport {
 	if b.pending == nil {
 		return nil
 	}

@@ -45,7 +45,7 @@ var (
 var nonFinite = regexp.MustCompile(`([:,\[]\s*)(?:NaN|-?Infinity)\b`)
 
 // Line implements lineFormat.
-func (j *jsonLines) Line(line []byte, at time.Time) []Report {
+func (j *jsonLines) Line(line []byte, at time.Time) []EpochReport {
 	fields := parseFields(line)
 	epoch, ok := number(fields, "epoch")
 	if !ok || epoch != math.Trunc(epoch) || epoch < 0 || epoch > schemas.MaxEpochs {
@@ -53,7 +53,7 @@ func (j *jsonLines) Line(line []byte, at time.Time) []Report {
 	}
 
 	j.seen = true
-	r := Report{Epoch: uint32(epoch), At: at}
+	r := EpochReport{Epoch: uint32(epoch), At: at}
 	if v, ok := firstNumber(fields, secondsNames); ok {
 		r.Seconds = validSeconds(v)
 	}
@@ -69,7 +69,7 @@ func (j *jsonLines) Line(line []byte, at time.Time) []Report {
 	if v, ok := number(fields, "batch_size"); ok {
 		r.BatchSize = validBatchSize(v)
 	}
-	return []Report{r}
+	return []EpochReport{r}
 }
 
 // parseFields returns the fields of a JSON object by lower-case name, or nil if the line is not
@@ -112,7 +112,7 @@ func number(fields map[string]json.RawMessage, name string) (float64, bool) {
 }
 
 // End implements lineFormat. Each line is complete, so nothing is left.
-func (j *jsonLines) End() []Report { return nil }
+func (j *jsonLines) End() []EpochReport { return nil }
 
 func (j *jsonLines) restart() lineFormat { return &jsonLines{} }
 

@@ -20,8 +20,8 @@ const (
 // Formats lists every format.
 func Formats() []string { return []string{FormatAuto, FormatBigDL, FormatJSON, FormatPattern} }
 
-// Report is what a job's output contains about one epoch.
-type Report struct {
+// EpochReport is what a job's output contains about one epoch.
+type EpochReport struct {
 	Epoch             uint32   // number as printed; some jobs count from 0
 	Seconds           float64  // duration; 0: not reported
 	Loss              *float64 // training loss; nil: not reported
@@ -34,10 +34,10 @@ type Report struct {
 // lineFormat parses one format. It is given every line in order.
 type lineFormat interface {
 	// Line returns the epochs that a line completes: usually none, otherwise one.
-	Line(line []byte, at time.Time) []Report
+	Line(line []byte, at time.Time) []EpochReport
 
 	// End returns the epoch that the end of the output completes, if any.
-	End() []Report
+	End() []EpochReport
 
 	// restart returns a parser of the same format that has read nothing.
 	restart() lineFormat
@@ -99,8 +99,8 @@ func (p *Parser) Restart() *Parser {
 
 // Write takes the bytes that arrived on a stream (0: standard output, 1: standard error), and
 // returns the epochs that they complete.
-func (p *Parser) Write(stream int, data []byte, at time.Time) []Report {
-	var reports []Report
+func (p *Parser) Write(stream int, data []byte, at time.Time) []EpochReport {
+	var reports []EpochReport
 	p.streams[stream].add(data, func(line []byte) {
 		reports = append(reports, p.line(line, at)...)
 	})
@@ -108,8 +108,8 @@ func (p *Parser) Write(stream int, data []byte, at time.Time) []Report {
 }
 
 // Close returns the epochs that the end of the output completes.
-func (p *Parser) Close(at time.Time) []Report {
-	var reports []Report
+func (p *Parser) Close(at time.Time) []EpochReport {
+	var reports []EpochReport
 	for i := range p.streams {
 		p.streams[i].end(func(line []byte) {
 			reports = append(reports, p.line(line, at)...)
@@ -124,7 +124,7 @@ func (p *Parser) Close(at time.Time) []Report {
 	return reports
 }
 
-func (p *Parser) line(line []byte, at time.Time) []Report {
+func (p *Parser) line(line []byte, at time.Time) []EpochReport {
 	p.count++
 	p.lastLine = excerpt(line)
 	for _, f := range p.formats {

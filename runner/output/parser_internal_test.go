@@ -16,7 +16,7 @@ import (
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // format returns reports as lines of epoch, seconds, loss and accuracy.
-func format(reports []Report) []string {
+func format(reports []EpochReport) []string {
 	var all []string
 	for _, r := range reports {
 		text := fmt.Sprintf("%d %.6g", r.Epoch, r.Seconds)
@@ -353,7 +353,7 @@ func TestParser_AcceptsInputInPieces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got []Report
+		var got []EpochReport
 		most := 0
 		for part := range chunked([]byte(text), size) {
 			got = append(got, p.Write(0, part, noon)...)
@@ -422,7 +422,7 @@ func FuzzParser(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var inParts []Report
+			var inParts []EpochReport
 			for part := range chunked(bytes.Clone(data), int(size)+1) {
 				inParts = append(inParts, cut.Write(0, part, noon)...)
 			}

@@ -68,7 +68,7 @@ func newPattern(text string) (*pattern, error) {
 }
 
 // Line implements lineFormat.
-func (p *pattern) Line(line []byte, at time.Time) []Report {
+func (p *pattern) Line(line []byte, at time.Time) []EpochReport {
 	match := p.expression.FindSubmatchIndex(line)
 	if match == nil {
 		return nil
@@ -86,7 +86,7 @@ func (p *pattern) Line(line []byte, at time.Time) []Report {
 		return nil
 	}
 	p.seen = true
-	r := Report{Epoch: uint32(epoch), At: at}
+	r := EpochReport{Epoch: uint32(epoch), At: at}
 	if v, err := strconv.ParseFloat(group(p.seconds), 64); err == nil {
 		r.Seconds = validSeconds(v)
 	}
@@ -100,7 +100,7 @@ func (p *pattern) Line(line []byte, at time.Time) []Report {
 	if v, err := strconv.ParseFloat(group(p.batchSize), 64); err == nil {
 		r.BatchSize = validBatchSize(v)
 	}
-	return []Report{r}
+	return []EpochReport{r}
 }
 
 // toRatio converts a percentage to a ratio. A number is a percentage if a % follows it, or if it
@@ -114,7 +114,7 @@ func toRatio(v float64, line, rest []byte) float64 {
 }
 
 // End implements lineFormat. Each line is complete, so nothing is left.
-func (p *pattern) End() []Report { return nil }
+func (p *pattern) End() []EpochReport { return nil }
 
 func (p *pattern) restart() lineFormat {
 	next := *p

@@ -1,8 +1,8 @@
-// Package certs creates the credentials of a secured cluster: a certificate authority, certificates,
-// nkey seeds of NATS users with their permissions, tokens of the gateway and passwords of
-// ClickHouse. Create never replaces an existing file, so that it can be called again to add a person.
-// Only the owner can read the files. The command courier certs is its only caller, and tests that
-// command with real servers.
+// Package certs creates the credentials of a secured cluster: a certificate authority,
+// certificates, nkey seeds of NATS users with their permissions, tokens of the gateway and
+// passwords of ClickHouse. Create never replaces an existing file, so that it can be called again
+// to add a person. Only the owner can read the files. The command courier certs is its only caller,
+// and tests that command with real servers.
 package certs
 
 import (
@@ -41,8 +41,8 @@ var natsUsers = []string{
 	"system",
 }
 
-// worker is the person for whom the containers of the local cluster run jobs. The block of worker in
-// the permissions is the template for every other person.
+// worker is the person for whom the containers of the local cluster run jobs. The block of worker
+// in the permissions is the template for every other person.
 const worker = "worker"
 
 // Create creates the absent credentials. It returns a line for each file.

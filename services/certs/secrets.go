@@ -106,7 +106,8 @@ func (d *directory) containers() error {
 	for _, name := range slices.Sorted(maps.Keys(containerFiles)) {
 		folder := filepath.Join("containers", name)
 		// Chmod ignores the umask.
-		if err := errors.Join(os.MkdirAll(d.file(folder), 0o755), os.Chmod(d.file(folder), 0o755)); err != nil {
+		path := d.file(folder)
+		if err := errors.Join(os.MkdirAll(path, 0o755), os.Chmod(path, 0o755)); err != nil {
 			return err
 		}
 		for _, file := range append([]string{"ca.crt"}, containerFiles[name]...) {

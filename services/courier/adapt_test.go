@@ -13,13 +13,13 @@ import (
 	"courier/bus"
 	"courier/runner"
 	"courier/schemas"
+	"courier/services/local"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// A training that is in time until its epochs take eight times as long: the advisor
-// sees them, advises a larger batch, the run takes it up at an epoch's end, and log
-// and tables tell what it brought.
+// The epochs of a training job become eight times as long. The advisor sees this and advises a
+// larger batch size, the run applies it at the end of an epoch, and log and tables have the move.
 func TestAdapt_MovesAJobThatIsSlowedDown(t *testing.T) {
 	library := testLibrary(t)
 	l := startAll(t, func(f *localFlags) {
@@ -28,21 +28,21 @@ func TestAdapt_MovesAJobThatIsSlowedDown(t *testing.T) {
 		}
 	})
 	sizes := []int{4, 16, 64}
-	learn(t, l.bus, func() {
+	learn(t, l.Bus(), func() {
 		for _, batch := range sizes {
 			for _, cpus := range []int{1, 2} {
 				q := schemas.JobRequest{CPUs: schemas.CPUs{cpus}, BatchSizes: sizes, Epochs: 4}
-				digitsJob(t, l.bus, q, batch)
+				digitsJob(t, l.Bus(), q, batch)
 			}
 		}
 	})
 	q := schemas.JobRequest{
-		JobID: "slowed", Model: demoModel, CPUs: schemas.CPUs{1}, BatchSizes: sizes, Epochs: 30,
+		JobID: "slowed", Model: digitsModel, CPUs: schemas.CPUs{1}, BatchSizes: sizes, Epochs: 30,
 		SLO: schemas.Duration(24 * time.Hour), Confidence: 0.6,
 	}
-	q.SLO = schemas.Duration(1.6 * predictedSeconds(t, l.bus, q) * float64(time.Second))
+	q.SLO = schemas.Duration(1.6 * predictedSeconds(t, l.Bus(), q) * float64(time.Second))
 
-	j := slowedJob{t: t, bus: l.bus, id: q.JobID, epochs: q.Epochs}
+	j := slowedJob{t: t, bus: l.Bus(), id: q.JobID, epochs: q.Epochs}
 	r := j.run(q)
 	t.Logf("%s", j.said.String())
 	checkMoves(t, q, r, j.said.String())
@@ -56,7 +56,7 @@ func TestAdapt_MovesAJobThatIsSlowedDown(t *testing.T) {
 		t.Errorf("status %+v, want the batch size that it ran with at last, %d",
 			status, r.Setting.BatchSize)
 	}
-	if n := countLog(t, l.bus)["job_moved"]; n != uint64(len(r.Moves)) {
+	if n := countLog(t, l.Bus())["job_moved"]; n != uint64(len(r.Moves)) {
 		t.Errorf("the log holds %d moves, want %d", n, len(r.Moves))
 	}
 	if library != "" {
@@ -64,8 +64,8 @@ func TestAdapt_MovesAJobThatIsSlowedDown(t *testing.T) {
 	}
 }
 
-// predictedSeconds waits until a job can be predicted, and returns how long it takes
-// with batch size 4.
+// predictedSeconds waits until the job can be predicted, and returns its predicted time with batch
+// size 4.
 func predictedSeconds(t *testing.T, b *bus.Bus, q schemas.JobRequest) float64 {
 	t.Helper()
 	var seconds *float64
@@ -80,7 +80,7 @@ func predictedSeconds(t *testing.T, b *bus.Bus, q schemas.JobRequest) float64 {
 	return *seconds
 }
 
-// slowedJob is a job that is slowed down.
+// slowedJob is a job whose epochs become slower.
 type slowedJob struct {
 	t      *testing.T
 	bus    *bus.Bus
@@ -89,7 +89,7 @@ type slowedJob struct {
 	said   sharedBuffer // by courier run
 }
 
-// run runs the job with batch size 4 at first.
+// run runs the job, first with batch size 4.
 func (j *slowedJob) run(q schemas.JobRequest) runner.Result {
 	j.t.Helper()
 	end, begin, err := os.Pipe()
@@ -112,7 +112,7 @@ func (j *slowedJob) run(q schemas.JobRequest) runner.Result {
 // waits until it has another batch size: the advisor knows slow ones alone by then.
 const firstSlow, decided = 6, 16
 
-// pace lets the job's epochs end one by one, each when the advisor knows the one before.
+// pace ends one epoch after another, each after the advisor has received the previous one.
 func (j *slowedJob) pace(input io.WriteCloser) {
 	defer input.Close()
 	for n := 1; n <= j.epochs && !j.t.Failed(); n++ {
@@ -134,7 +134,7 @@ func (j *slowedJob) pace(input io.WriteCloser) {
 
 const asksForMore = "changing the batch size from 4 to"
 
-// reaches waits for a condition, in any goroutine.
+// reaches waits for a condition. It may be called in any goroutine.
 func (j *slowedJob) reaches(ok func() bool) bool {
 	ctx := within(j.t, patience)
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -149,14 +149,14 @@ func (j *slowedJob) reaches(ok func() bool) bool {
 	return true
 }
 
-// status is what the advisor knows of the job; nothing before it knows it.
+// status returns the state of the job in the advisor; nil before the advisor knows the job.
 func (j *slowedJob) status() (s schemas.JobStatus) {
 	q := schemas.JobStatusRequest{JobID: j.id}
 	_ = j.bus.Request(within(j.t, oneTry), schemas.SubjectJobStatus, &q, &s) // asked again
 	return s
 }
 
-// checkMoves holds the result of the run against what happened.
+// checkMoves compares the moves in the result of the run with the expected ones.
 func checkMoves(t *testing.T, q schemas.JobRequest, r runner.Result, said string) {
 	t.Helper()
 	i := slices.IndexFunc(r.Moves, func(m schemas.Moved) bool {
@@ -187,18 +187,14 @@ func checkMoves(t *testing.T, q schemas.JobRequest, r runner.Result, said string
 }
 
 // checkMovesInSQL waits until the tables have the moves, and compares them.
-func checkMovesInSQL(t *testing.T, l *local, want []schemas.Moved) {
+func checkMovesInSQL(t *testing.T, l *local.Instance, want []schemas.Moved) {
 	t.Helper()
 	ctx := within(t, patience)
-	select {
-	case <-l.sqlReady:
-	case <-ctx.Done():
-		t.Fatal("the engine is not ready")
-	}
+	await(t, "SQL", func() bool { return l.Database() != nil })
 	var rows []schemas.Moved
 	await(t, "the moves in SQL", func() bool {
 		rows = nil
-		err := l.db.Load().Query(ctx, &rows, "SELECT * FROM job_moved ORDER BY sequence")
+		err := l.Database().Query(ctx, &rows, "SELECT * FROM job_moved ORDER BY sequence")
 		return err == nil && len(rows) == len(want)
 	})
 	for i := range rows {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"net/http"
 	"runtime/debug"
 	"time"
 
@@ -23,7 +22,7 @@ type admissionFlags struct {
 	Promise   string `help:"Promise of requests that name none: each keeps the SLO of every job with its confidence, mean only that of the average job, so that more jobs get a promise. All advisors of a cluster use the same." enum:"each,mean" default:"each" env:"COURIER_PROMISE"`
 }
 
-// adviceFlags say when a running job gets new advice, and how much of its past is kept.
+// adviceFlags set when a running job gets new advice, and how its events are kept.
 type adviceFlags struct {
 	MinChange   float64       `name:"advice-min-change" help:"Share of the remaining time by which the predicted end of a running job must move for a new advice. A changed decision or action is always published." default:"0.05" env:"COURIER_ADVICE_MIN_CHANGE"`
 	MinInterval time.Duration `name:"advice-min-interval" help:"Time after which an advice with a smaller change is published again." default:"30s" env:"COURIER_ADVICE_MIN_INTERVAL"`
@@ -38,7 +37,7 @@ func (f *adviceFlags) options(a admissionFlags) (advisor.Options, error) {
 			"--snapshot-interval must be above 0, --max-job-log-gib at least 0")
 	}
 	o := advisor.Options{
-		Version:           semanticVersion(),
+		Version:           buildVersion(),
 		Admission:         a.Admission,
 		Promise:           schemas.Promise(a.Promise),
 		AdviceMinChange:   f.MinChange,
@@ -52,15 +51,15 @@ func (f *adviceFlags) options(a admissionFlags) (advisor.Options, error) {
 	return o, nil
 }
 
-// advisorMemory is what the garbage collector keeps an advisor within, in bytes.
+// advisorMemory is the soft memory limit of an advisor in bytes.
 const advisorMemory = 256 << 20
 
-// advisorGrowth is by how many percent the heap of an advisor grows between collections.
-// The state of a small cluster takes so little that answers would be collected every few
-// megabytes; that of a large one is bounded by advisorMemory.
+// advisorGrowth is the growth of an advisor's heap between garbage collections, in percent. With
+// the default, a small cluster would need a collection every few megabytes; the heap of a large one
+// is bounded by advisorMemory.
 const advisorGrowth = 400
 
-func (c *advisorCommand) Run(w *world) error {
+func (c *advisorCommand) Run(w *environment) error {
 	if w.getenv("GOGC") == "" {
 		debug.SetGCPercent(advisorGrowth)
 	}
@@ -71,11 +70,8 @@ func (c *advisorCommand) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	return c.serve(w, "advisor", func(r *room) (services.Part, func() error, http.Handler, error) {
+	return c.serve(w, "advisor", func(r *serviceEnvironment) (service, error) {
 		a := advisor.New(r.bus, o, r.log, r.reg)
-		return services.Part{Name: "advisor", Run: a.Run}, a.Ready, nil, nil
+		return service{part: services.Part{Name: "advisor", Run: a.Run}, ready: a.Ready}, nil
 	})
 }
-
-// semanticVersion is the version as NATS micro services accept it.
-func semanticVersion() string { return buildVersion() }

@@ -25,8 +25,8 @@ import (
 
 const alertsFile = "../../deploy/prometheus/alerts.yml"
 
-// exported returns every metric that the services' own registries have, with its
-// labels, also those that have no value yet.
+// exported returns all metrics of the registries of the services with their labels, including those
+// without a value.
 func exported(t *testing.T) map[string][]string {
 	t.Helper()
 	reg, log := services.NewRegistry(), slog.New(slog.DiscardHandler)
@@ -67,7 +67,7 @@ var (
 	label = regexp.MustCompile(`(\w+)(?:=|,|$)`)
 )
 
-// described reads what a registry says of its metrics.
+// described returns the descriptions of the metrics of a registry.
 func described(reg *prometheus.Registry) map[string][]string {
 	all := map[string][]string{}
 	found := make(chan *prometheus.Desc)
@@ -85,7 +85,7 @@ func described(reg *prometheus.Registry) map[string][]string {
 	return all
 }
 
-// ruleFile is a file of rules, as Prometheus reads it.
+// ruleFile is a file of alerting rules of Prometheus.
 type ruleFile struct {
 	Groups []struct {
 		Name  string
@@ -104,8 +104,8 @@ var (
 	ofScrape  = []string{"job", "instance", "le"} // Prometheus adds them, or the histogram
 )
 
-// namesOf returns the metrics of Courier that an expression of Prometheus names, and
-// all their labels. Each must be exported, and have the labels that it is asked for.
+// namesOf returns the Courier metrics in a Prometheus expression. It checks that each is exported
+// and has the labels that the expression uses.
 func namesOf(
 	t *testing.T, have map[string][]string, where, expr string,
 ) (metrics, labels []string) {
@@ -128,8 +128,7 @@ func namesOf(
 	return metrics, labels
 }
 
-// Every metric and label that a rule names is really exported, and every rule says
-// how bad it is and what to do.
+// Every metric and label in a rule is exported, and every rule has a severity and instructions.
 func TestAlerts_NameWhatIsExported(t *testing.T) {
 	text, err := os.ReadFile(alertsFile)
 	if err != nil {

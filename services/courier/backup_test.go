@@ -23,8 +23,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// streamBackup is a stream as nats stream backup keeps it: what it is, and its
-// messages and consumers, packed by the server.
+// streamBackup is the backup of a stream as nats stream backup stores it: its configuration, and a
+// server archive of its messages and consumers.
 type streamBackup struct {
 	Config json.RawMessage `json:"config"`
 	State  json.RawMessage `json:"state"`
@@ -33,9 +33,8 @@ type streamBackup struct {
 	chunks [][]byte
 }
 
-// backUp asks the server for all of a stream ($JS.API.STREAM.SNAPSHOT): it sends
-// pieces, acknowledged by an empty answer where it asks for one, and an empty one
-// behind the last.
+// backUp requests a snapshot of a stream ($JS.API.STREAM.SNAPSHOT). The server sends chunks, some
+// of which need an empty reply as acknowledgement, and an empty message at the end.
 func backUp(t *testing.T, nc *nats.Conn, stream string) *streamBackup {
 	t.Helper()
 	pieces, err := nc.SubscribeSync(nats.NewInbox())
@@ -71,7 +70,7 @@ func backUp(t *testing.T, nc *nats.Conn, stream string) *streamBackup {
 	}
 }
 
-// restore makes the stream anew, on a server that has none of its name.
+// restore creates the stream on a server that does not have it.
 func (b *streamBackup) restore(t *testing.T, nc *nats.Conn, stream string) {
 	t.Helper()
 	var to struct {
@@ -119,7 +118,7 @@ func dial(t testing.TB, url string) *nats.Conn {
 	return nc
 }
 
-// streamsOf lists the streams of a server, with those behind buckets.
+// streamsOf lists the streams of a server, including those of buckets.
 func streamsOf(t *testing.T, nc *nats.Conn) []string {
 	t.Helper()
 	js, err := jetstream.New(nc)
@@ -138,8 +137,8 @@ func streamsOf(t *testing.T, nc *nats.Conn) []string {
 	return all
 }
 
-// statement runs SQL on the data of an engine that does not run, as its operator,
-// who may BACKUP and RESTORE; backups are in the folder backups of the data.
+// statement runs SQL on the data of a stopped engine as its operator, who may BACKUP and RESTORE.
+// Backups are in the folder backups of the data directory.
 func statement(t *testing.T, library, data, sql string) {
 	t.Helper()
 	program, err := os.Executable()
@@ -179,15 +178,15 @@ func statement(t *testing.T, library, data, sql string) {
 	}
 }
 
-// cluster is a log and its tables, with a store between them.
+// cluster is a log, its tables, and a store between them.
 type cluster struct {
 	log   *bus.Bus
 	url   string
 	table string // address of ClickHouse
 }
 
-// running runs a store on a server of NATS and on tables in a folder while do works,
-// then ends store and tables.
+// running runs NATS, ClickHouse and a store on their directories while do runs, and then stops
+// them.
 func running(
 	t *testing.T,
 	name string,
@@ -210,7 +209,7 @@ func running(
 	}
 }
 
-// happen publishes samples and epochs of some numbers and waits until tables have all.
+// happen publishes numbered samples and epochs, and waits until the tables have all.
 func (c *cluster) happen(t *testing.T, from, to uint64) {
 	t.Helper()
 	accuracy := 0.9
@@ -249,7 +248,8 @@ func (c *cluster) happen(t *testing.T, from, to uint64) {
 	c.count(t, to)
 }
 
-// count waits until tables and roll-ups have so many samples and epochs, each once.
+// count waits until tables and roll-ups have these numbers of samples and epochs, without
+// duplicates.
 func (c *cluster) count(t *testing.T, want uint64) {
 	t.Helper()
 	d := storetest.Open(t, c.table)
@@ -272,7 +272,7 @@ func (c *cluster) count(t *testing.T, want uint64) {
 	})
 }
 
-// command runs courier store rebuild or verify as an operator does.
+// command runs courier store rebuild or verify as an operator.
 func (c *cluster) command(t *testing.T, want exitStatus, args ...string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -288,18 +288,17 @@ func (c *cluster) command(t *testing.T, want exitStatus, args ...string) {
 	}
 }
 
-// backups are what is left when all else is lost.
+// backups are the backups of a cluster.
 type backups struct {
 	log    map[string]*streamBackup
 	tables string // folder of the engine whose backup it has
 	digest string // of the regressor in use
 }
 
-// Numbers of the events in the backup that is taken first, in the other, and of those
-// that come afterwards.
+// Numbers of the events in the first backup, in the second one, and after both.
 const early, late, later = 300, 400, 450
 
-// keep lets things happen and backs them up, the tables before the log or behind it.
+// keep publishes events and backs them up, the tables before or after the log.
 func keep(t *testing.T, library string, logFirst bool) *backups {
 	t.Helper()
 	server, k := bustest.NewServer(t), &backups{
@@ -342,7 +341,7 @@ func keep(t *testing.T, library string, logFirst bool) *backups {
 	return k
 }
 
-// restore makes servers that have what was kept, and nothing else.
+// restore creates servers with the data of the backups.
 func (k *backups) restore(t *testing.T, library string) (server *bustest.Server, data string) {
 	t.Helper()
 	server, data = bustest.NewServer(t), t.TempDir()
@@ -365,8 +364,8 @@ func (k *backups) restore(t *testing.T, library string) (server *bustest.Server,
 	return server, data
 }
 
-// All is lost but the backups, which are not of the same moment, as backups are. What
-// any of both has is there again, once, and all goes on.
+// Everything except the backups is lost. The backups of log and tables are of different times.
+// After a restore, every event of either backup exists once, and the cluster works.
 func TestBackup_BringsBackLogAndTables(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute on a busy machine")
@@ -406,7 +405,7 @@ func TestBackup_BringsBackLogAndTables(t *testing.T) {
 	}
 }
 
-// documentedStreams are those that docs/howto/back-up.md says to back up.
+// documentedStreams are the streams that docs/howto/back-up.md lists.
 func documentedStreams(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/howto/back-up.md")

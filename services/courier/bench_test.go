@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -14,12 +13,12 @@ import (
 
 	"courier/bus"
 	"courier/schemas"
+	"courier/services/local"
 )
 
-// BenchmarkAll measures courier all as its user sees it, in a process of its own
-// with the engine installed: seconds until a request is answered (s/ready) and
-// until SQL is (s/sql), and the memory of the program, trainer and engine when nothing
-// happens (MB/idle: resident; pages that they share count for each).
+// BenchmarkAll measures courier all in a separate process with the installed engine: the seconds
+// until it answers a request (s/ready) and SQL is available (s/sql), and the resident memory of the
+// program, the trainer and the engine without load (MB/idle; shared pages count for each).
 func BenchmarkAll(b *testing.B) {
 	library := testLibrary(b)
 	if library == "" {
@@ -39,10 +38,10 @@ func BenchmarkAll(b *testing.B) {
 		if err := cmd.Start(); err != nil {
 			b.Fatal(err)
 		}
-		e := awaitEndpoints(b, dir, func(e Endpoints) bool { return e.NATSURL != "" })
+		e := awaitEndpoints(b, dir, func(e local.Endpoints) bool { return e.NATSURL != "" })
 		awaitAnswer(b, e.NATSURL)
 		ready += time.Since(begin).Seconds()
-		awaitEndpoints(b, dir, func(e Endpoints) bool { return e.ClickHouseHTTPURL != "" })
+		awaitEndpoints(b, dir, func(e local.Endpoints) bool { return e.ClickHouseHTTPURL != "" })
 		sql += time.Since(begin).Seconds()
 		wait := time.NewTimer(6 * time.Second) // three samples of the node: idle, not asleep
 		<-wait.C
@@ -60,16 +59,17 @@ func BenchmarkAll(b *testing.B) {
 	b.ReportMetric(idle/n, "MB/idle")
 }
 
-func awaitEndpoints(t testing.TB, dir string, ok func(Endpoints) bool) (e Endpoints) {
+func awaitEndpoints(t testing.TB, dir string, ok func(local.Endpoints) bool) (e local.Endpoints) {
 	t.Helper()
 	await(t, "endpoints", func() bool {
-		data, err := os.ReadFile(filepath.Join(dir, "run", "endpoints.json"))
-		return err == nil && json.Unmarshal(data, &e) == nil && ok(e)
+		var err error
+		e, err = local.ReadEndpoints(dir)
+		return err == nil && ok(e)
 	})
 	return e
 }
 
-// awaitAnswer returns when the advisor at an address answers.
+// awaitAnswer waits until the advisor answers.
 func awaitAnswer(t testing.TB, url string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -85,7 +85,7 @@ func awaitAnswer(t testing.TB, url string) {
 	})
 }
 
-// residentMB is the resident memory of a process and its children.
+// residentMB returns the resident memory of a process and its children.
 func residentMB(t testing.TB, pid int) float64 {
 	t.Helper()
 	sum := 0.0

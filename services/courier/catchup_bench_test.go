@@ -13,10 +13,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// BenchmarkCatchUp starts a store, a process of its own, beside a log of 800,000 samples
-// that no table has, with one and with a hundred samples in a message: samples a second,
-// what a sample costs the store, NATS and ClickHouse in processor time, and the most
-// memory that the store took.
+// BenchmarkCatchUp starts a store in a separate process with a log of 800,000 samples and empty
+// tables, with one and with a hundred samples in a message. It measures samples per second, the
+// processor time per sample of the store, NATS and ClickHouse, and the highest memory of the store.
 func BenchmarkCatchUp(b *testing.B) {
 	for _, each := range []int{1, 100} {
 		b.Run(fmt.Sprintf("samples_per_message=%d", each), func(b *testing.B) {
@@ -65,7 +64,7 @@ func benchmarkCatchUp(b *testing.B, each int) {
 	}
 }
 
-// putSamples fills the log with samples of a fleet's nodes, so many in a message.
+// putSamples fills the log with samples of many nodes, with the given number in a message.
 func putSamples(b *testing.B, js jetstream.JetStream, samples, each int) {
 	b.Helper()
 	begin := time.Now().Add(-4 * time.Hour)

@@ -35,7 +35,7 @@ Example:
   courier certs --out secrets --person ada --rights deploy/nats/users.conf --containers`
 }
 
-func (c *certsCommand) Run(w *world) error {
+func (c *certsCommand) Run(w *environment) error {
 	lines, err := certs.Create(certs.Options{
 		Dir:        c.Out,
 		Persons:    c.Persons,

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// makeCerts runs courier certs and returns what it said.
+// makeCerts runs courier certs and returns its output.
 func makeCerts(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -22,7 +22,7 @@ func makeCerts(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// contents are the files of a directory, which only their owner may read.
+// contents returns the files of a directory, and checks that only the owner can read them.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -178,7 +178,7 @@ func TestCerts_AreOfTheirAuthority(t *testing.T) {
 	}
 }
 
-// Folders of containers follow the files, may be read inside, and only there.
+// The folders of the containers have the current files, which are readable inside them only.
 func TestCerts_FillsFoldersOfContainers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "keys")
 	if _, err := makeCerts(t, "--out", dir, "--containers"); err == nil ||
@@ -214,7 +214,7 @@ func TestCerts_FillsFoldersOfContainers(t *testing.T) {
 	}
 }
 
-// What the settings in deploy name is what courier certs makes.
+// The settings in deploy use the file names of courier certs.
 func TestCerts_AreThoseOfTheSettings(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "keys")
 	if out, err := makeCerts(t, "--out", dir); err != nil {

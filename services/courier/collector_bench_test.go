@@ -17,10 +17,9 @@ import (
 	"courier/schemas"
 )
 
-// BenchmarkCollectorProcess measures courier collector as it runs on each node, a
-// process of its own, built as it is released: for a minute at the default
-// interval, after it has begun. It tells the share of one core (promised: at most
-// 0.005), the resident memory at the end and the highest (promised: 30 MB).
+// BenchmarkCollectorProcess measures a released courier collector in a separate process for a
+// minute at the default interval, after its start. It reports the ratio of one core (limit 0.005),
+// the resident memory at the end, and the highest one (limit 30 MB).
 func BenchmarkCollectorProcess(b *testing.B) {
 	if _, err := os.Stat("/proc/self/schedstat"); err != nil {
 		b.Skip("what a process takes is read from /proc")
@@ -62,7 +61,7 @@ func BenchmarkCollectorProcess(b *testing.B) {
 	b.ReportMetric(highest, "MB/highest")
 }
 
-// awaitSamples waits until a node has stored so many.
+// awaitSamples waits until the log has the given number of samples of a node.
 func awaitSamples(b *testing.B, log *bus.Bus, node string, want int) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 30*time.Second)

@@ -91,14 +91,12 @@ func (f replicaFlags) Validate() error {
 }
 
 // connect connects an interactive command within connectTimeout.
-func (f natsFlags) connect(
-	w *world,
-) (*bus.Bus, error) {
+func (f natsFlags) connect(w *environment) (*bus.Bus, error) {
 	return f.connectReplicated(w, replicaFlags{})
 }
 
 // connectReplicated is connect for a command that manages streams.
-func (f natsFlags) connectReplicated(w *world, r replicaFlags) (*bus.Bus, error) {
+func (f natsFlags) connectReplicated(w *environment, r replicaFlags) (*bus.Bus, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, connectTimeout)
 	defer cancel()
 	o := f.person(f.NATSURL, "courier")
@@ -129,18 +127,23 @@ type serviceFlags struct {
 	listening   func(address net.Addr) error // called when it listens; may be nil
 }
 
-// room holds the shared parts of a service.
-type room struct {
-	*world
+// serviceEnvironment is the environment of a service.
+type serviceEnvironment struct {
+	*environment
 	bus *bus.Bus
 	reg *prometheus.Registry
 }
 
-// serve connects, creates the streams and runs the part that build returns until the context ends.
+// service is a service that runs in this process.
+type service struct {
+	part    services.Part
+	ready   func() error // returns why the service is not ready; nil: always ready
+	handler http.Handler // nil: metrics, health and readiness
+}
+
+// serve connects, creates the streams and runs the service until the context ends.
 func (f serviceFlags) serve(
-	w *world,
-	name string,
-	build func(r *room) (part services.Part, ready func() error, handler http.Handler, err error),
+	w *environment, name string, build func(*serviceEnvironment) (service, error),
 ) error {
 	reg := services.NewRegistry()
 	o := f.options(f.NATSURL, "courier-"+name)
@@ -152,71 +155,51 @@ func (f serviceFlags) serve(
 		}
 		return err
 	}
-	if err := prepare(w, b); err != nil {
+	if err := b.AwaitPrepared(w.ctx); err != nil {
 		return err
 	}
-	part, ready, handler, err := build(&room{w, b, reg})
+	s, err := build(&serviceEnvironment{w, b, reg})
 	if err != nil {
 		return err
 	}
-	group := services.Group{part}
-	if handler == nil {
-		handler = services.Observe(reg, func() error {
+	group := services.Group{s.part}
+	if s.handler == nil {
+		s.handler = services.Observe(reg, func() error {
 			if !b.Connected() {
 				return errors.New("not connected to nats")
 			}
-			return ready()
+			if s.ready == nil {
+				return nil
+			}
+			return s.ready()
 		})
 	}
 	if f.HTTPAddress != "" {
-		l, err := (&net.ListenConfig{}).Listen(w.ctx, "tcp", f.HTTPAddress)
+		part, err := f.httpPart(w, s.handler)
 		if err != nil {
-			return fmt.Errorf("--http-address %s: %w", f.HTTPAddress, err)
+			return err
 		}
-		if f.tls != nil {
-			l = tls.NewListener(l, f.tls)
-		}
-		w.log.Info("serving http", "address", l.Addr().String(), "tls", f.tls != nil)
-		group = append(group, services.Part{
-			Name: "http",
-			Run:  func(ctx context.Context) error { return services.ServeHTTP(ctx, l, handler) },
-		})
-		if f.listening != nil {
-			if err := f.listening(l.Addr()); err != nil {
-				return err
-			}
-		}
+		group = append(group, part)
 	}
 	w.log.Info("service started", "service", name, "version", buildVersion())
-	return services.Run(w.ctx, w.log, services.Group{busPart(b)}, group)
+	return services.Run(w.ctx, w.log, services.Group{{Name: "nats connection", Run: b.Run}}, group)
 }
 
-// busPart drains the bus after all other parts have stopped.
-func busPart(b *bus.Bus) services.Part {
-	return services.Part{Name: "nats connection", Run: func(ctx context.Context) error {
-		<-ctx.Done()
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
-		defer cancel()
-		return b.Close(ending)
-	}}
-}
-
-// prepare creates the streams; it retries while JetStream is not ready.
-func prepare(w *world, b *bus.Bus) error {
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
-		err := b.Prepare(ctx)
-		cancel()
-		if err == nil || w.ctx.Err() != nil {
-			return err
-		}
-		w.log.Warn("streams are not ready, retrying", "error", err)
-		select {
-		case <-tick.C:
-		case <-w.ctx.Done():
-			return err
+// httpPart listens on the HTTP address and returns its server.
+func (f serviceFlags) httpPart(w *environment, handler http.Handler) (services.Part, error) {
+	l, err := (&net.ListenConfig{}).Listen(w.ctx, "tcp", f.HTTPAddress)
+	if err != nil {
+		return services.Part{}, fmt.Errorf("--http-address %s: %w", f.HTTPAddress, err)
+	}
+	if f.tls != nil {
+		l = tls.NewListener(l, f.tls)
+	}
+	w.log.Info("serving http", "address", l.Addr().String(), "tls", f.tls != nil)
+	if f.listening != nil {
+		if err := f.listening(l.Addr()); err != nil {
+			return services.Part{}, err
 		}
 	}
+	serve := func(ctx context.Context) error { return services.ServeHTTP(ctx, l, handler) }
+	return services.Part{Name: "http", Run: serve}, nil
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// line is a line to a server that a test can cut, or silence: then nothing comes
-// through, and nobody is told, until it is mended.
+// line is a connection to a server that a test can cut or silence. A silent line transmits nothing
+// until it is repaired, and neither side gets an error.
 type line struct {
 	listener net.Listener
 	target   string
@@ -66,7 +66,7 @@ func (w *line) accept() {
 	}
 }
 
-// carry carries bytes one way until one end closes.
+// carry copies bytes in one direction until one end closes.
 func (w *line) carry(to, from net.Conn) {
 	buffer := make([]byte, 64<<10)
 	for {
@@ -99,7 +99,7 @@ func (w *line) speak() {
 	}
 }
 
-// cut ends all connections at once, without a word, and refuses new ones.
+// cut resets all connections and refuses new ones.
 func (w *line) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +124,7 @@ func (w *line) mend() {
 	}
 }
 
-// reset closes a connection as a machine does that knows nothing of it.
+// reset closes a connection with a TCP reset.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // it may be closed already, as below

@@ -22,8 +22,8 @@ const (
 	lateCopies = 50                   // one event in so many is published again, later
 )
 
-// load publishes samples and epochs until it is stopped: each until it is
-// acknowledged, and some of them once more, as the replay of a spool does.
+// load publishes samples and epochs until it is stopped. It repeats each event until it is
+// acknowledged, and publishes some again afterwards, as the replay of a spool does.
 type load struct {
 	bus   *bus.Bus
 	lanes []*lane
@@ -35,7 +35,7 @@ type load struct {
 	copies   int
 }
 
-// lane is one publisher: what it has published.
+// lane is one publisher with its published events.
 type lane struct {
 	name    string
 	samples uint64
@@ -66,7 +66,7 @@ func startLoad(t *testing.T, url string) *load {
 	return l
 }
 
-// publish publishes what a lane has to tell. What is begun is finished.
+// publish publishes the events of a lane. It completes the current event before it ends.
 func (l *load) publish(ctx context.Context, t *testing.T, a *lane) {
 	tick := time.NewTicker(loadPause)
 	defer tick.Stop()
@@ -107,8 +107,8 @@ func (l *load) put(t *testing.T, e schemas.Event) bool {
 	return false
 }
 
-// next tells a sample, every third time an epoch, and the end of each run.
-// Samples are of the last three hours, so that the roll-ups have many rows.
+// next returns a sample, every third time an epoch, and the end of each run. Samples are of the
+// last three hours, so that the roll-ups have many rows.
 func (a *lane) next() schemas.Event {
 	now := time.Now().UTC()
 	stamp := func(run uint32, id string) schemas.JobStamp {
@@ -157,13 +157,13 @@ func (a *lane) next() schemas.Event {
 		CPURatio:        &ratio}
 }
 
-// stop ends the publishing, once all is acknowledged.
+// stop ends the publishers after all events are acknowledged.
 func (l *load) stop() {
 	l.end()
 	l.all.Wait()
 }
 
-// last returns the last sequences that were acknowledged.
+// last returns the last acknowledged sequences.
 func (l *load) last() map[string]uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,13 +174,13 @@ func (l *load) last() map[string]uint64 {
 	return all
 }
 
-// question is a number that the tables must give.
+// question is a query with its expected number.
 type question struct {
 	what, sql string
 	want      uint64
 }
 
-// questions ask for each lane's events, rows and identities alike.
+// questions returns queries for the rows and distinct events of each lane.
 func (l *load) questions() (all []question) {
 	for _, a := range l.lanes {
 		for _, q := range []question{
@@ -208,7 +208,7 @@ func (l *load) questions() (all []question) {
 	return all
 }
 
-// String tells what was published.
+// String describes the published events.
 func (l *load) String() string {
 	var samples, epochs uint64
 	for _, a := range l.lanes {

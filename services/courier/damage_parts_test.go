@@ -27,8 +27,8 @@ import (
 	"courier/store/storetest"
 )
 
-// natsRole is the first argument of a test binary that is to be a NATS server:
-// then come its directory and port.
+// natsRole is the first argument of a test binary that runs as a NATS server. Its directory and
+// port follow.
 const natsRole = "nats-server-of-tests"
 
 func init() {
@@ -41,7 +41,7 @@ func init() {
 	}
 }
 
-// natsServer is the main of such a process.
+// natsServer is the main function of a NATS server.
 func natsServer(args []string) error {
 	port, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -57,10 +57,7 @@ func natsServer(args []string) error {
 	return errors.Join(s.Start(ctx), s.Wait(ctx))
 }
 
-// site holds the parts and what can be done to them.
-//
-//	publishers ─── line ──┐
-//	collector ──── line ──┴► NATS ◄── line ── store ── line ──► ClickHouse
+// site has the parts of the cluster and the ways to damage them.
 type site struct {
 	t                *testing.T
 	long             bool
@@ -121,10 +118,10 @@ func newSite(t *testing.T, long bool, seed uint64) *site {
 	return s
 }
 
-// engine is ClickHouse's process of now.
+// engine returns the current process of ClickHouse.
 func (s *site) engine() *os.Process { return s.clickhouse.Process(s.t) }
 
-// bus returns a connection past the lines.
+// bus returns a connection that does not use the lines.
 func (s *site) bus(t *testing.T) *bus.Bus {
 	t.Helper()
 	b, err := bus.Connect(within(t, patience), bus.Options{
@@ -138,8 +135,8 @@ func (s *site) bus(t *testing.T) *bus.Bus {
 	return b
 }
 
-// deck returns damages in a random order: in the short version each kind once, in
-// the long one kills of every part several times, and the others on every part.
+// deck returns damages in random order: one of each kind in the short version; in the long one,
+// several kills of every part and the other kinds on every part.
 func (s *site) deck() []damage {
 	kills, others := []damage{s.killEngine()}, [][]damage{{s.stopEngine()}, nil, nil}
 	for _, p := range []struct {
@@ -196,7 +193,7 @@ func (s *site) deck() []damage {
 	return all
 }
 
-// at is a time in the short version or in the long one.
+// at returns the duration for the short or the long version.
 func (s *site) at(short, long time.Duration) time.Duration {
 	if s.long {
 		return long
@@ -204,7 +201,7 @@ func (s *site) at(short, long time.Duration) time.Duration {
 	return short
 }
 
-// killEngine kills ClickHouse, which its supervisor starts again.
+// killEngine kills ClickHouse, which its supervisor restarts.
 func (s *site) killEngine() damage {
 	return damage{
 		name:  "kill clickhouse",
@@ -216,7 +213,7 @@ func (s *site) killEngine() damage {
 
 func (s *site) stopEngine() damage { return s.stop("clickhouse", s.engine) }
 
-// stop stops a process for a while, as a machine without memory or a debugger does.
+// stop stops a process for a while with SIGSTOP.
 func (s *site) stop(name string, process func() *os.Process) damage {
 	var p *os.Process
 	return damage{name: "stop " + name, lasts: s.at(time.Second, 5*time.Second),
@@ -224,8 +221,8 @@ func (s *site) stop(name string, process func() *os.Process) damage {
 		end:   func() { _ = p.Signal(syscall.SIGCONT) }}
 }
 
-// disk makes a small disk of a server's directory, which can be filled. Where
-// nothing can be mounted, disks are not filled, and the test says so.
+// disk mounts a small file system for the directory of a server. If that is not possible, the test
+// logs this and does not fill disks.
 func (s *site) disk(t *testing.T, name, dir string) {
 	size := "128m"
 	if s.long {
@@ -246,7 +243,7 @@ func (s *site) disk(t *testing.T, name, dir string) {
 	s.disks[name] = dir
 }
 
-// fill leaves a server no byte of its disk for a while.
+// fill fills the disk of a server for a while.
 func (s *site) fill(name string) damage {
 	path := filepath.Join(s.disks[name], "filler")
 	return damage{

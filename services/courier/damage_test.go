@@ -24,7 +24,7 @@ const (
 	seedVariable  = "COURIER_SEED"  // of the draws; default: another each time
 )
 
-// damage is something that happens to a part, and its end.
+// damage is a damage to a part, and its end.
 type damage struct {
 	name  string
 	kill  bool
@@ -34,18 +34,17 @@ type damage struct {
 	waits time.Duration // at least; mostly 0
 }
 
-// TestDamage_LosesNothing kills, stops and cuts off collector, NATS, store and
-// ClickHouse and fills the disks of the servers, at random moments and several at
-// once, while events are published steadily. Then each event that was acknowledged
-// is in its table once, and in the roll-ups once, and courier store verify finds
-// no difference. All parts are processes of their own.
+// TestDamage_LosesNothing kills, stops and disconnects the collector, NATS, the store and ClickHouse,
+// and fills the disks of the servers, at random times and several at once, while events are
+// published. Afterwards each acknowledged event is once in its table and in the roll-ups, and
+// courier store verify finds no difference. All parts are separate processes.
 //
-// The short version draws each kind of damage once. The long one,
+// The short version inflicts each kind of damage once. The long one,
 //
 //	COURIER_LONG=1 COURIER_KILLS=200 go test ./services/courier -run Damage -timeout 1h -v
 //
-// goes on until so many processes were killed, with longer stops and cuts of half
-// a minute. A failure names its seed.
+// continues until the given number of processes were killed, with longer stops and interruptions of
+// half a minute. A failure prints its seed.
 func TestDamage_LosesNothing(t *testing.T) {
 	long := os.Getenv(longVariable) == "1"
 	if testing.Short() && !long {
@@ -55,8 +54,8 @@ func TestDamage_LosesNothing(t *testing.T) {
 	t.Logf("%s=%d", seedVariable, seed)
 	s := newSite(t, long, seed)
 	load := startLoad(t, s.published.url("nats"))
-	// Not before the tables are made: one that is made while the disk is full has no
-	// definition on it (ClickHouse 26.7), which the store says and leaves to its operator.
+	// A table that is created while the disk is full has no definition on disk (ClickHouse 26.7),
+	// which the store reports to the operator. So damages start after the migration.
 	await(t, "the store", func() bool {
 		position, err := s.tables.Position(within(t, oneTry), "NODE")
 		return err == nil && position > 0
@@ -90,9 +89,8 @@ func tallied(done map[string]int) string {
 	return strings.Join(words, ", ")
 }
 
-// damage draws one damage after the other until enough processes were killed, and
-// returns what it did. After a third of them it waits until the tables follow again;
-// into the others the next one comes.
+// damage inflicts one damage after another until enough processes were killed, and returns a
+// description. After a third of them it waits until the tables are up to date; the others overlap.
 func (s *site) damage(t *testing.T, load *load, kills int) map[string]int {
 	done := make(map[string]int)
 	killed := 0
@@ -117,8 +115,8 @@ func (s *site) damage(t *testing.T, load *load, kills int) map[string]int {
 	return done
 }
 
-// inflict begins a damage, and ends it later, which is not waited for: until then
-// the next damage of the same part waits.
+// inflict begins a damage and ends it later in the background. The next damage of the same part
+// waits for this end.
 func (s *site) inflict(t *testing.T, d damage) {
 	part := strings.Fields(d.name)[1]
 	busy := s.busy[part]
@@ -137,7 +135,7 @@ func (s *site) upTo(most time.Duration) time.Duration {
 	return time.Duration(s.draw.Int64N(int64(most) + 1))
 }
 
-// rest lets some time pass.
+// rest waits for a while.
 func (s *site) rest(t *testing.T, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -147,13 +145,13 @@ func (s *site) rest(t *testing.T, d time.Duration) {
 	}
 }
 
-// follow waits until all is whole, and the tables have what is published now.
+// follow waits until all parts work, and the tables have the events published now.
 func (s *site) follow(t *testing.T, load *load) {
 	s.lasting.Wait()
 	s.reach(t, load.last())
 }
 
-// reach waits until the tables hold the streams up to sequences.
+// reach waits until the tables have the streams up to these sequences.
 func (s *site) reach(t *testing.T, want map[string]uint64) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -176,7 +174,7 @@ func (s *site) reach(t *testing.T, want map[string]uint64) {
 	}
 }
 
-// settle waits until the tables have all.
+// settle waits until the tables have all events.
 func (s *site) settle(t *testing.T, load *load) {
 	s.reach(t, load.last())
 	s.collector.kill() // it would publish for ever
@@ -187,7 +185,7 @@ func (s *site) settle(t *testing.T, load *load) {
 	s.reach(t, map[string]uint64{"NODE": last})
 }
 
-// examine holds the tables against what was published, and against the log.
+// examine compares the tables with the published events and with the log.
 func (s *site) examine(t *testing.T, load *load) {
 	for _, q := range load.questions() {
 		if got := one(t, s.tables, q.sql); got != q.want {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// board is what the tests read of a dashboard of Grafana.
+// board has the parts of a Grafana dashboard that the tests read.
 type board struct {
 	UID    string
 	Panels []struct {
@@ -50,8 +50,8 @@ var (
 	groupedBy  = regexp.MustCompile(`(?:by|on) \(([^)]*)\)`)
 )
 
-// Every metric and label of a dashboard is really exported, every panel says what it
-// shows, and together they show what a platform engineer asks for.
+// Every metric and label of a dashboard is exported, every panel has a description, and together
+// they cover the list of questions of an operator.
 func TestDashboards_NameWhatIsExported(t *testing.T) {
 	have, used := exported(t), map[string]bool{}
 	for file, b := range boards(t) {

@@ -54,7 +54,7 @@ type deadList struct {
 	Limit int `help:"Maximum number of letters." default:"20"`
 }
 
-func (c *deadList) Run(w *world) error {
+func (c *deadList) Run(w *environment) error {
 	q, err := c.query(time.Now())
 	if err != nil {
 		return err

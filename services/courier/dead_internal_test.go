@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// On a server whose stream DEAD an older program set up, no mark could be
-// written: nothing is published, and the error names the command that repairs it.
+// An older program created the stream DEAD, which cannot store marks of replayed letters. Nothing
+// is published, and the error names the command that repairs the stream.
 func TestDeadReplay_NeedsTheSubjectOfMarks(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
@@ -62,7 +62,7 @@ func TestDeadReplay_NeedsTheSubjectOfMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := deadReplay{natsFlags: natsFlags{NATSURL: server.URL()}, All: true}
-	w, _ := testWorld(t.Context())
+	w, _ := testEnvironment(t.Context())
 	if err := c.Run(w); err == nil ||
 		!strings.Contains(err.Error(),
 			"could not be marked: DEAD: subjects is dead.*, want dead.* dead.*.replayed; run"+
@@ -75,7 +75,7 @@ func TestDeadReplay_NeedsTheSubjectOfMarks(t *testing.T) {
 	if _, err := b.ApplyStreams(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w, out := testWorld(t.Context())
+	w, out := testEnvironment(t.Context())
 	if err := c.Run(w); err != nil ||
 		out.String() != "1  NODE 9 node.node-b.sample: replayed as NODE 1\n1 replayed\n" {
 		t.Errorf("replay wrote %q, %v", out.String(), err)

@@ -33,7 +33,7 @@ Examples:
 }
 
 // Run replays one letter after the other.
-func (c *deadReplay) Run(w *world) error {
+func (c *deadReplay) Run(w *environment) error {
 	q, err := c.query(time.Now())
 	if err != nil {
 		return err
@@ -69,18 +69,18 @@ func (c *deadReplay) check(q bus.LetterQuery) error {
 	switch {
 	case !c.All && len(c.Letters) == 0:
 		return schemas.Invalid("letter",
-			"is missing: name letters as courier dead list shows them, or --all")
+			"is missing: give numbers from courier dead list, or --all")
 	case c.All && len(c.Letters) > 0:
 		return schemas.Invalid("all",
-			"is not for %d letters that are named; want one or the other", len(c.Letters))
+			"cannot be combined with %d given letters", len(c.Letters))
 	case !c.All && (q.Stream != "" || q.Reason != "" || !q.Since.IsZero()):
-		return schemas.Invalid("all", "is missing: --stream, --since and --reason choose among all")
+		return schemas.Invalid("all", "is missing: --stream, --since and --reason require it")
 	}
 	return nil
 }
 
-// letters finds what is to be replayed, in the order in which it died. They are
-// known before the first is replayed: what a reader buries again is not met twice.
+// letters returns the letters to replay, oldest first. It reads all of them before the first
+// replay, so that a message that becomes a dead letter again is not replayed twice.
 func (c *deadReplay) letters(
 	ctx context.Context, b *bus.Bus, q bus.LetterQuery,
 ) ([]bus.Letter, error) {
@@ -95,7 +95,7 @@ func (c *deadReplay) letters(
 	var all []bus.Letter
 	for _, sequence := range c.Letters {
 		if slices.ContainsFunc(all, func(l bus.Letter) bool { return l.Sequence == sequence }) {
-			continue // named twice
+			continue // given twice
 		}
 		l, err := b.Letter(ctx, sequence)
 		if err != nil {
@@ -106,7 +106,7 @@ func (c *deadReplay) letters(
 	return all, nil
 }
 
-// markable refuses to begin where no mark could be written.
+// markable returns an error if the server cannot store the marks of replayed letters.
 func markable(ctx context.Context, b *bus.Bus) error {
 	ctx, cancel := context.WithTimeout(ctx, streamsTimeout)
 	defer cancel()
@@ -117,7 +117,7 @@ func markable(ctx context.Context, b *bus.Bus) error {
 	if difference := report.StreamDifference(
 		states, schemas.StreamDead, "subjects",
 	); difference != "" {
-		return fmt.Errorf("letters are not replayed, because they could not be marked: %s;"+
+		return fmt.Errorf("replayed letters could not be marked: %s;"+
 			" run courier streams --apply", difference)
 	}
 	return nil
@@ -126,7 +126,7 @@ func markable(ctx context.Context, b *bus.Bus) error {
 // replay replays the letters one after another, and prints the outcome of each at once, also of one
 // whose replay failed midway.
 func (c *deadReplay) replay(
-	w *world, b *bus.Bus, letters []bus.Letter,
+	w *environment, b *bus.Bus, letters []bus.Letter,
 ) (*report.LetterReplays, error) {
 	replay := b.Replay
 	if c.DryRun {

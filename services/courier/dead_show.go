@@ -13,7 +13,7 @@ type deadShow struct {
 	Raw    bool   `help:"Write only the original bytes."`
 }
 
-func (c *deadShow) Run(w *world) error {
+func (c *deadShow) Run(w *environment) error {
 	b, err := c.connect(w)
 	if err != nil {
 		return err

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"time"
 
-	"courier/services"
+	"courier/demo"
+	"courier/services/local"
 	"courier/trainer"
 )
 
@@ -23,34 +23,48 @@ type demoCommand struct {
 	EngineLibrary string `help:"File of the ClickHouse engine, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
 }
 
-func (c *demoCommand) Run(w *world) error {
+func (c *demoCommand) Run(w *environment) error {
 	dir := c.Data
 	if dir == "" {
 		var err error
 		if dir, err = os.MkdirTemp("", "courier-demo-"); err != nil {
 			return fmt.Errorf("create a data directory: %w", err)
 		}
-		defer func() { _ = os.RemoveAll(dir) }() // a temporary directory
+		defer func() { _ = os.RemoveAll(dir) }() // The operating system removes it otherwise.
 	}
-	d := &demo{c: c, w: w, random: rand.New(rand.NewPCG(c.Seed, 0))}
-	l, err := startLocal(w, c.localFlags(dir), d.say)
+
+	messages := demo.Messages(w.stderr)
+	l, err := c.localFlags(dir).start(w, messages)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- l.run(ctx) }()
-	if !l.awaitReady(ended) {
+	go func() { ended <- l.Run(ctx) }()
+	if !l.AwaitReady(ended) {
 		return <-ended
 	}
-	d.local = l
-	err = d.run(ctx)
+
+	e := l.Endpoints()
+	err = demo.Run(ctx, demo.Options{
+		Bus:        l.Bus(),
+		SpoolDir:   local.SpoolDir(dir),
+		WebPage:    e.HTTPURL,
+		NATSURL:    e.NATSURL,
+		SQLMissing: l.SQLMissing,
+		Jobs:       c.Jobs,
+		Confidence: c.Confidence,
+		Seed:       c.Seed,
+		JSON:       c.Output == "json",
+		Stdout:     w.stdout,
+		Stderr:     w.stderr,
+	})
 	if err == nil && c.Stay {
-		d.say("stays up at %s, NATS at %s; Ctrl-C ends it", l.endpoints.HTTPURL,
-			l.endpoints.NATSURL)
+		messages("Courier keeps running until Ctrl-C: web page %s, NATS %s", e.HTTPURL, e.NATSURL)
 		<-ctx.Done()
 	}
+
 	cancel()
 	if stopped := <-ended; err == nil {
 		err = stopped
@@ -62,7 +76,7 @@ func (c *demoCommand) Run(w *world) error {
 func (c *demoCommand) localFlags(dir string) localFlags {
 	learning := trainerFlags{
 		Method:    string(trainer.MethodEvidence),
-		NewEpochs: 1 << 30,
+		NewEpochs: 1 << 30, // Only the demo requests fits.
 		Trees:     200,
 		Seed:      c.Seed,
 	}
@@ -78,58 +92,4 @@ func (c *demoCommand) localFlags(dir string) localFlags {
 		admissionFlags:     c.admissionFlags,
 		trainerFlags:       learning,
 	}
-}
-
-// demo is one run of the story.
-type demo struct {
-	c      *demoCommand
-	w      *world
-	local  *local
-	random *rand.Rand
-	copies int // of each image in an epoch
-}
-
-// say prints a line for people; JSON keeps stdout for itself.
-func (d *demo) say(format string, args ...any) {
-	if services.IsTerminal(d.w.stderr) {
-		format = "\r\x1b[K" + format // the progress bar may stand there
-	}
-	fmt.Fprintf(d.w.stderr, format+"\n", args...)
-}
-
-func (d *demo) run(ctx context.Context) error {
-	d.say("Courier is up: page %s, NATS %s", d.local.endpoints.HTTPURL, d.local.endpoints.NATSURL)
-	if d.c.Jobs == 0 {
-		return d.promises(ctx)
-	}
-	measured, err := d.measure(ctx, d.factorial())
-	if err != nil {
-		return err
-	}
-	if err := d.learn(ctx); err != nil {
-		return err
-	}
-	r, err := d.crowd(ctx, measured.all())
-	if err != nil {
-		return fmt.Errorf("overlapping jobs: %w", err)
-	}
-	return d.printCrowd(r)
-}
-
-// promises measures, learns, and runs the three jobs with SLOs.
-func (d *demo) promises(ctx context.Context) error {
-	measured, err := d.measure(ctx, d.replicated())
-	if err != nil {
-		return err
-	}
-	typical := measured.typical()
-	d.sayTypical(typical, measured.noise())
-	if err := d.learn(ctx); err != nil {
-		return err
-	}
-	r, err := d.orders(ctx, typical, measured.noise())
-	if err != nil {
-		return err
-	}
-	return d.print(r)
 }

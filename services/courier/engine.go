@@ -21,7 +21,7 @@ type engineInstallCommand struct {
 	From string `help:"Install this archive of the package instead of using npm; its checksum must match." type:"existingfile"`
 }
 
-func (c *engineInstallCommand) Run(w *world) error {
+func (c *engineInstallCommand) Run(w *environment) error {
 	l, err := engine.Install(w.ctx, engine.InstallOptions{From: c.From, Progress: w.stderr})
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ type engineShowCommand struct {
 	EngineLibrary string `help:"File of the ClickHouse engine, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
 }
 
-func (c *engineShowCommand) Run(w *world) error {
+func (c *engineShowCommand) Run(w *environment) error {
 	l, err := engine.FindLibrary(c.EngineLibrary, w.getenv)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// fleetVariable is how long BenchmarkFleet lasts; half a minute is the default.
+// fleetVariable sets the duration of BenchmarkFleet; the default is half a minute.
 const fleetVariable = "COURIER_FLEET"
 
 const (
@@ -36,14 +36,14 @@ const (
 	fleetNodes        = 1000 // of the benchmarks that only write
 )
 
-// BenchmarkFleet runs a cluster of 1,000 and of 10,000 nodes, each of which sends a sample
-// every 2 s and runs one job of 50 epochs after the other, with a mean epoch time of 6 s. Every
-// job is submitted first. NATS, the store, ClickHouse, the advisor, the trainer and the gateway
-// are processes of their own.
+// BenchmarkFleet runs a cluster of 1,000 and of 10,000 nodes. Each node sends a sample every 2 s
+// and runs jobs of 50 epochs one after another, with a mean epoch time of 6 s. Every job is
+// submitted first. NATS, the store, ClickHouse, the advisor, the trainer and the gateway are
+// separate processes.
 //
-// It reports the cores of each process, its highest memory and the growth of its memory from the
-// second to the last third, the greatest age of an event that no table had yet, and the time
-// from publishing an epoch until its advice was heard (only advice that is news is published).
+// The benchmark reports the CPU cores of each process, its highest memory, the growth of its memory
+// from the second to the last third, the maximum lag of the tables, and the time from the
+// publication of an epoch to its advice (advice is only published if it changed).
 func BenchmarkFleet(b *testing.B) {
 	lasts, err := time.ParseDuration(cmp.Or(os.Getenv(fleetVariable), "30s"))
 	if err != nil {
@@ -150,7 +150,7 @@ func (q *epochQueue) Pop() any {
 	return last
 }
 
-// newFleet returns a fleet whose first jobs start evenly over the time of one job.
+// newFleet returns a fleet whose first jobs start at uniform intervals over the time of one job.
 func newFleet(nodes int, lasts time.Duration) *fleet {
 	f := &fleet{
 		lasts:     lasts,
@@ -164,7 +164,7 @@ func newFleet(nodes int, lasts time.Duration) *fleet {
 	return f
 }
 
-// publish sends each event when it is due, encoded as a collector does.
+// publish sends each event when it is due, encoded as a collector encodes it.
 func (f *fleet) publish(ctx context.Context, url string) error {
 	nc, err := nats.Connect(url)
 	if err != nil {
@@ -219,8 +219,8 @@ func (f *fleet) publish(ctx context.Context, url string) error {
 	return nil
 }
 
-// publishDue sends the samples and epochs that are due; a job that is over makes room for the
-// next, which is submitted first.
+// publishDue sends the samples and epochs that are due. After the end of a job it requests the next
+// one.
 func (f *fleet) publishDue(put func(schemas.Event) error, submissions chan<- int) error {
 	passed := time.Since(f.begin)
 	for ; time.Duration(f.samples)*fleetInterval/time.Duration(len(f.nodes)) < passed; f.samples++ {
@@ -259,8 +259,7 @@ type submission struct {
 	advice *schemas.Advice // nil: it was refused or not answered
 }
 
-// submitters ask the advisor for the next job of each node that they are given, until that
-// channel is closed.
+// submitters submit the next job of each node in a channel, until the channel is closed.
 func (f *fleet) submitters(ctx context.Context, nc *nats.Conn, nodes <-chan int) <-chan submission {
 	answered := make(chan submission, len(f.nodes))
 	for range 32 {
@@ -299,7 +298,7 @@ func (f *fleet) submit(ctx context.Context, nc *nats.Conn, node int) *schemas.Ad
 	return &a
 }
 
-// start begins the job that was submitted; one that got no answer is submitted again.
+// start starts the submitted job. A job without an answer is submitted again.
 func (f *fleet) start(s submission, put func(schemas.Event) error) error {
 	n := &f.nodes[s.node]
 	if s.advice == nil {
@@ -323,7 +322,7 @@ func (f *fleet) start(s submission, put func(schemas.Event) error) error {
 	return put(e)
 }
 
-// epochSeconds is the next epoch time of the job on a node: a law of model and batch size, with
+// epochSeconds returns the next epoch time of the job on a node: a law of model and batch size with
 // 3 % noise.
 func (f *fleet) epochSeconds(node int) float64 {
 	s := &f.nodes[node].setting
@@ -338,7 +337,7 @@ func (f *fleet) job(node, number int) string {
 	return fmt.Sprintf("job-%s-%d-%d", f.boot, node, number)
 }
 
-// fleetSample is the n-th sample of all nodes, which send in turn.
+// fleetSample returns the n-th sample of all nodes, which send in turn.
 func fleetSample(boot string, nodes, n int) *schemas.Sample {
 	node, number := fleetNodeName(n%nodes), uint64(n/nodes+1)
 	wave := 0.5 + 0.4*math.Sin(float64(n)/1e4)
@@ -361,7 +360,7 @@ func fleetSample(boot string, nodes, n int) *schemas.Sample {
 	return s
 }
 
-// fleetEpoch is the n-th epoch of 200 jobs that run at once, 50 epochs each.
+// fleetEpoch returns the n-th epoch of 200 concurrent jobs with 50 epochs each.
 func fleetEpoch(boot string, n int) *schemas.Epoch {
 	const jobs = 200
 	slot, number := n%jobs, n/jobs
@@ -381,7 +380,7 @@ func fleetEpoch(boot string, n int) *schemas.Epoch {
 	return e
 }
 
-// sixDigits rounds as a collector does.
+// sixDigits rounds to six digits, as a collector does.
 func sixDigits(v float64) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
 	return v
@@ -412,14 +411,14 @@ func (f *fleet) finished(node int) *schemas.Ended {
 	return e
 }
 
-// note remembers when an epoch was published.
+// note records the time of publication of an epoch.
 func (f *fleet) note(e *schemas.Epoch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.published[e.JobID] = publishedEpoch{e.Epoch, e.At}
 }
 
-// hear measures how long after its epoch an advice comes.
+// hear measures the time from an epoch to its advice.
 func (f *fleet) hear(m *nats.Msg) {
 	var a struct {
 		JobID      string `json:"job_id"`
@@ -450,8 +449,8 @@ func (f *fleet) report(b *testing.B) {
 	b.ReportMetric(f.latencies[len(f.latencies)*99/100], "advice-p99-ms")
 }
 
-// watch looks once a second until all is published and stored. It returns the highest memory of
-// each process in each third of the time, in MB, and the greatest lag of the tables.
+// watch polls once per second until all events are published and stored. It returns the highest
+// memory of each process in each third of the time in MB, and the maximum lag of the tables.
 func (f *fleet) watch(
 	b *testing.B, log *bus.Bus, parts map[string]int, published <-chan error,
 ) (thirds map[string][3]float64, lag time.Duration, err error) {
@@ -484,7 +483,7 @@ func (f *fleet) watch(
 	}
 }
 
-// longestLag is the age of the oldest event that is in no table yet, 0 if there is none.
+// longestLag returns the age of the oldest event that no table has; 0 if there is none.
 func longestLag(b *testing.B, log *bus.Bus) (lag time.Duration, err error) {
 	for _, d := range schemas.StoreDurables() {
 		behind, err := log.Backlog(within(b, 10*time.Second), d)

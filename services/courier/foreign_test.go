@@ -25,8 +25,9 @@ import (
 	"courier/trainer"
 )
 
-// Jobs of an imagined node, a hog that comes and goes, real services between: once the hog was
-// learnt, the next request is answered with a longer time beside it, and no longer without it.
+// Simulated jobs on a simulated node whose processors a foreign process uses at times, with real
+// services. After the trainer has learned its effect, predictions with the process are longer, and
+// those without are not.
 func TestForeign_AHogInTheLogChangesTheNextAdvice(t *testing.T) {
 	for _, method := range []trainer.Method{trainer.MethodEvidence, trainer.MethodFamilies} {
 		t.Run(string(method), func(t *testing.T) { testHogInTheLog(t, method) })
@@ -39,7 +40,7 @@ func testHogInTheLog(t *testing.T, method trainer.Method) {
 	ctx := within(t, patience)
 	publish := func(e schemas.Event) {
 		t.Helper()
-		if _, err := l.bus.Publish(ctx, e); err != nil {
+		if _, err := l.Bus().Publish(ctx, e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,7 +51,7 @@ func testHogInTheLog(t *testing.T, method trainer.Method) {
 	}
 	var reply schemas.TrainReply
 	request := &schemas.TrainRequest{Target: schemas.TargetEpochTime, Promote: true}
-	if err := l.bus.Request(ctx, schemas.SubjectRegressorTrain, request, &reply); err != nil {
+	if err := l.Bus().Request(ctx, schemas.SubjectRegressorTrain, request, &reply); err != nil {
 		t.Fatal(err)
 	}
 
@@ -77,7 +78,7 @@ func testHogInTheLog(t *testing.T, method trainer.Method) {
 				Epochs:     3,
 				Nodes:      []string{node},
 			}
-			if err := l.bus.Request(ctx, schemas.SubjectJobPredict, q, &a); err != nil {
+			if err := l.Bus().Request(ctx, schemas.SubjectJobPredict, q, &a); err != nil {
 				t.Fatal(err)
 			}
 			return a.Load.ForeignCPURatio == schemas.RatioOf(cpu)
@@ -96,8 +97,8 @@ func testHogInTheLog(t *testing.T, method trainer.Method) {
 	}
 }
 
-// publishBesideHog publishes a job of three epochs on a node with two processors, beside a hog that
-// wants some of them, and returns when it has ended.
+// publishBesideHog publishes a job of three epochs on a node with two processors, of which a
+// foreign process needs some, and returns after the end of the job.
 func publishBesideHog(
 	publish func(schemas.Event), node string, n int, hog float64, at time.Time, random *rand.Rand,
 ) time.Time {
@@ -177,7 +178,7 @@ func TestForeign_ARealHogChangesTheNextAdvice(t *testing.T) {
 	})
 }
 
-// realHog is an experiment: a job, and processes beside it that Courier does not know.
+// realHog is an experiment: a job, and processes on its node that Courier does not know.
 type realHog struct {
 	model    string
 	job, hog []string
@@ -188,21 +189,21 @@ type realHog struct {
 func (h realHog) test(t *testing.T) {
 	l := startAll(t, func(f *localFlags) { f.Method = string(trainer.MethodEvidence) })
 	for range 6 {
-		h.runJobs(t, l.bus)
+		h.runJobs(t, l.Bus())
 		stop := h.start(t)
-		h.runJobs(t, l.bus)
+		h.runJobs(t, l.Bus())
 		stop()
 	}
 	var reply schemas.TrainReply
 	request := &schemas.TrainRequest{Target: schemas.TargetEpochTime, Promote: true}
 	ctx := within(t, time.Minute)
-	if err := l.bus.Request(ctx, schemas.SubjectRegressorTrain, request, &reply); err != nil {
+	if err := l.Bus().Request(ctx, schemas.SubjectRegressorTrain, request, &reply); err != nil {
 		t.Fatal(err)
 	}
 
-	calm := h.adviceWith(t, l.bus, 0, 0.2)
+	calm := h.adviceWith(t, l.Bus(), 0, 0.2)
 	defer h.start(t)()
-	busy := h.adviceWith(t, l.bus, 0.3, 1)
+	busy := h.adviceWith(t, l.Bus(), 0.3, 1)
 	before, beside := *calm.Chosen.PredictedSeconds, *busy.Chosen.PredictedSeconds
 	t.Logf("predicted %.2f s at a load of %g, %.2f s at %g beside the hog",
 		before, h.load(&calm.Load).Value, beside, h.load(&busy.Load).Value)
@@ -236,14 +237,14 @@ func (h realHog) adviceWith(t *testing.T, b *bus.Bus, least, most float64) (a sc
 	}
 }
 
-// request asks for three epochs.
+// request returns a request for three epochs.
 func (h realHog) request(cpus int) schemas.JobRequest {
 	return schemas.JobRequest{
 		Model: h.model, CPUs: schemas.CPUs{cpus}, BatchSizes: []int{16}, Epochs: 3,
 	}
 }
 
-// runJobs runs the job with one process and with two, under courier run.
+// runJobs runs the job with one and with two processes under courier run.
 func (h realHog) runJobs(t *testing.T, b *bus.Bus) {
 	for _, cpus := range []int{1, 2} {
 		var printed bytes.Buffer
@@ -267,7 +268,7 @@ func (h realHog) runJobs(t *testing.T, b *bus.Bus) {
 	}
 }
 
-// start starts the hogs; stop ends them and waits.
+// start starts the foreign processes; stop ends them and waits.
 func (h realHog) start(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -302,7 +303,7 @@ func diskProcess(program, dir, epochs string) []string {
 		program, "-test.run=^TestForeign_DiskProcess$"}
 }
 
-// TestForeign_DiskProcess is a process of its own that writes to the disk, epoch by epoch.
+// TestForeign_DiskProcess runs in a separate process and writes to the disk, epoch by epoch.
 func TestForeign_DiskProcess(t *testing.T) {
 	dir := os.Getenv(diskVariable)
 	if dir == "" {

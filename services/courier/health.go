@@ -19,7 +19,7 @@ type healthCommand struct {
 }
 
 // Run sends one request, because a container image may have no shell for a health check.
-func (c *healthCommand) Run(w *world) error {
+func (c *healthCommand) Run(w *environment) error {
 	ctx, cancel := context.WithTimeout(w.ctx, c.Timeout)
 	defer cancel()
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL, nil)

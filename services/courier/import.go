@@ -2,8 +2,7 @@ package main
 
 import (
 	"bufio"
-	"cmp"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"courier/bus"
 	"courier/importer"
+	"courier/schemas"
+	"courier/services"
 )
 
 type importCommand struct {
@@ -46,8 +48,8 @@ func (c *importCommand) Help() string {
 	return `Each run becomes a job with its own times. Importing a file twice adds nothing.
 
 Fields are run_id, model, dataset, batch_size, cpus, epochs, duration_seconds, startup_seconds,
-started_at, ended_at, accuracy, concurrent_jobs, nodes, node_cores, training_samples, user and outcome;
-in a row per epoch also epoch, epoch_seconds, accuracy and loss. Common names, such as batch, njobs,
+started_at, ended_at, accuracy, concurrent_jobs, nodes, node_cores, training_samples, user and
+outcome; in a row per epoch also epoch, epoch_seconds, accuracy and loss. Common names, such as batch, njobs,
 network or time_s, are recognised; --columns names others. Timestamps are RFC 3339, a date with or
 without a time of day, or seconds or milliseconds since 1970.
 
@@ -73,7 +75,7 @@ Examples:
   courier import --model lenet5 --epochs 10 --train logs/*.log`
 }
 
-func (c *importCommand) Run(w *world) error {
+func (c *importCommand) Run(w *environment) error {
 	o, err := c.options()
 	if err != nil {
 		return err
@@ -82,16 +84,16 @@ func (c *importCommand) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	s := newImportSummary(&found, c.DryRun)
+	s := importer.NewSummary(&found)
+	s.DryRun = c.DryRun
 	if err := c.publish(w, found.Runs, s); err != nil {
-		return fmt.Errorf("%w; %d of %d runs are in the log: repeat the command, nothing is"+
-			" added twice",
-			err, s.Imported+s.There, len(found.Runs))
+		return fmt.Errorf("%w; %d of %d runs are in the log: repeat the command, no event is"+
+			" published twice", err, s.Imported+s.Existing, len(found.Runs))
 	}
-	if err := s.print(w.stdout, c.Output); err != nil {
+	if err := c.print(w.stdout, s, s.WriteText); err != nil {
 		return err
 	}
-	if s.Imported+s.There == 0 {
+	if s.Imported+s.Existing == 0 {
 		return errors.New("nothing was imported")
 	}
 	return nil
@@ -109,17 +111,7 @@ func (c *importCommand) options() (o importer.Options, err error) {
 			importer.FieldNodes:   c.Node,
 		},
 	}
-	for field, n := range map[string]uint64{
-		importer.FieldBatchSize:       uint64(c.BatchSize),
-		importer.FieldCPUs:            uint64(c.CPUs),
-		importer.FieldEpochs:          uint64(c.Epochs),
-		importer.FieldTrainingSamples: c.TrainingSamples,
-		importer.FieldNodeCores:       uint64(c.NodeCores),
-	} {
-		if n > 0 {
-			o.Defaults[field] = strconv.FormatUint(n, 10)
-		}
-	}
+	c.setNumbers(o.Defaults)
 	for field := range c.Columns {
 		if !slices.Contains(importer.Fields(), field) {
 			return o, fmt.Errorf("--columns: %q is not a field; want FIELD=NAME, such as"+
@@ -136,17 +128,39 @@ func (c *importCommand) options() (o importer.Options, err error) {
 		}
 	}
 	if c.NamePattern != "" {
-		if o.Names, err = regexp.Compile(c.NamePattern); err != nil {
-			return o, fmt.Errorf("--name-pattern: %w", err)
-		}
-		for _, group := range o.Names.SubexpNames()[1:] {
-			if group != "" && !slices.Contains(importer.Fields(), group) {
-				return o, fmt.Errorf("--name-pattern: the group %q is not a field; want one of %s",
-					group, strings.Join(importer.Fields(), ", "))
-			}
+		o.Names, err = c.namePattern()
+	}
+	return o, err
+}
+
+// setNumbers sets the defaults of fields that are numbers.
+func (c *importCommand) setNumbers(defaults map[string]string) {
+	for field, n := range map[string]uint64{
+		importer.FieldBatchSize:       uint64(c.BatchSize),
+		importer.FieldCPUs:            uint64(c.CPUs),
+		importer.FieldEpochs:          uint64(c.Epochs),
+		importer.FieldTrainingSamples: c.TrainingSamples,
+		importer.FieldNodeCores:       uint64(c.NodeCores),
+	} {
+		if n > 0 {
+			defaults[field] = strconv.FormatUint(n, 10)
 		}
 	}
-	return o, nil
+}
+
+// namePattern compiles the pattern and checks the names of its groups.
+func (c *importCommand) namePattern() (*regexp.Regexp, error) {
+	pattern, err := regexp.Compile(c.NamePattern)
+	if err != nil {
+		return nil, fmt.Errorf("--name-pattern: %w", err)
+	}
+	for _, group := range pattern.SubexpNames()[1:] {
+		if group != "" && !slices.Contains(importer.Fields(), group) {
+			return nil, fmt.Errorf("--name-pattern: the group %q is not a field; want one of %s",
+				group, strings.Join(importer.Fields(), ", "))
+		}
+	}
+	return pattern, nil
 }
 
 // read reads all sources.
@@ -194,92 +208,82 @@ func (c *importCommand) readFile(r *importer.Reader, path string) error {
 	return r.File(format, filepath.ToSlash(path), in)
 }
 
-// importSummary is what courier import --output json prints.
-type importSummary struct {
-	DryRun   bool                `json:"dry_run,omitempty"` // imported counts planned runs
-	Read     int                 `json:"read"`              // runs in the sources
-	Imported int                 `json:"imported"`
-	Events   int                 `json:"events"` // published for them
-	There    int                 `json:"already_there"`
-	Refused  int                 `json:"refused"`
-	LeftOut  int                 `json:"left_out,omitempty"` // rows excluded by --where
-	LaidOut  int                 `json:"laid_out,omitempty"` // runs scheduled from --since
-	Columns  map[string]string   `json:"columns,omitempty"`  // column of each field
-	Reasons  []importReason      `json:"reasons"`            // of refusals, the most frequent first
-	Refusals []*importer.Refusal `json:"refusals"`           // all
-	Trained  []string            `json:"trained,omitempty"`  // outcomes of the fits
+// trainTimeout bounds the wait for fits.
+const trainTimeout = 5 * time.Minute
+
+// publish publishes the runs that the log does not have yet, and fits the regressors.
+func (c *importCommand) publish(
+	w *environment, runs []*importer.PastRun, s *importer.Summary,
+) error {
+	b, err := c.connect(w)
+	if err != nil {
+		if !c.DryRun {
+			return err
+		}
+		fmt.Fprintln(w.stderr, "cannot compare with the log:", err)
+	} else {
+		defer closeBus(b)
+	}
+	p, err := importer.NewPublisher(w.ctx, b)
+	if err != nil {
+		return err
+	}
+	defer s.Count(p)
+	if c.DryRun {
+		p.Plan(runs)
+		return nil
+	}
+
+	_, _, err = b.Champion(w.ctx, schemas.TargetEpochTime)
+	first := errors.Is(err, schemas.ErrNotFound)
+	if err != nil && !first {
+		return err
+	}
+	bar := services.NewProgressBar(w.stderr, max(1, len(runs)))
+	if err := p.Publish(w.ctx, runs, showRuns(bar)); err != nil {
+		return err
+	}
+	if len(runs) > 0 {
+		bar.End()
+	}
+	if c.Train && p.Imported > 0 {
+		s.Trained, err = trainImported(w.ctx, b, first)
+	}
+	return err
 }
 
-// importReason counts a reason.
-type importReason struct {
-	Reason string `json:"reason"`
-	Runs   int    `json:"runs"`
+// drawEvery is the minimum time between two updates of the progress bar.
+const drawEvery = 50 * time.Millisecond
+
+// showRuns returns a function that shows the progress on a terminal.
+func showRuns(bar *services.ProgressBar) func(runs int) {
+	drawn := time.Time{}
+	return func(runs int) {
+		if bar.Terminal && (time.Since(drawn) > drawEvery || runs == bar.Total) {
+			bar.Draw(runs, "runs")
+			drawn = time.Now()
+		}
+	}
 }
 
-func newImportSummary(found *importer.ReadResult, dry bool) *importSummary {
-	s := &importSummary{
-		DryRun:   dry,
-		Read:     found.Read,
-		Refused:  len(found.Refused),
-		LeftOut:  found.LeftOut,
-		LaidOut:  found.LaidOut,
-		Columns:  found.Columns,
-		Reasons:  []importReason{},
-		Refusals: append([]*importer.Refusal{}, found.Refused...),
+// trainImported fits the regressors and returns the outcomes as text. Without a trainer the runs
+// stay in the log for a later one. If there was no champion before, the fitted regressors are used
+// at once.
+func trainImported(ctx context.Context, b *bus.Bus, first bool) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, trainTimeout)
+	defer cancel()
+	var reply schemas.TrainReply
+	q := schemas.TrainRequest{Promote: first}
+	err := b.Request(ctx, schemas.SubjectRegressorTrain, &q, &reply)
+	if errors.Is(err, schemas.ErrUnavailable) {
+		return []string{"no trainer is running: the runs are used when one starts"}, nil
 	}
-	for _, f := range found.Refused {
-		i := slices.IndexFunc(s.Reasons, func(r importReason) bool { return r.Reason == f.Reason })
-		if i < 0 {
-			i, s.Reasons = len(s.Reasons), append(s.Reasons, importReason{Reason: f.Reason})
-		}
-		s.Reasons[i].Runs++
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
 	}
-	slices.SortStableFunc(s.Reasons, func(a, b importReason) int {
-		return cmp.Compare(b.Runs, a.Runs)
-	})
-	return s
-}
-
-// shownRefusals is the maximum number of refusals in text; JSON has all.
-const shownRefusals = 20
-
-func (s *importSummary) print(out io.Writer, format string) error {
-	if format == "json" {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(s)
+	var lines strings.Builder
+	if err := printTrained(&lines, &reply); err != nil {
+		return nil, err
 	}
-	if len(s.Columns) > 0 {
-		var pairs []string
-		for _, field := range importer.Fields() {
-			if name := s.Columns[field]; name != "" {
-				pairs = append(pairs, field+"="+name)
-			}
-		}
-		fmt.Fprintf(out, "columns   %s\n", strings.Join(pairs, ","))
-	}
-	fmt.Fprintf(out, "read      %d runs", s.Read)
-	if s.LeftOut > 0 {
-		fmt.Fprintf(out, "; %d rows left out by --where", s.LeftOut)
-	}
-	if s.LaidOut > 0 {
-		fmt.Fprintf(out, "; %d runs without timestamps, scheduled sequentially", s.LaidOut)
-	}
-	verb := map[bool]string{true: "would be imported", false: "imported"}[s.DryRun]
-	fmt.Fprintf(out, "\n%s  %d runs, %d events\nexisting  %d runs\nrefused   %d runs\n", verb,
-		s.Imported, s.Events, s.There, s.Refused)
-	for _, r := range s.Reasons {
-		fmt.Fprintf(out, "%8d  %s\n", r.Runs, r.Reason)
-	}
-	for i, f := range s.Refusals {
-		if i == shownRefusals {
-			fmt.Fprintf(out, "… and %d more: --output json lists all\n", len(s.Refusals)-i)
-			break
-		}
-		fmt.Fprintln(out, f)
-	}
-	for _, line := range s.Trained {
-		fmt.Fprintf(out, "%s\n", line)
-	}
-	return nil
+	return strings.Split(strings.TrimSpace(lines.String()), "\n"), nil
 }

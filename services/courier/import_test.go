@@ -13,6 +13,7 @@ import (
 
 	"courier/bus"
 	"courier/bus/bustest"
+	"courier/importer"
 	"courier/schemas"
 )
 
@@ -30,7 +31,7 @@ func courierJSON(t *testing.T, into any, args ...string) {
 	}
 }
 
-// lastSequence is how many events the log of jobs has held.
+// lastSequence returns the last sequence of the log of jobs.
 func lastSequence(t *testing.T, b *bus.Bus) uint64 {
 	t.Helper()
 	n, err := b.LastSequence(within(t, patience), schemas.StreamJob)
@@ -40,9 +41,8 @@ func lastSequence(t *testing.T, b *bus.Bus) uint64 {
 	return n
 }
 
-// The published study, from its table to an answer: what is imported is learnt at
-// once, predictions are near what was measured, runs that lie are refused, and
-// the same file again adds nothing.
+// An import of the published study: the runs are learned at once, predictions are close to the
+// measurements, implausible runs are refused, and a second import adds nothing.
 func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fits for long")
@@ -54,7 +54,7 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 	file := []string{
 		"import",
 		"--nats-url",
-		l.endpoints.NATSURL,
+		l.Endpoints().NATSURL,
 		"--epochs",
 		"10",
 		"--training-samples",
@@ -65,9 +65,9 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 		"campaign=fullfact",
 		studyPath,
 	}
-	var s importSummary
+	var s importer.Summary
 	courierJSON(t, &s, file...)
-	if s.Imported != 80 || s.Refused != 5 || s.There != 0 || len(s.Reasons) != 1 ||
+	if s.Imported != 80 || s.Refused != 5 || s.Existing != 0 || len(s.Reasons) != 1 ||
 		s.Reasons[0].Runs != 5 {
 		t.Errorf("summary %+v, want 80 of 85 runs, and 5 with copied times", s)
 	}
@@ -75,12 +75,12 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 		!strings.Contains(got, "accuracy: ") {
 		t.Errorf("trained %q, want epoch times and accuracies", got)
 	}
-	before := lastSequence(t, l.bus)
-	var again importSummary
+	before := lastSequence(t, l.Bus())
+	var again importer.Summary
 	courierJSON(t, &again, file...)
-	if again.Imported != 0 || again.There != 80 || lastSequence(t, l.bus) != before {
+	if again.Imported != 0 || again.Existing != 80 || lastSequence(t, l.Bus()) != before {
 		t.Errorf("again: %+v and %d new events, want nothing new", again,
-			lastSequence(t, l.bus)-before)
+			lastSequence(t, l.Bus())-before)
 	}
 
 	ctx := within(t, patience)
@@ -98,7 +98,7 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 		}
 		var a schemas.Advice
 		await(t, "the regressors", func() bool {
-			return l.bus.Request(ctx, schemas.SubjectJobPredict, &q, &a) == nil &&
+			return l.Bus().Request(ctx, schemas.SubjectJobPredict, &q, &a) == nil &&
 				len(a.Regressors) == 2
 		})
 		for i, x := range a.Alternatives {
@@ -118,11 +118,11 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 				a.Load.ConcurrentJobs)
 		}
 	}
-	silentPast(t, l.bus)
+	silentPast(t, l.Bus())
 }
 
-// silentPast fails if the log holds advice, warnings, losses or drifts: nothing of
-// that is said about the past.
+// silentPast fails if the log has advice, warnings, lost jobs or drift, because past runs must
+// cause none.
 func silentPast(t *testing.T, b *bus.Bus) {
 	t.Helper()
 	for _, stream := range []string{
@@ -184,17 +184,15 @@ func TestImport_GoesOnWhereItStopped(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			there, err := readImported(within(t, patience), b)
+			p, err := importer.NewPublisher(within(t, patience), b)
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, _ := testWorld(within(t, patience))
-			s := importSummary{}
-			if err := s.publish(w, b, found.Runs, there); err != nil {
+			if err := p.Publish(within(t, patience), found.Runs, func(int) {}); err != nil {
 				t.Fatal(err)
 			}
-			if s.Events != len(all)-stopped || lastSequence(t, b) != uint64(len(all)) {
-				t.Errorf("%d events were added, %d are there; want %d and %d", s.Events,
+			if p.Events != len(all)-stopped || lastSequence(t, b) != uint64(len(all)) {
+				t.Errorf("%d events were added, %d are there; want %d and %d", p.Events,
 					lastSequence(t, b), len(all)-stopped, len(all))
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"courier/schemas"
+	"courier/services/local"
 
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
@@ -58,7 +59,7 @@ func TestArguments_ParseToTheSameFlags(t *testing.T) {
 	}
 }
 
-// scrape returns the body of a page of the gateway with its status.
+// scrape returns the status and the body of a page of the gateway.
 func scrape(t testing.TB, url string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(within(t, patience), http.MethodGet, url, nil)
@@ -77,16 +78,16 @@ func scrape(t testing.TB, url string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// The trainer's process is killed: readiness and metrics show it, it is restarted, and
-// the next fit has learnt from every epoch, those published meanwhile included.
+// The trainer's process is killed. Readiness and metrics show this, it is restarted, and the next
+// fit learns from every epoch, including those published in the meantime.
 func TestAll_RestartsAKilledTrainerAndLosesNothing(t *testing.T) {
 	l := startAll(t, nil)
-	publishPast(t, l.bus, "before", 200)
-	if status, body := scrape(t, l.endpoints.HTTPURL+"/readyz"); status != http.StatusOK {
+	publishPast(t, l.Bus(), "before", 200)
+	if status, body := scrape(t, l.Endpoints().HTTPURL+"/readyz"); status != http.StatusOK {
 		t.Errorf("readyz = %d %s, want 200", status, body)
 	}
 
-	killed := l.trainer.PID()
+	killed := l.Trainer().PID()
 	process, err := os.FindProcess(killed)
 	if err != nil {
 		t.Fatal(err)
@@ -94,17 +95,17 @@ func TestAll_RestartsAKilledTrainerAndLosesNothing(t *testing.T) {
 	if err := process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	publishPast(t, l.bus, "after", 200)
+	publishPast(t, l.Bus(), "after", 200)
 	await(t, "another trainer process", func() bool {
-		pid := l.trainer.PID()
-		return pid != 0 && pid != killed && l.trainer.Ready() == nil
+		pid := l.Trainer().PID()
+		return pid != 0 && pid != killed && l.Trainer().Ready() == nil
 	})
-	awaitTrainer(t, l.bus)
+	awaitTrainer(t, l.Bus())
 
 	var reply schemas.TrainReply
-	// Accuracy has no neighbours: an epoch whose time says nothing is an example, too.
+	// Unlike an epoch time, an accuracy is an example regardless of neighbours.
 	request := schemas.TrainRequest{Target: schemas.TargetAccuracy, Promote: true}
-	err = l.bus.Request(within(t, patience), schemas.SubjectRegressorTrain, &request, &reply)
+	err = l.Bus().Request(within(t, patience), schemas.SubjectRegressorTrain, &request, &reply)
 	if err != nil || len(reply.Promoted) != 1 {
 		t.Fatalf("train = %+v, %v, want one regressor promoted", reply, err)
 	}
@@ -120,9 +121,9 @@ func TestAll_RestartsAKilledTrainerAndLosesNothing(t *testing.T) {
 	)
 }
 
-// awaitMetrics waits until the page of metrics has all texts. It leaves out those of a trainer that
-// does not answer in time.
-func awaitMetrics(t *testing.T, l *local, texts ...string) {
+// awaitMetrics waits until the metrics of the gateway contain all texts. They do not contain the
+// metrics of a trainer that does not answer in time.
+func awaitMetrics(t *testing.T, l *local.Instance, texts ...string) {
 	t.Helper()
 	var page string
 	t.Cleanup(func() {
@@ -132,14 +133,14 @@ func awaitMetrics(t *testing.T, l *local, texts ...string) {
 	})
 	for _, text := range texts {
 		await(t, fmt.Sprintf("metrics with %q", text), func() bool {
-			_, page = scrape(t, l.endpoints.HTTPURL+"/metrics")
+			_, page = scrape(t, l.Endpoints().HTTPURL+"/metrics")
 			return strings.Contains(page, text)
 		})
 	}
 }
 
-// A courier all that is killed takes its trainer with it: both hold the same standard
-// error, whose other end is at its end when neither lives.
+// A killed courier all ends its trainer. Both have the same standard error, which only closes after
+// both have ended.
 func TestAll_KilledLeavesNoTrainer(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
@@ -161,7 +162,7 @@ func TestAll_KilledLeavesNoTrainer(t *testing.T) {
 		text, _ := io.ReadAll(stderr) // what there is of it tells enough
 		log <- string(text)
 	}()
-	e := awaitEndpoints(t, dir, func(e Endpoints) bool { return e.HTTPURL != "" })
+	e := awaitEndpoints(t, dir, func(e local.Endpoints) bool { return e.HTTPURL != "" })
 	await(t, "the trainer's process", func() bool {
 		status, _ := scrape(t, e.HTTPURL+"/readyz")
 		return status == http.StatusOK

@@ -59,8 +59,8 @@ func plain(err error) string {
 	return err.Error()
 }
 
-// world is the environment of a sub-command.
-type world struct {
+// environment is the environment of a sub-command.
+type environment struct {
 	ctx            context.Context
 	stdout, stderr io.Writer
 	getenv         func(string) string
@@ -128,7 +128,7 @@ func run(
 		ctx, stop = services.Signals(ctx)
 		defer stop()
 	}
-	return parsed.Run(&world{
+	return parsed.Run(&environment{
 		ctx:      ctx,
 		stdout:   stdout,
 		stderr:   stderr,
@@ -188,8 +188,8 @@ func command(c *kong.Context) string {
 	return strings.Join(words, " ")
 }
 
-// buildVersion returns release and commit as a semantic version, such as 1.2.3+8cdb311f0a52. Without
-// a release it is 0.0.0; the commit may be unknown.
+// buildVersion returns release and commit as a semantic version, such as 1.2.3+8cdb311f0a52.
+// Without a release it is 0.0.0; the commit may be unknown.
 func buildVersion() string {
 	release, revision := cmp.Or(version, "0.0.0"), commit
 	if info, ok := debug.ReadBuildInfo(); ok && revision == "" {

@@ -8,7 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,13 +18,14 @@ import (
 
 	"courier/bus"
 	"courier/schemas"
+	"courier/services/local"
 	"courier/store/storetest"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestMain lets the test binary be the program: with a sub-command as its first
-// argument it runs that, so that tests start real processes of themselves.
+// TestMain runs a sub-command if it is the first argument, so that tests can start processes of the
+// program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		main()
@@ -31,16 +34,15 @@ func TestMain(m *testing.M) {
 	testscript.Main(sharedEngine{m}, map[string]func(){"courier": main})
 }
 
-// sharedEngine runs the tests on one ClickHouse engine, where there is one.
+// sharedEngine runs the tests with one ClickHouse engine if it is installed.
 type sharedEngine struct{ m *testing.M }
 
 func (s sharedEngine) Run() int { return storetest.Main(s.m) }
 
-// patience is how long a test waits for what must happen: a guard against hanging,
-// which no machine is too busy for.
+// patience is the maximum wait of a test. It only guards against hanging, on any machine.
 const patience = 5 * time.Minute
 
-// oneTry is how long one request may take that is repeated until it is answered.
+// oneTry is the timeout of one attempt of a repeated request.
 const oneTry = time.Minute
 
 func within(t testing.TB, d time.Duration) context.Context {
@@ -64,7 +66,7 @@ func await(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// sharedBuffer may be written by several goroutines.
+// sharedBuffer is a buffer for several goroutines.
 type sharedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -82,10 +84,13 @@ func (b *sharedBuffer) String() string {
 	return b.text.String()
 }
 
-// testWorld is a world whose output is kept.
-func testWorld(ctx context.Context) (*world, *bytes.Buffer) {
+// digitsModel is the model name of jobs that run the digits workload.
+const digitsModel = "digits-mlp"
+
+// testEnvironment returns an environment and its output.
+func testEnvironment(ctx context.Context) (*environment, *bytes.Buffer) {
 	var out bytes.Buffer
-	return &world{
+	return &environment{
 		ctx:    ctx,
 		stdout: &out,
 		stderr: io.Discard,
@@ -94,9 +99,9 @@ func testWorld(ctx context.Context) (*world, *bytes.Buffer) {
 	}, &out
 }
 
-// startAll runs courier all in this process until the test ends. Its ports are
-// free ones; change may alter its flags.
-func startAll(t testing.TB, change func(*localFlags)) *local {
+// startAll runs courier all in this process until the test ends, on free ports. change may change
+// its flags.
+func startAll(t testing.TB, change func(*localFlags)) *local.Instance {
 	t.Helper()
 	f := localFlags{
 		Data:         t.TempDir(),
@@ -111,31 +116,36 @@ func startAll(t testing.TB, change func(*localFlags)) *local {
 		change(&f)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	w, _ := testWorld(ctx)
-	l, err := startLocal(w, f, t.Logf)
+	w, _ := testEnvironment(ctx)
+	o, err := f.options(w)
 	if err != nil {
 		cancel()
 		t.Fatal(err)
 	}
-	l.grace = patience
+	o.Printf, o.Grace = t.Logf, patience
+	l, err := local.Start(ctx, o, w.log)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
 	ended := make(chan error, 1)
-	go func() { ended <- l.run(ctx) }()
+	go func() { ended <- l.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("courier all ended with %v", err)
 		}
 	})
-	if !l.awaitReady(ended) {
+	if !l.AwaitReady(ended) {
 		t.Fatal("courier all ended before it was ready")
 	}
-	if l.trainer != nil {
-		awaitTrainer(t, l.bus)
+	if l.Trainer() != nil {
+		awaitTrainer(t, l.Bus())
 	}
 	return l
 }
 
-// awaitTrainer returns when a trainer answers.
+// awaitTrainer waits until a trainer answers.
 func awaitTrainer(t testing.TB, b *bus.Bus) {
 	t.Helper()
 	await(t, "the trainer", func() bool {
@@ -205,25 +215,29 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestAll_RefusesAPortThatIsTaken(t *testing.T) {
-	first := startAll(t, nil)
-	taken := first.server.Port()
-	w, _ := testWorld(t.Context())
-	_, err := startLocal(w, localFlags{
-		Data:     t.TempDir(),
-		NATSPort: taken,
-		Engine:   "off",
-		Interval: time.Second,
-	}, t.Logf)
-	if err == nil || !strings.Contains(err.Error(), "--nats-port") {
-		t.Errorf("start with a taken port = %v, want an error that names --nats-port", err)
+func TestAll_RefusesAUsedPortAndAUsedDirectory(t *testing.T) {
+	var dir string
+	first := startAll(t, func(f *localFlags) { dir = f.Data })
+	used, err := url.Parse(first.Endpoints().NATSURL)
+	if err != nil {
+		t.Fatal(err)
 	}
-	_, err = startLocal(w, localFlags{
-		Data:     first.f.Data,
-		Engine:   "off",
-		Interval: time.Second,
-	}, t.Logf)
-	if err == nil || !strings.Contains(err.Error(), "in use by another courier") {
-		t.Errorf("start in the same directory = %v", err)
+	port, err := strconv.Atoi(used.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		flags localFlags
+		want  string
+	}{
+		{localFlags{Data: t.TempDir(), NATSPort: port}, "--nats-port"},
+		{localFlags{Data: dir}, "in use by another courier"},
+	} {
+		w, _ := testEnvironment(t.Context())
+		c.flags.Engine, c.flags.Interval = "off", time.Second
+		_, err := c.flags.start(w, t.Logf)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("start = %v, want an error with %q", err, c.want)
+		}
 	}
 }

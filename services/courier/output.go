@@ -3,15 +3,9 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"time"
-
-	"courier/schemas"
-	"courier/services"
 )
 
 // outputFlags are the flags of commands that print a result.
@@ -35,7 +29,7 @@ func indented(out io.Writer, v any) error {
 }
 
 // writeOut writes a file whole or not at all; - is standard output.
-func writeOut(w *world, path string, write func(out io.Writer) error) (err error) {
+func writeOut(w *environment, path string, write func(out io.Writer) error) (err error) {
 	if path == "-" {
 		return write(w.stdout)
 	}
@@ -56,37 +50,3 @@ func writeOut(w *world, path string, write func(out io.Writer) error) (err error
 	}
 	return os.Rename(file.Name(), path)
 }
-
-// bar is a progress bar on a terminal, and a line per step elsewhere.
-type bar struct {
-	out      io.Writer
-	total    int
-	begin    time.Time
-	terminal bool
-}
-
-func newBar(out io.Writer, total int) *bar {
-	return &bar{out: out, total: total, begin: time.Now(), terminal: services.IsTerminal(out)}
-}
-
-func (b *bar) draw(done int, what string) {
-	const width = 24
-	full := width * done / b.total
-	line := fmt.Sprintf("   [%s%s] %d/%d %s, %s", stringOf('#', full), stringOf('.', width-full),
-		done, b.total, what, schemas.FormatSeconds(
-			time.Since(b.begin).Round(time.Second).Seconds(),
-		))
-	if b.terminal {
-		fmt.Fprintf(b.out, "\r\x1b[K%s", line)
-	} else {
-		fmt.Fprintln(b.out, line)
-	}
-}
-
-func (b *bar) end() {
-	if b.terminal {
-		fmt.Fprintln(b.out)
-	}
-}
-
-func stringOf(c byte, n int) string { return string(slices.Repeat([]byte{c}, n)) }

@@ -10,12 +10,12 @@ import (
 
 	"courier/bus"
 	"courier/schemas"
+	"courier/services/local"
 	"courier/store/engine"
 )
 
-// From a node's sample to an answered request, and the answer kept: real samples,
-// real training jobs, of which only the durations are imagined, a real fit, and, where
-// the engine is, real tables.
+// From a sample of a node to an answered request and a kept promise: real samples, real training
+// jobs with simulated durations, a real fit, and real tables if the engine is installed.
 func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	library := testLibrary(t)
 	l := startAll(t, func(f *localFlags) {
@@ -31,14 +31,14 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 
 	// Step 1: samples come in, and the advisor knows the node.
 	request := schemas.JobRequest{
-		Model:      demoModel,
+		Model:      digitsModel,
 		CPUs:       schemas.CPUs{1, 2},
 		BatchSizes: []int{4, 16, 64},
 		Epochs:     4,
 		SLO:        schemas.Duration(time.Hour),
 	}
 	predict := func() (a schemas.Advice) {
-		if err := l.bus.Request(ctx, schemas.SubjectJobPredict, &request, &a); err != nil {
+		if err := l.Bus().Request(ctx, schemas.SubjectJobPredict, &request, &a); err != nil {
 			t.Fatal(err)
 		}
 		return a
@@ -50,12 +50,12 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 		t.Errorf("on an empty system %+v, want exploring without figures", a)
 	}
 
-	// Steps 2 to 7: jobs run and are learnt from.
+	// Steps 2 to 7: jobs run, and regressors are fitted on them.
 	ran := 0
-	trained := learn(t, l.bus, func() {
+	trained := learn(t, l.Bus(), func() {
 		for _, batch := range request.BatchSizes {
 			for _, cpus := range request.CPUs {
-				r := digitsJob(t, l.bus, schemas.JobRequest{
+				r := digitsJob(t, l.Bus(), schemas.JobRequest{
 					CPUs:       schemas.CPUs{cpus},
 					BatchSizes: request.BatchSizes,
 					Epochs:     4,
@@ -72,7 +72,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 		t.Fatalf("train = %+v", trained)
 	}
 
-	// Steps 8 and 9: the answer has figures, and the job keeps it.
+	// Steps 8 and 9: the answer has predictions, and the job meets its SLO.
 	await(t, "all regressors", func() bool {
 		return len(predict().Regressors) == len(trained.Promoted)
 	})
@@ -82,7 +82,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 		t.Errorf("with an hour of time %s %+v, want meets_slo with batch size 4", a.Decision,
 			a.Chosen)
 	}
-	r := digitsJob(t, l.bus, schemas.JobRequest{
+	r := digitsJob(t, l.Bus(), schemas.JobRequest{
 		JobID:      "kept",
 		CPUs:       request.CPUs,
 		BatchSizes: request.BatchSizes,
@@ -92,7 +92,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	ran++
 	var status schemas.JobStatus
 	await(t, "the job's end", func() bool {
-		err := l.bus.Request(ctx, schemas.SubjectJobStatus, &schemas.JobStatusRequest{
+		err := l.Bus().Request(ctx, schemas.SubjectJobStatus, &schemas.JobStatusRequest{
 			JobID: "kept",
 		}, &status)
 		return err == nil && status.State == schemas.StateFinished
@@ -102,13 +102,13 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 			r.Advice.Chosen)
 	}
 	var advised schemas.Advice
-	get(t, l.endpoints.HTTPURL+"/api/v1/jobs/kept/advice", &advised)
+	get(t, l.Endpoints().HTTPURL+"/api/v1/jobs/kept/advice", &advised)
 	if advised.CauseSequence == 0 || advised.Chosen == nil ||
 		advised.Chosen.PredictedSeconds == nil {
 		t.Errorf("the running job was not predicted again: %+v", advised)
 	}
 	var page schemas.JobList
-	get(t, l.endpoints.HTTPURL+"/api/v1/jobs?state=finished", &page)
+	get(t, l.Endpoints().HTTPURL+"/api/v1/jobs?state=finished", &page)
 	if len(page.Jobs) != ran {
 		t.Errorf("REST lists %d finished jobs, want %d", len(page.Jobs), ran)
 	}
@@ -118,15 +118,11 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	compareTables(t, l)
 }
 
-// compareTables waits until the tables hold what the log holds.
-func compareTables(t *testing.T, l *local) {
+// compareTables waits until the tables have all events of the log.
+func compareTables(t *testing.T, l *local.Instance) {
 	t.Helper()
-	select {
-	case <-l.sqlReady:
-	case <-within(t, patience).Done():
-		t.Fatal("the engine is not ready")
-	}
-	want := countLog(t, l.bus)
+	await(t, "SQL", func() bool { return l.Database() != nil })
+	want := countLog(t, l.Bus())
 	for table, n := range want {
 		await(t, "all rows of "+table, func() bool { return countTable(t, l, table) >= n })
 		if got := countTable(t, l, table); got != n && table != "node_sample" {
@@ -165,8 +161,8 @@ func countLog(t *testing.T, b *bus.Bus) map[string]uint64 {
 	return counts
 }
 
-// testLibrary returns the engine's library, "" where there is none: then the
-// tables are left out, and the test says so.
+// testLibrary returns the library of the engine. If it is empty, the test runs without tables and
+// logs this.
 func testLibrary(t testing.TB) string {
 	t.Helper()
 	found, err := engine.FindLibrary(os.Getenv("COURIER_TEST_ENGINE"), os.Getenv)
@@ -181,12 +177,12 @@ func testLibrary(t testing.TB) string {
 }
 
 // countTable counts the rows of a table.
-func countTable(t *testing.T, l *local, table string) uint64 {
+func countTable(t *testing.T, l *local.Instance, table string) uint64 {
 	t.Helper()
 	var rows []struct {
 		N uint64 `ch:"n"`
 	}
-	if err := l.db.Load().Query(within(t, patience), &rows, "SELECT count() AS n FROM "+
+	if err := l.Database().Query(within(t, patience), &rows, "SELECT count() AS n FROM "+
 		table); err != nil {
 		t.Fatal(err)
 	}

@@ -14,13 +14,14 @@ import (
 
 	"courier/bus"
 	"courier/schemas"
+	"courier/services/local"
 )
 
-// BenchmarkRefit puts jobs into the log of a courier all and asks for regressors of all
-// of them. The trainer is the child of courier all, or a courier trainer --only-idle. It
-// reports the seconds from the request, which follows the last event, until all
-// regressors are in use (s/refit), and how long an answer of job.predict takes at 200 a
-// second, before and meanwhile (p99-ms, p99-ms/refit). COURIER_LONG adds larger logs.
+// BenchmarkRefit publishes jobs to a courier all and requests a fit on all of them. The trainer is
+// the child of courier all, or a courier trainer --only-idle. The benchmark reports the seconds
+// from the request to the use of the regressors (s/refit), and the 99th percentile of the latency
+// of job.predict at 200 requests per second, before and during the fit (p99-ms, p99-ms/refit).
+// COURIER_LONG adds larger logs.
 func BenchmarkRefit(b *testing.B) {
 	sizes := []int{1_000, 10_000, 30_000}
 	if os.Getenv("COURIER_LONG") != "" {
@@ -41,11 +42,11 @@ func benchmarkRefit(b *testing.B, where string, epochs int) {
 			f.Trainer = "off"
 		}
 	})
-	publishPast(b, l.bus, "past", epochs)
+	publishPast(b, l.Bus(), "past", epochs)
 	if where == "idle" {
-		spawn(b, "trainer", "--nats-url="+l.endpoints.NATSURL, "--new-epochs=1000000000",
+		spawn(b, "trainer", "--nats-url="+l.Endpoints().NATSURL, "--new-epochs=1000000000",
 			"--only-idle")
-		awaitTrainer(b, l.bus)
+		awaitTrainer(b, l.Bus())
 	}
 	q := schemas.JobRequest{
 		Model:      "model-1",
@@ -57,7 +58,7 @@ func benchmarkRefit(b *testing.B, where string, epochs int) {
 	refit := func() float64 {
 		begin := time.Now()
 		var reply schemas.TrainReply
-		if err := l.bus.Request(b.Context(), schemas.SubjectRegressorTrain, &schemas.TrainRequest{
+		if err := l.Bus().Request(b.Context(), schemas.SubjectRegressorTrain, &schemas.TrainRequest{
 			Promote: true,
 		}, &reply); err != nil || len(reply.Promoted) != len(schemas.Targets()) {
 			b.Fatalf("train = %+v, %v", reply, err)
@@ -82,11 +83,11 @@ func percentileMs(took []time.Duration, p float64) float64 {
 	return float64(took[min(len(took)-1, int(p*float64(len(took))))].Microseconds()) / 1000
 }
 
-// latencies asks 200 times a second, whether answers come or not, while something else
-// goes on, and returns how long each answer took since it should have been asked for.
+// latencies sends 200 requests per second regardless of answers while a function runs, and returns
+// the time of each answer since its request was due.
 func latencies(
 	b *testing.B,
-	l *local,
+	l *local.Instance,
 	q schemas.JobRequest,
 	meanwhile func(context.Context),
 	most time.Duration,
@@ -115,7 +116,7 @@ func latencies(
 			due := begin.Add(time.Duration(n) * 5 * time.Millisecond)
 			all.Go(func() {
 				var a schemas.Advice
-				if err := l.bus.Request(
+				if err := l.Bus().Request(
 					b.Context(), schemas.SubjectJobPredict, &q, &a,
 				); err != nil {
 					b.Error(err)
@@ -128,8 +129,8 @@ func latencies(
 	}
 }
 
-// publishPast publishes runs of twenty epochs on twelve nodes, three at a time on
-// each, that end now. The jobs are named after prefix.
+// publishPast publishes runs of twenty epochs on twelve nodes, three at a time on each, that end
+// now. Job names begin with prefix.
 func publishPast(t testing.TB, b *bus.Bus, prefix string, epochs int) {
 	random := rand.New(rand.NewPCG(1, 2))
 	own := fnv.New32a()

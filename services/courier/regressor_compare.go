@@ -23,7 +23,7 @@ func (c *regressorCompare) Help() string {
   courier regressor compare --examples later.csv old new`
 }
 
-func (c *regressorCompare) Run(w *world) error {
+func (c *regressorCompare) Run(w *environment) error {
 	if err := checkConfidence(c.Confidence); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func (c *regressorExport) Help() string {
   courier regressor export fitted --out model.txt`
 }
 
-func (c *regressorExport) Run(w *world) error {
+func (c *regressorExport) Run(w *environment) error {
 	p, err := loadRegressor(c.Regressor)
 	if err != nil {
 		return err

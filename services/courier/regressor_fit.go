@@ -12,6 +12,7 @@ import (
 	"courier/regress"
 	"courier/regress/table"
 	"courier/report"
+	"courier/services"
 )
 
 type regressorFit struct {
@@ -43,7 +44,7 @@ func (c *regressorFit) Help() string {
     --features batch,cpus,model --out fitted`
 }
 
-func (c *regressorFit) Run(w *world) error {
+func (c *regressorFit) Run(w *environment) error {
 	t, err := c.read()
 	if err != nil {
 		return err
@@ -80,7 +81,7 @@ func (c *regressorFit) Run(w *world) error {
 	return err
 }
 
-func (c *regressorFit) fit(w *world, f *report.Fit) error {
+func (c *regressorFit) fit(w *environment, f *report.Fit) error {
 	o := regress.SelectOptions{
 		Families:   familiesOf(c.Family),
 		Confidence: c.Confidence,
@@ -102,7 +103,7 @@ func (c *regressorFit) fit(w *world, f *report.Fit) error {
 	o.Progress = progress.show
 	var err error
 	f.Regressor, f.Report, err = regress.Select(w.ctx, f.Data, o)
-	progress.end()
+	progress.End()
 	if errors.Is(err, regress.ErrTooFewExamples) {
 		return fmt.Errorf("%w: measure more configurations, best at the ends and in the middle of"+
 			" each feature", err)
@@ -116,7 +117,7 @@ func (c *regressorFit) fit(w *world, f *report.Fit) error {
 }
 
 // searchGrid adds the best forest of the paper's grid to the candidates.
-func (c *regressorFit) searchGrid(w *world, f *report.Fit, o *regress.SelectOptions) error {
+func (c *regressorFit) searchGrid(w *environment, f *report.Fit, o *regress.SelectOptions) error {
 	progress := c.progress(w, "trees of the grid")
 	points, best, err := regress.SearchForest(w.ctx, f.Data,
 		regress.PaperGrid(len(f.Data.Features)),
@@ -128,7 +129,7 @@ func (c *regressorFit) searchGrid(w *world, f *report.Fit, o *regress.SelectOpti
 			Threads:   c.Threads,
 			Progress:  progress.show,
 		})
-	progress.end()
+	progress.End()
 	if err != nil {
 		return err
 	}
@@ -152,26 +153,26 @@ func familiesOf(flag string) []string {
 
 // fitProgress draws a bar at most once per percent, on a terminal only.
 type fitProgress struct {
-	*bar
+	*services.ProgressBar
 	what        string
 	lastPercent int
 }
 
-func (c *regressorFit) progress(w *world, what string) *fitProgress {
-	b := newBar(w.stderr, 1)
-	b.terminal = b.terminal && !c.NoProgress
-	return &fitProgress{bar: b, what: what, lastPercent: -1}
+func (c *regressorFit) progress(w *environment, what string) *fitProgress {
+	b := services.NewProgressBar(w.stderr, 1)
+	b.Terminal = b.Terminal && !c.NoProgress
+	return &fitProgress{ProgressBar: b, what: what, lastPercent: -1}
 }
 
 func (p *fitProgress) show(done, planned int) {
-	if percent := 100 * done / planned; p.terminal && percent != p.lastPercent {
-		p.lastPercent, p.total = percent, planned
-		p.draw(done, p.what)
+	if percent := 100 * done / planned; p.Terminal && percent != p.lastPercent {
+		p.lastPercent, p.Total = percent, planned
+		p.Draw(done, p.what)
 	}
 }
 
 // save writes the directory. The manifest comes last: a directory with a manifest is complete.
-func (c *regressorFit) save(w *world, f *report.Fit) error {
+func (c *regressorFit) save(w *environment, f *report.Fit) error {
 	manifest, err := f.Regressor.EncodeManifest()
 	if err != nil {
 		return err

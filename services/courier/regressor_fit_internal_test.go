@@ -18,7 +18,7 @@ import (
 	"courier/regress"
 )
 
-// fitTable fits a table and returns what lies in the directory then.
+// fitTable fits a table and returns the files in the directory.
 func fitTable(
 	t *testing.T, header []string, rows [][]string, arguments ...string,
 ) map[string]string {
@@ -55,7 +55,7 @@ func fitTable(
 	return files
 }
 
-// studyLike are runs of all combinations, whose times seconds tells.
+// studyLike returns runs of all configurations, with times from seconds.
 func studyLike(seconds func(batch, cpus float64, jobs, network int) float64) (rows [][]string) {
 	for _, batch := range []float64{64, 128, 256, 512} {
 		for _, cpus := range []float64{1, 2, 4} {
@@ -78,8 +78,8 @@ func aboutTheStudy(batch, cpus float64, jobs, network int) float64 {
 	return wobble * (40 + 30000/batch*(0.3+0.7/cpus)*(1+0.1*float64(jobs))*(1-0.3*float64(network)))
 }
 
-// The three simple rules stand in every report, under the study's names of
-// features and under Courier's, and where one cannot be fitted, why.
+// Every report has the three simple rules, with the feature names of the study and of Courier, and
+// the reason if one cannot be fitted.
 func TestRegressorFit_ReportShowsEveryBaseline(t *testing.T) {
 	for _, c := range []struct {
 		header  string
@@ -112,7 +112,7 @@ func TestRegressorFit_ReportShowsEveryBaseline(t *testing.T) {
 	}
 }
 
-// One deal of the folds has no range, and none is shown.
+// One shuffle has no range, and the report shows none.
 func TestRegressorFit_ShowsNoRangeOfOneShuffle(t *testing.T) {
 	header := []string{"batch", "cpu", "njobs", "network", "seconds"}
 	arguments := []string{
@@ -121,11 +121,11 @@ func TestRegressorFit_ShowsNoRangeOfOneShuffle(t *testing.T) {
 	once := fitTable(t, header, studyLike(aboutTheStudy), arguments...)
 	twice := fitTable(t, header, studyLike(aboutTheStudy), append(arguments, "--shuffles", "2")...)
 	for _, report := range []string{"report.txt", "report.html"} {
-		if !strings.Contains(once[report], "folds of settings, dealt once") ||
-			strings.Contains(once[report], "range of 95") {
+		if !strings.Contains(once[report], "folds, one shuffle") ||
+			strings.Contains(once[report], "95 % range") {
 			t.Errorf("%s of one shuffle:\n%s", report, once["report.txt"])
 		}
-		if !strings.Contains(twice[report], "median of 2 shuffles and range of 95") {
+		if !strings.Contains(twice[report], "median and 95 % range of 2 shuffles") {
 			t.Errorf("%s of two shuffles:\n%s", report, twice["report.txt"])
 		}
 	}
@@ -141,10 +141,10 @@ func TestRegressorFit_PageHasEveryPlot(t *testing.T) {
 		"--family", "law", "--unit", "s")
 	page := files["report.html"]
 	for _, want := range []string{
-		"Held-out settings: predicted, and up to the bound at 0.9", "Residuals by batch",
+		"Held-out configurations: prediction, and line to the bound at 0.9", "Residuals by batch",
 		"Residuals by cpu", "Residuals by njobs", "Residuals by network",
-		"Importance", "Coverage", "Partial dependence on batch", "Partial dependence on network",
-		"prefers-color-scheme:dark", "Between and beyond the measured levels", ">512</text>",
+		"Permutation importance", "Coverage", "Partial dependence on batch", "Partial dependence on network",
+		"prefers-color-scheme:dark", "Interpolation and extrapolation", ">512</text>",
 		">simplenet</text>",
 	} {
 		if !strings.Contains(page, want) {
@@ -157,8 +157,8 @@ func TestRegressorFit_PageHasEveryPlot(t *testing.T) {
 	}
 }
 
-// What teaches nothing must not look as if it did.
-func TestRegressorFit_SaysWhatTeachesNothing(t *testing.T) {
+// The report warns if the features do not explain the target.
+func TestRegressorFit_WarnsOfUselessFeatures(t *testing.T) {
 	header, features := []string{
 		"batch", "cpu", "njobs", "network", "y",
 	}, []string{"--target", "y", "--features", "batch,cpu,njobs,network", "--family", "law"}
@@ -167,7 +167,7 @@ func TestRegressorFit_SaysWhatTeachesNothing(t *testing.T) {
 	}), features...)
 	for _, report := range []string{"report.txt", "report.html"} {
 		if !strings.Contains(files[report], "All examples had the same y") {
-			t.Errorf("%s does not say that the target is constant", report)
+			t.Errorf("%s does not report that the target is constant", report)
 		}
 	}
 	random := uint64(1)
@@ -176,14 +176,13 @@ func TestRegressorFit_SaysWhatTeachesNothing(t *testing.T) {
 		return 10 + float64(random>>60)
 	}), features...)
 	for _, report := range []string{"report.txt", "report.html"} {
-		if !strings.Contains(files[report], "Beware: ") {
+		if !strings.Contains(files[report], "Warning: ") {
 			t.Errorf("%s does not warn of noise:\n%s", report, files["report.txt"])
 		}
 	}
 }
 
-// A duration of 0 and a ratio above 1 are dropped with a count, and so is text
-// where numbers are expected.
+// Durations of 0, ratios above 1 and text in numeric columns are dropped and counted.
 func TestRegressorFit_DropsWhatCannotBe(t *testing.T) {
 	for _, c := range []struct{ unit, bad, says string }{{
 		"s",
@@ -220,8 +219,7 @@ func TestRegressorFit_DropsWhatCannotBe(t *testing.T) {
 	}
 }
 
-// A fit that is cancelled leaves no directory, and one that is repeated replaces
-// all of its files.
+// A cancelled fit leaves no directory, and a repeated one replaces all files.
 func TestRegressorFit_LeavesNothingHalf(t *testing.T) {
 	dir := t.TempDir()
 	table, out := filepath.Join(dir, "runs.csv"), filepath.Join(dir, "fitted")

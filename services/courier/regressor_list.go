@@ -11,7 +11,7 @@ type regressorList struct {
 	Target string `help:"Only regressors of this target (epoch_time, startup_time, accuracy)." placeholder:"TARGET"`
 }
 
-func (c *regressorList) Run(w *world) error {
+func (c *regressorList) Run(w *environment) error {
 	q := schemas.RegressorListRequest{Target: c.Target}
 	if err := q.Validate(); err != nil {
 		return err

@@ -29,7 +29,7 @@ func (c *regressorPredict) Help() string {
 // addedColumns are the columns that predict adds.
 var addedColumns = []string{"prediction", "upper_bound", "probability", "extrapolated"}
 
-func (c *regressorPredict) Run(w *world) error {
+func (c *regressorPredict) Run(w *environment) error {
 	if err := checkConfidence(c.Confidence); err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"courier/regress/table"
 )
 
-// The last column tells a measured level, one between two, and one beyond all
-// apart; off the levels the bound is wider beside its prediction.
+// The last column distinguishes measured levels, interpolation and extrapolation; the upper bound
+// is wider between and beyond levels.
 func TestRegressorPredict_TellsBetweenFromBeyond(t *testing.T) {
 	header := []string{"batch", "cpu", "njobs", "network", "s"}
 	files := fitTable(t, header, studyLike(aboutTheStudy), "--target", "s", "--features",

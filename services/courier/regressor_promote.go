@@ -15,7 +15,7 @@ type regressorPromote struct {
 	Reason string `help:"Reason to record." placeholder:"WORDS"`
 }
 
-func (c *regressorPromote) Run(w *world) error {
+func (c *regressorPromote) Run(w *environment) error {
 	return change(w, c.natsFlags, c.outputFlags, &schemas.PromoteRequest{
 		Target:      c.Target,
 		ModelDigest: c.Digest,
@@ -30,7 +30,7 @@ type regressorRollback struct {
 	Reason string `help:"Reason to record." placeholder:"WORDS"`
 }
 
-func (c *regressorRollback) Run(w *world) error {
+func (c *regressorRollback) Run(w *environment) error {
 	return change(w, c.natsFlags, c.outputFlags, &schemas.RollbackRequest{
 		Target: c.Target,
 		Reason: c.Reason,
@@ -38,7 +38,7 @@ func (c *regressorRollback) Run(w *world) error {
 }
 
 // change requests another champion and prints it.
-func change(w *world, n natsFlags, o outputFlags, q schemas.Request) error {
+func change(w *environment, n natsFlags, o outputFlags, q schemas.Request) error {
 	if err := q.Validate(); err != nil {
 		return err
 	}
@@ -56,13 +56,13 @@ func change(w *world, n natsFlags, o outputFlags, q schemas.Request) error {
 	if o.Output == "json" {
 		return indented(w.stdout, &p)
 	}
-	instead := ""
+	champion := "is the first champion"
 	if p.Rival != "" {
-		instead = fmt.Sprintf(" instead of %.12s", p.Rival)
+		champion = fmt.Sprintf("replaces the champion %.12s", p.Rival)
 	}
 	_, err = fmt.Fprintf(w.stdout,
-		"%s: %.12s is in use%s, as revision %d (%s; %s of %d examples in %d settings, %s)\n",
-		p.Target, p.ModelDigest, instead, p.Revision, p.Reason, p.Family, p.Examples, p.Settings,
+		"%s: %.12s %s as revision %d (%s; %s of %d examples in %d configurations, %s)\n",
+		p.Target, p.ModelDigest, champion, p.Revision, p.Reason, p.Family, p.Examples, p.Settings,
 		schemas.FormatError(p.Target, p.Family, p.MedianAbsoluteRatio))
 	return err
 }

@@ -15,7 +15,7 @@ type regressorReport struct {
 }
 
 // Run reads the log only; it needs neither a database nor a trainer.
-func (c *regressorReport) Run(w *world) error {
+func (c *regressorReport) Run(w *environment) error {
 	q := schemas.RegressorListRequest{Target: c.Target}
 	if err := q.Validate(); err != nil {
 		return err

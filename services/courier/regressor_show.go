@@ -19,7 +19,7 @@ type regressorShow struct {
 }
 
 // Run shows a directory if it exists, and else a regressor of the cluster.
-func (c *regressorShow) Run(w *world) error {
+func (c *regressorShow) Run(w *environment) error {
 	dir := kong.ExpandPath(c.Regressor)
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return c.directory(w, dir)
@@ -37,7 +37,7 @@ func digestDigits(s string) bool {
 		strings.Trim(s, "0123456789abcdef") == ""
 }
 
-func (c *regressorShow) directory(w *world, dir string) error {
+func (c *regressorShow) directory(w *environment, dir string) error {
 	p, err := loadRegressor(dir)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (c *regressorShow) directory(w *world, dir string) error {
 }
 
 // cluster gets the regressor from the trainer, and its history from the log.
-func (c *regressorShow) cluster(w *world) error {
+func (c *regressorShow) cluster(w *environment) error {
 	b, err := c.connect(w)
 	if err != nil {
 		return err
@@ -58,7 +58,8 @@ func (c *regressorShow) cluster(w *world) error {
 	ctx, cancel := context.WithTimeout(w.ctx, requestTimeout)
 	defer cancel()
 	var list schemas.RegressorList
-	if err := b.Request(ctx, schemas.SubjectRegressorList, &schemas.RegressorListRequest{}, &list); err != nil {
+	q := schemas.RegressorListRequest{}
+	if err := b.Request(ctx, q.Subject(), &q, &list); err != nil {
 		return err
 	}
 	v, err := report.FindRegressor(list.Regressors, c.Regressor)

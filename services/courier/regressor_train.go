@@ -23,7 +23,7 @@ type regressorTrain struct {
 }
 
 // Run requests fits, and shows their progress on a terminal.
-func (c *regressorTrain) Run(w *world) error {
+func (c *regressorTrain) Run(w *environment) error {
 	q := schemas.TrainRequest{Target: c.Target, Promote: c.Promote}
 	if err := q.Validate(); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (c *regressorTrain) Run(w *world) error {
 }
 
 // showFitting draws a progress bar for each fit of a target, or of all, until stop is called.
-func showFitting(ctx context.Context, b *bus.Bus, w *world, target string) (stop func()) {
+func showFitting(ctx context.Context, b *bus.Bus, w *environment, target string) (stop func()) {
 	if target == "" {
 		target = "*"
 	}
@@ -77,7 +77,7 @@ type fittingBars struct {
 	out      io.Writer
 	terminal bool
 	target   string
-	bar      *bar // nil before the first fit
+	bar      *services.ProgressBar // nil before the first fit
 }
 
 // take draws the progress of a fit; it ignores other events.
@@ -86,18 +86,18 @@ func (p *fittingBars) take(e schemas.Event) {
 	if !ok || f.Planned == 0 {
 		return
 	}
-	if p.bar == nil || p.target != f.Target || p.bar.total != int(f.Planned) {
+	if p.bar == nil || p.target != f.Target || p.bar.Total != int(f.Planned) {
 		p.end()
-		p.target, p.bar = f.Target, newBar(p.out, int(f.Planned))
-		p.bar.terminal = p.terminal
+		p.target, p.bar = f.Target, services.NewProgressBar(p.out, int(f.Planned))
+		p.bar.Terminal = p.terminal
 	}
-	p.bar.draw(int(min(f.Done, f.Planned)), "parts of "+f.Target+", "+f.Reason)
+	p.bar.Draw(int(min(f.Done, f.Planned)), "parts of "+f.Target+", "+f.Reason)
 }
 
 // end keeps the last bar on the terminal.
 func (p *fittingBars) end() {
 	if p.bar != nil {
-		p.bar.end()
+		p.bar.End()
 		p.bar = nil
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A bar for each fit, that ends where the next begins.
+// Each fit has its own bar, which ends when the next one begins.
 func TestFittingBars_FollowEachFit(t *testing.T) {
 	var out bytes.Buffer
 	bars := &fittingBars{out: &out}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"courier/replay"
 	"courier/schemas"
 	"courier/services"
+	"courier/services/local"
 )
 
 type replayCommand struct {
@@ -35,7 +35,7 @@ func (c *replayCommand) Help() string {
   courier replay --log log.jsonl --rules courier,paper --confidence 0.99`
 }
 
-func (c *replayCommand) Run(w *world) error {
+func (c *replayCommand) Run(w *environment) error {
 	if slices.Equal(c.Rules, []string{"none"}) {
 		c.Rules = nil
 	}
@@ -68,7 +68,7 @@ func (c *replayCommand) Run(w *world) error {
 	return c.print(w.stdout, r, r.WriteText)
 }
 
-func (c *replayCommand) read(w *world) (*replay.Log, error) {
+func (c *replayCommand) read(w *environment) (*replay.Log, error) {
 	switch {
 	case c.Data != "":
 		return readDirectory(w, c.Data)
@@ -93,15 +93,14 @@ func (c *replayCommand) read(w *world) (*replay.Log, error) {
 
 // readDirectory reads the log of a courier all: through its server if that runs, else through a
 // server that is started on its files.
-func readDirectory(w *world, dir string) (*replay.Log, error) {
+func readDirectory(w *environment, dir string) (*replay.Log, error) {
 	if _, err := os.Stat(filepath.Join(dir, "nats")); err != nil {
 		return nil, fmt.Errorf("%s holds no log: %w", dir, err)
 	}
 	release, err := services.LockDir(dir)
 	if err != nil {
-		var e Endpoints
-		data, missing := os.ReadFile(filepath.Join(dir, "run", "endpoints.json"))
-		if missing != nil || json.Unmarshal(data, &e) != nil {
+		e, missing := local.ReadEndpoints(dir)
+		if missing != nil {
 			return nil, err
 		}
 		return readServer(w, natsFlags{NATSURL: e.NATSURL})
@@ -124,7 +123,7 @@ func readDirectory(w *world, dir string) (*replay.Log, error) {
 	return replay.ReadBus(w.ctx, b)
 }
 
-func readServer(w *world, n natsFlags) (*replay.Log, error) {
+func readServer(w *environment, n natsFlags) (*replay.Log, error) {
 	b, err := n.connect(w)
 	if err != nil {
 		return nil, err

@@ -12,19 +12,20 @@ import (
 
 	"courier/replay"
 	"courier/schemas"
+	"courier/services/local"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// realPast lets real jobs run, be learnt from, and run beside each other under
-// SLOs, and returns the log that they left, and how many they were.
-func realPast(t *testing.T, l *local) (past *replay.Log, ran int) {
+// realPast runs real jobs, fits regressors on them, and runs overlapping jobs with SLOs. It returns
+// the log and the number of jobs.
+func realPast(t *testing.T, l *local.Instance) (past *replay.Log, ran int) {
 	t.Helper()
-	learn(t, l.bus, func() {
+	learn(t, l.Bus(), func() {
 		for _, batch := range []int{4, 16, 64} {
 			for _, cpus := range []int{1, 2} {
 				for range 2 {
-					digitsJob(t, l.bus, schemas.JobRequest{
+					digitsJob(t, l.Bus(), schemas.JobRequest{
 						CPUs:       schemas.CPUs{cpus},
 						BatchSizes: []int{4, 16, 64},
 						Epochs:     4,
@@ -36,15 +37,15 @@ func realPast(t *testing.T, l *local) (past *replay.Log, ran int) {
 	})
 	await(t, "the regressors", func() bool {
 		var a schemas.Advice
-		q := schemas.JobRequest{Model: demoModel, CPUs: schemas.CPUs{1}, Epochs: 4}
-		return l.bus.Request(within(t, oneTry), schemas.SubjectJobPredict, &q, &a) == nil &&
+		q := schemas.JobRequest{Model: digitsModel, CPUs: schemas.CPUs{1}, Epochs: 4}
+		return l.Bus().Request(within(t, oneTry), schemas.SubjectJobPredict, &q, &a) == nil &&
 			len(a.Regressors) >= 2
 	})
 	slo := schemas.Duration(time.Hour)
 	var jobs sync.WaitGroup
 	for _, id := range []string{"one", "two", "three"} {
 		jobs.Go(func() {
-			digitsJob(t, l.bus, schemas.JobRequest{
+			digitsJob(t, l.Bus(), schemas.JobRequest{
 				JobID:      id,
 				CPUs:       schemas.CPUs{1, 2},
 				BatchSizes: []int{4, 16, 64},
@@ -54,22 +55,22 @@ func realPast(t *testing.T, l *local) (past *replay.Log, ran int) {
 		})
 	}
 	jobs.Wait()
-	learn(t, l.bus, func() {})
-	digitsJob(t, l.bus, schemas.JobRequest{
+	learn(t, l.Bus(), func() {})
+	digitsJob(t, l.Bus(), schemas.JobRequest{
 		JobID:      "four",
 		CPUs:       schemas.CPUs{1, 2},
 		BatchSizes: []int{4, 16, 64},
 		Epochs:     4,
 		SLO:        slo,
 	}, 0)
-	log, err := replay.ReadBus(within(t, patience), l.bus)
+	log, err := replay.ReadBus(within(t, patience), l.Bus())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return log, ran + 4
 }
 
-// The log of real jobs, and what replaying it says.
+// A log of real jobs is replayed.
 func TestReplay_OfARealLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("only computes, for long")
@@ -83,8 +84,8 @@ func TestReplay_OfARealLog(t *testing.T) {
 	t.Run("finds what differs", func(t *testing.T) { differs(t, log) }) // changes the log
 }
 
-// The log replays to the same numbers, from the bus as from a file.
-func sameNumbers(t *testing.T, l *local, log *replay.Log, ran int) {
+// The replay gives the same numbers from the bus and from a file.
+func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 	t.Helper()
 	v, err := log.Verify(t.Context())
 	if err != nil {
@@ -96,9 +97,9 @@ func sameNumbers(t *testing.T, l *local, log *replay.Log, ran int) {
 	}
 
 	file := filepath.Join(t.TempDir(), "log.jsonl")
-	w, out := testWorld(t.Context())
+	w, out := testEnvironment(t.Context())
 	if err := (&replayCommand{
-		natsFlags: natsFlags{NATSURL: l.endpoints.NATSURL},
+		natsFlags: natsFlags{NATSURL: l.Endpoints().NATSURL},
 		Save:      file,
 	}).Run(w); err != nil {
 		t.Fatal(err)
@@ -174,7 +175,7 @@ func sameNumbers(t *testing.T, l *local, log *replay.Log, ran int) {
 	}
 }
 
-// sameInOldLog replays a log as a release stored it that had no ADVICE.
+// sameInOldLog replays a log in the format of an older release without the stream ADVICE.
 func sameInOldLog(t *testing.T, log *replay.Log) {
 	t.Helper()
 	v, err := log.Verify(t.Context())
@@ -194,8 +195,7 @@ func sameInOldLog(t *testing.T, log *replay.Log) {
 	}
 }
 
-// inJob moves the advice of a log into JOB, in the order in which all of it was stored, and
-// returns how many there are.
+// inJob moves the advice of a log to JOB, in the stored order, and returns the number of advice.
 func inJob(log *replay.Log) (old *replay.Log, advised int) {
 	old = &replay.Log{Artifacts: log.Artifacts}
 	places, last := map[uint64]uint64{}, uint64(0) // in JOB: old by new
@@ -228,7 +228,7 @@ func inJob(log *replay.Log) (old *replay.Log, advised int) {
 	return old, advised
 }
 
-// What was changed in a log, or is not in it, is found and named.
+// The replay finds and describes changed and missing records of a log.
 func differs(t *testing.T, log *replay.Log) {
 	t.Helper()
 	lied := 0.123456

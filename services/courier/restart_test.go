@@ -22,7 +22,7 @@ import (
 	"courier/store/storetest"
 )
 
-// child is a service in a process of its own, which can be killed and started again.
+// child is a service in a separate process that can be killed and restarted.
 type child struct {
 	t    testing.TB
 	args []string
@@ -63,15 +63,14 @@ func (c *child) start() {
 	}
 }
 
-// kill is kill -9: nothing is finished, nothing is said.
+// kill kills the process with SIGKILL.
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill() // it may have ended by itself: the log tells
 	_ = c.cmd.Wait()         // its status is that of the kill
 }
 
-// Each part is killed midway, NATS is away for a while, and nothing is lost: the
-// log has every event of every job once, the tables have what the log has, and
-// the advisor knows every job's end.
+// Each part is killed, and NATS is down for a while. Then the log has every event of every job
+// once, the tables equal the log, and the advisor knows the end of every job.
 func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -92,7 +91,7 @@ func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 		return b.Request(within(t, oneTry), schemas.SubjectJobList, &schemas.JobListRequest{}, &l) == nil
 	})
 
-	// Jobs run all the time, two at once, while the parts die.
+	// Two jobs run at a time while the parts are killed.
 	spoolDir := filepath.Join(t.TempDir(), "spool")
 	stop, done := make(chan struct{}), make(chan []string, 2)
 	for lane := range 2 {
@@ -129,7 +128,7 @@ func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 
 const restartEpochs = 5
 
-// runJobs runs short jobs one after the other until stop, and returns their IDs.
+// runJobs runs short jobs one after another until stop, and returns their IDs.
 func runJobs(t *testing.T, b *bus.Bus, spoolDir string, lane int, stop chan struct{}) []string {
 	program, err := os.Executable()
 	if err != nil {
@@ -146,7 +145,7 @@ func runJobs(t *testing.T, b *bus.Bus, spoolDir string, lane int, stop chan stru
 		var output bytes.Buffer
 		q := schemas.JobRequest{
 			JobID:      fmt.Sprintf("lane%d-%d", lane, n),
-			Model:      demoModel,
+			Model:      digitsModel,
 			CPUs:       schemas.CPUs{1},
 			BatchSizes: []int{4, 8, 16, 32, 64},
 			Epochs:     restartEpochs,
@@ -186,7 +185,7 @@ func seen(t *testing.T, b *bus.Bus) int {
 	return n
 }
 
-// readLog returns the identities in JOB and ADVICE, by table; each counts once.
+// readLog returns the distinct event IDs in JOB and ADVICE by table.
 func readLog(t *testing.T, b *bus.Bus) map[string]map[string]bool {
 	t.Helper()
 	all := map[string]map[string]bool{}
@@ -209,7 +208,7 @@ func readLog(t *testing.T, b *bus.Bus) map[string]map[string]bool {
 	return all
 }
 
-// checkLog holds the log against the jobs that ran.
+// checkLog compares the log with the jobs that ran.
 func checkLog(t *testing.T, b *bus.Bus, jobs []string) {
 	t.Helper()
 	if len(jobs) < 6 {
@@ -235,8 +234,7 @@ func checkLog(t *testing.T, b *bus.Bus, jobs []string) {
 	}
 }
 
-// checkTables waits until the tables have as many events as the log, and then
-// holds each identity against it: none missing, none twice.
+// checkTables waits until the tables have as many events as the log, and then compares the IDs.
 func checkTables(t *testing.T, b *bus.Bus, d *store.Database) {
 	t.Helper()
 	for table, ids := range readLog(t, b) {
@@ -262,7 +260,7 @@ func checkTables(t *testing.T, b *bus.Bus, d *store.Database) {
 	}
 }
 
-// one asks for a single number n.
+// one returns the single number of a query.
 func one(t *testing.T, d *store.Database, sql string) uint64 {
 	t.Helper()
 	var rows []struct {

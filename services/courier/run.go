@@ -26,7 +26,7 @@ type runCommand struct {
 	Command      []string `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {epochs} and {epoch}, the number of epochs done, are replaced."`
 }
 
-func (c *runCommand) Run(w *world) error {
+func (c *runCommand) Run(w *environment) error {
 	node, err := nodeName(c.Node)
 	if err != nil {
 		return err

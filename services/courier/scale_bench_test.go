@@ -21,13 +21,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// BenchmarkScale runs one, two and four advisors, each a process, beside one NATS
-// server: answers a second with 64 requests under way, and what an answer and an epoch
-// cost in processor time, of all advisors together for an answer, which one of them
-// gives, and of each for an epoch or a sample, which all of them take in. Two hundred
-// jobs run meanwhile. At last it tells how long a further advisor reads the log before it
-// answers, for each event of a job. All share the processors of this machine, so that
-// costs scale, and the rate does not.
+// BenchmarkScale runs one, two and four advisors in separate processes with one NATS server. It
+// reports answers per second with 64 concurrent requests, the processor time of all advisors per
+// answer, and that of each advisor per epoch and sample, while two hundred jobs run. It also
+// reports the time per job event that an additional advisor needs to replay the log. All processes
+// share the processors of this machine, so the costs scale, but not the rate.
 func BenchmarkScale(b *testing.B) {
 	for _, advisors := range []int{1, 2, 4} {
 		b.Run(fmt.Sprintf("advisors=%d", advisors), func(b *testing.B) {
@@ -68,7 +66,7 @@ func benchmarkScale(b *testing.B, advisors int) {
 	b.ReportMetric(time.Since(begin).Seconds()/s.events(b)*1e6, "us/event-start")
 }
 
-// scale is the processes of one benchmark.
+// scale has the processes of one benchmark.
 type scale struct {
 	url      string
 	log      *bus.Bus
@@ -76,7 +74,7 @@ type scale struct {
 	advisors []int
 }
 
-// spent is processor time, in seconds.
+// spent is processor time in seconds.
 type spent struct{ nats, advisors float64 }
 
 // newScale starts NATS, lets a trainer fit a thousand epochs, and starts the advisors.
@@ -101,7 +99,7 @@ func newScale(b *testing.B, advisors int) *scale {
 	return s
 }
 
-// natsProcess starts NATS as a process of its own, with all streams, and connects to it.
+// natsProcess starts NATS in a separate process, creates all streams, and connects to it.
 func natsProcess(b *testing.B) (url string, pid int, log *bus.Bus) {
 	b.Helper()
 	port := storetest.FreePort(b)
@@ -119,7 +117,7 @@ func natsProcess(b *testing.B) (url string, pid int, log *bus.Bus) {
 	return url, pid, log
 }
 
-// add starts an advisor and returns when it answers, as all others do.
+// add starts an advisor and waits until it answers, too.
 func (s *scale) add(b *testing.B) {
 	b.Helper()
 	s.advisors = append(s.advisors, spawn(b, "advisor", "--nats-url="+s.url).cmd.Process.Pid)
@@ -143,7 +141,7 @@ func (s *scale) add(b *testing.B) {
 	})
 }
 
-// events are those of jobs in the log, which an advisor reads when it starts.
+// events returns the number of job events in the log, which an advisor reads when it starts.
 func (s *scale) events(b *testing.B) float64 {
 	b.Helper()
 	all, err := s.log.Streams(within(b, 10*time.Second))
@@ -168,7 +166,7 @@ func (s *scale) spent(b *testing.B) spent {
 	return all
 }
 
-// quiet waits until nobody works any more.
+// quiet waits until all processes are idle.
 func (s *scale) quiet(b *testing.B) spent {
 	b.Helper()
 	tick := time.NewTicker(500 * time.Millisecond)
@@ -197,7 +195,7 @@ func askedAt(node int) schemas.JobRequest {
 
 func jobName(n int) string { return fmt.Sprint("now-", n) }
 
-// begin submits jobs and starts them, two on a node.
+// begin submits and starts jobs, two per node.
 func (s *scale) begin(b *testing.B, jobs int) {
 	b.Helper()
 	for n := range jobs {
@@ -228,7 +226,7 @@ func settingOf(n int) schemas.Setting {
 	}
 }
 
-// request asks from 64 goroutines.
+// request sends requests from 64 goroutines.
 func (s *scale) request(b *testing.B, requests int) {
 	b.Helper()
 	var left atomic.Int64

@@ -14,11 +14,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// BenchmarkScaleStores runs one, two and four stores, each a process, beside one NATS
-// server and one ClickHouse: samples and epochs a second from the log into the tables,
-// both streams at once, and what an event costs all stores together, NATS, and ClickHouse
-// in processor time. A stream is written by one store at a time. All share the processors
-// of this machine, so that costs scale, and the rate does not.
+// BenchmarkScaleStores runs one, two and four stores in separate processes with one NATS server and
+// one ClickHouse. It reports samples and epochs per second from the log to the tables, with both
+// streams at once, and the processor time per event of all stores, NATS and ClickHouse. One store
+// at a time writes a stream. All processes share the processors of this machine, so the costs
+// scale, but not the rate.
 func BenchmarkScaleStores(b *testing.B) {
 	for _, stores := range []int{1, 2, 4} {
 		b.Run(fmt.Sprintf("stores=%d", stores), func(b *testing.B) {
@@ -74,7 +74,7 @@ func benchmarkScaleStores(b *testing.B, stores int) {
 	}
 }
 
-// rested waits until processes have taken little processor time for a second.
+// rested waits until processes have used little processor time for a second.
 func rested(b *testing.B, all ...[]int) {
 	b.Helper()
 	pids := slices.Concat(all...)
@@ -87,7 +87,7 @@ func rested(b *testing.B, all ...[]int) {
 	}
 }
 
-// spentBy is the processor time of processes, in seconds.
+// spentBy returns the processor time of processes in seconds.
 func spentBy(b *testing.B, pids []int) (seconds float64) {
 	b.Helper()
 	for _, pid := range pids {
@@ -96,7 +96,7 @@ func spentBy(b *testing.B, pids []int) (seconds float64) {
 	return seconds
 }
 
-// put publishes events of one subject in a message, without waiting for it.
+// put publishes a message with events of one subject, without waiting for its acknowledgement.
 func put(b *testing.B, js jetstream.JetStream, events ...schemas.Event) {
 	b.Helper()
 	var message any = events

@@ -10,7 +10,7 @@ type scoreCommand struct {
 	outputFlags
 }
 
-func (c *scoreCommand) Run(w *world) error {
+func (c *scoreCommand) Run(w *environment) error {
 	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobScore, &schemas.ScoreRequest{},
 		report.Score)
 }

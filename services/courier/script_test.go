@@ -2,24 +2,24 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
 	"time"
+
+	"courier/services/local"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The real command line, a story per file. Its own commands are:
+// Each script runs the program with real command lines. The scripts have these additional commands:
 //   - cluster DIR waits until advisor and trainer of a courier all in DIR answer, and sets
 //     COURIER_NATS_URL and HTTP_URL to its addresses.
-//   - until PATTERN COMMAND… repeats a command until it prints what matches.
-//   - nats publish SUBJECT FILE, nats limit STREAM AGE and nats delete STREAM are what somebody
-//     with tools of their own does there.
+//   - until PATTERN COMMAND… repeats a command until its output matches.
+//   - nats publish SUBJECT FILE, nats limit STREAM AGE and nats delete STREAM change the log as
+//     other NATS tools could.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -68,9 +68,8 @@ func awaitCluster(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("usage: cluster DIR")
 	}
 	awaitScript(ts, "the cluster in "+args[0], func() bool {
-		var e Endpoints
-		data, err := os.ReadFile(ts.MkAbs(filepath.Join(args[0], "run", "endpoints.json")))
-		if err != nil || json.Unmarshal(data, &e) != nil {
+		e, err := local.ReadEndpoints(ts.MkAbs(args[0]))
+		if err != nil {
 			return false
 		}
 		ts.Setenv("COURIER_NATS_URL", e.NATSURL)

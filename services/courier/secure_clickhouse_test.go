@@ -18,15 +18,15 @@ import (
 	"courier/store/storetest"
 )
 
-// Passwords of the users that deploy/clickhouse makes.
+// Passwords of the users in deploy/clickhouse.
 var tablePasswords = map[string]string{
 	"courier": "of-the-store-1",
 	"reader":  "of-the-reader-2",
 	"trainer": "of-the-trainer-3",
 }
 
-// startTables runs the engine as a server of its own, with the users of
-// deploy/clickhouse where a ClickHouse server has them, and returns its native port.
+// startTables runs the engine as a server with the users of deploy/clickhouse, and returns its
+// native port.
 func startTables(t *testing.T) int {
 	t.Helper()
 	library := testLibrary(t)
@@ -85,8 +85,8 @@ func startTables(t *testing.T) int {
 	return port
 }
 
-// The users of deploy/clickhouse on a real engine: each can do its work, the
-// trainer and the reader can change nothing, and none can make users.
+// The users of deploy/clickhouse on a real engine: each can do its work, the trainer and the reader
+// cannot change anything, and none can create users.
 func TestSecure_UsersOfTheTables(t *testing.T) {
 	port := startTables(t)
 	as := func(user string) *store.Database {

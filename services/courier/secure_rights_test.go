@@ -21,7 +21,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// trial is something that a user tries on a connection of his own.
+// trial is an action that a user tries on a separate connection.
 type trial func(nc *nats.Conn) error
 
 func publishes(subject string) trial {
@@ -34,16 +34,17 @@ func listens(subject string) trial {
 	return func(nc *nats.Conn) error { _, err := nc.SubscribeSync(subject); return err }
 }
 
-// permits tells whether the server lets a user do it: it answers a flush after
-// it has judged what came before.
+// permits reports whether the server permits an action. The server answers a flush after it has
+// checked all earlier messages.
 func (g *guarded) permits(user string, try trial) bool {
 	g.t.Helper()
 	nc, refused := g.raw(user)
 	if err := errors.Join(try(nc), nc.FlushTimeout(patience)); err != nil {
 		g.t.Fatalf("%s: %v", user, err)
 	}
-	// The refusal was read before the flush's answer, and is handed on at once, but
-	// by another goroutine: a second one that is sure to come says that all came.
+	// The client reads a refusal before the answer to the flush, but another goroutine handles it.
+	// A second refused action is handled later, so that its refusal shows that the first one was
+	// handled.
 	if err := errors.Join(publishes("not.permitted.to.anybody")(nc), nc.FlushTimeout(patience)); err != nil {
 		g.t.Fatalf("%s: %v", user, err)
 	}
@@ -56,8 +57,8 @@ func (g *guarded) permits(user string, try trial) bool {
 	return false
 }
 
-// The rights of deploy/nats/users.conf: what each user may not do, and beside it
-// who may, so that a right that is missing to all is no proof.
+// The permissions of deploy/nats/users.conf: the actions that each user may not do, and a user who
+// may, so that an action that fails for all users is not accepted as a proof.
 func TestSecure_RightsHold(t *testing.T) {
 	g := guard(t, false, "ada", "bob")
 	if err := g.as(schemas.Operator, false).Prepare(within(t, patience)); err != nil {
@@ -303,8 +304,8 @@ func TestSecure_RightsHold(t *testing.T) {
 	}
 }
 
-// Nobody but the trainer puts a regressor in use: every user of the file tries to
-// write the champion's key, by every way that he has.
+// Only the trainer can promote a regressor: every other user tries to write the key of the champion
+// in all ways.
 func TestSecure_OnlyTheTrainerPromotes(t *testing.T) {
 	g := guard(t, false, "ada")
 	ctx := within(t, patience)
@@ -345,8 +346,8 @@ func TestSecure_OnlyTheTrainerPromotes(t *testing.T) {
 	}
 }
 
-// A person's own way: what he asks and tells carries his name, and what is refused
-// is said: neither the request nor the event times out.
+// A person can only submit and publish under their own name. A refused request or event returns an
+// error at once instead of a timeout.
 func TestSecure_RefusalsAreTold(t *testing.T) {
 	g := guard(t, false, "ada")
 	if err := g.as(schemas.Operator, false).Prepare(within(t, patience)); err != nil {
@@ -373,7 +374,7 @@ func sampleOf(node string) *schemas.Sample {
 	return s
 }
 
-// The file as it lies in deploy takes its nkeys from the environment.
+// The file in deploy takes its nkeys from the environment.
 func TestSecure_TheRightsTakeNkeysFromTheEnvironment(t *testing.T) {
 	g := guard(t, false)
 	for line := range strings.Lines(read(t, g.file("nkeys.env"))) {
@@ -423,8 +424,7 @@ func relative(t *testing.T, from, to string) string {
 	return filepath.ToSlash(path)
 }
 
-// Mistakes of whoever connects are told with what to do, at once, and without what
-// the files hold.
+// Mistakes in the credentials are reported at once, with a correction and without secrets.
 func TestSecure_MistakesAreTold(t *testing.T) {
 	g, other := guard(t, true, "ada"), guard(t, false)
 	empty := filepath.Join(t.TempDir(), "empty.nk")
@@ -510,7 +510,7 @@ func TestSecure_MistakesAreTold(t *testing.T) {
 	closeBus(b)
 }
 
-// No secret of an address reaches an error or a log, whatever is wrong with it.
+// No error and no log line has a secret of an address.
 func TestSecure_AddressesKeepTheirSecrets(t *testing.T) {
 	const secret = "pa55-w0rd-of-ada"
 	var addresses sync.WaitGroup
@@ -577,7 +577,7 @@ func tellsOfAddress(ctx context.Context, args []string) string {
 	return err.Error() + out.String()
 }
 
-// watchedBuffer calls seen when a word was written.
+// watchedBuffer calls seen after a text was written.
 type watchedBuffer struct {
 	sharedBuffer
 	word string

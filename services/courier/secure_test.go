@@ -30,10 +30,10 @@ type guarded struct {
 	server *server.Server
 }
 
-// rights is the file that is proven here.
+// rights is the tested file.
 var rights = filepath.Join("..", "..", "deploy", "nats", "users.conf")
 
-// guard makes keys for everybody by courier certs, and starts the server with them.
+// guard creates credentials for all users with courier certs, and starts the server with them.
 func guard(t testing.TB, verify bool, persons ...string) *guarded {
 	t.Helper()
 	g := &guarded{t: t, dir: filepath.Join(t.TempDir(), "keys")}
@@ -70,10 +70,10 @@ func guard(t testing.TB, verify bool, persons ...string) *guarded {
 
 func (g *guarded) file(name string) string { return filepath.Join(g.dir, name) }
 
-// url is where the server listens; its client turns to TLS by itself.
+// url is the address of the server. The client switches to TLS by itself.
 func (g *guarded) url() string { return g.server.URL() }
 
-// flags are how a user connects on the command line.
+// flags returns the connection flags of a user.
 func (g *guarded) flags(user string) []string {
 	return []string{
 		"--nats-url=" + g.url(),
@@ -82,7 +82,7 @@ func (g *guarded) flags(user string) []string {
 	}
 }
 
-// as connects as a user, as a person unless he is a service.
+// as connects as a user: as a person, unless the user is a service.
 func (g *guarded) as(user string, person bool) *bus.Bus {
 	g.t.Helper()
 	b, err := bus.Connect(within(g.t, patience), bus.Options{
@@ -99,8 +99,8 @@ func (g *guarded) as(user string, person bool) *bus.Bus {
 	return b
 }
 
-// raw connects as a user with nothing of ours between. What the server refuses
-// arrives at the channel.
+// raw connects as a user with the NATS client only. The channel receives the refusals of the
+// server.
 func (g *guarded) raw(user string) (*nats.Conn, <-chan error) {
 	g.t.Helper()
 	key, err := nats.NkeyOptionFromSeed(g.file(user + ".nk"))
@@ -118,7 +118,7 @@ func (g *guarded) raw(user string) (*nats.Conn, <-chan error) {
 	return nc, refused
 }
 
-// command runs the program to its end and returns what it printed.
+// command runs the program to its end and returns its output.
 func (g *guarded) command(user string, args ...string) (string, error) {
 	g.t.Helper()
 	program, err := os.Executable()
@@ -141,9 +141,9 @@ func (g *guarded) command(user string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// The whole pipeline runs under the rights of deploy/nats/users.conf, each service
-// as its own user over TLS, from a sample to advice with figures and to rows; and
-// no service asks for anything that it may not.
+// The whole pipeline runs with the permissions of deploy/nats/users.conf, each service as its own
+// user over TLS, from a sample to advice with predictions and to rows. No service requests anything
+// that it may not.
 func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every service as a process")
@@ -214,9 +214,8 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 	}
 }
 
-// train runs a job of a person under courier run, to its end. Its epochs take what
-// a law says and not what a busy machine makes of it, so that a regressor of them
-// is always good enough to be used.
+// train runs a job of a person under courier run. A law sets the times of its epochs, regardless of
+// the load of the machine, so that a regressor of them is always usable.
 func (g *guarded) train(user, id string, cpus, batch int) {
 	g.t.Helper()
 	seconds := 0.05 * (1 + 8/float64(batch)) / float64(cpus)
@@ -231,8 +230,8 @@ func (g *guarded) train(user, id string, cpus, batch int) {
 	}
 }
 
-// tellsLater runs a job while the advisor is away: it runs all the same, and what
-// happened to it is told by the next run of the same person, as his.
+// tellsLater runs a job while NATS is down. The next run of the same person publishes its events
+// under the name of that person.
 func (g *guarded) tellsLater(advisor *child) {
 	g.t.Helper()
 	advisor.kill()
@@ -251,8 +250,8 @@ func (g *guarded) tellsLater(advisor *child) {
 	}
 }
 
-// asksTheGateway goes the way of a person without NATS: a token, HTTPS, and the
-// same rights.
+// asksTheGateway sends requests of a person over HTTPS with a token, which has the same
+// permissions.
 func (g *guarded) asksTheGateway(at string) {
 	g.t.Helper()
 	if out, err := g.command("", "health", "--ca="+g.file("ca.crt"), at+"/readyz"); err != nil {
@@ -321,8 +320,7 @@ func (g *guarded) asksTheGateway(at string) {
 	}
 }
 
-// secrets are all that courier certs made and that nobody may read: seeds, tokens
-// and the lines of keys.
+// secrets returns all secrets that courier certs created: seeds, tokens and the lines of keys.
 func (g *guarded) secrets() []string {
 	g.t.Helper()
 	var all []string
@@ -342,7 +340,7 @@ func (g *guarded) secrets() []string {
 	return all
 }
 
-// tellsNone fails the test where a text holds a secret.
+// tellsNone fails the test if a text contains a secret.
 func tellsNone(t testing.TB, what, text string, secrets []string) {
 	t.Helper()
 	for _, s := range secrets {
@@ -361,7 +359,7 @@ func read(t testing.TB, name string) string {
 	return string(data)
 }
 
-// passwordFile takes the password out of an address into a file.
+// passwordFile moves the password of an address to a file.
 func passwordFile(t testing.TB, address string) (without, file, password string) {
 	t.Helper()
 	u, err := url.Parse(address)

@@ -15,9 +15,8 @@ import (
 	"courier/store/storetest"
 )
 
-// startTLSTables runs a ClickHouse server with deploy/clickhouse/tls.xml and the
-// certificates of a directory, and returns its secure ports and those that the file
-// takes away from it.
+// startTLSTables runs a ClickHouse server with deploy/clickhouse/tls.xml and the certificates of a
+// directory. It returns its secure ports, and the ports that the file removes.
 func startTLSTables(t *testing.T, keys string) (native, https int, plain []int) {
 	t.Helper()
 	program, err := exec.LookPath("clickhouse-server")
@@ -41,7 +40,7 @@ func startTLSTables(t *testing.T, keys string) (native, https int, plain []int) 
 		"users.xml": "<yandex><profiles><default/></profiles><quotas><default/></quotas><users>" +
 			"<default><password>of-nobody</password><networks><ip>127.0.0.1</ip></networks>" +
 			"<profile>default</profile><quota>default</quota></default></users></yandex>",
-		// Releases before 2021 know the root element by its old name only, which is still read.
+		// Releases before 2021 only know the old name of the root element, which is still accepted.
 		"config.d/tls.xml": strings.NewReplacer("clickhouse>", "yandex>", "9440<",
 			fmt.Sprintf("%d<", native), "8443<", fmt.Sprintf("%d<", https), "/etc/courier/tls",
 			keys).
@@ -74,8 +73,8 @@ func startTLSTables(t *testing.T, keys string) (native, https int, plain []int) 
 	return native, https, plain
 }
 
-// deploy/clickhouse/tls.xml on a real server: our client and courier health speak TLS
-// with it, nothing answers in the clear, and nothing older than TLS 1.2.
+// deploy/clickhouse/tls.xml on a real server: the store and courier health connect with TLS, and
+// the server refuses plain connections and versions older than TLS 1.2.
 func TestSecure_TLSSettingsOnAServer(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
 	if out, err := makeCerts(t, "--out", keys); err != nil {
@@ -123,7 +122,7 @@ func TestSecure_TLSSettingsOnAServer(t *testing.T) {
 		t.Errorf("courier health: %v, %q", err, out.String())
 	}
 	for _, port := range []int{native, https} {
-		// the version is what is tried
+		// the version is under test
 		old := &tls.Config{
 			InsecureSkipVerify: true,
 			MinVersion:         tls.VersionTLS10,

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net/http"
 	"runtime/debug"
 	"time"
 
@@ -26,15 +25,15 @@ type collectorCommand struct {
 	SpoolDir          string        `help:"Directory for samples, and events of jobs of this node, that cannot be published now (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
 }
 
-func (c *collectorCommand) Run(w *world) error {
+func (c *collectorCommand) Run(w *environment) error {
 	if w.getenv("GOGC") == "" {
 		debug.SetGCPercent(50) // It allocates little, and every node runs one.
 	}
 	collector.ReleaseMemory() // Parsing the other commands needed this memory.
-	return c.serve(w, "collector", func(r *room) (services.Part, func() error, http.Handler, error) {
+	return c.serve(w, "collector", func(r *serviceEnvironment) (service, error) {
 		node, err := nodeName(c.Node)
 		if err != nil {
-			return services.Part{}, nil, nil, err
+			return service{}, err
 		}
 		if c.SpoolDir == "" {
 			c.SpoolDir = spool.DefaultDir()
@@ -48,9 +47,9 @@ func (c *collectorCommand) Run(w *world) error {
 			SpoolDir:          c.SpoolDir,
 		}, r.log, r.reg)
 		if err != nil {
-			return services.Part{}, nil, nil, err
+			return service{}, err
 		}
-		return services.Part{Name: "collector", Run: s.Run}, func() error { return nil }, nil, nil
+		return service{part: services.Part{Name: "collector", Run: s.Run}}, nil
 	})
 }
 
@@ -63,8 +62,8 @@ func nodeName(given string) (string, error) {
 	return schemas.NodeName(given), nil
 }
 
-// storeMemory is the soft memory limit of a store in bytes. It only matters when all streams catch up
-// at the same time.
+// storeMemory is the soft memory limit of a store in bytes. It only matters when all streams catch
+// up at the same time.
 const storeMemory = 240 << 20
 
 type storeCommand struct {
@@ -75,16 +74,16 @@ type storeCommand struct {
 	BatchAge      time.Duration `help:"Maximum time that an event waits for its batch." default:"1s" env:"COURIER_BATCH_AGE"`
 }
 
-func (c *storeCommand) Run(w *world) error {
+func (c *storeCommand) Run(w *environment) error {
 	if w.getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(storeMemory)
 	}
-	return c.serve(w, "store", func(r *room) (services.Part, func() error, http.Handler, error) {
+	return c.serve(w, "store", func(r *serviceEnvironment) (service, error) {
 		o := c.clickHouseFlags.options(c.ClickHouseURL)
 		o.MaxMessages, o.MaxAge = c.BatchMessages, c.BatchAge
 		d, err := store.Open(r.ctx, o, r.log, r.reg)
 		if err != nil {
-			return services.Part{}, nil, nil, err
+			return service{}, err
 		}
 		ready := make(chan struct{})
 		part := services.Part{Name: "store", Run: func(ctx context.Context) error {
@@ -98,14 +97,15 @@ func (c *storeCommand) Run(w *world) error {
 			close(ready)
 			return store.New(r.bus, d, r.log, r.reg, o).Run(ctx)
 		}}
-		return part, func() error {
+		isReady := func() error {
 			select {
 			case <-ready:
 				return nil
 			default:
 				return errors.New("store: the tables are not ready yet")
 			}
-		}, nil, nil
+		}
+		return service{part: part, ready: isReady}, nil
 	})
 }
 
@@ -124,7 +124,7 @@ type hostFlags struct {
 	AllowedHosts []string `name:"allowed-host" sep:"," help:"Host names of the gateway besides localhost and IP addresses; * allows any. Protects against DNS rebinding; not needed with --tokens or TLS." env:"COURIER_ALLOWED_HOST"`
 }
 
-func (c *gatewayCommand) Run(w *world) error {
+func (c *gatewayCommand) Run(w *environment) error {
 	if c.HTTPAddress == "" {
 		c.HTTPAddress = "127.0.0.1:8080"
 	}
@@ -146,13 +146,16 @@ func (c *gatewayCommand) Run(w *world) error {
 	if c.tls, err = serverTLS(c.TLSCert, c.TLSKey); err != nil {
 		return err
 	}
-	return c.serve(w, "gateway", func(r *room) (services.Part, func() error, http.Handler, error) {
+	return c.serve(w, "gateway", func(r *serviceEnvironment) (service, error) {
 		o.Gatherer = r.reg
 		g, err := gateway.New(r.bus, o, r.log, r.reg)
 		if err != nil {
-			return services.Part{}, nil, nil, err
+			return service{}, err
 		}
-		return services.Part{Name: "gateway", Run: g.Run}, nil, g.Handler(), nil
+		return service{
+			part:    services.Part{Name: "gateway", Run: g.Run},
+			handler: g.Handler(),
+		}, nil
 	})
 }
 

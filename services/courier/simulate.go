@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"courier/services"
 	"courier/simulate"
 	"courier/simulate/drift"
 	"courier/trainer"
@@ -32,8 +33,8 @@ func (c *simulateSLO) Help() string {
   courier simulate slo --submissions 200 --rules courier,paper,random`
 }
 
-func (c *simulateSLO) Run(w *world) error {
-	o := simulate.CompareOptions{
+func (c *simulateSLO) Run(w *environment) error {
+	o := simulate.RuleComparisonOptions{
 		Submissions: c.Submissions,
 		Confidence:  c.Confidence,
 		Seed:        c.Seed,
@@ -49,24 +50,24 @@ func (c *simulateSLO) Run(w *world) error {
 		return err
 	}
 
-	bar := newBar(w.stderr, len(c.Rules)*c.Submissions)
+	bar := services.NewProgressBar(w.stderr, len(c.Rules)*c.Submissions)
 	step, before, last := max(1, c.Submissions/50), 0, ""
 	o.Progress = func(rule string, done int) {
 		if last != "" && rule != last {
 			before += c.Submissions
 		}
 		last = rule
-		if bar.terminal && (done == 1 || done%step == 0) {
-			bar.draw(before+done, rule)
+		if bar.Terminal && (done == 1 || done%step == 0) {
+			bar.Draw(before+done, rule)
 		}
 	}
 	result, err := simulate.Compare(w.ctx, simulated, o)
 	if err != nil {
 		return err
 	}
-	if bar.terminal {
-		bar.draw(bar.total, "done")
-		bar.end()
+	if bar.Terminal {
+		bar.Draw(bar.Total, "done")
+		bar.End()
 	}
 	return c.print(w.stdout, result, result.WriteText)
 }
@@ -104,7 +105,7 @@ func (c *simulateDrift) Help() string {
   courier simulate drift --change 0.30 --repetitions 100 --stationary-jobs 100000`
 }
 
-func (c *simulateDrift) Run(w *world) error {
+func (c *simulateDrift) Run(w *environment) error {
 	r, err := drift.Run(w.ctx, drift.Options{
 		Seed:           c.Seed,
 		Change:         c.Change,

@@ -2,17 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
+
+	"courier/services/local"
 )
 
 type sqlCommand struct {
@@ -51,12 +51,12 @@ var sqlFormats = map[string]string{
 const longestStatement = 256 << 10
 
 // Run queries the embedded ClickHouse as its read-only user.
-func (c *sqlCommand) Run(w *world) error {
+func (c *sqlCommand) Run(w *environment) error {
 	statement, err := c.statement()
 	if err != nil {
 		return err
 	}
-	e, err := openedIn(c.Data)
+	e, err := sqlEndpoints(c.Data)
 	if err != nil {
 		return err
 	}
@@ -110,30 +110,21 @@ func piped(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice == 0
 }
 
-// openedIn returns the endpoints of the cluster of a data directory that has SQL.
-func openedIn(dir string) (e Endpoints, err error) {
-	name := filepath.Join(dir, "run", "endpoints.json")
-	data, err := os.ReadFile(name)
-	if errors.Is(err, os.ErrNotExist) {
-		return e, fmt.Errorf("no courier all has run in %s: start it, or set --data to its"+
-			" directory",
-			dir)
+// sqlEndpoints returns the endpoints of a courier all that has SQL.
+func sqlEndpoints(dataDir string) (local.Endpoints, error) {
+	e, err := local.ReadEndpoints(dataDir)
+	if errors.Is(err, local.ErrNeverRan) {
+		return e, fmt.Errorf("%w: start it, or set --data to its directory", err)
 	}
-	if err != nil {
-		return e, err
+	if err == nil && e.ClickHouseHTTPURL == "" {
+		err = errors.New("the cluster has no SQL: run courier engine install and restart it")
 	}
-	if err := json.Unmarshal(data, &e); err != nil {
-		return e, fmt.Errorf("read %s: %w", name, err)
-	}
-	if e.ClickHouseHTTPURL == "" {
-		return e, errors.New("the cluster has no SQL: run courier engine install and restart it")
-	}
-	return e, nil
+	return e, err
 }
 
 // askSQL writes the answer to out. The engine only sends a complete answer, so that a query that
 // fails midway prints nothing.
-func askSQL(ctx context.Context, e Endpoints, statement, format string, out io.Writer) error {
+func askSQL(ctx context.Context, e local.Endpoints, statement, format string, out io.Writer) error {
 	query := url.Values{
 		"database":                         {e.ClickHouseDatabase},
 		"default_format":                   {format},

@@ -13,12 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"courier/services/local"
 	"courier/store"
 	"courier/store/storetest"
 )
 
-// sqlData is the data directory of a courier all as courier sql sees it, with a
-// real engine and migrated tables behind it.
+// sqlData returns a data directory of a courier all for courier sql, with a real engine and
+// migrated tables.
 func sqlData(t *testing.T) string {
 	t.Helper()
 	e := storetest.Engine(t)
@@ -42,7 +43,7 @@ func sqlData(t *testing.T) string {
 		}
 	}
 	data := t.TempDir()
-	text, err := json.Marshal(Endpoints{
+	text, err := json.Marshal(local.Endpoints{
 		ClickHouseHTTPURL:  e.HTTPURL,
 		ClickHouseDatabase: e.Database,
 		ClickHouseUser:     e.ReaderUser,
@@ -60,7 +61,7 @@ func sqlData(t *testing.T) string {
 	return data
 }
 
-// sqlRun runs courier sql as from the command line.
+// sqlRun runs courier sql with a command line.
 func sqlRun(t *testing.T, data string, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -72,7 +73,7 @@ func sqlRun(t *testing.T, data string, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// withStdin gives the program a file as its standard input.
+// withStdin makes a file the standard input of the program.
 func withStdin(t *testing.T, text string) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "stdin")
@@ -221,7 +222,7 @@ func TestSQL_LimitsTheReader(t *testing.T) {
 	}
 }
 
-// clickhouse-go, which Grafana uses, asks for its own deadline and five seconds.
+// clickhouse-go, which Grafana uses, requests a time limit of its deadline plus five seconds.
 func TestSQL_ClickHouseGoMayReadWithADeadline(t *testing.T) {
 	sqlData(t)
 	e := storetest.Engine(t)
@@ -251,7 +252,7 @@ func TestSQL_ClickHouseGoMayReadWithADeadline(t *testing.T) {
 	}
 }
 
-// The help and the engine know the same views.
+// The help lists exactly the views of the engine.
 func TestSQL_HelpListsTheViews(t *testing.T) {
 	var out bytes.Buffer
 	// help ends as an exit status

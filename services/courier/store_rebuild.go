@@ -28,9 +28,9 @@ Example:
   courier store rebuild --clickhouse-url clickhouse://courier@clickhouse:9000/courier`
 }
 
-func (c *storeRebuildCommand) Run(w *world) error {
-	return compare(w, c.natsFlags, c.clickHouseFlags.options(c.ClickHouseURL), c.Output,
-		store.VerifyOptions{}, func(b *bus.Bus, d *store.Database, p *progress) error {
+func (c *storeRebuildCommand) Run(w *environment) error {
+	return compare(w, c.natsFlags, c.clickHouseFlags.options(c.ClickHouseURL), c.outputFlags,
+		store.VerifyOptions{}, func(b *bus.Bus, d *store.Database, p *verifyProgress) error {
 			begin := time.Now()
 			if err := store.Rebuild(w.ctx, b, d, w.log, store.RebuildOptions{
 				MaxMessages: c.BatchMessages,

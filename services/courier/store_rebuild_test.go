@@ -12,7 +12,7 @@ import (
 	"courier/store/storetest"
 )
 
-// A log is there and no database: one command makes it. While a store runs it is refused.
+// A log without a database: one command creates it. The command is refused while a store runs.
 func TestStoreRebuild_MakesADatabaseFromTheLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute on a busy machine")

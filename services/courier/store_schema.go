@@ -20,7 +20,7 @@ Example:
   courier store schema --cluster production`
 }
 
-func (c *storeSchemaCommand) Run(w *world) error {
+func (c *storeSchemaCommand) Run(w *environment) error {
 	statements, err := store.Schema(c.Cluster)
 	if err != nil {
 		return fmt.Errorf("--clickhouse-cluster: %w", err)

@@ -10,15 +10,19 @@ import (
 	"courier/schemas"
 )
 
-// A courier all runs, loses rows behind its store's back, and is repaired.
+// Rows of a running courier all are lost and duplicated, and repaired.
 func TestStoreVerify_FindsAndRepairsWhatACourierAllLost(t *testing.T) {
 	library := testLibrary(t)
 	if library == "" {
 		t.Skip("no ClickHouse engine")
 	}
-	l := startAll(t, func(f *localFlags) { f.Engine, f.EngineLibrary = "auto", library })
+	var dir string
+	l := startAll(t, func(f *localFlags) {
+		f.Engine, f.EngineLibrary = "auto", library
+		dir = f.Data
+	})
 	await(t, "samples in their table", func() bool {
-		d := l.db.Load()
+		d := l.Database()
 		if d == nil {
 			return false
 		}
@@ -29,7 +33,7 @@ func TestStoreVerify_FindsAndRepairsWhatACourierAllLost(t *testing.T) {
 		t.Helper()
 		var out bytes.Buffer
 		err := run(within(t, patience),
-			append([]string{"store", "verify", "--data", l.f.Data}, args...), func(string) string {
+			append([]string{"store", "verify", "--data", dir}, args...), func(string) string {
 				return ""
 			}, &out, &out)
 		var status exitStatus
@@ -52,7 +56,7 @@ func TestStoreVerify_FindsAndRepairsWhatACourierAllLost(t *testing.T) {
 	}
 	contains(verify(0), "node_sample", "node_minute", "Log, tables and roll-ups agree.")
 
-	d := l.db.Load()
+	d := l.Database()
 	for _, statement := range []string{
 		"DELETE FROM node_sample WHERE sequence IN (3, 4)",
 		"INSERT INTO node_sample SELECT * FROM node_sample WHERE sequence = 5 SETTINGS" +
@@ -62,7 +66,7 @@ func TestStoreVerify_FindsAndRepairsWhatACourierAllLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	contains(verify(1), "2 missing in the table (", "1 double in the table (",
+	contains(verify(1), "2 missing in the table (", "1 duplicated in the table (",
 		"store verify --repair")
 	contains(verify(0, "--repair"), "2 missing in the table (", "; repaired",
 		"are repaired: log, tables and roll-ups agree.")

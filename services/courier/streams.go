@@ -29,7 +29,7 @@ Examples:
   courier streams --apply --nats-replicas 3`
 }
 
-func (c *streamsCommand) Run(w *world) error {
+func (c *streamsCommand) Run(w *environment) error {
 	b, err := c.connectReplicated(w, c.replicaFlags)
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ const requestTimeout = 5 * time.Second
 
 // ask sends a request and prints the reply as JSON, or with text.
 func ask[T any](
-	w *world,
+	w *environment,
 	n natsFlags,
 	o outputFlags,
 	subject string,
@@ -70,7 +70,7 @@ func ask[T any](
 }
 
 func askBus[T any](
-	w *world,
+	w *environment,
 	b *bus.Bus,
 	o outputFlags,
 	subject string,
@@ -92,7 +92,7 @@ type submitCommand struct {
 	requestFlags
 }
 
-func (c *submitCommand) Run(w *world) error {
+func (c *submitCommand) Run(w *environment) error {
 	q := c.request()
 	q.User = c.asker(q.User)
 	if err := q.Validate(); err != nil {
@@ -108,7 +108,7 @@ type predictCommand struct {
 	Explain bool `help:"Also print the evidence for each figure."`
 }
 
-func (c *predictCommand) Run(w *world) error {
+func (c *predictCommand) Run(w *environment) error {
 	q := c.request()
 	q.User = c.asker(q.User)
 	if err := q.Validate(); err != nil {
@@ -127,7 +127,7 @@ type statusCommand struct {
 	ID string `arg:"" help:"ID of the job."`
 }
 
-func (c *statusCommand) Run(w *world) error {
+func (c *statusCommand) Run(w *environment) error {
 	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobStatus, &schemas.JobStatusRequest{
 		JobID: c.ID,
 	}, report.Job)
@@ -140,7 +140,7 @@ type cancelCommand struct {
 	Reason string `help:"Reason to record."`
 }
 
-func (c *cancelCommand) Run(w *world) error {
+func (c *cancelCommand) Run(w *environment) error {
 	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobCancel, &schemas.JobCancelRequest{
 		JobID:  c.ID,
 		Reason: c.Reason,
@@ -155,7 +155,7 @@ type jobsCommand struct {
 	After string `help:"Continue after this job."`
 }
 
-func (c *jobsCommand) Run(w *world) error {
+func (c *jobsCommand) Run(w *environment) error {
 	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobList, &schemas.JobListRequest{
 		State: schemas.State(c.State),
 		Limit: c.Limit,

@@ -11,14 +11,14 @@ import (
 	"courier/schemas"
 )
 
-// One key over HTTP is one job in the log of a real advisor.
+// Requests with the same key over HTTP are one job in the log of a real advisor.
 func TestSubmit_TheSameKeyIsTheSameJob(t *testing.T) {
 	l := startAll(t, nil)
 	submit := func(epochs int) (status int, e gateway.SubmitError, advice schemas.Advice) {
 		t.Helper()
 		body := fmt.Sprintf(`{"model":"m","cpus":1,"epochs":%d,"slo":"10m"}`, epochs)
 		r, err := http.NewRequestWithContext(within(t, patience), http.MethodPost,
-			l.endpoints.HTTPURL+"/api/v1/jobs", strings.NewReader(body))
+			l.Endpoints().HTTPURL+"/api/v1/jobs", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestSubmit_TheSameKeyIsTheSameJob(t *testing.T) {
 			advice.JobID)
 	}
 	var list schemas.JobList
-	get(t, l.endpoints.HTTPURL+"/api/v1/jobs", &list)
+	get(t, l.Endpoints().HTTPURL+"/api/v1/jobs", &list)
 	if len(list.Jobs) != 1 {
 		t.Errorf("%d jobs, want 1", len(list.Jobs))
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"net"
-	"net/http"
 	"os"
 	"runtime"
 	"sync"
@@ -13,7 +12,7 @@ import (
 	"courier/trainer"
 )
 
-// trainerFlags are the settings of fits.
+// trainerFlags are the flags of fits.
 type trainerFlags struct {
 	Method        string        `help:"Method of fits: evidence predicts each model from its own runs; families fits one regressor for all models, the best of forest and laws." enum:",evidence,families" default:"evidence" env:"COURIER_METHOD"`
 	NewEpochs     int           `help:"Fit after this number of new epochs." default:"40" env:"COURIER_NEW_EPOCHS"`
@@ -63,7 +62,7 @@ type trainerCommand struct {
 // niceness of the trainer, so that answers do not wait for a fit.
 const niceness = 10
 
-func (c *trainerCommand) Run(w *world) error {
+func (c *trainerCommand) Run(w *environment) error {
 	o := c.trainerFlags.options()
 	if yields, err := services.Yield(niceness, c.OnlyIdle); err != nil {
 		w.log.Warn("cannot lower the priority of fits", "error", err)
@@ -74,11 +73,11 @@ func (c *trainerCommand) Run(w *world) error {
 	if c.Supervised {
 		w = c.supervise(w, urls)
 	}
-	return c.serve(w, "trainer", func(r *room) (services.Part, func() error, http.Handler, error) {
-		past := &recollection{room: r, flags: c.clickHouseFlags, urls: urls}
+	return c.serve(w, "trainer", func(r *serviceEnvironment) (service, error) {
+		past := &pastRuns{env: r, flags: c.clickHouseFlags, urls: urls}
 		if c.ClickHouseURL != "" {
 			if err := past.open(c.ClickHouseURL); err != nil {
-				return services.Part{}, nil, nil, err
+				return service{}, err
 			}
 		}
 		history := past.history
@@ -86,13 +85,13 @@ func (c *trainerCommand) Run(w *world) error {
 			history = nil // Examples come from the log alone.
 		}
 		t := trainer.New(r.bus, history, o, r.log, r.reg)
-		return services.Part{Name: "trainer", Run: t.Run}, func() error { return nil }, nil, nil
+		return service{part: services.Part{Name: "trainer", Run: t.Run}}, nil
 	})
 }
 
-// supervise returns the world of a trainer that is a child of courier all. It ends with its parent,
-// and sends URLs of ClickHouse from standard input to urls.
-func (c *trainerCommand) supervise(w *world, urls chan string) *world {
+// supervise returns the environment of a trainer that is a child of courier all. It ends with its
+// parent, and sends URLs of ClickHouse from standard input to urls.
+func (c *trainerCommand) supervise(w *environment, urls chan string) *environment {
 	child := *w
 	child.log = w.log.With("process", "trainer")
 	child.ctx = services.Supervised(w.ctx, os.Stdin, func(line string) {
@@ -106,9 +105,9 @@ func (c *trainerCommand) supervise(w *world, urls chan string) *world {
 	return &child
 }
 
-// recollection is the history in ClickHouse, whose URL may be known after the start.
-type recollection struct {
-	room  *room
+// pastRuns reads examples from ClickHouse. The URL may only be known after the start.
+type pastRuns struct {
+	env   *serviceEnvironment
 	flags clickHouseFlags
 	urls  <-chan string // the URL, if the flags have none
 
@@ -117,8 +116,8 @@ type recollection struct {
 }
 
 // open sets the ClickHouse to read from. It does not connect yet.
-func (r *recollection) open(url string) error {
-	d, err := store.Open(r.room.ctx, r.flags.options(url), r.room.log, r.room.reg)
+func (r *pastRuns) open(url string) error {
+	d, err := store.Open(r.env.ctx, r.flags.options(url), r.env.log, r.env.reg)
 	if err != nil {
 		return err
 	}
@@ -127,7 +126,7 @@ func (r *recollection) open(url string) error {
 }
 
 // history returns nil until the URL is known; then only the log is read.
-func (r *recollection) history() trainer.History {
+func (r *pastRuns) history() trainer.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.h != nil {
@@ -136,7 +135,7 @@ func (r *recollection) history() trainer.History {
 	select {
 	case url := <-r.urls:
 		if err := r.open(url); err != nil {
-			r.room.log.Warn("reading examples from the event log only", "error", err)
+			r.env.log.Warn("reading examples from the event log only", "error", err)
 			return nil
 		}
 		return r.h

@@ -19,8 +19,8 @@ import (
 	"courier/workloads/digits"
 )
 
-// clockedRole is the first argument of a test binary that is to train on the digits
-// by a clock of its own: then come the flags of the workload.
+// clockedRole is the first argument of a test binary that trains on the digits with a simulated
+// clock. The flags of the workload follow.
 const clockedRole = "digits-by-a-clock-of-tests"
 
 func init() {
@@ -33,7 +33,8 @@ func init() {
 	}
 }
 
-// clockedCommand trains the perceptron as the workload does, in a process of its own.
+// clockedCommand returns the command of a perceptron that trains as the workload does, in a
+// separate process.
 func clockedCommand(t testing.TB) []string {
 	t.Helper()
 	return []string{
@@ -43,9 +44,9 @@ func clockedCommand(t testing.TB) []string {
 	}
 }
 
-// clockedDigits trains for real, and reports epochs that take what epochSeconds says
-// and not what a busy machine makes of them. Each epoch is reported after a line of
-// input: by how much the epoch takes longer than that. Without input epochs take no longer.
+// clockedDigits trains really, but reports times from epochSeconds, regardless of the load of the
+// machine. It reports each epoch after reading a line of input, which has a factor for the time of
+// the epoch. Without input the factor is 1.
 func clockedDigits(cpus string, args []string) error {
 	n, err := strconv.ParseFloat(cpus, 64)
 	if err != nil {
@@ -58,14 +59,14 @@ func clockedDigits(cpus string, args []string) error {
 	})
 }
 
-// clockedEpochs takes the lines of a training and prints them with other durations.
+// clockedEpochs prints the lines of a training with other durations.
 type clockedEpochs struct {
 	cpus   float64
 	slower float64
 	input  *bufio.Scanner
 }
 
-// Write takes the line of an epoch. The training waits for it before the next one.
+// Write converts the line of an epoch. The training waits for it before the next epoch.
 func (c *clockedEpochs) Write(text []byte) (int, error) {
 	line := map[string]any{}
 	if err := json.Unmarshal(text, &line); err != nil {
@@ -87,15 +88,15 @@ func (c *clockedEpochs) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// epochSeconds are minutes, beside which the seconds or minutes that a test takes on
-// whatever machine are nothing. Epochs of a run differ by some percent.
+// epochSeconds returns minutes, so that the actual time of a test does not matter. Epochs of a run
+// differ by some percent.
 func epochSeconds(batch, cpus, epoch float64) float64 {
 	scatter := 1 + 0.01*float64(int(epoch)%3-1)
 	return (20 + 1120/batch) / cpus * scatter
 }
 
-// digitsJob runs a real training job under courier run. Its durations are those of
-// epochSeconds, so that the regressors of them are always good enough to be used.
+// digitsJob runs a real training job under courier run. Its durations are those of epochSeconds, so
+// that regressors of them are always usable.
 func digitsJob(t testing.TB, b *bus.Bus, q schemas.JobRequest, batch int) runner.Result {
 	t.Helper()
 	var output sharedBuffer
@@ -105,12 +106,12 @@ func digitsJob(t testing.TB, b *bus.Bus, q schemas.JobRequest, batch int) runner
 	return runClocked(t, b, o, &output)
 }
 
-// runClocked runs a clocked training under courier run, to its end.
+// runClocked runs a clocked training under courier run.
 func runClocked(
 	t testing.TB, b *bus.Bus, o runner.Options, output *sharedBuffer,
 ) runner.Result {
 	t.Helper()
-	o.Request.Model, o.Command, o.NoPTY = demoModel, clockedCommand(t), true
+	o.Request.Model, o.Command, o.NoPTY = digitsModel, clockedCommand(t), true
 	o.Patience = patience
 	o.Observer = collector.NewObserver(slog.New(slog.DiscardHandler))
 	o.SpoolDir = filepath.Join(t.TempDir(), "spool")
@@ -122,8 +123,8 @@ func runClocked(
 	return r
 }
 
-// learn runs jobs and has regressors of them put in use. The trainer stops once, when
-// the tables are ready, and starts again with them.
+// learn runs jobs, and promotes regressors of them. The trainer stops once, when the tables are
+// ready, and starts again with them.
 func learn(t testing.TB, b *bus.Bus, jobs func()) (reply schemas.TrainReply) {
 	t.Helper()
 	jobs()

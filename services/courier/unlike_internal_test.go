@@ -18,15 +18,15 @@ import (
 	"courier/trainer"
 )
 
-// unlikeFleet is a cluster of nodes that differ, and what advisor and trainer know
-// of it: all that they know comes from its events.
+// unlikeFleet is a cluster of different nodes, and the state of its advisor and trainer, which only
+// comes from events.
 type unlikeFleet struct {
 	t          *testing.T
 	random     *rand.Rand
 	cluster    *advisor.Cluster
 	past       *trainer.Past
 	regressors advisor.Regressors
-	manifest   *regress.Manifest // of that of epoch times
+	manifest   *regress.Manifest // manifest of the regressor of epoch times
 	machines   map[string]machine
 	now        time.Time
 	sequence   uint64
@@ -34,7 +34,7 @@ type unlikeFleet struct {
 	unlearnt   bool // the trainer does not see what happens
 }
 
-// machine is a node as it is, and what is told of it.
+// machine is the true speed of a node, and the reported one.
 type machine struct {
 	truth           schemas.Hardware
 	sampled, stated schemas.Hardware // by a collector, and by runners; zero: nothing
@@ -48,7 +48,7 @@ func (f *unlikeFleet) apply(e schemas.Event) {
 	}
 }
 
-// sample lets every collector tell of its node.
+// sample publishes a sample of every node.
 func (f *unlikeFleet) sample() {
 	for name, m := range f.machines {
 		if m.sampled == (schemas.Hardware{}) {
@@ -56,7 +56,7 @@ func (f *unlikeFleet) sample() {
 		}
 		e := &schemas.Sample{Node: name, Cores: m.sampled.Cores, CPUModel: m.sampled.CPUModel}
 		if m.sampled.Speed > 0 {
-			// measured anew, as after a restart
+			// measured again, as after a restart
 			speed := m.sampled.Speed * math.Exp(0.01*f.random.NormFloat64())
 			e.SpeedOperationsPerSecond = &speed
 		}
@@ -64,7 +64,7 @@ func (f *unlikeFleet) sample() {
 	}
 }
 
-// unlikeJob is a job of some epochs that was asked for, perhaps beside another.
+// unlikeJob is a requested job of some epochs, possibly with a neighbour.
 type unlikeJob struct {
 	node        string
 	batch, cpus int
@@ -73,7 +73,7 @@ type unlikeJob struct {
 
 const unlikeEpochs = 3
 
-// seconds of an epoch: more processes than cores share them.
+// seconds returns the time of an epoch: processes share the cores if there are more processes.
 func (f *unlikeFleet) seconds(j unlikeJob) float64 {
 	m := f.machines[j.node].truth
 	crowd := max(1, float64(j.cpus+j.beside)/float64(m.Cores))
@@ -85,7 +85,7 @@ func (f *unlikeFleet) draw(nodes ...string) unlikeJob {
 	return unlikeJob{nodes[f.random.IntN(len(nodes))], pick(16, 64, 256), pick(1, 2), pick(0, 2, 4)}
 }
 
-// asked is what was answered, and what came.
+// asked is an answer with the outcome of its job.
 type asked struct {
 	decision     schemas.Decision
 	extrapolated bool
@@ -94,7 +94,7 @@ type asked struct {
 	measured     float64
 }
 
-// run asks for a job, runs it as it is drawn, and tells what came.
+// run submits a job, simulates it, and returns its outcome.
 func (f *unlikeFleet) run(j unlikeJob) asked {
 	stamp := func(id, job string, run uint32) schemas.JobStamp {
 		return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: f.now}, JobID: job, Run: run}
@@ -166,7 +166,7 @@ func (f *unlikeFleet) run(j unlikeJob) asked {
 	return answer
 }
 
-// ask asks the advisor whether a job keeps an SLO that it does.
+// ask requests advice for a job with an SLO that the job meets.
 func (f *unlikeFleet) ask(job string, j unlikeJob) (answer asked) {
 	if f.regressors.EpochTime == nil {
 		return answer
@@ -187,7 +187,7 @@ func (f *unlikeFleet) ask(job string, j unlikeJob) (answer asked) {
 	return answer
 }
 
-// fit fits as the trainer does on all that it was told.
+// fit fits regressors on all events, as the trainer does.
 func (f *unlikeFleet) fit() {
 	f.t.Helper()
 	use := func(target string) *advisor.Regressor {
@@ -213,7 +213,7 @@ func (f *unlikeFleet) fit() {
 	f.regressors.EpochTime, f.regressors.Accuracy = use(schemas.TargetEpochTime), use(schemas.TargetAccuracy)
 }
 
-// record is how some answers came out.
+// record has the figures of some outcomes.
 type recorded struct {
 	mape      float64 // mean absolute error / measured
 	flagged   float64 // share beyond what was measured
@@ -252,7 +252,7 @@ func record(all []asked) (r recorded) {
 	return r
 }
 
-// trial runs jobs of which the trainer learns nothing.
+// trial runs jobs whose events the trainer does not receive.
 func (f *unlikeFleet) trial(jobs int, nodes ...string) recorded {
 	f.unlearnt = true
 	defer func() { f.unlearnt = false }()
@@ -263,7 +263,7 @@ func (f *unlikeFleet) trial(jobs int, nodes ...string) recorded {
 	return record(all)
 }
 
-// learn runs jobs and fits on all that was seen.
+// learn runs jobs and fits on all events.
 func (f *unlikeFleet) learn(jobs int, nodes ...string) {
 	f.t.Helper()
 	for range jobs {
@@ -287,13 +287,13 @@ type unlikeCase struct {
 	name  string
 	b     schemas.Hardware
 	since bool    // all jobs but one on each a ran before anything was told of nodes
-	blind bool    // there is no collector
+	blind bool    // without a collector
 	jobs  int     // that b needs
 	mape  float64 // of jobs on b after those, at most
 }
 
-// play lets b join, and returns how answers came out: on a, on b after 1, 4 and 7
-// jobs there and after as many as it needs, and on a again.
+// play adds b and returns the outcomes: on a, on b after 1, 4 and 7 jobs there and after sufficient
+// jobs, and on a again.
 func (c *unlikeCase) play(t *testing.T, seed uint64) (on []recorded) {
 	tell := func(h schemas.Hardware) machine {
 		if c.blind {
@@ -327,9 +327,9 @@ func (c *unlikeCase) play(t *testing.T, seed uint64) (on []recorded) {
 	return on
 }
 
-// An unlike node joins nodes that are all alike. Nothing is promised there until
-// ten jobs have run, twenty if it has other cores; then it is predicted about as well as the others, and promises
-// are kept. One play says little of how often: with COURIER_LONG there are ten.
+// A different node joins equal nodes. Nothing is promised there until ten jobs have run, or twenty
+// if it has another number of cores. Then it is predicted about as well as the other nodes, and
+// promises are kept. One play is a small sample; with COURIER_LONG there are ten.
 func TestUnlikeNode_IsPromisedNothingThenPredictedRight(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fits dozens of regressors")
@@ -407,15 +407,14 @@ func TestUnlikeNode_IsPromisedNothingThenPredictedRight(t *testing.T) {
 	}
 }
 
-// add takes a play's share of a mean.
+// add adds the contribution of a play to a mean.
 func (r *recorded) add(o recorded, plays float64) {
 	r.mape, r.flagged, r.promised, r.kept, r.predicted = r.mape+o.mape/plays, r.flagged+
 		o.flagged/plays, r.promised+o.promised/plays, r.kept+o.kept/plays, r.predicted+
 		o.predicted/plays
 }
 
-// Events that tell nothing of nodes teach as they did before there was anything to
-// tell: all nodes count as alike.
+// With events without hardware fields, all nodes count as equal.
 func TestUnlikeNode_OfWhichNothingIsToldCountsAsAlike(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fits for long")

@@ -18,7 +18,7 @@ type digitsCommand struct {
 // stoppedStatus is the exit status of a shell for a command that SIGTERM ended.
 const stoppedStatus = exitStatus(128 + 15)
 
-func (c *digitsCommand) Run(w *world) error {
+func (c *digitsCommand) Run(w *environment) error {
 	err := digits.Run(w.ctx, c.Args, w.stdout)
 	if errors.Is(err, context.Canceled) {
 		return stoppedStatus

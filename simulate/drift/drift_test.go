@@ -8,7 +8,7 @@ import (
 	"courier/simulate/drift"
 )
 
-// simulated runs few jobs of the default options after a change.
+// simulated runs a few jobs with the default options after a change.
 func simulated(t *testing.T, change func(o *drift.Options)) drift.Result {
 	t.Helper()
 	o := options()

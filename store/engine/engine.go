@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -65,6 +66,16 @@ type Endpoint struct {
 	PID      int    // of the child; a restart changes it
 
 	httpPort, tcpPort int
+}
+
+// StoreURL returns the URL of Database with the credentials of User.
+func (p Endpoint) StoreURL() string {
+	u, err := url.Parse(p.NativeURL)
+	if err != nil {
+		return p.NativeURL // store.Open reports the error.
+	}
+	u.User, u.Path = url.UserPassword(p.User, p.Password), "/"+p.Database
+	return u.String()
 }
 
 // LogValue omits the passwords.

@@ -5,31 +5,29 @@ import (
 	"math/rand/v2"
 )
 
-// How far a copy may be moved. A person writes that differently from one day
-// to the next, and no digit turns into another one.
+// Maximum distortion of a copy: the usual variation of one writer, and too little to change a digit
+// into another one.
 const (
-	largestTurn  = 0.2 // radians to either side, 11 degrees
-	largestShift = 1.0 // pixels in either direction
+	maxTurn  = 0.2 // radians to either side, 11 degrees
+	maxShift = 1.0 // pixels in either direction
 
-	// A turn by 0.2 takes a corner 0.63 pixels out of the picture and a shift
-	// one more: two pixels of paper around it are never left.
+	// A turn by 0.2 moves a corner 0.63 pixels out of the image, and a shift moves it one more: a
+	// margin of two pixels is sufficient.
 	marginSide = 2
 	paperSide  = imageSide + 2*marginSide
 )
 
-// distort sets out to the image in, turned and shifted by amounts drawn from
-// random.
+// distort sets out to the image in, turned and shifted by random amounts.
 func distort(out, in []float32, random *rand.Rand) {
-	warp(out, in, largestTurn*symmetric(random), largestShift*symmetric(random),
-		largestShift*symmetric(random))
+	warp(out, in, maxTurn*symmetric(random), maxShift*symmetric(random),
+		maxShift*symmetric(random))
 }
 
-// symmetric draws evenly from -1 to 1.
+// symmetric draws a uniform number from -1 to 1.
 func symmetric(random *rand.Rand) float64 { return 2*random.Float64() - 1 }
 
-// warp sets out to the image in, shifted left and up by pixels, then turned
-// about its middle by radians; pixels between pixels are interpolated. The
-// amounts are at most largestTurn and largestShift to either side.
+// warp sets out to the image in, shifted left and up by pixels, then turned about its centre by
+// radians, with interpolation. The amounts are at most maxTurn and maxShift in either direction.
 func warp(out, in []float32, turn, left, up float64) {
 	sine, cosine := math.Sincos(turn)
 	sin, cos := float32(sine), float32(cosine)
@@ -49,8 +47,7 @@ func warp(out, in []float32, turn, left, up float64) {
 	}
 }
 
-// interpolate returns the ink at a place between four pixels, which must all
-// lie on the paper.
+// interpolate returns the value at a point between four pixels, which must be inside the margin.
 func interpolate(paper *[paperSide * paperSide]float32, x, y float32) float32 {
 	column, line := int(x), int(y)
 	fx, fy := x-float32(column), y-float32(line)

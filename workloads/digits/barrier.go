@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// Workers reach a barrier microseconds apart when each has a CPU, and
-// milliseconds apart when a neighbour took one. So a worker first looks again
-// and again, which costs no call to the kernel, and then gives its CPU away
-// until it is woken. Waking takes 50 to 130 µs on a virtual machine
-// (measured); looking for about as long loses at most twice the best choice.
+// Workers arrive at a barrier within microseconds if each has a CPU, and within milliseconds if a
+// neighbour uses one. So a worker first spins, without a system call, and then sleeps. Waking up
+// takes 50 to 130 µs on a virtual machine (measured). Spinning about as long costs at most twice as
+// much as the best choice.
 const (
 	spinTime  = 200 * time.Microsecond
-	spinLooks = 500 // between two glances at the clock, about a microsecond
+	spinLooks = 500 // iterations between two readings of the clock, about a microsecond
 )
 
-// barrier lets no party past wait before all have come; what one wrote before
-// it, all read after it. It can be used again and again.
+// barrier blocks each party in wait until all have called it. Writes before wait are visible to all
+// parties after it. It is reusable.
 type barrier struct {
 	parties int32
-	spins   bool // look before sleeping
+	spins   bool // spin before sleeping
 
 	arrived atomic.Int32
 	turn    atomic.Uint32
@@ -32,7 +31,7 @@ type barrier struct {
 
 func newBarrier(parties int) *barrier {
 	b := &barrier{parties: int32(parties)}
-	// With more parties than CPUs the others cannot come while this one looks.
+	// With more parties than CPUs, the others cannot arrive while this one spins.
 	b.spins = parties <= runtime.GOMAXPROCS(0)
 	b.turned = sync.NewCond(&b.mutex)
 	return b
@@ -62,7 +61,7 @@ func (b *barrier) wait() {
 	b.mutex.Unlock()
 }
 
-// spin looks for the next turn for a while, and returns whether it came.
+// spin waits actively for the next turn, and reports whether it came.
 func (b *barrier) spin(turn uint32) bool {
 	for start := time.Now(); time.Since(start) < spinTime; {
 		for range spinLooks {

@@ -15,11 +15,8 @@ import (
 	"courier/workloads/digits"
 )
 
-// The benchmarks hold what the README promises of the workload, on a machine
-// with two CPUs and nothing else to do: a figure on the wrong side of its bar
-// fails. Epochs that are compared run in turn, and the shortest of each counts.
-//
-//	go test -run '^$' -bench . -benchtime 1x ./workloads/digits
+// The benchmarks check the figures in the README, on an idle machine with two CPUs: a figure beyond
+// its limit fails. Compared epochs run alternately, and the shortest of each counts.
 
 var networks = []string{"mlp", "cnn"}
 
@@ -35,8 +32,8 @@ func flagLine(network string, batchSize, cpus int, more ...string) []string {
 	}, more...)
 }
 
-// shortest returns the seconds of the shortest epoch of each command line, of
-// rounds in which each runs two.
+// shortest returns the duration of the shortest epoch of each command line. In each round, each
+// runs two epochs.
 func shortest(b *testing.B, rounds int, lines ...[]string) []float64 {
 	b.Helper()
 	best := slices.Repeat([]float64{math.Inf(1)}, len(lines))
@@ -50,7 +47,7 @@ func shortest(b *testing.B, rounds int, lines ...[]string) []float64 {
 	return best
 }
 
-// BenchmarkEpoch has the time of an epoch at the default flags.
+// BenchmarkEpoch measures an epoch with the default flags.
 func BenchmarkEpoch(b *testing.B) {
 	for _, network := range networks {
 		for _, cpus := range []int{1, 2} {
@@ -69,8 +66,7 @@ func BenchmarkEpoch(b *testing.B) {
 	}
 }
 
-// BenchmarkBatchSize holds that an epoch at batch size 4 takes 1.3 times one
-// at 64.
+// BenchmarkBatchSize checks that an epoch with batch size 4 takes 1.3 times as long as one with 64.
 func BenchmarkBatchSize(b *testing.B) {
 	for _, network := range networks {
 		for _, cpus := range []int{1, 2} {
@@ -89,8 +85,8 @@ func BenchmarkBatchSize(b *testing.B) {
 	}
 }
 
-// BenchmarkCPUs holds that two CPUs take at most 0.65 of one's time, from
-// batch size 32 on.
+// BenchmarkCPUs checks that two CPUs take at most 0.65 of the time of one, for batch sizes of 32
+// and more.
 func BenchmarkCPUs(b *testing.B) {
 	for _, network := range networks {
 		for _, batchSize := range []int{32, 64, 128} {
@@ -109,8 +105,8 @@ func BenchmarkCPUs(b *testing.B) {
 	}
 }
 
-// BenchmarkNeighbours holds that an epoch beside two other such jobs takes 1.4
-// times one alone, by the medians of 20 epochs.
+// BenchmarkNeighbours checks that an epoch with two such jobs as neighbours takes 1.4 times as long
+// as one without, by the medians of 20 epochs.
 func BenchmarkNeighbours(b *testing.B) {
 	for _, network := range networks {
 		for _, cpus := range []int{1, 2} {
@@ -142,8 +138,8 @@ func median(epochs []epoch) float64 {
 	return (seconds[(len(seconds)-1)/2] + seconds[len(seconds)/2]) / 2
 }
 
-// BenchmarkAccuracy holds that after the default epochs batch size 4 is two
-// points better than 128, for the mean of three seeds.
+// BenchmarkAccuracy checks that after the default epochs the accuracy with batch size 4 is two
+// points higher than with 128, as a mean of three seeds.
 func BenchmarkAccuracy(b *testing.B) {
 	for _, network := range networks {
 		b.Run(network, func(b *testing.B) {
@@ -165,8 +161,8 @@ func BenchmarkAccuracy(b *testing.B) {
 	}
 }
 
-// neighbourFlags is the environment variable that turns the test program into
-// a neighbour: a process that trains by the flags in it.
+// neighbourFlags is the environment variable that makes the test program a neighbour: a process
+// that trains with the flags in it.
 const neighbourFlags = "DIGITS_NEIGHBOUR_FLAGS"
 
 func TestMain(m *testing.M) {
@@ -180,8 +176,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startNeighbours starts processes that train until stop is called, and
-// returns when each has finished an epoch.
+// startNeighbours starts processes that train until stop is called, and waits until each has
+// finished an epoch.
 func startNeighbours(b *testing.B, count int, line []string) (stop func()) {
 	b.Helper()
 	program, err := os.Executable()

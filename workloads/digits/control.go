@@ -5,23 +5,23 @@ import (
 	"os"
 )
 
-// controlVariable names the file that tells a running training its batch size;
-// `courier run --adapt control` sets it.
+// controlVariable is the environment variable with the name of the control file, which has the
+// batch size for a running job. `courier run --adapt control` sets it.
 const controlVariable = "COURIER_CONTROL"
 
-// control is what the file says.
+// control is the content of the control file.
 type control struct {
 	BatchSize int `json:"batch_size"`
-	FromEpoch int `json:"from_epoch"` // not before this one
+	FromEpoch int `json:"from_epoch"` // first epoch with this batch size
 }
 
-// obey changes the batch size as the control file says, before an epoch begins.
-// A file that is not there, is not understood, or asks for what the flags would
-// refuse changes nothing: who wrote it sees from the lines that nothing came of it.
+// applyControl changes the batch size to that of the control file, before an epoch begins. A file
+// that is absent, cannot be parsed or has an invalid batch size changes nothing: the batch size in
+// the output shows this to its writer.
 //
-// The size of a step stays what it is, as for a training that began with this
-// batch size: what was learnt of those still holds.
-func (t *trainer) obey(path string, epoch int) {
+// The learning rate does not change, so that the job continues like one that began with this batch
+// size, and predictions for those apply.
+func (t *trainer) applyControl(path string, epoch int) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return
@@ -33,5 +33,5 @@ func (t *trainer) obey(path string, epoch int) {
 		return
 	}
 	t.options.batchSize = c.BatchSize
-	t.hire()
+	t.addWorkers()
 }

@@ -2,17 +2,16 @@ package digits
 
 import "math/rand/v2"
 
-// kernelSide is the side of a filter, in pixels: 3, the smallest that sees a
-// pixel with its neighbours on all sides.
+// kernelSide is the side of a filter in pixels: the smallest that covers a pixel and its
+// neighbours.
 const (
 	kernelSide = 3
 	kernelSize = kernelSide * kernelSide
 )
 
-// convolution slides filters of 3×3 over a square picture of one channel,
-// without a border: a side of n becomes n-2. Its parameters are the filters
-// row by row, then a bias for each. It is a network's first layer: it learns,
-// and gives no derivatives to a layer before it.
+// convolution applies filters of 3×3 to a square image with one channel, without padding: a side of
+// n becomes n-2. Its parameters are the filters row by row, and then a bias for each. It must be
+// the first layer of a network, because it computes no derivatives for a previous layer.
 type convolution struct{ side, filters int }
 
 func (c convolution) outSide() int    { return c.side - kernelSide + 1 }
@@ -37,7 +36,7 @@ func (c convolution) forward(params, out, in []float32, images int) {
 	}
 }
 
-// slide sets plane to one filter's answer on one picture.
+// slide sets plane to the output of one filter for one image.
 func (c convolution) slide(plane, picture, filter []float32, bias float32) {
 	side, n := c.side, c.outSide()
 	f := (*[kernelSize]float32)(filter)
@@ -68,8 +67,8 @@ func (c convolution) backward(_, gradient, _, outDelta, _, in []float32, images 
 	}
 }
 
-// gather adds one picture's share to the derivatives of one filter, and
-// returns its share for the bias.
+// gather adds the contribution of one image to the derivatives of one filter, and returns that to
+// the derivative of the bias.
 func (c convolution) gather(filter, picture, plane []float32) float32 {
 	side, n := c.side, c.outSide()
 	var f [kernelSize]float32
@@ -80,7 +79,7 @@ func (c convolution) gather(filter, picture, plane []float32) float32 {
 		middle := picture[(y+1)*side:][:n+2]
 		bottom := picture[(y+2)*side:][:n+2]
 		for x, d := range row {
-			// After the rectifier and the pool three of four are zero.
+			// After the rectifier and the pool, three of four are zero.
 			if d == 0 {
 				continue
 			}
@@ -102,7 +101,7 @@ func (c convolution) gather(filter, picture, plane []float32) float32 {
 	return bias
 }
 
-// pool keeps the largest of each 2×2 pixels of every plane; side is even.
+// pool is max pooling of 2×2 pixels in every plane; side is even.
 type pool struct{ side, planes int }
 
 func (p pool) inputs() int                      { return p.planes * p.side * p.side }
@@ -112,7 +111,7 @@ func (p pool) initialise([]float32, *rand.Rand) {}
 
 func (p pool) forward(_, out, in []float32, images int) {
 	half := p.side / 2
-	// Planes lie one after the other, so their rows are one long list of pairs.
+	// Planes are contiguous, so that their rows are one list of pairs.
 	for r := range images * p.planes * half {
 		top, bottom := in[2*r*p.side:][:p.side], in[(2*r+1)*p.side:][:p.side]
 		row := out[r*half : (r+1)*half]
@@ -132,7 +131,7 @@ func (p pool) backward(_, _, inDelta, outDelta, out, in []float32, images int) {
 		first := 2 * r * p.side
 		for x := range half {
 			at, k := first+2*x, r*half+x
-			// The first of equals is taken, so that exactly one gets the derivative.
+			// Of equal values only the first gets the derivative.
 			switch out[k] {
 			case in[at]:
 			case in[at+1]:

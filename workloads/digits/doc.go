@@ -1,38 +1,33 @@
-// Package digits is a real training job to try Courier with: mini-batch
-// stochastic gradient descent with momentum, on the 1,797 handwritten digits
-// of the UCI repository, of a perceptron with one hidden layer (mlp) or a
-// small convolutional network (cnn). It needs nothing but its embedded data.
+// Package digits is a real training job to try Courier with: mini-batch stochastic gradient descent
+// with momentum on the 1,797 handwritten digits of the UCI repository. The model is a perceptron
+// with one hidden layer (mlp) or a small convolutional network (cnn). The data is embedded.
 //
-// Run is the whole of it: it takes a command line, and writes one line per
-// epoch, by default the JSON that Courier's runner understands:
+// Run takes a command line and writes a line per epoch, by default the JSON that Courier's runner
+// understands:
 //
 //	{"epoch":1,"seconds":0.25,"loss":1.9,"accuracy":0.71,"batch_size":32,"samples":28800,"validation_samples":597}
 //
-// seconds is the epoch with its validation, by the monotonic clock; loss is
-// the mean over the epoch's images while learning from them; accuracy is the
-// share of 597 held-out images that are recognised; samples counts the images
-// learned from, distorted copies included.
+// seconds is the duration of the epoch including validation; loss is the mean loss of its training
+// images; accuracy is the ratio of the 597 held-out images that are recognised; samples is the
+// number of training images including distorted copies.
 //
-// Nothing in it waits or burns time on purpose. What a study of batch sizes
-// finds here is there for the usual reasons:
+// The job does not wait or waste time artificially. Batch sizes behave as in larger jobs:
 //
-//   - A step moves every parameter, however few images it looked at: small
-//     batches make an epoch longer.
-//   - --cpus goroutines share each batch and meet twice in it: large batches
-//     gain from CPUs, small ones mostly wait and pass parameters around.
-//   - Neighbours take CPUs away, and one late worker holds up all.
-//   - The size of a step is not scaled with the batch, so the few steps of a
-//     large batch leave the network half-way after the default ten epochs.
+//   - A step updates every parameter, whatever its batch size: small batches make an epoch longer.
+//   - --cpus goroutines share each batch and synchronise twice per batch: more CPUs help large
+//     batches, but small batches mostly wait and exchange parameters.
+//   - Neighbours take CPU time, and one late worker delays all others.
+//   - The learning rate does not depend on the batch size, so that after ten epochs a network with
+//     large batches has made few steps and is less accurate.
 //
-// Images are distorted anew in every epoch, by the worker that learns from
-// them. All random choices follow from --seed: with the same flags, --cpus
-// included, loss and accuracy repeat exactly. Another number of CPUs adds the
-// gradients up in another order, so that their last bits differ.
+// The worker that trains on an image distorts it, differently in every epoch. All random numbers
+// follow from --seed: with the same flags, including --cpus, loss and accuracy are identical.
+// Another number of CPUs adds the gradients in another order, which changes the last bits.
 //
-// Between epochs the batch size can change: before each one Run reads the file
-// of --control, where `courier run --adapt control` writes what is advised. The
-// size of a step and the momentum stay, so that the epochs from there on are
-// those of a training that began with that batch size.
+// The batch size can change between epochs: before each epoch, Run reads the file of --control, to
+// which `courier run --adapt control` writes the advised batch size. Learning rate and momentum do
+// not change, so that the following epochs take as long as in a job that began with this batch
+// size.
 //
-// Run may be called from many goroutines at once; the runs share only the CPUs.
+// Run may be called concurrently.
 package digits

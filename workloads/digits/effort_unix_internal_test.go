@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Small batches take more work per image. CPU time is compared, which
-// neighbours hardly change, and of many short epochs run in turn the cheapest;
-// the benchmark has the wall-clock figures.
+// Small batches need more work per image. The test compares CPU time, which neighbours hardly
+// change, of the cheapest of many short alternating epochs; the benchmark measures wall-clock time.
 func TestTrainer_SmallBatchesTakeMoreWork(t *testing.T) {
 	if RaceDetector {
 		t.Skip("the race detector's work is no measure")
@@ -28,7 +27,7 @@ func TestTrainer_SmallBatchesTakeMoreWork(t *testing.T) {
 	}
 }
 
-// epochEffort returns the CPU seconds that this process spends on an epoch.
+// epochEffort returns the CPU seconds of this process for an epoch.
 func epochEffort(t *testing.T, batchSize string) float64 {
 	t.Helper()
 	training, heldOut := mustLoad(t)

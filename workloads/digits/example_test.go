@@ -9,7 +9,7 @@ import (
 	"courier/workloads/digits"
 )
 
-// Two short epochs, and what their lines say.
+// Two short epochs and their output.
 func ExampleRun() {
 	var out bytes.Buffer
 	args := []string{

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// The shape of the data, as data/README.md describes it.
+// Shape of the data; see data/README.md.
 const (
 	imageSide  = 8
 	pixelCount = imageSide * imageSide
@@ -17,19 +17,18 @@ const (
 	recordSize = pixelCount + 1
 	pixelMax   = 16
 
-	// trainingCount images are learned from, the other 597 are held out. The
-	// source keeps each writer's digits together, so the last third is mostly
-	// of writers that training has not seen: the split is by place in the
-	// file, and the same for every seed.
+	// trainingCount is the number of training images; the other 597 are held out. The source is
+	// ordered by writer, so the held-out images are mostly of writers without training images. The
+	// split is the same for every seed.
 	trainingCount = 1200
 )
 
 //go:embed data/digits.bin.gz
 var packed []byte
 
-// imageSet is a list of images and what they show.
+// imageSet is a list of images with their labels.
 type imageSet struct {
-	pixels []float32 // pixelCount for each image, row by row, 0 (paper) to 1 (ink)
+	pixels []float32 // pixelCount per image, row by row, 0 (paper) to 1 (ink)
 	labels []uint8   // the digit, 0 to 9
 }
 
@@ -38,12 +37,12 @@ func (s imageSet) len() int { return len(s.labels) }
 // image returns the pixels of image i.
 func (s imageSet) image(i int) []float32 { return s.pixels[i*pixelCount : (i+1)*pixelCount] }
 
-// slice returns images first to last-1.
+// slice returns the images first to last-1.
 func (s imageSet) slice(first, last int) imageSet {
 	return imageSet{s.pixels[first*pixelCount : last*pixelCount], s.labels[first:last]}
 }
 
-// loadImages returns the images to learn from and those held out.
+// loadImages returns the training images and the held-out images.
 func loadImages() (training, heldOut imageSet, err error) {
 	all, err := readImages(bytes.NewReader(packed))
 	if err != nil {
@@ -52,7 +51,7 @@ func loadImages() (training, heldOut imageSet, err error) {
 	return all.slice(0, trainingCount), all.slice(trainingCount, imageCount), nil
 }
 
-// readImages unpacks the format that data/README.md describes.
+// readImages reads the format that data/README.md describes.
 func readImages(r io.Reader) (imageSet, error) {
 	unpacked, err := gzip.NewReader(r)
 	if err != nil {

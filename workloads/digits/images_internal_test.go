@@ -31,7 +31,7 @@ func TestImages_AreThoseOfTheRepository(t *testing.T) {
 	for _, label := range append(append([]uint8{}, training.labels...), heldOut.labels...) {
 		counts[label]++
 	}
-	// The numbers of each digit that the repository's description states.
+	// Counts of each digit in the description of the repository.
 	if diff := cmp.Diff([]int{
 		178, 182, 177, 183, 181, 182, 181, 179, 174, 180,
 	}, counts); diff != "" {
@@ -115,10 +115,10 @@ func TestWarp(t *testing.T) {
 			}
 		}
 	}
-	// The corners of what is allowed stay on the paper and on the scale.
-	for _, turn := range []float64{-largestTurn, largestTurn} {
-		for _, left := range []float64{-largestShift, largestShift} {
-			for _, up := range []float64{-largestShift, largestShift} {
+	// Images with the largest distortions stay within the margin and the range of values.
+	for _, turn := range []float64{-maxTurn, maxTurn} {
+		for _, left := range []float64{-maxShift, maxShift} {
+			for _, up := range []float64{-maxShift, maxShift} {
 				warp(out, in, turn, left, up)
 				for k, v := range out {
 					if v < 0 || v > 1 {
@@ -134,20 +134,19 @@ func TestWarp(t *testing.T) {
 func TestWarp_TurnsAboutTheMiddle(t *testing.T) {
 	in, out := make([]float32, pixelCount), make([]float32, pixelCount)
 	in[0*imageSide+3] = 1 // above the middle: half a pixel left, 3.5 up
-	warp(out, in, largestTurn, 0, 0)
+	warp(out, in, maxTurn, 0, 0)
 	var x, y, ink float64
 	for k, v := range out {
 		x += float64(v) * (float64(k%imageSide) - 3.5)
 		y += float64(v) * (float64(k/imageSide) - 3.5)
 		ink += float64(v)
 	}
-	// A pixel of the copy looks where it lies turned by 0.2, so ink comes
-	// from there turned back.
-	wantX := math.Cos(largestTurn)*-0.5 + math.Sin(largestTurn)*-3.5
-	wantY := -math.Sin(largestTurn)*-0.5 + math.Cos(largestTurn)*-3.5
+	// A pixel of the copy is read at its position turned by 0.2, so the image is turned by -0.2.
+	wantX := math.Cos(maxTurn)*-0.5 + math.Sin(maxTurn)*-3.5
+	wantY := -math.Sin(maxTurn)*-0.5 + math.Cos(maxTurn)*-3.5
 	if math.Abs(x/ink-wantX) > 0.3 || math.Abs(y/ink-wantY) > 0.3 {
 		t.Errorf("warp(turn %g) moved the ink to %.2f, %.2f, want about %.2f, %.2f",
-			largestTurn, x/ink, y/ink, wantX, wantY)
+			maxTurn, x/ink, y/ink, wantX, wantY)
 	}
 }
 

@@ -5,21 +5,21 @@ import (
 	"math/rand/v2"
 )
 
-// layer is one step of a network. It holds no state: its parameters are a
-// window of the network's, and what flows through it belongs to a worker.
-// Slices hold images one after the other.
+// layer is one layer of a network. It has no state: its parameters are a part of those of the
+// network, and a worker has its values and derivatives. Slices have the values of one image after
+// the other.
 type layer interface {
-	inputs() int     // values per image that it reads
-	outputs() int    // values per image that it writes
-	parameters() int // weights and biases, 0 for a fixed step
+	inputs() int     // number of input values per image
+	outputs() int    // number of output values per image
+	parameters() int // number of weights and biases; 0: fixed layer
 
-	// initialise draws the parameters that training starts from.
+	// initialise draws the initial parameters.
 	initialise(params []float32, random *rand.Rand)
-	// forward sets out from in.
+	// forward computes out from in.
 	forward(params, out, in []float32, images int)
-	// backward adds the loss's derivatives by the parameters to gradient and
-	// sets inDelta, the derivatives by in, from outDelta, those by out. A nil
-	// inDelta is not wanted: nothing before this layer learns.
+	// backward computes derivatives of the loss from outDelta, those with respect to out. It adds
+	// those with respect to the parameters to gradient, and sets inDelta to those with respect to
+	// in. inDelta may be nil for the first layer.
 	backward(params, gradient, inDelta, outDelta, out, in []float32, images int)
 }
 
@@ -30,9 +30,9 @@ var (
 	_ layer = rectifier{}
 )
 
-// drawWeights fills weights from a normal distribution of variance 2/inputs,
-// which keeps the size of values from layer to layer where rectifiers follow
-// (He et al., Delving Deep into Rectifiers, ICCV 2015, section 2.2).
+// drawWeights draws weights from a normal distribution of variance 2/inputs, which keeps the
+// variance of values from layer to layer if rectifiers follow (He et al., Delving Deep into
+// Rectifiers, ICCV 2015, section 2.2).
 func drawWeights(weights []float32, inputs int, random *rand.Rand) {
 	deviation := math.Sqrt(2 / float64(inputs))
 	for i := range weights {
@@ -40,7 +40,7 @@ func drawWeights(weights []float32, inputs int, random *rand.Rand) {
 	}
 }
 
-// dense is a fully connected layer: weights row by row per output, then biases.
+// dense is a fully connected layer: a row of weights per output, and then biases.
 type dense struct{ in, out int }
 
 func (d dense) inputs() int     { return d.in }
@@ -67,7 +67,7 @@ func (d dense) backward(params, gradient, inDelta, outDelta, _, in []float32, im
 	}
 }
 
-// rectifier passes what is positive (ReLU).
+// rectifier sets negative values to 0 (ReLU).
 type rectifier struct{ size int }
 
 func (r rectifier) inputs() int                      { return r.size }

@@ -1,9 +1,8 @@
 package digits
 
-// The three matrix products of a fully connected layer. Matrices lie row by
-// row in a slice. Four images are taken at a time, so that a weight is read
-// once for four of them: what makes a large batch cheaper per image than a
-// small one.
+// The three matrix products of a fully connected layer. Matrices are slices in row-major order.
+// Four images are processed at a time, so that a weight is read once for four of them. This makes a
+// large batch cheaper per image than a small one.
 
 // affine sets out (images × outputs) to in (images × inputs) times the
 // transpose of weights (outputs × inputs), plus bias in each row.
@@ -31,8 +30,8 @@ func affine(out, in, weights, bias []float32, images, inputs, outputs int) {
 	}
 }
 
-// affineBlock is affine for four images and two outputs: eight sums that stay
-// in registers. Rows of out are stride apart.
+// affineBlock is affine for four images and two outputs, whose eight sums fit in registers. Rows of
+// out are stride apart.
 func affineBlock(out, in, weights, bias []float32, inputs, stride int) {
 	w0, w1 := weights[:inputs], weights[inputs:]
 	x0, x1, x2, x3 := in[:inputs], in[inputs:2*inputs], in[2*inputs:3*inputs], in[3*inputs:]
@@ -56,7 +55,7 @@ func affineBlock(out, in, weights, bias []float32, inputs, stride int) {
 	out[3*stride], out[3*stride+1] = s30, s31
 }
 
-// dot returns the inner product of two slices of one length.
+// dot returns the inner product of two slices of the same length.
 func dot(a, b []float32) float32 {
 	b = b[:len(a)]
 	sum := float32(0)
@@ -74,8 +73,8 @@ func addOuter(gradient, delta, in []float32, images, inputs, outputs int) {
 	}
 }
 
-// multiply sets out (images × inputs) to delta (images × outputs) times
-// weights (outputs × inputs): addOuter's mirror, for the layer before.
+// multiply sets out (images × inputs) to delta (images × outputs) times weights (outputs × inputs).
+// It computes the derivatives for the previous layer.
 func multiply(out, delta, weights []float32, images, inputs, outputs int) {
 	clear(out[:images*inputs])
 	for i := range images {
@@ -83,12 +82,11 @@ func multiply(out, delta, weights []float32, images, inputs, outputs int) {
 	}
 }
 
-// addRows adds to sum the first count rows of its length, each times its
-// factor; factors are stride apart. Zeros, half of all factors behind a
-// rectifier, are passed over, the others taken four at a time.
+// addRows adds the first count rows to sum, each times its factor; factors are stride apart. It
+// skips zero factors, which are half of all after a rectifier, and adds four other rows at a time.
 func addRows(sum, rows, factors []float32, count, stride int) {
 	n := len(sum)
-	var at [4]int // the rows found since the last four
+	var at [4]int // rows with a factor other than 0, up to four
 	var by [4]float32
 	found := 0
 	for i := range count {
@@ -109,7 +107,7 @@ func addRows(sum, rows, factors []float32, count, stride int) {
 	}
 }
 
-// addFour adds to sum the beginnings of four rows, each times its factor.
+// addFour adds the first values of four rows to sum, each row times its factor.
 func addFour(sum, x0, x1, x2, x3 []float32, a, b, c, d float32) {
 	x0, x1, x2, x3 = x0[:len(sum)], x1[:len(sum)], x2[:len(sum)], x3[:len(sum)]
 	for k := range sum {
@@ -117,7 +115,7 @@ func addFour(sum, x0, x1, x2, x3 []float32, a, b, c, d float32) {
 	}
 }
 
-// addOne adds to sum the beginning of a row times a factor.
+// addOne adds the first values of a row times a factor to sum.
 func addOne(sum, row []float32, a float32) {
 	row = row[:len(sum)]
 	for k := range sum {

@@ -5,20 +5,19 @@ import (
 	"math/rand/v2"
 )
 
-// The sizes of both networks. They are as small as learns the digits well;
-// the fully connected layers hold nearly all parameters, as in the networks
-// whose epoch time the paper measures.
+// Sizes of both networks. They are the smallest that learn the digits well. The fully connected
+// layers have nearly all parameters, as in the networks of the ICPE 2021 paper.
 const (
 	perceptronHidden  = 128
 	convolutionHidden = 128
 	filterCount       = 16
 )
 
-// network is a chain of layers over one list of parameters, so that a
-// gradient and a step of the optimiser are plain loops over a slice.
+// network is a sequence of layers. One slice has the parameters of all layers, so that a gradient
+// and a step of the optimiser are loops over a slice.
 type network struct {
 	layers  []layer
-	offsets []int // where each layer's parameters begin; last: their number
+	offsets []int // index of the first parameter of each layer, and the number of all parameters
 }
 
 // newPerceptron returns the network with one hidden layer.
@@ -30,8 +29,8 @@ func newPerceptron() *network {
 	)
 }
 
-// newConvolutional returns the small convolutional network: filters of 3×3,
-// the largest of each 2×2, and one hidden layer.
+// newConvolutional returns the small convolutional network: filters of 3×3, max pooling of 2×2, and
+// one hidden layer.
 func newConvolutional() *network {
 	filter := convolution{side: imageSide, filters: filterCount}
 	halve := pool{side: filter.outSide(), planes: filterCount}
@@ -53,7 +52,7 @@ func newNetwork(layers ...layer) *network {
 	return n
 }
 
-// parameters returns how many weights and biases there are.
+// parameters returns the number of weights and biases.
 func (n *network) parameters() int { return n.offsets[len(n.layers)] }
 
 // initialise draws all parameters.
@@ -63,13 +62,12 @@ func (n *network) initialise(params []float32, random *rand.Rand) {
 	}
 }
 
-// window returns layer i's part of a list as long as the parameters.
+// window returns the part of layer i of a slice that is as long as the parameters.
 func (n *network) window(list []float32, i int) []float32 {
 	return list[n.offsets[i]:n.offsets[i+1]]
 }
 
-// forward runs images that lie in s.values[0] through the network, and
-// returns their scores, classCount for each.
+// forward computes the scores of the images in s.values[0], classCount per image.
 func (n *network) forward(params []float32, s *space, images int) []float32 {
 	for i, l := range n.layers {
 		l.forward(n.window(params, i), s.values[i+1], s.values[i], images)
@@ -77,8 +75,8 @@ func (n *network) forward(params []float32, s *space, images int) []float32 {
 	return s.values[len(n.layers)][:images*classCount]
 }
 
-// backward adds the gradient of the images that forward saw last, given the
-// loss's derivatives by their scores in the last of s.deltas.
+// backward adds the gradient of the images of the last call of forward to gradient. The last of
+// s.deltas has the derivatives of the loss with respect to the scores.
 func (n *network) backward(params, gradient []float32, s *space, images int) {
 	for i := len(n.layers) - 1; i >= 0; i-- {
 		n.layers[i].backward(n.window(params, i), n.window(gradient, i),
@@ -86,8 +84,8 @@ func (n *network) backward(params, gradient []float32, s *space, images int) {
 	}
 }
 
-// space is what flows through a network for up to capacity images at a time:
-// values and derivatives before, between and after its layers.
+// space has the values and derivatives before, between and after the layers of a network, for up to
+// capacity images at a time.
 type space struct {
 	capacity       int
 	values, deltas [][]float32
@@ -97,7 +95,7 @@ func newSpace(n *network, capacity int) *space {
 	s := &space{
 		capacity: capacity,
 		values:   [][]float32{make([]float32, capacity*n.layers[0].inputs())},
-		deltas:   [][]float32{nil}, // nobody asks how the loss depends on pixels
+		deltas:   [][]float32{nil}, // Derivatives with respect to pixels are not needed.
 	}
 	for _, l := range n.layers {
 		s.values = append(s.values, make([]float32, capacity*l.outputs()))
@@ -106,13 +104,12 @@ func newSpace(n *network, capacity int) *space {
 	return s
 }
 
-// scoreDeltas returns where the loss's derivatives by the scores belong.
+// scoreDeltas returns the slice for the derivatives of the loss with respect to the scores.
 func (s *space) scoreDeltas() []float32 { return s.deltas[len(s.deltas)-1] }
 
-// crossEntropy returns the sum over the images of the negative logarithm of
-// the probability (softmax of the scores) of the right class, and sets deltas
-// to that sum's derivatives by the scores, times scale. It reckons in double
-// precision, where exponents need it.
+// crossEntropy returns the sum over the images of the negative log-probability (softmax of the
+// scores) of the right class. It sets deltas to the derivatives of that sum with respect to the
+// scores, times scale. It uses double precision, because exponentials need it.
 func crossEntropy(deltas, scores []float32, labels []uint8, scale float64) float64 {
 	loss := 0.0
 	for i, label := range labels {
@@ -136,7 +133,7 @@ func crossEntropy(deltas, scores []float32, labels []uint8, scale float64) float
 	return loss
 }
 
-// countCorrect returns for how many images the right class scores highest.
+// countCorrect returns the number of images whose right class has the highest score.
 func countCorrect(scores []float32, labels []uint8) int {
 	correct := 0
 	for i, label := range labels {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The reference reckons in double precision, one image and one number at a
-// time, and shares no code with the layers that it checks.
+// The reference computes in double precision, one image and one number at a time, and shares no
+// code with the layers.
 
 func referenceLoss(name string, params []float64, set imageSet) float64 {
 	loss := 0.0
@@ -48,8 +48,7 @@ func referenceDense(params, in []float64, outputs int) (out, rest []float64) {
 	return out, biases[outputs:]
 }
 
-// referenceFilters slides the filters, rectifies, and keeps the largest of
-// each 2×2.
+// referenceFilters applies the filters, the rectifier and the pooling.
 func referenceFilters(params, picture []float64) (out, rest []float64) {
 	answer := func(f, y, x int) float64 {
 		sum := params[filterCount*9+f]
@@ -114,8 +113,8 @@ func TestNetwork_GradientMatchesFiniteDifferences(t *testing.T) {
 	}
 }
 
-// checked returns parameters of every layer to look at: the ends of each, its
-// last weights and biases, and some drawn from within.
+// checked returns the parameters of every layer that the test checks: the first and the last, the
+// last weights and biases, and some random ones.
 func checked(n *network, random *rand.Rand) []int {
 	var at []int
 	for i := range n.layers {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The networks and formats by their names on the command line.
+// Networks and formats on the command line.
 const (
 	mlp = "mlp"
 	cnn = "cnn"
@@ -17,13 +17,12 @@ const (
 	formatText = "text"
 	formatJSON = "json"
 
-	// namePrefix may stand before a network's name: the model is called
-	// digits-mlp where jobs of other programs are its neighbours.
+	// namePrefix is an optional prefix of the name of a network, as in the model digits-mlp.
 	namePrefix = "digits-"
 )
 
-// Bounds of the flags. Those of the batch size are the study's; the others
-// only keep a slip of the keyboard from filling memory.
+// Limits of the flags. Those of the batch size are from the ICPE 2021 paper; the others keep a
+// typing mistake from filling memory.
 const (
 	smallestBatch = 4
 	largestBatch  = 128
@@ -32,30 +31,29 @@ const (
 	mostAugment   = 1000
 )
 
-// Defaults that give the flags something to decide (README.md has the
-// measurements). A step of this size takes ten epochs to learn the digits at
-// batch size 4 and leaves 128 half-way; that many copies make an epoch of the
-// perceptron last about a quarter of a second on one CPU.
+// Defaults with which the flags matter (README.md has the measurements). With this learning rate, a
+// network learns the digits in ten epochs at batch size 4, but not at 128. With this number of
+// copies an epoch of the perceptron takes about a quarter of a second on one CPU.
 const (
 	defaultLearningRate = 0.001
 	defaultAugment      = 23
 )
 
-// options is what the command line asks for.
+// options are the values of the flags.
 type options struct {
 	network      string
-	batchSize    int // images
-	cpus         int // workers, each a goroutine
+	batchSize    int // number of images
+	cpus         int // number of workers, which are goroutines
 	epochs       int
 	learningRate float64
 	momentum     float64
 	seed         uint64
 	augment      int // distorted copies of each image and epoch
 	format       string
-	control      string // file that changes the batch size between epochs; "": none
+	control      string // file that changes the batch size between epochs; empty: none
 }
 
-// flags returns the flag set that fills o, with the defaults in place.
+// flags sets o to the defaults and returns the flag set that changes it.
 func (o *options) flags() *flag.FlagSet {
 	f := flag.NewFlagSet("digits", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
@@ -78,8 +76,7 @@ func (o *options) flags() *flag.FlagSet {
 	return f
 }
 
-// parseOptions reads the command line. Its error names the flag; it is
-// flag.ErrHelp where help was asked for.
+// parseOptions parses the command line. The error names the flag; it is flag.ErrHelp for --help.
 func parseOptions(args []string) (options, error) {
 	var o options
 	f := o.flags()
@@ -94,23 +91,23 @@ func parseOptions(args []string) (options, error) {
 	return o, o.validate()
 }
 
-// validate returns an error for every flag that is out of its range.
+// validate returns an error for the flags outside their limits.
 func (o options) validate() error {
 	return errors.Join(
 		oneOf("--network", o.network, mlp, cnn),
 		within("--batch-size", o.batchSize, smallestBatch, largestBatch),
 		within("--cpus", o.cpus, 1, mostCPUs),
 		within("--epochs", o.epochs, 1, mostEpochs),
-		demand(o.learningRate > 0 &&
+		flagError(o.learningRate > 0 &&
 			o.learningRate <= 10, "--learning-rate", o.learningRate, "above 0 and at most 10"),
-		demand(o.momentum >= 0 && o.momentum < 1, "--momentum", o.momentum, "0 to below 1"),
+		flagError(o.momentum >= 0 && o.momentum < 1, "--momentum", o.momentum, "0 to below 1"),
 		within("--augment", o.augment, 0, mostAugment),
 		oneOf("--format", o.format, formatText, formatJSON),
 	)
 }
 
 func within(name string, value, least, most int) error {
-	return demand(least <= value &&
+	return flagError(least <= value &&
 		value <= most, name, value, fmt.Sprintf("%d to %d", least, most))
 }
 
@@ -120,11 +117,11 @@ func oneOf(name, value string, choices ...string) error {
 			return nil
 		}
 	}
-	return demand(false, name, fmt.Sprintf("%q", value), strings.Join(choices, " or "))
+	return flagError(false, name, fmt.Sprintf("%q", value), strings.Join(choices, " or "))
 }
 
-// demand returns an error that says which flag holds what, and what it wants.
-func demand(holds bool, name string, value any, want string) error {
+// flagError returns an error about the value of a flag.
+func flagError(holds bool, name string, value any, want string) error {
 	if holds {
 		return nil
 	}

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// line is one epoch as JSON.
-type line struct {
+// epochLine is the JSON of one epoch.
+type epochLine struct {
 	Epoch     int     `json:"epoch"`
 	Seconds   float64 `json:"seconds"`
 	Loss      float64 `json:"loss"`
@@ -17,14 +17,14 @@ type line struct {
 	HeldOut   int     `json:"validation_samples"`
 }
 
-// report writes one line for a finished epoch.
+// report writes the line of a finished epoch.
 func report(w io.Writer, o options, r result) error {
 	if o.format == formatText {
 		_, err := fmt.Fprintf(w, "epoch %d/%d seconds=%.3f loss=%.4f accuracy=%.4f\n",
 			r.epoch, o.epochs, r.duration.Seconds(), r.loss, r.accuracy)
 		return err
 	}
-	return json.NewEncoder(w).Encode(line{
+	return json.NewEncoder(w).Encode(epochLine{
 		Epoch: r.epoch, Seconds: r.duration.Seconds(), Loss: r.loss,
 		Accuracy: r.accuracy, BatchSize: o.batchSize, Samples: r.images, HeldOut: r.heldOut,
 	})

@@ -9,13 +9,12 @@ import (
 	"io"
 )
 
-// Run trains a network as args ask (without the program's name), and writes
-// one line to stdout per epoch, at its end. An argument -h or --help writes
-// the usage instead, and is no error.
+// Run trains a network with the flags in args (without the name of the program), and writes a line
+// to stdout at the end of each epoch. With -h or --help it writes the usage instead.
 //
-// An error in the arguments names the flag, before anything is trained. When
-// ctx ends Run returns its error within one batch; lines of finished epochs
-// have been written by then. A stdout that refuses a line ends the training.
+// An error in the flags is returned before the training. When ctx ends, Run returns its error
+// within one batch, after the lines of all finished epochs. A failed write to stdout ends the
+// training.
 func Run(ctx context.Context, args []string, stdout io.Writer) error {
 	o, err := parseOptions(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -31,7 +30,7 @@ func Run(ctx context.Context, args []string, stdout io.Writer) error {
 	t := newTrainer(o, training, heldOut)
 	for number := 1; number <= o.epochs; number++ {
 		if o.control != "" {
-			t.obey(o.control, number)
+			t.applyControl(o.control, number)
 		}
 		r, err := t.epoch(ctx, number)
 		if err != nil {

@@ -194,7 +194,7 @@ func TestRun_StopsWhenContextEnds(t *testing.T) {
 func TestRun_StopsWithinAnEpoch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	// An epoch of 1.2 million images: the test would not see its end.
+	// An epoch of 1.2 million images, which would take longer than the test.
 	go func() {
 		ended <- digits.Run(ctx, []string{"--cpus", "2", "--augment", "1000"}, io.Discard)
 	}()
@@ -204,7 +204,7 @@ func TestRun_StopsWithinAnEpoch(t *testing.T) {
 	}
 }
 
-func TestRun_StopsWhenItsLineIsRefused(t *testing.T) {
+func TestRun_StopsAfterAFailedWrite(t *testing.T) {
 	full := errors.New("disk full")
 	err := digits.Run(t.Context(), []string{"--epochs", "1000", "--augment", "0"},
 		writer(func([]byte) error {
@@ -215,8 +215,8 @@ func TestRun_StopsWhenItsLineIsRefused(t *testing.T) {
 	}
 }
 
-// A training that is told so goes on with another batch size at the next epoch,
-// as one that began with it in time per epoch and steps; nonsense changes nothing.
+// A job with a control file continues with another batch size at the next epoch, with the same time
+// per epoch and the same steps as a job that began with it. An invalid file changes nothing.
 func TestRun_ChangesItsBatchSizeBetweenEpochs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "control")
 	files := []string{ // what the file holds when epoch 1, 2, … is reported

@@ -11,39 +11,38 @@ import (
 
 // trainer fits one network by stochastic gradient descent with momentum.
 //
-// In an epoch the workers run in step; two barriers per batch hold them
-// together:
+// In an epoch the workers run in lockstep, with two barriers per batch:
 //
 //	worker 0   gradient of its share ┐         ┌ step of its parameters ┐
 //	worker 1   gradient of its share ┼ barrier ┼ step of its parameters ┼ barrier → next batch
 //	   …       gradient of its share ┘         └ step of its parameters ┘
 //
-// Between the barriers nobody writes what another reads: first all read the
-// parameters and write a gradient of their own, then all read every gradient
-// and write a part of the parameters of their own.
+// Between two barriers no worker writes data that another reads. First each worker reads the
+// parameters and writes its own gradient; then each reads all gradients and writes its own part of
+// the parameters.
 type trainer struct {
 	options           options
 	network           *network
 	training, heldOut imageSet
 
-	params   []float32 // what the networks reckon with: exact, rounded
-	exact    []float64 // a step moves a parameter by a millionth: single precision would lose some
+	params   []float32 // exact in single precision, used by the networks
+	exact    []float64 // A step may change a parameter by a millionth, too little for single precision.
 	velocity []float64
-	order    []uint32 // copies of images in the order of this epoch: copy · images + image
+	order    []uint32 // order of the images in this epoch: copy · images + image
 	shuffler *rand.Rand
 	workers  []*worker
 	barrier  *barrier
 	stopped  bool // written by worker 0 before the first barrier, read after it
 }
 
-// result is what one epoch came to.
+// result is the result of one epoch.
 type result struct {
 	epoch    int
 	duration time.Duration // validation included
-	loss     float64       // mean over the epoch's images, while learning
-	accuracy float64       // share of the held-out images recognised, 0 to 1
-	images   int           // learned from, augmented copies included
-	heldOut  int           // that the accuracy is of
+	loss     float64       // mean over the training images of the epoch
+	accuracy float64       // ratio of recognised held-out images, 0 to 1
+	images   int           // number of training images, including distorted copies
+	heldOut  int           // number of held-out images
 }
 
 func newTrainer(o options, training, heldOut imageSet) *trainer {
@@ -67,21 +66,20 @@ func newTrainer(o options, training, heldOut imageSet) *trainer {
 	for i := range t.order {
 		t.order[i] = uint32(i)
 	}
-	t.hire()
+	t.addWorkers()
 	return t
 }
 
-// hire gives the trainer its workers, with room for their shares of a batch.
-func (t *trainer) hire() {
+// addWorkers creates the workers, with space for their shares of a batch.
+func (t *trainer) addWorkers() {
 	t.workers = t.workers[:0]
 	for i := range t.options.cpus {
 		t.workers = append(t.workers, newWorker(t, i))
 	}
 }
 
-// epoch learns once from every image and its copies, then tries the held-out
-// ones. It returns ctx's error as soon as the batch in hand is done, and
-// another error if the loss is no longer a number.
+// epoch trains once on every image and its copies, and then validates on the held-out images. It
+// returns the error of ctx after the current batch, and another error if the loss is not finite.
 func (t *trainer) epoch(ctx context.Context, number int) (result, error) {
 	start := time.Now()
 	t.shuffler.Shuffle(len(t.order), func(i, j int) {
@@ -105,14 +103,14 @@ func (t *trainer) epoch(ctx context.Context, number int) (result, error) {
 	r.accuracy = float64(correct) / float64(t.heldOut.len())
 	r.duration = time.Since(start)
 	if math.IsNaN(r.loss) || math.IsInf(r.loss, 0) {
-		return result{}, fmt.Errorf("epoch %d: the loss is no longer finite: use a smaller"+
+		return result{}, fmt.Errorf("epoch %d: the loss is not finite: use a smaller"+
 			" --learning-rate than %g",
 			number, t.options.learningRate)
 	}
 	return r, nil
 }
 
-// share returns the part of count things that party i of parties takes.
+// share returns the part of count items for party i of parties.
 func share(count, i, parties int) (first, last int) {
 	return count * i / parties, count * (i + 1) / parties
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// RaceDetector says that the tests run under it, where arithmetic takes twenty
-// times as long.
+// RaceDetector reports whether the race detector is on, which makes arithmetic twenty times as
+// slow.
 var RaceDetector bool
 
 func mustParse(t testing.TB, args ...string) options {
@@ -20,7 +20,7 @@ func mustParse(t testing.TB, args ...string) options {
 	return o
 }
 
-// oneEpoch returns the first epoch of a fresh trainer.
+// oneEpoch returns the first epoch of a new trainer.
 func oneEpoch(t testing.TB, args ...string) result {
 	t.Helper()
 	training, heldOut := mustLoad(t)
@@ -79,7 +79,7 @@ func TestTrainer_MoreCPUsThanImages(t *testing.T) {
 	}
 }
 
-func TestTrainer_SaysWhenTheLossExplodes(t *testing.T) {
+func TestTrainer_ReportsAnInfiniteLoss(t *testing.T) {
 	training, heldOut := mustLoad(t)
 	trainer := newTrainer(mustParse(t, "--augment", "0"), training, heldOut)
 	for k := range trainer.params {
@@ -87,7 +87,7 @@ func TestTrainer_SaysWhenTheLossExplodes(t *testing.T) {
 	}
 	r, err := trainer.epoch(t.Context(), 3)
 	if err == nil || !strings.Contains(err.Error(),
-		"epoch 3: the loss is no longer finite: use a smaller --learning-rate than 0.001") {
+		"epoch 3: the loss is not finite: use a smaller --learning-rate than 0.001") {
 		t.Errorf("epoch() = %+v, %v, want an error that names --learning-rate", r, err)
 	}
 }

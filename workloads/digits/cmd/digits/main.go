@@ -1,6 +1,5 @@
-// Command digits trains a small network on handwritten digits; see package
-// digits. It is the same program as `courier workload digits`, for where no
-// more than the workload is wanted:
+// Command digits trains a small network on handwritten digits; see package digits. It is the same
+// program as `courier workload digits`, without the rest of Courier:
 //
 //	go run ./workloads/digits/cmd/digits --batch-size 16 --format text
 package main

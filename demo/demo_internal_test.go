@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"math"
@@ -8,11 +8,11 @@ import (
 	"courier/schemas"
 )
 
-func TestCrowdResult_Score(t *testing.T) {
+func TestOverlapResult_Score(t *testing.T) {
 	seconds := func(v float64) *float64 { return &v }
-	var r crowdResult
+	var r overlapResult
 	for i := range 40 {
-		j := crowdJob{
+		j := overlapJob{
 			Decision:         schemas.MeetsSLO,
 			MeasuredSeconds:  10,
 			PredictedSeconds: seconds(11),
@@ -34,10 +34,10 @@ func TestCrowdResult_Score(t *testing.T) {
 	}
 }
 
-func TestMeasured_NoiseIsThatOfJobsAlike(t *testing.T) {
-	m := measured{
-		setting{8, 1, 1}:  {math.Exp(1.1), math.Exp(1.3)},
-		setting{64, 1, 1}: {math.Exp(0.1), math.Exp(0.1), math.Exp(0.4)},
+func TestResponseTimes_NoiseAndTypicalTimes(t *testing.T) {
+	m := responseTimes{
+		designPoint{8, 1, 1}:  {math.Exp(1.1), math.Exp(1.3)},
+		designPoint{64, 1, 1}: {math.Exp(0.1), math.Exp(0.1), math.Exp(0.4)},
 	}
 	if got, want := m.noise(), math.Sqrt((0.02+0.06)/3); math.Abs(got-want) > 1e-9 {
 		t.Errorf("noise %.6f, want %.6f", got, want)
@@ -50,17 +50,17 @@ func TestMeasured_NoiseIsThatOfJobsAlike(t *testing.T) {
 	}
 }
 
-func TestAims_AreTheFastestTheMiddleAndTheSlowest(t *testing.T) {
+func TestFastMiddleSlow(t *testing.T) {
 	typical := []typicalTime{{128, 1}, {64, 1.1}, {32, 1.3}, {16, 2.1}, {8, 3}, {4, 4}}
 	want := []typicalTime{{128, 1}, {16, 2.1}, {4, 4}}
-	if got := aims(typical); !reflect.DeepEqual(got, want) {
-		t.Errorf("aims %v, want %v", got, want)
+	if got := fastMiddleSlow(typical); !reflect.DeepEqual(got, want) {
+		t.Errorf("fastMiddleSlow = %v, want %v", got, want)
 	}
 }
 
-func TestDemoResult_ScoreCountsAccuracyOfJobsThatMetTheirSLO(t *testing.T) {
+func TestSLOResult_ScoreCountsAccuracyOfJobsThatMetTheirSLO(t *testing.T) {
 	high, low := 0.9, 0.6
-	r := demoResult{Jobs: []demoJob{
+	r := sloResult{Jobs: []sloJob{
 		{Decision: schemas.MeetsSLO, Met: true, MeasuredAccuracy: &high, RandomAccuracy: &high},
 		{
 			Decision:         schemas.MeetsSLO,

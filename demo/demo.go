@@ -1,0 +1,105 @@
+// Package demo shows on one machine what Courier does: it measures training jobs, fits regressors
+// on these runs, and then runs jobs with SLOs as advised.
+//
+// The jobs train a small network on handwritten digits (workloads/digits). Each one runs in a
+// process of its own, as courier run starts the command of a user. Run needs a connection to a
+// running cluster and changes nothing else. Its caller starts and stops the cluster. Job durations
+// depend on the machine; the number of distorted images is chosen so that a job takes a few
+// seconds.
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+
+	"courier/bus"
+	"courier/services"
+)
+
+// Options are the options of Run.
+type Options struct {
+	Bus        *bus.Bus      // connection to the cluster
+	SpoolDir   string        // for events that cannot be published
+	WebPage    string        // URL to print
+	NATSURL    string        // URL to print
+	SQLMissing func() string // why the cluster has no SQL; empty if it has
+
+	Jobs       int     // number of overlapping jobs; 0: three jobs, one after another
+	Confidence float64 // confidence of the overlapping jobs; 0: schemas.DefaultConfidence
+	Seed       uint64  // of the order of runs and the random batch sizes
+
+	JSON   bool      // print the result as JSON
+	Stdout io.Writer // receives the result
+	Stderr io.Writer // receives messages and the progress bar
+}
+
+// Run runs the demo and prints its result.
+func Run(ctx context.Context, o Options) error {
+	d := &demo{
+		o:      o,
+		printf: Messages(o.Stderr),
+		random: rand.New(rand.NewPCG(o.Seed, 0)),
+	}
+	d.printf("Courier is running: web page %s, NATS %s", o.WebPage, o.NATSURL)
+	if o.Jobs == 0 {
+		return d.runSequence(ctx)
+	}
+	return d.runOverlapping(ctx)
+}
+
+// Messages returns a function that prints a line on stderr. On a terminal the line replaces the
+// progress bar.
+func Messages(stderr io.Writer) func(format string, args ...any) {
+	start := ""
+	if services.IsTerminal(stderr) {
+		start = "\r\x1b[K"
+	}
+	return func(format string, args ...any) {
+		fmt.Fprintf(stderr, start+format+"\n", args...)
+	}
+}
+
+// demo is one run of the demo.
+type demo struct {
+	o      Options
+	printf func(format string, args ...any) // prints a message
+	random *rand.Rand
+	copies int // distorted copies of each image in an epoch
+}
+
+// runSequence measures the batch sizes on an idle machine, and runs three jobs with SLOs.
+func (d *demo) runSequence(ctx context.Context) error {
+	times, err := d.measure(ctx, d.replicated())
+	if err != nil {
+		return err
+	}
+	typical, noise := times.typical(), times.noise()
+	d.printTypical(typical, noise)
+
+	if err := d.fit(ctx); err != nil {
+		return err
+	}
+	r, err := d.runSLOJobs(ctx, typical, noise)
+	if err != nil {
+		return err
+	}
+	return d.printSLOJobs(r)
+}
+
+// runOverlapping measures a full factorial design, and runs jobs with SLOs that overlap.
+func (d *demo) runOverlapping(ctx context.Context) error {
+	times, err := d.measure(ctx, d.factorial())
+	if err != nil {
+		return err
+	}
+	if err := d.fit(ctx); err != nil {
+		return err
+	}
+	r, err := d.overlap(ctx, times.all())
+	if err != nil {
+		return fmt.Errorf("overlapping jobs: %w", err)
+	}
+	return d.printOverlap(r)
+}

@@ -1,0 +1,225 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"courier/report"
+	"courier/schemas"
+)
+
+// An SLO exceeds the typical time of a batch size by noiseMargin standard deviations of the noise,
+// and by at least minMargin, because a machine may become busier than during the measurement: with a
+// minimum of 0.1, 2 of 30 promises were missed by 1 and 2 %. Both are margins of the logarithm of
+// the time.
+const (
+	noiseMargin = 3
+	minMargin   = 0.14
+)
+
+// sloJob is a job with an SLO, which runs as advised and with a random batch size.
+type sloJob struct {
+	SLOSeconds            float64          `json:"slo_seconds"`
+	BatchSize             int              `json:"batch_size"`
+	Decision              schemas.Decision `json:"decision"`
+	Probability           *float64         `json:"probability"`
+	PredictedSeconds      *float64         `json:"predicted_seconds"`
+	MeasuredSeconds       float64          `json:"measured_seconds"`
+	PredictedAccuracy     *float64         `json:"predicted_accuracy"`
+	MeasuredAccuracy      *float64         `json:"measured_accuracy"`
+	Met                   bool             `json:"met"`
+	RandomBatchSize       int              `json:"random_batch_size"`
+	RandomMeasuredSeconds float64          `json:"random_measured_seconds"`
+	RandomAccuracy        *float64         `json:"random_measured_accuracy"`
+	RandomMet             bool             `json:"random_met"`
+}
+
+// sloResult is the JSON output of courier demo.
+type sloResult struct {
+	Jobs       []sloJob `json:"jobs"`
+	NoiseRatio float64  `json:"noise_ratio"` // standard deviation of log(time) of equal jobs
+	Promised   int      `json:"promised"`
+	Kept       int      `json:"kept"` // number of kept promises
+	// Value is the mean accuracy of the jobs, with 0 for a job that missed its SLO.
+	Value       float64  `json:"value"`
+	RandomValue float64  `json:"random_value"`
+	Skipped     []string `json:"skipped"`
+}
+
+// runSLOJobs runs three jobs. Each SLO leaves just enough time for one of the batch sizes: the
+// fastest, a middle one, and the slowest.
+func (d *demo) runSLOJobs(
+	ctx context.Context, typical []typicalTime, noise float64,
+) (sloResult, error) {
+	result := sloResult{NoiseRatio: noise, Skipped: []string{}}
+	margin := max(minMargin, noiseMargin*noise)
+	d.printf("")
+	d.printf("3. Advise: three jobs run with the advised batch size, and again with a random one")
+	d.printf("   Each SLO is %.0f %% above the typical time of one batch size: the fastest,"+
+		" a middle one, the slowest.", 100*(math.Exp(margin)-1))
+	for _, t := range fastMiddleSlow(typical) {
+		job, err := d.runSLOJob(ctx, t.seconds*math.Exp(margin))
+		if err != nil {
+			return result, fmt.Errorf("job with an SLO: %w", err)
+		}
+		result.Jobs = append(result.Jobs, job)
+	}
+	result.score()
+	if reason := d.o.SQLMissing(); reason != "" {
+		result.Skipped = append(result.Skipped, "sql: "+reason)
+	}
+	return result, nil
+}
+
+// fastMiddleSlow returns the fastest, the slowest, and between them the one closest to the middle
+// on a logarithmic scale.
+func fastMiddleSlow(typical []typicalTime) []typicalTime {
+	first, last := typical[0], typical[len(typical)-1]
+	middle := math.Sqrt(first.seconds * last.seconds)
+	distance := func(t typicalTime) float64 { return math.Abs(math.Log(t.seconds / middle)) }
+	closest := slices.MinFunc(typical, func(a, b typicalTime) int {
+		if distance(a) < distance(b) {
+			return -1
+		}
+		return 1
+	})
+	return []typicalTime{first, closest, last}
+}
+
+// score counts promises and computes the values.
+func (r *sloResult) score() {
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		if j.Decision == schemas.MeetsSLO {
+			r.Promised++
+			if j.Met {
+				r.Kept++
+			}
+		}
+		if j.Met && j.MeasuredAccuracy != nil {
+			r.Value += *j.MeasuredAccuracy / float64(len(r.Jobs))
+		}
+		if j.RandomMet && j.RandomAccuracy != nil {
+			r.RandomValue += *j.RandomAccuracy / float64(len(r.Jobs))
+		}
+	}
+}
+
+// runSLOJob runs a job with an SLO as advised, and again with a random other batch size.
+func (d *demo) runSLOJob(ctx context.Context, sloSeconds float64) (sloJob, error) {
+	slo := time.Duration(sloSeconds * float64(time.Second)).Round(10 * time.Millisecond)
+	q := schemas.JobRequest{
+		CPUs:   schemas.CPUs{1},
+		SLO:    schemas.Duration(slo),
+		Labels: map[string]string{"phase": "advised"},
+	}
+	advised, err := d.runJob(ctx, q, 0, d.random.Uint32())
+	if err != nil {
+		return sloJob{}, err
+	}
+	if advised.Advice == nil || advised.Advice.Chosen == nil {
+		return sloJob{}, fmt.Errorf("job %s got no advice", advised.JobID)
+	}
+	d.printf("   SLO %s: %s", schemas.FormatSeconds(slo.Seconds()), advised.Advice.Message)
+
+	chosen := advised.Advice.Chosen
+	j := sloJob{
+		SLOSeconds:        slo.Seconds(),
+		BatchSize:         int(chosen.BatchSize),
+		Decision:          advised.Advice.Decision,
+		Probability:       chosen.Probability,
+		PredictedSeconds:  chosen.PredictedSeconds,
+		MeasuredSeconds:   responseSeconds(advised),
+		PredictedAccuracy: chosen.PredictedAccuracy,
+		MeasuredAccuracy:  advised.Accuracy,
+	}
+	j.Met = j.MeasuredSeconds <= j.SLOSeconds
+
+	q.Labels = map[string]string{"phase": "random"}
+	j.RandomBatchSize = d.otherBatchSize(j.BatchSize)
+	random, err := d.runJob(ctx, q, j.RandomBatchSize, d.random.Uint32())
+	if err != nil {
+		return sloJob{}, err
+	}
+	j.RandomMeasuredSeconds, j.RandomAccuracy = responseSeconds(random), random.Accuracy
+	j.RandomMet = j.RandomMeasuredSeconds <= j.SLOSeconds
+	d.printf("      measured %s, %s; with batch size %d: %s, %s",
+		schemas.FormatSeconds(j.MeasuredSeconds), outcomeText(j.Met, j.MeasuredAccuracy),
+		j.RandomBatchSize, schemas.FormatSeconds(j.RandomMeasuredSeconds),
+		outcomeText(j.RandomMet, j.RandomAccuracy))
+	return j, nil
+}
+
+// outcomeText describes whether a job met its SLO, and its accuracy.
+func outcomeText(met bool, accuracy *float64) string {
+	text := "missed"
+	if met {
+		text = "met"
+	}
+	return text + " with accuracy " + report.Optional(accuracy, "%.3f")
+}
+
+// otherBatchSize returns a random one of the other batch sizes.
+func (d *demo) otherBatchSize(batch int) int {
+	others := slices.DeleteFunc(slices.Clone(sequenceBatchSizes), func(b int) bool {
+		return b == batch
+	})
+	return others[d.random.IntN(len(others))]
+}
+
+func (d *demo) printSLOJobs(result sloResult) error {
+	if d.o.JSON {
+		return d.printJSON(result)
+	}
+	t := tabwriter.NewWriter(d.o.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\n\t\tadvised\t\t\t\t\t\trandom\t\t\t\t")
+	fmt.Fprintln(t, "SLO\tdecision\tbatch size\tpredicted\tmeasured\tmet\taccuracy\t"+
+		"\tbatch size\tmeasured\tmet\taccuracy\t")
+	for _, j := range result.Jobs {
+		row := []string{
+			schemas.FormatSeconds(j.SLOSeconds),
+			string(j.Decision),
+			fmt.Sprint(j.BatchSize),
+			report.OptionalSeconds(j.PredictedSeconds),
+			schemas.FormatSeconds(j.MeasuredSeconds),
+			yesOrNo(j.Met),
+			report.Optional(j.MeasuredAccuracy, "%.3f"),
+			"",
+			fmt.Sprint(j.RandomBatchSize),
+			schemas.FormatSeconds(j.RandomMeasuredSeconds),
+			yesOrNo(j.RandomMet),
+			report.Optional(j.RandomAccuracy, "%.3f"),
+		}
+		fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.o.Stdout, "\nCourier promised to meet %d of %d SLOs and kept %d promises.\n",
+		result.Promised, len(result.Jobs), result.Kept)
+	fmt.Fprintf(d.o.Stdout, "Mean accuracy, 0 for a job that missed its SLO:"+
+		" %.3f as advised, %.3f at random.\n", result.Value, result.RandomValue)
+	for _, s := range result.Skipped {
+		fmt.Fprintln(d.o.Stdout, "skipped:", s)
+	}
+	return nil
+}
+
+func (d *demo) printJSON(v any) error {
+	e := json.NewEncoder(d.o.Stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func yesOrNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

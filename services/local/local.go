@@ -1,0 +1,319 @@
+// Package local runs a whole cluster on one machine: NATS, ClickHouse and all services.
+//
+// Start opens the parts of an Instance, and Run works until its context ends. The trainer and the
+// ClickHouse engine are child processes, so that neither delays an answer. All other parts run in
+// this process. NATS and ClickHouse may also be external. A lock on the data directory keeps a
+// second instance out; only the owner can read the directory. Without a ClickHouse engine, all
+// parts except SQL work. DIR/run/endpoints.json has the addresses for other processes.
+package local
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"courier/advisor"
+	"courier/bus"
+	"courier/bus/server"
+	"courier/collector"
+	"courier/gateway"
+	"courier/schemas"
+	"courier/services"
+	"courier/store"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options are the options of Start. A port of 0 is any free one; -1 is the usual port of the
+// service, or a free one if that is in use.
+type Options struct {
+	DataDir string
+	Version string
+	Printf  func(format string, args ...any) // prints a message for the user
+	Getenv  func(string) string
+
+	NATS       bus.Options // external servers; without a URL a server is embedded
+	NATSPort   int
+	SyncAlways bool // write each event to disk before it is acknowledged
+
+	ClickHouse         store.Options // external server; without a URL the engine is embedded
+	NoEngine           bool          // run without SQL instead of embedding the engine
+	EngineLibrary      string        // file of the engine; empty: it is searched or installed
+	ClickHouseHTTPPort int
+	ClickHouseTCPPort  int
+
+	HTTPPort     int
+	AllowedHosts []string // of the gateway
+
+	Node     string        // name of this node; empty: schemas.LocalNodeName
+	Interval time.Duration // between two samples of the node
+	Advisor  advisor.Options
+
+	// TrainerArgs is the sub-command of this program that runs the trainer, with its flags; empty:
+	// no trainer. TrainerStderr receives its log.
+	TrainerArgs   []string
+	TrainerStderr io.Writer
+
+	Grace time.Duration // for all parts together to stop; 0: services.Grace
+}
+
+// Instance is a running cluster.
+type Instance struct {
+	o        Options
+	log      *slog.Logger
+	registry *prometheus.Registry
+	unlock   func() // releases the data directory
+
+	server   *server.Server // nil with external NATS
+	bus      *bus.Bus
+	advisor  *advisor.Advisor
+	trainer  *services.Child                // nil without a trainer
+	database atomic.Pointer[store.Database] // nil until it is open
+	listener net.Listener                   // of the gateway
+	groups   []services.Group
+
+	mu        sync.Mutex
+	endpoints Endpoints
+	noSQL     string // why SQL is not available; empty if it is, or may be soon
+}
+
+// Start opens all parts except SQL. The caller then calls Run.
+func Start(ctx context.Context, o Options, log *slog.Logger) (*Instance, error) {
+	unlock, err := services.LockDir(o.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	if o.Grace == 0 {
+		o.Grace = services.Grace
+	}
+	i := &Instance{o: o, log: log, registry: services.NewRegistry(), unlock: unlock}
+	for _, step := range []func(context.Context) error{
+		i.startNATS,
+		i.build,
+		func(context.Context) error { return i.changeEndpoints(func(*Endpoints) {}) },
+	} {
+		if err := step(ctx); err != nil {
+			i.abandon()
+			return nil, err
+		}
+	}
+	return i, nil
+}
+
+// abandon closes the parts that a failed start has opened.
+func (i *Instance) abandon() {
+	if i.bus != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = i.bus.Close(ctx) // Nothing was published.
+	}
+	if i.server != nil {
+		i.server.Stop()
+	}
+	if i.listener != nil {
+		_ = i.listener.Close() // It has served no request.
+	}
+	i.unlock()
+}
+
+// startNATS starts the embedded server, or connects to the external ones.
+func (i *Instance) startNATS(ctx context.Context) error {
+	o := i.o.NATS
+	if o.URL == "" {
+		if err := i.startServer(ctx); err != nil {
+			return err
+		}
+		o = bus.Options{InProcess: i.server}
+		i.endpoints.NATSURL = i.server.URL()
+	} else {
+		i.endpoints.NATSURL = bus.WithoutSecrets(o.URL)
+	}
+	o.Name = "courier-all"
+	var err error
+	if i.bus, err = bus.Connect(ctx, o, i.log, i.registry); err != nil {
+		return err
+	}
+	return i.bus.AwaitPrepared(ctx)
+}
+
+func (i *Instance) startServer(ctx context.Context) error {
+	port, err := i.choosePort(ctx, "nats", services.Port{
+		Flag:    "--nats-port",
+		Given:   i.o.NATSPort,
+		Default: 4222,
+	})
+	if err != nil {
+		return err
+	}
+	i.server, err = server.New(server.Options{
+		DataDir:    filepath.Join(i.o.DataDir, "nats"),
+		Port:       port,
+		SyncAlways: i.o.SyncAlways,
+	}, i.log)
+	if err != nil {
+		return err
+	}
+	return i.server.Start(ctx)
+}
+
+// choosePort returns a free port, and prints a message if it is not the usual one.
+func (i *Instance) choosePort(ctx context.Context, part string, p services.Port) (int, error) {
+	port, note, err := p.Choose(ctx, "127.0.0.1")
+	if note != "" {
+		i.o.Printf("%s: %s", part, note)
+	}
+	return port, err
+}
+
+// build creates the services. They start in this order and stop in reverse order:
+//
+//	nats server ◄─ connection ◄─ engine, store ◄─ collector, trainer, advisor ◄─ gateway
+func (i *Instance) build(ctx context.Context) error {
+	workers, err := i.workers()
+	if err != nil {
+		return err
+	}
+	front, err := i.gateway(ctx)
+	if err != nil {
+		return err
+	}
+	if i.server != nil {
+		i.groups = append(i.groups, services.Group{{Name: "nats server", Run: i.server.Wait}})
+	}
+	i.groups = append(i.groups,
+		services.Group{{Name: "nats connection", Run: i.bus.Run}},
+		services.Group{{Name: "sql", Run: i.runSQL}},
+		workers,
+		front)
+	return nil
+}
+
+// workers returns the collector, the advisor and the trainer.
+func (i *Instance) workers() (services.Group, error) {
+	node := i.o.Node
+	if node == "" {
+		var err error
+		if node, err = schemas.LocalNodeName(); err != nil {
+			return nil, err
+		}
+	}
+	c, err := collector.New(i.bus, collector.Options{
+		Node:     node,
+		Interval: i.o.Interval,
+		SpoolDir: SpoolDir(i.o.DataDir),
+	}, i.log, i.registry)
+	if err != nil {
+		return nil, err
+	}
+	i.advisor = advisor.New(i.bus, i.o.Advisor, i.log, i.registry)
+
+	group := services.Group{
+		{Name: "collector", Run: c.Run},
+		{Name: "advisor", Run: i.advisor.Run},
+	}
+	if i.trainer = i.newTrainer(); i.trainer != nil {
+		group = append(group, services.Part{Name: "trainer", Run: i.trainer.Run})
+	}
+	return group, nil
+}
+
+// newTrainer returns the trainer as a child process, so that a fit delays neither the goroutines of
+// the advisor nor its garbage collector.
+func (i *Instance) newTrainer() *services.Child {
+	if len(i.o.TrainerArgs) == 0 {
+		return nil
+	}
+	url := i.o.NATS.URL
+	if i.server != nil {
+		url = i.server.URL()
+	}
+	return services.NewChild(services.ChildOptions{
+		Name:   "trainer",
+		Args:   i.o.TrainerArgs,
+		Env:    []string{"COURIER_NATS_URL=" + url}, // The URL may have a password.
+		Stderr: i.o.TrainerStderr,
+	}, i.log, i.registry)
+}
+
+// gateway returns the gateway and its HTTP server.
+func (i *Instance) gateway(ctx context.Context) (services.Group, error) {
+	g, err := gateway.New(i.bus, gateway.Options{
+		Ready:         i.ready,
+		Gatherer:      i.gatherer(),
+		Version:       i.o.Version,
+		ClickHouseURL: func() string { return i.Endpoints().ClickHouseHTTPURL },
+		AllowedHosts:  i.o.AllowedHosts,
+	}, i.log, i.registry)
+	if err != nil {
+		return nil, err
+	}
+	port := services.Port{Flag: "--http-port", Given: i.o.HTTPPort, Default: 8080}
+	l, note, err := port.Listen(ctx, "127.0.0.1")
+	if err != nil {
+		return nil, err
+	}
+	if note != "" {
+		i.o.Printf("http: %s", note)
+	}
+	i.listener, i.endpoints.HTTPURL = l, "http://"+l.Addr().String()
+
+	serve := func(ctx context.Context) error { return services.ServeHTTP(ctx, l, g.Handler()) }
+	return services.Group{{Name: "gateway", Run: g.Run}, {Name: "http", Run: serve}}, nil
+}
+
+// ready returns nil when the advisor answers and the trainer runs.
+func (i *Instance) ready() error {
+	if err := i.advisor.Ready(); err != nil || i.trainer == nil {
+		return err
+	}
+	return i.trainer.Ready()
+}
+
+// gatherer returns the metrics of this process and of the trainer.
+func (i *Instance) gatherer() prometheus.Gatherer {
+	if i.trainer == nil {
+		return i.registry
+	}
+	return prometheus.Gatherers{i.registry, i.trainer}
+}
+
+// Run works until ctx ends, and then stops all parts.
+func (i *Instance) Run(ctx context.Context) error {
+	defer i.unlock()
+	return services.RunWithin(ctx, i.log, i.o.Grace, i.groups...)
+}
+
+// AwaitReady waits until the advisor answers and the trainer runs. It returns false if Run ended
+// before; ended then still has the error of Run.
+func (i *Instance) AwaitReady(ended chan error) bool {
+	waits := []<-chan struct{}{i.advisor.Answering()}
+	if i.trainer != nil {
+		waits = append(waits, i.trainer.Started())
+	}
+	for _, ready := range waits {
+		select {
+		case <-ready:
+		case err := <-ended:
+			ended <- err
+			return false
+		}
+	}
+	return true
+}
+
+// Bus returns the connection to NATS. It is closed when Run ends.
+func (i *Instance) Bus() *bus.Bus { return i.bus }
+
+// Trainer returns the process of the trainer; nil without a trainer.
+func (i *Instance) Trainer() *services.Child { return i.trainer }
+
+// Database returns the tables; nil until they are ready, or without SQL.
+func (i *Instance) Database() *store.Database { return i.database.Load() }
+
+// SpoolDir returns the directory for events that cannot be published, in a data directory.
+func SpoolDir(dataDir string) string { return filepath.Join(dataDir, "spool") }

@@ -1,0 +1,52 @@
+package services
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"courier/schemas"
+)
+
+// ProgressBar shows the progress of a command: a line that changes on a terminal, and a line per
+// step elsewhere.
+type ProgressBar struct {
+	Total    int  // number of steps
+	Terminal bool // the output is a terminal
+
+	out   io.Writer
+	begin time.Time
+}
+
+// NewProgressBar returns a bar of that many steps. It draws nothing yet.
+func NewProgressBar(out io.Writer, total int) *ProgressBar {
+	return &ProgressBar{
+		Total:    total,
+		Terminal: IsTerminal(out),
+		out:      out,
+		begin:    time.Now(),
+	}
+}
+
+// Draw shows the number of completed steps, with a text about the current one.
+func (b *ProgressBar) Draw(done int, text string) {
+	const width = 24
+	full := width * done / b.Total
+	elapsed := time.Since(b.begin).Round(time.Second).Seconds()
+	line := fmt.Sprintf("   [%s%s] %d/%d %s, %s",
+		strings.Repeat("#", full), strings.Repeat(".", width-full),
+		done, b.Total, text, schemas.FormatSeconds(elapsed))
+	if b.Terminal {
+		fmt.Fprintf(b.out, "\r\x1b[K%s", line)
+	} else {
+		fmt.Fprintln(b.out, line)
+	}
+}
+
+// End keeps the last line on the terminal.
+func (b *ProgressBar) End() {
+	if b.Terminal {
+		fmt.Fprintln(b.out)
+	}
+}
