@@ -34,7 +34,7 @@ func (f trainerFlags) options() trainer.Options {
 	}
 	return trainer.Options{
 		Version:   buildVersion(),
-		Method:    trainer.Method(f.Method),
+		Method:    trainer.FitMethod(f.Method),
 		NewEpochs: f.NewEpochs,
 		Every:     f.RefitEvery,
 		CoolDown:  f.CoolDown,
