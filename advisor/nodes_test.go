@@ -171,7 +171,7 @@ func TestDecide_KnowsANodeThatIsMeasuredAgain(t *testing.T) {
 		r      advisor.Regressors
 		byJobs bool
 		speeds []float64
-		like   []float64 // as if these had been told
+		like   []float64 // equivalent reported speeds
 	}{
 		{"slower", one, false, []float64{1e9, 5e8, 5e8}, []float64{1e9, 1e9, 1e9}},
 		{

@@ -25,7 +25,7 @@ const (
 // It keeps what job.status and job.list return and what a later run needs: the request without
 // labels, and the figures of the promise. It loses the rest of the answer, the labels, the observed
 // epochs, the last warning, and the last advice except for its decision. A lost job that comes back
-// starts to observe epochs anew.
+// starts again to observe epochs.
 type pastJob struct {
 	id       string
 	state    schemas.State

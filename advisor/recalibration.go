@@ -309,8 +309,8 @@ func (m meanThresholds) addPromise(j *Job) {
 // even if probabilities are too high.
 func (m meanThresholds) end(j *Job) {
 	p, ok := meanPromise(j)
-	o, told := j.Outcome()
-	if !ok || !told || !o.AsAdvised {
+	o, isKnown := j.Outcome()
+	if !ok || !isKnown || !o.AsAdvised {
 		return
 	}
 	if o.Kept {

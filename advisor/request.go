@@ -291,7 +291,7 @@ func (a *Advisor) personCancel(
 		return nil, err
 	}
 	if known && owner != person {
-		return nil, a.forbid(person, "id", "job %s is %s", q.JobID, possessive(owner))
+		return nil, a.forbid(person, "id", "job %s %s", q.JobID, ownership(owner))
 	}
 	return a.cancel(ctx, q)
 }
@@ -311,7 +311,7 @@ func (a *Advisor) personEvent(ctx context.Context, person string, e schemas.Even
 	started, starts := e.(*schemas.Started)
 	switch {
 	case known && owner != person:
-		return nil, a.forbid(person, "job_id", "job %s is %s", id, possessive(owner))
+		return nil, a.forbid(person, "job_id", "job %s %s", id, ownership(owner))
 	case !known && !starts:
 		return nil, a.forbid(person, "job_id", "job %s was neither submitted nor started", id)
 	case starts && started.User != "" && started.User != person:
@@ -394,11 +394,12 @@ func (a *Advisor) forbid(person, field, format string, args ...any) error {
 	return e
 }
 
-func possessive(owner string) string {
+// ownership describes the owner of a job in an error.
+func ownership(owner string) string {
 	if owner == "" {
-		return "nobody's in particular, and the operator's to change"
+		return "has no owner; only an operator may change it"
 	}
-	return owner + "'s"
+	return "belongs to " + owner
 }
 
 // jobOf returns the job ID in the subject of an event.

@@ -413,7 +413,7 @@ func (c *Cluster) addEnded(j *Job) {
 }
 
 // A submitted job that has not started expires: it is treated like an ended job, but stays
-// submitted and may still be started. The time begins when the job is told to start.
+// submitted and may still be started. The time begins with its promise.
 const (
 	expirySLOs       = 10                  // after this many times its SLO
 	minExpiry        = 24 * time.Hour      // and not before this

@@ -6,28 +6,29 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 )
 
-// base predicts before any tree, in the unit of the fit: a law or a Gaussian
-// process. Both lie in the manifest; the trees of the file correct them.
-type base interface {
+// baseFunction predicts in the unit of the fit, before any tree: a law or a Gaussian process. It is
+// part of the manifest; the trees of the file correct it.
+type baseFunction interface {
 	predict(row []float64) float64
 }
 
-// fitted is what fitting a regressor with a base makes. Trees may be none.
-type fitted struct {
-	base     base
+// baseFit is the result of fitting a regressor with a base function. It may have no trees.
+type baseFit struct {
+	base     baseFunction
 	law      *Law
 	gaussian *Gaussian
 	trees    ensemble
 }
 
-func (f *fitted) predict(row []float64) float64 {
+func (f *baseFit) predict(row []float64) float64 {
 	return f.base.predict(row) + f.trees.predict(row)
 }
 
-// shared are the settings that all families with a base have.
-type shared struct {
+// baseOptions are the settings of all families with a base function.
+type baseOptions struct {
 	Transform                 Transform
 	Folds, examples, settings int
 	Threads                   int
@@ -35,12 +36,12 @@ type shared struct {
 	progress                  func(done, planned int)
 }
 
-func resolveShared(
+func resolveBaseOptions(
 	t Transform, folds, examples, settings, threads int, seed uint64,
-) (shared, error) {
-	s := shared{
+) (baseOptions, error) {
+	s := baseOptions{
 		Transform: cmp.Or(t, None),
-		Folds:     cmp.Or(folds, mostFolds),
+		Folds:     cmp.Or(folds, defaultFolds),
 		examples:  cmp.Or(examples, minExamples),
 		settings:  cmp.Or(settings, minSettings),
 		Threads: cmp.Or(threads,
@@ -60,10 +61,9 @@ func resolveShared(
 	return s, nil
 }
 
-// fitBase fits all examples, and again without each fold of settings for the
-// calibration.
+// fitBase fits all examples, and again without each fold of settings for the calibration.
 func fitBase(
-	ctx context.Context, d *Dataset, s shared, fit func(train *Dataset) (fitted, error),
+	ctx context.Context, d *Dataset, s baseOptions, fit func(train *Dataset) (baseFit, error),
 ) (*Regressor, error) {
 	sorted, err := d.prepare(s.Transform, s.examples, s.settings, s.Folds)
 	if err != nil {
@@ -83,7 +83,7 @@ func fitBase(
 	done.add(1)
 	r := &Regressor{ensemble: whole.trees, Manifest: describe(sorted, s.Transform)}
 	if r.trees == nil {
-		r.trees = []tree{{leaves: []leaf{{weight: float64(sorted.Len()), count: sorted.Len()}}}}
+		r.trees = []tree{{leaves: []treeLeaf{{weight: float64(sorted.Len()), count: sorted.Len()}}}}
 	}
 	r.Manifest.Law, r.Manifest.Gaussian = whole.law, whole.gaussian
 	if folds == nil {
@@ -105,7 +105,7 @@ func fitBase(
 	return r, r.Manifest.leaveLevelsOut(ctx, few, cases, again)
 }
 
-// bounded keeps a formula's number where its inverse is finite and above 0.
+// bounded limits the value of a formula to the range whose inverse is finite and above 0.
 func bounded(y float64, t Transform) float64 {
 	limit := math.MaxFloat64
 	if t == Log {
@@ -114,8 +114,8 @@ func bounded(y float64, t Transform) float64 {
 	return min(max(y, -limit), limit)
 }
 
-// base returns what the trees of a regressor correct, nil for trees alone.
-func (m *Manifest) base() base {
+// base returns the function that the trees of a regressor correct; nil for trees alone.
+func (m *Manifest) base() baseFunction {
 	switch {
 	case m.Gaussian != nil:
 		return m.Gaussian
@@ -125,7 +125,7 @@ func (m *Manifest) base() base {
 	return nil
 }
 
-// checkBase holds for a manifest that was read.
+// checkBase checks the base function of a manifest.
 func (m *Manifest) checkBase() error {
 	if m.Gaussian != nil && m.Law != nil {
 		return fmt.Errorf("law and gaussian: want one of them")
@@ -139,18 +139,18 @@ func (m *Manifest) checkBase() error {
 	return nil
 }
 
-// corrected predicts by a base and the trees that correct it.
-type corrected struct {
-	base      base
+// correctedForm predicts by a base function and the trees that correct it.
+type correctedForm struct {
+	base      baseFunction
 	trees     form
 	transform Transform
 }
 
-func (c *corrected) predict(row []float64) float64 {
+func (c *correctedForm) predict(row []float64) float64 {
 	return c.transform.invert(bounded(c.base.predict(row)+c.trees.predict(row), c.transform))
 }
 
-// raw predicts a row in the unit of the fit, before the regressor is compiled.
+// raw returns a prediction function in the unit of the fit, for a regressor that is not compiled.
 func (r *Regressor) raw() func(row []float64) float64 {
 	base := r.Manifest.base()
 	if base == nil {
@@ -159,4 +159,122 @@ func (r *Regressor) raw() func(row []float64) float64 {
 	return func(row []float64) float64 {
 		return bounded(base.predict(row)+r.ensemble.predict(row), r.Manifest.Transform)
 	}
+}
+
+// slopes tests the monotonicity of functions. It walks along each feature with a monotone sign,
+// from a quarter range below the examples to a quarter range above, at rows of examples and at rows
+// mixed from their values.
+type slopes struct {
+	d     *Dataset
+	walks []walkLine
+}
+
+// walkLine is a row in which one feature takes the values of steps in turn.
+type walkLine struct {
+	feature, sign int
+	row, steps    []float64
+}
+
+const (
+	walkSteps = 25
+	walkRows  = 96
+)
+
+func newSlopes(d *Dataset) *slopes {
+	s := &slopes{d: d}
+	random := stream(3)
+	for f, feature := range d.Features {
+		if feature.Monotone == 0 || constant(d.Columns[f]) {
+			continue
+		}
+		steps := stepsOf(d.Columns[f])
+		for k := range 2 * walkRows {
+			row := d.Row(k*max(1, d.Len()/walkRows)%d.Len(), nil)
+			if k >= walkRows {
+				for g := range row {
+					row[g] = d.Columns[g][random.below(d.Len())]
+				}
+			}
+			s.walks = append(s.walks, walkLine{f, feature.Monotone, row, steps})
+		}
+	}
+	return s
+}
+
+// stepsOf returns evenly spaced values; those of a positive feature are spaced by ratio.
+func stepsOf(column []float64) []float64 {
+	low, high := slices.Min(column), slices.Max(column)
+	steps := make([]float64, walkSteps)
+	for i := range steps {
+		at := 1.5*float64(i)/(walkSteps-1) - 0.25
+		if steps[i] = low + (high-low)*at; low > 0 {
+			steps[i] = low * math.Pow(high/low, at)
+		}
+	}
+	return steps
+}
+
+// firstWrong returns a feature along which a function moves the wrong way; -1 if there is none.
+func (s *slopes) firstWrong(b baseFunction) int {
+	for _, w := range s.walks {
+		last := 0.0
+		for i, x := range w.steps {
+			w.row[w.feature] = x
+			y := b.predict(w.row)
+			if i > 0 && float64(w.sign)*(y-last) < -1e-9*(1+math.Abs(y)) {
+				return w.feature
+			}
+			last = y
+		}
+	}
+	return -1
+}
+
+// wrongStep is a step along a walk that moves the wrong way.
+type wrongStep struct {
+	from, to []float64 // rows
+	by       float64
+}
+
+// worst returns the steps with the largest violations, one per walk and at most count.
+func (s *slopes) worst(b baseFunction, count int) []wrongStep {
+	var all []wrongStep
+	for _, w := range s.walks {
+		last, size := 0.0, 0.0
+		var worst wrongStep
+		for i, x := range w.steps {
+			w.row[w.feature] = x
+			y := b.predict(w.row)
+			size = max(size, math.Abs(y))
+			if by := float64(w.sign) * (last - y); i > 0 && by > worst.by && by > 1e-6*(1+size) {
+				worst = wrongStep{slices.Clone(w.row), slices.Clone(w.row), by}
+				worst.from[w.feature] = w.steps[i-1]
+			}
+			last = y
+		}
+		if worst.by > 0 {
+			all = append(all, worst)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b wrongStep) int { return cmp.Compare(b.by, a.by) })
+	return all[:min(count, len(all))]
+}
+
+// share returns the largest factor, 0 to 1, by which a correction can be added to a monotone trend
+// without violating its sign.
+func (s *slopes) share(trend, correction baseFunction) float64 {
+	share := 1.0
+	for _, w := range s.walks {
+		lastT, lastC := 0.0, 0.0
+		for i, x := range w.steps {
+			w.row[w.feature] = x
+			t, c := trend.predict(w.row), correction.predict(w.row)
+			up, turn := float64(w.sign)*(t-lastT), float64(w.sign)*(c-lastC)
+			if i > 0 && up+share*turn < 0 {
+				share = max(0, min(share, -up/turn))
+			}
+			lastT, lastC = t, c
+		}
+	}
+	return share
 }

@@ -287,9 +287,10 @@ func TestDecode_RefusesBadFormulas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := regress.Decode(r.EncodeModel(), manifest); !errors.Is(err, regress.ErrBadFile) || !strings.Contains(
-			err.Error(), c.says,
-		) {
+		if _, err := regress.Decode(r.EncodeModel(), manifest); !errors.Is(err, regress.ErrBadFile) ||
+			!strings.Contains(
+				err.Error(), c.says,
+			) {
 			t.Errorf("%s: %v, want ErrBadFile with %q", c.name, err, c.says)
 		}
 	}

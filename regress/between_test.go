@@ -55,11 +55,11 @@ func betweenFamilies() map[string]func(d *regress.Dataset) (*regress.Regressor, 
 	return families
 }
 
-// kept counts truths under their bounds: as they are, and as they would be
+// boundCounts counts truths under their bounds: as they are, and as they would be
 // without what is known of levels left out.
-type kept struct{ total, held, before, wide float64 }
+type boundCounts struct{ total, held, before, wide float64 }
 
-func (k *kept) add(t *testing.T, p *regress.Predictor, left *regress.Dataset, between bool) {
+func (k *boundCounts) add(t *testing.T, p *regress.Predictor, left *regress.Dataset, between bool) {
 	t.Helper()
 	for i, truth := range left.Target {
 		point, err := p.Predict(left.Row(i, nil))
@@ -82,7 +82,7 @@ func (k *kept) add(t *testing.T, p *regress.Predictor, left *regress.Dataset, be
 	}
 }
 
-func (k kept) String() string {
+func (k boundCounts) String() string {
 	return fmt.Sprintf("%.0f of %.0f under the bound at 0.90 (%.3f), %.0f before, %.1f %% wider",
 		k.held, k.total, k.held/k.total, k.before, 100*(math.Exp(k.wide/k.total)-1))
 }
@@ -95,7 +95,7 @@ func TestUpperBound_HoldsBetweenMeasuredLevels(t *testing.T) {
 	d := signed(t)
 	for name, fit := range betweenFamilies() {
 		t.Run(name, func(t *testing.T) {
-			var inner, outer kept
+			var inner, outer boundCounts
 			for _, l := range levelsLeftOut(d) {
 				if strings.HasPrefix(l.name, "network") || os.Getenv("COURIER_LONG") == "" &&
 					name == "gaussian" && l.name != "cpu 2" && l.name != "batch 256" {
@@ -109,7 +109,7 @@ func TestUpperBound_HoldsBetweenMeasuredLevels(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var own kept
+				var own boundCounts
 				own.add(t, p, l.left, l.between)
 				t.Logf("without %s: %v", l.name, own)
 				if l.between {
@@ -142,7 +142,7 @@ func TestUpperBound_HoldsBetweenLevelsOfLookAlikeData(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			var inner kept
+			var inner boundCounts
 			for study := range studies {
 				d, _, _ := lookAlike(77, rand.New(rand.NewPCG(study, 12)))
 				d.Features, d.Columns = slices.Clone(d.Features[:4]), d.Columns[:4]

@@ -10,54 +10,52 @@ import (
 
 // BoostingOptions are the settings of gradient boosting.
 type BoostingOptions struct {
-	// Trees is the number of trees, from 1 to 100000, or with Patience the most.
+	// Trees is the number of trees, from 1 to 100000; with Patience the maximum.
 	Trees int `json:"trees"`
-	// Leaves is the most leaves of a tree, from 2 to 4096; the leaf that gains
-	// most is split next. 0 means 31, or no limit where MaxDepth is set.
+	// Leaves is the maximum number of leaves of a tree, from 2 to 4096; the leaf with the largest
+	// gain is split next. 0 means 31, or no limit if MaxDepth is set.
 	Leaves int `json:"leaves"`
-	// MaxDepth is the most splits between root and leaf, from 1 to 64; 0 means
-	// no limit.
+	// MaxDepth is the maximum number of splits between root and leaf, from 1 to 64; 0 means no
+	// limit.
 	MaxDepth int `json:"max_depth"`
-	// MinLeaf is the fewest examples in a leaf; 0 means 5.
+	// MinLeaf is the minimum number of examples in a leaf; 0 means 5.
 	MinLeaf int `json:"min_leaf"`
-	// LearningRate, in (0, 1], is the share of what a tree found that is
-	// believed; 0 means 0.1.
+	// LearningRate, in (0, 1], scales the values of each tree; 0 means 0.1.
 	LearningRate float64 `json:"learning_rate"`
-	// Criterion is Absolute where it is empty.
+	// Criterion is Absolute if empty.
 	Criterion Criterion `json:"criterion"`
-	// Level, in (0, 1), is the quantile to predict under Quantile, where it has
-	// no default, and under Huber the share of residuals that count by their
-	// squares, where 0 means 0.9.
+	// Level, in (0, 1), is the predicted quantile under Quantile, without a default, and under
+	// Huber the share of residuals with squared loss; 0 means 0.9.
 	Level float64 `json:"level,omitempty"`
-	// RowShare and FeatureShare, in (0, 1], are drawn anew for each tree,
-	// without replacement; 0 means 1.
+	// RowShare and FeatureShare, in (0, 1], are the shares drawn for each tree without
+	// replacement; 0 means 1.
 	RowShare     float64 `json:"row_share"`
 	FeatureShare float64 `json:"feature_share"`
-	// Patience, where it is not 0, ends the fit early: on settings held out, the
-	// loss is followed tree by tree until it has not fallen for so many trees,
-	// and then as many trees as were best there are grown on all examples.
+	// Patience, if not 0, ends the fit early: the loss on held-out settings is measured after
+	// each tree until it has not fallen for that many trees. The best number of trees is then
+	// grown on all examples.
 	Patience int `json:"patience,omitempty"`
-	// Transform is None where it is empty.
+	// Transform is None if empty.
 	Transform Transform `json:"transform"`
-	// Seed decides all that is random.
+	// Seed of all random numbers.
 	Seed uint64 `json:"seed"`
 	// Folds of the calibration, as in ForestOptions.
 	Folds int `json:"folds"`
-	// MinExamples and MinSettings are the least to learn from, below which
-	// fitting returns ErrTooFewExamples; 0 means 20 and 5.
+	// MinExamples and MinSettings are the minimum for a fit, which otherwise returns
+	// ErrTooFewExamples; 0 means 20 and 5.
 	MinExamples int `json:"-"`
 	MinSettings int `json:"-"`
-	// Threads is the most goroutines to use; 0 means GOMAXPROCS - 1, at least 1.
+	// Threads is the maximum number of goroutines; 0 means GOMAXPROCS - 1, at least 1.
 	Threads int `json:"-"`
-	// Progress, where it is not nil, is told after each tree how many of all
-	// planned trees (those of the calibration and of Patience included) are
-	// done, and in the end that all are. Calls come one at a time and in order.
+	// Progress, if not nil, is called after each tree with the number of completed and planned
+	// trees, including those of the calibration and of Patience, and at the end with all. Calls
+	// come one at a time and in order.
 	Progress func(done, planned int) `json:"-"`
 }
 
 const (
 	defaultLeaves = 31
-	mostLeaves    = 4096
+	maxLeaves     = 4096
 )
 
 // resolve checks the options and fills in defaults.
@@ -73,14 +71,14 @@ func (o BoostingOptions) resolve() (BoostingOptions, error) {
 	}
 	o.RowShare, o.FeatureShare = cmp.Or(o.RowShare, 1), cmp.Or(o.FeatureShare, 1)
 	o.Transform = cmp.Or(o.Transform, None)
-	o.Folds = cmp.Or(o.Folds, mostFolds)
+	o.Folds = cmp.Or(o.Folds, defaultFolds)
 	o.MinExamples = cmp.Or(o.MinExamples, minExamples)
 	o.MinSettings = cmp.Or(o.MinSettings, minSettings)
 	o.Threads = cmp.Or(o.Threads, max(1, runtime.GOMAXPROCS(0)-1))
 	if o.Leaves != 0 || o.MaxDepth == 0 {
-		if o.Leaves < 2 || o.Leaves > mostLeaves {
+		if o.Leaves < 2 || o.Leaves > maxLeaves {
 			return o, fmt.Errorf("%w: leaves is %d, want 2 to %d", ErrBadSettings, o.Leaves,
-				mostLeaves)
+				maxLeaves)
 		}
 	}
 	for _, c := range []struct {
@@ -103,14 +101,16 @@ func (o BoostingOptions) resolve() (BoostingOptions, error) {
 	return o, o.checkShares()
 }
 
-// checkShares holds for what is no whole number.
+// checkShares checks the options that are not integers.
 func (o *BoostingOptions) checkShares() error {
 	for _, c := range []struct {
 		name  string
 		value float64
-	}{{
-		"learning_rate", o.LearningRate,
-	}, {"row_share", o.RowShare}, {"feature_share", o.FeatureShare}} {
+	}{
+		{"learning_rate", o.LearningRate},
+		{"row_share", o.RowShare},
+		{"feature_share", o.FeatureShare},
+	} {
 		if !(c.value > 0 && c.value <= 1) {
 			return fmt.Errorf("%w: %s is %g, want above 0 and at most 1", ErrBadSettings, c.name,
 				c.value)
@@ -138,13 +138,12 @@ func (o *BoostingOptions) checkShares() error {
 	return nil
 }
 
-// FitBoosting adds up trees, each grown on what those before it left over
-// (Friedman 2001), and calibrates the sum as FitForest does. Splits follow the
-// gradient of the loss, leaves hold the exact minimum of it: mean, median or
-// quantile of the residuals.
+// FitBoosting adds up trees, each grown on the residuals of the previous ones (Friedman 2001), and
+// calibrates the sum as FitForest does. Splits follow the gradient of the loss; leaves hold its
+// exact minimum: mean, median or quantile of the residuals.
 //
-// Equal examples in any order, options and seed give the same bytes, whatever
-// Threads is. It stops with ctx's error when ctx ends.
+// Equal examples in any order, options and seed give the same bytes for any number of threads. It
+// returns ctx's error when ctx ends.
 func FitBoosting(ctx context.Context, d *Dataset, o BoostingOptions) (*Regressor, error) {
 	r, err := fitBoosting(ctx, d, o)
 	if err != nil {
@@ -173,7 +172,7 @@ func fitBoosting(ctx context.Context, d *Dataset, o BoostingOptions) (*Regressor
 	if err != nil {
 		return nil, err
 	}
-	progress.reach(o.planned())
+	progress.advanceTo(o.planned())
 	r := &Regressor{ensemble: ensemble{trees: trees}, Manifest: describe(d, o.Transform)}
 	r.Manifest.Family, r.Manifest.Boosting = FamilyBoosting, &o
 	if folds == nil {
@@ -183,7 +182,7 @@ func fitBoosting(ctx context.Context, d *Dataset, o BoostingOptions) (*Regressor
 	again := func(train *Dataset) (func(row []float64) float64, error) {
 		trees, err := boost(ctx, train, o, progress)
 		done++
-		progress.reach(done * o.planned())
+		progress.advanceTo(done * o.planned())
 		e := ensemble{trees: trees}
 		return e.predict, err
 	}
@@ -195,7 +194,7 @@ func fitBoosting(ctx context.Context, d *Dataset, o BoostingOptions) (*Regressor
 	return r, r.Manifest.leaveLevelsOut(ctx, few, cases, again)
 }
 
-// planned is the most trees that one fit grows.
+// planned returns the maximum number of trees of one fit.
 func (o *BoostingOptions) planned() int {
 	if o.Patience > 0 {
 		return 2 * o.Trees
@@ -204,15 +203,17 @@ func (o *BoostingOptions) planned() int {
 }
 
 // boost grows the trees of one sum.
-func boost(ctx context.Context, d *Dataset, o BoostingOptions, done *progress) ([]tree, error) {
+func boost(
+	ctx context.Context, d *Dataset, o BoostingOptions, done *progressCounter,
+) ([]tree, error) {
 	return newBooster(d, o).sum(ctx, d, done)
 }
 
 // sum grows all trees; with Patience it needs the dataset.
-func (b *booster) sum(ctx context.Context, d *Dataset, done *progress) ([]tree, error) {
+func (b *booster) sum(ctx context.Context, d *Dataset, done *progressCounter) ([]tree, error) {
 	if b.constant() {
 		return []tree{{
-			leaves: []leaf{{
+			leaves: []treeLeaf{{
 				value:  b.target[0],
 				weight: b.weightOf(b.members),
 				count:  len(b.members),

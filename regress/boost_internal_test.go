@@ -279,7 +279,7 @@ func TestBoost_FirstTreesAreThoseOfAShorterFit(t *testing.T) {
 		}
 		return grown
 	}
-	if diff := cmp.Diff(fit(20)[:7], fit(7), cmp.AllowUnexported(tree{}, node{}, leaf{})); diff != "" {
+	if diff := cmp.Diff(fit(20)[:7], fit(7), cmp.AllowUnexported(tree{}, treeNode{}, treeLeaf{})); diff != "" {
 		t.Errorf("the first 7 trees of 20 differ from a sum of 7:\n%s", diff)
 	}
 }
@@ -288,10 +288,10 @@ func TestQuantile_EqualsSorting(t *testing.T) {
 	random := rand.New(rand.NewPCG(37, 38))
 	for i := range 300 {
 		n := 1 + random.IntN(200)
-		of, d := make([]mass, n), &Dataset{}
+		of, d := make([]weightedResidual, n), &Dataset{}
 		s := &slowBooster{reference: reference{d: d}}
 		for k := range of {
-			of[k] = mass{
+			of[k] = weightedResidual{
 				math.Round(random.NormFloat64() * 20),
 				[]float64{1, float64(1 + random.IntN(4))}[i%2],
 			}

@@ -200,7 +200,7 @@ func TestDecode_RefusesManifests(t *testing.T) {
 		{`"max": 40`, `"max": 40, "seen": [0]`, "seen level 0 of 0"},
 		{`"count": 3`, `"count": 30`, "3 residuals stand for 30"},
 		{`-20,`, `20,`, "residual 1 is 0"},
-		{`"criterion": "absolute"`, `"criterion": "gini"`, "criterion is unknown"},
+		{`"criterion": "absolute"`, `"criterion": "gini"`, "unknown objective"},
 		{`"length": `, `"length": 1`, "manifest says 1"},
 		{`"sha256": "`, `"sha256": "0`, "sha256"},
 		{`{`, `[`, "manifest"},

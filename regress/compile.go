@@ -7,33 +7,32 @@ import (
 )
 
 const (
-	// maxCells is the largest table of cells (8 MiB), and maxPaint the most
-	// additions that filling it may take (about 0.1 s).
+	// maxCells is the maximum size of a table (8 MiB), maxPaint the maximum number of additions
+	// to fill it (about 0.1 s).
 	maxCells = 1 << 20
 	maxPaint = 1 << 27
 )
 
-// form is one way to predict: a table of cells, or flat trees. The row has as
-// many finite numbers as the regressor has features.
+// form is a way to predict. The row has as many finite numbers as the regressor has features.
 type form interface {
 	predict(row []float64) float64
 }
 
-// Compile turns a regressor into what answers requests: a table of all the
-// cells into which thresholds cut space, where it is small enough, else trees
-// whose nodes lie side by side. Both give the same numbers. An error wraps
-// ErrBadFile: some prediction would not be a finite number.
+// Compile returns the predictor of a regressor. It predicts by a table of all cells between
+// thresholds if that is small enough, else by trees in a flat layout. All forms give the same
+// numbers. An error wraps ErrBadFile: some prediction would not be finite.
 func Compile(r *Regressor) (*Predictor, error) { return compile(r, maxPaint) }
 
-// compile fills a table where that takes no more additions than are worth it: for a
-// few predictions none are.
+// compile fills a table only if that takes at most worth additions: for a few predictions a table
+// does not pay.
 func compile(r *Regressor, worth int) (*Predictor, error) {
 	base, transform := r.Manifest.base(), r.Manifest.Transform
 	if base != nil {
 		transform = None // of the trees: the base is added first
 	}
 	if err := checkRange(&r.ensemble, transform); err != nil {
-		return nil, fmt.Errorf("compile regressor of %s: %w: %w", r.Manifest.Target, ErrBadFile, err)
+		return nil, fmt.Errorf("compile regressor of %s: %w: %w", r.Manifest.Target, ErrBadFile,
+			err)
 	}
 	p := newPredictor(&r.Manifest)
 	axes := axesOf(&r.ensemble, len(p.features))
@@ -41,19 +40,18 @@ func compile(r *Regressor, worth int) (*Predictor, error) {
 		p.form = paint(&r.ensemble, axes, cells, transform)
 	} else if trees := completed(&r.ensemble, axes, transform); trees != nil {
 		p.form = trees
-	} else if trees := fly(&r.ensemble, axes, transform); trees != nil {
+	} else if trees := interleave(&r.ensemble, axes, transform); trees != nil {
 		p.form = trees
 	} else {
 		p.form = flatten(&r.ensemble, transform)
 	}
 	if base != nil {
-		p.form = &corrected{base: base, trees: p.form, transform: r.Manifest.Transform}
+		p.form = &correctedForm{base: base, trees: p.form, transform: r.Manifest.Transform}
 	}
 	return p, nil
 }
 
-// checkRange makes sure that whatever leaves a row reaches, their sum and its
-// inverse transform are finite.
+// checkRange checks that the sum of any leaves and its inverse transform are finite.
 func checkRange(e *ensemble, t Transform) error {
 	low, high, share := 0.0, 0.0, e.share()
 	for i := range e.trees {
@@ -70,21 +68,21 @@ func checkRange(e *ensemble, t Transform) error {
 	return nil
 }
 
-// table predicts by looking up: between its thresholds an ensemble is constant.
+// table predicts by a look-up: between its thresholds an ensemble is constant.
 type table struct {
 	axes  []axis
-	cells []float64 // the last feature's cells are neighbours
+	cells []float64 // cells along the last feature are adjacent
 }
 
 // axis is one dimension of a table.
 type axis struct {
-	thresholds []float64 // sorted, all different
+	thresholds []float64 // sorted and distinct
 	stride     int
 }
 
 // axesOf collects the thresholds of each feature.
 func axesOf(e *ensemble, features int) []axis {
-	gathered := make([]gathering, features)
+	gathered := make([]thresholdSet, features)
 	for i := range e.trees {
 		for _, n := range e.trees[i].nodes {
 			gathered[n.feature].add(n.threshold)
@@ -102,11 +100,10 @@ func axesOf(e *ensemble, features int) []axis {
 	return axes
 }
 
-// gathering collects different numbers. The fresh ones wait until there are so
-// many that sorting them in is worth it.
-type gathering struct{ sorted, fresh []float64 }
+// thresholdSet collects distinct numbers. New ones are merged into the sorted ones in batches.
+type thresholdSet struct{ sorted, fresh []float64 }
 
-func (g *gathering) add(x float64) {
+func (g *thresholdSet) add(x float64) {
 	if _, known := slices.BinarySearch(g.sorted, x); known {
 		return
 	}
@@ -115,7 +112,7 @@ func (g *gathering) add(x float64) {
 	}
 }
 
-func (g *gathering) merge() {
+func (g *thresholdSet) merge() {
 	g.sorted = append(g.sorted, g.fresh...)
 	slices.Sort(g.sorted)
 	g.sorted = slices.Compact(g.sorted)
@@ -132,8 +129,8 @@ func countCells(axes []axis) (cells int, fits bool) {
 	return cells, true
 }
 
-// predict finds the cell: on each axis its number is how many thresholds lie
-// below the value, because a value equal to a threshold goes left.
+// predict finds the cell. Its number on each axis is the number of thresholds below the value,
+// because a value equal to a threshold goes left.
 func (t *table) predict(row []float64) float64 {
 	at := 0
 	for f := range t.axes {
@@ -174,7 +171,7 @@ func paint(e *ensemble, axes []axis, cells int, transform Transform) *table {
 	return b.table
 }
 
-// brush paints one tree; low and high bound the box of the node it is at.
+// brush adds one tree to a table; low and high bound the box of the current node.
 type brush struct {
 	*table
 	tree      *tree
@@ -220,7 +217,7 @@ func (b *brush) fill(f, at int, value float64) {
 	}
 }
 
-// flat predicts by walking trees whose nodes lie side by side.
+// flat predicts by walking trees in a flat layout.
 type flat struct {
 	roots     []int32
 	nodes     []flatNode
@@ -251,7 +248,9 @@ func flatten(e *ensemble, transform Transform) *flat {
 		}
 		f.roots = append(f.roots, child(root))
 		for _, n := range t.nodes {
-			f.nodes = append(f.nodes, flatNode{n.threshold, n.feature, child(n.left), child(n.right)})
+			f.nodes = append(f.nodes, flatNode{
+				n.threshold, n.feature, child(n.left), child(n.right),
+			})
 		}
 		for _, l := range t.leaves {
 			f.leaves = append(f.leaves, l.value*e.share())

@@ -36,7 +36,7 @@ func TestCompile_FormsAgree(t *testing.T) {
 		if forms[filled != nil]++; filled == nil && o.MaxDepth < 5 {
 			t.Errorf("case %d: trees of depth %d are not completed", i, o.MaxDepth)
 		}
-		flown := fly(&r.ensemble, axesOf(&r.ensemble, len(d.Features)), r.Manifest.Transform)
+		flown := interleave(&r.ensemble, axesOf(&r.ensemble, len(d.Features)), r.Manifest.Transform)
 		for _, row := range checkRows(r) {
 			want := r.predict(row)
 			if got := p.form.predict(row); got != want {
@@ -90,7 +90,7 @@ func TestCompile_ChoosesTheForm(t *testing.T) {
 	if p, err = Compile(big); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := p.form.(*flight); !ok {
+	if _, ok := p.form.(*interleavedTrees); !ok {
 		t.Errorf("three continuous features compile to %T, want trees in flight", p.form)
 	}
 }

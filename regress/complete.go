@@ -2,13 +2,12 @@ package regress
 
 import "slices"
 
-// complete predicts by walking eight trees at once that are all filled up to the
-// same depth, so that nodes need no pointers: the children of node i of a tree
-// are nodes 2i+1 and 2i+2. A node is two bytes, its feature and the number of
-// its threshold; the nodes of eight trees lie side by side. Two thousand trees
-// of depth 6 are a quarter of a megabyte and stay in a processor's cache.
+// complete predicts by walking eight trees at once that are all filled to the same depth, so that
+// nodes need no pointers: the children of node i of a tree are nodes 2i+1 and 2i+2. A node is two
+// bytes, its feature and the number of its threshold; the nodes of eight trees are interleaved. Two
+// thousand trees of depth 6 take a quarter of a megabyte and fit a processor's cache.
 type complete struct {
-	coders    []coder
+	coders    []thresholdCoder
 	depth     int
 	nodes     []uint16  // of eight trees: node 0 of each, node 1 of each, …
 	leaves    []float64 // of a tree: 2^depth, times the share
@@ -18,14 +17,14 @@ type complete struct {
 
 const (
 	completeDepth = 8
-	// completeNodes is what the nodes of eight trees of that depth take.
+	// completeNodes is the number of nodes of eight trees of that depth.
 	completeNodes = 8 << completeDepth
-	// alwaysLeft is a node of feature 0 whose threshold no code is above.
+	// alwaysLeft is a node of feature 0 with a threshold above every code.
 	alwaysLeft = 255 << 8
 )
 
-// completed returns the form, or nil where trees are deep, features or thresholds are
-// many, or most of the filled trees would be filling.
+// completed returns the form; nil if trees are deep, features or thresholds are too many, or most
+// of the filled trees would be padding.
 func completed(e *ensemble, axes []axis, transform Transform) *complete {
 	c := &complete{trees: len(e.trees), transform: transform}
 	leaves := 0
@@ -33,7 +32,7 @@ func completed(e *ensemble, axes []axis, transform Transform) *complete {
 		c.depth = max(c.depth, e.trees[i].depth())
 		leaves += len(e.trees[i].leaves)
 	}
-	if c.depth > completeDepth || len(axes) > mostFeatures || leaves<<3 < len(e.trees)<<c.depth ||
+	if c.depth > completeDepth || len(axes) > maxFeatures || leaves<<3 < len(e.trees)<<c.depth ||
 		slices.ContainsFunc(axes, func(a axis) bool { return len(a.thresholds) > 255 }) {
 		return nil
 	}
@@ -41,21 +40,22 @@ func completed(e *ensemble, axes []axis, transform Transform) *complete {
 		c.coders = append(c.coders, newCoder(a.thresholds))
 	}
 	groups := (len(e.trees) + 7) / 8
-	c.nodes = make([]uint16, groups*8<<c.depth+completeNodes) // the last group may be read beyond its end
+	c.nodes = make([]uint16, groups*8<<c.depth+
+		completeNodes) // padded for the last group
 	for i := range c.nodes {
 		c.nodes[i] = alwaysLeft
 	}
 	c.leaves = make([]float64, groups*8<<c.depth)
 	for i := range e.trees {
-		f := filler{complete: c, tree: &e.trees[i], axes: axes, share: e.share(),
+		f := completeFiller{complete: c, tree: &e.trees[i], axes: axes, share: e.share(),
 			nodes: c.nodes[i/8*8<<c.depth+i%8:], leaves: c.leaves[i<<c.depth:][:1<<c.depth]}
 		f.fill(f.tree.root(), 0, 0)
 	}
 	return c
 }
 
-// filler lays out one tree.
-type filler struct {
+// completeFiller lays out one tree.
+type completeFiller struct {
 	*complete
 	tree   *tree
 	axes   []axis
@@ -64,8 +64,8 @@ type filler struct {
 	leaves []float64
 }
 
-// fill puts what is at a node or leaf of the tree to place i at some depth.
-func (f *filler) fill(at int32, i, depth int) {
+// fill copies a node or leaf of the tree to place i at some depth.
+func (f *completeFiller) fill(at int32, i, depth int) {
 	if at < 0 {
 		for ; depth < f.depth; depth++ {
 			i = 2*i + 1
@@ -82,7 +82,7 @@ func (f *filler) fill(at int32, i, depth int) {
 
 // predict keeps 8i for each tree, so that the next place is 16i + 8 or 16i + 16.
 func (c *complete) predict(row []float64) float64 {
-	var codes [mostFeatures]uint16
+	var codes [maxFeatures]uint16
 	for k := range c.coders {
 		codes[k] = c.coders[k].code(row[k])
 	}
@@ -106,9 +106,9 @@ func (c *complete) predict(row []float64) float64 {
 	return c.transform.invert(sum)
 }
 
-// next returns 8 where the row goes left at a node and 16 where it goes right:
-// the sign bit of threshold - code, moved to place.
-func next(nodes *[completeNodes]uint16, at uint, codes *[mostFeatures]uint16) uint {
+// next returns 8 if the row goes left at a node and 16 if it goes right: the sign bit of threshold
+// - code, shifted.
+func next(nodes *[completeNodes]uint16, at uint, codes *[maxFeatures]uint16) uint {
 	n := nodes[at%completeNodes]
-	return 8 + (uint(n>>8)-uint(codes[n%mostFeatures]))>>60&8
+	return 8 + (uint(n>>8)-uint(codes[n%maxFeatures]))>>60&8
 }

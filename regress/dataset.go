@@ -14,47 +14,44 @@ import (
 // maxWeight keeps sums of weights and targets far from overflow.
 const maxWeight = 1e50
 
-// mostExamples is the most examples of a fit: sums count them in 24 bits.
-const mostExamples = 1<<countBits - 1
+// maxExamples is the maximum number of examples of a fit: sums count them in 24 bits.
+const maxExamples = 1<<countBits - 1
 
 // Feature describes one input of a regressor.
 type Feature struct {
 	// Name is written into the file: letters, digits and underscores only.
 	Name string `json:"name"`
-	// Unit of the values, "" where they have none.
+	// Unit of the values; "" without a unit.
 	Unit string `json:"unit,omitempty"`
-	// Levels are the names of a category; the value in a row is the index. Nil
-	// for a number.
+	// Levels are the names of a category; a row contains the index. Nil for a number.
 	Levels []string `json:"levels,omitempty"`
-	// Monotone says how the target must move as the feature grows: -1 never up,
-	// +1 never down, 0 as the examples say. Always 0 for a category.
+	// Monotone constrains the target as the feature grows: -1 never up, +1 never down, 0 no
+	// constraint. Always 0 for a category.
 	Monotone int `json:"monotone,omitempty"`
-	// Continuous says that the values of a number were met, not chosen: none is
-	// more measured than those between, so its bounds do not widen there.
+	// Continuous marks a number whose values were observed, not chosen: it has no levels, so
+	// bounds do not widen between its values.
 	Continuous bool `json:"continuous,omitempty"`
-	// Alone says that the feature acts alike whatever the others are: the automatic
-	// terms of a law have no products with it, so that few examples of a level are
-	// enough. Trees may find otherwise.
+	// Alone excludes the feature from products in the automatic terms of a law, so that few
+	// examples of a level suffice. It does not constrain trees.
 	Alone bool `json:"alone,omitempty"`
-	// Scarce are values that some examples have, but too few for a guarantee: a row
-	// with one of them lies a range beyond the examples.
+	// Scarce are values with too few examples for a guarantee. A row with one of them counts as
+	// one range outside the support.
 	Scarce []float64 `json:"scarce,omitempty"`
-	// Typical is the value that a caller may use where it does not know one; 0 unless it says so.
+	// Typical is the value for callers that do not know the feature; 0 by default.
 	Typical float64 `json:"typical,omitempty"`
 }
 
 // chosen reports whether a feature may have measured levels.
 func (f Feature) chosen() bool { return f.Levels == nil && !f.Continuous }
 
-// Level returns the value that stands for a category's name in a row, and
-// whether the feature has that level.
+// Level returns the index of a level of a category, and whether it has that level.
 func (f Feature) Level(name string) (float64, bool) {
 	i := slices.Index(f.Levels, name)
 	return float64(i), i >= 0
 }
 
-// Dataset holds examples by column. All columns, and Target, Group and a Weight
-// that is not nil, are equally long.
+// Dataset holds examples by column. All columns, Target, Group and a non-nil Weight have the same
+// length.
 type Dataset struct {
 	Features []Feature
 	// Columns holds one slice per feature, one number per example.
@@ -63,9 +60,9 @@ type Dataset struct {
 	Target []float64
 	// Weight of each example, from 0 (ignored) to 1e50. Nil means 1 for all.
 	Weight []float64
-	// Group is the setting of each example. Replications of a setting share its
-	// number, and no split ever separates them. Only equality matters. Nil means
-	// that examples with equal features are one setting.
+	// Group is the setting of each example. Replications of a setting have the same number, and
+	// no split separates them. Only equality matters. Nil means that examples with equal features
+	// are one setting.
 	Group []int
 	// TargetName and TargetUnit describe the target in the manifest.
 	TargetName, TargetUnit string
@@ -74,8 +71,7 @@ type Dataset struct {
 // Len returns the number of examples.
 func (d *Dataset) Len() int { return len(d.Target) }
 
-// Row copies the features of example i into row, grown if it is too short, and
-// returns it.
+// Row copies the features of example i into row, which grows if necessary, and returns it.
 func (d *Dataset) Row(i int, row []float64) []float64 {
 	row = row[:0]
 	for _, column := range d.Columns {
@@ -97,9 +93,9 @@ func (d *Dataset) Subset(rows []int) *Dataset {
 	return &s
 }
 
-// Settings returns how many different settings the examples have.
+// Settings returns the number of distinct settings.
 func (d *Dataset) Settings() int {
-	small, count := make([]bool, len(d.Group)), 0 // what canonical numbers needs no map
+	small, count := make([]bool, len(d.Group)), 0 // small numbers need no map
 	seen := make(map[int]struct{})
 	for _, g := range d.Group {
 		if g < 0 || g >= len(small) {
@@ -123,9 +119,8 @@ func pick[T any, R int | int32](from []T, rows []R) []T {
 	return to
 }
 
-// Validate returns an error that wraps ErrBadExamples and names the first field
-// that is out of order: lengths, names, levels, numbers that are not finite,
-// weights below 0 or without a positive sum. Nothing is changed.
+// Validate returns an error that wraps ErrBadExamples and names the first invalid field: lengths,
+// names, levels, numbers that are not finite, negative weights or weights without a positive sum.
 func (d *Dataset) Validate() error {
 	if err := d.checkShape(); err != nil {
 		return fmt.Errorf("%w: %w", ErrBadExamples, err)
@@ -143,7 +138,7 @@ func (d *Dataset) Validate() error {
 	return d.checkWeights()
 }
 
-// checkShape looks at features and lengths, not at values.
+// checkShape checks features and lengths, not values.
 func (d *Dataset) checkShape() error {
 	if len(d.Features) == 0 || len(d.Target) == 0 {
 		return fmt.Errorf("%d features and %d targets", len(d.Features), len(d.Target))
@@ -183,7 +178,7 @@ func (d *Dataset) checkWeights() error {
 	return nil
 }
 
-// checkFeatures holds for a dataset and for a manifest that was read.
+// checkFeatures checks the features of a dataset or manifest.
 func checkFeatures(features []Feature) error {
 	names := make(map[string]struct{}, len(features))
 	for i, f := range features {
@@ -217,7 +212,8 @@ func checkColumn(f Feature, column []float64) error {
 			return fmt.Errorf("feature %s: value of example %d is %g", f.Name, i, x)
 		}
 		if f.Levels != nil && (x != math.Trunc(x) || x < 0 || x >= float64(len(f.Levels))) {
-			return fmt.Errorf("feature %s: value of example %d is %g, want the index of one of %d levels",
+			return fmt.Errorf(
+				"feature %s: value of example %d is %g, want the index of one of %d levels",
 				f.Name, i, x, len(f.Levels))
 		}
 	}
@@ -235,9 +231,8 @@ func validName(name string) bool {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// canonical returns a sorted copy without examples of weight 0, in which groups
-// are numbered by first appearance. Whatever order the examples came in, the
-// copy is the same, and with it all that is computed from it.
+// canonical returns a sorted copy without examples of weight 0, with groups numbered by first
+// appearance. It does not depend on the order of the examples.
 func (d *Dataset) canonical() *Dataset {
 	rows := make([]int, 0, d.Len())
 	for i := range d.Target {
@@ -255,11 +250,11 @@ func (d *Dataset) canonical() *Dataset {
 	return c
 }
 
-// sorted brings rows into the order of compare, equal ones in the order they have:
-// by the first feature in one go, then those that it does not tell apart.
+// sorted sorts rows by compare, stably: first by the first feature, then the groups of equal
+// values.
 func (d *Dataset) sorted(rows []int) []int {
 	first := pick(d.Columns[0], rows)
-	rows = pick(rows, order(first))
+	rows = pick(rows, sortedOrder(first))
 	for from, to := 0, 0; from < len(rows); from = to {
 		x := d.Columns[0][rows[from]]
 		for to = from + 1; to < len(rows) && d.Columns[0][rows[to]] == x; to++ {
@@ -269,29 +264,28 @@ func (d *Dataset) sorted(rows []int) []int {
 	return rows
 }
 
-// prepare checks the examples and returns them sorted, if they are enough. Where
-// callers are content with few settings, so is the default of folds.
+// prepare checks the examples and returns them sorted, if there are enough. A default number of
+// folds is reduced to the number of settings; an explicit one that is too large is an error.
 func (d *Dataset) prepare(t Transform, examples, settings, folds int) (*Dataset, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	if d.Len() > mostExamples {
+	if d.Len() > maxExamples {
 		return nil, fmt.Errorf("%w: %d examples, want at most %d", ErrBadExamples, d.Len(),
-			mostExamples)
+			maxExamples)
 	}
 	sorted := d.canonical()
 	if n, s := sorted.Len(), sorted.Settings(); n < examples || s < settings {
 		return nil, fmt.Errorf("%w: %d examples of %d settings, want %d of %d", ErrTooFewExamples,
 			n, s, examples, settings)
 	}
-	if s := sorted.Settings(); folds > s && folds > mostFolds {
+	if s := sorted.Settings(); folds > s && folds > defaultFolds {
 		return nil, fmt.Errorf("%w: folds is %d for %d settings", ErrBadSettings, folds, s)
 	}
 	return sorted, t.check(sorted.Target)
 }
 
-// compare orders examples by features, target, weight and, where all of these
-// are equal, by group.
+// compare orders examples by features, target, weight, then group.
 func (d *Dataset) compare(a, b int) int {
 	for _, column := range d.Columns {
 		if c := cmp.Compare(column[a], column[b]); c != 0 {
@@ -312,8 +306,8 @@ func (d *Dataset) compare(a, b int) int {
 	return 0
 }
 
-// numberGroups renumbers the groups of a sorted dataset 0, 1, 2, …; without
-// groups, neighbours with equal features share one.
+// numberGroups renumbers the groups of a sorted dataset from 0. Without groups, neighbours with
+// equal features form one.
 func (d *Dataset) numberGroups() {
 	if d.Group == nil {
 		d.Group = make([]int, d.Len())
@@ -345,8 +339,8 @@ func (d *Dataset) sameFeatures(a, b int) bool {
 	return true
 }
 
-// digest names the examples: the hexadecimal SHA-256 of names, values, targets,
-// weights and groups of a canonical dataset.
+// digest returns the hexadecimal SHA-256 of names, values, targets, weights and groups of a
+// canonical dataset.
 func (d *Dataset) digest() string {
 	h := sha256.New()
 	for f, feature := range d.Features {

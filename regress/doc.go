@@ -1,68 +1,90 @@
-// Package regress learns functions from examples and says how sure it is of
-// them. It knows no job, no network and no disk: numbers in, numbers out.
+// Package regress fits regressors and measures how accurate they are. It does not depend on jobs,
+// network or disk: numbers in, numbers out.
 //
 // # Use
 //
-// Examples are a Dataset: a column per Feature, a Target, and for each example
-// the Group that it belongs to. A group is a setting; measuring it again gives
-// examples of the same group, and no split ever separates them, because a
-// regressor that has seen one replication predicts the others too well.
+// Examples form a Dataset: a column per Feature, a Target, and the Group of each example. A group is
+// a setting; its replications are examples of the same group. Splits never separate a group, because
+// a regressor that has seen one replication predicts the others too well.
 //
-//	r, err := regress.FitForest(ctx, data, regress.ForestOptions{Trees: 2000, MaxDepth: 6, Bootstrap: true, Transform: regress.Log})
+//	r, err := regress.FitForest(ctx, data, regress.ForestOptions{
+//		Trees: 2000, MaxDepth: 6, Bootstrap: true, Transform: regress.Log,
+//	})
 //	model := r.EncodeModel()                // LightGBM text
 //	manifest, err := r.EncodeManifest()     // JSON: ranges, scores, calibration
 //	p, err := regress.Load(model, manifest) // elsewhere, later
 //	point, err := p.Predict(row)
-//	bound, ok := p.UpperBound(point, 0.95)  // stays under it 19 times of 20
-//	chance, ok := p.Probability(point, 600) // of at most 600
+//	bound, ok := p.UpperBound(point, 0.95)  // holds 19 times of 20
+//	chance, ok := p.Probability(point, 600) // P(target <= 600)
 //
 // # Families
 //
-// Select compares them on settings held out and fits the best:
+// Select compares families on held-out settings and fits the best:
 //
 //	r, report, err := regress.Select(ctx, data, regress.SelectOptions{Confidence: 0.9})
 //
-// FitForest and FitBoosting grow trees. FitLaw fits a formula, with or without
-// trees that correct it; FitGaussian a Gaussian process, the best of all where there
-// are some dozens of examples. All of them are a Regressor, with the same file,
-// bounds and Predictor: what a law or a process knows lies in the manifest, and the
-// file's trees correct it.
+// FitForest and FitBoosting grow trees. FitLaw fits a formula, optionally with trees that correct
+// it. FitGaussian fits a Gaussian process, the best family for some dozens of examples. All return a
+// Regressor with the same file format, bounds and Predictor: law and process are part of the
+// manifest, and the trees of the file correct them.
 //
-// Importance, PartialDependence and Paired explain and compare.
+// Importance, PartialDependence and Paired explain and compare regressors.
 //
-// # Promises
+// # Files
 //
-// Equal examples in any order and equal options give the same bytes, on any
-// number of threads. A fit stops between two trees when its context ends.
+// dataset*.go hold examples and folds; tree*.go, forest*.go and boost*.go grow trees; law*.go and
+// gaussian*.go fit formulas and processes; calibration*.go and select*.go calibrate and select;
+// encode.go, decode.go, manifest.go and load.go read and write files; predictor.go and compile.go
+// predict.
 //
-// A bound is no wish of the model: it is read from a table of how far
-// predictions missed settings that were not learnt from. Where the table is too
-// short for the confidence there is no bound, and beyond the examples no promise
-// (Prediction.Extrapolated); the second results of UpperBound and Probability
-// say so.
+// # Guarantees
 //
-// The table knows settings made of measured levels. A number between two of
-// them, a batch size of 100 where 64 and 128 were measured, is marked
-// (Prediction.Between), and its bound is widened by its distance from the nearest
-// level times what the regressor missed levels by that were left out
-// (Manifest.LeftOut): little for a smooth family, much for trees. Where none could
-// be left out nothing is promised. A number has levels where at most 32 values
-// occur, each in two settings or more; a load that was measured in fractions has
-// none. Report.Levels tells how bounds held without a level, and Select looks at it.
+// Equal examples in any order and equal options give the same bytes, on any number of threads. A fit
+// stops between two trees when its context ends.
 //
-// A file is believed only after each line and index was checked; Load also reads
-// it with another program's reader and refuses it where the two disagree. A
-// Predictor never changes, serves any number of goroutines and allocates
-// nothing.
+// Bounds are calibrated: they come from a table of the errors on held-out settings. If the table is
+// too short for the confidence, there is no bound. Outside the support no guarantee holds
+// (Prediction.Extrapolated). The second results of UpperBound and Probability report this.
+//
+// The table holds errors at measured levels. A number between two levels, such as batch size 100
+// between 64 and 128, is marked (Prediction.Between). Its bound is widened by its distance to the
+// nearest level times the error at held-out levels (Manifest.LeftOut): little for a smooth family,
+// much for trees. If no level can be held out, no guarantee holds between levels. A number has levels
+// if it has at most 32 values, each in two settings or more. SelectReport.Levels shows the coverage
+// at held-out levels, and Select considers it.
+//
+// Each line and index of a file is checked. Load also reads the file with an independent reader and
+// refuses it if the predictions differ. A Predictor is immutable, safe for concurrent use, and
+// allocates nothing.
 //
 // # Callers
 //
-// Callers turn names of levels into indices (Feature.Level), pass rows in the
-// order of Predictor.Features, and treat ErrTooFewExamples as "gather more", not
-// as a failure.
+// Callers map names of levels to indices (Feature.Level), pass rows in the order of
+// Predictor.Features, and treat ErrTooFewExamples as "collect more examples".
 //
 // # Testing against it
 //
-// Fit a small forest on a dozen settings: that takes milliseconds, and no double
-// is needed. Seeds make it repeatable.
+// Tests can fit a small forest on a dozen settings in milliseconds. Seeds make it reproducible.
 package regress
+
+import (
+	"errors"
+)
+
+// Errors for errors.Is. Every error caused by an argument wraps one of them and names the field.
+var (
+	// ErrTooFewExamples reports that there are not enough examples or settings for a fit.
+	ErrTooFewExamples = errors.New("too few examples")
+	// ErrBadExamples reports a Dataset that violates a rule of Validate.
+	ErrBadExamples = errors.New("bad examples")
+	// ErrBadSettings reports options that are out of range.
+	ErrBadSettings = errors.New("bad settings")
+	// ErrBadFile reports a regressor's file or manifest that is damaged or has another format.
+	// Nothing of it may be used.
+	ErrBadFile = errors.New("bad regressor file")
+	// ErrBadRow reports a row of the wrong length, or with a value that is not finite.
+	ErrBadRow = errors.New("bad row")
+	// ErrDisagree reports that two readers of one file predict differently; Load refuses such a
+	// file.
+	ErrDisagree = errors.New("readers of the file disagree")
+)

@@ -17,7 +17,7 @@ func Golden(t testing.TB) (model, manifest []byte) {
 // Referee returns how leaves predicts rows by a regressor's file.
 func Referee(t testing.TB, r *Regressor) func(row []float64) float64 {
 	t.Helper()
-	predict, err := referee(r.EncodeModel())
+	predict, err := readByLeaves(r.EncodeModel())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func Referee(t testing.TB, r *Regressor) func(row []float64) float64 {
 // Unwidened returns the bound that a point would have if no level had been left
 // out: as wide as its table and Spread make it.
 func Unwidened(p *Predictor, point Prediction, confidence float64) float64 {
-	point.wider = 0
+	point.widening = 0
 	bound, _ := p.UpperBound(point, confidence)
 	return bound
 }

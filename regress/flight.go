@@ -2,59 +2,58 @@ package regress
 
 import "slices"
 
-// flight predicts by walking eight trees at once: while one waits for its next
-// node, the others go on. Thresholds are numbered and a row is coded once, by
-// how many thresholds of each feature lie below its value; then a comparison is
-// one of small whole numbers, and no branch has to be guessed.
+// interleavedTrees predicts by walking eight trees at once: while one waits for its next node, the
+// others proceed. Thresholds are numbered and a row is coded once, by the number of thresholds of
+// each feature below its value. A comparison is then one of small integers without a branch.
 //
-// Both children of a node are neighbours, the left one first. A leaf is a node
-// that leads to itself, so that trees of unequal depth can walk together.
-type flight struct {
-	coders    []coder
-	nodes     []flightNode
+// Both children of a node are adjacent, the left one first. A leaf is a node that points to itself,
+// so that trees of unequal depth can be walked together.
+type interleavedTrees struct {
+	coders    []thresholdCoder
+	nodes     []interleavedNode
 	values    []float64 // of the nodes that are leaves, times the share
-	groups    []flightGroup
+	groups    []interleavedGroup
 	transform Transform
 }
 
-// flightNode sends a row to left + 1 if its code is above last, else to left.
-type flightNode struct {
+// interleavedNode sends a row to left + 1 if its code is above last, else to left.
+type interleavedNode struct {
 	left          uint32
 	feature, last uint16
 }
 
-// flightGroup is eight trees and the most steps to a leaf of them. Trees that
-// are missing in the last group have the root of the first.
-type flightGroup struct {
+// interleavedGroup is eight trees and the maximum number of steps to a leaf. Missing trees of the
+// last group have the root of the first.
+type interleavedGroup struct {
 	roots [8]uint32
 	trees int
 	depth int
 }
 
 const (
-	mostCoded    = 1<<16 - 1 // thresholds of a feature
-	mostFeatures = 64        // codes of a row fit on the stack
-	mostNodes    = 1 << 30
+	maxThresholds = 1<<16 - 1 // thresholds of a feature
+	maxFeatures   = 64        // codes of a row fit on the stack
+	maxNodes      = 1 << 30
 )
 
-// fly returns the form, or nil where thresholds, features or nodes are too many.
-func fly(e *ensemble, axes []axis, transform Transform) *flight {
+// interleave returns the form; nil if there are too many thresholds, features or nodes.
+func interleave(e *ensemble, axes []axis, transform Transform) *interleavedTrees {
 	nodes := 0
 	for i := range e.trees {
 		nodes += len(e.trees[i].nodes) + len(e.trees[i].leaves)
 	}
-	if len(axes) > mostFeatures || nodes > mostNodes ||
-		slices.ContainsFunc(axes, func(a axis) bool { return len(a.thresholds) > mostCoded }) {
+	if len(axes) > maxFeatures || nodes > maxNodes ||
+		slices.ContainsFunc(axes, func(a axis) bool { return len(a.thresholds) > maxThresholds }) {
 		return nil
 	}
-	f := &flight{transform: transform, coders: make([]coder, len(axes)),
-		nodes: make([]flightNode, 0, nodes), values: make([]float64, nodes)}
+	f := &interleavedTrees{transform: transform, coders: make([]thresholdCoder, len(axes)),
+		nodes: make([]interleavedNode, 0, nodes), values: make([]float64, nodes)}
 	for k, a := range axes {
 		f.coders[k] = newCoder(a.thresholds)
 	}
 	for i := range e.trees {
 		if i%8 == 0 {
-			f.groups = append(f.groups, flightGroup{})
+			f.groups = append(f.groups, interleavedGroup{})
 		}
 		g := &f.groups[len(f.groups)-1]
 		root, depth := f.add(&e.trees[i], axes, e.share())
@@ -67,10 +66,10 @@ func fly(e *ensemble, axes []axis, transform Transform) *flight {
 	return f
 }
 
-// add lays out a tree level by level and returns its root and its depth.
-func (f *flight) add(t *tree, axes []axis, share float64) (root uint32, depth int) {
+// add appends a tree level by level and returns its root and its depth.
+func (f *interleavedTrees) add(t *tree, axes []axis, share float64) (root uint32, depth int) {
 	root = uint32(len(f.nodes))
-	f.nodes = append(f.nodes, flightNode{})
+	f.nodes = append(f.nodes, interleavedNode{})
 	level := []int32{0}
 	if len(t.nodes) == 0 {
 		level[0] = -1
@@ -81,15 +80,19 @@ func (f *flight) add(t *tree, axes []axis, share float64) (root uint32, depth in
 		for i, at := range level {
 			place := first + uint32(i)
 			if at < 0 {
-				f.nodes[place] = flightNode{left: place, last: mostCoded}
+				f.nodes[place] = interleavedNode{left: place, last: maxThresholds}
 				f.values[place] = t.leaves[-1-at].value * share
 				continue
 			}
 			inner = true
 			n := &t.nodes[at]
 			last, _ := slices.BinarySearch(axes[n.feature].thresholds, n.threshold)
-			f.nodes[place] = flightNode{left: uint32(len(f.nodes)), feature: uint16(n.feature), last: uint16(last)}
-			f.nodes = append(f.nodes, flightNode{}, flightNode{})
+			f.nodes[place] = interleavedNode{
+				left:    uint32(len(f.nodes)),
+				feature: uint16(n.feature),
+				last:    uint16(last),
+			}
+			f.nodes = append(f.nodes, interleavedNode{}, interleavedNode{})
 			next = append(next, n.left, n.right)
 		}
 		if !inner {
@@ -100,8 +103,8 @@ func (f *flight) add(t *tree, axes []axis, share float64) (root uint32, depth in
 	}
 }
 
-func (f *flight) predict(row []float64) float64 {
-	var codes [mostFeatures]uint16
+func (f *interleavedTrees) predict(row []float64) float64 {
+	var codes [maxFeatures]uint16
 	for k := range f.coders {
 		codes[k] = f.coders[k].code(row[k])
 	}
@@ -111,8 +114,10 @@ func (f *flight) predict(row []float64) float64 {
 		a, b, c, d := g.roots[0], g.roots[1], g.roots[2], g.roots[3]
 		e, h, k, m := g.roots[4], g.roots[5], g.roots[6], g.roots[7]
 		for range g.depth {
-			a, b, c, d = nodes[a].step(&codes), nodes[b].step(&codes), nodes[c].step(&codes), nodes[d].step(&codes)
-			e, h, k, m = nodes[e].step(&codes), nodes[h].step(&codes), nodes[k].step(&codes), nodes[m].step(&codes)
+			a, b = nodes[a].step(&codes), nodes[b].step(&codes)
+			c, d = nodes[c].step(&codes), nodes[d].step(&codes)
+			e, h = nodes[e].step(&codes), nodes[h].step(&codes)
+			k, m = nodes[k].step(&codes), nodes[m].step(&codes)
 		}
 		ends := [8]uint32{a, b, c, d, e, h, k, m}
 		for _, leaf := range ends[:g.trees] {
@@ -123,19 +128,19 @@ func (f *flight) predict(row []float64) float64 {
 }
 
 // step returns the next node: left, plus the sign bit of last - code.
-func (n *flightNode) step(codes *[mostFeatures]uint16) uint32 {
-	return n.left + (uint32(n.last)-uint32(codes[n.feature%mostFeatures]))>>31
+func (n *interleavedNode) step(codes *[maxFeatures]uint16) uint32 {
+	return n.left + (uint32(n.last)-uint32(codes[n.feature%maxFeatures]))>>31
 }
 
-// coder numbers the values of a feature by the thresholds below them.
-type coder struct {
+// thresholdCoder numbers the values of a feature by the thresholds below them.
+type thresholdCoder struct {
 	thresholds []float64 // sorted; filled up with the last to 2^steps - 1
 	first      int       // half of 2^steps
 	count      int       // of real thresholds
 }
 
-func newCoder(thresholds []float64) coder {
-	c := coder{first: 1, count: len(thresholds)}
+func newCoder(thresholds []float64) thresholdCoder {
+	c := thresholdCoder{first: 1, count: len(thresholds)}
 	for 2*c.first-1 < len(thresholds) {
 		c.first *= 2
 	}
@@ -146,8 +151,8 @@ func newCoder(thresholds []float64) coder {
 	return c
 }
 
-// code returns how many thresholds are below x, without a branch to guess.
-func (c *coder) code(x float64) uint16 {
+// code returns the number of thresholds below x, without a branch.
+func (c *thresholdCoder) code(x float64) uint16 {
 	if c.count == 0 {
 		return 0
 	}

@@ -13,9 +13,9 @@ import (
 // Criterion is the loss that the splits and the leaves of a tree minimise.
 type Criterion string
 
-// The criteria: a leaf predicts the mean (Squared), the median (Absolute), the
-// median corrected by the mean of what is near it (Huber), or the quantile at a
-// level (Quantile). The last two are for boosting only.
+// The criteria: a leaf predicts the mean (Squared), the median (Absolute), the median corrected by
+// the mean of the residuals near it (Huber), or the quantile at a level (Quantile). Huber and
+// Quantile are for boosting only.
 const (
 	Squared  Criterion = "squared"
 	Absolute Criterion = "absolute"
@@ -27,43 +27,43 @@ const (
 type ForestOptions struct {
 	// Trees is the number of trees, from 1 to 100000.
 	Trees int `json:"trees"`
-	// MaxDepth is the most splits between root and leaf, from 1 to 64.
+	// MaxDepth is the maximum number of splits between root and leaf, from 1 to 64.
 	MaxDepth int `json:"max_depth"`
-	// MinLeaf is the fewest different examples in a leaf; 0 means 1.
+	// MinLeaf is the minimum number of distinct examples in a leaf; 0 means 1.
 	MinLeaf int `json:"min_leaf"`
-	// FeaturesPerSplit is how many features, drawn anew at each node, compete
-	// for a split; 0 means all.
+	// FeaturesPerSplit is the number of features, drawn at each node, that compete for a split; 0
+	// means all.
 	FeaturesPerSplit int `json:"features_per_split"`
-	// Criterion is Absolute where it is empty.
+	// Criterion is Absolute if empty.
 	Criterion Criterion `json:"criterion"`
 	// Bootstrap draws each tree's examples with replacement.
 	Bootstrap bool `json:"bootstrap"`
-	// Transform is None where it is empty.
+	// Transform is None if empty.
 	Transform Transform `json:"transform"`
-	// Seed decides all that is random.
+	// Seed of all random numbers.
 	Seed uint64 `json:"seed"`
-	// Folds of the calibration; 0 means 5, or as many as there are settings. More
-	// than those are an error. A negative number leaves calibration and scores out: such a
-	// regressor knows no bound.
+	// Folds of the calibration; 0 means 5, or the number of settings if that is less. More folds
+	// than settings are an error. A negative number skips calibration and scores; such a
+	// regressor has no bounds.
 	Folds int `json:"folds"`
-	// MinExamples and MinSettings are the least to learn from, below which
-	// fitting returns ErrTooFewExamples; 0 means 20 and 5.
+	// MinExamples and MinSettings are the minimum for a fit, which otherwise returns
+	// ErrTooFewExamples; 0 means 20 and 5.
 	MinExamples int `json:"-"`
 	MinSettings int `json:"-"`
-	// Threads is the most goroutines to use; 0 means GOMAXPROCS - 1, at least 1.
+	// Threads is the maximum number of goroutines; 0 means GOMAXPROCS - 1, at least 1.
 	Threads int `json:"-"`
-	// Progress, where it is not nil, is told after each tree how many of all
-	// planned trees (those of the calibration included) are done. Calls come
-	// from several goroutines, but one at a time and in order.
+	// Progress, if not nil, is called after each tree with the number of completed and planned
+	// trees, including those of the calibration. Calls come from several goroutines, one at a
+	// time and in order.
 	Progress func(done, planned int) `json:"-"`
 }
 
 const (
-	maxTrees    = 100_000
-	maxDepth    = 64
-	minExamples = 20 // below 20 no bound at 0.95 exists: ceil(0.95 (n+1)) > n
-	minSettings = 5
-	mostFolds   = 5
+	maxTrees     = 100_000
+	maxDepth     = 64
+	minExamples  = 20 // below 20 no bound at 0.95 exists: ceil(0.95 (n+1)) > n
+	minSettings  = 5
+	defaultFolds = 5
 )
 
 // resolve checks the options and fills in defaults.
@@ -71,7 +71,7 @@ func (o ForestOptions) resolve(features int) (ForestOptions, error) {
 	o.MinLeaf = cmp.Or(o.MinLeaf, 1)
 	o.Criterion = cmp.Or(o.Criterion, Absolute)
 	o.Transform = cmp.Or(o.Transform, None)
-	o.Folds = cmp.Or(o.Folds, mostFolds)
+	o.Folds = cmp.Or(o.Folds, defaultFolds)
 	o.MinExamples = cmp.Or(o.MinExamples, minExamples)
 	o.MinSettings = cmp.Or(o.MinSettings, minSettings)
 	o.Threads = cmp.Or(o.Threads, max(1, runtime.GOMAXPROCS(0)-1))
@@ -88,11 +88,13 @@ func (o ForestOptions) resolve(features int) (ForestOptions, error) {
 		{"min_settings", o.MinSettings, 1, math.MaxInt32},
 	} {
 		if c.value < c.low || c.value > c.up {
-			return o, fmt.Errorf("%w: %s is %d, want %d to %d", ErrBadSettings, c.name, c.value, c.low, c.up)
+			return o, fmt.Errorf("%w: %s is %d, want %d to %d", ErrBadSettings, c.name, c.value,
+				c.low, c.up)
 		}
 	}
 	if o.Folds == 1 {
-		return o, fmt.Errorf("%w: folds is 1, want 2 or more, or less than 0 for none", ErrBadSettings)
+		return o, fmt.Errorf("%w: folds is 1, want 2 or more, or less than 0 for none",
+			ErrBadSettings)
 	}
 	if o.Criterion != Squared && o.Criterion != Absolute {
 		return o, fmt.Errorf("%w: criterion is %q", ErrBadSettings, o.Criterion)
@@ -103,12 +105,11 @@ func (o ForestOptions) resolve(features int) (ForestOptions, error) {
 	return o, nil
 }
 
-// FitForest grows a random forest (Breiman 2001) and calibrates it: the same
-// settings are fitted again without each fold of settings, and what they miss
-// there by makes the table from which bounds and probabilities are read.
+// FitForest grows a random forest (Breiman 2001) and calibrates it: it fits again without each fold
+// of settings, and the errors on the held-out folds form the table of bounds and probabilities.
 //
-// Equal examples in any order, options and seed give the same bytes, whatever
-// Threads is. It stops with ctx's error when ctx ends.
+// Equal examples in any order, options and seed give the same bytes for any number of threads. It
+// returns ctx's error when ctx ends.
 func FitForest(ctx context.Context, d *Dataset, o ForestOptions) (*Regressor, error) {
 	o, err := o.resolve(len(d.Features))
 	if err != nil {
@@ -137,7 +138,10 @@ func fitForest(ctx context.Context, d *Dataset, o ForestOptions) (*Regressor, er
 	if err != nil {
 		return nil, err
 	}
-	r := &Regressor{ensemble: ensemble{trees: trees, average: true}, Manifest: describe(d, o.Transform)}
+	r := &Regressor{
+		ensemble: ensemble{trees: trees, average: true},
+		Manifest: describe(d, o.Transform),
+	}
 	r.Manifest.Family, r.Manifest.Forest = FamilyForest, &o
 	if folds == nil {
 		return r, nil
@@ -155,9 +159,11 @@ func fitForest(ctx context.Context, d *Dataset, o ForestOptions) (*Regressor, er
 	return r, r.Manifest.leaveLevelsOut(ctx, few, cases, again)
 }
 
-// growForest grows the trees on o.Threads goroutines. They take tree numbers
-// from a counter, and a tree depends on its number only.
-func growForest(ctx context.Context, d *Dataset, o ForestOptions, done *progress) ([]tree, error) {
+// growForest grows the trees on o.Threads goroutines. They take tree numbers from a counter, and a
+// tree depends on its number only.
+func growForest(
+	ctx context.Context, d *Dataset, o ForestOptions, done *progressCounter,
+) ([]tree, error) {
 	g := newGrowth(d, o)
 	if g.constant() {
 		done.add(o.Trees)
@@ -183,13 +189,18 @@ func growForest(ctx context.Context, d *Dataset, o ForestOptions, done *progress
 	return trees, ctx.Err()
 }
 
-// newGrowth numbers the examples in order of their targets. What a node near the
-// leaves holds is then close together in all that is kept by number.
+// newGrowth numbers the examples by target, so that the items of nodes near the leaves are close in
+// memory.
 func newGrowth(d *Dataset, o ForestOptions) *growth {
 	target := o.Transform.apply(d.Target)
-	byY := order(target)
-	g := &growth{bins: bin(d.Columns, o.Threads), target: pick(target, byY), weight: pick(d.Weight, byY),
-		number: make([]int32, len(byY)), options: o}
+	byY := sortedOrder(target)
+	g := &growth{
+		bins:    bin(d.Columns, o.Threads),
+		target:  pick(target, byY),
+		weight:  pick(d.Weight, byY),
+		number:  make([]int32, len(byY)),
+		options: o,
+	}
 	for n, example := range byY {
 		g.number[example] = int32(n)
 	}
@@ -202,7 +213,7 @@ func newGrowth(d *Dataset, o ForestOptions) *growth {
 	g.sign = make([]int, len(d.Features))
 	for f, feature := range d.Features {
 		g.sign[f] = feature.Monotone
-		g.bound = g.bound || feature.Monotone != 0
+		g.hasSigns = g.hasSigns || feature.Monotone != 0
 	}
 	g.centred = center(target, byY)
 	g.y = pick(g.y, byY)
@@ -210,7 +221,7 @@ func newGrowth(d *Dataset, o ForestOptions) *growth {
 	return g
 }
 
-// constant says that all targets are equal: one leaf tells all.
+// constant reports whether all targets are equal: one leaf suffices.
 func (g *growth) constant() bool {
 	return g.target[0] == g.target[len(g.target)-1]
 }

@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// Gaussian is a Gaussian process (Rasmussen, Williams 2006, chapters 2.2, 2.7
-// and 5.4): a linear trend, and a smooth correction that dies away far from the
-// examples. The correction at x is the sum over points p of
+// Gaussian is a Gaussian process (Rasmussen, Williams 2006, chapters 2.2, 2.7 and 5.4): a linear
+// trend, and a smooth correction that vanishes far from the examples. The correction at x is the
+// sum over points p of
 //
 //	Weights[p] * exp(-1/2 sum over inputs i of ((x_i - Points[p][i]) / Lengths[i])^2)
 //
-// where Weights already hold the amplitude.
+// where Weights include the amplitude.
 type Gaussian struct {
 	Trend  Law     `json:"trend"`
 	Inputs []Input `json:"inputs"`
@@ -23,7 +23,7 @@ type Gaussian struct {
 	// deviations in the unit of the fit.
 	Amplitude float64 `json:"amplitude"`
 	Noise     float64 `json:"noise"`
-	// Share is the part of the correction that the monotone signs left, 0 to 1.
+	// Share is the factor of the correction that the monotone signs allow, 0 to 1.
 	Share   float64     `json:"share"`
 	Points  [][]float64 `json:"points"`
 	Weights []float64   `json:"weights"`
@@ -31,7 +31,7 @@ type Gaussian struct {
 	flat []float64 // Points divided by Lengths, one after the other
 }
 
-// predict is in the unit of the fit.
+// predict predicts in the unit of the fit.
 func (g *Gaussian) predict(row []float64) float64 {
 	return g.Trend.predict(row) + g.correction(row)
 }
@@ -54,7 +54,7 @@ func (g *Gaussian) correction(row []float64) float64 {
 	return y
 }
 
-// prepare fills in what predictions need and the manifest does not hold.
+// prepare computes data for predictions that the manifest does not contain.
 func (g *Gaussian) prepare() {
 	g.flat = make([]float64, 0, len(g.Points)*len(g.Inputs))
 	for _, p := range g.Points {
@@ -64,7 +64,7 @@ func (g *Gaussian) prepare() {
 	}
 }
 
-// check holds for a process that was read, and prepares it.
+// check checks the process of a manifest, and prepares it.
 func (g *Gaussian) check(features []FeatureRange) error {
 	if err := g.Trend.check(features); err != nil {
 		return fmt.Errorf("gaussian: %w", err)
@@ -99,31 +99,31 @@ func (g *Gaussian) check(features []FeatureRange) error {
 type GaussianOptions struct {
 	// Starts of the search for the lengths; 0 means 3.
 	Starts int `json:"starts"`
-	// Transform is None where it is empty.
+	// Transform is None if empty.
 	Transform Transform `json:"transform"`
-	// Seed decides the deal of folds.
+	// Seed of the folds.
 	Seed uint64 `json:"seed"`
 	// Folds, MinExamples, MinSettings and Threads are as in ForestOptions.
 	Folds       int `json:"folds"`
 	MinExamples int `json:"-"`
 	MinSettings int `json:"-"`
 	Threads     int `json:"-"`
-	// Progress is told how many of all planned fits are done.
+	// Progress is called with the number of completed and planned fits.
 	Progress func(done, planned int) `json:"-"`
 }
 
 const (
-	// MaxGaussian is the most examples of a Gaussian process: its work grows with
-	// their cube, its file and its predictions with their number.
+	// MaxGaussian is the maximum number of examples of a Gaussian process: the time of a fit grows
+	// with their cube, file and predictions with their number.
 	MaxGaussian = 2000
-	// searched is the most examples from which the lengths are found; one look at
-	// them takes 2 ms.
-	searched = 128
+	// maxSearched is the maximum number of examples from which the lengths are estimated; one
+	// evaluation takes 2 ms.
+	maxSearched = 128
 )
 
-// The priors keep the search where a few dozen examples say little: a length is
-// about 2 standard deviations of its input within a factor of e, the noise a
-// tenth of the target's, and a trend moves by about its deviation.
+// The priors guide the search for few examples: a length is about 2 standard deviations of its input
+// within a factor of e, the noise a tenth of the target's deviation, and a trend moves by about its
+// deviation.
 const (
 	lengthPrior, lengthWidth = 2.0, 1.0
 	noisePrior, noiseWidth   = 0.1, 1.0
@@ -132,13 +132,13 @@ const (
 	jitter = 1e-8
 )
 
-// FitGaussian fits a Gaussian process by the largest marginal likelihood and
-// calibrates it as FitForest does. It suits up to about 500 examples; more than
-// MaxGaussian are ErrBadExamples. With monotone signs the process is told
-// where it would break them, and its correction is weakened where that is not
-// enough.
+// FitGaussian fits a Gaussian process by the largest marginal likelihood and calibrates it as
+// FitForest does. It suits up to about 500 examples; more than MaxGaussian are ErrBadExamples.
+// Where the process violates a monotone sign, it gets constraints; if these do not suffice, its
+// correction is weakened.
 func FitGaussian(ctx context.Context, d *Dataset, o GaussianOptions) (*Regressor, error) {
-	s, err := resolveShared(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads, o.Seed)
+	s, err := resolveBaseOptions(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads,
+		o.Seed)
 	if err == nil && o.Starts < 0 {
 		err = fmt.Errorf("%w: starts is %d, want 0 or more", ErrBadSettings, o.Starts)
 	}
@@ -154,7 +154,7 @@ func FitGaussian(ctx context.Context, d *Dataset, o GaussianOptions) (*Regressor
 	if o.Starts == 0 {
 		o.Starts = 3
 	}
-	r, err := fitBase(ctx, d, s, func(train *Dataset) (fitted, error) { return o.fit(ctx, train) })
+	r, err := fitBase(ctx, d, s, func(train *Dataset) (baseFit, error) { return o.fit(ctx, train) })
 	if err != nil {
 		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
 	}
@@ -162,37 +162,37 @@ func FitGaussian(ctx context.Context, d *Dataset, o GaussianOptions) (*Regressor
 	return r, nil
 }
 
-func (o *GaussianOptions) fit(ctx context.Context, d *Dataset) (fitted, error) {
+func (o *GaussianOptions) fit(ctx context.Context, d *Dataset) (baseFit, error) {
 	y := o.Transform.apply(d.Target)
-	p, err := newProcess(d, y)
+	p, err := newGaussianProcess(d, y)
 	if err != nil {
-		return fitted{}, err
+		return baseFit{}, err
 	}
-	theta, err := p.sample(searched).search(ctx, o.Starts)
+	theta, err := p.sample(maxSearched).search(ctx, o.Starts)
 	if err != nil {
-		return fitted{}, err
+		return baseFit{}, err
 	}
-	g := p.obedient(d, theta)
-	return fitted{base: g, gaussian: g}, nil
+	g := p.monotonePosterior(d, theta)
+	return baseFit{base: g, gaussian: g}, nil
 }
 
 const (
-	// obeyRounds and obeySteps are how often and for how many steps at a time a
-	// process is told not to go the wrong way.
-	obeyRounds, obeySteps = 12, 6
-	// obeyNoise is how far, in deviations of the target, a step may be from level.
-	obeyNoise = 1e-3
+	// monotoneRounds is the number of rounds in which constraints are added, monotoneSteps the
+	// number of constraints per round.
+	monotoneRounds, monotoneSteps = 12, 6
+	// monotoneNoise is the tolerance of a constraint, in deviations of the target.
+	monotoneNoise = 1e-3
 )
 
-// obedient is the posterior that follows the monotone signs: where it goes wrong,
-// it is told as by a further measurement that it is level there (after Riihimaki,
-// Vehtari 2010, with differences instead of derivatives).
-func (p *process) obedient(d *Dataset, theta []float64) *Gaussian {
+// monotonePosterior returns the posterior that obeys the monotone signs. Where it violates them, a
+// constraint is added: a measurement that the step is level (after Riihimäki, Vehtari 2010, with
+// differences instead of derivatives).
+func (p *gaussianProcess) monotonePosterior(d *Dataset, theta []float64) *Gaussian {
 	walk := newSlopes(d)
 	var steps []wrongStep
 	g := p.posterior(theta, steps)
-	for range obeyRounds {
-		wrong := walk.worst(g, obeySteps)
+	for range monotoneRounds {
+		wrong := walk.worst(g, monotoneSteps)
 		if len(wrong) == 0 {
 			g.Share = 1
 			return g
@@ -204,7 +204,7 @@ func (p *process) obedient(d *Dataset, theta []float64) *Gaussian {
 	return g
 }
 
-// weaken shrinks the correction until what is left of it obeys.
+// weaken scales the correction down until it obeys.
 func (g *Gaussian) weaken(walk *slopes) {
 	for f := walk.firstWrong(&g.Trend); f >= 0; f = walk.firstWrong(&g.Trend) {
 		for k, term := range g.Trend.Terms {

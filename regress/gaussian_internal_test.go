@@ -30,7 +30,7 @@ func TestProcess_LossHasItsGradient(t *testing.T) {
 	for i := range d.Weight {
 		d.Weight[i] = 1 + float64(i%3)
 	}
-	p, err := newProcess(d, d.Target)
+	p, err := newGaussianProcess(d, d.Target)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,13 +39,15 @@ func TestProcess_LossHasItsGradient(t *testing.T) {
 		t.Fatalf("%d inputs, want %d", len(p.inputs), len(theta)-2)
 	}
 	gradient := make([]float64, len(theta))
-	p.loss(theta, gradient)
+	p.negativeLogPosterior(theta, gradient)
 	for k := range theta {
 		const step = 1e-5
 		up, down := append([]float64(nil), theta...), append([]float64(nil), theta...)
 		up[k] += step
 		down[k] -= step
-		if want := (p.loss(up, nil) - p.loss(down, nil)) / (2 * step); math.Abs(gradient[k]-want) > 1e-4*(1+math.Abs(
+		if want := (p.negativeLogPosterior(up, nil) - p.negativeLogPosterior(down, nil)) / (2 * step); math.Abs(
+			gradient[k]-want,
+		) > 1e-4*(1+math.Abs(
 			want,
 		)) {
 			t.Errorf("slope along %d = %g, by differences %g", k, gradient[k], want)
@@ -56,7 +58,7 @@ func TestProcess_LossHasItsGradient(t *testing.T) {
 // With next to no noise a Gaussian process goes through its examples.
 func TestProcess_PosteriorInterpolates(t *testing.T) {
 	d := wavy(12)
-	p, err := newProcess(d, d.Target)
+	p, err := newGaussianProcess(d, d.Target)
 	if err != nil {
 		t.Fatal(err)
 	}

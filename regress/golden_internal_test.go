@@ -14,13 +14,13 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // single leaf, with the figures that LightGBM 4.6 and leaves agreed on.
 func example() *Regressor {
 	first := tree{
-		nodes: []node{
+		nodes: []treeNode{
 			{feature: 0, threshold: 96, gain: 812.5, left: 1, right: -2, value: 180.25, weight: 12, count: 12},
 			{feature: 1, threshold: 2.5, gain: 96.25, left: -1, right: -3, value: 440.5, weight: 6, count: 6},
 		},
-		leaves: []leaf{{412.75, 4, 4}, {118.5, 6, 6}, {538, 2, 2}},
+		leaves: []treeLeaf{{412.75, 4, 4}, {118.5, 6, 6}, {538, 2, 2}},
 	}
-	second := tree{leaves: []leaf{{180.25, 12, 12}}}
+	second := tree{leaves: []treeLeaf{{180.25, 12, 12}}}
 	return &Regressor{
 		ensemble: ensemble{trees: []tree{first, second}, average: true},
 		Manifest: Manifest{Format: 1, Target: "epoch_time", Unit: "s", Transform: None, Smearing: 1, Spread: 150,
@@ -29,7 +29,7 @@ func example() *Regressor {
 				{Feature: Feature{Name: "batch_size"}, Min: 64, Max: 512},
 				{Feature: Feature{Name: "processes"}, Min: 1, Max: 40},
 			},
-			Calibration: Calibration{Count: 3, Residuals: []float64{-20, 0, 30}},
+			Calibration: CalibrationTable{Count: 3, Residuals: []float64{-20, 0, 30}},
 		},
 	}
 }

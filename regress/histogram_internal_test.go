@@ -8,7 +8,7 @@ import (
 
 // plainSearch is the formula above tally.search, cut by cut between bins that
 // have examples.
-func plainSearch(t *tally, feature, bins, minimum, sign int) (best cut) {
+func plainSearch(t *pullHistogram, feature, bins, minimum, sign int) (best histogramCut) {
 	var present []int
 	var g, w float64
 	count := 0
@@ -35,7 +35,7 @@ func plainSearch(t *tally, feature, bins, minimum, sign int) (best cut) {
 			continue
 		}
 		if gain > limit && gain <= math.MaxFloat64 {
-			best = cut{gain: gain / w, feature: feature, last: b, next: present[k+1], found: true}
+			best = histogramCut{gain: gain / w, feature: feature, last: b, next: present[k+1], found: true}
 			limit = gain * (1 + 1e-12)
 		}
 	}
@@ -47,7 +47,7 @@ func TestTally_SearchFindsWhatTheFormulaSays(t *testing.T) {
 	found := 0
 	for trial := range 4000 {
 		bins, weighted := 1+random.IntN(maxBins), trial%3 == 0
-		sums := newTally(2, weighted)
+		sums := newPullHistogram(2, weighted)
 		for range random.IntN(200) + 1 {
 			pull, weight := int64(random.IntN(9)-4), int64(random.IntN(3))
 			if trial%2 == 0 {

@@ -44,7 +44,7 @@ func product(term []int, values *[maxInputs]float64) float64 {
 	return p
 }
 
-// check holds for a law that was read.
+// check checks the law of a manifest.
 func (l *Law) check(features []FeatureRange) error {
 	if len(l.Inputs) > maxInputs || len(l.Terms) != len(l.Coefficients) {
 		return fmt.Errorf("law: %d inputs, %d terms with %d coefficients", len(l.Inputs),
@@ -73,8 +73,8 @@ func (l *Law) check(features []FeatureRange) error {
 	return nil
 }
 
-// Formula writes the law for people, with the inputs as they enter and the
-// coefficients of scaled inputs: "2.31 - 0.62 log(batch) + …".
+// Formula returns the law as text, with the inputs in their form and the coefficients of scaled
+// inputs: "2.31 - 0.62 log(batch) + …".
 func (l *Law) Formula(features []Feature) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%.4g", l.Intercept)
@@ -91,7 +91,7 @@ func (l *Law) Formula(features []Feature) string {
 	return b.String()
 }
 
-// name is how a term names the input: batch, log(batch), 1/cpu, network=deep.
+// name returns the name of the input in a term: batch, log(batch), 1/cpu, network=deep.
 func (in *Input) name(features []Feature) string {
 	f := features[in.Feature]
 	switch in.Form {
@@ -107,40 +107,39 @@ func (in *Input) name(features []Feature) string {
 
 // LawOptions are the settings of a law.
 type LawOptions struct {
-	// Terms are what the law adds up: "batch", "log(batch)", "log1p(processes)",
-	// "1/cpu", "network" (a category: all levels), and products with "*". Nil
-	// takes what suits the features: each once (its logarithm where the values lie
-	// evenly by ratio), the inverse of positive numbers, and all products
-	// of two.
+	// Terms of the sum: "batch", "log(batch)", "log1p(processes)", "1/cpu", "network" (a
+	// category: all levels), and products with "*". Nil selects them automatically: each feature
+	// once (its logarithm if the values are evenly spaced by ratio), the inverse of positive
+	// numbers, and all products of two.
 	Terms []string `json:"terms,omitempty"`
-	// Linear leaves inverses, logarithms and all but products out of the automatic
-	// terms: the linear model of an analysis of variance with every interaction.
+	// Linear limits the automatic terms to products of plain features: the linear model of an
+	// analysis of variance with every interaction.
 	Linear bool `json:"linear,omitempty"`
-	// Ridge is the penalty on coefficients; 0 chooses it by held-out settings, a
-	// negative number is none (least squares).
+	// Ridge is the penalty on coefficients; 0 selects it by held-out settings, a negative number
+	// means none (least squares).
 	Ridge float64 `json:"ridge"`
-	// Forest or Boosting are trees on what the law leaves; nil for none. Their
-	// transform, seed, folds and threads are those of the law.
+	// Forest or Boosting fit trees to the residuals of the law; nil for none. Transform, seed,
+	// folds and threads are those of the law.
 	Forest   *ForestOptions   `json:"forest,omitempty"`
 	Boosting *BoostingOptions `json:"boosting,omitempty"`
 	// Transform is None where it is empty.
 	Transform Transform `json:"transform"`
-	// Seed decides the deal of folds, and the trees.
+	// Seed of folds and trees.
 	Seed uint64 `json:"seed"`
 	// Folds, MinExamples, MinSettings and Threads are as in ForestOptions.
 	Folds       int `json:"folds"`
 	MinExamples int `json:"-"`
 	MinSettings int `json:"-"`
 	Threads     int `json:"-"`
-	// Progress is told how many of all planned fits are done.
+	// Progress is called with the number of completed and planned fits.
 	Progress func(done, planned int) `json:"-"`
 }
 
-// FitLaw fits a formula by least squares, and trees to what it leaves if asked,
-// and calibrates as FitForest does. The law obeys the monotone signs: terms that
-// break them are left out.
+// FitLaw fits a formula by least squares, optionally with trees on its residuals, and calibrates it
+// as FitForest does. The law obeys the monotone signs: terms that violate them are left out.
 func FitLaw(ctx context.Context, d *Dataset, o LawOptions) (*Regressor, error) {
-	s, err := resolveShared(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads, o.Seed)
+	s, err := resolveBaseOptions(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads,
+		o.Seed)
 	if err != nil {
 		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
 	}
@@ -149,7 +148,7 @@ func FitLaw(ctx context.Context, d *Dataset, o LawOptions) (*Regressor, error) {
 	if err := o.resolveTrees(s, len(d.Features)); err != nil {
 		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
 	}
-	r, err := fitBase(ctx, d, s, func(train *Dataset) (fitted, error) { return o.fit(ctx, train) })
+	r, err := fitBase(ctx, d, s, func(train *Dataset) (baseFit, error) { return o.fit(ctx, train) })
 	if err != nil {
 		return nil, fmt.Errorf("fit %s: %w", d.TargetName, err)
 	}
@@ -160,9 +159,9 @@ func FitLaw(ctx context.Context, d *Dataset, o LawOptions) (*Regressor, error) {
 	return r, nil
 }
 
-// resolveTrees completes the settings of trees that correct a law: they see
-// differences, already transformed.
-func (o *LawOptions) resolveTrees(s shared, features int) error {
+// resolveTrees completes the settings of trees that correct a law. Their targets are transformed
+// residuals.
+func (o *LawOptions) resolveTrees(s baseOptions, features int) error {
 	if o.Forest != nil && o.Boosting != nil {
 		return fmt.Errorf("%w: forest and boosting: want one of them", ErrBadSettings)
 	}
@@ -183,13 +182,13 @@ func (o *LawOptions) resolveTrees(s shared, features int) error {
 	return nil
 }
 
-func (o *LawOptions) fit(ctx context.Context, d *Dataset) (fitted, error) {
+func (o *LawOptions) fit(ctx context.Context, d *Dataset) (baseFit, error) {
 	y := o.Transform.apply(d.Target)
 	l, err := o.law(d, y)
 	if err != nil {
-		return fitted{}, err
+		return baseFit{}, err
 	}
-	out := fitted{base: l, law: l}
+	out := baseFit{base: l, law: l}
 	if o.Forest == nil && o.Boosting == nil {
 		return out, nil
 	}
@@ -210,8 +209,8 @@ func (o *LawOptions) fit(ctx context.Context, d *Dataset) (fitted, error) {
 	return out, err
 }
 
-// law fits the formula, and again without products or a feature that would move
-// the target the wrong way.
+// law fits the formula; it drops products and features along which the target moves the wrong way,
+// and fits again.
 func (o *LawOptions) law(d *Dataset, y []float64) (*Law, error) {
 	inputs, terms, err := o.terms(d)
 	if err != nil {
@@ -232,8 +231,7 @@ func (o *LawOptions) law(d *Dataset, y []float64) (*Law, error) {
 	}
 }
 
-// withoutFeature leaves out the products with a feature, then its inverse, then
-// whatever is left of it.
+// withoutFeature drops the products with a feature, else its inverse, else all its terms.
 func withoutFeature(inputs []Input, terms [][]int, feature int) [][]int {
 	for _, drop := range []func(term []int) bool{
 		func(term []int) bool { return len(term) > 1 },
@@ -253,12 +251,11 @@ func withoutFeature(inputs []Input, terms [][]int, feature int) [][]int {
 	return nil
 }
 
-// leastSquares fits the terms; a ridge of 0 is chosen among a few by what it
-// predicts of settings that are held out.
+// leastSquares fits the terms. Ridge 0 is selected among several values by held-out settings.
 func leastSquares(d *Dataset, y []float64, inputs []Input, terms [][]int, ridge float64) *Law {
 	e := newEquations(d, y, inputs, terms)
 	if ridge == 0 {
-		ridge = e.chooseRidge(d.folds(mostFolds, 1))
+		ridge = e.chooseRidge(d.folds(defaultFolds, 1))
 	}
 	coefficients := e.normal(func(int) bool { return true }).solve(max(ridge, 0))
 	return &Law{
@@ -270,7 +267,7 @@ func leastSquares(d *Dataset, y []float64, inputs []Input, terms [][]int, ridge 
 	}
 }
 
-// equations hold a term per column, the first constant.
+// equations hold one column per term, the first constant.
 type equations struct {
 	rows   [][]float64
 	y      []float64
@@ -294,8 +291,7 @@ func newEquations(d *Dataset, y []float64, inputs []Input, terms [][]int) *equat
 	return e
 }
 
-// ridges are tried from strong to weak; the penalty counts as that many
-// thousandths of the examples.
+// ridges are tried from strong to weak.
 var ridges = []float64{0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001}
 
 func (e *equations) chooseRidge(folds []int) float64 {
@@ -332,8 +328,8 @@ func (e *equations) weightOf(i int) float64 {
 	return e.weight[i]
 }
 
-// normal are the normal equations of some examples: X'WX, of which the upper
-// triangle is filled, X'Wy, and the sum of the weights.
+// normal are the normal equations of some examples: X'WX (its upper triangle), X'Wy, and the sum of
+// the weights.
 type normal struct {
 	products, right []float64
 	total           float64
@@ -360,8 +356,8 @@ func (e *equations) normal(of func(i int) bool) *normal {
 	return n
 }
 
-// solve returns the coefficients: (X'WX + n ridge I) c = X'Wy, the constant
-// unpunished. A tiny ridge stays, because features may repeat each other.
+// solve returns the coefficients: (X'WX + n ridge I) c = X'Wy, with no penalty on the constant. A
+// tiny ridge remains, because features may be collinear.
 func (n *normal) solve(ridge float64) []float64 {
 	p := len(n.right)
 	right, c := mat.NewVecDense(p, n.right), mat.NewVecDense(p, nil)
@@ -378,7 +374,7 @@ func (n *normal) solve(ridge float64) []float64 {
 		if factors.Factorize(m) && factors.SolveVecTo(c, right) == nil {
 			return c.RawVector().Data
 		}
-		if tiny > 1 { // only for numbers beyond all sense
+		if tiny > 1 { // only for extreme numbers
 			c.Zero()
 			return c.RawVector().Data
 		}

@@ -1,21 +1,23 @@
 package regress
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"fmt"
 	"math"
 	"runtime"
 	"sync"
+
+	"github.com/dmitryikh/leaves"
 )
 
-// checkedRows is how many rows are predicted by two readers before a regressor
-// may answer.
+// checkedRows is the number of rows that two readers predict before a regressor is used.
 const checkedRows = 256
 
-// Load makes a regressor's file ready to answer: it decodes and compiles it,
-// reads the same bytes by leaves, and compares both on 256 rows at and around
-// the thresholds and at the corners of the examples. An error wraps ErrBadFile
-// or ErrDisagree; the regressor that was in use should stay in use.
+// Load decodes and compiles a regressor's file. It reads the same bytes with package leaves and
+// compares the predictions of 256 rows at the thresholds, next to them, and at the corners of the
+// support. An error wraps ErrBadFile or ErrDisagree.
 func Load(model, manifest []byte) (*Predictor, error) {
 	r, err := Decode(model, manifest)
 	if err != nil {
@@ -24,7 +26,7 @@ func Load(model, manifest []byte) (*Predictor, error) {
 	var other func(row []float64) float64
 	var unread error
 	var reading sync.WaitGroup
-	reading.Go(func() { other, unread = referee(model) })
+	reading.Go(func() { other, unread = readByLeaves(model) })
 	p, err := Compile(r)
 	reading.Wait()
 	if err != nil {
@@ -39,9 +41,8 @@ func Load(model, manifest []byte) (*Predictor, error) {
 	return p, nil
 }
 
-// agree compares a compiled regressor with another reader's raw predictions.
-// Both add up in the same order, so that only fused multiplications may differ;
-// the tolerance grows with the numbers that are added.
+// agree compares a compiled regressor with another reader's raw predictions. Both add in the same
+// order, so only fused multiplications may differ; the tolerance grows with the added numbers.
 func agree(r *Regressor, p *Predictor, other func(row []float64) float64) error {
 	size := 1.0
 	for i := range r.trees {
@@ -64,7 +65,9 @@ func agree(r *Regressor, p *Predictor, other func(row []float64) float64) error 
 }
 
 // agreeOn compares the predictions for one row.
-func agreeOn(r *Regressor, p *Predictor, other func(row []float64) float64, row []float64, size float64) error {
+func agreeOn(
+	r *Regressor, p *Predictor, other func(row []float64) float64, row []float64, size float64,
+) error {
 	ours, raw := p.form.predict(row), other(row)
 	if base := r.Manifest.base(); base != nil {
 		raw = bounded(raw+base.predict(row), r.Manifest.Transform)
@@ -79,12 +82,11 @@ func agreeOn(r *Regressor, p *Predictor, other func(row []float64) float64, row 
 	return nil
 }
 
-// readers is how many goroutines read and compare a file.
+// readers returns the number of goroutines that read and compare a file.
 func readers() int { return min(runtime.GOMAXPROCS(0), 4) }
 
-// checkRows returns rows where a mistake would show: the corners of the
-// examples, then each threshold and its neighbouring numbers, the other features
-// drawn from theirs.
+// checkRows returns rows at which errors would show: the corners of the support, then each
+// threshold and its neighbouring numbers, with the other features drawn from theirs.
 func checkRows(r *Regressor) [][]float64 {
 	features := r.Manifest.Features
 	axes := axesOf(&r.ensemble, len(features))
@@ -92,7 +94,8 @@ func checkRows(r *Regressor) [][]float64 {
 	for f, feature := range features {
 		values[f] = []float64{feature.Min, feature.Max}
 		for _, t := range axes[f].thresholds {
-			values[f] = append(values[f], t, math.Nextafter(t, math.Inf(-1)), math.Nextafter(t, math.Inf(1)))
+			values[f] = append(values[f], t, math.Nextafter(t, math.Inf(-1)),
+				math.Nextafter(t, math.Inf(1)))
 		}
 	}
 	rows := make([][]float64, checkedRows)
@@ -112,4 +115,26 @@ func checkRows(r *Regressor) [][]float64 {
 		}
 	}
 	return rows
+}
+
+// readByLeaves reads a file with package leaves, an independent reader, and returns its prediction
+// of the transformed target. It must get only files that Decode accepted: leaves loops forever on
+// cycles and drops trees whose sizes are missing.
+func readByLeaves(model []byte) (predict func(row []float64) float64, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: leaves: %v", ErrBadFile, r)
+		}
+	}()
+	e, err := leaves.LGEnsembleFromReader(bufio.NewReader(bytes.NewReader(model)), false)
+	if err != nil {
+		return nil, fmt.Errorf("%w: leaves: %w", ErrBadFile, err)
+	}
+	// A file has at least two columns; a row of a single feature is filled up.
+	features := e.NFeatures()
+	return func(row []float64) float64 {
+		wide := make([]float64, features)
+		copy(wide, row)
+		return e.PredictSingle(wide, 0)
+	}, nil
 }

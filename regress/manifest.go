@@ -13,48 +13,46 @@ import (
 // manifestFormat is raised when an older program could misread a manifest.
 const manifestFormat = 1
 
-// The families of regressors: FitForest makes a forest, FitBoosting a boosting,
-// FitLaw a law, with or without trees that correct it, FitGaussian a Gaussian
-// process.
+// The families of regressors, fitted by FitForest, FitBoosting, FitLaw (with or without trees) and
+// FitGaussian.
 const (
 	FamilyForest   = "forest"
 	FamilyBoosting = "boosting"
 	FamilyLaw      = "law"
 	FamilyLawTrees = "law+trees"
 	FamilyGaussian = "gaussian"
-	// FamilyHierarchy is for regressors whose file has the medians of what Manifest.Hierarchy
-	// predicts.
+	// FamilyHierarchy is the family of regressors whose file contains the medians of the
+	// predictions by Manifest.Hierarchy.
 	FamilyHierarchy = "hierarchy"
 )
 
-// Regressor is a fitted function of a row of features, with all that is known
-// about how it came to be and how good it is. It does not change.
+// Regressor is a fitted function of a row of features, with its manifest. It is immutable.
 type Regressor struct {
 	ensemble
-	// Manifest describes the regressor. Callers may fill in the times of the
-	// examples and the version of their program before they encode it.
+	// Manifest describes the regressor. Callers may set the times of the examples and the version
+	// of their program before they encode it.
 	Manifest Manifest
 }
 
-// Manifest is the JSON document that lies beside a regressor's file.
+// Manifest is the JSON document that accompanies a regressor's file.
 type Manifest struct {
 	// Format of this document; 1.
 	Format int `json:"format"`
 	// SHA256 (hexadecimal) and Length (bytes) of the file; set by EncodeManifest.
 	SHA256 string `json:"sha256"`
 	Length int    `json:"length"`
-	// Target is what is predicted, in Unit.
+	// Target is the name of the predicted quantity, in Unit.
 	Target string `json:"target"`
 	Unit   string `json:"unit,omitempty"`
 	// Transform of the target before the fit.
 	Transform Transform `json:"transform"`
-	// Smearing turns a prediction about the median into one of the mean (Duan
-	// 1983): the mean of exp(residual) under Log, else 1.
+	// Smearing converts a prediction of the median to one of the mean (Duan 1983): the mean of
+	// exp(residual) under Log, else 1.
 	Smearing float64 `json:"smearing"`
-	// Spread is the standard deviation of the transformed targets. Beyond the
-	// examples, bounds widen by Spread or more for each range of a feature.
+	// Spread is the standard deviation of the transformed targets. Outside the support, bounds
+	// widen by at least Spread per range of a feature.
 	Spread float64 `json:"spread"`
-	// Features in the order of a row, with what was seen of each.
+	// Features in the order of a row, with their support.
 	Features []FeatureRange `json:"features"`
 	// Family and settings of the fit.
 	Family      string           `json:"family"`
@@ -62,62 +60,66 @@ type Manifest struct {
 	Boosting    *BoostingOptions `json:"boosting,omitempty"`
 	LawFit      *LawOptions      `json:"law_fit,omitempty"`
 	GaussianFit *GaussianOptions `json:"gaussian_fit,omitempty"`
-	// Law or Gaussian is what the trees of the file correct, if it is not all theirs.
+	// Law or Gaussian is the function that the trees of the file correct; nil for trees alone.
 	Law      *Law      `json:"law,omitempty"`
 	Gaussian *Gaussian `json:"gaussian,omitempty"`
-	// Constant says that all targets were equal, and the regressor is one leaf.
+	// Constant reports that all targets were equal; the regressor is one leaf.
 	Constant bool `json:"constant,omitempty"`
-	// Hierarchy is what the predictions of a tabulated regressor were computed from,
-	// and their distributions are: see package evidence.
+	// Hierarchy is the state of package evidence from which the predictions of FamilyHierarchy and
+	// their distributions are computed.
 	Hierarchy json.RawMessage `json:"hierarchy,omitempty"`
-	// Evaluations of the hierarchy by runs and configurations that were left out, by model.
+	// Evaluations of the hierarchy on held-out runs and configurations, by model.
 	Evaluations json.RawMessage `json:"evaluations,omitempty"`
-	// Examples that were learnt from.
+	// Examples of the fit.
 	Examples Examples `json:"examples"`
-	// Scores and Coverage of the out-of-fold predictions, absent where nothing
-	// could be held out.
+	// Scores and Coverage of the out-of-fold predictions; absent if nothing could be held out.
 	Scores   *Scores    `json:"scores,omitempty"`
 	Coverage []Coverage `json:"coverage,omitempty"`
 	// Calibration for bounds and probabilities.
-	Calibration Calibration `json:"calibration"`
-	// LeftOut is what was missed at levels that were left out: by it bounds widen
-	// between the measured levels and beyond them.
-	LeftOut []LeftOut `json:"left_out,omitempty"`
+	Calibration CalibrationTable `json:"calibration"`
+	// LeftOut are the errors at left-out levels, by which bounds widen between and outside the
+	// measured levels.
+	LeftOut []LeftOutLevel `json:"left_out,omitempty"`
 	// Version of the program that fitted the regressor, by the caller.
 	Version string `json:"version,omitempty"`
 }
 
-// FeatureRange is a feature and the values that the examples had.
+// FeatureRange is a feature with its support.
 type FeatureRange struct {
 	Feature
 	Min float64 `json:"min"`
 	Max float64 `json:"max"`
-	// Seen are the indices of the levels that occurred, in order, for a category.
+	// Seen are the sorted indices of the levels of a category in the examples.
 	Seen []int `json:"seen,omitempty"`
-	// Measured are the values of a number that has levels, such as a batch size:
-	// at most 32, each in two settings or more. Else it is empty, and any number
-	// within the range is as good as another.
+	// Measured are the values of a number with levels, such as a batch size: at most 32, each in
+	// two settings or more. It is empty for a number without levels.
 	Measured []float64 `json:"measured,omitempty"`
 }
 
-// Examples describes what a regressor was fitted on.
+// Examples describes the examples of a fit.
 type Examples struct {
-	// Count of examples and of different settings among them.
+	// Count of examples, and of distinct Settings.
 	Count    int `json:"count"`
 	Settings int `json:"settings"`
-	// Digest names exactly these examples, in any order.
+	// Digest identifies the examples independently of their order.
 	Digest string `json:"digest"`
-	// First and Last are the times of the oldest and the newest, by the caller.
+	// First and Last are the times of the oldest and the newest example, set by the caller.
 	First time.Time `json:"first_at,omitzero"`
 	Last  time.Time `json:"last_at,omitzero"`
 }
 
-// describe starts a manifest from sorted examples; its family is the caller's.
+// describe returns a manifest of sorted examples; the caller sets the family.
 func describe(d *Dataset, transform Transform) Manifest {
-	m := Manifest{Format: manifestFormat, Target: d.TargetName, Unit: d.TargetUnit, Transform: transform,
-		Smearing: 1, Spread: deviation(transform.apply(d.Target)),
-		Constant: slices.Min(d.Target) == slices.Max(d.Target),
-		Examples: Examples{Count: d.Len(), Settings: d.Settings(), Digest: d.digest()}}
+	m := Manifest{
+		Format:    manifestFormat,
+		Target:    d.TargetName,
+		Unit:      d.TargetUnit,
+		Transform: transform,
+		Smearing:  1,
+		Spread:    deviation(transform.apply(d.Target)),
+		Constant:  slices.Min(d.Target) == slices.Max(d.Target),
+		Examples:  Examples{Count: d.Len(), Settings: d.Settings(), Digest: d.digest()},
+	}
 	for f, feature := range d.Features {
 		column := d.Columns[f]
 		r := FeatureRange{Feature: feature, Min: slices.Min(column), Max: slices.Max(column)}
@@ -133,8 +135,8 @@ func describe(d *Dataset, transform Transform) Manifest {
 	return m
 }
 
-// deviation is the standard deviation; numbers are scaled before they are
-// squared, which 1e308 would not survive.
+// deviation returns the standard deviation. Numbers are scaled before they are squared, to avoid
+// overflow.
 func deviation(numbers []float64) float64 {
 	size := 0.0
 	for _, x := range numbers {
@@ -153,8 +155,8 @@ func deviation(numbers []float64) float64 {
 	return min(math.Sqrt(squares)*size, math.MaxFloat64)
 }
 
-// calibrate fills in what out-of-fold predictions, in the unit of the fit, tell.
-// The seed is that of the scores' bootstrap.
+// calibrate sets smearing, calibration, scores and coverage from out-of-fold predictions in the
+// unit of the fit. The seed is that of the scores' bootstrap.
 func (m *Manifest) calibrate(d *Dataset, predicted []float64, folds []int, seed uint64) {
 	fitted := m.Transform.apply(d.Target)
 	residuals, smear := make([]float64, d.Len()), 0.0
@@ -176,7 +178,7 @@ func (m *Manifest) calibrate(d *Dataset, predicted []float64, folds []int, seed 
 	}
 }
 
-// all are the numbers of n examples.
+// all returns the numbers of n examples.
 func all(n int) []int {
 	rows := make([]int, n)
 	for i := range rows {
@@ -185,9 +187,11 @@ func all(n int) []int {
 	return rows
 }
 
-// heldOutBounds gives every example a bound from the residuals of the other
-// folds, as an example that comes later would get one.
-func (m *Manifest) heldOutBounds(d *Dataset, residuals, points []float64, folds []int, level float64) []float64 {
+// heldOutBounds returns for each example the bound from the residuals of the other folds, like the
+// bound of a later example.
+func (m *Manifest) heldOutBounds(
+	d *Dataset, residuals, points []float64, folds []int, level float64,
+) []float64 {
 	bounds := make([]float64, len(points))
 	var row []float64
 	for fold := range foldCount(folds) {
@@ -205,8 +209,7 @@ func (m *Manifest) heldOutBounds(d *Dataset, residuals, points []float64, folds 
 	return bounds
 }
 
-// EncodeManifest returns the manifest as JSON, with digest and length of what
-// EncodeModel returns.
+// EncodeManifest returns the manifest as JSON, with digest and length of the result of EncodeModel.
 func (r *Regressor) EncodeManifest() ([]byte, error) {
 	model := r.EncodeModel()
 	digest := sha256.Sum256(model)
@@ -219,8 +222,8 @@ func (r *Regressor) EncodeManifest() ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// readManifest reads and checks a manifest and compares it with its file.
-// Fields that it does not know are ignored: a newer program may write more.
+// readManifest reads and checks a manifest and compares it with its file. Unknown fields are
+// ignored: a newer program may write more.
 func readManifest(manifest, model []byte) (*Manifest, error) {
 	m := &Manifest{}
 	if err := json.Unmarshal(manifest, m); err != nil {
@@ -230,10 +233,12 @@ func readManifest(manifest, model []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("%w: manifest: %w", ErrBadFile, err)
 	}
 	if m.Length != len(model) {
-		return nil, fmt.Errorf("%w: file has %d bytes, manifest says %d", ErrBadFile, len(model), m.Length)
+		return nil, fmt.Errorf("%w: file has %d bytes, manifest says %d", ErrBadFile, len(model),
+			m.Length)
 	}
 	if digest := sha256.Sum256(model); m.SHA256 != hex.EncodeToString(digest[:]) {
-		return nil, fmt.Errorf("%w: sha256 of the file is %x, manifest says %q", ErrBadFile, digest, m.SHA256)
+		return nil, fmt.Errorf("%w: sha256 of the file is %x, manifest says %q", ErrBadFile,
+			digest, m.SHA256)
 	}
 	return m, nil
 }
@@ -271,7 +276,7 @@ func (m *Manifest) check() error {
 		return err
 	}
 	if !slices.Contains(objectives, m.objective()) {
-		return fmt.Errorf("criterion is unknown: a file cannot say %q", m.objective())
+		return fmt.Errorf("criterion: unknown objective %q", m.objective())
 	}
 	if err := m.checkBase(); err != nil {
 		return err

@@ -28,7 +28,7 @@ func TestOrder_IsThatOfComparing(t *testing.T) {
 			slices.SortStableFunc(want, func(a, b int32) int {
 				return cmp.Compare(numbers[a], numbers[b])
 			})
-			if got := order(numbers); !slices.Equal(got, want) {
+			if got := sortedOrder(numbers); !slices.Equal(got, want) {
 				t.Errorf("kind %d, %d numbers: order is not that of comparing", kind, n)
 			}
 		}
@@ -44,7 +44,7 @@ func TestLadder_CountsTheCutsBelow(t *testing.T) {
 			cuts[i] = random.NormFloat64() * math.Exp(50*random.NormFloat64())
 		}
 		slices.Sort(cuts)
-		l := newLadder(cuts)
+		l := newCutSearch(cuts)
 		for _, x := range append(slices.Clone(cuts), 0, math.Copysign(0, -1), random.NormFloat64(),
 			-math.MaxFloat64, math.MaxFloat64) {
 			if want, _ := slices.BinarySearch(cuts, x); int(l.find(x)) != want {

@@ -6,53 +6,52 @@ import (
 	"slices"
 )
 
-// Predictor answers requests from a compiled regressor. It never changes, is
-// safe for any number of goroutines, and allocates nothing per prediction.
+// Predictor predicts by a compiled regressor. It is immutable, safe for concurrent use, and
+// allocates nothing per prediction.
 type Predictor struct {
-	form     form
-	manifest *Manifest
-	features []Feature
-	known    []known
-	shared   offsets
-	levels   []offsets // of the levels that have their own
-	gauged   bool      // some level between others was left out
+	form            form
+	manifest        *Manifest
+	features        []Feature
+	known           []seenFeature
+	shared          offsets
+	levels          []offsets // of the levels that have their own
+	hasBetweenSlope bool      // some level between others was left out
 }
 
-// offsets is a table of residuals ready to be used.
+// offsets is a table of residuals ready for use.
 type offsets struct {
-	*Calibration
+	*CalibrationTable
 	factors []float64 // what a prediction is multiplied by (Log) or raised by
 }
 
-// known is what the examples showed of a feature.
-type known struct {
+// seenFeature is the support of a feature.
+type seenFeature struct {
 	min, max float64
-	levels   []bool    // seen, for a category
-	measured []float64 // levels of a number that has such
-	scarce   []float64 // values that too few of them had
-	seen     *slots    // levels of either, nil where there are none or too many
+	levels   []bool       // seen, for a category
+	measured []float64    // levels of a number that has such
+	scarce   []float64    // values that too few of them had
+	seen     *perfectHash // levels of either, nil where there are none or too many
 	widening
 }
 
-// Prediction is the answer for one row.
+// Prediction is the prediction for one row.
 type Prediction struct {
-	// Value is the prediction in the unit of the target: under Log about the
-	// median, else as the criterion has it.
+	// Value is the prediction in the unit of the target: under Log about the median, else the
+	// value of the criterion.
 	Value float64
-	// Mean is Value corrected by the smearing factor: use it in sums.
+	// Mean is Value times the smearing factor; use it in sums.
 	Mean float64
-	// Extrapolated says that the row lies beyond the examples, in a feature's
-	// range, by a level that none of them had, or by a value that too few had. No
-	// guarantee holds there.
+	// Extrapolated reports that the row lies outside the support: outside a feature's range, at an
+	// unknown level, or at a scarce value. No guarantee holds there.
 	Extrapolated bool
-	// Distance is how far beyond, in ranges of the features; 0 within.
+	// Distance from the support in ranges of the features; 0 inside.
 	Distance float64
-	// Between says that a number lies between two of its measured levels. Its
-	// bound is wider, by as much as the regressor missed levels that were left out.
+	// Between reports that a number lies between two of its measured levels. Its bound is widened
+	// by the errors at levels that were left out.
 	Between bool
 
-	level int     // whose table of residuals counts: that of level-1, 0 for the shared one
-	wider float64 // in the unit of the fit, beside Distance times Spread
+	level    int     // whose table of residuals counts: that of level-1, 0 for the shared one
+	widening float64 // in the unit of the fit, beside Distance times Spread
 }
 
 func newPredictor(m *Manifest) *Predictor {
@@ -67,9 +66,9 @@ func newPredictor(m *Manifest) *Predictor {
 		}
 	}
 	var widenings []widening
-	widenings, p.gauged = m.widenings()
+	widenings, p.hasBetweenSlope = m.widenings()
 	for i, f := range m.Features {
-		k := known{
+		k := seenFeature{
 			min:      f.Min,
 			max:      f.Max,
 			measured: f.Measured,
@@ -87,13 +86,13 @@ func newPredictor(m *Manifest) *Predictor {
 				}
 			}
 		}
-		k.seen = newSlots(seen)
+		k.seen = newPerfectHash(seen)
 		p.known = append(p.known, k)
 	}
 	return p
 }
 
-func newOffsets(c *Calibration, t Transform) offsets {
+func newOffsets(c *CalibrationTable, t Transform) offsets {
 	o := offsets{c, slices.Clone(c.Residuals)}
 	if t == Log {
 		for i, r := range o.factors {
@@ -103,7 +102,7 @@ func newOffsets(c *Calibration, t Transform) offsets {
 	return o
 }
 
-// offsets returns the table for a point.
+// offsets returns the table for a prediction.
 func (p *Predictor) offsets(point Prediction) *offsets {
 	if point.level > 0 && point.level <= len(p.levels) {
 		return &p.levels[point.level-1]
@@ -111,15 +110,14 @@ func (p *Predictor) offsets(point Prediction) *offsets {
 	return &p.shared
 }
 
-// Features returns what a row consists of, in order. It is not to be changed.
+// Features returns the features of a row in order. The slice must not be changed.
 func (p *Predictor) Features() []Feature { return p.features }
 
-// Manifest returns what is known about the regressor. It is not to be changed.
+// Manifest returns the manifest of the regressor, which must not be changed.
 func (p *Predictor) Manifest() *Manifest { return p.manifest }
 
-// Predict answers for a row that has one finite number per feature. Levels that
-// the examples never had are answered, too, and marked as extrapolated. An error
-// wraps ErrBadRow.
+// Predict predicts a row of one finite number per feature. Unknown levels are predicted as well,
+// and marked as extrapolated. An error wraps ErrBadRow.
 func (p *Predictor) Predict(row []float64) (Prediction, error) {
 	if len(row) != len(p.known) {
 		return Prediction{}, fmt.Errorf("%w: %d values for %d features", ErrBadRow, len(row),
@@ -138,11 +136,11 @@ func (p *Predictor) Predict(row []float64) (Prediction, error) {
 		case x < k.min || x > k.max || k.levels != nil || slices.Contains(k.scarce, x):
 			beyond := k.distance(x)
 			point.Distance += beyond
-			point.wider += beyond * (k.beyond - p.manifest.Spread)
+			point.widening += beyond * (k.beyond - p.manifest.Spread)
 		case k.measured != nil:
 			off := gap(x, k.measured, k.min, k.max)
 			point.Between = point.Between || off > 0
-			point.wider += k.between * off
+			point.widening += k.between * off
 		}
 	}
 	point.Value = p.form.predict(row)
@@ -152,11 +150,10 @@ func (p *Predictor) Predict(row []float64) (Prediction, error) {
 	return point, nil
 }
 
-// distance says how far x is from what was seen: for a number in ranges of the
-// feature, or of its logarithm if that is farther (half the smallest batch is as
-// far as twice the largest), at most 1e6; for a level, a scarce value or a feature
-// that never varied 1.
-func (k *known) distance(x float64) float64 {
+// distance returns the distance of x from the support: for a number in ranges of the feature, or of
+// its logarithm if that is larger (half the smallest batch is as far as twice the largest), at most
+// 1e6; for a level, a scarce value or a constant feature 1.
+func (k *seenFeature) distance(x float64) float64 {
 	if k.levels != nil {
 		if i := int(x); x == math.Trunc(x) && x >= 0 && x < float64(len(k.levels)) && k.levels[i] {
 			return 0
@@ -175,40 +172,36 @@ func (k *known) distance(x float64) float64 {
 	return min(max(ranges, math.SmallestNonzeroFloat64), 1e6)
 }
 
-// UpperBound returns the value that the target stays under with the given
-// confidence, in (0, 1), and whether that can be promised. It cannot, and the
-// bound is infinite, where the calibration has too few residuals for the
-// confidence. It cannot, either, for an extrapolated point: its bound is widened
-// by the distance and is only a guide. The bound of a point between levels is
-// widened, too, and promised where some level could be left out to see by how much.
+// UpperBound returns the value that the target does not exceed with the given confidence, in (0,
+// 1), and whether that is guaranteed. It is infinite and not guaranteed if the calibration has too
+// few residuals. For an extrapolated row it is widened by the distance and not guaranteed. Between
+// levels it is widened, and guaranteed if some level could be left out to measure by how much.
 func (p *Predictor) UpperBound(point Prediction, confidence float64) (float64, bool) {
 	o := p.offsets(point)
 	k, enough := o.entry(confidence)
 	if !enough || !finite(point.Value) {
 		return math.Inf(1), false
 	}
-	bound := p.moved(point, o.factors[k])
+	bound := p.moveBound(point, o.factors[k])
 	return bound, p.promises(point) && finite(bound)
 }
 
-// promises reports whether a guarantee holds for a point: within the examples,
-// and between levels where it is known what to expect there.
+// promises reports whether a guarantee holds for a prediction: inside the support, and between
+// levels only if the error there was measured.
 func (p *Predictor) promises(point Prediction) bool {
-	return !point.Extrapolated && (!point.Between || p.gauged)
+	return !point.Extrapolated && (!point.Between || p.hasBetweenSlope)
 }
 
-// Widening returns by how much the bounds of a point are moved off the levels
-// that were measured, in the unit of the fit (of a log fit: a logarithm), and
-// whether anything can be promised there.
+// Widening returns how much the bounds of a prediction are widened, in the unit of the fit (under
+// Log: a logarithm), and whether a guarantee holds.
 func (p *Predictor) Widening(point Prediction) (float64, bool) {
-	return point.Distance*p.manifest.Spread + point.wider, p.promises(point)
+	return point.Distance*p.manifest.Spread + point.widening, p.promises(point)
 }
 
-// Probability returns how likely the target is at most limit, by the table that
-// UpperBound reads: at the bound for some confidence it is that confidence or a
-// little more. The second result is false where nothing can be promised: without
-// calibration (the probability is 0), for an extrapolated point, or between levels
-// where none could be left out.
+// Probability returns the probability that the target is at most limit, from the table of
+// UpperBound: at the bound for some confidence it is that confidence or slightly more. The second
+// result is false without a guarantee: without calibration (the probability is 0), for an
+// extrapolated row, or between levels if none could be left out.
 func (p *Predictor) Probability(point Prediction, limit float64) (float64, bool) {
 	o := p.offsets(point)
 	if o.Count == 0 || math.IsNaN(limit) || !finite(point.Value) {
@@ -217,7 +210,7 @@ func (p *Predictor) Probability(point Prediction, limit float64) (float64, bool)
 	low, high := 0, len(o.factors)
 	for low < high {
 		middle := (low + high) / 2
-		if p.moved(point, o.factors[middle]) <= limit {
+		if p.moveBound(point, o.factors[middle]) <= limit {
 			low = middle + 1
 		} else {
 			high = middle
@@ -229,13 +222,55 @@ func (p *Predictor) Probability(point Prediction, limit float64) (float64, bool)
 	return float64(o.rank(low-1)) / float64(o.Count+1), p.promises(point)
 }
 
-// moved is the point moved by an offset of its table and widened by how far
-// it lies beyond the examples. Bound and probability both come from here, so
-// that rounding cannot set them at odds.
-func (p *Predictor) moved(point Prediction, factor float64) float64 {
+// moveBound returns the prediction shifted by an offset of its table and widened by its distance
+// from the support. Bound and probability both use it, so that rounding cannot make them
+// contradict.
+func (p *Predictor) moveBound(point Prediction, factor float64) float64 {
 	wider, _ := p.Widening(point)
 	if p.manifest.Transform == Log {
 		return point.Value * factor * math.Exp(wider)
 	}
 	return point.Value + factor + wider
 }
+
+// perfectHash is a set of numbers. Each has its own place: the top byte of its bits times a
+// multiplier without collisions (perfect hash: Fredman, Komlós, Szemerédi 1984).
+type perfectHash struct {
+	multiplier uint64
+	at         [256]float64
+}
+
+// maxHashed is the number of numbers for which one multiplier in eight has no collision.
+const maxHashed = maxMeasured
+
+// newPerfectHash returns nil for no numbers, for more than maxHashed, and if no multiplier is
+// found, which no finite numbers are known to cause.
+func newPerfectHash(numbers []float64) *perfectHash {
+	if len(numbers) == 0 || len(numbers) > maxHashed {
+		return nil
+	}
+	random := stream(5)
+	for range 10_000 {
+		s := &perfectHash{multiplier: random.next() | 1}
+		for i := range s.at {
+			s.at[i] = math.NaN() // equal to nothing
+		}
+		free := true
+		for _, x := range numbers {
+			place := &s.at[s.place(x)]
+			free = free && (math.IsNaN(*place) || *place == x)
+			*place = x
+		}
+		if free {
+			return s
+		}
+	}
+	return nil
+}
+
+// place returns the place of x; 0 and -0 are equal.
+func (s *perfectHash) place(x float64) uint8 {
+	return uint8(math.Float64bits(x+0) * s.multiplier >> 56)
+}
+
+func (s *perfectHash) holds(x float64) bool { return s.at[s.place(x)] == x }

@@ -252,7 +252,7 @@ func TestTree_DuplicateCountsAsWeightTwo(t *testing.T) {
 				b.nodes[k].gain, b.nodes[k].value = a.nodes[k].gain, a.nodes[k].value
 			}
 		}
-		if diff := cmp.Diff(a.nodes, b.nodes, cmp.AllowUnexported(node{})); diff != "" {
+		if diff := cmp.Diff(a.nodes, b.nodes, cmp.AllowUnexported(treeNode{})); diff != "" {
 			t.Fatalf("case %d: weights and duplicates give different trees:\n%s", i, diff)
 		}
 	}
@@ -285,7 +285,7 @@ func TestForest_PrefixAndCutEqualTraining(t *testing.T) {
 		return grown
 	}
 	all := fit(20, 8)
-	if diff := cmp.Diff(all[:7], fit(7, 8), cmp.AllowUnexported(tree{}, node{}, leaf{})); diff != "" {
+	if diff := cmp.Diff(all[:7], fit(7, 8), cmp.AllowUnexported(tree{}, treeNode{}, treeLeaf{})); diff != "" {
 		t.Errorf("the first 7 trees of 20 differ from a forest of 7:\n%s", diff)
 	}
 	for k, short := range fit(20, 3) {
@@ -321,16 +321,16 @@ func TestAbsoluteSearch_ScanEqualsWalk(t *testing.T) {
 		g := newGrowth(d, o)
 		grower := g.newGrower()
 		grower.draw(0)
-		whole := surveyed(grower.drawn, grower.items)
+		whole := surveyed(grower.items, grower.rows)
 		grower.median(&whole)
 		for f := range d.Columns {
 			var best [2]split
 			for k, wanted := range []bool{false, true} {
 				a := newAbsoluteSearch(g)
 				a.wanted = wanted
-				c := contest{growth: g}
-				loss, noise := a.enter(&whole, &kept{})
-				c.begin(limits{math.Inf(-1), math.Inf(1)}, loss, noise)
+				c := splitSelection{growth: g}
+				loss, noise := a.beginNode(&whole, &keptSums{})
+				c.begin(valueLimits{math.Inf(-1), math.Inf(1)}, loss, noise)
 				c.feature, c.best.gain = f, math.Inf(-1)
 				a.fill([]int{f})
 				a.search(f, &c)

@@ -2,12 +2,13 @@ package regress
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 )
 
-// Estimate is a figure and its 95 % interval. What is not known is NaN here and
-// null in JSON, never 0.
+// Estimate is a figure and its 95 % interval. Unknown values are NaN here and null in JSON, never
+// 0.
 type Estimate struct{ Value, Low, High float64 }
 
 // MarshalJSON writes {"value":…,"low":…,"high":…} with null for NaN.
@@ -43,29 +44,28 @@ type estimateJSON struct {
 	High  *float64 `json:"high"`
 }
 
-// Scores say how well predictions match the truth, in the unit of the target.
-// Intervals come from a bootstrap over settings, not over examples.
+// Scores compare predictions with the truth, in the unit of the target. Intervals come from a
+// bootstrap over settings, not over examples.
 type Scores struct {
 	Examples int `json:"examples"`
 	Settings int `json:"settings"`
 	// MSE is the mean squared error, MAE the mean absolute one.
 	MSE Estimate `json:"mse"`
 	MAE Estimate `json:"mae"`
-	// R2 is 1 - MSE / variance of the truth; unknown where that is 0.
+	// R2 is 1 - MSE / variance of the truth; unknown for variance 0.
 	R2 Estimate `json:"r2"`
-	// MAPE and MedianAPE are the mean and the median of |error / truth|, a ratio;
-	// unknown where a truth is 0. The median has no interval.
+	// MAPE and MedianAPE are the mean and the median of |error / truth|; unknown if a truth is 0.
+	// The median has no interval.
 	MAPE      Estimate `json:"mape"`
 	MedianAPE Estimate `json:"median_ape"`
 }
 
-// resamples is how many bootstrap samples an interval rests on: 1000, and less
-// where there are so many settings that the interval is narrow and slow.
+// resamples returns the number of bootstrap samples of an interval: 1000, fewer for many settings,
+// whose intervals are narrow and slow.
 func resamples(settings int) int { return min(1000, max(100, 20_000_000/settings)) }
 
-// Score compares predictions with the truth. Group is the setting of each
-// example; nil lets every example stand for itself. All slices have the same
-// length, which is above 0.
+// Score compares predictions with the truth. Group is the setting of each example; nil means that
+// every example is a setting. All slices have the same length, at least 1.
 func Score(truth, predicted []float64, group []int, seed uint64) Scores {
 	sums := errorSums(truth, predicted, group)
 	whole := moments{}
@@ -96,8 +96,8 @@ func Score(truth, predicted []float64, group []int, seed uint64) Scores {
 
 const bootstrapBranch = 1 << 41
 
-// moments are the sums from which all scores but the median follow; those of
-// settings add up, which makes a bootstrap over settings cheap.
+// moments are the sums from which all scores except the median follow. Those of settings add up,
+// which makes a bootstrap over settings cheap.
 type moments struct{ n, y, y2, e2, e, ape float64 }
 
 func (m *moments) add(o moments) {
@@ -117,8 +117,8 @@ func (m moments) scores() (mse, mae, r2, mape float64) {
 	return mse, m.e / m.n, r2, m.ape / m.n
 }
 
-// errorSums returns the moments of each setting, in order of first appearance.
-// Truths are taken from their mean, so that no digits are lost in y2.
+// errorSums returns the moments of each setting in order of first appearance. Truths are relative
+// to their mean, to keep the precision of y2.
 func errorSums(truth, predicted []float64, group []int) []moments {
 	center := 0.0
 	for _, y := range truth {
@@ -170,7 +170,7 @@ func medianAPE(truth, predicted []float64) float64 {
 	return errors[(n-1)/2]/2 + errors[n/2]/2
 }
 
-// middle95 returns the 2.5 % and 97.5 % quantiles, NaN where any draw is.
+// middle95 returns the 2.5 % and 97.5 % quantiles; NaN if any draw is NaN.
 func middle95(draws []float64) (low, high float64) {
 	slices.Sort(draws)
 	if math.IsNaN(draws[0]) {
@@ -180,8 +180,8 @@ func middle95(draws []float64) (low, high float64) {
 	return draws[cut], draws[len(draws)-1-cut]
 }
 
-// Pinball is the mean pinball loss of predicted quantiles at a level in (0, 1):
-// level times what is missing, 1 - level times what is too much.
+// Pinball returns the mean pinball loss of predicted quantiles at a level in (0, 1): level times
+// the shortfall, 1 - level times the excess.
 func Pinball(truth, predicted []float64, level float64) float64 {
 	sum := 0.0
 	for i, y := range truth {
@@ -191,13 +191,13 @@ func Pinball(truth, predicted []float64, level float64) float64 {
 	return sum / float64(len(truth))
 }
 
-// Coverage is the share of truths that a bound at some level covers.
+// Coverage is the share of truths that a bound at a level covers.
 type Coverage struct {
-	// Level that was asked for, in (0, 1).
+	// Level of the bound, in (0, 1).
 	Level float64 `json:"level"`
 	// Ratio of covered examples, with its 95 % binomial interval (Wilson 1927).
 	Ratio Estimate `json:"ratio"`
-	// Examples that had a finite bound, and those for which none was known.
+	// Examples with a finite bound, and those without one (Refused).
 	Examples int `json:"examples"`
 	Refused  int `json:"refused"`
 	// Pinball is the mean pinball loss of the bounds at Level, in the unit of
@@ -207,8 +207,8 @@ type Coverage struct {
 	Width Estimate `json:"width"`
 }
 
-// Cover counts how often upper bounds at a level hold. A bound that is not
-// finite counts as refused.
+// Cover counts how often upper bounds at a level hold. A bound that is not finite counts as
+// refused.
 func Cover(truth, predicted, bound []float64, level float64) Coverage {
 	c := Coverage{Level: level}
 	held := 0
@@ -236,9 +236,8 @@ func Cover(truth, predicted, bound []float64, level float64) Coverage {
 	return c
 }
 
-// averaged is the coverage of the same examples in several shuffles: they are no
-// more examples for being predicted again, and the interval is as wide as that
-// of one shuffle.
+// averaged returns the coverage of the same examples in several shuffles. The interval is that of
+// one shuffle, because repeated predictions are no further examples.
 func (c Coverage) averaged(shuffles int) Coverage {
 	size := float64(c.Examples) / float64(shuffles)
 	c.Ratio = wilson(c.Ratio.Value*size, size)
@@ -246,7 +245,7 @@ func (c Coverage) averaged(shuffles int) Coverage {
 	return c
 }
 
-// wilson is the score interval of a binomial ratio (Wilson 1927).
+// wilson returns the score interval of a binomial ratio (Wilson 1927).
 func wilson(held, size float64) Estimate {
 	if size == 0 {
 		return Estimate{math.NaN(), math.NaN(), math.NaN()}
@@ -256,4 +255,49 @@ func wilson(held, size float64) Estimate {
 	middle := (ratio + z*z/(2*size)) / (1 + z*z/size)
 	half := z / (1 + z*z/size) * math.Sqrt(ratio*(1-ratio)/size+z*z/(4*size*size))
 	return Estimate{ratio, max(middle-half, 0), min(middle+half, 1)}
+}
+
+// Paired returns the mean of a - b, two losses of the same examples, and its 95 % interval by a
+// bootstrap over settings (nil: every example is a setting). If the interval lies below 0, a is
+// significantly better. An error wraps ErrBadExamples: the slices are empty or of different
+// lengths.
+func Paired(a, b []float64, group []int, seed uint64) (Estimate, error) {
+	if len(a) == 0 || len(a) != len(b) || group != nil && len(group) != len(a) {
+		return Estimate{}, fmt.Errorf("%w: losses of %d, %d and groups of %d examples",
+			ErrBadExamples, len(a), len(b), len(group))
+	}
+	type sum struct{ difference, count float64 }
+	var sums []sum
+	number := make(map[int]int)
+	whole := sum{}
+	for i := range a {
+		g := i
+		if group != nil {
+			g = group[i]
+		}
+		n, known := number[g]
+		if !known {
+			n = len(sums)
+			number[g] = n
+			sums = append(sums, sum{})
+		}
+		sums[n].difference += a[i] - b[i]
+		sums[n].count++
+		whole.difference += a[i] - b[i]
+		whole.count++
+	}
+	random := stream(seed).split(bootstrapBranch)
+	var draws []float64
+	for range resamples(len(sums)) {
+		drawn := sum{}
+		for range sums {
+			s := sums[random.below(len(sums))]
+			drawn.difference += s.difference
+			drawn.count += s.count
+		}
+		draws = append(draws, drawn.difference/drawn.count)
+	}
+	e := Estimate{Value: whole.difference / whole.count}
+	e.Low, e.High = middle95(draws)
+	return e, nil
 }

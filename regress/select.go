@@ -11,35 +11,34 @@ import (
 	"sync"
 )
 
-// SelectOptions say what Select compares, and for which question.
+// SelectOptions select the families, methods and baselines that Select compares, and how.
 type SelectOptions struct {
-	// Families to try; nil means all of them.
+	// Families to compare; nil means all of them.
 	Families []string
-	// Methods to try beside the families' own; with Families empty and not nil,
-	// only these.
+	// Methods to compare in addition to those of the families. With an empty, non-nil Families only
+	// these are compared.
 	Methods []Method
-	// Baselines are judged beside the methods; the linear model and the nearest
-	// setting always are.
+	// Baselines to compare in addition to the linear model and the nearest setting.
 	Baselines []Baseline
-	// Confidence, in (0, 1), of the bound by whose pinball loss methods are
-	// judged; 0 means 0.95.
+	// Confidence, in (0, 1), of the bound whose pinball loss is compared; 0 means 0.95.
 	Confidence float64
-	// Transform of the target; empty chooses the logarithm for positive targets
-	// that span a factor of 2 or more.
+	// Transform of the target; empty means the logarithm for positive targets that span a factor
+	// of 2 or more, else none.
 	Transform Transform
-	// Folds of settings, 0 means 5, dealt anew Shuffles times; 0 means 4, or 1
-	// beyond 1000 examples.
+	// Folds of settings; 0 means 5. They are assigned Shuffles times; 0 means 4, or 1 above 1000
+	// examples.
 	Folds, Shuffles int
-	// Seed decides all that is random.
+	// Seed of all random numbers.
 	Seed uint64
 	// MinExamples, MinSettings and Threads are as in ForestOptions.
 	MinExamples, MinSettings, Threads int
-	// Progress is told how many of all planned fits are done, in order.
+	// Progress is called with the number of completed and planned fits, in order.
 	Progress func(done, planned int)
 }
 
-func (o SelectOptions) resolve(d *Dataset) (SelectOptions, shared, error) {
-	s, err := resolveShared(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads, o.Seed)
+func (o SelectOptions) resolve(d *Dataset) (SelectOptions, baseOptions, error) {
+	s, err := resolveBaseOptions(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads,
+		o.Seed)
 	if err != nil {
 		return o, s, err
 	}
@@ -70,67 +69,70 @@ func (o SelectOptions) resolve(d *Dataset) (SelectOptions, shared, error) {
 	return o, s, nil
 }
 
-// Select compares families and settings by what they predict of settings that
-// they did not learn from, and returns the best, fitted on all examples and
-// calibrated, with the record of the comparison. The best has the smallest
-// pinball loss of the bound at the confidence: a bound should hold, and be no
-// higher than it must. Within 2 % of it the smoother family wins, because it is
-// right between the measured levels, too; and where whole levels are left out, a
-// family that misses those between others by less than half wins within 25 %.
+// Select compares families and settings by their held-out predictions. It returns the best, fitted
+// on all examples and calibrated, with a report of the comparison.
 //
-// Equal examples in any order and equal options give the same choice and bytes.
-// It stops with ctx's error when ctx ends.
-func Select(ctx context.Context, d *Dataset, o SelectOptions) (*Regressor, Report, error) {
-	r, report, err := choose(ctx, d, o)
+// The best has the smallest pinball loss of the bound at the confidence: a bound should hold and be
+// as low as possible. Within 2 % of it the smoother family wins, because it is also right between
+// measured levels. A family whose error at left-out levels between others is less than half wins
+// within 25 %.
+//
+// Equal examples in any order and equal options give the same choice and bytes. It returns ctx's
+// error when ctx ends.
+func Select(ctx context.Context, d *Dataset, o SelectOptions) (*Regressor, SelectReport, error) {
+	r, report, err := selectRegressor(ctx, d, o)
 	if err != nil {
-		return nil, Report{}, fmt.Errorf("select a regressor of %s: %w", d.TargetName, err)
+		return nil, SelectReport{}, fmt.Errorf("select a regressor of %s: %w", d.TargetName, err)
 	}
 	return r, report, nil
 }
 
-func choose(ctx context.Context, d *Dataset, o SelectOptions) (*Regressor, Report, error) {
+func selectRegressor(
+	ctx context.Context, d *Dataset, o SelectOptions,
+) (*Regressor, SelectReport, error) {
 	if err := d.Validate(); err != nil {
-		return nil, Report{}, err
+		return nil, SelectReport{}, err
 	}
 	o, s, err := o.resolve(d)
 	if err != nil {
-		return nil, Report{}, err
+		return nil, SelectReport{}, err
 	}
 	if o.Transform == "" {
 		o.Transform = transformOf(d.Target)
 	}
 	if d, err = d.prepare(o.Transform, s.examples, s.settings, o.Folds); err != nil {
-		return nil, Report{}, err
+		return nil, SelectReport{}, err
 	}
 	c := newComparison(d, o)
-	if len(c.entries) == len(c.baselines()) {
-		return nil, Report{}, fmt.Errorf("%w: no family suits %d examples", ErrBadSettings, d.Len())
+	if len(c.methods) == len(c.baselines()) {
+		return nil, SelectReport{}, fmt.Errorf("%w: no family suits %d examples", ErrBadSettings,
+			d.Len())
 	}
 	if err := c.run(ctx); err != nil {
-		return nil, Report{}, err
+		return nil, SelectReport{}, err
 	}
 	return c.finish(ctx)
 }
 
-// comparison judges methods and baselines on the same folds.
+// comparison scores methods and baselines on the same folds.
 type comparison struct {
 	d       *Dataset
 	o       SelectOptions
-	entries []*entry
+	methods []*comparedMethod
 	folds   [][]int // per shuffle
-	done    *progress
+	done    *progressCounter
 }
 
-// entry is a method or a baseline and how it did in each shuffle.
-type entry struct {
+// comparedMethod is a method or a baseline with its results by shuffle.
+type comparedMethod struct {
 	method    *Method
 	baseline  *Baseline
-	transform Transform // of its predictions while they are judged
-	trials    []trial
+	transform Transform // of its predictions during the comparison
+	results   []shuffleResult
 }
 
-// trial is one shuffle: out-of-fold predictions in the unit of the fit.
-type trial struct {
+// shuffleResult holds the out-of-fold predictions of one shuffle in the unit of the fit.
+type shuffleResult struct {
 	predicted []float64
 	err       error
 }
@@ -143,18 +145,18 @@ func newComparison(d *Dataset, o SelectOptions) *comparison {
 	}
 	methods = append(methods, o.Methods...)
 	for _, m := range methods {
-		c.entries = append(c.entries, &entry{method: &m, transform: o.Transform})
+		c.methods = append(c.methods, &comparedMethod{method: &m, transform: o.Transform})
 	}
 	for _, b := range c.baselines() {
-		c.entries = append(c.entries, &entry{baseline: &b, transform: None})
+		c.methods = append(c.methods, &comparedMethod{baseline: &b, transform: None})
 	}
 	for s := range uint64(o.Shuffles) {
 		c.folds = append(c.folds, d.folds(o.Folds, o.Seed+s))
 	}
-	for _, e := range c.entries {
-		e.trials = make([]trial, o.Shuffles)
+	for _, e := range c.methods {
+		e.results = make([]shuffleResult, o.Shuffles)
 	}
-	c.done = newProgress(o.Progress, len(c.entries)*o.Shuffles+1)
+	c.done = newProgress(o.Progress, len(c.methods)*o.Shuffles+1)
 	return c
 }
 
@@ -162,15 +164,15 @@ func (c *comparison) baselines() []Baseline {
 	return append([]Baseline{LinearBaseline(), NearestBaseline()}, c.o.Baselines...)
 }
 
-// run predicts every shuffle by every entry, on as many goroutines as allowed;
-// each fit then has one.
+// run predicts every shuffle by every method, on as many goroutines as allowed, with one thread per
+// fit.
 func (c *comparison) run(ctx context.Context) error {
 	type task struct {
-		entry   *entry
+		entry   *comparedMethod
 		shuffle int
 	}
-	tasks := make(chan task, len(c.entries)*len(c.folds))
-	for _, e := range c.entries {
+	tasks := make(chan task, len(c.methods)*len(c.folds))
+	for _, e := range c.methods {
 		for s := range c.folds {
 			tasks <- task{e, s}
 		}
@@ -181,7 +183,7 @@ func (c *comparison) run(ctx context.Context) error {
 		workers.Go(func() {
 			for t := range tasks {
 				if ctx.Err() == nil {
-					t.entry.trials[t.shuffle] = c.try(ctx, t.entry, t.shuffle)
+					t.entry.results[t.shuffle] = c.predictShuffle(ctx, t.entry, t.shuffle)
 					c.done.add(1)
 				}
 			}
@@ -191,30 +193,33 @@ func (c *comparison) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (c *comparison) try(ctx context.Context, e *entry, shuffle int) trial {
-	predicted, err := OutOfFold(c.d, c.folds[shuffle], func(train *Dataset) (func(row []float64) float64, error) {
+func (c *comparison) predictShuffle(
+	ctx context.Context, e *comparedMethod, shuffle int,
+) shuffleResult {
+	fit := func(train *Dataset) (func(row []float64) float64, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if e.baseline != nil {
 			return e.baseline.Fit(train)
 		}
-		r, err := e.method.Fit(ctx, train, c.quick())
+		r, err := e.method.Fit(ctx, train, c.fastOptions())
 		if err != nil {
 			return nil, err
 		}
 		return r.raw(), nil
-	})
+	}
+	predicted, err := OutOfFold(c.d, c.folds[shuffle], fit)
 	if i := slices.IndexFunc(predicted, func(y float64) bool {
 		return !finite(y)
 	}); err == nil && i >= 0 {
 		err = fmt.Errorf("predicts %g", predicted[i])
 	}
-	return trial{predicted, err}
+	return shuffleResult{predicted, err}
 }
 
-// quick are the options of a fit without calibration.
-func (c *comparison) quick() FitOptions {
+// fastOptions returns the options of a fit without calibration.
+func (c *comparison) fastOptions() FitOptions {
 	return FitOptions{
 		Transform:   c.o.Transform,
 		Seed:        c.o.Seed,
@@ -225,9 +230,9 @@ func (c *comparison) quick() FitOptions {
 	}
 }
 
-// finish fits the best method on everything and writes the report.
-func (c *comparison) finish(ctx context.Context) (*Regressor, Report, error) {
-	report := Report{
+// finish fits the best method on all examples and writes the report.
+func (c *comparison) finish(ctx context.Context) (*Regressor, SelectReport, error) {
+	report := SelectReport{
 		Target:     c.d.TargetName,
 		Unit:       c.d.TargetUnit,
 		Examples:   c.d.Len(),
@@ -237,9 +242,9 @@ func (c *comparison) finish(ctx context.Context) (*Regressor, Report, error) {
 		Folds:      foldCount(c.folds[0]),
 		Shuffles:   c.o.Shuffles,
 	}
-	judged := make(map[*entry]Judged)
+	judged := make(map[*comparedMethod]Judged)
 	var failures []error
-	for _, e := range c.entries {
+	for _, e := range c.methods {
 		j := c.judge(e)
 		if e.baseline != nil {
 			report.Baselines = append(report.Baselines, j)
@@ -260,7 +265,7 @@ func (c *comparison) finish(ctx context.Context) (*Regressor, Report, error) {
 	if best == nil {
 		return nil, report, errors.Join(failures...)
 	}
-	best = c.evener(best, judged, missesBetween(report.Levels))
+	best = c.betterBetweenLevels(best, judged, missesBetween(report.Levels))
 	report.Winner = best.method.Name
 	r, err := best.method.Fit(ctx, c.d, FitOptions{
 		Transform:   c.o.Transform,
@@ -279,25 +284,25 @@ func (c *comparison) finish(ctx context.Context) (*Regressor, Report, error) {
 	return r, report, nil
 }
 
-// tie is the difference in pinball loss that decides nothing.
-const tie = 0.02
+// tieMargin is the relative difference in pinball loss up to which methods tie.
+const tieMargin = 0.02
 
-// smooth ranks families where their losses tie: a formula is even between and
-// beyond the measured levels, trees are steps.
-var smooth = []string{FamilyGaussian, FamilyLaw, FamilyLawTrees, FamilyBoosting, FamilyForest}
+// smoothness ranks families with tied losses: a formula is smooth between and outside the measured
+// levels, trees are step functions.
+var smoothness = []string{FamilyGaussian, FamilyLaw, FamilyLawTrees, FamilyBoosting, FamilyForest}
 
-// best returns the entry with the smallest loss, or the smoothest family of those
-// that tie with it; nil if there is none.
-func (c *comparison) best(judged map[*entry]Judged) *entry {
+// best returns the method with the smallest loss, or the smoothest of those that tie with it; nil
+// if there is none.
+func (c *comparison) best(judged map[*comparedMethod]Judged) *comparedMethod {
 	least := math.Inf(1)
 	for _, j := range judged {
 		least = min(least, j.Pinball.Value)
 	}
-	var best *entry
-	rank := func(e *entry) int { return slices.Index(smooth, e.method.Family) }
-	for _, e := range c.entries { // not the map, whose order is none
+	var best *comparedMethod
+	rank := func(e *comparedMethod) int { return slices.Index(smoothness, e.method.Family) }
+	for _, e := range c.methods { // in a fixed order, unlike the map
 		j, ok := judged[e]
-		if !ok || j.Pinball.Value > least*(1+tie) {
+		if !ok || j.Pinball.Value > least*(1+tieMargin) {
 			continue
 		}
 		if best == nil || rank(e) < rank(best) || rank(e) == rank(best) &&
@@ -308,23 +313,22 @@ func (c *comparison) best(judged map[*entry]Judged) *entry {
 	return best
 }
 
-// evenBetter is how much more pinball loss (a ratio) is borne by a family that
-// misses the levels between others by less than half: on half a hundred runs a
-// deal of folds moves the loss by as much, and users ask for settings between the
-// measured ones, too.
-const evenBetter = 0.25
+// betweenLevelsMargin is how much more pinball loss (a ratio) a family may have whose error between
+// levels is less than half: on some fifty runs the assignment of folds changes the loss by as much,
+// and users also request settings between measured ones.
+const betweenLevelsMargin = 0.25
 
-// evener returns the best entry, or one that is clearly better where a level was
+// betterBetweenLevels returns the best method, or one that is clearly better at levels that were
 // left out.
-func (c *comparison) evener(
-	best *entry, judged map[*entry]Judged, misses map[string]float64,
-) *entry {
+func (c *comparison) betterBetweenLevels(
+	best *comparedMethod, judged map[*comparedMethod]Judged, misses map[string]float64,
+) *comparedMethod {
 	most, known := misses[best.method.Name]
 	if !known {
 		return best
 	}
-	choice, loss := best, judged[best].Pinball.Value*(1+evenBetter)
-	for _, e := range c.entries {
+	choice, loss := best, judged[best].Pinball.Value*(1+betweenLevelsMargin)
+	for _, e := range c.methods {
 		if j, ok := judged[e]; ok && j.Pinball.Value <= loss {
 			if miss, known := misses[e.method.Name]; known && miss < most/2 {
 				choice, loss = e, j.Pinball.Value
@@ -334,8 +338,7 @@ func (c *comparison) evener(
 	return choice
 }
 
-// missesBetween is the mean absolute error of each method on the examples of
-// levels between others, without them.
+// missesBetween returns the mean absolute error of each method at left-out levels between others.
 func missesBetween(levels []LevelCheck) map[string]float64 {
 	sums, counts := make(map[string]float64), make(map[string]float64)
 	for _, l := range levels {

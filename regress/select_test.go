@@ -43,7 +43,8 @@ func TestSelect_MeetsTheBarsOnTheRecoveredRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := report.Candidates[0]
-	t.Logf("MSE %.0f (%.0f to %.0f), R2 %.4f (%.4f to %.4f), MAPE %.2f %% (%.2f to %.2f), coverage %.3f", j.MSE.Value, j.MSE.Low, j.MSE.High,
+	t.Logf("MSE %.0f (%.0f to %.0f), R2 %.4f (%.4f to %.4f), MAPE %.2f %% (%.2f to %.2f), "+
+		"coverage %.3f", j.MSE.Value, j.MSE.Low, j.MSE.High,
 		j.R2.Value, j.R2.Low, j.R2.High, 100*j.MAPE.Value, 100*j.MAPE.Low, 100*j.MAPE.High, j.Coverage.Value)
 	if j.MSE.Value > 520 || j.R2.Value < 0.985 || j.MAPE.Value > 0.048 {
 		t.Errorf("MSE %.0f, R2 %.4f, MAPE %.4f, want at most 520, at least 0.985, at most 0.048",
@@ -88,7 +89,7 @@ func TestSelect_MeetsTheBarsOnWhatItDidNotChooseBy(t *testing.T) {
 	winners := map[string]int{}
 	var mse, r2, mape []float64
 	for shuffle := range shuffles {
-		predicted, err := regress.OutOfFold(d, regress.Folds(d.Group, 5, shuffle), func(train *regress.Dataset) (func(row []float64) float64, error) {
+		fit := func(train *regress.Dataset) (func(row []float64) float64, error) {
 			r, report, err := regress.Select(context.Background(), train, regress.SelectOptions{
 				Confidence: 0.9,
 				Shuffles:   1,
@@ -106,7 +107,8 @@ func TestSelect_MeetsTheBarsOnWhatItDidNotChooseBy(t *testing.T) {
 				}
 				return point.Value
 			}, err
-		})
+		}
+		predicted, err := regress.OutOfFold(d, regress.Folds(d.Group, 5, shuffle), fit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +119,8 @@ func TestSelect_MeetsTheBarsOnWhatItDidNotChooseBy(t *testing.T) {
 		slices.Sort(scores)
 	}
 	n := len(mse)
-	t.Logf("median of %d shuffles: MSE %.0f (%.0f to %.0f), R2 %.4f (%.4f to %.4f), MAPE %.2f %% (%.2f to %.2f); chosen: %v", n, mse[n/2], mse[0], mse[n-1],
+	t.Logf("median of %d shuffles: MSE %.0f (%.0f to %.0f), R2 %.4f (%.4f to %.4f), "+
+		"MAPE %.2f %% (%.2f to %.2f); chosen: %v", n, mse[n/2], mse[0], mse[n-1],
 		r2[n/2], r2[0], r2[n-1], 100*mape[n/2], 100*mape[0], 100*mape[n-1], winners)
 	if mse[n/2] > 520 || r2[n/2] < 0.985 || mape[n/2] > 0.048 {
 		t.Errorf("MSE %.0f, R2 %.4f, MAPE %.4f, want at most 520, at least 0.985, at most 0.048",
@@ -256,11 +259,11 @@ func TestCalibration_OwnTablePerLevel(t *testing.T) {
 		t.Errorf("bound / prediction is %g for the noisy network and %g for the other", width[1],
 			width[0])
 	}
-	for _, spoil := range []func(c *regress.Calibration){
-		func(c *regress.Calibration) { c.Levels.Feature = 0 },
-		func(c *regress.Calibration) { c.Levels.Tables = c.Levels.Tables[:1] },
-		func(c *regress.Calibration) { c.Levels.Tables[0].Count++ },
-		func(c *regress.Calibration) { slices.Reverse(c.Levels.Tables[1].Residuals) },
+	for _, spoil := range []func(c *regress.CalibrationTable){
+		func(c *regress.CalibrationTable) { c.Levels.Feature = 0 },
+		func(c *regress.CalibrationTable) { c.Levels.Tables = c.Levels.Tables[:1] },
+		func(c *regress.CalibrationTable) { c.Levels.Tables[0].Count++ },
+		func(c *regress.CalibrationTable) { slices.Reverse(c.Levels.Tables[1].Residuals) },
 	} {
 		r, err := regress.FitLaw(context.Background(), d,
 			regress.LawOptions{Transform: regress.Log})

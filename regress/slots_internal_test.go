@@ -20,10 +20,10 @@ func TestSlots_HoldWhatWasPutIn(t *testing.T) {
 	}
 	for name, number := range numbers {
 		var in []float64
-		for i := range mostSlots {
+		for i := range maxHashed {
 			in = append(in, number(i))
 		}
-		s := newSlots(in)
+		s := newPerfectHash(in)
 		if s == nil {
 			t.Errorf("%s: no slots", name)
 			continue
@@ -39,10 +39,10 @@ func TestSlots_HoldWhatWasPutIn(t *testing.T) {
 			}
 		}
 	}
-	if s := newSlots([]float64{0}); !s.holds(math.Copysign(0, -1)) {
+	if s := newPerfectHash([]float64{0}); !s.holds(math.Copysign(0, -1)) {
 		t.Error("-0 is not held where 0 is")
 	}
-	if newSlots(nil) != nil || newSlots(make([]float64, mostSlots+1)) != nil {
+	if newPerfectHash(nil) != nil || newPerfectHash(make([]float64, maxHashed+1)) != nil {
 		t.Error("slots for none or too many numbers")
 	}
 }

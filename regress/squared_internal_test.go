@@ -28,17 +28,17 @@ func TestSquaredSearch_FindsTheSameEachWay(t *testing.T) {
 		q := newSquaredSearch(g)
 		for trial := range 600 {
 			var items []int32
-			drawn := make([]item, len(g.target))
+			drawn := make([]drawnItem, len(g.target))
 			share := 2 + random.IntN(60)
 			for row := range int32(len(g.target)) {
 				if len(items) < maxBins-1 && random.IntN(share) == 0 {
 					items = append(items, row)
-					drawn[row] = item{y: g.y[row], w: g.weight[row] * 2, count: 2}
+					drawn[row] = drawnItem{y: g.y[row], w: g.weight[row] * 2, count: 2}
 				}
 			}
 			by := random.IntN(features)
 			last := g.bins.codes[by][random.IntN(len(g.target))]
-			q.begin(drawn, items)
+			q.beginTree(drawn, items)
 			isRight := func(row int32) bool { return g.bins.codes[by][row] > last }
 			left := slices.DeleteFunc(slices.Clone(items), isRight)
 			right := slices.DeleteFunc(slices.Clone(items), func(row int32) bool {
@@ -49,16 +49,16 @@ func TestSquaredSearch_FindsTheSameEachWay(t *testing.T) {
 			}
 			large := surveyed(drawn, items)
 			q.large = maxBins
-			q.enter(&large, &kept{})
+			q.beginNode(&large, &keptSums{})
 			q.fill(all)
-			q.below = moment{}
+			q.below = itemMoment{}
 			for i := range left {
 				q.below.add(q.moments[left[i]])
 			}
-			var sides [2]kept
-			q.halve(&sides)
-			q.divide(by, len(left), all, [2]bool{true, true}, &sides)
-			plots := [2]plot{surveyed(drawn, left), surveyed(drawn, right)}
+			var sides [2]keptSums
+			q.sideSums(&sides)
+			q.splitNode(by, len(left), all, [2]bool{true, true}, &sides)
+			plots := [2]nodeItems{surveyed(drawn, left), surveyed(drawn, right)}
 			var want [2]split
 			var wantVaried [2][features]bool
 			for side := range plots { // both before anything is sorted anew
@@ -66,7 +66,7 @@ func TestSquaredSearch_FindsTheSameEachWay(t *testing.T) {
 			}
 			for side := range plots {
 				for _, q.large = range []int{maxBins, 0} {
-					if got, varied := searchAll(g, q, &plots[side], &kept{}); got != want[side] ||
+					if got, varied := searchAll(g, q, &plots[side], &keptSums{}); got != want[side] ||
 						varied != wantVaried[side] {
 						t.Fatalf("trial %d, minimum %d, %d items: large from %d finds %+v (%v), kept sorted %+v (%v)",
 							trial, minimum, len(plots[side].items), q.large, got, varied, want[side], wantVaried[side])
@@ -78,10 +78,10 @@ func TestSquaredSearch_FindsTheSameEachWay(t *testing.T) {
 }
 
 // searchAll returns the best cut of three features, and which of them vary.
-func searchAll(g *growth, q *squaredSearch, p *plot, known *kept) (best split, varied [3]bool) {
-	found := contest{growth: g}
-	loss, noise := q.enter(p, known)
-	found.begin(limits{math.Inf(-1), math.Inf(1)}, loss, noise)
+func searchAll(g *growth, q *squaredSearch, p *nodeItems, known *keptSums) (best split, varied [3]bool) {
+	found := splitSelection{growth: g}
+	loss, noise := q.beginNode(p, known)
+	found.begin(valueLimits{math.Inf(-1), math.Inf(1)}, loss, noise)
 	if !known.filled() {
 		q.fill([]int{0, 1, 2})
 	}
@@ -92,8 +92,8 @@ func searchAll(g *growth, q *squaredSearch, p *plot, known *kept) (best split, v
 	return found.best, varied
 }
 
-func surveyed(drawn []item, items []int32) plot {
-	p := plot{items: items, drawn: drawn}
-	p.survey()
+func surveyed(drawn []drawnItem, items []int32) nodeItems {
+	p := nodeItems{items: items, all: drawn}
+	p.sumUp()
 	return p
 }

@@ -18,7 +18,7 @@ type Fit struct {
 	*table.Examples
 	Regressor *regress.Regressor
 	Predictor *regress.Predictor
-	Report    regress.Report
+	Report    regress.SelectReport
 	Grid      []regress.GridPoint // searched forest settings; may be nil
 }
 
@@ -64,7 +64,7 @@ func (f *Fit) WriteText(out io.Writer) error {
 }
 
 // writeMethods writes a line per method and baseline, and then why some have no figures.
-func writeMethods(b *strings.Builder, r *regress.Report) error {
+func writeMethods(b *strings.Builder, r *regress.SelectReport) error {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\tpinball\tMSE\t\tR2\tMAPE\t\tunder bound\tbound/prediction\t\n")
 	var reasons []string
@@ -126,7 +126,7 @@ func reasonOf(j regress.Judged) string {
 }
 
 // whyNotFirst explains the choice of a method whose loss is not the smallest.
-func whyNotFirst(r *regress.Report) string {
+func whyNotFirst(r *regress.SelectReport) string {
 	first := r.Candidates[0]
 	for _, j := range r.Candidates[1:] {
 		if j.Name == r.Winner {
@@ -139,7 +139,7 @@ func whyNotFirst(r *regress.Report) string {
 }
 
 // warning describes why the winner is of little use; empty if it is useful.
-func warning(r *regress.Report) string {
+func warning(r *regress.SelectReport) string {
 	for _, j := range r.Candidates {
 		if j.Name != r.Winner {
 			continue
@@ -161,7 +161,7 @@ func warning(r *regress.Report) string {
 // shownLevels is the maximum number of levels in a report: those with the lowest coverage.
 const shownLevels = 8
 
-func writeGroups(b *strings.Builder, r *regress.Report) {
+func writeGroups(b *strings.Builder, r *regress.SelectReport) {
 	groups := slices.Clone(r.Groups)
 	if len(groups) > shownLevels {
 		slices.SortStableFunc(groups, func(a, b regress.GroupCoverage) int {
@@ -187,7 +187,7 @@ func tooRarely(c regress.Coverage) string {
 
 // writeLevels writes the mean absolute error of each method at held-out levels, to show how well
 // the method interpolates and extrapolates.
-func writeLevels(b *strings.Builder, r *regress.Report) {
+func writeLevels(b *strings.Builder, r *regress.SelectReport) {
 	if len(r.Levels) == 0 {
 		return
 	}

@@ -29,7 +29,7 @@ func (f *Fit) WriteHTML(out io.Writer) error {
 		plots = append(plots, p)
 	}
 	return reportPage.Execute(out, struct {
-		*regress.Report
+		*regress.SelectReport
 		Dropped  []regress.Dropped
 		Empty    int
 		Plots    []template.HTML

@@ -74,7 +74,7 @@ func TestPlot_NamesFitUnderTheAxis(t *testing.T) {
 }
 
 func TestWhyNotFirst_TellsWhatWasBorne(t *testing.T) {
-	r := &regress.Report{
+	r := &regress.SelectReport{
 		Winner: "law",
 		Candidates: []regress.Judged{
 			{Name: "forest", Pinball: regress.Estimate{Value: 9}},
@@ -108,7 +108,7 @@ func TestThreeDigits(t *testing.T) {
 
 // Equivalent grid points are listed once.
 func TestWriteGrid_TellsEachSettingOnce(t *testing.T) {
-	f := &Fit{Report: regress.Report{Target: "t"}}
+	f := &Fit{Report: regress.SelectReport{Target: "t"}}
 	for k, trees := range []int{50, 50, 100} {
 		f.Grid = append(f.Grid, regress.GridPoint{
 			Options: regress.ForestOptions{Trees: trees, MaxDepth: 4, FeaturesPerSplit: 2},

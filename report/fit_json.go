@@ -13,7 +13,7 @@ func (f *Fit) WriteJSON(out io.Writer) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
 	return e.Encode(struct {
-		regress.Report
+		regress.SelectReport
 		Dropped []regress.Dropped  `json:"dropped,omitempty"`
 		Empty   int                `json:"rows_without_target"`
 		Served  *regress.Scores    `json:"scores_of_the_served"`

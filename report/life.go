@@ -44,7 +44,7 @@ type Life struct {
 func ReadLife(ctx context.Context, b *bus.Bus) (*Life, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	fold, l := trainer.NewLife(), &Life{}
+	fold, l := trainer.NewRegistry(), &Life{}
 	seen := map[string]bool{}
 	err := b.Read(ctx, bus.FollowOptions{
 		Stream: schemas.StreamRegressor,

@@ -23,7 +23,7 @@ type RuleComparisonOptions struct {
 	Refit       int      // finished jobs between two fits; 0: one fit, on the warm-up
 	Rules       []string // names from Rules
 	// Method is the method of the fits of Courier's rules; empty: evidence, as in the trainer.
-	Method trainer.Method
+	Method trainer.FitMethod
 	// Progress is called with the number of jobs that a rule has answered; may be nil.
 	Progress func(rule string, done int)
 }
@@ -52,11 +52,11 @@ func (o *RuleComparisonOptions) Validate() error {
 
 // RuleComparison is the outcome of Compare.
 type RuleComparison struct {
-	Submissions int            `json:"submissions"`
-	Confidence  float64        `json:"confidence"`
-	Seed        uint64         `json:"seed"`
-	Method      trainer.Method `json:"method"`
-	Rules       []RuleScore    `json:"rules"`
+	Submissions int               `json:"submissions"`
+	Confidence  float64           `json:"confidence"`
+	Seed        uint64            `json:"seed"`
+	Method      trainer.FitMethod `json:"method"`
+	Rules       []RuleScore       `json:"rules"`
 }
 
 // Compare lets each rule answer the same submissions, each in its own copy of the world.

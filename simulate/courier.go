@@ -89,7 +89,7 @@ func Rules() []string { return append(DefaultRules(), RuleInformed) }
 // NewRule returns the rule of a name for one play; nil if there is no such rule. The rules of
 // Courier fit by the given method, that of the paper by families. refit is the number of finished
 // jobs between two fits, 0 for a single fit.
-func NewRule(ctx context.Context, name string, method trainer.Method, seed uint64, refit int) Rule {
+func NewRule(ctx context.Context, name string, method trainer.FitMethod, seed uint64, refit int) Rule {
 	switch name {
 	case RuleCourier:
 		return NewCourierRule(NewLearner(ctx, method, seed, refit), schemas.PromiseEach)

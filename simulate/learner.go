@@ -14,7 +14,7 @@ import (
 // Learner fits regressors on the events of a log, as the trainer does.
 type Learner struct {
 	ctx          context.Context // of the simulation; the calls of a rule carry none
-	method       trainer.Method
+	method       trainer.FitMethod
 	seed         uint64
 	refit        int // finished jobs between two fits; 0: one fit, at the first submission
 	past         *trainer.Past
@@ -25,7 +25,7 @@ type Learner struct {
 
 // NewLearner returns a learner that fits by a method, and again after refit finished jobs; 0 fits
 // once, at the first submission.
-func NewLearner(ctx context.Context, method trainer.Method, seed uint64, refit int) *Learner {
+func NewLearner(ctx context.Context, method trainer.FitMethod, seed uint64, refit int) *Learner {
 	return &Learner{ctx: ctx, method: method, seed: seed, refit: refit, past: trainer.NewPast()}
 }
 

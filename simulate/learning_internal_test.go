@@ -18,7 +18,7 @@ import (
 const simulateSeed = 6
 
 // fittedOnce returns regressors fitted by a method on the shared history.
-var fittedOnce = map[trainer.Method]func() (*Learner, error){
+var fittedOnce = map[trainer.FitMethod]func() (*Learner, error){
 	trainer.MethodEvidence: sync.OnceValues(func() (*Learner, error) {
 		return fitHistory(trainer.MethodEvidence)
 	}),
@@ -27,7 +27,7 @@ var fittedOnce = map[trainer.Method]func() (*Learner, error){
 	}),
 }
 
-func fitHistory(method trainer.Method) (*Learner, error) {
+func fitHistory(method trainer.FitMethod) (*Learner, error) {
 	l := NewLearner(context.Background(), method, simulateSeed, 0)
 	for _, r := range simulatedWorld().History(simulateSeed) {
 		l.add(r.Event, r.Sequence)
@@ -50,7 +50,7 @@ func simulatedWorld() *World {
 // learningRules returns the rules with fitted regressors.
 func learningRules(t testing.TB) map[string]Rule {
 	t.Helper()
-	fitted := func(method trainer.Method) *Learner {
+	fitted := func(method trainer.FitMethod) *Learner {
 		l, err := fittedOnce[method]()
 		if err != nil {
 			t.Fatal(err)

@@ -62,7 +62,7 @@ func TestPlay_IsDeterministic(t *testing.T) {
 	play := func(seed uint64, name string) string {
 		r := &recorder{Rule: rules(seed)[name]}
 		var outcomes []simulate.JobOutcome
-		if name == simulate.RuleOracle { // it is not hidden behind another
+		if name == simulate.RuleOracle { // Only the oracle sees the future.
 			outcomes = played(t, simulate.NewScenario(smallWorld(), 80, 0.95, seed), r.Rule)
 		} else {
 			outcomes = played(t, simulate.NewScenario(smallWorld(), 80, 0.95, seed), r)

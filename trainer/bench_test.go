@@ -44,7 +44,7 @@ func pastOf(epochs int) *trainer.Past {
 				0.05*random.NormFloat64(),
 			)
 			s += seconds
-			add(epoch(job, 1, i+1, s, seconds, set))
+			add(epochEvent(job, 1, i+1, s, seconds, set))
 		}
 		add(ended(job, 1, schemas.EventFinished, s, s-first, set))
 		free[slot] = s + random.Float64()
@@ -52,8 +52,8 @@ func pastOf(epochs int) *trainer.Past {
 	return p
 }
 
-// BenchmarkRefit goes from folded events to a fitted regressor of epoch times: all
-// that lies between the last event and a promotion but the reading of the log.
+// BenchmarkRefit measures the way from the past to a fitted regressor of epoch times: the time
+// between the last event and a promotion without reading the log.
 func BenchmarkRefit(b *testing.B) {
 	for _, epochs := range []int{1_000, 10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(epochs), func(b *testing.B) {

@@ -10,9 +10,8 @@ import (
 	"courier/schemas"
 )
 
-// Dataset turns examples into what regress fits. A setting is what the owner
-// and the cluster fix: equal features, but for the epochs done. Columns of foreign load are those
-// that the caller chooses.
+// Dataset turns examples into a dataset of package regress. Its groups are settings: equal features
+// except for the epochs done. foreign selects columns of foreign load.
 func Dataset(target string, examples []Example, foreign ...schemas.ForeignColumn) *regress.Dataset {
 	e := encoderOf(target, examples, foreign)
 	columns := e.Columns()
@@ -64,17 +63,16 @@ func Dataset(target string, examples []Example, foreign ...schemas.ForeignColumn
 	return d
 }
 
-// Jobs on nodes alike that are needed for a promise there: with fewer the bounds,
-// which are those of all nodes, were kept too rarely. Another number of cores needs
-// more, because load acts otherwise there (docs/decisions/0009).
+// Minimum number of jobs on similar nodes for a bound there. With fewer jobs the bounds, which are
+// calibrated on all nodes, covered too few epochs. Another number of cores needs more jobs, because
+// load has another effect there (docs/decisions/0009).
 const (
-	enoughJobs        = 10
-	enoughJobsOnCores = 20
+	minJobsOnNode  = 10
+	minJobsOnCores = 20
 )
 
-// scarce returns the values of a column of nodes that too few jobs had: less than
-// enough, and less than half of those that had the most common one: by that bounds
-// are set.
+// scarce returns the values of a node column that too few jobs had: less than the minimum, and less
+// than half of the jobs with the most common value, which determines the bounds.
 func scarce(c schemas.Column, column []float64, examples []Example) (values []float64) {
 	jobs := map[float64]map[string]bool{}
 	for i, x := range column {
@@ -83,18 +81,18 @@ func scarce(c schemas.Column, column []float64, examples []Example) (values []fl
 		}
 		jobs[x][cmp.Or(examples[i].Job, fmt.Sprint(i))] = true
 	}
-	most, enough := 0, enoughJobs
+	most, enough := 0, minJobsOnNode
 	if c == schemas.ColumnCores {
-		enough = enoughJobsOnCores
+		enough = minJobsOnCores
 	}
-	for _, of := range jobs {
-		most = max(most, len(of))
+	for _, withValue := range jobs {
+		most = max(most, len(withValue))
 	}
 	for x := range jobs {
 		near := 0
-		for y, of := range jobs {
+		for y, withValue := range jobs {
 			if c.Near(x, y) {
-				near += len(of)
+				near += len(withValue)
 			}
 		}
 		if near < enough && 2*near < most {
@@ -105,7 +103,7 @@ func scarce(c schemas.Column, column []float64, examples []Example) (values []fl
 	return values
 }
 
-// encoderOf chooses the columns by what the examples know.
+// encoderOf returns an encoder with the columns that the examples have values for.
 func encoderOf(
 	target string, examples []Example, foreign []schemas.ForeignColumn,
 ) *schemas.Encoder {
@@ -116,11 +114,84 @@ func encoderOf(
 	return schemas.NewEncoder(target, models, nodes, foreign...)
 }
 
-// span of the examples' times.
+// times returns the times of the first and the last example.
 func times(examples []Example) (first, last time.Time) {
 	if len(examples) == 0 {
 		return first, last
 	}
 	byTime := func(a, b Example) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) }
 	return slices.MinFunc(examples, byTime).At, slices.MaxFunc(examples, byTime).At
+}
+
+// thin returns at most maxExamples examples, or one per setting if that is more: the newest of each
+// setting, and equally many of each as far as possible. Their weights are scaled so that each
+// setting keeps its total weight. Some hundred examples describe a setting as well as a million,
+// but a fit of a million takes minutes.
+func thin(examples []Example, maxExamples int) []Example {
+	if len(examples) <= maxExamples {
+		return examples
+	}
+	type group struct {
+		members []int // newest first
+		weight  float64
+	}
+	groups := map[string]*group{}
+	var order []*group
+	for i := range examples {
+		k := levelText(&examples[i])
+		g := groups[k]
+		if g == nil {
+			g = &group{}
+			groups[k] = g
+			order = append(order, g)
+		}
+		g.members, g.weight = append(g.members, i), g.weight+examples[i].Weight
+	}
+	each := share(maxExamples, order, func(g *group) int { return len(g.members) })
+	var kept []int
+	factor := make(map[int]float64, maxExamples)
+	for _, g := range order {
+		slices.SortStableFunc(g.members, func(a, b int) int {
+			return examples[b].At.Compare(examples[a].At)
+		})
+		stay := g.members[:min(each, len(g.members))]
+		weight := 0.0
+		for _, i := range stay {
+			weight += examples[i].Weight
+		}
+		for _, i := range stay {
+			kept, factor[i] = append(kept, i), g.weight/weight
+		}
+	}
+	slices.Sort(kept)
+	thinned := make([]Example, len(kept))
+	for n, i := range kept {
+		thinned[n] = examples[i]
+		thinned[n].Weight *= factor[i]
+	}
+	return thinned
+}
+
+// levelText identifies the setting of an example and its level of foreign load.
+func levelText(x *Example) string {
+	l := &x.Features.Load
+	return fmt.Sprint(settingText(x), l.ForeignCPURatio, l.ForeignIOWaitRatio)
+}
+
+// share returns the maximum size of a group such that all groups together have at most total
+// members; 1 if there are more groups.
+func share[G any](total int, groups []G, size func(G) int) int {
+	sizes := make([]int, len(groups))
+	for i, g := range groups {
+		sizes[i] = size(g)
+	}
+	slices.SortFunc(sizes, cmp.Compare[int])
+	left := total
+	for i, s := range sizes {
+		if each := left / (len(sizes) - i); each < s {
+			return max(1, each)
+		}
+		left -= s
+	}
+	return total
 }

@@ -16,14 +16,14 @@ var (
 	lame  = schemas.Hardware{Cores: 8, CPUModel: "y", Speed: 6e8, Slowest: 6e8}
 )
 
-// on is a run of one epoch from s on, told of its nodes what is known; nil: as
-// events were before anything was told.
+// on returns the events of a run of one epoch that starts at second s. They report the hardware of
+// its nodes; nil: like events of versions without hardware.
 func on(
 	job string, s float64, cores uint32, told []schemas.Hardware, nodes ...string,
 ) []schemas.Event {
 	set := setting(16, 2)
 	set.Nodes = nodes
-	begin, e := started(job, 1, s, set), epoch(job, 1, 1, s+2, 2, set)
+	begin, e := started(job, 1, s, set), epochEvent(job, 1, 1, s+2, 2, set)
 	begin.NodeCores, e.NodeCores = cores, cores
 	begin.SetHardware(told)
 	return []schemas.Event{begin, e, ended(job, 1, schemas.EventFinished, s+2, 2, set)}

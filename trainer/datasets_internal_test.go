@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// onDatasets are runs of one model on two datasets, at five batch sizes with three runs each: an
-// epoch on the large one takes a hundred times as long.
+// onDatasets returns runs of one model on two datasets, at five batch sizes with three runs each. An
+// epoch on the large dataset takes a hundred times as long.
 func onDatasets() (all []Example) {
 	begin := time.Unix(1_790_000_000, 0)
 	for _, of := range []struct {
@@ -37,8 +37,8 @@ func onDatasets() (all []Example) {
 	return all
 }
 
-// What is learned of a model on one dataset has no effect on what is predicted of it on another,
-// and predicts nothing where no dataset is named.
+// Runs of a model on one dataset do not change its predictions on another, and predict nothing
+// without a dataset.
 func TestFitEvidence_TellsDatasetsApart(t *testing.T) {
 	examples := onDatasets()
 	r, err := Fit(context.Background(), schemas.TargetEpochTime, examples, Options{Method: MethodEvidence})
@@ -70,9 +70,9 @@ func TestFitEvidence_TellsDatasetsApart(t *testing.T) {
 	}
 }
 
-// The file, and regressors of the families, have a level for each dataset of a model.
+// The regressors of all families have a level for each dataset of a model.
 func TestFit_ADatasetMakesALevelOfItsOwn(t *testing.T) {
-	for _, method := range []Method{MethodEvidence, MethodFamilies} {
+	for _, method := range []FitMethod{MethodEvidence, MethodFamilies} {
 		examples := onDatasets()
 		r, err := Fit(context.Background(), schemas.TargetEpochTime, examples, Options{Method: method})
 		if err != nil {
@@ -82,7 +82,7 @@ func TestFit_ADatasetMakesALevelOfItsOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		judge, err := judgeable(p)
+		judge, err := newTrialPredictor(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,8 +106,8 @@ func TestFit_ADatasetMakesALevelOfItsOwn(t *testing.T) {
 	}
 }
 
-// datasetRun are the events of a run of two epochs on a dataset; later names that of its epochs
-// and its end.
+// datasetRun returns the events of a run of two epochs on a dataset; later is the dataset of its
+// epochs and its end.
 func datasetRun(job, dataset, later string) []schemas.Event {
 	begin := time.Unix(1_790_000_000, 0).UTC()
 	stamp := func(id string, seconds int) schemas.JobStamp {
@@ -152,10 +152,10 @@ func TestPast_KeepsTheDatasetOfARun(t *testing.T) {
 		}
 	}
 	// Each target leaves out the two runs that name several datasets.
-	if n := p.Refused()[refusedModel]; n != 2*len(schemas.Targets()) {
+	if n := p.Skipped()[skippedModel]; n != 2*len(schemas.Targets()) {
 		t.Errorf("%d runs of several datasets are left out, want 2 of each target", n)
 	}
-	if n := len(p.shelf.configurations); n != 3 {
+	if n := len(p.archive.configurations); n != 3 {
 		t.Errorf("%d configurations, want one of each dataset", n)
 	}
 	for _, run := range p.order {
@@ -166,16 +166,16 @@ func TestPast_KeepsTheDatasetOfARun(t *testing.T) {
 	}
 }
 
-// What drifted is the model on a dataset, in the event and when it is read again.
+// Events of drift name the model and its dataset, and are read back as the same scope.
 func TestDrift_NamesTheDataset(t *testing.T) {
 	for _, c := range []struct {
-		cause          Scope
+		cause          DriftScope
 		model, dataset string
 	}{
-		{Scope{ScopeModel, schemas.ModelLevel("m", "cifar10")}, "m", "cifar10"},
-		{Scope{ScopeModel, schemas.ModelLevel("m@v2", "")}, "m@v2", ""},
-		{Scope{ScopeNode, "node-a"}, "", ""},
-		{Scope{Kind: ScopeAll}, "", ""},
+		{DriftScope{ScopeModel, schemas.ModelLevel("m", "cifar10")}, "m", "cifar10"},
+		{DriftScope{ScopeModel, schemas.ModelLevel("m@v2", "")}, "m@v2", ""},
+		{DriftScope{ScopeNode, "node-a"}, "", ""},
+		{DriftScope{Kind: ScopeAll}, "", ""},
 	} {
 		f := Finding{Cause: c.cause, Since: time.Unix(1, 0), Ratio: 1.5, BeforeRatio: 1, Jobs: 3}
 		e := f.drift(schemas.TargetEpochTime, "d", 7, time.Unix(2, 0), nil)
@@ -186,14 +186,14 @@ func TestDrift_NamesTheDataset(t *testing.T) {
 			t.Errorf("%s: an event of model %q on %q, read as %s", c.cause, e.Model, e.Dataset, causeOf(e))
 		}
 	}
-	old := []drifted{{Scope{ScopeModel, "m@cifar10"}, time.Unix(10, 0), 1.5}}
+	old := []knownDrift{{DriftScope{ScopeModel, "m@cifar10"}, time.Unix(10, 0), 1.5}}
 	for _, dataset := range []string{"cifar10", "imagenet", ""} {
 		x := Example{Model: "m", Dataset: dataset, At: time.Unix(1, 0)}
 		if got := anyStale(old, x.At, x.level(), nil); got != (dataset == "cifar10") {
 			t.Errorf("dataset %q is stale: %v", dataset, got)
 		}
 	}
-	k := newChanges()
+	k := newChangeLog()
 	k.job(&schemas.Setting{Model: "m", Dataset: "cifar10"}, 0, time.Unix(100, 0))
 	k.job(&schemas.Setting{Model: "m", Dataset: "imagenet"}, 0, time.Unix(101, 0))
 	want := []string{"first job of model m@cifar10", "first job of model m@imagenet"}

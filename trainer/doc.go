@@ -1,45 +1,52 @@
-// Package trainer learns: it recalls examples from the past, fits a regressor
-// for each target, and puts it in use.
+// Package trainer turns the log of jobs into examples, fits a regressor for each target, compares
+// it with the champion, and promotes it.
 //
 // # Use
 //
-// New takes a bus and, where there is a database, a History; Run follows the
-// epochs and fits when enough new ones came, when the last ones no longer are as
-// predicted, or when regressor.train asks. Examples and what watches for drift
-// are pure (history.go, examples.go, dataset.go; watch.go, cause.go, pagehinkley.go,
-// adwin.go). A Watch names what drifted; regressor.<target>.drift says so before the
-// fit that follows, in which examples from before the drift weigh little.
+// New takes a bus and, where there is a database, a History. Run follows the log of jobs. It fits
+// when enough new epochs arrived, when jobs drift from their predictions, and when regressor.train
+// requests it.
 //
-// By MethodEvidence each run that ends calls for a fit, and drift is corrected without
-// one (correct.go): what is served next has the factors that the runs show, within about
-// a second, even while a fit computes. regressor.<target>.drift tells of each correction
-// that begins, changes or ends (factors.go), by comparing what is served with what the
-// log says was told.
+// With MethodFamilies a Watch detects drift. The trainer publishes regressor.<target>.drift and
+// fits; examples from before the drift get little weight in that fit.
+//
+// With MethodEvidence each run that ends requests a fit, and drift is corrected without a fit:
+// within about a second the served regressor has the factors that the ended runs show, even while a
+// fit is running. Each correction that begins, changes or ends is published as
+// regressor.<target>.drift. The log is the memory of which corrections were published.
+//
+// # Files
+//
+// past_*.go fold events into examples (Past). drift_*.go detect and correct drift. fit_*.go fit
+// regressors; learn.go decides what happens to a new one. registry*.go fold the REGRESSOR stream.
+// trial*.go compare champion and challenger. trainer.go and follow.go connect these parts to the
+// bus.
 //
 // # Memory
 //
-// There is one Past. The goroutine of follow owns it; a fit asks for the examples of
-// its target and gets a slice of its own. Limits bound the past by configuration and
-// in all, Options.Window by age, so that memory does not depend on the age of the log.
-// Names of nodes and models live as long as a run that refers to them, or in maps that
-// forget the longest unused. A start reads the database and then the log once, one
-// event at a time.
+// There is one Past, owned by the goroutine of follow. A fit requests the examples of its target
+// and gets its own slice. Limits bound the past by configuration and in total, Options.Window
+// bounds it by age, so memory does not depend on the age of the log. Names of nodes and models are
+// kept while a run refers to them, or in LRU maps. At start the trainer reads the database and then
+// the log once, one event at a time.
 //
-// Nodes are features, as far as the log of jobs tells of them: what one job told of
-// a node holds for the others there. Values that too few jobs had are marked
-// scarce, so that nothing is promised by them.
+// Hardware of nodes is a feature as far as the log of jobs reports it: what one job reported about
+// a node holds for other jobs there. Values that too few jobs had are marked scarce, and no bound
+// is given for them.
 //
 // # Order, concurrency, failure
 //
-// One fit runs at a time, beside the following. What History returns is completed
-// from the log, so that a database that lags costs time, never an example. If the
-// log has dropped messages, a start waits up to a minute for the database. A regressor's bytes are stored first, then the champion's key is
-// changed by compare-and-set, then regressor.<target>.promoted is published; a
-// trainer that dies between the last two repeats the event when it starts. Two
-// trainers do double work, and the second to finish is told so by the key.
+// One fit runs at a time, concurrently with reading the log. Events that the database does not have
+// yet come from the log, so a lagging database never loses an example. If the log has dropped
+// messages, the trainer waits up to a minute for the database.
 //
-// # Look inside, test
+// A promotion stores the files first, changes the champion's key by compare-and-set, then publishes
+// regressor.<target>.promoted. A trainer that restarts between the last two steps publishes the
+// missing event. A lease lets one trainer run at a time; should two run, the compare-and-set fails
+// for the second.
 //
-// courier_trainer_… count fits, examples and what was refused; the manifest in
-// the object store says what a regressor was made of. Tests run on bustest.
+// # Observe, test
+//
+// The metrics courier_trainer_* count fits, examples and skipped events. The manifest in the object
+// store describes how a regressor was fitted. Tests run on bustest.
 package trainer

@@ -15,8 +15,8 @@ import (
 	"courier/trainer"
 )
 
-// fleet publishes jobs on several nodes, one after the other.
-type fleet struct {
+// jobSeries publishes jobs on several nodes, one after the other.
+type jobSeries struct {
 	bus    *bus.Bus
 	random *rand.Rand
 	factor map[string]float64 // of the times on a node; absent: 1
@@ -27,8 +27,8 @@ type fleet struct {
 	jobs   int
 }
 
-func newFleet(b *bus.Bus, nodes ...string) *fleet {
-	return &fleet{
+func newFleet(b *bus.Bus, nodes ...string) *jobSeries {
+	return &jobSeries{
 		bus:    b,
 		random: rand.New(rand.NewPCG(1, 1)),
 		factor: map[string]float64{},
@@ -38,7 +38,7 @@ func newFleet(b *bus.Bus, nodes ...string) *fleet {
 }
 
 // run publishes some jobs, each of three epochs with a setting and a node in turn.
-func (f *fleet) run(t testing.TB, jobs int) {
+func (f *jobSeries) run(t testing.TB, jobs int) {
 	t.Helper()
 	publish := func(e schemas.Event) {
 		if _, err := f.bus.Publish(within(t), e); err != nil {
@@ -74,7 +74,7 @@ func (f *fleet) run(t testing.TB, jobs int) {
 		}
 		for n := range epochs {
 			f.s += seconds
-			e := epoch(job, 1, n+1, f.s, seconds, set)
+			e := epochEvent(job, 1, n+1, f.s, seconds, set)
 			e.NodeCores = begin.NodeCores
 			publish(e)
 		}
@@ -105,8 +105,8 @@ func awaitDrift(t testing.TB, b *bus.Bus, after int) *schemas.Drift {
 	return drift
 }
 
-// A node becomes slower: it is named, the trainer fits on it, and predicts the
-// slower times of that node's jobs no worse than before.
+// A node becomes slower: the drift names it, the trainer fits, and predicts the slower times of
+// that node's jobs no worse than before.
 func TestTrainer_NamesASlowNodeAndFits(t *testing.T) {
 	b := bustest.New(t)
 	f := newFleet(b, "a", "b", "c")
@@ -135,9 +135,8 @@ func TestTrainer_NamesASlowNodeAndFits(t *testing.T) {
 	awaitTrained(t, b, "drift: jobs on node b")
 }
 
-// Runs of long ago that are imported are no evidence of what the cluster does
-// now, however slow they were and whatever their node was then, and although the
-// champion knows only runs that are older: only what happens next is a drift.
+// Old runs that are imported are no evidence about the current cluster, however slow they were and
+// whatever hardware their node had, even if the champion knows only older runs.
 func TestTrainer_ThePastIsNoDrift(t *testing.T) {
 	b := bustest.New(t)
 	f := newFleet(b, "a", "b", "c")
@@ -164,8 +163,8 @@ func TestTrainer_ThePastIsNoDrift(t *testing.T) {
 	}
 }
 
-// All nodes become slower: no node is blamed, and what is fitted then predicts
-// the new times although there are far more old ones.
+// All nodes become slower: the drift names no node, and the next fit predicts the new times
+// although most examples are old.
 func TestTrainer_ForgetsWhatIsNoLongerTrue(t *testing.T) {
 	b := bustest.New(t)
 	f := newFleet(b, "a", "b", "c")
@@ -188,7 +187,7 @@ func TestTrainer_ForgetsWhatIsNoLongerTrue(t *testing.T) {
 	}
 }
 
-// A trainer that was away finds the drift when it is back, and says it once.
+// A trainer finds the drift of a log that it was not running for, and publishes it once.
 func TestTrainer_SaysADriftOnce(t *testing.T) {
 	b := bustest.New(t)
 	f := newFleet(b, "a", "b")

@@ -7,39 +7,39 @@ import (
 	"courier/schemas"
 )
 
-// Example is what a regressor learns from.
+// Example is one measurement that a regressor learns from.
 type Example struct {
-	Job      string // that it is of; "": one of its own
-	Run      uint32 // of that job
+	Job      string // "": the example belongs to no job
+	Run      uint32 // number of the run of that job
 	Model    string
-	Dataset  string           // that the model was trained on; "" if none was named
-	Nodes    []string         // that the job ran on
-	Hardware schemas.Hardware // of the most loaded of them
-	Features schemas.Features // ModelCode and Node are not set
-	Value    float64          // of the target
+	Dataset  string           // dataset of the job; "" if none was named
+	Nodes    []string         // nodes of the job
+	Hardware schemas.Hardware // of the most loaded node
+	Features schemas.Features // without ModelCode and Node
+	Value    float64          // value of the target
 	Weight   float64
 	At       time.Time
-	EndedAt  time.Time // of the run; zero while it runs
-	WholeRun bool      // the mean of the epochs of a run, of which none was timed
-	Seconds  float64   // that it took until At
+	EndedAt  time.Time // end of the run; zero while it runs
+	WholeRun bool      // the mean of a run whose epochs were not recognised
+	Seconds  float64   // duration of the measurement, which ended at At
 }
 
-// level names what was trained, as the levels of schemas.ColumnModel do.
+// level names the model and its dataset, as the levels of schemas.ColumnModel do.
 func (x *Example) level() string { return schemas.ModelLevel(x.Model, x.Dataset) }
 
-// Reasons for leaving something out.
+// Reasons for skipping an event or example.
 const (
-	refusedUnstable = "concurrency changed for most of the epoch"
-	refusedFinished = "epoch after the end of its run"
-	refusedStartup  = "first epoch was timed by arrival: it contains the start-up"
-	refusedMixed    = "accuracy of epochs with several batch sizes"
+	skippedUnstable = "concurrency changed for most of the epoch"
+	skippedFinished = "epoch after the end of its run"
+	skippedStartup  = "first epoch timed by arrival: it includes the start-up"
+	skippedMixed    = "accuracy of epochs with several batch sizes"
 )
 
-// Examples returns what the past teaches about a target, oldest run first.
+// Examples returns the examples of a target, oldest run first.
 func (p *Past) Examples(target string) []Example {
 	var all []Example
 	seen, refused := map[uint64]bool{}, map[string]int{}
-	p.refused[target] = refused
+	p.skipped[target] = refused
 	for _, r := range p.order {
 		if r.dropped {
 			continue
@@ -53,14 +53,14 @@ func (p *Past) Examples(target string) []Example {
 	return all
 }
 
-// appendExamples appends what a run teaches about a target.
+// appendExamples appends the examples of a run.
 func (p *Past) appendExamples(all []Example, r *run, target string) []Example {
 	switch {
 	case target == schemas.TargetStartup:
 		if x, ok := p.startup(r); ok {
 			all = append(all, x)
 		}
-	case r.told == 0:
+	case r.epochCount == 0:
 		if x, ok := p.wholeJob(r, target); ok {
 			all = append(all, x)
 		}
@@ -75,7 +75,7 @@ func (p *Past) appendExamples(all []Example, r *run, target string) []Example {
 }
 
 // newExample returns an example of a run without value and weight.
-func (p *Past) newExample(r *run, l load, batch, cpus uint32, at time.Time) Example {
+func (p *Past) newExample(r *run, l runLoad, batch, cpus uint32, at time.Time) Example {
 	full, on := p.loadOf(r, l)
 	return Example{
 		Job:      r.span.JobID,
@@ -90,14 +90,13 @@ func (p *Past) newExample(r *run, l load, batch, cpus uint32, at time.Time) Exam
 	}
 }
 
-// example makes an example of an epoch; ok is false if it teaches nothing. isFinal says that
-// the load of the epoch is final.
-func (p *Past) example(r *run, e *epoch, isFinal bool, target string) (x Example, ok bool) {
-	if target == schemas.TargetAccuracy && (math.IsNaN(e.accuracy) || e.mixed) {
-		// The network keeps what it learnt with the first batch size: an accuracy after a change
-		// belongs to neither.
+// example returns the example of an epoch; ok is false if it must be skipped. isFinal reports
+// whether the load of the epoch is final.
+func (p *Past) example(r *run, e *keptEpoch, isFinal bool, target string) (x Example, ok bool) {
+	if target == schemas.TargetAccuracy && (math.IsNaN(e.accuracy) || e.afterBatchChange) {
+		// The weights were trained with both batch sizes: the accuracy belongs to neither.
 		if !math.IsNaN(e.accuracy) {
-			p.refuse(target, refusedMixed)
+			p.skip(target, skippedMixed)
 		}
 		return x, false
 	}
@@ -108,40 +107,40 @@ func (p *Past) example(r *run, e *epoch, isFinal bool, target string) (x Example
 	x = p.newExample(r, l, e.batch, e.cpus, e.end())
 	x.Features.EpochsDone, x.Seconds = e.number, e.seconds
 	if target == schemas.TargetAccuracy {
-		// A run counts once, however many epochs it has (models: accuracy).
-		x.Value, x.Weight = e.accuracy, 1/float64(max(r.pure, 1))
+		// The epochs of a run together have weight 1 (models: accuracy).
+		x.Value, x.Weight = e.accuracy, 1/float64(max(r.unmixed, 1))
 		return x, true
 	}
 	x.Value, x.Weight = e.seconds, x.Features.Load.ExampleWeight()
 	switch {
 	case x.Weight == 0:
-		p.refuse(target, refusedUnstable)
-	case e.arrival && r.told > 1 && e.starts:
-		p.refuse(target, refusedStartup)
+		p.skip(target, skippedUnstable)
+	case e.timedByArrival && r.epochCount > 1 && e.mayContainStartup:
+		p.skip(target, skippedStartup)
 		x.Weight = 0
 	}
 	return x, x.Weight > 0
 }
 
-// meanOfLater returns the mean seconds of the epochs behind the first that ran with its batch size;
+// meanOfLater returns the mean seconds of the epochs after the first that ran with its batch size;
 // NaN if there is none.
 func (r *run) meanOfLater() float64 {
 	sum, n := 0.0, 0.0
-	for i := 1; i < len(r.epochs) && !r.epochs[i].mixed; i++ {
+	for i := 1; i < len(r.epochs) && !r.epochs[i].afterBatchChange; i++ {
 		sum, n = sum+r.epochs[i].seconds, n+1
 	}
 	return sum / n
 }
 
-// startup makes an example of the time that a run spends outside its epochs: before the first, and
-// after the last of a finished run. ok is false if the output of the run does not show it.
+// startup returns an example of the time that a run spends outside its epochs: before the first,
+// and after the last of a finished run. ok is false if the run does not show it.
 func (p *Past) startup(r *run) (x Example, ok bool) {
 	if len(r.epochs) == 0 {
 		return x, false
 	}
 	e := &r.epochs[0]
 	seconds := e.begin().Sub(r.span.From).Seconds()
-	if e.arrival { // its time contains the start-up
+	if e.timedByArrival { // the epoch includes the start-up
 		seconds = e.seconds - r.meanOfLater()
 	}
 	if e.number != 1 || !(seconds > 0) {
@@ -150,7 +149,7 @@ func (p *Past) startup(r *run) (x Example, ok bool) {
 	if r.outcome == schemas.EventFinished {
 		seconds += max(0, r.span.Until.Sub(r.epochs[len(r.epochs)-1].end()).Seconds())
 	}
-	var l load
+	var l runLoad
 	if r.startLoad != nil {
 		l = *r.startLoad
 	} else {
@@ -161,14 +160,14 @@ func (p *Past) startup(r *run) (x Example, ok bool) {
 	return x, true
 }
 
-// wholeJob makes one example of a finished run whose epochs were not recognised: its time, less
-// the start-up where that is known, divided by its epochs, or its accuracy after them.
+// wholeJob returns one example of a finished run whose epochs were not recognised: its accuracy, or
+// its time, less a known start-up, divided by its epochs.
 func (p *Past) wholeJob(r *run, target string) (x Example, ok bool) {
 	w := r.whole
 	if w == nil || target == schemas.TargetAccuracy && math.IsNaN(w.accuracy) {
 		return x, false
 	}
-	var l load
+	var l runLoad
 	if w.load != nil {
 		l = *w.load
 	} else {
@@ -186,7 +185,7 @@ func (p *Past) wholeJob(r *run, target string) (x Example, ok bool) {
 	}
 	x.Value, x.Weight = seconds/float64(w.epochs), x.Features.Load.ExampleWeight()
 	if x.Weight == 0 {
-		p.refuse(target, refusedUnstable)
+		p.skip(target, skippedUnstable)
 	}
 	return x, x.Weight > 0
 }

@@ -10,7 +10,7 @@ import (
 	"courier/trainer"
 )
 
-// origin is not long ago: what happened an hour before it was told is no news.
+// origin is recent: an event stored an hour after it happened counts as imported.
 var origin = time.Now().UTC().Truncate(time.Second).Add(-45 * time.Minute)
 
 func at(seconds float64) time.Time {
@@ -37,7 +37,7 @@ func started(job string, run uint32, s float64, set schemas.Setting) *schemas.St
 	return e
 }
 
-func epoch(job string, run, number uint32, s, seconds float64, set schemas.Setting) *schemas.Epoch {
+func epochEvent(job string, run, number uint32, s, seconds float64, set schemas.Setting) *schemas.Epoch {
 	accuracy := 0.9 + 0.01*float64(number)
 	e := &schemas.Epoch{
 		Setting:         set,
@@ -67,7 +67,7 @@ func ended(
 	return e
 }
 
-// untimed is the end of a run that did all of its epochs, of which none was timed.
+// untimed returns the end of a run whose epochs were not recognised.
 func untimed(job string, run uint32, s, seconds float64, set schemas.Setting) *schemas.Ended {
 	e := ended(job, run, schemas.EventFinished, s, seconds, set)
 	e.EpochsDone = set.Epochs
@@ -83,11 +83,12 @@ func fold(events ...schemas.Event) *trainer.Past {
 	return p
 }
 
-// brief prints what matters of examples.
+// brief formats the relevant fields of examples.
 func brief(examples []trainer.Example) string {
 	s := ""
 	for _, x := range examples {
-		s += fmt.Sprintf("b%d c%d jobs %.2f procs %.2f done %d value %.2f weight %.2f; ", x.Features.BatchSize, x.Features.CPUs, x.Features.Load.ConcurrentJobs,
+		s += fmt.Sprintf("b%d c%d jobs %.2f procs %.2f done %d value %.2f weight %.2f; ",
+			x.Features.BatchSize, x.Features.CPUs, x.Features.Load.ConcurrentJobs,
 			x.Features.Load.Processes, x.Features.EpochsDone, x.Value, x.Weight)
 	}
 	return s
@@ -98,14 +99,14 @@ func TestPast_Examples(t *testing.T) {
 	lost := ended("a", 1, schemas.EventLost, 2.5, 0, a)
 	lost.EventID = schemas.LostID("a", 2)
 	byArrival := func(number uint32, s, seconds float64) *schemas.Epoch {
-		e := epoch("a", 1, number, s, seconds, a)
+		e := epochEvent("a", 1, number, s, seconds, a)
 		e.DurationSource = schemas.DurationArrival
 		return e
 	}
 	large := setting(64, 2)
 	moved := []schemas.Event{
-		started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 2, 4, 2, a),
-		epoch("a", 1, 3, 5, 1, large), epoch("a", 1, 4, 7, 2, a),
+		started("a", 1, 0, a), epochEvent("a", 1, 1, 2, 2, a), epochEvent("a", 1, 2, 4, 2, a),
+		epochEvent("a", 1, 3, 5, 1, large), epochEvent("a", 1, 4, 7, 2, a),
 	}
 	changed := func(number uint32, s, seconds float64) *schemas.Epoch {
 		e := byArrival(number, s, seconds)
@@ -115,7 +116,7 @@ func TestPast_Examples(t *testing.T) {
 	whole, startup, accuracy := untimed("a", 1, 6, 6, a), 1.5, 0.96
 	whole.StartupSeconds, whole.Accuracy = &startup, &accuracy
 	begun := []schemas.Event{
-		started("a", 1, 0, a), epoch("a", 1, 1, 5, 2, a), epoch("a", 1, 2, 7, 2, a),
+		started("a", 1, 0, a), epochEvent("a", 1, 1, 5, 2, a), epochEvent("a", 1, 2, 7, 2, a),
 	}
 	for _, c := range []struct {
 		name   string
@@ -124,7 +125,7 @@ func TestPast_Examples(t *testing.T) {
 		want   string
 	}{
 		{
-			"the first epoch by arrival contains the start-up",
+			"the first epoch by arrival includes the start-up",
 			[]schemas.Event{started("a", 1, 0, a), byArrival(1, 5, 5), byArrival(2, 7, 2)},
 			schemas.TargetEpochTime,
 			"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; ",
@@ -135,14 +136,14 @@ func TestPast_Examples(t *testing.T) {
 			"b16 c2 jobs 1.00 procs 2.00 done 1 value 5.00 weight 1.00; ",
 		},
 		{
-			"an epoch alone", []schemas.Event{started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a)},
+			"an epoch alone", []schemas.Event{started("a", 1, 0, a), epochEvent("a", 1, 1, 2, 2, a)},
 			schemas.TargetEpochTime,
 			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; ",
 		},
 		{
 			"a neighbour all the time",
 			[]schemas.Event{
-				started("a", 1, 0, a), started("b", 1, 0, b), epoch("a", 1, 1, 4, 4, a),
+				started("a", 1, 0, a), started("b", 1, 0, b), epochEvent("a", 1, 1, 4, 4, a),
 			},
 			schemas.TargetEpochTime,
 			"b16 c2 jobs 2.00 procs 3.00 done 1 value 4.00 weight 1.00; ",
@@ -150,7 +151,7 @@ func TestPast_Examples(t *testing.T) {
 		{
 			"a neighbour that comes after three quarters",
 			[]schemas.Event{
-				started("a", 1, 0, a), started("b", 1, 3, b), epoch("a", 1, 1, 4, 4, a),
+				started("a", 1, 0, a), started("b", 1, 3, b), epochEvent("a", 1, 1, 4, 4, a),
 			},
 			schemas.TargetEpochTime,
 			"b16 c2 jobs 1.25 procs 2.25 done 1 value 4.00 weight 0.75; ",
@@ -161,7 +162,7 @@ func TestPast_Examples(t *testing.T) {
 				started("a", 1, 0, a), started("b", 1, 1, b),
 				ended("b", 1, schemas.EventFailed, 2, 1, b),
 				started("b", 2, 3, b),
-				epoch("a", 1, 1, 4, 4, a),
+				epochEvent("a", 1, 1, 4, 4, a),
 			},
 			schemas.TargetEpochTime,
 			"",
@@ -170,7 +171,7 @@ func TestPast_Examples(t *testing.T) {
 			"a neighbour that has gone",
 			[]schemas.Event{
 				started("b", 1, 0, b), ended("b", 1, schemas.EventFailed, 1, 1, b),
-				started("a", 1, 1, a), epoch("a", 1, 1, 3, 2, a),
+				started("a", 1, 1, a), epochEvent("a", 1, 1, 3, 2, a),
 			},
 			schemas.TargetEpochTime,
 			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; ",
@@ -178,7 +179,7 @@ func TestPast_Examples(t *testing.T) {
 		{
 			"a copy",
 			[]schemas.Event{
-				started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 1, 2, 2, a),
+				started("a", 1, 0, a), epochEvent("a", 1, 1, 2, 2, a), epochEvent("a", 1, 1, 2, 2, a),
 			},
 			schemas.TargetEpochTime,
 			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; ",
@@ -186,17 +187,18 @@ func TestPast_Examples(t *testing.T) {
 		{
 			"a number that goes back",
 			[]schemas.Event{
-				started("a", 1, 0, a), epoch("a", 1, 2, 2, 2, a), epoch("a", 1, 1, 4, 2, a),
+				started("a", 1, 0, a), epochEvent("a", 1, 2, 2, 2, a), epochEvent("a", 1, 1, 4, 2, a),
 			},
 			schemas.TargetEpochTime, "",
 		},
 		{
 			"a job that was lost and is back",
 			[]schemas.Event{
-				started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), lost, epoch("a", 1, 2, 4, 2, a),
+				started("a", 1, 0, a), epochEvent("a", 1, 1, 2, 2, a), lost, epochEvent("a", 1, 2, 4, 2, a),
 			},
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; " +
+				"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; ",
 		},
 		{
 			"no epoch was seen: nothing",
@@ -244,18 +246,23 @@ func TestPast_Examples(t *testing.T) {
 		{
 			"accuracy: a run counts once",
 			[]schemas.Event{
-				started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 2, 4, 2, a),
+				started("a", 1, 0, a), epochEvent("a", 1, 1, 2, 2, a), epochEvent("a", 1, 2, 4, 2, a),
 			},
 			schemas.TargetAccuracy,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91 weight 0.50; b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92 weight 0.50; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91 weight 0.50; " +
+				"b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92 weight 0.50; ",
 		},
 		{
 			"a change of the batch size: each epoch's time is of its own", moved,
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; b64 c2 jobs 1.00 procs 2.00 done 3 value 1.00 weight 1.00; b16 c2 jobs 1.00 procs 2.00 done 4 value 2.00 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; " +
+				"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; " +
+				"b64 c2 jobs 1.00 procs 2.00 done 3 value 1.00 weight 1.00; " +
+				"b16 c2 jobs 1.00 procs 2.00 done 4 value 2.00 weight 1.00; ",
 		},
 		{"a change of the batch size: no accuracy behind it", moved, schemas.TargetAccuracy,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91 weight 0.50; b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92 weight 0.50; "},
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91 weight 0.50; " +
+				"b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92 weight 0.50; "},
 		{
 			"a change of the batch size by arrival: perhaps a restart",
 			[]schemas.Event{
@@ -263,7 +270,8 @@ func TestPast_Examples(t *testing.T) {
 				changed(4, 11, 1),
 			},
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; b64 c2 jobs 1.00 procs 2.00 done 4 value 1.00 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; " +
+				"b64 c2 jobs 1.00 procs 2.00 done 4 value 1.00 weight 1.00; ",
 		},
 	} {
 		if got := brief(fold(c.events...).Examples(c.target)); got != c.want {
@@ -274,10 +282,10 @@ func TestPast_Examples(t *testing.T) {
 
 func TestDataset_GroupsReplicationsOfASetting(t *testing.T) {
 	a, b := setting(16, 2), setting(64, 2)
-	examples := fold(started("a", 1, 0, a), epoch("a", 1, 1, 2, 2, a), epoch("a", 1, 2, 4, 2, a), ended(
+	examples := fold(started("a", 1, 0, a), epochEvent("a", 1, 1, 2, 2, a), epochEvent("a", 1, 2, 4, 2, a), ended(
 		"a", 1, schemas.EventFinished, 4, 4, a,
 	),
-		started("b", 1, 5, b), epoch("b", 1, 1, 6, 1, b)).Examples(schemas.TargetEpochTime)
+		started("b", 1, 5, b), epochEvent("b", 1, 1, 6, 1, b)).Examples(schemas.TargetEpochTime)
 	d := trainer.Dataset(schemas.TargetEpochTime, examples)
 	if err := d.Validate(); err != nil {
 		t.Fatal(err)

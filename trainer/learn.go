@@ -12,8 +12,8 @@ import (
 	"courier/schemas"
 )
 
-// train fits each target on the past as it is now.
-func (t *Trainer) train(ctx context.Context, w wish) (schemas.TrainReply, error) {
+// train fits each target of a request on the current past.
+func (t *Trainer) train(ctx context.Context, w fitRequest) (schemas.TrainReply, error) {
 	reply := schemas.TrainReply{Promoted: []schemas.Promoted{}}
 	last, err := t.bus.LastSequence(ctx, schemas.StreamJob)
 	if err != nil {
@@ -35,30 +35,30 @@ func (t *Trainer) train(ctx context.Context, w wish) (schemas.TrainReply, error)
 	return reply, nil
 }
 
-// learn fits a target on the log up to a sequence at least, if that is still wanted, and places
-// the regressor: it is promoted, becomes a challenger, or is rejected. outcome is a word for the
-// metrics.
+// learn fits a target on the log at least up to a sequence, unless the request is outdated, and
+// places the candidate: it is promoted, becomes a challenger, or is rejected. outcome is a metric
+// label.
 func (t *Trainer) learn(
-	ctx context.Context, last uint64, target string, w *wish, reply *schemas.TrainReply,
+	ctx context.Context, last uint64, target string, w *fitRequest, reply *schemas.TrainReply,
 ) (outcome string, err error) {
 	_, revision, err := t.champion(ctx, target)
 	if err != nil {
 		return "", err
 	}
-	if revision > 0 && w.reason == firstReason { // another wish has brought it meanwhile
-		if t.fresh.Load() < int64(t.o.NewEpochs) {
+	if revision > 0 && w.reason == firstReason { // an earlier request has fitted it
+		if t.newEpochs.Load() < int64(t.o.NewEpochs) {
 			return "late", nil
 		}
 		w.reason = enoughReason
 	}
-	var l lesson
-	var c *candidate
-	err = t.aside(ctx, func() (err error) {
+	var l exampleSet
+	var c *fittedCandidate
+	err = t.computeWhileServing(ctx, func() (err error) {
 		if l, err = t.recall(ctx, target, last); err != nil {
 			return err
 		}
-		for reason, n := range l.refused {
-			t.metrics.refused.WithLabelValues(reason).Set(float64(n))
+		for reason, n := range l.skipped {
+			t.metrics.skipped.WithLabelValues(reason).Set(float64(n))
 		}
 		c, err = t.fit(ctx, l.examples, target, w.reason)
 		return err
@@ -69,22 +69,25 @@ func (t *Trainer) learn(
 	if err := t.o.step("fitted"); err != nil {
 		return "", err
 	}
-	return t.place(ctx, c, l.last, target, w, reply)
+	return t.placeCandidate(ctx, c, l.last, target, w, reply)
 }
 
-// place decides what becomes of a candidate that was fitted on the log up to a sequence.
-func (t *Trainer) place(
-	ctx context.Context, c *candidate, last uint64, target string, w *wish, reply *schemas.TrainReply,
+// placeCandidate decides what happens to a candidate that was fitted on the log up to a sequence:
+// promotion, a trial as challenger, or rejection.
+func (t *Trainer) placeCandidate(
+	ctx context.Context, c *fittedCandidate, last uint64, target string, w *fitRequest,
+	reply *schemas.TrainReply,
 ) (outcome string, err error) {
-	champion, revision, err := t.champion(ctx, target) // that in use now: somebody may have asked for another
+	// The champion may have changed during the fit.
+	champion, revision, err := t.champion(ctx, target)
 	if err != nil {
 		return "", err
 	}
 	if champion.ModelDigest == c.fitted.ModelDigest &&
 		champion.ManifestDigest == c.fitted.ManifestDigest {
 		reply.Waiting = append(reply.Waiting,
-			target+": nothing new was learnt, the regressor in use stays")
-		if w.promote {
+			target+": the fit equals the champion, which stays in use")
+		if w.promoteAtOnce {
 			reply.Promoted = append(reply.Promoted, promoted(champion, revision, c.fitted))
 		}
 		return "same", nil
@@ -95,24 +98,25 @@ func (t *Trainer) place(
 	case revision == 0:
 		g.DecidedBy = schemas.DecidedFirst
 		if c.predictor.Manifest().Family != regress.FamilyHierarchy {
-			rejected = worthless(c.fitted.MeanSquaredError, c.examples)
+			rejected = worseThanMean(c.fitted.MeanSquaredError, c.examples)
 		}
-	case w.promote:
+	case w.promoteAtOnce:
 		g.DecidedBy = schemas.DecidedRequest
 	case c.predictor.Manifest().Family == regress.FamilyHierarchy:
-		// It is the same method with more runs, and corrects itself where these drift.
+		// The same method has learned from more runs, and corrects itself where they drift.
 		g.DecidedBy = schemas.DecidedGrowth
 	default:
-		grown, err := t.grown(target, c, &g)
+		grown, err := t.hasGrown(target, c, &g)
 		if err != nil {
 			return "", err
 		}
-		if !grown && !w.asked && t.busy(target, drifting(w.reason)) {
-			reply.Waiting = append(reply.Waiting, target+": another challenger is being judged")
+		if !grown && !w.isManual && t.isTrialPending(target, drifting(w.reason)) {
+			reply.Waiting = append(reply.Waiting,
+				target+": another challenger is still compared with the champion")
 			return "waiting", nil
 		}
 	}
-	e, err := t.present(ctx, c, target, w.reason, &g)
+	e, err := t.publishCandidate(ctx, c, target, w.reason, &g)
 	if err != nil {
 		return "", err
 	}
@@ -134,28 +138,28 @@ func (t *Trainer) place(
 	return "challenger", nil
 }
 
-// firstReason is to fit because nothing is in use yet.
+// firstReason is the reason of a fit while a target has no champion.
 const firstReason = "the first regressor"
 
-// enoughReason is to fit because enough is new.
+// enoughReason is the reason of a fit after Options.NewEpochs epochs.
 const enoughReason = "enough new epochs"
 
-// candidate is a regressor that was just fitted.
-type candidate struct {
+// fittedCandidate is a regressor that is not placed yet.
+type fittedCandidate struct {
 	model, manifest []byte
 	predictor       *regress.Predictor
 	fitted          schemas.Fitted
-	examples        []Example // that it was fitted on
+	examples        []Example // it was fitted on these
 }
 
-// fit fits one target. What an advisor would refuse is an error here.
+// fit fits one target. A regressor that an advisor would refuse is an error here.
 func (t *Trainer) fit(
 	ctx context.Context, examples []Example, target, reason string,
-) (*candidate, error) {
+) (*fittedCandidate, error) {
 	begin := time.Now()
 	t.metrics.examples.WithLabelValues(target).Set(float64(len(examples)))
 	if len(examples) == 0 {
-		return nil, fmt.Errorf("fit %s: %w: none at all", target, regress.ErrTooFewExamples)
+		return nil, fmt.Errorf("fit %s: %w: no examples", target, regress.ErrTooFewExamples)
 	}
 	o := t.o
 	o.Progress = t.progress(target, reason)
@@ -168,29 +172,29 @@ func (t *Trainer) fit(
 	return newCandidate(r, examples, took)
 }
 
-// fitTarget fits the examples that are true now, or goes on from the evidence of the champion, which
-// finds by itself what drifted.
+// fitTarget fits examples that are corrected for drift, or updates the state of the champion, which
+// detects drift itself.
 func (t *Trainer) fitTarget(
 	ctx context.Context, target string, examples []Example, o Options,
 ) (*regress.Regressor, error) {
 	if o.Method == MethodEvidence {
 		var before *regress.Manifest
-		if s := (*t.standings.Load())[target]; s.champion != nil {
+		if s := (*t.active.Load())[target]; s.champion != nil {
 			before = s.champion.predictor.Manifest()
 		}
 		return fitAfter(ctx, target, examples, before, o)
 	}
 	r, err := Fit(ctx, target, t.trueExamples(ctx, target, examples), o)
 	if errors.Is(err, regress.ErrTooFewExamples) {
-		return Fit(ctx, target, examples, o) // the past that is no longer true is better than none
+		return Fit(ctx, target, examples, o) // stale examples are better than none
 	}
 	return r, err
 }
 
-// progressEvery is the least time between two notices of a fit's progress.
+// progressEvery is the minimum time between two notifications of a fit's progress.
 const progressEvery = 100 * time.Millisecond
 
-// progress tells over core NATS how far a fit has come.
+// progress publishes the progress of a fit over core NATS.
 func (t *Trainer) progress(target, reason string) func(string, int, int) {
 	last := time.Time{}
 	return func(_ string, done, planned int) {
@@ -206,12 +210,12 @@ func (t *Trainer) progress(target, reason string) func(string, int, int) {
 				Reason:  reason,
 			}
 			e.EventID, e.At = fmt.Sprintf("%s/%d/fitting", target, now.UnixNano()), now.UTC()
-			_ = t.bus.Notify(e) // nobody has to hear it
+			_ = t.bus.Notify(e) // a lost notification does no harm
 		}
 	}
 }
 
-// fitted takes the figures of a fit from its manifest.
+// fitted returns the figures of a fit from its manifest.
 func fitted(m *regress.Manifest) schemas.Fitted {
 	f := schemas.Fitted{
 		Family:   m.Family,
@@ -219,7 +223,7 @@ func fitted(m *regress.Manifest) schemas.Fitted {
 		Settings: uint64(m.Examples.Settings),
 	}
 	if s := m.Scores; s != nil {
-		f.R2 = known(s.R2.Value)
+		f.R2 = finiteOrNil(s.R2.Value)
 		if !math.IsNaN(s.MSE.Value) {
 			f.MeanSquaredError = s.MSE.Value
 		}
@@ -233,26 +237,26 @@ func fitted(m *regress.Manifest) schemas.Fitted {
 	return f
 }
 
-// firstSlack is by how much the first regressor may be worse than the mean: a
-// target that depends on nothing is predicted as well as that, give or take noise.
+// firstSlack is how much higher the error of the first regressor may be than that of the mean: a
+// target that depends on nothing is predicted as well as by its mean, apart from noise.
 const firstSlack = 0.1
 
-// worthless says why a first regressor with some mean squared error is not worth
-// using; "" if it is.
-func worthless(squared float64, examples []Example) string {
-	mean, least := meanError(examples), 0.0
+// worseThanMean returns why a first regressor with a mean squared error is useless; "" if it is
+// not.
+func worseThanMean(squared float64, examples []Example) string {
+	mean, rounding := meanError(examples), 0.0
 	for i := range examples {
-		least = max(least, 1e-12*examples[i].Value*examples[i].Value) // rounding is no error
+		rounding = max(rounding, 1e-12*examples[i].Value*examples[i].Value)
 	}
-	if squared <= mean*(1+firstSlack)+least {
+	if squared <= mean*(1+firstSlack)+rounding {
 		return ""
 	}
-	return fmt.Sprintf("no better than the mean of each model's other settings: mean squared error %.4g, that of the mean %.4g",
-		squared, mean)
+	return fmt.Sprintf("no better than the mean of each model's other settings: "+
+		"mean squared error %.4g, error of the mean %.4g", squared, mean)
 }
 
-// meanError is the mean squared error of predicting each example by the mean of
-// its model's other settings; of all others where its model has but one.
+// meanError returns the mean squared error of predicting each example by the mean of its model's
+// other settings, or of all other settings if its model has only one.
 func meanError(examples []Example) float64 {
 	type sum struct{ value, weight float64 }
 	var all sum
@@ -278,15 +282,15 @@ func meanError(examples []Example) float64 {
 		}
 	}
 	if weight == 0 {
-		return math.Inf(1) // one setting: there is no other mean
+		return math.Inf(1) // one setting: there is no other
 	}
 	return squares / weight
 }
 
-// grown says in the grounds that a candidate promises for more than the champion,
-// or has learnt from far more, if that is so.
-func (t *Trainer) grown(target string, c *candidate, g *schemas.Grounds) (bool, error) {
-	s := (*t.standings.Load())[target]
+// hasGrown reports whether a candidate covers more settings than the champion, or has learned from
+// far more examples, and writes that into the grounds.
+func (t *Trainer) hasGrown(target string, c *fittedCandidate, g *schemas.Grounds) (bool, error) {
+	s := (*t.active.Load())[target]
 	if s.champion == nil {
 		return false, nil
 	}
@@ -294,17 +298,17 @@ func (t *Trainer) grown(target string, c *candidate, g *schemas.Grounds) (bool, 
 	if err != nil {
 		return false, err
 	}
-	j := grows(trial, c.examples)
+	j := compareCoverage(trial, c.examples)
 	before, now := t.countTrue(c.examples, s.champion.predictor.Manifest().Examples.Last)
 	switch {
 	case j.LostSettings > 0:
 		return false, nil
 	case j.GainedSettings > 0:
-		g.Reason = fmt.Sprintf("%s: it promises for %d settings that the one in use cannot promise for, and for all others",
-			g.Reason, j.GainedSettings)
-	case before < young && now >= growth*before &&
-		!t.drifted(s.champion.predictor.Manifest().Examples.Last):
-		g.Reason = fmt.Sprintf("%s: it has learnt from %d examples that are true, the one in use from %d",
+		g.Reason = fmt.Sprintf("%s: it covers %d settings that the champion does not, "+
+			"and all others", g.Reason, j.GainedSettings)
+	case before < smallSampleLimit && now >= growthFactor*before &&
+		!t.driftedSince(s.champion.predictor.Manifest().Examples.Last):
+		g.Reason = fmt.Sprintf("%s: it has learned from %d current examples, the champion from %d",
 			g.Reason, now, before)
 	default:
 		return false, nil
@@ -313,17 +317,17 @@ func (t *Trainer) grown(target string, c *candidate, g *schemas.Grounds) (bool, 
 	return true, nil
 }
 
-// growth is by how much a candidate must have learnt from more than the champion
-// to be used before it is judged: the young learn quickly, and half of what is
-// known is worth more than what fifty jobs would show. What was in use before is
-// compared with it afterwards all the same, and comes back if it was better.
-const growth = 2
+// growthFactor is how many times as many examples a candidate needs to be promoted before its
+// trial. With few examples regressors improve quickly: twice the examples are worth more than the
+// outcome of fifty jobs. The former champion is compared with it afterwards, and comes back if it
+// was better.
+const growthFactor = 2
 
-// young is a regressor that has learnt from fewer examples that are still true.
-const young = 200
+// smallSampleLimit is the number of current examples below which growthFactor applies.
+const smallSampleLimit = 200
 
-// countTrue counts the examples that no drift has made stale: those that a champion has
-// learnt from, which was fitted with examples up to last, and all.
+// countTrue counts the examples that no drift has made stale: those up to last, which the champion
+// has learned from, and all.
 func (t *Trainer) countTrue(examples []Example, last time.Time) (before, now int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -339,67 +343,72 @@ func (t *Trainer) countTrue(examples []Example, last time.Time) (before, now int
 	return before, now
 }
 
-// drifted reports whether anything drifted since an instant: who has learnt up to then
-// has learnt nothing of what is true now.
-func (t *Trainer) drifted(since time.Time) bool {
+// driftedSince reports whether anything drifted after an instant: a regressor fitted before that
+// has not learned from current examples.
+func (t *Trainer) driftedSince(since time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(t.drifts, func(d drifted) bool { return d.from.After(since) })
+	return slices.ContainsFunc(t.drifts, func(d knownDrift) bool { return d.from.After(since) })
 }
 
-// dismiss rejects a challenger that was judged on enough jobs and is not clearly
-// better, because a newer one takes its place.
-func (t *Trainer) dismiss(ctx context.Context, target string) error {
-	s, j := t.rivalry(target, leastJobs)
+// dismissChallenger rejects a challenger that was compared on enough jobs and is not clearly
+// better, because a newer one replaces it.
+func (t *Trainer) dismissChallenger(ctx context.Context, target string) error {
+	s, j := t.challengerStanding(target, minJobs)
 	if j == nil {
 		return nil
 	}
 	_, reason := judge(j)
-	_, err := t.reject(ctx, target, s.contest.rival.ModelDigest, s.contest.champion.ModelDigest,
-		reason+"; a newer challenger takes its place", *j)
+	_, err := t.reject(ctx, target, s.pairing.challenger.ModelDigest, s.pairing.champion.ModelDigest,
+		reason+"; replaced by a newer challenger", *j)
 	return err
 }
 
-// rivalry is where a target's challenger stands, and how it did once it was judged
-// on so many jobs, nil before. A former champion that could come back is none.
-func (t *Trainer) rivalry(target string, jobs int) (standing, *schemas.Judgement) {
-	s := (*t.standings.Load())[target]
-	if s.rival == nil || s.contest.back {
-		return standing{}, nil
+// challengerStanding returns the challenger of a target, and its judgement once it was compared on
+// a number of jobs; nil before. A former champion in a trial is no challenger.
+func (t *Trainer) challengerStanding(
+	target string, jobs int,
+) (activeRegressors, *schemas.Judgement) {
+	s := (*t.active.Load())[target]
+	if s.challenger == nil || s.pairing.isRollback {
+		return activeRegressors{}, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	trial := t.trials[target]
-	if trial == nil || trial.rival.predictor != s.rival.predictor || len(trial.groups) < jobs {
+	if trial == nil || trial.challenger.predictor != s.challenger.predictor ||
+		len(trial.groups) < jobs {
 		return s, nil
 	}
 	j := trial.judgement()
 	return s, &j
 }
 
-// fewJobs are enough to see which of two regressors is ahead.
-const fewJobs = 5
+// earlyJobs is the number of jobs after which a trial shows which of two regressors leads.
+const earlyJobs = 5
 
-// hopeless is by how much a challenger's bound may hold too rarely before a newer
-// one takes its place: it was fitted on the first few jobs of something new.
-const hopeless = 0.15
+// coverageShortfall is how far the coverage of a challenger's bound may fall below its level before
+// a newer challenger replaces it: it was fitted on the first few jobs of something new.
+const coverageShortfall = 0.15
 
-// busy reports whether a challenger is being judged that stays. One whose bound
-// fails does not, nor one that was not clearly better on as many jobs as it takes. If a
-// drift calls for another, nor does one that has learnt nothing since it began, or is
-// not ahead since: where things change often, none would ever be judged without that.
-func (t *Trainer) busy(target string, drift bool) bool {
-	s, j := t.rivalry(target, fewJobs)
-	if s.rival == nil || drift && t.drifted(s.rival.predictor.Manifest().Examples.Last) {
+// isTrialPending reports whether the challenger of a target stays until its trial ends. It does not
+// stay if its bound fails, or if it was not clearly better after minJobs. If drift calls for a new
+// challenger, it also does not stay if it was fitted before the drift or is not leading: where
+// things change often, no trial would ever end otherwise.
+func (t *Trainer) isTrialPending(target string, drift bool) bool {
+	s, j := t.challengerStanding(target, earlyJobs)
+	if s.challenger == nil || drift && t.driftedSince(
+		s.challenger.predictor.Manifest().Examples.Last,
+	) {
 		return false
 	}
 	if j == nil {
 		return !drift
 	}
-	if !drift && j.JudgedJobs >= leastJobs {
-		return false // it had its chance: a newer one knows those jobs
+	if !drift && j.JudgedJobs >= minJobs {
+		return false // a newer challenger has learned from those jobs
 	}
-	if j.JudgedLevel != middle && *j.CoverageRatio < j.JudgedLevel-hopeless {
+	if j.JudgedLevel != medianLevel && *j.CoverageRatio < j.JudgedLevel-coverageShortfall {
 		return false
 	}
 	return !drift || *j.Loss < *j.RivalLoss

@@ -2,12 +2,12 @@ package trainer
 
 import "container/list"
 
-// lru is a map of a bounded size: a new key replaces the one that was not used for longest.
-// The zero value holds nothing and has no room; use newLRU.
+// lru is a map of bounded size: a new key replaces the least recently used one. Create it with
+// newLRU.
 type lru[K comparable, V any] struct {
 	limit int
 	by    map[K]*list.Element
-	order *list.List // of *lruEntry, the longest unused first
+	order *list.List // of *lruEntry, the least recently used first
 }
 
 type lruEntry[K comparable, V any] struct {
@@ -19,7 +19,7 @@ func newLRU[K comparable, V any](limit int) *lru[K, V] {
 	return &lru[K, V]{limit: limit, by: map[K]*list.Element{}, order: list.New()}
 }
 
-// get returns the value of a key, which counts as used.
+// get returns the value of a key and marks it as used.
 func (l *lru[K, V]) get(k K) (v V, found bool) {
 	at, found := l.by[k]
 	if !found {
@@ -29,7 +29,7 @@ func (l *lru[K, V]) get(k K) (v V, found bool) {
 	return at.Value.(*lruEntry[K, V]).value, true
 }
 
-// put sets the value of a key, which counts as used.
+// put sets the value of a key and marks it as used.
 func (l *lru[K, V]) put(k K, v V) {
 	if at := l.by[k]; at != nil {
 		at.Value.(*lruEntry[K, V]).value = v
@@ -51,7 +51,7 @@ func (l *lru[K, V]) remove(k K) {
 
 func (l *lru[K, V]) len() int { return len(l.by) }
 
-// each calls a function for every key, the longest unused first.
+// each calls a function for every key, the least recently used first.
 func (l *lru[K, V]) each(do func(K, V)) {
 	for at := l.order.Front(); at != nil; at = at.Next() {
 		e := at.Value.(*lruEntry[K, V])

@@ -16,8 +16,8 @@ func digestOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// champion is what is in use for a target, and the revision of its key; both are zero
-// while nothing is.
+// champion returns the champion of a target and the revision of its key; both are zero if there is
+// none.
 func (t *Trainer) champion(ctx context.Context, target string) (schemas.Champion, uint64, error) {
 	c, revision, err := t.bus.Champion(ctx, target)
 	if errors.Is(err, schemas.ErrNotFound) {
@@ -26,12 +26,12 @@ func (t *Trainer) champion(ctx context.Context, target string) (schemas.Champion
 	return c, revision, err
 }
 
-// present stores a candidate's files and says that it was trained. A challenger that
-// was before it is dismissed.
-func (t *Trainer) present(
-	ctx context.Context, c *candidate, target, reason string, g *schemas.Grounds,
+// publishCandidate stores the files of a candidate and publishes that it was trained. It dismisses
+// the previous challenger.
+func (t *Trainer) publishCandidate(
+	ctx context.Context, c *fittedCandidate, target, reason string, g *schemas.Grounds,
 ) (schemas.Trained, error) {
-	if err := t.dismiss(ctx, target); err != nil {
+	if err := t.dismissChallenger(ctx, target); err != nil {
 		return schemas.Trained{}, err
 	}
 	for _, file := range [][]byte{c.model, c.manifest} {
@@ -51,20 +51,28 @@ func (t *Trainer) present(
 	}
 	e.At = time.Now().UTC()
 	e.EventID = schemas.TrainedID(target, c.fitted.ManifestDigest, e.At)
-	if err := t.tell(ctx, &e); err != nil {
+	if err := t.publish(ctx, &e); err != nil {
 		return e, err
 	}
-	t.log.Info("regressor trained", "target", target, "reason", reason, "digest", e.ModelDigest, "family", e.Family, "examples", e.Examples, "settings", e.Settings,
-		"median_absolute_ratio", e.MedianAbsoluteRatio, "fit_seconds", e.FitSeconds)
+	t.log.Info("regressor trained",
+		"target", target,
+		"reason", reason,
+		"digest", e.ModelDigest,
+		"family", e.Family,
+		"examples", e.Examples,
+		"settings", e.Settings,
+		"median_absolute_ratio", e.MedianAbsoluteRatio,
+		"fit_seconds", e.FitSeconds,
+	)
 	if err := t.o.step("trained"); err != nil {
 		return e, err
 	}
-	t.prune(ctx, target) // the challenger before it is not needed any more
+	t.prune(ctx, target) // the files of the previous challenger
 	return e, nil
 }
 
-// promote changes the champion's key, then says so, then drops the files that
-// nobody needs any more. The revision is that of the key when it was decided.
+// promote changes the champion's key, publishes the promotion, and drops files that are no longer
+// needed. revision is that of the key when the promotion was decided.
 func (t *Trainer) promote(
 	ctx context.Context, target string, f schemas.Fitted, g schemas.Grounds, revision uint64,
 ) (schemas.Promoted, error) {
@@ -83,21 +91,21 @@ func (t *Trainer) promote(
 		return schemas.Promoted{}, err
 	}
 	e := promoted(c, next, f)
-	if err := t.tell(ctx, &e); err != nil {
+	if err := t.publish(ctx, &e); err != nil {
 		return e, err
 	}
 	t.metrics.promotions.WithLabelValues(target, g.DecidedBy).Inc()
 	t.log.Info("regressor promoted", "target", target, "decided_by", e.DecidedBy, "reason",
 		e.Reason, "digest", e.ModelDigest, "examples", e.Examples)
-	if err := t.o.step("told"); err != nil {
+	if err := t.o.step("published"); err != nil {
 		return e, err
 	}
-	t.announce(ctx, c.Target)
+	t.publishCorrections(ctx, c.Target)
 	t.prune(ctx, target)
 	return e, nil
 }
 
-// promoted makes the event of a promotion.
+// promoted returns the event of a promotion.
 func promoted(c schemas.Champion, revision uint64, f schemas.Fitted) schemas.Promoted {
 	e := schemas.Promoted{
 		Target:              c.Target,
@@ -121,7 +129,7 @@ func promoted(c schemas.Champion, revision uint64, f schemas.Fitted) schemas.Pro
 	return e
 }
 
-// reject says that a regressor is not taken into use.
+// reject publishes that a regressor was rejected.
 func (t *Trainer) reject(
 	ctx context.Context, target, digest, rival, reason string, j schemas.Judgement,
 ) (schemas.Rejected, error) {
@@ -133,30 +141,29 @@ func (t *Trainer) reject(
 		Judgement:   j,
 	}
 	e.EventID, e.At = schemas.RejectedID(target, digest), time.Now().UTC()
-	if err := t.tell(ctx, &e); err != nil {
+	if err := t.publish(ctx, &e); err != nil {
 		return e, err
 	}
 	t.log.Info("regressor rejected", "target", target, "digest", digest, "reason", reason)
 	return e, t.o.step("rejected")
 }
 
-// decide carries out what a trial came to. A champion or rival that was changed
-// meanwhile makes it void.
+// decide carries out the verdict of a trial, unless champion or challenger have changed.
 func (t *Trainer) decide(
-	ctx context.Context, target string, c contest, r ruling, j schemas.Judgement, reason string,
+	ctx context.Context, target string, c pairing, r verdict, j schemas.Judgement, reason string,
 ) error {
 	t.mu.Lock()
-	now, found := t.life.of(target).contest()
+	now, found := t.registry.target(target).pairing()
 	t.mu.Unlock()
-	if !found || now.rival.ModelDigest != c.rival.ModelDigest ||
+	if !found || now.challenger.ModelDigest != c.challenger.ModelDigest ||
 		now.champion.ModelDigest != c.champion.ModelDigest {
-		return nil // others stand against each other by now
+		return nil // the verdict is outdated
 	}
 	if r == noBetter {
-		if c.back {
-			return nil // the champion before is not needed
+		if c.isRollback {
+			return nil // the champion stays
 		}
-		_, err := t.reject(ctx, target, c.rival.ModelDigest, c.champion.ModelDigest, reason, j)
+		_, err := t.reject(ctx, target, c.challenger.ModelDigest, c.champion.ModelDigest, reason, j)
 		return err
 	}
 	champion, revision, err := t.bus.Champion(ctx, target)
@@ -166,7 +173,7 @@ func (t *Trainer) decide(
 	if champion.ModelDigest != c.champion.ModelDigest {
 		return &schemas.Error{
 			Code:    schemas.CodeConflict,
-			Message: "the champion of " + target + " was changed meanwhile",
+			Message: "the champion of " + target + " has changed",
 		}
 	}
 	g := schemas.Grounds{
@@ -175,45 +182,45 @@ func (t *Trainer) decide(
 		Rival:     champion.ModelDigest,
 		Judgement: j,
 	}
-	if c.back {
+	if c.isRollback {
 		g.DecidedBy = schemas.DecidedRollback
 	}
 	if g.SinceSequence, err = t.bus.LastSequence(ctx, schemas.StreamJob); err != nil {
 		return err
 	}
-	_, err = t.promote(ctx, target, c.rival.Fitted, g, revision)
+	_, err = t.promote(ctx, target, c.challenger.Fitted, g, revision)
 	return err
 }
 
-// promoteAsked puts a regressor in use that somebody names.
-func (t *Trainer) promoteAsked(ctx context.Context, q *schemas.PromoteRequest) (any, error) {
+// handlePromote promotes a regressor on request.
+func (t *Trainer) handlePromote(ctx context.Context, q *schemas.PromoteRequest) (any, error) {
 	t.mu.Lock()
-	v, err := t.life.find(q.Target, q.ModelDigest)
+	v, err := t.registry.find(q.Target, q.ModelDigest)
 	t.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	return t.use(ctx, v, "asked for", q.Reason)
+	return t.promoteOnRequest(ctx, v, "requested", q.Reason)
 }
 
-// rollbackAsked puts the champion before in use again.
-func (t *Trainer) rollbackAsked(ctx context.Context, q *schemas.RollbackRequest) (any, error) {
+// handleRollback promotes the previous champion on request.
+func (t *Trainer) handleRollback(ctx context.Context, q *schemas.RollbackRequest) (any, error) {
 	t.mu.Lock()
-	r := t.life.of(q.Target)
+	r := t.registry.target(q.Target)
 	v := r.versions[r.former()]
 	t.mu.Unlock()
 	if v == nil {
 		return nil, &schemas.Error{
 			Code:    schemas.CodeNotFound,
 			Field:   "target",
-			Message: "nothing was in use for " + q.Target + " before the present regressor",
+			Message: "no previous champion of " + q.Target + " to roll back to",
 		}
 	}
-	return t.use(ctx, v, "rolled back", q.Reason)
+	return t.promoteOnRequest(ctx, v, "rolled back", q.Reason)
 }
 
-// use puts a regressor in use because somebody asked for it.
-func (t *Trainer) use(
+// promoteOnRequest promotes a regressor that loads, unless it is the champion.
+func (t *Trainer) promoteOnRequest(
 	ctx context.Context, v *schemas.RegressorVersion, reason, why string,
 ) (any, error) {
 	champion, revision, err := t.champion(ctx, v.Target)
@@ -230,7 +237,7 @@ func (t *Trainer) use(
 		ModelDigest:    v.ModelDigest,
 		ManifestDigest: v.ManifestDigest,
 	}); err != nil {
-		return nil, fmt.Errorf("load %.12s before it is used: %w", v.ModelDigest, err)
+		return nil, fmt.Errorf("load %.12s for promotion: %w", v.ModelDigest, err)
 	}
 	if why != "" {
 		reason += ": " + why
@@ -247,7 +254,7 @@ func (t *Trainer) use(
 	return &e, err
 }
 
-// prune drops the files that no regressor needs that could be promoted.
+// prune drops the files of regressors that can no longer be promoted.
 func (t *Trainer) prune(ctx context.Context, target string) {
 	t.mu.Lock()
 	needed, former := t.files(target)
@@ -261,32 +268,32 @@ func (t *Trainer) prune(ctx context.Context, target string) {
 			if err := t.bus.DropArtifact(ctx, digest); err != nil {
 				dropped = false
 				if ctx.Err() == nil {
-					t.log.Warn("files of a former regressor not dropped", "target", target,
-						"digest", digest, "error", err)
+					t.log.Warn("files of a former regressor not dropped",
+						"target", target, "digest", digest, "error", err)
 				}
 			}
 		}
 		if dropped {
 			t.mu.Lock()
-			t.life.of(target).pruned[files[0]] = true
+			t.registry.target(target).pruned[files[0]] = true
 			t.mu.Unlock()
 		}
 	}
 }
 
-// files returns the digests of the files that regressors of any target need, and those of model
-// and manifest of each version of one target whose files may be dropped.
+// files returns the digests of all files that regressors of any target need, and the digests of
+// model and manifest of each version of one target whose files may be dropped.
 func (t *Trainer) files(target string) (needed map[string]bool, former [][2]string) {
 	needed = map[string]bool{}
-	for _, all := range t.life.targets {
-		for digest := range all.keeps() {
+	for _, all := range t.registry.targets {
+		for digest := range all.keptFiles() {
 			needed[digest] = true
 			if v := all.versions[digest]; v != nil {
 				needed[v.ManifestDigest] = true
 			}
 		}
 	}
-	r := t.life.of(target)
+	r := t.registry.target(target)
 	for digest, v := range r.versions {
 		if !needed[digest] && !r.pruned[digest] {
 			former = append(former, [2]string{digest, v.ManifestDigest})
@@ -295,8 +302,8 @@ func (t *Trainer) files(target string) (needed map[string]bool, former [][2]stri
 	return needed, former
 }
 
-// repeatPromotions publishes the events of champions whose last event names
-// another revision: a trainer died between key and event.
+// repeatPromotions publishes the missing promotions of champions whose last event has another
+// revision: the trainer stopped between setting the key and publishing.
 func (t *Trainer) repeatPromotions(ctx context.Context) error {
 	for _, target := range schemas.Targets() {
 		c, revision, err := t.champion(ctx, target)
@@ -307,10 +314,10 @@ func (t *Trainer) repeatPromotions(ctx context.Context) error {
 			continue
 		}
 		t.mu.Lock()
-		r := t.life.of(target)
-		told := r.champion() != "" && r.versions[r.champion()].Revision == revision
+		r := t.registry.target(target)
+		isPublished := r.champion() != "" && r.versions[r.champion()].Revision == revision
 		t.mu.Unlock()
-		if told {
+		if isPublished {
 			continue
 		}
 		p, err := t.load(ctx, c)
@@ -321,7 +328,7 @@ func (t *Trainer) repeatPromotions(ctx context.Context) error {
 		if e.Reason == "" {
 			e.Reason = "event repeated"
 		}
-		if err := t.tell(ctx, &e); err != nil {
+		if err := t.publish(ctx, &e); err != nil {
 			return err
 		}
 	}

@@ -51,7 +51,7 @@ func TestFit_IsAsGoodOnABoundedPast(t *testing.T) {
 	}
 }
 
-func fitOn(t *testing.T, p *Past, o Options) *entrant {
+func fitOn(t *testing.T, p *Past, o Options) *trialPredictor {
 	t.Helper()
 	r, err := Fit(t.Context(), schemas.TargetEpochTime, p.Examples(schemas.TargetEpochTime), o)
 	if err != nil {
@@ -61,7 +61,7 @@ func fitOn(t *testing.T, p *Past, o Options) *entrant {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := judgeable(predictor)
+	j, err := newTrialPredictor(predictor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func fitOn(t *testing.T, p *Past, o Options) *entrant {
 }
 
 // medianError returns the median of |predicted / measured - 1|, and how many were predicted.
-func medianError(t *testing.T, j *entrant, held []Example) (median float64, predicted int) {
+func medianError(t *testing.T, j *trialPredictor, held []Example) (median float64, predicted int) {
 	t.Helper()
 	var errors []float64
 	for i := range held {

@@ -17,11 +17,11 @@ import (
 	"courier/trainer"
 )
 
-// patience is how long a test waits for a condition. It only guards against hanging.
-const patience = 5 * time.Minute
+// maxWait is how long a test waits for a condition. It only guards against hanging.
+const maxWait = 5 * time.Minute
 
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), maxWait)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -54,7 +54,7 @@ func beginTrainer(
 	}
 }
 
-// train asks for regressors to use at once; a trainer that is not there yet is asked again.
+// train requests regressors and their promotion; it retries until a trainer replies.
 func train(t testing.TB, b *bus.Bus) schemas.TrainReply {
 	t.Helper()
 	return ask(t, b, schemas.TrainRequest{Promote: true})
@@ -96,7 +96,7 @@ func study(t testing.TB, b *bus.Bus, name string, begin, factor float64) {
 			first := s
 			for n := range uint32(4) {
 				s += seconds
-				publish(epoch(job, 1, n+1, s, seconds*(1+0.01*float64(n%3)), set))
+				publish(epochEvent(job, 1, n+1, s, seconds*(1+0.01*float64(n%3)), set))
 			}
 			publish(ended(job, 1, schemas.EventFinished, s, s-first, set))
 			s++
@@ -143,7 +143,7 @@ func TestTrainer_WaitsForEnoughExamples(t *testing.T) {
 	}
 	if _, _, err := b.Champion(within(t), schemas.TargetEpochTime); !errors.Is(err,
 		schemas.ErrNotFound) {
-		t.Errorf("champion of nothing: %v", err)
+		t.Errorf("champion without a fit: %v", err)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestTrainer_FitsWhenEnoughNewEpochsCame(t *testing.T) {
 	awaitTrained(t, b, "enough new epochs")
 }
 
-// The first regressor does not wait for a round number of epochs.
+// The first fit does not wait for a multiple of NewEpochs.
 func TestTrainer_FitsAsSoonAsThereIsEnough(t *testing.T) {
 	b := bustest.New(t)
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
@@ -236,7 +236,7 @@ func (p past) Events(_ context.Context, _ time.Time, yield func(schemas.Event) e
 	return p.err
 }
 
-// A database that lags, is empty or fails changes nothing in what is learnt.
+// A database that lags, is empty or fails does not change the regressor.
 func TestTrainer_TheLogCompletesTheDatabase(t *testing.T) {
 	digests := map[string]string{}
 	for _, c := range []struct {
@@ -266,7 +266,7 @@ func TestTrainer_TheLogCompletesTheDatabase(t *testing.T) {
 	}
 }
 
-// A trainer that died between the key and the event repeats the event.
+// A trainer that stopped between the key and the event repeats the event.
 func TestTrainer_RepeatsAPromotionThatNobodyHeard(t *testing.T) {
 	b := bustest.New(t)
 	study(t, b, "a", 0, 1)
@@ -320,8 +320,7 @@ func logged(t testing.TB, b *bus.Bus) (events []schemas.Event) {
 	return events
 }
 
-// A trainer that has folded the past reads only what is new of it, and learns what one
-// learns that reads all.
+// A trainer with a past reads only new events, and fits the same regressor as one that reads all.
 func TestTrainer_FoldsThePastOnce(t *testing.T) {
 	b := bustest.New(t)
 	study(t, b, "a", 0, 1)
@@ -334,15 +333,15 @@ func TestTrainer_FoldsThePastOnce(t *testing.T) {
 	again := train(t, b)
 	stop()
 	if n := h.asked.Load(); n != 1 {
-		t.Errorf("the database was asked %d times for two fits, want once", n)
+		t.Errorf("the database was read %d times for two fits, want once", n)
 	}
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
-	anew := train(t, b)
-	if len(again.Promoted) != 2 || len(anew.Promoted) != 2 {
-		t.Fatalf("promoted %+v, then %+v; want two each", again.Promoted, anew.Promoted)
+	fromStart := train(t, b)
+	if len(again.Promoted) != 2 || len(fromStart.Promoted) != 2 {
+		t.Fatalf("promoted %+v, then %+v; want two each", again.Promoted, fromStart.Promoted)
 	}
 	for i, p := range again.Promoted {
-		if n := anew.Promoted[i]; p.ModelDigest != n.ModelDigest ||
+		if n := fromStart.Promoted[i]; p.ModelDigest != n.ModelDigest ||
 			p.ManifestDigest != n.ManifestDigest || p.Examples != 48 {
 			t.Errorf("%s: of %d examples %.8s %.8s, by one that read all %.8s %.8s", p.Target,
 				p.Examples, p.ModelDigest, p.ManifestDigest, n.ModelDigest, n.ManifestDigest)
@@ -350,7 +349,7 @@ func TestTrainer_FoldsThePastOnce(t *testing.T) {
 	}
 }
 
-// counted is a database that counts how often it is asked.
+// counted is a database that counts its reads.
 type counted struct {
 	past
 	asked atomic.Int64
@@ -363,8 +362,8 @@ func (c *counted) Events(
 	return c.past.Events(ctx, since, yield)
 }
 
-// What is older than the window teaches nothing, whether the database or the log
-// tells it: the same regressor either way, and the database is asked for no more.
+// Events older than the window are ignored in the database and in the log: both give the same
+// regressor, and the database query has the limit.
 func TestTrainer_TheWindowEndsThePast(t *testing.T) {
 	digests := map[string]bool{}
 	for _, share := range []float64{0, 1} {
@@ -383,7 +382,7 @@ func TestTrainer_TheWindowEndsThePast(t *testing.T) {
 		digests[r.Promoted[0].ModelDigest] = true
 		if ago := time.Since(time.Unix(asked.since.Load(), 0)); ago < 11*time.Hour ||
 			ago > 13*time.Hour {
-			t.Errorf("the database was asked for what happened %v ago", ago)
+			t.Errorf("the database was queried for events %v old", ago)
 		}
 	}
 	if len(digests) != 1 {
@@ -391,7 +390,7 @@ func TestTrainer_TheWindowEndsThePast(t *testing.T) {
 	}
 }
 
-// windowed is a database that tells what it is asked for.
+// windowed is a database that records its queries.
 type windowed struct {
 	events []schemas.Event
 	since  atomic.Int64 // Unix seconds

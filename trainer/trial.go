@@ -8,62 +8,63 @@ import (
 	"courier/schemas"
 )
 
-// When a regressor is better than the one in use (models: champion and challenger).
+// Rules of trials (models: champion and challenger).
 const (
-	leastJobs     = 50           // that both predicted, or
-	leastSettings = 20           // distinct ones
-	leastGain     = 0.02         // share by which the loss must be lower
-	coverageSlack = 0.03         // that the bound may hold less often than it says
-	mostJobs      = 400          // after which a rival that is not better never will be
-	fewSettings   = 5            // below that a bootstrap over settings says nothing: jobs stand for themselves
-	nextLook      = 2            // times as many jobs
-	mostJudged    = 4 * mostJobs // jobs that count while a verdict cannot be carried out
-	mostShadows   = 50_000       // runs that are compared at once, those that were heard of last
-	mostGained    = 10_000       // settings that are counted as gained, or as lost
-	middle        = 0.5          // level of a prediction, and of what an accuracy promises: it has no bound
+	minJobs              = 50          // number of jobs that both predicted, or
+	minSettings          = 20          // number of distinct settings among them
+	minGain              = 0.02        // share by which the loss must be lower
+	coverageSlack        = 0.03        // tolerated shortfall of the bound's coverage below its level
+	maxJobs              = 400         // jobs after which a challenger that is not better is rejected
+	minBootstrapSettings = 5           // with fewer settings the bootstrap resamples jobs
+	lookFactor           = 2           // growth of the number of jobs between two tests
+	maxJudged            = 4 * maxJobs // jobs that are counted while a verdict cannot be carried out
+	maxShadows           = 50_000      // runs that are compared at a time
+	maxGained            = 10_000      // settings that are counted as gained, or as lost
+	medianLevel          = 0.5         // level of a prediction, and of the bound of an accuracy
 )
 
-// Trial compares the champion with a rival on the same jobs, which neither has
-// learnt from and no drift has made stale. It is pure: the same jobs in the same order give the same verdict.
+// Trial compares the champion with a challenger on jobs that neither has learned from and no drift
+// has made stale. It is deterministic: equal jobs in equal order give equal verdicts.
 type Trial struct {
-	champion, rival *entrant
-	level           float64
-	running         *lru[runKey, *shadow]
-	losses          [2][]float64 // of the champion and of the rival, a job each
-	covered         [2]float64   // jobs within the bound
-	groups          []int        // setting of each job
-	settings        map[string]int
-	gained, lost    map[string]bool // settings that only the rival, or only the champion, promises for
-	drifts          []drifted
-	look            int // jobs at which it is judged next
-	ended           bool
+	champion, challenger *trialPredictor
+	level                float64
+	running              *lru[runKey, *shadowRun]
+	losses               [2][]float64 // of champion and challenger, by job
+	covered              [2]float64   // jobs within the bound
+	groups               []int        // setting of each job
+	settings             map[string]int
+	gained, lost         map[string]bool // settings covered only by the challenger, or champion
+	drifts               []knownDrift
+	nextLookAt           int // number of jobs of the next test
+	ended                bool
 }
 
-// entrant is a regressor with what makes rows for it.
-type entrant struct {
+// trialPredictor is a regressor with the encoder of its rows.
+type trialPredictor struct {
 	predictor *regress.Predictor
 	encoder   *schemas.Encoder
 	row       []float64
 }
 
-// shadow is what both have predicted of a run since it was counted last.
-type shadow struct {
+// shadowRun sums the losses of both predictions of a run since it was counted last.
+type shadowRun struct {
 	loss, covered [2]float64
 	n             float64
 	setting       string
 }
 
-func judgeable(p *regress.Predictor) (*entrant, error) {
+// newTrialPredictor returns a trialPredictor; an error if this version does not know its features.
+func newTrialPredictor(p *regress.Predictor) (*trialPredictor, error) {
 	encoder, err := readEncoder(p.Manifest())
 	if err != nil {
 		return nil, err
 	}
-	return &entrant{p, encoder, make([]float64, len(encoder.Columns()))}, nil
+	return &trialPredictor{p, encoder, make([]float64, len(encoder.Columns()))}, nil
 }
 
-// predict returns the prediction for an example; ok is false where it knows nothing
-// of it, or only guesses.
-func (j *entrant) predict(x *Example) (p regress.Prediction, ok bool) {
+// predict returns the prediction for an example; ok is false if its model is unknown or the
+// prediction is an extrapolation.
+func (j *trialPredictor) predict(x *Example) (p regress.Prediction, ok bool) {
 	code, known := j.encoder.Model(x.level())
 	if !known {
 		return p, false
@@ -75,11 +76,11 @@ func (j *entrant) predict(x *Example) (p regress.Prediction, ok bool) {
 	return p, err == nil && !p.Extrapolated
 }
 
-// promise returns the prediction of an example and its bound at a level; of an
-// accuracy, whose promise is the middle, both are the prediction.
-func (j *entrant) promise(x *Example, level float64) (value, bound float64, ok bool) {
+// predictBound returns the prediction for an example and its upper bound at a level. Accuracies
+// have no bound; both values are then the prediction.
+func (j *trialPredictor) predictBound(x *Example, level float64) (value, bound float64, ok bool) {
 	p, ok := j.predict(x)
-	if !ok || level == middle {
+	if !ok || level == medianLevel {
 		return p.Value, p.Value, ok
 	}
 	bound, ok = j.predictor.UpperBound(p, level)
@@ -89,40 +90,40 @@ func (j *entrant) promise(x *Example, level float64) (value, bound float64, ok b
 // newTrial compares two regressors of a target.
 func newTrial(target string, champion, rival *regress.Predictor) (*Trial, error) {
 	t := &Trial{
-		level:    schemas.DefaultConfidence,
-		running:  newLRU[runKey, *shadow](mostShadows),
-		settings: map[string]int{},
-		gained:   map[string]bool{},
-		lost:     map[string]bool{},
-		look:     leastSettings,
+		level:      schemas.DefaultConfidence,
+		running:    newLRU[runKey, *shadowRun](maxShadows),
+		settings:   map[string]int{},
+		gained:     map[string]bool{},
+		lost:       map[string]bool{},
+		nextLookAt: minSettings,
 	}
 	if target == schemas.TargetAccuracy {
-		t.level = middle
+		t.level = medianLevel
 	}
 	var err error
-	if t.champion, err = judgeable(champion); err != nil {
+	if t.champion, err = newTrialPredictor(champion); err != nil {
 		return nil, err
 	}
-	t.rival, err = judgeable(rival)
+	t.challenger, err = newTrialPredictor(rival)
 	return t, err
 }
 
-// add takes an example of a run.
+// add adds an example of a run.
 func (t *Trial) add(k runKey, x *Example) {
 	setting := settingText(x)
-	value, bound, known := t.champion.promise(x, t.level)
-	rivalValue, rivalBound, too := t.rival.promise(x, t.level)
-	t.compareReach(setting, known, too)
-	if !known || !too {
+	value, bound, known := t.champion.predictBound(x, t.level)
+	otherValue, otherBound, alsoKnown := t.challenger.predictBound(x, t.level)
+	t.compareReach(setting, known, alsoKnown)
+	if !known || !alsoKnown {
 		return
 	}
 	s, _ := t.running.get(k)
 	if s == nil {
-		s = &shadow{setting: setting}
+		s = &shadowRun{setting: setting}
 		t.running.put(k, s)
 	}
-	for i, p := range [2][2]float64{{value, bound}, {rivalValue, rivalBound}} {
-		s.loss[i] += (t.pinball(x.Value, p[0], middle) + t.pinball(x.Value, p[1], t.level)) / 2
+	for i, p := range [2][2]float64{{value, bound}, {otherValue, otherBound}} {
+		s.loss[i] += (t.pinball(x.Value, p[0], medianLevel) + t.pinball(x.Value, p[1], t.level)) / 2
 		if x.Value <= p[1] {
 			s.covered[i]++
 		}
@@ -132,35 +133,35 @@ func (t *Trial) add(k runKey, x *Example) {
 	}
 }
 
-// compareReach notes a setting that only one of the two predicts without extrapolation.
-func (t *Trial) compareReach(setting string, champion, rival bool) {
+// compareReach counts a setting that only one of the two predicts without extrapolation.
+func (t *Trial) compareReach(setting string, champion, challenger bool) {
 	switch {
-	case rival && !champion && len(t.gained) < mostGained:
+	case challenger && !champion && len(t.gained) < maxGained:
 		t.gained[setting] = true
-	case champion && !rival && len(t.lost) < mostGained:
+	case champion && !challenger && len(t.lost) < maxGained:
 		t.lost[setting] = true
 	}
 }
 
-// pinball is the loss of a quantile at a level, of log seconds for times.
+// pinball returns the loss of a quantile at a level; for times, of the logarithm.
 func (t *Trial) pinball(truth, quantile, level float64) float64 {
 	e := truth - quantile
-	if t.level != middle {
+	if t.level != medianLevel {
 		e = math.Log(truth / quantile)
 	}
 	return max(level*e, (level-1)*e)
 }
 
-// count makes a job of what a run has shown: when it ends, and now and then if it
-// is long.
+// count turns the losses of a run into one job: at its end, and every epochsPerOutcome epochs of a
+// long run.
 func (t *Trial) count(k runKey) {
 	s, _ := t.running.get(k)
 	if s == nil {
 		return
 	}
 	t.running.remove(k)
-	if len(t.groups) >= mostJudged {
-		t.look = min(t.look, len(t.groups))
+	if len(t.groups) >= maxJudged {
+		t.nextLookAt = min(t.nextLookAt, len(t.groups))
 		return
 	}
 	if _, met := t.settings[s.setting]; !met {
@@ -173,14 +174,14 @@ func (t *Trial) count(k runKey) {
 	}
 }
 
-// settingText is the setting of an example: what its owner and the cluster fix.
+// settingText identifies the setting of an example: what its user and the cluster fix.
 func settingText(x *Example) string {
 	f := x.Features
 	return fmt.Sprint(x.level(), x.Hardware.Rounded(), f.BatchSize, f.CPUs,
 		math.Round(f.Load.ConcurrentJobs))
 }
 
-// judgement returns how the rival stands.
+// judgement returns the current comparison.
 func (t *Trial) judgement() schemas.Judgement {
 	n := len(t.groups)
 	j := schemas.Judgement{
@@ -194,7 +195,7 @@ func (t *Trial) judgement() schemas.Judgement {
 		return j
 	}
 	groups := t.groups
-	if len(t.settings) < fewSettings {
+	if len(t.settings) < minBootstrapSettings {
 		groups = nil
 	}
 	difference, err := regress.Paired(t.losses[1], t.losses[0], groups, 1)
@@ -207,83 +208,83 @@ func (t *Trial) judgement() schemas.Judgement {
 			means[i] += l / float64(n)
 		}
 	}
-	held, rivals := t.covered[1]/float64(n), t.covered[0]/float64(n)
-	j.Loss, j.RivalLoss, j.LossDifferenceLow, j.LossDifferenceHigh = &means[1], &means[0], known(
-		difference.Low,
-	), known(
-		difference.High,
-	)
-	j.CoverageRatio, j.RivalCoverageRatio = &held, &rivals
+	coverage, championCoverage := t.covered[1]/float64(n), t.covered[0]/float64(n)
+	j.Loss, j.RivalLoss = &means[1], &means[0]
+	j.LossDifferenceLow = finiteOrNil(difference.Low)
+	j.LossDifferenceHigh = finiteOrNil(difference.High)
+	j.CoverageRatio, j.RivalCoverageRatio = &coverage, &championCoverage
 	return j
 }
 
-// known turns NaN, which JSON cannot hold, into absence.
-func known(v float64) *float64 {
+// finiteOrNil returns nil for NaN and infinity, which JSON cannot represent.
+func finiteOrNil(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
 	}
 	return &v
 }
 
-// ruling is what a trial comes to.
-type ruling int
+// verdict is the result of a trial.
+type verdict int
 
 const (
-	undecided ruling = iota
+	undecided verdict = iota
 	better
 	noBetter
 )
 
 // String is "better", "no_better" or "undecided".
-func (r ruling) String() string { return [...]string{"undecided", "better", "no_better"}[r] }
+func (r verdict) String() string { return [...]string{"undecided", "better", "no_better"}[r] }
 
-// rule judges the rival, each time when there are twice as many jobs (who looks
-// often finds luck: one equal rival in nine wins like this, and of those that are
-// 2 % worse one in sixty). The reason says what decided.
-func (t *Trial) rule() (r ruling, j schemas.Judgement, reason string) {
+// verdict tests the challenger each time the number of jobs has doubled; frequent tests would find
+// differences by chance. With this rule one of nine equal challengers is promoted, and one of sixty
+// that are 2 % worse. The reason describes the comparison.
+func (t *Trial) verdict() (r verdict, j schemas.Judgement, reason string) {
 	n := len(t.groups)
-	if t.ended || n < t.look || n < leastJobs && len(t.settings) < leastSettings {
+	if t.ended || n < t.nextLookAt || n < minJobs && len(t.settings) < minSettings {
 		return undecided, j, ""
 	}
-	t.look = nextLook * n
+	t.nextLookAt = lookFactor * n
 	j = t.judgement()
 	r, reason = judge(&j)
 	t.ended = r != undecided
 	return r, j, reason
 }
 
-// judge applies the rule to the figures of a comparison.
-func judge(j *schemas.Judgement) (ruling, string) {
+// judge applies the rules to a comparison.
+func judge(j *schemas.Judgement) (verdict, string) {
 	if j.Loss == nil || j.LossDifferenceHigh == nil || j.LossDifferenceLow == nil {
-		return undecided, "nothing to compare yet"
+		return undecided, "no jobs to compare"
 	}
-	figures := fmt.Sprintf("on %d jobs of %d settings its loss is %.4g, that of the one in use %.4g (difference %.3g to %.3g), its bound holds for %.3f of them, that of the other for %.3f",
-		j.JudgedJobs, j.JudgedSettings, *j.Loss, *j.RivalLoss, *j.LossDifferenceLow, *j.LossDifferenceHigh, *j.CoverageRatio, *j.RivalCoverageRatio)
-	lower := *j.Loss <= (1-leastGain)**j.RivalLoss && *j.LossDifferenceHigh < 0
-	holds := j.JudgedLevel == middle || *j.CoverageRatio >= min(j.JudgedLevel-coverageSlack,
+	figures := fmt.Sprintf("on %d jobs of %d settings: loss %.4g, champion's loss %.4g "+
+		"(difference %.3g to %.3g), coverage %.3f, champion's coverage %.3f",
+		j.JudgedJobs, j.JudgedSettings, *j.Loss, *j.RivalLoss,
+		*j.LossDifferenceLow, *j.LossDifferenceHigh, *j.CoverageRatio, *j.RivalCoverageRatio)
+	lower := *j.Loss <= (1-minGain)**j.RivalLoss && *j.LossDifferenceHigh < 0
+	covers := j.JudgedLevel == medianLevel || *j.CoverageRatio >= min(j.JudgedLevel-coverageSlack,
 		*j.RivalCoverageRatio)
 	switch {
-	case lower && holds && j.LostSettings == 0:
+	case lower && covers && j.LostSettings == 0:
 		return better, "better: " + figures
 	case *j.LossDifferenceLow > 0:
 		return noBetter, "worse: " + figures
-	case lower && holds && j.JudgedJobs >= mostJobs:
-		return noBetter, fmt.Sprintf("it cannot promise for %d settings that the one in use can: %s",
+	case lower && covers && j.JudgedJobs >= maxJobs:
+		return noBetter, fmt.Sprintf("it does not cover %d settings that the champion covers: %s",
 			j.LostSettings, figures)
-	case j.JudgedJobs >= mostJobs:
+	case j.JudgedJobs >= maxJobs:
 		return noBetter, "no better: " + figures
 	}
-	return undecided, "not clear yet: " + figures
+	return undecided, "undecided: " + figures
 }
 
-// grows counts the settings of the examples that only the rival, or only the
-// champion, predicts without guessing.
-func grows(t *Trial, examples []Example) schemas.Judgement {
+// compareCoverage counts the settings of examples that only the challenger, or only the champion,
+// predicts without extrapolation.
+func compareCoverage(t *Trial, examples []Example) schemas.Judgement {
 	for i := range examples {
 		x := examples[i]
 		_, known := t.champion.predict(&x)
-		_, too := t.rival.predict(&x)
-		t.compareReach(settingText(&x), known, too)
+		_, alsoKnown := t.challenger.predict(&x)
+		t.compareReach(settingText(&x), known, alsoKnown)
 	}
 	return schemas.Judgement{
 		GainedSettings: uint32(len(t.gained)),

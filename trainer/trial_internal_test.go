@@ -30,7 +30,7 @@ func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		j    schemas.Judgement
-		want ruling
+		want verdict
 	}{
 		{"a lower loss, and not by luck", good(nil), better},
 		{
@@ -54,7 +54,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"an accuracy has no bound to hold",
-			good(func(j *schemas.Judgement) { j.JudgedLevel, *j.CoverageRatio = middle, 0.4 }),
+			good(func(j *schemas.Judgement) { j.JudgedLevel, *j.CoverageRatio = medianLevel, 0.4 }),
 			better,
 		},
 		{
@@ -63,7 +63,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"the same for long",
-			good(func(j *schemas.Judgement) { j.LostSettings, j.JudgedJobs = 1, mostJobs }),
+			good(func(j *schemas.Judgement) { j.LostSettings, j.JudgedJobs = 1, maxJobs }),
 			noBetter,
 		},
 		{"worse, and not by luck", good(func(j *schemas.Judgement) {
@@ -71,7 +71,7 @@ func TestJudge(t *testing.T) {
 		}), noBetter},
 		{
 			"no better for long",
-			good(func(j *schemas.Judgement) { *j.Loss, j.JudgedJobs = 0.0119, mostJobs }),
+			good(func(j *schemas.Judgement) { *j.Loss, j.JudgedJobs = 0.0119, maxJobs }),
 			noBetter,
 		},
 		{"nothing was compared", schemas.Judgement{}, undecided},
@@ -82,10 +82,10 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// drawn is a trial of jobs in some settings whose losses are noise, those of the
-// rival a factor lower.
-func drawn(random *rand.Rand, jobs, settings int, factor float64) (r ruling) {
-	t := &Trial{level: 0.95, settings: map[string]int{}, look: leastSettings}
+// drawn returns the verdict of a trial with random losses; those of the challenger are lower by a
+// factor.
+func drawn(random *rand.Rand, jobs, settings int, factor float64) (r verdict) {
+	t := &Trial{level: 0.95, settings: map[string]int{}, nextLookAt: minSettings}
 	for n := range jobs {
 		loss := [2]float64{math.Exp(0.5*random.NormFloat64() - 4), 0}
 		loss[1] = factor * loss[0] * math.Exp(0.2*random.NormFloat64()-0.02)
@@ -100,7 +100,7 @@ func drawn(random *rand.Rand, jobs, settings int, factor float64) (r ruling) {
 				t.covered[i]++
 			}
 		}
-		if r, _, _ = t.rule(); r != undecided {
+		if r, _, _ = t.verdict(); r != undecided {
 			return r
 		}
 	}
@@ -120,7 +120,7 @@ func TestTrial_IsNotFooled(t *testing.T) {
 	}{{1.02, 0, 0.03}, {1, 0, 0.15}, {1.1, 0, 0.01}, {0.8, 0.9, 1}} {
 		won := 0.0
 		for range plays {
-			if drawn(random, mostJobs, 12, c.factor) == better {
+			if drawn(random, maxJobs, 12, c.factor) == better {
 				won += 1.0 / plays
 			}
 		}
@@ -136,7 +136,7 @@ func TestTrial_OneSettingIsNoProof(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	won := 0
 	for range 100 {
-		if drawn(random, leastJobs, 1, 1) == better {
+		if drawn(random, minJobs, 1, 1) == better {
 			won++
 		}
 	}
@@ -198,7 +198,7 @@ func TestWorthless(t *testing.T) {
 		{"worse than the mean", 1.2 * meanError(noisy), noisy, false},
 		{"a constant, but for rounding", 1e-33, constant, true},
 	} {
-		if why := worthless(c.squared, c.examples); (why == "") != c.useful {
+		if why := worseThanMean(c.squared, c.examples); (why == "") != c.useful {
 			t.Errorf("%s: %q, want useful %v", c.name, why, c.useful)
 		}
 	}

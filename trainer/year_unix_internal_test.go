@@ -142,9 +142,9 @@ func (y *year) publish(e schemas.Event) {
 // yearTrainer is a trainer with its watcher, of which nothing runs.
 func yearTrainer(t *testing.T, l Limits) (*Trainer, *watcher) {
 	tr := New(bustest.New(t), nil, Options{Limits: l}, slog.New(slog.DiscardHandler), nil)
-	tr.orders, tr.changes, tr.wishes = make(chan order, 8), newChanges(), make(chan wish, 1)
+	tr.commands, tr.nodeChanges, tr.fitRequests = make(chan command, 8), newChangeLog(), make(chan fitRequest, 1)
 	tr.trials = map[string]*Trial{}
-	tr.standings.Store(&map[string]standing{})
+	tr.active.Store(&map[string]activeRegressors{})
 	return tr, &watcher{past: NewLimitedPast(l)}
 }
 
@@ -152,7 +152,7 @@ func yearTrainer(t *testing.T, l Limits) (*Trainer, *watcher) {
 func (w *watcher) stand(t *testing.T, tr *Trainer) {
 	t.Helper()
 	examples := w.past.Examples(schemas.TargetEpochTime)
-	var both [2]*loaded
+	var both [2]*loadedRegressor
 	for i := range both {
 		o := Options{Trees: 5, Depth: 4, Examples: 300, Seed: uint64(i)}
 		r, err := Fit(t.Context(), schemas.TargetEpochTime, examples, o)
@@ -163,10 +163,10 @@ func (w *watcher) stand(t *testing.T, tr *Trainer) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		both[i] = &loaded{predictor: p, digest: strconv.Itoa(i)}
+		both[i] = &loadedRegressor{predictor: p, digest: strconv.Itoa(i)}
 	}
-	s := standing{champion: both[0], rival: both[1], contest: contest{since: w.past.last}}
-	tr.standings.Store(&map[string]standing{schemas.TargetEpochTime: s})
+	s := activeRegressors{champion: both[0], challenger: both[1], pairing: pairing{sinceSequence: w.past.last}}
+	tr.active.Store(&map[string]activeRegressors{schemas.TargetEpochTime: s})
 }
 
 // counts returns the size of everything that events can make grow, with its bound.
@@ -178,36 +178,36 @@ func (w *watcher) counts(tr *Trainer, l Limits) map[string][2]int {
 	sizes := map[string][2]int{
 		"runs":            {len(p.runs), runs},
 		"runs in order":   {len(p.order), 2*(l.Runs+l.OpenRuns) + 1},
-		"runs on shelf":   {p.shelf.runs, l.Runs},
-		"configurations":  {len(p.shelf.configurations), l.Runs},
+		"runs on shelf":   {p.archive.runs, l.Runs},
+		"configurations":  {len(p.archive.configurations), l.Runs},
 		"epochs":          {epochs, l.Epochs + l.RunEpochs*p.open.Len()},
 		"ended neighbors": {len(p.ended), l.Spans},
 		"nodes":           {len(p.nodes), runs},
 		"nodes' hardware": {len(p.fleet), runs},
 		"models":          {len(p.models), runs},
-		"nodes in index":  {len(p.near.nodes), l.Spans + l.OpenRuns},
-		"changed nodes":   {tr.changes.nodes.len(), mostKnown},
-		"changed models":  {tr.changes.models.len(), mostKnown},
-		"notes":           {len(tr.changes.notes), keptNotes},
-		"unsaid":          {len(w.unsaid), mostUnsaid},
-		"drifts":          {len(tr.drifts), keptDrifts},
-		"measured":        {len(w.measured), calibrationRuns},
+		"nodes in index":  {len(p.neighbours.nodes), l.Spans + l.OpenRuns},
+		"changed nodes":   {tr.nodeChanges.nodes.len(), maxKnown},
+		"changed models":  {tr.nodeChanges.models.len(), maxKnown},
+		"notes":           {len(tr.nodeChanges.notes), maxNotes},
+		"unsaid":          {len(w.unpublished), maxUnpublished},
+		"drifts":          {len(tr.drifts), maxDrifts},
+		"measured":        {len(w.replicated), calibrationRuns},
 	}
 	if w.running != nil {
-		sizes["judged runs"] = [2]int{w.running.len(), mostShadows}
+		sizes["judged runs"] = [2]int{w.running.len(), maxShadows}
 	}
 	if w.watch != nil {
-		sizes["node detectors"] = [2]int{w.watch.nodes.len(), mostScopes}
-		sizes["model detectors"] = [2]int{w.watch.models.len(), mostScopes}
-		sizes["levels"] = [2]int{w.watch.level.len(), mostScopes}
-		sizes["rough places"] = [2]int{w.watch.rough.last.len(), mostScopes}
+		sizes["node detectors"] = [2]int{w.watch.nodes.len(), maxScopes}
+		sizes["model detectors"] = [2]int{w.watch.models.len(), maxScopes}
+		sizes["levels"] = [2]int{w.watch.level.len(), maxScopes}
+		sizes["rough places"] = [2]int{w.watch.noise.last.len(), maxScopes}
 	}
 	if trial := tr.trials[schemas.TargetEpochTime]; trial != nil {
-		sizes["compared runs"] = [2]int{trial.running.len(), mostShadows}
-		sizes["judged jobs"] = [2]int{len(trial.groups), mostJudged}
-		sizes["judged settings"] = [2]int{len(trial.settings), mostJudged}
-		sizes["gained"] = [2]int{len(trial.gained), mostGained}
-		sizes["lost"] = [2]int{len(trial.lost), mostGained}
+		sizes["compared runs"] = [2]int{trial.running.len(), maxShadows}
+		sizes["judged jobs"] = [2]int{len(trial.groups), maxJudged}
+		sizes["judged settings"] = [2]int{len(trial.settings), maxJudged}
+		sizes["gained"] = [2]int{len(trial.gained), maxGained}
+		sizes["lost"] = [2]int{len(trial.lost), maxGained}
 	}
 	return sizes
 }
@@ -229,7 +229,7 @@ func TestTrainer_KeepsNoMoreAfterAYear(t *testing.T) {
 	events := 0
 	y := newYear(func(e schemas.Event, sequence uint64) {
 		events++
-		tr.take(t.Context(), w, bus.Record{Event: e, Sequence: sequence, StoredAt: e.Stamped().At})
+		tr.handleEvent(t.Context(), w, bus.Record{Event: e, Sequence: sequence, StoredAt: e.Stamped().At})
 	})
 	months := 12
 	if n, err := strconv.Atoi(os.Getenv("COURIER_YEAR_MONTHS")); err == nil {
@@ -252,8 +252,8 @@ func TestTrainer_KeepsNoMoreAfterAYear(t *testing.T) {
 	if full >= usual {
 		reportFit(t, w)
 	}
-	if full == 0 && w.past.shelf.runs != l.Runs {
-		t.Errorf("the past has %d runs after a year, want its limit, %d", w.past.shelf.runs, l.Runs)
+	if full == 0 && w.past.archive.runs != l.Runs {
+		t.Errorf("the past has %d runs after a year, want its limit, %d", w.past.archive.runs, l.Runs)
 	}
 }
 
@@ -262,7 +262,8 @@ func reportMonth(t *testing.T, w *watcher, month int, took time.Duration, events
 	t.Helper()
 	heap := liveHeap()
 	runs, epochs := w.past.Len()
-	t.Logf("month %2d: %4.0f MB live, %d runs, %d epochs, %d runs known, %d nodes, %d models, %d events, %.0f ns of CPU time each",
+	t.Logf("month %2d: %4.0f MB live, %d runs, %d epochs, %d runs known, "+
+		"%d nodes, %d models, %d events, %.0f ns of CPU time each",
 		month, heap, runs, epochs, len(w.past.runs), len(w.past.nodes), len(w.past.models), events,
 		float64(took.Nanoseconds())/float64(events))
 	if heap > 600 {

@@ -7,26 +7,26 @@ import (
 
 // Accuracy is the predicted accuracy after a number of epochs.
 type Accuracy struct {
-	// Known is false where less than half of such runs reach the lowest level that
-	// was ever seen: then there is no figure.
+	// Known is false if less than half of such runs reach the lowest measured level. Then there
+	// is no prediction.
 	Known bool
 	// Median and Mean, 0 to 1; use Mean to rank.
 	Median, Mean float64
 	Support      Support
-	Runs         int // of the very batch size
+	Runs         int // of the same batch size
 	ModelRuns    int // of the model and dataset
-	// Longest is the last epoch of which any run of the model showed its accuracy, and
-	// Beyond says that no run lasted as long as was asked for.
+	// Longest is the last epoch with an accuracy in any run of the model. Beyond reports that no
+	// run lasted as long as requested.
 	Longest int
 	Beyond  bool
 
 	levels    []float64
-	quantiles bool               // more values were seen than there are levels
-	passed    [maxLevels]float64 // probability that each level is reached by then
+	quantiles bool               // more values were measured than there are levels
+	passed    [maxLevels]float64 // probability that each level is reached
 }
 
-// Reaches returns the probability of at least the target accuracy; 0 above all that
-// was ever seen, and where nothing is known.
+// Reaches returns the probability of at least the target accuracy; 0 above the highest measured
+// accuracy, and if nothing is known.
 func (a *Accuracy) Reaches(target float64) float64 {
 	for k, level := range a.levels {
 		if level >= target-tolerance {
@@ -36,8 +36,8 @@ func (a *Accuracy) Reaches(target float64) float64 {
 	return 0
 }
 
-// Quantile returns the highest level that is reached with probability 1-p or more:
-// the accuracy is less with probability p at most. It is 0 below the lowest level.
+// Quantile returns the highest level that is reached with probability 1-p or more, so that the
+// accuracy is lower with probability at most p. It is 0 below the lowest level.
 func (a *Accuracy) Quantile(p float64) float64 {
 	at := 0.0
 	for k, level := range a.levels {
@@ -49,8 +49,7 @@ func (a *Accuracy) Quantile(p float64) float64 {
 	return at
 }
 
-// Highest returns the highest accuracy that a run of the model ever reached; 0 if none was
-// seen.
+// Highest returns the highest measured accuracy of the model; 0 if there is none.
 func (a *Accuracy) Highest() float64 {
 	if len(a.levels) == 0 {
 		return 0
@@ -58,16 +57,15 @@ func (a *Accuracy) Highest() float64 {
 	return a.levels[len(a.levels)-1]
 }
 
-// Interval returns what the accuracy lies between with a confidence, as likely below it as
-// above: levels that were seen. low is 0 where it may be below all of them. An unknown
-// accuracy has no interval.
+// Interval returns the central interval of the accuracy for a confidence; its ends are measured
+// levels. low is 0 if the accuracy may be below all of them. An unknown accuracy has no interval.
 func (a *Accuracy) Interval(confidence float64) (low, high float64) {
 	if !a.Known {
 		return 0, 0
 	}
 	out := (1 - confidence) / 2
 	high = max(a.Quantile(1-out), a.Median)
-	if a.quantiles { // values between two levels were seen, too
+	if a.quantiles { // values between two levels were measured as well
 		if k, _ := slices.BinarySearch(a.levels, high+tolerance); k < len(a.levels) {
 			high = a.levels[k]
 		}
@@ -75,14 +73,14 @@ func (a *Accuracy) Interval(confidence float64) (low, high float64) {
 	return a.Quantile(out), high
 }
 
-// crossing is a predicted passage: a Student-t distribution of its logarithm, and the
-// probability that it happens at all.
+// crossing is a predicted passage: a Student-t distribution of its logarithm, and the probability
+// that it happens.
 type crossing struct{ location, scale, reach float64 }
 
 // accuracyPredictor is the compiled form of an AccuracyModel.
 type accuracyPredictor struct {
 	model    *AccuracyModel
-	degrees  float64 // of freedom off the measured batch sizes
+	degrees  float64 // of freedom at unmeasured batch sizes
 	longest  int
 	runs     int
 	measured map[int]int // index of a batch size
@@ -132,8 +130,8 @@ func newAccuracyPredictor(m *AccuracyModel) *accuracyPredictor {
 	return p
 }
 
-// passing sets the distribution of the log of the passage. As an epoch is a whole
-// number, the variance is at least that of rounding, times a factor.
+// passing sets the distribution of the log of the passage. Epochs are whole numbers, so the
+// variance is at least that of rounding, times a factor.
 func (c crossing) passing(mean, variance, factor float64) crossing {
 	epoch := math.Exp(mean) + 0.5
 	c.location, c.scale = mean, math.Sqrt(max(variance, factor/(12*epoch*epoch)))
@@ -156,20 +154,20 @@ func (p *accuracyPredictor) compileGrid(between func(b float64, k int) crossing)
 	}
 }
 
-// support of a batch size.
+// support returns the support of a batch size and its number of runs.
 func (p *accuracyPredictor) support(batch int) (Support, int) {
 	if i, ok := p.measured[batch]; ok {
 		return Measured, p.model.Batches[i].Runs
 	}
-	r := reach{batches: p.octaves}
+	r := measuredRange{batches: p.octaves}
 	at := point{x: [inputs]float64{math.Log2(float64(batch))}}
-	if len(p.octaves) >= leastNeighbours && r.interpolates(&at) {
+	if len(p.octaves) >= minConfigurations && r.interpolates(&at) {
 		return Interpolated, 0
 	}
 	return Extrapolated, 0
 }
 
-// predict fills in the prediction for a batch size after a number of epochs.
+// predict returns the prediction for a batch size after a number of epochs.
 func (p *accuracyPredictor) predict(batch, epochs int) Accuracy {
 	a := Accuracy{
 		ModelRuns: p.runs, Longest: p.longest, Beyond: epochs > p.longest,
@@ -193,7 +191,7 @@ func (p *accuracyPredictor) predict(batch, epochs int) Accuracy {
 	return a
 }
 
-// between fills in the probabilities between the measured batch sizes; false outside.
+// between sets the probabilities at a batch size between the measured ones; false outside.
 func (p *accuracyPredictor) between(a *Accuracy, b, x float64) bool {
 	at := (b - p.first) * perOctave
 	if b < p.octaves[0] || b > p.octaves[len(p.octaves)-1] {
@@ -231,8 +229,8 @@ func (a *Accuracy) summarise() {
 	}
 }
 
-// monotone makes numbers non-increasing by pooling adjacent violators (isotonic
-// regression): a higher level is reached no sooner.
+// monotone makes numbers non-increasing by pooling adjacent violators (isotonic regression): a
+// higher level is not reached earlier than a lower one.
 func monotone(f []float64) {
 	var sum, size [maxLevels]float64
 	n := 0
@@ -254,8 +252,8 @@ func monotone(f []float64) {
 	}
 }
 
-// Accuracy predicts the accuracy of a training after a number of epochs. Only model,
-// dataset and batch size of the configuration count.
+// Accuracy predicts the accuracy after a number of epochs. It depends on model, dataset and batch
+// size only.
 func (p *Predictor) Accuracy(c Configuration, epochs int) Accuracy {
 	s := p.subjects[c.subject()]
 	if s == nil || s.accuracy == nil || c.BatchSize < 1 {

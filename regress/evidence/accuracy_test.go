@@ -30,7 +30,7 @@ func TestSmallestEpochs_ReachesTheTarget(t *testing.T) {
 	}
 }
 
-// curveOf returns a run whose accuracy rises by 0.1 an epoch up to a limit.
+// curveOf returns a run whose accuracy rises by 0.1 per epoch up to a limit.
 func curveOf(id string, batch, epochs int, most float64) evidence.Run {
 	r := evidence.Run{ID: id, Configuration: configurationOf("a", batch, "x")}
 	for e := 1; e <= epochs; e++ {
@@ -91,7 +91,7 @@ func TestAccuracy_LastEpochCounts(t *testing.T) {
 	}
 }
 
-// The interval contains the median, and what runs that went differently reached.
+// The interval contains the median and the accuracies of runs with other curves.
 func TestAccuracy_IntervalSpansTheRuns(t *testing.T) {
 	var runs []evidence.Run
 	for i, most := range []float64{0.8, 0.8, 0.8, 0.9, 0.9, 0.7} {

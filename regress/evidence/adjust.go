@@ -5,34 +5,35 @@ import (
 	"slices"
 )
 
-// MaxPast is how many factors are kept after the refits that replaced them, the latest.
-const MaxPast = 64
+// MaxPastFactors is the maximum number of factors that are kept after refits replaced them; older
+// ones are dropped.
+const MaxPastFactors = 64
 
-// Refitted returns the state after a predictor is served that learned from the runs of
-// the residuals, adjusted: the residuals are dropped, and the active factors become past
-// ones. What is known about the spread of errors stays.
-func (d Drift) Refitted() Drift {
-	d.Past = append(slices.Clone(d.Past), d.active()...)
-	d.Past = d.Past[max(0, len(d.Past)-MaxPast):]
+// Refitted returns the state for a new predictor that learned from the adjusted runs of the
+// residuals. The residuals are dropped and the active factors become past factors. The spread of
+// errors is kept.
+func (d DriftState) Refitted() DriftState {
+	d.Past = append(slices.Clone(d.Past), d.activeFactors()...)
+	d.Past = d.Past[max(0, len(d.Past)-MaxPastFactors):]
 	d.Residuals = nil
 	return d
 }
 
-// active returns the factors that the residuals show; none of a state that no fold made.
-func (d *Drift) active() []Factor {
+// activeFactors returns the factors that the residuals show; none if the state is invalid.
+func (d *DriftState) activeFactors() []Factor {
 	if d.check() != nil {
 		return nil
 	}
 	return findJumps(d.Residuals).factors
 }
 
-// Adjust returns the runs as a fit after past and active jumps should see them. Runs from
-// before a jump in whose scope they are say nothing of what is true now: where their
-// configuration has later runs their times are left out; elsewhere they are multiplied by
-// the factors, so that the configuration keeps its support. Accuracies and start-ups
-// stay. p is the predictor that the factors are of; it names the node types.
-func (d *Drift) Adjust(p *Predictor, runs []Run) []Run {
-	factors := slices.Concat(d.Past, d.active())
+// Adjust returns the runs as a fit should use them after past and active jumps. The times of a run
+// from before a jump in its scope are obsolete. They are removed if the configuration has later
+// runs; otherwise they are multiplied by the factors, so that the configuration keeps its support.
+// Accuracies and start-ups are not changed. p is the predictor that the factors correct; it defines
+// the node types.
+func (d *DriftState) Adjust(p *Predictor, runs []Run) []Run {
+	factors := slices.Concat(d.Past, d.activeFactors())
 	if len(factors) == 0 {
 		return runs
 	}
@@ -40,7 +41,7 @@ func (d *Drift) Adjust(p *Predictor, runs []Run) []Run {
 	for i := range runs {
 		c := p.banded(&runs[i])
 		for k := range factors {
-			if f := &factors[k]; f.Obsolete(c, runs[i].when()) {
+			if f := &factors[k]; f.Obsolete(c, runs[i].endOrStart()) {
 				shifts[i] += math.Log(f.Ratio)
 			}
 		}
@@ -62,14 +63,14 @@ func (d *Drift) Adjust(p *Predictor, runs []Run) []Run {
 	return adjusted
 }
 
-// banded is the configuration of a run as the predictor knows it.
+// banded returns the configuration of a run with banded load and the node type of the predictor.
 func (p *Predictor) banded(r *Run) Configuration {
 	c := r.Banded()
 	c.NodeType = p.NodeType(r.Node, r.NodeType)
 	return c
 }
 
-// multiply changes the times of a copy of a run; with 0 they are unknown.
+// multiply multiplies the times of a copied run; 0 makes them unknown.
 func (r *Run) multiply(factor float64) {
 	r.MeanSeconds *= factor
 	r.Epochs = slices.Clone(r.Epochs)

@@ -32,8 +32,8 @@ func synthetic(n int) []evidence.Run {
 	return runs
 }
 
-// processorTime reports the processor time per operation, which other processes on the
-// machine disturb less than the time that passes.
+// processorTime reports the CPU time per operation, which other processes disturb less than wall
+// time.
 func processorTime(b *testing.B) func() {
 	used := func() float64 {
 		var u syscall.Rusage

@@ -2,14 +2,14 @@ package evidence
 
 import "math"
 
-// cholesky is the lower triangle of a factor, row after row, of an n by n matrix.
+// cholesky is the Cholesky factor of an n by n matrix: its lower triangle, row by row.
 type cholesky struct {
 	n int
-	l []float64 // n*n; above the diagonal it is unspecified
+	l []float64 // n*n; unspecified above the diagonal
 }
 
-// factorize replaces the lower triangle of a symmetric matrix by its Cholesky
-// factor; false if the matrix is not positive definite.
+// factorize replaces the lower triangle of a symmetric matrix by its Cholesky factor; false if the
+// matrix is not positive definite.
 func factorize(n int, a []float64) (cholesky, bool) {
 	for i := range n {
 		row := a[i*n : i*n+n]
@@ -26,7 +26,7 @@ func factorize(n int, a []float64) (cholesky, bool) {
 	return cholesky{n, a}, true
 }
 
-// logDeterminant of the factorized matrix.
+// logDeterminant returns the log determinant of the factorized matrix.
 func (c cholesky) logDeterminant() float64 {
 	sum := 0.0
 	for i := range c.n {
@@ -74,7 +74,7 @@ func (c cholesky) inverse() []float64 {
 	return inverse
 }
 
-// dot has four sums, so that additions do not wait for each other.
+// dot returns the dot product. Four independent sums let the processor overlap the additions.
 func dot(a, b []float64) float64 {
 	b = b[:len(a)]
 	var s0, s1, s2, s3 float64
@@ -91,8 +91,8 @@ func dot(a, b []float64) float64 {
 	return (s0 + s1) + (s2 + s3)
 }
 
-// matern52 is the Matern kernel of smoothness 5/2 at a squared scaled distance
-// (Rasmussen, Williams 2006, equation 4.17).
+// matern52 is the Matérn kernel of smoothness 5/2 at a squared scaled distance (Rasmussen, Williams
+// 2006, equation 4.17).
 func matern52(squared float64) float64 {
 	r := math.Sqrt(5 * squared)
 	return (1 + r + r*r/3) * math.Exp(-r)

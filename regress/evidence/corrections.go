@@ -5,36 +5,36 @@ import (
 	"time"
 )
 
-// Correction is what predictions of one configuration are corrected by.
+// Correction corrects the prediction of one configuration.
 type Correction struct {
 	// Shift of the log of epoch seconds.
 	Shift float64
-	// Variance that is added to that of the log, or taken off where the runs showed
-	// the configuration's own error.
+	// Variance is added to the variance of the log. It is negative if the runs revealed the
+	// error of the configuration's own prediction.
 	Variance float64
-	// Inflation is what the variance is multiplied by then.
+	// Inflation multiplies the variance afterwards.
 	Inflation float64
-	// Factors that hold for the configuration, of those that are active.
+	// Factors is the number of active factors that apply to the configuration.
 	Factors int
 }
 
-// Corrections are a state of drift ready to be served. They do not change and are safe
-// for any number of goroutines; nil means no correction.
+// Corrections are the corrections of a state of drift. They are immutable and safe for concurrent
+// use. A nil pointer corrects nothing.
 type Corrections struct {
 	jumps     *jumps
 	inflation float64
 	slow      bool       // the field is active
-	unseen    [2]float64 // mean and variance of the field where no model ran
+	unseen    [2]float64 // mean and variance of the field for other models
 	subjects  map[subject][2]float64
 	exact     map[Configuration]Correction
-	// exempt are configurations, and subjects, that the predictor learned from runs after jumps, and
-	// when the first of these ended: only later jumps change what is predicted of them.
+	// exempt are configurations, and exemptSubjects subjects, that the predictor learned from
+	// runs after jumps, with the end of the first of these runs. Only later jumps apply to them.
 	exempt         map[Configuration]time.Time
 	exemptSubjects map[subject]time.Time
 }
 
-// Corrections compiles the state; nil before the first residual.
-func (d *Drift) Corrections() (*Corrections, error) {
+// Corrections computes the corrections; nil before the first residual.
+func (d *DriftState) Corrections() (*Corrections, error) {
 	if d.ErrorWeight == 0 {
 		return nil, nil
 	}
@@ -44,7 +44,7 @@ func (d *Drift) Corrections() (*Corrections, error) {
 	c := &Corrections{jumps: findJumps(d.Residuals), inflation: d.inflation(),
 		subjects: map[subject][2]float64{}, exact: map[Configuration]Correction{}}
 	c.slow = d.fieldDeviation() > 0
-	f := newField(fieldDeviations[d.fieldDeviation()], d.Residuals, c.jumps.left)
+	f := newField(fieldDeviations[d.fieldDeviation()], d.Residuals, c.jumps.remaining)
 	mean, variance := f.at(&Residual{})
 	c.unseen = [2]float64{mean, variance}
 	for i := range d.Residuals {
@@ -91,7 +91,7 @@ func (c *Corrections) active() bool {
 	return c != nil && (c.slow || len(c.jumps.factors)+len(c.jumps.suspects) > 0)
 }
 
-// Factors returns the active factors, in the order in which they were found.
+// Factors returns the active factors in the order in which they were found.
 func (c *Corrections) Factors() []Factor {
 	if c == nil {
 		return nil

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Residual is how a finished run differed from what the served predictor said,
-// without corrections.
+// Residual is the difference between a finished run and its prediction without corrections.
 type Residual struct {
 	Configuration
 	// At is when the run ended, and StartedAt when it began.
@@ -17,14 +16,13 @@ type Residual struct {
 	StartedAt time.Time `json:"started_at,omitzero"`
 	// Value is the log of the measured over the predicted epoch seconds.
 	Value float64 `json:"value"`
-	// Variance that the predictor gave it, and the part of it that all runs of the
-	// configuration share.
+	// Variance that the predictor expected, and the part Shared by all runs of the
+	// configuration.
 	Variance float64 `json:"variance"`
 	Shared   float64 `json:"shared"`
 }
 
-// Residual compares a run with the prediction; false if the run was not timed or
-// nothing was predicted.
+// Residual compares a run with its prediction; false if the run was not timed or has no prediction.
 func (p *Predictor) Residual(r *Run) (Residual, bool) {
 	s := p.subjects[r.subject()]
 	timing, timed := r.timing()
@@ -37,17 +35,16 @@ func (p *Predictor) Residual(r *Run) (Residual, bool) {
 		return Residual{}, false
 	}
 	d := s.time.run(&e, support, timing.epochs)
-	return Residual{Configuration: c, At: r.when(), StartedAt: r.StartedAt,
+	return Residual{Configuration: c, At: r.endOrStart(), StartedAt: r.StartedAt,
 		Value: timing.mean - e.mean, Variance: d.Scale * d.Scale, Shared: e.variance}, true
 }
 
-// Drift is the state of the correction of a served predictor. It is a fold over the
-// residuals of new runs, in the order in which they ended, and plain data. The zero
-// value is the state before the first residual.
-type Drift struct {
+// DriftState is the state of the correction of a served predictor: a fold over the residuals of new
+// runs in the order of their ends. It is plain data. The zero value has no residuals.
+type DriftState struct {
 	// Residuals of the last runs, oldest first, at most MaxResiduals.
 	Residuals []Residual `json:"residuals,omitempty"`
-	// Past factors, that refits replaced, oldest first, at most MaxPast.
+	// Past factors, which refits replaced, oldest first, at most MaxPastFactors.
 	Past []Factor `json:"past,omitempty"`
 	// Likelihoods of each deviation of the slow field, discounted.
 	Likelihoods [len(fieldDeviations)]float64 `json:"likelihoods"`
@@ -56,21 +53,21 @@ type Drift struct {
 	ErrorWeight  float64 `json:"error_weight"`
 }
 
-// MaxResiduals is how many residuals are kept.
+// MaxResiduals is the maximum number of residuals that are kept.
 const MaxResiduals = 200
 
 const (
 	errorDiscount     = 0.95
 	errorWeight       = 4.0 // of the prior of 1 on the mean of squared errors
-	leastInflation    = 0.25
+	minInflation      = 0.25
 	correctedDegrees  = 8.0
-	largestResidual   = 20. // in logs; larger ones are no run of this job
+	maxResidual       = 20. // in logs; a larger one is not plausible
 	residualTolerance = 1e-12
 )
 
-// check returns an error for a residual that no comparison could have made.
+// check returns an error for a residual that no comparison produces.
 func (r *Residual) check() error {
-	if !r.valid() || !(math.Abs(r.Value) <= largestResidual) ||
+	if !r.valid() || !(math.Abs(r.Value) <= maxResidual) ||
 		!(r.Variance > residualTolerance) || r.Variance > 1e6 ||
 		!(r.Shared >= 0) || r.Shared > r.Variance {
 		return fmt.Errorf("residual %g with variance %g, shared %g", r.Value, r.Variance, r.Shared)
@@ -78,16 +75,16 @@ func (r *Residual) check() error {
 	return nil
 }
 
-// check returns an error for a state that no fold could have made.
-func (d *Drift) check() error {
+// check returns an error for a state that no fold produces.
+func (d *DriftState) check() error {
 	if len(d.Residuals) > MaxResiduals || !(d.ErrorSquares >= 0) || !(d.ErrorWeight >= 0) ||
 		math.IsInf(d.ErrorSquares, 0) || math.IsInf(d.ErrorWeight, 0) {
 		return fmt.Errorf("%w: drift of %d residuals, error squares %g of weight %g",
 			ErrInvalid, len(d.Residuals), d.ErrorSquares, d.ErrorWeight)
 	}
 	for i := range d.Past {
-		if x := d.Past[i].Ratio; !(x > 1e-9 && x < 1e9) || len(d.Past) > MaxPast {
-			return fmt.Errorf("%w: factor %d of %d in the past is %g", ErrInvalid, i, len(d.Past), x)
+		if x := d.Past[i].Ratio; !(x > 1e-9 && x < 1e9) || len(d.Past) > MaxPastFactors {
+			return fmt.Errorf("%w: past factor %d of %d is %g", ErrInvalid, i, len(d.Past), x)
 		}
 	}
 	for i := range d.Residuals {
@@ -98,25 +95,25 @@ func (d *Drift) check() error {
 	return nil
 }
 
-// Add folds in the residual of the next run and returns the new state; d is not
-// changed. An error leaves the state as it was.
-func (d Drift) Add(r Residual) (Drift, error) {
+// Add returns the state after the residual of the next run; d is not changed. After an error the
+// state is d.
+func (d DriftState) Add(r Residual) (DriftState, error) {
 	if err := cmp.Or(d.check(), r.check()); err != nil {
 		return d, err
 	}
-	d.judge(&r)
+	d.score(&r)
 	first := max(0, len(d.Residuals)+1-MaxResiduals)
 	d.Residuals = append(slices.Clone(d.Residuals[first:]), r)
 	return d, nil
 }
 
-// judge scores the predictions of a residual from those before it.
-func (d *Drift) judge(r *Residual) {
+// score scores the predictions of a residual from the earlier ones.
+func (d *DriftState) score(r *Residual) {
 	j := findJumps(d.Residuals)
 	shift, variance, _ := j.at(&r.Configuration, time.Time{})
 	best := d.fieldDeviation()
 	for g := range fieldDeviations {
-		f := newField(fieldDeviations[g], d.Residuals, j.left)
+		f := newField(fieldDeviations[g], d.Residuals, j.remaining)
 		mean, add := f.at(r)
 		v := max(r.Variance+variance+add, r.Variance-r.Shared, residualTolerance)
 		z := r.Value - shift - mean
@@ -128,21 +125,20 @@ func (d *Drift) judge(r *Residual) {
 	}
 }
 
-// studentLog is the log density of the t distribution that bounds are made from, but
-// for a constant.
+// studentLog is the log density, up to a constant, of the t distribution behind the bounds.
 func studentLog(z, scale2 float64) float64 {
 	return -math.Log(scale2)/2 - (correctedDegrees+1)/2*math.Log1p(z*z/(scale2*correctedDegrees))
 }
 
-// inflation is what the scale^2 of predictions is multiplied by: the discounted mean
-// of squared standardised errors.
-func (d *Drift) inflation() float64 {
-	return max(leastInflation, (errorWeight+d.ErrorSquares)/(errorWeight+d.ErrorWeight))
+// inflation returns the factor of the squared scale of predictions: the discounted mean of squared
+// standardised errors.
+func (d *DriftState) inflation() float64 {
+	return max(minInflation, (errorWeight+d.ErrorSquares)/(errorWeight+d.ErrorWeight))
 }
 
-// fieldDeviation is the index of the likeliest deviation of the field; 0, none at all,
-// before the first residual.
-func (d *Drift) fieldDeviation() int {
+// fieldDeviation returns the index of the most likely deviation of the field; 0, no field, before
+// the first residual.
+func (d *DriftState) fieldDeviation() int {
 	best := 0
 	for g, l := range d.Likelihoods {
 		if l > d.Likelihoods[best] && l > d.Likelihoods[0]+fieldPrior {

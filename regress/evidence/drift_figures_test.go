@@ -12,27 +12,27 @@ import (
 	"courier/regress/evidence"
 )
 
-// shifted are the batch sizes whose runs come in after the history.
+// shifted are the batch sizes with runs after the history.
 var shifted = map[string][]int{"cifar100": {128, 256, 512, 1024, 2048, 4096},
 	"movielens-1m": {512, 1024, 2048, 4096, 8192, 16384}}
 
-// sequence is a history, and 138 runs that follow under other conditions.
+// sequence is a history, followed by 138 runs under other conditions.
 type sequence struct {
 	predictor *evidence.Predictor
 	history   []evidence.Run
-	order     []setting
-	after     func(k setting) float64 // mean seconds per epoch
+	order     []zeusSetting
+	after     func(k zeusSetting) float64 // mean seconds per epoch
 	random    *rand.Rand
-	drift     evidence.Drift
+	drift     evidence.DriftState
 	runs      int
 }
 
-func newSequence(t testing.TB, s *study, seed uint64, after func(k setting) float64) *sequence {
+func newSequence(t testing.TB, s *study, seed uint64, after func(k zeusSetting) float64) *sequence {
 	q := &sequence{after: after, random: rand.New(rand.NewPCG(seed, 13))}
 	var runs []evidence.Run
 	for _, d := range []string{"cifar100", "movielens-1m"} {
 		for _, b := range shifted[d] {
-			k := setting{d, b}
+			k := zeusSetting{d, b}
 			for _, r := range s.trainings[k][:4] {
 				runs = append(runs, runOf(r, "v100", draw(q.random, s.seconds["v100"][k][250], 5)))
 			}
@@ -47,11 +47,11 @@ func newSequence(t testing.TB, s *study, seed uint64, after func(k setting) floa
 	return q
 }
 
-func compareSettings(a, b setting) int {
+func compareSettings(a, b zeusSetting) int {
 	return cmp.Or(cmp.Compare(a.dataset, b.dataset), cmp.Compare(a.batch, b.batch))
 }
 
-// next folds in the next run.
+// next applies the next run.
 func (q *sequence) next(t testing.TB) {
 	t.Helper()
 	k := q.order[q.runs]
@@ -83,14 +83,14 @@ func (q *sequence) corrections(t testing.TB) *evidence.Corrections {
 	return c
 }
 
-// errors of the corrected medians, of the affected batch sizes and of the others, and
-// how many bounds hold one more run.
-func (q *sequence) errors(t testing.TB, affected func(setting) bool) (slow, rest, held mean) {
+// errors returns the errors of the corrected medians, of the affected batch sizes and of the others,
+// and the number of bounds that cover another run.
+func (q *sequence) errors(t testing.TB, affected func(zeusSetting) bool) (slow, rest, held runningMean) {
 	t.Helper()
 	by := q.corrections(t)
 	for d, batches := range shifted {
 		for _, b := range batches {
-			k := setting{d, b}
+			k := zeusSetting{d, b}
 			got := q.predictor.CorrectedTime(by, configurationOf(d, b, "v100"), 5)
 			off := math.Abs(got.Median()/(5*q.after(k)) - 1)
 			if affected(k) {
@@ -108,16 +108,16 @@ func (q *sequence) errors(t testing.TB, affected func(setting) bool) (slow, rest
 	return slow, rest, held
 }
 
-func big(k setting) bool { return k.dataset == "cifar100" && k.batch >= 512 }
+func big(k zeusSetting) bool { return k.dataset == "cifar100" && k.batch >= 512 }
 
 // A power limit slows large batches of one model by 1.2 to 1.5.
 func TestFigures_PartialDrift(t *testing.T) {
 	study := readStudy(t)
 	var firstFactor, firstGood []int
-	var slowAt30, restAt30, held, atFive, before mean
+	var slowAt30, restAt30, held, atFive, before runningMean
 	settled := 0
 	for seed := range uint64(20) {
-		q := newSequence(t, study, seed, func(k setting) float64 { return study.seconds["v100"][k][100] })
+		q := newSequence(t, study, seed, func(k zeusSetting) float64 { return study.seconds["v100"][k][100] })
 		slow, _, _ := q.errors(t, big)
 		before.add(slow.value())
 		found, good, last := 0, 0, 0
@@ -165,10 +165,10 @@ func TestFigures_PartialDrift(t *testing.T) {
 // Refits every twelve runs learn from adjusted runs and replace the corrections.
 func TestFigures_PartialDriftWithRefits(t *testing.T) {
 	study := readStudy(t)
-	var slow, rest, held mean
+	var slow, rest, held runningMean
 	promisable := true
 	for seed := range uint64(10) {
-		q := newSequence(t, study, seed, func(k setting) float64 { return study.seconds["v100"][k][100] })
+		q := newSequence(t, study, seed, func(k zeusSetting) float64 { return study.seconds["v100"][k][100] })
 		for range q.order {
 			q.next(t)
 			if q.runs%12 == 0 {
@@ -197,16 +197,15 @@ func TestFigures_PartialDriftWithRefits(t *testing.T) {
 	}
 }
 
-// A uniform slowdown is corrected after two runs of two models; without a change there
-// is hardly ever an alarm.
+// A uniform slowdown is corrected after two runs of two models; without a change alarms are rare.
 func TestFigures_UniformDriftAndNone(t *testing.T) {
 	study := readStudy(t)
-	nobody := func(setting) bool { return false }
-	var uniform mean
+	nobody := func(zeusSetting) bool { return false }
+	var uniform runningMean
 	var firsts []int
 	alarms := 0
 	for seed := range uint64(40) {
-		q := newSequence(t, study, seed, func(k setting) float64 { return study.seconds["v100"][k][250] })
+		q := newSequence(t, study, seed, func(k zeusSetting) float64 { return study.seconds["v100"][k][250] })
 		for range q.order {
 			q.next(t)
 			if len(q.corrections(t).Factors()) > 0 {
@@ -217,7 +216,7 @@ func TestFigures_UniformDriftAndNone(t *testing.T) {
 		if seed >= 20 {
 			continue
 		}
-		q = newSequence(t, study, seed, func(k setting) float64 {
+		q = newSequence(t, study, seed, func(k zeusSetting) float64 {
 			return 1.45 * study.seconds["v100"][k][250]
 		})
 		first := 0
@@ -240,12 +239,12 @@ func TestFigures_UniformDriftAndNone(t *testing.T) {
 	}
 }
 
-// The recovered runs one by one in random order: predicted out of fold, corrected by
-// the residuals of the runs before.
+// The recovered runs in random order are predicted out of fold, with corrections by the residuals of
+// earlier runs.
 func TestFigures_RecoveredRunsOnline(t *testing.T) {
 	runs := recovered(t)
 	for _, factor := range []float64{1, 1.08, 1.3} {
-		var off, covered, late mean
+		var off, covered, late runningMean
 		for shuffle := range uint64(6) {
 			fold := folds(runs, shuffle)
 			predictors := make([]*evidence.Predictor, 5)
@@ -253,7 +252,7 @@ func TestFigures_RecoveredRunsOnline(t *testing.T) {
 				predictors[k] = fitted(t, outside(runs, fold, k))
 			}
 			order := rand.New(rand.NewPCG(shuffle, 3)).Perm(len(runs))
-			var drift evidence.Drift
+			var drift evidence.DriftState
 			for n, i := range order {
 				r := runs[i]
 				r.MeanSeconds *= factor

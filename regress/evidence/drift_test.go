@@ -15,7 +15,7 @@ import (
 func TestDrift_IsAFoldOverPlainState(t *testing.T) {
 	c := configurationOf("a", 32, "x")
 	_, p := fit(t, runsOf(c, 10, 10.1, 9.9))
-	var drift, stored evidence.Drift
+	var drift, stored evidence.DriftState
 	random := rand.New(rand.NewPCG(1, 1))
 	for i := range evidence.MaxResiduals + 30 {
 		run := runsOf(c, 10*math.Exp(0.02*random.NormFloat64()+0.3*float64(i/80%2)))[0]
@@ -29,7 +29,7 @@ func TestDrift_IsAFoldOverPlainState(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stored = evidence.Drift{}
+		stored = evidence.DriftState{}
 		if err := json.Unmarshal(b, &stored); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestDrift_IsAFoldOverPlainState(t *testing.T) {
 func TestDrift_RefusesWhatIsNoResidual(t *testing.T) {
 	good := evidence.Residual{Configuration: configurationOf("a", 32, "x"),
 		Value: 0.1, Variance: 0.01, Shared: 0.005}
-	var drift evidence.Drift
+	var drift evidence.DriftState
 	for name, spoil := range map[string]func(r *evidence.Residual){
 		"not a number":     func(r *evidence.Residual) { r.Value = math.NaN() },
 		"infinite":         func(r *evidence.Residual) { r.Value = math.Inf(1) },
@@ -75,11 +75,11 @@ func TestDrift_RefusesWhatIsNoResidual(t *testing.T) {
 	}
 }
 
-// A jump of one model says nothing of another, and is obsolete evidence for a fit.
+// A jump of one model does not affect another. Its earlier runs are obsolete for a fit.
 func TestDrift_ScopeIsTheModelThatShifted(t *testing.T) {
 	a, b := configurationOf("a", 32, "x"), configurationOf("b", 32, "x")
 	_, p := fit(t, append(runsOf(a, 10, 10.1, 9.9), runsOf(b, 10, 10.1, 9.9)...))
-	var drift evidence.Drift
+	var drift evidence.DriftState
 	for i := range 12 {
 		run := runsOf(a, 15)[0]
 		if i%2 == 1 {
@@ -118,11 +118,11 @@ func TestDrift_ScopeIsTheModelThatShifted(t *testing.T) {
 	}
 }
 
-// After a refit the residuals are gone; the spread of errors is still known.
+// A refit drops the residuals and keeps the spread of errors.
 func TestDrift_AfterARefitOnlyTheSpreadIsKept(t *testing.T) {
 	c := configurationOf("a", 32, "x")
 	_, p := fit(t, runsOf(c, 10, 10.1, 9.9, 10.05))
-	var drift evidence.Drift
+	var drift evidence.DriftState
 	for i := range 20 {
 		run := runsOf(c, 10*math.Exp(0.2*float64(i%2*2-1)))[0]
 		r, _ := p.Residual(&run)
@@ -142,15 +142,15 @@ func TestDrift_AfterARefitOnlyTheSpreadIsKept(t *testing.T) {
 	}
 }
 
-// After a jump old times of a configuration with new runs are left out; those of another
-// configuration in scope are multiplied; what is out of scope stays, and so do accuracies.
+// After a jump, old times of a configuration with new runs are removed; those of another
+// configuration in scope are multiplied; other times and all accuracies stay.
 func TestDrift_AdjustsRunsForAFit(t *testing.T) {
 	old := curveOf("old", 32, 5, 1)
 	other := curveOf("other", 64, 5, 1)
 	foreign := runsOf(configurationOf("b", 32, "x"), 1, 1.01)
 	history := append(foreign, old, other)
 	_, p := fit(t, history)
-	var drift evidence.Drift
+	var drift evidence.DriftState
 	at := time.Unix(1000, 0).UTC()
 	for i := range 12 {
 		run := curveOf(fmt.Sprint(i), 32, 5, 1)
@@ -198,17 +198,17 @@ func TestDrift_AdjustsRunsForAFit(t *testing.T) {
 	if history[2].Epochs[0].Seconds != 1 {
 		t.Error("the runs themselves were changed")
 	}
-	for range 2 * evidence.MaxPast {
-		drift.Past = append(drift.Past[:min(len(drift.Past), evidence.MaxPast)], drift.Past[0])
+	for range 2 * evidence.MaxPastFactors {
+		drift.Past = append(drift.Past[:min(len(drift.Past), evidence.MaxPastFactors)], drift.Past[0])
 		drift = drift.Refitted()
 	}
-	if n := len(drift.Past); n != evidence.MaxPast {
-		t.Errorf("%d past factors are kept, want %d", n, evidence.MaxPast)
+	if n := len(drift.Past); n != evidence.MaxPastFactors {
+		t.Errorf("%d past factors are kept, want %d", n, evidence.MaxPastFactors)
 	}
 }
 
 func TestDrift_RefusesAStateThatNoFoldMade(t *testing.T) {
-	full := evidence.Drift{ErrorWeight: 1}
+	full := evidence.DriftState{ErrorWeight: 1}
 	full.Residuals = make([]evidence.Residual, evidence.MaxResiduals+1)
 	r := evidence.Residual{Configuration: configurationOf("a", 32, "x"), Variance: 0.01}
 	if _, err := full.Add(r); err == nil {

@@ -2,7 +2,7 @@ package evidence
 
 import "math"
 
-// EpochTime is what is known about the epochs of one run that is to come or runs.
+// EpochTime is the predicted time of the epochs of one run that has not finished.
 type EpochTime struct {
 	// Location of the log of the seconds of an epoch.
 	Location float64
@@ -10,15 +10,15 @@ type EpochTime struct {
 	Variance, Noise float64
 	Degrees         float64
 	Support         Support
-	Counts          Counts
-	// Correction that is contained; the zero value if there was none to apply.
+	Counts          RunCounts
+	// Correction that the prediction contains; the zero value if there is none.
 	Correction Correction
 }
 
-// Known reports whether there is a prediction at all.
+// Known reports whether there is a prediction.
 func (e *EpochTime) Known() bool { return e.Variance > 0 }
 
-// Seconds returns the distribution of the seconds of a number of epochs.
+// Seconds returns the distribution of the total seconds of a number of epochs.
 func (e *EpochTime) Seconds(epochs int) Distribution {
 	if !e.Known() {
 		return Distribution{}
@@ -27,24 +27,24 @@ func (e *EpochTime) Seconds(epochs int) Distribution {
 	return Distribution{math.Log(n) + e.Location, math.Sqrt(e.Variance + e.Noise/n), e.Degrees}
 }
 
-// Given returns what is known after the run itself had some epochs of a mean duration:
-// the nearer its own mean the more epochs there were (normal posterior).
+// Given returns the prediction after some epochs of the run itself with a mean duration (normal
+// posterior). The more epochs, the closer it is to their mean.
 func (e EpochTime) Given(meanSeconds float64, epochs int) EpochTime {
-	if !e.Known() || epochs < 1 || !believable(meanSeconds) {
+	if !e.Known() || epochs < 1 || !isPlausible(meanSeconds) {
 		return e
 	}
-	noise := max(e.Noise, leastNoise) / float64(epochs)
+	noise := max(e.Noise, minNoise) / float64(epochs)
 	share := e.Variance / (e.Variance + noise)
 	e.Location += share * (math.Log(meanSeconds) - e.Location)
 	e.Variance = share * noise
 	return e
 }
 
-// leastNoise keeps a run whose epochs were never seen to vary from being certain.
-const leastNoise = 1e-6
+// minNoise is the minimum noise of an epoch, so that a run with equal epoch times is not certain.
+const minNoise = 1e-6
 
-// Epochs predicts the epochs of a run of a configuration, after the corrections of
-// drift, if there are any. Where the model never ran on the node type, nothing is known.
+// Epochs predicts the epoch time of a run of a configuration, with corrections for drift if by is
+// not nil. It is unknown if the model never ran on the node type.
 func (p *Predictor) Epochs(by *Corrections, c Configuration) EpochTime {
 	s := p.subjects[c.subject()]
 	if s == nil || s.time == nil || !c.valid() {
@@ -64,8 +64,8 @@ func (p *Predictor) Epochs(by *Corrections, c Configuration) EpochTime {
 	return t
 }
 
-// correct applies a correction. It may take off no more than the variance that the runs
-// of the configuration share.
+// correct applies a correction. It may subtract at most the variance that the runs of the
+// configuration share.
 func (e *EpochTime) correct(x Correction, shared float64) {
 	e.Correction = x
 	e.Location += x.Shift

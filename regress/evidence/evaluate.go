@@ -6,20 +6,19 @@ import (
 	"math"
 )
 
-// Evaluation says how well the runs of one subject were predicted by others.
+// Evaluation scores predictions of the runs of one subject by other runs.
 type Evaluation struct {
 	Model   string `json:"model"`
 	Dataset string `json:"dataset,omitempty"`
-	// Measured are runs of configurations (batch sizes, for accuracy) that others ran,
-	// and Unmeasured runs whose whole configuration was left out.
+	// Measured scores runs of configurations (for accuracy: batch sizes) with other runs;
+	// Unmeasured scores runs whose whole configuration was held out.
 	Measured           TimeScore     `json:"measured"`
 	Unmeasured         TimeScore     `json:"unmeasured"`
 	AccuracyMeasured   AccuracyScore `json:"accuracy_measured"`
 	AccuracyUnmeasured AccuracyScore `json:"accuracy_unmeasured"`
 }
 
-// TimeScore scores predictions of the epoch seconds of runs; all fields are 0 without
-// runs.
+// TimeScore scores predictions of the epoch seconds of runs; all fields are 0 without runs.
 type TimeScore struct {
 	Runs int `json:"runs"`
 	// RelativeError is the mean of |predicted/measured - 1|.
@@ -43,9 +42,9 @@ const (
 	evaluationConfidence = 0.95
 )
 
-// Evaluate predicts each run without the fold that it is in, first of runs, then of
-// configurations. Hyperparameters and variances are those of h, which was fitted to
-// the same runs; they are few.
+// Evaluate predicts each run without its fold: first folds of runs, then folds of configurations.
+// Hyperparameters and variances are those of h, which was fitted to all runs; there are few of
+// them.
 func Evaluate(ctx context.Context, runs []Run, h *Hierarchy) ([]Evaluation, error) {
 	runsOf := bySubject(regrouped(distinct(runs), h.NodeGroups))
 	var all []Evaluation
@@ -67,8 +66,8 @@ func Evaluate(ctx context.Context, runs []Run, h *Hierarchy) ([]Evaluation, erro
 	return all, nil
 }
 
-// leaveRunsOut tells which of sorted runs belong to a fold: runs of a configuration are
-// dealt to all folds. A configuration with a single run stays.
+// leaveRunsOut reports which of sorted runs belong to a fold. The runs of a configuration are dealt
+// to all folds; a configuration with a single run is never held out.
 func leaveRunsOut(runs []Run, fold int) []bool {
 	out := make([]bool, len(runs))
 	for i := 0; i < len(runs); {
@@ -107,7 +106,7 @@ func leaveBatchesOut(runs []Run, fold int) []bool {
 	return out
 }
 
-// without returns the runs that are not left out.
+// without returns the runs that are not held out.
 func without(runs []Run, out []bool) []Run {
 	var kept []Run
 	for i := range runs {
@@ -118,7 +117,7 @@ func without(runs []Run, out []bool) []Run {
 	return kept
 }
 
-// evaluate scores the times of the runs that are left out.
+// evaluate scores the times of the held-out runs.
 func (s *Subject) evaluate(runs []Run, out []bool, e *Evaluation) {
 	if s.Time == nil {
 		return
@@ -148,7 +147,7 @@ func (s *Subject) evaluate(runs []Run, out []bool, e *Evaluation) {
 	}
 }
 
-// add counts a run whose log epoch seconds are y.
+// add adds a run whose log epoch seconds are y.
 func (s *TimeScore) add(d Distribution, y float64) {
 	s.Runs++
 	n := float64(s.Runs)
@@ -162,7 +161,7 @@ func (s *TimeScore) add(d Distribution, y float64) {
 	mean(&s.Coverage, covered)
 }
 
-// evaluateAccuracy scores the accuracies of the runs that are left out.
+// evaluateAccuracy scores the accuracies of the held-out runs.
 func (s *Subject) evaluateAccuracy(runs []Run, out []bool, e *Evaluation) {
 	if s.Accuracy == nil {
 		return
@@ -186,8 +185,9 @@ func (s *Subject) evaluateAccuracy(runs []Run, out []bool, e *Evaluation) {
 	}
 }
 
-// add counts a run; the best accuracy so far counts, unless the last epoch does.
-func (s *AccuracyScore) add(p *accuracyPredictor, c *curve) {
+// add adds a run. It compares with the best accuracy up to each epoch, or with the last if the
+// model uses the last epoch.
+func (s *AccuracyScore) add(p *accuracyPredictor, c *accuracyCurve) {
 	best, sum, n := 0.0, 0.0, 0.0
 	for _, x := range c.epochs {
 		if best = max(best, x.Accuracy); p.model.LastEpoch {

@@ -11,7 +11,7 @@ import (
 	"courier/regress/evidence"
 )
 
-// The evaluation of a fit finds about the errors that runs show which were never learned.
+// The evaluation of a fit finds about the errors of runs that it has not learned from.
 func TestEvaluate_AgreesWithUnseenRuns(t *testing.T) {
 	study := readStudy(t)
 	w := newWorld(study, 1, nil)
@@ -28,7 +28,7 @@ func TestEvaluate_AgreesWithUnseenRuns(t *testing.T) {
 		t.Logf("%s: %+v", e.Model, e)
 		n := 0
 		for _, b := range study.batches[e.Model] {
-			n += len(w.history[setting{e.Model, b}])
+			n += len(w.history[zeusSetting{e.Model, b}])
 		}
 		if e.Measured.Runs != n || e.Unmeasured.Runs != n ||
 			e.AccuracyMeasured.Runs == 0 || e.AccuracyUnmeasured.Runs == 0 {
@@ -49,9 +49,9 @@ func TestEvaluate_AgreesWithUnseenRuns(t *testing.T) {
 }
 
 // Every curve of epoch time over batch size in the study, of all GPUs, optimizers and
-// power limits: batch sizes that were left out are predicted by the others.
+// power limits: held-out batch sizes are predicted by the others.
 func TestFigures_LeftOutBatchSizesOfAllCurves(t *testing.T) {
-	var off, held mean
+	var off, held runningMean
 	curves := 0
 	for _, gpu := range []string{"v100", "p100", "rtx6000", "a40"} {
 		byName := map[string]map[int]float64{}
@@ -79,7 +79,7 @@ func TestFigures_LeftOutBatchSizesOfAllCurves(t *testing.T) {
 	}
 }
 
-func leftOutOfCurve(t *testing.T, curve map[int]float64, left int, off, held *mean) {
+func leftOutOfCurve(t *testing.T, curve map[int]float64, left int, off, held *runningMean) {
 	t.Helper()
 	var runs []evidence.Run
 	for b, seconds := range curve {
@@ -107,7 +107,7 @@ func leftOutOfCurve(t *testing.T, curve map[int]float64, left int, off, held *me
 	held.count(took <= got.Quantile(confidence))
 }
 
-// Runs that were each the only one of their configuration are scored as unmeasured only.
+// Configurations with a single run are scored as unmeasured only.
 func TestEvaluate_SingleRuns(t *testing.T) {
 	var runs []evidence.Run
 	for i, b := range []int{8, 16, 32, 64, 128, 256} {

@@ -2,21 +2,21 @@ package evidence
 
 import "math"
 
-// fieldDeviations are the standard deviations that the slow field may have.
+// fieldDeviations are the possible standard deviations of the slow field.
 var fieldDeviations = [...]float64{0, .01, .02, .05, .1}
 
 const (
 	fieldDiscount    = 0.98 // of the likelihood of a deviation, per run
 	fieldCorrelation = 0.98 // of the field, per run
-	fieldOwn         = 0.6  // deviation of a model's own field, in those of all
-	fieldWindow      = 64   // residuals that it is predicted from
-	fieldSurprise    = 2.5  // standard deviations that a residual counts at most: changes are slow
-	fieldPrior       = 2.0  // by which a log likelihood must exceed that of no field at all
+	fieldOwn         = 0.6  // deviation of a model's own field, relative to that of all models
+	fieldWindow      = 64   // residuals that condition the field
+	fieldSurprise    = 2.5  // maximum residual in standard deviations: changes are slow
+	fieldPrior       = 2.0  // minimum lead of a log likelihood over that of no field
 )
 
-// field is a slow change of all times, and one of each model's, conditioned on the last
-// residuals (Gaussian process with exponential correlation). Runs of one configuration
-// also share the error of its prediction.
+// field is a slow change of the times of all models, plus one of each model, conditioned on the
+// last residuals (Gaussian process with exponential correlation). Runs of one configuration also
+// share the error of its prediction.
 type field struct {
 	deviation float64
 	window    []Residual
@@ -32,7 +32,7 @@ var fieldDecay = func() (decay [fieldWindow + 1]float64) {
 	return decay
 }()
 
-// newField conditions a field on what the jumps left of the residuals.
+// newField conditions a field on the residuals without the jumps.
 func newField(deviation float64, residuals []Residual, left []float64) *field {
 	first := max(0, len(residuals)-fieldWindow)
 	f := &field{deviation: deviation, window: residuals[first:]}
@@ -58,7 +58,7 @@ func newField(deviation float64, residuals []Residual, left []float64) *field {
 	return f
 }
 
-// covariance of two runs so many runs apart.
+// covariance returns the covariance of two runs a number of runs apart.
 func (f *field) covariance(apart int, a, b *Residual) float64 {
 	k := 0.0
 	if f.deviation > 0 {
@@ -73,8 +73,8 @@ func (f *field) covariance(apart int, a, b *Residual) float64 {
 	return k
 }
 
-// at predicts the field for the next run: its mean, and what its variance adds to that
-// of the run's prediction. Only configuration and shared variance of r count.
+// at predicts the field for the next run: its mean, and what it adds to the variance of the run's
+// prediction. It uses configuration and shared variance of r only.
 func (f *field) at(r *Residual) (mean, variance float64) {
 	n := len(f.window)
 	k := make([]float64, n)

@@ -11,8 +11,8 @@ import (
 
 const repetitions = 12
 
-// leftOut are two middle batch sizes of each dataset.
-var leftOut = map[setting]bool{
+// leftOut are the held-out batch sizes: two in the middle of each dataset.
+var leftOut = map[zeusSetting]bool{
 	{"cifar100", 64}: true, {"cifar100", 512}: true, {"movielens-1m", 128}: true,
 	{"movielens-1m", 1024}: true, {"squad", 16}: true, {"squad", 32}: true,
 }
@@ -30,7 +30,7 @@ func fitted(t testing.TB, runs []evidence.Run) *evidence.Predictor {
 	return p
 }
 
-func scoresOf(t *testing.T, unseen map[setting]bool, limit int) *scores {
+func scoresOf(t *testing.T, unseen map[zeusSetting]bool, limit int) *scores {
 	t.Helper()
 	study, s := readStudy(t), newScores()
 	for repetition := range uint64(repetitions) {
@@ -44,16 +44,16 @@ func scoresOf(t *testing.T, unseen map[setting]bool, limit int) *scores {
 	return s
 }
 
-// bar is a figure and where it has to lie.
-type bar struct {
+// figureBound is a figure and its required range.
+type figureBound struct {
 	name           string
 	got, low, high float64
 }
 
-// check fails for figures that miss the bars of the benchmark (issue 18).
-func (s *scores) check(t *testing.T, bars ...bar) {
+// check fails for figures outside the ranges required of the benchmark.
+func (s *scores) check(t *testing.T, bars ...figureBound) {
 	t.Helper()
-	shared := []bar{
+	shared := []figureBound{
 		{"promises kept", s.kept.value(), 0.95, 1},
 		{"kept less stated", s.kept.value() - s.stated.value(), -0.015, 0.015},
 		{"safe alternatives refused", s.refused.value(), 0, 0.06},
@@ -66,8 +66,8 @@ func (s *scores) check(t *testing.T, bars ...bar) {
 		{"time error", s.time.value(), 0, 0.021},
 	}
 	for d := range s.heldBy {
-		shared = append(shared, bar{"coverage of " + d, s.heldBy[d].value(), 0.85, 1},
-			bar{"targets reached of " + d, s.reachedBy[d].value(), 0.85, 1})
+		shared = append(shared, figureBound{"coverage of " + d, s.heldBy[d].value(), 0.85, 1},
+			figureBound{"targets reached of " + d, s.reachedBy[d].value(), 0.85, 1})
 	}
 	for _, b := range append(shared, bars...) {
 		if !(b.got >= b.low && b.got <= b.high) {
@@ -79,25 +79,25 @@ func (s *scores) check(t *testing.T, bars ...bar) {
 func TestFigures_MeasuredBatchSizes(t *testing.T) {
 	s := scoresOf(t, nil, math.MaxInt)
 	s.log(t, "measured")
-	s.check(t, bar{"free value", s.value["free"].value(), 0.985, 1},
-		bar{"free regret in points", s.regret["free"].value(), 0, 0.7})
+	s.check(t, figureBound{"free value", s.value["free"].value(), 0.985, 1},
+		figureBound{"free regret in points", s.regret["free"].value(), 0, 0.7})
 }
 
 func TestFigures_LeftOutBatchSizes(t *testing.T) {
 	s := scoresOf(t, leftOut, math.MaxInt)
 	s.log(t, "two batch sizes left out")
-	s.check(t, bar{"free value", s.value["free"].value(), 0.97, 1},
-		bar{"free regret in points", s.regret["free"].value(), 0, 0.9},
-		bar{"time error of left-out batch sizes", s.timeUnseen.value(), 0, 0.05},
-		bar{"coverage of left-out batch sizes", s.heldUnseen.value(), 0.92, 1})
+	s.check(t, figureBound{"free value", s.value["free"].value(), 0.97, 1},
+		figureBound{"free regret in points", s.regret["free"].value(), 0, 0.9},
+		figureBound{"time error of left-out batch sizes", s.timeUnseen.value(), 0, 0.05},
+		figureBound{"coverage of left-out batch sizes", s.heldUnseen.value(), 0.92, 1})
 }
 
-// With one or two runs of each batch size little is known: promises are rarer, and kept.
+// With one or two runs of each batch size promises are rarer, but kept.
 func TestFigures_FewRuns(t *testing.T) {
 	for _, runs := range []int{1, 2} {
 		s := scoresOf(t, nil, runs)
 		s.log(t, fmt.Sprintf("%d runs of each", runs))
-		for _, b := range []bar{{"kept", s.kept.value(), 0.95, 1}, {"coverage", s.held.value(), 0.92, 1},
+		for _, b := range []figureBound{{"kept", s.kept.value(), 0.95, 1}, {"coverage", s.held.value(), 0.92, 1},
 			{"below the median", float64(s.belowMedian), 0, 0}} {
 			if !(b.got >= b.low && b.got <= b.high) {
 				t.Errorf("%d runs: %s %.4f, want %g to %g", runs, b.name, b.got, b.low, b.high)
@@ -106,8 +106,7 @@ func TestFigures_FewRuns(t *testing.T) {
 	}
 }
 
-// Batch sizes that only other models ran, or that lie beyond the measured ones, are
-// never promised.
+// No SLO is promised for batch sizes of other models, or outside the measured range.
 func TestFigures_NothingIsPromisedWithoutEvidence(t *testing.T) {
 	study := readStudy(t)
 	w := newWorld(study, 1, nil)

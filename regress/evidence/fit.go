@@ -9,21 +9,21 @@ import (
 	"sync"
 )
 
-// MaxConfigurations is how many configurations of a subject are kept, the latest
-// first: work grows with their cube.
+// MaxConfigurations is the maximum number of configurations of a subject. The most recent ones are
+// kept; the time of a fit grows with the cube of their number.
 const MaxConfigurations = 200
 
 // Options of a fit. Zero fields mean the documented defaults.
 type Options struct {
-	// LastEpoch counts the accuracy after the last epoch instead of that of the best
-	// epoch: a level is reached at the epoch from which the run stays at or above it.
+	// LastEpoch uses the accuracy of the last epoch instead of the best: a level is reached at
+	// the epoch from which the run stays at or above it.
 	LastEpoch bool
-	// Threads that fit subjects side by side; 0 means 1.
+	// Threads that fit subjects in parallel; 0 means 1.
 	Threads int
 }
 
-// Fit learns from runs. Runs that show nothing are ignored; without any run the
-// hierarchy is empty. It ends early with an error if ctx ends.
+// Fit learns from runs. Runs without times or accuracies are ignored; without any run the hierarchy
+// is empty. Fit returns an error if ctx ends.
 func Fit(ctx context.Context, runs []Run, o Options) (*Hierarchy, error) {
 	runs = distinct(runs)
 	groups := groupNodes(runs)
@@ -81,7 +81,7 @@ func forEach(threads, n int, do func(i int) error) error {
 	return cmp.Or(errs...)
 }
 
-// measure sums up the timed runs of one subject by configuration.
+// measure summarises the timed runs of one subject by configuration.
 func measure(runs []Run) []ConfigurationTimes {
 	var all []ConfigurationTimes
 	for i := 0; i < len(runs); {
@@ -115,18 +115,20 @@ func (m *ConfigurationTimes) count(r *Run) {
 	}
 }
 
-// latest keeps the configurations that ran last, if there are too many.
+// latest keeps the configurations with the latest runs, at most MaxConfigurations.
 func latest(all []ConfigurationTimes) []ConfigurationTimes {
 	if len(all) <= MaxConfigurations {
 		return all
 	}
-	slices.SortStableFunc(all, func(a, b ConfigurationTimes) int { return b.LastAt.Compare(a.LastAt) })
+	slices.SortStableFunc(all, func(a, b ConfigurationTimes) int {
+		return b.LastAt.Compare(a.LastAt)
+	})
 	all = slices.Clone(all[:MaxConfigurations])
 	slices.SortFunc(all, func(a, b ConfigurationTimes) int { return a.compare(b.Configuration) })
 	return all
 }
 
-// fitTime fits the epoch times of one subject; nil if none was timed.
+// fitTime fits the epoch times of one subject; nil if no run was timed.
 func fitTime(
 	ctx context.Context, measured []ConfigurationTimes, all components,
 ) (*TimeModel, error) {
@@ -145,11 +147,11 @@ func fitTime(
 	return t, err
 }
 
-// observations are the configurations as the process sees them: the means of their runs,
-// and what the variances of runs and of epochs contribute to the variances of these means.
+// observations are the data of the process: the means of the configurations, and what the variances
+// of runs and epochs contribute to the variances of these means.
 type observations struct {
 	points          []point
-	several         bool // node types
+	several         bool // there are several node types
 	y, runs, epochs []float64
 	degrees         float64 // of freedom of the variance of runs
 }

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// describe counts what a factor rests on. Its interval allows for the error that runs of a
-// configuration share, and for how configurations deviate from the factor.
+// describe counts the evidence of a factor and computes its interval. The interval allows for the
+// error that runs of a configuration share, and for the deviation of configurations from the
+// factor.
 func (j *jumps) describe(a int, residuals []Residual) {
 	f := &j.factors[a]
 	weights, shared := map[Configuration]float64{}, map[Configuration]float64{}
 	var weight, rest, squares, explained float64
-	f.Runs, f.RestRuns, f.subjects, f.edge = 0, 0, map[subject]bool{}, 0
+	f.Runs, f.RestRuns, f.subjects, f.nextOutside = 0, 0, map[subject]bool{}, 0
 	for i := f.start; i < len(residuals); i++ {
 		r := &residuals[i]
 		squares += r.Value * r.Value / r.Variance
@@ -48,24 +49,24 @@ func (j *jumps) describe(a int, residuals []Residual) {
 	}
 }
 
-// border notes a configuration outside a range that ran since.
+// border notes the nearest configuration outside a range that has later runs.
 func (f *Factor) border(c *Configuration) {
 	if c.Model != f.Model || c.Dataset != f.Dataset {
 		return
 	}
-	if f.Kind == ScopeFrom && c.BatchSize > f.edge ||
-		f.Kind == ScopeTo && (f.edge == 0 || c.BatchSize < f.edge) {
-		f.edge = c.BatchSize
+	if f.Kind == ScopeFrom && c.BatchSize > f.nextOutside ||
+		f.Kind == ScopeTo && (f.nextOutside == 0 || c.BatchSize < f.nextOutside) {
+		f.nextOutside = c.BatchSize
 	}
 }
 
-// isBetween reports whether a configuration is between a range and what is known not to belong to
-// it.
+// isBetween reports whether a configuration lies between a range and the nearest configuration that
+// is known to be outside.
 func (f *Factor) isBetween(c *Configuration) bool {
-	if f.edge == 0 || c.Model != f.Model || c.Dataset != f.Dataset {
+	if f.nextOutside == 0 || c.Model != f.Model || c.Dataset != f.Dataset {
 		return false
 	}
-	low, high := f.edge, f.BatchSize
+	low, high := f.nextOutside, f.BatchSize
 	if f.Kind == ScopeTo {
 		low, high = high, low
 	}
@@ -77,49 +78,49 @@ func compareConfigurations(a, b Configuration) int {
 	return cmp.Or(a.subject().compare(b.subject()), a.compare(b))
 }
 
-// suspect is a shift that one run shows, of those of its model on a node type the last that was far
-// off. Another run will confirm or refute it. Until then a part of it is corrected where the same
-// factors hold, the less the more runs were as expected since, and between their batch sizes. Its
-// variance is that of all or nothing.
+// suspect is a shift that a single run shows: the last run of its model on a node type with a large
+// residual. Another run will confirm or refute it. Until then a part of it is corrected, for
+// configurations with the same factors and between the refuting batch sizes. The part decreases
+// with each later run without the shift. The variance is that of all or nothing.
 type suspect struct {
 	scope           Scope
-	holding         uint // a bit for each factor
-	above           int  // batch size; 0: no bound
-	below           int
+	holding         uint // bit set of the factors
+	above           int  // the shift applies to larger batch sizes; 0: no bound
+	below           int  // and to smaller ones; 0: no bound
 	shift, variance float64
 }
 
-// patience is how many runs of the model a suspect waits for another one.
-const patience = 8
+// maxExpectedRuns is the number of later runs without the shift after which a suspect is dropped.
+const maxExpectedRuns = 8
 
-// covers reports whether a suspect is one for a configuration.
+// covers reports whether a suspect applies to a configuration.
 func (s *suspect) covers(c *Configuration) bool {
 	return s.scope.Covers(c) && c.BatchSize > s.above && (s.below == 0 || c.BatchSize < s.below)
 }
 
 // suspect finds the suspects.
-func (j *jumps) suspect(residuals []Residual, earlier []level) {
+func (j *jumps) suspect(residuals []Residual, earlier []residualLevel) {
 	type key struct {
 		scope   Scope
 		holding uint
 	}
-	expected := map[key][]int{} // batch sizes of later runs that were as expected
+	expected := map[key][]int{} // batch sizes of later runs without the shift
 	done := map[key]bool{}
 	for i := len(residuals) - 1; i >= 0; i-- {
 		r := &residuals[i]
 		s := Scope{Kind: ScopeModelNode, Model: r.Model, Dataset: r.Dataset, NodeType: r.NodeType}
 		k := key{s, j.covering(&r.Configuration)}
 		later := expected[k]
-		if done[k] || len(later) > patience {
+		if done[k] || len(later) > maxExpectedRuns {
 			continue
 		}
-		off := j.left[i] - earlier[i].clipped
-		if math.Abs(off) < alarm*math.Sqrt(r.Variance-r.Shared+earlier[i].variance) {
+		off := j.remaining[i] - earlier[i].clipped
+		if math.Abs(off) < alarmThreshold*math.Sqrt(r.Variance-r.Shared+earlier[i].variance) {
 			expected[k] = append(later, r.BatchSize)
 			continue
 		}
 		done[k] = true
-		odds := oneShows / float64(1+len(later))
+		odds := singleOdds / float64(1+len(later))
 		share := odds / (odds + 1)
 		x := suspect{scope: s, holding: k.holding, shift: share * off,
 			variance: share * (1 - share) * off * off}
@@ -129,7 +130,8 @@ func (j *jumps) suspect(residuals []Residual, earlier []level) {
 	}
 }
 
-// narrow bounds a suspect by the batch sizes that were as expected since; false if they refute it.
+// narrow bounds a suspect by the batch sizes of later runs without the shift; false if they refute
+// it.
 func (s *suspect) narrow(batchSize int, expected []int) bool {
 	for _, b := range expected {
 		switch {
@@ -144,9 +146,10 @@ func (s *suspect) narrow(batchSize int, expected []int) bool {
 	return s.above == 0 || s.below == 0
 }
 
-// shareOf is the probability that a shift holds for what has not run since, if so many showed it.
+// shareOf is the probability that a shift applies to a case without later runs, if n others showed
+// it.
 func shareOf(n int) float64 {
-	odds := oneShows * float64(n*n)
+	odds := singleOdds * float64(n*n)
 	return odds / (odds + 1)
 }
 
@@ -158,12 +161,12 @@ func (f *Factor) share(c *Configuration) float64 {
 	return shareOf(len(f.subjects))
 }
 
-// at returns the shift of a configuration, its variance, and how many factors hold.
+// at returns the shift of a configuration, its variance, and the number of factors that apply.
 //
-// Where the configuration has not run since, a factor holds with a probability that grows with the
-// number of configurations that showed it; where its model has not, with the number of models.
+// A factor applies to a configuration without later runs with a probability that grows with the
+// number of configurations that showed it; to a model without later runs with the number of models.
 //
-// learned is the end of a run that is part of what is corrected: only later jumps count.
+// If learned is not zero, the prediction includes runs up to then: only later jumps count.
 func (j *jumps) at(c *Configuration, learned time.Time) (shift, variance float64, factors int) {
 	n, bits := len(j.factors), j.covering(c)
 	for a := range j.factors {

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Hierarchy is all that was learned from runs. It is plain data: its JSON form
-// read back predicts the same. Compile makes it ready to answer.
+// Hierarchy is everything that was learned from runs. It is plain data: read back from JSON it
+// predicts the same. Compile returns its predictor.
 type Hierarchy struct {
 	Format   int       `json:"format"` // 1
 	Subjects []Subject `json:"subjects"`
-	// NodeGroups are nodes that differ from others of their type.
+	// NodeGroups are nodes whose runs differ from those of other nodes of their type.
 	NodeGroups []NodeGroup `json:"node_groups,omitempty"`
 }
 
 const format = 1
 
-// Subject is what was learned about one model on one dataset.
+// Subject is everything that was learned about one model on one dataset.
 type Subject struct {
 	Model    string         `json:"model"`
 	Dataset  string         `json:"dataset,omitempty"`
@@ -39,7 +39,7 @@ type TimeModel struct {
 	Configurations []ConfigurationTimes `json:"configurations"`
 }
 
-// ConfigurationTimes is what the runs of one configuration showed about epoch time.
+// ConfigurationTimes summarises the epoch times of the runs of one configuration.
 type ConfigurationTimes struct {
 	Configuration
 	Runs int `json:"runs"`
@@ -58,7 +58,7 @@ type ConfigurationTimes struct {
 // ErrInvalid is wrapped by the errors of Compile.
 var ErrInvalid = errors.New("invalid hierarchy")
 
-// check returns an error for a hierarchy that no fit could have made.
+// check returns an error for a hierarchy that no fit produces.
 func (h *Hierarchy) check() error {
 	if h.Format != format {
 		return fmt.Errorf("%w: format %d, want %d", ErrInvalid, h.Format, format)
@@ -112,8 +112,9 @@ func (t *TimeModel) check(s *Subject) error {
 	}
 	for i := range t.Configurations {
 		m := &t.Configurations[i]
-		if m.Model != s.Model || m.Dataset != s.Dataset || !m.valid() || m.Banded() != m.Configuration {
-			return fmt.Errorf("configuration %d does not belong here", i)
+		isOwn := m.Model == s.Model && m.Dataset == s.Dataset
+		if !isOwn || !m.valid() || m.Banded() != m.Configuration {
+			return fmt.Errorf("configuration %d is invalid or belongs to another model", i)
 		}
 		if i > 0 && t.Configurations[i-1].compare(m.Configuration) >= 0 {
 			return fmt.Errorf("configuration %d is out of order", i)

@@ -6,18 +6,18 @@ import (
 )
 
 const (
-	alarm          = 6.0 // standard deviations
-	mostFactors    = 4
-	leastInScope   = 2
+	alarmThreshold = 6.0 // in standard deviations
+	maxFactors     = 4
+	minRunsInScope = 2
 	ridgeDeviation = 0.4 // prior of a factor's log
-	// mostSurprise is for how many standard deviations one run counts as evidence, at most: less
-	// than an alarm, however much it was disturbed.
-	mostSurprise = 5.0
-	// straddlePenalty is like the penalties of scopes, and more than all of them.
+	// maxSurprise is the maximum evidence of one run, in standard deviations. It is below the alarm
+	// threshold, so that one disturbed run raises no alarm.
+	maxSurprise = 5.0
+	// straddlePenalty is subtracted like the penalties of scopes, and is larger than each.
 	straddlePenalty = 0.5
-	// oneShows is how much likelier it is than not that a shift that one shows holds for others; that
-	// n show it makes it n^2 times as likely.
-	oneShows = 1.5
+	// singleOdds are the odds that a shift shown by one case applies to others; shown by n cases,
+	// the odds are n^2 times as high.
+	singleOdds = 1.5
 
 	intervalDeviations = 1.96 // of 95 %
 
@@ -29,22 +29,22 @@ const (
 type jumps struct {
 	factors   []Factor
 	inverse   []float64 // covariance of the factors' logs, row after row
-	left      []float64 // of the residuals, without factors and deviations
+	remaining []float64 // residuals without factors and deviations
 	deviation float64   // variance of a configuration from its factors
 	own       map[Configuration][2]float64
 	suspects  []suspect
 }
 
-// findJumps finds factors one after another, each where the evidence for one scope and
-// start is greatest, and estimates all that were found jointly (ridge regression).
+// findJumps finds factors one after another, each for the scope and start with the strongest
+// evidence, and estimates all found factors jointly (ridge regression).
 func findJumps(residuals []Residual) *jumps {
-	j := &jumps{left: make([]float64, len(residuals)), own: map[Configuration][2]float64{}}
+	j := &jumps{remaining: make([]float64, len(residuals)), own: map[Configuration][2]float64{}}
 	for i := range residuals {
-		j.left[i] = residuals[i].Value
+		j.remaining[i] = residuals[i].Value
 	}
 	scopes, ids := scopesOf(residuals), number(residuals)
 	earlier := j.levels(residuals, ids)
-	for len(j.factors) < mostFactors {
+	for len(j.factors) < maxFactors {
 		var best Factor
 		for i := range scopes {
 			f := j.strongest(&scopes[i], residuals, ids, earlier)
@@ -60,7 +60,7 @@ func findJumps(residuals []Residual) *jumps {
 			break
 		}
 		best.Since, best.StartedAt = residuals[best.start].At, residuals[best.start].StartedAt
-		best.Threshold = alarm + best.penalty()
+		best.Threshold = alarmThreshold + best.penalty()
 		j.factors = append(j.factors, best)
 		if !j.estimate(residuals) {
 			j.factors = j.factors[:len(j.factors)-1]
@@ -76,14 +76,14 @@ func findJumps(residuals []Residual) *jumps {
 	j.suspect(residuals, earlier)
 	for i := range residuals {
 		if j.any(i, &residuals[i]) {
-			j.left[i] -= j.own[residuals[i].Configuration][0]
+			j.remaining[i] -= j.own[residuals[i].Configuration][0]
 		}
 	}
 	return j
 }
 
-// straddles reports whether a scope covers configurations for which other factors hold than for
-// the first that showed it.
+// straddles reports whether a scope contains configurations with other factors than the first run
+// that showed the jump.
 func (j *jumps) straddles(f *Factor, residuals []Residual) bool {
 	of := j.covering(&residuals[f.start].Configuration)
 	return slices.ContainsFunc(residuals, func(r Residual) bool {
@@ -91,7 +91,7 @@ func (j *jumps) straddles(f *Factor, residuals []Residual) bool {
 	})
 }
 
-// number gives equal configurations equal numbers, from 0.
+// number numbers the distinct configurations from 0.
 func number(residuals []Residual) []int {
 	seen, ids := map[Configuration]int{}, make([]int, len(residuals))
 	for i := range residuals {
@@ -105,27 +105,28 @@ func number(residuals []Residual) []int {
 	return ids
 }
 
-// tally sums up residuals of one configuration.
-type tally struct{ sum, clipped, n, noise float64 }
+// residualSum sums the residuals of one configuration.
+type residualSum struct{ sum, clipped, n, noise float64 }
 
-func (t *tally) add(r *Residual, left float64) {
+func (t *residualSum) add(r *Residual, left float64) {
 	t.n++
 	t.sum += left
-	t.clipped += r.clipped(left, mostSurprise)
+	t.clipped += r.clipped(left, maxSurprise)
 	t.noise += (r.Variance - r.Shared - t.noise) / t.n
 	t.noise = max(t.noise, residualTolerance)
 }
 
-// level is what earlier runs of a configuration say about its residuals: their mean, with and
-// without bounds on each, and its variance.
-type level struct{ mean, clipped, variance float64 }
+// residualLevel is the expected residual of a configuration by its earlier runs: the mean, with and
+// without limits on each run, and its variance.
+type residualLevel struct{ mean, clipped, variance float64 }
 
-// levels returns the level of the configuration of each residual before it, from the runs for
-// which the same factors hold. Without any it is 0 give or take the error that all runs of the
-// configuration share, and its deviation from the factors.
-func (j *jumps) levels(residuals []Residual, ids []int) []level {
+// levels returns for each residual the level of its configuration before it, from runs with the
+// same factors. Without such runs it is 0, with the variance of the error that all runs of the
+// configuration share and of its deviation from the factors.
+func (j *jumps) levels(residuals []Residual, ids []int) []residualLevel {
 	regimes := 1 << len(j.factors)
-	tallies, all := make([]tally, len(residuals)*regimes), make([]level, len(residuals))
+	tallies := make([]residualSum, len(residuals)*regimes)
+	all := make([]residualLevel, len(residuals))
 	for i := range residuals {
 		r := &residuals[i]
 		holding := j.holding(i, r)
@@ -134,18 +135,18 @@ func (j *jumps) levels(residuals []Residual, ids []int) []level {
 		if holding != 0 {
 			prior += j.deviation
 		}
-		l := level{variance: prior}
+		l := residualLevel{variance: prior}
 		if t.n > 0 && prior > 0 {
 			share := prior / (prior + t.noise/t.n)
-			l = level{share * t.sum / t.n, share * t.clipped / t.n, share * t.noise / t.n}
+			l = residualLevel{share * t.sum / t.n, share * t.clipped / t.n, share * t.noise / t.n}
 		}
 		all[i] = l
-		t.add(r, j.left[i])
+		t.add(r, j.remaining[i])
 	}
 	return all
 }
 
-// holding returns which factors hold for a residual, a bit for each.
+// holding returns the bit set of the factors that apply to a residual.
 func (j *jumps) holding(i int, r *Residual) (bits uint) {
 	for a := range j.factors {
 		if j.factors[a].holds(i, r) {
@@ -155,13 +156,15 @@ func (j *jumps) holding(i int, r *Residual) (bits uint) {
 	return bits
 }
 
-// strongest returns the start at which the evidence for a scope is greatest, of those at which it
-// would be enough if no run counted for more than mostSurprise; a factor without runs if there is
-// none. Each configuration is compared with its own earlier level, so that many runs of one are
-// less evidence than runs of many.
-func (j *jumps) strongest(s *Scope, residuals []Residual, ids []int, earlier []level) Factor {
+// strongest returns the factor with the start of strongest evidence for a scope, among the starts
+// whose evidence suffices when each run is limited to maxSurprise; a factor without runs if there
+// is none. Each configuration is compared with its own earlier level, so many runs of one
+// configuration are less evidence than runs of many.
+func (j *jumps) strongest(
+	s *Scope, residuals []Residual, ids []int, earlier []residualLevel,
+) Factor {
 	best := Factor{Scope: *s}
-	var tallies [MaxResiduals]tally
+	var tallies [MaxResiduals]residualSum
 	var parts [MaxResiduals][3]float64 // of the sums below, by configuration
 	var weighted, clipped, precision float64
 	runs := 0
@@ -171,36 +174,36 @@ func (j *jumps) strongest(s *Scope, residuals []Residual, ids []int, earlier []l
 			continue
 		}
 		t, part, l := &tallies[ids[i]], &parts[ids[i]], &earlier[i]
-		t.add(r, j.left[i])
+		t.add(r, j.remaining[i])
 		weighted, clipped, precision = weighted-part[0], clipped-part[1], precision-part[2]
 		p := 1 / (t.noise/t.n + l.variance)
 		*part = [3]float64{p * (t.sum/t.n - l.mean), p * (t.clipped/t.n - l.clipped), p}
 		weighted, clipped, precision = weighted+part[0], clipped+part[1], precision+part[2]
-		if runs++; runs < leastInScope {
+		if runs++; runs < minRunsInScope {
 			continue
 		}
 		deviation := math.Sqrt(precision)
 		z := math.Abs(weighted) / deviation
-		if z > best.Evidence && math.Abs(clipped)/deviation-s.penalty() >= alarm {
+		if z > best.Evidence && math.Abs(clipped)/deviation-s.penalty() >= alarmThreshold {
 			best.Evidence, best.start, best.Runs = z, i, runs
 		}
 	}
 	return best
 }
 
-// clipped bounds a deviation by so many standard deviations, so that one disturbed run is never
+// clipped limits a deviation to a number of standard deviations, so that one disturbed run is never
 // taken for a change.
 func (r *Residual) clipped(deviation, most float64) float64 {
 	most *= math.Sqrt(r.Variance)
 	return max(-most, min(most, deviation))
 }
 
-// holds reports whether a factor holds for a residual.
+// holds reports whether a factor applies to residual i.
 func (f *Factor) holds(i int, r *Residual) bool {
 	return i >= f.start && f.Covers(&r.Configuration)
 }
 
-// estimate computes all factors by ridge regression, and what they leave.
+// estimate computes all factors by ridge regression, and the remaining residuals.
 func (j *jumps) estimate(residuals []Residual) bool {
 	n := len(j.factors)
 	normal, right := make([]float64, n*n), make([]float64, n)
@@ -230,17 +233,17 @@ func (j *jumps) estimate(residuals []Residual) bool {
 	}
 	j.inverse = c.inverse()
 	for i := range residuals {
-		j.left[i] = residuals[i].Value
+		j.remaining[i] = residuals[i].Value
 		for a := range j.factors {
 			if j.factors[a].holds(i, &residuals[i]) {
-				j.left[i] -= j.factors[a].shift
+				j.remaining[i] -= j.factors[a].shift
 			}
 		}
 	}
 	return true
 }
 
-// covering returns which factors hold for a configuration, a bit for each.
+// covering returns the bit set of the factors whose scope contains a configuration.
 func (j *jumps) covering(c *Configuration) (bits uint) {
 	for a := range j.factors {
 		if j.factors[a].Covers(c) {
@@ -250,10 +253,10 @@ func (j *jumps) covering(c *Configuration) (bits uint) {
 	return bits
 }
 
-// deviations estimates how configurations in scope differ from their factors: shrunken
-// means of what is left, with a variance by moments.
+// deviations estimates how configurations in scope deviate from their factors: shrunken means of
+// the remaining residuals, with a variance by the method of moments.
 func (j *jumps) deviations(residuals []Residual) {
-	tallies := map[Configuration]*tally{}
+	tallies := map[Configuration]*residualSum{}
 	var order []Configuration
 	for i := range residuals {
 		r := &residuals[i]
@@ -262,12 +265,12 @@ func (j *jumps) deviations(residuals []Residual) {
 		}
 		t := tallies[r.Configuration]
 		if t == nil {
-			t = &tally{}
+			t = &residualSum{}
 			tallies[r.Configuration] = t
 			order = append(order, r.Configuration)
 		}
 		t.n++
-		t.sum += j.left[i]
+		t.sum += j.remaining[i]
 		t.noise += (r.Variance - t.noise) / t.n
 	}
 	moments := deviationWeight * priorDeviation * priorDeviation

@@ -19,8 +19,8 @@ const (
 	passageCenter   = 7.0  // log2 of the batch size
 
 	priorPassageDeviation = 0.15 // of the log passage of a run
-	modelPassageWeight    = 4.0  // of that prior for a model
-	levelPassageWeight    = 10.0 // of the model for a level, and of a level for a batch size
+	modelPassageWeight    = 4.0  // weight of that prior for a model
+	levelPassageWeight    = 10.0 // weight of the model for a level, and of a level for a batch size
 )
 
 // passageVariances pools the variances of log passages.
@@ -43,17 +43,17 @@ func (m *AccuracyModel) variances() passageVariances {
 	for i := range m.Batches {
 		v.degrees += float64(m.Batches[i].Runs - 1)
 	}
-	model := all.shrunken(priorPassageDeviation*priorPassageDeviation, modelPassageWeight)
+	model := all.shrunk(priorPassageDeviation*priorPassageDeviation, modelPassageWeight)
 	for _, s := range levels {
-		v.level = append(v.level, s.shrunken(model, levelPassageWeight))
+		v.level = append(v.level, s.shrunk(model, levelPassageWeight))
 	}
 	return v
 }
 
-// ownVariance is that of one level at one batch size.
+// ownVariance returns the variance of one level at one batch size.
 func (v *passageVariances) ownVariance(k int, p *Passage) float64 {
 	free := math.Max(float64(p.Reached-1), 0)
-	return spread{p.Squares, free}.shrunken(v.level[k], levelPassageWeight)
+	return spread{p.Squares, free}.shrunk(v.level[k], levelPassageWeight)
 }
 
 // levelProcess is the Gaussian process of the passages of one level.
@@ -70,7 +70,8 @@ func (m *AccuracyModel) kernel(b, c float64) float64 {
 		passageSlope*(b-passageCenter)*(c-passageCenter)
 }
 
-// level conditions the process of one level; its likelihood is 0 if no run reached it.
+// level conditions the process of one level on its passages; the likelihood is 0 if no run reached
+// it.
 func (m *AccuracyModel) level(k int, v *passageVariances) (*levelProcess, float64, bool) {
 	l := &levelProcess{}
 	var y, noise []float64
@@ -154,8 +155,8 @@ func (m *AccuracyModel) likelihood(v *passageVariances) float64 {
 	return sum
 }
 
-// processes conditions all levels, and returns by how much variances are inflated
-// off the measured batch sizes.
+// processes conditions all levels, and returns the inflation of variances at unmeasured batch
+// sizes.
 func (m *AccuracyModel) processes(v *passageVariances) ([]*levelProcess, float64) {
 	var all []*levelProcess
 	factor, levels := 0.0, 0.0

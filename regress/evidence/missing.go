@@ -2,28 +2,29 @@ package evidence
 
 import "math"
 
-// What a promise for a configuration lacks.
+// Reasons why an SLO cannot be promised for a configuration.
 const (
 	LacksModel          = "model"          // no timed run of the model
-	LacksNodeType       = "node_type"      // none on the type of node
-	LacksCPUs           = "cpus"           // none with so many or so few CPUs
-	LacksLoad           = "load"           // none under such a load
-	LacksBatchSize      = "batch_size"     // none with so large or so small a batch size
-	LacksNeighbours     = "neighbours"     // the batch sizes around it are too far apart
-	LacksConfigurations = "configurations" // too few configurations to say anything between them
-	LacksAgreement      = "agreement"      // the runs around it are too few, or differ too much
+	LacksNodeType       = "node_type"      // no run of the model on the node type
+	LacksCPUs           = "cpus"           // outside the measured range of CPUs
+	LacksLoad           = "load"           // outside the measured loads
+	LacksBatchSize      = "batch_size"     // outside the measured batch sizes
+	LacksNeighbours     = "neighbours"     // the neighbouring batch sizes are too far apart
+	LacksConfigurations = "configurations" // too few configurations to interpolate
+	LacksAgreement      = "agreement"      // the neighbouring runs are too few, or differ too much
 )
 
-// Missing is why nothing is promised for a configuration.
+// Missing is the reason why no SLO can be promised for a configuration.
 type Missing struct {
 	// Lacks is one of the constants above; "" if nothing is missing.
 	Lacks string
-	// Low and High are what ran: the range of CPUs, batch sizes or concurrent jobs, the batch
-	// sizes around a gap, or the number of configurations (in both). 0 where that says nothing.
+	// Low and High describe the measured runs: the range of CPUs, batch sizes or concurrent
+	// jobs, the batch sizes around a gap, or the number of configurations (in both). They are 0
+	// for other reasons.
 	Low, High int
 }
 
-// Missing returns what a promise for a configuration lacks.
+// Missing returns why no SLO can be promised for a configuration.
 func (p *Predictor) Missing(c Configuration) Missing {
 	s := p.subjects[c.subject()]
 	if s == nil || s.time == nil || !c.valid() {
@@ -43,7 +44,7 @@ func (p *Predictor) Missing(c Configuration) Missing {
 	if m := s.time.reaches[node].missing(&at); m.Lacks != "" {
 		return m
 	}
-	if n := len(s.time.measured); n < leastNeighbours {
+	if n := len(s.time.measured); n < minConfigurations {
 		return Missing{LacksConfigurations, n, n}
 	}
 	if _, support, _ := s.time.estimate(&c); support.Promisable() {
@@ -52,8 +53,8 @@ func (p *Predictor) Missing(c Configuration) Missing {
 	return Missing{Lacks: LacksAgreement}
 }
 
-// missing returns what of the range a point lies outside of.
-func (r *reach) missing(p *point) Missing {
+// missing returns which feature of a point lies outside the range.
+func (r *measuredRange) missing(p *point) Missing {
 	for f := 1; f < inputs; f++ {
 		if p.x[f] >= r.low[f]-slack[f]-1e-9 && p.x[f] <= r.high[f]+slack[f]+1e-9 {
 			continue
@@ -70,11 +71,11 @@ func (r *reach) missing(p *point) Missing {
 	switch {
 	case math.IsInf(below, 0) || math.IsInf(above, 0):
 		return Missing{LacksBatchSize, exactly(r.low[0]), exactly(r.high[0])}
-	case above-below > mostOctaves:
+	case above-below > maxOctaves:
 		return Missing{LacksNeighbours, exactly(below), exactly(above)}
 	}
 	return Missing{}
 }
 
-// exactly is the whole number of which a feature is log2.
+// exactly returns the whole number with the given log2.
 func exactly(log2 float64) int { return int(math.Round(math.Exp2(log2))) }

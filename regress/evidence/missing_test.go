@@ -6,7 +6,7 @@ import (
 	"courier/regress/evidence"
 )
 
-// Why nothing is promised, and between what runs there are.
+// Missing names the reason and the measured range.
 func TestPredictor_NamesWhatIsMissing(t *testing.T) {
 	var runs []evidence.Run
 	for _, batch := range []int{16, 32, 64, 1024} {

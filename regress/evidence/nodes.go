@@ -7,25 +7,25 @@ import (
 	"slices"
 )
 
-// NodeGroup is a node whose runs differ from those of other nodes of its type, as far as
-// is known of their hardware: it is a type of its own.
+// NodeGroup is a node whose runs differ from those of other nodes with the same known hardware. It
+// is fitted as a type of its own.
 type NodeGroup struct {
 	Node     string `json:"node"`
-	NodeType string `json:"node_type,omitempty"` // as the caller named it
-	Group    string `json:"group"`               // the type that its runs are fitted with
+	NodeType string `json:"node_type,omitempty"` // name by the caller
+	Group    string `json:"group"`               // node type of its runs in fits
 }
 
 const (
-	// splitEvidence is how many standard deviations a node must differ by, and
-	// splitDeviation how much the factor of a node may vary between configurations.
+	// splitEvidence is the minimum difference of a node, in standard deviations.
+	// splitDeviation is the deviation of the factor of a node between configurations.
 	splitEvidence  = 6.0
 	splitDeviation = 0.1
 )
 
-// groupNodes tells nodes apart whose hardware is not known, or not known to differ. Of
-// each node type, the node with most runs is compared with the others, configuration by
-// configuration. A node that is clearly faster or slower begins a group, and nodes with
-// fewer runs join the first group that they do not differ from.
+// groupNodes separates nodes of one type whose runs differ, because their hardware is unknown or
+// its difference is not visible. For each node type it compares the nodes, those with most runs
+// first, configuration by configuration. A node that is clearly faster or slower than all groups
+// starts a group; others join the first group that they do not differ from.
 func groupNodes(runs []Run) []NodeGroup {
 	types := map[string]map[string]nodeRuns{}
 	for i := range runs {
@@ -50,8 +50,8 @@ func groupNodes(runs []Run) []NodeGroup {
 	return groups
 }
 
-// nodeRuns is the log epoch seconds of one node, by configuration.
-type nodeRuns map[Configuration]tally
+// nodeRuns sums the log epoch seconds of one node by configuration.
+type nodeRuns map[Configuration]residualSum
 
 func (n nodeRuns) count(c Configuration, y float64) {
 	t := n[c]
@@ -67,7 +67,7 @@ func (n nodeRuns) runs() (sum float64) {
 	return sum
 }
 
-// add counts the runs of another node.
+// add adds the runs of another node.
 func (n nodeRuns) add(o nodeRuns) {
 	for c, t := range o {
 		own := n[c]
@@ -77,7 +77,7 @@ func (n nodeRuns) add(o nodeRuns) {
 	}
 }
 
-// differs reports whether configurations that ran on both take different times.
+// differs reports whether configurations with runs on both nodes take different times.
 func (n nodeRuns) differs(o nodeRuns) bool {
 	weighted, precision := 0.0, 0.0
 	both := slices.SortedFunc(maps.Keys(n), func(a, b Configuration) int {
@@ -145,8 +145,8 @@ func groupMap(groups []NodeGroup) map[nodeKey]string {
 	return of
 }
 
-// NodeType returns the node type that configurations on a node have: the one that is
-// given, unless the node's runs differ from those of its type.
+// NodeType returns the node type for configurations on a node: the given type, unless the runs of
+// the node differ from those of its type.
 func (p *Predictor) NodeType(node, nodeType string) string {
 	if g, ok := p.groups[nodeKey{node, nodeType}]; ok {
 		return g

@@ -9,18 +9,18 @@ import (
 	"courier/regress/evidence"
 )
 
-// Three runs of four epochs on each of two node types: measured pairs are predicted
-// well, batch sizes left out on one type borrow from the other, and a pair that never
-// ran is not predicted.
+// With three runs of four epochs on each of two node types, measured pairs are predicted well,
+// batch sizes held out on one type are predicted from the other, and a pair without runs is not
+// predicted.
 func TestFigures_NodeTypes(t *testing.T) {
 	study := readStudy(t)
-	var measured, borrowed, heldBorrowed mean
+	var measured, borrowed, heldBorrowed runningMean
 	for repetition := range uint64(repetitions) {
 		random := rand.New(rand.NewPCG(repetition, 11))
 		var runs []evidence.Run
 		for _, d := range study.datasets {
 			for i, b := range study.batches[d] {
-				k := setting{d, b}
+				k := zeusSetting{d, b}
 				for _, gpu := range []string{"v100", "p100"} {
 					seconds := study.seconds[gpu][k][250]
 					if seconds == 0 || gpu == "p100" && (d == "squad" || i%2 == 1) {
@@ -36,7 +36,7 @@ func TestFigures_NodeTypes(t *testing.T) {
 		for _, d := range study.datasets {
 			for i, b := range study.batches[d] {
 				for _, gpu := range []string{"v100", "p100"} {
-					seconds := study.seconds[gpu][setting{d, b}][250]
+					seconds := study.seconds[gpu][zeusSetting{d, b}][250]
 					if seconds == 0 {
 						continue
 					}
@@ -69,14 +69,13 @@ func TestFigures_NodeTypes(t *testing.T) {
 	}
 }
 
-// Nodes of which only the names are known are told apart by their runs: P100 and V100
-// are, and three V100s are not, even if a power limit slows some batch sizes of one model
-// on two of them.
+// Nodes with unknown hardware are separated by their runs: P100 and V100 are separated, three V100s
+// are not, even if a power limit slows some batch sizes of one model on two of them.
 func TestFit_TellsNodesApartByTheirRuns(t *testing.T) {
 	study := readStudy(t)
 	random := rand.New(rand.NewPCG(3, 11))
 	var runs []evidence.Run
-	add := func(node string, k setting, seconds float64) {
+	add := func(node string, k zeusSetting, seconds float64) {
 		for _, r := range study.trainings[k][:3] {
 			run := runOf(r, "", draw(random, seconds, min(4, r.length)))
 			run.ID, run.Node = node+run.ID, node
@@ -85,7 +84,7 @@ func TestFit_TellsNodesApartByTheirRuns(t *testing.T) {
 	}
 	for _, d := range study.datasets {
 		for _, b := range study.batches[d] {
-			k := setting{d, b}
+			k := zeusSetting{d, b}
 			add("v100", k, study.seconds["v100"][k][250])
 			if s := study.seconds["p100"][k][250]; s > 0 && d != "squad" {
 				add("p100", k, s)
@@ -114,7 +113,7 @@ func TestFit_TellsNodesApartByTheirRuns(t *testing.T) {
 			}
 			continue
 		}
-		off := got.Median()/(4*study.seconds["p100"][setting{d, b}][250]) - 1
+		off := got.Median()/(4*study.seconds["p100"][zeusSetting{d, b}][250]) - 1
 		if math.Abs(off) > 0.06 {
 			t.Errorf("%s %d on p100: %g s, off by %.1f %%", d, b, got.Median(), 100*off)
 		}

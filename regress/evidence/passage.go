@@ -11,9 +11,9 @@ import (
 // AccuracyModel predicts the accuracy of a subject after a number of epochs. It
 // depends on the batch size only.
 type AccuracyModel struct {
-	// Levels of accuracy, rising: the values that were seen, or quantiles of them.
+	// Levels of accuracy, rising: the measured values, or quantiles of them.
 	Levels []float64 `json:"levels"`
-	// Quantiles says that more values were seen than there are levels.
+	// Quantiles reports that more values were measured than there are levels.
 	Quantiles bool `json:"quantiles,omitempty"`
 	// LastEpoch is as in Options.
 	LastEpoch bool `json:"last_epoch,omitempty"`
@@ -25,17 +25,17 @@ type AccuracyModel struct {
 	Batches []BatchAccuracy `json:"batches"`
 }
 
-// BatchAccuracy is what the runs of one batch size showed about accuracy.
+// BatchAccuracy summarises the accuracies of the runs of one batch size.
 type BatchAccuracy struct {
 	BatchSize int       `json:"batch_size"`
 	Runs      int       `json:"runs"`
-	Longest   int       `json:"longest"`  // last epoch that was seen
+	Longest   int       `json:"longest"`  // last epoch with an accuracy
 	Passages  []Passage `json:"passages"` // of each level
 }
 
-// Passage is when the runs of one batch size first reached a level.
+// Passage summarises when the runs of one batch size first reached a level.
 type Passage struct {
-	// Tried runs, that reached the level or were long enough to; Reached of them did.
+	// Tried counts the runs that reached the level or were long enough to; Reached those that did.
 	Tried   int `json:"tried"`
 	Reached int `json:"reached"`
 	// Mean of ln(epoch - 0.5) of the first epoch at the level, and the Squares about it.
@@ -46,21 +46,21 @@ type Passage struct {
 const (
 	maxLevels  = 40
 	maxBatches = 64
-	// tolerance of comparisons of accuracies, against rounding in the log.
+	// tolerance of comparisons of accuracies, for numbers that were rounded in the log.
 	tolerance = 1e-9
 )
 
-// curve is the accuracies of one run.
-type curve struct {
+// accuracyCurve is the accuracies of one run.
+type accuracyCurve struct {
 	batch  int
 	epochs []Epoch // with accuracies, in order
 }
 
-func (c *curve) last() int { return c.epochs[len(c.epochs)-1].Number }
+func (c *accuracyCurve) last() int { return c.epochs[len(c.epochs)-1].Number }
 
-// passage returns the first epoch at which the curve reaches a level, for good if
-// the last epoch counts; 0 if it does not.
-func (c *curve) passage(level float64, forGood bool) int {
+// passage returns the first epoch at which the curve reaches a level; with forGood, the epoch from
+// which it stays there. It is 0 if there is none.
+func (c *accuracyCurve) passage(level float64, forGood bool) int {
 	first := 0
 	for _, e := range c.epochs {
 		switch reached := e.Accuracy >= level-tolerance; {
@@ -73,13 +73,13 @@ func (c *curve) passage(level float64, forGood bool) int {
 	return first
 }
 
-// curvesOf returns the accuracies of runs, ordered by batch size; at most
-// maxBatches batch sizes, those with most runs.
-func curvesOf(runs []Run) []curve {
-	var curves []curve
+// curvesOf returns the accuracies of runs by batch size: at most maxBatches batch sizes, those with
+// most runs.
+func curvesOf(runs []Run) []accuracyCurve {
+	var curves []accuracyCurve
 	count := map[int]int{}
 	for i := range runs {
-		c := curve{batch: runs[i].BatchSize}
+		c := accuracyCurve{batch: runs[i].BatchSize}
 		for _, e := range runs[i].Epochs {
 			if e.HasAccuracy && e.Number > 0 && e.Accuracy >= 0 && e.Accuracy <= 1 {
 				c.epochs = append(c.epochs, e)
@@ -90,7 +90,7 @@ func curvesOf(runs []Run) []curve {
 			count[c.batch]++
 		}
 	}
-	slices.SortStableFunc(curves, func(a, b curve) int {
+	slices.SortStableFunc(curves, func(a, b accuracyCurve) int {
 		return cmp.Or(cmp.Compare(count[b.batch], count[a.batch]), cmp.Compare(a.batch, b.batch))
 	})
 	kept := 0
@@ -103,11 +103,13 @@ func curvesOf(runs []Run) []curve {
 			break
 		}
 	}
-	slices.SortStableFunc(curves, func(a, b curve) int { return cmp.Compare(a.batch, b.batch) })
+	slices.SortStableFunc(curves, func(a, b accuracyCurve) int {
+		return cmp.Compare(a.batch, b.batch)
+	})
 	return curves
 }
 
-// fitAccuracy fits the accuracies of one subject; nil if none was seen.
+// fitAccuracy fits the accuracies of one subject; nil if there is none.
 func fitAccuracy(ctx context.Context, runs []Run, forGood bool) (*AccuracyModel, error) {
 	curves := curvesOf(runs)
 	if len(curves) == 0 {
@@ -120,8 +122,8 @@ func fitAccuracy(ctx context.Context, runs []Run, forGood bool) (*AccuracyModel,
 	return m, err
 }
 
-// count sums up the curves, which are ordered by batch size.
-func (m *AccuracyModel) count(curves []curve) {
+// count summarises the curves, which are ordered by batch size.
+func (m *AccuracyModel) count(curves []accuracyCurve) {
 	for i := 0; i < len(curves); {
 		n := i
 		for n < len(curves) && curves[n].batch == curves[i].batch {
@@ -134,7 +136,7 @@ func (m *AccuracyModel) count(curves []curve) {
 }
 
 // levelsOf returns the distinct accuracies, or quantiles of them if they are too many.
-func levelsOf(curves []curve) (levels []float64, quantiles bool) {
+func levelsOf(curves []accuracyCurve) (levels []float64, quantiles bool) {
 	var values []float64
 	for i := range curves {
 		for _, e := range curves[i].epochs {
@@ -142,7 +144,9 @@ func levelsOf(curves []curve) (levels []float64, quantiles bool) {
 		}
 	}
 	slices.Sort(values)
-	values = slices.CompactFunc(values, func(a, b float64) bool { return math.Abs(b-a) <= tolerance })
+	values = slices.CompactFunc(values, func(a, b float64) bool {
+		return math.Abs(b-a) <= tolerance
+	})
 	if len(values) <= maxLevels {
 		return values, false
 	}
@@ -152,8 +156,8 @@ func levelsOf(curves []curve) (levels []float64, quantiles bool) {
 	return levels, true
 }
 
-// measure sums up the passages of the runs of one batch size.
-func (m *AccuracyModel) measure(curves []curve) BatchAccuracy {
+// measure summarises the passages of the runs of one batch size.
+func (m *AccuracyModel) measure(curves []accuracyCurve) BatchAccuracy {
 	b := BatchAccuracy{BatchSize: curves[0].batch, Runs: len(curves)}
 	for i := range curves {
 		b.Longest = max(b.Longest, curves[i].last())
@@ -174,9 +178,9 @@ func (m *AccuracyModel) measure(curves []curve) BatchAccuracy {
 	return b
 }
 
-// countTried counts the runs that could have reached each level: those that did, and
-// those that are longer than its usual passage. A run that ended early has not failed.
-func (m *AccuracyModel) countTried(curves []curve) {
+// countTried counts the runs that could have reached each level: those that did, and those that
+// lasted longer than its usual passage. A run that ended early has not failed.
+func (m *AccuracyModel) countTried(curves []accuracyCurve) {
 	of := map[int]int{}
 	for i := range m.Batches {
 		of[m.Batches[i].BatchSize] = i
@@ -192,8 +196,8 @@ func (m *AccuracyModel) countTried(curves []curve) {
 	}
 }
 
-// usualPassage is the mean passage of a level at a batch size, or the later one of
-// the nearest smaller and larger batch sizes that reached it.
+// usualPassage returns the mean passage of a level at a batch size. Without one it is the later
+// passage of the nearest smaller and larger batch sizes that reached the level.
 func (m *AccuracyModel) usualPassage(b, k int) float64 {
 	if p := m.Batches[b].Passages[k]; p.Reached > 0 {
 		return p.Mean

@@ -2,23 +2,21 @@ package evidence
 
 import "fmt"
 
-// Predictor answers from a hierarchy. It never changes and is safe for any number
-// of goroutines.
+// Predictor predicts from a hierarchy. It is immutable and safe for concurrent use.
 type Predictor struct {
 	subjects map[subject]*compiled
 	groups   map[nodeKey]string
 }
 
-// compiled is a subject ready to answer.
+// compiled is a subject ready for predictions.
 type compiled struct {
 	*Subject
 	time     *timePredictor     // nil if no run was timed
-	accuracy *accuracyPredictor // nil if no accuracy was seen
+	accuracy *accuracyPredictor // nil without accuracies
 }
 
-// Compile makes a hierarchy ready to answer. It does not keep or change h's
-// slices beyond reading them; h must not be changed afterwards. An error wraps
-// ErrInvalid.
+// Compile returns the predictor of a hierarchy, which must not be changed afterwards. An error
+// wraps ErrInvalid.
 func Compile(h *Hierarchy) (*Predictor, error) {
 	if err := h.check(); err != nil {
 		return nil, err
@@ -30,7 +28,8 @@ func Compile(h *Hierarchy) (*Predictor, error) {
 		if s.Time != nil {
 			var ok bool
 			if c.time, ok = newTimePredictor(s.Time); !ok {
-				return nil, fmt.Errorf("%w: model %q, dataset %q: covariance is not positive definite",
+				return nil, fmt.Errorf(
+					"%w: model %q, dataset %q: covariance is not positive definite",
 					ErrInvalid, s.Model, s.Dataset)
 			}
 		}
@@ -39,20 +38,21 @@ func Compile(h *Hierarchy) (*Predictor, error) {
 		}
 		key := subject{s.Model, s.Dataset}
 		if p.subjects[key] != nil {
-			return nil, fmt.Errorf("%w: model %q, dataset %q occurs twice", ErrInvalid, s.Model, s.Dataset)
+			return nil, fmt.Errorf("%w: model %q, dataset %q occurs twice",
+				ErrInvalid, s.Model, s.Dataset)
 		}
 		p.subjects[key] = c
 	}
 	return p, nil
 }
 
-// Time predicts how long a number of epochs takes, the start-up included where one
-// was ever measured. Where the model never ran on the node type, nothing is known.
+// Time predicts the time of a number of epochs, including the start-up if it was ever measured. It
+// is unknown if the model never ran on the node type.
 func (p *Predictor) Time(c Configuration, epochs int) Time {
 	return p.CorrectedTime(nil, c, epochs)
 }
 
-// CorrectedTime is Time after the corrections of drift, if there are any.
+// CorrectedTime is Time with corrections for drift; by may be nil.
 func (p *Predictor) CorrectedTime(by *Corrections, c Configuration, epochs int) Time {
 	e := p.Epochs(by, c)
 	t := Time{Support: e.Support, Counts: e.Counts, Correction: e.Correction}
@@ -67,8 +67,8 @@ func (p *Predictor) CorrectedTime(by *Corrections, c Configuration, epochs int) 
 	return t
 }
 
-// Startup predicts the seconds from the start of a run to its first epoch. The
-// distribution is unknown if no start-up of the model was ever measured.
+// Startup predicts the seconds from the start of a run to its first epoch. It is unknown if no
+// start-up of the model was ever measured.
 func (p *Predictor) Startup(c Configuration) Distribution {
 	s := p.subjects[c.subject()]
 	if s == nil {
@@ -77,8 +77,8 @@ func (p *Predictor) Startup(c Configuration) Distribution {
 	return s.startup(c.NodeType)
 }
 
-// LargestEpochs returns the largest number of epochs, at most most, that takes at
-// most limit seconds with the given probability, after corrections; 0 if there is none.
+// LargestEpochs returns the largest number of epochs, up to most, that takes at most limit seconds
+// with the given probability, after corrections; 0 if there is none.
 func (p *Predictor) LargestEpochs(
 	by *Corrections, c Configuration, limit, probability float64, most int,
 ) int {
@@ -94,8 +94,8 @@ func (p *Predictor) LargestEpochs(
 	return low
 }
 
-// SmallestEpochs returns the smallest number of epochs, at most most, after which the
-// target accuracy is reached with the given probability; 0 if there is none.
+// SmallestEpochs returns the smallest number of epochs, up to most, after which the target accuracy
+// is reached with the given probability; 0 if there is none.
 func (p *Predictor) SmallestEpochs(c Configuration, target, probability float64, most int) int {
 	reaches := func(epochs int) bool {
 		a := p.Accuracy(c, epochs)
@@ -115,7 +115,7 @@ func (p *Predictor) SmallestEpochs(c Configuration, target, probability float64,
 	return high
 }
 
-// NodeTypes returns the node types on which a model was timed, in no order.
+// NodeTypes returns the node types with timed runs of a model, unordered.
 func (p *Predictor) NodeTypes(c Configuration) []string {
 	s := p.subjects[c.subject()]
 	if s == nil || s.time == nil {

@@ -62,12 +62,12 @@ func TestTime_SupportIsTheModelsOwn(t *testing.T) {
 		}
 	}
 	counts := p.Time(configurationOf("a", 32, "x"), 3).Counts
-	if want := (evidence.Counts{Configuration: 2, NodeType: 8, Model: 8}); counts != want {
+	if want := (evidence.RunCounts{Configuration: 2, NodeType: 8, Model: 8}); counts != want {
 		t.Errorf("counts are %+v, want %+v", counts, want)
 	}
 }
 
-// A dataset is part of what is trained.
+// Datasets are separate subjects.
 func TestTime_AnotherDatasetIsNoEvidence(t *testing.T) {
 	c := configurationOf("a", 32, "x")
 	c.Dataset = "small"
@@ -135,8 +135,8 @@ func TestTime_StartupIsLearnedFromTheFirstRun(t *testing.T) {
 	}
 }
 
-// A run that is slower than others of its configuration is predicted by its own epochs,
-// the more the more it had; with less uncertainty.
+// A run slower than others of its configuration is predicted increasingly by its own epochs, with
+// decreasing uncertainty.
 func TestEpochs_GivenTheRunsOwn(t *testing.T) {
 	c := configurationOf("a", 32, "x")
 	random := rand.New(rand.NewPCG(1, 1))
@@ -175,7 +175,7 @@ func TestEpochs_GivenTheRunsOwn(t *testing.T) {
 	}
 }
 
-// A predictor answers alike however many loads it was asked about, and by how many at once.
+// Predictions do not depend on the number of requested loads, nor on concurrent requests.
 func TestTime_AnswersDoNotDependOnWhatWasAskedBefore(t *testing.T) {
 	h, asked := fit(t, synthetic(20))
 	c := synthetic(1)[0].Configuration

@@ -5,13 +5,14 @@ import (
 	"math"
 )
 
-// inputs is how many features the law and the process have: log2 batch size, log2 CPUs, concurrent
-// jobs / 2, processes per core, foreign CPU and foreign IO-wait in quarters of the node.
+// inputs is the number of features of the law and the process: log2 batch size, log2 CPUs,
+// concurrent jobs / 2, processes per core, foreign CPU and foreign IO-wait in quarters of the node.
 const inputs = 6
 
-// foreignScale makes the lengths of the search fit foreign loads, which are at most 1.
+// foreignScale scales foreign loads, which are at most 1, to the lengths of the search.
 const foreignScale = 4
 
+// point is a configuration in the features of the process.
 type point struct {
 	x    [inputs]float64
 	node int
@@ -25,14 +26,14 @@ func pointOf(c *Configuration, node int) point {
 	}, node}
 }
 
-// Hyperparameters of the law and the Gaussian process of one subject, found by the
-// largest marginal likelihood times priors.
+// Hyperparameters of the law and the Gaussian process of one subject, which maximise marginal
+// likelihood times priors.
 type Hyperparameters struct {
 	// Offset is the log2 of the batch size at which the cost per iteration equals
 	// the cost per sample on one CPU.
 	Offset float64 `json:"offset"`
-	// Amplitude of the process, and NodeAmplitude of what is a node type's own, as
-	// standard deviations of log seconds.
+	// Amplitude of the process, and NodeAmplitude of the process of each node type, as standard
+	// deviations of log seconds.
 	Amplitude     float64 `json:"amplitude"`
 	NodeAmplitude float64 `json:"node_amplitude,omitempty"`
 	// Lengths over which features matter, in their units. 0, as of a feature that a file of an
@@ -42,14 +43,15 @@ type Hyperparameters struct {
 	Effect float64 `json:"effect"`
 }
 
-// terms of the law: intercept, cost of samples and iterations, and the loads.
+// terms is the number of terms of the law: intercept, cost of samples and iterations, and the
+// loads.
 const terms = inputs
 
-// foreignVariance is that of a coefficient of 1 for a foreign load of the whole node.
+// foreignVariance is the variance of a coefficient of 1 for a foreign load of the whole node.
 const foreignVariance = 1. / (foreignScale * foreignScale)
 
-// The prior of the law's coefficients. That of the costs is 1, as the time of an epoch is
-// proportional to 1/CPUs + 2^Offset/batch: the CPUs share the samples, not the iterations.
+// The prior of the law's coefficients. The coefficient of the costs is 1, because the time of an
+// epoch is proportional to 1/CPUs + 2^Offset/batch: CPUs share the samples, not the iterations.
 var (
 	lawMean     = [terms]float64{0, 1}
 	lawVariance = [terms]float64{100, 0.25, 1, 1, foreignVariance, foreignVariance}
@@ -62,8 +64,8 @@ func (h *Hyperparameters) law(p *point) [terms]float64 {
 	return row
 }
 
-// process is the Gaussian process of one subject, conditioned on its configurations.
-type process struct {
+// gaussianProcess is the Gaussian process of one subject, conditioned on its configurations.
+type gaussianProcess struct {
 	Hyperparameters
 	severalNodes bool
 	points       []point
@@ -71,7 +73,7 @@ type process struct {
 	laws         [][terms]float64
 	weights      []float64 // K^-1 (y - H m)
 	inverse      []float64 // K^-1
-	inflation    float64   // q: of variances where nothing was measured, at least 1
+	inflation    float64   // q: factor of variances at unmeasured points, at least 1
 }
 
 // scale divides the features of a point by their lengths.
@@ -82,9 +84,8 @@ func (h *Hyperparameters) scale(p *point) (x [inputs]float64) {
 	return x
 }
 
-// kernel is the covariance of the law and the process at p and at point i; x is p
-// scaled.
-func (g *process) kernel(p *point, x *[inputs]float64, law *[terms]float64, i int) float64 {
+// kernel returns the covariance of law and process at p and at point i; x is p scaled.
+func (g *gaussianProcess) kernel(p *point, x *[inputs]float64, law *[terms]float64, i int) float64 {
 	far, y := 0.0, &g.scaled[i]
 	for f := range x {
 		z := x[f] - y[f]
@@ -93,7 +94,7 @@ func (g *process) kernel(p *point, x *[inputs]float64, law *[terms]float64, i in
 	return g.covariance(matern52(far), p.node == g.points[i].node, law, &g.laws[i])
 }
 
-func (g *process) covariance(near float64, same bool, a, b *[terms]float64) float64 {
+func (g *gaussianProcess) covariance(near float64, same bool, a, b *[terms]float64) float64 {
 	k := g.Amplitude * g.Amplitude * near
 	if g.severalNodes && same {
 		k += 1 + g.NodeAmplitude*g.NodeAmplitude*near
@@ -104,8 +105,8 @@ func (g *process) covariance(near float64, same bool, a, b *[terms]float64) floa
 	return k
 }
 
-// prior is the mean of the law at a point before any run.
-func (g *process) prior(law *[terms]float64) float64 {
+// prior returns the mean of the law at a point without data.
+func (g *gaussianProcess) prior(law *[terms]float64) float64 {
 	m := 0.0
 	for t := range terms {
 		m += law[t] * lawMean[t]
@@ -113,10 +114,10 @@ func (g *process) prior(law *[terms]float64) float64 {
 	return m
 }
 
-// newProcess conditions the process on observations.
-func newProcess(h Hyperparameters, o observations) (*process, bool) {
+// newGaussianProcess conditions the process on observations.
+func newGaussianProcess(h Hyperparameters, o observations) (*gaussianProcess, bool) {
 	n, points := len(o.points), o.points
-	g := &process{Hyperparameters: h, severalNodes: o.several, points: points}
+	g := &gaussianProcess{Hyperparameters: h, severalNodes: o.several, points: points}
 	residual := make([]float64, n)
 	for i := range points {
 		g.laws = append(g.laws, h.law(&points[i]))
@@ -139,9 +140,8 @@ func newProcess(h Hyperparameters, o observations) (*process, bool) {
 	return g, true
 }
 
-// inflation compares the squared leave-one-out errors with their variances, both
-// in closed form (Rasmussen, Williams 2006, equations 5.10 to 5.12), with a prior
-// of weight 4 on 1.
+// inflation compares the squared leave-one-out errors with their variances, both in closed form
+// (Rasmussen, Williams 2006, equations 5.10 to 5.12), with a prior of weight 4 on 1.
 func inflation(weights, inverse []float64) float64 {
 	const weight = 4.
 	n := len(weights)
@@ -152,10 +152,10 @@ func inflation(weights, inverse []float64) float64 {
 	return sum / (weight + float64(n))
 }
 
-// predict returns mean and variance at a point. measured is its index among the
-// points, or -1 if its configuration never ran: then the variance includes the
-// configuration effect and is inflated. k is room for as many numbers as points.
-func (g *process) predict(p *point, measured int, k []float64) (mean, variance float64) {
+// predict returns mean and variance at a point. measured is its index among the points, or -1 if
+// its configuration never ran: then the variance includes the configuration effect and is inflated.
+// k is a buffer for one number per point.
+func (g *gaussianProcess) predict(p *point, measured int, k []float64) (mean, variance float64) {
 	law, scaled := g.law(p), g.scale(p)
 	n := len(g.points)
 	k = k[:n]

@@ -26,7 +26,7 @@ func TestStudent_IsTheDistribution(t *testing.T) {
 	}
 }
 
-// fixture is a process of configurations that differ in all features.
+// fixture returns a process of configurations that differ in all features.
 func fixture(n int) observations {
 	random := rand.New(rand.NewPCG(1, 2))
 	o := observations{several: true, degrees: 4, epochs: make([]float64, n)}
@@ -42,7 +42,7 @@ func fixture(n int) observations {
 	return o
 }
 
-// without returns the observations but one.
+// without returns all observations except one.
 func (o observations) without(i int) observations {
 	drop := func(of []float64) []float64 { return slices.Delete(slices.Clone(of), i, i+1) }
 	o.points = slices.Delete(slices.Clone(o.points), i, i+1)
@@ -53,16 +53,16 @@ func (o observations) without(i int) observations {
 var fixtureParameters = Hyperparameters{Offset: 6, Amplitude: .25, NodeAmplitude: .12,
 	Lengths: [inputs]float64{2, 3, 4, 1, 6}, Effect: .025}
 
-// The closed form of leave-one-out errors is what a process without the point predicts.
+// The closed form of leave-one-out errors equals the prediction of a process without the point.
 func TestProcess_LeaveOneOutIsAFitWithoutThePoint(t *testing.T) {
 	const n = 12
 	o := fixture(n)
-	g, ok := newProcess(fixtureParameters, o)
+	g, ok := newGaussianProcess(fixtureParameters, o)
 	if !ok {
 		t.Fatal("not positive definite")
 	}
 	for i := range n {
-		other, ok := newProcess(fixtureParameters, o.without(i))
+		other, ok := newGaussianProcess(fixtureParameters, o.without(i))
 		if !ok {
 			t.Fatal("not positive definite")
 		}
@@ -84,7 +84,7 @@ func TestProcess_ManyRunsOutweighTheLaw(t *testing.T) {
 	before := math.Inf(1)
 	for _, runs := range []float64{1, 10, 1000} {
 		o.runs[3] = 0.01 / runs
-		g, ok := newProcess(fixtureParameters, o)
+		g, ok := newGaussianProcess(fixtureParameters, o)
 		if !ok {
 			t.Fatal("not positive definite")
 		}
@@ -106,7 +106,7 @@ func TestLikelihood_IsThatOfTheProcess(t *testing.T) {
 	l := newLikelihood(o)
 	got := l.of(&fixtureParameters) - fixtureParameters.logPrior(l.varies, true) - l.logRepeated()
 
-	g, _ := newProcess(fixtureParameters, o)
+	g, _ := newGaussianProcess(fixtureParameters, o)
 	inverse := mat.NewDense(9, 9, slices.Clone(g.inverse))
 	r := make([]float64, 9)
 	for i := range r {

@@ -13,8 +13,8 @@ import (
 	"courier/regress/evidence"
 )
 
-// strange returns runs of a few models as no cluster should have them: single runs and
-// epochs, constant, huge and tiny times, missing and impossible numbers, duplicates.
+// strange returns runs of a few models with extreme data: single runs and epochs, constant, huge and
+// tiny times, missing and impossible numbers, duplicates.
 func strange(random *rand.Rand) []evidence.Run {
 	var runs []evidence.Run
 	pick := func(of ...float64) float64 { return of[random.IntN(len(of))] }
@@ -62,7 +62,7 @@ func fit(t testing.TB, runs []evidence.Run) (*evidence.Hierarchy, *evidence.Pred
 	return h, p
 }
 
-// asked returns configurations near and far from those that ran.
+// asked returns configurations near and far from the measured ones.
 func asked(random *rand.Rand, runs []evidence.Run) []evidence.Configuration {
 	var all []evidence.Configuration
 	for range 6 {

@@ -10,9 +10,9 @@ import (
 
 const confidence = 0.95
 
-// question is one request: epochs or most are given, an SLO but for "fastest", and a
-// target accuracy for "target" and "fastest".
-type question struct {
+// adviceQuestion is one request. It has epochs or most, an SLO except for "fastest", and a target
+// accuracy for "target" and "fastest".
+type adviceQuestion struct {
 	kind    string
 	dataset string
 	batches []int
@@ -26,7 +26,7 @@ type question struct {
 	options []option // the best of each batch size
 }
 
-// option is a batch size and a number of epochs, and what is predicted for them.
+// option is a batch size and a number of epochs with their predictions.
 type option struct {
 	batch, epochs int
 	seconds       float64
@@ -43,10 +43,10 @@ func logUniform(random *rand.Rand, low, high float64) float64 {
 
 func uniform(random *rand.Rand, low, high int) int { return low + random.IntN(high-low+1) }
 
-// questions draws what is asked about each dataset.
-func (w *world) questions(repetition uint64) []*question {
+// questions draws the requests of each dataset.
+func (w *zeusSplit) questions(repetition uint64) []*adviceQuestion {
 	random := rand.New(rand.NewPCG(repetition, 3))
-	var all []*question
+	var all []*adviceQuestion
 	for _, d := range w.datasets {
 		for _, of := range []struct {
 			kind  string
@@ -60,9 +60,9 @@ func (w *world) questions(repetition uint64) []*question {
 	return all
 }
 
-func (w *world) question(random *rand.Rand, d, kind string) *question {
+func (w *zeusSplit) question(random *rand.Rand, d, kind string) *adviceQuestion {
 	low, high := w.known(d)
-	q := &question{kind: kind, dataset: d, batches: w.batches[d]}
+	q := &adviceQuestion{kind: kind, dataset: d, batches: w.batches[d]}
 	extremes := func(epochs int) (least, most float64) {
 		least = math.Inf(1)
 		for _, b := range w.batches[d] {
@@ -93,7 +93,7 @@ func (w *world) question(random *rand.Rand, d, kind string) *question {
 	q.target = steps[random.IntN(len(steps))]
 	q.best = math.Inf(1)
 	for _, b := range w.batches[d] {
-		if first := w.truth[setting{d, b}].first(q.target); first <= q.most {
+		if first := w.truth[zeusSetting{d, b}].first(q.target); first <= q.most {
 			q.best = min(q.best, w.time(d, b, first))
 		}
 	}
@@ -104,10 +104,10 @@ func (w *world) question(random *rand.Rand, d, kind string) *question {
 }
 
 // reachable returns the highest accuracies of the history that two true runs or more reach.
-func (w *world) reachable(d string, epochs int) []float64 {
+func (w *zeusSplit) reachable(d string, epochs int) []float64 {
 	var steps []float64
 	for _, b := range w.batches[d] {
-		for _, r := range w.history[setting{d, b}] {
+		for _, r := range w.history[zeusSetting{d, b}] {
 			for _, s := range r.steps {
 				n := 0
 				for _, c := range w.batches[d] {
@@ -126,8 +126,8 @@ func (w *world) reachable(d string, epochs int) []float64 {
 	return steps[max(0, len(steps)-5):]
 }
 
-// answer chooses by the promise rule: see decide.
-func (q *question) answer(p *evidence.Predictor) {
+// answer selects an option by the rules of decide.
+func (q *adviceQuestion) answer(p *evidence.Predictor) {
 	var all []option
 	for _, b := range q.batches {
 		all = append(all, q.perBatch(p, b))
@@ -137,7 +137,7 @@ func (q *question) answer(p *evidence.Predictor) {
 	q.promise = q.choice.promised
 }
 
-func (q *question) option(p *evidence.Predictor, b, epochs int) option {
+func (q *adviceQuestion) option(p *evidence.Predictor, b, epochs int) option {
 	c := configurationOf(q.dataset, b, "v100")
 	o := option{batch: b, epochs: epochs, probability: 1}
 	o.time, o.accuracy = p.Time(c, epochs), p.Accuracy(c, epochs)
@@ -156,11 +156,11 @@ func (q *question) option(p *evidence.Predictor, b, epochs int) option {
 	return o
 }
 
-func (q *question) seconds() bool { return q.slo > 0 }
+func (q *adviceQuestion) seconds() bool { return q.slo > 0 }
 
-// perBatch returns the best option of one batch size over the epochs that it may run: of
-// those that the SLO leaves and that reach the target with some probabilities.
-func (q *question) perBatch(p *evidence.Predictor, b int) option {
+// perBatch returns the best option of one batch size among the numbers of epochs that meet the SLO
+// and reach the target with some probabilities.
+func (q *adviceQuestion) perBatch(p *evidence.Predictor, b int) option {
 	if q.most == 0 {
 		return q.option(p, b, q.epochs)
 	}
@@ -181,11 +181,10 @@ func (q *question) perBatch(p *evidence.Predictor, b int) option {
 	return q.decide(all)
 }
 
-// decide chooses among promised options: the highest probability times mean accuracy,
-// then the fastest. With a target: the fastest; with an SLO, too, the fastest of 0.99,
-// else the most probable. Without promised options: the highest probability times
-// accuracy.
-func (q *question) decide(all []option) option {
+// decide selects among promised options the highest probability times mean accuracy, then the
+// fastest. With a target it selects the fastest; with target and SLO the fastest with 0.99, else the
+// most probable. Without promised options it selects the highest probability times accuracy.
+func (q *adviceQuestion) decide(all []option) option {
 	var promised, sure []option
 	for _, o := range all {
 		if o.promised {

@@ -2,9 +2,9 @@ package evidence
 
 import "math"
 
-// reachPrior is a distribution of the probability that a run reaches a level: beta
-// distributions on a grid, weighted by the runs of all batch sizes (beta-binomial,
-// empirical Bayes averaged over the grid).
+// reachPrior is the distribution of the probability that a run reaches a level: beta distributions
+// on a grid, weighted by the runs of all batch sizes (beta-binomial, empirical Bayes averaged over
+// the grid).
 type reachPrior struct{ weights []float64 }
 
 var (
@@ -15,11 +15,11 @@ var (
 const (
 	concentrationPrior, concentrationWidth = .15, 1.5
 
-	// neighbourRuns is how many runs of another batch size count at most.
+	// neighbourRuns is the maximum weight, in runs, of another batch size.
 	neighbourRuns = 2.0
 )
 
-// newReachPrior weighs the grid by the likelihood of a level's counts.
+// newReachPrior weights the grid by the likelihood of a level's counts.
 func newReachPrior(m *AccuracyModel, level int) reachPrior {
 	var r reachPrior
 	most := math.Inf(-1)
@@ -45,7 +45,7 @@ func newReachPrior(m *AccuracyModel, level int) reachPrior {
 	return r
 }
 
-// betaBinomial is the log likelihood of an order of successes and failures.
+// betaBinomial returns the log likelihood of a sequence of successes and failures.
 func betaBinomial(p *Passage, mean, kappa float64) float64 {
 	likelihood := 0.0
 	for i := range p.Reached {
@@ -58,7 +58,7 @@ func betaBinomial(p *Passage, mean, kappa float64) float64 {
 	return likelihood
 }
 
-// probability that a run reaches the level, after k of n runs did.
+// probability returns the probability that a run reaches the level, after k of n runs did.
 func (r *reachPrior) probability(k, n float64) float64 {
 	p, i := 0.0, 0
 	for _, mean := range reachMeans {
@@ -70,8 +70,8 @@ func (r *reachPrior) probability(k, n float64) float64 {
 	return min(p, 1)
 }
 
-// neighbours returns the counts of all batch sizes as they count for one at b (log2)
-// that did not run: at most two runs each, less with the distance.
+// neighbours returns the weighted counts of all batch sizes for a batch size (log2 b) without runs:
+// at most neighbourRuns each, less with the distance.
 func (m *AccuracyModel) neighbours(b float64, level int) (k, n float64) {
 	for i := range m.Batches {
 		p := &m.Batches[i].Passages[level]

@@ -53,14 +53,14 @@ func outside(runs []evidence.Run, fold map[evidence.Configuration]int, k int) []
 	})
 }
 
-// The recovered runs, without a configuration on both sides of a split.
+// The recovered runs are predicted with no configuration on both sides of a split.
 func TestFigures_RecoveredRuns(t *testing.T) {
 	runs := recovered(t)
 	var squares []float64
-	var off, covered mean
+	var off, covered runningMean
 	for shuffle := range uint64(20) {
 		fold := folds(runs, shuffle)
-		var square mean
+		var square runningMean
 		for k := range 5 {
 			p := fitted(t, outside(runs, fold, k))
 			for _, r := range runs {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// differing returns nodes that explain the jumps better than time does: since the first jump, their
-// runs differ from those of other nodes of their type, and the base does not know that. With them
-// it returns the runs to learn from: of these nodes only those since then, for a node may have
-// changed alone.
-func (s *State) differing(runs []Run) (since time.Time, usable []Run, found bool) {
-	factors := slices.Concat(s.Drift.Past, s.Drift.active())
+// findNodeDifferences looks for nodes that explain the jumps better than time does: since the first
+// jump their runs differ from those of other nodes of their type, and the base does not separate
+// them. usable are the runs to learn from then: of these nodes only the later runs, because a node
+// may have changed alone.
+func (s *State) findNodeDifferences(runs []Run) (since time.Time, usable []Run, found bool) {
+	factors := slices.Concat(s.Drift.Past, s.Drift.activeFactors())
 	if len(factors) == 0 {
 		return since, nil, false
 	}
@@ -32,21 +32,22 @@ func (s *State) differing(runs []Run) (since time.Time, usable []Run, found bool
 			r.multiply(0)
 		}
 	}
-	// Without a group that a fit finds too, the same would be found again and again.
+	// A group that a fit would not find would be found again by each update.
 	found = slices.ContainsFunc(groupNodes(usable), func(g NodeGroup) bool {
 		return groups[nodeKey{g.Node, g.NodeType}] != ""
 	})
 	return since, usable, found
 }
 
-// regroup replaces the base by one that tells nodes from others of their type. What was taken for
-// drift since then is forgotten: it may have been the difference between the nodes.
+// regroup replaces the base by one that separates these nodes. It drops the drift found since then,
+// which may have been the difference between the nodes.
 func (s *State) regroup(
 	ctx context.Context, usable []Run, since time.Time, o Options,
 ) (*State, error) {
 	next := *s
-	next.Drift = Drift{Past: slices.DeleteFunc(slices.Clone(s.Drift.Past), func(f Factor) bool {
+	earlier := slices.DeleteFunc(slices.Clone(s.Drift.Past), func(f Factor) bool {
 		return !f.Since.Before(since)
-	})}
+	})
+	next.Drift = DriftState{Past: earlier}
 	return next.rebase(ctx, usable, o)
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Configuration is what decides how long an epoch takes: the unit that repeated
-// runs are pooled by.
+// Configuration is the set of features that determine the epoch time. Runs with equal
+// configurations are pooled.
 type Configuration struct {
 	Model     string `json:"model"`
 	Dataset   string `json:"dataset,omitempty"`
@@ -18,13 +18,13 @@ type Configuration struct {
 	Load
 }
 
-// Load is what else runs on the node, the job included. Zero fields mean that the
-// load was not measured; they form a level of their own.
+// Load is the load of the node, including the job. Zero fields mean that it was not measured;
+// unmeasured loads form a level of their own.
 type Load struct {
 	ConcurrentJobs   float64 `json:"concurrent_jobs,omitempty"`
 	ProcessesPerCore float64 `json:"processes_per_core,omitempty"`
-	// Shares of the node's processors that are busy, or idle and waiting for storage, because of
-	// work that Courier does not know.
+	// Shares of the node's processors that are busy with foreign work, or idle and waiting for its
+	// storage access.
 	ForeignCPURatio    float64 `json:"foreign_cpu_ratio,omitempty"`
 	ForeignIOWaitRatio float64 `json:"foreign_io_wait_ratio,omitempty"`
 }
@@ -61,7 +61,7 @@ func (c *Configuration) valid() bool {
 	return true
 }
 
-// subject is what is trained: runs of other subjects are no evidence for it.
+// subject returns the model and dataset. Runs of other subjects are no evidence.
 func (c *Configuration) subject() subject { return subject{c.Model, c.Dataset} }
 
 type subject struct{ model, dataset string }
@@ -81,25 +81,25 @@ func (c Configuration) compare(d Configuration) int {
 		cmp.Compare(c.BatchSize, d.BatchSize))
 }
 
-// Run is one training run, or a stretch of it under one configuration. Only what
-// was seen belongs in it: epochs that were requested but not seen do not.
+// Run is one training run, or a part of it under one configuration. It contains measured epochs
+// only.
 type Run struct {
-	// ID tells runs apart; of several runs with one ID the last counts. Runs
-	// without an ID are all different.
+	// ID identifies the run; of several runs with one ID the last counts. Runs without an ID
+	// are all different.
 	ID string
-	// Job of which it is a stretch; empty: ID. A State compares the stretches of a job once, when it
-	// has ended.
+	// Job that the run is a part of; empty: ID. A State compares the parts of a job once, after
+	// the job has ended.
 	Job string
 	Configuration
-	// Node is the name of the node. Where the runs of a node differ from those of others
-	// of its type, it is fitted as a type of its own: see Predictor.NodeType.
+	// Node is the name of the node. A node whose runs differ from those of other nodes of its
+	// type is fitted as a type of its own: see Predictor.NodeType.
 	Node      string
 	StartedAt time.Time
-	// EndedAt is when the run, with all its stretches, ended; zero while it runs.
+	// EndedAt is the end of the job with all its parts; zero while it runs.
 	EndedAt time.Time
-	// StartupSeconds from the start to the first epoch's begin; 0 if unknown.
+	// StartupSeconds from the start to the begin of the first epoch; 0 if unknown.
 	StartupSeconds float64
-	// Epochs that were seen, in any order.
+	// Epochs that were measured, in any order.
 	Epochs []Epoch
 	// MeanSeconds per epoch of EpochCount epochs, for runs whose epochs were not
 	// timed one by one. It is ignored if an epoch has Seconds.
@@ -107,11 +107,11 @@ type Run struct {
 	EpochCount  int
 }
 
-// name tells what is compared once.
-func (r *Run) name() string { return cmp.Or(r.Job, r.ID) }
+// comparedName identifies the runs that are compared together.
+func (r *Run) comparedName() string { return cmp.Or(r.Job, r.ID) }
 
-// when is the end of a run, or its begin if no end is known.
-func (r *Run) when() time.Time {
+// endOrStart returns the end of a run, or its start if the end is unknown.
+func (r *Run) endOrStart() time.Time {
 	if r.EndedAt.IsZero() {
 		return r.StartedAt
 	}
@@ -126,15 +126,15 @@ type Epoch struct {
 	HasAccuracy bool
 }
 
-// Bounds of believable epoch times, in seconds.
+// Bounds of plausible epoch times, in seconds.
 const minSeconds, maxSeconds = 1e-9, 1e12
 
-func believable(seconds float64) bool { return seconds >= minSeconds && seconds <= maxSeconds }
+func isPlausible(seconds float64) bool { return seconds >= minSeconds && seconds <= maxSeconds }
 
 // timing is the evidence of one run about epoch time.
 type timing struct {
 	mean    float64 // log of the mean epoch seconds
-	epochs  float64 // that were timed
+	epochs  float64 // timed epochs
 	squares float64 // of log epoch seconds about their mean
 	freedom float64 // degrees of freedom of squares
 }
@@ -143,17 +143,17 @@ type timing struct {
 func (r *Run) timing() (timing, bool) {
 	sum, logs, n := 0.0, 0.0, 0.0
 	for _, e := range r.Epochs {
-		if believable(e.Seconds) {
+		if isPlausible(e.Seconds) {
 			sum, logs, n = sum+e.Seconds, logs+math.Log(e.Seconds), n+1
 		}
 	}
 	if n == 0 {
 		t := timing{mean: math.Log(r.MeanSeconds), epochs: float64(r.EpochCount)}
-		return t, believable(r.MeanSeconds) && r.EpochCount > 0
+		return t, isPlausible(r.MeanSeconds) && r.EpochCount > 0
 	}
 	t := timing{mean: math.Log(sum / n), epochs: n, freedom: n - 1}
 	for _, e := range r.Epochs {
-		if believable(e.Seconds) {
+		if isPlausible(e.Seconds) {
 			d := math.Log(e.Seconds) - logs/n
 			t.squares += d * d
 		}
@@ -161,8 +161,8 @@ func (r *Run) timing() (timing, bool) {
 	return t, true
 }
 
-// distinct returns the valid runs without duplicates, in an order that does not depend
-// on that of the input, with banded loads and epochs in order.
+// distinct returns the valid runs without duplicates, with banded loads and sorted epochs. Their
+// order does not depend on the order of the input.
 func distinct(runs []Run) []Run {
 	last := map[string]int{}
 	for i := range runs {
@@ -175,7 +175,9 @@ func distinct(runs []Run) []Run {
 		}
 		r.Configuration = r.Banded()
 		r.Epochs = slices.Clone(r.Epochs)
-		slices.SortStableFunc(r.Epochs, func(a, b Epoch) int { return cmp.Compare(a.Number, b.Number) })
+		slices.SortStableFunc(r.Epochs, func(a, b Epoch) int {
+			return cmp.Compare(a.Number, b.Number)
+		})
 		kept = append(kept, r)
 	}
 	slices.SortStableFunc(kept, compareRuns)
@@ -195,7 +197,7 @@ func bySubject(runs []Run) map[subject][]Run {
 	return of
 }
 
-// compareRuns orders runs of any subjects; equal are those that nothing tells apart.
+// compareRuns orders runs of any subjects. Runs that compare as equal are interchangeable.
 func compareRuns(a, b Run) int {
 	first := cmp.Or(a.subject().compare(b.subject()), a.Configuration.compare(b.Configuration),
 		a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.Node, b.Node), cmp.Compare(a.ID, b.ID),

@@ -2,7 +2,7 @@ package evidence
 
 import "time"
 
-// Scope is a set of configurations that shift together. Empty fields hold for all.
+// Scope is a set of configurations whose times jump together. Empty fields match everything.
 type Scope struct {
 	Kind     string `json:"kind"` // one of the Scope constants
 	Model    string `json:"model,omitempty"`
@@ -44,8 +44,8 @@ func (s *Scope) Covers(c *Configuration) bool {
 	return true
 }
 
-// penalty is subtracted from the evidence for a scope: of two that explain the same,
-// the wider one is taken.
+// penalty is subtracted from the evidence for a scope, so that of two scopes that explain the same
+// the wider one is selected.
 func (s *Scope) penalty() float64 {
 	switch s.Kind {
 	case ScopeAll:
@@ -68,29 +68,28 @@ type Factor struct {
 	// Since is the end of the first run after the jump, and StartedAt its begin.
 	Since     time.Time `json:"since,omitzero"`
 	StartedAt time.Time `json:"started_at,omitzero"`
-	// Runs in scope that ended since then, and of how many Configurations.
+	// Runs in scope that ended since then, and the number of their Configurations.
 	Runs           int `json:"runs"`
 	Configurations int `json:"configurations,omitempty"`
-	// RestRatio is that of the RestRuns other runs that ended since then; 0 without any.
+	// RestRatio is the ratio of the RestRuns other runs that ended since then; 0 without any.
 	RestRatio float64 `json:"rest_ratio,omitempty"`
 	RestRuns  int     `json:"rest_runs,omitempty"`
-	// Explained is the share of the squared residuals since then, in their variances, that the
-	// factor explains, 0 to 1.
+	// Explained is the share of squared standardised residuals since then that the factor
+	// explains, 0 to 1.
 	Explained float64 `json:"explained,omitempty"`
-	// Evidence is the sum of the residuals in its standard deviations, and Threshold what it must
-	// reach.
+	// Evidence is the sum of the residuals in standard deviations; Threshold is its minimum.
 	Evidence  float64 `json:"evidence"`
 	Threshold float64 `json:"threshold,omitempty"`
 
-	start      int
-	subjects   map[subject]bool // that ran since
-	edge       int              // of a range: the next batch size outside that ran since; 0: none
-	shift      float64
-	preference float64 // among factors of other scopes
+	start       int
+	subjects    map[subject]bool // with later runs
+	nextOutside int              // of a range: the next batch size outside with later runs; 0: none
+	shift       float64
+	preference  float64 // evidence minus penalties
 }
 
-// Obsolete reports whether a run that ended at an instant is of the time before the jump: a new fit
-// should leave it out.
+// Obsolete reports whether a run that ended at an instant is from before the jump, so that a new
+// fit should not use its times.
 func (f *Factor) Obsolete(c Configuration, endedAt time.Time) bool {
 	return f.Covers(&c) && endedAt.Before(f.Since)
 }

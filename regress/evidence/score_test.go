@@ -5,50 +5,50 @@ import (
 	"testing"
 )
 
-// mean accumulates an average.
-type mean struct{ sum, n float64 }
+// runningMean accumulates an average.
+type runningMean struct{ sum, n float64 }
 
-func (m *mean) add(x float64) { m.sum, m.n = m.sum+x, m.n+1 }
-func (m *mean) count(b bool) {
+func (m *runningMean) add(x float64) { m.sum, m.n = m.sum+x, m.n+1 }
+func (m *runningMean) count(b bool) {
 	if b {
 		m.sum++
 	}
 	m.n++
 }
-func (m *mean) value() float64 { return m.sum / m.n }
+func (m *runningMean) value() float64 { return m.sum / m.n }
 
-// scores are those of the foreign benchmark, pooled over repetitions.
+// scores are the scores of the Zeus benchmark, pooled over repetitions.
 type scores struct {
-	value, ruleValue   map[string]*mean // by kind
-	regret, ruleRegret map[string]*mean // points, where the SLO was kept
-	kept, stated       mean
-	nearKept, nearSaid mean // where 0.95 to 0.99 was stated
-	refused            mean
-	held, heldUnseen   mean
-	heldBy             map[string]*mean
-	time, timeUnseen   mean
-	accuracy, past     mean
-	accuracyUnseen     mean
-	reached, reachSaid mean
-	reachedBy          map[string]*mean
-	width              mean
+	value, ruleValue   map[string]*runningMean // by kind
+	regret, ruleRegret map[string]*runningMean // points, where the SLO was kept
+	kept, stated       runningMean
+	nearKept, nearSaid runningMean // where 0.95 to 0.99 was stated
+	refused            runningMean
+	held, heldUnseen   runningMean
+	heldBy             map[string]*runningMean
+	time, timeUnseen   runningMean
+	accuracy, past     runningMean
+	accuracyUnseen     runningMean
+	reached, reachSaid runningMean
+	reachedBy          map[string]*runningMean
+	width              runningMean
 	belowMedian        int
 }
 
 func newScores() *scores {
-	by := func() map[string]*mean { return map[string]*mean{"fixed": {}, "free": {}} }
+	by := func() map[string]*runningMean { return map[string]*runningMean{"fixed": {}, "free": {}} }
 	return &scores{value: by(), ruleValue: by(), regret: by(), ruleRegret: by(),
-		heldBy: map[string]*mean{}, reachedBy: map[string]*mean{}}
+		heldBy: map[string]*runningMean{}, reachedBy: map[string]*runningMean{}}
 }
 
-func of(m map[string]*mean, key string) *mean {
+func of(m map[string]*runningMean, key string) *runningMean {
 	if m[key] == nil {
-		m[key] = &mean{}
+		m[key] = &runningMean{}
 	}
 	return m[key]
 }
 
-func (s *scores) add(w *world, q *question) {
+func (s *scores) add(w *zeusSplit, q *adviceQuestion) {
 	for _, o := range q.options {
 		s.addOption(w, q, o)
 	}
@@ -83,8 +83,8 @@ func (s *scores) add(w *world, q *question) {
 }
 
 // addOption scores a prediction against the true run.
-func (s *scores) addOption(w *world, q *question, o option) {
-	k := setting{q.dataset, o.batch}
+func (s *scores) addOption(w *zeusSplit, q *adviceQuestion, o option) {
+	k := zeusSetting{q.dataset, o.batch}
 	if o.epochs > w.truth[k].length && q.most > 0 {
 		return
 	}
@@ -110,13 +110,13 @@ func (s *scores) addOption(w *world, q *question, o option) {
 	}
 }
 
-// addSafe counts refusals where the true mean and 4 % more fit.
-func (s *scores) addSafe(w *world, q *question) {
+// addSafe counts refusals although the true mean plus 4 % meets the SLO.
+func (s *scores) addSafe(w *zeusSplit, q *adviceQuestion) {
 	if q.kind != "fixed" && q.kind != "single" {
 		return
 	}
 	for _, b := range q.batches {
-		if !w.unseen[setting{q.dataset, b}] && 1.04*w.mean(q.dataset, b)*float64(q.epochs) <= q.slo {
+		if !w.unseen[zeusSetting{q.dataset, b}] && 1.04*w.mean(q.dataset, b)*float64(q.epochs) <= q.slo {
 			s.refused.count(!q.promise)
 			return
 		}
@@ -124,7 +124,7 @@ func (s *scores) addSafe(w *world, q *question) {
 }
 
 // addPolicies compares the choice and the simple rule with an oracle.
-func (s *scores) addPolicies(w *world, q *question) {
+func (s *scores) addPolicies(w *zeusSplit, q *adviceQuestion) {
 	d := q.dataset
 	low, _ := w.known(d)
 	var fits, rule []option
@@ -139,7 +139,7 @@ func (s *scores) addPolicies(w *world, q *question) {
 			if took <= q.slo {
 				fits = append(fits, option{batch: b, epochs: e, seconds: took, value: w.accuracy(d, b, e)})
 			}
-			if w.unseen[setting{d, b}] {
+			if w.unseen[zeusSetting{d, b}] {
 				continue
 			}
 			usual := option{batch: b, epochs: e, seconds: w.mean(d, b) * float64(e),
@@ -163,7 +163,7 @@ func (s *scores) addPolicies(w *world, q *question) {
 		simple = first(rule, better)
 	}
 	top := first(fits, better).value
-	grade := func(o option, value, regret *mean) {
+	grade := func(o option, value, regret *runningMean) {
 		got := w.accuracy(d, o.batch, o.epochs)
 		if w.time(d, o.batch, o.epochs) > q.slo {
 			value.add(0)
@@ -176,7 +176,7 @@ func (s *scores) addPolicies(w *world, q *question) {
 	grade(simple, s.ruleValue[q.kind], s.ruleRegret[q.kind])
 }
 
-// log prints the figures beside the bars that they are judged by.
+// log prints the figures with their required ranges.
 func (s *scores) log(t *testing.T, label string) {
 	t.Logf("%s:", label)
 	for _, kind := range []string{"fixed", "free"} {

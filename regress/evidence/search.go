@@ -24,11 +24,11 @@ const (
 	sweeps = 3
 )
 
-// likelihood computes the marginal likelihood of hyperparameters, and remembers
-// the Matern kernel for the last lengths.
+// likelihood computes the marginal likelihood of hyperparameters. It caches the Matérn kernel of
+// the last lengths.
 type likelihood struct {
 	observations
-	runRatio float64 // of the variance of runs to that which the repeated runs alone say
+	runRatio float64 // variance of runs relative to the estimate from repeated runs alone
 	varies   [inputs]bool
 
 	lengths [inputs]float64
@@ -77,10 +77,10 @@ func (l *likelihood) refresh(h *Hyperparameters) {
 	}
 }
 
-// of returns the log of marginal likelihood times priors, but for a constant.
+// of returns the log of marginal likelihood times priors, up to a constant.
 func (l *likelihood) of(h *Hyperparameters) float64 {
 	l.refresh(h)
-	g := process{Hyperparameters: *h, severalNodes: l.several}
+	g := gaussianProcess{Hyperparameters: *h, severalNodes: l.several}
 	n := len(l.points)
 	for i := range n {
 		l.laws[i] = h.law(&l.points[i])
@@ -100,8 +100,8 @@ func (l *likelihood) of(h *Hyperparameters) float64 {
 		l.logRepeated()
 }
 
-// logRepeated is the log likelihood of the repeated runs, and of the prior that counts
-// as some more of them: scaled inverse chi-squared.
+// logRepeated returns the log likelihood of the repeated runs and of their prior, which counts as
+// additional runs (scaled inverse chi-squared).
 func (l *likelihood) logRepeated() float64 {
 	return -l.degrees / 2 * (math.Log(l.runRatio) + 1/l.runRatio)
 }
@@ -122,32 +122,31 @@ func (h *Hyperparameters) logPrior(varies [inputs]bool, several bool) float64 {
 	return p
 }
 
-// axis is one hyperparameter, or two that are searched together.
-type axis struct {
+// gridAxis is one hyperparameter, or two that are searched together.
+type gridAxis struct {
 	at, with    *float64 // with may be nil
 	grid, grid2 []float64
 }
 
-// search finds hyperparameters, and the ratio of the variance of runs, by coordinate
-// search over the grids. The amplitude is searched together with the effect and with the
-// ratio: each explains what the other leaves, so that one of them alone would stay where it
-// started.
+// search finds the hyperparameters, and the ratio of the variance of runs, by coordinate search
+// over the grids. The amplitude is searched together with the effect and with the ratio: each
+// explains what the other leaves, so a search along one alone would not move.
 func (l *likelihood) search(ctx context.Context) (Hyperparameters, error) {
 	h := Hyperparameters{Offset: offsetPrior, Amplitude: .12, Effect: effectPrior}
 	for f := range h.Lengths {
 		h.Lengths[f] = lengthPrior
 	}
-	axes := []axis{{at: &h.Offset, grid: offsets},
+	axes := []gridAxis{{at: &h.Offset, grid: offsets},
 		{at: &h.Amplitude, grid: amplitudes, with: &h.Effect, grid2: effects},
 		{at: &h.Amplitude, grid: amplitudes, with: &l.runRatio, grid2: runRatios}}
 	for f, v := range l.varies {
 		if v {
-			axes = append(axes, axis{at: &h.Lengths[f], grid: lengths})
+			axes = append(axes, gridAxis{at: &h.Lengths[f], grid: lengths})
 		}
 	}
 	if l.several {
 		h.NodeAmplitude = .12
-		axes = append(axes, axis{at: &h.NodeAmplitude, grid: amplitudes})
+		axes = append(axes, gridAxis{at: &h.NodeAmplitude, grid: amplitudes})
 	}
 	best := l.of(&h)
 	for range sweeps {
@@ -165,8 +164,8 @@ func (l *likelihood) search(ctx context.Context) (Hyperparameters, error) {
 	return h, nil
 }
 
-// along moves one axis to the best of its grid.
-func (l *likelihood) along(h *Hyperparameters, a axis, best float64) float64 {
+// along moves one axis to the best value of its grid.
+func (l *likelihood) along(h *Hyperparameters, a gridAxis, best float64) float64 {
 	if a.with == nil {
 		unused := 0.0
 		a.with, a.grid2 = &unused, []float64{0}

@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// StartupTimes is what runs of a subject on one node type showed about the time
-// from the start to the first epoch's begin.
+// StartupTimes summarises the time from the start to the first epoch of the runs of a subject on
+// one node type.
 type StartupTimes struct {
 	NodeType string `json:"node_type,omitempty"`
 	Runs     int    `json:"runs"`
 	// Mean of the log seconds and the sum of Squares about it.
 	Mean    float64 `json:"mean"`
 	Squares float64 `json:"squares"`
-	// Variance of one run, shrunk to that of all subjects, with Degrees of freedom.
+	// Variance of one run, shrunk towards that of all subjects, with Degrees of freedom.
 	Variance float64 `json:"variance"`
 	Degrees  float64 `json:"degrees"`
 }
@@ -22,9 +22,9 @@ const (
 	// priorStartupDeviation is wide: a first start reads from a cold disk.
 	priorStartupDeviation = 0.4
 	priorStartupDegrees   = 4.0
-	// otherNodeDeviation is that of a start-up that was only seen on other node types.
+	// otherNodeDeviation is the deviation of a start-up that was measured on other node types only.
 	otherNodeDeviation = 0.7
-	leastStartup       = 1e-3 // seconds
+	minStartup         = 1e-3 // seconds
 )
 
 func (s *StartupTimes) check() error {
@@ -36,12 +36,12 @@ func (s *StartupTimes) check() error {
 	return nil
 }
 
-// measureStartups sums up the start-ups of one subject by node type, in order.
+// measureStartups summarises the start-ups of one subject by node type.
 func measureStartups(runs []Run) []StartupTimes {
 	var all []StartupTimes
 	for i := range runs { // sorted by node type
 		r := &runs[i]
-		if !believable(r.StartupSeconds) {
+		if !isPlausible(r.StartupSeconds) {
 			continue
 		}
 		if n := len(all); n == 0 || all[n-1].NodeType != r.NodeType {
@@ -49,7 +49,7 @@ func measureStartups(runs []Run) []StartupTimes {
 		}
 		s := &all[len(all)-1]
 		s.Runs++
-		y := math.Log(max(r.StartupSeconds, leastStartup))
+		y := math.Log(max(r.StartupSeconds, minStartup))
 		d := y - s.Mean
 		s.Mean += d / float64(s.Runs)
 		s.Squares += d * (y - s.Mean)
@@ -64,19 +64,19 @@ func startupSpread(all []StartupTimes) (sum spread) {
 	return sum
 }
 
-// shareStartupVariance sets the variances of one subject: its own squares, shrunk to
-// those of all subjects, shrunk to the prior.
+// shareStartupVariance sets the variances of one subject: its own squares, shrunk towards those of
+// all subjects, which are shrunk towards the prior.
 func shareStartupVariance(own []StartupTimes, all spread) {
-	prior := all.shrunken(priorStartupDeviation*priorStartupDeviation, priorStartupDegrees)
+	prior := all.shrunk(priorStartupDeviation*priorStartupDeviation, priorStartupDegrees)
 	sum := startupSpread(own)
 	for i := range own {
-		own[i].Variance = sum.shrunken(prior, priorStartupDegrees)
+		own[i].Variance = sum.shrunk(prior, priorStartupDegrees)
 		own[i].Degrees = priorStartupDegrees + sum.freedom
 	}
 }
 
-// startup returns the distribution of the start-up seconds of a subject on a node
-// type; its scale is 0 if no start-up was ever seen.
+// startup returns the distribution of the start-up seconds of a subject on a node type; its scale
+// is 0 if no start-up was measured.
 func (s *Subject) startup(nodeType string) Distribution {
 	mean, runs := 0.0, 0.0
 	for i := range s.Startup {
@@ -95,8 +95,8 @@ func (s *Subject) startup(nodeType string) Distribution {
 	return Distribution{mean, math.Sqrt(variance), priorStartupDegrees}
 }
 
-// StartupRuns returns how many runs of a model showed their start-up: on the node type, and on
-// all.
+// StartupRuns returns the number of runs of a model with a measured start-up: on the node type, and
+// on all.
 func (p *Predictor) StartupRuns(c Configuration) (onNodeType, all int) {
 	s := p.subjects[c.subject()]
 	if s == nil {
@@ -111,9 +111,9 @@ func (p *Predictor) StartupRuns(c Configuration) (onNodeType, all int) {
 	return onNodeType, all
 }
 
-// Plus is the distribution of the sum of two independent durations, by the delta
-// method: its log has the variances of the logs, weighted by the squared shares of the
-// medians, and degrees of freedom by Welch and Satterthwaite.
+// Plus returns the distribution of the sum of two independent durations by the delta method. The
+// variance of its log is the sum of the variances of the logs, weighted by the squared shares of
+// the medians; its degrees of freedom are those of Welch and Satterthwaite.
 func (d Distribution) Plus(e Distribution) Distribution {
 	if !e.Known() {
 		return d
@@ -125,5 +125,9 @@ func (d Distribution) Plus(e Distribution) Distribution {
 	a, b := d.Scale*d.Median()/total, e.Scale*e.Median()/total
 	a, b = a*a, b*b
 	sum := a + b
-	return Distribution{math.Log(total), math.Sqrt(sum), sum * sum / (a*a/d.Degrees + b*b/e.Degrees)}
+	return Distribution{
+		Location: math.Log(total),
+		Scale:    math.Sqrt(sum),
+		Degrees:  sum * sum / (a*a/d.Degrees + b*b/e.Degrees),
+	}
 }

@@ -8,52 +8,52 @@ import (
 	"time"
 )
 
-// State is what is served and what happened since it was learned. It is plain data, and a fold over
-// the runs: Update returns the next one, and Correct the next one without a fit.
+// State is a served hierarchy with the drift since it was learned. It is plain data and a fold over
+// runs: Update returns the next state, Correct the next state without a fit.
 type State struct {
-	// Hierarchy that is served, corrected by Drift if Corrected.
+	// Hierarchy is served, corrected by Drift if Corrected.
 	*Hierarchy
 	Corrected bool `json:"corrected,omitempty"`
-	// Base is what runs are compared with to see whether times drift; nil if it is Hierarchy.
+	// Base is the hierarchy that runs are compared with to detect drift; nil if it is Hierarchy.
 	Base *Hierarchy `json:"base,omitempty"`
-	// Through is the end of the last run that the base has learned from, and Learned how many of
-	// the known runs had ended by then.
+	// Through is the end of the last run that the base has learned from; Learned is the number of
+	// runs that had ended by then.
 	Through time.Time `json:"through,omitzero"`
 	Learned int       `json:"learned"`
-	// Taught are the runs that ended later and that the base has learned from all the same, because
-	// it knew nothing of their configurations. Compared are all others that ended later.
-	Taught   []Lesson `json:"taught,omitempty"`
-	Compared []string `json:"compared,omitempty"`
-	// Drift is what the compared runs showed.
-	Drift Drift `json:"drift"`
+	// Taught are later runs that the base has learned from nevertheless, because they were the
+	// first of their configurations. Compared are all other later runs.
+	Taught   []LateRun `json:"taught,omitempty"`
+	Compared []string  `json:"compared,omitempty"`
+	// Drift contains the residuals of the compared runs.
+	Drift DriftState `json:"drift"`
 
 	compiled *Predictor // of the base
 }
 
-// Lesson is a run of a configuration that a base did not know.
-type Lesson struct {
+// LateRun is a run of a configuration that a base did not know.
+type LateRun struct {
 	Run string `json:"run"`
 	Configuration
 	EndedAt time.Time `json:"ended_at"`
 }
 
 const (
-	// enoughSince is how many runs since a jump a fit needs before it replaces the factor.
-	enoughSince = 12
-	// quietRuns are compared with a base; then they become part of the next one. A base that has
-	// learned from fewer runs is replaced after as many, but enoughSince at least.
-	quietRuns = 60
+	// minRunsSinceJump is the number of runs since a jump that a fit needs to replace the factor.
+	minRunsSinceJump = 12
+	// maxComparedRuns is the number of runs without drift after which a base is replaced. A base
+	// that has learned from fewer runs is replaced after as many, but at least minRunsSinceJump.
+	maxComparedRuns = 60
 )
 
-// Update returns the state after the given runs, which are all that are known, in any order.
+// Update returns the state after the given runs: all known runs, in any order. A nil state has no
+// runs.
 //
-// While nothing drifts, a fit of all runs is served. While factors, suspects or a slow field are
-// active the base is served, corrected by them, until enough runs since the jump are known for a
-// fit, for which earlier runs are adjusted. What runs for the first time is learned at once, by the
-// base too, and so are runs that are found later, as by an import. A nil state is that before the
-// first run.
+// Without drift it serves a fit of all runs. While factors, suspects or a slow field are active, it
+// serves the base with corrections, until there are enough runs since the jump for a fit; the fit
+// adjusts earlier runs. Runs of new configurations, and old runs that are found later, for example
+// by an import, are learned at once, also by the base.
 func (s *State) Update(ctx context.Context, runs []Run, o Options) (*State, error) {
-	runs = withoutCopies(runs)
+	runs = withoutDuplicates(runs)
 	if !slices.ContainsFunc(runs, isTimed) {
 		h, err := Fit(ctx, runs, o)
 		return &State{Hierarchy: h}, err
@@ -65,33 +65,32 @@ func (s *State) Update(ctx context.Context, runs []Run, o Options) (*State, erro
 	if err != nil {
 		return nil, err
 	}
-	if since, usable, found := next.differing(runs); found {
+	if since, usable, found := next.findNodeDifferences(runs); found {
 		return next.regroup(ctx, usable, since, o)
 	}
 	by, err := next.corrections()
 	if err != nil {
 		return nil, err
 	}
-	lessons := next.collect(runs)
+	lessons := next.collectLateRuns(runs)
 	switch {
-	case next.isRipe(by):
+	case next.needsRebase(by):
 		return next.rebase(ctx, runs, o)
 	case lessons:
-		if err := next.teach(ctx, runs, o); err != nil {
+		if err := next.refitBase(ctx, runs, o); err != nil {
 			return nil, err
 		}
 	}
 	if by.active() {
-		return next.corrected(), nil
+		return next.serveCorrected(), nil
 	}
 	next.Corrected = false
 	next.Hierarchy, err = Fit(ctx, next.Drift.Adjust(next.compiled, runs), o)
 	return next, err
 }
 
-// Correct returns the state that serves the base, corrected by what the given runs show: all that
-// are known, or only new ones. isNew is false if that is served already, and if nothing drifts. It
-// takes little time.
+// Correct returns the state that serves the base, corrected by the given runs: all known runs, or
+// only new ones. isNew is false if that is served already, or if nothing drifts. It is fast.
 func (s *State) Correct(runs []Run) (next *State, isNew bool, err error) {
 	if next, err = s.Follow(runs); err != nil {
 		return nil, false, err
@@ -102,27 +101,27 @@ func (s *State) Correct(runs []Run) (next *State, isNew bool, err error) {
 		return nil, false, err
 	case by.active():
 		isNew = !s.Corrected || len(next.Compared) > len(s.Compared)
-		return next.corrected(), isNew, nil
+		return next.serveCorrected(), isNew, nil
 	case s.Corrected:
-		next = next.corrected()
+		next = next.serveCorrected()
 		next.Corrected = false
 		return next, true, nil
 	}
 	return next, false, nil
 }
 
-// corrected serves the base, corrected.
-func (s *State) corrected() *State {
+// serveCorrected serves the base with corrections.
+func (s *State) serveCorrected() *State {
 	s.Hierarchy, s.Base, s.Corrected = s.base(), nil, true
 	return s
 }
 
-// base is what runs are compared with.
+// base returns the hierarchy that runs are compared with.
 func (s *State) base() *Hierarchy { return cmp.Or(s.Base, s.Hierarchy) }
 
-// Follow returns the state after runs that ended since the base was learned were compared with it.
-// Runs that were compared before change nothing, nor do those that the base cannot predict. What is
-// served stays.
+// Follow returns the state after comparing the given runs that ended since the base was learned. It
+// ignores runs that were compared before, and runs that the base cannot predict. The served
+// hierarchy does not change.
 func (s *State) Follow(runs []Run) (*State, error) {
 	next := *s
 	next.Base = s.base()
@@ -132,34 +131,34 @@ func (s *State) Follow(runs []Run) (*State, error) {
 			return nil, err
 		}
 	}
-	known := map[string]bool{"": true} // what has no name cannot be told from a copy
+	known := map[string]bool{"": true} // a run without a name may be a duplicate
 	for _, name := range s.Compared {
 		known[name] = true
 	}
-	taught := next.taught()
+	taught := next.lateConfigurations()
 	fresh := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool {
 		late := r.EndedAt.After(s.Through) && isTimed(r)
-		return !late || known[r.name()] || !next.knows(&r, taught)
+		return !late || known[r.comparedName()] || !next.canCompare(&r, taught)
 	})
 	slices.SortStableFunc(fresh, byEnd)
 	next.Compared = slices.Clone(s.Compared)
 	for i := range fresh {
 		r := &fresh[i]
-		if name := r.name(); !known[name] {
+		if name := r.comparedName(); !known[name] {
 			known[name] = true
 			next.Compared = append(next.Compared, name)
 		}
 		if residual, ok := next.compiled.Residual(r); ok && i >= len(fresh)-MaxResiduals {
 			var err error
 			if next.Drift, err = next.Drift.Add(residual); err != nil {
-				return nil, fmt.Errorf("run %s: %w", r.name(), err)
+				return nil, fmt.Errorf("run %s: %w", r.comparedName(), err)
 			}
 		}
 	}
 	return &next, nil
 }
 
-// byEnd orders runs by their end, and stretches of one run by their begin.
+// byEnd orders runs by their end, and parts of one run by their start.
 func byEnd(a, b Run) int {
 	return cmp.Or(a.EndedAt.Compare(b.EndedAt), a.StartedAt.Compare(b.StartedAt),
 		cmp.Compare(a.ID, b.ID))
@@ -170,8 +169,8 @@ func isTimed(r Run) bool {
 	return timed
 }
 
-// withoutCopies returns the last of the runs with each ID.
-func withoutCopies(runs []Run) []Run {
+// withoutDuplicates returns the last of the runs with each ID.
+func withoutDuplicates(runs []Run) []Run {
 	last := map[string]int{}
 	for i := range runs {
 		last[runs[i].ID] = i
@@ -185,8 +184,9 @@ func withoutCopies(runs []Run) []Run {
 	return kept
 }
 
-// taught returns the configurations that the base was taught, and when the first run of each ended.
-func (s *State) taught() map[Configuration]time.Time {
+// lateConfigurations returns the configurations that the base learned from late runs, and the end
+// of the first run of each.
+func (s *State) lateConfigurations() map[Configuration]time.Time {
 	all := map[Configuration]time.Time{}
 	for i := range s.Taught {
 		l := &s.Taught[i]
@@ -197,9 +197,9 @@ func (s *State) taught() map[Configuration]time.Time {
 	return all
 }
 
-// knows reports whether a run can be compared with the base: it has evidence for the configuration,
-// from before the runs that are compared.
-func (s *State) knows(r *Run, taught map[Configuration]time.Time) bool {
+// canCompare reports whether a run can be compared with the base, which must have evidence for its
+// configuration from before the compared runs.
+func (s *State) canCompare(r *Run, taught map[Configuration]time.Time) bool {
 	c := s.compiled.banded(r)
 	if _, is := taught[c]; is {
 		return false
@@ -214,7 +214,7 @@ func (s *State) corrections() (*Corrections, error) {
 	if by == nil || len(s.Taught) == 0 {
 		return by, err
 	}
-	by.exempt, by.exemptSubjects = s.taught(), map[subject]time.Time{}
+	by.exempt, by.exemptSubjects = s.lateConfigurations(), map[subject]time.Time{}
 	base := s.base()
 	for i := range base.Subjects {
 		of := &base.Subjects[i]
@@ -236,17 +236,17 @@ func (s *State) corrections() (*Corrections, error) {
 	return by, nil
 }
 
-// isRipe reports whether it is time for a base that has learned from all runs: there are enough
-// for a fit since every jump, or there were enough without one.
-func (s *State) isRipe(by *Corrections) bool {
+// needsRebase reports whether to replace the base by a fit of all runs: there are enough runs since
+// every jump, or enough runs without a jump.
+func (s *State) needsRebase(by *Corrections) bool {
 	since := len(s.Compared) + len(s.Taught)
 	factors := by.Factors()
-	fresh := slices.ContainsFunc(factors, func(f Factor) bool { return f.Runs < enoughSince })
-	quiet := min(quietRuns, max(enoughSince, s.Learned))
+	fresh := slices.ContainsFunc(factors, func(f Factor) bool { return f.Runs < minRunsSinceJump })
+	quiet := min(maxComparedRuns, max(minRunsSinceJump, s.Learned))
 	return since >= MaxResiduals || !fresh && (len(factors) > 0 || since >= quiet)
 }
 
-// rebase fits all runs, those before jumps adjusted, and compares later runs with that.
+// rebase returns a state with a fit of all runs as its base; runs from before jumps are adjusted.
 func (s *State) rebase(ctx context.Context, runs []Run, o Options) (*State, error) {
 	adjusted := runs
 	if s.compiled != nil {
@@ -276,10 +276,10 @@ func (s *State) countLearned(runs []Run) (n int) {
 	return n
 }
 
-// collect notes the lessons for the base, and reports whether there are any: runs from before it
-// was learned that it has not learned from, or later ones of what it did not know.
-func (s *State) collect(runs []Run) (any bool) {
-	names, taught := map[string]bool{}, s.taught()
+// collectLateRuns adds runs that the base should learn from, and reports whether there are any:
+// runs from before it was learned that arrived later, or later runs of unknown configurations.
+func (s *State) collectLateRuns(runs []Run) (any bool) {
+	names, taught := map[string]bool{}, s.lateConfigurations()
 	for i := range s.Taught {
 		names[s.Taught[i].Run] = true
 	}
@@ -289,24 +289,24 @@ func (s *State) collect(runs []Run) (any bool) {
 	for i := range runs {
 		r := &runs[i]
 		late := r.EndedAt.After(s.Through) && isTimed(*r)
-		if !late || r.name() == "" || names[r.name()] || s.knows(r, taught) {
+		if !late || r.comparedName() == "" || names[r.comparedName()] || s.canCompare(r, taught) {
 			continue
 		}
 		any = true
-		s.Taught = append(s.Taught, Lesson{r.name(), s.compiled.banded(r), r.EndedAt})
+		s.Taught = append(s.Taught, LateRun{r.comparedName(), s.compiled.banded(r), r.EndedAt})
 	}
 	return any
 }
 
-// teach fits the base again, with its lessons.
-func (s *State) teach(ctx context.Context, runs []Run, o Options) error {
+// refitBase fits the base again with its late runs.
+func (s *State) refitBase(ctx context.Context, runs []Run, o Options) error {
 	taught := map[string]bool{}
 	for i := range s.Taught {
 		taught[s.Taught[i].Run] = true
 	}
-	past := Drift{Past: s.Drift.Past}
+	past := DriftState{Past: s.Drift.Past}
 	lessons := slices.DeleteFunc(slices.Clone(past.Adjust(s.compiled, runs)), func(r Run) bool {
-		return !taught[r.name()] && (r.EndedAt.IsZero() || r.EndedAt.After(s.Through))
+		return !taught[r.comparedName()] && (r.EndedAt.IsZero() || r.EndedAt.After(s.Through))
 	})
 	var err error
 	if s.Base, err = Fit(ctx, lessons, o); err == nil {
@@ -315,8 +315,8 @@ func (s *State) teach(ctx context.Context, runs []Run, o Options) error {
 	return err
 }
 
-// Adjusted returns the runs as the fit that is served saw them: after jumps, earlier times are left
-// out or multiplied.
+// Adjusted returns the runs as the served fit used them: times from before jumps are removed or
+// multiplied.
 func (s *State) Adjusted(runs []Run) []Run {
 	p := s.compiled
 	if p == nil {
@@ -328,16 +328,16 @@ func (s *State) Adjusted(runs []Run) []Run {
 	return s.Drift.Adjust(p, runs)
 }
 
-// Factors returns the factors that correct what is served.
+// Factors returns the factors that correct the served hierarchy.
 func (s *State) Factors() []Factor {
 	if s == nil || !s.Corrected {
 		return nil
 	}
-	return s.Drift.active()
+	return s.Drift.activeFactors()
 }
 
-// Compile makes the state ready to answer: the predictor, and its corrections, which are nil
-// while nothing drifts. An error wraps ErrInvalid.
+// Compile returns the predictor of the state and its corrections, which are nil without drift. An
+// error wraps ErrInvalid.
 func (s *State) Compile() (*Predictor, *Corrections, error) {
 	if s.Hierarchy == nil {
 		return nil, nil, fmt.Errorf("%w: no hierarchy", ErrInvalid)
@@ -349,7 +349,7 @@ func (s *State) Compile() (*Predictor, *Corrections, error) {
 	case s.Corrected:
 		c, err := s.corrections()
 		return p, c, err
-	case s.Drift.inflation() > 1: // recent runs were less predictable than those before
+	case s.Drift.inflation() > 1: // recent runs were less predictable than earlier ones
 		return p, &Corrections{jumps: &jumps{}, inflation: s.Drift.inflation()}, nil
 	}
 	return p, nil, nil

@@ -9,20 +9,20 @@ import (
 	"courier/regress/evidence"
 )
 
-// recovery is how served predictions recovered from a drift of which runs became known one by one.
+// recovery describes how served predictions recover from a drift, run by run.
 type recovery struct {
-	before  float64 // error of the shifted configurations
-	halved  int     // runs until it was half of that
-	good    int     // runs until it and that of the others were under 8 %
-	last    int     // the last run after which they were not
-	held    mean    // bounds that one more run would keep
-	end     float64 // error after all runs
+	before  float64     // error of the shifted configurations
+	halved  int         // runs until it was half of that
+	good    int         // runs until it and that of the others were under 8 %
+	last    int         // the last run after which they were not
+	held    runningMean // bounds that one more run would keep
+	end     float64     // error after all runs
 	factors []evidence.Factor
 }
 
-// recover plays a sequence through a state. isShifted are the configurations whose error is halved.
-func (q *sequence) recover(t *testing.T, runs int, isShifted func(setting) bool) (r recovery) {
-	c := &cluster{t: t}
+// recover applies a sequence to a state. isShifted selects the configurations whose error is halved.
+func (q *sequence) recover(t *testing.T, runs int, isShifted func(zeusSetting) bool) (r recovery) {
+	c := &runSimulation{t: t}
 	for i := range q.history {
 		q.history[i].StartedAt = time.Unix(int64(i), 0).UTC()
 		q.history[i].EndedAt = time.Unix(int64(i+1), 0).UTC()
@@ -32,7 +32,7 @@ func (q *sequence) recover(t *testing.T, runs int, isShifted func(setting) bool)
 			q.next(t)
 		}
 		c.update(q.history)
-		var shifted, rest mean
+		var shifted, rest runningMean
 		p, by, err := c.state.Compile()
 		if err != nil {
 			t.Fatal(err)
@@ -74,21 +74,20 @@ func (q *sequence) recover(t *testing.T, runs int, isShifted func(setting) bool)
 	return r
 }
 
-// What is served after each run: the bars of issue and design are an error halved within five runs
-// and under 8 % within 36.
+// After a drift the error of served predictions is halved within five runs and below 8 % within 36.
 func TestFigures_ServedUnderDrift(t *testing.T) {
 	study := readStudy(t)
-	all := func(setting) bool { return true }
+	all := func(zeusSetting) bool { return true }
 	for _, kind := range []struct {
 		name    string
-		after   func(k setting) float64
-		shifted func(setting) bool
+		after   func(k zeusSetting) float64
+		shifted func(zeusSetting) bool
 	}{
-		{"large batches at 100 W", func(k setting) float64 { return study.seconds["v100"][k][100] }, big},
-		{"all times 1.45", func(k setting) float64 { return 1.45 * study.seconds["v100"][k][250] }, all},
+		{"large batches at 100 W", func(k zeusSetting) float64 { return study.seconds["v100"][k][100] }, big},
+		{"all times 1.45", func(k zeusSetting) float64 { return 1.45 * study.seconds["v100"][k][250] }, all},
 	} {
 		var halved, good, last []int
-		var held, end mean
+		var held, end runningMean
 		for seed := range uint64(12) {
 			r := newSequence(t, study, seed, kind.after).recover(t, 60, kind.shifted)
 			halved, good, last = append(halved, r.halved), append(good, r.good), append(last, r.last)
@@ -108,12 +107,12 @@ func TestFigures_ServedUnderDrift(t *testing.T) {
 	}
 }
 
-// The interval of a factor that is told holds the true one.
+// The interval of a published factor contains the true one.
 func TestFigures_IntervalsOfFactors(t *testing.T) {
 	study := readStudy(t)
-	var held, wide mean
+	var held, wide runningMean
 	for seed := range uint64(12) {
-		q := newSequence(t, study, seed, func(k setting) float64 {
+		q := newSequence(t, study, seed, func(k zeusSetting) float64 {
 			return 1.45 * study.seconds["v100"][k][250]
 		})
 		for _, f := range q.recover(t, 12, big).factors {

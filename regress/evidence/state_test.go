@@ -12,9 +12,9 @@ import (
 	"courier/regress/evidence"
 )
 
-// cluster plays runs on some lanes at once and folds them into a state as they become known: their
-// epochs as they end, and that they ended. A second is a minute of the clock.
-type cluster struct {
+// runSimulation simulates runs on several lanes at once and applies them to a state as they become
+// known: their epochs as they end, then their end. A second is a minute of the clock.
+type runSimulation struct {
 	t      *testing.T
 	random *rand.Rand
 	lanes  []time.Time // at which each is free
@@ -23,16 +23,16 @@ type cluster struct {
 	node   string // of runs and questions
 }
 
-func newCluster(t *testing.T, seed uint64, lanes int) *cluster {
-	c := &cluster{t: t, random: rand.New(rand.NewPCG(seed, 21))}
+func newCluster(t *testing.T, seed uint64, lanes int) *runSimulation {
+	c := &runSimulation{t: t, random: rand.New(rand.NewPCG(seed, 21))}
 	for range lanes {
 		c.lanes = append(c.lanes, time.Unix(0, 0).UTC())
 	}
 	return c
 }
 
-// run plays a run of three epochs on the lane that is free first, and returns its end.
-func (c *cluster) run(of evidence.Configuration, seconds float64) time.Time {
+// run simulates a run of three epochs on the first free lane, and returns its end.
+func (c *runSimulation) run(of evidence.Configuration, seconds float64) time.Time {
 	lane := 0
 	for i := range c.lanes {
 		if c.lanes[i].Before(c.lanes[lane]) {
@@ -51,8 +51,8 @@ func (c *cluster) run(of evidence.Configuration, seconds float64) time.Time {
 	return at
 }
 
-// known returns what is known at an instant: of runs that run, the epochs that have ended.
-func (c *cluster) known(now time.Time) []evidence.Run {
+// known returns the runs at an instant; running ones have the epochs that have ended.
+func (c *runSimulation) known(now time.Time) []evidence.Run {
 	var all []evidence.Run
 	for _, r := range c.runs {
 		if r.EndedAt.After(now) {
@@ -71,8 +71,8 @@ func (c *cluster) known(now time.Time) []evidence.Run {
 	return all
 }
 
-// update folds in what is known at an instant.
-func (c *cluster) update(runs []evidence.Run) {
+// update applies the runs that are known at an instant.
+func (c *runSimulation) update(runs []evidence.Run) {
 	c.t.Helper()
 	var err error
 	if c.state, err = c.state.Update(context.Background(), runs, evidence.Options{}); err != nil {
@@ -80,8 +80,8 @@ func (c *cluster) update(runs []evidence.Run) {
 	}
 }
 
-// off returns by how much the served median of an epoch exceeds a time.
-func (c *cluster) off(of evidence.Configuration, seconds float64) float64 {
+// off returns the relative difference of the served median epoch time to a time.
+func (c *runSimulation) off(of evidence.Configuration, seconds float64) float64 {
 	c.t.Helper()
 	p, by, err := c.state.Compile()
 	if err != nil {
@@ -95,8 +95,8 @@ func (c *cluster) off(of evidence.Configuration, seconds float64) float64 {
 	return got.Median()/seconds - 1
 }
 
-// settled is a cluster that has run two models with five batch sizes, each three times.
-func settled(t *testing.T, seed uint64, lanes int) *cluster {
+// settled returns a simulation after three runs of two models with five batch sizes each.
+func settled(t *testing.T, seed uint64, lanes int) *runSimulation {
 	c := newCluster(t, seed, lanes)
 	var last time.Time
 	for i := range 30 {
@@ -108,7 +108,7 @@ func settled(t *testing.T, seed uint64, lanes int) *cluster {
 	return c
 }
 
-// place and seconds are those of the ith of ten configurations, of two models in turn.
+// place and seconds return the ith of ten configurations, of two models in turn.
 func place(i int) evidence.Configuration {
 	return configurationOf([]string{"a", "b"}[i%2], 16<<(i/2%5), "x")
 }
@@ -117,7 +117,7 @@ func seconds(i int) float64 {
 	return []float64{4, 20}[i%2] * (1 + 64/float64(place(i).BatchSize))
 }
 
-// Runs overlap as they do in a cluster: what ends after others that began later is compared too.
+// A run that ends after others that started later is compared as well.
 func TestState_NoticesDriftOfRunsThatOverlap(t *testing.T) {
 	for seed := range uint64(5) {
 		c := settled(t, seed, 4)
@@ -141,8 +141,8 @@ func TestState_NoticesDriftOfRunsThatOverlap(t *testing.T) {
 	}
 }
 
-// A node that joins and is slower than the others of its type is no drift: the others are as fast as
-// before, and so is what is predicted of them, in whatever order the runs of both become known.
+// A new node that is slower than the others of its type is no drift: the predictions for the others
+// stay the same, in whatever order the runs become known.
 func TestState_ANodeThatDiffersIsNoDrift(t *testing.T) {
 	for seed := range uint64(8) {
 		c := newCluster(t, seed, 2)
@@ -175,7 +175,7 @@ func TestState_ANodeThatDiffersIsNoDrift(t *testing.T) {
 	}
 }
 
-// One run that was disturbed changes nothing for other models, and is no suspect after the next.
+// One disturbed run does not affect other models, and is no suspect after the next run.
 func TestState_OneDisturbedRunIsNoDrift(t *testing.T) {
 	c := settled(t, 1, 1)
 	c.update(c.known(c.run(place(0), 3*seconds(0))))
@@ -195,8 +195,8 @@ func TestState_OneDisturbedRunIsNoDrift(t *testing.T) {
 	}
 }
 
-// A new model during a drift is known at once, and the correction of the others stays; so do both
-// when runs of the past are found, and when old ones are forgotten.
+// A new model during a drift is learned at once, and the correction of the others stays; also when
+// older runs are added, and when old runs are dropped.
 func TestState_KeepsItsCorrectionWhateverBecomesKnown(t *testing.T) {
 	c := settled(t, 2, 1)
 	var end time.Time
@@ -238,7 +238,7 @@ func TestState_KeepsItsCorrectionWhateverBecomesKnown(t *testing.T) {
 	check("forgotten runs")
 }
 
-// Copies, other orders and a restart change nothing.
+// Duplicates, other orders and a restart change nothing.
 func TestState_IsAFoldOverPlainState(t *testing.T) {
 	c := settled(t, 3, 2)
 	var ends []time.Time
@@ -295,8 +295,7 @@ func TestState_CorrectsAsAnUpdateDoes(t *testing.T) {
 	}
 }
 
-// A first fit may know a part of the history: what is imported then is the base, with which the next
-// runs are compared.
+// A first fit may have a part of the history only: later imports become part of the base.
 func TestState_AHistoryThatComesInPartsIsTheBase(t *testing.T) {
 	c := newCluster(t, 5, 1)
 	var ends []time.Time

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Distribution is a Student-t distribution of a logarithm: of seconds here.
+// Distribution is a Student-t distribution of the logarithm of a duration in seconds.
 type Distribution struct {
 	Location float64 // of the logarithm
 	Scale    float64 // of the logarithm, above 0
@@ -37,35 +37,35 @@ func (d Distribution) logDensity(y float64) float64 {
 	return distuv.StudentsT{Mu: d.Location, Sigma: d.Scale, Nu: degrees}.LogProb(y)
 }
 
-// Known reports whether there is a distribution at all.
+// Known reports whether there is a distribution.
 func (d Distribution) Known() bool { return d.Scale > 0 }
 
-// Around returns the distribution with the same relative spread about another median:
-// that of a forecast, for example, in which loads change.
+// Around returns the distribution with the same relative spread around another median, for example
+// that of a forecast with changing loads.
 func (d Distribution) Around(median float64) Distribution {
 	d.Location = math.Log(median)
 	return d
 }
 
-// student tabulates the upper half of the standard t distribution. Points are
-// evenly spaced in asinh(z), which suits the middle and the tail; between them
-// probabilities are linear in that.
+// student tabulates the upper half of the standard t distribution. Points are evenly spaced in
+// asinh(z), which suits both middle and tail. Between points probabilities are interpolated
+// linearly.
 type student struct {
 	degrees float64
 	table   [studentPoints]float64
 }
 
 const (
-	studentPoints = 512
-	studentMost   = 128  // degrees; beyond it the distribution is nearly normal
-	studentReach  = 40.0 // the last tabulated z; beyond it the tail is a power
-	studentSteep  = 4.0  // spacing is even in asinh(studentSteep * z)
-	mostProbable  = 1 - 1e-12
+	studentPoints  = 512
+	maxDegrees     = 128  // degrees; above it the distribution is nearly normal
+	maxTabulated   = 40.0 // the last tabulated z; beyond it the tail is a power law
+	studentSteep   = 4.0  // spacing is even in asinh(studentSteep * z)
+	maxProbability = 1 - 1e-12
 )
 
-var studentStep = math.Asinh(studentSteep*studentReach) / (studentPoints - 1)
+var studentStep = math.Asinh(studentSteep*maxTabulated) / (studentPoints - 1)
 
-var students [studentMost + 1]struct {
+var students [maxDegrees + 1]struct {
 	once  sync.Once
 	table *student
 }
@@ -73,8 +73,8 @@ var students [studentMost + 1]struct {
 // studentOf returns the table for degrees of freedom, rounded down.
 func studentOf(degrees float64) *student {
 	n := 1
-	if degrees >= studentMost {
-		n = studentMost
+	if degrees >= maxDegrees {
+		n = maxDegrees
 	} else if degrees > 1 {
 		n = int(degrees)
 	}
@@ -89,7 +89,7 @@ func newStudent(degrees float64) *student {
 	for i := range s.table {
 		s.table[i] = t.CDF(math.Sinh(float64(i)*studentStep) / studentSteep)
 	}
-	s.table[0] = 0.5 // exactly: below the median no probability is over one half
+	s.table[0] = 0.5 // exact, so that no probability below the median exceeds one half
 	return s
 }
 
@@ -98,9 +98,9 @@ func (s *student) below(z float64) float64 {
 	switch {
 	case z < 0:
 		return 1 - s.below(-z)
-	case z >= studentReach:
+	case z >= maxTabulated:
 		rest := 1 - s.table[studentPoints-1]
-		return min(1-rest*math.Pow(studentReach/z, s.degrees), mostProbable)
+		return min(1-rest*math.Pow(maxTabulated/z, s.degrees), maxProbability)
 	case math.IsNaN(z):
 		return 0
 	}
@@ -115,10 +115,10 @@ func (s *student) quantile(p float64) float64 {
 	if p < 0.5 {
 		return -s.quantile(1 - p)
 	}
-	p = min(p, mostProbable)
+	p = min(p, maxProbability)
 	last := s.table[studentPoints-1]
 	if p >= last {
-		return studentReach * math.Pow((1-last)/(1-p), 1/s.degrees)
+		return maxTabulated * math.Pow((1-last)/(1-p), 1/s.degrees)
 	}
 	i, _ := slices.BinarySearch(s.table[:], p)
 	i = max(i-1, 0)

@@ -2,47 +2,47 @@ package evidence
 
 import "math"
 
-// Support says what a prediction rests on.
+// Support is the kind of evidence for a prediction.
 type Support uint8
 
-// The kinds of support, from none to the best.
+// The kinds of support, from none to best.
 const (
 	NeverRun     Support = iota // no run of the model on the node type
-	Extrapolated                // outside of what the model ran on the node type
+	Extrapolated                // outside the measured range on the node type
 	Interpolated                // between measured batch sizes
 	Measured                    // the configuration itself ran
 )
 
 var supportNames = [...]string{"never run", "extrapolated", "interpolated", "measured"}
 
-// String returns the name in plain words.
+// String returns the name for people.
 func (s Support) String() string { return supportNames[s] }
 
-// Promisable reports whether an SLO may be promised on this support.
+// Promisable reports whether the support suffices to promise an SLO.
 func (s Support) Promisable() bool { return s >= Interpolated }
 
-// Counts are the numbers of timed runs that a prediction rests on.
-type Counts struct {
-	Configuration int // of the very configuration
+// RunCounts are the numbers of timed runs behind a prediction.
+type RunCounts struct {
+	Configuration int // of the same configuration
 	NodeType      int // of the model on the node type
 	Model         int // of the model and dataset
 }
 
-// The limits of interpolation (evidence method, promise rule).
+// The limits of interpolation (evidence method, rules for SLOs).
 const (
-	mostOctaves        = 3
-	leastNeighbours    = 3
-	mostInterpolatedSD = 0.15
+	maxOctaves               = 3
+	minConfigurations        = 3
+	maxInterpolatedDeviation = 0.15
 )
 
-// reach is the range of what a model ran on one node type.
-type reach struct {
+// measuredRange is the range of the measured configurations of a model on one node type.
+type measuredRange struct {
 	low, high [inputs]float64
 	batches   []float64 // log2 of measured batch sizes, in order
 	runs      int
 }
 
-// slack by which a load may lie outside the measured range: the width of its band.
+// slack is how far a load may lie outside the measured range: the width of its band.
 var slack = [inputs]float64{
 	2: jobsBand / 2,
 	3: processesBand,
@@ -50,13 +50,13 @@ var slack = [inputs]float64{
 	5: foreignScale * foreignBand,
 }
 
-// interpolates reports whether a point lies between measured batch sizes at most
-// mostOctaves apart, and within the range of the other features.
-func (r *reach) interpolates(p *point) bool { return r.missing(p).Lacks == "" }
+// interpolates reports whether a point lies between measured batch sizes at most maxOctaves apart,
+// and within the range of the other features.
+func (r *measuredRange) interpolates(p *point) bool { return r.missing(p).Lacks == "" }
 
-// around returns log2 of the measured batch sizes next to one, which may be one of them;
-// infinities where there are none.
-func (r *reach) around(x float64) (below, above float64) {
+// around returns the log2 of the nearest measured batch sizes below and above one, which may be
+// measured itself; infinities if there are none.
+func (r *measuredRange) around(x float64) (below, above float64) {
 	below, above = math.Inf(-1), math.Inf(1)
 	for _, b := range r.batches {
 		if b <= x {

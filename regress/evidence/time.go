@@ -9,45 +9,46 @@ import (
 
 // Time is the predicted duration of a training.
 type Time struct {
-	// Distribution of the seconds of all epochs and of the start-up, where that is
-	// known. Its scale is 0 where nothing is known (Support is NeverRun).
+	// Distribution of the seconds of all epochs, plus the start-up if that is known. Its scale is
+	// 0 if the time is unknown (Support is NeverRun).
 	Distribution
 	// StartupSeconds is the median start-up, 0 if none was ever measured.
 	StartupSeconds float64
 	Support        Support
-	Counts         Counts
+	Counts         RunCounts
 	// Correction that the prediction contains; the zero value if none.
 	Correction Correction
 }
 
-// estimate is the posterior of the log epoch seconds at one place: the mean and
-// the variance of the run's expectation, and the variance of a run there.
+// estimate is the posterior of the log epoch seconds of a configuration: mean and variance of the
+// expectation of a run, and the variance of a run around it.
 type estimate struct {
 	mean, variance, run float64
-	runs                int // of the very configuration
+	runs                int // of the same configuration
 }
 
 // timePredictor is the compiled form of a TimeModel.
 type timePredictor struct {
-	model       *TimeModel
-	process     *process
-	nodes       map[string]int
-	reaches     []reach // by node type
-	runs        int
-	unmeasured  float64                    // degrees of freedom off the measured configurations
-	measured    map[Configuration]estimate // where runs are
-	interpolate map[Configuration]line     // between them; the key has no batch size
+	model             *TimeModel
+	process           *gaussianProcess
+	nodes             map[string]int
+	reaches           []measuredRange // by node type
+	runs              int
+	unmeasuredDegrees float64                        // of freedom, without runs
+	measured          map[Configuration]estimate     // configurations with runs
+	interpolate       map[Configuration]estimateLine // between them; the key has no batch size
 
-	// asked are the lines that were asked for and have no run: computed once, as a
-	// load that nothing ran under is asked for again and again. At most maxAsked.
-	asked sync.Map
-	asks  atomic.Int32
+	// extraLines caches lines without runs, at most maxExtraLines: loads without runs are
+	// requested repeatedly.
+	extraLines     sync.Map
+	extraLineCount atomic.Int32
 }
 
-const maxAsked = 256
+const maxExtraLines = 256
 
-// line holds the estimates at quarter octaves of the batch size, all else equal.
-type line struct {
+// estimateLine holds the estimates at quarter octaves of the batch size, with all other features
+// fixed.
+type estimateLine struct {
 	first     float64 // log2 of the first batch size
 	estimates []estimate
 }
@@ -57,15 +58,15 @@ const perOctave = 4
 func newTimePredictor(t *TimeModel) (*timePredictor, bool) {
 	o := t.observations()
 	points := o.points
-	g, ok := newProcess(t.Hyperparameters, o)
+	g, ok := newGaussianProcess(t.Hyperparameters, o)
 	if !ok {
 		return nil, false
 	}
 	p := &timePredictor{model: t, process: g, nodes: t.nodeTypes(),
-		unmeasured:  min(t.Degrees, 4+float64(len(points))),
-		measured:    map[Configuration]estimate{},
-		interpolate: map[Configuration]line{}}
-	p.reaches = make([]reach, len(p.nodes))
+		unmeasuredDegrees: min(t.Degrees, 4+float64(len(points))),
+		measured:          map[Configuration]estimate{},
+		interpolate:       map[Configuration]estimateLine{}}
+	p.reaches = make([]measuredRange, len(p.nodes))
 	room := make([]float64, len(points))
 	v := variances{t.EpochVariance, t.RunVariance, t.Degrees}
 	for i := range t.Configurations {
@@ -82,8 +83,8 @@ func newTimePredictor(t *TimeModel) (*timePredictor, bool) {
 	return p, true
 }
 
-// include widens the range by a point.
-func (r *reach) include(p *point, runs int) {
+// include extends the range by a point.
+func (r *measuredRange) include(p *point, runs int) {
 	if r.runs == 0 {
 		r.low, r.high = p.x, p.x
 	}
@@ -105,11 +106,11 @@ func (p *timePredictor) compileLines(room []float64) {
 	}
 }
 
-// line computes the estimates at quarter octaves within the batch sizes that ran on the
-// node type; all else is that of a point.
-func (p *timePredictor) line(at point, room []float64) line {
+// line computes the estimates at quarter octaves within the batch sizes that ran on the node type,
+// with the other features of a point.
+func (p *timePredictor) line(at point, room []float64) estimateLine {
 	r := &p.reaches[at.node]
-	l := line{first: math.Floor(perOctave*r.low[0]) / perOctave}
+	l := estimateLine{first: math.Floor(perOctave*r.low[0]) / perOctave}
 	for at.x[0] = l.first; ; at.x[0] += 1. / perOctave {
 		mean, variance := p.process.predict(&at, -1, room)
 		l.estimates = append(l.estimates, estimate{mean, variance, p.model.RunVariance, 0})
@@ -120,7 +121,7 @@ func (p *timePredictor) line(at point, room []float64) line {
 }
 
 // between interpolates linearly in the log of the batch size.
-func (l *line) between(x float64) (estimate, bool) {
+func (l *estimateLine) between(x float64) (estimate, bool) {
 	at := (x - l.first) * perOctave
 	last := len(l.estimates) - 1
 	if last < 0 || !(at >= 0 && at <= float64(last)) {
@@ -136,34 +137,34 @@ func (l *line) between(x float64) (estimate, bool) {
 	return e, true
 }
 
-// estimate returns the posterior for a banded configuration and what it rests on.
-func (p *timePredictor) estimate(c *Configuration) (estimate, Support, Counts) {
+// estimate returns the posterior for a banded configuration and its evidence.
+func (p *timePredictor) estimate(c *Configuration) (estimate, Support, RunCounts) {
 	node, ran := p.nodes[c.NodeType]
 	if !ran {
-		return estimate{}, NeverRun, Counts{Model: p.runs}
+		return estimate{}, NeverRun, RunCounts{Model: p.runs}
 	}
 	r := &p.reaches[node]
-	counts := Counts{NodeType: r.runs, Model: p.runs}
+	counts := RunCounts{NodeType: r.runs, Model: p.runs}
 	if e, ok := p.measured[*c]; ok {
 		counts.Configuration = e.runs
 		return e, Measured, counts
 	}
 	at := pointOf(c, node)
-	e := p.offLine(c, &at)
-	if len(p.measured) >= leastNeighbours && r.interpolates(&at) &&
-		e.variance <= mostInterpolatedSD*mostInterpolatedSD {
+	e := p.estimateUnmeasured(c, &at)
+	if len(p.measured) >= minConfigurations && r.interpolates(&at) &&
+		e.variance <= maxInterpolatedDeviation*maxInterpolatedDeviation {
 		return e, Interpolated, counts
 	}
 	return e, Extrapolated, counts
 }
 
-// offLine returns the posterior where no run is.
-func (p *timePredictor) offLine(c *Configuration, at *point) estimate {
+// estimateUnmeasured returns the posterior for a configuration without runs.
+func (p *timePredictor) estimateUnmeasured(c *Configuration, at *point) estimate {
 	key := *c
 	key.BatchSize = 0
 	l, ok := p.interpolate[key]
 	if !ok {
-		l = p.askedLine(key, at)
+		l = p.extraLine(key, at)
 	}
 	if e, ok := l.between(at.x[0]); ok {
 		return e
@@ -173,29 +174,29 @@ func (p *timePredictor) offLine(c *Configuration, at *point) estimate {
 	return estimate{mean, variance, p.model.RunVariance, 0}
 }
 
-// askedLine returns a line without runs, and keeps it while there is room.
-func (p *timePredictor) askedLine(key Configuration, at *point) line {
-	if l, ok := p.asked.Load(key); ok {
-		return l.(line)
+// extraLine returns a line without runs. It is cached while there is room.
+func (p *timePredictor) extraLine(key Configuration, at *point) estimateLine {
+	if l, ok := p.extraLines.Load(key); ok {
+		return l.(estimateLine)
 	}
 	l := p.line(*at, make([]float64, len(p.process.points)))
-	if p.asks.Add(1) <= maxAsked {
-		p.asked.Store(key, l)
+	if p.extraLineCount.Add(1) <= maxExtraLines {
+		p.extraLines.Store(key, l)
 	} else {
-		p.asks.Store(maxAsked)
+		p.extraLineCount.Store(maxExtraLines)
 	}
 	return l
 }
 
-// degrees of freedom of predictions on some support.
+// degrees returns the degrees of freedom of predictions with a kind of support.
 func (p *timePredictor) degrees(s Support) float64 {
 	if s == Measured {
 		return p.model.Degrees
 	}
-	return p.unmeasured
+	return p.unmeasuredDegrees
 }
 
-// run returns the distribution of the log of the mean seconds of some epochs of a run.
+// run returns the distribution of the log of the mean seconds of a number of epochs of a run.
 func (p *timePredictor) run(e *estimate, s Support, epochs float64) Distribution {
 	scale := math.Sqrt(e.variance + e.run + p.model.EpochVariance/max(epochs, 1))
 	return Distribution{e.mean, scale, p.degrees(s)}

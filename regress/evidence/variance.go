@@ -4,11 +4,11 @@ import "math"
 
 // The priors of the variances of time (evidence method, epoch time).
 const (
-	priorRunDeviation = 0.04 // of the log of a run's mean epoch time, without repetitions
-	priorRunWeight    = 20.0 // of that prior: a few repetitions do not decide for all models
+	priorRunDeviation = 0.04 // of the log of a run's mean epoch time
+	priorRunWeight    = 20.0 // weight of that prior against the runs of all models
 	priorRunDegrees   = 4.0  // weight of all models for one model
 	ownVarianceWeight = 20.0 // weight of the model's variance for one configuration
-	leastRunDeviation = 0.0025
+	minRunDeviation   = 0.0025
 	priorEpochDegrees = 4.0
 )
 
@@ -20,8 +20,8 @@ func (s *spread) add(o spread) {
 	s.freedom += o.freedom
 }
 
-// shrunken is the pooled variance with a prior of the given weight.
-func (s spread) shrunken(prior, weight float64) float64 {
+// shrunk returns the pooled variance with a prior of the given weight.
+func (s spread) shrunk(prior, weight float64) float64 {
 	return (weight*prior + s.squares) / (weight + s.freedom)
 }
 
@@ -32,7 +32,7 @@ type variances struct {
 	degrees float64 // of freedom of run
 }
 
-// components is what variances are estimated from.
+// components are the sums from which variances are estimated.
 type components struct {
 	epochs, runs spread
 	inverse      float64 // sum of 1/epochs over the degrees of freedom of runs
@@ -44,7 +44,7 @@ func (c *components) add(o components) {
 	c.inverse += o.inverse
 }
 
-// componentsOf sums up the squares within the runs and the configurations.
+// componentsOf sums the squares within runs and within configurations.
 func componentsOf(configurations []ConfigurationTimes) components {
 	var c components
 	for i := range configurations {
@@ -57,32 +57,32 @@ func componentsOf(configurations []ConfigurationTimes) components {
 	return c
 }
 
-// runVariance estimates the variance of the run effect: the squares of run means
-// less what their epochs' noise explains, shrunk to a prior.
+// runVariance estimates the variance of the run effect: the squares of run means minus the part
+// that the noise of their epochs explains, shrunk towards a prior.
 func (c *components) runVariance(prior, epoch float64) float64 {
 	left := c.runs.squares - epoch*c.inverse
 	v := (priorRunDegrees*prior + left) / (priorRunDegrees + c.runs.freedom)
 	return max(v, prior/4)
 }
 
-// variancesOf estimates the components of one subject; all are those of every
-// subject, which give the prior.
+// variancesOf estimates the components of one subject; all are the sums of all subjects, which give
+// the prior.
 func variancesOf(own, all components) variances {
 	epochPrior := 0.0
 	if all.epochs.freedom > 0 {
 		epochPrior = all.epochs.squares / all.epochs.freedom
 	}
-	epoch := own.epochs.shrunken(epochPrior, priorEpochDegrees)
+	epoch := own.epochs.shrunk(epochPrior, priorEpochDegrees)
 
 	left := all.runs.squares - epochPrior*all.inverse
 	prior := (priorRunWeight*priorRunDeviation*priorRunDeviation + left) /
 		(priorRunWeight + all.runs.freedom)
-	prior = max(prior, leastRunDeviation*leastRunDeviation)
+	prior = max(prior, minRunDeviation*minRunDeviation)
 	return variances{epoch, own.runVariance(prior, epoch), priorRunDegrees + own.runs.freedom}
 }
 
-// ownRun is the variance of a run of one configuration: that of the model, moved by
-// the configuration's own repetitions.
+// ownRun returns the variance of a run of one configuration: that of the model, updated by the
+// configuration's own repetitions.
 func (v *variances) ownRun(m *ConfigurationTimes) float64 {
 	free := math.Max(float64(m.Runs-1), 0)
 	return (ownVarianceWeight*v.run + m.Squares) / (ownVarianceWeight + free)

@@ -17,12 +17,11 @@ import (
 	"courier/regress/evidence"
 )
 
-// shared is where the data of published studies lies; tests that need it are skipped
-// where it is absent.
+// shared is the directory with the data of published studies; tests are skipped without it.
 const shared = "../../../shared/data"
 
-// underRace is true under the race detector. Tests of figures are skipped there: they
-// compute much and share nothing between goroutines.
+// underRace is true under the race detector. Tests of figures are skipped there: they are slow and
+// share nothing between goroutines.
 var underRace bool
 
 // table reads a CSV file as rows by column name.
@@ -63,17 +62,17 @@ func number(t testing.TB, s string) float64 {
 	return x
 }
 
-// training is one run of the Zeus study: the epochs at which accuracies were first
-// reached, and how many epochs it is taken to have had.
+// training is one run of the Zeus study: the epochs at which accuracies were first reached, and the
+// assumed number of epochs.
 type training struct {
 	dataset string
 	batch   int
 	seed    int
-	steps   []step
+	steps   []accuracyStep
 	length  int
 }
 
-type step struct {
+type accuracyStep struct {
 	epoch    int
 	accuracy float64
 }
@@ -100,16 +99,16 @@ func (r *training) first(target float64) int {
 	return at
 }
 
-type setting struct {
+type zeusSetting struct {
 	dataset string
 	batch   int
 }
 
 // study is the Zeus data: trainings by setting, and seconds per epoch.
 type study struct {
-	trainings map[setting][]*training
-	optimizer map[setting]string
-	seconds   map[string]map[setting]map[int]float64 // by GPU, setting, power limit
+	trainings map[zeusSetting][]*training
+	optimizer map[zeusSetting]string
+	seconds   map[string]map[zeusSetting]map[int]float64 // by GPU, setting, power limit
 	datasets  []string
 	batches   map[string][]int // with a time on the V100 and two trainings or more
 	floor     map[string]float64
@@ -117,14 +116,14 @@ type study struct {
 
 func readStudy(t testing.TB) *study {
 	t.Helper()
-	s := &study{trainings: map[setting][]*training{}, optimizer: map[setting]string{},
-		seconds: map[string]map[setting]map[int]float64{},
+	s := &study{trainings: map[zeusSetting][]*training{}, optimizer: map[zeusSetting]string{},
+		seconds: map[string]map[zeusSetting]map[int]float64{},
 		batches: map[string][]int{}, floor: map[string]float64{}}
 	s.readTrainings(t)
 	for _, gpu := range []string{"v100", "p100"} {
-		s.seconds[gpu] = map[setting]map[int]float64{}
+		s.seconds[gpu] = map[zeusSetting]map[int]float64{}
 		for _, row := range table(t, "zeus/summary_power_"+gpu+".csv") {
-			k := setting{row["dataset"], int(number(t, row["batch_size"]))}
+			k := zeusSetting{row["dataset"], int(number(t, row["batch_size"]))}
 			if s.optimizer[k] != row["optimizer"] {
 				continue
 			}
@@ -149,7 +148,7 @@ func readStudy(t testing.TB) *study {
 func (s *study) readTrainings(t testing.TB) {
 	byKey := map[string]*training{}
 	for _, row := range table(t, "zeus/summary_train.csv") {
-		k := setting{row["dataset"], int(number(t, row["batch_size"]))}
+		k := zeusSetting{row["dataset"], int(number(t, row["batch_size"]))}
 		s.optimizer[k] = row["optimizer"]
 		name := fmt.Sprint(k, row["run"])
 		r := byKey[name]
@@ -166,7 +165,7 @@ func (s *study) readTrainings(t testing.TB) {
 			accuracy /= 100
 		}
 		accuracy = math.Round(accuracy*1e6) / 1e6
-		r.steps = append(r.steps, step{int(number(t, row["target_epoch"])), accuracy})
+		r.steps = append(r.steps, accuracyStep{int(number(t, row["target_epoch"])), accuracy})
 	}
 	for k, of := range s.trainings {
 		slices.SortFunc(of, func(a, b *training) int { return a.seed - b.seed })
@@ -196,23 +195,23 @@ func draw(random *rand.Rand, seconds float64, epochs int) []float64 {
 	return all
 }
 
-// world is the study, split into history and truth.
-type world struct {
+// zeusSplit is the study, split into history and truth.
+type zeusSplit struct {
 	*study
-	truth   map[setting]*training
-	times   map[setting][]float64 // cumulated seconds of the true runs
-	history map[setting][]*training
-	unseen  map[setting]bool
+	truth   map[zeusSetting]*training
+	times   map[zeusSetting][]float64 // cumulated seconds of the true runs
+	history map[zeusSetting][]*training
+	unseen  map[zeusSetting]bool
 }
 
-// newWorld takes another training of each setting as truth for each repetition.
-func newWorld(s *study, repetition uint64, unseen map[setting]bool) *world {
-	w := &world{study: s, truth: map[setting]*training{}, times: map[setting][]float64{},
-		history: map[setting][]*training{}, unseen: unseen}
+// newWorld uses another training of each setting as truth in each repetition.
+func newWorld(s *study, repetition uint64, unseen map[zeusSetting]bool) *zeusSplit {
+	w := &zeusSplit{study: s, truth: map[zeusSetting]*training{}, times: map[zeusSetting][]float64{},
+		history: map[zeusSetting][]*training{}, unseen: unseen}
 	random := rand.New(rand.NewPCG(repetition, 1))
 	for _, d := range s.datasets {
 		for _, b := range s.batches[d] {
-			k := setting{d, b}
+			k := zeusSetting{d, b}
 			of := s.trainings[k]
 			at := (len(of) - 1 + int(repetition) - 1) % len(of)
 			w.truth[k] = of[at]
@@ -227,20 +226,20 @@ func newWorld(s *study, repetition uint64, unseen map[setting]bool) *world {
 	return w
 }
 
-func (w *world) mean(d string, b int) float64 { return w.seconds["v100"][setting{d, b}][250] }
-func (w *world) time(d string, b, epochs int) float64 {
-	return w.times[setting{d, b}][epochs-1]
+func (w *zeusSplit) mean(d string, b int) float64 { return w.seconds["v100"][zeusSetting{d, b}][250] }
+func (w *zeusSplit) time(d string, b, epochs int) float64 {
+	return w.times[zeusSetting{d, b}][epochs-1]
 }
-func (w *world) accuracy(d string, b, epochs int) float64 {
-	if a, ok := w.truth[setting{d, b}].accuracy(epochs); ok {
+func (w *zeusSplit) accuracy(d string, b, epochs int) float64 {
+	if a, ok := w.truth[zeusSetting{d, b}].accuracy(epochs); ok {
 		return a
 	}
 	return w.floor[d]
 }
 
 // pastAccuracy is the mean of the history.
-func (w *world) pastAccuracy(d string, b, epochs int) float64 {
-	sum, of := 0.0, w.history[setting{d, b}]
+func (w *zeusSplit) pastAccuracy(d string, b, epochs int) float64 {
+	sum, of := 0.0, w.history[zeusSetting{d, b}]
 	for _, r := range of {
 		a, ok := r.accuracy(epochs)
 		if !ok {
@@ -252,12 +251,12 @@ func (w *world) pastAccuracy(d string, b, epochs int) float64 {
 }
 
 // runs returns the history as evidence; limit is how many runs of each setting.
-func (w *world) runs(repetition uint64, limit int) []evidence.Run {
+func (w *zeusSplit) runs(repetition uint64, limit int) []evidence.Run {
 	random := rand.New(rand.NewPCG(repetition, 7))
 	var runs []evidence.Run
 	for _, d := range w.datasets {
 		for _, b := range w.batches[d] {
-			k := setting{d, b}
+			k := zeusSetting{d, b}
 			if w.unseen[k] {
 				continue
 			}
@@ -288,11 +287,11 @@ func runOf(r *training, node string, seconds []float64) evidence.Run {
 	return run
 }
 
-// known returns the epochs from which accuracies are known, and that all true runs had.
-func (w *world) known(d string) (low, high int) {
+// known returns the first epochs with known accuracies, which all true runs had.
+func (w *zeusSplit) known(d string) (low, high int) {
 	low, high = 3, math.MaxInt
 	for _, b := range w.batches[d] {
-		k := setting{d, b}
+		k := zeusSetting{d, b}
 		high = min(high, w.truth[k].length)
 		for _, r := range append(slices.Clone(w.history[k]), w.truth[k]) {
 			if len(r.steps) > 0 {

@@ -70,8 +70,8 @@ func (c *advisorCommand) Run(w *environment) error {
 	if err != nil {
 		return err
 	}
-	return c.serve(w, "advisor", func(r *serviceEnvironment) (service, error) {
+	return c.serve(w, "advisor", func(r *serviceEnvironment) (builtService, error) {
 		a := advisor.New(r.bus, o, r.log, r.reg)
-		return service{part: services.Part{Name: "advisor", Run: a.Run}, ready: a.Ready}, nil
+		return builtService{part: services.Part{Name: "advisor", Run: a.Run}, ready: a.Ready}, nil
 	})
 }

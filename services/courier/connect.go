@@ -134,8 +134,8 @@ type serviceEnvironment struct {
 	reg *prometheus.Registry
 }
 
-// service is a service that runs in this process.
-type service struct {
+// builtService is a service that can run in this process.
+type builtService struct {
 	part    services.Part
 	ready   func() error // returns why the service is not ready; nil: always ready
 	handler http.Handler // nil: metrics, health and readiness
@@ -143,7 +143,7 @@ type service struct {
 
 // serve connects, creates the streams and runs the service until the context ends.
 func (f serviceFlags) serve(
-	w *environment, name string, build func(*serviceEnvironment) (service, error),
+	w *environment, name string, build func(*serviceEnvironment) (builtService, error),
 ) error {
 	reg := services.NewRegistry()
 	o := f.options(f.NATSURL, "courier-"+name)

@@ -29,12 +29,12 @@ import (
 // services. After the trainer has learned its effect, predictions with the process are longer, and
 // those without are not.
 func TestForeign_AHogInTheLogChangesTheNextAdvice(t *testing.T) {
-	for _, method := range []trainer.Method{trainer.MethodEvidence, trainer.MethodFamilies} {
+	for _, method := range []trainer.FitMethod{trainer.MethodEvidence, trainer.MethodFamilies} {
 		t.Run(string(method), func(t *testing.T) { testHogInTheLog(t, method) })
 	}
 }
 
-func testHogInTheLog(t *testing.T, method trainer.Method) {
+func testHogInTheLog(t *testing.T, method trainer.FitMethod) {
 	const node = "hogged"
 	l := startAll(t, func(f *localFlags) { f.Method = string(method) })
 	ctx := within(t, patience)

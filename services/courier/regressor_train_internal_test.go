@@ -15,8 +15,8 @@ func TestFittingBars_FollowEachFit(t *testing.T) {
 	var out bytes.Buffer
 	bars := &fittingBars{out: &out}
 	for _, f := range []schemas.Fitting{
-		{Target: "epoch_time", Done: 1, Planned: 2, Reason: "asked for"},
-		{Target: "epoch_time", Done: 2, Planned: 2, Reason: "asked for"},
+		{Target: "epoch_time", Done: 1, Planned: 2, Reason: "requested"},
+		{Target: "epoch_time", Done: 2, Planned: 2, Reason: "requested"},
 		{Target: "accuracy", Done: 3, Planned: 4, Reason: "drift"},
 		{Target: "accuracy"},
 	} {
@@ -29,8 +29,8 @@ func TestFittingBars_FollowEachFit(t *testing.T) {
 		got = append(got, line[:strings.LastIndex(line, ",")])
 	}
 	want := []string{
-		"   [############............] 1/2 parts of epoch_time, asked for",
-		"   [########################] 2/2 parts of epoch_time, asked for",
+		"   [############............] 1/2 parts of epoch_time, requested",
+		"   [########################] 2/2 parts of epoch_time, requested",
 		"   [##################......] 3/4 parts of accuracy, drift",
 	}
 	if d := cmp.Diff(want, got); d != "" {

@@ -215,7 +215,7 @@ func checkLog(t *testing.T, b *bus.Bus, jobs []string) {
 		t.Errorf("only %d jobs ran", len(jobs))
 	}
 	log := readLog(t, b)
-	runs := map[string]bool{} // a job runs once here, whatever number its run got
+	runs := map[string]bool{} // Each job runs once in this test.
 	for id := range log["job_started"] {
 		runs[id[:len(id)-len("/started")]] = true
 	}

@@ -30,10 +30,10 @@ func (c *collectorCommand) Run(w *environment) error {
 		debug.SetGCPercent(50) // It allocates little, and every node runs one.
 	}
 	collector.ReleaseMemory() // Parsing the other commands needed this memory.
-	return c.serve(w, "collector", func(r *serviceEnvironment) (service, error) {
+	return c.serve(w, "collector", func(r *serviceEnvironment) (builtService, error) {
 		node, err := nodeName(c.Node)
 		if err != nil {
-			return service{}, err
+			return builtService{}, err
 		}
 		if c.SpoolDir == "" {
 			c.SpoolDir = spool.DefaultDir()
@@ -47,9 +47,9 @@ func (c *collectorCommand) Run(w *environment) error {
 			SpoolDir:          c.SpoolDir,
 		}, r.log, r.reg)
 		if err != nil {
-			return service{}, err
+			return builtService{}, err
 		}
-		return service{part: services.Part{Name: "collector", Run: s.Run}}, nil
+		return builtService{part: services.Part{Name: "collector", Run: s.Run}}, nil
 	})
 }
 
@@ -78,12 +78,12 @@ func (c *storeCommand) Run(w *environment) error {
 	if w.getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(storeMemory)
 	}
-	return c.serve(w, "store", func(r *serviceEnvironment) (service, error) {
+	return c.serve(w, "store", func(r *serviceEnvironment) (builtService, error) {
 		o := c.clickHouseFlags.options(c.ClickHouseURL)
 		o.MaxMessages, o.MaxAge = c.BatchMessages, c.BatchAge
 		d, err := store.Open(r.ctx, o, r.log, r.reg)
 		if err != nil {
-			return service{}, err
+			return builtService{}, err
 		}
 		ready := make(chan struct{})
 		part := services.Part{Name: "store", Run: func(ctx context.Context) error {
@@ -105,7 +105,7 @@ func (c *storeCommand) Run(w *environment) error {
 				return errors.New("store: the tables are not ready yet")
 			}
 		}
-		return service{part: part, ready: isReady}, nil
+		return builtService{part: part, ready: isReady}, nil
 	})
 }
 
@@ -146,13 +146,13 @@ func (c *gatewayCommand) Run(w *environment) error {
 	if c.tls, err = serverTLS(c.TLSCert, c.TLSKey); err != nil {
 		return err
 	}
-	return c.serve(w, "gateway", func(r *serviceEnvironment) (service, error) {
+	return c.serve(w, "gateway", func(r *serviceEnvironment) (builtService, error) {
 		o.Gatherer = r.reg
 		g, err := gateway.New(r.bus, o, r.log, r.reg)
 		if err != nil {
-			return service{}, err
+			return builtService{}, err
 		}
-		return service{
+		return builtService{
 			part:    services.Part{Name: "gateway", Run: g.Run},
 			handler: g.Handler(),
 		}, nil

@@ -40,7 +40,7 @@ func (c *simulateSLO) Run(w *environment) error {
 		Seed:        c.Seed,
 		Refit:       c.Refit,
 		Rules:       c.Rules,
-		Method:      trainer.Method(c.Method),
+		Method:      trainer.FitMethod(c.Method),
 	}
 	if err := o.Validate(); err != nil {
 		return err

@@ -34,7 +34,7 @@ func (f trainerFlags) options() trainer.Options {
 	}
 	return trainer.Options{
 		Version:   buildVersion(),
-		Method:    trainer.Method(f.Method),
+		Method:    trainer.FitMethod(f.Method),
 		NewEpochs: f.NewEpochs,
 		Every:     f.RefitEvery,
 		CoolDown:  f.CoolDown,
@@ -73,11 +73,11 @@ func (c *trainerCommand) Run(w *environment) error {
 	if c.Supervised {
 		w = c.supervise(w, urls)
 	}
-	return c.serve(w, "trainer", func(r *serviceEnvironment) (service, error) {
+	return c.serve(w, "trainer", func(r *serviceEnvironment) (builtService, error) {
 		past := &pastRuns{env: r, flags: c.clickHouseFlags, urls: urls}
 		if c.ClickHouseURL != "" {
 			if err := past.open(c.ClickHouseURL); err != nil {
-				return service{}, err
+				return builtService{}, err
 			}
 		}
 		history := past.history
@@ -85,7 +85,7 @@ func (c *trainerCommand) Run(w *environment) error {
 			history = nil // Examples come from the log alone.
 		}
 		t := trainer.New(r.bus, history, o, r.log, r.reg)
-		return service{part: services.Part{Name: "trainer", Run: t.Run}}, nil
+		return builtService{part: services.Part{Name: "trainer", Run: t.Run}}, nil
 	})
 }
 

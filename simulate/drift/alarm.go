@@ -98,7 +98,7 @@ func (c *cluster) runJob(logChange float64, drifting ...int) (trainer.Finding, b
 		}
 	}
 	c.jobs++
-	return c.watch.Add(trainer.Outcome{
+	return c.watch.Add(trainer.JobResidual{
 		At:       time.Unix(int64(60*c.jobs), 0).UTC(),
 		Model:    c.models[c.random.IntN(len(c.models))],
 		Nodes:    c.nodes[c.lastNode],
@@ -118,20 +118,20 @@ func (s *simulation) delays(ctx context.Context, r *Result) error {
 	for n := range everyNode {
 		everyNode[n] = n
 	}
-	delays, named, err := s.detect(ctx, streamCluster, func(int) ([]int, trainer.Scope) {
-		return everyNode, trainer.Scope{Kind: trainer.ScopeAll}
+	delays, named, err := s.detect(ctx, streamCluster, func(int) ([]int, trainer.DriftScope) {
+		return everyNode, trainer.DriftScope{Kind: trainer.ScopeAll}
 	})
 	if err != nil {
 		return err
 	}
 	r.MedianDelayJobs, r.NamedClusterRatio = median(delays), named
 
-	delays, named, err = s.detect(ctx, streamNode, func(number int) ([]int, trainer.Scope) {
+	delays, named, err = s.detect(ctx, streamNode, func(number int) ([]int, trainer.DriftScope) {
 		n := number % s.Nodes
 		if s.Nodes == 1 { // The single slow node is the slow cluster.
-			return []int{n}, trainer.Scope{Kind: trainer.ScopeAll}
+			return []int{n}, trainer.DriftScope{Kind: trainer.ScopeAll}
 		}
-		return []int{n}, trainer.Scope{Kind: trainer.ScopeNode, Name: fmt.Sprintf("node-%d", n+1)}
+		return []int{n}, trainer.DriftScope{Kind: trainer.ScopeNode, Name: fmt.Sprintf("node-%d", n+1)}
 	})
 	r.MedianDelayNodeJobs, r.NamedNodeRatio = median(delays), named
 	return err
@@ -141,7 +141,7 @@ func (s *simulation) delays(ctx context.Context, r *Result) error {
 // until each was detected, and the share of drifts whose cause was named. After a false alarm
 // before the drift the repetition starts again.
 func (s *simulation) detect(
-	ctx context.Context, stream int, drift func(number int) ([]int, trainer.Scope),
+	ctx context.Context, stream int, drift func(number int) ([]int, trainer.DriftScope),
 ) (delays []float64, named float64, err error) {
 	delays, isNamed := make([]float64, s.Repetitions), make([]bool, s.Repetitions)
 	err = inParallel(ctx, s.Repetitions, func(_ context.Context, number int) error {

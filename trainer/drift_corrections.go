@@ -1,0 +1,372 @@
+package trainer
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"courier/regress"
+	"courier/regress/evidence"
+	"courier/schemas"
+)
+
+// compareEndedRuns compares runs that ended with the predictions of the champion, if that is a
+// state of package evidence, and requests a correction if jobs drift.
+func (t *Trainer) compareEndedRuns(w *watcher, runs ...*run) {
+	if w.state == nil {
+		return
+	}
+	var examples []Example
+	for _, r := range runs {
+		examples = w.past.appendExamples(examples, r, schemas.TargetEpochTime)
+	}
+	next, isNew, err := w.state.Correct(evidenceRuns(schemas.TargetEpochTime, examples, w.foreign))
+	if err != nil {
+		t.log.Warn("runs not compared with predictions", "error", err)
+		return
+	}
+	if w.state = next; isNew && w.live {
+		t.requestCorrection()
+	}
+}
+
+// compareMissedRuns compares the runs that ended since a new champion was fitted.
+func (t *Trainer) compareMissedRuns(w *watcher) {
+	if w.state == nil || !w.live {
+		return
+	}
+	var ended []*run
+	for _, r := range w.past.order {
+		if !r.dropped && r.outcome != "" && r.span.Until.After(w.state.Through) {
+			ended = append(ended, r)
+		}
+	}
+	t.compareEndedRuns(w, ended...)
+}
+
+// requestCorrection signals the work goroutine, which also corrects during a fit.
+func (t *Trainer) requestCorrection() {
+	select {
+	case t.correctionSignal <- struct{}{}:
+	default: // a request is pending
+	}
+}
+
+// correctThrottled corrects the served regressor, or schedules the correction if corrections would
+// take more than half of the time.
+func (t *Trainer) correctThrottled(ctx context.Context) {
+	if wait := t.correctionTime - time.Since(t.correctedAt); wait > 0 {
+		if !t.correctionDeferred.Swap(true) {
+			time.AfterFunc(wait, func() {
+				t.correctionDeferred.Store(false)
+				t.requestCorrection()
+			})
+		}
+		return
+	}
+	begin := time.Now()
+	if err := t.correct(ctx); err != nil && ctx.Err() == nil {
+		t.log.Warn("drift not corrected", "error", err)
+	}
+	t.correctedAt = time.Now()
+	t.correctionTime = t.correctedAt.Sub(begin)
+}
+
+// correct updates the correction factors of the served regressor by the runs that have ended. It
+// does not fit, so it is fast and needs no turn among fits.
+func (t *Trainer) correct(ctx context.Context) error {
+	const target = schemas.TargetEpochTime
+	champion := (*t.active.Load())[target].champion
+	before := champion.evidence()
+	if before == nil {
+		return nil
+	}
+	last, err := t.bus.LastSequence(ctx, schemas.StreamJob)
+	if err != nil {
+		return err
+	}
+	l, err := t.recall(ctx, target, last)
+	if err != nil {
+		return err
+	}
+	begin, examples := time.Now(), thin(l.examples, t.o.Examples)
+	manifest := champion.predictor.Manifest()
+	foreign := foreignOf(manifest)
+	state, isNew, err := before.Correct(evidenceRuns(target, examples, foreign))
+	if err != nil || !isNew {
+		return err
+	}
+	r, err := newHierarchyRegressor(
+		ctx, target, examples, foreign, state, manifest.Evaluations, t.o)
+	if err != nil {
+		return err
+	}
+	complete(r, examples, t.o)
+	c, err := newCandidate(r, examples, time.Since(begin))
+	if err != nil {
+		return err
+	}
+	w := fitRequest{targets: []string{target}, reason: correctionReason(state)}
+	outcome, err := t.placeCandidate(ctx, c, l.last, target, &w, &schemas.TrainReply{})
+	if err == nil {
+		t.metrics.fits.WithLabelValues(target, "corrected").Inc()
+		t.log.Debug("drift corrected", "reason", w.reason, "outcome", outcome)
+	}
+	return err
+}
+
+// correctionReason returns the reason for serving a corrected state.
+func correctionReason(s *evidence.State) string {
+	factors := s.Factors()
+	switch {
+	case !s.Corrected:
+		return "drift: the last runs match their predictions again"
+	case len(factors) == 0:
+		return "drift: the last runs did not match their predictions"
+	}
+	strongest := &factors[0]
+	for i := range factors {
+		if factors[i].Evidence > strongest.Evidence {
+			strongest = &factors[i]
+		}
+	}
+	return "drift: " + describeFactor(strongest)
+}
+
+// newCandidate encodes a regressor and loads it as an advisor does, so that a regressor which an
+// advisor would refuse is an error here.
+func newCandidate(
+	r *regress.Regressor, examples []Example, took time.Duration,
+) (*fittedCandidate, error) {
+	c := &fittedCandidate{examples: examples, model: r.EncodeModel()}
+	var err error
+	if c.manifest, err = r.EncodeManifest(); err != nil {
+		return nil, err
+	}
+	if c.predictor, err = regress.Load(c.model, c.manifest); err != nil {
+		return nil, fmt.Errorf("load the fitted regressor: %w", err)
+	}
+	c.fitted = fitted(c.predictor.Manifest())
+	c.fitted.ModelDigest, c.fitted.ManifestDigest = digestOf(c.model), digestOf(c.manifest)
+	c.fitted.FitSeconds = took.Seconds()
+	return c, nil
+}
+
+// publishCorrections publishes the corrections of a target that began, changed or ended with its
+// champion. The registry holds the corrections that were published before, so none is repeated or
+// lost.
+func (t *Trainer) publishCorrections(ctx context.Context, target string) {
+	champion := (*t.active.Load())[target].champion
+	if champion == nil {
+		return
+	}
+	t.mu.Lock()
+	r := t.registry.target(target)
+	published := maps.Clone(r.corrections)
+	version := *r.versions[r.champion()]
+	t.mu.Unlock()
+	for _, e := range changedCorrections(champion.evidence(), published, &version,
+		time.Now().UTC()) {
+		e.KnownChanges = t.nodeChanges.between(e.SinceAt, e.At)
+		if err := t.publish(ctx, e); err != nil {
+			if ctx.Err() == nil {
+				t.log.Warn("drift not published, will retry", "target", target, "error", err)
+			}
+			return
+		}
+		if e.State == schemas.DriftActive {
+			t.metrics.drifts.Inc()
+		}
+		t.log.Info("drift",
+			"target", target,
+			"state", e.State,
+			"scope", e.Scope,
+			"model", e.Model,
+			"node_type", e.NodeType,
+			"batch_size_from", e.BatchSizeFrom,
+			"batch_size_to", e.BatchSizeTo,
+			"ratio", e.Ratio,
+			"since", e.SinceAt,
+			"jobs", e.Jobs,
+		)
+	}
+}
+
+// maxCorrections is the number of corrections that a registry remembers; a state has at most four.
+const maxCorrections = 64
+
+// corrected applies an event about a correction.
+func (r *targetRegistry) corrected(e *schemas.Drift) {
+	key := correctionKey(e)
+	switch {
+	case e.State == schemas.DriftActive && len(r.corrections) < maxCorrections:
+		r.corrections[key] = e
+	case e.State != "":
+		delete(r.corrections, key)
+	}
+}
+
+// activeCorrections returns the active corrections by their begin.
+func (r *targetRegistry) activeCorrections() []*schemas.Drift {
+	return slices.SortedFunc(maps.Values(r.corrections), func(a, b *schemas.Drift) int {
+		return cmp.Or(a.SinceAt.Compare(b.SinceAt), cmp.Compare(a.EventID, b.EventID))
+	})
+}
+
+// correctionKey identifies the scope of a correction. It is short because event IDs contain it.
+func correctionKey(e *schemas.Drift) string {
+	scope := fmt.Sprintf("%q", []any{
+		e.Scope, e.Model, e.Dataset, e.NodeType, e.BatchSizeFrom, e.BatchSizeTo,
+	})
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(scope)))[:12]
+}
+
+// changedCorrections returns the events that lead from the published corrections, by key, to those
+// of a state, in a fixed order. A correction has changed if its ratio leaves the published
+// interval.
+func changedCorrections(
+	s *evidence.State, published map[string]*schemas.Drift, v *schemas.RegressorVersion, now time.Time,
+) (events []*schemas.Drift) {
+	isServed := map[string]bool{}
+	for _, f := range s.Factors() {
+		e := correctionEvent(&f, s, v, now)
+		key := correctionKey(e)
+		isServed[key] = true
+		if before := published[key]; before != nil {
+			if low, high := before.RatioLow, before.RatioHigh; low != nil && high != nil &&
+				*low <= e.Ratio && e.Ratio <= *high {
+				continue
+			}
+			e.BeforeRatio = before.Ratio
+			e.Message += fmt.Sprintf("; before: %.2f times", before.Ratio)
+		}
+		events = append(events, e)
+	}
+	for _, key := range slices.Sorted(maps.Keys(published)) {
+		if !isServed[key] {
+			events = append(events, endOfCorrection(published[key], s, v, now))
+		}
+	}
+	return events
+}
+
+// correctionEvent returns the event of an active factor.
+func correctionEvent(
+	f *evidence.Factor, s *evidence.State, v *schemas.RegressorVersion, now time.Time,
+) *schemas.Drift {
+	e := scopeOf(f)
+	e.Target, e.ModelDigest, e.CauseSequence = v.Target, v.ModelDigest, v.SinceSequence
+	e.EventID, e.At = schemas.CorrectionID(v.Target, v.Revision, correctionKey(e)), now
+	e.State, e.SinceAt, e.Detector = schemas.DriftActive, f.StartedAt, "factor"
+	e.Ratio, e.RatioLow, e.RatioHigh, e.BeforeRatio = f.Ratio, &f.Low, &f.High, 1
+	e.Jobs, e.RestJobs, e.ExplainedRatio = uint32(f.Runs), uint32(f.RestRuns), f.Explained
+	if f.RestRuns > 0 {
+		e.RestRatio = &f.RestRatio
+	}
+	e.Statistic, e.Threshold = f.Evidence, f.Threshold
+	e.WindowJobs, e.WindowSinceAt, e.Deviation = windowOf(s)
+	e.Message = describeFactor(f)
+	return e
+}
+
+// windowOf returns the number of runs that a state has compared, the begin of the first, and the
+// standard deviation that the predictor expected of them.
+func windowOf(s *evidence.State) (jobs uint32, since time.Time, deviation float64) {
+	all := s.Drift.Residuals
+	if len(all) == 0 {
+		return 0, since, 0
+	}
+	for i := range all {
+		deviation += all[i].Variance / float64(len(all))
+	}
+	return uint32(len(all)), all[0].StartedAt, math.Sqrt(deviation)
+}
+
+// endOfCorrection returns the event that ends a published correction.
+func endOfCorrection(
+	published *schemas.Drift, s *evidence.State, v *schemas.RegressorVersion, now time.Time,
+) *schemas.Drift {
+	e := *published
+	e.ModelDigest, e.CauseSequence = v.ModelDigest, v.SinceSequence
+	e.EventID, e.At = schemas.CorrectionID(v.Target, v.Revision, correctionKey(published)), now
+	e.State, e.Ratio, e.BeforeRatio = schemas.DriftWithdrawn, 1, published.Ratio
+	e.RatioLow, e.RatioHigh = nil, nil
+	e.Message = fmt.Sprintf("%s: later jobs do not confirm %.2f times the predicted time; "+
+		"their predictions are no longer corrected", describeScope(published), published.Ratio)
+	if s == nil {
+		return &e
+	}
+	for i := range s.Drift.Past {
+		f := &s.Drift.Past[i]
+		if correctionKey(scopeOf(f)) != correctionKey(published) ||
+			f.Since.Before(published.SinceAt) {
+			continue
+		}
+		e.State, e.Jobs, e.BeforeRatio = schemas.DriftReplaced, uint32(f.Runs), f.Ratio
+		e.Message = fmt.Sprintf(
+			"%s: a fit has learned from the %d jobs since %s, which take %.2f times as long; "+
+				"no correction is needed",
+			describeScope(published), f.Runs, formatTime(f.StartedAt), f.Ratio)
+	}
+	return &e
+}
+
+// scopeOf returns an event with the scope of a factor.
+func scopeOf(f *evidence.Factor) *schemas.Drift {
+	e := &schemas.Drift{
+		Scope:    schemas.DriftModel,
+		Model:    f.Model,
+		Dataset:  f.Dataset,
+		NodeType: f.NodeType,
+	}
+	switch f.Kind {
+	case evidence.ScopeAll:
+		e.Scope = schemas.DriftAll
+	case evidence.ScopeNode:
+		e.Scope = schemas.DriftNodeType
+	case evidence.ScopeFrom:
+		e.BatchSizeFrom = uint32(f.BatchSize)
+	case evidence.ScopeTo:
+		e.BatchSizeTo = uint32(f.BatchSize)
+	}
+	return e
+}
+
+// describeScope describes the jobs that an event is about.
+func describeScope(e *schemas.Drift) string {
+	words := "jobs"
+	if e.Model != "" {
+		words += " of model " + e.Model
+	}
+	if e.Dataset != "" {
+		words += " on dataset " + e.Dataset
+	}
+	switch {
+	case e.BatchSizeFrom > 0:
+		words += fmt.Sprintf(" with batch size %d or more", e.BatchSizeFrom)
+	case e.BatchSizeTo > 0:
+		words += fmt.Sprintf(" with batch size %d or less", e.BatchSizeTo)
+	case e.Scope == schemas.DriftNodeType:
+		words += " on nodes of type " + cmp.Or(e.NodeType, "unknown")
+	case e.NodeType != "":
+		words += " on nodes of type " + e.NodeType
+	}
+	return words
+}
+
+// describeFactor describes the jobs that a factor corrects, its interval and its evidence.
+func describeFactor(f *evidence.Factor) string {
+	words := fmt.Sprintf("%s take %.2f times (%.2f to %.2f) as long as predicted since %s (%d jobs",
+		describeScope(scopeOf(f)), f.Ratio, f.Low, f.High, formatTime(f.StartedAt), f.Runs)
+	if f.RestRuns > 0 {
+		words += fmt.Sprintf("; all others: %.2f times, %d jobs", f.RestRatio, f.RestRuns)
+	}
+	return words + "); predictions are corrected"
+}
+
+func formatTime(at time.Time) string { return at.UTC().Format(time.RFC3339) }

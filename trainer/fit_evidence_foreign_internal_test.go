@@ -1,0 +1,102 @@
+package trainer
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+
+	"courier/regress"
+	"courier/regress/evidence"
+	"courier/schemas"
+)
+
+// fitHogEvidence fits epoch times by evidence; before may be nil.
+func fitHogEvidence(t *testing.T, examples []Example, before *regress.Manifest) *regress.Manifest {
+	t.Helper()
+	r, err := fitAfter(t.Context(), schemas.TargetEpochTime, examples, before, Options{
+		Method: MethodEvidence,
+		Seed:   1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &r.Manifest
+}
+
+// heldOutEvidence returns the relative error of runs predicted by other runs of their configuration.
+func heldOutEvidence(t *testing.T, m *regress.Manifest) float64 {
+	t.Helper()
+	var all []evidence.Evaluation
+	if err := json.Unmarshal(m.Evaluations, &all); err != nil || len(all) != 1 {
+		t.Fatalf("%d evaluations, %v, want 1", len(all), err)
+	}
+	return all[0].Measured.RelativeError
+}
+
+func TestFitEvidence_PredictsLongerTimesBesideAHog(t *testing.T) {
+	for seed := range uint64(3) {
+		examples := hogExamples(seed, 120, 1)
+		m := fitHogEvidence(t, examples, nil)
+		if got := columnsOf(foreignOf(m)); !slices.Equal(got, []string{"foreign_cpu_ratio"}) {
+			t.Fatalf("seed %d: columns %v, want the foreign CPU", seed, got)
+		}
+
+		p, corrections, err := evidenceOf(m).Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		epoch := func(foreign float64) evidence.EpochTime {
+			c := evidence.Configuration{Model: "m", BatchSize: 16, CPUs: 2}
+			c.ConcurrentJobs, c.ForeignCPURatio = 1, foreign
+			return p.Epochs(corrections, c)
+		}
+		calm, between, busy, beyond := epoch(0), epoch(0.8), epoch(1), epoch(3)
+		if ratio := math.Exp(busy.Location - calm.Location); !(ratio > 1.8 && ratio < 2.2) {
+			t.Errorf("seed %d: %.2f times as long beside a hog of both processors, want 2", seed, ratio)
+		}
+		if ratio := math.Exp(between.Location - calm.Location); !(ratio > 1.6 && ratio < 2) {
+			t.Errorf("seed %d: %.2f times as long beside a hog of 1.6 processors, want 1.8", seed, ratio)
+		}
+		for _, e := range []*evidence.EpochTime{&calm, &between, &busy} {
+			if !e.Support.Promisable() {
+				t.Errorf("seed %d: support %s between measured loads", seed, e.Support)
+			}
+		}
+		if beyond.Support.Promisable() {
+			t.Errorf("seed %d: support %s beyond the measured loads", seed, beyond.Support)
+		}
+
+		blind := slices.Clone(examples)
+		for i := range blind {
+			schemas.Foreign{}.Set(&blind[i].Features.Load)
+		}
+		with, without := heldOutEvidence(t, m), heldOutEvidence(t, fitHogEvidence(t, blind, nil))
+		if !(with < 0.3*without) {
+			t.Errorf("seed %d: held-out error %.3f with the foreign load, %.3f without", seed, with, without)
+		}
+		t.Logf("seed %d: held-out error %.3f with the foreign load, %.3f without", seed, with, without)
+	}
+}
+
+func TestFitEvidence_LeavesOutAHogWithoutInfluence(t *testing.T) {
+	if m := fitHogEvidence(t, hogExamples(1, 120, 0), nil); len(foreignOf(m)) > 0 {
+		t.Errorf("columns %v, want none", columnsOf(foreignOf(m)))
+	}
+}
+
+// Columns are kept unless they raise the error, because without them all configurations change.
+func TestFitEvidence_KeepsItsColumns(t *testing.T) {
+	examples := hogExamples(1, 120, 1)
+	first := fitHogEvidence(t, examples, nil)
+	calm := slices.DeleteFunc(slices.Clone(examples), func(x Example) bool {
+		return x.Features.Load.ForeignCPURatio.Value > 0
+	})
+	if columns := foreignColumns(t.Context(), schemas.TargetEpochTime, calm); len(columns) > 0 {
+		t.Fatalf("columns %v of examples that do not vary, want none", columnsOf(columns))
+	}
+	next := fitHogEvidence(t, calm, first)
+	if got, want := foreignOf(next), foreignOf(first); !slices.Equal(columnsOf(got), columnsOf(want)) {
+		t.Errorf("columns %v, want %v", columnsOf(got), columnsOf(want))
+	}
+}

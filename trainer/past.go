@@ -1,0 +1,341 @@
+package trainer
+
+import (
+	"container/list"
+	"math"
+	"slices"
+	"time"
+
+	"courier/schemas"
+)
+
+// Past folds the events of jobs into examples. Limits bound its memory. Equal events in equal order
+// give equal pasts, also after a restart in between. A Past is not safe for concurrent use.
+//
+// A run is open until it ends. Then it is reduced to the data of its examples and moved to the
+// archive, which drops the oldest runs of each configuration. Its span stays among the neighbours
+// of other runs for Limits.Spans further runs. After that the loads of all epochs that it overlaps
+// are final and stored with these epochs.
+type Past struct {
+	limits     Limits
+	runs       map[runKey]*run // open, archived, or among the neighbours
+	order      []*run          // open or archived, in the order of the log; some are dropped
+	dropped    int             // dropped runs in order
+	begun      int             // number of runs so far
+	open       *list.List      // of open runs, the one with the oldest last event first
+	neighbours *neighbours
+	ended      []endedRun // among the neighbours, in the order of their ends
+	archive    *archive
+	fleet      schemas.Fleet // hardware of the nodes of these runs, as jobs reported it
+	nodes      names         // of these runs
+	models     names         // of these runs
+	datasets   names         // of these runs
+	last       uint64        // sequence of the last event
+	current    keptEpoch     // of the last event
+	skipped    map[string]map[string]int
+}
+
+// endedRun is a run among the neighbours. It is void if the run continued since, so that run.ends
+// differs.
+type endedRun struct {
+	run  *run
+	ends int
+}
+
+// NewPast returns an empty Past with the default limits.
+func NewPast() *Past { return NewLimitedPast(Limits{}) }
+
+// NewLimitedPast returns an empty Past.
+func NewLimitedPast(l Limits) *Past {
+	p := &Past{
+		limits:     l.withDefaults(),
+		runs:       map[runKey]*run{},
+		open:       list.New(),
+		neighbours: newNeighbours(),
+		fleet:      schemas.Fleet{},
+		nodes:      names{},
+		models:     names{},
+		datasets:   names{},
+		skipped:    map[string]map[string]int{"": {}}, // by target; "" counts events
+	}
+	p.archive = newArchive(&p.limits)
+	return p
+}
+
+// Add applies the next event of the JOB stream, in the order of sequences. Duplicates are ignored.
+func (p *Past) Add(e schemas.Event, sequence uint64) { p.add(e, sequence) }
+
+// add is Add. It returns the run that a new event changed, nil for other events, and its epoch,
+// which is valid until the next call.
+func (p *Past) add(e schemas.Event, sequence uint64) (r *run, x *keptEpoch) {
+	switch e.(type) {
+	case *schemas.Started, *schemas.Epoch, *schemas.Ended:
+	default:
+		return nil, nil
+	}
+	if sequence < p.last { // read before
+		return nil, nil
+	}
+	p.last = sequence
+	switch e := e.(type) {
+	case *schemas.Started:
+		r = p.start(e, sequence)
+	case *schemas.Epoch:
+		r, x = p.addEpoch(e, sequence)
+	case *schemas.Ended:
+		r = p.end(e)
+	}
+	if r != nil && r.inOpen != nil {
+		r.at = e.Stamped().At
+		p.open.MoveToBack(r.inOpen)
+	}
+	return r, x
+}
+
+// run returns the run of an event; a new one if there is none.
+func (p *Past) run(s *schemas.JobStamp, of *schemas.Setting, sequence uint64) *run {
+	k := runKey{s.JobID, s.Run}
+	if r := p.runs[k]; r != nil {
+		return r
+	}
+	r := &run{key: k, first: sequence, number: p.begun}
+	r.model, r.dataset = p.models.acquire(of.Model), p.datasets.acquire(of.Dataset)
+	r.span.JobID, r.at = s.JobID, s.At
+	p.begun++
+	p.runs[k] = r
+	p.order = append(p.order, r)
+	r.inOpen = p.open.PushBack(r)
+	if p.open.Len() > p.limits.OpenRuns {
+		p.dropOpen(p.open.Front().Value.(*run))
+	}
+	return r
+}
+
+func (p *Past) start(e *schemas.Started, sequence uint64) *run {
+	r := p.run(&e.JobStamp, &e.Setting, sequence)
+	if r.hasStarted || r.outcome != "" {
+		return nil
+	}
+	r.hasStarted = true
+	r.checkModel(&e.Setting)
+	p.locate(r, &e.Setting, e.At)
+	r.span.Hardware = p.fleet.See(r.span.Nodes, e.Hardware(), e.NodeCores)
+	p.neighbours.begin(r)
+	return r
+}
+
+// locate sets the nodes, CPUs and start of a run.
+func (p *Past) locate(r *run, s *schemas.Setting, from time.Time) {
+	p.neighbours.remove(r)
+	before := r.span.Nodes
+	r.span.Nodes = p.nodes.acquireAll(s.Nodes)
+	p.releaseNodes(before)
+	r.span.CPUs, r.span.From = s.CPUs, from
+}
+
+func (p *Past) addEpoch(e *schemas.Epoch, sequence uint64) (*run, *keptEpoch) {
+	r := p.run(&e.JobStamp, &e.Setting, sequence)
+	if r.epochCount > 0 && e.Epoch <= r.last {
+		if !r.dropped && !r.isDuplicate(e) {
+			r.wentBack = true
+		}
+		return nil, nil
+	}
+	if r.outcome != "" && !r.isLost() {
+		p.skipped[""][skippedFinished]++
+		return nil, nil
+	}
+	if r.dropped {
+		r = p.resume(r, e, sequence)
+	}
+	r.checkModel(&e.Setting)
+	p.current = newEpoch(e, r.previousEnd())
+	x := &p.current
+	if r.span.From.IsZero() { // its started event is not in the log
+		p.locate(r, &e.Setting, x.begin())
+	}
+	p.reopen(r)
+	if r.epochCount == 0 { // the started event may be missing, or may not report the hardware
+		p.neighbours.begin(r)
+		r.span.Hardware = p.fleet.See(r.span.Nodes, r.span.Hardware, e.NodeCores)
+	}
+	r.add(x, p.limits.runEpochs(p.open.Len()))
+	return r, x
+}
+
+// resume starts a run in place of one that was lost and dropped. For its examples it is a run from
+// a checkpoint, for its neighbours it is the same run.
+func (p *Past) resume(r *run, e *schemas.Epoch, sequence uint64) *run {
+	from, hardware := r.span.From, r.span.Hardware
+	p.neighbours.remove(r)
+	p.forget(r)
+	next := p.run(&e.JobStamp, &e.Setting, sequence)
+	p.locate(next, &e.Setting, from)
+	next.span.Hardware = hardware
+	return next
+}
+
+// reopen opens a lost run again that sends events.
+func (p *Past) reopen(r *run) {
+	if r.outcome == "" {
+		return
+	}
+	p.neighbours.remove(r)
+	p.archive.remove(r)
+	r.outcome, r.span.Until = "", time.Time{}
+	r.inOpen = p.open.PushBack(r)
+	p.neighbours.begin(r)
+}
+
+func (p *Past) end(e *schemas.Ended) *run {
+	r := p.runs[runKey{e.JobID, e.Run}]
+	if r == nil || r.outcome != "" && !r.isLost() || e.EventID == r.lostID {
+		return nil
+	}
+	if r.outcome != "" { // lost before
+		if r.dropped {
+			return nil
+		}
+		p.archive.remove(r)
+	} else {
+		p.open.Remove(r.inOpen)
+		r.inOpen = nil
+	}
+	p.neighbours.remove(r)
+	r.outcome, r.span.Until, r.at = e.Outcome, e.At, e.At
+	r.ends++
+	if r.isLost() {
+		r.lostID = e.EventID
+	}
+	r.epochs = slices.Clip(slices.Clone(r.epochs))
+	r.whole = wholeOf(r, e)
+	p.neighbours.end(r)
+	p.ended = append(p.ended, endedRun{r, r.ends})
+	for _, old := range p.archive.add(r, p.configurationOf(r, e)) {
+		p.drop(old)
+	}
+	p.evictNeighbours()
+	return r
+}
+
+// wholeOf returns the example data of a run whose epochs were not recognised; nil if it has epochs
+// or did not finish.
+func wholeOf(r *run, e *schemas.Ended) *wholeRun {
+	finished := e.Outcome == schemas.EventFinished && e.EpochsDone > 0 && e.DurationSeconds > 0
+	if r.epochCount > 0 || !finished {
+		return nil
+	}
+	w := &wholeRun{
+		epochs:   e.EpochsDone,
+		batch:    e.BatchSize,
+		cpus:     e.CPUs,
+		seconds:  e.DurationSeconds,
+		accuracy: orNaN(e.Accuracy),
+		at:       e.At,
+	}
+	if e.StartupSeconds != nil {
+		w.startup = *e.StartupSeconds
+	}
+	return w
+}
+
+// configurationOf returns the configuration of an ended run.
+func (p *Past) configurationOf(r *run, e *schemas.Ended) configuration {
+	l := p.measure(r, r.span.From, r.span.Until)
+	c := configuration{
+		model:    r.model,
+		dataset:  r.dataset,
+		batch:    e.BatchSize,
+		cpus:     r.span.CPUs,
+		jobs:     int(math.Round(l.jobs)),
+		hardware: p.hardware(r, l.node).Rounded(),
+	}
+	if len(r.epochs) > 0 {
+		c.batch = r.epochs[0].batch
+	}
+	return c
+}
+
+// drop drops the examples of a run, and the run itself unless other runs need its span.
+func (p *Past) drop(r *run) {
+	r.drop()
+	p.dropped++
+	if r.indexed == notIndexed {
+		p.forget(r)
+	}
+	if p.dropped > len(p.order)/2 {
+		p.order = slices.DeleteFunc(p.order, func(r *run) bool { return r.dropped })
+		p.dropped = 0
+	}
+}
+
+// dropOpen drops an open run. For its neighbours it ended with its last event.
+func (p *Past) dropOpen(r *run) {
+	p.open.Remove(r.inOpen)
+	r.inOpen = nil
+	p.neighbours.remove(r)
+	r.outcome, r.span.Until = schemas.EventLost, r.lastKnown()
+	r.ends++
+	p.neighbours.end(r)
+	p.ended = append(p.ended, endedRun{r, r.ends})
+	p.drop(r)
+	p.evictNeighbours()
+}
+
+// forget removes a run from the past.
+func (p *Past) forget(r *run) {
+	delete(p.runs, r.key)
+	p.releaseNodes(r.span.Nodes)
+	p.models.release(r.model)
+	p.datasets.release(r.dataset)
+}
+
+func (p *Past) releaseNodes(nodes []string) {
+	for _, node := range nodes {
+		if p.nodes.release(node) {
+			delete(p.fleet, node)
+		}
+	}
+}
+
+// Expire drops the runs whose last event is older than an instant.
+func (p *Past) Expire(before time.Time) {
+	for _, r := range slices.Clone(p.order) {
+		switch {
+		case r.dropped || !r.at.Before(before):
+		case r.inOpen != nil:
+			p.dropOpen(r)
+		default:
+			p.archive.remove(r)
+			p.drop(r)
+		}
+	}
+}
+
+// Len returns the number of runs and epochs in the past.
+func (p *Past) Len() (runs, epochs int) {
+	runs, epochs = p.archive.runs+p.open.Len(), p.archive.epochs
+	for at := p.open.Front(); at != nil; at = at.Next() {
+		epochs += len(at.Value.(*run).epochs)
+	}
+	return runs, epochs
+}
+
+// Skipped returns the number of skipped events and examples by reason. It counts examples of the
+// targets that were passed to Examples.
+func (p *Past) Skipped() map[string]int {
+	all := map[string]int{}
+	for _, of := range p.skipped {
+		for why, n := range of {
+			all[why] += n
+		}
+	}
+	return all
+}
+
+// skip counts a skipped example.
+func (p *Past) skip(target, why string) {
+	if of := p.skipped[target]; of != nil { // nil before the first call of Examples
+		of[why]++
+	}
+}

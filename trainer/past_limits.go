@@ -1,0 +1,82 @@
+package trainer
+
+import (
+	"cmp"
+)
+
+// Limits bound a Past. A zero field means the default given after the semicolon.
+//
+// The defaults keep twenty times the examples of one fit (Options.Examples), so that a fit finds
+// the newest runs of every configuration, in about 100 MB.
+type Limits struct {
+	SettingRuns int // ended runs of one configuration; 1,000
+	Runs        int // ended runs in total; 50,000
+	Epochs      int // epochs of ended runs in total; 200,000
+	RunEpochs   int // epochs of one run; 1,000
+	Spans       int // number of later ended runs for which a run stays a neighbour; 20,000
+	OpenRuns    int // runs that have not ended; 50,000
+}
+
+// crowdedRunEpochs is the minimum of Limits.runEpochs.
+const crowdedRunEpochs = 64
+
+func (l Limits) withDefaults() Limits {
+	l.SettingRuns = cmp.Or(l.SettingRuns, 1_000)
+	l.Runs = cmp.Or(l.Runs, 50_000)
+	l.Epochs = cmp.Or(l.Epochs, 200_000)
+	l.RunEpochs = cmp.Or(l.RunEpochs, 1_000)
+	l.Spans = cmp.Or(l.Spans, 20_000)
+	l.OpenRuns = cmp.Or(l.OpenRuns, 50_000)
+	return l
+}
+
+// runEpochs returns the maximum number of epochs of one run while a number of runs is open: all
+// open runs together hold about Epochs, each at least crowdedRunEpochs.
+func (l *Limits) runEpochs(open int) int {
+	return min(l.RunEpochs, max(crowdedRunEpochs, l.Epochs/max(open, 1)))
+}
+
+// names interns the names that runs refer to. A name is removed with its last reference.
+type names map[string]*name
+
+type name struct {
+	alone [1]string // the name, as the list of a job on one node
+	refs  int
+}
+
+// acquire returns the interned copy of a name and counts the reference.
+func (n names) acquire(text string) string {
+	kept := n[text]
+	if kept == nil {
+		kept = &name{alone: [1]string{text}}
+		n[text] = kept
+	}
+	kept.refs++
+	return kept.alone[0]
+}
+
+// acquireAll acquires several names. Lists of one name share one slice.
+func (n names) acquireAll(texts []string) []string {
+	if len(texts) == 1 {
+		n.acquire(texts[0])
+		return n[texts[0]].alone[:]
+	}
+	all := make([]string, len(texts))
+	for i, text := range texts {
+		all[i] = n.acquire(text)
+	}
+	return all
+}
+
+// release undoes an acquire and reports whether the name was removed.
+func (n names) release(text string) (forgotten bool) {
+	kept := n[text]
+	if kept == nil {
+		return false
+	}
+	if kept.refs--; kept.refs > 0 {
+		return false
+	}
+	delete(n, text)
+	return true
+}

@@ -1,0 +1,103 @@
+package trainer
+
+import (
+	"time"
+
+	"courier/schemas"
+)
+
+// evictNeighbours removes the runs from the neighbours that ended Limits.Spans runs ago.
+func (p *Past) evictNeighbours() {
+	for len(p.ended) > p.limits.Spans {
+		old := p.ended[0]
+		p.ended[0] = endedRun{}
+		p.ended = p.ended[1:]
+		if old.run.ends == old.ends && old.run.indexed == indexedEnded {
+			p.evict(old.run)
+		}
+	}
+}
+
+// evict removes a run from the neighbours, after making the loads final that it contributes to.
+func (p *Past) evict(r *run) {
+	p.freeze(r, r.span.Until)
+	for _, o := range p.neighbours.others(r) {
+		p.freeze(o, r.span.Until)
+	}
+	p.neighbours.remove(r)
+	if r.dropped {
+		p.forget(r)
+	}
+}
+
+// freeze makes the loads of a run final that begin before an instant.
+func (p *Past) freeze(r *run, until time.Time) {
+	if r.dropped {
+		return
+	}
+	if w := r.whole; w != nil && w.load == nil {
+		l := p.measure(r, r.span.From, w.at)
+		w.load = &l
+	}
+	if len(r.epochs) > 0 && r.startLoad == nil && r.span.From.Before(until) {
+		l := p.measure(r, r.span.From, r.epochs[0].begin())
+		r.startLoad = &l
+	}
+	for ; r.frozen < len(r.epochs); r.frozen++ {
+		e := &r.epochs[r.frozen]
+		if !e.begin().Before(until) {
+			return
+		}
+		e.load = p.measureEpoch(r, e)
+	}
+}
+
+// measure returns the load of a run between two instants.
+func (p *Past) measure(r *run, from, until time.Time) runLoad {
+	self := r.span
+	self.Hardware = make([]schemas.Hardware, len(self.Nodes))
+	for i := range self.Nodes {
+		self.Hardware[i] = p.hardware(r, i)
+	}
+	l, on := schemas.LoadBetween(self, p.neighbours.between(r, from, until), from, until)
+	measured := runLoad{jobs: l.ConcurrentJobs, processes: l.Processes, stable: l.StableTimeRatio}
+	for measured.node < len(self.Hardware)-1 && self.Hardware[measured.node] != on {
+		measured.node++
+	}
+	return measured
+}
+
+// measureEpoch returns the load of a run during an epoch, and the foreign load of its node.
+func (p *Past) measureEpoch(r *run, e *keptEpoch) runLoad {
+	l := p.measure(r, e.begin(), e.end())
+	o := e.observed.full()
+	if len(r.span.Nodes) != 1 || o.Usage.Seconds == 0 {
+		return l
+	}
+	from := e.end().Add(-time.Duration(o.Usage.Seconds * float64(time.Second)))
+	f := o.Foreign(r.span, p.neighbours.between(r, from, e.end()), e.end())
+	l.foreignCPU, l.foreignIOWait = tenthsOf(f.CPU), tenthsOf(f.IOWait)
+	return l
+}
+
+// hardware returns the hardware of a node of a run, completed by the reports of other jobs.
+func (p *Past) hardware(r *run, node int) (h schemas.Hardware) {
+	if node >= len(r.span.Nodes) {
+		return h
+	}
+	if node < len(r.span.Hardware) {
+		h = r.span.Hardware[node]
+	}
+	return p.fleet.Complete(r.span.Nodes[node], h)
+}
+
+// loadOf returns a load as examples have it, and the hardware of the most loaded node.
+func (p *Past) loadOf(r *run, l runLoad) (schemas.Load, schemas.Hardware) {
+	on := p.hardware(r, l.node)
+	full := schemas.Load{ConcurrentJobs: l.jobs, Processes: l.processes, StableTimeRatio: l.stable}
+	if on.Cores > 0 {
+		full.ProcessesPerCore = full.Processes / float64(on.Cores)
+	}
+	schemas.Foreign{CPU: l.foreignCPU.ratio(), IOWait: l.foreignIOWait.ratio()}.Set(&full)
+	return full, on
+}

@@ -1,0 +1,331 @@
+package trainer
+
+import (
+	"cmp"
+	"container/list"
+	"math"
+	"slices"
+	"time"
+
+	"courier/schemas"
+)
+
+// runKey identifies a run.
+type runKey struct {
+	job string
+	run uint32
+}
+
+// run is one start of a job, reduced to the data of its examples.
+type run struct {
+	span    schemas.Span
+	key     runKey
+	first   uint64 // sequence of its first event
+	number  int    // in the order of the log
+	model   string // of its first event
+	dataset string // of its first event
+	at      time.Time
+
+	epochs     []keptEpoch // by number; one in stride
+	stride     int         // every stride-th epoch is kept; 0: all
+	epochCount int         // epochs in order, kept or not
+	last       uint32      // number of the last epoch
+	lastEnd    int64       // end of the last epoch, in nanoseconds since 1970
+	batch      uint32      // batch size of the last epoch
+	unmixed    int         // kept epochs before the first change of the batch size
+	times      runTimes
+
+	hasStarted   bool // its started event arrived
+	batchChanged bool // the batch size changed
+	wentBack     bool // an epoch number was not above the previous one
+	hasGap       bool // an epoch number is missing
+	inconsistent bool // events name different models or datasets
+
+	outcome string // of its last ended event; "" while it is open
+	lostID  string // ID of the last lost event
+	ends    int    // number of ended events that were applied
+	whole   *wholeRun
+
+	frozen    int      // number of leading epochs whose load is final
+	startLoad *runLoad // before the first epoch; nil until final
+
+	indexed      indexState
+	indexedNodes []string // nodes under which it is in the neighbours
+	archived     *archived
+	inArchive    *list.Element
+	inOpen       *list.Element
+	dropped      bool // without examples; its span may still be among the neighbours
+}
+
+// indexState is the list of the neighbours that holds a run.
+type indexState uint8
+
+const (
+	notIndexed indexState = iota
+	indexedOpen
+	indexedEnded
+)
+
+// wholeRun is a finished run whose epochs were not recognised.
+type wholeRun struct {
+	epochs, batch, cpus uint32
+	seconds, startup    float64 // 0: unknown
+	accuracy            float64 // NaN: unknown
+	at                  time.Time
+	load                *runLoad // nil until final
+}
+
+// keptEpoch is the part of an epoch event that a Past keeps. Unknown figures are NaN.
+type keptEpoch struct {
+	at       int64   // its end, in nanoseconds since 1970
+	seconds  float64 // its duration
+	accuracy float64
+	load     runLoad // valid for the first run.frozen epochs
+
+	observed observation
+
+	number, batch, cpus uint32
+	timedByArrival      bool // timed by the arrival of output lines
+	mayContainStartup   bool // the command may have started within it
+	afterBatchChange    bool // the batch size changed before it
+}
+
+// runLoad is the schemas.Load of a run and the node where it has that load.
+type runLoad struct {
+	jobs, processes, stable float64
+	node                    int // index in the nodes of the run
+
+	foreignCPU, foreignIOWait tenths
+}
+
+// tenths is a ratio in steps of a tenth, the resolution of foreign loads: 0 is unknown, n is
+// (n-1)/10.
+type tenths uint8
+
+func tenthsOf(r schemas.Ratio) tenths {
+	if !r.Known {
+		return 0
+	}
+	return tenths(min(1+math.Round(10*r.Value), math.MaxUint8))
+}
+
+func (t tenths) ratio() (r schemas.Ratio) {
+	if t == 0 {
+		return r
+	}
+	return schemas.RatioOf(float64(t-1) / 10).Tenths()
+}
+
+// observation is a schemas.Observation in a quarter of its size. Unknown ratios are NaN.
+type observation struct {
+	cpuSeconds, seconds      float32
+	ioWaitSeconds, ioSeconds float32
+	cpu, ioWait              float32
+	cores                    uint32
+}
+
+func observe(e *schemas.Epoch, since time.Time) observation {
+	o := schemas.Observe(e, since)
+	return observation{
+		cpuSeconds:    float32(o.Usage.CPUSeconds),
+		seconds:       float32(o.Usage.Seconds),
+		ioWaitSeconds: float32(o.Usage.IOWaitSeconds),
+		ioSeconds:     float32(o.Usage.IOSeconds),
+		cpu:           float32(orNaN(e.NodeCPURatio)),
+		ioWait:        float32(orNaN(e.NodeIOWaitRatio)),
+		cores:         o.Cores,
+	}
+}
+
+func (o *observation) full() schemas.Observation {
+	return schemas.Observation{
+		Usage: schemas.Usage{
+			CPUSeconds:    float64(o.cpuSeconds),
+			Seconds:       float64(o.seconds),
+			IOWaitSeconds: float64(o.ioWaitSeconds),
+			IOSeconds:     float64(o.ioSeconds),
+		},
+		Cores:  o.cores,
+		CPU:    knownRatio(o.cpu),
+		IOWait: knownRatio(o.ioWait),
+	}
+}
+
+func knownRatio(v float32) (r schemas.Ratio) {
+	if math.IsNaN(float64(v)) {
+		return r
+	}
+	return schemas.RatioOf(float64(v))
+}
+
+// newEpoch returns the kept part of an epoch. since is the end of the previous epoch or the start
+// of the run.
+func newEpoch(e *schemas.Epoch, since time.Time) keptEpoch {
+	return keptEpoch{
+		at:             e.At.UnixNano(),
+		seconds:        e.DurationSeconds,
+		accuracy:       orNaN(e.Accuracy),
+		observed:       observe(e, since),
+		number:         e.Epoch,
+		batch:          e.BatchSize,
+		cpus:           e.CPUs,
+		timedByArrival: e.DurationSource == schemas.DurationArrival,
+	}
+}
+
+func orNaN(v *float64) float64 {
+	if v == nil {
+		return math.NaN()
+	}
+	return *v
+}
+
+func (e *keptEpoch) end() time.Time { return time.Unix(0, e.at).UTC() }
+
+func (e *keptEpoch) begin() time.Time {
+	return e.end().Add(-time.Duration(e.seconds * float64(time.Second)))
+}
+
+// level names the model and its dataset, as the levels of schemas.ColumnModel do.
+func (r *run) level() string { return schemas.ModelLevel(r.model, r.dataset) }
+
+// previousEnd returns the end of the last epoch or, before the first, the start of the run.
+func (r *run) previousEnd() time.Time {
+	if r.epochCount == 0 {
+		return r.span.From
+	}
+	return time.Unix(0, r.lastEnd).UTC()
+}
+
+// add adds the next epoch of the run.
+func (r *run) add(e *keptEpoch, limit int) {
+	e.mayContainStartup = r.epochCount == 0 || r.batch != e.batch
+	r.batchChanged = r.batchChanged || r.epochCount > 0 && r.batch != e.batch
+	e.afterBatchChange = r.batchChanged
+	r.hasGap = r.hasGap || r.epochCount > 0 && e.number != r.last+1
+	r.times.add(e.seconds)
+	index := r.epochCount
+	r.epochCount, r.last, r.batch, r.lastEnd = r.epochCount+1, e.number, e.batch, e.at
+	r.span.Usage.Add(e.observed.full().Usage)
+	if r.stride > 0 && index%r.stride != 0 {
+		return
+	}
+	r.epochs = append(r.epochs, *e)
+	if !e.afterBatchChange {
+		r.unmixed++
+	}
+	if len(r.epochs) > limit {
+		r.thin()
+	}
+}
+
+// thin keeps every second epoch, including the first, so that the kept epochs cover a long run
+// evenly.
+func (r *run) thin() {
+	kept := r.epochs[:0]
+	for i := 0; i < len(r.epochs); i += 2 {
+		kept = append(kept, r.epochs[i])
+	}
+	r.epochs = kept
+	r.stride = 2 * max(r.stride, 1)
+	r.frozen, r.unmixed = (r.frozen+1)/2, (r.unmixed+1)/2
+}
+
+// isDuplicate reports whether an epoch event is a duplicate: its ID is the standard ID of its
+// number, or it has the figures of a kept epoch.
+func (r *run) isDuplicate(e *schemas.Epoch) bool {
+	byNumber := func(kept keptEpoch, number uint32) int { return cmp.Compare(kept.number, number) }
+	i, found := slices.BinarySearchFunc(r.epochs, e.Epoch, byNumber)
+	if !found {
+		return r.stride > 0 && e.Epoch >= r.epochs[0].number
+	}
+	kept := &r.epochs[i]
+	return e.ID() == schemas.EpochID(e.JobID, e.Run, e.Epoch) ||
+		kept.at == e.At.UnixNano() && kept.seconds == e.DurationSeconds
+}
+
+// lastKnown returns the time up to which the run is known.
+func (r *run) lastKnown() time.Time {
+	switch {
+	case !r.span.Until.IsZero():
+		return r.span.Until
+	case len(r.epochs) > 0:
+		return r.epochs[len(r.epochs)-1].end()
+	}
+	return r.span.From
+}
+
+// drop frees the data of examples.
+func (r *run) drop() {
+	r.epochs, r.whole, r.startLoad, r.dropped = nil, nil, nil, true
+	r.frozen, r.unmixed = 0, 0
+}
+
+// isLost reports whether the run ended by silence only, so that it may continue.
+func (r *run) isLost() bool { return r.outcome == schemas.EventLost }
+
+// Reasons for skipping a whole run. Published studies contain such runs.
+const (
+	skippedGap    = "run with epochs missing between others"
+	skippedBack   = "run whose epoch numbers decrease: a restart, or the log of another job"
+	skippedModel  = "run with several models or datasets: the log of another job"
+	skippedCopied = "run with the epoch times of another run"
+)
+
+// distinctEpochs is the number of epochs from which equal times of two runs are no coincidence.
+const distinctEpochs = 3
+
+// implausible returns the reason for skipping a run; "" if it is plausible. seen holds the hashes
+// of the runs before it; implausible adds its own.
+func (r *run) implausible(seen map[uint64]bool) string {
+	switch {
+	case r.wentBack:
+		return skippedBack
+	case r.inconsistent:
+		return skippedModel
+	case r.hasGap:
+		return skippedGap
+	}
+	if !r.times.areDistinctive() {
+		return ""
+	}
+	if seen[r.times.sum] {
+		return skippedCopied
+	}
+	seen[r.times.sum] = true
+	return ""
+}
+
+// runTimes hashes the durations of a run's epochs, to detect copies of runs.
+type runTimes struct {
+	sum    uint64 // FNV-1a of the durations' bits
+	first  float64
+	epochs int
+	differ bool
+}
+
+// Parameters of the 64-bit FNV-1a hash (RFC 9923).
+const (
+	fnvOffset = 14695981039346656037
+	fnvPrime  = 1099511628211
+)
+
+func (t *runTimes) add(seconds float64) {
+	if t.epochs == 0 {
+		t.sum, t.first = fnvOffset, seconds
+	}
+	t.epochs++
+	t.differ = t.differ || seconds != t.first
+	bits := math.Float64bits(seconds)
+	for shift := 0; shift < 64; shift += 8 {
+		t.sum = (t.sum ^ bits>>shift&0xff) * fnvPrime
+	}
+}
+
+// areDistinctive reports whether another run has the same durations only as a copy.
+func (t *runTimes) areDistinctive() bool { return t.epochs >= distinctEpochs && t.differ }
+
+// checkModel marks the run as inconsistent if an event names another model or dataset.
+func (r *run) checkModel(s *schemas.Setting) {
+	r.inconsistent = r.inconsistent || r.model != s.Model || r.dataset != s.Dataset
+}

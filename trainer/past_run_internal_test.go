@@ -1,0 +1,133 @@
+package trainer
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"courier/schemas"
+)
+
+func TestRun_ImplausibleRunsAreSkippedAndCounted(t *testing.T) {
+	type told struct {
+		job    string
+		model  string
+		epochs []uint32
+		times  []float64
+	}
+	honest := told{"honest", "m", []uint32{1, 2, 3}, []float64{1, 2, 3}}
+	for _, c := range []struct {
+		name string
+		runs []told
+		want string
+	}{
+		{"an honest run", []told{honest}, ""},
+		{
+			"a run that goes on from a checkpoint",
+			[]told{{"a", "m", []uint32{4, 5, 6}, []float64{1, 2, 3}}}, "",
+		},
+		{"an epoch is missing", []told{{"a", "m", []uint32{1, 3}, []float64{1, 2}}}, skippedGap},
+		{
+			"a restart in the same run",
+			[]told{{"a", "m", []uint32{1, 2, 1, 2}, []float64{1, 2, 1, 2}}}, skippedBack,
+		},
+		{
+			"times copied from another run",
+			[]told{honest, {"b", "m", []uint32{1, 2, 3}, []float64{1, 2, 3}}}, skippedCopied,
+		},
+		{
+			"two epochs may be alike by chance",
+			[]told{{
+				"a", "m", []uint32{1, 2}, []float64{1, 2},
+			}, {"b", "m", []uint32{1, 2}, []float64{1, 2}}},
+			"",
+		},
+		{
+			"a clock of whole seconds",
+			[]told{{
+				"a", "m", []uint32{1, 2, 3}, []float64{2, 2, 2},
+			}, {"b", "m", []uint32{1, 2, 3}, []float64{2, 2, 2}}},
+			"",
+		},
+		{
+			"another job's log", []told{{"a", "other", []uint32{1, 2, 3}, []float64{1, 2, 3}}},
+			skippedModel,
+		},
+	} {
+		p, sequence := NewPast(), uint64(0)
+		for _, r := range c.runs {
+			at := time.Unix(1_790_000_000, 0)
+			stamp := func(id string) schemas.JobStamp {
+				return schemas.JobStamp{
+					Stamp: schemas.Stamp{EventID: r.job + id, At: at},
+					JobID: r.job,
+					Run:   1,
+				}
+			}
+			set := schemas.Setting{Model: "m", BatchSize: 4, CPUs: 1, Nodes: []string{"n-" + r.job}}
+			p.Add(&schemas.Started{JobStamp: stamp("s"), Setting: set}, sequence)
+			set.Model = r.model
+			for i, seconds := range r.times {
+				at = at.Add(time.Duration(seconds * float64(time.Second)))
+				sequence++
+				p.Add(&schemas.Epoch{
+					JobStamp:        stamp(fmt.Sprint("e", i)),
+					Setting:         set,
+					Epoch:           r.epochs[i],
+					DurationSeconds: seconds,
+					DurationSource:  schemas.DurationReported,
+				}, sequence)
+			}
+		}
+		examples := p.Examples(schemas.TargetEpochTime)
+		if c.want == "" && (len(p.Skipped()) > 0 || len(examples) == 0) || c.want != "" &&
+			p.Skipped()[c.want] != 1 {
+			t.Errorf("%s: skipped %v, %d examples; want %q", c.name, p.Skipped(), len(examples),
+				c.want)
+		}
+		if c.want != "" && len(examples) != 3*(len(c.runs)-1) {
+			t.Errorf("%s: %d examples, want none of the implausible run", c.name, len(examples))
+		}
+	}
+}
+
+func TestThin(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	var examples []Example
+	for n := range 1000 {
+		batch := uint32(4)
+		if n%100 == 0 {
+			batch = uint32(8 + n) // ten settings of one example
+		}
+		examples = append(examples, Example{
+			Model:    "m",
+			Features: schemas.Features{BatchSize: batch},
+			Value:    float64(n),
+			Weight:   0.5,
+			At:       at(n),
+		})
+	}
+	thinned := thin(examples, 100)
+	settings, weight := map[uint32]int{}, 0.0
+	for i, x := range thinned {
+		settings[x.Features.BatchSize]++
+		weight += x.Weight
+		if x.Features.BatchSize == 4 && x.Value < 890 {
+			t.Errorf("example %v stays, although it is old", x.Value)
+		}
+		if i > 0 && x.At.Before(thinned[i-1].At) {
+			t.Error("the order changed")
+		}
+	}
+	if len(thinned) != 100 || len(settings) != 11 || settings[4] != 90 || weight < 499.999 ||
+		weight > 500.001 {
+		t.Errorf("%d examples of %d settings, %d of the large one, weight %v; want 100, 11, 90, 500",
+			len(thinned), len(settings), settings[4], weight)
+	}
+	if all := thin(examples, 5); len(all) != 11 {
+		t.Errorf("%d examples, want one of each of 11 settings", len(all))
+	}
+	if all := thin(examples, 1000); len(all) != 1000 {
+		t.Errorf("%d examples, want all", len(all))
+	}
+}

@@ -1,0 +1,375 @@
+package trainer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/trainer"
+)
+
+func list(t testing.TB, b *bus.Bus, target string) []schemas.RegressorVersion {
+	t.Helper()
+	var reply schemas.RegressorList
+	if err := b.Request(within(t), schemas.SubjectRegressorList,
+		&schemas.RegressorListRequest{Target: target}, &reply); err != nil {
+		t.Fatal(err)
+	}
+	return reply.Regressors
+}
+
+// awaitPromotionByTest waits for a promotion that a trial decided.
+func awaitPromotionByTest(t testing.TB, b *bus.Bus, by string) *schemas.Promoted {
+	t.Helper()
+	return await(t, b, func(e *schemas.Promoted) string {
+		return e.Target + " by " + e.DecidedBy
+	}, schemas.TargetEpochTime+" by "+by)
+}
+
+// All nodes become slower: the challenger fitted afterwards is compared on later jobs, wins, and is
+// promoted.
+func TestTrainer_PromotesWhatWasRightOnNewJobs(t *testing.T) {
+	b := bustest.New(t)
+	f := newFleet(b, "a", "b", "c")
+	f.rich = true
+	f.run(t, 120)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Millisecond})
+	train(t, b)
+	first, _, err := b.Champion(within(t), schemas.TargetEpochTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range f.nodes {
+		f.factor[n] = 1.3
+	}
+	f.run(t, 20)
+	awaitTrained(t, b, "drift: jobs take 1.")
+	for deadline := within(t); deadline.Err() == nil; {
+		f.run(t, 5)
+		c, _, err := b.Champion(within(t), schemas.TargetEpochTime)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.ModelDigest != first.ModelDigest {
+			break
+		}
+	}
+	e := awaitPromotionByTest(t, b, schemas.DecidedTest)
+	if e.Rival != first.ModelDigest || e.JudgedJobs < 20 || *e.Loss >= *e.RivalLoss ||
+		*e.LossDifferenceHigh >= 0 || *e.CoverageRatio < 0.85 || *e.RivalCoverageRatio > 0.5 {
+		t.Errorf("promoted %+v, want a challenger by its figures", e)
+	}
+	c, revision, err := b.Champion(within(t), schemas.TargetEpochTime)
+	if err != nil || c.ModelDigest != e.ModelDigest || revision != e.Revision {
+		t.Errorf("the champion is %+v, revision %d, %v; want the challenger, revision %d", c, revision,
+			err, e.Revision)
+	}
+	states := map[string]string{}
+	for _, v := range list(t, b, schemas.TargetEpochTime) {
+		states[v.ModelDigest] = v.State
+	}
+	if states[e.ModelDigest] != schemas.RegressorChampion ||
+		states[first.ModelDigest] != schemas.RegressorFormer {
+		t.Errorf("states %v, want the challenger as champion and the first as former", states)
+	}
+}
+
+func TestTrainer_TellsHowAChallengerStands(t *testing.T) {
+	b := bustest.New(t)
+	f := newFleet(b, "a", "b")
+	f.rich = true
+	f.run(t, 60)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Hour})
+	train(t, b)
+	f.run(t, 20)
+	if r := ask(t, b, schemas.TrainRequest{Target: schemas.TargetEpochTime}); len(r.Trained) != 1 {
+		t.Fatalf("reply %+v, want a challenger", r)
+	}
+	f.run(t, 15)
+	for deadline := within(t); ; {
+		v := list(t, b, schemas.TargetEpochTime)
+		if len(v) == 2 && v[0].State == schemas.RegressorChallenger && v[0].JudgedJobs == 15 &&
+			v[0].Loss != nil && strings.HasPrefix(v[0].Reason, "so far: ") &&
+			v[1].State == schemas.RegressorChampion {
+			return
+		}
+		if deadline.Err() != nil {
+			t.Fatalf("the newest is %s, judged on %d jobs (%s), want a challenger judged on 15",
+				v[0].State, v[0].JudgedJobs, v[0].Reason)
+		}
+	}
+}
+
+// A regressor that a trial promoted proves worse: the previous champion returns.
+func TestTrainer_RollsBackByItself(t *testing.T) {
+	b := bustest.New(t)
+	f := newFleet(b, "a", "b", "c")
+	f.rich = true
+	f.run(t, 120)
+	stop := startTrainer(t, b, trainer.Options{NewEpochs: 1 << 30})
+	train(t, b)
+	good, _, err := b.Champion(within(t), schemas.TargetEpochTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range f.nodes { // a spell that teaches what is not true afterwards
+		f.factor[n] = 1.15
+	}
+	f.run(t, 60)
+	train(t, b)
+	stop()
+	bad, revision, err := b.Champion(within(t), schemas.TargetEpochTime)
+	if err != nil || bad.ModelDigest == good.ModelDigest {
+		t.Fatalf("champion %v, %v; want another", bad, err)
+	}
+	bad.DecidedBy = schemas.DecidedTest // as if it had been lucky
+	if bad.SinceSequence, err = b.LastSequence(within(t), schemas.StreamJob); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.SetChampion(within(t), bad, revision); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range f.nodes {
+		f.factor[n] = 1
+	}
+	f.run(t, 200)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Hour})
+	e := awaitPromotionByTest(t, b, schemas.DecidedRollback)
+	if e.ModelDigest != good.ModelDigest || e.Rival != bad.ModelDigest || *e.Loss >= *e.RivalLoss {
+		t.Errorf("rolled back to %+v, want the first", e)
+	}
+}
+
+func TestTrainer_PromotesAndRollsBackAsAsked(t *testing.T) {
+	b := bustest.New(t)
+	study(t, b, "a", 0, 1)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+	first := train(t, b).Promoted[0]
+	var promoted schemas.Promoted
+	rollback := func() error {
+		return b.Request(within(t), schemas.SubjectRegressorRollback, &schemas.RollbackRequest{
+			Target: schemas.TargetEpochTime,
+			Reason: "jobs are late",
+		}, &promoted)
+	}
+	promote := func(digits string) error {
+		return b.Request(within(t), schemas.SubjectRegressorPromote, &schemas.PromoteRequest{
+			Target:      schemas.TargetEpochTime,
+			ModelDigest: digits,
+		}, &promoted)
+	}
+	if err := rollback(); !errors.Is(err, schemas.ErrNotFound) {
+		t.Errorf("roll back the first: %v, want not_found", err)
+	}
+	study(t, b, "b", 1000, 1.2)
+	second := train(t, b).Promoted[0]
+	if err := rollback(); err != nil || promoted.ModelDigest != first.ModelDigest ||
+		promoted.Reason != "rolled back: jobs are late" ||
+		promoted.DecidedBy != schemas.DecidedRequest {
+		t.Errorf("roll back: %+v, %v", promoted, err)
+	}
+	if err := promote(second.ModelDigest[:8]); err != nil ||
+		promoted.ModelDigest != second.ModelDigest {
+		t.Errorf("promote the second again: %+v, %v", promoted, err)
+	}
+	for digits, want := range map[string]error{
+		second.ModelDigest[:8]: schemas.ErrConflict,
+		"012345678":            schemas.ErrNotFound,
+		"0123":                 schemas.ErrInvalid,
+		"not-hex-at-all":       schemas.ErrInvalid,
+	} {
+		if err := promote(digits); !errors.Is(err, want) {
+			t.Errorf("promote %s: %v, want %v", digits, err, want)
+		}
+	}
+	if c, revision, err := b.Champion(within(t), schemas.TargetEpochTime); err != nil ||
+		c.ModelDigest != second.ModelDigest || revision != promoted.Revision {
+		t.Errorf("the champion is %v %d, %v", c, revision, err)
+	}
+}
+
+// A rollback does not wait for a fit, and the fitted regressor is compared with the champion after
+// the rollback.
+func TestTrainer_GoesBackDuringAFit(t *testing.T) {
+	b := bustest.New(t)
+	study(t, b, "a", 0, 1)
+	var long atomic.Bool
+	fitting, release := make(chan struct{}, 1), make(chan struct{})
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, Progress: func(string, int, int) {
+		if long.CompareAndSwap(true, false) {
+			fitting <- struct{}{}
+			<-release
+		}
+	}})
+	free := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(free)
+	first := train(t, b).Promoted[0]
+	study(t, b, "b", 1000, 1.2)
+	second := train(t, b).Promoted[0]
+	study(t, b, "c", 2000, 1.4)
+	long.Store(true)
+	third := make(chan schemas.TrainReply, 1)
+	go func() {
+		var r schemas.TrainReply
+		if err := b.Request(within(t), schemas.SubjectRegressorTrain, &schemas.TrainRequest{
+			Target:  schemas.TargetEpochTime,
+			Promote: true,
+		}, &r); err != nil {
+			t.Error(err)
+		}
+		third <- r
+	}()
+	<-fitting
+	var back schemas.Promoted
+	if err := b.Request(within(t), schemas.SubjectRegressorRollback,
+		&schemas.RollbackRequest{Target: schemas.TargetEpochTime}, &back); err != nil ||
+		back.ModelDigest != first.ModelDigest || back.Rival != second.ModelDigest {
+		t.Errorf("rolled back to %+v, %v; want the first", back, err)
+	}
+	free()
+	if r := <-third; len(r.Promoted) != 1 || r.Promoted[0].Rival != first.ModelDigest ||
+		r.Promoted[0].Revision != back.Revision+1 {
+		t.Errorf("the fit ended with %+v, want it promoted in the place of the first", r)
+	}
+	consistent(t, b)
+}
+
+// Only the files of the last three champions are kept, and these can be promoted.
+func TestTrainer_KeepsTheLastChampions(t *testing.T) {
+	b := bustest.New(t)
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+	for n := range 5 {
+		study(t, b, fmt.Sprint("study-", n), float64(1000*n), 1+0.2*float64(n))
+		train(t, b)
+	}
+	kept := 0
+	for i, v := range list(t, b, schemas.TargetEpochTime) {
+		_, err := b.Artifact(within(t), v.ModelDigest)
+		if there := err == nil; there != v.Kept {
+			t.Errorf("regressor %d: files exist %v, Kept %v (%v)", i, there, v.Kept, err)
+		}
+		if v.Kept {
+			kept++
+		}
+	}
+	if kept != 3 {
+		t.Errorf("%d regressors are kept, want 3", kept)
+	}
+}
+
+// A trainer is stopped after each step in turn. With the next trainer every champion is readable
+// and has one event, and no revision of a key belongs to two regressors.
+func TestTrainer_DiesAtEveryStep(t *testing.T) {
+	for _, step := range []string{"fitted", "stored", "trained", "promoted", "published", "rejected"} {
+		t.Run(step, func(t *testing.T) {
+			b := bustest.New(t)
+			f := newFleet(b, "a", "b")
+			f.rich = true
+			f.run(t, 60)
+			if step == "rejected" { // there is a challenger that learnt what is no longer so
+				stop := startTrainer(t, b, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Hour})
+				train(t, b)
+				f.factor["a"], f.factor["b"] = 1.5, 1.5
+				f.run(t, 40)
+				if r := ask(t, b, schemas.TrainRequest{Target: schemas.TargetEpochTime}); len(
+					r.Trained,
+				) != 1 {
+					t.Fatalf("reply %+v, want a challenger", r)
+				}
+				stop()
+				f.factor["a"], f.factor["b"] = 1, 1
+				f.run(t, 100)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), maxWait)
+			defer cancel()
+			dead := false
+			o := trainer.DieAfter(trainer.Options{
+				NewEpochs: 1 << 30,
+				Trees:     30,
+				CoolDown:  time.Hour,
+			}, func(name string) error {
+				if dead = dead || name == step; !dead {
+					return nil
+				}
+				cancel()
+				return context.Canceled
+			})
+			if err := trainer.New(b, nil, o, slog.New(slog.DiscardHandler), nil).Run(ctx); err != nil || !dead {
+				t.Fatalf("the trainer ended with %v, stopped %v, want a stop after %q", err, dead, step)
+			}
+			runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+			reply := train(t, b)
+			if len(reply.Promoted) != len(schemas.Targets()) {
+				t.Fatalf("the next trainer: %+v, want a champion of every target", reply)
+			}
+			consistent(t, b)
+			if got, want := reply.Promoted[0].Examples, uint64(
+				len(collect(t, b).Examples(schemas.TargetEpochTime)),
+			); got != want && step != "rejected" { // there, what is no longer true is left out
+				t.Errorf("learnt from %d examples, want all %d", got, want)
+			}
+		})
+	}
+}
+
+// consistent compares the keys with the events and the files.
+func consistent(t testing.TB, b *bus.Bus) {
+	t.Helper()
+	promoted := map[string]string{} // target and revision to digest
+	last := map[string]uint64{}
+	ctx, cancel := context.WithCancel(within(t))
+	err := b.Follow(ctx, bus.FollowOptions{
+		Stream:   schemas.StreamRegressor,
+		CaughtUp: cancel,
+	}, func(r bus.Record) error {
+		if e, ok := r.Event.(*schemas.Promoted); ok {
+			k := fmt.Sprint(e.Target, "/", e.Revision)
+			if promoted[k] != "" {
+				t.Errorf("two events promote %s", k)
+			}
+			promoted[k], last[e.Target] = e.ModelDigest, e.Revision
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target, told := range last {
+		c, revision, err := b.Champion(within(t), target)
+		if err != nil || revision != told ||
+			promoted[fmt.Sprint(target, "/", revision)] != c.ModelDigest {
+			t.Errorf("%s: the champion is %.12s of revision %d (%v), the last event has revision %d",
+				target, c.ModelDigest, revision, err, told)
+		}
+		for _, digest := range []string{c.ModelDigest, c.ManifestDigest} {
+			if _, err := b.Artifact(within(t), digest); err != nil {
+				t.Errorf("%s: %v", target, err)
+			}
+		}
+	}
+}
+
+// Two trainers: one works, and the other takes over when it stops.
+func TestTrainer_OneOfTwoWorks(t *testing.T) {
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	study(t, b, "a", 0, 1)
+	stop := startTrainer(t, b, trainer.Options{NewEpochs: 1 << 30})
+	train(t, b)
+	runTrainer(t, server.Connect(t), nil, trainer.Options{NewEpochs: 1 << 30})
+	stop()
+	study(t, b, "b", 1000, 1.2)
+	if r := train(t, b); len(r.Promoted) != 2 || r.Promoted[0].Examples != 48 {
+		t.Errorf("the second trainer: %+v, want it to know all 48 examples", r)
+	}
+	consistent(t, b)
+}

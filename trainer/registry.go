@@ -1,0 +1,311 @@
+package trainer
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"courier/schemas"
+)
+
+// filesOfChampions is the number of champions whose files are kept, including the current one.
+const filesOfChampions = 3
+
+// Registry folds the REGRESSOR stream: the state of every regressor.
+type Registry struct {
+	seen    *lru[string, struct{}] // IDs of the last events, to ignore duplicates
+	targets map[string]*targetRegistry
+}
+
+// targetRegistry holds the regressors of one target.
+type targetRegistry struct {
+	versions      map[string]*schemas.RegressorVersion // by the digest of the model
+	sinceSequence map[string]uint64                    // by digest; a trial compares runs after it
+	pruned        map[string]bool                      // digests whose files this process has dropped
+	champions     []string                             // digests in the order of their promotions
+	challenger    string                               // "" if there is none
+
+	corrections map[string]*schemas.Drift // active ones, as published
+}
+
+// NewRegistry returns an empty registry.
+func NewRegistry() *Registry {
+	return &Registry{
+		seen:    newLRU[string, struct{}](maxSeenEvents),
+		targets: map[string]*targetRegistry{},
+	}
+}
+
+const (
+	// maxSeenEvents is the number of events in which duplicates are detected. A trainer repeats an
+	// event only right after a failed publish, or at its start.
+	maxSeenEvents = 1024
+	// maxVersions is the number of versions of a target that are remembered beside those whose
+	// files are kept.
+	maxVersions = 2 * maxListed
+	// maxChampions is the number of promotions of a target that are remembered.
+	maxChampions = 64
+)
+
+func (l *Registry) target(target string) *targetRegistry {
+	r := l.targets[target]
+	if r == nil {
+		r = &targetRegistry{
+			versions:      map[string]*schemas.RegressorVersion{},
+			sinceSequence: map[string]uint64{},
+			pruned:        map[string]bool{},
+
+			corrections: map[string]*schemas.Drift{},
+		}
+		l.targets[target] = r
+	}
+	return r
+}
+
+// Apply applies the next event; other events than those of regressors are ignored.
+func (l *Registry) Apply(e schemas.Event) {
+	if _, seen := l.seen.get(e.ID()); seen {
+		return
+	}
+	l.seen.put(e.ID(), struct{}{})
+	switch e := e.(type) {
+	case *schemas.Trained:
+		l.target(e.Target).trained(e)
+		l.target(e.Target).forget()
+	case *schemas.Promoted:
+		l.target(e.Target).promoted(e)
+		l.target(e.Target).forget()
+	case *schemas.Rejected:
+		l.target(e.Target).rejected(e)
+	case *schemas.Drift:
+		l.target(e.Target).corrected(e)
+	}
+}
+
+func (r *targetRegistry) trained(e *schemas.Trained) {
+	r.endTrial()
+	v := &schemas.RegressorVersion{
+		Target:     e.Target,
+		Fitted:     e.Fitted,
+		State:      schemas.RegressorChallenger,
+		TrainedAt:  e.At,
+		TrainedFor: e.Reason,
+	}
+	v.Rival, v.Reason = e.Rival, "not judged yet"
+	r.versions[e.ModelDigest] = v
+	r.sinceSequence[e.ModelDigest] = e.SinceSequence
+	r.challenger = e.ModelDigest
+	delete(r.pruned, e.ModelDigest) // a repeated fit has stored its files again
+}
+
+// endTrial ends the trial of a challenger without a verdict.
+func (r *targetRegistry) endTrial() {
+	if c := r.versions[r.challenger]; c != nil {
+		c.State = schemas.RegressorUntried
+		c.Reason = "replaced by another challenger before it was judged"
+	}
+	r.challenger = ""
+}
+
+func (r *targetRegistry) promoted(e *schemas.Promoted) {
+	v := r.versions[e.ModelDigest]
+	if v == nil { // promoted without a trial
+		v = &schemas.RegressorVersion{Target: e.Target, TrainedAt: e.At, TrainedFor: e.Reason}
+		r.versions[e.ModelDigest] = v
+	}
+	v.Fitted = schemas.Fitted{
+		ModelDigest:         e.ModelDigest,
+		ManifestDigest:      e.ManifestDigest,
+		Family:              e.Family,
+		Examples:            e.Examples,
+		Settings:            e.Settings,
+		MeanSquaredError:    e.MeanSquaredError,
+		MedianAbsoluteRatio: e.MedianAbsoluteRatio,
+		R2:                  e.R2,
+		FitSeconds:          max(e.FitSeconds, v.FitSeconds),
+	}
+	if before := r.versions[r.champion()]; before != nil && before != v {
+		before.State, before.ReplacedAt = schemas.RegressorFormer, e.At
+	}
+	if r.challenger == e.ModelDigest {
+		r.challenger = ""
+	}
+	r.endTrial()
+	v.State = schemas.RegressorChampion
+	v.PromotedAt, v.ReplacedAt = e.At, time.Time{}
+	v.Revision = e.Revision
+	v.Grounds = schemas.Grounds{
+		Reason:        e.Reason,
+		DecidedBy:     e.DecidedBy,
+		Rival:         e.Rival,
+		SinceSequence: e.SinceSequence,
+		Judgement:     e.Judgement,
+	}
+	r.champions = append(r.champions[max(0, len(r.champions)+1-maxChampions):], e.ModelDigest)
+}
+
+// forget drops the oldest version beyond maxVersions. Versions whose files are kept stay.
+func (r *targetRegistry) forget() {
+	if len(r.versions) <= maxVersions {
+		return
+	}
+	keep := r.keptFiles()
+	var oldest *schemas.RegressorVersion
+	for digest, v := range r.versions {
+		if !keep[digest] && (oldest == nil || trainedBefore(v, oldest)) {
+			oldest = v
+		}
+	}
+	if oldest != nil {
+		delete(r.versions, oldest.ModelDigest)
+		delete(r.sinceSequence, oldest.ModelDigest)
+		delete(r.pruned, oldest.ModelDigest)
+	}
+}
+
+func trainedBefore(v, other *schemas.RegressorVersion) bool {
+	if !v.TrainedAt.Equal(other.TrainedAt) {
+		return v.TrainedAt.Before(other.TrainedAt)
+	}
+	return v.ModelDigest < other.ModelDigest
+}
+
+func (r *targetRegistry) rejected(e *schemas.Rejected) {
+	v := r.versions[e.ModelDigest]
+	if v == nil {
+		return // its trained event is missing, so it cannot be promoted either
+	}
+	if v.RejectedAt = e.At; r.challenger == e.ModelDigest {
+		r.challenger, v.State = "", schemas.RegressorRejected
+		v.Grounds = schemas.Grounds{Reason: e.Reason, Rival: e.Rival, Judgement: e.Judgement}
+	}
+}
+
+// champion returns the digest of the champion's model; "" if there is none.
+func (r *targetRegistry) champion() string {
+	if len(r.champions) == 0 {
+		return ""
+	}
+	return r.champions[len(r.champions)-1]
+}
+
+// former returns the digest of the previous champion; "" if there is none.
+func (r *targetRegistry) former() string {
+	for _, digest := range slices.Backward(r.champions) {
+		if digest != r.champion() {
+			return digest
+		}
+	}
+	return ""
+}
+
+// pairing is a champion and the regressor that it is compared with.
+type pairing struct {
+	champion, challenger *schemas.RegressorVersion
+	sinceSequence        uint64 // of the JOB stream; later runs are compared
+	isRollback           bool   // the challenger is the previous champion
+}
+
+// pairing returns the regressor that is compared with the champion: a challenger; else the previous
+// champion, unless the promotion was requested.
+func (r *targetRegistry) pairing() (c pairing, found bool) {
+	if r.champion() == "" {
+		return c, false
+	}
+	c.champion = r.versions[r.champion()]
+	if c.challenger = r.versions[r.challenger]; c.challenger != nil {
+		c.sinceSequence = r.sinceSequence[r.challenger]
+		return c, true
+	}
+	by := c.champion.DecidedBy
+	if c.challenger = r.versions[r.former()]; c.challenger == nil || by != schemas.DecidedTest &&
+		by != schemas.DecidedGrowth {
+		return c, false
+	}
+	c.sinceSequence, c.isRollback = c.champion.SinceSequence, true
+	return c, true
+}
+
+// keptFiles returns the digests whose files are kept: those of the last champions and of the
+// challenger.
+func (r *targetRegistry) keptFiles() map[string]bool {
+	keep := map[string]bool{}
+	for _, digest := range slices.Backward(r.champions) {
+		if len(keep) < filesOfChampions {
+			keep[digest] = true
+		}
+	}
+	if r.challenger != "" {
+		keep[r.challenger] = true
+	}
+	return keep
+}
+
+// maxListed is the number of listed regressors of a target, beside those whose files are kept.
+const maxListed = 100
+
+// List returns the regressors of a target, or of all targets (""), by target and newest first: the
+// last maxListed and those whose files are kept.
+func (l *Registry) List(target string) []schemas.RegressorVersion {
+	all := []schemas.RegressorVersion{}
+	for _, name := range slices.Sorted(maps.Keys(l.targets)) {
+		if target != "" && name != target {
+			continue
+		}
+		r := l.targets[name]
+		keep, first := r.keptFiles(), len(all)
+		for _, digest := range slices.Sorted(maps.Keys(r.versions)) {
+			v := *r.versions[digest]
+			v.Kept = keep[digest]
+			if digest == r.champion() {
+				v.Corrections = r.activeCorrections()
+			}
+			all = append(all, v)
+		}
+		own := all[first:]
+		slices.SortStableFunc(own, func(a, b schemas.RegressorVersion) int {
+			return b.TrainedAt.Compare(a.TrainedAt)
+		})
+		for i, v := range own {
+			if i < maxListed || v.Kept {
+				all[first] = v
+				first++
+			}
+		}
+		all = all[:first]
+	}
+	return all
+}
+
+// find returns the regressor of a target whose digest has a prefix.
+func (l *Registry) find(target, digits string) (*schemas.RegressorVersion, error) {
+	var found *schemas.RegressorVersion
+	for digest, v := range l.target(target).versions {
+		if !strings.HasPrefix(digest, digits) {
+			continue
+		}
+		if found != nil {
+			return nil, schemas.Invalid("model_digest",
+				"%q matches several regressors of %s: give more digits", digits, target)
+		}
+		found = v
+	}
+	if found == nil {
+		return nil, &schemas.Error{
+			Code:  schemas.CodeNotFound,
+			Field: "model_digest",
+			Message: "no regressor of " + target + " begins with " + digits +
+				"; regressor.list shows them",
+		}
+	}
+	if !l.target(target).keptFiles()[found.ModelDigest] {
+		return nil, &schemas.Error{
+			Code:  schemas.CodeNotFound,
+			Field: "model_digest",
+			Message: "the files of that regressor were dropped: " +
+				"only those of the last champions and of the challenger are kept",
+		}
+	}
+	return found, nil
+}

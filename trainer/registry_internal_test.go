@@ -1,0 +1,120 @@
+package trainer
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"courier/schemas"
+)
+
+func TestRegistry(t *testing.T) {
+	l, n := NewRegistry(), int64(0)
+	stamp := func(id string) schemas.Stamp {
+		n++
+		return schemas.Stamp{EventID: id, At: time.Unix(n, 0).UTC()}
+	}
+	trained := func(digest string) {
+		l.Apply(&schemas.Trained{
+			Stamp:         stamp("trained/" + digest),
+			Target:        "epoch_time",
+			Fitted:        schemas.Fitted{ModelDigest: digest},
+			SinceSequence: uint64(n),
+		})
+	}
+	promoted := func(digest, by string, revision uint64) {
+		e := &schemas.Promoted{
+			Stamp:       stamp(fmt.Sprint("promoted/", revision)),
+			Target:      "epoch_time",
+			ModelDigest: digest,
+			DecidedBy:   by,
+			Revision:    revision,
+		}
+		l.Apply(e)
+		l.Apply(e) // a copy
+	}
+	states := func() string {
+		s := ""
+		for _, v := range l.List("epoch_time") {
+			s += fmt.Sprintf("%s %s %v; ", v.ModelDigest, v.State, v.Kept)
+		}
+		return s
+	}
+	trained("a")
+	promoted("a", schemas.DecidedFirst, 1)
+	if _, found := l.target("epoch_time").pairing(); found {
+		t.Error("the first champion has a challenger")
+	}
+	trained("b")
+	trained("c")
+	if got, want := states(), "c challenger true; b untried false; a champion true; "; got != want {
+		t.Errorf("after three fits: %s, want %s", got, want)
+	}
+	if c, found := l.target("epoch_time").pairing(); !found || c.challenger.ModelDigest != "c" || c.isRollback ||
+		c.sinceSequence == 0 {
+		t.Errorf("pairing %+v %v, want c as challenger", c, found)
+	}
+	promoted("c", schemas.DecidedTest, 2)
+	if c, found := l.target("epoch_time").pairing(); !found || c.challenger.ModelDigest != "a" || !c.isRollback {
+		t.Errorf("pairing %+v %v, want a to come back", c, found)
+	}
+	trained("d")
+	l.Apply(&schemas.Rejected{
+		Stamp:       stamp("rejected/d"),
+		Target:      "epoch_time",
+		ModelDigest: "d",
+		Reason:      "worse",
+	})
+	promoted("a", schemas.DecidedRollback, 3)
+	if got, want := states(), "d rejected false; c former true; b untried false; a champion true; "; got != want {
+		t.Errorf("after a rollback: %s, want %s", got, want)
+	}
+	if v := l.target("epoch_time").versions["a"]; !v.ReplacedAt.IsZero() || v.Revision != 3 {
+		t.Errorf("after the rollback: %+v", v)
+	}
+	if _, found := l.target("epoch_time").pairing(); found {
+		t.Error("a rolled-back champion is compared with its successor again")
+	}
+	for i := range 2 * maxListed {
+		trained(fmt.Sprint("x", i))
+	}
+	if got := len(l.List("")); got != maxListed+2 {
+		t.Errorf("%d are listed, want the last %d and two that are kept", got, maxListed)
+	}
+}
+
+// Old fits are forgotten, but the champions with files and the challenger stay.
+func TestRegistry_ForgetsOldFits(t *testing.T) {
+	l := NewRegistry()
+	at := time.Unix(0, 0).UTC()
+	for n := range 5000 {
+		digest := fmt.Sprint("digest-", n)
+		at = at.Add(time.Minute)
+		l.Apply(&schemas.Trained{
+			Stamp:  schemas.Stamp{EventID: "trained/" + digest, At: at},
+			Target: "epoch_time",
+			Fitted: schemas.Fitted{ModelDigest: digest},
+		})
+		if n < 100 {
+			l.Apply(&schemas.Promoted{
+				Stamp:       schemas.Stamp{EventID: fmt.Sprint("promoted/", n), At: at},
+				Target:      "epoch_time",
+				ModelDigest: digest,
+				Revision:    uint64(n + 1),
+			})
+		}
+		l.target("epoch_time").pruned[digest] = true
+	}
+	r := l.target("epoch_time")
+	most := maxVersions
+	if len(r.versions) > most || len(r.sinceSequence) > most || len(r.pruned) > most ||
+		l.seen.len() > maxSeenEvents || len(r.champions) > maxChampions {
+		t.Errorf("%d versions, %d sequences, %d pruned, %d events and %d champions are remembered",
+			len(r.versions), len(r.sinceSequence), len(r.pruned), l.seen.len(), len(r.champions))
+	}
+	for _, digest := range []string{"digest-99", "digest-98", "digest-97", "digest-4999"} {
+		if r.versions[digest] == nil {
+			t.Errorf("%s is forgotten, want the last champions and the challenger to stay", digest)
+		}
+	}
+}
