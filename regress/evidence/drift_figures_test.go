@@ -85,7 +85,7 @@ func (q *sequence) corrections(t testing.TB) *evidence.Corrections {
 
 // errors returns the errors of the corrected medians, of the affected batch sizes and of the others,
 // and the number of bounds that cover another run.
-func (q *sequence) errors(t testing.TB, affected func(zeusSetting) bool) (slow, rest, held runningMean) {
+func (q *sequence) errors(t testing.TB, affected func(zeusSetting) bool) (slow, rest, held scoreMean) {
 	t.Helper()
 	by := q.corrections(t)
 	for d, batches := range shifted {
@@ -114,7 +114,7 @@ func big(k zeusSetting) bool { return k.dataset == "cifar100" && k.batch >= 512 
 func TestFigures_PartialDrift(t *testing.T) {
 	study := readStudy(t)
 	var firstFactor, firstGood []int
-	var slowAt30, restAt30, held, atFive, before runningMean
+	var slowAt30, restAt30, held, atFive, before scoreMean
 	settled := 0
 	for seed := range uint64(20) {
 		q := newSequence(t, study, seed, func(k zeusSetting) float64 { return study.seconds["v100"][k][100] })
@@ -165,7 +165,7 @@ func TestFigures_PartialDrift(t *testing.T) {
 // Refits every twelve runs learn from adjusted runs and replace the corrections.
 func TestFigures_PartialDriftWithRefits(t *testing.T) {
 	study := readStudy(t)
-	var slow, rest, held runningMean
+	var slow, rest, held scoreMean
 	promisable := true
 	for seed := range uint64(10) {
 		q := newSequence(t, study, seed, func(k zeusSetting) float64 { return study.seconds["v100"][k][100] })
@@ -201,7 +201,7 @@ func TestFigures_PartialDriftWithRefits(t *testing.T) {
 func TestFigures_UniformDriftAndNone(t *testing.T) {
 	study := readStudy(t)
 	nobody := func(zeusSetting) bool { return false }
-	var uniform runningMean
+	var uniform scoreMean
 	var firsts []int
 	alarms := 0
 	for seed := range uint64(40) {
@@ -244,7 +244,7 @@ func TestFigures_UniformDriftAndNone(t *testing.T) {
 func TestFigures_RecoveredRunsOnline(t *testing.T) {
 	runs := recovered(t)
 	for _, factor := range []float64{1, 1.08, 1.3} {
-		var off, covered, late runningMean
+		var off, covered, late scoreMean
 		for shuffle := range uint64(6) {
 			fold := folds(runs, shuffle)
 			predictors := make([]*evidence.Predictor, 5)

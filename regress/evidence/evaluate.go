@@ -187,7 +187,7 @@ func (s *Subject) evaluateAccuracy(runs []Run, out []bool, e *Evaluation) {
 
 // add adds a run. It compares with the best accuracy up to each epoch, or with the last if the
 // model uses the last epoch.
-func (s *AccuracyScore) add(p *accuracyPredictor, c *accuracyCurve) {
+func (s *AccuracyScore) add(p *accuracyPredictor, c *epochCurve) {
 	best, sum, n := 0.0, 0.0, 0.0
 	for _, x := range c.epochs {
 		if best = max(best, x.Accuracy); p.model.LastEpoch {

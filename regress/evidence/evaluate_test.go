@@ -51,7 +51,7 @@ func TestEvaluate_AgreesWithUnseenRuns(t *testing.T) {
 // Every curve of epoch time over batch size in the study, of all GPUs, optimizers and
 // power limits: held-out batch sizes are predicted by the others.
 func TestFigures_LeftOutBatchSizesOfAllCurves(t *testing.T) {
-	var off, held runningMean
+	var off, held scoreMean
 	curves := 0
 	for _, gpu := range []string{"v100", "p100", "rtx6000", "a40"} {
 		byName := map[string]map[int]float64{}
@@ -79,7 +79,7 @@ func TestFigures_LeftOutBatchSizesOfAllCurves(t *testing.T) {
 	}
 }
 
-func leftOutOfCurve(t *testing.T, curve map[int]float64, left int, off, held *runningMean) {
+func leftOutOfCurve(t *testing.T, curve map[int]float64, left int, off, held *scoreMean) {
 	t.Helper()
 	var runs []evidence.Run
 	for b, seconds := range curve {

@@ -105,10 +105,10 @@ func number(residuals []Residual) []int {
 	return ids
 }
 
-// residualSum sums the residuals of one configuration.
-type residualSum struct{ sum, clipped, n, noise float64 }
+// driftSum sums the residuals of one configuration.
+type driftSum struct{ sum, clipped, n, noise float64 }
 
-func (t *residualSum) add(r *Residual, left float64) {
+func (t *driftSum) add(r *Residual, left float64) {
 	t.n++
 	t.sum += left
 	t.clipped += r.clipped(left, maxSurprise)
@@ -125,7 +125,7 @@ type residualLevel struct{ mean, clipped, variance float64 }
 // configuration share and of its deviation from the factors.
 func (j *jumps) levels(residuals []Residual, ids []int) []residualLevel {
 	regimes := 1 << len(j.factors)
-	tallies := make([]residualSum, len(residuals)*regimes)
+	tallies := make([]driftSum, len(residuals)*regimes)
 	all := make([]residualLevel, len(residuals))
 	for i := range residuals {
 		r := &residuals[i]
@@ -164,7 +164,7 @@ func (j *jumps) strongest(
 	s *Scope, residuals []Residual, ids []int, earlier []residualLevel,
 ) Factor {
 	best := Factor{Scope: *s}
-	var tallies [MaxResiduals]residualSum
+	var tallies [MaxResiduals]driftSum
 	var parts [MaxResiduals][3]float64 // of the sums below, by configuration
 	var weighted, clipped, precision float64
 	runs := 0
@@ -256,7 +256,7 @@ func (j *jumps) covering(c *Configuration) (bits uint) {
 // deviations estimates how configurations in scope deviate from their factors: shrunken means of
 // the remaining residuals, with a variance by the method of moments.
 func (j *jumps) deviations(residuals []Residual) {
-	tallies := map[Configuration]*residualSum{}
+	tallies := map[Configuration]*driftSum{}
 	var order []Configuration
 	for i := range residuals {
 		r := &residuals[i]
@@ -265,7 +265,7 @@ func (j *jumps) deviations(residuals []Residual) {
 		}
 		t := tallies[r.Configuration]
 		if t == nil {
-			t = &residualSum{}
+			t = &driftSum{}
 			tallies[r.Configuration] = t
 			order = append(order, r.Configuration)
 		}

@@ -51,7 +51,7 @@ func groupNodes(runs []Run) []NodeGroup {
 }
 
 // nodeRuns sums the log epoch seconds of one node by configuration.
-type nodeRuns map[Configuration]residualSum
+type nodeRuns map[Configuration]driftSum
 
 func (n nodeRuns) count(c Configuration, y float64) {
 	t := n[c]

@@ -14,7 +14,7 @@ import (
 // predicted.
 func TestFigures_NodeTypes(t *testing.T) {
 	study := readStudy(t)
-	var measured, borrowed, heldBorrowed runningMean
+	var measured, borrowed, heldBorrowed scoreMean
 	for repetition := range uint64(repetitions) {
 		random := rand.New(rand.NewPCG(repetition, 11))
 		var runs []evidence.Run

@@ -50,17 +50,17 @@ const (
 	tolerance = 1e-9
 )
 
-// accuracyCurve is the accuracies of one run.
-type accuracyCurve struct {
+// epochCurve is the accuracies of one run.
+type epochCurve struct {
 	batch  int
 	epochs []Epoch // with accuracies, in order
 }
 
-func (c *accuracyCurve) last() int { return c.epochs[len(c.epochs)-1].Number }
+func (c *epochCurve) last() int { return c.epochs[len(c.epochs)-1].Number }
 
 // passage returns the first epoch at which the curve reaches a level; with forGood, the epoch from
 // which it stays there. It is 0 if there is none.
-func (c *accuracyCurve) passage(level float64, forGood bool) int {
+func (c *epochCurve) passage(level float64, forGood bool) int {
 	first := 0
 	for _, e := range c.epochs {
 		switch reached := e.Accuracy >= level-tolerance; {
@@ -75,11 +75,11 @@ func (c *accuracyCurve) passage(level float64, forGood bool) int {
 
 // curvesOf returns the accuracies of runs by batch size: at most maxBatches batch sizes, those with
 // most runs.
-func curvesOf(runs []Run) []accuracyCurve {
-	var curves []accuracyCurve
+func curvesOf(runs []Run) []epochCurve {
+	var curves []epochCurve
 	count := map[int]int{}
 	for i := range runs {
-		c := accuracyCurve{batch: runs[i].BatchSize}
+		c := epochCurve{batch: runs[i].BatchSize}
 		for _, e := range runs[i].Epochs {
 			if e.HasAccuracy && e.Number > 0 && e.Accuracy >= 0 && e.Accuracy <= 1 {
 				c.epochs = append(c.epochs, e)
@@ -90,7 +90,7 @@ func curvesOf(runs []Run) []accuracyCurve {
 			count[c.batch]++
 		}
 	}
-	slices.SortStableFunc(curves, func(a, b accuracyCurve) int {
+	slices.SortStableFunc(curves, func(a, b epochCurve) int {
 		return cmp.Or(cmp.Compare(count[b.batch], count[a.batch]), cmp.Compare(a.batch, b.batch))
 	})
 	kept := 0
@@ -103,7 +103,7 @@ func curvesOf(runs []Run) []accuracyCurve {
 			break
 		}
 	}
-	slices.SortStableFunc(curves, func(a, b accuracyCurve) int {
+	slices.SortStableFunc(curves, func(a, b epochCurve) int {
 		return cmp.Compare(a.batch, b.batch)
 	})
 	return curves
@@ -123,7 +123,7 @@ func fitAccuracy(ctx context.Context, runs []Run, forGood bool) (*AccuracyModel,
 }
 
 // count summarises the curves, which are ordered by batch size.
-func (m *AccuracyModel) count(curves []accuracyCurve) {
+func (m *AccuracyModel) count(curves []epochCurve) {
 	for i := 0; i < len(curves); {
 		n := i
 		for n < len(curves) && curves[n].batch == curves[i].batch {
@@ -136,7 +136,7 @@ func (m *AccuracyModel) count(curves []accuracyCurve) {
 }
 
 // levelsOf returns the distinct accuracies, or quantiles of them if they are too many.
-func levelsOf(curves []accuracyCurve) (levels []float64, quantiles bool) {
+func levelsOf(curves []epochCurve) (levels []float64, quantiles bool) {
 	var values []float64
 	for i := range curves {
 		for _, e := range curves[i].epochs {
@@ -157,7 +157,7 @@ func levelsOf(curves []accuracyCurve) (levels []float64, quantiles bool) {
 }
 
 // measure summarises the passages of the runs of one batch size.
-func (m *AccuracyModel) measure(curves []accuracyCurve) BatchAccuracy {
+func (m *AccuracyModel) measure(curves []epochCurve) BatchAccuracy {
 	b := BatchAccuracy{BatchSize: curves[0].batch, Runs: len(curves)}
 	for i := range curves {
 		b.Longest = max(b.Longest, curves[i].last())
@@ -180,7 +180,7 @@ func (m *AccuracyModel) measure(curves []accuracyCurve) BatchAccuracy {
 
 // countTried counts the runs that could have reached each level: those that did, and those that
 // lasted longer than its usual passage. A run that ended early has not failed.
-func (m *AccuracyModel) countTried(curves []accuracyCurve) {
+func (m *AccuracyModel) countTried(curves []epochCurve) {
 	of := map[int]int{}
 	for i := range m.Batches {
 		of[m.Batches[i].BatchSize] = i

@@ -64,8 +64,8 @@ func (h *Hyperparameters) law(p *point) [terms]float64 {
 	return row
 }
 
-// gaussianProcess is the Gaussian process of one subject, conditioned on its configurations.
-type gaussianProcess struct {
+// timeProcess is the Gaussian process of one subject, conditioned on its configurations.
+type timeProcess struct {
 	Hyperparameters
 	severalNodes bool
 	points       []point
@@ -85,7 +85,7 @@ func (h *Hyperparameters) scale(p *point) (x [inputs]float64) {
 }
 
 // kernel returns the covariance of law and process at p and at point i; x is p scaled.
-func (g *gaussianProcess) kernel(p *point, x *[inputs]float64, law *[terms]float64, i int) float64 {
+func (g *timeProcess) kernel(p *point, x *[inputs]float64, law *[terms]float64, i int) float64 {
 	far, y := 0.0, &g.scaled[i]
 	for f := range x {
 		z := x[f] - y[f]
@@ -94,7 +94,7 @@ func (g *gaussianProcess) kernel(p *point, x *[inputs]float64, law *[terms]float
 	return g.covariance(matern52(far), p.node == g.points[i].node, law, &g.laws[i])
 }
 
-func (g *gaussianProcess) covariance(near float64, same bool, a, b *[terms]float64) float64 {
+func (g *timeProcess) covariance(near float64, same bool, a, b *[terms]float64) float64 {
 	k := g.Amplitude * g.Amplitude * near
 	if g.severalNodes && same {
 		k += 1 + g.NodeAmplitude*g.NodeAmplitude*near
@@ -106,7 +106,7 @@ func (g *gaussianProcess) covariance(near float64, same bool, a, b *[terms]float
 }
 
 // prior returns the mean of the law at a point without data.
-func (g *gaussianProcess) prior(law *[terms]float64) float64 {
+func (g *timeProcess) prior(law *[terms]float64) float64 {
 	m := 0.0
 	for t := range terms {
 		m += law[t] * lawMean[t]
@@ -115,9 +115,9 @@ func (g *gaussianProcess) prior(law *[terms]float64) float64 {
 }
 
 // newGaussianProcess conditions the process on observations.
-func newGaussianProcess(h Hyperparameters, o observations) (*gaussianProcess, bool) {
+func newGaussianProcess(h Hyperparameters, o observations) (*timeProcess, bool) {
 	n, points := len(o.points), o.points
-	g := &gaussianProcess{Hyperparameters: h, severalNodes: o.several, points: points}
+	g := &timeProcess{Hyperparameters: h, severalNodes: o.several, points: points}
 	residual := make([]float64, n)
 	for i := range points {
 		g.laws = append(g.laws, h.law(&points[i]))
@@ -155,7 +155,7 @@ func inflation(weights, inverse []float64) float64 {
 // predict returns mean and variance at a point. measured is its index among the points, or -1 if
 // its configuration never ran: then the variance includes the configuration effect and is inflated.
 // k is a buffer for one number per point.
-func (g *gaussianProcess) predict(p *point, measured int, k []float64) (mean, variance float64) {
+func (g *timeProcess) predict(p *point, measured int, k []float64) (mean, variance float64) {
 	law, scaled := g.law(p), g.scale(p)
 	n := len(g.points)
 	k = k[:n]

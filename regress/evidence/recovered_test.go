@@ -57,10 +57,10 @@ func outside(runs []evidence.Run, fold map[evidence.Configuration]int, k int) []
 func TestFigures_RecoveredRuns(t *testing.T) {
 	runs := recovered(t)
 	var squares []float64
-	var off, covered runningMean
+	var off, covered scoreMean
 	for shuffle := range uint64(20) {
 		fold := folds(runs, shuffle)
-		var square runningMean
+		var square scoreMean
 		for k := range 5 {
 			p := fitted(t, outside(runs, fold, k))
 			for _, r := range runs {

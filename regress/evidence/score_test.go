@@ -5,45 +5,45 @@ import (
 	"testing"
 )
 
-// runningMean accumulates an average.
-type runningMean struct{ sum, n float64 }
+// scoreMean accumulates an average.
+type scoreMean struct{ sum, n float64 }
 
-func (m *runningMean) add(x float64) { m.sum, m.n = m.sum+x, m.n+1 }
-func (m *runningMean) count(b bool) {
+func (m *scoreMean) add(x float64) { m.sum, m.n = m.sum+x, m.n+1 }
+func (m *scoreMean) count(b bool) {
 	if b {
 		m.sum++
 	}
 	m.n++
 }
-func (m *runningMean) value() float64 { return m.sum / m.n }
+func (m *scoreMean) value() float64 { return m.sum / m.n }
 
 // scores are the scores of the Zeus benchmark, pooled over repetitions.
 type scores struct {
-	value, ruleValue   map[string]*runningMean // by kind
-	regret, ruleRegret map[string]*runningMean // points, where the SLO was kept
-	kept, stated       runningMean
-	nearKept, nearSaid runningMean // where 0.95 to 0.99 was stated
-	refused            runningMean
-	held, heldUnseen   runningMean
-	heldBy             map[string]*runningMean
-	time, timeUnseen   runningMean
-	accuracy, past     runningMean
-	accuracyUnseen     runningMean
-	reached, reachSaid runningMean
-	reachedBy          map[string]*runningMean
-	width              runningMean
+	value, ruleValue   map[string]*scoreMean // by kind
+	regret, ruleRegret map[string]*scoreMean // points, where the SLO was kept
+	kept, stated       scoreMean
+	nearKept, nearSaid scoreMean // where 0.95 to 0.99 was stated
+	refused            scoreMean
+	held, heldUnseen   scoreMean
+	heldBy             map[string]*scoreMean
+	time, timeUnseen   scoreMean
+	accuracy, past     scoreMean
+	accuracyUnseen     scoreMean
+	reached, reachSaid scoreMean
+	reachedBy          map[string]*scoreMean
+	width              scoreMean
 	belowMedian        int
 }
 
 func newScores() *scores {
-	by := func() map[string]*runningMean { return map[string]*runningMean{"fixed": {}, "free": {}} }
+	by := func() map[string]*scoreMean { return map[string]*scoreMean{"fixed": {}, "free": {}} }
 	return &scores{value: by(), ruleValue: by(), regret: by(), ruleRegret: by(),
-		heldBy: map[string]*runningMean{}, reachedBy: map[string]*runningMean{}}
+		heldBy: map[string]*scoreMean{}, reachedBy: map[string]*scoreMean{}}
 }
 
-func of(m map[string]*runningMean, key string) *runningMean {
+func of(m map[string]*scoreMean, key string) *scoreMean {
 	if m[key] == nil {
-		m[key] = &runningMean{}
+		m[key] = &scoreMean{}
 	}
 	return m[key]
 }
@@ -163,7 +163,7 @@ func (s *scores) addPolicies(w *zeusSplit, q *adviceQuestion) {
 		simple = first(rule, better)
 	}
 	top := first(fits, better).value
-	grade := func(o option, value, regret *runningMean) {
+	grade := func(o option, value, regret *scoreMean) {
 		got := w.accuracy(d, o.batch, o.epochs)
 		if w.time(d, o.batch, o.epochs) > q.slo {
 			value.add(0)

@@ -80,7 +80,7 @@ func (l *likelihood) refresh(h *Hyperparameters) {
 // of returns the log of marginal likelihood times priors, up to a constant.
 func (l *likelihood) of(h *Hyperparameters) float64 {
 	l.refresh(h)
-	g := gaussianProcess{Hyperparameters: *h, severalNodes: l.several}
+	g := timeProcess{Hyperparameters: *h, severalNodes: l.several}
 	n := len(l.points)
 	for i := range n {
 		l.laws[i] = h.law(&l.points[i])

@@ -11,12 +11,12 @@ import (
 
 // recovery describes how served predictions recover from a drift, run by run.
 type recovery struct {
-	before  float64     // error of the shifted configurations
-	halved  int         // runs until it was half of that
-	good    int         // runs until it and that of the others were under 8 %
-	last    int         // the last run after which they were not
-	held    runningMean // bounds that one more run would keep
-	end     float64     // error after all runs
+	before  float64   // error of the shifted configurations
+	halved  int       // runs until it was half of that
+	good    int       // runs until it and that of the others were under 8 %
+	last    int       // the last run after which they were not
+	held    scoreMean // bounds that one more run would keep
+	end     float64   // error after all runs
 	factors []evidence.Factor
 }
 
@@ -32,7 +32,7 @@ func (q *sequence) recover(t *testing.T, runs int, isShifted func(zeusSetting) b
 			q.next(t)
 		}
 		c.update(q.history)
-		var shifted, rest runningMean
+		var shifted, rest scoreMean
 		p, by, err := c.state.Compile()
 		if err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func TestFigures_ServedUnderDrift(t *testing.T) {
 		{"all times 1.45", func(k zeusSetting) float64 { return 1.45 * study.seconds["v100"][k][250] }, all},
 	} {
 		var halved, good, last []int
-		var held, end runningMean
+		var held, end scoreMean
 		for seed := range uint64(12) {
 			r := newSequence(t, study, seed, kind.after).recover(t, 60, kind.shifted)
 			halved, good, last = append(halved, r.halved), append(good, r.good), append(last, r.last)
@@ -110,7 +110,7 @@ func TestFigures_ServedUnderDrift(t *testing.T) {
 // The interval of a published factor contains the true one.
 func TestFigures_IntervalsOfFactors(t *testing.T) {
 	study := readStudy(t)
-	var held, wide runningMean
+	var held, wide scoreMean
 	for seed := range uint64(12) {
 		q := newSequence(t, study, seed, func(k zeusSetting) float64 {
 			return 1.45 * study.seconds["v100"][k][250]

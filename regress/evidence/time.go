@@ -30,7 +30,7 @@ type estimate struct {
 // timePredictor is the compiled form of a TimeModel.
 type timePredictor struct {
 	model             *TimeModel
-	process           *gaussianProcess
+	process           *timeProcess
 	nodes             map[string]int
 	reaches           []measuredRange // by node type
 	runs              int
