@@ -9,7 +9,7 @@ import (
 
 const (
 	// driftDelta is the shift that Page-Hinkley tolerates, in standard deviations of the
-	// calibration (models: drift).
+	// calibration (docs/decisions/0008).
 	driftDelta = 0.4
 	// driftClip bounds the residual of one job, in standard deviations, so that no single job
 	// raises an alarm.

@@ -7,7 +7,7 @@ import (
 )
 
 // driftLambda is the Page-Hinkley threshold, in standard deviations: the sum of shifts beyond the
-// tolerated one. It gives 0.37 false alarms in 10^5 stationary jobs (models: drift).
+// tolerated one. It gives 0.37 false alarms in 10^5 stationary jobs (courier simulate drift).
 const driftLambda = 14
 
 // Lambda is the threshold of each of several detectors that run in parallel, in standard

@@ -107,7 +107,7 @@ func (p *Past) example(r *run, e *keptEpoch, isFinal bool, target string) (x Exa
 	x = p.newExample(r, l, e.batch, e.cpus, e.end())
 	x.Features.EpochsDone, x.Seconds = e.number, e.seconds
 	if target == schemas.TargetAccuracy {
-		// The epochs of a run together have weight 1 (models: accuracy).
+		// The epochs of a run together have weight 1.
 		x.Value, x.Weight = e.accuracy, 1/float64(max(r.unmixed, 1))
 		return x, true
 	}

@@ -8,7 +8,7 @@ import (
 	"courier/schemas"
 )
 
-// Rules of trials (models: champion and challenger).
+// Rules of trials (docs/decisions/0011).
 const (
 	minJobs              = 50          // number of jobs that both predicted, or
 	minSettings          = 20          // number of distinct settings among them

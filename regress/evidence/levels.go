@@ -6,7 +6,7 @@ import (
 )
 
 // The grids and constants of the Gaussian process of passages over batch sizes,
-// and the priors of their variances (evidence method, accuracy).
+// and the priors of their variances (docs/decisions/0016).
 var (
 	passageAmplitudes = []float64{.1, .2, .4, .8, 1.6}
 	passageLengths    = []float64{1, 1.5, 2, 3, 4, 6}

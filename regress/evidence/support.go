@@ -28,7 +28,7 @@ type RunCounts struct {
 	Model         int // of the model and dataset
 }
 
-// The limits of interpolation (evidence method, rules for SLOs).
+// The limits of interpolation (docs/decisions/0016).
 const (
 	maxOctaves               = 3
 	minConfigurations        = 3

@@ -2,7 +2,7 @@ package evidence
 
 import "math"
 
-// The priors of the variances of time (evidence method, epoch time).
+// The priors of the variances of time (docs/decisions/0016).
 const (
 	priorRunDeviation = 0.04 // of the log of a run's mean epoch time
 	priorRunWeight    = 20.0 // weight of that prior against the runs of all models
