@@ -70,11 +70,6 @@ const (
 	FormatMLflow = "mlflow" // the directory of MLflow's file store
 )
 
-// Formats lists every format.
-func Formats() []string {
-	return []string{FormatAuto, FormatCSV, FormatJSON, FormatBigDL, FormatSpark, FormatMLflow}
-}
-
 // Detect returns the format of a file according to its name and first bytes, or "".
 func Detect(name string, begin []byte) string {
 	text := string(begin)
