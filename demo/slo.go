@@ -16,11 +16,12 @@ import (
 
 // An SLO exceeds the typical time of a batch size by noiseMargin standard deviations of the noise,
 // and by at least minMargin, because a machine may become busier than during the measurement: with a
-// minimum of 0.1, 2 of 30 promises were missed by 1 and 2 %. Both are margins of the logarithm of
-// the time.
+// minimum of 0.1, 2 of 30 promises were missed by 1 and 2 %. It is at most about twice that time:
+// more would be no deadline. The limits are margins of the logarithm of the time.
 const (
 	noiseMargin = 3
 	minMargin   = 0.14
+	maxMargin   = 0.7
 )
 
 // sloJob is a job with an SLO, which runs as advised and with a random batch size.
@@ -58,7 +59,7 @@ func (d *demo) runSLOJobs(
 	ctx context.Context, typical []typicalTime, noise float64,
 ) (sloResult, error) {
 	result := sloResult{NoiseRatio: noise, Skipped: []string{}}
-	margin := max(minMargin, noiseMargin*noise)
+	margin := min(max(minMargin, noiseMargin*noise), maxMargin)
 	d.printf("")
 	d.printf("3. Advise: three jobs run with the advised batch size, and again with a random one")
 	d.printf("   Each SLO is %.0f %% above the typical time of one batch size: the fastest,"+
