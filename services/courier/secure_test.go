@@ -277,7 +277,7 @@ func (g *guarded) asksTheGateway(at string) {
 			"ada", "POST", "/api/v1/jobs",
 			`{"model":"digits-mlp","cpus":1,"epochs":4,"user":"bob"}`, 403, "cannot submit",
 		},
-		{"bob", "DELETE", "/api/v1/jobs/by-rest", "", 403, "ada's"},
+		{"bob", "DELETE", "/api/v1/jobs/by-rest", "", 403, "belongs to ada"},
 		{"bob", "GET", "/api/v1/jobs/by-rest/advice", "", 200, `"by-rest"`},
 		{"bob", "GET", "/api/v1/nodes", "", 200, "node-a"},
 		{"bob", "GET", "/api/v1/regressors", "", 200, "epoch_time"},
