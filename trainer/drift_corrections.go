@@ -25,6 +25,7 @@ func (t *Trainer) compareEndedRuns(w *watcher, runs ...*run) {
 	for _, r := range runs {
 		examples = w.past.appendExamples(examples, r, schemas.TargetEpochTime)
 	}
+	examples = withForeignAtStart(schemas.TargetEpochTime, examples)
 	next, isNew, err := w.state.Correct(evidenceRuns(schemas.TargetEpochTime, examples, w.foreign))
 	if err != nil {
 		t.log.Warn("runs not compared with predictions", "error", err)
@@ -94,7 +95,8 @@ func (t *Trainer) correct(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	begin, examples := time.Now(), thin(l.examples, t.o.Examples)
+	begin := time.Now()
+	examples := withForeignAtStart(target, thin(l.examples, t.o.Examples))
 	manifest := champion.predictor.Manifest()
 	foreign := foreignOf(manifest)
 	state, isNew, err := before.Correct(evidenceRuns(target, examples, foreign))

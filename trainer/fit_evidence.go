@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"courier/regress"
@@ -111,6 +112,7 @@ func fitEvidence(
 	ctx context.Context, target string, examples []Example, before *regress.Manifest, o Options,
 ) (*regress.Regressor, error) {
 	foreign, isNew := chooseForeign(ctx, target, examples, before)
+	examples = withForeignAtStart(target, examples)
 	runs, state := evidenceRuns(target, examples, foreign), evidenceOf(before)
 	if isNew {
 		state = nil // its configurations have other columns
@@ -127,6 +129,49 @@ func fitEvidence(
 		evaluations = before.Evaluations // nothing was fitted
 	}
 	return newHierarchyRegressor(ctx, target, examples, foreign, state, evaluations, o)
+}
+
+// withForeignAtStart returns the examples with the foreign load that was first measured in each run.
+// A prediction knows the load when a job starts, not how it changes afterwards. So changes during a
+// run count as noise of the run.
+func withForeignAtStart(target string, examples []Example) []Example {
+	if target != schemas.TargetEpochTime {
+		return examples
+	}
+	type runOfJob struct {
+		job string
+		run uint32
+	}
+	type firstValue struct {
+		at    time.Time
+		ratio schemas.Ratio
+	}
+	cpu, ioWait := map[runOfJob]firstValue{}, map[runOfJob]firstValue{}
+	note := func(first map[runOfJob]firstValue, x *Example, r schemas.Ratio) {
+		key := runOfJob{x.Job, x.Run}
+		if f, found := first[key]; r.Known && (!found || x.At.Before(f.at)) {
+			first[key] = firstValue{x.At, r}
+		}
+	}
+	for i := range examples {
+		if x := &examples[i]; x.Job != "" {
+			note(cpu, x, x.Features.Load.ForeignCPURatio)
+			note(ioWait, x, x.Features.Load.ForeignIOWaitRatio)
+		}
+	}
+
+	examples = slices.Clone(examples)
+	for i := range examples {
+		x := &examples[i]
+		key := runOfJob{x.Job, x.Run}
+		if f, found := cpu[key]; found {
+			x.Features.Load.ForeignCPURatio = f.ratio
+		}
+		if f, found := ioWait[key]; found {
+			x.Features.Load.ForeignIOWaitRatio = f.ratio
+		}
+	}
+	return examples
 }
 
 // newHierarchyRegressor returns a regressor of a state. Its file holds the medians as a tree, so

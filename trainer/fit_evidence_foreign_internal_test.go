@@ -3,6 +3,7 @@ package trainer
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -98,5 +99,32 @@ func TestFitEvidence_KeepsItsColumns(t *testing.T) {
 	next := fitHogEvidence(t, calm, first)
 	if got, want := foreignOf(next), foreignOf(first); !slices.Equal(columnsOf(got), columnsOf(want)) {
 		t.Errorf("columns %v, want %v", columnsOf(got), columnsOf(want))
+	}
+}
+
+// A load that changes from epoch to epoch explains the epochs that are over, but not those to come:
+// at the start of a job nothing is known of it.
+func TestFitEvidence_LeavesOutALoadThatDoesNotLast(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	examples := hogExamples(1, 120, 0)
+	for i := range examples {
+		foreign := float64(random.IntN(6)) / 10
+		schemas.Foreign{CPU: schemas.RatioOf(foreign)}.Set(&examples[i].Features.Load)
+		examples[i].Value *= 1 + foreign
+	}
+	if columns := foreignColumns(t.Context(), schemas.TargetEpochTime, examples); len(columns) == 0 {
+		t.Fatal("the load explains no epoch, although it lengthens each")
+	}
+
+	m := fitHogEvidence(t, examples, nil)
+	if len(foreignOf(m)) > 0 {
+		t.Errorf("columns %v, want none", columnsOf(foreignOf(m)))
+	}
+	var all []evidence.Evaluation
+	if err := json.Unmarshal(m.Evaluations, &all); err != nil || len(all) != 1 {
+		t.Fatalf("%d evaluations, %v, want 1", len(all), err)
+	}
+	if c := all[0].Measured.Coverage; c < 0.9 {
+		t.Errorf("the bound at 0.95 covers %.2f of the held-out runs", c)
 	}
 }

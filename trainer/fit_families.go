@@ -100,6 +100,9 @@ const (
 	foreignRuns = 5
 	// foreignGain is the share by which a column must lower the held-out error.
 	foreignGain = 0.02
+	// lastingShare is the squared error of a run's first value as a prediction of its later values, as
+	// a share of that between independent values, up to which a foreign load lasts.
+	lastingShare = 0.2
 	// foreignExamples is the maximum number of examples on which columns are compared.
 	foreignExamples = 2000
 	// foreignFolds is the number of folds of that comparison.
@@ -157,17 +160,60 @@ func foreignColumns(
 func chooseForeign(
 	ctx context.Context, target string, examples []Example, before *regress.Manifest,
 ) (columns []schemas.ForeignColumn, isNew bool) {
+	fleeting := func(c schemas.ForeignColumn) bool { return !lasts(c.Column, examples) }
 	kept := foreignOf(before)
-	if len(kept) > 0 {
-		sample := thin(examples, foreignExamples)
+	atStart := withForeignAtStart(target, examples)
+	if len(kept) > 0 && !slices.ContainsFunc(kept, fleeting) {
+		sample := thin(atStart, foreignExamples)
 		with, without := heldOut(ctx, sample, kept), heldOut(ctx, sample, nil)
 		if with == nil || without == nil || meanOf(with) <= meanOf(without) {
 			return kept, false
 		}
 	}
 
-	columns = foreignColumns(ctx, target, examples)
+	columns = slices.DeleteFunc(foreignColumns(ctx, target, atStart), fleeting)
 	return columns, len(columns) > 0 || len(kept) > 0
+}
+
+// lasts reports whether a foreign load lasts: whether the first value of a run predicts the later
+// ones, with a mean squared error of at most lastingShare of that between independent values.
+// Without a run of several values it is unknown, and false.
+func lasts(c schemas.Column, examples []Example) bool {
+	type runOfJob struct {
+		job string
+		run uint32
+	}
+	ordered := slices.Clone(examples)
+	slices.SortStableFunc(ordered, func(a, b Example) int { return a.At.Compare(b.At) })
+
+	first := map[runOfJob]float64{}
+	squares, n := 0.0, 0.0
+	var values []float64
+	for i := range ordered {
+		x := &ordered[i]
+		r := c.Foreign(&x.Features.Load)
+		if x.Job == "" || !r.Known {
+			continue
+		}
+		key := runOfJob{x.Job, x.Run}
+		begin, found := first[key]
+		if !found {
+			first[key] = r.Value
+		} else {
+			squares += (r.Value - begin) * (r.Value - begin)
+			n++
+		}
+		values = append(values, r.Value)
+	}
+	if n == 0 {
+		return false
+	}
+
+	mean, variance := meanOf(values), 0.0
+	for _, v := range values {
+		variance += (v - mean) * (v - mean) / float64(len(values))
+	}
+	return squares/n <= lastingShare*2*variance
 }
 
 // foreignOf returns the columns of foreign load of a regressor.
