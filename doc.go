@@ -3,7 +3,7 @@
 //
 // Courier keeps the deadlines of training jobs on a shared cluster. It answers a job request that
 // has a latency SLO with the batch size that meets the SLO at the highest accuracy. While the job
-// runs, it predicts the job again after every epoch. Read the packages in this order:
+// runs, it re-predicts the job after every epoch. Read the packages in this order:
 //
 //   - schemas: all subjects, messages, features, error codes and tables. It is the contract and
 //     imports nothing.
@@ -19,7 +19,8 @@
 //   - simulate, replay, report, importer, demo: tools that the program offers as sub-commands.
 //
 // One event takes this path. The collector publishes a sample, or the runner an epoch. The event
-// log (JetStream) keeps it, and the store writes it to a table. The trainer turns rows into
-// examples and fits a regressor. The advisor loads the regressor and answers requests, and
-// publishes each answer to the log.
+// log (JetStream) keeps it, and the store writes it to a table. The trainer follows the log, too: at
+// its start it reads older events from the database. It turns events into examples and fits a
+// regressor. The advisor loads the regressor, answers requests, and publishes each answer to the
+// log.
 package courier

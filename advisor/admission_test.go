@@ -25,7 +25,7 @@ func startWithPolicy(t testing.TB, policy string) (b *bus.Bus, stop func()) {
 	_, stop = startWith(t, server.Connect(t), advisor.Options{Admission: policy}, nil)
 	_, _ = startWith(t, server.Connect(t), advisor.Options{Admission: policy}, nil)
 	q := manyEpochs("", 100*time.Minute)
-	for range 20 { // each of the two
+	for range 20 { // both advisors must have loaded the regressors
 		await(t, "all regressors", func() bool {
 			return len(predict(t, b, q).Regressors) == len(schemas.Targets())
 		})

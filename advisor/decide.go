@@ -9,7 +9,8 @@ import (
 	"courier/schemas"
 )
 
-// decisions are reused, so that an answer allocates nothing per alternative.
+// decisions holds the buffers of past answers for reuse, so that an answer allocates nothing per
+// alternative.
 var decisions = sync.Pool{New: func() any { return &decision{} }}
 
 // figuresPerAlternative is the capacity of figureSlab per alternative.
@@ -21,7 +22,7 @@ type decision struct {
 	r                     Regressors
 	a                     *schemas.Advice
 	f                     forecast
-	figureSlab            []float64        // figures of the advice, which keeps the slab
+	figureSlab            []float64        // backing array of the figures of the advice, which retains it
 	evidenceBuffers       []evidenceBuffer // kept by the advice; nil for a running job
 	curve                 accuracyCurve
 	spans                 []schemas.Span // of the co-located jobs
@@ -34,9 +35,9 @@ type decision struct {
 	startupCache          cachedStartup  // the last predicted start-up
 	text                  sentence       // the message
 	factor                float64        // measured by predicted time of the job's own epochs
-	narrowing             float64
-	varianceLeft          float64 // share of the run's variance that its own epochs leave
-	standIn               bool    // runs on nodes of unknown hardware are examples for the job
+	narrowing             float64        // factor of the uncertainty that its own epochs leave
+	varianceLeft          float64        // share of the run's variance that its own epochs leave
+	standIn               bool           // runs on nodes of unknown hardware are examples for the job
 	knows                 struct{ time, accuracy bool }
 	codes                 struct{ time, startup, accuracy float64 }
 }
@@ -103,7 +104,8 @@ func (d *decision) reset(q *Question, r Regressors, a *schemas.Advice) {
 	d.f.reset(r.EpochTime)
 }
 
-// gather adds the running jobs to the forecast.
+// gather adds the running jobs to the forecast, looks up the codes of the job, and compares the
+// epochs of a running job with their predictions.
 func (d *decision) gather() {
 	f := &d.f
 	d.at = f.nodeIndices(d.q.Nodes, d.q.Hardware, d.q.Foreign)

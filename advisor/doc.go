@@ -14,9 +14,9 @@
 // advisors, so that the stream keeps one copy of each.
 //
 // The reply to job.submit is sent after job.<id>.submitted has been recorded. Advice for running
-// jobs goes to the ADVICE stream, which no advisor reads: an advisor that starts predicts it again.
-// Regressors come from the bucket CHAMPIONS; they are checked and replaced while requests are
-// answered. For a damaged one the advisor publishes regressor.<target>.rejected and keeps the
+// jobs goes to the ADVICE stream. No advisor reads that stream; on start, an advisor re-predicts the
+// running jobs instead. Regressors come from the bucket CHAMPIONS; a new one is validated and loaded
+// without pausing requests. For a damaged one the advisor publishes regressor.<target>.rejected and keeps the
 // previous one.
 //
 // Requests wait until the replay is complete. While NATS is unreachable they fail for the caller,
@@ -24,7 +24,8 @@
 //
 // # The path of an event
 //
-// An event of a job visits these files:
+// An event of a job visits these files. A Question is the input of Decide: a request, or a running
+// job to re-predict.
 //
 //  1. transition.go: Cluster.Apply changes the state of the job
 //  2. node.go: the load of its nodes, and its co-located jobs

@@ -146,7 +146,7 @@ func TestDecide_NamesActiveCorrections(t *testing.T) {
 	var later []evidence.Run
 	for i, n := range []int{
 		8, 0, 12, 4, 9, 1, 13, 5,
-	} { // two of each, those that are slower between others
+	} { // two runs of each configuration; slow and normal runs alternate
 		slower[n].StartedAt = evidenceBegin.Add(time.Duration(1000+i) * time.Hour)
 		slower[n].EndedAt = slower[n].StartedAt.Add(time.Hour)
 		later = append(later, slower[n])

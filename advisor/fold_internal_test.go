@@ -64,8 +64,8 @@ func isJobEvent(e schemas.Event) bool {
 	return e != nil && !isSample
 }
 
-// A log gives one state: also with immediate and late duplicates, and if its reader stops anywhere
-// and continues from a snapshot.
+// A replay of a log always gives the same state, despite immediate and late duplicates and a restart
+// from a snapshot at any point.
 func TestCluster_FoldsToTheSameState(t *testing.T) {
 	const steps = 800
 	for seed := range uint64(2) {

@@ -13,8 +13,8 @@ import (
 	"courier/schemas"
 )
 
-// fittedBesideHogs are regressors whose epochs take 1 + load times as long at a foreign load of 0,
-// 0.2 or 0.5 of the CPUs.
+// fittedBesideHogs fits regressors on epochs whose time is multiplied by 1 + foreign load, for loads
+// of 0, 0.2 and 0.5 of the CPUs.
 var fittedBesideHogs = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
 	all, err := fit()
 	if err != nil {

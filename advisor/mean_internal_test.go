@@ -92,7 +92,7 @@ func TestMeans_KeepTheConfidenceOnAverage(t *testing.T) {
 		if math.Abs(kept-0.9) > 0.015 {
 			t.Errorf("%g too bold: %.3f of the promises kept, want 0.9", bold, kept)
 		}
-		// Of chances that are even between a and 1 the mean is 0.9 where a is 0.8.
+		// Probabilities that are uniform between 0.8 and 1 have the mean 0.9.
 		if want := 0.8 + bold; math.Abs(threshold-want) > 0.07 {
 			t.Errorf("%g too bold: promised from %.3f on, want about %.2f", bold, threshold, want)
 		}

@@ -61,9 +61,9 @@ func (a *Advisor) affected(r bus.Record, j *Job, live bool) []*Question {
 }
 
 // catchUp runs once at the end of the replay. It re-predicts the running jobs, because the state
-// has no advice of an earlier process, and restarts the silence of all of them. It publishes the
-// advice of admitted jobs that have not started again, because the process that admitted them may
-// have crashed before it did; readers drop duplicates.
+// has no advice of an earlier process, and resets their silence timers. It publishes once more the
+// advice of admitted jobs that have not started, because the process that admitted them may have
+// crashed before publishing it. Readers drop duplicates.
 func (a *Advisor) catchUp() {
 	type late struct {
 		q     *Question
@@ -315,7 +315,8 @@ func (o *outbox) addRisk(r *schemas.Risk) {
 	o.changed.Broadcast()
 }
 
-// expectRisk records that the state has a warning which is about to be passed to addRisk.
+// expectRisk records that the state has a warning which is about to be passed to addRisk, so that no
+// snapshot is taken before the warning is published.
 func (o *outbox) expectRisk() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

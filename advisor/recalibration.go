@@ -267,7 +267,7 @@ type meanThreshold struct {
 // Parameters of the mean thresholds.
 const (
 	meanThresholdStep = 0.2  // learning rate of a threshold
-	minMeanThreshold  = 0.5  // a promise is kept rather than broken
+	minMeanThreshold  = 0.5  // below it a promise would more likely be missed than met
 	meanWindow        = 1000 // promises that determine overestimate
 	meanShrinkage     = 100  // weight of an overestimate of 0, in promises
 	maxMeanThresholds = 64   // confidences; any other applies to each promise

@@ -72,7 +72,7 @@ func TestCheckLog_WidensTheStream(t *testing.T) {
 	const mebibyte = 1 << 20
 	for _, c := range []struct {
 		name    string
-		limit   int64 // of the stream before
+		limit   int64 // of the stream, before it is raised
 		ceiling int64
 		want    int64
 	}{

@@ -11,7 +11,8 @@ import (
 	"courier/schemas"
 )
 
-// lifeOfPod returns the events of a job with its own model on its own node, as pods have.
+// lifeOfPod returns the events of a job with its own model on its own node, as where each pod is a
+// node.
 func lifeOfPod(n int) []schemas.Event {
 	id, probability, seconds := fmt.Sprintf("job-%d", n), 0.97, 4.2
 	setting := schemas.Setting{

@@ -377,7 +377,7 @@ func (j *Job) check() error {
 func (d *decoder) finish() (*Cluster, error) {
 	c := d.c
 	if d.head == nil {
-		return nil, errors.New("no head")
+		return nil, errors.New("head record is missing")
 	}
 	if len(c.jobs)+len(c.past) != c.order.count {
 		return nil, errors.New("duplicate job")

@@ -9,8 +9,8 @@ import (
 	"courier/schemas"
 )
 
-// longAgo is the age from which an event is no sign of life: it comes from an imported run or from
-// a spool that was found again.
+// longAgo is the age when stored from which an event does not show that its job is alive: it comes
+// from an imported run, or from a spool that was published late.
 const longAgo = time.Hour
 
 // Apply changes the state by an event that the stream stored at the given time. It returns the job
@@ -112,7 +112,8 @@ func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Jo
 		return nil
 	}
 	if j.State == schemas.StateFinished && !j.batchChanged {
-		c.recordOutcome(j) // a moved job was predicted for its first batch size
+		// A job that changed its batch size is not compared: its promise was for the first one.
+		c.recordOutcome(j)
 	}
 	c.score.end(j)
 	c.means.end(j)
@@ -126,7 +127,8 @@ func (c *Cluster) evictNames() {
 }
 
 // applyToJob finds or creates the job, applies the change, and updates the indices. It returns nil
-// if change reports that nothing changed. The event happened at one time and was stored at another.
+// if change reports that nothing changed. at is when the
+// event happened, storedAt when the stream stored it.
 func (c *Cluster) applyToJob(
 	id string, sequence uint64, at, storedAt time.Time, change func(*Job) bool,
 ) *Job {

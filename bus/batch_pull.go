@@ -162,5 +162,5 @@ func (p *puller) handleStatus(h nats.Header) error {
 		p.outstanding = max(0, p.outstanding-left)
 		return nil
 	}
-	return fmt.Errorf("request messages by %s: %s %s", p.subject, status, reason)
+	return fmt.Errorf("request messages on %s: server replied %s %s", p.subject, status, reason)
 }

@@ -141,7 +141,7 @@ func (b *Bus) send(
 			return ack, err
 		}
 		if sleep(ctx, inProcessPause) != nil {
-			return nil, fmt.Errorf("the stream is still storing a copy: %w", ctx.Err())
+			return nil, fmt.Errorf("an earlier attempt is still being stored: %w", ctx.Err())
 		}
 	}
 }

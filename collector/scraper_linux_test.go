@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// recordingCollector is a gatherer as a collector of Prometheus. It records its metrics as a
+// recordingCollector wraps a gatherer as a prometheus.Collector, and stores what it collects as a
 // reading.
 type recordingCollector struct {
 	g       *gatherer

@@ -251,7 +251,7 @@ func TestCompose_RunsAJob(t *testing.T) {
 			continue
 		}
 		if name == "trainer" {
-			delete(s.Environment, "COURIER_CLICKHOUSE_URL") // recalls from the log
+			delete(s.Environment, "COURIER_CLICKHOUSE_URL") // the trainer reads its examples from the log
 		}
 		for range max(s.Scale, 1) {
 			c, healthy := m.command(t, s)

@@ -342,7 +342,7 @@ func TestRate_IsOfEachClient(t *testing.T) {
 	}
 }
 
-// A body that never ends is not waited for, and the services stay free.
+// The gateway times out on a body that never ends, and keeps serving other requests.
 func TestBody_IsNotWaitedForForEver(t *testing.T) {
 	h := open(t, bustest.New(t), gateway.Options{BodyTimeout: 100 * time.Millisecond})
 	c, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))

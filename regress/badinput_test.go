@@ -239,9 +239,9 @@ func TestFit_EveryFamilyAsksForMore(t *testing.T) {
 	}
 	for family, fit := range families {
 		for says, d := range map[string]*regress.Dataset{
-			"19 examples":   paperLike(19, 1),
-			"of 1 settings": oneSetting,
-			"of 4 settings": fourSettings,
+			"19 examples":         paperLike(19, 1),
+			"of 1 configurations": oneSetting,
+			"of 4 configurations": fourSettings,
 		} {
 			if _, err := fit(d, 0); !errors.Is(err, regress.ErrTooFewExamples) ||
 				!strings.Contains(err.Error(), says) {

@@ -128,7 +128,7 @@ func (m *Manifest) base() baseFunction {
 // checkBase checks the base function of a manifest.
 func (m *Manifest) checkBase() error {
 	if m.Gaussian != nil && m.Law != nil {
-		return fmt.Errorf("law and gaussian: want one of them")
+		return fmt.Errorf("law and gaussian are both present, want at most one")
 	}
 	if m.Law != nil {
 		return m.Law.check(m.Features)

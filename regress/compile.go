@@ -20,7 +20,7 @@ type form interface {
 
 // Compile returns the predictor of a regressor. It predicts by a table of all cells between
 // thresholds if that is small enough, else by trees in a flat layout. All forms give the same
-// numbers. An error wraps ErrBadFile: some prediction would not be finite.
+// numbers. Its error wraps ErrBadFile if a prediction would not be finite.
 func Compile(r *Regressor) (*Predictor, error) { return compile(r, maxPaint) }
 
 // compile fills a table only if that takes at most worth additions: for a few predictions a table
@@ -63,7 +63,7 @@ func checkRange(e *ensemble, t Transform) error {
 		high += most * share
 	}
 	if x, y := t.invert(low), t.invert(high); !finite(x) || !finite(y) || t == Log && x <= 0 {
-		return fmt.Errorf("predictions reach from %g to %g", x, y)
+		return fmt.Errorf("predictions range from %g to %g, want finite ones, and positive ones of a logarithm", x, y)
 	}
 	return nil
 }

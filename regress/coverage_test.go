@@ -52,8 +52,8 @@ func (s simulated) runs(settings []int, n int) *regress.Dataset {
 	return d
 }
 
-// lookAlike is a study of which four of five settings were measured, later runs
-// of those, and runs of the others.
+// lookAlike returns a study that measured four of five configurations, later runs of these, and
+// runs of the fifth.
 func lookAlike(runs int, random *rand.Rand) (train, again, fresh *regress.Dataset) {
 	s, settings := simulate(random), random.Perm(96)
 	return s.runs(settings[:77], runs), s.runs(settings[:77], 154), s.runs(settings[77:], 190)

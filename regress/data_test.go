@@ -8,8 +8,8 @@ import (
 	"courier/regress"
 )
 
-// underRace is true under the race detector. It makes numbers ten times slower,
-// and tests that only ask how good they are have nothing to tell it.
+// underRace reports whether the race detector is on. Numeric code is ten times slower under it, so
+// tests of accuracy alone are skipped.
 var underRace bool
 
 func skipUnderRace(t *testing.T) {

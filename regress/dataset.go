@@ -276,7 +276,7 @@ func (d *Dataset) prepare(t Transform, examples, settings, folds int) (*Dataset,
 	}
 	sorted := d.canonical()
 	if n, s := sorted.Len(), sorted.Settings(); n < examples || s < settings {
-		return nil, fmt.Errorf("%w: %d examples of %d settings, want %d of %d", ErrTooFewExamples,
+		return nil, fmt.Errorf("%w: %d examples of %d configurations, want at least %d of %d", ErrTooFewExamples,
 			n, s, examples, settings)
 	}
 	if s := sorted.Settings(); folds > s && folds > defaultFolds {

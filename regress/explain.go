@@ -116,7 +116,7 @@ func QueueingBaseline(d *Dataset) Baseline {
 			return slices.Contains(names[:], f.Name) && f.Levels == nil
 		})
 		if q.columns[i] < 0 || slices.Min(d.Columns[q.columns[i]]) <= 0 {
-			err := fmt.Errorf("needs a feature %s or %s of numbers above 0", names[0], names[1])
+			err := fmt.Errorf("needs a feature %s or %s with positive values", names[0], names[1])
 			return Baseline{
 				Name: queueName,
 				Fit:  func(*Dataset) (func(row []float64) float64, error) { return nil, err },

@@ -47,8 +47,8 @@ func product(term []int, values *[maxInputs]float64) float64 {
 // check checks the law of a manifest.
 func (l *Law) check(features []FeatureRange) error {
 	if len(l.Inputs) > maxInputs || len(l.Terms) != len(l.Coefficients) {
-		return fmt.Errorf("law: %d inputs, %d terms with %d coefficients", len(l.Inputs),
-			len(l.Terms), len(l.Coefficients))
+		return fmt.Errorf("law: %d inputs, at most %d are allowed; %d terms with %d coefficients",
+			len(l.Inputs), maxInputs, len(l.Terms), len(l.Coefficients))
 	}
 	for i := range l.Inputs {
 		if err := l.Inputs[i].check(features); err != nil {

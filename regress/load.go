@@ -77,7 +77,7 @@ func agreeOn(
 		tolerance *= math.Abs(theirs)
 	}
 	if !(math.Abs(ours-theirs) <= tolerance) {
-		return fmt.Errorf("%w: row %g gives %g, by leaves %g", ErrDisagree, row, ours, theirs)
+		return fmt.Errorf("%w: row %g: predicted %g, package leaves predicts %g", ErrDisagree, row, ours, theirs)
 	}
 	return nil
 }

@@ -254,7 +254,7 @@ func (m *Manifest) check() error {
 		return fmt.Errorf("smearing is %g, want a number above 0", m.Smearing)
 	}
 	if !(m.Spread >= 0) || !finite(m.Spread) {
-		return fmt.Errorf("spread is %g, want a number from 0 on", m.Spread)
+		return fmt.Errorf("spread is %g, want a finite number of 0 or more", m.Spread)
 	}
 	if len(m.Features) == 0 {
 		return fmt.Errorf("features are missing")

@@ -6,9 +6,9 @@ import (
 )
 
 // absoluteSearch finds the cut with the smallest sum of absolute differences from the medians of
-// both sides, exactly. Items are ordered by target, y_1 to y_n. Around the median of the node, both
-// sides together lose what the node loses. Each side then moves to its own median and gains on the
-// way from y_i to y_i+1
+// both sides, exactly. Items are ordered by target, y_1 to y_n. Measured from the node's median, the
+// losses of both sides add up to the node's loss. The gain of a cut is what each side saves by using
+// its own median. On the way from y_i to y_i+1 that is
 //
 //	(y_i+1 - y_i) |2 F_i - W|
 //

@@ -76,7 +76,7 @@ func (j *job) epochEvent(
 	return e
 }
 
-// When the user is informed that no epoch is recognised.
+// Limits after which the user is informed that no epoch is recognised.
 const (
 	hintAfter = 20 * time.Second
 	hintLines = 200

@@ -50,10 +50,10 @@ type Grounds struct {
 	Judgement
 }
 
-// Judgement compares a regressor with its rival on the same jobs, which neither was fitted on. A
-// loss is the mean of two pinball losses, smaller is better: that of the prediction (level 0.5), by
-// which alternatives are chosen, and that of the upper bound at a level, which is promised. Losses
-// of times are computed on log seconds. Unknown figures are absent.
+// Judgement compares a regressor with its rival, the other regressor of the comparison, on the same
+// jobs. Neither was fitted on these. A loss is the mean of two pinball losses; lower is better. One
+// is that of the prediction (level 0.5), the other that of the upper bound. Losses of times are
+// computed on log seconds. Unknown figures are absent.
 type Judgement struct {
 	// Level of the upper bound, 0 to 1.
 	JudgedLevel float64 `json:"judged_level,omitempty" ch:"judged_level"`
@@ -73,9 +73,9 @@ type Judgement struct {
 	CoverageRatio *float64 `json:"coverage_ratio,omitempty" ch:"coverage_ratio"`
 	// Share of jobs within the rival's upper bound.
 	RivalCoverageRatio *float64 `json:"rival_coverage_ratio,omitempty" ch:"rival_coverage_ratio"`
-	// Configurations with a guarantee of the regressor only.
+	// Configurations for which only the regressor gives a bound.
 	GainedSettings uint32 `json:"gained_settings,omitempty" ch:"gained_settings"`
-	// Configurations with a guarantee of the rival only.
+	// Configurations for which only the rival gives a bound.
 	LostSettings uint32 `json:"lost_settings,omitempty" ch:"lost_settings"`
 }
 

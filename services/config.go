@@ -88,7 +88,7 @@ func (p Port) Choose(ctx context.Context, host string) (port int, note string, e
 	}
 	port = l.Addr().(*net.TCPAddr).Port
 	if err := l.Close(); err != nil {
-		return 0, "", fmt.Errorf("free %s %d: %w", p.Flag, port, err)
+		return 0, "", fmt.Errorf("release %s %d after the check: %w", p.Flag, port, err)
 	}
 	return port, note, nil
 }

@@ -30,7 +30,7 @@ func (s *segment) path(dir string) string {
 }
 
 // errUnreadable means that the rest of a segment cannot be read.
-var errUnreadable = errors.New("unreadable")
+var errUnreadable = errors.New("spool segment is unreadable")
 
 // read calls handle with the unpublished samples, in batches of at most batchSize, and advances
 // publishedBytes after each batch. It stops at the first error of handle. A line that is not a

@@ -216,8 +216,8 @@ const (
 
 // differingRows returns the rows of a part that differ, by hour and key. A batch reaches the
 // table before the roll-up. Therefore a comparison of a row counts only if the table has no row
-// for it beyond the position from before the comparison. A row for which no comparison counts is
-// busy: it is recent, or a batch takes long.
+// for it beyond the position from before the comparison. A row without a valid comparison is
+// busy: it is recent, or its batch is still being written.
 func (c *rollUpCheck) differingRows(
 	ctx context.Context, p rollUpPart,
 ) (rows, busy []differingRow, err error) {

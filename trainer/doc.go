@@ -1,5 +1,6 @@
-// Package trainer turns the log of jobs into examples, fits a regressor for each target, compares
-// it with the champion, and promotes it.
+// Package trainer turns the log of jobs into examples, fits a regressor for each target, and promotes
+// it: with MethodEvidence, the default of courier trainer, each new fit at once; with MethodFamilies
+// once it has predicted new jobs better than the champion.
 //
 // # Use
 //
@@ -19,8 +20,21 @@
 //
 // past_*.go fold events into examples (Past). drift_*.go detect and correct drift. fit_*.go fit
 // regressors; learn.go decides what happens to a new one. registry*.go fold the REGRESSOR stream.
-// trial*.go compare champion and challenger. trainer.go and follow.go connect these parts to the
-// bus.
+// trial*.go compare champion and challenger of MethodFamilies. trainer.go and follow.go connect these
+// parts to the bus.
+//
+// The path of a run that ends:
+//
+//  1. past_read.go: readJobs reads its events
+//  2. follow.go: handleEvent applies them to the Past, and reasonToFit decides whether to fit
+//  3. trainer.go: work takes the request, at once or after the cool-down
+//  4. learn.go: learn gets the examples (examples.go) and calls the fit
+//  5. fit_evidence.go or fit_families.go: the regressor is fitted
+//  6. learn.go: placeCandidate promotes it, tries it as a challenger, or rejects it
+//
+// Words: a regressor of MethodEvidence has the family "hierarchy". Its manifest holds an
+// evidence.State: the fitted hierarchy and the corrections for drift. Schema fields call the other
+// regressor of a comparison the rival.
 //
 // # Memory
 //
@@ -30,9 +44,8 @@
 // kept while a run refers to them, or in LRU maps. At start the trainer reads the database and then
 // the log once, one event at a time.
 //
-// Hardware of nodes is a feature as far as the log of jobs reports it: what one job reported about
-// a node holds for other jobs there. Values that too few jobs had are marked scarce, and no bound
-// is given for them.
+// The hardware of a node is a feature if an event of a job reported it; it then holds for other jobs
+// there, too. Hardware on which too few jobs ran is marked scarce: predictions for it have no bound.
 //
 // # Order, concurrency, failure
 //

@@ -204,8 +204,9 @@ const (
 
 // noiseMeter detects that consecutive jobs of one model on the same nodes differ by more than the
 // calibration expects, for example because the calibration ran on an idle machine. Otherwise that
-// noise would raise alarms again and again, and each alarm costs a fit. A lasting shift is one of
-// many differences and does not count (von Neumann 1941, with the median instead of the mean).
+// noise would raise alarms again and again, and each alarm costs a fit. A lasting shift affects one
+// of the successive differences, so it hardly changes their median (von Neumann 1941, with the
+// median instead of the mean).
 type noiseMeter struct {
 	last  *lru[noiseKey, float64]
 	steps []float64 // ring of |differences| / sqrt(2), in calibrated standard deviations

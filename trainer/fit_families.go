@@ -28,7 +28,8 @@ func Fit(
 	return fitAfter(ctx, target, examples, nil, o)
 }
 
-// fitAfter is Fit, updating the state of the manifest before; nil if there is none.
+// fitAfter fits like Fit. With MethodEvidence it updates the state in before, the manifest of the
+// champion; nil means that there is no champion.
 func fitAfter(
 	ctx context.Context, target string, examples []Example, before *regress.Manifest, o Options,
 ) (r *regress.Regressor, err error) {

@@ -108,7 +108,8 @@ func (t *Trainer) handleEvent(ctx context.Context, w *watcher, r bus.Record) {
 	}
 }
 
-// requestFit requests a fit if there is a reason. During the cool-down the request is pending.
+// requestFit requests a fit if there is a reason. During the cool-down the request is stored, and
+// work carries it out afterwards.
 func (t *Trainer) requestFit(w *watcher, reason string) {
 	if reason == "" {
 		return

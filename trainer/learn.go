@@ -172,8 +172,8 @@ func (t *Trainer) fit(
 	return newCandidate(r, examples, took)
 }
 
-// fitTarget fits examples that are corrected for drift, or updates the state of the champion, which
-// detects drift itself.
+// fitTarget fits a target. With MethodFamilies the examples are corrected for drift before; with
+// MethodEvidence the state of the champion is updated, which detects drift itself.
 func (t *Trainer) fitTarget(
 	ctx context.Context, target string, examples []Example, o Options,
 ) (*regress.Regressor, error) {

@@ -9,8 +9,8 @@ import (
 	"courier/schemas"
 )
 
-// Past folds the events of jobs into examples. Limits bound its memory. Equal events in equal order
-// give equal pasts, also after a restart in between. A Past is not safe for concurrent use.
+// Past turns the events of jobs into examples. Limits bound its memory. The result depends only on
+// the events and their order, even across restarts. A Past is not safe for concurrent use.
 //
 // A run is open until it ends. Then it is reduced to the data of its examples and moved to the
 // archive, which drops the oldest runs of each configuration. Its span stays among the neighbours
@@ -26,17 +26,17 @@ type Past struct {
 	neighbours *neighbours
 	ended      []endedRun // among the neighbours, in the order of their ends
 	archive    *archive
-	fleet      schemas.Fleet // hardware of the nodes of these runs, as jobs reported it
-	nodes      names         // of these runs
-	models     names         // of these runs
-	datasets   names         // of these runs
+	fleet      schemas.Fleet // hardware of the nodes in runs, as jobs reported it
+	nodes      names         // in runs
+	models     names         // in runs
+	datasets   names         // in runs
 	last       uint64        // sequence of the last event
 	current    keptEpoch     // of the last event
 	skipped    map[string]map[string]int
 }
 
-// endedRun is a run among the neighbours. It is void if the run continued since, so that run.ends
-// differs.
+// endedRun is a run among the neighbours. It is stale if the run continued after it: then run.ends
+// is larger.
 type endedRun struct {
 	run  *run
 	ends int
@@ -163,8 +163,8 @@ func (p *Past) addEpoch(e *schemas.Epoch, sequence uint64) (*run, *keptEpoch) {
 	return r, x
 }
 
-// resume starts a run in place of one that was lost and dropped. For its examples it is a run from
-// a checkpoint, for its neighbours it is the same run.
+// resume starts a run in place of one that was lost and dropped. Its examples are those of a run that
+// resumed from a checkpoint; for co-located runs it remains one run.
 func (p *Past) resume(r *run, e *schemas.Epoch, sequence uint64) *run {
 	from, hardware := r.span.From, r.span.Hardware
 	p.neighbours.remove(r)

@@ -151,7 +151,7 @@ func relay(l net.Listener, to string) {
 			defer from.Close()
 			server, err := net.Dial("tcp", to)
 			if err != nil {
-				return // the engine is not there: the client is told by the end
+				return // the engine is down: closing the connection informs the client
 			}
 			defer server.Close()
 			ended := make(chan struct{}, 2)

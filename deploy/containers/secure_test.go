@@ -83,8 +83,8 @@ func (k *keys) flags(seed string) []string {
 	return []string{"--nats-ca=" + k.file("ca.crt"), "--nats-nkey=" + k.file(seed)}
 }
 
-// newClosedCluster is a cluster of docker-compose.secure.yml. Its keys belong to a user
-// of whom no container knows.
+// newClosedCluster starts a cluster of docker-compose.secure.yml with the keys of a user that no
+// container knows.
 func newClosedCluster(t *testing.T) *cluster {
 	t.Helper()
 	k := newKeys(t)

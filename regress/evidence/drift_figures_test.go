@@ -110,7 +110,7 @@ func (q *sequence) errors(t testing.TB, affected func(zeusSetting) bool) (slow, 
 
 func big(k zeusSetting) bool { return k.dataset == "cifar100" && k.batch >= 512 }
 
-// A power limit slows large batches of one model by 1.2 to 1.5.
+// A power limit slows large batches of one model by a factor of 1.2 to 1.5.
 func TestFigures_PartialDrift(t *testing.T) {
 	study := readStudy(t)
 	var firstFactor, firstGood []int

@@ -85,8 +85,8 @@ func compareConfigurations(a, b Configuration) int {
 type suspect struct {
 	scope           Scope
 	holding         uint // bit set of the factors
-	above           int  // the shift applies to larger batch sizes; 0: no bound
-	below           int  // and to smaller ones; 0: no bound
+	above           int  // the shift applies only to batch sizes above this; 0: no limit
+	below           int  // the shift applies only to batch sizes below this; 0: no limit
 	shift, variance float64
 }
 

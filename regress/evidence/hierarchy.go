@@ -107,7 +107,7 @@ func (t *TimeModel) check(s *Subject) error {
 	}
 	if !(math.Abs(t.Offset) < 1e3) || !(t.EpochVariance >= 0) || t.EpochVariance > 1e6 ||
 		!(t.NodeAmplitude >= 0) || t.NodeAmplitude > 1e3 {
-		return fmt.Errorf("offset %g, epoch variance %g, node amplitude %g",
+		return fmt.Errorf("offset %g, epoch variance %g, node amplitude %g; want up to ±1e3, 0 to 1e6, 0 to 1e3",
 			t.Offset, t.EpochVariance, t.NodeAmplitude)
 	}
 	for i := range t.Configurations {

@@ -11,7 +11,7 @@ import (
 // resources are the resources for which pressure is measured.
 var resources = []string{"cpu", "io", "memory"}
 
-// Totals is what a job has used until an instant.
+// Totals holds the resources that a job has used up to an instant.
 type Totals struct {
 	at      time.Time // has the monotonic clock
 	tree    counters  // of the process tree

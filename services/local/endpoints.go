@@ -20,7 +20,7 @@ type Endpoints struct {
 }
 
 // ErrNeverRan is the error of ReadEndpoints when no instance has run in the directory.
-var ErrNeverRan = errors.New("no courier all has run")
+var ErrNeverRan = errors.New("no courier all has run in this data directory; start one first")
 
 // ReadEndpoints reads the addresses of the last instance in a data directory, running or not.
 func ReadEndpoints(dataDir string) (e Endpoints, err error) {

@@ -16,9 +16,8 @@ const orphanTimeout = 30 * time.Second
 // errLocked reports that another process holds a lock.
 var errLocked = errors.New("locked")
 
-// dataLock locks a data directory. Its two locks distinguish a running supervisor, in favour of
-// which a second one gives up at once, from an engine that is still stopping after its supervisor
-// was killed.
+// dataLock locks a data directory. One lock marks a running supervisor: a second supervisor exits.
+// The other marks an engine that is still stopping after its supervisor was killed.
 type dataLock struct {
 	owner  *os.File // held by this process only
 	engine *os.File // inherited by the child, held until both processes have ended

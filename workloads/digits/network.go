@@ -62,7 +62,7 @@ func (n *network) initialise(params []float32, random *rand.Rand) {
 	}
 }
 
-// window returns the part of layer i of a slice that is as long as the parameters.
+// window returns layer i's part of a slice that is laid out like the parameters.
 func (n *network) window(list []float32, i int) []float32 {
 	return list[n.offsets[i]:n.offsets[i+1]]
 }
