@@ -276,7 +276,7 @@ func TestDecode_RefusesBadFormulas(t *testing.T) {
 			"point 1 has 0 numbers",
 		},
 		{"gaussian", func(m *regress.Manifest) { m.Gaussian.Weights = nil }, "0 weights"},
-		{"gaussian", func(m *regress.Manifest) { m.Law = &regress.Law{} }, "want one of them"},
+		{"gaussian", func(m *regress.Manifest) { m.Law = &regress.Law{} }, "want at most one"},
 	} {
 		r, err := formulas[c.name](paperLike(96, 1), 1)
 		if err != nil {

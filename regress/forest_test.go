@@ -177,8 +177,8 @@ func TestFitForest_AsksForMoreExamples(t *testing.T) {
 		oneSetting.Group[i] = 4
 	}
 	for name, d := range map[string]*regress.Dataset{
-		"19 examples of 19 settings": few,
-		"96 examples of 1 settings":  oneSetting,
+		"19 examples of 19 configurations": few,
+		"96 examples of 1 configurations":  oneSetting,
 	} {
 		_, err := regress.FitForest(context.Background(), d, small())
 		if !errors.Is(err, regress.ErrTooFewExamples) || !strings.Contains(err.Error(), name) {
