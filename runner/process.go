@@ -247,6 +247,9 @@ func (p *jobProcess) isRunning() bool {
 // its CPU time and the figures of its cgroup are known.
 func (p *jobProcess) usage() usage.Totals {
 	totals := usage.Read(p.cmd.Process.Pid, p.cgroup)
+	if totals.IsReaped() {
+		<-p.exited // which follows at once; the state is not yet set where Wait has just returned
+	}
 	if !p.isRunning() {
 		totals.AddExited(p.state)
 	}

@@ -20,8 +20,11 @@ const ticksPerSecond = 100
 // for them, or nil. The figures of a process include its reaped children.
 func Read(pid int, c *Cgroup) Totals {
 	candidates := candidatesOf(pid)
-	members := family(processes(), pid)
+	all := processes()
+	members := family(all, pid)
 	t := Totals{at: time.Now()}
+	isFirst := func(p process) bool { return p.pid == pid }
+	t.isReaped = len(all) > 0 && !slices.ContainsFunc(all, isFirst)
 	if len(members) > 0 {
 		t.tree, t.ioWaits = countersOf(members), ioWaitsOf(members)
 	}

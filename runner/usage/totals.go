@@ -13,9 +13,10 @@ var resources = []string{"cpu", "io", "memory"}
 
 // Totals holds the resources that a job has used up to an instant.
 type Totals struct {
-	at      time.Time // has the monotonic clock
-	tree    counters  // of the process tree
-	ioWaits *ioWaits  // nil: the kernel does not account delays
+	at       time.Time // has the monotonic clock
+	isReaped bool      // the process had ended, and its parent had waited for it
+	tree     counters  // of the process tree
+	ioWaits  *ioWaits  // nil: the kernel does not account delays
 
 	cgroup   cgroupDirs // the job's own; empty if it has none
 	counted  counters   // by the cgroup
@@ -30,6 +31,9 @@ func Started(c *Cgroup) Totals {
 	t.counted, t.pressure = t.cgroup.read()
 	return t
 }
+
+// IsReaped reports whether the process was already gone, so that only its parent knows its CPU time.
+func (t *Totals) IsReaped() bool { return t.isReaped }
 
 // AddExited adds what is known about a command that has exited: its CPU time.
 func (t *Totals) AddExited(state *os.ProcessState) {
