@@ -73,7 +73,7 @@ func settingOf(n int) schemas.Features {
 
 // A cached prediction equals a computed one, with more features and regressors than the cache has
 // slots.
-func TestPredictionCache_ChangesNoPrediction(t *testing.T) {
+func TestPredictionCache_ReturnsComputedPredictions(t *testing.T) {
 	all := []*Regressor{slopedRegressor(t, 0.1), slopedRegressor(t, 3)}
 	random, kept, found := rand.New(rand.NewPCG(1, 2)), predictionCache{}, 0
 	for range 20 * predictionCacheSlots {
@@ -83,10 +83,10 @@ func TestPredictionCache_ChangesNoPrediction(t *testing.T) {
 		}
 		got, ok := r.predict(&f, &kept)
 		if want, wantOK := r.predict(&f, &predictionCache{}); got != want || ok != wantOK {
-			t.Fatalf("%+v, %t remembered of %+v, want %+v, %t", got, ok, f, want, wantOK)
+			t.Fatalf("cached prediction %+v, %t for %+v, want %+v, %t", got, ok, f, want, wantOK)
 		}
 	}
 	if found < 2*predictionCacheSlots {
-		t.Errorf("%d of %d predictions were remembered", found, 20*predictionCacheSlots)
+		t.Errorf("%d of %d predictions were in the cache", found, 20*predictionCacheSlots)
 	}
 }

@@ -110,7 +110,7 @@ var badInputs = []struct {
 		"request", "NaN, missing or extra feature",
 		[]string{
 			"regress/TestPredict_RefusesRows", "schemas/TestDecodeRequest_NamesTheWrongField",
-			"advisor/TestAdvisor_RefusesByField", "services/courier/TestScript",
+			"advisor/TestAdvisor_NamesTheInvalidField", "services/courier/TestScript",
 		},
 	},
 	{
@@ -127,8 +127,8 @@ var badInputs = []struct {
 	{
 		"clock", "jobs out of order, replay of old events",
 		[]string{
-			"trainer/TestPast_Examples", "advisor/TestCluster_ApplyIgnoresWhatIsOld",
-			"advisor/TestCluster_FoldsToTheSameState",
+			"trainer/TestPast_Examples", "advisor/TestCluster_ApplyIgnoresOldEvents",
+			"advisor/TestCluster_ReplaysToTheSameState",
 		},
 	},
 	{
