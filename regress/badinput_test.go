@@ -145,7 +145,7 @@ var badInputs = []struct {
 		"trainer", "killed midway, two at once",
 		[]string{
 			"services/courier/TestRestart_EachPartKilledMidwayLosesNothing",
-			"trainer/TestTrainer_RepeatsAPromotionThatNobodyHeard",
+			"trainer/TestTrainer_PublishesAMissingPromotion",
 			"bus/TestChampion_ChangesByCompareAndSet",
 		},
 	},

@@ -9,7 +9,7 @@ import (
 
 // Example is one measurement that a regressor learns from.
 type Example struct {
-	Job      string // "": the example belongs to no job
+	Job      string // empty if the example belongs to no job
 	Run      uint32 // number of the run of that job
 	Model    string
 	Dataset  string           // dataset of the job; "" if none was named
@@ -20,7 +20,7 @@ type Example struct {
 	Weight   float64
 	At       time.Time
 	EndedAt  time.Time // end of the run; zero while it runs
-	WholeRun bool      // the mean of a run whose epochs were not recognised
+	WholeRun bool      // the mean of a run whose epochs were not recognized
 	Seconds  float64   // duration of the measurement, which ended at At
 }
 
@@ -94,7 +94,7 @@ func (p *Past) newExample(r *run, l runLoad, batch, cpus uint32, at time.Time) E
 // whether the load of the epoch is final.
 func (p *Past) example(r *run, e *keptEpoch, isFinal bool, target string) (x Example, ok bool) {
 	if target == schemas.TargetAccuracy && (math.IsNaN(e.accuracy) || e.afterBatchChange) {
-		// The weights were trained with both batch sizes: the accuracy belongs to neither.
+		// The weights were trained with two batch sizes, so the accuracy belongs to neither.
 		if !math.IsNaN(e.accuracy) {
 			p.skip(target, skippedMixed)
 		}
@@ -160,7 +160,7 @@ func (p *Past) startup(r *run) (x Example, ok bool) {
 	return x, true
 }
 
-// wholeJob returns one example of a finished run whose epochs were not recognised: its accuracy, or
+// wholeJob returns one example of a finished run whose epochs were not recognized: its accuracy, or
 // its time, less a known start-up, divided by its epochs.
 func (p *Past) wholeJob(r *run, target string) (x Example, ok bool) {
 	w := r.whole

@@ -106,7 +106,7 @@ func addExample(target string, r *evidence.Run, x *Example) {
 	}
 }
 
-// fitEvidence fits a target by the runs of each model. before is the manifest of the champion,
+// fitEvidence fits a target on the runs of each model. before is the manifest of the champion,
 // whose state is updated; nil if there is none.
 func fitEvidence(
 	ctx context.Context, target string, examples []Example, before *regress.Manifest, o Options,
@@ -126,14 +126,14 @@ func fitEvidence(
 	}
 	var evaluations json.RawMessage
 	if state.Corrected && before != nil {
-		evaluations = before.Evaluations // nothing was fitted
+		evaluations = before.Evaluations // no model was fitted again
 	}
 	return newHierarchyRegressor(ctx, target, examples, foreign, state, evaluations, o)
 }
 
-// withForeignAtStart returns the examples with the foreign load that was first measured in each run.
-// A prediction knows the load when a job starts, not how it changes afterwards. So changes during a
-// run count as noise of the run.
+// withForeignAtStart returns the examples with the foreign load that was first measured in each
+// run. A prediction knows the load when a job starts, not how it changes afterwards. So changes
+// during a run count as noise of the run.
 func withForeignAtStart(target string, examples []Example) []Example {
 	if target != schemas.TargetEpochTime {
 		return examples
@@ -261,7 +261,7 @@ func evidenceOf(m *regress.Manifest) *evidence.State {
 	}
 	var s evidence.State
 	if json.Unmarshal(m.Hierarchy, &s) != nil || s.Hierarchy == nil {
-		return nil // an advisor refuses it as well; the next fit starts from nothing
+		return nil // an advisor also refuses it; the next fit does not update it
 	}
 	return &s
 }
