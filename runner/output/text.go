@@ -43,6 +43,7 @@ type openEpoch struct {
 	at            time.Time // of the last line with a metric; zero: none
 	section       scope     // of metrics without one, by the last line that has a scope
 	isInProgress  bool      // the last line shows a part of the epoch
+	isLastOnly    bool      // of Lightning's bar, of which a pipe gets only the last drawing
 	steps         float64   // of the epoch; 0: not printed
 	shapes        map[string]int
 	lastShape     string
@@ -123,6 +124,7 @@ func (t *text) line(line string, at time.Time, isFinal bool) []EpochReport {
 	if t.current == nil {
 		return reports
 	}
+	t.current.isLastOnly = t.current.isLastOnly || hasMarker && strings.Contains(line, " • ")
 	hasMetric := t.read(line, tokens, hasMarker)
 	return append(reports, t.take(line, hasMarker, hasMetric, isFinal, at)...)
 }
@@ -237,7 +239,12 @@ func (t *text) End() []EpochReport {
 			t.current = nil
 			return reports
 		}
-		reports = append(reports, t.close(e.beganAt)...)
+		isOnly := !t.hasLast && e.isLastOnly && e.number == e.total
+		last := t.close(e.beganAt)
+		if isOnly && len(last) == 1 { // its epochs count from 0
+			last[0].Epoch, last[0].Epochs, last[0].BeganAt = e.number+1, e.number+1, time.Time{}
+		}
+		reports = append(reports, last...)
 	}
 	return reports
 }
