@@ -17,7 +17,7 @@ type runCommand struct {
 	Adapt        string   `help:"How the command takes a new batch size while it runs. off: not at all; control: it reads batch_size between epochs from the JSON file in $$COURIER_CONTROL, and prints it with each epoch; restart: it is terminated after an epoch (SIGTERM) and started again with the new {batch}, and with {epoch}, the number of epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
 	BatchSize    int      `help:"Run with this batch size instead of the advised one; with --adapt, start with it."`
 	EpochPattern string   `help:"Regular expression that matches an epoch in a line of output, with the group epoch, and optionally seconds, loss, accuracy and batch_size." env:"COURIER_EPOCH_PATTERN"`
-	Format       string   `help:"Format of the output of the command (auto, bigdl, json, pattern)." default:"auto" enum:"auto,bigdl,json,pattern" env:"COURIER_FORMAT"`
+	Format       string   `help:"Format of the output of the command (auto, bigdl, json, text, pattern)." default:"auto" enum:"auto,bigdl,json,text,pattern" env:"COURIER_FORMAT"`
 	NoCgroup     bool     `help:"Run the command in the cgroup of this process. By default it gets its own where permitted, only to measure its use." env:"COURIER_NO_CGROUP"`
 	NoPTY        bool     `name:"no-pty" help:"Give the command a pipe instead of a terminal." env:"COURIER_NO_PTY"`
 	NoProgress   bool     `help:"Show no progress bar."`
