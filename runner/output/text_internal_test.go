@@ -182,11 +182,17 @@ Convergence after 2 epochs took 0.01 seconds
 `, []string{"1 3.2 0.9 0.715", "2 3.1 0.7 0.755"}},
 		{"accuracies of percent without a sign", "epoch: 1 val acc: 52.5\nepoch: 2 val acc: 0.9\n",
 			[]string{"1 0 - 0.525", "2 0 - 0.009"}},
-		{"JSON behind a prefix", "INFO:root:{\"epoch\": 1, \"accuracy\": 91.0}\n0: {\"epoch\": 2, \"accuracy\": 92.0}\n",
+		{"JSON behind a prefix", `
+INFO:root:{"epoch": 1, "accuracy": 91.0}
+0: {"epoch": 2, "accuracy": 92.0}
+`,
 			[]string{"1 0 - 0.91", "2 0 - 0.92"}},
 		{"JSON of docker compose", "trainer-1  | {\"epoch\": 1, \"seconds\": 2, \"val_acc\": 0.91}\n",
 			[]string{"1 2 - 0.91"}},
-		{"a dictionary of Python", "{'epoch': 1, 'loss': 0.5, 'val_acc': 0.8}\n{'epoch': 2, 'loss': nan, 'val_acc': 0.9}\n",
+		{"a dictionary of Python", `
+{'epoch': 1, 'loss': 0.5, 'val_acc': 0.8}
+{'epoch': 2, 'loss': nan, 'val_acc': 0.9}
+`,
 			[]string{"1 0 0.5 0.8", "2 0 - 0.9"}},
 		{"Hugging Face with losses only", `
 {'loss': 0.9, 'grad_norm': 1.2, 'learning_rate': 4e-05, 'epoch': 0.53}
@@ -224,7 +230,8 @@ epoch 1 val acc 0.55
 epoch 2 train acc 0.7 test acc 0.6
 epoch 2 val acc 0.65
 `, []string{"1 0 - 0.5", "2 0 - 0.65"}},
-		{"a tqdm bar and a line of validation", "\rEpoch 1/2:  50%|█████     | 5/10 [00:05<00:05, 1.00it/s, loss=0.9]" +
+		{"a tqdm bar and a line of validation", "" +
+			"\rEpoch 1/2:  50%|█████     | 5/10 [00:05<00:05, 1.00it/s, loss=0.9]" +
 			"\rEpoch 1/2: 100%|██████████| 10/10 [00:10<00:00, 1.00it/s, loss=0.8]\nval acc: 0.7\n" +
 			"\rEpoch 2/2:  50%|█████     | 5/10 [00:05<00:05, 1.00it/s, loss=0.7]" +
 			"\rEpoch 2/2: 100%|██████████| 10/10 [00:10<00:00, 1.00it/s, loss=0.6]\nval acc: 0.8\n",
