@@ -98,7 +98,7 @@ func (j *job) hint(now time.Time) {
 		return
 	}
 	j.screen.message("no epoch recognised after %s and %d lines; the last line is\n  %s\n"+
-		"if the job prints its epochs in another format than BigDL or JSON, use --epoch-pattern '%s'\n"+
+		"if the job prints its epochs, describe their lines, for example with --epoch-pattern '%s'\n"+
 		"until an epoch is recognised, only the duration of the whole run is recorded",
 		durationWords(elapsed), j.output.Lines(), j.output.LastLine(), output.PatternExample)
 }
