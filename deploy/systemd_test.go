@@ -112,7 +112,7 @@ func TestSystemd_CommandsAndVariablesAreOurs(t *testing.T) {
 
 // A unit has the sandbox of the others, and what it adds or lacks is said here.
 func TestSystemd_SandboxIsTheSame(t *testing.T) {
-	const begin = "# Who takes it over finds nothing to take.\n"
+	const begin = "# Limit what an attacker who controls the process can do.\n"
 	sandbox := func(u unit) []string {
 		_, after, found := strings.Cut(u.text, begin)
 		inside, _, ended := strings.Cut(after, "\n\n[Install]")

@@ -13,7 +13,7 @@ import (
 )
 
 // PatternExample is an example of a regular expression for FormatPattern, for messages to users.
-const PatternExample = `(?P<epoch>\d+).*acc=(?P<accuracy>[\d.]+)`
+const PatternExample = `(?P<epoch>\d+).*acc=(?P<accuracy>[\d.e+-]+)`
 
 // maxPatternBytes is the maximum length of a regular expression.
 const maxPatternBytes = 4 << 10
