@@ -180,7 +180,7 @@ func TestBadInputs_AreAllTested(t *testing.T) {
 	}
 }
 
-// families fits each family with settings that are quick.
+// families fits each family with configurations that are quick.
 var families = map[string]func(d *regress.Dataset, folds int) (*regress.Regressor, error){
 	"forest": func(d *regress.Dataset, folds int) (*regress.Regressor, error) {
 		return regress.FitForest(context.Background(), d, regress.ForestOptions{
@@ -253,9 +253,9 @@ func TestFit_EveryFamilyAsksForMore(t *testing.T) {
 
 func TestFit_EveryFamilyRefusesTooManyFolds(t *testing.T) {
 	for family, fit := range families {
-		if _, err := fit(paperLike(96, 1), 97); !errors.Is(err, regress.ErrBadSettings) ||
+		if _, err := fit(paperLike(96, 1), 97); !errors.Is(err, regress.ErrBadOptions) ||
 			!strings.Contains(err.Error(), "folds is 97 for 96 settings") {
-			t.Errorf("%s: %v, want ErrBadSettings", family, err)
+			t.Errorf("%s: %v, want ErrBadOptions", family, err)
 		}
 		if _, err := fit(paperLike(24, 1), 24); err != nil {
 			t.Errorf("%s: each setting a fold: %v", family, err)

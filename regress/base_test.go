@@ -196,7 +196,7 @@ func TestFitLaw_RefusesTerms(t *testing.T) {
 	} {
 		_, err := regress.FitLaw(context.Background(), paperLike(96, 1),
 			regress.LawOptions{Terms: []string{c.term}})
-		if !errors.Is(err, regress.ErrBadSettings) || !strings.Contains(err.Error(), c.says) {
+		if !errors.Is(err, regress.ErrBadOptions) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("term %q: %v, want %q", c.term, err, c.says)
 		}
 	}

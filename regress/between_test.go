@@ -228,7 +228,7 @@ func mustBound(
 }
 
 // Loads are means over time: such a number has no levels, and any value within
-// its range is as good as another. Nor has one with a level that only one setting
+// its range is as good as another. Nor has one with a level that only one configuration
 // had. A number with two levels has nothing to leave out: its middle is not promised
 // unless another number tells how wrong the regressor is between levels.
 func TestPredict_KnowsWhichNumbersHaveLevels(t *testing.T) {

@@ -193,8 +193,8 @@ func TestFitBoosting_RefusesSettings(t *testing.T) {
 		o := smallBoosting()
 		c.change(&o)
 		_, err := regress.FitBoosting(context.Background(), d, o)
-		if !errors.Is(err, regress.ErrBadSettings) || !strings.Contains(err.Error(), c.field) {
-			t.Errorf("%s: FitBoosting = %v, want ErrBadSettings that names it", c.field, err)
+		if !errors.Is(err, regress.ErrBadOptions) || !strings.Contains(err.Error(), c.field) {
+			t.Errorf("%s: FitBoosting = %v, want ErrBadOptions that names it", c.field, err)
 		}
 	}
 }
@@ -273,7 +273,7 @@ func TestFitBoosting_StopsWithItsContext(t *testing.T) {
 	}
 }
 
-// Noise that no feature explains: the loss on held-out settings turns early.
+// Noise that no feature explains: the loss on held-out configurations turns early.
 func TestFitBoosting_PatienceStopsBeforeItOverfits(t *testing.T) {
 	random := rand.New(rand.NewPCG(21, 22))
 	d := continuous(200, 5, 5)

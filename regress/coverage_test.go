@@ -10,7 +10,7 @@ import (
 	"courier/regress"
 )
 
-// simulated is a study like the paper's: one surface of times over 96 settings,
+// simulated is a study like the paper's: one surface of times over 96 configurations,
 // drawn anew, with noise that grows with the jobs.
 type simulated struct {
 	slope, curve, load float64
@@ -23,7 +23,7 @@ func simulate(random *rand.Rand) simulated {
 	}
 }
 
-// runs measures settings (numbers below 96) in turn.
+// runs measures configurations (numbers below 96) in turn.
 func (s simulated) runs(settings []int, n int) *regress.Dataset {
 	d := &regress.Dataset{
 		Features: []regress.Feature{{Name: "batch"}, {Name: "cpu"}, {Name: "njobs"},
@@ -165,9 +165,9 @@ func (s *share) of(network int) float64 { return s.held[network] / s.total[netwo
 
 func (s *share) whole() float64 { return (s.held[0] + s.held[1]) / (s.total[0] + s.total[1]) }
 
-// A bound at 0.90 must cover 0.90 to 0.95 of the runs of settings that were never
+// A bound at 0.90 must cover 0.90 to 0.95 of the runs of configurations that were never
 // measured, and each family of networks not under 0.87: 200 simulated studies
-// where COURIER_LONG is set. Fewer say it less exactly. Of settings that were
+// where COURIER_LONG is set. Fewer say it less exactly. Of configurations that were
 // measured trees know more than they promise; that must only not be less.
 func TestUpperBound_CoversLookAlikeData(t *testing.T) {
 	skipUnderRace(t)

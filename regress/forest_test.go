@@ -76,7 +76,7 @@ func TestFitForest_BytesDependOnExamplesAndSeedOnly(t *testing.T) {
 	d := paperLike(120, 2)
 	order := rand.New(rand.NewPCG(1, 1)).Perm(d.Len())
 	shuffled := d.Subset(order)
-	for i := range shuffled.Group { // other numbers for the same settings
+	for i := range shuffled.Group { // other numbers for the same configurations
 		shuffled.Group[i] = 1000 - shuffled.Group[i]
 	}
 	o := small()
@@ -129,8 +129,8 @@ func TestFitForest_RefusesSettings(t *testing.T) {
 		o := small()
 		c.change(&o)
 		_, err := regress.FitForest(context.Background(), d, o)
-		if !errors.Is(err, regress.ErrBadSettings) || !strings.Contains(err.Error(), c.field) {
-			t.Errorf("%s: FitForest = %v, want ErrBadSettings that names it", c.field, err)
+		if !errors.Is(err, regress.ErrBadOptions) || !strings.Contains(err.Error(), c.field) {
+			t.Errorf("%s: FitForest = %v, want ErrBadOptions that names it", c.field, err)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func inOrder(t *testing.T, l leftOut, p *regress.Predictor) {
 	}
 }
 
-// notFooled checks that what is chosen by held-out settings is also right where
+// notFooled checks that what is chosen by held-out configurations is also right where
 // nothing was measured: not twice as wrong as the best that could have been chosen.
 func notFooled(t *testing.T, name string, report regress.SelectReport) {
 	t.Helper()

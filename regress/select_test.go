@@ -15,7 +15,7 @@ import (
 	"courier/regress"
 )
 
-// The bars of the study's own runs: 77 of 72 settings, grouped folds, the median
+// The bars of the study's own runs: 77 of 72 configurations, grouped folds, the median
 // of 20 shuffles.
 func TestSelect_MeetsTheBarsOnTheRecoveredRuns(t *testing.T) {
 	skipUnderRace(t)
@@ -78,7 +78,7 @@ func TestSelect_MeetsTheBarsOnWhatItDidNotChooseBy(t *testing.T) {
 		shuffles = 20
 	}
 	d.Group = make([]int, d.Len())
-	for i := range d.Group { // equal features are one setting
+	for i := range d.Group { // equal features are one configuration
 		for k := range i + 1 {
 			if slices.Equal(d.Row(k, nil), d.Row(i, nil)) {
 				d.Group[i] = k
@@ -195,8 +195,8 @@ func TestSelect_RefusesSettings(t *testing.T) {
 		{regress.SelectOptions{Transform: "square"}, `transform is "square"`},
 	} {
 		_, _, err := regress.Select(context.Background(), paperLike(96, 1), c.o)
-		if !errors.Is(err, regress.ErrBadSettings) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("Select(%+v) = %v, want ErrBadSettings with %q", c.o, err, c.says)
+		if !errors.Is(err, regress.ErrBadOptions) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("Select(%+v) = %v, want ErrBadOptions with %q", c.o, err, c.says)
 		}
 	}
 	if _, _, err := regress.Select(context.Background(), paperLike(12, 1), regress.SelectOptions{}); !errors.Is(

@@ -48,7 +48,7 @@ type DriftState struct {
 	Past []Factor `json:"past,omitempty"`
 	// Likelihoods of each deviation of the slow field, discounted.
 	Likelihoods [len(fieldDeviations)]float64 `json:"likelihoods"`
-	// ErrorSquares of standardised one-step errors and ErrorWeight, discounted.
+	// ErrorSquares of standardized one-step errors and ErrorWeight, discounted.
 	ErrorSquares float64 `json:"error_squares"`
 	ErrorWeight  float64 `json:"error_weight"`
 }
@@ -131,7 +131,7 @@ func studentLog(z, scale2 float64) float64 {
 }
 
 // inflation returns the factor of the squared scale of predictions: the discounted mean of squared
-// standardised errors.
+// standardized errors.
 func (d *DriftState) inflation() float64 {
 	return max(minInflation, (errorWeight+d.ErrorSquares)/(errorWeight+d.ErrorWeight))
 }
