@@ -57,9 +57,11 @@ const (
 
 // kindsByWord are the metrics by the last word of their name.
 var kindsByWord = map[string]metricKind{
-	"acc": metricAccuracy, "accuracy": metricAccuracy, "acc1": metricAccuracy, "acc@1": metricAccuracy,
-	"top1": metricAccuracy, "top@1": metricAccuracy, "prec@1": metricAccuracy, "accuracies": metricAccuracy,
-	"f1": metricF1, "auc": metricAUC, "auroc": metricAUC, "map": metricPrecision, "map50": metricPrecision,
+	"acc": metricAccuracy, "accuracy": metricAccuracy, "accuracies": metricAccuracy,
+	"acc1": metricAccuracy, "acc@1": metricAccuracy, "prec@1": metricAccuracy,
+	"top1": metricAccuracy, "top@1": metricAccuracy,
+	"f1": metricF1, "auc": metricAUC, "auroc": metricAUC,
+	"map": metricPrecision, "map50": metricPrecision,
 	"dice": metricOverlap, "iou": metricOverlap, "miou": metricOverlap, "r2": metricR2,
 	"error": metricErrorRate, "err": metricErrorRate, "merror": metricErrorRate,
 
@@ -74,14 +76,12 @@ var kindsByWord = map[string]metricKind{
 
 // Words of names that are no metrics of an epoch, and words that a name may end with.
 var (
-	otherTimes = []string{
-		"eta", "remaining", "left", "data", "batch", "step", "iter", "load", "per", "eval", "startup",
-	}
-	elapsedWords   = []string{"total", "elapsed", "wall", "cumulative"}
-	trailingWords  = []string{"set", "avg", "mean", "average", "score", "value", "rate", "is", "of", "was"}
-	squaredWords   = []string{"squared", "square", "absolute", "abs", "reconstruction", "l1", "l2", "log"}
-	topWords       = []string{"top", "acc", "prec", "precision", "accuracy", "rank"}
-	excludedTokens = []string{"best", "target", "top5", "acc@5", "acc5", "prec@5", "top@5"}
+	otherTimes    = strings.Fields("eta remaining left data batch step iter load per eval startup")
+	elapsedWords  = strings.Fields("total elapsed wall cumulative")
+	trailingWords = strings.Fields("set avg mean average score value rate is of was")
+	squaredWords  = strings.Fields("squared square absolute abs reconstruction l1 l2 log")
+	topWords      = strings.Fields("top acc prec precision accuracy rank")
+	excludedWords = strings.Fields("best target top5 acc@5 acc5 prec@5 top@5")
 )
 
 // kindOf returns what a name measures.
@@ -91,7 +91,7 @@ func kindOf(words []string) metricKind {
 		isRate = isRate || words[len(words)-1] == "rate"
 		words = words[:len(words)-1]
 	}
-	if len(words) == 0 || containsAny(words, excludedTokens) {
+	if len(words) == 0 || containsAny(words, excludedWords) {
 		return noMetric
 	}
 	last := words[len(words)-1]
@@ -142,6 +142,11 @@ func (m *measurements) setAccuracy(v float64, s scope, kind metricKind, samples 
 	m.accuracy, m.accuracyRank, m.samples = ratio, rank, samples
 }
 
+// isValidated reports whether the accuracy was measured on data that was held out.
+func (m *measurements) isValidated() bool {
+	return m.accuracy != nil && m.accuracyRank < int(scopeUnknown)*int(metricLoss)
+}
+
 // setLoss takes a loss. The loss of the training is preferred, because that is what an epoch event
 // contains.
 func (m *measurements) setLoss(v float64, s scope) {
@@ -173,7 +178,9 @@ func (p *percentages) toRatio(v float64, unit string) float64 {
 func fromPercent(v float64) float64 { return math.Round(v*1e10) / 1e12 }
 
 // setMetric takes a number by its kind.
-func (m *measurements) setMetric(kind metricKind, s scope, v float64, unit string, p *percentages) bool {
+func (m *measurements) setMetric(
+	kind metricKind, s scope, v float64, unit string, p *percentages,
+) (isSet bool) {
 	if math.IsNaN(v) && kind != metricLoss {
 		return false
 	}

@@ -70,11 +70,12 @@ var (
 
 // Parser turns the bytes that a job prints into reports.
 type Parser struct {
-	formats  []lineFormat  // after the first report, only the format that reported it
-	streams  [2]lines      // standard output and standard error
-	drawn    []EpochReport // of the last drawing of a progress bar, which may be drawn again
-	count    int           // lines read, without the drawings of progress bars
-	lastLine string        // shortened
+	formats    []lineFormat  // after the first report, only the format that reported it
+	streams    [2]lines      // standard output and standard error
+	drawn      []EpochReport // of the last drawing of a progress bar, which may be drawn again
+	candidates candidates    // while no epoch is recognized
+	count      int           // lines read, without the drawings of progress bars
+	lastLine   string        // shortened
 }
 
 // New returns a parser of a format. An expression without a format implies FormatPattern. Errors
@@ -149,6 +150,9 @@ func (p *Parser) line(line []byte, at time.Time, isFinal bool) []EpochReport {
 	if isFinal {
 		p.count++
 		p.lastLine = excerpt(line)
+		if !p.Recognised() {
+			p.candidates.add(p.lastLine)
+		}
 	}
 	for _, f := range p.formats {
 		var found []EpochReport

@@ -29,7 +29,9 @@ var (
 )
 
 // roundLine reads a round of boosting.
-func (t *text) roundLine(line string, tokens []token, at time.Time) (reports []EpochReport, isRound bool) {
+func (t *text) roundLine(
+	line string, tokens []token, at time.Time,
+) (reports []EpochReport, isRound bool) {
 	match := boostingRound.FindStringSubmatch(line)
 	if match == nil {
 		match = catBoostRound.FindStringSubmatch(line)
@@ -44,14 +46,10 @@ func (t *text) roundLine(line string, tokens []token, at time.Time) (reports []E
 	var m measurements
 	hasMetric := false
 	for _, n := range tokens[1:] {
-		kind := kindOf(n.words)
-		if kind == noMetric && len(n.words) == 1 && (n.words[0] == "learn" || n.words[0] == "test") {
-			kind = metricLoss // CatBoost does not print the name of its metric
+		kind := roundKind(n.words)
+		if m.setMetric(kind, scopeOf(n.words), n.value, n.unit, &t.percentages) {
+			hasMetric = true
 		}
-		if kind == noMetric && len(n.words) == 1 && n.words[0] == "total" {
-			kind = metricElapsed
-		}
-		hasMetric = m.setMetric(kind, scopeOf(n.words), n.value, n.unit, &t.percentages) || hasMetric
 	}
 	if !hasMetric {
 		return nil, false
@@ -61,6 +59,19 @@ func (t *text) roundLine(line string, tokens []token, at time.Time) (reports []E
 	}
 	t.isSeen = true
 	return t.rounds.add(uint32(number), m, at), true
+}
+
+// roundKind returns what a number of a round measures. CatBoost does not print the name of its loss.
+func roundKind(words []string) metricKind {
+	if len(words) == 1 {
+		switch words[0] {
+		case "learn", "test":
+			return metricLoss
+		case "total":
+			return metricElapsed
+		}
+	}
+	return kindOf(words)
 }
 
 // add takes a round, and returns a report if the block has lasted long enough.

@@ -39,7 +39,7 @@ func scan(line string) []token {
 		if t.isClock {
 			t.value = clockSeconds(t.text)
 		} else {
-			t.value, _ = strconv.ParseFloat(t.text, 64) // out of range: an infinity, which is no metric
+			t.value, _ = strconv.ParseFloat(t.text, 64) // an infinity if it is out of range
 		}
 		t.unit = unitOf(rest)
 		t.words = nameWords(t.gap)
@@ -207,10 +207,12 @@ func perStepSeconds(unit string) float64 {
 	return unitSeconds(time)
 }
 
+var nameSeparators = []string{",", ";", "|", "•", "\t", " - ", "(", "[", "{", "]", ")", "│"}
+
 // nameWords returns the lower-case words at the end of a gap, after the last separator.
 func nameWords(gap string) []string {
 	name := strings.TrimRight(gap, " \t:=>#[({\"'%)")
-	for _, separator := range []string{",", ";", "|", "•", "\t", " - ", "(", "[", "{", "]", ")", "│"} {
+	for _, separator := range nameSeparators {
 		if i := strings.LastIndex(name, separator); i >= 0 {
 			name = name[i+len(separator):]
 		}

@@ -61,11 +61,13 @@ func rowNumber(field string) (uint32, bool) {
 	return uint32(n), err == nil && n <= schemas.MaxEpochs
 }
 
+var tableKeys = []string{"epoch", "iter", "iteration", "round"}
+
 // tableHead returns the columns of a head, or nil.
 func tableHead(line string) []column {
 	fields := tableFields(line)
 	if len(fields) < 2 || len(fields) > maxColumns ||
-		!slices.Contains([]string{"epoch", "iter", "iteration", "round"}, strings.ToLower(fields[0])) {
+		!slices.Contains(tableKeys, strings.ToLower(fields[0])) {
 		return nil
 	}
 	columns := make([]column, len(fields))

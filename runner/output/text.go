@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-
-	"courier/schemas"
 )
 
 // text finds epochs in the text that training programs and their progress bars print. It does not
@@ -53,7 +51,9 @@ type openEpoch struct {
 const maxShapes = 64
 
 // Line implements lineFormat.
-func (t *text) Line(line []byte, at time.Time) []EpochReport { return t.line(string(line), at, true) }
+func (t *text) Line(line []byte, at time.Time) []EpochReport {
+	return t.line(string(line), at, true)
+}
 
 // Redraw implements redrawFormat.
 func (t *text) Redraw(line []byte, at time.Time) []EpochReport {
@@ -67,7 +67,8 @@ var (
 		`\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?[\s|:,-]*`)
 	servicePrefix = regexp.MustCompile(`^[A-Za-z][\w.-]*\s*\|\s`)
 	taskPrefix    = regexp.MustCompile(`^(?:(\d+): |\[\d+,(\d+)\]<std(?:out|err)>:\s*)`)
-	rankWord      = regexp.MustCompile(`(?i)^\W*(?:local[_ ]|global[_ ])?(?:rank|gpu|worker|proc(?:ess)?)[ _:=#]*(\d+)\b[\]):|]*\s*`)
+	rankWord      = regexp.MustCompile(`(?i)^\W*(?:local[_ ]|global[_ ])?` +
+		`(?:rank|gpu|worker|proc(?:ess)?)[ _:=#]*(\d+)\b[\]):|]*\s*`)
 )
 
 // withoutPrefix removes prefixes, and returns the rank of the process if the line states it.
@@ -137,7 +138,7 @@ func (t *text) hasLateMetric(line string, tokens []token) bool {
 	e := openEpoch{section: scopeUnknown}
 	late := text{current: &e, percentages: t.percentages}
 	late.read(line, tokens, true)
-	return e.accuracy != nil && e.accuracyRank < int(scopeUnknown)*int(metricLoss)
+	return e.isValidated()
 }
 
 // begin ends the current epoch and begins another one.
@@ -175,7 +176,7 @@ func (t *text) take(line string, hasMarker, hasMetric, isFinal bool, at time.Tim
 		e.shapes[shape]++
 	}
 	e.lastShape = shape
-	isValidated := e.accuracy != nil && e.accuracyRank < int(scopeUnknown)*int(metricLoss)
+	isValidated := e.isValidated()
 	isOneLine := isValidated && hasMarker && len(e.shapes) == 1 && e.shapes[shape] == 1
 	isComplete := isValidated && e.steps > 0 && len(e.shapes) == 1 && e.shapes[shape] == 1
 	if t.waits || t.shape != shape && !isOneLine && !isComplete {
@@ -267,78 +268,20 @@ func shapeOf(line string) string {
 	return blanks.ReplaceAllString(shape, " ")
 }
 
-// Words before a number that is not the number of an epoch.
-var (
-	notEpochs    = []string{"total", "max", "maximum", "num", "number", "n", "best", "per", "every", "last", "warmup", "patience", "min", "of"}
-	epochWords   = []string{"epoch", "ep"}
-	roundWords   = []string{"iteration", "round"}
-	numberWords  = []string{"number", "no", "nr", "num"}
-	fractionHead = regexp.MustCompile(`^\[(\d+)/(\d+)\]`)
-	tutorialHead = regexp.MustCompile(`^\[(\d+), +\d+\] loss`)
-)
-
-// marker returns the number of the epoch in a line, and the number of all epochs if it is there.
-func marker(line string, tokens []token) (number, total uint32, ok bool) {
-	for i, t := range tokens {
-		if !t.isWhole || t.value > schemas.MaxEpochs || len(t.words) == 0 && i > 0 {
-			continue
-		}
-		words := t.words
-		if n := len(words); n > 1 && slices.Contains(numberWords, words[n-1]) {
-			words = words[:n-1]
-		}
-		isEpoch := len(words) > 0 && slices.Contains(epochWords, words[len(words)-1]) &&
-			!containsAny(words[:len(words)-1], notEpochs)
-		isRound := i == 0 && len(words) == 1 && slices.Contains(roundWords, words[0]) && hasAnyMetric(tokens)
-		isFirst := i == 0 && hasAnyMetric(tokens) &&
-			(fractionHead.MatchString(line) || tutorialHead.MatchString(line))
-		if !isEpoch && !isRound && !isFirst {
-			continue
-		}
-		if i+1 < len(tokens) && isTotal(tokens[i+1]) {
-			total = uint32(tokens[i+1].value)
-		}
-		return uint32(t.value), total, true
-	}
-	return 0, 0, false
-}
-
-// isTotal reports whether a number is the second one of "3/10" or "3 of 10".
-func isTotal(t token) bool {
-	gap := strings.Trim(t.gap, " ")
-	return t.isWhole && t.value <= schemas.MaxEpochs && (gap == "/" || gap == "of" || gap == "out of")
-}
-
-func hasAnyMetric(tokens []token) bool {
-	return slices.ContainsFunc(tokens, func(t token) bool {
-		switch kindOf(t.words) {
-		case noMetric, metricDuration, metricElapsed:
-			return false
-		}
-		return true
-	})
-}
-
-// accuracyPhrase matches a sentence such as "Accuracy of the network on the 10000 test images: 54 %".
+// accuracyPhrase matches "Accuracy of the network on the 10000 test images: 54 %".
 var accuracyPhrase = regexp.MustCompile(`(?i)\baccuracy\b[^:=]*[:=]\s*([\d.]+)\s*%`)
-
-// Words before a number that counts parts of an epoch.
-var partWords = []string{"step", "steps", "batch", "batches", "iter", "iters", "iteration", "minibatch", "samples", "images"}
 
 // read takes the metrics of a line into the current epoch, and reports whether there are any.
 func (t *text) read(line string, tokens []token, hasMarker bool) (hasMetric bool) {
 	e := t.current
 	general := lineScope(line, tokens)
-	if len(tokens) == 0 {
-		if general != scopeUnknown {
-			e.section = general
-		}
-		return false
-	}
 	if general == scopeUnknown {
 		general = e.section
 	} else if !hasMarker {
 		e.section = general
+	}
+	if len(tokens) == 0 {
+		return false
 	}
 
 	p := partOf(line, tokens, hasMarker)
@@ -354,35 +297,40 @@ func (t *text) read(line string, tokens []token, hasMarker bool) (hasMetric bool
 			s = general
 		}
 		kind := kindOf(n.words)
-		seconds := unitSeconds(n.unit)
+		isDuration := kind == metricDuration || kind == metricElapsed
 		switch {
-		case kind == metricAccuracy && i+1 < len(tokens) && strings.Trim(tokens[i+1].gap, " ") == "/" &&
-			n.isWhole && tokens[i+1].isWhole && tokens[i+1].value > 0:
+		case kind == metricAccuracy && isFraction(tokens, i):
 			e.setAccuracy(n.value/tokens[i+1].value, s, kind, uint64(tokens[i+1].value))
 			hasMetric = true
+		case isDuration && p.isInProgress: // of a part of the epoch
 		case kind != noMetric:
-			if p.isInProgress && (kind == metricDuration || kind == metricElapsed) {
-				continue
-			}
 			hasMetric = e.setMetric(kind, s, n.value, n.unit, &t.percentages) || hasMetric
-		case seconds > 0 && !n.isClock && isBareDuration(n.words):
-			bare = n.value * seconds
+		case unitSeconds(n.unit) > 0 && !n.isClock && isBareDuration(n.words):
+			bare = n.value * unitSeconds(n.unit)
 		case perStepSeconds(n.unit) > 0 && len(n.words) == 0:
 			perStep = n.value * perStepSeconds(n.unit)
 		}
 	}
-	if m := accuracyPhrase.FindStringSubmatch(line); m != nil && e.accuracy == nil {
-		for i := range tokens {
-			if tokens[i].text == m[1] && strings.TrimSpace(tokens[i].unit) == "%" {
-				e.setAccuracy(fromPercent(tokens[i].value), general, metricAccuracy, 0)
-				hasMetric = true
-			}
-		}
-	}
+	hasMetric = e.readPhrase(line, tokens, general) || hasMetric
 	if !p.isInProgress && (hasMarker || hasMetric || p.isComplete) {
 		e.setBareDuration(bare, perStep*e.steps)
 	}
 	return hasMetric || p.isComplete
+}
+
+// readPhrase takes the accuracy of a sentence, if there is no other one.
+func (e *openEpoch) readPhrase(line string, tokens []token, s scope) (hasMetric bool) {
+	m := accuracyPhrase.FindStringSubmatch(line)
+	if m == nil || e.accuracy != nil {
+		return false
+	}
+	for i := range tokens {
+		if tokens[i].text == m[1] && strings.TrimSpace(tokens[i].unit) == "%" {
+			e.setAccuracy(fromPercent(tokens[i].value), s, metricAccuracy, 0)
+			hasMetric = true
+		}
+	}
+	return hasMetric
 }
 
 // setBareDuration takes a duration such as "11s" of an epoch, and its steps times "93ms/step". The
@@ -398,8 +346,10 @@ func (e *openEpoch) setBareDuration(seconds, product float64) {
 
 // isBareDuration reports whether a number with a unit of time can be the duration of an epoch.
 func isBareDuration(words []string) bool {
-	return len(words) == 0 || slices.Contains([]string{"in", "took", "for", "finished"}, words[len(words)-1])
+	return len(words) == 0 || slices.Contains(durationVerbs, words[len(words)-1])
 }
+
+var durationVerbs = []string{"in", "took", "for", "finished"}
 
 // lineScope returns the scope that the text before the first metric states, such as "Test set:".
 func lineScope(line string, tokens []token) scope {
@@ -422,53 +372,3 @@ func lineScope(line string, tokens []token) scope {
 }
 
 func isNoLetter(r rune) bool { return !unicode.IsLetter(r) }
-
-// part tells how much of an epoch a line shows.
-type part struct {
-	isInProgress bool
-	isComplete   bool    // a progress bar at its end
-	steps        float64 // of the epoch; 0: not printed
-}
-
-// barPercent matches the percentage of a progress bar.
-var barPercent = regexp.MustCompile(`(\d+)%\|`)
-
-// partOf finds counters such as "[600/938]", "step 3" and "62%|███".
-func partOf(line string, tokens []token, hasMarker bool) part {
-	var p part
-	seenEpoch := !hasMarker
-	for i := range tokens {
-		n := &tokens[i]
-		isEpoch := !seenEpoch && len(n.words) > 0 &&
-			(slices.Contains(epochWords, n.words[len(n.words)-1]) || slices.Contains(roundWords, n.words[0]))
-		if isEpoch || !seenEpoch && i == 0 && fractionHead.MatchString(line) {
-			seenEpoch = true
-			continue
-		}
-		kind := kindOf(n.words)
-		isCounted := i+1 < len(tokens) && strings.Trim(tokens[i+1].gap, " ") == "/" &&
-			n.isWhole && tokens[i+1].isWhole && kind == noMetric
-		switch {
-		case isCounted:
-			p.steps = tokens[i+1].value
-			p.isComplete = n.value >= p.steps
-			p.isInProgress = !p.isComplete
-		case kind == noMetric && len(n.words) > 0 && n.isWhole && n.unit == "" &&
-			slices.Contains(partWords, n.words[len(n.words)-1]) && !isSecondOfPair(tokens, i):
-			p.isInProgress = !p.isComplete
-		}
-	}
-	if tutorialHead.MatchString(line) {
-		p.isInProgress = true
-	}
-	if m := barPercent.FindStringSubmatch(line); m != nil {
-		p.isComplete = m[1] == "100"
-		p.isInProgress = !p.isComplete
-	}
-	return p
-}
-
-// isSecondOfPair reports whether a number belongs to the one before it, as in "3/10".
-func isSecondOfPair(tokens []token, i int) bool {
-	return i > 0 && strings.Trim(tokens[i].gap, " ") == "/"
-}

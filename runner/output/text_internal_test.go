@@ -46,6 +46,30 @@ func TestParser_ReadsCapturedOutput(t *testing.T) {
 	}
 }
 
+// Where lines have a number that counts, the pattern that is suggested reads every epoch.
+func TestParser_SuggestsPatternsForCapturedOutput(t *testing.T) {
+	for file, epochs := range map[string]int{
+		"catboost":              6,
+		"jax-flax-loop":         4,
+		"lightgbm":              6,
+		"pytorch-one-line":      4,
+		"sklearn-mlpclassifier": 6,
+		"sklearn-partial-fit":   4,
+		"xgboost":               6,
+	} {
+		text, err := os.ReadFile("../../../shared/data/framework-output/" + file + ".txt")
+		if err != nil {
+			t.Skip("there is no ../shared/data/framework-output")
+		}
+		p := &Parser{} // without formats
+		p.Write(0, text, noon)
+		line, pattern := p.Suggest()
+		if got := parse(t, FormatPattern, pattern, string(text)); len(got) != epochs {
+			t.Errorf("%s: %q of %q finds %d epochs, want %d", file, pattern, line, len(got), epochs)
+		}
+	}
+}
+
 // parseBytes parses an output that arrives byte by byte.
 func parseBytes(t *testing.T, text string) []string {
 	t.Helper()
@@ -182,11 +206,17 @@ Convergence after 2 epochs took 0.01 seconds
 `, []string{"1 3.2 0.9 0.715", "2 3.1 0.7 0.755"}},
 		{"accuracies of percent without a sign", "epoch: 1 val acc: 52.5\nepoch: 2 val acc: 0.9\n",
 			[]string{"1 0 - 0.525", "2 0 - 0.009"}},
-		{"JSON behind a prefix", "INFO:root:{\"epoch\": 1, \"accuracy\": 91.0}\n0: {\"epoch\": 2, \"accuracy\": 92.0}\n",
+		{"JSON behind a prefix", `
+INFO:root:{"epoch": 1, "accuracy": 91.0}
+0: {"epoch": 2, "accuracy": 92.0}
+`,
 			[]string{"1 0 - 0.91", "2 0 - 0.92"}},
 		{"JSON of docker compose", "trainer-1  | {\"epoch\": 1, \"seconds\": 2, \"val_acc\": 0.91}\n",
 			[]string{"1 2 - 0.91"}},
-		{"a dictionary of Python", "{'epoch': 1, 'loss': 0.5, 'val_acc': 0.8}\n{'epoch': 2, 'loss': nan, 'val_acc': 0.9}\n",
+		{"a dictionary of Python", `
+{'epoch': 1, 'loss': 0.5, 'val_acc': 0.8}
+{'epoch': 2, 'loss': nan, 'val_acc': 0.9}
+`,
 			[]string{"1 0 0.5 0.8", "2 0 - 0.9"}},
 		{"Hugging Face with losses only", `
 {'loss': 0.9, 'grad_norm': 1.2, 'learning_rate': 4e-05, 'epoch': 0.53}
@@ -224,7 +254,8 @@ epoch 1 val acc 0.55
 epoch 2 train acc 0.7 test acc 0.6
 epoch 2 val acc 0.65
 `, []string{"1 0 - 0.5", "2 0 - 0.65"}},
-		{"a tqdm bar and a line of validation", "\rEpoch 1/2:  50%|█████     | 5/10 [00:05<00:05, 1.00it/s, loss=0.9]" +
+		{"a tqdm bar and a line of validation", "" +
+			"\rEpoch 1/2:  50%|█████     | 5/10 [00:05<00:05, 1.00it/s, loss=0.9]" +
 			"\rEpoch 1/2: 100%|██████████| 10/10 [00:10<00:00, 1.00it/s, loss=0.8]\nval acc: 0.7\n" +
 			"\rEpoch 2/2:  50%|█████     | 5/10 [00:05<00:05, 1.00it/s, loss=0.7]" +
 			"\rEpoch 2/2: 100%|██████████| 10/10 [00:10<00:00, 1.00it/s, loss=0.6]\nval acc: 0.8\n",
@@ -235,6 +266,41 @@ epoch 2 val acc 0.65
 				t.Errorf("reports (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A suggested pattern reads the epochs of the line that it was made of.
+func TestParser_SuggestsAPattern(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want []string
+	}{
+		{
+			"started\ne1 done, quality 0.91\ne2 done, quality 0.93\ne3 done, quality 0.95\n",
+			nil, // no number counts: e1 is a word
+		},
+		{
+			"pass 1 finished: acc=0.91 loss=1e-1 (12 s)\npass 2 finished: acc=0.93 loss=9e-2 (11 s)\n",
+			[]string{"1 0 0.1 0.91", "2 0 0.09 0.93"},
+		},
+		{
+			"cycle 7 of 9\n[12:00:01] sweep=0 of data, valid acc 0.5\n" +
+				"[12:00:09] sweep=1 of data, valid acc 0.6\n",
+			[]string{"0 0 - 0.5", "1 0 - 0.6"},
+		},
+	} {
+		p := &Parser{} // without formats
+		p.Write(0, []byte(test.text), noon)
+		_, pattern := p.Suggest()
+		if pattern == "" {
+			if test.want != nil {
+				t.Errorf("no pattern for %q", test.text)
+			}
+			continue
+		}
+		if diff := cmp.Diff(test.want, parse(t, FormatPattern, pattern, test.text)); diff != "" {
+			t.Errorf("reports by %q (-want +got):\n%s", pattern, diff)
+		}
 	}
 }
 
