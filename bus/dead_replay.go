@@ -83,7 +83,7 @@ func checkLetter(l *Letter) Replay {
 //
 // If the process crashes before the mark, the letter stays open. The next Replay then finds
 // the event in the stream's duplicate window, or publishes a duplicate after it, which every
-// reader recognises by its event_id. An error means that the letter may have been replayed,
+// reader recognizes by its event_id. An error means that the letter may have been replayed,
 // but was not marked.
 func (b *Bus) Replay(ctx context.Context, l *Letter) (Replay, error) {
 	r, err := b.Replayable(ctx, l)

@@ -13,7 +13,7 @@
 // regular expression with named groups (see package output). The duration of an epoch is the one
 // that the job prints, or else the time between the arrivals of its lines, and the event contains
 // which. The first epoch that is timed by arrival includes the start-up of the job. A run without
-// recognised epochs still has the duration of the whole run.
+// recognized epochs still has the duration of the whole run.
 //
 // # Changing the batch size of a running job
 //

@@ -78,7 +78,7 @@ func (j *job) epochEvent(
 	return e
 }
 
-// Limits after which the user is informed that no epoch is recognised.
+// Limits after which the user is informed that no epoch is recognized.
 const (
 	hintAfter = 20 * time.Second
 	hintLines = 200
@@ -86,7 +86,7 @@ const (
 
 // hint informs the user that no epoch is recognized, and how to change that.
 func (j *job) hint(now time.Time) {
-	if j.hasHinted || j.epochs.hasReport || j.output.Recognised() {
+	if j.hasHinted || j.epochs.hasReport || j.output.Recognized() {
 		return
 	}
 	elapsed := now.Sub(j.startedAt)

@@ -43,7 +43,7 @@ type job struct {
 	used          usage.Totals // until the start of the current epoch
 	progress      progressLine
 	heartbeats    int
-	hasHinted     bool // the user was informed that no epoch is recognised
+	hasHinted     bool // the user was informed that no epoch is recognized
 	hasWarned     bool // the user was informed that an epoch was ignored
 	isFirstReport bool // the process has not reported an epoch
 

@@ -254,4 +254,4 @@ func (j *jsonLines) End() []EpochReport {
 
 func (j *jsonLines) restart() lineFormat { return &jsonLines{percentages: j.percentages} }
 
-func (j *jsonLines) recognised() bool { return j.seen }
+func (j *jsonLines) recognized() bool { return j.seen }

@@ -48,8 +48,8 @@ type lineFormat interface {
 	// restart returns a parser of the same format that has read nothing.
 	restart() lineFormat
 
-	// recognised reports whether a line of this format was read.
-	recognised() bool
+	// recognized reports whether a line of this format was read.
+	recognized() bool
 }
 
 // redrawFormat is a format that reads the drawings of progress bars. Of other formats, the last
@@ -150,7 +150,7 @@ func (p *Parser) line(line []byte, at time.Time, isFinal bool) []EpochReport {
 	if isFinal {
 		p.count++
 		p.lastLine = excerpt(line)
-		if !p.Recognised() {
+		if !p.Recognized() {
 			p.candidates.add(p.lastLine)
 		}
 	}
@@ -197,10 +197,10 @@ func (p *Parser) drawnBefore(found []EpochReport) []EpochReport {
 	return append(slices.Clone(drawn), found...)
 }
 
-// Recognised reports whether the output contained a line of a known format.
-func (p *Parser) Recognised() bool {
+// Recognized reports whether the output contained a line of a known format.
+func (p *Parser) Recognized() bool {
 	for _, f := range p.formats {
-		if f.recognised() {
+		if f.recognized() {
 			return true
 		}
 	}

@@ -170,7 +170,7 @@ func TestParser_ReadsTheRecoveredLines(t *testing.T) {
 		t.Skipf("the recovered data is not available: %v", err)
 	}
 	var got []string
-	read, recognised := 0, 0
+	read, recognized := 0, 0
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -182,12 +182,12 @@ func TestParser_ReadsTheRecoveredLines(t *testing.T) {
 		}
 		reports := p.Write(0, []byte(line), noon)
 		got = append(got, format(append(reports, p.Close(noon)...))...)
-		if p.Recognised() {
-			recognised++
+		if p.Recognized() {
+			recognized++
 		}
 	}
-	if read != 35 || recognised != 24 {
-		t.Errorf("%d lines, %d with a header; want 35 and 24", read, recognised)
+	if read != 35 || recognized != 24 {
+		t.Errorf("%d lines, %d with a header; want 35 and 24", read, recognized)
 	}
 	want := []string{
 		"3 91.1142 - -", "3 91.1142 - 0.9665", "3 89.182 - -", "3 89.182 - 0.9614", "1 457.927 - 0.9488",

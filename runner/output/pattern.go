@@ -122,4 +122,4 @@ func (p *pattern) restart() lineFormat {
 	return &next
 }
 
-func (p *pattern) recognised() bool { return p.seen }
+func (p *pattern) recognized() bool { return p.seen }

@@ -252,7 +252,7 @@ func (t *text) End() []EpochReport {
 
 func (t *text) restart() lineFormat { return &text{rank: t.rank, percentages: t.percentages} }
 
-func (t *text) recognised() bool { return t.isSeen }
+func (t *text) recognized() bool { return t.isSeen }
 
 // digits are replaced in the shape of a line.
 var (

@@ -17,7 +17,7 @@ import (
 // probeInterval is the interval at which a starting child is checked.
 const probeInterval = 10 * time.Millisecond
 
-// newNonce returns an identifier for a start, to recognise the answer of its engine.
+// newNonce returns an identifier for a start, to recognize the answer of its engine.
 func newNonce() string { return "courier-" + strings.ToLower(rand.Text()) }
 
 // awaitReady waits until the child answers with the nonce of this start. It fails if the child
