@@ -23,7 +23,7 @@ const maxCurvePoints = 64
 
 // fill predicts the curve up to a number of epochs. With lastOnly it predicts the last point only.
 func (c *accuracyCurve) fill(
-	r *Regressor, f schemas.Features, epochs uint32, lastOnly bool, m *predictionCache,
+	r *LoadedRegressor, f schemas.Features, epochs uint32, lastOnly bool, m *predictionCache,
 ) {
 	c.points = c.points[:0]
 	best, ratio := 0.0, stepTo(epochs)

@@ -133,7 +133,7 @@ func TestDecide_PromisesNothingAfterTheDeadline(t *testing.T) {
 // A regressor with fewer features than this version knows can be used; one with an unknown feature
 // is refused with an error that names the feature.
 func TestNewRegressor_ChecksTheFeatures(t *testing.T) {
-	fit := func(change func(*regress.Dataset)) (*advisor.Regressor, error) {
+	fit := func(change func(*regress.Dataset)) (*advisor.LoadedRegressor, error) {
 		d := dataset(schemas.TargetEpochTime)
 		change(d)
 		r, err := regress.FitLaw(testContext, d, regress.LawOptions{

@@ -40,7 +40,7 @@ func datasetRegressors(t testing.TB) advisor.Regressors {
 				r.Model, r.Dataset, r.BatchSize, r.CPUs = trainedModel, dataset, batch, 1
 				r.ConcurrentJobs = 1
 				for e := 1; e <= 10; e++ {
-					r.Epochs = append(r.Epochs, evidence.Epoch{
+					r.Epochs = append(r.Epochs, evidence.EpochRecord{
 						Number: e, Seconds: datasetSeconds(dataset, batch) * (1 + 0.01*float64(
 							k-1,
 						)),

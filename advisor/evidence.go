@@ -189,7 +189,7 @@ func visibleRatio(shift float64) float64 {
 }
 
 // correctionsOf returns the drift corrections that apply to a configuration.
-func (r *Regressor) correctionsOf(c *evidence.Configuration) []schemas.DriftFactor {
+func (r *LoadedRegressor) correctionsOf(c *evidence.Configuration) []schemas.DriftFactor {
 	var all []schemas.DriftFactor
 	for i := range r.factors {
 		f := &r.factors[i]

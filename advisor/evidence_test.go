@@ -131,7 +131,7 @@ func TestDecide_NamesActiveCorrections(t *testing.T) {
 		}
 		return runs
 	}
-	state, err := (*evidence.State)(nil).Update(testContext, banded(runs), evidence.Options{})
+	state, err := (*evidence.ServedHierarchy)(nil).Update(testContext, banded(runs), evidence.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -149,7 +149,7 @@ func compileFitted(t testing.TB, fitted func() (map[string]*regress.Regressor, e
 	if err != nil {
 		t.Fatal(err)
 	}
-	use := func(target string) *advisor.Regressor {
+	use := func(target string) *advisor.LoadedRegressor {
 		p, err := regress.Compile(all[target])
 		if err != nil {
 			t.Fatal(err)

@@ -43,7 +43,7 @@ type nodeLoad struct {
 // from the epoch time that the regressor predicts for the current load; a job that ends frees its
 // nodes. base stays unchanged, jobs is simulated. A forecast is used by one goroutine at a time.
 type forecast struct {
-	r        *Regressor
+	r        *LoadedRegressor
 	names    []string           // of the nodes
 	hardware []schemas.Hardware // of each
 	codes    []schemas.NodeCode // of each, as the regressor encodes it
@@ -63,7 +63,7 @@ type forecast struct {
 type progressPoint struct{ at, epochs float64 }
 
 // reset prepares a reused forecast for another decision.
-func (f *forecast) reset(r *Regressor) {
+func (f *forecast) reset(r *LoadedRegressor) {
 	f.r = r
 	f.names, f.hardware, f.codes = f.names[:0], f.hardware[:0], f.codes[:0]
 	f.types, f.foreign, f.base = f.types[:0], f.foreign[:0], f.base[:0]

@@ -277,7 +277,7 @@ func TestDecide_ByEvidenceWithForeignLoad(t *testing.T) {
 			r.Epochs[i].Seconds *= slower
 		}
 	})
-	state, err := (*evidence.State)(nil).Update(testContext, runs, evidence.Options{})
+	state, err := (*evidence.ServedHierarchy)(nil).Update(testContext, runs, evidence.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

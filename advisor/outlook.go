@@ -132,7 +132,7 @@ func lessCertain(a, b *evidence.EpochTime) bool {
 // the factor between them, the narrowing of the residuals, and the share of the run's variance that
 // is left.
 func (m *Member) compareEpochs(
-	r *Regressor, code float64, cache *predictionCache,
+	r *LoadedRegressor, code float64, cache *predictionCache,
 ) (factor, narrowing, varianceLeft float64) {
 	if r.evidence != nil {
 		factor, varianceLeft = m.ownEvidence(r, code)
@@ -146,7 +146,7 @@ func (m *Member) compareEpochs(
 // narrowing of the uncertainty. The mean log ratio of n epochs is shrunk by n/(n+1): the run is
 // assumed to cause as much of the error as each epoch.
 func (m *Member) ownFactor(
-	r *Regressor, code float64, cache *predictionCache,
+	r *LoadedRegressor, code float64, cache *predictionCache,
 ) (factor, narrowing float64) {
 	sum, n := 0.0, 0.0
 	var on nodeCodeCache
@@ -177,7 +177,7 @@ const minNarrowing = 0.5
 // ownEvidence returns the factor between the observed and the predicted epochs of a running job,
 // and the share of the run's variance that is left. n epochs correct the prediction as a conjugate
 // normal update by n v / (n v + s), with the variance v of the run and the noise s of an epoch.
-func (m *Member) ownEvidence(r *Regressor, code float64) (factor, left float64) {
+func (m *Member) ownEvidence(r *LoadedRegressor, code float64) (factor, left float64) {
 	var sum, n, variance, noise float64
 	for i := range m.observedEpochs {
 		l := &m.observedEpochs[i]

@@ -10,7 +10,7 @@ import (
 )
 
 // slopedRegressor predicts times that grow with batch size and load, the more the larger slope is.
-func slopedRegressor(t *testing.T, slope float64) *Regressor {
+func slopedRegressor(t *testing.T, slope float64) *LoadedRegressor {
 	t.Helper()
 	encoder := schemas.NewEncoder(schemas.TargetEpochTime, []string{"m", "n"}, []schemas.Hardware{
 		{Cores: 2, Speed: 1e9},
@@ -74,7 +74,7 @@ func settingOf(n int) schemas.Features {
 // A cached prediction equals a computed one, with more features and regressors than the cache has
 // slots.
 func TestPredictionCache_ReturnsComputedPredictions(t *testing.T) {
-	all := []*Regressor{slopedRegressor(t, 0.1), slopedRegressor(t, 3)}
+	all := []*LoadedRegressor{slopedRegressor(t, 0.1), slopedRegressor(t, 3)}
 	random, kept, found := rand.New(rand.NewPCG(1, 2)), predictionCache{}, 0
 	for range 20 * predictionCacheSlots {
 		f, r := settingOf(random.IntN(predictionCacheSlots)), all[random.IntN(len(all))]

@@ -37,7 +37,7 @@ func TestRegressors_TellCorrections(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := life.versions[0]
-	r := &RegressorLife{v, life.Of(v.Target, v.ModelDigest)}
+	r := &RegressorHistory{v, life.Of(v.Target, v.ModelDigest)}
 	if err := r.WriteText(&shown); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 // Fit is a regressor that was selected and fitted on a table of examples.
 type Fit struct {
-	*table.Examples
+	*table.CleanExamples
 	Regressor *regress.Regressor
 	Predictor *regress.Predictor
 	Report    regress.SelectReport

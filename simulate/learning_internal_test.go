@@ -139,7 +139,7 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 func TestSimulate_LearningRulesAreDeterministic(t *testing.T) {
 	s := NewScenario(simulatedWorld(), 30, 0.95, simulateSeed)
 	for name := range learningRules(t) {
-		var scores []RuleScore
+		var scores []SimulationScore
 		for range 2 {
 			outcomes, err := s.Play(t.Context(), learningRules(t)[name], nil)
 			if err != nil {

@@ -10,14 +10,14 @@ import (
 
 // still returns a job without noise. An epoch takes e^constant seconds without neighbours, and
 // twice as long with one other process per core.
-func still(id string, startup float64, epochs int, seconds float64) *Job {
+func still(id string, startup float64, epochs int, seconds float64) *Submission {
 	f := &Family{
 		Model:           "m",
 		StartupSeconds:  startup,
 		TrainingSamples: 64,
 		EpochSeconds:    TimeLaw{Constant: math.Log(seconds), Neighbours: 1},
 	}
-	j := &Job{
+	j := &Submission{
 		Request: schemas.JobRequest{
 			JobID:      id,
 			Model:      "m",
@@ -83,7 +83,7 @@ func TestNode_ContentionByHand(t *testing.T) {
 			return steps(n)
 		}, "a/0 at 10; a/1 at 260; "},
 	} {
-		n := &node{Node: &Node{Name: "n", Cores: 4}}
+		n := &node{WorldNode: &WorldNode{Name: "n", Cores: 4}}
 		got := c.run(n)
 		if c.name == "a neighbour in the middle of an epoch" {
 			got = "a/0 at 10; " + got // its first step was taken by hand
@@ -98,7 +98,7 @@ func TestNode_ContentionByHand(t *testing.T) {
 }
 
 func TestNode_TryChangesNothing(t *testing.T) {
-	n := &node{Node: &Node{Name: "n", Cores: 4}}
+	n := &node{WorldNode: &WorldNode{Name: "n", Cores: 4}}
 	n.start(still("a", 10, 2, 100), jobCandidate{64, 4}, 2, false)
 	before := n.copied()
 	// b runs from 0 to 60. c arrives at 20, and everything becomes (1 + 8/4) times slower: b has 20

@@ -40,19 +40,19 @@ func played(t *testing.T, s *simulate.Scenario, r simulate.Rule) []simulate.JobO
 	return outcomes
 }
 
-// recorder records the events and the advice of a rule.
-type recorder struct {
+// recordingRule records the events and the advice of a rule.
+type recordingRule struct {
 	simulate.Rule
 	log    []simulate.HistoryRecord
 	advice []*schemas.Advice
 }
 
-func (r *recorder) Apply(e schemas.Event, sequence uint64, at time.Time) {
+func (r *recordingRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	r.log = append(r.log, simulate.HistoryRecord{Event: e, Sequence: sequence, At: at})
 	r.Rule.Apply(e, sequence, at)
 }
 
-func (r *recorder) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+func (r *recordingRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	a, err := r.Rule.Submit(q, at)
 	r.advice = append(r.advice, a)
 	return a, err
@@ -60,7 +60,7 @@ func (r *recorder) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, 
 
 func TestPlay_IsDeterministic(t *testing.T) {
 	play := func(seed uint64, name string) string {
-		r := &recorder{Rule: rules(seed)[name]}
+		r := &recordingRule{Rule: rules(seed)[name]}
 		var outcomes []simulate.JobOutcome
 		if name == simulate.RuleOracle { // Only the oracle sees the future.
 			outcomes = played(t, simulate.NewScenario(smallWorld(), 80, 0.95, seed), r.Rule)
@@ -87,7 +87,7 @@ func TestPlay_IsDeterministic(t *testing.T) {
 // All rules meet the same submissions and the same noise.
 func TestPlay_CommonRandomNumbers(t *testing.T) {
 	startups := func(name string) map[string]float64 {
-		r := &recorder{Rule: rules(1)[name]}
+		r := &recordingRule{Rule: rules(1)[name]}
 		played(t, simulate.NewScenario(smallWorld(), 40, 0.95, 5), r)
 		all := map[string]float64{}
 		for _, record := range r.log {
@@ -106,7 +106,7 @@ func TestPlay_CommonRandomNumbers(t *testing.T) {
 // A refused job is withdrawn and never starts.
 func TestPlay_Conserves(t *testing.T) {
 	s := simulate.NewScenario(smallWorld(), 120, 0.95, 4)
-	r := &recorder{Rule: refuseEveryThird{simulate.NewRandom(4)}}
+	r := &recordingRule{Rule: refuseEveryThird{simulate.NewRandom(4)}}
 	outcomes := played(t, s, r)
 	type life struct{ submitted, started, epochs, ended int }
 	lives := map[string]*life{}

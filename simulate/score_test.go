@@ -53,7 +53,7 @@ func TestScoreOf(t *testing.T) {
 		{Decision: schemas.Exploring, CPUs: 1, Seconds: 10, MetSLO: true, AtOnce: good},
 	})
 	number := func(v float64) *float64 { return &v }
-	want := simulate.RuleScore{
+	want := simulate.SimulationScore{
 		Rule:                    "some",
 		Submitted:               8,
 		Accepted:                4,

@@ -52,7 +52,7 @@ func TestFitEvidence_SeparatesDatasets(t *testing.T) {
 	for dataset, times := range map[string]float64{"small": 1, "large": 100} {
 		c := evidence.Configuration{
 			Model: "resnet50", Dataset: dataset, BatchSize: 64, CPUs: 1,
-			Load: evidence.Load{ConcurrentJobs: 1},
+			NodeLoad: evidence.NodeLoad{ConcurrentJobs: 1},
 		}
 		got, want := p.CorrectedTime(corrections, c, 1), times*(4+400./64)
 		if math.Abs(got.Median()/want-1) > 0.02 || got.Counts.Configuration != 3 || got.Counts.Model != 15 {

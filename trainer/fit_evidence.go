@@ -64,7 +64,7 @@ func configurationOf(
 	}
 	c.NodeType = x.Hardware.NodeType()
 	if target == schemas.TargetEpochTime {
-		c.Load = evidence.Load{
+		c.NodeLoad = evidence.NodeLoad{
 			ConcurrentJobs:   x.Features.Load.ConcurrentJobs,
 			ProcessesPerCore: x.Features.Load.ProcessesPerCore,
 		}
@@ -91,7 +91,7 @@ func addExample(target string, r *evidence.Run, x *Example) {
 	case schemas.TargetStartup:
 		r.StartupSeconds = x.Value
 	case schemas.TargetAccuracy:
-		r.Epochs = append(r.Epochs, evidence.Epoch{
+		r.Epochs = append(r.Epochs, evidence.EpochRecord{
 			Number: int(x.Features.EpochsDone), Accuracy: x.Value, HasAccuracy: true,
 		})
 	default:
@@ -99,7 +99,7 @@ func addExample(target string, r *evidence.Run, x *Example) {
 			r.MeanSeconds, r.EpochCount = x.Value, int(max(1, x.Features.EpochsDone))
 			return
 		}
-		r.Epochs = append(r.Epochs, evidence.Epoch{
+		r.Epochs = append(r.Epochs, evidence.EpochRecord{
 			Number:  int(x.Features.EpochsDone),
 			Seconds: x.Value,
 		})
@@ -179,7 +179,7 @@ func withForeignAtStart(target string, examples []Example) []Example {
 // are computed.
 func newHierarchyRegressor(
 	ctx context.Context, target string, examples []Example, foreign []schemas.ForeignColumn,
-	state *evidence.State, evaluations json.RawMessage, o Options,
+	state *evidence.ServedHierarchy, evaluations json.RawMessage, o Options,
 ) (*regress.Regressor, error) {
 	runs := evidenceRuns(target, examples, foreign)
 	served := servedState{target: target, foreign: foreign}
@@ -255,11 +255,11 @@ func heldOutScores(target string, all []evidence.Evaluation) *regress.Scores {
 }
 
 // evidenceOf returns the state in a manifest of family hierarchy; nil for other families.
-func evidenceOf(m *regress.Manifest) *evidence.State {
+func evidenceOf(m *regress.Manifest) *evidence.ServedHierarchy {
 	if m == nil || m.Family != regress.FamilyHierarchy {
 		return nil
 	}
-	var s evidence.State
+	var s evidence.ServedHierarchy
 	if json.Unmarshal(m.Hierarchy, &s) != nil || s.Hierarchy == nil {
 		return nil // an advisor also refuses it; the next fit does not update it
 	}

@@ -53,7 +53,7 @@ func TestFitEvidence_LearnsEachModelFromItsFirstRun(t *testing.T) {
 	}
 	for model, want := range map[string]float64{"quick": 10, "slow": 10_000} {
 		c := evidence.Configuration{
-			Model: model, BatchSize: 64, CPUs: 1, Load: evidence.Load{ConcurrentJobs: 1},
+			Model: model, BatchSize: 64, CPUs: 1, NodeLoad: evidence.NodeLoad{ConcurrentJobs: 1},
 		}
 		got := p.Time(c, 1)
 		if math.Abs(got.Median()/want-1) > 0.02 || got.Counts.Configuration != 1 {
@@ -148,7 +148,7 @@ func TestFitEvidence_CorrectsDriftImmediately(t *testing.T) {
 			Model:     "mlp",
 			BatchSize: int(batch),
 			CPUs:      1,
-			Load:      evidence.Load{ConcurrentJobs: 1},
+			NodeLoad:  evidence.NodeLoad{ConcurrentJobs: 1},
 		}
 		want := 1.5 * (4 + 400/float64(batch))
 		if got := p.CorrectedTime(corrections, c, 1).Median(); math.Abs(got/want-1) > 0.08 {

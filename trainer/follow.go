@@ -25,13 +25,13 @@ type follower struct {
 	watch            *Watch
 	replicated       map[runSetting]bool // settings that are compared; nil: all
 	running          *lru[runKey, *runResiduals]
-	driftedAt        time.Time               // begin of the last drift
-	windowBegin      time.Time               // begin of ADWIN's window, if it was cut
-	publishedThrough uint64                  // sequence of the last event whose drift is published
-	unpublished      []*schemas.Drift        // at most maxUnpublished
-	lastFit          time.Time               // monotonic clock
-	state            *evidence.State         // of the champion and later runs; nil for other families
-	foreign          []schemas.ForeignColumn // columns of the champion
+	driftedAt        time.Time                 // begin of the last drift
+	windowBegin      time.Time                 // begin of ADWIN's window, if it was cut
+	publishedThrough uint64                    // sequence of the last event whose drift is published
+	unpublished      []*schemas.Drift          // at most maxUnpublished
+	lastFit          time.Time                 // monotonic clock
+	state            *evidence.ServedHierarchy // of the champion and later runs; nil for other families
+	foreign          []schemas.ForeignColumn   // columns of the champion
 }
 
 // appliedEvent is an event that changed the past, with the run and epoch that it changed.

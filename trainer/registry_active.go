@@ -23,12 +23,12 @@ type loadedRegressor struct {
 	digest    string // of its model
 
 	readState sync.Once
-	state     *evidence.State
+	state     *evidence.ServedHierarchy
 }
 
 // evidence returns the state of a regressor of family hierarchy, ready for Correct; nil for other
 // families.
-func (l *loadedRegressor) evidence() *evidence.State {
+func (l *loadedRegressor) evidence() *evidence.ServedHierarchy {
 	if l == nil {
 		return nil
 	}

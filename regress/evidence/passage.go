@@ -53,7 +53,7 @@ const (
 // epochCurve is the accuracies of one run.
 type epochCurve struct {
 	batch  int
-	epochs []Epoch // with accuracies, in order
+	epochs []EpochRecord // with accuracies, in order
 }
 
 func (c *epochCurve) last() int { return c.epochs[len(c.epochs)-1].Number }

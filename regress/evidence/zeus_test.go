@@ -273,14 +273,14 @@ func (w *zeusSplit) runs(repetition uint64, limit int) []evidence.Run {
 
 func configurationOf(d string, b int, node string) evidence.Configuration {
 	return evidence.Configuration{Model: d, NodeType: node, BatchSize: b, CPUs: 1,
-		Load: evidence.Load{ConcurrentJobs: 1}}
+		NodeLoad: evidence.NodeLoad{ConcurrentJobs: 1}}
 }
 
 func runOf(r *training, node string, seconds []float64) evidence.Run {
 	run := evidence.Run{ID: fmt.Sprint(node, r.dataset, "-", r.batch, "-", r.seed),
 		Configuration: configurationOf(r.dataset, r.batch, node)}
 	for i, s := range seconds {
-		e := evidence.Epoch{Number: i + 1, Seconds: s}
+		e := evidence.EpochRecord{Number: i + 1, Seconds: s}
 		e.Accuracy, e.HasAccuracy = r.accuracy(i + 1)
 		run.Epochs = append(run.Epochs, e)
 	}
