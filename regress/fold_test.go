@@ -36,7 +36,7 @@ func TestFolds_KeepSettingsTogether(t *testing.T) {
 	}
 	if !slices.Equal(folds, regress.Folds(group, 5, 3)) || slices.Equal(folds,
 		regress.Folds(group, 5, 4)) {
-		t.Error("folds must depend on the seed, and on it alone")
+		t.Error("folds must depend on the seed only")
 	}
 	if got := regress.Folds([]int{8, 8, 9}, 5, 1); got[0] != got[1] || got[0] == got[2] {
 		t.Errorf("Folds of two settings = %d, want one fold for each", got)
@@ -46,7 +46,7 @@ func TestFolds_KeepSettingsTogether(t *testing.T) {
 	}
 }
 
-func TestOutOfFold_NeverLearnsWhatItPredicts(t *testing.T) {
+func TestOutOfFold_ExcludesThePredictedConfiguration(t *testing.T) {
 	d := paperLike(288, 1)
 	folds := regress.Folds(d.Group, 5, 1)
 	predicted, err := regress.OutOfFold(d, folds, func(train *regress.Dataset) (func([]float64) float64, error) {
@@ -124,8 +124,8 @@ func TestCover_CountsAndRefuses(t *testing.T) {
 	}
 }
 
-// The promise of the whole package: on configurations that were never measured the
-// bound holds as often as it says, on average over 100 studies.
+// On configurations that were never measured the
+// coverage of the bound equals its confidence, on average over 100 studies.
 func TestUpperBound_CoversNewSettings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("only computes, for long")

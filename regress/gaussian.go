@@ -204,7 +204,7 @@ func (p *gaussianProcess) monotonePosterior(d *Dataset, theta []float64) *Gaussi
 	return g
 }
 
-// weaken scales the correction down until it obeys.
+// weaken scales the correction down until it obeys the monotone signs.
 func (g *Gaussian) weaken(walk *slopes) {
 	for f := walk.firstWrong(&g.Trend); f >= 0; f = walk.firstWrong(&g.Trend) {
 		for k, term := range g.Trend.Terms {

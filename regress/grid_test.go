@@ -10,7 +10,7 @@ import (
 )
 
 // Each point of the nested search has the scores that a forest of its configurations
-// gets when it is fitted for itself.
+// gets when it is fitted separately.
 func TestSearchForest_EqualsFittingEachPoint(t *testing.T) {
 	d := paperLike(150, 3)
 	g := regress.Grid{

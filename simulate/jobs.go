@@ -104,7 +104,7 @@ func (f *Family) meanCoreSeconds() float64 {
 	return sum
 }
 
-// candidate is a batch size and number of CPUs for a job.
+// jobCandidate is a batch size and number of CPUs for a job.
 type jobCandidate struct{ batch, cpus uint32 }
 
 // candidates returns the candidates of a request in its order.

@@ -76,10 +76,10 @@ func TestPlay_IsDeterministic(t *testing.T) {
 	for name := range rules(0) {
 		first := play(1, name)
 		if again := play(1, name); again != first {
-			t.Errorf("%s: the same seed gives another play", name)
+			t.Errorf("%s: plays of the same seed differ", name)
 		}
 		if play(2, name) == first {
-			t.Errorf("%s: another seed gives the same play", name)
+			t.Errorf("%s: plays of two seeds are equal", name)
 		}
 	}
 }
@@ -202,8 +202,8 @@ func futures(same int) (a, b *simulate.Scenario) {
 	return a, b
 }
 
-// Rules only see events: with equal events and different futures they give equal advice. Only the
-// oracle differs.
+// Rules depend on events only: after equal events they give equal advice, although the futures
+// differ. Only the oracle differs.
 func TestPlay_NoRuleSeesTheFuture(t *testing.T) {
 	const same = 40
 	for name := range rules(0) {
@@ -236,13 +236,13 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// silly gives invalid advice.
-type silly struct {
+// invalidRule gives invalid advice.
+type invalidRule struct {
 	simulate.View
 	spoil func(a *schemas.Advice) (*schemas.Advice, error)
 }
 
-func (s *silly) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+func (s *invalidRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	n, err := s.Place(&q)
 	if err != nil {
 		return nil, err
@@ -289,7 +289,7 @@ func TestPlay_RefusesInvalidAdvice(t *testing.T) {
 			},
 		},
 	} {
-		_, err := simulate.NewScenario(smallWorld(), 3, 0.95, 1).Play(t.Context(), &silly{
+		_, err := simulate.NewScenario(smallWorld(), 3, 0.95, 1).Play(t.Context(), &invalidRule{
 			spoil: c.spoil,
 		}, nil)
 		if err == nil || !strings.Contains(err.Error(), c.says) ||
@@ -322,7 +322,7 @@ func TestJobs_Load(t *testing.T) {
 	fast, tight := 0, 0
 	for i := range jobs {
 		if i > 0 && jobs[i].At < jobs[i-1].At {
-			t.Fatalf("job %d comes before the one before", i)
+			t.Fatalf("job %d is submitted before job %[1]d - 1", i)
 		}
 		if jobs[i].Request.Model == "lenet5" {
 			fast++
@@ -332,14 +332,14 @@ func TestJobs_Load(t *testing.T) {
 		}
 	}
 	gap := jobs[len(jobs)-1].At / float64(len(jobs))
-	if gap < 27.5 || gap > 28.5 { // 27.97 s by the law of world.json, 1 % of chance
-		t.Errorf("a job each %.2f s, want 28", gap)
+	if gap < 27.5 || gap > 28.5 { // 27.97 s by the laws of world.json, with an error of 1 %
+		t.Errorf("mean time between jobs %.2f s, want 28", gap)
 	}
 	if fast < 9_700 || fast > 10_300 {
-		t.Errorf("%d of 20,000 jobs are of a family with half of the share", fast)
+		t.Errorf("%d of 20,000 jobs belong to a family with share 0.5", fast)
 	}
 	if tight == 0 || tight == len(jobs) {
-		t.Errorf("%d of all SLOs are under a minute", tight)
+		t.Errorf("%d SLOs are shorter than a minute", tight)
 	}
 }
 
@@ -350,18 +350,18 @@ func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
 	score := simulate.ScoreOf(simulate.RuleInformed, played(t, s, simulate.NewInformed(3)))
 	if score.Accepted == 0 || score.Kept == score.Accepted || *score.KeptHigh < 0.6 ||
 		score.Refused == 0 {
-		t.Errorf("informed: %+v, want promises, some of them broken, and at least 0.6 kept", score)
+		t.Errorf("informed: %+v, want some broken promises, and at least 0.6 of them kept", score)
 	}
 	said := 0.0
 	for _, b := range score.Calibration {
 		said += *b.MeanProbability * float64(b.Jobs)
 	}
 	if said /= float64(score.Accepted); said < *score.KeptLow-0.02 || said > *score.KeptHigh+0.02 {
-		t.Errorf("informed said %.3f on average, and kept %.3f to %.3f", said, *score.KeptLow,
+		t.Errorf("informed: mean predicted probability %.3f, SLO attainment %.3f to %.3f", said, *score.KeptLow,
 			*score.KeptHigh)
 	}
 	if diff := cmp.Diff(score,
 		simulate.ScoreOf(simulate.RuleInformed, played(t, s, simulate.NewInformed(3)))); diff != "" {
-		t.Errorf("another play differs:\n%s", diff)
+		t.Errorf("a repeated play differs:\n%s", diff)
 	}
 }

@@ -9,7 +9,7 @@ import (
 // listed with the drift: twice the usual error of the estimate.
 const knownSlack = 5
 
-// Finding describes a drift. "Since then" means since Since.
+// Finding describes a drift. Figures "since then" begin at Since.
 type Finding struct {
 	Cause       DriftScope // jobs that drifted
 	Since       time.Time  // begin of the first drifted job

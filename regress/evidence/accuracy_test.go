@@ -26,7 +26,7 @@ func TestSmallestEpochs_ReachesTheTarget(t *testing.T) {
 		}
 	}
 	if n := p.SmallestEpochs(c, 1.1, 0.5, 60); n != 0 {
-		t.Errorf("%d epochs to an accuracy that was never seen", n)
+		t.Errorf("%d epochs to an accuracy that was never measured, want 0", n)
 	}
 }
 

@@ -32,7 +32,7 @@ func (s *ServedHierarchy) findNodeDifferences(runs []Run) (since time.Time, usab
 			r.multiply(0)
 		}
 	}
-	// A group that a fit would not find would be found again by each update.
+	// Without this check each update would find a group again that a fit does not find.
 	found = slices.ContainsFunc(groupNodes(usable), func(g NodeGroup) bool {
 		return groups[nodeKey{g.Node, g.NodeType}] != ""
 	})

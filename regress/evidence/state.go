@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ServedHierarchy is a served hierarchy with the drift since it was learned. It is plain data and a
-// fold over runs: Update returns the next state, Correct the next state without a fit.
+// ServedHierarchy is a hierarchy in use, with the drift since it was learned. It is plain data that
+// follows from the runs: Update returns the next state with a fit, Correct without one.
 type ServedHierarchy struct {
 	// Hierarchy is served, corrected by Drift if Corrected.
 	*Hierarchy
@@ -51,7 +51,7 @@ const (
 // Without drift it serves a fit of all runs. While factors, suspects or a slow field are active, it
 // serves the base with corrections, until there are enough runs since the jump for a fit; the fit
 // adjusts earlier runs. Runs of new configurations, and old runs that are found later, for example
-// by an import, are learned at once, also by the base.
+// by an import, are learned immediately, also by the base.
 func (s *ServedHierarchy) Update(ctx context.Context, runs []Run, o Options) (*ServedHierarchy, error) {
 	runs = withoutDuplicates(runs)
 	if !slices.ContainsFunc(runs, isTimed) {

@@ -67,14 +67,14 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Summary is the outcome of Run. Medians of nothing and ratios of nothing are 0.
+// Summary is the outcome of Run. Medians and ratios without values are 0.
 type Summary struct {
 	Change         float64 `json:"change"`
 	Noise          float64 `json:"noise"`
 	Seed           uint64  `json:"seed"`
 	StationaryJobs int     `json:"stationary_jobs"`
 	Repetitions    int     `json:"repetitions"`
-	Detectors      int     `json:"detectors"` // that run at the same time
+	Detectors      int     `json:"detectors"` // number of concurrent detectors
 
 	// Median number of jobs from the change to the alarm with all detectors: of all jobs when all
 	// of them change, and of the jobs of a node when that node alone changes.
@@ -134,7 +134,7 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 	return r, nil
 }
 
-// WriteText writes the result for people.
+// WriteText writes the result as text.
 func (r *Summary) WriteText(out io.Writer) error {
 	_, err := fmt.Fprintf(out, `jobs take %+.0f %%, noise %.0f %%, seed %d, %d repetitions, %d detectors
 
