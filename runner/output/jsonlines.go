@@ -21,6 +21,7 @@ import (
 // the first line of the next epoch.
 type jsonLines struct {
 	seen        bool
+	last        uint32 // last reported epoch, once seen is set
 	percentages percentages
 	rank        string // of the first process that printed an epoch; empty: none has a rank
 
@@ -86,7 +87,11 @@ func (j *jsonLines) Line(line []byte, at time.Time) []EpochReport {
 		return nil
 	}
 
-	j.seen = true
+	isRepeated := j.seen && j.last == uint32(epoch)
+	j.seen, j.last = true, uint32(epoch)
+	if isRepeated { // by another line or rank
+		return nil
+	}
 	return []EpochReport{j.report(fields, uint32(epoch), at)}
 }
 

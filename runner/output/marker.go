@@ -16,13 +16,14 @@ var (
 	roundWords   = []string{"iteration", "round"}
 	numberWords  = []string{"number", "no", "nr", "num"}
 	fractionHead = regexp.MustCompile(`^\[(\d+)/(\d+)\]`)
+	trainHead    = regexp.MustCompile(`^Train: (\d+) \[`) // of timm
 	tutorialHead = regexp.MustCompile(`^\[(\d+), +\d+\] loss`)
 )
 
 // marker returns the number of the epoch in a line, and the number of all epochs if it is there.
 func marker(line string, tokens []token) (number, total uint32, ok bool) {
 	for i, t := range tokens {
-		if !t.isWhole || t.value > schemas.MaxEpochs || len(t.words) == 0 && i > 0 {
+		if !t.isWhole || t.unit != "" || t.value > schemas.MaxEpochs || len(t.words) == 0 && i > 0 {
 			continue
 		}
 		words := t.words
@@ -33,8 +34,8 @@ func marker(line string, tokens []token) (number, total uint32, ok bool) {
 			!containsAny(words[:len(words)-1], notEpochs)
 		isRound := i == 0 && len(words) == 1 && slices.Contains(roundWords, words[0]) &&
 			hasAnyMetric(tokens)
-		isFirst := i == 0 && hasAnyMetric(tokens) &&
-			(fractionHead.MatchString(line) || tutorialHead.MatchString(line))
+		isFirst := i == 0 && hasAnyMetric(tokens) && (fractionHead.MatchString(line) ||
+			tutorialHead.MatchString(line) || trainHead.MatchString(line))
 		if !isEpoch && !isRound && !isFirst {
 			continue
 		}
@@ -64,7 +65,7 @@ func hasAnyMetric(tokens []token) bool {
 }
 
 // Words before a number that counts parts of an epoch.
-var partWords = strings.Fields("step steps batch batches iter iters iteration minibatch samples images")
+var partWords = strings.Fields("step steps batch batches iter iters iteration minibatch")
 
 // part tells how much of an epoch a line shows.
 type part struct {
@@ -84,7 +85,8 @@ func partOf(line string, tokens []token, hasMarker bool) part {
 		n := &tokens[i]
 		isEpoch := len(n.words) > 0 && (slices.Contains(epochWords, n.words[len(n.words)-1]) ||
 			slices.Contains(roundWords, n.words[0]))
-		if !seenEpoch && (isEpoch || i == 0 && fractionHead.MatchString(line)) {
+		isHead := i == 0 && (fractionHead.MatchString(line) || trainHead.MatchString(line))
+		if !seenEpoch && (isEpoch || isHead) {
 			seenEpoch = true
 			continue
 		}

@@ -51,6 +51,7 @@ const (
 	metricR2
 	metricErrorRate // 1 - accuracy
 	metricLoss
+	metricDistance // an error in the units of the target, which counts where no loss is printed
 	metricDuration
 	metricElapsed // since the start of the training
 )
@@ -67,10 +68,11 @@ var kindsByWord = map[string]metricKind{
 
 	"loss": metricLoss, "losses": metricLoss, "logloss": metricLoss, "mlogloss": metricLoss,
 	"nll": metricLoss, "crossentropy": metricLoss, "entropy": metricLoss, "xent": metricLoss,
-	"mse": metricLoss, "rmse": metricLoss, "mae": metricLoss, "l1": metricLoss, "l2": metricLoss,
+	"mse": metricDistance, "rmse": metricDistance, "mae": metricDistance,
+	"l1": metricDistance, "l2": metricDistance,
 
 	"time": metricDuration, "took": metricDuration, "duration": metricDuration,
-	"seconds": metricDuration, "secs": metricDuration, "elapsed": metricDuration,
+	"seconds": metricDuration, "secs": metricDuration, "elapsed": metricDuration, "dur": metricDuration,
 	"cost": metricDuration, "taken": metricDuration,
 }
 
@@ -106,7 +108,7 @@ func kindOf(words []string) metricKind {
 	kind := kindsByWord[last]
 	switch {
 	case kind == metricErrorRate && containsAny(words, squaredWords):
-		return metricLoss
+		return metricDistance
 	case kind == metricDuration && last == "cost" && !slices.Contains(words, "time"):
 		return metricLoss
 	case kind == metricDuration && containsAny(words, otherTimes):
@@ -149,8 +151,11 @@ func (m *measurements) isValidated() bool {
 
 // setLoss takes a loss. The loss of the training is preferred, because that is what an epoch event
 // contains.
-func (m *measurements) setLoss(v float64, s scope) {
-	rank := int(scopeTraining - s)
+func (m *measurements) setLoss(v float64, s scope, kind metricKind) {
+	rank := 2 * int(scopeTraining-s)
+	if kind == metricDistance {
+		rank += 2*int(scopeTraining) + 1
+	}
 	if !isFinite(v) || m.loss != nil && rank > m.lossRank {
 		return
 	}
@@ -181,7 +186,7 @@ func fromPercent(v float64) float64 { return math.Round(v*1e10) / 1e12 }
 func (m *measurements) setMetric(
 	kind metricKind, s scope, v float64, unit string, p *percentages,
 ) (isSet bool) {
-	if math.IsNaN(v) && kind != metricLoss {
+	if math.IsNaN(v) && kind != metricLoss && kind != metricDistance {
 		return false
 	}
 	switch kind {
@@ -194,8 +199,8 @@ func (m *measurements) setMetric(
 			v = fromPercent(v)
 		}
 		m.setAccuracy(math.Round((1-v)*1e12)/1e12, s, kind, 0)
-	case metricLoss:
-		m.setLoss(v, s)
+	case metricLoss, metricDistance:
+		m.setLoss(v, s, kind)
 	case metricDuration:
 		m.seconds = validSeconds(v * durationUnit(unit))
 	case metricElapsed:

@@ -46,9 +46,21 @@ func scan(line string) []token {
 		end = i + length + len(t.unit)
 		i = end
 		t.unit = strings.ToLower(t.unit)
+		if n := len(tokens); n > 0 && continuesDuration(&tokens[n-1], &t) {
+			last := &tokens[n-1]
+			last.value = last.value*unitSeconds(last.unit) + t.value*unitSeconds(t.unit)
+			last.unit = "s"
+			continue
+		}
 		tokens = append(tokens, t)
 	}
 	return tokens
+}
+
+// continuesDuration reports whether a number is the second one of "1m 12s".
+func continuesDuration(first, second *token) bool {
+	return (first.unit == "h" || first.unit == "m") && strings.Trim(second.gap, " ") == "" &&
+		unitSeconds(second.unit) > 0 && unitSeconds(second.unit) < unitSeconds(first.unit)
 }
 
 // skip returns the index after the word or character at i. Digits inside a word, as in "top1" or

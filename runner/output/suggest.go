@@ -115,7 +115,7 @@ func groupOf(kind metricKind) string {
 	switch kind {
 	case metricAccuracy, metricF1, metricAUC, metricPrecision, metricOverlap, metricR2:
 		return "accuracy"
-	case metricLoss:
+	case metricLoss, metricDistance:
 		return "loss"
 	case metricDuration:
 		return "seconds"

@@ -22,16 +22,19 @@ const maxColumns = 64
 // tableLine reads the head and the rows of a table whose first column is the epoch, as fastai, a
 // CSV logger and scikit-learn print it.
 func (t *text) tableLine(line string, at time.Time) (reports []EpochReport, isRow bool) {
-	if columns := tableHead(line); columns != nil {
-		t.columns = columns
+	if columns, separator := tableHead(line); columns != nil {
+		t.columns, t.separator = columns, separator
 		return nil, true
 	}
 	if t.columns == nil {
 		return nil, false
 	}
-	fields := tableFields(line)
+	fields := t.separator.split(line)
 	if len(fields) < len(t.columns) {
 		return nil, false
+	}
+	if m := barPercent.FindStringSubmatch(line); m != nil && m[1] != "100" {
+		return nil, true
 	}
 	number, ok := rowNumber(fields[0])
 	if !ok || t.hasLast && number <= t.last {
@@ -63,41 +66,65 @@ func rowNumber(field string) (uint32, bool) {
 
 var tableKeys = []string{"epoch", "iter", "iteration", "round"}
 
-// tableHead returns the columns of a head, or nil.
-func tableHead(line string) []column {
-	fields := tableFields(line)
+// tableHead returns the columns of a head and what separates them, or nil.
+func tableHead(line string) ([]column, separator) {
+	separator := separatorOf(line)
+	fields := separator.split(line)
 	if len(fields) < 2 || len(fields) > maxColumns ||
 		!slices.Contains(tableKeys, strings.ToLower(fields[0])) {
-		return nil
+		return nil, ""
 	}
 	columns := make([]column, len(fields))
 	hasMetric := false
 	for i, field := range fields {
 		if field == "" || isDigit(field[0]) || strings.ContainsAny(field, ":=") {
-			return nil
+			return nil, ""
 		}
 		words := nameWords(strings.ReplaceAll(field, "/", "_"))
 		columns[i] = column{kind: kindOf(words), scope: scopeOf(words)}
 		hasMetric = hasMetric || i > 0 && columns[i].kind != noMetric
 	}
 	if !hasMetric {
-		return nil
+		return nil, ""
 	}
-	return columns
+	return columns, separator
 }
+
+// separator is what separates the columns of a table.
+type separator string
+
+const (
+	separatorBar    separator = "|"
+	separatorComma  separator = ","
+	separatorWide   separator = "  " // at least two blanks, or a tab
+	separatorBlanks separator = " "
+)
 
 // wideBlanks separates columns whose names have several words.
 var wideBlanks = regexp.MustCompile(`\s{2,}|\t`)
 
-// tableFields splits a row at its separators.
-func tableFields(line string) []string {
-	var fields []string
-	switch trimmed := strings.Trim(line, "| \t"); {
+// separatorOf returns what separates the columns of a head.
+func separatorOf(line string) separator {
+	trimmed := strings.Trim(line, "| \t")
+	switch {
 	case strings.Contains(trimmed, "|"):
-		fields = strings.Split(trimmed, "|")
+		return separatorBar
 	case strings.Contains(trimmed, ","):
-		fields = strings.Split(trimmed, ",")
+		return separatorComma
 	case wideBlanks.MatchString(trimmed):
+		return separatorWide
+	}
+	return separatorBlanks
+}
+
+// split returns the fields of a row.
+func (s separator) split(line string) []string {
+	trimmed := strings.Trim(line, "| \t")
+	var fields []string
+	switch s {
+	case separatorBar, separatorComma:
+		fields = strings.Split(trimmed, string(s))
+	case separatorWide:
 		fields = wideBlanks.Split(trimmed, -1)
 	default:
 		fields = strings.Fields(trimmed)

@@ -28,7 +28,8 @@ type text struct {
 	rank        string       // of the first process that printed an epoch; empty: none has a rank
 	percentages percentages
 	columns     []column // of a table; nil: no head was printed
-	rounds      *rounds  // of boosting; nil: no round was printed
+	separator   separator
+	rounds      *rounds // of boosting; nil: no round was printed
 	isSeen      bool
 }
 
@@ -107,6 +108,10 @@ func (t *text) line(line string, at time.Time, isFinal bool) []EpochReport {
 		return nil
 	}
 
+	if reports, isBar := t.barLine(line, tokens, at); isBar {
+		return reports
+	}
+
 	number, total, hasMarker := marker(line, tokens)
 	var reports []EpochReport
 	if hasMarker {
@@ -128,6 +133,32 @@ func (t *text) line(line string, at time.Time, isFinal bool) []EpochReport {
 	t.current.isLastOnly = t.current.isLastOnly || hasMarker && strings.Contains(line, " • ")
 	hasMetric := t.read(line, tokens, hasMarker)
 	return append(reports, t.take(line, hasMarker, hasMetric, isFinal, at)...)
+}
+
+// epochBar matches a progress bar that counts epochs.
+var epochBar = regexp.MustCompile(`(?i)^\W*(?:training )?epochs?\b\W*\d+%\|[^|]*\| *(\d+)/(\d+) \[`)
+
+// barLine reads a progress bar that counts epochs. It is drawn anew when an epoch has ended.
+func (t *text) barLine(
+	line string, tokens []token, at time.Time,
+) (reports []EpochReport, isBar bool) {
+	match := epochBar.FindStringSubmatch(line)
+	if match == nil {
+		return nil, false
+	}
+	number, ok := rowNumber(match[1])
+	if !ok || number <= t.last {
+		return nil, true
+	}
+	e := openEpoch{section: scopeUnknown}
+	bar := text{current: &e, percentages: t.percentages}
+	bar.read(line, tokens, true)
+	r := EpochReport{
+		Epoch: number, Epochs: number - t.last, Loss: e.loss, Accuracy: e.accuracy, At: at,
+	}
+	t.percentages = bar.percentages
+	t.current, t.last, t.hasLast, t.isSeen = nil, number, true, true
+	return []EpochReport{r}, true
 }
 
 // isOtherRank reports whether a line is from another process than those before.
@@ -285,8 +316,8 @@ func (t *text) read(line string, tokens []token, hasMarker bool) (hasMetric bool
 	}
 
 	p := partOf(line, tokens, hasMarker)
-	e.isInProgress = p.isInProgress
-	if p.steps > 0 {
+	isHeldOut := !hasMarker && (general == scopeValidation || general == scopeTest)
+	if p.steps > 0 && !isHeldOut {
 		e.steps = p.steps
 	}
 	var bare, perStep float64 // durations without a name
@@ -303,6 +334,8 @@ func (t *text) read(line string, tokens []token, hasMarker bool) (hasMetric bool
 			e.setAccuracy(n.value/tokens[i+1].value, s, kind, uint64(tokens[i+1].value))
 			hasMetric = true
 		case isDuration && p.isInProgress: // of a part of the epoch
+		case kind == noMetric && hasMarker && isScopeAlone(n):
+			e.setAccuracy(t.percentages.toRatio(n.value, n.unit), s, metricAccuracy, 0)
 		case kind != noMetric:
 			hasMetric = e.setMetric(kind, s, n.value, n.unit, &t.percentages) || hasMetric
 		case unitSeconds(n.unit) > 0 && !n.isClock && isBareDuration(n.words):
@@ -312,10 +345,18 @@ func (t *text) read(line string, tokens []token, hasMarker bool) (hasMetric bool
 		}
 	}
 	hasMetric = e.readPhrase(line, tokens, general) || hasMetric
-	if !p.isInProgress && (hasMarker || hasMetric || p.isComplete) {
+	if hasMetric || p.steps > 0 {
+		e.isInProgress = p.isInProgress
+	}
+	if !p.isInProgress && !isHeldOut && (hasMarker || hasMetric || p.isComplete) {
 		e.setBareDuration(bare, perStep*e.steps)
 	}
 	return hasMetric || p.isComplete
+}
+
+// isScopeAlone reports whether a number is an accuracy whose name is only its scope, as in "Val: 0.8".
+func isScopeAlone(n *token) bool {
+	return len(n.words) == 1 && scopeOf(n.words) != scopeUnknown && !n.isWhole && !n.isClock
 }
 
 // readPhrase takes the accuracy of a sentence, if there is no other one.

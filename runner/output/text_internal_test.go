@@ -233,6 +233,55 @@ INFO:root:{"epoch": 1, "accuracy": 91.0}
 `, []string{"1 0 0.9 0.7", "2 0 0.7 0.8"}},
 		{"headings only", "Epoch 1\nEpoch 2\nEpoch 3\n", []string{"1 0 - -", "2 0 - -"}},
 		{"headings with a total", "Epoch 1/2\nEpoch 2/2\n", []string{"1 0 - -", "2 0 - -"}},
+		{"timm", `
+Train: 0 [   0/100 (  0%)]  Loss: 6.9 (6.9)  Time: 1.2s,  26/s  LR: 1.0e-5  Data: 0.9
+Test: [   0/10]  Time: 0.5 (0.5)  Loss: 6.8 (6.8)  Acc@1: 1.0 (1.0)  Acc@5: 3.0
+ * Acc@1 1.2 (98.8) Acc@5 4.0 (96.0)
+Train: 1 [   0/100 (  0%)]  Loss: 5.9 (5.9)  Time: 1.2s,  26/s  LR: 1.0e-5
+ * Acc@1 11.2 (88.8) Acc@5 24.0 (76.0)
+`, []string{"0 0 6.9 0.012", "1 0 5.9 0.112"}},
+		{"PyTorch Geometric", "Epoch: 001, Loss: 1.9, Train: 0.3, Val: 0.2, Test: 0.25\n",
+			[]string{"1 0 1.9 0.2"}},
+		{"PaddlePaddle", `
+Epoch 1/2
+step 938/938 [==============================] - loss: 0.1 - acc: 0.94 - 12ms/step
+Eval begin...
+step 157/157 [==============================] - loss: 0.05 - acc: 0.96 - 5ms/step
+Eval samples: 10000
+Epoch 2/2
+step 938/938 [==============================] - loss: 0.08 - acc: 0.97 - 12ms/step
+Eval begin...
+step 157/157 [==============================] - loss: 0.04 - acc: 0.975 - 5ms/step
+Eval samples: 10000
+`, []string{"1 11.256 0.1 0.96", "2 11.256 0.08 0.975"}},
+		{"skorch", `
+  epoch    train_loss    valid_acc    valid_loss     dur
+-------  ------------  -----------  ------------  ------
+      1        0.6905       0.6150        0.6749  0.1234
+      2        0.6505       0.7150        0.6149  0.1134
+`, []string{"1 0.1234 0.6905 0.615", "2 0.1134 0.6505 0.715"}},
+		{"fairseq", `
+2026-11-22 09:07:21 | INFO | train | {"epoch": 1, "train_loss": "5.2", "train_wall": "12"}
+2026-11-22 09:07:21 | INFO | valid | {"epoch": 1, "valid_loss": "4.2"}
+2026-11-22 09:07:21 | INFO | train | {"epoch": 2, "train_loss": "4.2", "train_wall": "11"}
+`, []string{"1 12 5.2 -", "2 11 4.2 -"}},
+		{"a bar that counts epochs", "" +
+			"\rEpochs:  20%|██        | 1/5 [00:01<00:04,  1.00s/it, loss=0.5, val_acc=0.8]" +
+			"\rEpochs:  40%|████      | 2/5 [00:02<00:03,  1.00s/it, loss=0.4, val_acc=0.85]\n",
+			[]string{"1 0 0.5 0.8", "2 0 0.4 0.85"}},
+		{"YOLO", "" +
+			"      Epoch    GPU_mem   box_loss   cls_loss   Instances       Size\n" +
+			"\r        1/2         0G      1.2      3.4         12        640:  50%|█████     | 2/4" +
+			"\r        1/2         0G      1.1      3.3         12        640: 100%|██████████| 4/4\n",
+			[]string{"1 0 3.3 -"}},
+		{"PyTorch's language model", `
+| epoch   1 |  2800/ 2983 batches | lr 5.00 | ms/batch 30.1 | loss  6.1 | ppl  500.1
+| end of epoch   1 | time: 90.12s | valid loss  5.9 | valid ppl   370.12
+| epoch   2 |   200/ 2983 batches | lr 5.00 | ms/batch 30.1 | loss  5.9 | ppl  380.1
+| end of epoch   2 | time: 89.12s | valid loss  5.5 | valid ppl   270.12
+`, []string{"1 90.12 6.1 -", "2 89.12 5.9 -"}},
+		{"CatBoost for minutes", "0:\tlearn: 0.81\ttotal: 1m 12s\tremaining: 2m\n" +
+			"1:\tlearn: 0.91\ttotal: 2m 20s\tremaining: 0us\n", []string{"1 72 0.81 -", "2 68 0.91 -"}},
 		{"steps of an epoch", `
 Epoch [1/2], Step [100/200], Loss: 0.9
 Epoch [1/2], Step [200/200], Loss: 0.7
