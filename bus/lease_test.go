@@ -149,7 +149,8 @@ func TestHold_PassesOnWhenTheHolderIsCutOff(t *testing.T) {
 	if err := first.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Hold(ctx, "test", testTTL, func(context.Context) error { return failed }); !errors.Is(err, failed) {
+	work := func(context.Context) error { return failed }
+	if err := second.Hold(ctx, "test", testTTL, work); !errors.Is(err, failed) {
 		t.Errorf("Hold = %v, want the error of work", err)
 	}
 	cancel()
