@@ -13,7 +13,7 @@
 // regular expression with named groups (see package output). The duration of an epoch is the one
 // that the job prints, or else the time between the arrivals of its lines, and the event contains
 // which. The first epoch that is timed by arrival includes the start-up of the job. A run without
-// recognised epochs still has the duration of the whole run.
+// recognized epochs still has the duration of the whole run.
 //
 // # Changing the batch size of a running job
 //
@@ -39,7 +39,7 @@
 //
 // # Observe, test
 //
-// Options.Stderr receives messages and a progress bar, the logger diagnostics. The folds over
-// epochs, advice and progress are pure functions with tables of tests. Other tests run the test
-// program as the training command, with the NATS server of package bus/bustest.
+// Options.Stderr receives messages and a progress bar, the logger diagnostics. The states of epochs,
+// adaptation and progress have no I/O and table-driven tests. Other tests run the test program as
+// the training command, with the NATS server of package bus/bustest.
 package runner

@@ -76,13 +76,13 @@ func (j *job) epochEvent(
 	return e
 }
 
-// Limits after which the user is informed that no epoch is recognised.
+// Limits after which the user is informed that no epoch is recognized.
 const (
 	hintAfter = 20 * time.Second
 	hintLines = 200
 )
 
-// hint informs the user once that no epoch is recognised, and how to change that.
+// hint informs the user once that no epoch is recognized, and how to change that.
 func (j *job) hint(now time.Time) {
 	if j.hasHinted || j.epochs.hasReport || j.output.Recognised() {
 		return
@@ -94,12 +94,12 @@ func (j *job) hint(now time.Time) {
 
 	j.hasHinted = true
 	if j.output.Lines() == 0 {
-		j.screen.message("no epoch recognised after %s: the job has printed nothing", durationWords(elapsed))
+		j.screen.message("no epoch recognized after %s: the job has printed nothing", durationWords(elapsed))
 		return
 	}
-	j.screen.message("no epoch recognised after %s and %d lines; the last line is\n  %s\n"+
+	j.screen.message("no epoch recognized after %s and %d lines; the last line is\n  %s\n"+
 		"if the job prints its epochs in another format than BigDL or JSON, use --epoch-pattern '%s'\n"+
-		"until an epoch is recognised, only the duration of the whole run is recorded",
+		"until an epoch is recognized, only the duration of the whole run is recorded",
 		durationWords(elapsed), j.output.Lines(), j.output.LastLine(), output.PatternExample)
 }
 

@@ -21,15 +21,15 @@ func TestHint(t *testing.T) {
 			"after some time",
 			"loading\nstep 7\n",
 			20 * time.Second,
-			"no epoch recognised after 20 s and 2 lines; the last line is\n  step 7\n",
+			"no epoch recognized after 20 s and 2 lines; the last line is\n  step 7\n",
 		},
 		{
 			"after many lines",
 			strings.Repeat("step\n", 200),
 			time.Second,
-			"no epoch recognised after 1 s and 200 lines; the last line is\n  step\n",
+			"no epoch recognized after 1 s and 200 lines; the last line is\n  step\n",
 		},
-		{"no output", "", time.Minute, "no epoch recognised after 60 s: the job has printed nothing\n"},
+		{"no output", "", time.Minute, "no epoch recognized after 60 s: the job has printed nothing\n"},
 		{"a long line is truncated", long + "\n", time.Minute, "\n  " + long[:160] + "…\n"},
 		{
 			"BigDL before the end of the first epoch",
@@ -51,7 +51,7 @@ func TestHint(t *testing.T) {
 			j := &job{
 				screen:    newScreen(&b, &b, false),
 				output:    out,
-				epochs:    newEpochFold(noon),
+				epochs:    newEpochState(noon),
 				startedAt: noon,
 			}
 			j.epochs.add(j.output.Write(0, []byte(test.text), noon.Add(time.Second)))

@@ -264,7 +264,7 @@ func TestRun_SuggestsAPattern(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := stderr.String()
-	if strings.Count(text, "no epoch recognised") != 1 ||
+	if strings.Count(text, "no epoch recognized") != 1 ||
 		!strings.Contains(text, "--epoch-pattern '"+output.PatternExample+"'") ||
 		!strings.Contains(text, "\n  step ") {
 		t.Errorf("stderr = %q, want one hint with the flag and the last line", text)

@@ -28,7 +28,7 @@ type importCommand struct {
 	DryRun bool     `help:"Only report what would be imported."`
 	Train  bool     `help:"Fit the regressors on the runs at once." default:"true" negatable:""`
 
-	Columns         map[string]string `help:"Names of fields in the source that are not recognised, such as batch_size=bs,cpus=workers. For MLflow parameters and metrics, for Spark properties." placeholder:"FIELD=NAME" mapsep:","`
+	Columns         map[string]string `help:"Names of fields in the source that are not recognized, such as batch_size=bs,cpus=workers. For MLflow parameters and metrics, for Spark properties." placeholder:"FIELD=NAME" mapsep:","`
 	Where           map[string]string `help:"Only rows whose column has this value, such as time_suspect=0; may be repeated." mapsep:"none" placeholder:"COLUMN=VALUE"`
 	NamePattern     string            `help:"Regular expression that reads fields from file names, such as 'cpu(?P<cpus>\\d+)-batch(?P<batch_size>\\d+)'." placeholder:"REGEXP"`
 	Model           string            `help:"Model of runs whose source names none."`
@@ -50,7 +50,7 @@ func (c *importCommand) Help() string {
 Fields are run_id, model, dataset, batch_size, cpus, epochs, duration_seconds, startup_seconds,
 started_at, ended_at, accuracy, concurrent_jobs, nodes, node_cores, training_samples, user and
 outcome; in a row per epoch also epoch, epoch_seconds, accuracy and loss. Common names, such as batch, njobs,
-network or time_s, are recognised; --columns names others. Timestamps are RFC 3339, a date with or
+network or time_s, are recognized; --columns names others. Timestamps are RFC 3339, a date with or
 without a time of day, or seconds or milliseconds since 1970.
 
 A run with only a total time has no epochs. Its epoch time is the total time, less startup_seconds if
