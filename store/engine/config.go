@@ -34,7 +34,7 @@ type settings struct {
 	store, run      string // absolute directories
 	httpPort        int    // 0: the system chooses (library only)
 	tcpPort         int
-	nonce           string // display name of the engine, to recognise its answer
+	nonce           string // display name of the engine, to recognize its answer
 	database        string
 	courierPassword string
 	readerPassword  string
