@@ -56,7 +56,7 @@ func (f identityFlags) person(url, name string) bus.Options {
 	return o
 }
 
-// asker returns the user of a request: with an nkey of a person always that person.
+// asker returns the user of a request. With the nkey of a person, it is always that person.
 func (f identityFlags) asker(user string) string {
 	if o := f.person("", ""); f.NATSNkey != "" && o.Person {
 		return o.User
