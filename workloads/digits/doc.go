@@ -8,7 +8,7 @@
 //	{"epoch":1,"seconds":0.25,"loss":1.9,"accuracy":0.71,"batch_size":32,"samples":28800,"validation_samples":597}
 //
 // seconds is the duration of the epoch including validation; loss is the mean loss of its training
-// images; accuracy is the ratio of the 597 held-out images that are recognised; samples is the
+// images; accuracy is the ratio of the 597 held-out images that are recognized; samples is the
 // number of training images including distorted copies.
 //
 // The job does not wait or waste time artificially. Batch sizes behave as in larger jobs:

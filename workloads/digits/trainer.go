@@ -40,7 +40,7 @@ type result struct {
 	epoch    int
 	duration time.Duration // validation included
 	loss     float64       // mean over the training images of the epoch
-	accuracy float64       // ratio of recognised held-out images, 0 to 1
+	accuracy float64       // ratio of recognized held-out images, 0 to 1
 	images   int           // number of training images, including distorted copies
 	heldOut  int           // number of held-out images
 }

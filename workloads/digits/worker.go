@@ -20,7 +20,7 @@ type worker struct {
 	random   *rand.Rand
 
 	loss    float64 // sum over its images of this epoch
-	correct int     // number of recognised held-out images
+	correct int     // number of recognized held-out images
 }
 
 func newWorker(t *trainer, index int) *worker {
@@ -119,7 +119,7 @@ func descend(
 	copy(params, gradient)
 }
 
-// validate counts the recognised images in this worker's share of the held-out images.
+// validate counts the recognized images in this worker's share of the held-out images.
 func (w *worker) validate() {
 	t := w.trainer
 	first, last := share(t.heldOut.len(), w.index, t.options.cpus)
